@@ -1,0 +1,344 @@
+package parley
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/uptrace/bun"
+)
+
+// Assistant is who talks: its prompt, voice, knowledge, tools and manners.
+type Assistant struct {
+	bun.BaseModel `bun:"assistants" json:"-"`
+
+	ID            int64  `bun:",pk,autoincrement" json:"id" readOnly:"true"`
+	UUID          string `bun:"uuid" json:"uuid" readOnly:"true" format:"uuid"`
+	UserID        int64  `json:"user_id" readOnly:"true"`
+	PhoneNumberID *int64 `json:"phone_number_id" doc:"Own number; for an inbound assistant no caller id and on no other inbound assistant."`
+	EngineID      *int64 `bun:"-" json:"engine_id" readOnly:"true"`
+	SynthesizerID *int64 `bun:"-" json:"synthesizer_id" readOnly:"true"`
+	TranscriberID *int64 `bun:"-" json:"transcriber_id" readOnly:"true"`
+	VoiceID       int64  `json:"voice_id" required:"true" doc:"Must speak the assistant's language and serve its mode."`
+	InstanceID    int64  `bun:"-" json:"instance_id" readOnly:"true"`
+
+	Name         string            `json:"name" required:"true" maxLength:"255"`
+	Variables    map[string]string `bun:"type:json" json:"variables" maxProperties:"200" doc:"Values of {{name}} in the prompt and the initial message."`
+	Type         string            `json:"type" required:"true" enum:"inbound,outbound"`
+	Status       string            `json:"status" default:"inactive" enum:"active,inactive"`
+	Mode         string            `json:"mode" required:"true" enum:"pipeline,multimodal,dualplex"`
+	Language     string            `bun:"-" json:"language" readOnly:"true" doc:"ISO 639-1 code of language_id."`
+	LanguageID   int64             `json:"language_id" required:"true"`
+	Timezone     string            `json:"timezone" required:"true" maxLength:"64" doc:"IANA time zone."`
+	SystemPrompt string            `json:"system_prompt" required:"true" maxLength:"100000"`
+	// PromptVersion counts the changes of system_prompt and initial_message.
+	PromptVersion  int    `json:"prompt_version" readOnly:"true"`
+	InitialMessage string `json:"initial_message" maxLength:"1000" doc:"What the assistant says first."`
+
+	LLMModelID            *int64 `bun:"llm_model_id" json:"llm_model_id" doc:"Required in pipeline mode."`
+	MultimodalModelID     *int64 `json:"multimodal_model_id" doc:"Required in multimodal and dualplex mode."`
+	SynthesizerProviderID *int64 `json:"synthesizer_provider_id" doc:"null: the voice's provider."`
+	TranscriberProviderID *int64 `json:"transcriber_provider_id" doc:"null: the language's default. Pipeline mode only."`
+
+	KnowledgebaseID   *int64            `json:"knowledgebase_id"`
+	KnowledgebaseMode string            `json:"knowledgebase_mode" default:"function_call" enum:"function_call,prompt" doc:"prompt: in pipeline mode only."`
+	ToolIDs           []int64           `bun:"-" json:"tool_ids" maxItems:"100" uniqueItems:"true" doc:"Own mid-call tools."`
+	MidCallTools      []Tool            `bun:"-" json:"-"` // those of ToolIDs, filled in by the store
+	Tools             []AssistantTool   `bun:"tools,type:json" json:"tools" maxItems:"200" doc:"Built-in tools; in answers also the mid-call tools of tool_ids, as type mid_call."`
+	Keywords          []string          `bun:"type:json" json:"keywords" maxItems:"200" maxLength:"100" doc:"Words to be heard better."`
+	Pronunciations    map[string]string `bun:"type:json" json:"pronunciations" maxProperties:"500" doc:"Word to respelling: said right."`
+
+	LLMTemperature     Decimal `bun:"llm_temperature" json:"llm_temperature" default:"0.10" minimum:"0" maximum:"1"`
+	VoiceStability     Decimal `json:"voice_stability" default:"0.70" minimum:"0" maximum:"1"`
+	VoiceSimilarity    Decimal `json:"voice_similarity" default:"0.50" minimum:"0" maximum:"1"`
+	SpeechSpeed        Decimal `json:"speech_speed" default:"1.00" minimum:"0.7" maximum:"1.2"`
+	AmbientSound       string  `json:"ambient_sound" default:"off" enum:"off,office,city,forest,crowded_room,cafe,nature"`
+	AmbientSoundVolume Decimal `json:"ambient_sound_volume" default:"0.50" minimum:"0" maximum:"1"`
+
+	AllowInterruptions      bool         `json:"allow_interruptions" default:"true" doc:"May be false in pipeline mode only."`
+	MinInterruptWords       *int64       `json:"min_interrupt_words" minimum:"0" maximum:"10"`
+	InterruptSensitivity    float64      `json:"interrupt_sensitivity" default:"0.5" minimum:"0" maximum:"5"`
+	EndpointType            string       `json:"endpoint_type" default:"vad" enum:"vad,ai"`
+	EndpointSensitivity     float64      `json:"endpoint_sensitivity" default:"0.5" minimum:"0" maximum:"5" doc:"Higher ends the customer's turn sooner."`
+	Fillers                 Flag         `json:"fillers" default:"0" doc:"May be 1 in pipeline mode only."`
+	FillerConfig            FillerConfig `bun:"type:json" json:"filler_config"`
+	Record                  bool         `json:"record" default:"false"`
+	EnableNoiseCancellation bool         `json:"enable_noise_cancellation" default:"true"`
+	WaitForCustomer         bool         `json:"wait_for_customer" default:"false" doc:"Wait for the customer to speak first."`
+
+	MaxDuration          int64  `json:"max_duration" default:"600" minimum:"20" maximum:"3600" doc:"Seconds."`
+	MaxSilenceDuration   int64  `json:"max_silence_duration" default:"40" minimum:"1" maximum:"360" doc:"Seconds."`
+	ReengagementInterval int64  `json:"reengagement_interval" default:"30" minimum:"1" maximum:"600" doc:"Seconds."`
+	ReengagementPrompt   string `json:"reengagement_prompt" maxLength:"1000"`
+	RingingTime          int64  `json:"ringing_time" default:"30" minimum:"1" maximum:"120" doc:"Seconds."`
+	EndCallOnVoicemail   Flag   `json:"end_call_on_voicemail" default:"1"`
+	VoiceMailMessage     string `json:"voice_mail_message" maxLength:"1000" doc:"Left after the beep, then the call ends."`
+
+	PostCallEvaluation         bool            `json:"post_call_evaluation" default:"true"`
+	PostCallSchema             []ExtractedItem `bun:"type:json" json:"post_call_schema" maxItems:"50" default:"[{\"name\":\"status\",\"type\":\"bool\",\"description\":\"Whether the goal of the conversation was reached\"},{\"name\":\"summary\",\"type\":\"string\",\"description\":\"A short summary of the conversation\"}]"`
+	IsWebhookActive            bool            `json:"is_webhook_active" default:"false"`
+	WebhookURL                 *string         `bun:"webhook_url" json:"webhook_url" maxLength:"2048" format:"http-url" doc:"Post-call notifications; required when is_webhook_active is true."`
+	InboundWebhookURL          *string         `bun:"inbound_webhook_url" json:"inbound_webhook_url" maxLength:"2048" format:"http-url"`
+	ConversationEndedURL       *string         `bun:"conversation_ended_webhook_url" json:"conversation_ended_webhook_url" maxLength:"2048" format:"http-url"`
+	SendWebhookOnlyOnCompleted bool            `json:"send_webhook_only_on_completed" default:"true"`
+	IncludeRecordingInWebhook  bool            `json:"include_recording_in_webhook" default:"true"`
+
+	ConversationInactivityTimeout int64          `json:"conversation_inactivity_timeout" default:"30" minimum:"1" maximum:"1440" doc:"Minutes."`
+	WidgetSettings                WidgetSettings `bun:"type:json" json:"widget_settings"`
+	FlowsPlatformID               *int64         `bun:"-" json:"flows_platform_id" readOnly:"true"`
+
+	DeletedAt Time `json:"deleted_at" readOnly:"true"`
+	CreatedAt Time `json:"created_at" readOnly:"true"`
+	UpdatedAt Time `json:"updated_at" readOnly:"true"`
+}
+
+// FillerConfig holds what is said while a reply is slow, by what the customer said. All four keys are always there.
+type FillerConfig struct {
+	Neutral  []string `json:"neutral" maxItems:"50" maxLength:"255"`
+	Negative []string `json:"negative" maxItems:"50" maxLength:"255"`
+	Positive []string `json:"positive" maxItems:"50" maxLength:"255"`
+	Question []string `json:"question" maxItems:"50" maxLength:"255"`
+}
+
+// ExtractedItem is one thing to be found out from a finished conversation.
+type ExtractedItem struct {
+	Name        string `json:"name" required:"true" minLength:"3" maxLength:"16" pattern:"^[a-z0-9_]*$" must:"contain only lowercase letters, digits and underscores"`
+	Type        string `json:"type" required:"true" enum:"string,number,bool"`
+	Description string `json:"description" required:"true" minLength:"3" maxLength:"255"`
+}
+
+// WidgetSettings is how the web widget looks and where it may stand.
+type WidgetSettings struct {
+	Theme          string         `json:"theme" default:"light" enum:"light,dark,auto"`
+	Color          string         `json:"color" default:"#2563eb" pattern:"^#([0-9a-fA-F]{3}|[0-9a-fA-F]{6})$" must:"be a colour such as #2563eb"`
+	Position       string         `json:"position" default:"bottom-right" enum:"bottom-right,bottom-left,top-right,top-left"`
+	Mode           string         `json:"mode" default:"chat" enum:"chat,voice,both"`
+	Title          string         `json:"title" maxLength:"255"`
+	Subtitle       string         `json:"subtitle" maxLength:"255"`
+	Placeholder    string         `json:"placeholder" maxLength:"255"`
+	AutoOpen       bool           `json:"auto_open" default:"false"`
+	AvatarURL      *string        `json:"avatar_url" maxLength:"2048" format:"http-url"`
+	AllowedOrigins []string       `json:"allowed_origins" maxItems:"100" maxLength:"255" format:"origin" doc:"Origins such as https://example.com; empty allows all."`
+	PreChatFields  []PreChatField `json:"pre_chat_fields" maxItems:"20"`
+}
+
+// PreChatField is asked for before a chat begins and fills a variable.
+type PreChatField struct {
+	Variable string `json:"variable" required:"true" maxLength:"64" pattern:"^[A-Za-z][A-Za-z0-9_]*$" must:"contain only letters, digits and underscores, and start with a letter"`
+	Label    string `json:"label" required:"true" maxLength:"255"`
+	Type     string `json:"type" default:"text" enum:"text,email,tel,number,textarea"`
+	Required bool   `json:"required" default:"false"`
+}
+
+// AssistantTool is an entry of an assistant's tools: a built-in one with its settings, or (in answers) a mid-call tool.
+type AssistantTool struct {
+	Type string `json:"type" required:"true" enum:"end_call,call_transfer,dtmf_input,collect_keypad,assistant_transfer,mid_call"`
+
+	// call_transfer
+	PhoneNumber         string `json:"phone_number,omitempty" maxLength:"64" doc:"call_transfer: where to."`
+	Description         string `json:"description,omitempty" maxLength:"1000" doc:"When the assistant uses it."`
+	WarmTransfer        *bool  `json:"warm_transfer,omitempty" doc:"call_transfer: announce the caller first."`
+	WarmTransferMessage string `json:"warm_transfer_message,omitempty" maxLength:"1000" doc:"call_transfer: said to who takes over."`
+	// collect_keypad
+	Timeout *int64 `json:"timeout,omitempty" minimum:"1" maximum:"30" doc:"collect_keypad: seconds to wait for a key (5); mid_call: the tool's timeout."`
+	StopKey string `json:"stop_key,omitempty" maxLength:"1" doc:"collect_keypad: # or *."`
+	// assistant_transfer
+	AssistantID           *int64 `json:"assistant_id,omitempty" doc:"assistant_transfer: own assistant, not itself."`
+	MessageBeforeTransfer string `json:"message_before_transfer,omitempty" maxLength:"1000" doc:"assistant_transfer: said first."`
+	// mid_call, in answers only (on input only id counts)
+	ID       *int64       `json:"id,omitempty"`
+	Name     string       `json:"name,omitempty"`
+	Endpoint string       `json:"endpoint,omitempty"`
+	Method   string       `json:"method,omitempty"`
+	Headers  []ToolHeader `json:"headers,omitempty"`
+	Schema   []ToolParam  `json:"schema,omitempty"`
+}
+
+// MidCall is the type of an AssistantTool that stands for a Tool.
+const MidCall = "mid_call"
+
+// AssistantFacts is what the world outside an assistant knows about the ids that it names: nil or false where an id is unknown or
+// another user's. Check needs it to judge them.
+type AssistantFacts struct {
+	Language      *Language
+	Voice         *Voice
+	VoiceProvider *Provider
+	LLM           *Model
+	Multimodal    *Model
+	Transcriber   *Provider      // the provider named by transcriber_provider_id
+	Number        *Number        // the number named by phone_number_id
+	NumberTaken   bool           // another inbound assistant has that number
+	Knowledgebase bool           // knowledgebase_id is the user's
+	Tools         map[int64]bool // those of tool_ids that are the user's
+	Assistants    map[int64]bool // those of the assistant_transfer tools that are the user's
+}
+
+// Check adds what the fields' own rules can't see: rules across fields, and the ids. Fields that failed already are left alone.
+func (a *Assistant) Check(facts AssistantFacts, f *Fields) {
+	pipeline := a.Mode == "pipeline"
+	bad := func(name, format string, args ...any) {
+		if !f.Has(name) {
+			f.Add(name, format, args...)
+		}
+	}
+	selected := func(name string) {
+		if !f.Has(name) {
+			f.AddText(name, "The selected "+name+" is invalid.")
+		}
+	}
+	if a.Timezone != "" && !ValidTimezone(a.Timezone) {
+		bad("timezone", "must be a valid IANA time zone such as Europe/Berlin.")
+	}
+	a.checkVoice(facts, selected, bad)
+
+	switch {
+	case pipeline && a.LLMModelID == nil:
+		bad("llm_model_id", "is required when mode is pipeline.")
+	case a.LLMModelID != nil && facts.LLM == nil:
+		selected("llm_model_id")
+	}
+	switch {
+	case a.MultimodalModelID == nil && (a.Mode == "multimodal" || a.Mode == "dualplex"):
+		bad("multimodal_model_id", "is required when mode is %s.", a.Mode)
+	case a.MultimodalModelID != nil && facts.Multimodal == nil:
+		selected("multimodal_model_id")
+	case a.MultimodalModelID != nil && !pipeline && a.Mode != "" && string(facts.Multimodal.Kind) != a.Mode:
+		bad("multimodal_model_id", "must name a %s model.", a.Mode)
+	}
+	if a.PhoneNumberID != nil {
+		switch n := facts.Number; {
+		case n == nil:
+			selected("phone_number_id")
+		case a.Type == "inbound" && n.Type == NumberCallerID:
+			bad("phone_number_id", "must not be a caller-id number on an inbound assistant.")
+		case a.Type == "inbound" && facts.NumberTaken:
+			bad("phone_number_id", "is already assigned to another inbound assistant.")
+		}
+	}
+	if a.KnowledgebaseID != nil && !facts.Knowledgebase {
+		selected("knowledgebase_id")
+	}
+	for i, id := range a.ToolIDs {
+		if !facts.Tools[id] {
+			selected("tool_ids." + strconv.Itoa(i))
+		}
+	}
+	a.checkTools(facts, f)
+	if a.Mode != "" && !pipeline {
+		if a.KnowledgebaseMode == "prompt" {
+			bad("knowledgebase_mode", "may be prompt in pipeline mode only.")
+		}
+		if a.TranscriberProviderID != nil {
+			bad("transcriber_provider_id", "may be set in pipeline mode only.")
+		}
+		if !a.AllowInterruptions {
+			bad("allow_interruptions", "may be false in pipeline mode only.")
+		}
+		if a.Fillers {
+			bad("fillers", "may be 1 in pipeline mode only.")
+		}
+	}
+	if a.IsWebhookActive && a.WebhookURL == nil {
+		bad("webhook_url", "is required when is_webhook_active is true.")
+	}
+	a.checkNames(f)
+}
+
+func (a *Assistant) checkVoice(facts AssistantFacts, selected func(string), bad func(string, string, ...any)) {
+	if a.LanguageID != 0 && facts.Language == nil {
+		selected("language_id")
+	}
+	v := facts.Voice
+	switch {
+	case a.VoiceID == 0:
+	case v == nil:
+		selected("voice_id")
+	case facts.Language != nil && v.LanguageID != a.LanguageID:
+		bad("voice_id", "must name a voice that speaks the assistant's language.")
+	case a.Mode != "" && !contains(v.Modes, a.Mode):
+		bad("voice_id", "must name a voice that serves %s mode.", a.Mode)
+	}
+	if p := a.SynthesizerProviderID; p != nil && (v == nil || v.SynthesizerProviderID == nil || *v.SynthesizerProviderID != *p) {
+		bad("synthesizer_provider_id", "must be the provider of the voice.")
+	}
+	if a.TranscriberProviderID != nil && facts.Transcriber == nil {
+		selected("transcriber_provider_id")
+	}
+}
+
+// checkTools judges each built-in tool by the rules of its type, and fills in their defaults.
+func (a *Assistant) checkTools(facts AssistantFacts, f *Fields) {
+	seen := map[string]bool{}
+	for i := range a.Tools {
+		t, at := &a.Tools[i], "tools."+strconv.Itoa(i)
+		if t.Type != "assistant_transfer" && seen[t.Type] && t.Type != MidCall && !f.Has(at+".type") {
+			f.Add(at+".type", "has a duplicate value.")
+		}
+		seen[t.Type] = true
+		switch t.Type {
+		case "call_transfer":
+			if n, ok := NormalizePhone(t.PhoneNumber); ok {
+				t.PhoneNumber = n
+			} else if t.PhoneNumber == "" {
+				f.Add(at+".phone_number", "is required.")
+			} else {
+				f.Add(at+".phone_number", "must be a phone number in international format.")
+			}
+		case "collect_keypad":
+			if t.Timeout == nil {
+				five := int64(5)
+				t.Timeout = &five
+			}
+			if t.StopKey != "" && t.StopKey != "#" && t.StopKey != "*" {
+				f.Add(at+".stop_key", "must be one of: #, *.")
+			}
+		case "assistant_transfer":
+			switch {
+			case t.AssistantID == nil:
+				f.Add(at+".assistant_id", "is required.")
+			case *t.AssistantID == a.ID || !facts.Assistants[*t.AssistantID]:
+				f.AddText(at+".assistant_id", "The selected "+at+".assistant_id is invalid.")
+			}
+		}
+	}
+}
+
+// checkNames refuses the same name twice where a name must say which.
+func (a *Assistant) checkNames(f *Fields) {
+	seen := map[string]bool{}
+	for i, p := range a.PostCallSchema {
+		if p.Name != "" && seen[p.Name] {
+			f.Add("post_call_schema."+strconv.Itoa(i)+".name", "has a duplicate value.")
+		}
+		seen[p.Name] = true
+	}
+}
+
+// ValidTimezone says whether name is an IANA time zone. "Local" and "" are none: they would mean the server's.
+func ValidTimezone(name string) bool {
+	if name == "" || name == "Local" {
+		return false
+	}
+	_, err := time.LoadLocation(name)
+	return err == nil
+}
+
+func contains(list []string, s string) bool {
+	for _, v := range list {
+		if v == s {
+			return true
+		}
+	}
+	return false
+}
+
+// PromptVersion is one past or present wording of an assistant.
+type PromptVersion struct {
+	bun.BaseModel `bun:"prompt_versions" json:"-"`
+
+	ID             int64  `bun:",pk,autoincrement" json:"-"`
+	AssistantID    int64  `json:"assistant_id"`
+	Version        int    `json:"version"`
+	SystemPrompt   string `json:"system_prompt"`
+	InitialMessage string `json:"initial_message"`
+	CreatedAt      Time   `json:"created_at"`
+}

@@ -1,0 +1,54 @@
+package parley
+
+// Language is a language that assistants can speak. Ids are stable for ever.
+type Language struct {
+	ID      int64  `json:"id"`
+	Name    string `json:"name"`
+	ISO2    string `json:"iso_2"`
+	Default struct {
+		Synthesizer string `json:"synthesizer"` // provider codes used when an assistant names none
+		Transcriber string `json:"transcriber"`
+	} `json:"-"`
+}
+
+// Provider is a vendor that speaks (synthesizer) or listens (transcriber).
+type Provider struct {
+	ID   int64  `json:"id"`
+	Name string `json:"name"`
+	Code string `json:"code"`
+}
+
+// Voice is one voice of one synthesizer provider in one language.
+type Voice struct {
+	ID                    int64   `json:"id"`
+	Name                  string  `json:"name"`
+	LanguageID            int64   `json:"language_id"`
+	Gender                string  `json:"gender"`
+	PreviewURL            string  `json:"preview_url"`
+	Accent                *string `json:"accent"`
+	Age                   *string `json:"age"`
+	SynthesizerProviderID *int64  `json:"synthesizer_provider_id"`
+
+	Code  string   `json:"-"` // the provider's own name of the voice
+	Modes []string `json:"-"` // the assistant modes that it serves
+}
+
+// ModelKind is what a model is for.
+type ModelKind string
+
+// The kinds of model.
+const (
+	LLM        ModelKind = "llm"        // thinks in text
+	Multimodal ModelKind = "multimodal" // hears and speaks itself
+	Dualplex   ModelKind = "dualplex"   // hears itself, our synthesizer speaks
+)
+
+// Model is a language model that assistants can think with.
+type Model struct {
+	ID   int64  `json:"id"`
+	Name string `json:"name"`
+	Code string `json:"code"`
+
+	Kind     ModelKind `json:"-"`
+	Provider string    `json:"-"` // provider code
+}

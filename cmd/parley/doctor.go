@@ -1,0 +1,191 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"parley/internal/store"
+)
+
+type doctorCmd struct{}
+
+// finding is one line of the doctor's report.
+type finding struct {
+	state string // ok, note, FAIL
+	what  string
+	text  string
+}
+
+// Run looks at everything that a server with these settings would need, and says how to mend what is missing. It fails when something
+// would keep the server from working.
+func (c *doctorCmd) Run(s *Settings, t *terminal) error {
+	ctx, cancel := context.WithTimeout(t, 30*time.Second)
+	defer cancel()
+	found := []finding{checkData(s), checkDatabase(ctx, s), checkSecret(s), checkPrices(s), checkListen(s), checkTLS(s), checkPublicURL(s)}
+	found = append(found, checkModel(ctx, s))
+	found = append(found, checkSpeech()...)
+	failed := 0
+	for _, f := range found {
+		if f.state == "FAIL" {
+			failed++
+		}
+		fmt.Fprintf(t.Out, "%-5s %-15s %s\n", f.state, f.what, f.text)
+	}
+	if failed > 0 {
+		return fmt.Errorf("%d of %d checks failed", failed, len(found))
+	}
+	return nil
+}
+
+func checkData(s *Settings) finding {
+	if err := os.MkdirAll(s.Data, 0o700); err != nil {
+		return finding{"FAIL", "data directory", fmt.Sprintf("%v: choose another with PARLEY_DATA", err)}
+	}
+	probe, err := os.CreateTemp(s.Data, "doctor-*")
+	if err != nil {
+		return finding{"FAIL", "data directory", fmt.Sprintf("%s can't be written: %v", s.Data, err)}
+	}
+	probe.Close()
+	os.Remove(probe.Name())
+	var fs syscall.Statfs_t
+	if err := syscall.Statfs(s.Data, &fs); err == nil {
+		if free := fs.Bavail * uint64(fs.Bsize) >> 20; free < 500 {
+			return finding{"note", "data directory", fmt.Sprintf("%s has only %d MB left on its disk", s.Data, free)}
+		}
+	}
+	abs, _ := filepath.Abs(s.Data)
+	return finding{"ok", "data directory", abs}
+}
+
+func checkDatabase(ctx context.Context, s *Settings) finding {
+	o, err := s.dbOptions()
+	if err != nil {
+		return finding{"FAIL", "database", err.Error()}
+	}
+	db, err := store.Open(ctx, o)
+	if err != nil {
+		return finding{"FAIL", "database", err.Error()}
+	}
+	defer db.Close()
+	switch done, err := db.Migrated(ctx); {
+	case err != nil:
+		return finding{"FAIL", "database", err.Error()}
+	case !done:
+		return finding{"note", "database", engine(db) + " answers; its schema is brought up to date by the next start (or 'parley migrate')"}
+	}
+	return finding{"ok", "database", engine(db) + " answers, schema up to date"}
+}
+
+func checkSecret(s *Settings) finding {
+	switch _, err := s.secret(); {
+	case err != nil:
+		return finding{"FAIL", "secret key", err.Error()}
+	case s.SecretKey == "" && s.Database != "":
+		return finding{"note", "secret key", "made in the data directory: set PARLEY_SECRET_KEY to the same text on all nodes that share the database"}
+	case s.SecretKey == "":
+		return finding{"ok", "secret key", filepath.Join(s.Data, "secret.key") + " (keep a copy with your backups)"}
+	}
+	return finding{"ok", "secret key", "from PARLEY_SECRET_KEY"}
+}
+
+func checkPrices(s *Settings) finding {
+	switch _, err := s.prices(); {
+	case err != nil:
+		return finding{"FAIL", "prices", err.Error()}
+	case s.Prices == "":
+		return finding{"ok", "prices", "embedded defaults ('parley prices' prints them)"}
+	}
+	return finding{"ok", "prices", s.Prices}
+}
+
+func checkListen(s *Settings) finding {
+	l, err := net.Listen("tcp", s.Listen)
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return finding{"note", "listen", s.Listen + " is in use: a server runs there already, or choose another with PARLEY_LISTEN"}
+	case err != nil:
+		return finding{"FAIL", "listen", err.Error()}
+	}
+	l.Close()
+	return finding{"ok", "listen", s.Listen + " is free"}
+}
+
+func checkTLS(s *Settings) finding {
+	switch {
+	case s.TLSCert == "" && s.TLSKey == "":
+		return finding{"ok", "tls", "off (put a proxy in front, or set PARLEY_TLS_CERT and PARLEY_TLS_KEY)"}
+	case s.TLSCert == "" || s.TLSKey == "":
+		return finding{"FAIL", "tls", "PARLEY_TLS_CERT and PARLEY_TLS_KEY go together"}
+	}
+	for _, path := range []string{s.TLSCert, s.TLSKey} {
+		if _, err := os.ReadFile(path); err != nil {
+			return finding{"FAIL", "tls", err.Error()}
+		}
+	}
+	return finding{"ok", "tls", s.TLSCert}
+}
+
+func checkPublicURL(s *Settings) finding {
+	host, _, _ := net.SplitHostPort(s.Listen)
+	switch ip := net.ParseIP(host); {
+	case s.PublicURL != "" && !strings.HasPrefix(s.PublicURL, "http://") && !strings.HasPrefix(s.PublicURL, "https://"):
+		return finding{"FAIL", "public url", "PARLEY_PUBLIC_URL must begin with http:// or https://"}
+	case s.PublicURL == "" && ip != nil && !ip.IsLoopback():
+		return finding{"note", "public url", "not set: links use the address that a client used; set PARLEY_PUBLIC_URL where others must reach you"}
+	case s.PublicURL == "":
+		return finding{"ok", "public url", "not set; fine on one machine"}
+	}
+	return finding{"ok", "public url", s.PublicURL}
+}
+
+// checkModel asks the OpenAI-compatible server for its models, which costs nothing.
+func checkModel(ctx context.Context, s *Settings) finding {
+	if !s.openAI() {
+		return finding{"note", "language model", "none: the built-in responder answers from the prompt and the knowledgebase. Set PARLEY_OPENAI_API_KEY, or PARLEY_OPENAI_BASE_URL and PARLEY_OPENAI_CHAT_MODEL for a server of your own"}
+	}
+	base := s.OpenAIBaseURL
+	if base == "" {
+		base = "https://api.openai.com/v1"
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(base, "/")+"/models", nil)
+	if err != nil {
+		return finding{"FAIL", "language model", "PARLEY_OPENAI_BASE_URL is no URL"}
+	}
+	if s.OpenAIAPIKey != "" {
+		req.Header.Set("Authorization", "Bearer "+s.OpenAIAPIKey)
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return finding{"FAIL", "language model", fmt.Sprintf("%s can't be reached: %v", base, err)}
+	}
+	defer res.Body.Close()
+	io.Copy(io.Discard, io.LimitReader(res.Body, 1<<20))
+	switch {
+	case res.StatusCode == http.StatusUnauthorized || res.StatusCode == http.StatusForbidden:
+		return finding{"FAIL", "language model", base + " refuses the key in PARLEY_OPENAI_API_KEY"}
+	case res.StatusCode >= 500:
+		return finding{"FAIL", "language model", fmt.Sprintf("%s answers %s", base, res.Status)}
+	}
+	return finding{"ok", "language model", base + " with " + strings.Join(s.chatModels(), ", ")}
+}
+
+func checkSpeech() (list []finding) {
+	for _, p := range []struct{ program, pkg string }{{"flite", "flite"}, {"espeak-ng", "espeak-ng"}} {
+		if path, err := exec.LookPath(p.program); err == nil {
+			list = append(list, finding{"ok", p.program, path})
+		} else {
+			list = append(list, finding{"note", p.program, "not installed: its voices are silent. apt-get install " + p.pkg})
+		}
+	}
+	return list
+}

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base32"
+	"fmt"
+	"net"
+	"strings"
+
+	"parley"
+	"parley/internal/assistant"
+	"parley/internal/auth"
+	"parley/internal/catalog"
+	"parley/internal/store"
+)
+
+// keepModels gives the configured models their rows and tells the catalog all ids.
+func keepModels(ctx context.Context, db *store.DB, cat *catalog.Catalog) error {
+	err := db.Write(ctx, func(ctx context.Context, tx *store.Tx) error { return tx.KeepModels(ctx, cat.Models()) })
+	if err != nil {
+		return fmt.Errorf("keep the models: %w", err)
+	}
+	rows, err := db.Models(ctx)
+	if err != nil {
+		return err
+	}
+	return cat.SetModels(rows)
+}
+
+// firstEmail is the address of the user that a first start makes.
+const firstEmail = "admin@localhost"
+
+// firstStart makes a first user with 100 USD, a key and a ready assistant where there is no user yet, and says once how to get in.
+func firstStart(t *terminal, s *Settings, db *store.DB, desk *auth.Desk, assistants *assistant.Desk, at net.Addr) error {
+	if any, err := db.AnyUser(t); err != nil || any {
+		return err
+	}
+	raw := make([]byte, 10)
+	rand.Read(raw)
+	password := strings.ToLower(base32.StdEncoding.EncodeToString(raw)) // 80 bits, easy to type
+	hash, err := auth.HashPassword(password)
+	if err != nil {
+		return err
+	}
+	u := &parley.User{Name: "Admin", Email: firstEmail, PasswordHash: hash, Timezone: "UTC", Plan: "default"}
+	var token string
+	err = db.Write(t, func(ctx context.Context, tx *store.Tx) error {
+		if any, err := tx.AnyUser(ctx); err != nil || any {
+			return err
+		}
+		if err := tx.CreateUser(ctx, u); err != nil {
+			return err
+		}
+		entry := &parley.LedgerEntry{Kind: parley.Credit, Amount: 100 * parley.USD, Reference: "start", Description: "To start with"}
+		if _, err := tx.Post(ctx, u.ID, entry); err != nil {
+			return err
+		}
+		_, token, err = desk.NewKey(ctx, tx, u.ID, parley.APIKey, "first key")
+		return err
+	})
+	if err != nil || token == "" { // another node was first: its unique address refused ours, or its user is there
+		if any, check := db.AnyUser(t); check == nil && any {
+			return nil
+		}
+		return err
+	}
+	a, err := assistants.Create(t, u.ID, firstAssistant(assistants.Catalog))
+	if err != nil {
+		return fmt.Errorf("make the first assistant: %w", err)
+	}
+	fmt.Fprintf(t.Out, `
+Parley is ready. This is shown once:
+
+  Console    %[1]s
+  Sign in    %[2]s  password  %[3]s
+  API        %[1]s/api   (reference: %[1]s/api/docs)
+  API key    %[4]s
+  Assistant  %[5]s, id %[6]d, %[7]s
+
+`, s.urlOf(at), firstEmail, password, token, a.Name, a.ID, a.UUID)
+	return nil
+}
+
+// firstAssistant is an assistant that can talk at once.
+func firstAssistant(cat *catalog.Catalog) map[string]any {
+	voice := cat.Voices("pipeline", 1)[0]
+	model := cat.ModelsOf(parley.LLM)[0]
+	return body(map[string]any{
+		"name": "Front desk", "type": "inbound", "mode": "pipeline", "status": "active", "timezone": "UTC", "record": true,
+		"language_id": voice.LanguageID, "voice_id": voice.ID, "llm_model_id": model.ID,
+		"initial_message": "Hello, this is {{company}}. How can I help you?",
+		"variables":       map[string]any{"company": "Acme Bakery"},
+		"tools":           []any{map[string]any{"type": "end_call"}},
+		"system_prompt": `You are the friendly receptionist of {{company}}. Answer in one or two short sentences.
+We are open Monday to Saturday from 7 am to 6 pm, and closed on Sundays.
+We are at 12 Market Street, next to the town hall. Parking is free behind the shop.
+A loaf of sourdough costs 6 dollars, a croissant 3 dollars. Cakes are made to order with two days' notice.
+When you don't know something, say so and offer that a colleague calls back.`,
+	})
+}

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"parley/internal/store"
+)
+
+// root is the whole server: the API, the console, and what watches over them.
+func (s *Settings) root(db *store.DB, house http.Handler) http.Handler {
+	metrics := prometheus.NewRegistry()
+	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	seconds := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "parley_http_request_seconds", Help: "Time to answer an HTTP request.",
+		Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 5}}, []string{"method", "status"})
+	metrics.MustRegister(seconds)
+
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, r *http.Request) { say(w, http.StatusOK, "ok") })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithTimeout(r.Context(), 5*time.Second)
+		defer cancel()
+		if err := db.Ping(ctx); err != nil {
+			say(w, http.StatusServiceUnavailable, "the database does not answer")
+			return
+		}
+		say(w, http.StatusOK, "ok")
+	})
+	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}))
+	mux.Handle("/api/", house)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		began, rec := time.Now(), &recorder{ResponseWriter: w, status: http.StatusOK}
+		// The API is not cleaned by the mux: a path below /user/ must be refused before it is redirected.
+		if strings.HasPrefix(r.URL.Path, "/api/") {
+			house.ServeHTTP(rec, r)
+		} else {
+			mux.ServeHTTP(rec, r)
+		}
+		seconds.WithLabelValues(method(r.Method), strconv.Itoa(rec.status)).Observe(time.Since(began).Seconds())
+	})
+}
+
+// method keeps a client's inventions out of the metrics' labels.
+func method(m string) string {
+	switch m {
+	case "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS":
+		return m
+	}
+	return "other"
+}
+
+func say(w http.ResponseWriter, status int, text string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	json.NewEncoder(w).Encode(map[string]string{"status": text})
+}
+
+// recorder remembers the status of an answer.
+type recorder struct {
+	http.ResponseWriter
+	status int
+}
+
+func (r *recorder) WriteHeader(status int) {
+	r.status = status
+	r.ResponseWriter.WriteHeader(status)
+}
+
+// Unwrap lets http.ResponseController reach the connection, for streams and deadlines.
+func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
+
+// publicURL is the setting without its last slash.
+func (s *Settings) publicURL() string { return strings.TrimSuffix(s.PublicURL, "/") }
+
+// urlOf is where a person finds this server.
+func (s *Settings) urlOf(at net.Addr) string {
+	if s.PublicURL != "" {
+		return s.publicURL()
+	}
+	scheme := "http"
+	if s.TLSCert != "" {
+		scheme = "https"
+	}
+	host, port, _ := net.SplitHostPort(at.String())
+	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	return fmt.Sprintf("%s://%s", scheme, net.JoinHostPort(host, port))
+}
+
+// body is a request body as the API would have decoded it.
+func body(v map[string]any) map[string]any {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	dec := json.NewDecoder(strings.NewReader(string(raw)))
+	dec.UseNumber()
+	var out map[string]any
+	if err := dec.Decode(&out); err != nil {
+		panic(err)
+	}
+	return out
+}

@@ -1,0 +1,93 @@
+// Command parley is the whole product: `parley serve` runs it, the other commands are the operator's. All of them work on the same data
+// directory or database, also while a server runs on it.
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+	_ "time/tzdata" // assistants live in time zones that a bare machine may not know
+
+	"github.com/alecthomas/kong"
+)
+
+// commands is the command line; every flag is a setting PARLEY_… of the same name too.
+type commands struct {
+	Settings
+
+	Serve   serveCmd   `cmd:"" help:"Run the server."`
+	User    userCmd    `cmd:"" help:"Accounts: create, list, disable, password, plan."`
+	Key     keyCmd     `cmd:"" help:"API keys: create."`
+	Credit  creditCmd  `cmd:"" help:"Give an account money (or take it, with a negative amount)."`
+	Doctor  doctorCmd  `cmd:"" help:"Say what is configured, reachable and missing, and how to mend it."`
+	Migrate migrateCmd `cmd:"" help:"Bring the database's schema up to date."`
+	Backup  backupCmd  `cmd:"" help:"Write a consistent copy of the embedded database to a file."`
+	Prices  pricesCmd  `cmd:"" help:"Print the prices and plans file with its defaults, to be changed and named by PARLEY_PRICES."`
+}
+
+// terminal is where a command writes for people and programs, and the context that ends with a signal.
+type terminal struct {
+	context.Context
+	Out io.Writer
+	// Kill is closed by a second signal: stop at once.
+	Kill <-chan struct{}
+}
+
+func main() {
+	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
+}
+
+func run(args []string, stdout, stderr io.Writer) int {
+	var c commands
+	parser, err := kong.New(&c, kong.Name("parley"), kong.DefaultEnvars("PARLEY"), kong.UsageOnError(), kong.Writers(stdout, stderr),
+		kong.Description("Voice and chat assistants on your own server.\n\nEvery flag is also an environment variable: --public-url is PARLEY_PUBLIC_URL."),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true}))
+	if err != nil {
+		fmt.Fprintln(stderr, "parley:", err)
+		return 2
+	}
+	parsed, err := parser.Parse(args)
+	if err != nil {
+		fmt.Fprintln(stderr, "parley:", err)
+		return 2
+	}
+	slog.SetDefault(slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: c.Settings.LogLevel})))
+	ctx, kill, stop := signals()
+	defer stop()
+	if err := parsed.Run(&c.Settings, &terminal{ctx, stdout, kill}); err != nil {
+		fmt.Fprintln(stderr, "parley:", err)
+		return 1
+	}
+	return 0
+}
+
+// signals gives a context that the first SIGINT or SIGTERM ends, and a channel that the second closes.
+func signals() (context.Context, <-chan struct{}, func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	kill, ch, done := make(chan struct{}), make(chan os.Signal, 2), make(chan struct{})
+	signal.Notify(ch, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		defer close(done)
+		for n := 0; ; n++ {
+			if _, ok := <-ch; !ok {
+				return
+			}
+			switch n {
+			case 0:
+				cancel()
+			case 1:
+				close(kill)
+			}
+		}
+	}()
+	return ctx, kill, func() {
+		signal.Stop(ch)
+		close(ch)
+		<-done
+		cancel()
+	}
+}

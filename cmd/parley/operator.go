@@ -1,0 +1,297 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/mail"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/google/uuid"
+
+	"parley"
+	"parley/internal/auth"
+	"parley/internal/billing"
+	"parley/internal/store"
+)
+
+type userCmd struct {
+	Create   userCreate   `cmd:"" help:"Make an account."`
+	List     userList     `cmd:"" help:"List accounts."`
+	Disable  userDisable  `cmd:"" help:"Refuse an account's credentials, at once."`
+	Password userPassword `cmd:"" help:"Set a password; the account's sessions end."`
+	Plan     userPlan     `cmd:"" help:"Set an account's plan."`
+}
+
+// change opens the database and changes one account in a transaction.
+func change(t *terminal, s *Settings, email string, fn func(context.Context, *store.Tx, *parley.User) error) error {
+	db, err := s.open(t)
+	if err != nil {
+		return err
+	}
+	err = db.Write(t, func(ctx context.Context, tx *store.Tx) error {
+		u, err := tx.UserByEmail(ctx, strings.ToLower(email))
+		if err != nil {
+			return err
+		}
+		return fn(ctx, tx, u)
+	})
+	return errors.Join(err, db.Close())
+}
+
+type userCreate struct {
+	Email    string `required:"" help:"Address to sign in with."`
+	Password string `required:"" help:"8 characters or more."`
+	Name     string `help:"Name (the address)."`
+	Balance  string `default:"0" help:"USD to start with."`
+	Plan     string `default:"default" help:"Plan."`
+	Timezone string `default:"UTC" help:"IANA time zone."`
+}
+
+func (c *userCreate) Run(s *Settings, t *terminal) error {
+	balance, err := parley.ParseMoney(c.Balance)
+	if err != nil {
+		return err
+	}
+	u := &parley.User{Name: c.Name, Email: c.Email, Timezone: c.Timezone, Plan: c.Plan}
+	if u.Name == "" {
+		u.Name = c.Email
+	}
+	if err := checkUser(s, u, c.Password); err != nil {
+		return err
+	}
+	if balance < 0 {
+		return errors.New("the balance must not be negative")
+	}
+	if u.PasswordHash, err = auth.HashPassword(c.Password); err != nil {
+		return err
+	}
+	db, err := s.open(t)
+	if err != nil {
+		return err
+	}
+	err = db.Write(t, func(ctx context.Context, tx *store.Tx) error {
+		if err := tx.CreateUser(ctx, u); err != nil {
+			return err
+		}
+		_, err := tx.Post(ctx, u.ID, &parley.LedgerEntry{Kind: parley.Credit, Amount: balance, Reference: "start", Description: "Opening balance"})
+		return err
+	})
+	if err = errors.Join(err, db.Close()); err != nil {
+		return err
+	}
+	fmt.Fprintf(t.Out, "created user %d %s\n", u.ID, u.Email)
+	return nil
+}
+
+// checkUser judges what an operator typed, and puts the address in lower case.
+func checkUser(s *Settings, u *parley.User, password string) error {
+	u.Email = strings.ToLower(strings.TrimSpace(u.Email))
+	if a, err := mail.ParseAddress(u.Email); err != nil || a.Address != u.Email || len(u.Email) > 255 {
+		return fmt.Errorf("%q is no email address", u.Email)
+	}
+	if len(password) < 8 {
+		return errors.New("the password must be at least 8 characters long")
+	}
+	if !parley.ValidTimezone(u.Timezone) {
+		return fmt.Errorf("%q is no IANA time zone such as Europe/Berlin", u.Timezone)
+	}
+	return knownPlan(s, u.Plan)
+}
+
+func knownPlan(s *Settings, name string) error {
+	p, err := s.prices()
+	if err != nil {
+		return err
+	}
+	if _, ok := p.Plans[name]; !ok {
+		return fmt.Errorf("there is no plan %q: 'parley prices' shows those there are", name)
+	}
+	return nil
+}
+
+type userList struct{}
+
+func (c *userList) Run(s *Settings, t *terminal) error {
+	db, err := s.open(t)
+	if err != nil {
+		return err
+	}
+	list, err := db.Users(t)
+	if err = errors.Join(err, db.Close()); err != nil {
+		return err
+	}
+	w := tabwriter.NewWriter(t.Out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "ID\tEMAIL\tNAME\tPLAN\tBALANCE\tSTATE")
+	for _, u := range list {
+		state := "active"
+		if u.DisabledAt != 0 {
+			state = "disabled"
+		}
+		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\n", u.ID, u.Email, u.Name, u.Plan, u.Balance, state)
+	}
+	return w.Flush()
+}
+
+type userDisable struct {
+	User string `required:"" help:"The account's address."`
+	Undo bool   `help:"Let the account in again."`
+}
+
+func (c *userDisable) Run(s *Settings, t *terminal) error {
+	return change(t, s, c.User, func(ctx context.Context, tx *store.Tx, u *parley.User) error {
+		u.DisabledAt = parley.Now()
+		if c.Undo {
+			u.DisabledAt = 0
+		}
+		if err := tx.SaveUser(ctx, u); err != nil {
+			return err
+		}
+		return tx.DeleteSessions(ctx, u.ID)
+	})
+}
+
+type userPassword struct {
+	User     string `required:"" help:"The account's address."`
+	Password string `required:"" help:"8 characters or more."`
+}
+
+func (c *userPassword) Run(s *Settings, t *terminal) error {
+	if len(c.Password) < 8 {
+		return errors.New("the password must be at least 8 characters long")
+	}
+	hash, err := auth.HashPassword(c.Password)
+	if err != nil {
+		return err
+	}
+	return change(t, s, c.User, func(ctx context.Context, tx *store.Tx, u *parley.User) error {
+		u.PasswordHash = hash
+		if err := tx.SaveUser(ctx, u); err != nil {
+			return err
+		}
+		return tx.DeleteSessions(ctx, u.ID)
+	})
+}
+
+type userPlan struct {
+	User string `required:"" help:"The account's address."`
+	Plan string `required:"" help:"Plan."`
+}
+
+func (c *userPlan) Run(s *Settings, t *terminal) error {
+	if err := knownPlan(s, c.Plan); err != nil {
+		return err
+	}
+	return change(t, s, c.User, func(ctx context.Context, tx *store.Tx, u *parley.User) error {
+		u.Plan = c.Plan
+		return tx.SaveUser(ctx, u)
+	})
+}
+
+type keyCmd struct {
+	Create keyCreate `cmd:"" help:"Make an API key and print its token alone."`
+}
+
+type keyCreate struct {
+	User string `required:"" help:"The account's address."`
+	Name string `required:"" help:"A label."`
+}
+
+func (c *keyCreate) Run(s *Settings, t *terminal) error {
+	var token string
+	err := change(t, s, c.User, func(ctx context.Context, tx *store.Tx, u *parley.User) (err error) {
+		_, token, err = new(auth.Desk).NewKey(ctx, tx, u.ID, parley.APIKey, c.Name)
+		return err
+	})
+	if err == nil {
+		fmt.Fprintln(t.Out, token)
+	}
+	return err
+}
+
+type creditCmd struct {
+	User      string `required:"" help:"The account's address."`
+	Amount    string `required:"" help:"USD, such as 12.50."`
+	Reference string `help:"Your name for this payment: the same one a second time gives nothing."`
+}
+
+func (c *creditCmd) Run(s *Settings, t *terminal) error {
+	amount, err := parley.ParseMoney(c.Amount)
+	if err != nil {
+		return err
+	}
+	if amount == 0 {
+		return errors.New("the amount is zero")
+	}
+	if c.Reference == "" {
+		c.Reference = uuid.NewString()
+	}
+	var posted bool
+	var after *parley.User
+	err = change(t, s, c.User, func(ctx context.Context, tx *store.Tx, u *parley.User) (err error) {
+		posted, err = tx.Post(ctx, u.ID, &parley.LedgerEntry{Kind: parley.Credit, Amount: amount, Reference: c.Reference, Description: "Credit by the operator"})
+		if err != nil {
+			return err
+		}
+		after, err = tx.User(ctx, u.ID)
+		return err
+	})
+	switch {
+	case err != nil:
+		return err
+	case !posted:
+		fmt.Fprintf(t.Out, "%s was given already; balance %s USD\n", c.Reference, after.Balance)
+	default:
+		fmt.Fprintf(t.Out, "balance %s USD\n", after.Balance)
+	}
+	return nil
+}
+
+type migrateCmd struct{}
+
+func (c *migrateCmd) Run(s *Settings, t *terminal) error {
+	o, err := s.dbOptions()
+	if err != nil {
+		return err
+	}
+	db, err := store.Open(t, o)
+	if err != nil {
+		return err
+	}
+	n, err := db.Migrate(t)
+	if err = errors.Join(err, db.Close()); err == nil {
+		fmt.Fprintf(t.Out, "%d migrations applied; the schema is up to date\n", n)
+	}
+	return err
+}
+
+type backupCmd struct {
+	File string `arg:"" help:"File to write; it must not exist."`
+}
+
+func (c *backupCmd) Run(s *Settings, t *terminal) error {
+	o, err := s.dbOptions()
+	if err != nil {
+		return err
+	}
+	db, err := store.Open(t, o)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(db.Backup(t, c.File), db.Close()); err != nil {
+		return err
+	}
+	fmt.Fprintf(t.Out, "wrote %s\n", c.File)
+	if s.SecretKey == "" {
+		fmt.Fprintf(t.Out, "keep %s/secret.key with it: without that key the secrets in the copy can't be read\n", strings.TrimSuffix(s.Data, "/"))
+	}
+	return nil
+}
+
+type pricesCmd struct{}
+
+func (c *pricesCmd) Run(s *Settings, t *terminal) error {
+	_, err := t.Out.Write(billing.DefaultFile())
+	return err
+}

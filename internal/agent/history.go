@@ -1,0 +1,129 @@
+package agent
+
+import (
+	"slices"
+	"strconv"
+
+	"parley/internal/ai"
+)
+
+// Tokens estimates how many tokens a text is: a quarter of its ASCII bytes and one for every other rune. The vendors' tokenizers find
+// fewer in nearly every text, so a budget holds.
+func Tokens(text string) int {
+	ascii, other := 0, 0
+	for _, r := range text {
+		if r < 0x80 {
+			ascii++
+		} else {
+			other++
+		}
+	}
+	return (ascii+3)/4 + other
+}
+
+// messageTokens is what a message adds to its texts.
+const messageTokens = 4
+
+// Trim gives the newest part of a conversation that is within a budget of tokens. Older messages go first. A call never goes without its
+// results nor a result without its call; calls that have none (a node died) and results that belong to none are left out. The customer's
+// latest message always stays, and so does the very last thing, which the model is about to answer. Calls get ids that are unique in
+// what is returned. The history itself is left as it is.
+func Trim(history []ai.Message, budget int) []ai.Message {
+	units := split(history)
+	customer := -1
+	for i, u := range units {
+		if u[0].Role == ai.User {
+			customer = i
+		}
+	}
+	if customer >= 0 {
+		budget -= size(units[customer])
+	}
+	from := len(units) // the oldest unit that fits
+	for i := len(units) - 1; i >= 0; i-- {
+		if i != customer {
+			if budget -= size(units[i]); budget < 0 && i < len(units)-1 {
+				break
+			}
+		}
+		from = i
+	}
+	var out []ai.Message
+	if customer >= 0 && customer < from {
+		out = append(out, units[customer]...)
+	}
+	return number(append(out, slices.Concat(units[from:]...)...))
+}
+
+// split cuts a conversation into units that stay together: a message, or one with calls and their results.
+func split(history []ai.Message) [][]ai.Message {
+	var units [][]ai.Message
+	for i := 0; i < len(history); {
+		m := history[i]
+		i++
+		if m.Role == ai.ToolRole {
+			continue // belongs to no call
+		}
+		results := map[string]ai.Message{}
+		for ; i < len(history) && history[i].Role == ai.ToolRole; i++ {
+			results[history[i].CallID] = history[i]
+		}
+		unit := []ai.Message{m}
+		unit[0].Calls = nil
+		for _, c := range m.Calls {
+			if r, ok := results[c.ID]; ok {
+				unit[0].Calls = append(unit[0].Calls, c)
+				unit = append(unit, r)
+				delete(results, c.ID)
+			}
+		}
+		if m.Text != "" || len(unit) > 1 {
+			units = append(units, unit)
+		}
+	}
+	return units
+}
+
+func size(unit []ai.Message) int {
+	n := 0
+	for _, m := range unit {
+		n += messageTokens + Tokens(m.Text)
+		for _, c := range m.Calls {
+			n += messageTokens + Tokens(c.Name) + Tokens(c.Arguments)
+		}
+	}
+	return n
+}
+
+// number gives the calls new ids, in order. Nine characters: some servers take no others. The units' calls are copies already.
+func number(messages []ai.Message) []ai.Message {
+	n := 0
+	for i := range messages {
+		for j := range messages[i].Calls {
+			n++
+			id := "c" + strconv.Itoa(10_000_000+n)
+			messages[i].Calls[j].ID = id
+			messages[i+1+j].CallID = id
+		}
+	}
+	return messages
+}
+
+// Replay makes the messages of a reply as it is stored: its calls with their results, then its text.
+func Replay(text string, calls []Call) []ai.Message {
+	var out []ai.Message
+	if len(calls) > 0 {
+		made := make([]ai.Call, len(calls))
+		for i, c := range calls {
+			made[i] = ai.Call{ID: strconv.Itoa(i), Name: c.Name, Arguments: string(c.Arguments)}
+		}
+		out = append(out, ai.Message{Role: ai.Assistant, Calls: made})
+		for i, c := range calls {
+			out = append(out, ai.Message{Role: ai.ToolRole, CallID: strconv.Itoa(i), Text: c.Result})
+		}
+	}
+	if text != "" {
+		out = append(out, ai.Message{Role: ai.Assistant, Text: text})
+	}
+	return out
+}

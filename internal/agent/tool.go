@@ -1,0 +1,165 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"unicode/utf8"
+
+	"parley/internal/ai"
+)
+
+const (
+	maxResult   = 64 << 10 // bytes of a tool's result that are told to the model
+	maxCalls    = 32       // calls of one step; a model that makes more is told so
+	maxParallel = 8        // of them run at the same time
+)
+
+// call runs the calls of one step and gives their records in the same order. It returns when all of them have.
+func (t *Turn) call(ctx context.Context, calls []ai.Call) []Call {
+	records := make([]Call, len(calls))
+	var (
+		mu   sync.Mutex // the sink takes one thing at a time
+		wg   sync.WaitGroup
+		room = make(chan struct{}, maxParallel)
+	)
+	tell := func(f func(Sink)) {
+		if t.Sink != nil {
+			mu.Lock()
+			defer mu.Unlock()
+			f(t.Sink)
+		}
+	}
+	for i, c := range calls {
+		records[i] = Call{ID: c.ID, Name: c.Name, Arguments: written(c.Arguments)}
+		started := records[i]
+		tell(func(s Sink) { s.ToolStarted(started) })
+	}
+	for i, c := range calls {
+		room <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-room }()
+			if i < maxCalls {
+				records[i].Result = t.run(ctx, c)
+			} else {
+				records[i].Result = fmt.Sprintf("Error: more than %d calls at once.", maxCalls)
+			}
+			tell(func(s Sink) { s.ToolFinished(records[i]) })
+		})
+	}
+	wg.Wait()
+	return records
+}
+
+// run makes one call. Whatever goes wrong becomes what the model is told.
+func (t *Turn) run(ctx context.Context, c ai.Call) (result string) {
+	defer func() {
+		if p := recover(); p != nil {
+			slog.ErrorContext(ctx, "tool panicked", "tool", c.Name, "panic", p, "stack", string(debug.Stack()))
+			result = "Error: the tool failed."
+		}
+	}()
+	i := slices.IndexFunc(t.Tools, func(tool Tool) bool { return tool.Name == c.Name })
+	if i < 0 {
+		return "Error: there is no tool of this name."
+	}
+	if ctx.Err() != nil {
+		return "Error: " + ctx.Err().Error()
+	}
+	args, err := arguments(t.Tools[i].Schema, c.Arguments)
+	if err != nil {
+		return "Error: " + err.Error()
+	}
+	result, err = t.Tools[i].Run(ctx, args)
+	if err != nil {
+		result = "Error: " + err.Error()
+	}
+	return cut(strings.ToValidUTF8(result, "\uFFFD"), maxResult)
+}
+
+// cut shortens s to at most n bytes, between runes.
+func cut(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n]
+}
+
+// written is what the model wrote as arguments, as JSON that can be stored and sent.
+func written(raw string) json.RawMessage {
+	if strings.TrimSpace(raw) == "" {
+		return json.RawMessage("{}")
+	}
+	if json.Valid([]byte(raw)) {
+		return json.RawMessage(strings.ToValidUTF8(raw, "\uFFFD"))
+	}
+	quoted, _ := json.Marshal(raw) // a string can't fail
+	return quoted
+}
+
+// object is the part of JSON Schema that arguments and extracted values are checked against.
+type object struct {
+	Properties map[string]struct {
+		Type any `json:"type"` // a string, or a list of them
+	} `json:"properties"`
+	Required []string `json:"required"`
+}
+
+// arguments checks what the model wrote against the tool's schema. The error is written for the model.
+func arguments(schema json.RawMessage, raw string) (json.RawMessage, error) {
+	if s := strings.TrimSpace(raw); s == "" || s == "null" {
+		raw = "{}"
+	}
+	var args map[string]any
+	if err := json.Unmarshal([]byte(raw), &args); err != nil {
+		return nil, fmt.Errorf("the arguments are not a JSON object: %w", err)
+	}
+	var o object
+	if len(schema) > 0 {
+		if err := json.Unmarshal(schema, &o); err != nil {
+			return nil, fmt.Errorf("the tool's schema can't be read: %w", err)
+		}
+	}
+	var wrong []error
+	for _, name := range o.Required {
+		if v, ok := args[name]; !ok || v == nil {
+			wrong = append(wrong, fmt.Errorf("the argument %s is missing", strconv.Quote(name)))
+		}
+	}
+	for name, v := range args {
+		if want, ok := o.Properties[name].Type.(string); ok && v != nil && !isType(v, want) {
+			wrong = append(wrong, fmt.Errorf("the argument %s must be a %s", strconv.Quote(name), want))
+		}
+	}
+	slices.SortFunc(wrong, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
+	return json.RawMessage(raw), errors.Join(wrong...)
+}
+
+// isType says whether a decoded JSON value is of a JSON Schema type. Types that no tool of ours uses are let through.
+func isType(v any, want string) bool {
+	switch want {
+	case "string":
+		_, ok := v.(string)
+		return ok
+	case "number":
+		_, ok := v.(float64)
+		return ok
+	case "integer":
+		f, ok := v.(float64)
+		return ok && f == float64(int64(f))
+	case "boolean":
+		_, ok := v.(bool)
+		return ok
+	}
+	return true
+}

@@ -1,0 +1,115 @@
+package agent
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"parley/internal/ai"
+)
+
+// Run thinks until the model answers in words. What was said and done so far is in the Reply also when there is an error: the cause of
+// a ctx that ended, or an *ai.Error, which Sentence puts into words for the customer. When Run returns, nothing is left running.
+func (t *Turn) Run(ctx context.Context) (reply Reply, err error) {
+	var said strings.Builder
+	defer func() { reply.Text = said.String() }()
+	steps, budget := cmp.Or(t.Steps, DefaultSteps), cmp.Or(t.Budget, DefaultBudget)
+	history := slices.Clip(t.History)
+	for step, words := 1, false; ; step++ {
+		words = words || step >= steps
+		req := ai.Request{
+			System:      t.System,
+			Messages:    Trim(append(history, reply.Messages...), budget),
+			NoCalls:     words && len(t.Tools) > 0,
+			Temperature: t.Temperature,
+			MaxTokens:   t.MaxTokens,
+		}
+		for _, tool := range t.Tools {
+			req.Tools = append(req.Tools, tool.Tool)
+		}
+		got, err := t.ask(ctx, req, &reply, &said)
+		if err != nil {
+			return reply, fmt.Errorf("think, step %d: %w", step, err)
+		}
+		calls := got.Calls
+		if words {
+			calls = nil // asked for words, it called: there is nobody to tell the result to
+		}
+		if len(calls) == 0 && got.Text == "" && len(reply.Calls) > 0 && !words {
+			words = true // silent after its tools: ask once more, for words
+			continue
+		}
+		reply.add(got.Text, calls)
+		if len(calls) == 0 {
+			return reply, empty(said.String(), reply.Calls, got.Finish)
+		}
+		for _, c := range t.call(ctx, calls) {
+			reply.Calls = append(reply.Calls, c)
+			reply.Messages = append(reply.Messages, ai.Message{Role: ai.ToolRole, CallID: c.ID, Text: c.Result})
+		}
+		if ctx.Err() != nil {
+			return reply, fmt.Errorf("think, step %d: %w", step, context.Cause(ctx))
+		}
+	}
+}
+
+// ask makes one request and passes its text on. On failure it keeps what was said.
+func (t *Turn) ask(ctx context.Context, req ai.Request, reply *Reply, said *strings.Builder) (ai.Reply, error) {
+	say := func(text string) {
+		said.WriteString(text)
+		if t.Sink != nil {
+			t.Sink.Text(text)
+		}
+	}
+	first := true
+	got, err := t.Model.Generate(ctx, req, func(d ai.Delta) error {
+		if d.Text == "" {
+			return nil
+		}
+		if first && said.Len() > 0 {
+			say("\n") // a step's text is a sentence of its own
+		}
+		first = false
+		say(d.Text)
+		return nil
+	})
+	reply.Usage.Add(got.Usage)
+	if err != nil {
+		reply.add(got.Text, nil)
+	}
+	return got, err
+}
+
+// add puts what the assistant said and called into the messages.
+func (r *Reply) add(text string, calls []ai.Call) {
+	if text != "" || len(calls) > 0 {
+		r.Messages = append(r.Messages, ai.Message{Role: ai.Assistant, Text: text, Calls: calls})
+	}
+}
+
+// empty is the error of a turn that ended without a word, nil when there was one. After a tool silence may be meant: a call that hangs up.
+func empty(said string, calls []Call, f ai.Finish) error {
+	switch {
+	case strings.TrimSpace(said) != "" || len(calls) > 0:
+		return nil
+	case f == ai.Filtered:
+		return fmt.Errorf("think: %w", &ai.Error{Kind: ai.Refused, Err: errors.New("the content filter left nothing of the reply")})
+	}
+	return fmt.Errorf("think: %w", &ai.Error{Kind: ai.Malformed, Err: errors.New("the reply is empty")})
+}
+
+// Sentence says in plain words to the customer that the model failed with err, and what to do.
+func Sentence(err error) string {
+	switch ai.KindOf(err) {
+	case ai.RateLimited, ai.Overloaded:
+		return "I'm sorry, I'm very busy right now. Please try again in a moment."
+	case ai.TooLong:
+		return "I'm sorry, that is more than I can take in at once. Please try a shorter message or start a new conversation."
+	case ai.Refused:
+		return "I'm sorry, I can't answer that. Could you put it differently?"
+	}
+	return "I'm sorry, I can't answer right now. Please try again in a moment."
+}

@@ -1,0 +1,110 @@
+// Package ai says what we ask of vendors of intelligence: a Model that thinks in text. Each vendor is one package under
+// internal/provider; aitest holds a scripted fake, a faithful local server and the conformance suite that every Model passes.
+package ai
+
+import (
+	"context"
+	"encoding/json"
+)
+
+// Model generates replies. A Model is safe for concurrent use and holds nothing of a conversation between calls.
+type Model interface {
+	// Generate asks for one reply and blocks until it is whole. What arrives goes to yield at once, in order and from the calling
+	// goroutine, so a slow yield slows the vendor's stream down instead of filling memory; text is always cut between runes. The Reply
+	// holds all that was yielded, also when the error is not nil.
+	//
+	// The error is an *Error, unless ctx ended or yield refused: then it is context.Cause(ctx), or yield's error. When Generate returns,
+	// nothing of the request is left running.
+	Generate(ctx context.Context, req Request, yield func(Delta) error) (Reply, error)
+}
+
+// Request is what a reply is asked for with.
+type Request struct {
+	System   string
+	Messages []Message
+	Tools    []Tool
+	// NoCalls asks for an answer in words; Tools are then there only so that the calls in Messages make sense.
+	NoCalls bool
+	// Temperature is 0 to 2; nil leaves it to the vendor.
+	Temperature *float64
+	// MaxTokens bounds the reply; 0 leaves it to the vendor.
+	MaxTokens int
+	// Schema asks for a reply that is one JSON object of this JSON Schema. nil asks for words.
+	Schema *Schema
+}
+
+// Role says whose a message is.
+type Role string
+
+// The roles.
+const (
+	User      Role = "user"
+	Assistant Role = "assistant"
+	ToolRole  Role = "tool" // the result of a call
+)
+
+// Message is one message of a conversation.
+type Message struct {
+	Role Role   `json:"role"`
+	Text string `json:"text,omitempty"`
+	// Calls are the tools that an assistant's message calls. Each of them is followed by a message of ToolRole with its id.
+	Calls []Call `json:"calls,omitempty"`
+	// CallID is the call whose result this is, for ToolRole.
+	CallID string `json:"call_id,omitempty"`
+}
+
+// Call is a tool call that the model makes.
+type Call struct {
+	ID   string `json:"id"` // unique within the request
+	Name string `json:"name"`
+	// Arguments is what the model wrote: a JSON object when it did well, anything otherwise.
+	Arguments string `json:"arguments"`
+}
+
+// Tool is a tool as the model sees it.
+type Tool struct {
+	Name        string
+	Description string
+	// Schema is the JSON Schema of the arguments, of type object; nil when there are none.
+	Schema json.RawMessage
+}
+
+// Schema is a JSON Schema that a reply must follow: of type object, every property required, additionalProperties false.
+type Schema struct {
+	Name string // letters, digits, underscore
+	JSON json.RawMessage
+}
+
+// Delta is a piece of a reply: text, or a call that is complete.
+type Delta struct {
+	Text string
+	Call *Call
+}
+
+// Reply is a whole reply, or as much of it as arrived.
+type Reply struct {
+	Text   string
+	Calls  []Call
+	Finish Finish
+	Usage  Usage
+}
+
+// Finish says why a reply ended.
+type Finish string
+
+// The reasons. A reply that did not end has none.
+const (
+	Stop      Finish = "stop"
+	Length    Finish = "length" // MaxTokens, or the model's own limit
+	ToolCalls Finish = "tool_calls"
+	Filtered  Finish = "filtered" // the vendor's content filter cut it
+)
+
+// Usage is what a reply took, in tokens, as the vendor counts them; zero where it doesn't say.
+type Usage struct {
+	In  int `json:"in"`
+	Out int `json:"out"`
+}
+
+// Add adds another reply's usage.
+func (u *Usage) Add(v Usage) { u.In += v.In; u.Out += v.Out }

@@ -1,0 +1,5 @@
+package aitest
+
+import "testing"
+
+func TestFakeConforms(t *testing.T) { Conform(t, &Fake{}) }

@@ -1,0 +1,86 @@
+// Package api is the HTTP/JSON interface of platform-api.md: the routes on one page (routes, below), the shapes of requests and answers,
+// errors, and the API reference that is made from them.
+//
+// Handlers are functions from a typed request to a typed answer or an error (frame.go); error.go is the one place where an error becomes
+// an answer.
+package api
+
+import (
+	"net/http"
+	"net/netip"
+
+	"parley/internal/assistant"
+	"parley/internal/auth"
+	"parley/internal/billing"
+	"parley/internal/catalog"
+	"parley/internal/store"
+)
+
+// Config is what the API answers from.
+type Config struct {
+	DB         *store.DB
+	Auth       *auth.Desk
+	Catalog    *catalog.Catalog
+	Assistants *assistant.Desk
+	Prices     *billing.Prices
+
+	PublicURL      string         // what links start with; "" is the address that the client used
+	TrustedProxies []netip.Prefix // whose forwarding headers are believed
+	Signup         bool           // POST /register makes accounts
+	Rates          Rates
+}
+
+// Rates are the limits on requests.
+type Rates struct {
+	API, Login, Create, Message, Reply auth.Rate
+}
+
+// API is the handler of everything below /api.
+type API struct {
+	Config
+	mux    *http.ServeMux
+	routes map[string]map[string]*routed // path -> method -> operation
+	order  []*routed
+	limit  *auth.Limiter // requests per key
+
+	loginPair, loginAddress *auth.Limiter
+	reference               []byte // /api/openapi.json
+}
+
+// New makes the API.
+func New(c Config) *API {
+	a := &API{Config: c, mux: http.NewServeMux(), routes: map[string]map[string]*routed{},
+		limit: auth.NewLimiter(c.Rates.API), loginPair: auth.NewLimiter(c.Rates.Login)}
+	perAddress := c.Rates.Login // an address may try six pairs as often as one
+	perAddress.PerSecond, perAddress.Burst = perAddress.PerSecond*6, perAddress.Burst*6
+	a.loginAddress = auth.NewLimiter(perAddress)
+	a.register()
+	a.mux.HandleFunc("/api/", func(w http.ResponseWriter, r *http.Request) {
+		send(w, http.StatusNotFound, errorBody{Message: "Not found."})
+	})
+	a.mux.HandleFunc("GET /api/openapi.json", a.serveReference)
+	a.mux.HandleFunc("GET /api/docs", a.serveDocs)
+	a.reference = a.openAPI()
+	return a
+}
+
+// register lists every operation.
+func (a *API) register() {
+	a.identityRoutes()
+	a.assistantRoutes()
+	a.toolRoutes()
+}
+
+type (
+	none struct{} // a request that needs nothing but itself
+	byID struct {
+		ID int64 `path:"id"`
+	}
+	message struct {
+		Message string `json:"message"`
+	}
+	messageData[T any] struct {
+		Message string `json:"message"`
+		Data    T      `json:"data"`
+	}
+)

@@ -1,0 +1,254 @@
+package api
+
+import (
+	"context"
+
+	"parley"
+)
+
+func (a *API) assistantRoutes() {
+	const tag, missing = "Assistants", "Assistant not found"
+	for i, path := range []string{"/user/assistant", "/user/assistants"} { // one operation under two names, as clients know both
+		name := []string{"createAssistant", "createAssistantPlural"}[i]
+		handle(a, op{Method: "POST", Path: path, Name: name, Tag: tag, Status: 201, Body: parley.Assistant{}, Summary: "Make an assistant"}, a.createAssistant)
+	}
+	handle(a, op{Method: "GET", Path: "/user/assistants", Name: "listAllAssistants", Tag: tag, Summary: "All assistants, unpaginated (older clients)"}, a.listAllAssistants)
+	handle(a, op{Method: "GET", Path: "/user/assistants/get", Name: "listAssistants", Tag: tag, Summary: "List assistants"}, a.listAssistants)
+	handle(a, op{Method: "GET", Path: "/user/assistants/outbound", Name: "listOutboundAssistants", Tag: tag, Summary: "All outbound assistants, in short"}, a.listOutbound)
+	const one = "/user/assistant/{id}"
+	handle(a, op{Method: "GET", Path: one, Name: "getAssistant", Tag: tag, NotFound: missing, Summary: "Read an assistant"}, a.getAssistant)
+	handle(a, op{Method: "PUT", Path: one, Name: "updateAssistant", Tag: tag, NotFound: missing, Body: parley.Assistant{}, Partial: true, Summary: "Change the fields that are sent"}, a.updateAssistant)
+	handle(a, op{Method: "DELETE", Path: one, Name: "deleteAssistant", Tag: tag, NotFound: missing, Summary: "Delete an assistant; its history stays"}, a.deleteAssistant)
+	handle(a, op{Method: "GET", Path: one + "/prompt-versions", Name: "listPromptVersions", Tag: tag, NotFound: missing, Summary: "The wordings that the prompt has had, newest first"}, a.listPromptVersions)
+	handle(a, op{Method: "GET", Path: one + "/prompt-versions/{version}", Name: "getPromptVersion", Tag: tag, NotFound: missing, Summary: "One wording of the prompt"}, a.getPromptVersion)
+	handle(a, op{Method: "GET", Path: one + "/prompt-versions/{version}/diff", Name: "diffPromptVersion", Tag: tag, NotFound: missing, Summary: "What changed from a version to another, line by line"}, a.diffPromptVersion)
+	handle(a, op{Method: "POST", Path: one + "/prompt-versions/{version}/restore", Name: "restorePromptVersion", Tag: tag, NotFound: missing, Summary: "Make an older wording the present one"}, a.restorePromptVersion)
+
+	handle(a, op{Method: "GET", Path: "/user/assistants/languages", Name: "listLanguages", Tag: tag, Summary: "Languages that assistants can speak"}, a.listLanguages)
+	handle(a, op{Method: "GET", Path: "/user/assistants/voices", Name: "listVoices", Tag: tag, Summary: "Voices"}, a.listVoices)
+	handle(a, op{Method: "GET", Path: "/user/assistants/synthesizer-providers", Name: "listSynthesizerProviders", Tag: tag, Summary: "Providers that speak"}, a.listSynthesizers)
+	handle(a, op{Method: "GET", Path: "/user/assistants/transcriber-providers", Name: "listTranscriberProviders", Tag: tag, Summary: "Providers that listen"}, a.listTranscribers)
+	handle(a, op{Method: "GET", Path: "/user/assistants/models", Name: "listModels", Tag: tag, Summary: "Models that are configured on this server"}, a.listModels)
+	handle(a, op{Method: "GET", Path: "/user/assistants/phone-numbers", Name: "listAssignableNumbers", Tag: tag, Summary: "Own phone numbers that an assistant may have"}, a.listAssignable)
+
+	for _, hook := range []struct{ path, name, url, on string }{
+		{"webhook", "Webhook", "webhook_url", "is_webhook_active"},
+		{"inbound-webhook", "InboundWebhook", "inbound_webhook_url", ""},
+		{"conversation-ended-webhook", "ConversationEndedWebhook", "conversation_ended_webhook_url", ""},
+	} {
+		handle(a, op{Method: "POST", Path: "/user/assistants/enable-" + hook.path, Name: "enable" + hook.name, Tag: tag, Summary: "Have events sent to a URL"},
+			func(ctx context.Context, r *request, in *enableWebhook) (*messageData[[]string], error) {
+				change := map[string]any{hook.url: in.Body.WebhookURL}
+				if hook.on != "" {
+					change[hook.on] = true
+				}
+				_, err := a.Assistants.Update(ctx, r.UserID(), in.Body.AssistantID, change)
+				return &messageData[[]string]{"Webhook enabled successfully", []string{}}, err
+			})
+		handle(a, op{Method: "POST", Path: "/user/assistants/disable-" + hook.path, Name: "disable" + hook.name, Tag: tag, Summary: "Stop sending events"},
+			func(ctx context.Context, r *request, in *disableWebhook) (*messageData[[]string], error) {
+				change := map[string]any{hook.url: nil}
+				if hook.on != "" {
+					change = map[string]any{hook.on: false}
+				}
+				_, err := a.Assistants.Update(ctx, r.UserID(), in.Body.AssistantID, change)
+				return &messageData[[]string]{"Webhook disabled successfully", []string{}}, err
+			})
+	}
+}
+
+type enableWebhook struct {
+	Body struct {
+		AssistantID int64  `json:"assistant_id" required:"true"`
+		WebhookURL  string `json:"webhook_url" required:"true" maxLength:"2048" format:"http-url"`
+	}
+}
+
+type disableWebhook struct {
+	Body struct {
+		AssistantID int64 `json:"assistant_id" required:"true"`
+	}
+}
+
+func (a *API) createAssistant(ctx context.Context, r *request, _ *none) (*messageData[*parley.Assistant], error) {
+	made, err := a.Assistants.Create(ctx, r.UserID(), r.Body)
+	return &messageData[*parley.Assistant]{"Assistant created successfully", made}, err
+}
+
+func (a *API) getAssistant(ctx context.Context, r *request, in *byID) (*parley.Assistant, error) {
+	return a.Assistants.Get(ctx, r.UserID(), in.ID)
+}
+
+func (a *API) updateAssistant(ctx context.Context, r *request, in *byID) (*messageData[*parley.Assistant], error) {
+	changed, err := a.Assistants.Update(ctx, r.UserID(), in.ID, r.Body)
+	return &messageData[*parley.Assistant]{"Assistant updated successfully", changed}, err
+}
+
+func (a *API) deleteAssistant(ctx context.Context, r *request, in *byID) (*message, error) {
+	return &message{"Assistant deleted successfully"}, a.Assistants.Delete(ctx, r.UserID(), in.ID)
+}
+
+func (a *API) listAllAssistants(ctx context.Context, r *request, _ *none) ([]parley.Assistant, error) {
+	return a.Assistants.All(ctx, r.UserID(), "")
+}
+
+func (a *API) listAssistants(ctx context.Context, r *request, in *pageQuery) (*Paginated[parley.Assistant], error) {
+	p := in.page(10)
+	list, total, err := a.Assistants.Page(ctx, r.UserID(), p)
+	if err != nil {
+		return nil, err
+	}
+	e := envelope(a, r.Request, list, total, p)
+	return &e, nil
+}
+
+// outbound is the contract's short form of an assistant.
+type outbound struct {
+	ID              int64             `json:"id"`
+	UserID          int64             `json:"user_id"`
+	Name            string            `json:"name"`
+	Type            string            `json:"type"`
+	Mode            string            `json:"mode"`
+	Status          string            `json:"status"`
+	VoiceID         int64             `json:"voice_id"`
+	LanguageID      int64             `json:"language_id"`
+	Timezone        string            `json:"timezone"`
+	InitialMessage  string            `json:"initial_message"`
+	SystemPrompt    string            `json:"system_prompt"`
+	Variables       map[string]string `json:"variables"`
+	WebhookURL      *string           `json:"webhook_url"`
+	IsWebhookActive bool              `json:"is_webhook_active"`
+	CreatedAt       parley.Time       `json:"created_at"`
+	UpdatedAt       parley.Time       `json:"updated_at"`
+}
+
+func (a *API) listOutbound(ctx context.Context, r *request, _ *none) ([]outbound, error) {
+	list, err := a.Assistants.All(ctx, r.UserID(), "outbound")
+	out := make([]outbound, len(list))
+	for i, s := range list {
+		out[i] = outbound{s.ID, s.UserID, s.Name, s.Type, s.Mode, s.Status, s.VoiceID, s.LanguageID, s.Timezone, s.InitialMessage,
+			s.SystemPrompt, s.Variables, s.WebhookURL, s.IsWebhookActive, s.CreatedAt, s.UpdatedAt}
+	}
+	return out, err
+}
+
+type byVersion struct {
+	ID      int64 `path:"id"`
+	Version int64 `path:"version"`
+}
+
+func (a *API) listPromptVersions(ctx context.Context, r *request, in *struct {
+	byID
+	pageQuery
+}) (*Paginated[parley.PromptVersion], error) {
+	if _, err := a.DB.Assistant(ctx, r.UserID(), in.ID); err != nil {
+		return nil, err
+	}
+	p := in.page(15)
+	list, total, err := a.DB.PromptVersions(ctx, r.UserID(), in.ID, p)
+	if err != nil {
+		return nil, err
+	}
+	e := envelope(a, r.Request, list, total, p)
+	return &e, nil
+}
+
+func (a *API) getPromptVersion(ctx context.Context, r *request, in *byVersion) (*parley.PromptVersion, error) {
+	return a.DB.PromptVersion(ctx, r.UserID(), in.ID, int(in.Version))
+}
+
+func (a *API) restorePromptVersion(ctx context.Context, r *request, in *byVersion) (*messageData[*parley.Assistant], error) {
+	restored, err := a.Assistants.RestorePrompt(ctx, r.UserID(), in.ID, int(in.Version))
+	return &messageData[*parley.Assistant]{"Prompt restored successfully", restored}, err
+}
+
+type promptDiff struct {
+	From           int               `json:"from"`
+	To             int               `json:"to"`
+	SystemPrompt   []parley.DiffLine `json:"system_prompt"`
+	InitialMessage []parley.DiffLine `json:"initial_message"`
+}
+
+func (a *API) diffPromptVersion(ctx context.Context, r *request, in *struct {
+	byVersion
+	To int64 `query:"to" minimum:"1" doc:"The version to compare with; the present one when absent."`
+}) (*promptDiff, error) {
+	to := int(in.To)
+	if to == 0 {
+		present, err := a.DB.Assistant(ctx, r.UserID(), in.ID)
+		if err != nil {
+			return nil, err
+		}
+		to = present.PromptVersion
+	}
+	before, err := a.DB.PromptVersion(ctx, r.UserID(), in.ID, int(in.Version))
+	if err != nil {
+		return nil, err
+	}
+	after, err := a.DB.PromptVersion(ctx, r.UserID(), in.ID, to)
+	if err != nil {
+		return nil, err
+	}
+	return &promptDiff{before.Version, after.Version, parley.Diff(before.SystemPrompt, after.SystemPrompt),
+		parley.Diff(before.InitialMessage, after.InitialMessage)}, nil
+}
+
+type byLanguage struct {
+	LanguageID int64 `query:"language_id" doc:"Only what serves this language."`
+}
+
+func (a *API) listLanguages(ctx context.Context, r *request, _ *none) ([]parley.Language, error) {
+	return a.Catalog.Languages(), nil
+}
+
+func (a *API) listVoices(ctx context.Context, r *request, in *struct {
+	byLanguage
+	Mode string `query:"mode" enum:"pipeline,multimodal,dualplex" doc:"Only voices that serve this mode."`
+}) ([]parley.Voice, error) {
+	return a.Catalog.Voices(in.Mode, in.LanguageID), nil
+}
+
+func (a *API) listSynthesizers(ctx context.Context, r *request, in *byLanguage) ([]parley.Provider, error) {
+	return a.Catalog.Synthesizers(in.LanguageID), nil
+}
+
+func (a *API) listTranscribers(ctx context.Context, r *request, in *byLanguage) ([]parley.Provider, error) {
+	return a.Catalog.Transcribers(in.LanguageID), nil
+}
+
+func (a *API) listModels(ctx context.Context, r *request, in *struct {
+	Type string `query:"type" enum:"llm,multimodal,dualplex" doc:"Only models of this type."`
+}) ([]parley.Model, error) {
+	return a.Catalog.ModelsOf(parley.ModelKind(in.Type)), nil
+}
+
+// assignable is an owned number as an assistant's editor needs it (2.9).
+type assignable struct {
+	ID          int64  `json:"id"`
+	PhoneNumber string `json:"phone_number"`
+	CountryCode string `json:"country_code"`
+	TypeLabel   string `json:"type_label"`
+	IsAvailable bool   `json:"is_available"`
+}
+
+func (a *API) listAssignable(ctx context.Context, r *request, in *struct {
+	Type string `query:"type" enum:"inbound,outbound" doc:"inbound: only those that a new inbound assistant may have."`
+}) ([]assignable, error) {
+	numbers, err := a.DB.Numbers(ctx, r.UserID())
+	if err != nil {
+		return nil, err
+	}
+	taken, err := a.DB.AnsweredNumbers(ctx, r.UserID())
+	if err != nil {
+		return nil, err
+	}
+	out := []assignable{}
+	for _, n := range numbers {
+		_, answered := taken[n.ID]
+		available := !answered && n.Type != parley.NumberCallerID
+		if available || in.Type != "inbound" {
+			out = append(out, assignable{n.ID, n.PhoneNumber, n.CountryCode, n.Type.Label(), available})
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,96 @@
+package api
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"parley"
+)
+
+// jsonLimit bounds a JSON body (decisions 1).
+const jsonLimit = 1 << 20
+
+// bodyTime is how long a client may take to send a JSON body.
+const bodyTime = 30 * time.Second
+
+var (
+	errBadJSON     = &parley.Error{Kind: parley.Invalid, Code: badJSON, Message: "The request body is not valid JSON."}
+	errNotObject   = &parley.Error{Kind: parley.Invalid, Code: badJSON, Message: "The request body must be a JSON object."}
+	errTooLarge    = &parley.Error{Kind: parley.TooLarge, Message: "The request body is too large: 1 MiB is the most."}
+	errContentType = &parley.Error{Kind: parley.Unsupported, Message: "Send the request body as application/json."}
+	errSlow        = &parley.Error{Kind: parley.Refused, Message: "The request body did not arrive."}
+)
+
+// bufferPool keeps buffers of ordinary size.
+type bufferPool struct{ pool sync.Pool }
+
+func (p *bufferPool) Get() *bytes.Buffer {
+	if b, ok := p.pool.Get().(*bytes.Buffer); ok {
+		return b
+	}
+	return bytes.NewBuffer(make([]byte, 0, 8<<10))
+}
+
+func (p *bufferPool) Put(b *bytes.Buffer) {
+	if b.Cap() <= 256<<10 {
+		b.Reset()
+		p.pool.Put(b)
+	}
+}
+
+var buffers bufferPool
+
+// readBody reads a request's JSON object; an empty body is {}. It returns the bytes too, into b.
+func readBody(w http.ResponseWriter, r *http.Request, b *bytes.Buffer) (map[string]any, error) {
+	if r.Body == nil || r.Body == http.NoBody {
+		return map[string]any{}, nil
+	}
+	http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTime)) // not every test writer has one
+	_, err := b.ReadFrom(http.MaxBytesReader(w, r.Body, jsonLimit))
+	var over *http.MaxBytesError
+	switch {
+	case errors.As(err, &over):
+		return nil, errTooLarge
+	case err != nil:
+		return nil, errSlow
+	case len(bytes.TrimSpace(b.Bytes())) == 0:
+		return map[string]any{}, nil
+	case !isJSON(r.Header.Get("Content-Type")):
+		return nil, errContentType
+	}
+	return parseObject(b.Bytes())
+}
+
+func isJSON(contentType string) bool {
+	t, _, err := mime.ParseMediaType(contentType)
+	return err == nil && (t == "application/json" || strings.HasSuffix(t, "+json"))
+}
+
+// parseObject decodes a JSON object with its numbers as they were written.
+func parseObject(b []byte) (map[string]any, error) {
+	if !utf8.Valid(b) {
+		return nil, errBadJSON
+	}
+	dec := json.NewDecoder(bytes.NewReader(b))
+	dec.UseNumber()
+	var v any
+	if err := dec.Decode(&v); err != nil {
+		return nil, errBadJSON
+	}
+	if _, err := dec.Token(); err != io.EOF {
+		return nil, errBadJSON
+	}
+	obj, ok := v.(map[string]any)
+	if !ok {
+		return nil, errNotObject
+	}
+	return obj, nil
+}

@@ -1,0 +1,108 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/http"
+	"strconv"
+
+	"parley"
+	"parley/internal/auth"
+)
+
+// family is the shape in which a group of routes tells its failures (contract 7.1, decisions 1).
+type family int
+
+const (
+	messages  family = iota // {message}, validation {message, errors}
+	bare                    // {error}: knowledgebases, documents, numbers; validation as above
+	statuses                // {status:false, error}: the public conversations, validation too
+	successes               // {message, success:false}: a campaign's start and stop
+)
+
+var statusOf = map[parley.Kind]int{
+	parley.Internal: 500, parley.Refused: 400, parley.Unauthenticated: 401, parley.Payment: 402, parley.Forbidden: 403,
+	parley.NotFound: 404, parley.Conflict: 409, parley.TooLarge: 413, parley.Unsupported: 415, parley.Invalid: 422, parley.TooMany: 429,
+	parley.Upstream: 502, parley.Unavailable: 503,
+}
+
+type errorBody struct {
+	Status  *bool          `json:"status,omitempty"`
+	Success *bool          `json:"success,omitempty"`
+	Message string         `json:"message,omitempty"`
+	Error   string         `json:"error,omitempty"`
+	Errors  *parley.Fields `json:"errors,omitempty"`
+	Retry   int            `json:"retry_after,omitempty"`
+}
+
+// shape is e as a family tells it.
+func (f family) shape(e *parley.Error) errorBody {
+	no := false
+	switch {
+	case e.Kind == parley.Unauthenticated && f != statuses, e.Kind == parley.TooMany:
+		return errorBody{Message: e.Message}
+	case f == statuses:
+		return errorBody{Status: &no, Error: e.Message}
+	case e.Kind == parley.Invalid && (len(e.Fields) > 0 || e.Code == badJSON):
+		return errorBody{Message: e.Message, Errors: &e.Fields}
+	case e.Kind == parley.Conflict && f != bare, e.Kind == parley.TooLarge, e.Kind == parley.Unsupported:
+		return errorBody{Message: e.Message}
+	case f == bare:
+		return errorBody{Error: e.Message}
+	case f == successes:
+		return errorBody{Success: &no, Message: e.Message}
+	}
+	return errorBody{Message: e.Message}
+}
+
+// badJSON marks the validation error that has an empty errors object.
+const badJSON = "bad_json"
+
+// fail answers with an error and logs what is ours to mend. It is the one place where an error becomes an answer.
+func (a *API) fail(w http.ResponseWriter, r *http.Request, f family, failure string, err error) {
+	var e *parley.Error
+	var limit *auth.LimitError
+	switch {
+	case errors.As(err, &e):
+	case r.Context().Err() != nil && errors.Is(err, context.Canceled):
+		return // nobody is there to read it
+	default:
+		slog.ErrorContext(r.Context(), "request failed", "method", r.Method, "path", r.URL.Path, "request_id", requestID(r.Context()), "error", err)
+		if failure == "" {
+			failure = "Server error. Quote the X-Request-Id when you report it."
+		}
+		e = &parley.Error{Kind: parley.Internal, Message: failure}
+	}
+	body := f.shape(e)
+	if errors.As(err, &limit) {
+		body.Retry = limit.RetryAfter
+		w.Header().Set("Retry-After", strconv.Itoa(limit.RetryAfter))
+	}
+	send(w, statusOf[e.Kind], body)
+}
+
+// send answers with JSON.
+func send(w http.ResponseWriter, status int, body any) {
+	b := buffers.Get()
+	defer buffers.Put(b)
+	enc := json.NewEncoder(b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(body); err != nil {
+		slog.Error("encode an answer", "error", err)
+		http.Error(w, `{"message":"Server error."}`, http.StatusInternalServerError)
+		return
+	}
+	write(w, status, b.Bytes())
+}
+
+func write(w http.ResponseWriter, status int, body []byte) {
+	h := w.Header()
+	h.Set("Content-Type", "application/json")
+	h.Set("Content-Length", strconv.Itoa(len(body)))
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	w.Write(body) // a reader who left is nobody's error
+}

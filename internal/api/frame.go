@@ -1,0 +1,320 @@
+package api
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"reflect"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"parley"
+	"parley/internal/auth"
+	"parley/internal/form"
+)
+
+// access says who may call an operation.
+type access int
+
+const (
+	user    access = iota // a credential is needed
+	public                // anybody, also pages of other origins; a credential is looked at where one is sent
+	anybody               // anybody, from our own origin or a program
+)
+
+// op declares one operation: what the mux, the frame and the API reference need to know of it.
+type op struct {
+	Method, Path string // Path is below /api, with {id} parameters
+	Name         string // operationId
+	Summary      string
+	Tag          string
+	Status       int // of success; 200 when 0
+	Family       family
+	Access       access
+	NotFound     string        // what a path id that can't be one answers: as an unknown one would
+	Failure      string        // the text of a 500 (contract 7.2)
+	Idempotent   bool          // honours Idempotency-Key
+	Body         any           // documents the body of a handler that reads request.Body itself: a value of its type
+	Partial      bool          // Body: nothing is required (PUT)
+	Stream       string        // documents an answer that is no JSON: its content type
+	Limit        *auth.Limiter // per address, beside the one per key
+}
+
+// request is what a handler knows of who asks and what was sent.
+type request struct {
+	*http.Request
+	W    http.ResponseWriter // for handlers that stream
+	Who  *auth.Who           // nil on public routes without a credential
+	Body map[string]any      // the JSON object; nil where In has a Body of its own
+}
+
+// UserID is the asking user's id.
+func (r *request) UserID() int64 { return r.Who.User.ID }
+
+// answered is returned by handlers that wrote their answer themselves.
+var answered = errors.New("answered")
+
+// handle registers an operation. In is a struct whose fields say what the handler needs: `path:"id"` (an id, or a text), `query:"…"`
+// (see form), and a struct field named Body, which is bound from the JSON body with all its rules. Out is sent as JSON.
+func handle[In, Out any](a *API, o op, h func(ctx context.Context, r *request, in *In) (Out, error)) {
+	t := reflect.TypeFor[In]()
+	bodyAt, hasBody := t.FieldByName("Body")
+	path := pathFields(t)
+	serve := func(w http.ResponseWriter, r *http.Request) error {
+		req, in := &request{Request: r, W: w, Who: whoFrom(r.Context())}, new(In)
+		if err := bindPath(r, reflect.ValueOf(in).Elem(), path, o.NotFound); err != nil {
+			return err
+		}
+		fields := form.Query(r.URL.Query(), in)
+		buf := buffers.Get()
+		defer buffers.Put(buf)
+		if r.Method == http.MethodPost || r.Method == http.MethodPut || r.Method == http.MethodPatch {
+			body, err := readBody(w, r, buf)
+			if err != nil {
+				return err
+			}
+			req.Body = body
+			if hasBody {
+				target := reflect.ValueOf(in).Elem().FieldByIndex(bodyAt.Index).Addr().Interface()
+				form.Defaults(target)
+				fields = append(fields, form.Bind(body, target, true)...)
+			}
+		}
+		if err := fields.Err(); err != nil {
+			return err
+		}
+		return a.once(req, &o, buf.Bytes(), func() (int, any, error) {
+			out, err := h(r.Context(), req, in)
+			return max(o.Status, http.StatusOK), out, err
+		})
+	}
+	a.add(o, t, reflect.TypeFor[Out](), func(w http.ResponseWriter, r *http.Request) {
+		if err := serve(w, r); err != nil && err != answered {
+			a.fail(w, r, o.Family, o.Failure, err)
+		}
+	})
+}
+
+// pathField is a field of In that a path parameter fills.
+type pathField struct {
+	name  string
+	index []int
+	text  bool // a string; else an integer id
+}
+
+func pathFields(t reflect.Type) (list []pathField) {
+	for _, sf := range reflect.VisibleFields(t) {
+		if name := sf.Tag.Get("path"); name != "" {
+			list = append(list, pathField{name, sf.Index, sf.Type.Kind() == reflect.String})
+		}
+	}
+	return list
+}
+
+// bindPath fills the path parameters into in.
+func bindPath(r *http.Request, in reflect.Value, fields []pathField, notFound string) error {
+	for _, f := range fields {
+		text, v := r.PathValue(f.name), in.FieldByIndex(f.index)
+		if f.text {
+			v.SetString(text)
+			continue
+		}
+		id, err := strconv.ParseInt(text, 10, 64)
+		if err != nil || strconv.FormatInt(id, 10) != text { // no +1, no 007
+			return parley.Errorf(parley.NotFound, "%s", notFound)
+		}
+		v.SetInt(id)
+	}
+	return nil
+}
+
+// add puts an operation on the mux and into the reference.
+func (a *API) add(o op, in, out reflect.Type, h http.HandlerFunc) {
+	if o.Access == user && o.Name == "" {
+		panic("api: an operation needs a name: " + o.Path)
+	}
+	methods := a.routes[o.Path]
+	if methods == nil {
+		methods = map[string]*routed{}
+		a.routes[o.Path] = methods
+		a.mux.HandleFunc("/api"+o.Path, func(w http.ResponseWriter, r *http.Request) { a.dispatch(w, r, methods) })
+	}
+	if methods[o.Method] != nil {
+		panic(fmt.Sprintf("api: %s %s is registered twice", o.Method, o.Path))
+	}
+	methods[o.Method] = &routed{op: o, in: in, out: out, serve: h}
+	a.order = append(a.order, methods[o.Method])
+}
+
+// routed is an operation with its handler.
+type routed struct {
+	op
+	in, out reflect.Type
+	serve   http.HandlerFunc
+}
+
+// dispatch picks the operation of a path by method.
+func (a *API) dispatch(w http.ResponseWriter, r *http.Request, methods map[string]*routed) {
+	method := r.Method
+	if method == http.MethodHead {
+		method = http.MethodGet
+	}
+	o := methods[method]
+	if o == nil {
+		allowed := make([]string, 0, 4)
+		for m, o := range methods {
+			allowed = append(allowed, m)
+			if m == http.MethodGet {
+				allowed = append(allowed, http.MethodHead)
+			}
+			if o.Access == public {
+				allowed = append(allowed, http.MethodOptions)
+			}
+		}
+		slices.Sort(allowed)
+		w.Header().Set("Allow", strings.Join(slices.Compact(allowed), ", "))
+		if r.Method == http.MethodOptions && slices.Contains(allowed, http.MethodOptions) {
+			preflight(w)
+			return
+		}
+		send(w, http.StatusMethodNotAllowed, errorBody{Message: "The " + r.Method + " method is not supported here. Use " + strings.Join(slices.Compact(allowed), ", ") + "."})
+		return
+	}
+	switch o.Access {
+	case public:
+		w.Header().Set("Access-Control-Allow-Origin", "*")
+		w.Header().Set("Access-Control-Expose-Headers", "X-Request-Id, Retry-After, Location")
+		if r.Header.Get("Authorization") == "" {
+			break
+		}
+		fallthrough
+	case user:
+		if whoFrom(r.Context()) == nil {
+			var ok bool
+			if r, ok = a.authenticate(w, r, o.Family); !ok {
+				return
+			}
+		}
+	}
+	if o.Limit != nil {
+		if _, err := o.Limit.Take(a.address(r), time.Now()); err != nil {
+			a.fail(w, r, o.Family, "", err)
+			return
+		}
+	}
+	o.serve(w, r)
+}
+
+// preflight lets pages of any origin use the public routes. They carry no cookie, so there is nothing to protect: an assistant's
+// allowed_origins are judged when a conversation is made.
+func preflight(w http.ResponseWriter) {
+	h := w.Header()
+	h.Set("Access-Control-Allow-Origin", "*")
+	h.Set("Access-Control-Allow-Methods", h.Get("Allow"))
+	h.Set("Access-Control-Allow-Headers", "Accept, Authorization, Content-Type, Idempotency-Key, Last-Event-ID")
+	h.Set("Access-Control-Max-Age", "86400")
+	w.WriteHeader(http.StatusNoContent)
+}
+
+type (
+	whoKey     struct{}
+	requestKey struct{}
+)
+
+func whoFrom(ctx context.Context) *auth.Who {
+	w, _ := ctx.Value(whoKey{}).(*auth.Who)
+	return w
+}
+
+func requestID(ctx context.Context) string {
+	id, _ := ctx.Value(requestKey{}).(string)
+	return id
+}
+
+// authenticate finds out who asks, counts the request against the key's limit, and answers when either fails.
+func (a *API) authenticate(w http.ResponseWriter, r *http.Request, f family) (*http.Request, bool) {
+	who, err := a.Auth.Authenticate(r.Context(), auth.BearerToken(r.Header.Get("Authorization")), parley.APIKey, parley.Session)
+	if err == nil {
+		var left int
+		left, err = a.limit.Take(strconv.FormatInt(who.Key.ID, 10), time.Now())
+		if a.limit.Limit() > 0 {
+			w.Header().Set("X-RateLimit-Limit", strconv.Itoa(a.limit.Limit()))
+			w.Header().Set("X-RateLimit-Remaining", strconv.Itoa(left))
+		}
+	}
+	if err != nil {
+		if errors.Is(err, auth.ErrUnauthenticated) {
+			w.Header().Set("WWW-Authenticate", "Bearer")
+		}
+		a.fail(w, r, f, "", err)
+		return r, false
+	}
+	return r.WithContext(context.WithValue(r.Context(), whoKey{}, who)), true
+}
+
+// ServeHTTP answers everything below /api: it names the request, survives its panics, and asks for a credential on every path under
+// /user/, also one that does not exist.
+func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	var raw [8]byte
+	rand.Read(raw[:])
+	id := hex.EncodeToString(raw[:])
+	w.Header().Set("X-Request-Id", id)
+	r = r.WithContext(context.WithValue(r.Context(), requestKey{}, id))
+	defer func() {
+		if p := recover(); p != nil {
+			if p == http.ErrAbortHandler {
+				panic(p)
+			}
+			slog.Error("request panicked", "method", r.Method, "path", r.URL.Path, "request_id", id, "panic", p, "stack", string(debug.Stack()))
+			send(w, http.StatusInternalServerError, errorBody{Message: "Server error. Quote the X-Request-Id when you report it."})
+		}
+	}()
+	if strings.HasPrefix(r.URL.Path, "/api/user/") || r.URL.Path == "/api/user" {
+		var ok bool
+		if r, ok = a.authenticate(w, r, messages); !ok {
+			return
+		}
+	}
+	a.mux.ServeHTTP(w, r)
+}
+
+// trusted says whether the peer is a proxy whose forwarding headers are believed.
+func (a *API) trusted(r *http.Request) bool {
+	peer, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil {
+		return false
+	}
+	return slices.ContainsFunc(a.TrustedProxies, func(p netip.Prefix) bool { return p.Contains(peer.Addr().Unmap()) })
+}
+
+// address is the client's, for limits: the peer's, or behind trusted proxies the last address that none of them is.
+func (a *API) address(r *http.Request) string {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		host = r.RemoteAddr
+	}
+	if !a.trusted(r) {
+		return host
+	}
+	hops := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
+	for _, hop := range slices.Backward(hops) {
+		ip, err := netip.ParseAddr(strings.TrimSpace(hop))
+		if err != nil {
+			break
+		}
+		host = ip.String()
+		if !slices.ContainsFunc(a.TrustedProxies, func(p netip.Prefix) bool { return p.Contains(ip.Unmap()) }) {
+			break
+		}
+	}
+	return host
+}

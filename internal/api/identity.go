@@ -1,0 +1,168 @@
+package api
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"parley"
+	"parley/internal/auth"
+	"parley/internal/store"
+)
+
+func (a *API) identityRoutes() {
+	const tag = "Identity"
+	handle(a, op{Method: "POST", Path: "/login", Name: "login", Tag: tag, Access: anybody, Summary: "Sign in for a session token"}, a.login)
+	handle(a, op{Method: "POST", Path: "/logout", Name: "logout", Tag: tag, Summary: "End the session whose token is sent"}, a.logout)
+	if a.Signup {
+		handle(a, op{Method: "POST", Path: "/register", Name: "register", Tag: tag, Access: anybody, Status: 201, Summary: "Make an account"}, a.signUp)
+	}
+	handle(a, op{Method: "GET", Path: "/user/me", Name: "getMe", Tag: tag, Summary: "The account of the credential"}, a.me)
+	handle(a, op{Method: "GET", Path: "/user/api-keys", Name: "listKeys", Tag: tag, Summary: "List API keys, never their tokens"}, a.listKeys)
+	handle(a, op{Method: "POST", Path: "/user/api-keys", Name: "createKey", Tag: tag, Status: 201, Summary: "Make an API key; its token is shown once"}, a.createKey)
+	handle(a, op{Method: "DELETE", Path: "/user/api-keys/{id}", Name: "deleteKey", Tag: tag, NotFound: "API key not found.", Summary: "Revoke an API key, at once"}, a.deleteKey)
+}
+
+type credentials struct {
+	Body struct {
+		Email     string `json:"email" required:"true" maxLength:"255"`
+		Password  string `json:"password" required:"true" maxLength:"1024" trim:"off"`
+		TokenName string `json:"token_name" maxLength:"255" doc:"What to call the session."`
+	}
+}
+
+type session struct {
+	Message string  `json:"message"`
+	User    account `json:"user"`
+	Token   string  `json:"token"`
+}
+
+type account struct {
+	ID    int64  `json:"id"`
+	Name  string `json:"name"`
+	Email string `json:"email"`
+}
+
+// limitLogin counts an attempt against the address, and against the pair of address and email.
+func (a *API) limitLogin(r *request, email string) error {
+	from, now := a.address(r.Request), time.Now()
+	if _, err := a.loginAddress.Take(from, now); err != nil {
+		return err
+	}
+	_, err := a.loginPair.Take(from+"\n"+strings.ToLower(email), now)
+	return err
+}
+
+func (a *API) login(ctx context.Context, r *request, in *credentials) (*session, error) {
+	if err := a.limitLogin(r, in.Body.Email); err != nil {
+		return nil, err
+	}
+	u, err := a.Auth.Login(ctx, in.Body.Email, in.Body.Password)
+	if err != nil {
+		return nil, err
+	}
+	return a.newSession(ctx, u, in.Body.TokenName, "Logged in successfully.", nil)
+}
+
+// newSession makes a session token, in the transaction that first does also.
+func (a *API) newSession(ctx context.Context, u *parley.User, name, text string, first func(context.Context, *store.Tx) error) (*session, error) {
+	if name == "" {
+		name = "session"
+	}
+	s := &session{Message: text}
+	err := a.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
+		if first != nil {
+			if err := first(ctx, tx); err != nil {
+				return err
+			}
+		}
+		_, s.Token, err = a.Auth.NewKey(ctx, tx, u.ID, parley.Session, name)
+		return err
+	})
+	s.User = account{u.ID, u.Name, u.Email}
+	return s, err
+}
+
+func (a *API) logout(ctx context.Context, r *request, _ *none) (*message, error) {
+	if r.Who.Key.Kind != parley.Session {
+		return nil, parley.Errorf(parley.Refused, "An API key is no session: it ends when it is deleted.")
+	}
+	err := a.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
+		return tx.DeleteKey(ctx, r.UserID(), parley.Session, r.Who.Key.ID)
+	})
+	return &message{"Logged out successfully."}, err
+}
+
+type newAccount struct {
+	Body struct {
+		Name     string `json:"name" required:"true" maxLength:"255"`
+		Email    string `json:"email" required:"true" maxLength:"255" format:"email"`
+		Password string `json:"password" required:"true" minLength:"8" maxLength:"1024" trim:"off"`
+		Timezone string `json:"timezone" default:"UTC" maxLength:"64" doc:"IANA time zone."`
+	}
+}
+
+func (a *API) signUp(ctx context.Context, r *request, in *newAccount) (*session, error) {
+	if err := a.limitLogin(r, in.Body.Email); err != nil {
+		return nil, err
+	}
+	if !parley.ValidTimezone(in.Body.Timezone) {
+		var f parley.Fields
+		f.Add("timezone", "must be a valid IANA time zone such as Europe/Berlin.")
+		return nil, f.Err()
+	}
+	hash, err := auth.HashPassword(in.Body.Password)
+	if err != nil {
+		return nil, err
+	}
+	u := &parley.User{Name: in.Body.Name, Email: strings.ToLower(in.Body.Email), PasswordHash: hash, Timezone: in.Body.Timezone, Plan: "default"}
+	return a.newSession(ctx, u, "", "Registered successfully.", func(ctx context.Context, tx *store.Tx) error { return tx.CreateUser(ctx, u) })
+}
+
+func (a *API) me(ctx context.Context, r *request, _ *none) (*parley.User, error) {
+	return r.Who.User, nil
+}
+
+type keyList struct {
+	APIKeys []parley.Key `json:"api_keys"`
+}
+
+func (a *API) listKeys(ctx context.Context, r *request, _ *none) (*keyList, error) {
+	list, err := a.DB.Keys(ctx, r.UserID())
+	return &keyList{list}, err
+}
+
+type newKey struct {
+	Body struct {
+		Name string `json:"name" required:"true" maxLength:"255" doc:"A label."`
+	}
+}
+
+type createdKey struct {
+	Message string `json:"message"`
+	APIKey  struct {
+		ID        int64       `json:"id"`
+		Name      string      `json:"name"`
+		Token     string      `json:"token"`
+		CreatedAt parley.Time `json:"created_at"`
+	} `json:"api_key"`
+}
+
+func (a *API) createKey(ctx context.Context, r *request, in *newKey) (*createdKey, error) {
+	out := &createdKey{Message: "API key created successfully."}
+	err := a.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
+		k, token, err := a.Auth.NewKey(ctx, tx, r.UserID(), parley.APIKey, in.Body.Name)
+		if err == nil {
+			out.APIKey.ID, out.APIKey.Name, out.APIKey.Token, out.APIKey.CreatedAt = k.ID, k.Name, token, k.CreatedAt
+		}
+		return err
+	})
+	return out, err
+}
+
+func (a *API) deleteKey(ctx context.Context, r *request, in *byID) (*message, error) {
+	err := a.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
+		return tx.DeleteKey(ctx, r.UserID(), parley.APIKey, in.ID)
+	})
+	return &message{"API key deleted successfully."}, err
+}

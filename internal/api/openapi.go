@@ -1,0 +1,231 @@
+package api
+
+import (
+	"bytes"
+	"encoding/json"
+	"html/template"
+	"net/http"
+	"reflect"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"parley"
+	"parley/internal/form"
+)
+
+type object = map[string]any
+
+// openAPI writes the reference (OpenAPI 3.1) from the registered operations.
+func (a *API) openAPI() []byte {
+	schemas := &form.Schemas{Components: object{}}
+	paths := object{}
+	for _, o := range a.order {
+		item, _ := paths[o.Path].(object)
+		if item == nil {
+			item = object{}
+			paths[o.Path] = item
+		}
+		item[strings.ToLower(o.Method)] = o.describe(schemas)
+	}
+	doc := object{
+		"openapi": "3.1.0",
+		"info": object{"title": "Parley API", "version": "1", "license": object{"name": "Apache-2.0", "identifier": "Apache-2.0"},
+			"description": "Voice and chat assistants: see docs/ in the repository for guides. Every path below /user/ needs a Bearer token."},
+		"servers":    []any{object{"url": "/api"}},
+		"paths":      paths,
+		"components": object{"schemas": schemas.Components, "securitySchemes": object{"bearer": object{"type": "http", "scheme": "bearer"}}},
+	}
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", " ")
+	if err := enc.Encode(doc); err != nil {
+		panic(err) // of our own making, at start
+	}
+	return b.Bytes()
+}
+
+var pathParameter = regexp.MustCompile(`\{([a-z_]+)\}`)
+
+func (o *routed) describe(s *form.Schemas) object {
+	d := object{"operationId": o.Name, "summary": o.Summary, "tags": []string{o.Tag}}
+	params := []any{}
+	for _, m := range pathParameter.FindAllStringSubmatch(o.Path, -1) {
+		typ := "integer"
+		for _, f := range pathFields(o.in) {
+			if f.name == m[1] && f.text {
+				typ = "string"
+			}
+		}
+		params = append(params, object{"name": m[1], "in": "path", "required": true, "schema": object{"type": typ}})
+	}
+	params = append(params, s.QueryParameters(o.in)...)
+	if o.Idempotent {
+		params = append(params, object{"name": "Idempotency-Key", "in": "header", "schema": object{"type": "string", "maxLength": 255},
+			"description": "The same key and body within 24 hours gets the first answer and does nothing again."})
+	}
+	if len(params) > 0 {
+		d["parameters"] = params
+	}
+	if body := o.body(s); body != nil {
+		d["requestBody"] = object{"content": body}
+	}
+	switch o.Access {
+	case user:
+		d["security"] = []any{object{"bearer": []string{}}}
+	case public:
+		d["security"] = []any{object{}, object{"bearer": []string{}}}
+	}
+	content := object{"application/json": object{"schema": s.Output(o.out)}}
+	if o.Stream != "" {
+		content[o.Stream] = object{"schema": object{"type": "string"}}
+	}
+	status := strconv.Itoa(max(o.Status, http.StatusOK))
+	d["responses"] = object{
+		status:    object{"description": "Done.", "content": content},
+		"default": object{"description": "Failed, in the shape of this family of operations.", "content": object{"application/json": object{"schema": o.Family.schema(s)}}},
+	}
+	return d
+}
+
+// body is the documented request body, by content type.
+func (o *routed) body(s *form.Schemas) object {
+	if o.Body != nil {
+		return object{"application/json": object{"schema": s.Input(reflect.TypeOf(o.Body), o.Partial)}}
+	}
+	if f, ok := o.in.FieldByName("Body"); ok {
+		return object{"application/json": object{"schema": s.Input(f.Type, false)}}
+	}
+	return nil
+}
+
+// schema is the shape of a family's failures: its own, and those that are the same everywhere.
+func (f family) schema(s *form.Schemas) object {
+	text := object{"type": "string"}
+	shape := func(props object, required ...string) object {
+		return object{"type": "object", "properties": props, "required": required}
+	}
+	common := object{"anyOf": []any{
+		shape(object{"message": text, "errors": s.Output(reflect.TypeFor[parley.Fields]())}, "message", "errors"),
+		shape(object{"message": text, "retry_after": object{"type": "integer"}}, "message"),
+	}}
+	name, own := "Failure", object(nil)
+	switch f {
+	case bare:
+		name, own = "FailureError", shape(object{"error": text}, "error")
+	case statuses:
+		name, own = "FailureStatus", shape(object{"status": object{"const": false}, "error": text}, "status", "error")
+	case successes:
+		name, own = "FailureSuccess", shape(object{"success": object{"const": false}, "message": text}, "success", "message")
+	}
+	if own != nil {
+		common["anyOf"] = append([]any{own}, common["anyOf"].([]any)...)
+	}
+	s.Components[name] = common
+	return object{"$ref": "#/components/schemas/" + name}
+}
+
+func (a *API) serveReference(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Access-Control-Allow-Origin", "*")
+	w.Header().Set("Content-Type", "application/json")
+	w.Write(a.reference)
+}
+
+// serveDocs shows the reference as a page of our own: no script, nothing loaded from elsewhere.
+func (a *API) serveDocs(w http.ResponseWriter, r *http.Request) {
+	var b bytes.Buffer
+	if err := docsPage.Execute(&b, a.docs()); err != nil {
+		a.fail(w, r, messages, "", err)
+		return
+	}
+	h := w.Header()
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'")
+	h.Set("X-Content-Type-Options", "nosniff")
+	w.Write(b.Bytes())
+}
+
+type docsTag struct {
+	Name string
+	Ops  []docsOp
+}
+
+type docsOp struct {
+	Method, Path, Summary, Name, Query string
+	Access, Body, Answer               string
+}
+
+// docs groups the operations by tag, in the order of their registration.
+func (a *API) docs() (tags []docsTag) {
+	indented := func(v any) string {
+		b, _ := json.MarshalIndent(v, "", "  ")
+		return string(b)
+	}
+	at := map[string]int{}
+	for _, o := range a.order {
+		i, ok := at[o.Tag]
+		if !ok {
+			i = len(tags)
+			at[o.Tag] = i
+			tags = append(tags, docsTag{Name: o.Tag})
+		}
+		s := &form.Schemas{Components: object{}}
+		d := docsOp{Method: o.Method, Path: "/api" + o.Path, Summary: o.Summary, Name: o.Name}
+		if q := s.QueryParameters(o.in); len(q) > 0 {
+			d.Query = indented(q)
+		}
+		if body := o.body(s); body != nil {
+			d.Body = indented(expand(body["application/json"].(object)["schema"], s.Components, 0))
+		}
+		d.Answer = indented(expand(s.Output(o.out), s.Components, 0))
+		d.Access = []string{"Bearer token", "no credential needed", "no credential needed"}[o.Access]
+		tags[i].Ops = append(tags[i].Ops, d)
+	}
+	return tags
+}
+
+// expand puts components where they are referred to, so that a reader sees a shape whole.
+func expand(v any, components object, depth int) any {
+	switch v := v.(type) {
+	case object:
+		if ref, ok := v["$ref"].(string); ok && depth < 8 {
+			return expand(components[strings.TrimPrefix(ref, "#/components/schemas/")], components, depth+1)
+		}
+		out := object{}
+		for k, e := range v {
+			out[k] = expand(e, components, depth)
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i, e := range v {
+			out[i] = expand(e, components, depth)
+		}
+		return out
+	}
+	return v
+}
+
+var docsPage = template.Must(template.New("docs").Parse(`<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><title>Parley API</title>
+<style>
+:root{color-scheme:light dark;--line:#8884;--soft:#8881}
+body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}
+code,pre{font:13px/1.45 ui-monospace,monospace}pre{background:var(--soft);padding:.75rem;border-radius:.5rem;overflow:auto;max-height:30rem}
+details{border:1px solid var(--line);border-radius:.5rem;margin:.5rem 0}summary{padding:.6rem .8rem;cursor:pointer}
+details>div{padding:0 .8rem .8rem}.m{display:inline-block;min-width:4.2rem;font-weight:600}.s{opacity:.75;margin-left:.5rem}
+nav a{margin-right:1rem}
+</style></head><body>
+<h1>Parley API</h1>
+<p>JSON over HTTP. Send <code>Authorization: Bearer &lt;token&gt;</code>; tokens are made with <code>POST /api/user/api-keys</code>, <code>POST /api/login</code>
+or <code>parley key create</code>. The same, for machines: <a href="/api/openapi.json">openapi.json</a> (OpenAPI 3.1).</p>
+<nav>{{range .}}<a href="#{{.Name}}">{{.Name}}</a>{{end}}</nav>
+{{range .}}<h2 id="{{.Name}}">{{.Name}}</h2>
+{{range .Ops}}<details id="{{.Name}}"><summary><span class="m">{{.Method}}</span><code>{{.Path}}</code><span class="s">{{.Summary}}</span></summary><div>
+<p>{{.Access}}</p>
+{{if .Query}}<h4>Query</h4><pre tabindex="0">{{.Query}}</pre>{{end}}
+{{if .Body}}<h4>Body</h4><pre tabindex="0">{{.Body}}</pre>{{end}}
+<h4>Answer</h4><pre tabindex="0">{{.Answer}}</pre></div></details>
+{{end}}{{end}}</body></html>
+`))

@@ -1,0 +1,178 @@
+// Package assistant looks after assistants: it makes, changes and completes them by the product's rules, once for the API, the console
+// and the command line, and readies them to talk.
+package assistant
+
+import (
+	"context"
+	"reflect"
+	"slices"
+	"strconv"
+
+	"parley"
+	"parley/internal/catalog"
+	"parley/internal/form"
+	"parley/internal/store"
+)
+
+// Desk makes and changes assistants.
+type Desk struct {
+	DB      *store.DB
+	Catalog *catalog.Catalog
+}
+
+// Create makes an assistant from the fields of a request body. The error names every field that fails.
+func (d *Desk) Create(ctx context.Context, userID int64, body map[string]any) (*parley.Assistant, error) {
+	a := &parley.Assistant{}
+	form.Defaults(a)
+	fields := bind(body, a, true)
+	err := d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
+		if err := d.check(ctx, tx.Query, userID, nil, a, slices.Clone(fields)); err != nil {
+			return err
+		}
+		return tx.CreateAssistant(ctx, userID, a)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return d.Get(ctx, userID, a.ID)
+}
+
+// Update changes the fields that body names; the whole assistant must be valid afterwards. A body that changes nothing writes nothing.
+func (d *Desk) Update(ctx context.Context, userID, id int64, body map[string]any) (*parley.Assistant, error) {
+	err := d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
+		old, err := tx.AssistantForUpdate(ctx, userID, id)
+		if err != nil {
+			return err
+		}
+		a := *old
+		a.Tools = slices.Clone(old.Tools)
+		fields := bind(body, &a, false)
+		if err := d.check(ctx, tx.Query, userID, old, &a, fields); err != nil {
+			return err
+		}
+		if reflect.DeepEqual(old, &a) {
+			return nil
+		}
+		return tx.SaveAssistant(ctx, userID, old, &a)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return d.Get(ctx, userID, id)
+}
+
+// Get is a complete assistant of the user's.
+func (d *Desk) Get(ctx context.Context, userID, id int64) (*parley.Assistant, error) {
+	a, err := d.DB.Assistant(ctx, userID, id)
+	if err == nil {
+		d.Complete(a)
+	}
+	return a, err
+}
+
+// Page is a page of the user's assistants, complete.
+func (d *Desk) Page(ctx context.Context, userID int64, p store.Page) ([]parley.Assistant, int, error) {
+	list, total, err := d.DB.AssistantPage(ctx, userID, p)
+	for i := range list {
+		d.Complete(&list[i])
+	}
+	return list, total, err
+}
+
+// All are all the user's assistants, complete; of one type unless kind is "".
+func (d *Desk) All(ctx context.Context, userID int64, kind string) ([]parley.Assistant, error) {
+	list, err := d.DB.Assistants(ctx, userID, kind)
+	for i := range list {
+		d.Complete(&list[i])
+	}
+	return list, err
+}
+
+// Delete hides an assistant.
+func (d *Desk) Delete(ctx context.Context, userID, id int64) error {
+	return d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error { return tx.DeleteAssistant(ctx, userID, id) })
+}
+
+// RestorePrompt makes an older wording the present one, as a new version.
+func (d *Desk) RestorePrompt(ctx context.Context, userID, id int64, version int) (*parley.Assistant, error) {
+	v, err := d.DB.PromptVersion(ctx, userID, id, version)
+	if err != nil {
+		return nil, err
+	}
+	return d.Update(ctx, userID, id, map[string]any{"system_prompt": v.SystemPrompt, "initial_message": v.InitialMessage})
+}
+
+// Complete adds what an answer shows beside the row: the language's code, and the mid-call tools among the tools.
+func (d *Desk) Complete(a *parley.Assistant) {
+	a.InstanceID = 1
+	if l := d.Catalog.Language(a.LanguageID); l != nil {
+		a.Language = l.ISO2
+	}
+	for _, t := range a.MidCallTools {
+		timeout := int64(t.Timeout)
+		a.Tools = append(a.Tools, parley.AssistantTool{Type: parley.MidCall, ID: &t.ID, Name: t.Name, Description: t.Description,
+			Endpoint: t.Endpoint, Method: t.Method, Timeout: &timeout, Headers: t.Headers, Schema: t.Schema})
+	}
+}
+
+// bind reads a body into an assistant. Entries of type mid_call, which answers show among the tools, stand for tool_ids where body has
+// none of its own.
+func bind(body map[string]any, a *parley.Assistant, create bool) parley.Fields {
+	fields := form.Bind(body, a, create)
+	if _, sent := body["tools"]; !sent || fields.Has("tools") {
+		return fields
+	}
+	var builtin []parley.AssistantTool
+	var ids []int64
+	for i, t := range a.Tools {
+		switch {
+		case t.Type != parley.MidCall:
+			builtin = append(builtin, t)
+		case t.ID == nil:
+			fields.Add("tools."+strconv.Itoa(i)+".id", "is required.")
+		case !slices.Contains(ids, *t.ID):
+			ids = append(ids, *t.ID)
+		}
+	}
+	if a.Tools = builtin; a.Tools == nil {
+		a.Tools = []parley.AssistantTool{}
+	}
+	if _, sent := body["tool_ids"]; !sent && ids != nil {
+		a.ToolIDs = ids
+	}
+	return fields
+}
+
+// check judges a whole assistant. A voice or a model that the server no longer offers may stay where old has it already.
+func (d *Desk) check(ctx context.Context, q store.Query, userID int64, old, a *parley.Assistant, fields parley.Fields) error {
+	facts, err := q.AssistantFacts(ctx, userID, a)
+	if err != nil {
+		return err
+	}
+	if old == nil {
+		old = &parley.Assistant{}
+	}
+	facts.Language = d.Catalog.Language(a.LanguageID)
+	if d.Catalog.VoiceConfigured(a.VoiceID) || a.VoiceID == old.VoiceID {
+		facts.Voice = d.Catalog.Voice(a.VoiceID)
+	}
+	facts.LLM = d.model(a.LLMModelID, old.LLMModelID, parley.LLM)
+	facts.Multimodal = d.model(a.MultimodalModelID, old.MultimodalModelID, parley.Multimodal, parley.Dualplex)
+	if p := a.TranscriberProviderID; p != nil && (d.Catalog.TranscriberConfigured(*p, a.LanguageID) || same(p, old.TranscriberProviderID)) {
+		facts.Transcriber = d.Catalog.Transcriber(*p)
+	}
+	a.Check(facts, &fields)
+	return fields.Err()
+}
+
+func (d *Desk) model(id, old *int64, kinds ...parley.ModelKind) *parley.Model {
+	if id == nil || !d.Catalog.ModelConfigured(*id) && !same(id, old) {
+		return nil
+	}
+	if m := d.Catalog.Model(*id); m != nil && slices.Contains(kinds, m.Kind) {
+		return m
+	}
+	return nil
+}
+
+func same(a, b *int64) bool { return a != nil && b != nil && *a == *b }

@@ -1,0 +1,97 @@
+package auth
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"parley"
+)
+
+// Rate is how often something may be done, such as "200/s" or "10/min"; the zero Rate is no limit.
+type Rate struct {
+	PerSecond float64
+	Burst     int
+}
+
+// ParseRate reads N/s (burst 2N), N/min (burst N) or "off".
+func ParseRate(s string) (Rate, error) {
+	if s == "off" {
+		return Rate{}, nil
+	}
+	count, per, ok := strings.Cut(s, "/")
+	n, err := strconv.Atoi(count)
+	switch {
+	case ok && err == nil && n > 0 && n < 1_000_000_000 && per == "s":
+		return Rate{float64(n), 2 * n}, nil
+	case ok && err == nil && n > 0 && n < 1_000_000_000 && per == "min":
+		return Rate{float64(n) / 60, n}, nil
+	}
+	return Rate{}, fmt.Errorf("%q is no rate: write it as 200/s, 60/min or off", s)
+}
+
+// UnmarshalText lets a Rate be a setting.
+func (r *Rate) UnmarshalText(b []byte) (err error) {
+	*r, err = ParseRate(string(b))
+	return err
+}
+
+// Limiter keeps a token bucket per name (a key, an address, a conversation). A bucket that has filled up again is forgotten.
+type Limiter struct {
+	rate    Rate
+	mu      sync.Mutex
+	buckets map[string]*rate.Limiter
+	swept   time.Time
+}
+
+// NewLimiter makes a limiter; it holds nothing but memory.
+func NewLimiter(r Rate) *Limiter { return &Limiter{rate: r, buckets: map[string]*rate.Limiter{}} }
+
+// Limit is the burst: what X-RateLimit-Limit says. 0: no limit.
+func (l *Limiter) Limit() int { return l.rate.Burst }
+
+// Take uses one of name's tokens. It returns how many are left, or an error that says how long to wait.
+func (l *Limiter) Take(name string, now time.Time) (left int, err error) {
+	if l.rate.Burst == 0 {
+		return math.MaxInt32, nil
+	}
+	l.mu.Lock()
+	b := l.buckets[name]
+	if b == nil {
+		l.sweep(now)
+		b = rate.NewLimiter(rate.Limit(l.rate.PerSecond), l.rate.Burst)
+		l.buckets[name] = b
+	}
+	l.mu.Unlock()
+	if b.AllowN(now, 1) {
+		return int(b.TokensAt(now)), nil
+	}
+	wait := (1 - b.TokensAt(now)) / l.rate.PerSecond
+	return 0, &LimitError{RetryAfter: max(1, int(math.Ceil(wait)))}
+}
+
+// sweep forgets full buckets once a minute, so that the addresses of the whole internet are not kept.
+func (l *Limiter) sweep(now time.Time) {
+	if now.Sub(l.swept) < time.Minute {
+		return
+	}
+	l.swept = now
+	for name, b := range l.buckets {
+		if b.TokensAt(now) >= float64(l.rate.Burst) {
+			delete(l.buckets, name)
+		}
+	}
+}
+
+// LimitError is the refusal of somebody who asks too often.
+type LimitError struct{ RetryAfter int } // seconds
+
+func (e *LimitError) Error() string { return "Too Many Attempts." }
+
+// Unwrap gives it its kind.
+func (e *LimitError) Unwrap() error { return &parley.Error{Kind: parley.TooMany, Message: e.Error()} }

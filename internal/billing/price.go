@@ -1,0 +1,102 @@
+// Package billing knows what things cost and moves users' money: prices, plans, charges, reservations, the ledger.
+package billing
+
+import (
+	"bytes"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"go.yaml.in/yaml/v3"
+
+	"parley"
+)
+
+//go:embed prices.yaml
+var defaults []byte
+
+// Prices is the prices and plans file, read.
+type Prices struct {
+	Plans    map[string]parley.Plan
+	Messages map[string]parley.Money // a customer's message, by type of conversation
+}
+
+// file is how prices.yaml is written.
+type file struct {
+	Plans map[string]struct {
+		Campaigns     int `yaml:"campaigns"`
+		ParallelCalls int `yaml:"parallel_calls"`
+		Tools         int `yaml:"tools"`
+	} `yaml:"plans"`
+	Messages map[string]amount `yaml:"messages"`
+}
+
+// amount is USD in the file.
+type amount parley.Money
+
+func (a *amount) UnmarshalYAML(n *yaml.Node) error {
+	m, err := parley.ParseMoney(n.Value)
+	if err == nil && m < 0 {
+		err = fmt.Errorf("%s is negative", n.Value)
+	}
+	if err != nil {
+		return fmt.Errorf("line %d: %w", n.Line, err)
+	}
+	*a = amount(m)
+	return nil
+}
+
+// DefaultFile is the commented file with the embedded defaults.
+func DefaultFile() []byte { return bytes.Clone(defaults) }
+
+// ReadPrices reads the prices and plans file over the embedded defaults; path "" is the defaults alone.
+func ReadPrices(path string) (*Prices, error) {
+	p := &Prices{Plans: map[string]parley.Plan{}, Messages: map[string]parley.Money{}}
+	if err := p.add(defaults); err != nil {
+		return nil, fmt.Errorf("embedded prices: %w", err)
+	}
+	if path == "" {
+		return p, nil
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read the prices file: %w", err)
+	}
+	if err := p.add(text); err != nil {
+		return nil, fmt.Errorf("prices file %s: %w", path, err)
+	}
+	return p, nil
+}
+
+// add lays one file over what is there.
+func (p *Prices) add(text []byte) error {
+	var f file
+	dec := yaml.NewDecoder(bytes.NewReader(text))
+	dec.KnownFields(true) // a misspelt price must not silently be the default
+	if err := dec.Decode(&f); err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	for name, plan := range f.Plans {
+		if plan.Campaigns < 0 || plan.ParallelCalls < 1 || plan.Tools < 0 {
+			return fmt.Errorf("plan %s: parallel_calls must be at least 1, campaigns and tools not negative", name)
+		}
+		p.Plans[name] = parley.Plan{Campaigns: plan.Campaigns, ParallelCalls: plan.ParallelCalls, Tools: plan.Tools}
+	}
+	for name, a := range f.Messages {
+		if _, known := p.Messages[name]; !known && !bytes.Equal(text, defaults) {
+			return fmt.Errorf("messages: %q is no type of conversation", name)
+		}
+		p.Messages[name] = parley.Money(a)
+	}
+	return nil
+}
+
+// Plan is what an account of that plan may have; an unknown plan is the default one.
+func (p *Prices) Plan(name string) parley.Plan {
+	if plan, ok := p.Plans[name]; ok {
+		return plan
+	}
+	return p.Plans["default"]
+}

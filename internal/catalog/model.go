@@ -1,0 +1,106 @@
+package catalog
+
+import (
+	"fmt"
+
+	"parley"
+)
+
+// LocalModel is the code of the model that is none, and of its provider: it answers from the prompt and the knowledgebase alone.
+const LocalModel = "local"
+
+// models is one state of what is known about models.
+type models struct {
+	configured []parley.Model
+	ofKind     map[parley.ModelKind][]parley.Model // configured ones
+	byID       map[int64]model
+}
+
+type model struct {
+	*parley.Model
+	configured bool
+}
+
+type modelKey struct {
+	kind parley.ModelKind
+	code string
+}
+
+// models names the configured models, the built-in one last. Kind and code are a model's identity: of two providers' models with the
+// same code the first one counts, and nobody's model can take the built-in one's place.
+func (cfg Config) models() []parley.Model {
+	seen := map[modelKey]bool{{parley.LLM, LocalModel}: true, {parley.LLM, ""}: true}
+	var list []parley.Model
+	add := func(kind parley.ModelKind, provider, code string) {
+		if key := (modelKey{kind, code}); !seen[key] {
+			seen[key] = true
+			list = append(list, parley.Model{Name: code, Code: code, Kind: kind, Provider: provider})
+		}
+	}
+	for _, code := range cfg.OpenAI.Chat {
+		add(parley.LLM, OpenAI, code)
+	}
+	for _, code := range cfg.Anthropic {
+		add(parley.LLM, Anthropic, code)
+	}
+	if code := cfg.OpenAI.Realtime; code != "" {
+		add(parley.Multimodal, OpenAI, code)
+		add(parley.Dualplex, OpenAI, code)
+	}
+	return append(list, parley.Model{
+		Name: "Built-in (no language model)", Code: LocalModel, Kind: parley.LLM, Provider: LocalModel,
+	})
+}
+
+func newModels(configured, rows []parley.Model) *models {
+	m := &models{
+		configured: make([]parley.Model, len(configured)),
+		ofKind:     map[parley.ModelKind][]parley.Model{},
+		byID:       make(map[int64]model, len(rows)),
+	}
+	copy(m.configured, configured)
+	ids := make(map[modelKey]int64, len(rows))
+	for _, row := range rows {
+		ids[modelKey{row.Kind, row.Code}] = row.ID
+		m.byID[row.ID] = model{&row, false}
+	}
+	for i := range m.configured {
+		c := &m.configured[i]
+		if c.ID = ids[modelKey{c.Kind, c.Code}]; c.ID != 0 {
+			m.byID[c.ID] = model{c, true}
+		}
+		m.ofKind[c.Kind] = append(m.ofKind[c.Kind], *c)
+	}
+	return m
+}
+
+// SetModels takes all models that the database knows, whatever they were configured by, and so gives the configured ones their ids.
+// The database keeps them stable by (kind, code). It is an error if a configured model is missing; then nothing changes.
+func (c *Catalog) SetModels(rows []parley.Model) error {
+	m := newModels(c.configuredModels, rows)
+	for _, model := range m.configured {
+		if model.ID == 0 {
+			return fmt.Errorf("the configured %s model %s has no id", model.Kind, model.Code)
+		}
+	}
+	c.models.Store(m)
+	return nil
+}
+
+// Models lists the configured models; the built-in one, which is always there, comes last. Their ids are 0 until SetModels.
+func (c *Catalog) Models() []parley.Model { return c.models.Load().configured }
+
+// ModelsOf lists the configured models of a kind ("": every kind).
+func (c *Catalog) ModelsOf(kind parley.ModelKind) []parley.Model {
+	m := c.models.Load()
+	if kind == "" {
+		return m.configured
+	}
+	return orEmpty(m.ofKind[kind])
+}
+
+// Model finds a model by its id, configured here or not, nil if the database does not know it.
+func (c *Catalog) Model(id int64) *parley.Model { return c.models.Load().byID[id].Model }
+
+// ModelConfigured says whether the model with an id can think on this server.
+func (c *Catalog) ModelConfigured(id int64) bool { return c.models.Load().byID[id].configured }

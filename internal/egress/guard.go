@@ -1,0 +1,174 @@
+package egress
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// The bounds of one hop of an exchange. The whole exchange is bounded by the request's context.
+const (
+	connectTimeout = 10 * time.Second // name look-up and connecting, over all addresses of the name
+	tlsTimeout     = 10 * time.Second
+	headerTimeout  = 60 * time.Second // from the request's last byte to the answer's header
+	idleTimeout    = 30 * time.Second // how long an unused connection is kept
+	maxHeaderBytes = 64 << 10
+)
+
+// Setting is the name of the setting that allows addresses which are not public.
+const Setting = "PARLEY_EGRESS_ALLOW"
+
+// Guard lets connections out to public addresses, and to those that the operator allows. It is safe for concurrent use.
+type Guard struct {
+	allow     []netip.Prefix
+	dialer    net.Dialer
+	transport transport
+}
+
+// New makes a guard that allows these prefixes besides the public addresses.
+func New(allow ...netip.Prefix) *Guard {
+	g := &Guard{}
+	for _, p := range allow {
+		if p.Addr().Is4In6() && p.Bits() >= 96 { // judged as IPv4, as it will be dialled
+			p = netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96)
+		}
+		g.allow = append(g.allow, p)
+	}
+	g.dialer = net.Dialer{Timeout: connectTimeout, Control: g.control}
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(true)
+	g.transport.Transport = &http.Transport{
+		Proxy: nil, // a proxy would connect to where the guard can't see
+		DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			return g.dialer.DialContext(ctx, network, addr)
+		},
+		Protocols:              protocols,
+		TLSHandshakeTimeout:    tlsTimeout,
+		ResponseHeaderTimeout:  headerTimeout,
+		IdleConnTimeout:        idleTimeout,
+		MaxIdleConns:           256,
+		MaxIdleConnsPerHost:    8,
+		MaxResponseHeaderBytes: maxHeaderBytes,
+	}
+	return g
+}
+
+// Close gives up the connections that are kept for reuse. Exchanges under way go on.
+func (g *Guard) Close() { g.transport.CloseIdleConnections() }
+
+// Dialer is a guarded dialer for other protocols than HTTP.
+func (g *Guard) Dialer() *net.Dialer {
+	d := g.dialer
+	return &d
+}
+
+// Client is a guarded HTTP client that follows at most so many redirects. With 0 it follows none and the redirect itself is the answer.
+// Its clients share the guard's connections. It keeps no cookies. A redirect to another origin is followed without the request's own
+// headers, which may hold secrets; from https to http it is refused where there is such a header, or a body, to lose.
+func (g *Guard) Client(redirects int) *http.Client {
+	return &http.Client{Transport: g.transport, CheckRedirect: func(req *http.Request, via []*http.Request) error {
+		if redirects == 0 {
+			return http.ErrUseLastResponse
+		}
+		if len(via) > redirects {
+			return refuse("the server redirects too often")
+		}
+		return redirect(req, via)
+	}}
+}
+
+// Check judges an address: nil, or a *Refused that says why it may not be reached.
+func (g *Guard) Check(a netip.Addr) error {
+	a = a.Unmap()
+	if slices.ContainsFunc(g.allow, func(p netip.Prefix) bool { return p.Contains(a) }) {
+		return nil
+	}
+	if kind := special(a); kind != "" {
+		return &Refused{Addr: a, Reason: "the address is " + kind + ", and only public addresses may be reached" +
+			" (the operator of this server can allow it with " + Setting + ")"}
+	}
+	return nil
+}
+
+// control is called with every address that is about to be connected to.
+func (g *Guard) control(_, address string, _ syscall.RawConn) error {
+	ap, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return refuse("the address is no internet address")
+	}
+	return g.Check(ap.Addr())
+}
+
+// transport refuses what no request of a tenant's may be, on every hop, before anything is connected.
+type transport struct{ *http.Transport }
+
+func (t transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	if err := checkURL(req.URL); err != nil {
+		if req.Body != nil {
+			req.Body.Close() //nolint:errcheck // the refusal is the error that counts
+		}
+		return nil, err
+	}
+	return t.Transport.RoundTrip(req)
+}
+
+func checkURL(u *url.URL) error {
+	switch {
+	case u.Scheme != "http" && u.Scheme != "https":
+		return refuse("only http and https URLs may be reached")
+	case u.User != nil: // a password in a URL ends up in logs; and http://example.com@evil/ deceives its reader
+		return refuse("a URL must not hold a user name or password")
+	case u.Hostname() == "":
+		return refuse("the URL names no host")
+	}
+	return nil
+}
+
+// plain are the headers that tell nothing about who asks.
+var plain = []string{"Accept", "Accept-Language", "Content-Type", "User-Agent"}
+
+// redirect prepares a hop: what http.Client forwards to another origin is too much, because a tenant's secret can be in any header,
+// and net/http takes a subdomain, another port and another scheme for the same party.
+func redirect(req *http.Request, via []*http.Request) error {
+	req.Header.Del("Referer") // would carry the query of a tenant's URL to whoever it was redirected to
+	first := via[0]
+	secret := func(name string) bool { return !slices.Contains(plain, name) }
+	same := origin(req.URL) == origin(first.URL)
+	for _, r := range via { // once away, a chain is in another's hands also when it leads back
+		same = same && origin(r.URL) == origin(first.URL)
+	}
+	if same {
+		return nil
+	}
+	if via[len(via)-1].URL.Scheme == "https" && req.URL.Scheme == "http" {
+		for name := range first.Header {
+			if secret(name) {
+				return refuse("the server redirects from https to http")
+			}
+		}
+		if req.Body != nil && req.Body != http.NoBody {
+			return refuse("the server redirects from https to http")
+		}
+	}
+	for name := range req.Header {
+		if secret(name) {
+			req.Header.Del(name)
+		}
+	}
+	return nil
+}
+
+// origin is scheme, host and port, as RFC 6454 compares them.
+func origin(u *url.URL) string {
+	port := u.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
+	}
+	return u.Scheme + "://" + strings.ToLower(u.Hostname()) + ":" + port
+}

@@ -1,0 +1,212 @@
+package form
+
+import (
+	"encoding/json"
+	"reflect"
+	"strings"
+
+	"parley"
+)
+
+// Schemas writes JSON Schemas (2020-12, as OpenAPI 3.1 takes them) of the types that the API sends and takes, by the tags that Bind
+// enforces. Structs become components, to be found under Components by their name.
+type Schemas struct {
+	Components map[string]any
+}
+
+// Output is the schema of a value that is sent: every field without omitempty is there.
+func (s *Schemas) Output(t reflect.Type) map[string]any { return s.schema(t, outgoing) }
+
+// Input is the schema of a value that is taken: read-only fields are left out, and only what is tagged so is required; with partial
+// nothing is.
+func (s *Schemas) Input(t reflect.Type, partial bool) map[string]any {
+	if partial {
+		return s.schema(t, patch)
+	}
+	return s.schema(t, incoming)
+}
+
+type role string
+
+const (
+	outgoing role = ""
+	incoming role = "Input"
+	patch    role = "Patch"
+)
+
+type object = map[string]any
+
+var rawType = reflect.TypeFor[json.RawMessage]()
+
+func (s *Schemas) schema(t reflect.Type, r role) object {
+	switch t {
+	case decimalType:
+		if r == outgoing {
+			return object{"type": "string", "pattern": `^-?\d+\.\d\d$`}
+		}
+		return object{"type": []string{"number", "string"}}
+	case flagType:
+		if r == outgoing {
+			return object{"type": "integer", "enum": []int{0, 1}}
+		}
+		return object{"type": []string{"integer", "boolean"}}
+	case moneyType:
+		return object{"type": "number"}
+	case reflect.TypeFor[parley.Time]():
+		return object{"type": []string{"string", "null"}, "format": "date-time"}
+	case reflect.TypeFor[parley.DateTime]():
+		return object{"type": []string{"string", "null"}, "pattern": `^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$`}
+	case reflect.TypeFor[parley.Fields]():
+		return object{"type": "object", "additionalProperties": object{"type": "array", "items": object{"type": "string"}}}
+	case rawType:
+		return object{}
+	}
+	switch t.Kind() {
+	case reflect.Pointer:
+		return nullable(s.schema(t.Elem(), r))
+	case reflect.String:
+		return object{"type": "string"}
+	case reflect.Bool:
+		return object{"type": "boolean"}
+	case reflect.Int, reflect.Int32, reflect.Int64:
+		return object{"type": "integer"}
+	case reflect.Float64:
+		return object{"type": "number"}
+	case reflect.Slice:
+		return object{"type": "array", "items": s.schema(t.Elem(), nested(r))}
+	case reflect.Map:
+		return object{"type": "object", "additionalProperties": s.schema(t.Elem(), nested(r))}
+	case reflect.Struct:
+		return s.component(t, r)
+	}
+	return object{} // any
+}
+
+// nested is the role of what lies inside lists and maps: each item of a patch is whole.
+func nested(r role) role {
+	if r == patch {
+		return incoming
+	}
+	return r
+}
+
+func nullable(sc object) object {
+	if ref, ok := sc["$ref"]; ok {
+		return object{"anyOf": []any{object{"$ref": ref}, object{"type": "null"}}}
+	}
+	if t, ok := sc["type"].(string); ok {
+		sc["type"] = []string{t, "null"}
+	}
+	return sc
+}
+
+// component writes a named struct under Components once and refers to it; a struct without a name stands where it is.
+func (s *Schemas) component(t reflect.Type, r role) object {
+	name := t.Name()
+	if i := strings.IndexByte(name, '['); i >= 0 { // a generic type is named by its argument
+		arg := strings.TrimSuffix(name[i+1:], "]")
+		name = name[:i] + arg[strings.LastIndexByte(arg, '.')+1:]
+	}
+	if name == "" {
+		return s.object(t, r)
+	}
+	name = strings.ToUpper(name[:1]) + name[1:] + string(r)
+	if _, done := s.Components[name]; !done {
+		s.Components[name] = object{} // a type may hold itself
+		s.Components[name] = s.object(t, r)
+	}
+	return object{"$ref": "#/components/schemas/" + name}
+}
+
+func (s *Schemas) object(t reflect.Type, r role) object {
+	props, required := object{}, []string{}
+	for _, sf := range reflect.VisibleFields(t) {
+		name, opts, _ := strings.Cut(sf.Tag.Get("json"), ",")
+		readOnly := sf.Tag.Get("readOnly") == "true"
+		if name == "" || name == "-" || readOnly && r != outgoing {
+			continue
+		}
+		fd := field{rules: read(sf.Tag), typ: sf.Type, def: sf.Tag.Get("default")}
+		p := s.schema(sf.Type, r)
+		fd.describe(p, r)
+		if doc := sf.Tag.Get("doc"); doc != "" {
+			p["description"] = doc
+		}
+		if readOnly {
+			p["readOnly"] = true
+		}
+		props[name] = p
+		if r == outgoing && !strings.Contains(opts, "omitempty") || r == incoming && fd.required {
+			required = append(required, name)
+		}
+	}
+	sc := object{"type": "object", "properties": props}
+	if len(required) > 0 {
+		sc["required"] = required
+	}
+	return sc
+}
+
+// describe puts a field's rules into its schema, on the items where it is a list. Answers only say what they are: what is in the
+// database may be older than a rule.
+func (fd *field) describe(p object, r role) {
+	if r == outgoing {
+		return
+	}
+	set := func(to object, key string, v any, there bool) {
+		if there {
+			to[key] = v
+		}
+	}
+	target := p
+	if items, ok := p["items"].(object); ok && deref(fd.typ).Kind() == reflect.Slice {
+		set(p, "maxItems", fd.maxItems, fd.maxItems > 0)
+		set(p, "uniqueItems", true, fd.unique)
+		target = items
+	}
+	set(target, "minLength", fd.minLength, fd.minLength > 0)
+	set(target, "maxLength", fd.maxLength, fd.maxLength > 0)
+	set(p, "maxProperties", fd.maxProperties, fd.maxProperties > 0)
+	if fd.minimum != nil {
+		p["minimum"] = *fd.minimum
+	}
+	if fd.maximum != nil {
+		p["maximum"] = *fd.maximum
+	}
+	set(target, "enum", fd.enum, len(fd.enum) > 0)
+	if fd.pattern != nil {
+		target["pattern"] = fd.pattern.String()
+	}
+	if fd.format == "http-url" || fd.format == "origin" {
+		target["format"] = "uri"
+	} else {
+		set(target, "format", fd.format, fd.format != "")
+	}
+	var def any
+	if fd.def != "" && json.Unmarshal([]byte(fd.def), &def) == nil && deref(fd.typ).Kind() != reflect.String {
+		p["default"] = def
+	} else {
+		set(p, "default", fd.def, fd.def != "")
+	}
+	if types, ok := p["type"].([]string); ok && len(fd.enum) > 0 && types[1] == "null" {
+		p["enum"] = append(toAny(fd.enum), nil)
+	}
+}
+
+func toAny(list []string) (out []any) {
+	for _, s := range list {
+		out = append(out, s)
+	}
+	return out
+}
+
+// QueryParameters are the OpenAPI parameters of a struct's query tags.
+func (s *Schemas) QueryParameters(t reflect.Type) (list []any) {
+	for _, fd := range fieldsOf(t, "query") {
+		sf := t.FieldByIndex(fd.index)
+		p := s.schema(deref(sf.Type), incoming)
+		fd.describe(p, incoming)
+		list = append(list, object{"name": fd.name, "in": "query", "schema": p, "description": sf.Tag.Get("doc")})
+	}
+	return list
+}

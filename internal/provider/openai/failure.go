@@ -1,0 +1,126 @@
+package openai
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/openai/openai-go/v3/packages/ssestream"
+
+	"parley/internal/ai"
+)
+
+// badRequest is a 4xx with what the server says of it.
+type badRequest struct{ param, message string }
+
+func (b *badRequest) Error() string { return b.message }
+
+// failure says what an error of the SDK means. seen tells that a part of the reply has been yielded.
+func failure(err error, res *http.Response, seen bool) error {
+	if res != nil && res.StatusCode >= 400 {
+		return refused(res)
+	}
+	if e, ok := errors.AsType[*ssestream.StreamError](err); ok {
+		said := parse(e.Event.Data)
+		kind := said.kind(0)
+		if seen && (kind == ai.Overloaded || kind == ai.RateLimited) {
+			kind = ai.Interrupted
+		}
+		return &ai.Error{Kind: kind, Err: fmt.Errorf("in mid-stream: %s", said.Message)}
+	}
+	_, syntax := errors.AsType[*json.SyntaxError](err)
+	_, shape := errors.AsType[*json.UnmarshalTypeError](err)
+	switch {
+	case syntax || shape:
+		return &ai.Error{Kind: ai.Malformed, Err: err}
+	case seen:
+		return &ai.Error{Kind: ai.Interrupted, Err: err}
+	}
+	return &ai.Error{Kind: ai.Unreachable, Err: err}
+}
+
+// said is what OpenAI's error objects hold; other servers leave fields out, send numbers as code, or a plain text as error.
+type said struct{ Message, Type, Param, Code string }
+
+func parse(body []byte) said {
+	var outer struct {
+		Error json.RawMessage `json:"error"`
+	}
+	var inner struct {
+		Message string `json:"message"`
+		Type    string `json:"type"`
+		Param   any    `json:"param"`
+		Code    any    `json:"code"`
+	}
+	var text string
+	switch {
+	case json.Unmarshal(body, &outer) != nil || outer.Error == nil:
+		return said{Message: fmt.Sprintf("%.300q", body)}
+	case json.Unmarshal(outer.Error, &text) == nil:
+		return said{Message: text}
+	case json.Unmarshal(outer.Error, &inner) != nil:
+		return said{Message: fmt.Sprintf("%.300q", body)}
+	}
+	s := said{Message: inner.Message, Type: inner.Type}
+	s.Param, _ = inner.Param.(string)
+	s.Code, _ = inner.Code.(string)
+	return s
+}
+
+// kind judges by what is said and the HTTP status; 0 is an error inside a stream.
+func (s said) kind(status int) ai.Kind {
+	text := strings.ToLower(s.Message)
+	has := func(parts ...string) bool {
+		for _, p := range parts {
+			if strings.Contains(text, p) {
+				return true
+			}
+		}
+		return false
+	}
+	switch {
+	case s.Code == "insufficient_quota":
+		return ai.Config
+	case status == http.StatusTooManyRequests || s.Code == "rate_limit_exceeded":
+		return ai.RateLimited
+	case s.Code == "context_length_exceeded" || status == http.StatusRequestEntityTooLarge ||
+		(status == 0 || status == http.StatusBadRequest) && has("context length", "context window", "maximum context", "too many tokens", "context size"):
+		return ai.TooLong
+	case s.Code == "content_filter" || s.Code == "content_policy_violation" || s.Code == "moderation_blocked":
+		return ai.Refused
+	case status == 0 || status == http.StatusRequestTimeout || status == http.StatusConflict || status == http.StatusTooEarly || status >= 500:
+		return ai.Overloaded
+	}
+	return ai.Config
+}
+
+// refused says what an answer that is an error means. The SDK has put the body back, and the guard has bounded it.
+func refused(res *http.Response) error {
+	body, _ := io.ReadAll(res.Body) // from memory
+	s := parse(body)
+	e := &ai.Error{Kind: s.kind(res.StatusCode), RetryAfter: retryAfter(res.Header), Err: fmt.Errorf("status %d: %s", res.StatusCode, s.Message)}
+	if res.StatusCode == http.StatusBadRequest || res.StatusCode == http.StatusUnprocessableEntity {
+		e.Err = fmt.Errorf("status %d: %w", res.StatusCode, &badRequest{s.Param, s.Message})
+	}
+	return e
+}
+
+// retryAfter reads Retry-After (RFC 9110 section 10.2.3) and OpenAI's retry-after-ms.
+func retryAfter(h http.Header) time.Duration {
+	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil && ms > 0 && ms < 1e9 {
+		return time.Duration(ms * float64(time.Millisecond))
+	}
+	v := h.Get("Retry-After")
+	if s, err := strconv.ParseFloat(v, 64); err == nil && s > 0 && s < 1e6 {
+		return time.Duration(s * float64(time.Second))
+	}
+	if at, err := http.ParseTime(v); err == nil {
+		return max(0, time.Until(at))
+	}
+	return 0
+}

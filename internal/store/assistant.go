@@ -1,0 +1,246 @@
+package store
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+	"github.com/uptrace/bun"
+
+	"parley"
+)
+
+const (
+	assistantNotFound = "Assistant not found"
+	alive             = "deleted_at = 0"
+)
+
+// Assistant is one of the user's assistants with its tools.
+func (q Query) Assistant(ctx context.Context, userID, id int64) (*parley.Assistant, error) {
+	return q.assistant(ctx, func(s *bun.SelectQuery) *bun.SelectQuery { return s.Where("id = ? AND user_id = ?", id, userID) })
+}
+
+// AssistantForUpdate is Assistant, kept from others until the transaction ends: what is then saved loses nobody's change.
+func (tx *Tx) AssistantForUpdate(ctx context.Context, userID, id int64) (*parley.Assistant, error) {
+	return tx.assistant(ctx, func(s *bun.SelectQuery) *bun.SelectQuery {
+		return tx.locked(s.Where("id = ? AND user_id = ?", id, userID))
+	})
+}
+
+// AssistantByUUID is the assistant with that UUID, whoever owns it: the public routes know no user.
+func (q Query) AssistantByUUID(ctx context.Context, uuid string) (*parley.Assistant, error) {
+	return q.assistant(ctx, func(s *bun.SelectQuery) *bun.SelectQuery { return s.Where("uuid = ?", uuid) })
+}
+
+func (q Query) assistant(ctx context.Context, which func(*bun.SelectQuery) *bun.SelectQuery) (*parley.Assistant, error) {
+	list := make([]parley.Assistant, 0, 1)
+	if err := which(q.q.NewSelect().Model(&list)).Where(alive).Scan(ctx); err != nil {
+		return nil, err
+	}
+	if len(list) == 0 {
+		return nil, parley.Errorf(parley.NotFound, assistantNotFound)
+	}
+	return &list[0], q.addTools(ctx, list)
+}
+
+// addTools fills in the mid-call tools of some assistants, in one query for all of them.
+func (q Query) addTools(ctx context.Context, list []parley.Assistant) error {
+	ids := make([]int64, len(list))
+	for i := range list {
+		ids[i] = list[i].ID
+	}
+	of, err := q.toolsOf(ctx, ids)
+	for i := range list {
+		a := &list[i]
+		a.MidCallTools = of[a.ID]
+		a.ToolIDs = make([]int64, len(a.MidCallTools))
+		for j := range a.MidCallTools {
+			a.ToolIDs[j] = a.MidCallTools[j].ID
+		}
+	}
+	return err
+}
+
+// AssistantPage is a page of the user's assistants, oldest first.
+func (q Query) AssistantPage(ctx context.Context, userID int64, p Page) ([]parley.Assistant, int, error) {
+	list := []parley.Assistant{}
+	total, err := page(ctx, q.q.NewSelect().Model(&list).Where("user_id = ?", userID).Where(alive), p, "id")
+	if err == nil {
+		err = q.addTools(ctx, list)
+	}
+	return list, total, err
+}
+
+// Assistants are all the user's assistants, oldest first; of one type unless kind is "".
+func (q Query) Assistants(ctx context.Context, userID int64, kind string) ([]parley.Assistant, error) {
+	list := []parley.Assistant{}
+	s := q.q.NewSelect().Model(&list).Where("user_id = ?", userID).Where(alive).Order("id")
+	if kind != "" {
+		s.Where("type = ?", kind)
+	}
+	if err := s.Scan(ctx); err != nil {
+		return nil, err
+	}
+	return list, q.addTools(ctx, list)
+}
+
+// AssistantFacts answers what the database knows about the ids that a names, for its owner userID.
+func (q Query) AssistantFacts(ctx context.Context, userID int64, a *parley.Assistant) (f parley.AssistantFacts, err error) {
+	if a.PhoneNumberID != nil {
+		if f.Number, err = q.Number(ctx, userID, *a.PhoneNumberID); IsNotFound(err) {
+			err = nil
+		} else if err == nil && a.Type == "inbound" {
+			f.NumberTaken, err = q.q.NewSelect().Model(a).Where("phone_number_id = ? AND type = 'inbound' AND id <> ?", *a.PhoneNumberID, a.ID).
+				Where(alive).Exists(ctx)
+		}
+		if err != nil {
+			return f, err
+		}
+	}
+	if a.KnowledgebaseID != nil {
+		f.Knowledgebase, err = q.q.NewSelect().Table("knowledgebases").Where("id = ? AND user_id = ?", *a.KnowledgebaseID, userID).Exists(ctx)
+		if err != nil {
+			return f, err
+		}
+	}
+	if f.Tools, err = q.owned(ctx, "tools", userID, a.ToolIDs); err != nil {
+		return f, err
+	}
+	var others []int64
+	for _, t := range a.Tools {
+		if t.AssistantID != nil {
+			others = append(others, *t.AssistantID)
+		}
+	}
+	f.Assistants, err = q.owned(ctx, "assistants", userID, others)
+	return f, err
+}
+
+// owned says which of some ids are rows of the user's in a table.
+func (q Query) owned(ctx context.Context, table string, userID int64, ids []int64) (map[int64]bool, error) {
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	var found []int64
+	s := q.q.NewSelect().Table(table).Column("id").Where("user_id = ? AND id IN (?)", userID, bun.In(ids))
+	if table == "assistants" {
+		s.Where(alive)
+	}
+	err := s.Scan(ctx, &found)
+	own := make(map[int64]bool, len(found))
+	for _, id := range found {
+		own[id] = true
+	}
+	return own, err
+}
+
+// CreateAssistant stores a new assistant with its tools and the first version of its prompt.
+func (tx *Tx) CreateAssistant(ctx context.Context, userID int64, a *parley.Assistant) error {
+	a.ID, a.UUID, a.UserID, a.CreatedAt, a.PromptVersion = 0, uuid.NewString(), userID, parley.Now(), 1
+	a.UpdatedAt = a.CreatedAt
+	if _, err := tx.q.NewInsert().Model(a).Exec(ctx); err != nil {
+		return numberTaken(err)
+	}
+	if err := tx.setTools(ctx, a); err != nil {
+		return err
+	}
+	return tx.keepPrompt(ctx, a)
+}
+
+// SaveAssistant stores a changed assistant. A changed prompt becomes a new version.
+func (tx *Tx) SaveAssistant(ctx context.Context, userID int64, old, a *parley.Assistant) error {
+	a.UpdatedAt = parley.Now()
+	changed := a.SystemPrompt != old.SystemPrompt || a.InitialMessage != old.InitialMessage
+	if changed {
+		a.PromptVersion = old.PromptVersion + 1
+	}
+	res, err := tx.q.NewUpdate().Model(a).ExcludeColumn("id", "uuid", "user_id", "created_at", "deleted_at").
+		Where("id = ? AND user_id = ?", a.ID, userID).Where(alive).Exec(ctx)
+	if err := one(res, numberTaken(err), assistantNotFound); err != nil {
+		return err
+	}
+	if err := tx.setTools(ctx, a); err != nil {
+		return err
+	}
+	if changed {
+		return tx.keepPrompt(ctx, a)
+	}
+	return nil
+}
+
+func numberTaken(err error) error {
+	if Violates(err, "assistants.phone_number_id", "assistants_number") {
+		f := parley.Fields{}
+		f.Add("phone_number_id", "is already assigned to another inbound assistant.")
+		return f.Err()
+	}
+	return err
+}
+
+func (tx *Tx) setTools(ctx context.Context, a *parley.Assistant) error {
+	if _, err := tx.q.NewRaw("DELETE FROM assistant_tools WHERE assistant_id = ?", a.ID).Exec(ctx); err != nil || len(a.ToolIDs) == 0 {
+		return err
+	}
+	type row struct {
+		bun.BaseModel `bun:"assistant_tools"`
+		AssistantID   int64
+		ToolID        int64
+		Position      int
+	}
+	rows := make([]row, len(a.ToolIDs))
+	for i, id := range a.ToolIDs {
+		rows[i] = row{AssistantID: a.ID, ToolID: id, Position: i}
+	}
+	_, err := tx.q.NewInsert().Model(&rows).Exec(ctx)
+	return err
+}
+
+func (tx *Tx) keepPrompt(ctx context.Context, a *parley.Assistant) error {
+	_, err := tx.q.NewInsert().Model(&parley.PromptVersion{AssistantID: a.ID, Version: a.PromptVersion, SystemPrompt: a.SystemPrompt,
+		InitialMessage: a.InitialMessage, CreatedAt: a.UpdatedAt}).Exec(ctx)
+	return err
+}
+
+// DeleteAssistant hides an assistant: it talks no more and frees its number, and its history stays.
+func (tx *Tx) DeleteAssistant(ctx context.Context, userID, id int64) error {
+	res, err := tx.q.NewUpdate().Model((*parley.Assistant)(nil)).Set("deleted_at = ?", parley.Now()).Set("phone_number_id = NULL").
+		Where("id = ? AND user_id = ?", id, userID).Where(alive).Exec(ctx)
+	return one(res, err, assistantNotFound)
+}
+
+// PromptVersions are the wordings that an assistant of the user's has had, newest first.
+func (q Query) PromptVersions(ctx context.Context, userID, assistantID int64, p Page) ([]parley.PromptVersion, int, error) {
+	list := []parley.PromptVersion{}
+	total, err := page(ctx, q.promptVersions(&list, userID, assistantID), p, "version DESC")
+	return list, total, err
+}
+
+// PromptVersion is one wording of an assistant of the user's.
+func (q Query) PromptVersion(ctx context.Context, userID, assistantID int64, version int) (*parley.PromptVersion, error) {
+	v := new(parley.PromptVersion)
+	err := q.promptVersions(v, userID, assistantID).Where("version = ?", version).Scan(ctx)
+	return v, notFound(err, "Prompt version not found")
+}
+
+func (q Query) promptVersions(model any, userID, assistantID int64) *bun.SelectQuery {
+	return q.q.NewSelect().Model(model).Where("assistant_id = ?", assistantID).
+		Where("EXISTS (SELECT 1 FROM assistants WHERE id = ? AND user_id = ? AND deleted_at = 0)", assistantID, userID)
+}
+
+// Models are all the models that settings ever named.
+func (q Query) Models(ctx context.Context) (list []parley.Model, err error) {
+	err = q.q.NewRaw("SELECT id, name, code, kind, provider FROM models ORDER BY id").Scan(ctx, &list)
+	return list, err
+}
+
+// KeepModels gives the models that are configured now a row each; one that had a row keeps its id.
+func (tx *Tx) KeepModels(ctx context.Context, list []parley.Model) error {
+	for _, m := range list {
+		_, err := tx.q.NewRaw(`INSERT INTO models (kind, code, name, provider) VALUES (?, ?, ?, ?)
+			ON CONFLICT (kind, code) DO UPDATE SET name = excluded.name, provider = excluded.provider`,
+			m.Kind, m.Code, m.Name, m.Provider).Exec(ctx)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,219 @@
+// Package store is the database: SQLite inside, or PostgreSQL when one machine is not enough. SQL lives here and nowhere else, one file
+// per aggregate, one method body for both engines. Every method that reads or writes a user's things takes the user's id first, and
+// answers parley.NotFound alike for what is unknown and what is another user's.
+//
+// # Durability
+//
+// SQLite runs in WAL mode with synchronous=FULL: every commit is synced to disk before it is acknowledged, so neither a killed process
+// nor a power loss takes back what was answered (NORMAL, the usual choice, would lose the last commits at a power loss). What that sync
+// costs is shared: writes that wait for each other commit together (see write.go). PostgreSQL keeps its own default, synchronous_commit
+// = on, which says the same.
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/uptrace/bun"
+	"github.com/uptrace/bun/dialect/pgdialect"
+	"github.com/uptrace/bun/dialect/sqlitedialect"
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+
+	"parley"
+)
+
+// Query holds what can be read: a DB and a Tx both embed it, so that a question is asked in the same words inside and outside a
+// transaction.
+type Query struct {
+	q      bun.IDB
+	sqlite bool
+	box    box
+}
+
+// DB is an open database. Its methods may be called from any goroutine.
+type DB struct {
+	Query
+	read  *bun.DB       // on SQLite a pool that can't write
+	write *bun.DB       // on SQLite one connection, the only writer of this process
+	queue chan *pending // SQLite: writes that wait to be committed together
+	done  chan struct{}
+}
+
+// Options say where the database is.
+type Options struct {
+	Path     string // SQLite file
+	Postgres string // postgres://…; Path is then ignored
+	Secret   []byte // 32 bytes that encrypt secrets at rest
+}
+
+// Open connects, without changing anything in the database: call Migrate before use.
+func Open(ctx context.Context, o Options) (*DB, error) {
+	if o.Postgres != "" {
+		return openPostgres(ctx, o)
+	}
+	return openSQLite(ctx, o)
+}
+
+func openPostgres(ctx context.Context, o Options) (*DB, error) {
+	cfg, err := pgx.ParseConfig(o.Postgres)
+	if err != nil {
+		return nil, errors.New("the PostgreSQL address can't be read: write it as postgres://user:password@host:5432/database")
+	}
+	// bun writes the arguments into the text of a query: preparing each text would cost a round trip and fill the server's cache.
+	cfg.DefaultQueryExecMode = pgx.QueryExecModeSimpleProtocol
+	pool := stdlib.OpenDB(*cfg)
+	pool.SetMaxOpenConns(16)
+	pool.SetMaxIdleConns(16)
+	db := bun.NewDB(pool, pgdialect.New(), bun.WithDiscardUnknownColumns())
+	if err := db.PingContext(ctx); err != nil {
+		pool.Close()
+		return nil, fmt.Errorf("connect to PostgreSQL at %s: %w", cfg.Host, err)
+	}
+	return newDB(db, db, o)
+}
+
+func openSQLite(ctx context.Context, o Options) (*DB, error) {
+	if err := os.MkdirAll(filepath.Dir(o.Path), 0o700); err != nil {
+		return nil, fmt.Errorf("make the data directory: %w", err)
+	}
+	open := func(pragmas string, conns int) (*bun.DB, error) {
+		dsn := "file:" + (&url.URL{Path: o.Path}).EscapedPath() +
+			"?_pragma=busy_timeout(10000)&_pragma=foreign_keys(1)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)" +
+			"&_pragma=cache_size(-16000)&_pragma=temp_store(MEMORY)&_txlock=immediate" + pragmas
+		pool, err := sql.Open("sqlite", dsn)
+		if err != nil {
+			return nil, err
+		}
+		pool.SetMaxOpenConns(conns)
+		pool.SetMaxIdleConns(conns)
+		db := bun.NewDB(pool, sqlitedialect.New(), bun.WithDiscardUnknownColumns())
+		if err := db.PingContext(ctx); err != nil {
+			pool.Close()
+			return nil, fmt.Errorf("open %s: %w", o.Path, err)
+		}
+		return db, nil
+	}
+	write, err := open("", 1)
+	if err != nil {
+		return nil, err
+	}
+	read, err := open("&_pragma=query_only(1)", max(4, 2*runtime.NumCPU()))
+	if err != nil {
+		write.Close()
+		return nil, err
+	}
+	os.Chmod(o.Path, 0o600) // it holds people's words; a failure leaves the directory's 0700
+	return newDB(read, write, o)
+}
+
+func newDB(read, write *bun.DB, o Options) (*DB, error) {
+	b, err := newBox(o.Secret)
+	if err != nil {
+		return nil, err
+	}
+	db := &DB{Query: Query{q: read, sqlite: o.Postgres == "", box: b}, read: read, write: write}
+	if db.sqlite {
+		db.queue, db.done = make(chan *pending), make(chan struct{})
+		go db.commitTogether()
+	}
+	return db, nil
+}
+
+// Close waits for the writes under way and disconnects. No write may begin after it.
+func (db *DB) Close() error {
+	if db.queue != nil {
+		close(db.queue)
+		<-db.done
+		return errors.Join(db.read.Close(), db.write.Close())
+	}
+	return db.write.Close()
+}
+
+// SQLite says which engine it is.
+func (q Query) SQLite() bool { return q.sqlite }
+
+// Ping says whether the database answers.
+func (db *DB) Ping(ctx context.Context) error {
+	var one int
+	return db.q.NewRaw("SELECT 1").Scan(ctx, &one)
+}
+
+// locked is the clause that keeps a row that is read until the transaction ends. SQLite has one writer and needs none.
+func (q Query) locked(s *bun.SelectQuery) *bun.SelectQuery {
+	if q.sqlite {
+		return s
+	}
+	return s.For("UPDATE")
+}
+
+// Backup writes a consistent copy of a SQLite database to a file that does not exist yet, also while a server runs on it.
+func (db *DB) Backup(ctx context.Context, path string) error {
+	if !db.SQLite() {
+		return errors.New("this database is PostgreSQL: back it up with pg_dump")
+	}
+	if _, err := os.Stat(path); err == nil {
+		return fmt.Errorf("%s exists already: name a file that does not", path)
+	}
+	if _, err := db.write.ExecContext(ctx, "VACUUM INTO ?", path); err != nil {
+		return fmt.Errorf("back up to %s: %w", path, err)
+	}
+	return os.Chmod(path, 0o600)
+}
+
+// notFound turns "no rows" into the product's word; text is what the contract says, such as "Assistant not found".
+func notFound(err error, text string) error {
+	if errors.Is(err, sql.ErrNoRows) {
+		return parley.Errorf(parley.NotFound, "%s", text)
+	}
+	return err
+}
+
+// one turns "nothing was changed" into not found.
+func one(res sql.Result, err error, text string) error {
+	if err != nil {
+		return err
+	}
+	if n, err := res.RowsAffected(); err != nil || n > 0 {
+		return err
+	}
+	return parley.Errorf(parley.NotFound, "%s", text)
+}
+
+// Violates says whether err is a unique or foreign-key rule of the schema that was broken, by the name of its index or by
+// "table.column" (SQLite names a plain unique index by its columns).
+func Violates(err error, names ...string) bool {
+	var text string
+	var pg *pgconn.PgError
+	var lite *sqlite.Error
+	switch {
+	case errors.As(err, &pg) && (pg.Code == "23505" || pg.Code == "23503"):
+		text = pg.ConstraintName
+	case errors.As(err, &lite) && lite.Code()&0xff == sqlite3.SQLITE_CONSTRAINT:
+		text = lite.Error()
+	default:
+		return false
+	}
+	for _, n := range names {
+		if strings.Contains(text, n) {
+			return true
+		}
+	}
+	return false
+}
+
+// IsNotFound says whether err means that there is no such thing for this user.
+func IsNotFound(err error) bool {
+	var e *parley.Error
+	return errors.As(err, &e) && e.Kind == parley.NotFound
+}

@@ -1,0 +1,65 @@
+package store
+
+import (
+	"context"
+
+	"parley"
+)
+
+// Insufficient is the refusal of a charge that the balance doesn't cover.
+var Insufficient = &parley.Error{Kind: parley.Payment, Message: "Insufficient balance"}
+
+// funds locks the user's money for this transaction and says what there is, and how much of it is set aside for others than reference.
+// Every movement begins here, so that two of them never judge the same balance.
+func (tx *Tx) funds(ctx context.Context, userID int64, reference string, now parley.Time) (balance, reserved parley.Money, err error) {
+	lock := ""
+	if !tx.sqlite {
+		lock = " FOR UPDATE"
+	}
+	if err = tx.q.NewRaw("SELECT balance FROM users WHERE id = ?"+lock, userID).Scan(ctx, &balance); err != nil {
+		return 0, 0, notFound(err, "User not found")
+	}
+	// A statement of its own: on PostgreSQL it sees what was committed while the lock was waited for.
+	err = tx.q.NewRaw("SELECT coalesce(sum(amount), 0) FROM reservations WHERE user_id = ? AND reference <> ? AND expires_at > ?",
+		userID, reference, now).Scan(ctx, &reserved)
+	return balance, reserved, err
+}
+
+// Post moves e.Amount into or out of a user's balance and writes the entry. The same kind and reference a second time changes nothing
+// and says so. A charge beyond what is free (balance less others' reservations) is refused with Insufficient.
+func (tx *Tx) Post(ctx context.Context, userID int64, e *parley.LedgerEntry) (posted bool, err error) {
+	if e.Amount == 0 {
+		return false, nil
+	}
+	now := parley.Now()
+	balance, reserved, err := tx.funds(ctx, userID, e.Reference, now)
+	if err != nil {
+		return false, err
+	}
+	done, err := tx.q.NewSelect().Model(e).Where("user_id = ? AND kind = ? AND reference = ?", userID, e.Kind, e.Reference).Exists(ctx)
+	if err != nil || done {
+		return false, err
+	}
+	if e.Amount < 0 && balance+e.Amount < reserved {
+		return false, Insufficient
+	}
+	e.UserID, e.BalanceAfter, e.CreatedAt = userID, balance+e.Amount, parley.DateTime(now)
+	if _, err = tx.q.NewRaw("UPDATE users SET balance = ? WHERE id = ?", e.BalanceAfter, userID).Exec(ctx); err != nil {
+		return false, err
+	}
+	_, err = tx.q.NewInsert().Model(e).Exec(ctx)
+	return err == nil, err
+}
+
+// Ledger is a page of the user's entries, newest first. from and to bound created_at where they are not 0; to is exclusive.
+func (q Query) Ledger(ctx context.Context, userID int64, from, to parley.Time, p Page) (list []parley.LedgerEntry, total int, err error) {
+	s := q.q.NewSelect().Model(&list).Where("user_id = ?", userID)
+	if from != 0 {
+		s.Where("created_at >= ?", from)
+	}
+	if to != 0 {
+		s.Where("created_at < ?", to)
+	}
+	total, err = page(ctx, s, p, "id DESC")
+	return list, total, err
+}

@@ -1,0 +1,218 @@
+// Package storetest gives tests a fresh, migrated database: a SQLite file in a temp directory, or a database of its own in a real
+// PostgreSQL that the test process starts and that ends with it.
+package storetest
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	_ "github.com/jackc/pgx/v5/stdlib"
+
+	"parley"
+	"parley/internal/store"
+)
+
+// Secret is the key that test databases encrypt with.
+var Secret = []byte("0123456789abcdef0123456789abcdef")
+
+// Engines are the databases that Each runs on. PARLEY_TEST_POSTGRES=off leaves PostgreSQL out (make check); make test never does.
+func Engines() []string {
+	if os.Getenv("PARLEY_TEST_POSTGRES") == "off" {
+		return []string{"sqlite"}
+	}
+	return []string{"sqlite", "postgres"}
+}
+
+// Each runs a test once on each engine.
+func Each(t *testing.T, test func(t *testing.T, db *store.DB)) {
+	t.Helper()
+	for _, engine := range Engines() {
+		t.Run(engine, func(t *testing.T) { test(t, Open(t, Options(t, engine))) })
+	}
+}
+
+// SQLite is a fresh SQLite database.
+func SQLite(t testing.TB) *store.DB {
+	t.Helper()
+	return Open(t, Options(t, "sqlite"))
+}
+
+// Options name a fresh, empty database of an engine.
+func Options(t testing.TB, engine string) store.Options {
+	t.Helper()
+	if engine == "postgres" {
+		return store.Options{Postgres: Postgres(t), Secret: Secret}
+	}
+	return store.Options{Path: filepath.Join(t.TempDir(), "parley.db"), Secret: Secret}
+}
+
+// Open opens and migrates a database and closes it with the test.
+func Open(t testing.TB, o store.Options) *store.DB {
+	t.Helper()
+	db, err := store.Open(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	if _, err := db.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return db
+}
+
+// User stores a user with a balance.
+func User(t testing.TB, db *store.DB, balance parley.Money) *parley.User {
+	t.Helper()
+	u := &parley.User{Name: "Ana", Email: fmt.Sprintf("user%d@example.com", serial.Add(1)), PasswordHash: "-", Timezone: "UTC", Plan: "default"}
+	err := db.Write(t.Context(), func(ctx context.Context, tx *store.Tx) error {
+		if err := tx.CreateUser(ctx, u); err != nil {
+			return err
+		}
+		_, err := tx.Post(ctx, u.ID, &parley.LedgerEntry{Kind: parley.Credit, Amount: balance, Reference: "start", Description: "test"})
+		u.Balance = balance
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+var (
+	serial  atomic.Int64
+	cluster = sync.OnceValues(start)
+)
+
+// Postgres is the address of a new, empty database in this process's PostgreSQL.
+func Postgres(t testing.TB) string {
+	t.Helper()
+	base, err := cluster()
+	if err != nil {
+		t.Fatalf("start PostgreSQL (make test installs it): %v", err)
+	}
+	admin, err := sql.Open("pgx", base+"/postgres")
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := "t" + strconv.FormatInt(serial.Add(1), 10)
+	if _, err := admin.Exec("CREATE DATABASE " + name + " TEMPLATE template0"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		admin.Exec("DROP DATABASE " + name + " WITH (FORCE)")
+		admin.Close()
+	})
+	return base + "/" + name
+}
+
+const clusterPrefix = "parley-test-postgres-"
+
+// start makes a cluster in a temp directory and runs a server on it that dies with this process.
+func start() (string, error) {
+	bin, err := postgresBin()
+	if err != nil {
+		return "", err
+	}
+	sweep()
+	dir, err := os.MkdirTemp("", fmt.Sprintf("%s%d-", clusterPrefix, os.Getpid()))
+	if err != nil {
+		return "", err
+	}
+	var cred *syscall.Credential // PostgreSQL refuses to run as root
+	if os.Geteuid() == 0 {
+		u, err := user.Lookup("postgres")
+		if err != nil {
+			return "", err
+		}
+		uid, _ := strconv.Atoi(u.Uid)
+		gid, _ := strconv.Atoi(u.Gid)
+		cred = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
+		if err := os.Chown(dir, uid, gid); err != nil {
+			return "", err
+		}
+	}
+	initdb := exec.Command(filepath.Join(bin, "initdb"), "-D", dir+"/data", "-U", "parley", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync")
+	initdb.Dir, initdb.SysProcAttr = dir, &syscall.SysProcAttr{Credential: cred}
+	if out, err := initdb.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("initdb: %v\n%s", err, out)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	port := strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
+	l.Close()
+	log, err := os.Create(filepath.Join(dir, "log"))
+	if err != nil {
+		return "", err
+	}
+	cmd := exec.Command(filepath.Join(bin, "postgres"), "-D", dir+"/data", "-p", port, "-k", dir, "-c", "listen_addresses=127.0.0.1",
+		"-c", "fsync=off", "-c", "max_connections=400", "-c", "shared_buffers=64MB")
+	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: cred, Pdeathsig: syscall.SIGQUIT}
+	started := make(chan error)
+	go func() {
+		// The death signal is bound to the thread that started the child: this goroutine keeps it for the process's life.
+		runtime.LockOSThread()
+		started <- cmd.Start()
+		cmd.Wait()
+	}()
+	if err := <-started; err != nil {
+		return "", err
+	}
+	base := "postgres://parley@127.0.0.1:" + port
+	db, err := sql.Open("pgx", base+"/postgres")
+	if err != nil {
+		return "", err
+	}
+	defer db.Close()
+	for deadline := time.Now().Add(30 * time.Second); ; {
+		if err = db.Ping(); err == nil {
+			return base, nil
+		}
+		if time.Now().After(deadline) {
+			f, _ := os.Open(log.Name())
+			text, _ := io.ReadAll(f)
+			return "", fmt.Errorf("PostgreSQL did not come up: %v\n%s", err, text)
+		}
+		runtime.Gosched()
+	}
+}
+
+// sweep removes the clusters of processes that are gone.
+func sweep() {
+	dirs, _ := filepath.Glob(filepath.Join(os.TempDir(), clusterPrefix+"*"))
+	for _, dir := range dirs {
+		pid, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(dir), clusterPrefix), "-")
+		if _, err := os.Stat("/proc/" + pid); os.IsNotExist(err) {
+			os.RemoveAll(dir)
+		}
+	}
+}
+
+func postgresBin() (string, error) {
+	if path, err := exec.LookPath("initdb"); err == nil {
+		return filepath.Dir(path), nil
+	}
+	dirs, _ := filepath.Glob("/usr/lib/postgresql/*/bin/initdb") // Debian keeps it off the PATH
+	if len(dirs) == 0 {
+		return "", fmt.Errorf("no initdb found: apt-get install postgresql")
+	}
+	return filepath.Dir(slices.Max(dirs)), nil
+}

@@ -1,0 +1,142 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/uptrace/bun"
+
+	"parley"
+)
+
+const toolNotFound = "Tool not found"
+
+// Tool is one of the user's mid-call tools.
+func (q Query) Tool(ctx context.Context, userID, id int64) (*parley.Tool, error) {
+	return q.tool(ctx, userID, id, false)
+}
+
+// ToolForUpdate is Tool, kept from others until the transaction ends.
+func (tx *Tx) ToolForUpdate(ctx context.Context, userID, id int64) (*parley.Tool, error) {
+	return tx.tool(ctx, userID, id, true)
+}
+
+func (q Query) tool(ctx context.Context, userID, id int64, lock bool) (*parley.Tool, error) {
+	t := new(parley.Tool)
+	s := q.q.NewSelect().Model(t).Where("id = ? AND user_id = ?", id, userID)
+	if lock {
+		s = q.locked(s)
+	}
+	if err := s.Scan(ctx); err != nil {
+		return nil, notFound(err, toolNotFound)
+	}
+	return t, q.unsealTool(t)
+}
+
+// Tools are the user's mid-call tools, newest first.
+func (q Query) Tools(ctx context.Context, userID int64) ([]parley.Tool, error) {
+	list := []parley.Tool{}
+	if err := q.q.NewSelect().Model(&list).Where("user_id = ?", userID).Order("id DESC").Scan(ctx); err != nil {
+		return nil, err
+	}
+	return list, q.unsealTools(list)
+}
+
+// CountTools is how many mid-call tools the user has. In a transaction that goes on to add one, lock the user first (LockUser).
+func (q Query) CountTools(ctx context.Context, userID int64) (int, error) {
+	n, err := q.q.NewSelect().Model((*parley.Tool)(nil)).Where("user_id = ?", userID).Count(ctx)
+	return int(n), err
+}
+
+// LockUser makes transactions that count a user's things before they add one wait for each other.
+func (tx *Tx) LockUser(ctx context.Context, userID int64) error {
+	if tx.sqlite {
+		return nil
+	}
+	_, err := tx.q.NewRaw("SELECT 1 FROM users WHERE id = ? FOR UPDATE", userID).Exec(ctx)
+	return err
+}
+
+// CreateTool stores a new mid-call tool.
+func (tx *Tx) CreateTool(ctx context.Context, userID int64, t *parley.Tool) error {
+	t.ID, t.UserID, t.CreatedAt = 0, userID, parley.Now()
+	t.UpdatedAt = t.CreatedAt
+	if err := tx.sealTool(t); err != nil {
+		return err
+	}
+	_, err := tx.q.NewInsert().Model(t).Exec(ctx)
+	return toolName(err)
+}
+
+// SaveTool stores a changed mid-call tool.
+func (tx *Tx) SaveTool(ctx context.Context, userID int64, t *parley.Tool) error {
+	t.UpdatedAt = parley.Now()
+	if err := tx.sealTool(t); err != nil {
+		return err
+	}
+	res, err := tx.q.NewUpdate().Model(t).ExcludeColumn("id", "user_id", "created_at").
+		Where("id = ? AND user_id = ?", t.ID, userID).Exec(ctx)
+	return one(res, toolName(err), toolNotFound)
+}
+
+func toolName(err error) error {
+	if Violates(err, "tools.user_id, tools.name", "tools_user_id_name_key") {
+		return parley.Fields{{Name: "name", Messages: []string{"The name has already been taken."}}}.Err()
+	}
+	return err
+}
+
+// DeleteTool removes a mid-call tool and takes it from every assistant.
+func (tx *Tx) DeleteTool(ctx context.Context, userID, id int64) error {
+	res, err := tx.q.NewDelete().Model((*parley.Tool)(nil)).Where("id = ? AND user_id = ?", id, userID).Exec(ctx)
+	return one(res, err, toolNotFound)
+}
+
+// toolsOf reads the mid-call tools of some assistants in one query, in the order in which each names them.
+func (q Query) toolsOf(ctx context.Context, assistants []int64) (map[int64][]parley.Tool, error) {
+	if len(assistants) == 0 {
+		return nil, nil
+	}
+	var rows []struct {
+		parley.Tool `bun:",extend"`
+		AssistantID int64
+	}
+	err := q.q.NewSelect().Model(&rows).ModelTableExpr("tools AS t").ColumnExpr("t.*, at.assistant_id").
+		Join("JOIN assistant_tools AS at ON at.tool_id = t.id").Where("at.assistant_id IN (?)", bun.In(assistants)).
+		OrderExpr("at.assistant_id, at.position").Scan(ctx)
+	if err != nil {
+		return nil, err
+	}
+	of := map[int64][]parley.Tool{}
+	for i := range rows {
+		if err := q.unsealTool(&rows[i].Tool); err != nil {
+			return nil, err
+		}
+		of[rows[i].AssistantID] = append(of[rows[i].AssistantID], rows[i].Tool)
+	}
+	return of, nil
+}
+
+func (q Query) sealTool(t *parley.Tool) error {
+	plain, err := json.Marshal(t.Headers)
+	t.Sealed = q.box.seal("tool headers", plain)
+	return err
+}
+
+func (q Query) unsealTools(list []parley.Tool) error {
+	for i := range list {
+		if err := q.unsealTool(&list[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (q Query) unsealTool(t *parley.Tool) error {
+	plain, err := q.box.open("tool headers", t.Sealed)
+	if err != nil {
+		return fmt.Errorf("headers of tool %d: %w", t.ID, err)
+	}
+	return json.Unmarshal(plain, &t.Headers)
+}

@@ -1,0 +1,64 @@
+package store
+
+import (
+	"context"
+
+	"parley"
+)
+
+// User is one account.
+func (q Query) User(ctx context.Context, id int64) (*parley.User, error) {
+	u := new(parley.User)
+	err := q.q.NewSelect().Model(u).Where("id = ?", id).Scan(ctx)
+	return u, notFound(err, "User not found")
+}
+
+// UserByEmail is the account with that address (lower case), also when it is disabled.
+func (q Query) UserByEmail(ctx context.Context, email string) (*parley.User, error) {
+	u := new(parley.User)
+	err := q.q.NewSelect().Model(u).Where("email = ?", email).Scan(ctx)
+	return u, notFound(err, "no user has the email address "+email)
+}
+
+// Users are all accounts, oldest first: the operator's list.
+func (q Query) Users(ctx context.Context) (list []parley.User, err error) {
+	err = q.q.NewSelect().Model(&list).Order("id").Scan(ctx)
+	return list, err
+}
+
+// AnyUser says whether there is an account yet.
+func (q Query) AnyUser(ctx context.Context) (bool, error) {
+	return q.q.NewSelect().Model((*parley.User)(nil)).Exists(ctx)
+}
+
+// CreateUser stores a new account and gives it its id. Its balance starts at 0: money comes by Post.
+func (tx *Tx) CreateUser(ctx context.Context, u *parley.User) error {
+	u.CreatedAt = parley.Now()
+	u.UpdatedAt = u.CreatedAt
+	u.Balance = 0
+	_, err := tx.q.NewInsert().Model(u).Exec(ctx)
+	if Violates(err, "users.email", "users_email_key") {
+		return parley.Fields{{Name: "email", Messages: []string{"The email has already been taken."}}}.Err()
+	}
+	return err
+}
+
+// SaveUser stores what an operator or the user may change: everything but the balance.
+func (tx *Tx) SaveUser(ctx context.Context, u *parley.User) error {
+	u.UpdatedAt = parley.Now()
+	res, err := tx.q.NewUpdate().Model(u).ExcludeColumn("id", "balance", "created_at").WherePK().Exec(ctx)
+	return one(res, err, "User not found")
+}
+
+// Setting is a value that the installation keeps about itself, "" when it has none.
+func (q Query) Setting(ctx context.Context, name string) (value string, err error) {
+	err = q.q.NewRaw("SELECT coalesce((SELECT value FROM settings WHERE name = ?), '')", name).Scan(ctx, &value)
+	return value, err
+}
+
+// SetSetting keeps a value.
+func (tx *Tx) SetSetting(ctx context.Context, name, value string) error {
+	_, err := tx.q.NewRaw("INSERT INTO settings (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+		name, value).Exec(ctx)
+	return err
+}

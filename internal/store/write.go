@@ -1,0 +1,171 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/cenkalti/backoff/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/uptrace/bun"
+)
+
+// Tx is a transaction under way.
+type Tx struct {
+	Query
+	sql   bun.Tx
+	after []func()
+}
+
+func (tx *Tx) use(sql bun.Tx) { tx.sql, tx.q = sql, sql }
+
+// AfterCommit asks for fn to be called once the transaction is committed, in the goroutine that called Write.
+func (tx *Tx) AfterCommit(fn func()) { tx.after = append(tx.after, fn) }
+
+// Write runs fn in a transaction: everything it wrote is there when Write returns nil, and nothing of it otherwise. fn gets a context
+// that is not cancelled with ctx, because a write that has begun is cheaper to finish than to tear; it must not wait for anything but
+// the database, and may run twice (PostgreSQL retries what lost a race).
+func (db *DB) Write(ctx context.Context, fn func(context.Context, *Tx) error) error {
+	if db.queue != nil {
+		return db.writeSQLite(ctx, fn)
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	tx := &Tx{Query: db.Query}
+	_, err := backoff.Retry(ctx, func() (any, error) {
+		tx.after = nil
+		err := db.write.RunInTx(context.WithoutCancel(ctx), nil, func(ctx context.Context, btx bun.Tx) error {
+			tx.use(btx)
+			return fn(ctx, tx)
+		})
+		var pg *pgconn.PgError
+		if errors.As(err, &pg) && (pg.Code == "40001" || pg.Code == "40P01") {
+			return nil, err // serialization failure, deadlock: the loser tries again
+		}
+		if err != nil {
+			return nil, backoff.Permanent(err)
+		}
+		return nil, nil
+	}, backoff.WithMaxTries(5))
+	if err == nil {
+		tx.committed()
+	}
+	return err
+}
+
+func (tx *Tx) committed() {
+	for _, fn := range tx.after {
+		fn()
+	}
+}
+
+// pending is a write that waits for its turn on SQLite's one connection.
+type pending struct {
+	ctx   context.Context
+	fn    func(context.Context, *Tx) error
+	tx    *Tx
+	err   error
+	panic any
+	done  chan struct{}
+}
+
+func (db *DB) writeSQLite(ctx context.Context, fn func(context.Context, *Tx) error) error {
+	p := &pending{ctx: ctx, fn: fn, tx: &Tx{Query: db.Query}, done: make(chan struct{})}
+	select {
+	case db.queue <- p:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	<-p.done
+	if p.panic != nil {
+		panic(p.panic)
+	}
+	if p.err == nil {
+		p.tx.committed()
+	}
+	return p.err
+}
+
+// maxTogether bounds how long the first of a batch waits for the last.
+const maxTogether = 64
+
+// commitTogether is the one writer: it takes the writes that wait, runs each in a savepoint of one transaction, and commits them with
+// one sync. A write that fails is rolled back alone. Without this every write would pay a sync of its own and 32 clients would share
+// 1 / sync-time writes a second.
+func (db *DB) commitTogether() {
+	defer close(db.done)
+	batch := make([]*pending, 0, maxTogether)
+	for first := range db.queue {
+		batch = append(batch[:0], first)
+		db.commit(&batch)
+		for _, p := range batch {
+			close(p.done)
+		}
+	}
+}
+
+// commit runs batch, and what else comes to the queue meanwhile, in one transaction.
+func (db *DB) commit(batch *[]*pending) {
+	ctx := context.Background()
+	tx, err := db.write.BeginTx(ctx, nil)
+	if err != nil {
+		(*batch)[0].err = fmt.Errorf("begin: %w", err)
+		return
+	}
+	for i := 0; ; i++ {
+		if err = (*batch)[i].run(tx); err != nil {
+			break
+		}
+		if len(*batch) == maxTogether {
+			break
+		}
+		select {
+		case p, ok := <-db.queue:
+			if ok {
+				*batch = append(*batch, p)
+				continue
+			}
+		default:
+		}
+		break
+	}
+	if err == nil {
+		err = tx.Commit()
+	} else {
+		tx.Rollback()
+	}
+	if err != nil { // the transaction itself broke (disk full, I/O error): nothing in it stands
+		for _, p := range *batch {
+			if p.err == nil {
+				p.err = fmt.Errorf("commit: %w", err)
+			}
+		}
+	}
+}
+
+// run executes one write inside a savepoint. It returns an error only when the whole transaction is lost; the write's own outcome is in
+// p.err.
+func (p *pending) run(tx bun.Tx) error {
+	if p.err = p.ctx.Err(); p.err != nil {
+		return nil
+	}
+	ctx := context.WithoutCancel(p.ctx)
+	if _, err := tx.ExecContext(ctx, "SAVEPOINT one"); err != nil {
+		return err
+	}
+	p.tx.use(tx)
+	func() {
+		defer func() { p.panic = recover() }()
+		p.err = p.fn(ctx, p.tx)
+	}()
+	if p.err == nil && p.panic == nil {
+		_, err := tx.ExecContext(ctx, "RELEASE one")
+		return err
+	}
+	if _, err := tx.ExecContext(ctx, "ROLLBACK TO one"); err != nil {
+		return err
+	}
+	_, err := tx.ExecContext(ctx, "RELEASE one")
+	return err
+}

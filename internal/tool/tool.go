@@ -1,0 +1,138 @@
+// Package tool runs mid-call tools: it checks what a model gave as arguments, makes the request of a tool's template, and turns
+// whatever comes back, or doesn't, into words for the model.
+package tool
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"parley"
+	"parley/internal/egress"
+)
+
+const (
+	// MaxAnswer is how many bytes of an answer reach the model.
+	MaxAnswer = 64 << 10
+
+	maxRedirects = 5
+	userAgent    = "Parley/1"
+)
+
+// Result is how a call went, as POST /user/tools/{id}/test shows it.
+type Result struct {
+	Status     int    `json:"status" doc:"HTTP status of the answer; 0 when there was none."`
+	DurationMS int64  `json:"duration_ms"`
+	Body       string `json:"body" doc:"The answer, at most 64 KiB of it."`
+	Truncated  bool   `json:"truncated,omitempty" doc:"The answer was longer."`
+	Error      string `json:"error,omitempty" doc:"Why there is no answer."`
+}
+
+// Text is what the model is told: valid UTF-8 of at most MaxAnswer bytes.
+func (r Result) Text() string {
+	if r.Error != "" {
+		return cut(r.Error, MaxAnswer)
+	}
+	var notes []string
+	if r.Status < 200 || r.Status > 299 {
+		notes = append(notes, fmt.Sprintf("The tool failed with HTTP status %s.", status(r.Status)))
+	} else if r.Body == "" {
+		notes = append(notes, fmt.Sprintf("The tool succeeded with HTTP status %s and an empty answer.", status(r.Status)))
+	}
+	if r.Truncated {
+		notes = append(notes, "Only the beginning of the tool's answer follows; it is longer than can be read.")
+	}
+	if len(notes) == 0 {
+		return r.Body
+	}
+	head := strings.Join(notes, " ")
+	if r.Body != "" {
+		head += "\n\n"
+	}
+	return head + cut(r.Body, MaxAnswer-len(head))
+}
+
+func status(code int) string {
+	return strings.TrimSpace(fmt.Sprintf("%d %s", code, http.StatusText(code)))
+}
+
+// Runner runs tools. It is safe for concurrent use.
+type Runner struct{ client *http.Client }
+
+// New makes a runner whose requests go out through the guard.
+func New(g *egress.Guard) *Runner { return &Runner{g.Client(maxRedirects)} }
+
+// Run calls the tool once and never again, with decoded JSON values as arguments (numbers as float64 or json.Number). It returns
+// within the tool's timeout and always with a result: what goes wrong is told in it.
+func (r *Runner) Run(ctx context.Context, t *parley.Tool, args map[string]any, vars map[string]string) Result {
+	start := time.Now()
+	result := r.run(ctx, t, args, vars)
+	result.DurationMS = time.Since(start).Milliseconds()
+	return result
+}
+
+func (r *Runner) run(ctx context.Context, t *parley.Tool, args map[string]any, vars map[string]string) Result {
+	own, cancel := context.WithTimeout(ctx, time.Duration(t.Timeout)*time.Second)
+	defer cancel()
+	req, err := request(own, t, args, vars)
+	if err != nil {
+		return Result{Error: "The tool was not called: " + err.Error() + "."}
+	}
+	result, err := r.exchange(req)
+	switch {
+	case err == nil:
+		return result
+	case ctx.Err() == nil && errors.Is(own.Err(), context.DeadlineExceeded):
+		return Result{Error: fmt.Sprintf("The tool failed: no whole answer came within %d s.", t.Timeout)}
+	}
+	return Result{Error: "The tool failed: " + egress.Explain(err) + "."}
+}
+
+func (r *Runner) exchange(req *http.Request) (Result, error) {
+	resp, err := r.client.Do(req)
+	if err != nil {
+		return Result{}, err
+	}
+	defer resp.Body.Close() //nolint:errcheck // nothing is lost
+	raw, more, err := egress.Read(resp.Body, MaxAnswer)
+	if err != nil {
+		return Result{}, err
+	}
+	body, more := text(raw, more, resp.Header)
+	return Result{Status: resp.StatusCode, Body: body, Truncated: more}, nil
+}
+
+// Schema is the JSON Schema of the tool's parameters, in their order, for function calling.
+func Schema(t *parley.Tool) json.RawMessage {
+	type property struct {
+		Type        string `json:"type"`
+		Description string `json:"description"`
+	}
+	var b strings.Builder
+	required := []string{}
+	b.WriteString(`{"type":"object","properties":{`)
+	for i, p := range t.Schema {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(encode(p.Name) + ":" + encode(property{p.Type, p.Description}))
+		if p.Required {
+			required = append(required, p.Name)
+		}
+	}
+	b.WriteString(`},"required":` + encode(required) + `}`)
+	return json.RawMessage(b.String())
+}
+
+// encode is the JSON of strings, numbers, booleans and lists and maps of them, which can't fail.
+func encode(v any) string {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(fmt.Sprintf("tool: %v", err))
+	}
+	return string(b)
+}

@@ -1,0 +1,27 @@
+package parley
+
+import "github.com/uptrace/bun"
+
+// LedgerKind says why money moved.
+type LedgerKind string
+
+// The kinds of ledger entries.
+const (
+	Credit        LedgerKind = "credit"  // given by the operator, or paid in
+	MessageCharge LedgerKind = "message" // a customer's message in a text conversation
+	Refund        LedgerKind = "refund"  // a charge taken back
+)
+
+// LedgerEntry is one movement of a user's money. It is written once per (kind, reference), in the transaction that moves the balance.
+type LedgerEntry struct {
+	bun.BaseModel `bun:"ledger" json:"-"`
+
+	ID           int64      `bun:",pk,autoincrement" json:"id"`
+	UserID       int64      `json:"-"`
+	Kind         LedgerKind `json:"kind"`
+	Amount       Money      `json:"amount"` // signed
+	BalanceAfter Money      `json:"balance_after"`
+	Reference    string     `json:"reference"`
+	Description  string     `json:"description"`
+	CreatedAt    DateTime   `json:"created_at"`
+}

@@ -1,0 +1,83 @@
+package parley
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// Time is an instant in microseconds since 1970 UTC: an integer in both databases, so that both order and compare it alike and no
+// column has a time zone of its own. In JSON it is `2026-01-31T09:30:00.000000Z` (the contract's <iso_timestamp>). Zero is no time: null.
+type Time int64
+
+const (
+	isoLayout      = "2006-01-02T15:04:05.000000Z"
+	datetimeLayout = "2006-01-02 15:04:05"
+)
+
+// At is t as a Time.
+func At(t time.Time) Time {
+	if t.IsZero() {
+		return 0
+	}
+	return Time(t.UnixMicro())
+}
+
+// Now is the present instant.
+func Now() Time { return At(time.Now()) }
+
+// Time is t in UTC; the zero Time is the zero time.Time.
+func (t Time) Time() time.Time {
+	if t == 0 {
+		return time.Time{}
+	}
+	return time.UnixMicro(int64(t)).UTC()
+}
+
+// Add is t moved by d.
+func (t Time) Add(d time.Duration) Time { return t + Time(d.Microseconds()) }
+
+// Sub is how long t is after u.
+func (t Time) Sub(u Time) time.Duration { return time.Duration(t-u) * time.Microsecond }
+
+func (t Time) String() string { return t.Time().Format(isoLayout) }
+
+// MarshalJSON writes the contract's <iso_timestamp>, or null for no time.
+func (t Time) MarshalJSON() ([]byte, error) {
+	if t == 0 {
+		return []byte("null"), nil
+	}
+	return t.Time().AppendFormat(make([]byte, 0, 32), `"`+isoLayout+`"`), nil
+}
+
+// UnmarshalJSON reads an RFC 3339 time or null.
+func (t *Time) UnmarshalJSON(b []byte) error {
+	var v *time.Time
+	if err := json.Unmarshal(b, &v); err != nil || v == nil {
+		*t = 0
+		return err
+	}
+	*t = At(*v)
+	return nil
+}
+
+// DateTime is a Time that the contract writes as `2026-01-31 09:30:00` (its <datetime>), in UTC.
+type DateTime Time
+
+// MarshalJSON writes the contract's <datetime>, or null for no time.
+func (t DateTime) MarshalJSON() ([]byte, error) {
+	if t == 0 {
+		return []byte("null"), nil
+	}
+	return Time(t).Time().AppendFormat(make([]byte, 0, 24), `"`+datetimeLayout+`"`), nil
+}
+
+// UnmarshalJSON reads a <datetime> or null.
+func (t *DateTime) UnmarshalJSON(b []byte) error {
+	if string(b) == "null" {
+		*t = 0
+		return nil
+	}
+	v, err := time.Parse(`"`+datetimeLayout+`"`, string(b))
+	*t = DateTime(At(v))
+	return err
+}
