@@ -28,7 +28,7 @@ type Assistant struct {
 	Mode         string            `json:"mode" required:"true" enum:"pipeline,multimodal,dualplex"`
 	Language     string            `bun:"-" json:"language" readOnly:"true" doc:"ISO 639-1 code of language_id."`
 	LanguageID   int64             `json:"language_id" required:"true"`
-	Timezone     string            `json:"timezone" required:"true" maxLength:"64" doc:"IANA time zone."`
+	Timezone     string            `json:"timezone" required:"true" maxLength:"64" format:"timezone" doc:"IANA time zone."`
 	SystemPrompt string            `json:"system_prompt" required:"true" maxLength:"100000"`
 	// PromptVersion counts the changes of system_prompt and initial_message.
 	PromptVersion  int    `json:"prompt_version" readOnly:"true"`
@@ -184,9 +184,6 @@ func (a *Assistant) Check(facts AssistantFacts, f *Fields) {
 		if !f.Has(name) {
 			f.AddText(name, "The selected "+name+" is invalid.")
 		}
-	}
-	if a.Timezone != "" && !ValidTimezone(a.Timezone) {
-		bad("timezone", "must be a valid IANA time zone such as Europe/Berlin.")
 	}
 	a.checkVoice(facts, selected, bad)
 

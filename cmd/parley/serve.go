@@ -7,13 +7,18 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"sync"
 	"time"
 
 	"parley"
 	"parley/internal/api"
 	"parley/internal/assistant"
 	"parley/internal/auth"
+	"parley/internal/chat"
+	"parley/internal/egress"
+	"parley/internal/event"
 	"parley/internal/store"
+	"parley/internal/tool"
 )
 
 type serveCmd struct{}
@@ -31,12 +36,22 @@ func (c *serveCmd) Run(s *Settings, t *terminal) (err error) {
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
 
+	providers, err := s.providers()
+	if err != nil {
+		return err
+	}
+	defer providers.Close()
+	guard := egress.New(s.EgressAllow...)
+	defer guard.Close()
+	tools := tool.New(guard)
 	cat := s.catalog()
 	if err := keepModels(t, db, cat); err != nil {
 		return err
 	}
 	desk := &auth.Desk{DB: db, SessionFor: s.SessionFor}
-	assistants := &assistant.Desk{DB: db, Catalog: cat}
+	assistants := &assistant.Desk{DB: db, Catalog: cat, Providers: providers, Tools: tools}
+	hub := event.NewHub()
+	conversations := chat.New(chat.Config{DB: db, Assistants: assistants, Prices: prices, Hub: hub})
 
 	// The socket is open before anything is announced: an address that is taken is the commonest failure.
 	l, err := net.Listen("tcp", s.Listen)
@@ -52,7 +67,7 @@ func (c *serveCmd) Run(s *Settings, t *terminal) (err error) {
 	if s.RatePublic == "off" {
 		rates.Create, rates.Message = auth.Rate{}, auth.Rate{}
 	}
-	house := api.New(api.Config{DB: db, Auth: desk, Catalog: cat, Assistants: assistants, Prices: prices, PublicURL: s.publicURL(),
+	house := api.New(api.Config{DB: db, Auth: desk, Catalog: cat, Assistants: assistants, Prices: prices, Chat: conversations, Hub: hub, Tools: tools, PublicURL: s.publicURL(),
 		TrustedProxies: s.TrustedProxies, Signup: s.Signup == "on", Rates: rates})
 	srv := &http.Server{
 		Handler:           s.root(db, house),
@@ -69,27 +84,28 @@ func (c *serveCmd) Run(s *Settings, t *terminal) (err error) {
 			served <- srv.Serve(l)
 		}
 	}()
-	sweeping, stopSweeping := context.WithCancel(context.Background())
-	swept := make(chan struct{})
-	go func() { defer close(swept); sweep(sweeping, db) }()
+	working, stopWorking := context.WithCancel(context.Background())
+	var workers sync.WaitGroup
+	workers.Go(func() { s.sweep(working, db) })
+	workers.Go(func() { conversations.Run(working) })
 	slog.Info("serving", "url", s.urlOf(l.Addr()), "database", engine(db))
 
 	select {
 	case err = <-served:
 	case <-t.Done():
 		slog.Info("stopping: finishing what is under way; a second signal cuts it", "wait", s.Drain)
-		err = drain(t, srv, s.Drain)
+		err = drain(t, s.Drain, stopWorking, house, srv, conversations)
 	}
-	stopSweeping()
-	<-swept
+	stopWorking()
+	workers.Wait()
 	if errors.Is(err, http.ErrServerClosed) {
 		return nil
 	}
 	return err
 }
 
-// drain lets requests finish, for as long as it may.
-func drain(t *terminal, srv *http.Server, wait time.Duration) error {
+// drain stops taking work and waits for what is under way, for as long as it may; a second signal cuts the waiting.
+func drain(t *terminal, wait time.Duration, stopWorking func(), house *api.API, srv *http.Server, conversations *chat.Chat) error {
 	ctx, cancel := context.WithTimeout(context.Background(), wait)
 	defer cancel()
 	go func() {
@@ -99,18 +115,29 @@ func drain(t *terminal, srv *http.Server, wait time.Duration) error {
 		case <-ctx.Done():
 		}
 	}()
-	if err := srv.Shutdown(ctx); err != nil {
+	stopWorking() // nothing is begun that nobody asked for
+	house.Stop()  // listeners without an end of their own go to the next server
+	err := srv.Shutdown(ctx)
+	conversations.Stop(ctx) // after the requests that wait for replies; a reply without a reader is finished too
+	if err != nil {
 		return srv.Close()
 	}
 	return nil
 }
 
 // sweep removes what is past its time, every ten minutes.
-func sweep(ctx context.Context, db *store.DB) {
+func (s *Settings) sweep(ctx context.Context, db *store.DB) {
 	tick := time.NewTicker(10 * time.Minute)
 	defer tick.Stop()
 	for {
-		err := db.Write(ctx, func(ctx context.Context, tx *store.Tx) error { return tx.Expire(ctx, parley.Now()) })
+		err := db.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
+			if s.KeepConversations > 0 {
+				if _, err := tx.ForgetConversations(ctx, parley.Now().Add(-time.Duration(s.KeepConversations)*24*time.Hour)); err != nil {
+					return err
+				}
+			}
+			return tx.Expire(ctx, parley.Now())
+		})
 		if err != nil && ctx.Err() == nil {
 			slog.Error("remove what has expired", "error", err)
 		}

@@ -17,6 +17,8 @@ import (
 	"parley/internal/auth"
 	"parley/internal/billing"
 	"parley/internal/catalog"
+	"parley/internal/provider"
+	"parley/internal/provider/openai"
 	"parley/internal/store"
 )
 
@@ -28,15 +30,16 @@ type Settings struct {
 	Prices    string     `help:"Path of a prices and plans file (embedded defaults; print them with 'parley prices')."`
 	LogLevel  slog.Level `default:"info" help:"debug, info, warn or error."`
 
-	Listen         string         `default:"127.0.0.1:8080" help:"Address of the HTTP server."`
-	PublicURL      string         `name:"public-url" help:"What links to this server start with, such as https://voice.example.com (the address that a client used)."`
-	TLSCert        string         `name:"tls-cert" help:"Certificate file; with it the server speaks HTTPS."`
-	TLSKey         string         `name:"tls-key" help:"Key file of the certificate."`
-	TrustedProxies []netip.Prefix `help:"CIDRs of proxies whose X-Forwarded-For and -Proto are believed."`
-	EgressAllow    []netip.Prefix `help:"CIDRs that tenants' URLs (tools, webhooks, websites) may reach although not public."`
-	Signup         string         `default:"off" enum:"on,off" help:"POST /api/register makes accounts."`
-	SessionFor     time.Duration  `default:"720h" help:"How long a session lives."`
-	Drain          time.Duration  `default:"1h" help:"How long a stopping server waits for what is live; a second signal cuts."`
+	Listen            string         `default:"127.0.0.1:8080" help:"Address of the HTTP server."`
+	PublicURL         string         `name:"public-url" help:"What links to this server start with, such as https://voice.example.com (the address that a client used)."`
+	TLSCert           string         `name:"tls-cert" help:"Certificate file; with it the server speaks HTTPS."`
+	TLSKey            string         `name:"tls-key" help:"Key file of the certificate."`
+	TrustedProxies    []netip.Prefix `help:"CIDRs of proxies whose X-Forwarded-For and -Proto are believed."`
+	EgressAllow       []netip.Prefix `help:"CIDRs that tenants' URLs (tools, webhooks, websites) may reach although not public."`
+	Signup            string         `default:"off" enum:"on,off" help:"POST /api/register makes accounts."`
+	SessionFor        time.Duration  `default:"720h" help:"How long a session lives."`
+	KeepConversations int            `help:"Days that conversations are kept after the last message (0: for ever)."`
+	Drain             time.Duration  `default:"1h" help:"How long a stopping server waits for what is live; a second signal cuts."`
 
 	RateAPI     auth.Rate `name:"rate-api" default:"200/s" help:"Requests per key: N/s, N/min or off."`
 	RateLogin   auth.Rate `default:"10/min" help:"Login attempts per address and email; six times that per address."`
@@ -45,12 +48,13 @@ type Settings struct {
 	RateReply   auth.Rate `default:"60/min" help:"generate-reply per key."`
 	RatePublic  string    `default:"on" enum:"on,off" help:"off turns RATE_CREATE and RATE_MESSAGE off."`
 
-	OpenAIAPIKey        string   `name:"openai-api-key" help:"OpenAI, or any server that speaks its API."`
-	OpenAIBaseURL       string   `name:"openai-base-url" help:"With /v1 (https://api.openai.com/v1)."`
-	OpenAIChatModel     []string `name:"openai-chat-model" help:"Chat models, comma-separated (gpt-4.1-mini)."`
-	OpenAITTSModel      string   `name:"openai-tts-model" help:"Speech model."`
-	OpenAISTTModel      string   `name:"openai-stt-model" help:"Transcription model."`
-	OpenAIRealtimeModel string   `name:"openai-realtime-model" help:"Realtime model."`
+	OpenAIAPIKey        string        `name:"openai-api-key" help:"OpenAI, or any server that speaks its API."`
+	OpenAIBaseURL       string        `name:"openai-base-url" help:"With /v1 (https://api.openai.com/v1)."`
+	OpenAIChatModel     []string      `name:"openai-chat-model" help:"Chat models, comma-separated (gpt-4.1-mini)."`
+	OpenAITTSModel      string        `name:"openai-tts-model" help:"Speech model."`
+	OpenAISTTModel      string        `name:"openai-stt-model" help:"Transcription model."`
+	OpenAIRealtimeModel string        `name:"openai-realtime-model" help:"Realtime model."`
+	OpenAIStall         time.Duration `name:"openai-stall" default:"30s" help:"How long the server may send nothing before it counts as gone."`
 }
 
 // openAI says whether an OpenAI-compatible server is configured.
@@ -65,6 +69,15 @@ func (s *Settings) chatModels() []string {
 		return []string{"gpt-4.1-mini"}
 	}
 	return s.OpenAIChatModel
+}
+
+// providers opens what these settings let the server think with.
+func (s *Settings) providers() (*provider.Set, error) {
+	var c provider.Config
+	if s.openAI() {
+		c.OpenAI = &openai.Config{BaseURL: s.OpenAIBaseURL, APIKey: s.OpenAIAPIKey, Stall: s.OpenAIStall}
+	}
+	return provider.Open(c)
 }
 
 // catalog is what these settings let assistants choose from.

@@ -138,7 +138,7 @@ func arguments(schema json.RawMessage, raw string) (json.RawMessage, error) {
 	}
 	for name, v := range args {
 		if want, ok := o.Properties[name].Type.(string); ok && v != nil && !isType(v, want) {
-			wrong = append(wrong, fmt.Errorf("the argument %s must be a %s", strconv.Quote(name), want))
+			wrong = append(wrong, fmt.Errorf("the argument %s must be of type %s", strconv.Quote(name), want))
 		}
 	}
 	slices.SortFunc(wrong, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })

@@ -13,7 +13,10 @@ import (
 	"parley/internal/auth"
 	"parley/internal/billing"
 	"parley/internal/catalog"
+	"parley/internal/chat"
+	"parley/internal/event"
 	"parley/internal/store"
+	"parley/internal/tool"
 )
 
 // Config is what the API answers from.
@@ -23,6 +26,9 @@ type Config struct {
 	Catalog    *catalog.Catalog
 	Assistants *assistant.Desk
 	Prices     *billing.Prices
+	Chat       *chat.Chat
+	Hub        *event.Hub
+	Tools      *tool.Runner
 
 	PublicURL      string         // what links start with; "" is the address that the client used
 	TrustedProxies []netip.Prefix // whose forwarding headers are believed
@@ -43,14 +49,17 @@ type API struct {
 	order  []*routed
 	limit  *auth.Limiter // requests per key
 
-	loginPair, loginAddress *auth.Limiter
-	reference               []byte // /api/openapi.json
+	loginPair, loginAddress               *auth.Limiter
+	limitCreate, limitMessage, limitReply *auth.Limiter
+	reference                             []byte        // /api/openapi.json
+	stopping                              chan struct{} // closed when streams without an end of their own must end
 }
 
 // New makes the API.
 func New(c Config) *API {
-	a := &API{Config: c, mux: http.NewServeMux(), routes: map[string]map[string]*routed{},
-		limit: auth.NewLimiter(c.Rates.API), loginPair: auth.NewLimiter(c.Rates.Login)}
+	a := &API{Config: c, mux: http.NewServeMux(), routes: map[string]map[string]*routed{}, stopping: make(chan struct{}),
+		limit: auth.NewLimiter(c.Rates.API), loginPair: auth.NewLimiter(c.Rates.Login), limitCreate: auth.NewLimiter(c.Rates.Create),
+		limitMessage: auth.NewLimiter(c.Rates.Message), limitReply: auth.NewLimiter(c.Rates.Reply)}
 	perAddress := c.Rates.Login // an address may try six pairs as often as one
 	perAddress.PerSecond, perAddress.Burst = perAddress.PerSecond*6, perAddress.Burst*6
 	a.loginAddress = auth.NewLimiter(perAddress)
@@ -64,11 +73,16 @@ func New(c Config) *API {
 	return a
 }
 
+// Stop ends the streams that would go on as long as somebody listens; their readers come back to the next server. Call it once.
+func (a *API) Stop() { close(a.stopping) }
+
 // register lists every operation.
 func (a *API) register() {
 	a.identityRoutes()
 	a.assistantRoutes()
 	a.toolRoutes()
+	a.conversationRoutes()
+	a.billingRoutes()
 }
 
 type (

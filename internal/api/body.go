@@ -7,6 +7,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -53,8 +54,10 @@ func readBody(w http.ResponseWriter, r *http.Request, b *bytes.Buffer) (map[stri
 	if r.Body == nil || r.Body == http.NoBody {
 		return map[string]any{}, nil
 	}
-	http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTime)) // not every test writer has one
+	conn := http.NewResponseController(w)
+	conn.SetReadDeadline(time.Now().Add(bodyTime)) // not every test writer has one
 	_, err := b.ReadFrom(http.MaxBytesReader(w, r.Body, jsonLimit))
+	conn.SetReadDeadline(time.Time{}) // left alone, it would cancel a handler that takes longer
 	var over *http.MaxBytesError
 	switch {
 	case errors.As(err, &over):
@@ -69,6 +72,37 @@ func readBody(w http.ResponseWriter, r *http.Request, b *bytes.Buffer) (map[stri
 	return parseObject(b.Bytes())
 }
 
+// markLoneSurrogates writes \u0000 for each half of a surrogate pair that stands alone. It is no character, and the decoder would put
+// another in its place without a word; like this the field that holds it is refused.
+func markLoneSurrogates(b []byte) []byte {
+	out := b
+	unit := func(i int) uint64 { // the \uXXXX at i, 0 where there is none
+		if i+6 > len(b) || b[i] != '\\' || b[i+1] != 'u' {
+			return 0
+		}
+		n, _ := strconv.ParseUint(string(b[i+2:i+6]), 16, 16)
+		return n
+	}
+	for i := 0; i < len(b); i++ {
+		if b[i] != '\\' {
+			continue
+		}
+		switch u := unit(i); {
+		case u>>10 == 0xd800>>10 && unit(i+6)>>10 == 0xdc00>>10:
+			i += 11
+		case u>>11 == 0xd800>>11:
+			if &out[0] == &b[0] {
+				out = bytes.Clone(b)
+			}
+			copy(out[i+2:], "0000")
+			i += 5
+		default:
+			i++ // what is escaped is no beginning
+		}
+	}
+	return out
+}
+
 func isJSON(contentType string) bool {
 	t, _, err := mime.ParseMediaType(contentType)
 	return err == nil && (t == "application/json" || strings.HasSuffix(t, "+json"))
@@ -79,7 +113,7 @@ func parseObject(b []byte) (map[string]any, error) {
 	if !utf8.Valid(b) {
 		return nil, errBadJSON
 	}
-	dec := json.NewDecoder(bytes.NewReader(b))
+	dec := json.NewDecoder(bytes.NewReader(markLoneSurrogates(b)))
 	dec.UseNumber()
 	var v any
 	if err := dec.Decode(&v); err != nil {

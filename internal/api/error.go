@@ -60,22 +60,28 @@ func (f family) shape(e *parley.Error) errorBody {
 // badJSON marks the validation error that has an empty errors object.
 const badJSON = "bad_json"
 
-// fail answers with an error and logs what is ours to mend. It is the one place where an error becomes an answer.
-func (a *API) fail(w http.ResponseWriter, r *http.Request, f family, failure string, err error) {
+// plain is what an asker may read of an error. What is ours to mend is logged, here and nowhere else.
+func (a *API) plain(r *http.Request, err error, failure ...string) *parley.Error {
 	var e *parley.Error
-	var limit *auth.LimitError
-	switch {
-	case errors.As(err, &e):
-	case r.Context().Err() != nil && errors.Is(err, context.Canceled):
-		return // nobody is there to read it
-	default:
-		slog.ErrorContext(r.Context(), "request failed", "method", r.Method, "path", r.URL.Path, "request_id", requestID(r.Context()), "error", err)
-		if failure == "" {
-			failure = "Server error. Quote the X-Request-Id when you report it."
-		}
-		e = &parley.Error{Kind: parley.Internal, Message: failure}
+	if errors.As(err, &e) {
+		return e
 	}
+	if r.Context().Err() == nil || !errors.Is(err, context.Canceled) { // else nobody is there to read it
+		slog.ErrorContext(r.Context(), "request failed", "method", r.Method, "path", r.URL.Path, "request_id", requestID(r.Context()), "error", err)
+	}
+	for _, text := range failure {
+		if text != "" {
+			return &parley.Error{Kind: parley.Internal, Message: text}
+		}
+	}
+	return &parley.Error{Kind: parley.Internal, Message: "Server error. Quote the X-Request-Id when you report it."}
+}
+
+// fail answers with an error. It is the one place where an error becomes an answer.
+func (a *API) fail(w http.ResponseWriter, r *http.Request, f family, failure string, err error) {
+	e := a.plain(r, err, failure)
 	body := f.shape(e)
+	var limit *auth.LimitError
 	if errors.As(err, &limit) {
 		body.Retry = limit.RetryAfter
 		w.Header().Set("Retry-After", strconv.Itoa(limit.RetryAfter))

@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"net/http"
 	"net/netip"
@@ -16,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"parley"
 	"parley/internal/auth"
@@ -124,12 +124,12 @@ func pathFields(t reflect.Type) (list []pathField) {
 func bindPath(r *http.Request, in reflect.Value, fields []pathField, notFound string) error {
 	for _, f := range fields {
 		text, v := r.PathValue(f.name), in.FieldByIndex(f.index)
-		if f.text {
+		if f.text && utf8.ValidString(text) && !strings.Contains(text, "\x00") {
 			v.SetString(text)
 			continue
 		}
 		id, err := strconv.ParseInt(text, 10, 64)
-		if err != nil || strconv.FormatInt(id, 10) != text { // no +1, no 007
+		if f.text || err != nil || strconv.FormatInt(id, 10) != text { // no +1, no 007
 			return parley.Errorf(parley.NotFound, "%s", notFound)
 		}
 		v.SetInt(id)
@@ -189,6 +189,7 @@ func (a *API) dispatch(w http.ResponseWriter, r *http.Request, methods map[strin
 		send(w, http.StatusMethodNotAllowed, errorBody{Message: "The " + r.Method + " method is not supported here. Use " + strings.Join(slices.Compact(allowed), ", ") + "."})
 		return
 	}
+	defer a.survive(w, r, o.Family, o.Failure)
 	switch o.Access {
 	case public:
 		w.Header().Set("Access-Control-Allow-Origin", "*")
@@ -261,6 +262,17 @@ func (a *API) authenticate(w http.ResponseWriter, r *http.Request, f family) (*h
 	return r.WithContext(context.WithValue(r.Context(), whoKey{}, who)), true
 }
 
+// survive, deferred, answers a request whose handler panicked as any other that failed unexpectedly.
+func (a *API) survive(w http.ResponseWriter, r *http.Request, f family, failure string) {
+	switch p := recover(); p {
+	case nil:
+	case http.ErrAbortHandler:
+		panic(p)
+	default:
+		a.fail(w, r, f, failure, fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
+	}
+}
+
 // ServeHTTP answers everything below /api: it names the request, survives its panics, and asks for a credential on every path under
 // /user/, also one that does not exist.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -269,15 +281,7 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	id := hex.EncodeToString(raw[:])
 	w.Header().Set("X-Request-Id", id)
 	r = r.WithContext(context.WithValue(r.Context(), requestKey{}, id))
-	defer func() {
-		if p := recover(); p != nil {
-			if p == http.ErrAbortHandler {
-				panic(p)
-			}
-			slog.Error("request panicked", "method", r.Method, "path", r.URL.Path, "request_id", id, "panic", p, "stack", string(debug.Stack()))
-			send(w, http.StatusInternalServerError, errorBody{Message: "Server error. Quote the X-Request-Id when you report it."})
-		}
-	}()
+	defer a.survive(w, r, messages, "")
 	if strings.HasPrefix(r.URL.Path, "/api/user/") || r.URL.Path == "/api/user" {
 		var ok bool
 		if r, ok = a.authenticate(w, r, messages); !ok {

@@ -98,18 +98,13 @@ type newAccount struct {
 		Name     string `json:"name" required:"true" maxLength:"255"`
 		Email    string `json:"email" required:"true" maxLength:"255" format:"email"`
 		Password string `json:"password" required:"true" minLength:"8" maxLength:"1024" trim:"off"`
-		Timezone string `json:"timezone" default:"UTC" maxLength:"64" doc:"IANA time zone."`
+		Timezone string `json:"timezone" default:"UTC" maxLength:"64" format:"timezone" doc:"IANA time zone."`
 	}
 }
 
 func (a *API) signUp(ctx context.Context, r *request, in *newAccount) (*session, error) {
 	if err := a.limitLogin(r, in.Body.Email); err != nil {
 		return nil, err
-	}
-	if !parley.ValidTimezone(in.Body.Timezone) {
-		var f parley.Fields
-		f.Add("timezone", "must be a valid IANA time zone such as Europe/Berlin.")
-		return nil, f.Err()
 	}
 	hash, err := auth.HashPassword(in.Body.Password)
 	if err != nil {

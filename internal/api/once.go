@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"io"
 	"log/slog"
+	"unicode/utf8"
 
 	"parley"
 	"parley/internal/store"
@@ -25,8 +26,8 @@ func (a *API) once(r *request, o *op, body []byte, h func() (int, any, error)) e
 		}
 		return err
 	}
-	if len(key) > 255 {
-		return parley.Errorf(parley.Refused, "The Idempotency-Key header must not be longer than 255 characters.")
+	if len(key) > 255 || !utf8.ValidString(key) {
+		return parley.Errorf(parley.Refused, "The Idempotency-Key header must be UTF-8 of at most 255 bytes.")
 	}
 	sum := sha256.New()
 	io.WriteString(sum, o.Name+"\n"+r.URL.Path+"\n")

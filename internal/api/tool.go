@@ -2,10 +2,13 @@ package api
 
 import (
 	"context"
+	"reflect"
+	"slices"
 
 	"parley"
 	"parley/internal/form"
 	"parley/internal/store"
+	"parley/internal/tool"
 )
 
 func (a *API) toolRoutes() {
@@ -15,6 +18,7 @@ func (a *API) toolRoutes() {
 	handle(a, op{Method: "GET", Path: "/user/tools/{id}", Name: "getTool", Tag: tag, NotFound: missing, Summary: "Read a mid-call tool"}, a.getTool)
 	handle(a, op{Method: "PUT", Path: "/user/tools/{id}", Name: "updateTool", Tag: tag, NotFound: missing, Body: parley.Tool{}, Partial: true, Summary: "Change the fields that are sent"}, a.updateTool)
 	handle(a, op{Method: "DELETE", Path: "/user/tools/{id}", Name: "deleteTool", Tag: tag, NotFound: missing, Summary: "Delete a tool and take it from its assistants"}, a.deleteTool)
+	handle(a, op{Method: "POST", Path: "/user/tools/{id}/test", Name: "testTool", Tag: tag, NotFound: missing, Summary: "Call a tool as the assistant would"}, a.testTool)
 }
 
 func (a *API) listTools(ctx context.Context, r *request, _ *none) ([]parley.Tool, error) {
@@ -30,8 +34,8 @@ func (a *API) createTool(ctx context.Context, r *request, _ *none) (*messageData
 	form.Defaults(t)
 	fields := form.Bind(r.Body, t, true)
 	t.Check(&fields)
-	if err := fields.Err(); err != nil {
-		return nil, err
+	if len(fields) > 0 {
+		return nil, a.withTaken(ctx, r.UserID(), t, fields)
 	}
 	limit := a.Prices.Plan(r.Who.User.Plan).Tools
 	err := a.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
@@ -50,16 +54,34 @@ func (a *API) createTool(ctx context.Context, r *request, _ *none) (*messageData
 	return &messageData[*parley.Tool]{"Tool created successfully", t}, err
 }
 
+// withTaken is the error of a tool's failing fields, with the name among them where another tool has it: a tool that can be stored is told so
+// by the database.
+func (a *API) withTaken(ctx context.Context, userID int64, t *parley.Tool, fields parley.Fields) error {
+	others, err := a.DB.Tools(ctx, userID)
+	if err != nil {
+		return err
+	}
+	taken := func(o parley.Tool) bool { return o.Name == t.Name && o.ID != t.ID }
+	if !fields.Has("name") && slices.ContainsFunc(others, taken) {
+		fields.AddText("name", "The name has already been taken.")
+	}
+	return fields.Err()
+}
+
 func (a *API) updateTool(ctx context.Context, r *request, in *byID) (*messageData[*parley.Tool], error) {
 	var t *parley.Tool
 	err := a.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
 		if t, err = tx.ToolForUpdate(ctx, r.UserID(), in.ID); err != nil {
 			return err
 		}
+		old := *t
 		fields := form.Bind(r.Body, t, false)
 		t.Check(&fields)
-		if err := fields.Err(); err != nil {
-			return err
+		if len(fields) > 0 {
+			return a.withTaken(ctx, r.UserID(), t, fields)
+		}
+		if reflect.DeepEqual(old, *t) {
+			return nil
 		}
 		return tx.SaveTool(ctx, r.UserID(), t)
 	})
@@ -69,4 +91,21 @@ func (a *API) updateTool(ctx context.Context, r *request, in *byID) (*messageDat
 func (a *API) deleteTool(ctx context.Context, r *request, in *byID) (*message, error) {
 	err := a.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error { return tx.DeleteTool(ctx, r.UserID(), in.ID) })
 	return &message{"Tool deleted successfully"}, err
+}
+
+type toolTest struct {
+	byID
+	Body struct {
+		Arguments map[string]any    `json:"arguments" doc:"What the AI would supply."`
+		Variables map[string]string `json:"variables" doc:"Values of {{variable}}."`
+	}
+}
+
+func (a *API) testTool(ctx context.Context, r *request, in *toolTest) (*tool.Result, error) {
+	t, err := a.DB.Tool(ctx, r.UserID(), in.ID)
+	if err != nil {
+		return nil, err
+	}
+	result := a.Tools.Run(ctx, t, in.Body.Arguments, in.Body.Variables)
+	return &result, nil
 }

@@ -11,13 +11,17 @@ import (
 	"parley"
 	"parley/internal/catalog"
 	"parley/internal/form"
+	"parley/internal/provider"
 	"parley/internal/store"
+	"parley/internal/tool"
 )
 
-// Desk makes and changes assistants.
+// Desk makes and changes assistants, and readies them.
 type Desk struct {
-	DB      *store.DB
-	Catalog *catalog.Catalog
+	DB        *store.DB
+	Catalog   *catalog.Catalog
+	Providers *provider.Set
+	Tools     *tool.Runner
 }
 
 // Create makes an assistant from the fields of a request body. The error names every field that fails.
@@ -122,20 +126,15 @@ func bind(body map[string]any, a *parley.Assistant, create bool) parley.Fields {
 	if _, sent := body["tools"]; !sent || fields.Has("tools") {
 		return fields
 	}
-	var builtin []parley.AssistantTool
 	var ids []int64
 	for i, t := range a.Tools {
 		switch {
 		case t.Type != parley.MidCall:
-			builtin = append(builtin, t)
 		case t.ID == nil:
 			fields.Add("tools."+strconv.Itoa(i)+".id", "is required.")
 		case !slices.Contains(ids, *t.ID):
 			ids = append(ids, *t.ID)
 		}
-	}
-	if a.Tools = builtin; a.Tools == nil {
-		a.Tools = []parley.AssistantTool{}
 	}
 	if _, sent := body["tool_ids"]; !sent && ids != nil {
 		a.ToolIDs = ids
@@ -143,7 +142,8 @@ func bind(body map[string]any, a *parley.Assistant, create bool) parley.Fields {
 	return fields
 }
 
-// check judges a whole assistant. A voice or a model that the server no longer offers may stay where old has it already.
+// check judges a whole assistant and leaves the built-in ones in its tools. A voice or a model that the server no longer offers, or an
+// assistant that is gone, may stay where old has it already.
 func (d *Desk) check(ctx context.Context, q store.Query, userID int64, old, a *parley.Assistant, fields parley.Fields) error {
 	facts, err := q.AssistantFacts(ctx, userID, a)
 	if err != nil {
@@ -161,7 +161,16 @@ func (d *Desk) check(ctx context.Context, q store.Query, userID int64, old, a *p
 	if p := a.TranscriberProviderID; p != nil && (d.Catalog.TranscriberConfigured(*p, a.LanguageID) || same(p, old.TranscriberProviderID)) {
 		facts.Transcriber = d.Catalog.Transcriber(*p)
 	}
+	for _, t := range old.Tools {
+		if id := t.AssistantID; id != nil {
+			if facts.Assistants == nil {
+				facts.Assistants = map[int64]bool{}
+			}
+			facts.Assistants[*id] = true
+		}
+	}
 	a.Check(facts, &fields)
+	a.Tools = slices.DeleteFunc(a.Tools, func(t parley.AssistantTool) bool { return t.Type == parley.MidCall })
 	return fields.Err()
 }
 

@@ -111,7 +111,7 @@ type transport struct{ *http.Transport }
 func (t transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err := checkURL(req.URL); err != nil {
 		if req.Body != nil {
-			req.Body.Close() //nolint:errcheck // the refusal is the error that counts
+			req.Body.Close()
 		}
 		return nil, err
 	}

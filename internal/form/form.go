@@ -1,6 +1,6 @@
 // Package form reads a decoded JSON object, a query string or an HTML form into a struct by the rules in its tags, and reports every
 // field that fails in the contract's words. The tags are those of the API reference (huma's): required, minLength, maxLength, minimum,
-// maximum, enum, pattern (with must: what to say), format (http-url, origin, date, email), maxItems, uniqueItems, maxProperties,
+// maximum, enum, pattern (with must: what to say), format (http-url, origin, date, email, timezone), maxItems, uniqueItems, maxProperties,
 // default, readOnly; so that one line says, enforces and documents a rule. Nothing is coerced silently: a wrong JSON type is that
 // field's error. Strings are trimmed, unless they are tagged trim:"off".
 package form
@@ -44,7 +44,9 @@ func Query(q url.Values, dst any) parley.Fields {
 		var raw any = text
 		switch deref(fd.typ).Kind() {
 		case reflect.Int, reflect.Int64, reflect.Float64:
-			raw = json.Number(text)
+			if strings.Trim(text, "0123456789.-") == "" { // no 1e1, no Inf, no 0x1p4, which the number's reader would take
+				raw = json.Number(text)
+			}
 		case reflect.Bool:
 			switch text {
 			case "1", "true":
@@ -149,6 +151,8 @@ func bindValue(name string, raw any, v reflect.Value, r *rules, f *parley.Fields
 		bindSlice(name, raw, v, r, f)
 	case reflect.Map:
 		bindMap(name, raw, v, r, f)
+	case reflect.Interface: // the handler judges it
+		v.Set(reflect.ValueOf(raw))
 	case reflect.Struct:
 		if obj, ok := raw.(map[string]any); ok {
 			bindStruct(name+".", obj, v, false, f)
@@ -225,8 +229,9 @@ var formats = map[string]struct {
 		a, err := mail.ParseAddress(s)
 		return err == nil && a.Address == s && len(s) <= 255 && strings.Contains(s[strings.LastIndexByte(s, '@')+1:], ".")
 	}},
-	"date": {"date such as 2026-01-31", func(s string) bool { _, err := time.Parse(time.DateOnly, s); return err == nil }},
-	"uuid": {"UUID", func(s string) bool { return len(s) == 36 && strings.Count(s, "-") == 4 }},
+	"timezone": {"IANA time zone such as Europe/Berlin", parley.ValidTimezone},
+	"date":     {"date such as 2026-01-31", func(s string) bool { _, err := time.Parse(time.DateOnly, s); return err == nil }},
+	"uuid":     {"UUID", func(s string) bool { return len(s) == 36 && strings.Count(s, "-") == 4 }},
 }
 
 func httpURL(s string) bool {
@@ -235,7 +240,10 @@ func httpURL(s string) bool {
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.User != nil {
 		return false
 	}
-	authority, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(strings.ToLower(s), "https://"), "http://"), "/")
+	authority := strings.TrimPrefix(strings.TrimPrefix(strings.ToLower(s), "https://"), "http://")
+	if i := strings.IndexAny(authority, "/?#"); i >= 0 {
+		authority = authority[:i]
+	}
 	if strings.ContainsAny(authority, "{}") || strings.ContainsAny(s, " \t\r\n\"<>\\^`|") {
 		return false
 	}

@@ -105,7 +105,11 @@ func (s *Schemas) component(t reflect.Type, r role) object {
 	name := t.Name()
 	if i := strings.IndexByte(name, '['); i >= 0 { // a generic type is named by its argument
 		arg := strings.TrimSuffix(name[i+1:], "]")
-		name = name[:i] + arg[strings.LastIndexByte(arg, '.')+1:]
+		list := strings.HasPrefix(arg, "[]")
+		arg = strings.TrimLeft(arg[strings.LastIndexByte(arg, '.')+1:], "[]*")
+		if name = name[:i] + strings.ToUpper(arg[:1]) + arg[1:]; list {
+			name += "List"
+		}
 	}
 	if name == "" {
 		return s.object(t, r)

@@ -55,6 +55,8 @@ type Options struct {
 	Path     string // SQLite file
 	Postgres string // postgres://…; Path is then ignored
 	Secret   []byte // 32 bytes that encrypt secrets at rest
+
+	Watch bun.QueryHook // sees every query; nil for none
 }
 
 // Open connects, without changing anything in the database: call Migrate before use.
@@ -121,6 +123,9 @@ func newDB(read, write *bun.DB, o Options) (*DB, error) {
 	b, err := newBox(o.Secret)
 	if err != nil {
 		return nil, err
+	}
+	if o.Watch != nil {
+		read, write = read.WithQueryHook(o.Watch), write.WithQueryHook(o.Watch)
 	}
 	db := &DB{Query: Query{q: read, sqlite: o.Postgres == "", box: b}, read: read, write: write}
 	if db.sqlite {

@@ -53,11 +53,14 @@ func (tx *Tx) KeyUsed(ctx context.Context, id int64, at parley.Time) error {
 	return err
 }
 
-// Expire removes what is past its time: sessions, and first answers.
+// Expire removes what is past its time: sessions, first answers, lapsed reservations.
 func (tx *Tx) Expire(ctx context.Context, now parley.Time) error {
 	if _, err := tx.q.NewDelete().Model((*parley.Key)(nil)).Where("expires_at > 0 AND expires_at < ?", now).Exec(ctx); err != nil {
 		return err
 	}
-	_, err := tx.q.NewDelete().Table("idempotency_keys").Where("created_at < ?", now.Add(-answerFor)).Exec(ctx)
+	if _, err := tx.q.NewDelete().Table("idempotency_keys").Where("created_at < ?", now.Add(-answerFor)).Exec(ctx); err != nil {
+		return err
+	}
+	_, err := tx.q.NewDelete().Table("reservations").Where("expires_at < ?", now).Exec(ctx)
 	return err
 }

@@ -63,3 +63,45 @@ func (q Query) Ledger(ctx context.Context, userID int64, from, to parley.Time, p
 	total, err = page(ctx, s, p, "id DESC")
 	return list, total, err
 }
+
+// Reserve sets an amount aside under a reference until it is settled, released, or lapses at until. The same reference again renews it.
+// What is not free is refused with Insufficient.
+func (tx *Tx) Reserve(ctx context.Context, userID int64, reference string, amount parley.Money, until parley.Time) error {
+	if amount == 0 {
+		return nil
+	}
+	now := parley.Now()
+	balance, reserved, err := tx.funds(ctx, userID, reference, now)
+	if err != nil {
+		return err
+	}
+	if balance-reserved < amount {
+		return Insufficient
+	}
+	_, err = tx.q.NewRaw(`INSERT INTO reservations (user_id, reference, amount, expires_at, created_at) VALUES (?, ?, ?, ?, ?)
+		ON CONFLICT (user_id, reference) DO UPDATE SET amount = excluded.amount, expires_at = excluded.expires_at`,
+		userID, reference, amount, until, now).Exec(ctx)
+	return err
+}
+
+// Release gives back what was set aside under a reference.
+func (tx *Tx) Release(ctx context.Context, userID int64, reference string) error {
+	_, err := tx.q.NewRaw("DELETE FROM reservations WHERE user_id = ? AND reference = ?", userID, reference).Exec(ctx)
+	return err
+}
+
+// Settle takes the real price (e.Amount, negative) of what was set aside under e.Reference, and gives the rest back. Once.
+func (tx *Tx) Settle(ctx context.Context, userID int64, e *parley.LedgerEntry) (posted bool, err error) {
+	posted, err = tx.Post(ctx, userID, e)
+	if err != nil {
+		return false, err
+	}
+	return posted, tx.Release(ctx, userID, e.Reference)
+}
+
+// Free is what a user can spend now: the balance less what is set aside.
+func (q Query) Free(ctx context.Context, userID int64) (free parley.Money, err error) {
+	err = q.q.NewRaw(`SELECT balance - coalesce((SELECT sum(amount) FROM reservations WHERE user_id = ? AND expires_at > ?), 0)
+		FROM users WHERE id = ?`, userID, parley.Now(), userID).Scan(ctx, &free)
+	return free, notFound(err, "User not found")
+}

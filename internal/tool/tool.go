@@ -97,7 +97,7 @@ func (r *Runner) exchange(req *http.Request) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	defer resp.Body.Close() //nolint:errcheck // nothing is lost
+	defer resp.Body.Close()
 	raw, more, err := egress.Read(resp.Body, MaxAnswer)
 	if err != nil {
 		return Result{}, err

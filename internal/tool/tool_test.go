@@ -15,6 +15,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"parley"
@@ -177,7 +178,13 @@ func TestTooLong(t *testing.T) {
 			}
 		})
 	}
-	r := call(t, serve(t, func(w http.ResponseWriter, _ *http.Request) { forever(w, "\x00\x01\x02\x03") }))
+	r := call(t, serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		io.WriteString(w, "x"+strings.Repeat("\U0001F600", MaxAnswer))
+	}))
+	if want := "x" + strings.Repeat("\U0001F600", MaxAnswer/4-1); r.Body != want || !r.Truncated {
+		t.Errorf("the last rune is torn: %q", r.Body[len(r.Body)-8:])
+	}
+	r = call(t, serve(t, func(w http.ResponseWriter, _ *http.Request) { forever(w, "\x00\x01\x02\x03") }))
 	if want := "[The answer is binary data (application/octet-stream, more than 65536 bytes) and can't be shown as text.]"; r.Body != want || r.Truncated {
 		t.Errorf("endless binary: %+v", r)
 	}
@@ -268,6 +275,13 @@ func TestCanceled(t *testing.T) {
 	url := serve(t, func(_ http.ResponseWriter, r *http.Request) { cancel(); <-r.Context().Done() })
 	r := runner(t).Run(ctx, &parley.Tool{Method: "GET", Endpoint: url, Timeout: 30}, nil, nil)
 	if r.Error != "The tool failed: the request was canceled." {
+		t.Errorf("got %+v", r)
+	}
+	ctx, cancel = context.WithTimeout(t.Context(), 20*time.Millisecond) // less time than the tool would have
+	defer cancel()
+	url = serve(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+	r = runner(t).Run(ctx, &parley.Tool{Method: "GET", Endpoint: url, Timeout: 30}, nil, nil)
+	if r.Error != "The tool failed: the server took too long." {
 		t.Errorf("got %+v", r)
 	}
 }

@@ -1,0 +1,41 @@
+# Parley is built with Go alone. `make run` and `make test` also install the Debian or Ubuntu packages that are missing, once, and say so.
+
+.DEFAULT_GOAL := help
+.PHONY: help build run test check static bench
+
+GROUP ?= all
+RACE_TIMEOUT ?= 15m
+
+# Packages that test in their own process; the end-to-end tests build and run the whole program instead.
+units = $(shell go list ./... | grep -v '^parley/e2e')
+
+help: ## List these targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+build: ## Build bin/parley, one static file
+	CGO_ENABLED=0 go build -trimpath -o bin/parley ./cmd/parley
+
+run: ## Install the speech packages if they are missing (SETUP=off: nothing), build, and serve
+	@scripts/setup run
+	@$(MAKE) --no-print-directory build
+	@exec bin/parley serve
+
+test: ## Install what the tests need if it is missing, and run all of them
+	@scripts/setup test
+	@$(MAKE) --no-print-directory static
+	go test -race -timeout $(RACE_TIMEOUT) $(units)
+	@if [ -n "$$(go list ./e2e/... 2>/dev/null)" ]; then echo go test -timeout 15m ./e2e/... && go test -timeout 15m ./e2e/...; fi
+	@echo "make test: everything passed"
+
+check: static ## Format, vet, staticcheck, structure, unit tests on SQLite: within 90 seconds once the caches are warm
+	PARLEY_TEST_POSTGRES=off go test $(units)
+	@echo "make check: everything passed"
+
+static:
+	@echo gofmt; out=$$(gofmt -l . | grep -v '_templ\.go$$'); if [ -n "$$out" ]; then echo "not formatted, run gofmt -w:"; echo "$$out"; exit 1; fi
+	go vet ./...
+	go tool staticcheck ./...
+	go test -count=1 -run '^TestHouse' .
+
+bench: ## Measure; GROUP=api measures that group alone
+	go run ./bench -group $(GROUP)

@@ -1,0 +1,79 @@
+package parley
+
+import (
+	"encoding/json"
+
+	"github.com/uptrace/bun"
+)
+
+// ConversationType is the channel of a text conversation.
+type ConversationType string
+
+// The types of conversation.
+const (
+	TestConversation     ConversationType = "test"
+	WidgetConversation   ConversationType = "widget"
+	WhatsAppConversation ConversationType = "whatsapp"
+	APIConversation      ConversationType = "api"
+)
+
+// Conversation is a text conversation between an assistant and a customer.
+type Conversation struct {
+	bun.BaseModel `bun:"conversations" json:"-"`
+
+	Seq           int64  `bun:",pk,autoincrement" json:"-"` // the order of lists
+	ID            string `json:"id"`                        // UUID
+	UserID        int64  `json:"-"`
+	AssistantID   int64  `json:"-"`
+	AssistantUUID string `bun:"assistant_uuid,scanonly" json:"assistant_id"`
+	AssistantName string `bun:",scanonly" json:"assistant_name"`
+
+	Type               ConversationType  `json:"type"`
+	Variables          map[string]string `bun:"type:json" json:"-"`
+	ExternalIdentifier *string           `json:"-"` // what the channel calls the customer
+	CustomerPhone      *string           `json:"-"`
+	MessageCount       int               `json:"message_count"` // of both sides
+	TotalCost          Money             `json:"total_cost"`
+	AIEnabled          bool              `bun:"ai_enabled" json:"ai_enabled"`
+	Extracted          map[string]any    `bun:"type:json,nullzero" json:"-"` // by post_call_schema, once ended
+	EndsAt             Time              `json:"-"`                          // when silence ends it; 0 once ended
+	EndedAt            Time              `json:"-"`
+	CreatedAt          DateTime          `json:"created_at"`
+	UpdatedAt          DateTime          `json:"updated_at"`
+}
+
+// The roles of messages, as models name them, and their authors.
+const (
+	RoleUser      = "user"
+	RoleAssistant = "assistant"
+
+	AuthorCustomer = "customer"
+	AuthorAI       = "ai"
+	AuthorHuman    = "human" // somebody of the user's, in the assistant's place
+)
+
+// Message is one message of a conversation.
+type Message struct {
+	bun.BaseModel `bun:"messages" json:"-"`
+
+	ID             int64          `bun:",pk,autoincrement" json:"id"`
+	ConversationID string         `json:"-"`
+	Turn           int64          `json:"-"` // of a reply: the message that it answers
+	Role           string         `json:"role"`
+	Author         string         `json:"author"`
+	Content        string         `json:"content"`
+	FunctionCalls  []FunctionCall `bun:"type:json,nullzero" json:"function_calls,omitempty"`
+	Pending        bool           `json:"-"` // a customer's message that waits for its reply
+	Failed         bool           `json:"-"` // a customer's message that got none
+	Cost           Money          `json:"-"`
+	InputTokens    int            `json:"-"`
+	OutputTokens   int            `json:"-"`
+	CreatedAt      DateTime       `json:"created_at"`
+}
+
+// FunctionCall is the record of a tool that the assistant used.
+type FunctionCall struct {
+	Name      string          `json:"name"`
+	Arguments json.RawMessage `json:"arguments"`
+	Result    string          `json:"result"`
+}

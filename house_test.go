@@ -1,0 +1,264 @@
+package parley_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"maps"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// room is a package as its files have it. Build tags are not looked at: a file of another system is held to the same rules.
+type room struct {
+	doc      bool
+	imports  []string // of files that are no tests
+	testOnly bool
+	outside  []string // modules' packages that any file imports, tests too
+}
+
+// TestHouseRooms holds the table of rooms in docs/ARCHITECTURE.md against the imports.
+func TestHouseRooms(t *testing.T) {
+	for _, wrong := range judgeRooms(table(t, "Rooms"), rooms(t)) {
+		t.Error(wrong)
+	}
+}
+
+// TestHouseDependencies holds the table of dependencies against what is imported and what go.mod requires directly.
+func TestHouseDependencies(t *testing.T) {
+	need := requirements(t)
+	licences := []string{"Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "ISC", "MIT", "MPL-2.0"}
+	listed := map[string]bool{}
+	for _, row := range table(t, "Dependencies") {
+		name := strings.Trim(row[0], "`")
+		listed[name] = true
+		if !need[name] {
+			t.Errorf("%s is in the table, but nothing imports it", name)
+		}
+		if len(row) != 3 || row[1] == "" {
+			t.Errorf("%s needs a reason and a licence", name)
+			continue
+		}
+		for _, licence := range strings.Split(row[2], " AND ") {
+			if !slices.Contains(licences, licence) {
+				t.Errorf("%s: licence %q is none of %v", name, licence, licences)
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(need)) {
+		if !listed[name] {
+			t.Errorf("%s is a direct dependency without a row in docs/ARCHITECTURE.md", name)
+		}
+	}
+}
+
+// TestHouseJudge shows that the judge above finds what it is there to find.
+func TestHouseJudge(t *testing.T) {
+	good := [][]string{{"`.`", "words", "-"}, {"`cmd/x`", "main", "anything"}, {"`internal/a`", "a", "b"}, {"`internal/b`", "b", "-"}}
+	built := func() map[string]*room {
+		return map[string]*room{".": {doc: true}, "cmd/x": {doc: true, imports: []string{"internal/a", "internal/b"}},
+			"internal/a": {doc: true, imports: []string{".", "internal/b"}}, "internal/b": {doc: true}}
+	}
+	if wrong := judgeRooms(good, built()); len(wrong) != 0 {
+		t.Fatalf("a house in order: %v", wrong)
+	}
+	for name, c := range map[string]struct {
+		want   string
+		change func(rows *[][]string, rooms map[string]*room)
+	}{
+		"no row":          {"internal/c has no row", func(_ *[][]string, r map[string]*room) { r["internal/c"] = &room{doc: true} }},
+		"no package":      {"internal/b is no package", func(_ *[][]string, r map[string]*room) { delete(r, "internal/b") }},
+		"two rows":        {"internal/b has two rows", func(rows *[][]string, _ map[string]*room) { *rows = append(*rows, (*rows)[3]) }},
+		"forbidden":       {"internal/b may not import internal/a", func(_ *[][]string, r map[string]*room) { r["internal/b"].imports = []string{"internal/a"} }},
+		"root imports":    {". may not import internal/b", func(_ *[][]string, r map[string]*room) { r["."].imports = []string{"internal/b"} }},
+		"imports unknown": {"internal/a: there is no room \"d\"", func(rows *[][]string, _ map[string]*room) { (*rows)[2] = []string{"`internal/a`", "a", "b d"} }},
+		"no comment":      {"internal/b has no package comment", func(_ *[][]string, r map[string]*room) { r["internal/b"].doc = false }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rows, rooms := slices.Clone(good), built()
+			c.change(&rows, rooms)
+			if wrong := judgeRooms(rows, rooms); !slices.ContainsFunc(wrong, func(s string) bool { return strings.Contains(s, c.want) }) {
+				t.Errorf("got %q, want one that says %q", wrong, c.want)
+			}
+		})
+	}
+}
+
+// judgeRooms says what is wrong with rooms by the rows `package` | holds | may import. The root package is everybody's; the names in
+// the last column stand for packages below internal/.
+func judgeRooms(rows [][]string, rooms map[string]*room) (wrong []string) {
+	bad := func(format string, a ...any) { wrong = append(wrong, fmt.Sprintf(format, a...)) }
+	may := map[string][]string{}
+	for _, row := range rows {
+		name := strings.Trim(row[0], "`")
+		if _, twice := may[name]; twice {
+			bad("%s has two rows", name)
+		}
+		if rooms[name] == nil {
+			bad("%s is no package, but has a row", name)
+		}
+		may[name] = strings.Fields(row[len(row)-1])
+	}
+	for _, name := range slices.Sorted(maps.Keys(may)) {
+		for _, other := range may[name] {
+			if _, known := may["internal/"+other]; !known && other != "-" && other != "anything" {
+				bad("%s: there is no room %q", name, other)
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(rooms)) {
+		r := rooms[name]
+		allowed, known := may[name]
+		if !known {
+			bad("%s has no row in docs/ARCHITECTURE.md", name)
+			continue
+		}
+		if !r.doc && !r.testOnly {
+			bad("%s has no package comment", name)
+		}
+		for _, other := range r.imports {
+			if other != "." && !slices.Contains(allowed, "anything") && !slices.Contains(allowed, strings.TrimPrefix(other, "internal/")) {
+				bad("%s may not import %s", name, other)
+			}
+		}
+	}
+	return wrong
+}
+
+// rooms reads every package of the module.
+func rooms(t *testing.T) map[string]*room {
+	found := map[string]*room{}
+	err := filepath.WalkDir(".", func(file string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && file != "." && (d.Name() == "testdata" || strings.ContainsAny(d.Name()[:1], "._")) {
+			return filepath.SkipDir
+		}
+		if d.IsDir() || filepath.Ext(file) != ".go" {
+			return nil
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ImportsOnly|parser.ParseComments)
+		if err != nil {
+			return err
+		}
+		name, test := path.Dir(filepath.ToSlash(file)), strings.HasSuffix(file, "_test.go")
+		r := found[name]
+		if r == nil {
+			r = &room{testOnly: true}
+			found[name] = r
+		}
+		r.testOnly = r.testOnly && test
+		r.doc = r.doc || f.Doc != nil && !test
+		for _, spec := range f.Imports {
+			imported, err := strconv.Unquote(spec.Path.Value)
+			if err != nil {
+				return err
+			}
+			ours, inside := strings.CutPrefix(imported, "parley/")
+			switch first, _, _ := strings.Cut(imported, "/"); {
+			case imported == "parley":
+				ours, inside = ".", true
+			case strings.Contains(first, "."): // the standard library has no dot there
+				r.outside = append(r.outside, imported)
+			}
+			if inside && !test {
+				r.imports = append(r.imports, ours)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(found) < 10 || found["internal/store"] == nil {
+		t.Fatalf("the test must run in the module's root; it found %v", slices.Sorted(maps.Keys(found)))
+	}
+	return found
+}
+
+// requirements are the modules that our files import, those of the tools, and those that go.mod calls direct.
+func requirements(t *testing.T) map[string]bool {
+	raw, err := exec.Command("go", "mod", "edit", "-json").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var mod struct {
+		Require []struct {
+			Path     string
+			Indirect bool
+		}
+		Tool []struct{ Path string }
+	}
+	if err := json.Unmarshal(raw, &mod); err != nil {
+		t.Fatal(err)
+	}
+	need := map[string]bool{}
+	add := func(pkg string) {
+		owner := ""
+		for _, m := range mod.Require {
+			if (pkg == m.Path || strings.HasPrefix(pkg, m.Path+"/")) && len(m.Path) > len(owner) {
+				owner = m.Path
+			}
+		}
+		if owner == "" {
+			t.Errorf("no module in go.mod holds %s", pkg)
+			return
+		}
+		need[owner] = true
+	}
+	for _, m := range mod.Require {
+		if !m.Indirect {
+			need[m.Path] = true
+		}
+	}
+	for _, tool := range mod.Tool {
+		add(tool.Path)
+	}
+	for _, r := range rooms(t) {
+		for _, pkg := range r.outside {
+			add(pkg)
+		}
+	}
+	return need
+}
+
+var cells = regexp.MustCompile(`^\|(.*)\|\s*$`)
+
+// table reads the first table below a heading of docs/ARCHITECTURE.md, without its head.
+func table(t *testing.T, heading string) (rows [][]string) {
+	text, err := os.ReadFile("docs/ARCHITECTURE.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, below, ok := strings.Cut(string(text), "\n## "+heading+"\n")
+	if !ok {
+		t.Fatalf("docs/ARCHITECTURE.md has no heading %q", heading)
+	}
+	for line := range strings.Lines(below) {
+		m := cells.FindStringSubmatch(line)
+		if m == nil && len(rows) > 0 || strings.HasPrefix(line, "## ") {
+			break
+		}
+		if m != nil {
+			row := strings.Split(m[1], "|")
+			for i := range row {
+				row[i] = strings.TrimSpace(row[i])
+			}
+			rows = append(rows, row)
+		}
+	}
+	if len(rows) < 3 {
+		t.Fatalf("docs/ARCHITECTURE.md has no table below %q", heading)
+	}
+	return rows[2:]
+}

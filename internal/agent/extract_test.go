@@ -1,0 +1,94 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"parley"
+	"parley/internal/ai"
+	"parley/internal/ai/aitest"
+	"parley/internal/provider/local"
+	"parley/internal/provider/openai"
+)
+
+var items = []parley.ExtractedItem{
+	{Name: "status", Type: "bool", Description: "Whether the goal of the conversation was reached"},
+	{Name: "summary", Type: "string", Description: "A short summary of the conversation"},
+	{Name: "people", Type: "number", Description: "How many people come"},
+}
+
+const talk = "AI: How can I help?\nCustomer: A table for 3 people.\nAI: Done.\nCustomer: Great, thanks."
+
+func TestExtractChecksTypes(t *testing.T) {
+	for _, c := range []struct {
+		answer string
+		want   string
+		kind   ai.Kind
+	}{
+		{`{"status":true,"summary":"A table.","people":3}`, "map[people:3 status:true summary:A table.]", ""},
+		{`{"status":"true","summary":7,"people":"3"}`, "map[people:<nil> status:<nil> summary:<nil>]", ""},
+		{`{"status":null,"more":1}`, "map[people:<nil> status:<nil> summary:<nil>]", ""},
+		{"Here {it} is:\n```json\n{\"status\":false,\"people\":2.5}\n```\nBye}", "map[people:2.5 status:false summary:<nil>]", ""},
+		{"I can't.", "map[people:<nil> status:<nil> summary:<nil>]", ai.Malformed},
+		{`{"status":tr`, "map[people:<nil> status:<nil> summary:<nil>]", ai.Malformed},
+	} {
+		m := &aitest.Fake{}
+		m.Script(aitest.Step{Text: c.answer})
+		got, usage, err := Extract(t.Context(), m, items, talk)
+		if fmt.Sprint(got) != c.want || ai.KindOf(err) != c.kind || usage.Out == 0 {
+			t.Errorf("%s: got %v, %+v, %v", c.answer, got, usage, err)
+		}
+	}
+	m := &aitest.Fake{}
+	m.Script(aitest.Step{Err: &ai.Error{Kind: ai.Overloaded, Err: errors.New("x")}})
+	if got, _, err := Extract(t.Context(), m, items, talk); ai.KindOf(err) != ai.Overloaded || len(got) != 3 {
+		t.Errorf("got %v, %v", got, err)
+	}
+	if got, _, err := Extract(t.Context(), m, nil, talk); err != nil || len(got) != 0 || len(m.Requests()) != 1 {
+		t.Errorf("nothing asked: %v, %v", got, err)
+	}
+}
+
+func TestExtractOnModels(t *testing.T) {
+	s := aitest.NewServer(t) // it refuses schemas that OpenAI would
+	client, err := openai.Open(openai.Config{BaseURL: s.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	for name, c := range map[string]struct {
+		model ai.Model
+		want  string
+	}{
+		"openai": {client.Model(aitest.ModelName), "map[people:1 status:true summary:Great, thanks.]"},
+		"local":  {local.Model{}, "map[people:3 status:true summary:A table for 3 people. Great, thanks.]"},
+	} {
+		got, usage, err := Extract(t.Context(), c.model, items, talk)
+		if err != nil || fmt.Sprint(got) != c.want || usage.In == 0 {
+			t.Errorf("%s: got %v, %+v, %v", name, got, usage, err)
+		}
+	}
+}
+
+func TestTail(t *testing.T) {
+	for _, c := range []struct {
+		text   string
+		budget int
+		want   string
+	}{
+		{"a\nb\n", 100, "a\nb\n"},
+		{"aaaa\nbbbb\ncccc\n", 3, "cccc\n"},
+		{"aaaa\nbbbb\ncccc", 3, "bbbb\ncccc"},
+		{strings.Repeat("x", 100), 10, strings.Repeat("x", 10)},
+		{"a\n" + strings.Repeat("é", 100), 11, strings.Repeat("é", 5)},
+	} {
+		if got := tail(c.text, c.budget); got != c.want {
+			t.Errorf("%.20q to %d: %q, want %q", c.text, c.budget, got, c.want)
+		}
+	}
+	if got := tail(strings.Repeat("Customer: word word\n", 100_000), maxTranscript); Tokens(got) > maxTranscript || len(got) < maxTranscript {
+		t.Errorf("%d bytes", len(got))
+	}
+}

@@ -1,0 +1,445 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"parley"
+	"parley/internal/auth"
+	"parley/internal/chat"
+	"parley/internal/store"
+)
+
+const conversationMissing = "Conversation not found"
+
+func (a *API) conversationRoutes() {
+	const tag = "Conversations"
+	handle(a, op{Method: "POST", Path: "/conversations", Name: "createConversation", Tag: tag, Family: statuses, Access: public, Limit: a.limitCreate, Summary: "Begin a conversation (the widget does, without a credential)"}, a.createConversation)
+	handle(a, op{Method: "GET", Path: "/conversations/{id}", Name: "getPublicConversation", Tag: tag, NotFound: conversationMissing, Family: statuses, Access: public, Summary: "Read a conversation"}, a.getPublicConversation)
+	handle(a, op{Method: "POST", Path: "/conversations/{id}/messages", Name: "sendMessage", Tag: tag, NotFound: conversationMissing, Family: statuses, Access: public, Stream: "text/event-stream", Summary: "Say something and get the reply, whole or (Accept: text/event-stream) as it forms"}, a.sendMessage)
+	handle(a, op{Method: "GET", Path: "/conversations/{id}/events", Name: "followConversation", Tag: tag, NotFound: conversationMissing, Family: statuses, Access: public, Stream: "text/event-stream", Summary: "Follow a conversation live (server-sent events)"}, a.followConversation)
+
+	handle(a, op{Method: "GET", Path: "/user/conversations", Name: "listConversations", Tag: tag, Summary: "List conversations"}, a.listConversations)
+	handle(a, op{Method: "GET", Path: "/user/conversations/{id}", Name: "getConversation", Tag: tag, NotFound: conversationMissing, Summary: "Read a conversation with its history"}, a.getConversation)
+	handle(a, op{Method: "DELETE", Path: "/user/conversations/{id}", Name: "deleteConversation", Tag: tag, NotFound: conversationMissing, Summary: "Delete a conversation"}, a.deleteConversation)
+	handle(a, op{Method: "POST", Path: "/user/conversations/{id}/reply", Name: "replyInConversation", Tag: tag, NotFound: conversationMissing, Status: 201, Summary: "Say something in the assistant's place"}, a.humanReply)
+	for i, prefix := range []string{"/user", "/automate"} {
+		for _, on := range []bool{true, false} {
+			word := map[bool]string{true: "enable", false: "disable"}[on]
+			name := word + []string{"AI", "AIAutomated"}[i]
+			handle(a, op{Method: "POST", Path: prefix + "/conversations/{id}/" + word + "-ai", Name: name, Tag: tag, NotFound: conversationMissing, Summary: "Have the assistant reply, or not"},
+				func(ctx context.Context, r *request, in *byText) (*aiState, error) {
+					return &aiState{true, on}, a.Chat.SetAI(ctx, r.UserID(), in.ID, on)
+				})
+		}
+	}
+	for i, path := range []string{"/user/ai/generate-reply", "/ai/generate-reply"} {
+		name := []string{"generateReply", "generateReplyShort"}[i]
+		handle(a, op{Method: "POST", Path: path, Name: name, Tag: tag, Idempotent: true, Summary: "Reply to a customer of yours: one conversation per assistant and customer"}, a.generateReply)
+	}
+	handle(a, op{Method: "DELETE", Path: "/user/customers/{phone}", Name: "eraseCustomer", Tag: tag, Summary: "Erase what is kept of a customer"}, a.eraseCustomer)
+}
+
+type byText struct {
+	ID string `path:"id"`
+}
+
+// line is a message as a conversation's history shows it.
+type line struct {
+	Role          string                `json:"role"`
+	Content       string                `json:"content"`
+	FunctionCalls []parley.FunctionCall `json:"function_calls,omitempty"`
+}
+
+func lines(list []parley.Message) []line {
+	out := make([]line, len(list))
+	for i, m := range list {
+		out[i] = line{m.Role, m.Content, m.FunctionCalls}
+	}
+	return out
+}
+
+type newConversation struct {
+	Body struct {
+		AssistantID string            `json:"assistant_id" required:"true" maxLength:"64" doc:"UUID of the assistant."`
+		Type        string            `json:"type" default:"widget" enum:"widget,test" doc:"widget is charged; test is free and needs the owner's credential."`
+		Variables   map[string]string `json:"variables" maxProperties:"200" doc:"Values of {{name}} in the prompt and the initial message."`
+	}
+}
+
+type startedConversation struct {
+	Status         bool   `json:"status"`
+	ConversationID string `json:"conversation_id"`
+	History        []line `json:"history"`
+}
+
+func (a *API) createConversation(ctx context.Context, r *request, in *newConversation) (*startedConversation, error) {
+	kind := parley.ConversationType(in.Body.Type)
+	if kind == parley.TestConversation && r.Who == nil {
+		return nil, auth.ErrUnauthenticated
+	}
+	missing := parley.Errorf(parley.NotFound, "Assistant not found")
+	id, err := uuid.Parse(in.Body.AssistantID)
+	if err != nil {
+		return nil, missing
+	}
+	assistant, err := a.DB.AssistantByUUID(ctx, id.String())
+	if err != nil {
+		return nil, err
+	}
+	if kind == parley.TestConversation {
+		if assistant.UserID != r.UserID() {
+			return nil, auth.ErrUnauthenticated
+		}
+	} else {
+		if assistant.Status != "active" {
+			return nil, missing
+		}
+		if origins := assistant.WidgetSettings.AllowedOrigins; len(origins) > 0 && !a.allowedOrigin(r, origins) {
+			return nil, parley.Errorf(parley.Forbidden, "This origin may not use the assistant: add it to allowed_origins in its widget settings.")
+		}
+	}
+	conv, history, err := a.Chat.Start(ctx, assistant, kind, in.Body.Variables)
+	if err != nil {
+		return nil, err
+	}
+	return &startedConversation{true, conv.ID, lines(history)}, nil
+}
+
+// allowedOrigin judges the page that asks, by the Origin header that browsers send; our own pages are always allowed, and so is the
+// owner with a credential. A program that sends no Origin is no page of an allowed site.
+func (a *API) allowedOrigin(r *request, origins []string) bool {
+	from := r.Header.Get("Origin")
+	return r.Who != nil || from != "" && (from == a.baseURL(r.Request) ||
+		slices.ContainsFunc(origins, func(o string) bool { return strings.EqualFold(strings.TrimSuffix(o, "/"), from) }))
+}
+
+// publicConversation is a conversation that may be read without a credential (widget), or whose owner asks.
+func (a *API) publicConversation(ctx context.Context, r *request, id string) (*parley.Conversation, error) {
+	conv, err := a.DB.PublicConversation(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if conv.Type != parley.WidgetConversation && (r.Who == nil || r.UserID() != conv.UserID) {
+		return nil, parley.Errorf(parley.NotFound, conversationMissing)
+	}
+	return conv, nil
+}
+
+type publicConversation struct {
+	Status    bool              `json:"status"`
+	History   []line            `json:"history"`
+	Variables map[string]string `json:"variables"`
+}
+
+func (a *API) getPublicConversation(ctx context.Context, r *request, in *byText) (*publicConversation, error) {
+	conv, err := a.publicConversation(ctx, r, in.ID)
+	if err != nil {
+		return nil, err
+	}
+	list, err := a.DB.Messages(ctx, conv.ID)
+	return &publicConversation{true, lines(list), conv.Variables}, err
+}
+
+type newMessage struct {
+	byText
+	Body struct {
+		Message string `json:"message" required:"true" maxLength:"2000"`
+	}
+}
+
+type answeredMessage struct {
+	Status        bool                  `json:"status"`
+	Message       *string               `json:"message"`
+	FunctionCalls []parley.FunctionCall `json:"function_calls"`
+}
+
+func answerOf(got chat.Answer) *answeredMessage {
+	out := &answeredMessage{Status: true, FunctionCalls: []parley.FunctionCall{}}
+	if got.Message != nil {
+		out.Message = &got.Message.Content
+		out.FunctionCalls = append(out.FunctionCalls, got.Message.FunctionCalls...)
+	}
+	return out
+}
+
+func (a *API) sendMessage(ctx context.Context, r *request, in *newMessage) (*answeredMessage, error) {
+	conv, err := a.publicConversation(ctx, r, in.ID)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := a.limitMessage.Take(conv.ID, time.Now()); err != nil {
+		return nil, err
+	}
+	w, err := a.Chat.Send(ctx, conv, in.Body.Message)
+	if err != nil {
+		return nil, err
+	}
+	defer w.Leave()
+	if !accepts(r.Request, "text/event-stream") {
+		got, err := w.Wait(ctx)
+		return answerOf(got), err
+	}
+	return nil, a.streamReply(ctx, r, w)
+}
+
+// accepts says whether a request asks for a media type by name.
+func accepts(r *http.Request, media string) bool {
+	return slices.ContainsFunc(r.Header.Values("Accept"), func(v string) bool { return strings.Contains(v, media) })
+}
+
+// streamReply sends a reply as it forms: delta, tool, and done or error.
+func (a *API) streamReply(ctx context.Context, r *request, w *chat.Waiter) error {
+	s := newStream(r.W)
+	for {
+		pieces, done, got, err := w.Next(ctx)
+		for _, p := range pieces {
+			if p.Call != nil {
+				s.send("tool", "", p.Call)
+			} else {
+				s.send("delta", "", map[string]string{"text": p.Text})
+			}
+		}
+		switch {
+		case done && err != nil:
+			e := a.plain(r.Request, err)
+			s.send("error", "", statuses.shape(e))
+			return answered
+		case done:
+			s.send("done", "", answerOf(got))
+			return answered
+		}
+		if s.flush() != nil {
+			return answered // the reader left
+		}
+	}
+}
+
+// mostListeners is how many may follow one conversation on a node.
+const mostListeners = 20
+
+// followConversation sends what happens in a conversation from now on, or after the message that Last-Event-ID names.
+func (a *API) followConversation(ctx context.Context, r *request, in *byText) (*struct{}, error) {
+	conv, err := a.publicConversation(ctx, r, in.ID)
+	if err != nil {
+		return nil, err
+	}
+	events, stop, ok := a.Hub.Listen(conv.ID, mostListeners)
+	if !ok {
+		return nil, &auth.LimitError{RetryAfter: 10}
+	}
+	defer stop()
+	last, err := strconv.ParseInt(r.Header.Get("Last-Event-ID"), 10, 64)
+	if err != nil || last < 0 {
+		if last, err = a.DB.LastMessage(ctx, conv.ID); err != nil {
+			return nil, err
+		}
+	}
+	s := newStream(r.W)
+	s.comment("following")
+	on := conv.AIEnabled
+	tick := time.NewTicker(lookAgain)
+	defer tick.Stop()
+	for {
+		list, err := a.DB.MessagesAfter(ctx, conv.ID, last)
+		if err != nil {
+			return nil, answered // the reader comes back with Last-Event-ID
+		}
+		for _, m := range list {
+			last = m.ID
+			s.send("message", strconv.FormatInt(m.ID, 10), map[string]any{"role": m.Role, "content": m.Content, "created_at": m.CreatedAt})
+		}
+		if s.flush() != nil {
+			return nil, answered
+		}
+		select {
+		case <-ctx.Done():
+			return nil, answered
+		case <-a.stopping:
+			return nil, answered
+		case e := <-events:
+			switch e.Kind {
+			case "typing":
+				s.send("typing", "", struct{}{})
+			case "ai":
+				on = e.Data.(bool)
+				s.send("ai", "", map[string]bool{"enabled": on})
+			}
+		case <-tick.C: // what other nodes did, and a sign of life
+			now, err := a.DB.PublicConversation(ctx, conv.ID)
+			if err != nil {
+				return nil, answered
+			}
+			if now.AIEnabled != on {
+				on = now.AIEnabled
+				s.send("ai", "", map[string]bool{"enabled": on})
+			}
+			s.comment("")
+		}
+	}
+}
+
+// lookAgain is how often a live listener looks for what happened on other nodes.
+const lookAgain = 2 * time.Second
+
+type conversationQuery struct {
+	pageQuery
+	dateQuery
+	Type        string `query:"type" enum:"test,widget,whatsapp,api"`
+	AssistantID int64  `query:"assistant_id"`
+}
+
+func (a *API) listConversations(ctx context.Context, r *request, in *conversationQuery) (*Paginated[parley.Conversation], error) {
+	if in.AssistantID != 0 || r.URL.Query().Has("assistant_id") {
+		if _, err := a.DB.Assistant(ctx, r.UserID(), in.AssistantID); err != nil {
+			return nil, err
+		}
+	}
+	from, to := in.bounds()
+	p := in.page(15)
+	list, total, err := a.DB.Conversations(ctx, r.UserID(), store.ConversationFilter{Type: parley.ConversationType(in.Type), AssistantID: in.AssistantID, From: from, To: to}, p)
+	if err != nil {
+		return nil, err
+	}
+	e := envelope(a, r.Request, list, total, p)
+	return &e, nil
+}
+
+type fullConversation struct {
+	parley.Conversation
+	History            []parley.Message  `json:"history"`
+	Variables          map[string]string `json:"variables"`
+	ExtractedVariables map[string]any    `json:"extracted_variables"`
+	ExternalIdentifier *string           `json:"external_identifier"`
+	Customer           *customer         `json:"customer"`
+	EndedAt            parley.DateTime   `json:"ended_at"`
+}
+
+type customer struct {
+	Identifier  string  `json:"identifier"`
+	PhoneNumber *string `json:"phone_number"`
+}
+
+func (a *API) getConversation(ctx context.Context, r *request, in *byText) (*fullConversation, error) {
+	conv, err := a.DB.Conversation(ctx, r.UserID(), in.ID)
+	if err != nil {
+		return nil, err
+	}
+	list, err := a.DB.Messages(ctx, conv.ID)
+	out := &fullConversation{Conversation: *conv, History: list, Variables: conv.Variables, ExtractedVariables: conv.Extracted,
+		ExternalIdentifier: conv.ExternalIdentifier, EndedAt: parley.DateTime(conv.EndedAt)}
+	if conv.ExternalIdentifier != nil {
+		out.Customer = &customer{*conv.ExternalIdentifier, conv.CustomerPhone}
+	}
+	return out, err
+}
+
+func (a *API) deleteConversation(ctx context.Context, r *request, in *byText) (*message, error) {
+	err := a.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error { return tx.DeleteConversation(ctx, r.UserID(), in.ID) })
+	return &message{"Conversation deleted successfully"}, err
+}
+
+func (a *API) humanReply(ctx context.Context, r *request, in *newMessage) (*messageData[*parley.Message], error) {
+	m, err := a.Chat.Reply(ctx, r.UserID(), in.ID, in.Body.Message)
+	return &messageData[*parley.Message]{"Reply sent successfully", m}, err
+}
+
+type aiState struct {
+	Status    bool `json:"status"`
+	AIEnabled bool `json:"ai_enabled"`
+}
+
+type replyRequest struct {
+	Body struct {
+		AssistantID        any               `json:"assistant_id" required:"true" doc:"Integer id or UUID."`
+		CustomerIdentifier string            `json:"customer_identifier" required:"true" maxLength:"255" doc:"What you call the customer."`
+		Message            string            `json:"message" required:"true" maxLength:"2000"`
+		Variables          map[string]string `json:"variables" maxProperties:"200"`
+	}
+}
+
+type generatedReply struct {
+	Success            bool                  `json:"success"`
+	ConversationID     string                `json:"conversation_id"`
+	CustomerIdentifier string                `json:"customer_identifier"`
+	Reply              *string               `json:"reply"`
+	FunctionCalls      []parley.FunctionCall `json:"function_calls"`
+	AIDisabled         bool                  `json:"ai_disabled"`
+}
+
+func (a *API) generateReply(ctx context.Context, r *request, in *replyRequest) (*generatedReply, error) {
+	if _, err := a.limitReply.Take(strconv.FormatInt(r.Who.Key.ID, 10), time.Now()); err != nil {
+		return nil, err
+	}
+	assistant, err := a.assistantNamed(ctx, r.UserID(), in.Body.AssistantID)
+	if err != nil {
+		return nil, err
+	}
+	conv, err := a.Chat.WithCustomer(ctx, assistant, parley.APIConversation, in.Body.CustomerIdentifier, in.Body.Variables)
+	if err != nil {
+		return nil, err
+	}
+	w, err := a.Chat.Send(ctx, conv, in.Body.Message)
+	if err != nil {
+		return nil, err
+	}
+	defer w.Leave()
+	got, err := w.Wait(ctx)
+	out := answerOf(got)
+	return &generatedReply{true, conv.ID, in.Body.CustomerIdentifier, out.Message, out.FunctionCalls, got.AIOff}, err
+}
+
+// assistantNamed is an assistant of the user's by integer id (also as text) or UUID.
+func (a *API) assistantNamed(ctx context.Context, userID int64, id any) (*parley.Assistant, error) {
+	missing := parley.Errorf(parley.NotFound, "Assistant not found")
+	var text string
+	switch v := id.(type) {
+	case json.Number:
+		text = string(v)
+	case string:
+		text = v
+	default:
+		var f parley.Fields
+		f.Add("assistant_id", "must be an integer or a UUID.")
+		return nil, f.Err()
+	}
+	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+		return a.DB.Assistant(ctx, userID, n)
+	}
+	u, err := uuid.Parse(text)
+	if err != nil {
+		return nil, missing
+	}
+	found, err := a.DB.AssistantByUUID(ctx, u.String())
+	if err == nil && found.UserID != userID {
+		return nil, missing
+	}
+	return found, err
+}
+
+func (a *API) eraseCustomer(ctx context.Context, r *request, in *struct {
+	Phone string `path:"phone"`
+}) (*erased, error) {
+	who := in.Phone
+	if phone, ok := parley.NormalizePhone(who); ok {
+		who = phone
+	}
+	out := &erased{Message: "Customer data erased successfully"}
+	err := a.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
+		out.Conversations, err = tx.EraseCustomer(ctx, r.UserID(), who)
+		return err
+	})
+	return out, err
+}
+
+type erased struct {
+	Message       string `json:"message"`
+	Conversations int    `json:"conversations"`
+}

@@ -1,0 +1,45 @@
+package api
+
+import (
+	"context"
+	"net/http"
+)
+
+// What the tests of package api_test declare operations of their own with.
+type (
+	Op      = op
+	Request = request
+	None    = none
+)
+
+const (
+	User, Public, Anybody             = user, public, anybody
+	Messages, Bare, Statuses, Success = messages, bare, statuses, successes
+	BodyTime                          = bodyTime
+)
+
+// Handle registers an operation as every other is, and writes the reference anew.
+func Handle[In, Out any](a *API, o Op, h func(context.Context, *Request, *In) (Out, error)) {
+	handle(a, o, h)
+	a.reference = a.openAPI()
+}
+
+// Operation is a registered operation.
+type Operation struct {
+	Method, Path string
+	Credential   bool
+}
+
+// Operations are all of them.
+func (a *API) Operations() (list []Operation) {
+	for _, o := range a.order {
+		list = append(list, Operation{o.Method, o.Path, o.Access == user})
+	}
+	return list
+}
+
+// ParseObject is the body reader without the connection.
+func ParseObject(b []byte) (map[string]any, error) { return parseObject(b) }
+
+// Address is whom a request counts against.
+func (a *API) Address(r *http.Request) string { return a.address(r) }

@@ -1,0 +1,376 @@
+package api_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"parley"
+	"parley/internal/api"
+	"parley/internal/assistant"
+	"parley/internal/auth"
+	"parley/internal/billing"
+	"parley/internal/catalog"
+	"parley/internal/store"
+	"parley/internal/store/storetest"
+)
+
+// house is a whole API on a real database, asked over HTTP as a client would ask it. Every answer is held against the reference that the
+// server itself publishes.
+type house struct {
+	testing.TB
+	api     *api.API
+	db      *store.DB
+	cat     *catalog.Catalog
+	desk    *auth.Desk
+	url     string
+	user    *parley.User
+	token   string // an API key of user's
+	checker *checker
+}
+
+// rich is a catalogue with something of everything: voices of several providers, models of every kind.
+var rich = catalog.Config{PublicURL: "https://voice.example.com", Deepgram: true,
+	OpenAI: catalog.OpenAIModels{Chat: []string{"gpt-4o", "gpt-4o-mini"}, Realtime: "gpt-realtime", TTS: "tts-1", STT: "whisper-1"}}
+
+// each runs a test in a house on each database.
+func each(t *testing.T, test func(t *testing.T, h *house)) {
+	t.Helper()
+	storetest.Each(t, func(t *testing.T, db *store.DB) { test(t, open(t, db, nil)) })
+}
+
+// lite is a house on SQLite, for what no database has a part in.
+func lite(t testing.TB, change func(*api.Config)) *house {
+	t.Helper()
+	return open(t, storetest.SQLite(t), change)
+}
+
+func open(t testing.TB, db *store.DB, change func(*api.Config)) *house {
+	t.Helper()
+	h := &house{TB: t, db: db, cat: catalog.New(rich), desk: &auth.Desk{DB: db, SessionFor: 30 * 24 * time.Hour}}
+	h.write(func(ctx context.Context, tx *store.Tx) error { return tx.KeepModels(ctx, h.cat.Models()) })
+	rows, err := db.Models(t.Context())
+	if err == nil {
+		err = h.cat.SetModels(rows)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	prices, err := billing.ReadPrices("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := api.Config{DB: db, Auth: h.desk, Catalog: h.cat, Assistants: &assistant.Desk{DB: db, Catalog: h.cat}, Prices: prices}
+	if change != nil {
+		change(&c)
+	}
+	h.api = api.New(c)
+	srv := httptest.NewServer(h.api)
+	t.Cleanup(srv.Close)
+	h.url = srv.URL
+	h.user = storetest.User(t, db, 5*parley.USD)
+	h.token = h.key(h.user, parley.APIKey)
+	h.checker = newChecker(t, h.get("/openapi.json", status(200)).body)
+	return h
+}
+
+func (h *house) write(fn func(context.Context, *store.Tx) error) {
+	h.Helper()
+	if err := h.db.Write(h.Context(), fn); err != nil {
+		h.Fatal(err)
+	}
+}
+
+// key makes a credential of a user's.
+func (h *house) key(u *parley.User, kind parley.KeyKind) (token string) {
+	h.Helper()
+	h.write(func(ctx context.Context, tx *store.Tx) (err error) {
+		_, token, err = h.desk.NewKey(ctx, tx, u.ID, kind, "test")
+		return err
+	})
+	return token
+}
+
+// as is the house seen by another user.
+func (h *house) stranger() *house {
+	other := *h
+	other.user = storetest.User(h.TB, h.db, 0)
+	other.token = h.key(other.user, parley.APIKey)
+	return &other
+}
+
+// in is the house with a subtest's reporter.
+func (h *house) in(t testing.TB) *house {
+	other := *h
+	other.TB = t
+	return &other
+}
+
+// call is a request before it is sent, and what is expected of its answer.
+type call struct {
+	status int
+	header http.Header
+	raw    io.Reader
+}
+
+type option func(*call)
+
+// status is the answer's. Without it any but a 5xx will do.
+func status(n int) option { return func(c *call) { c.status = n } }
+
+// header sets a request header; an empty value leaves it out.
+func header(name, value string) option { return func(c *call) { c.header.Set(name, value) } }
+
+// raw is a body that json.Marshal would not write.
+func raw(text string) option { return func(c *call) { c.raw = strings.NewReader(text) } }
+
+// answer is what came back.
+type answer struct {
+	testing.TB
+	status int
+	header http.Header
+	body   []byte
+}
+
+func (h *house) get(path string, o ...option) *answer {
+	h.Helper()
+	return h.do("GET", path, nil, o...)
+}
+func (h *house) delete(path string, o ...option) *answer {
+	h.Helper()
+	return h.do("DELETE", path, nil, o...)
+}
+func (h *house) post(path string, body any, o ...option) *answer {
+	h.Helper()
+	return h.do("POST", path, body, o...)
+}
+func (h *house) put(path string, body any, o ...option) *answer {
+	h.Helper()
+	return h.do("PUT", path, body, o...)
+}
+
+// do sends a request below /api with the house's credential and holds the answer against the reference.
+func (h *house) do(method, path string, body any, opts ...option) *answer {
+	h.Helper()
+	c := &call{header: http.Header{"Authorization": {"Bearer " + h.token}, "Content-Type": {"application/json"}}}
+	if body != nil {
+		text, err := json.Marshal(body)
+		if err != nil {
+			h.Fatal(err)
+		}
+		c.raw = bytes.NewReader(text)
+	}
+	for _, o := range opts {
+		o(c)
+	}
+	r, err := http.NewRequestWithContext(h.Context(), method, h.url+"/api"+path, c.raw)
+	if err != nil {
+		h.Fatal(err)
+	}
+	for name, values := range c.header {
+		if values[0] != "" {
+			r.Header[name] = values
+		}
+	}
+	res, err := http.DefaultTransport.RoundTrip(r) // no redirects
+	if err != nil {
+		h.Fatalf("%s %s: %v", method, path, err)
+	}
+	defer res.Body.Close()
+	a := &answer{TB: h.TB, status: res.StatusCode, header: res.Header}
+	if a.body, err = io.ReadAll(res.Body); err != nil {
+		h.Fatal(err)
+	}
+	if c.status != 0 && a.status != c.status || c.status == 0 && a.status >= 500 {
+		h.Errorf("%s %s answered %d, want %d: %.600s", method, path, a.status, c.status, a.body)
+	}
+	if !requestID.MatchString(res.Header.Get("X-Request-Id")) {
+		h.Errorf("%s %s: X-Request-Id is %q", method, path, res.Header.Get("X-Request-Id"))
+	}
+	if h.checker != nil && method != "HEAD" && method != "OPTIONS" {
+		if err := h.checker.check(method, r.URL.Path, a); err != nil {
+			h.Errorf("%s %s: %v\n%.600s", method, path, err, a.body)
+		}
+	}
+	return a
+}
+
+var requestID = regexp.MustCompile(`^[0-9a-f]{16}$`)
+
+// json is the answer decoded, its numbers as they were written.
+func (a *answer) json() map[string]any {
+	a.Helper()
+	var v map[string]any
+	a.decode(&v)
+	return v
+}
+
+func (a *answer) list() []map[string]any {
+	a.Helper()
+	var v []map[string]any
+	a.decode(&v)
+	return v
+}
+
+func (a *answer) decode(v any) {
+	a.Helper()
+	dec := json.NewDecoder(bytes.NewReader(a.body))
+	dec.UseNumber()
+	if err := dec.Decode(v); err != nil {
+		a.Fatalf("%v in %.300s", err, a.body)
+	}
+}
+
+// is compares the whole body, as JSON.
+func (a *answer) is(want string) {
+	a.Helper()
+	if got := strings.TrimSpace(string(a.body)); got != want {
+		a.Errorf("answered %s\nwant     %s", got, want)
+	}
+}
+
+// fails wants a 422 for exactly these fields, and a message that is the first of theirs and counts the others.
+func (a *answer) fails(fields ...string) map[string][]string {
+	a.Helper()
+	var v struct {
+		Message string              `json:"message"`
+		Errors  map[string][]string `json:"errors"`
+	}
+	if a.status != 422 {
+		a.Errorf("answered %d, want 422 on %v: %.400s", a.status, fields, a.body)
+		return nil
+	}
+	a.decode(&v)
+	if got := slices.Sorted(maps.Keys(v.Errors)); !slices.Equal(got, slices.Sorted(slices.Values(fields))) {
+		a.Errorf("failed on %v, want %v: %.400s", got, fields, a.body)
+	}
+	n, first := 0, ""
+	for _, list := range v.Errors {
+		for _, text := range list {
+			n++
+			if strings.HasPrefix(v.Message, text) && len(text) > len(first) {
+				first = text
+			}
+		}
+	}
+	rest := map[bool]string{n == 1: "", n == 2: " (and 1 more error)", n > 2: fmt.Sprintf(" (and %d more errors)", n-1)}[true]
+	if first == "" || v.Message != first+rest {
+		a.Errorf("message %q does not tell the first of %d errors: %v", v.Message, n, v.Errors)
+	}
+	return v.Errors
+}
+
+// says wants one message of one field.
+func (a *answer) says(field, text string) {
+	a.Helper()
+	if got := a.fails(field)[field]; !slices.Equal(got, []string{text}) {
+		a.Errorf("%s: %q, want %q", field, got, text)
+	}
+}
+
+// checker holds answers against an OpenAPI document.
+type checker struct {
+	mu       sync.Mutex
+	doc      map[string]any
+	compiler *jsonschema.Compiler
+	schemas  map[string]*jsonschema.Schema
+}
+
+func newChecker(t testing.TB, text []byte) *checker {
+	t.Helper()
+	v, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &checker{doc: v.(map[string]any), compiler: jsonschema.NewCompiler(), schemas: map[string]*jsonschema.Schema{}}
+	c.compiler.DefaultDraft(jsonschema.Draft2020)
+	c.compiler.AssertFormat()
+	if err := c.compiler.AddResource("https://parley.test/openapi.json", v); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func (c *checker) schema(pointer ...string) (*jsonschema.Schema, error) {
+	at := "https://parley.test/openapi.json#"
+	for _, p := range pointer {
+		at += "/" + strings.NewReplacer("~", "~0", "/", "~1", "{", "%7B", "}", "%7D").Replace(p)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if s := c.schemas[at]; s != nil {
+		return s, nil
+	}
+	s, err := c.compiler.Compile(at)
+	c.schemas[at] = s
+	return s, err
+}
+
+// operation finds the path and method that a request is documented under.
+func (c *checker) operation(method, path string) (template string, op map[string]any) {
+	segments := strings.Split(path, "/")
+	literal := -1
+	for t, item := range c.doc["paths"].(map[string]any) {
+		parts := strings.Split(t, "/")
+		same, n := len(parts) == len(segments), 0
+		for i := 0; same && i < len(parts); i++ {
+			if parts[i] == segments[i] {
+				n++
+			} else {
+				same = strings.HasPrefix(parts[i], "{") && segments[i] != ""
+			}
+		}
+		if o, ok := item.(map[string]any)[strings.ToLower(method)].(map[string]any); ok && same && n > literal {
+			template, op, literal = t, o, n
+		}
+	}
+	return template, op
+}
+
+// check holds one answer against its schema; what is not documented must at least be an error with a message.
+func (c *checker) check(method, path string, a *answer) error {
+	if !strings.HasPrefix(a.header.Get("Content-Type"), "application/json") {
+		if a.status == 307 || strings.HasPrefix(path, "/api/docs") {
+			return nil
+		}
+		return fmt.Errorf("content type %q of a %d", a.header.Get("Content-Type"), a.status)
+	}
+	v, err := jsonschema.UnmarshalJSON(bytes.NewReader(a.body))
+	if err != nil {
+		return err
+	}
+	template, op := c.operation(method, strings.TrimPrefix(path, "/api"))
+	if op == nil {
+		if m, ok := v.(map[string]any); strings.HasSuffix(path, "openapi.json") || ok && m["message"] != nil && a.status >= 400 {
+			return nil
+		}
+		return fmt.Errorf("answers %d, but is not documented", a.status)
+	}
+	responses := op["responses"].(map[string]any)
+	code := strconv.Itoa(a.status)
+	if _, ok := responses[code]; !ok {
+		if a.status < 400 {
+			return fmt.Errorf("status %d is not documented", a.status)
+		}
+		code = "default"
+	}
+	s, err := c.schema("paths", template, strings.ToLower(method), "responses", code, "content", "application/json", "schema")
+	if err != nil {
+		return err
+	}
+	return s.Validate(v)
+}

@@ -1,0 +1,65 @@
+package api_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+
+	"parley/internal/api"
+)
+
+// The reference is one that a standard validator accepts, and it names every operation that there is.
+func TestReferenceIsValid(t *testing.T) {
+	h := lite(t, func(c *api.Config) { c.Signup = true })
+	a := h.get("/openapi.json", header("Authorization", ""), status(200))
+	doc, err := openapi3.NewLoader().LoadFromData(a.body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := doc.Validate(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if !strings.HasPrefix(doc.OpenAPI, "3.1") {
+		t.Errorf("version %s", doc.OpenAPI)
+	}
+	names := map[string]bool{}
+	for _, o := range h.api.Operations() {
+		item := doc.Paths.Value(o.Path)
+		if item == nil || item.GetOperation(o.Method) == nil {
+			t.Errorf("%s %s is not in the reference", o.Method, o.Path)
+			continue
+		}
+		d := item.GetOperation(o.Method)
+		if names[d.OperationID] {
+			t.Errorf("operationId %s stands twice", d.OperationID)
+		}
+		names[d.OperationID] = true
+		if secured := d.Security != nil && len(*d.Security) > 0; secured != o.Credential && o.Credential {
+			t.Errorf("%s %s: security %v", o.Method, o.Path, d.Security)
+		}
+	}
+	for name := range doc.Components.Schemas { // every schema compiles
+		if _, err := h.checker.schema("components", "schemas", name); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// The page of the reference is whole in itself.
+func TestDocsPage(t *testing.T) {
+	h := lite(t, nil)
+	a := h.get("/docs", header("Authorization", ""), status(200))
+	text := string(a.body)
+	for _, o := range h.api.Operations() {
+		if !strings.Contains(text, "<code>/api"+o.Path+"</code>") {
+			t.Errorf("%s %s is not on the page", o.Method, o.Path)
+		}
+	}
+	if strings.Contains(text, "src=") || strings.Contains(text, "<script") || strings.Contains(text, "href=\"http") {
+		t.Error("the page loads something from elsewhere")
+	}
+	if !strings.Contains(a.header.Get("Content-Security-Policy"), "default-src 'none'") {
+		t.Error("no content security policy")
+	}
+}

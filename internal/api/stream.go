@@ -1,0 +1,65 @@
+package api
+
+import (
+	"encoding/json"
+	"net/http"
+	"time"
+)
+
+// stream sends server-sent events (WHATWG HTML, section 9.2).
+type stream struct {
+	w    http.ResponseWriter
+	rc   *http.ResponseController
+	open bool
+}
+
+// streamTime is how long a reader may take to accept a piece before it counts as gone.
+const streamTime = 30 * time.Second
+
+func newStream(w http.ResponseWriter) *stream {
+	return &stream{w: w, rc: http.NewResponseController(w)}
+}
+
+func (s *stream) begin() {
+	if s.open {
+		return
+	}
+	s.open = true
+	h := s.w.Header()
+	h.Set("Content-Type", "text/event-stream")
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Accel-Buffering", "no") // nginx would hold it back
+	h.Set("X-Content-Type-Options", "nosniff")
+	s.w.WriteHeader(http.StatusOK)
+	s.rc.SetReadDeadline(time.Time{}) // the body was read; nothing more comes
+}
+
+// send writes one event; id "" for none. Failures show at the next flush.
+func (s *stream) send(event, id string, data any) {
+	s.begin()
+	b := buffers.Get()
+	defer buffers.Put(b)
+	b.WriteString("event: " + event + "\n")
+	if id != "" {
+		b.WriteString("id: " + id + "\n")
+	}
+	b.WriteString("data: ")
+	enc := json.NewEncoder(b)
+	enc.SetEscapeHTML(false)
+	if enc.Encode(data) != nil { // of our own types
+		return
+	}
+	b.WriteByte('\n') // Encode has ended the data line
+	s.rc.SetWriteDeadline(time.Now().Add(streamTime))
+	s.w.Write(b.Bytes())
+}
+
+// comment writes a line that clients ignore: it opens the stream and keeps it open.
+func (s *stream) comment(text string) {
+	s.begin()
+	s.rc.SetWriteDeadline(time.Now().Add(streamTime))
+	s.w.Write([]byte(": " + text + "\n\n"))
+}
+
+// flush sends what was written; an error means that the reader is gone.
+func (s *stream) flush() error { return s.rc.Flush() }

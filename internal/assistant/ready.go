@@ -1,0 +1,109 @@
+package assistant
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"strconv"
+	"time"
+
+	"parley"
+	"parley/internal/agent"
+	"parley/internal/ai"
+	"parley/internal/tool"
+)
+
+// Occasion is what an assistant is readied for.
+type Occasion struct {
+	Variables      map[string]string // given for this conversation; they go before the assistant's own
+	CustomerPhone  string
+	AssistantPhone string
+	Now            time.Time
+}
+
+// Variables are the values of {{name}} on an occasion: the assistant's own, those given, and the built-in ones, which are always there.
+func Variables(a *parley.Assistant, o Occasion) map[string]string {
+	vars := maps.Clone(a.Variables)
+	if vars == nil {
+		vars = map[string]string{}
+	}
+	maps.Copy(vars, o.Variables)
+	zone, err := time.LoadLocation(a.Timezone)
+	if err != nil {
+		zone = time.UTC
+	}
+	now := o.Now.In(zone)
+	vars["assistant_id"], vars["assistant_name"] = strconv.FormatInt(a.ID, 10), a.Name
+	vars["current_date"], vars["current_time"] = now.Format("Monday, 2 January 2006"), now.Format("15:04")
+	for name, phone := range map[string]string{"customer_phone": o.CustomerPhone, "assistant_phone": o.AssistantPhone} {
+		if phone != "" || vars[name] == "" { // a widget may have asked for it
+			vars[name] = phone
+		}
+	}
+	return vars
+}
+
+// Ready is an assistant that can think: the same for a call and for a chat.
+type Ready struct {
+	Assistant *parley.Assistant
+	Variables map[string]string
+	Initial   string // what it says first, "" when it waits
+	system    string
+	model     ai.Model
+	tools     []agent.Tool
+}
+
+// Ready makes an assistant of its owner's ready. The error is an *ai.Error where its model is not configured any more.
+func (d *Desk) Ready(a *parley.Assistant, o Occasion) (*Ready, error) {
+	m, err := d.thinker(a)
+	if err != nil {
+		return nil, fmt.Errorf("ready assistant %d: %w", a.ID, err)
+	}
+	r := &Ready{Assistant: a, Variables: Variables(a, o), model: m}
+	r.Initial, r.system = parley.Render(a.InitialMessage, r.Variables), parley.Render(a.SystemPrompt, r.Variables)
+	for i := range a.MidCallTools {
+		r.tools = append(r.tools, d.midCall(&a.MidCallTools[i], r.Variables))
+	}
+	return r, nil
+}
+
+// thinker is the model that an assistant thinks with in text: its own, or for one whose own model hears and speaks, the server's first.
+func (d *Desk) thinker(a *parley.Assistant) (ai.Model, error) {
+	m := &d.Catalog.ModelsOf(parley.LLM)[0] // there is always the built-in one
+	if a.LLMModelID != nil {
+		if m = d.Catalog.Model(*a.LLMModelID); m == nil {
+			return nil, &ai.Error{Kind: ai.Config, Err: fmt.Errorf("there is no model %d", *a.LLMModelID)}
+		}
+	}
+	return d.Providers.Model(m.Provider, m.Code)
+}
+
+// midCall is a mid-call tool as the agent runs it.
+func (d *Desk) midCall(t *parley.Tool, vars map[string]string) agent.Tool {
+	return agent.Tool{
+		Tool: ai.Tool{Name: t.Name, Description: t.Description, Schema: tool.Schema(t)},
+		Run: func(ctx context.Context, arguments json.RawMessage) (string, error) {
+			var args map[string]any
+			dec := json.NewDecoder(bytes.NewReader(arguments))
+			dec.UseNumber() // an order number past 2^53 must keep its digits
+			if err := dec.Decode(&args); err != nil {
+				return "", fmt.Errorf("the arguments are no JSON object: %w", err)
+			}
+			return d.Tools.Run(ctx, t, args, vars).Text(), nil
+		},
+	}
+}
+
+// Turn is a turn of thinking for this assistant: history ends with what is to be answered.
+func (r *Ready) Turn(history []ai.Message, sink agent.Sink) *agent.Turn {
+	temperature := r.Assistant.LLMTemperature.Float()
+	return &agent.Turn{Model: r.model, System: r.system, History: history, Tools: r.tools, Temperature: &temperature, Sink: sink}
+}
+
+// Extract finds what the assistant's post_call_schema asks for in a transcript.
+func (r *Ready) Extract(ctx context.Context, transcript string) (map[string]any, error) {
+	values, _, err := agent.Extract(ctx, r.model, r.Assistant.PostCallSchema, transcript)
+	return values, err
+}

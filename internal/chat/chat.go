@@ -1,0 +1,269 @@
+// Package chat is a text conversation's life: a customer's message is stored, answered by the assistant, charged once, and ended by
+// silence, in whatever channel it came.
+//
+// # Order
+//
+// A message that wants a reply is stored as pending. One node at a time works on a conversation, by a lease on its row, and answers what
+// is pending, oldest first. Who sent a message only waits for its reply to stand: so replies come in order whatever arrives at once, a
+// reader who leaves takes nothing with them, and what a killed node left pending is answered by the next node that looks.
+//
+// # Money
+//
+// The price of a message is reserved in the transaction that stores it, and taken in the transaction that stores its reply, under the
+// message's own reference: a message is charged once or, when it got no reply, never.
+package chat
+
+import (
+	"context"
+	"log/slog"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"parley"
+	"parley/internal/assistant"
+	"parley/internal/billing"
+	"parley/internal/event"
+	"parley/internal/store"
+)
+
+// Config is what a Chat works with.
+type Config struct {
+	DB         *store.DB
+	Assistants *assistant.Desk
+	Prices     *billing.Prices
+	Hub        *event.Hub
+}
+
+// Chat holds text conversations.
+type Chat struct {
+	Config
+	node     string // this process, in leases
+	ctx      context.Context
+	cancel   context.CancelCauseFunc
+	wg       sync.WaitGroup
+	mu       sync.Mutex
+	stopping bool
+	attended map[string]*attendance       // conversations that this process works on
+	waiting  map[string]map[int64]*Waiter // by conversation, who waits for the reply to a message
+}
+
+// New makes a Chat; Run it, and Stop it in the end.
+func New(config Config) *Chat {
+	c := &Chat{Config: config, node: uuid.NewString(), attended: map[string]*attendance{}, waiting: map[string]map[int64]*Waiter{}}
+	c.ctx, c.cancel = context.WithCancelCause(context.Background())
+	return c
+}
+
+// errStopping is what those hear who wait while the server stops. Their message is kept and answered by the next start.
+var errStopping = parley.Errorf(parley.Unavailable, "The server is restarting. Your message is kept; please look again in a moment.")
+
+// lookAround is how often a node looks for conversations that wait for somebody.
+const lookAround = 2 * time.Second
+
+// Run looks for conversations that wait for a node: silence has ended them, or whoever should have answered is gone.
+func (c *Chat) Run(ctx context.Context) error {
+	tick := time.NewTicker(lookAround)
+	defer tick.Stop()
+	for {
+		ids, err := c.DB.Unattended(ctx, parley.Now(), 50)
+		if err != nil && ctx.Err() == nil {
+			slog.Error("look for unattended conversations", "error", err)
+		}
+		for _, id := range ids {
+			c.attend(id)
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// Stop takes no more messages and waits until those under way are answered, or until ctx ends: then they are cut, and stay pending.
+func (c *Chat) Stop(ctx context.Context) {
+	c.mu.Lock()
+	c.stopping = true
+	c.mu.Unlock()
+	done := make(chan struct{})
+	go func() { defer close(done); c.wg.Wait() }()
+	select {
+	case <-done:
+	case <-ctx.Done():
+		c.cancel(errStopping)
+		<-done
+	}
+	c.cancel(errStopping)
+}
+
+// Start makes a conversation of a type with an assistant, with its first message in it.
+func (c *Chat) Start(ctx context.Context, a *parley.Assistant, kind parley.ConversationType, vars map[string]string) (*parley.Conversation, []parley.Message, error) {
+	conv := &parley.Conversation{UserID: a.UserID, AssistantID: a.ID, AssistantUUID: a.UUID, AssistantName: a.Name, Type: kind, Variables: vars}
+	err := c.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
+		// The price of a message must be there, though nothing is taken yet.
+		if price := c.price(conv); price > 0 {
+			free, err := tx.Free(ctx, a.UserID)
+			if err != nil {
+				return err
+			}
+			if free < price {
+				return store.Insufficient
+			}
+		}
+		return c.create(ctx, tx, a, conv)
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	history, err := c.DB.Messages(ctx, conv.ID)
+	return conv, history, err
+}
+
+func (c *Chat) create(ctx context.Context, tx *store.Tx, a *parley.Assistant, conv *parley.Conversation) error {
+	if conv.Variables == nil {
+		conv.Variables = map[string]string{}
+	}
+	conv.EndsAt = endsAt(a)
+	return tx.CreateConversation(ctx, conv, parley.Render(a.InitialMessage, assistant.Variables(a, occasion(conv))))
+}
+
+func endsAt(a *parley.Assistant) parley.Time {
+	return parley.Now().Add(time.Duration(a.ConversationInactivityTimeout) * time.Minute)
+}
+
+func occasion(conv *parley.Conversation) assistant.Occasion {
+	o := assistant.Occasion{Variables: conv.Variables, Now: time.Now()}
+	if conv.CustomerPhone != nil {
+		o.CustomerPhone = *conv.CustomerPhone
+	}
+	return o
+}
+
+// WithCustomer is the conversation of an assistant with a customer whom the channel calls identifier, made when there is none. vars are
+// laid over its variables.
+func (c *Chat) WithCustomer(ctx context.Context, a *parley.Assistant, kind parley.ConversationType, identifier string, vars map[string]string) (*parley.Conversation, error) {
+	var conv *parley.Conversation
+	err := c.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
+		conv, err = tx.CustomerConversation(ctx, a.ID, kind, identifier)
+		if err == nil {
+			return tx.AddVariables(ctx, conv, vars)
+		}
+		if !store.IsNotFound(err) {
+			return err
+		}
+		conv = &parley.Conversation{UserID: a.UserID, AssistantID: a.ID, AssistantUUID: a.UUID, AssistantName: a.Name, Type: kind,
+			Variables: vars, ExternalIdentifier: &identifier}
+		if phone, ok := parley.NormalizePhone(identifier); ok {
+			conv.CustomerPhone = &phone
+		}
+		return c.create(ctx, tx, a, conv)
+	})
+	if store.Violates(err, "conversations.assistant_id", "conversations_customer") { // made by another request just now
+		return c.WithCustomer(ctx, a, kind, identifier, vars)
+	}
+	return conv, err
+}
+
+// price is what a customer's message in a conversation costs.
+func (c *Chat) price(conv *parley.Conversation) parley.Money {
+	return c.Prices.Messages[string(conv.Type)]
+}
+
+// reference is a message's name in the ledger.
+func reference(messageID int64) string { return "message:" + strconv.FormatInt(messageID, 10) }
+
+// hold is how long the price of a message stays reserved: longer than any reply takes, renewed when its turn comes.
+const hold = 15 * time.Minute
+
+// Send stores a customer's message and has it answered. The Waiter follows the reply; nobody has to. The error is Insufficient, and
+// nothing is stored, when the owner's balance doesn't cover the price.
+func (c *Chat) Send(ctx context.Context, conv *parley.Conversation, text string) (*Waiter, error) {
+	a, err := c.DB.Assistant(ctx, conv.UserID, conv.AssistantID)
+	if err != nil {
+		return nil, err
+	}
+	w := newWaiter()
+	m := &parley.Message{ConversationID: conv.ID, Role: parley.RoleUser, Author: parley.AuthorCustomer, Content: text}
+	err = c.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
+		now, err := tx.ConversationForUpdate(ctx, conv.ID)
+		if err != nil {
+			return err
+		}
+		m.ID, m.Pending = 0, now.AIEnabled
+		if err := tx.AddMessage(ctx, m, 0, endsAt(a)); err != nil || !m.Pending {
+			return err
+		}
+		if err := tx.Reserve(ctx, conv.UserID, reference(m.ID), c.price(conv), parley.Now().Add(hold)); err != nil {
+			return err
+		}
+		// Before the commit, so that nobody answers it unheard.
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.stopping {
+			return errStopping
+		}
+		if c.waiting[conv.ID] == nil {
+			c.waiting[conv.ID] = map[int64]*Waiter{}
+		}
+		c.waiting[conv.ID][m.ID] = w
+		return nil
+	})
+	if err != nil {
+		c.forget(conv.ID, m.ID)
+		return nil, err
+	}
+	c.told(conv.ID)
+	w.leave = func() { c.forget(conv.ID, m.ID) }
+	if !m.Pending {
+		w.finish(Answer{AIOff: true}, nil)
+		return w, nil
+	}
+	c.attend(conv.ID)
+	return w, nil
+}
+
+func (c *Chat) forget(conversationID string, messageID int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.waiting[conversationID], messageID)
+	if len(c.waiting[conversationID]) == 0 {
+		delete(c.waiting, conversationID)
+	}
+}
+
+// told wakes those who listen to a conversation: it has a new message.
+func (c *Chat) told(id string) { c.Hub.Tell(id, event.Event{Kind: "message"}) }
+
+// Reply stores the message of a person who takes the assistant's place.
+func (c *Chat) Reply(ctx context.Context, userID int64, id, text string) (*parley.Message, error) {
+	conv, err := c.DB.Conversation(ctx, userID, id)
+	if err != nil {
+		return nil, err
+	}
+	a, err := c.DB.Assistant(ctx, userID, conv.AssistantID)
+	if err != nil && !store.IsNotFound(err) { // a deleted assistant's conversations can still be answered by hand
+		return nil, err
+	}
+	ends := parley.Now().Add(30 * time.Minute)
+	if a != nil {
+		ends = endsAt(a)
+	}
+	m := &parley.Message{ConversationID: id, Role: parley.RoleAssistant, Author: parley.AuthorHuman, Content: text}
+	err = c.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error { return tx.AddMessage(ctx, m, 0, ends) })
+	if err == nil {
+		c.told(id)
+	}
+	return m, err
+}
+
+// SetAI turns the assistant's replies on or off.
+func (c *Chat) SetAI(ctx context.Context, userID int64, id string, on bool) error {
+	err := c.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error { return tx.SetAI(ctx, userID, id, on) })
+	if err == nil {
+		c.Hub.Tell(id, event.Event{Kind: "ai", Data: on})
+	}
+	return err
+}

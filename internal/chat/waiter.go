@@ -1,0 +1,110 @@
+package chat
+
+import (
+	"context"
+	"sync"
+
+	"parley"
+	"parley/internal/agent"
+)
+
+// Answer is what a message got.
+type Answer struct {
+	AIOff   bool // no reply is wanted: a person has taken over
+	Message *parley.Message
+}
+
+// Piece is a part of a reply as it forms: text, or a tool's finished call.
+type Piece struct {
+	Text string
+	Call *parley.FunctionCall
+}
+
+// Waiter follows the reply to one message. The reply never waits for its reader: pieces are kept until they are read, and a reply is of
+// bounded length.
+type Waiter struct {
+	leave func()
+
+	mu     sync.Mutex
+	pieces []Piece
+	answer Answer
+	err    error
+	ended  bool
+	news   chan struct{} // has a token when something is new
+}
+
+func newWaiter() *Waiter { return &Waiter{news: make(chan struct{}, 1)} }
+
+// Next waits for the next pieces. done is true with the last of them: then Answer or err is the outcome.
+func (w *Waiter) Next(ctx context.Context) (pieces []Piece, done bool, answer Answer, err error) {
+	for {
+		w.mu.Lock()
+		pieces, w.pieces = w.pieces, nil
+		ended := w.ended
+		answer, err = w.answer, w.err
+		w.mu.Unlock()
+		if len(pieces) > 0 || ended {
+			return pieces, ended, answer, err
+		}
+		select {
+		case <-w.news:
+		case <-ctx.Done():
+			return nil, true, Answer{}, context.Cause(ctx)
+		}
+	}
+}
+
+// Wait waits for the whole reply.
+func (w *Waiter) Wait(ctx context.Context) (Answer, error) {
+	for {
+		if _, done, answer, err := w.Next(ctx); done {
+			return answer, err
+		}
+	}
+}
+
+// Leave says that nobody reads any more; the reply goes on without.
+func (w *Waiter) Leave() { w.leave() }
+
+func (w *Waiter) change(fn func()) {
+	w.mu.Lock()
+	fn()
+	w.mu.Unlock()
+	select {
+	case w.news <- struct{}{}:
+	default:
+	}
+}
+
+func (w *Waiter) over() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.ended
+}
+
+func (w *Waiter) finish(a Answer, err error) {
+	w.change(func() {
+		if !w.ended {
+			w.ended, w.answer, w.err = true, a, err
+		}
+	})
+}
+
+// sink passes a turn's reply on to who waits for it, if anybody does.
+type sink struct{ w *Waiter }
+
+func (s sink) Text(delta string) {
+	if s.w != nil {
+		s.w.change(func() { s.w.pieces = append(s.w.pieces, Piece{Text: delta}) })
+	}
+}
+
+func (s sink) ToolStarted(agent.Call) {}
+
+func (s sink) ToolFinished(c agent.Call) {
+	if s.w != nil {
+		s.w.change(func() {
+			s.w.pieces = append(s.w.pieces, Piece{Call: &parley.FunctionCall{Name: c.Name, Arguments: c.Arguments, Result: c.Result}})
+		})
+	}
+}

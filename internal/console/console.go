@@ -1,0 +1,313 @@
+// Package console is the web console: pages rendered on the server with templ, enhanced by htmx and one small script of our own.
+//
+// Every page works as plain links and forms. Where a form or a link carries hx- attributes, htmx fetches the same whole page and puts
+// only a part of it in place: there is one answer to a request, whoever asks.
+//
+// A page is a Go file with its handlers and a templ file with its looks; routes (below) lists them, and nav (layout.go) links them.
+// A handler takes a *request and returns what to show (show), where to go (see), or an error: console.go turns errors into pages.
+// Forms are read by decode and shown by form (form.go), by the same tags that the API enforces.
+package console
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/a-h/templ"
+
+	"parley"
+	"parley/internal/assistant"
+	"parley/internal/auth"
+	"parley/internal/billing"
+	"parley/internal/catalog"
+	"parley/internal/store"
+)
+
+//go:generate go tool templ generate
+
+// Config is what the console shows and changes.
+type Config struct {
+	DB         *store.DB
+	Auth       *auth.Desk
+	Assistants *assistant.Desk
+	Catalog    *catalog.Catalog
+	Prices     *billing.Prices
+
+	PublicURL      string         // what links start with; "" is the address that the browser used
+	TrustedProxies []netip.Prefix // whose forwarding headers are believed
+	Login          auth.Rate      // sign-ins per pair of address and email; six times that per address
+}
+
+// Console is the handler of every page.
+type Console struct {
+	Config
+	mux                     *http.ServeMux
+	loginPair, loginAddress *auth.Limiter
+	handler                 http.Handler
+}
+
+// New makes the console. It starts nothing.
+func New(c Config) *Console {
+	perAddress := c.Login
+	perAddress.PerSecond, perAddress.Burst = perAddress.PerSecond*6, perAddress.Burst*6
+	h := &Console{Config: c, mux: http.NewServeMux(), loginPair: auth.NewLimiter(c.Login), loginAddress: auth.NewLimiter(perAddress)}
+	h.routes()
+	// SameSite keeps the cookie from cross-site requests; this refuses the requests themselves, from other origins of the same site too.
+	guard := http.NewCrossOriginProtection()
+	guard.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h.fail(&request{Request: r, w: w}, parley.Errorf(parley.Forbidden, "This request came from another website, so it was refused. Open the console itself and try again."))
+	}))
+	if c.PublicURL != "" {
+		if err := guard.AddTrustedOrigin(origin(c.PublicURL)); err != nil {
+			slog.Warn("the public URL is no origin", "url", c.PublicURL, "error", err)
+		}
+	}
+	h.handler = guard.Handler(h.mux)
+	return h
+}
+
+// origin is a URL without its path.
+func origin(url string) string {
+	scheme, rest, _ := strings.Cut(url, "://")
+	host, _, _ := strings.Cut(rest, "/")
+	return scheme + "://" + host
+}
+
+// routes are all pages.
+func (c *Console) routes() {
+	c.mux.HandleFunc("GET /assets/{name}", serveAsset)
+	c.mux.HandleFunc("GET /favicon.ico", func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, assetPath("icon.svg"), http.StatusFound)
+	})
+	c.open("GET /signin", c.signInPage)
+	c.open("POST /signin", c.signIn)
+	c.open("POST /signout", c.signOut)
+	c.open("POST /theme", c.setTheme)
+	c.open("/", func(r *request) (*answer, error) {
+		return nil, parley.Errorf(parley.NotFound, "There is no such page.")
+	})
+
+	c.page("GET /{$}", func(r *request) (*answer, error) { return see("/assistants"), nil })
+	c.page("GET /assistants", c.assistantList)
+	c.page("GET /assistants/new", c.assistantNew)
+	c.page("POST /assistants/new", c.assistantCreate)
+	c.page("GET /assistants/{id}", c.assistantEdit)
+	c.page("POST /assistants/{id}", c.assistantSave)
+	c.page("POST /assistants/{id}/choices", c.assistantChoices)
+	c.page("POST /assistants/{id}/delete", c.assistantDelete)
+	c.page("GET /assistants/{id}/versions", c.versionList)
+	c.page("GET /assistants/{id}/versions/{version}", c.versionShow)
+	c.page("POST /assistants/{id}/versions/{version}/restore", c.versionRestore)
+
+	c.page("GET /tools", c.toolList)
+	c.page("GET /tools/new", c.toolNew)
+	c.page("POST /tools/new", c.toolCreate)
+	c.page("GET /tools/{id}", c.toolEdit)
+	c.page("POST /tools/{id}", c.toolSave)
+	c.page("POST /tools/{id}/delete", c.toolDelete)
+
+	c.page("GET /keys", c.keyList)
+	c.page("POST /keys", c.keyCreate)
+	c.page("POST /keys/{id}/delete", c.keyDelete)
+
+	c.page("GET /account", c.accountPage)
+	c.page("POST /account/password", c.passwordChange)
+}
+
+// request is one request, and who is signed in.
+type request struct {
+	*http.Request
+	w   http.ResponseWriter
+	who *auth.Who // nil on pages that anybody may see
+}
+
+// UserID is the id of the user who is signed in.
+func (r *request) UserID() int64 { return r.who.User.ID }
+
+// id is an id in the path: 0, which nothing has, where it can't be one.
+func (r *request) id(name string) int64 {
+	text := r.PathValue(name)
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || strconv.FormatInt(n, 10) != text {
+		return 0
+	}
+	return n
+}
+
+// answer is what a handler wants to be sent.
+type answer struct {
+	status int
+	title  string
+	body   templ.Component
+	to     string // where to go instead
+}
+
+// show answers with a page.
+func show(title string, body templ.Component) *answer {
+	return &answer{status: http.StatusOK, title: title, body: body}
+}
+
+// invalid answers with a page whose form has errors.
+func invalid(title string, body templ.Component) *answer {
+	return &answer{status: http.StatusUnprocessableEntity, title: title, body: body}
+}
+
+// see sends the browser to another page. done, where given, names a notice that it shows (notices, layout.go).
+func see(path string, done ...string) *answer {
+	if len(done) > 0 {
+		path += "?done=" + done[0]
+	}
+	return &answer{to: path}
+}
+
+type handler func(r *request) (*answer, error)
+
+// page registers a page for users who are signed in; others are asked to sign in.
+func (c *Console) page(pattern string, h handler) {
+	c.open(pattern, func(r *request) (*answer, error) {
+		if err := c.identify(r); err != nil {
+			return nil, err
+		}
+		if r.who == nil {
+			return c.askToSignIn(r)
+		}
+		return h(r)
+	})
+}
+
+// formLimit bounds a submitted form, as the API bounds JSON.
+const formLimit = 1 << 20
+
+// open registers a page for anybody.
+func (c *Console) open(pattern string, h handler) {
+	c.mux.HandleFunc(pattern, func(w http.ResponseWriter, req *http.Request) {
+		r := &request{Request: req, w: w}
+		if req.Method == http.MethodPost {
+			req.Body = http.MaxBytesReader(w, req.Body, formLimit)
+			if err := req.ParseForm(); err != nil {
+				c.fail(r, formError(err))
+				return
+			}
+		}
+		a, err := h(r)
+		switch {
+		case err != nil:
+			c.fail(r, err)
+		case a.to != "":
+			http.Redirect(w, req, a.to, http.StatusSeeOther)
+		default:
+			c.render(r, a)
+		}
+	})
+}
+
+func formError(err error) error {
+	var large *http.MaxBytesError
+	if errors.As(err, &large) {
+		return parley.Errorf(parley.TooLarge, "What was sent is too large: 1 MiB is the most.")
+	}
+	return parley.Errorf(parley.Refused, "The form can't be read.")
+}
+
+// policy lets nothing in that this server did not send, and nothing inline.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; media-src 'self'; connect-src 'self'; " +
+	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+
+type requestKey struct{}
+
+// ServeHTTP answers a request for a page. A panic is one request's failure.
+func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	var raw [8]byte
+	rand.Read(raw[:])
+	id := hex.EncodeToString(raw[:])
+	h := w.Header()
+	h.Set("X-Request-Id", id)
+	h.Set("Content-Security-Policy", policy)
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Referrer-Policy", "same-origin")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Cache-Control", "no-store")
+	r = r.WithContext(context.WithValue(r.Context(), requestKey{}, id))
+	defer func() {
+		p := recover()
+		switch {
+		case p == nil:
+		case p == http.ErrAbortHandler:
+			panic(p)
+		default:
+			slog.Error("page panicked", "method", r.Method, "path", r.URL.Path, "request_id", id, "panic", p, "stack", string(debug.Stack()))
+			http.Error(w, "Something went wrong on the server. Quote "+id+" when you report it.", http.StatusInternalServerError)
+		}
+	}()
+	c.handler.ServeHTTP(w, r)
+}
+
+var statusOf = map[parley.Kind]int{
+	parley.Internal: 500, parley.Refused: 400, parley.Unauthenticated: 401, parley.Payment: 402, parley.Forbidden: 403, parley.NotFound: 404,
+	parley.Conflict: 409, parley.TooLarge: 413, parley.Unsupported: 415, parley.Invalid: 422, parley.TooMany: 429, parley.Upstream: 502,
+	parley.Unavailable: 503,
+}
+
+// fail shows an error as a page, and logs what is ours to mend.
+func (c *Console) fail(r *request, err error) {
+	var e *parley.Error
+	id, _ := r.Context().Value(requestKey{}).(string)
+	switch {
+	case errors.As(err, &e):
+	case r.Context().Err() != nil:
+		return // nobody is there to read it
+	default:
+		slog.ErrorContext(r.Context(), "page failed", "method", r.Method, "path", r.URL.Path, "request_id", id, "error", err)
+		e = parley.Errorf(parley.Internal, "Something went wrong on the server. Quote %s when you report it.", id)
+	}
+	retryAfter(r.w, err)
+	status := statusOf[e.Kind]
+	c.render(r, &answer{status: status, title: http.StatusText(status), body: errorPage(status, e.Message)})
+}
+
+func retryAfter(w http.ResponseWriter, err error) {
+	var limit *auth.LimitError
+	if errors.As(err, &limit) {
+		w.Header().Set("Retry-After", strconv.Itoa(limit.RetryAfter))
+	}
+}
+
+// render sends a page whole, or not at all.
+func (c *Console) render(r *request, a *answer) {
+	var b bytes.Buffer
+	if err := layout(c.frame(r, a.title), a.body).Render(r.Context(), &b); err != nil {
+		slog.ErrorContext(r.Context(), "render a page", "path", r.URL.Path, "error", err)
+		http.Error(r.w, "Something went wrong on the server.", http.StatusInternalServerError)
+		return
+	}
+	body := b.Bytes()
+	h := r.w.Header()
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	h.Set("Vary", "Accept-Encoding")
+	// Compressing a page is safe (BREACH): it holds no token that guards requests, and no other site's request brings the cookie along.
+	if len(body) > 1400 && acceptsGzip(r.Request) {
+		var small bytes.Buffer
+		z := zippers.Get().(*gzip.Writer)
+		z.Reset(&small)
+		z.Write(body)
+		z.Close()
+		zippers.Put(z)
+		body = small.Bytes()
+		h.Set("Content-Encoding", "gzip")
+	}
+	h.Set("Content-Length", strconv.Itoa(len(body)))
+	r.w.WriteHeader(a.status)
+	r.w.Write(body) // a reader who left is nobody's error
+}
+
+var zippers = sync.Pool{New: func() any { return gzip.NewWriter(nil) }}

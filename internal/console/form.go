@@ -1,0 +1,345 @@
+package console
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"parley"
+	"parley/internal/form"
+)
+
+// decode turns a submitted HTML form into the tree that the API's JSON body would have been, by the json tags of struct type t, so that
+// the same rules judge both. Only what the form names is in the tree. Conventions of the field names:
+//
+//   - a.b is field b of the object a; a.0.b is field b of the first item of a list (gaps close: indexes only give the order)
+//   - a checkbox comes after a hidden field of the same name with the value 0
+//   - a list of texts is a textarea with one item a line; a list of ids is one field per id
+//   - a map has rows: a.0.key and a.0.value
+//
+// An emptied box clears its field. An item of a list whose boxes are all empty is not there.
+func decode(v url.Values, t reflect.Type) map[string]any {
+	tree, _ := object(v, "", t)
+	return tree
+}
+
+// object reads the fields of a struct; text says whether anything was written into its boxes.
+func object(v url.Values, at string, t reflect.Type) (tree map[string]any, text bool) {
+	tree = map[string]any{}
+	for _, sf := range reflect.VisibleFields(t) {
+		name, _, _ := strings.Cut(sf.Tag.Get("json"), ",")
+		if name == "" || name == "-" || sf.Tag.Get("readOnly") == "true" {
+			continue
+		}
+		if value, there, written := value(v, at+name, sf); there {
+			tree[name] = value
+			text = text || written
+		}
+	}
+	return tree, text
+}
+
+var flagType = reflect.TypeFor[parley.Flag]()
+
+func value(v url.Values, name string, sf reflect.StructField) (out any, there, written bool) {
+	t := sf.Type
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	switch {
+	case t.Kind() == reflect.Struct:
+		tree, written := object(v, name+".", t)
+		return tree, len(tree) > 0, written
+	case t.Kind() == reflect.Map:
+		rows, there := pairs(v, name)
+		return rows, there, len(rows) > 0
+	case t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Struct:
+		list := []any{}
+		for _, i := range indexes(v, name) {
+			if item, written := object(v, name+"."+strconv.Itoa(i)+".", t.Elem()); written {
+				list = append(list, item)
+			}
+		}
+		return list, v.Has(name), len(list) > 0 // a hidden field of the list's name says that the form has it
+	}
+	texts, there := v[name]
+	if !there {
+		return nil, false, false
+	}
+	if t.Kind() == reflect.Slice {
+		list := items(texts, t.Elem().Kind())
+		return list, true, len(list) > 0
+	}
+	last := strings.ReplaceAll(texts[len(texts)-1], "\r\n", "\n") // HTML sends CRLF, whatever was written
+	switch {
+	case t.Kind() == reflect.Bool || t == flagType:
+		return last == "1", true, false
+	case strings.TrimSpace(last) == "":
+		if t.Kind() == reflect.String && sf.Type.Kind() != reflect.Pointer {
+			return "", true, false
+		}
+		return nil, true, false
+	case t.Kind() == reflect.String:
+		return last, true, sf.Tag.Get("enum") == ""
+	}
+	return number(last), true, true
+}
+
+// number is a JSON number where text is one, else the text, which the rules then refuse.
+func number(text string) any {
+	text = strings.TrimSpace(text)
+	if c := text[0]; (c == '-' || '0' <= c && c <= '9') && json.Valid([]byte(text)) {
+		return json.Number(text)
+	}
+	return text
+}
+
+// items are the lines of a textarea, or the ids of checkboxes.
+func items(texts []string, kind reflect.Kind) []any {
+	list := []any{}
+	for _, text := range texts {
+		for line := range strings.Lines(text) {
+			if line = strings.TrimSpace(line); line == "" {
+				continue
+			}
+			if kind == reflect.String {
+				list = append(list, line)
+			} else {
+				list = append(list, number(line))
+			}
+		}
+	}
+	return list
+}
+
+// pairs are the rows of a map. Of two rows with the same name the last one counts, as in JSON.
+func pairs(v url.Values, name string) (map[string]any, bool) {
+	rows := map[string]any{}
+	for _, i := range indexes(v, name) {
+		at := name + "." + strconv.Itoa(i)
+		key, value := strings.TrimSpace(v.Get(at+".key")), strings.ReplaceAll(v.Get(at+".value"), "\r\n", "\n")
+		if key != "" || value != "" {
+			rows[key] = value
+		}
+	}
+	return rows, v.Has(name)
+}
+
+// indexes are the numbers N of the fields name.N.…, in order.
+func indexes(v url.Values, name string) []int {
+	var list []int
+	for field := range v {
+		rest, ok := strings.CutPrefix(field, name+".")
+		if !ok {
+			continue
+		}
+		digits, _, _ := strings.Cut(rest, ".")
+		if n, err := strconv.Atoi(digits); err == nil && n >= 0 && strconv.Itoa(n) == digits {
+			list = append(list, n)
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// treeOf is a value as the tree of its JSON.
+func treeOf(v any) map[string]any {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		panic(fmt.Sprintf("console: %T can't be written as JSON: %v", v, err)) // our own types
+	}
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	var tree map[string]any
+	if err := dec.Decode(&tree); err != nil {
+		panic(fmt.Sprintf("console: %T is no JSON object: %v", v, err))
+	}
+	return tree
+}
+
+// fields is a form to be shown: the values of its boxes, right or wrong, what is wrong with them, and the rules of their type.
+type fields struct {
+	tree   map[string]any
+	errors parley.Fields
+	rules  map[string]rule
+}
+
+// fieldsOf is a form for struct type T.
+func fieldsOf[T any](tree map[string]any, errors parley.Fields) *fields {
+	return &fields{tree, errors, rulesOf(reflect.TypeFor[T]())}
+}
+
+// get finds the value at a dotted name.
+func (f *fields) get(name string) any {
+	var v any = f.tree
+	for part := range strings.SplitSeq(name, ".") {
+		switch at := v.(type) {
+		case map[string]any:
+			v = at[part]
+		case []any:
+			i, err := strconv.Atoi(part)
+			if err != nil || i < 0 || i >= len(at) {
+				return nil
+			}
+			v = at[i]
+		default:
+			return nil
+		}
+	}
+	return v
+}
+
+// text is what the box of a field holds.
+func (f *fields) text(name string) string { return textOf(f.get(name)) }
+
+func textOf(v any) string {
+	switch v := v.(type) {
+	case string:
+		return v
+	case json.Number:
+		return v.String()
+	case bool:
+		if v {
+			return "1"
+		}
+		return "0"
+	}
+	return ""
+}
+
+// on says whether the checkbox of a field is set.
+func (f *fields) on(name string) bool { return f.text(name) == "1" }
+
+// lines is what the textarea of a list of texts holds.
+func (f *fields) lines(name string) string {
+	list, _ := f.get(name).([]any)
+	texts := make([]string, len(list))
+	for i := range list {
+		texts[i] = textOf(list[i])
+	}
+	return strings.Join(texts, "\n")
+}
+
+// has says whether a list of ids holds one.
+func (f *fields) has(name string, id int64) bool {
+	list, _ := f.get(name).([]any)
+	return slices.ContainsFunc(list, func(v any) bool { return textOf(v) == strconv.FormatInt(id, 10) })
+}
+
+// rows are the names of a list's items: name.0, name.1, …
+func (f *fields) rows(name string) (rows []string) {
+	list, _ := f.get(name).([]any)
+	for i := range list {
+		rows = append(rows, name+"."+strconv.Itoa(i))
+	}
+	return rows
+}
+
+// pair is a row of a map.
+type pair struct{ key, value string }
+
+// pairs are the rows of a map, by name.
+func (f *fields) pairs(name string) (list []pair) {
+	m, _ := f.get(name).(map[string]any)
+	for k, v := range m {
+		list = append(list, pair{k, textOf(v)})
+	}
+	slices.SortFunc(list, func(a, b pair) int { return strings.Compare(a.key, b.key) })
+	return list
+}
+
+// wrong is what is wrong with a field, "" when nothing is. The sentence names the field as the API does; here its label stands beside it.
+func (f *fields) wrong(name string) string {
+	for _, e := range f.errors {
+		if e.Name == name {
+			text := strings.Join(e.Messages, " ")
+			text = strings.ReplaceAll(text, "The "+name+" field ", "This field ")
+			return strings.ReplaceAll(text, "The selected "+name+" is invalid.", "This choice is not available any more. Choose another.")
+		}
+	}
+	return ""
+}
+
+// orphans are the errors of fields that are not shown by name: they are said on top, so that none is lost.
+func (f *fields) orphans(shown func(name string) bool) (list []string) {
+	for _, e := range f.errors {
+		if !shown(e.Name) {
+			list = append(list, e.Messages...)
+		}
+	}
+	return list
+}
+
+// rule is what a box should know of its field's rules.
+type rule struct {
+	required      bool
+	maxLength     int
+	min, max, def string
+	enum          []string
+}
+
+// rule finds the rule of a field; the indexes in its name don't matter.
+func (f *fields) rule(name string) rule {
+	parts := slices.DeleteFunc(strings.Split(name, "."), func(s string) bool { _, err := strconv.Atoi(s); return err == nil })
+	return f.rules[strings.Join(parts, ".")]
+}
+
+var ruleCache sync.Map // reflect.Type -> map[string]rule
+
+// rulesOf reads the rules of a struct from the schema that the API reference prints.
+func rulesOf(t reflect.Type) map[string]rule {
+	if r, ok := ruleCache.Load(t); ok {
+		return r.(map[string]rule)
+	}
+	s := &form.Schemas{Components: map[string]any{}}
+	rules := map[string]rule{}
+	gather(s, "", s.Input(t, false), rules)
+	ruleCache.Store(t, rules)
+	return rules
+}
+
+func gather(s *form.Schemas, at string, schema map[string]any, rules map[string]rule) {
+	if ref, ok := schema["$ref"].(string); ok {
+		schema = s.Components[strings.TrimPrefix(ref, "#/components/schemas/")].(map[string]any)
+	}
+	required, _ := schema["required"].([]string)
+	props, _ := schema["properties"].(map[string]any)
+	for name, p := range props {
+		p := p.(map[string]any)
+		r := rule{required: slices.Contains(required, name), min: number64(p["minimum"]), max: number64(p["maximum"])}
+		target := p
+		if items, ok := p["items"].(map[string]any); ok {
+			target = items
+			gather(s, at+name+".", items, rules)
+		}
+		r.maxLength, _ = target["maxLength"].(int)
+		r.enum, _ = target["enum"].([]string)
+		if p["default"] != nil {
+			r.def = fmt.Sprint(p["default"])
+		}
+		rules[at+name] = r
+		gather(s, at+name+".", p, rules)
+	}
+}
+
+func number64(v any) string {
+	if x, ok := v.(float64); ok {
+		return strconv.FormatFloat(x, 'f', -1, 64)
+	}
+	return ""
+}
+
+// fieldErrors are the failing fields that err names, nil when it is another error.
+func fieldErrors(err error) (parley.Fields, bool) {
+	e, ok := err.(*parley.Error)
+	if !ok || e.Kind != parley.Invalid {
+		return nil, false
+	}
+	return e.Fields, true
+}

@@ -1,0 +1,196 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"parley"
+	"parley/internal/auth"
+	"parley/internal/store"
+)
+
+// cookieName is the session's: over HTTPS with the prefix that keeps other hosts of the same site from setting it (RFC 6265bis, 4.1.3).
+func cookieName(secure bool) string {
+	if secure {
+		return "__Host-parley_session"
+	}
+	return "parley_session"
+}
+
+// identify finds out who is signed in; r.who stays nil when nobody is.
+func (c *Console) identify(r *request) error {
+	cookie, err := r.Cookie(cookieName(c.secure(r.Request)))
+	if err != nil {
+		return nil
+	}
+	who, err := c.Auth.Authenticate(r.Context(), cookie.Value, parley.Console)
+	if errors.Is(err, auth.ErrUnauthenticated) {
+		return nil
+	}
+	r.who = who
+	return err
+}
+
+// askToSignIn sends a reader to the sign-in page, and back afterwards. What a script asked for is refused instead, so that a form which
+// is being edited keeps what was typed.
+func (c *Console) askToSignIn(r *request) (*answer, error) {
+	if r.Header.Get("HX-Request") != "" {
+		return nil, parley.Errorf(parley.Unauthenticated, "Your session has ended. Sign in again.")
+	}
+	back := r.URL.RequestURI()
+	if r.Method != http.MethodGet {
+		back = "/"
+		if from, err := url.Parse(r.Referer()); err == nil && from.Host == r.Host {
+			back = from.RequestURI()
+		}
+	}
+	if back == "/" {
+		return see("/signin"), nil
+	}
+	return see("/signin?return=" + url.QueryEscape(back)), nil
+}
+
+// localPath is a path on this server, "/" where text is anything else: a link must not send a user elsewhere after signing in.
+func localPath(text string) string {
+	u, err := url.Parse(text)
+	bad := err != nil || u.Scheme != "" || u.Host != "" || u.User != nil || !strings.HasPrefix(text, "/") || strings.HasPrefix(text, "//") ||
+		strings.ContainsAny(text, "\\\r\n\t") || strings.HasPrefix(u.Path, "/signin") || strings.HasPrefix(u.Path, "//")
+	if bad {
+		return "/"
+	}
+	return text
+}
+
+func (c *Console) signInPage(r *request) (*answer, error) {
+	if err := c.identify(r); err != nil {
+		return nil, err
+	}
+	back := localPath(r.URL.Query().Get("return"))
+	if r.who != nil {
+		return see(back), nil
+	}
+	return show("Sign in", signInForm("", back, "")), nil
+}
+
+func (c *Console) signIn(r *request) (*answer, error) {
+	email, password, back := strings.TrimSpace(r.PostFormValue("email")), r.PostFormValue("password"), localPath(r.PostFormValue("return"))
+	again := func(status int, message string) *answer {
+		return &answer{status: status, title: "Sign in", body: signInForm(email, back, message)}
+	}
+	if email == "" || password == "" || len(email) > 255 || len(password) > 1024 {
+		return again(http.StatusUnprocessableEntity, "Enter your email address and your password."), nil
+	}
+	u, err := c.checkPassword(r, email, password)
+	var e *parley.Error
+	if errors.As(err, &e) {
+		return again(statusOf[e.Kind], e.Message), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := c.identify(r); err != nil {
+		return nil, err
+	}
+	var token string
+	err = c.DB.Write(r.Context(), func(ctx context.Context, tx *store.Tx) (err error) {
+		if r.who != nil { // a browser has one session
+			if err := tx.DeleteKey(ctx, r.UserID(), parley.Console, r.who.Key.ID); err != nil && !store.IsNotFound(err) {
+				return err
+			}
+		}
+		_, token, err = c.Auth.NewKey(ctx, tx, u.ID, parley.Console, "console")
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	c.setCookie(r, token)
+	return see(back), nil
+}
+
+// checkPassword is a login, counted against the limits. A failure that its causer may read is a *parley.Error.
+func (c *Console) checkPassword(r *request, email, password string) (*parley.User, error) {
+	from, now := c.address(r.Request), time.Now()
+	_, err := c.loginAddress.Take(from, now)
+	if err == nil {
+		_, err = c.loginPair.Take(from+"\n"+strings.ToLower(email), now)
+	}
+	var limit *auth.LimitError
+	if errors.As(err, &limit) {
+		retryAfter(r.w, err)
+		return nil, parley.Errorf(parley.TooMany, "Too many attempts. Try again in %s.", time.Duration(limit.RetryAfter)*time.Second)
+	}
+	return c.Auth.Login(r.Context(), email, password)
+}
+
+// setCookie gives the browser its session; "" ends it.
+func (c *Console) setCookie(r *request, token string) {
+	secure := c.secure(r.Request)
+	cookie := &http.Cookie{Name: cookieName(secure), Value: token, Path: "/", HttpOnly: true, Secure: secure, SameSite: http.SameSiteLaxMode,
+		MaxAge: int(c.Auth.SessionFor.Seconds())}
+	if token == "" {
+		cookie.MaxAge = -1
+	}
+	http.SetCookie(r.w, cookie)
+}
+
+func (c *Console) signOut(r *request) (*answer, error) {
+	if err := c.identify(r); err != nil {
+		return nil, err
+	}
+	if r.who != nil {
+		err := c.DB.Write(r.Context(), func(ctx context.Context, tx *store.Tx) error {
+			return tx.DeleteKey(ctx, r.UserID(), parley.Console, r.who.Key.ID)
+		})
+		if err != nil && !store.IsNotFound(err) {
+			return nil, err
+		}
+	}
+	c.setCookie(r, "")
+	return see("/signin", "signed-out"), nil
+}
+
+// trusted says whether the peer is a proxy whose forwarding headers are believed.
+func (c *Console) trusted(r *http.Request) bool {
+	peer, err := netip.ParseAddrPort(r.RemoteAddr)
+	return err == nil && c.proxy(peer.Addr())
+}
+
+func (c *Console) proxy(ip netip.Addr) bool {
+	return slices.ContainsFunc(c.TrustedProxies, func(p netip.Prefix) bool { return p.Contains(ip.Unmap()) })
+}
+
+// secure says whether the browser speaks HTTPS: to us, to a proxy that we trust, or to the public address.
+func (c *Console) secure(r *http.Request) bool {
+	return r.TLS != nil || c.trusted(r) && r.Header.Get("X-Forwarded-Proto") == "https" || origin(c.PublicURL) == "https://"+r.Host
+}
+
+// address is the client's, for limits: the peer's, or behind trusted proxies the last address that none of them is.
+func (c *Console) address(r *http.Request) string {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		host = r.RemoteAddr
+	}
+	if !c.trusted(r) {
+		return host
+	}
+	hops := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
+	for _, hop := range slices.Backward(hops) {
+		ip, err := netip.ParseAddr(strings.TrimSpace(hop))
+		if err != nil {
+			break
+		}
+		host = ip.String()
+		if !c.proxy(ip) {
+			break
+		}
+	}
+	return host
+}
