@@ -3,6 +3,7 @@ package console
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/url"
 	"reflect"
@@ -23,7 +24,8 @@ import (
 //   - a list of texts is a textarea with one item a line; a list of ids is one field per id
 //   - a map has rows: a.0.key and a.0.value
 //
-// An emptied box clears its field. An item of a list whose boxes are all empty is not there.
+// An emptied box clears its field. An item of a list whose boxes are all empty is not there; one with a checkbox a.0.on is there when
+// that is set.
 func decode(v url.Values, t reflect.Type) map[string]any {
 	tree, _ := object(v, "", t)
 	return tree
@@ -62,7 +64,12 @@ func value(v url.Values, name string, sf reflect.StructField) (out any, there, w
 	case t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Struct:
 		list := []any{}
 		for _, i := range indexes(v, name) {
-			if item, written := object(v, name+"."+strconv.Itoa(i)+".", t.Elem()); written {
+			at := name + "." + strconv.Itoa(i) + "."
+			item, there := object(v, at, t.Elem())
+			if on := v[at+"on"]; len(on) > 0 {
+				there = slices.Contains(on, "1")
+			}
+			if there {
 				list = append(list, item)
 			}
 		}
@@ -266,12 +273,15 @@ func (f *fields) wrong(name string) string {
 	return ""
 }
 
-// orphans are the errors of fields that are not shown by name: they are said on top, so that none is lost.
-func (f *fields) orphans(shown func(name string) bool) (list []string) {
+// mistake is an entry of the list of what is wrong, with a link to its field.
+type mistake struct{ name, label, text string }
+
+// mistakes are all that is wrong with the form: also what no box shows.
+func (f *fields) mistakes() (list []mistake) {
 	for _, e := range f.errors {
-		if !shown(e.Name) {
-			list = append(list, e.Messages...)
-		}
+		label := strings.ReplaceAll(strings.TrimSuffix(e.Name, "_id"), "_", " ")
+		label = strings.ReplaceAll(strings.ReplaceAll(label, ".", " › "), "llm ", "language ")
+		list = append(list, mistake{e.Name, strings.ToUpper(label[:1]) + label[1:], f.wrong(e.Name)})
 	}
 	return list
 }
@@ -335,10 +345,10 @@ func number64(v any) string {
 	return ""
 }
 
-// fieldErrors are the failing fields that err names, nil when it is another error.
+// fieldErrors are the failing fields that err names; false when it is another error.
 func fieldErrors(err error) (parley.Fields, bool) {
-	e, ok := err.(*parley.Error)
-	if !ok || e.Kind != parley.Invalid {
+	var e *parley.Error
+	if !errors.As(err, &e) || e.Kind != parley.Invalid {
 		return nil, false
 	}
 	return e.Fields, true

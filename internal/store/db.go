@@ -24,6 +24,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/riverqueue/river"
 	"github.com/uptrace/bun"
 	"github.com/uptrace/bun/dialect/pgdialect"
 	"github.com/uptrace/bun/dialect/sqlitedialect"
@@ -44,10 +45,13 @@ type Query struct {
 // DB is an open database. Its methods may be called from any goroutine.
 type DB struct {
 	Query
-	read  *bun.DB       // on SQLite a pool that can't write
-	write *bun.DB       // on SQLite one connection, the only writer of this process
+	read  *bun.DB // on SQLite a pool that can't write
+	write *bun.DB // on SQLite one connection, the only writer of this process
+	jobs  *river.Client[*sql.Tx]
 	queue chan *pending // SQLite: writes that wait to be committed together
 	done  chan struct{}
+
+	postgres string // address, for what needs connections of its own
 }
 
 // Options say where the database is.
@@ -127,7 +131,10 @@ func newDB(read, write *bun.DB, o Options) (*DB, error) {
 	if o.Watch != nil {
 		read, write = read.WithQueryHook(o.Watch), write.WithQueryHook(o.Watch)
 	}
-	db := &DB{Query: Query{q: read, sqlite: o.Postgres == "", box: b}, read: read, write: write}
+	db := &DB{Query: Query{q: read, sqlite: o.Postgres == "", box: b}, read: read, write: write, postgres: o.Postgres}
+	if db.jobs, err = inserter(write.DB, db.sqlite); err != nil {
+		return nil, err
+	}
 	if db.sqlite {
 		db.queue, db.done = make(chan *pending), make(chan struct{})
 		go db.commitTogether()

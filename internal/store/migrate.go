@@ -7,14 +7,27 @@ import (
 	"io/fs"
 
 	"github.com/pressly/goose/v3"
-	"github.com/pressly/goose/v3/lock"
 )
 
 //go:embed migrations
 var migrations embed.FS
 
+// migrating is the advisory lock of nodes that migrate one PostgreSQL.
+const migrating = 727_053_001
+
 // Migrate brings the schema up to date. Nodes that start together on one PostgreSQL take turns.
 func (db *DB) Migrate(ctx context.Context) (applied int, err error) {
+	if !db.sqlite {
+		conn, err := db.write.Conn(ctx)
+		if err != nil {
+			return 0, fmt.Errorf("migrate the database: %w", err)
+		}
+		defer conn.Close() // a session that ends gives its locks back
+		if _, err := conn.ExecContext(ctx, "SELECT pg_advisory_lock(?)", migrating); err != nil {
+			return 0, fmt.Errorf("wait for other nodes' migration: %w", err)
+		}
+		defer conn.ExecContext(ctx, "SELECT pg_advisory_unlock(?)", migrating)
+	}
 	p, err := db.migrator()
 	if err != nil {
 		return 0, err
@@ -23,7 +36,7 @@ func (db *DB) Migrate(ctx context.Context) (applied int, err error) {
 	if err != nil {
 		return 0, fmt.Errorf("migrate the database: %w", err)
 	}
-	return len(res), nil
+	return len(res), db.migrateJobs(ctx)
 }
 
 // Migrated says whether the schema is the one that this program knows.
@@ -38,18 +51,12 @@ func (db *DB) Migrated(ctx context.Context) (bool, error) {
 
 func (db *DB) migrator() (*goose.Provider, error) {
 	dir, dialect := "migrations/sqlite", goose.DialectSQLite3
-	opts := []goose.ProviderOption{goose.WithDisableGlobalRegistry(true)}
 	if !db.SQLite() {
 		dir, dialect = "migrations/postgres", goose.DialectPostgres
-		l, err := lock.NewPostgresSessionLocker()
-		if err != nil {
-			return nil, err
-		}
-		opts = append(opts, goose.WithSessionLocker(l))
 	}
 	sub, err := fs.Sub(migrations, dir)
 	if err != nil {
 		return nil, err
 	}
-	return goose.NewProvider(dialect, db.write.DB, sub, opts...)
+	return goose.NewProvider(dialect, db.write.DB, sub, goose.WithDisableGlobalRegistry(true))
 }

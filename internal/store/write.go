@@ -2,11 +2,13 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 
 	"github.com/cenkalti/backoff/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/riverqueue/river"
 	"github.com/uptrace/bun"
 )
 
@@ -14,10 +16,11 @@ import (
 type Tx struct {
 	Query
 	sql   bun.Tx
+	jobs  *river.Client[*sql.Tx]
 	after []func()
 }
 
-func (tx *Tx) use(sql bun.Tx) { tx.sql, tx.q = sql, sql }
+func (tx *Tx) use(btx bun.Tx) { tx.sql, tx.q = btx, btx }
 
 // AfterCommit asks for fn to be called once the transaction is committed, in the goroutine that called Write.
 func (tx *Tx) AfterCommit(fn func()) { tx.after = append(tx.after, fn) }
@@ -32,7 +35,7 @@ func (db *DB) Write(ctx context.Context, fn func(context.Context, *Tx) error) er
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	tx := &Tx{Query: db.Query}
+	tx := &Tx{Query: db.Query, jobs: db.jobs}
 	_, err := backoff.Retry(ctx, func() (any, error) {
 		tx.after = nil
 		err := db.write.RunInTx(context.WithoutCancel(ctx), nil, func(ctx context.Context, btx bun.Tx) error {
@@ -71,7 +74,7 @@ type pending struct {
 }
 
 func (db *DB) writeSQLite(ctx context.Context, fn func(context.Context, *Tx) error) error {
-	p := &pending{ctx: ctx, fn: fn, tx: &Tx{Query: db.Query}, done: make(chan struct{})}
+	p := &pending{ctx: ctx, fn: fn, tx: &Tx{Query: db.Query, jobs: db.jobs}, done: make(chan struct{})}
 	select {
 	case db.queue <- p:
 	case <-ctx.Done():

@@ -1,0 +1,132 @@
+package console
+
+import (
+	"net/url"
+	"strconv"
+	"strings"
+
+	"parley"
+	"parley/internal/form"
+	"parley/internal/store"
+)
+
+// listQuery is what a list page is asked for.
+type listQuery struct {
+	Q    string `query:"q" maxLength:"255"`
+	Page int    `query:"page" minimum:"1" maximum:"2147483648"`
+}
+
+// pageSize is how many rows a list page has.
+const pageSize = 25
+
+func (c *Console) assistantList(r *request) (*answer, error) {
+	q := listQuery{Page: 1}
+	if len(form.Query(r.URL.Query(), &q)) > 0 {
+		return see("/assistants"), nil
+	}
+	p := store.Page{Number: q.Page, Size: pageSize}
+	list, total, err := c.assistantsNamed(r, q.Q, p)
+	if err != nil {
+		return nil, err
+	}
+	at := func(n int) string {
+		v := url.Values{"page": {strconv.Itoa(n)}}
+		if q.Q != "" {
+			v.Set("q", q.Q)
+		}
+		return "/assistants?" + v.Encode()
+	}
+	if len(list) == 0 && total > 0 { // beyond the end, as after the last one of a page was deleted
+		return see(at((total + pageSize - 1) / pageSize)), nil
+	}
+	return show("Assistants", assistantList(c.Catalog.Language, list, q, total, at)), nil
+}
+
+// assistantsNamed is a page of the user's assistants whose name contains some text.
+func (c *Console) assistantsNamed(r *request, text string, p store.Page) ([]parley.Assistant, int, error) {
+	if text == "" {
+		return c.Assistants.Page(r.Context(), r.UserID(), p)
+	}
+	all, err := c.Assistants.All(r.Context(), r.UserID(), "")
+	if err != nil {
+		return nil, 0, err
+	}
+	var found []parley.Assistant
+	for _, a := range all {
+		if strings.Contains(strings.ToLower(a.Name), strings.ToLower(text)) {
+			found = append(found, a)
+		}
+	}
+	from := min(len(found), (p.Number-1)*p.Size)
+	return found[from:min(len(found), from+p.Size)], len(found), nil
+}
+
+// newAssistant is what the page for a new assistant asks.
+type newAssistant struct {
+	Name       string `json:"name" required:"true" maxLength:"255"`
+	Template   string `json:"template" required:"true"`
+	LanguageID int64  `json:"language_id" required:"true"`
+}
+
+func (c *Console) assistantNew(r *request) (*answer, error) {
+	tree := map[string]any{"template": templates[0].id, "language_id": "1"}
+	return show("New assistant", assistantNew(fieldsOf[newAssistant](tree, nil), c.spoken())), nil
+}
+
+// spoken are the languages that somebody speaks on this server.
+func (c *Console) spoken() (list []option) {
+	for _, l := range c.Catalog.Languages() {
+		if len(c.Catalog.Voices("pipeline", l.ID)) > 0 {
+			list = append(list, option{value: strconv.FormatInt(l.ID, 10), label: l.Name})
+		}
+	}
+	return list
+}
+
+func (c *Console) assistantCreate(r *request) (*answer, error) {
+	tree := map[string]any{"name": r.PostFormValue("name"), "template": r.PostFormValue("template")}
+	if id := r.PostFormValue("language_id"); strings.TrimSpace(id) != "" {
+		tree["language_id"] = number(id)
+	}
+	var in newAssistant
+	wrong := form.Bind(tree, &in, true)
+	t := templateOf(in.Template)
+	if t == nil && !wrong.Has("template") {
+		wrong.AddText("template", "Choose one of the templates.")
+	}
+	voices := c.Catalog.Voices("pipeline", in.LanguageID)
+	if len(voices) == 0 && !wrong.Has("language_id") {
+		wrong.AddText("language_id", "Nobody speaks this language on this server.")
+	}
+	if len(wrong) == 0 {
+		a, err := c.Assistants.Create(r.Context(), r.UserID(), c.fromTemplate(t, &in, r.who.User, voices[0]))
+		if err == nil {
+			return see("/assistants/"+strconv.FormatInt(a.ID, 10), "created"), nil
+		}
+		more, ok := fieldErrors(err)
+		if !ok {
+			return nil, err
+		}
+		wrong = more
+	}
+	return invalid("New assistant", assistantNew(fieldsOf[newAssistant](tree, wrong), c.spoken())), nil
+}
+
+// fromTemplate is the body that makes an assistant from a template.
+func (c *Console) fromTemplate(t *template, in *newAssistant, u *parley.User, voice parley.Voice) map[string]any {
+	body := treeOf(t.body)
+	for name, v := range treeOf(map[string]any{
+		"name": in.Name, "language_id": in.LanguageID, "voice_id": voice.ID, "mode": "pipeline", "timezone": u.Timezone,
+		"llm_model_id": c.Catalog.ModelsOf(parley.LLM)[0].ID,
+	}) {
+		body[name] = v
+	}
+	return body
+}
+
+func (c *Console) assistantDelete(r *request) (*answer, error) {
+	if err := c.Assistants.Delete(r.Context(), r.UserID(), r.id("id")); err != nil {
+		return nil, err
+	}
+	return see("/assistants", "deleted"), nil
+}

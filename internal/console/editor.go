@@ -1,0 +1,252 @@
+package console
+
+import (
+	"fmt"
+	"net/http"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"parley"
+)
+
+// editor is what the page of one assistant shows.
+type editor struct {
+	*fields
+	id       int64
+	uuid     string
+	version  int         // of the prompt
+	seen     parley.Time // when what is edited was last changed
+	overtook bool        // it was changed by somebody else meanwhile
+
+	languages, voices, llms, multimodals, synthesizers, transcribers, numbers []option
+	tools                                                                     []parley.Tool
+	others                                                                    []option // assistants to hand over to
+}
+
+func (e *editor) path(more string) string { return "/assistants/" + strconv.FormatInt(e.id, 10) + more }
+
+func (c *Console) assistantEdit(r *request) (*answer, error) {
+	a, err := c.Assistants.Get(r.Context(), r.UserID(), r.id("id"))
+	if err != nil {
+		return nil, err
+	}
+	e, err := c.editor(r, a, treeOf(a), nil)
+	if err != nil {
+		return nil, err
+	}
+	return show(a.Name, assistantEditor(e)), nil
+}
+
+func (c *Console) assistantSave(r *request) (*answer, error) {
+	old, err := c.Assistants.Get(r.Context(), r.UserID(), r.id("id"))
+	if err != nil {
+		return nil, err
+	}
+	tree := decode(r.PostForm, reflect.TypeFor[parley.Assistant]())
+	if seen := r.PostFormValue("seen"); seen != "" && seen != strconv.FormatInt(int64(old.UpdatedAt), 10) {
+		e, err := c.editor(r, old, tree, nil)
+		if err != nil {
+			return nil, err
+		}
+		e.overtook = true
+		a := show(old.Name, assistantEditor(e))
+		a.status = http.StatusConflict
+		return a, nil
+	}
+	saved, err := c.Assistants.Update(r.Context(), r.UserID(), old.ID, tree)
+	wrong, ok := fieldErrors(err)
+	switch {
+	case err == nil:
+		return see("/assistants/"+strconv.FormatInt(saved.ID, 10), "saved"), nil
+	case !ok:
+		return nil, err
+	}
+	e, err := c.editor(r, old, tree, wrong)
+	if err != nil {
+		return nil, err
+	}
+	return invalid(old.Name, assistantEditor(e)), nil
+}
+
+// assistantChoices shows the form as it is, unsaved, with the voices and models that suit its language and mode.
+func (c *Console) assistantChoices(r *request) (*answer, error) {
+	a, err := c.Assistants.Get(r.Context(), r.UserID(), r.id("id"))
+	if err != nil {
+		return nil, err
+	}
+	e, err := c.editor(r, a, decode(r.PostForm, reflect.TypeFor[parley.Assistant]()), nil)
+	if err != nil {
+		return nil, err
+	}
+	return show(a.Name, assistantEditor(e)), nil
+}
+
+// editor readies the form of an assistant, with everything that there is to choose from.
+func (c *Console) editor(r *request, a *parley.Assistant, tree map[string]any, wrong parley.Fields) (*editor, error) {
+	if list, ok := tree["tools"].([]any); ok { // what answers show of the mid-call tools is edited as tool_ids
+		tree["tools"] = slices.DeleteFunc(list, func(v any) bool {
+			t, _ := v.(map[string]any)
+			return t["type"] == parley.MidCall
+		})
+	}
+	e := &editor{fields: fieldsOf[parley.Assistant](tree, wrong), id: a.ID, uuid: a.UUID, version: a.PromptVersion, seen: a.UpdatedAt}
+	mode := e.text("mode")
+	language, _ := strconv.ParseInt(e.text("language_id"), 10, 64)
+	for _, l := range c.Catalog.Languages() {
+		e.languages = append(e.languages, option{value: strconv.FormatInt(l.ID, 10), label: l.Name})
+	}
+	e.voices = c.voiceOptions(e.fields, mode, language)
+	e.llms = c.modelOptions(e.text("llm_model_id"), parley.LLM)
+	e.multimodals = c.modelOptions(e.text("multimodal_model_id"), parley.ModelKind(mode))
+	e.synthesizers = providerOptions("The voice's own", c.Catalog.Synthesizers(language), c.Catalog.Synthesizer, e.text("synthesizer_provider_id"))
+	e.transcribers = providerOptions("The best for the language", c.Catalog.Transcribers(language), c.Catalog.Transcriber, e.text("transcriber_provider_id"))
+	return e, c.ownChoices(r, a, e)
+}
+
+// ownChoices are those that the user made: numbers, tools, other assistants.
+func (c *Console) ownChoices(r *request, a *parley.Assistant, e *editor) error {
+	numbers, err := c.DB.Numbers(r.Context(), r.UserID())
+	if err != nil {
+		return err
+	}
+	e.numbers = []option{{value: "", label: "None"}}
+	for _, n := range numbers {
+		e.numbers = append(e.numbers, option{value: strconv.FormatInt(n.ID, 10), label: n.PhoneNumber + " (" + n.Type.Label() + ")"})
+	}
+	if e.tools, err = c.DB.Tools(r.Context(), r.UserID()); err != nil {
+		return err
+	}
+	all, err := c.DB.Assistants(r.Context(), r.UserID(), "")
+	e.others = []option{{value: "", label: "Choose an assistant"}}
+	for _, o := range all {
+		if o.ID != a.ID {
+			e.others = append(e.others, option{value: strconv.FormatInt(o.ID, 10), label: o.Name})
+		}
+	}
+	return err
+}
+
+// voiceOptions are the voices of a language and mode by provider. The one that is chosen stays in the list when it is configured no more.
+func (c *Console) voiceOptions(f *fields, mode string, language int64) (list []option) {
+	now, there := f.text("voice_id"), false
+	for _, v := range c.Catalog.Voices(mode, language) {
+		o := option{value: strconv.FormatInt(v.ID, 10), label: describeVoice(v), group: "Inside the model"}
+		if v.SynthesizerProviderID != nil {
+			o.group = c.Catalog.Synthesizer(*v.SynthesizerProviderID).Name
+		}
+		there = there || o.value == now
+		list = append(list, o)
+	}
+	id, _ := strconv.ParseInt(now, 10, 64)
+	if v := c.Catalog.Voice(id); v != nil && !there && v.LanguageID == language {
+		list = append(list, option{value: now, label: describeVoice(*v), group: "Not available on this server or in this mode"})
+	}
+	if len(list) == 0 {
+		list = []option{{value: "", label: "No voice speaks this language in this mode"}}
+	}
+	return list
+}
+
+func describeVoice(v parley.Voice) string {
+	about := []string{v.Gender}
+	for _, s := range []*string{v.Accent, v.Age} {
+		if s != nil {
+			about = append(about, *s)
+		}
+	}
+	return fmt.Sprintf("%s (%s)", v.Name, strings.Join(about, ", "))
+}
+
+func (c *Console) modelOptions(now string, kind parley.ModelKind) []option {
+	list, there := []option{{value: "", label: "None"}}, now == ""
+	if kind != "" && kind != "pipeline" {
+		for _, m := range c.Catalog.ModelsOf(kind) {
+			o := option{value: strconv.FormatInt(m.ID, 10), label: m.Name}
+			there = there || o.value == now
+			list = append(list, o)
+		}
+	}
+	id, _ := strconv.ParseInt(now, 10, 64)
+	if m := c.Catalog.Model(id); m != nil && !there {
+		list = append(list, option{value: now, label: m.Name + " (not available here)"})
+	}
+	return list
+}
+
+func providerOptions(none string, providers []parley.Provider, find func(int64) *parley.Provider, now string) []option {
+	list, there := []option{{value: "", label: none}}, now == ""
+	for _, p := range providers {
+		o := option{value: strconv.FormatInt(p.ID, 10), label: p.Name}
+		there = there || o.value == now
+		list = append(list, o)
+	}
+	id, _ := strconv.ParseInt(now, 10, 64)
+	if p := find(id); p != nil && !there {
+		list = append(list, option{value: now, label: p.Name + " (not available here)"})
+	}
+	return list
+}
+
+// rowOf finds the built-in tool of a type among the tools: its name in the form, and whether it is there. One that is not has a place
+// after all others.
+func (e *editor) toolRow(kind string) (at string, on bool) {
+	rows := e.rows("tools")
+	for _, row := range rows {
+		if e.text(row+".type") == kind {
+			return row, true
+		}
+	}
+	return "tools." + strconv.Itoa(len(rows)+slices.Index(parley.BuiltinTools, kind)), false
+}
+
+// transfers are the rows of the assistants that this one hands over to.
+func (e *editor) transfers() (rows []string) {
+	for _, row := range e.rows("tools") {
+		if e.text(row+".type") == "assistant_transfer" {
+			rows = append(rows, row)
+		}
+	}
+	return rows
+}
+
+// variable is a {{name}} of the prompt.
+type variable struct {
+	name string
+	from string // "yours", "built in", or "" where nothing gives it a value
+}
+
+var variablePattern = regexp.MustCompile(`\{\{\s*([A-Za-z0-9_.-]{1,255})\s*\}\}`)
+
+// builtinVariables always have a value.
+var builtinVariables = []string{"customer_phone", "assistant_phone", "assistant_id", "assistant_name", "current_date", "current_time"}
+
+// variables are those that the prompt and the initial message use.
+func (e *editor) variables() (list []variable) {
+	own, _ := e.get("variables").(map[string]any)
+	seen := map[string]bool{}
+	for _, m := range variablePattern.FindAllStringSubmatch(e.text("system_prompt")+"\n"+e.text("initial_message"), -1) {
+		v := variable{name: m[1]}
+		if seen[v.name] {
+			continue
+		}
+		seen[v.name] = true
+		if _, ok := own[v.name]; ok {
+			v.from = "yours"
+		} else if slices.Contains(builtinVariables, v.name) {
+			v.from = "built in"
+		}
+		list = append(list, v)
+	}
+	return list
+}
+
+func enum(values ...string) (list []option) {
+	for _, v := range values {
+		value, label, _ := strings.Cut(v, "=")
+		list = append(list, option{value: value, label: label})
+	}
+	return list
+}

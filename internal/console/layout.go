@@ -1,0 +1,90 @@
+package console
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+
+	"parley"
+)
+
+// entry is a page that the navigation leads to.
+type entry struct{ path, name, icon string }
+
+// nav is the navigation, in groups.
+var nav = [][]entry{
+	{
+		{"/assistants", "Assistants", "assistant"},
+		{"/tools", "Tools", "tool"},
+	},
+	{
+		{"/keys", "API keys", "key"},
+		{"/account", "Account", "account"},
+	},
+}
+
+// notices are what a page says after something was done: see(path, name) names one.
+var notices = map[string]string{
+	"created":    "Created.",
+	"saved":      "Saved.",
+	"deleted":    "Deleted.",
+	"restored":   "The older wording is the present one now.",
+	"revoked":    "The key is revoked: it is refused from now on.",
+	"password":   "Your password is changed. Every other session was signed out.",
+	"signed-out": "You are signed out.",
+}
+
+// frame is what stands around a page.
+type frame struct {
+	title, path, notice, theme string
+	user                       *parley.User // nil: nobody is signed in
+}
+
+// frame is the surroundings of a request's page.
+func (c *Console) frame(r *request, title string) frame {
+	f := frame{title: title, path: r.URL.Path, theme: theme(r.Request), notice: notices[r.URL.Query().Get("done")]}
+	if r.Method != http.MethodGet {
+		f.notice = ""
+	}
+	if r.who != nil {
+		f.user = r.who.User
+	}
+	return f
+}
+
+// current says whether the page belongs to an entry of the navigation.
+func (f frame) current(e entry) bool { return f.path == e.path || strings.HasPrefix(f.path, e.path+"/") }
+
+// themes are what a reader may choose: the system's, or one of ours. A cookie remembers it, so that the first paint is right.
+var themes = []string{"auto", "light", "dark"}
+
+const themeCookie = "parley_theme"
+
+func theme(r *http.Request) string {
+	c, err := r.Cookie(themeCookie)
+	if err != nil || c.Value != "light" && c.Value != "dark" {
+		return "auto"
+	}
+	return c.Value
+}
+
+// nextTheme is what the button changes to.
+func nextTheme(now string) string {
+	for i, t := range themes {
+		if t == now {
+			return themes[(i+1)%len(themes)]
+		}
+	}
+	return themes[0]
+}
+
+// setTheme serves the button where no script does.
+func (c *Console) setTheme(r *request) (*answer, error) {
+	http.SetCookie(r.w, &http.Cookie{Name: themeCookie, Value: nextTheme(theme(r.Request)), Path: "/", MaxAge: 365 * 24 * 3600,
+		SameSite: http.SameSiteLaxMode, Secure: c.secure(r.Request)})
+	back := "/"
+	if from, err := url.Parse(r.Referer()); err == nil && from.Host == r.Host {
+		back = from.RequestURI()
+	}
+	return see(back), nil
+}

@@ -1,0 +1,122 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/riverdriver/riverdatabasesql"
+	"github.com/riverqueue/river/riverdriver/riverpgxv5"
+	"github.com/riverqueue/river/riverdriver/riversqlite"
+	"github.com/riverqueue/river/rivermigrate"
+)
+
+// Work that must survive a crash is a job: a row that is inserted in the transaction that causes the work, and deleted when it is done.
+// A job runs at least once; what it does must bear a second time. The rooms that own the work declare its arguments (river.JobArgs) and
+// its worker; cmd registers them and calls Work.
+
+// Enqueue inserts a job with this transaction.
+func (tx *Tx) Enqueue(ctx context.Context, args river.JobArgs, opts *river.InsertOpts) error {
+	if _, err := tx.jobs.InsertTx(ctx, tx.sql.Tx, args, opts); err != nil {
+		return fmt.Errorf("enqueue %s: %w", args.Kind(), err)
+	}
+	return nil
+}
+
+// inserter makes the client that only inserts jobs.
+func inserter(pool *sql.DB, sqlite bool) (*river.Client[*sql.Tx], error) {
+	c := &river.Config{Logger: slog.Default()}
+	if sqlite {
+		return river.NewClient(riversqlite.New(pool), c)
+	}
+	return river.NewClient(riverdatabasesql.New(pool), c)
+}
+
+// Jobs say what Work does.
+type Jobs struct {
+	Workers  *river.Workers
+	Queues   map[string]river.QueueConfig // by name; river.QueueDefault among them
+	Periodic []*river.PeriodicJob
+}
+
+// pollJobs is how soon a job that nobody announced is seen: on SQLite all of them, on PostgreSQL those whose notification was lost.
+const pollJobs = 200 * time.Millisecond
+
+// Work works jobs until ctx ends. Then it takes no more, gives those under way until soft ends to finish, and cancels them; what was
+// cut off is tried again by the next start.
+func (db *DB) Work(ctx, soft context.Context, j Jobs) error {
+	config := &river.Config{Workers: j.Workers, Queues: j.Queues, PeriodicJobs: j.Periodic, FetchPollInterval: pollJobs,
+		FetchCooldown: 20 * time.Millisecond, Logger: slog.New(quiet{slog.Default().Handler()}), JobTimeout: -1, // workers set their own
+		RescueStuckJobsAfter: 10 * time.Minute, MaxAttempts: 25}
+	if db.sqlite {
+		client, err := river.NewClient(riversqlite.New(db.write.DB), config)
+		if err != nil {
+			return fmt.Errorf("work jobs: %w", err)
+		}
+		return runJobs(ctx, soft, client)
+	}
+	pool, err := pgxpool.New(ctx, db.postgres) // LISTEN needs a connection that database/sql doesn't give
+	if err != nil {
+		return fmt.Errorf("work jobs: %w", err)
+	}
+	defer pool.Close()
+	client, err := river.NewClient(riverpgxv5.New(pool), config)
+	if err != nil {
+		return fmt.Errorf("work jobs: %w", err)
+	}
+	return runJobs(ctx, soft, client)
+}
+
+func runJobs[T any](ctx, soft context.Context, client *river.Client[T]) error {
+	if err := client.Start(context.WithoutCancel(ctx)); err != nil {
+		return fmt.Errorf("work jobs: %w", err)
+	}
+	<-ctx.Done()
+	if err := client.Stop(soft); err == nil {
+		return nil
+	}
+	cut, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	if err := client.StopAndCancel(cut); err != nil {
+		return fmt.Errorf("stop working jobs: %w", err)
+	}
+	return nil
+}
+
+// migrateJobs brings the job tables up to date.
+func (db *DB) migrateJobs(ctx context.Context) error {
+	var err error
+	if db.sqlite {
+		err = up(ctx, func() (*rivermigrate.Migrator[*sql.Tx], error) {
+			return rivermigrate.New(riversqlite.New(db.write.DB), nil)
+		})
+	} else {
+		err = up(ctx, func() (*rivermigrate.Migrator[*sql.Tx], error) {
+			return rivermigrate.New(riverdatabasesql.New(db.write.DB), nil)
+		})
+	}
+	if err != nil {
+		return fmt.Errorf("migrate the job tables: %w", err)
+	}
+	return nil
+}
+
+func up[T any](ctx context.Context, open func() (*rivermigrate.Migrator[T], error)) error {
+	m, err := open()
+	if err != nil {
+		return err
+	}
+	_, err = m.Migrate(ctx, rivermigrate.DirectionUp, nil)
+	return err
+}
+
+// quiet is a log handler that passes warnings and errors only: the queue tells much that nobody asks.
+type quiet struct{ slog.Handler }
+
+func (q quiet) Enabled(ctx context.Context, l slog.Level) bool {
+	return l >= slog.LevelWarn && q.Handler.Enabled(ctx, l)
+}

@@ -1,0 +1,82 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/riverqueue/river"
+
+	"parley/internal/store"
+	"parley/internal/store/storetest"
+)
+
+type ringArgs struct {
+	Name string `json:"name"`
+}
+
+func (ringArgs) Kind() string { return "ring" }
+
+type ringWorker struct {
+	river.WorkerDefaults[ringArgs]
+	rang chan string
+}
+
+func (w *ringWorker) Work(ctx context.Context, j *river.Job[ringArgs]) error {
+	if j.Args.Name == "twice" && j.Attempt == 1 {
+		return errors.New("not yet")
+	}
+	w.rang <- j.Args.Name
+	return nil
+}
+
+func (w *ringWorker) NextRetry(*river.Job[ringArgs]) time.Time { return time.Now() }
+
+// A job is there if and only if its transaction is, whoever works it.
+func TestJobs(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		boom := errors.New("boom")
+		enqueue := func(name string, fail error) error {
+			return db.Write(t.Context(), func(ctx context.Context, tx *store.Tx) error {
+				if err := tx.Enqueue(ctx, ringArgs{name}, nil); err != nil {
+					return err
+				}
+				return fail
+			})
+		}
+		if err := enqueue("before", nil); err != nil {
+			t.Fatal(err)
+		}
+		if err := enqueue("never", boom); err != boom {
+			t.Fatal(err)
+		}
+		w := &ringWorker{rang: make(chan string, 10)}
+		workers := river.NewWorkers()
+		river.AddWorker(workers, w)
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() {
+			done <- db.Work(ctx, t.Context(), store.Jobs{Workers: workers, Queues: map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 2}}})
+		}()
+		next := func(want string) {
+			select {
+			case got := <-w.rang:
+				if got != want {
+					t.Errorf("job %q ran, not %q", got, want)
+				}
+			case <-time.After(20 * time.Second):
+				t.Fatalf("job %q did not run", want)
+			}
+		}
+		next("before")
+		if err := enqueue("twice", nil); err != nil {
+			t.Fatal(err)
+		}
+		next("twice")
+		stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
