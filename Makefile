@@ -1,10 +1,11 @@
 # Parley is built with Go alone. `make run` and `make test` also install the Debian or Ubuntu packages that are missing, once, and say so.
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test check static bench
+.NOTPARALLEL:
+.PHONY: help build run test race e2e check static bench
 
 GROUP ?= all
-RACE_TIMEOUT ?= 15m
+TIMEOUT ?= 15m
 
 # Packages that test in their own process; the end-to-end tests build and run the whole program instead.
 units = $(shell go list ./... | grep -v '^parley/e2e')
@@ -22,10 +23,13 @@ run: ## Install the speech packages if they are missing (SETUP=off: nothing), bu
 
 test: ## Install what the tests need if it is missing, and run all of them
 	@scripts/setup test
-	@$(MAKE) --no-print-directory static
-	go test -race -timeout $(RACE_TIMEOUT) $(units)
-	@if [ -n "$$(go list ./e2e/... 2>/dev/null)" ]; then echo go test -timeout 15m ./e2e/... && go test -timeout 15m ./e2e/...; fi
-	@echo "make test: everything passed"
+	@if $(MAKE) --no-print-directory static race e2e; then echo "make test: everything passed"; else echo "make test: FAILED"; exit 1; fi
+
+race:
+	go test -race -timeout $(TIMEOUT) $(units)
+
+e2e:
+	@if [ -z "$$(go list ./e2e/... 2>/dev/null)" ]; then exit 0; fi; echo go test -timeout $(TIMEOUT) ./e2e/...; go test -timeout $(TIMEOUT) ./e2e/...
 
 check: static ## Format, vet, staticcheck, structure, unit tests on SQLite: within 90 seconds once the caches are warm
 	PARLEY_TEST_POSTGRES=off go test $(units)

@@ -47,7 +47,9 @@ func (f family) shape(e *parley.Error) errorBody {
 		return errorBody{Status: &no, Error: e.Message}
 	case e.Kind == parley.Invalid && (len(e.Fields) > 0 || e.Code == badJSON):
 		return errorBody{Message: e.Message, Errors: &e.Fields}
-	case e.Kind == parley.Conflict && f != bare, e.Kind == parley.TooLarge, e.Kind == parley.Unsupported:
+	case e.Kind == parley.Conflict && f == bare: // {message} everywhere (decisions 1), {error} for trunks (6)
+		return errorBody{Message: e.Message, Error: e.Message}
+	case e.Kind == parley.Conflict, e.Kind == parley.TooLarge, e.Kind == parley.Unsupported:
 		return errorBody{Message: e.Message}
 	case f == bare:
 		return errorBody{Error: e.Message}

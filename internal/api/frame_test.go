@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/netip"
 	"strings"
@@ -212,6 +213,9 @@ func TestIDsThatAreNone(t *testing.T) {
 func TestPanicsAndFailuresInTheFamilysShape(t *testing.T) {
 	h := lite(t, nil)
 	secret := errors.New("dial tcp 10.1.2.3: password=hunter2")
+	var log strings.Builder
+	defer slog.SetDefault(slog.Default())
+	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
 	for _, c := range []struct {
 		op   api.Op
 		want string
@@ -235,7 +239,13 @@ func TestPanicsAndFailuresInTheFamilysShape(t *testing.T) {
 		})
 		h.checker = newChecker(t, h.get("/openapi.json").body)
 		for _, p := range []bool{true, false, true} {
-			h.post(c.op.Path, map[string]any{"panic": p}, status(500)).is(c.want)
+			log.Reset()
+			a := h.post(c.op.Path, map[string]any{"panic": p}, status(500))
+			a.is(c.want)
+			if text := log.String(); !strings.Contains(text, "hunter2") || !strings.Contains(text, a.header.Get("X-Request-Id")) ||
+				strings.Count(text, "level=ERROR") != 1 || strings.Contains(text, "frame_test.go") != p {
+				t.Errorf("logged %.300q", text)
+			}
 		}
 	}
 	h.get("/user/me", status(200))
@@ -259,6 +269,8 @@ func TestErrorShapes(t *testing.T) {
 		for kind, code := range kinds {
 			want := own[name]
 			switch {
+			case kind == parley.Conflict && name == "bare":
+				want = `{"message":"No.","error":"No."}`
 			case kind == parley.TooMany, name != "statuses" && (kind == parley.TooLarge || kind == parley.Unsupported || kind == parley.Conflict):
 				want = own["messages"] // the same everywhere (decisions 1)
 			}

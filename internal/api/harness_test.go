@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -42,6 +43,8 @@ type house struct {
 	token   string // an API key of user's
 	checker *checker
 }
+
+func init() { slog.SetDefault(slog.New(slog.DiscardHandler)) }
 
 // rich is a catalogue with something of everything: voices of several providers, models of every kind.
 var rich = catalog.Config{PublicURL: "https://voice.example.com", Deepgram: true,

@@ -279,4 +279,3 @@ func TestToolPlanLimit(t *testing.T) {
 		h.post("/user/tools", toolBody(), status(403))
 	})
 }
-

@@ -17,10 +17,8 @@ import (
 )
 
 const (
-	lease     = 15 * time.Second // how long a killed node's conversations wait
-	heartbeat = 5 * time.Second
-	glance    = 150 * time.Millisecond // how often a node looks whether another has finished with a conversation
-	turnTime  = 4 * time.Minute        // no reply takes longer
+	glance   = 150 * time.Millisecond // how often a node looks whether another has finished with a conversation
+	turnTime = 4 * time.Minute        // no reply takes longer
 )
 
 // attendance is this process's work on one conversation.
@@ -66,7 +64,7 @@ func (c *Chat) work(id string) {
 	for {
 		var mine bool
 		err := c.DB.Write(c.ctx, func(ctx context.Context, tx *store.Tx) (err error) {
-			mine, err = tx.Lease(ctx, id, c.node, lease)
+			mine, err = tx.Lease(ctx, id, c.node, c.Lease)
 			return err
 		})
 		switch {
@@ -95,7 +93,7 @@ func (c *Chat) workLeased(id string) {
 	beating := make(chan struct{})
 	go func() {
 		defer close(beating)
-		tick := time.NewTicker(heartbeat)
+		tick := time.NewTicker(c.Lease / 3)
 		defer tick.Stop()
 		for {
 			select {
@@ -105,7 +103,7 @@ func (c *Chat) workLeased(id string) {
 			}
 			var mine bool
 			err := c.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
-				mine, err = tx.Lease(ctx, id, c.node, lease)
+				mine, err = tx.Lease(ctx, id, c.node, c.Lease)
 				return err
 			})
 			if err == nil && !mine {

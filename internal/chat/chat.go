@@ -14,6 +14,7 @@
 package chat
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"strconv"
@@ -35,6 +36,7 @@ type Config struct {
 	Assistants *assistant.Desk
 	Prices     *billing.Prices
 	Hub        *event.Hub
+	Lease      time.Duration // how long a killed node's conversations wait for another; 0 is 15 s
 }
 
 // Chat holds text conversations.
@@ -52,6 +54,7 @@ type Chat struct {
 
 // New makes a Chat; Run it, and Stop it in the end.
 func New(config Config) *Chat {
+	config.Lease = cmp.Or(config.Lease, 15*time.Second)
 	c := &Chat{Config: config, node: uuid.NewString(), attended: map[string]*attendance{}, waiting: map[string]map[int64]*Waiter{}}
 	c.ctx, c.cancel = context.WithCancelCause(context.Background())
 	return c

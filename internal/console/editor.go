@@ -190,7 +190,7 @@ func providerOptions(none string, providers []parley.Provider, find func(int64) 
 	return list
 }
 
-// rowOf finds the built-in tool of a type among the tools: its name in the form, and whether it is there. One that is not has a place
+// toolRow finds the built-in tool of a type among the tools: its name in the form, and whether it is there. One that is not has a place
 // after all others.
 func (e *editor) toolRow(kind string) (at string, on bool) {
 	rows := e.rows("tools")
@@ -249,4 +249,15 @@ func enum(values ...string) (list []option) {
 		list = append(list, option{value: value, label: label})
 	}
 	return list
+}
+
+func builtinList() string { return strings.Join(builtinVariables, " ") }
+
+// bounds say between which numbers a field may be.
+func (f *fields) bounds(name string) string {
+	r := f.rule(name)
+	if r.min == "" || r.max == "" {
+		return ""
+	}
+	return r.min + " to " + r.max
 }

@@ -85,6 +85,8 @@ func value(v url.Values, name string, sf reflect.StructField) (out any, there, w
 	}
 	last := strings.ReplaceAll(texts[len(texts)-1], "\r\n", "\n") // HTML sends CRLF, whatever was written
 	switch {
+	case t.Kind() == reflect.Bool && sf.Type.Kind() == reflect.Pointer && last != "1":
+		return nil, true, false
 	case t.Kind() == reflect.Bool || t == flagType:
 		return last == "1", true, false
 	case strings.TrimSpace(last) == "":

@@ -29,7 +29,8 @@ func Bind(tree map[string]any, dst any, create bool) parley.Fields {
 	return f
 }
 
-// Defaults sets every field of dst, a pointer to a struct, that has a default tag, and makes its lists and maps empty rather than nil.
+// Defaults sets every field of dst, a pointer to a struct, that has a default tag, and makes its lists and maps empty rather than nil
+// (but for those with omitempty, which are not shown empty).
 func Defaults(dst any) { setDefaults(reflect.ValueOf(dst).Elem()) }
 
 // Query reads URL query parameters into the fields of dst that have a query tag.

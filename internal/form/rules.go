@@ -31,6 +31,7 @@ type field struct {
 	index []int
 	typ   reflect.Type
 	def   string
+	omit  bool // omitempty: an empty list is as good as none
 }
 
 var (
@@ -58,11 +59,11 @@ func fieldsOf(t reflect.Type, tag string) []field {
 	}
 	var list []field
 	for _, sf := range reflect.VisibleFields(t) {
-		name, _, _ := strings.Cut(sf.Tag.Get(tag), ",")
+		name, opts, _ := strings.Cut(sf.Tag.Get(tag), ",")
 		if name == "" || name == "-" || sf.Tag.Get("readOnly") == "true" {
 			continue
 		}
-		list = append(list, field{read(sf.Tag), name, sf.Index, sf.Type, sf.Tag.Get("default")})
+		list = append(list, field{read(sf.Tag), name, sf.Index, sf.Type, sf.Tag.Get("default"), strings.Contains(opts, "omitempty")})
 	}
 	cache.Store(key{t, tag}, list)
 	return list
@@ -127,6 +128,7 @@ func (fd *field) reset(v reflect.Value) {
 		} else if err := json.Unmarshal([]byte(text), v.Addr().Interface()); err != nil {
 			panic(fmt.Sprintf("form: default %q of field %s: %v", text, fd.name, err))
 		}
+	case fd.omit:
 	case v.Kind() == reflect.Slice:
 		v.Set(reflect.MakeSlice(v.Type(), 0, 0))
 	case v.Kind() == reflect.Map:

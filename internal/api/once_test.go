@@ -1,0 +1,157 @@
+package api_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"parley"
+	"parley/internal/api"
+	"parley/internal/store"
+)
+
+type paid struct {
+	Body struct {
+		Amount int64  `json:"amount" required:"true"`
+		How    string `json:"how"`
+	}
+}
+
+// paying adds an operation that costs money: it counts how often it ran, and fails or waits as it is told.
+func (h *house) paying(ran *atomic.Int64, wait func()) {
+	work := func(_ context.Context, r *api.Request, in *paid) (map[string]int64, error) {
+		n := ran.Add(1)
+		switch in.Body.How {
+		case "fail":
+			return nil, parley.Errorf(parley.Payment, "Insufficient balance")
+		case "break":
+			return nil, fmt.Errorf("the carrier's line is cut")
+		case "panic":
+			panic("boom")
+		case "wait":
+			wait()
+		}
+		return map[string]int64{"run": n, "amount": in.Body.Amount}, nil
+	}
+	for _, path := range []string{"/user/pay", "/user/pay-too"} {
+		api.Handle(h.api, api.Op{Method: "POST", Path: path, Name: path[6:], Tag: "Probe", Status: 201, Idempotent: true, Family: api.Bare}, work)
+	}
+	api.Handle(h.api, api.Op{Method: "POST", Path: "/user/free", Name: "free", Tag: "Probe"}, work)
+	h.checker = newChecker(h.TB, h.get("/openapi.json").body)
+}
+
+func TestIdempotency(t *testing.T) {
+	each(t, func(t *testing.T, h *house) {
+		var ran atomic.Int64
+		h.paying(&ran, nil)
+		key := func(k string) option { return header("Idempotency-Key", k) }
+		body := map[string]any{"amount": 5}
+		runs := func(want int64) {
+			t.Helper()
+			if got := ran.Swap(0); got != want {
+				t.Errorf("it ran %d times, want %d", got, want)
+			}
+		}
+		first := h.post("/user/pay", body, key("a"), status(201))
+		for range 3 {
+			again := h.post("/user/pay", body, key("a"), status(201))
+			again.is(strings.TrimSpace(string(first.body)))
+			if again.header.Get("Content-Type") != first.header.Get("Content-Type") || again.header.Get("Idempotent-Replayed") != "true" {
+				t.Errorf("replayed with %v", again.header)
+			}
+		}
+		runs(1)
+		conflict := `{"message":"The Idempotency-Key was used with another request.","error":"The Idempotency-Key was used with another request."}`
+		h.post("/user/pay", map[string]any{"amount": 6}, key("a"), status(409)).is(conflict)
+		h.post("/user/pay-too", body, key("a"), status(409)).is(conflict)
+		runs(0)
+		h.post("/user/pay", body, key("b"), status(201))
+		h.post("/user/pay", body, key("A"), status(201)) // keys tell case apart
+		h.post("/user/pay", body, status(201))           // none: every request counts
+		h.post("/user/pay", body, status(201))
+		runs(4)
+		h.stranger().post("/user/pay", body, key("a"), status(201))
+		runs(1)
+		h.post("/user/free", body, key("a"), status(200)) // not an operation that honours it
+		h.post("/user/free", body, key("a"), status(200))
+		runs(2)
+
+		// What failed changed nothing: the key is free again, also for another body.
+		for how, code := range map[string]int{"fail": 402, "break": 500, "panic": 500} {
+			for range 2 {
+				h.post("/user/pay", map[string]any{"amount": 5, "how": how}, key(how), status(code))
+			}
+			runs(2)
+			h.post("/user/pay", body, key(how), status(201))
+			runs(1)
+		}
+		h.post("/user/pay", nil, key("bad"), status(422)).fails("amount")
+		h.post("/user/pay", body, key("bad"), status(201))
+		runs(1)
+
+		for k, want := range map[string]int{strings.Repeat("k", 255): 201, strings.Repeat("k", 256): 400, "\xff\xfe": 400, "'; DROP TABLE users --": 201, "ключ": 201} {
+			h.post("/user/pay", body, key(k), status(want))
+		}
+		h.put("/user/pay", body, key("a"), status(405))
+	})
+}
+
+func TestIdempotencyLastsADay(t *testing.T) {
+	each(t, func(t *testing.T, h *house) {
+		var ran atomic.Int64
+		h.paying(&ran, nil)
+		age := func(key string, hours float64) {
+			h.write(func(ctx context.Context, tx *store.Tx) error {
+				old := &store.FirstAnswer{UserID: h.user.ID, Key: key, Request: []byte("another"), Status: 201, Answer: []byte(`{"run":0,"amount":0}`),
+					CreatedAt: parley.Now() - parley.Time(hours*3600e6)}
+				_, err := tx.ClaimAnswer(ctx, old)
+				return err
+			})
+		}
+		age("young", 23.99)
+		age("old", 24.01)
+		h.post("/user/pay", map[string]any{"amount": 1}, header("Idempotency-Key", "young"), status(409))
+		h.post("/user/pay", map[string]any{"amount": 1}, header("Idempotency-Key", "old"), status(201))
+		h.post("/user/pay", map[string]any{"amount": 1}, header("Idempotency-Key", "old"), status(201))
+		if n := ran.Load(); n != 1 {
+			t.Errorf("it ran %d times", n)
+		}
+	})
+}
+
+func TestIdempotencyOfTwoAtOnce(t *testing.T) {
+	each(t, func(t *testing.T, h *house) {
+		var ran atomic.Int64
+		inside, leave := make(chan struct{}), make(chan struct{})
+		h.paying(&ran, func() { close(inside); <-leave })
+		body := map[string]any{"amount": 5, "how": "wait"}
+		key := header("Idempotency-Key", "a")
+		var wg sync.WaitGroup
+		wg.Go(func() { h.post("/user/pay", body, key, status(201)) })
+		<-inside
+		for range 3 {
+			h.post("/user/pay", body, key, status(409))
+		}
+		h.post("/user/pay", map[string]any{"amount": 6}, key, status(409))
+		close(leave)
+		wg.Wait()
+		h.post("/user/pay", body, key, status(201)).is(`{"amount":5,"run":1}`)
+
+		ran.Store(0)
+		var made atomic.Int64
+		for range 20 {
+			wg.Go(func() {
+				if h.post("/user/pay", map[string]any{"amount": 7}, header("Idempotency-Key", "b")).status == 201 {
+					made.Add(1)
+				}
+			})
+		}
+		wg.Wait()
+		if ran.Load() != 1 || made.Load() < 1 {
+			t.Errorf("of twenty at once %d ran, %d were answered", ran.Load(), made.Load())
+		}
+	})
+}

@@ -1,0 +1,186 @@
+// The console's own script. Pages work without it; it adds what HTML alone can't do: the theme without a reload, rows that come and go,
+// boxes that grow, variables that are marked, and a word before unsaved changes are lost.
+"use strict";
+(() => {
+  const $ = (sel, root = document) => root.querySelector(sel);
+  const all = (sel, root = document) => [...root.querySelectorAll(sel)];
+
+  // Theme: the cookie is what the server paints the next page by.
+  document.addEventListener("click", (e) => {
+    const button = e.target.closest("[data-theme-button]");
+    if (!button) return;
+    e.preventDefault();
+    const themes = ["auto", "light", "dark"];
+    const root = document.documentElement;
+    const next = themes[(themes.indexOf(root.dataset.theme) + 1) % themes.length];
+    root.dataset.theme = next;
+    document.cookie = `parley_theme=${next};path=/;max-age=31536000;samesite=lax`;
+    $("[data-theme-name]", button).textContent = next;
+  });
+
+  // Rows: a template is copied under the next number that the form has not used.
+  document.addEventListener("click", (e) => {
+    const add = e.target.closest("[data-add]");
+    if (add) {
+      const rows = add.closest("[data-rows]");
+      const name = rows.dataset.rows;
+      const used = all("[name]", add.form).map((i) => i.name).filter((n) => n.startsWith(name + "."))
+        .map((n) => parseInt(n.slice(name.length + 1), 10)).filter(Number.isInteger);
+      const next = Math.max(-1, ...used) + 1;
+      const copy = $("template", rows).content.cloneNode(true);
+      for (const el of all("*", copy)) {
+        for (const a of ["id", "name", "for", "aria-describedby"]) {
+          const v = el.getAttribute(a);
+          if (v && v.includes(name + ".NEW")) el.setAttribute(a, v.replaceAll(name + ".NEW", `${name}.${next}`));
+        }
+      }
+      const into = $("[data-rows-in]", rows);
+      into.append(copy);
+      ready(into.lastElementChild);
+      $("input:not([type=hidden]), select, textarea", into.lastElementChild).focus();
+      changed(add.form);
+    }
+    const remove = e.target.closest("[data-remove]");
+    if (remove) {
+      const form = remove.form, rows = remove.closest("[data-rows]");
+      remove.closest("[data-row]").remove();
+      $("[data-add]", rows).focus();
+      changed(form);
+      variables();
+    }
+    const copyFrom = e.target.closest("[data-copy]");
+    if (copyFrom) {
+      const box = document.getElementById(copyFrom.dataset.copy);
+      box.select();
+      const done = () => { $("span", copyFrom).textContent = "Copied"; };
+      if (navigator.clipboard) navigator.clipboard.writeText(box.value).then(done, () => document.execCommand("copy") && done());
+      else if (document.execCommand("copy")) done();
+    }
+  });
+
+  // Unsaved changes: every guarded form knows whether it was touched since it came.
+  function changed(form) {
+    if (!form || !form.hasAttribute("data-guard")) return;
+    form.classList.add("touched");
+    const word = $("[data-dirty]", form);
+    if (word) word.hidden = false;
+  }
+  const touched = () => $("form.touched[data-guard]");
+  addEventListener("beforeunload", (e) => { if (touched()) e.preventDefault(); });
+  document.addEventListener("submit", (e) => { e.target.classList.remove("touched"); });
+  // A request that failed leaves the form as it was: changed.
+  const failed = (text) => (e) => {
+    const form = e.target.closest("form");
+    changed(form);
+    trouble(text(e.detail.xhr));
+  };
+  document.addEventListener("htmx:responseError", failed((xhr) => xhr.status === 401
+    ? "Your session has ended. Sign in again in another tab, then save once more: what you wrote is still here."
+    : `The server could not do that (${xhr.status}). Nothing was saved: try again.`));
+  document.addEventListener("htmx:sendError", failed(() => "The server can't be reached. Nothing was saved: try again when the network is back."));
+  document.addEventListener("htmx:beforeRequest", () => trouble(""));
+  document.addEventListener("htmx:beforeSwap", () => trouble(""));
+  function trouble(text) {
+    const box = $("#trouble");
+    if (box.textContent !== text) box.textContent = text;
+  }
+
+  document.addEventListener("input", (e) => {
+    const el = e.target;
+    changed(el.form);
+    if (el.matches("textarea")) grow(el);
+    if (el.type === "range") el.nextElementSibling.textContent = Number(el.value).toFixed(2);
+    if (el.dataset.colour) {
+      const box = document.getElementById(el.dataset.colour);
+      box.value = el.value;
+    }
+    if (el.id && el.id.startsWith("f-widget_settings.color")) paint(el);
+    variables();
+  });
+  document.addEventListener("focusin", (e) => { if (e.target.matches("[data-select]")) e.target.select(); });
+
+  // A textarea lies in one cell with a copy of its text, so both are as high as the text. The copy marks the variables.
+  const pattern = /(\{\{\s*[A-Za-z0-9_.-]{1,255}\s*\}\})/;
+  function grow(box) {
+    const cell = box.parentElement;
+    if (!cell.classList.contains("grow")) return;
+    let copy = $(".copy-of", cell);
+    if (!copy) {
+      copy = document.createElement("span");
+      copy.className = "copy-of";
+      copy.setAttribute("aria-hidden", "true");
+      cell.prepend(copy);
+    }
+    if (!cell.hasAttribute("data-marked")) {
+      copy.textContent = box.value + "\n";
+      return;
+    }
+    copy.replaceChildren(...(box.value + "\n").split(pattern).map((part, i) => {
+      if (i % 2 === 0) return document.createTextNode(part);
+      const mark = document.createElement("mark");
+      mark.textContent = part;
+      return mark;
+    }));
+  }
+
+  // The list of the variables that the prompt uses, and which of them have a value.
+  function variables() {
+    const list = $("[data-vars]");
+    if (!list) return;
+    const builtin = list.dataset.builtin.split(" ");
+    const own = all("[data-key]").map((i) => i.value.trim());
+    const text = all("[data-marked] textarea").map((t) => t.value).join("\n");
+    const names = new Set([...text.matchAll(/\{\{\s*([A-Za-z0-9_.-]{1,255})\s*\}\}/g)].map((m) => m[1]));
+    list.replaceChildren(...[...names].map((name) => {
+      const item = document.createElement("li"), code = document.createElement("code"), from = document.createElement("span");
+      code.textContent = name;
+      from.textContent = own.includes(name) ? "yours" : builtin.includes(name) ? "built in" : "no value yet";
+      item.classList.toggle("missing", from.textContent === "no value yet");
+      item.append(code, " ", from);
+      return item;
+    }));
+  }
+
+  function paint(box) {
+    const pick = box.parentElement.querySelector("[data-colour]");
+    if (/^#[0-9a-f]{6}$/i.test(box.value)) pick.value = box.value;
+  }
+
+  // What a piece of the page needs when it comes.
+  function ready(root) {
+    if (!root || !root.querySelectorAll) return;
+    all(".grow > textarea", root).forEach(grow);
+    all("[data-colour]", root).forEach((pick) => {
+      pick.hidden = false;
+      paint(document.getElementById(pick.dataset.colour));
+    });
+    all("time[datetime]", root).forEach((t) => {
+      const at = new Date(t.dateTime);
+      if (Number.isNaN(at.getTime())) return;
+      t.title = at.toLocaleString();
+      t.textContent = at.toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" });
+    });
+    all("[data-zones]", root).forEach((list) => {
+      if (list.children.length || !Intl.supportedValuesOf) return;
+      list.append(...Intl.supportedValuesOf("timeZone").map((zone) => {
+        const o = document.createElement("option");
+        o.value = zone;
+        return o;
+      }));
+    });
+    const first = $("[data-focus]", root);
+    if (first) first.focus();
+    if ($("[data-dirty-now], .mistakes", root)) all("form[data-guard]", root).forEach((f) => $("[data-dirty], .mistakes", f) && changed(f));
+  }
+  document.addEventListener("htmx:afterSettle", (e) => {
+    ready(e.detail.elt && e.detail.elt.isConnected ? e.detail.elt : document);
+    variables();
+  });
+  // After a save the notice in the page has said it: the address need not.
+  const url = new URL(location.href);
+  if (url.searchParams.has("done")) {
+    url.searchParams.delete("done");
+    history.replaceState(history.state, "", url);
+  }
+  ready(document);
+})();

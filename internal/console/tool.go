@@ -1,0 +1,174 @@
+package console
+
+import (
+	"context"
+	"net/http"
+	"reflect"
+	"strconv"
+
+	"parley"
+	"parley/internal/form"
+	"parley/internal/store"
+)
+
+func (c *Console) toolList(r *request) (*answer, error) {
+	list, err := c.DB.Tools(r.Context(), r.UserID())
+	if err != nil {
+		return nil, err
+	}
+	return show("Tools", toolList(list)), nil
+}
+
+func (c *Console) toolNew(r *request) (*answer, error) {
+	t := &parley.Tool{}
+	form.Defaults(t)
+	t.Method = http.MethodPost
+	return show("New tool", toolEditor(&toolForm{fields: fieldsOf[parley.Tool](treeOf(t), nil)})), nil
+}
+
+// toolForm is what the page of one tool shows. Values of headers that are stored stay on the server: the form names them by their place.
+type toolForm struct {
+	*fields
+	id       int64 // 0: it is new
+	name     string
+	seen     parley.Time
+	overtook bool
+}
+
+func (t *toolForm) path(more string) string {
+	if t.id == 0 {
+		return "/tools/new"
+	}
+	return "/tools/" + strconv.FormatInt(t.id, 10) + more
+}
+
+func (c *Console) toolCreate(r *request) (*answer, error) {
+	tree := decode(r.PostForm, reflect.TypeFor[parley.Tool]())
+	t := &parley.Tool{}
+	form.Defaults(t)
+	wrong := form.Bind(tree, t, true)
+	t.Check(&wrong)
+	err := wrong.Err()
+	if err == nil {
+		limit := c.Prices.Plan(r.who.User.Plan).Tools
+		err = c.DB.Write(r.Context(), func(ctx context.Context, tx *store.Tx) error {
+			if err := tx.LockUser(ctx, r.UserID()); err != nil {
+				return err
+			}
+			n, err := tx.CountTools(ctx, r.UserID())
+			if err != nil {
+				return err
+			}
+			if n >= limit {
+				return parley.Errorf(parley.Forbidden, "Your plan allows %d tools. Delete one or change the plan.", limit)
+			}
+			return tx.CreateTool(ctx, r.UserID(), t)
+		})
+	}
+	wrong, ok := fieldErrors(err)
+	switch {
+	case err == nil:
+		return see("/tools", "created"), nil
+	case !ok:
+		return nil, err
+	}
+	return invalid("New tool", toolEditor(&toolForm{fields: fieldsOf[parley.Tool](tree, wrong)})), nil
+}
+
+func (c *Console) toolEdit(r *request) (*answer, error) {
+	t, err := c.DB.Tool(r.Context(), r.UserID(), r.id("id"))
+	if err != nil {
+		return nil, err
+	}
+	return show(t.Name, toolEditor(editTool(t, masked(t), nil))), nil
+}
+
+func editTool(t *parley.Tool, tree map[string]any, wrong parley.Fields) *toolForm {
+	return &toolForm{fields: fieldsOf[parley.Tool](tree, wrong), id: t.ID, name: t.Name, seen: t.UpdatedAt}
+}
+
+// masked is the tree of a tool without the values of its headers: kept says which stored header each row is.
+func masked(t *parley.Tool) map[string]any {
+	tree := treeOf(t)
+	headers, _ := tree["headers"].([]any)
+	for i, h := range headers {
+		h := h.(map[string]any)
+		h["value"], h["kept"] = "", strconv.Itoa(i)
+	}
+	return tree
+}
+
+// unmask puts the stored values into the headers whose box was left empty. rows are the headers as the form sent them.
+func unmask(r *request, tree map[string]any, stored []parley.ToolHeader) {
+	headers, _ := tree["headers"].([]any)
+	row := 0
+	for _, i := range indexes(r.PostForm, "headers") {
+		at := "headers." + strconv.Itoa(i)
+		kept := r.PostFormValue(at + ".kept")
+		if r.PostFormValue(at+".name") == "" && r.PostFormValue(at+".value") == "" {
+			continue // decode left it out as well
+		}
+		h := headers[row].(map[string]any)
+		row++
+		if n, err := strconv.Atoi(kept); err == nil && n >= 0 && n < len(stored) && h["value"] == "" {
+			h["value"], h["kept"] = stored[n].Value, kept
+		}
+	}
+}
+
+// hide takes the stored values out again before the form is shown with its errors.
+func hide(tree map[string]any) map[string]any {
+	headers, _ := tree["headers"].([]any)
+	for _, h := range headers {
+		if h := h.(map[string]any); h["kept"] != nil {
+			h["value"] = ""
+		}
+	}
+	return tree
+}
+
+func (c *Console) toolSave(r *request) (*answer, error) {
+	tree := decode(r.PostForm, reflect.TypeFor[parley.Tool]())
+	var old *parley.Tool
+	overtook := false
+	err := c.DB.Write(r.Context(), func(ctx context.Context, tx *store.Tx) (err error) {
+		t, err := tx.ToolForUpdate(ctx, r.UserID(), r.id("id"))
+		if err != nil {
+			return err
+		}
+		was := *t
+		old = &was
+		unmask(r, tree, t.Headers)
+		if overtook = r.PostFormValue("seen") != strconv.FormatInt(int64(t.UpdatedAt), 10); overtook {
+			return nil
+		}
+		wrong := form.Bind(tree, t, false)
+		t.Check(&wrong)
+		if err := wrong.Err(); err != nil {
+			return err
+		}
+		return tx.SaveTool(ctx, r.UserID(), t)
+	})
+	wrong, ok := fieldErrors(err)
+	switch {
+	case overtook:
+		f := editTool(old, hide(tree), nil)
+		f.overtook = true
+		a := show(old.Name, toolEditor(f))
+		a.status = http.StatusConflict
+		return a, nil
+	case err == nil:
+		return see("/tools/"+r.PathValue("id"), "saved"), nil
+	case !ok:
+		return nil, err
+	}
+	return invalid(old.Name, toolEditor(editTool(old, hide(tree), wrong))), nil
+}
+
+func (c *Console) toolDelete(r *request) (*answer, error) {
+	err := c.DB.Write(r.Context(), func(ctx context.Context, tx *store.Tx) error { return tx.DeleteTool(ctx, r.UserID(), r.id("id")) })
+	if err != nil {
+		return nil, err
+	}
+	return see("/tools", "deleted"), nil
+}
