@@ -38,7 +38,11 @@ func (d *Desk) Create(ctx context.Context, userID int64, body map[string]any) (*
 	if err != nil {
 		return nil, err
 	}
-	return d.Get(ctx, userID, a.ID)
+	if len(a.ToolIDs) > 0 {
+		return d.Get(ctx, userID, a.ID)
+	}
+	d.Complete(a)
+	return a, nil
 }
 
 // Update changes the fields that body names; the whole assistant must be valid afterwards. A body that changes nothing writes nothing.

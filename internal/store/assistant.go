@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"slices"
 
 	"github.com/google/uuid"
 	"github.com/uptrace/bun"
@@ -87,7 +88,7 @@ func (q Query) Assistants(ctx context.Context, userID int64, kind string) ([]par
 func (q Query) AssistantFacts(ctx context.Context, userID int64, a *parley.Assistant) (f parley.AssistantFacts, err error) {
 	if a.PhoneNumberID != nil {
 		if f.Number, err = q.Number(ctx, userID, *a.PhoneNumberID); IsNotFound(err) {
-			err = nil
+			f.Number, err = nil, nil
 		} else if err == nil && a.Type == "inbound" {
 			f.NumberTaken, err = q.q.NewSelect().Model(a).Where("phone_number_id = ? AND type = 'inbound' AND id <> ?", *a.PhoneNumberID, a.ID).
 				Where(alive).Exists(ctx)
@@ -140,7 +141,7 @@ func (tx *Tx) CreateAssistant(ctx context.Context, userID int64, a *parley.Assis
 	if _, err := tx.q.NewInsert().Model(a).Exec(ctx); err != nil {
 		return numberTaken(err)
 	}
-	if err := tx.setTools(ctx, a); err != nil {
+	if err := tx.addToolIDs(ctx, a); err != nil {
 		return err
 	}
 	return tx.keepPrompt(ctx, a)
@@ -158,8 +159,13 @@ func (tx *Tx) SaveAssistant(ctx context.Context, userID int64, old, a *parley.As
 	if err := one(res, numberTaken(err), assistantNotFound); err != nil {
 		return err
 	}
-	if err := tx.setTools(ctx, a); err != nil {
-		return err
+	if !slices.Equal(a.ToolIDs, old.ToolIDs) {
+		if _, err := tx.q.NewRaw("DELETE FROM assistant_tools WHERE assistant_id = ?", a.ID).Exec(ctx); err != nil {
+			return err
+		}
+		if err := tx.addToolIDs(ctx, a); err != nil {
+			return err
+		}
 	}
 	if changed {
 		return tx.keepPrompt(ctx, a)
@@ -176,9 +182,9 @@ func numberTaken(err error) error {
 	return err
 }
 
-func (tx *Tx) setTools(ctx context.Context, a *parley.Assistant) error {
-	if _, err := tx.q.NewRaw("DELETE FROM assistant_tools WHERE assistant_id = ?", a.ID).Exec(ctx); err != nil || len(a.ToolIDs) == 0 {
-		return err
+func (tx *Tx) addToolIDs(ctx context.Context, a *parley.Assistant) error {
+	if len(a.ToolIDs) == 0 {
+		return nil
 	}
 	type row struct {
 		bun.BaseModel `bun:"assistant_tools"`

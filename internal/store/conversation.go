@@ -61,29 +61,27 @@ type ConversationFilter struct {
 // Conversations is a page of the user's conversations, newest first.
 func (q Query) Conversations(ctx context.Context, userID int64, f ConversationFilter, p Page) ([]parley.Conversation, int, error) {
 	list := []parley.Conversation{}
-	filter := func(s *bun.SelectQuery) *bun.SelectQuery {
-		s.Where("c.user_id = ?", userID)
-		if f.Type != "" {
-			s.Where("c.type = ?", f.Type)
-		}
-		if f.AssistantID != 0 {
-			s.Where("c.assistant_id = ?", f.AssistantID)
-		}
-		if f.From != 0 {
-			s.Where("c.created_at >= ?", f.From)
-		}
-		if f.To != 0 {
-			s.Where("c.created_at < ?", f.To)
-		}
-		return s
+	ids := q.q.NewSelect().TableExpr("conversations").Where("user_id = ?", userID)
+	if f.Type != "" {
+		ids.Where("type = ?", f.Type)
 	}
-	// Counted without the join, which every conversation has once.
-	n, err := filter(q.q.NewSelect().TableExpr("conversations AS c")).Count(ctx)
+	if f.AssistantID != 0 {
+		ids.Where("assistant_id = ?", f.AssistantID)
+	}
+	if f.From != 0 {
+		ids.Where("created_at >= ?", f.From)
+	}
+	if f.To != 0 {
+		ids.Where("created_at < ?", f.To)
+	}
+	n, err := ids.Count(ctx)
 	offset := int64(p.Number-1) * int64(p.Size)
 	if err != nil || offset >= n {
 		return list, int(n), err
 	}
-	err = filter(q.conversations(&list)).OrderExpr("c.seq DESC").Limit(int64(p.Size)).Offset(offset).Scan(ctx)
+	// What is skipped is skipped in the index alone; rows and their assistants are read for this page only.
+	ids.Column("seq").OrderExpr("seq DESC").Limit(int64(p.Size)).Offset(offset)
+	err = q.conversations(&list).Where("c.seq IN (?)", ids).OrderExpr("c.seq DESC").Scan(ctx)
 	return list, int(n), err
 }
 

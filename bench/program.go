@@ -1,0 +1,202 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"parley"
+	"parley/internal/store"
+)
+
+// bench is one group's run: the program under test and what must be cleaned up.
+type bench struct {
+	binary string
+	undo   []func()
+}
+
+func (b *bench) close() {
+	for _, fn := range slices.Backward(b.undo) {
+		fn()
+	}
+}
+
+// secret is the setting PARLEY_SECRET_KEY of programs under test.
+const secret = "a secret for benchmarks only"
+
+// program is a running parley.
+type program struct {
+	addr  string
+	data  string
+	token string
+}
+
+// serve seeds a database and starts the program on it.
+func (b *bench) serve(seed func(context.Context, *store.DB, *parley.User) error, env ...string) (*program, error) {
+	data, err := os.MkdirTemp("", "parley-bench-")
+	if err != nil {
+		return nil, err
+	}
+	b.undo = append(b.undo, func() { os.RemoveAll(data) })
+	p := &program{data: data}
+	run := func(args ...string) (string, error) {
+		cmd := exec.Command(b.binary, args...)
+		cmd.Env = append(os.Environ(), "PARLEY_DATA="+data, "PARLEY_SECRET_KEY="+secret)
+		out, err := cmd.Output()
+		return strings.TrimSpace(string(out)), err
+	}
+	if _, err := run("user", "create", "--email", "bench@example.com", "--password", "password", "--balance", "100000"); err != nil {
+		return nil, fmt.Errorf("%s: %w (make build makes it)", b.binary, err)
+	}
+	if p.token, err = run("key", "create", "--user", "bench@example.com", "--name", "bench"); err != nil {
+		return nil, err
+	}
+	if err := b.seed(data, seed); err != nil {
+		return nil, err
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	p.addr = l.Addr().String()
+	l.Close()
+	cmd := exec.Command(b.binary, "serve")
+	cmd.Env = append(append(os.Environ(), "PARLEY_DATA="+data, "PARLEY_SECRET_KEY="+secret, "PARLEY_LISTEN="+p.addr, "PARLEY_RATE_API=off",
+		"PARLEY_RATE_PUBLIC=off", "PARLEY_SIP_LISTEN=off", "PARLEY_WEBRTC_LISTEN=off"), env...)
+	cmd.Stderr = os.Stderr
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	b.undo = append(b.undo, func() { cmd.Process.Kill(); cmd.Wait() })
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		res, err := http.Get("http://" + p.addr + "/readyz")
+		if err == nil {
+			res.Body.Close()
+			return p, nil
+		}
+		if time.Now().After(deadline) {
+			return nil, fmt.Errorf("the program did not become ready: %w", err)
+		}
+	}
+}
+
+func (b *bench) seed(data string, seed func(context.Context, *store.DB, *parley.User) error) error {
+	if seed == nil {
+		return nil
+	}
+	ctx := context.Background()
+	db, err := store.Open(ctx, store.Options{Path: filepath.Join(data, "parley.db"), Secret: make([]byte, 32)})
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	u, err := db.UserByEmail(ctx, "bench@example.com")
+	if err != nil {
+		return err
+	}
+	return seed(ctx, db, u)
+}
+
+// load asks a server from conns connections for a while and reports how fast it answers. request writes the n-th request; every answer
+// must have the status.
+func load(addr string, conns int, d time.Duration, status int, request func(n int64) []byte) (result, error) {
+	var n atomic.Int64
+	var wg sync.WaitGroup
+	times := make([][]time.Duration, conns)
+	errs := make([]error, conns)
+	began := time.Now()
+	for i := range conns {
+		wg.Go(func() {
+			c, err := net.Dial("tcp", addr)
+			if err != nil {
+				errs[i] = err
+				return
+			}
+			defer c.Close()
+			r := bufio.NewReaderSize(c, 64<<10)
+			for time.Since(began) < d {
+				sent := time.Now()
+				if _, err := c.Write(request(n.Add(1))); err != nil {
+					errs[i] = err
+					return
+				}
+				res, err := http.ReadResponse(r, nil)
+				if err == nil {
+					var body []byte
+					body, err = io.ReadAll(res.Body)
+					if err == nil && res.StatusCode != status {
+						err = fmt.Errorf("answered %s: %.300s", res.Status, body)
+					}
+				}
+				if err != nil {
+					errs[i] = err
+					return
+				}
+				times[i] = append(times[i], time.Since(sent))
+			}
+		})
+	}
+	wg.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return result{}, err
+		}
+	}
+	all := slices.Concat(times...)
+	slices.Sort(all)
+	return result{perSecond: float64(len(all)) / time.Since(began).Seconds(), p50: quantile(all, .5), p99: quantile(all, .99)}, nil
+}
+
+type result struct {
+	perSecond float64
+	p50, p99  time.Duration
+}
+
+func quantile(sorted []time.Duration, q float64) time.Duration {
+	if len(sorted) == 0 {
+		return 0
+	}
+	return sorted[min(len(sorted)-1, int(q*float64(len(sorted))))]
+}
+
+// request is the bytes of an HTTP request.
+func request(method, path, token, body string) []byte {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "%s %s HTTP/1.1\r\nHost: bench\r\n", method, path)
+	if token != "" {
+		fmt.Fprintf(&b, "Authorization: Bearer %s\r\n", token)
+	}
+	if body != "" {
+		fmt.Fprintf(&b, "Content-Type: application/json\r\nContent-Length: %d\r\n", len(body))
+	}
+	b.WriteString("\r\n" + body)
+	return b.Bytes()
+}
+
+// floor is a bare net/http server in this process that answers with size bytes: what the connections, the HTTP and the load itself cost.
+func (b *bench) floor(size int) (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	body := bytes.Repeat([]byte("x"), size)
+	srv := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		io.Copy(io.Discard, r.Body)
+		w.Write(body)
+	})}
+	go srv.Serve(l)
+	b.undo = append(b.undo, func() { srv.Close() })
+	return l.Addr().String(), nil
+}
