@@ -241,12 +241,11 @@ func (a *Assistant) Check(facts AssistantFacts, f *Fields) {
 }
 
 func (a *Assistant) checkVoice(facts AssistantFacts, selected func(string), bad func(string, string, ...any)) {
-	if a.LanguageID != 0 && facts.Language == nil {
+	if facts.Language == nil {
 		selected("language_id")
 	}
 	v := facts.Voice
 	switch {
-	case a.VoiceID == 0:
 	case v == nil:
 		selected("voice_id")
 	case facts.Language != nil && v.LanguageID != a.LanguageID:

@@ -42,6 +42,9 @@ type Conversation struct {
 	UpdatedAt          DateTime          `json:"updated_at"`
 }
 
+// ChannelSMS is the channel of messages that came as text messages.
+const ChannelSMS = "sms"
+
 // The roles of messages, as models name them, and their authors.
 const (
 	RoleUser      = "user"
@@ -63,8 +66,10 @@ type Message struct {
 	Author         string         `json:"author"`
 	Content        string         `json:"content"`
 	FunctionCalls  []FunctionCall `bun:"type:json,nullzero" json:"function_calls,omitempty"`
-	Pending        bool           `json:"-"` // a customer's message that waits for its reply
-	Failed         bool           `json:"-"` // a customer's message that got none
+	Channel        string         `json:"-"`                 // of a customer's message: where it came from, where not by the API or the widget ("sms")
+	ExternalID     string         `bun:",nullzero" json:"-"` // the channel's own id of it: what is told twice stands once
+	Pending        bool           `json:"-"`                 // a customer's message that waits for its reply
+	Failed         bool           `json:"-"`                 // a customer's message that got none
 	Cost           Money          `json:"-"`
 	InputTokens    int            `json:"-"`
 	OutputTokens   int            `json:"-"`

@@ -10,6 +10,8 @@ const (
 	Credit        LedgerKind = "credit"  // given by the operator, or paid in
 	MessageCharge LedgerKind = "message" // a customer's message in a text conversation
 	Refund        LedgerKind = "refund"  // a charge taken back
+	RentCharge    LedgerKind = "rent"    // a month of a phone number
+	SMSCharge     LedgerKind = "sms"     // a text message sent
 )
 
 // LedgerEntry is one movement of a user's money. It is written once per (kind, reference), in the transaction that moves the balance.

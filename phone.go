@@ -2,6 +2,7 @@ package parley
 
 import (
 	"strings"
+	"time"
 
 	"github.com/nyaruka/phonenumbers"
 	"github.com/uptrace/bun"
@@ -21,6 +22,31 @@ func NormalizePhone(s string) (string, bool) {
 		return "", false
 	}
 	return phonenumbers.Format(n, phonenumbers.E164), true
+}
+
+// FormatPhone is how an E.164 number is shown to people: as its own country writes it in North America, elsewhere with the country code,
+// because a number without it can't be dialled from abroad.
+func FormatPhone(e164 string) string {
+	n, err := phonenumbers.Parse(e164, "")
+	if err != nil {
+		return e164
+	}
+	if n.GetCountryCode() == 1 {
+		return phonenumbers.Format(n, phonenumbers.NATIONAL)
+	}
+	return phonenumbers.Format(n, phonenumbers.INTERNATIONAL)
+}
+
+// PhoneCountry is the ISO 3166-1 alpha-2 code of an E.164 number's country, "" for one of no country (satellites, freephone).
+func PhoneCountry(e164 string) string {
+	n, err := phonenumbers.Parse(e164, "")
+	if err != nil {
+		return ""
+	}
+	if c := phonenumbers.GetRegionCodeForNumber(n); len(c) == 2 && c != "ZZ" {
+		return c
+	}
+	return ""
 }
 
 // NumberType says where an owned number comes from.
@@ -55,7 +81,64 @@ type Number struct {
 	CountryCode string     `json:"country_code"` // ISO 3166-1 alpha-2
 	Type        NumberType `json:"type"`
 	SMSCapable  bool       `bun:"sms_capable" json:"sms_capable"`
+	Rent        Money      `json:"-"` // a month's, as it was when the number was bought; 0 where nothing is rented
 	PaidUntil   Time       `json:"-"` // end of the paid period; zero where nothing is rented
 	ReleasedAt  Time       `json:"-"` // given up: goes at PaidUntil
 	CreatedAt   Time       `json:"created_at"`
 }
+
+// Subscribed says whether the number is rented and the rent is paid.
+func (n *Number) Subscribed(now Time) bool { return n.Type == NumberNormal && n.PaidUntil > now }
+
+// NextRent is when a paid period that begins at from ends: a month later on the day of the month on which the number was bought, or on the
+// month's last day where it is shorter.
+func (n *Number) NextRent(from Time) Time {
+	f, day := from.Time(), n.CreatedAt.Time().Day()
+	next := time.Date(f.Year(), f.Month()+1, 1, f.Hour(), f.Minute(), f.Second(), f.Nanosecond(), time.UTC)
+	last := next.AddDate(0, 1, -1).Day()
+	return At(next.AddDate(0, 0, min(day, last)-1))
+}
+
+// NumberOffer is a number that a search found: only such can be bought, at the price that the search showed.
+type NumberOffer struct {
+	bun.BaseModel `bun:"number_offers" json:"-"`
+
+	UserID      int64
+	PhoneNumber string
+	CountryCode string
+	SMSCapable  bool `bun:"sms_capable"`
+	Rent        Money
+	CreatedAt   Time
+}
+
+// NumberOrder is a purchase under way. It stands from before the carrier is asked until the number is the user's or is given back, so that
+// a server that dies in between loses neither the number nor the money.
+type NumberOrder struct {
+	bun.BaseModel `bun:"number_orders" json:"-"`
+
+	ID          int64 `bun:",pk,autoincrement"`
+	UserID      int64
+	PhoneNumber string // unique: a number is bought by one at a time
+	CountryCode string
+	SMSCapable  bool `bun:"sms_capable"`
+	Rent        Money
+	Cancelled   bool // the buyer was told that it failed: what the carrier may have sold goes back
+	CreatedAt   Time
+}
+
+// CallerID is a number that waits to be verified; once it is, it becomes a Number of type caller_id.
+type CallerID struct {
+	bun.BaseModel `bun:"caller_ids" json:"-"`
+
+	ID          int64  `bun:",pk,autoincrement" json:"id"`
+	UserID      int64  `json:"-"`
+	PhoneNumber string `json:"phone_number"`
+	Code        string `bun:"-" json:"-"`
+	Sealed      []byte `bun:"code" json:"-"`
+	Tries       int    `json:"-"` // wrong ones so far
+	ExpiresAt   Time   `json:"expires_at"`
+	CreatedAt   Time   `json:"created_at"`
+}
+
+// CallerIDTries is how often a code may be guessed.
+const CallerIDTries = 5

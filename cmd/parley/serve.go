@@ -15,6 +15,7 @@ import (
 	"parley/internal/assistant"
 	"parley/internal/auth"
 	"parley/internal/chat"
+	"parley/internal/console"
 	"parley/internal/egress"
 	"parley/internal/event"
 	"parley/internal/store"
@@ -69,8 +70,10 @@ func (c *serveCmd) Run(s *Settings, t *terminal) (err error) {
 	}
 	house := api.New(api.Config{DB: db, Auth: desk, Catalog: cat, Assistants: assistants, Prices: prices, Chat: conversations, Hub: hub, Tools: tools, PublicURL: s.publicURL(),
 		TrustedProxies: s.TrustedProxies, Signup: s.Signup == "on", Rates: rates})
+	pages := console.New(console.Config{DB: db, Auth: desk, Catalog: cat, Assistants: assistants, Prices: prices, PublicURL: s.publicURL(),
+		TrustedProxies: s.TrustedProxies, Login: s.RateLogin})
 	srv := &http.Server{
-		Handler:           s.root(db, house),
+		Handler:           s.root(db, house, pages),
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    64 << 10,

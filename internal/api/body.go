@@ -57,7 +57,9 @@ func readBody(w http.ResponseWriter, r *http.Request, b *bytes.Buffer) (map[stri
 	conn := http.NewResponseController(w)
 	conn.SetReadDeadline(time.Now().Add(bodyTime)) // not every test writer has one
 	_, err := b.ReadFrom(http.MaxBytesReader(w, r.Body, jsonLimit))
-	conn.SetReadDeadline(time.Time{}) // left alone, it would cancel a handler that takes longer
+	if err == nil {
+		conn.SetReadDeadline(time.Time{}) // left alone, it would cancel a handler that takes longer
+	}
 	var over *http.MaxBytesError
 	switch {
 	case errors.As(err, &over):

@@ -216,7 +216,7 @@ func (c *Chat) answer(ctx context.Context, m *parley.Message) error {
 	case err != nil:
 		return err
 	}
-	price := c.price(conv)
+	price := c.price(conv, m.Channel)
 	err = c.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
 		return tx.Reserve(ctx, conv.UserID, reference(m.ID), price, parley.Now().Add(hold))
 	})
@@ -287,7 +287,10 @@ func (c *Chat) store(ctx context.Context, conv *parley.Conversation, a *parley.A
 		}
 		_, err := tx.Settle(ctx, conv.UserID, &parley.LedgerEntry{Kind: parley.MessageCharge, Amount: -price, Reference: reference(m.ID),
 			Description: fmt.Sprintf("Message to %s (%s)", conv.AssistantName, conv.Type)})
-		return err
+		if err != nil || c.Replied == nil {
+			return err
+		}
+		return c.Replied(ctx, tx, conv, m, r)
 	})
 	if errors.Is(err, errAnswered) { // another node was faster: its reply is the one
 		return nil

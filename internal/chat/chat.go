@@ -107,7 +107,7 @@ func (c *Chat) Start(ctx context.Context, a *parley.Assistant, kind parley.Conve
 	conv := &parley.Conversation{UserID: a.UserID, AssistantID: a.ID, AssistantUUID: a.UUID, AssistantName: a.Name, Type: kind, Variables: vars}
 	err := c.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
 		// The price of a message must be there, though nothing is taken yet.
-		if price := c.price(conv); price > 0 {
+		if price := c.price(conv, ""); price > 0 {
 			free, err := tx.Free(ctx, a.UserID)
 			if err != nil {
 				return err
@@ -170,8 +170,11 @@ func (c *Chat) WithCustomer(ctx context.Context, a *parley.Assistant, kind parle
 	return conv, err
 }
 
-// price is what a customer's message in a conversation costs.
-func (c *Chat) price(conv *parley.Conversation) parley.Money {
+// price is what a customer's message in a conversation costs: by the channel that it came through, else by the conversation's type.
+func (c *Chat) price(conv *parley.Conversation, channel string) parley.Money {
+	if price, ok := c.Prices.Messages[channel]; ok {
+		return price
+	}
 	return c.Prices.Messages[string(conv.Type)]
 }
 
@@ -184,12 +187,29 @@ const hold = 15 * time.Minute
 // Send stores a customer's message and has it answered. The Waiter follows the reply; nobody has to. The error is Insufficient, and
 // nothing is stored, when the owner's balance doesn't cover the price.
 func (c *Chat) Send(ctx context.Context, conv *parley.Conversation, text string) (*Waiter, error) {
+	return c.send(ctx, conv, &parley.Message{Content: text})
+}
+
+// Receive stores a customer's message that came through a channel and has it answered; Config.Replied sends the reply. externalID is the
+// channel's own id of the message: received a second time, it changes nothing.
+func (c *Chat) Receive(ctx context.Context, conv *parley.Conversation, channel, externalID, text string) error {
+	w, err := c.send(ctx, conv, &parley.Message{Content: text, Channel: channel, ExternalID: externalID})
+	if store.Violates(err, "messages.conversation_id, messages.external_id", "messages_external") {
+		return nil
+	}
+	if err == nil {
+		w.Leave()
+	}
+	return err
+}
+
+func (c *Chat) send(ctx context.Context, conv *parley.Conversation, m *parley.Message) (*Waiter, error) {
 	a, err := c.DB.Assistant(ctx, conv.UserID, conv.AssistantID)
 	if err != nil {
 		return nil, err
 	}
 	w := newWaiter()
-	m := &parley.Message{ConversationID: conv.ID, Role: parley.RoleUser, Author: parley.AuthorCustomer, Content: text}
+	m.ConversationID, m.Role, m.Author = conv.ID, parley.RoleUser, parley.AuthorCustomer
 	err = c.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
 		now, err := tx.ConversationForUpdate(ctx, conv.ID)
 		if err != nil {
@@ -199,7 +219,7 @@ func (c *Chat) Send(ctx context.Context, conv *parley.Conversation, text string)
 		if err := tx.AddMessage(ctx, m, 0, endsAt(a)); err != nil || !m.Pending {
 			return err
 		}
-		if err := tx.Reserve(ctx, conv.UserID, reference(m.ID), c.price(conv), parley.Now().Add(hold)); err != nil {
+		if err := tx.Reserve(ctx, conv.UserID, reference(m.ID), c.price(conv, m.Channel), parley.Now().Add(hold)); err != nil {
 			return err
 		}
 		// Before the commit, so that nobody answers it unheard.
@@ -255,7 +275,17 @@ func (c *Chat) Reply(ctx context.Context, userID int64, id, text string) (*parle
 		ends = endsAt(a)
 	}
 	m := &parley.Message{ConversationID: id, Role: parley.RoleAssistant, Author: parley.AuthorHuman, Content: text}
-	err = c.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error { return tx.AddMessage(ctx, m, 0, ends) })
+	err = c.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
+		m.ID = 0
+		if err := tx.AddMessage(ctx, m, 0, ends); err != nil || c.Replied == nil {
+			return err
+		}
+		asked, err := tx.LastAsked(ctx, id)
+		if err != nil {
+			return err
+		}
+		return c.Replied(ctx, tx, conv, asked, m)
+	})
 	if err == nil {
 		c.told(id)
 	}

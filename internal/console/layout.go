@@ -88,3 +88,16 @@ func (c *Console) setTheme(r *request) (*answer, error) {
 	}
 	return see(back), nil
 }
+
+// errorTitle is the heading of an error's page.
+func errorTitle(status int) string {
+	switch status {
+	case http.StatusNotFound:
+		return "Not found"
+	case http.StatusForbidden:
+		return "Refused"
+	case http.StatusInternalServerError:
+		return "Something went wrong"
+	}
+	return "That did not work"
+}

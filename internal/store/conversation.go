@@ -151,6 +151,16 @@ func (q Query) Reply(ctx context.Context, conversationID string, turn int64) (*p
 	return &list[0], nil
 }
 
+// LastAsked is the newest message of the customer's in a conversation, nil when there is none.
+func (q Query) LastAsked(ctx context.Context, conversationID string) (*parley.Message, error) {
+	var list []parley.Message
+	err := q.q.NewSelect().Model(&list).Where("conversation_id = ? AND role = ?", conversationID, parley.RoleUser).Order("id DESC").Limit(1).Scan(ctx)
+	if err != nil || len(list) == 0 {
+		return nil, err
+	}
+	return &list[0], nil
+}
+
 // Pending is the oldest message of a conversation that waits for its reply, nil when none does.
 func (q Query) Pending(ctx context.Context, conversationID string) (*parley.Message, error) {
 	var list []parley.Message

@@ -1,0 +1,251 @@
+package e2e
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// binary is the program under test, built once.
+var binary string
+
+func TestMain(m *testing.M) { os.Exit(run(m)) }
+
+func run(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "parley-e2e-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	binary = filepath.Join(dir, "parley")
+	build := exec.Command("go", "build", "-o", binary, "parley/cmd/parley")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "build the program: %v\n%s", err, out)
+		return 1
+	}
+	return m.Run()
+}
+
+// patience bounds every wait: it only guards against a hang.
+const patience = 30 * time.Second
+
+// program is a running server with the account that its first start made.
+type program struct {
+	URL             string
+	Email, Password string
+	Key             string // an API key
+	Assistant       int64  // the first assistant
+	AssistantUUID   string
+
+	env     []string
+	cmd     *exec.Cmd
+	log     *logBuffer
+	reading sync.WaitGroup // of what it prints
+}
+
+// start runs the program on an empty data directory until the test ends. env are further settings, NAME=value.
+func start(t *testing.T, env ...string) *program {
+	t.Helper()
+	p := &program{log: &logBuffer{}, env: append([]string{"PARLEY_DATA=" + t.TempDir(), "PARLEY_LISTEN=127.0.0.1:0"}, env...)}
+	said := make(chan string, 1)
+	p.run(t, func(printed string) {
+		if strings.Contains(printed, "Assistant  ") {
+			select {
+			case said <- printed:
+			default:
+			}
+		}
+	})
+	t.Cleanup(func() { p.stop(t) })
+	select {
+	case text := <-said:
+		p.introduced(t, text)
+		p.ready(t)
+		return p
+	case <-time.After(patience):
+		t.Fatalf("the program did not come up:\n%s", p.log)
+		return nil
+	}
+}
+
+// run starts the process; heard gets all that it has printed, at every line.
+func (p *program) run(t *testing.T, heard func(printed string)) {
+	t.Helper()
+	p.cmd = exec.Command(binary, "serve")
+	p.cmd.Env = append(os.Environ(), p.env...)
+	stdout, err := p.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.cmd.Stderr = p.log
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	p.reading.Go(func() {
+		var text strings.Builder
+		lines := bufio.NewScanner(stdout)
+		for lines.Scan() {
+			text.WriteString(lines.Text() + "\n")
+			heard(text.String())
+		}
+	})
+}
+
+// stop ends the program as an operator does, and expects it to end well.
+func (p *program) stop(t *testing.T) {
+	t.Helper()
+	if p.cmd == nil {
+		return
+	}
+	p.cmd.Process.Signal(syscall.SIGTERM)
+	kill := time.AfterFunc(patience, func() { p.cmd.Process.Kill() })
+	p.reading.Wait()
+	err := p.cmd.Wait()
+	p.cmd = nil
+	if kill.Stop(); err != nil {
+		t.Errorf("the program ended with %v", err)
+	}
+	if t.Failed() {
+		t.Logf("the program's log:\n%s", p.log)
+	}
+}
+
+// kill ends the program as a power cut does.
+func (p *program) kill(t *testing.T) {
+	t.Helper()
+	p.cmd.Process.Kill()
+	p.reading.Wait()
+	p.cmd.Wait()
+	p.cmd = nil
+}
+
+// restart runs the program again, after stop or kill, on the same data and address.
+func (p *program) restart(t *testing.T) {
+	t.Helper()
+	p.env = append(p.env, "PARLEY_LISTEN="+strings.TrimPrefix(p.URL, "http://"))
+	p.run(t, func(string) {})
+	p.ready(t)
+}
+
+var introduction = regexp.MustCompile(`(?s)Console +(\S+).*Sign in +(\S+) +password +(\S+).*API key +(\S+).*id (\d+), (\S+)`)
+
+// introduced reads what a first start prints.
+func (p *program) introduced(t *testing.T, text string) {
+	t.Helper()
+	m := introduction.FindStringSubmatch(text)
+	if m == nil {
+		t.Fatalf("the first start printed:\n%s", text)
+	}
+	p.URL, p.Email, p.Password, p.Key, p.AssistantUUID = m[1], m[2], m[3], m[4], m[6]
+	p.Assistant, _ = strconv.ParseInt(m[5], 10, 64)
+}
+
+// ready waits until the program serves.
+func (p *program) ready(t *testing.T) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); ; {
+		res, err := http.Get(p.URL + "/readyz")
+		if err == nil {
+			res.Body.Close()
+			if res.StatusCode == http.StatusOK {
+				return
+			}
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%s is not ready: %v\n%s", p.URL, err, p.log)
+		}
+	}
+}
+
+// call asks the API with the first key. out, where not nil, takes the JSON answer.
+func (p *program) call(t *testing.T, method, path string, body, out any) int {
+	t.Helper()
+	var sent io.Reader
+	if body != nil {
+		raw, err := json.Marshal(body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sent = bytes.NewReader(raw)
+	}
+	req, err := http.NewRequestWithContext(t.Context(), method, p.URL+"/api"+path, sent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+p.Key)
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	raw, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out != nil {
+		if err := json.Unmarshal(raw, out); err != nil {
+			t.Fatalf("%s %s answered %d %s", method, path, res.StatusCode, raw)
+		}
+	}
+	return res.StatusCode
+}
+
+// artifact keeps a file for people to look at, where PARLEY_ARTIFACTS names a directory.
+func artifact(t *testing.T, name string, content []byte) {
+	t.Helper()
+	dir := os.Getenv("PARLEY_ARTIFACTS")
+	if dir == "" {
+		return
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, name), content, 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// logBuffer takes a program's log while a test may read it.
+type logBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *logBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *logBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// serveLocal runs a handler on loopback until the test ends: somebody's system that the program calls.
+func serveLocal(t *testing.T, h http.Handler) (url string) {
+	t.Helper()
+	srv := httptest.NewServer(h)
+	t.Cleanup(srv.Close)
+	return srv.URL
+}
