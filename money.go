@@ -41,6 +41,9 @@ func ParseMoney(s string) (Money, error) {
 	if up {
 		n++
 	}
+	if n > 999_999_999_999_999_999 { // rounded past twelve digits
+		return 0, bad
+	}
 	if neg {
 		n = -n
 	}

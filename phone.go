@@ -21,7 +21,11 @@ func NormalizePhone(s string) (string, bool) {
 	if err != nil || !phonenumbers.IsValidNumber(n) {
 		return "", false
 	}
-	return phonenumbers.Format(n, phonenumbers.E164), true
+	s = phonenumbers.Format(n, phonenumbers.E164)
+	if len(s) > 1+15 { // some plans allow more digits than E.164 does
+		return "", false
+	}
+	return s, true
 }
 
 // FormatPhone is how an E.164 number is shown to people: as its own country writes it in North America, elsewhere with the country code,

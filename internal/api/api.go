@@ -90,7 +90,7 @@ type (
 	byID struct {
 		ID int64 `path:"id"`
 	}
-	message struct {
+	notice struct {
 		Message string `json:"message"`
 	}
 	messageData[T any] struct {

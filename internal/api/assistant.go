@@ -84,8 +84,8 @@ func (a *API) updateAssistant(ctx context.Context, r *request, in *byID) (*messa
 	return &messageData[*parley.Assistant]{"Assistant updated successfully", changed}, err
 }
 
-func (a *API) deleteAssistant(ctx context.Context, r *request, in *byID) (*message, error) {
-	return &message{"Assistant deleted successfully"}, a.Assistants.Delete(ctx, r.UserID(), in.ID)
+func (a *API) deleteAssistant(ctx context.Context, r *request, in *byID) (*notice, error) {
+	return &notice{"Assistant deleted successfully"}, a.Assistants.Delete(ctx, r.UserID(), in.ID)
 }
 
 func (a *API) listAllAssistants(ctx context.Context, r *request, _ *none) ([]parley.Assistant, error) {

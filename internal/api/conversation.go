@@ -335,15 +335,18 @@ func (a *API) getConversation(ctx context.Context, r *request, in *byText) (*ful
 	list, err := a.DB.Messages(ctx, conv.ID)
 	out := &fullConversation{Conversation: *conv, History: list, Variables: conv.Variables, ExtractedVariables: conv.Extracted,
 		ExternalIdentifier: conv.ExternalIdentifier, EndedAt: parley.DateTime(conv.EndedAt)}
+	if out.ExtractedVariables == nil {
+		out.ExtractedVariables = map[string]any{}
+	}
 	if conv.ExternalIdentifier != nil {
 		out.Customer = &customer{*conv.ExternalIdentifier, conv.CustomerPhone}
 	}
 	return out, err
 }
 
-func (a *API) deleteConversation(ctx context.Context, r *request, in *byText) (*message, error) {
+func (a *API) deleteConversation(ctx context.Context, r *request, in *byText) (*notice, error) {
 	err := a.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error { return tx.DeleteConversation(ctx, r.UserID(), in.ID) })
-	return &message{"Conversation deleted successfully"}, err
+	return &notice{"Conversation deleted successfully"}, err
 }
 
 func (a *API) humanReply(ctx context.Context, r *request, in *newMessage) (*messageData[*parley.Message], error) {

@@ -83,14 +83,14 @@ func (a *API) newSession(ctx context.Context, u *parley.User, name, text string,
 	return s, err
 }
 
-func (a *API) logout(ctx context.Context, r *request, _ *none) (*message, error) {
+func (a *API) logout(ctx context.Context, r *request, _ *none) (*notice, error) {
 	if r.Who.Key.Kind != parley.Session {
 		return nil, parley.Errorf(parley.Refused, "An API key is no session: it ends when it is deleted.")
 	}
 	err := a.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
 		return tx.DeleteKey(ctx, r.UserID(), parley.Session, r.Who.Key.ID)
 	})
-	return &message{"Logged out successfully."}, err
+	return &notice{"Logged out successfully."}, err
 }
 
 type newAccount struct {
@@ -155,9 +155,9 @@ func (a *API) createKey(ctx context.Context, r *request, in *newKey) (*createdKe
 	return out, err
 }
 
-func (a *API) deleteKey(ctx context.Context, r *request, in *byID) (*message, error) {
+func (a *API) deleteKey(ctx context.Context, r *request, in *byID) (*notice, error) {
 	err := a.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
 		return tx.DeleteKey(ctx, r.UserID(), parley.APIKey, in.ID)
 	})
-	return &message{"API key deleted successfully."}, err
+	return &notice{"API key deleted successfully."}, err
 }

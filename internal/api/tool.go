@@ -88,9 +88,9 @@ func (a *API) updateTool(ctx context.Context, r *request, in *byID) (*messageDat
 	return &messageData[*parley.Tool]{"Tool updated successfully", t}, err
 }
 
-func (a *API) deleteTool(ctx context.Context, r *request, in *byID) (*message, error) {
+func (a *API) deleteTool(ctx context.Context, r *request, in *byID) (*notice, error) {
 	err := a.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error { return tx.DeleteTool(ctx, r.UserID(), in.ID) })
-	return &message{"Tool deleted successfully"}, err
+	return &notice{"Tool deleted successfully"}, err
 }
 
 type toolTest struct {

@@ -287,10 +287,10 @@ func (c *Chat) store(ctx context.Context, conv *parley.Conversation, a *parley.A
 		}
 		_, err := tx.Settle(ctx, conv.UserID, &parley.LedgerEntry{Kind: parley.MessageCharge, Amount: -price, Reference: reference(m.ID),
 			Description: fmt.Sprintf("Message to %s (%s)", conv.AssistantName, conv.Type)})
-		if err != nil || c.Replied == nil {
+		if err != nil {
 			return err
 		}
-		return c.Replied(ctx, tx, conv, m, r)
+		return c.replied(ctx, tx, conv, m, r)
 	})
 	if errors.Is(err, errAnswered) { // another node was faster: its reply is the one
 		return nil

@@ -37,6 +37,22 @@ type Config struct {
 	Prices     *billing.Prices
 	Hub        *event.Hub
 	Lease      time.Duration // how long a killed node's conversations wait for another; 0 is 15 s
+
+	// Replied are called in the transaction that stores a reply, for channels that have to send it: asked is the customer's message that it
+	// answers (for a person's reply the newest one; nil when there is none).
+	Replied []Replied
+}
+
+// Replied is told of a reply; its error refuses the reply. A channel leaves alone what did not come through it.
+type Replied func(ctx context.Context, tx *store.Tx, conv *parley.Conversation, asked, reply *parley.Message) error
+
+func (c *Chat) replied(ctx context.Context, tx *store.Tx, conv *parley.Conversation, asked, reply *parley.Message) error {
+	for _, send := range c.Config.Replied {
+		if err := send(ctx, tx, conv, asked, reply); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Chat holds text conversations.
@@ -130,7 +146,11 @@ func (c *Chat) create(ctx context.Context, tx *store.Tx, a *parley.Assistant, co
 		conv.Variables = map[string]string{}
 	}
 	conv.EndsAt = endsAt(a)
-	return tx.CreateConversation(ctx, conv, parley.Render(a.InitialMessage, assistant.Variables(a, occasion(conv))))
+	first := parley.Render(a.InitialMessage, assistant.Variables(a, occasion(conv)))
+	if conv.Type == parley.WhatsAppConversation {
+		first = "" // nobody would have heard it: such a conversation begins with the customer's words or a template
+	}
+	return tx.CreateConversation(ctx, conv, first)
 }
 
 func endsAt(a *parley.Assistant) parley.Time {
@@ -248,6 +268,27 @@ func (c *Chat) send(ctx context.Context, conv *parley.Conversation, m *parley.Me
 	return w, nil
 }
 
+// Keep stores a customer's message that came through a channel and gets no answer: nobody is there to give one, or nothing to pay it
+// with. As with Receive, the second time changes nothing.
+func (c *Chat) Keep(ctx context.Context, conv *parley.Conversation, channel, externalID, text string) error {
+	a, err := c.DB.Assistant(ctx, conv.UserID, conv.AssistantID)
+	if err != nil {
+		return err
+	}
+	m := &parley.Message{ConversationID: conv.ID, Role: parley.RoleUser, Author: parley.AuthorCustomer, Content: text, Channel: channel, ExternalID: externalID}
+	err = c.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
+		m.ID = 0
+		return tx.AddMessage(ctx, m, 0, endsAt(a))
+	})
+	if store.Violates(err, "messages.conversation_id, messages.external_id", "messages_external") {
+		return nil
+	}
+	if err == nil {
+		c.told(conv.ID)
+	}
+	return err
+}
+
 func (c *Chat) forget(conversationID string, messageID int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -277,14 +318,14 @@ func (c *Chat) Reply(ctx context.Context, userID int64, id, text string) (*parle
 	m := &parley.Message{ConversationID: id, Role: parley.RoleAssistant, Author: parley.AuthorHuman, Content: text}
 	err = c.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
 		m.ID = 0
-		if err := tx.AddMessage(ctx, m, 0, ends); err != nil || c.Replied == nil {
+		if err := tx.AddMessage(ctx, m, 0, ends); err != nil {
 			return err
 		}
 		asked, err := tx.LastAsked(ctx, id)
 		if err != nil {
 			return err
 		}
-		return c.Replied(ctx, tx, conv, asked, m)
+		return c.replied(ctx, tx, conv, asked, m)
 	})
 	if err == nil {
 		c.told(id)

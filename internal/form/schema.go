@@ -12,6 +12,7 @@ import (
 // enforces. Structs become components, to be found under Components by their name.
 type Schemas struct {
 	Components map[string]any
+	types      map[string]reflect.Type // of the components
 }
 
 // Output is the schema of a value that is sent: every field without omitempty is there.
@@ -115,7 +116,14 @@ func (s *Schemas) component(t reflect.Type, r role) object {
 		return s.object(t, r)
 	}
 	name = strings.ToUpper(name[:1]) + name[1:] + string(r)
+	for s.types[name] != nil && s.types[name] != t { // two packages use one name
+		name += "_"
+	}
 	if _, done := s.Components[name]; !done {
+		if s.types == nil {
+			s.types = map[string]reflect.Type{}
+		}
+		s.types[name] = t
 		s.Components[name] = object{} // a type may hold itself
 		s.Components[name] = s.object(t, r)
 	}

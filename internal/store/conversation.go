@@ -240,6 +240,9 @@ func (tx *Tx) DeleteConversation(ctx context.Context, userID int64, id string) e
 
 // EraseCustomer removes what the user's conversations hold of a customer, by phone number or the channel's name for them.
 func (tx *Tx) EraseCustomer(ctx context.Context, userID int64, identifier string) (conversations int, err error) {
+	if err := tx.eraseDeliveries(ctx, userID, identifier); err != nil {
+		return 0, err
+	}
 	res, err := tx.q.NewDelete().Model((*parley.Conversation)(nil)).
 		Where("user_id = ? AND (customer_phone = ? OR external_identifier = ?)", userID, identifier, identifier).Exec(ctx)
 	if err != nil {

@@ -40,6 +40,9 @@ type Query struct {
 	q      bun.IDB
 	sqlite bool
 	box    box
+
+	news      chan struct{} // has a token when deliveries were committed
+	threshold parley.Money  // see WarnBelow
 }
 
 // DB is an open database. Its methods may be called from any goroutine.
@@ -131,7 +134,7 @@ func newDB(read, write *bun.DB, o Options) (*DB, error) {
 	if o.Watch != nil {
 		read, write = read.WithQueryHook(o.Watch), write.WithQueryHook(o.Watch)
 	}
-	db := &DB{Query: Query{q: read, sqlite: o.Postgres == "", box: b}, read: read, write: write, postgres: o.Postgres}
+	db := &DB{Query: Query{q: read, sqlite: o.Postgres == "", box: b, news: make(chan struct{}, 1)}, read: read, write: write, postgres: o.Postgres}
 	if db.jobs, err = inserter(write.DB, db.sqlite); err != nil {
 		return nil, err
 	}

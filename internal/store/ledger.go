@@ -47,7 +47,12 @@ func (tx *Tx) Post(ctx context.Context, userID int64, e *parley.LedgerEntry) (po
 	if _, err = tx.q.NewRaw("UPDATE users SET balance = ? WHERE id = ?", e.BalanceAfter, userID).Exec(ctx); err != nil {
 		return false, err
 	}
-	_, err = tx.q.NewInsert().Model(e).Exec(ctx)
+	if _, err = tx.q.NewInsert().Model(e).Exec(ctx); err != nil {
+		return false, err
+	}
+	if balance >= tx.threshold && e.BalanceAfter < tx.threshold {
+		err = tx.balanceFell(ctx, userID, e.BalanceAfter)
+	}
 	return err == nil, err
 }
 

@@ -3,6 +3,8 @@ package store
 import (
 	"context"
 
+	"github.com/uptrace/bun"
+
 	"parley"
 )
 
@@ -38,14 +40,160 @@ func (q Query) AnsweredNumbers(ctx context.Context, userID int64) (map[int64]int
 func (tx *Tx) CreateNumber(ctx context.Context, userID int64, n *parley.Number) error {
 	n.ID, n.UserID, n.CreatedAt = 0, userID, parley.Now()
 	_, err := tx.q.NewInsert().Model(n).Exec(ctx)
+	return numberOwned(err, n.PhoneNumber)
+}
+
+// NumberForUpdate is Number, kept from others until the transaction ends.
+func (tx *Tx) NumberForUpdate(ctx context.Context, userID, id int64) (*parley.Number, error) {
+	n := new(parley.Number)
+	err := tx.locked(tx.q.NewSelect().Model(n).Where("id = ? AND user_id = ?", id, userID)).Scan(ctx)
+	return n, notFound(err, numberNotFound)
+}
+
+// SaveNumber stores what may change about a number.
+func (tx *Tx) SaveNumber(ctx context.Context, userID int64, n *parley.Number) error {
+	res, err := tx.q.NewUpdate().Model(n).Column("phone_number", "nickname", "country_code", "paid_until", "released_at").
+		Where("id = ? AND user_id = ?", n.ID, userID).Exec(ctx)
+	return one(res, numberOwned(err, n.PhoneNumber), numberNotFound)
+}
+
+func numberOwned(err error, number string) error {
 	if Violates(err, "numbers.phone_number", "numbers_owned") {
-		return parley.Errorf(parley.Conflict, "The phone number %s is owned already.", n.PhoneNumber)
+		return parley.Errorf(parley.Conflict, "The phone number %s is owned already.", number)
 	}
 	return err
+}
+
+// RentedNumber is the number rented from the carrier with that E.164, whoever has it: what a message or a call came to.
+func (q Query) RentedNumber(ctx context.Context, e164 string) (*parley.Number, error) {
+	n := new(parley.Number)
+	err := q.q.NewSelect().Model(n).Where("phone_number = ? AND type = ?", e164, parley.NumberNormal).Scan(ctx)
+	return n, notFound(err, numberNotFound)
+}
+
+// NumbersDue are the rented numbers whose paid period is over, the longest over first.
+func (q Query) NumbersDue(ctx context.Context, now parley.Time, limit int) (list []parley.Number, err error) {
+	err = q.q.NewSelect().Model(&list).Where("type = ? AND paid_until <= ?", parley.NumberNormal, now).Order("paid_until", "id").Limit(limit).Scan(ctx)
+	return list, err
+}
+
+// NumberAssistant is the active inbound assistant that answers one of the user's numbers, nil when none does.
+func (q Query) NumberAssistant(ctx context.Context, userID, numberID int64) (*parley.Assistant, error) {
+	a, err := q.assistant(ctx, func(s *bun.SelectQuery) *bun.SelectQuery {
+		return s.Where("user_id = ? AND phone_number_id = ? AND type = 'inbound' AND status = 'active'", userID, numberID)
+	})
+	if IsNotFound(err) {
+		return nil, nil
+	}
+	return a, err
+}
+
+// TakenNumbers says which of some numbers nobody can buy here: they are owned, or being bought.
+func (q Query) TakenNumbers(ctx context.Context, numbers []string) (map[string]bool, error) {
+	taken := map[string]bool{}
+	if len(numbers) == 0 {
+		return taken, nil
+	}
+	var found []string
+	err := q.q.NewRaw(`SELECT phone_number FROM numbers WHERE type <> 'caller_id' AND phone_number IN (?)
+		UNION SELECT phone_number FROM number_orders WHERE phone_number IN (?)`, bun.In(numbers), bun.In(numbers)).Scan(ctx, &found)
+	for _, n := range found {
+		taken[n] = true
+	}
+	return taken, err
+}
+
+// OfferNumbers keeps what a search showed a user, and forgets what was shown before a time.
+func (tx *Tx) OfferNumbers(ctx context.Context, userID int64, list []parley.NumberOffer, forget parley.Time) error {
+	if _, err := tx.q.NewDelete().Model((*parley.NumberOffer)(nil)).Where("created_at < ?", forget).Exec(ctx); err != nil || len(list) == 0 {
+		return err
+	}
+	for i := range list {
+		list[i].UserID = userID
+	}
+	_, err := tx.q.NewInsert().Model(&list).On("CONFLICT (user_id, phone_number) DO UPDATE").Set("rent = EXCLUDED.rent").
+		Set("sms_capable = EXCLUDED.sms_capable").Set("created_at = EXCLUDED.created_at").Exec(ctx)
+	return err
+}
+
+// NumberOffer is what a search showed the user of a number, since a time.
+func (q Query) NumberOffer(ctx context.Context, userID int64, number string, since parley.Time) (*parley.NumberOffer, error) {
+	o := new(parley.NumberOffer)
+	err := q.q.NewSelect().Model(o).Where("user_id = ? AND phone_number = ? AND created_at >= ?", userID, number, since).Scan(ctx)
+	return o, notFound(err, numberNotFound)
+}
+
+// CreateOrder stores a purchase under way. The error is a Conflict where somebody else buys the number.
+func (tx *Tx) CreateOrder(ctx context.Context, userID int64, o *parley.NumberOrder) error {
+	o.ID, o.UserID, o.CreatedAt = 0, userID, parley.Now()
+	_, err := tx.q.NewInsert().Model(o).Exec(ctx)
+	if Violates(err, "number_orders.phone_number", "number_orders_phone") {
+		return parley.Errorf(parley.Conflict, "The phone number %s is being bought.", o.PhoneNumber)
+	}
+	return err
+}
+
+// Order is a purchase under way; nil when it has ended.
+func (q Query) Order(ctx context.Context, userID, id int64) (*parley.NumberOrder, error) {
+	var list []parley.NumberOrder
+	err := q.q.NewSelect().Model(&list).Where("id = ? AND user_id = ?", id, userID).Scan(ctx)
+	if err != nil || len(list) == 0 {
+		return nil, err
+	}
+	return &list[0], nil
+}
+
+// CancelOrder notes that the buyer was told of a failure; false when the purchase has ended.
+func (tx *Tx) CancelOrder(ctx context.Context, userID, id int64) (bool, error) {
+	return some(tx.q.NewRaw("UPDATE number_orders SET cancelled = TRUE WHERE id = ? AND user_id = ?", id, userID).Exec(ctx))
+}
+
+// EndOrder removes a purchase; false when another has ended it, or, unless cancelled, when it was cancelled.
+func (tx *Tx) EndOrder(ctx context.Context, userID, id int64, cancelled bool) (bool, error) {
+	return some(tx.q.NewRaw("DELETE FROM number_orders WHERE id = ? AND user_id = ? AND cancelled = ?", id, userID, cancelled).Exec(ctx))
 }
 
 // DeleteNumber gives a number up at once; assistants lose it.
 func (tx *Tx) DeleteNumber(ctx context.Context, userID, id int64) error {
 	res, err := tx.q.NewDelete().Model((*parley.Number)(nil)).Where("id = ? AND user_id = ?", id, userID).Exec(ctx)
 	return one(res, err, numberNotFound)
+}
+
+// AskCallerID stores a number that is to be verified, in place of an older try.
+func (tx *Tx) AskCallerID(ctx context.Context, userID int64, c *parley.CallerID) error {
+	c.ID, c.UserID, c.CreatedAt = 0, userID, parley.Now()
+	c.Sealed = tx.box.seal("caller id code", []byte(c.Code))
+	_, err := tx.q.NewDelete().Model(c).Where("user_id = ? AND phone_number = ? OR expires_at < ?", userID, c.PhoneNumber, c.CreatedAt).Exec(ctx)
+	if err == nil {
+		_, err = tx.q.NewInsert().Model(c).Exec(ctx)
+	}
+	return err
+}
+
+// CallerIDForUpdate is a number that the user has to verify, with its code, kept from others until the transaction ends.
+func (tx *Tx) CallerIDForUpdate(ctx context.Context, userID, id int64) (*parley.CallerID, error) {
+	c := new(parley.CallerID)
+	if err := tx.locked(tx.q.NewSelect().Model(c).Where("id = ? AND user_id = ?", id, userID)).Scan(ctx); err != nil {
+		return nil, notFound(err, "Caller ID not found")
+	}
+	code, err := tx.box.open("caller id code", c.Sealed)
+	c.Code = string(code)
+	return c, err
+}
+
+// CallerIDTried counts a wrong code.
+func (tx *Tx) CallerIDTried(ctx context.Context, userID, id int64) error {
+	_, err := tx.q.NewRaw("UPDATE caller_ids SET tries = tries + 1 WHERE id = ? AND user_id = ?", id, userID).Exec(ctx)
+	return err
+}
+
+// DropCallerID forgets a number that was to be verified.
+func (tx *Tx) DropCallerID(ctx context.Context, userID, id int64) error {
+	_, err := tx.q.NewRaw("DELETE FROM caller_ids WHERE id = ? AND user_id = ?", id, userID).Exec(ctx)
+	return err
+}
+
+// OwnsNumber says whether the user has that number, of whatever type.
+func (q Query) OwnsNumber(ctx context.Context, userID int64, e164 string) (bool, error) {
+	return q.q.NewSelect().Model((*parley.Number)(nil)).Where("user_id = ? AND phone_number = ?", userID, e164).Exists(ctx)
 }

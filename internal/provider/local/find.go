@@ -60,7 +60,7 @@ func passages(text string) []passage {
 			question = ""
 		default:
 			for _, s := range sentences(line) {
-				if isItem && heading != "" && !orders.MatchString(heading) && len(strings.Fields(s)) < 8 {
+				if isItem && heading != "" && !strings.Contains(s, ": ") && !orders.MatchString(heading) && len(strings.Fields(s)) < 8 {
 					add(heading+": "+s, "")
 				} else {
 					add(s, heading)
@@ -105,7 +105,7 @@ func cutWord(s string, prefixes ...string) (string, bool) {
 func find(list []passage, question string) (answer string, cover float64) {
 	asked := stems(question)
 	weight := make(map[string]float64, len(asked))
-	total := 0.0
+	total, known := 0.0, 0.0 // known counts words that no passage has by half: they may be beside the point
 	for _, w := range asked {
 		n := 0
 		for _, p := range list {
@@ -115,6 +115,9 @@ func find(list []passage, question string) (answer string, cover float64) {
 		}
 		weight[w] = math.Log(1 + float64(len(list)+1)/float64(n+1))
 		total += weight[w]
+		if known += weight[w]; n == 0 {
+			known -= weight[w] / 2
+		}
 	}
 	if total == 0 {
 		return "", 0
@@ -130,12 +133,16 @@ func find(list []passage, question string) (answer string, cover float64) {
 					g += weight[w]
 				}
 			}
-			// Of two that say as much the shorter one is better.
-			if s := g / (1 + 0.02*float64(len(p.stems))); s > score {
+			// Of two that say as much the shorter one is better, and one about the matter better than one about the assistant.
+			s := g / (1 + 0.02*float64(len(p.stems)))
+			if strings.HasPrefix(p.say, "I ") {
+				s *= 0.8
+			}
+			if s > score {
 				best, score, gain = i, s, g
 			}
 		}
-		if best < 0 || len(said) == 0 && gain < little*total || len(said) > 0 && gain < 0.2*total {
+		if best < 0 || len(said) == 0 && gain < little*known || len(said) > 0 && gain < 0.2*total {
 			break
 		}
 		said = append(said, list[best].say)

@@ -61,6 +61,8 @@ func TestAnswers(t *testing.T) {
 		{"Do you deliver to my home?", "We deliver within 5 km"},
 		{"When must I order cakes?", "two days ahead"},
 		{"ケーキ", "ケーキは二日前に注文してください。"},
+		{"My name is Bob, how do you sell cakes?", "Cakes must be ordered two days ahead."},
+		{"What is the bakery's address?", "Our address is 5 Harbour Street"},
 		{"Do you mention competitors?", "!never mention"},
 		{"I am angry", "!apologise"},
 		{"What is the capital of Mongolia?", "without a language model"},

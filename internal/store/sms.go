@@ -1,0 +1,226 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"strconv"
+	"time"
+
+	"github.com/uptrace/bun"
+
+	"parley"
+)
+
+const smsNotFound = "SMS not found"
+
+// some says whether a statement changed anything.
+func some(res sql.Result, err error) (bool, error) {
+	if err != nil {
+		return false, err
+	}
+	n, err := res.RowsAffected()
+	return n > 0, err
+}
+
+// CreateSMS stores a message that is to be sent.
+func (tx *Tx) CreateSMS(ctx context.Context, userID int64, m *parley.SMS) error {
+	m.ID, m.UserID, m.CreatedAt = 0, userID, parley.DateTime(parley.Now())
+	m.UpdatedAt = m.CreatedAt
+	_, err := tx.q.NewInsert().Model(m).Exec(ctx)
+	return err
+}
+
+// SMS is one of the user's messages.
+func (q Query) SMS(ctx context.Context, userID, id int64) (*parley.SMS, error) {
+	m := new(parley.SMS)
+	err := q.q.NewSelect().Model(m).Where("id = ? AND user_id = ?", id, userID).Scan(ctx)
+	return m, notFound(err, smsNotFound)
+}
+
+// AnySMS is the message with that id, whoever's it is: jobs and carriers know no user.
+func (q Query) AnySMS(ctx context.Context, id int64) (*parley.SMS, error) {
+	m := new(parley.SMS)
+	err := q.q.NewSelect().Model(m).Where("id = ?", id).Scan(ctx)
+	return m, notFound(err, smsNotFound)
+}
+
+// SMSFilter narrows a list; zero values don't.
+type SMSFilter struct {
+	Status        parley.SMSStatus
+	PhoneNumberID int64
+	To            string      // E.164
+	From, Until   parley.Time // Until is exclusive
+}
+
+// SMSPage is a page of the user's messages, newest first.
+func (q Query) SMSPage(ctx context.Context, userID int64, f SMSFilter, p Page) ([]parley.SMS, int, error) {
+	list := []parley.SMS{}
+	s := q.q.NewSelect().Model(&list).Where("user_id = ?", userID)
+	if f.Status != "" {
+		s.Where("status = ?", f.Status)
+	}
+	if f.PhoneNumberID != 0 {
+		s.Where("phone_number_id = ?", f.PhoneNumberID)
+	}
+	if f.To != "" {
+		s.Where("recipient = ?", f.To)
+	}
+	if f.From != 0 {
+		s.Where("created_at >= ?", f.From)
+	}
+	if f.Until != 0 {
+		s.Where("created_at < ?", f.Until)
+	}
+	total, err := page(ctx, s, p, "id DESC")
+	return list, total, err
+}
+
+// ClaimSMS makes the caller the one who sends a queued message, for as long as the lease; false when it is not queued, or another sends it.
+// m is the message as it was before, so that AttemptedAt says whether it may have been sent already.
+func (tx *Tx) ClaimSMS(ctx context.Context, id int64, lease time.Duration) (m *parley.SMS, mine bool, err error) {
+	m = new(parley.SMS)
+	if err := tx.locked(tx.q.NewSelect().Model(m).Where("id = ?", id)).Scan(ctx); err != nil {
+		return nil, false, notFound(err, smsNotFound)
+	}
+	now := parley.Now()
+	if m.Status != parley.SMSQueued || m.LeaseUntil > now {
+		return m, false, nil
+	}
+	attempted := m.AttemptedAt
+	if attempted == 0 {
+		attempted = now
+	}
+	_, err = tx.q.NewRaw("UPDATE sms SET lease_until = ?, attempted_at = ? WHERE id = ?", now.Add(lease), attempted, id).Exec(ctx)
+	return m, err == nil, err
+}
+
+// MoveSMS brings a message on to a state that it may come to, with what the carrier said: false when it is there or beyond already. A sid
+// that another message has is refused by the rule sms_sid.
+func (tx *Tx) MoveSMS(ctx context.Context, m *parley.SMS, to parley.SMSStatus, sid, reason string) (bool, error) {
+	var from []parley.SMSStatus
+	for _, s := range []parley.SMSStatus{parley.SMSQueued, parley.SMSSent} {
+		if s.Before(to) {
+			from = append(from, s)
+		}
+	}
+	if len(from) == 0 {
+		return false, nil
+	}
+	if sid != "" {
+		m.SID = sid
+	}
+	if reason != "" {
+		m.Error = &reason
+	}
+	now := parley.DateTime(parley.Now())
+	moved, err := some(tx.q.NewUpdate().Model(m).Column("sid", "error").Set("status = ?", to).Set("lease_until = 0").Set("updated_at = ?", now).
+		Where("id = ? AND status IN (?)", m.ID, bun.In(from)).Exec(ctx))
+	if moved {
+		m.Status, m.UpdatedAt, m.LeaseUntil = to, now, 0
+	}
+	return moved, err
+}
+
+// NewSIDs are those of some carrier's names that no message has.
+func (q Query) NewSIDs(ctx context.Context, sids []string) (unknown []string, err error) {
+	if len(sids) == 0 {
+		return nil, nil
+	}
+	var known []string
+	if err := q.q.NewSelect().Table("sms").Column("sid").Where("sid IN (?)", bun.In(sids)).Scan(ctx, &known); err != nil {
+		return nil, err
+	}
+	has := map[string]bool{}
+	for _, k := range known {
+		has[k] = true
+	}
+	for _, s := range sids {
+		if !has[s] {
+			unknown = append(unknown, s)
+		}
+	}
+	return unknown, nil
+}
+
+// AddInboundSMS stores a message that came in; false when it is there already.
+func (tx *Tx) AddInboundSMS(ctx context.Context, m *parley.InboundSMS) (bool, error) {
+	m.CreatedAt = parley.Now()
+	known, err := tx.q.NewSelect().Model(m).Where("sid = ?", m.SID).Exists(ctx)
+	if err != nil || known {
+		return false, err
+	}
+	_, err = tx.q.NewInsert().Model(m).Exec(ctx)
+	if Violates(err, "sms_inbound.sid", "sms_inbound_sid_key") { // told twice at once
+		return false, parley.Errorf(parley.Conflict, "The message %s came twice at once.", m.SID)
+	}
+	return err == nil, err
+}
+
+// InboundSMS is a message that came in, by our id or, where that is 0, by the carrier's.
+func (q Query) InboundSMS(ctx context.Context, id int64, sid string) (*parley.InboundSMS, error) {
+	m := new(parley.InboundSMS)
+	s := q.q.NewSelect().Model(m)
+	if id != 0 {
+		s.Where("id = ?", id)
+	} else {
+		s.Where("sid = ?", sid)
+	}
+	return m, notFound(s.Scan(ctx), smsNotFound)
+}
+
+// OptOut notes that a person wants no more messages from one of the user's numbers, or that they want them again.
+func (tx *Tx) OptOut(ctx context.Context, userID int64, number, person string, out bool) (err error) {
+	if out {
+		_, err = tx.q.NewRaw("INSERT INTO sms_opt_outs (user_id, sender, recipient, created_at) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
+			userID, number, person, parley.Now()).Exec(ctx)
+	} else {
+		_, err = tx.q.NewRaw("DELETE FROM sms_opt_outs WHERE user_id = ? AND sender = ? AND recipient = ?", userID, number, person).Exec(ctx)
+	}
+	return err
+}
+
+// OptedOut says whether a person wants no messages from one of the user's numbers.
+func (q Query) OptedOut(ctx context.Context, userID int64, number, person string) (bool, error) {
+	return q.q.NewSelect().Table("sms_opt_outs").Where("user_id = ? AND sender = ? AND recipient = ?", userID, number, person).Exists(ctx)
+}
+
+// EraseSMS removes the user's messages to and from a person. What is still to be sent goes out first and is erased by another time; that
+// the person wants no messages is kept, for their own sake.
+func (tx *Tx) EraseSMS(ctx context.Context, userID int64, person string) (n int, err error) {
+	for _, statement := range []string{
+		"DELETE FROM sms WHERE user_id = ? AND recipient = ? AND status <> 'queued'",
+		"DELETE FROM sms_inbound WHERE user_id = ? AND sender = ?",
+		"DELETE FROM sandbox_outbox WHERE user_id = ? AND recipient = ?",
+	} {
+		res, err := tx.q.NewRaw(statement, userID, person).Exec(ctx)
+		if err != nil {
+			return 0, err
+		}
+		gone, err := res.RowsAffected()
+		if err != nil {
+			return 0, err
+		}
+		n += int(gone)
+	}
+	return n, nil
+}
+
+// KeepOutbox puts a message into the sandbox's outbox; false, with the one that is there, when its reference is in it.
+func (tx *Tx) KeepOutbox(ctx context.Context, m *parley.OutboxSMS) (bool, error) {
+	m.ID, m.CreatedAt = 0, parley.DateTime(parley.Now())
+	kept, err := some(tx.q.NewInsert().Model(m).On("CONFLICT (reference) DO NOTHING").Exec(ctx))
+	if err != nil || kept {
+		return kept, err
+	}
+	return false, tx.q.NewSelect().Model(m).Where("reference = ?", m.Reference).Scan(ctx)
+}
+
+// Outbox is a page of the user's messages in the sandbox's outbox, newest first.
+func (q Query) Outbox(ctx context.Context, userID int64, p Page) ([]parley.OutboxSMS, int, error) {
+	list := []parley.OutboxSMS{}
+	total, err := page(ctx, q.q.NewSelect().Model(&list).Where("user_id = ?", userID), p, "id DESC")
+	return list, total, err
+}
+
+// SMSReference is a message's name in the ledger and at the carrier.
+func SMSReference(id int64) string { return "sms:" + strconv.FormatInt(id, 10) }

@@ -1,0 +1,114 @@
+package store
+
+import (
+	"context"
+
+	"github.com/uptrace/bun"
+
+	"parley"
+)
+
+const (
+	trunkNotFound = "SIP trunk not found"
+	trunkSecret   = "sip password"
+)
+
+func (q Query) trunks(model any, userID int64) *bun.SelectQuery {
+	return q.q.NewSelect().Model(model).ModelTableExpr("trunks AS t").ColumnExpr("t.*, n.phone_number").
+		Join("JOIN numbers AS n ON n.id = t.phone_number_id").Where("t.user_id = ?", userID)
+}
+
+// Trunk is one of the user's SIP trunks.
+func (q Query) Trunk(ctx context.Context, userID, id int64) (*parley.Trunk, error) {
+	t := new(parley.Trunk)
+	err := q.trunks(t, userID).Where("t.id = ?", id).Scan(ctx)
+	return t, notFound(err, trunkNotFound)
+}
+
+// TrunkForUpdate is Trunk, kept from others until the transaction ends.
+func (tx *Tx) TrunkForUpdate(ctx context.Context, userID, id int64) (*parley.Trunk, error) {
+	t := new(parley.Trunk)
+	s := tx.trunks(t, userID).Where("t.id = ?", id)
+	if !tx.sqlite {
+		s.For("UPDATE OF t")
+	}
+	return t, notFound(s.Scan(ctx), trunkNotFound)
+}
+
+// Trunks are the user's SIP trunks, newest first.
+func (q Query) Trunks(ctx context.Context, userID int64) ([]parley.Trunk, error) {
+	list := []parley.Trunk{}
+	err := q.trunks(&list, userID).OrderExpr("t.id DESC").Scan(ctx)
+	return list, err
+}
+
+// TrunkPassword is a trunk's password in plain, "" for none.
+func (q Query) TrunkPassword(t *parley.Trunk) (string, error) {
+	if len(t.Sealed) == 0 {
+		return "", nil
+	}
+	plain, err := q.box.open(trunkSecret, t.Sealed)
+	return string(plain), err
+}
+
+// SealPassword gives a trunk a password; "" takes it away.
+func (q Query) SealPassword(t *parley.Trunk, password string) {
+	if t.Sealed = nil; password != "" {
+		t.Sealed = q.box.seal(trunkSecret, []byte(password))
+	}
+}
+
+// CreateTrunk stores a new trunk, and its number as an owned number of type sip. The error is a Conflict where the number is on this
+// server already.
+func (tx *Tx) CreateTrunk(ctx context.Context, userID int64, t *parley.Trunk) error {
+	n := &parley.Number{PhoneNumber: t.PhoneNumber, CountryCode: parley.PhoneCountry(t.PhoneNumber), Type: parley.NumberSIP}
+	if err := tx.free(ctx, t.PhoneNumber); err != nil {
+		return err
+	}
+	if err := tx.CreateNumber(ctx, userID, n); err != nil {
+		return err
+	}
+	t.ID, t.UserID, t.PhoneNumberID, t.CreatedAt = 0, userID, n.ID, parley.Now()
+	t.UpdatedAt = t.CreatedAt
+	_, err := tx.q.NewInsert().Model(t).Exec(ctx)
+	return err
+}
+
+// SaveTrunk stores a changed trunk, and its number where that has changed.
+func (tx *Tx) SaveTrunk(ctx context.Context, userID int64, old, t *parley.Trunk) error {
+	if old.PhoneNumber != t.PhoneNumber {
+		n, err := tx.NumberForUpdate(ctx, userID, t.PhoneNumberID)
+		if err != nil {
+			return err
+		}
+		if err := tx.free(ctx, t.PhoneNumber); err != nil {
+			return err
+		}
+		n.PhoneNumber, n.CountryCode = t.PhoneNumber, parley.PhoneCountry(t.PhoneNumber)
+		if err := tx.SaveNumber(ctx, userID, n); err != nil {
+			return err
+		}
+	}
+	t.UpdatedAt = parley.Now()
+	res, err := tx.q.NewUpdate().Model(t).ExcludeColumn("id", "user_id", "phone_number_id", "created_at").
+		Where("id = ? AND user_id = ?", t.ID, userID).Exec(ctx)
+	return one(res, err, trunkNotFound)
+}
+
+// free refuses a number that somebody has or buys.
+func (tx *Tx) free(ctx context.Context, number string) error {
+	taken, err := tx.TakenNumbers(ctx, []string{number})
+	if err == nil && taken[number] {
+		return parley.Errorf(parley.Conflict, "The phone number %s is owned already.", number)
+	}
+	return err
+}
+
+// DeleteTrunk removes a trunk and its number.
+func (tx *Tx) DeleteTrunk(ctx context.Context, userID, id int64) error {
+	t, err := tx.TrunkForUpdate(ctx, userID, id)
+	if err != nil {
+		return err
+	}
+	return tx.DeleteNumber(ctx, userID, t.PhoneNumberID) // the trunk goes with it
+}

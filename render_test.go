@@ -1,0 +1,48 @@
+package parley_test
+
+import (
+	"strings"
+	"testing"
+
+	"parley"
+)
+
+func TestRender(t *testing.T) {
+	vars := map[string]string{"name": "Zoë", "a.b": "dot", "a-b": "dash", "evil": "{{name}} {{evil}}", "open": "{{", "close": "}}", "empty": ""}
+	for text, want := range map[string]string{
+		"": "", "plain": "plain", "Hi {{name}}!": "Hi Zoë!", "{{ name }}{{\tname\n}}": "ZoëZoë", "{{name}}{{name}}": "ZoëZoë", "{{unknown}}.": ".",
+		"{{a.b}} {{a-b}}": "dot dash", "{{evil}}": "{{name}} {{evil}}", "{{open}}name{{close}}": "{{name}}", "{{empty}}": "", "{{Name}}": "",
+		"{name}": "{name}", "{{": "{{", "}}": "}}", "{{name": "{{name", "{{}}": "{{}}", "{{ }}": "{{ }}", "{{a b}}": "{{a b}}", "{{na{{name}}me}}": "{{naZoëme}}",
+		`{"json":{"a":{}}} {{name}}`: `{"json":{"a":{}}} Zoë`, "{{näme}}": "{{näme}}", "{{{{name}}}}": "{{Zoë}}",
+	} {
+		if got := parley.Render(text, vars); got != want {
+			t.Errorf("%q renders as %q, want %q", text, got, want)
+		}
+	}
+	if got := parley.Render("a{{x}}b", nil); got != "ab" {
+		t.Errorf("without variables: %q", got)
+	}
+}
+
+// What a variable holds is never rendered: a secret that the text does not name can't come out, whatever the customer says.
+func FuzzRender(f *testing.F) {
+	f.Add("Hi {{x}}.", "{{secret}}")
+	f.Add("{{x}}secret}}", "{{")
+	f.Add("{{{x}}{secret}}", "{")
+	f.Add("{{x}}{{x}}", "}}{{secret}}{{")
+	f.Fuzz(func(t *testing.T, text, said string) {
+		const secret = "\x01hidden\x01"
+		got := parley.Render(text, map[string]string{"x": said, "secret": secret})
+		// The text's own mention of secret is the one way to it. With x empty, everything that text itself can name is there.
+		own := strings.Count(parley.Render(text, map[string]string{"secret": secret}), secret)
+		if strings.Contains(text, secret) || strings.Contains(said, "\x01") || strings.Contains(text, "\x01") {
+			return
+		}
+		if n := strings.Count(got, secret); n != own {
+			t.Errorf("%q with %q gives the secret %d times, %d are the text's own", text, said, n, own)
+		}
+		if !strings.Contains(text, "{{") && got != text {
+			t.Errorf("%q became %q", text, got)
+		}
+	})
+}
