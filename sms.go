@@ -61,6 +61,7 @@ type InboundSMS struct {
 	From      string `bun:"sender"`
 	To        string `bun:"recipient"`
 	Body      string
+	Handled   bool // the assistant has it, or nobody wants it
 	CreatedAt Time
 }
 

@@ -277,3 +277,12 @@ func resident(t *testing.T, pid int) int64 {
 	t.Fatal("no VmRSS")
 	return 0
 }
+
+// sendAndForget says something without caring what comes of it.
+func (p *program) sendAndForget(conversation, text string) {
+	body, _ := json.Marshal(map[string]any{"message": text})
+	res, err := http.Post(p.URL+"/api/conversations/"+conversation+"/messages", "application/json", bytes.NewReader(body))
+	if err == nil {
+		res.Body.Close()
+	}
+}

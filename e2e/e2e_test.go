@@ -56,7 +56,7 @@ type program struct {
 	env     []string
 	cmd     *exec.Cmd
 	log     *logBuffer
-	reading sync.WaitGroup // of what it prints
+	reading *sync.WaitGroup // of what it prints
 }
 
 // start runs the program on an empty data directory until the test ends. env are further settings, NAME=value.
@@ -97,6 +97,7 @@ func (p *program) run(t *testing.T, heard func(printed string)) {
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+	p.reading = &sync.WaitGroup{}
 	p.reading.Go(func() {
 		var text strings.Builder
 		lines := bufio.NewScanner(stdout)

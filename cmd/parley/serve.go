@@ -51,6 +51,8 @@ func (c *serveCmd) Run(s *Settings, t *terminal) (err error) {
 	}
 	desk := &auth.Desk{DB: db, SessionFor: s.SessionFor}
 	assistants := &assistant.Desk{DB: db, Catalog: cat, Providers: providers, Tools: tools}
+	db.WarnBelow(prices.LowBalance)
+	webhooks := event.NewSender(db, guard)
 	hub := event.NewHub()
 	conversations := chat.New(chat.Config{DB: db, Assistants: assistants, Prices: prices, Hub: hub})
 
@@ -91,6 +93,8 @@ func (c *serveCmd) Run(s *Settings, t *terminal) (err error) {
 	var workers sync.WaitGroup
 	workers.Go(func() { s.sweep(working, db) })
 	workers.Go(func() { conversations.Run(working) })
+	delivering, stopDelivering := context.WithCancel(context.Background()) // longer: what ends while the server stops is told too
+	workers.Go(func() { webhooks.Run(delivering) })
 	slog.Info("serving", "url", s.urlOf(l.Addr()), "database", engine(db))
 
 	select {
@@ -100,6 +104,7 @@ func (c *serveCmd) Run(s *Settings, t *terminal) (err error) {
 		err = drain(t, s.Drain, stopWorking, house, srv, conversations)
 	}
 	stopWorking()
+	stopDelivering()
 	workers.Wait()
 	if errors.Is(err, http.ErrServerClosed) {
 		return nil
@@ -141,6 +146,9 @@ func (s *Settings) sweep(ctx context.Context, db *store.DB) {
 			}
 			return tx.Expire(ctx, parley.Now())
 		})
+		if err == nil {
+			err = event.Forget(ctx, db)
+		}
 		if err != nil && ctx.Err() == nil {
 			slog.Error("remove what has expired", "error", err)
 		}

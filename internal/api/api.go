@@ -83,6 +83,7 @@ func (a *API) register() {
 	a.toolRoutes()
 	a.conversationRoutes()
 	a.billingRoutes()
+	a.eventRoutes()
 }
 
 type (

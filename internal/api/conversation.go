@@ -211,13 +211,13 @@ func (a *API) streamReply(ctx context.Context, r *request, w *chat.Waiter) error
 		case done && err != nil:
 			e := a.plain(r.Request, err)
 			s.send("error", "", statuses.shape(e))
-			return answered
+			return errAnswered
 		case done:
 			s.send("done", "", answerOf(got))
-			return answered
+			return errAnswered
 		}
 		if s.flush() != nil {
-			return answered // the reader left
+			return errAnswered // the reader left
 		}
 	}
 }
@@ -250,20 +250,20 @@ func (a *API) followConversation(ctx context.Context, r *request, in *byText) (*
 	for {
 		list, err := a.DB.MessagesAfter(ctx, conv.ID, last)
 		if err != nil {
-			return nil, answered // the reader comes back with Last-Event-ID
+			return nil, errAnswered // the reader comes back with Last-Event-ID
 		}
 		for _, m := range list {
 			last = m.ID
 			s.send("message", strconv.FormatInt(m.ID, 10), map[string]any{"role": m.Role, "content": m.Content, "created_at": m.CreatedAt})
 		}
 		if s.flush() != nil {
-			return nil, answered
+			return nil, errAnswered
 		}
 		select {
 		case <-ctx.Done():
-			return nil, answered
+			return nil, errAnswered
 		case <-a.stopping:
-			return nil, answered
+			return nil, errAnswered
 		case e := <-events:
 			switch e.Kind {
 			case "typing":
@@ -275,7 +275,7 @@ func (a *API) followConversation(ctx context.Context, r *request, in *byText) (*
 		case <-tick.C: // what other nodes did, and a sign of life
 			now, err := a.DB.PublicConversation(ctx, conv.ID)
 			if err != nil {
-				return nil, answered
+				return nil, errAnswered
 			}
 			if now.AIEnabled != on {
 				on = now.AIEnabled

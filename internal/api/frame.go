@@ -60,8 +60,8 @@ type request struct {
 // UserID is the asking user's id.
 func (r *request) UserID() int64 { return r.Who.User.ID }
 
-// answered is returned by handlers that wrote their answer themselves.
-var answered = errors.New("answered")
+// errAnswered is returned by handlers that wrote their answer themselves.
+var errAnswered = errors.New("answered")
 
 // handle registers an operation. In is a struct whose fields say what the handler needs: `path:"id"` (an id, or a text), `query:"…"`
 // (see form), and a struct field named Body, which is bound from the JSON body with all its rules. Out is sent as JSON.
@@ -98,7 +98,7 @@ func handle[In, Out any](a *API, o op, h func(ctx context.Context, r *request, i
 		})
 	}
 	a.add(o, t, reflect.TypeFor[Out](), func(w http.ResponseWriter, r *http.Request) {
-		if err := serve(w, r); err != nil && err != answered {
+		if err := serve(w, r); err != nil && err != errAnswered {
 			a.fail(w, r, o.Family, o.Failure, err)
 		}
 	})

@@ -72,7 +72,7 @@ func (l *Limiter) Take(name string, now time.Time) (left int, err error) {
 		return int(b.TokensAt(now)), nil
 	}
 	wait := (1 - b.TokensAt(now)) / l.rate.PerSecond
-	return 0, &LimitError{RetryAfter: max(1, int(math.Ceil(wait)))}
+	return 0, &LimitError{RetryAfter: max(1, int(math.Ceil(wait-1e-6)))} // the noise of floats is no second
 }
 
 // sweep forgets full buckets once a minute, so that the addresses of the whole internet are not kept.

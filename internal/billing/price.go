@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 
@@ -21,6 +22,24 @@ var defaults []byte
 type Prices struct {
 	Plans    map[string]parley.Plan
 	Messages map[string]parley.Money // a customer's message, by type of conversation
+	Numbers  map[string]NumberPrice  // by country: those that numbers can be rented in
+	SMS      map[string]parley.Money // a segment, by country of destination; "default" for those that are not there
+
+	LowBalance parley.Money // accounts are told when their balance falls below it
+}
+
+// NumberPrice is what a phone number costs.
+type NumberPrice struct {
+	Rent          parley.Money // a month
+	StripePriceID string       // what the operator's billing calls it, "" without one
+}
+
+// Segment is the price of a segment of a text message to a country (ISO 3166-1 alpha-2).
+func (p *Prices) Segment(country string) parley.Money {
+	if m, ok := p.SMS[country]; ok {
+		return m
+	}
+	return p.SMS["default"]
 }
 
 // file is how prices.yaml is written.
@@ -31,6 +50,12 @@ type file struct {
 		Tools         int `yaml:"tools"`
 	} `yaml:"plans"`
 	Messages map[string]amount `yaml:"messages"`
+	Numbers  map[string]struct {
+		Rent          *amount `yaml:"rent"`
+		StripePriceID *string `yaml:"stripe_price_id"`
+	} `yaml:"numbers"`
+	SMS        map[string]amount `yaml:"sms"`
+	LowBalance *amount           `yaml:"low_balance"`
 }
 
 // amount is USD in the file.
@@ -53,7 +78,7 @@ func DefaultFile() []byte { return bytes.Clone(defaults) }
 
 // ReadPrices reads the prices and plans file over the embedded defaults; path "" is the defaults alone.
 func ReadPrices(path string) (*Prices, error) {
-	p := &Prices{Plans: map[string]parley.Plan{}, Messages: map[string]parley.Money{}}
+	p := &Prices{Plans: map[string]parley.Plan{}, Messages: map[string]parley.Money{}, Numbers: map[string]NumberPrice{}, SMS: map[string]parley.Money{}}
 	if err := p.add(defaults); err != nil {
 		return nil, fmt.Errorf("embedded prices: %w", err)
 	}
@@ -89,6 +114,28 @@ func (p *Prices) add(text []byte) error {
 			return fmt.Errorf("messages: %q is no type of conversation", name)
 		}
 		p.Messages[name] = parley.Money(a)
+	}
+	for country, n := range f.Numbers {
+		price, known := p.Numbers[country]
+		if !known && !bytes.Equal(text, defaults) {
+			return fmt.Errorf("numbers: no numbers are rented in %q", country)
+		}
+		if n.Rent != nil {
+			price.Rent = parley.Money(*n.Rent)
+		}
+		if n.StripePriceID != nil {
+			price.StripePriceID = *n.StripePriceID
+		}
+		p.Numbers[country] = price
+	}
+	for country, a := range f.SMS {
+		if country != "default" && (len(country) != 2 || strings.ToUpper(country) != country) {
+			return fmt.Errorf("sms: %q is neither a country code such as US nor default", country)
+		}
+		p.SMS[country] = parley.Money(a)
+	}
+	if f.LowBalance != nil {
+		p.LowBalance = parley.Money(*f.LowBalance)
 	}
 	return nil
 }

@@ -72,6 +72,7 @@ type Error struct {
 	Code    int    // the carrier's own
 	Message string // may be shown to users
 	Taken   bool   // the number is not to be had
+	Later   bool   // it may do what was asked at another time
 }
 
 func (e *Error) Error() string { return e.Message }

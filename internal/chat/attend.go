@@ -333,9 +333,34 @@ func (c *Chat) endSilent(ctx context.Context, id string) error {
 		return err
 	}
 	return c.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
-		_, err := tx.EndConversation(ctx, conv, extracted, parley.Now())
-		return err
+		ended, err := tx.EndConversation(ctx, conv, extracted, parley.Now())
+		if err != nil || !ended {
+			return err
+		}
+		return tellEnded(ctx, tx, conv)
 	})
+}
+
+// tellEnded has the assistant's endpoint told that a conversation has ended.
+func tellEnded(ctx context.Context, tx *store.Tx, conv *parley.Conversation) error {
+	a, err := tx.Assistant(ctx, conv.UserID, conv.AssistantID)
+	if err != nil || a.ConversationEndedURL == nil {
+		if store.IsNotFound(err) { // nobody is asked for events of a deleted assistant
+			return nil
+		}
+		return err
+	}
+	list, err := tx.Messages(ctx, conv.ID)
+	if err != nil {
+		return err
+	}
+	e := parley.ConversationEnded{ConversationID: conv.ID, AssistantID: a.UUID, AssistantName: a.Name, Type: conv.Type, MessageCount: conv.MessageCount,
+		ExtractedVariables: conv.Extracted, InputVariables: conv.Variables, CustomerPhone: conv.CustomerPhone, EndedAt: parley.DateTime(conv.EndedAt)}
+	e.FormattedTranscript, _ = Transcript(list)
+	for _, m := range list {
+		e.Transcript = append(e.Transcript, parley.TranscriptLine{Role: m.Role, Content: m.Content, Timestamp: m.CreatedAt})
+	}
+	return tx.EnqueueDelivery(ctx, conv.UserID, e.Delivery(a))
 }
 
 // extract finds what the assistant's post_call_schema asks for; nil where nobody said anything. A model that fails leaves every value

@@ -235,6 +235,9 @@ func (c *Chat) send(ctx context.Context, conv *parley.Conversation, m *parley.Me
 		if err != nil {
 			return err
 		}
+		if m.ID != 0 { // a second try, after a lost race
+			c.forget(conv.ID, m.ID)
+		}
 		m.ID, m.Pending = 0, now.AIEnabled
 		if err := tx.AddMessage(ctx, m, 0, endsAt(a)); err != nil || !m.Pending {
 			return err

@@ -17,7 +17,7 @@ type editor struct {
 	*fields
 	id       int64
 	uuid     string
-	version  int         // of the prompt
+	name     string      // as it is stored
 	seen     parley.Time // when what is edited was last changed
 	overtook bool        // it was changed by somebody else meanwhile
 
@@ -92,7 +92,7 @@ func (c *Console) editor(r *request, a *parley.Assistant, tree map[string]any, w
 			return t["type"] == parley.MidCall
 		})
 	}
-	e := &editor{fields: fieldsOf[parley.Assistant](tree, wrong), id: a.ID, uuid: a.UUID, version: a.PromptVersion, seen: a.UpdatedAt}
+	e := &editor{fields: fieldsOf[parley.Assistant](tree, wrong), id: a.ID, uuid: a.UUID, name: a.Name, seen: a.UpdatedAt}
 	mode := e.text("mode")
 	language, _ := strconv.ParseInt(e.text("language_id"), 10, 64)
 	for _, l := range c.Catalog.Languages() {

@@ -53,7 +53,9 @@ func (c *Console) frame(r *request, title string) frame {
 }
 
 // current says whether the page belongs to an entry of the navigation.
-func (f frame) current(e entry) bool { return f.path == e.path || strings.HasPrefix(f.path, e.path+"/") }
+func (f frame) current(e entry) bool {
+	return f.path == e.path || strings.HasPrefix(f.path, e.path+"/")
+}
 
 // themes are what a reader may choose: the system's, or one of ours. A cookie remembers it, so that the first paint is right.
 var themes = []string{"auto", "light", "dark"}

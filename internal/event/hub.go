@@ -1,4 +1,17 @@
-// Package event tells what happens: live, to whoever listens in this process.
+// Package event tells what happens: live, to whoever listens in this process (Hub), and by signed webhooks to the users' endpoints
+// (Sender).
+//
+// # Webhooks
+//
+// Whoever causes an event stores its delivery in the transaction that makes it true (store.Tx.EnqueueDelivery): so there is no event
+// without its cause, and no cause without its event. A Sender claims what is due by moving it on a little, tries it, and notes what
+// came of it; what was claimed by a process that died becomes due again by itself. An event arrives at least once, and always under the
+// same id with the same body.
+//
+// # Fairness
+//
+// Endpoints are lanes. A lane has a few slots and a user has a few lanes' worth; what waits in a lane is not looked at until a slot in it
+// is free. So an endpoint that hangs fills its own lane, and its backlog, however long, costs the others nothing.
 package event
 
 import "sync"
@@ -40,7 +53,7 @@ func (h *Hub) Listen(topic string, most int) (events <-chan Event, stop func(), 
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		delete(t, ch)
-		if len(t) == 0 && h.topics[topic] != nil && len(h.topics[topic]) == 0 {
+		if len(h.topics[topic]) == 0 {
 			delete(h.topics, topic)
 		}
 	}, true

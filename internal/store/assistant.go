@@ -122,7 +122,7 @@ func (q Query) owned(ctx context.Context, table string, userID int64, ids []int6
 		return nil, nil
 	}
 	var found []int64
-	s := q.q.NewSelect().Table(table).Column("id").Where("user_id = ? AND id IN (?)", userID, bun.In(ids))
+	s := q.q.NewSelect().Table(table).Column("id").Where("user_id = ? AND id IN (?)", userID, bun.List(ids))
 	if table == "assistants" {
 		s.Where(alive)
 	}

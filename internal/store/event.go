@@ -7,7 +7,6 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"fmt"
-
 	"time"
 
 	"github.com/uptrace/bun"
@@ -138,6 +137,12 @@ func (tx *Tx) disableEndpoint(ctx context.Context, userID int64, url string) err
 		WHERE lane = ? AND next_attempt_at > 0 AND url = ? AND user_id = ?`, parley.DeliveryFailed,
 		"The endpoint was disabled: it answered another event with 410 Gone.", lane(userID, url), url, userID).Exec(ctx)
 	return err
+}
+
+// SetWebhookURL says where the account's own events go, "" for nowhere.
+func (tx *Tx) SetWebhookURL(ctx context.Context, userID int64, url string) error {
+	res, err := tx.q.NewRaw("UPDATE users SET webhook_url = ?, updated_at = ? WHERE id = ?", url, parley.Now(), userID).Exec(ctx)
+	return one(res, err, "User not found")
 }
 
 // Delivery is one of the user's deliveries, with its payload.

@@ -43,7 +43,7 @@ func (tx *Tx) DeleteKey(ctx context.Context, userID int64, kind parley.KeyKind, 
 // DeleteSessions revokes all the user's sessions: after a change of password, or when the account is disabled.
 func (tx *Tx) DeleteSessions(ctx context.Context, userID int64) error {
 	_, err := tx.q.NewDelete().Model((*parley.Key)(nil)).Where("user_id = ?", userID).
-		Where("kind IN (?)", bun.In([]parley.KeyKind{parley.Session, parley.Console})).Exec(ctx)
+		Where("kind IN (?)", bun.List([]parley.KeyKind{parley.Session, parley.Console})).Exec(ctx)
 	return err
 }
 

@@ -71,9 +71,9 @@ func (q Query) RentedNumber(ctx context.Context, e164 string) (*parley.Number, e
 	return n, notFound(err, numberNotFound)
 }
 
-// NumbersDue are the rented numbers whose paid period is over, the longest over first.
-func (q Query) NumbersDue(ctx context.Context, now parley.Time, limit int) (list []parley.Number, err error) {
-	err = q.q.NewSelect().Model(&list).Where("type = ? AND paid_until <= ?", parley.NumberNormal, now).Order("paid_until", "id").Limit(limit).Scan(ctx)
+// NumbersDue are the rented numbers whose paid period is over, by id, from the one behind after.
+func (q Query) NumbersDue(ctx context.Context, now parley.Time, after int64, limit int) (list []parley.Number, err error) {
+	err = q.q.NewSelect().Model(&list).Where("type = ? AND paid_until <= ? AND id > ?", parley.NumberNormal, now, after).Order("id").Limit(int64(limit)).Scan(ctx)
 	return list, err
 }
 
@@ -96,7 +96,7 @@ func (q Query) TakenNumbers(ctx context.Context, numbers []string) (map[string]b
 	}
 	var found []string
 	err := q.q.NewRaw(`SELECT phone_number FROM numbers WHERE type <> 'caller_id' AND phone_number IN (?)
-		UNION SELECT phone_number FROM number_orders WHERE phone_number IN (?)`, bun.In(numbers), bun.In(numbers)).Scan(ctx, &found)
+		UNION SELECT phone_number FROM number_orders WHERE phone_number IN (?)`, bun.List(numbers), bun.List(numbers)).Scan(ctx, &found)
 	for _, n := range found {
 		taken[n] = true
 	}

@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"database/sql"
-	"strconv"
 	"time"
 
 	"github.com/uptrace/bun"
@@ -37,10 +36,17 @@ func (q Query) SMS(ctx context.Context, userID, id int64) (*parley.SMS, error) {
 	return m, notFound(err, smsNotFound)
 }
 
-// AnySMS is the message with that id, whoever's it is: jobs and carriers know no user.
-func (q Query) AnySMS(ctx context.Context, id int64) (*parley.SMS, error) {
+// SMSForUpdate is the message with that id, whoever's it is (jobs and carriers know no user), kept from others until the transaction ends.
+func (tx *Tx) SMSForUpdate(ctx context.Context, id int64) (*parley.SMS, error) {
 	m := new(parley.SMS)
-	err := q.q.NewSelect().Model(m).Where("id = ?", id).Scan(ctx)
+	err := tx.locked(tx.q.NewSelect().Model(m).Where("id = ?", id)).Scan(ctx)
+	return m, notFound(err, smsNotFound)
+}
+
+// SMSBySID is the message that the carrier calls so.
+func (q Query) SMSBySID(ctx context.Context, sid string) (*parley.SMS, error) {
+	m := new(parley.SMS)
+	err := q.q.NewSelect().Model(m).Where("sid = ?", sid).Scan(ctx)
 	return m, notFound(err, smsNotFound)
 }
 
@@ -78,9 +84,8 @@ func (q Query) SMSPage(ctx context.Context, userID int64, f SMSFilter, p Page) (
 // ClaimSMS makes the caller the one who sends a queued message, for as long as the lease; false when it is not queued, or another sends it.
 // m is the message as it was before, so that AttemptedAt says whether it may have been sent already.
 func (tx *Tx) ClaimSMS(ctx context.Context, id int64, lease time.Duration) (m *parley.SMS, mine bool, err error) {
-	m = new(parley.SMS)
-	if err := tx.locked(tx.q.NewSelect().Model(m).Where("id = ?", id)).Scan(ctx); err != nil {
-		return nil, false, notFound(err, smsNotFound)
+	if m, err = tx.SMSForUpdate(ctx, id); err != nil {
+		return nil, false, err
 	}
 	now := parley.Now()
 	if m.Status != parley.SMSQueued || m.LeaseUntil > now {
@@ -92,6 +97,12 @@ func (tx *Tx) ClaimSMS(ctx context.Context, id int64, lease time.Duration) (m *p
 	}
 	_, err = tx.q.NewRaw("UPDATE sms SET lease_until = ?, attempted_at = ? WHERE id = ?", now.Add(lease), attempted, id).Exec(ctx)
 	return m, err == nil, err
+}
+
+// UnclaimSMS ends a claim: the message waits to be sent again.
+func (tx *Tx) UnclaimSMS(ctx context.Context, id int64) error {
+	_, err := tx.q.NewRaw("UPDATE sms SET lease_until = 0 WHERE id = ?", id).Exec(ctx)
+	return err
 }
 
 // MoveSMS brings a message on to a state that it may come to, with what the carrier said: false when it is there or beyond already. A sid
@@ -114,7 +125,7 @@ func (tx *Tx) MoveSMS(ctx context.Context, m *parley.SMS, to parley.SMSStatus, s
 	}
 	now := parley.DateTime(parley.Now())
 	moved, err := some(tx.q.NewUpdate().Model(m).Column("sid", "error").Set("status = ?", to).Set("lease_until = 0").Set("updated_at = ?", now).
-		Where("id = ? AND status IN (?)", m.ID, bun.In(from)).Exec(ctx))
+		Where("id = ? AND status IN (?)", m.ID, bun.List(from)).Exec(ctx))
 	if moved {
 		m.Status, m.UpdatedAt, m.LeaseUntil = to, now, 0
 	}
@@ -127,7 +138,7 @@ func (q Query) NewSIDs(ctx context.Context, sids []string) (unknown []string, er
 		return nil, nil
 	}
 	var known []string
-	if err := q.q.NewSelect().Table("sms").Column("sid").Where("sid IN (?)", bun.In(sids)).Scan(ctx, &known); err != nil {
+	if err := q.q.NewSelect().Table("sms").Column("sid").Where("sid IN (?)", bun.List(sids)).Scan(ctx, &known); err != nil {
 		return nil, err
 	}
 	has := map[string]bool{}
@@ -166,6 +177,26 @@ func (q Query) InboundSMS(ctx context.Context, id int64, sid string) (*parley.In
 		s.Where("sid = ?", sid)
 	}
 	return m, notFound(s.Scan(ctx), smsNotFound)
+}
+
+// HandledSMS notes that a message that came in needs nothing more.
+func (tx *Tx) HandledSMS(ctx context.Context, id int64) error {
+	_, err := tx.q.NewRaw("UPDATE sms_inbound SET handled = TRUE WHERE id = ?", id).Exec(ctx)
+	return err
+}
+
+// Stranded are the ids of what somebody began before a time and has not ended: messages to be sent that nobody has a lease of, messages
+// that came in, and purchases with their users.
+func (q Query) Stranded(ctx context.Context, before parley.Time, limit int) (out, in []int64, orders []parley.NumberOrder, err error) {
+	if err = q.q.NewRaw("SELECT id FROM sms WHERE status = 'queued' AND updated_at < ? AND lease_until < ? ORDER BY id LIMIT ?",
+		before, parley.Now(), limit).Scan(ctx, &out); err != nil {
+		return nil, nil, nil, err
+	}
+	if err = q.q.NewRaw("SELECT id FROM sms_inbound WHERE NOT handled AND created_at < ? ORDER BY id LIMIT ?", before, limit).Scan(ctx, &in); err != nil {
+		return nil, nil, nil, err
+	}
+	err = q.q.NewSelect().Model(&orders).Where("created_at < ?", before).Order("id").Limit(int64(limit)).Scan(ctx)
+	return out, in, orders, err
 }
 
 // OptOut notes that a person wants no more messages from one of the user's numbers, or that they want them again.
@@ -221,6 +252,3 @@ func (q Query) Outbox(ctx context.Context, userID int64, p Page) ([]parley.Outbo
 	total, err := page(ctx, q.q.NewSelect().Model(&list).Where("user_id = ?", userID), p, "id DESC")
 	return list, total, err
 }
-
-// SMSReference is a message's name in the ledger and at the carrier.
-func SMSReference(id int64) string { return "sms:" + strconv.FormatInt(id, 10) }

@@ -103,7 +103,7 @@ func (q Query) toolsOf(ctx context.Context, assistants []int64) (map[int64][]par
 		AssistantID int64
 	}
 	err := q.q.NewSelect().Model(&rows).ModelTableExpr("tools AS t").ColumnExpr("t.*, at.assistant_id").
-		Join("JOIN assistant_tools AS at ON at.tool_id = t.id").Where("at.assistant_id IN (?)", bun.In(assistants)).
+		Join("JOIN assistant_tools AS at ON at.tool_id = t.id").Where("at.assistant_id IN (?)", bun.List(assistants)).
 		OrderExpr("at.assistant_id, at.position").Scan(ctx)
 	if err != nil {
 		return nil, err

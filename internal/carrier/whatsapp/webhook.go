@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -21,7 +22,9 @@ func Verify(secret string, body []byte, signature string) bool {
 }
 
 // Sign is the X-Hub-Signature-256 of a body.
-func Sign(secret string, body []byte) string { return "sha256=" + hex.EncodeToString(digest(secret, body)) }
+func Sign(secret string, body []byte) string {
+	return "sha256=" + hex.EncodeToString(digest(secret, body))
+}
 
 func digest(secret string, body []byte) []byte {
 	h := hmac.New(sha256.New, []byte(secret))
@@ -77,7 +80,7 @@ type payload struct {
 // Read reads a webhook's body. What in it is not understood is left out: one odd message must not keep the others away.
 func Read(body []byte) (n Notice, err error) {
 	var p payload
-	if err := json.Unmarshal(body, &p); err != nil {
+	if err := decode(body, &p); err != nil {
 		return n, fmt.Errorf("read a WhatsApp webhook: %w", err)
 	}
 	for _, entry := range p.Entry {
@@ -112,7 +115,7 @@ func readMessage(raw json.RawMessage, names map[string]string) (Inbound, bool) {
 		Timestamp json.Number `json:"timestamp"`
 		said
 	}
-	if json.Unmarshal(raw, &m) != nil || m.ID == "" || Phone(m.From) == "" || m.Type == "system" { // a changed number is nobody's message
+	if decode(raw, &m) != nil || m.ID == "" || Phone(m.From) == "" || m.Type == "system" { // a changed number is nobody's message
 		return Inbound{}, false
 	}
 	// The platform's clock, for it judges the window; but never a time to come.
@@ -130,7 +133,7 @@ func readStatus(raw json.RawMessage) (Status, bool) {
 		Opaque string       `json:"biz_opaque_callback_data"`
 		Errors []graphError `json:"errors"`
 	}
-	if json.Unmarshal(raw, &s) != nil || s.ID == "" {
+	if decode(raw, &s) != nil || s.ID == "" {
 		return Status{}, false
 	}
 	out := Status{ID: clean(s.ID), Opaque: s.Opaque, Status: s.Status}
@@ -144,6 +147,16 @@ func readStatus(raw json.RawMessage) (Status, bool) {
 		return out, true
 	}
 	return Status{}, false // played, deleted, warning: nothing that we keep
+}
+
+// decode reads JSON; a field of another type than we know stays empty and costs nothing else.
+func decode(raw []byte, v any) error {
+	err := json.Unmarshal(raw, v)
+	var mistyped *json.UnmarshalTypeError
+	if errors.As(err, &mistyped) {
+		return nil
+	}
+	return err
 }
 
 // clean takes out what no database holds.

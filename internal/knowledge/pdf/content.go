@@ -46,7 +46,7 @@ type painter struct {
 
 // content runs a stream of operators.
 func (p *painter) content(data []byte, resources dict, depth int) {
-	l := &lexer{b: data}
+	l := &lexer{b: data, flat: true}
 	var args []any
 	for p.ops < maxOps && len(p.out) < maxChars {
 		v := l.object(0)
@@ -271,7 +271,7 @@ func (p *painter) show(s string) {
 		if n := len(p.actual); n > 0 && p.actual[n-1] != nil {
 			text, *p.actual[n-1] = *p.actual[n-1], ""
 		}
-		p.out = append(p.out, place2(m, c.width, text))
+		p.out = append(p.out, newMark(m, c.width, text))
 		if p.font.vertical {
 			p.advance(0, -p.size+extra)
 		} else {

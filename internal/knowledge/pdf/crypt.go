@@ -14,9 +14,9 @@ import (
 // crypt decrypts what the standard security handler encrypted with an empty user password (7.6): files that anybody may open, but not
 // change or print. A file that asks for a password has err set.
 type crypt struct {
-	key    []byte
-	kind   name // V2 (RC4), AESV2, AESV3 or Identity
-	err    error
+	key  []byte
+	kind name // V2 (RC4), AESV2, AESV3 or Identity
+	err  error
 }
 
 var pad = []byte("\x28\xBF\x4E\x5E\x4E\x75\x8A\x41\x64\x00\x4E\x56\xFF\xFA\x01\x08\x2E\x2E\x00\xB6\xD0\x68\x3E\x80\x2F\x0C\xA9\xFE\x64\x53\x69\x7A")

@@ -142,7 +142,7 @@ func (f *file) parse(offset, num int) (any, bool) {
 	if offset < 0 || offset >= len(f.b) {
 		return nil, false
 	}
-	l := &lexer{f.b, offset}
+	l := &lexer{b: f.b, i: offset}
 	n, ok := l.token().(int)
 	gen, ok2 := l.token().(int)
 	if !ok || !ok2 || n != num && num >= 0 || l.token() != keyword("obj") {
@@ -190,7 +190,7 @@ func (f *file) unpack(num int, p place) any {
 	if k.offsets[i] < 0 || k.offsets[i] >= len(k.data) {
 		return nil
 	}
-	v := (&lexer{k.data, k.offsets[i]}).object(0)
+	v := (&lexer{b: k.data, i: k.offsets[i]}).object(0)
 	if _, ok := v.(keyword); ok {
 		return nil
 	}

@@ -16,8 +16,8 @@ import (
 type font struct {
 	composite bool
 	vertical  bool
-	unicode   *cmap        // ToUnicode
-	codes     *cmap        // a composite font's own encoding
+	unicode   *cmap // ToUnicode
+	codes     *cmap // a composite font's own encoding
 	decode    func(string) string
 	names     [256]string  // a simple font's glyphs
 	texts     [256]*string // what they stand for, once asked
@@ -150,7 +150,7 @@ func (f *file) builtin(descriptor dict) *[256]string {
 	if i < 0 {
 		return nil
 	}
-	l := &lexer{data, i + len("/Encoding")}
+	l := &lexer{b: data, i: i + len("/Encoding")}
 	if l.token() == keyword("StandardEncoding") {
 		return standard().encodings["StandardEncoding"]
 	}

@@ -27,8 +27,9 @@ const maxDepth = 64
 
 // lexer cuts bytes into tokens and objects. It accepts everything: what makes no sense comes out as a keyword.
 type lexer struct {
-	b []byte
-	i int
+	b    []byte
+	i    int
+	flat bool // a page's content, which holds no references
 }
 
 // class says for each byte whether it is white space (1) or a delimiter (2).
@@ -268,7 +269,7 @@ func (l *lexer) object(depth int) any {
 			return nil
 		}
 	case int:
-		if t < 0 {
+		if t < 0 || l.flat {
 			return t
 		}
 		start := l.i // is it the beginning of "12 0 R"?

@@ -9,7 +9,7 @@ func (f *file) readXref() bool {
 	if i < 0 {
 		return false
 	}
-	l := &lexer{f.b, tail + i + len("startxref")}
+	l := &lexer{b: f.b, i: tail + i + len("startxref")}
 	start, ok := l.token().(int)
 	seen := map[int]bool{}
 	for queue := []int{start}; ok && len(queue) > 0; {
@@ -39,7 +39,7 @@ func (f *file) readXref() bool {
 
 // readSection reads one table or stream; what newer sections said stays.
 func (f *file) readSection(at int) (dict, bool) {
-	l := &lexer{f.b, at}
+	l := &lexer{b: f.b, i: at}
 	if l.token() != keyword("xref") {
 		v, ok := f.parse(at, -1)
 		s, isStream := v.(stream)
@@ -142,7 +142,7 @@ func (f *file) rebuild() {
 			break
 		}
 		i += k + len("trailer")
-		if t, ok := (&lexer{f.b, i}).object(0).(dict); ok {
+		if t, ok := (&lexer{b: f.b, i: i}).object(0).(dict); ok {
 			for key, v := range t {
 				f.trailer[key] = v
 			}
@@ -155,7 +155,7 @@ func (f *file) rebuild() {
 func (f *file) rebuildStreams(nums []int, before dict) {
 	var packs []int
 	for _, num := range nums {
-		l := &lexer{f.b, f.xref[num].offset}
+		l := &lexer{b: f.b, i: f.xref[num].offset}
 		l.token()
 		l.token()
 		l.token()

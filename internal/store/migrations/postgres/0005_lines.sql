@@ -83,6 +83,7 @@ CREATE INDEX sms_status ON sms (user_id, status, id);
 CREATE INDEX sms_number ON sms (user_id, phone_number_id, id);
 CREATE INDEX sms_recipient ON sms (user_id, recipient, id);
 CREATE INDEX sms_created ON sms (user_id, created_at, id);
+CREATE INDEX sms_waiting ON sms (id) WHERE status = 'queued';
 CREATE UNIQUE INDEX sms_sid ON sms (sid) WHERE sid IS NOT NULL;
 
 CREATE TABLE sms_inbound (
@@ -93,8 +94,10 @@ CREATE TABLE sms_inbound (
   sender TEXT NOT NULL,
   recipient TEXT NOT NULL,
   body TEXT NOT NULL,
+  handled BOOLEAN NOT NULL DEFAULT FALSE, -- the assistant has it, or nobody wants it
   created_at BIGINT NOT NULL
 );
+CREATE INDEX sms_inbound_waiting ON sms_inbound (id) WHERE NOT handled;
 CREATE INDEX sms_inbound_sender ON sms_inbound (user_id, sender);
 
 -- Who wrote STOP to a number.

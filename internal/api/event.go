@@ -1,0 +1,141 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+
+	"parley"
+	"parley/internal/event"
+	"parley/internal/store"
+)
+
+func (a *API) eventRoutes() {
+	const tag, missing = "Webhooks", "Webhook delivery not found"
+	handle(a, op{Method: "GET", Path: "/user/webhook-secret", Name: "getWebhookSecret", Tag: tag, Summary: "What signs your webhooks"}, a.getWebhookSecret)
+	handle(a, op{Method: "POST", Path: "/user/webhook-secret/rotate", Name: "rotateWebhookSecret", Tag: tag, Summary: "Make a new secret; the old one signs along for 24 hours"}, a.rotateWebhookSecret)
+	handle(a, op{Method: "GET", Path: "/user/webhook-endpoint", Name: "getWebhookEndpoint", Tag: tag, Summary: "Where the account's own events go"}, a.getWebhookEndpoint)
+	handle(a, op{Method: "PUT", Path: "/user/webhook-endpoint", Name: "updateWebhookEndpoint", Tag: tag, Body: endpoint{}, Partial: true, Summary: "Have the account's own events sent to a URL, or (null) nowhere"}, a.updateWebhookEndpoint)
+	handle(a, op{Method: "GET", Path: "/user/webhook-deliveries", Name: "listWebhookDeliveries", Tag: tag, Summary: "List deliveries, newest first"}, a.listDeliveries)
+	handle(a, op{Method: "GET", Path: "/user/webhook-deliveries/{id}", Name: "getWebhookDelivery", Tag: tag, NotFound: missing, Summary: "Read a delivery with its payload and every attempt"}, a.getDelivery)
+	handle(a, op{Method: "POST", Path: "/user/webhook-deliveries/{id}/resend", Name: "resendWebhookDelivery", Tag: tag, NotFound: missing, Summary: "Send a delivery again: at once, and with its whole schedule"}, a.resendDelivery)
+	handle(a, op{Method: "POST", Path: "/user/assistants/{id}/webhook-test", Name: "testWebhook", Tag: tag, NotFound: "Assistant not found", Status: 201, Summary: "Send a made-up event to an assistant's endpoint"}, a.testWebhook)
+}
+
+type secret struct {
+	Secret string `json:"secret" doc:"whsec_ and the key in base64, as the Standard Webhooks libraries take it."`
+}
+
+func (a *API) getWebhookSecret(ctx context.Context, r *request, _ *none) (*secret, error) {
+	keys, err := event.Keys(ctx, a.DB, r.UserID(), parley.Now())
+	if err != nil {
+		return nil, err
+	}
+	return &secret{store.WebhookSecretText(keys[0])}, nil
+}
+
+type rotated struct {
+	notice
+	secret
+}
+
+func (a *API) rotateWebhookSecret(ctx context.Context, r *request, _ *none) (*rotated, error) {
+	var key []byte
+	err := a.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
+		key, err = tx.RotateWebhookSecret(ctx, r.UserID(), parley.Now())
+		return err
+	})
+	return &rotated{notice{"Webhook secret rotated successfully"}, secret{store.WebhookSecretText(key)}}, err
+}
+
+type endpoint struct {
+	URL *string `json:"url" maxLength:"2048" format:"http-url" doc:"null: nowhere."`
+}
+
+func (a *API) getWebhookEndpoint(ctx context.Context, r *request, _ *none) (*endpoint, error) {
+	u, err := a.DB.User(ctx, r.UserID())
+	if err != nil || u.WebhookURL == "" {
+		return &endpoint{}, err
+	}
+	return &endpoint{&u.WebhookURL}, nil
+}
+
+type savedEndpoint struct {
+	notice
+	endpoint
+}
+
+func (a *API) updateWebhookEndpoint(ctx context.Context, r *request, in *struct{ Body endpoint }) (*savedEndpoint, error) {
+	if _, sent := r.Body["url"]; sent {
+		url := ""
+		if in.Body.URL != nil {
+			url = *in.Body.URL
+		}
+		err := a.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error { return tx.SetWebhookURL(ctx, r.UserID(), url) })
+		if err != nil {
+			return nil, err
+		}
+	}
+	now, err := a.getWebhookEndpoint(ctx, r, nil)
+	return &savedEndpoint{notice{"Webhook endpoint updated successfully"}, *now}, err
+}
+
+func (a *API) listDeliveries(ctx context.Context, r *request, in *struct {
+	pageQuery
+	Event  string `query:"event" enum:"call.completed,call.inbound,call.inbound.completed,conversation.ended,balance.low,campaign.completed"`
+	Status string `query:"status" enum:"pending,delivered,failed"`
+}) (*Paginated[parley.Delivery], error) {
+	p := in.page(15)
+	list, total, err := a.DB.Deliveries(ctx, r.UserID(), parley.EventKind(in.Event), parley.DeliveryStatus(in.Status), p)
+	if err != nil {
+		return nil, err
+	}
+	e := envelope(a, r.Request, list, total, p)
+	return &e, nil
+}
+
+type fullDelivery struct {
+	parley.Delivery
+	Payload  json.RawMessage          `json:"payload" doc:"The body that is sent."`
+	Response *parley.WebhookResponse  `json:"response" doc:"The last answer, at most 4 KiB of it; null when none came."`
+	Log      []parley.DeliveryAttempt `json:"log" doc:"Every attempt."`
+}
+
+func (a *API) getDelivery(ctx context.Context, r *request, in *byID) (*fullDelivery, error) {
+	d, err := a.DB.Delivery(ctx, r.UserID(), in.ID)
+	if err != nil {
+		return nil, err
+	}
+	out := &fullDelivery{Delivery: *d, Payload: json.RawMessage(d.Payload)}
+	if d.LastStatus != nil {
+		out.Response = &parley.WebhookResponse{Status: *d.LastStatus, Body: d.Answer}
+	}
+	out.Log, err = a.DB.DeliveryLog(ctx, r.UserID(), d.ID)
+	return out, err
+}
+
+func (a *API) resendDelivery(ctx context.Context, r *request, in *byID) (*messageData[*parley.Delivery], error) {
+	var d *parley.Delivery
+	err := a.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
+		d, err = tx.ResendDelivery(ctx, r.UserID(), in.ID)
+		return err
+	})
+	return &messageData[*parley.Delivery]{"Webhook delivery is being sent again", d}, err
+}
+
+func (a *API) testWebhook(ctx context.Context, r *request, in *struct {
+	byID
+	Body struct {
+		Event string `json:"event" enum:"call.completed,call.inbound,call.inbound.completed,conversation.ended" doc:"Absent: the first of call.completed, call.inbound.completed and conversation.ended that the assistant has an endpoint for."`
+	}
+}) (*messageData[*parley.Delivery], error) {
+	s, err := a.DB.Assistant(ctx, r.UserID(), in.ID)
+	if err != nil {
+		return nil, err
+	}
+	d := event.Sample(s, parley.EventKind(in.Body.Event))
+	if d == nil {
+		return nil, parley.Errorf(parley.Invalid, "The assistant has no webhook URL for this event.")
+	}
+	err = a.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error { return tx.EnqueueDelivery(ctx, r.UserID(), d) })
+	return &messageData[*parley.Delivery]{"Test webhook is being sent", d}, err
+}

@@ -1,0 +1,168 @@
+package auth_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"parley"
+	"parley/internal/auth"
+	"parley/internal/store"
+	"parley/internal/store/storetest"
+)
+
+func desk(t *testing.T, db *store.DB) (*auth.Desk, *parley.User) {
+	t.Helper()
+	d, u := &auth.Desk{DB: db, SessionFor: time.Hour}, storetest.User(t, db, 0)
+	hash, err := auth.HashPassword("correct horse")
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.PasswordHash = hash
+	save(t, db, u)
+	return d, u
+}
+
+func save(t *testing.T, db *store.DB, u *parley.User) {
+	t.Helper()
+	if err := db.Write(t.Context(), func(ctx context.Context, tx *store.Tx) error { return tx.SaveUser(ctx, u) }); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func key(t *testing.T, d *auth.Desk, u *parley.User, kind parley.KeyKind) (k *parley.Key, token string) {
+	t.Helper()
+	err := d.DB.Write(t.Context(), func(ctx context.Context, tx *store.Tx) (err error) {
+		k, token, err = d.NewKey(ctx, tx, u.ID, kind, "k")
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k, token
+}
+
+func TestPasswords(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		d, u := desk(t, db)
+		for _, email := range []string{u.Email, strings.ToUpper(u.Email), "  " + u.Email + "\n"} {
+			if got, err := d.Login(t.Context(), email, "correct horse"); err != nil || got.ID != u.ID {
+				t.Errorf("%q: %v", email, err)
+			}
+		}
+		for _, c := range [][2]string{{u.Email, "Correct horse"}, {u.Email, ""}, {u.Email, "correct horse "}, {"nobody@example.com", "correct horse"},
+			{"", ""}, {u.Email + "'", "correct horse"}, {"nobody@example.com", "decoy"}} { // what an unknown user's password is held against opens nothing
+			_, err := d.Login(t.Context(), c[0], c[1])
+			var e *parley.Error
+			if !errors.As(err, &e) || e.Kind != parley.Unauthenticated || strings.Contains(e.Message, c[0]) && c[0] != "" {
+				t.Errorf("%q: %v", c, err)
+			}
+		}
+		u.DisabledAt = parley.Now()
+		save(t, db, u)
+		if _, err := d.Login(t.Context(), u.Email, "correct horse"); err == nil {
+			t.Error("a disabled user signs in")
+		}
+	})
+}
+
+// Nobody can tell by waiting whether an address is known: an unknown one takes a place among those that hash, too. With every place
+// taken, both kinds of login wait, and both give up with their caller.
+func TestLoginHashesForUnknownUsersToo(t *testing.T) {
+	d, u := desk(t, storetest.SQLite(t))
+	free := auth.Occupy()
+	for _, email := range []string{u.Email, "nobody@example.com"} {
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { _, err := d.Login(ctx, email, "x"); done <- err }()
+		auth.Waiting() // the login stands before the hash
+		cancel()
+		if err := <-done; !errors.Is(err, context.Canceled) {
+			t.Errorf("%s did not wait for a place to hash: %v", email, err)
+		}
+	}
+	free()
+	if _, err := d.Login(t.Context(), u.Email, "correct horse"); err != nil {
+		t.Error(err)
+	}
+	hash, err := auth.HashPassword("x")
+	if err != nil || auth.Cost(hash) != auth.Cost(auth.Decoy) || auth.Cost(hash) == "" {
+		t.Errorf("a hash costs %q, the decoy %q: %v", auth.Cost(hash), auth.Cost(auth.Decoy), err)
+	}
+}
+
+func TestTokens(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		d, u := desk(t, db)
+		k, token := key(t, d, u, parley.APIKey)
+		id, secret, _ := strings.Cut(token, "|")
+		if id != fmt.Sprint(k.ID) || len(secret) < 40 || bytes.Contains(k.Hash, []byte(secret)) || len(k.Hash) != 32 || k.ExpiresAt != 0 {
+			t.Errorf("made %s, kept %x", token, k.Hash)
+		}
+		if _, again := key(t, d, u, parley.APIKey); strings.HasSuffix(again, secret) {
+			t.Error("two keys have one secret")
+		}
+		who, err := d.Authenticate(t.Context(), token, parley.APIKey, parley.Session)
+		if err != nil || who.User.ID != u.ID || who.Key.ID != k.ID {
+			t.Errorf("%+v: %v", who, err)
+		}
+		if _, err := d.Authenticate(t.Context(), token, parley.Console); !errors.Is(err, auth.ErrUnauthenticated) {
+			t.Errorf("as another kind: %v", err)
+		}
+		if _, err := d.Authenticate(t.Context(), token); !errors.Is(err, auth.ErrUnauthenticated) {
+			t.Errorf("as no kind: %v", err)
+		}
+		for _, kind := range []parley.KeyKind{parley.Session, parley.Console} {
+			if s, token := key(t, d, u, kind); s.ExpiresAt.Sub(parley.Now()) > time.Hour || s.ExpiresAt.Sub(parley.Now()) < 59*time.Minute {
+				t.Errorf("a %s lives until %s", kind, s.ExpiresAt)
+			} else if _, err := d.Authenticate(t.Context(), token, kind); err != nil {
+				t.Errorf("a fresh %s: %v", kind, err)
+			}
+		}
+		old := &auth.Desk{DB: db}
+		if _, token := key(t, old, u, parley.Session); token != "" {
+			if _, err := d.Authenticate(t.Context(), token, parley.Session); !errors.Is(err, auth.ErrUnauthenticated) {
+				t.Errorf("an expired session: %v", err)
+			}
+		}
+		used, _, err := db.Credential(t.Context(), k.ID)
+		if err != nil || parley.Now().Sub(used.LastUsedAt) > time.Minute {
+			t.Errorf("last used at %s: %v", used.LastUsedAt, err)
+		}
+	})
+}
+
+func TestBearerToken(t *testing.T) {
+	for header, want := range map[string]string{"Bearer a|b": "a|b", "bearer a": "a", "BEARER  a ": "a", "Bearer": "", "": "", "Bearer ": "", "Basic a": "", "a": "",
+		" Bearer a": "", "Bearer\ta": "", "Bearera": "", "Bearer a b": "a b"} {
+		if got := auth.BearerToken(header); got != want {
+			t.Errorf("%q holds %q, want %q", header, got, want)
+		}
+	}
+}
+
+// A header that holds a good token is one that a client would write; none makes the parser panic, and none is asked of the database
+// that is not a positive id and a secret of proper length.
+func FuzzBearer(f *testing.F) {
+	secret := strings.Repeat("s", 43)
+	for _, s := range []string{"Bearer 1|" + secret, "bearer 007|" + secret, "Bearer |" + secret, "Bearer 9223372036854775808|" + secret, "Bearer -1|" + secret, "Bearer 1|\xff",
+		"Bearer +1|" + secret, "Bearer 1||" + secret, "Bearer\x00"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, header string) {
+		id, secret, ok := auth.ParseToken(auth.BearerToken(header))
+		if !ok {
+			return
+		}
+		if id <= 0 || len(secret) < 40 || len(secret) > 128 || !strings.HasSuffix(strings.TrimSpace(header), secret) || !strings.EqualFold(header[:7], "Bearer ") {
+			t.Errorf("%q holds %d and %q", header, id, secret)
+		}
+		if again, same, ok := auth.ParseToken(fmt.Sprintf("%d|%s", id, secret)); !ok || again != id || same != secret {
+			t.Errorf("%d|%s is read as %d %s %v", id, secret, again, same, ok)
+		}
+	})
+}

@@ -1,0 +1,83 @@
+package billing_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"parley"
+	"parley/internal/billing"
+)
+
+func read(t *testing.T, text string) (*billing.Prices, error) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "prices.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return billing.ReadPrices(path)
+}
+
+func TestDefaultPrices(t *testing.T) {
+	p, err := billing.ReadPrices("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]parley.Plan{"default": {Campaigns: 20, ParallelCalls: 10, Tools: 100}, "trial": {Campaigns: 1, ParallelCalls: 2, Tools: 5},
+		"gone": {Campaigns: 20, ParallelCalls: 10, Tools: 100}, "": {Campaigns: 20, ParallelCalls: 10, Tools: 100}} {
+		if got := p.Plan(name); got != want {
+			t.Errorf("plan %q is %+v", name, got)
+		}
+	}
+	for kind, want := range map[string]parley.Money{"widget": parley.USD / 100, "test": 0, "api": parley.USD / 100, "whatsapp": parley.USD / 100, "sms": parley.USD / 100} {
+		if got, ok := p.Messages[kind]; !ok || got != want {
+			t.Errorf("a %s message costs %s", kind, got)
+		}
+	}
+	// The file that is printed for a copy is one that can be read.
+	if _, err := read(t, string(billing.DefaultFile())); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestPricesFile(t *testing.T) {
+	p, err := read(t, "plans:\n  gold: {campaigns: 0, parallel_calls: 7, tools: 1}\n  trial: {campaigns: 2, parallel_calls: 3, tools: 4}\nmessages:\n  widget: 0.0075 # less\n  api: \"2\"\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.Plan("gold") != (parley.Plan{ParallelCalls: 7, Tools: 1}) || p.Plan("trial").Tools != 4 || p.Plan("default").Tools != 100 {
+		t.Errorf("plans %+v", p.Plans)
+	}
+	if p.Messages["widget"] != 7500 || p.Messages["api"] != 2*parley.USD || p.Messages["sms"] != parley.USD/100 {
+		t.Errorf("messages %v", p.Messages)
+	}
+	for _, text := range []string{"", "# nothing\n", "plans: {}\n", "---\n"} {
+		if p, err := read(t, text); err != nil || p.Plan("default").Tools != 100 {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+	for text, says := range map[string]string{
+		"plan: {}":                                          "plan",   // misspelt
+		"plans:\n  default: {tool: 5}":                      "tool",   // misspelt
+		"plans:\n  x: {parallel_calls: 0}":                  "plan x", // nobody could call
+		"plans:\n  x: {parallel_calls: 1, tools: -1}":       "plan x",
+		"plans:\n  x: {parallel_calls: 1, campaigns: many}": "many",
+		"messages:\n  widget: -1":                           "line 2",
+		"messages:\n  widget: free":                         "line 2",
+		"messages:\n  widget: [1]":                          "line 2",
+		"messages:\n  fax: 1":                               "fax",
+		"messages: 5":                                       "",
+		"\tplans:":                                          "",
+		"plans: [":                                          "",
+		"a: b\na: c":                                        "",
+		"plans: \xff":                                       "",
+	} {
+		if _, err := read(t, text); err == nil || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), "prices.yaml") {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+	if _, err := billing.ReadPrices(filepath.Join(t.TempDir(), "none")); err == nil {
+		t.Error("a file that is not there was read")
+	}
+}

@@ -1,0 +1,550 @@
+package console
+
+import (
+	"compress/gzip"
+	"context"
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"net/http/httptest"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/PuerkitoBio/goquery"
+
+	"parley"
+	"parley/internal/assistant"
+	"parley/internal/auth"
+	"parley/internal/billing"
+	"parley/internal/catalog"
+	"parley/internal/store"
+	"parley/internal/store/storetest"
+)
+
+const password = "correct horse"
+
+// house is a console on a fresh database.
+type house struct {
+	*Console
+	url string
+}
+
+func open(t *testing.T, change ...func(*Config)) *house {
+	t.Helper()
+	db := storetest.SQLite(t)
+	cat := catalog.New(catalog.Config{OpenAI: catalog.OpenAIModels{Chat: []string{"gpt-4.1-mini"}, Realtime: "gpt-realtime"}})
+	err := db.Write(t.Context(), func(ctx context.Context, tx *store.Tx) error { return tx.KeepModels(ctx, cat.Models()) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, err := db.Models(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cat.SetModels(rows); err != nil {
+		t.Fatal(err)
+	}
+	prices, err := billing.ReadPrices("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := Config{DB: db, Auth: &auth.Desk{DB: db, SessionFor: time.Hour}, Assistants: &assistant.Desk{DB: db, Catalog: cat}, Catalog: cat, Prices: prices}
+	for _, f := range change {
+		f(&c)
+	}
+	h := &house{Console: New(c)}
+	srv := httptest.NewServer(h)
+	t.Cleanup(srv.Close)
+	h.url = srv.URL
+	return h
+}
+
+// user makes an account with the password of these tests.
+func (h *house) user(t *testing.T) *parley.User {
+	t.Helper()
+	u := storetest.User(t, h.DB, 5*parley.USD)
+	hash, err := auth.HashPassword(password)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.PasswordHash = hash
+	if err := h.DB.Write(t.Context(), func(ctx context.Context, tx *store.Tx) error { return tx.SaveUser(ctx, u) }); err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+// assistant makes one of the user's from a template.
+func (h *house) assistant(t *testing.T, u *parley.User, name string) *parley.Assistant {
+	t.Helper()
+	body := h.fromTemplate(&templates[0], &newAssistant{Name: name, LanguageID: 1}, u, h.Catalog.Voices("pipeline", 1)[0])
+	a, err := h.Assistants.Create(t.Context(), u.ID, body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// visitor is a browser without scripts.
+type visitor struct {
+	t      *testing.T
+	house  *house
+	client *http.Client
+}
+
+func (h *house) visitor(t *testing.T) *visitor {
+	jar, _ := cookiejar.New(nil)
+	return &visitor{t, h, &http.Client{Jar: jar, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
+}
+
+// signedIn is a visitor who has signed in.
+func (h *house) signedIn(t *testing.T, u *parley.User) *visitor {
+	t.Helper()
+	v := h.visitor(t)
+	v.post("/signin", url.Values{"email": {u.Email}, "password": {password}}).moved("/")
+	return v
+}
+
+// reply is an answer, read.
+type reply struct {
+	t      *testing.T
+	status int
+	header http.Header
+	body   string
+}
+
+func (v *visitor) send(method, path string, form url.Values, headers ...string) *reply {
+	v.t.Helper()
+	req, err := http.NewRequest(method, v.house.url+path, strings.NewReader(form.Encode()))
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	if form != nil {
+		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	}
+	for i := 0; i < len(headers); i += 2 {
+		req.Header.Set(headers[i], headers[i+1])
+	}
+	res, err := v.client.Do(req)
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	raw, err := io.ReadAll(res.Body)
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	return &reply{v.t, res.StatusCode, res.Header, string(raw)}
+}
+
+func (v *visitor) get(path string, headers ...string) *reply {
+	v.t.Helper()
+	return v.send("GET", path, nil, headers...)
+}
+
+func (v *visitor) post(path string, form url.Values, headers ...string) *reply {
+	v.t.Helper()
+	if form == nil {
+		form = url.Values{}
+	}
+	return v.send("POST", path, form, headers...)
+}
+
+func (r *reply) is(status int) *reply {
+	r.t.Helper()
+	if r.status != status {
+		r.t.Fatalf("status %d, want %d\n%.1500s", r.status, status, r.body)
+	}
+	return r
+}
+
+func (r *reply) moved(to string) *reply {
+	r.t.Helper()
+	r.is(http.StatusSeeOther)
+	if got := r.header.Get("Location"); got != to {
+		r.t.Fatalf("sent to %q, want %q", got, to)
+	}
+	return r
+}
+
+func (r *reply) says(text string) *reply {
+	r.t.Helper()
+	if !strings.Contains(r.doc().Text(), text) {
+		r.t.Fatalf("the page does not say %q:\n%.3000s", text, r.body)
+	}
+	return r
+}
+
+func (r *reply) doc() *goquery.Document {
+	r.t.Helper()
+	doc, err := goquery.NewDocumentFromReader(strings.NewReader(r.body))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return doc
+}
+
+// form is what a browser would send of the form with that action.
+func (r *reply) form(action string) url.Values {
+	r.t.Helper()
+	v := url.Values{}
+	form := r.doc().Find(`form[action="` + action + `"]`)
+	if form.Length() != 1 {
+		r.t.Fatalf("%d forms go to %s:\n%.2000s", form.Length(), action, r.body)
+	}
+	form.Find("input, select, textarea").Each(func(_ int, s *goquery.Selection) {
+		name, _ := s.Attr("name")
+		if name == "" || s.Closest("template").Length() > 0 {
+			return
+		}
+		value := s.AttrOr("value", "")
+		switch goquery.NodeName(s) {
+		case "textarea":
+			value = strings.ReplaceAll(s.Text(), "\n", "\r\n") // browsers send line breaks so
+		case "select":
+			chosen := s.Find("option[selected]")
+			if chosen.Length() == 0 {
+				chosen = s.Find("option").First()
+			}
+			value = chosen.AttrOr("value", "")
+		}
+		if kind := s.AttrOr("type", ""); (kind == "checkbox" || kind == "radio") && s.AttrOr("checked", "no") == "no" {
+			return
+		}
+		v.Add(name, value)
+	})
+	return v
+}
+
+// paths are pages of a user who has one of everything.
+func (h *house) paths(t *testing.T, u *parley.User) []string {
+	a, tool := h.assistant(t, u, "Front desk"), h.tool(t, u, "look_up")
+	one := "/assistants/" + id(a.ID)
+	return []string{"/assistants", "/assistants?q=desk", "/assistants/new", one, one + "/versions", one + "/versions/1", "/tools", "/tools/new", "/tools/" + id(tool.ID),
+		"/keys", "/account"}
+}
+
+func TestPagesNeedASession(t *testing.T) {
+	h := open(t)
+	u := h.user(t)
+	paths := h.paths(t, u)
+	stranger, owner := h.visitor(t), h.signedIn(t, u)
+	for _, path := range paths {
+		stranger.get(path).moved("/signin?return=" + url.QueryEscape(path))
+		owner.get(path).is(http.StatusOK)
+	}
+	for _, path := range []string{"/assistants/1", "/assistants/1/delete", "/assistants/1/choices", "/tools/1", "/keys", "/keys/1/delete", "/account/password"} {
+		stranger.post(path, nil).moved("/signin")
+		if got := stranger.post(path, nil, "HX-Request", "true"); got.status != http.StatusUnauthorized {
+			t.Errorf("a script's POST %s without a session is answered %d", path, got.status)
+		}
+	}
+	stranger.get("/nothing/here").is(http.StatusNotFound)
+	stranger.get("/").moved("/signin")
+	owner.get("/").moved("/assistants")
+}
+
+func TestEveryPageIsGuarded(t *testing.T) {
+	h := open(t)
+	u := h.user(t)
+	owner := h.signedIn(t, u)
+	pages := append(h.paths(t, u), "/nothing")
+	replies := []*reply{h.visitor(t).get("/signin"), owner.post("/tools/new", nil), owner.post("/keys", nil)}
+	for _, path := range pages {
+		replies = append(replies, owner.get(path))
+	}
+	for _, r := range replies {
+		csp := r.header.Get("Content-Security-Policy")
+		for _, want := range []string{"default-src 'none'", "script-src 'self'", "style-src 'self'", "frame-ancestors 'none'", "base-uri 'none'", "form-action 'self'"} {
+			if !strings.Contains(csp, want) {
+				t.Errorf("policy %q lacks %q", csp, want)
+			}
+		}
+		if strings.Contains(csp, "unsafe") || r.header.Get("X-Content-Type-Options") != "nosniff" || r.header.Get("Cache-Control") != "no-store" || r.header.Get("X-Request-Id") == "" {
+			t.Errorf("headers %v", r.header)
+		}
+		doc := r.doc()
+		doc.Find("script:not([src]), style, [style], iframe, object, base").Each(func(_ int, s *goquery.Selection) {
+			html, _ := goquery.OuterHtml(s)
+			t.Errorf("inline: %s", html)
+		})
+		doc.Find("*").Each(func(_ int, s *goquery.Selection) {
+			for _, a := range s.Nodes[0].Attr {
+				if strings.HasPrefix(a.Key, "on") || strings.HasPrefix(a.Key, "hx-on") || strings.HasPrefix(a.Val, "javascript:") {
+					t.Errorf("script in attribute %s=%q", a.Key, a.Val)
+				}
+				if (a.Key == "src" || a.Key == "href" && goquery.NodeName(s) == "link") && !strings.HasPrefix(a.Val, "/assets/") {
+					t.Errorf("loads %s", a.Val)
+				}
+			}
+		})
+		seen := map[string]bool{}
+		doc.Find("[id]").Each(func(_ int, s *goquery.Selection) {
+			name := s.AttrOr("id", "")
+			if seen[name] && s.Closest("template").Length() == 0 {
+				t.Errorf("two elements have the id %s", name)
+			}
+			seen[name] = true
+		})
+	}
+}
+
+func TestCrossOriginRequestsAreRefused(t *testing.T) {
+	h := open(t, func(c *Config) { c.PublicURL = "https://voice.example.com/sub" })
+	u := h.user(t)
+	a := h.assistant(t, u, "Front desk")
+	v := h.signedIn(t, u)
+	path := "/assistants/" + id(a.ID) + "/delete"
+	for _, headers := range [][]string{
+		{"Sec-Fetch-Site", "cross-site"}, {"Sec-Fetch-Site", "same-site"}, {"Origin", "https://evil.example"}, {"Origin", "null"},
+		{"Sec-Fetch-Site", "cross-site", "HX-Request", "true"},
+	} {
+		v.post(path, nil, headers...).is(http.StatusForbidden).says("came from another website")
+	}
+	v.get("/assistants/"+id(a.ID), "Sec-Fetch-Site", "cross-site").is(http.StatusOK) // a link from elsewhere
+	v.post(path, nil, "Origin", "https://voice.example.com", "Sec-Fetch-Site", "same-origin").moved("/assistants?done=deleted")
+}
+
+func TestForeignIdsAreUnknown(t *testing.T) {
+	h := open(t)
+	owner, other := h.user(t), h.user(t)
+	a, tool := h.assistant(t, owner, "Secret plans"), h.tool(t, owner, "secret_tool")
+	key := h.key(t, owner)
+	v := h.signedIn(t, other)
+	const unknown = "424242"
+	for _, c := range []struct{ method, path, id string }{
+		{"GET", "/assistants/%", id(a.ID)}, {"POST", "/assistants/%", id(a.ID)}, {"POST", "/assistants/%/choices", id(a.ID)}, {"POST", "/assistants/%/delete", id(a.ID)},
+		{"GET", "/assistants/%/versions", id(a.ID)}, {"GET", "/assistants/%/versions/1", id(a.ID)}, {"POST", "/assistants/%/versions/1/restore", id(a.ID)},
+		{"GET", "/tools/%", id(tool.ID)}, {"POST", "/tools/%", id(tool.ID)}, {"POST", "/tools/%/delete", id(tool.ID)}, {"POST", "/keys/%/delete", id(key)},
+	} {
+		bodies := map[string]bool{}
+		for _, one := range []string{c.id, unknown, "0", "007", "-1", "x", "99999999999999999999"} {
+			form := url.Values{"name": {"stolen"}}
+			if c.method == "GET" {
+				form = nil
+			}
+			r := v.send(c.method, strings.Replace(c.path, "%", one, 1), form).is(http.StatusNotFound)
+			bodies[r.doc().Find("main").Text()] = true
+		}
+		if len(bodies) != 1 {
+			t.Errorf("%s %s tells a foreign id from an unknown one: %v", c.method, c.path, bodies)
+		}
+	}
+	if got, err := h.Assistants.Get(t.Context(), owner.ID, a.ID); err != nil || got.Name != "Secret plans" {
+		t.Errorf("the owner's assistant became %v, %v", got, err)
+	}
+	if keys, err := h.DB.Keys(t.Context(), owner.ID); err != nil || len(keys) != 1 {
+		t.Errorf("the owner's keys became %v, %v", keys, err)
+	}
+	for _, path := range []string{"/assistants", "/assistants?q=secret", "/tools", "/keys"} {
+		if body := v.get(path).is(http.StatusOK).doc().Find("main").Text(); strings.Contains(strings.ToLower(body), "secret plans") || strings.Contains(body, "secret_tool") {
+			t.Errorf("%s shows another user's things", path)
+		}
+	}
+}
+
+func TestHostileTextStaysText(t *testing.T) {
+	const evil = `"><script>alert(1)</script><img src=x onerror=alert(2)> {{x}} ' </textarea></title> \u0000 ${7*7} ‮`
+	h := open(t)
+	u := h.user(t)
+	u.Name = evil
+	if err := h.DB.Write(t.Context(), func(ctx context.Context, tx *store.Tx) error { return tx.SaveUser(ctx, u) }); err != nil {
+		t.Fatal(err)
+	}
+	a := h.assistant(t, u, evil)
+	_, err := h.Assistants.Update(t.Context(), u.ID, a.ID, map[string]any{"system_prompt": evil, "initial_message": evil, "variables": map[string]any{evil: evil},
+		"keywords": []any{"</textarea><script>"}, "reengagement_prompt": evil, "tools": []any{map[string]any{"type": "call_transfer", "phone_number": "+4930901820", "description": evil}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = h.Assistants.Update(t.Context(), u.ID, a.ID, map[string]any{"system_prompt": "plain"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := h.signedIn(t, u)
+	v.post("/keys", url.Values{"name": {evil}}).is(http.StatusOK)
+	one := "/assistants/" + id(a.ID)
+	for _, r := range []*reply{v.get("/assistants"), v.get("/assistants?q=" + url.QueryEscape(evil)), v.get("/assistants?q=" + url.QueryEscape(evil+"none")), v.get(one), v.get(one + "/versions"),
+		v.get(one + "/versions/1"), v.get(one + "/versions/2"), v.get("/keys"), v.get("/account"), v.post("/signin", url.Values{"email": {evil}, "password": {"x"}, "return": {evil}}),
+		v.post("/assistants/new", url.Values{"name": {evil}, "template": {evil}, "language_id": {evil}}), v.post("/tools/new", url.Values{"name": {evil}, "endpoint": {evil}})} {
+		doc := r.doc()
+		if n := doc.Find("script:not([src]), img, [onerror]").Length(); n > 0 {
+			t.Errorf("%d elements of the text came alive:\n%s", n, r.body)
+		}
+		if strings.Contains(r.body, "<script>") {
+			t.Error("the page holds a bare <script>")
+		}
+	}
+	if got := v.get(one).doc().Find("h1").Text(); got != strings.TrimSpace(evil) {
+		t.Errorf("the name is shown as %q", got)
+	}
+}
+
+func TestAssets(t *testing.T) {
+	h := open(t)
+	v := h.visitor(t)
+	page := v.get("/signin")
+	small := len(gzipped(t, page.body))
+	page.doc().Find("script[src], link[href]").Each(func(_ int, s *goquery.Selection) {
+		path := s.AttrOr("src", s.AttrOr("href", ""))
+		r := v.get(path, "Accept-Encoding", "br, gzip").is(http.StatusOK)
+		if r.header.Get("Content-Encoding") != "gzip" || !strings.Contains(r.header.Get("Cache-Control"), "immutable") || r.header.Get("X-Content-Type-Options") != "nosniff" {
+			t.Errorf("%s has headers %v", path, r.header)
+		}
+		z, err := gzip.NewReader(strings.NewReader(r.body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		unzipped, err := io.ReadAll(z)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if plain := v.get(path, "Accept-Encoding", "gzip;q=0").is(http.StatusOK); plain.header.Get("Content-Encoding") != "" || plain.body != string(unzipped) {
+			t.Errorf("%s differs without gzip", path)
+		}
+		small += len(r.body)
+	})
+	if small > 40<<10 {
+		t.Errorf("the first load is %d bytes", small)
+	}
+	t.Logf("first load: %d bytes gzipped", small)
+	v.get("/assets/console.css").is(http.StatusNotFound) // only under its hash
+	v.get("/assets/..%2fconsole.go").is(http.StatusNotFound)
+	if editor := gzipped(t, h.signedIn(t, h.user(t)).get("/assistants/new").body); len(editor) > 20<<10 {
+		t.Errorf("a page is %d bytes", len(editor))
+	}
+}
+
+func gzipped(t *testing.T, text string) string {
+	t.Helper()
+	var b strings.Builder
+	z := gzip.NewWriter(&b)
+	z.Write([]byte(text))
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func TestPagesAreCompressed(t *testing.T) {
+	h := open(t)
+	u := h.user(t)
+	v := h.signedIn(t, u)
+	r := v.get("/tools/new", "Accept-Encoding", "gzip").is(http.StatusOK)
+	z, err := gzip.NewReader(strings.NewReader(r.body))
+	if err != nil || r.header.Get("Vary") != "Accept-Encoding" {
+		t.Fatal(err, r.header)
+	}
+	body, err := io.ReadAll(z)
+	if err != nil || !strings.Contains(string(body), "</html>") {
+		t.Error(err, len(body))
+	}
+}
+
+func TestPanicIsOnePagesFailure(t *testing.T) {
+	h := open(t)
+	h.open("GET /broken", func(*request) (*answer, error) { panic("broken") })
+	v := h.visitor(t)
+	if r := v.get("/broken").is(http.StatusInternalServerError); strings.Contains(r.body, "goroutine") || !strings.Contains(r.body, r.header.Get("X-Request-Id")) {
+		t.Errorf("a panic shows %s", r.body)
+	}
+	v.get("/signin").is(http.StatusOK)
+}
+
+func TestFailureHidesItsCause(t *testing.T) {
+	h := open(t)
+	h.open("GET /broken", func(*request) (*answer, error) { return nil, io.ErrUnexpectedEOF })
+	if r := h.visitor(t).get("/broken").is(http.StatusInternalServerError); strings.Contains(r.body, "EOF") || !strings.Contains(r.body, r.header.Get("X-Request-Id")) {
+		t.Errorf("a failure shows %s", r.body)
+	}
+}
+
+func TestFormIsBounded(t *testing.T) {
+	h := open(t)
+	v := h.signedIn(t, h.user(t))
+	v.post("/keys", url.Values{"name": {strings.Repeat("x", formLimit)}}).is(http.StatusRequestEntityTooLarge)
+	v.post("/signin", url.Values{"email": {strings.Repeat("x", formLimit)}}).is(http.StatusRequestEntityTooLarge)
+}
+
+func TestTheme(t *testing.T) {
+	h := open(t)
+	v := h.visitor(t)
+	for _, want := range []string{"auto", "light", "dark", "auto"} {
+		if got := v.get("/signin").doc().Find("html").AttrOr("data-theme", ""); got != want {
+			t.Fatalf("theme %s, want %s", got, want)
+		}
+		v.post("/theme", nil, "Referer", h.url+"/signin?return=%2Ftools").moved("/signin?return=%2Ftools")
+	}
+	v.post("/theme", nil, "Referer", "https://evil.example/x").moved("/")
+	if got := h.visitor(t).get("/signin", "Cookie", `parley_theme="><script>`).doc().Find("html").AttrOr("data-theme", ""); got != "auto" {
+		t.Errorf("theme %q", got)
+	}
+}
+
+// Whatever a page links to is there.
+func TestLinksLead(t *testing.T) {
+	h := open(t)
+	u := h.user(t)
+	v := h.signedIn(t, u)
+	var links []string
+	for _, path := range h.paths(t, u) {
+		v.get(path).doc().Find("a[href^='/']").Each(func(_ int, s *goquery.Selection) { links = append(links, s.AttrOr("href", "")) })
+	}
+	slices.Sort(links)
+	for _, link := range slices.Compact(links) {
+		if strings.HasPrefix(link, "/api/") {
+			continue // the API's
+		}
+		if r := v.get(link); r.status != http.StatusOK && r.header.Get("Location") != "/assistants" {
+			t.Errorf("%s answers %d", link, r.status)
+		}
+	}
+}
+
+func TestAddress(t *testing.T) {
+	h := open(t, func(c *Config) { c.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")} })
+	for _, c := range []struct {
+		peer, forwarded, proto, want string
+		secure                       bool
+	}{
+		{"192.0.2.7:1", "198.51.100.1", "https", "192.0.2.7", false}, // not a proxy of ours: its word counts nothing
+		{"10.1.2.3:1", "198.51.100.1", "https", "198.51.100.1", true},
+		{"10.1.2.3:1", "203.0.113.9, 198.51.100.1, 10.9.9.9", "http", "198.51.100.1", false},
+		{"10.1.2.3:1", "junk", "", "10.1.2.3", false},
+		{"[::ffff:10.1.2.3]:1", "2001:db8::1", "https", "2001:db8::1", true},
+	} {
+		r := httptest.NewRequest("GET", "/", nil)
+		r.RemoteAddr = c.peer
+		r.Header.Set("X-Forwarded-For", c.forwarded)
+		r.Header.Set("X-Forwarded-Proto", c.proto)
+		if got := h.address(r); got != c.want || h.secure(r) != c.secure {
+			t.Errorf("%+v: %s, secure %t", c, got, h.secure(r))
+		}
+	}
+}
+
+// Every entry of the navigation leads to a page that knows its place in it, and every drawing is there.
+func TestNavigationIsComplete(t *testing.T) {
+	h := open(t)
+	v := h.signedIn(t, h.user(t))
+	for _, group := range nav {
+		for _, e := range group {
+			if icons[e.icon] == "" {
+				t.Errorf("no icon %s", e.icon)
+			}
+			doc := v.get(e.path).is(http.StatusOK).doc()
+			if got := doc.Find("nav [aria-current=page]"); got.Length() != 1 || got.AttrOr("href", "") != e.path {
+				t.Errorf("%s is not marked in the navigation", e.path)
+			}
+		}
+	}
+	for _, tpl := range templates {
+		if icons[tpl.icon] == "" {
+			t.Errorf("no icon %s", tpl.icon)
+		}
+	}
+}

@@ -1,0 +1,289 @@
+package console
+
+import (
+	"net/http"
+	"net/url"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/PuerkitoBio/goquery"
+
+	"parley"
+)
+
+func textOfNode(_ int, s *goquery.Selection) string { return s.Text() }
+
+// writable are the dotted names of the fields of a struct that a form may set.
+func writable(t reflect.Type, at string) (names []string) {
+	for _, sf := range reflect.VisibleFields(t) {
+		name, _, _ := strings.Cut(sf.Tag.Get("json"), ",")
+		if name == "" || name == "-" || sf.Tag.Get("readOnly") == "true" {
+			continue
+		}
+		if sf.Type.Kind() == reflect.Struct {
+			names = append(names, writable(sf.Type, at+name+".")...)
+			continue
+		}
+		names = append(names, at+name)
+	}
+	return names
+}
+
+func TestEditorHasEveryField(t *testing.T) {
+	h := open(t)
+	u := h.user(t)
+	a := h.assistant(t, u, "Front desk")
+	h.tool(t, u, "look_up")
+	doc := h.signedIn(t, u).get("/assistants/" + id(a.ID)).is(http.StatusOK).doc()
+	names := writable(reflect.TypeFor[parley.Assistant](), "")
+	if len(names) < 60 {
+		t.Fatalf("only %d fields", len(names))
+	}
+	for _, name := range names {
+		box := doc.Find(`[name="` + name + `"]`)
+		if box.Length() == 0 {
+			t.Errorf("%s can't be edited", name)
+		}
+		if doc.Find(`[id="h-`+name+`"]`).Text() == "" && name != "tool_ids" && name != "tools" {
+			t.Errorf("%s is not explained", name)
+		}
+	}
+	doc.Find("input:not([type=hidden]), select, textarea").Each(func(_ int, s *goquery.Selection) {
+		labelled := s.Closest("label").Length() > 0 || s.AttrOr("aria-label", "") != "" || doc.Find(`label[for="`+s.AttrOr("id", "?")+`"]`).Length() > 0
+		if !labelled {
+			html, _ := goquery.OuterHtml(s)
+			t.Errorf("no label: %s", html)
+		}
+	})
+}
+
+// rich is an assistant that uses every field in an unusual way.
+func rich(t *testing.T, h *house, u *parley.User) *parley.Assistant {
+	t.Helper()
+	a, other, tool := h.assistant(t, u, "Front desk"), h.assistant(t, u, "Billing"), h.tool(t, u, "look_up")
+	a, err := h.Assistants.Update(t.Context(), u.ID, a.ID, treeOf(map[string]any{
+		"system_prompt": "Line one.\n\n  Indented {{company}}.\n\"Quotes\" & <tags> </textarea>", "initial_message": "Hello\nthere",
+		"variables":       map[string]any{"company": "A & B\nsecond line", "empty": "", " odd name": "\nstarts with a break"},
+		"llm_temperature": 0.35, "voice_stability": "0.10", "speech_speed": 1.15, "interrupt_sensitivity": 0.125, "endpoint_sensitivity": 4.75, "min_interrupt_words": 3,
+		"fillers": 1, "filler_config": map[string]any{"neutral": []any{"Hm.", "Let me see."}, "question": []any{"Good question."}}, "endpoint_type": "ai",
+		"tool_ids": []any{tool.ID}, "keywords": []any{"Parley", "naïve café"}, "pronunciations": map[string]any{"Dr.": "Doctor"},
+		"tools": []any{map[string]any{"type": "collect_keypad", "timeout": 9, "stop_key": "#"}, map[string]any{"type": "assistant_transfer", "assistant_id": other.ID, "message_before_transfer": "One moment."},
+			map[string]any{"type": "call_transfer", "phone_number": "+4930901820", "warm_transfer": true, "warm_transfer_message": "A caller."}, map[string]any{"type": "end_call"}},
+		"is_webhook_active": true, "webhook_url": "https://hooks.example.com/a?b=c&d=e", "inbound_webhook_url": "https://hooks.example.com/in", "end_call_on_voicemail": 0,
+		"widget_settings": map[string]any{"theme": "dark", "color": "#abc", "title": "Hi", "auto_open": true, "allowed_origins": []any{"https://a.example", "http://b.example:8080"},
+			"pre_chat_fields": []any{map[string]any{"variable": "email", "label": "Your email", "type": "email", "required": true}}},
+		"post_call_schema": []any{map[string]any{"name": "goal", "type": "bool", "description": "Whether it went well"}}, "record": true, "reengagement_prompt": "Still there?",
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+func TestSavingUnchangedChangesNothing(t *testing.T) {
+	h := open(t)
+	u := h.user(t)
+	for _, a := range []*parley.Assistant{h.assistant(t, u, "Plain"), rich(t, h, u)} {
+		v := h.signedIn(t, u)
+		path := "/assistants/" + id(a.ID)
+		v.post(path, v.get(path).form(path)).moved(path + "?done=saved")
+		got, err := h.Assistants.Get(t.Context(), u.ID, a.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !reflect.DeepEqual(treeOf(a), treeOf(got)) {
+			for name, was := range treeOf(a) {
+				if now := treeOf(got)[name]; !reflect.DeepEqual(was, now) {
+					t.Errorf("%s: %s was %#v, is %#v", a.Name, name, was, now)
+				}
+			}
+		}
+	}
+}
+
+func TestEditorSaves(t *testing.T) {
+	h := open(t)
+	u := h.user(t)
+	a := rich(t, h, u)
+	v := h.signedIn(t, u)
+	path := "/assistants/" + id(a.ID)
+	form := v.get(path).form(path)
+	form.Set("name", "Renamed")
+	form["record"] = []string{"0"}
+	form.Set("webhook_url", "")
+	form["is_webhook_active"] = []string{"0"}
+	form.Set("min_interrupt_words", "")
+	form.Set("max_duration", " 90 ")
+	form.Set("keywords", "one\r\n\r\n two \r\n")
+	form["tool_ids"] = []string{""}
+	form.Set("variables.9.key", "city")
+	form.Set("variables.9.value", "Köln")
+	form.Set("post_call_schema.7.name", "mood")
+	form.Set("post_call_schema.7.type", "string")
+	form.Set("post_call_schema.7.description", "How they felt")
+	form.Set("post_call_schema.8.name", "") // a row that was added and left empty
+	form.Set("post_call_schema.8.type", "string")
+	for name := range form {
+		if strings.HasSuffix(name, ".on") {
+			form[name] = []string{"0"} // every built-in tool off: the transfer to an assistant stays
+		}
+	}
+	v.post(path, form).moved(path + "?done=saved")
+	got, err := h.Assistants.Get(t.Context(), u.ID, a.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Name != "Renamed" || got.Record || got.WebhookURL != nil || got.IsWebhookActive || got.MinInterruptWords != nil || got.MaxDuration != 90 || len(got.ToolIDs) != 0 {
+		t.Errorf("saved as %+v", got)
+	}
+	if !reflect.DeepEqual(got.Keywords, []string{"one", "two"}) || got.Variables["city"] != "Köln" || len(got.Variables) != 4 {
+		t.Errorf("saved as %q, %q", got.Keywords, got.Variables)
+	}
+	if len(got.PostCallSchema) != 2 || got.PostCallSchema[1].Name != "mood" || len(got.Tools) != 1 || got.Tools[0].Type != "assistant_transfer" {
+		t.Errorf("saved as %+v, %+v", got.PostCallSchema, got.Tools)
+	}
+	if got.PromptVersion != a.PromptVersion {
+		t.Error("an unchanged prompt became a version")
+	}
+}
+
+func TestEditorErrorsStandBesideTheirFields(t *testing.T) {
+	h := open(t)
+	u := h.user(t)
+	a := rich(t, h, u)
+	v := h.signedIn(t, u)
+	path := "/assistants/" + id(a.ID)
+	page := v.get(path)
+	good := page.form(path)
+	rows := map[string]string{}
+	for name, values := range good {
+		if strings.HasSuffix(name, ".type") && strings.HasPrefix(name, "tools.") {
+			rows[values[0]] = strings.TrimSuffix(name, "type")
+		}
+	}
+	long := strings.Repeat("x", 1001)
+	for _, c := range []struct{ field, value string }{
+		{"name", ""}, {"name", strings.Repeat("x", 256)}, {"type", "sideways"}, {"status", ""}, {"mode", "x"}, {"language_id", ""}, {"language_id", "9999"}, {"voice_id", ""}, {"voice_id", "5"},
+		{"timezone", "Mars/Olympus"}, {"timezone", ""}, {"system_prompt", " "}, {"system_prompt", strings.Repeat("x", 100_001)}, {"initial_message", long}, {"llm_model_id", ""},
+		{"llm_model_id", "999"}, {"multimodal_model_id", "999"}, {"phone_number_id", "77"}, {"knowledgebase_id", "77"}, {"knowledgebase_id", "one"}, {"knowledgebase_mode", "x"},
+		{"llm_temperature", "2"}, {"voice_stability", "-1"}, {"voice_similarity", "x"}, {"speech_speed", "9"}, {"ambient_sound", "x"}, {"ambient_sound_volume", "1e9"},
+		{"min_interrupt_words", "11"}, {"interrupt_sensitivity", "6"}, {"endpoint_type", "x"}, {"endpoint_sensitivity", "much"}, {"max_duration", "10"}, {"max_silence_duration", "1.5"},
+		{"reengagement_interval", "601"}, {"reengagement_prompt", long}, {"ringing_time", "0"}, {"voice_mail_message", long}, {"webhook_url", "ftp://x"}, {"webhook_url", ""},
+		{"inbound_webhook_url", "nope"}, {"conversation_ended_webhook_url", "http://"}, {"conversation_inactivity_timeout", "1441"}, {"synthesizer_provider_id", "999"},
+		{"transcriber_provider_id", "999"}, {"post_call_schema.0.name", "No"}, {"post_call_schema.0.type", "date"}, {"post_call_schema.0.description", ""},
+		{"widget_settings.color", "blue"}, {"widget_settings.theme", "x"}, {"widget_settings.position", "x"}, {"widget_settings.mode", "x"}, {"widget_settings.title", strings.Repeat("x", 256)},
+		{"widget_settings.avatar_url", "x"}, {"widget_settings.pre_chat_fields.0.variable", "1x"}, {"widget_settings.pre_chat_fields.0.label", ""}, {"widget_settings.pre_chat_fields.0.type", "x"},
+		{rows["call_transfer"] + "phone_number", "12"}, {rows["collect_keypad"] + "timeout", "31"}, {rows["collect_keypad"] + "stop_key", "5"}, {rows["assistant_transfer"] + "assistant_id", "77"},
+	} {
+		form := url.Values{}
+		for k, values := range good {
+			form[k] = values
+		}
+		form.Set(c.field, c.value)
+		r := v.post(path, form).is(http.StatusUnprocessableEntity)
+		doc := r.doc()
+		if wrong := doc.Find(`[id="e-` + c.field + `"]`); wrong.Length() != 1 || strings.TrimSpace(wrong.Text()) == "" {
+			t.Errorf("%s = %.20q: no error beside the field; the list says %s", c.field, c.value, doc.Find(".mistakes").Text())
+		}
+		if doc.Find(`.mistakes a[href="#f-`+c.field+`"]`).Length() != 1 || doc.Find(`[id="f-`+c.field+`"]`).Length() != 1 {
+			t.Errorf("%s = %.20q: the list of mistakes does not lead to the field", c.field, c.value)
+		}
+		if box := doc.Find(`input[id="f-` + c.field + `"][type=text]`); box.Length() == 1 && box.AttrOr("value", "") != c.value {
+			t.Errorf("%s = %.20q: the box holds %.20q", c.field, c.value, box.AttrOr("value", ""))
+		}
+	}
+	for _, c := range []struct{ field, value, says string }{
+		{"keywords", "ok\r\n" + strings.Repeat("x", 101), "Line 2: This field must not be greater than 100 characters."},
+		{"widget_settings.allowed_origins", "https://a.example/path", "Line 1: "}, {"filler_config.neutral", strings.Repeat("x", 256), "Line 1: "},
+		{"variables.0.value", strings.Repeat("x", 10_001), "must not be greater than 10000 characters."}, {"tool_ids", "77", "Tool 1: "},
+	} {
+		form := url.Values{}
+		for k, values := range good {
+			form[k] = values
+		}
+		form[c.field] = []string{c.value}
+		if text := v.post(path, form).is(http.StatusUnprocessableEntity).doc().Find(".wrong").Text(); !strings.Contains(text, c.says) {
+			t.Errorf("%s = %.20q: %q", c.field, c.value, text)
+		}
+	}
+	if got, err := h.Assistants.Get(t.Context(), u.ID, a.ID); err != nil || !reflect.DeepEqual(treeOf(got), treeOf(a)) {
+		t.Error("a refused form changed something", err)
+	}
+}
+
+func TestEditorSeesThatItWasOvertaken(t *testing.T) {
+	h := open(t)
+	u := h.user(t)
+	a := h.assistant(t, u, "Front desk")
+	v := h.signedIn(t, u)
+	path := "/assistants/" + id(a.ID)
+	form := v.get(path).form(path)
+	if _, err := h.Assistants.Update(t.Context(), u.ID, a.ID, map[string]any{"name": "By the API"}); err != nil {
+		t.Fatal(err)
+	}
+	form.Set("name", "By hand")
+	r := v.post(path, form).is(http.StatusConflict).says("changed elsewhere")
+	again := r.form(path)
+	if again.Get("name") != "By hand" {
+		t.Errorf("what was written is lost: %q", again.Get("name"))
+	}
+	v.post(path, again).moved(path + "?done=saved")
+	if got, err := h.Assistants.Get(t.Context(), u.ID, a.ID); err != nil || got.Name != "By hand" {
+		t.Error(got.Name, err)
+	}
+}
+
+func TestChoicesFollowLanguageAndMode(t *testing.T) {
+	h := open(t)
+	u := h.user(t)
+	a := h.assistant(t, u, "Front desk")
+	v := h.signedIn(t, u)
+	path := "/assistants/" + id(a.ID)
+	form := v.get(path).form(path)
+	form.Set("name", "Not saved")
+	form.Set("language_id", "3")
+	doc := v.post(path+"/choices", form).is(http.StatusOK).doc()
+	for _, value := range doc.Find("#voices #f-voice_id option").Map(func(_ int, s *goquery.Selection) string { return s.AttrOr("value", "") }) {
+		if !strings.HasSuffix(value, "003") {
+			t.Errorf("voice %s does not speak language 3", value)
+		}
+	}
+	if doc.Find(`#f-name`).AttrOr("value", "") != "Not saved" {
+		t.Error("what was written is lost")
+	}
+	form.Set("mode", "multimodal")
+	doc = v.post(path+"/choices", form).doc()
+	if got := doc.Find("#models #f-multimodal_model_id").Text(); !strings.Contains(got, "gpt-realtime") {
+		t.Errorf("multimodal models: %q", got)
+	}
+	if got := doc.Find("#f-voice_id optgroup").AttrOr("label", ""); got != "Inside the model" {
+		t.Errorf("multimodal voices: %q", got)
+	}
+	if got, err := h.Assistants.Get(t.Context(), u.ID, a.ID); err != nil || got.Name != "Front desk" {
+		t.Error("choosing saved something", err)
+	}
+}
+
+func TestVariablesInUse(t *testing.T) {
+	h := open(t)
+	u := h.user(t)
+	a := h.assistant(t, u, "Front desk")
+	_, err := h.Assistants.Update(t.Context(), u.ID, a.ID, map[string]any{"system_prompt": "{{ company }} {{current_date}} {{typo}} {{typo}} {{not a name}}", "initial_message": "{{first}}"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := h.signedIn(t, u).get("/assistants/" + id(a.ID)).doc().Find("[data-vars] li").Map(func(_ int, s *goquery.Selection) string {
+		return strings.Join(strings.Fields(s.Text()), " ")
+	})
+	if want := []string{"companyyours", "current_datebuilt in", "typono value yet", "firstno value yet"}; !reflect.DeepEqual(squeeze(got), squeeze(want)) {
+		t.Errorf("%q", got)
+	}
+}
+
+func squeeze(list []string) (out []string) {
+	for _, s := range list {
+		out = append(out, strings.ReplaceAll(s, " ", ""))
+	}
+	return out
+}

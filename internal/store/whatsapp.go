@@ -1,0 +1,221 @@
+package store
+
+import (
+	"context"
+	"slices"
+
+	"github.com/uptrace/bun"
+
+	"parley"
+)
+
+const senderNotFound = "WhatsApp sender not found"
+
+// senders selects senders; an assistant that was deleted is none.
+func (q Query) senders(model any) *bun.SelectQuery {
+	return q.q.NewSelect().Model(model).ModelTableExpr("whatsapp_senders AS s").
+		ColumnExpr("s.id, s.graph_id, s.user_id, a.id AS assistant_id, s.phone_number, s.display_name, s.status, s.quality_rating, s.messaging_limit").
+		ColumnExpr("s.created_at, s.updated_at").Join("LEFT JOIN assistants AS a ON a.id = s.assistant_id AND a.deleted_at = 0")
+}
+
+// WhatsAppSenders are the user's senders, newest first; status "" is any.
+func (q Query) WhatsAppSenders(ctx context.Context, userID int64, status string) ([]parley.WhatsAppSender, error) {
+	list := []parley.WhatsAppSender{}
+	s := q.senders(&list).Where("s.user_id = ?", userID).OrderExpr("s.id DESC")
+	if status != "" {
+		s.Where("s.status = ?", status)
+	}
+	return list, s.Scan(ctx)
+}
+
+// WhatsAppSender is one of the user's senders.
+func (q Query) WhatsAppSender(ctx context.Context, userID, id int64) (*parley.WhatsAppSender, error) {
+	s := new(parley.WhatsAppSender)
+	err := q.senders(s).Where("s.id = ? AND s.user_id = ?", id, userID).Scan(ctx)
+	return s, notFound(err, senderNotFound)
+}
+
+// WhatsAppSenderOf is the sender that has the platform's id, whoever's it is.
+func (q Query) WhatsAppSenderOf(ctx context.Context, graphID string) (*parley.WhatsAppSender, error) {
+	s := new(parley.WhatsAppSender)
+	err := q.senders(s).Where("s.graph_id = ?", graphID).Scan(ctx)
+	return s, notFound(err, senderNotFound)
+}
+
+// AllWhatsAppSenders are everybody's and nobody's: the operator's list.
+func (q Query) AllWhatsAppSenders(ctx context.Context) (list []parley.WhatsAppSender, err error) {
+	return list, q.senders(&list).OrderExpr("s.id").Scan(ctx)
+}
+
+// KeepWhatsAppSenders follows the platform: numbers that are new come, known ones change, and those that it names no more are offline.
+// Ids and what is ours (user, assistant) stay.
+func (tx *Tx) KeepWhatsAppSenders(ctx context.Context, told []parley.WhatsAppSender) error {
+	known, err := tx.AllWhatsAppSenders(ctx)
+	if err != nil {
+		return err
+	}
+	now := parley.Now()
+	for _, s := range told {
+		i := slices.IndexFunc(known, func(k parley.WhatsAppSender) bool { return k.GraphID == s.GraphID })
+		if s.UpdatedAt = now; i < 0 {
+			s.ID, s.CreatedAt = 0, now
+			_, err = tx.q.NewInsert().Model(&s).Exec(ctx)
+		} else {
+			_, err = tx.q.NewUpdate().Model(&s).Column("phone_number", "display_name", "status", "quality_rating", "messaging_limit", "updated_at").
+				Where("graph_id = ?", s.GraphID).Exec(ctx)
+			known = slices.Delete(known, i, i+1)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for _, gone := range known {
+		_, err := tx.q.NewRaw("UPDATE whatsapp_senders SET status = ?, updated_at = ? WHERE id = ? AND status <> ?",
+			parley.SenderOffline, now, gone.ID, parley.SenderOffline).Exec(ctx)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// AssignWhatsAppSender gives a sender to a user. Another user's assistant answers it no longer.
+func (tx *Tx) AssignWhatsAppSender(ctx context.Context, id, userID int64) error {
+	res, err := tx.q.NewRaw(`UPDATE whatsapp_senders SET assistant_id = CASE WHEN user_id = ? THEN assistant_id END, user_id = ?, updated_at = ?
+		WHERE id = ?`, userID, userID, parley.Now(), id).Exec(ctx)
+	return one(res, err, senderNotFound)
+}
+
+// SetSenderAssistant has one of the user's assistants answer a sender, or nobody (nil).
+func (tx *Tx) SetSenderAssistant(ctx context.Context, userID, id int64, assistantID *int64) error {
+	res, err := tx.q.NewRaw("UPDATE whatsapp_senders SET assistant_id = ?, updated_at = ? WHERE id = ? AND user_id = ?",
+		assistantID, parley.Now(), id, userID).Exec(ctx)
+	return one(res, err, senderNotFound)
+}
+
+// OldestAssistant is the user's first assistant.
+func (q Query) OldestAssistant(ctx context.Context, userID int64) (*parley.Assistant, error) {
+	return q.assistant(ctx, func(s *bun.SelectQuery) *bun.SelectQuery {
+		return s.Where("id = (SELECT min(id) FROM assistants WHERE user_id = ? AND deleted_at = 0)", userID)
+	})
+}
+
+// WhatsAppTemplates are the account's templates by name; status "" is any.
+func (q Query) WhatsAppTemplates(ctx context.Context, status string) ([]parley.WhatsAppTemplate, error) {
+	list := []parley.WhatsAppTemplate{}
+	s := q.q.NewSelect().Model(&list).Order("name", "language", "id")
+	if status != "" {
+		s.Where("status = ?", status)
+	}
+	return list, s.Scan(ctx)
+}
+
+// WhatsAppTemplate is one of the account's templates.
+func (q Query) WhatsAppTemplate(ctx context.Context, id int64) (*parley.WhatsAppTemplate, error) {
+	t := new(parley.WhatsAppTemplate)
+	err := q.q.NewSelect().Model(t).Where("id = ?", id).Scan(ctx)
+	return t, notFound(err, "WhatsApp template not found")
+}
+
+// KeepWhatsAppTemplates follows the platform. Ids stay as long as it names a template.
+func (tx *Tx) KeepWhatsAppTemplates(ctx context.Context, told []parley.WhatsAppTemplate) error {
+	known, err := tx.WhatsAppTemplates(ctx, "")
+	if err != nil {
+		return err
+	}
+	now := parley.Now()
+	for _, t := range told {
+		i := slices.IndexFunc(known, func(k parley.WhatsAppTemplate) bool { return k.GraphID == t.GraphID })
+		if t.UpdatedAt = now; i < 0 {
+			t.ID, t.CreatedAt = 0, now
+			_, err = tx.q.NewInsert().Model(&t).Exec(ctx)
+		} else {
+			_, err = tx.q.NewUpdate().Model(&t).ExcludeColumn("id", "graph_id", "created_at").Where("graph_id = ?", t.GraphID).Exec(ctx)
+			known = slices.Delete(known, i, i+1)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for _, gone := range known {
+		if _, err := tx.q.NewDelete().Model(&gone).WherePK().Exec(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// LastWhatsApp is when a customer last wrote to one of the user's senders; 0: never.
+func (q Query) LastWhatsApp(ctx context.Context, userID, senderID int64, phone string) (at parley.Time, err error) {
+	err = q.q.NewRaw("SELECT coalesce(max(said_at), 0) FROM whatsapp_messages WHERE inbound AND sender_id = ? AND phone = ? AND user_id = ?",
+		senderID, phone, userID).Scan(ctx, &at)
+	return at, err
+}
+
+// AddWhatsAppMessage stores a message; false when its WAMID is known already.
+func (tx *Tx) AddWhatsAppMessage(ctx context.Context, userID int64, m *parley.WhatsAppMessage) (bool, error) {
+	m.ID, m.UserID, m.CreatedAt = 0, userID, parley.Now()
+	m.UpdatedAt = m.CreatedAt
+	if m.WAMID != "" {
+		known, err := tx.q.NewSelect().Model(m).Where("wamid = ?", m.WAMID).Exists(ctx)
+		if err != nil || known {
+			return false, err
+		}
+	}
+	_, err := tx.q.NewInsert().Model(m).Exec(ctx)
+	return err == nil, err
+}
+
+// WhatsAppMessage is one message by our id, nil when there is none.
+func (q Query) WhatsAppMessage(ctx context.Context, id int64) (*parley.WhatsAppMessage, error) {
+	return q.whatsAppMessage(ctx, func(s *bun.SelectQuery) { s.Where("id = ?", id) })
+}
+
+// WhatsAppMessageForUpdate is a message by our id, or where that is 0 by the platform's, kept from others until the transaction ends; nil
+// when there is none.
+func (tx *Tx) WhatsAppMessageForUpdate(ctx context.Context, id int64, wamid string) (*parley.WhatsAppMessage, error) {
+	return tx.whatsAppMessage(ctx, func(s *bun.SelectQuery) {
+		if id != 0 {
+			s.Where("id = ?", id)
+		} else {
+			s.Where("wamid = ? AND wamid <> ''", wamid)
+		}
+		tx.locked(s)
+	})
+}
+
+// WhatsAppRoute is the message that shows by which sender a customer is written to in a conversation: the one that is answered, else the
+// newest; nil when there is none.
+func (q Query) WhatsAppRoute(ctx context.Context, conversationID, wamid string) (*parley.WhatsAppMessage, error) {
+	return q.whatsAppMessage(ctx, func(s *bun.SelectQuery) {
+		s.Where("conversation_id = ?", conversationID).OrderExpr("CASE WHEN wamid = ? AND wamid <> '' THEN 0 ELSE 1 END, id DESC", wamid)
+	})
+}
+
+func (q Query) whatsAppMessage(ctx context.Context, which func(*bun.SelectQuery)) (*parley.WhatsAppMessage, error) {
+	var list []parley.WhatsAppMessage
+	s := q.q.NewSelect().Model(&list).Limit(1)
+	which(s)
+	if err := s.Scan(ctx); err != nil || len(list) == 0 {
+		return nil, err
+	}
+	return &list[0], nil
+}
+
+// WhatsAppWaits says whether an earlier message of the same conversation is still to be sent: order holds.
+func (q Query) WhatsAppWaits(ctx context.Context, m *parley.WhatsAppMessage) (bool, error) {
+	return q.q.NewSelect().Model(m).Where("conversation_id = ? AND id < ? AND status = ? AND NOT inbound", m.ConversationID, m.ID, parley.WhatsAppQueued).Exists(ctx)
+}
+
+// SaveWhatsAppMessage stores what became of a message.
+func (tx *Tx) SaveWhatsAppMessage(ctx context.Context, m *parley.WhatsAppMessage) error {
+	m.UpdatedAt = parley.Now()
+	_, err := tx.q.NewUpdate().Model(m).Column("message_id", "wamid", "status", "error", "cost", "updated_at").WherePK().Exec(ctx)
+	return err
+}
+
+// ReduceCost takes back what a message cost its conversation.
+func (tx *Tx) ReduceCost(ctx context.Context, conversationID string, amount parley.Money) error {
+	_, err := tx.q.NewRaw("UPDATE conversations SET total_cost = total_cost - ? WHERE id = ?", amount, conversationID).Exec(ctx)
+	return err
+}
