@@ -108,9 +108,9 @@ type ExtractedItem struct {
 
 // WidgetSettings is how the web widget looks and where it may stand.
 type WidgetSettings struct {
-	Theme          string         `json:"theme" default:"light" enum:"light,dark,auto"`
-	Color          string         `json:"color" default:"#2563eb" pattern:"^#([0-9a-fA-F]{3}|[0-9a-fA-F]{6})$" must:"be a colour such as #2563eb"`
-	Position       string         `json:"position" default:"bottom-right" enum:"bottom-right,bottom-left,top-right,top-left"`
+	Theme          string         `json:"theme" default:"light" maxLength:"50" doc:"light, dark or auto; the widget takes anything else as light."`
+	Color          string         `json:"color" default:"#2563eb" maxLength:"50" pattern:"^[#a-zA-Z0-9(),.%/ -]*$" must:"be a colour such as #2563eb"`
+	Position       string         `json:"position" default:"bottom-right" maxLength:"50" doc:"bottom-right, bottom-left, top-right or top-left; the widget takes anything else as bottom-right."`
 	Mode           string         `json:"mode" default:"chat" enum:"chat,voice,both"`
 	Title          string         `json:"title" maxLength:"255"`
 	Subtitle       string         `json:"subtitle" maxLength:"255"`
@@ -266,7 +266,8 @@ func (a *Assistant) checkTools(facts AssistantFacts, f *Fields) {
 	seen := map[string]bool{}
 	for i := range a.Tools {
 		t, at := &a.Tools[i], "tools."+strconv.Itoa(i)
-		if t.Type != "assistant_transfer" && seen[t.Type] && t.Type != MidCall && !f.Has(at+".type") {
+		// Several destinations make sense; several of the others would be the same tool twice.
+		if several := t.Type == "assistant_transfer" || t.Type == "call_transfer" || t.Type == MidCall; seen[t.Type] && !several && !f.Has(at+".type") {
 			f.Add(at+".type", "has a duplicate value.")
 		}
 		seen[t.Type] = true

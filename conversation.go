@@ -59,21 +59,22 @@ const (
 type Message struct {
 	bun.BaseModel `bun:"messages" json:"-"`
 
-	ID             int64          `bun:",pk,autoincrement" json:"id"`
-	ConversationID string         `json:"-"`
-	Turn           int64          `json:"-"` // of a reply: the message that it answers
-	Role           string         `json:"role"`
-	Author         string         `json:"author"`
-	Content        string         `json:"content"`
-	FunctionCalls  []FunctionCall `bun:"type:json,nullzero" json:"function_calls,omitempty"`
-	Channel        string         `json:"-"`                 // of a customer's message: where it came from, where not by the API or the widget ("sms")
-	ExternalID     string         `bun:",nullzero" json:"-"` // the channel's own id of it: what is told twice stands once
-	Pending        bool           `json:"-"`                 // a customer's message that waits for its reply
-	Failed         bool           `json:"-"`                 // a customer's message that got none
-	Cost           Money          `json:"-"`
-	InputTokens    int            `json:"-"`
-	OutputTokens   int            `json:"-"`
-	CreatedAt      DateTime       `json:"created_at"`
+	ID             int64           `bun:",pk,autoincrement" json:"id"`
+	ConversationID string          `json:"-"`
+	Turn           int64           `json:"-"` // of a reply: the message that it answers
+	Role           string          `json:"role"`
+	Author         string          `json:"author"`
+	Content        string          `json:"content"`
+	FunctionCalls  []FunctionCall  `bun:"type:json,nullzero" json:"function_calls,omitempty"`
+	Sources        []MessageSource `bun:"type:json,nullzero" json:"sources,omitempty"` // what knowledge the reply was given
+	Channel        string          `json:"-"`                                          // of a customer's message: where it came from, where not by the API or the widget ("sms")
+	ExternalID     string          `bun:",nullzero" json:"-"`                          // the channel's own id of it: what is told twice stands once
+	Pending        bool            `json:"-"`                                          // a customer's message that waits for its reply
+	Failed         bool            `json:"-"`                                          // a customer's message that got none
+	Cost           Money           `json:"-"`
+	InputTokens    int             `json:"-"`
+	OutputTokens   int             `json:"-"`
+	CreatedAt      DateTime        `json:"created_at"`
 }
 
 // FunctionCall is the record of a tool that the assistant used.

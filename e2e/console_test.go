@@ -117,6 +117,7 @@ func (p *page) newAssistant(s *program) {
 	p.fill("#f-name", `<img src=x onerror="alert(1)">`)
 	p.click(".save button")
 	p.see("h1", "<img src=x")
+	p.until("/^\\/assistants\\/\\d+$/.test(location.pathname) && !location.search")
 	p.see("#notice", "Created.")
 	p.click("[popovertarget=ask-delete]")
 	p.see("#ask-delete", "Delete this assistant?")
@@ -162,6 +163,23 @@ func (p *page) newKey(s *program) {
 	}
 }
 
+// A refusal leaves what was written where it is.
+func TestConsoleRefusalKeepsTheForm(t *testing.T) {
+	s := start(t)
+	p := browse(t)
+	p.signIn(s)
+	p.open(s.URL + "/assistants/" + strconv.FormatInt(s.Assistant, 10))
+	s.call(t, http.MethodDelete, "/user/assistant/"+strconv.FormatInt(s.Assistant, 10), nil, nil)
+	p.fill("#f-system_prompt", "A long prompt that nobody wants to write twice.")
+	p.expect("404")
+	p.expect("Response Status Error Code 404")
+	p.click("#save")
+	p.see("#trouble", "Nothing was saved. Assistant not found")
+	if got := eval[string](p, "document.querySelector('#f-system_prompt').value"); !strings.Contains(got, "twice") {
+		t.Errorf("the box holds %q", got)
+	}
+}
+
 // What a script asked for when the session had ended is refused with words, and what was written stays.
 func TestConsoleSessionEndsWhileEditing(t *testing.T) {
 	s := start(t)
@@ -172,7 +190,6 @@ func TestConsoleSessionEndsWhileEditing(t *testing.T) {
 	p.do(chromedp.Evaluate[chromedp.Void]("fetch('/signout', {method: 'POST'}).then(() => { document.body.dataset.out = 'yes' }), undefined"))
 	p.until("document.body.dataset.out === 'yes'")
 	p.expect("401")
-	p.expect("htmx:responseError")
 	p.expect("Response Status Error Code 401")
 	p.click(".save button")
 	p.see("#trouble", "Your session has ended.")
@@ -201,6 +218,11 @@ func TestConsoleLooks(t *testing.T) {
 		{"diff", one + "/versions/1"}, {"tools", "/tools"}, {"tool", "/tools/1"}, {"keys", "/keys"}, {"account", "/account"}} {
 		p.open(s.URL + pg.path)
 		p.look(pg.name)
+	}
+	p.open(s.URL + one)
+	for _, section := range []string{"prompt", "voice", "manners", "knowledge", "after", "widget"} {
+		p.do(chromedp.Evaluate[chromedp.Void]("document.getElementById(" + quote(section) + ").scrollIntoView()"))
+		p.shot("editor-"+section, false)
 	}
 	p.expect("422")
 	p.expect("404")

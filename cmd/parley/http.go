@@ -18,7 +18,7 @@ import (
 )
 
 // root is the whole server: the API, the console, and what watches over them.
-func (s *Settings) root(db *store.DB, house, pages http.Handler) http.Handler {
+func (s *Settings) root(db *store.DB, house, pages, carrierHooks http.Handler) http.Handler {
 	metrics := prometheus.NewRegistry()
 	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	seconds := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "parley_http_request_seconds", Help: "Time to answer an HTTP request.",
@@ -38,6 +38,7 @@ func (s *Settings) root(db *store.DB, house, pages http.Handler) http.Handler {
 	})
 	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}))
 	mux.Handle("/api/", house)
+	mux.Handle("/webhooks/twilio/", carrierHooks)
 	mux.Handle("/", pages)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		began, rec := time.Now(), &recorder{ResponseWriter: w, status: http.StatusOK}

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/riverqueue/river"
+
 	"parley"
 	"parley/internal/api"
 	"parley/internal/assistant"
@@ -18,6 +20,7 @@ import (
 	"parley/internal/console"
 	"parley/internal/egress"
 	"parley/internal/event"
+	"parley/internal/line"
 	"parley/internal/store"
 	"parley/internal/tool"
 )
@@ -54,7 +57,12 @@ func (c *serveCmd) Run(s *Settings, t *terminal) (err error) {
 	db.WarnBelow(prices.LowBalance)
 	webhooks := event.NewSender(db, guard)
 	hub := event.NewHub()
-	conversations := chat.New(chat.Config{DB: db, Assistants: assistants, Prices: prices, Hub: hub})
+	lines, carrierHooks, closeCarrier := s.lines(db)
+	defer closeCarrier()
+	conversations := chat.New(chat.Config{DB: db, Assistants: assistants, Prices: prices, Hub: hub, Replied: []chat.Replied{lines.Replied}})
+	lines.Prices, lines.Chat = prices, conversations
+	jobs := river.NewWorkers()
+	lines.AddWorkers(jobs)
 
 	// The socket is open before anything is announced: an address that is taken is the commonest failure.
 	l, err := net.Listen("tcp", s.Listen)
@@ -70,12 +78,12 @@ func (c *serveCmd) Run(s *Settings, t *terminal) (err error) {
 	if s.RatePublic == "off" {
 		rates.Create, rates.Message = auth.Rate{}, auth.Rate{}
 	}
-	house := api.New(api.Config{DB: db, Auth: desk, Catalog: cat, Assistants: assistants, Prices: prices, Chat: conversations, Hub: hub, Tools: tools, PublicURL: s.publicURL(),
+	house := api.New(api.Config{DB: db, Auth: desk, Catalog: cat, Assistants: assistants, Prices: prices, Chat: conversations, Lines: lines, Hub: hub, Tools: tools, PublicURL: s.publicURL(),
 		TrustedProxies: s.TrustedProxies, Signup: s.Signup == "on", Rates: rates})
 	pages := console.New(console.Config{DB: db, Auth: desk, Catalog: cat, Assistants: assistants, Prices: prices, PublicURL: s.publicURL(),
 		TrustedProxies: s.TrustedProxies, Login: s.RateLogin})
 	srv := &http.Server{
-		Handler:           s.root(db, house, pages),
+		Handler:           s.root(db, house, pages, carrierHooks),
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    64 << 10,
@@ -95,6 +103,15 @@ func (c *serveCmd) Run(s *Settings, t *terminal) (err error) {
 	workers.Go(func() { conversations.Run(working) })
 	delivering, stopDelivering := context.WithCancel(context.Background()) // longer: what ends while the server stops is told too
 	workers.Go(func() { webhooks.Run(delivering) })
+	jobbing, stopJobs := context.WithCancel(context.Background())
+	soft, cutJobs := context.WithCancel(context.Background())
+	defer cutJobs()
+	workers.Go(func() {
+		err := db.Work(jobbing, soft, store.Jobs{Workers: jobs, Queues: map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 20}}, Periodic: line.Periodic()})
+		if err != nil {
+			slog.Error("jobs are not worked", "error", err)
+		}
+	})
 	slog.Info("serving", "url", s.urlOf(l.Addr()), "database", engine(db))
 
 	select {
@@ -105,12 +122,18 @@ func (c *serveCmd) Run(s *Settings, t *terminal) (err error) {
 	}
 	stopWorking()
 	stopDelivering()
+	stopJobs() // after the requests and replies that cause them
+	cut := time.AfterFunc(jobTime, cutJobs)
+	defer cut.Stop()
 	workers.Wait()
 	if errors.Is(err, http.ErrServerClosed) {
 		return nil
 	}
 	return err
 }
+
+// jobTime is how long jobs under way may take when the server stops; what is cut is done by the next start.
+const jobTime = 20 * time.Second
 
 // drain stops taking work and waits for what is under way, for as long as it may; a second signal cuts the waiting.
 func drain(t *terminal, wait time.Duration, stopWorking func(), house *api.API, srv *http.Server, conversations *chat.Chat) error {

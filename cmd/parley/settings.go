@@ -55,6 +55,10 @@ type Settings struct {
 	OpenAISTTModel      string        `name:"openai-stt-model" help:"Transcription model."`
 	OpenAIRealtimeModel string        `name:"openai-realtime-model" help:"Realtime model."`
 	OpenAIStall         time.Duration `name:"openai-stall" default:"30s" help:"How long the server may send nothing before it counts as gone."`
+
+	TwilioAccountSID string `name:"twilio-account-sid" help:"Twilio account for numbers and SMS; without one the sandbox carrier serves."`
+	TwilioAuthToken  string `name:"twilio-auth-token" help:"Its auth token; also proves that webhooks are Twilio's."`
+	TwilioBaseURL    string `name:"twilio-base-url" help:"Where Twilio is (https://api.twilio.com)."`
 }
 
 // openAI says whether an OpenAI-compatible server is configured.

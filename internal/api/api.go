@@ -15,6 +15,7 @@ import (
 	"parley/internal/catalog"
 	"parley/internal/chat"
 	"parley/internal/event"
+	"parley/internal/line"
 	"parley/internal/store"
 	"parley/internal/tool"
 )
@@ -27,6 +28,7 @@ type Config struct {
 	Assistants *assistant.Desk
 	Prices     *billing.Prices
 	Chat       *chat.Chat
+	Lines      *line.Desk
 	Hub        *event.Hub
 	Tools      *tool.Runner
 
@@ -51,6 +53,7 @@ type API struct {
 
 	loginPair, loginAddress               *auth.Limiter
 	limitCreate, limitMessage, limitReply *auth.Limiter
+	limitCodes                            *auth.Limiter // verification codes sent per user
 	reference                             []byte        // /api/openapi.json
 	stopping                              chan struct{} // closed when streams without an end of their own must end
 }
@@ -59,7 +62,8 @@ type API struct {
 func New(c Config) *API {
 	a := &API{Config: c, mux: http.NewServeMux(), routes: map[string]map[string]*routed{}, stopping: make(chan struct{}),
 		limit: auth.NewLimiter(c.Rates.API), loginPair: auth.NewLimiter(c.Rates.Login), limitCreate: auth.NewLimiter(c.Rates.Create),
-		limitMessage: auth.NewLimiter(c.Rates.Message), limitReply: auth.NewLimiter(c.Rates.Reply)}
+		limitMessage: auth.NewLimiter(c.Rates.Message), limitReply: auth.NewLimiter(c.Rates.Reply),
+		limitCodes: auth.NewLimiter(auth.Rate{PerSecond: 10.0 / 3600, Burst: 10})}
 	perAddress := c.Rates.Login // an address may try six pairs as often as one
 	perAddress.PerSecond, perAddress.Burst = perAddress.PerSecond*6, perAddress.Burst*6
 	a.loginAddress = auth.NewLimiter(perAddress)
@@ -67,8 +71,8 @@ func New(c Config) *API {
 	a.mux.HandleFunc("/api/", func(w http.ResponseWriter, r *http.Request) {
 		send(w, http.StatusNotFound, errorBody{Message: "Not found."})
 	})
-	a.mux.HandleFunc("GET /api/openapi.json", a.serveReference)
-	a.mux.HandleFunc("GET /api/docs", a.serveDocs)
+	a.mux.HandleFunc("/api/openapi.json", readOnly(a.serveReference))
+	a.mux.HandleFunc("/api/docs", readOnly(a.serveDocs))
 	a.reference = a.openAPI()
 	return a
 }
@@ -83,6 +87,9 @@ func (a *API) register() {
 	a.toolRoutes()
 	a.conversationRoutes()
 	a.billingRoutes()
+	a.numberRoutes()
+	a.trunkRoutes()
+	a.smsRoutes()
 	a.eventRoutes()
 }
 

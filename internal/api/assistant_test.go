@@ -205,7 +205,11 @@ func TestAssistantPartialPut(t *testing.T) {
 				clear = append(clear, `"`+field+`":null`)
 			}
 		}
-		after = now("{" + strings.Join(clear, ",") + "}")
+		cleared := "{" + strings.Join(clear, ",") + "}"
+		after = now(cleared)
+		if err := h.checker.request("PUT", "/user/assistant/{id}", cleared); err != nil {
+			t.Errorf("the reference does not know that null clears: %v", err)
+		}
 		for field, want := range shown {
 			if _, ok := assistantKinds[field]; ok && want != "*" && !slices.Contains(assistantRequired, field) {
 				if got, _ := json.Marshal(after[field]); field != "filler_config" && string(got) != want {

@@ -51,17 +51,17 @@ type byText struct {
 	ID string `path:"id"`
 }
 
-// line is a message as a conversation's history shows it.
-type line struct {
+// spoken is a message as a conversation's history shows it.
+type spoken struct {
 	Role          string                `json:"role"`
 	Content       string                `json:"content"`
 	FunctionCalls []parley.FunctionCall `json:"function_calls,omitempty"`
 }
 
-func lines(list []parley.Message) []line {
-	out := make([]line, len(list))
+func lines(list []parley.Message) []spoken {
+	out := make([]spoken, len(list))
 	for i, m := range list {
-		out[i] = line{m.Role, m.Content, m.FunctionCalls}
+		out[i] = spoken{m.Role, m.Content, m.FunctionCalls}
 	}
 	return out
 }
@@ -75,9 +75,9 @@ type newConversation struct {
 }
 
 type startedConversation struct {
-	Status         bool   `json:"status"`
-	ConversationID string `json:"conversation_id"`
-	History        []line `json:"history"`
+	Status         bool     `json:"status"`
+	ConversationID string   `json:"conversation_id"`
+	History        []spoken `json:"history"`
 }
 
 func (a *API) createConversation(ctx context.Context, r *request, in *newConversation) (*startedConversation, error) {
@@ -135,7 +135,7 @@ func (a *API) publicConversation(ctx context.Context, r *request, id string) (*p
 
 type publicConversation struct {
 	Status    bool              `json:"status"`
-	History   []line            `json:"history"`
+	History   []spoken          `json:"history"`
 	Variables map[string]string `json:"variables"`
 }
 
@@ -436,7 +436,10 @@ func (a *API) eraseCustomer(ctx context.Context, r *request, in *struct {
 	}
 	out := &erased{Message: "Customer data erased successfully"}
 	err := a.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
-		out.Conversations, err = tx.EraseCustomer(ctx, r.UserID(), who)
+		if out.Conversations, err = tx.EraseCustomer(ctx, r.UserID(), who); err != nil {
+			return err
+		}
+		out.Messages, err = tx.EraseSMS(ctx, r.UserID(), who)
 		return err
 	})
 	return out, err
@@ -445,4 +448,5 @@ func (a *API) eraseCustomer(ctx context.Context, r *request, in *struct {
 type erased struct {
 	Message       string `json:"message"`
 	Conversations int    `json:"conversations"`
+	Messages      int    `json:"messages"` // text messages
 }

@@ -186,7 +186,7 @@ func (a *API) dispatch(w http.ResponseWriter, r *http.Request, methods map[strin
 			preflight(w)
 			return
 		}
-		send(w, http.StatusMethodNotAllowed, errorBody{Message: "The " + r.Method + " method is not supported here. Use " + strings.Join(slices.Compact(allowed), ", ") + "."})
+		notAllowed(w, r, w.Header().Get("Allow"))
 		return
 	}
 	defer a.survive(w, r, o.Family, o.Failure)
@@ -213,6 +213,11 @@ func (a *API) dispatch(w http.ResponseWriter, r *http.Request, methods map[strin
 		}
 	}
 	o.serve(w, r)
+}
+
+func notAllowed(w http.ResponseWriter, r *http.Request, allowed string) {
+	w.Header().Set("Allow", allowed)
+	send(w, http.StatusMethodNotAllowed, errorBody{Message: "The " + r.Method + " method is not supported here. Use " + allowed + "."})
 }
 
 // preflight lets pages of any origin use the public routes. They carry no cookie, so there is nothing to protect: an assistant's

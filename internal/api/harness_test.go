@@ -344,6 +344,19 @@ func (c *checker) operation(method, path string) (template string, op map[string
 	return template, op
 }
 
+// request holds a request's body against its schema.
+func (c *checker) request(method, template, body string) error {
+	v, err := jsonschema.UnmarshalJSON(strings.NewReader(body))
+	if err != nil {
+		return err
+	}
+	s, err := c.schema("paths", template, strings.ToLower(method), "requestBody", "content", "application/json", "schema")
+	if err != nil {
+		return err
+	}
+	return s.Validate(v)
+}
+
 // check holds one answer against its schema; what is not documented must at least be an error with a message.
 func (c *checker) check(method, path string, a *answer) error {
 	if !strings.HasPrefix(a.header.Get("Content-Type"), "application/json") {

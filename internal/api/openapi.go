@@ -126,6 +126,17 @@ func (f family) schema(s *form.Schemas) object {
 	return object{"$ref": "#/components/schemas/" + name}
 }
 
+// readOnly refuses what does not read.
+func readOnly(h http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet || r.Method == http.MethodHead {
+			h(w, r)
+			return
+		}
+		notAllowed(w, r, "GET, HEAD")
+	}
+}
+
 func (a *API) serveReference(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Access-Control-Allow-Origin", "*")
 	w.Header().Set("Content-Type", "application/json")

@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -43,6 +44,23 @@ func TestReferenceIsValid(t *testing.T) {
 		if _, err := h.checker.schema("components", "schemas", name); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// What the reference says of bodies is what is taken.
+func TestReferenceOfBodies(t *testing.T) {
+	h := lite(t, nil)
+	tool, peer := h.tool(nil), h.assistant(nil)
+	for body, good := range map[string]bool{encode(h.assistantBody()): true, encode(h.full(tool, peer)): true, `{}`: false, encode(with(h.assistantBody(), map[string]any{"mode": "x"})): false,
+		encode(with(h.assistantBody(), map[string]any{"max_duration": 5})): false, encode(with(h.assistantBody(), map[string]any{"name": strings.Repeat("é", 256)})): false} {
+		err := h.checker.request("POST", "/user/assistant", body)
+		if a := h.post("/user/assistant", nil, raw(body)); (err == nil) != good || (a.status == 201) != good {
+			t.Errorf("%.200s: the reference says %v, the server %d", body, err, a.status)
+		}
+	}
+	at := fmt.Sprintf("/user/assistant/%d", peer)
+	if err := h.checker.request("PUT", "/user/assistant/{id}", string(h.get(at).body)); err != nil {
+		t.Errorf("what GET returned can't be sent back: %v", err)
 	}
 }
 

@@ -18,10 +18,12 @@ import (
 	"log/slog"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"runtime/debug"
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/a-h/templ"
 
@@ -54,13 +56,15 @@ type Console struct {
 	mux                     *http.ServeMux
 	loginPair, loginAddress *auth.Limiter
 	handler                 http.Handler
+	bodyTime                time.Duration // how long a browser may take to send a form
 }
 
 // New makes the console. It starts nothing.
 func New(c Config) *Console {
 	perAddress := c.Login
 	perAddress.PerSecond, perAddress.Burst = perAddress.PerSecond*6, perAddress.Burst*6
-	h := &Console{Config: c, mux: http.NewServeMux(), loginPair: auth.NewLimiter(c.Login), loginAddress: auth.NewLimiter(perAddress)}
+	h := &Console{Config: c, mux: http.NewServeMux(), loginPair: auth.NewLimiter(c.Login), loginAddress: auth.NewLimiter(perAddress),
+		bodyTime: 30 * time.Second}
 	h.routes()
 	// SameSite keeps the cookie from cross-site requests; this refuses the requests themselves, from other origins of the same site too.
 	guard := http.NewCrossOriginProtection()
@@ -77,8 +81,8 @@ func New(c Config) *Console {
 }
 
 // origin is a URL without its path.
-func origin(url string) string {
-	scheme, rest, _ := strings.Cut(url, "://")
+func origin(address string) string {
+	scheme, rest, _ := strings.Cut(address, "://")
 	host, _, _ := strings.Cut(rest, "/")
 	return scheme + "://" + host
 }
@@ -193,11 +197,14 @@ func (c *Console) open(pattern string, h handler) {
 	c.mux.HandleFunc(pattern, func(w http.ResponseWriter, req *http.Request) {
 		r := &request{Request: req, w: w}
 		if req.Method == http.MethodPost {
+			body := http.NewResponseController(w)
+			body.SetReadDeadline(time.Now().Add(c.bodyTime))
 			req.Body = http.MaxBytesReader(w, req.Body, formLimit)
 			if err := req.ParseForm(); err != nil {
 				c.fail(r, formError(err))
 				return
 			}
+			body.SetReadDeadline(time.Time{})
 		}
 		a, err := h(r)
 		switch {
@@ -285,7 +292,8 @@ func retryAfter(w http.ResponseWriter, err error) {
 // render sends a page whole, or not at all.
 func (c *Console) render(r *request, a *answer) {
 	var b bytes.Buffer
-	if err := layout(c.frame(r, a.title), a.body).Render(r.Context(), &b); err != nil {
+	ctx := context.WithoutCancel(r.Context()) // a reader who left, or was too slow, is nobody's error
+	if err := layout(c.frame(r, a.title), a.body).Render(ctx, &b); err != nil {
 		slog.ErrorContext(r.Context(), "render a page", "path", r.URL.Path, "error", err)
 		http.Error(r.w, "Something went wrong on the server.", http.StatusInternalServerError)
 		return
@@ -294,6 +302,11 @@ func (c *Console) render(r *request, a *answer) {
 	h := r.w.Header()
 	h.Set("Content-Type", "text/html; charset=utf-8")
 	h.Set("Vary", "Accept-Encoding")
+	if r.Header.Get("HX-Request") != "" && r.Method == http.MethodGet { // where a script arrived is what the browser shows as its address
+		q := r.URL.Query()
+		q.Del("done")
+		h.Set("HX-Replace-Url", (&url.URL{Path: r.URL.Path, RawQuery: q.Encode()}).String())
+	}
 	// Compressing a page is safe (BREACH): it holds no token that guards requests, and no other site's request brings the cookie along.
 	if len(body) > 1400 && acceptsGzip(r.Request) {
 		var small bytes.Buffer
@@ -307,7 +320,7 @@ func (c *Console) render(r *request, a *answer) {
 	}
 	h.Set("Content-Length", strconv.Itoa(len(body)))
 	r.w.WriteHeader(a.status)
-	r.w.Write(body) // a reader who left is nobody's error
+	r.w.Write(body)
 }
 
 var zippers = sync.Pool{New: func() any { return gzip.NewWriter(nil) }}

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"reflect"
@@ -10,6 +11,7 @@ import (
 	"strings"
 
 	"parley"
+	"parley/internal/store"
 )
 
 // editor is what the page of one assistant shows.
@@ -119,15 +121,27 @@ func (c *Console) ownChoices(r *request, a *parley.Assistant, e *editor) error {
 	if e.tools, err = c.DB.Tools(r.Context(), r.UserID()); err != nil {
 		return err
 	}
-	all, err := c.DB.Assistants(r.Context(), r.UserID(), "")
+	slices.SortStableFunc(e.tools, func(a, b parley.Tool) int { // the chosen ones first, in their order: so saving keeps it
+		return cmp.Compare(e.place("tool_ids", a.ID), e.place("tool_ids", b.ID))
+	})
 	e.others = []option{{value: "", label: "Choose an assistant"}}
-	for _, o := range all {
+	some, _, err := c.DB.AssistantPage(r.Context(), r.UserID(), store.Page{Number: 1, Size: maxOthers})
+	for _, o := range some {
 		if o.ID != a.ID {
 			e.others = append(e.others, option{value: strconv.FormatInt(o.ID, 10), label: o.Name})
 		}
 	}
+	for _, at := range e.transfers() { // one beyond them, chosen by the API
+		id := e.text(at + ".assistant_id")
+		if !slices.ContainsFunc(e.others, func(o option) bool { return o.value == id }) {
+			e.others = append(e.others, option{value: id, label: "Assistant " + id})
+		}
+	}
 	return err
 }
+
+// maxOthers bounds the list of assistants to hand over to: a page of many thousands helps nobody.
+const maxOthers = 200
 
 // voiceOptions are the voices of a language and mode by provider. The one that is chosen stays in the list when it is configured no more.
 func (c *Console) voiceOptions(f *fields, mode string, language int64) (list []option) {

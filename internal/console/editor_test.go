@@ -62,12 +62,14 @@ func TestEditorHasEveryField(t *testing.T) {
 func rich(t *testing.T, h *house, u *parley.User) *parley.Assistant {
 	t.Helper()
 	a, other, tool := h.assistant(t, u, "Front desk"), h.assistant(t, u, "Billing"), h.tool(t, u, "look_up")
+	h.tool(t, u, "between")
+	newer := h.tool(t, u, "book")
 	a, err := h.Assistants.Update(t.Context(), u.ID, a.ID, treeOf(map[string]any{
 		"system_prompt": "Line one.\n\n  Indented {{company}}.\n\"Quotes\" & <tags> </textarea>", "initial_message": "Hello\nthere",
 		"variables":       map[string]any{"company": "A & B\nsecond line", "empty": "", " odd name": "\nstarts with a break"},
 		"llm_temperature": 0.35, "voice_stability": "0.10", "speech_speed": 1.15, "interrupt_sensitivity": 0.125, "endpoint_sensitivity": 4.75, "min_interrupt_words": 3,
 		"fillers": 1, "filler_config": map[string]any{"neutral": []any{"Hm.", "Let me see."}, "question": []any{"Good question."}}, "endpoint_type": "ai",
-		"tool_ids": []any{tool.ID}, "keywords": []any{"Parley", "naïve café"}, "pronunciations": map[string]any{"Dr.": "Doctor"},
+		"tool_ids": []any{tool.ID, newer.ID}, "keywords": []any{"Parley", "naïve café"}, "pronunciations": map[string]any{"Dr.": "Doctor"},
 		"tools": []any{map[string]any{"type": "collect_keypad", "timeout": 9, "stop_key": "#"}, map[string]any{"type": "assistant_transfer", "assistant_id": other.ID, "message_before_transfer": "One moment."},
 			map[string]any{"type": "call_transfer", "phone_number": "+4930901820", "warm_transfer": true, "warm_transfer_message": "A caller."}, map[string]any{"type": "end_call"}},
 		"is_webhook_active": true, "webhook_url": "https://hooks.example.com/a?b=c&d=e", "inbound_webhook_url": "https://hooks.example.com/in", "end_call_on_voicemail": 0,
@@ -172,7 +174,7 @@ func TestEditorErrorsStandBesideTheirFields(t *testing.T) {
 		{"reengagement_interval", "601"}, {"reengagement_prompt", long}, {"ringing_time", "0"}, {"voice_mail_message", long}, {"webhook_url", "ftp://x"}, {"webhook_url", ""},
 		{"inbound_webhook_url", "nope"}, {"conversation_ended_webhook_url", "http://"}, {"conversation_inactivity_timeout", "1441"}, {"synthesizer_provider_id", "999"},
 		{"transcriber_provider_id", "999"}, {"post_call_schema.0.name", "No"}, {"post_call_schema.0.type", "date"}, {"post_call_schema.0.description", ""},
-		{"widget_settings.color", "blue"}, {"widget_settings.theme", "x"}, {"widget_settings.position", "x"}, {"widget_settings.mode", "x"}, {"widget_settings.title", strings.Repeat("x", 256)},
+		{"widget_settings.color", "<b>"}, {"widget_settings.mode", "x"}, {"widget_settings.title", strings.Repeat("x", 256)},
 		{"widget_settings.avatar_url", "x"}, {"widget_settings.pre_chat_fields.0.variable", "1x"}, {"widget_settings.pre_chat_fields.0.label", ""}, {"widget_settings.pre_chat_fields.0.type", "x"},
 		{rows["call_transfer"] + "phone_number", "12"}, {rows["collect_keypad"] + "timeout", "31"}, {rows["collect_keypad"] + "stop_key", "5"}, {rows["assistant_transfer"] + "assistant_id", "77"},
 	} {
@@ -205,6 +207,17 @@ func TestEditorErrorsStandBesideTheirFields(t *testing.T) {
 		form[c.field] = []string{c.value}
 		if text := v.post(path, form).is(http.StatusUnprocessableEntity).doc().Find(".wrong").Text(); !strings.Contains(text, c.says) {
 			t.Errorf("%s = %.20q: %q", c.field, c.value, text)
+		}
+	}
+	// The list of mistakes calls fields what their labels do.
+	for field, label := range map[string]string{"max_duration": "Longest call", "post_call_schema.0.name": "Values to find out › Name", rows["call_transfer"] + "phone_number": "Built-in tools › Phone number"} {
+		form := url.Values{}
+		for k, values := range good {
+			form[k] = values
+		}
+		form.Set(field, "1")
+		if got := v.post(path, form).is(http.StatusUnprocessableEntity).doc().Find(".mistakes a").Text(); got != label {
+			t.Errorf("%s is called %q, want %q", field, got, label)
 		}
 	}
 	if got, err := h.Assistants.Get(t.Context(), u.ID, a.ID); err != nil || !reflect.DeepEqual(treeOf(got), treeOf(a)) {

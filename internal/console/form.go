@@ -2,9 +2,11 @@ package console
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/url"
 	"reflect"
 	"slices"
@@ -12,8 +14,9 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/a-h/templ"
+
 	"parley"
-	"parley/internal/form"
 )
 
 // decode turns a submitted HTML form into the tree that the API's JSON body would have been, by the json tags of struct type t, so that
@@ -177,11 +180,12 @@ type fields struct {
 	tree   map[string]any
 	errors parley.Fields
 	rules  map[string]rule
+	labels map[string]string // of the boxes shown so far
 }
 
 // fieldsOf is a form for struct type T.
 func fieldsOf[T any](tree map[string]any, errors parley.Fields) *fields {
-	return &fields{tree, errors, rulesOf(reflect.TypeFor[T]())}
+	return &fields{tree, errors, rulesOf(reflect.TypeFor[T]()), map[string]string{}}
 }
 
 // get finds the value at a dotted name.
@@ -235,10 +239,20 @@ func (f *fields) lines(name string) string {
 	return strings.Join(texts, "\n")
 }
 
+// place is where an id stands in a list of ids, past its end when it does not.
+func (f *fields) place(name string, id int64) int {
+	list, _ := f.get(name).([]any)
+	i := slices.IndexFunc(list, func(v any) bool { return textOf(v) == strconv.FormatInt(id, 10) })
+	if i < 0 {
+		return len(list)
+	}
+	return i
+}
+
 // has says whether a list of ids holds one.
 func (f *fields) has(name string, id int64) bool {
 	list, _ := f.get(name).([]any)
-	return slices.ContainsFunc(list, func(v any) bool { return textOf(v) == strconv.FormatInt(id, 10) })
+	return f.place(name, id) < len(list)
 }
 
 // rows are the names of a list's items: name.0, name.1, …
@@ -275,25 +289,57 @@ func (f *fields) wrong(name string) string {
 	return ""
 }
 
+// label notes what a box is called, for the list of mistakes.
+func (f *fields) label(name, label string) string {
+	f.labels[name] = label
+	return label
+}
+
+// form is a form with the list of what is wrong with it on top. Its inside is rendered first: only then the labels are known.
+func (f *fields) form(action string) templ.Component {
+	return templ.ComponentFunc(func(ctx context.Context, w io.Writer) error {
+		var inside strings.Builder
+		if err := templ.GetChildren(ctx).Render(templ.ClearChildren(ctx), &inside); err != nil {
+			return err
+		}
+		return f.formAround(action, inside.String()).Render(templ.ClearChildren(ctx), w)
+	})
+}
+
 // mistake is an entry of the list of what is wrong, with a link to its field.
 type mistake struct{ name, label, text string }
 
 // mistakes are all that is wrong with the form: also what no box shows.
 func (f *fields) mistakes() (list []mistake) {
 	for _, e := range f.errors {
-		label := strings.ReplaceAll(strings.TrimSuffix(e.Name, "_id"), "_", " ")
-		label = strings.ReplaceAll(strings.ReplaceAll(label, ".", " › "), "llm ", "language ")
-		list = append(list, mistake{e.Name, strings.ToUpper(label[:1]) + label[1:], f.wrong(e.Name)})
+		label := f.labels[e.Name]
+		if label == "" {
+			label = strings.ReplaceAll(e.Name, "_", " ")
+		}
+		for at := e.Name; strings.Contains(at, "."); { // the list that it is in
+			at = at[:strings.LastIndexByte(at, '.')]
+			if f.labels[at] != "" {
+				label = f.labels[at] + " › " + label
+			}
+		}
+		list = append(list, mistake{e.Name, label, f.wrong(e.Name)})
 	}
 	return list
 }
 
-// rule is what a box should know of its field's rules.
+// decimals is a number as its slider shows it: with two decimals.
+func (f *fields) decimals(name string) string {
+	d, err := parley.ParseDecimal(f.text(name))
+	if err != nil {
+		return f.text(name)
+	}
+	return d.String()
+}
+
+// rule is what a box should know of its field's rules: the tags of package form, as they are written.
 type rule struct {
-	required      bool
-	maxLength     int
-	min, max, def string
-	enum          []string
+	required                 bool
+	maxLength, min, max, def string
 }
 
 // rule finds the rule of a field; the indexes in its name don't matter.
@@ -304,47 +350,36 @@ func (f *fields) rule(name string) rule {
 
 var ruleCache sync.Map // reflect.Type -> map[string]rule
 
-// rulesOf reads the rules of a struct from the schema that the API reference prints.
+// rulesOf reads the rules of a struct, of the structs in it and in its lists.
 func rulesOf(t reflect.Type) map[string]rule {
 	if r, ok := ruleCache.Load(t); ok {
 		return r.(map[string]rule)
 	}
-	s := &form.Schemas{Components: map[string]any{}}
 	rules := map[string]rule{}
-	gather(s, "", s.Input(t, false), rules)
+	gather(t, "", rules)
 	ruleCache.Store(t, rules)
 	return rules
 }
 
-func gather(s *form.Schemas, at string, schema map[string]any, rules map[string]rule) {
-	if ref, ok := schema["$ref"].(string); ok {
-		schema = s.Components[strings.TrimPrefix(ref, "#/components/schemas/")].(map[string]any)
-	}
-	required, _ := schema["required"].([]string)
-	props, _ := schema["properties"].(map[string]any)
-	for name, p := range props {
-		p := p.(map[string]any)
-		r := rule{required: slices.Contains(required, name), min: number64(p["minimum"]), max: number64(p["maximum"])}
-		target := p
-		if items, ok := p["items"].(map[string]any); ok {
-			target = items
-			gather(s, at+name+".", items, rules)
+func gather(t reflect.Type, at string, rules map[string]rule) {
+	for _, sf := range reflect.VisibleFields(t) {
+		name, _, _ := strings.Cut(sf.Tag.Get("json"), ",")
+		if name == "" || name == "-" || sf.Tag.Get("readOnly") == "true" {
+			continue
 		}
-		r.maxLength, _ = target["maxLength"].(int)
-		r.enum, _ = target["enum"].([]string)
-		if p["default"] != nil {
-			r.def = fmt.Sprint(p["default"])
+		r := rule{sf.Tag.Get("required") == "true", sf.Tag.Get("maxLength"), sf.Tag.Get("minimum"), sf.Tag.Get("maximum"), sf.Tag.Get("default")}
+		inner := sf.Type
+		if inner.Kind() == reflect.Slice {
+			r.maxLength = "" // of an item, not of the box that holds them all
 		}
 		rules[at+name] = r
-		gather(s, at+name+".", p, rules)
+		for inner.Kind() == reflect.Pointer || inner.Kind() == reflect.Slice {
+			inner = inner.Elem()
+		}
+		if inner.Kind() == reflect.Struct {
+			gather(inner, at+name+".", rules)
+		}
 	}
-}
-
-func number64(v any) string {
-	if x, ok := v.(float64); ok {
-		return strconv.FormatFloat(x, 'f', -1, 64)
-	}
-	return ""
 }
 
 // fieldErrors are the failing fields that err names; false when it is another error.

@@ -76,17 +76,20 @@ func TestDecode(t *testing.T) {
 
 func TestRulesComeFromTheType(t *testing.T) {
 	f := fieldsOf[parley.Assistant](nil, nil)
-	if r := f.rule("name"); !r.required || r.maxLength != 255 {
+	if r := f.rule("name"); !r.required || r.maxLength != "255" {
 		t.Errorf("name: %+v", r)
 	}
-	if r := f.rule("speech_speed"); r.min != "0.7" || r.max != "1.2" || r.def != "1" {
+	if r := f.rule("keywords"); r.maxLength != "" { // it is an item's
+		t.Errorf("keywords: %+v", r)
+	}
+	if r := f.rule("speech_speed"); r.min != "0.7" || r.max != "1.2" || r.def != "1.00" {
 		t.Errorf("speech_speed: %+v", r)
 	}
-	if r := f.rule("post_call_schema.4.name"); !r.required || r.maxLength != 16 {
+	if r := f.rule("post_call_schema.4.name"); !r.required || r.maxLength != "16" {
 		t.Errorf("post_call_schema.name: %+v", r)
 	}
-	if r := f.rule("widget_settings.pre_chat_fields.0.type"); len(r.enum) != 5 {
-		t.Errorf("pre_chat_fields.type: %+v", r)
+	if r := f.rule("widget_settings.pre_chat_fields.0.label"); !r.required || r.maxLength != "255" {
+		t.Errorf("pre_chat_fields.label: %+v", r)
 	}
 }
 

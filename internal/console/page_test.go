@@ -1,44 +1,13 @@
 package console
 
 import (
-	"context"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
 	"testing"
 
 	"parley"
-	"parley/internal/store"
 )
-
-func id(n int64) string { return strconv.FormatInt(n, 10) }
-
-const secret = "Bearer very-secret-value"
-
-func (h *house) tool(t *testing.T, u *parley.User, name string) *parley.Tool {
-	t.Helper()
-	tool := &parley.Tool{Name: name, Description: "Looks something up.", Endpoint: "https://api.example.com/{id}", Method: "GET", Timeout: 7,
-		Headers: []parley.ToolHeader{{Name: "Authorization", Value: secret}, {Name: "X-Kind", Value: "{{kind}}"}},
-		Schema:  []parley.ToolParam{{Name: "id", Type: "number", Description: "The order's number", Required: true}}}
-	if err := h.DB.Write(t.Context(), func(ctx context.Context, tx *store.Tx) error { return tx.CreateTool(ctx, u.ID, tool) }); err != nil {
-		t.Fatal(err)
-	}
-	return tool
-}
-
-func (h *house) key(t *testing.T, u *parley.User) int64 {
-	t.Helper()
-	var k *parley.Key
-	err := h.DB.Write(t.Context(), func(ctx context.Context, tx *store.Tx) (err error) {
-		k, _, err = h.Auth.NewKey(ctx, tx, u.ID, parley.APIKey, "secret plans key")
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return k.ID
-}
 
 func TestAssistantList(t *testing.T) {
 	h := open(t)

@@ -3,6 +3,7 @@ package form
 import (
 	"encoding/json"
 	"reflect"
+	"slices"
 	"strings"
 
 	"parley"
@@ -95,8 +96,13 @@ func nullable(sc object) object {
 	if ref, ok := sc["$ref"]; ok {
 		return object{"anyOf": []any{object{"$ref": ref}, object{"type": "null"}}}
 	}
-	if t, ok := sc["type"].(string); ok {
+	switch t := sc["type"].(type) {
+	case string:
 		sc["type"] = []string{t, "null"}
+	case []string:
+		if !contains(t, "null") {
+			sc["type"] = append(slices.Clone(t), "null")
+		}
 	}
 	return sc
 }
@@ -140,6 +146,9 @@ func (s *Schemas) object(t reflect.Type, r role) object {
 		}
 		fd := field{rules: read(sf.Tag), typ: sf.Type, def: sf.Tag.Get("default")}
 		p := s.schema(sf.Type, r)
+		if r != outgoing && !fd.required { // null clears
+			p = nullable(p)
+		}
 		fd.describe(p, r)
 		if doc := sf.Tag.Get("doc"); doc != "" {
 			p["description"] = doc
@@ -200,7 +209,7 @@ func (fd *field) describe(p object, r role) {
 	} else {
 		set(p, "default", fd.def, fd.def != "")
 	}
-	if types, ok := p["type"].([]string); ok && len(fd.enum) > 0 && types[1] == "null" {
+	if types, ok := p["type"].([]string); ok && len(fd.enum) > 0 && contains(types, "null") {
 		p["enum"] = append(toAny(fd.enum), nil)
 	}
 }

@@ -92,7 +92,8 @@ func (d *Desk) keyword(ctx context.Context, tx *store.Tx, n *parley.Number, m *p
 	if err != nil || answered || !person || !n.SMSCapable || !n.Subscribed(parley.Now()) {
 		return true, err
 	}
-	return true, d.queue(ctx, tx, n, m.From, reply)
+	_, err = d.queue(ctx, tx, n, m.From, reply)
+	return true, err
 }
 
 // answer gives a message that came in to the number's assistant. The reply goes out when it stands (Replied). It may run twice: the
@@ -168,17 +169,20 @@ func (d *Desk) Replied(ctx context.Context, tx *store.Tx, conv *parley.Conversat
 	if _, person := parley.NormalizePhone(in.From); !person {
 		return refuse("The sender can't be answered")
 	}
-	if reason, err := d.unable(ctx, tx, n, in.From); err != nil || reason != "" {
-		return errors.Join(err, refuse(reason))
+	reason, err := d.unable(ctx, tx, n, in.From)
+	if err != nil {
+		return err
+	}
+	if reason != "" {
+		return refuse(reason)
 	}
 	for _, part := range chunks(reply.Content) {
-		if byHand {
-			if free, err := tx.Free(ctx, n.UserID); err != nil || free < d.compose(n, in.From, part).TotalCost {
-				return errors.Join(err, store.Insufficient)
-			}
-		}
-		if err := d.queue(ctx, tx, n, in.From, part); err != nil {
+		covered, err := d.queue(ctx, tx, n, in.From, part)
+		if err != nil {
 			return err
+		}
+		if !covered && byHand {
+			return store.Insufficient
 		}
 	}
 	return nil

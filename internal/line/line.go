@@ -31,7 +31,8 @@ type Desk struct {
 	DB      *store.DB
 	Carrier carrier.Carrier
 	Prices  *billing.Prices
-	Chat    *chat.Chat // answers what comes in; its Config.Replied names our Replied
+	Chat    *chat.Chat    // answers what comes in; its Config.Replied names our Replied
+	Lease   time.Duration // how long a dead server's message waits for another; longer than a carrier is waited for. 0 is 20 s
 }
 
 const (

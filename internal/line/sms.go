@@ -1,6 +1,7 @@
 package line
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,7 +15,6 @@ import (
 )
 
 const (
-	lease   = 20 * time.Second // longer than a carrier is waited for
 	tryFor  = 10 * time.Minute // how long a message that nobody waits for is tried
 	longest = 1600             // characters that carriers take in one message
 )
@@ -50,8 +50,12 @@ func (d *Desk) Send(ctx context.Context, userID, from int64, to, body string) (*
 		if free < m.TotalCost {
 			return refuse(store.Insufficient.Message)
 		}
-		if reason, err := d.unable(ctx, tx, n, e164); err != nil || reason != "" {
-			return errors.Join(err, refuse(reason))
+		reason, err := d.unable(ctx, tx, n, e164)
+		if err != nil {
+			return err
+		}
+		if reason != "" {
+			return refuse(reason)
 		}
 		return d.add(ctx, tx, m)
 	})
@@ -96,20 +100,20 @@ func (d *Desk) add(ctx context.Context, tx *store.Tx, m *parley.SMS) error {
 }
 
 // queue stores a message that nobody waits for, and the job that sends it. One that the balance doesn't cover stands as failed.
-func (d *Desk) queue(ctx context.Context, tx *store.Tx, n *parley.Number, to, body string) error {
+func (d *Desk) queue(ctx context.Context, tx *store.Tx, n *parley.Number, to, body string) (covered bool, err error) {
 	m := d.compose(n, to, body)
 	free, err := tx.Free(ctx, n.UserID)
 	if err != nil {
-		return err
+		return false, err
 	}
 	if free < m.TotalCost {
 		m.Status, m.Error = parley.SMSFailed, &store.Insufficient.Message
-		return tx.CreateSMS(ctx, n.UserID, m)
+		return false, tx.CreateSMS(ctx, n.UserID, m)
 	}
 	if err := d.add(ctx, tx, m); err != nil {
-		return err
+		return false, err
 	}
-	return tx.Enqueue(ctx, sendArgs{m.ID}, nil)
+	return true, tx.Enqueue(ctx, sendArgs{m.ID}, nil)
 }
 
 // sendQueued sends a message that nobody waits for.
@@ -128,7 +132,7 @@ func (d *Desk) deliver(ctx context.Context, id int64, waiting bool) (*parley.SMS
 	var m *parley.SMS
 	var mine bool
 	err := d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
-		m, mine, err = tx.ClaimSMS(ctx, id, lease)
+		m, mine, err = tx.ClaimSMS(ctx, id, cmp.Or(d.Lease, 20*time.Second))
 		return err
 	})
 	if err != nil || !mine {

@@ -14,7 +14,7 @@ var Insufficient = &parley.Error{Kind: parley.Payment, Message: "Insufficient ba
 func (tx *Tx) funds(ctx context.Context, userID int64, reference string, now parley.Time) (balance, reserved parley.Money, err error) {
 	lock := ""
 	if !tx.sqlite {
-		lock = " FOR UPDATE"
+		lock = " FOR NO KEY UPDATE" // what the transaction has inserted for the user before holds their key: a stronger lock could deadlock
 	}
 	if err = tx.q.NewRaw("SELECT balance FROM users WHERE id = ?"+lock, userID).Scan(ctx, &balance); err != nil {
 		return 0, 0, notFound(err, "User not found")

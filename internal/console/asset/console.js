@@ -74,9 +74,11 @@
     changed(form);
     trouble(text(e.detail.xhr));
   };
-  document.addEventListener("htmx:responseError", failed((xhr) => xhr.status === 401
-    ? "Your session has ended. Sign in again in another tab, then save once more: what you wrote is still here."
-    : `The server could not do that (${xhr.status}). Nothing was saved: try again.`));
+  document.addEventListener("htmx:responseError", failed((xhr) => {
+    if (xhr.status === 401) return "Your session has ended. Sign in again in another tab, then save once more: what you wrote is still here.";
+    const said = $("[data-message]", new DOMParser().parseFromString(xhr.responseText, "text/html"));
+    return "Nothing was saved. " + (said ? said.textContent : `The server answered ${xhr.status}: try again.`);
+  }));
   document.addEventListener("htmx:sendError", failed(() => "The server can't be reached. Nothing was saved: try again when the network is back."));
   document.addEventListener("htmx:beforeRequest", () => trouble(""));
   document.addEventListener("htmx:beforeSwap", () => trouble(""));

@@ -1,0 +1,168 @@
+package api
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"parley"
+	"parley/internal/line"
+	"parley/internal/store"
+)
+
+const numberMissing = "Phone number not found"
+
+func (a *API) numberRoutes() {
+	const tag, base = "Phone numbers", "/user/phone-numbers"
+	handle(a, op{Method: "GET", Path: base + "/search", Name: "searchNumbers", Tag: tag, Family: bare, Failure: "Failed to search phone numbers", Summary: "Find numbers that can be rented"}, a.searchNumbers)
+	handle(a, op{Method: "POST", Path: base + "/purchase", Name: "purchaseNumber", Tag: tag, Status: 201, Family: bare, Idempotent: true, Failure: "Failed to purchase the phone number", Summary: "Rent a number that a search found; the first month is charged"}, a.purchaseNumber)
+	handle(a, op{Method: "GET", Path: base + "/all", Name: "listNumbers", Tag: tag, Family: bare, Summary: "All own numbers"}, a.listNumbers)
+	handle(a, op{Method: "GET", Path: base, Name: "listSMSNumbers", Tag: tag, Family: bare, Summary: "Own numbers that can send SMS now"}, a.listSMSNumbers)
+	handle(a, op{Method: "PUT", Path: base + "/{id}", Name: "updateNumber", Tag: tag, Family: bare, NotFound: numberMissing, Summary: "Change a number's nickname"}, a.updateNumber)
+	handle(a, op{Method: "DELETE", Path: base + "/{id}", Name: "deleteNumber", Tag: tag, Family: bare, NotFound: numberMissing, Summary: "Give a number up: a rented one when its paid month ends, others at once"}, a.deleteNumber)
+	handle(a, op{Method: "POST", Path: base + "/caller-ids", Name: "askCallerID", Tag: tag, Status: 201, Family: bare, Idempotent: true, Failure: "Failed to send the code", Summary: "Have a code sent to a number, to show it on outgoing calls"}, a.askCallerID)
+	handle(a, op{Method: "POST", Path: base + "/caller-ids/{id}/verify", Name: "verifyCallerID", Tag: tag, Family: bare, NotFound: "Caller ID not found", Summary: "Say the code: the number becomes a caller id"}, a.verifyCallerID)
+}
+
+type numberSearch struct {
+	CountryCode string `query:"country_code" enum:"US,CA,GB,AU,IL,PL,FI,NL,DK,IT" doc:"ISO 3166-1 alpha-2 (US)."`
+	Contains    string `query:"contains" maxLength:"10" pattern:"^[0-9]*$" must:"contain only digits" doc:"Digits that the number contains, ten at most."`
+}
+
+type listOf[T any] struct {
+	Data []T `json:"data"`
+}
+
+func (a *API) searchNumbers(ctx context.Context, r *request, in *numberSearch) (*listOf[line.Offer], error) {
+	country := in.CountryCode
+	if country == "" {
+		country = "US"
+	}
+	list, err := a.Lines.Search(ctx, r.UserID(), country, in.Contains)
+	return &listOf[line.Offer]{list}, err
+}
+
+// ownedNumber is a number of the user's as lists show it.
+type ownedNumber struct {
+	parley.Number
+	TypeLabel             string      `json:"type_label"`
+	HasActiveSubscription bool        `json:"has_active_subscription"`
+	AssistantID           *int64      `json:"assistant_id"` // the inbound assistant that answers it
+	PaidUntil             parley.Time `json:"paid_until"`
+	ReleasedAt            parley.Time `json:"released_at"`
+}
+
+func (a *API) owned(n parley.Number, answered map[int64]int64) ownedNumber {
+	out := ownedNumber{Number: n, TypeLabel: n.Type.Label(), HasActiveSubscription: n.Subscribed(parley.Now()), PaidUntil: n.PaidUntil, ReleasedAt: n.ReleasedAt}
+	if id, ok := answered[n.ID]; ok {
+		out.AssistantID = &id
+	}
+	return out
+}
+
+func (a *API) numbers(ctx context.Context, userID int64, want func(*parley.Number) bool) ([]ownedNumber, error) {
+	list, err := a.DB.Numbers(ctx, userID)
+	if err != nil {
+		return nil, err
+	}
+	answered, err := a.DB.AnsweredNumbers(ctx, userID)
+	out := []ownedNumber{}
+	for _, n := range list {
+		if want(&n) {
+			out = append(out, a.owned(n, answered))
+		}
+	}
+	return out, err
+}
+
+func (a *API) listNumbers(ctx context.Context, r *request, _ *none) (*listOf[ownedNumber], error) {
+	list, err := a.numbers(ctx, r.UserID(), func(*parley.Number) bool { return true })
+	return &listOf[ownedNumber]{list}, err
+}
+
+func (a *API) listSMSNumbers(ctx context.Context, r *request, _ *none) ([]ownedNumber, error) {
+	now := parley.Now()
+	return a.numbers(ctx, r.UserID(), func(n *parley.Number) bool { return n.SMSCapable && n.Subscribed(now) })
+}
+
+type numberPurchase struct {
+	Body struct {
+		PhoneNumber string `json:"phone_number" required:"true" maxLength:"32" doc:"E.164, as a search answered it."`
+	}
+}
+
+func (a *API) purchaseNumber(ctx context.Context, r *request, in *numberPurchase) (*messageData[*ownedNumber], error) {
+	n, err := a.Lines.Buy(ctx, r.UserID(), in.Body.PhoneNumber)
+	if err != nil {
+		return nil, err
+	}
+	out := a.owned(*n, nil)
+	return &messageData[*ownedNumber]{"Phone number purchased successfully", &out}, nil
+}
+
+type numberChange struct {
+	byID
+	Body struct {
+		Nickname *string `json:"nickname" maxLength:"50"`
+	}
+}
+
+func (a *API) updateNumber(ctx context.Context, r *request, in *numberChange) (*messageData[*ownedNumber], error) {
+	var n *parley.Number
+	err := a.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
+		if n, err = tx.NumberForUpdate(ctx, r.UserID(), in.ID); err != nil {
+			return err
+		}
+		if _, sent := r.Body["nickname"]; !sent {
+			return nil
+		}
+		n.Nickname = in.Body.Nickname
+		return tx.SaveNumber(ctx, r.UserID(), n)
+	})
+	if err != nil {
+		return nil, err
+	}
+	answered, err := a.DB.AnsweredNumbers(ctx, r.UserID())
+	out := a.owned(*n, answered)
+	return &messageData[*ownedNumber]{"Phone number updated successfully", &out}, err
+}
+
+func (a *API) deleteNumber(ctx context.Context, r *request, in *byID) (*notice, error) {
+	return &notice{"Phone number deleted successfully"}, a.Lines.Give(ctx, r.UserID(), in.ID)
+}
+
+type callerIDRequest struct {
+	Body struct {
+		PhoneNumber string `json:"phone_number" required:"true" maxLength:"32" doc:"In international format."`
+	}
+}
+
+func (a *API) askCallerID(ctx context.Context, r *request, in *callerIDRequest) (*messageData[*parley.CallerID], error) {
+	number, ok := parley.NormalizePhone(in.Body.PhoneNumber)
+	if !ok {
+		var f parley.Fields
+		f.Add("phone_number", "must be a phone number in international format.")
+		return nil, f.Err()
+	}
+	if _, err := a.limitCodes.Take(strconv.FormatInt(r.UserID(), 10), time.Now()); err != nil {
+		return nil, err
+	}
+	c, err := a.Lines.AskCallerID(ctx, r.UserID(), number)
+	return &messageData[*parley.CallerID]{"Verification code sent successfully", c}, err
+}
+
+type callerIDCode struct {
+	byID
+	Body struct {
+		Code string `json:"code" required:"true" maxLength:"16" doc:"The six digits."`
+	}
+}
+
+func (a *API) verifyCallerID(ctx context.Context, r *request, in *callerIDCode) (*messageData[*ownedNumber], error) {
+	n, err := a.Lines.VerifyCallerID(ctx, r.UserID(), in.ID, in.Body.Code)
+	if err != nil {
+		return nil, err
+	}
+	out := a.owned(*n, nil)
+	return &messageData[*ownedNumber]{"Caller ID verified successfully", &out}, nil
+}

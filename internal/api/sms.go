@@ -1,0 +1,137 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"github.com/google/uuid"
+
+	"parley"
+	"parley/internal/carrier"
+	"parley/internal/carrier/sandbox"
+	"parley/internal/line"
+	"parley/internal/store"
+)
+
+func (a *API) smsRoutes() {
+	const tag, missing = "SMS", "SMS not found"
+	handle(a, op{Method: "POST", Path: "/user/sms", Name: "sendSMS", Tag: tag, Status: 201, Idempotent: true, Failure: "Failed to send SMS", Summary: "Send a text message from an own number"}, a.sendSMS)
+	handle(a, op{Method: "GET", Path: "/user/sms", Name: "listSMS", Tag: tag, Summary: "List text messages"}, a.listSMS)
+	handle(a, op{Method: "GET", Path: "/user/sms/{id}", Name: "getSMS", Tag: tag, NotFound: missing, Summary: "Read a text message"}, a.getSMS)
+	if _, ok := a.sandbox(); ok {
+		handle(a, op{Method: "GET", Path: "/user/sandbox/outbox", Name: "listOutbox", Tag: tag, Summary: "Messages that the sandbox carrier has taken"}, a.listOutbox)
+		handle(a, op{Method: "POST", Path: "/user/sandbox/sms-inbound", Name: "receiveSandboxSMS", Tag: tag, Status: 201, Summary: "Have a message come in to an own number, as from a person's phone"}, a.receiveSandboxSMS)
+	}
+}
+
+func (a *API) sandbox() (*sandbox.Carrier, bool) {
+	if a.Lines == nil {
+		return nil, false
+	}
+	c, ok := a.Lines.Carrier.(*sandbox.Carrier)
+	return c, ok
+}
+
+type newSMS struct {
+	Body struct {
+		From int64  `json:"from" required:"true" doc:"Id of an own, SMS-capable phone number."`
+		To   string `json:"to" required:"true" doc:"Recipient, in international format."`
+		Body string `json:"body" required:"true" maxLength:"300"`
+	}
+}
+
+// smsFailure is the answer about a message that the carrier did not take (contract 7.1).
+type smsFailure struct {
+	Message string `json:"message"`
+	Error   string `json:"error"`
+}
+
+func (a *API) sendSMS(ctx context.Context, r *request, in *newSMS) (*messageData[*parley.SMS], error) {
+	m, err := a.Lines.Send(ctx, r.UserID(), in.Body.From, in.Body.To, in.Body.Body)
+	var f *line.Failure
+	if errors.As(err, &f) {
+		send(r.W, http.StatusInternalServerError, smsFailure{"Failed to send SMS", f.Reason})
+		return nil, errAnswered
+	}
+	return &messageData[*parley.SMS]{"SMS sent successfully", m}, err
+}
+
+type smsQuery struct {
+	pageQuery
+	dateQuery
+	Status        string `query:"status" enum:"queued,sent,delivered,undelivered,failed"`
+	PhoneNumberID int64  `query:"phone_number_id" doc:"Only messages from this number."`
+	To            string `query:"to" maxLength:"32" doc:"Only messages to this number."`
+}
+
+func (a *API) listSMS(ctx context.Context, r *request, in *smsQuery) (*Paginated[parley.SMS], error) {
+	from, until := in.bounds()
+	p := in.page(15)
+	f := store.SMSFilter{Status: parley.SMSStatus(in.Status), PhoneNumberID: in.PhoneNumberID, To: in.To, From: from, Until: until}
+	for _, text := range []string{in.To, "+" + in.To} { // a plus that was not escaped arrives as a space
+		if to, ok := parley.NormalizePhone(text); ok {
+			f.To = to
+		}
+	}
+	list, total, err := a.DB.SMSPage(ctx, r.UserID(), f, p)
+	if err != nil {
+		return nil, err
+	}
+	e := envelope(a, r.Request, list, total, p)
+	return &e, nil
+}
+
+func (a *API) getSMS(ctx context.Context, r *request, in *byID) (*parley.SMS, error) {
+	return a.DB.SMS(ctx, r.UserID(), in.ID)
+}
+
+func (a *API) listOutbox(ctx context.Context, r *request, in *pageQuery) (*Paginated[parley.OutboxSMS], error) {
+	p := in.page(15)
+	list, total, err := a.DB.Outbox(ctx, r.UserID(), p)
+	if err != nil {
+		return nil, err
+	}
+	e := envelope(a, r.Request, list, total, p)
+	return &e, nil
+}
+
+type sandboxSMS struct {
+	Body struct {
+		From string `json:"from" required:"true" maxLength:"32" doc:"Who writes, in international format."`
+		To   string `json:"to" required:"true" maxLength:"32" doc:"An own, rented number."`
+		Body string `json:"body" required:"true" maxLength:"1600"`
+	}
+}
+
+type receivedSMS struct {
+	SID  string `json:"sms_sid"`
+	From string `json:"from"`
+	To   string `json:"to"`
+	Body string `json:"body"`
+}
+
+func (a *API) receiveSandboxSMS(ctx context.Context, r *request, in *sandboxSMS) (*messageData[receivedSMS], error) {
+	var f parley.Fields
+	from, ok := parley.NormalizePhone(in.Body.From)
+	if !ok {
+		f.Add("from", "must be a phone number in international format.")
+	}
+	to, ok := parley.NormalizePhone(in.Body.To)
+	if !ok {
+		f.Add("to", "must be a phone number in international format.")
+	}
+	if err := f.Err(); err != nil {
+		return nil, err
+	}
+	n, err := a.DB.RentedNumber(ctx, to)
+	if err == nil && n.UserID != r.UserID() {
+		err = parley.Errorf(parley.NotFound, numberMissing)
+	}
+	if err != nil {
+		return nil, err
+	}
+	got := receivedSMS{"SM" + uuid.NewString(), from, to, in.Body.Body}
+	err = a.Lines.Receive(ctx, carrier.Inbound{SID: got.SID, From: from, To: to, Body: got.Body})
+	return &messageData[receivedSMS]{"SMS received successfully", got}, err
+}

@@ -1,0 +1,94 @@
+package assistant_test
+
+import (
+	"encoding/json"
+	"errors"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"parley"
+	"parley/internal/ai"
+	"parley/internal/assistant"
+	"parley/internal/catalog"
+	"parley/internal/egress"
+	"parley/internal/provider"
+	"parley/internal/store/storetest"
+	"parley/internal/tool"
+)
+
+var noon = time.Date(2026, 1, 31, 23, 30, 0, 0, time.UTC)
+
+func TestVariables(t *testing.T) {
+	a := &parley.Assistant{ID: 7, Name: "Desk", Timezone: "Asia/Tokyo", Variables: map[string]string{"who": "nobody", "own": "1", "assistant_id": "99"}}
+	own := maps.Clone(a.Variables)
+	got := assistant.Variables(a, assistant.Occasion{Now: noon, CustomerPhone: "+1", Variables: map[string]string{"who": "Ana", "current_date": "never", "assistant_phone": "+2"}})
+	want := map[string]string{"who": "Ana", "own": "1", "customer_phone": "+1", "assistant_phone": "+2", "assistant_id": "7", "assistant_name": "Desk",
+		"current_date": "Sunday, 1 February 2026", "current_time": "08:30"} // Tokyo's
+	if !maps.Equal(got, want) {
+		t.Errorf("variables %v", got)
+	}
+	if !maps.Equal(a.Variables, own) {
+		t.Errorf("the assistant's own became %v", a.Variables)
+	}
+	got = assistant.Variables(&parley.Assistant{}, assistant.Occasion{Now: noon})
+	for _, name := range []string{"customer_phone", "assistant_phone", "assistant_id", "assistant_name", "current_date", "current_time"} {
+		if _, ok := got[name]; !ok {
+			t.Errorf("%s is not there", name)
+		}
+	}
+}
+
+func TestReady(t *testing.T) {
+	var seen string
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		seen = r.URL.String() + " " + r.Header.Get("X-Who")
+		w.Write([]byte("shipped"))
+	}))
+	defer srv.Close()
+	guard := egress.New(netip.MustParsePrefix("127.0.0.0/8"))
+	defer guard.Close()
+	d := desk(t, storetest.SQLite(t), catalog.Config{})
+	var err error
+	if d.Providers, err = provider.Open(provider.Config{}); err != nil {
+		t.Fatal(err)
+	}
+	defer d.Providers.Close()
+	d.Tools = tool.New(guard)
+	model := d.Catalog.ModelsOf(parley.LLM)[0].ID
+	a := &parley.Assistant{ID: 7, Timezone: "UTC", LLMModelID: &model, LLMTemperature: 55, SystemPrompt: "You help {{who}}. {{gone}}", InitialMessage: "Hello {{who}}.",
+		MidCallTools: []parley.Tool{{ID: 1, Name: "look_up", Description: "D", Endpoint: srv.URL + "/{order}", Method: "GET", Timeout: 5,
+			Headers: []parley.ToolHeader{{Name: "X-Who", Value: "{{who}}"}}, Schema: []parley.ToolParam{{Name: "order", Type: "number", Description: "Which", Required: true}}}}}
+	r, err := d.Ready(a, assistant.Occasion{Now: noon, Variables: map[string]string{"who": "{{assistant_id}}"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	turn := r.Turn([]ai.Message{}, nil)
+	if r.Initial != "Hello {{assistant_id}}." || turn.System != "You help {{assistant_id}}. " { // rendered once
+		t.Errorf("says %q, thinks %q", r.Initial, turn.System)
+	}
+	if *turn.Temperature != .55 || len(turn.Tools) != 1 || turn.Tools[0].Name != "look_up" {
+		t.Errorf("turn %+v", turn)
+	}
+	text, err := turn.Tools[0].Run(t.Context(), json.RawMessage(`{"order":9007199254740993}`))
+	if err != nil || !strings.Contains(text, "shipped") || seen != "/9007199254740993 {{assistant_id}}" {
+		t.Errorf("the tool was asked %q and says %q: %v", seen, text, err)
+	}
+	if _, err := turn.Tools[0].Run(t.Context(), json.RawMessage(`[1]`)); err == nil {
+		t.Error("arguments that are no object are taken")
+	}
+	unknown := int64(999)
+	a.LLMModelID = &unknown
+	var e *ai.Error
+	if _, err := d.Ready(a, assistant.Occasion{}); !errors.As(err, &e) || e.Kind != ai.Config {
+		t.Errorf("without its model: %v", err)
+	}
+	a.LLMModelID = nil // one whose own model hears and speaks
+	if _, err := d.Ready(a, assistant.Occasion{}); err != nil {
+		t.Error(err)
+	}
+}

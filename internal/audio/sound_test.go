@@ -1,0 +1,102 @@
+package audio
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"testing"
+)
+
+// What the tests listen to: sounds made here, and speech from testdata, which was made with flite's voices (as their names say) and is
+// kept as G.722.
+
+func speech(t testing.TB, name string, rate Rate) []int16 {
+	t.Helper()
+	data, err := os.ReadFile("testdata/" + name + ".g722")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pcm := NewDecoder(G722).Decode(nil, data)
+	if rate == Wide {
+		return pcm
+	}
+	return resampled(t, pcm, 16000, int(rate))
+}
+
+// resampled drops what doesn't fill a frame.
+func resampled(t testing.TB, pcm []int16, from, to int) []int16 {
+	t.Helper()
+	r, err := NewResampler(from, to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []int16
+	for n := from / 50; len(pcm) >= n; pcm = pcm[n:] {
+		out = r.Resample(out, pcm[:n])
+	}
+	return out
+}
+
+func tone(rate int, hz, amplitude float64, samples int) []int16 {
+	pcm := make([]int16, samples)
+	for i := range pcm {
+		pcm[i] = int16(math.Round(amplitude * math.Sin(2*math.Pi*hz*float64(i)/float64(rate))))
+	}
+	return pcm
+}
+
+func whiteNoise(seed uint64, rms float64, samples int) []int16 {
+	r := rand.New(rand.NewPCG(seed, 1))
+	pcm := make([]int16, samples)
+	for i := range pcm {
+		pcm[i] = clip(r.NormFloat64() * rms)
+	}
+	return pcm
+}
+
+// concat joins pieces with so many samples of silence after each.
+func concat(gap int, pieces ...[]int16) (all []int16) {
+	for _, p := range pieces {
+		all = append(append(all, p...), make([]int16, gap)...)
+	}
+	return all
+}
+
+// level is the rms in dBFS.
+func level(pcm []int16) float64 { return Level(pcm) }
+
+// ffmpeg runs it on what is given; nil where it isn't installed.
+func ffmpeg(t *testing.T, input []byte, args ...string) []byte {
+	t.Helper()
+	path, err := exec.LookPath("ffmpeg")
+	if err != nil {
+		t.Log("ffmpeg is not installed: held against testdata alone")
+		return nil
+	}
+	cmd := exec.Command(path, append([]string{"-v", "error", "-nostdin"}, args...)...)
+	var out, errs bytes.Buffer
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(input), &out, &errs
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("ffmpeg %v: %v: %s", args, err, errs.String())
+	}
+	return out.Bytes()
+}
+
+func octets(pcm []int16) []byte {
+	b := make([]byte, 0, 2*len(pcm))
+	for _, s := range pcm {
+		b = binary.LittleEndian.AppendUint16(b, uint16(s))
+	}
+	return b
+}
+
+// quiet fails when f allocates. It is what every function that runs once per frame is held to.
+func quiet(t *testing.T, name string, f func()) {
+	t.Helper()
+	if n := testing.AllocsPerRun(200, f); n != 0 {
+		t.Errorf("%s allocates %v times per frame", name, n)
+	}
+}

@@ -1,0 +1,255 @@
+package console
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"net/http/httptest"
+	"net/url"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/PuerkitoBio/goquery"
+
+	"parley"
+	"parley/internal/assistant"
+	"parley/internal/auth"
+	"parley/internal/billing"
+	"parley/internal/catalog"
+	"parley/internal/store"
+	"parley/internal/store/storetest"
+)
+
+const password = "correct horse"
+
+// house is a console on a fresh database.
+type house struct {
+	*Console
+	url string
+}
+
+func open(t *testing.T, change ...func(*Config)) *house {
+	t.Helper()
+	db := storetest.SQLite(t)
+	cat := catalog.New(catalog.Config{OpenAI: catalog.OpenAIModels{Chat: []string{"gpt-4.1-mini"}, Realtime: "gpt-realtime"}})
+	err := db.Write(t.Context(), func(ctx context.Context, tx *store.Tx) error { return tx.KeepModels(ctx, cat.Models()) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, err := db.Models(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cat.SetModels(rows); err != nil {
+		t.Fatal(err)
+	}
+	prices, err := billing.ReadPrices("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := Config{DB: db, Auth: &auth.Desk{DB: db, SessionFor: time.Hour}, Assistants: &assistant.Desk{DB: db, Catalog: cat}, Catalog: cat, Prices: prices}
+	for _, f := range change {
+		f(&c)
+	}
+	h := &house{Console: New(c)}
+	srv := httptest.NewServer(h)
+	t.Cleanup(srv.Close)
+	h.url = srv.URL
+	return h
+}
+
+// user makes an account with the password of these tests.
+func (h *house) user(t *testing.T) *parley.User {
+	t.Helper()
+	u := storetest.User(t, h.DB, 5*parley.USD)
+	hash, err := auth.HashPassword(password)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.PasswordHash = hash
+	if err := h.DB.Write(t.Context(), func(ctx context.Context, tx *store.Tx) error { return tx.SaveUser(ctx, u) }); err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+// assistant makes one of the user's from a template.
+func (h *house) assistant(t *testing.T, u *parley.User, name string) *parley.Assistant {
+	t.Helper()
+	body := h.fromTemplate(&templates[0], &newAssistant{Name: name, LanguageID: 1}, u, h.Catalog.Voices("pipeline", 1)[0])
+	a, err := h.Assistants.Create(t.Context(), u.ID, body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// visitor is a browser without scripts.
+type visitor struct {
+	t      *testing.T
+	house  *house
+	client *http.Client
+}
+
+func (h *house) visitor(t *testing.T) *visitor {
+	jar, _ := cookiejar.New(nil)
+	return &visitor{t, h, &http.Client{Jar: jar, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
+}
+
+// signedIn is a visitor who has signed in.
+func (h *house) signedIn(t *testing.T, u *parley.User) *visitor {
+	t.Helper()
+	v := h.visitor(t)
+	v.post("/signin", url.Values{"email": {u.Email}, "password": {password}}).moved("/")
+	return v
+}
+
+// reply is an answer, read.
+type reply struct {
+	t      *testing.T
+	status int
+	header http.Header
+	body   string
+}
+
+func (v *visitor) send(method, path string, form url.Values, headers ...string) *reply {
+	v.t.Helper()
+	req, err := http.NewRequest(method, v.house.url+path, strings.NewReader(form.Encode()))
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	if form != nil {
+		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	}
+	for i := 0; i < len(headers); i += 2 {
+		req.Header.Set(headers[i], headers[i+1])
+	}
+	res, err := v.client.Do(req)
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	raw, err := io.ReadAll(res.Body)
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	return &reply{v.t, res.StatusCode, res.Header, string(raw)}
+}
+
+func (v *visitor) get(path string, headers ...string) *reply {
+	v.t.Helper()
+	return v.send("GET", path, nil, headers...)
+}
+
+func (v *visitor) post(path string, form url.Values, headers ...string) *reply {
+	v.t.Helper()
+	if form == nil {
+		form = url.Values{}
+	}
+	return v.send("POST", path, form, headers...)
+}
+
+func (r *reply) is(status int) *reply {
+	r.t.Helper()
+	if r.status != status {
+		r.t.Fatalf("status %d, want %d\n%.1500s", r.status, status, r.body)
+	}
+	return r
+}
+
+func (r *reply) moved(to string) *reply {
+	r.t.Helper()
+	r.is(http.StatusSeeOther)
+	if got := r.header.Get("Location"); got != to {
+		r.t.Fatalf("sent to %q, want %q", got, to)
+	}
+	return r
+}
+
+func (r *reply) says(text string) *reply {
+	r.t.Helper()
+	if !strings.Contains(r.doc().Text(), text) {
+		r.t.Fatalf("the page does not say %q:\n%.3000s", text, r.body)
+	}
+	return r
+}
+
+func (r *reply) doc() *goquery.Document {
+	r.t.Helper()
+	doc, err := goquery.NewDocumentFromReader(strings.NewReader(r.body))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return doc
+}
+
+// form is what a browser would send of the form with that action.
+func (r *reply) form(action string) url.Values {
+	r.t.Helper()
+	v := url.Values{}
+	form := r.doc().Find(`form[action="` + action + `"]`)
+	if form.Length() != 1 {
+		r.t.Fatalf("%d forms go to %s:\n%.2000s", form.Length(), action, r.body)
+	}
+	form.Find("input, select, textarea").Each(func(_ int, s *goquery.Selection) {
+		name, _ := s.Attr("name")
+		if name == "" || s.Closest("template").Length() > 0 {
+			return
+		}
+		value := s.AttrOr("value", "")
+		switch goquery.NodeName(s) {
+		case "textarea":
+			value = strings.ReplaceAll(s.Text(), "\n", "\r\n") // browsers send line breaks so
+		case "select":
+			chosen := s.Find("option[selected]")
+			if chosen.Length() == 0 {
+				chosen = s.Find("option").First()
+			}
+			value = chosen.AttrOr("value", "")
+		}
+		if kind := s.AttrOr("type", ""); (kind == "checkbox" || kind == "radio") && s.AttrOr("checked", "no") == "no" {
+			return
+		}
+		v.Add(name, value)
+	})
+	return v
+}
+
+// paths are pages of a user who has one of everything.
+func (h *house) paths(t *testing.T, u *parley.User) []string {
+	a, tool := h.assistant(t, u, "Front desk"), h.tool(t, u, "look_up")
+	one := "/assistants/" + id(a.ID)
+	return []string{"/assistants", "/assistants?q=desk", "/assistants/new", one, one + "/versions", one + "/versions/1", "/tools", "/tools/new", "/tools/" + id(tool.ID),
+		"/keys", "/account"}
+}
+
+func id(n int64) string { return strconv.FormatInt(n, 10) }
+
+const secret = "Bearer very-secret-value"
+
+func (h *house) tool(t *testing.T, u *parley.User, name string) *parley.Tool {
+	t.Helper()
+	tool := &parley.Tool{Name: name, Description: "Looks something up.", Endpoint: "https://api.example.com/{id}", Method: "GET", Timeout: 7,
+		Headers: []parley.ToolHeader{{Name: "Authorization", Value: secret}, {Name: "X-Kind", Value: "{{kind}}"}},
+		Schema:  []parley.ToolParam{{Name: "id", Type: "number", Description: "The order's number", Required: true}}}
+	if err := h.DB.Write(t.Context(), func(ctx context.Context, tx *store.Tx) error { return tx.CreateTool(ctx, u.ID, tool) }); err != nil {
+		t.Fatal(err)
+	}
+	return tool
+}
+
+func (h *house) key(t *testing.T, u *parley.User) int64 {
+	t.Helper()
+	var k *parley.Key
+	err := h.DB.Write(t.Context(), func(ctx context.Context, tx *store.Tx) (err error) {
+		k, _, err = h.Auth.NewKey(ctx, tx, u.ID, parley.APIKey, "secret plans key")
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k.ID
+}

@@ -1,0 +1,16 @@
+package line
+
+import (
+	"context"
+
+	"parley"
+)
+
+// Sweep ends what was begun before a time and has not ended.
+func (d *Desk) Sweep(ctx context.Context, before parley.Time) error { return d.sweep(ctx, before) }
+
+// Chunks cuts a text into messages that carriers take.
+var Chunks = chunks
+
+// Grace is how long unpaid numbers are kept.
+const Grace = grace
