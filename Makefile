@@ -37,6 +37,8 @@ check: static ## Format, vet, staticcheck, structure, unit tests on SQLite: with
 
 static:
 	@echo gofmt; out=$$(gofmt -l . | grep -v '_templ\.go$$'); if [ -n "$$out" ]; then echo "not formatted, run gofmt -w:"; echo "$$out"; exit 1; fi
+	@echo templ generate; was=$$(cat internal/console/*_templ.go | cksum); (cd internal/console && go tool templ generate >/dev/null 2>&1); \
+		if [ "$$was" != "$$(cat internal/console/*_templ.go | cksum)" ]; then echo "the console's pages were not generated from their templates; they are now"; exit 1; fi
 	go vet ./...
 	go tool staticcheck ./...
 	go test -count=1 -run '^TestHouse' .

@@ -15,8 +15,9 @@ import (
 
 // groups are what can be measured.
 var groups = map[string]func(*bench) error{
-	"api":  benchAPI,
-	"chat": benchChat,
+	"api":       benchAPI,
+	"chat":      benchChat,
+	"knowledge": benchKnowledge,
 }
 
 func main() {

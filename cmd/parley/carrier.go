@@ -29,7 +29,7 @@ func (s *Settings) lines(db *store.DB) (desk *line.Desk, webhooks http.Handler, 
 		desk.Carrier = t
 		return desk, t.Webhooks(desk), t.Close
 	}
-	desk.Carrier = sandbox.New(line.Outbox(db))
+	desk.Carrier, desk.Sandbox = sandbox.New(line.Outbox(db)), true
 	return desk, http.NotFoundHandler(), func() {}
 }
 

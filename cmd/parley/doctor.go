@@ -32,7 +32,7 @@ func (c *doctorCmd) Run(s *Settings, t *terminal) error {
 	ctx, cancel := context.WithTimeout(t, 30*time.Second)
 	defer cancel()
 	found := []finding{checkData(s), checkDatabase(ctx, s), checkSecret(s), checkPrices(s), checkListen(s), checkTLS(s), checkPublicURL(s)}
-	found = append(found, checkModel(ctx, s), checkCarrier(ctx, s))
+	found = append(found, checkModel(ctx, s), checkCarrier(ctx, s), checkWhatsApp(ctx, s))
 	found = append(found, checkSpeech()...)
 	failed := 0
 	for _, f := range found {

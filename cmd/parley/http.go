@@ -14,11 +14,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"parley/internal/api"
 	"parley/internal/store"
 )
 
 // root is the whole server: the API, the console, and what watches over them.
-func (s *Settings) root(db *store.DB, house, pages, carrierHooks http.Handler) http.Handler {
+func (s *Settings) root(db *store.DB, house *api.API, pages, carrierHooks http.Handler) http.Handler {
 	metrics := prometheus.NewRegistry()
 	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	seconds := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "parley_http_request_seconds", Help: "Time to answer an HTTP request.",
@@ -39,6 +40,7 @@ func (s *Settings) root(db *store.DB, house, pages, carrierHooks http.Handler) h
 	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}))
 	mux.Handle("/api/", house)
 	mux.Handle("/webhooks/twilio/", carrierHooks)
+	mux.HandleFunc("/webhooks/whatsapp", house.WhatsAppWebhook)
 	mux.Handle("/", pages)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		began, rec := time.Now(), &recorder{ResponseWriter: w, status: http.StatusOK}

@@ -19,14 +19,15 @@ import (
 type commands struct {
 	Settings
 
-	Serve   serveCmd   `cmd:"" help:"Run the server."`
-	User    userCmd    `cmd:"" help:"Accounts: create, list, disable, password, plan."`
-	Key     keyCmd     `cmd:"" help:"API keys: create."`
-	Credit  creditCmd  `cmd:"" help:"Give an account money (or take it, with a negative amount)."`
-	Doctor  doctorCmd  `cmd:"" help:"Say what is configured, reachable and missing, and how to mend it."`
-	Migrate migrateCmd `cmd:"" help:"Bring the database's schema up to date."`
-	Backup  backupCmd  `cmd:"" help:"Write a consistent copy of the embedded database to a file."`
-	Prices  pricesCmd  `cmd:"" help:"Print the prices and plans file with its defaults, to be changed and named by PARLEY_PRICES."`
+	Serve    serveCmd    `cmd:"" help:"Run the server."`
+	User     userCmd     `cmd:"" help:"Accounts: create, list, disable, password, plan."`
+	Key      keyCmd      `cmd:"" help:"API keys: create."`
+	Credit   creditCmd   `cmd:"" help:"Give an account money (or take it, with a negative amount)."`
+	WhatsApp whatsAppCmd `cmd:"" name:"whatsapp" help:"WhatsApp senders: assign."`
+	Doctor   doctorCmd   `cmd:"" help:"Say what is configured, reachable and missing, and how to mend it."`
+	Migrate  migrateCmd  `cmd:"" help:"Bring the database's schema up to date."`
+	Backup   backupCmd   `cmd:"" help:"Write a consistent copy of the embedded database to a file."`
+	Prices   pricesCmd   `cmd:"" help:"Print the prices and plans file with its defaults, to be changed and named by PARLEY_PRICES."`
 }
 
 // terminal is where a command writes for people and programs, and the context that ends with a signal.

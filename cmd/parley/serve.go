@@ -59,10 +59,17 @@ func (c *serveCmd) Run(s *Settings, t *terminal) (err error) {
 	hub := event.NewHub()
 	lines, carrierHooks, closeCarrier := s.lines(db)
 	defer closeCarrier()
-	conversations := chat.New(chat.Config{DB: db, Assistants: assistants, Prices: prices, Hub: hub, Replied: []chat.Replied{lines.Replied}})
+	messenger, closeMessenger, err := s.whatsApp(db)
+	if err != nil {
+		return err
+	}
+	defer closeMessenger()
+	conversations := chat.New(chat.Config{DB: db, Assistants: assistants, Prices: prices, Hub: hub, Replied: []chat.Replied{lines.Replied, messenger.Replied}})
 	lines.Prices, lines.Chat = prices, conversations
+	messenger.Prices, messenger.Chat = prices, conversations
 	jobs := river.NewWorkers()
 	lines.AddWorkers(jobs)
+	messenger.AddWorkers(jobs)
 
 	// The socket is open before anything is announced: an address that is taken is the commonest failure.
 	l, err := net.Listen("tcp", s.Listen)
@@ -74,13 +81,13 @@ func (c *serveCmd) Run(s *Settings, t *terminal) (err error) {
 		return err
 	}
 
-	rates := api.Rates{API: s.RateAPI, Login: s.RateLogin, Create: s.RateCreate, Message: s.RateMessage, Reply: s.RateReply}
+	rates := api.Rates{API: s.RateAPI, Login: s.RateLogin, Create: s.RateCreate, Message: s.RateMessage, Reply: s.RateReply, WhatsApp: s.RateWhatsApp}
 	if s.RatePublic == "off" {
 		rates.Create, rates.Message = auth.Rate{}, auth.Rate{}
 	}
-	house := api.New(api.Config{DB: db, Auth: desk, Catalog: cat, Assistants: assistants, Prices: prices, Chat: conversations, Lines: lines, Hub: hub, Tools: tools, PublicURL: s.publicURL(),
+	house := api.New(api.Config{DB: db, Auth: desk, Catalog: cat, Assistants: assistants, Prices: prices, Chat: conversations, Lines: lines, WhatsApp: messenger, Hub: hub, Tools: tools, PublicURL: s.publicURL(),
 		TrustedProxies: s.TrustedProxies, Signup: s.Signup == "on", Rates: rates})
-	pages := console.New(console.Config{DB: db, Auth: desk, Catalog: cat, Assistants: assistants, Prices: prices, PublicURL: s.publicURL(),
+	pages := console.New(console.Config{DB: db, Auth: desk, Catalog: cat, Assistants: assistants, Prices: prices, Chat: conversations, Hub: hub, PublicURL: s.publicURL(),
 		TrustedProxies: s.TrustedProxies, Login: s.RateLogin})
 	srv := &http.Server{
 		Handler:           s.root(db, house, pages, carrierHooks),
@@ -89,6 +96,7 @@ func (c *serveCmd) Run(s *Settings, t *terminal) (err error) {
 		MaxHeaderBytes:    64 << 10,
 		ErrorLog:          slog.NewLogLogger(slog.Default().Handler(), slog.LevelDebug), // peers' broken handshakes
 	}
+	srv.RegisterOnShutdown(pages.Stop)
 	served := make(chan error, 1)
 	go func() {
 		if s.TLSCert != "" {
@@ -107,7 +115,7 @@ func (c *serveCmd) Run(s *Settings, t *terminal) (err error) {
 	soft, cutJobs := context.WithCancel(context.Background())
 	defer cutJobs()
 	workers.Go(func() {
-		err := db.Work(jobbing, soft, store.Jobs{Workers: jobs, Queues: map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 20}}, Periodic: line.Periodic()})
+		err := db.Work(jobbing, soft, store.Jobs{Workers: jobs, Queues: map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 20}}, Periodic: append(line.Periodic(), messenger.Periodic()...)})
 		if err != nil {
 			slog.Error("jobs are not worked", "error", err)
 		}

@@ -41,12 +41,13 @@ type Settings struct {
 	KeepConversations int            `help:"Days that conversations are kept after the last message (0: for ever)."`
 	Drain             time.Duration  `default:"1h" help:"How long a stopping server waits for what is live; a second signal cuts."`
 
-	RateAPI     auth.Rate `name:"rate-api" default:"200/s" help:"Requests per key: N/s, N/min or off."`
-	RateLogin   auth.Rate `default:"10/min" help:"Login attempts per address and email; six times that per address."`
-	RateCreate  auth.Rate `default:"30/min" help:"Public conversations made per address."`
-	RateMessage auth.Rate `default:"60/min" help:"Public messages per conversation."`
-	RateReply   auth.Rate `default:"60/min" help:"generate-reply per key."`
-	RatePublic  string    `default:"on" enum:"on,off" help:"off turns RATE_CREATE and RATE_MESSAGE off."`
+	RateAPI      auth.Rate `name:"rate-api" default:"200/s" help:"Requests per key: N/s, N/min or off."`
+	RateLogin    auth.Rate `default:"10/min" help:"Login attempts per address and email; six times that per address."`
+	RateCreate   auth.Rate `default:"30/min" help:"Public conversations made per address."`
+	RateMessage  auth.Rate `default:"60/min" help:"Public messages per conversation."`
+	RateReply    auth.Rate `default:"60/min" help:"generate-reply per key."`
+	RateWhatsApp auth.Rate `name:"rate-whatsapp" default:"5/s" help:"WhatsApp messages sent per key."`
+	RatePublic   string    `default:"on" enum:"on,off" help:"off turns RATE_CREATE and RATE_MESSAGE off."`
 
 	OpenAIAPIKey        string        `name:"openai-api-key" help:"OpenAI, or any server that speaks its API."`
 	OpenAIBaseURL       string        `name:"openai-base-url" help:"With /v1 (https://api.openai.com/v1)."`
@@ -59,6 +60,12 @@ type Settings struct {
 	TwilioAccountSID string `name:"twilio-account-sid" help:"Twilio account for numbers and SMS; without one the sandbox carrier serves."`
 	TwilioAuthToken  string `name:"twilio-auth-token" help:"Its auth token; also proves that webhooks are Twilio's."`
 	TwilioBaseURL    string `name:"twilio-base-url" help:"Where Twilio is (https://api.twilio.com)."`
+
+	WhatsAppToken       string `name:"whatsapp-token" help:"Access token of a WhatsApp Business account; without one there are no senders."`
+	WhatsAppBusinessID  string `name:"whatsapp-business-id" help:"The account's id."`
+	WhatsAppAppSecret   string `name:"whatsapp-app-secret" help:"The app's secret, which proves that webhooks are Meta's."`
+	WhatsAppVerifyToken string `name:"whatsapp-verify-token" help:"A word of yours that Meta repeats when the webhook is set up."`
+	WhatsAppBaseURL     string `name:"whatsapp-base-url" help:"Where the Graph API is, with or without a version (https://graph.facebook.com)."`
 }
 
 // openAI says whether an OpenAI-compatible server is configured.

@@ -15,6 +15,7 @@ import (
 	"parley/internal/catalog"
 	"parley/internal/chat"
 	"parley/internal/event"
+	"parley/internal/knowledge"
 	"parley/internal/line"
 	"parley/internal/store"
 	"parley/internal/tool"
@@ -29,6 +30,8 @@ type Config struct {
 	Prices     *billing.Prices
 	Chat       *chat.Chat
 	Lines      *line.Desk
+	WhatsApp   *line.WhatsApp
+	Knowledge  *knowledge.Desk
 	Hub        *event.Hub
 	Tools      *tool.Runner
 
@@ -40,7 +43,7 @@ type Config struct {
 
 // Rates are the limits on requests.
 type Rates struct {
-	API, Login, Create, Message, Reply auth.Rate
+	API, Login, Create, Message, Reply, WhatsApp auth.Rate
 }
 
 // API is the handler of everything below /api.
@@ -53,6 +56,7 @@ type API struct {
 
 	loginPair, loginAddress               *auth.Limiter
 	limitCreate, limitMessage, limitReply *auth.Limiter
+	limitWhatsApp                         *auth.Limiter // sends per key
 	limitCodes                            *auth.Limiter // verification codes sent per user
 	reference                             []byte        // /api/openapi.json
 	stopping                              chan struct{} // closed when streams without an end of their own must end
@@ -62,7 +66,7 @@ type API struct {
 func New(c Config) *API {
 	a := &API{Config: c, mux: http.NewServeMux(), routes: map[string]map[string]*routed{}, stopping: make(chan struct{}),
 		limit: auth.NewLimiter(c.Rates.API), loginPair: auth.NewLimiter(c.Rates.Login), limitCreate: auth.NewLimiter(c.Rates.Create),
-		limitMessage: auth.NewLimiter(c.Rates.Message), limitReply: auth.NewLimiter(c.Rates.Reply),
+		limitMessage: auth.NewLimiter(c.Rates.Message), limitReply: auth.NewLimiter(c.Rates.Reply), limitWhatsApp: auth.NewLimiter(c.Rates.WhatsApp),
 		limitCodes: auth.NewLimiter(auth.Rate{PerSecond: 10.0 / 3600, Burst: 10})}
 	perAddress := c.Rates.Login // an address may try six pairs as often as one
 	perAddress.PerSecond, perAddress.Burst = perAddress.PerSecond*6, perAddress.Burst*6
@@ -90,7 +94,9 @@ func (a *API) register() {
 	a.numberRoutes()
 	a.trunkRoutes()
 	a.smsRoutes()
+	a.whatsAppRoutes()
 	a.eventRoutes()
+	a.knowledgeRoutes()
 }
 
 type (

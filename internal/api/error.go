@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -20,6 +21,7 @@ const (
 	bare                    // {error}: knowledgebases, documents, numbers; validation as above
 	statuses                // {status:false, error}: the public conversations, validation too
 	successes               // {message, success:false}: a campaign's start and stop
+	whatsApp                // {success:false, error, error_code}
 )
 
 var statusOf = map[parley.Kind]int{
@@ -33,6 +35,7 @@ type errorBody struct {
 	Success *bool          `json:"success,omitempty"`
 	Message string         `json:"message,omitempty"`
 	Error   string         `json:"error,omitempty"`
+	Code    string         `json:"error_code,omitempty"`
 	Errors  *parley.Fields `json:"errors,omitempty"`
 	Retry   int            `json:"retry_after,omitempty"`
 }
@@ -53,11 +56,16 @@ func (f family) shape(e *parley.Error) errorBody {
 		return errorBody{Message: e.Message}
 	case f == bare:
 		return errorBody{Error: e.Message}
+	case f == whatsApp:
+		return errorBody{Success: &no, Error: e.Message, Code: cmp.Or(e.Code, whatsAppCodes[e.Kind], "SERVER_ERROR")}
 	case f == successes:
 		return errorBody{Success: &no, Message: e.Message}
 	}
 	return errorBody{Message: e.Message}
 }
+
+// whatsAppCodes are the codes of failures that have none of their own: of the frame, of a path that can't be one.
+var whatsAppCodes = map[parley.Kind]string{parley.NotFound: "SENDER_NOT_FOUND", parley.Refused: "BAD_REQUEST", parley.Invalid: "INVALID_REQUEST"}
 
 // badJSON marks the validation error that has an empty errors object.
 const badJSON = "bad_json"

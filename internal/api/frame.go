@@ -1,6 +1,8 @@
 package api
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -45,6 +47,8 @@ type op struct {
 	Idempotent   bool          // honours Idempotency-Key
 	Body         any           // documents the body of a handler that reads request.Body itself: a value of its type
 	Partial      bool          // Body: nothing is required (PUT)
+	Upload       int64         // a body may also be multipart/form-data, of so many bytes at most; Body documents it, with File
+	File         string        // the name of the field that a file comes in
 	Stream       string        // documents an answer that is no JSON: its content type
 	Limit        *auth.Limiter // per address, beside the one per key
 }
@@ -54,7 +58,8 @@ type request struct {
 	*http.Request
 	W    http.ResponseWriter // for handlers that stream
 	Who  *auth.Who           // nil on public routes without a credential
-	Body map[string]any      // the JSON object; nil where In has a Body of its own
+	Body map[string]any      // the JSON object
+	Form *upload             // the form in its place, on operations that take one; nil when the body is JSON
 }
 
 // UserID is the asking user's id.
@@ -78,15 +83,13 @@ func handle[In, Out any](a *API, o op, h func(ctx context.Context, r *request, i
 		buf := buffers.Get()
 		defer buffers.Put(buf)
 		if r.Method == http.MethodPost || r.Method == http.MethodPut || r.Method == http.MethodPatch {
-			body, err := readBody(w, r, buf)
-			if err != nil {
+			if err := req.open(&o, buf); err != nil {
 				return err
 			}
-			req.Body = body
 			if hasBody {
 				target := reflect.ValueOf(in).Elem().FieldByIndex(bodyAt.Index).Addr().Interface()
 				form.Defaults(target)
-				fields = append(fields, form.Bind(body, target, true)...)
+				fields = append(fields, form.Bind(req.Body, target, true)...)
 			}
 		}
 		if err := fields.Err(); err != nil {
@@ -104,17 +107,32 @@ func handle[In, Out any](a *API, o op, h func(ctx context.Context, r *request, i
 	})
 }
 
+// open reads a JSON body, or prepares a form where the operation takes one.
+func (r *request) open(o *op, buf *bytes.Buffer) (err error) {
+	if o.Upload > 0 {
+		if r.Form, err = openUpload(r.W, r.Request, o.Upload); err != nil || r.Form != nil {
+			return err
+		}
+	}
+	r.Body, err = readBody(r.W, r.Request, buf)
+	if err == errContentType && o.Upload > 0 { //nolint:errorlint // it is our own
+		err = errUploadType
+	}
+	return err
+}
+
 // pathField is a field of In that a path parameter fills.
 type pathField struct {
-	name  string
-	index []int
-	text  bool // a string; else an integer id
+	name    string
+	index   []int
+	text    bool   // a string; else an integer id
+	missing string // what one that can't be answers, where it is another's than the operation's NotFound
 }
 
 func pathFields(t reflect.Type) (list []pathField) {
 	for _, sf := range reflect.VisibleFields(t) {
 		if name := sf.Tag.Get("path"); name != "" {
-			list = append(list, pathField{name, sf.Index, sf.Type.Kind() == reflect.String})
+			list = append(list, pathField{name, sf.Index, sf.Type.Kind() == reflect.String, sf.Tag.Get("missing")})
 		}
 	}
 	return list
@@ -130,7 +148,7 @@ func bindPath(r *http.Request, in reflect.Value, fields []pathField, notFound st
 		}
 		id, err := strconv.ParseInt(text, 10, 64)
 		if f.text || err != nil || strconv.FormatInt(id, 10) != text { // no +1, no 007
-			return parley.Errorf(parley.NotFound, "%s", notFound)
+			return parley.Errorf(parley.NotFound, "%s", cmp.Or(f.missing, notFound))
 		}
 		v.SetInt(id)
 	}

@@ -25,7 +25,9 @@ import (
 	"parley/internal/assistant"
 	"parley/internal/auth"
 	"parley/internal/billing"
+	"parley/internal/carrier/sandbox"
 	"parley/internal/catalog"
+	"parley/internal/line"
 	"parley/internal/store"
 	"parley/internal/store/storetest"
 )
@@ -41,6 +43,7 @@ type house struct {
 	url     string
 	user    *parley.User
 	token   string // an API key of user's
+	lines   *line.Desk
 	checker *checker
 }
 
@@ -77,10 +80,12 @@ func open(t testing.TB, db *store.DB, change func(*api.Config)) *house {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := api.Config{DB: db, Auth: h.desk, Catalog: h.cat, Assistants: &assistant.Desk{DB: db, Catalog: h.cat}, Prices: prices}
+	c := api.Config{DB: db, Auth: h.desk, Catalog: h.cat, Assistants: &assistant.Desk{DB: db, Catalog: h.cat}, Prices: prices,
+		Lines: &line.Desk{DB: db, Carrier: sandbox.New(line.Outbox(db)), Sandbox: true, Prices: prices}}
 	if change != nil {
 		change(&c)
 	}
+	h.lines = c.Lines
 	h.api = api.New(c)
 	srv := httptest.NewServer(h.api)
 	t.Cleanup(srv.Close)

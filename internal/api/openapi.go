@@ -92,7 +92,13 @@ func (o *routed) describe(s *form.Schemas) object {
 // body is the documented request body, by content type.
 func (o *routed) body(s *form.Schemas) object {
 	if o.Body != nil {
-		return object{"application/json": object{"schema": s.Input(reflect.TypeOf(o.Body), o.Partial)}}
+		input := s.Input(reflect.TypeOf(o.Body), o.Partial)
+		content := object{"application/json": object{"schema": input}}
+		if o.Upload > 0 {
+			file := object{"type": "object", "properties": object{o.File: object{"type": "string", "contentMediaType": "application/octet-stream"}}, "required": []string{o.File}}
+			content["multipart/form-data"] = object{"schema": object{"allOf": []any{input, file}}}
+		}
+		return content
 	}
 	if f, ok := o.in.FieldByName("Body"); ok {
 		return object{"application/json": object{"schema": s.Input(f.Type, false)}}
@@ -116,6 +122,8 @@ func (f family) schema(s *form.Schemas) object {
 		name, own = "FailureError", shape(object{"error": text}, "error")
 	case statuses:
 		name, own = "FailureStatus", shape(object{"status": object{"const": false}, "error": text}, "status", "error")
+	case whatsApp:
+		name, own = "FailureWhatsApp", shape(object{"success": object{"const": false}, "error": text, "error_code": text}, "success", "error", "error_code")
 	case successes:
 		name, own = "FailureSuccess", shape(object{"success": object{"const": false}, "message": text}, "success", "message")
 	}

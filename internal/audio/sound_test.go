@@ -100,3 +100,6 @@ func quiet(t *testing.T, name string, f func()) {
 		t.Errorf("%s allocates %v times per frame", name, n)
 	}
 }
+
+// voices are the speech in testdata.
+var voices = []string{"rms", "rms2", "slt", "slt2", "awb", "awb2", "kal", "kal2"}

@@ -32,6 +32,8 @@ import (
 	"parley/internal/auth"
 	"parley/internal/billing"
 	"parley/internal/catalog"
+	"parley/internal/chat"
+	"parley/internal/event"
 	"parley/internal/store"
 )
 
@@ -44,6 +46,8 @@ type Config struct {
 	Assistants *assistant.Desk
 	Catalog    *catalog.Catalog
 	Prices     *billing.Prices
+	Chat       *chat.Chat
+	Hub        *event.Hub
 
 	PublicURL      string         // what links start with; "" is the address that the browser used
 	TrustedProxies []netip.Prefix // whose forwarding headers are believed
@@ -57,6 +61,7 @@ type Console struct {
 	loginPair, loginAddress *auth.Limiter
 	handler                 http.Handler
 	bodyTime                time.Duration // how long a browser may take to send a form
+	stopping                chan struct{} // closed when streams without an end of their own must end
 }
 
 // New makes the console. It starts nothing.
@@ -64,7 +69,7 @@ func New(c Config) *Console {
 	perAddress := c.Login
 	perAddress.PerSecond, perAddress.Burst = perAddress.PerSecond*6, perAddress.Burst*6
 	h := &Console{Config: c, mux: http.NewServeMux(), loginPair: auth.NewLimiter(c.Login), loginAddress: auth.NewLimiter(perAddress),
-		bodyTime: 30 * time.Second}
+		bodyTime: 30 * time.Second, stopping: make(chan struct{})}
 	h.routes()
 	// SameSite keeps the cookie from cross-site requests; this refuses the requests themselves, from other origins of the same site too.
 	guard := http.NewCrossOriginProtection()
@@ -79,6 +84,9 @@ func New(c Config) *Console {
 	h.handler = guard.Handler(h.mux)
 	return h
 }
+
+// Stop ends the streams that would go on as long as somebody looks; their readers come back to the next server. Call it once.
+func (c *Console) Stop() { close(c.stopping) }
 
 // origin is a URL without its path.
 func origin(address string) string {
@@ -113,6 +121,18 @@ func (c *Console) routes() {
 	c.page("GET /assistants/{id}/versions/{version}", c.versionShow)
 	c.page("POST /assistants/{id}/versions/{version}/restore", c.versionRestore)
 
+	c.page("GET /assistants/{id}/talk", c.talkPage)
+	c.page("POST /assistants/{id}/talk", c.talkStart)
+
+	c.page("GET /conversations", c.inboxPage)
+	c.page("GET /conversations/live", c.inboxLive)
+	c.page("GET /conversations/{id}", c.conversationPage)
+	c.page("GET /conversations/{id}/live", c.conversationLive)
+	c.page("POST /conversations/{id}/say", c.say)
+	c.page("POST /conversations/{id}/reply", c.personReply)
+	c.page("POST /conversations/{id}/ai", c.setAI)
+	c.page("POST /conversations/{id}/delete", c.conversationDelete)
+
 	c.page("GET /tools", c.toolList)
 	c.page("GET /tools/new", c.toolNew)
 	c.page("POST /tools/new", c.toolCreate)
@@ -124,6 +144,7 @@ func (c *Console) routes() {
 	c.page("POST /keys", c.keyCreate)
 	c.page("POST /keys/{id}/delete", c.keyDelete)
 
+	c.page("GET /ledger", c.ledgerPage)
 	c.page("GET /account", c.accountPage)
 	c.page("POST /account/password", c.passwordChange)
 }
@@ -210,6 +231,7 @@ func (c *Console) open(pattern string, h handler) {
 		switch {
 		case err != nil:
 			c.fail(r, err)
+		case a == nil: // it has answered by itself
 		case a.to != "":
 			http.Redirect(w, req, a.to, http.StatusSeeOther)
 		default:
@@ -267,19 +289,23 @@ var statusOf = map[parley.Kind]int{
 
 // fail shows an error as a page, and logs what is ours to mend.
 func (c *Console) fail(r *request, err error) {
-	var e *parley.Error
-	id, _ := r.Context().Value(requestKey{}).(string)
-	switch {
-	case errors.As(err, &e):
-	case r.Context().Err() != nil:
-		return // nobody is there to read it
-	default:
-		slog.ErrorContext(r.Context(), "page failed", "method", r.Method, "path", r.URL.Path, "request_id", id, "error", err)
-		e = parley.Errorf(parley.Internal, "Something went wrong on the server. Quote %s when you report it.", id)
-	}
+	e := c.plain(r, err)
 	retryAfter(r.w, err)
 	status := statusOf[e.Kind]
 	c.render(r, &answer{status: status, title: http.StatusText(status), body: errorPage(status, e.Message)})
+}
+
+// plain is an error as its causer may read it.
+func (c *Console) plain(r *request, err error) *parley.Error {
+	var e *parley.Error
+	if errors.As(err, &e) {
+		return e
+	}
+	id, _ := r.Context().Value(requestKey{}).(string)
+	if r.Context().Err() == nil { // else nobody is there to read it
+		slog.ErrorContext(r.Context(), "page failed", "method", r.Method, "path", r.URL.Path, "request_id", id, "error", err)
+	}
+	return parley.Errorf(parley.Internal, "Something went wrong on the server. Quote %s when you report it.", id)
 }
 
 func retryAfter(w http.ResponseWriter, err error) {

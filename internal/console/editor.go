@@ -22,6 +22,7 @@ type editor struct {
 	name     string      // as it is stored
 	seen     parley.Time // when what is edited was last changed
 	overtook bool        // it was changed by somebody else meanwhile
+	talk     *beginning  // of a test chat with it, as it is stored
 
 	languages, voices, llms, multimodals, synthesizers, transcribers, numbers []option
 	tools                                                                     []parley.Tool
@@ -94,7 +95,7 @@ func (c *Console) editor(r *request, a *parley.Assistant, tree map[string]any, w
 			return t["type"] == parley.MidCall
 		})
 	}
-	e := &editor{fields: fieldsOf[parley.Assistant](tree, wrong), id: a.ID, uuid: a.UUID, name: a.Name, seen: a.UpdatedAt}
+	e := &editor{fields: fieldsOf[parley.Assistant](tree, wrong), id: a.ID, uuid: a.UUID, name: a.Name, seen: a.UpdatedAt, talk: begin(a)}
 	mode := e.text("mode")
 	language, _ := strconv.ParseInt(e.text("language_id"), 10, 64)
 	for _, l := range c.Catalog.Languages() {

@@ -15,9 +15,11 @@ type entry struct{ path, name, icon string }
 var nav = [][]entry{
 	{
 		{"/assistants", "Assistants", "assistant"},
+		{"/conversations", "Conversations", "inbox"},
 		{"/tools", "Tools", "tool"},
 	},
 	{
+		{"/ledger", "Ledger", "ledger"},
 		{"/keys", "API keys", "key"},
 		{"/account", "Account", "account"},
 	},

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"parley"
 	"parley/internal/egress"
@@ -101,7 +102,9 @@ func TestHostileEndpoints(t *testing.T) {
 		{"broken", answer(func(w http.ResponseWriter, r *http.Request) { http.Error(w, "no", 500) }), 500, "The endpoint answered 500 Internal Server Error.", "no\n"},
 		{"odd status", answer(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(599) }), 599, "The endpoint answered 599.", ""},
 		{"gone", answer(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(410) }), 410, "The endpoint answered 410 Gone, so that it was disabled.", ""},
-		{"redirect", answer(func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, target.URL+"/from-redirect", 307) }), 307,
+		{"redirect", answer(func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, target.URL+"/from-redirect", http.StatusTemporaryRedirect)
+		}), 307,
 			"The endpoint answered 307 Temporary Redirect. Redirects are not followed: use the final URL.", ""},
 		{"huge", answer(func(w http.ResponseWriter, r *http.Request) {
 			for range 4096 {
@@ -264,4 +267,22 @@ func TestInboundBudget(t *testing.T) {
 	if vars := h.s.Inbound(t.Context(), a, "", ""); vars != nil {
 		t.Errorf("nobody was asked and said %v", vars)
 	}
+}
+
+// Whatever an endpoint answers, what becomes of it is text that a database keeps, and not too much of it.
+func FuzzVariables(f *testing.F) {
+	for _, seed := range []string{`{"a":"b"}`, `{"variables":{"a":1,"b":null}}`, `{"variables":[]}`, `[]`, ``, `{"a":"\ud800","\u0000":"\u0000"}`, "{\"a\":\"\xff\"}", `{"a":{"b":[1, 2]}}`} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, answer []byte) {
+		vars, err := variables(answer)
+		if err != nil && vars != nil || len(vars) > mostVariables {
+			t.Errorf("%d variables and %v", len(vars), err)
+		}
+		for name, value := range vars {
+			if s := name + value; !utf8.ValidString(s) || strings.ContainsRune(s, 0) {
+				t.Errorf("%q: %q", name, value)
+			}
+		}
+	})
 }

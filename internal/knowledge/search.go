@@ -105,11 +105,11 @@ type term struct {
 
 // weighed is a stem that is looked for.
 type weighed struct {
-	stem      string
-	idf       float64
-	text      []int64 // passages that have it
-	often     []int64
-	heading   []int64
+	stem     string
+	idf      float64
+	text     []int64 // passages that have it
+	often    []int64
+	heading  []int64
 	exact    float64 // what it counts in the ranking by the words as they are written
 	tolerant float64 // and as they were probably meant
 }

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"container/list"
 	"context"
-	"encoding/binary"
+	order "encoding/binary"
 	"errors"
 	"fmt"
 	"math"
@@ -35,7 +35,7 @@ func pack(v []float32) (code, vector []byte) {
 		if x > 0 {
 			code[i/8] |= 1 << (i % 8)
 		}
-		vector = binary.LittleEndian.AppendUint32(vector, math.Float32bits(x*scale))
+		vector = order.LittleEndian.AppendUint32(vector, math.Float32bits(x*scale))
 	}
 	return code, vector
 }
@@ -47,7 +47,7 @@ func similarity(a, b []byte) float64 {
 	}
 	sum := float32(0)
 	for i := 0; i+4 <= len(a); i += 4 {
-		sum += math.Float32frombits(binary.LittleEndian.Uint32(a[i:])) * math.Float32frombits(binary.LittleEndian.Uint32(b[i:]))
+		sum += math.Float32frombits(order.LittleEndian.Uint32(a[i:])) * math.Float32frombits(order.LittleEndian.Uint32(b[i:]))
 	}
 	return float64(sum)
 }
@@ -55,10 +55,10 @@ func similarity(a, b []byte) float64 {
 // vectors keeps the codes of the knowledgebases that were searched last. It is loaded as searches need it, and follows the revisions
 // that the database tells.
 type vectors struct {
-	mu    sync.Mutex
-	kept  map[int64]*list.Element // of *codes, by knowledgebase
-	order *list.List              // the one used last in front
-	size  int64
+	mu   sync.Mutex
+	kept map[int64]*list.Element // of *codes, by knowledgebase
+	used *list.List              // the one used last in front
+	size int64
 }
 
 // codes are one knowledgebase's.
@@ -116,7 +116,7 @@ func (v *vectors) search(ctx context.Context, d *Desk, knowledgebaseID, revision
 func nearest(docs map[int64]*docCodes, code []byte) []int64 {
 	want := make([]uint64, len(code)/8)
 	for i := range want {
-		want[i] = binary.LittleEndian.Uint64(code[8*i:])
+		want[i] = order.LittleEndian.Uint64(code[8*i:])
 	}
 	at := make([][]int64, 64*len(want)+1) // by how many bits differ
 	found, bound := 0, len(at)            // what is at bound or above is not among the nearest
@@ -152,14 +152,14 @@ func (v *vectors) get(knowledgebaseID int64) *codes {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.kept == nil {
-		v.kept, v.order = map[int64]*list.Element{}, list.New()
+		v.kept, v.used = map[int64]*list.Element{}, list.New()
 	}
 	if e := v.kept[knowledgebaseID]; e != nil {
-		v.order.MoveToFront(e)
+		v.used.MoveToFront(e)
 		return e.Value.(*codes)
 	}
 	c := &codes{knowledgebase: knowledgebaseID, revision: -1, docs: map[int64]*docCodes{}}
-	v.kept[knowledgebaseID] = v.order.PushFront(c)
+	v.kept[knowledgebaseID] = v.used.PushFront(c)
 	return c
 }
 
@@ -175,8 +175,8 @@ func (v *vectors) keep(c *codes) {
 	v.size += size - c.size
 	c.size = size
 	for v.size > maxCodes {
-		last := v.order.Back()
-		old := v.order.Remove(last).(*codes)
+		last := v.used.Back()
+		old := v.used.Remove(last).(*codes)
 		delete(v.kept, old.knowledgebase)
 		v.size -= old.size
 	}
@@ -235,6 +235,6 @@ func (doc *docCodes) add(c store.Code) {
 	}
 	doc.wide, doc.ids = wide, append(doc.ids, c.ChunkID)
 	for i := range wide {
-		doc.bits = append(doc.bits, binary.LittleEndian.Uint64(c.Code[8*i:]))
+		doc.bits = append(doc.bits, order.LittleEndian.Uint64(c.Code[8*i:]))
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/google/uuid"
+
 	"parley"
 	"parley/internal/carrier"
 	"parley/internal/store"
@@ -68,6 +70,19 @@ func (d *Desk) Receive(ctx context.Context, in carrier.Inbound) error {
 		return nil
 	}
 	return err
+}
+
+// Pretend has a message come in to a number of the user's, as from a person's phone, and returns its sid.
+func (d *Desk) Pretend(ctx context.Context, userID int64, from, to, body string) (sid string, err error) {
+	n, err := d.DB.RentedNumber(ctx, to)
+	if err == nil && n.UserID != userID {
+		err = parley.Errorf(parley.NotFound, "Phone number not found")
+	}
+	if err != nil {
+		return "", err
+	}
+	sid = "SM" + uuid.NewString()
+	return sid, d.Receive(ctx, carrier.Inbound{SID: sid, From: from, To: to, Body: body})
 }
 
 // keyword does what a message asks for that is a keyword.

@@ -30,6 +30,7 @@ import (
 type Desk struct {
 	DB      *store.DB
 	Carrier carrier.Carrier
+	Sandbox bool // the carrier is the sandbox: what it has taken can be read, and messages can be made to come in
 	Prices  *billing.Prices
 	Chat    *chat.Chat    // answers what comes in; its Config.Replied names our Replied
 	Lease   time.Duration // how long a dead server's message waits for another; longer than a carrier is waited for. 0 is 20 s
@@ -37,7 +38,7 @@ type Desk struct {
 
 const (
 	hold    = 60 * 24 * time.Hour // how long money stays set aside for what a row will end; far longer than any row stands
-	strands = 30 * time.Second    // what was begun so long ago and has not ended, nobody works on any more
+	strands = 20 * time.Second    // what was begun so long ago and has not ended, nobody works on any more
 )
 
 // The jobs of this room.
@@ -79,7 +80,7 @@ func Periodic() []*river.PeriodicJob {
 			return args, &river.InsertOpts{MaxAttempts: 1} // the next one comes anyway
 		}, &river.PeriodicJobOpts{RunOnStart: true})
 	}
-	return []*river.PeriodicJob{every(time.Hour, rentArgs{}), every(strands, sweepArgs{})}
+	return []*river.PeriodicJob{every(time.Hour, rentArgs{}), every(strands/2, sweepArgs{})}
 }
 
 // work makes a worker of a function. A job takes minutes at most: rent of many numbers.

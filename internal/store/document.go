@@ -122,14 +122,17 @@ func (tx *Tx) revise(ctx context.Context, knowledgebaseID int64) error {
 	return err
 }
 
-// AnyDocument is a document, deleted or not, for the one who processes it; nil when it is gone.
-func (q Query) AnyDocument(ctx context.Context, id int64) (*parley.Document, error) {
-	var list []parley.Document
-	err := q.q.NewSelect().Model(&list).Where("id = ?", id).Scan(ctx)
-	if err != nil || len(list) == 0 {
-		return nil, err
+// AnyDocument is a document for the one who processes it, nil when it is gone; hidden says that it is deleted and not yet forgotten.
+func (q Query) AnyDocument(ctx context.Context, id int64) (d *parley.Document, hidden bool, err error) {
+	var list []struct {
+		parley.Document `bun:",extend"`
+		DeletedAt       parley.Time
 	}
-	return &list[0], nil
+	err = q.q.NewSelect().Model(&list).ModelTableExpr("documents AS d").ColumnExpr("d.*").Where("d.id = ?", id).Scan(ctx)
+	if err != nil || len(list) == 0 {
+		return nil, false, err
+	}
+	return &list[0].Document, list[0].DeletedAt > 0, nil
 }
 
 // LeaseDocument makes the caller the one who processes a run of a document; nil when somebody does already, or it is wanted no more.

@@ -202,9 +202,30 @@ func (q Query) whatsAppMessage(ctx context.Context, which func(*bun.SelectQuery)
 	return &list[0], nil
 }
 
-// WhatsAppWaits says whether an earlier message of the same conversation is still to be sent: order holds.
-func (q Query) WhatsAppWaits(ctx context.Context, m *parley.WhatsAppMessage) (bool, error) {
-	return q.q.NewSelect().Model(m).Where("conversation_id = ? AND id < ? AND status = ? AND NOT inbound", m.ConversationID, m.ID, parley.WhatsAppQueued).Exists(ctx)
+// underWay are the replies that are on their way to the platform: those that a conversation holds already.
+const underWay = "NOT inbound AND message_id <> 0 AND status IN ('queued', 'sending')"
+
+// ClaimWhatsAppMessage takes a reply to be sent; nil when it is not for the caller: it is sent, or somebody has been at it since before.
+// waits says that an earlier one of the same conversation goes first.
+func (tx *Tx) ClaimWhatsAppMessage(ctx context.Context, id int64, before parley.Time) (m *parley.WhatsAppMessage, waits bool, err error) {
+	if m, err = tx.WhatsAppMessageForUpdate(ctx, id, ""); err != nil || m == nil {
+		return nil, false, err
+	}
+	if m.Inbound || m.Status != parley.WhatsAppQueued && (m.Status != parley.WhatsAppSending || m.UpdatedAt >= before) {
+		return nil, false, nil
+	}
+	waits, err = tx.q.NewSelect().Model(m).Where("conversation_id = ? AND id < ?", m.ConversationID, m.ID).Where(underWay).Exists(ctx)
+	if err != nil || waits {
+		return nil, waits, err
+	}
+	m.Status = parley.WhatsAppSending
+	return m, false, tx.SaveWhatsAppMessage(ctx, m)
+}
+
+// StrandedWhatsApp are the messages that nobody has touched since then though they are not sent, oldest first.
+func (q Query) StrandedWhatsApp(ctx context.Context, before parley.Time, limit int) (list []parley.WhatsAppMessage, err error) {
+	err = q.q.NewSelect().Model(&list).Where("status IN ('queued', 'sending') AND updated_at < ?", before).Order("id").Limit(int64(limit)).Scan(ctx)
+	return list, err
 }
 
 // SaveWhatsAppMessage stores what became of a message.

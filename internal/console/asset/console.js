@@ -160,7 +160,8 @@
       const at = new Date(t.dateTime);
       if (Number.isNaN(at.getTime())) return;
       t.title = at.toLocaleString();
-      t.textContent = at.toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" });
+      const brief = { month: "short", day: "numeric", hour: "numeric", minute: "2-digit" };
+      t.textContent = at.toLocaleString(undefined, "brief" in t.dataset ? brief : { dateStyle: "medium", timeStyle: "short" });
     });
     all("[data-zones]", root).forEach((list) => {
       if (list.children.length || !Intl.supportedValuesOf) return;
@@ -178,6 +179,7 @@
     ready(e.detail.elt && e.detail.elt.isConnected ? e.detail.elt : document);
     variables();
   });
+  document.addEventListener("parley:came", (e) => ready(e.target)); // chat.js has put something in place
   // After a save the notice in the page has said it: the address need not.
   const url = new URL(location.href);
   if (url.searchParams.has("done")) {

@@ -53,3 +53,4 @@ CREATE UNIQUE INDEX whatsapp_messages_wamid ON whatsapp_messages (wamid) WHERE w
 CREATE INDEX whatsapp_messages_window ON whatsapp_messages (sender_id, phone, said_at) WHERE inbound;
 CREATE INDEX whatsapp_messages_conversation ON whatsapp_messages (conversation_id, id);
 CREATE INDEX whatsapp_messages_user ON whatsapp_messages (user_id);
+CREATE INDEX whatsapp_messages_waiting ON whatsapp_messages (updated_at) WHERE status IN ('queued', 'sending');

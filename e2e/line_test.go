@@ -1,0 +1,298 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"parley"
+	"parley/internal/carrier/carriertest"
+	"parley/internal/store"
+)
+
+const secretKey = "0123456789abcdef0123456789abcdef"
+
+// twilio are the settings of a program whose carrier is a local server.
+func twilio(s *carriertest.Server) []string {
+	return []string{"PARLEY_TWILIO_ACCOUNT_SID=" + carriertest.AccountSID, "PARLEY_TWILIO_AUTH_TOKEN=" + carriertest.AuthToken, "PARLEY_TWILIO_BASE_URL=" + s.URL,
+		"PARLEY_SECRET_KEY=" + secretKey}
+}
+
+// data is the stopped program's database.
+func (p *program) data(t *testing.T, fn func(context.Context, *store.Tx) error) {
+	t.Helper()
+	secret := sha256.Sum256([]byte(secretKey))
+	db, err := store.Open(t.Context(), store.Options{Path: filepath.Join(strings.TrimPrefix(p.env[0], "PARLEY_DATA="), "parley.db"), Secret: secret[:]})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if err := db.Write(t.Context(), fn); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// purchase searches and buys a number.
+func (p *program) purchase(t *testing.T) (id int64, number string) {
+	t.Helper()
+	var found struct {
+		Data []struct {
+			PhoneNumber string `json:"phone_number"`
+		} `json:"data"`
+	}
+	p.call(t, "GET", "/user/phone-numbers/search", nil, &found)
+	var bought struct {
+		Data struct {
+			ID int64 `json:"id"`
+		} `json:"data"`
+	}
+	number = found.Data[0].PhoneNumber
+	if status := p.call(t, "POST", "/user/phone-numbers/purchase", map[string]any{"phone_number": number}, &bought); status != 201 {
+		t.Fatalf("buying %s answered %d", number, status)
+	}
+	return bought.Data.ID, number
+}
+
+// until asks again until want is so.
+func until(t *testing.T, what string, wait time.Duration, so func() bool) {
+	t.Helper()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.After(wait); !so(); {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("not in time: %s", what)
+		}
+	}
+}
+
+// total is how many rows a list has.
+func (p *program) total(t *testing.T, path string) (n int) {
+	t.Helper()
+	var page struct {
+		Total int `json:"total"`
+	}
+	p.call(t, "GET", path, nil, &page)
+	return page.Total
+}
+
+// A program that is killed while messages are on their way to the carrier, a purchase is under way and rent is being collected finishes
+// all of it after its restart: every message is sent once, every number is rented once, and everything is charged once.
+func TestLineKilled(t *testing.T) {
+	const due, messages = 3000, 12
+	carrier := carriertest.NewServer(t)
+	p := start(t, twilio(carrier)...)
+	from, _ := p.purchase(t)
+	var wanted string
+	{
+		var found struct {
+			Data []struct {
+				PhoneNumber string `json:"phone_number"`
+			} `json:"data"`
+		}
+		p.call(t, "GET", "/user/phone-numbers/search", nil, &found)
+		wanted = found.Data[0].PhoneNumber
+	}
+	p.stop(t)
+	rent := parley.USD / 100
+	p.data(t, func(ctx context.Context, tx *store.Tx) error {
+		u, err := tx.UserByEmail(ctx, p.Email)
+		if err != nil {
+			return err
+		}
+		for i := range due {
+			n := &parley.Number{PhoneNumber: fmt.Sprintf("+1310%07d", 2000000+i), CountryCode: "US", Type: parley.NumberNormal, Rent: rent, PaidUntil: parley.Now().Add(-time.Hour)}
+			if err := tx.CreateNumber(ctx, u.ID, n); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+
+	// Half of the messages, and the purchase, reach the carrier and their answers don't come back; the other half is not taken.
+	arrived, release := make(chan string, messages+1), make(chan struct{})
+	hang := func(r *http.Request, key string) {
+		arrived <- key
+		<-release
+	}
+	carrier.Fail = func(w http.ResponseWriter, r *http.Request) bool {
+		if r.Method != "POST" {
+			return false
+		}
+		r.ParseForm()
+		if i, err := strconv.Atoi(strings.TrimPrefix(r.Form.Get("Body"), "message ")); err == nil && i%2 == 1 {
+			hang(r, r.Form.Get("Body"))
+			return true
+		}
+		return false
+	}
+	carrier.Cut = func(r *http.Request) bool {
+		if r.Method != "POST" {
+			return false
+		}
+		hang(r, r.Form.Get("Body"))
+		return true
+	}
+	p.restart(t)
+	until(t, "rent is being collected", patience, func() bool { return p.total(t, "/user/billing/ledger") > 2 })
+	var clients sync.WaitGroup
+	post := func(path string, body any) {
+		clients.Go(func() { // its answer never comes
+			raw, _ := json.Marshal(body)
+			r, err := http.NewRequest("POST", p.URL+"/api"+path, bytes.NewReader(raw))
+			if err != nil {
+				return
+			}
+			r.Header.Set("Authorization", "Bearer "+p.Key)
+			r.Header.Set("Content-Type", "application/json")
+			if res, err := http.DefaultClient.Do(r); err == nil {
+				res.Body.Close()
+			}
+		})
+	}
+	for i := range messages {
+		post("/user/sms", map[string]any{"from": from, "to": "+12025550777", "body": fmt.Sprint("message ", i)})
+	}
+	post("/user/phone-numbers/purchase", map[string]any{"phone_number": wanted})
+	for range messages + 1 {
+		select {
+		case <-arrived:
+		case <-time.After(patience):
+			t.Fatal("not everything reached the carrier")
+		}
+	}
+	collected := p.total(t, "/user/billing/ledger")
+	p.kill(t)
+	t.Logf("killed with %d ledger entries", collected)
+	close(release)
+	clients.Wait()
+	carrier.Fail, carrier.Cut = nil, nil
+	p.restart(t)
+
+	entries := 1 + 1 + due + messages + 1 // what it started with, the first number, rent, messages, the second number
+	until(t, "everything is finished", 2*time.Minute, func() bool {
+		return p.total(t, "/user/billing/ledger") >= entries && p.total(t, "/user/sms?status=queued") == 0
+	})
+	sent := map[string]int{}
+	for _, m := range carrier.Messages() {
+		sent[m.Body]++
+	}
+	for i := range messages {
+		if n := sent[fmt.Sprint("message ", i)]; n != 1 {
+			t.Errorf("message %d was sent %d times", i, n)
+		}
+	}
+	if n := p.total(t, "/user/sms?status=sent"); n != messages {
+		t.Errorf("%d messages stand as sent", n)
+	}
+	if _, ok := carrier.Rented()[wanted]; !ok || carrier.Requests("DELETE", "") != 0 {
+		t.Errorf("the number that was being bought is not rented")
+	}
+	seen, sum := map[string]int{}, parley.Money(0)
+	for page := 1; page <= entries/100+1; page++ {
+		var list struct {
+			Data []parley.LedgerEntry `json:"data"`
+		}
+		p.call(t, "GET", fmt.Sprint("/user/billing/ledger?per_page=100&page=", page), nil, &list)
+		for _, e := range list.Data {
+			seen[string(e.Kind)]++
+			sum += e.Amount
+		}
+	}
+	if seen["rent"] != due+2 || seen["sms"] != messages || seen["refund"] != 0 || seen["credit"] != 1 {
+		t.Errorf("the ledger holds %v", seen)
+	}
+	var me struct {
+		Balance parley.Money `json:"total_balance"`
+	}
+	p.call(t, "GET", "/user/me", nil, &me)
+	want := 100*parley.USD - due*rent - 2*1_150_000 - messages*8300
+	if me.Balance != want || sum != want {
+		t.Errorf("balance %v, ledger %v, want %v", me.Balance, sum, want)
+	}
+	if strings.Contains(p.log.String(), carriertest.AuthToken) {
+		t.Error("the carrier's secret is in the log")
+	}
+}
+
+// A message that comes in through Twilio is answered by the number's assistant, and what becomes of the answer is known.
+func TestTwilioWebhooks(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := l.Addr().String()
+	l.Close()
+	public := "http://" + at
+	carrier := carriertest.NewServer(t)
+	p := start(t, append(twilio(carrier), "PARLEY_LISTEN="+at, "PARLEY_PUBLIC_URL="+public)...)
+	id, number := p.purchase(t)
+	if got := carrier.Rented()[number]; got != public+"/webhooks/twilio/sms" {
+		t.Errorf("the number's messages go to %q", got)
+	}
+	if status := p.call(t, "PUT", fmt.Sprint("/user/assistant/", p.Assistant), map[string]any{"phone_number_id": id}, nil); status != 200 {
+		t.Fatalf("assigning the number answered %d", status)
+	}
+	tell := func(r *http.Request, want int) {
+		t.Helper()
+		body, _ := io.ReadAll(r.Body)
+		out, err := http.NewRequest("POST", r.URL.String(), bytes.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		out.Header = r.Header
+		res, err := http.DefaultClient.Do(out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		if res.StatusCode != want {
+			text, _ := io.ReadAll(res.Body)
+			t.Errorf("%s answered %d, want %d: %s", r.URL, res.StatusCode, want, text)
+		}
+	}
+	form := func() url.Values { return carriertest.Inbound("SMin1", "+12025550777", number, "When are you open?") }
+	forged := carriertest.Signed(public+"/webhooks/twilio/sms", form())
+	forged.Header.Set("X-Twilio-Signature", "Zm9yZ2Vk")
+	tell(forged, 403)
+	for range 3 { // Twilio tells some things twice
+		tell(carriertest.Signed(public+"/webhooks/twilio/sms", form()), 200)
+	}
+	until(t, "the assistant answers", patience, func() bool { return len(carrier.Messages()) == 1 })
+	reply := carrier.Messages()[0]
+	if reply.To != "+12025550777" || reply.From != number || !strings.Contains(reply.Body, "7 am") {
+		t.Errorf("the answer is %+v", reply)
+	}
+	for _, status := range []string{"delivered", "sent", "delivered", "queued"} {
+		tell(reply.Told(status), 204)
+	}
+	if n := p.total(t, "/user/sms?status=delivered"); n != 1 {
+		t.Errorf("%d messages are delivered", n)
+	}
+	if n := p.total(t, "/user/conversations?type=api"); n != 1 {
+		t.Errorf("%d conversations", n)
+	}
+	tell(carriertest.Signed(public+"/webhooks/twilio/sms", carriertest.Inbound("SMin2", "+12025550777", number, "STOP")), 200)
+	var refused struct {
+		Message string `json:"message"`
+	}
+	if status := p.call(t, "POST", "/user/sms", map[string]any{"from": id, "to": "+12025550777", "body": "Buy!"}, &refused); status != 400 || !strings.Contains(refused.Message, "opted out") {
+		t.Errorf("after STOP: %d %s", status, refused.Message)
+	}
+	if len(carrier.Messages()) != 1 {
+		t.Errorf("sent %+v", carrier.Messages()[1:])
+	}
+}

@@ -1,0 +1,243 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"reflect"
+	"strings"
+
+	"parley"
+	"parley/internal/form"
+	"parley/internal/store"
+)
+
+// uploadLimit bounds the body that a document comes in (decisions 1).
+const uploadLimit = 21 << 20
+
+func (a *API) knowledgeRoutes() {
+	const tag, missing, noDocument = "Knowledgebases", "Knowledgebase not found.", "Document not found."
+	handle(a, op{Method: "GET", Path: "/user/knowledgebases", Name: "listKnowledgebases", Tag: tag, Family: bare, Summary: "List knowledgebases"}, a.listKnowledgebases)
+	handle(a, op{Method: "POST", Path: "/user/knowledgebases", Name: "createKnowledgebase", Tag: tag, Family: bare, Status: 201, Body: parley.Knowledgebase{},
+		Failure: "Failed to create knowledgebase.", Summary: "Make a knowledgebase"}, a.createKnowledgebase)
+	const one = "/user/knowledgebases/{id}"
+	handle(a, op{Method: "GET", Path: one, Name: "getKnowledgebase", Tag: tag, Family: bare, NotFound: missing, Summary: "Read a knowledgebase"}, a.getKnowledgebase)
+	handle(a, op{Method: "PUT", Path: one, Name: "updateKnowledgebase", Tag: tag, Family: bare, NotFound: missing, Body: parley.Knowledgebase{}, Partial: true,
+		Failure: "Failed to update knowledgebase.", Summary: "Change name and description"}, a.updateKnowledgebase)
+	handle(a, op{Method: "DELETE", Path: one, Name: "deleteKnowledgebase", Tag: tag, Family: bare, NotFound: missing, Failure: "Failed to delete knowledgebase.",
+		Summary: "Delete a knowledgebase with its documents, and detach its assistants"}, a.deleteKnowledgebase)
+	handle(a, op{Method: "POST", Path: one + "/search", Name: "searchKnowledgebase", Tag: tag, Family: bare, NotFound: missing, Failure: "Failed to search.",
+		Summary: "Find the passages that answer a question"}, a.searchKnowledgebase)
+
+	const documents, document = one + "/documents", one + "/documents/{document}"
+	handle(a, op{Method: "GET", Path: documents, Name: "listDocuments", Tag: tag, Family: bare, NotFound: missing, Summary: "List documents"}, a.listDocuments)
+	handle(a, op{Method: "POST", Path: documents, Name: "createDocument", Tag: tag, Family: bare, NotFound: missing, Status: 201, Body: parley.DocumentInput{},
+		Upload: uploadLimit, File: "file", Failure: "Failed to create document.", Summary: "Add a website (JSON) or a file (form); it is processed in the background"}, a.createDocument)
+	handle(a, op{Method: "GET", Path: document, Name: "getDocument", Tag: tag, Family: bare, NotFound: noDocument, Summary: "Read a document"}, a.getDocument)
+	handle(a, op{Method: "PUT", Path: document, Name: "updateDocument", Tag: tag, Family: bare, NotFound: noDocument, Body: documentName{}, Partial: true,
+		Failure: "Failed to update document.", Summary: "Change name and description"}, a.updateDocument)
+	handle(a, op{Method: "DELETE", Path: document, Name: "deleteDocument", Tag: tag, Family: bare, NotFound: noDocument, Failure: "Failed to delete document.",
+		Summary: "Delete a document and all that was made of it"}, a.deleteDocument)
+	handle(a, op{Method: "POST", Path: document + "/retry", Name: "retryDocument", Tag: tag, Family: bare, NotFound: noDocument, Failure: "Failed to process document.",
+		Summary: "Process a document anew"}, a.retryDocument)
+}
+
+type data[T any] struct {
+	Data T `json:"data"`
+}
+
+func (a *API) listKnowledgebases(ctx context.Context, r *request, _ *none) (*data[[]parley.Knowledgebase], error) {
+	list, err := a.DB.Knowledgebases(ctx, r.UserID())
+	return &data[[]parley.Knowledgebase]{list}, err
+}
+
+func (a *API) getKnowledgebase(ctx context.Context, r *request, in *byID) (*data[*parley.Knowledgebase], error) {
+	k, err := a.DB.Knowledgebase(ctx, r.UserID(), in.ID)
+	return &data[*parley.Knowledgebase]{k}, err
+}
+
+func (a *API) createKnowledgebase(ctx context.Context, r *request, _ *none) (*messageData[*parley.Knowledgebase], error) {
+	k := &parley.Knowledgebase{}
+	if err := form.Bind(r.Body, k, true).Err(); err != nil {
+		return nil, err
+	}
+	err := a.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error { return tx.CreateKnowledgebase(ctx, r.UserID(), k) })
+	return &messageData[*parley.Knowledgebase]{"Knowledgebase created successfully.", k}, err
+}
+
+func (a *API) updateKnowledgebase(ctx context.Context, r *request, in *byID) (*messageData[*parley.Knowledgebase], error) {
+	var k *parley.Knowledgebase
+	err := a.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
+		if k, err = tx.Knowledgebase(ctx, r.UserID(), in.ID); err != nil {
+			return err
+		}
+		old := *k
+		if err := form.Bind(r.Body, k, false).Err(); err != nil || reflect.DeepEqual(old, *k) {
+			return err
+		}
+		return tx.SaveKnowledgebase(ctx, r.UserID(), k)
+	})
+	return &messageData[*parley.Knowledgebase]{"Knowledgebase updated successfully.", k}, err
+}
+
+func (a *API) deleteKnowledgebase(ctx context.Context, r *request, in *byID) (*notice, error) {
+	return &notice{"Knowledgebase deleted successfully."}, a.Knowledge.DeleteKnowledgebase(ctx, r.UserID(), in.ID)
+}
+
+type searchInput struct {
+	byID
+	Body struct {
+		Query string `json:"query" required:"true" maxLength:"4000" doc:"A question, or words."`
+		Limit int    `json:"limit" default:"5" minimum:"1" maximum:"20"`
+	}
+}
+
+func (a *API) searchKnowledgebase(ctx context.Context, r *request, in *searchInput) (*data[[]parley.Passage], error) {
+	list, err := a.Knowledge.Search(ctx, r.UserID(), in.ID, in.Body.Query, in.Body.Limit)
+	return &data[[]parley.Passage]{list}, err
+}
+
+func (a *API) listDocuments(ctx context.Context, r *request, in *byID) (*data[[]parley.Document], error) {
+	list, err := a.DB.Documents(ctx, r.UserID(), in.ID)
+	return &data[[]parley.Document]{list}, err
+}
+
+// createDocument takes a website as JSON and a file as a form.
+func (a *API) createDocument(ctx context.Context, r *request, in *byID) (*messageData[*parley.Document], error) {
+	if _, err := a.DB.Knowledgebase(ctx, r.UserID(), in.ID); err != nil {
+		return nil, err
+	}
+	var file *uploaded
+	fields, tree := parley.Fields{}, r.Body
+	if r.Form != nil {
+		var err error
+		if tree, file, err = a.takeFile(ctx, r, &fields); err != nil {
+			return nil, err
+		}
+	} else if tree["file"] != nil {
+		fields.Add("file", "must be a file: send the form as multipart/form-data.")
+	}
+	input := &parley.DocumentInput{}
+	form.Defaults(input)
+	bound := form.Bind(tree, input, true)
+	fields = append(bound, fields...)
+	input.Check(&fields, file != nil)
+	err := fields.Err()
+	var doc *parley.Document
+	if err == nil {
+		doc = input.Document()
+		if file != nil && doc.Type != parley.Website {
+			doc.Blob, doc.Size = file.name, file.size
+		}
+		err = a.Knowledge.Add(ctx, r.UserID(), in.ID, doc)
+	}
+	if file != nil && (err != nil || doc.Blob == "") {
+		a.Knowledge.Discard(ctx, file.name)
+	}
+	return &messageData[*parley.Document]{"Document created successfully. It is being processed.", doc}, err
+}
+
+// uploaded is a file in blob storage that no document names yet.
+type uploaded struct {
+	name string
+	size int64
+}
+
+// takeFile reads a document's form. The file goes to blob storage as it comes; one that is too large fails its field.
+func (a *API) takeFile(ctx context.Context, r *request, fields *parley.Fields) (map[string]any, *uploaded, error) {
+	var file *uploaded
+	tree, err := r.Form.fields(func(name string, content io.Reader) error {
+		if name != "file" || file != nil || fields.Has("file") {
+			return nil // of no use; it is read over
+		}
+		blob, size, err := a.Knowledge.Upload(ctx, &bounded{content, parley.MaxDocument})
+		switch {
+		case errors.Is(err, errFileLarge):
+			fields.Add("file", "must not be greater than 20 MB.")
+			return nil
+		case err != nil:
+			return err
+		}
+		file = &uploaded{blob, size}
+		return nil
+	})
+	if err != nil {
+		if file != nil {
+			a.Knowledge.Discard(ctx, file.name)
+		}
+		return nil, nil, err
+	}
+	if text, ok := tree["file"].(string); ok && strings.TrimSpace(text) != "" {
+		fields.Add("file", "must be a file.")
+	}
+	if n, ok := tree["relative_links_limit"].(string); ok && strings.Trim(n, "0123456789") == "" && n != "" {
+		tree["relative_links_limit"] = json.Number(n) // a form knows texts alone
+	}
+	for name, v := range tree { // what a form leaves empty it leaves out
+		if v == "" && name != "name" && name != "type" {
+			delete(tree, name)
+		}
+	}
+	return tree, file, nil
+}
+
+var errFileLarge = errors.New("the file is too large")
+
+// bounded reads at most left bytes and fails behind them.
+type bounded struct {
+	r    io.Reader
+	left int64
+}
+
+func (b *bounded) Read(p []byte) (int, error) {
+	if int64(len(p)) > b.left+1 {
+		p = p[:b.left+1]
+	}
+	n, err := b.r.Read(p)
+	if b.left -= int64(n); b.left < 0 {
+		return 0, errFileLarge
+	}
+	return n, err
+}
+
+type byDocument struct {
+	ID       int64 `path:"id" missing:"Knowledgebase not found."`
+	Document int64 `path:"document"`
+}
+
+func (a *API) getDocument(ctx context.Context, r *request, in *byDocument) (*data[*parley.Document], error) {
+	d, err := a.DB.Document(ctx, r.UserID(), in.ID, in.Document)
+	return &data[*parley.Document]{d}, err
+}
+
+type documentName struct {
+	Name        string  `json:"name" required:"true" maxLength:"255"`
+	Description *string `json:"description" maxLength:"255"`
+}
+
+func (a *API) updateDocument(ctx context.Context, r *request, in *byDocument) (*messageData[*parley.Document], error) {
+	var d *parley.Document
+	err := a.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
+		if d, err = tx.Document(ctx, r.UserID(), in.ID, in.Document); err != nil {
+			return err
+		}
+		named := documentName{d.Name, d.Description}
+		old := named
+		if err := form.Bind(r.Body, &named, false).Err(); err != nil || reflect.DeepEqual(old, named) {
+			return err
+		}
+		d.Name, d.Description = named.Name, named.Description
+		return tx.SaveDocument(ctx, r.UserID(), d)
+	})
+	return &messageData[*parley.Document]{"Document updated successfully.", d}, err
+}
+
+func (a *API) deleteDocument(ctx context.Context, r *request, in *byDocument) (*notice, error) {
+	return &notice{"Document deleted successfully."}, a.Knowledge.Delete(ctx, r.UserID(), in.ID, in.Document)
+}
+
+func (a *API) retryDocument(ctx context.Context, r *request, in *byDocument) (*messageData[*parley.Document], error) {
+	d, err := a.Knowledge.Again(ctx, r.UserID(), in.ID, in.Document)
+	return &messageData[*parley.Document]{"Document is being processed again.", d}, err
+}

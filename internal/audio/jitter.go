@@ -1,0 +1,260 @@
+package audio
+
+import "time"
+
+// The bounds of the delay that a Jitter adds, above the quickest packet's way.
+const (
+	MinDelay   = 20 * time.Millisecond
+	MaxDelay   = 240 * time.Millisecond
+	firstDelay = 40 * time.Millisecond // until the network is known
+)
+
+// Jitter takes the sound of packets as they arrive and gives it back in frames, evenly and in order. A packet's place is its timestamp, so
+// sequence numbers aren't needed: what comes out of order finds its place, what comes twice lands on itself, packets may last other than
+// 20 ms, and pauses without packets are pauses.
+//
+// The delay follows the network: it covers 98 % of the last 256 packets, within MinDelay and MaxDelay, and is changed by whole pitch
+// periods, unheard. So a sender's clock that is fast or slow is followed too. What is missing is concealed. When nothing has arrived at
+// all, playing waits for it rather than losing it, as long as that keeps the delay within MaxDelay.
+type Jitter struct {
+	rate, clock int64
+	conceal     *Conceal
+
+	began     bool
+	ssrc      uint32
+	ts        uint32 // of the last packet in place
+	unwrapped int64  // the same, counting on across wraps
+	strayTS   uint32 // where the next packet would be if the last one began a new timeline
+	stray     bool
+
+	ring   []int16 // by position modulo its length, a power of two
+	filled []bool
+	next   int64 // position to be played next; positions count samples since the timestamp 0 that unwrapped counts from
+	end    int64 // behind the last sample that arrived
+	held   int64 // samples that were played while next waited
+	calm   int   // frames since the delay was changed
+
+	transit [256]int64 // of the last packets: samples of arrival less position
+	count   int
+	least   int64 // of transit
+	target  int64 // delay, samples
+	scratch []int16
+
+	// Counts since the beginning.
+	Late      int // packets that came after their time
+	Strays    int // packets from nowhere: another timeline, not confirmed by a second packet
+	Concealed int // samples that were made up while someone was speaking
+}
+
+// NewJitter serves streams whose timestamps count at clock Hz.
+func NewJitter(rate Rate, clock int) *Jitter {
+	size := int(rate) / 8000 * 4096 // 512 ms
+	return &Jitter{rate: int64(rate), clock: int64(clock), conceal: NewConceal(rate), ring: make([]int16, size), filled: make([]bool, size),
+		scratch: make([]int16, 2*rate.FrameSize()), target: int64(rate) * int64(firstDelay) / int64(time.Second)}
+}
+
+// Put takes the sound of a packet that arrived at a moment, counted from any fixed one.
+func (j *Jitter) Put(at time.Duration, ts, ssrc uint32, pcm []int16) {
+	n := int64(len(pcm))
+	if n == 0 || n > int64(len(j.ring))/2 {
+		return
+	}
+	now := j.samples(at)
+	if !j.began || ssrc != j.ssrc {
+		j.restart(now, ts, ssrc)
+	}
+	unwrapped := j.unwrapped + int64(int32(ts-j.ts))
+	pos := unwrapped * j.rate / j.clock
+	// A second off the way that packets take is another timeline: a switch, a hold, a new sender behind the same source. Two packets that
+	// fit together make it the one that counts.
+	if way := now - pos - j.least; way > j.rate || way < -j.rate {
+		fits := j.stray && ts == j.strayTS
+		j.stray, j.strayTS = true, ts+uint32(n*j.clock/j.rate)
+		if !fits {
+			j.Strays++
+			return
+		}
+		j.restart(now, ts, ssrc)
+		unwrapped, pos = j.unwrapped, j.unwrapped*j.rate/j.clock
+	}
+	j.stray, j.ts, j.unwrapped = false, ts, unwrapped
+	j.measure(now - pos)
+
+	if j.end <= j.next && pos > j.next { // nothing is here, and something is missing: a loss, or a pause in the speech
+		anchor := min(pos, now-j.least-j.target)
+		j.move(max(j.next, min(pos, j.next+j.held), anchor))
+	}
+	j.held = 0
+	if pos+n <= j.next {
+		j.Late++
+		return
+	}
+	if over := pos + n - j.next - int64(len(j.ring)); over > 0 { // far more at once than is ever waited for
+		j.move(max(j.next+over, pos-j.target))
+	}
+	for i, s := range pcm {
+		if p := pos + int64(i); p >= j.next {
+			k := int(p) & (len(j.ring) - 1)
+			j.ring[k], j.filled[k] = s, true
+		}
+	}
+	j.end = max(j.end, pos+n)
+}
+
+// Delay is what it adds now to the quickest packet's way.
+func (j *Jitter) Delay() time.Duration {
+	return time.Duration(j.target) * time.Second / time.Duration(j.rate)
+}
+
+// Pull fills dst, a frame, with what is to be heard at a moment of Put's clock. It says whether there is sound in it that arrived or was
+// concealed; false is silence: before the first packet, and in a pause without packets.
+func (j *Jitter) Pull(at time.Duration, dst Frame) bool {
+	n := int64(len(dst))
+	if !j.began {
+		clear(dst)
+		return false
+	}
+	delay := j.samples(at) - j.next - j.least // as it would be for this frame
+	if j.end > j.next && delay > j.rate*int64(MaxDelay)/int64(time.Second)+n {
+		j.move(min(j.next+delay-j.target, j.end-n)) // was not pulled for a while
+		delay = j.samples(at) - j.next - j.least
+	}
+	j.calm++
+	if j.calm > 2 && j.stretch(delay, dst) {
+		j.calm = 0
+		return true
+	}
+	if j.end <= j.next && delay+n <= j.rate*int64(MaxDelay)/int64(time.Second) {
+		j.held += n
+		return j.lose(dst)
+	}
+	heard := false
+	for i := int64(0); i < n; {
+		run := i
+		has := j.filled[j.index(j.next+run)]
+		for run < n && j.filled[j.index(j.next+run)] == has {
+			run++
+		}
+		part := dst[i:run]
+		if has {
+			for k := range part {
+				part[k] = j.ring[j.index(j.next+i+int64(k))]
+			}
+			j.conceal.Good(part)
+			heard = true
+		} else {
+			heard = j.lose(part) || heard
+		}
+		i = run
+	}
+	j.move(j.next + n)
+	return heard
+}
+
+func (j *Jitter) lose(dst []int16) bool {
+	j.conceal.Lost(dst)
+	if j.conceal.Silent() {
+		return false
+	}
+	j.Concealed += len(dst)
+	return true
+}
+
+// stretch plays a frame in more or less time than it lasts, by one pitch period, when the delay is off by that much.
+func (j *Jitter) stretch(delay int64, dst Frame) bool {
+	n, c := int64(len(dst)), j.conceal
+	shorter := delay > j.target+n
+	longer := delay < j.target-n/4 && delay < j.rate*int64(MaxDelay)/int64(time.Second)-n
+	if c.lost > 0 || !shorter && !longer {
+		return false
+	}
+	most := n / 2
+	want := n
+	if shorter {
+		want = n + most
+	}
+	for i := range want {
+		k := j.index(j.next + i)
+		if !j.filled[k] {
+			return false
+		}
+		j.scratch[i] = j.ring[k]
+	}
+	x := j.scratch[:n]
+	var y []int16 // what x goes over into: itself, a period on or back
+	lag := 0
+	if shorter {
+		lag = pitch(j.scratch[:want], int(n)/8, int(most), int(n)/2)
+		y = j.scratch[lag:]
+	} else {
+		h := c.history
+		back := j.scratch[n:]
+		copy(back, h[len(h)-int(most):])
+		copy(back[most:], x[:n-most]) // back[k] is x[k-most]
+		lag = pitch(back[:most+n/2], int(n)/8, int(most), int(n)/4)
+		y = back[int(most)-lag:]
+	}
+	for i := range dst {
+		w := float32(i+1) / float32(n)
+		switch {
+		case shorter || i < lag:
+			dst[i] = clip32((1-w)*float32(x[i]) + w*float32(y[i]))
+		default:
+			dst[i] = clip32((1-w)*float32(x[i]) + w*float32(x[i-lag]))
+		}
+	}
+	c.remember(dst)
+	if shorter {
+		j.move(j.next + n + int64(lag))
+	} else {
+		j.move(j.next + n - int64(lag))
+	}
+	return true
+}
+
+// restart begins a timeline at a packet that arrives now.
+func (j *Jitter) restart(now int64, ts, ssrc uint32) {
+	clear(j.filled)
+	j.began, j.stray, j.ssrc, j.ts, j.unwrapped = true, false, ssrc, ts, int64(ts)
+	pos := j.unwrapped * j.rate / j.clock
+	j.count, j.held, j.least = 0, 0, now-pos
+	j.next, j.end = pos-j.target, pos-j.target
+}
+
+// move goes to another position, forgetting what lies before it.
+func (j *Jitter) move(next int64) {
+	for p := max(j.next, next-int64(len(j.ring))); p < next; p++ {
+		j.filled[j.index(p)] = false
+	}
+	j.next = next
+}
+
+// measure takes the way of another packet and sets the delay by those of the last ones.
+func (j *Jitter) measure(transit int64) {
+	j.transit[j.count%len(j.transit)] = transit
+	j.count++
+	known := j.transit[:min(j.count, len(j.transit))]
+	j.least = transit
+	for _, t := range known {
+		j.least = min(j.least, t)
+	}
+	const bins, perBin = 64, 200 // of 5 ms
+	var histogram [bins]int
+	for _, t := range known {
+		histogram[min((t-j.least)*perBin/j.rate, bins-1)]++
+	}
+	late, bin := len(known)/50, bins-1
+	for ; bin > 0 && histogram[bin] <= late; bin-- {
+		late -= histogram[bin]
+	}
+	ms := j.rate / 1000
+	least := MinDelay.Milliseconds()
+	if j.count < 50 {
+		least = firstDelay.Milliseconds()
+	}
+	j.target = min(max(int64(bin+1)*5, least), MaxDelay.Milliseconds()-20) * ms
+}
+
+func (j *Jitter) samples(at time.Duration) int64 { return int64(at) * j.rate / int64(time.Second) }
+
+func (j *Jitter) index(pos int64) int { return int(pos) & (len(j.ring) - 1) }

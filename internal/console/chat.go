@@ -1,0 +1,94 @@
+package console
+
+import (
+	"bytes"
+	"encoding/json"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"parley"
+)
+
+// beginning is the form that begins a test chat with an assistant as it is saved.
+type beginning struct {
+	assistant *parley.Assistant
+	variables []chatVariable
+}
+
+// chatVariable is a {{name}} that a test chat may give a value of its own.
+type chatVariable struct{ name, value string } // value is the assistant's
+
+// clockwork are the built-in variables that no conversation can change.
+var clockwork = []string{"assistant_id", "assistant_name", "current_date", "current_time"}
+
+func begin(a *parley.Assistant) *beginning {
+	b := &beginning{assistant: a}
+	seen := map[string]bool{}
+	for _, m := range variablePattern.FindAllStringSubmatch(a.InitialMessage+"\n"+a.SystemPrompt, -1) {
+		if name := m[1]; !seen[name] && !slices.Contains(clockwork, name) {
+			seen[name] = true
+			b.variables = append(b.variables, chatVariable{name, a.Variables[name]})
+		}
+	}
+	return b
+}
+
+func (b *beginning) path() string {
+	return "/assistants/" + strconv.FormatInt(b.assistant.ID, 10) + "/talk"
+}
+
+// placeholder says what a variable stands for when nothing else is written.
+func (v chatVariable) placeholder() string {
+	if v.value == "" {
+		return "no value yet"
+	}
+	return v.value
+}
+
+// talkPage is the test chat by itself: where there is no script, and where the script finds the form anew.
+func (c *Console) talkPage(r *request) (*answer, error) {
+	a, err := c.DB.Assistant(r.Context(), r.UserID(), r.id("id"))
+	if err != nil {
+		return nil, err
+	}
+	return show("Test "+a.Name, talkPage(begin(a))), nil
+}
+
+// talkStart begins a test chat: free, and also with an assistant that is inactive.
+func (c *Console) talkStart(r *request) (*answer, error) {
+	a, err := c.DB.Assistant(r.Context(), r.UserID(), r.id("id"))
+	if err != nil {
+		return nil, err
+	}
+	tree := decode(r.PostForm, reflect.TypeFor[struct {
+		Variables map[string]string `json:"variables"`
+	}]())
+	vars := map[string]string{}
+	rows, _ := tree["variables"].(map[string]any)
+	for name, value := range rows {
+		if text, _ := value.(string); name != "" && text != "" { // left empty: the assistant's own
+			vars[name] = text
+		}
+	}
+	conv, _, err := c.Chat.Start(r.Context(), a, parley.TestConversation, vars)
+	if err != nil {
+		return nil, err
+	}
+	return see("/conversations/" + conv.ID), nil
+}
+
+// failed says whether a tool's call went wrong: what the assistant was told then begins so.
+func failed(f parley.FunctionCall) bool {
+	return slices.ContainsFunc([]string{"Error: ", "The tool failed", "The tool was not called"}, func(s string) bool { return strings.HasPrefix(f.Result, s) })
+}
+
+// indented is JSON with line breaks; another text is left as it is.
+func indented(raw string) string {
+	var b bytes.Buffer
+	if json.Indent(&b, []byte(raw), "", "  ") != nil {
+		return raw
+	}
+	return b.String()
+}

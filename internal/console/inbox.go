@@ -1,0 +1,365 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"parley"
+	"parley/internal/form"
+	"parley/internal/store"
+)
+
+// dates bound a list by day, UTC, both days included, as they do in the API.
+type dates struct {
+	From string `query:"date_from" format:"date"`
+	To   string `query:"date_to" format:"date"`
+}
+
+// bounds are the instants that the days stand for; to is exclusive.
+func (d dates) bounds() (from, to parley.Time) {
+	if t, err := time.Parse(time.DateOnly, d.From); err == nil {
+		from = parley.At(t)
+	}
+	if t, err := time.Parse(time.DateOnly, d.To); err == nil {
+		to = parley.At(t.AddDate(0, 0, 1))
+	}
+	return from, to
+}
+
+// values are the parameters that ask for the same days.
+func (d dates) values() url.Values {
+	v := url.Values{}
+	set(v, "date_from", d.From)
+	set(v, "date_to", d.To)
+	return v
+}
+
+func set(v url.Values, name, value string) {
+	if value != "" {
+		v.Set(name, value)
+	}
+}
+
+// inboxQuery is what the inbox is asked for: the API's filters.
+type inboxQuery struct {
+	dates
+	Type        string `query:"type" enum:"test,widget,whatsapp,api"`
+	AssistantID int64  `query:"assistant_id" minimum:"1"`
+	Page        int    `query:"page" minimum:"1" maximum:"2147483648"`
+}
+
+// values are the filters as parameters, without the page.
+func (q inboxQuery) values() url.Values {
+	v := q.dates.values()
+	set(v, "type", q.Type)
+	if q.AssistantID != 0 {
+		v.Set("assistant_id", strconv.FormatInt(q.AssistantID, 10))
+	}
+	return v
+}
+
+func (q inboxQuery) filtered() bool { return len(q.values()) > 0 }
+
+// at is the address of a page of the list below path.
+func (q inboxQuery) at(path string, page int) string {
+	v := q.values()
+	if page > 1 {
+		v.Set("page", strconv.Itoa(page))
+	}
+	if len(v) == 0 {
+		return path
+	}
+	return path + "?" + v.Encode()
+}
+
+// inbox is a page of conversations.
+type inbox struct {
+	inboxQuery
+	list       []parley.Conversation
+	total      int
+	last       map[string]parley.Message
+	assistants []option
+	first      *parley.Assistant // to show how to use the API; nil when there is none
+	base       string            // of the API
+}
+
+// version changes when anything in the list does.
+func version(list []parley.Conversation, total int) string {
+	var b strings.Builder
+	for _, c := range list {
+		fmt.Fprintf(&b, "%d.%d.%t ", c.Seq, c.MessageCount, c.AIEnabled)
+	}
+	b.WriteString(strconv.Itoa(total))
+	return b.String()
+}
+
+// emptied drops parameters that a form sent empty: they filter nothing.
+func emptied(q url.Values) url.Values {
+	for name, values := range q {
+		if len(values) == 1 && values[0] == "" {
+			delete(q, name)
+		}
+	}
+	return q
+}
+
+// conversations reads what a query asks for; ok is false when it is none.
+func (c *Console) conversations(r *request) (in *inbox, ok bool, err error) {
+	in = &inbox{inboxQuery: inboxQuery{Page: 1}}
+	if len(form.Query(emptied(r.URL.Query()), &in.inboxQuery)) > 0 {
+		return nil, false, nil
+	}
+	if in.AssistantID != 0 {
+		if _, err := c.DB.Assistant(r.Context(), r.UserID(), in.AssistantID); err != nil {
+			return nil, false, err
+		}
+	}
+	from, to := in.bounds()
+	filter := store.ConversationFilter{Type: parley.ConversationType(in.Type), AssistantID: in.AssistantID, From: from, To: to}
+	in.list, in.total, err = c.DB.Conversations(r.Context(), r.UserID(), filter, store.Page{Number: in.Page, Size: pageSize})
+	return in, true, err
+}
+
+func (c *Console) inboxPage(r *request) (*answer, error) {
+	in, ok, err := c.conversations(r)
+	if err != nil {
+		return nil, err
+	}
+	if !ok {
+		return see("/conversations"), nil
+	}
+	if len(in.list) == 0 && in.total > 0 { // beyond the end, as after the last one of a page was deleted
+		return see(in.at("/conversations", (in.total+pageSize-1)/pageSize)), nil
+	}
+	ids := make([]string, len(in.list))
+	for i := range in.list {
+		ids[i] = in.list[i].ID
+	}
+	if in.last, err = c.DB.LastMessages(r.Context(), ids); err != nil {
+		return nil, err
+	}
+	some, _, err := c.DB.AssistantPage(r.Context(), r.UserID(), store.Page{Number: 1, Size: maxOthers})
+	if err != nil {
+		return nil, err
+	}
+	in.assistants = []option{{value: "", label: "All assistants"}}
+	for _, a := range some {
+		in.assistants = append(in.assistants, option{value: strconv.FormatInt(a.ID, 10), label: a.Name})
+	}
+	if len(some) > 0 {
+		in.first = &some[0]
+	}
+	in.base = c.base(r)
+	return show("Conversations", inboxPage(in)), nil
+}
+
+// base is the API's address as a reader would write it.
+func (c *Console) base(r *request) string {
+	if c.PublicURL != "" {
+		return c.PublicURL + "/api"
+	}
+	if c.secure(r.Request) {
+		return "https://" + r.Host + "/api"
+	}
+	return "http://" + r.Host + "/api"
+}
+
+// talk is a conversation as its page shows it.
+type talk struct {
+	*parley.Conversation
+	messages []parley.Message
+}
+
+// talk reads one of the user's conversations.
+func (c *Console) talk(ctx context.Context, r *request) (*talk, error) {
+	conv, err := c.DB.Conversation(ctx, r.UserID(), r.PathValue("id"))
+	if err != nil {
+		return nil, err
+	}
+	list, err := c.DB.Messages(ctx, conv.ID)
+	return &talk{conv, list}, err
+}
+
+func (t *talk) path(more string) string { return "/conversations/" + t.ID + more }
+
+// typing says whether the assistant is at work on a reply.
+func (t *talk) typing() bool {
+	for _, m := range t.messages {
+		if m.Pending && t.AIEnabled {
+			return true
+		}
+	}
+	return false
+}
+
+// customer is what a conversation's other side is called.
+func customer(c *parley.Conversation) string {
+	switch {
+	case c.ExternalIdentifier != nil && *c.ExternalIdentifier != "":
+		return *c.ExternalIdentifier
+	case c.CustomerPhone != nil && *c.CustomerPhone != "":
+		return *c.CustomerPhone
+	case c.Type == parley.TestConversation:
+		return "Test chat"
+	}
+	return "Visitor"
+}
+
+// typeLabels are the channels in words.
+var typeLabels = map[parley.ConversationType]string{parley.TestConversation: "Test", parley.WidgetConversation: "Widget",
+	parley.WhatsAppConversation: "WhatsApp", parley.APIConversation: "API"}
+
+func (c *Console) conversationPage(r *request) (*answer, error) {
+	t, err := c.talk(r.Context(), r)
+	if err != nil {
+		return nil, err
+	}
+	return show(customer(t.Conversation), conversationPage(t)), nil
+}
+
+func (c *Console) conversationDelete(r *request) (*answer, error) {
+	err := c.DB.Write(r.Context(), func(ctx context.Context, tx *store.Tx) error {
+		return tx.DeleteConversation(ctx, r.UserID(), r.PathValue("id"))
+	})
+	if err != nil {
+		return nil, err
+	}
+	return see("/conversations", "deleted"), nil
+}
+
+// setAI has the assistant reply (on=1), or a person (on=0).
+func (c *Console) setAI(r *request) (*answer, error) {
+	if err := c.Chat.SetAI(r.Context(), r.UserID(), r.PathValue("id"), r.PostFormValue("on") == "1"); err != nil {
+		return nil, err
+	}
+	return see("/conversations/" + r.PathValue("id")), nil
+}
+
+// maxWords bounds a message, as in the API.
+const maxWords = 2000
+
+// words are what was written into the box of a conversation.
+func words(r *request) (string, error) {
+	text := strings.TrimSpace(strings.ReplaceAll(r.PostFormValue("message"), "\r\n", "\n"))
+	switch {
+	case text == "":
+		return "", parley.Errorf(parley.Invalid, "There is nothing to send yet: write something first.")
+	case utf8.RuneCountInString(text) > maxWords:
+		return "", parley.Errorf(parley.Invalid, "A message has at most %d characters.", maxWords)
+	}
+	return text, nil
+}
+
+// personReply says something in the assistant's place.
+func (c *Console) personReply(r *request) (*answer, error) {
+	id := r.PathValue("id")
+	if _, err := c.DB.Conversation(r.Context(), r.UserID(), id); err != nil {
+		return nil, err
+	}
+	text, err := words(r)
+	if err != nil {
+		return nil, err
+	}
+	if _, err = c.Chat.Reply(r.Context(), r.UserID(), id, text); err != nil {
+		return nil, err
+	}
+	return see("/conversations/" + id), nil
+}
+
+// say says something as the customer of a test conversation, and sends the reply as it forms to who can read it so.
+func (c *Console) say(r *request) (*answer, error) {
+	conv, err := c.DB.Conversation(r.Context(), r.UserID(), r.PathValue("id"))
+	if err != nil {
+		return nil, err
+	}
+	if conv.Type != parley.TestConversation {
+		return nil, parley.Errorf(parley.Forbidden, "Only in a test chat you are the customer.")
+	}
+	text, err := words(r)
+	if err != nil {
+		return nil, err
+	}
+	before, err := c.DB.LastMessage(r.Context(), conv.ID)
+	if err != nil {
+		return nil, err
+	}
+	w, err := c.Chat.Send(r.Context(), conv, text)
+	if err != nil {
+		return nil, err
+	}
+	defer w.Leave()
+	if !strings.Contains(r.Header.Get("Accept"), eventStream) {
+		var e *parley.Error
+		if _, err := w.Wait(r.Context()); err != nil && !errors.As(err, &e) { // what has a kind is shown beside the message
+			return nil, err
+		}
+		return see("/conversations/" + conv.ID), nil
+	}
+	s := c.stream(r)
+	tell := func() { // the conversation's new parts, as the page would show them
+		if t, err := c.talk(r.Context(), r); err == nil {
+			for _, p := range t.parts(before) {
+				s.put(p.body)
+			}
+		}
+	}
+	tell()
+	for {
+		pieces, done, answer, err := w.Next(r.Context())
+		for _, p := range pieces {
+			if p.Call != nil {
+				s.html("tool", toolCall(*p.Call))
+			} else {
+				s.send("delta", map[string]string{"text": p.Text})
+			}
+		}
+		if done {
+			tell()
+			switch {
+			case err != nil:
+				s.send("error", map[string]string{"message": c.plain(r, err).Message})
+			case answer.AIOff:
+				s.send("error", map[string]string{"message": "The assistant is silent: a person has taken over. Hand the conversation back, or restart."})
+			default:
+				s.send("done", struct{}{})
+			}
+		}
+		if s.flush() != nil || done {
+			return nil, nil
+		}
+	}
+}
+
+// part is a piece of a conversation's page that can be put in place by itself: its element's id, and what changes when it does.
+type part struct {
+	id, version string
+	body        component
+}
+
+// parts are all pieces, with the messages after one.
+func (t *talk) parts(after int64) (list []part) {
+	for _, m := range t.messages {
+		if m.ID > after {
+			list = append(list, part{messageID(m), messageVersion(m), message(m)})
+		}
+	}
+	return append(list, part{"typing", t.typingVersion(), typing(t)}, part{"mode", t.modeVersion(), mode(t)}, part{"facts", t.factsVersion(), facts(t)})
+}
+
+func messageID(m parley.Message) string { return "m-" + strconv.FormatInt(m.ID, 10) }
+
+func messageVersion(m parley.Message) string { return "failed-" + strconv.FormatBool(m.Failed) }
+
+func (t *talk) typingVersion() string { return strconv.FormatBool(t.typing()) }
+
+func (t *talk) modeVersion() string { return strconv.FormatBool(t.AIEnabled) }
+
+func (t *talk) factsVersion() string {
+	return fmt.Sprintf("%d.%d.%d", t.MessageCount, t.TotalCost, t.EndedAt)
+}

@@ -1,0 +1,224 @@
+package console
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/a-h/templ"
+
+	"parley/internal/event"
+)
+
+type component = templ.Component
+
+const eventStream = "text/event-stream"
+
+// stream sends server-sent events (WHATWG HTML, section 9.2) to the console's script, which reads them by fetch. Pieces of pages are
+// sent as the same HTML that the pages are made of.
+type stream struct {
+	r   *request
+	rc  *http.ResponseController
+	err error // the first failure: the reader is gone
+}
+
+// streamTime is how long a reader may take to accept a piece before it counts as gone.
+const streamTime = 30 * time.Second
+
+func (c *Console) stream(r *request) *stream {
+	s := &stream{r: r, rc: http.NewResponseController(r.w)}
+	h := r.w.Header()
+	h.Set("Content-Type", eventStream)
+	h.Set("X-Accel-Buffering", "no") // nginx would hold it back
+	r.w.WriteHeader(http.StatusOK)
+	return s
+}
+
+func (s *stream) send(name string, data any) {
+	raw, err := json.Marshal(data) // our own types; line breaks are escaped
+	if err != nil || s.err != nil {
+		return
+	}
+	s.write("event: " + name + "\ndata: " + string(raw) + "\n\n")
+}
+
+func (s *stream) write(text string) {
+	s.rc.SetWriteDeadline(time.Now().Add(streamTime))
+	_, s.err = s.r.w.Write([]byte(text))
+}
+
+// html sends a piece of a page.
+func (s *stream) html(name string, body component) {
+	var b bytes.Buffer
+	if err := body.Render(context.WithoutCancel(s.r.Context()), &b); err != nil {
+		slog.ErrorContext(s.r.Context(), "render a piece of a page", "path", s.r.URL.Path, "error", err)
+		return
+	}
+	s.send(name, map[string]string{"html": b.String()})
+}
+
+// put sends a piece that goes where its id says.
+func (s *stream) put(body component) { s.html("put", body) }
+
+// flush sends what was written; an error means that the reader is gone.
+func (s *stream) flush() error {
+	if s.err != nil {
+		return s.err
+	}
+	return s.rc.Flush()
+}
+
+// ears wake somebody when something happens to any of the topics that they listen to.
+type ears struct {
+	hub   *event.Hub
+	wake  chan struct{}
+	stops map[string]func()
+	wg    sync.WaitGroup
+}
+
+// mostEars is how many may listen to one topic. Those beyond learn of it a little later, by looking.
+const mostEars = 50
+
+// listen listens to these topics and no others.
+func (e *ears) listen(topics []string) {
+	wanted := map[string]bool{}
+	for _, topic := range topics {
+		wanted[topic] = true
+		if e.stops[topic] != nil {
+			continue
+		}
+		events, stop, ok := e.hub.Listen(topic, mostEars)
+		if !ok {
+			continue
+		}
+		quit := make(chan struct{})
+		e.wg.Go(func() {
+			for {
+				select {
+				case <-events:
+				case <-quit:
+					return
+				}
+				select {
+				case e.wake <- struct{}{}:
+				default: // awake already
+				}
+			}
+		})
+		e.stops[topic] = func() { stop(); close(quit) }
+	}
+	for topic, stop := range e.stops {
+		if !wanted[topic] {
+			stop()
+			delete(e.stops, topic)
+		}
+	}
+}
+
+func (e *ears) close() {
+	e.listen(nil)
+	e.wg.Wait()
+}
+
+const (
+	lookAgain   = 2 * time.Second  // how often a listener looks for what the hub of this process does not know
+	askWhoAgain = 30 * time.Second // how often it is asked whether the session still stands
+	signOfLife  = 15 * time.Second // how often something is sent, whatever happens
+)
+
+// live calls look until it fails or the reader leaves: at once, whenever something happens to the topics that it names, and now and then.
+func (c *Console) live(r *request, look func(s *stream) (topics []string, err error)) (*answer, error) {
+	s := c.stream(r)
+	e := &ears{hub: c.Hub, wake: make(chan struct{}, 1), stops: map[string]func(){}}
+	defer e.close()
+	tick := time.NewTicker(lookAgain)
+	defer tick.Stop()
+	asked, spoke := time.Now(), time.Now()
+	s.write(": live\n\n")
+	for {
+		topics, err := look(s)
+		if err != nil {
+			return nil, nil // the script comes back, and is told in words
+		}
+		e.listen(topics)
+		if time.Since(spoke) > signOfLife {
+			spoke = time.Now()
+			s.write(":\n\n")
+		}
+		if s.flush() != nil {
+			return nil, nil
+		}
+		select {
+		case <-r.Context().Done():
+			return nil, nil
+		case <-c.stopping:
+			return nil, nil
+		case <-e.wake:
+		case <-tick.C:
+			if time.Since(asked) > askWhoAgain {
+				asked = time.Now()
+				if r.who = nil; c.identify(r) != nil || r.who == nil {
+					return nil, nil
+				}
+			}
+		}
+	}
+}
+
+// inboxLive tells a reader of the list when it has changed.
+func (c *Console) inboxLive(r *request) (*answer, error) {
+	if _, ok, err := c.conversations(r); err != nil || !ok {
+		return see("/conversations"), err
+	}
+	was := ""
+	return c.live(r, func(s *stream) ([]string, error) {
+		in, _, err := c.conversations(r)
+		if err != nil {
+			return nil, err
+		}
+		if now := version(in.list, in.total); now != was {
+			was = now
+			s.send("list", map[string]string{"version": now})
+		}
+		ids := make([]string, len(in.list))
+		for i := range in.list {
+			ids[i] = in.list[i].ID
+		}
+		return ids, nil
+	})
+}
+
+// conversationLive sends the pieces of a conversation's page that have changed. The script has most of them when it begins, and knows so
+// by their versions.
+func (c *Console) conversationLive(r *request) (*answer, error) {
+	conv, err := c.DB.Conversation(r.Context(), r.UserID(), r.PathValue("id"))
+	if err != nil {
+		return nil, err
+	}
+	topics, sent := []string{conv.ID}, map[string]string{}
+	var was *talk
+	return c.live(r, func(s *stream) ([]string, error) {
+		if was != nil && !was.typing() { // then all that changes shows in the conversation's own row
+			now, err := c.DB.Conversation(r.Context(), r.UserID(), conv.ID)
+			if err != nil || now.MessageCount == was.MessageCount && now.AIEnabled == was.AIEnabled && now.EndedAt == was.EndedAt {
+				return topics, err
+			}
+		}
+		t, err := c.talk(r.Context(), r)
+		if err != nil {
+			return nil, err
+		}
+		was = t
+		for _, p := range t.parts(0) {
+			if sent[p.id] != p.version {
+				sent[p.id] = p.version
+				s.put(p.body)
+			}
+		}
+		return topics, nil
+	})
+}

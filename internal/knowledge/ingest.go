@@ -1,0 +1,372 @@
+package knowledge
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/riverqueue/river"
+
+	"parley"
+	"parley/internal/ai"
+	"parley/internal/store"
+)
+
+const (
+	attempts   = 4                // of a document whose processing failed for reasons of our own
+	ingestTime = 30 * time.Minute // no document takes longer
+	batch      = 200              // passages that are stored or removed in one transaction: nobody waits long for it
+	embedBatch = 64               // passages that the embedder is asked about at once
+)
+
+// ingestArgs is the job that makes a document answer.
+type ingestArgs struct {
+	Document int64 `json:"document"`
+	Run      int64 `json:"run"`
+}
+
+// Kind implements river.JobArgs.
+func (ingestArgs) Kind() string { return "document_ingest" }
+
+type ingestWorker struct {
+	river.WorkerDefaults[ingestArgs]
+	*Desk
+}
+
+// Work implements river.Worker. It may run twice, and at two places at once: the lease lets one of them go on, a run begins by removing
+// what a former attempt of it left behind, and its passages are found only when all are there.
+func (w *ingestWorker) Work(ctx context.Context, job *river.Job[ingestArgs]) error {
+	var doc *parley.Document
+	err := w.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
+		doc, err = tx.LeaseDocument(ctx, job.Args.Document, job.Args.Run, w.lease())
+		return err
+	})
+	if err != nil || doc == nil {
+		return err
+	}
+	p := &processing{Desk: w.Desk, doc: doc}
+	err = p.run(ctx)
+	failure := (*Failure)(nil)
+	switch {
+	case err == nil, errors.Is(err, errUnwanted):
+		return nil
+	case errors.As(err, &failure):
+	case ctx.Err() == nil && job.Attempt >= attempts:
+		slog.Error("process a document", "document", doc.ID, "error", err)
+		failure = &Failure{p.excuse(err)}
+	default: // the next attempt may do better
+		return errors.Join(fmt.Errorf("process document %d: %w", doc.ID, err), w.DB.Write(context.WithoutCancel(ctx), func(ctx context.Context, tx *store.Tx) error {
+			return tx.UnleaseDocument(ctx, doc)
+		}))
+	}
+	return p.finish(context.WithoutCancel(ctx), failure.Reason)
+}
+
+// processing is one attempt at a document.
+type processing struct {
+	*Desk
+	doc         *parley.Document
+	done, total atomic.Int64
+}
+
+var errUnwanted = errors.New("the document is wanted no more")
+
+// excuse tells a person of a failure that was none of theirs.
+func (p *processing) excuse(err error) string {
+	if ai.KindOf(err) != "" {
+		return "The embedding server did not answer as it should. Retry later, or ask the operator to look at it."
+	}
+	return "The document could not be processed because of a fault on this server. Retry later."
+}
+
+func (p *processing) progress() parley.Progress {
+	return parley.Progress{Done: int(p.done.Load()), Total: int(p.total.Load())}
+}
+
+// run reads, cuts, embeds and stores. A heartbeat keeps the lease meanwhile and ends the work when the document is deleted.
+func (p *processing) run(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, ingestTime, fail("Reading took longer than %v. Split the document into smaller ones.", ingestTime))
+	defer cancel()
+	ctx, stop := context.WithCancelCause(ctx)
+	beating := make(chan struct{})
+	go func() {
+		defer close(beating)
+		p.beat(ctx, stop)
+	}()
+	err := p.process(ctx)
+	if ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	stop(nil)
+	<-beating
+	return err
+}
+
+func (p *processing) beat(ctx context.Context, stop context.CancelCauseFunc) {
+	tick := time.NewTicker(min(p.lease()/3, time.Second))
+	defer tick.Stop()
+	told, at := parley.Progress{}, time.Now()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		now := p.progress()
+		if now == told && time.Since(at) < p.lease()/3 {
+			continue
+		}
+		err := p.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error { return p.renew(ctx, tx) })
+		if errors.Is(err, errUnwanted) {
+			stop(err)
+			return
+		}
+		if err == nil {
+			told, at = now, time.Now()
+		}
+	}
+}
+
+func (p *processing) renew(ctx context.Context, tx *store.Tx) error {
+	ok, err := tx.RenewDocument(ctx, p.doc, p.progress(), p.lease())
+	if err == nil && !ok {
+		err = errUnwanted
+	}
+	return err
+}
+
+func (p *processing) process(ctx context.Context) error {
+	text, err := p.read(ctx)
+	if err != nil {
+		return err
+	}
+	cut := Split(text.Sections, ChunkSize, ChunkOverlap)
+	if len(cut) == 0 {
+		return fail("There is no text in it.")
+	}
+	sum := sha256.New()
+	for _, c := range cut {
+		fmt.Fprintf(sum, "%d\n%s\n%s\n", len(c.Text), c.Heading, c.Text)
+	}
+	p.doc.Hash, p.doc.ChunksCount = hex.EncodeToString(sum.Sum(nil)), len(cut)
+	if err := p.drop(ctx, p.doc, p.doc.Live); err != nil {
+		return err
+	}
+	pages := p.doc.Type == parley.Website // whose progress is told already
+	if !pages {
+		p.total.Store(int64(len(cut)))
+	}
+	if p.Embedder != nil {
+		p.doc.Embedder = p.Embedder.Name()
+	}
+	words := lexicon{}
+	for from := 0; from < len(cut); from += batch {
+		if err := p.store(ctx, words, from, cut[from:min(from+batch, len(cut))]); err != nil {
+			return err
+		}
+		if !pages {
+			p.done.Store(int64(min(from+batch, len(cut))))
+		}
+	}
+	p.doc.Progress = p.progress()
+	return p.finish(ctx, "")
+}
+
+// read gets the document's text.
+func (p *processing) read(ctx context.Context) (*Text, error) {
+	if p.doc.Type == parley.Website {
+		return p.ReadSite(ctx, p.doc, func(done, total int) {
+			p.done.Store(int64(done))
+			p.total.Store(int64(total))
+		})
+	}
+	file, err := p.Blobs.Open(ctx, p.doc.Blob)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	return p.ReadFile(ctx, p.doc.Type, file)
+}
+
+// store embeds and stores a batch of passages.
+func (p *processing) store(ctx context.Context, l lexicon, from int, cut []Chunk) error {
+	chunks := make([]store.Chunk, len(cut))
+	for i, c := range cut {
+		chunks[i] = store.Chunk{Position: from + i, Heading: c.Heading, Page: c.Page, URL: c.URL, Text: c.Text}
+	}
+	words := l.indexed(chunks)
+	if p.Embedder != nil {
+		if err := p.embed(ctx, chunks); err != nil {
+			return err
+		}
+	}
+	return p.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
+		if err := p.renew(ctx, tx); err != nil { // a document that was deleted gets no more passages
+			return err
+		}
+		return tx.AddChunks(ctx, p.doc, chunks, words)
+	})
+}
+
+func (p *processing) embed(ctx context.Context, chunks []store.Chunk) error {
+	for len(chunks) > 0 {
+		part := chunks[:min(embedBatch, len(chunks))]
+		chunks = chunks[len(part):]
+		texts := make([]string, len(part))
+		for i, c := range part {
+			if texts[i] = c.Text; c.Heading != "" {
+				texts[i] = c.Heading + "\n" + c.Text
+			}
+		}
+		got, err := p.Embedder.Embed(ctx, texts)
+		if err != nil {
+			return err
+		}
+		if len(got) != len(part) {
+			return &ai.Error{Kind: ai.Malformed, Err: fmt.Errorf("%d vectors for %d texts", len(got), len(part))}
+		}
+		for i := range part {
+			part[i].Code, part[i].Vector = pack(got[i])
+		}
+	}
+	return nil
+}
+
+// finish ends the run and has what is found no more removed.
+func (p *processing) finish(ctx context.Context, failure string) error {
+	return p.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
+		doc := *p.doc // the transaction may run twice
+		if ok, err := tx.FinishDocument(ctx, &doc, failure); err != nil || !ok {
+			return err
+		}
+		return tx.Enqueue(ctx, tidyArgs{p.doc.ID}, &river.InsertOpts{Queue: Queue})
+	})
+}
+
+// drop removes the passages of a document's runs other than keep, in steps.
+func (d *Desk) drop(ctx context.Context, doc *parley.Document, keep int64) error {
+	l := lexicon{}
+	for {
+		n := 0
+		err := d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
+			n, err = tx.DropChunks(ctx, doc, keep, batch, l.indexed)
+			return err
+		})
+		if err != nil || n == 0 {
+			return err
+		}
+	}
+}
+
+// tidyArgs is the job that removes what a document holds and nobody can find: all of a deleted one, else what its live run has replaced.
+type tidyArgs struct {
+	Document int64 `json:"document"`
+}
+
+// Kind implements river.JobArgs.
+func (tidyArgs) Kind() string { return "document_tidy" }
+
+type tidyWorker struct {
+	river.WorkerDefaults[tidyArgs]
+	*Desk
+}
+
+// Work implements river.Worker.
+func (w *tidyWorker) Work(ctx context.Context, job *river.Job[tidyArgs]) error {
+	doc, hidden, err := w.DB.AnyDocument(ctx, job.Args.Document)
+	switch {
+	case err != nil || doc == nil:
+		return err
+	case hidden:
+		return w.forget(ctx, doc)
+	case doc.Status == parley.KnowledgeProcessing: // the run under way does it
+		return nil
+	}
+	return w.drop(ctx, doc, doc.Live)
+}
+
+// forget removes all of a deleted document.
+func (d *Desk) forget(ctx context.Context, doc *parley.Document) error {
+	if err := d.drop(ctx, doc, -1); err != nil {
+		return err
+	}
+	if err := d.forgetFile(ctx, doc.Blob); err != nil {
+		return err
+	}
+	return d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error { return tx.ForgetDocument(ctx, doc.ID) })
+}
+
+// forgetFile removes a file that no document wants.
+func (d *Desk) forgetFile(ctx context.Context, name string) error {
+	if name == "" {
+		return nil
+	}
+	if wanted, err := d.DB.BlobWanted(ctx, name); err != nil || wanted {
+		return err
+	}
+	return d.Blobs.Delete(ctx, name)
+}
+
+// forgetArgs is the job that removes all of a deleted knowledgebase.
+type forgetArgs struct {
+	Knowledgebase int64 `json:"knowledgebase"`
+}
+
+// Kind implements river.JobArgs.
+func (forgetArgs) Kind() string { return "knowledgebase_forget" }
+
+type forgetWorker struct {
+	river.WorkerDefaults[forgetArgs]
+	*Desk
+}
+
+// Work implements river.Worker.
+func (w *forgetWorker) Work(ctx context.Context, job *river.Job[forgetArgs]) error {
+	for {
+		list, err := w.DB.HiddenDocuments(ctx, job.Args.Knowledgebase, 50)
+		if err != nil {
+			return err
+		}
+		if len(list) == 0 {
+			break
+		}
+		for i := range list {
+			if err := w.forget(ctx, &list[i]); err != nil {
+				return err
+			}
+		}
+	}
+	for {
+		var n int64
+		err := w.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
+			n, err = tx.ForgetWords(ctx, job.Args.Knowledgebase, 5*batch)
+			return err
+		})
+		if err != nil || n == 0 {
+			return err
+		}
+	}
+}
+
+// strayArgs is the job that removes a file unless a document names it.
+type strayArgs struct {
+	Blob string `json:"blob"`
+}
+
+// Kind implements river.JobArgs.
+func (strayArgs) Kind() string { return "document_stray" }
+
+type strayWorker struct {
+	river.WorkerDefaults[strayArgs]
+	*Desk
+}
+
+// Work implements river.Worker.
+func (w *strayWorker) Work(ctx context.Context, job *river.Job[strayArgs]) error {
+	return w.forgetFile(ctx, job.Args.Blob)
+}

@@ -1,0 +1,162 @@
+package knowledge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/riverqueue/river"
+
+	"parley"
+	"parley/internal/ai"
+	"parley/internal/blob"
+	"parley/internal/store"
+)
+
+// Queue is where the jobs of this package are worked; how many at a time is its MaxWorkers.
+const Queue = "knowledge"
+
+// Desk takes documents in, makes them answer, and forgets them. Its fields are set before its first use.
+type Desk struct {
+	DB       *store.DB
+	Blobs    blob.Store
+	ReadFile func(ctx context.Context, kind parley.DocumentType, file blob.Object) (*Text, error)
+	ReadSite func(ctx context.Context, doc *parley.Document, progress func(done, total int)) (*Text, error)
+	Embedder ai.Embedder // nil: passages are found by words alone
+
+	// Lease is how long a document waits for another process when the one that processes it has died; 0 is 15 seconds.
+	Lease time.Duration
+
+	vectors vectors
+}
+
+var errUnderWay = parley.Errorf(parley.Conflict, "The document is being processed. Try again when that has ended.")
+
+// strayAfter is when a file that no document came to name is removed.
+const strayAfter = 2 * time.Hour
+
+// Upload stores a document's file and gives its name in blob storage, to be given to Add. The file of an upload that never becomes a
+// document is removed later, also when this process dies.
+func (d *Desk) Upload(ctx context.Context, r io.Reader) (name string, size int64, err error) {
+	name = "documents/" + uuid.NewString()
+	err = d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
+		return tx.Enqueue(ctx, strayArgs{name}, &river.InsertOpts{Queue: Queue, ScheduledAt: time.Now().Add(strayAfter)})
+	})
+	if err != nil {
+		return "", 0, err
+	}
+	size, err = d.Blobs.Put(ctx, name, r)
+	return name, size, err
+}
+
+// Discard removes a file that becomes no document after all.
+func (d *Desk) Discard(ctx context.Context, name string) {
+	if err := d.Blobs.Delete(context.WithoutCancel(ctx), name); err != nil {
+		slog.WarnContext(ctx, "an upload is removed later", "blob", name, "error", err)
+	}
+}
+
+// Add stores a new document of one of the user's knowledgebases and has it processed.
+func (d *Desk) Add(ctx context.Context, userID, knowledgebaseID int64, doc *parley.Document) error {
+	return d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
+		if err := tx.CreateDocument(ctx, userID, knowledgebaseID, doc); err != nil {
+			return err
+		}
+		return ingest(ctx, tx, doc)
+	})
+}
+
+// Again has a document processed once more: a failed one, or a website that has changed. What is found of it stays until that has
+// succeeded.
+func (d *Desk) Again(ctx context.Context, userID, knowledgebaseID, id int64) (*parley.Document, error) {
+	var doc *parley.Document
+	err := d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
+		if doc, err = tx.Document(ctx, userID, knowledgebaseID, id); err != nil {
+			return err
+		}
+		if ok, err := tx.AgainDocument(ctx, userID, doc); err != nil || !ok {
+			return errors.Join(err, errUnderWay)
+		}
+		return ingest(ctx, tx, doc)
+	})
+	return doc, err
+}
+
+func ingest(ctx context.Context, tx *store.Tx, doc *parley.Document) error {
+	return tx.Enqueue(ctx, ingestArgs{doc.ID, doc.Run}, &river.InsertOpts{Queue: Queue, MaxAttempts: attempts})
+}
+
+// Delete removes a document: nobody sees it from now on, and a job removes its file and all that was derived from it.
+func (d *Desk) Delete(ctx context.Context, userID, knowledgebaseID, id int64) error {
+	return d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
+		if err := tx.HideDocument(ctx, userID, knowledgebaseID, id); err != nil {
+			return err
+		}
+		return tx.Enqueue(ctx, tidyArgs{id}, &river.InsertOpts{Queue: Queue})
+	})
+}
+
+// DeleteKnowledgebase removes a knowledgebase with its documents, and detaches its assistants.
+func (d *Desk) DeleteKnowledgebase(ctx context.Context, userID, id int64) error {
+	return d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
+		if err := tx.HideKnowledgebase(ctx, userID, id); err != nil {
+			return err
+		}
+		return tx.Enqueue(ctx, forgetArgs{id}, &river.InsertOpts{Queue: Queue})
+	})
+}
+
+// Register adds the workers of this package's jobs.
+func (d *Desk) Register(workers *river.Workers) {
+	river.AddWorker(workers, &ingestWorker{Desk: d})
+	river.AddWorker(workers, &tidyWorker{Desk: d})
+	river.AddWorker(workers, &forgetWorker{Desk: d})
+	river.AddWorker(workers, &strayWorker{Desk: d})
+}
+
+// Run has documents processed whose process died, until ctx ends.
+func (d *Desk) Run(ctx context.Context) {
+	tick := time.NewTicker(d.lease() / 3)
+	defer tick.Stop()
+	for {
+		if err := d.resume(ctx); err != nil && ctx.Err() == nil {
+			slog.Error("resume the processing of documents", "error", err)
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (d *Desk) lease() time.Duration {
+	if d.Lease == 0 {
+		return 15 * time.Second
+	}
+	return d.Lease
+}
+
+// resume enqueues anew what has lost its process. The former job, which its queue believes to be running, does nothing when it comes
+// back: the lease is another's then, or the work done.
+func (d *Desk) resume(ctx context.Context) error {
+	list, err := d.DB.LapsedDocuments(ctx, parley.Now(), 100)
+	if err != nil || len(list) == 0 {
+		return err
+	}
+	return d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
+		for i := range list {
+			if err := tx.UnleaseDocument(ctx, &list[i]); err != nil {
+				return err
+			}
+			if err := ingest(ctx, tx, &list[i]); err != nil {
+				return fmt.Errorf("document %d: %w", list[i].ID, err)
+			}
+		}
+		return nil
+	})
+}

@@ -1,0 +1,267 @@
+package line
+
+import (
+	"context"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/riverqueue/river"
+
+	"parley"
+	"parley/internal/billing"
+	"parley/internal/carrier/whatsapp"
+	"parley/internal/chat"
+	"parley/internal/store"
+)
+
+// WhatsApp is where messages go to and come from WhatsApp: one Business account, whose numbers (senders) the operator gives to users.
+//
+// A message that is sent has a row before the platform is asked, and the row's name goes with it (biz_opaque_callback_data): so an answer
+// that got lost, in the network or with a killed server, is made up for by the first status that the platform tells. One transaction
+// notes that the platform has taken a message, whoever hears of it first: its id, its place in the conversation, its price.
+type WhatsApp struct {
+	DB     *store.DB
+	Prices *billing.Prices
+	Chat   *chat.Chat       // answers what comes in; its Config.Replied names our Replied
+	Graph  *whatsapp.Client // nil: WhatsApp is not configured, and there are no senders
+
+	AppSecret   string // signs webhooks; without it none is believed
+	VerifyToken string // what the platform proves itself with when a webhook is set up
+}
+
+// The codes of failures (decisions 9), and those of our own.
+const (
+	senderNotFound     = "SENDER_NOT_FOUND"
+	senderOffline      = "SENDER_OFFLINE"
+	templateNotFound   = "TEMPLATE_NOT_FOUND"
+	templateUnapproved = "TEMPLATE_NOT_APPROVED"
+	templateMismatch   = "TEMPLATE_MISMATCH"
+	sessionExpired     = "SESSION_EXPIRED"
+	invalidPhone       = "INVALID_PHONE"
+	insufficient       = "INSUFFICIENT_BALANCE"
+	noAssistant        = "ASSISTANT_REQUIRED"
+	sendFailed         = "SEND_FAILED"
+)
+
+func coded(kind parley.Kind, code, format string, a ...any) *parley.Error {
+	e := parley.Errorf(kind, format, a...)
+	e.Code = code
+	return e
+}
+
+type (
+	whatsAppSyncArgs    struct{} // senders and templates follow the platform
+	whatsAppSweepArgs   struct{}
+	whatsAppDeliverArgs struct { // a reply is to be sent
+		ID int64 `json:"id"`
+	}
+)
+
+func (whatsAppSyncArgs) Kind() string    { return "whatsapp_sync" }
+func (whatsAppSweepArgs) Kind() string   { return "whatsapp_sweep" }
+func (whatsAppDeliverArgs) Kind() string { return "whatsapp_deliver" }
+
+// AddWorkers registers the workers of WhatsApp's jobs.
+func (w *WhatsApp) AddWorkers(to *river.Workers) {
+	river.AddWorker(to, work(func(ctx context.Context, _ whatsAppSyncArgs) error { return w.Sync(ctx) }))
+	river.AddWorker(to, work(func(ctx context.Context, _ whatsAppSweepArgs) error { return w.sweep(ctx, parley.Now()) }))
+	river.AddWorker(to, work(func(ctx context.Context, a whatsAppDeliverArgs) error { return w.deliver(ctx, a.ID) }))
+}
+
+// Periodic are the jobs that time causes.
+func (w *WhatsApp) Periodic() []*river.PeriodicJob {
+	if w.Graph == nil {
+		return nil
+	}
+	every := func(d time.Duration, args river.JobArgs) *river.PeriodicJob {
+		return river.NewPeriodicJob(river.PeriodicInterval(d), func() (river.JobArgs, *river.InsertOpts) {
+			return args, &river.InsertOpts{MaxAttempts: 1} // the next one comes anyway
+		}, &river.PeriodicJobOpts{RunOnStart: true})
+	}
+	return []*river.PeriodicJob{every(5*time.Minute, whatsAppSyncArgs{}), every(30*time.Second, whatsAppSweepArgs{})}
+}
+
+// Sync brings senders and templates up to date. What could not be asked for stays as it was.
+func (w *WhatsApp) Sync(ctx context.Context) error {
+	if w.Graph == nil {
+		return nil
+	}
+	senders, err := w.Graph.Senders(ctx)
+	if err == nil {
+		err = w.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error { return tx.KeepWhatsAppSenders(ctx, senders) })
+	}
+	templates, failed := w.Graph.Templates(ctx)
+	if failed == nil {
+		failed = w.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error { return tx.KeepWhatsAppTemplates(ctx, templates) })
+	}
+	if err = errors.Join(err, failed); err != nil {
+		return fmt.Errorf("synchronise WhatsApp: %w", err)
+	}
+	return nil
+}
+
+// Assign gives the sender with a phone number to a user.
+func (w *WhatsApp) Assign(ctx context.Context, phone string, userID int64) (*parley.WhatsAppSender, error) {
+	find := func() (*parley.WhatsAppSender, error) {
+		list, err := w.DB.AllWhatsAppSenders(ctx)
+		var known []string
+		for i := range list {
+			if list[i].PhoneNumber == whatsapp.Phone(phone) {
+				return &list[i], nil
+			}
+			known = append(known, list[i].PhoneNumber)
+		}
+		if err == nil {
+			err = fmt.Errorf("the WhatsApp account has no sender %s (it has: %s)", phone, strings.Join(known, ", "))
+		}
+		return nil, err
+	}
+	s, err := find()
+	if err != nil && w.Graph != nil { // perhaps no server has looked yet
+		if err := w.Sync(ctx); err != nil {
+			return nil, err
+		}
+		s, err = find()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return s, w.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error { return tx.AssignWhatsAppSender(ctx, s.ID, userID) })
+}
+
+// Senders are the user's senders; status "" is any.
+func (w *WhatsApp) Senders(ctx context.Context, userID int64, status string) ([]parley.WhatsAppSender, error) {
+	if w.Graph == nil {
+		return []parley.WhatsAppSender{}, nil
+	}
+	return w.DB.WhatsAppSenders(ctx, userID, status)
+}
+
+// Sender is one of the user's senders.
+func (w *WhatsApp) Sender(ctx context.Context, userID, id int64) (*parley.WhatsAppSender, error) {
+	missing := coded(parley.NotFound, senderNotFound, "WhatsApp sender not found")
+	if w.Graph == nil {
+		return nil, missing
+	}
+	s, err := w.DB.WhatsAppSender(ctx, userID, id)
+	if store.IsNotFound(err) {
+		return nil, missing
+	}
+	return s, err
+}
+
+// SetAssistant has one of the user's assistants answer a sender, or nobody (nil). A foreign assistant is the field's error.
+func (w *WhatsApp) SetAssistant(ctx context.Context, userID, id int64, assistantID *int64) (*parley.WhatsAppSender, error) {
+	s, err := w.Sender(ctx, userID, id)
+	if err != nil {
+		return nil, err
+	}
+	if assistantID != nil {
+		_, err := w.DB.Assistant(ctx, userID, *assistantID)
+		if store.IsNotFound(err) {
+			return nil, parley.Fields{{Name: "assistant_id", Messages: []string{"The selected assistant_id is invalid."}}}.Err()
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	s.AssistantID = assistantID
+	return s, w.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
+		return tx.SetSenderAssistant(ctx, userID, id, assistantID)
+	})
+}
+
+// keeper is the assistant in whose name a sender's conversations are kept, and whether it answers them: the sender's own does, when it
+// is active; without one the user's oldest only keeps them, so that nothing is lost.
+func (w *WhatsApp) keeper(ctx context.Context, userID int64, s *parley.WhatsAppSender) (a *parley.Assistant, answers bool, err error) {
+	if s.AssistantID != nil {
+		a, err = w.DB.Assistant(ctx, userID, *s.AssistantID)
+		if err == nil || !store.IsNotFound(err) {
+			return a, err == nil && a.Status == "active", err
+		}
+	}
+	a, err = w.DB.OldestAssistant(ctx, userID)
+	if store.IsNotFound(err) {
+		return nil, false, nil
+	}
+	return a, false, err
+}
+
+// phone is a customer's number in E.164: a valid one, or one that has written to the sender already.
+func (w *WhatsApp) phone(ctx context.Context, userID int64, s *parley.WhatsAppSender, text string) (string, error) {
+	if phone, ok := parley.NormalizePhone(text); ok {
+		return phone, nil
+	}
+	if phone := whatsapp.Phone(text); phone != "" && strings.HasPrefix(strings.TrimSpace(text), "+") {
+		last, err := w.DB.LastWhatsApp(ctx, userID, s.ID, phone)
+		if err != nil || last != 0 {
+			return phone, err
+		}
+	}
+	return "", coded(parley.Invalid, invalidPhone, "The recipient's phone number is not valid. Write it in international format, such as +14155552671.")
+}
+
+// Session says what may be sent to a customer now, and whether there is a conversation with them.
+func (w *WhatsApp) Session(ctx context.Context, userID, senderID int64, phone string) (s parley.WhatsAppSession, talked bool, err error) {
+	sender, err := w.Sender(ctx, userID, senderID)
+	if err != nil {
+		return s, false, err
+	}
+	if phone, err = w.phone(ctx, userID, sender, phone); err != nil {
+		return s, false, err
+	}
+	last, err := w.DB.LastWhatsApp(ctx, userID, senderID, phone)
+	if err != nil {
+		return s, false, err
+	}
+	if a, _, err := w.keeper(ctx, userID, sender); err != nil {
+		return s, false, err
+	} else if a != nil {
+		_, err := w.DB.CustomerConversation(ctx, a.ID, parley.WhatsAppConversation, phone)
+		if talked = err == nil; err != nil && !store.IsNotFound(err) {
+			return s, false, err
+		}
+	}
+	return parley.SessionAt(last, parley.Now()), talked, nil
+}
+
+// sweep sends the replies that a dead server, or the platform's bad hour, has left behind, and ends what stands too long.
+func (w *WhatsApp) sweep(ctx context.Context, now parley.Time) error {
+	list, err := w.DB.StrandedWhatsApp(ctx, now.Add(-abandoned), 200)
+	if err != nil {
+		return err
+	}
+	var failed []error
+	for i := range list {
+		m := &list[i]
+		switch old := now.Sub(m.UpdatedAt); {
+		case m.MessageID != 0:
+			err := w.deliver(ctx, m.ID)
+			var later *river.JobSnoozeError
+			if err != nil && !errors.As(err, &later) {
+				slog.WarnContext(ctx, "a WhatsApp reply is still not sent", "message", m.ID, "error", err)
+			}
+		case old > hopeless:
+			failed = append(failed, w.fail(ctx, m.ID, "WhatsApp did not answer"))
+		}
+	}
+	return errors.Join(failed...)
+}
+
+const (
+	abandoned = time.Minute      // a request to the platform takes a third of it
+	inTurn    = time.Second      // when a reply looks again whether those before it are sent
+	hopeless  = 15 * time.Minute // no status has come for what the platform was asked to send
+)
+
+func whatsAppReference(id int64) string { return "whatsapp:" + strconv.FormatInt(id, 10) }
+
+// Verifies says whether a token is the one that the webhook was set up with.
+func (w *WhatsApp) Verifies(token string) bool {
+	return w.VerifyToken != "" && subtle.ConstantTimeCompare([]byte(token), []byte(w.VerifyToken)) == 1
+}

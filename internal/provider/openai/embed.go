@@ -1,0 +1,116 @@
+package openai
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"time"
+
+	sdk "github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/option"
+
+	"parley/internal/ai"
+)
+
+// embedTime bounds one request for vectors.
+const embedTime = time.Minute
+
+// maxEmbedding is how many bytes a text has that is embedded: the models take some 8,000 tokens.
+const maxEmbedding = 16 << 10
+
+// Embedder is one of the server's embedding models; whether there is such a one shows when it is asked.
+func (c *Client) Embedder(model string) ai.Embedder { return &embedder{c, model} }
+
+type embedder struct {
+	client *Client
+	model  string
+}
+
+// Name implements ai.Embedder.
+func (e *embedder) Name() string { return "openai:" + e.model }
+
+// Embed implements ai.Embedder. A failed request is made again where that may go better.
+func (e *embedder) Embed(ctx context.Context, texts []string) ([][]float32, error) {
+	if len(texts) == 0 {
+		return nil, nil
+	}
+	for attempt := 1; ; attempt++ {
+		out, err := e.attempt(ctx, texts)
+		if err == nil {
+			return out, nil
+		}
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		failure, ok := errors.AsType[*ai.Error](err)
+		if !ok || !failure.Retry() || attempt == attempts {
+			return nil, err
+		}
+		pause := max(firstPause<<(attempt-1), failure.RetryAfter)
+		if pause > maxRetryAfter {
+			return nil, err
+		}
+		slog.WarnContext(ctx, "embedding model asked again", "model", e.model, "attempt", attempt+1, "pause", pause, "error", err)
+		if !sleep(ctx, pause+rand.N(pause/2)) {
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+func (e *embedder) attempt(ctx context.Context, texts []string) ([][]float32, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, embedTime, errStalled)
+	defer cancel()
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	short := make([]string, len(texts))
+	for i, t := range texts {
+		if short[i] = cut(t); short[i] == "" {
+			short[i] = " " // servers refuse an empty one
+		}
+	}
+	var res *http.Response
+	guard := newGuard(e.client.stall, stop)
+	defer guard.timer.Stop()
+	guard.whole = true
+	got, err := e.client.embed.New(ctx, sdk.EmbeddingNewParams{Model: e.model, Input: sdk.EmbeddingNewParamsInputUnion{OfArrayOfStrings: short},
+		EncodingFormat: sdk.EmbeddingNewParamsEncodingFormatFloat}, option.WithResponseInto(&res), option.WithMiddleware(guard.middleware))
+	switch cause := context.Cause(ctx); {
+	case errors.Is(cause, errStalled), errors.Is(cause, errEndless):
+		return nil, guard.failure(cause)
+	case err != nil:
+		return nil, failure(err, res, false)
+	case len(got.Data) != len(texts):
+		return nil, malformed("%d vectors for %d texts", len(got.Data), len(texts))
+	}
+	out := make([][]float32, len(texts))
+	for _, d := range got.Data {
+		if d.Index < 0 || d.Index >= int64(len(out)) || out[d.Index] != nil || len(d.Embedding) == 0 || len(d.Embedding) != len(got.Data[0].Embedding) {
+			return nil, malformed("vector %d of %d, with %d dimensions", d.Index, len(texts), len(d.Embedding))
+		}
+		v := make([]float32, len(d.Embedding))
+		for i, x := range d.Embedding {
+			v[i] = float32(x)
+		}
+		out[d.Index] = v
+	}
+	return out, nil
+}
+
+func malformed(format string, a ...any) error {
+	return &ai.Error{Kind: ai.Malformed, Err: fmt.Errorf(format, a...)}
+}
+
+// cut shortens a text to what is embedded, between runes.
+func cut(s string) string {
+	if len(s) <= maxEmbedding {
+		return s
+	}
+	n := maxEmbedding
+	for n > 0 && s[n]&0xc0 == 0x80 {
+		n--
+	}
+	return s[:n]
+}
