@@ -1,46 +1,82 @@
 package parley_test
 
 import (
-	"regexp"
 	"testing"
+	"time"
 
 	"parley"
 )
 
-func TestNormalizePhone(t *testing.T) {
-	for text, want := range map[string]string{
-		"+14155552671": "+14155552671", " +1 (415) 555-2671 ": "+14155552671", "0014155552671": "+14155552671", "+49 30 901820": "+4930901820",
-		"+44 20 7946 0958": "+442079460958", "+1.415.555.2671": "+14155552671",
+func TestFormatPhone(t *testing.T) {
+	for e164, want := range map[string][2]string{
+		"+12025550123": {"(202) 555-0123", "US"}, "+14165550123": {"(416) 555-0123", "CA"}, "+442079460018": {"+44 20 7946 0018", "GB"}, "+4527100012": {"+45 27 10 00 12", "DK"},
+		"+390655500149": {"+39 06 5550 0149", "IT"}, "+97237001234": {"+972 3-700-1234", "IL"}, "nothing": {"nothing", ""}, "+80012345678": {"+800 1234 5678", ""},
 	} {
-		if got, ok := parley.NormalizePhone(text); !ok || got != want {
-			t.Errorf("%q is %q, want %q", text, got, want)
-		}
-	}
-	for _, text := range []string{"", "+", "00", "4155552671", "(415) 555-2671", "+1", "+123", "+999999999999", "+1415555267", "+141555526711111111", "abc", "+abc",
-		"sip:a@b", "+1415555\x002671", "+14155552671; DROP TABLE", "+00000000000"} {
-		if got, ok := parley.NormalizePhone(text); ok {
-			t.Errorf("%q is %q", text, got)
-		}
-	}
-	for kind, want := range map[parley.NumberType]string{parley.NumberNormal: "Normal", parley.NumberSIP: "SIP", parley.NumberCallerID: "Caller ID"} {
-		if kind.Label() != want {
-			t.Errorf("%s is labelled %s", kind, kind.Label())
+		if got := [2]string{parley.FormatPhone(e164), parley.PhoneCountry(e164)}; got != want {
+			t.Errorf("%s is %q, want %q", e164, got, want)
 		}
 	}
 }
 
-func FuzzNormalizePhone(f *testing.F) {
-	for _, s := range []string{"+14155552671", "00 49 30 901820", "+1-800-FLOWERS", "+\xff", "+١٤١٥٥٥٥٢٦٧١", "+1415 555 2671 ext. 5", "004920100000000000"} {
+// Rent is due on the day of the purchase, or on the last day of a month that has no such day; the day comes back afterwards.
+func TestNextRent(t *testing.T) {
+	day := func(s string) parley.Time {
+		d, err := time.Parse("2006-01-02 15:04", s+" 13:45")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return parley.At(d)
+	}
+	for bought, months := range map[string][]string{
+		"2026-01-31": {"2026-02-28", "2026-03-31", "2026-04-30", "2026-05-31"},
+		"2027-12-30": {"2028-01-30", "2028-02-29", "2028-03-30"},
+		"2026-11-15": {"2026-12-15", "2027-01-15"},
+		"2026-12-01": {"2027-01-01", "2027-02-01"},
+	} {
+		n := &parley.Number{CreatedAt: day(bought)}
+		at := n.CreatedAt
+		for _, want := range months {
+			if at = n.NextRent(at); at != day(want) {
+				t.Errorf("bought on %s: due on %v, want %v", bought, at, day(want))
+			}
+		}
+	}
+}
+
+func TestSMSStatusOrder(t *testing.T) {
+	order := []parley.SMSStatus{parley.SMSQueued, parley.SMSSent, parley.SMSDelivered}
+	for i, a := range order {
+		for j, b := range order {
+			if a.Before(b) != (i < j) {
+				t.Errorf("%s before %s: %v", a, b, a.Before(b))
+			}
+		}
+	}
+	for _, end := range []parley.SMSStatus{parley.SMSDelivered, parley.SMSUndelivered, parley.SMSFailed} {
+		for _, other := range []parley.SMSStatus{parley.SMSDelivered, parley.SMSUndelivered, parley.SMSFailed} {
+			if end.Before(other) {
+				t.Errorf("%s became %s", end, other)
+			}
+		}
+	}
+}
+
+// FuzzHostPort: what is taken as an address has a host that is neither empty nor everywhere, and says the same when trimmed of nothing.
+func FuzzHostPort(f *testing.F) {
+	for _, s := range []string{"pbx.lan:5060", "[::1]:5061", "10.0.0.1", "a..b", "::", "x:1:2", "[::1]5060"} {
 		f.Add(s)
 	}
-	e164 := regexp.MustCompile(`^\+[1-9]\d{4,14}$`)
 	f.Fuzz(func(t *testing.T, s string) {
-		n, ok := parley.NormalizePhone(s)
-		if ok != (n != "") || ok && !e164.MatchString(n) {
-			t.Errorf("%q is %q %v", s, n, ok)
+		if !parley.ValidHostPort(s) {
+			return
 		}
-		if again, still := parley.NormalizePhone(n); ok && (!still || again != n) {
-			t.Errorf("%q is %q, and that %q %v", s, n, again, still)
+		for _, c := range s {
+			if c <= ' ' || c > '~' || c == '/' || c == '@' || c == '<' || c == '"' || c == ';' {
+				t.Fatalf("%q holds %q", s, c)
+			}
+		}
+		if len(s) == 0 || len(s) > 300 {
+			t.Fatalf("%q", s)
 		}
 	})
 }

@@ -80,7 +80,7 @@ func open(t testing.TB, db *store.DB, change func(*api.Config)) *house {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := api.Config{DB: db, Auth: h.desk, Catalog: h.cat, Assistants: &assistant.Desk{DB: db, Catalog: h.cat}, Prices: prices,
+	c := api.Config{DB: db, Auth: h.desk, Catalog: h.cat, Assistants: &assistant.Desk{DB: db, Catalog: h.cat}, Prices: prices, WhatsApp: &line.WhatsApp{DB: db},
 		Lines: &line.Desk{DB: db, Carrier: sandbox.New(line.Outbox(db)), Sandbox: true, Prices: prices}}
 	if change != nil {
 		change(&c)

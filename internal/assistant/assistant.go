@@ -11,6 +11,7 @@ import (
 	"parley"
 	"parley/internal/catalog"
 	"parley/internal/form"
+	"parley/internal/knowledge"
 	"parley/internal/provider"
 	"parley/internal/store"
 	"parley/internal/tool"
@@ -22,6 +23,7 @@ type Desk struct {
 	Catalog   *catalog.Catalog
 	Providers *provider.Set
 	Tools     *tool.Runner
+	Knowledge *knowledge.Desk
 }
 
 // Create makes an assistant from the fields of a request body. The error names every field that fails.

@@ -53,6 +53,7 @@ type Ready struct {
 	system    string
 	model     ai.Model
 	tools     []agent.Tool
+	knowledge *searcher // nil without a knowledgebase
 }
 
 // Ready makes an assistant of its owner's ready. The error is an *ai.Error where its model is not configured any more.
@@ -65,6 +66,9 @@ func (d *Desk) Ready(a *parley.Assistant, o Occasion) (*Ready, error) {
 	r.Initial, r.system = parley.Render(a.InitialMessage, r.Variables), parley.Render(a.SystemPrompt, r.Variables)
 	for i := range a.MidCallTools {
 		r.tools = append(r.tools, d.midCall(&a.MidCallTools[i], r.Variables))
+	}
+	if a.KnowledgebaseID != nil && d.Knowledge != nil {
+		r.consult(d.Knowledge)
 	}
 	return r, nil
 }

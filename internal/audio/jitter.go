@@ -9,9 +9,9 @@ const (
 	firstDelay = 40 * time.Millisecond // until the network is known
 )
 
-// Jitter takes the sound of packets as they arrive and gives it back in frames, evenly and in order. A packet's place is its timestamp, so
-// sequence numbers aren't needed: what comes out of order finds its place, what comes twice lands on itself, packets may last other than
-// 20 ms, and pauses without packets are pauses.
+// Jitter takes the sound of packets as they arrive and gives it back in frames, evenly and in order. A packet's place is its timestamp: what
+// comes out of order finds its place, packets may last other than 20 ms, and pauses without packets are pauses. The sequence number only
+// tells what came before already.
 //
 // The delay follows the network: it covers 98 % of the last 256 packets, within MinDelay and MaxDelay, and is changed by whole pitch
 // periods, unheard. So a sender's clock that is fast or slow is followed too. What is missing is concealed. When nothing has arrived at
@@ -21,6 +21,9 @@ type Jitter struct {
 	conceal     *Conceal
 
 	began     bool
+	sounded   bool   // something was played
+	seq       uint16 // the newest
+	seen      uint64 // bit i: the newest less i has come
 	ssrc      uint32
 	ts        uint32 // of the last packet in place
 	unwrapped int64  // the same, counting on across wraps
@@ -50,18 +53,18 @@ type Jitter struct {
 func NewJitter(rate Rate, clock int) *Jitter {
 	size := int(rate) / 8000 * 4096 // 512 ms
 	return &Jitter{rate: int64(rate), clock: int64(clock), conceal: NewConceal(rate), ring: make([]int16, size), filled: make([]bool, size),
-		scratch: make([]int16, 2*rate.FrameSize()), target: int64(rate) * int64(firstDelay) / int64(time.Second)}
+		scratch: make([]int16, 5*rate.FrameSize()/2), target: int64(rate) * int64(firstDelay) / int64(time.Second)}
 }
 
 // Put takes the sound of a packet that arrived at a moment, counted from any fixed one.
-func (j *Jitter) Put(at time.Duration, ts, ssrc uint32, pcm []int16) {
+func (j *Jitter) Put(at time.Duration, seq uint16, ts, ssrc uint32, pcm []int16) {
 	n := int64(len(pcm))
 	if n == 0 || n > int64(len(j.ring))/2 {
 		return
 	}
 	now := j.samples(at)
 	if !j.began || ssrc != j.ssrc {
-		j.restart(now, ts, ssrc)
+		j.restart(now, seq, ts, ssrc)
 	}
 	unwrapped := j.unwrapped + int64(int32(ts-j.ts))
 	pos := unwrapped * j.rate / j.clock
@@ -74,8 +77,11 @@ func (j *Jitter) Put(at time.Duration, ts, ssrc uint32, pcm []int16) {
 			j.Strays++
 			return
 		}
-		j.restart(now, ts, ssrc)
+		j.restart(now, seq, ts, ssrc)
 		unwrapped, pos = j.unwrapped, j.unwrapped*j.rate/j.clock
+	}
+	if j.twice(seq) {
+		return
 	}
 	j.stray, j.ts, j.unwrapped = false, ts, unwrapped
 	j.measure(now - pos)
@@ -116,7 +122,7 @@ func (j *Jitter) Pull(at time.Duration, dst Frame) bool {
 	}
 	delay := j.samples(at) - j.next - j.least // as it would be for this frame
 	if j.end > j.next && delay > j.rate*int64(MaxDelay)/int64(time.Second)+n {
-		j.move(min(j.next+delay-j.target, j.end-n)) // was not pulled for a while
+		j.move(max(j.next, min(j.next+delay-j.target, j.end-n))) // was not pulled for a while
 		delay = j.samples(at) - j.next - j.least
 	}
 	j.calm++
@@ -141,6 +147,7 @@ func (j *Jitter) Pull(at time.Duration, dst Frame) bool {
 				part[k] = j.ring[j.index(j.next+i+int64(k))]
 			}
 			j.conceal.Good(part)
+			j.sounded = true
 			heard = true
 		} else {
 			heard = j.lose(part) || heard
@@ -151,7 +158,27 @@ func (j *Jitter) Pull(at time.Duration, dst Frame) bool {
 	return heard
 }
 
+// twice says whether a packet came before, of the last 64.
+func (j *Jitter) twice(seq uint16) bool {
+	ahead := int16(seq - j.seq)
+	if ahead > 0 {
+		j.seq, j.seen = seq, j.seen<<min(ahead, 64)
+		ahead = 0
+	}
+	if ahead <= -64 {
+		return false
+	}
+	bit := uint64(1) << -ahead
+	again := j.seen&bit != 0
+	j.seen |= bit
+	return again
+}
+
 func (j *Jitter) lose(dst []int16) bool {
+	if !j.sounded {
+		clear(dst)
+		return false
+	}
 	j.conceal.Lost(dst)
 	if j.conceal.Silent() {
 		return false
@@ -182,42 +209,36 @@ func (j *Jitter) stretch(delay int64, dst Frame) bool {
 	}
 	x := j.scratch[:n]
 	var y []int16 // what x goes over into: itself, a period on or back
-	lag := 0
+	lag := int64(0)
 	if shorter {
-		lag = pitch(j.scratch[:want], int(n)/8, int(most), int(n)/2)
+		lag = int64(pitch(j.scratch[:want], int(n)/8, int(most), int(n)/2))
 		y = j.scratch[lag:]
 	} else {
-		h := c.history
-		back := j.scratch[n:]
-		copy(back, h[len(h)-int(most):])
-		copy(back[most:], x[:n-most]) // back[k] is x[k-most]
-		lag = pitch(back[:most+n/2], int(n)/8, int(most), int(n)/4)
-		y = back[int(most)-lag:]
+		back := j.scratch[n : 2*n+most]
+		copy(back, c.history[int64(len(c.history))-most:])
+		copy(back[most:], x)
+		lag = int64(pitch(back, int(n)/8, int(most), int(n)/2))
+		y = back[most-lag:]
 	}
 	for i := range dst {
 		w := float32(i+1) / float32(n)
-		switch {
-		case shorter || i < lag:
-			dst[i] = clip32((1-w)*float32(x[i]) + w*float32(y[i]))
-		default:
-			dst[i] = clip32((1-w)*float32(x[i]) + w*float32(x[i-lag]))
-		}
+		dst[i] = clip32((1-w)*float32(x[i]) + w*float32(y[i]))
 	}
 	c.remember(dst)
-	if shorter {
-		j.move(j.next + n + int64(lag))
-	} else {
-		j.move(j.next + n - int64(lag))
+	if longer {
+		lag = -lag
 	}
+	j.move(j.next + n + lag)
 	return true
 }
 
 // restart begins a timeline at a packet that arrives now.
-func (j *Jitter) restart(now int64, ts, ssrc uint32) {
+func (j *Jitter) restart(now int64, seq uint16, ts, ssrc uint32) {
 	clear(j.filled)
 	j.began, j.stray, j.ssrc, j.ts, j.unwrapped = true, false, ssrc, ts, int64(ts)
 	pos := j.unwrapped * j.rate / j.clock
 	j.count, j.held, j.least = 0, 0, now-pos
+	j.seq, j.seen = seq, 0
 	j.next, j.end = pos-j.target, pos-j.target
 }
 
@@ -255,6 +276,6 @@ func (j *Jitter) measure(transit int64) {
 	j.target = min(max(int64(bin+1)*5, least), MaxDelay.Milliseconds()-20) * ms
 }
 
-func (j *Jitter) samples(at time.Duration) int64 { return int64(at) * j.rate / int64(time.Second) }
+func (j *Jitter) samples(at time.Duration) int64 { return int64(at) / (int64(time.Second) / j.rate) }
 
 func (j *Jitter) index(pos int64) int { return int(pos) & (len(j.ring) - 1) }

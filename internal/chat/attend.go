@@ -227,7 +227,7 @@ func (c *Chat) answer(ctx context.Context, m *parley.Message) error {
 		return err
 	}
 	c.Hub.Tell(conv.ID, event.Event{Kind: "typing"})
-	reply, err := c.think(ctx, conv, a, m, w)
+	reply, sources, err := c.think(ctx, conv, a, m, w)
 	switch {
 	case err != nil && ctx.Err() != nil && !errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return err // the server stops, or the lease is lost: it stays pending
@@ -235,20 +235,21 @@ func (c *Chat) answer(ctx context.Context, m *parley.Message) error {
 		slog.Warn("the model failed", "conversation", conv.ID, "assistant", a.ID, "kind", ai.KindOf(err), "error", err)
 		return c.settle(ctx, conv, m, w, Answer{}, parley.Errorf(parley.Upstream, "%s", agent.Sentence(err)))
 	}
-	return c.store(ctx, conv, a, m, w, reply, price)
+	return c.store(ctx, conv, a, m, w, reply, sources, price)
 }
 
-// think runs the turn: the conversation up to m, without what came behind it.
-func (c *Chat) think(ctx context.Context, conv *parley.Conversation, a *parley.Assistant, m *parley.Message, w *Waiter) (agent.Reply, error) {
+// think runs the turn: the conversation up to m, without what came behind it. The sources are what knowledge the model was given.
+func (c *Chat) think(ctx context.Context, conv *parley.Conversation, a *parley.Assistant, m *parley.Message, w *Waiter) (agent.Reply, []parley.MessageSource, error) {
 	ready, err := c.Assistants.Ready(a, occasion(conv))
 	if err != nil {
-		return agent.Reply{}, err
+		return agent.Reply{}, nil, err
 	}
 	list, err := c.DB.Messages(ctx, conv.ID)
 	if err != nil {
-		return agent.Reply{}, err
+		return agent.Reply{}, nil, err
 	}
-	return ready.Turn(history(list, m.ID), sink{w}).Run(ctx)
+	reply, err := ready.Turn(history(list, m.ID), sink{w}).Run(ctx)
+	return reply, ready.Sources(), err
 }
 
 // history is what the model sees of a conversation: everything up to the message.
@@ -271,8 +272,8 @@ func history(list []parley.Message, upTo int64) (out []ai.Message) {
 }
 
 // store writes a reply, its charge and the end of the waiting in one transaction.
-func (c *Chat) store(ctx context.Context, conv *parley.Conversation, a *parley.Assistant, m *parley.Message, w *Waiter, reply agent.Reply, price parley.Money) error {
-	r := &parley.Message{ConversationID: conv.ID, Turn: m.ID, Role: parley.RoleAssistant, Author: parley.AuthorAI, Content: reply.Text,
+func (c *Chat) store(ctx context.Context, conv *parley.Conversation, a *parley.Assistant, m *parley.Message, w *Waiter, reply agent.Reply, sources []parley.MessageSource, price parley.Money) error {
+	r := &parley.Message{ConversationID: conv.ID, Turn: m.ID, Role: parley.RoleAssistant, Author: parley.AuthorAI, Content: reply.Text, Sources: sources,
 		InputTokens: reply.Usage.In, OutputTokens: reply.Usage.Out}
 	for _, call := range reply.Calls {
 		r.FunctionCalls = append(r.FunctionCalls, parley.FunctionCall{Name: call.Name, Arguments: call.Arguments, Result: call.Result})

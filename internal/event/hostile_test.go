@@ -75,7 +75,6 @@ func trickle(piece string) func(net.Conn, <-chan struct{}) {
 // Whatever an endpoint does, an attempt ends in time with a status or a reason.
 func TestHostileEndpoints(t *testing.T) {
 	h := open(t, storetest.SQLite(t))
-	h.s.within = 300 * time.Millisecond
 	reached := make(chan string, 10)
 	target := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { reached <- r.URL.Path }))
 	t.Cleanup(target.Close)
@@ -114,7 +113,7 @@ func TestHostileEndpoints(t *testing.T) {
 			}
 		}), 200, "", strings.Repeat("x", 4<<10)},
 		{"binary", answer(func(w http.ResponseWriter, r *http.Request) { w.Write([]byte("a\x00b\xffc")) }), 200, "", "a\uFFFDb\uFFFDc"},
-		{"hangs", h.raw(func(_ net.Conn, over <-chan struct{}) { <-over }), 0, "No answer came within 300ms.", ""},
+		{"hangs", h.raw(func(_ net.Conn, over <-chan struct{}) { <-over }), 0, "No answer came within 1s.", ""},
 		{"slow head", h.raw(trickle("H")), 0, "", ""},
 		{"slow body", h.raw(func(c net.Conn, over <-chan struct{}) {
 			c.Write([]byte("HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\nbegin"))
@@ -136,9 +135,13 @@ func TestHostileEndpoints(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d := parley.NewDelivery(parley.EventBalanceLow, c.url, map[string]string{"event": "balance.low"})
+			within := attemptTime
+			if slow := c.name; slow == "hangs" || strings.HasPrefix(slow, "slow") || slow == "endless interim answers" {
+				within = time.Second
+			}
 			began := time.Now()
-			a, _ := h.s.post(t.Context(), d, [][]byte{[]byte("key")}, h.s.within, maxKept)
-			if took := time.Since(began); took > 10*time.Second {
+			a, _ := h.s.post(t.Context(), d, [][]byte{[]byte("key")}, within, maxKept)
+			if took := time.Since(began); took > within+10*time.Second {
 				t.Errorf("took %v", took)
 			}
 			status, text := 0, ""
@@ -256,7 +259,7 @@ func TestInboundBudget(t *testing.T) {
 	a := h.assistant(h.user.ID, func(a *parley.Assistant) { a.InboundWebhookURL = &url })
 	began := time.Now()
 	vars := h.s.Inbound(t.Context(), a, "", "+12025550100")
-	if took := time.Since(began); took < 2*time.Second || took > 4*time.Second || vars != nil {
+	if took := time.Since(began); took < 2*time.Second || took > 6*time.Second || vars != nil {
 		t.Errorf("%v after %v", vars, took)
 	}
 	list, _, err := h.db.Deliveries(t.Context(), h.user.ID, "", parley.DeliveryFailed, pageOfOne)

@@ -350,3 +350,16 @@ func (q Query) Vectors(ctx context.Context, ids []int64) (map[int64][]byte, erro
 	}
 	return of, err
 }
+
+// KnowledgeRows counts what all knowledgebases hold, by table.
+func (q Query) KnowledgeRows(ctx context.Context) (map[string]int, error) {
+	out := map[string]int{}
+	for _, table := range []string{"knowledgebases", "documents", "chunks", chunkTokens, "vectors", "words", wordTokens} {
+		var n int
+		if err := q.q.NewRaw("SELECT count(*) FROM ?", bun.Ident(table)).Scan(ctx, &n); err != nil {
+			return nil, err
+		}
+		out[table] = n
+	}
+	return out, nil
+}

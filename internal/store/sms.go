@@ -236,6 +236,20 @@ func (tx *Tx) EraseSMS(ctx context.Context, userID int64, person string) (n int,
 	return n, nil
 }
 
+// ForgetSMS removes messages, out and in, that are older than a time; what is still to be sent stays.
+func (tx *Tx) ForgetSMS(ctx context.Context, before parley.Time) error {
+	for _, statement := range []string{
+		"DELETE FROM sms WHERE created_at < ? AND status <> 'queued'",
+		"DELETE FROM sms_inbound WHERE created_at < ? AND handled",
+		"DELETE FROM sandbox_outbox WHERE created_at < ?",
+	} {
+		if _, err := tx.q.NewRaw(statement, before).Exec(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // KeepOutbox puts a message into the sandbox's outbox; false, with the one that is there, when its reference is in it.
 func (tx *Tx) KeepOutbox(ctx context.Context, m *parley.OutboxSMS) (bool, error) {
 	m.ID, m.CreatedAt = 0, parley.DateTime(parley.Now())

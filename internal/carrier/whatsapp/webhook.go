@@ -115,7 +115,7 @@ func readMessage(raw json.RawMessage, names map[string]string) (Inbound, bool) {
 		Timestamp json.Number `json:"timestamp"`
 		said
 	}
-	if decode(raw, &m) != nil || m.ID == "" || Phone(m.From) == "" || m.Type == "system" { // a changed number is nobody's message
+	if decode(raw, &m) != nil || clean(m.ID) == "" || Phone(m.From) == "" || m.Type == "system" { // a changed number is nobody's message
 		return Inbound{}, false
 	}
 	// The platform's clock, for it judges the window; but never a time to come.
@@ -133,7 +133,7 @@ func readStatus(raw json.RawMessage) (Status, bool) {
 		Opaque string       `json:"biz_opaque_callback_data"`
 		Errors []graphError `json:"errors"`
 	}
-	if decode(raw, &s) != nil || s.ID == "" {
+	if decode(raw, &s) != nil || clean(s.ID) == "" {
 		return Status{}, false
 	}
 	out := Status{ID: clean(s.ID), Opaque: s.Opaque, Status: s.Status}

@@ -1,0 +1,267 @@
+// What the pages of conversations do beyond links and forms: replies are shown as they form, messages of others appear as they come, and
+// the test chat stays beside the editor. Every piece of a page comes from the server as HTML; it goes where its id says.
+"use strict";
+(() => {
+  const $ = (sel, root = document) => root.querySelector(sel);
+  const all = (sel, root = document) => [...root.querySelectorAll(sel)];
+  const parse = (html) => new DOMParser().parseFromString(html, "text/html");
+  const offline = "The server can't be reached. Try again when the network is back.";
+
+  // Requests go to the pages' own addresses, with the session's cookie. A refusal becomes an error in words.
+  async function ask(url, options = {}) {
+    const headers = { "HX-Request": "true", Accept: options.accept || "text/html" };
+    let res;
+    try {
+      res = await fetch(url, { ...options, headers });
+    } catch (err) {
+      throw err.name === "AbortError" ? err : new Error(offline);
+    }
+    if (res.ok) return res;
+    const said = $("[data-message]", parse(await res.text()));
+    const err = new Error(said ? said.textContent : `The server answered ${res.status}: try again.`);
+    err.status = res.status;
+    throw err;
+  }
+  const page = async (url, options) => parse(await (await ask(url, options)).text());
+  const streams = (res) => (res.headers.get("Content-Type") || "").startsWith("text/event-stream");
+
+  // The events of a stream (WHATWG HTML, section 9.2), as our server writes them.
+  async function* events(res) {
+    const reader = res.body.pipeThrough(new TextDecoderStream()).getReader();
+    let text = "";
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) return;
+      const parts = (text + value).split("\n\n");
+      text = parts.pop();
+      for (const part of parts) {
+        const m = /^event: (\w+)\ndata: (.*)$/.exec(part);
+        if (m) yield [m[1], JSON.parse(m[2])];
+      }
+    }
+  }
+
+  function came(el) {
+    el.dispatchEvent(new CustomEvent("parley:came", { bubbles: true }));
+  }
+
+  // What is read at its end stays there when something is added.
+  function adding(add) {
+    const box = $("[data-scroll]");
+    const low = !box || box.scrollHeight - box.scrollTop - box.clientHeight < 80;
+    add();
+    if (box && low) box.scrollTop = box.scrollHeight;
+  }
+
+  // put places a piece: in place of the one with its id, or, a message, at the end. One that is there already stays.
+  function put(el) {
+    const there = document.getElementById(el.id);
+    if (there ? there.dataset.v === el.dataset.v : !el.classList.contains("said")) return;
+    adding(() => {
+      if (el.matches(".said:not(.customer)")) formed();
+      if (!there) return $("#thread").append(el);
+      const focused = there.contains(document.activeElement);
+      there.replaceWith(el);
+      if (focused) $("button", el)?.focus();
+    });
+    came(el);
+  }
+  const putAll = (doc) => all("[data-v]", doc).forEach(put);
+  const piece = (html) => parse(html).body.firstElementChild;
+
+  // The reply as it forms stands below the messages, where screen readers are not told of every word.
+  function form(change) {
+    adding(() => {
+      const box = $("[data-forming]");
+      box.hidden = false;
+      change(box, $(".words", box));
+    });
+    $("#typing").hidden = true;
+  }
+  function formed() {
+    const box = $("[data-forming]");
+    if (!box) return;
+    box.hidden = true;
+    $(".words", box).textContent = "";
+    all("details", box).forEach((d) => d.remove());
+  }
+
+  // Sending: the box empties at once, and gets its words back when they were refused.
+  async function send(sender) {
+    const box = sender.elements.message;
+    if (sender.dataset.busy || (box && !box.value.trim())) return;
+    const words = box && box.value;
+    const body = new URLSearchParams(new FormData(sender));
+    const write = (text) => {
+      if (!box) return;
+      box.value = text;
+      box.dispatchEvent(new Event("input", { bubbles: true }));
+    };
+    sender.dataset.busy = "yes";
+    refuse(sender, "");
+    write("");
+    box?.focus();
+    try {
+      const res = await ask(sender.action, { method: "POST", body, accept: "streams" in sender.dataset ? "text/event-stream" : "text/html" }).catch((err) => {
+        write(words);
+        throw err;
+      });
+      if (streams(res)) await reply(res);
+      else putAll(parse(await res.text()));
+    } catch (err) {
+      refuse(sender, err.message);
+    } finally {
+      delete sender.dataset.busy;
+      adding(formed);
+    }
+  }
+
+  async function reply(res) {
+    let ended = false;
+    try {
+      for await (const [kind, data] of events(res)) {
+        if (kind === "put") put(piece(data.html));
+        if (kind === "delta") form((_, text) => { text.textContent += data.text; });
+        if (kind === "tool") form((box, text) => { box.insertBefore(piece(data.html), text); text.textContent = ""; });
+        if (kind === "error") throw Object.assign(new Error(data.message), { said: true });
+        ended ||= kind === "done";
+      }
+    } catch (err) {
+      if (err.said) throw err;
+    }
+    if (!ended) throw new Error("The connection broke off. What was said is kept: open the conversation again to see the reply.");
+  }
+
+  function refuse(sender, text) {
+    const box = $("[data-refused]", sender) || $("[data-refused]", sender.parentElement) || $("#trouble");
+    if (box.hasAttribute("data-refused")) box.hidden = !text;
+    box.textContent = text;
+  }
+
+  document.addEventListener("submit", (e) => {
+    const beginner = e.target.closest("[data-talk] [data-begin]");
+    if (!beginner && !e.target.matches("[data-send]")) return;
+    e.preventDefault();
+    if (beginner) begin(beginner);
+    else send(e.target);
+  });
+  document.addEventListener("keydown", (e) => {
+    if (e.key !== "Enter" || e.shiftKey || e.isComposing || !e.target.matches(".composer textarea")) return;
+    e.preventDefault();
+    send(e.target.form);
+  });
+
+  // The test chat beside the editor.
+  const panel = () => $("[data-talk]");
+  const saved = () => $("[data-guard] [name=seen]")?.value;
+  function show(content, started) {
+    const p = panel();
+    content.removeAttribute("data-live");
+    $("[data-talk-in]", p).replaceChildren(content);
+    $("[data-restart]", p).hidden = !started;
+    $("[data-stale]", p).hidden = true;
+    p.dataset.seen = saved();
+    came(content);
+    const box = $("[data-scroll]", content);
+    if (box) box.scrollTop = box.scrollHeight;
+  }
+  async function begin(beginner) {
+    const button = $("[type=submit]", beginner);
+    button.disabled = true;
+    try {
+      const doc = await page(beginner.action, { method: "POST", body: new URLSearchParams(new FormData(beginner)) });
+      show($(".talk", doc), true);
+      $(".composer textarea", panel()).focus();
+    } catch (err) {
+      button.disabled = false;
+      $("#trouble").textContent = err.message;
+    }
+  }
+  async function again(focus) {
+    try {
+      show($("#talk-begin", await page(panel().dataset.talk)), false);
+      if (focus) $("input:not([type=hidden]), button", panel().querySelector("form")).focus();
+    } catch (err) {
+      $("#trouble").textContent = err.message;
+    }
+  }
+  document.addEventListener("click", (e) => { if (e.target.closest("[data-restart]")) again(true); });
+  document.addEventListener("htmx:afterSettle", () => { // a save puts the rest of the page anew
+    if (panel() && panel().dataset.seen && panel().dataset.seen !== saved()) {
+      if ($("[data-begin]", panel())) again(false);
+      else $("[data-stale]", panel()).hidden = false;
+    }
+    start();
+  });
+
+  // Live: a stream per place that asks for one, opened again when it breaks.
+  const lives = new Map(); // the place -> what ends its stream
+  function start() {
+    for (const [place, life] of lives) if (!place.isConnected) end(place, life);
+    for (const place of all("[data-live]")) {
+      if (lives.has(place)) continue;
+      const life = new AbortController();
+      lives.set(place, life);
+      follow(place, life.signal);
+    }
+    if (panel() && !panel().dataset.seen) panel().dataset.seen = saved();
+    if ($("[data-scroll]") && !$("[data-scroll]").dataset.placed) {
+      $("[data-scroll]").dataset.placed = "yes";
+      $("[data-scroll]").scrollTop = $("[data-scroll]").scrollHeight;
+    }
+  }
+  function end(place, life) {
+    life.abort();
+    lives.delete(place);
+  }
+  async function follow(place, signal) {
+    for (let pause = 1000; !signal.aborted; pause = Math.min(pause * 2, 15000)) {
+      try {
+        const res = await ask(place.dataset.live, { accept: "text/event-stream", signal });
+        if (!streams(res)) return;
+        for await (const [kind, data] of events(res)) {
+          pause = 1000;
+          if (kind === "put") put(piece(data.html));
+          if (kind === "list" && data.version !== place.dataset.list) await refresh(place);
+        }
+      } catch (err) {
+        if (signal.aborted) return;
+        if (err.status >= 400 && err.status < 500) {
+          $("#trouble").textContent = err.message;
+          return;
+        }
+      }
+      await new Promise((done) => setTimeout(done, pause));
+    }
+  }
+  addEventListener("pagehide", () => lives.forEach((life, place) => end(place, life)));
+  addEventListener("pageshow", (e) => { if (e.persisted) start(); });
+
+  // The list comes anew, with what is new in it marked until the page is left.
+  async function refresh(place) {
+    const counts = new Map(all("[data-count]", place).map((row) => [row.id, row.classList.contains("fresh") ? -1 : Number(row.dataset.count)]));
+    const first = !new URLSearchParams(location.search).has("page");
+    const doc = await page(location.href);
+    const came = $("#results", doc);
+    if (!came) return;
+    const focused = document.activeElement.closest("#results a")?.getAttribute("href");
+    if (Boolean($(".filters")) !== Boolean($(".filters", doc))) { // the first conversation of all
+      const rest = [...$("#main", doc).children].map((el) => (el.id === "results" ? place : el));
+      $("#main").replaceChildren(...rest);
+      window.htmx?.process($("#main"));
+    }
+    place.replaceChildren(...came.childNodes);
+    place.dataset.list = came.dataset.list;
+    all("[data-count]", place).forEach((row) => {
+      const was = counts.get(row.id);
+      row.classList.toggle("fresh", was === undefined ? first : Number(row.dataset.count) > was);
+    });
+    const fresh = all(".fresh", place).length;
+    document.title = document.title.replace(/^(\(\d+\) )?/, fresh ? `(${fresh}) ` : "");
+    if ($("#news")) $("#news").textContent = fresh ? `${fresh} with news` : "";
+    place.dispatchEvent(new CustomEvent("parley:came", { bubbles: true }));
+    if (focused) all("#results a").find((a) => a.getAttribute("href") === focused)?.focus();
+  }
+
+  start();
+})();

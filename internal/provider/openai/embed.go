@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"math/rand/v2"
 	"net/http"
@@ -20,6 +21,9 @@ const embedTime = time.Minute
 
 // maxEmbedding is how many bytes a text has that is embedded: the models take some 8,000 tokens.
 const maxEmbedding = 16 << 10
+
+// maxAnswer is how many bytes an answer with vectors has at most.
+const maxAnswer = 64 << 20
 
 // Embedder is one of the server's embedding models; whether there is such a one shows when it is asked.
 func (c *Client) Embedder(model string) ai.Embedder { return &embedder{c, model} }
@@ -63,8 +67,6 @@ func (e *embedder) Embed(ctx context.Context, texts []string) ([][]float32, erro
 func (e *embedder) attempt(ctx context.Context, texts []string) ([][]float32, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, embedTime, errStalled)
 	defer cancel()
-	ctx, stop := context.WithCancelCause(ctx)
-	defer stop(nil)
 	short := make([]string, len(texts))
 	for i, t := range texts {
 		if short[i] = cut(t); short[i] == "" {
@@ -72,14 +74,13 @@ func (e *embedder) attempt(ctx context.Context, texts []string) ([][]float32, er
 		}
 	}
 	var res *http.Response
-	guard := newGuard(e.client.stall, stop)
-	defer guard.timer.Stop()
-	guard.whole = true
 	got, err := e.client.embed.New(ctx, sdk.EmbeddingNewParams{Model: e.model, Input: sdk.EmbeddingNewParamsInputUnion{OfArrayOfStrings: short},
-		EncodingFormat: sdk.EmbeddingNewParamsEncodingFormatFloat}, option.WithResponseInto(&res), option.WithMiddleware(guard.middleware))
-	switch cause := context.Cause(ctx); {
-	case errors.Is(cause, errStalled), errors.Is(cause, errEndless):
-		return nil, guard.failure(cause)
+		EncodingFormat: sdk.EmbeddingNewParamsEncodingFormatFloat}, option.WithResponseInto(&res), option.WithMiddleware(bounded))
+	switch {
+	case errors.Is(context.Cause(ctx), errStalled):
+		return nil, &ai.Error{Kind: ai.Stalled, Err: fmt.Errorf("no vectors within %v", embedTime)}
+	case errors.Is(err, errEndless):
+		return nil, &ai.Error{Kind: ai.Malformed, Err: errEndless}
 	case err != nil:
 		return nil, failure(err, res, false)
 	case len(got.Data) != len(texts):
@@ -97,6 +98,28 @@ func (e *embedder) attempt(ctx context.Context, texts []string) ([][]float32, er
 		out[d.Index] = v
 	}
 	return out, nil
+}
+
+// bounded ends an answer that is larger than one with vectors can be.
+func bounded(r *http.Request, next option.MiddlewareNext) (*http.Response, error) {
+	res, err := next(r)
+	if res != nil && res.Body != nil {
+		res.Body = &boundedBody{res.Body, maxAnswer}
+	}
+	return res, err
+}
+
+type boundedBody struct {
+	io.ReadCloser
+	left int
+}
+
+func (b *boundedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if b.left -= n; b.left < 0 {
+		return 0, errEndless
+	}
+	return n, err
 }
 
 func malformed(format string, a ...any) error {

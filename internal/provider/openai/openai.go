@@ -45,6 +45,7 @@ type Config struct {
 type Client struct {
 	stall time.Duration
 	chat  sdk.ChatCompletionService
+	embed sdk.EmbeddingService
 	http  *http.Client
 
 	mu     sync.Mutex
@@ -72,17 +73,14 @@ func Open(c Config) (*Client, error) {
 func open(c Config, transport http.RoundTripper) *Client {
 	hc := &http.Client{Transport: transport}
 	// The service is made without sdk.NewClient, which would read addresses and headers from the environment.
-	return &Client{
-		stall: cmp.Or(c.Stall, DefaultStall),
-		http:  hc,
-		chat: sdk.NewChatCompletionService(
-			option.WithBaseURL(cmp.Or(c.BaseURL, DefaultBaseURL)),
-			option.WithAPIKey(c.APIKey),
-			option.WithHTTPClient(hc),
-			option.WithMaxRetries(0), // ours know what has been said already
-		),
-		models: map[string]*model{},
+	options := []option.RequestOption{
+		option.WithBaseURL(cmp.Or(c.BaseURL, DefaultBaseURL)),
+		option.WithAPIKey(c.APIKey),
+		option.WithHTTPClient(hc),
+		option.WithMaxRetries(0), // ours know what has been said already
 	}
+	return &Client{stall: cmp.Or(c.Stall, DefaultStall), http: hc, models: map[string]*model{},
+		chat: sdk.NewChatCompletionService(options...), embed: sdk.NewEmbeddingService(options...)}
 }
 
 // Close drops idle connections.

@@ -83,6 +83,7 @@ CREATE INDEX sms_status ON sms (user_id, status, id);
 CREATE INDEX sms_number ON sms (user_id, phone_number_id, id);
 CREATE INDEX sms_recipient ON sms (user_id, recipient, id);
 CREATE INDEX sms_created ON sms (user_id, created_at, id);
+CREATE INDEX sms_old ON sms (created_at);
 CREATE INDEX sms_waiting ON sms (id) WHERE status = 'queued';
 CREATE UNIQUE INDEX sms_sid ON sms (sid) WHERE sid IS NOT NULL;
 
@@ -98,6 +99,7 @@ CREATE TABLE sms_inbound (
   created_at BIGINT NOT NULL
 );
 CREATE INDEX sms_inbound_waiting ON sms_inbound (id) WHERE NOT handled;
+CREATE INDEX sms_inbound_old ON sms_inbound (created_at);
 CREATE INDEX sms_inbound_sender ON sms_inbound (user_id, sender);
 
 -- Who wrote STOP to a number.
@@ -120,6 +122,7 @@ CREATE TABLE sandbox_outbox (
   status TEXT NOT NULL,
   created_at BIGINT NOT NULL
 );
+CREATE INDEX sandbox_outbox_old ON sandbox_outbox (created_at);
 CREATE INDEX sandbox_outbox_user ON sandbox_outbox (user_id, id);
 
 -- The channel that a customer's message came through, and its id there: what is told twice stands once.
