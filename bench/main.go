@@ -17,6 +17,7 @@ import (
 var groups = map[string]func(*bench) error{
 	"api":       benchAPI,
 	"chat":      benchChat,
+	"event":     benchEvent,
 	"knowledge": benchKnowledge,
 }
 

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"io"
 	"net"
@@ -97,7 +98,7 @@ func (b *bench) seed(data string, seed func(context.Context, *store.DB, *parley.
 		return nil
 	}
 	ctx := context.Background()
-	db, err := store.Open(ctx, store.Options{Path: filepath.Join(data, "parley.db"), Secret: make([]byte, 32)})
+	db, err := open(data)
 	if err != nil {
 		return err
 	}
@@ -107,6 +108,12 @@ func (b *bench) seed(data string, seed func(context.Context, *store.DB, *parley.
 		return err
 	}
 	return seed(ctx, db, u)
+}
+
+// open opens the database of a program under test, beside it.
+func open(data string) (*store.DB, error) {
+	key := sha256.Sum256([]byte(secret)) // as the setting is read
+	return store.Open(context.Background(), store.Options{Path: filepath.Join(data, "parley.db"), Secret: key[:]})
 }
 
 // load asks a server from conns connections for a while and reports how fast it answers. request writes the n-th request; every answer

@@ -262,6 +262,7 @@ func TestConsolePicture(t *testing.T) {
 	s.bakery(t)
 	p := browse(t)
 	p.scheme("light")
+	p.size(1280, 860)
 	p.signIn(s)
 	p.open(s.URL + "/assistants/" + strconv.FormatInt(s.Assistant, 10))
 	p.fill("#talk [name='variables.0.value']", "Ana")

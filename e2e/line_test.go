@@ -10,6 +10,8 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -294,5 +296,36 @@ func TestTwilioWebhooks(t *testing.T) {
 	}
 	if len(carrier.Messages()) != 1 {
 		t.Errorf("sent %+v", carrier.Messages()[1:])
+	}
+}
+
+// The doctor asks Twilio for the account, and never prints its secret.
+func TestDoctorAsksTwilio(t *testing.T) {
+	carrier := carriertest.NewServer(t)
+	doctor := func(env ...string) string {
+		t.Helper()
+		cmd := exec.CommandContext(t.Context(), binary, "doctor")
+		cmd.Env = append(os.Environ(), append([]string{"PARLEY_DATA=" + t.TempDir(), "PARLEY_LISTEN=127.0.0.1:0"}, env...)...)
+		out, _ := cmd.CombinedOutput() // it fails for what else is missing here
+		for line := range strings.Lines(string(out)) {
+			if strings.Contains(line, " carrier ") {
+				return line
+			}
+		}
+		t.Fatalf("no word of the carrier in\n%s", out)
+		return ""
+	}
+	for want, env := range map[string][]string{
+		"note sandbox":                        nil,
+		"note but without PARLEY_PUBLIC_URL":  twilio(carrier),
+		"ok " + carriertest.AccountSID:        append(twilio(carrier), "PARLEY_PUBLIC_URL=https://voice.example.com"),
+		"FAIL refuses":                        append(twilio(carrier), "PARLEY_TWILIO_AUTH_TOKEN=wrong-token"),
+		"FAIL needs PARLEY_TWILIO_AUTH_TOKEN": {"PARLEY_TWILIO_ACCOUNT_SID=AC1"},
+		"FAIL can't be asked":                 append(twilio(carrier), "PARLEY_TWILIO_BASE_URL=http://127.0.0.1:1"),
+	} {
+		state, text, _ := strings.Cut(want, " ")
+		if got := doctor(env...); !strings.HasPrefix(got, state+" ") || !strings.Contains(got, text) || strings.Contains(got, carriertest.AuthToken) || strings.Contains(got, "wrong-token") {
+			t.Errorf("the doctor says %q, want %q", got, want)
+		}
 	}
 }

@@ -171,7 +171,11 @@ func (s *Settings) sweep(ctx context.Context, db *store.DB) {
 	for {
 		err := db.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
 			if s.KeepConversations > 0 {
-				if _, err := tx.ForgetConversations(ctx, parley.Now().Add(-time.Duration(s.KeepConversations)*24*time.Hour)); err != nil {
+				before := parley.Now().Add(-time.Duration(s.KeepConversations) * 24 * time.Hour)
+				if _, err := tx.ForgetConversations(ctx, before); err != nil {
+					return err
+				}
+				if err := tx.ForgetSMS(ctx, before); err != nil {
 					return err
 				}
 			}

@@ -271,8 +271,8 @@ func TestWhatsAppTemplates(t *testing.T) {
 		if len(list) != 3 || !slices.Equal(keys(list[0]), []string{"body_text", "category", "has_variables", "id", "language", "name", "status", "variables"}) {
 			t.Fatalf("%v", list)
 		}
-		got := fmt.Sprint(list[1]["name"], list[1]["variables"], list[1]["has_variables"], list[1]["body_text"], list[1]["status"], list[0]["variables"], list[0]["has_variables"], list[2]["variables"])
-		if got != "order [1 2] true Dear {{1}}, your order {{2}} is ready. APPROVED [] false [day]" {
+		got := fmt.Sprintln(list[1]["name"], list[1]["variables"], list[1]["has_variables"], list[1]["body_text"], list[1]["status"], list[0]["variables"], list[0]["has_variables"], list[2]["variables"])
+		if got != "order [1 2] true Dear {{1}}, your order {{2}} is ready. APPROVED [] false [day]\n" {
 			t.Error(got)
 		}
 		if all := x.get(at+"?status=all", status(200)).rows(); len(all) != 4 {
@@ -305,7 +305,7 @@ func TestWhatsAppTemplates(t *testing.T) {
 		if !slices.Equal(lines, []string{"assistant: Dear Ana, your order 17 is ready.", "assistant: See you on Friday."}) || conv["id"] != a["conversation_id"] {
 			t.Errorf("%q %v", lines, conv)
 		}
-		if fmt.Sprint(conv["total_cost"], conv["variables"], conv["customer"]) != "0.02 map[customer_name:Ana] map[identifier:+14155552671 phone_number:+14155552671]" {
+		if fmt.Sprintln(conv["total_cost"], conv["variables"], conv["customer"]) != "0.02 map[customer_name:Ana] map[identifier:+14155552671 phone_number:+14155552671]\n" {
 			t.Errorf("%v", conv)
 		}
 
@@ -615,5 +615,70 @@ func TestWhatsAppLimitAndNone(t *testing.T) {
 	other := x.stranger()
 	if e := other.post("/user/whatsapp/send", body, status(404)).json(); e["error_code"] != "SENDER_NOT_FOUND" {
 		t.Errorf("%v", e)
+	}
+}
+
+// A server dies while the platform is asked: the sweep sends the reply again, unless a status has told that it went out; a message that a
+// user sent is given up when no status comes.
+func TestWhatsAppStranded(t *testing.T) {
+	eachTexting(t, func(t *testing.T, x *texting) {
+		x.tell(graph.Text("111", "14155552671", "wamid.1", "Hi"))
+		one := x.sent(1)[0]
+		x.until("the reply's row", func() bool { return x.row(one.ID) != nil })
+		var ids []int64
+		strand := func(messageID int64, cost parley.Money) *parley.WhatsAppMessage {
+			m := &parley.WhatsAppMessage{SenderID: x.sender, ConversationID: x.row(one.ID).ConversationID, MessageID: messageID, Phone: customer, Body: fmt.Sprint("part ", len(ids)),
+				Status: parley.WhatsAppSending, Cost: cost}
+			x.write(func(ctx context.Context, tx *store.Tx) error {
+				if _, err := tx.AddWhatsAppMessage(ctx, x.user.ID, m); err != nil {
+					return err
+				}
+				return tx.Reserve(ctx, x.user.ID, fmt.Sprint("whatsapp:", m.ID), cost, parley.Now().Add(time.Hour))
+			})
+			ids = append(ids, m.ID)
+			return m
+		}
+		message := x.row(one.ID).MessageID
+		told, lost, hopeless := strand(message, 0), strand(message, 0), strand(0, 10_000)
+		x.tell(graph.Status("111", "wamid.told", "delivered", fmt.Sprint("parley:", told.ID)))
+		for range 2 { // soon, nobody else's work is touched
+			if err := x.line.Sweep(t.Context(), parley.Now()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if n := len(x.graph.Sent()); n != 1 {
+			t.Fatalf("%d sent", n)
+		}
+		for range 2 {
+			if err := x.line.Sweep(t.Context(), parley.Now().Add(20*time.Minute)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if s := x.graph.Sent(); len(s) != 2 || s[1].Text != lost.Body {
+			t.Errorf("sent %+v", s)
+		}
+		if m, err := x.db.WhatsAppMessage(t.Context(), hopeless.ID); err != nil || m.Status != parley.WhatsAppFailed {
+			t.Errorf("%+v %v", m, err)
+		}
+		if free, err := x.db.Free(t.Context(), x.user.ID); err != nil || free != 4_990_000 {
+			t.Errorf("%v is free: %v", free, err)
+		}
+		// It went out after all.
+		x.tell(graph.Status("111", "wamid.late", "sent", fmt.Sprint("parley:", hopeless.ID)))
+		if lines, _ := x.history(); lines[len(lines)-1] != "assistant: "+hopeless.Body || x.balance() != "4.98" {
+			t.Errorf("%q balance %s", lines, x.balance())
+		}
+	})
+}
+
+// A reply that is too long for the platform goes out in parts, in order.
+func TestWhatsAppLongReply(t *testing.T) {
+	x := openTexting(t, storetest.SQLite(t), auth.Rate{})
+	long := strings.TrimSpace(strings.Repeat("word ", 1000)) + "."
+	x.model.Script(aitest.Behaviour{Text: long})
+	x.tell(graph.Text("111", "14155552671", "wamid.1", "Tell me all"))
+	parts := x.sent(2)
+	if got := parts[0].Text + " " + parts[1].Text; got != long || len(parts) != 2 {
+		t.Errorf("%d parts: %d and %d characters", len(parts), len(parts[0].Text), len(parts[1].Text))
 	}
 }

@@ -42,6 +42,14 @@ func (c *Conceal) Lost(pcm []int16) {
 	}
 }
 
+// Seam tells that what comes next doesn't follow what was last: it is blended as after a loss.
+func (c *Conceal) Seam() {
+	if c.lost == 0 {
+		c.begin()
+		c.next()
+	}
+}
+
 // Silent says whether what is concealed has faded away.
 func (c *Conceal) Silent() bool { return c.lost > c.rate*60/1000 }
 

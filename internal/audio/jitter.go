@@ -34,6 +34,7 @@ type Jitter struct {
 	filled []bool
 	next   int64 // position to be played next; positions count samples since the timestamp 0 that unwrapped counts from
 	end    int64 // behind the last sample that arrived
+	packet int64 // samples in the last packet
 	held   int64 // samples that were played while next waited
 	calm   int   // frames since the delay was changed
 
@@ -87,8 +88,11 @@ func (j *Jitter) Put(at time.Duration, seq uint16, ts, ssrc uint32, pcm []int16)
 	j.measure(now - pos)
 
 	if j.end <= j.next && pos > j.next { // nothing is here, and something is missing: a loss, or a pause in the speech
-		anchor := min(pos, now-j.least-j.target)
-		j.move(max(j.next, min(pos, j.next+j.held), anchor))
+		next := min(pos, j.next+j.held)
+		if j.conceal.Silent() {
+			next = max(next, min(pos, now-j.least-max(j.target, j.ms(MinDelay))))
+		}
+		j.move(next)
 	}
 	j.held = 0
 	if pos+n <= j.next {
@@ -96,7 +100,7 @@ func (j *Jitter) Put(at time.Duration, seq uint16, ts, ssrc uint32, pcm []int16)
 		return
 	}
 	if over := pos + n - j.next - int64(len(j.ring)); over > 0 { // far more at once than is ever waited for
-		j.move(max(j.next+over, pos-j.target))
+		j.skip(max(j.next+over, pos-j.target))
 	}
 	for i, s := range pcm {
 		if p := pos + int64(i); p >= j.next {
@@ -104,12 +108,12 @@ func (j *Jitter) Put(at time.Duration, seq uint16, ts, ssrc uint32, pcm []int16)
 			j.ring[k], j.filled[k] = s, true
 		}
 	}
-	j.end = max(j.end, pos+n)
+	j.end, j.packet = max(j.end, pos+n), n
 }
 
-// Delay is what it adds now to the quickest packet's way.
+// Delay is what it means to add now to the quickest packet's way.
 func (j *Jitter) Delay() time.Duration {
-	return time.Duration(j.target) * time.Second / time.Duration(j.rate)
+	return time.Duration(j.need(j.rate/50)) * time.Second / time.Duration(j.rate)
 }
 
 // Pull fills dst, a frame, with what is to be heard at a moment of Put's clock. It says whether there is sound in it that arrived or was
@@ -121,8 +125,8 @@ func (j *Jitter) Pull(at time.Duration, dst Frame) bool {
 		return false
 	}
 	delay := j.samples(at) - j.next - j.least // as it would be for this frame
-	if j.end > j.next && delay > j.rate*int64(MaxDelay)/int64(time.Second)+n {
-		j.move(max(j.next, min(j.next+delay-j.target, j.end-n))) // was not pulled for a while
+	if j.end > j.next && delay > j.ms(MaxDelay)+n {
+		j.skip(max(j.next, min(j.next+delay-j.target, j.end-n))) // was not pulled for a while
 		delay = j.samples(at) - j.next - j.least
 	}
 	j.calm++
@@ -130,9 +134,10 @@ func (j *Jitter) Pull(at time.Duration, dst Frame) bool {
 		j.calm = 0
 		return true
 	}
-	if j.end <= j.next && delay+n <= j.rate*int64(MaxDelay)/int64(time.Second) {
-		j.held += n
-		return j.lose(dst)
+	advance := n
+	if here := max(j.end-j.next, 0); here < n && delay+n-here <= j.ms(MaxDelay) {
+		advance = here // the rest may still come
+		j.held += n - here
 	}
 	heard := false
 	for i := int64(0); i < n; {
@@ -154,7 +159,7 @@ func (j *Jitter) Pull(at time.Duration, dst Frame) bool {
 		}
 		i = run
 	}
-	j.move(j.next + n)
+	j.move(j.next + advance)
 	return heard
 }
 
@@ -187,11 +192,26 @@ func (j *Jitter) lose(dst []int16) bool {
 	return true
 }
 
+// need is the delay at which a frame's packets are there in time. Where frames and packets don't begin together, the last packet that a
+// frame needs is sent so much later.
+func (j *Jitter) need(n int64) int64 {
+	extra := n
+	if j.packet > 0 && n%j.packet == 0 {
+		first := ((j.end-j.next)%j.packet + j.packet) % j.packet // into the frame
+		extra = first
+		if first > 0 || j.packet < n {
+			extra = first + (n-1-first)/j.packet*j.packet
+		}
+	}
+	return min(max(j.target+extra, j.ms(MinDelay)), j.ms(MaxDelay)-n)
+}
+
 // stretch plays a frame in more or less time than it lasts, by one pitch period, when the delay is off by that much.
 func (j *Jitter) stretch(delay int64, dst Frame) bool {
 	n, c := int64(len(dst)), j.conceal
-	shorter := delay > j.target+n
-	longer := delay < j.target-n/4 && delay < j.rate*int64(MaxDelay)/int64(time.Second)-n
+	need := j.need(n)
+	shorter := delay > need+n
+	longer := delay < need-n/8 && delay < j.ms(MaxDelay)-n
 	if c.lost > 0 || !shorter && !longer {
 		return false
 	}
@@ -242,6 +262,14 @@ func (j *Jitter) restart(now int64, seq uint16, ts, ssrc uint32) {
 	j.next, j.end = pos-j.target, pos-j.target
 }
 
+// skip goes to another position in the middle of the sound, and has the seam blended.
+func (j *Jitter) skip(next int64) {
+	if j.sounded {
+		j.conceal.Seam()
+	}
+	j.move(next)
+}
+
 // move goes to another position, forgetting what lies before it.
 func (j *Jitter) move(next int64) {
 	for p := max(j.next, next-int64(len(j.ring))); p < next; p++ {
@@ -268,13 +296,13 @@ func (j *Jitter) measure(transit int64) {
 	for ; bin > 0 && histogram[bin] <= late; bin-- {
 		late -= histogram[bin]
 	}
-	ms := j.rate / 1000
-	least := MinDelay.Milliseconds()
+	j.target = min(int64(bin+1)*5*j.rate/1000, j.ms(MaxDelay))
 	if j.count < 50 {
-		least = firstDelay.Milliseconds()
+		j.target = max(j.target, j.ms(firstDelay))
 	}
-	j.target = min(max(int64(bin+1)*5, least), MaxDelay.Milliseconds()-20) * ms
 }
+
+func (j *Jitter) ms(d time.Duration) int64 { return d.Milliseconds() * j.rate / 1000 }
 
 func (j *Jitter) samples(at time.Duration) int64 { return int64(at) / (int64(time.Second) / j.rate) }
 

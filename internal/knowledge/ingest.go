@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -56,7 +57,7 @@ func (w *ingestWorker) Work(ctx context.Context, job *river.Job[ingestArgs]) err
 	case err == nil, errors.Is(err, errUnwanted):
 		return nil
 	case errors.As(err, &failure):
-	case ctx.Err() == nil && job.Attempt >= attempts:
+	case ctx.Err() == nil && (job.Attempt >= attempts || hopeless(err)):
 		slog.Error("process a document", "document", doc.ID, "error", err)
 		failure = &Failure{p.excuse(err)}
 	default: // the next attempt may do better
@@ -65,6 +66,12 @@ func (w *ingestWorker) Work(ctx context.Context, job *river.Job[ingestArgs]) err
 		}))
 	}
 	return p.finish(context.WithoutCancel(ctx), failure.Reason)
+}
+
+// hopeless says whether the embedder will fail alike when it is asked again.
+func hopeless(err error) bool {
+	failure, ok := errors.AsType[*ai.Error](err)
+	return ok && !failure.Retry() && failure.Kind != ai.Stalled && failure.Kind != ai.Interrupted
 }
 
 // processing is one attempt at a document.
@@ -164,9 +171,9 @@ func (p *processing) process(ctx context.Context) error {
 	if p.Embedder != nil {
 		p.doc.Embedder = p.Embedder.Name()
 	}
-	words := lexicon{}
+	words, title := lexicon{}, titleOf(p.doc, text)
 	for from := 0; from < len(cut); from += batch {
-		if err := p.store(ctx, words, from, cut[from:min(from+batch, len(cut))]); err != nil {
+		if err := p.store(ctx, words, title, from, cut[from:min(from+batch, len(cut))]); err != nil {
 			return err
 		}
 		if !pages {
@@ -193,11 +200,20 @@ func (p *processing) read(ctx context.Context) (*Text, error) {
 	return p.ReadFile(ctx, p.doc.Type, file)
 }
 
+// titleOf is what a document is found by beside its text: its name, and what it calls itself where that says more. A later name counts from
+// the next reading on.
+func titleOf(doc *parley.Document, text *Text) string {
+	if text.Title == "" || strings.Contains(strings.ToLower(doc.Name), strings.ToLower(text.Title)) {
+		return doc.Name
+	}
+	return doc.Name + "\n" + text.Title
+}
+
 // store embeds and stores a batch of passages.
-func (p *processing) store(ctx context.Context, l lexicon, from int, cut []Chunk) error {
+func (p *processing) store(ctx context.Context, l lexicon, title string, from int, cut []Chunk) error {
 	chunks := make([]store.Chunk, len(cut))
 	for i, c := range cut {
-		chunks[i] = store.Chunk{Position: from + i, Heading: c.Heading, Page: c.Page, URL: c.URL, Text: c.Text}
+		chunks[i] = store.Chunk{Position: from + i, Title: title, Heading: c.Heading, Page: c.Page, URL: c.URL, Text: c.Text}
 	}
 	words := l.indexed(chunks)
 	if p.Embedder != nil {

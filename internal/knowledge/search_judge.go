@@ -13,7 +13,7 @@ const (
 	lengthPart = 0.6 // BM25's b
 	usualWords = 180 // in a passage
 	ownHeading = 2.5 // a word in the heading right above counts as often as that in the text
-	farHeading = 0.8 // in one further above
+	farHeading = 0.8 // in one further above, or in the document's title
 	adjacent   = 0.5 // of the rarer word's weight, for two words of the question that stand together in the text
 	reach      = 3   // words that may stand between them, plus one
 	sameTopic  = 1.5 // of the matched weight, for a heading that says what the question does, no more and no less
@@ -69,9 +69,9 @@ func (j *judge) find(text string, into [][]int) (words, others int) {
 
 // judge scores a passage by the words as they are written, and as they were probably meant.
 func (j *judge) judge(c *store.Chunk) (exact, tolerant float64) {
-	far, own := "", c.Heading
+	far, own := c.Title, c.Heading
 	if i := strings.LastIndex(c.Heading, " > "); i >= 0 {
-		far, own = c.Heading[:i], c.Heading[i+3:]
+		far, own = far+"\n"+c.Heading[:i], c.Heading[i+3:]
 	}
 	words, _ := j.find(c.Text, j.text)
 	_, j.others = j.find(own, j.own)

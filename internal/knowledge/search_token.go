@@ -206,6 +206,7 @@ func (l lexicon) indexed(chunks []store.Chunk) []store.Word {
 				}
 			}
 		}
+		terms(c.Title, take(inHeading))
 		terms(c.Heading, take(inHeading))
 		terms(c.Text, take(inText))
 		c.Tokens = make([]string, 0, len(count)+8)

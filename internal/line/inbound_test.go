@@ -293,3 +293,28 @@ func TestErase(t *testing.T) {
 		h.is(err, parley.Refused) // who said stop is still not written to
 	})
 }
+
+// What is older than the operator keeps is forgotten, but for what is still to be sent.
+func TestForget(t *testing.T) {
+	each(t, func(t *testing.T, h *house) {
+		n := h.buy(number1)
+		h.hears("SMin1", person, "STOP")
+		h.carrier.Before = on("send", nil, true)
+		h.dies(func() { h.desk.Send(t.Context(), h.user.ID, n.ID, "+12025550778", "Hello") })
+		forget := func(before parley.Time) {
+			t.Helper()
+			h.write(func(ctx context.Context, tx *store.Tx) error { return tx.ForgetSMS(ctx, before) })
+		}
+		forget(parley.Now().Add(-time.Minute))
+		if n := len(h.messages()); n != 2 {
+			t.Errorf("%d messages are left that are young", n)
+		}
+		forget(parley.Now().Add(time.Minute))
+		if list := h.messages(); len(list) != 1 || list[0].Status != parley.SMSQueued {
+			t.Errorf("left: %+v", list)
+		}
+		if _, err := h.db.InboundSMS(t.Context(), 0, "SMin1"); !store.IsNotFound(err) {
+			t.Errorf("a message that came in is left: %v", err)
+		}
+	})
+}

@@ -69,8 +69,25 @@ func (whatsAppDeliverArgs) Kind() string { return "whatsapp_deliver" }
 // AddWorkers registers the workers of WhatsApp's jobs.
 func (w *WhatsApp) AddWorkers(to *river.Workers) {
 	river.AddWorker(to, work(func(ctx context.Context, _ whatsAppSyncArgs) error { return w.Sync(ctx) }))
-	river.AddWorker(to, work(func(ctx context.Context, _ whatsAppSweepArgs) error { return w.sweep(ctx, parley.Now()) }))
-	river.AddWorker(to, work(func(ctx context.Context, a whatsAppDeliverArgs) error { return w.deliver(ctx, a.ID) }))
+	river.AddWorker(to, work(func(ctx context.Context, _ whatsAppSweepArgs) error { return w.Sweep(ctx, parley.Now()) }))
+	river.AddWorker(to, &whatsAppPostman{w: w})
+}
+
+// whatsAppPostman sends replies.
+type whatsAppPostman struct {
+	river.WorkerDefaults[whatsAppDeliverArgs]
+	w *WhatsApp
+}
+
+func (p *whatsAppPostman) Work(ctx context.Context, j *river.Job[whatsAppDeliverArgs]) error {
+	ctx, cancel := context.WithTimeout(ctx, abandoned)
+	defer cancel()
+	return p.w.deliver(ctx, j.Args.ID, parley.Now())
+}
+
+// NextRetry is sooner than usual: somebody waits. After the last attempt the sweep goes on.
+func (p *whatsAppPostman) NextRetry(j *river.Job[whatsAppDeliverArgs]) time.Time {
+	return time.Now().Add(time.Second << (j.Attempt - 1))
 }
 
 // Periodic are the jobs that time causes.
@@ -230,8 +247,8 @@ func (w *WhatsApp) Session(ctx context.Context, userID, senderID int64, phone st
 	return parley.SessionAt(last, parley.Now()), talked, nil
 }
 
-// sweep sends the replies that a dead server, or the platform's bad hour, has left behind, and ends what stands too long.
-func (w *WhatsApp) sweep(ctx context.Context, now parley.Time) error {
+// Sweep sends the replies that a dead server, or the platform's bad hour, has left behind, and ends what stands too long.
+func (w *WhatsApp) Sweep(ctx context.Context, now parley.Time) error {
 	list, err := w.DB.StrandedWhatsApp(ctx, now.Add(-abandoned), 200)
 	if err != nil {
 		return err
@@ -241,7 +258,7 @@ func (w *WhatsApp) sweep(ctx context.Context, now parley.Time) error {
 		m := &list[i]
 		switch old := now.Sub(m.UpdatedAt); {
 		case m.MessageID != 0:
-			err := w.deliver(ctx, m.ID)
+			err := w.deliver(ctx, m.ID, now)
 			var later *river.JobSnoozeError
 			if err != nil && !errors.As(err, &later) {
 				slog.WarnContext(ctx, "a WhatsApp reply is still not sent", "message", m.ID, "error", err)

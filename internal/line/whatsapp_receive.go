@@ -139,7 +139,7 @@ func (w *WhatsApp) Replied(ctx context.Context, tx *store.Tx, conv *parley.Conve
 		if _, err := tx.AddWhatsAppMessage(ctx, conv.UserID, row); err != nil {
 			return err
 		}
-		if err := tx.Enqueue(ctx, whatsAppDeliverArgs{row.ID}, &river.InsertOpts{MaxAttempts: 3}); err != nil { // then the sweep goes on
+		if err := tx.Enqueue(ctx, whatsAppDeliverArgs{row.ID}, &river.InsertOpts{MaxAttempts: 5}); err != nil { // then the sweep goes on
 			return err
 		}
 	}
@@ -183,14 +183,14 @@ func split(text string, n int) (parts []string) {
 
 // deliver sends one reply. It may run twice: the platform knows no message by our name before it has taken it, so a reply whose answer got
 // lost is sent again, unless a status has told meanwhile that it went out.
-func (w *WhatsApp) deliver(ctx context.Context, id int64) error {
+func (w *WhatsApp) deliver(ctx context.Context, id int64, now parley.Time) error {
 	if w.Graph == nil {
 		return nil
 	}
 	var row *parley.WhatsAppMessage
 	var waits bool
 	err := w.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
-		row, waits, err = tx.ClaimWhatsAppMessage(ctx, id, parley.Now().Add(-abandoned))
+		row, waits, err = tx.ClaimWhatsAppMessage(ctx, id, now.Add(-abandoned))
 		return err
 	})
 	switch {
@@ -214,7 +214,7 @@ func (w *WhatsApp) deliver(ctx context.Context, id int64) error {
 		return err
 	}
 	var e *whatsapp.Error
-	if errors.As(err, &e) && !e.Temporary() || parley.Now().Sub(row.CreatedAt) > parley.WhatsAppWindow {
+	if errors.As(err, &e) && !e.Temporary() || now.Sub(row.CreatedAt) > parley.WhatsAppWindow {
 		unexpected(ctx, "a WhatsApp reply could not be sent", err)
 		return w.fail(ctx, id, err.Error())
 	}

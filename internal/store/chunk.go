@@ -21,6 +21,7 @@ type Chunk struct {
 	DocumentName    string `bun:",scanonly"`
 	Run             int64
 	Position        int
+	Title           string // what the document was called when it was read
 	Heading         string
 	Page            int
 	URL             string `bun:"url"`

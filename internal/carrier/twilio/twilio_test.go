@@ -122,7 +122,7 @@ func TestSlowAndBroken(t *testing.T) {
 		},
 		"a broken line": func(http.ResponseWriter, *http.Request) bool { panic(http.ErrAbortHandler) },
 		"redirected off": func(w http.ResponseWriter, r *http.Request) bool {
-			http.Redirect(w, r, "http://127.0.0.1:1/", 307)
+			http.Redirect(w, r, "http://127.0.0.1:1/", http.StatusTemporaryRedirect)
 			return true
 		},
 	} {

@@ -145,11 +145,13 @@
     if (beginner) begin(beginner);
     else send(e.target);
   });
-  document.addEventListener("keydown", (e) => {
-    if (e.key !== "Enter" || e.shiftKey || e.isComposing || !e.target.matches(".composer textarea")) return;
-    e.preventDefault();
-    send(e.target.form);
-  });
+  for (const kind of ["keydown", "keypress"]) {
+    document.addEventListener(kind, (e) => {
+      if (e.key !== "Enter" || e.shiftKey || e.isComposing || !e.target.matches(".composer textarea")) return;
+      e.preventDefault(); // of both: some input methods send the second without the first
+      if (kind === "keydown") send(e.target.form);
+    });
+  }
 
   // The test chat beside the editor.
   const panel = () => $("[data-talk]");

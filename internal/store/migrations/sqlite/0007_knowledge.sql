@@ -41,6 +41,7 @@ CREATE TABLE chunks (
   document_id BIGINT NOT NULL REFERENCES documents (id) ON DELETE CASCADE,
   run BIGINT NOT NULL,
   position BIGINT NOT NULL,
+  title TEXT NOT NULL, -- what the document was called when it was read
   heading TEXT NOT NULL,
   page BIGINT NOT NULL,
   url TEXT NOT NULL,
