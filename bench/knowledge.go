@@ -3,7 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
-	"net/url"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -27,12 +27,16 @@ func benchKnowledge(b *bench) error {
 		return err
 	}
 	for _, engine := range []string{"sqlite", "postgres"} {
+		if only := os.Getenv("ENGINE"); only != "" && only != engine {
+			continue
+		}
 		fmt.Printf(" %s\n", engine)
 		l, err := b.library(engine)
 		if err != nil {
 			return err
 		}
-		if err := l.quality(corpus); err != nil {
+		if os.Getenv("NOQ") != "" {
+		} else if err := l.quality(corpus); err != nil {
 			return err
 		}
 		if err := l.speed(corpus); err != nil {
@@ -172,7 +176,113 @@ func (l *library) rank(id int64, c *corpus, heldOut bool, text func(question) st
 	return sum / float64(n), nil
 }
 
-var _ = url.Parse
-var _ = strings.ToLower
+// pageSize is a printed page's text, in characters.
+const pageSize = 3000
 
-func (l *library) speed(c *corpus) error { return nil }
+// speed measures how fast documents come in and questions are answered. The texts are the corpus's sentences in random order, so that
+// words are as common as they are in manuals.
+func (l *library) speed(c *corpus) error {
+	sentences := c.sentences()
+	r := rand.New(rand.NewPCG(1, 1))
+	texts := func(chunks int) (list []*knowledge.Text) {
+		for ; chunks > 0; chunks -= 500 {
+			list = append(list, made(r, sentences, min(500, chunks)))
+		}
+		return list
+	}
+	some := texts(2500)
+	size := 0
+	for _, t := range some {
+		size += t.Size()
+	}
+	began := time.Now()
+	if _, err := l.fill(some); err != nil {
+		return err
+	}
+	took := time.Since(began)
+	fmt.Printf("  taken in: %.0f pages of text a second (goal 1000 a core), %d pages in %v\n", float64(size/pageSize)/took.Seconds(), size/pageSize, took.Round(time.Millisecond))
+
+	small, err := l.fill(texts(10_000))
+	if err != nil {
+		return err
+	}
+	alone, err := l.ask(c, small)
+	if err != nil {
+		return err
+	}
+	for range 9 {
+		if _, err := l.fill(texts(10_000)); err != nil {
+			return err
+		}
+	}
+	among, err := l.ask(c, small)
+	if err != nil {
+		return err
+	}
+	large, err := l.fill(texts(100_000))
+	if err != nil {
+		return err
+	}
+	most, err := l.ask(c, large)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("  search of 10,000 passages alone        p50 %v, p99 %v\n", alone.p50, alone.p99)
+	fmt.Printf("  search of 10,000 passages among ten    p50 %v, p99 %v (goal 15 ms), %.2f times alone by p50, %.2f by p99 (goal 1.5)\n", among.p50, among.p99,
+		float64(among.p50)/float64(alone.p50), float64(among.p99)/float64(alone.p99))
+	fmt.Printf("  search of 100,000 passages             p50 %v, p99 %v (goal 60 ms)\n", most.p50, most.p99)
+	return nil
+}
+
+// made is a document of so many passages.
+func made(r *rand.Rand, sentences []string, chunks int) *knowledge.Text {
+	t := &knowledge.Text{Title: sentences[r.IntN(len(sentences))]}
+	for range chunks {
+		var b strings.Builder
+		for b.Len() < 1000 {
+			b.WriteString(sentences[r.IntN(len(sentences))] + " ")
+		}
+		words := strings.Fields(sentences[r.IntN(len(sentences))])
+		heading := strings.Join(words[:min(4, len(words))], " ")
+		t.Sections = append(t.Sections, knowledge.Section{Heading: []string{heading}, Text: b.String()[:min(b.Len(), knowledge.ChunkSize)]})
+	}
+	return t
+}
+
+// sentences are those of the corpus.
+func (c *corpus) sentences() (list []string) {
+	for _, p := range c.pages {
+		for _, s := range p.sections {
+			for sentence := range strings.SplitSeq(s.body, ". ") {
+				if sentence = clear(strings.ToValidUTF8(sentence, "")); len(sentence) > 20 && len(sentence) < 400 {
+					list = append(list, sentence)
+				}
+			}
+		}
+	}
+	return list
+}
+
+type latency struct{ p50, p99 time.Duration }
+
+// ask asks a thousand questions one after the other, every second one with slips.
+func (l *library) ask(c *corpus, id int64) (latency, error) {
+	var took []time.Duration
+	for i := range 1100 {
+		q := c.questions[i%len(c.questions)]
+		text := q.text
+		if i%2 == 1 {
+			text = q.slipped
+		}
+		began := time.Now()
+		if _, err := l.desk.Search(context.Background(), l.user.ID, id, text, 5); err != nil {
+			return latency{}, err
+		}
+		if i >= 100 { // the first warm the caches
+			took = append(took, time.Since(began))
+		}
+	}
+	slices.Sort(took)
+	round := func(d time.Duration) time.Duration { return d.Round(10 * time.Microsecond) }
+	return latency{round(took[len(took)/2]), round(took[len(took)*99/100])}, nil
+}

@@ -57,7 +57,7 @@ func TestFirstChatInConsole(t *testing.T) {
 	p.click(".list a")
 	p.see("#talk", "Talk with Front desk")
 	p.fill("#talk [name='variables.0.value']", "Ana <b>&")
-	p.shot("chat-begin-light", false)
+	p.look("chat-begin")
 	p.click("#talk-begin .primary")
 	p.see("#thread", "Hello Ana <b>&, this is Acme Bakery.") // as text
 	p.until("document.activeElement.name === 'message'")
@@ -81,12 +81,12 @@ func TestFirstChatInConsole(t *testing.T) {
 
 	// Shift+Enter begins a line.
 	model.Script(aitest.Behaviour{Text: "Two lines, understood."})
-	p.do(chromedp.KeyEvent("one"), chromedp.KeyEvent("\r", chromedp.KeyModifiers(8)), chromedp.KeyEvent("two"), chromedp.KeyEvent("\r"))
+	p.do(chromedp.Focus(chromedp.CSS(".composer textarea"), chromedp.NodeVisible), chromedp.KeyEvent("one"), chromedp.KeyEvent("\r", chromedp.KeyModifiers(8)), chromedp.KeyEvent("two"), chromedp.KeyEvent("\r"))
 	p.see("#thread", "Two lines, understood.")
 	p.until("[...document.querySelectorAll('#thread .customer .words')].at(-1).textContent === 'one\\ntwo'")
 
 	// A model that fails says so in words; the talk goes on.
-	model.Script(aitest.Behaviour{Status: 400}, aitest.Behaviour{Status: 400}, aitest.Behaviour{Status: 400})
+	model.Script(aitest.Behaviour{Status: 400})
 	p.do(chromedp.KeyEvent("Are you there?"), chromedp.KeyEvent("\r"))
 	p.until("!document.querySelector('.composer [data-refused]').hidden")
 	p.see("#thread .customer:last-child .wrong", "It got no reply")
@@ -180,11 +180,11 @@ func TestInbox(t *testing.T) {
 	p.look("inbox-none")
 
 	id := s.converse(t)
-	p.see("#results .fresh", "Visitor") // without a reload
+	p.see("#results .unread", "Visitor") // without a reload
 	p.until("document.title.startsWith('(1) ')")
 	model.Script(aitest.Behaviour{Text: "On Saturday until 6 pm."})
 	s.say(t, id, "When are you <b>open</b>?")
-	p.see("#results .fresh", "On Saturday until 6 pm.")
+	p.see("#results .unread", "On Saturday until 6 pm.")
 	for i, text := range []string{"Do you bake gluten-free bread?", "Where can I park?", strings.Repeat("A very long message ", 20)} {
 		other := s.converse(t)
 		model.Script(aitest.Behaviour{Text: []string{"Yes, every Thursday.", "Behind the town hall, for free.", "I see."}[i]})

@@ -13,6 +13,8 @@ import (
 	_ "time/tzdata" // assistants live in time zones that a bare machine may not know
 
 	"github.com/alecthomas/kong"
+
+	"parley/internal/knowledge"
 )
 
 // commands is the command line; every flag is a setting PARLEY_… of the same name too.
@@ -39,6 +41,9 @@ type terminal struct {
 }
 
 func main() {
+	if len(os.Args) > 1 && os.Args[1] == knowledge.ChildCommand { // this program again, with limits, for a stranger's file
+		os.Exit(knowledge.Child(os.Args[2:], os.Stdin, os.Stdout))
+	}
 	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
 }
 

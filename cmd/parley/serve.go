@@ -20,6 +20,7 @@ import (
 	"parley/internal/console"
 	"parley/internal/egress"
 	"parley/internal/event"
+	"parley/internal/knowledge"
 	"parley/internal/line"
 	"parley/internal/store"
 	"parley/internal/tool"
@@ -53,7 +54,11 @@ func (c *serveCmd) Run(s *Settings, t *terminal) (err error) {
 		return err
 	}
 	desk := &auth.Desk{DB: db, SessionFor: s.SessionFor}
-	assistants := &assistant.Desk{DB: db, Catalog: cat, Providers: providers, Tools: tools}
+	documents, err := s.knowledge(db, providers)
+	if err != nil {
+		return err
+	}
+	assistants := &assistant.Desk{DB: db, Catalog: cat, Providers: providers, Tools: tools, Knowledge: documents}
 	db.WarnBelow(prices.LowBalance)
 	webhooks := event.NewSender(db, guard)
 	hub := event.NewHub()
@@ -70,6 +75,7 @@ func (c *serveCmd) Run(s *Settings, t *terminal) (err error) {
 	jobs := river.NewWorkers()
 	lines.AddWorkers(jobs)
 	messenger.AddWorkers(jobs)
+	documents.Register(jobs)
 
 	// The socket is open before anything is announced: an address that is taken is the commonest failure.
 	l, err := net.Listen("tcp", s.Listen)
@@ -85,10 +91,10 @@ func (c *serveCmd) Run(s *Settings, t *terminal) (err error) {
 	if s.RatePublic == "off" {
 		rates.Create, rates.Message = auth.Rate{}, auth.Rate{}
 	}
-	house := api.New(api.Config{DB: db, Auth: desk, Catalog: cat, Assistants: assistants, Prices: prices, Chat: conversations, Lines: lines, WhatsApp: messenger, Hub: hub, Tools: tools, PublicURL: s.publicURL(),
+	house := api.New(api.Config{DB: db, Auth: desk, Catalog: cat, Assistants: assistants, Prices: prices, Chat: conversations, Lines: lines, WhatsApp: messenger, Knowledge: documents, Hub: hub, Tools: tools, PublicURL: s.publicURL(),
 		TrustedProxies: s.TrustedProxies, Signup: s.Signup == "on", Rates: rates})
-	pages := console.New(console.Config{DB: db, Auth: desk, Catalog: cat, Assistants: assistants, Prices: prices, Chat: conversations, Hub: hub, PublicURL: s.publicURL(),
-		TrustedProxies: s.TrustedProxies, Login: s.RateLogin})
+	pages := console.New(console.Config{DB: db, Auth: desk, Catalog: cat, Assistants: assistants, Prices: prices, Chat: conversations, Hub: hub, Lines: lines, WhatsApp: messenger, PublicURL: s.publicURL(),
+		TrustedProxies: s.TrustedProxies, Login: s.RateLogin, Create: rates.Create, Message: rates.Message})
 	srv := &http.Server{
 		Handler:           s.root(db, house, pages, carrierHooks),
 		ReadHeaderTimeout: 10 * time.Second,
@@ -109,13 +115,14 @@ func (c *serveCmd) Run(s *Settings, t *terminal) (err error) {
 	var workers sync.WaitGroup
 	workers.Go(func() { s.sweep(working, db) })
 	workers.Go(func() { conversations.Run(working) })
+	workers.Go(func() { documents.Run(working) })
 	delivering, stopDelivering := context.WithCancel(context.Background()) // longer: what ends while the server stops is told too
 	workers.Go(func() { webhooks.Run(delivering) })
 	jobbing, stopJobs := context.WithCancel(context.Background())
 	soft, cutJobs := context.WithCancel(context.Background())
 	defer cutJobs()
 	workers.Go(func() {
-		err := db.Work(jobbing, soft, store.Jobs{Workers: jobs, Queues: map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 20}}, Periodic: append(line.Periodic(), messenger.Periodic()...)})
+		err := db.Work(jobbing, soft, store.Jobs{Workers: jobs, Queues: map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 20}, knowledge.Queue: {MaxWorkers: readers}}, Periodic: append(line.Periodic(), messenger.Periodic()...)})
 		if err != nil {
 			slog.Error("jobs are not worked", "error", err)
 		}

@@ -26,6 +26,7 @@ import (
 type Settings struct {
 	Data      string     `default:"./data" help:"Data directory."`
 	Database  string     `help:"postgres://… instead of the embedded SQLite."`
+	Blob      string     `help:"Directory, or s3://KEY:SECRET@BUCKET/PREFIX?endpoint=https://HOST&region=REGION, for uploads and recordings (blobs in the data directory)."`
 	SecretKey string     `help:"Encrypts secrets at rest; 16 characters or more, the same on all nodes. Made in the data directory when absent."`
 	Prices    string     `help:"Path of a prices and plans file (embedded defaults; print them with 'parley prices')."`
 	LogLevel  slog.Level `default:"info" help:"debug, info, warn or error."`
@@ -49,13 +50,14 @@ type Settings struct {
 	RateWhatsApp auth.Rate `name:"rate-whatsapp" default:"5/s" help:"WhatsApp messages sent per key."`
 	RatePublic   string    `default:"on" enum:"on,off" help:"off turns RATE_CREATE and RATE_MESSAGE off."`
 
-	OpenAIAPIKey        string        `name:"openai-api-key" help:"OpenAI, or any server that speaks its API."`
-	OpenAIBaseURL       string        `name:"openai-base-url" help:"With /v1 (https://api.openai.com/v1)."`
-	OpenAIChatModel     []string      `name:"openai-chat-model" help:"Chat models, comma-separated (gpt-4.1-mini)."`
-	OpenAITTSModel      string        `name:"openai-tts-model" help:"Speech model."`
-	OpenAISTTModel      string        `name:"openai-stt-model" help:"Transcription model."`
-	OpenAIRealtimeModel string        `name:"openai-realtime-model" help:"Realtime model."`
-	OpenAIStall         time.Duration `name:"openai-stall" default:"30s" help:"How long the server may send nothing before it counts as gone."`
+	OpenAIAPIKey         string        `name:"openai-api-key" help:"OpenAI, or any server that speaks its API."`
+	OpenAIBaseURL        string        `name:"openai-base-url" help:"With /v1 (https://api.openai.com/v1)."`
+	OpenAIChatModel      []string      `name:"openai-chat-model" help:"Chat models, comma-separated (gpt-4.1-mini)."`
+	OpenAIEmbeddingModel string        `name:"openai-embedding-model" help:"Embedding model: documents are also found by meaning."`
+	OpenAITTSModel       string        `name:"openai-tts-model" help:"Speech model."`
+	OpenAISTTModel       string        `name:"openai-stt-model" help:"Transcription model."`
+	OpenAIRealtimeModel  string        `name:"openai-realtime-model" help:"Realtime model."`
+	OpenAIStall          time.Duration `name:"openai-stall" default:"30s" help:"How long the server may send nothing before it counts as gone."`
 
 	TwilioAccountSID string `name:"twilio-account-sid" help:"Twilio account for numbers and SMS; without one the sandbox carrier serves."`
 	TwilioAuthToken  string `name:"twilio-auth-token" help:"Its auth token; also proves that webhooks are Twilio's."`

@@ -33,7 +33,7 @@ type whatsAppAssign struct {
 	User   string `required:"" help:"The account's address."`
 }
 
-func (c *whatsAppAssign) Run(s *Settings, t *terminal) error {
+func (c *whatsAppAssign) Run(s *Settings, t *terminal) (err error) {
 	db, err := s.open(t)
 	if err != nil {
 		return err

@@ -212,26 +212,29 @@ func TestStreamedReplyAndFollower(t *testing.T) {
 		if _, err := follower.ReadString('\n'); err != nil { // it listens
 			t.Fatal(err)
 		}
-		model.Script(aitest.Behaviour{Text: "One two."})
-		got := read(t, h.stream("POST", "/conversations/"+id+"/messages", `{"message":"Count"}`), "done")
+		gate := make(chan struct{})
+		model.Script(aitest.Behaviour{Text: "One two.", Gate: gate})
+		reply := h.stream("POST", "/conversations/"+id+"/messages", `{"message":"Count"}`)
+		seen := strings.Join(read(t, follower, "typing"), "\n")
+		close(gate)
+		got := read(t, reply, "done")
 		if want := `done {"status":true,"message":"One two.","function_calls":[]}`; got[len(got)-1] != want || len(got) < 2 || !strings.HasPrefix(got[0], `delta {"text":"`) {
 			t.Errorf("streamed %q", got)
 		}
-		text := strings.Join(read(t, follower, "message"), "\n")
-		for !strings.Contains(text, "One two.") {
-			text += "\n" + strings.Join(read(t, follower, "message"), "\n")
+		for !strings.Contains(seen, "One two.") {
+			seen += "\n" + strings.Join(read(t, follower, "message"), "\n")
 		}
-		if !strings.Contains(text, `message {"content":"Count"`) || !strings.Contains(text, "typing {}") || !strings.Contains(text, `"role":"assistant"`) {
-			t.Errorf("followed %s", text)
+		if !strings.Contains(seen, `message {"content":"Count"`) || !strings.Contains(seen, "typing {}") || !strings.Contains(seen, `"role":"assistant"`) {
+			t.Errorf("followed %s", seen)
 		}
 		h.post("/automate/conversations/"+id+"/disable-ai", nil, status(200)).is(`{"status":true,"ai_enabled":false}`)
 		if got := read(t, follower, "ai"); got[len(got)-1] != `ai {"enabled":false}` {
 			t.Errorf("followed %q", got)
 		}
 		h.post("/conversations/"+id+"/messages", map[string]any{"message": "Hello?"}, anonymous, status(200)).is(`{"status":true,"message":null,"function_calls":[]}`)
-		reply := h.post("/user/conversations/"+id+"/reply", map[string]any{"message": "Bo here."}, status(201)).json()
-		if data := reply["data"].(map[string]any); data["role"] != "assistant" || data["author"] != "human" || data["content"] != "Bo here." {
-			t.Errorf("reply %v", reply)
+		human := h.post("/user/conversations/"+id+"/reply", map[string]any{"message": "Bo here."}, status(201)).json()
+		if data := human["data"].(map[string]any); data["role"] != "assistant" || data["author"] != "human" || data["content"] != "Bo here." {
+			t.Errorf("reply %v", human)
 		}
 		read(t, follower, "message")
 		if got := read(t, follower, "message"); !strings.Contains(got[0], "Bo here.") {

@@ -25,8 +25,10 @@ import (
 	"parley/internal/assistant"
 	"parley/internal/auth"
 	"parley/internal/billing"
+	"parley/internal/blob"
 	"parley/internal/carrier/sandbox"
 	"parley/internal/catalog"
+	"parley/internal/knowledge"
 	"parley/internal/line"
 	"parley/internal/store"
 	"parley/internal/store/storetest"
@@ -36,15 +38,16 @@ import (
 // server itself publishes.
 type house struct {
 	testing.TB
-	api     *api.API
-	db      *store.DB
-	cat     *catalog.Catalog
-	desk    *auth.Desk
-	url     string
-	user    *parley.User
-	token   string // an API key of user's
-	lines   *line.Desk
-	checker *checker
+	api       *api.API
+	db        *store.DB
+	cat       *catalog.Catalog
+	desk      *auth.Desk
+	url       string
+	user      *parley.User
+	token     string // an API key of user's
+	knowledge *knowledge.Desk
+	lines     *line.Desk
+	checker   *checker
 }
 
 func init() { slog.SetDefault(slog.New(slog.DiscardHandler)) }
@@ -82,10 +85,15 @@ func open(t testing.TB, db *store.DB, change func(*api.Config)) *house {
 	}
 	c := api.Config{DB: db, Auth: h.desk, Catalog: h.cat, Assistants: &assistant.Desk{DB: db, Catalog: h.cat}, Prices: prices, WhatsApp: &line.WhatsApp{DB: db},
 		Lines: &line.Desk{DB: db, Carrier: sandbox.New(line.Outbox(db)), Sandbox: true, Prices: prices}}
+	blobs, err := blob.OpenDir(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Knowledge = &knowledge.Desk{DB: db, Blobs: blobs}
 	if change != nil {
 		change(&c)
 	}
-	h.lines = c.Lines
+	h.lines, h.knowledge = c.Lines, c.Knowledge
 	h.api = api.New(c)
 	srv := httptest.NewServer(h.api)
 	t.Cleanup(srv.Close)

@@ -60,12 +60,15 @@ func (d *Denoiser) step(pcm []int16) {
 		d.x[i] = d.input[i] * w
 	}
 	d.fft.forward(d.spectrum, d.x)
-	if d.frames++; d.frames%80 == 0 {
+	if d.frames++; d.frames%100 == 0 {
 		d.least[0], d.least[1] = d.least[1], d.least[0]
 		copy(d.least[0], d.smooth)
 	}
 	for k, v := range d.spectrum {
 		g := d.gain(k, power(v))
+		if k < 2 { // below 47 Hz there is no voice
+			g = denoiseFloor
+		}
 		d.spectrum[k] = v * complex(g, 0)
 	}
 	d.fft.inverse(d.x, d.spectrum)
@@ -78,7 +81,7 @@ func (d *Denoiser) step(pcm []int16) {
 // gain follows the noise in a band and says what the band is to be multiplied by.
 func (d *Denoiser) gain(k int, p float32) float32 {
 	const least = 1e-2 * 256 // far below a sample's rounding
-	d.smooth[k] += 0.3 * (p - d.smooth[k])
+	d.smooth[k] += 0.2 * (p - d.smooth[k])
 	if d.frames <= 8 { // the stream's beginning is taken for noise, until it proves to be none
 		d.noise[k] += (min(p, 1e5*256) - d.noise[k]) / float32(d.frames)
 		d.smooth[k], d.least[0][k], d.least[1][k] = d.noise[k], d.noise[k], d.noise[k]
@@ -87,12 +90,12 @@ func (d *Denoiser) gain(k int, p float32) float32 {
 	noise := max(d.noise[k], least)
 	ratio := min(p/noise, 1e4)
 	likely := 1 / (1 + (1+1/denoiseQuiet)*fastExp(-ratio/(1+denoiseQuiet)))
-	d.speech[k] += 0.1 * (likely - d.speech[k])
+	d.speech[k] += 0.02 * (likely - d.speech[k])
 	if d.speech[k] > 0.99 { // so that a noise that has grown is not speech for ever
 		likely = min(likely, 0.99)
 	}
 	// Speech that lasts must not be learned: the noise is not far above what the band falls to between sounds.
-	d.noise[k] = min(d.noise[k]+0.2*(1-likely)*(p-d.noise[k]), 5*min(d.least[0][k], d.least[1][k])+least)
+	d.noise[k] = min(d.noise[k]+0.2*(1-likely)*(p-d.noise[k]), 7*min(d.least[0][k], d.least[1][k])+least)
 
 	const smooth = 0.96
 	xi := max(smooth*d.prior[k]+(1-smooth)*max(ratio-1, 0), 0.0025)

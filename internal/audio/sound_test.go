@@ -65,6 +65,8 @@ func concat(gap int, pieces ...[]int16) (all []int16) {
 	return all
 }
 
+func log10(x float64) float64 { return math.Log10(x) }
+
 // level is the rms in dBFS.
 func level(pcm []int16) float64 { return Level(pcm) }
 

@@ -233,6 +233,9 @@ func (c *Chat) answer(ctx context.Context, m *parley.Message) error {
 		return err // the server stops, or the lease is lost: it stays pending
 	case err != nil:
 		slog.Warn("the model failed", "conversation", conv.ID, "assistant", a.ID, "kind", ai.KindOf(err), "error", err)
+		if m.Channel != "" { // nobody there reads an HTTP answer: the person is told in words, for nothing
+			return c.store(ctx, conv, a, m, w, agent.Reply{Text: agent.Sentence(err)}, nil, 0)
+		}
 		return c.settle(ctx, conv, m, w, Answer{}, parley.Errorf(parley.Upstream, "%s", agent.Sentence(err)))
 	}
 	return c.store(ctx, conv, a, m, w, reply, sources, price)

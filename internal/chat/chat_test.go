@@ -283,6 +283,29 @@ func TestModelThatFails(t *testing.T) {
 	})
 }
 
+// Where a message came by SMS or WhatsApp there is no HTTP answer that could tell of a failure: the person is told, and pays nothing.
+func TestModelThatFailsBehindAChannel(t *testing.T) {
+	each(t, func(t *testing.T, h *house) {
+		c := h.node()
+		conv, err := c.WithCustomer(t.Context(), h.a, parley.APIConversation, "+12025550123", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := len(h.history(conv))
+		h.server.Script(aitest.Behaviour{Status: 401})
+		if err := c.Receive(t.Context(), conv, "sms", "SM1", "Hi"); err != nil {
+			t.Fatal(err)
+		}
+		h.until("the apology", func() bool { return len(h.history(conv)) == before+2 })
+		if last := h.history(conv)[before+1]; !strings.HasPrefix(last.Content, "I'm sorry") || h.balance() != parley.USD {
+			t.Errorf("%+v, balance %v", last, h.balance())
+		}
+		if free, err := h.db.Free(t.Context(), h.user.ID); err != nil || free != parley.USD {
+			t.Errorf("%v is free: %v", free, err)
+		}
+	})
+}
+
 // A node that dies in the middle of a reply leaves the message to the next one.
 func TestNodeThatDies(t *testing.T) {
 	each(t, func(t *testing.T, h *house) {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"parley"
 )
@@ -60,6 +61,9 @@ func (c *Console) talkPage(r *request) (*answer, error) {
 func (c *Console) talkStart(r *request) (*answer, error) {
 	a, err := c.DB.Assistant(r.Context(), r.UserID(), r.id("id"))
 	if err != nil {
+		return nil, err
+	}
+	if _, err := c.create.Take(c.address(r.Request), time.Now()); err != nil {
 		return nil, err
 	}
 	tree := decode(r.PostForm, reflect.TypeFor[struct {

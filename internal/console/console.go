@@ -34,6 +34,7 @@ import (
 	"parley/internal/catalog"
 	"parley/internal/chat"
 	"parley/internal/event"
+	"parley/internal/line"
 	"parley/internal/store"
 )
 
@@ -48,10 +49,14 @@ type Config struct {
 	Prices     *billing.Prices
 	Chat       *chat.Chat
 	Hub        *event.Hub
+	Lines      *line.Desk
+	WhatsApp   *line.WhatsApp
 
 	PublicURL      string         // what links start with; "" is the address that the browser used
 	TrustedProxies []netip.Prefix // whose forwarding headers are believed
 	Login          auth.Rate      // sign-ins per pair of address and email; six times that per address
+	Create         auth.Rate      // test chats begun per address
+	Message        auth.Rate      // messages per test chat
 }
 
 // Console is the handler of every page.
@@ -59,8 +64,11 @@ type Console struct {
 	Config
 	mux                     *http.ServeMux
 	loginPair, loginAddress *auth.Limiter
+	create, message         *auth.Limiter
+	codes                   *auth.Limiter // verification codes sent per user, as the API bounds them
 	handler                 http.Handler
 	bodyTime                time.Duration // how long a browser may take to send a form
+	askWho                  time.Duration // how often a live stream asks whether its session still stands
 	stopping                chan struct{} // closed when streams without an end of their own must end
 }
 
@@ -69,7 +77,8 @@ func New(c Config) *Console {
 	perAddress := c.Login
 	perAddress.PerSecond, perAddress.Burst = perAddress.PerSecond*6, perAddress.Burst*6
 	h := &Console{Config: c, mux: http.NewServeMux(), loginPair: auth.NewLimiter(c.Login), loginAddress: auth.NewLimiter(perAddress),
-		bodyTime: 30 * time.Second, stopping: make(chan struct{})}
+		create: auth.NewLimiter(c.Create), message: auth.NewLimiter(c.Message),
+		codes: auth.NewLimiter(auth.Rate{PerSecond: 10.0 / 3600, Burst: 10}), bodyTime: 30 * time.Second, askWho: 30 * time.Second, stopping: make(chan struct{})}
 	h.routes()
 	// SameSite keeps the cookie from cross-site requests; this refuses the requests themselves, from other origins of the same site too.
 	guard := http.NewCrossOriginProtection()
@@ -139,6 +148,47 @@ func (c *Console) routes() {
 	c.page("GET /tools/{id}", c.toolEdit)
 	c.page("POST /tools/{id}", c.toolSave)
 	c.page("POST /tools/{id}/delete", c.toolDelete)
+
+	c.page("GET /numbers", c.numberList)
+	c.page("GET /numbers/buy", c.numberSearch)
+	c.page("POST /numbers/buy", c.numberBuy)
+	c.page("GET /numbers/caller-id", c.callerIDNew)
+	c.page("POST /numbers/caller-id", c.callerIDAsk)
+	c.page("GET /numbers/caller-id/{id}", c.callerIDPage)
+	c.page("POST /numbers/caller-id/{id}/verify", c.callerIDVerify)
+	c.page("GET /numbers/{id}", c.numberPage)
+	c.page("POST /numbers/{id}", c.numberSave)
+	c.page("POST /numbers/{id}/delete", c.numberDelete)
+
+	c.page("GET /trunks", c.trunkList)
+	c.page("GET /trunks/new", c.trunkNew)
+	c.page("POST /trunks/new", c.trunkCreate)
+	c.page("GET /trunks/{id}", c.trunkEdit)
+	c.page("POST /trunks/{id}", c.trunkSave)
+	c.page("POST /trunks/{id}/check", c.trunkCheck)
+	c.page("POST /trunks/{id}/delete", c.trunkDelete)
+
+	c.page("GET /messages", c.smsList)
+	c.page("GET /messages/new", c.smsNew)
+	c.page("POST /messages/new", c.smsSend)
+	c.page("POST /messages/count", c.smsCount)
+	if c.Lines != nil && c.Lines.Sandbox {
+		c.page("GET /messages/outbox", c.outboxPage)
+		c.page("POST /messages/outbox", c.outboxReceive)
+	}
+
+	c.page("GET /whatsapp", c.senderList)
+	c.page("GET /whatsapp/{id}", c.senderPage)
+	c.page("POST /whatsapp/{id}", c.senderSave)
+
+	c.page("GET /webhooks", c.deliveryList)
+	c.page("GET /webhooks/settings", c.webhookSettings)
+	c.page("POST /webhooks/settings", c.webhookSave)
+	c.page("POST /webhooks/secret", c.webhookSecret)
+	c.page("POST /webhooks/secret/rotate", c.webhookRotate)
+	c.page("POST /webhooks/settings/test/{id}", c.webhookTest)
+	c.page("GET /webhooks/{id}", c.deliveryPage)
+	c.page("POST /webhooks/{id}/resend", c.deliveryResend)
 
 	c.page("GET /keys", c.keyList)
 	c.page("POST /keys", c.keyCreate)

@@ -15,6 +15,7 @@ import (
 	"github.com/PuerkitoBio/goquery"
 
 	"parley"
+	"parley/internal/ai/aitest"
 	"parley/internal/assistant"
 	"parley/internal/auth"
 	"parley/internal/billing"
@@ -28,7 +29,8 @@ const password = "correct horse"
 // house is a console on a fresh database.
 type house struct {
 	*Console
-	url string
+	url   string
+	model *aitest.Server // that assistants think with
 }
 
 func open(t *testing.T, change ...func(*Config)) *house {
@@ -51,10 +53,11 @@ func open(t *testing.T, change ...func(*Config)) *house {
 		t.Fatal(err)
 	}
 	c := Config{DB: db, Auth: &auth.Desk{DB: db, SessionFor: time.Hour}, Assistants: &assistant.Desk{DB: db, Catalog: cat}, Catalog: cat, Prices: prices}
+	model := think(t, &c)
 	for _, f := range change {
 		f(&c)
 	}
-	h := &house{Console: New(c)}
+	h := &house{Console: New(c), model: model}
 	srv := httptest.NewServer(h)
 	t.Cleanup(srv.Close)
 	h.url = srv.URL
@@ -223,7 +226,7 @@ func (h *house) paths(t *testing.T, u *parley.User) []string {
 	a, tool := h.assistant(t, u, "Front desk"), h.tool(t, u, "look_up")
 	one := "/assistants/" + id(a.ID)
 	return []string{"/assistants", "/assistants?q=desk", "/assistants/new", one, one + "/versions", one + "/versions/1", "/tools", "/tools/new", "/tools/" + id(tool.ID),
-		"/keys", "/account"}
+		"/conversations", "/conversations?type=test", "/conversations/" + h.talk(t, a, parley.TestConversation).ID, one + "/talk", "/ledger", "/keys", "/account"}
 }
 
 func id(n int64) string { return strconv.FormatInt(n, 10) }

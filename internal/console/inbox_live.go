@@ -125,9 +125,8 @@ func (e *ears) close() {
 }
 
 const (
-	lookAgain   = 2 * time.Second  // how often a listener looks for what the hub of this process does not know
-	askWhoAgain = 30 * time.Second // how often it is asked whether the session still stands
-	signOfLife  = 15 * time.Second // how often something is sent, whatever happens
+	lookAgain  = 2 * time.Second  // how often a listener looks for what the hub of this process does not know
+	signOfLife = 15 * time.Second // how often something is sent, whatever happens
 )
 
 // live calls look until it fails or the reader leaves: at once, whenever something happens to the topics that it names, and now and then.
@@ -159,7 +158,7 @@ func (c *Console) live(r *request, look func(s *stream) (topics []string, err er
 			return nil, nil
 		case <-e.wake:
 		case <-tick.C:
-			if time.Since(asked) > askWhoAgain {
+			if time.Since(asked) >= c.askWho {
 				asked = time.Now()
 				if r.who = nil; c.identify(r) != nil || r.who == nil {
 					return nil, nil

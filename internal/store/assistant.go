@@ -98,7 +98,7 @@ func (q Query) AssistantFacts(ctx context.Context, userID int64, a *parley.Assis
 		}
 	}
 	if a.KnowledgebaseID != nil {
-		f.Knowledgebase, err = q.q.NewSelect().Table("knowledgebases").Where("id = ? AND user_id = ?", *a.KnowledgebaseID, userID).Exists(ctx)
+		f.Knowledgebase, err = q.q.NewSelect().Table("knowledgebases").Where("id = ? AND user_id = ? AND deleted_at = 0", *a.KnowledgebaseID, userID).Exists(ctx)
 		if err != nil {
 			return f, err
 		}

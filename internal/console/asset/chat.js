@@ -180,8 +180,12 @@
     }
   }
   async function again(focus) {
+    const values = (root) => new Map(all("[name$='.key']", root).map((key) => [key.value, key.nextElementSibling]));
     try {
-      show($("#talk-begin", await page(panel().dataset.talk)), false);
+      const fresh = $("#talk-begin", await page(panel().dataset.talk));
+      const typed = values(panel());
+      values(fresh).forEach((box, name) => { box.value = typed.get(name)?.value || ""; });
+      show(fresh, false);
       if (focus) $("input:not([type=hidden]), button", panel().querySelector("form")).focus();
     } catch (err) {
       $("#trouble").textContent = err.message;
@@ -241,7 +245,7 @@
 
   // The list comes anew, with what is new in it marked until the page is left.
   async function refresh(place) {
-    const counts = new Map(all("[data-count]", place).map((row) => [row.id, row.classList.contains("fresh") ? -1 : Number(row.dataset.count)]));
+    const counts = new Map(all("[data-count]", place).map((row) => [row.id, row.classList.contains("unread") ? -1 : Number(row.dataset.count)]));
     const first = !new URLSearchParams(location.search).has("page");
     const doc = await page(location.href);
     const came = $("#results", doc);
@@ -256,11 +260,11 @@
     place.dataset.list = came.dataset.list;
     all("[data-count]", place).forEach((row) => {
       const was = counts.get(row.id);
-      row.classList.toggle("fresh", was === undefined ? first : Number(row.dataset.count) > was);
+      row.classList.toggle("unread", was === undefined ? first : Number(row.dataset.count) > was);
     });
-    const fresh = all(".fresh", place).length;
-    document.title = document.title.replace(/^(\(\d+\) )?/, fresh ? `(${fresh}) ` : "");
-    if ($("#news")) $("#news").textContent = fresh ? `${fresh} with news` : "";
+    const unread = all(".unread", place).length;
+    document.title = document.title.replace(/^(\(\d+\) )?/, unread ? `(${unread}) ` : "");
+    if ($("#news")) $("#news").textContent = unread ? `${unread} with news` : "";
     place.dispatchEvent(new CustomEvent("parley:came", { bubbles: true }));
     if (focused) all("#results a").find((a) => a.getAttribute("href") === focused)?.focus();
   }

@@ -1,0 +1,266 @@
+package console
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"parley"
+	"parley/internal/ai/aitest"
+	"parley/internal/store"
+)
+
+func TestInbox(t *testing.T) {
+	h := open(t)
+	u, other := h.user(t), h.user(t)
+	v := h.signedIn(t, u)
+	v.get("/conversations").says("No conversations yet").says("Make an assistant first")
+	a, b := h.assistant(t, u, "Front desk"), h.assistant(t, u, "Night desk")
+	v.get("/conversations").says("curl " + h.url + "/api/conversations").says(a.UUID)
+
+	widget, test := h.talk(t, a, parley.WidgetConversation), h.talk(t, b, parley.TestConversation)
+	h.talk(t, h.assistant(t, other, "Foreign desk"), parley.WidgetConversation)
+	h.model.Script(aitest.Behaviour{Text: "Until six."})
+	h.say(t, widget, "When do you close?")
+	today, yesterday := time.Now().UTC().Format(time.DateOnly), time.Now().UTC().AddDate(0, 0, -1).Format(time.DateOnly)
+	for query, want := range map[string]string{
+		"":                                   "Test chat, Visitor",
+		"type=widget":                        "Visitor",
+		"type=whatsapp":                      "",
+		"assistant_id=" + id(b.ID):           "Test chat",
+		"type=test&assistant_id=" + id(a.ID): "",
+		"date_from=" + today:                 "Test chat, Visitor",
+		"date_to=" + yesterday:               "",
+		"type=&assistant_id=&date_to=":       "Test chat, Visitor", // as the form sends it
+	} {
+		r := v.get("/conversations?" + query).is(http.StatusOK)
+		var titles []string
+		r.doc().Find("#results .stretch").Each(func(_ int, s *selection) { titles = append(titles, s.Text()) })
+		if got := strings.Join(titles, ", "); got != want {
+			t.Errorf("%s: %q, want %q", query, got, want)
+		}
+		if want == "" {
+			r.says("No conversation matches these filters.")
+		}
+	}
+	v.get("/conversations").says("AI: Until six.")
+	for _, query := range []string{"type=fax", "page=0", "page=x", "date_from=2026-13-01", "assistant_id=x"} {
+		v.get("/conversations?" + query).moved("/conversations")
+	}
+	v.get("/conversations?page=7").moved("/conversations")
+	foreign, _, err := h.DB.AssistantPage(t.Context(), other.ID, store.Page{Number: 1, Size: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	v.get("/conversations?assistant_id=" + id(foreign[0].ID)).is(http.StatusNotFound)
+	v.get("/conversations/live?assistant_id=" + id(foreign[0].ID)).is(http.StatusNotFound)
+
+	// Pages keep the filters.
+	for range pageSize {
+		h.talk(t, b, parley.TestConversation)
+	}
+	r := v.get("/conversations?type=test").says("1–25 of 26")
+	next := r.doc().Find("[rel=next]").AttrOr("href", "")
+	if r = v.get(next); !strings.Contains(next, "type=test") || r.doc().Find("#results li").Length() != 1 {
+		t.Errorf("the second page is %s", next)
+	}
+	r.doc().Find("#results .stretch").Each(func(_ int, s *selection) {
+		if s.AttrOr("href", "") != "/conversations/"+test.ID {
+			t.Error("the oldest is not last")
+		}
+	})
+}
+
+func TestConversationByHand(t *testing.T) {
+	h := open(t)
+	u := h.user(t)
+	a := h.assistant(t, u, "Front desk")
+	conv, err := h.Chat.WithCustomer(t.Context(), a, parley.APIConversation, "+49 30 901820", map[string]string{"plan": "gold"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.model.Script(aitest.Behaviour{Text: "Hi."})
+	h.say(t, conv, "Hello")
+	v := h.signedIn(t, u)
+	at := "/conversations/" + conv.ID
+	v.get(at).says("+49 30 901820").says("+4930901820").says("gold").says("$0.01").says("The assistant replies.")
+	v.post(at+"/ai", url.Values{"on": {"0"}}).moved(at)
+	v.get(at).says("A person replies")
+	v.post(at+"/reply", url.Values{"message": {"This is Maria."}}).moved(at)
+	if got := v.get(at).doc().Find(".said.human .words").Text(); got != "This is Maria." {
+		t.Errorf("the person said %q", got)
+	}
+	v.post(at+"/ai", url.Values{"on": {"1"}}).moved(at)
+	if now, err := h.DB.Conversation(t.Context(), u.ID, conv.ID); err != nil || !now.AIEnabled {
+		t.Errorf("%+v %v", now, err)
+	}
+	// What was found out in the end.
+	err = h.DB.Write(t.Context(), func(ctx context.Context, tx *store.Tx) error {
+		conv.Extracted = map[string]any{"status": true, "summary": "<b>fine</b>", "callback": nil, "stars": 4.5}
+		m := &parley.Message{ConversationID: conv.ID, Role: parley.RoleUser, Author: parley.AuthorCustomer, Content: "Bye"}
+		if err := tx.AddMessage(ctx, m, 0, parley.Now().Add(-time.Second)); err != nil {
+			return err
+		}
+		_, err := tx.EndConversation(ctx, conv, conv.Extracted, parley.Now())
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	facts := v.get(at).doc().Find("#facts").Text()
+	for _, want := range []string{"Ended", "yes", "<b>fine</b>", "not said", "4.5"} {
+		if !strings.Contains(facts, want) {
+			t.Errorf("the facts lack %q: %s", want, facts)
+		}
+	}
+	v.post(at+"/delete", nil).moved("/conversations?done=deleted")
+	v.get(at).is(http.StatusNotFound)
+}
+
+func TestForeignConversationsAreUnknown(t *testing.T) {
+	h := open(t)
+	owner, other := h.user(t), h.user(t)
+	a := h.assistant(t, owner, "Secret desk")
+	conv := h.talk(t, a, parley.TestConversation)
+	v := h.signedIn(t, other)
+	for _, c := range []struct{ method, path, id string }{
+		{"GET", "/conversations/%", conv.ID}, {"GET", "/conversations/%/live", conv.ID}, {"POST", "/conversations/%/say", conv.ID},
+		{"POST", "/conversations/%/reply", conv.ID}, {"POST", "/conversations/%/ai", conv.ID}, {"POST", "/conversations/%/delete", conv.ID},
+		{"GET", "/assistants/%/talk", id(a.ID)}, {"POST", "/assistants/%/talk", id(a.ID)},
+	} {
+		bodies := map[string]bool{}
+		for _, one := range []string{c.id, "00000000-0000-4000-8000-000000000000", "0", "x", "%27"} {
+			form := url.Values{"message": {"stolen"}, "on": {"0"}}
+			if c.method == "GET" {
+				form = nil
+			}
+			bodies[v.send(c.method, strings.Replace(c.path, "%", one, 1), form).is(http.StatusNotFound).doc().Find("main").Text()] = true
+		}
+		if len(bodies) != 1 {
+			t.Errorf("%s %s tells a foreign id from an unknown one", c.method, c.path)
+		}
+	}
+	if list, err := h.DB.Messages(t.Context(), conv.ID); err != nil || len(list) != 1 {
+		t.Errorf("%v %v", list, err)
+	}
+	for _, path := range []string{"/conversations", "/ledger"} {
+		if strings.Contains(v.get(path).body, "Secret desk") {
+			t.Errorf("%s shows another user's things", path)
+		}
+	}
+	stranger := h.visitor(t)
+	for _, path := range []string{"/conversations/live", "/conversations/" + conv.ID + "/live"} {
+		stranger.get(path, "HX-Request", "true").is(http.StatusUnauthorized)
+	}
+	v.post("/conversations/"+conv.ID+"/reply", url.Values{"message": {"x"}}, "Sec-Fetch-Site", "cross-site").is(http.StatusForbidden)
+}
+
+func TestHostileConversationStaysText(t *testing.T) {
+	const evil = `"><script>alert(1)</script><img src=x onerror=alert(2)> {{x}} </textarea> ` + "\u202e"
+	h := open(t)
+	u := h.user(t)
+	a := h.assistant(t, u, evil)
+	conv, err := h.Chat.WithCustomer(t.Context(), a, parley.APIConversation, evil, map[string]string{evil: evil})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.model.Script(aitest.Behaviour{Text: evil})
+	h.say(t, conv, evil)
+	v := h.signedIn(t, u)
+	for _, path := range []string{"/conversations", "/conversations/" + conv.ID, "/assistants/" + id(a.ID) + "/talk", "/ledger"} {
+		r := v.get(path).is(http.StatusOK)
+		if n := r.doc().Find("script:not([src]), img, [onerror]").Length(); n > 0 || strings.Contains(r.body, "<script>") {
+			t.Errorf("%s: the text came alive:\n%s", path, r.body)
+		}
+	}
+	if got := v.get("/conversations/" + conv.ID).doc().Find(".said.customer .words").Text(); got != strings.TrimSpace(evil) && got != evil {
+		t.Errorf("the words are shown as %q", got)
+	}
+}
+
+// The list's stream tells at once of what is said in it, and soon of what is new.
+func TestInboxIsLive(t *testing.T) {
+	h := open(t)
+	u := h.user(t)
+	a := h.assistant(t, u, "Front desk")
+	v := h.signedIn(t, u)
+	_, next := v.stream("GET", "/conversations/live", nil)
+	first := until(t, next, "list", "").data["version"]
+	if on := v.get("/conversations").doc().Find("#results").AttrOr("data-list", ""); on != first {
+		t.Errorf("the page is at %q, the stream at %q", on, first)
+	}
+	conv := h.talk(t, a, parley.WidgetConversation)
+	second := until(t, next, "list", "").data["version"]
+	h.model.Script(aitest.Behaviour{Text: "Hi."})
+	h.say(t, conv, "Hello")
+	third := until(t, next, "list", "").data["version"]
+	if first == second || second == third {
+		t.Errorf("versions %q %q %q", first, second, third)
+	}
+}
+
+// A stream ends with its session.
+func TestLiveEndsWithTheSession(t *testing.T) {
+	h := open(t)
+	h.askWho = 0
+	u := h.user(t)
+	conv := h.talk(t, h.assistant(t, u, "Front desk"), parley.WidgetConversation)
+	v := h.signedIn(t, u)
+	_, list := v.stream("GET", "/conversations/live", nil)
+	_, one := v.stream("GET", "/conversations/"+conv.ID+"/live", nil)
+	until(t, list, "list", "")
+	until(t, one, "put", "Own Bakery")
+	v.post("/signout", nil).is(http.StatusSeeOther)
+	for _, next := range []func() (heard, bool){list, one} {
+		for {
+			if _, ok := next(); !ok {
+				break
+			}
+		}
+	}
+}
+
+// A conversation's stream has all that the page has, and what comes; it ends with the server.
+func TestConversationIsLive(t *testing.T) {
+	h := open(t)
+	u := h.user(t)
+	conv := h.talk(t, h.assistant(t, u, "Front desk"), parley.WidgetConversation)
+	v := h.signedIn(t, u)
+	_, next := v.stream("GET", "/conversations/"+conv.ID+"/live", nil)
+	until(t, next, "put", "Own Bakery")
+	gate := make(chan struct{})
+	h.model.Script(aitest.Behaviour{Text: "Until six.", Gate: gate})
+	w, err := h.Chat.Send(t.Context(), conv, "When do you close?")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Leave()
+	until(t, next, "put", "When do you close?")
+	if e := until(t, next, "put", `id="typing"`); strings.Contains(e.data["html"], "hidden") {
+		t.Error("nobody types")
+	}
+	close(gate)
+	until(t, next, "put", "Until six.")
+	until(t, next, "put", "$0.01")
+	v.post("/conversations/"+conv.ID+"/ai", url.Values{"on": {"0"}})
+	until(t, next, "put", "A person replies")
+	h.model.Script(aitest.Behaviour{Status: 400})
+	v.post("/conversations/"+conv.ID+"/ai", url.Values{"on": {"1"}})
+	until(t, next, "put", "The assistant replies.")
+	if w, err := h.Chat.Send(t.Context(), conv, "Hello?"); err != nil {
+		t.Fatal(err)
+	} else {
+		w.Wait(t.Context())
+		w.Leave()
+	}
+	until(t, next, "put", "It got no reply")
+	h.Console.Stop()
+	for {
+		if _, ok := next(); !ok {
+			break
+		}
+	}
+}

@@ -1,0 +1,73 @@
+package console
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/PuerkitoBio/goquery"
+
+	"parley"
+	"parley/internal/ai/aitest"
+	"parley/internal/store"
+)
+
+type selection = goquery.Selection
+
+func TestLedger(t *testing.T) {
+	h := open(t)
+	u := h.user(t)
+	v := h.signedIn(t, u)
+	v.get("/ledger").is(http.StatusOK).says("$5.00")
+	conv := h.talk(t, h.assistant(t, u, "Front desk"), parley.WidgetConversation)
+	h.model.Script(aitest.Behaviour{Text: "Hi."})
+	h.say(t, conv, "Hello")
+	err := h.DB.Write(t.Context(), func(ctx context.Context, tx *store.Tx) error {
+		if _, err := tx.Post(ctx, u.ID, &parley.LedgerEntry{Kind: parley.Credit, Amount: 10 * parley.USD, Reference: "credit:1", Description: "Paid <b>in</b>"}); err != nil {
+			return err
+		}
+		if err := tx.Reserve(ctx, u.ID, "call:7", parley.USD/2, parley.Now().Add(time.Hour)); err != nil {
+			return err
+		}
+		_, err := tx.Post(ctx, u.ID, &parley.LedgerEntry{Kind: "teleport", Amount: -parley.USD, Reference: "t:1", Description: "Not known here"})
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc := v.get("/ledger").is(http.StatusOK).doc()
+	var sums, rows []string
+	doc.Find(".sums dd").Each(func(_ int, s *selection) { sums = append(sums, s.Text()) })
+	doc.Find(".ledger tbody tr").Each(func(_ int, s *selection) {
+		var cells []string
+		s.Find("td + td").Each(func(_ int, c *selection) { cells = append(cells, strings.Join(strings.Fields(c.Text()), " ")) })
+		rows = append(rows, strings.Join(cells, " | "))
+	})
+	if got := strings.Join(sums, " "); got != "$13.99 $0.50 $13.49" {
+		t.Errorf("the sums are %s", got)
+	}
+	want := []string{"teleport Not known here t:1 | −$1.00 | $13.99", "Credit Paid <b>in</b> credit:1 | +$10.00 | $14.99", "Message Message to Front desk (widget) message:2 | −$0.01 | $4.99"}
+	if len(rows) < 3 || strings.Join(rows[:3], "\n") != strings.Join(want, "\n") {
+		t.Errorf("the rows are\n%s", strings.Join(rows, "\n"))
+	}
+	yesterday := time.Now().UTC().AddDate(0, 0, -1).Format(time.DateOnly)
+	v.get("/ledger?date_to=" + yesterday).says("Nothing moved on these days.").says("$13.99")
+	v.get("/ledger?date_from=" + yesterday).says("teleport")
+	v.get("/ledger?date_from=tomorrow").moved("/ledger")
+	v.get("/ledger?page=9&date_from=" + yesterday).moved("/ledger?date_from=" + yesterday + "&page=1")
+	err = h.DB.Write(t.Context(), func(ctx context.Context, tx *store.Tx) error {
+		for i := range pageSize {
+			if _, err := tx.Post(ctx, u.ID, &parley.LedgerEntry{Kind: parley.Refund, Amount: parley.USD, Reference: "r:" + id(int64(i))}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	next := v.get("/ledger").says("1–25 of").doc().Find("[rel=next]").AttrOr("href", "")
+	v.get(next).says("teleport")
+}

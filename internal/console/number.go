@@ -1,0 +1,385 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"slices"
+	"strconv"
+	"time"
+
+	"parley"
+	"parley/internal/form"
+	"parley/internal/line"
+	"parley/internal/store"
+)
+
+// refusal is why something was refused, in words for its page; "" for errors that are ours to mend.
+func refusal(err error) string {
+	var e *parley.Error
+	var f *line.Failure
+	switch {
+	case errors.As(err, &f):
+		return "The carrier did not take the message: " + f.Reason + " Nothing was charged."
+	case errors.As(err, &e) && e.Kind != parley.NotFound && e.Kind != parley.Invalid:
+		return e.Message
+	}
+	return ""
+}
+
+func numberPath(id int64, more string) string {
+	return "/numbers/" + strconv.FormatInt(id, 10) + more
+}
+
+// numbers are the user's own numbers, and who answers them.
+type numbers struct {
+	list    []parley.Number
+	answers map[int64]parley.Assistant // by the number's id
+	base    string                     // of the API
+}
+
+func (c *Console) numberList(r *request) (*answer, error) {
+	list, err := c.DB.Numbers(r.Context(), r.UserID())
+	if err != nil {
+		return nil, err
+	}
+	n := &numbers{list: list, answers: map[int64]parley.Assistant{}, base: c.base(r)}
+	inbound, err := c.Assistants.All(r.Context(), r.UserID(), "inbound")
+	for _, a := range inbound {
+		if a.PhoneNumberID != nil {
+			n.answers[*a.PhoneNumberID] = a
+		}
+	}
+	return show("Numbers", numberList(n)), err
+}
+
+// numberInput is what may change about a number.
+type numberInput struct {
+	Nickname    *string `json:"nickname" maxLength:"50"`
+	AssistantID *int64  `json:"assistant_id"` // the inbound assistant that answers it
+}
+
+// numberForm is the page of a number.
+type numberForm struct {
+	*fields
+	*parley.Number
+	assistants []option
+	trunk      int64 // of a SIP number
+}
+
+func (n *numberForm) path(more string) string { return numberPath(n.ID, more) }
+
+func (c *Console) numberPage(r *request) (*answer, error) {
+	n, err := c.DB.Number(r.Context(), r.UserID(), r.id("id"))
+	if err != nil {
+		return nil, err
+	}
+	answered, err := c.DB.AnsweredNumbers(r.Context(), r.UserID())
+	if err != nil {
+		return nil, err
+	}
+	in := numberInput{Nickname: n.Nickname}
+	if id, ok := answered[n.ID]; ok {
+		in.AssistantID = &id
+	}
+	f, err := c.numberForm(r, n, fieldsOf[numberInput](treeOf(in), nil))
+	if err != nil {
+		return nil, err
+	}
+	return show(parley.FormatPhone(n.PhoneNumber), numberPage(f)), nil
+}
+
+func (c *Console) numberForm(r *request, n *parley.Number, f *fields) (*numberForm, error) {
+	inbound, err := c.Assistants.All(r.Context(), r.UserID(), "inbound")
+	if err != nil {
+		return nil, err
+	}
+	own, err := c.DB.Numbers(r.Context(), r.UserID())
+	if err != nil {
+		return nil, err
+	}
+	out := &numberForm{fields: f, Number: n, assistants: []option{{value: "", label: "Nobody"}}}
+	for _, a := range inbound {
+		o := option{value: strconv.FormatInt(a.ID, 10), label: a.Name}
+		if p := a.PhoneNumberID; p != nil && *p != n.ID {
+			if i := slices.IndexFunc(own, func(other parley.Number) bool { return other.ID == *p }); i >= 0 {
+				o.label += " (answers " + parley.FormatPhone(own[i].PhoneNumber) + " now)"
+			}
+		}
+		out.assistants = append(out.assistants, o)
+	}
+	if n.Type == parley.NumberSIP {
+		trunks, err := c.DB.Trunks(r.Context(), r.UserID())
+		if err != nil {
+			return nil, err
+		}
+		for _, t := range trunks {
+			if t.PhoneNumberID == n.ID {
+				out.trunk = t.ID
+			}
+		}
+	}
+	return out, nil
+}
+
+func (c *Console) numberSave(r *request) (*answer, error) {
+	tree := decode(r.PostForm, reflect.TypeFor[numberInput]())
+	var in numberInput
+	wrong := form.Bind(tree, &in, false)
+	n, err := c.DB.Number(r.Context(), r.UserID(), r.id("id"))
+	if err != nil {
+		return nil, err
+	}
+	if len(wrong) == 0 {
+		err := c.changeNumber(r, n, tree, in)
+		failed, ok := fieldErrors(err)
+		switch {
+		case err == nil:
+			return see(numberPath(n.ID, ""), "saved"), nil
+		case !ok:
+			return nil, err
+		}
+		for _, f := range failed { // the assistant's errors: what its page calls the number is here the assistant
+			for _, text := range f.Messages {
+				wrong.AddText("assistant_id", text)
+			}
+		}
+	}
+	f, err := c.numberForm(r, n, fieldsOf[numberInput](tree, wrong))
+	if err != nil {
+		return nil, err
+	}
+	return invalid(parley.FormatPhone(n.PhoneNumber), numberPage(f)), nil
+}
+
+// changeNumber stores what the form of a number names.
+func (c *Console) changeNumber(r *request, n *parley.Number, tree map[string]any, in numberInput) error {
+	if _, sent := tree["assistant_id"]; sent {
+		if err := c.answerNumber(r, n.ID, in.AssistantID); err != nil {
+			return err
+		}
+	}
+	return c.DB.Write(r.Context(), func(ctx context.Context, tx *store.Tx) error {
+		n, err := tx.NumberForUpdate(ctx, r.UserID(), n.ID)
+		if err != nil {
+			return err
+		}
+		n.Nickname = in.Nickname
+		return tx.SaveNumber(ctx, r.UserID(), n)
+	})
+}
+
+// answerNumber has an inbound assistant answer a number, or nobody (nil): one number has one assistant, so who answered it until now
+// gives it up first, and has it back when the other can't take it.
+func (c *Console) answerNumber(r *request, numberID int64, assistantID *int64) error {
+	answered, err := c.DB.AnsweredNumbers(r.Context(), r.UserID())
+	if err != nil {
+		return err
+	}
+	before, had := answered[numberID]
+	if had && assistantID != nil && *assistantID == before || !had && assistantID == nil {
+		return nil
+	}
+	if assistantID != nil {
+		a, err := c.DB.Assistant(r.Context(), r.UserID(), *assistantID)
+		if store.IsNotFound(err) || err == nil && a.Type != "inbound" {
+			return parley.Fields{{Name: "assistant_id", Messages: []string{"Choose one of your inbound assistants."}}}.Err()
+		}
+		if err != nil {
+			return err
+		}
+	}
+	give := func(assistant int64, number any) error {
+		_, err := c.Assistants.Update(context.WithoutCancel(r.Context()), r.UserID(), assistant, map[string]any{"phone_number_id": number})
+		return err
+	}
+	if had {
+		if err := give(before, nil); err != nil {
+			return err
+		}
+	}
+	if assistantID == nil {
+		return nil
+	}
+	err = give(*assistantID, numberID)
+	if err != nil && had {
+		return errors.Join(err, give(before, numberID))
+	}
+	return err
+}
+
+func (c *Console) numberDelete(r *request) (*answer, error) {
+	n, err := c.DB.Number(r.Context(), r.UserID(), r.id("id"))
+	if err != nil {
+		return nil, err
+	}
+	if err := c.Lines.Give(r.Context(), r.UserID(), n.ID); err != nil {
+		return nil, err
+	}
+	if n.Type == parley.NumberNormal {
+		return see("/numbers", "released"), nil
+	}
+	return see("/numbers", "deleted"), nil
+}
+
+// searchQuery is what numbers are searched by: the API's parameters.
+type searchQuery struct {
+	Country  string `query:"country_code" json:"country_code" enum:"US,CA,GB,AU,IL,PL,FI,NL,DK,IT"`
+	Contains string `query:"contains" json:"contains" maxLength:"10" pattern:"^[0-9]*$" must:"contain only digits"`
+}
+
+var countryNames = enum("US=United States", "CA=Canada", "GB=United Kingdom", "AU=Australia", "DK=Denmark", "FI=Finland", "IL=Israel", "IT=Italy", "NL=Netherlands", "PL=Poland")
+
+func countryName(code string) string {
+	for _, o := range countryNames {
+		if o.value == code {
+			return o.label
+		}
+	}
+	return code
+}
+
+// market is the page on which numbers are searched and bought.
+type market struct {
+	*fields
+	query   searchQuery
+	offers  []line.Offer
+	asked   bool // a search was made
+	free    parley.Money
+	refused string // why the last purchase failed
+	base    string // of the API
+	prices  func(country string) parley.Money
+}
+
+// countries are those that numbers can be rented in, with their price.
+func (m *market) countries() (list []option) {
+	for _, o := range countryNames {
+		list = append(list, option{value: o.value, label: o.label + " · " + dollars(m.prices(o.value)) + " a month"})
+	}
+	return list
+}
+
+func (c *Console) numberSearch(r *request) (*answer, error) {
+	q := r.URL.Query()
+	return c.market(r, map[string]any{"country_code": q.Get("country_code"), "contains": q.Get("contains")}, q.Has("country_code"), "")
+}
+
+// market searches, where there is something to search by, and shows what was found.
+func (c *Console) market(r *request, tree map[string]any, search bool, why string) (*answer, error) {
+	m := &market{asked: search, refused: why, base: c.base(r), prices: func(country string) parley.Money { return c.Prices.Numbers[country].Rent }}
+	var wrong parley.Fields
+	if search {
+		values := map[string][]string{}
+		for name, text := range tree {
+			values[name] = []string{text.(string)}
+		}
+		wrong = form.Query(values, &m.query)
+	}
+	m.fields = fieldsOf[searchQuery](tree, wrong)
+	var err error
+	if m.free, err = c.DB.Free(r.Context(), r.UserID()); err != nil {
+		return nil, err
+	}
+	if search && len(wrong) == 0 {
+		if m.query.Country == "" {
+			m.query.Country = "US"
+		}
+		if m.offers, err = c.Lines.Search(r.Context(), r.UserID(), m.query.Country, m.query.Contains); err != nil {
+			return nil, err
+		}
+	}
+	if len(wrong) > 0 || why != "" {
+		return invalid("Find a number", numberMarket(m)), nil
+	}
+	return show("Find a number", numberMarket(m)), nil
+}
+
+func (c *Console) numberBuy(r *request) (*answer, error) {
+	n, err := c.Lines.Buy(r.Context(), r.UserID(), r.PostFormValue("phone_number"))
+	if why := refusal(err); why != "" {
+		country := r.PostFormValue("country_code")
+		return c.market(r, map[string]any{"country_code": country, "contains": r.PostFormValue("contains")}, country != "", why)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return see(numberPath(n.ID, ""), "bought"), nil
+}
+
+// newCallerID is a number that the user wants to show on outgoing calls.
+type newCallerID struct {
+	PhoneNumber string `json:"phone_number" required:"true" maxLength:"32"`
+}
+
+func (c *Console) callerIDNew(r *request) (*answer, error) {
+	return show("New caller id", callerIDNew(fieldsOf[newCallerID](nil, nil), "")), nil
+}
+
+func (c *Console) callerIDAsk(r *request) (*answer, error) {
+	tree := decode(r.PostForm, reflect.TypeFor[newCallerID]())
+	var in newCallerID
+	wrong := form.Bind(tree, &in, true)
+	number, ok := parley.NormalizePhone(in.PhoneNumber)
+	if !ok && len(wrong) == 0 {
+		wrong.Add("phone_number", "must be a phone number in international format.")
+	}
+	if len(wrong) > 0 {
+		return invalid("New caller id", callerIDNew(fieldsOf[newCallerID](tree, wrong), "")), nil
+	}
+	if _, err := c.codes.Take(strconv.FormatInt(r.UserID(), 10), time.Now()); err != nil {
+		return nil, err
+	}
+	asked, err := c.Lines.AskCallerID(r.Context(), r.UserID(), number)
+	if why := refusal(err); why != "" {
+		return invalid("New caller id", callerIDNew(fieldsOf[newCallerID](tree, nil), why)), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return see("/numbers/caller-id/" + strconv.FormatInt(asked.ID, 10)), nil
+}
+
+// callerIDCode is the code that was sent to a number.
+type callerIDCode struct {
+	Code string `json:"code" required:"true" maxLength:"16"`
+}
+
+// waiting is a caller id of the user's that waits for its code.
+func (c *Console) waiting(r *request) (id *parley.CallerID, err error) {
+	err = c.DB.Write(r.Context(), func(ctx context.Context, tx *store.Tx) error {
+		id, err = tx.CallerIDForUpdate(ctx, r.UserID(), r.id("id"))
+		return err
+	})
+	return id, err
+}
+
+func (c *Console) callerIDPage(r *request) (*answer, error) {
+	id, err := c.waiting(r)
+	if err != nil {
+		return nil, err
+	}
+	return show("Verify a caller id", callerIDVerify(fieldsOf[callerIDCode](nil, nil), id, c.Lines.Sandbox)), nil
+}
+
+func (c *Console) callerIDVerify(r *request) (*answer, error) {
+	id, err := c.waiting(r)
+	if err != nil {
+		return nil, err
+	}
+	tree := decode(r.PostForm, reflect.TypeFor[callerIDCode]())
+	var in callerIDCode
+	wrong := form.Bind(tree, &in, true)
+	var n *parley.Number
+	err = wrong.Err()
+	if err == nil {
+		n, err = c.Lines.VerifyCallerID(r.Context(), r.UserID(), id.ID, in.Code)
+	}
+	wrong, ok := fieldErrors(err)
+	switch {
+	case err == nil:
+		return see(numberPath(n.ID, ""), "verified"), nil
+	case !ok:
+		return nil, err
+	}
+	return invalid("Verify a caller id", callerIDVerify(fieldsOf[callerIDCode](tree, wrong), id, c.Lines.Sandbox)), nil
+}

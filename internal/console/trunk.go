@@ -1,0 +1,143 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"strconv"
+
+	"parley"
+	"parley/internal/form"
+	"parley/internal/store"
+)
+
+func (c *Console) trunkList(r *request) (*answer, error) {
+	list, err := c.DB.Trunks(r.Context(), r.UserID())
+	if err != nil {
+		return nil, err
+	}
+	return show("SIP trunks", trunkList(list, c.base(r))), nil
+}
+
+// trunkForm is the page of one trunk. Its password stays on the server.
+type trunkForm struct {
+	*fields
+	id       int64 // 0: it is new
+	name     string
+	password bool   // it has one
+	checked  string // what came of asking the trunk, "" when it was not asked
+}
+
+func (t *trunkForm) path(more string) string {
+	if t.id == 0 {
+		return "/trunks/new"
+	}
+	return "/trunks/" + strconv.FormatInt(t.id, 10) + more
+}
+
+func (c *Console) trunkNew(r *request) (*answer, error) {
+	t := &parley.TrunkInput{}
+	form.Defaults(t)
+	return show("New SIP trunk", trunkEditor(&trunkForm{fields: fieldsOf[parley.TrunkInput](treeOf(t), nil)})), nil
+}
+
+// ownedAlready puts the refusal of a number that is on this server already beside its field.
+func ownedAlready(err error) error {
+	var e *parley.Error
+	if !errors.As(err, &e) || e.Kind != parley.Conflict {
+		return err
+	}
+	var f parley.Fields
+	f.AddText("phone_number", e.Message)
+	return f.Err()
+}
+
+// forgetful is what was sent of a form without the password: a page never holds it.
+func forgetful(tree map[string]any) map[string]any {
+	delete(tree, "sip_password")
+	return tree
+}
+
+func (c *Console) trunkCreate(r *request) (*answer, error) {
+	tree := decode(r.PostForm, reflect.TypeFor[parley.TrunkInput]())
+	t := &parley.TrunkInput{}
+	form.Defaults(t)
+	wrong := form.Bind(tree, t, true)
+	t.Check(t.SIPPassword != "", &wrong)
+	err := wrong.Err()
+	if err == nil {
+		c.DB.SealPassword(&t.Trunk, t.SIPPassword)
+		err = ownedAlready(c.DB.Write(r.Context(), func(ctx context.Context, tx *store.Tx) error { return tx.CreateTrunk(ctx, r.UserID(), &t.Trunk) }))
+	}
+	wrong, ok := fieldErrors(err)
+	switch {
+	case err == nil:
+		return see("/trunks/"+strconv.FormatInt(t.ID, 10), "created"), nil
+	case !ok:
+		return nil, err
+	}
+	return invalid("New SIP trunk", trunkEditor(&trunkForm{fields: fieldsOf[parley.TrunkInput](forgetful(tree), wrong)})), nil
+}
+
+func editTrunk(t *parley.Trunk, tree map[string]any, wrong parley.Fields) *trunkForm {
+	return &trunkForm{fields: fieldsOf[parley.TrunkInput](tree, wrong), id: t.ID, name: t.Name, password: len(t.Sealed) > 0}
+}
+
+func (c *Console) trunkEdit(r *request) (*answer, error) {
+	t, err := c.DB.Trunk(r.Context(), r.UserID(), r.id("id"))
+	if err != nil {
+		return nil, err
+	}
+	return show(t.Name, trunkEditor(editTrunk(t, treeOf(t), nil))), nil
+}
+
+func (c *Console) trunkSave(r *request) (*answer, error) {
+	tree := decode(r.PostForm, reflect.TypeFor[parley.TrunkInput]())
+	if tree["sip_password"] == "" && r.PostFormValue("forget_password") != "1" { // an empty box keeps it
+		delete(tree, "sip_password")
+	}
+	var old *parley.Trunk
+	err := ownedAlready(c.DB.Write(r.Context(), func(ctx context.Context, tx *store.Tx) (err error) {
+		if old, err = tx.TrunkForUpdate(ctx, r.UserID(), r.id("id")); err != nil {
+			return err
+		}
+		t := &parley.TrunkInput{Trunk: *old}
+		wrong := form.Bind(tree, t, false)
+		_, sent := tree["sip_password"]
+		t.Check(t.SIPPassword != "" || !sent && len(old.Sealed) > 0, &wrong)
+		if err := wrong.Err(); err != nil {
+			return err
+		}
+		if sent {
+			tx.SealPassword(&t.Trunk, t.SIPPassword)
+		}
+		return tx.SaveTrunk(ctx, r.UserID(), old, &t.Trunk)
+	}))
+	wrong, ok := fieldErrors(err)
+	switch {
+	case err == nil:
+		return see("/trunks/"+r.PathValue("id"), "saved"), nil
+	case !ok:
+		return nil, err
+	}
+	return invalid(old.Name, trunkEditor(editTrunk(old, forgetful(tree), wrong))), nil
+}
+
+// trunkCheck says whether a trunk answers, as the API does.
+func (c *Console) trunkCheck(r *request) (*answer, error) {
+	t, err := c.DB.Trunk(r.Context(), r.UserID(), r.id("id"))
+	if err != nil {
+		return nil, err
+	}
+	f := editTrunk(t, treeOf(t), nil)
+	f.checked = "The telephone is not running on this server yet: nothing was asked of the trunk."
+	return show(t.Name, trunkEditor(f)), nil
+}
+
+func (c *Console) trunkDelete(r *request) (*answer, error) {
+	err := c.DB.Write(r.Context(), func(ctx context.Context, tx *store.Tx) error { return tx.DeleteTrunk(ctx, r.UserID(), r.id("id")) })
+	if err != nil {
+		return nil, err
+	}
+	return see("/trunks", "deleted"), nil
+}

@@ -1,0 +1,215 @@
+package knowledge
+
+import (
+	"bytes"
+	"context"
+	"encoding/gob"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// maxText bounds the text of a document, in bytes. 20 MB of an older character set are up to 60 MB of UTF-8.
+const maxText = 64 << 20
+
+const tooLong = "The document holds more than 64 MB of text: split it and upload the parts."
+
+// limits are what a child process may take.
+type limits struct {
+	memory int64         // bytes of address space, beyond what the program needs to start
+	cpu    time.Duration // of processor time
+	wall   time.Duration
+}
+
+var defaultLimits = limits{memory: 1 << 30, cpu: 60 * time.Second, wall: 3 * time.Minute}
+
+// Extractor takes the text out of uploaded files. Each file is read in a child process, which has no environment, can write no file, and
+// is ended when it takes more memory or time than a document needs: a hostile file costs that and never the server. The zero Extractor is
+// ready.
+type Extractor struct {
+	Program   []string // the command line that leads to [Child]; nil for this program with ChildCommand
+	PDFToText string   // poppler's pdftotext; "" looks for it, "off" reads PDFs in pure Go
+	limits    limits   // zero for the default ones
+}
+
+// Extract reads a document of a kind: pdf, docx or txt. An *os.File is handed to the child as it is, anything else through a temporary
+// file. What is wrong with the document is a *[Failure]; other errors are this machine's.
+func (x *Extractor) Extract(ctx context.Context, kind string, r io.Reader) (*Text, error) {
+	f, ok := r.(*os.File)
+	if !ok {
+		var err error
+		if f, err = spool(r); err != nil {
+			return nil, fmt.Errorf("spool a document: %w", err)
+		}
+		defer os.Remove(f.Name())
+		defer f.Close()
+	}
+	lim := x.limits
+	if lim == (limits{}) {
+		lim = defaultLimits
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, lim.wall, errSlow)
+	defer cancel()
+	if kind == "pdf" && x.PDFToText != "off" {
+		tool := x.PDFToText
+		if tool == "" {
+			tool = "pdftotext"
+		}
+		if tool, err := exec.LookPath(tool); err == nil {
+			return x.poppler(ctx, tool, f, lim)
+		}
+	}
+	out, err := x.child(ctx, f, lim, kind)
+	if err != nil {
+		return nil, err
+	}
+	var a answer
+	if err := gob.NewDecoder(bytes.NewReader(out)).Decode(&a); err != nil {
+		return nil, fmt.Errorf("read a child's answer: %w", err)
+	}
+	if a.Failure != "" {
+		return nil, &Failure{a.Failure}
+	}
+	return &a.Text, nil
+}
+
+// answer is what a child writes, as gob.
+type answer struct {
+	Text    Text
+	Failure string
+}
+
+func spool(r io.Reader) (*os.File, error) {
+	f, err := os.CreateTemp("", "parley-document-*")
+	if err != nil {
+		return nil, err
+	}
+	if _, err = io.Copy(f, r); err == nil {
+		_, err = f.Seek(0, io.SeekStart)
+	}
+	if err != nil {
+		f.Close()
+		os.Remove(f.Name())
+		return nil, err
+	}
+	return f, nil
+}
+
+// poppler reads a PDF with pdftotext, and its title with pdfinfo beside it.
+func (x *Extractor) poppler(ctx context.Context, tool string, f *os.File, lim limits) (*Text, error) {
+	out, err := x.child(ctx, f, lim, "exec", tool, "-enc", "UTF-8", "-eol", "unix", "-l", fmt.Sprint(maxPages+1), "/dev/stdin", "-")
+	if err != nil {
+		return nil, err
+	}
+	pages := strings.Split(string(out), "\f")
+	pages = pages[:len(pages)-1] // each ends with one
+	if len(pages) > maxPages {
+		return nil, errPages
+	}
+	title := ""
+	if info, err := exec.LookPath(filepath.Join(filepath.Dir(tool), "pdfinfo")); err == nil {
+		if out, err := x.child(ctx, f, lim, "exec", info, "-enc", "UTF-8", "/dev/stdin"); err == nil { // a title is worth no failure
+			for line := range strings.Lines(string(out)) {
+				if t, ok := strings.CutPrefix(line, "Title:"); ok {
+					title = t
+				}
+			}
+		}
+	}
+	return pagesText(title, pages)
+}
+
+var (
+	errSlow   = fail("The file takes too long to read: it may be damaged. Save it anew, or split it and upload the parts.")
+	errMemory = fail("The file needs more memory to read than a document may take: it may be damaged. Save it anew, or split it and upload the parts.")
+	errCrash  = fail("The file could not be read: it may be damaged. Open it, save it anew, and upload that.")
+)
+
+// child runs this program again, as a child with limits that reads a file, and gives what it wrote.
+func (x *Extractor) child(ctx context.Context, f *os.File, lim limits, what ...string) ([]byte, error) {
+	program := x.Program
+	if program == nil {
+		self, err := os.Executable()
+		if err != nil {
+			return nil, fmt.Errorf("find this program: %w", err)
+		}
+		program = []string{self, ChildCommand}
+	}
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return nil, fmt.Errorf("rewind a document: %w", err)
+	}
+	args := append(append(program[1:len(program):len(program)], fmt.Sprint(lim.memory), fmt.Sprint(max(1, int(lim.cpu.Seconds())))), what...)
+	cmd := exec.CommandContext(ctx, program[0], args...)
+	cmd.Env = []string{"LC_ALL=C.UTF-8"} // and none of this process's secrets
+	cmd.Dir = "/"
+	cmd.Stdin = f
+	cmd.WaitDelay = 5 * time.Second
+	var stderr tail
+	cmd.Stderr = &stderr
+	pipe, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, fmt.Errorf("start a reader: %w", err)
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start a reader: %w", err)
+	}
+	out, readErr := io.ReadAll(io.LimitReader(pipe, maxText+maxText/4))
+	if len(out) >= maxText+maxText/4 {
+		readErr = fail(tooLong)
+		if err := cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+			readErr = fmt.Errorf("end a reader: %w", err)
+		}
+	}
+	err = cmd.Wait()
+	switch {
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case readErr != nil:
+		return nil, readErr
+	case err != nil:
+		return nil, explain(cmd, stderr.String())
+	}
+	return out, nil
+}
+
+// tail keeps the beginning of what a child complains of.
+type tail struct{ bytes.Buffer }
+
+func (t *tail) Write(b []byte) (int, error) {
+	if room := 16<<10 - t.Len(); room > 0 {
+		t.Buffer.Write(b[:min(room, len(b))])
+	}
+	return len(b), nil
+}
+
+// explain makes a reason of the way a child ended.
+func explain(cmd *exec.Cmd, stderr string) error {
+	has := func(words ...string) bool {
+		for _, w := range words {
+			if strings.Contains(stderr, w) {
+				return true
+			}
+		}
+		return false
+	}
+	switch {
+	case cpuSpent(cmd.ProcessState):
+		return errSlow
+	case has("out of memory", "Out of memory", "cannot allocate", "bad_alloc", "failed to create new OS thread", "can't alloc"):
+		return errMemory
+	case has(setupFailed):
+		return fmt.Errorf("limit a reader: %s", stderr)
+	case has("Incorrect password", "requires a password"):
+		return errPassword
+	case has("May not be a PDF file") && !has("xref", "trailer", "Couldn't read"):
+		return errNotPDF
+	case has("Syntax Error", "Syntax Warning", "xref", "Command Line Error"):
+		return errBroken
+	}
+	return errCrash
+}
