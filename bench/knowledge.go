@@ -39,7 +39,8 @@ func benchKnowledge(b *bench) error {
 		} else if err := l.quality(corpus); err != nil {
 			return err
 		}
-		if err := l.speed(corpus); err != nil {
+		if os.Getenv("NOS") != "" {
+		} else if err := l.speed(corpus); err != nil {
 			return err
 		}
 	}

@@ -9,7 +9,6 @@ import (
 	"io"
 	"mime/multipart"
 	"net/http"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -229,7 +228,7 @@ func said(r reply) string {
 
 // A program that is killed while it processes a document finishes it after its restart, with every passage once.
 func TestKilledWhileProcessing(t *testing.T) {
-	p := start(t)
+	p := start(t, "PARLEY_SECRET_KEY="+secretKey)
 	base := p.knowledgebase(t, "function_call")
 	var book strings.Builder
 	for i := range 60_000 {
@@ -248,23 +247,13 @@ func TestKilledWhileProcessing(t *testing.T) {
 		t.Errorf("found %+v", found.Data)
 	}
 	p.stop(t)
-	db, err := store.Open(t.Context(), store.Options{Path: filepath.Join(p.data(), "parley.db"), Secret: make([]byte, 32)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
-	rows, err := db.KnowledgeRows(context.Background())
+	var rows map[string]int
+	var err error
+	p.data(t, func(ctx context.Context, tx *store.Tx) error {
+		rows, err = tx.KnowledgeRows(ctx)
+		return err
+	})
 	if err != nil || rows["chunks"] != d.ChunksCount || rows["chunk_tokens"] != d.ChunksCount {
 		t.Errorf("%d passages, and the database holds %v: %v", d.ChunksCount, rows, err)
 	}
-}
-
-// data is the program's data directory.
-func (p *program) data() string {
-	for _, e := range p.env {
-		if dir, ok := strings.CutPrefix(e, "PARLEY_DATA="); ok {
-			return dir
-		}
-	}
-	return ""
 }

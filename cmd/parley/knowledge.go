@@ -2,9 +2,12 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"path/filepath"
 
+	"parley"
 	"parley/internal/blob"
+	"parley/internal/egress"
 	"parley/internal/knowledge"
 	"parley/internal/provider"
 	"parley/internal/store"
@@ -14,12 +17,20 @@ import (
 const readers = 2
 
 // knowledge opens what documents are kept in, read with and found by.
-func (s *Settings) knowledge(db *store.DB, providers *provider.Set) (*knowledge.Desk, error) {
+func (s *Settings) knowledge(db *store.DB, providers *provider.Set, guard *egress.Guard) (*knowledge.Desk, error) {
 	blobs, err := blob.Open(cmp.Or(s.Blob, filepath.Join(s.Data, "blobs")))
 	if err != nil {
 		return nil, err
 	}
+	extractor := &knowledge.Extractor{}
 	d := &knowledge.Desk{DB: db, Blobs: blobs}
+	d.ReadFile = func(ctx context.Context, kind parley.DocumentType, file blob.Object) (*knowledge.Text, error) {
+		return extractor.Extract(ctx, string(kind), file)
+	}
+	d.ReadSite = func(ctx context.Context, doc *parley.Document, progress func(done, total int)) (*knowledge.Text, error) {
+		c := &knowledge.Crawler{Guard: guard, Progress: progress}
+		return c.Crawl(ctx, knowledge.Site{URL: doc.URL, Links: doc.Links, Limit: doc.RelativeLinksLimit})
+	}
 	if s.OpenAIEmbeddingModel != "" {
 		if d.Embedder, err = providers.Embedder(s.OpenAIEmbeddingModel); err != nil {
 			return nil, err

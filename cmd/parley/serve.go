@@ -54,7 +54,7 @@ func (c *serveCmd) Run(s *Settings, t *terminal) (err error) {
 		return err
 	}
 	desk := &auth.Desk{DB: db, SessionFor: s.SessionFor}
-	documents, err := s.knowledge(db, providers)
+	documents, err := s.knowledge(db, providers, guard)
 	if err != nil {
 		return err
 	}

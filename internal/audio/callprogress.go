@@ -57,9 +57,9 @@ func (d *SignalDetector) Detect(f Frame) Signal {
 		d.history[len(d.history)-len(f)+i] = float32(s)
 	}
 	hz, single, ok := d.tone()
-	if near := math.Abs(hz - d.low); ok && d.on > 0 && near < 60 && d.low > 380 && d.low < 520 && (near > 12 || single != d.single) {
+	if near := math.Abs(hz - d.low); ok && d.on >= 3 && near < 60 && d.low > 380 && d.low < 520 && (near > 12 || single != d.single) {
 		// 440 and 480 Hz together are too close to be told apart: they wander around their middle.
-		if d.wander++; d.wander > 4 {
+		if d.wander++; d.wander > 5 {
 			d.single = false
 		}
 		single, hz = d.single, d.low
@@ -95,11 +95,11 @@ func (d *SignalDetector) begin(hz float64, single bool) {
 	d.low, d.single, d.on, d.wander = hz, single, 1, 0
 }
 
-// ended judges the burst that is over. Its edges lie in frames that hold less than half of it; it is told a frame longer than it was.
+// ended judges the burst that is over.
 func (d *SignalDetector) ended() (signal Signal) {
 	now := burst{hz: d.low, single: d.single, on: d.on, off: d.off}
 	last := d.last
-	same := math.Abs(now.hz-last.hz) < 25 && now.single == last.single && absInt(now.on-last.on) <= 3
+	same := math.Abs(now.hz-last.hz) < 12 && now.single == last.single && absInt(now.on-last.on) <= 3
 	d.off = 0
 	switch step := [3]float64{950, 1400, 1800}; {
 	case now.single && d.sit < 3 && math.Abs(now.hz-step[d.sit]) < 60 && now.on >= 8 && now.on <= 24 && (d.sit == 0 || now.off <= 4):

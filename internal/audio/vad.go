@@ -4,8 +4,8 @@ import "math"
 
 // VAD says which frames hold speech. It compares the power in 14 bands with what each falls to (its minima over the last seconds) and with
 // what it usually is, looks how these differences are spread lately, and has a small neural network judge: so it gets less sensitive in
-// noise that is itself restless, as that of other people. The network's weights (vad_weights.go) are made by `go test -run VADTrain
-// -train`.
+// noise that is itself restless, as that of other people. The weights (vad_weights.go) are made by `go test -tags train -run VADTrain`, which
+// says on what.
 type VAD struct {
 	fft      *fft
 	window   []float32
@@ -17,6 +17,7 @@ type VAD struct {
 	power  [vadBands]float64    // smoothed
 	usual  [vadBands]float64    // dB, over seconds
 	least  [2][vadBands]float64 // minima of power, of this stretch and of the one before
+	loud   float64              // dB
 	peak   float64              // dB of the loudest frame lately
 	scores [72]float64          // how often each score was seen lately, in steps of 0.25 dB
 	last   float64              // score
@@ -30,9 +31,12 @@ type VAD struct {
 const (
 	vadBands   = 14
 	vadInputs  = 2*vadBands + 7
-	vadHidden  = 16
-	vadHang    = 10 // frames, 200 ms: bridges the pauses within words and between them
+	vadHidden  = 24
+	vadHang    = 12 // frames, 240 ms: bridges the pauses within words and between them
 	vadStretch = 60 // frames
+
+	vadThreshold = 0.7 // logit
+	vadQuiet     = 23  // dB: a frame at -60 dBFS; nothing below is taken for speech
 )
 
 // NewVAD begins a stream.
@@ -53,11 +57,11 @@ func NewVAD(rate Rate) *VAD {
 	return v
 }
 
-// Detect takes a frame. speech says whether somebody speaks: from 20 to 40 ms after the first sound until 200 ms after the last. voiced
+// Detect takes a frame. speech says whether somebody speaks: from 20 to 40 ms after the first sound until 240 ms after the last. voiced
 // says of the frame alone whether it sounds like speech: the last one that does is where the speech ended.
 func (v *VAD) Detect(f Frame) (speech, voiced bool) {
 	v.listen(f)
-	voiced = v.judge() > vadThreshold
+	voiced = v.loud > vadQuiet && v.judge() > vadThreshold
 	if voiced {
 		v.over++
 	} else {
@@ -105,12 +109,12 @@ func (v *VAD) listen(f Frame) {
 	if v.frames%vadStretch == 0 {
 		v.least[1], v.least[0] = v.least[0], v.power
 	}
-	loud := 10 * math.Log10(total)
-	v.peak = max(loud, v.peak-0.06) // 3 dB a second
+	v.loud = 10 * math.Log10(total)
+	v.peak = max(v.loud, v.peak-0.06) // 3 dB a second
 	rest := v.inputs[2*vadBands:]
 	rest[0], rest[1] = float32(score/6), float32((score-v.last)/6)
 	rest[2], rest[3], rest[4] = v.quantiles(score)
-	rest[5], rest[6] = float32(max(loud-v.peak, -40)/15), float32(slow*5)
+	rest[5], rest[6] = float32(max(v.loud-v.peak, -40)/15), float32(slow*5)
 	v.last = score
 }
 

@@ -54,6 +54,7 @@ func open(t *testing.T, change ...func(*Config)) *house {
 	}
 	c := Config{DB: db, Auth: &auth.Desk{DB: db, SessionFor: time.Hour}, Assistants: &assistant.Desk{DB: db, Catalog: cat}, Catalog: cat, Prices: prices}
 	model := think(t, &c)
+	connect(t, &c)
 	for _, f := range change {
 		f(&c)
 	}
@@ -225,8 +226,8 @@ func (r *reply) form(action string) url.Values {
 func (h *house) paths(t *testing.T, u *parley.User) []string {
 	a, tool := h.assistant(t, u, "Front desk"), h.tool(t, u, "look_up")
 	one := "/assistants/" + id(a.ID)
-	return []string{"/assistants", "/assistants?q=desk", "/assistants/new", one, one + "/versions", one + "/versions/1", "/tools", "/tools/new", "/tools/" + id(tool.ID),
-		"/conversations", "/conversations?type=test", "/conversations/" + h.talk(t, a, parley.TestConversation).ID, one + "/talk", "/ledger", "/keys", "/account"}
+	return append(h.channels(t, u, a), "/assistants", "/assistants?q=desk", "/assistants/new", one, one+"/versions", one+"/versions/1", "/tools", "/tools/new", "/tools/"+id(tool.ID),
+		"/conversations", "/conversations?type=test", "/conversations/"+h.talk(t, a, parley.TestConversation).ID, one+"/talk", "/ledger", "/keys", "/account")
 }
 
 func id(n int64) string { return strconv.FormatInt(n, 10) }

@@ -16,16 +16,16 @@ import (
 // smsQuery is what the list of text messages is asked for: the API's filters.
 type smsQuery struct {
 	dates
-	Status   string `query:"status" enum:"queued,sent,delivered,undelivered,failed"`
-	NumberID int64  `query:"phone_number_id" minimum:"1"`
-	To       string `query:"to" maxLength:"32"`
-	Page     int    `query:"page" minimum:"1" maximum:"2147483648"`
+	Status    string `query:"status" enum:"queued,sent,delivered,undelivered,failed"`
+	NumberID  int64  `query:"phone_number_id" minimum:"1"`
+	Recipient string `query:"to" maxLength:"32"`
+	Page      int    `query:"page" minimum:"1" maximum:"2147483648"`
 }
 
 func (q smsQuery) values() url.Values {
 	v := q.dates.values()
 	set(v, "status", q.Status)
-	set(v, "to", q.To)
+	set(v, "to", q.Recipient)
 	if q.NumberID != 0 {
 		v.Set("phone_number_id", strconv.FormatInt(q.NumberID, 10))
 	}
@@ -75,8 +75,8 @@ func (c *Console) smsList(r *request) (*answer, error) {
 		return see("/messages"), nil
 	}
 	from, until := m.bounds()
-	f := store.SMSFilter{Status: parley.SMSStatus(m.Status), PhoneNumberID: m.NumberID, To: m.To, From: from, Until: until}
-	if to, ok := parley.NormalizePhone(m.To); ok {
+	f := store.SMSFilter{Status: parley.SMSStatus(m.Status), PhoneNumberID: m.NumberID, To: m.Recipient, From: from, Until: until}
+	if to, ok := parley.NormalizePhone(m.Recipient); ok {
 		f.To = to
 	}
 	var err error

@@ -2,6 +2,7 @@ package console
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"reflect"
 	"slices"
@@ -189,7 +190,7 @@ func (c *Console) answerNumber(r *request, numberID int64, assistantID *int64) e
 			return err
 		}
 	}
-	give := func(assistant int64, number any) error {
+	give := func(assistant int64, number any) error { // as JSON has it
 		_, err := c.Assistants.Update(context.WithoutCancel(r.Context()), r.UserID(), assistant, map[string]any{"phone_number_id": number})
 		return err
 	}
@@ -201,9 +202,10 @@ func (c *Console) answerNumber(r *request, numberID int64, assistantID *int64) e
 	if assistantID == nil {
 		return nil
 	}
-	err = give(*assistantID, numberID)
+	number := json.Number(strconv.FormatInt(numberID, 10))
+	err = give(*assistantID, number)
 	if err != nil && had {
-		return errors.Join(err, give(before, numberID))
+		return errors.Join(err, give(before, number))
 	}
 	return err
 }

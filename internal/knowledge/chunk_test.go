@@ -34,7 +34,7 @@ func TestSplit(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := Split(c.in, c.size, c.overlap); !reflect.DeepEqual(got, c.want) {
-				t.Errorf("got %q", got)
+				t.Errorf("got %+v", got)
 			}
 		})
 	}

@@ -5,7 +5,7 @@ import "unicode"
 // common are the letters beyond ASCII that languages use a lot; the rest of an alphabet is rarer.
 var common = func() map[rune]bool {
 	m := map[rune]bool{}
-	for _, r := range "äöüßéèêàçôîùñóíáúåøæãõœìòâ" + "ąćęłńśźżčšžřěůýőűđțșăâî" + "оеаинтсрвлкмдпуяыьгзбчйхжшюцщ" + "αειονστρκμλπυηςάέίό" + "יולאהרמתבש" {
+	for _, r := range "äöüßéèêàçôîùñóíáúåøæãõœìòâ" + "ąćęłńśźżčšžřěůýőűđțșăâî" + "оеаинтсрвлкмдпуяыьгзбчйхжшюцщ" + "αειονστρκμλπυηςάέίό" {
 		m[r] = true
 	}
 	return m
@@ -19,8 +19,13 @@ func plausible(s string) int {
 	for _, r := range s {
 		switch {
 		case r == unicode.ReplacementChar:
-			score -= 50
+			score -= 200
 		case r < 0x80:
+		case r >= 'א' && r <= 'ת': // where Russian has some of its letters, there are none
+			score += 4
+			if alien(before, r) {
+				score -= 6
+			}
 		case unicode.Is(unicode.Hiragana, r), unicode.Is(unicode.Katakana, r) && r < 0xff00, unicode.Is(unicode.Hangul, r):
 			score += 6
 		case unicode.Is(unicode.Han, r):

@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"strings"
 	"sync/atomic"
@@ -181,6 +180,9 @@ func (p *processing) process(ctx context.Context) error {
 			p.done.Store(int64(min(from+batch, len(cut))))
 		}
 	}
+	if err := p.DB.SettleIndex(ctx); err != nil {
+		return err
+	}
 	p.doc.Progress = p.progress()
 	return p.finish(ctx, "")
 }
@@ -188,9 +190,6 @@ func (p *processing) process(ctx context.Context) error {
 // read gets the document's text.
 func (p *processing) read(ctx context.Context) (*Text, error) {
 	if p.doc.Type == parley.Website {
-		if p.ReadSite == nil {
-			return nil, fail("This server can't read websites.")
-		}
 		return p.ReadSite(ctx, p.doc, func(done, total int) {
 			p.done.Store(int64(done))
 			p.total.Store(int64(total))
@@ -201,17 +200,7 @@ func (p *processing) read(ctx context.Context) (*Text, error) {
 		return nil, err
 	}
 	defer file.Close()
-	switch {
-	case p.ReadFile != nil:
-		return p.ReadFile(ctx, p.doc.Type, file)
-	case p.doc.Type == parley.TXT:
-		raw, err := io.ReadAll(io.LimitReader(file, parley.MaxDocument))
-		if err != nil {
-			return nil, err
-		}
-		return plain(raw)
-	}
-	return nil, fail("This server can't read %s documents.", p.doc.Type.Label())
+	return p.ReadFile(ctx, p.doc.Type, file)
 }
 
 // titleOf is what a document is found by beside its text: its name, and what it calls itself where that says more. A later name counts from

@@ -13,12 +13,11 @@ import (
 )
 
 const (
-	maxTerms   = 24     // words of a question that are looked for
-	maxRead    = 60_000 // postings that a question may take when rarer words are there to go by
-	maxNew     = 5_000  // candidates, after which commoner words only add to what rarer ones have found
-	maxJudged  = 64     // candidates that are read and judged by their text
-	closeness  = 60     // the constant of reciprocal rank fusion: how little the first ranks differ
-	queryBytes = 4_000  // of a question that are looked at
+	maxTerms   = 24    // words of a question that are looked for
+	maxNew     = 5_000 // candidates, after which commoner words only add to what rarer ones have found
+	maxJudged  = 64    // candidates that are read and judged by their text
+	closeness  = 60    // the constant of reciprocal rank fusion: how little the first ranks differ
+	queryBytes = 4_000 // of a question that are looked at
 )
 
 // Search finds the passages of one of the user's knowledgebases that answer a question, best first, at most limit. Up to three rankings
@@ -98,9 +97,10 @@ func fuse(rankings [][]int64, chunks map[int64]*store.Chunk, limit int) []parley
 
 // term is a word of the question: the stems that stand for it, with how far each does.
 type term struct {
-	stems map[string]float64
-	exact string // as it is written, "" when the knowledgebase has no such word
-	place int    // in the question
+	stems  map[string]float64
+	exact  string // as it is written, "" when the knowledgebase has no such word
+	place  int    // in the question
+	common int    // the passages that have it, where they are so many that rarer words pick the candidates; else 0
 }
 
 // weighed is a stem that is looked for.
@@ -110,6 +110,7 @@ type weighed struct {
 	text     []int64 // passages that have it
 	often    []int64
 	heading  []int64
+	common   int     // see term
 	exact    float64 // what it counts in the ranking by the words as they are written
 	tolerant float64 // and as they were probably meant
 }
@@ -117,7 +118,7 @@ type weighed struct {
 // byWords ranks by the question's words: exactly, and, where words had to be corrected, tolerantly too.
 func (d *Desk) byWords(ctx context.Context, knowledgebaseID int64, total int, query string) ([][]int64, map[int64]*store.Chunk, error) {
 	chunks := map[int64]*store.Chunk{}
-	list, corrected, err := d.terms(ctx, knowledgebaseID, query)
+	list, corrected, err := d.terms(ctx, knowledgebaseID, total, query)
 	if err != nil || len(list) == 0 {
 		return nil, chunks, err
 	}
@@ -162,11 +163,12 @@ func (d *Desk) weigh(ctx context.Context, knowledgebaseID int64, total int, list
 		for s, weight := range t.stems {
 			w := by[s]
 			if w == nil {
-				w = &weighed{stem: s}
+				w = &weighed{stem: s, common: t.common}
 				by[s] = w
 				out = append(out, w)
 			}
 			w.tolerant = max(w.tolerant, weight)
+			w.common = min(w.common, t.common) // another of its spellings may be rare
 			if s == t.exact {
 				w.exact = 1
 			}
@@ -174,18 +176,22 @@ func (d *Desk) weigh(ctx context.Context, knowledgebaseID int64, total int, list
 	}
 	slices.SortFunc(out, func(a, b *weighed) int { return strings.Compare(a.stem, b.stem) })
 	for _, w := range out {
-		tokens = append(tokens, inText+w.stem, oftenIn+w.stem, inHeading+w.stem)
+		if tokens = append(tokens, inHeading+w.stem); w.common == 0 {
+			tokens = append(tokens, inText+w.stem, oftenIn+w.stem)
+		}
 	}
 	lists, err := d.DB.Postings(ctx, knowledgebaseID, tokens)
 	if err != nil {
 		return nil, err
 	}
-	for i, w := range out {
-		w.text, w.often, w.heading = lists[3*i], lists[3*i+1], lists[3*i+2]
-		df := float64(max(len(w.text), len(w.heading)))
+	for _, w := range out {
+		if w.heading, lists = lists[0], lists[1:]; w.common == 0 {
+			w.text, w.often, lists = lists[0], lists[1], lists[2:]
+		}
+		df := float64(max(len(w.text), len(w.heading), w.common))
 		w.idf = math.Log(1 + (max(float64(total), df)-df+0.5)/(df+0.5))
 	}
-	slices.SortStableFunc(out, func(a, b *weighed) int { return cmp.Compare(len(a.text), len(b.text)) })
+	slices.SortStableFunc(out, func(a, b *weighed) int { return cmp.Compare(b.idf, a.idf) })
 	return out, nil
 }
 
@@ -216,7 +222,7 @@ func gather(stems []*weighed) []int64 {
 
 // terms are the words of a question that are looked for; corrected says that some of them are not written as they are in the
 // knowledgebase.
-func (d *Desk) terms(ctx context.Context, knowledgebaseID int64, query string) (list []term, corrected bool, err error) {
+func (d *Desk) terms(ctx context.Context, knowledgebaseID int64, total int, query string) (list []term, corrected bool, err error) {
 	var words []string
 	terms(query, func(w string) {
 		if !stopwords[w] && !slices.Contains(words, w) {
@@ -252,9 +258,6 @@ func (d *Desk) terms(ctx context.Context, knowledgebaseID int64, query string) (
 	slices.SortStableFunc(words, func(a, b string) int { return cmp.Compare(have[a], have[b]) })
 	read := 0
 	for _, w := range words {
-		if read += have[w]; read > maxRead && len(list) > 0 {
-			break
-		}
 		s := stem(w)
 		t := term{stems: map[string]float64{s: 1}, place: place[w]}
 		if have[w] > 0 {
@@ -264,11 +267,17 @@ func (d *Desk) terms(ctx context.Context, knowledgebaseID int64, query string) (
 			corrected = true
 			t.stems[stem(m)] = max(weight, t.stems[stem(m)])
 		}
+		if read += have[w]; read > mostRead(total) && len(list) > 0 {
+			t.common = have[w]
+		}
 		list = append(list, t)
 	}
 	slices.SortFunc(list, func(a, b term) int { return cmp.Compare(a.place, b.place) })
 	return list, corrected, nil
 }
+
+// mostRead is how many postings a question reads of words that are not its rarest.
+func mostRead(total int) int { return 2000 + total/8 }
 
 const (
 	maxGuesses = 3   // words that a misspelt one may have been

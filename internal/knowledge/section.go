@@ -102,7 +102,7 @@ func clean(s string) string {
 	if ok {
 		return s
 	}
-	s = strings.ToValidUTF8(s, "\uFFFD")
+	s = strings.ToValidUTF8(strings.ReplaceAll(s, "\r\n", "\n"), "\uFFFD")
 	return strings.Map(func(r rune) rune {
 		switch {
 		case r == '\n' || r == '\t':

@@ -33,7 +33,6 @@ func plain(b []byte) (*Text, error) {
 
 // blankLines trims lines' ends and makes every gap of empty lines one.
 func blankLines(s string) string {
-	s = strings.ReplaceAll(s, "\r\n", "\n")
 	var b strings.Builder
 	b.Grow(len(s))
 	empty := 0

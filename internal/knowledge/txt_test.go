@@ -42,7 +42,7 @@ func TestCharsets(t *testing.T) {
 			}
 			got, err := plain(b)
 			if err != nil || len(got.Sections) != 1 || got.Sections[0].Text != c.text {
-				t.Errorf("%v %q", err, got)
+				t.Errorf("%v %+v", err, got)
 			}
 		})
 	}
@@ -51,7 +51,7 @@ func TestCharsets(t *testing.T) {
 func TestPlain(t *testing.T) {
 	got, err := plain([]byte("\r\nTitle \r\n\r\n\r\n\r\nLine one\t\r\nline\u00a0two\u00ad\r\n\x0cPage"))
 	if err != nil || got.Sections[0].Text != "Title\n\nLine one\nline two\n\nPage" {
-		t.Errorf("%v %q", err, got)
+		t.Errorf("%v %+v", err, got)
 	}
 	for name, raw := range map[string]string{"empty": "", "blank": " \n\t\n", "a PDF": "%PDF-1.4\n...", "Word": "PK\x03\x04abc", "older": "\xd0\xcf\x11\xe0\xa1\xb1", "RTF": `{\rtf1 hello}`,
 		"picture": "\x89PNG\r\n", "zeros": "text\x00\x00\x00\x01", "not a text file": strings.Repeat("\x01\x02\x03abc", 50)} {
@@ -83,7 +83,7 @@ func sound(t *testing.T) func(*Text, error) {
 		}
 		for _, s := range got.Sections {
 			if strings.TrimSpace(s.Text) == "" || !utf8.ValidString(s.Text) || strings.ContainsAny(s.Text, "\x00\r\f\x1b") || !utf8.ValidString(strings.Join(s.Heading, "")) {
-				t.Fatalf("%q", s)
+				t.Fatalf("%+v", s)
 			}
 		}
 		Split(got.Sections, 200, 50)

@@ -215,6 +215,15 @@ func (x *index) insert(ctx context.Context) error {
 	return nil
 }
 
+// SettleIndex puts what waits to be indexed into the keyword index: searches look through what waits, one by one.
+func (db *DB) SettleIndex(ctx context.Context) error {
+	if db.sqlite {
+		return nil
+	}
+	_, err := db.write.ExecContext(ctx, "SELECT gin_clean_pending_list('chunk_tokens_index')")
+	return err
+}
+
 // Postings are, for each token, the ids of the passages of a knowledgebase that have it, of whichever run, in no order.
 func (q Query) Postings(ctx context.Context, knowledgebaseID int64, tokens []string) ([][]int64, error) {
 	return q.postings(ctx, chunkTokens, "chunks_of", knowledgebaseID, tokens)

@@ -1,0 +1,233 @@
+package console
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"parley"
+	"parley/internal/store"
+)
+
+func TestNumberLife(t *testing.T) {
+	h := open(t)
+	u := h.user(t)
+	desk, night := h.assistant(t, u, "Front desk"), h.assistant(t, u, "Night desk")
+	for _, a := range []*parley.Assistant{desk, night} {
+		if _, err := h.Assistants.Update(t.Context(), u.ID, a.ID, map[string]any{"type": "inbound"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	v := h.signedIn(t, u)
+	v.get("/numbers").says("Get a phone number").says("/user/phone-numbers/search")
+
+	// Search: the API's rules and words.
+	v.get("/numbers/buy").is(http.StatusOK).says("Free to spend: $5").says("United States · $")
+	for path, field := range map[string]string{"country_code=DE": "country_code", "country_code=US&contains=12a": "contains", "country_code=US&contains=12345678901": "contains"} {
+		if r := v.get("/numbers/buy?" + path).is(http.StatusUnprocessableEntity); r.doc().Find("#e-"+field).Text() == "" {
+			t.Errorf("%s: no error beside the box", path)
+		}
+	}
+	v.get("/numbers/buy?country_code=US&contains=9999999999").is(http.StatusOK).says("No free number in United States contains 9999999999")
+	found := v.get("/numbers/buy?country_code=US&contains=").is(http.StatusOK)
+	offers := found.doc().Find(".list li")
+	if offers.Length() < 10 {
+		t.Fatalf("%d offers", offers.Length())
+	}
+
+	// Buy: the question says what is charged; what is not on offer is refused on the same page.
+	buy := offers.First().Find("form")
+	number := buy.Find("[name=phone_number]").AttrOr("value", "")
+	if text := offers.First().Find("[role=alertdialog]").Text(); !strings.Contains(text, "charged now") {
+		t.Errorf("the question: %s", text)
+	}
+	form := url.Values{"phone_number": {number}, "country_code": {"US"}, "contains": {""}}
+	at := v.post("/numbers/buy", form).is(http.StatusSeeOther).header.Get("Location")
+	v.get(at).is(http.StatusOK).says("The number is yours.").says(number)
+	one, _, _ := strings.Cut(at, "?")
+	r := v.post("/numbers/buy", form).is(http.StatusUnprocessableEntity)
+	if text := r.doc().Find("[role=alert].mistakes").Text(); !strings.Contains(text, "is not available") || r.doc().Find(".list li").Length() < 10 {
+		t.Errorf("bought twice: %q", text)
+	}
+
+	// Nickname and assistant.
+	form = v.get(one).form(one)
+	form.Set("nickname", strings.Repeat("x", 51))
+	if r := v.post(one, form).is(http.StatusUnprocessableEntity); r.doc().Find("#e-nickname").Text() == "" {
+		t.Error("no error beside the nickname")
+	}
+	form.Set("nickname", "Shop line")
+	form.Set("assistant_id", id(desk.ID))
+	v.post(one, form).moved(one + "?done=saved")
+	v.get("/numbers").says("Shop line").says("Answered by Front desk")
+	answered := func(a *parley.Assistant, want bool) {
+		t.Helper()
+		got, err := h.Assistants.Get(t.Context(), u.ID, a.ID)
+		if err != nil || (got.PhoneNumberID != nil) != want {
+			t.Errorf("%s answers %v, want %v (%v)", a.Name, got.PhoneNumberID, want, err)
+		}
+	}
+	answered(desk, true)
+	form = v.get(one).form(one)
+	if form.Get("assistant_id") != id(desk.ID) || form.Get("nickname") != "Shop line" {
+		t.Errorf("the form holds %v", form)
+	}
+	form.Set("assistant_id", id(night.ID)) // it moves
+	v.post(one, form).moved(one + "?done=saved")
+	answered(desk, false)
+	answered(night, true)
+	for _, bad := range []string{"424242", "x", id(h.assistant(t, h.user(t), "Other's").ID)} {
+		form.Set("assistant_id", bad)
+		if r := v.post(one, form).is(http.StatusUnprocessableEntity); r.doc().Find("#e-assistant_id").Text() == "" {
+			t.Errorf("%s: no error beside the assistant", bad)
+		}
+	}
+	answered(night, true)
+	form.Set("assistant_id", "")
+	form.Set("nickname", "")
+	v.post(one, form).moved(one + "?done=saved")
+	answered(night, false)
+	if n, err := h.DB.Numbers(t.Context(), u.ID); err != nil || n[0].Nickname != nil {
+		t.Errorf("%+v %v", n, err)
+	}
+
+	// Given up, it stays until its month ends, and can't be given up again.
+	v.get(one).says("Until its paid month ends it stays yours")
+	v.post(one+"/delete", nil).moved("/numbers?done=released")
+	if p := v.get(one).says("given up: then it goes"); p.doc().Find("#ask-release").Length() != 0 {
+		t.Error("it can be given up twice")
+	}
+	v.post(one+"/delete", nil).is(http.StatusBadRequest).says("given up already")
+	v.get("/numbers").says("Given up")
+}
+
+func TestNumberNeedsMoney(t *testing.T) {
+	h := open(t)
+	u := h.user(t)
+	h.write(t, func(ctx context.Context, tx *store.Tx) error {
+		_, err := tx.Post(ctx, u.ID, &parley.LedgerEntry{Kind: parley.MessageCharge, Amount: -5 * parley.USD, Reference: "spent"})
+		return err
+	})
+	v := h.signedIn(t, u)
+	number := v.get("/numbers/buy?country_code=US").doc().Find(".list [name=phone_number]").First().AttrOr("value", "")
+	r := v.post("/numbers/buy", url.Values{"phone_number": {number}, "country_code": {"US"}}).is(http.StatusUnprocessableEntity).says(store.Insufficient.Message)
+	if r.doc().Find(".list li").Length() == 0 {
+		t.Error("the search is lost")
+	}
+}
+
+func TestTrunks(t *testing.T) {
+	h := open(t)
+	u := h.user(t)
+	v := h.signedIn(t, u)
+	v.get("/trunks").says("Connect your own telephone system").says("/user/phone-numbers/sip-trunks")
+	form := v.get("/trunks/new").form("/trunks/new")
+	form.Set("name", "Office")
+	form.Set("phone_number", "+49 30 901820")
+	form.Set("sip_address", "10.0.0.5:5060")
+	form.Set("sip_username", "office")
+	form.Set("sip_password", "s3cret word ")
+	form["register"] = []string{"0", "1"}
+	form.Set("inbound_authorization_type", "ip")
+	form.Set("allowed_inbound_ips", "192.0.2.0/24\r\n2001:db8::1")
+	for field, bad := range map[string]string{"name": "", "phone_number": "123", "sip_address": "no host!", "sip_username": "a b", "transport": "sctp", "srtp": "x",
+		"inbound_authorization_type": "none", "sip_password": "", "outbound_proxy": ":", "allowed_inbound_ips": ""} {
+		f := url.Values{}
+		for k, v := range form {
+			f[k] = v
+		}
+		f.Set(field, bad)
+		r := v.post("/trunks/new", f).is(http.StatusUnprocessableEntity)
+		if r.doc().Find("#e-"+field).Text() == "" {
+			t.Errorf("%s: no error beside the box: %s", field, r.doc().Find(".mistakes").Text())
+		}
+		if strings.Contains(r.body, "s3cret") {
+			t.Error("the page holds the password")
+		}
+	}
+	at := v.post("/trunks/new", form).is(http.StatusSeeOther).header.Get("Location")
+	one, _, _ := strings.Cut(at, "?")
+	stored := func() (*parley.Trunk, string) {
+		t.Helper()
+		list, err := h.DB.Trunks(t.Context(), u.ID)
+		if err != nil || len(list) != 1 {
+			t.Fatal(list, err)
+		}
+		password, err := h.DB.TrunkPassword(&list[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		return &list[0], password
+	}
+	if got, password := stored(); password != "s3cret word " || !got.Register || got.PhoneNumber != "+4930901820" || len(got.AllowedInboundIPs) != 2 {
+		t.Errorf("%+v %q", got, password)
+	}
+	if r := v.get(one).says("Office"); strings.Contains(r.body, "s3cret") || r.doc().Find("[name=sip_password]").AttrOr("value", "-") != "" {
+		t.Error("the password comes back")
+	}
+	v.get("/trunks").says("Office").says("10.0.0.5:5060")
+	v.get("/numbers").says("SIP")
+
+	// A number that is on this server already.
+	if r := v.post("/trunks/new", form).is(http.StatusUnprocessableEntity); !strings.Contains(r.doc().Find("#e-phone_number").Text(), "is owned already") {
+		t.Error("the number is taken twice")
+	}
+
+	// An empty box keeps the password; the checkbox takes it away.
+	form = v.get(one).form(one)
+	form.Set("name", "Headquarters")
+	v.post(one, form).moved(one + "?done=saved")
+	if got, password := stored(); got.Name != "Headquarters" || password != "s3cret word " {
+		t.Errorf("%s %q", got.Name, password)
+	}
+	form = v.get(one).form(one)
+	form.Set("forget_password", "1")
+	if r := v.post(one, form).is(http.StatusUnprocessableEntity); r.doc().Find("#e-sip_password").Text() == "" {
+		t.Error("registering needs no password")
+	}
+	form["register"] = []string{"0"}
+	v.post(one, form).moved(one + "?done=saved")
+	if got, password := stored(); got.Register || password != "" {
+		t.Errorf("%+v %q", got, password)
+	}
+	v.post(one+"/check", nil).is(http.StatusOK).says("nothing was asked of the trunk")
+	v.post(one+"/delete", nil).moved("/trunks?done=deleted")
+	v.get("/trunks").says("Connect your own telephone system")
+	v.get("/numbers").says("Get a phone number")
+}
+
+func TestCallerIDs(t *testing.T) {
+	h := open(t)
+	u := h.user(t)
+	v := h.signedIn(t, u)
+	const at = "/numbers/caller-id"
+	for _, bad := range []string{"", "123", "+49"} {
+		if r := v.post(at, url.Values{"phone_number": {bad}}).is(http.StatusUnprocessableEntity); r.doc().Find("#e-phone_number").Text() == "" {
+			t.Errorf("%q: no error beside the box", bad)
+		}
+	}
+	v.post(at, url.Values{"phone_number": {"+12025550001"}}).is(http.StatusUnprocessableEntity).says("Failed to send the code")
+	one := v.post(at, url.Values{"phone_number": {"+49 30 901820"}}).is(http.StatusSeeOther).header.Get("Location")
+	v.get(one).is(http.StatusOK).says("+49 30 901820").says("outbox")
+	code := strings.Fields(v.get("/messages/outbox").says("is your code").doc().Find("#outbox .words-whole").First().Text())[0]
+	wrong := "000000"
+	if code == wrong {
+		wrong = "000001"
+	}
+	for _, bad := range []string{"", wrong} {
+		if r := v.post(one+"/verify", url.Values{"code": {bad}}).is(http.StatusUnprocessableEntity); r.doc().Find("#e-code").Text() == "" {
+			t.Errorf("%q: no error beside the box", bad)
+		}
+	}
+	to := v.post(one+"/verify", url.Values{"code": {code}}).is(http.StatusSeeOther).header.Get("Location")
+	v.get(to).says("The number is verified.").says("Caller ID")
+	v.post(at, url.Values{"phone_number": {"+49 30 901820"}}).is(http.StatusUnprocessableEntity).says("is yours already")
+	for range 20 {
+		if r := v.post(at, url.Values{"phone_number": {"+4930901821"}}); r.status == http.StatusTooManyRequests {
+			return
+		}
+	}
+	t.Error("codes are sent without end")
+}
