@@ -27,20 +27,15 @@ func benchKnowledge(b *bench) error {
 		return err
 	}
 	for _, engine := range []string{"sqlite", "postgres"} {
-		if only := os.Getenv("ENGINE"); only != "" && only != engine {
-			continue
-		}
 		fmt.Printf(" %s\n", engine)
 		l, err := b.library(engine)
 		if err != nil {
 			return err
 		}
-		if os.Getenv("NOQ") != "" {
-		} else if err := l.quality(corpus); err != nil {
+		if err := l.quality(corpus); err != nil {
 			return err
 		}
-		if os.Getenv("NOS") != "" {
-		} else if err := l.speed(corpus); err != nil {
+		if err := l.speed(corpus); err != nil {
 			return err
 		}
 	}
@@ -165,13 +160,6 @@ func (l *library) rank(id int64, c *corpus, heldOut bool, text func(question) st
 		place := slices.IndexFunc(got, func(p parley.Passage) bool { return p.Heading == q.mark || p.URL == q.mark })
 		if place >= 0 {
 			sum += 1 / float64(place+1)
-		}
-		if os.Getenv("PARLEY_BENCH_MISSES") != "" && place != 0 && !heldOut {
-			fmt.Printf("    %d %q wants %s", place, text(q), q.mark)
-			if len(got) > 0 {
-				fmt.Printf(", got %s %q", got[0].Source.Source, got[0].Text[:min(60, len(got[0].Text))])
-			}
-			fmt.Println()
 		}
 	}
 	return sum / float64(n), nil

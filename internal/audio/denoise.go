@@ -95,9 +95,9 @@ func (d *Denoiser) gain(k int, p float32) float32 {
 		likely = min(likely, 0.99)
 	}
 	// Speech that lasts must not be learned: the noise is not far above what the band falls to between sounds.
-	d.noise[k] = min(d.noise[k]+0.2*(1-likely)*(p-d.noise[k]), 7*min(d.least[0][k], d.least[1][k])+least)
+	d.noise[k] = min(d.noise[k]+0.2*(1-likely)*(p-d.noise[k]), 10*min(d.least[0][k], d.least[1][k])+least)
 
-	const smooth = 0.96
+	const smooth = 0.975
 	xi := max(smooth*d.prior[k]+(1-smooth)*max(ratio-1, 0), 0.0025)
 	g := max(xi/(1+xi), denoiseFloor)
 	d.prior[k] = g * g * ratio

@@ -48,15 +48,15 @@ func pink(seed uint64, n int) []float64 {
 	})
 }
 
-// babble is eight voices at once, each from another place in the speech.
+// babble is eight voices at once, each from another place in the speech, none more than 5 dB louder than another.
 func babble(t testing.TB, seed uint64, rate Rate, n int) []float64 {
 	r := rand.New(rand.NewPCG(seed, 78))
 	x := make([]float64, n)
 	for _, v := range voices {
 		pcm := speech(t, v, rate)
-		at, gain := r.IntN(len(pcm)), 0.5+r.Float64()
+		at, gain := r.IntN(len(pcm)), (0.7+0.6*r.Float64())/activeLevel(pcm, rate)
 		for i := range x {
-			x[i] += gain * float64(pcm[(at+i)%len(pcm)]) / 32768
+			x[i] += gain * float64(pcm[(at+i)%len(pcm)])
 		}
 	}
 	return unit(x)

@@ -3,10 +3,12 @@ package audio
 import (
 	"bytes"
 	"encoding/binary"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"slices"
 	"testing"
 )
 
@@ -15,16 +17,24 @@ import (
 
 func speech(t testing.TB, name string, rate Rate) []int16 {
 	t.Helper()
+	key := fmt.Sprint(name, rate)
+	if pcm, ok := spoken[key]; ok {
+		return slices.Clone(pcm)
+	}
 	data, err := os.ReadFile("testdata/" + name + ".g722")
 	if err != nil {
 		t.Fatal(err)
 	}
 	pcm := NewDecoder(G722).Decode(nil, data)
-	if rate == Wide {
-		return pcm
+	if rate != Wide {
+		pcm = resampled(t, pcm, 16000, int(rate))
 	}
-	return resampled(t, pcm, 16000, int(rate))
+	spoken[key] = pcm
+	return slices.Clone(pcm)
 }
+
+// spoken is what speech has decoded so far. No test here is parallel.
+var spoken = map[string][]int16{}
 
 // resampled drops what doesn't fill a frame.
 func resampled(t testing.TB, pcm []int16, from, to int) []int16 {

@@ -24,8 +24,8 @@ type VAD struct {
 	frames int
 	inputs [vadInputs]float32
 
-	over int // frames in a row that were voiced
-	hang int // frames until the speech is over
+	logit float32 // of the network, smoothed
+	hang  int     // frames until the speech is over
 }
 
 const (
@@ -35,8 +35,8 @@ const (
 	vadHang    = 12 // frames, 240 ms: bridges the pauses within words and between them
 	vadStretch = 60 // frames
 
-	vadThreshold = 0.7 // logit
-	vadQuiet     = 23  // dB: a frame at -60 dBFS; nothing below is taken for speech
+	vadThreshold = 0.15 // logit
+	vadQuiet     = 23   // dB: a frame at -60 dBFS; nothing below is taken for speech
 )
 
 // NewVAD begins a stream.
@@ -57,17 +57,13 @@ func NewVAD(rate Rate) *VAD {
 	return v
 }
 
-// Detect takes a frame. speech says whether somebody speaks: from 20 to 40 ms after the first sound until 240 ms after the last. voiced
+// Detect takes a frame. speech says whether somebody speaks: from up to 60 ms after the first sound until 240 ms after the last. voiced
 // says of the frame alone whether it sounds like speech: the last one that does is where the speech ended.
 func (v *VAD) Detect(f Frame) (speech, voiced bool) {
 	v.listen(f)
-	voiced = v.loud > vadQuiet && v.judge() > vadThreshold
+	v.logit += 0.5 * (v.judge() - v.logit)
+	voiced = v.loud > vadQuiet && v.logit > vadThreshold
 	if voiced {
-		v.over++
-	} else {
-		v.over = 0
-	}
-	if v.over >= 2 {
 		v.hang = vadHang
 	} else {
 		v.hang = max(v.hang-1, 0)

@@ -64,7 +64,7 @@ func (h *house) trunk(t *testing.T, u *parley.User, name, number string) *parley
 	return trunk
 }
 
-// waiting has a code sent to a number.
+// askCallerID has a code sent to a number.
 func (h *house) askCallerID(t *testing.T, u *parley.User, number string) int64 {
 	t.Helper()
 	id, err := h.Lines.AskCallerID(t.Context(), u.ID, number)

@@ -190,7 +190,7 @@ func (c *Console) answerNumber(r *request, numberID int64, assistantID *int64) e
 			return err
 		}
 	}
-	give := func(assistant int64, number any) error { // as JSON has it
+	give := func(assistant int64, number any) error {
 		_, err := c.Assistants.Update(context.WithoutCancel(r.Context()), r.UserID(), assistant, map[string]any{"phone_number_id": number})
 		return err
 	}

@@ -49,7 +49,11 @@ func (s *senderForm) limit() string {
 	if s.MessagingLimit == nil {
 		return "No limit"
 	}
-	return strconv.FormatInt(*s.MessagingLimit, 10) + " people in 24 hours"
+	digits := strconv.FormatInt(*s.MessagingLimit, 10)
+	for i := len(digits) - 3; i > 0; i -= 3 {
+		digits = digits[:i] + "," + digits[i:]
+	}
+	return digits + " people in 24 hours"
 }
 
 func (c *Console) senderForm(r *request, s *parley.WhatsAppSender, f *fields) (*senderForm, error) {

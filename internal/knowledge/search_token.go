@@ -138,9 +138,8 @@ func stem(w string) string {
 		}
 		w = cut
 	}
-	for _, e := range [...]struct{ from, to string }{{"ational", "at"}, {"ization", "iz"}, {"ations", "at"}, {"ation", "at"}, {"ators", "at"}, {"ator", "at"},
-		{"fulness", "ful"}, {"iveness", "iv"}, {"ousness", "ous"}, {"ements", ""}, {"ement", ""}, {"ments", ""}, {"ment", ""}, {"ness", ""}, {"ally", "al"}, {"ably", "abl"}, {"ible", "ibl"}, {"able", ""}, {"ly", ""}} {
-		if strings.HasSuffix(w, e.from) && len(w)-len(e.from) >= 4 {
+	for _, e := range endings {
+		if strings.HasSuffix(w, e.from) && len(w)-len(e.from) >= e.least {
 			w = w[:len(w)-len(e.from)] + e.to
 			break
 		}
@@ -156,6 +155,15 @@ func stem(w string) string {
 		}
 	}
 	return w
+}
+
+// endings are cut, or made others, where at least so many letters are left of the word.
+var endings = [...]struct {
+	from, to string
+	least    int
+}{
+	{"ational", "at", 4}, {"ization", "iz", 4}, {"ation", "", 6}, {"ation", "at", 3}, {"ator", "at", 4}, {"fulness", "ful", 4}, {"iveness", "iv", 4},
+	{"ousness", "ous", 4}, {"ement", "", 4}, {"ment", "", 4}, {"ness", "", 4}, {"ally", "al", 4}, {"ably", "abl", 4}, {"ible", "ibl", 4}, {"able", "", 4}, {"ly", "", 4},
 }
 
 func ascii(s string) bool {

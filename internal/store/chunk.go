@@ -215,12 +215,12 @@ func (x *index) insert(ctx context.Context) error {
 	return nil
 }
 
-// SettleIndex puts what waits to be indexed into the keyword index: searches look through what waits, one by one.
+// SettleIndex puts what waits to be indexed into the keyword indexes: searches look through what waits, one by one.
 func (db *DB) SettleIndex(ctx context.Context) error {
 	if db.sqlite {
 		return nil
 	}
-	_, err := db.write.ExecContext(ctx, "SELECT gin_clean_pending_list('chunk_tokens_index')")
+	_, err := db.write.ExecContext(ctx, "SELECT gin_clean_pending_list('chunk_tokens_index'), gin_clean_pending_list('word_tokens_index')")
 	return err
 }
 

@@ -73,11 +73,11 @@ CREATE TABLE
   chunk_tokens (rowid BIGINT PRIMARY KEY REFERENCES chunks (id) ON DELETE CASCADE, tokens tsvector NOT NULL);
 CREATE TABLE
   word_tokens (rowid BIGINT PRIMARY KEY REFERENCES words (id) ON DELETE CASCADE, tokens tsvector NOT NULL);
--- Tokens of passages wait in a small list, which whoever stores them empties in the end: putting them in one by one takes twice as long.
+-- Tokens wait in a small list, which whoever stores them empties in the end: putting them in one by one takes twice as long.
 CREATE INDEX
-    chunk_tokens_index ON chunk_tokens USING gin (tokens) WITH (fastupdate = on, gin_pending_list_limit = 512);
+    chunk_tokens_index ON chunk_tokens USING gin (tokens) WITH (fastupdate = on, gin_pending_list_limit = 1024);
 CREATE INDEX
-    word_tokens_index ON word_tokens USING gin (tokens) WITH (fastupdate = off);
+    word_tokens_index ON word_tokens USING gin (tokens) WITH (fastupdate = on, gin_pending_list_limit = 1024);
 -- Each token's rows. A scan of the table, which the planner believes to be cheap where a token is common, would read every token.
 -- +goose StatementBegin
 CREATE FUNCTION
