@@ -3,9 +3,9 @@ package audio
 import "math"
 
 // Denoiser takes steady noise out of speech: a short-time spectrum every 10 ms, the noise followed in each of its bands by the probability
-// that there is speech (Gerkmann and Hendriks, "Unbiased MMSE-based noise power estimation", 2012) below a bound by its minima, and a Wiener gain from the a priori
-// signal-to-noise ratio by the decision-directed method (Ephraim and Malah, 1984), which leaves no musical noise. No band is taken down by
-// more than 14 dB, so that what is left still sounds like the place it comes from.
+// that there is speech (Gerkmann and Hendriks, "Unbiased MMSE-based noise power estimation", 2012) below a bound by its minima, and a
+// Wiener gain from the a priori signal-to-noise ratio by the decision-directed method (Ephraim and Malah, 1984), which leaves no musical
+// noise. No band is taken down by more than 14 dB, so that what is left still sounds like the place it comes from.
 //
 // Its latency is 10 ms.
 type Denoiser struct {

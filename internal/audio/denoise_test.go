@@ -14,7 +14,8 @@ func denoised(rate Rate, pcm []int16) []int16 {
 	return out
 }
 
-// TestDenoiser: with noise at 10 dB the pauses get quieter by 6 dB and more (after half a second), and speech stays; clean speech is changed by less than a dB.
+// TestDenoiser: with noise at 10 dB the pauses get quieter by 6 dB and more after half a second (in babble by less), and speech stays; clean
+// speech is changed by less than a dB.
 func TestDenoiser(t *testing.T) {
 	for _, rate := range []Rate{Narrow, Wide} {
 		n, delay := rate.FrameSize(), int(rate)/100

@@ -204,7 +204,6 @@ func explain(cmd *exec.Cmd, stderr string) error {
 	switch {
 	case cpuSpent(cmd.ProcessState):
 		return errSlow
-	case os.Getenv("ZZ") != "" && func() bool { fmt.Println("STDERR", stderr[:min(len(stderr), 600)]); return false }():
 	case has("out of memory", "Out of memory", "cannot allocate", "bad_alloc", "failed to create new OS thread", "can't alloc"):
 		return errMemory
 	case has(setupFailed):
@@ -219,5 +218,5 @@ func explain(cmd *exec.Cmd, stderr string) error {
 	return errCrash
 }
 
-// childEnv is a child's whole environment; this process's holds secrets.
-var childEnv = []string{"LC_ALL=C.UTF-8"}
+// childEnv is a child's whole environment; this process's holds secrets. Few threads leave address space for the document.
+var childEnv = []string{"LC_ALL=C.UTF-8", "GOMAXPROCS=2", "MALLOC_ARENA_MAX=1"}

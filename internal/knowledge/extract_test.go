@@ -68,7 +68,7 @@ func TestExtract(t *testing.T) {
 	guide := "harbour office opens at six flagship, efficient affinity for difficult offices Café Zoë 4.50 € Berth North 45 € breakwater, Опоздавшие платят за полный день. Breakfast is not served in winter."
 	for _, engine := range engines(t) {
 		x := Extractor{PDFToText: engine}
-		for _, name := range []string{"guide-libreoffice.pdf", "guide-cairo.pdf", "guide-owner.pdf", "guide-libreoffice.docx", "guide-pandoc.docx"} {
+		for _, name := range []string{"guide-libreoffice.pdf", "guide-cairo.pdf", "guide-owner.pdf", "guide-aes128.pdf", "guide-aes256.pdf", "guide-libreoffice.docx", "guide-pandoc.docx"} {
 			kind := filepath.Ext(name)[1:]
 			got, err := x.Extract(t.Context(), kind, bytes.NewReader(testdata(t, name)))
 			if err != nil {
@@ -88,7 +88,7 @@ func TestExtract(t *testing.T) {
 					t.Errorf("%s, engine %q: %q is not there", name, engine, w)
 				}
 			}
-			if name != "guide-cairo.pdf" && got.Title != "Harbour Guide" {
+			if strings.Contains(name, "libreoffice") && got.Title != "Harbour Guide" {
 				t.Errorf("%s, engine %q: title %q", name, engine, got.Title)
 			}
 		}
@@ -141,6 +141,7 @@ func TestReasons(t *testing.T) {
 		want string // "" where it is read
 	}{
 		"a password":     {"pdf", testdata(t, "guide-password.pdf"), "protected by a password"},
+		"AES":            {"pdf", testdata(t, "guide-password256.pdf"), "protected by a password"},
 		"a scan":         {"pdf", minimal([]string{"q 100 0 0 100 0 0 cm BI /W 1 /H 1 /BPC 8 /CS /G ID x EI Q", ""}), "scanned pages without text"},
 		"no PDF":         {"pdf", []byte("hello, this is text"), "not a PDF"},
 		"empty":          {"pdf", nil, ""},

@@ -112,7 +112,7 @@ func (tx *Tx) DropChunks(ctx context.Context, d *parley.Document, keep int64, li
 	for i := range list {
 		ids[i] = list[i].ID
 	}
-	if _, err := tx.q.NewRaw("DELETE FROM chunks WHERE id IN (?)", bun.In(ids)).Exec(ctx); err != nil {
+	if _, err := tx.q.NewRaw("DELETE FROM chunks WHERE id IN (?)", bun.List(ids)).Exec(ctx); err != nil {
 		return 0, err
 	}
 	gone := words(list)
@@ -152,7 +152,7 @@ func (tx *Tx) countWords(ctx context.Context, knowledgebaseID int64, words []Wor
 			}
 		}
 		if len(gone) > 0 {
-			if _, err := tx.q.NewRaw("DELETE FROM words WHERE id IN (?)", bun.In(gone)).Exec(ctx); err != nil {
+			if _, err := tx.q.NewRaw("DELETE FROM words WHERE id IN (?)", bun.List(gone)).Exec(ctx); err != nil {
 				return err
 			}
 		}
@@ -253,7 +253,7 @@ func (q Query) postings(ctx context.Context, table, function string, knowledgeba
 		for i, t := range tokens {
 			quoted[i] = "'" + pre + t + "'"
 		}
-		raw = q.q.NewRaw("SELECT n - 1 AS n, ids FROM "+function+"(ARRAY[?])", bun.In(quoted))
+		raw = q.q.NewRaw("SELECT n - 1 AS n, ids FROM "+function+"(ARRAY[?])", bun.List(quoted))
 	}
 	var rows []struct {
 		N   int
@@ -292,7 +292,7 @@ func (q Query) Chunks(ctx context.Context, knowledgebaseID int64, ids []int64) (
 		return nil, nil
 	}
 	err := q.q.NewSelect().Model(&list).ColumnExpr("c.*, d.name AS document_name").Join("JOIN documents AS d ON d.id = c.document_id").
-		Where("c.id IN (?) AND c.knowledgebase_id = ? AND c.run = d.live AND d.deleted_at = 0", bun.In(ids), knowledgebaseID).Scan(ctx)
+		Where("c.id IN (?) AND c.knowledgebase_id = ? AND c.run = d.live AND d.deleted_at = 0", bun.List(ids), knowledgebaseID).Scan(ctx)
 	return list, err
 }
 
@@ -302,7 +302,7 @@ func (q Query) Words(ctx context.Context, knowledgebaseID int64, words []string)
 	if len(words) == 0 {
 		return nil, nil
 	}
-	err := q.q.NewSelect().Model(&list).Where("knowledgebase_id = ? AND word IN (?)", knowledgebaseID, bun.In(words)).Scan(ctx)
+	err := q.q.NewSelect().Model(&list).Where("knowledgebase_id = ? AND word IN (?)", knowledgebaseID, bun.List(words)).Scan(ctx)
 	return list, err
 }
 
@@ -312,7 +312,7 @@ func (q Query) WordsByID(ctx context.Context, knowledgebaseID int64, ids []int64
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	err := q.q.NewSelect().Model(&list).Where("id IN (?) AND knowledgebase_id = ?", bun.In(ids), knowledgebaseID).Scan(ctx)
+	err := q.q.NewSelect().Model(&list).Where("id IN (?) AND knowledgebase_id = ?", bun.List(ids), knowledgebaseID).Scan(ctx)
 	return list, err
 }
 
@@ -340,7 +340,7 @@ func (q Query) Codes(ctx context.Context, documents []int64) (list []Code, err e
 		return nil, nil
 	}
 	err = q.q.NewRaw(`SELECT v.chunk_id, c.document_id, c.run, v.code FROM chunks AS c JOIN vectors AS v ON v.chunk_id = c.id WHERE c.document_id IN (?)
-		ORDER BY v.chunk_id`, bun.In(documents)).Scan(ctx, &list)
+		ORDER BY v.chunk_id`, bun.List(documents)).Scan(ctx, &list)
 	return list, err
 }
 
@@ -353,7 +353,7 @@ func (q Query) Vectors(ctx context.Context, ids []int64) (map[int64][]byte, erro
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	err := q.q.NewRaw("SELECT chunk_id, vector FROM vectors WHERE chunk_id IN (?)", bun.In(ids)).Scan(ctx, &rows)
+	err := q.q.NewRaw("SELECT chunk_id, vector FROM vectors WHERE chunk_id IN (?)", bun.List(ids)).Scan(ctx, &rows)
 	of := make(map[int64][]byte, len(rows))
 	for _, r := range rows {
 		of[r.ChunkID] = r.Vector

@@ -327,7 +327,7 @@ func (t *font) look(c int) string {
 	}
 	if t.guess > 0 {
 		if n, ok := numbered(glyph, t.guess); ok {
-			return string(rune(n))
+			return cork(n)
 		}
 	}
 	return glyphText(glyph)

@@ -107,5 +107,16 @@ func numbered(glyph string, base int) (code int, ok bool) {
 		return 0, false
 	}
 	v, err := strconv.ParseUint(digits, base, 16)
-	return int(v), err == nil && v >= 32 && v < 256
+	return int(v), err == nil && v < 256
+}
+
+// cork is the text of a code that stands for itself: Latin-1, and below that what TeX's fonts have in the Cork encoding.
+func cork(code int) string {
+	if code >= 32 {
+		return string(rune(code))
+	}
+	if code < 16 {
+		return ""
+	}
+	return [...]string{"“", "”", "„", "«", "»", "–", "—", "", "‰", "ı", "ȷ", "ff", "fi", "fl", "ffi", "ffl"}[code-16]
 }
