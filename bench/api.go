@@ -7,6 +7,8 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"time"
 
 	"parley"
@@ -22,7 +24,12 @@ const (
 // benchAPI measures lists of 15 among 10,000 rows and creates, with 32 connections. Goals: twice PocketBase on such a machine (2 cores):
 // 1,800 lists a second, 5,300 creates a second.
 func benchAPI(b *bench) error {
-	p, err := b.serve(seedLists)
+	prices := filepath.Join(os.TempDir(), fmt.Sprintf("parley-bench-prices-%d.yaml", os.Getpid()))
+	if err := os.WriteFile(prices, []byte("plans:\n  default: {campaigns: 1, parallel_calls: 1, tools: 100000000}\n"), 0o600); err != nil {
+		return err
+	}
+	defer os.Remove(prices)
+	p, err := b.serve(seedLists, "PARLEY_PRICES="+prices)
 	if err != nil {
 		return err
 	}
@@ -39,8 +46,9 @@ func benchAPI(b *bench) error {
 		{"list 15 of 10,000 conversations", 1800, 200, func(n int64) []byte {
 			return request("GET", fmt.Sprintf("/api/user/conversations?page=%d", n%5+1), p.token, "")
 		}},
-		{"create a conversation", 5300, 200, func(n int64) []byte {
-			return request("POST", "/api/conversations", "", `{"assistant_id":"`+firstUUID+`"}`)
+		{"create a tool", 5300, 201, func(n int64) []byte {
+			return request("POST", "/api/user/tools", p.token, `{"name":"tool_`+letters(n)+`","description":"Looks up an order.","method":"GET",
+				"endpoint":"https://shop.example.com/orders/{number}","schema":[{"name":"number","type":"string","description":"Order number"}]}`)
 		}},
 		{"create an assistant", 5300, 201, func(n int64) []byte {
 			return request("POST", "/api/user/assistants", p.token, `{"name":"Bench","type":"inbound","mode":"pipeline","timezone":"UTC",
@@ -54,6 +62,15 @@ func benchAPI(b *bench) error {
 	return nil
 }
 
+// letters writes a number in letters, as the names of tools have no digits.
+func letters(n int64) string {
+	var b []byte
+	for ; n > 0; n /= 26 {
+		b = append(b, byte('a'+n%26))
+	}
+	return string(b)
+}
+
 func (b *bench) measure(p *program, name string, goal float64, status int, req func(int64) []byte) error {
 	size, err := answerSize(p, req(1))
 	if err != nil {
@@ -63,11 +80,12 @@ func (b *bench) measure(p *program, name string, goal float64, status int, req f
 	if err != nil {
 		return err
 	}
+	next := func(n int64) []byte { return req(n + 1) } // the first has measured the size
 	low, err := load(bare, connections, period/3, 200, req)
 	if err != nil {
 		return err
 	}
-	got, err := load(p.addr, connections, period, status, req)
+	got, err := load(p.addr, connections, period, status, next)
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
@@ -95,9 +113,6 @@ func answerSize(p *program, raw []byte) (int, error) {
 	return int(n), err
 }
 
-// firstUUID is the seeded assistant that conversations are with.
-var firstUUID string
-
 // seedLists makes 10,000 assistants and 10,000 conversations.
 func seedLists(ctx context.Context, db *store.DB, u *parley.User) error {
 	const rows, batch = 10_000, 500
@@ -114,7 +129,7 @@ func seedLists(ctx context.Context, db *store.DB, u *parley.User) error {
 					return err
 				}
 				if first == 0 {
-					first, firstUUID = a.ID, a.UUID
+					first = a.ID
 				}
 				c := &parley.Conversation{UserID: u.ID, AssistantID: first, Type: parley.WidgetConversation, Variables: map[string]string{}}
 				if err := tx.CreateConversation(ctx, c, "Hello."); err != nil {

@@ -82,9 +82,7 @@ func (c *Crawler) Crawl(ctx context.Context, s Site) (*Text, error) {
 		}
 		return nil, fail("Nothing could be read from the website: %s.", reason)
 	}
-	for _, reason := range r.reasons {
-		r.text.Warnings = append(r.text.Warnings, reason)
-	}
+	r.text.Warnings = append(r.text.Warnings, r.reasons...)
 	return &r.text, nil
 }
 

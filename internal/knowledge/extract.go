@@ -204,7 +204,7 @@ func explain(cmd *exec.Cmd, stderr string) error {
 	switch {
 	case cpuSpent(cmd.ProcessState):
 		return errSlow
-	case has("out of memory", "Out of memory", "cannot allocate", "bad_alloc", "failed to create new OS thread", "can't alloc"):
+	case has("out of memory", "Out of memory", "cannot allocate", "bad_alloc", "failed to create new OS thread", "address space collisions"):
 		return errMemory
 	case has(setupFailed):
 		return fmt.Errorf("limit a reader: %s", stderr)

@@ -239,4 +239,3 @@ func parseRobots(b []byte) (rules *robotRules) {
 	g := data.FindGroup(robotName)
 	return &robotRules{group: g, delay: max(0, min(g.CrawlDelay, maxDelay))}
 }
-

@@ -2,7 +2,9 @@ package knowledge
 
 import (
 	"bytes"
+	"compress/gzip"
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -47,14 +49,32 @@ var corpus = []string{
 	"/usr/share/doc/fonts-sil-doulos/documentation/pdf/resources.pdf", // fonts-sil-doulos: WeasyPrint
 }
 
+// unpacked reads a file, through gzip where its name says so.
+func unpacked(t testing.TB, name string) []byte {
+	t.Helper()
+	b, err := os.ReadFile(name)
+	if err == nil && strings.HasSuffix(name, ".gz") {
+		var z *gzip.Reader
+		if z, err = gzip.NewReader(bytes.NewReader(b)); err == nil {
+			b, err = io.ReadAll(z)
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
 // TestRecovery holds both readers of PDFs against pdftotext: at least 99 of 100 words of each file. Files of packages that are not
 // installed are passed over; our own are always there.
 func TestRecovery(t *testing.T) {
-	files := []string{"testdata/guide-libreoffice.pdf", "testdata/guide-cairo.pdf", "testdata/guide-owner.pdf"}
+	files := []string{"testdata/guide-libreoffice.pdf", "testdata/guide-cairo.pdf", "testdata/guide-weasyprint.pdf", "testdata/guide-owner.pdf"}
 	root := os.Getenv("PARLEY_TEST_CORPUS") // a tree of more of them, to measure
 	for _, f := range corpus {
-		if _, err := os.Stat(f); err == nil {
-			files = append(files, f)
+		for _, f := range []string{f, f + ".gz"} { // Debian packs the larger ones
+			if _, err := os.Stat(f); err == nil {
+				files = append(files, f)
+			}
 		}
 	}
 	if root != "" {
@@ -68,13 +88,12 @@ func TestRecovery(t *testing.T) {
 		}
 	}
 	for _, f := range files {
-		b, err := os.ReadFile(f)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := unpacked(t, f)
 		want := string(testdata(t, "guide.txt")) // pdftotext's, where it is not installed
 		if tool, err := exec.LookPath("pdftotext"); err == nil {
-			out, err := exec.Command(tool, "-enc", "UTF-8", f, "-").Output()
+			cmd := exec.Command(tool, "-enc", "UTF-8", "-", "-")
+			cmd.Stdin = bytes.NewReader(b)
+			out, err := cmd.Output()
 			if err != nil {
 				t.Errorf("%s: %v", f, err)
 				continue
@@ -100,6 +119,34 @@ func TestRecovery(t *testing.T) {
 			if share < 0.99 && root == "" {
 				t.Errorf("%s: only %.2f %% of %d words, engine %q", f, 100*share, words, engine)
 			}
+		}
+	}
+}
+
+// TestRecoveryHTML holds web pages of Debian's packages against the same documents as their makers wrote them as plain text.
+func TestRecoveryHTML(t *testing.T) {
+	const dir = "/usr/share/doc/debian-policy/"
+	for _, name := range []string{"copyright-format-1.0", "debconf_specification"} {
+		if _, err := os.Stat(dir + name + ".txt.gz"); err != nil {
+			t.Logf("debian-policy is not installed: %s is passed over", name)
+			continue
+		}
+		got, err := readHTML(unpacked(t, dir+name+".html"), "text/html", nil)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		plain := func(s string) string {
+			return strings.NewReplacer("*", " ", "\"", " ", "“", " ", "”", " ", "‘", " ", "’", " ", "'", " ", "|", " ", "`", " ", ".", " ", ",", " ", ":", " ", ";", " ", "(", " ", ")", " ", "[", " ", "]", " ", "=", "", "+", "", "—", " ", "–", " ", "…", " ", "<", " ", ">", " ", "/", " ").Replace(s)
+		}
+		all := got.Title
+		for _, s := range got.Sections {
+			all += "\n" + strings.Join(s.Heading[max(0, len(s.Heading)-1):], " ") + "\n" + s.Text
+		}
+		share, words := recovered(plain(tidyPage(string(unpacked(t, dir+name+".txt.gz")))), plain(all))
+		t.Logf("%7.3f %% of %6d words %s", 100*share, words, name)
+		if share < 0.99 {
+			t.Errorf("%s: only %.2f %% of %d words", name, 100*share, words)
 		}
 	}
 }

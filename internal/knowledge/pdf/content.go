@@ -37,11 +37,10 @@ type painter struct {
 	ops    int
 	images int
 	state
-	saved    []state
-	text     matrix // Tm
-	line     matrix // Tlm
-	actual   []*string
-	vertical bool
+	saved  []state
+	text   matrix // Tm
+	line   matrix // Tlm
+	actual []*string
 }
 
 // content runs a stream of operators.
