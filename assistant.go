@@ -14,6 +14,7 @@ type Assistant struct {
 	ID            int64  `bun:",pk,autoincrement" json:"id" readOnly:"true"`
 	UUID          string `bun:"uuid" json:"uuid" readOnly:"true" format:"uuid"`
 	UserID        int64  `json:"user_id" readOnly:"true"`
+	Name          string `json:"name" required:"true" maxLength:"255"`
 	PhoneNumberID *int64 `json:"phone_number_id" doc:"Own number; for an inbound assistant no caller id and on no other inbound assistant."`
 	EngineID      *int64 `bun:"-" json:"engine_id" readOnly:"true"`
 	SynthesizerID *int64 `bun:"-" json:"synthesizer_id" readOnly:"true"`
@@ -21,7 +22,6 @@ type Assistant struct {
 	VoiceID       int64  `json:"voice_id" required:"true" doc:"Must speak the assistant's language and serve its mode."`
 	InstanceID    int64  `bun:"-" json:"instance_id" readOnly:"true"`
 
-	Name         string            `json:"name" required:"true" maxLength:"255"`
 	Variables    map[string]string `bun:"type:json" json:"variables" maxProperties:"200" doc:"Values of {{name}} in the prompt and the initial message."`
 	Type         string            `json:"type" required:"true" enum:"inbound,outbound"`
 	Status       string            `json:"status" default:"inactive" enum:"active,inactive"`

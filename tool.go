@@ -28,7 +28,7 @@ type Tool struct {
 // ToolHeader is a header sent to a tool's endpoint. Values are encrypted at rest.
 type ToolHeader struct {
 	Name  string `json:"name" required:"true" maxLength:"255" pattern:"^[A-Za-z0-9!#$%&'*+.^_|~-]+$" must:"be a valid HTTP header name"`
-	Value string `json:"value" maxLength:"4096" doc:"{{variable}} is replaced."`
+	Value string `json:"value" maxLength:"4096" pattern:"^[^\\x00-\\x08\\x0a-\\x1f\\x7f]*$" must:"not hold line breaks or other control characters" doc:"{{variable}} is replaced."`
 }
 
 // ToolParam is a parameter that the model fills in.

@@ -30,7 +30,7 @@ func (s *Settings) lines(db *store.DB) (desk *line.Desk, webhooks http.Handler, 
 		return desk, t.Webhooks(desk), t.Close
 	}
 	desk.Carrier, desk.Sandbox = sandbox.New(line.Outbox(db)), true
-	return desk, http.NotFoundHandler(), func() {}
+	return desk, http.HandlerFunc(notFound), func() {}
 }
 
 // checkCarrier asks Twilio for the account, which costs nothing.

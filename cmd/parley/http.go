@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"strconv"
@@ -41,6 +42,7 @@ func (s *Settings) root(db *store.DB, house *api.API, pages, carrierHooks http.H
 	mux.Handle("/api/", house)
 	mux.Handle("/webhooks/twilio/", carrierHooks)
 	mux.HandleFunc("/webhooks/whatsapp", house.WhatsAppWebhook)
+	mux.HandleFunc("/webhooks/", notFound)
 	mux.Handle("/", pages)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		began, rec := time.Now(), &recorder{ResponseWriter: w, status: http.StatusOK}
@@ -52,6 +54,13 @@ func (s *Settings) root(db *store.DB, house *api.API, pages, carrierHooks http.H
 		}
 		seconds.WithLabelValues(method(r.Method), strconv.Itoa(rec.status)).Observe(time.Since(began).Seconds())
 	})
+}
+
+// notFound answers programs that ask for what is not there.
+func notFound(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusNotFound)
+	io.WriteString(w, `{"message":"Not found."}`+"\n")
 }
 
 // method keeps a client's inventions out of the metrics' labels.

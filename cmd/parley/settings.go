@@ -95,7 +95,7 @@ func (s *Settings) providers() (*provider.Set, error) {
 
 // catalog is what these settings let assistants choose from.
 func (s *Settings) catalog() *catalog.Catalog {
-	c := catalog.Config{PublicURL: s.PublicURL}
+	c := catalog.Config{PublicURL: s.PublicURL, Mute: true} // nothing speaks yet
 	if s.openAI() {
 		c.OpenAI = catalog.OpenAIModels{Chat: s.chatModels(), Realtime: s.OpenAIRealtimeModel, TTS: s.OpenAITTSModel, STT: s.OpenAISTTModel}
 	}

@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
 	"slices"
 	"strconv"
@@ -361,7 +360,7 @@ type aiState struct {
 
 type replyRequest struct {
 	Body struct {
-		AssistantID        any               `json:"assistant_id" required:"true" doc:"Integer id or UUID."`
+		AssistantID        any               `json:"assistant_id" required:"true" format:"reference" doc:"Integer id or UUID."`
 		CustomerIdentifier string            `json:"customer_identifier" required:"true" maxLength:"255" doc:"What you call the customer."`
 		Message            string            `json:"message" required:"true" maxLength:"2000"`
 		Variables          map[string]string `json:"variables" maxProperties:"200"`
@@ -399,24 +398,13 @@ func (a *API) generateReply(ctx context.Context, r *request, in *replyRequest) (
 	return &generatedReply{true, conv.ID, in.Body.CustomerIdentifier, out.Message, out.FunctionCalls, got.AIOff}, err
 }
 
-// assistantNamed is an assistant of the user's by integer id (also as text) or UUID.
+// assistantNamed is an assistant of the user's by integer id or UUID (form's format reference).
 func (a *API) assistantNamed(ctx context.Context, userID int64, id any) (*parley.Assistant, error) {
-	missing := parley.Errorf(parley.NotFound, "Assistant not found")
-	var text string
-	switch v := id.(type) {
-	case json.Number:
-		text = string(v)
-	case string:
-		text = v
-	default:
-		var f parley.Fields
-		f.Add("assistant_id", "must be an integer or a UUID.")
-		return nil, f.Err()
-	}
-	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+	if n, ok := id.(int64); ok {
 		return a.DB.Assistant(ctx, userID, n)
 	}
-	u, err := uuid.Parse(text)
+	missing := parley.Errorf(parley.NotFound, "Assistant not found")
+	u, err := uuid.Parse(id.(string))
 	if err != nil {
 		return nil, missing
 	}

@@ -278,7 +278,10 @@ func TestGenerateReply(t *testing.T) {
 		}
 		h.post("/ai/generate-reply", map[string]any{}).fails("assistant_id", "customer_identifier", "message")
 		h.post("/ai/generate-reply", map[string]any{"assistant_id": true, "customer_identifier": "c", "message": "m"}).says("assistant_id", "The assistant_id field must be an integer or a UUID.")
-		for _, unknown := range []any{99999, "99999", "00000000-0000-0000-0000-000000000000"} {
+		for _, bad := range []any{"99999", "desk", 1.5, []any{}} {
+			h.post("/ai/generate-reply", map[string]any{"assistant_id": bad, "customer_identifier": 5, "message": "m"}).fails("assistant_id", "customer_identifier")
+		}
+		for _, unknown := range []any{99999, "00000000-0000-0000-0000-000000000000"} {
 			h.post("/ai/generate-reply", map[string]any{"assistant_id": unknown, "customer_identifier": "c", "message": "m"}, status(404)).is(`{"message":"Assistant not found"}`)
 		}
 		other := h.stranger()

@@ -20,6 +20,7 @@ import (
 // model that is none.
 type Config struct {
 	PublicURL string // what links start with, such as https://voice.example.com
+	Mute      bool   // this server plays no previews: voices name none
 
 	OpenAI     OpenAIModels
 	Anthropic  []string // names of models for text; none: not configured
@@ -70,6 +71,7 @@ type Catalog struct {
 	languageByISO map[string]*parley.Language
 	languageByID  map[int64]*parley.Language
 
+	mute     bool
 	voices   map[int64]*voice
 	voicesOf map[scope][]parley.Voice
 
@@ -104,6 +106,7 @@ func New(cfg Config) *Catalog {
 		languages:      make([]parley.Language, len(languages)),
 		languageByISO:  make(map[string]*parley.Language, len(languages)),
 		languageByID:   make(map[int64]*parley.Language, len(languages)),
+		mute:           cfg.Mute,
 		voices:         map[int64]*voice{},
 		voicesOf:       map[scope][]parley.Voice{},
 		synthesizers:   map[int64]*provider{},
@@ -175,7 +178,9 @@ func (c *Catalog) addVoice(d voiceData, l *parley.Language, provider *int64, mod
 	if !configured {
 		return
 	}
-	v.PreviewURL = base + strconv.FormatInt(v.ID, 10) + "/preview"
+	if !c.mute {
+		v.PreviewURL = base + strconv.FormatInt(v.ID, 10) + "/preview"
+	}
 	for _, mode := range append([]string{""}, modes...) {
 		for _, language := range []int64{0, l.ID} {
 			s := scope{mode, language}

@@ -152,8 +152,16 @@ func bindValue(name string, raw any, v reflect.Value, r *rules, f *parley.Fields
 		bindSlice(name, raw, v, r, f)
 	case reflect.Map:
 		bindMap(name, raw, v, r, f)
-	case reflect.Interface: // the handler judges it
-		v.Set(reflect.ValueOf(raw))
+	case reflect.Interface:
+		if n, ok := integer(raw); ok && r.format == "reference" {
+			v.Set(reflect.ValueOf(n))
+		} else if id, ok := raw.(string); ok && r.format == "reference" && formats["uuid"].ok(strings.TrimSpace(id)) {
+			v.Set(reflect.ValueOf(strings.TrimSpace(id)))
+		} else if r.format == "reference" {
+			f.Add(name, "must be an integer or a UUID.")
+		} else {
+			v.Set(reflect.ValueOf(raw)) // the handler judges it
+		}
 	case reflect.Struct:
 		if obj, ok := raw.(map[string]any); ok {
 			bindStruct(name+".", obj, v, false, f)

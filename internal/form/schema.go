@@ -200,6 +200,8 @@ func (fd *field) describe(p object, r role) {
 	}
 	if fd.format == "http-url" || fd.format == "origin" {
 		target["format"] = "uri"
+	} else if fd.format == "reference" {
+		target["type"] = []string{"integer", "string"}
 	} else {
 		set(target, "format", fd.format, fd.format != "")
 	}
