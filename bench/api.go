@@ -7,11 +7,10 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"os"
-	"path/filepath"
 	"time"
 
 	"parley"
+	"parley/internal/auth"
 	"parley/internal/form"
 	"parley/internal/store"
 )
@@ -24,12 +23,7 @@ const (
 // benchAPI measures lists of 15 among 10,000 rows and creates, with 32 connections. Goals: twice PocketBase on such a machine (2 cores):
 // 1,800 lists a second, 5,300 creates a second.
 func benchAPI(b *bench) error {
-	prices := filepath.Join(os.TempDir(), fmt.Sprintf("parley-bench-prices-%d.yaml", os.Getpid()))
-	if err := os.WriteFile(prices, []byte("plans:\n  default: {campaigns: 1, parallel_calls: 1, tools: 100000000}\n"), 0o600); err != nil {
-		return err
-	}
-	defer os.Remove(prices)
-	p, err := b.serve(seedLists, "PARLEY_PRICES="+prices)
+	p, err := b.serve(seedLists)
 	if err != nil {
 		return err
 	}
@@ -47,7 +41,7 @@ func benchAPI(b *bench) error {
 			return request("GET", fmt.Sprintf("/api/user/conversations?page=%d", n%5+1), p.token, "")
 		}},
 		{"create a tool", 5300, 201, func(n int64) []byte {
-			return request("POST", "/api/user/tools", p.token, `{"name":"tool_`+letters(n)+`","description":"Looks up an order.","method":"GET",
+			return request("POST", "/api/user/tools", owners[n%int64(len(owners))], `{"name":"tool_`+letters(n)+`","description":"Looks up an order.","method":"GET",
 				"endpoint":"https://shop.example.com/orders/{number}","schema":[{"name":"number","type":"string","description":"Order number"}]}`)
 		}},
 		{"create an assistant", 5300, 201, func(n int64) []byte {
@@ -113,9 +107,27 @@ func answerSize(p *program, raw []byte) (int, error) {
 	return int(n), err
 }
 
+// owners are the keys of a thousand users, who share the creating of tools: a plan allows each of them a hundred.
+var owners [1000]string
+
 // seedLists makes 10,000 assistants and 10,000 conversations.
 func seedLists(ctx context.Context, db *store.DB, u *parley.User) error {
 	const rows, batch = 10_000, 500
+	err := db.Write(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
+		for i := range owners {
+			owner := &parley.User{Name: "x", Email: fmt.Sprintf("owner%d@example.com", i), PasswordHash: "-", Timezone: "UTC", Plan: "default"}
+			if err := tx.CreateUser(ctx, owner); err != nil {
+				return err
+			}
+			if _, owners[i], err = new(auth.Desk).NewKey(ctx, tx, owner.ID, parley.APIKey, "bench"); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
 	var first int64
 	for from := 0; from < rows; from += batch {
 		err := db.Write(ctx, func(ctx context.Context, tx *store.Tx) error {

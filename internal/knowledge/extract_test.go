@@ -152,7 +152,7 @@ func TestReasons(t *testing.T) {
 		"a loop of Kids": {"pdf", []byte("%PDF-1.4\n1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj\n2 0 obj<</Type/Pages/Count 9/Kids[2 0 R 2 0 R]/Parent 2 0 R>>endobj\ntrailer<</Root 1 0 R>>\n%%EOF"), ""},
 		"huge counts":    {"pdf", []byte("%PDF-1.4\n1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj\n2 0 obj<</Type/Pages/Count 2147483647/Kids[]>>endobj\nxref\n0 2147483647\n0000000000 65535 f\ntrailer<</Root 1 0 R/Size 2147483647>>\nstartxref\n110\n%%EOF"), ""},
 		"an old Word":    {"docx", testdata(t, "guide.doc"), "older Word document (.doc)"},
-		"a bomb":         {"docx", bomb(100<<20, 100<<20+uint64(len(wordNS))+37), "unpacks to far more"},
+		"a bomb":         {"docx", bomb(24<<20, 24<<20+uint64(len(wordNS))+37), "unpacks to far more"},
 		"a PDF as text":  {"txt", whole, "not a text file but a PDF"},
 	} {
 		for _, engine := range engines(t) {
