@@ -1,0 +1,79 @@
+package e2e
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// operate runs an operator's command on the data of a program, and returns what it printed and whether it succeeded.
+func (p *program) operate(t *testing.T, args ...string) (string, bool) {
+	t.Helper()
+	cmd := exec.Command(binary, args...)
+	cmd.Env = append(os.Environ(), p.env...)
+	out, err := cmd.Output()
+	return strings.TrimSpace(string(out)), err == nil
+}
+
+// The operator's commands work while the server runs on the same data, and are in force at once.
+func TestOperator(t *testing.T) {
+	p := start(t)
+	must := func(args ...string) string {
+		t.Helper()
+		out, ok := p.operate(t, args...)
+		if !ok {
+			t.Fatalf("%v failed: %s", args, out)
+		}
+		return out
+	}
+	must("user", "create", "--email", "Bo@Example.com", "--password", "a good password", "--balance", "2.50")
+	must("user", "create", "--email", "poor@example.com", "--password", "a good password")
+	if _, ok := p.operate(t, "user", "create", "--email", "bo@example.com", "--password", "a good password"); ok {
+		t.Error("an address was taken twice")
+	}
+	bo := *p
+	bo.Key = must("key", "create", "--user", "bo@example.com", "--name", "laptop")
+	if strings.ContainsAny(bo.Key, " \n") || !strings.Contains(bo.Key, "|") {
+		t.Fatalf("key create printed %q, not the token alone", bo.Key)
+	}
+	if got := bo.balance(t); got != 2.5 {
+		t.Errorf("balance %v", got)
+	}
+	must("credit", "--user", "bo@example.com", "--amount", "1.25", "--reference", "invoice 7")
+	must("credit", "--user", "bo@example.com", "--amount", "1.25", "--reference", "invoice 7")
+	if got := bo.balance(t); got != 3.75 {
+		t.Errorf("after the same payment twice: %v", got)
+	}
+	must("user", "plan", "--user", "bo@example.com", "--plan", "trial")
+	if _, ok := p.operate(t, "user", "plan", "--user", "bo@example.com", "--plan", "gold"); ok {
+		t.Error("an unknown plan was taken")
+	}
+	if list := must("user", "list"); !strings.Contains(list, "bo@example.com") || !strings.Contains(list, "trial") || !strings.Contains(list, "0.00") {
+		t.Errorf("user list:\n%s", list)
+	}
+	must("user", "password", "--user", "bo@example.com", "--password", "another password")
+	login := func(password string) int {
+		return p.call(t, "POST", "/login", map[string]any{"email": "bo@example.com", "password": password}, nil)
+	}
+	if old, now := login("a good password"), login("another password"); old != 401 || now != 200 {
+		t.Errorf("login with the old password %d, with the new one %d", old, now)
+	}
+	must("user", "disable", "--user", "bo@example.com")
+	if status := bo.call(t, "GET", "/user/me", nil, nil); status != 401 {
+		t.Errorf("a disabled account's key: %d", status)
+	}
+	must("migrate")
+	if out, ok := p.operate(t, "doctor"); !ok || !strings.Contains(out, "database") || !strings.Contains(out, "PARLEY_OPENAI_API_KEY") {
+		t.Errorf("doctor:\n%s", out)
+	}
+	file := filepath.Join(t.TempDir(), "copy.db")
+	must("backup", file)
+	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("backup: %v %v", info, err)
+	}
+	if _, ok := p.operate(t, "backup", file); ok {
+		t.Error("a backup wrote over a file")
+	}
+}
