@@ -93,16 +93,17 @@ func (d *Desk) Buy(ctx context.Context, userID int64, number string) (*parley.Nu
 		if err != nil {
 			return err
 		}
+		o.CountryCode, o.SMSCapable, o.Rent = offer.CountryCode, offer.SMSCapable, offer.Rent
+		if err := tx.CreateOrder(ctx, userID, o); err != nil {
+			return err
+		}
+		// Asked once the order stands: it waited for whoever was buying the number, who has it now.
 		taken, err := tx.TakenNumbers(ctx, []string{e164})
 		if err != nil {
 			return err
 		}
 		if taken[e164] {
 			return notAvailable
-		}
-		o.CountryCode, o.SMSCapable, o.Rent = offer.CountryCode, offer.SMSCapable, offer.Rent
-		if err := tx.CreateOrder(ctx, userID, o); err != nil {
-			return err
 		}
 		return tx.Reserve(ctx, userID, orderReference(o.ID), o.Rent, parley.Now().Add(hold))
 	})
