@@ -123,12 +123,20 @@ func (q Query) NumberOffer(ctx context.Context, userID int64, number string, sin
 	return o, notFound(err, numberNotFound)
 }
 
-// CreateOrder stores a purchase under way. The error is a Conflict where somebody else buys the number.
+// CreateOrder stores a purchase under way. The error is a Conflict where somebody else buys the number, or has it.
 func (tx *Tx) CreateOrder(ctx context.Context, userID int64, o *parley.NumberOrder) error {
 	o.ID, o.UserID, o.CreatedAt = 0, userID, parley.Now()
 	_, err := tx.q.NewInsert().Model(o).Exec(ctx)
 	if Violates(err, "number_orders.phone_number", "number_orders_phone") {
 		return parley.Errorf(parley.Conflict, "The phone number %s is being bought.", o.PhoneNumber)
+	}
+	if err != nil {
+		return err
+	}
+	// Asked once the order stands: it has waited for whoever was buying the number, and who may have it now.
+	owned, err := tx.q.NewSelect().Model((*parley.Number)(nil)).Where("phone_number = ? AND type <> ?", o.PhoneNumber, parley.NumberCallerID).Exists(ctx)
+	if err == nil && owned {
+		return parley.Errorf(parley.Conflict, "The phone number %s is owned already.", o.PhoneNumber)
 	}
 	return err
 }
