@@ -42,7 +42,6 @@ func (s *Settings) root(db *store.DB, house *api.API, pages, carrierHooks http.H
 	mux.Handle("/api/", house)
 	mux.Handle("/webhooks/twilio/", carrierHooks)
 	mux.HandleFunc("/webhooks/whatsapp", house.WhatsAppWebhook)
-	mux.HandleFunc("/webhooks/", notFound)
 	mux.Handle("/", pages)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		began, rec := time.Now(), &recorder{ResponseWriter: w, status: http.StatusOK}
