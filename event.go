@@ -176,8 +176,8 @@ type CallEnded struct {
 	Event               EventKind         `json:"event"`
 	Test                bool              `json:"test,omitempty"` // made up, for POST …/webhook-test
 	ID                  int64             `json:"id"`
-	Type                string            `json:"type"`
-	Status              string            `json:"status"`
+	Type                CallType          `json:"type"`
+	Status              CallStatus        `json:"status"`
 	CustomerPhone       *string           `json:"customer_phone"`
 	AssistantPhone      *string           `json:"assistant_phone"`
 	Duration            int64             `json:"duration"` // seconds
@@ -185,9 +185,9 @@ type CallEnded struct {
 	InputVariables      map[string]string `json:"input_variables"`
 	Transcript          string            `json:"transcript"` // a line per turn: "AI: …", "Customer: …"
 	FormattedTranscript string            `json:"formatted_transcript"`
-	Turns               []EventTurn       `json:"turns"`
+	Turns               []CallTurn        `json:"turns"`
 	Evaluation          map[string]any    `json:"evaluation"`
-	AnsweredBy          string            `json:"answered_by"`
+	AnsweredBy          AnsweredBy        `json:"answered_by"`
 	CarrierCost         Money             `json:"carrier_cost"`
 	TotalCost           Money             `json:"total_cost"`
 	RecordingURL        string            `json:"recording_url,omitempty"`
@@ -195,15 +195,6 @@ type CallEnded struct {
 	FinishedAt          DateTime          `json:"finished_at"`
 	Lead                *EventLead        `json:"lead,omitempty"`
 	Campaign            *EventCampaign    `json:"campaign,omitempty"`
-}
-
-// EventTurn is a turn of a call as its events tell it. Replies carry the latencies of decisions on calls, in milliseconds by name.
-type EventTurn struct {
-	Speaker     string           `json:"speaker"`
-	Text        string           `json:"text"`
-	StartedAtMS int64            `json:"started_at_ms"` // since the answer
-	Interrupted bool             `json:"interrupted"`
-	Latency     map[string]int64 `json:"latency,omitempty"`
 }
 
 // EventLead and EventCampaign are what a call was made for.
@@ -223,7 +214,7 @@ type EventCampaign struct {
 // inbound call also the inbound one where there is an endpoint for it. Calls that did not complete are told only where the assistant
 // wants them, and the recording only where it is to be included.
 func (e CallEnded) Deliveries(a *Assistant) (list []*Delivery) {
-	if a.SendWebhookOnlyOnCompleted && e.Status != "completed" {
+	if a.SendWebhookOnlyOnCompleted && e.Status != CallCompleted {
 		return nil
 	}
 	if !a.IncludeRecordingInWebhook {
@@ -232,7 +223,7 @@ func (e CallEnded) Deliveries(a *Assistant) (list []*Delivery) {
 	if a.IsWebhookActive {
 		list = e.add(list, EventCallCompleted, a.WebhookURL)
 	}
-	if e.Type == "inbound" {
+	if e.Type == CallInbound {
 		list = e.add(list, EventCallInboundCompleted, a.InboundWebhookURL)
 	}
 	return list
@@ -248,7 +239,7 @@ func (e CallEnded) add(list []*Delivery, kind EventKind, url *string) []*Deliver
 		e.FormattedTranscript = e.Transcript
 	}
 	if e.Turns == nil {
-		e.Turns = []EventTurn{}
+		e.Turns = []CallTurn{}
 	}
 	d := NewDelivery(kind, *url, e)
 	d.CustomerPhone = e.CustomerPhone
@@ -258,8 +249,8 @@ func (e CallEnded) add(list []*Delivery, kind EventKind, url *string) []*Deliver
 	return append(list, d)
 }
 
-// CallInbound is the payload of call.inbound.
-type CallInbound struct {
+// CallArriving is the payload of call.inbound.
+type CallArriving struct {
 	Event          EventKind `json:"event"`
 	Test           bool      `json:"test,omitempty"`
 	CustomerPhone  string    `json:"customer_phone"`

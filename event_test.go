@@ -77,7 +77,7 @@ func TestCallDeliveries(t *testing.T) {
 			c.change(&a)
 		}
 		var got []string
-		for _, d := range (parley.CallEnded{ID: 7, Type: c.kind, Status: c.status, CustomerPhone: &phone, Transcript: "AI: Hi <b>", RecordingURL: "https://example.com/r.wav"}).Deliveries(&a) {
+		for _, d := range (parley.CallEnded{ID: 7, Type: parley.CallType(c.kind), Status: parley.CallStatus(c.status), CustomerPhone: &phone, Transcript: "AI: Hi <b>", RecordingURL: "https://example.com/r.wav"}).Deliveries(&a) {
 			got = append(got, string(d.Event)+" "+d.URL)
 			var p map[string]any
 			if err := json.Unmarshal([]byte(d.Payload), &p); err != nil {

@@ -37,11 +37,11 @@ func Sample(a *parley.Assistant, kind parley.EventKind) *parley.Delivery {
 			CustomerPhone: &customer, EndedAt: parley.DateTime(parley.At(now))}.Delivery(a)
 	}
 	if kind == parley.EventCallInbound {
-		return parley.NewDelivery(kind, *url, parley.CallInbound{Event: kind, Test: true, CustomerPhone: customer, AssistantPhone: ours, AssistantID: a.ID})
+		return parley.NewDelivery(kind, *url, parley.CallArriving{Event: kind, Test: true, CustomerPhone: customer, AssistantPhone: ours, AssistantID: a.ID})
 	}
 	call := parley.CallEnded{Event: kind, Test: true, Type: "outbound", Status: "completed", CustomerPhone: &customer, AssistantPhone: &ours, Duration: 42,
 		ExtractedVariables: found, InputVariables: given, Transcript: said, FormattedTranscript: said,
-		Turns: []parley.EventTurn{{Speaker: "assistant", Text: "Hello, how can I help you?", StartedAtMS: 120},
+		Turns: []parley.CallTurn{{Speaker: "assistant", Text: "Hello, how can I help you?", StartedAtMS: 120},
 			{Speaker: "customer", Text: "I would like an appointment.", StartedAtMS: 2900}},
 		Evaluation: map[string]any{"sentiment": "positive", "outcome": "success", "score": 9}, AnsweredBy: "human",
 		CarrierCost: 5000, TotalCost: 75_000, CreatedAt: parley.DateTime(parley.At(now.Add(-time.Minute))), FinishedAt: parley.DateTime(parley.At(now))}

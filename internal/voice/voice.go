@@ -1,0 +1,80 @@
+// Package voice holds a conversation on a leg: who speaks when, what is heard, what is said, and when it is over. The turn machine is
+// pure; Session gives it time, sound and the vendors.
+package voice
+
+import (
+	"context"
+	"io"
+
+	"parley"
+	"parley/internal/agent"
+	"parley/internal/ai"
+	"parley/internal/audio"
+)
+
+// Persona is who speaks on a call: an assistant that was readied for it, with the voice that it speaks with and the ear that it hears with.
+type Persona struct {
+	Assistant *parley.Assistant // its manners: every field about voice
+	// Think makes a turn of thinking: history ends with what is to be answered. The session adds the assistant's built-in tools.
+	Think func(history []ai.Message, sink agent.Sink) *agent.Turn
+
+	// Rendered texts, "" for none.
+	Initial, Reengagement, VoicemailMessage string
+
+	Synthesizer ai.Synthesizer
+	Voice       string // the vendor's own name of the voice
+	Language    string // ISO 639-1
+	Recognizer  ai.Recognizer
+}
+
+// Session is one conversation on one leg.
+type Session struct {
+	Persona  Persona
+	Outbound bool // we called: who answered is judged, and a voicemail is dealt with
+
+	Cache  *Cache         // of fixed sentences, shared by all sessions; may be nil
+	Record io.WriteSeeker // where the recording goes, as WAV; nil for none
+	// Transfer asks the far end to go elsewhere; nil where the leg can't.
+	Transfer func(ctx context.Context, to string) error
+	// Hand readies another assistant to go on with the conversation; nil where there is none.
+	Hand func(ctx context.Context, assistantID int64) (Persona, error)
+	// Tell takes what happens as it happens. It must not block; it may be nil.
+	Tell func(Event)
+}
+
+// EventKind says what happened.
+type EventKind string
+
+// The kinds.
+const (
+	PartialHeard EventKind = "partial" // Text: what the customer has said so far
+	TurnEnded    EventKind = "turn"    // Turn
+	ToolUsed     EventKind = "tool"    // Call
+	Answerer     EventKind = "answered_by"
+)
+
+// Event is something that happened in the conversation.
+type Event struct {
+	Kind       EventKind
+	Text       string
+	Turn       parley.CallTurn
+	Call       agent.Call
+	AnsweredBy parley.AnsweredBy
+}
+
+// Result is what a conversation came to.
+type Result struct {
+	// Reason is why it is over: the cause that ctx ended with or that the leg returned, where that is a parley.EndedReason, or the
+	// session's own verdict.
+	Reason     parley.EndedReason
+	Turns      []parley.CallTurn
+	AnsweredBy parley.AnsweredBy
+	Err        error // what went wrong on the way, for the log
+}
+
+// Transferrer is a leg that can ask the far end to go elsewhere (a blind transfer). It returns when the far end has taken it on, or with
+// the error that it refused with.
+type Transferrer interface {
+	audio.Leg
+	Transfer(ctx context.Context, to string) error
+}

@@ -1,0 +1,2 @@
+// Package voicetest tests conversations: a leg on fake time, and dialogue scripts.
+package voicetest
