@@ -253,7 +253,7 @@ func TestKilledWhileProcessing(t *testing.T) {
 		rows, err = tx.KnowledgeRows(ctx)
 		return err
 	})
-	if err != nil || rows["chunks"] != d.ChunksCount || rows["chunk_tokens"] != d.ChunksCount {
+	if err != nil || rows["chunks"] != d.ChunksCount || rows["chunk_tokens"] == 0 {
 		t.Errorf("%d passages, and the database holds %v: %v", d.ChunksCount, rows, err)
 	}
 }

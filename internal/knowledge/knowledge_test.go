@@ -360,7 +360,7 @@ func TestDeletedWithAllThatWasDerived(t *testing.T) {
 		long := strings.Repeat("# Part\nWords of many kinds fill this part of a book about bread and cakes.\n\n# Other\nRye.\n\n", 300)
 		first, second := l.settled(l.add("First", handbook).ID), l.settled(l.add("Second", long).ID)
 		some := l.counts()
-		if some["vectors"] != some["chunks"] || some["chunks"] == 0 || some["words"] == 0 || some["word_tokens"] == 0 || some["chunk_tokens"] != some["chunks"] {
+		if some["vectors"] != some["chunks"] || some["chunks"] == 0 || some["words"] == 0 || some["word_tokens"] == 0 || some["chunk_tokens"] == 0 {
 			t.Fatalf("%v", some)
 		}
 		if err := l.Delete(t.Context(), l.user.ID, l.base, second.ID); err != nil {

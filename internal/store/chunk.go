@@ -3,6 +3,10 @@ package store
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
+	"encoding/hex"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -64,17 +68,44 @@ func (tx *Tx) AddChunks(ctx context.Context, d *parley.Document, list []Chunk, w
 	if _, err := tx.q.NewInsert().Model(&list).Exec(ctx); err != nil {
 		return err
 	}
-	index := tx.index(chunkTokens, d.KnowledgebaseID)
-	for i := range list {
-		index.add(list[i].ID, list[i].Tokens)
-	}
-	if err := index.insert(ctx); err != nil {
+	if err := tx.indexChunks(ctx, d.KnowledgebaseID, list); err != nil {
 		return err
 	}
 	if err := tx.addVectors(ctx, list); err != nil {
 		return err
 	}
 	return tx.countWords(ctx, d.KnowledgebaseID, words)
+}
+
+// indexChunks puts a batch of passages into the keyword index.
+func (tx *Tx) indexChunks(ctx context.Context, knowledgebaseID int64, list []Chunk) error {
+	if tx.sqlite {
+		index := tx.index(chunkTokens, knowledgebaseID)
+		for i := range list {
+			index.add(list[i].ID, list[i].Tokens)
+		}
+		return index.insert(ctx)
+	}
+	first, pre := list[0].ID, prefix(knowledgebaseID)
+	have := map[string][]byte{}
+	for i := range list {
+		for _, t := range list[i].Tokens {
+			have[t] = binary.BigEndian.AppendUint32(have[t], uint32(list[i].ID-first))
+		}
+	}
+	var tokens, ids strings.Builder
+	for i, t := range slices.Sorted(maps.Keys(have)) { // sorted: neighbours go to the same page
+		if i > 0 {
+			tokens.WriteByte(' ')
+			ids.WriteByte(' ')
+		}
+		tokens.WriteString(pre + t)
+		ids.WriteString(hex.EncodeToString(have[t]))
+	}
+	_, err := tx.q.NewRaw(`INSERT INTO chunk_tokens (token, first, ids)
+		SELECT t.token, ?, decode(t.ids, 'hex') FROM unnest(string_to_array(?, ' '), string_to_array(?, ' ')) AS t (token, ids)`,
+		first, tokens.String(), ids.String()).Exec(ctx)
+	return err
 }
 
 func (tx *Tx) addVectors(ctx context.Context, list []Chunk) error {
@@ -114,6 +145,11 @@ func (tx *Tx) DropChunks(ctx context.Context, d *parley.Document, keep int64, li
 	}
 	if _, err := tx.q.NewRaw("DELETE FROM chunks WHERE id IN (?)", bun.List(ids)).Exec(ctx); err != nil {
 		return 0, err
+	}
+	if !tx.sqlite { // there a trigger does it
+		if _, err := tx.q.NewRaw("DELETE FROM chunk_tokens WHERE first IN (?)", bun.List(ids)).Exec(ctx); err != nil {
+			return 0, err
+		}
 	}
 	gone := words(list)
 	for i := range gone {
@@ -220,21 +256,49 @@ func (db *DB) SettleIndex(ctx context.Context) error {
 	if db.sqlite {
 		return nil
 	}
-	_, err := db.write.ExecContext(ctx, "SELECT gin_clean_pending_list('chunk_tokens_index'), gin_clean_pending_list('word_tokens_index')")
+	_, err := db.write.ExecContext(ctx, "SELECT gin_clean_pending_list('word_tokens_index')")
 	return err
 }
 
 // Postings are, for each token, the ids of the passages of a knowledgebase that have it, of whichever run, in no order.
 func (q Query) Postings(ctx context.Context, knowledgebaseID int64, tokens []string) ([][]int64, error) {
-	return q.postings(ctx, chunkTokens, "chunks_of", knowledgebaseID, tokens)
+	if q.sqlite {
+		return q.postings(ctx, chunkTokens, knowledgebaseID, tokens)
+	}
+	lists := make([][]int64, len(tokens))
+	if len(tokens) == 0 {
+		return lists, nil
+	}
+	pre, of, wanted := prefix(knowledgebaseID), map[string]int{}, make([]string, len(tokens))
+	for i, t := range tokens {
+		wanted[i] = pre + t
+		of[wanted[i]] = i
+	}
+	var rows []struct {
+		Token string
+		First int64
+		IDs   []byte `bun:"ids"`
+	}
+	if err := q.q.NewRaw("SELECT token, first, ids FROM chunk_tokens WHERE token IN (?)", bun.List(wanted)).Scan(ctx, &rows); err != nil {
+		return nil, err
+	}
+	for _, r := range rows {
+		list := lists[of[r.Token]]
+		for b := r.IDs; len(b) >= 4; b = b[4:] {
+			list = append(list, r.First+int64(binary.BigEndian.Uint32(b)))
+		}
+		lists[of[r.Token]] = list
+	}
+	return lists, nil
 }
 
 // WordPostings are, for each token, the ids of the words of a knowledgebase that have it.
 func (q Query) WordPostings(ctx context.Context, knowledgebaseID int64, tokens []string) ([][]int64, error) {
-	return q.postings(ctx, wordTokens, "words_of", knowledgebaseID, tokens)
+	return q.postings(ctx, wordTokens, knowledgebaseID, tokens)
 }
 
-func (q Query) postings(ctx context.Context, table, function string, knowledgebaseID int64, tokens []string) ([][]int64, error) {
+// postings reads an index of FTS5 or, on the other database, the words' tsvectors.
+func (q Query) postings(ctx context.Context, table string, knowledgebaseID int64, tokens []string) ([][]int64, error) {
 	lists := make([][]int64, len(tokens))
 	if len(tokens) == 0 {
 		return lists, nil
@@ -253,7 +317,7 @@ func (q Query) postings(ctx context.Context, table, function string, knowledgeba
 		for i, t := range tokens {
 			quoted[i] = "'" + pre + t + "'"
 		}
-		raw = q.q.NewRaw("SELECT n - 1 AS n, ids FROM "+function+"(ARRAY[?])", bun.List(quoted))
+		raw = q.q.NewRaw("SELECT n - 1 AS n, ids FROM words_of(ARRAY[?])", bun.List(quoted))
 	}
 	var rows []struct {
 		N   int
