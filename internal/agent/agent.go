@@ -41,6 +41,8 @@ type Tool struct {
 	// Run does it. arguments is a JSON object that has what the schema requires, in the right types. The result, at most 64 KiB of
 	// it, is told to the model; an error is told to it as one. Tools of one step run at the same time. A panic is an error too.
 	Run func(ctx context.Context, arguments json.RawMessage) (string, error)
+	// Ends says that nothing is left to be said after this tool has done what it does: it hung up. When it fails the turn goes on.
+	Ends bool
 }
 
 // Sink takes a turn's reply as it forms. Its methods are called one at a time and may block: thinking waits for them.

@@ -22,9 +22,11 @@ const (
 	maxParallel = 8        // of them run at the same time
 )
 
-// call runs the calls of one step and gives their records in the same order. It returns when all of them have.
-func (t *Turn) call(ctx context.Context, calls []ai.Call) []Call {
-	records := make([]Call, len(calls))
+// call runs the calls of one step and gives their records in the same order, and whether one of them ended the turn. It returns when all of
+// them have.
+func (t *Turn) call(ctx context.Context, calls []ai.Call) (records []Call, ended bool) {
+	records = make([]Call, len(calls))
+	ends := make([]bool, len(calls))
 	var (
 		mu   sync.Mutex // the sink takes one thing at a time
 		wg   sync.WaitGroup
@@ -47,7 +49,7 @@ func (t *Turn) call(ctx context.Context, calls []ai.Call) []Call {
 		wg.Go(func() {
 			defer func() { <-room }()
 			if i < maxCalls {
-				records[i].Result = t.run(ctx, c)
+				records[i].Result, ends[i] = t.run(ctx, c)
 			} else {
 				records[i].Result = fmt.Sprintf("Error: more than %d calls at once.", maxCalls)
 			}
@@ -55,33 +57,33 @@ func (t *Turn) call(ctx context.Context, calls []ai.Call) []Call {
 		})
 	}
 	wg.Wait()
-	return records
+	return records, slices.Contains(ends, true)
 }
 
-// run makes one call. Whatever goes wrong becomes what the model is told.
-func (t *Turn) run(ctx context.Context, c ai.Call) (result string) {
+// run makes one call, and says whether it ended the turn. Whatever goes wrong becomes what the model is told.
+func (t *Turn) run(ctx context.Context, c ai.Call) (result string, ends bool) {
 	defer func() {
 		if p := recover(); p != nil {
 			slog.ErrorContext(ctx, "tool panicked", "tool", c.Name, "panic", p, "stack", string(debug.Stack()))
-			result = "Error: the tool failed."
+			result, ends = "Error: the tool failed.", false
 		}
 	}()
 	i := slices.IndexFunc(t.Tools, func(tool Tool) bool { return tool.Name == c.Name })
 	if i < 0 {
-		return "Error: there is no tool of this name."
+		return "Error: there is no tool of this name.", false
 	}
 	if ctx.Err() != nil {
-		return "Error: " + ctx.Err().Error()
+		return "Error: " + ctx.Err().Error(), false
 	}
 	args, err := arguments(t.Tools[i].Schema, c.Arguments)
 	if err != nil {
-		return "Error: " + err.Error()
+		return "Error: " + err.Error(), false
 	}
 	result, err = t.Tools[i].Run(ctx, args)
 	if err != nil {
 		result = "Error: " + err.Error()
 	}
-	return cut(strings.ToValidUTF8(result, "\uFFFD"), maxResult)
+	return cut(strings.ToValidUTF8(result, "\uFFFD"), maxResult), t.Tools[i].Ends && err == nil
 }
 
 // cut shortens s to at most n bytes, between runes.

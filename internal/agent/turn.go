@@ -11,7 +11,7 @@ import (
 	"parley/internal/ai"
 )
 
-// Run thinks until the model answers in words. What was said and done so far is in the Reply also when there is an error: the cause of
+// Run thinks until the model answers in words, or a tool Ends it. What was said and done so far is in the Reply also when there is an error: the cause of
 // a ctx that ended, or an *ai.Error, which Sentence puts into words for the customer. When Run returns, nothing is left running.
 func (t *Turn) Run(ctx context.Context) (reply Reply, err error) {
 	var said strings.Builder
@@ -46,12 +46,16 @@ func (t *Turn) Run(ctx context.Context) (reply Reply, err error) {
 		if len(calls) == 0 {
 			return reply, empty(said.String(), reply.Calls, got.Finish)
 		}
-		for _, c := range t.call(ctx, calls) {
+		records, ended := t.call(ctx, calls)
+		for _, c := range records {
 			reply.Calls = append(reply.Calls, c)
 			reply.Messages = append(reply.Messages, ai.Message{Role: ai.ToolRole, CallID: c.ID, Text: c.Result})
 		}
 		if ctx.Err() != nil {
 			return reply, fmt.Errorf("think, step %d: %w", step, context.Cause(ctx))
+		}
+		if ended {
+			return reply, nil
 		}
 	}
 }

@@ -114,6 +114,25 @@ func calls(list []Call) (out []string) {
 	return out
 }
 
+// A tool that ends the turn leaves nothing to be said; one that fails to does.
+func TestTurnEnds(t *testing.T) {
+	for _, fails := range []bool{false, true} {
+		m := &aitest.Fake{}
+		hangUp := tool("hang_up", func(context.Context, json.RawMessage) (string, error) {
+			if fails {
+				return "", errors.New("the line is stuck")
+			}
+			return "done", nil
+		})
+		hangUp.Ends = true
+		turn := Turn{Model: m, Tools: []Tool{hangUp}, History: user(`call hang_up with {"n":1}`)}
+		r, err := turn.Run(t.Context())
+		if asked := len(m.Requests()); err != nil || len(r.Calls) != 1 || (asked == 2) != fails || (r.Text != "") != fails {
+			t.Errorf("fails %v: asked %d times, got %+v, %v", fails, asked, r, err)
+		}
+	}
+}
+
 // What goes wrong in a tool is told to the model, and the turn goes on.
 func TestTurnToolFailures(t *testing.T) {
 	big := strings.Repeat("€", 40_000)

@@ -1,4 +1,139 @@
 package voice
 
+import (
+	"container/list"
+	"context"
+	"reflect"
+	"sync"
+	"time"
+
+	"parley/internal/ai"
+)
+
 // Cache keeps the sound of fixed sentences (greetings, fillers) for all sessions. It is safe for concurrent use; its zero value is ready.
-type Cache struct{}
+type Cache struct {
+	// Size is how many octets of sound it keeps, 0 is DefaultCacheSize. What was not said for longest goes first.
+	Size int
+
+	mu      sync.Mutex
+	sounds  map[soundKey]*list.Element // of *sound
+	order   list.List                  // the one that was used last is in front
+	size    int
+	flights map[soundKey]*flight
+}
+
+// DefaultCacheSize is what a Cache keeps when it isn't told.
+const DefaultCacheSize = 64 << 20
+
+// soundKey is all that decides how a sentence sounds.
+type soundKey struct {
+	vendor ai.Synthesizer
+	speech ai.Speech
+}
+
+type sound struct {
+	key soundKey
+	pcm []int16
+}
+
+// flight is a sound that is being made.
+type flight struct {
+	done chan struct{}
+	pcm  []int16 // nil when it failed
+}
+
+// key is what a sound is kept under; false where the vendor can't be told from others.
+func keyOf(vendor ai.Synthesizer, s ai.Speech) (soundKey, bool) {
+	if vendor == nil || !reflect.TypeOf(vendor).Comparable() {
+		return soundKey{}, false
+	}
+	return soundKey{vendor, s}, true
+}
+
+// find gives a sound that is there. It is shared: nobody writes to it.
+func (c *Cache) find(key soundKey) []int16 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e := c.sounds[key]
+	if e == nil {
+		return nil
+	}
+	c.order.MoveToFront(e)
+	return e.Value.(*sound).pcm
+}
+
+// keep adds a sound, and lets go of others to make room.
+func (c *Cache) keep(key soundKey, pcm []int16) {
+	limit := c.Size
+	if limit == 0 {
+		limit = DefaultCacheSize
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(pcm) == 0 || 2*len(pcm) > limit/4 || c.sounds[key] != nil {
+		return
+	}
+	if c.sounds == nil {
+		c.sounds = map[soundKey]*list.Element{}
+	}
+	c.sounds[key] = c.order.PushFront(&sound{key, pcm})
+	c.size += 2 * len(pcm)
+	for c.size > limit {
+		last := c.order.Remove(c.order.Back()).(*sound)
+		delete(c.sounds, last.key)
+		c.size -= 2 * len(last.pcm)
+	}
+}
+
+// load makes a sound that is not there, once however many ask for it, and returns when it is there.
+func (c *Cache) load(ctx context.Context, key soundKey) error {
+	for {
+		if c.find(key) != nil {
+			return nil
+		}
+		c.mu.Lock()
+		f := c.flights[key]
+		mine := f == nil
+		if mine {
+			f = &flight{done: make(chan struct{})}
+			if c.flights == nil {
+				c.flights = map[soundKey]*flight{}
+			}
+			c.flights[key] = f
+		}
+		c.mu.Unlock()
+		if mine {
+			return c.fly(ctx, key, f)
+		}
+		select {
+		case <-f.done:
+			if f.pcm != nil {
+				return nil
+			}
+			// Who made it gave up, or failed: now it is on us.
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+func (c *Cache) fly(ctx context.Context, key soundKey, f *flight) (err error) {
+	var pcm []int16
+	defer func() {
+		if err == nil {
+			lead := int(leadTrim * time.Duration(key.speech.Rate) / time.Second)
+			f.pcm = append([]int16{}, pcm[leadingSilence(pcm[:min(lead, len(pcm))]):]...)
+			c.keep(key, f.pcm)
+		}
+		c.mu.Lock()
+		delete(c.flights, key)
+		c.mu.Unlock()
+		close(f.done)
+	}()
+	err = errNoSound // of a panic
+	err = key.vendor.Speak(ctx, key.speech, func(piece []int16) error {
+		pcm = append(pcm, piece...)
+		return nil
+	})
+	return err
+}

@@ -15,12 +15,14 @@ import (
 // Persona is who speaks on a call: an assistant that was readied for it, with the voice that it speaks with and the ear that it hears with.
 type Persona struct {
 	Assistant *parley.Assistant // its manners: every field about voice
-	// Think makes a turn of thinking: history ends with what is to be answered. The session adds the assistant's built-in tools.
+	// Think makes a turn of thinking: history ends with what is to be answered. The session adds the assistant's built-in tools, and
+	// changes the turn as it needs: each call makes a new one.
 	Think func(history []ai.Message, sink agent.Sink) *agent.Turn
 
 	// Rendered texts, "" for none.
 	Initial, Reengagement, VoicemailMessage string
 
+	// Synthesizer speaks. A Cache knows sounds by it: the same vendor should be the same (comparable) value in all calls.
 	Synthesizer ai.Synthesizer
 	Voice       string // the vendor's own name of the voice
 	Language    string // ISO 639-1
@@ -32,14 +34,25 @@ type Session struct {
 	Persona  Persona
 	Outbound bool // we called: who answered is judged, and a voicemail is dealt with
 
+	// Speculate has replies begun as soon as what the customer said is known, while it is still waited whether they go on. That saves most
+	// of the model's time, and costs the requests that are given up. Tools run only when the turn has ended.
+	Speculate bool
+
 	Cache  *Cache         // of fixed sentences, shared by all sessions; may be nil
 	Record io.WriteSeeker // where the recording goes, as WAV; nil for none
 	// Transfer asks the far end to go elsewhere; nil where the leg can't.
 	Transfer func(ctx context.Context, to string) error
 	// Hand readies another assistant to go on with the conversation; nil where there is none.
 	Hand func(ctx context.Context, assistantID int64) (Persona, error)
-	// Tell takes what happens as it happens. It must not block; it may be nil.
+	// Tell takes what happens as it happens. It must not block, nor call the session; it may be nil.
 	Tell func(Event)
+	// Detect makes what finds speech in the sound; nil is audio.NewVAD.
+	Detect func(audio.Rate) Detector
+}
+
+// Detector says which frames hold speech, as *audio.VAD does.
+type Detector interface {
+	Detect(f audio.Frame) (speech, voiced bool)
 }
 
 // EventKind says what happened.
@@ -68,8 +81,10 @@ type Result struct {
 	// session's own verdict.
 	Reason     parley.EndedReason
 	Turns      []parley.CallTurn
+	Calls      []agent.Call // the tools that were used, in order
 	AnsweredBy parley.AnsweredBy
-	Err        error // what went wrong on the way, for the log
+	Usage      ai.Usage // what the models counted
+	Err        error    // what went wrong on the way, for the log
 }
 
 // Transferrer is a leg that can ask the far end to go elsewhere (a blind transfer). It returns when the far end has taken it on, or with

@@ -1,0 +1,235 @@
+package voice
+
+import (
+	"strings"
+	"time"
+
+	"parley"
+	"parley/internal/agent"
+	"parley/internal/ai"
+	"parley/internal/audio"
+)
+
+// book holds what was said and done, as it was heard. The session's lock guards it.
+type book struct {
+	rate    audio.Rate
+	entries []*entry
+	tell    func(Event)
+}
+
+// entry is something that one side said.
+type entry struct {
+	text   string // the customer's
+	from   time.Duration
+	answer *answer // nil for the customer
+	joined bool    // the customer went on: the next of theirs begins with this text
+	told   bool
+}
+
+// answer is the session's side of a reply: what is to be said, and what was done for it.
+type answer struct {
+	id    int
+	what  what
+	parts []*part
+	calls [][]agent.Call // that have finished, by the step of thinking that made them
+	step  int
+	runs  int  // calls that are under way
+	used  bool // the present step has made calls
+
+	anchor  time.Duration // the customer's last voiced packet; negative when the reply answers nobody
+	marks   parley.Latency
+	from    time.Duration // its first sound left
+	sounded bool
+	over    bool // nothing of it will be heard any more
+	cut     bool // the customer cut it off
+	thought bool // all of it is there
+
+	speech *speech
+	think  *thinking
+}
+
+// customer adds what the customer said.
+func (b *book) customer(text string, from time.Duration) *entry {
+	e := &entry{text: text, from: from}
+	b.entries = append(b.entries, e)
+	return e
+}
+
+// assistant adds a reply.
+func (b *book) assistant(a *answer) { b.entries = append(b.entries, &entry{answer: a}) }
+
+// join says that the customer went on with what they said last.
+func (b *book) join() {
+	for i := len(b.entries) - 1; i >= 0; i-- {
+		if e := b.entries[i]; e.answer == nil {
+			e.joined = true
+			return
+		}
+	}
+}
+
+// settle tells of the turns that won't change any more.
+func (b *book) settle() {
+	for _, e := range b.entries {
+		if e.told || e.joined || e.answer != nil && !e.answer.over {
+			continue
+		}
+		if e.answer == nil && !b.answered(e) {
+			continue
+		}
+		e.told = true
+		if t, ok := b.turn(e); ok && b.tell != nil {
+			b.tell(Event{Kind: TurnEnded, Turn: t})
+		}
+	}
+}
+
+// answered says whether a customer's turn can't be joined by another any more: its reply was heard, or is over, or there is none.
+func (b *book) answered(e *entry) bool {
+	for i, other := range b.entries {
+		if other == e {
+			return i+1 >= len(b.entries) || b.entries[i+1].answer == nil || b.entries[i+1].answer.sounded || b.entries[i+1].answer.over
+		}
+	}
+	return true
+}
+
+// turn is an entry as the transcript has it; false when nothing of it was heard.
+func (b *book) turn(e *entry) (parley.CallTurn, bool) {
+	if e.answer == nil {
+		return parley.CallTurn{Speaker: parley.SpeakerCustomer, Text: e.text, StartedAtMS: e.from.Milliseconds()}, e.text != "" && !e.joined
+	}
+	a := e.answer
+	text, all := a.heard(b.rate, -1)
+	t := parley.CallTurn{Speaker: parley.SpeakerAssistant, Text: text, StartedAtMS: a.from.Milliseconds(), Interrupted: a.cut && !(all && a.thought)}
+	if a.anchor >= 0 && a.sounded {
+		marks := a.marks
+		t.Latency = &marks
+	}
+	return t, text != ""
+}
+
+// turns is the transcript.
+func (b *book) turns() []parley.CallTurn {
+	out := []parley.CallTurn{}
+	for _, e := range b.entries {
+		if t, ok := b.turn(e); ok {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// calls are the tools that were used, in order.
+func (b *book) calls() []agent.Call {
+	var out []agent.Call
+	for _, e := range b.entries {
+		if e.answer != nil {
+			for _, step := range e.answer.calls {
+				out = append(out, step...)
+			}
+		}
+	}
+	return out
+}
+
+// history is what the model is told: what was heard, and what was done.
+func (b *book) history() []ai.Message {
+	var out []ai.Message
+	known := "" // what the model knows already of a turn that went on
+	for i, e := range b.entries {
+		if e.answer != nil {
+			out = append(out, e.answer.messages(b.rate)...)
+			continue
+		}
+		if e.joined {
+			next := b.entries[min(i+1, len(b.entries)-1)]
+			if next.answer == nil || len(next.answer.calls) == 0 {
+				continue // the turn that follows says it
+			}
+		}
+		if text := strings.TrimSpace(strings.TrimPrefix(e.text, known)); text != "" {
+			out = append(out, ai.Message{Role: ai.User, Text: text})
+		}
+		if known = ""; e.joined {
+			known = e.text
+		}
+	}
+	return out
+}
+
+// heard is the text of a reply as far as it was heard, of one step of thinking or (-1) as the transcript has it, and whether that is all.
+func (a *answer) heard(rate audio.Rate, step int) (text string, all bool) {
+	var b strings.Builder
+	all = true
+	apart := false // a fixed sentence brings no space with it
+	for _, p := range a.parts {
+		h := p.heard(rate)
+		if step < 0 || p.step == step && !p.aside {
+			if b.Len() > 0 && h != "" && (apart || p.keep) {
+				b.WriteByte(' ')
+			}
+			b.WriteString(h)
+			apart = p.keep
+		}
+		all = all && h == p.text
+	}
+	return strings.TrimSpace(b.String()), all
+}
+
+// messages is the reply as the model made it: texts, calls and results in their order, as far as they were heard.
+func (a *answer) messages(rate audio.Rate) []ai.Message {
+	var out []ai.Message
+	for step := 0; step <= a.step; step++ {
+		text, _ := a.heard(rate, step)
+		var calls []agent.Call
+		if step < len(a.calls) {
+			calls = a.calls[step]
+		}
+		if len(calls) == 0 {
+			if text != "" {
+				out = append(out, ai.Message{Role: ai.Assistant, Text: text})
+			}
+			continue
+		}
+		replay := agent.Replay("", calls)
+		replay[0].Text = text
+		out = append(out, replay...)
+	}
+	return out
+}
+
+// called begins a call; finished is its end.
+func (a *answer) called() {
+	if a.runs == 0 && a.used {
+		a.step++
+	}
+	a.used = true
+	a.runs++
+}
+
+func (a *answer) finished(c agent.Call) {
+	a.runs--
+	for len(a.calls) <= a.step {
+		a.calls = append(a.calls, nil)
+	}
+	a.calls[a.step] = append(a.calls[a.step], c)
+}
+
+// wrote is told when the model writes: after calls that is another step.
+func (a *answer) wrote() {
+	if a.used && a.runs == 0 {
+		a.step++
+		a.used = false
+	}
+}
+
+// asked is what the customer said last.
+func (b *book) asked() string {
+	for i := len(b.entries) - 1; i >= 0; i-- {
+		if e := b.entries[i]; e.answer == nil {
+			return e.text
+		}
+	}
+	return ""
+}

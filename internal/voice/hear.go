@@ -1,0 +1,116 @@
+package voice
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"parley/internal/ai"
+)
+
+// hearing is an open ear, with what is known of it.
+type hearing struct {
+	ai.Ear
+	who   Persona
+	base  int           // the machine's number of its first utterance
+	final time.Duration // when the last final text came
+	said  string        // what was told last of what the customer is saying
+	gone  bool          // it is not the session's ear any more
+}
+
+// listenWith opens a persona's ear.
+func (r *run) listenWith(p Persona) (*hearing, error) {
+	ear, err := p.Recognizer.Listen(r.ctx, ai.Hearing{Language: p.Language, Rate: r.rate, Keywords: p.Assistant.Keywords})
+	if err != nil {
+		return nil, err
+	}
+	return &hearing{Ear: ear, who: p}, nil
+}
+
+// attach makes an ear the session's. An utterance that is under way goes on in it; what the former ear had not understood yet is lost.
+// The lock is held, and the machine may be in the middle of a step.
+func (r *run) attach(ear *hearing, tries int) {
+	old := r.ear
+	ear.base = r.m.next
+	if r.peer.open {
+		ear.base--
+	}
+	r.ear = ear
+	if old != nil {
+		old.gone = true
+		r.safely(old.Close)
+	}
+	r.safely(func() {
+		if old != nil {
+			r.forget(ear.base)
+		}
+		r.listen(ear, tries)
+	})
+}
+
+// forget tells the machine that utterances before n will not be understood.
+func (r *run) forget(n int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, s := range slices.Clone(r.m.turn) {
+		if !s.keypad && s.n < n && !s.final {
+			r.step(event{kind: evText, n: s.n, final: true, failed: true})
+		}
+	}
+}
+
+// maxEars is how often an ear that is lost is opened again.
+const maxEars = 3
+
+// listen takes what an ear understands until it closes.
+func (r *run) listen(ear *hearing, tries int) {
+	for t := range ear.Transcripts() {
+		r.understood(ear, t)
+	}
+	r.mu.Lock()
+	lost := !ear.gone && r.ctx.Err() == nil
+	r.mu.Unlock()
+	if !lost {
+		return
+	}
+	r.note(errLost)
+	if tries++; tries > maxEars {
+		r.fail(fmt.Errorf("after %d more ears: %w", maxEars, errLost))
+		return
+	}
+	next, err := r.listenWith(ear.who)
+	if err != nil {
+		r.fail(fmt.Errorf("open another ear: %w", err))
+		return
+	}
+	r.mu.Lock()
+	late := ear.gone || r.m.over
+	if !late {
+		r.attach(next, tries)
+	}
+	r.mu.Unlock()
+	if late {
+		next.Close()
+	}
+}
+
+// understood takes a transcript.
+func (r *run) understood(ear *hearing, t ai.Transcript) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if ear.gone {
+		return
+	}
+	if t.Err != nil {
+		r.noted(fmt.Errorf("understand utterance %d: %w", t.Utterance, t.Err))
+	}
+	if t.Final {
+		ear.final = r.now()
+	}
+	r.step(event{kind: evText, n: ear.base + t.Utterance, text: t.Text, final: t.Final, failed: t.Err != nil})
+	if said := said(r.m.turn); said != ear.said {
+		if ear.said = said; said != "" {
+			r.told(Event{Kind: PartialHeard, Text: said})
+		}
+	}
+}

@@ -1,0 +1,354 @@
+package voice
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"parley"
+)
+
+// The customer's side of the turn machine.
+
+// voice takes what the detector said of a frame.
+func (m *machine) voice(e event) {
+	m.judge.voice(m.now, e.speech && e.voiced)
+	if !e.speech || !e.voiced {
+		return
+	}
+	m.last = m.now
+	if m.open {
+		m.turn[m.latest()].last = m.now
+		return
+	}
+	m.open = true
+	m.turn = append(m.turn, segment{n: m.next, from: max(m.now-onsetTime, 0), last: m.now})
+	m.next++
+	m.act(action{kind: acOpen})
+	if r := m.reply; r != nil && m.holds(r) {
+		m.hold(r)
+	}
+}
+
+// holds says whether speech that begins now silences the reply.
+func (m *machine) holds(r *reply) bool {
+	switch {
+	case r.held || r.deaf || r.firm || m.mailbox.on:
+		return false
+	case !r.sounded && r.what != theInitial:
+		return true // the customer goes on with what it answers
+	}
+	return m.interruptible
+}
+
+func (m *machine) hold(r *reply) {
+	r.held = true
+	m.hush(r)
+}
+
+func (m *machine) resume(r *reply) {
+	r.held = false
+	m.hush(r)
+}
+
+// hush tells the playout to be silent, or to go on.
+func (m *machine) hush(r *reply) {
+	if quiet := r.held || r.early; quiet != r.quiet {
+		r.quiet = quiet
+		if quiet {
+			m.act(action{kind: acHold})
+		} else {
+			m.act(action{kind: acResume})
+		}
+	}
+}
+
+// latest is the index of the newest utterance, -1 when there is none.
+func (m *machine) latest() int {
+	for i := len(m.turn) - 1; i >= 0; i-- {
+		if !m.turn[i].keypad {
+			return i
+		}
+	}
+	return -1
+}
+
+// shut ends the utterance that is being heard.
+func (m *machine) shut() {
+	i := m.latest()
+	m.open = false
+	m.turn[i].closed = m.now
+	m.act(action{kind: acClose})
+	m.prune(i)
+}
+
+// heard takes what the ear understood.
+func (m *machine) heard(e event) {
+	i := slices.IndexFunc(m.turn, func(s segment) bool { return !s.keypad && s.n == e.n })
+	text := strings.Join(strings.Fields(e.text), " ")
+	m.judge.words(e.n, text, m.language)
+	if i < 0 || m.turn[i].final {
+		return
+	}
+	s := &m.turn[i]
+	if text != "" {
+		s.text = text
+		m.heardAt, m.quietAt = max(m.heardAt, s.last), max(m.quietAt, s.last)
+	}
+	if open := m.open && i == m.latest(); !e.failed && (!e.final || open) {
+		return
+	}
+	s.final, s.lost = true, e.failed
+	if !e.failed {
+		s.text = text
+	}
+	m.prune(i)
+}
+
+// prune forgets a segment that came to nothing: a noise.
+func (m *machine) prune(i int) {
+	s := &m.turn[i]
+	open := m.open && i == m.latest()
+	if s.final && s.text == "" && !open && (!s.lost || s.last-s.from < lostFloor) {
+		m.turn = slices.Delete(m.turn, i, i+1)
+	}
+}
+
+// hear ends what has ended: an utterance after a short silence, keys after a longer one, and the wait for a text that doesn't come.
+func (m *machine) hear() {
+	if m.open {
+		s := &m.turn[m.latest()]
+		if m.now-s.last >= segmentSilence || m.now-s.from >= longest {
+			m.shut()
+			if r := m.reply; r != nil {
+				r.deaf = false
+			}
+		}
+	}
+	for i := range m.turn {
+		s := &m.turn[i]
+		switch {
+		case s.final || m.open && i == m.latest():
+		case s.keypad:
+			s.final = m.now-s.last >= keypadTime
+		case s.text != "" && m.now-s.closed >= patienceTime:
+			s.final = true
+		case m.now-s.closed >= lostTime:
+			s.final, s.lost = true, true
+		}
+	}
+}
+
+// listen takes the turn when it has ended.
+func (m *machine) listen() {
+	if m.open || len(m.turn) == 0 || slices.ContainsFunc(m.turn, func(s segment) bool { return !s.final }) {
+		return
+	}
+	text := m.all.of(m.turn, false)
+	lastly := &m.turn[len(m.turn)-1]
+	early := !lastly.keypad && !m.longEnough(text, m.now-lastly.last)
+	if early && !(m.speculate && m.greeted && text != "" && m.promising(text)) {
+		return
+	}
+	if text == "" { // lost
+		m.turn = nil
+		if m.missed++; m.missed >= maxMissed {
+			m.end(parley.ProviderFailure)
+			return
+		}
+		m.begin(anApology, nil)
+		m.say(anApology)
+		return
+	}
+	m.missed = 0
+	r := m.begin(anAnswer, m.turn)
+	a := action{kind: acThink, id: r.id, what: anAnswer, text: text, from: m.turn[0].from, last: lastly.last}
+	m.turn = nil
+	if m.greeted {
+		r.thinking, r.early, a.early = true, early, early
+		m.hush(r)
+		m.act(a)
+		return
+	}
+	m.greeted = true // they spoke first, and are greeted now
+	if isGreeting(text, m.language, false) {
+		r.what, r.taken = theInitial, nil
+		m.act(action{kind: acNote, text: text, from: a.from})
+	} else {
+		r.thinking, r.preface = true, true
+		m.act(a)
+	}
+	m.say(theInitial)
+}
+
+// promising says whether a reply to this text is worth beginning before the turn has ended.
+func (m *machine) promising(text string) bool {
+	return m.gists.of(text, false, m.findGist).finished != unfinished
+}
+
+// commit lets an early reply be heard when the turn that it answers has ended.
+func (m *machine) commit(r *reply) {
+	unheard := slices.ContainsFunc(m.turn, func(s segment) bool { return !s.queued })
+	if !r.early || m.open || unheard || !m.longEnough(m.all.of(r.taken, false), m.now-r.taken[len(r.taken)-1].last) {
+		return
+	}
+	r.early, r.at, r.progress = false, m.now, m.now
+	m.act(action{kind: acCommit, id: r.id})
+	m.hush(r)
+}
+
+// overlap deals with what the customer says while there is a reply.
+func (m *machine) overlap() {
+	r := m.reply
+	fresh := 0
+	for i := range m.turn {
+		if s := &m.turn[i]; !s.queued {
+			fresh++
+		}
+	}
+	if fresh == 0 {
+		m.resume(r)
+		return
+	}
+	text := m.fresh.of(m.turn, true)
+	longest, pending, closed := m.sum()
+	gist := m.gists.of(text, pending > 0, m.findGist)
+	small := gist.isSmall(r)
+	// A text that may still change counts when there is more speech behind it than who only listens makes: nothing is lost meanwhile,
+	// the assistant is silent already.
+	told := text != "" && !small && (pending == 0 || longest >= m.sure())
+	switch {
+	case told && m.tentative(r):
+		m.rejoin(r)
+		return
+	case told && m.cuttable(r) && longest >= m.confirm && gist.words >= m.minWords:
+		m.stop(false)
+		return
+	}
+	if m.open {
+		if s := &m.turn[m.latest()]; r.held && m.now-s.from >= judgeTime {
+			m.shut() // what is said so far must be decided on
+			r.deaf = true
+		}
+		if r.held && r.deaf && pending == 1 {
+			m.resume(r) // it was: a noise that goes on
+		}
+		return
+	}
+	if pending > 0 && m.now-closed < holdTime && (longest >= m.confirm || m.tentative(r)) {
+		return
+	}
+	m.resume(r)
+	if pending > 0 {
+		return // a text that comes late may still cut it off
+	}
+	m.turn = slices.DeleteFunc(m.turn, func(s segment) bool {
+		if s.queued || s.keypad {
+			return false
+		}
+		answers := r.sounded && r.question && !r.thinking && r.spoken-r.played <= 1 // a yes to what is being asked
+		return s.text == "" && !s.lost || s.last-s.from+frameTime < m.confirm || small && !answers
+	})
+	for i := range m.turn {
+		m.turn[i].queued = true
+	}
+}
+
+// sure is how much speech is no cough and no "mm-hm", whatever the ear makes of it so far.
+func (m *machine) sure() time.Duration { return max(m.confirm, sureTime) }
+
+// tentative says whether nothing of the reply was heard yet, so that the customer may go on as if it were not there.
+func (m *machine) tentative(r *reply) bool { return !r.sounded && !r.firm && r.what != theInitial }
+
+// cuttable says whether the customer may cut the reply off.
+func (m *machine) cuttable(r *reply) bool { return m.interruptible && !r.firm && !m.tentative(r) }
+
+// sum is about what was said since the reply began: the longest utterance, how many texts are still being found, and when the newest
+// utterance ended.
+func (m *machine) sum() (longest time.Duration, pending int, closed time.Duration) {
+	for i := range m.turn {
+		s := &m.turn[i]
+		if s.queued {
+			continue
+		}
+		longest, closed = max(longest, s.last-s.from+frameTime), max(closed, s.closed)
+		if !s.final {
+			pending++
+		}
+	}
+	return longest, pending, closed
+}
+
+// isSmall says whether it is nothing that a reply is cut off for.
+func (g gist) isSmall(r *reply) bool {
+	return g.backchannel || r.what == theInitial && g.greeting || r.leave != "" && g.goodbye
+}
+
+// rejoin gives up a reply of which nothing was heard: its turn goes on.
+func (m *machine) rejoin(r *reply) {
+	taken := r.taken
+	m.stop(true)
+	m.turn = append(taken, m.turn...)
+}
+
+// digit takes a key.
+func (m *machine) digit(key byte) {
+	m.heardAt, m.quietAt = m.now, m.now
+	if m.mailbox.on {
+		return
+	}
+	if m.collect.on {
+		m.press(key)
+		return
+	}
+	if n := len(m.turn); n > 0 && m.turn[n-1].keypad && !m.turn[n-1].final {
+		s := &m.turn[n-1]
+		s.text, s.last = strings.TrimSuffix(s.text, "]")+" "+string(rune(key))+"]", m.now
+	} else {
+		m.turn = append(m.turn, segment{keypad: true, text: "[keypad: " + string(rune(key)) + "]", from: m.now, last: m.now})
+	}
+	s := &m.turn[len(m.turn)-1]
+	s.final = key == '#' || len(s.text) > 2*maxKeys
+	switch r := m.reply; {
+	case r == nil:
+	case m.tentative(r):
+		m.rejoin(r)
+	case m.cuttable(r):
+		m.stop(false)
+	default:
+		s.queued = true
+	}
+}
+
+// collect is the collecting of keys for a tool.
+type collect struct {
+	on    bool
+	id    int // the reply that asked
+	keys  []byte
+	wait  time.Duration
+	stop  byte
+	since time.Duration // when the wait began; 0: the question is still being said
+}
+
+// press takes a key that is collected.
+func (m *machine) press(key byte) {
+	c := &m.collect
+	if r := m.reply; r != nil && !r.drained() {
+		m.act(action{kind: acFlush, id: r.id}) // who presses has heard enough of the question
+		r.played = r.spoken
+	}
+	if key == c.stop {
+		m.collected(true)
+		return
+	}
+	c.keys, c.since = append(c.keys, key), m.now
+	if len(c.keys) >= maxKeys {
+		m.collected(true)
+	}
+}
+
+func (m *machine) collected(pressed bool) {
+	c := m.collect
+	m.collect = collect{}
+	m.act(action{kind: acCollected, id: c.id, text: string(c.keys), pressed: pressed})
+}

@@ -1,0 +1,163 @@
+package voice
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// splitter cuts a reply into sentences as it forms. The pieces together are the reply, to the letter.
+type splitter struct {
+	language string
+	text     string // what was not given out yet
+	count    int    // of pieces that were
+}
+
+const (
+	commaFrom  = 24  // runes: from here on
+	commaAfter = 40  // the first piece is cut at a comma when it gets so long, so that something is heard soon
+	cutAfter   = 220 // and any other when it gets so long; without a comma
+	cutAt      = 300 // between words here, or anywhere
+)
+
+// push takes the next piece of a reply and returns the sentences that are complete.
+func (s *splitter) push(delta string) []string {
+	s.text += delta
+	var out []string
+	for {
+		n := s.end()
+		if n == 0 {
+			return out
+		}
+		out = append(out, s.text[:n])
+		s.text = s.text[n:]
+		s.count++
+	}
+}
+
+// flush returns what is left.
+func (s *splitter) flush() string {
+	rest := s.text
+	s.text = ""
+	if rest != "" {
+		s.count++
+	}
+	return rest
+}
+
+// end is how many bytes of the text are a sentence, with the space after it; 0 when none is complete.
+func (s *splitter) end() int {
+	runes, early, comma, blank, spoken := 0, 0, 0, 0, false
+	for i, r := range s.text {
+		runes++
+		next := i + utf8.RuneLen(r)
+		if r == utf8.RuneError {
+			next = i + 1
+		}
+		switch {
+		case r == '\n':
+			if spoken {
+				return s.spaces(next)
+			}
+		case strings.ContainsRune("。！？｡", r):
+			if n := s.closers(next); n < len(s.text) || s.count == 0 {
+				return n
+			}
+			return 0
+		case strings.ContainsRune(".!?…؟।;", r):
+			n := s.closers(next)
+			if n == len(s.text) {
+				return 0 // what follows decides
+			}
+			if after, _ := utf8.DecodeRuneInString(s.text[n:]); !unicode.IsSpace(after) || r == ';' && s.language != "el" {
+				break
+			}
+			if r == '.' && !s.isEnd(i) {
+				break
+			}
+			return s.spaces(n)
+		case strings.ContainsRune(",:;—–，、；：", r):
+			if next < len(s.text) && (unicode.IsSpace(rune(s.text[next])) || spaceless(lastRune(s.text[:i]))) {
+				comma = s.spaces(next)
+				if early == 0 && runes >= commaFrom {
+					early = comma
+				}
+			}
+		case unicode.IsSpace(r):
+			blank = next
+		}
+		spoken = spoken || !unicode.IsSpace(r)
+		switch {
+		case s.count == 0 && runes >= commaAfter && early > 0:
+			return early
+		case runes >= cutAfter && comma > 0:
+			return comma
+		case runes >= cutAt && blank > 0:
+			return blank
+		case runes >= cutAt:
+			return next
+		}
+	}
+	return 0
+}
+
+func lastRune(s string) rune {
+	r, _ := utf8.DecodeLastRuneInString(s)
+	return r
+}
+
+// closers skips quotation marks, brackets, markup and more ends of sentences.
+func (s *splitter) closers(i int) int {
+	for i < len(s.text) {
+		r, n := utf8.DecodeRuneInString(s.text[i:])
+		if !strings.ContainsRune(".!?…。！？\"'”’»)]*_」』）", r) {
+			break
+		}
+		i += n
+	}
+	return i
+}
+
+// spaces skips blanks.
+func (s *splitter) spaces(i int) int {
+	for i < len(s.text) {
+		r, n := utf8.DecodeRuneInString(s.text[i:])
+		if !unicode.IsSpace(r) {
+			break
+		}
+		i += n
+	}
+	return i
+}
+
+// isEnd says whether the full stop at i ends a sentence: not after an abbreviation, an initial, the number of a list, or, in languages that
+// write ordinals so, any number.
+func (s *splitter) isEnd(i int) bool {
+	before := s.text[:i]
+	word := before[strings.LastIndexFunc(before, unicode.IsSpace)+1:]
+	word = strings.TrimLeft(word, "\"'“‘„«([*_")
+	if word == "" {
+		return true
+	}
+	lower := strings.ToLower(word)
+	runes := []rune(word)
+	if len(runes) == 1 && unicode.IsLetter(runes[0]) && !spaceless(runes[0]) && !(runes[0] == 'I' && s.language == "en") {
+		return false // an initial, z. B.
+	}
+	if strings.Contains(word, ".") && !strings.ContainsFunc(word, unicode.IsDigit) && utf8.RuneCountInString(word) <= 5 && !strings.Contains(word, "..") {
+		return false // e.g., z.B., a.m.
+	}
+	if strings.Trim(word, "0123456789") == "" {
+		alone := strings.TrimSpace(before[:len(before)-len(word)])
+		if alone == "" || strings.HasSuffix(before[:len(before)-len(word)], "\n") {
+			return false // of a list
+		}
+		return !ordinalDot[s.language]
+	}
+	return !abbreviations[lower]
+}
+
+// ordinalDot are the languages in which "3." is the third.
+var ordinalDot = set("de, da, no, fi, cs, sk, hu, hr, sl, sr, pl, et, lv, is, tr")
+
+var abbreviations = set("mr, mrs, ms, dr, prof, st, jr, sr, vs, etc, no, nr, inc, ltd, co, corp, dept, est, approx, ca, bzw, usw, str, tel, hr, fr, abs, mio, mrd, evtl, ggf, inkl, zzgl, vgl, geb, m, mme, mlle, av, apt, sra, srta, ud, uds, dra, sig, sigra, dott, ing, avv, pag, art, cap, fig, vol, jan, feb, mar, apr, jun, jul, aug, sep, sept, oct, okt, nov, dec, dez, mon, tue, wed, thu, fri, gen, col, capt, lt, sgt, rev, hon, ul, pl, np, tzn, mgr, inż, dhr, mevr, mw, drs, blz")

@@ -1,0 +1,238 @@
+package voice
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"parley/internal/ai"
+	"parley/internal/audio"
+)
+
+// mouth is how a persona speaks.
+type mouth struct {
+	Persona
+	rate       audio.Rate
+	pronounced *pronouncer
+}
+
+func newMouth(p Persona, rate audio.Rate) *mouth {
+	return &mouth{Persona: p, rate: rate, pronounced: newPronouncer(p.Assistant.Pronunciations)}
+}
+
+// speech is what the synthesizer is asked for.
+func (m *mouth) speech(text string) ai.Speech {
+	a := m.Assistant
+	return ai.Speech{
+		Text: text, Voice: m.Voice, Language: m.Language, Rate: m.rate, Speed: a.SpeechSpeed.Float(),
+		Stability: a.VoiceStability.Float(), Similarity: a.VoiceSimilarity.Float(),
+	}
+}
+
+const (
+	speechStall = 10 * time.Second // a synthesizer that sends nothing for so long has failed
+	speechAhead = 3 * time.Second  // so much sound is kept ready; who sends more waits
+)
+
+// speech gives a reply's parts a sound, one after the other: the next one is made while the former is played.
+type speech struct {
+	queue  []*part // the session's lock guards it
+	limit  int     // samples that may wait to be played
+	full   bool    // somebody waits for room
+	signal chan struct{}
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+}
+
+func (s *speech) wake() {
+	select {
+	case s.signal <- struct{}{}:
+	default:
+	}
+}
+
+// enqueue makes a part the next thing that the reply says.
+func (r *run) enqueue(a *answer, p *part) {
+	p.reply, p.step = a.id, a.step
+	p.speak = speakable(p.text, r.mouth.Language, r.mouth.pronounced)
+	a.parts = append(a.parts, p)
+	r.out.parts = append(r.out.parts, p)
+	if p.speak == "" {
+		p.whole = true // nothing to be said
+		return
+	}
+	if key, ok := keyOf(r.mouth.Synthesizer, r.mouth.speech(p.speak)); ok {
+		if pcm := r.Cache.find(key); pcm != nil {
+			p.pcm, p.size, p.whole = pcm, len(pcm), true
+			r.audible(a, p)
+			return
+		}
+	}
+	if a.speech == nil {
+		s := &speech{limit: int(speechAhead * time.Duration(r.rate) / time.Second), signal: make(chan struct{}, 1)}
+		s.ctx, s.cancel = context.WithCancelCause(r.ctx)
+		a.speech = s
+		mouth := r.mouth
+		r.safely(func() { r.speak(a, s, mouth) })
+	}
+	a.speech.queue = append(a.speech.queue, p)
+	a.speech.wake()
+}
+
+// audible notes when the first sound of a reply is there.
+func (r *run) audible(a *answer, p *part) {
+	if a.anchor >= 0 && !p.aside && a.marks.FirstAudioMS == 0 {
+		a.marks.FirstAudioMS = since(r.now(), a.anchor)
+	}
+}
+
+// speak makes the sound of a reply's parts until the reply is over.
+func (r *run) speak(a *answer, s *speech, m *mouth) {
+	defer s.cancel(nil)
+	for {
+		r.mu.Lock()
+		var p *part
+		if len(s.queue) > 0 {
+			p, s.queue = s.queue[0], s.queue[1:]
+		}
+		r.mu.Unlock()
+		if p == nil {
+			select {
+			case <-s.signal:
+				continue
+			case <-s.ctx.Done():
+				return
+			}
+		}
+		err := r.sound(a, s, m, p)
+		if err != nil && s.ctx.Err() == nil && p.silent(r) { // nothing was heard: once more
+			r.note(fmt.Errorf("speak: %w", err))
+			err = r.sound(a, s, m, p)
+		}
+		switch {
+		case s.ctx.Err() != nil:
+			return
+		case err != nil && p.silent(r):
+			r.fail(fmt.Errorf("speak again: %w", err))
+			return
+		case err != nil: // the rest of the sentence is lost
+			r.note(fmt.Errorf("speak to the end: %w", err))
+		}
+		r.mu.Lock()
+		p.whole = true
+		r.mu.Unlock()
+	}
+}
+
+func (p *part) silent(r *run) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return p.size == 0
+}
+
+// sound makes one part's sound.
+func (r *run) sound(a *answer, s *speech, m *mouth, p *part) error {
+	ctx, cancel := context.WithCancelCause(s.ctx)
+	defer cancel(nil)
+	stall := time.AfterFunc(speechStall, func() { cancel(errStalled) })
+	defer stall.Stop()
+	what := m.speech(p.speak)
+	key, keep := keyOf(m.Synthesizer, what)
+	keep = keep && p.keep
+	var kept []int16
+	lead := int(leadTrim * time.Duration(r.rate) / time.Second)
+	err := m.Synthesizer.Speak(ctx, what, func(pcm []int16) error {
+		stall.Stop()
+		defer stall.Reset(speechStall)
+		if lead > 0 {
+			n := leadingSilence(pcm[:min(lead, len(pcm))])
+			pcm, lead = pcm[n:], lead-n
+			if len(pcm) > 0 {
+				lead = 0
+			}
+		}
+		if keep {
+			kept = append(kept, pcm...)
+		}
+		return r.put(ctx, a, s, p, pcm)
+	})
+	if cause := context.Cause(ctx); errors.Is(cause, errStalled) {
+		return errStalled
+	}
+	if err == nil && keep {
+		r.Cache.keep(key, kept)
+	}
+	return err
+}
+
+// leadTrim is how much silence before the first sound of a sentence is left out, at most: it would be waited for.
+const leadTrim = 300 * time.Millisecond
+
+// leadingSilence is how many samples at the beginning are nothing that can be heard.
+func leadingSilence(pcm []int16) int {
+	for i, v := range pcm {
+		if v > 60 || v < -60 {
+			return i
+		}
+	}
+	return len(pcm)
+}
+
+// put adds sound to a part, and waits while there is enough of it.
+func (r *run) put(ctx context.Context, a *answer, s *speech, p *part, pcm []int16) error {
+	for len(pcm) > 0 {
+		r.mu.Lock()
+		if p.ended || a.over {
+			r.mu.Unlock()
+			if err := context.Cause(ctx); err != nil {
+				return err
+			}
+			return nil // it was left out: what comes is not wanted
+		}
+		n := min(len(pcm), max(s.limit-r.out.buffered(), 0))
+		if n > 0 {
+			if p.size == 0 {
+				r.audible(a, p)
+			}
+			p.put(pcm[:n])
+			pcm = pcm[n:]
+		}
+		s.full = len(pcm) > 0
+		r.mu.Unlock()
+		if len(pcm) == 0 {
+			return nil
+		}
+		select {
+		case <-s.signal:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}
+
+// say makes a fixed sentence a part of a reply.
+func (r *run) say(a *answer, w what) {
+	p := &part{keep: true}
+	switch w {
+	case theInitial:
+		p.text, p.initial = r.mouth.Initial, true
+	case theMailbox:
+		p.text = r.mouth.VoicemailMessage
+	case aFiller:
+		p.text, p.aside = r.asides.filler(r.mouth.Assistant, r.mouth.Language, r.book.asked()), true
+	case aMoment, stillOn:
+		p.text, p.aside = r.asides.bridge(w, r.mouth.Assistant, r.mouth.Language, r.book.asked()), true
+	case stillThere:
+		p.text = r.mouth.Reengagement
+		if r.m.prompted || p.text == "" {
+			p.text = phrase(w, r.mouth.Language)
+		}
+	case aFailure:
+		p.text = r.failureText()
+	default:
+		p.text = phrase(w, r.mouth.Language)
+	}
+	r.enqueue(a, p)
+}

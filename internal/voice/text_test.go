@@ -1,0 +1,232 @@
+package voice
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+)
+
+// sentences splits a text that comes in pieces of n bytes (0: at once).
+func sentences(text, language string, n int) []string {
+	s := splitter{language: language}
+	var out []string
+	for text != "" {
+		k := len(text)
+		if n > 0 {
+			k = min(n, k)
+			for k < len(text) && !utf8.RuneStart(text[k]) {
+				k++
+			}
+		}
+		out = append(out, s.push(text[:k])...)
+		text = text[k:]
+	}
+	if rest := s.flush(); rest != "" {
+		out = append(out, rest)
+	}
+	return out
+}
+
+func TestSentences(t *testing.T) {
+	for _, c := range []struct{ language, text, want string }{
+		{"en", "Hello. How are you? Fine!", "Hello. |How are you? |Fine!"},
+		{"en", "Dr. Smith lives at 5 St. James St. in Boston. He is in.", "Dr. Smith lives at 5 St. James St. in Boston. |He is in."},
+		{"en", "It costs 3.50 dollars, e.g. for two. OK?", "It costs 3.50 dollars, e.g. for two. |OK?"},
+		{"en", "J. R. R. Tolkien wrote it. I did not.", "J. R. R. Tolkien wrote it. |I did not."},
+		{"en", "Wait... what? \"Really.\" Yes.", "Wait... |what? |\"Really.\" |Yes."},
+		{"en", "Go to example.com/a.b now. Then rest.", "Go to example.com/a.b now. |Then rest."},
+		{"en", "We close at 5 p.m. on Monday. Bye.", "We close at 5 p.m. on Monday. |Bye."},
+		{"en", "Here:\n1. One.\n2. Two.\nDone", "Here:\n|1. One.\n|2. Two.\n|Done"},
+		{"en", "We have three kinds of bread today, which are rye, wheat and oats. Which one?", "We have three kinds of bread today, |which are rye, wheat and oats. |Which one?"},
+		{"de", "Am 3. Mai um 15 Uhr. Passt das? Ja, z. B. am Dienstag.", "Am 3. Mai um 15 Uhr. |Passt das? |Ja, z. B. am Dienstag."},
+		{"de", "Das kostet ca. 5,50 Euro bzw. mehr. Gut.", "Das kostet ca. 5,50 Euro bzw. mehr. |Gut."},
+		{"ja", "こんにちは。お元気ですか？はい。", "こんにちは。|お元気ですか？|はい。"},
+		{"zh", "您好！请问您需要什么？", "您好！|请问您需要什么？"},
+		{"hi", "नमस्ते। आप कैसे हैं?", "नमस्ते। |आप कैसे हैं?"},
+		{"ar", "مرحبا. كيف حالك؟ جيد.", "مرحبا. |كيف حالك؟ |جيد."},
+		{"el", "Τι κάνετε; Καλά.", "Τι κάνετε; |Καλά."},
+		{"en", "**Bold.** Then more.", "**Bold.** |Then more."},
+	} {
+		want := strings.Split(c.want, "|")
+		for _, n := range []int{0, 1, 3, 7} {
+			if got := sentences(c.text, c.language, n); !slices.Equal(got, want) {
+				t.Errorf("%s in pieces of %d:\n got %q\nwant %q", c.language, n, got, want)
+			}
+		}
+	}
+	// Nothing gets longer than can be said in one breath, also without any mark.
+	for _, text := range []string{strings.Repeat("word ", 400), strings.Repeat("x", 3000), strings.Repeat("字", 2000), strings.Repeat("word, ", 400)} {
+		for _, s := range sentences(text, "en", 5) {
+			if n := utf8.RuneCountInString(s); n > cutAt+10 {
+				t.Errorf("%d characters in one piece: %.40q", n, s)
+			}
+		}
+	}
+}
+
+// FuzzSentences: the pieces are the text, however it comes, and none is beyond measure.
+func FuzzSentences(f *testing.F) {
+	f.Add("Hello. How are you? 3.5 e.g. this…\n- a\n- b", 3, "en")
+	f.Add("Am 3. Mai。はい？\xff\xfe", 1, "de")
+	f.Fuzz(func(t *testing.T, text string, n int, language string) {
+		if n < 0 || n > 100 || len(text) > 5000 {
+			return
+		}
+		got := sentences(text, language, n)
+		if strings.Join(got, "") != text {
+			t.Errorf("%q became %q", text, got)
+		}
+		for _, s := range got {
+			if s == "" || utf8.RuneCountInString(s) > 2*cutAt && strings.TrimSpace(s) != "" && len(strings.TrimSpace(s)) > 2*cutAt {
+				t.Errorf("a piece of %d runes", utf8.RuneCountInString(s))
+			}
+			_ = speakable(s, language, nil)
+		}
+	})
+}
+
+func TestSpeakable(t *testing.T) {
+	p := newPronouncer(map[string]string{"Nguyen": "Win", "SQL": "sequel", "New York": "Nu Jork", "York": "Jork", "東京": "とうきょう", "C++": "C plus plus"})
+	for _, c := range []struct{ language, text, want string }{
+		{"en", "**Bold** and *it* and `code` and ~~no~~", "Bold and it and code and no"},
+		{"en", "# Title\n- one\n* two\n> three", "Title one two three"},
+		{"en", "See [the menu](https://x.org/menu) or https://www.example.com/a-b?x=1.", "See the menu or example dot com slash a b."},
+		{"de", "Mail an info@example.de!", "Mail an info ät example Punkt de!"},
+		{"en", "Great 😀👍🏽! 🇩🇪", "Great !"},
+		{"en", "😀 🎉", ""},
+		{"en", "---", ""},
+		{"en", "...", ""},
+		{"en", "| a | b |\n|---|---|\n| 1 | 2 |", "a b 1 2"},
+		{"en", "20 °C at 5 % & more", "20 °C at 5 % & more"},
+		{"en", "snake_case and _em_ here", "snake_case and em here"},
+		{"en", "<b>Hi</b> 3 < 4", "Hi 3 < 4"},
+		{"en", "2 * 3 = 6", "2 3 = 6"},
+		{"en", "Nguyen's sql, MySQL and New York, Yorkshire.", "Win's sequel, MySQL and Nu Jork, Yorkshire."},
+		{"ja", "東京都です", "とうきょう都です"},
+		{"en", "C++ is it", "C plus plus is it"},
+	} {
+		if got := speakable(c.text, c.language, p); got != c.want {
+			t.Errorf("%q: got %q, want %q", c.text, got, c.want)
+		}
+	}
+}
+
+// The formulas are those that are promised.
+func TestSensitivities(t *testing.T) {
+	for s, want := range map[float64]time.Duration{0: 1200, 0.5: 600, 1: 450, 5: 263} {
+		if got := endpointing(s); got != want*time.Millisecond {
+			t.Errorf("endpoint_sensitivity %v: %v, want %d ms", s, got, want)
+		}
+	}
+	for s, want := range map[float64]time.Duration{0: 700, 0.5: 300, 1: 220, 5: 129} {
+		if got := confirmation(s); got != want*time.Millisecond {
+			t.Errorf("interrupt_sensitivity %v: %v, want %d ms", s, got, want)
+		}
+	}
+}
+
+func TestPause(t *testing.T) {
+	m := manner{endpoint: 600 * time.Millisecond, smart: true}
+	for _, c := range []struct {
+		language, text string
+		want           completion
+	}{
+		{"en", "yes please", finished}, {"en", "no", finished}, {"en", "I would like a table for two.", finished}, {"en", "when do you open?", finished},
+		{"en", "my number is", unfinished}, {"en", "I would like a table and", unfinished}, {"en", "um", unfinished}, {"en", "my number is 555", unfinished},
+		{"en", "five five five", unfinished}, {"en", "well,", unfinished}, {"en", "so...", unfinished}, {"en", "i want to", unfinished},
+		{"en", "i want a table for two people", undecided}, {"en", "", undecided},
+		{"de", "ja bitte", finished}, {"de", "meine Nummer ist", unfinished}, {"de", "ich möchte einen Tisch für", unfinished},
+		{"fr", "je voudrais", unfinished}, {"es", "quiero una mesa para", unfinished}, {"ja", "はい。", finished}, {"xx", "yes please", undecided},
+	} {
+		if got := completeness(c.text, c.language); got != c.want {
+			t.Errorf("%s %q: %v, want %v", c.language, c.text, got, c.want)
+		}
+		m.language = c.language
+		want := map[completion]time.Duration{finished: 300, undecided: 600, unfinished: 1500}[c.want] * time.Millisecond
+		if got := m.pause(c.text); got != want {
+			t.Errorf("%s %q: waits %v, want %v", c.language, c.text, got, want)
+		}
+	}
+	for s, want := range map[float64][2]time.Duration{0: {600, 2000}, 5: {200, 658}} {
+		m := manner{endpoint: endpointing(s), smart: true, language: "en"}
+		if a, b := m.pause("yes please."), m.pause("my number is"); a != want[0]*time.Millisecond || b.Round(time.Millisecond) != want[1]*time.Millisecond {
+			t.Errorf("sensitivity %v: %v and %v", s, a, b)
+		}
+	}
+}
+
+func TestBackchannels(t *testing.T) {
+	for _, c := range []struct {
+		language, text string
+		open, want     bool
+	}{
+		{"en", "mm-hm", false, true}, {"en", "Uh-huh, okay.", false, true}, {"en", "yeah yeah", false, true}, {"en", "I see", false, true}, {"en", "Of course!", false, true},
+		{"en", "yeah but", false, false}, {"en", "no", false, false}, {"en", "stop", false, false}, {"en", "", false, false}, {"en", "I", false, false},
+		{"en", "I", true, true}, {"en", "yeah of", true, true}, {"en", "I want", true, false},
+		{"de", "ja genau", false, true}, {"de", "alles klar", false, true}, {"de", "nein", false, false},
+		{"fr", "d'accord", false, true}, {"fr", "d’accord", false, true}, {"es", "sí, claro", false, true}, {"pt", "tá bom", false, true},
+		{"ja", "はい", false, true}, {"ja", "そうですね。", false, true}, {"ja", "違います", false, false}, {"zh", "好的", false, true}, {"zh", "不好", false, false},
+		{"sv", "mm", false, true}, {"sv", "nej", false, false},
+	} {
+		if got := isBackchannel(c.text, c.language, c.open); got != c.want {
+			t.Errorf("%s %q (open %v): %v", c.language, c.text, c.open, got)
+		}
+	}
+	if !isGreeting("Hello, who is this?", "en", false) || !isGreeting("もしもし", "ja", false) || isGreeting("hello I want", "en", false) {
+		t.Error("greetings")
+	}
+	if !isFarewell("okay thank you bye", "en", false) || !isFarewell("thank", "en", true) || isFarewell("thank you but", "en", true) {
+		t.Error("farewells")
+	}
+	for text, want := range map[string]int{"one two": 2, "それは違います": 4, "don't, stop": 2, "": 0} {
+		if got := words(text); got != want {
+			t.Errorf("%q has %d words", text, got)
+		}
+	}
+}
+
+func TestMoods(t *testing.T) {
+	for _, c := range []struct {
+		language, text string
+		want           mood
+	}{
+		{"en", "when do you open", question}, {"en", "It is good, isn't it?", question}, {"en", "my order is broken", negative}, {"en", "that is great", positive},
+		{"en", "a table for two", neutral}, {"de", "das ist kaputt", negative}, {"de", "wann öffnen Sie", question}, {"sv", "bra", neutral},
+	} {
+		if got := moodOf(c.text, c.language); got != c.want {
+			t.Errorf("%s %q: %v, want %v", c.language, c.text, got, c.want)
+		}
+	}
+}
+
+// Every language that has fixed sentences has all of them.
+func TestPhrases(t *testing.T) {
+	for language, p := range phrases {
+		for _, w := range []what{stillThere, aMoment, stillOn, anApology, aFailure} {
+			if p[w] == "" {
+				t.Errorf("%s lacks sentence %d", language, w)
+			}
+		}
+	}
+	if phrase(aMoment, "et") != phrase(aMoment, "en") || phrase(aMoment, "de") == phrase(aMoment, "en") {
+		t.Error("the language that is spoken when there is no other")
+	}
+}
+
+func TestCutWords(t *testing.T) {
+	for _, c := range []struct {
+		text  string
+		share float64
+		want  string
+	}{
+		{"one two three", 0, ""}, {"one two three", 1, "one two three"}, {"one two three", 0.3, "one"}, {"one two three", 0.45, "one two"},
+		{"one two three", 0.38, "one"}, {"one two three", 0.1, ""}, {"extraordinary", 0.4, ""}, {"extraordinary", 0.6, "extraordinary"},
+		{"こんにちは元気", 0.5, "こんにち"}, {"a b", 0.99, "a b"},
+	} {
+		if got := cutWords(c.text, c.share); got != c.want {
+			t.Errorf("%.2f of %q: %q, want %q", c.share, c.text, got, c.want)
+		}
+	}
+}

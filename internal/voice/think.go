@@ -1,0 +1,191 @@
+package voice
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"parley/internal/agent"
+	"parley/internal/ai"
+)
+
+// thinking is a turn of the agent's that is under way.
+type thinking struct {
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	before *thinking     // an earlier one, which may be finishing a tool
+	done   chan struct{} // it has returned
+	err    error         // why it failed
+
+	committed chan struct{} // closed when tools may run
+	early     bool          // it isn't yet
+}
+
+// beginThinking answers the customer, or says something of its own accord.
+func (r *run) beginThinking(act action) {
+	a := &answer{id: act.id, what: act.what, anchor: -1}
+	if act.what == anAnswer {
+		a.anchor = act.last
+		if !act.early {
+			a.marks.EndpointMS = since(r.now(), act.last)
+		}
+		a.marks.TranscriptMS = since(max(r.ear.final, act.last), act.last)
+		r.book.customer(act.text, act.from)
+	}
+	r.book.assistant(a)
+	r.book.settle()
+	r.reply = a
+	t := &thinking{before: r.thinking, done: make(chan struct{}), committed: make(chan struct{}), early: act.early}
+	if !t.early {
+		close(t.committed)
+	}
+	t.ctx, t.cancel = context.WithCancelCause(r.ctx)
+	a.think, r.thinking = t, t
+	mouth := r.mouth
+	r.safely(func() {
+		defer close(t.done)
+		defer t.cancel(nil)
+		r.think(a, t, mouth)
+	})
+}
+
+// commit lets the tools of an early reply run: the turn that it answers has ended.
+func (r *run) commit(id int) {
+	if a := r.reply; a != nil && a.id == id && a.think != nil && a.think.early {
+		a.think.early = false
+		close(a.think.committed)
+		a.marks.EndpointMS = since(r.now(), a.anchor)
+	}
+}
+
+// think runs the turn. What an earlier one is still doing comes to its end first: an order that is being placed is not placed twice.
+func (r *run) think(a *answer, t *thinking, m *mouth) {
+	if t.before != nil {
+		select {
+		case <-t.before.done:
+		default:
+			r.post(event{kind: evToolBegan, id: a.id})
+			<-t.before.done
+			r.post(event{kind: evToolEnded, id: a.id})
+		}
+		t.before = nil
+	}
+	r.mu.Lock()
+	if t.ctx.Err() != nil {
+		r.mu.Unlock()
+		return
+	}
+	history := r.book.history()
+	if len(a.parts) > 0 && a.parts[0].initial { // the answer begins with the greeting
+		history = slices.Insert(history, len(history)-1, ai.Message{Role: ai.Assistant, Text: a.parts[0].text})
+	}
+	r.mu.Unlock()
+	if text := instruction(a.what, m); text != "" {
+		history = append(history, ai.Message{Role: ai.User, Text: text})
+	}
+	s := &sink{r: r, a: a, split: splitter{language: m.Language}}
+	turn := m.Think(history, s)
+	turn.Tools = r.committed(append(r.outlasting(turn.Tools), r.builtIn(a, m)...), t)
+	reply, err := turn.Run(t.ctx)
+
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.usage.Add(reply.Usage)
+	stopped := t.ctx.Err() != nil
+	if err == nil || !stopped {
+		s.flush()
+	}
+	a.thought = a.thought || err == nil
+	if err != nil && !stopped {
+		r.noted(fmt.Errorf("reply %d: %w", a.id, err))
+		t.err = err
+	}
+	r.step(event{kind: evThought, id: a.id, failed: err != nil})
+}
+
+// instruction is what the model is told when it is to speak though nobody said anything.
+func instruction(w what, m *mouth) string {
+	switch w {
+	case aReengagement:
+		return fmt.Sprintf("[The customer has said nothing for %d seconds. %s Say something fitting, in one or two sentences, in the language of the conversation.]", m.Assistant.ReengagementInterval, m.Reengagement)
+	case anEntrance:
+		return "[You have just taken over this conversation from another assistant. Go on with it: say who you are, and help with what the customer wants.]"
+	}
+	return ""
+}
+
+// failureText says that the model failed.
+func (r *run) failureText() string {
+	if l := r.mouth.Language; l != "en" && phrases[l] != nil {
+		return phrase(aFailure, l)
+	}
+	if r.reply != nil && r.reply.think != nil && r.reply.think.err != nil {
+		return agent.Sentence(r.reply.think.err)
+	}
+	return agent.Sentence(nil)
+}
+
+// sink takes a reply as it forms, and makes sentences of it.
+type sink struct {
+	r     *run
+	a     *answer
+	split splitter
+}
+
+// Text implements agent.Sink.
+func (s *sink) Text(delta string) {
+	s.r.mu.Lock()
+	defer s.r.mu.Unlock()
+	if s.a.over {
+		return
+	}
+	s.a.wrote()
+	if s.a.marks.FirstTokenMS == 0 && s.a.anchor >= 0 {
+		s.a.marks.FirstTokenMS = since(s.r.now(), s.a.anchor)
+	}
+	s.r.step(event{kind: evToken, id: s.a.id})
+	for _, text := range s.split.push(delta) {
+		s.sentence(text)
+	}
+}
+
+// sentence gives one to the machine.
+func (s *sink) sentence(text string) {
+	if strings.TrimSpace(text) == "" {
+		return
+	}
+	if s.a.marks.FirstSentenceMS == 0 && s.a.anchor >= 0 {
+		s.a.marks.FirstSentenceMS = since(s.r.now(), s.a.anchor)
+	}
+	s.r.step(event{kind: evSentence, id: s.a.id, text: text})
+}
+
+// flush gives out what is no whole sentence.
+func (s *sink) flush() {
+	if text := s.split.flush(); !s.a.over {
+		s.sentence(text)
+	}
+}
+
+// ToolStarted implements agent.Sink.
+func (s *sink) ToolStarted(c agent.Call) {
+	s.r.mu.Lock()
+	defer s.r.mu.Unlock()
+	s.flush()
+	s.a.called()
+	s.r.step(event{kind: evToolBegan, id: s.a.id})
+}
+
+// ToolFinished implements agent.Sink.
+func (s *sink) ToolFinished(c agent.Call) {
+	s.r.mu.Lock()
+	defer s.r.mu.Unlock()
+	if s.a.think.early { // it was given up: nothing was done
+		s.a.runs--
+		return
+	}
+	s.a.finished(c)
+	s.r.told(Event{Kind: ToolUsed, Call: c})
+	s.r.step(event{kind: evToolEnded, id: s.a.id})
+}
