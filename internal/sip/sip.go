@@ -4,9 +4,10 @@ package sip
 
 import (
 	"context"
+	"fmt"
 	"net/netip"
 
-	"parley/internal/audio"
+	"parley"
 )
 
 // Config is what a server needs. Nothing of it changes afterwards.
@@ -19,7 +20,8 @@ type Config struct {
 	Softphone bool // sip:ASSISTANT_ID@HOST from this machine reaches the assistant
 	// Trunks are all trunks that may call us and that we register with. It is asked at the start, now and then, and after Refresh.
 	Trunks func(ctx context.Context) ([]Trunk, error)
-	// Answer takes an incoming call: it runs in a goroutine of its own, and the call is over when it returns.
+	// Answer takes an incoming call: it runs in a goroutine of its own, and the call is over when it returns. ctx is the Invite's own: it
+	// ends when the caller gives up, and when the server stops.
 	Answer func(ctx context.Context, in *Invite)
 }
 
@@ -41,7 +43,7 @@ type Trunk struct {
 type Dialling struct {
 	Trunk    Trunk
 	To, From string // E.164
-	Ringing  func() // is told when the far end rings; may be nil
+	Ringing  func() // is told, once, when the far end rings; may be nil
 }
 
 // Health is how a trunk is.
@@ -50,11 +52,16 @@ type Health struct {
 	OptionsMS  int64 // how long it took to answer OPTIONS
 }
 
-var _ = audio.Leg(nil)
-
-// Invite is an incoming call that was let in: it comes over a trunk, or from a softphone on this machine.
-type Invite struct {
-	Trunk       *Trunk // nil from a softphone
-	AssistantID int64  // from a softphone: whom it calls
-	From, To    string // E.164 where they are phone numbers
+// Refused is a call, or something else that was asked for, that the far end turned down.
+type Refused struct {
+	Code   int    // the SIP status, 300 to 699
+	Reason string // its phrase
 }
+
+func (r *Refused) Error() string { return fmt.Sprintf("the far end refused: %d %s", r.Code, r.Reason) }
+
+// Ended is why a call that was refused so is over.
+func (r *Refused) Ended() parley.EndedReason { return parley.ReasonOfSIP(r.Code) }
+
+// Unwrap makes errors.Is and errors.As find the parley.EndedReason.
+func (r *Refused) Unwrap() error { return r.Ended() }

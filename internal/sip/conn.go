@@ -1,0 +1,295 @@
+package sip
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/netip"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// quiet swallows what the library logs: it logs every malformed message of every scanner.
+var quiet = slog.New(slog.DiscardHandler)
+
+// datagrams is the UDP socket as the library reads it: it sees only what the door lets in.
+type datagrams struct {
+	*net.UDPConn
+	server *Server
+	first  sync.Once
+}
+
+func (d *datagrams) ReadFrom(b []byte) (int, net.Addr, error) {
+	d.first.Do(func() { close(d.server.ready) }) // the library knows the socket now
+	for {
+		n, from, err := d.ReadFromUDPAddrPort(b)
+		if errors.Is(err, net.ErrClosed) {
+			return 0, nil, err
+		}
+		if err != nil { // of one packet: the socket is well
+			continue
+		}
+		from = netip.AddrPortFrom(from.Addr().Unmap(), from.Port())
+		if d.server.admit(b[:n], from, nil) {
+			return n, net.UDPAddrFromAddrPort(from), nil
+		}
+	}
+}
+
+const (
+	mostMessage   = 64 << 10
+	firstMessage  = 10 * time.Second // a stranger's connection must bring something that is let in
+	writeTime     = 5 * time.Second
+	mostStrangers = 64 // connections of those who have brought nothing yet
+)
+
+// connection is a TCP connection as the library reads it. It cuts the stream into messages, and shows the door each.
+type connection struct {
+	net.Conn
+	server *Server
+	remote netip.AddrPort
+	ready  chan struct{} // closed when the library knows it
+
+	in       []byte // what has come and is no whole message yet
+	out      []byte // what was let in and is not yet read
+	admitted bool
+	over     sync.Once
+}
+
+func newConnection(s *Server, c net.Conn) *connection {
+	return &connection{Conn: c, server: s, remote: addrPort(c.RemoteAddr().String()), ready: make(chan struct{})}
+}
+
+func (c *connection) Read(b []byte) (int, error) {
+	for len(c.out) == 0 {
+		if err := c.fill(); err != nil {
+			c.finish()
+			return 0, err
+		}
+	}
+	n := copy(b, c.out)
+	c.out = c.out[n:]
+	return n, nil
+}
+
+// fill reads on until a message was let in, or what came is used up.
+func (c *connection) fill() error {
+	var buf [4096]byte
+	n, err := c.Conn.Read(buf[:])
+	if err != nil {
+		return err
+	}
+	c.in = append(c.in, buf[:n]...)
+	for {
+		trimmed := bytes.TrimLeft(c.in, "\r\n")
+		if pings := len(c.in) - len(trimmed); pings >= 4 && c.admitted { // RFC 5626, section 3.5.1
+			if _, err := c.Conn.Write([]byte("\r\n")); err != nil {
+				return err
+			}
+		}
+		c.in = trimmed
+		size, err := messageSize(c.in)
+		if err != nil || size == 0 {
+			return err
+		}
+		if c.server.admit(c.in[:size], c.remote, c) {
+			c.out = append(c.out, c.in[:size]...)
+			c.accept()
+		}
+		c.in = c.in[size:]
+	}
+}
+
+// accept says that the connection has brought something that was let in.
+func (c *connection) accept() {
+	if !c.admitted {
+		c.admitted = true
+		c.server.strangers.Add(-1)
+		_ = c.SetReadDeadline(time.Time{})
+	}
+}
+
+// finish is called when nothing can be read any more.
+func (c *connection) finish() {
+	c.over.Do(func() {
+		if !c.admitted {
+			c.server.strangers.Add(-1)
+		}
+		c.Conn.Close()
+		c.server.lostConnection(c.remote)
+		c.server.readers.Done()
+	})
+}
+
+func (c *connection) Write(b []byte) (int, error) {
+	_ = c.SetWriteDeadline(time.Now().Add(writeTime))
+	return c.Conn.Write(b)
+}
+
+var errFraming = errors.New("not a SIP message")
+
+// messageSize is the length of the message that data begins with, 0 while it is not whole.
+func messageSize(data []byte) (int, error) {
+	end := bytes.Index(data, []byte("\r\n\r\n"))
+	if end < 0 {
+		if len(data) > mostMessage {
+			return 0, errFraming
+		}
+		return 0, nil
+	}
+	size := -1
+	for line := range bytes.SplitSeq(data[:end], []byte("\r\n")) {
+		name, value, ok := bytes.Cut(line, []byte(":"))
+		if name = bytes.TrimSpace(name); ok && (bytes.EqualFold(name, []byte("Content-Length")) || bytes.EqualFold(name, []byte("l"))) {
+			n, err := strconv.ParseUint(string(bytes.TrimSpace(value)), 10, 16)
+			if err != nil || size >= 0 && size != int(n) {
+				return 0, errFraming
+			}
+			size = int(n)
+		}
+	}
+	if size < 0 { // without it nobody knows where the next message begins (RFC 3261, section 18.3)
+		return 0, errFraming
+	}
+	size += end + 4
+	if size > mostMessage {
+		return 0, errFraming
+	}
+	if len(data) < size {
+		return 0, nil
+	}
+	return size, nil
+}
+
+// streams hands the library our connections: those that came in, and those that we opened.
+type streams struct {
+	conns chan *connection
+	done  chan struct{}
+	addr  net.Addr
+	last  *connection
+}
+
+// Accept is called by the library alone, when it knows the connection that it got before.
+func (l *streams) Accept() (net.Conn, error) {
+	if l.last != nil {
+		close(l.last.ready)
+		l.last = nil
+	}
+	select {
+	case c := <-l.conns:
+		l.last = c
+		return c, nil
+	case <-l.done:
+		return nil, net.ErrClosed
+	}
+}
+
+func (l *streams) Addr() net.Addr { return l.addr }
+func (l *streams) Close() error   { return nil }
+
+// listenTCP takes connections until the listener is closed.
+func (s *Server) listenTCP() {
+	for {
+		c, err := s.tcp.Accept()
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil { // too many open files, mostly
+			time.Sleep(10 * time.Millisecond)
+			continue
+		}
+		from := addrPort(c.RemoteAddr().String())
+		if x := s.index.Load(); s.strangers.Load() >= mostStrangers || !s.local(from.Addr()) && !x.known(from.Addr()) && !x.open(from.Addr()) {
+			s.door.turnAway(from)
+			c.Close()
+			continue
+		}
+		conn := newConnection(s, c)
+		_ = conn.SetReadDeadline(time.Now().Add(firstMessage))
+		s.give(conn)
+	}
+}
+
+// give hands a connection to the library. It is false when the server is stopping.
+func (s *Server) give(c *connection) bool {
+	if !c.admitted {
+		s.strangers.Add(1)
+	}
+	s.readers.Add(1)
+	select {
+	case s.streams.conns <- c:
+	case <-s.streams.done:
+		c.finish()
+		return false
+	}
+	return true
+}
+
+// connect sees to it that there is a TCP connection to an address. Those who want the same one wait for it together.
+func (s *Server) connect(ctx context.Context, to netip.AddrPort) error {
+	for {
+		s.mu.Lock()
+		under := s.dials[to]
+		if under == nil {
+			break
+		}
+		s.mu.Unlock()
+		select {
+		case <-under:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	done := make(chan struct{})
+	s.dials[to] = done
+	s.mu.Unlock()
+	defer func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.dials, to)
+		close(done)
+	}()
+	if s.connected(to) {
+		return nil
+	}
+	return s.open(ctx, to)
+}
+
+func (s *Server) open(ctx context.Context, to netip.AddrPort) error {
+	ctx, cancel := context.WithTimeout(ctx, connectTime)
+	defer cancel()
+	var d net.Dialer
+	if a := s.Addr().Addr(); !a.IsUnspecified() {
+		d.LocalAddr = net.TCPAddrFromAddrPort(netip.AddrPortFrom(a, 0))
+	}
+	raw, err := d.DialContext(ctx, "tcp", to.String())
+	if err != nil {
+		return fmt.Errorf("connect to %s over TCP: %w", to, err)
+	}
+	c := newConnection(s, raw)
+	c.admitted = true
+	if !s.give(c) {
+		return io.ErrClosedPipe
+	}
+	select {
+	case <-c.ready:
+		return nil
+	case <-s.streams.done:
+		return io.ErrClosedPipe
+	}
+}
+
+const connectTime = 10 * time.Second
+
+// noDial is the dialer that the library gets: a connection that it opened by itself would have no door.
+func noDial(net.Addr) net.Dialer {
+	return net.Dialer{ControlContext: func(context.Context, string, string, syscall.RawConn) error {
+		return errors.New("the connection was lost")
+	}}
+}

@@ -1,0 +1,347 @@
+package sip
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	sipgo "github.com/emiago/sipgo/sip"
+
+	"parley"
+	"parley/internal/audio"
+)
+
+// longestRing is how long a call that nobody takes back may ring.
+const longestRing = 5 * time.Minute
+
+// Dial calls somebody. It returns when they have answered, with a *Refused, or with an error that is parley.Unreachable. When ctx ends
+// before, the call is taken back and the error is ctx's cause. The leg must be Run.
+func (s *Server) Dial(ctx context.Context, d Dialling) (audio.Leg, error) {
+	if s.off() {
+		return nil, fmt.Errorf("%w: the telephone is off (PARLEY_SIP_LISTEN)", parley.Unreachable)
+	}
+	for _, n := range []string{d.To, d.From} {
+		if strings.ContainsAny(n, "\r\n<>\"@ ") || n == "" {
+			return nil, fmt.Errorf("%w: %q is no number to call to or from", parley.Unreachable, n)
+		}
+	}
+	if s.ctx.Err() != nil || !s.enter() {
+		return nil, parley.Shutdown
+	}
+	defer s.leave()
+	h, err := s.hopTo(ctx, &d.Trunk)
+	if err != nil {
+		return nil, orCause(ctx, fmt.Errorf("call %s: %w", d.To, err))
+	}
+	if !s.take() {
+		return nil, fmt.Errorf("%w: all %d lines are in use", parley.Unreachable, s.most())
+	}
+	l, err := s.newLeg(h.addr)
+	if err != nil {
+		s.free()
+		return nil, fmt.Errorf("%w: call %s: %w", parley.Unreachable, d.To, err)
+	}
+	a := &attempt{leg: l, ringing: d.Ringing}
+	a.describe(&d, h)
+	l.add()
+	if err := a.run(ctx, h); err != nil {
+		l.end(err, false)
+		return nil, fmt.Errorf("call %s: %w", d.To, err)
+	}
+	return l, nil
+}
+
+func orCause(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}
+
+// attempt is an outgoing call until it is answered.
+type attempt struct {
+	leg     *leg
+	ringing func()
+	invite  *sipgo.Request
+	early   *description // of a provisional answer
+}
+
+// describe fills in the dialog as far as it is known, and writes the INVITE.
+func (a *attempt) describe(d *Dialling, h hop) {
+	l, t := a.leg, &d.Trunk
+	s := l.server
+	l.trunk = t
+	host, port, _ := hostPort(t.Address)
+	to := sipgo.Uri{Scheme: "sip", User: escape(d.To), Host: host, Port: port}
+	from := sipgo.Uri{Scheme: "sip", User: escape(d.From), Host: host}
+	l.callID = token(26)
+	l.local, l.remote = name{from, token(16)}, name{uri: *to.Clone()}
+	l.remote.uri.Port = 0
+	l.hop, l.target, l.seq = h, to, 1
+	l.login = login{username: t.Username, password: t.Password}
+	l.contact = s.contact(escape(d.From), h)
+	if t.Proxy != "" {
+		host, port, _ := hostPort(t.Proxy)
+		proxy := sipgo.Uri{Scheme: "sip", Host: host, Port: port}
+		proxy.UriParams.Add("lr", "")
+		if h.tcp {
+			proxy.UriParams.Add("transport", "tcp")
+		}
+		l.route = []sipgo.Uri{proxy}
+	}
+	a.invite = l.build(sipgo.INVITE, l.seq)
+	a.invite.AppendHeader(sipgo.NewHeader("Allow", allowed))
+	a.invite.AppendHeader(sipgo.NewHeader("P-Asserted-Identity", "<"+from.String()+">"))
+	withSDP(a.invite, l.own.offer(allCodecs, directions["sendrecv"]))
+}
+
+// run sends the INVITE until somebody has answered it for good.
+func (a *attempt) run(ctx context.Context, h hop) error {
+	l := a.leg
+	ctx, cancel := context.WithTimeoutCause(ctx, longestRing, parley.NoAnswer)
+	defer cancel()
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	defer context.AfterFunc(l.server.ctx, func() { stop(parley.Shutdown) })()
+	drained := a.drain()
+	defer drained()
+	for {
+		try := a.invite.Clone()
+		l.server.address(try, h)
+		tx, err := l.server.transact(ctx, try, h)
+		if err != nil {
+			return orCause(ctx, err)
+		}
+		res, err := a.wait(ctx, tx, try, h)
+		if err != nil {
+			return err
+		}
+		switch code := res.StatusCode; {
+		case code < 300:
+			tx.Terminate() // repeated answers go to stray
+			drained()
+			return a.answered(try, res)
+		case code == 401 || code == 407:
+			if err := l.login.answer(a.invite, res); err != nil {
+				return fmt.Errorf("%w (%w)", &Refused{code, res.Reason}, err)
+			}
+			l.mu.Lock()
+			l.seq++
+			l.mu.Unlock()
+			a.invite.CSeq().SeqNo++
+		default:
+			return &Refused{code, res.Reason}
+		}
+	}
+}
+
+// drain throws away what comes before the answer: ringback and announcements, of which seconds would be heard at once afterwards. It also
+// keeps the socket's buffer free for the first word. Stopping it twice is fine.
+func (a *attempt) drain() (stop func()) {
+	over := make(chan struct{})
+	conn := a.leg.socket.rtp
+	go func() {
+		defer close(over)
+		var buf [2048]byte
+		for {
+			if _, _, err := conn.ReadFromUDPAddrPort(buf[:]); err != nil && isTimeout(err) {
+				return
+			}
+		}
+	}()
+	return func() {
+		select {
+		case <-over:
+			return
+		default:
+		}
+		_ = conn.SetReadDeadline(time.Unix(1, 0))
+		<-over
+		_ = conn.SetReadDeadline(time.Time{})
+	}
+}
+
+func isTimeout(err error) bool {
+	var t interface{ Timeout() bool }
+	return errors.As(err, &t) && t.Timeout()
+}
+
+// wait returns the final answer to an INVITE. When ctx ends it leaves the call to somebody who takes it back.
+func (a *attempt) wait(ctx context.Context, tx *sipgo.ClientTx, try *sipgo.Request, h hop) (*sipgo.Response, error) {
+	provisional := false
+	for {
+		select {
+		case res := <-tx.Responses():
+			if !res.IsProvisional() {
+				return res, nil
+			}
+			provisional = true
+			a.progress(res)
+		case <-tx.Done():
+			return nil, lost(tx.Err(), h)
+		case <-ctx.Done():
+			l := a.leg
+			l.server.begin(func() { l.server.takeBack(l, tx, try, h, provisional) })
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// progress takes a provisional answer: it rings, or early sound comes.
+func (a *attempt) progress(res *sipgo.Response) {
+	if text, ok := sdpOf(res); ok && len(text) > 0 {
+		if d, err := parseSDP(text); err == nil {
+			a.early = d
+		}
+	}
+	if res.StatusCode >= 180 && a.ringing != nil {
+		a.ringing()
+		a.ringing = nil
+	}
+}
+
+// answered makes the dialog of a 2xx, and confirms it.
+func (a *attempt) answered(invite *sipgo.Request, res *sipgo.Response) error {
+	l := a.leg
+	l.mu.Lock()
+	l.remote.tag = tagOf(res.To().Params)
+	l.route = recordRoute(res, true)
+	if from := addrPort(res.Source()); from.IsValid() {
+		l.hop.addr = from
+	}
+	l.mu.Unlock()
+	l.learn(res)
+	l.sendACK(invite)
+	close(l.acked)
+	text, ok := sdpOf(res)
+	d, err := parseSDP(text)
+	if len(text) == 0 && ok && a.early != nil { // it has said it before
+		d, err = a.early, nil
+	}
+	if err == nil {
+		place, c, fits := d.audio(0, &allCodecs)
+		if fits {
+			l.state.Lock()
+			l.agreeLocked(c, &d.streams[place])
+			l.early = false
+			l.state.Unlock()
+			if l.server.ctx.Err() == nil {
+				return nil
+			}
+			l.end(parley.Shutdown, true)
+			return parley.Shutdown
+		}
+		err = errNoCodec
+	}
+	err = fmt.Errorf("%w: %w", parley.Unreachable, err)
+	l.end(err, true)
+	return err
+}
+
+// sendACK confirms the far end's 2xx. It proves the password as the INVITE did (RFC 3261, section 22.1).
+func (l *leg) sendACK(invite *sipgo.Request) {
+	l.mu.Lock()
+	ack := l.build(sipgo.ACK, invite.CSeq().SeqNo)
+	l.mu.Unlock()
+	for _, name := range []string{"Authorization", "Proxy-Authorization"} {
+		if h := invite.GetHeader(name); h != nil {
+			ack.AppendHeader(sipgo.NewHeader(name, h.Value()))
+		}
+	}
+	l.server.address(ack, l.next(l.server.ctx))
+	l.ack.Store(ack)
+	_ = l.server.transport.WriteMsg(ack.Clone()) // a lost one is asked for by repeating the 2xx
+}
+
+// stray takes answers that belong to no transaction: a 2xx that is repeated because our ACK was lost.
+func (s *Server) stray(res *sipgo.Response) {
+	if !s.enter() {
+		return
+	}
+	defer s.leave()
+	if c := res.CSeq(); c == nil || c.MethodName != sipgo.INVITE || !res.IsSuccess() {
+		return
+	}
+	s.mu.Lock()
+	l := s.legs[res.CallID().Value()+" "+tagOf(res.From().Params)]
+	s.mu.Unlock()
+	if l == nil || tagOf(res.To().Params) != l.remoteTag() {
+		return
+	}
+	if ack := l.ack.Load(); ack != nil && ack.CSeq().SeqNo == res.CSeq().SeqNo {
+		_ = s.transport.WriteMsg(ack.Clone())
+	}
+}
+
+// takeBack cancels an INVITE. CANCEL must not overtake it, so a first answer is waited for (RFC 3261, section 9.1). A 2xx that crosses it
+// is confirmed, and the call is hung up at once.
+func (s *Server) takeBack(l *leg, tx *sipgo.ClientTx, invite *sipgo.Request, h hop, provisional bool) {
+	ctx, cancel := context.WithTimeout(context.Background(), 64*sipgo.T1)
+	defer cancel()
+	defer context.AfterFunc(s.ctx, func() { time.AfterFunc(s.patient, cancel) })()
+	cancelled := make(chan struct{})
+	send := func() {
+		s.begin(func() { defer close(cancelled); s.cancel(ctx, invite, h) })
+	}
+	if provisional {
+		send()
+	}
+	defer func() {
+		if provisional {
+			<-cancelled
+		}
+	}()
+	for {
+		select {
+		case res := <-tx.Responses():
+			switch {
+			case !res.IsProvisional() && res.IsSuccess():
+				tx.Terminate()
+				l.abandon(ctx, invite, res)
+				return
+			case !res.IsProvisional():
+				return // the transaction confirms it
+			case !provisional:
+				provisional = true
+				send()
+			}
+		case <-tx.Done():
+			return
+		case <-ctx.Done():
+			tx.Terminate()
+			return
+		}
+	}
+}
+
+func (s *Server) cancel(ctx context.Context, invite *sipgo.Request, h hop) {
+	req := sipgo.NewRequest(sipgo.CANCEL, *invite.Recipient.Clone())
+	req.AppendHeader(invite.Via().Clone()) // by which the INVITE is found
+	for _, n := range []string{"Route", "From", "To", "Call-ID"} {
+		sipgo.CopyHeaders(n, invite, req)
+	}
+	forwards := sipgo.MaxForwardsHeader(70)
+	req.AppendHeader(&forwards)
+	req.AppendHeader(&sipgo.CSeqHeader{SeqNo: invite.CSeq().SeqNo, MethodName: sipgo.CANCEL})
+	req.SetBody(nil)
+	req.SetTransport(h.transport())
+	req.SetDestination(h.addr.String())
+	req.Laddr = invite.Laddr
+	tx, err := s.transact(ctx, req, h)
+	if err == nil {
+		_, _ = final(ctx, tx, h) // what it is answered doesn't matter: the INVITE's answer does
+	}
+}
+
+// abandon confirms a 2xx that nobody wants any more, and hangs up.
+func (l *leg) abandon(ctx context.Context, invite *sipgo.Request, res *sipgo.Response) {
+	l.mu.Lock()
+	l.remote.tag = tagOf(res.To().Params)
+	l.route = recordRoute(res, true)
+	l.mu.Unlock()
+	l.learn(res)
+	l.sendACK(invite)
+	_, _ = l.ask(ctx, l.request(sipgo.BYE))
+}

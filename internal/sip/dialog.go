@@ -1,0 +1,144 @@
+package sip
+
+import (
+	"context"
+	"net"
+	"net/netip"
+	"strconv"
+	"strings"
+	"sync"
+
+	sipgo "github.com/emiago/sipgo/sip"
+)
+
+// dialog is what both sides of a call remember of each other (RFC 3261, section 12).
+type dialog struct {
+	server        *Server
+	callID        string
+	local, remote name
+	login         login // of the trunk
+	contact       sipgo.Uri
+
+	mu     sync.Mutex
+	target sipgo.Uri   // where the far end wants its requests
+	route  []sipgo.Uri // by way of
+	hop    hop         // whence its messages come
+	seq    uint32      // ours
+	theirs uint32
+	heard  bool // theirs is set
+}
+
+func (d *dialog) key() string { return d.callID + " " + d.local.tag }
+
+// learn takes the far end's contact from a message.
+func (d *dialog) learn(m interface{ Contact() *sipgo.ContactHeader }) {
+	if c := m.Contact(); c != nil && (c.Address.Scheme == "sip" || c.Address.Scheme == "sips") && c.Address.Host != "" {
+		d.mu.Lock()
+		d.target = *c.Address.Clone()
+		d.mu.Unlock()
+	}
+}
+
+// recordRoute are the proxies that want to stay on the way, from us to the far end.
+func recordRoute(m sipgo.Message, caller bool) (route []sipgo.Uri) {
+	for _, h := range m.GetHeaders("Record-Route") {
+		if rr, ok := h.(*sipgo.RecordRouteHeader); ok {
+			if caller {
+				route = append([]sipgo.Uri{*rr.Address.Clone()}, route...)
+			} else {
+				route = append(route, *rr.Address.Clone())
+			}
+		}
+	}
+	return route
+}
+
+// request makes one within the dialog.
+func (d *dialog) request(method sipgo.RequestMethod) *sipgo.Request {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.seq++
+	return d.build(method, d.seq)
+}
+
+func (d *dialog) build(method sipgo.RequestMethod, seq uint32) *sipgo.Request {
+	req := sipgo.NewRequest(method, *d.target.Clone())
+	for _, r := range d.route {
+		req.AppendHeader(&sipgo.RouteHeader{Address: *r.Clone()})
+	}
+	forwards := sipgo.MaxForwardsHeader(70)
+	id := sipgo.CallIDHeader(d.callID)
+	for _, h := range []sipgo.Header{&forwards, d.local.from(), d.remote.to(), &id, &sipgo.CSeqHeader{SeqNo: seq, MethodName: method},
+		&sipgo.ContactHeader{Address: *d.contact.Clone()}, sipgo.NewHeader("User-Agent", agent)} {
+		req.AppendHeader(h)
+	}
+	req.SetBody(nil)
+	return req
+}
+
+// next is where the dialog's requests go: the first proxy, or the contact. A contact that names an inside address, although the far end's
+// messages come from outside, was written behind a NAT: the messages' source is right then.
+func (d *dialog) next(ctx context.Context) hop {
+	d.mu.Lock()
+	to, now, routed := d.target, d.hop, len(d.route) > 0
+	if routed {
+		to = d.route[0]
+	}
+	d.mu.Unlock()
+	host := strings.Trim(to.Host, "[]")
+	a, err := netip.ParseAddr(host)
+	if now.tcp && d.server.connected(now.addr) || err == nil && !routed && (inside(a) && !inside(now.addr.Addr()) || a.IsUnspecified()) {
+		return now
+	}
+	tcp := now.tcp
+	if v, ok := to.UriParams.Get("transport"); ok {
+		tcp = strings.EqualFold(v, "tcp")
+	}
+	if err == nil {
+		addr, err := d.server.reachable(netip.AddrPortFrom(a.Unmap(), uint16(orDefault(to.Port))))
+		if err != nil {
+			return now
+		}
+		return hop{addr, tcp}
+	}
+	if to.Port != 0 {
+		host = net.JoinHostPort(host, strconv.Itoa(to.Port))
+	}
+	addr, err := d.server.resolve(ctx, host, tcp)
+	if err != nil {
+		return now
+	}
+	return hop{addr, tcp}
+}
+
+// ask sends a request within the dialog and returns its final answer.
+func (d *dialog) ask(ctx context.Context, req *sipgo.Request) (*sipgo.Response, error) {
+	h := d.next(ctx)
+	l := login{username: d.login.username, password: d.login.password}
+	res, err := d.server.ask(ctx, req, h, &l)
+	d.mu.Lock()
+	d.seq = max(d.seq, req.CSeq().SeqNo) // tries with a password count too
+	d.mu.Unlock()
+	return res, err
+}
+
+// moved notes whence the far end's messages come: a NAT may change it.
+func (d *dialog) moved(from netip.AddrPort) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if from.Addr() == d.hop.addr.Addr() {
+		d.hop.addr = from
+	}
+}
+
+// order notes the number of a request of the far end's; it is false for one that is older than the last (RFC 3261, section 12.2.2).
+func (d *dialog) order(req *sipgo.Request) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	n := req.CSeq().SeqNo
+	if d.heard && n < d.theirs {
+		return false
+	}
+	d.theirs, d.heard = n, true
+	return true
+}

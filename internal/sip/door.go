@@ -1,0 +1,150 @@
+package sip
+
+import (
+	"log/slog"
+	"net/netip"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+)
+
+// door counts who knocks how often, so that scanners and floods cost little and learn nothing.
+type door struct {
+	mu       sync.Mutex
+	visitors map[netip.Addr]*visitor
+	all      *rate.Limiter // strangers together
+	calls    *rate.Limiter // calls that may begin
+	refusals *rate.Limiter // answers to calls above that
+
+	dropped int // messages without an answer, since the last log line
+	total   uint64
+	last    netip.AddrPort // whose was dropped last
+	logged  time.Time
+	swept   time.Time
+}
+
+type visitor struct {
+	messages *rate.Limiter
+	seen     time.Time
+	failures int // wrong passwords
+	until    time.Time
+}
+
+const (
+	mostVisitors = 4096
+	mostFailures = 10
+	banTime      = 10 * time.Minute
+	logEvery     = time.Minute
+)
+
+// Per second, and at once.
+const (
+	strangerRate, strangerBurst   = 10, 30
+	strangersRate, strangersBurst = 300, 600
+	friendRate, friendBurst       = 2000, 4000
+	callRate, callBurst           = 100, 400
+)
+
+func newDoor() *door {
+	return &door{visitors: map[netip.Addr]*visitor{}, all: rate.NewLimiter(strangersRate, strangersBurst), calls: rate.NewLimiter(callRate, callBurst),
+		refusals: rate.NewLimiter(callRate, callRate)}
+}
+
+// knock says whether a message may be looked at. A friend is an address that a trunk names.
+func (d *door) knock(a netip.Addr, friend bool) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	now := time.Now()
+	v := d.visitor(a, friend, now)
+	if v == nil || !v.messages.AllowN(now, 1) {
+		return false
+	}
+	return friend || d.all.AllowN(now, 1)
+}
+
+// visitor is what is known of an address; nil when too many are remembered already. A friend always has a place.
+func (d *door) visitor(a netip.Addr, friend bool, now time.Time) *visitor {
+	limit, burst := rate.Limit(strangerRate), strangerBurst
+	if friend {
+		limit, burst = friendRate, friendBurst
+	}
+	v := d.visitors[a]
+	if v == nil {
+		if len(d.visitors) >= mostVisitors && now.Sub(d.swept) > time.Second {
+			d.swept = now
+			d.forget(now)
+		}
+		if len(d.visitors) >= mostVisitors && !friend {
+			return nil
+		}
+		v = &visitor{messages: rate.NewLimiter(limit, burst)}
+		d.visitors[a] = v
+	}
+	if v.messages.Limit() != limit { // trunks have changed
+		v.messages = rate.NewLimiter(limit, burst)
+	}
+	v.seen = now
+	return v
+}
+
+// forget drops whom nothing was heard of for a while.
+func (d *door) forget(now time.Time) {
+	for a, v := range d.visitors {
+		if now.Sub(v.seen) > 10*time.Second && now.After(v.until) && v.failures == 0 || now.Sub(v.seen) > banTime {
+			delete(d.visitors, a)
+		}
+	}
+}
+
+// banned says whether an address has guessed too many passwords. Its live calls go on.
+func (d *door) banned(a netip.Addr) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	v := d.visitors[a]
+	return v != nil && time.Now().Before(v.until)
+}
+
+// failed notes a wrong password. From where too many came, no more calls are taken for a while.
+func (d *door) failed(a netip.Addr) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	now := time.Now()
+	v := d.visitors[a] // it has knocked
+	if v == nil {
+		return
+	}
+	if v.failures++; v.failures >= mostFailures {
+		v.failures, v.until = 0, now.Add(banTime)
+		slog.Warn("too many wrong passwords for a SIP trunk: not taking calls from that address for a while", "address", a, "for", banTime)
+	}
+}
+
+// passed forgets the wrong passwords: whoever knows the right one has mistyped before.
+func (d *door) passed(a netip.Addr) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if v := d.visitors[a]; v != nil {
+		v.failures = 0
+	}
+}
+
+// turnAway counts a message that gets no answer.
+func (d *door) turnAway(from netip.AddrPort) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.dropped++
+	d.total++
+	d.last = from
+	if now := time.Now(); now.Sub(d.logged) >= logEvery {
+		slog.Info("SIP messages that belong to no trunk got no answer", "messages", d.dropped, "last_from", from.String())
+		d.logged, d.dropped = now, 0
+	}
+}
+
+// turned is how many messages got no answer.
+func (d *door) turned() uint64 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.total
+}

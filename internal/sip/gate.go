@@ -1,0 +1,262 @@
+package sip
+
+import (
+	"bytes"
+	"net/netip"
+	"strconv"
+	"strings"
+	"time"
+
+	sipgo "github.com/emiago/sipgo/sip"
+)
+
+// admit says whether a message may go on to the transactions. It runs before anything is remembered or answered for a message: what
+// matches no trunk and no call leaves no trace, challenges and refusals are answered from here without any state, and only as many calls
+// begin as there is room for. stream is nil for UDP.
+func (s *Server) admit(data []byte, from netip.AddrPort, stream *connection) bool {
+	if len(bytes.TrimLeft(data, "\r\n\x00")) == 0 {
+		return false // a keep-alive
+	}
+	if bytes.HasPrefix(data, []byte("SIP/2.0 ")) {
+		// Answers go to those who asked: they carry a branch of ours.
+		if !bytes.Contains(data, []byte(s.mark)) || sane(data) == nil {
+			s.door.turnAway(from)
+			return false
+		}
+		return true
+	}
+	x, local := s.index.Load(), s.local(from.Addr())
+	friend := local || x.known(from.Addr())
+	if !friend && !x.open(from.Addr()) && !s.busy() || !s.door.knock(from.Addr(), friend) {
+		s.door.turnAway(from)
+		return false
+	}
+	req, ok := sane(data).(*sipgo.Request)
+	if !ok {
+		s.door.turnAway(from)
+		return false
+	}
+	g := guest{s: s, req: req, from: from, stream: stream, friend: friend, local: local}
+	in := g.admit(x)
+	if !in && !g.answered && !friend {
+		s.door.turnAway(from)
+	}
+	return in
+}
+
+// sane parses a message. A parser that fails on somebody's packet must not take the process with it.
+func sane(data []byte) (m sipgo.Message) {
+	defer func() {
+		if recover() != nil {
+			m = nil
+		}
+	}()
+	m, err := sipgo.ParseMessage(data)
+	if err != nil {
+		return nil
+	}
+	if res, ok := m.(*sipgo.Response); ok && (res.Via() == nil || res.CSeq() == nil || res.From() == nil || res.To() == nil || res.CallID() == nil ||
+		res.StatusCode < 100 || res.StatusCode > 699) {
+		return nil
+	}
+	return m
+}
+
+// busy says whether there are calls, to which strangers' messages might belong.
+func (s *Server) busy() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.legs)+len(s.invites) > 0
+}
+
+// guest is a request at the door.
+type guest struct {
+	s             *Server
+	req           *sipgo.Request
+	from          netip.AddrPort
+	stream        *connection
+	friend, local bool
+	answered      bool
+}
+
+func (g *guest) admit(x *index) bool {
+	req := g.req
+	if !complete(req) {
+		if g.friend && req.Via() != nil && req.Method != sipgo.ACK {
+			g.reply(400)
+		}
+		return false
+	}
+	if req.SipVersion != "SIP/2.0" {
+		if g.friend && req.Method != sipgo.ACK {
+			g.reply(505)
+		}
+		return false
+	}
+	g.s.mu.Lock()
+	leg, in := g.s.legs[req.CallID().Value()+" "+tagOf(req.To().Params)], g.s.invites[inviteKey(req)]
+	g.s.mu.Unlock()
+	if in != nil && !g.friend && in.from != g.from.Addr() {
+		in = nil
+	}
+	tagged := tagOf(req.To().Params) != ""
+	switch {
+	case tagged && leg != nil, in != nil && req.Method == sipgo.ACK, in != nil && !tagged && req.Method == sipgo.INVITE:
+		return true
+	case in != nil && !tagged && req.Method == sipgo.CANCEL:
+		return in.begun.Load()
+	case req.Method == sipgo.ACK:
+		return false
+	case !tagged && req.Method == sipgo.INVITE:
+		return g.invite(x)
+	case g.friend:
+		g.serve(tagged)
+	}
+	return false
+}
+
+// serve answers what belongs to no call: without a transaction, whose memory of 32 s would add up.
+func (g *guest) serve(tagged bool) {
+	switch method := g.req.Method; {
+	case tagged || method == sipgo.CANCEL:
+		g.reply(481) // the call is over
+	case method == sipgo.OPTIONS:
+		g.reply(200, "Allow", allowed, "Accept", "application/sdp")
+	case method == sipgo.REGISTER && g.local:
+		g.req.SetSource(g.from.String())
+		g.send(registered(g.req))
+	case method == sipgo.REGISTER:
+		g.reply(403)
+	case method == sipgo.BYE, method == sipgo.INFO, method == sipgo.NOTIFY, method == sipgo.PRACK, method == sipgo.UPDATE:
+		g.reply(481)
+	case method == sipgo.SUBSCRIBE, method == sipgo.PUBLISH:
+		g.reply(489)
+	default:
+		g.reply(405, "Allow", allowed)
+	}
+}
+
+// registered answers a softphone that wants to register, although it need not: calls to it are not made, but some don't call before.
+func registered(req *sipgo.Request) *sipgo.Response {
+	res := respond(req, 200)
+	expires := "3600"
+	if h := req.GetHeader("Expires"); h != nil {
+		expires = strings.TrimSpace(h.Value())
+	}
+	for _, h := range req.GetHeaders("Contact") {
+		c, ok := h.(*sipgo.ContactHeader)
+		if !ok || c.Address.Wildcard {
+			continue
+		}
+		granted := &sipgo.ContactHeader{Address: *c.Address.Clone(), Params: sipgo.HeaderParams{}}
+		wanted := expires
+		if v, has := c.Params.Get("expires"); has {
+			wanted = v
+		}
+		if wanted == "0" {
+			continue
+		}
+		granted.Params.Add("expires", wanted)
+		res.AppendHeader(granted)
+	}
+	res.AppendHeader(sipgo.NewHeader("Expires", expires))
+	return res
+}
+
+// invite looks at a call that begins.
+func (g *guest) invite(x *index) bool {
+	v := x.judge(g.req, g.from, g.local)
+	if len(v.try) > 0 {
+		if g.s.door.banned(g.from.Addr()) {
+			return false
+		}
+		proof, t := g.s.lock.check(g.req, g.from.Addr(), v.try)
+		switch proof {
+		case noProof, staleProof:
+			g.reply(401, "WWW-Authenticate", g.s.lock.challenge(g.from.Addr(), proof == staleProof))
+			return false
+		case wrongProof:
+			g.s.door.failed(g.from.Addr())
+			g.reply(403)
+			return false
+		}
+		g.s.door.passed(g.from.Addr())
+		if t.Number == "" {
+			v.trunk = t
+		} else if v.trunk, v.to = t, t.Number; !t.answersTo(userOf(&g.req.Recipient)) && !t.answersTo(userOf(&g.req.To().Address)) {
+			v.trunk, v.refuse = nil, 404
+		}
+	}
+	switch {
+	case v.refuse != 0:
+		g.reply(v.refuse)
+		return false
+	case v.trunk == nil && v.assistant == 0:
+		return false
+	}
+	return g.s.expect(g, v)
+}
+
+// expect makes room for a call that is let in.
+func (s *Server) expect(g *guest, v verdict) bool {
+	if !s.door.calls.Allow() {
+		if s.door.refusals.Allow() {
+			g.reply(503, "Retry-After", "5")
+		}
+		return false
+	}
+	s.mu.Lock()
+	full := s.refusing || s.live >= s.most()
+	if !full {
+		s.live++
+		s.invites[inviteKey(g.req)] = newInvite(s, g.from.Addr(), v)
+	}
+	s.mu.Unlock()
+	if full && s.door.refusals.Allow() {
+		g.reply(503, "Retry-After", "30")
+	}
+	return !full
+}
+
+// forgetLost drops calls that were let in and after a time haven't come to a transaction, which happens where a connection is lost in
+// between.
+func (s *Server) forgetLost(after time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for key, in := range s.invites {
+		if !in.taken.Load() && time.Since(in.since) >= after {
+			delete(s.invites, key)
+			s.live--
+		}
+	}
+}
+
+// inviteKey is the same for an INVITE, its repetitions, its CANCEL and the ACK of a refusal.
+func inviteKey(req *sipgo.Request) string {
+	return req.CallID().Value() + " " + tagOf(req.From().Params) + " " + strconv.FormatUint(uint64(req.CSeq().SeqNo), 10)
+}
+
+// reply answers a request without remembering it: whoever repeats it is answered again.
+func (g *guest) reply(code int, headers ...string) {
+	g.req.SetSource(g.from.String())
+	g.send(respond(g.req, code, headers...))
+}
+
+func (g *guest) send(res *sipgo.Response) {
+	g.answered = true
+	text := []byte(res.String())
+	if g.stream != nil {
+		_, _ = g.stream.Write(text) // a connection that can't be written to is found out by reading
+		return
+	}
+	// RFC 3581, section 4; RFC 3261, section 18.2.2.
+	to := g.from
+	if via := g.req.Via(); !via.Params.Has("rport") {
+		port := via.Port
+		if port <= 0 || port > 65535 {
+			port = sipgo.DefaultUdpPort
+		}
+		to = netip.AddrPortFrom(to.Addr(), uint16(port))
+	}
+	_, _ = g.s.udp.WriteToUDPAddrPort(text, to)
+}

@@ -1,0 +1,223 @@
+package sip
+
+import (
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/nyaruka/phonenumbers"
+
+	"parley"
+
+	sipgo "github.com/emiago/sipgo/sip"
+)
+
+// index is the trunks as a message that comes in asks for them. It is not changed; another takes its place.
+type index struct {
+	byTail   map[string][]*Trunk // by the last digits of their numbers
+	byName   map[string][]*Trunk // by user name
+	byID     map[int64]*Trunk
+	carriers []*Trunk                 // who have many numbers
+	friends  map[netip.Prefix]bool    // whence callers need not prove anything
+	triers   map[netip.Prefix]bool    // whence they may prove that they know a password
+	hosts    map[netip.Addr]bool      // of trunks and proxies
+	homes    map[int64]netip.AddrPort // where the registrar of a trunk answers from, while we are registered
+	tokens   map[string]int64         // trunk by the user part of the contact that we registered
+}
+
+const tailDigits = 6
+
+func newIndex(trunks []Trunk) *index {
+	x := &index{byTail: map[string][]*Trunk{}, byName: map[string][]*Trunk{}, byID: map[int64]*Trunk{}, friends: map[netip.Prefix]bool{}, triers: map[netip.Prefix]bool{},
+		hosts: map[netip.Addr]bool{}, homes: map[int64]netip.AddrPort{}, tokens: map[string]int64{}}
+	for i := range trunks {
+		t := &trunks[i]
+		x.byID[t.ID] = t
+		if t.Number == "" {
+			x.carriers = append(x.carriers, t)
+		} else {
+			x.byTail[tail(t.Number)] = append(x.byTail[tail(t.Number)], t)
+		}
+		if t.Username != "" {
+			x.byName[t.Username] = append(x.byName[t.Username], t)
+		}
+		from := t.Allowed
+		if len(from) == 0 {
+			from = []netip.Prefix{netip.PrefixFrom(netip.IPv4Unspecified(), 0), netip.PrefixFrom(netip.IPv6Unspecified(), 0)}
+		}
+		for _, p := range from {
+			if t.ByIP && len(t.Allowed) > 0 {
+				x.friends[p] = true
+			} else if t.provable() {
+				x.triers[p] = true
+			}
+		}
+	}
+	return x
+}
+
+// tail is the end of a number, which is the same however it is written.
+func tail(user string) string {
+	b := make([]byte, 0, 32)
+	for i := 0; i < len(user) && len(b) < cap(b); i++ {
+		if user[i] >= '0' && user[i] <= '9' {
+			b = append(b, user[i])
+		}
+	}
+	return string(b[max(0, len(b)-tailDigits):])
+}
+
+// known says whether an address belongs to a trunk.
+func (x *index) known(a netip.Addr) bool { return x.hosts[a] || within(x.friends, a) }
+
+// open says whether somebody at an address may prove to be a trunk.
+func (x *index) open(a netip.Addr) bool { return within(x.triers, a) }
+
+func within(places map[netip.Prefix]bool, a netip.Addr) bool {
+	for p := range places {
+		if p.Contains(a) {
+			return true
+		}
+	}
+	return false
+}
+
+// provable says whether there is a password by which a trunk can be told from others.
+func (t *Trunk) provable() bool { return !t.ByIP && t.Username != "" && t.Password != "" }
+
+func (t *Trunk) mayTry(a netip.Addr) bool {
+	return t.provable() && (len(t.Allowed) == 0 || t.allows(a))
+}
+
+func (t *Trunk) allows(a netip.Addr) bool {
+	return slices.ContainsFunc(t.Allowed, func(p netip.Prefix) bool { return p.Contains(a) })
+}
+
+// named are the trunks that a user part means.
+func (x *index) named(user string) (found []*Trunk) {
+	if user == "" {
+		return nil
+	}
+	for _, t := range x.byTail[tail(user)] {
+		if t.answersTo(user) {
+			found = append(found, t)
+		}
+	}
+	return append(found, x.byName[user]...)
+}
+
+// verdict is what is to be done with a call that begins.
+type verdict struct {
+	trunk     *Trunk // let in
+	to        string // the number called
+	assistant int64  // let in: a softphone
+	try       []*Trunk
+	refuse    int // known, but wrong: a SIP status
+}
+
+// judge says whom a call is for. local says that it comes from a softphone's place. For a stranger the verdict is empty.
+func (x *index) judge(req *sipgo.Request, from netip.AddrPort, local bool) (v verdict) {
+	called := []string{userOf(&req.Recipient), userOf(&req.To().Address)}
+	token, tokened := x.tokens[called[0]]
+	// What comes from the registrar comes over our registration, where we have proved who we are.
+	atHome := func(t *Trunk) bool {
+		home, ok := x.homes[t.ID]
+		return ok && (from == home || from.Addr() == home.Addr() && tokened && token == t.ID)
+	}
+	welcome := func(t *Trunk) bool { return t.ByIP && t.allows(from.Addr()) || atHome(t) }
+	if t := x.byID[token]; tokened && t != nil && t.Number != "" && atHome(t) {
+		return verdict{trunk: t, to: t.Number}
+	}
+	for _, u := range called {
+		for _, t := range x.named(u) {
+			switch {
+			case t.Number == "":
+			case welcome(t):
+				return verdict{trunk: t, to: t.Number}
+			case t.mayTry(from.Addr()) && !slices.Contains(v.try, t):
+				v.try = append(v.try, t)
+			}
+		}
+	}
+	if len(v.try) > 0 {
+		return v
+	}
+	if id, ok := extension(called[0]); local && ok {
+		return verdict{assistant: id}
+	}
+	v.to = carried(called)
+	for _, t := range x.carriers {
+		if welcome(t) {
+			v.trunk = t
+			return v
+		}
+		if t.mayTry(from.Addr()) {
+			v.try = append(v.try, t)
+		}
+	}
+	for _, t := range x.named(userOf(&req.From().Address)) {
+		if t.mayTry(from.Addr()) && !slices.Contains(v.try, t) {
+			v.try = append(v.try, t)
+		}
+	}
+	if len(v.try) == 0 && (local || within(x.friends, from.Addr())) {
+		v.refuse = 404
+	}
+	return v
+}
+
+// answersTo says whether a called user is the trunk's number, in whatever way it is written, or its name.
+func (t *Trunk) answersTo(user string) bool {
+	return user != "" && (user == t.Username || t.Number != "" && number(user, t.Number) == t.Number)
+}
+
+// extension is the assistant that a softphone calls: a short number without a plus.
+func extension(user string) (int64, bool) {
+	if len(user) > 9 || strings.HasPrefix(user, "+") || strings.HasPrefix(user, "0") {
+		return 0, false
+	}
+	id, err := strconv.ParseInt(user, 10, 64)
+	return id, err == nil && id > 0
+}
+
+// carried is the number among those that were called.
+func carried(called []string) string {
+	for _, u := range called {
+		if n := number(u, ""); strings.HasPrefix(n, "+") {
+			return n
+		}
+	}
+	return called[0]
+}
+
+// number is the E.164 form of a user part where it is a phone number, as it is dialled in the country of home, and the user part otherwise.
+func number(user, home string) string {
+	if user == home {
+		return user
+	}
+	digits := strings.Map(func(r rune) rune {
+		if strings.ContainsRune(" -.()", r) {
+			return -1
+		}
+		return r
+	}, user)
+	if n, ok := parley.NormalizePhone(digits); ok {
+		return n
+	}
+	if len(digits) < 6 || len(digits) > 20 || strings.Trim(digits, "0123456789") != "" {
+		return user
+	}
+	if region := parley.PhoneCountry(home); home != "" && region != "" {
+		if n, err := phonenumbers.Parse(digits, region); err == nil && phonenumbers.IsValidNumber(n) {
+			return phonenumbers.Format(n, phonenumbers.E164)
+		}
+	}
+	if home != "" && digits == strings.TrimPrefix(home, "+") {
+		return home
+	}
+	if n, ok := parley.NormalizePhone("+" + digits); ok {
+		return n
+	}
+	return user
+}

@@ -1,0 +1,290 @@
+package sip
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	sipgo "github.com/emiago/sipgo/sip"
+
+	"parley"
+	"parley/internal/audio"
+)
+
+// Invite is an incoming call that was let in: it comes over a trunk, or from a softphone on this machine.
+type Invite struct {
+	Trunk       *Trunk // nil from a softphone
+	AssistantID int64  // from a softphone: whom it calls
+	From, To    string // E.164 where they are phone numbers; From is "" for a caller who hides it
+
+	server *Server
+	since  time.Time
+	from   netip.Addr
+	taken  atomic.Bool // its transaction has begun
+	begun  atomic.Bool // and may be cancelled
+	req    *sipgo.Request
+	tx     *sipgo.ServerTx
+	tag    string
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+
+	mu    sync.Mutex
+	final bool // was answered or refused
+	leg   *leg
+	offer *description // nil where the caller leaves the offer to us
+	place int          // of the stream in it that we take
+	codec codec
+}
+
+func newInvite(s *Server, from netip.Addr, v verdict) *Invite {
+	in := &Invite{Trunk: v.trunk, AssistantID: v.assistant, To: v.to, server: s, from: from, since: time.Now()}
+	in.ctx, in.cancel = context.WithCancelCause(s.ctx)
+	return in
+}
+
+// Context ends when the caller gives up before an answer, with parley.CustomerHangup, and when the server stops. Afterwards nothing can
+// be answered.
+func (in *Invite) Context() context.Context { return in.ctx }
+
+// Done is that of Context.
+func (in *Invite) Done() <-chan struct{} { return in.ctx.Done() }
+
+// Rate is that of the leg which Answer will give.
+func (in *Invite) Rate() audio.Rate {
+	if in.offer == nil {
+		return audio.Narrow
+	}
+	return in.codec.format.Rate()
+}
+
+var errFinal = errors.New("the call was answered or refused already")
+
+// Ring tells the caller that it rings here.
+func (in *Invite) Ring() error {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if in.final {
+		return errFinal
+	}
+	return in.respond(respond(in.req, 180))
+}
+
+func (in *Invite) respond(res *sipgo.Response) error {
+	if in.ctx.Err() != nil && in.server.ctx.Err() == nil {
+		return context.Cause(in.ctx)
+	}
+	if code := res.StatusCode; code > 100 && code < 300 {
+		res.AppendHeader(&sipgo.ContactHeader{Address: *in.leg.contact.Clone()})
+		res.AppendHeader(sipgo.NewHeader("Allow", allowed))
+	}
+	return in.tx.Respond(res)
+}
+
+// Refuse turns the call down with a SIP status of 300 to 699.
+func (in *Invite) Refuse(code int) error {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if in.final {
+		return errFinal
+	}
+	if code < 300 || code > 699 {
+		return errors.New("refuse a call: the status must be 300 to 699")
+	}
+	in.final = true
+	return in.respond(respond(in.req, code))
+}
+
+// Answer takes the call. It returns as soon as the answer is sent, so that sound can begin beside it; the leg must be Run. Where the
+// caller doesn't confirm the answer the leg ends.
+func (in *Invite) Answer(ctx context.Context) (audio.Leg, error) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	switch {
+	case in.final:
+		return nil, errFinal
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case in.ctx.Err() != nil:
+		return nil, context.Cause(in.ctx)
+	}
+	in.final = true
+	l, offered := in.leg, narrowCodecs
+	res := respond(in.req, 200)
+	l.state.Lock()
+	if in.offer != nil {
+		l.agreeLocked(in.codec, &in.offer.streams[in.place])
+		withSDP(res, l.own.answer(in.offer, in.place, in.codec, l.state.dir))
+		offered = nil
+	} else {
+		// The far end's choice comes with its ACK, but the rate must be known now: both ends have G.711.
+		l.rate.Store(int32(audio.Narrow))
+		l.state.codec, l.state.dir = codec{format: audio.PCMU, send: 0, receive: 0}, directions["sendrecv"]
+		withSDP(res, l.own.offer(offered, l.state.dir))
+	}
+	l.early = false
+	l.state.Unlock()
+	l.add()
+	if err := in.confirmed(res, offered); err != nil {
+		l.end(err, false)
+		return nil, err
+	}
+	return l, nil
+}
+
+func (in *Invite) confirmed(res *sipgo.Response, offered codecs) error {
+	l := in.leg
+	p := l.expect(in.req.CSeq().SeqNo, offered, l.acked)
+	if err := in.respond(res); err != nil {
+		return err
+	}
+	l.server.begin(func() { l.confirm(in.tx, res, p) })
+	return nil
+}
+
+// invited is called for an INVITE outside of calls that the door has let in.
+func (s *Server) invited(req *sipgo.Request, tx *sipgo.ServerTx) {
+	key := inviteKey(req)
+	s.mu.Lock()
+	in := s.invites[key]
+	s.mu.Unlock()
+	if in == nil {
+		tx.Terminate()
+		return
+	}
+	if !in.taken.CompareAndSwap(false, true) { // the same call by two ways (RFC 3261, section 8.2.2.2)
+		_ = tx.Respond(respond(req, 482))
+		return
+	}
+	in.req, in.tx, in.tag = req, tx, token(16)
+	req.To().Params.Add("tag", in.tag) // in all answers to it
+	forget := func(string, error) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.invites, key)
+	}
+	if !tx.OnTerminate(forget) {
+		forget("", nil)
+	}
+	if !tx.OnCancel(func(*sipgo.Request) { in.cancel(parley.CustomerHangup) }) {
+		in.cancel(parley.CustomerHangup)
+	}
+	in.begun.Store(true)
+	_ = tx.Respond(respond(req, 100)) // a lost one is asked for again
+	in.take()
+}
+
+// take leads a call from its offer to its end.
+func (in *Invite) take() {
+	s := in.server
+	defer in.cancel(errFinal)
+	peer := addrPort(in.req.Source())
+	l, err := s.newLeg(peer)
+	if err != nil {
+		s.free()
+		_ = in.tx.Respond(respond(in.req, 503, "Retry-After", "30"))
+		return
+	}
+	in.leg = l
+	in.describe(peer)
+	if code, headers := in.look(); code != 0 {
+		_ = in.tx.Respond(respond(in.req, code, headers...))
+		l.end(errFinal, false)
+		return
+	}
+	if s.config.Answer != nil {
+		s.config.Answer(in.ctx, in)
+	}
+	code := 480
+	if s.ctx.Err() != nil {
+		code = 503
+	}
+	in.mu.Lock()
+	answered := in.final
+	in.final = true
+	in.mu.Unlock()
+	if !answered {
+		_ = in.tx.Respond(respond(in.req, code)) // where the caller has given up, 487 was sent, and this is not
+	}
+	l.end(parley.AssistantHangup, !l.early)
+}
+
+// describe fills in the dialog.
+func (in *Invite) describe(peer netip.AddrPort) {
+	l, req := in.leg, in.req
+	l.trunk = in.Trunk
+	l.callID = req.CallID().Value()
+	l.local = name{*req.To().Address.Clone(), in.tag}
+	l.remote = name{*req.From().Address.Clone(), tagOf(req.From().Params)}
+	l.hop = hop{peer, req.Transport() == "TCP"}
+	l.route = recordRoute(req, false)
+	l.target = l.remote.uri
+	l.learn(req)
+	l.order(req)
+	l.seq = 1
+	user := "parley"
+	if in.Trunk != nil {
+		l.login = login{username: in.Trunk.Username, password: in.Trunk.Password}
+	} else {
+		user = userOf(&req.Recipient)
+	}
+	l.contact = in.server.contact(escape(user), l.hop)
+	in.From = in.caller()
+}
+
+// caller is who calls: trunks are believed what they assert (RFC 3325).
+func (in *Invite) caller() string {
+	from := *in.req.From().Address.Clone()
+	if h := in.req.GetHeader("P-Asserted-Identity"); h != nil && in.Trunk != nil {
+		var asserted sipgo.Uri
+		value, _, _ := strings.Cut(h.Value(), ",")
+		if _, err := sipgo.ParseAddressValue(strings.TrimSpace(value), &asserted, &sipgo.HeaderParams{}); err == nil && userOf(&asserted) != "" {
+			from = asserted
+		}
+	}
+	user := userOf(&from)
+	if strings.EqualFold(user, "anonymous") || strings.EqualFold(user, "unavailable") || strings.EqualFold(from.Host, "anonymous.invalid") {
+		return ""
+	}
+	home := ""
+	if in.Trunk != nil {
+		home = in.Trunk.Number
+	}
+	return number(user, home)
+}
+
+// look reads the offer. It returns the status to refuse it with, 0 when there is something that we can speak.
+func (in *Invite) look() (code int, headers []string) {
+	if bad := required(in.req); bad != "" {
+		return 420, []string{"Unsupported", bad}
+	}
+	text, ok := sdpOf(in.req)
+	if !ok {
+		return 415, []string{"Accept", "application/sdp"}
+	}
+	if len(text) == 0 {
+		return 0, nil
+	}
+	d, err := parseSDP(text)
+	if err != nil {
+		return 400, nil
+	}
+	place, c, ok := d.audio(0, nil)
+	if !ok {
+		return 488, nil
+	}
+	in.offer, in.place, in.codec = d, place, c
+	return 0, nil
+}
+
+// required are the extensions that a request insists on: we have none (RFC 3261, section 8.2.2.3).
+func required(req *sipgo.Request) string {
+	var all []string
+	for _, h := range req.GetHeaders("Require") {
+		all = append(all, h.Value())
+	}
+	return strings.Join(all, ", ")
+}

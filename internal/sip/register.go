@@ -1,0 +1,375 @@
+package sip
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"math/rand/v2"
+	"net/netip"
+	"reflect"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	sipgo "github.com/emiago/sipgo/sip"
+
+	"parley"
+)
+
+// registration keeps us registered with a trunk: without it a trunk's calls don't find us (RFC 3261, section 10.2).
+type registration struct {
+	server *Server
+	trunk  Trunk
+	token  string // the user part of our contact: who calls it has it from the registrar
+	stop   context.CancelFunc
+	wake   chan struct{} // has a token when the connection that we registered over is gone
+
+	mu         sync.Mutex
+	registered bool
+	home       netip.AddrPort // the registrar's
+	err        error          // why not
+}
+
+const (
+	wantExpires = 3600 // seconds
+	keepAlive   = 25 * time.Second
+	firstRetry  = 5 * time.Second
+	lastRetry   = 5 * time.Minute
+	wrongRetry  = 10 * time.Minute // after a wrong password: too many get an address banned
+)
+
+// Registered says whether we are registered with a trunk.
+func (s *Server) Registered(id int64) bool {
+	s.mu.Lock()
+	r := s.regs[id]
+	s.mu.Unlock()
+	if r == nil {
+		return false
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.registered
+}
+
+// loadTrunks asks for the trunks and lets registrations follow.
+func (s *Server) loadTrunks(ctx context.Context) {
+	if s.config.Trunks == nil {
+		return
+	}
+	trunks, err := s.config.Trunks(ctx)
+	if err != nil {
+		if ctx.Err() == nil {
+			slog.Error("read the SIP trunks: those known before stay", "error", err)
+		}
+		return
+	}
+	s.follow(trunks)
+	s.reindex(trunks)
+}
+
+// follow begins, changes and ends registrations.
+func (s *Server) follow(trunks []Trunk) {
+	want := map[int64]Trunk{}
+	for _, t := range trunks {
+		if t.Register && t.Address != "" {
+			want[t.ID] = t
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for id, r := range s.regs {
+		if t, ok := want[id]; !ok || !reflect.DeepEqual(t, r.trunk) {
+			r.stop()
+			delete(s.regs, id)
+		} else {
+			delete(want, id)
+		}
+	}
+	if s.closed || s.ctx.Err() != nil {
+		return
+	}
+	for id, t := range want {
+		ctx, stop := context.WithCancel(s.ctx)
+		r := &registration{server: s, trunk: t, token: "p" + strings.ToLower(token(20)), stop: stop, wake: make(chan struct{}, 1)}
+		s.regs[id] = r
+		s.work++
+		go func() {
+			defer s.leave()
+			r.run(ctx)
+		}()
+	}
+}
+
+// reindex makes the index that incoming messages are judged by.
+func (s *Server) reindex(trunks []Trunk) {
+	x := newIndex(trunks)
+	for i := range trunks {
+		for _, to := range []string{trunks[i].Address, trunks[i].Proxy} {
+			if host, _, err := hostPort(to); err == nil {
+				if a, err := netip.ParseAddr(host); err == nil {
+					x.hosts[a.Unmap()] = true
+				}
+			}
+		}
+	}
+	s.mu.Lock()
+	regs := maps.Clone(s.regs)
+	s.mu.Unlock()
+	for id, r := range regs {
+		r.mu.Lock()
+		if r.registered {
+			x.homes[id], x.tokens[r.token] = r.home, id
+			x.hosts[r.home.Addr()] = true
+		}
+		r.mu.Unlock()
+	}
+	s.index.Store(x)
+}
+
+// run registers, again before it expires, and undoes it at the end.
+func (r *registration) run(ctx context.Context) {
+	callID, seq := token(26), uint32(0)
+	expires, failures := wantExpires, 0
+	for ctx.Err() == nil {
+		got, err := r.register(ctx, callID, &seq, expires)
+		var tooBrief brief
+		var wait time.Duration
+		switch {
+		case err == nil:
+			failures = 0
+			wait = time.Duration(float64(got) * (0.75 + 0.1*rand.Float64()) * float64(time.Second))
+		case errors.As(err, &tooBrief) && int(tooBrief) > expires && int(tooBrief) <= 7*24*3600:
+			expires = int(tooBrief)
+			continue
+		case errors.Is(err, errPassword) || errors.Is(err, errNoLogin):
+			wait = wrongRetry
+		default:
+			wait = min(firstRetry<<min(failures, 10), lastRetry)
+			wait += time.Duration(rand.Int64N(int64(wait)/2 + 1))
+			failures++
+		}
+		if ctx.Err() != nil {
+			break
+		}
+		r.note(err)
+		r.rest(ctx, wait)
+	}
+	r.mu.Lock()
+	was := r.registered
+	r.registered = false
+	r.mu.Unlock()
+	if was {
+		ctx, cancel := context.WithTimeout(context.Background(), r.server.patient)
+		defer cancel()
+		_, _ = r.register(ctx, callID, &seq, 0)
+	}
+}
+
+// lostConnection registers anew where we did over a TCP connection that is gone: calls came over it.
+func (s *Server) lostConnection(to netip.AddrPort) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, r := range s.regs {
+		r.mu.Lock()
+		if r.home == to && strings.EqualFold(r.trunk.Transport, "tcp") {
+			select {
+			case r.wake <- struct{}{}:
+			default:
+			}
+		}
+		r.mu.Unlock()
+	}
+}
+
+// rest waits, and keeps a NAT's mapping alive meanwhile (RFC 5626, section 3.5.1).
+func (r *registration) rest(ctx context.Context, wait time.Duration) {
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	alive := time.NewTicker(keepAlive)
+	defer alive.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+			return
+		case <-r.wake:
+			return
+		case <-alive.C:
+			r.mu.Lock()
+			home := r.home
+			r.mu.Unlock()
+			if home.IsValid() && !strings.EqualFold(r.trunk.Transport, "tcp") {
+				_, _ = r.server.udp.WriteToUDPAddrPort([]byte("\r\n\r\n"), home)
+			}
+		}
+	}
+}
+
+// note keeps how the last try went, and says so when that has changed.
+func (r *registration) note(err error) {
+	r.mu.Lock()
+	was, before := r.registered, r.err
+	r.registered, r.err = err == nil, err
+	r.mu.Unlock()
+	switch {
+	case err == nil && !was:
+		slog.Info("registered with a SIP trunk", "trunk", r.trunk.ID, "address", r.trunk.Address)
+	case err != nil && (was || before == nil || before.Error() != err.Error()):
+		slog.Warn("not registered with a SIP trunk", "trunk", r.trunk.ID, "address", r.trunk.Address, "error", err)
+	}
+	if was != (err == nil) {
+		r.server.Refresh()
+	}
+}
+
+// brief is a 423: the registrar wants no less than so many seconds.
+type brief int
+
+func (b brief) Error() string { return fmt.Sprintf("the registrar wants at least %d seconds", int(b)) }
+
+// register sends one REGISTER and returns for how many seconds it holds.
+func (r *registration) register(ctx context.Context, callID string, seq *uint32, expires int) (int, error) {
+	s, t := r.server, &r.trunk
+	h, err := s.hopTo(ctx, t)
+	if err != nil {
+		return 0, err
+	}
+	*seq++
+	req := s.plain(sipgo.REGISTER, t, t.Username, callID, *seq)
+	contact := s.contact(r.token, h)
+	req.AppendHeader(&sipgo.ContactHeader{Address: contact, Params: sipgo.HeaderParams{{K: "expires", V: strconv.Itoa(expires)}}})
+	req.AppendHeader(sipgo.NewHeader("Expires", strconv.Itoa(expires)))
+	req.AppendHeader(sipgo.NewHeader("Allow", allowed))
+	res, err := s.ask(ctx, req, h, &login{username: t.Username, password: t.Password})
+	*seq = req.CSeq().SeqNo
+	if err != nil {
+		return 0, err
+	}
+	switch code := res.StatusCode; {
+	case code == 423:
+		least := 0
+		if m := res.GetHeader("Min-Expires"); m != nil {
+			least, _ = strconv.Atoi(strings.TrimSpace(m.Value()))
+		}
+		return 0, brief(least)
+	case code == 403:
+		return 0, fmt.Errorf("%w: %w", errPassword, &Refused{code, res.Reason})
+	case code >= 300:
+		return 0, &Refused{code, res.Reason}
+	}
+	r.mu.Lock()
+	r.home = addrPort(res.Source())
+	r.mu.Unlock()
+	return max(granted(res, r.token, expires), 30), nil
+}
+
+// granted is for how long our contact holds: the registrar may know others of the same account.
+func granted(res *sipgo.Response, token string, wanted int) int {
+	general := wanted
+	if h := res.GetHeader("Expires"); h != nil {
+		if n, err := strconv.Atoi(strings.TrimSpace(h.Value())); err == nil && n > 0 {
+			general = n
+		}
+	}
+	for _, h := range res.GetHeaders("Contact") {
+		c, ok := h.(*sipgo.ContactHeader)
+		if !ok || c.Address.User != token {
+			continue
+		}
+		if v, ok := c.Params.Get("expires"); ok {
+			if n, err := strconv.Atoi(v); err == nil && n > 0 {
+				return n
+			}
+		}
+	}
+	return general
+}
+
+// plain makes a request outside of calls to a trunk.
+func (s *Server) plain(method sipgo.RequestMethod, t *Trunk, user, callID string, seq uint32) *sipgo.Request {
+	host, port, _ := hostPort(t.Address)
+	if before, domain, ok := strings.Cut(user, "@"); ok { // some providers' names have their domain
+		user, host = before, domain
+	}
+	own := sipgo.Uri{Scheme: "sip", User: escape(user), Host: host}
+	req := sipgo.NewRequest(method, sipgo.Uri{Scheme: "sip", Host: host, Port: port})
+	if t.Proxy != "" {
+		proxy, port, _ := hostPort(t.Proxy)
+		u := sipgo.Uri{Scheme: "sip", Host: proxy, Port: port}
+		u.UriParams.Add("lr", "")
+		req.AppendHeader(&sipgo.RouteHeader{Address: u})
+	}
+	forwards, id := sipgo.MaxForwardsHeader(70), sipgo.CallIDHeader(callID)
+	for _, h := range []sipgo.Header{&forwards, name{own, token(16)}.from(), name{uri: own}.to(), &id, &sipgo.CSeqHeader{SeqNo: seq, MethodName: method},
+		sipgo.NewHeader("User-Agent", agent)} {
+		req.AppendHeader(h)
+	}
+	req.SetBody(nil)
+	return req
+}
+
+// Check asks a trunk whether it is there, and whether we are registered with it. The error says what is wrong and how to mend it.
+func (s *Server) Check(ctx context.Context, t Trunk) (Health, error) {
+	health := Health{Registered: s.Registered(t.ID)}
+	if s.off() {
+		return health, errors.New("the telephone is off: set PARLEY_SIP_LISTEN to an address such as 0.0.0.0:5060")
+	}
+	if !s.enter() {
+		return health, parley.Shutdown
+	}
+	defer s.leave()
+	ctx, cancel := context.WithTimeoutCause(ctx, s.asking, errSlow)
+	defer cancel()
+	h, err := s.hopTo(ctx, &t)
+	if err != nil {
+		return health, err
+	}
+	user := t.Username
+	if user == "" {
+		user = strings.TrimPrefix(t.Number, "+")
+	}
+	req := s.plain(sipgo.OPTIONS, &t, user, token(26), 1)
+	req.AppendHeader(&sipgo.ContactHeader{Address: s.contact("parley", h)})
+	req.AppendHeader(sipgo.NewHeader("Accept", "application/sdp"))
+	began := time.Now()
+	res, err := s.ask(ctx, req, h, &login{username: t.Username, password: t.Password})
+	health.OptionsMS = max(time.Since(began).Milliseconds(), 1)
+	switch {
+	case errors.Is(err, errPassword):
+		return health, fmt.Errorf("%s is there, but the password was refused: check the user name and password", h.addr)
+	case errors.Is(err, errSlow), errors.Is(err, errSilence):
+		health.OptionsMS = 0
+		return health, fmt.Errorf("no answer from %s within %s: is the address right, and does it accept %s from %s?", h.addr, s.asking, h.transport(), s.shown(h.addr.Addr()))
+	case err != nil && res == nil:
+		health.OptionsMS = 0
+		return health, err
+	case res.StatusCode == 503:
+		return health, fmt.Errorf("%s is there, but takes no calls now (503 %s)", h.addr, res.Reason)
+	}
+	if t.Register && !health.Registered {
+		return health, s.unregistered(t.ID)
+	}
+	return health, nil
+}
+
+var errSlow = errors.New("no answer in time")
+
+// unregistered says why we are not registered with a trunk.
+func (s *Server) unregistered(id int64) error {
+	s.mu.Lock()
+	r := s.regs[id]
+	s.mu.Unlock()
+	if r == nil {
+		return errors.New("it answers; the registration has not begun yet")
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.err == nil {
+		return errors.New("it answers; the registration is under way")
+	}
+	return fmt.Errorf("it answers, but the registration fails: %w", r.err)
+}

@@ -1,0 +1,255 @@
+package sip
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	"parley/internal/audio"
+)
+
+// Session descriptions (RFC 8866) as far as an audio call needs them (RFC 3264). What telephones send is often out of order or incomplete,
+// so lines are taken wherever they stand.
+
+const (
+	mostStreams = 16
+	mostFormats = 64
+	eventType   = 101 // the payload type that we offer telephone-event with
+)
+
+// direction says who sends, as seen by who wrote it.
+type direction struct{ send, receive bool }
+
+var directions = map[string]direction{"sendrecv": {true, true}, "sendonly": {true, false}, "recvonly": {false, true}, "inactive": {}}
+
+func (d direction) String() string {
+	for name, known := range directions {
+		if known == d {
+			return name
+		}
+	}
+	return ""
+}
+
+// stream is one m= line of a description.
+type stream struct {
+	kind, proto string
+	port        int
+	formats     []string
+	addr        netip.Addr // invalid where it is a name
+	dir         direction
+	names       map[string]string // by payload type: NAME/CLOCK
+}
+
+// description is what of a session description matters.
+type description struct{ streams []stream }
+
+var errSDP = errors.New("malformed session description")
+
+func parseSDP(text []byte) (*description, error) {
+	d := &description{}
+	session := stream{dir: directions["sendrecv"]}
+	now := &session
+	for i, line := range strings.Split(strings.ReplaceAll(string(text), "\r", "\n"), "\n") {
+		line = strings.TrimRight(line, " \t\x00")
+		if line == "" {
+			continue
+		}
+		if i == 0 && line != "v=0" {
+			return nil, fmt.Errorf("%w: it doesn't begin with v=0", errSDP)
+		}
+		if len(line) < 2 || line[1] != '=' {
+			return nil, fmt.Errorf("%w: line %d", errSDP, i+1)
+		}
+		value := line[2:]
+		switch line[0] {
+		case 'm':
+			m, err := parseMedia(value)
+			if err != nil || len(d.streams) == mostStreams {
+				return nil, fmt.Errorf("%w: line %d", errSDP, i+1)
+			}
+			m.addr, m.dir = session.addr, session.dir
+			d.streams = append(d.streams, m)
+			now = &d.streams[len(d.streams)-1]
+		case 'c':
+			f := strings.Fields(value)
+			if len(f) != 3 || f[0] != "IN" {
+				return nil, fmt.Errorf("%w: line %d", errSDP, i+1)
+			}
+			host, _, _ := strings.Cut(f[2], "/") // a multicast's ttl
+			now.addr, _ = netip.ParseAddr(host)
+			now.addr = now.addr.Unmap()
+		case 'a':
+			now.attribute(value)
+		}
+	}
+	return d, nil
+}
+
+func parseMedia(value string) (stream, error) {
+	f := strings.Fields(value)
+	if len(f) < 4 || len(f) > 3+mostFormats {
+		return stream{}, errSDP
+	}
+	number, _, _ := strings.Cut(f[1], "/") // a number of ports
+	port, err := strconv.ParseUint(number, 10, 16)
+	if err != nil {
+		return stream{}, errSDP
+	}
+	return stream{kind: f[0], port: int(port), proto: f[2], formats: f[3:], names: map[string]string{}}, nil
+}
+
+func (m *stream) attribute(value string) {
+	name, rest, _ := strings.Cut(value, ":")
+	if dir, ok := directions[name]; ok {
+		m.dir = dir
+		return
+	}
+	if name == "rtpmap" && m.names != nil && len(m.names) < mostFormats {
+		pt, encoding, _ := strings.Cut(strings.TrimSpace(rest), " ")
+		m.names[pt] = strings.ToUpper(strings.TrimSpace(encoding))
+	}
+}
+
+// mirror is what our side of the stream does: it sends where the far end listens, which it doesn't at the address 0.0.0.0 either (the hold
+// of RFC 2543).
+func (m *stream) mirror() direction {
+	return direction{send: m.dir.receive && !(m.addr.IsValid() && m.addr.IsUnspecified()), receive: m.dir.send}
+}
+
+// codec is what was agreed on. The payload types of both ways are mostly, but need not be, the same.
+type codec struct {
+	format        audio.Format
+	send, receive uint8
+
+	event                   bool // telephone-event was agreed on
+	sendEvent, receiveEvent uint8
+}
+
+// encoding is the format that a payload type of the stream stands for.
+func (m *stream) encoding(pt string) (format audio.Format, event, ok bool) {
+	name, mapped := m.names[pt]
+	if !mapped {
+		name = map[string]string{"0": "PCMU/8000", "8": "PCMA/8000", "9": "G722/8000"}[pt]
+	}
+	switch strings.TrimSuffix(name, "/1") {
+	case "PCMU/8000":
+		return audio.PCMU, false, true
+	case "PCMA/8000":
+		return audio.PCMA, false, true
+	case "G722/8000", "G722/16000": // the second is wrong, and sent
+		return audio.G722, false, true
+	case "TELEPHONE-EVENT/8000":
+		return 0, true, true
+	}
+	return 0, false, false
+}
+
+// choose is the codec of the first format that is in what we have, which the far end therefore likes most, among those of a rate (0 for
+// any). Received packets have the payload types of own, where that is a description of ours that the far end answered.
+func (m *stream) choose(rate audio.Rate, own *codecs) (c codec, ok bool) {
+	for _, pt := range m.formats {
+		number, err := strconv.ParseUint(pt, 10, 8)
+		if err != nil || number > 127 {
+			continue
+		}
+		format, event, known := m.encoding(pt)
+		switch {
+		case !known:
+		case event && !c.event:
+			c.event, c.sendEvent, c.receiveEvent = true, uint8(number), uint8(number)
+			if own != nil {
+				c.receiveEvent = eventType
+			}
+		case !event && !ok && (rate == 0 || format.Rate() == rate) && (own == nil || slices.Contains(*own, format)):
+			ok, c.format, c.send, c.receive = true, format, uint8(number), uint8(number)
+			if own != nil {
+				c.receive = format.PayloadType()
+			}
+		}
+	}
+	return c, ok
+}
+
+// codecs are formats in the order in which we like them.
+type codecs []audio.Format
+
+var (
+	allCodecs    = codecs{audio.G722, audio.PCMU, audio.PCMA}
+	narrowCodecs = codecs{audio.PCMU, audio.PCMA}
+)
+
+// ofRate are those of a rate.
+func (c codecs) ofRate(r audio.Rate) codecs {
+	return slices.DeleteFunc(slices.Clone(c), func(f audio.Format) bool { return f.Rate() != r })
+}
+
+// audio finds the first stream that can carry a call over plain RTP: its place and its codec.
+func (d *description) audio(rate audio.Rate, own *codecs) (int, codec, bool) {
+	for i := range d.streams {
+		m := &d.streams[i]
+		if m.kind != "audio" || m.port == 0 || m.proto != "RTP/AVP" && m.proto != "RTP/AVPF" {
+			continue
+		}
+		if c, ok := m.choose(rate, own); ok {
+			return i, c, true
+		}
+	}
+	return 0, codec{}, false
+}
+
+// local is our side of a session.
+type local struct {
+	id, version uint64
+	addr        netip.AddrPort
+}
+
+func (l *local) head(b *strings.Builder) {
+	l.version++
+	family := "IP4"
+	if l.addr.Addr().Is6() {
+		family = "IP6"
+	}
+	fmt.Fprintf(b, "v=0\r\no=parley %d %d IN %s %s\r\ns=-\r\nc=IN %s %s\r\nt=0 0\r\n", l.id, l.version, family, l.addr.Addr(), family, l.addr.Addr())
+}
+
+// offer describes what we would like.
+func (l *local) offer(c codecs, dir direction) []byte {
+	var b strings.Builder
+	l.head(&b)
+	fmt.Fprintf(&b, "m=audio %d RTP/AVP", l.addr.Port())
+	for _, f := range c {
+		fmt.Fprintf(&b, " %d", f.PayloadType())
+	}
+	fmt.Fprintf(&b, " %d\r\n", eventType)
+	for _, f := range c {
+		fmt.Fprintf(&b, "a=rtpmap:%d %s/%d\r\n", f.PayloadType(), f, f.ClockRate())
+	}
+	fmt.Fprintf(&b, "a=rtpmap:%d telephone-event/8000\r\na=fmtp:%d 0-15\r\na=ptime:20\r\na=%s\r\n", eventType, eventType, dir)
+	return []byte(b.String())
+}
+
+// answer takes one stream of an offer, and turns the others down (RFC 3264, section 6).
+func (l *local) answer(d *description, taken int, c codec, dir direction) []byte {
+	var b strings.Builder
+	l.head(&b)
+	for i, m := range d.streams {
+		if i != taken {
+			fmt.Fprintf(&b, "m=%s 0 %s %s\r\n", m.kind, m.proto, m.formats[0])
+			continue
+		}
+		fmt.Fprintf(&b, "m=audio %d %s %d", l.addr.Port(), m.proto, c.receive)
+		if c.event {
+			fmt.Fprintf(&b, " %d", c.receiveEvent)
+		}
+		fmt.Fprintf(&b, "\r\na=rtpmap:%d %s/%d\r\n", c.receive, c.format, c.format.ClockRate())
+		if c.event {
+			fmt.Fprintf(&b, "a=rtpmap:%d telephone-event/8000\r\na=fmtp:%d 0-15\r\n", c.receiveEvent, c.receiveEvent)
+		}
+		fmt.Fprintf(&b, "a=ptime:20\r\na=%s\r\n", dir)
+	}
+	return []byte(b.String())
+}

@@ -1,0 +1,162 @@
+package sip
+
+import (
+	"bytes"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"parley/internal/audio"
+)
+
+func TestNegotiation(t *testing.T) {
+	t.Parallel()
+	head := "v=0\r\no=- 1 1 IN IP4 192.0.2.1\r\ns=-\r\nc=IN IP4 192.0.2.1\r\nt=0 0\r\n"
+	own := allCodecs
+	for name, c := range map[string]struct {
+		text   string
+		rate   audio.Rate
+		own    *codecs
+		bad    bool // malformed
+		none   bool // nothing that we speak
+		want   codec
+		place  int
+		addr   string
+		mirror string
+	}{
+		"the offerer's first":   {text: head + "m=audio 4000 RTP/AVP 8 0 9 101\r\na=rtpmap:101 telephone-event/8000\r\n", want: codec{format: audio.PCMA, send: 8, receive: 8, event: true, sendEvent: 101, receiveEvent: 101}},
+		"G722 first":            {text: head + "m=audio 4000 RTP/AVP 9 0\r\n", want: codec{format: audio.G722, send: 9, receive: 9}},
+		"what we don't have":    {text: head + "m=audio 4000 RTP/AVP 18 3 0\r\n", want: codec{format: audio.PCMU}},
+		"dynamic types":         {text: head + "m=audio 4000 RTP/AVP 96 97\r\na=rtpmap:96 pcma/8000/1\r\na=rtpmap:97 Telephone-Event/8000\r\n", want: codec{format: audio.PCMA, send: 96, receive: 96, event: true, sendEvent: 97, receiveEvent: 97}},
+		"a static type renamed": {text: head + "m=audio 4000 RTP/AVP 0 8\r\na=rtpmap:0 opus/48000/2\r\n", want: codec{format: audio.PCMA, send: 8, receive: 8}},
+		"the answer's types":    {text: head + "m=audio 4000 RTP/AVP 96 100\r\na=rtpmap:96 G722/8000\r\na=rtpmap:100 telephone-event/8000\r\n", own: &own, want: codec{format: audio.G722, send: 96, receive: 9, event: true, sendEvent: 100, receiveEvent: 101}},
+		"of a rate":             {text: head + "m=audio 4000 RTP/AVP 9 8\r\n", rate: audio.Narrow, want: codec{format: audio.PCMA, send: 8, receive: 8}},
+		"none of a rate":        {text: head + "m=audio 4000 RTP/AVP 0 8\r\n", rate: audio.Wide, none: true},
+		"video before it":       {text: head + "m=video 5000 RTP/AVP 31\r\nm=audio 4000 RTP/AVP 0\r\n", want: codec{format: audio.PCMU}, place: 1},
+		"encrypted only":        {text: head + "m=audio 4000 RTP/SAVP 0\r\n", none: true},
+		"encrypted or not":      {text: head + "m=audio 4000 RTP/SAVP 0\r\nm=audio 4002 RTP/AVP 0\r\n", want: codec{format: audio.PCMU}, place: 1},
+		"turned down":           {text: head + "m=audio 0 RTP/AVP 0\r\n", none: true},
+		"no streams":            {text: head, none: true},
+		"its own address":       {text: head + "m=audio 4000 RTP/AVP 0\r\nc=IN IP4 192.0.2.9/127\r\n", want: codec{format: audio.PCMU}, addr: "192.0.2.9"},
+		"IPv6":                  {text: "v=0\r\nc=IN IP6 2001:db8::1\r\nm=audio 4000 RTP/AVP 0\r\n", want: codec{format: audio.PCMU}, addr: "2001:db8::1"},
+		"a name":                {text: "v=0\r\nc=IN IP4 media.example\r\nm=audio 4000 RTP/AVP 0\r\n", want: codec{format: audio.PCMU}, addr: "invalid IP"},
+		"LF alone":              {text: strings.ReplaceAll(head+"m=audio 4000 RTP/AVP 0\r\n", "\r\n", "\n"), want: codec{format: audio.PCMU}},
+		"sendonly":              {text: head + "a=sendonly\r\nm=audio 4000 RTP/AVP 0\r\n", want: codec{format: audio.PCMU}, mirror: "recvonly"},
+		"recvonly":              {text: head + "m=audio 4000 RTP/AVP 0\r\na=recvonly\r\n", want: codec{format: audio.PCMU}, mirror: "sendonly"},
+		"inactive":              {text: head + "a=sendonly\r\nm=audio 4000 RTP/AVP 0\r\na=inactive\r\n", want: codec{format: audio.PCMU}, mirror: "inactive"},
+		"held as of old":        {text: "v=0\r\nc=IN IP4 0.0.0.0\r\nm=audio 4000 RTP/AVP 0\r\n", want: codec{format: audio.PCMU}, mirror: "recvonly", addr: "0.0.0.0"},
+		"not a description":     {text: "hello", bad: true},
+		"a line without =":      {text: head + "nonsense\r\n", bad: true},
+		"a port too high":       {text: head + "m=audio 70000 RTP/AVP 0\r\n", bad: true},
+		"no formats":            {text: head + "m=audio 4000 RTP/AVP\r\n", bad: true},
+		"a torn address":        {text: "v=0\r\nc=IN IP4\r\nm=audio 4000 RTP/AVP 0\r\n", bad: true},
+		"far too many lines":    {text: head + strings.Repeat("m=audio 4000 RTP/AVP 0\r\n", 100), bad: true},
+		"a type that is none":   {text: head + "m=audio 4000 RTP/AVP x 300 -1 0\r\n", want: codec{format: audio.PCMU}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d, err := parseSDP([]byte(c.text))
+			if (err != nil) != c.bad {
+				t.Fatalf("error %v", err)
+			}
+			if c.bad {
+				return
+			}
+			place, got, ok := d.audio(c.rate, c.own)
+			if ok == c.none {
+				t.Fatalf("fits: %v", ok)
+			}
+			if c.none {
+				return
+			}
+			if got != c.want || place != c.place {
+				t.Errorf("place %d, %+v, want place %d, %+v", place, got, c.place, c.want)
+			}
+			m := &d.streams[place]
+			if c.mirror == "" {
+				c.mirror = "sendrecv"
+			}
+			if got := m.mirror().String(); got != c.mirror {
+				t.Errorf("mirror %s, want %s", got, c.mirror)
+			}
+			if c.addr == "" {
+				c.addr = "192.0.2.1"
+			}
+			if m.addr.String() != c.addr {
+				t.Errorf("address %s, want %s", m.addr, c.addr)
+			}
+		})
+	}
+}
+
+func TestAnswerText(t *testing.T) {
+	t.Parallel()
+	d, err := parseSDP([]byte("v=0\r\nc=IN IP4 192.0.2.1\r\nm=video 5000 RTP/AVP 31 32\r\nm=audio 4000 RTP/AVP 8 96\r\na=rtpmap:96 telephone-event/8000\r\nm=audio 0 RTP/AVP 0\r\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	place, c, _ := d.audio(0, nil)
+	l := local{id: 5, addr: netip.MustParseAddrPort("198.51.100.1:20000")}
+	const want = "v=0\r\no=parley 5 1 IN IP4 198.51.100.1\r\ns=-\r\nc=IN IP4 198.51.100.1\r\nt=0 0\r\nm=video 0 RTP/AVP 31\r\nm=audio 20000 RTP/AVP 8 96\r\n" +
+		"a=rtpmap:8 PCMA/8000\r\na=rtpmap:96 telephone-event/8000\r\na=fmtp:96 0-15\r\na=ptime:20\r\na=recvonly\r\nm=audio 0 RTP/AVP 0\r\n"
+	if got := string(l.answer(d, place, c, directions["recvonly"])); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	if got := l.offer(narrowCodecs, directions["sendrecv"]); !bytes.Contains(got, []byte("o=parley 5 2 ")) || !bytes.Contains(got, []byte("RTP/AVP 0 8 101\r\n")) {
+		t.Errorf("the offer after it:\n%s", got)
+	}
+}
+
+// FuzzSDP: whatever comes, nothing fails, and what is answered can be read and agrees.
+func FuzzSDP(f *testing.F) {
+	f.Add([]byte("v=0\r\no=- 1 1 IN IP4 192.0.2.1\r\ns=-\r\nc=IN IP4 192.0.2.1\r\nt=0 0\r\nm=audio 4000 RTP/AVP 0 101\r\na=rtpmap:101 telephone-event/8000\r\na=sendonly\r\n"))
+	f.Add([]byte("v=0\nm=audio 4000 RTP/AVP 96\na=rtpmap:96 G722/8000\nc=IN IP6 ::1\n"))
+	f.Add([]byte("v=0\r\nm=audio 65535/2 RTP/AVPF 8\r\na=rtpmap:\r\na=inactive\r\nm=x 1 y z\r\n"))
+	f.Add([]byte("v=0\r\nm=\x00 0 \xff 0\r\n"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		d, err := parseSDP(text)
+		if err != nil {
+			return
+		}
+		place, c, ok := d.audio(0, nil)
+		if !ok {
+			return
+		}
+		l := local{id: 1, addr: netip.MustParseAddrPort("198.51.100.1:20000")}
+		back, err := parseSDP(l.answer(d, place, c, d.streams[place].mirror()))
+		if err != nil {
+			t.Fatalf("our answer can't be read: %v", err)
+		}
+		if len(back.streams) != len(d.streams) {
+			t.Fatalf("%d streams were answered with %d", len(d.streams), len(back.streams))
+		}
+		again, got, ok := back.audio(0, nil)
+		if !ok || again != place || got.format != c.format || got.send != c.receive {
+			t.Fatalf("place %d %+v was answered with %d %+v", place, c, again, got)
+		}
+	})
+}
+
+func TestInfoKey(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]byte{"Signal=5\r\nDuration=160": '5', "signal = # ": '#', "Signal=10": '*', "Signal=11": '#', "Signal=a": 'A', "Signal=16": 0, "Duration=1": 0, "": 0, "Signal=55": 0} {
+		if got, ok := infoKey("application/dtmf-relay; charset=utf-8", []byte(text)); got != want || !ok {
+			t.Errorf("%q: %q, %v", text, got, ok)
+		}
+	}
+	if _, ok := infoKey("text/plain", []byte("5")); ok {
+		t.Error("a text is a key")
+	}
+}
+
+func TestMultipart(t *testing.T) {
+	t.Parallel()
+	text := "--b\r\nContent-Type: application/isup\r\n\r\nxx\r\n--b\r\nContent-Type: application/sdp\r\n\r\nv=0\r\n--b--\r\n"
+	if sdp, ok := partOf(`multipart/mixed;boundary="b"`, []byte(text)); !ok || string(sdp) != "v=0" {
+		t.Errorf("%q, %v", sdp, ok)
+	}
+	for _, kind := range []string{"multipart/mixed", "text/plain", "", ";;", "multipart/mixed;boundary=c"} {
+		if _, ok := partOf(kind, []byte(text)); ok {
+			t.Errorf("%q was read", kind)
+		}
+	}
+}

@@ -1,0 +1,150 @@
+package sip
+
+import (
+	sipgo "github.com/emiago/sipgo/sip"
+
+	"parley"
+)
+
+// serve is called by the library, in a goroutine of its own, for every request that begins a transaction. The door lets in only what
+// belongs to a call or begins one.
+func (s *Server) serve(req *sipgo.Request, tx *sipgo.ServerTx) {
+	if !s.enter() {
+		tx.Terminate()
+		return
+	}
+	defer s.leave()
+	if tag := tagOf(req.To().Params); tag != "" {
+		s.mu.Lock()
+		l := s.legs[req.CallID().Value()+" "+tag]
+		s.mu.Unlock()
+		s.within(l, req, tx)
+	} else if req.Method == sipgo.INVITE {
+		s.invited(req, tx)
+	} else {
+		tx.Terminate()
+	}
+}
+
+// within handles a request within a call; l is nil when there is no such call.
+func (s *Server) within(l *leg, req *sipgo.Request, tx *sipgo.ServerTx) {
+	if req.Method == sipgo.ACK {
+		if l != nil {
+			l.acknowledge(req)
+		}
+		tx.Terminate()
+		return
+	}
+	if req.Method != sipgo.INVITE {
+		defer tx.TerminateGracefully()
+	}
+	if l == nil || tagOf(req.From().Params) != l.remoteTag() || req.Method == sipgo.CANCEL {
+		_ = tx.Respond(respond(req, 481))
+		return
+	}
+	if !l.order(req) && req.Method == sipgo.INVITE { // messages overtake each other, and only this one must not be taken for news
+		_ = tx.Respond(respond(req, 500))
+		return
+	}
+	l.moved(addrPort(req.Source()))
+	l.handle(req, tx)
+}
+
+func (l *leg) remoteTag() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.remote.tag
+}
+
+func (l *leg) handle(req *sipgo.Request, tx *sipgo.ServerTx) {
+	if bad := required(req); bad != "" {
+		_ = tx.Respond(respond(req, 420, "Unsupported", bad))
+		return
+	}
+	switch req.Method {
+	case sipgo.BYE:
+		_ = tx.Respond(respond(req, 200))
+		l.state.Lock()
+		handed := l.state.handed
+		l.state.Unlock()
+		if handed {
+			l.end(parley.Transferred, false)
+		} else {
+			l.end(parley.CustomerHangup, false)
+		}
+	case sipgo.INVITE:
+		l.reinvite(req, tx)
+	case sipgo.INFO:
+		kind := ""
+		if h := req.ContentType(); h != nil {
+			kind = h.Value()
+		}
+		if len(req.Body()) == 0 {
+			_ = tx.Respond(respond(req, 200)) // a keep-alive
+			return
+		}
+		key, ok := infoKey(kind, req.Body())
+		if !ok {
+			_ = tx.Respond(respond(req, 415, "Accept", "application/dtmf-relay, application/dtmf"))
+			return
+		}
+		if key != 0 {
+			l.pressed(key) // before the answer, after which the next one may come
+		}
+		_ = tx.Respond(respond(req, 200))
+	case sipgo.NOTIFY:
+		_ = tx.Respond(respond(req, l.notified(req)))
+	case sipgo.OPTIONS:
+		_ = tx.Respond(respond(req, 200, "Allow", allowed, "Accept", "application/sdp"))
+	default:
+		_ = tx.Respond(respond(req, 405, "Allow", allowed))
+	}
+}
+
+// reinvite changes the session: hold and resume, another address, another codec of the same rate (RFC 3261, section 14.2).
+func (l *leg) reinvite(req *sipgo.Request, tx *sipgo.ServerTx) {
+	st := &l.state
+	st.Lock()
+	defer st.Unlock()
+	switch {
+	case st.ended:
+		_ = tx.Respond(respond(req, 481))
+		return
+	case l.early, st.pending != nil: // ours, or theirs before it, is not done
+		_ = tx.Respond(respond(req, 491))
+		return
+	}
+	text, ok := sdpOf(req)
+	if !ok {
+		_ = tx.Respond(respond(req, 415, "Accept", "application/sdp"))
+		return
+	}
+	res := respond(req, 200, "Allow", allowed)
+	res.AppendHeader(&sipgo.ContactHeader{Address: *l.contact.Clone()})
+	var offered codecs
+	if len(text) == 0 {
+		offered = allCodecs.ofRate(l.Rate())
+		withSDP(res, l.own.offer(offered, directions["sendrecv"]))
+	} else {
+		d, err := parseSDP(text)
+		if err != nil {
+			_ = tx.Respond(respond(req, 400))
+			return
+		}
+		place, c, ok := d.audio(l.Rate(), nil)
+		if !ok {
+			_ = tx.Respond(respond(req, 488))
+			return
+		}
+		l.agreeLocked(c, &d.streams[place])
+		withSDP(res, l.own.answer(d, place, c, st.dir))
+	}
+	l.learn(req)
+	p := &pending{seq: req.CSeq().SeqNo, offer: offered, acked: make(chan struct{})}
+	st.pending = p
+	if tx.Respond(res) != nil {
+		st.pending = nil
+		return
+	}
+	l.server.begin(func() { l.confirm(tx, res, p) })
+}
