@@ -1,5 +1,6 @@
-// Package ai says what we ask of vendors of intelligence: a Model that thinks in text. Each vendor is one package under
-// internal/provider; aitest holds a scripted fake, a faithful local server and the conformance suite that every Model passes.
+// Package ai says what we ask of vendors of intelligence: a Model that thinks in text, an Embedder, a Synthesizer that speaks, a Recognizer
+// that listens. Each vendor is one package under internal/provider; aitest holds scripted fakes, a faithful local server and the conformance
+// suites that every one of them passes.
 package ai
 
 import (

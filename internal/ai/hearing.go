@@ -8,8 +8,8 @@ import (
 
 // Recognizer turns what is heard into text. It is safe for concurrent use.
 type Recognizer interface {
-	// Listen opens an ear for one call. Nothing is heard, and nothing need be running, until the first Write. The error is an *Error.
-	// When ctx ends the ear closes itself.
+	// Listen opens an ear for one call. Nothing is heard, and nothing need be running, until the first Write. The error is an *Error, unless
+	// ctx has ended: then it is context.Cause(ctx). When ctx ends the ear closes itself.
 	Listen(ctx context.Context, h Hearing) (Ear, error)
 }
 
@@ -17,11 +17,12 @@ type Recognizer interface {
 type Hearing struct {
 	Language string     // ISO 639-1
 	Rate     audio.Rate // of the frames
-	Keywords []string   // words to be heard better
+	Keywords []string   // words to be heard better, where the vendor knows how
 }
 
 // Ear hears one call, utterance by utterance: who listens decides where one begins and ends. Its methods are called by one goroutine at a
-// time, never block and never allocate per frame.
+// time, never block and never allocate per frame. Once the ear has closed, they do nothing. An utterance is bounded (60 s): what is said
+// beyond that is not heard.
 type Ear interface {
 	// Write takes the next sound of the present utterance, of any length; the slice may be used until Write returns. The first one after
 	// End, and the first of all, begin an utterance.

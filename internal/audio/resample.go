@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// Resampler changes the rate of a stream among 8, 16, 24 and 48 kHz. Its filter is a windowed sinc in polyphase form: the pass band, to 80 %
+// Resampler changes the rate of a stream among 8, 16, 22.05, 24 and 48 kHz. Its filter is a windowed sinc in polyphase form: the pass band, to 80 %
 // of the lower rate's half (3.2 kHz between 8 and 16 kHz), is flat within 0.05 dB; from the lower rate's half on everything is down by
 // 70 dB or more. The latency is ResampleLatency samples of the lower rate: 3 ms where 8 kHz is the lower one, 1.5 ms at 16 kHz.
 type Resampler struct {
@@ -23,8 +23,8 @@ const ResampleLatency = 24
 // NewResampler changes from one rate to another, in Hz; equal rates copy.
 func NewResampler(from, to int) (*Resampler, error) {
 	for _, r := range []int{from, to} {
-		if r != 8000 && r != 16000 && r != 24000 && r != 48000 {
-			return nil, fmt.Errorf("resample from %d to %d Hz: neither may be other than 8000, 16000, 24000 or 48000", from, to)
+		if r != 8000 && r != 16000 && r != 22050 && r != 24000 && r != 48000 {
+			return nil, fmt.Errorf("resample from %d to %d Hz: neither may be other than 8000, 16000, 22050, 24000 or 48000", from, to)
 		}
 	}
 	return newResampler(from, to), nil

@@ -51,8 +51,9 @@ var rates = []int{8000, 16000, 24000, 48000}
 // (images, aliases) there is nothing.
 func TestResampler(t *testing.T) {
 	const amplitude = 20000
-	for _, from := range rates {
-		for _, to := range rates {
+	all := append([]int{22050}, rates...)
+	for _, from := range all {
+		for _, to := range all {
 			low := float64(min(from, to))
 			for _, part := range []float64{0.02, 0.1, 0.3, 0.5, 0.7, 0.8, 1.0, 1.05, 1.2, 1.5, 1.9} {
 				hz := part*low/2 + 3

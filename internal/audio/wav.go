@@ -134,7 +134,7 @@ func RepairRecording(f interface {
 	return nil
 }
 
-// WAVReader reads 16-bit PCM of one or two channels at 8, 16, 24 or 48 kHz. It takes streams whose header doesn't know their size (0 or
+// WAVReader reads 16-bit PCM of one or two channels at 8, 16, 22.05, 24 or 48 kHz. It takes streams whose header doesn't know their size (0 or
 // the largest), as synthesizers write them.
 type WAVReader struct {
 	Rate     int // Hz
@@ -178,8 +178,8 @@ func NewWAVReader(r io.Reader) (*WAVReader, error) {
 			if bits := le.Uint16(format[14:]); tag != 1 || bits != 16 || w.Channels < 1 || w.Channels > 2 {
 				return nil, fmt.Errorf("read WAV header: format %d with %d bits and %d channels, want 16-bit PCM, mono or stereo", tag, bits, w.Channels)
 			}
-			if w.Rate != 8000 && w.Rate != 16000 && w.Rate != 24000 && w.Rate != 48000 {
-				return nil, fmt.Errorf("read WAV header: %d Hz, want 8000, 16000, 24000 or 48000", w.Rate)
+			if w.Rate != 8000 && w.Rate != 16000 && w.Rate != 22050 && w.Rate != 24000 && w.Rate != 48000 {
+				return nil, fmt.Errorf("read WAV header: %d Hz, want 8000, 16000, 22050, 24000 or 48000", w.Rate)
 			}
 		case "data":
 			if w.Rate == 0 {

@@ -20,7 +20,6 @@ import (
 // model that is none.
 type Config struct {
 	PublicURL string // what links start with, such as https://voice.example.com
-	Mute      bool   // this server plays no previews: voices name none
 
 	OpenAI     OpenAIModels
 	Anthropic  []string // names of models for text; none: not configured
@@ -71,7 +70,6 @@ type Catalog struct {
 	languageByISO map[string]*parley.Language
 	languageByID  map[int64]*parley.Language
 
-	mute     bool
 	voices   map[int64]*voice
 	voicesOf map[scope][]parley.Voice
 
@@ -106,7 +104,6 @@ func New(cfg Config) *Catalog {
 		languages:      make([]parley.Language, len(languages)),
 		languageByISO:  make(map[string]*parley.Language, len(languages)),
 		languageByID:   make(map[int64]*parley.Language, len(languages)),
-		mute:           cfg.Mute,
 		voices:         map[int64]*voice{},
 		voicesOf:       map[scope][]parley.Voice{},
 		synthesizers:   map[int64]*provider{},
@@ -155,6 +152,9 @@ func (c *Catalog) addSynthesizers(cfg Config) {
 			}
 		}
 	}
+	if cfg.OpenAI.TTS == "" {
+		base = "" // the voices of the realtime model can be heard before a call where OpenAI's speech model has them too
+	}
 	for _, v := range realtimeVoices {
 		for _, iso := range strings.Fields(v.languages) {
 			c.addVoice(v, c.languageByISO[iso], nil, []string{"multimodal"}, cfg.OpenAI.Realtime != "", base)
@@ -178,7 +178,7 @@ func (c *Catalog) addVoice(d voiceData, l *parley.Language, provider *int64, mod
 	if !configured {
 		return
 	}
-	if !c.mute {
+	if base != "" {
 		v.PreviewURL = base + strconv.FormatInt(v.ID, 10) + "/preview"
 	}
 	for _, mode := range append([]string{""}, modes...) {

@@ -260,6 +260,21 @@ func TestVoices(t *testing.T) {
 	}
 }
 
+// What speaks inside the realtime model can be heard before a call only where the same voice speaks on its own.
+func TestRealtimePreviews(t *testing.T) {
+	for tts, want := range map[string]bool{"": false, "tts": true} {
+		list := New(Config{OpenAI: OpenAIModels{Realtime: "gpt-realtime", TTS: tts}}).Voices("multimodal", 0)
+		if len(list) == 0 {
+			t.Fatal("no voices")
+		}
+		for _, v := range list {
+			if (v.PreviewURL != "") != want {
+				t.Errorf("speech model %q: voice %d has the preview %q", tts, v.ID, v.PreviewURL)
+			}
+		}
+	}
+}
+
 // A voice whose provider is configured no longer is found, so that assistants keep it, but neither listed nor previewed.
 func TestUnconfigured(t *testing.T) {
 	c := New(Config{PublicURL: "https://voice.example.com"})

@@ -1,5 +1,5 @@
-// Package provider is the one list of vendors that this server can think with: what the operator configured, and the built-in responder,
-// which is always there.
+// Package provider is the one list of vendors that this server can think, speak and listen with: what the operator configured, the built-in
+// responder, which is always there, and the programs for speech that are installed.
 package provider
 
 import (
@@ -19,16 +19,27 @@ const (
 // Config is what the operator configured. A nil vendor is not there.
 type Config struct {
 	OpenAI *openai.Config
+	// TTSModel and STTModel are the OpenAI-compatible server's models that speak and listen; "" where it has none.
+	TTSModel, STTModel string
+
+	// The programs that speak and listen without a vendor. The zero values find what Debian's packages install.
+	Flite  local.Flite
+	ESpeak local.ESpeak
+	Sphinx local.SphinxConfig
 }
 
 // Set is the vendors of a server. It is safe for concurrent use.
 type Set struct {
-	openai *openai.Client // nil when it is not configured
+	openai             *openai.Client // nil when it is not configured
+	ttsModel, sttModel string
+	flite              local.Flite
+	espeak             local.ESpeak
+	sphinx             *local.Sphinx
 }
 
 // Open prepares the configured vendors; it asks none of them anything. Close the set.
 func Open(c Config) (*Set, error) {
-	s := &Set{}
+	s := &Set{ttsModel: c.TTSModel, sttModel: c.STTModel, flite: c.Flite, espeak: c.ESpeak, sphinx: local.NewSphinx(c.Sphinx)}
 	if c.OpenAI != nil {
 		client, err := openai.Open(*c.OpenAI)
 		if err != nil {
@@ -51,8 +62,9 @@ func (s *Set) Model(providerCode, modelCode string) (ai.Model, error) {
 	return nil, &ai.Error{Kind: ai.Config, Err: fmt.Errorf("model %q of provider %q is not configured", modelCode, providerCode)}
 }
 
-// Close drops idle connections.
+// Close drops idle connections and ends the programs that wait for work.
 func (s *Set) Close() {
+	s.sphinx.Close()
 	if s.openai != nil {
 		s.openai.Close()
 	}

@@ -1,11 +1,14 @@
 package provider
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"parley/internal/ai"
 	"parley/internal/ai/aitest"
+	"parley/internal/provider/local"
 	"parley/internal/provider/openai"
 )
 
@@ -53,5 +56,59 @@ func TestModel(t *testing.T) {
 	}
 	if _, err := Open(Config{OpenAI: &openai.Config{BaseURL: "nonsense"}}); err == nil {
 		t.Error("a base URL that is none was accepted")
+	}
+}
+
+// What speaks and listens is found by its code; what is not there says what to do, in an error of kind Config.
+func TestSpeech(t *testing.T) {
+	s := aitest.NewServer(t)
+	nowhere := Config{Flite: local.Flite{Path: "/nowhere/flite"}, ESpeak: local.ESpeak{Path: "/nowhere/espeak-ng"}, Sphinx: local.SphinxConfig{Model: "/nowhere"}}
+	half := nowhere
+	half.OpenAI = &openai.Config{BaseURL: s.URL}
+	whole := half
+	whole.TTSModel, whole.STTModel = aitest.SpeechModel, aitest.TranscriptionModel
+	here := filepath.Join(t.TempDir(), "program")
+	if err := os.WriteFile(here, []byte("#!/bin/sh\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	model := t.TempDir()
+	if err := os.WriteFile(filepath.Join(model, "en-us.lm.bin"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	installed := Config{Flite: local.Flite{Path: here}, ESpeak: local.ESpeak{Path: here}, Sphinx: local.SphinxConfig{Python: here, Model: model}}
+	for _, c := range []struct {
+		config Config
+		code   string
+		speaks string // a part of the error, "" when it does
+		hears  string
+	}{
+		{nowhere, Flite, "apt-get install flite", "not configured"},
+		{nowhere, ESpeak, "apt-get install espeak-ng", "not configured"},
+		{nowhere, PocketSphinx, "not configured", "apt-get install pocketsphinx"},
+		{nowhere, OpenAI, "PARLEY_OPENAI_TTS_MODEL", "PARLEY_OPENAI_STT_MODEL"},
+		{half, OpenAI, "PARLEY_OPENAI_TTS_MODEL", "PARLEY_OPENAI_STT_MODEL"},
+		{whole, OpenAI, "", ""},
+		{installed, Flite, "", "not configured"},
+		{installed, ESpeak, "", "not configured"},
+		{installed, PocketSphinx, "not configured", ""},
+		{whole, "elevenlabs", "not configured", "not configured"},
+		{whole, "", "not configured", "not configured"},
+	} {
+		set, err := Open(c.config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer set.Close()
+		voice, err := set.Synthesizer(c.code)
+		told(t, c.code+" speaks", voice != nil, err, c.speaks)
+		ear, err := set.Recognizer(c.code)
+		told(t, c.code+" hears", ear != nil, err, c.hears)
+	}
+}
+
+func told(t *testing.T, what string, there bool, err error, want string) {
+	t.Helper()
+	if there != (want == "") || (err == nil) != there || err != nil && (ai.KindOf(err) != ai.Config || !strings.Contains(err.Error(), want)) {
+		t.Errorf("%s: there %v, %v, want %q", what, there, err, want)
 	}
 }

@@ -1,5 +1,6 @@
-// Package aitest holds what tests and benchmarks think with instead of a vendor: a scripted Fake, a Server that speaks the
-// OpenAI-compatible protocol on a loopback port and misbehaves on request, and Conform, the suite that every ai.Model passes.
+// Package aitest holds what tests and benchmarks think, speak and listen with instead of a vendor: the scripted Fake, Synthesizer and
+// Recognizer, a Server that speaks the OpenAI-compatible protocol on a loopback port and misbehaves on request, and the suites that every
+// implementation of the interfaces of package ai passes: Conform, ConformSynthesizer, ConformRecognizer, ConformEmbedder.
 package aitest
 
 import (

@@ -17,15 +17,24 @@ import (
 // ModelName is the model that a Server has unless Models says otherwise.
 const ModelName = "test-model"
 
-// Server speaks the OpenAI-compatible chat-completions protocol on a loopback port: streamed and whole replies, usage, tool calls in
+// Server speaks the OpenAI-compatible protocol on a loopback port. Chat completions: streamed and whole replies, usage, tool calls in
 // pieces, structured output, the list of models, and errors in OpenAI's shape for what a real server refuses (an unknown model, a wrong
-// key, tool names it doesn't take, calls without results). Script makes it misbehave; otherwise it answers as Echo does.
+// key, tool names it doesn't take, calls without results). Script makes it misbehave; otherwise it answers as Echo does. Speech: its voice is
+// a Synthesizer, so that each text is a tone. Transcripts: it understands those tones, or what Transcribe says. Vectors.
 //
 // The exported fields may be set before the first request.
 type Server struct {
 	URL    string // the base URL, with /v1
 	APIKey string // asked for when it is not empty
 	Models []string
+	// SpeechModels, TranscriptionModels and EmbeddingModels are those of the other endpoints: SpeechModel and so on.
+	SpeechModels, TranscriptionModels, EmbeddingModels []string
+	// Voice makes the speech.
+	Voice *Synthesizer
+	// Transcribe says what an utterance means for which no Text is scripted; nil: the text whose tone it is.
+	Transcribe func(Utterance) string
+	// WholeTranscripts are sent also to who asks for a stream, as by servers that don't know it.
+	WholeTranscripts bool
 	// Refuses are the fields of a request that this server answers with 400, as servers do that don't know them (response_format,
 	// stream_options) and models that don't take them (temperature, max_tokens).
 	Refuses []string
@@ -40,9 +49,13 @@ type Server struct {
 	usual    Behaviour
 	requests []Request
 	count    int
+
+	speech, hearing script
+	speeches        []SpeechRequest
+	utterances      []Utterance
 }
 
-// Behaviour is how the server answers one chat completion. The zero value is Echo, at once.
+// Behaviour is how the server answers one request. The zero value is Echo, at once, for a chat completion.
 type Behaviour struct {
 	Text   string // with Calls, instead of Echo's answer
 	Calls  []ai.Call
@@ -58,8 +71,9 @@ type Behaviour struct {
 	RetryAfter string // of a Retry-After header
 	Code       string // error.code
 	Message    string // error.message
-	// Raw is a whole body, sent with Status (or 200) instead of all of that; as an event stream when Status is 0.
-	Raw string
+	// Raw is a whole body, sent with Status (or 200) instead of all of that; to a chat as an event stream when Status is 0, elsewhere with
+	// the content type Type.
+	Raw, Type string
 
 	// Fault happens after After tokens.
 	Fault Fault
@@ -99,10 +113,14 @@ func Serve() (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("serve test model: %w", err)
 	}
-	s := &Server{URL: "http://" + ln.Addr().String() + "/v1", Models: []string{ModelName}, stop: make(chan struct{})}
+	s := &Server{URL: "http://" + ln.Addr().String() + "/v1", Models: []string{ModelName}, stop: make(chan struct{}),
+		SpeechModels: []string{SpeechModel}, TranscriptionModels: []string{TranscriptionModel}, EmbeddingModels: []string{EmbeddingModel}, Voice: &Synthesizer{}}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/chat/completions", s.chat)
 	mux.HandleFunc("GET /v1/models", s.models)
+	mux.HandleFunc("POST /v1/audio/speech", s.speak)
+	mux.HandleFunc("POST /v1/audio/transcriptions", s.transcribe)
+	mux.HandleFunc("POST /v1/embeddings", s.embed)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusNotFound, "invalid_request_error", "", fmt.Sprintf("Invalid URL (%s %s)", r.Method, r.URL.Path))
 	})
@@ -173,10 +191,7 @@ func (s *Server) next(r Request) Behaviour {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.count++
-	if len(s.requests) == maxRecorded {
-		s.requests = slices.Delete(s.requests, 0, maxRecorded/2)
-	}
-	s.requests = append(s.requests, r)
+	s.requests = record(s.requests, r)
 	if len(s.script) == 0 {
 		return s.usual
 	}
@@ -190,7 +205,7 @@ func (s *Server) models(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	list := []map[string]any{}
-	for _, m := range s.Models {
+	for _, m := range slices.Concat(s.Models, s.SpeechModels, s.TranscriptionModels, s.EmbeddingModels) {
 		list = append(list, map[string]any{"id": m, "object": "model", "created": 1700000000, "owned_by": "test"})
 	}
 	reply(w, http.StatusOK, map[string]any{"object": "list", "data": list})

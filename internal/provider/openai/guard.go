@@ -33,6 +33,7 @@ type guard struct {
 	timer  *time.Timer // runs only while we wait for the server, not while a slow reader holds us up
 
 	body    io.ReadCloser
+	sound   int // the answer is no text: it has no events, but so many bytes at most
 	total   int
 	event   int  // bytes since the last empty line
 	newline bool // the last byte that is no CR was an LF
@@ -70,6 +71,9 @@ func (g *guard) Read(p []byte) (int, error) {
 // count says whether the answer is still of a sane size. The SDK collects an event without a limit.
 func (g *guard) count(p []byte) bool {
 	g.total += len(p)
+	if g.sound > 0 {
+		return g.total <= g.sound
+	}
 	for _, c := range p {
 		switch {
 		case c == '\n' && g.newline:

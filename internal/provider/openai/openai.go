@@ -1,5 +1,5 @@
-// Package openai thinks with OpenAI, or any server that speaks its chat-completions protocol (Ollama, vLLM, LocalAI, ...), through the
-// official SDK.
+// Package openai thinks, speaks and listens with OpenAI, or any server that speaks its protocol (Ollama, vLLM, LocalAI, ...): chat and
+// vectors through the official SDK, sound by hand, which the SDK would hold back or hold whole.
 package openai
 
 import (
@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strings"
 	"sync"
 	"time"
 
@@ -43,13 +44,16 @@ type Config struct {
 
 // Client is one server. It is safe for concurrent use.
 type Client struct {
+	base  string // without a slash at the end
+	key   string
 	stall time.Duration
 	chat  sdk.ChatCompletionService
 	embed sdk.EmbeddingService
 	http  *http.Client
 
-	mu     sync.Mutex
-	models map[string]*model
+	mu      sync.Mutex
+	models  map[string]*model
+	hearers map[string]*recognizer
 }
 
 // Open prepares a client; it doesn't ask the server anything.
@@ -79,7 +83,8 @@ func open(c Config, transport http.RoundTripper) *Client {
 		option.WithHTTPClient(hc),
 		option.WithMaxRetries(0), // ours know what has been said already
 	}
-	return &Client{stall: cmp.Or(c.Stall, DefaultStall), http: hc, models: map[string]*model{},
+	base := strings.TrimRight(cmp.Or(c.BaseURL, DefaultBaseURL), "/")
+	return &Client{base: base, key: c.APIKey, stall: cmp.Or(c.Stall, DefaultStall), http: hc, models: map[string]*model{}, hearers: map[string]*recognizer{},
 		chat: sdk.NewChatCompletionService(options...), embed: sdk.NewEmbeddingService(options...)}
 }
 

@@ -1,0 +1,236 @@
+package aitest
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"parley/internal/ai"
+)
+
+// Recognizer is an ai.Recognizer that understands what the script says. An utterance takes the next step of the script with its first
+// loud sound; one of silence takes none and means "". Where the script has run out, Hear decides. The zero value is ready.
+type Recognizer struct {
+	// Hear says what an utterance means for which nothing is scripted, by all of its sound; nil: "".
+	Hear func(pcm []int16, h ai.Hearing) string
+	// Err fails Listen.
+	Err error
+
+	mu     sync.Mutex
+	script []Understanding
+	heard  []ai.Hearing
+	live   int
+}
+
+// Understanding is how a Recognizer understands one utterance.
+type Understanding struct {
+	Text string // of the final transcript
+	// Partials come in order, each after PartialTime more of loud sound; nil: word by word. An empty list: none.
+	Partials []string
+	Delay    time.Duration // from End to the final transcript
+	Gate     <-chan struct{}
+	Err      error // the utterance is lost, an *ai.Error
+	Hang     bool  // no final transcript, until the ear closes
+}
+
+// PartialTime is the loud sound that a partial transcript of a Recognizer takes.
+const PartialTime = 200 * time.Millisecond
+
+// loud is the mean amplitude from which a piece of sound is no silence.
+const loud = 300
+
+// Script appends to what it will understand.
+func (r *Recognizer) Script(u ...Understanding) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.script = append(r.script, u...)
+}
+
+// Say appends texts to what it will understand, an utterance each.
+func (r *Recognizer) Say(texts ...string) {
+	for _, text := range texts {
+		r.Script(Understanding{Text: text})
+	}
+}
+
+// Heard is what Listen was asked for, in order.
+func (r *Recognizer) Heard() []ai.Hearing {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.heard)
+}
+
+// Live is how many ears are open.
+func (r *Recognizer) Live() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.live
+}
+
+// Left is how many steps of the script are left.
+func (r *Recognizer) Left() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.script)
+}
+
+func (r *Recognizer) next() (Understanding, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.script) == 0 {
+		return Understanding{Partials: []string{}}, false
+	}
+	u := r.script[0]
+	r.script = r.script[1:]
+	if u.Partials == nil {
+		words := strings.Fields(u.Text)
+		for i := range words {
+			u.Partials = append(u.Partials, strings.Join(words[:i+1], " "))
+		}
+	}
+	return u, true
+}
+
+// Listen implements ai.Recognizer.
+func (r *Recognizer) Listen(ctx context.Context, h ai.Hearing) (ai.Ear, error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.heard = append(r.heard, h)
+	if r.Err != nil {
+		return nil, r.Err
+	}
+	r.live++
+	ctx, cancel := context.WithCancel(ctx)
+	e := &ear{r: r, h: h, ctx: ctx, cancel: cancel, out: make(chan ai.Transcript), wake: make(chan struct{}, 1), done: make(chan struct{})}
+	go e.run()
+	return e, nil
+}
+
+// ear is an open Recognizer. Its goroutine tells the transcripts; Write and End only say what is to be told.
+type ear struct {
+	r      *Recognizer
+	h      ai.Hearing
+	ctx    context.Context
+	cancel context.CancelFunc
+	out    chan ai.Transcript
+	wake   chan struct{}
+	done   chan struct{}
+
+	// of who writes
+	number   int
+	begun    bool // something loud was written
+	scripted bool
+	u        Understanding
+	loud     time.Duration
+	told     int // partials
+	pcm      []int16
+
+	mu    sync.Mutex
+	queue []telling
+}
+
+type telling struct {
+	ai.Transcript
+	delay time.Duration
+	gate  <-chan struct{}
+	hang  bool
+}
+
+// Write implements ai.Ear.
+func (e *ear) Write(pcm []int16) {
+	if e.r.Hear != nil {
+		e.pcm = append(e.pcm, pcm...)
+	}
+	sum := 0
+	for _, v := range pcm {
+		sum += max(int(v), -int(v))
+	}
+	if sum < loud*len(pcm) || len(pcm) == 0 {
+		return
+	}
+	if !e.begun {
+		e.begun = true
+		e.u, e.scripted = e.r.next()
+	}
+	e.loud += time.Duration(len(pcm)) * time.Second / time.Duration(e.h.Rate)
+	for e.told < len(e.u.Partials) && e.loud >= PartialTime*time.Duration(e.told+1) {
+		e.tell(telling{Transcript: ai.Transcript{Utterance: e.number, Text: e.u.Partials[e.told]}})
+		e.told++
+	}
+}
+
+// End implements ai.Ear.
+func (e *ear) End() {
+	t := telling{Transcript: ai.Transcript{Utterance: e.number, Text: e.u.Text, Final: true, Err: e.u.Err}, delay: e.u.Delay, gate: e.u.Gate, hang: e.u.Hang}
+	if !e.scripted && e.r.Hear != nil {
+		t.Text = e.r.Hear(e.pcm, e.h)
+	}
+	if t.Err != nil {
+		t.Text = ""
+	}
+	e.tell(t)
+	e.number++
+	e.begun, e.scripted, e.u, e.loud, e.told, e.pcm = false, false, Understanding{}, 0, 0, nil
+}
+
+func (e *ear) tell(t telling) {
+	e.mu.Lock()
+	e.queue = append(e.queue, t)
+	e.mu.Unlock()
+	select {
+	case e.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Transcripts implements ai.Ear.
+func (e *ear) Transcripts() <-chan ai.Transcript { return e.out }
+
+// Close implements ai.Ear.
+func (e *ear) Close() {
+	e.cancel()
+	<-e.done
+}
+
+func (e *ear) run() {
+	defer close(e.done)
+	defer close(e.out)
+	defer func() {
+		e.r.mu.Lock()
+		e.r.live--
+		e.r.mu.Unlock()
+	}()
+	for {
+		e.mu.Lock()
+		var t telling
+		some := len(e.queue) > 0
+		if some {
+			t, e.queue = e.queue[0], e.queue[1:]
+		}
+		e.mu.Unlock()
+		if !some {
+			select {
+			case <-e.wake:
+				continue
+			case <-e.ctx.Done():
+				return
+			}
+		}
+		if t.hang {
+			<-e.ctx.Done()
+		}
+		if wait(e.ctx, t.delay, t.gate, 1) != nil {
+			return
+		}
+		select {
+		case e.out <- t.Transcript:
+		case <-e.ctx.Done():
+			return
+		}
+	}
+}

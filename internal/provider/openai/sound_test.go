@@ -1,0 +1,372 @@
+package openai_test
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"parley/internal/ai"
+	"parley/internal/ai/aitest"
+	"parley/internal/audio"
+	"parley/internal/provider/openai"
+)
+
+// sounding is a client of a server that speaks and listens.
+func sounding(t *testing.T, stall time.Duration) (*openai.Client, *aitest.Server) {
+	t.Helper()
+	s := aitest.NewServer(t)
+	s.APIKey = "k3y"
+	c, err := openai.Open(openai.Config{BaseURL: s.URL + "/", APIKey: "k3y", Stall: stall})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c, s
+}
+
+var alloy = ai.Speech{Text: "Good morning everybody", Voice: "alloy", Language: "en", Rate: audio.Narrow, Speed: 1}
+
+func TestSynthesizerConforms(t *testing.T) {
+	c, s := sounding(t, 0)
+	aitest.ConformSynthesizer(t, c.Synthesizer(aitest.SpeechModel), alloy)
+	if n := s.Voice.Live(); n != 0 {
+		t.Errorf("%d texts are still being said", n)
+	}
+}
+
+// What is said is what comes, however it is torn on the wire, and whether as bare samples or as a WAV file.
+func TestSpeak(t *testing.T) {
+	c, s := sounding(t, 0)
+	speaker := c.Synthesizer(aitest.SpeechModel)
+	want := said(t, s.Voice, alloy)
+	wav := audio.AppendWAVHeader(nil, 8000, 1, int64(2*len(want)))
+	for _, v := range want {
+		wav = binary.LittleEndian.AppendUint16(wav, uint16(v))
+	}
+	for name, b := range map[string]aitest.Behaviour{
+		"whole": {}, "odd pieces": {Cut: 777}, "bare WAV": {Raw: string(wav), Type: "application/octet-stream"}, "WAV": {Raw: string(wav), Type: "audio/wav"},
+	} {
+		s.ScriptSpeech(b)
+		got := said(t, speaker, alloy)
+		if len(got) != len(want) || s.Voice.Find(got, audio.Narrow) != alloy.Text {
+			t.Errorf("%s: %d samples of %q, want %d", name, len(got), s.Voice.Find(got, audio.Narrow), len(want))
+		}
+		if clicks := roughness(got); clicks > 1.2*roughness(want) {
+			t.Errorf("%s: it is rough by %.0f, the voice by %.0f", name, clicks, roughness(want))
+		}
+	}
+	for _, r := range s.Speeches() {
+		if r.Format != "pcm" || r.Voice != "alloy" || r.Input != alloy.Text || r.Model != aitest.SpeechModel {
+			t.Errorf("asked %+v", r)
+		}
+	}
+}
+
+// roughness is the largest second difference: a lost octet makes noise of a tone.
+func roughness(pcm []int16) float64 {
+	most := 0.0
+	for i := 200; i < len(pcm)-200; i++ {
+		most = max(most, math.Abs(float64(pcm[i-1])-2*float64(pcm[i])+float64(pcm[i+1])))
+	}
+	return most
+}
+
+func said(t *testing.T, s ai.Synthesizer, what ai.Speech) (pcm []int16) {
+	t.Helper()
+	if err := s.Speak(t.Context(), what, func(p []int16) error { pcm = append(pcm, p...); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	return pcm
+}
+
+// Sound is passed on as it arrives: the first piece is heard while the server waits.
+func TestSpeakStreams(t *testing.T) {
+	c, s := sounding(t, 0)
+	gate := make(chan struct{})
+	s.ScriptSpeech(aitest.Behaviour{Gate: gate})
+	pieces := 0
+	err := c.Synthesizer(aitest.SpeechModel).Speak(t.Context(), alloy, func([]int16) error {
+		if pieces++; pieces == 1 {
+			close(gate)
+		}
+		return nil
+	})
+	if err != nil || pieces < 2 {
+		t.Errorf("%v, %d pieces", err, pieces)
+	}
+}
+
+func TestSpeakFailures(t *testing.T) {
+	busy := aitest.Behaviour{Status: 503}
+	for _, c := range []struct {
+		name   string
+		script []aitest.Behaviour
+		kind   ai.Kind
+		asked  int
+		heard  bool
+	}{
+		{"busy twice", []aitest.Behaviour{busy, busy}, "", 3, true},
+		{"busy for good", []aitest.Behaviour{busy, busy, busy}, ai.Overloaded, 3, false},
+		{"asks to wait for long", []aitest.Behaviour{{Status: 429, RetryAfter: "60"}}, ai.RateLimited, 1, false},
+		{"no quota", []aitest.Behaviour{{Status: 429, Code: "insufficient_quota"}}, ai.Config, 1, false},
+		{"refused", []aitest.Behaviour{{Status: 400, Code: "content_policy_violation"}}, ai.Refused, 1, false},
+		{"MP3", []aitest.Behaviour{{Raw: "ID3 something", Type: "audio/mpeg"}}, ai.Malformed, 1, false},
+		{"an error as JSON with 200", []aitest.Behaviour{{Raw: `{"error":"no"}`, Type: "application/json"}}, ai.Malformed, 1, false},
+		{"no sound", []aitest.Behaviour{{Raw: "\x00", Type: "audio/pcm"}}, ai.Malformed, 1, false},
+		{"broken WAV", []aitest.Behaviour{{Raw: "RIFF\x00\x00\x00\x00WAVEdata", Type: "audio/wav"}}, ai.Malformed, 1, false},
+		{"reset before the first piece", []aitest.Behaviour{{Fault: aitest.Reset}}, "", 2, true},
+		{"reset in the middle", []aitest.Behaviour{{Fault: aitest.Reset, After: 2}}, ai.Interrupted, 1, true},
+		{"stalls before the first piece", []aitest.Behaviour{{Fault: aitest.Stall}}, ai.Stalled, 1, false},
+		{"stalls in the middle", []aitest.Behaviour{{Fault: aitest.Stall, After: 2}}, ai.Stalled, 1, true},
+		{"never ends", []aitest.Behaviour{{Fault: aitest.Endless}}, ai.Malformed, 1, true},
+	} {
+		client, s := sounding(t, 300*time.Millisecond)
+		s.ScriptSpeech(c.script...)
+		n := 0
+		err := client.Synthesizer(aitest.SpeechModel).Speak(t.Context(), alloy, func(p []int16) error { n += len(p); return nil })
+		if ai.KindOf(err) != c.kind || len(s.Speeches()) != c.asked || (n > 0) != c.heard {
+			t.Errorf("%s: %v, asked %d times, %d samples", c.name, err, len(s.Speeches()), n)
+		}
+	}
+	client, s := sounding(t, 0)
+	err := client.Synthesizer("other").Speak(t.Context(), alloy, nil)
+	if ai.KindOf(err) != ai.Config || !strings.Contains(err.Error(), "other") {
+		t.Errorf("another model: %v", err)
+	}
+	long := alloy
+	long.Text = strings.Repeat("ü", 4097)
+	if err := client.Synthesizer(aitest.SpeechModel).Speak(t.Context(), long, nil); ai.KindOf(err) != ai.TooLong || len(s.Speeches()) != 1 {
+		t.Errorf("a long text: %v", err)
+	}
+}
+
+func TestRecognizerConforms(t *testing.T) {
+	for _, whole := range []bool{false, true} {
+		c, s := sounding(t, 0)
+		s.WholeTranscripts = whole
+		aitest.ConformRecognizer(t, c.Recognizer(aitest.TranscriptionModel), aitest.Heard{
+			Language: "en", Texts: []string{"one and a half", "two", "three of them"},
+			Sound: func(t *testing.T, text string, rate audio.Rate) []int16 {
+				return said(t, s.Voice, ai.Speech{Text: text, Rate: rate})
+			},
+		})
+		for _, u := range s.Utterances() {
+			if u.Rate != audio.Wide || u.Language != "en" || u.Model != aitest.TranscriptionModel || !u.Stream {
+				t.Fatalf("asked %+v", u)
+			}
+		}
+	}
+}
+
+// ear opens an ear that is closed at the end.
+func ear(t *testing.T, c *openai.Client, keywords ...string) ai.Ear {
+	t.Helper()
+	e, err := c.Recognizer(aitest.TranscriptionModel).Listen(t.Context(), ai.Hearing{Language: "de", Rate: audio.Narrow, Keywords: keywords})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(e.Close)
+	return e
+}
+
+// tone is a sound of some seconds.
+func tone(seconds float64) []int16 {
+	pcm := make([]int16, int(8000*seconds))
+	for i := range pcm {
+		pcm[i] = int16(5000 * math.Sin(float64(i)/3))
+	}
+	return pcm
+}
+
+func next(t *testing.T, e ai.Ear) ai.Transcript {
+	t.Helper()
+	select {
+	case got, ok := <-e.Transcripts():
+		if !ok {
+			t.Fatal("the ear has closed")
+		}
+		return got
+	case <-time.After(20 * time.Second):
+		t.Fatal("no transcript within 20 s")
+	}
+	return ai.Transcript{}
+}
+
+// What the server streams comes as it comes; the keywords are its prompt; what is too long is cut.
+func TestTranscribe(t *testing.T) {
+	c, s := sounding(t, 0)
+	e := ear(t, c, "Zoë", "Blue Door", strings.Repeat("x", 1000))
+	gate := make(chan struct{})
+	s.ScriptTranscripts(aitest.Behaviour{Text: "guten Morgen", Gate: gate}, aitest.Behaviour{Text: " zweite "})
+	e.Write(tone(0.5))
+	e.End()
+	if got := next(t, e); got != (ai.Transcript{Text: "guten"}) {
+		t.Errorf("got %+v", got)
+	}
+	close(gate)
+	if got := next(t, e); got != (ai.Transcript{Text: "guten Morgen"}) {
+		t.Errorf("got %+v", got)
+	}
+	if got := next(t, e); got != (ai.Transcript{Text: "guten Morgen", Final: true}) {
+		t.Errorf("got %+v", got)
+	}
+	e.Write(tone(90))
+	e.End()
+	for got := next(t, e); !got.Final; got = next(t, e) {
+	}
+	us := s.Utterances()
+	if len(us) != 2 || us[0].Prompt != "Zoë, Blue Door" || us[0].Language != "de" || len(us[0].PCM) != 8000 || len(us[1].PCM) != 60*16000 {
+		t.Errorf("asked %d times: %q, %d and %d samples", len(us), us[0].Prompt, len(us[0].PCM), len(us[1].PCM))
+	}
+	e.Write(tone(0.05)) // too short to be asked about
+	e.End()
+	if got := next(t, e); got != (ai.Transcript{Utterance: 2, Final: true}) || len(s.Utterances()) != 2 {
+		t.Errorf("got %+v", got)
+	}
+}
+
+// A server that refuses a field is asked without it, now and from now on.
+func TestTranscribeLearns(t *testing.T) {
+	c, s := sounding(t, 0)
+	s.Refuses = []string{"stream", "prompt"}
+	for i := range 2 {
+		e := ear(t, c, "Zoë")
+		s.ScriptTranscripts(make([]aitest.Behaviour, 2-2*i)...) // the refused ones
+		s.ScriptTranscripts(aitest.Behaviour{Text: "so"})
+		e.Write(tone(0.5))
+		e.End()
+		if got := next(t, e); got.Text != "so" || !got.Final {
+			t.Errorf("got %+v", got)
+		}
+	}
+	if n := len(s.Utterances()); n != 4 {
+		t.Errorf("asked %d times", n)
+	}
+}
+
+func TestTranscribeFailures(t *testing.T) {
+	busy := aitest.Behaviour{Status: 503}
+	sse := "text/event-stream"
+	for _, c := range []struct {
+		name   string
+		script []aitest.Behaviour
+		kind   ai.Kind
+		text   string
+		asked  int
+	}{
+		{"busy twice", []aitest.Behaviour{busy, busy, {Text: "yes"}}, "", "yes", 3},
+		{"busy for good", []aitest.Behaviour{busy, busy, busy}, ai.Overloaded, "", 3},
+		{"a wrong key", []aitest.Behaviour{{Status: 401}}, ai.Config, "", 1},
+		{"no JSON", []aitest.Behaviour{{Raw: "<html>", Type: "text/html"}}, ai.Malformed, "", 1},
+		{"no text", []aitest.Behaviour{{Raw: `{"txt":"x"}`, Type: "application/json"}}, ai.Malformed, "", 1},
+		{"an empty text", []aitest.Behaviour{{Raw: `{"text":""}`, Type: "application/json"}}, "", "", 1},
+		{"stalls", []aitest.Behaviour{{Text: "a b c", Fault: aitest.Stall, After: 1}}, ai.Stalled, "", 1},
+		{"reset in the middle", []aitest.Behaviour{{Text: "a b c", Fault: aitest.Reset, After: 1}}, ai.Interrupted, "", 1},
+		{"ends in the middle", []aitest.Behaviour{{Text: "a b c", Fault: aitest.Cutoff, After: 1}}, ai.Interrupted, "", 1},
+		{"fails in the middle", []aitest.Behaviour{{Text: "a b c", Fault: aitest.Failure, After: 1}}, ai.Overloaded, "", 1},
+		{"garbage", []aitest.Behaviour{{Text: "a b c", Fault: aitest.Garbage, After: 1}}, ai.Malformed, "", 1},
+		{"endless", []aitest.Behaviour{{Text: "a b c", Fault: aitest.Endless, After: 1}}, ai.Malformed, "", 1},
+		{"chunks as vLLM's", []aitest.Behaviour{{Type: sse, Raw: "data: {\"choices\":[{\"delta\":{\"content\":\"a \"}}]}\n\ndata: {\"choices\":[{\"delta\":{\"content\":\"b\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n"}}, "", "a b", 1},
+		{"chunks without the last line", []aitest.Behaviour{{Type: sse, Raw: "data: {\"choices\":[{\"delta\":{\"content\":\"a\"},\"finish_reason\":\"stop\"}]}\n\n"}}, "", "a", 1},
+	} {
+		client, s := sounding(t, 300*time.Millisecond)
+		s.ScriptTranscripts(c.script...)
+		e := ear(t, client)
+		e.Write(tone(0.5))
+		e.End()
+		got := next(t, e)
+		for !got.Final {
+			got = next(t, e)
+		}
+		if ai.KindOf(got.Err) != c.kind || got.Text != c.text || len(s.Utterances()) != c.asked {
+			t.Errorf("%s: %+v, asked %d times", c.name, got, len(s.Utterances()))
+		}
+		s.ScriptTranscripts(aitest.Behaviour{Text: "again"}) // the ear goes on
+		e.Write(tone(0.5))
+		e.End()
+		for got = next(t, e); !got.Final; got = next(t, e) {
+		}
+		if got.Utterance != 1 || got.Text != "again" || got.Err != nil {
+			t.Errorf("%s: afterwards %+v", c.name, got)
+		}
+	}
+}
+
+// Of somebody who is far ahead of the server no more is taken, and that is told.
+func TestTranscribeOverload(t *testing.T) {
+	c, s := sounding(t, 0)
+	gate := make(chan struct{})
+	s.ScriptTranscripts(aitest.Behaviour{Text: "first", Gate: gate})
+	s.UsuallyTranscripts(aitest.Behaviour{Text: "more"})
+	e := ear(t, c)
+	for range 12 {
+		e.Write(tone(0.2))
+		e.End()
+	}
+	close(gate)
+	lost := 0
+	for i := range 12 {
+		got := next(t, e)
+		for !got.Final {
+			got = next(t, e)
+		}
+		if ai.KindOf(got.Err) == ai.Overloaded {
+			lost++
+		} else if got.Utterance != i || got.Text == "" {
+			t.Errorf("got %+v", got)
+		}
+	}
+	if lost < 3 || lost > 4 || len(s.Utterances()) != 12-lost {
+		t.Errorf("%d are lost, asked about %d", lost, len(s.Utterances()))
+	}
+}
+
+// Writing doesn't allocate once the ear has heard an utterance of that length.
+func TestWriteAllocates(t *testing.T) {
+	c, s := sounding(t, 0)
+	s.UsuallyTranscripts(aitest.Behaviour{Text: "x"})
+	e := ear(t, c)
+	for range 2 {
+		e.Write(tone(30))
+		e.End()
+		for got := next(t, e); !got.Final; got = next(t, e) {
+		}
+	}
+	frame := tone(0.02)
+	if n := testing.AllocsPerRun(1000, func() { e.Write(frame) }); n != 0 {
+		t.Errorf("%.1f allocations for a frame", n)
+	}
+}
+
+func TestEmbedderConforms(t *testing.T) {
+	c, _ := sounding(t, 0)
+	aitest.ConformEmbedder(t, c.Embedder(aitest.EmbeddingModel))
+}
+
+// A server that is not there is that, for every sort of request.
+func TestNobodyListens(t *testing.T) {
+	c, err := openai.Open(openai.Config{BaseURL: "http://127.0.0.1:1/v1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if err := c.Synthesizer("x").Speak(t.Context(), alloy, nil); ai.KindOf(err) != ai.Unreachable {
+		t.Errorf("speech: %v", err)
+	}
+	e := ear(t, c)
+	e.Write(tone(0.5))
+	e.End()
+	if got := next(t, e); ai.KindOf(got.Err) != ai.Unreachable {
+		t.Errorf("transcript: %+v", got)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	<-ctx.Done()
+	if err := c.Synthesizer("x").Speak(ctx, alloy, nil); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("late: %v", err)
+	}
+}

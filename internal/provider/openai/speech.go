@@ -1,0 +1,186 @@
+package openai
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"parley/internal/ai"
+	"parley/internal/audio"
+)
+
+const (
+	speechRate = 24000 // of response_format pcm, Hz
+	maxInput   = 4096  // characters that the server takes
+	// speechPiece is the most that is yielded at once; what has arrived is yielded without waiting for more.
+	speechPiece = 100 * time.Millisecond
+)
+
+// Synthesizer is one of the server's speech models; whether there is such a one shows when it is asked.
+// Those of one model are equal, so that caches find what was said before.
+func (c *Client) Synthesizer(model string) ai.Synthesizer { return synthesizer{c, model} }
+
+type synthesizer struct {
+	client *Client
+	model  string
+}
+
+// speechRequest is the body of POST /audio/speech.
+type speechRequest struct {
+	Model  string  `json:"model"`
+	Input  string  `json:"input"`
+	Voice  string  `json:"voice"`
+	Format string  `json:"response_format"`
+	Speed  float64 `json:"speed,omitempty"`
+}
+
+// Speak implements ai.Synthesizer. A failed request is made again as long as nothing has been heard.
+func (s synthesizer) Speak(ctx context.Context, what ai.Speech, yield func([]int16) error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if !strings.ContainsFunc(what.Text, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }) {
+		return nil // servers refuse it, or sigh
+	}
+	if n := utf8.RuneCountInString(what.Text); n > maxInput {
+		return &ai.Error{Kind: ai.TooLong, Err: fmt.Errorf("a text of %d characters, %d are said at once", n, maxInput)}
+	}
+	in := speechRequest{Model: s.model, Input: what.Text, Voice: what.Voice, Format: "pcm"}
+	if what.Speed != 1 {
+		in.Speed = what.Speed
+	}
+	body, err := json.Marshal(in)
+	if err != nil {
+		return &ai.Error{Kind: ai.Malformed, Err: err}
+	}
+	begun := false
+	return again(ctx, "speech model", s.model, func() bool { return begun }, func() error {
+		req, err := http.NewRequest(http.MethodPost, s.client.base+"/audio/speech", bytes.NewReader(body))
+		if err != nil {
+			return &ai.Error{Kind: ai.Config, Err: err}
+		}
+		req.Header.Set("Content-Type", "application/json")
+		return s.client.ask(ctx, req, maxSound(what.Text), func(res *http.Response) error {
+			err := speak(ctx, res, what.Rate, func(pcm []int16) error {
+				begun = true
+				return yield(pcm)
+			})
+			if err == nil && !begun {
+				err = malformed("no sound for %q", what.Text)
+			}
+			return err
+		}, func() bool { return begun })
+	})
+}
+
+// maxSound is how many bytes of a text's sound are taken: 20 seconds, and half a second for each character.
+func maxSound(text string) int {
+	return 2 * speechRate * (20 + utf8.RuneCountInString(text)/2)
+}
+
+// speak yields the sound of an answer: bare samples, as they were asked for, or a WAV file, which some servers send whatever is asked.
+func speak(ctx context.Context, res *http.Response, rate audio.Rate, yield func([]int16) error) error {
+	kind := res.Header.Get("Content-Type")
+	for _, other := range []string{"json", "text/", "mpeg", "mp3", "opus", "ogg", "aac", "flac"} {
+		if strings.Contains(kind, other) {
+			return malformed("the server sent %s in place of PCM", kind)
+		}
+	}
+	body := bufio.NewReaderSize(res.Body, speechRate) // half a second
+	if head, err := body.Peek(12); err == nil && string(head[:4]) == "RIFF" && string(head[8:]) == "WAVE" {
+		return speakWAV(ctx, body, rate, yield)
+	}
+	out, err := newSpoken(speechRate, rate, yield)
+	if err != nil {
+		return err
+	}
+	raw := make([]byte, 2*int(speechPiece*speechRate/time.Second))
+	odd := 0 // octets of a sample that has come in part
+	for {
+		n, err := body.Read(raw[odd:])
+		n += odd
+		if e := out.pass(ctx, raw[:n&^1]); e != nil {
+			return e
+		}
+		if odd = n & 1; odd == 1 {
+			raw[0] = raw[n-1]
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func speakWAV(ctx context.Context, body io.Reader, rate audio.Rate, yield func([]int16) error) error {
+	wav, err := audio.NewWAVReader(body)
+	if err != nil || wav.Channels != 1 {
+		return malformed("the server sent a WAV file that is not of one channel of 16-bit PCM: %v", err)
+	}
+	out, err := newSpoken(wav.Rate, rate, yield)
+	if err != nil {
+		return err
+	}
+	pcm := make([]int16, int(speechPiece*time.Duration(wav.Rate)/time.Second))
+	for {
+		n, err := wav.Read(pcm)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if err := out.give(ctx, pcm[:n]); err != nil {
+			return err
+		}
+	}
+}
+
+// spoken changes the rate of what was said on its way to yield.
+type spoken struct {
+	resample *audio.Resampler
+	in, out  []int16
+	yield    func([]int16) error
+}
+
+func newSpoken(from int, to audio.Rate, yield func([]int16) error) (*spoken, error) {
+	r, err := audio.NewResampler(from, int(to))
+	if err != nil {
+		return nil, &ai.Error{Kind: ai.Malformed, Err: err}
+	}
+	return &spoken{resample: r, yield: yield}, nil
+}
+
+// pass takes samples as they are on the wire: 16-bit little-endian.
+func (s *spoken) pass(ctx context.Context, raw []byte) error {
+	s.in = s.in[:0]
+	for i := 0; i < len(raw); i += 2 {
+		s.in = append(s.in, int16(binary.LittleEndian.Uint16(raw[i:])))
+	}
+	return s.give(ctx, s.in)
+}
+
+func (s *spoken) give(ctx context.Context, pcm []int16) error {
+	if s.out = s.resample.Resample(s.out[:0], pcm); len(s.out) == 0 {
+		return nil
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx) // what has arrived already is not wanted any more
+	}
+	if err := s.yield(s.out); err != nil {
+		return refusal{err}
+	}
+	return nil
+}

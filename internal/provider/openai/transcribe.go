@@ -1,0 +1,233 @@
+package openai
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"io"
+	"mime/multipart"
+	"net/http"
+	"strings"
+	"time"
+
+	"parley/internal/ai"
+	"parley/internal/audio"
+)
+
+// maxPrompt is how many bytes of keywords are sent: models take some 200 tokens.
+const maxPrompt = 800
+
+// transcribe asks what was said. Where the server streams its answer, partial gets the text as it grows.
+func (r *recognizer) transcribe(ctx context.Context, h ai.Hearing, pcm []int16, partial func(string) error) (string, error) {
+	if len(pcm) < int(minUtterance*time.Duration(h.Rate)/time.Second) || silent(pcm) {
+		return "", nil
+	}
+	file := wave(pcm, h.Rate)
+	var text string
+	for {
+		begun := false
+		err := again(ctx, "transcription model", r.model, func() bool { return begun }, func() error {
+			body, kind := r.form(h, file)
+			req, err := http.NewRequest(http.MethodPost, r.client.base+"/audio/transcriptions", bytes.NewReader(body))
+			if err != nil {
+				return &ai.Error{Kind: ai.Config, Err: err}
+			}
+			req.Header.Set("Content-Type", kind)
+			return r.client.ask(ctx, req, 0, func(res *http.Response) (err error) {
+				text, err = transcript(res, func(so string) error {
+					begun = true
+					return partial(so)
+				})
+				return err
+			}, func() bool { return begun })
+		})
+		if err != nil && r.learn(err) {
+			continue
+		}
+		return strings.TrimSpace(text), err
+	}
+}
+
+func silent(pcm []int16) bool {
+	for _, s := range pcm {
+		if s > faint || s < -faint {
+			return false
+		}
+	}
+	return true
+}
+
+// wave is a WAV file of one channel at 16 kHz.
+func wave(pcm []int16, rate audio.Rate) []byte {
+	if rate != audio.Wide {
+		r, err := audio.NewResampler(int(rate), int(audio.Wide))
+		if err != nil {
+			return nil // Listen has looked
+		}
+		wide := make([]int16, 0, r.Size(len(pcm))+1)
+		for len(pcm) > 0 { // by frames: a resampler keeps as much as it was ever given at once
+			n := min(len(pcm), rate.FrameSize())
+			wide, pcm = r.Resample(wide, pcm[:n]), pcm[n:]
+		}
+		pcm = wide
+	}
+	out := audio.AppendWAVHeader(make([]byte, 0, 44+2*len(pcm)), int(audio.Wide), 1, int64(2*len(pcm)))
+	for _, s := range pcm {
+		out = binary.LittleEndian.AppendUint16(out, uint16(s))
+	}
+	return out
+}
+
+// form is the body of POST /audio/transcriptions, and its content type.
+func (r *recognizer) form(h ai.Hearing, file []byte) ([]byte, string) {
+	var b bytes.Buffer
+	b.Grow(len(file) + 2048)
+	w := multipart.NewWriter(&b)
+	field := func(name, value string) {
+		if value != "" && !r.refuses(name) {
+			_ = w.WriteField(name, value) // into memory
+		}
+	}
+	field("model", r.model)
+	field("language", h.Language)
+	field("prompt", prompt(h.Keywords))
+	field("response_format", "json")
+	field("stream", "true")
+	part, _ := w.CreateFormFile("file", "utterance.wav")
+	_, _ = part.Write(file)
+	_ = w.Close()
+	return b.Bytes(), w.FormDataContentType()
+}
+
+// prompt names the words that are expected.
+func prompt(keywords []string) string {
+	var b strings.Builder
+	for _, k := range keywords {
+		if b.Len()+len(k)+2 > maxPrompt {
+			break
+		}
+		if b.Len() > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString(k)
+	}
+	return b.String()
+}
+
+// dispensable are the form fields that a transcription can do without.
+var dispensable = []string{"stream", "prompt", "language", "response_format"}
+
+func (r *recognizer) refuses(field string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.refused[field]
+}
+
+// learn says whether the server has refused a field that it was sent and can be asked without.
+func (r *recognizer) learn(err error) bool {
+	bad, ok := errors.AsType[*badRequest](err)
+	if !ok {
+		return false
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, name := range dispensable {
+		if !r.refused[name] && (bad.param == name || bad.param == "" && strings.Contains(strings.ToLower(bad.message), name)) {
+			r.refused[name] = true
+			return true
+		}
+	}
+	return false
+}
+
+// transcript reads an answer: JSON with the text, or events of it as it is found.
+func transcript(res *http.Response, partial func(string) error) (string, error) {
+	if !strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream") {
+		body, err := io.ReadAll(res.Body)
+		if err != nil {
+			return "", err
+		}
+		var answer struct {
+			Text *string `json:"text"`
+		}
+		if err := json.Unmarshal(body, &answer); err != nil || answer.Text == nil {
+			return "", malformed("a transcript without a text: %.200q", body)
+		}
+		return *answer.Text, nil
+	}
+	var text strings.Builder
+	ended := false
+	lines := bufio.NewReader(res.Body)
+	for {
+		line, err := lines.ReadString('\n')
+		if data, ok := strings.CutPrefix(strings.TrimRight(line, "\r\n"), "data:"); ok && err == nil {
+			data = strings.TrimSpace(data)
+			if data == "[DONE]" {
+				return text.String(), nil
+			}
+			whole, more, err := event([]byte(data))
+			switch {
+			case err != nil:
+				return "", err
+			case whole != nil:
+				return *whole, nil
+			case more.ended:
+				ended = true
+			}
+			if more.text == "" {
+				continue
+			}
+			text.WriteString(more.text)
+			if err := partial(strings.TrimSpace(text.String())); err != nil {
+				return "", refusal{err}
+			}
+		}
+		switch {
+		case errors.Is(err, io.EOF) && ended:
+			return text.String(), nil
+		case errors.Is(err, io.EOF):
+			return "", io.ErrUnexpectedEOF
+		case err != nil:
+			return "", err
+		}
+	}
+}
+
+type addition struct {
+	text  string
+	ended bool
+}
+
+// event reads one event: OpenAI's transcript.text.delta and .done, or vLLM's chunks, which are shaped as a chat's.
+func event(data []byte) (whole *string, more addition, err error) {
+	var e struct {
+		Type    string          `json:"type"`
+		Delta   string          `json:"delta"`
+		Text    *string         `json:"text"`
+		Error   json.RawMessage `json:"error"`
+		Choices []struct {
+			Delta struct {
+				Content string `json:"content"`
+			} `json:"delta"`
+			Finish *string `json:"finish_reason"`
+		} `json:"choices"`
+	}
+	if err := json.Unmarshal(data, &e); err != nil {
+		return nil, more, malformed("an event that is no JSON: %.200q", data)
+	}
+	switch {
+	case len(e.Error) > 0 && string(e.Error) != "null" || e.Type == "error":
+		s := parse(data)
+		return nil, more, &ai.Error{Kind: s.kind(0), Err: errors.New("in mid-stream: " + s.Message)}
+	case e.Type == "transcript.text.done" && e.Text != nil:
+		return e.Text, more, nil
+	case e.Type == "transcript.text.delta":
+		return nil, addition{text: e.Delta}, nil
+	case len(e.Choices) > 0:
+		return nil, addition{e.Choices[0].Delta.Content, e.Choices[0].Finish != nil}, nil
+	}
+	return nil, more, nil
+}
