@@ -1,6 +1,12 @@
 package parley
 
-import "strings"
+import (
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/uptrace/bun"
+)
 
 // CallType says how a call came to be.
 type CallType string
@@ -76,7 +82,8 @@ func ReasonOfSIP(code int) EndedReason {
 	return Unreachable
 }
 
-// EndStatus is the state that a call ends in: answered ones are completed, however they ended, the others by their reason.
+// EndStatus is the state that a call ends in: answered ones are completed, however they ended, the others by their reason. A conversation
+// that was torn by a failure of ours has not been completed.
 func (r EndedReason) EndStatus(answered bool) CallStatus {
 	switch {
 	case answered && (r == ProviderFailure || r == NodeLost):
@@ -91,6 +98,166 @@ func (r EndedReason) EndStatus(answered bool) CallStatus {
 		return CallCanceled
 	}
 	return CallFailed
+}
+
+// Verdict is what a call came to, by the cause that it ended with: its state and the reason. A cause is, or wraps, an EndedReason, or says
+// one by a method Ended() EndedReason; any other is a failure: of the way there before an answer, of ours afterwards. Who hangs up before an
+// answer, on either side, takes the call back.
+func Verdict(cause error, answered bool) (CallStatus, EndedReason) {
+	var reason EndedReason
+	var ended interface{ Ended() EndedReason }
+	switch {
+	case errors.As(cause, &reason):
+	case errors.As(cause, &ended):
+		reason = ended.Ended()
+	case answered:
+		reason = ProviderFailure
+	default:
+		reason = Unreachable
+	}
+	if !answered && (reason == APIHangup || reason == CustomerHangup) {
+		reason = Canceled
+	}
+	return reason.EndStatus(answered), reason
+}
+
+// Call is a conversation by voice between an assistant and a customer, from its beginning to long after its end.
+type Call struct {
+	bun.BaseModel `bun:"calls" json:"-"`
+
+	ID            int64   `bun:",pk,autoincrement" json:"id"`
+	UserID        int64   `json:"-"`
+	AssistantID   int64   `json:"assistant_id"`
+	AssistantName string  `bun:",scanonly" json:"assistant_name"`
+	CampaignID    *int64  `json:"campaign_id,omitempty"`
+	CampaignName  *string `bun:",scanonly" json:"campaign_name,omitempty"`
+	LeadID        *int64  `json:"lead_id,omitempty"`
+	Attempt       int     `json:"-"` // at the lead, from 1
+
+	Type           CallType   `json:"type"`
+	Status         CallStatus `json:"status"`
+	AssistantPhone *string    `json:"assistant_phone_number"` // E.164; null for calls that no number has a part in
+	CustomerPhone  *string    `json:"client_phone_number"`    // null where the caller has no phone number
+	NumberID       *int64     `json:"-"`                      // the own number that it leaves from or came to
+
+	InputVariables map[string]string `bun:"type:json" json:"input_variables"` // given at the start, or by the inbound webhook
+	Variables      map[string]any    `bun:"type:json" json:"variables"`       // found out from it, by post_call_schema
+	Turns          []CallTurn        `bun:"type:json" json:"turns"`
+	FunctionCalls  []CallTool        `bun:"type:json" json:"function_calls"`
+	AnsweredBy     AnsweredBy        `json:"answered_by"`
+	Evaluation     map[string]any    `bun:"type:json" json:"evaluation"` // sentiment, outcome, score; {} when off
+	EndedReason    EndedReason       `json:"ended_reason"`               // "" while it is live
+	Duration       int64             `json:"duration"`                   // seconds since the answer, begun ones counted
+
+	MaxDuration   int64 `json:"-"` // seconds: it never goes on for longer, and is never charged for more
+	CarrierRate   Money `json:"-"` // a started minute
+	AssistantRate Money `json:"-"` // a minute, charged by the second
+	CarrierCost   Money `json:"carrier_cost"`
+	AssistantCost Money `json:"-"`
+	Reserved      Money `json:"-"` // set aside for it while it is live
+
+	Recording     string `json:"-"` // its name in blob storage, "" for none
+	RecordingSize int64  `json:"-"` // bytes
+	RecordingDue  bool   `json:"-"` // it is being recorded, or the recording is on its way into blob storage
+
+	Node        string `json:"-"` // the process that has it
+	SeenAt      Time   `json:"-"` // when that process last said that it lives
+	HangupAt    Time   `json:"-"` // somebody asked for its end, on whatever node
+	ReportDue   Time   `json:"-"` // when it is to be read and told; 0 before its end, and once that is done
+	ReportTries int    `json:"-"`
+
+	CreatedAt  DateTime `json:"created_at"`
+	RingingAt  DateTime `json:"ringing_at"`
+	AnsweredAt DateTime `json:"answered_at"`
+	EndedAt    DateTime `json:"ended_at"`
+	UpdatedAt  DateTime `json:"updated_at"`
+}
+
+// CallTool is the record of a tool that the assistant used in a call.
+type CallTool struct {
+	FunctionCall
+	AtMS int64 `json:"at_ms" doc:"Since the answer."`
+}
+
+// Answered says whether somebody took the call.
+func (c *Call) Answered() bool { return c.AnsweredAt != 0 }
+
+// Talked is how many seconds of conversation there were until a time, begun ones counted.
+func (c *Call) Talked(until Time) int64 {
+	if c.AnsweredAt == 0 || until <= Time(c.AnsweredAt) {
+		return 0
+	}
+	return int64((until.Sub(Time(c.AnsweredAt)) + time.Second - 1) / time.Second)
+}
+
+// TotalCost is what the call cost, all fees included.
+func (c *Call) TotalCost() Money { return c.CarrierCost + c.AssistantCost }
+
+// Possible is what the call can cost at most.
+func (c *Call) Possible() Money {
+	carrier, assistant := c.costs(c.MaxDuration)
+	return carrier + assistant
+}
+
+// costs are those of so many seconds. What its end took longer than it may have lasted is not charged.
+func (c *Call) costs(seconds int64) (carrier, assistant Money) {
+	seconds = min(seconds, c.MaxDuration)
+	return c.CarrierRate * Money((seconds+59)/60), c.AssistantRate.MulRatio(seconds, 60)
+}
+
+// End ends the call at a time, for a cause, and counts what it cost until then.
+func (c *Call) End(cause error, at Time) {
+	c.Status, c.EndedReason = Verdict(cause, c.Answered())
+	c.EndedAt, c.Duration = DateTime(at), c.Talked(at)
+	c.CarrierCost, c.AssistantCost = c.costs(c.Duration)
+}
+
+// CallCosts says how a call's costs came about.
+type CallCosts struct {
+	CarrierCost      Money `json:"carrier_cost"`
+	CarrierMinutes   int64 `json:"carrier_minutes" doc:"Started ones."`
+	CarrierRate      Money `json:"carrier_rate" doc:"USD a started minute."`
+	AssistantCost    Money `json:"assistant_cost"`
+	AssistantSeconds int64 `json:"assistant_seconds"`
+	AssistantRate    Money `json:"assistant_rate" doc:"USD a minute, charged by the second."`
+}
+
+// Costs breaks the costs down.
+func (c *Call) Costs() CallCosts {
+	seconds := min(c.Duration, c.MaxDuration)
+	return CallCosts{c.CarrierCost, (seconds + 59) / 60, c.CarrierRate, c.AssistantCost, seconds, c.AssistantRate}
+}
+
+// Complete puts empty lists and objects where there are none: neither answers nor columns hold null in their place.
+func (c *Call) Complete() {
+	if c.InputVariables == nil {
+		c.InputVariables = map[string]string{}
+	}
+	if c.Variables == nil {
+		c.Variables = map[string]any{}
+	}
+	if c.Evaluation == nil {
+		c.Evaluation = map[string]any{}
+	}
+	if c.Turns == nil {
+		c.Turns = []CallTurn{}
+	}
+	if c.FunctionCalls == nil {
+		c.FunctionCalls = []CallTool{}
+	}
+	if c.AnsweredBy == "" {
+		c.AnsweredBy = AnsweredUnknown
+	}
+}
+
+// CustomerSpoke says whether the customer said anything that was understood.
+func (c *Call) CustomerSpoke() bool {
+	for _, t := range c.Turns {
+		if t.Speaker == SpeakerCustomer && strings.TrimSpace(t.Text) != "" {
+			return true
+		}
+	}
+	return false
 }
 
 // AnsweredBy says who took a call.

@@ -25,7 +25,17 @@ type Prices struct {
 	Numbers  map[string]NumberPrice  // by country: those that numbers can be rented in
 	SMS      map[string]parley.Money // a segment, by country of destination; "default" for those that are not there
 
+	Calls CallPrices
+
 	LowBalance parley.Money // accounts are told when their balance falls below it
+}
+
+// CallPrices are what calls cost.
+type CallPrices struct {
+	Assistant parley.Money            // a minute of conversation, charged by the second
+	Trunk     parley.Money            // a started minute over a trunk of the user's own
+	Outbound  map[string]parley.Money // a started minute over the carrier, by country of destination; "default" for those that are not there
+	Inbound   map[string]parley.Money // a started minute that comes in over the carrier, by the number's country; likewise
 }
 
 // NumberPrice is what a phone number costs.
@@ -35,11 +45,19 @@ type NumberPrice struct {
 }
 
 // Segment is the price of a segment of a text message to a country (ISO 3166-1 alpha-2).
-func (p *Prices) Segment(country string) parley.Money {
-	if m, ok := p.SMS[country]; ok {
+func (p *Prices) Segment(country string) parley.Money { return of(p.SMS, country) }
+
+// Outbound is the price of a started minute of a call over the carrier to a country (ISO 3166-1 alpha-2).
+func (p *Prices) Outbound(country string) parley.Money { return of(p.Calls.Outbound, country) }
+
+// Inbound is the price of a started minute of a call that comes in over the carrier to a number of a country.
+func (p *Prices) Inbound(country string) parley.Money { return of(p.Calls.Inbound, country) }
+
+func of(prices map[string]parley.Money, country string) parley.Money {
+	if m, ok := prices[country]; ok {
 		return m
 	}
-	return p.SMS["default"]
+	return prices["default"]
 }
 
 // file is how prices.yaml is written.
@@ -54,8 +72,14 @@ type file struct {
 		Rent          *amount `yaml:"rent"`
 		StripePriceID *string `yaml:"stripe_price_id"`
 	} `yaml:"numbers"`
-	SMS        map[string]amount `yaml:"sms"`
-	LowBalance *amount           `yaml:"low_balance"`
+	SMS   map[string]amount `yaml:"sms"`
+	Calls struct {
+		Assistant *amount           `yaml:"assistant"`
+		Trunk     *amount           `yaml:"trunk"`
+		Outbound  map[string]amount `yaml:"outbound"`
+		Inbound   map[string]amount `yaml:"inbound"`
+	} `yaml:"calls"`
+	LowBalance *amount `yaml:"low_balance"`
 }
 
 // amount is USD in the file.
@@ -78,7 +102,8 @@ func DefaultFile() []byte { return bytes.Clone(defaults) }
 
 // ReadPrices reads the prices and plans file over the embedded defaults; path "" is the defaults alone.
 func ReadPrices(path string) (*Prices, error) {
-	p := &Prices{Plans: map[string]parley.Plan{}, Messages: map[string]parley.Money{}, Numbers: map[string]NumberPrice{}, SMS: map[string]parley.Money{}}
+	p := &Prices{Plans: map[string]parley.Plan{}, Messages: map[string]parley.Money{}, Numbers: map[string]NumberPrice{}, SMS: map[string]parley.Money{},
+		Calls: CallPrices{Outbound: map[string]parley.Money{}, Inbound: map[string]parley.Money{}}}
 	if err := p.add(defaults); err != nil {
 		return nil, fmt.Errorf("embedded prices: %w", err)
 	}
@@ -128,14 +153,25 @@ func (p *Prices) add(text []byte) error {
 		}
 		p.Numbers[country] = price
 	}
-	for country, a := range f.SMS {
-		if country != "default" && (len(country) != 2 || strings.ToUpper(country) != country) {
-			return fmt.Errorf("sms: %q is neither a country code such as US nor default", country)
+	for _, one := range []struct {
+		to   *parley.Money
+		from *amount
+	}{{&p.LowBalance, f.LowBalance}, {&p.Calls.Assistant, f.Calls.Assistant}, {&p.Calls.Trunk, f.Calls.Trunk}} {
+		if one.from != nil {
+			*one.to = parley.Money(*one.from)
 		}
-		p.SMS[country] = parley.Money(a)
 	}
-	if f.LowBalance != nil {
-		p.LowBalance = parley.Money(*f.LowBalance)
+	return errors.Join(byCountry("sms", p.SMS, f.SMS), byCountry("calls.outbound", p.Calls.Outbound, f.Calls.Outbound),
+		byCountry("calls.inbound", p.Calls.Inbound, f.Calls.Inbound))
+}
+
+// byCountry lays prices by country over those that are there.
+func byCountry(name string, to map[string]parley.Money, from map[string]amount) error {
+	for country, a := range from {
+		if country != "default" && (len(country) != 2 || strings.ToUpper(country) != country) {
+			return fmt.Errorf("%s: %q is neither a country code such as US nor default", name, country)
+		}
+		to[country] = parley.Money(a)
 	}
 	return nil
 }

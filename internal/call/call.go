@@ -1,2 +1,310 @@
 // Package call is the life of calls: making and taking them, which are live, how each ends, what it costs and what is read out of it.
+//
+// # One end
+//
+// A call is a row from before anything is dialled or answered. What it can cost at most is set aside in the transaction that makes the row;
+// one transaction ends it: state, reason, transcript, what it cost, and that its report is due. Who ends a row that has ended already changes
+// nothing, so that a call has one end and one charge, whoever comes to it.
+//
+// # Nodes
+//
+// The process that has a call says every few seconds, in one statement for all its calls, that it lives. Calls whose process has fallen silent
+// are closed by any other, and are charged for what can be proven: from the answer to the last sign of life. A process that finds its calls
+// closed hangs up.
+//
+// # Reports
+//
+// What is read out of a call, the events that tell of it and what its campaign does next are its report: made after the end, once, by whichever
+// process takes it. It waits for the recording, so that the events' link leads somewhere.
 package call
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"maps"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"parley"
+	"parley/internal/ai"
+	"parley/internal/assistant"
+	"parley/internal/audio"
+	"parley/internal/billing"
+	"parley/internal/blob"
+	"parley/internal/event"
+	"parley/internal/store"
+	"parley/internal/voice"
+)
+
+// Config is what a Desk works with.
+type Config struct {
+	DB         *store.DB
+	Assistants *assistant.Desk
+	Speech     Speech
+	Prices     *billing.Prices
+	Hub        *event.Hub
+	Webhooks   *event.Sender // asks for the variables of incoming calls; nil: nobody is asked
+	Blobs      blob.Store    // keeps recordings
+	Dir        string        // where recordings are while they grow
+	BaseURL    string        // what links in events start with, such as https://voice.example.com
+	Secret     []byte        // signs links to recordings; the same on all nodes
+
+	// Dial calls somebody. It tells ringing when the far end rings, and returns when it has answered, or with why not: an error that is a
+	// parley.EndedReason or says one (Ended). When ctx ends the call is taken back, and the error is its cause.
+	Dial func(ctx context.Context, r Route, ringing func()) (audio.Leg, error)
+	Line Line // nil: there is no telephone
+	// Converse has the conversation on a leg that was answered; nil: the session runs.
+	Converse func(ctx context.Context, s *voice.Session, leg audio.Leg) voice.Result
+
+	Destinations Destinations
+	DailySpend   parley.Money // what a user's outgoing calls may cost a day (UTC); 0: no limit
+
+	Finished []Finished
+	Ended    []func(*parley.Call) // are told that a call of this process, or one that it closed, is over: at once, before its report. They must not block
+	Describe []Describe
+
+	Beat time.Duration // between a process's signs of life; 0 is 5 s
+	Lost time.Duration // after how long without one it is taken for gone; 0 is 15 s
+}
+
+// Speech gives what an assistant speaks and hears with, by a provider's code.
+type Speech interface {
+	Synthesizer(code string) (ai.Synthesizer, error)
+	Recognizer(code string) (ai.Recognizer, error)
+}
+
+// Finished is told of a call in the transaction that ends its report. An error undoes that, and it is tried again.
+type Finished func(ctx context.Context, tx *store.Tx, c *parley.Call, a *parley.Assistant) error
+
+// Describe adds to what events tell of a call: the campaign and the lead that it was made for.
+type Describe func(ctx context.Context, tx *store.Tx, c *parley.Call, e *parley.CallEnded) error
+
+// Route is the way of an outgoing call.
+type Route struct {
+	Number parley.Number // the own number that it leaves from
+	Trunk  *parley.Trunk // of a number of type sip
+	To     string        // E.164
+}
+
+// Desk makes and takes calls.
+type Desk struct {
+	Config
+	node    string // this process, in rows
+	cache   voice.Cache
+	ctx     context.Context
+	cancel  context.CancelCauseFunc
+	wg      sync.WaitGroup // calls
+	reports chan struct{}  // has a token when a report may be due
+	again   []time.Duration
+
+	mu       sync.Mutex
+	stopping bool
+	live     map[int64]*live
+	ended    map[parley.CallStatus]int64
+}
+
+// New makes a Desk; Run it, and Stop it in the end.
+func New(c Config) *Desk {
+	c.Beat, c.Lost = cmp.Or(c.Beat, 5*time.Second), cmp.Or(c.Lost, 15*time.Second)
+	d := &Desk{Config: c, node: uuid.NewString(), reports: make(chan struct{}, 1), again: reportAgain, live: map[int64]*live{}, ended: map[parley.CallStatus]int64{}}
+	if d.Converse == nil {
+		d.Converse = func(ctx context.Context, s *voice.Session, leg audio.Leg) voice.Result { return s.Run(ctx, leg) }
+	}
+	d.ctx, d.cancel = context.WithCancelCause(context.Background())
+	return d
+}
+
+// errStopping is what those hear who come while the server stops.
+var errStopping = parley.Errorf(parley.Unavailable, "The server is restarting. Please try again in a moment.")
+
+// Stop takes no more calls and waits until those that are live have ended, or until ctx ends: then they are hung up. Run goes on meanwhile.
+func (d *Desk) Stop(ctx context.Context) {
+	d.mu.Lock()
+	d.stopping = true
+	d.mu.Unlock()
+	done := make(chan struct{})
+	go func() { defer close(done); d.wg.Wait() }()
+	select {
+	case <-done:
+	case <-ctx.Done():
+		d.cancel(parley.Shutdown)
+		<-done
+	}
+	d.cancel(parley.Shutdown)
+}
+
+// enter makes room for a call that begins, which Stop waits for until leave.
+func (d *Desk) enter() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.stopping {
+		return errStopping
+	}
+	d.wg.Add(1)
+	return nil
+}
+
+// Topic is what the hub calls a call: its events are of the kinds below.
+func Topic(id int64) string { return "call:" + strconv.FormatInt(id, 10) }
+
+// The kinds of events, with their data.
+const (
+	Status   = "status"  // parley.CallStatus
+	Partial  = "partial" // string: what the customer has said so far
+	Turn     = "turn"    // parley.CallTurn
+	Tool     = "tool"    // parley.CallTool
+	End      = "end"     // nil: the row says the rest
+	Reported = "report"  // nil: so does what was read out of the call, some time after the end
+)
+
+// Stats are figures of this process.
+type Stats struct {
+	Live  int
+	Ended map[parley.CallStatus]int64 // calls, by how they ended
+}
+
+// Stats gives the present figures.
+func (d *Desk) Stats() Stats {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return Stats{len(d.live), maps.Clone(d.ended)}
+}
+
+// Now is one of the user's calls as it stands: of one on this node to the moment.
+func (d *Desk) Now(ctx context.Context, userID, id int64) (*parley.Call, error) {
+	c, err := d.DB.Call(ctx, userID, id)
+	if err != nil || c.EndedAt != 0 {
+		return c, err
+	}
+	if now := d.Here(id); now != nil {
+		now.AssistantName, now.CampaignName = c.AssistantName, c.CampaignName
+		return now, nil
+	}
+	return c, nil
+}
+
+// Here is a live call of this node as it stands, nil where this node has none of that id.
+func (d *Desk) Here(id int64) *parley.Call {
+	l := d.here(id)
+	if l == nil {
+		return nil
+	}
+	c := l.snapshot()
+	return &c
+}
+
+func (d *Desk) here(id int64) *live {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.live[id]
+}
+
+func (d *Desk) all() []*live {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Collect(maps.Values(d.live))
+}
+
+// Hangup ends one of the user's calls, at once where this node has it, else within about a second. The error is a Conflict where it is over.
+func (d *Desk) Hangup(ctx context.Context, userID, id int64) error {
+	err := d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error { return tx.HangupCall(ctx, userID, id) })
+	if err == nil {
+		d.Cut(id, parley.APIHangup)
+	}
+	return err
+}
+
+// Cut ends a call for a cause, if this node has it.
+func (d *Desk) Cut(id int64, cause error) {
+	if l := d.here(id); l != nil {
+		l.cancel(cause)
+	}
+}
+
+// hold is how long money stays set aside for a call; far longer than any call. Whoever ends the call frees it.
+const hold = 48 * time.Hour
+
+func reference(id int64) string { return "call:" + strconv.FormatInt(id, 10) }
+
+// Run keeps this node's calls alive, closes those of nodes that are gone, and makes reports, until ctx ends. Then it finishes the reports
+// under way.
+func (d *Desk) Run(ctx context.Context) error {
+	var loops sync.WaitGroup
+	loops.Go(func() { d.beat(ctx) })
+	loops.Go(func() { d.report(ctx) })
+	loops.Go(func() { every(ctx, d.Lost/3, d.recover) })
+	loops.Wait()
+	return nil
+}
+
+// every calls fn at once and then again and again until ctx ends.
+func every(ctx context.Context, pause time.Duration, fn func(context.Context) error) {
+	tick := time.NewTicker(pause)
+	defer tick.Stop()
+	for {
+		if err := fn(ctx); err != nil && ctx.Err() == nil {
+			slog.Error("look after calls", "error", err)
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// beat looks for calls to hang up, and at every Beat gives the sign of life and closes lost calls, in this order: a process that was stopped
+// for a while does not take its own calls for lost.
+func (d *Desk) beat(ctx context.Context) {
+	var renewed time.Time
+	every(ctx, min(time.Second, d.Beat), func(ctx context.Context) error {
+		if len(d.all()) > 0 {
+			ids, err := d.DB.CallsToHangUp(ctx, d.node)
+			if err != nil {
+				return err
+			}
+			for _, id := range ids {
+				d.Cut(id, parley.APIHangup)
+			}
+		}
+		if time.Since(renewed) < d.Beat {
+			return nil
+		}
+		if err := d.renew(ctx); err != nil {
+			return err
+		}
+		renewed = time.Now()
+		return d.closeLost(ctx)
+	})
+}
+
+// renew gives the sign of life, and hangs up what another has closed.
+func (d *Desk) renew(ctx context.Context) error {
+	mine := d.all() // before the rows are looked at: what begins meanwhile is not missed among them
+	if len(mine) == 0 {
+		return nil
+	}
+	var ids []int64
+	err := d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
+		ids, err = tx.RenewCalls(ctx, d.node, parley.Now())
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for _, l := range mine {
+		l.mu.Lock()
+		lost := !l.ending && !slices.Contains(ids, l.id)
+		l.mu.Unlock()
+		if lost {
+			slog.Warn("a live call was closed by another node: this one was taken for gone", "call", l.id)
+			l.cancel(parley.NodeLost)
+		}
+	}
+	return nil
+}

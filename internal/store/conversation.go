@@ -243,6 +243,9 @@ func (tx *Tx) EraseCustomer(ctx context.Context, userID int64, identifier string
 	if err := tx.eraseDeliveries(ctx, userID, identifier); err != nil {
 		return 0, err
 	}
+	if err := tx.eraseLeads(ctx, userID, identifier); err != nil {
+		return 0, err
+	}
 	res, err := tx.q.NewDelete().Model((*parley.Conversation)(nil)).
 		Where("user_id = ? AND (customer_phone = ? OR external_identifier = ?)", userID, identifier, identifier).Exec(ctx)
 	if err != nil {

@@ -174,6 +174,13 @@ func (q Query) Deliveries(ctx context.Context, userID int64, event parley.EventK
 	return list, total, err
 }
 
+// CallDeliveries are those that tell of one of the user's calls, newest first, without their payloads.
+func (q Query) CallDeliveries(ctx context.Context, userID, callID int64) ([]parley.Delivery, error) {
+	list := []parley.Delivery{}
+	err := q.q.NewSelect().Model(&list).ExcludeColumn("payload", "answer").Where("user_id = ? AND call_id = ?", userID, callID).Order("id DESC").Scan(ctx)
+	return list, err
+}
+
 // ResendDelivery has a delivery made anew, at once and with its whole schedule, under its own id and with its own body.
 func (tx *Tx) ResendDelivery(ctx context.Context, userID, id int64) (*parley.Delivery, error) {
 	d := new(parley.Delivery)

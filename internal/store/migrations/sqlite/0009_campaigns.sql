@@ -32,10 +32,12 @@ CREATE TABLE campaigns (
   failed BIGINT NOT NULL DEFAULT 0,
   canceled BIGINT NOT NULL DEFAULT 0,
   cost BIGINT NOT NULL DEFAULT 0,
-  deleted_at BIGINT NOT NULL DEFAULT 0 -- hidden at once; its leads go in small steps, its calls keep its name
+  deleted_at BIGINT NOT NULL DEFAULT 0, -- hidden at once; its calls keep its name
+  emptied BOOLEAN NOT NULL DEFAULT FALSE -- of a deleted one: its leads, which go in small steps, are gone
 );
 CREATE INDEX campaigns_user ON campaigns (user_id, id) WHERE deleted_at = 0;
 CREATE INDEX campaigns_running ON campaigns (user_id) WHERE status = 'in-progress' AND deleted_at = 0;
+CREATE INDEX campaigns_deleted ON campaigns (user_id, id) WHERE deleted_at > 0 AND NOT emptied;
 
 CREATE TABLE campaign_numbers (
   campaign_id BIGINT NOT NULL REFERENCES campaigns (id) ON DELETE CASCADE,

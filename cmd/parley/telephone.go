@@ -1,0 +1,382 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"parley"
+	"parley/internal/assistant"
+	"parley/internal/audio"
+	"parley/internal/billing"
+	"parley/internal/blob"
+	"parley/internal/call"
+	"parley/internal/call/farend"
+	"parley/internal/catalog"
+	"parley/internal/event"
+	"parley/internal/provider"
+	"parley/internal/sip"
+	"parley/internal/store"
+)
+
+// sipListen is where the telephone listens when nobody says otherwise.
+const sipListen = "127.0.0.1:5060"
+
+// calls opens the desk of calls. Its line, and what links start with, come when they are known.
+func (s *Settings) calls(db *store.DB, assistants *assistant.Desk, providers *provider.Set, prices *billing.Prices, hub *event.Hub, webhooks *event.Sender, blobs blob.Store) (*call.Desk, error) {
+	destinations, err := call.ParseDestinations(s.CallPrefixes)
+	if err != nil {
+		return nil, fmt.Errorf("PARLEY_CALL_PREFIXES: %w", err)
+	}
+	spend, err := parley.ParseMoney(s.CallDailySpend)
+	if err != nil || spend < 0 {
+		return nil, fmt.Errorf("PARLEY_CALL_DAILY_SPEND: %q is no amount of USD such as 50; 0 sets no limit", s.CallDailySpend)
+	}
+	secret, err := s.secret()
+	if err != nil {
+		return nil, err
+	}
+	return call.New(call.Config{DB: db, Assistants: assistants, Speech: providers, Prices: prices, Hub: hub, Webhooks: webhooks, Blobs: blobs,
+		Dir: filepath.Join(s.Data, "recordings"), Secret: secret, Destinations: destinations, DailySpend: spend}), nil
+}
+
+// forgetCalls removes recordings and calls that are past their time, every hour.
+func (s *Settings) forgetCalls(ctx context.Context, calls *call.Desk) {
+	before := func(days int) parley.Time {
+		if days <= 0 {
+			return 0
+		}
+		return parley.Now().Add(-time.Duration(days) * 24 * time.Hour)
+	}
+	tick := time.NewTicker(time.Hour)
+	defer tick.Stop()
+	for {
+		if err := calls.Forget(ctx, before(s.KeepRecordings), before(s.KeepCalls)); err != nil && ctx.Err() == nil {
+			slog.Error("remove old calls", "error", err)
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// telephone joins the desk of calls to the ways out and in: the SIP line, and in its place the far end in this process.
+type telephone struct {
+	db      *store.DB
+	line    *sip.Server // nil: there is none
+	carrier *sip.Trunk  // nil: there is none
+	sandbox bool        // numbers that no trunk belongs to are made up: so is who answers there
+	voices  *provider.Set
+	lines   farend.Lines
+}
+
+// telephone opens the line. With the default address, one that is taken is no reason not to start.
+func (s *Settings) telephone(db *store.DB, calls *call.Desk, providers *provider.Set, sandbox bool) (*telephone, error) {
+	p := &telephone{db: db, voices: providers, sandbox: sandbox}
+	calls.Config.Dial = p.dial
+	var err error
+	if p.carrier, err = s.carrierTrunk(); err != nil {
+		return nil, err
+	}
+	config, err := s.sipConfig()
+	if err != nil {
+		return nil, err
+	}
+	if config.Listen == "off" {
+		return p, nil
+	}
+	config.Trunks = p.trunks
+	config.Answer = func(ctx context.Context, in *sip.Invite) {
+		a := call.Arrival{Ringer: in, From: in.From, To: in.To, AssistantID: in.AssistantID}
+		if in.Trunk != nil {
+			a.TrunkID = in.Trunk.ID
+		}
+		calls.Incoming(ctx, a)
+	}
+	line := sip.New(config)
+	if err := line.Listen(); err != nil {
+		if config.Listen == sipListen && errors.Is(err, syscall.EADDRINUSE) {
+			slog.Warn("the telephone does not run: its address is taken. Stop what uses it, choose another with PARLEY_SIP_LISTEN, or turn the telephone off with PARLEY_SIP_LISTEN=off", "address", sipListen)
+			return p, nil
+		}
+		return nil, fmt.Errorf("open the telephone line: %w", err)
+	}
+	p.line = line
+	calls.Line = p
+	return p, nil
+}
+
+// sipConfig reads the settings of the line.
+func (s *Settings) sipConfig() (c sip.Config, err error) {
+	c = sip.Config{Listen: s.SIPListen, Softphone: s.Softphone == "on", External: s.ExternalIP}
+	if c.Listen == "off" {
+		return c, nil
+	}
+	if _, _, err := net.SplitHostPort(c.Listen); err != nil {
+		return c, fmt.Errorf("PARLEY_SIP_LISTEN: %q is no address such as 0.0.0.0:5060, nor off", c.Listen)
+	}
+	first, last, ok := strings.Cut(s.RTPPorts, "-")
+	a, errA := strconv.ParseUint(strings.TrimSpace(first), 10, 16)
+	b, errB := strconv.ParseUint(strings.TrimSpace(last), 10, 16)
+	if !ok || errA != nil || errB != nil || a == 0 || b <= a {
+		return c, fmt.Errorf("PARLEY_RTP_PORTS: %q is no range of ports such as 10000-19999", s.RTPPorts)
+	}
+	c.Ports = [2]int{int(a), int(b)}
+	return c, nil
+}
+
+// carrierTrunk is the trunk that rented numbers speak over, nil where there is none.
+func (s *Settings) carrierTrunk() (*sip.Trunk, error) {
+	if s.CarrierSIPAddress == "" {
+		return nil, nil
+	}
+	if !parley.ValidHostPort(s.CarrierSIPAddress) {
+		return nil, fmt.Errorf("PARLEY_CARRIER_SIP_ADDRESS: %q is no host name or IP address, with a port after a colon where it is not 5060", s.CarrierSIPAddress)
+	}
+	allowed, err := networks(s.CarrierSIPAllowedIPs)
+	if err != nil {
+		return nil, fmt.Errorf("PARLEY_CARRIER_SIP_ALLOWED_IPS: %w", err)
+	}
+	return &sip.Trunk{Address: s.CarrierSIPAddress, Transport: "udp", Username: s.CarrierSIPUsername, Password: s.CarrierSIPPassword,
+		ByIP: len(allowed) > 0, Allowed: allowed}, nil
+}
+
+// networks reads addresses and networks.
+func networks(list []string) (out []netip.Prefix, err error) {
+	for _, text := range list {
+		p, err := netip.ParsePrefix(text)
+		if a, bad := netip.ParseAddr(text); bad == nil {
+			p, err = netip.PrefixFrom(a, a.BitLen()), nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%q is neither an IP address nor a network such as 192.0.2.0/24", text)
+		}
+		out = append(out, p.Masked())
+	}
+	return out, nil
+}
+
+// errUnspoken is what is said of trunks that ask for what the line can't do.
+var errUnspoken = parley.Errorf(parley.Unavailable, "This server does not speak TLS or SRTP to trunks yet: set transport to udp or tcp, and srtp to off or optional.")
+
+// trunk is a user's trunk as the line knows it.
+func (p *telephone) trunk(t *parley.Trunk) (sip.Trunk, error) {
+	if t.Transport == "tls" || t.SRTP == "required" {
+		return sip.Trunk{}, errUnspoken
+	}
+	password, err := p.db.TrunkPassword(t)
+	if err != nil {
+		return sip.Trunk{}, fmt.Errorf("read the password of trunk %d: %w", t.ID, err)
+	}
+	allowed, err := networks(t.AllowedInboundIPs)
+	if err != nil {
+		return sip.Trunk{}, fmt.Errorf("read trunk %d: %w", t.ID, err)
+	}
+	out := sip.Trunk{ID: t.ID, Number: t.PhoneNumber, Address: t.SIPAddress, Transport: t.Transport, Username: t.SIPUsername, Password: password,
+		Register: t.Register, ByIP: t.InboundAuthorizationType == "ip", Allowed: allowed}
+	if t.OutboundProxy != nil {
+		out.Proxy = *t.OutboundProxy
+	}
+	return out, nil
+}
+
+// trunks are all that the line lets in and registers with. One that can't be used is left out: it is its owner's to mend, who is told by
+// checking it.
+func (p *telephone) trunks(ctx context.Context) ([]sip.Trunk, error) {
+	rows, err := p.db.AllTrunks(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var list []sip.Trunk
+	if p.carrier != nil {
+		list = append(list, *p.carrier)
+	}
+	for i := range rows {
+		t, err := p.trunk(&rows[i])
+		if err != nil {
+			slog.Debug("a trunk is not used", "trunk", rows[i].ID, "error", err)
+			continue
+		}
+		list = append(list, t)
+	}
+	return list, nil
+}
+
+// dial takes the way that a number has: its own trunk, the carrier's, or where there is no carrier the far end in this process.
+func (p *telephone) dial(ctx context.Context, r call.Route, ringing func()) (audio.Leg, error) {
+	d := sip.Dialling{To: r.To, From: r.Number.PhoneNumber, Ringing: ringing}
+	switch {
+	case r.Trunk != nil:
+		t, err := p.trunk(r.Trunk)
+		if err != nil {
+			return nil, failed(r, err)
+		}
+		d.Trunk = t
+	case p.carrier != nil:
+		d.Trunk = *p.carrier
+	case p.sandbox:
+		synthesizer, err := p.voices.Synthesizer(catalog.Flite)
+		if err != nil {
+			synthesizer = nil // it makes do
+		}
+		return farend.Dial(ctx, farend.Options{To: r.To, Synthesizer: synthesizer, Voice: "slt", Lines: &p.lines}, ringing)
+	default:
+		return nil, failed(r, errors.New("the carrier's numbers have no SIP trunk: set PARLEY_CARRIER_SIP_ADDRESS"))
+	}
+	if p.line == nil {
+		return nil, failed(r, errors.New("the telephone is not running: see PARLEY_SIP_LISTEN"))
+	}
+	return p.line.Dial(ctx, d)
+}
+
+// failed is the end of a call that has no way out, which is logged.
+func failed(r call.Route, err error) error {
+	slog.Error("a call has no way out", "number", r.Number.ID, "error", err)
+	return parley.Unreachable
+}
+
+// Check implements call.Line.
+func (p *telephone) Check(ctx context.Context, t *parley.Trunk) (call.Health, error) {
+	to, err := p.trunk(t)
+	if err != nil {
+		return call.Health{}, err
+	}
+	h, err := p.line.Check(ctx, to)
+	return call.Health{Registered: h.Registered, OptionsMS: h.OptionsMS}, err
+}
+
+// Registered implements call.Line.
+func (p *telephone) Registered(id int64) bool { return p.line.Registered(id) }
+
+// Refresh implements call.Line.
+func (p *telephone) Refresh() { p.line.Refresh() }
+
+// Run serves the line until ctx ends.
+func (p *telephone) Run(ctx context.Context) {
+	if p.line == nil {
+		return
+	}
+	if err := p.line.Run(ctx); err != nil && ctx.Err() == nil {
+		slog.Error("the telephone line has failed", "error", err)
+	}
+}
+
+// Refuse turns new calls away: the server stops.
+func (p *telephone) Refuse() {
+	if p.line != nil {
+		p.line.Refuse()
+	}
+}
+
+// softphone is the address at which a softphone on this machine reaches an assistant, "" where it can't.
+func (p *telephone) softphone(s *Settings, assistant int64) string {
+	if p.line == nil || s.Softphone != "on" {
+		return ""
+	}
+	at := p.line.Addr()
+	host := at.Addr()
+	if host.IsUnspecified() {
+		host = netip.MustParseAddr("127.0.0.1")
+	}
+	if !host.IsLoopback() {
+		return ""
+	}
+	return fmt.Sprintf("sip:%d@%s", assistant, netip.AddrPortFrom(host, at.Port()))
+}
+
+// checkTelephone looks whether the line could be opened with these settings.
+func checkTelephone(s *Settings) (list []finding) {
+	const what = "telephone"
+	config, err := s.sipConfig()
+	if err == nil {
+		_, err = s.carrierTrunk()
+	}
+	switch {
+	case err != nil:
+		return []finding{{"FAIL", what, err.Error()}}
+	case config.Listen == "off":
+		return []finding{{"note", what, "off (PARLEY_SIP_LISTEN): no calls come in or go out over SIP"}}
+	}
+	for _, probe := range []func() (interface{ Close() error }, error){
+		func() (interface{ Close() error }, error) { return net.ListenPacket("udp", config.Listen) },
+		func() (interface{ Close() error }, error) { return net.Listen("tcp", config.Listen) },
+	} {
+		l, err := probe()
+		switch {
+		case errors.Is(err, syscall.EADDRINUSE):
+			list = append(list, finding{"note", what, config.Listen + " is in use: a server runs there already, or choose another with PARLEY_SIP_LISTEN"})
+		case err != nil:
+			list = append(list, finding{"FAIL", what, fmt.Sprintf("%v: choose another address with PARLEY_SIP_LISTEN", err)})
+		default:
+			l.Close()
+			continue
+		}
+		return append(list, s.checkExternal(config), s.checkCarrierTrunk())
+	}
+	list = append(list, finding{"ok", what, fmt.Sprintf("%s is free, for UDP and TCP; sound on UDP ports %s", config.Listen, s.RTPPorts)})
+	return append(list, s.checkExternal(config), s.checkCarrierTrunk())
+}
+
+// checkExternal says what others are told to send sound to.
+func (s *Settings) checkExternal(c sip.Config) finding {
+	const what = "external ip"
+	host, _, _ := net.SplitHostPort(c.Listen)
+	at, err := netip.ParseAddr(host)
+	switch {
+	case c.External.IsValid() && (c.External.IsUnspecified() || c.External.IsLoopback()):
+		return finding{"FAIL", what, fmt.Sprintf("PARLEY_EXTERNAL_IP is %s, which nobody else can reach: set the address that trunks see, or nothing", c.External)}
+	case c.External.IsValid():
+		return finding{"ok", what, fmt.Sprintf("%s; let UDP %s and the port of %s through to this machine", c.External, s.RTPPorts, c.Listen)}
+	case err == nil && at.IsLoopback():
+		return finding{"ok", what, "not needed: the telephone listens for this machine alone. Set PARLEY_SIP_LISTEN=0.0.0.0:5060 for trunks elsewhere"}
+	}
+	return finding{"note", what, "not set: fine without NAT. Behind a router, set PARLEY_EXTERNAL_IP to the address that trunks see, or there is no sound"}
+}
+
+func (s *Settings) checkCarrierTrunk() finding {
+	const what = "carrier trunk"
+	switch {
+	case s.CarrierSIPAddress != "" && len(s.CarrierSIPAllowedIPs) == 0 && s.CarrierSIPPassword == "":
+		return finding{"note", what, s.CarrierSIPAddress + ": calls go out, and none come in. Set PARLEY_CARRIER_SIP_ALLOWED_IPS to the carrier's addresses"}
+	case s.CarrierSIPAddress != "":
+		return finding{"ok", what, s.CarrierSIPAddress}
+	case s.TwilioAccountSID != "":
+		return finding{"note", what, "none: numbers of the carrier can't call or be called. Set PARLEY_CARRIER_SIP_ADDRESS"}
+	}
+	return finding{"note", what, "none: calls from the sandbox's numbers reach a far end inside this program. Set PARLEY_CARRIER_SIP_ADDRESS for real ones"}
+}
+
+// callMetrics tells of calls at /metrics.
+type callMetrics struct{ calls *call.Desk }
+
+var (
+	liveCalls  = prometheus.NewDesc("parley_calls_live", "Calls that are live in this process.", nil, nil)
+	endedCalls = prometheus.NewDesc("parley_calls_total", "Calls that ended in this process, by status.", []string{"status"}, nil)
+)
+
+// Describe implements prometheus.Collector.
+func (m callMetrics) Describe(out chan<- *prometheus.Desc) {
+	out <- liveCalls
+	out <- endedCalls
+}
+
+// Collect implements prometheus.Collector.
+func (m callMetrics) Collect(out chan<- prometheus.Metric) {
+	stats := m.calls.Stats()
+	out <- prometheus.MustNewConstMetric(liveCalls, prometheus.GaugeValue, float64(stats.Live))
+	for status, n := range stats.Ended {
+		out <- prometheus.MustNewConstMetric(endedCalls, prometheus.CounterValue, float64(n), string(status))
+	}
+}

@@ -1,0 +1,65 @@
+package main
+
+import (
+	"net/netip"
+	"strings"
+	"testing"
+
+	"parley"
+	"parley/internal/store/storetest"
+)
+
+func TestTelephoneSettings(t *testing.T) {
+	good := Settings{SIPListen: "0.0.0.0:5060", RTPPorts: "10000-19999", Softphone: "on"}
+	c, err := good.sipConfig()
+	if err != nil || c.Ports != [2]int{10000, 19999} || !c.Softphone {
+		t.Errorf("%+v: %v", c, err)
+	}
+	for says, change := range map[string]func(s *Settings){
+		"PARLEY_SIP_LISTEN":          func(s *Settings) { s.SIPListen = "5060" },
+		"PARLEY_RTP_PORTS":           func(s *Settings) { s.RTPPorts = "20000-10000" },
+		`"10000" is no range`:        func(s *Settings) { s.RTPPorts = "10000" },
+		`"1-70000" is no range`:      func(s *Settings) { s.RTPPorts = "1-70000" },
+		"PARLEY_CARRIER_SIP_ADDRESS": func(s *Settings) { s.CarrierSIPAddress = "sip:carrier" },
+		"PARLEY_CARRIER_SIP_ALLOWED_IPS": func(s *Settings) {
+			s.CarrierSIPAddress, s.CarrierSIPAllowedIPs = "carrier.example.com", []string{"carrier"}
+		},
+		"nobody else can reach": func(s *Settings) { s.ExternalIP = netip.MustParseAddr("127.0.0.1") },
+	} {
+		s := good
+		s.SIPListen = "127.0.0.1:0"
+		change(&s)
+		var text string
+		for _, f := range checkTelephone(&s) {
+			if f.state == "FAIL" {
+				text += f.text
+			}
+		}
+		if !strings.Contains(text, says) {
+			t.Errorf("%q: the doctor says %q", says, text)
+		}
+	}
+	off := Settings{SIPListen: "off", RTPPorts: "nonsense"}
+	if found := checkTelephone(&off); len(found) != 1 || found[0].state != "note" {
+		t.Errorf("off: %+v", found)
+	}
+}
+
+func TestTrunkOfLine(t *testing.T) {
+	p := &telephone{db: storetest.SQLite(t)}
+	proxy := "proxy.example.com:5070"
+	row := &parley.Trunk{ID: 7, PhoneNumber: "+493012345678", SIPAddress: "10.0.0.5", SIPUsername: "u", Transport: "tcp", SRTP: "optional", Register: true,
+		InboundAuthorizationType: "ip", AllowedInboundIPs: []string{"10.0.0.5", "10.1.0.0/16", "::1"}, OutboundProxy: &proxy}
+	p.db.SealPassword(row, "secret")
+	got, err := p.trunk(row)
+	if err != nil || got.ID != 7 || got.Number != "+493012345678" || got.Password != "secret" || got.Proxy != proxy || !got.ByIP || !got.Register || got.Transport != "tcp" ||
+		len(got.Allowed) != 3 || !got.Allowed[0].Contains(netip.MustParseAddr("10.0.0.5")) || got.Allowed[0].Contains(netip.MustParseAddr("10.0.0.6")) {
+		t.Errorf("%+v: %v", got, err)
+	}
+	for _, change := range []func(){func() { row.Transport = "tls" }, func() { row.Transport, row.SRTP = "udp", "required" }} {
+		change()
+		if _, err := p.trunk(row); err != errUnspoken { //nolint:errorlint // it is our own
+			t.Errorf("%s, %s: %v", row.Transport, row.SRTP, err)
+		}
+	}
+}

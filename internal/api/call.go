@@ -1,0 +1,257 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"time"
+
+	"parley"
+	"parley/internal/auth"
+	"parley/internal/call"
+	"parley/internal/store"
+)
+
+func (a *API) callRoutes() {
+	const tag, missing = "Calls", "Call not found"
+	handle(a, op{Method: "POST", Path: "/user/make_call", Name: "makeCall", Tag: tag, Idempotent: true, Summary: "Have an assistant call somebody"}, a.makeCall)
+	handle(a, op{Method: "GET", Path: "/user/calls", Name: "listCalls", Tag: tag, Summary: "List calls"}, a.listCalls)
+	handle(a, op{Method: "GET", Path: "/user/calls/{id}", Name: "getCall", Tag: tag, NotFound: missing, Summary: "Read a call"}, a.getCall)
+	handle(a, op{Method: "DELETE", Path: "/user/calls/{id}", Name: "deleteCall", Tag: tag, NotFound: missing, Summary: "Delete a call that is over, with its recording"}, a.deleteCall)
+	handle(a, op{Method: "POST", Path: "/user/calls/{id}/hangup", Name: "hangUpCall", Tag: tag, NotFound: missing, Summary: "Hang up"}, a.hangUpCall)
+	handle(a, op{Method: "GET", Path: "/user/calls/{id}/events", Name: "followCall", Tag: tag, NotFound: missing, Stream: "text/event-stream", Summary: "Follow a call live (server-sent events)"}, a.followCall)
+	handle(a, op{Method: "GET", Path: "/user/calls/{id}/recording", Name: "getRecording", Tag: tag, NotFound: missing, Stream: "audio/wav", Summary: "The recording, as WAV"}, a.getRecording)
+	handle(a, op{Method: "GET", Path: "/recordings/{id}/{expires}/{signature}", Name: "getLinkedRecording", Tag: tag, NotFound: "Recording not found", Access: anybody, Stream: "audio/wav", Summary: "The recording that a call's recording_url leads to"}, a.getLinkedRecording)
+}
+
+type newCall struct {
+	Body struct {
+		PhoneNumber string            `json:"phone_number" required:"true" maxLength:"32" format:"phone" doc:"Whom to call, in international format (E.164)."`
+		AssistantID int64             `json:"assistant_id" required:"true" doc:"An own, active outbound assistant."`
+		Variables   map[string]string `json:"variables" maxProperties:"200" doc:"Values of {{name}} in the prompt and the initial message."`
+	}
+}
+
+type startedCall struct {
+	Message string            `json:"message"`
+	Data    struct{}          `json:"data"`
+	CallID  int64             `json:"call_id"`
+	Status  parley.CallStatus `json:"status"`
+}
+
+func (a *API) makeCall(ctx context.Context, r *request, in *newCall) (*startedCall, error) {
+	to, _ := parley.NormalizePhone(in.Body.PhoneNumber) // its format was judged
+	c, err := a.Calls.Start(ctx, call.Order{UserID: r.UserID(), AssistantID: in.Body.AssistantID, To: to, Variables: in.Body.Variables})
+	if err != nil {
+		return nil, err
+	}
+	return &startedCall{Message: "Call initiated successfully", CallID: c.ID, Status: c.Status}, nil
+}
+
+// shownCall is a call as answers show it.
+type shownCall struct {
+	parley.Call
+	Transcript      string           `json:"transcript" doc:"A line per turn: \"AI: …\" or \"Customer: …\", as it was heard."`
+	TotalCost       parley.Money     `json:"total_cost"`
+	CostBreakdown   parley.CallCosts `json:"cost_breakdown"`
+	WebhookResponse any              `json:"webhook_response" doc:"{status, body} of the answer to the post-call event; {} without one."`
+	RecordingURL    string           `json:"recording_url,omitempty" doc:"A signed link that holds for a week; absent without a recording."`
+}
+
+func (a *API) show(r *http.Request, c parley.Call, response *parley.WebhookResponse) shownCall {
+	if c.Status.Live() {
+		c.Duration = c.Talked(parley.Now()) // so far
+	}
+	out := shownCall{Call: c, Transcript: parley.CallTranscript(c.Turns), TotalCost: c.TotalCost(), CostBreakdown: c.Costs(), WebhookResponse: struct{}{}}
+	if response != nil {
+		out.WebhookResponse = response
+	}
+	if path := a.Calls.RecordingPath(&c); path != "" {
+		out.RecordingURL = a.baseURL(r) + "/api" + path
+	}
+	return out
+}
+
+type callQuery struct {
+	pageQuery
+	dateQuery
+	Status      string `query:"status" enum:"initiated,ringing,in-progress,completed,busy,no-answer,failed,canceled"`
+	Type        string `query:"type" enum:"inbound,outbound,web"`
+	PhoneNumber string `query:"phone_number" maxLength:"32" doc:"Only calls with this customer."`
+	AssistantID int64  `query:"assistant_id"`
+	CampaignID  int64  `query:"campaign_id"`
+}
+
+func (a *API) listCalls(ctx context.Context, r *request, in *callQuery) (*Paginated[shownCall], error) {
+	if in.AssistantID != 0 || r.URL.Query().Has("assistant_id") {
+		if _, err := a.DB.Assistant(ctx, r.UserID(), in.AssistantID); err != nil {
+			return nil, err
+		}
+	}
+	from, to := in.bounds()
+	p := in.page(15)
+	f := store.CallFilter{Status: parley.CallStatus(in.Status), Type: parley.CallType(in.Type), Phone: in.PhoneNumber, AssistantID: in.AssistantID,
+		CampaignID: in.CampaignID, From: from, To: to}
+	for _, text := range []string{in.PhoneNumber, "+" + in.PhoneNumber} { // a plus that was not escaped arrives as a space
+		if n, ok := parley.NormalizePhone(text); ok {
+			f.Phone = n
+			break
+		}
+	}
+	list, total, err := a.DB.Calls(ctx, r.UserID(), f, p)
+	if err != nil {
+		return nil, err
+	}
+	ids := make([]int64, len(list))
+	for i := range list {
+		ids[i] = list[i].ID
+	}
+	responses, err := a.DB.WebhookResponses(ctx, r.UserID(), ids)
+	if err != nil {
+		return nil, err
+	}
+	rows := make([]shownCall, len(list))
+	for i, c := range list {
+		rows[i] = a.show(r.Request, c, responses[c.ID])
+	}
+	e := envelope(a, r.Request, rows, total, p)
+	return &e, nil
+}
+
+func (a *API) getCall(ctx context.Context, r *request, in *byID) (*shownCall, error) {
+	c, err := a.Calls.Now(ctx, r.UserID(), in.ID)
+	if err != nil {
+		return nil, err
+	}
+	response, err := a.DB.WebhookResponse(ctx, r.UserID(), c.ID)
+	if err != nil {
+		return nil, err
+	}
+	out := a.show(r.Request, *c, response)
+	return &out, nil
+}
+
+func (a *API) deleteCall(ctx context.Context, r *request, in *byID) (*notice, error) {
+	return &notice{"Call deleted successfully"}, a.Calls.Delete(ctx, r.UserID(), in.ID)
+}
+
+func (a *API) hangUpCall(ctx context.Context, r *request, in *byID) (*notice, error) {
+	return &notice{"Call hung up successfully"}, a.Calls.Hangup(ctx, r.UserID(), in.ID)
+}
+
+// callEnd is the data of a call's last event.
+type callEnd struct {
+	Status      parley.CallStatus  `json:"status"`
+	EndedReason parley.EndedReason `json:"ended_reason"`
+	Duration    int64              `json:"duration"`
+}
+
+// follower sends what a reader of a call's events has not seen.
+type follower struct {
+	s      *stream
+	status parley.CallStatus
+	turns  int // sent
+}
+
+// catchUp sends how the call stands; it is over when the answer is true.
+func (f *follower) catchUp(c *parley.Call) (over bool) {
+	if c.Status != f.status {
+		f.status = c.Status
+		f.s.send("status", "", map[string]parley.CallStatus{"status": c.Status})
+	}
+	for ; f.turns < len(c.Turns); f.turns++ {
+		f.s.send("turn", strconv.Itoa(f.turns+1), c.Turns[f.turns])
+	}
+	if c.EndedAt != 0 {
+		f.s.send("end", "", callEnd{c.Status, c.EndedReason, c.Duration})
+	}
+	return c.EndedAt != 0
+}
+
+// followCall sends how a call stands, with its turns so far (or those after the one that Last-Event-ID names), and what happens in it until its
+// end. What is said as it is said comes from this node alone; of a call on another node its turns come, within about a second.
+func (a *API) followCall(ctx context.Context, r *request, in *byID) (*struct{}, error) {
+	events, stop, ok := a.Hub.Listen(call.Topic(in.ID), mostListeners)
+	if !ok {
+		return nil, &auth.LimitError{RetryAfter: 10}
+	}
+	defer stop()
+	c, err := a.Calls.Now(ctx, r.UserID(), in.ID)
+	if err != nil {
+		return nil, err
+	}
+	f := &follower{s: newStream(r.W)}
+	if last, err := strconv.Atoi(r.Header.Get("Last-Event-ID")); err == nil && last > 0 {
+		f.turns = last
+	}
+	f.s.comment("following")
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		over := f.catchUp(c)
+		if f.s.flush() != nil || over {
+			return nil, errAnswered
+		}
+		select {
+		case <-ctx.Done():
+			return nil, errAnswered
+		case e := <-events:
+			switch e.Kind {
+			case call.Partial:
+				f.s.send("partial", "", map[string]any{"text": e.Data})
+				continue
+			case call.Tool:
+				f.s.send("tool", "", e.Data)
+				continue
+			case call.Status, call.Turn:
+				if now := a.Calls.Here(in.ID); now != nil {
+					c = now
+					continue
+				}
+			}
+		case <-tick.C:
+			f.s.comment("")
+		}
+		if c, err = a.Calls.Now(ctx, r.UserID(), in.ID); err != nil {
+			return nil, errAnswered // the reader comes back with Last-Event-ID, or finds it deleted
+		}
+	}
+}
+
+func (a *API) getRecording(ctx context.Context, r *request, in *byID) (*struct{}, error) {
+	c, err := a.DB.Call(ctx, r.UserID(), in.ID)
+	if err != nil {
+		return nil, err
+	}
+	return nil, a.sendRecording(ctx, r, c)
+}
+
+type recordingLink struct {
+	ID        int64  `path:"id"`
+	Expires   int64  `path:"expires"`
+	Signature string `path:"signature"`
+}
+
+func (a *API) getLinkedRecording(ctx context.Context, r *request, in *recordingLink) (*struct{}, error) {
+	c, err := a.Calls.LinkedCall(ctx, in.ID, in.Expires, in.Signature)
+	if err != nil {
+		return nil, err
+	}
+	return nil, a.sendRecording(ctx, r, c)
+}
+
+// sendRecording streams a call's recording, or the range of it that is asked for.
+func (a *API) sendRecording(ctx context.Context, r *request, c *parley.Call) error {
+	o, err := a.Calls.OpenRecording(ctx, c)
+	if err != nil {
+		return err
+	}
+	defer o.Close()
+	h := r.W.Header()
+	h.Set("Content-Type", "audio/wav")
+	h.Set("Content-Disposition", "inline; filename=\"call-"+strconv.FormatInt(c.ID, 10)+".wav\"")
+	h.Set("Cache-Control", "private, no-store")
+	h.Set("X-Content-Type-Options", "nosniff")
+	http.ServeContent(r.W, r.Request, "", parley.Time(c.EndedAt).Time(), o)
+	return errAnswered
+}

@@ -1,0 +1,499 @@
+package api_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"parley"
+	"parley/internal/api"
+	"parley/internal/assistant"
+	"parley/internal/audio"
+	"parley/internal/blob"
+	phone "parley/internal/call"
+	"parley/internal/event"
+	"parley/internal/provider"
+	"parley/internal/store"
+	"parley/internal/store/storetest"
+	"parley/internal/voice"
+)
+
+// phones is a house with a telephone: what is dialled decides what becomes of it, by the sandbox's rule, and who answers says what the test
+// has them say.
+type phones struct {
+	*house
+	calls *phone.Desk
+	blobs blob.Store
+	talks chan *talk // conversations, as they begin
+	to    int64      // an outbound assistant that can call
+}
+
+// talk is a conversation: it tells what it is given, and ends with a reason.
+type talk struct {
+	tell   chan voice.Event
+	reason chan parley.EndedReason
+}
+
+func eachPhone(t *testing.T, test func(t *testing.T, p *phones)) {
+	t.Helper()
+	storetest.Each(t, func(t *testing.T, db *store.DB) { test(t, openPhones(t, db)) })
+}
+
+func openPhones(t testing.TB, db *store.DB) *phones {
+	t.Helper()
+	p := &phones{talks: make(chan *talk, 100)}
+	where, err := phone.ParseDestinations([]string{"US"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.blobs, err = blob.OpenDir(t.TempDir()); err != nil {
+		t.Fatal(err)
+	}
+	p.house = open(t, db, func(c *api.Config) {
+		providers, err := provider.Open(provider.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(providers.Close)
+		c.Hub = event.NewHub()
+		c.Assistants = &assistant.Desk{DB: db, Catalog: c.Catalog, Providers: providers}
+		p.calls = phone.New(phone.Config{DB: db, Assistants: c.Assistants, Speech: mouth{}, Prices: c.Prices, Hub: c.Hub, Blobs: p.blobs, Dir: t.TempDir(), Secret: []byte("secret"),
+			Destinations: where, Dial: p.dial, Converse: p.converse, Beat: 100 * time.Millisecond})
+		c.Calls = p.calls
+	})
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() { defer close(done); p.calls.Run(ctx) }()
+	t.Cleanup(func() {
+		gone, cut := context.WithCancel(context.Background())
+		cut()
+		p.calls.Stop(gone)
+		stop()
+		<-done
+	})
+	models := p.get("/user/assistants/models?type=llm", status(200)).list()
+	local := models[len(models)-1]["id"]
+	number := p.buy("US", true)
+	p.to = p.assistant(map[string]any{"type": "outbound", "status": "active", "phone_number_id": number["id"], "llm_model_id": local, "record": true, "max_duration": 60})
+	return p
+}
+
+type nobody struct{ audio.Leg }
+
+func (nobody) Rate() audio.Rate { return audio.Narrow }
+
+func (p *phones) dial(ctx context.Context, r phone.Route, ringing func()) (audio.Leg, error) {
+	if strings.HasSuffix(r.To, "0103") {
+		return nil, parley.LineBusy
+	}
+	ringing()
+	if strings.HasSuffix(r.To, "0104") {
+		<-ctx.Done()
+		return nil, context.Cause(ctx)
+	}
+	return nobody{}, nil
+}
+
+func (p *phones) converse(ctx context.Context, s *voice.Session, _ audio.Leg) (r voice.Result) {
+	if rec, err := audio.NewRecorder(s.Record, audio.Narrow); err == nil {
+		rec.Write(make(audio.Frame, 1600), make(audio.Frame, 1600))
+		rec.Close()
+	}
+	k := &talk{make(chan voice.Event), make(chan parley.EndedReason, 1)}
+	p.talks <- k
+	for {
+		select {
+		case e := <-k.tell:
+			if e.Kind == voice.TurnEnded {
+				r.Turns = append(r.Turns, e.Turn)
+			}
+			s.Tell(e)
+		case r.Reason = <-k.reason:
+			return r
+		case <-ctx.Done():
+			r.Reason, _ = context.Cause(ctx).(parley.EndedReason)
+			return r
+		}
+	}
+}
+
+// call makes a call and gives its id.
+func (p *phones) call(to string, o ...option) int64 {
+	p.Helper()
+	got := p.post("/user/make_call", map[string]any{"phone_number": to, "assistant_id": p.to}, append(o, status(200))...).json()
+	if got["message"] != "Call initiated successfully" || len(got["data"].(map[string]any)) != 0 || got["status"] != "initiated" || len(got) != 4 {
+		p.Errorf("made %v", got)
+	}
+	n, _ := got["call_id"].(json.Number).Int64()
+	return n
+}
+
+func callAt(id int64, more ...string) string {
+	return fmt.Sprintf("/user/calls/%d%s", id, strings.Join(more, ""))
+}
+
+// until waits until a call is so.
+func (p *phones) until(id int64, ok func(c map[string]any) bool) map[string]any {
+	p.Helper()
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		c := p.get(callAt(id), status(200)).json()
+		if ok(c) {
+			return c
+		}
+		if time.Now().After(deadline) {
+			p.Fatalf("call %d stays %v", id, c)
+		}
+	}
+}
+
+func (p *phones) ended(id int64) map[string]any {
+	p.Helper()
+	return p.until(id, func(c map[string]any) bool {
+		return c["ended_at"] != nil && (c["recording_url"] != nil || c["answered_at"] == nil)
+	})
+}
+
+func TestMakeCallRefused(t *testing.T) {
+	eachPhone(t, func(t *testing.T, p *phones) {
+		at := "/user/make_call"
+		p.post(at, map[string]any{}, status(422)).fails("phone_number", "assistant_id")
+		p.post(at, map[string]any{"phone_number": "12", "assistant_id": p.to}, status(422)).says("phone_number", "The phone_number field must be a valid phone number in international format.")
+		p.post(at, map[string]any{"phone_number": "+12025550100", "assistant_id": "x", "variables": []any{}}, status(422)).fails("assistant_id", "variables")
+		p.post(at, map[string]any{"phone_number": "+12025550100", "assistant_id": p.to, "variables": map[string]any{"a": 1}}, status(422)).fails("variables.a")
+		good := map[string]any{"phone_number": "+12025550100", "assistant_id": p.to}
+		for name, c := range map[string]struct {
+			change map[string]any
+			status int
+			says   string
+		}{
+			"unknown assistant": {map[string]any{"assistant_id": 9999}, 404, "Assistant not found"},
+			"inbound":           {map[string]any{"assistant_id": p.assistant(map[string]any{"status": "active"})}, 422, "outbound"},
+			"inactive":          {map[string]any{"assistant_id": p.assistant(map[string]any{"type": "outbound"})}, 422, "inactive"},
+			"no number":         {map[string]any{"assistant_id": p.assistant(map[string]any{"type": "outbound", "status": "active"})}, 422, "number"},
+			"destination":       {map[string]any{"phone_number": "+33142685300"}, 403, "not allowed"},
+		} {
+			got := p.post(at, with(good, c.change), status(c.status)).json()
+			if text, _ := got["message"].(string); !strings.Contains(text, c.says) || len(got) != 1 {
+				t.Errorf("%s: %v", name, got)
+			}
+		}
+		p.stranger().post(at, good, status(404)).is(`{"message":"Assistant not found"}`)
+		p.user.Plan = "trial" // two calls
+		p.write(func(ctx context.Context, tx *store.Tx) error { return tx.SaveUser(ctx, p.user) })
+		first, second := p.call("+12025550104"), p.call("+12025550104")
+		if text := p.post(at, good, status(403)).json()["message"]; !strings.Contains(fmt.Sprint(text), "plan") {
+			t.Errorf("over the plan: %v", text)
+		}
+		for _, n := range []int64{first, second} {
+			p.post(callAt(n, "/hangup"), nil, status(200)).is(`{"message":"Call hung up successfully"}`)
+			if c := p.ended(n); c["status"] != "canceled" || c["ended_reason"] != "canceled" {
+				t.Errorf("hung up while it rang: %v", c)
+			}
+		}
+		p.write(func(ctx context.Context, tx *store.Tx) error {
+			free, err := tx.Free(ctx, p.user.ID)
+			if err != nil {
+				return err
+			}
+			_, err = tx.Post(ctx, p.user.ID, &parley.LedgerEntry{Kind: parley.Credit, Amount: parley.USD/100 - free, Reference: "less"})
+			return err
+		})
+		p.post(at, good, status(402)).is(`{"message":"Insufficient balance"}`)
+	})
+}
+
+func TestCall(t *testing.T) {
+	eachPhone(t, func(t *testing.T, p *phones) {
+		key := header("Idempotency-Key", "once")
+		n := p.call("+1 (202) 555-0100", key)
+		if again := p.call("+1 (202) 555-0100", key); again != n {
+			t.Errorf("one key made calls %d and %d", n, again)
+		}
+		k := <-p.talks
+		live := p.until(n, func(c map[string]any) bool { return c["status"] == "in-progress" })
+		if live["recording_url"] != nil || live["ended_reason"] != "" || live["total_cost"] != json.Number("0") {
+			t.Errorf("live %v", live)
+		}
+		p.delete(callAt(n), status(409))
+		k.tell <- voice.Event{Kind: voice.TurnEnded, Turn: parley.CallTurn{Speaker: "assistant", Text: "Hello.", StartedAtMS: 20, Latency: &parley.Latency{FirstPacketMS: 700}}}
+		k.tell <- voice.Event{Kind: voice.TurnEnded, Turn: parley.CallTurn{Speaker: "customer", Text: "Yes,\nthat sounds good.", StartedAtMS: 900}}
+		k.reason <- parley.CustomerHangup
+		c := p.until(n, func(c map[string]any) bool {
+			return c["recording_url"] != nil && len(c["variables"].(map[string]any)) > 0
+		})
+		want := []string{"answered_at", "answered_by", "assistant_id", "assistant_name", "assistant_phone_number", "carrier_cost", "client_phone_number", "cost_breakdown", "created_at",
+			"duration", "ended_at", "ended_reason", "evaluation", "function_calls", "id", "input_variables", "recording_url", "ringing_at", "status", "total_cost", "transcript", "turns", "type",
+			"updated_at", "variables", "webhook_response"}
+		if !slices.Equal(keys(c), want) {
+			t.Errorf("keys %q", keys(c))
+		}
+		for name, value := range map[string]string{"type": "outbound", "status": "completed", "client_phone_number": "+12025550100", "ended_reason": "customer_hangup", "answered_by": "unknown",
+			"transcript": "AI: Hello.\nCustomer: Yes, that sounds good.", "webhook_response": "map[]", "evaluation": "map[]", "function_calls": "[]", "carrier_cost": "0.014",
+			"variables": "map[status:true summary:Yes, that sounds good.]"} {
+			if got := fmt.Sprint(c[name]); got != value {
+				t.Errorf("%s is %s, want %s", name, got, value)
+			}
+		}
+		cost := c["cost_breakdown"].(map[string]any)
+		if cost["carrier_minutes"] != json.Number("1") || cost["assistant_seconds"] != c["duration"] || cost["assistant_rate"] != json.Number("0.06") || len(cost) != 6 {
+			t.Errorf("costs %v", cost)
+		}
+		// The endpoint's answer shows as webhook_response.
+		p.write(func(ctx context.Context, tx *store.Tx) error {
+			d := parley.NewDelivery(parley.EventCallCompleted, "https://example.com/", map[string]any{})
+			code := 202
+			d.CallID, d.LastStatus, d.Answer = &n, &code, "thanks"
+			return tx.RecordDelivery(ctx, p.user.ID, d, &parley.DeliveryAttempt{At: parley.Now(), Status: &code})
+		})
+		for _, got := range []map[string]any{p.get(callAt(n)).json(), p.get("/user/calls").rows()[0]} {
+			if fmt.Sprint(got["webhook_response"]) != "map[body:thanks status:202]" || !slices.Equal(keys(got), want) {
+				t.Errorf("%v", got)
+			}
+		}
+		if kinds := p.get("/user/billing/ledger").rows(); len(kinds) < 2 || kinds[0]["kind"] != "call" || kinds[1]["kind"] != "carrier" || kinds[0]["reference"] != fmt.Sprintf("call:%d", n) {
+			t.Errorf("ledger %v", kinds)
+		}
+		other := p.stranger()
+		for _, path := range []string{callAt(n), "/user/calls/99999", "/user/calls/x"} {
+			for _, method := range []string{"GET", "DELETE"} {
+				other.do(method, path, nil, status(404)).is(`{"message":"Call not found"}`)
+			}
+			other.post(path+"/hangup", nil, status(404)).is(`{"message":"Call not found"}`)
+			other.get(path+"/events", status(404)).is(`{"message":"Call not found"}`)
+			other.get(path+"/recording", status(404)).is(`{"message":"Call not found"}`)
+		}
+		p.post(callAt(n, "/hangup"), nil, status(409))
+		p.delete(callAt(n), status(200)).is(`{"message":"Call deleted successfully"}`)
+		p.get(callAt(n), status(404))
+	})
+}
+
+func TestCallList(t *testing.T) {
+	eachPhone(t, func(t *testing.T, p *phones) {
+		busy := p.call("+12025550103")
+		p.ended(busy)
+		ringing := p.call("+12025550104")
+		p.until(ringing, func(map[string]any) bool {
+			return p.get("/user/calls?status=ringing").json()["total"] == json.Number("1")
+		}) // the row follows
+		today := time.Now().UTC().Format(time.DateOnly)
+		for query, want := range map[string]string{
+			"": "2", "status=busy": "1", "status=ringing": "1", "status=completed": "0", "type=outbound": "2", "type=inbound": "0", "type=web": "0",
+			"phone_number=%2B12025550103": "1", "phone_number=+12025550103": "1", "phone_number=12025550103": "1", "phone_number=%2B12025550199": "0", "phone_number=nonsense": "0",
+			fmt.Sprintf("assistant_id=%d&status=busy", p.to): "1", "campaign_id=7": "0", "date_from=" + today: "2", "date_to=" + today: "2", "date_to=2020-01-01": "0",
+		} {
+			if got := p.get("/user/calls?"+query, status(200)).json()["total"]; got != json.Number(want) {
+				t.Errorf("%s: %v calls, want %s", query, got, want)
+			}
+		}
+		page := p.get("/user/calls?per_page=1&status=", status(200)).json()
+		if rows := page["data"].([]any); len(rows) != 1 || id(rows[0].(map[string]any)) != ringing || page["per_page"] != json.Number("1") || page["last_page"] != json.Number("2") {
+			t.Errorf("page %v", page)
+		}
+		p.get("/user/calls?status=gone&type=fax&date_from=1.1.2026&per_page=101&page=0&assistant_id=x", status(422)).fails("status", "type", "date_from", "per_page", "page", "assistant_id")
+		p.get("/user/calls?assistant_id=9999", status(404)).is(`{"message":"Assistant not found"}`)
+		if got := p.stranger().get("/user/calls", status(200)).json()["total"]; got != json.Number("0") {
+			t.Errorf("a stranger sees %v", got)
+		}
+		// Erasing the customer takes the call along.
+		if got := p.delete("/user/customers/+12025550103", status(200)).json()["calls"]; got != json.Number("1") {
+			t.Errorf("erased %v", got)
+		}
+		p.get(callAt(busy), status(404))
+	})
+}
+
+// follow listens to a call from behind a turn.
+func (p *phones) follow(id int64, after string) *http.Response {
+	p.Helper()
+	r, err := http.NewRequestWithContext(p.Context(), "GET", p.url+"/api"+callAt(id, "/events"), nil)
+	if err != nil {
+		p.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+p.token)
+	r.Header.Set("Last-Event-ID", after)
+	res, err := http.DefaultTransport.RoundTrip(r)
+	if err != nil {
+		p.Fatal(err)
+	}
+	p.Cleanup(func() { res.Body.Close() })
+	if res.StatusCode != 200 || res.Header.Get("Content-Type") != "text/event-stream" {
+		p.Fatalf("%s, %s", res.Status, res.Header.Get("Content-Type"))
+	}
+	return res
+}
+
+func TestFollowCall(t *testing.T) {
+	eachPhone(t, func(t *testing.T, p *phones) {
+		n := p.call("+12025550100")
+		k := <-p.talks
+		p.until(n, func(c map[string]any) bool { return c["status"] == "in-progress" })
+		say := func(text string) {
+			k.tell <- voice.Event{Kind: voice.TurnEnded, Turn: parley.CallTurn{Speaker: "customer", Text: text}}
+		}
+		say("One")
+		p.until(n, func(c map[string]any) bool { return len(c["turns"].([]any)) == 1 })
+		late := bufio.NewReader(p.follow(n, "").Body)
+		first := read(t, late, "turn")
+		if len(first) != 2 || first[0] != `status {"status":"in-progress"}` || !strings.Contains(first[1], `"text":"One"`) {
+			t.Errorf("at first %q", first)
+		}
+		k.tell <- voice.Event{Kind: voice.PartialHeard, Text: "Tw"}
+		if got := read(t, late, "partial"); got[len(got)-1] != `partial {"text":"Tw"}` {
+			t.Errorf("partial %q", got)
+		}
+		say("Two")
+		if got := read(t, late, "turn"); len(got) != 1 || !strings.Contains(got[0], `"text":"Two"`) {
+			t.Errorf("turn %q", got)
+		}
+		used := voice.Event{Kind: voice.ToolUsed}
+		used.Call.Name, used.Call.Arguments, used.Call.Result = "look_up", json.RawMessage(`{"a":1}`), "found"
+		k.tell <- used
+		if got := read(t, late, "tool"); !strings.HasPrefix(got[0], `tool {"name":"look_up","arguments":{"a":1},"result":"found","at_ms":`) {
+			t.Errorf("tool %q", got)
+		}
+		k.reason <- parley.CustomerHangup
+		got := read(t, late, "end")
+		if got[0] != `status {"status":"completed"}` || !strings.HasPrefix(got[1], `end {"status":"completed","ended_reason":"customer_hangup","duration":`) || len(got) != 2 {
+			t.Errorf("end %q", got)
+		}
+		if rest, err := io.ReadAll(late); err != nil || len(bytes.TrimSpace(rest)) != 0 {
+			t.Errorf("after the end %q: %v", rest, err)
+		}
+		// Who comes back behind a turn, or after the end, sees what is missing and is done.
+		text, _ := io.ReadAll(p.follow(n, "1").Body)
+		if s := string(text); strings.Contains(s, `"One"`) || !strings.Contains(s, "id: 2\ndata: {\"speaker\":\"customer\",\"text\":\"Two\"") || !strings.Contains(s, "event: end") {
+			t.Errorf("came back to %s", s)
+		}
+	})
+}
+
+func TestRecordingRoutes(t *testing.T) {
+	eachPhone(t, func(t *testing.T, p *phones) {
+		n := p.call("+12025550100")
+		k := <-p.talks
+		k.reason <- parley.AssistantHangup
+		c := p.ended(n)
+		fetch := func(url, token, span string) (*http.Response, []byte) {
+			t.Helper()
+			r, err := http.NewRequestWithContext(t.Context(), "GET", url, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if token != "" {
+				r.Header.Set("Authorization", "Bearer "+token)
+			}
+			if span != "" {
+				r.Header.Set("Range", span)
+			}
+			res, err := http.DefaultTransport.RoundTrip(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer res.Body.Close()
+			body, err := io.ReadAll(res.Body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return res, body
+		}
+		link := c["recording_url"].(string)
+		if !strings.HasPrefix(link, p.url+"/api/recordings/") {
+			t.Errorf("link %s", link)
+		}
+		own := p.url + "/api" + callAt(n, "/recording")
+		var whole []byte
+		for name, url := range map[string]string{own: p.token, link: ""} {
+			res, body := fetch(name, url, "")
+			if res.StatusCode != 200 || res.Header.Get("Content-Type") != "audio/wav" || len(body) != 44+4*1600 || string(body[:4]) != "RIFF" {
+				t.Errorf("%s: %s, %v, %d bytes", name, res.Status, res.Header, len(body))
+			}
+			whole = body
+			res, body = fetch(name, url, "bytes=40-49")
+			if res.StatusCode != 206 || !bytes.Equal(body, whole[40:50]) {
+				t.Errorf("%s: %s, %d bytes of a range", name, res.Status, len(body))
+			}
+		}
+		for _, url := range []string{own, link[:len(link)-1] + "x", strings.Replace(link, fmt.Sprintf("/%d/", n), fmt.Sprintf("/%d/", n+1), 1), p.url + "/api/recordings/x/y/z"} {
+			if res, body := fetch(url, "", ""); res.StatusCode != 404 && res.StatusCode != 401 || !strings.HasPrefix(string(body), `{"message":`) {
+				t.Errorf("%s: %s %s", url, res.Status, body)
+			}
+		}
+		busy := p.call("+12025550103")
+		p.ended(busy)
+		p.get(callAt(busy, "/recording"), status(404)).is(`{"message":"Recording not found"}`)
+	})
+}
+
+// What a list of calls asks of the database does not grow with it.
+func TestQueriesOfCalls(t *testing.T) {
+	for _, engine := range storetest.Engines() {
+		t.Run(engine, func(t *testing.T) {
+			c := &counter{}
+			o := storetest.Options(t, engine)
+			o.Watch = c
+			p := openPhones(t, storetest.Open(t, o))
+			p.write(func(ctx context.Context, tx *store.Tx) error {
+				for range 60 {
+					if err := tx.CreateCall(ctx, p.user.ID, &parley.Call{AssistantID: p.to, Type: parley.CallWeb, Status: parley.CallCompleted, EndedAt: 1}); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+			for path, most := range map[string]int64{"/user/calls?per_page=2": 4, "/user/calls?per_page=60": 4, "/user/calls?page=99": 3, callAt(7): 3} {
+				got := int64(1 << 30)
+				for range 5 { // the desk looks around meanwhile
+					c.n.Store(0)
+					p.get(path, status(200))
+					got = min(got, c.n.Load())
+				}
+				if got > most {
+					t.Errorf("%s asked %d times, at most %d", path, got, most)
+				}
+			}
+		})
+	}
+}
+
+// trunkLine is a telephone line that answers for trunks.
+type trunkLine struct{ refreshed int }
+
+func (l *trunkLine) Check(_ context.Context, t *parley.Trunk) (phone.Health, error) {
+	if t.SIPAddress == "10.0.0.9" {
+		return phone.Health{}, fmt.Errorf("no answer from %s within 5 s: is the address right?", t.SIPAddress)
+	}
+	return phone.Health{Registered: true, OptionsMS: 12}, nil
+}
+func (l *trunkLine) Registered(int64) bool { return true }
+func (l *trunkLine) Refresh()              { l.refreshed++ }
+
+func TestTrunkCheck(t *testing.T) {
+	l := &trunkLine{}
+	h := lite(t, func(c *api.Config) { c.Calls = phone.New(phone.Config{Line: l}) })
+	trunk := h.post(trunksAt, with(trunkBody(), map[string]any{"register": true}), status(201)).json()["data"].(map[string]any)
+	at := fmt.Sprintf("%s/%d", trunksAt, id(trunk))
+	if got := h.get(at, status(200)).json()["data"].(map[string]any); got["registered"] != true {
+		t.Errorf("read %v", got)
+	}
+	h.post(at+"/check", nil, status(200)).is(`{"registered":true,"options_ms":12,"error":null}`)
+	if got := h.put(at, map[string]any{"register": false, "sip_address": "10.0.0.9"}, status(200)).json()["data"].(map[string]any); got["registered"] != false {
+		t.Errorf("changed %v", got)
+	}
+	h.post(at+"/check", nil, status(200)).is(`{"registered":false,"options_ms":null,"error":"no answer from 10.0.0.9 within 5 s: is the address right?"}`)
+	if rows := h.get(trunksAt).rows(); rows[0]["registered"] != false {
+		t.Errorf("listed %v", rows)
+	}
+	h.delete(at, status(200))
+	if l.refreshed != 3 {
+		t.Errorf("the line was told %d times", l.refreshed)
+	}
+}

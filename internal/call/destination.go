@@ -1,0 +1,59 @@
+package call
+
+import (
+	"fmt"
+	"strings"
+
+	"parley"
+)
+
+// Destinations say which numbers may be called: those of some countries and prefixes. Numbers that pay whoever has them, and those of
+// satellites, never may.
+type Destinations struct {
+	countries map[string]bool
+	prefixes  []string
+	never     []string // prefixes
+}
+
+// ParseDestinations reads a list of ISO country codes (US), prefixes (+49, + for all of the world) and prefixes that never may be called
+// (!+1900). The longest prefix counts; a prefix counts more than a country.
+func ParseDestinations(list []string) (Destinations, error) {
+	d := Destinations{countries: map[string]bool{}}
+	for _, item := range list {
+		prefix, never := strings.CutPrefix(strings.TrimSpace(item), "!")
+		digits, plus := strings.CutPrefix(prefix, "+")
+		switch {
+		case plus && strings.Trim(digits, "0123456789") == "" && never:
+			d.never = append(d.never, prefix)
+		case plus && strings.Trim(digits, "0123456789") == "":
+			d.prefixes = append(d.prefixes, prefix)
+		case !never && !plus && len(prefix) == 2 && strings.ToUpper(prefix) == prefix && strings.Trim(prefix, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") == "":
+			d.countries[prefix] = true
+		default:
+			return d, fmt.Errorf("%q is neither a country code such as US, a prefix such as +49, nor one that must not be called such as !+1900", item)
+		}
+	}
+	return d, nil
+}
+
+// Allow says whether an E.164 number may be called.
+func (d Destinations) Allow(e164 string) bool {
+	if parley.CostlyPhone(e164) {
+		return false
+	}
+	may, never := longest(d.prefixes, e164), longest(d.never, e164)
+	if may == 0 && never == 0 {
+		return d.countries[parley.PhoneCountry(e164)]
+	}
+	return may > never
+}
+
+// longest is the length of the longest of some prefixes of s, 0 for none.
+func longest(prefixes []string, s string) (n int) {
+	for _, p := range prefixes {
+		if strings.HasPrefix(s, p) {
+			n = max(n, len(p))
+		}
+	}
+	return n
+}

@@ -1,0 +1,250 @@
+package call
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"maps"
+	"strings"
+	"sync"
+	"time"
+
+	"parley"
+	"parley/internal/audio"
+	"parley/internal/store"
+)
+
+// Ringer is an incoming call that nobody has answered yet, as the line gives it.
+type Ringer interface {
+	// Ring tells the caller that it rings here.
+	Ring() error
+	// Answer takes the call; the leg must be run.
+	Answer(ctx context.Context) (audio.Leg, error)
+	// Refuse turns it down with a SIP status.
+	Refuse(code int) error
+	// Done is closed when the caller has given up.
+	Done() <-chan struct{}
+}
+
+// Arrival is an incoming call: over a trunk of a user's, over the carrier's, or from a softphone on the server's own machine.
+type Arrival struct {
+	Ringer
+	From, To    string // E.164 where they are phone numbers
+	TrunkID     int64  // 0 is the carrier's
+	AssistantID int64  // from a softphone: whom it calls
+}
+
+// The SIP statuses that calls are turned down with.
+const (
+	nobodyThere = 404
+	notNow      = 480
+	busyHere    = 486
+	noService   = 503
+)
+
+// errNobody is the refusal of a call to a number that is nobody's here.
+var errNobody = errors.New("nobody has this number")
+
+// Incoming takes a call, and returns when it is over.
+func (d *Desk) Incoming(ctx context.Context, in Arrival) {
+	if d.enter() != nil {
+		refuse(in, noService)
+		return
+	}
+	l, err := d.accept(ctx, in)
+	if err != nil {
+		d.wg.Done()
+		switch {
+		case errors.Is(err, errNobody):
+			refuse(in, nobodyThere)
+		case errors.Is(err, errFull):
+			refuse(in, busyHere)
+		default:
+			var e *parley.Error
+			if !errors.As(err, &e) {
+				slog.Error("take a call", "to", in.To, "error", err)
+			}
+			refuse(in, notNow)
+		}
+		return
+	}
+	l.run(func() error { return l.answer(in) })
+}
+
+func refuse(in Arrival, code int) {
+	if err := in.Refuse(code); err != nil {
+		slog.Debug("turn a call down", "error", err)
+	}
+}
+
+// accept finds who answers a call and stores its row. A call that is turned down for want of room or money leaves a row too.
+func (d *Desk) accept(ctx context.Context, in Arrival) (*live, error) {
+	a, n, err := d.callee(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	c := &parley.Call{AssistantID: a.ID, AssistantName: a.Name, Type: parley.CallInbound, Status: parley.CallInitiated,
+		MaxDuration: a.MaxDuration, CarrierRate: d.carrierRate(parley.CallInbound, n, ""), AssistantRate: d.Prices.Calls.Assistant}
+	if n != nil {
+		c.AssistantPhone, c.NumberID, c.CustomerPhone = &n.PhoneNumber, &n.ID, caller(in.From)
+	}
+	err = d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error { return d.admit(ctx, tx, a.UserID, c) })
+	var reason parley.EndedReason
+	switch {
+	case err == nil:
+		return d.begin(c, a), nil
+	case errors.Is(err, errFull):
+		reason = parley.LineBusy
+	case errors.Is(err, store.Insufficient):
+		reason = parley.InsufficientBalance
+	default:
+		return nil, err
+	}
+	c.Reserved = 0
+	c.End(reason, parley.Now())
+	c.ReportDue = parley.Now()
+	kept := d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
+		tx.AfterCommit(d.wake)
+		return tx.CreateCall(ctx, a.UserID, c)
+	})
+	return nil, errors.Join(err, kept)
+}
+
+// callee is the assistant that a call is for, with the number that was called (nil from a softphone).
+func (d *Desk) callee(ctx context.Context, in Arrival) (*parley.Assistant, *parley.Number, error) {
+	missing := func(err error) error {
+		if store.IsNotFound(err) {
+			return errNobody
+		}
+		return err
+	}
+	asleep := parley.Errorf(parley.Unavailable, "No active assistant answers this number.")
+	if in.AssistantID != 0 {
+		a, err := d.DB.AnyAssistant(ctx, in.AssistantID)
+		if err == nil && a.Status != "active" {
+			err = asleep
+		}
+		return a, nil, missing(err)
+	}
+	n, err := d.called(ctx, in)
+	if err != nil {
+		return nil, nil, missing(err)
+	}
+	if n.Type == parley.NumberNormal && !n.Subscribed(parley.Now()) {
+		return nil, nil, asleep
+	}
+	a, err := d.DB.NumberAssistant(ctx, n.UserID, n.ID)
+	if err == nil && a == nil {
+		err = asleep
+	}
+	return a, n, err
+}
+
+// called is the number that was called: the trunk's own, or a rented one that came over the carrier.
+func (d *Desk) called(ctx context.Context, in Arrival) (*parley.Number, error) {
+	if in.TrunkID != 0 {
+		t, err := d.DB.AnyTrunk(ctx, in.TrunkID)
+		if err != nil {
+			return nil, err
+		}
+		return d.DB.Number(ctx, t.UserID, t.PhoneNumberID)
+	}
+	to, ok := normalize(in.To)
+	if !ok {
+		return nil, errNobody
+	}
+	return d.DB.RentedNumber(ctx, to)
+}
+
+// normalize reads a number as lines write it, with or without its plus.
+func normalize(s string) (string, bool) {
+	if n, ok := parley.NormalizePhone(s); ok {
+		return n, true
+	}
+	return parley.NormalizePhone("+" + s)
+}
+
+// caller is who calls: a phone number, or an extension of the house; nil for one who does not say.
+func caller(from string) *string {
+	if n, ok := normalize(from); ok {
+		return &n
+	}
+	if from != "" && len(from) <= 32 && strings.Trim(from, "+0123456789*#") == "" {
+		return &from
+	}
+	return nil
+}
+
+// prepareTime is how long a caller hears it ring, beside the time that the inbound webhook takes, for a greeting to be ready.
+const prepareTime = time.Second
+
+// answer lets it ring while the assistant is readied, answers, and has the conversation.
+func (l *live) answer(in Arrival) error {
+	answered := make(chan struct{})
+	var watch sync.WaitGroup
+	defer watch.Wait()
+	pickedUp := sync.OnceFunc(func() { close(answered) })
+	defer pickedUp()
+	watch.Go(func() {
+		select {
+		case <-in.Done():
+			l.cancel(parley.CustomerHangup)
+		case <-answered:
+		}
+	})
+	if err := in.Ring(); err != nil {
+		slog.Debug("ring", "call", l.id, "error", err) // a caller who has gone is seen below
+	}
+	l.ringing()
+	l.ask()
+	s, err := l.session()
+	if err != nil {
+		refuse(in, notNow)
+		return l.unready(err)
+	}
+	rates := []audio.Rate{audio.Narrow, audio.Wide}
+	if known, ok := in.Ringer.(interface{ Rate() audio.Rate }); ok {
+		rates = []audio.Rate{known.Rate()}
+	}
+	greeted := l.prepare(s, rates...)
+	defer greeted.stop()
+	select {
+	case <-greeted.done:
+	case <-time.After(prepareTime):
+	case <-in.Done():
+		l.cancel(parley.CustomerHangup)
+	case <-l.ctx.Done():
+	}
+	if l.ctx.Err() != nil {
+		refuse(in, notNow) // nothing where the caller has gone
+		return context.Cause(l.ctx)
+	}
+	leg, err := in.Answer(l.ctx)
+	if err != nil {
+		if cause := context.Cause(l.ctx); cause != nil {
+			return cause
+		}
+		return err
+	}
+	pickedUp()
+	return l.talk(s, leg)
+}
+
+// ask has the assistant's endpoint told of the call, whose answer may bring variables.
+func (l *live) ask() {
+	if l.Webhooks == nil || l.a.InboundWebhookURL == nil {
+		return
+	}
+	o := l.occasion()
+	vars := l.Webhooks.Inbound(l.ctx, l.a, o.CustomerPhone, o.AssistantPhone)
+	if len(vars) > 0 {
+		l.change(func(c *parley.Call) {
+			all := maps.Clone(c.InputVariables)
+			if all == nil {
+				all = map[string]string{}
+			}
+			maps.Copy(all, vars)
+			c.InputVariables = all
+		})
+	}
+}

@@ -1,0 +1,286 @@
+package call_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"sync"
+	"testing"
+
+	"parley"
+	"parley/internal/audio"
+	"parley/internal/call"
+	"parley/internal/egress"
+	"parley/internal/event"
+	"parley/internal/store"
+	"parley/internal/voice"
+)
+
+// ringer is a caller.
+type ringer struct {
+	leg  *leg
+	gone chan struct{}
+	fail error // of the answer
+
+	mu      sync.Mutex
+	rang    bool
+	refused int
+}
+
+func newRinger() *ringer { return &ringer{leg: newLeg(), gone: make(chan struct{})} }
+
+func (r *ringer) Ring() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.rang = true
+	return nil
+}
+func (r *ringer) Answer(context.Context) (audio.Leg, error) { return r.leg, r.fail }
+func (r *ringer) Refuse(code int) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.refused = code
+	return nil
+}
+func (r *ringer) Done() <-chan struct{} { return r.gone }
+
+// take has a call come in and returns what becomes of it.
+func (n *node) take(in call.Arrival) (over chan struct{}) {
+	over = make(chan struct{})
+	go func() { defer close(over); n.Incoming(context.Background(), in) }()
+	return over
+}
+
+// newest is the user's newest call.
+func (h *house) newest() *parley.Call {
+	h.Helper()
+	list, _, err := h.db.Calls(context.Background(), h.user.ID, store.CallFilter{}, store.Page{Number: 1, Size: 1})
+	h.must(err)
+	if len(list) == 0 {
+		return nil
+	}
+	return &list[0]
+}
+
+// trunk gives the user a trunk with a number of its own.
+func (h *house) trunk(phone string) *parley.Trunk {
+	h.Helper()
+	t := &parley.Trunk{Name: "PBX", PhoneNumber: phone, SIPAddress: "127.0.0.1", Transport: "udp", SRTP: "off", InboundAuthorizationType: "auth", AllowedInboundIPs: []string{}}
+	h.write(func(ctx context.Context, tx *store.Tx) error { return tx.CreateTrunk(ctx, h.user.ID, t) })
+	return t
+}
+
+func TestIncoming(t *testing.T) {
+	each(t, func(t *testing.T, h *house) {
+		trunk := h.trunk("+4930123456")
+		desk := h.assistant(`{"type":"inbound","phone_number_id":%d,"name":"Desk"}`, h.number.ID)
+		house := h.assistant(`{"type":"inbound","phone_number_id":%d,"name":"House"}`, trunk.PhoneNumberID)
+		n := h.node()
+		for name, c := range map[string]struct {
+			in        call.Arrival
+			assistant *parley.Assistant
+			customer  string // "" for null
+			ours      string
+			carrier   parley.Money
+		}{
+			"carrier":              {call.Arrival{From: "+12025550177", To: "+12025550100"}, desk, "+12025550177", "+12025550100", 8500},
+			"carrier without plus": {call.Arrival{From: "12025550177", To: "12025550100"}, desk, "+12025550177", "+12025550100", 8500},
+			"trunk":                {call.Arrival{From: "+12025550177", To: "front", TrunkID: trunk.ID}, house, "+12025550177", "+4930123456", 500},
+			"extension":            {call.Arrival{From: "200", To: "+4930123456", TrunkID: trunk.ID}, house, "200", "+4930123456", 500},
+			"anonymous":            {call.Arrival{From: "anonymous", To: "+4930123456", TrunkID: trunk.ID}, house, "", "+4930123456", 500},
+			"softphone":            {call.Arrival{From: "ana", To: "7", AssistantID: h.a.ID}, h.a, "", "", 0},
+		} {
+			r := newRinger()
+			c.in.Ringer = r
+			over := n.take(c.in)
+			r.leg.do(h, func(s *voice.Session) {
+				if s.Outbound || s.Persona.Assistant.ID != c.assistant.ID || s.Persona.Initial != "Hello everybody." {
+					t.Errorf("%s: %+v", name, s)
+				}
+			})
+			r.leg.says(h, parley.SpeakerCustomer, "Hi")
+			r.leg.hangUp(parley.CustomerHangup)
+			<-over
+			got := h.reported(h.newest().ID)
+			phone := func(p *string) string {
+				if p == nil {
+					return ""
+				}
+				return *p
+			}
+			if !r.rang || r.refused != 0 || got.Type != parley.CallInbound || got.Status != parley.CallCompleted || got.AssistantID != c.assistant.ID || got.RingingAt == 0 ||
+				phone(got.CustomerPhone) != c.customer || phone(got.AssistantPhone) != c.ours || got.CarrierCost != c.carrier || got.AssistantCost == 0 {
+				t.Errorf("%s: rang %v, refused %d, %+v", name, r.rang, r.refused, got)
+			}
+		}
+	})
+}
+
+func TestIncomingRefused(t *testing.T) {
+	each(t, func(t *testing.T, h *house) {
+		desk := h.assistant(`{"type":"inbound","phone_number_id":%d}`, h.number.ID)
+		asleep := h.assistant(`{"status":"inactive"}`)
+		idle := h.rent("+12025550101")
+		n := h.node()
+		turnedDown := func(name string, in call.Arrival, code int) {
+			t.Helper()
+			r := newRinger()
+			in.Ringer = r
+			<-n.take(in)
+			if r.refused != code || r.rang {
+				t.Errorf("%s: refused with %d, want %d; rang %v", name, r.refused, code, r.rang)
+			}
+		}
+		turnedDown("unknown number", call.Arrival{To: "+12025550142"}, 404)
+		turnedDown("no number", call.Arrival{To: "front"}, 404)
+		turnedDown("unknown trunk", call.Arrival{To: "+12025550100", TrunkID: 99}, 404)
+		turnedDown("unknown assistant", call.Arrival{AssistantID: 9999}, 404)
+		turnedDown("inactive assistant", call.Arrival{AssistantID: asleep.ID}, 480)
+		turnedDown("nobody answers the number", call.Arrival{To: idle.PhoneNumber}, 480)
+		h.change(desk, `{"status":"inactive"}`)
+		turnedDown("inactive assistant of the number", call.Arrival{To: "+12025550100"}, 480)
+		h.change(desk, `{"status":"active"}`)
+		if c := h.newest(); c != nil {
+			t.Errorf("a row: %+v", c)
+		}
+		// For want of room and of money there is a row.
+		h.user.Plan = "trial"
+		h.write(func(ctx context.Context, tx *store.Tx) error { return tx.SaveUser(ctx, h.user) })
+		first := n.start()
+		a := h.answered()
+		n.start()
+		b := h.answered()
+		turnedDown("plan", call.Arrival{From: "+12025550177", To: "+12025550100"}, 486)
+		if c := h.reported(h.newest().ID); c.Status != parley.CallBusy || c.EndedReason != parley.LineBusy || *c.CustomerPhone != "+12025550177" || c.TotalCost() != 0 {
+			t.Errorf("plan: %+v", c)
+		}
+		a.hangUp(parley.CustomerHangup)
+		b.hangUp(parley.CustomerHangup)
+		h.reported(first.ID)
+		h.until(first.ID+1, "over", func(c *parley.Call) bool { return c.EndedAt != 0 })
+		balance, _, _ := h.money()
+		h.write(func(ctx context.Context, tx *store.Tx) error {
+			_, err := tx.Post(ctx, h.user.ID, &parley.LedgerEntry{Kind: parley.Credit, Amount: parley.USD/10 - balance, Reference: "less"})
+			return err
+		})
+		turnedDown("balance", call.Arrival{From: "+12025550177", To: "+12025550100"}, 480)
+		if c := h.reported(h.newest().ID); c.Status != parley.CallFailed || c.EndedReason != parley.InsufficientBalance || c.TotalCost() != 0 {
+			t.Errorf("balance: %+v", c)
+		}
+		h.user.DisabledAt = parley.Now()
+		h.write(func(ctx context.Context, tx *store.Tx) error { return tx.SaveUser(ctx, h.user) })
+		was := h.newest().ID
+		turnedDown("disabled", call.Arrival{To: "+12025550100"}, 480)
+		if h.newest().ID != was {
+			t.Error("a disabled account has a new row")
+		}
+	})
+}
+
+// Callers who give up, and answers that fail, leave a call that was taken back.
+func TestIncomingGivesUp(t *testing.T) {
+	h := lite(t)
+	h.assistant(`{"type":"inbound","phone_number_id":%d,"inbound_webhook_url":"http://127.0.0.1:9/"}`, h.number.ID)
+	n := h.node()
+	gone := newRinger()
+	close(gone.gone)
+	<-n.take(call.Arrival{Ringer: gone, To: "+12025550100"})
+	if c := h.reported(h.newest().ID); c.Status != parley.CallCanceled || c.EndedReason != parley.Canceled || c.TotalCost() != 0 {
+		t.Errorf("%+v", c)
+	}
+	torn := newRinger()
+	torn.fail = errors.New("no port is free")
+	<-n.take(call.Arrival{Ringer: torn, To: "+12025550100"})
+	if c := h.reported(h.newest().ID); c.Status != parley.CallFailed || c.TotalCost() != 0 {
+		t.Errorf("%+v", c)
+	}
+	n.Stop(t.Context())
+	late := newRinger()
+	<-n.take(call.Arrival{Ringer: late, To: "+12025550100"})
+	if late.refused != 503 {
+		t.Errorf("a server that stops refuses with %d", late.refused)
+	}
+}
+
+// The inbound webhook brings variables into the prompt, and is told of the end.
+func TestInboundWebhook(t *testing.T) {
+	each(t, func(t *testing.T, h *house) {
+		var asked map[string]any
+		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			body, _ := io.ReadAll(r.Body)
+			json.Unmarshal(body, &asked)
+			io.WriteString(w, `{"variables":{"who":"Ana"}}`)
+		}))
+		defer srv.Close()
+		a := h.assistant(`{"type":"inbound","phone_number_id":%d,"inbound_webhook_url":%q,"reengagement_prompt":"{{who}}?","voice_mail_message":"{{customer_phone}}"}`, h.number.ID, srv.URL)
+		guard := egress.New(netip.MustParsePrefix("127.0.0.0/8"))
+		defer guard.Close()
+		n := h.node(func(c *call.Config) { c.Webhooks = event.NewSender(h.db, guard) })
+		r := newRinger()
+		over := n.take(call.Arrival{Ringer: r, From: "+12025550177", To: "+12025550100"})
+		r.leg.do(h, func(s *voice.Session) {
+			if s.Persona.Initial != "Hello Ana." || s.Persona.Reengagement != "Ana?" || s.Persona.VoicemailMessage != "+12025550177" {
+				t.Errorf("%+v", s.Persona)
+			}
+			other, err := s.Hand(t.Context(), h.a.ID) // the other one's manners, the same call
+			if err != nil || other.Assistant.ID != h.a.ID || other.Initial != "Hello Ana." {
+				t.Errorf("handed to %+v: %v", other, err)
+			}
+			if _, err := s.Hand(t.Context(), 9999); !store.IsNotFound(err) {
+				t.Errorf("handed to nobody: %v", err)
+			}
+		})
+		r.leg.hangUp(parley.AssistantHangup)
+		<-over
+		c := h.reported(h.newest().ID)
+		if c.InputVariables["who"] != "Ana" || c.EndedReason != parley.AssistantHangup || asked["customer_phone"] != "+12025550177" || asked["assistant_id"] != float64(a.ID) {
+			t.Errorf("asked %v, %+v", asked, c)
+		}
+		events := h.events()
+		if len(events) != 2 || events[0]["event"] != "call.inbound" || events[1]["event"] != "call.inbound.completed" || events[1]["id"] != float64(c.ID) {
+			t.Errorf("told %v", events)
+		}
+	})
+}
+
+func TestWeb(t *testing.T) {
+	h := lite(t)
+	n := h.node()
+	v, err := n.Web(t.Context(), h.a, map[string]string{"who": "Ana"})
+	h.must(err)
+	l := newLeg()
+	v.Begin(l)
+	l.do(h, func(s *voice.Session) {
+		if s.Persona.Initial != "Hello Ana." || s.Outbound {
+			t.Errorf("%+v", s)
+		}
+	})
+	v.Hangup()
+	<-v.Done()
+	c := h.reported(v.ID)
+	if c.Type != parley.CallWeb || c.Status != parley.CallCompleted || c.EndedReason != parley.CustomerHangup || c.CustomerPhone != nil || c.AssistantPhone != nil ||
+		c.CarrierCost != 0 || c.AssistantCost == 0 {
+		t.Errorf("%+v", c)
+	}
+	v, err = n.Web(t.Context(), h.a, nil)
+	h.must(err)
+	v.Drop(errors.New("no offer that we speak"))
+	if c := h.reported(v.ID); c.Status != parley.CallFailed || c.TotalCost() != 0 {
+		t.Errorf("%+v", c)
+	}
+	h.user.Plan = "trial"
+	h.write(func(ctx context.Context, tx *store.Tx) error { return tx.SaveUser(ctx, h.user) })
+	for range 2 {
+		v, err := n.Web(t.Context(), h.a, nil)
+		h.must(err)
+		defer v.Drop(parley.CustomerHangup)
+	}
+	var e *parley.Error
+	if _, err := n.Web(t.Context(), h.a, nil); !errors.As(err, &e) || e.Kind != parley.Forbidden {
+		t.Errorf("over the plan: %v", err)
+	}
+}

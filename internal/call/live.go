@@ -1,0 +1,222 @@
+package call
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"runtime/debug"
+	"slices"
+	"sync"
+	"time"
+
+	"parley"
+	"parley/internal/assistant"
+	"parley/internal/audio"
+	"parley/internal/event"
+	"parley/internal/store"
+	"parley/internal/voice"
+)
+
+// live is a call that this process has.
+type live struct {
+	*Desk
+	a      *parley.Assistant
+	id     int64
+	ctx    context.Context // its cause is why the call is to end
+	cancel context.CancelCauseFunc
+	news   chan struct{} // has a token when the row is behind
+
+	mu     sync.Mutex
+	call   parley.Call // as it stands; what is stored follows
+	ending bool        // its row is being ended
+}
+
+// begin registers a call whose row stands. It is over when end has returned.
+func (d *Desk) begin(c *parley.Call, a *parley.Assistant) *live {
+	l := &live{Desk: d, a: a, id: c.ID, news: make(chan struct{}, 1), call: *c}
+	l.ctx, l.cancel = context.WithCancelCause(d.ctx)
+	d.mu.Lock()
+	d.live[c.ID] = l
+	d.mu.Unlock()
+	d.Hub.Tell(Topic(c.ID), event.Event{Kind: Status, Data: c.Status})
+	return l
+}
+
+// run has the call held by talk, whose error is why it is over, and ends it.
+func (l *live) run(talk func() error) {
+	defer l.wg.Done()
+	defer l.cancel(nil)
+	stop, kept := make(chan struct{}), make(chan struct{})
+	go func() { defer close(kept); l.keep(stop) }()
+	err := survive(talk)
+	close(stop)
+	<-kept
+	l.end(err)
+	l.Desk.mu.Lock()
+	delete(l.live, l.id)
+	l.Desk.mu.Unlock()
+}
+
+// survive turns a panic into an error: it is one call's, and nobody else's.
+func survive(talk func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+		}
+	}()
+	return talk()
+}
+
+func (l *live) snapshot() parley.Call {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c := l.call
+	c.Turns, c.FunctionCalls, c.InputVariables = slices.Clone(c.Turns), slices.Clone(c.FunctionCalls), maps.Clone(c.InputVariables)
+	c.Complete()
+	return c
+}
+
+// change changes the call; the row follows.
+func (l *live) change(fn func(c *parley.Call)) {
+	l.mu.Lock()
+	before := l.call.Status
+	fn(&l.call)
+	after := l.call.Status
+	l.mu.Unlock()
+	if after != before {
+		l.Hub.Tell(Topic(l.id), event.Event{Kind: Status, Data: after})
+	}
+	select {
+	case l.news <- struct{}{}:
+	default:
+	}
+}
+
+// keep stores how far the call is, so that other nodes see it and a crash loses little of it. Neither the sound nor the far end wait for that.
+func (l *live) keep(stop <-chan struct{}) {
+	for {
+		select {
+		case <-l.news:
+		case <-stop:
+			return
+		}
+		c := l.snapshot()
+		err := l.DB.Write(context.WithoutCancel(l.ctx), func(ctx context.Context, tx *store.Tx) error {
+			_, err := tx.KeepCall(ctx, &c) // one that was closed meanwhile is found by renew
+			return err
+		})
+		if err != nil {
+			slog.Error("store how far a call is", "call", l.id, "error", err)
+		}
+	}
+}
+
+func (l *live) ringing() {
+	l.change(func(c *parley.Call) {
+		if c.Status == parley.CallInitiated {
+			c.Status, c.RingingAt = parley.CallRinging, parley.DateTime(parley.Now())
+		}
+	})
+}
+
+// tell takes what happens in the conversation. It never blocks.
+func (l *live) tell(e voice.Event) {
+	var out event.Event
+	switch e.Kind {
+	case voice.PartialHeard:
+		l.Hub.Tell(Topic(l.id), event.Event{Kind: Partial, Data: e.Text})
+		return
+	case voice.TurnEnded:
+		l.change(func(c *parley.Call) { c.Turns = append(c.Turns, e.Turn) })
+		out = event.Event{Kind: Turn, Data: e.Turn}
+	case voice.ToolUsed:
+		t := parley.CallTool{FunctionCall: parley.FunctionCall{Name: e.Call.Name, Arguments: e.Call.Arguments, Result: e.Call.Result}}
+		l.change(func(c *parley.Call) {
+			t.AtMS = parley.Now().Sub(parley.Time(c.AnsweredAt)).Milliseconds()
+			c.FunctionCalls = append(c.FunctionCalls, t)
+		})
+		out = event.Event{Kind: Tool, Data: t}
+	case voice.Answerer:
+		l.change(func(c *parley.Call) { c.AnsweredBy = e.AnsweredBy })
+		return
+	default:
+		return
+	}
+	l.Hub.Tell(Topic(l.id), out)
+}
+
+// occasion is what the assistant is readied for.
+func (l *live) occasion() assistant.Occasion {
+	c := l.snapshot()
+	o := assistant.Occasion{Variables: c.InputVariables, Now: time.Now()}
+	if c.CustomerPhone != nil {
+		o.CustomerPhone = *c.CustomerPhone
+	}
+	if c.AssistantPhone != nil {
+		o.AssistantPhone = *c.AssistantPhone
+	}
+	return o
+}
+
+// session readies the conversation. Nothing of it runs yet.
+func (l *live) session() (*voice.Session, error) {
+	p, err := l.persona(l.a, l.occasion())
+	if err != nil {
+		return nil, fmt.Errorf("ready assistant %d for a call: %w", l.a.ID, err)
+	}
+	return &voice.Session{Persona: p, Outbound: l.call.Type == parley.CallOutbound, Cache: &l.cache, Tell: l.tell, Hand: l.hand}, nil
+}
+
+// hand readies another assistant of the same user's to go on.
+func (l *live) hand(ctx context.Context, id int64) (voice.Persona, error) {
+	a, err := l.DB.Assistant(ctx, l.a.UserID, id)
+	if err != nil {
+		return voice.Persona{}, err
+	}
+	return l.persona(a, l.occasion())
+}
+
+// talk has the conversation on a leg that was answered; the error is why it is over.
+func (l *live) talk(s *voice.Session, leg audio.Leg) error {
+	var rec *recording
+	if l.a.Record {
+		if rec = l.record(); rec != nil {
+			s.Record = rec.file
+		}
+	}
+	l.change(func(c *parley.Call) {
+		c.Status, c.AnsweredAt, c.RecordingDue = parley.CallInProgress, parley.DateTime(parley.Now()), rec != nil
+	})
+	if t, ok := leg.(voice.Transferrer); ok {
+		s.Transfer = func(ctx context.Context, to string) error {
+			if !l.Destinations.Allow(to) {
+				return fmt.Errorf("calls to %s are not allowed on this server", to)
+			}
+			return t.Transfer(ctx, to)
+		}
+	}
+	// The session ends it by the sound's own time, which stands still while the far end holds the call.
+	over := time.AfterFunc(time.Duration(l.a.MaxDuration)*time.Second+time.Second/2, func() { l.cancel(parley.MaxDuration) })
+	r := l.Converse(l.ctx, s, leg)
+	over.Stop()
+	if rec != nil {
+		if err := rec.close(); err != nil {
+			slog.Error("write a recording", "call", l.id, "error", err)
+		}
+	}
+	if r.Err != nil {
+		slog.Warn("something went wrong in a call", "call", l.id, "error", r.Err)
+	}
+	l.change(func(c *parley.Call) {
+		c.Turns = r.Turns // as they were heard in the end
+		if r.AnsweredBy != "" {
+			c.AnsweredBy = r.AnsweredBy
+		}
+	})
+	if r.Reason == "" {
+		return errors.New("the conversation ended without a reason")
+	}
+	return r.Reason
+}

@@ -1,0 +1,245 @@
+package call
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/riverqueue/river"
+
+	"parley"
+	"parley/internal/audio"
+	"parley/internal/blob"
+	"parley/internal/store"
+)
+
+// A recording grows in a file of Config.Dir that is named after its call, and goes into blob storage when the call has ended. A file that is
+// there without a live call was left by a process that died: it is mended and stored by the next one with this directory.
+
+// recording is one that grows.
+type recording struct{ file *os.File }
+
+func (d *Desk) recordingPath(id int64) string {
+	return filepath.Join(d.Dir, strconv.FormatInt(id, 10)+".wav")
+}
+
+// record begins a recording; nil when that fails: the call goes on without.
+func (l *live) record() *recording {
+	err := os.MkdirAll(l.Dir, 0o700)
+	var f *os.File
+	if err == nil {
+		f, err = os.OpenFile(l.recordingPath(l.id), os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+	}
+	if err != nil {
+		slog.Error("a call is not recorded", "call", l.id, "error", err)
+		return nil
+	}
+	return &recording{f}
+}
+
+func (r *recording) close() error { return r.file.Close() }
+
+// upload puts the recording of a call that has ended into blob storage, and the file away.
+func (d *Desk) upload(ctx context.Context, c *parley.Call) error {
+	path := d.recordingPath(c.ID)
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			err = nil
+		}
+		return err
+	}
+	defer f.Close()
+	// One that was closed as it should be stays as it is.
+	name, size := d.recordingName(c.ID), int64(0)
+	if audio.RepairRecording(f) != nil || !hasSound(f) {
+		name = "" // it broke off before its beginning was written
+	} else if size, err = d.Blobs.Put(ctx, name, f); err != nil {
+		return err
+	}
+	var kept bool
+	err = d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
+		tx.AfterCommit(d.wake)
+		kept, err = tx.KeepRecording(ctx, c.ID, name, size)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if !kept && name != "" { // the call was deleted meanwhile
+		if err := d.Blobs.Delete(ctx, name); err != nil {
+			return err
+		}
+	}
+	return os.Remove(path)
+}
+
+// hasSound says whether a recording is more than its header, and goes to its beginning.
+func hasSound(f io.ReadSeeker) bool {
+	rewind := func() bool { _, err := f.Seek(0, io.SeekStart); return err == nil }
+	if !rewind() {
+		return false
+	}
+	r, err := audio.NewWAVReader(f)
+	if err == nil {
+		_, err = r.Read(make([]int16, 2))
+	}
+	return err == nil && rewind()
+}
+
+// recordingName is a recording's name in blob storage: nobody guesses it, and storing twice stores once.
+func (d *Desk) recordingName(id int64) string {
+	return fmt.Sprintf("recordings/%d-%s.wav", id, d.sign("name", id, 0)[:24])
+}
+
+// recover stores the recordings that processes before this one left behind.
+func (d *Desk) recover(ctx context.Context) error {
+	files, err := filepath.Glob(filepath.Join(d.Dir, "*.wav"))
+	if err != nil {
+		return err
+	}
+	var failed []error
+	for _, path := range files {
+		id, err := strconv.ParseInt(strings.TrimSuffix(filepath.Base(path), ".wav"), 10, 64)
+		if err != nil || d.here(id) != nil {
+			continue
+		}
+		c, err := d.DB.RecordedCall(ctx, id)
+		switch {
+		case store.IsNotFound(err), err == nil && c.EndedAt != 0 && !c.RecordingDue: // deleted, or stored already
+			err = os.Remove(path)
+		case err == nil && c.EndedAt != 0:
+			err = d.upload(ctx, c)
+		}
+		failed = append(failed, err)
+	}
+	return errors.Join(failed...)
+}
+
+// linkFor is how long a link to a recording holds at least; it holds until the end of a day, so that it stays the same for a while.
+const linkFor = 7 * 24 * time.Hour
+
+// RecordingPath is a signed way to a call's recording, below the API; "" where there is none.
+func (d *Desk) RecordingPath(c *parley.Call) string {
+	if c.Recording == "" {
+		return ""
+	}
+	expires := time.Now().Add(linkFor).UTC().Truncate(24*time.Hour).AddDate(0, 0, 1).Unix()
+	return fmt.Sprintf("/recordings/%d/%d/%s", c.ID, expires, d.sign("link", c.ID, expires))
+}
+
+// LinkedCall is the call whose recording a signed way leads to. The error is that there is nothing there, whatever is wrong.
+func (d *Desk) LinkedCall(ctx context.Context, id, expires int64, signature string) (*parley.Call, error) {
+	missing := parley.Errorf(parley.NotFound, "Recording not found")
+	if !hmac.Equal([]byte(signature), []byte(d.sign("link", id, expires))) || time.Now().Unix() >= expires {
+		return nil, missing
+	}
+	c, err := d.DB.RecordedCall(ctx, id)
+	if store.IsNotFound(err) || err == nil && c.Recording == "" {
+		return nil, missing
+	}
+	return c, err
+}
+
+func (d *Desk) sign(what string, id, expires int64) string {
+	m := hmac.New(sha256.New, d.Secret)
+	fmt.Fprintf(m, "parley recording %s %d %d", what, id, expires)
+	return hex.EncodeToString(m.Sum(nil))
+}
+
+// OpenRecording opens a call's recording. The error is NotFound where there is none.
+func (d *Desk) OpenRecording(ctx context.Context, c *parley.Call) (blob.Object, error) {
+	if c.Recording == "" {
+		return nil, parley.Errorf(parley.NotFound, "Recording not found")
+	}
+	o, err := d.Blobs.Open(ctx, c.Recording)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = parley.Errorf(parley.NotFound, "Recording not found")
+	}
+	return o, err
+}
+
+// Delete removes one of the user's calls with its recording and the events that tell of it. The error is a Conflict while it is live.
+func (d *Desk) Delete(ctx context.Context, userID, id int64) error {
+	return d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
+		name, err := tx.DeleteCall(ctx, userID, id)
+		if err != nil || name == "" {
+			return err
+		}
+		return removeRecordings(ctx, tx, []string{name})
+	})
+}
+
+// Erase removes, with a transaction, the user's calls with a customer, and says how many those were.
+func (d *Desk) Erase(ctx context.Context, tx *store.Tx, userID int64, phone string) (int, error) {
+	names, n, err := tx.EraseCalls(ctx, userID, phone)
+	if err != nil {
+		return 0, err
+	}
+	return n, removeRecordings(ctx, tx, names)
+}
+
+// Forget removes recordings, and whole calls, of ends before some times; those of no time stay.
+func (d *Desk) Forget(ctx context.Context, recordings, calls parley.Time) error {
+	const some = 200 // in one transaction, so that others get their turn
+	for n := some; recordings > 0 && n == some; {
+		err := d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
+			names, err := tx.ForgetRecordings(ctx, recordings, some)
+			n = len(names)
+			return errors.Join(err, removeRecordings(ctx, tx, names))
+		})
+		if err != nil {
+			return err
+		}
+	}
+	for n := some; calls > 0 && n == some; {
+		err := d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
+			names, count, err := tx.ForgetCalls(ctx, calls, some)
+			n = count
+			return errors.Join(err, removeRecordings(ctx, tx, names))
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// removeArgs has recordings removed from blob storage.
+type removeArgs struct {
+	Names []string `json:"names"`
+}
+
+func (removeArgs) Kind() string { return "recording_remove" }
+
+func removeRecordings(ctx context.Context, tx *store.Tx, names []string) error {
+	if len(names) == 0 {
+		return nil
+	}
+	return tx.Enqueue(ctx, removeArgs{names}, nil)
+}
+
+// AddWorkers registers the workers of this package's jobs.
+func (d *Desk) AddWorkers(w *river.Workers) {
+	river.AddWorker(w, river.WorkFunc(func(ctx context.Context, j *river.Job[removeArgs]) error {
+		ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
+		defer cancel()
+		for _, name := range j.Args.Names {
+			if err := d.Blobs.Delete(ctx, name); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+}

@@ -1,0 +1,202 @@
+package call_test
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/riverqueue/river"
+
+	"parley"
+	"parley/internal/audio"
+	"parley/internal/call"
+	"parley/internal/store"
+)
+
+// heard reads a call's recording.
+func (n *node) heard(c *parley.Call) []byte {
+	n.h.Helper()
+	o, err := n.OpenRecording(context.Background(), c)
+	n.h.must(err)
+	defer o.Close()
+	b, err := io.ReadAll(o)
+	n.h.must(err)
+	if int64(len(b)) != c.RecordingSize {
+		n.h.Errorf("%d bytes, said to be %d", len(b), c.RecordingSize)
+	}
+	return b
+}
+
+func TestRecording(t *testing.T) {
+	each(t, func(t *testing.T, h *house) {
+		h.change(h.a, `{"record":true}`)
+		n := h.node()
+		c := n.start()
+		leg := h.answered()
+		if live := h.status(c.ID, parley.CallInProgress); !live.RecordingDue || n.RecordingPath(live) != "" || len(h.files()) != 1 {
+			t.Errorf("recording %+v", live)
+		}
+		leg.hangUp(parley.CustomerHangup)
+		got := h.reported(c.ID)
+		wav := n.heard(got)
+		if got.RecordingDue || string(wav[:4]) != "RIFF" || binary.LittleEndian.Uint16(wav[22:]) != 2 || binary.LittleEndian.Uint32(wav[24:]) != 8000 || len(wav) != 44+640 || len(h.files()) != 0 {
+			t.Errorf("%d bytes % x, files %v, %+v", len(wav), wav[:44], h.files(), got)
+		}
+		// The event's link leads there; no other does.
+		link, _ := h.events()[0]["recording_url"].(string)
+		path, ok := strings.CutPrefix(link, "https://voice.example.com/api")
+		parts := strings.Split(path, "/")
+		if !ok || path != n.RecordingPath(got) || len(parts) != 5 {
+			t.Fatalf("link %q", link)
+		}
+		id, _ := strconv.ParseInt(parts[2], 10, 64)
+		expires, _ := strconv.ParseInt(parts[3], 10, 64)
+		if left := time.Until(time.Unix(expires, 0)); left < 7*24*time.Hour || left > 8*24*time.Hour {
+			t.Errorf("the link holds for %s", left)
+		}
+		if found, err := n.LinkedCall(t.Context(), id, expires, parts[4]); err != nil || found.ID != c.ID {
+			t.Errorf("%+v: %v", found, err)
+		}
+		other := n.said()
+		h.reported(other.ID)
+		elsewhere := h.node(func(c *call.Config) { c.Secret = []byte("another secret that signs") })
+		for name, try := range map[string]func() (*parley.Call, error){
+			"longer":        func() (*parley.Call, error) { return n.LinkedCall(t.Context(), id, expires+1, parts[4]) },
+			"another call":  func() (*parley.Call, error) { return n.LinkedCall(t.Context(), other.ID, expires, parts[4]) },
+			"no signature":  func() (*parley.Call, error) { return n.LinkedCall(t.Context(), id, expires, "") },
+			"another's key": func() (*parley.Call, error) { return elsewhere.LinkedCall(t.Context(), id, expires, parts[4]) },
+		} {
+			if found, err := try(); !store.IsNotFound(err) {
+				t.Errorf("%s: %+v, %v", name, found, err)
+			}
+		}
+		h.change(h.a, `{"include_recording_in_webhook":false}`)
+		h.reported(n.said().ID)
+		if events := h.events(); events[len(events)-1]["recording_url"] != nil {
+			t.Errorf("told %v", events)
+		}
+	})
+}
+
+// A recording whose process died is mended and stored by the next one; what is no recording, or nobody's, goes.
+func TestRecordingOfTheDead(t *testing.T) {
+	each(t, func(t *testing.T, h *house) {
+		h.change(h.a, `{"record":true}`)
+		dead := h.node(func(c *call.Config) { c.Dir = t.TempDir() })
+		whole, broken := dead.start(), dead.start()
+		h.answered()
+		h.answered()
+		for _, c := range []*parley.Call{whole, broken} {
+			h.until(c.ID, "recording", func(c *parley.Call) bool { return c.RecordingDue })
+		}
+		dead.kill()
+		// What the dead process left, with a header that says nothing and half a sample at its end.
+		torn := append(audio.AppendWAVHeader(nil, 8000, 2, 0), make([]byte, 4*800+3)...)
+		file := func(id int64) string { return filepath.Join(h.dir, strconv.FormatInt(id, 10)+".wav") }
+		h.must(os.WriteFile(file(whole.ID), torn, 0o600))
+		h.must(os.WriteFile(file(broken.ID), []byte("RIFF"), 0o600))
+		h.must(os.WriteFile(file(9999), torn, 0o600))
+		n := h.node(func(c *call.Config) { c.Lost = time.Second })
+		got := h.until(whole.ID, "stored", func(c *parley.Call) bool { return c.Recording != "" })
+		if wav := n.heard(got); len(wav) != 44+4*800 || binary.LittleEndian.Uint32(wav[40:]) != 4*800 {
+			t.Errorf("%d bytes", len(wav))
+		}
+		none := h.until(broken.ID, "without a recording", func(c *parley.Call) bool { return !c.RecordingDue })
+		h.reported(whole.ID)
+		h.reported(broken.ID)
+		if none.Recording != "" || exists(file(9999)) || exists(file(whole.ID)) || exists(file(broken.ID)) {
+			t.Errorf("left %v, %+v", h.files(), none)
+		}
+		if _, err := n.OpenRecording(t.Context(), none); !store.IsNotFound(err) {
+			t.Errorf("opened nothing: %v", err)
+		}
+		if events := h.events(); len(events) != 2 {
+			t.Errorf("told %v", events)
+		}
+	})
+}
+
+// Deleting takes the recording and the events along; what is live stays.
+func TestDelete(t *testing.T) {
+	each(t, func(t *testing.T, h *house) {
+		h.change(h.a, `{"record":true}`)
+		n := h.node()
+		jobs := river.NewWorkers()
+		n.AddWorkers(jobs)
+		ctx, stop := context.WithCancel(context.Background())
+		worked := make(chan struct{})
+		go func() {
+			defer close(worked)
+			h.db.Work(ctx, ctx, store.Jobs{Workers: jobs, Queues: map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 2}}})
+		}()
+		defer func() { stop(); <-worked }()
+		gone := func(name string) {
+			t.Helper()
+			for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+				o, err := h.blobs.Open(t.Context(), name)
+				if errors.Is(err, fs.ErrNotExist) {
+					return
+				}
+				h.must(err)
+				o.Close()
+				if time.Now().After(deadline) {
+					t.Fatalf("%s is still there", name)
+				}
+			}
+		}
+		c := n.start()
+		leg := h.answered()
+		h.status(c.ID, parley.CallInProgress)
+		var e *parley.Error
+		if err := n.Delete(t.Context(), h.user.ID, c.ID); !errors.As(err, &e) || e.Kind != parley.Conflict {
+			t.Errorf("a live one: %v", err)
+		}
+		leg.hangUp(parley.CustomerHangup)
+		over := h.reported(c.ID)
+		if err := n.Delete(t.Context(), storetestUserOnce(h).ID, c.ID); !store.IsNotFound(err) {
+			t.Errorf("another's: %v", err)
+		}
+		h.must(n.Delete(t.Context(), h.user.ID, c.ID))
+		gone(over.Recording)
+		if _, err := h.db.Call(t.Context(), h.user.ID, c.ID); !store.IsNotFound(err) || len(h.events()) != 0 {
+			t.Errorf("left: %v, %d events", err, len(h.events()))
+		}
+		if _, _, entries := h.money(); len(entries) != 2 {
+			t.Errorf("%d entries of the ledger are left", len(entries))
+		}
+		// Erasing a customer, and the age of recordings and calls.
+		mine, others := h.reported(n.said().ID), n.start(to("+12025550142"))
+		h.answered().hangUp(parley.CustomerHangup)
+		h.reported(others.ID)
+		h.write(func(ctx context.Context, tx *store.Tx) error {
+			if count, err := n.Erase(ctx, tx, h.user.ID, "+12025550199"); err != nil || count != 1 {
+				t.Errorf("erased %d: %v", count, err)
+			}
+			return nil
+		})
+		gone(mine.Recording)
+		kept := h.call(others.ID)
+		h.must(n.Forget(t.Context(), parley.Time(kept.EndedAt), parley.Time(kept.EndedAt)))
+		h.must(n.Forget(t.Context(), 0, 0))
+		if c := h.call(others.ID); c.Recording == "" {
+			t.Error("forgotten before its time")
+		}
+		h.must(n.Forget(t.Context(), parley.Time(kept.EndedAt)+1, 0))
+		gone(kept.Recording)
+		if c := h.call(others.ID); c.Recording != "" || c.RecordingSize != 0 {
+			t.Errorf("the recording stands: %+v", c)
+		}
+		h.must(n.Forget(t.Context(), 0, parley.Time(kept.EndedAt)+1))
+		if _, err := h.db.Call(t.Context(), h.user.ID, others.ID); !store.IsNotFound(err) {
+			t.Errorf("the call stands: %v", err)
+		}
+	})
+}

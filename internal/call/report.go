@@ -1,0 +1,189 @@
+package call
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"parley"
+	"parley/internal/ai"
+	"parley/internal/event"
+	"parley/internal/store"
+)
+
+const (
+	reporters   = 8                // reports made at once, in this process
+	reportTime  = 60 * time.Second // for the model to read a call
+	reportHold  = reportTime + 10*time.Second
+	reportGrace = 10 * time.Second // for those under way when the server stops
+	reportLook  = time.Second      // how often it is looked for reports that another process was to make
+)
+
+// reportAgain is how long after a failure of the model the report is tried again; when that is used up it is made without the model.
+var reportAgain = []time.Duration{2 * time.Second, 15 * time.Second}
+
+// wake says that a report may be due. It never waits.
+func (d *Desk) wake() {
+	select {
+	case d.reports <- struct{}{}:
+	default:
+	}
+}
+
+// report makes the reports that are due until ctx ends; then those that have become due meanwhile, and those under way, for a little while.
+func (d *Desk) report(ctx context.Context) {
+	work, cut := context.WithCancel(context.WithoutCancel(ctx))
+	defer cut()
+	var under sync.WaitGroup
+	room := make(chan struct{}, reporters)
+	tick := time.NewTicker(reportLook)
+	defer tick.Stop()
+	for {
+		last := ctx.Err() != nil
+		list, err := d.claim(work, reporters-len(room))
+		if err != nil {
+			slog.Error("look for calls to report", "error", err)
+		}
+		for i := range list {
+			c := &list[i]
+			room <- struct{}{}
+			under.Go(func() {
+				defer func() { <-room; d.wake() }()
+				err := survive(func() error { return d.makeReport(work, c) })
+				if err != nil {
+					slog.Error("report a call; it is tried again", "call", c.ID, "error", err)
+				}
+			})
+		}
+		if last {
+			cutting := time.AfterFunc(reportGrace, cut)
+			under.Wait()
+			cutting.Stop()
+			return
+		}
+		select {
+		case <-d.reports:
+		case <-tick.C:
+		case <-ctx.Done():
+		}
+	}
+}
+
+func (d *Desk) claim(ctx context.Context, n int) (list []parley.Call, err error) {
+	if n <= 0 {
+		return nil, nil
+	}
+	now := parley.Now()
+	if due, err := d.DB.ReportDue(ctx, now); err != nil || !due { // a look costs less than a write
+		return nil, err
+	}
+	err = d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
+		list, err = tx.ClaimReports(ctx, now, now.Add(reportHold), n)
+		return err
+	})
+	return list, err
+}
+
+// makeReport reads what is to be read out of a call and tells of it. It may run twice: what is stored first counts.
+func (d *Desk) makeReport(ctx context.Context, c *parley.Call) error {
+	a, err := d.DB.CallAssistant(ctx, c.UserID, c.AssistantID)
+	if err != nil {
+		return err
+	}
+	asking, cancel := context.WithTimeout(ctx, reportTime)
+	values, evaluation, err := d.read(asking, a, c)
+	cancel()
+	if err != nil {
+		switch tries := c.ReportTries; {
+		case ctx.Err() != nil: // the server has stopped: the next one makes it
+			return d.putOff(ctx, c, 0)
+		case ai.KindOf(err) != ai.Config && tries <= len(d.again):
+			slog.Warn("a call could not be evaluated; it is tried again", "call", c.ID, "try", tries, "error", err)
+			return d.putOff(ctx, c, d.again[tries-1])
+		default:
+			slog.Warn("a call is reported without its evaluation", "call", c.ID, "error", err)
+		}
+	}
+	var told *parley.Call
+	err = d.DB.Write(context.WithoutCancel(ctx), func(ctx context.Context, tx *store.Tx) error {
+		told = nil
+		row, err := tx.CallForUpdate(ctx, c.ID)
+		if err != nil || row.ReportDue == 0 {
+			if store.IsNotFound(err) { // deleted
+				err = nil
+			}
+			return err
+		}
+		row.Variables, row.Evaluation = values, evaluation
+		if err := tx.SaveReport(ctx, row); err != nil {
+			return err
+		}
+		told = row
+		return d.tellEnded(ctx, tx, row, a)
+	})
+	if err == nil && told != nil {
+		d.Hub.Tell(Topic(c.ID), event.Event{Kind: Reported})
+	}
+	return err
+}
+
+func (d *Desk) putOff(ctx context.Context, c *parley.Call, by time.Duration) error {
+	time.AfterFunc(by+time.Millisecond, d.wake)
+	return d.DB.Write(context.WithoutCancel(ctx), func(ctx context.Context, tx *store.Tx) error {
+		return tx.PutOffReport(ctx, c.ID, c.ReportDue, parley.Now().Add(by))
+	})
+}
+
+// read asks the model for what is to be found out from a call, and for its judgement. A call in which the customer said nothing has nothing to
+// be read.
+func (d *Desk) read(ctx context.Context, a *parley.Assistant, c *parley.Call) (values, evaluation map[string]any, err error) {
+	if !c.Answered() || !c.CustomerSpoke() || len(a.PostCallSchema) == 0 && !a.PostCallEvaluation {
+		return nil, nil, nil
+	}
+	ready, err := d.Assistants.Ready(a, (&live{Desk: d, a: a, call: *c}).occasion())
+	if err != nil {
+		return nil, nil, err
+	}
+	transcript := parley.CallTranscript(c.Turns)
+	var both sync.WaitGroup
+	var notFound, notJudged error
+	if len(a.PostCallSchema) > 0 {
+		both.Go(func() { values, notFound = ready.Extract(ctx, transcript) })
+	}
+	if a.PostCallEvaluation {
+		both.Go(func() { evaluation, notJudged = ready.Evaluate(ctx, transcript) })
+	}
+	both.Wait()
+	return values, evaluation, errors.Join(notFound, notJudged)
+}
+
+// tellEnded tells whom it concerns that a call is over: the assistant's endpoints, and those who asked for it (Config.Finished).
+func (d *Desk) tellEnded(ctx context.Context, tx *store.Tx, c *parley.Call, a *parley.Assistant) error {
+	if a.DeletedAt == 0 { // nobody asks for events of a deleted assistant
+		e := parley.CallEnded{ID: c.ID, Type: c.Type, Status: c.Status, CustomerPhone: c.CustomerPhone, AssistantPhone: c.AssistantPhone, Duration: c.Duration,
+			ExtractedVariables: c.Variables, InputVariables: c.InputVariables, Transcript: parley.CallTranscript(c.Turns), Turns: c.Turns, Evaluation: c.Evaluation,
+			AnsweredBy: c.AnsweredBy, CarrierCost: c.CarrierCost, TotalCost: c.TotalCost(), CreatedAt: c.CreatedAt, FinishedAt: c.EndedAt}
+		if path := d.RecordingPath(c); path != "" {
+			e.RecordingURL = strings.TrimSuffix(d.BaseURL, "/") + "/api" + path
+		}
+		for _, describe := range d.Describe {
+			if err := describe(ctx, tx, c, &e); err != nil {
+				return err
+			}
+		}
+		for _, delivery := range e.Deliveries(a) {
+			if err := tx.EnqueueDelivery(ctx, c.UserID, delivery); err != nil {
+				return err
+			}
+		}
+	}
+	for _, finished := range d.Finished {
+		if err := finished(ctx, tx, c, a); err != nil {
+			return err
+		}
+	}
+	return nil
+}

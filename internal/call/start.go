@@ -1,0 +1,217 @@
+package call
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"parley"
+	"parley/internal/audio"
+	"parley/internal/store"
+	"parley/internal/voice"
+)
+
+// Order is a call that is to be made.
+type Order struct {
+	UserID, AssistantID int64
+	To                  string            // E.164
+	Variables           map[string]string // they go before the assistant's own
+	NumberID            int64             // the own number that it leaves from; 0: the assistant's
+
+	// What a campaign makes it for. Nobody is rung twice for one attempt at a lead: the second time the first call is given.
+	CampaignID, LeadID int64
+	Attempt            int
+	// Also runs in the transaction that makes the call's row; nil for nothing. Its error refuses the call.
+	Also func(ctx context.Context, tx *store.Tx, c *parley.Call) error
+}
+
+// Start makes a call: when it returns the row stands and the money is set aside, and the dialling goes on by itself.
+func (d *Desk) Start(ctx context.Context, o Order) (*parley.Call, error) {
+	a, err := d.DB.Assistant(ctx, o.UserID, o.AssistantID)
+	switch {
+	case err != nil:
+		return nil, err
+	case a.Type != "outbound":
+		return nil, parley.Errorf(parley.Invalid, "The assistant answers calls: only outbound assistants make them.")
+	case a.Status != "active":
+		return nil, parley.Errorf(parley.Invalid, "The assistant is inactive: activate it before it makes calls.")
+	}
+	route, err := d.route(ctx, a, o)
+	if err != nil {
+		return nil, err
+	}
+	if !d.Destinations.Allow(route.To) {
+		return nil, parley.Errorf(parley.Forbidden, "Calls to %s are not allowed on this server: its operator decides which destinations are (PARLEY_CALL_PREFIXES).", route.To)
+	}
+	if err := d.enter(); err != nil {
+		return nil, err
+	}
+	c := &parley.Call{AssistantID: a.ID, AssistantName: a.Name, Attempt: o.Attempt, Type: parley.CallOutbound, Status: parley.CallInitiated,
+		AssistantPhone: &route.Number.PhoneNumber, CustomerPhone: &route.To, NumberID: &route.Number.ID, InputVariables: o.Variables,
+		MaxDuration: a.MaxDuration, CarrierRate: d.carrierRate(parley.CallOutbound, &route.Number, route.To), AssistantRate: d.Prices.Calls.Assistant}
+	if o.CampaignID != 0 {
+		c.CampaignID, c.LeadID = &o.CampaignID, &o.LeadID
+	}
+	err = d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
+		if err := d.admit(ctx, tx, a.UserID, c); err != nil || o.Also == nil {
+			return err
+		}
+		return o.Also(ctx, tx, c)
+	})
+	if err != nil {
+		d.wg.Done()
+		if store.Violates(err, "calls.lead_id, calls.attempt", "calls_attempt") {
+			return d.DB.AttemptCall(ctx, o.UserID, o.LeadID, o.Attempt)
+		}
+		return nil, err
+	}
+	l := d.begin(c, a)
+	go l.run(func() error { return l.dial(route) })
+	return c, nil
+}
+
+// route finds the way that a call takes: from the number of the order, or else the assistant's own.
+func (d *Desk) route(ctx context.Context, a *parley.Assistant, o Order) (Route, error) {
+	id := o.NumberID
+	if id == 0 && a.PhoneNumberID != nil {
+		id = *a.PhoneNumberID
+	}
+	if id == 0 {
+		return Route{}, parley.Errorf(parley.Invalid, "The assistant has no phone number to call from: give it one (phone_number_id).")
+	}
+	n, err := d.DB.Number(ctx, a.UserID, id)
+	if err != nil {
+		return Route{}, err
+	}
+	r := Route{Number: *n, To: o.To}
+	switch {
+	case n.Type == parley.NumberNormal && !n.Subscribed(parley.Now()):
+		return r, parley.Errorf(parley.Invalid, "The phone number %s has no active subscription.", n.PhoneNumber)
+	case n.Type == parley.NumberSIP:
+		r.Trunk, err = d.DB.NumberTrunk(ctx, a.UserID, n.ID)
+	}
+	return r, err
+}
+
+// carrierRate is what a started minute of a call costs beside the assistant: n is the own number, nil where none has a part in it.
+func (d *Desk) carrierRate(kind parley.CallType, n *parley.Number, to string) parley.Money {
+	switch {
+	case n == nil:
+		return 0
+	case n.Type == parley.NumberSIP:
+		return d.Prices.Calls.Trunk
+	case kind == parley.CallInbound:
+		return d.Prices.Inbound(n.CountryCode)
+	}
+	return d.Prices.Outbound(parley.PhoneCountry(to))
+}
+
+var (
+	// errFull is the refusal of a call for which the plan has no room.
+	errFull     = parley.Errorf(parley.Forbidden, "As many calls are live as your plan allows at once: wait until one has ended.")
+	errDisabled = parley.Errorf(parley.Forbidden, "The account is disabled.")
+)
+
+// admit lets a call begin, or refuses it: by what may be spent in a day, by the plan's calls at once, by the balance. The account is locked, so
+// that of two calls that begin together the second sees the first.
+func (d *Desk) admit(ctx context.Context, tx *store.Tx, userID int64, c *parley.Call) error {
+	if err := tx.LockUser(ctx, userID); err != nil {
+		return err
+	}
+	u, err := tx.User(ctx, userID)
+	if err != nil {
+		return err
+	}
+	if u.DisabledAt != 0 {
+		return errDisabled
+	}
+	c.Reserved, c.Node = c.Possible(), d.node
+	now := parley.Now()
+	if c.Type == parley.CallOutbound {
+		spent, err := tx.Spend(ctx, userID, now)
+		if err != nil {
+			return err
+		}
+		if d.DailySpend > 0 && spent+c.Reserved > d.DailySpend {
+			return parley.Errorf(parley.Forbidden, "This call may cost up to %s USD, and %s of the %s USD that outgoing calls may cost a day are spent or set aside. The operator sets the limit (PARLEY_CALL_DAILY_SPEND).",
+				c.Reserved, spent, d.DailySpend)
+		}
+		if err := tx.AddSpend(ctx, userID, now, c.Reserved); err != nil {
+			return err
+		}
+	}
+	live, err := tx.LiveCalls(ctx, userID)
+	if err != nil {
+		return err
+	}
+	if live >= d.Prices.Plan(u.Plan).ParallelCalls {
+		return errFull
+	}
+	if err := tx.CreateCall(ctx, userID, c); err != nil {
+		return err
+	}
+	return tx.Reserve(ctx, userID, reference(c.ID), c.Reserved, now.Add(hold))
+}
+
+// dial calls the far end and has the conversation with who answers.
+func (l *live) dial(r Route) error {
+	s, err := l.session()
+	if err != nil {
+		return l.unready(err)
+	}
+	ctx, cancel := context.WithCancelCause(l.ctx)
+	defer cancel(nil)
+	// The way to the far end may take a while before it rings; then it rings for as long as the assistant's settings say.
+	rings := time.Duration(l.a.RingingTime) * time.Second
+	patience := time.AfterFunc(rings+connectTime, func() { cancel(parley.NoAnswer) })
+	defer patience.Stop()
+	defer l.prepare(s, audio.Narrow, audio.Wide).stop()
+	leg, err := l.Dial(ctx, r, func() {
+		patience.Reset(rings)
+		l.ringing()
+	})
+	if err != nil {
+		if cause := context.Cause(ctx); cause != nil && !isReason(err) {
+			return cause
+		}
+		return err
+	}
+	patience.Stop()
+	return l.talk(s, leg)
+}
+
+// connectTime is how long the way to the far end may take.
+const connectTime = 20 * time.Second
+
+// unready is the end of a call whose assistant can't speak or hear. The operator has to mend it.
+func (l *live) unready(err error) error {
+	slog.Error("a call can't be held", "call", l.id, "error", err)
+	return parley.ProviderFailure
+}
+
+// greeting is one that is being prepared.
+type greeting struct {
+	cancel context.CancelFunc
+	done   chan struct{} // closed when it is there, or can't be
+}
+
+// prepare makes the greeting's sound while it rings, at the rates that the line may turn out to have. Stop it.
+func (l *live) prepare(s *voice.Session, rates ...audio.Rate) *greeting {
+	ctx, cancel := context.WithCancel(l.ctx)
+	g := &greeting{cancel, make(chan struct{})}
+	go func() {
+		defer close(g.done)
+		for _, rate := range rates {
+			if err := s.Prepare(ctx, rate); err != nil && ctx.Err() == nil {
+				slog.Warn("a greeting could not be prepared", "call", l.id, "error", err)
+				return
+			}
+		}
+	}()
+	return g
+}
+
+func (g *greeting) stop() {
+	g.cancel()
+	<-g.done
+}

@@ -1,0 +1,335 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/uptrace/bun"
+
+	"parley"
+)
+
+const callNotFound = "Call not found"
+
+// calls reads calls with the names that they show.
+func (q Query) calls(model any) *bun.SelectQuery {
+	return q.q.NewSelect().Model(model).ModelTableExpr("calls AS c").ColumnExpr("c.*").ColumnExpr("a.name AS assistant_name, p.name AS campaign_name").
+		Join("JOIN assistants AS a ON a.id = c.assistant_id").Join("LEFT JOIN campaigns AS p ON p.id = c.campaign_id")
+}
+
+// Call is one of the user's calls.
+func (q Query) Call(ctx context.Context, userID, id int64) (*parley.Call, error) {
+	c := new(parley.Call)
+	err := q.calls(c).Where("c.id = ? AND c.user_id = ?", id, userID).Scan(ctx)
+	return c, notFound(err, callNotFound)
+}
+
+// RecordedCall is the call with that id, whoever has it: for links to recordings, whose signature is the proof, and for files that a process
+// has left behind.
+func (q Query) RecordedCall(ctx context.Context, id int64) (*parley.Call, error) {
+	c := new(parley.Call)
+	err := q.calls(c).Where("c.id = ?", id).Scan(ctx)
+	return c, notFound(err, callNotFound)
+}
+
+// CallForUpdate is the call with that id, kept from others until the transaction ends: what has a call, or ends it, knows no user.
+func (tx *Tx) CallForUpdate(ctx context.Context, id int64) (*parley.Call, error) {
+	c := new(parley.Call)
+	s := tx.calls(c).Where("c.id = ?", id)
+	if !tx.sqlite {
+		s.For("UPDATE OF c")
+	}
+	return c, notFound(s.Scan(ctx), callNotFound)
+}
+
+// AttemptCall is the call of an attempt at a lead of the user's.
+func (q Query) AttemptCall(ctx context.Context, userID, leadID int64, attempt int) (*parley.Call, error) {
+	c := new(parley.Call)
+	err := q.calls(c).Where("c.lead_id = ? AND c.attempt = ? AND c.user_id = ?", leadID, attempt, userID).Scan(ctx)
+	return c, notFound(err, callNotFound)
+}
+
+// CallFilter narrows a list; zero values don't.
+type CallFilter struct {
+	Status                  parley.CallStatus
+	Type                    parley.CallType
+	Phone                   string // the customer's
+	AssistantID, CampaignID int64
+	From, To                parley.Time // To is exclusive
+}
+
+// Calls is a page of the user's calls, newest first.
+func (q Query) Calls(ctx context.Context, userID int64, f CallFilter, p Page) ([]parley.Call, int, error) {
+	list := []parley.Call{}
+	ids := q.q.NewSelect().TableExpr("calls").Where("user_id = ?", userID)
+	if f.Status != "" {
+		ids.Where("status = ?", f.Status)
+	}
+	if f.Type != "" {
+		ids.Where("type = ?", f.Type)
+	}
+	if f.Phone != "" {
+		ids.Where("customer_phone = ?", f.Phone)
+	}
+	if f.AssistantID != 0 {
+		ids.Where("assistant_id = ?", f.AssistantID)
+	}
+	if f.CampaignID != 0 {
+		ids.Where("campaign_id = ?", f.CampaignID)
+	}
+	if f.From != 0 {
+		ids.Where("created_at >= ?", f.From)
+	}
+	if f.To != 0 {
+		ids.Where("created_at < ?", f.To)
+	}
+	n, err := ids.Count(ctx)
+	offset := int64(p.Number-1) * int64(p.Size)
+	if err != nil || offset >= n {
+		return list, int(n), err
+	}
+	// What is skipped is skipped in the index alone.
+	ids.Column("id").OrderExpr("id DESC").Limit(int64(p.Size)).Offset(offset)
+	err = q.calls(&list).Where("c.id IN (?)", ids).OrderExpr("c.id DESC").Scan(ctx)
+	return list, int(n), err
+}
+
+// CreateCall stores a call that begins, or one that was refused.
+func (tx *Tx) CreateCall(ctx context.Context, userID int64, c *parley.Call) error {
+	c.ID, c.UserID, c.CreatedAt = 0, userID, parley.DateTime(parley.Now())
+	c.UpdatedAt, c.SeenAt = c.CreatedAt, parley.Time(c.CreatedAt)
+	c.Complete()
+	_, err := tx.q.NewInsert().Model(c).Exec(ctx)
+	return err
+}
+
+// LiveCalls is how many calls of the user's are live.
+func (q Query) LiveCalls(ctx context.Context, userID int64) (n int, err error) {
+	err = q.q.NewRaw("SELECT count(*) FROM calls WHERE user_id = ? AND ended_at = 0", userID).Scan(ctx, &n)
+	return n, err
+}
+
+func day(t parley.Time) int64 { return int64(t) / (24 * time.Hour).Microseconds() }
+
+// Spend is what the user's outgoing calls of a time's day (UTC) cost, with what those that are live may cost.
+func (q Query) Spend(ctx context.Context, userID int64, at parley.Time) (amount parley.Money, err error) {
+	err = q.q.NewRaw("SELECT coalesce((SELECT amount FROM call_spend WHERE user_id = ? AND day = ?), 0)", userID, day(at)).Scan(ctx, &amount)
+	return amount, err
+}
+
+// AddSpend counts an amount to a time's day. A former day's count is forgotten.
+func (tx *Tx) AddSpend(ctx context.Context, userID int64, at parley.Time, amount parley.Money) error {
+	_, err := tx.q.NewRaw(`INSERT INTO call_spend (user_id, day, amount) VALUES (?, ?, ?) ON CONFLICT (user_id) DO UPDATE
+		SET amount = CASE WHEN call_spend.day = excluded.day THEN call_spend.amount ELSE 0 END + excluded.amount, day = excluded.day
+		WHERE call_spend.day <= excluded.day`, userID, day(at), amount).Exec(ctx)
+	return err
+}
+
+// CorrectSpend corrects the count of a time's day, where that is still the day that is counted.
+func (tx *Tx) CorrectSpend(ctx context.Context, userID int64, at parley.Time, by parley.Money) error {
+	_, err := tx.q.NewRaw("UPDATE call_spend SET amount = amount + ? WHERE user_id = ? AND day = ?", by, userID, day(at)).Exec(ctx)
+	return err
+}
+
+// KeepCall stores how far a live call of a process is; false when it is over, or another's.
+func (tx *Tx) KeepCall(ctx context.Context, c *parley.Call) (bool, error) {
+	c.UpdatedAt = parley.DateTime(parley.Now())
+	c.Complete()
+	return some(tx.q.NewUpdate().Model(c).Column("status", "ringing_at", "answered_at", "answered_by", "turns", "function_calls", "input_variables",
+		"recording_due", "updated_at").Where("id = ? AND node = ? AND ended_at = 0", c.ID, c.Node).Exec(ctx))
+}
+
+// EndCall stores a call that has ended.
+func (tx *Tx) EndCall(ctx context.Context, c *parley.Call) error {
+	c.UpdatedAt = parley.DateTime(parley.Now())
+	c.Complete()
+	_, err := tx.q.NewUpdate().Model(c).ExcludeColumn("id", "user_id", "assistant_id", "campaign_id", "lead_id", "attempt", "created_at").WherePK().Exec(ctx)
+	return err
+}
+
+// RenewCalls says that a process lives, and gives the ids of the calls that are its own and live.
+func (tx *Tx) RenewCalls(ctx context.Context, node string, now parley.Time) (ids []int64, err error) {
+	err = tx.q.NewRaw("UPDATE calls SET seen_at = ? WHERE node = ? AND ended_at = 0 RETURNING id", now, node).Scan(ctx, &ids)
+	return ids, err
+}
+
+// HangupCall asks for the end of one of the user's calls, whichever process has it. The error is a Conflict where it is over.
+func (tx *Tx) HangupCall(ctx context.Context, userID, id int64) error {
+	asked, err := some(tx.q.NewRaw("UPDATE calls SET hangup_at = ? WHERE id = ? AND user_id = ? AND ended_at = 0", parley.Now(), id, userID).Exec(ctx))
+	if err != nil || asked {
+		return err
+	}
+	if _, err := tx.Call(ctx, userID, id); err != nil {
+		return err
+	}
+	return parley.Errorf(parley.Conflict, "The call is over already.")
+}
+
+// CallsToHangUp are the live calls of a process whose end somebody asked for.
+func (q Query) CallsToHangUp(ctx context.Context, node string) (ids []int64, err error) {
+	err = q.q.NewRaw("SELECT id FROM calls WHERE node = ? AND ended_at = 0 AND hangup_at > 0", node).Scan(ctx, &ids)
+	return ids, err
+}
+
+// LostCalls are live calls whose process has not been heard of since a time.
+func (q Query) LostCalls(ctx context.Context, since parley.Time, limit int) (ids []int64, err error) {
+	err = q.q.NewRaw("SELECT id FROM calls WHERE ended_at = 0 AND seen_at < ? ORDER BY id LIMIT ?", since, limit).Scan(ctx, &ids)
+	return ids, err
+}
+
+// ReportDue says whether a call's report is due.
+func (q Query) ReportDue(ctx context.Context, now parley.Time) (due bool, err error) {
+	err = q.q.NewRaw("SELECT EXISTS (SELECT 1 FROM calls WHERE report_due > 0 AND report_due <= ?)", now).Scan(ctx, &due)
+	return due, err
+}
+
+// ClaimReports takes at most limit calls whose report is due, until then: who has not made it by that time makes room for another.
+func (tx *Tx) ClaimReports(ctx context.Context, now, until parley.Time, limit int) (list []parley.Call, err error) {
+	skip := ""
+	if !tx.sqlite {
+		skip = " FOR UPDATE SKIP LOCKED"
+	}
+	err = tx.q.NewRaw(`UPDATE calls SET report_due = ?, report_tries = report_tries + 1 WHERE id IN (SELECT id FROM calls
+		WHERE report_due > 0 AND report_due <= ? ORDER BY report_due, id LIMIT ?`+skip+`) RETURNING *`, until, now, limit).Scan(ctx, &list)
+	return list, err
+}
+
+// PutOffReport has a report that was claimed until then made at another time.
+func (tx *Tx) PutOffReport(ctx context.Context, id int64, claimed, due parley.Time) error {
+	_, err := tx.q.NewRaw("UPDATE calls SET report_due = ? WHERE id = ? AND report_due = ?", due, id, claimed).Exec(ctx)
+	return err
+}
+
+// SaveReport stores what was read out of a call: its report is made.
+func (tx *Tx) SaveReport(ctx context.Context, c *parley.Call) error {
+	c.ReportDue, c.UpdatedAt = 0, parley.DateTime(parley.Now())
+	c.Complete()
+	_, err := tx.q.NewUpdate().Model(c).Column("variables", "evaluation", "report_due", "updated_at").WherePK().Exec(ctx)
+	return err
+}
+
+// KeepRecording says where a call's recording is, "" where there is none after all; false when the call is gone. A report that waited for
+// it is due at once.
+func (tx *Tx) KeepRecording(ctx context.Context, id int64, name string, size int64) (bool, error) {
+	now := parley.Now()
+	return some(tx.q.NewRaw(`UPDATE calls SET recording = ?, recording_size = ?, recording_due = FALSE, updated_at = ?,
+		report_due = CASE WHEN report_due > ? AND report_tries = 0 THEN ? ELSE report_due END WHERE id = ?`, name, size, now, now, now, id).Exec(ctx))
+}
+
+// DeleteCall removes one of the user's calls with the events that tell of it, and gives its recording's name. What it cost stays in the
+// ledger. The error is a Conflict while it is live.
+func (tx *Tx) DeleteCall(ctx context.Context, userID, id int64) (recording string, err error) {
+	var rows []parley.Call
+	err = tx.q.NewRaw("DELETE FROM calls WHERE id = ? AND user_id = ? AND ended_at > 0 RETURNING id, recording", id, userID).Scan(ctx, &rows)
+	switch {
+	case err != nil:
+		return "", err
+	case len(rows) == 0:
+		if _, err := tx.Call(ctx, userID, id); err != nil {
+			return "", err
+		}
+		return "", parley.Errorf(parley.Conflict, "The call is live: hang up first.")
+	}
+	_, err = tx.q.NewRaw("DELETE FROM webhook_deliveries WHERE call_id = ? AND user_id = ?", id, userID).Exec(ctx)
+	return rows[0].Recording, err
+}
+
+// EraseCalls removes the user's calls with a customer that are over, and gives the names of their recordings. The events that tell of them
+// go with the customer's number.
+func (tx *Tx) EraseCalls(ctx context.Context, userID int64, phone string) (recordings []string, calls int, err error) {
+	var rows []parley.Call
+	err = tx.q.NewRaw("DELETE FROM calls WHERE user_id = ? AND customer_phone = ? AND ended_at > 0 RETURNING id, recording", userID, phone).Scan(ctx, &rows)
+	return recordingsOf(rows), len(rows), err
+}
+
+func recordingsOf(rows []parley.Call) (names []string) {
+	for _, c := range rows {
+		if c.Recording != "" {
+			names = append(names, c.Recording)
+		}
+	}
+	return names
+}
+
+// ForgetRecordings takes at most limit recordings of calls that ended before a time from them, and gives their names.
+func (tx *Tx) ForgetRecordings(ctx context.Context, before parley.Time, limit int) ([]string, error) {
+	var rows []parley.Call
+	err := tx.q.NewRaw(`SELECT id, recording FROM calls WHERE recording <> '' AND ended_at > 0 AND ended_at < ? ORDER BY ended_at LIMIT ?`, before, limit).Scan(ctx, &rows)
+	if err != nil || len(rows) == 0 {
+		return nil, err
+	}
+	ids := make([]int64, len(rows))
+	for i, c := range rows {
+		ids[i] = c.ID
+	}
+	_, err = tx.q.NewRaw("UPDATE calls SET recording = '', recording_size = 0 WHERE id IN (?)", bun.List(ids)).Exec(ctx)
+	return recordingsOf(rows), err
+}
+
+// ForgetCalls removes at most limit calls that ended before a time, and gives how many and the names of their recordings.
+func (tx *Tx) ForgetCalls(ctx context.Context, before parley.Time, limit int) (recordings []string, n int, err error) {
+	var rows []parley.Call
+	err = tx.q.NewRaw(`DELETE FROM calls WHERE id IN (SELECT id FROM calls WHERE ended_at > 0 AND ended_at < ? AND report_due = 0 ORDER BY ended_at LIMIT ?)
+		RETURNING id, recording`, before, limit).Scan(ctx, &rows)
+	return recordingsOf(rows), len(rows), err
+}
+
+// WebhookResponses are what the endpoints answered to the post-call events of some of the user's calls, by call (see WebhookResponse).
+func (q Query) WebhookResponses(ctx context.Context, userID int64, ids []int64) (map[int64]*parley.WebhookResponse, error) {
+	of := make(map[int64]*parley.WebhookResponse, len(ids))
+	if len(ids) == 0 {
+		return of, nil
+	}
+	var list []parley.Delivery
+	err := q.q.NewSelect().Model(&list).Column("call_id", "last_status", "answer").Where("call_id IN (?) AND user_id = ?", bun.List(ids), userID).
+		Where("last_status IS NOT NULL AND event IN (?, ?)", parley.EventCallCompleted, parley.EventCallInboundCompleted).
+		OrderExpr("event, id DESC").Scan(ctx)
+	for _, d := range list {
+		if of[*d.CallID] == nil {
+			of[*d.CallID] = &parley.WebhookResponse{Status: *d.LastStatus, Body: d.Answer}
+		}
+	}
+	return of, err
+}
+
+// CallAssistant is the assistant of one of the user's calls, also one that was deleted since.
+func (q Query) CallAssistant(ctx context.Context, userID, id int64) (*parley.Assistant, error) {
+	list := make([]parley.Assistant, 0, 1)
+	if err := q.q.NewSelect().Model(&list).Where("id = ? AND user_id = ?", id, userID).Scan(ctx); err != nil {
+		return nil, err
+	}
+	if len(list) == 0 {
+		return nil, parley.Errorf(parley.NotFound, assistantNotFound)
+	}
+	return &list[0], q.addTools(ctx, list)
+}
+
+// AnyAssistant is the assistant with that id, whoever owns it: a softphone on the server's own machine names no user.
+func (q Query) AnyAssistant(ctx context.Context, id int64) (*parley.Assistant, error) {
+	return q.assistant(ctx, func(s *bun.SelectQuery) *bun.SelectQuery { return s.Where("id = ?", id) })
+}
+
+// AnyTrunk is the trunk with that id, whoever owns it: a call that comes over it names no user.
+func (q Query) AnyTrunk(ctx context.Context, id int64) (*parley.Trunk, error) {
+	t := new(parley.Trunk)
+	err := q.anyTrunks(t).Where("t.id = ?", id).Scan(ctx)
+	return t, notFound(err, trunkNotFound)
+}
+
+// AllTrunks are the trunks of all users: the server has one telephone line, which registers with them and lets their calls in.
+func (q Query) AllTrunks(ctx context.Context) ([]parley.Trunk, error) {
+	list := []parley.Trunk{}
+	err := q.anyTrunks(&list).OrderExpr("t.id").Scan(ctx)
+	return list, err
+}
+
+func (q Query) anyTrunks(model any) *bun.SelectQuery {
+	return q.q.NewSelect().Model(model).ModelTableExpr("trunks AS t").ColumnExpr("t.*, n.phone_number").Join("JOIN numbers AS n ON n.id = t.phone_number_id")
+}
+
+// NumberTrunk is the trunk of one of the user's numbers.
+func (q Query) NumberTrunk(ctx context.Context, userID, numberID int64) (*parley.Trunk, error) {
+	t := new(parley.Trunk)
+	err := q.trunks(t, userID).Where("t.phone_number_id = ?", numberID).Scan(ctx)
+	return t, notFound(err, trunkNotFound)
+}
