@@ -1,0 +1,176 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"parley"
+	"parley/internal/call"
+	"parley/internal/event"
+	"parley/internal/rtc"
+)
+
+const (
+	sdpType  = "application/sdp"
+	sdpLimit = 64 << 10
+
+	// variablesHeader carries the variables of a web call, whose body is the offer: JSON, percent-encoded.
+	variablesHeader = "Parley-Variables"
+)
+
+func (a *API) webCallRoutes() {
+	const tag = "Web calls"
+	handle(a, op{Method: "POST", Path: "/web-calls/{id}", Name: "startWebCall", Tag: tag, NotFound: assistantMissing, Status: 201, Family: statuses, Access: public, Limit: a.limitCreate, Raw: sdpType, Stream: sdpType,
+		Summary: "Call an assistant from a browser (WHIP, RFC 9725): an SDP offer in, the answer out, Location is the call. The header Parley-Variables may hold variables (JSON, percent-encoded)"}, a.startWebCall)
+	handle(a, op{Method: "DELETE", Path: "/web-calls/{id}/{session}", Name: "endWebCall", Tag: tag, NotFound: "Call not found", Family: statuses, Access: public, Summary: "Hang up a call from a browser"}, a.endWebCall)
+}
+
+func (a *API) startWebCall(ctx context.Context, r *request, in *byText) (*struct{}, error) {
+	s, err := a.onWebsite(ctx, r, in.ID)
+	if err != nil {
+		return nil, err
+	}
+	err = a.AnswerBrowser(r.W, r.Request, s, func(session string) string { return a.baseURL(r.Request) + "/api/web-calls/" + s.UUID + "/" + session })
+	if err != nil {
+		return nil, err
+	}
+	return nil, errAnswered
+}
+
+// AnswerBrowser begins a call with an assistant from the offer that a request holds, and answers it; place is the call's address, by its
+// secret, with which Config.Browsers hangs it up. An error is the caller's to tell; without one the answer is sent.
+func (a *API) AnswerBrowser(w http.ResponseWriter, r *http.Request, s *parley.Assistant, place func(session string) string) error {
+	if a.Browsers == nil {
+		return parley.Errorf(parley.Unavailable, "This server takes no calls from browsers.")
+	}
+	vars, err := sentVariables(r.Header.Get(variablesHeader))
+	if err != nil {
+		return err
+	}
+	offer, err := readOffer(w, r)
+	if err != nil {
+		return err
+	}
+	visit, err := a.Calls.Web(r.Context(), s, vars)
+	if err != nil {
+		return noLine(err)
+	}
+	leg, answer, err := a.Browsers.Answer(r.Context(), offer, func(l *rtc.Leg, err error) { a.visit(visit, l, err) })
+	if err != nil {
+		visit.Drop(parley.Rejected)
+		return err
+	}
+	h := w.Header()
+	h.Set("Location", place(leg.ID))
+	h.Set("Content-Type", sdpType)
+	h.Set("Cache-Control", "no-store")
+	w.WriteHeader(http.StatusCreated)
+	io.WriteString(w, answer) // a browser that left is seen by its silence
+	return nil
+}
+
+// noLine is the refusal of a call for which the plan has no room: to a visitor of a website it is a matter of time, not of a right.
+func noLine(err error) error {
+	var e *parley.Error
+	if errors.As(err, &e) && e.Kind == parley.Forbidden {
+		return parley.Errorf(parley.Unavailable, "All lines are busy. Please try again in a moment.")
+	}
+	return err
+}
+
+// readOffer reads a body that is an SDP offer.
+func readOffer(w http.ResponseWriter, r *http.Request) (*rtc.Offer, error) {
+	if media, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";"); !strings.EqualFold(strings.TrimSpace(media), sdpType) {
+		return nil, parley.Errorf(parley.Unsupported, "The body must be an SDP offer, with Content-Type: application/sdp.")
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, sdpLimit))
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &large):
+		return nil, parley.Errorf(parley.TooLarge, "The SDP offer is too large.")
+	case err != nil:
+		return nil, parley.Errorf(parley.Refused, "The body can't be read.")
+	}
+	return rtc.ReadOffer(string(body))
+}
+
+// sentVariables reads the header of that name.
+func sentVariables(text string) (vars map[string]string, err error) {
+	if text == "" {
+		return nil, nil
+	}
+	plain, err := url.PathUnescape(text)
+	if err == nil {
+		err = json.Unmarshal([]byte(plain), &vars)
+	}
+	if err != nil || len(vars) > 200 {
+		return nil, parley.Errorf(parley.Invalid, "The %s header must be an object of at most 200 texts, as percent-encoded JSON.", variablesHeader)
+	}
+	return vars, nil
+}
+
+// visit has the conversation on a browser's leg, and tells the browser what happens, until it is over.
+func (a *API) visit(v *call.Visit, leg *rtc.Leg, err error) {
+	if err != nil {
+		v.Drop(err)
+		return
+	}
+	events, stop, ok := a.Hub.Listen(call.Topic(v.ID), mostListeners)
+	if !ok { // nobody knows of the call yet
+		slog.Error("follow a web call", "call", v.ID)
+	}
+	if stop != nil {
+		defer stop()
+	}
+	v.Begin(leg)
+	for {
+		select {
+		case e := <-events:
+			tellBrowser(leg, e)
+		case <-leg.Done():
+			return
+		case <-v.Done():
+			leg.Hangup() // where it was never run
+			return
+		}
+	}
+}
+
+// tellBrowser passes on what a visitor may know: what is said and how quick it was, and that a tool is used, but not what it says.
+func tellBrowser(leg *rtc.Leg, e event.Event) {
+	switch e.Kind {
+	case call.Partial:
+		leg.Tell(map[string]any{"type": "partial", "text": e.Data})
+	case call.Turn:
+		if turn, ok := e.Data.(parley.CallTurn); ok {
+			leg.Tell(struct {
+				Type string `json:"type"`
+				parley.CallTurn
+			}{"turn", turn})
+		}
+	case call.Tool:
+		if tool, ok := e.Data.(parley.CallTool); ok {
+			leg.Tell(map[string]any{"type": "tool", "name": tool.Name})
+		}
+	}
+}
+
+func (a *API) endWebCall(_ context.Context, _ *request, in *struct {
+	ID      string `path:"id"`
+	Session string `path:"session"`
+}) (*statusOnly, error) {
+	if a.Browsers == nil || !a.Browsers.Hangup(in.Session) {
+		return nil, parley.Errorf(parley.NotFound, "Call not found")
+	}
+	return &statusOnly{true}, nil
+}
+
+type statusOnly struct {
+	Status bool `json:"status"`
+}

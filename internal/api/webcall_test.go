@@ -1,0 +1,237 @@
+package api_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pion/logging"
+	"github.com/pion/webrtc/v4"
+
+	"parley"
+	"parley/internal/ai"
+	"parley/internal/ai/aitest"
+	"parley/internal/api"
+	"parley/internal/blob"
+	calling "parley/internal/call"
+	"parley/internal/rtc"
+	"parley/internal/store"
+)
+
+// mouth is speech that is tones, and an ear that hears nothing.
+type mouth struct{}
+
+func (mouth) Synthesizer(string) (ai.Synthesizer, error) { return new(aitest.Synthesizer), nil }
+func (mouth) Recognizer(string) (ai.Recognizer, error)   { return new(aitest.Recognizer), nil }
+
+// ringing is a house that browsers can call.
+func ringing(t *testing.T, db *store.DB, change func(*api.Config)) *house {
+	t.Helper()
+	h, _ := talking(t, db, func(c *api.Config) {
+		blobs, err := blob.OpenDir(t.TempDir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		calls := calling.New(calling.Config{DB: db, Assistants: c.Assistants, Speech: mouth{}, Prices: c.Prices, Hub: c.Hub, Blobs: blobs, Dir: t.TempDir(), Secret: []byte("secret")})
+		c.Calls, c.Browsers = calls, rtc.New(rtc.Config{Listen: "127.0.0.1:0", MaxCalls: 1, Connect: 5 * time.Second})
+		if err := c.Browsers.Listen(); err != nil {
+			t.Fatal(err)
+		}
+		browsers := c.Browsers
+		t.Cleanup(func() {
+			browsers.Close()
+			calls.Stop(context.Background())
+		})
+		if change != nil {
+			change(c)
+		}
+	})
+	return h
+}
+
+// caller is a browser's half of a call, with what it was told.
+func caller(t *testing.T) (pc *webrtc.PeerConnection, offer string, told chan map[string]any) {
+	t.Helper()
+	var e webrtc.SettingEngine
+	e.SetIncludeLoopbackCandidate(true)
+	e.LoggerFactory = &logging.DefaultLoggerFactory{DefaultLogLevel: logging.LogLevelDisabled}
+	pc, err := webrtc.NewAPI(webrtc.WithSettingEngine(e)).NewPeerConnection(webrtc.Configuration{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { pc.GracefulClose() })
+	told = make(chan map[string]any, 100)
+	channel, err := pc.CreateDataChannel(rtc.ChannelLabel, nil)
+	if err == nil {
+		_, err = pc.AddTransceiverFromKind(webrtc.RTPCodecTypeAudio)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	channel.OnMessage(func(m webrtc.DataChannelMessage) {
+		var v map[string]any
+		if json.Unmarshal(m.Data, &v) == nil {
+			told <- v
+		}
+	})
+	o, err := pc.CreateOffer(nil)
+	if err == nil {
+		err = pc.SetLocalDescription(o)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pc, o.SDP, told
+}
+
+// dial posts an offer as a browser does.
+func (h *house) dial(uuid, offer string, headers ...string) (*http.Response, string) {
+	h.Helper()
+	r, err := http.NewRequestWithContext(h.Context(), "POST", h.url+"/api/web-calls/"+uuid, strings.NewReader(offer))
+	if err != nil {
+		h.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/sdp")
+	for i := 0; i+1 < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	res, err := http.DefaultClient.Do(r)
+	if err != nil {
+		h.Fatal(err)
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		h.Fatal(err)
+	}
+	return res, string(body)
+}
+
+func TestWebCall(t *testing.T) {
+	each(t, func(t *testing.T, base *house) {
+		h := ringing(t, base.db, nil)
+		_, uuid := h.active(nil)
+		pc, offer, told := caller(t)
+		res, answer := h.dial(uuid, offer, "Origin", "https://shop.example.com", "Parley-Variables", "%7B%22who%22%3A%22Ana%22%7D")
+		place := res.Header.Get("Location")
+		if res.StatusCode != 201 || res.Header.Get("Content-Type") != "application/sdp" || !strings.HasPrefix(place, h.url+"/api/web-calls/"+uuid+"/") ||
+			res.Header.Get("Access-Control-Allow-Origin") != "*" || !strings.Contains(res.Header.Get("Access-Control-Expose-Headers"), "Location") {
+			t.Fatalf("%d %v\n%s", res.StatusCode, res.Header, answer)
+		}
+		if err := pc.SetRemoteDescription(webrtc.SessionDescription{Type: webrtc.SDPTypeAnswer, SDP: answer}); err != nil {
+			t.Fatal(err)
+		}
+		// There is room for one.
+		_, second, _ := caller(t)
+		if res, body := h.dial(uuid, second); res.StatusCode != 503 || !strings.Contains(body, `"status":false`) {
+			t.Errorf("a second call is answered %d %s", res.StatusCode, body)
+		}
+		var list []any
+		live := func() map[string]any {
+			list = h.get("/user/calls?type=web&status=in-progress", status(200)).json()["data"].([]any)
+			if len(list) == 0 {
+				return nil
+			}
+			return list[0].(map[string]any)
+		}
+		for deadline := time.Now().Add(20 * time.Second); live() == nil; {
+			if time.Now().After(deadline) {
+				t.Fatal("no call is under way")
+			}
+		}
+		id := live()["id"]
+		if vars := live()["input_variables"]; fmt.Sprint(vars) != "map[who:Ana]" {
+			t.Errorf("variables %v", vars)
+		}
+		for patience := time.After(20 * time.Second); ; { // the page is told what is said
+			select {
+			case v := <-told:
+				if v["type"] != "turn" {
+					continue
+				}
+				if v["speaker"] != "assistant" || v["text"] != "Hello Ana." {
+					t.Errorf("told %v", v)
+				}
+			case <-patience:
+				t.Fatal("nothing is told")
+			}
+			break
+		}
+		r, _ := http.NewRequestWithContext(t.Context(), "DELETE", place, nil)
+		gone, err := http.DefaultClient.Do(r)
+		if err != nil || gone.StatusCode != 200 {
+			t.Fatalf("hanging up: %v %v", gone, err)
+		}
+		gone.Body.Close()
+		h.delete("/web-calls/"+uuid+"/nobody", anonymous, status(404)).is(`{"status":false,"error":"Call not found"}`)
+		var c map[string]any
+		for deadline := time.Now().Add(20 * time.Second); ; {
+			if c = h.get(fmt.Sprintf("/user/calls/%v", id), status(200)).json(); c["status"] == "completed" {
+				break
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("it does not end: %v", c)
+			}
+		}
+		if c["ended_reason"] != string(parley.CustomerHangup) || c["type"] != "web" || c["client_phone_number"] != nil {
+			t.Errorf("call %v", c)
+		}
+	})
+}
+
+func TestWebCallRefusals(t *testing.T) {
+	each(t, func(t *testing.T, base *house) {
+		h := ringing(t, base.db, nil)
+		_, uuid := h.active(map[string]any{"widget_settings": map[string]any{"allowed_origins": []string{"https://shop.example.com"}}})
+		_, offer, _ := caller(t)
+		_, sleeping := h.active(map[string]any{"status": "inactive"})
+		for _, c := range []struct {
+			name, uuid, offer string
+			headers           []string
+			status            int
+			want              string
+		}{
+			{"another origin", uuid, offer, []string{"Origin", "https://evil.example"}, 403, "allowed_origins"},
+			{"no origin", uuid, offer, nil, 403, "allowed_origins"},
+			{"unknown", "00000000-0000-0000-0000-000000000000", offer, nil, 404, "Assistant not found"},
+			{"no uuid", "1", offer, nil, 404, "Assistant not found"},
+			{"inactive", sleeping, offer, nil, 404, "Assistant not found"},
+			{"JSON", uuid, "{}", []string{"Content-Type", "application/json"}, 415, "application/sdp"},
+			{"too large", uuid, strings.Repeat("x", 70_000), nil, 413, "too large"},
+			{"no SDP", uuid, "hello", nil, 422, "can't be answered"},
+			{"bad variables", uuid, offer, []string{"Parley-Variables", "%7B%22who%22%3A1%7D"}, 422, "Parley-Variables"},
+		} {
+			headers := append([]string{}, c.headers...)
+			if c.status > 404 || c.name == "inactive" {
+				headers = append(headers, "Origin", "https://shop.example.com")
+			}
+			if res, body := h.dial(c.uuid, c.offer, headers...); res.StatusCode != c.status || !strings.Contains(body, c.want) || !strings.HasPrefix(body, `{"status":false`) {
+				t.Errorf("%s: %d %s", c.name, res.StatusCode, body)
+			}
+		}
+		poor := h.stranger()
+		_, theirs := poor.active(nil)
+		if res, body := h.dial(theirs, offer); res.StatusCode != 402 || !strings.HasPrefix(body, `{"status":false`) {
+			t.Errorf("without a balance: %d %s", res.StatusCode, body)
+		}
+		if n := h.get("/user/calls", status(200)).json()["total"]; n != json.Number("0") {
+			t.Errorf("refusals left %v calls", n)
+		}
+
+		deaf := ringing(t, base.db, func(c *api.Config) { c.Browsers = nil })
+		if res, body := deaf.dial(uuid, offer, "Origin", "https://shop.example.com"); res.StatusCode != 503 || !strings.Contains(body, "no calls from browsers") {
+			t.Errorf("a server without the port: %d %s", res.StatusCode, body)
+		}
+		if got := deaf.get("/widgets/"+uuid, anonymous).json()["calls"]; got != false {
+			t.Errorf("its widgets offer calls: %v", got)
+		}
+		if got := h.get("/widgets/"+uuid, anonymous).json()["calls"]; got != true {
+			t.Errorf("widgets offer no calls: %v", got)
+		}
+	})
+}

@@ -1,0 +1,95 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"github.com/google/uuid"
+
+	"parley"
+	"parley/internal/assistant"
+	"parley/internal/widget"
+)
+
+func (a *API) widgetRoutes() {
+	handle(a, op{Method: "GET", Path: "/widgets/{id}", Name: "getWidget", Tag: "Widget", NotFound: assistantMissing, Family: statuses, Access: public, Summary: "How an assistant's widget looks and what it says"}, a.getWidget)
+}
+
+const assistantMissing = "Assistant not found"
+
+// widgetLooks is WidgetSettings without what is nobody's business on a website.
+type widgetLooks struct {
+	Theme         string                `json:"theme"`
+	Color         string                `json:"color"`
+	Position      string                `json:"position"`
+	Mode          string                `json:"mode"`
+	Title         string                `json:"title"`
+	Subtitle      string                `json:"subtitle"`
+	Placeholder   string                `json:"placeholder"`
+	AutoOpen      bool                  `json:"auto_open"`
+	AvatarURL     *string               `json:"avatar_url"`
+	PreChatFields []parley.PreChatField `json:"pre_chat_fields"`
+}
+
+type shownWidget struct {
+	Status         bool            `json:"status"`
+	AssistantID    string          `json:"assistant_id"`
+	Name           string          `json:"name"`
+	Language       string          `json:"language" doc:"ISO 639-1."`
+	Direction      string          `json:"direction" doc:"ltr or rtl."`
+	InitialMessage string          `json:"initial_message" doc:"As a conversation begins, with the variables of the header Parley-Variables (JSON, percent-encoded)."`
+	Calls          bool            `json:"calls" doc:"This server takes calls from browsers."`
+	WidgetSettings widgetLooks     `json:"widget_settings"`
+	Texts          json.RawMessage `json:"texts" doc:"The widget's own words in the assistant's language."`
+}
+
+// onWebsite is the assistant with a UUID, where the page that asks may use it without a credential.
+func (a *API) onWebsite(ctx context.Context, r *request, id string) (*parley.Assistant, error) {
+	u, err := uuid.Parse(id)
+	if err != nil {
+		return nil, parley.Errorf(parley.NotFound, assistantMissing)
+	}
+	s, err := a.DB.AssistantByUUID(ctx, u.String())
+	if err != nil {
+		return nil, err
+	}
+	return s, a.mayUse(r, s)
+}
+
+// mayUse judges whether a page may show an assistant: an inactive one is as an unknown one. A GET without an Origin header may come from
+// a page of ours (browsers leave it out there) and tells no secret, so it is let through.
+func (a *API) mayUse(r *request, s *parley.Assistant) error {
+	if s.Status != "active" {
+		return parley.Errorf(parley.NotFound, assistantMissing)
+	}
+	ours := r.Method == http.MethodGet && r.Header.Get("Origin") == ""
+	if origins := s.WidgetSettings.AllowedOrigins; len(origins) > 0 && !ours && !a.allowedOrigin(r, origins) {
+		return parley.Errorf(parley.Forbidden, "This origin may not use the assistant: add it to allowed_origins in its widget settings.")
+	}
+	return nil
+}
+
+func (a *API) getWidget(ctx context.Context, r *request, in *byText) (*shownWidget, error) {
+	s, err := a.onWebsite(ctx, r, in.ID)
+	if err != nil {
+		return nil, err
+	}
+	vars, err := sentVariables(r.Header.Get(variablesHeader))
+	if err != nil {
+		return nil, err
+	}
+	iso := "en"
+	if l := a.Catalog.Language(s.LanguageID); l != nil {
+		iso = l.ISO2
+	}
+	w := s.WidgetSettings
+	out := &shownWidget{Status: true, AssistantID: s.UUID, Name: s.Name, Language: iso, Direction: "ltr", Calls: a.Browsers != nil, Texts: widget.Texts(iso),
+		InitialMessage: parley.Render(s.InitialMessage, assistant.Variables(s, assistant.Occasion{Variables: vars, Now: time.Now()})),
+		WidgetSettings: widgetLooks{w.Theme, w.Color, w.Position, w.Mode, w.Title, w.Subtitle, w.Placeholder, w.AutoOpen, w.AvatarURL, append([]parley.PreChatField{}, w.PreChatFields...)}}
+	if widget.RightToLeft(iso) {
+		out.Direction = "rtl"
+	}
+	return out, nil
+}

@@ -1,0 +1,324 @@
+package rtc
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/pion/webrtc/v4"
+
+	"parley"
+	"parley/internal/audio"
+)
+
+// Leg is a browser that calls. Its frames are of 16 kHz.
+type Leg struct {
+	ID string // a secret between the browser and us
+
+	server *Server
+	pc     *webrtc.PeerConnection
+	voice  *voice
+	tracks chan *webrtc.TrackRemote // the browser's microphone, when it begins
+	open   chan struct{}            // closed when sound can flow
+	opened sync.Once
+	done   chan struct{}         // closed when the call is over
+	cause  error                 // why; set before done is closed
+	media  atomic.Pointer[media] // while Run runs
+
+	mu      sync.Mutex
+	ended   bool
+	running chan struct{} // closed when Run has returned; nil before it
+	channel *webrtc.DataChannel
+	waiting []string // for the channel to open
+}
+
+// answer makes the connection's half that is ours.
+func (l *Leg) answer(ctx context.Context, o *Offer) (string, error) {
+	proof, err := l.server.certificate()
+	if err != nil {
+		return "", fmt.Errorf("make a certificate: %w", err)
+	}
+	l.pc, err = l.server.api.NewPeerConnection(webrtc.Configuration{Certificates: []webrtc.Certificate{proof}})
+	if err != nil {
+		return "", fmt.Errorf("answer a browser: %w", err)
+	}
+	l.pc.OnTrack(func(t *webrtc.TrackRemote, _ *webrtc.RTPReceiver) {
+		select {
+		case l.tracks <- t:
+		default: // one microphone is enough
+		}
+	})
+	l.pc.OnDataChannel(l.attach)
+	l.pc.OnConnectionStateChange(func(state webrtc.PeerConnectionState) {
+		switch state {
+		case webrtc.PeerConnectionStateConnected:
+			l.opened.Do(func() { close(l.open) })
+		case webrtc.PeerConnectionStateFailed:
+			l.end(parley.MediaTimeout)
+		case webrtc.PeerConnectionStateClosed: // the browser has said goodbye
+			l.end(parley.CustomerHangup)
+		}
+	})
+	bad := func(err error) (string, error) {
+		return "", parley.Errorf(parley.Invalid, "The SDP offer can't be answered: %v.", err)
+	}
+	if err := l.pc.SetRemoteDescription(webrtc.SessionDescription{Type: webrtc.SDPTypeOffer, SDP: o.text}); err != nil {
+		return bad(err)
+	}
+	if _, err := l.pc.AddTrack(l.voice); err != nil {
+		return bad(err)
+	}
+	answer, err := l.pc.CreateAnswer(nil)
+	if err != nil {
+		return bad(err)
+	}
+	gathered := webrtc.GatheringCompletePromise(l.pc)
+	if err := l.pc.SetLocalDescription(answer); err != nil {
+		return bad(err)
+	}
+	select {
+	case <-gathered:
+	case <-ctx.Done():
+		return "", context.Cause(ctx)
+	}
+	return describe(l.pc.LocalDescription().SDP, o.opus), nil
+}
+
+// describe says in our answer how we want Opus (RFC 7587, section 6.1): as wide as we hear and at a rate that is good for speech; what is not
+// said is off: stereo, silence suppression, and the redundancy that our decoder has no use for.
+func describe(answer, opus string) string {
+	lines := strings.Split(answer, "\r\n")
+	out := lines[:0:0]
+	for _, line := range lines {
+		if strings.HasPrefix(line, "a=fmtp:"+opus+" ") {
+			continue
+		}
+		out = append(out, line)
+		if strings.HasPrefix(line, "a=rtpmap:"+opus+" ") {
+			out = append(out, "a=fmtp:"+opus+" minptime=10;maxplaybackrate=16000;maxaveragebitrate=32000")
+		}
+	}
+	return strings.Join(out, "\r\n")
+}
+
+// attend waits for the browser, tells then of it, and cleans up when the call is over.
+func (l *Leg) attend(then func(*Leg, error)) {
+	defer l.release()
+	wait := time.NewTimer(l.server.Connect)
+	defer wait.Stop()
+	stop := context.AfterFunc(l.server.ctx, func() { l.end(parley.Shutdown) })
+	defer stop()
+	var receiver sync.WaitGroup
+	defer receiver.Wait()
+	receiver.Go(l.receive)
+	select {
+	case <-l.open:
+		then(l, nil)
+		<-l.done
+	case <-wait.C:
+		l.end(parley.Unreachable)
+		then(l, parley.Unreachable)
+	case <-l.done:
+		then(l, l.cause)
+	}
+	l.mu.Lock()
+	running := l.running
+	l.mu.Unlock()
+	if running != nil {
+		<-running
+	}
+}
+
+// release gives back what Answer took.
+func (l *Leg) release() {
+	l.end(parley.CustomerHangup)
+	if l.pc != nil {
+		_ = l.pc.GracefulClose() // waits for its goroutines
+	}
+	s := l.server
+	s.mu.Lock()
+	delete(s.legs, l.ID)
+	s.mu.Unlock()
+	s.work.Done()
+}
+
+// end ends the call, once.
+func (l *Leg) end(cause error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.ended {
+		return
+	}
+	l.ended, l.cause = true, cause
+	close(l.done)
+}
+
+// Done is closed when the call is over.
+func (l *Leg) Done() <-chan struct{} { return l.done }
+
+// Hangup ends the call for the assistant.
+func (l *Leg) Hangup() { l.end(parley.AssistantHangup) }
+
+// Rate is that of all frames in both directions.
+func (l *Leg) Rate() audio.Rate { return audio.Wide }
+
+// Dial has nobody to send keys to.
+func (l *Leg) Dial(string) error { return errors.New("dial keys: a browser takes none") }
+
+// Run moves sound between the browser and p. The errors are parley.CustomerHangup, parley.MediaTimeout, parley.Shutdown, or ctx's cause.
+func (l *Leg) Run(ctx context.Context, p audio.Peer) error {
+	l.mu.Lock()
+	if l.running != nil {
+		l.mu.Unlock()
+		return errors.New("the leg has run already")
+	}
+	running := make(chan struct{})
+	defer close(running)
+	l.running = running
+	l.mu.Unlock()
+	m := newMedia(l.voice, p)
+	l.media.Store(m)
+	l.clock(ctx, m)
+	l.media.Store(nil)
+	m.stop()
+	return l.cause
+}
+
+// receive reads the microphone until the call is over. What is said before Run, or after it, nobody hears.
+func (l *Leg) receive() {
+	var track *webrtc.TrackRemote
+	select {
+	case track = <-l.tracks:
+	case <-l.done:
+		return
+	}
+	var watch sync.WaitGroup
+	defer watch.Wait()
+	left := make(chan struct{})
+	defer close(left)
+	watch.Go(func() {
+		select {
+		case <-l.done:
+			_ = track.SetReadDeadline(time.Unix(1, 0))
+		case <-left:
+		}
+	})
+	var buf [mostPacket]byte
+	for {
+		n, _, err := track.Read(buf[:])
+		switch {
+		case l.over():
+			return
+		case errors.Is(err, webrtc.ErrCodecNotFound): // comfort noise, keys: nothing that was agreed on
+			continue
+		case err != nil:
+			l.end(parley.CustomerHangup)
+			return
+		}
+		if m := l.media.Load(); m != nil {
+			m.packet(buf[:n], l.now(m))
+		}
+	}
+}
+
+func (l *Leg) over() bool {
+	select {
+	case <-l.done:
+		return true
+	default:
+		return false
+	}
+}
+
+func (l *Leg) now(m *media) time.Duration { return time.Since(m.begun) }
+
+const mostBehind = 2 // frames that are made up for; a longer stall is a gap
+
+// clock ticks every 20 ms until the call is over. The times are counted from the beginning, so that nothing drifts.
+func (l *Leg) clock(ctx context.Context, m *media) {
+	next := l.now(m)
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			l.end(context.Cause(ctx))
+			return
+		case <-l.done:
+			return
+		case <-timer.C:
+		}
+		now := l.now(m)
+		missed := int((now - next) / audio.FrameTime)
+		if missed <= mostBehind {
+			missed = 0
+		}
+		next += time.Duration(missed) * audio.FrameTime
+		m.tick(now, missed)
+		next += audio.FrameTime
+		if m.silence(now) > l.server.Silence {
+			l.end(parley.MediaTimeout)
+			return
+		}
+		timer.Reset(next - l.now(m))
+	}
+}
+
+// ---- The data channel "parley": what happens, as JSON, and the keys of a keypad ----
+
+// ChannelLabel is what the browser calls the channel.
+const ChannelLabel = "parley"
+
+const (
+	mostWaiting  = 64      // messages before the channel opens
+	mostBuffered = 1 << 20 // bytes that a browser may be behind
+)
+
+func (l *Leg) attach(d *webrtc.DataChannel) {
+	if d.Label() != ChannelLabel {
+		return
+	}
+	d.OnOpen(func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if l.channel != nil {
+			return
+		}
+		l.channel = d
+		for _, text := range l.waiting {
+			_ = d.SendText(text) // a browser that has left is seen elsewhere
+		}
+		l.waiting = nil
+	})
+	d.OnMessage(func(msg webrtc.DataChannelMessage) {
+		var in struct{ Type, Key string }
+		if json.Unmarshal(msg.Data, &in) != nil || in.Type != "digit" || len(in.Key) != 1 || !audio.ValidKeys(in.Key) {
+			return
+		}
+		if m := l.media.Load(); m != nil {
+			m.digit(in.Key[0])
+		}
+	})
+}
+
+// Tell sends the browser something as JSON, in order. It doesn't wait; what a browser is too slow to take is dropped.
+func (l *Leg) Tell(v any) {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.ended && l.channel == nil:
+	case l.channel == nil && len(l.waiting) < mostWaiting:
+		l.waiting = append(l.waiting, string(text))
+	case l.channel != nil && l.channel.BufferedAmount() < mostBuffered:
+		_ = l.channel.SendText(string(text))
+	}
+}

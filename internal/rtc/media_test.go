@@ -1,0 +1,161 @@
+package rtc
+
+import (
+	"testing"
+	"time"
+
+	"github.com/pion/rtp"
+
+	"parley/internal/audio"
+)
+
+// wire takes what would be sent.
+type wire struct{ packets, octets int }
+
+func (w *wire) WriteRTP(_ *rtp.Header, payload []byte) (int, error) {
+	w.packets++
+	w.octets += len(payload)
+	return len(payload), nil
+}
+
+func (w *wire) Write(b []byte) (int, error) { return len(b), nil }
+
+// rig is media without a network.
+func rig() (*media, *listener, *wire) {
+	w, p := new(wire), newListener()
+	return newMedia(&voice{writer: w, ssrc: 7, g722: 9, opus: 111}, p), p, w
+}
+
+// packets are those of the speech, 20 ms each.
+func packets(t testing.TB, change func(i int, h *rtp.Header)) (list [][]byte) {
+	t.Helper()
+	for i, payload := range speech(t) {
+		p := rtp.Packet{Header: rtp.Header{Version: 2, PayloadType: 111, SequenceNumber: uint16(65500 + i), Timestamp: uint32(i * 960), SSRC: 42}, Payload: payload}
+		if change != nil {
+			change(i, &p.Header)
+		}
+		raw, err := p.Marshal()
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, raw)
+	}
+	return list
+}
+
+func TestNoAllocationPerFrame(t *testing.T) {
+	m, p, w := rig()
+	list := packets(t, nil)
+	at, i := time.Duration(0), 0
+	step := func() {
+		m.packet(list[i], at)
+		m.tick(at, 0)
+		at += audio.FrameTime
+		i++
+	}
+	for range 20 {
+		step()
+	}
+	if n := testing.AllocsPerRun(100, step); n != 0 {
+		t.Errorf("%v allocations per packet and frame", n)
+	}
+	if p.frames != i || w.packets != i || w.octets != i*audio.FrameBytes || p.energy == 0 || p.wanted == 0 {
+		t.Errorf("%d steps: %d frames heard, %d packets of %d octets sent", i, p.frames, w.packets, w.octets)
+	}
+}
+
+// What a network does to packets: who listens at once hears as many frames as were spoken, whatever is lost.
+func TestNetwork(t *testing.T) {
+	list := packets(t, nil)
+	const n = 120
+	play := func(order func(i int) []int) (*media, *listener) {
+		m, p, _ := rig()
+		for i := range n {
+			at := time.Duration(i) * audio.FrameTime
+			for _, k := range order(i) {
+				m.packet(list[k], at)
+			}
+			m.tick(at, 0)
+		}
+		return m, p
+	}
+	_, clean := play(func(i int) []int { return []int{i} })
+	for _, c := range []struct {
+		name  string
+		order func(i int) []int
+		least int     // frames
+		part  float64 // of the energy, at least
+	}{
+		{"every tenth lost", func(i int) []int {
+			if i%10 == 5 {
+				return nil
+			}
+			return []int{i}
+		}, n - 1, 0.7},
+		{"twice each", func(i int) []int { return []int{i, i} }, n, 0.9},
+		{"swapped in pairs", func(i int) []int {
+			if i%2 == 0 {
+				return nil
+			}
+			return []int{i, i - 1}
+		}, n - 1, 0.2}, // each that comes late is concealed
+		{"in bursts of three", func(i int) []int {
+			if i%3 != 2 {
+				return nil
+			}
+			return []int{i - 2, i - 1, i}
+		}, n, 0.7},
+	} {
+		_, p := play(c.order)
+		if p.frames < c.least || p.frames > n || p.ticks != n {
+			t.Errorf("%s: %d frames of %d heard, %d ticks", c.name, p.frames, n, p.ticks)
+		}
+		if p.energy < clean.energy*c.part || p.energy > clean.energy*1.2 || p.wanted < clean.wanted*c.part || p.wanted > clean.wanted*1.2 {
+			t.Errorf("%s: energy %.3g heard, %.3g in order; %.3g and %.3g without it", c.name, p.energy, p.wanted, clean.energy, clean.wanted)
+		}
+	}
+}
+
+// What is no sound says that the browser is there, and no more.
+func TestOtherPackets(t *testing.T) {
+	m, p, _ := rig()
+	list := packets(t, func(i int, h *rtp.Header) {
+		if i == 1 {
+			h.PayloadType = 13
+		}
+	})
+	empty, err := (&rtp.Packet{Header: rtp.Header{Version: 2, PayloadType: 111, SequenceNumber: 1}}).Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, raw := range [][]byte{nil, {0x80}, list[0][:11], list[1], empty} {
+		m.packet(raw, time.Duration(i)*time.Second)
+	}
+	if p.frames != 0 || m.silence(5*time.Second) != time.Second {
+		t.Errorf("%d frames heard, silent for %v", p.frames, m.silence(5*time.Second))
+	}
+	m.packet(list[2], 6*time.Second)
+	m.stop()
+	m.packet(list[3], 6*time.Second)
+	m.digit('1')
+	if p.frames != 1 || p.digits != "" {
+		t.Errorf("after the end: %d frames, digits %q", p.frames, p.digits)
+	}
+}
+
+func FuzzPacket(f *testing.F) {
+	list := packets(f, nil)
+	for _, i := range []int{0, 20, 60} {
+		f.Add(list[i])
+	}
+	f.Add([]byte{0xa0, 111, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 5, 200})
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		m, p, _ := rig()
+		m.packet(raw, 0)
+		m.packet(list[0], audio.FrameTime)
+		m.tick(audio.FrameTime, 3)
+		if p.ticks != 1 {
+			t.Error("no tick")
+		}
+	})
+}

@@ -1,0 +1,226 @@
+// Package rtc is the browser's leg: WebRTC on one UDP port, by ICE-lite (RFC 8445, section 2.7), so that neither STUN nor TURN is needed where
+// browsers reach that port. A browser sends Opus, which we decode, and hears G.722, which we encode: both in Go. It knows nothing of users
+// and assistants; its handshake is that of WHIP (RFC 9725), whose HTTP is internal/api's.
+package rtc
+
+import (
+	"cmp"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/pion/ice/v4"
+	"github.com/pion/logging"
+	"github.com/pion/webrtc/v4"
+
+	"parley"
+)
+
+// Config is what a server needs. Nothing of it changes afterwards.
+type Config struct {
+	Listen   string     // host:port, UDP; port 0 takes any
+	External netip.Addr // what browsers reach us by, where it isn't the socket's own address (NAT)
+	MaxCalls int        // more are refused; 0 is 1000
+
+	// Connect is how long a browser may take from our answer to the first contact (0: 15 s), Silence how long it may send no sound (0: 30 s),
+	// Lost how long it may be out of reach (0: 15 s).
+	Connect, Silence, Lost time.Duration
+}
+
+// Server is the port that browsers call.
+type Server struct {
+	Config
+	api    *webrtc.API
+	mux    ice.UDPMux
+	ctx    context.Context // ends when the server closes
+	cancel context.CancelCauseFunc
+	work   sync.WaitGroup // legs
+
+	mu      sync.Mutex
+	closing bool
+	legs    map[string]*Leg
+	proof   *webrtc.Certificate // what we prove with that it is us, in all calls
+	fresh   time.Time           // when it was made
+}
+
+// New makes a server; Listen opens its port.
+func New(c Config) *Server {
+	c.MaxCalls = cmp.Or(c.MaxCalls, 1000)
+	c.Connect, c.Silence, c.Lost = cmp.Or(c.Connect, 15*time.Second), cmp.Or(c.Silence, 30*time.Second), cmp.Or(c.Lost, 15*time.Second)
+	s := &Server{Config: c, legs: map[string]*Leg{}}
+	s.ctx, s.cancel = context.WithCancelCause(context.Background())
+	return s
+}
+
+// Listen opens the port.
+func (s *Server) Listen() error {
+	at, err := net.ResolveUDPAddr("udp", s.Config.Listen)
+	if err != nil {
+		return fmt.Errorf("listen for browsers on %q: %w", s.Config.Listen, err)
+	}
+	quiet := &logging.DefaultLoggerFactory{DefaultLogLevel: logging.LogLevelDisabled} // it speaks of every stranger's packet
+	if at.IP == nil || at.IP.IsUnspecified() {
+		// A socket for every address of the machine: what is answered from another address than it was sent to is not taken.
+		s.mux, err = ice.NewMultiUDPMuxFromPort(at.Port, ice.UDPMuxFromPortWithLogger(quiet.NewLogger("ice")), ice.UDPMuxFromPortWithLoopback())
+	} else {
+		var socket *net.UDPConn
+		if socket, err = net.ListenUDP("udp", at); err == nil {
+			_ = socket.SetReadBuffer(1 << 20) // as much as the system gives
+			_ = socket.SetWriteBuffer(1 << 20)
+			s.mux = ice.NewUDPMuxDefault(ice.UDPMuxParams{UDPConn: socket, Logger: quiet.NewLogger("ice")})
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("listen for browsers: %w", err)
+	}
+	var e webrtc.SettingEngine
+	e.LoggerFactory = quiet
+	e.SetLite(true)
+	e.SetICEUDPMux(s.mux)
+	e.SetIncludeLoopbackCandidate(at.IP == nil || at.IP.IsUnspecified() || at.IP.IsLoopback())
+	e.SetNetworkTypes([]webrtc.NetworkType{webrtc.NetworkTypeUDP4, webrtc.NetworkTypeUDP6})
+	e.SetICEMulticastDNSMode(ice.MulticastDNSModeDisabled)
+	e.DisableActiveTCP(true)
+	e.SetICETimeouts(s.Lost*2/3, s.Lost/3, 2*time.Second) // browsers ask every few seconds whether we are there
+	e.SetAnsweringDTLSRole(webrtc.DTLSRoleServer)         // the browser begins: it knows when its way is open
+	e.SetReceiveMTU(mostPacket)
+	if s.External.IsValid() {
+		err = e.SetICEAddressRewriteRules(webrtc.ICEAddressRewriteRule{External: []string{s.External.String()}, AsCandidateType: webrtc.ICECandidateTypeHost})
+	}
+	media := new(webrtc.MediaEngine)
+	for _, c := range codecs {
+		err = errors.Join(err, media.RegisterCodec(c, webrtc.RTPCodecTypeAudio))
+	}
+	if err != nil {
+		return errors.Join(err, s.mux.Close())
+	}
+	s.api = webrtc.NewAPI(webrtc.WithSettingEngine(e), webrtc.WithMediaEngine(media), webrtc.WithInterceptorRegistry(nil))
+	return nil
+}
+
+// The codecs, with the payload types that offers usually have; an offer's own count.
+var codecs = []webrtc.RTPCodecParameters{
+	{RTPCodecCapability: webrtc.RTPCodecCapability{MimeType: webrtc.MimeTypeOpus, ClockRate: 48000, Channels: 2}, PayloadType: 111},
+	{RTPCodecCapability: webrtc.RTPCodecCapability{MimeType: webrtc.MimeTypeG722, ClockRate: 8000}, PayloadType: 9},
+}
+
+// Addr is where the server listens; of several addresses the first.
+func (s *Server) Addr() net.Addr { return s.mux.GetListenAddresses()[0] }
+
+// Close hangs up, waits for what is under way, and closes the port.
+func (s *Server) Close() error {
+	s.mu.Lock()
+	s.closing = true
+	s.mu.Unlock()
+	s.cancel(parley.Shutdown)
+	s.work.Wait()
+	if s.mux == nil {
+		return nil
+	}
+	return s.mux.Close()
+}
+
+// certificate is made anew before browsers could take it for too old.
+func (s *Server) certificate() (webrtc.Certificate, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.proof == nil || time.Since(s.fresh) > 7*24*time.Hour {
+		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+		if err != nil {
+			return webrtc.Certificate{}, err
+		}
+		if s.proof, err = webrtc.GenerateCertificate(key); err != nil {
+			return webrtc.Certificate{}, err
+		}
+		s.fresh = time.Now()
+	}
+	return *s.proof, nil
+}
+
+// Hangup ends the leg with an id, for the browser; false where there is none.
+func (s *Server) Hangup(id string) bool {
+	s.mu.Lock()
+	l := s.legs[id]
+	s.mu.Unlock()
+	if l != nil {
+		l.end(parley.CustomerHangup)
+	}
+	return l != nil
+}
+
+// errFull is the refusal of a call for which there is no room.
+var errFull = parley.Errorf(parley.Unavailable, "The server is busy. Please try again in a moment.")
+
+// Answer takes a browser's offer, and gives our answer. then is called once, in a goroutine that Close waits for: when sound can flow, and
+// the leg must be run; or with the error that says why it won't.
+func (s *Server) Answer(ctx context.Context, o *Offer, then func(*Leg, error)) (l *Leg, answer string, err error) {
+	l = &Leg{server: s, ID: uuid.NewString(), open: make(chan struct{}), done: make(chan struct{}), tracks: make(chan *webrtc.TrackRemote, 1), voice: &voice{}}
+	s.mu.Lock()
+	switch {
+	case s.closing:
+		err = parley.Errorf(parley.Unavailable, "The server is restarting. Please try again in a moment.")
+	case len(s.legs) >= s.MaxCalls:
+		err = errFull
+	default:
+		s.legs[l.ID] = l
+		s.work.Add(1)
+	}
+	s.mu.Unlock()
+	if err != nil {
+		return nil, "", err
+	}
+	answer, err = l.answer(ctx, o)
+	if err != nil {
+		l.release()
+		return nil, "", err
+	}
+	go l.attend(then)
+	return l, answer, nil
+}
+
+// Offer is a browser's description of the call that it wants, looked through.
+type Offer struct {
+	text string
+	opus string // its payload type
+}
+
+// ReadOffer looks an offer through. The error is what its sender may read.
+func ReadOffer(text string) (*Offer, error) {
+	refuse := func(why string) (*Offer, error) {
+		return nil, parley.Errorf(parley.Invalid, "The SDP offer can't be answered: %s.", why)
+	}
+	desc := webrtc.SessionDescription{Type: webrtc.SDPTypeOffer, SDP: text}
+	parsed, err := desc.Unmarshal()
+	if err != nil {
+		return refuse("it can't be read")
+	}
+	o := &Offer{text: text}
+	for _, m := range parsed.MediaDescriptions {
+		if m.MediaName.Media != "audio" || m.MediaName.Port.Value == 0 {
+			continue
+		}
+		g722 := false
+		for _, a := range m.Attributes {
+			pt, codec, _ := strings.Cut(a.Value, " ")
+			name := strings.ToLower(codec)
+			if a.Key == "rtpmap" && strings.HasPrefix(name, "opus/48000") && o.opus == "" {
+				o.opus = pt
+			}
+			g722 = g722 || a.Key == "rtpmap" && strings.HasPrefix(name, "g722/8000")
+		}
+		if o.opus == "" || !g722 {
+			return refuse("its audio must offer Opus, which we hear, and G.722, which we speak")
+		}
+		return o, nil
+	}
+	return refuse("it has no audio")
+}

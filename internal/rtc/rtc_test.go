@@ -1,0 +1,567 @@
+package rtc
+
+import (
+	"context"
+	"errors"
+	"math"
+	"net"
+	"net/netip"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/pion/ice/v4"
+	"github.com/pion/logging"
+	"github.com/pion/rtp"
+	"github.com/pion/webrtc/v4"
+	sample "github.com/pion/webrtc/v4/pkg/media"
+
+	"parley"
+	"parley/internal/audio"
+)
+
+// patience bounds every wait: it only guards against a hang.
+const patience = 20 * time.Second
+
+// listening is a server on loopback, whose goroutines are gone when the test is over.
+func listening(t *testing.T, c Config) *Server {
+	t.Helper()
+	before := runtime.NumGoroutine()
+	c.Listen = "127.0.0.1:0"
+	s := New(c)
+	if err := s.Listen(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+		deadline := time.Now().Add(patience)
+		for runtime.NumGoroutine() > before && time.Now().Before(deadline) {
+			runtime.Gosched()
+		}
+		if n := runtime.NumGoroutine(); n > before {
+			buf := make([]byte, 1<<20)
+			t.Errorf("%d goroutines, %d before:\n%s", n, before, buf[:runtime.Stack(buf, true)])
+		}
+	})
+	return s
+}
+
+// browser is a caller.
+type browser struct {
+	*webrtc.PeerConnection
+	t       *testing.T
+	mic     *webrtc.TrackLocalStaticSample
+	channel *webrtc.DataChannel
+	told    chan string
+	heard   chan []int16 // what the far end says, 20 ms each
+	states  chan webrtc.PeerConnectionState
+}
+
+func call(t *testing.T, change ...func(*webrtc.SettingEngine)) *browser {
+	t.Helper()
+	var e webrtc.SettingEngine
+	for _, c := range change {
+		c(&e)
+	}
+	e.SetIncludeLoopbackCandidate(true)
+	e.SetICEMulticastDNSMode(ice.MulticastDNSModeDisabled)
+	e.LoggerFactory = &logging.DefaultLoggerFactory{DefaultLogLevel: logging.LogLevelDisabled}
+	m := new(webrtc.MediaEngine)
+	if err := m.RegisterDefaultCodecs(); err != nil {
+		t.Fatal(err)
+	}
+	pc, err := webrtc.NewAPI(webrtc.WithSettingEngine(e), webrtc.WithMediaEngine(m), webrtc.WithInterceptorRegistry(nil)).NewPeerConnection(webrtc.Configuration{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &browser{PeerConnection: pc, t: t, told: make(chan string, 100), heard: make(chan []int16, 1000), states: make(chan webrtc.PeerConnectionState, 10)}
+	t.Cleanup(func() { _ = pc.GracefulClose() })
+	if b.mic, err = webrtc.NewTrackLocalStaticSample(webrtc.RTPCodecCapability{MimeType: webrtc.MimeTypeOpus, ClockRate: 48000, Channels: 2}, "mic", "mic"); err == nil {
+		_, err = pc.AddTrack(b.mic)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b.channel, err = pc.CreateDataChannel(ChannelLabel, nil); err != nil {
+		t.Fatal(err)
+	}
+	b.channel.OnMessage(func(m webrtc.DataChannelMessage) { b.told <- string(m.Data) })
+	pc.OnConnectionStateChange(func(s webrtc.PeerConnectionState) { b.states <- s })
+	pc.OnTrack(func(track *webrtc.TrackRemote, _ *webrtc.RTPReceiver) {
+		dec := audio.NewDecoder(audio.G722)
+		if track.Codec().MimeType != webrtc.MimeTypeG722 {
+			t.Errorf("we hear %s", track.Codec().MimeType)
+		}
+		var last *rtp.Packet
+		for {
+			p, _, err := track.ReadRTP()
+			if err != nil {
+				return
+			}
+			if last != nil && (p.SequenceNumber != last.SequenceNumber+1 || (p.Timestamp-last.Timestamp)%160 != 0) {
+				t.Errorf("packet %d at %d follows %d at %d", p.SequenceNumber, p.Timestamp, last.SequenceNumber, last.Timestamp)
+			}
+			last = p
+			select {
+			case b.heard <- dec.Decode(nil, p.Payload):
+			default:
+			}
+		}
+	})
+	return b
+}
+
+func (b *browser) offer() string {
+	b.t.Helper()
+	o, err := b.CreateOffer(nil)
+	if err == nil {
+		err = b.SetLocalDescription(o)
+	}
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return o.SDP
+}
+
+// dial calls the server; then is its side.
+func (b *browser) dial(s *Server, then func(*Leg, error)) *Leg {
+	b.t.Helper()
+	o, err := ReadOffer(b.offer())
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	leg, answer, err := s.Answer(b.t.Context(), o, then)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	if err := b.SetRemoteDescription(webrtc.SessionDescription{Type: webrtc.SDPTypeAnswer, SDP: answer}); err != nil {
+		b.t.Fatalf("%v in\n%s", err, answer)
+	}
+	return leg
+}
+
+// speak sends packets, one every 20 ms, until the context ends.
+func (b *browser) speak(ctx context.Context, packets [][]byte) {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for i := 0; ; i++ {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			_ = b.mic.WriteSample(sample.Sample{Data: packets[i%len(packets)], Duration: 20 * time.Millisecond})
+		}
+	}
+}
+
+// speech is the packets of an Opus file: a sentence, spoken by flite and encoded by libopus as browsers do when asked for 16 kHz.
+func speech(t testing.TB) (packets [][]byte) {
+	t.Helper()
+	data, err := os.ReadFile("testdata/speech.ogg")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var packet []byte
+	for len(data) >= 27 { // RFC 3533: pages of segments, of which one below 255 bytes ends a packet
+		n := int(data[26])
+		table, body := data[27:27+n], data[27+n:]
+		for _, size := range table {
+			packet = append(packet, body[:size]...)
+			if body = body[size:]; size < 255 {
+				packets = append(packets, packet)
+				packet = nil
+			}
+		}
+		data = body
+	}
+	return packets[2:] // behind the headers
+}
+
+// listener is a peer that notes what it hears and speaks a tone.
+type listener struct {
+	mu     sync.Mutex
+	frames int     // heard
+	energy float64 // of them
+	ticks  int
+	wanted float64 // of what came in order
+	digits string
+	phase  float64
+	told   chan struct{} // has a token when something came
+}
+
+func newListener() *listener { return &listener{told: make(chan struct{}, 1)} }
+
+func (p *listener) note() {
+	select {
+	case p.told <- struct{}{}:
+	default:
+	}
+}
+
+func energy(f []int16) (sum float64) {
+	for _, s := range f {
+		sum += float64(s) * float64(s)
+	}
+	return sum
+}
+
+func (p *listener) Hear(f audio.Frame) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.frames++
+	p.energy += energy(f)
+	p.note()
+}
+
+func (p *listener) Tick(in, out audio.Frame) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.ticks++
+	p.wanted += energy(in)
+	for i := range out {
+		out[i] = int16(8000 * math.Sin(p.phase))
+		p.phase += 2 * math.Pi * 1000 / 16000
+	}
+	p.note()
+	return true
+}
+
+func (p *listener) Digit(key byte) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.digits += string(key)
+	p.note()
+}
+
+// until waits for the listener to have got something.
+func (p *listener) until(t *testing.T, ok func() bool) {
+	t.Helper()
+	deadline := time.After(patience)
+	for {
+		p.mu.Lock()
+		yes := ok()
+		p.mu.Unlock()
+		if yes {
+			return
+		}
+		select {
+		case <-p.told:
+		case <-deadline:
+			t.Fatalf("it did not come: %+v", p)
+		}
+	}
+}
+
+// is waits for a value of a channel.
+func is[T comparable](t *testing.T, ch <-chan T, want T) {
+	t.Helper()
+	deadline := time.After(patience)
+	for {
+		select {
+		case got := <-ch:
+			if got == want {
+				return
+			}
+		case <-deadline:
+			t.Fatalf("%v did not come", want)
+		}
+	}
+}
+
+func TestCall(t *testing.T) {
+	s := listening(t, Config{})
+	b := call(t)
+	p := newListener()
+	ended := make(chan error, 1)
+	began := time.Now()
+	leg := b.dial(s, func(l *Leg, err error) {
+		if err != nil {
+			t.Errorf("no call: %v", err)
+			return
+		}
+		t.Logf("connected after %v", time.Since(began))
+		l.Tell(map[string]string{"type": "turn", "text": "Hello"})
+		ended <- l.Run(context.Background(), p)
+	})
+	is(t, b.states, webrtc.PeerConnectionStateConnected)
+	is(t, b.told, `{"text":"Hello","type":"turn"}`)
+	ctx, quiet := context.WithCancel(t.Context())
+	var mouth sync.WaitGroup
+	mouth.Go(func() { b.speak(ctx, speech(t)) })
+	p.until(t, func() bool { return p.frames > 60 && p.energy > 1e9 && p.wanted > 1e9 && p.ticks > 60 })
+
+	// What it says is a tone of 1 kHz at 16 kHz.
+	var tone []int16
+	for len(tone) < 8000 {
+		select {
+		case f := <-b.heard:
+			tone = append(tone, f...)
+		case <-time.After(patience):
+			t.Fatal("nothing is heard")
+		}
+	}
+	tone = tone[len(tone)-3200:]
+	var re, im float64
+	for i, v := range tone {
+		re += float64(v) * math.Cos(2*math.Pi*1000/16000*float64(i))
+		im += float64(v) * math.Sin(2*math.Pi*1000/16000*float64(i))
+	}
+	if part := 2 * (re*re + im*im) / float64(len(tone)) / energy(tone); part < 0.95 || energy(tone)/float64(len(tone)) < 2e7 {
+		t.Errorf("%.3f of what is heard is the tone", part)
+	}
+	for _, text := range []string{`{"type":"digit","key":"5"}`, `{"type":"digit","key":"x"}`, `no json`, `{"type":"digit","key":"55"}`, `{"type":"digit","key":"#"}`} {
+		if err := b.channel.SendText(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.until(t, func() bool { return p.digits == "5#" })
+
+	if err := leg.Dial("1"); err == nil {
+		t.Error("a browser took keys")
+	}
+	if err := leg.Run(t.Context(), p); err == nil || errors.Is(err, parley.CustomerHangup) {
+		t.Errorf("it ran twice: %v", err)
+	}
+	quiet()
+	mouth.Wait()
+	if err := b.GracefulClose(); err != nil {
+		t.Fatal(err)
+	}
+	is(t, ended, error(parley.CustomerHangup))
+	<-leg.Done()
+	leg.Tell("nobody hears it")
+}
+
+func TestCallsEnd(t *testing.T) {
+	stop := errors.New("stop")
+	for _, c := range []struct {
+		name   string
+		config Config
+		end    func(*Server, *Leg, context.CancelCauseFunc)
+		want   error
+	}{
+		{"silence", Config{Silence: 300 * time.Millisecond}, func(*Server, *Leg, context.CancelCauseFunc) {}, parley.MediaTimeout},
+		{"hung up over HTTP", Config{}, func(s *Server, l *Leg, _ context.CancelCauseFunc) {
+			if !s.Hangup(l.ID) {
+				t.Error("it is not known")
+			}
+		}, parley.CustomerHangup},
+		{"hung up by us", Config{}, func(_ *Server, _ *Leg, cancel context.CancelCauseFunc) { cancel(stop) }, stop},
+		{"shutdown", Config{}, func(s *Server, _ *Leg, _ context.CancelCauseFunc) { go s.Close() }, parley.Shutdown},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := listening(t, c.config)
+			b := call(t)
+			p := newListener()
+			ctx, cancel := context.WithCancelCause(t.Context())
+			ended := make(chan error, 1)
+			leg := b.dial(s, func(l *Leg, err error) {
+				if err == nil {
+					err = l.Run(ctx, p)
+				}
+				ended <- err
+			})
+			p.until(t, func() bool { return p.ticks > 0 })
+			c.end(s, leg, cancel)
+			is(t, ended, c.want)
+			is(t, b.states, webrtc.PeerConnectionStateClosed) // the browser is told
+		})
+	}
+}
+
+// cable is a network that can be pulled out.
+type cable struct {
+	net.PacketConn
+	out atomic.Bool
+}
+
+func (c *cable) WriteTo(b []byte, to net.Addr) (int, error) {
+	if c.out.Load() {
+		return len(b), nil
+	}
+	return c.PacketConn.WriteTo(b, to)
+}
+
+func TestNetworkThatGoes(t *testing.T) {
+	s := listening(t, Config{Lost: 900 * time.Millisecond})
+	socket, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &cable{PacketConn: socket}
+	b := call(t, func(e *webrtc.SettingEngine) {
+		mux := webrtc.NewICEUDPMux(nil, c)
+		e.SetICEUDPMux(mux)
+		t.Cleanup(func() { mux.Close() })
+	})
+	p := newListener()
+	ended := make(chan error, 1)
+	b.dial(s, func(l *Leg, err error) {
+		if err == nil {
+			err = l.Run(context.Background(), p)
+		}
+		ended <- err
+	})
+	is(t, b.states, webrtc.PeerConnectionStateConnected)
+	ctx, quiet := context.WithCancel(t.Context())
+	var mouth sync.WaitGroup
+	mouth.Go(func() { b.speak(ctx, speech(t)) })
+	p.until(t, func() bool { return p.frames > 10 })
+	c.out.Store(true)
+	is(t, ended, error(parley.MediaTimeout))
+	quiet()
+	mouth.Wait()
+}
+
+func TestCallsThatNeverBegin(t *testing.T) {
+	s := listening(t, Config{Connect: 200 * time.Millisecond, MaxCalls: 1})
+	o, err := ReadOffer(call(t).offer())
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := make(chan error, 1)
+	leg, answer, err := s.Answer(t.Context(), o, func(_ *Leg, err error) { told <- err })
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"a=ice-lite", "a=setup:passive", "maxplaybackrate=16000", "G722/8000", "a=candidate:", "a=end-of-candidates"} {
+		if !strings.Contains(answer, want) {
+			t.Errorf("no %s in\n%s", want, answer)
+		}
+	}
+	if _, _, err := s.Answer(t.Context(), o, nil); !errors.Is(err, errFull) {
+		t.Errorf("one more than there is room for: %v", err)
+	}
+	is(t, told, error(parley.Unreachable))
+	<-leg.Done()
+	if err := leg.Run(t.Context(), newListener()); !errors.Is(err, parley.Unreachable) {
+		t.Errorf("run afterwards: %v", err)
+	}
+
+	// A browser that leaves before it was there, and a server that closes.
+	b := call(t)
+	o, _ = ReadOffer(b.offer())
+	for s.legsNow() > 0 {
+		runtime.Gosched()
+	}
+	if leg, _, err = s.Answer(t.Context(), o, func(_ *Leg, err error) { told <- err }); err != nil {
+		t.Fatal(err)
+	}
+	if !s.Hangup(leg.ID) || s.Hangup("nobody") {
+		t.Error("hanging up")
+	}
+	is(t, told, error(parley.CustomerHangup))
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := s.Answer(t.Context(), o, nil); err == nil {
+		t.Error("a closed server answers")
+	}
+}
+
+func (s *Server) legsNow() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.legs)
+}
+
+func TestExternalAddress(t *testing.T) {
+	s := New(Config{Listen: "127.0.0.1:0", External: netip.MustParseAddr("203.0.113.7")})
+	if err := s.Listen(); err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	o, err := ReadOffer(call(t).offer())
+	if err != nil {
+		t.Fatal(err)
+	}
+	leg, answer, err := s.Answer(t.Context(), o, func(*Leg, error) {})
+	if err != nil || !strings.Contains(answer, " 203.0.113.7 ") || strings.Contains(answer, " 127.0.0.1 ") {
+		t.Errorf("%v\n%s", err, answer)
+	}
+	leg.end(parley.CustomerHangup)
+	if err := New(Config{Listen: s.Addr().String()}).Listen(); err == nil {
+		t.Error("a port that is taken was opened")
+	}
+}
+
+// sdp is an offer as Chromium makes it, cut to what counts.
+const sdp = "v=0\r\no=- 1 2 IN IP4 127.0.0.1\r\ns=-\r\nt=0 0\r\na=group:BUNDLE 0\r\nm=audio 9 UDP/TLS/RTP/SAVPF 111 9 0\r\nc=IN IP4 0.0.0.0\r\na=ice-ufrag:abcd\r\n" +
+	"a=ice-pwd:abcdefghijklmnopqrstuvwx\r\na=fingerprint:sha-256 00:11:22:33:44:55:66:77:88:99:AA:BB:CC:DD:EE:FF:00:11:22:33:44:55:66:77:88:99:AA:BB:CC:DD:EE:FF\r\na=setup:actpass\r\na=mid:0\r\n" +
+	"a=sendrecv\r\na=rtcp-mux\r\na=rtpmap:111 opus/48000/2\r\na=fmtp:111 minptime=10;useinbandfec=1\r\na=rtpmap:9 G722/8000\r\na=rtpmap:0 PCMU/8000\r\na=ssrc:1 cname:x\r\n"
+
+var offers = []struct{ name, text, want string }{
+	{"as Chromium makes it", sdp, ""},
+	{"empty", "", "it has no audio"},
+	{"no SDP", "hello", "can't be read"},
+	{"no audio", strings.Replace(sdp, "m=audio", "m=video", 1), "it has no audio"},
+	{"audio that is refused", strings.Replace(sdp, "m=audio 9", "m=audio 0", 1), "it has no audio"},
+	{"no Opus", strings.Replace(sdp, "opus/48000/2", "opas/48000/2", 1), "must offer Opus"},
+	{"no G.722", strings.NewReplacer("a=rtpmap:9 G722/8000\r\n", "", "111 9 0", "111 0").Replace(sdp), "must offer Opus"},
+}
+
+func TestOffers(t *testing.T) {
+	s := listening(t, Config{})
+	for _, c := range offers {
+		o, err := ReadOffer(c.text)
+		if c.want != "" {
+			var e *parley.Error
+			if !errors.As(err, &e) || e.Kind != parley.Invalid || !strings.Contains(e.Message, c.want) {
+				t.Errorf("%s: %v", c.name, err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%s: %v", c.name, err)
+			continue
+		}
+		leg, _, err := s.Answer(t.Context(), o, func(*Leg, error) {})
+		if err != nil {
+			t.Errorf("%s: %v", c.name, err)
+			continue
+		}
+		leg.end(parley.CustomerHangup)
+	}
+	// What reads well may still not be answerable; that is the sender's fault.
+	for _, text := range []string{strings.Replace(sdp, "a=fingerprint", "a=fingerprants", 1), strings.Replace(sdp, "a=ice-ufrag", "a=ice-afrag", 1), strings.Replace(sdp, "a=mid:0\r\n", "", 1)} {
+		o, err := ReadOffer(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var e *parley.Error
+		if _, _, err := s.Answer(t.Context(), o, nil); !errors.As(err, &e) || e.Kind != parley.Invalid {
+			t.Errorf("%v", err)
+		}
+	}
+}
+
+func FuzzOffer(f *testing.F) {
+	for _, c := range offers {
+		f.Add(c.text)
+	}
+	s := New(Config{Listen: "127.0.0.1:0"})
+	if err := s.Listen(); err != nil {
+		f.Fatal(err)
+	}
+	f.Cleanup(func() { s.Close() })
+	f.Fuzz(func(t *testing.T, text string) {
+		o, err := ReadOffer(text)
+		if err != nil {
+			return
+		}
+		leg, answer, err := s.Answer(context.Background(), o, func(*Leg, error) {})
+		if err != nil {
+			return
+		}
+		if answer == "" {
+			t.Error("an empty answer")
+		}
+		leg.end(parley.CustomerHangup)
+	})
+}
