@@ -69,8 +69,12 @@ type newAssistant struct {
 }
 
 func (c *Console) assistantNew(r *request) (*answer, error) {
-	tree := map[string]any{"template": templates[0].id, "language_id": "1"}
-	return show("New assistant", assistantNew(fieldsOf[newAssistant](tree, nil), c.spoken())), nil
+	return show("New assistant", assistantNew(blank(), c.spoken(), "")), nil
+}
+
+// blank is the form for a new assistant before anything was chosen.
+func blank() *fields {
+	return fieldsOf[newAssistant](map[string]any{"template": templates[0].id, "language_id": "1"}, nil)
 }
 
 // spoken are the languages that somebody speaks on this server.
@@ -109,7 +113,7 @@ func (c *Console) assistantCreate(r *request) (*answer, error) {
 		}
 		wrong = more
 	}
-	return invalid("New assistant", assistantNew(fieldsOf[newAssistant](tree, wrong), c.spoken())), nil
+	return invalid("New assistant", assistantNew(fieldsOf[newAssistant](tree, wrong), c.spoken(), "")), nil
 }
 
 // fromTemplate is the body that makes an assistant from a template.

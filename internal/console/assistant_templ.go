@@ -43,7 +43,7 @@ func assistantList(language func(int64) *parley.Language, list []parley.Assistan
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 2, "<h1>Make your first assistant</h1><p>An assistant answers the phone, calls people or chats on your website. You give it a role in plain words, a voice and what it should know; it does the talking.</p><p><a class=\"button primary\" href=\"/assistants/new\">New assistant</a></p><p class=\"soft\">Four templates to begin with. Everything can be changed later.</p></div>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 2, "<h1>Make your first assistant</h1><p>An assistant answers the phone, calls people or chats on your website. You give it a role in plain words, a voice and what it should know; it does the talking.</p><p><a class=\"button primary\" href=\"/assistants/new\">New assistant</a></p><p class=\"soft\">Six templates to begin with. Everything can be changed later.</p></div>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -293,7 +293,7 @@ func assistantRow(a parley.Assistant, l *parley.Language) templ.Component {
 	})
 }
 
-func assistantNew(f *fields, languages []option) templ.Component {
+func assistantNew(f *fields, languages []option, notImported string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -457,6 +457,10 @@ func assistantNew(f *fields, languages []option) templ.Component {
 			return nil
 		})
 		templ_7745c5c3_Err = f.form("/assistants/new").Render(templ.WithChildren(ctx, templ_7745c5c3_Var16), templ_7745c5c3_Buffer)
+		if templ_7745c5c3_Err != nil {
+			return templ_7745c5c3_Err
+		}
+		templ_7745c5c3_Err = importForm(notImported).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -23,6 +23,7 @@ func connect(t *testing.T, c *Config) {
 		[]graph.Object{graph.Template("t1", "order", "APPROVED", "POSITIONAL", "Dear {{1}}, your order {{2}} is ready. <b>"), graph.Template("t2", "new", "PENDING", "POSITIONAL", "Soon.")})
 	c.Lines = &line.Desk{DB: c.DB, Carrier: sandbox.New(line.Outbox(c.DB)), Sandbox: true, Prices: c.Prices, Chat: c.Chat}
 	c.WhatsApp = &line.WhatsApp{DB: c.DB, Prices: c.Prices, Chat: c.Chat, Graph: platform.Client(t)}
+	c.Knowledge, c.Calls = shelf(t, c.DB), exchange(t, c)
 	if err := c.WhatsApp.Sync(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -106,10 +107,14 @@ func (h *house) channels(t *testing.T, u *parley.User, a *parley.Assistant) []st
 	if _, err := h.Lines.Send(t.Context(), u.ID, n.ID, "+14155552671", "Hello"); err != nil {
 		t.Fatal(err)
 	}
-	return []string{"/numbers", "/numbers/" + id(n.ID), "/numbers/buy", "/numbers/buy?country_code=GB&contains=74", "/numbers/caller-id",
-		"/numbers/caller-id/" + id(h.askCallerID(t, u, "+4930901820")), "/trunks", "/trunks/new", "/trunks/" + id(h.trunk(t, u, "Office", "+4930901822").ID),
-		"/messages", "/messages?status=failed", "/messages/new", "/messages/outbox", "/whatsapp", "/whatsapp/" + id(h.sender(t, u)),
-		"/webhooks", "/webhooks?status=failed", "/webhooks/settings", "/webhooks/" + id(h.delivery(t, u, a).ID)}
+	calls := []string{"/calls", "/calls?status=busy", "/calls/new", "/assistants/" + id(a.ID) + "/call", "/calls/" + id(h.called(t, u, a, nil).ID)}
+	ended := h.called(t, u, a, over(parley.CustomerHangup))
+	h.record(t, ended)
+	calls = append(calls, "/calls/"+id(ended.ID))
+	return append(calls, "/numbers", "/numbers/"+id(n.ID), "/numbers/buy", "/numbers/buy?country_code=GB&contains=74", "/numbers/caller-id",
+		"/numbers/caller-id/"+id(h.askCallerID(t, u, "+4930901820")), "/trunks", "/trunks/new", "/trunks/"+id(h.trunk(t, u, "Office", "+4930901822").ID),
+		"/messages", "/messages?status=failed", "/messages/new", "/messages/outbox", "/whatsapp", "/whatsapp/"+id(h.sender(t, u)),
+		"/webhooks", "/webhooks?status=failed", "/webhooks/settings", "/webhooks/"+id(h.delivery(t, u, a).ID))
 }
 
 func TestChannelsOfOthersAreUnknown(t *testing.T) {

@@ -16,6 +16,7 @@ import (
 type beginning struct {
 	assistant *parley.Assistant
 	variables []chatVariable
+	voice     bool // this server takes calls from browsers
 }
 
 // chatVariable is a {{name}} that a test chat may give a value of its own.
@@ -38,6 +39,11 @@ func begin(a *parley.Assistant) *beginning {
 
 func (b *beginning) path() string {
 	return "/assistants/" + strconv.FormatInt(b.assistant.ID, 10) + "/talk"
+}
+
+// callPath is where a call from the browser begins.
+func (b *beginning) callPath() string {
+	return "/assistants/" + strconv.FormatInt(b.assistant.ID, 10) + "/web-call"
 }
 
 // placeholder says what a variable stands for when nothing else is written.

@@ -31,9 +31,12 @@ import (
 	"parley/internal/assistant"
 	"parley/internal/auth"
 	"parley/internal/billing"
+	"parley/internal/call"
+	"parley/internal/campaign"
 	"parley/internal/catalog"
 	"parley/internal/chat"
 	"parley/internal/event"
+	"parley/internal/knowledge"
 	"parley/internal/line"
 	"parley/internal/store"
 )
@@ -51,6 +54,13 @@ type Config struct {
 	Hub        *event.Hub
 	Lines      *line.Desk
 	WhatsApp   *line.WhatsApp
+	Knowledge  *knowledge.Desk
+	Calls      *call.Desk
+	Campaigns  *campaign.Desk
+
+	// Calls from this browser, as the API takes them from others; nil where the server takes none.
+	Answer func(w http.ResponseWriter, r *http.Request, a *parley.Assistant, place func(session string) string) error
+	Hangup func(session string) bool
 
 	PublicURL      string         // what links start with; "" is the address that the browser used
 	TrustedProxies []netip.Prefix // whose forwarding headers are believed
@@ -118,11 +128,13 @@ func (c *Console) routes() {
 		return nil, parley.Errorf(parley.NotFound, "There is no such page.")
 	})
 
-	c.page("GET /{$}", func(r *request) (*answer, error) { return see("/assistants"), nil })
+	c.page("GET /{$}", c.overviewPage)
 	c.page("GET /assistants", c.assistantList)
 	c.page("GET /assistants/new", c.assistantNew)
 	c.page("POST /assistants/new", c.assistantCreate)
+	c.page("POST /assistants/import", c.assistantImport)
 	c.page("GET /assistants/{id}", c.assistantEdit)
+	c.page("GET /assistants/{id}/export", c.assistantExport)
 	c.page("POST /assistants/{id}", c.assistantSave)
 	c.page("POST /assistants/{id}/choices", c.assistantChoices)
 	c.page("POST /assistants/{id}/delete", c.assistantDelete)
@@ -132,6 +144,34 @@ func (c *Console) routes() {
 
 	c.page("GET /assistants/{id}/talk", c.talkPage)
 	c.page("POST /assistants/{id}/talk", c.talkStart)
+	c.page("POST /assistants/{id}/web-call", c.webCallStart)
+	c.page("DELETE /assistants/{id}/web-call/{session}", c.webCallEnd)
+
+	c.page("GET /assistants/{id}/call", c.callNew)
+	c.page("POST /assistants/{id}/call", c.callStart)
+	c.page("GET /calls", c.callList)
+	c.page("GET /calls/live", c.callListLive)
+	c.page("GET /calls/new", c.callChoose)
+	c.page("GET /calls/{id}", c.callPage)
+	c.page("GET /calls/{id}/live", c.callLive)
+	c.page("GET /calls/{id}/recording", c.callRecording)
+	c.page("GET /calls/{id}/peaks", c.callPeaks)
+	c.page("POST /calls/{id}/hangup", c.callHangup)
+	c.page("POST /calls/{id}/delete", c.callDelete)
+
+	c.page("GET /campaigns", c.campaignList)
+	c.page("GET /campaigns/new", c.campaignNew)
+	c.page("POST /campaigns/new", c.campaignCreate)
+	c.page("GET /campaigns/{id}", c.campaignPage)
+	c.page("GET /campaigns/{id}/live", c.campaignLive)
+	c.page("GET /campaigns/{id}/export", c.campaignExport)
+	c.page("GET /campaigns/{id}/edit", c.campaignEdit)
+	c.page("POST /campaigns/{id}/edit", c.campaignSave)
+	c.page("POST /campaigns/{id}/start", c.campaignStart)
+	c.page("POST /campaigns/{id}/stop", c.campaignStop)
+	c.page("POST /campaigns/{id}/delete", c.campaignDelete)
+	c.files("POST /campaigns/{id}/import", c.campaignImport)
+	c.files("POST /campaigns/{id}/check", c.campaignCheck)
 
 	c.page("GET /conversations", c.inboxPage)
 	c.page("GET /conversations/live", c.inboxLive)
@@ -141,6 +181,19 @@ func (c *Console) routes() {
 	c.page("POST /conversations/{id}/reply", c.personReply)
 	c.page("POST /conversations/{id}/ai", c.setAI)
 	c.page("POST /conversations/{id}/delete", c.conversationDelete)
+
+	c.page("GET /knowledge", c.knowledgeList)
+	c.page("GET /knowledge/new", c.knowledgeNew)
+	c.page("POST /knowledge/new", c.knowledgeCreate)
+	c.page("GET /knowledge/{id}", c.knowledgePage)
+	c.page("GET /knowledge/{id}/live", c.knowledgeLive)
+	c.page("GET /knowledge/{id}/edit", c.knowledgeEdit)
+	c.page("POST /knowledge/{id}/edit", c.knowledgeSave)
+	c.page("POST /knowledge/{id}/delete", c.knowledgeDelete)
+	c.files("POST /knowledge/{id}/files", c.filesAdd)
+	c.page("POST /knowledge/{id}/site", c.siteAdd)
+	c.page("POST /knowledge/{id}/documents/{document}/retry", c.documentRetry)
+	c.page("POST /knowledge/{id}/documents/{document}/delete", c.documentDelete)
 
 	c.page("GET /tools", c.toolList)
 	c.page("GET /tools/new", c.toolNew)
@@ -248,8 +301,14 @@ func see(path string, done ...string) *answer {
 type handler func(r *request) (*answer, error)
 
 // page registers a page for users who are signed in; others are asked to sign in.
-func (c *Console) page(pattern string, h handler) {
-	c.open(pattern, func(r *request) (*answer, error) {
+func (c *Console) page(pattern string, h handler) { c.open(pattern, c.known(h)) }
+
+// files registers a form with files, for users who are signed in: its handler reads the body, piece by piece.
+func (c *Console) files(pattern string, h handler) { c.route(pattern, c.known(h)) }
+
+// known is a handler that asks to sign in first.
+func (c *Console) known(h handler) handler {
+	return func(r *request) (*answer, error) {
 		if err := c.identify(r); err != nil {
 			return nil, err
 		}
@@ -257,7 +316,7 @@ func (c *Console) page(pattern string, h handler) {
 			return c.askToSignIn(r)
 		}
 		return h(r)
-	})
+	}
 }
 
 // formLimit bounds a submitted form, as the API bounds JSON.
@@ -265,18 +324,24 @@ const formLimit = 1 << 20
 
 // open registers a page for anybody.
 func (c *Console) open(pattern string, h handler) {
-	c.mux.HandleFunc(pattern, func(w http.ResponseWriter, req *http.Request) {
-		r := &request{Request: req, w: w}
-		if req.Method == http.MethodPost {
-			body := http.NewResponseController(w)
+	c.route(pattern, func(r *request) (*answer, error) {
+		if r.Method == http.MethodPost {
+			body := http.NewResponseController(r.w)
 			body.SetReadDeadline(time.Now().Add(c.bodyTime))
-			req.Body = http.MaxBytesReader(w, req.Body, formLimit)
-			if err := req.ParseForm(); err != nil {
-				c.fail(r, formError(err))
-				return
+			r.Body = http.MaxBytesReader(r.w, r.Body, formLimit)
+			if err := r.ParseForm(); err != nil {
+				return nil, formError(err)
 			}
 			body.SetReadDeadline(time.Time{})
 		}
+		return h(r)
+	})
+}
+
+// route answers requests of a pattern with what their handler returns.
+func (c *Console) route(pattern string, h handler) {
+	c.mux.HandleFunc(pattern, func(w http.ResponseWriter, req *http.Request) {
+		r := &request{Request: req, w: w}
 		a, err := h(r)
 		switch {
 		case err != nil:
@@ -293,7 +358,7 @@ func (c *Console) open(pattern string, h handler) {
 func formError(err error) error {
 	var large *http.MaxBytesError
 	if errors.As(err, &large) {
-		return parley.Errorf(parley.TooLarge, "What was sent is too large: 1 MiB is the most.")
+		return parley.Errorf(parley.TooLarge, "What was sent is too large: %d MiB is the most.", large.Limit>>20)
 	}
 	return parley.Errorf(parley.Refused, "The form can't be read.")
 }

@@ -22,14 +22,34 @@ type editor struct {
 	name     string      // as it is stored
 	seen     parley.Time // when what is edited was last changed
 	overtook bool        // it was changed by somebody else meanwhile
+	calls    bool        // it may call people, as it is stored
+	active   bool        // as it is stored
 	talk     *beginning  // of a test chat with it, as it is stored
+	base     string      // this server's address
 
 	languages, voices, llms, multimodals, synthesizers, transcribers, numbers []option
+	bases                                                                     []option // knowledgebases
 	tools                                                                     []parley.Tool
 	others                                                                    []option // assistants to hand over to
 }
 
 func (e *editor) path(more string) string { return "/assistants/" + strconv.FormatInt(e.id, 10) + more }
+
+// baseURL is what links to this server start with.
+func (c *Console) baseURL(r *http.Request) string {
+	if c.PublicURL != "" {
+		return c.PublicURL
+	}
+	if c.secure(r) {
+		return "https://" + r.Host
+	}
+	return "http://" + r.Host
+}
+
+// snippet is the line that puts the widget on a website.
+func (e *editor) snippet() string {
+	return `<script src="` + e.base + `/embed.js" data-assistant-id="` + e.uuid + `" async></script>`
+}
 
 func (c *Console) assistantEdit(r *request) (*answer, error) {
 	a, err := c.Assistants.Get(r.Context(), r.UserID(), r.id("id"))
@@ -95,7 +115,9 @@ func (c *Console) editor(r *request, a *parley.Assistant, tree map[string]any, w
 			return t["type"] == parley.MidCall
 		})
 	}
-	e := &editor{fields: fieldsOf[parley.Assistant](tree, wrong), id: a.ID, uuid: a.UUID, name: a.Name, seen: a.UpdatedAt, talk: begin(a)}
+	e := &editor{fields: fieldsOf[parley.Assistant](tree, wrong), id: a.ID, uuid: a.UUID, name: a.Name, seen: a.UpdatedAt, talk: begin(a), calls: a.Type == "outbound",
+		active: a.Status == "active", base: c.baseURL(r.Request)}
+	e.talk.voice = c.Answer != nil
 	mode := e.text("mode")
 	language, _ := strconv.ParseInt(e.text("language_id"), 10, 64)
 	for _, l := range c.Catalog.Languages() {
@@ -118,6 +140,14 @@ func (c *Console) ownChoices(r *request, a *parley.Assistant, e *editor) error {
 	e.numbers = []option{{value: "", label: "None"}}
 	for _, n := range numbers {
 		e.numbers = append(e.numbers, option{value: strconv.FormatInt(n.ID, 10), label: n.PhoneNumber + " (" + n.Type.Label() + ")"})
+	}
+	bases, err := c.DB.Knowledgebases(r.Context(), r.UserID())
+	if err != nil {
+		return err
+	}
+	e.bases = []option{{value: "", label: "None"}}
+	for _, k := range bases {
+		e.bases = append(e.bases, option{value: strconv.FormatInt(k.ID, 10), label: k.Name + " (" + count(k.Documents, "document", "documents") + ")"})
 	}
 	if e.tools, err = c.DB.Tools(r.Context(), r.UserID()); err != nil {
 		return err

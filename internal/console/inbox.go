@@ -160,15 +160,7 @@ func (c *Console) inboxPage(r *request) (*answer, error) {
 }
 
 // base is the API's address as a reader would write it.
-func (c *Console) base(r *request) string {
-	if c.PublicURL != "" {
-		return c.PublicURL + "/api"
-	}
-	if c.secure(r.Request) {
-		return "https://" + r.Host + "/api"
-	}
-	return "http://" + r.Host + "/api"
-}
+func (c *Console) base(r *request) string { return c.baseURL(r.Request) + "/api" }
 
 // talk is a conversation as its page shows it.
 type talk struct {

@@ -24,6 +24,8 @@ type stream struct {
 	r   *request
 	rc  *http.ResponseController
 	err error // the first failure: the reader is gone
+
+	soon bool // something is under way that is worth looking at again soon
 }
 
 // streamTime is how long a reader may take to accept a piece before it counts as gone.
@@ -72,10 +74,11 @@ func (s *stream) flush() error {
 	return s.rc.Flush()
 }
 
-// ears wake somebody when something happens to any of the topics that they listen to.
+// ears wake somebody when something happens to any of the topics that they listen to, and say what, where somebody wants to know.
 type ears struct {
 	hub   *event.Hub
 	wake  chan struct{}
+	heard chan event.Event // nil: waking is enough
 	stops map[string]func()
 	wg    sync.WaitGroup
 }
@@ -98,10 +101,15 @@ func (e *ears) listen(topics []string) {
 		quit := make(chan struct{})
 		e.wg.Go(func() {
 			for {
+				var one event.Event
 				select {
-				case <-events:
+				case one = <-events:
 				case <-quit:
 					return
+				}
+				select {
+				case e.heard <- one:
+				default: // nobody wants to know, or what comes next makes up for it
 				}
 				select {
 				case e.wake <- struct{}{}:
@@ -125,17 +133,24 @@ func (e *ears) close() {
 }
 
 const (
-	lookAgain  = 2 * time.Second  // how often a listener looks for what the hub of this process does not know
+	lookAgain  = 2 * time.Second // how often a listener looks for what the hub of this process does not know
+	lookSoon   = 400 * time.Millisecond
 	signOfLife = 15 * time.Second // how often something is sent, whatever happens
 )
 
 // live calls look until it fails or the reader leaves: at once, whenever something happens to the topics that it names, and now and then.
 func (c *Console) live(r *request, look func(s *stream) (topics []string, err error)) (*answer, error) {
+	return c.follow(r, look, nil)
+}
+
+// follow is live for who wants to hear what happens: hear is told, and says whether to look.
+func (c *Console) follow(r *request, look func(s *stream) (topics []string, err error), hear func(s *stream, e event.Event) bool) (*answer, error) {
 	s := c.stream(r)
 	e := &ears{hub: c.Hub, wake: make(chan struct{}, 1), stops: map[string]func(){}}
+	if hear != nil {
+		e.wake, e.heard = nil, make(chan event.Event, mostEars)
+	}
 	defer e.close()
-	tick := time.NewTicker(lookAgain)
-	defer tick.Stop()
 	asked, spoke := time.Now(), time.Now()
 	s.write(": live\n\n")
 	for {
@@ -148,21 +163,42 @@ func (c *Console) live(r *request, look func(s *stream) (topics []string, err er
 			spoke = time.Now()
 			s.write(":\n\n")
 		}
-		if s.flush() != nil {
+		if s.flush() != nil || !c.wait(s, e, hear) {
 			return nil, nil
 		}
+		if time.Since(asked) >= c.askWho {
+			asked = time.Now()
+			if r.who = nil; c.identify(r) != nil || r.who == nil {
+				return nil, nil
+			}
+		}
+	}
+}
+
+// wait waits until it is time to look; false says that the reader or the server is going.
+func (c *Console) wait(s *stream, e *ears, hear func(s *stream, e event.Event) bool) bool {
+	pause := lookAgain
+	if s.soon {
+		pause = lookSoon
+	}
+	tick := time.NewTimer(pause)
+	defer tick.Stop()
+	for {
 		select {
-		case <-r.Context().Done():
-			return nil, nil
+		case <-s.r.Context().Done():
+			return false
 		case <-c.stopping:
-			return nil, nil
+			return false
 		case <-e.wake:
+			return true
 		case <-tick.C:
-			if time.Since(asked) >= c.askWho {
-				asked = time.Now()
-				if r.who = nil; c.identify(r) != nil || r.who == nil {
-					return nil, nil
-				}
+			return true
+		case one := <-e.heard:
+			if hear(s, one) {
+				return true
+			}
+			if s.flush() != nil {
+				return false
 			}
 		}
 	}

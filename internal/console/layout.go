@@ -14,14 +14,20 @@ type entry struct{ path, name, icon string }
 // nav is the navigation, in groups.
 var nav = [][]entry{
 	{
+		{"/", "Overview", "overview"},
 		{"/assistants", "Assistants", "assistant"},
-		{"/conversations", "Conversations", "inbox"},
+		{"/knowledge", "Knowledge", "book"},
 		{"/tools", "Tools", "tool"},
+	},
+	{
+		{"/calls", "Calls", "calls"},
+		{"/campaigns", "Campaigns", "campaign"},
+		{"/conversations", "Conversations", "inbox"},
+		{"/messages", "Messages", "message"},
 	},
 	{
 		{"/numbers", "Numbers", "phone"},
 		{"/trunks", "SIP trunks", "trunk"},
-		{"/messages", "Messages", "message"},
 		{"/whatsapp", "WhatsApp", "chat"},
 	},
 	{
@@ -40,6 +46,11 @@ var notices = map[string]string{
 	"bought":     "The number is yours.",
 	"released":   "The number is given up: it goes when its paid month ends.",
 	"verified":   "The number is verified.",
+	"uploaded":   "Taken in: it is being read now.",
+	"reading":    "It is being read now.",
+	"hung-up":    "The call is being hung up.",
+	"started":    "Started: it calls within its hours.",
+	"stopped":    "Stopped: no call begins any more, live ones go on.",
 	"sent":       "Sent.",
 	"received":   "It has come in.",
 	"resent":     "It is being sent again.",

@@ -23,7 +23,7 @@ func extracted(list ...[3]string) (items []any) {
 }
 
 var templates = []template{
-	{"receptionist", "bell", "Receptionist", "Answers calls, knows the house, takes messages.", map[string]any{
+	{"receptionist", "bell", "Front desk", "Answers calls, knows the house, takes messages.", map[string]any{
 		"type": "inbound", "record": true,
 		"variables":       map[string]any{"company": "Acme Bakery", "opening_hours": "Monday to Saturday, 7 am to 6 pm"},
 		"initial_message": "Hello, this is {{company}}. How can I help you?",
@@ -60,7 +60,7 @@ You can't give medical advice: offer that somebody calls back instead.`,
 		"post_call_schema": extracted([3]string{"status", "bool", "Whether an appointment was agreed"}, [3]string{"service", "string", "The service that was booked"},
 			[3]string{"appointment", "string", "Day and time as agreed"}, [3]string{"customer_name", "string", "The caller's full name"}),
 	}},
-	{"support", "help", "Customer support", "Solves what it can, hands over what it can't.", map[string]any{
+	{"support", "help", "Support line", "Solves what it can, hands over what it can't.", map[string]any{
 		"type":            "inbound",
 		"variables":       map[string]any{"company": "Northwind", "product": "Northwind Router X2"},
 		"initial_message": "Hi, this is {{company}} support. What can I do for you?",
@@ -90,5 +90,43 @@ Ask at the end whether it works now.`,
 		"tools": []any{map[string]any{"type": "end_call"}},
 		"post_call_schema": extracted([3]string{"status", "bool", "Whether the customer was reached and answered"}, [3]string{"coming", "bool", "Whether the customer will come"},
 			[3]string{"new_time", "string", "Times that would suit better, if any"}),
+	}},
+	{"leads", "search", "Lead qualification", "Finds out who is interested, and how seriously.", map[string]any{
+		"type":            "outbound",
+		"variables":       map[string]any{"company": "Sunny Roofs", "offer": "solar panels for family homes", "customer_name": ""},
+		"initial_message": "Hello {{customer_name}}, this is the assistant of {{company}}. You asked us about {{offer}}. Is this a good moment?",
+		"system_prompt": `You call people for {{company}} who have asked about {{offer}}. Say early that you are an automated assistant. Today is {{current_date}}.
+
+Find out, one question at a time, in your own words:
+1. What they need, and why now.
+2. Who decides about it.
+3. Which budget they have in mind. Don't insist.
+4. When they want to begin.
+
+Answer simple questions from what you know here; never promise a price. If it is not a good moment, ask for a better one and end the call.
+If it fits, offer that a colleague calls back, and agree on a day and time. If it doesn't, or they don't want it, thank them and end the call: never persuade.`,
+		"max_duration": 300,
+		"tools":        []any{map[string]any{"type": "end_call"}},
+		"post_call_schema": extracted([3]string{"status", "bool", "Whether this is a lead worth a call from a colleague"}, [3]string{"need", "string", "What they need, in a sentence"},
+			[3]string{"decides", "bool", "Whether the person who was spoken to decides"}, [3]string{"budget", "string", "The budget they named, if any"},
+			[3]string{"begin", "string", "When they want to begin"}, [3]string{"callback", "string", "Day and time agreed for a call from a colleague"}),
+	}},
+	{"survey", "ledger", "Survey", "Asks a few questions, and notes every answer.", map[string]any{
+		"type":            "outbound",
+		"variables":       map[string]any{"company": "Acme Hotels", "occasion": "your stay last week", "customer_name": ""},
+		"initial_message": "Hello {{customer_name}}, this is the assistant of {{company}}. May I ask you three short questions about {{occasion}}?",
+		"system_prompt": `You ask the customers of {{company}} about {{occasion}}. Say early that you are an automated assistant and that it takes two minutes.
+
+Ask these, one at a time, and wait for each answer:
+1. From 0 to 10: how likely would you recommend us to a friend?
+2. What did you like best?
+3. What should we do better?
+
+Take answers as they are: don't argue, don't explain, don't suggest any. When a number is unclear, ask once more. When somebody would rather not answer, go on.
+If they don't want to take part, thank them and end the call at once. At the end thank them and say goodbye.`,
+		"max_duration": 240,
+		"tools":        []any{map[string]any{"type": "end_call"}},
+		"post_call_schema": extracted([3]string{"status", "bool", "Whether all questions were answered"}, [3]string{"score", "number", "How likely they would recommend, 0 to 10"},
+			[3]string{"liked", "string", "What they liked best"}, [3]string{"improve", "string", "What should be better"}),
 	}},
 }

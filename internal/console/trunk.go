@@ -3,6 +3,7 @@ package console
 import (
 	"context"
 	"errors"
+	"fmt"
 	"reflect"
 	"strconv"
 
@@ -16,6 +17,9 @@ func (c *Console) trunkList(r *request) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
+	for i := range list {
+		c.Calls.Registered(&list[i])
+	}
 	return show("SIP trunks", trunkList(list, c.base(r))), nil
 }
 
@@ -26,6 +30,7 @@ type trunkForm struct {
 	name     string
 	password bool   // it has one
 	checked  string // what came of asking the trunk, "" when it was not asked
+	well     bool   // it answered, and we are registered where we want to be
 }
 
 func (t *trunkForm) path(more string) string {
@@ -67,7 +72,10 @@ func (c *Console) trunkCreate(r *request) (*answer, error) {
 	err := wrong.Err()
 	if err == nil {
 		c.DB.SealPassword(&t.Trunk, t.SIPPassword)
-		err = ownedAlready(c.DB.Write(r.Context(), func(ctx context.Context, tx *store.Tx) error { return tx.CreateTrunk(ctx, r.UserID(), &t.Trunk) }))
+		err = ownedAlready(c.DB.Write(r.Context(), func(ctx context.Context, tx *store.Tx) error {
+			tx.AfterCommit(c.Calls.TrunksChanged)
+			return tx.CreateTrunk(ctx, r.UserID(), &t.Trunk)
+		}))
 	}
 	wrong, ok := fieldErrors(err)
 	switch {
@@ -111,6 +119,7 @@ func (c *Console) trunkSave(r *request) (*answer, error) {
 		if sent {
 			tx.SealPassword(&t.Trunk, t.SIPPassword)
 		}
+		tx.AfterCommit(c.Calls.TrunksChanged)
 		return tx.SaveTrunk(ctx, r.UserID(), old, &t.Trunk)
 	}))
 	wrong, ok := fieldErrors(err)
@@ -130,12 +139,26 @@ func (c *Console) trunkCheck(r *request) (*answer, error) {
 		return nil, err
 	}
 	f := editTrunk(t, treeOf(t), nil)
-	f.checked = "The telephone is not running on this server yet: nothing was asked of the trunk."
+	health, err := c.Calls.CheckTrunk(r.Context(), t)
+	f.well = err == nil && (!t.Register || health.Registered)
+	switch {
+	case err != nil:
+		f.checked = err.Error()
+	case t.Register && !health.Registered:
+		f.checked = fmt.Sprintf("The trunk answers (%d ms), but we are not registered with it: look at the user name and the password.", health.OptionsMS)
+	case t.Register:
+		f.checked = fmt.Sprintf("The trunk answers (%d ms), and we are registered with it.", health.OptionsMS)
+	default:
+		f.checked = fmt.Sprintf("The trunk answers (%d ms).", health.OptionsMS)
+	}
 	return show(t.Name, trunkEditor(f)), nil
 }
 
 func (c *Console) trunkDelete(r *request) (*answer, error) {
-	err := c.DB.Write(r.Context(), func(ctx context.Context, tx *store.Tx) error { return tx.DeleteTrunk(ctx, r.UserID(), r.id("id")) })
+	err := c.DB.Write(r.Context(), func(ctx context.Context, tx *store.Tx) error {
+		tx.AfterCommit(c.Calls.TrunksChanged)
+		return tx.DeleteTrunk(ctx, r.UserID(), r.id("id"))
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -213,7 +213,7 @@
     if (panel() && !panel().dataset.seen) panel().dataset.seen = saved();
     if ($("[data-scroll]") && !$("[data-scroll]").dataset.placed) {
       $("[data-scroll]").dataset.placed = "yes";
-      $("[data-scroll]").scrollTop = $("[data-scroll]").scrollHeight;
+      if (!("fromTop" in $("[data-scroll]").dataset)) $("[data-scroll]").scrollTop = $("[data-scroll]").scrollHeight;
     }
   }
   function end(place, life) {
@@ -243,8 +243,12 @@
   addEventListener("pagehide", () => lives.forEach((life, place) => end(place, life)));
   addEventListener("pageshow", (e) => { if (e.persisted) start(); });
 
-  // The list comes anew, with what is new in it marked until the page is left.
+  document.addEventListener("parley:stale", (e) => refresh(e.target)); // files.js has added to it
+
+  // The list comes anew, with what is new in it marked until the page is left. A question that is open in it is answered first.
   async function refresh(place) {
+    const question = $(":popover-open", place);
+    if (question) await new Promise((done) => question.addEventListener("toggle", done, { once: true }));
     const counts = new Map(all("[data-count]", place).map((row) => [row.id, row.classList.contains("unread") ? -1 : Number(row.dataset.count)]));
     const first = !new URLSearchParams(location.search).has("page");
     const doc = await page(location.href);

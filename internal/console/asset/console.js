@@ -91,7 +91,7 @@
     const el = e.target;
     changed(el.form);
     if (el.matches("textarea")) grow(el);
-    if (el.type === "range") el.nextElementSibling.textContent = Number(el.value).toFixed(2);
+    if (el.type === "range" && el.nextElementSibling) el.nextElementSibling.textContent = Number(el.value).toFixed(2);
     if (el.dataset.colour) {
       const box = document.getElementById(el.dataset.colour);
       box.value = el.value;
@@ -178,6 +178,13 @@
   document.addEventListener("htmx:afterSettle", (e) => {
     ready(e.detail.elt && e.detail.elt.isConnected ? e.detail.elt : document);
     variables();
+  });
+  // A form may lead to a page of another part of the house.
+  document.addEventListener("htmx:replacedInHistory", () => {
+    for (const link of all("#nav nav a")) {
+      if (location.pathname === link.pathname || location.pathname.startsWith(link.pathname + "/")) link.setAttribute("aria-current", "page");
+      else link.removeAttribute("aria-current");
+    }
   });
   document.addEventListener("parley:came", (e) => ready(e.target)); // chat.js has put something in place
   // After a save the notice in the page has said it: the address need not.

@@ -1,0 +1,147 @@
+// What is heard beside the editor: the test call, with the browser's microphone, and a voice's sample.
+"use strict";
+(() => {
+  const $ = (sel, root = document) => root.querySelector(sel);
+  const all = (sel, root = document) => [...root.querySelectorAll(sel)];
+
+  // The microphone's own errors (web-call.js), in words that say how to mend them.
+  const known = {
+    NotAllowedError: "The microphone is blocked. Allow it for this page, by the icon beside the address, then call again.",
+    NotFoundError: "No microphone was found. Connect one, then call again.",
+    NotReadableError: "Another program has the microphone. Close it there, then call again.",
+    insecure: "Browsers give the microphone to secure pages only. Open the console over https, or on the server's own machine as localhost.",
+  };
+
+  let call = null; // the one that is on, or begins
+  const place = () => $("[data-call]");
+  const part = (name) => $(`[data-call-${name}]`, place());
+
+  function say(words, mistake) {
+    part("state").textContent = words;
+    part("state").classList.toggle("wrong", Boolean(mistake));
+  }
+  function live(yes) {
+    part("live").hidden = !yes;
+    part("over").hidden = yes;
+  }
+  function show(yes) {
+    place().hidden = !yes;
+    $("[data-talk-in]").hidden = yes;
+    $("[data-call-start]").hidden = yes;
+  }
+
+  async function start() {
+    if (call) return;
+    const mine = (call = { hangup() {} });
+    show(true);
+    live(true);
+    part("words").replaceChildren();
+    part("mute").setAttribute("aria-pressed", "false");
+    say("Connecting: your browser may ask for the microphone.");
+    const keys = all("#talk-begin [name$='.key']").map((key) => [key.value, key.nextElementSibling.value]).filter(([, value]) => value);
+    let partial = null; // what the customer is saying
+    try {
+      const { call: dial } = await import("/web-call.js");
+      const made = await dial({ url: place().dataset.call, variables: Object.fromEntries(keys), headers: { "HX-Request": "true" }, on: (kind, data) => {
+        if (call !== mine) return;
+        if (kind === "live") say("You can speak now.");
+        else if (kind === "partial") {
+          partial = partial || spoken("customer");
+          partial.lastChild.textContent = data.text;
+        } else if (kind === "turn") {
+          if (data.speaker === "customer") {
+            partial?.remove();
+            partial = null;
+          }
+          spoken(data.speaker === "customer" ? "customer" : "ai", data);
+        } else if (kind === "tool") spoken("note", { text: `Used ${data.name}` });
+        else if (kind === "end") end(data.reason === "lost" ? "The connection was lost. Call again when the network is back." : "The call has ended.");
+        part("words").scrollTop = part("words").scrollHeight;
+      } });
+      if (call !== mine) return made.hangup();
+      Object.assign(mine, made);
+      part("mute").focus();
+    } catch (err) {
+      if (call !== mine) return;
+      const words = known[err.name] || (err.status === 401 ? "Your session has ended. Sign in again." : err.status ? err.message
+        : err.status === 0 ? "The server can't be reached. Call again when the network is back." : "The call could not begin: " + err.message);
+      end(words, true);
+    }
+  }
+
+  // A turn, with how quick the reply was.
+  function spoken(who, turn) {
+    const box = document.createElement("article"), words = document.createElement("p");
+    box.className = "said " + who;
+    words.className = "words";
+    words.dir = "auto";
+    words.textContent = turn ? turn.text + (turn.interrupted ? " —" : "") : "";
+    if (who !== "note") {
+      const head = document.createElement("header"), name = document.createElement("span");
+      name.textContent = who === "ai" ? "AI" : "You";
+      head.append(name);
+      const ms = turn?.latency?.first_packet_ms;
+      if (ms) head.append(` ${ms} ms`);
+      box.append(head);
+    }
+    box.append(words);
+    part("words").append(box);
+    return box;
+  }
+
+  function end(words, mistake) {
+    const focused = part("live").contains(document.activeElement) || document.activeElement === document.body;
+    call = null;
+    live(false);
+    say(words, mistake);
+    if (focused) $("button", part("over")).focus();
+  }
+  function hangup(words) {
+    const was = call;
+    end(words);
+    was?.hangup();
+  }
+
+  document.addEventListener("click", (e) => {
+    const on = (name) => e.target.closest(`[data-call-${name}]`);
+    if (on("start") || on("again")) start();
+    else if (on("hangup")) hangup("The call has ended.");
+    else if (on("back")) {
+      show(false);
+      $("[data-call-start]").focus();
+    } else if (on("mute")) {
+      const off = part("mute").getAttribute("aria-pressed") !== "true";
+      part("mute").setAttribute("aria-pressed", String(off));
+      call?.mute?.(off);
+    } else if (e.target.closest("[data-preview]")) preview(e.target.closest("[data-preview]"));
+  });
+  document.addEventListener("htmx:afterSettle", () => { // another page came
+    if (call && !place()) {
+      call.hangup();
+      call = null;
+    }
+  });
+  addEventListener("pagehide", () => call && hangup("The call has ended."));
+
+  // A voice's sample plays, until it is asked to stop or another is chosen.
+  let sample = null;
+  function stop() {
+    sample?.audio.pause();
+    sample?.button.setAttribute("aria-pressed", "false");
+    sample = null;
+  }
+  function preview(button) {
+    if (sample) return stop();
+    const voice = document.getElementById(button.dataset.preview).value;
+    const mine = (sample = { button, audio: new Audio(`/api/voices/${encodeURIComponent(voice)}/preview`) });
+    button.setAttribute("aria-pressed", "true");
+    mine.audio.addEventListener("ended", stop);
+    $("#trouble").textContent = "";
+    mine.audio.play().catch((err) => {
+      if (sample !== mine) return;
+      stop();
+      if (err.name !== "AbortError") $("#trouble").textContent = "This voice has no sample on this server at the moment.";
+    });
+  }
+  document.addEventListener("change", (e) => { if (e.target.id === "f-voice_id") stop(); });
+})();

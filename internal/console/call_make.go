@@ -1,0 +1,132 @@
+package console
+
+import (
+	"net/url"
+	"reflect"
+	"strconv"
+
+	"parley"
+	"parley/internal/call"
+	"parley/internal/form"
+)
+
+// newCall is what is asked before an assistant calls somebody.
+type newCall struct {
+	PhoneNumber string            `json:"phone_number" required:"true" maxLength:"32" format:"phone"`
+	Variables   map[string]string `json:"variables" maxProperties:"200"`
+}
+
+// callForm is the page that has an assistant call somebody.
+type callForm struct {
+	*fields
+	*beginning
+	from    string // the number that the assistant calls from, "" when it has none
+	refused string
+	sandbox bool
+}
+
+func (f *callForm) path(more string) string {
+	return "/assistants/" + strconv.FormatInt(f.assistant.ID, 10) + more
+}
+
+// ready says why the assistant can't call anybody as it is, "" when it can.
+func (f *callForm) unready() string {
+	switch {
+	case f.assistant.Type != "outbound":
+		return "It answers calls. Only outbound assistants call people: change its direction, or take another."
+	case f.assistant.Status != "active":
+		return "It is inactive. Activate it before it calls somebody."
+	case f.from == "":
+		return "It has no phone number to call from. Give it one of your numbers."
+	}
+	return ""
+}
+
+// chosen is what was written for a variable before, "" for the first time.
+func (f *callForm) chosen(name string) string {
+	m, _ := f.get("variables").(map[string]any)
+	text, _ := m[name].(string)
+	return text
+}
+
+func (c *Console) callForm(r *request, tree map[string]any, wrong parley.Fields) (*callForm, error) {
+	a, err := c.DB.Assistant(r.Context(), r.UserID(), r.id("id"))
+	if err != nil {
+		return nil, err
+	}
+	f := &callForm{fields: fieldsOf[newCall](tree, wrong), beginning: begin(a), sandbox: c.Lines != nil && c.Lines.Sandbox}
+	if a.PhoneNumberID != nil {
+		n, err := c.DB.Number(r.Context(), r.UserID(), *a.PhoneNumberID)
+		if err != nil {
+			return nil, err
+		}
+		f.from = n.PhoneNumber
+	}
+	return f, nil
+}
+
+func (c *Console) callNew(r *request) (*answer, error) {
+	f, err := c.callForm(r, map[string]any{"phone_number": r.URL.Query().Get("to")}, nil)
+	if err != nil {
+		return nil, err
+	}
+	return show("Call with "+f.assistant.Name, callNewPage(f)), nil
+}
+
+// callStart has the assistant call somebody, as the API's make_call does.
+func (c *Console) callStart(r *request) (*answer, error) {
+	tree := decode(r.PostForm, reflect.TypeFor[newCall]())
+	var in newCall
+	wrong := form.Bind(tree, &in, true)
+	f, err := c.callForm(r, tree, wrong)
+	if err != nil {
+		return nil, err
+	}
+	if len(wrong) == 0 {
+		for name, value := range in.Variables {
+			if value == "" { // left empty: the assistant's own
+				delete(in.Variables, name)
+			}
+		}
+		to, _ := parley.NormalizePhone(in.PhoneNumber)
+		made, err := c.Calls.Start(r.Context(), call.Order{UserID: r.UserID(), AssistantID: f.assistant.ID, To: to, Variables: in.Variables})
+		if err == nil {
+			return see("/calls/" + strconv.FormatInt(made.ID, 10)), nil
+		}
+		if f.refused = callRefusal(err); f.refused == "" {
+			return nil, err
+		}
+	}
+	return invalid("Call with "+f.assistant.Name, callNewPage(f)), nil
+}
+
+// callRefusal is why a call was not made, in words for its page; "" for errors that are ours to mend.
+func callRefusal(err error) string {
+	if why := refusal(err); why != "" {
+		return why
+	}
+	if wrong, ok := fieldErrors(err); ok && len(wrong) == 0 {
+		return err.Error()
+	}
+	return ""
+}
+
+// callChoose asks which assistant is to call somebody.
+func (c *Console) callChoose(r *request) (*answer, error) {
+	all, err := c.Assistants.All(r.Context(), r.UserID(), "outbound")
+	if err != nil {
+		return nil, err
+	}
+	var able []parley.Assistant
+	for _, a := range all {
+		if a.Status == "active" {
+			able = append(able, a)
+		}
+	}
+	to := url.Values{}
+	set(to, "to", r.URL.Query().Get("to"))
+	if len(able) == 1 {
+		return see(address("/assistants/"+strconv.FormatInt(able[0].ID, 10)+"/call", to, 1)), nil
+	}
+	return show("Make a call", callChoosePage(able)), nil
+}

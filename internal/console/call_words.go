@@ -1,0 +1,185 @@
+package console
+
+import (
+	"fmt"
+	"math"
+	"net/url"
+	"slices"
+	"strconv"
+	"unicode"
+	"unicode/utf8"
+
+	"parley"
+)
+
+// statusLabels are the states of calls in words.
+var statusLabels = map[parley.CallStatus]string{parley.CallInitiated: "Starting", parley.CallRinging: "Ringing", parley.CallInProgress: "In progress",
+	parley.CallCompleted: "Completed", parley.CallBusy: "Busy", parley.CallNoAnswer: "No answer", parley.CallFailed: "Failed", parley.CallCanceled: "Canceled"}
+
+// callTypes are the types of calls in words.
+var callTypes = map[parley.CallType]string{parley.CallInbound: "Inbound", parley.CallOutbound: "Outbound", parley.CallWeb: "Browser"}
+
+// reasons say why a call is over, as one would tell somebody.
+var reasons = map[parley.EndedReason]string{
+	parley.CustomerHangup:      "The customer hung up.",
+	parley.AssistantHangup:     "The assistant ended the call.",
+	parley.APIHangup:           "It was hung up from the console or by the API.",
+	parley.Transferred:         "The call was transferred.",
+	parley.MaxDuration:         "It reached the longest time that the assistant allows.",
+	parley.MaxSilence:          "Nobody said anything for too long.",
+	parley.Voicemail:           "A voicemail answered.",
+	parley.LineBusy:            "The line was busy.",
+	parley.NoAnswer:            "Nobody answered.",
+	parley.Rejected:            "The call was declined.",
+	parley.Unreachable:         "The number can't be reached.",
+	parley.Canceled:            "It was taken back before anybody answered.",
+	parley.InsufficientBalance: "The balance does not cover the call.",
+	parley.ProviderFailure:     "A provider failed: the assistant could not speak or hear.",
+	parley.MediaTimeout:        "No more sound came from the other side.",
+	parley.NodeLost:            "The server that had the call stopped.",
+	parley.Shutdown:            "The server was stopped.",
+}
+
+// reasonText is why a call is over, in words.
+func reasonText(r parley.EndedReason) string {
+	if text := reasons[r]; text != "" {
+		return text
+	}
+	return string(r)
+}
+
+// answeredBy says who took a call.
+func answeredBy(c *parley.Call) string {
+	switch {
+	case !c.Answered():
+		return "nobody"
+	case c.AnsweredBy == parley.AnsweredHuman:
+		return "a person"
+	case c.AnsweredBy == parley.AnsweredMachine:
+		return "a machine"
+	}
+	return "not known"
+}
+
+// lasting is a number of seconds as clocks show it: 1:05.
+func lasting(seconds int64) string {
+	if seconds >= 3600 {
+		return fmt.Sprintf("%d:%02d:%02d", seconds/3600, seconds/60%60, seconds%60)
+	}
+	return fmt.Sprintf("%d:%02d", seconds/60, seconds%60)
+}
+
+// latencyText is a number of milliseconds as people read it.
+func latencyText(ms int64) string {
+	if ms < 1000 {
+		return strconv.FormatInt(ms, 10) + " ms"
+	}
+	return strconv.FormatFloat(float64(ms)/1000, 'f', 2, 64) + " s"
+}
+
+// stage is a step on the way to a reply's first sound.
+type stage struct{ name, what string }
+
+// stages are in the order in which a reply comes to be.
+var stages = []stage{
+	{"End of turn", "the customer's turn was taken for over"},
+	{"Transcript", "what they said was known"},
+	{"First word", "the model began to answer"},
+	{"First sentence", "there was something to say"},
+	{"First sound", "the voice had it"},
+	{"Heard", "the first sound left"},
+}
+
+// stagesOf are the times of a latency by stage, in milliseconds since the customer's last sound; 0 is one that a reply did without.
+func stagesOf(l *parley.Latency) []int64 {
+	return []int64{l.EndpointMS, l.TranscriptMS, l.FirstTokenMS, l.FirstSentenceMS, l.FirstAudioMS, l.FirstPacketMS}
+}
+
+// bar is a part of a reply's waterfall: a stage, and its place on a line of a thousand.
+type bar struct {
+	stage       int
+	from, width int64
+}
+
+// waterfall is how the replies of a call came to be.
+type waterfall struct {
+	replies []timed
+	longest int64 // milliseconds
+}
+
+// timed is a reply of the assistant's with the times of its making.
+type timed struct {
+	turn  int
+	atMS  int64
+	times []int64
+	total int64
+}
+
+// waterfall gathers the replies whose making was measured.
+func (v *callView) waterfall() *waterfall {
+	w := &waterfall{}
+	for i, t := range v.Turns {
+		if t.Latency == nil {
+			continue
+		}
+		r := timed{turn: i, atMS: t.StartedAtMS, times: stagesOf(t.Latency)}
+		r.total = slices.Max(r.times)
+		w.longest = max(w.longest, r.total)
+		w.replies = append(w.replies, r)
+	}
+	return w
+}
+
+// bars are a reply's parts. What was ready before the step in front of it takes no room.
+func (w *waterfall) bars(r timed) (list []bar) {
+	done := int64(0)
+	for i, ms := range r.times {
+		if ms <= done || w.longest == 0 {
+			continue
+		}
+		from, to := done*1000/w.longest, ms*1000/w.longest
+		list = append(list, bar{i, from, max(to-from, 2)})
+		done = ms
+	}
+	return list
+}
+
+// percentile is the time within which so many of a hundred replies were heard.
+func (w *waterfall) percentile(p float64) int64 {
+	all := make([]int64, len(w.replies))
+	for i, r := range w.replies {
+		all[i] = r.total
+	}
+	slices.Sort(all)
+	return all[max(0, int(math.Ceil(p/100*float64(len(all))))-1)]
+}
+
+// judged are what is known to be in an evaluation, in order, and then what else there is.
+func judged(e map[string]any) (names []string) {
+	known := []string{"sentiment", "outcome", "score"}
+	for _, name := range known {
+		if _, ok := e[name]; ok {
+			names = append(names, name)
+		}
+	}
+	rest := names[:len(names):len(names)]
+	for name := range e {
+		if !slices.Contains(known, name) {
+			rest = append(rest, name)
+		}
+	}
+	slices.Sort(rest[len(names):])
+	return rest
+}
+
+// firstUpper begins a text with a capital letter.
+func firstUpper(s string) string {
+	r, n := utf8.DecodeRuneInString(s)
+	if n == 0 {
+		return s
+	}
+	return string(unicode.ToUpper(r)) + s[n:]
+}
+
+// urlText is a text as a part of a query.
+func urlText(s string) string { return url.QueryEscape(s) }

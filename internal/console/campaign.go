@@ -1,0 +1,424 @@
+package console
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"parley"
+	"parley/internal/call"
+	"parley/internal/campaign"
+	"parley/internal/event"
+	"parley/internal/form"
+	"parley/internal/store"
+)
+
+// campaignRow is a campaign in the list.
+type campaignRow struct {
+	parley.Campaign
+	stats parley.CampaignStats
+}
+
+func (c *Console) campaignList(r *request) (*answer, error) {
+	list, err := c.DB.Campaigns(r.Context(), r.UserID())
+	if err != nil {
+		return nil, err
+	}
+	ids := make([]int64, len(list))
+	for i := range list {
+		ids[i] = list[i].ID
+	}
+	counts, err := c.DB.LeadCountsOf(r.Context(), r.UserID(), ids)
+	if err != nil {
+		return nil, err
+	}
+	rows := make([]campaignRow, len(list))
+	for i := range list {
+		rows[i] = campaignRow{list[i], list[i].Stats(counts[list[i].ID])}
+	}
+	return show("Campaigns", campaignList(rows, c.base(r))), nil
+}
+
+// campaignForm is the form of a campaign's settings.
+type campaignForm struct {
+	*fields
+	id         int64 // 0: it is new
+	name       string
+	assistants []option
+	numbers    []parley.Number
+}
+
+func (f *campaignForm) path() string {
+	if f.id == 0 {
+		return "/campaigns/new"
+	}
+	return "/campaigns/" + strconv.FormatInt(f.id, 10) + "/edit"
+}
+
+// campaignForm reads what a form chooses from.
+func (c *Console) campaignForm(r *request, camp *parley.Campaign, tree map[string]any, wrong parley.Fields) (*campaignForm, error) {
+	f := &campaignForm{fields: fieldsOf[parley.Campaign](tree, wrong)}
+	if camp != nil {
+		f.id, f.name = camp.ID, camp.Name
+	}
+	assistants, err := c.DB.Assistants(r.Context(), r.UserID(), "outbound")
+	if err != nil {
+		return nil, err
+	}
+	for _, a := range assistants {
+		label := a.Name
+		if a.Status != "active" {
+			label += " (inactive)"
+		}
+		f.assistants = append(f.assistants, option{value: strconv.FormatInt(a.ID, 10), label: label})
+	}
+	f.numbers, err = c.DB.Numbers(r.Context(), r.UserID())
+	return f, err
+}
+
+func (c *Console) campaignNew(r *request) (*answer, error) {
+	camp := &parley.Campaign{}
+	form.Defaults(camp)
+	camp.Timezone = r.who.User.Timezone
+	camp.MaxCallsInParallel = min(3, c.Prices.Plan(r.who.User.Plan).MostParallel())
+	tree := treeOf(camp)
+	clockOf(tree)
+	f, err := c.campaignForm(r, nil, tree, nil)
+	if err != nil {
+		return nil, err
+	}
+	return show("New campaign", campaignEditor(f)), nil
+}
+
+// clockOf shows a campaign's hours as a box for a time of day takes them.
+func clockOf(tree map[string]any) {
+	for _, name := range []string{"allowed_hours_start_time", "allowed_hours_end_time"} {
+		if text, ok := tree[name].(string); ok && len(text) > 5 {
+			tree[name] = text[:5]
+		}
+	}
+}
+
+func (c *Console) campaignCreate(r *request) (*answer, error) {
+	tree := decode(r.PostForm, reflect.TypeFor[parley.Campaign]())
+	made, err := c.Campaigns.Create(r.Context(), r.who.User, tree)
+	wrong, ok := fieldErrors(err)
+	switch {
+	case err == nil:
+		return see("/campaigns/"+strconv.FormatInt(made.ID, 10), "created"), nil
+	case !ok:
+		return nil, err
+	}
+	f, err := c.campaignForm(r, nil, tree, wrong)
+	if err != nil {
+		return nil, err
+	}
+	return invalid("New campaign", campaignEditor(f)), nil
+}
+
+func (c *Console) campaignEdit(r *request) (*answer, error) {
+	camp, err := c.DB.Campaign(r.Context(), r.UserID(), r.id("id"))
+	if err != nil {
+		return nil, err
+	}
+	tree := treeOf(camp)
+	clockOf(tree)
+	f, err := c.campaignForm(r, camp, tree, nil)
+	if err != nil {
+		return nil, err
+	}
+	return show(camp.Name, campaignEditor(f)), nil
+}
+
+func (c *Console) campaignSave(r *request) (*answer, error) {
+	tree := decode(r.PostForm, reflect.TypeFor[parley.Campaign]())
+	_, err := c.Campaigns.Update(r.Context(), r.who.User, r.id("id"), tree)
+	wrong, ok := fieldErrors(err)
+	switch {
+	case err == nil:
+		return see("/campaigns/"+r.PathValue("id"), "saved"), nil
+	case !ok:
+		return nil, err
+	}
+	camp, err := c.DB.Campaign(r.Context(), r.UserID(), r.id("id"))
+	if err != nil {
+		return nil, err
+	}
+	f, err := c.campaignForm(r, camp, tree, wrong)
+	if err != nil {
+		return nil, err
+	}
+	return invalid(camp.Name, campaignEditor(f)), nil
+}
+
+func (c *Console) campaignDelete(r *request) (*answer, error) {
+	if err := c.Campaigns.Delete(r.Context(), r.UserID(), r.id("id")); err != nil {
+		return nil, err
+	}
+	return see("/campaigns", "deleted"), nil
+}
+
+func (c *Console) campaignStart(r *request) (*answer, error) {
+	_, err := c.Campaigns.Begin(r.Context(), r.UserID(), r.id("id"))
+	return c.campaignMoved(r, err, "started")
+}
+
+func (c *Console) campaignStop(r *request) (*answer, error) {
+	_, err := c.Campaigns.Stop(r.Context(), r.UserID(), r.id("id"))
+	return c.campaignMoved(r, err, "stopped")
+}
+
+// campaignMoved shows the page again; why it could not be done stands on it.
+func (c *Console) campaignMoved(r *request, err error, done string) (*answer, error) {
+	if err == nil {
+		return see("/campaigns/"+r.PathValue("id"), done), nil
+	}
+	e := c.plain(r, err)
+	if e.Kind != parley.Refused {
+		return nil, err
+	}
+	v, err := c.campaign(r)
+	if err != nil {
+		return nil, err
+	}
+	v.refused = e.Message
+	return &answer{status: http.StatusConflict, title: v.Name, body: campaignPage(v)}, nil
+}
+
+// leadQuery is what the table of leads is asked for.
+type leadQuery struct {
+	Status string `query:"status" enum:"created,scheduled,processing,completed,rescheduled,reached-max-retries,blacklisted"`
+	Phone  string `query:"phone_number" maxLength:"32"`
+	Page   int    `query:"page" minimum:"1" maximum:"2147483648"`
+}
+
+func (q leadQuery) values() url.Values {
+	v := url.Values{}
+	set(v, "status", q.Status)
+	set(v, "phone_number", q.Phone)
+	return v
+}
+
+// campaignView is a campaign as its page shows it.
+type campaignView struct {
+	*parley.Campaign
+	leadQuery
+	stats   parley.CampaignStats
+	caller  string // its assistant's name
+	opens   time.Time
+	calls   []parley.Call // live
+	leads   []parley.Lead // of the page
+	total   int
+	refused string // why it could not be started or stopped
+
+	report  *campaign.ImportReport // of the list that was just sent
+	checked bool                   // it was looked at only
+	wrong   string                 // why it is no list
+}
+
+func (v *campaignView) path(more string) string {
+	return "/campaigns/" + strconv.FormatInt(v.ID, 10) + more
+}
+
+func (v *campaignView) at(path string, page int) string {
+	return address(v.path(path), v.values(), page)
+}
+
+// campaign reads one of the user's campaigns with a page of its leads.
+func (c *Console) campaign(r *request) (*campaignView, error) {
+	camp, err := c.DB.Campaign(r.Context(), r.UserID(), r.id("id"))
+	if err != nil {
+		return nil, err
+	}
+	v := &campaignView{Campaign: camp, leadQuery: leadQuery{Page: 1}}
+	if wrong := form.Query(emptied(r.URL.Query()), &v.leadQuery); len(wrong) > 0 {
+		v.leadQuery = leadQuery{Page: 1}
+	}
+	counts, err := c.DB.LeadCounts(r.Context(), r.UserID(), camp.ID)
+	if err != nil {
+		return nil, err
+	}
+	v.stats = camp.Stats(counts)
+	if v.calls, err = c.DB.CampaignCalls(r.Context(), r.UserID(), camp.ID); err != nil {
+		return nil, err
+	}
+	hours := campaign.HoursOf(camp)
+	if now := time.Now(); !hours.Open(now) {
+		v.opens = hours.Next(now)
+	}
+	if a, err := c.DB.Assistant(r.Context(), r.UserID(), camp.AssistantID); err == nil {
+		v.caller = a.Name
+	} else if !store.IsNotFound(err) {
+		return nil, err
+	}
+	f := store.LeadFilter{CampaignID: camp.ID, Status: parley.LeadStatus(v.leadQuery.Status), PhoneNumber: v.Phone}
+	if n, ok := parley.NormalizePhone(v.Phone); ok {
+		f.PhoneNumber = n
+	}
+	v.leads, v.total, err = c.DB.Leads(r.Context(), r.UserID(), f, store.Page{Number: v.Page, Size: pageSize})
+	return v, err
+}
+
+func (c *Console) campaignPage(r *request) (*answer, error) {
+	v, err := c.campaign(r)
+	if err != nil {
+		return nil, err
+	}
+	if len(v.leads) == 0 && v.total > 0 { // beyond the end
+		return see(v.at("", (v.total+pageSize-1)/pageSize)), nil
+	}
+	return show(v.Name, campaignPage(v)), nil
+}
+
+// campaignLive sends what changes of a campaign's page: its state, its counts, its live calls, an import under way; and that the table is old.
+func (c *Console) campaignLive(r *request) (*answer, error) {
+	if _, err := c.DB.Campaign(r.Context(), r.UserID(), r.id("id")); err != nil {
+		return nil, err
+	}
+	sent, listed := map[string]string{}, ""
+	look := func(s *stream) ([]string, error) {
+		v, err := c.campaign(r)
+		if err != nil {
+			return nil, err
+		}
+		for _, p := range v.parts() {
+			if sent[p.id] != p.version {
+				sent[p.id] = p.version
+				s.put(p.body)
+			}
+		}
+		if now := v.listed(); now != listed {
+			listed = now
+			s.send("list", map[string]string{"version": now})
+		}
+		topics := []string{campaign.Topic(v.ID)}
+		for _, live := range v.calls {
+			topics = append(topics, call.Topic(live.ID))
+		}
+		return topics, nil
+	}
+	return c.follow(r, look, func(s *stream, e event.Event) bool {
+		if p, ok := e.Data.(campaign.Importing); ok {
+			s.put(campaignImporting(p))
+			return p.Done
+		}
+		return e.Kind != call.Partial
+	})
+}
+
+// listed changes when the table of leads does.
+func (v *campaignView) listed() string {
+	var b strings.Builder
+	for _, l := range v.leads {
+		fmt.Fprintf(&b, "%d.%s.%d.%d ", l.ID, l.Status, l.Attempts, l.TotalCost)
+	}
+	return b.String() + strconv.Itoa(v.total)
+}
+
+func (v *campaignView) parts() []part {
+	return []part{{"campaign-state", v.stateVersion(), campaignState(v)}, {"campaign-sums", v.sumsVersion(), campaignSums(v)}, {"campaign-calls", v.callsVersion(), campaignCalls(v)}}
+}
+
+func (v *campaignView) stateVersion() string {
+	return fmt.Sprintf("%s.%d.%t", v.Campaign.Status, v.PausedUntil, v.opens.IsZero())
+}
+
+func (v *campaignView) sumsVersion() string { return fmt.Sprint(v.stats) }
+
+func (v *campaignView) callsVersion() string {
+	var b strings.Builder
+	for _, c := range v.calls {
+		fmt.Fprintf(&b, "%d.%s ", c.ID, c.Status)
+	}
+	return b.String()
+}
+
+// slice is a part of a bar: how many of all.
+type slice struct {
+	label, class string
+	n            int64
+	from, width  int64 // in thousandths of the bar
+}
+
+// slices are the parts of a bar one after another, without those that are empty.
+func slicesOf(list ...slice) (out []slice) {
+	var total, at int64
+	for _, s := range list {
+		total += s.n
+	}
+	for _, s := range list {
+		if s.n == 0 {
+			continue
+		}
+		s.from = at * 1000 / total
+		at += s.n
+		s.width = at*1000/total - s.from
+		out = append(out, s)
+	}
+	return out
+}
+
+// progress is how the leads stand.
+func progress(s *parley.CampaignStats) []slice {
+	n := s.ByStatus
+	return slicesOf(slice{label: "Completed", class: "s-good", n: n[parley.LeadCompleted]}, slice{label: "Out of attempts", class: "s-bad", n: n[parley.LeadExhausted]},
+		slice{label: "Blacklisted", class: "s-off", n: n[parley.LeadBlacklisted]}, slice{label: "Being called", class: "s-live", n: n[parley.LeadScheduled] + n[parley.LeadProcessing]},
+		slice{label: "To be called again", class: "s-wait", n: n[parley.LeadRescheduled]}, slice{label: "Not called yet", class: "s-new", n: n[parley.LeadCreated]})
+}
+
+// outcomes are what became of the calls.
+func outcomes(s *parley.CampaignStats) []slice {
+	return slicesOf(slice{label: "Answered", class: "s-good", n: s.Answered}, slice{label: "Voicemail", class: "s-wait", n: s.Voicemail}, slice{label: "No answer", class: "s-new", n: s.NoAnswer},
+		slice{label: "Busy", class: "s-live", n: s.Busy}, slice{label: "Failed", class: "s-bad", n: s.Failed}, slice{label: "Canceled", class: "s-off", n: s.Canceled})
+}
+
+// done is how many leads wait no more.
+func done(s *parley.CampaignStats) int64 {
+	return s.ByStatus[parley.LeadCompleted] + s.ByStatus[parley.LeadExhausted] + s.ByStatus[parley.LeadBlacklisted]
+}
+
+// campaignLabels are the states of campaigns in words, leadLabels those of leads.
+var (
+	campaignLabels = map[parley.CampaignStatus]string{parley.CampaignDraft: "Draft", parley.CampaignInProgress: "In progress", parley.CampaignStopped: "Stopped", parley.CampaignEnded: "Completed"}
+	leadLabels     = map[parley.LeadStatus]string{parley.LeadCreated: "Not called yet", parley.LeadScheduled: "About to be called", parley.LeadProcessing: "Being called",
+		parley.LeadRescheduled: "Called again", parley.LeadCompleted: "Completed", parley.LeadExhausted: "Out of attempts", parley.LeadBlacklisted: "Blacklisted"}
+	outcomeLabels = map[parley.Outcome]string{parley.OutcomeAnswered: "answered", parley.OutcomeVoicemail: "voicemail", parley.OutcomeBusy: "busy", parley.OutcomeNoAnswer: "no answer",
+		parley.OutcomeFailed: "failed", parley.OutcomeCanceled: "taken back"}
+)
+
+// outcomeText is what became of a lead's last call.
+func outcomeText(l *parley.Lead) string {
+	if l.Outcome == nil {
+		return ""
+	}
+	return outcomeLabels[*l.Outcome]
+}
+
+// holds says whether a list of texts has one.
+func (f *fields) holds(name, text string) bool {
+	list, _ := f.get(name).([]any)
+	return slices.ContainsFunc(list, func(v any) bool { return textOf(v) == text })
+}
+
+// campaignExport sends the leads with what became of them.
+func (c *Console) campaignExport(r *request) (*answer, error) {
+	begun := false
+	err := c.Campaigns.Export(r.Context(), r.UserID(), r.id("id"), func(name string) io.Writer {
+		begun = true
+		h := r.w.Header()
+		h.Set("Content-Type", "text/csv; charset=utf-8")
+		h.Set("Content-Disposition", `attachment; filename="`+name+`"`)
+		return r.w
+	})
+	if err != nil && begun {
+		c.plain(r, err)             // logs it
+		panic(http.ErrAbortHandler) // a list that ends in the middle must not look whole
+	}
+	return nil, err
+}

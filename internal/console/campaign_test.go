@@ -1,0 +1,161 @@
+package console
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"mime/multipart"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"parley"
+	"parley/internal/campaign"
+	"parley/internal/store"
+)
+
+func withCampaigns(c *Config) {
+	c.Campaigns = campaign.New(campaign.Config{DB: c.DB, Prices: c.Prices, Hub: c.Hub})
+}
+
+// sendList sends a form with a file.
+func (v *visitor) sendList(path, file string, fields ...string) *reply {
+	v.t.Helper()
+	var b bytes.Buffer
+	w := multipart.NewWriter(&b)
+	for i := 0; i < len(fields); i += 2 {
+		w.WriteField(fields[i], fields[i+1])
+	}
+	if file != "" {
+		part, err := w.CreateFormFile("file", "list.csv")
+		if err != nil {
+			v.t.Fatal(err)
+		}
+		part.Write([]byte(file))
+	}
+	w.Close()
+	req, err := http.NewRequest("POST", v.house.url+path, &b)
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", w.FormDataContentType())
+	res, err := v.client.Do(req)
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	var body bytes.Buffer
+	if _, err := body.ReadFrom(res.Body); err != nil {
+		v.t.Fatal(err)
+	}
+	return &reply{v.t, res.StatusCode, res.Header, body.String()}
+}
+
+func TestCampaignPages(t *testing.T) {
+	h := open(t, withCampaigns)
+	u := h.user(t)
+	v := h.signedIn(t, u)
+	v.get("/campaigns").is(http.StatusOK).says("Call a list of people")
+	v.get("/campaigns/new").says("There is no outbound assistant yet.")
+	a := h.caller(t, u, "Caller <b>")
+	form := v.get("/campaigns/new").form("/campaigns/new")
+	if form.Get("allowed_hours_end_time") != "23:59" || len(form["allowed_days"]) != 8 || form.Get("max_calls_in_parallel") != "3" {
+		t.Errorf("defaults: %v", form)
+	}
+	form.Set("name", "")
+	form.Set("max_retries", "9")
+	form.Set("timezone", "Mars")
+	form["allowed_days"] = []string{""}
+	v.post("/campaigns/new", form).is(http.StatusUnprocessableEntity).says("4 fields need another look")
+	form.Set("name", "Spring <script>")
+	form.Set("max_retries", "2")
+	form.Set("timezone", "Europe/Berlin")
+	form["allowed_days"] = []string{"", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"}
+	form.Set("allowed_hours_start_time", "00:00")
+	at := strings.TrimSuffix(v.post("/campaigns/new", form).is(http.StatusSeeOther).header.Get("Location"), "?done=created")
+	v.get("/campaigns").says("Spring <script>").says("Draft")
+	page := v.get(at).is(http.StatusOK).says("Spring <script>").says(a.Name + " calls").says("Import a list above.")
+	if page.doc().Find("script:not([src])").Length() != 0 {
+		t.Error("a name became a script")
+	}
+
+	// A list is looked at first, and then imported.
+	list := "phone_number;name\n+14155550101;Ana <i>\n12;Bo\n+14155550102;\"Cy\n+14155550101;again\n+14155550103;Di\n"
+	checked := v.sendList(at+"/check", list).is(http.StatusOK).doc().Find("#import-report")
+	if text := checked.Text(); !strings.Contains(text, "2 rows can be imported") || !strings.Contains(text, "3 would be left out") || checked.Find("tbody tr").Length() != 3 {
+		t.Errorf("checked: %s", text)
+	}
+	if list, _ := h.DB.Campaigns(t.Context(), u.ID); len(list) != 1 {
+		t.Fatal(list)
+	}
+	v.get(at).says("Import a list above.")
+	if text := v.sendList(at+"/import", list).is(http.StatusOK).doc().Find("#import-report").Text(); !strings.Contains(text, "2 leads imported") || !strings.Contains(text, "3 left out") {
+		t.Errorf("imported: %s", text)
+	}
+	if text := v.sendList(at+"/import", list, "allow_duplicate", "1").is(http.StatusOK).doc().Find("#import-report").Text(); !strings.Contains(text, "3 leads imported") {
+		t.Errorf("with duplicates: %s", text)
+	}
+	v.sendList(at+"/import", "name\nAna\n").is(http.StatusUnprocessableEntity).says("The file field must have a phone_number column. Its columns are: name")
+	v.sendList(at+"/import", "").is(http.StatusUnprocessableEntity).says("Choose a CSV file first.")
+	rows := func(path string) int { return v.get(path).is(http.StatusOK).doc().Find("#results li").Length() }
+	if a, b, c := rows(at), rows(at+"?phone_number=%2B14155550103"), rows(at+"?status=completed"); a != 5 || b != 2 || c != 1 { // the last is the empty list's
+		if c = v.get(at + "?status=completed").doc().Find("#results .list li").Length(); a != 5 || b != 2 || c != 0 {
+			t.Errorf("%d leads, %d with a number, %d completed", a, b, c)
+		}
+	}
+	v.get(at).says("Ana <i>")
+
+	v.post(at+"/stop", nil).is(http.StatusConflict).says("The campaign is not in progress.")
+	v.post(at+"/start", nil).moved(at + "?done=started")
+	v.get(at).says("In progress")
+	v.post(at+"/stop", nil).moved(at + "?done=stopped")
+	v.get(at).says("Stopped")
+	edit := v.get(at + "/edit").form(at + "/edit")
+	edit.Set("name", "Autumn")
+	v.post(at+"/edit", edit).moved(at + "?done=saved")
+	if got := v.get(at + "/export").is(http.StatusOK); got.header.Get("Content-Type") != "text/csv; charset=utf-8" || strings.Count(got.body, "\n") != 6 {
+		t.Errorf("the export is %s", got.body)
+	}
+
+	stranger := h.signedIn(t, h.user(t))
+	for _, path := range []string{at, at + "/edit", at + "/export", at + "/live"} {
+		stranger.get(path).is(http.StatusNotFound)
+	}
+	for _, path := range []string{at + "/start", at + "/stop", at + "/delete", at + "/edit"} {
+		stranger.post(path, url.Values{}).is(http.StatusNotFound)
+	}
+	stranger.sendList(at+"/import", list).is(http.StatusNotFound)
+	v.post(at+"/delete", nil).moved("/campaigns?done=deleted")
+	v.get(at).is(http.StatusNotFound)
+}
+
+// What a campaign waits for is said: its pause, its hours.
+func TestCampaignWaits(t *testing.T) {
+	h := open(t, withCampaigns)
+	u := h.user(t)
+	v := h.signedIn(t, u)
+	a := h.caller(t, u, "Caller <b>")
+	c, err := h.Campaigns.Create(t.Context(), u, map[string]any{"name": "Night", "assistant_id": number(id(a.ID))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Campaigns.AddLead(t.Context(), u.ID, &parley.Lead{CampaignID: c.ID, PhoneNumber: "+14155550101"}, false); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.Campaigns.Begin(t.Context(), u.ID, c.ID); err != nil {
+		t.Fatal(err)
+	}
+	at := fmt.Sprintf("/campaigns/%d", c.ID)
+	h.write(t, func(ctx context.Context, tx *store.Tx) error {
+		return tx.PauseCampaign(ctx, u.ID, c.ID, "The balance is used up.", parley.Now().Add(60e9))
+	})
+	v.get(at).says("Paused").says("The balance is used up.")
+	if _, err := h.Assistants.Update(t.Context(), u.ID, a.ID, map[string]any{"name": "Gone"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Assistants.Delete(t.Context(), u.ID, a.ID); err != nil {
+		t.Fatal(err)
+	}
+	v.get(at).says("Its assistant was deleted")
+}

@@ -1,0 +1,158 @@
+package console
+
+import (
+	"io"
+	"mime/multipart"
+	"net/http"
+	"path"
+	"strings"
+	"time"
+
+	"parley"
+)
+
+const (
+	mostFiles  = 20               // in one form; the script sends each in a form of its own
+	uploadTime = 15 * time.Minute // that a whole form of files may take; between two pieces of it bodyTime may pass
+)
+
+// badFile is a file that was not taken, and why.
+type badFile struct{ name, why string }
+
+// kinds are the types of documents by the ends of their files' names.
+var kinds = map[string]parley.DocumentType{".pdf": parley.PDF, ".docx": parley.DOCX, ".txt": parley.TXT, ".text": parley.TXT, ".md": parley.TXT}
+
+// kindOf is the type that a file's name stands for, or why there is none.
+func kindOf(name string) (kind parley.DocumentType, why string) {
+	ext := strings.ToLower(path.Ext(name))
+	switch kind = kinds[ext]; {
+	case kind != "":
+		return kind, ""
+	case ext == ".doc" || ext == ".odt" || ext == ".rtf" || ext == ".pages":
+		return "", "Files of this type can't be read. Save it as .docx or PDF and upload that."
+	case ext == ".html" || ext == ".htm":
+		return "", "Files of this type can't be read. Give the page's address beside instead."
+	}
+	return "", "Files of this type can't be read: PDF, Word (.docx) and text (.txt, .md) can."
+}
+
+// slow reads a body whose sender may pause for a while but not go on for ever, and remembers how it failed: who reads from it tells that
+// in other words.
+type slow struct {
+	io.ReadCloser
+	control *http.ResponseController
+	pause   time.Duration
+	until   time.Time
+	err     error
+}
+
+func (s *slow) Read(b []byte) (int, error) {
+	deadline := time.Now().Add(s.pause)
+	if deadline.After(s.until) {
+		deadline = s.until
+	}
+	s.control.SetReadDeadline(deadline)
+	n, err := s.ReadCloser.Read(b)
+	if err != nil && err != io.EOF {
+		s.err = err
+	}
+	return n, err
+}
+
+// filesAdd takes the files of a form in, each by itself: one that is refused stops none of the others.
+func (c *Console) filesAdd(r *request) (*answer, error) {
+	k, err := c.DB.Knowledgebase(r.Context(), r.UserID(), r.id("id"))
+	if err != nil {
+		return nil, err
+	}
+	limited := http.MaxBytesReader(r.w, r.Body, mostFiles*parley.MaxDocument+formLimit)
+	body := &slow{ReadCloser: limited, control: http.NewResponseController(r.w), pause: c.bodyTime, until: time.Now().Add(uploadTime)}
+	r.Body = body
+	parts, err := r.MultipartReader()
+	if err != nil {
+		return nil, formError(err)
+	}
+	var refused []badFile
+	taken := 0
+	for {
+		part, err := parts.NextPart()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return nil, formError(err)
+		}
+		name := fileName(part)
+		if name == "" {
+			continue // a box without a file
+		}
+		if taken+len(refused) == mostFiles {
+			return nil, parley.Errorf(parley.TooLarge, "At most %d files go into one form. Those before %s are taken: send the rest in another.", mostFiles, name)
+		}
+		why, err := c.fileAdd(r, k.ID, name, part)
+		if err != nil && body.err != nil {
+			err = formError(body.err)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if why != "" {
+			refused = append(refused, badFile{name, why})
+		} else {
+			taken++
+		}
+	}
+	body.control.SetReadDeadline(time.Time{})
+	if taken == 0 && len(refused) == 0 {
+		refused = []badFile{{"", "There is no file yet: choose one first."}}
+	}
+	if len(refused) == 0 {
+		return see("/knowledge/"+r.PathValue("id"), "uploaded"), nil
+	}
+	l, err := c.library(r, libraryQuery{Page: 1})
+	if err != nil {
+		return nil, err
+	}
+	l.refused = refused
+	return c.libraryPage(r, l)
+}
+
+// escaped are the characters that browsers can't send in a file's name (WHATWG HTML, section 4.10.21.8).
+var escaped = strings.NewReplacer("%0D", " ", "%0A", " ", "%22", `"`)
+
+// fileName is the name that a file had where it comes from, fit to be shown.
+func fileName(part *multipart.Part) string {
+	name := strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(escaped.Replace(part.FileName()), "�"))
+	return strings.TrimSpace(name)
+}
+
+// fileAdd takes one file in, or says why not. What it does not read of the file, the next step of the form's reader passes over.
+func (c *Console) fileAdd(r *request, knowledgebase int64, name string, content io.Reader) (why string, err error) {
+	kind, why := kindOf(name)
+	if why != "" {
+		return why, nil
+	}
+	blob, n, err := c.Knowledge.Upload(r.Context(), io.LimitReader(content, parley.MaxDocument+1))
+	if err != nil {
+		return "", err
+	}
+	if n > parley.MaxDocument {
+		c.Knowledge.Discard(r.Context(), blob)
+		return "It is larger than 20 MB. Split it and upload the parts.", nil
+	}
+	title := strings.TrimSpace(strings.TrimSuffix(name, path.Ext(name)))
+	if title == "" {
+		title = name
+	}
+	doc := &parley.Document{Name: cut(title, 255), Type: kind, Links: []string{}, Blob: blob, Size: n}
+	if err := c.Knowledge.Add(r.Context(), r.UserID(), knowledgebase, doc); err != nil {
+		c.Knowledge.Discard(r.Context(), blob)
+		return "", err
+	}
+	return "", nil
+}

@@ -1,0 +1,154 @@
+package console
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"time"
+
+	"parley"
+	"parley/internal/store"
+)
+
+// overviewDays are the days of the charts; the last one is today.
+const overviewDays = 14
+
+// overview is what the start page shows.
+type overview struct {
+	balance   parley.Money
+	live      int
+	days      []store.OverviewDay
+	dates     []time.Time
+	assistant *parley.Assistant // one to try, where there is one
+	voice     bool              // this server takes calls from browsers
+}
+
+func (c *Console) overviewPage(r *request) (*answer, error) {
+	o := &overview{balance: r.who.User.Balance, voice: c.Answer != nil}
+	zone, err := time.LoadLocation(r.who.User.Timezone)
+	if err != nil {
+		zone = time.UTC
+	}
+	year, month, day := time.Now().In(zone).Date()
+	today := time.Date(year, month, day, 0, 0, 0, 0, zone)
+	for n := overviewDays - 1; n >= 0; n-- {
+		o.dates = append(o.dates, today.AddDate(0, 0, -n))
+	}
+	// Where the clocks changed meanwhile, the days before are off by that hour; today is exact.
+	from := parley.At(today.Add(-(overviewDays - 1) * 24 * time.Hour))
+	if o.days, err = c.DB.Overview(r.Context(), r.UserID(), from, overviewDays); err != nil {
+		return nil, err
+	}
+	if o.live, err = c.DB.LiveCalls(r.Context(), r.UserID()); err != nil {
+		return nil, err
+	}
+	if o.quiet() {
+		some, _, err := c.DB.AssistantPage(r.Context(), r.UserID(), store.Page{Number: 1, Size: 1})
+		if err != nil {
+			return nil, err
+		}
+		if len(some) > 0 {
+			o.assistant = &some[0]
+		}
+	}
+	return show("Overview", overviewPage(o)), nil
+}
+
+func (o *overview) today() store.OverviewDay { return o.days[len(o.days)-1] }
+
+// quiet says whether there were no calls.
+func (o *overview) quiet() bool {
+	return o.live == 0 && !slices.ContainsFunc(o.days, func(d store.OverviewDay) bool { return d.Calls > 0 })
+}
+
+// path is a page of the assistant to try.
+func (o *overview) path(more string) string {
+	return "/assistants/" + strconv.FormatInt(o.assistant.ID, 10) + more
+}
+
+// chart is a small picture of the days: a bar for each, with a second, paler one behind it where there are two measures.
+type chart struct {
+	title, sum, class string
+	words             string // what it shows, for who can't see it
+	bars              []column
+}
+
+type column struct{ x, y, height, behindY, behindHeight, title string }
+
+const (
+	chartHeight = 56.0
+	barStep     = 20.0
+)
+
+// chart draws one measure, or two of which behind is the larger.
+func (o *overview) chart(title, sum, class string, front, behind []float64, say func(i int) string) chart {
+	c := chart{title: title, sum: sum, class: class, words: title + ", day by day: "}
+	top := slices.Max(front)
+	if behind != nil {
+		top = max(top, slices.Max(behind))
+	}
+	rise := func(v float64) (y, height string) { // what is there is seen, however little
+		h := 0.0
+		if v > 0 && top > 0 {
+			h = max(2, math.Round(v/top*chartHeight*10)/10)
+		}
+		return strconv.FormatFloat(chartHeight-h, 'f', -1, 64), strconv.FormatFloat(h, 'f', -1, 64)
+	}
+	for i, v := range front {
+		b := column{x: strconv.FormatFloat(float64(i)*barStep+2, 'f', -1, 64), title: o.dates[i].Format("Jan 2") + ": " + say(i)}
+		b.y, b.height = rise(v)
+		if behind != nil {
+			b.behindY, b.behindHeight = rise(behind[i])
+		}
+		if v > 0 {
+			c.words += b.title + "; "
+		}
+		c.bars = append(c.bars, b)
+	}
+	return c
+}
+
+// charts are the measures of the days.
+func (o *overview) charts() []chart {
+	n := len(o.days)
+	calls, costs, failed, half, most := make([]float64, n), make([]float64, n), make([]float64, n), make([]float64, n), make([]float64, n)
+	var all store.OverviewDay
+	for i, d := range o.days {
+		calls[i], costs[i], failed[i] = float64(d.Calls), float64(max(d.Cost, 0)), float64(d.Failed)
+		half[i], most[i] = float64(percentile(d.Latencies, 50)), float64(percentile(d.Latencies, 95))
+		all.Calls, all.Failed, all.Cost = all.Calls+d.Calls, all.Failed+d.Failed, all.Cost+d.Cost
+		all.Latencies = append(all.Latencies, d.Latencies...)
+	}
+	latency := "no replies yet"
+	if len(all.Latencies) > 0 {
+		latency = latencyWords(all.Latencies)
+	}
+	share := "none"
+	if all.Failed > 0 {
+		share = fmt.Sprintf("%d, %.1f %% of calls", all.Failed, 100*float64(all.Failed)/float64(max(all.Calls, 1)))
+	}
+	return []chart{
+		o.chart("Calls", strconv.Itoa(all.Calls), "", calls, nil, func(i int) string { return count(o.days[i].Calls, "call", "calls") }),
+		o.chart("Cost", dollars(all.Cost), "", costs, nil, func(i int) string { return dollars(o.days[i].Cost) }),
+		o.chart("Reply latency", latency, "", half, most, func(i int) string { return latencyWords(o.days[i].Latencies) }),
+		o.chart("Failed calls", share, "bad", failed, nil, func(i int) string { return strconv.Itoa(o.days[i].Failed) + " failed" }),
+	}
+}
+
+// latencyWords are the middle and the slow end of replies' latencies.
+func latencyWords(ms []int64) string {
+	if len(ms) == 0 {
+		return "no replies"
+	}
+	return fmt.Sprintf("p50 %d ms, p95 %d ms", percentile(ms, 50), percentile(ms, 95))
+}
+
+// percentile is the smallest of some numbers that p percent of them don't exceed; 0 of none.
+func percentile(list []int64, p int) int64 {
+	if len(list) == 0 {
+		return 0
+	}
+	sorted := slices.Sorted(slices.Values(list))
+	return sorted[max(0, (len(sorted)*p+99)/100-1)]
+}

@@ -1,0 +1,62 @@
+package console
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+
+	"parley"
+	"parley/internal/store"
+)
+
+func TestOverview(t *testing.T) {
+	h := open(t)
+	u := h.user(t)
+	v := h.signedIn(t, u)
+	v.get("/").says("Make an assistant")
+	a := h.assistant(t, u, "Front <b>desk</b>")
+	r := v.get("/").says("Write to Front <b>desk</b>")
+	if n := r.doc().Find(`.steps a[href="/numbers"], .steps a[href="/assistants/` + id(a.ID) + `#widget"]`).Length(); n != 2 {
+		t.Errorf("%d of the next steps lead somewhere", n)
+	}
+	call := func(status parley.CallStatus, ended parley.Time, ms ...int64) {
+		t.Helper()
+		c := &parley.Call{AssistantID: a.ID, Type: parley.CallWeb, Status: status, EndedAt: parley.DateTime(ended)}
+		for _, n := range ms {
+			c.Turns = append(c.Turns, parley.CallTurn{Speaker: parley.SpeakerAssistant, Text: "Yes.", Latency: &parley.Latency{FirstPacketMS: n}})
+		}
+		if err := h.DB.Write(t.Context(), func(ctx context.Context, tx *store.Tx) error { return tx.CreateCall(ctx, u.ID, c) }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	call(parley.CallCompleted, parley.Now(), 500, 700, 600)
+	call(parley.CallFailed, parley.Now())
+	call(parley.CallInProgress, 0)
+	doc := v.get("/").is(http.StatusOK).doc()
+	if got := strings.Join(strings.Fields(strings.Join(doc.Find(".sums dd").Map(textOfNode), " ")), "|"); got != "$5.00|1|3|$0.00" {
+		t.Errorf("sums: %s", got)
+	}
+	if got := strings.Join(doc.Find(".chart figcaption span").Map(textOfNode), "|"); got != "3|$0.00|p50 600 ms, p95 700 ms|1, 33.3 % of calls" {
+		t.Errorf("charts: %s", got)
+	}
+	if doc.Find(".steps").Length() != 0 || doc.Find(".chart svg[role=img][aria-label]").Length() != 4 {
+		t.Error("the charts are not there")
+	}
+	// Another user's day is theirs.
+	if got := h.signedIn(t, h.user(t)).get("/").doc().Find(".sums dd").First().Next().Text(); strings.Contains(got, "3") {
+		t.Errorf("a stranger sees %q", got)
+	}
+}
+
+func TestPercentile(t *testing.T) {
+	for _, c := range []struct {
+		list []int64
+		p    int
+		want int64
+	}{{nil, 50, 0}, {[]int64{7}, 50, 7}, {[]int64{7}, 95, 7}, {[]int64{3, 1, 2}, 50, 2}, {[]int64{4, 3, 1, 2}, 50, 2}, {[]int64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20}, 95, 19}} {
+		if got := percentile(c.list, c.p); got != c.want {
+			t.Errorf("p%d of %v is %d, not %d", c.p, c.list, got, c.want)
+		}
+	}
+}

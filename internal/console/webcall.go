@@ -1,0 +1,53 @@
+package console
+
+import (
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"time"
+
+	"parley"
+)
+
+// webCallStart begins a test call from this browser with the assistant as it is saved, also one that is inactive: an SDP offer in, the answer
+// out (docs/widget.md). A script asks, so a refusal is told as the API tells it.
+func (c *Console) webCallStart(r *request) (*answer, error) {
+	err := c.webCall(r)
+	if err == nil {
+		return nil, nil
+	}
+	e := c.plain(r, err)
+	retryAfter(r.w, err)
+	r.w.Header().Set("Content-Type", "application/json")
+	r.w.WriteHeader(statusOf[e.Kind])
+	json.NewEncoder(r.w).Encode(map[string]string{"message": e.Message}) // a browser that left needs no answer
+	return nil, nil
+}
+
+func (c *Console) webCall(r *request) error {
+	a, err := c.DB.Assistant(r.Context(), r.UserID(), r.id("id"))
+	if err != nil {
+		return err
+	}
+	if c.Answer == nil {
+		return parley.Errorf(parley.Unavailable, "This server takes no calls from browsers.")
+	}
+	if _, err := c.create.Take(c.address(r.Request), time.Now()); err != nil {
+		return err
+	}
+	return c.Answer(r.w, r.Request, a, func(session string) string {
+		return "/assistants/" + strconv.FormatInt(a.ID, 10) + "/web-call/" + session
+	})
+}
+
+// webCallEnd hangs up. The session is a secret of the call's own.
+func (c *Console) webCallEnd(r *request) (*answer, error) {
+	if _, err := c.DB.Assistant(r.Context(), r.UserID(), r.id("id")); err != nil {
+		return nil, err
+	}
+	if c.Hangup == nil || !c.Hangup(r.PathValue("session")) {
+		return nil, parley.Errorf(parley.NotFound, "This call is over already.")
+	}
+	r.w.WriteHeader(http.StatusNoContent)
+	return nil, nil
+}

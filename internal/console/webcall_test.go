@@ -1,0 +1,107 @@
+package console
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"parley"
+)
+
+// A test call is answered by what answers browsers elsewhere, for the user's own assistants only; refusals are told to a script.
+func TestWebCall(t *testing.T) {
+	var called []int64
+	var refuse error
+	h := open(t, func(c *Config) {
+		c.Answer = func(w http.ResponseWriter, r *http.Request, a *parley.Assistant, place func(string) string) error {
+			if refuse != nil {
+				return refuse
+			}
+			if body, err := io.ReadAll(r.Body); err != nil || string(body) != "v=0" || r.Header.Get("Content-Type") != "application/sdp" {
+				t.Errorf("the offer came as %q, %v", body, err)
+			}
+			called = append(called, a.ID)
+			w.Header().Set("Location", place("secret"))
+			w.WriteHeader(http.StatusCreated)
+			return nil
+		}
+		c.Hangup = func(session string) bool { return session == "secret" }
+	})
+	u := h.user(t)
+	a := h.assistant(t, u, "Front desk")
+	path := "/assistants/" + id(a.ID) + "/web-call"
+	send := func(v *visitor, method, path string) (int, string, string) {
+		t.Helper()
+		req, err := http.NewRequest(method, h.url+path, strings.NewReader("v=0"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Content-Type", "application/sdp")
+		req.Header.Set("HX-Request", "true")
+		res, err := v.client.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		raw, _ := io.ReadAll(res.Body)
+		return res.StatusCode, string(raw), res.Header.Get("Location")
+	}
+	v, other := h.signedIn(t, u), h.signedIn(t, h.user(t))
+	if page := v.get("/assistants/" + id(a.ID)).doc(); page.Find(`[data-call="`+path+`"][hidden]`).Length() != 1 || page.Find("[data-call-start]").Length() != 1 {
+		t.Error("the editor has no test call")
+	}
+	status, _, place := send(v, "POST", path)
+	if status != http.StatusCreated || place != path+"/secret" || len(called) != 1 || called[0] != a.ID {
+		t.Fatalf("answered %d at %q, calls %v", status, place, called)
+	}
+	if status, said, _ := send(other, "POST", path); status != http.StatusNotFound || !strings.Contains(said, `"message":"Assistant not found"`) {
+		t.Errorf("a stranger's call is answered %d %s", status, said)
+	}
+	if status, _, _ := send(h.visitor(t), "POST", path); status != http.StatusUnauthorized {
+		t.Errorf("a call without a session is answered %d", status)
+	}
+	if status, _, _ := send(other, "DELETE", place); status != http.StatusNotFound {
+		t.Errorf("a stranger's hangup is answered %d", status)
+	}
+	if status, _, _ := send(v, "DELETE", place); status != http.StatusNoContent {
+		t.Errorf("a hangup is answered %d", status)
+	}
+	if status, _, _ := send(v, "DELETE", path+"/other"); status != http.StatusNotFound {
+		t.Errorf("a second hangup is answered %d", status)
+	}
+	refuse = parley.Errorf(parley.Payment, "Insufficient balance")
+	if status, said, _ := send(v, "POST", path); status != http.StatusPaymentRequired || !strings.Contains(said, "Insufficient balance") {
+		t.Errorf("without money: %d %s", status, said)
+	}
+	if len(called) != 1 {
+		t.Errorf("calls were begun: %v", called)
+	}
+
+	none := open(t)
+	nu := none.user(t)
+	na := none.assistant(t, nu, "Front desk")
+	nv := none.signedIn(t, nu)
+	if nv.get("/assistants/"+id(na.ID)).doc().Find("[data-call-start]").Length() != 0 {
+		t.Error("a call is offered where there is none")
+	}
+	nv.post("/assistants/"+id(na.ID)+"/web-call", nil).is(http.StatusServiceUnavailable)
+}
+
+func TestWidgetSnippet(t *testing.T) {
+	h := open(t, func(c *Config) { c.PublicURL = "https://voice.example.com/sub" })
+	u := h.user(t)
+	a := h.assistant(t, u, "Front desk")
+	v := h.signedIn(t, u)
+	page := v.get("/assistants/" + id(a.ID))
+	if got, want := page.doc().Find("#snippet").AttrOr("value", ""), `<script src="https://voice.example.com/sub/embed.js" data-assistant-id="`+a.UUID+`" async></script>`; got != want {
+		t.Errorf("the line is %s", got)
+	}
+	page.says("make it active first")
+	if _, err := h.Assistants.Update(t.Context(), u.ID, a.ID, map[string]any{"status": "active"}); err != nil {
+		t.Fatal(err)
+	}
+	if v.get("/assistants/"+id(a.ID)).doc().Find(`a[href="/widget-demo?assistant=`+a.UUID+`"]`).Length() != 1 {
+		t.Error("no way to the demo page")
+	}
+}
