@@ -12,11 +12,15 @@ import (
 	"parley/internal/assistant"
 	"parley/internal/auth"
 	"parley/internal/billing"
+	"parley/internal/call"
+	"parley/internal/campaign"
 	"parley/internal/catalog"
 	"parley/internal/chat"
 	"parley/internal/event"
 	"parley/internal/knowledge"
 	"parley/internal/line"
+	"parley/internal/preview"
+	"parley/internal/rtc"
 	"parley/internal/store"
 	"parley/internal/tool"
 )
@@ -29,9 +33,13 @@ type Config struct {
 	Assistants *assistant.Desk
 	Prices     *billing.Prices
 	Chat       *chat.Chat
+	Calls      *call.Desk
+	Campaigns  *campaign.Desk
+	Browsers   *rtc.Server // takes calls from browsers; nil: nobody does
 	Lines      *line.Desk
 	WhatsApp   *line.WhatsApp
 	Knowledge  *knowledge.Desk
+	Previews   *preview.Desk
 	Hub        *event.Hub
 	Tools      *tool.Runner
 
@@ -88,8 +96,15 @@ func (a *API) Stop() { close(a.stopping) }
 func (a *API) register() {
 	a.identityRoutes()
 	a.assistantRoutes()
+	a.previewRoutes()
 	a.toolRoutes()
 	a.conversationRoutes()
+	a.callRoutes()
+	a.campaignRoutes()
+	a.leadRoutes()
+	a.blacklistRoutes()
+	a.widgetRoutes()
+	a.webCallRoutes()
 	a.billingRoutes()
 	a.numberRoutes()
 	a.trunkRoutes()

@@ -205,7 +205,7 @@ func (a *API) listVoices(ctx context.Context, r *request, in *struct {
 	byLanguage
 	Mode string `query:"mode" enum:"pipeline,multimodal,dualplex" doc:"Only voices that serve this mode."`
 }) ([]parley.Voice, error) {
-	return a.Catalog.Voices(in.Mode, in.LanguageID), nil
+	return a.playable(r, a.Catalog.Voices(in.Mode, in.LanguageID)), nil
 }
 
 func (a *API) listSynthesizers(ctx context.Context, r *request, in *byLanguage) ([]parley.Provider, error) {

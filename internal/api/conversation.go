@@ -84,10 +84,9 @@ func (a *API) createConversation(ctx context.Context, r *request, in *newConvers
 	if kind == parley.TestConversation && r.Who == nil {
 		return nil, auth.ErrUnauthenticated
 	}
-	missing := parley.Errorf(parley.NotFound, "Assistant not found")
 	id, err := uuid.Parse(in.Body.AssistantID)
 	if err != nil {
-		return nil, missing
+		return nil, parley.Errorf(parley.NotFound, assistantMissing)
 	}
 	assistant, err := a.DB.AssistantByUUID(ctx, id.String())
 	if err != nil {
@@ -97,13 +96,8 @@ func (a *API) createConversation(ctx context.Context, r *request, in *newConvers
 		if assistant.UserID != r.UserID() {
 			return nil, auth.ErrUnauthenticated
 		}
-	} else {
-		if assistant.Status != "active" {
-			return nil, missing
-		}
-		if origins := assistant.WidgetSettings.AllowedOrigins; len(origins) > 0 && !a.allowedOrigin(r, origins) {
-			return nil, parley.Errorf(parley.Forbidden, "This origin may not use the assistant: add it to allowed_origins in its widget settings.")
-		}
+	} else if err := a.mayUse(r, assistant); err != nil {
+		return nil, err
 	}
 	conv, history, err := a.Chat.Start(ctx, assistant, kind, in.Body.Variables)
 	if err != nil {
@@ -253,7 +247,7 @@ func (a *API) followConversation(ctx context.Context, r *request, in *byText) (*
 		}
 		for _, m := range list {
 			last = m.ID
-			s.send("message", strconv.FormatInt(m.ID, 10), map[string]any{"role": m.Role, "content": m.Content, "created_at": m.CreatedAt})
+			s.send("message", strconv.FormatInt(m.ID, 10), map[string]any{"role": m.Role, "author": m.Author, "content": m.Content, "created_at": m.CreatedAt})
 		}
 		if s.flush() != nil {
 			return nil, errAnswered
@@ -427,6 +421,9 @@ func (a *API) eraseCustomer(ctx context.Context, r *request, in *struct {
 		if out.Conversations, err = tx.EraseCustomer(ctx, r.UserID(), who); err != nil {
 			return err
 		}
+		if out.Calls, err = a.Calls.Erase(ctx, tx, r.UserID(), who); err != nil {
+			return err
+		}
 		out.Messages, err = tx.EraseSMS(ctx, r.UserID(), who)
 		return err
 	})
@@ -437,4 +434,5 @@ type erased struct {
 	Message       string `json:"message"`
 	Conversations int    `json:"conversations"`
 	Messages      int    `json:"messages"` // text messages
+	Calls         int    `json:"calls"`
 }

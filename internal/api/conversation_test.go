@@ -224,7 +224,7 @@ func TestStreamedReplyAndFollower(t *testing.T) {
 		for !strings.Contains(seen, "One two.") {
 			seen += "\n" + strings.Join(read(t, follower, "message"), "\n")
 		}
-		if !strings.Contains(seen, `message {"content":"Count"`) || !strings.Contains(seen, "typing {}") || !strings.Contains(seen, `"role":"assistant"`) {
+		if !strings.Contains(seen, `"content":"Count"`) || !strings.Contains(seen, "typing {}") || !strings.Contains(seen, `"role":"assistant"`) {
 			t.Errorf("followed %s", seen)
 		}
 		h.post("/automate/conversations/"+id+"/disable-ai", nil, status(200)).is(`{"status":true,"ai_enabled":false}`)

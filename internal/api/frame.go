@@ -49,6 +49,7 @@ type op struct {
 	Partial      bool          // Body: nothing is required (PUT)
 	Upload       int64         // a body may also be multipart/form-data, of so many bytes at most; Body documents it, with File
 	File         string        // the name of the field that a file comes in
+	Raw          string        // the handler reads the body itself: its content type
 	Stream       string        // documents an answer that is no JSON: its content type
 	Limit        *auth.Limiter // per address, beside the one per key
 }
@@ -109,6 +110,9 @@ func handle[In, Out any](a *API, o op, h func(ctx context.Context, r *request, i
 
 // open reads a JSON body, or prepares a form where the operation takes one.
 func (r *request) open(o *op, buf *bytes.Buffer) (err error) {
+	if o.Raw != "" {
+		return nil
+	}
 	if o.Upload > 0 {
 		if r.Form, err = openUpload(r.W, r.Request, o.Upload); err != nil || r.Form != nil {
 			return err
@@ -244,7 +248,7 @@ func preflight(w http.ResponseWriter) {
 	h := w.Header()
 	h.Set("Access-Control-Allow-Origin", "*")
 	h.Set("Access-Control-Allow-Methods", h.Get("Allow"))
-	h.Set("Access-Control-Allow-Headers", "Accept, Authorization, Content-Type, Idempotency-Key, Last-Event-ID")
+	h.Set("Access-Control-Allow-Headers", "Accept, Authorization, Content-Type, Idempotency-Key, Last-Event-ID, "+variablesHeader)
 	h.Set("Access-Control-Max-Age", "86400")
 	w.WriteHeader(http.StatusNoContent)
 }

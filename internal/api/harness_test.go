@@ -26,6 +26,7 @@ import (
 	"parley/internal/auth"
 	"parley/internal/billing"
 	"parley/internal/blob"
+	"parley/internal/campaign"
 	"parley/internal/carrier/sandbox"
 	"parley/internal/catalog"
 	"parley/internal/knowledge"
@@ -90,6 +91,7 @@ func open(t testing.TB, db *store.DB, change func(*api.Config)) *house {
 		t.Fatal(err)
 	}
 	c.Knowledge = &knowledge.Desk{DB: db, Blobs: blobs}
+	c.Campaigns = campaign.New(campaign.Config{DB: db, Prices: prices})
 	if change != nil {
 		change(&c)
 	}

@@ -91,6 +91,9 @@ func (o *routed) describe(s *form.Schemas) object {
 
 // body is the documented request body, by content type.
 func (o *routed) body(s *form.Schemas) object {
+	if o.Raw != "" {
+		return object{o.Raw: object{"schema": object{"type": "string"}}}
+	}
 	if o.Body != nil {
 		input := s.Input(reflect.TypeOf(o.Body), o.Partial)
 		content := object{"application/json": object{"schema": input}}
@@ -194,7 +197,9 @@ func (a *API) docs() (tags []docsTag) {
 		if q := s.QueryParameters(o.in); len(q) > 0 {
 			d.Query = indented(q)
 		}
-		if body := o.body(s); body != nil {
+		if o.Raw != "" {
+			d.Body = o.Raw
+		} else if body := o.body(s); body != nil {
 			d.Body = indented(expand(body["application/json"].(object)["schema"], s.Components, 0))
 		}
 		d.Answer = indented(expand(s.Output(o.out), s.Components, 0))

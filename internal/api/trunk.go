@@ -24,11 +24,15 @@ type dataOf[T any] struct {
 
 func (a *API) listTrunks(ctx context.Context, r *request, _ *none) (*listOf[parley.Trunk], error) {
 	list, err := a.DB.Trunks(ctx, r.UserID())
+	for i := range list {
+		a.Calls.Registered(&list[i])
+	}
 	return &listOf[parley.Trunk]{list}, err
 }
 
 func (a *API) getTrunk(ctx context.Context, r *request, in *byID) (*dataOf[*parley.Trunk], error) {
 	t, err := a.DB.Trunk(ctx, r.UserID(), in.ID)
+	a.Calls.Registered(t)
 	return &dataOf[*parley.Trunk]{t}, err
 }
 
@@ -41,7 +45,10 @@ func (a *API) createTrunk(ctx context.Context, r *request, _ *none) (*messageDat
 		return nil, err
 	}
 	a.DB.SealPassword(&t.Trunk, t.SIPPassword)
-	err := a.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error { return tx.CreateTrunk(ctx, r.UserID(), &t.Trunk) })
+	err := a.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
+		tx.AfterCommit(a.Calls.TrunksChanged)
+		return tx.CreateTrunk(ctx, r.UserID(), &t.Trunk)
+	})
 	return &messageData[*parley.Trunk]{"SIP trunk created successfully", &t.Trunk}, err
 }
 
@@ -62,16 +69,21 @@ func (a *API) updateTrunk(ctx context.Context, r *request, in *byID) (*messageDa
 		if sent {
 			tx.SealPassword(&t.Trunk, t.SIPPassword)
 		}
+		tx.AfterCommit(a.Calls.TrunksChanged)
 		return tx.SaveTrunk(ctx, r.UserID(), old, &t.Trunk)
 	})
 	if err != nil {
 		return nil, err
 	}
+	a.Calls.Registered(&t.Trunk)
 	return &messageData[*parley.Trunk]{"SIP trunk updated successfully", &t.Trunk}, nil
 }
 
 func (a *API) deleteTrunk(ctx context.Context, r *request, in *byID) (*notice, error) {
-	err := a.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error { return tx.DeleteTrunk(ctx, r.UserID(), in.ID) })
+	err := a.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
+		tx.AfterCommit(a.Calls.TrunksChanged)
+		return tx.DeleteTrunk(ctx, r.UserID(), in.ID)
+	})
 	return &notice{"SIP trunk deleted successfully"}, err
 }
 
@@ -82,9 +94,17 @@ type trunkCheck struct {
 }
 
 func (a *API) checkTrunk(ctx context.Context, r *request, in *byID) (*trunkCheck, error) {
-	if _, err := a.DB.Trunk(ctx, r.UserID(), in.ID); err != nil {
+	t, err := a.DB.Trunk(ctx, r.UserID(), in.ID)
+	if err != nil {
 		return nil, err
 	}
-	reason := "The telephone is not running on this server yet: nothing was asked of the trunk."
-	return &trunkCheck{Error: &reason}, nil
+	health, err := a.Calls.CheckTrunk(ctx, t)
+	out := &trunkCheck{Registered: health.Registered}
+	if err != nil {
+		reason := err.Error()
+		out.Error = &reason
+	} else {
+		out.OptionsMS = &health.OptionsMS
+	}
+	return out, nil
 }

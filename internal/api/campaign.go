@@ -1,0 +1,131 @@
+package api
+
+import (
+	"context"
+	"io"
+	"net/http"
+
+	"parley"
+	"parley/internal/store"
+)
+
+func (a *API) campaignRoutes() {
+	const tag, missing = "Campaigns", "Campaign not found"
+	for i, path := range []string{"/user/campaign", "/user/campaigns"} { // one operation under two names, as clients know both
+		suffix := []string{"", "Plural"}[i]
+		one := path + "/{id}"
+		handle(a, op{Method: "POST", Path: path, Name: "createCampaign" + suffix, Tag: tag, Status: 201, Body: parley.Campaign{}, Idempotent: true, Summary: "Make a campaign, a draft"}, a.createCampaign)
+		handle(a, op{Method: "GET", Path: one, Name: "getCampaign" + suffix, Tag: tag, NotFound: missing, Summary: "Read a campaign"}, a.getCampaign)
+		handle(a, op{Method: "PUT", Path: one, Name: "updateCampaign" + suffix, Tag: tag, NotFound: missing, Body: parley.Campaign{}, Partial: true, Summary: "Change the fields that are sent, also while it is in progress"}, a.updateCampaign)
+		handle(a, op{Method: "DELETE", Path: one, Name: "deleteCampaign" + suffix, Tag: tag, NotFound: missing, Summary: "Delete a campaign with its leads; live calls go on, its calls stay"}, a.deleteCampaign)
+	}
+	handle(a, op{Method: "GET", Path: "/user/campaigns", Name: "listCampaigns", Tag: tag, Summary: "All campaigns, newest first"}, a.listCampaigns)
+	handle(a, op{Method: "POST", Path: "/user/campaigns/update-status", Name: "updateCampaignStatus", Tag: tag, Family: successes, Summary: "Start or stop a campaign"}, a.updateCampaignStatus)
+	handle(a, op{Method: "GET", Path: "/user/campaigns/{id}/stats", Name: "getCampaignStats", Tag: tag, NotFound: missing, Summary: "How a campaign stands"}, a.getCampaignStats)
+	handle(a, op{Method: "GET", Path: "/user/campaigns/{id}/export", Name: "exportCampaign", Tag: tag, NotFound: missing, Stream: "text/csv", Summary: "The leads with what became of them, as CSV"}, a.exportCampaign)
+}
+
+func (a *API) createCampaign(ctx context.Context, r *request, _ *none) (*messageData[*parley.Campaign], error) {
+	c, err := a.Campaigns.Create(ctx, r.Who.User, r.Body)
+	return &messageData[*parley.Campaign]{"Campaign created successfully", c}, err
+}
+
+func (a *API) listCampaigns(ctx context.Context, r *request, _ *none) ([]parley.Campaign, error) {
+	return a.DB.Campaigns(ctx, r.UserID())
+}
+
+func (a *API) getCampaign(ctx context.Context, r *request, in *byID) (*parley.Campaign, error) {
+	return a.DB.Campaign(ctx, r.UserID(), in.ID)
+}
+
+func (a *API) updateCampaign(ctx context.Context, r *request, in *byID) (*messageData[*parley.Campaign], error) {
+	c, err := a.Campaigns.Update(ctx, r.Who.User, in.ID, r.Body)
+	return &messageData[*parley.Campaign]{"Campaign updated successfully", c}, err
+}
+
+func (a *API) deleteCampaign(ctx context.Context, r *request, in *byID) (*notice, error) {
+	return &notice{"Campaign deleted successfully"}, a.Campaigns.Delete(ctx, r.UserID(), in.ID)
+}
+
+type campaignAction struct {
+	Body struct {
+		CampaignID int64  `json:"campaign_id" required:"true"`
+		Action     string `json:"action" required:"true" enum:"start,stop"`
+	}
+}
+
+type campaignState struct {
+	Message string `json:"message"`
+	Success bool   `json:"success"`
+	Data    struct {
+		CampaignID int64                 `json:"campaign_id"`
+		Status     parley.CampaignStatus `json:"status"`
+	} `json:"data"`
+}
+
+func (a *API) updateCampaignStatus(ctx context.Context, r *request, in *campaignAction) (*campaignState, error) {
+	out, do := &campaignState{Message: "Campaign started successfully", Success: true}, a.Campaigns.Begin
+	if in.Body.Action == "stop" {
+		out.Message, do = "Campaign stopped successfully", a.Campaigns.Stop
+	}
+	c, err := do(ctx, r.UserID(), in.Body.CampaignID)
+	if err != nil {
+		return nil, err
+	}
+	out.Data.CampaignID, out.Data.Status = c.ID, c.Status
+	return out, nil
+}
+
+func (a *API) getCampaignStats(ctx context.Context, r *request, in *byID) (*parley.CampaignStats, error) {
+	return a.Campaigns.Stats(ctx, r.UserID(), in.ID)
+}
+
+func (a *API) exportCampaign(ctx context.Context, r *request, in *byID) (none, error) {
+	begun := false
+	err := a.Campaigns.Export(ctx, r.UserID(), in.ID, func(name string) io.Writer {
+		begun = true
+		h := r.W.Header()
+		h.Set("Content-Type", "text/csv; charset=utf-8")
+		h.Set("Content-Disposition", `attachment; filename="`+name+`"`)
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Cache-Control", "no-store")
+		return r.W
+	})
+	if err != nil && begun {
+		a.plain(r.Request, err)     // logs it
+		panic(http.ErrAbortHandler) // a list that ends in the middle must not look whole
+	}
+	if err == nil {
+		err = errAnswered
+	}
+	return none{}, err
+}
+
+type blacklistEntry struct {
+	Body struct {
+		PhoneNumber string `json:"phone_number" required:"true" maxLength:"32" format:"phone" doc:"In international format."`
+	}
+}
+
+func (a *API) blacklistRoutes() {
+	const tag = "Blacklist"
+	handle(a, op{Method: "GET", Path: "/user/blacklist", Name: "listBlacklist", Tag: tag, Summary: "Numbers that no campaign calls"}, a.listBlacklist)
+	handle(a, op{Method: "POST", Path: "/user/blacklist", Name: "addToBlacklist", Tag: tag, Status: 201, Summary: "Keep campaigns from calling a number"}, a.addToBlacklist)
+	handle(a, op{Method: "DELETE", Path: "/user/blacklist/{id}", Name: "removeFromBlacklist", Tag: tag, NotFound: "Blacklist entry not found", Summary: "Let campaigns call a number again"}, a.removeFromBlacklist)
+}
+
+func (a *API) listBlacklist(ctx context.Context, r *request, _ *none) (*data[[]parley.BlacklistEntry], error) {
+	list, err := a.DB.Blacklist(ctx, r.UserID())
+	return &data[[]parley.BlacklistEntry]{list}, err
+}
+
+func (a *API) addToBlacklist(ctx context.Context, r *request, in *blacklistEntry) (*messageData[*parley.BlacklistEntry], error) {
+	number, _ := parley.NormalizePhone(in.Body.PhoneNumber) // its format was judged
+	e, err := a.Campaigns.Blacklist(ctx, r.UserID(), number)
+	return &messageData[*parley.BlacklistEntry]{"Phone number added to the blacklist successfully", e}, err
+}
+
+func (a *API) removeFromBlacklist(ctx context.Context, r *request, in *byID) (*notice, error) {
+	err := a.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error { return tx.DropFromBlacklist(ctx, r.UserID(), in.ID) })
+	return &notice{"Phone number removed from the blacklist successfully"}, err
+}

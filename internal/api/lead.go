@@ -1,0 +1,181 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"parley"
+	"parley/internal/campaign"
+	"parley/internal/form"
+	"parley/internal/store"
+)
+
+// importLimit bounds the body that a list of leads comes in (decisions 1).
+const importLimit = 64 << 20
+
+func (a *API) leadRoutes() {
+	const tag, missing = "Leads", "Lead not found"
+	handle(a, op{Method: "POST", Path: "/user/lead", Name: "createLead", Tag: tag, Status: 201, Idempotent: true, Summary: "Add somebody to a campaign"}, a.createLead)
+	handle(a, op{Method: "POST", Path: "/user/leads/import", Name: "importLeads", Tag: tag, Body: leadImport{}, Upload: importLimit, File: "file",
+		Summary: "Add the rows of a CSV file to a campaign; rows that can't be added are told one by one"}, a.importLeads)
+	handle(a, op{Method: "GET", Path: "/user/leads", Name: "listLeads", Tag: tag, Summary: "List leads"}, a.listLeads)
+	const one = "/user/leads/{id}"
+	handle(a, op{Method: "GET", Path: one, Name: "getLead", Tag: tag, NotFound: missing, Summary: "Read a lead"}, a.getLead)
+	handle(a, op{Method: "PUT", Path: one, Name: "updateLead", Tag: tag, NotFound: missing, Body: leadChange{}, Partial: true, Summary: "Change a lead: variables are merged; created calls it from the start, completed no more"}, a.updateLead)
+	handle(a, op{Method: "DELETE", Path: one, Name: "deleteLead", Tag: tag, NotFound: missing, Summary: "Delete a lead; a live call goes on"}, a.deleteLead)
+}
+
+type newLead struct {
+	Body struct {
+		CampaignID      int64             `json:"campaign_id" required:"true"`
+		PhoneNumber     string            `json:"phone_number" required:"true" maxLength:"32" format:"phone" doc:"In international format."`
+		Variables       map[string]string `json:"variables" maxProperties:"200" doc:"Values of {{name}}; they go before the assistant's own."`
+		AllowDuplicate  bool              `json:"allow_duplicate" default:"false" doc:"The campaign may have the number already."`
+		AllowDupplicate bool              `json:"allow_dupplicate" default:"false" doc:"The same, as older clients write it."`
+	}
+}
+
+func (a *API) createLead(ctx context.Context, r *request, in *newLead) (*messageData[*parley.Lead], error) {
+	number, _ := parley.NormalizePhone(in.Body.PhoneNumber) // its format was judged
+	l := &parley.Lead{CampaignID: in.Body.CampaignID, PhoneNumber: number, Variables: in.Body.Variables}
+	err := a.Campaigns.AddLead(ctx, r.UserID(), l, in.Body.AllowDuplicate || in.Body.AllowDupplicate)
+	return &messageData[*parley.Lead]{"Lead created successfully", l}, err
+}
+
+type leadImport struct {
+	CampaignID      int64 `json:"campaign_id" required:"true"`
+	AllowDuplicate  bool  `json:"allow_duplicate" default:"false" doc:"Numbers that the campaign has already are added again."`
+	AllowDupplicate bool  `json:"allow_dupplicate" default:"false"`
+}
+
+func (a *API) importLeads(ctx context.Context, r *request, _ *none) (*messageData[*campaign.ImportReport], error) {
+	fields, tree := parley.Fields{}, r.Body
+	var file *os.File
+	var size int64
+	if r.Form != nil {
+		// Nothing is known of the campaign before the whole form was read: the file waits on disk.
+		f, err := os.CreateTemp("", "parley-import-")
+		if err != nil {
+			return nil, fmt.Errorf("keep the list: %w", err)
+		}
+		defer os.Remove(f.Name())
+		defer f.Close()
+		if tree, err = r.Form.fields(func(name string, content io.Reader) error {
+			if name != "file" || file != nil {
+				return nil // of no use; it is read over
+			}
+			file = f
+			size, err = io.Copy(f, content)
+			return err
+		}); err != nil {
+			return nil, err
+		}
+		texts(tree, "campaign_id", "allow_duplicate", "allow_dupplicate")
+	}
+	if file == nil {
+		fields.Add("file", "is required.")
+	}
+	in := &leadImport{}
+	form.Defaults(in)
+	if err := append(form.Bind(tree, in, true), fields...).Err(); err != nil {
+		return nil, err
+	}
+	if _, err := file.Seek(0, io.SeekStart); err != nil {
+		return nil, fmt.Errorf("read the list: %w", err)
+	}
+	report, err := a.Campaigns.ImportLeads(ctx, r.UserID(), campaign.Import{CampaignID: in.CampaignID, File: file, Size: size, Duplicates: in.AllowDuplicate || in.AllowDupplicate})
+	if err != nil {
+		return nil, err
+	}
+	return &messageData[*campaign.ImportReport]{"Leads imported successfully", report}, nil
+}
+
+// texts turns a form's texts into what JSON would have, the first into a number and the others into booleans; what is left empty is left out.
+func texts(tree map[string]any, number string, flags ...string) {
+	switch text, _ := tree[number].(string); {
+	case strings.TrimSpace(text) == "":
+		delete(tree, number)
+	case strings.Trim(strings.TrimSpace(text), "0123456789") == "":
+		tree[number] = json.Number(strings.TrimSpace(text))
+	}
+	for _, name := range flags {
+		switch text, _ := tree[name].(string); strings.TrimSpace(text) {
+		case "true", "1":
+			tree[name] = true
+		case "false", "0":
+			tree[name] = false
+		case "":
+			delete(tree, name)
+		}
+	}
+}
+
+type leadQuery struct {
+	pageQuery
+	dateQuery
+	Status      string `query:"status" enum:"created,scheduled,processing,completed,rescheduled,reached-max-retries,blacklisted"`
+	CampaignID  int64  `query:"campaign_id"`
+	PhoneNumber string `query:"phone_number" maxLength:"32"`
+}
+
+func (a *API) listLeads(ctx context.Context, r *request, in *leadQuery) (*Paginated[parley.Lead], error) {
+	if in.CampaignID != 0 || r.URL.Query().Has("campaign_id") {
+		if _, err := a.DB.Campaign(ctx, r.UserID(), in.CampaignID); err != nil {
+			return nil, err
+		}
+	}
+	p := in.page(15)
+	from, to := in.bounds()
+	f := store.LeadFilter{Status: parley.LeadStatus(in.Status), CampaignID: in.CampaignID, PhoneNumber: in.PhoneNumber, From: from, To: to}
+	for _, text := range []string{in.PhoneNumber, "+" + in.PhoneNumber} { // a plus that was not escaped arrives as a space
+		if n, ok := parley.NormalizePhone(text); ok {
+			f.PhoneNumber = n
+			break
+		}
+	}
+	list, total, err := a.DB.Leads(ctx, r.UserID(), f, p)
+	if err != nil {
+		return nil, err
+	}
+	e := envelope(a, r.Request, list, total, p)
+	return &e, nil
+}
+
+func (a *API) getLead(ctx context.Context, r *request, in *byID) (*parley.Lead, error) {
+	return a.DB.Lead(ctx, r.UserID(), in.ID)
+}
+
+type leadChange struct {
+	PhoneNumber     string            `json:"phone_number" required:"true" maxLength:"32" format:"phone" doc:"In international format; not while the lead is called."`
+	Variables       map[string]string `json:"variables" maxProperties:"200" doc:"Laid over those that there are."`
+	Status          string            `json:"status" required:"true" enum:"created,completed" doc:"created: call it from the start; completed: call it no more."`
+	AllowDuplicate  bool              `json:"allow_duplicate" default:"false" doc:"The campaign may have the new number already."`
+	AllowDupplicate bool              `json:"allow_dupplicate" default:"false"`
+}
+
+func (a *API) updateLead(ctx context.Context, r *request, in *byID) (*messageData[*parley.Lead], error) {
+	var sent leadChange
+	if err := form.Bind(r.Body, &sent, false).Err(); err != nil {
+		if _, missing := a.DB.Lead(ctx, r.UserID(), in.ID); missing != nil { // an unknown lead is told before a bad body
+			err = missing
+		}
+		return nil, err
+	}
+	ch := campaign.LeadChange{Variables: sent.Variables, Duplicate: sent.AllowDuplicate || sent.AllowDupplicate}
+	if number, ok := parley.NormalizePhone(sent.PhoneNumber); ok {
+		ch.PhoneNumber = &number
+	}
+	if status := parley.LeadStatus(sent.Status); status != "" {
+		ch.Status = &status
+	}
+	l, err := a.Campaigns.ChangeLead(ctx, r.UserID(), in.ID, ch)
+	return &messageData[*parley.Lead]{"Lead updated successfully", l}, err
+}
+
+func (a *API) deleteLead(ctx context.Context, r *request, in *byID) (*notice, error) {
+	return &notice{"Lead deleted successfully"}, a.Campaigns.DeleteLead(ctx, r.UserID(), in.ID)
+}

@@ -1,0 +1,201 @@
+package campaign
+
+import (
+	"bytes"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"golang.org/x/text/encoding/unicode"
+)
+
+// readAll reads a file: its rows by number, what is wrong with the others, or with the whole.
+func readAll(r io.Reader) (header []string, rows map[int][]string, bad map[int]string, err error) {
+	s, err := openSheet(r)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	rows, bad = map[int][]string{}, map[int]string{}
+	for {
+		cells, err := s.next()
+		var b *badRow
+		switch {
+		case err == io.EOF:
+			return s.header, rows, bad, nil
+		case errors.As(err, &b):
+			bad[b.row] = b.text
+		case err != nil:
+			return nil, nil, nil, err
+		default:
+			rows[s.row] = cells
+		}
+	}
+}
+
+func TestSheet(t *testing.T) {
+	utf16 := func(e unicode.Endianness, p unicode.BOMPolicy, text string) string {
+		b, err := unicode.UTF16(e, p).NewEncoder().String(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	const quote, long = "A quote is opened and never closed.", "The line is longer than 64 KiB."
+	const torn = "A quoted text is followed by something other than a separator: write a quote in a text twice."
+	const plain = "phone_number,name\n+1,Ána\n+2,Bo\n"
+	two := map[int][]string{1: {"+1", "Ána"}, 2: {"+2", "Bo"}}
+	for name, c := range map[string]struct {
+		file   string
+		header []string
+		rows   map[int][]string
+		bad    map[int]string
+	}{
+		"commas":               {plain, nil, two, nil},
+		"no last line end":     {strings.TrimSpace(plain), nil, two, nil},
+		"CRLF":                 {strings.ReplaceAll(plain, "\n", "\r\n"), nil, two, nil},
+		"CR":                   {strings.ReplaceAll(plain, "\n", "\r"), nil, two, nil},
+		"UTF-8 with a mark":    {"\xef\xbb\xbf" + plain, nil, two, nil},
+		"UTF-16 little":        {utf16(unicode.LittleEndian, unicode.UseBOM, plain), nil, two, nil},
+		"UTF-16 big":           {utf16(unicode.BigEndian, unicode.UseBOM, plain), nil, two, nil},
+		"UTF-16 without mark":  {utf16(unicode.LittleEndian, unicode.IgnoreBOM, plain), nil, two, nil},
+		"UTF-16 big, no mark":  {utf16(unicode.BigEndian, unicode.IgnoreBOM, plain), nil, two, nil},
+		"semicolons":           {strings.ReplaceAll(plain, ",", ";"), nil, two, nil},
+		"tabs":                 {strings.ReplaceAll(plain, ",", "\t"), nil, two, nil},
+		"bars":                 {strings.ReplaceAll(plain, ",", "|"), nil, two, nil},
+		"a spreadsheet's hint": {"sep=;\n" + strings.ReplaceAll(plain, ",", ";"), nil, two, nil},
+		"a comma in a quote of a header with semicolons": {"phone_number;\"a,b,c\"\n+1;x\n", []string{"phone_number", "a,b,c"}, map[int][]string{1: {"+1", "x"}}, nil},
+		"blank lines count":         {"\n\nphone_number,name\n\n+1,Ána\n\n", nil, map[int][]string{2: {"+1", "Ána"}}, nil},
+		"empty rows count":          {"phone_number,name\n,\n+1,Ána\n,,,\n", nil, map[int][]string{2: {"+1", "Ána"}}, nil},
+		"spaces":                    {" Phone Number , name \n +1 , Ána \n", nil, map[int][]string{1: {"+1", "Ána"}}, nil},
+		"other names":               {"PHONE,name\n+1,x\n", nil, map[int][]string{1: {"+1", "x"}}, nil},
+		"fewer cells":               {"phone_number,name\n+1\n", nil, map[int][]string{1: {"+1"}}, nil},
+		"empty cells at the end":    {"phone_number,name\n+1,x,,\n", nil, map[int][]string{1: {"+1", "x", "", ""}}, nil},
+		"more cells":                {"phone_number,name\n+1,x,y\n+2,z\n", nil, map[int][]string{2: {"+2", "z"}}, map[int]string{1: "There are more cells than columns in the header."}},
+		"quotes":                    {"phone_number,name\n\"+1\", \"a \"\"b\"\", c\" \n", nil, map[int][]string{1: {"+1", `a "b", c`}}, nil},
+		"a quote in a text":         {"phone_number,name\n+1,5\" pipe\n", nil, map[int][]string{1: {"+1", `5" pipe`}}, nil},
+		"a quoted line break":       {"phone_number,name\n+1,\"a\nb\"\n+2,c\n", nil, map[int][]string{1: {"+1", "a\nb"}, 2: {"+2", "c"}}, nil},
+		"formulas are text":         {"phone_number,name\n+1,=HYPERLINK(\"http://x\")\n+2,@SUM(A1)\n+3,-1+1\n", nil, map[int][]string{1: {"+1", `=HYPERLINK("http://x")`}, 2: {"+2", "@SUM(A1)"}, 3: {"+3", "-1+1"}}, nil},
+		"a quote that never closes": {"phone_number,name\n+1,\"a\n+2,b\n+3,c\n", nil, map[int][]string{2: {"+2", "b"}, 3: {"+3", "c"}}, map[int]string{1: quote}},
+		"and one after it":          {"phone_number,name\n+1,\"a\n+2,\"b\"\n+3,\"c\n+4,d\n", nil, map[int][]string{2: {"+2", "b"}, 4: {"+4", "d"}}, map[int]string{1: torn, 3: quote}},
+		"behind a quote":            {"phone_number,name\n+1,\"a\"b\n+2,c\n", nil, map[int][]string{2: {"+2", "c"}}, map[int]string{1: torn}},
+		"a line without end":        {"phone_number,name\n+1," + strings.Repeat("x", longestLine) + "\n+2,c\n", nil, map[int][]string{2: {"+2", "c"}}, map[int]string{1: long}},
+		"a cell too long":           {"phone_number,name\n+1," + strings.Repeat("é", longestCell+1) + "\n+2," + strings.Repeat("é", longestCell) + "\n", nil, map[int][]string{2: {"+2", strings.Repeat("é", longestCell)}}, map[int]string{1: "A cell has more than 10000 characters."}},
+		"another encoding":          {"phone_number,name\n+1,\xc1na\n+2,Bo\n", nil, map[int][]string{2: {"+2", "Bo"}}, map[int]string{1: "There are characters that are not UTF-8: save the file as CSV UTF-8."}},
+		"a null":                    {"phone_number,name\n+1,a\x00b\n+2,c\n", nil, map[int][]string{2: {"+2", "c"}}, map[int]string{1: "There are characters that are not UTF-8: save the file as CSV UTF-8."}},
+		"nameless columns":          {"phone_number,,name\n+1,x,y\n", []string{"phone_number", "", "name"}, map[int][]string{1: {"+1", "x", "y"}}, nil},
+		"no rows":                   {"phone_number\n", []string{"phone_number"}, map[int][]string{}, nil},
+	} {
+		header, rows, bad, err := readAll(strings.NewReader(c.file))
+		if c.header == nil {
+			c.header = []string{"phone_number", "name"}
+		}
+		if c.bad == nil {
+			c.bad = map[int]string{}
+		}
+		if err != nil || !reflect.DeepEqual(header, c.header) || !reflect.DeepEqual(rows, c.rows) || !reflect.DeepEqual(bad, c.bad) {
+			t.Errorf("%s: header %q rows %.300q bad %v: %v", name, header, fmt.Sprint(rows), bad, err)
+		}
+	}
+}
+
+func TestNoSheet(t *testing.T) {
+	for file, want := range map[string]string{
+		"":                     "must not be empty.",
+		"\n \n":                "must not be empty.",
+		"sep=;":                "must not be empty.",
+		"name,age\nx,1\n":      "must have a phone_number column. Its columns are: name, age",
+		"+14155550100\n":       "must have a phone_number column. Its columns are: +14155550100",
+		"phone,phone_number\n": "must not have the column phone_number twice.",
+		"phone_number,a,a\n":   "must not have the column a twice.",
+		"phone_number,\"a\n":   "must have a header whose quotes are closed.",
+		"PK\x03\x04rest":       "is a spreadsheet or an archive: save it as CSV.",
+		"phone_number,\xff\n":  "must be UTF-8 or UTF-16 text.",
+		"phone_number" + strings.Repeat(",a", 201): "must not have more than 201 columns.",
+	} {
+		_, _, _, err := readAll(strings.NewReader(file))
+		var bad badSheet
+		if !errors.As(err, &bad) || string(bad) != want {
+			t.Errorf("%.40q: %v, want %s", file, err, want)
+		}
+	}
+	broken := errors.New("the line is down")
+	if _, _, _, err := readAll(io.MultiReader(strings.NewReader("phone_number\n+1\n"), failing{broken})); !errors.Is(err, broken) {
+		t.Errorf("a file that can't be read: %v", err)
+	}
+}
+
+type failing struct{ err error }
+
+func (f failing) Read([]byte) (int, error) { return 0, f.err }
+
+// A list in which every quote stays open is read in time that grows with it, not with its square: minutes would be the square's.
+func TestOpenQuotesStayCheap(t *testing.T) {
+	for _, line := range []string{"+1,\"x", "+1,\"" + strings.Repeat(`""`, 150), `x","y`, "+1,\"" + strings.Repeat("x", 300)} {
+		file := "phone_number,name\n" + strings.Repeat(line+"\n", 5_000)
+		began := time.Now()
+		_, rows, bad, err := readAll(strings.NewReader(file))
+		if took := time.Since(began); err != nil || len(rows)+len(bad) == 0 || took > 10*time.Second {
+			t.Errorf("%.20q: %d rows, %d bad in %s: %v", line, len(rows), len(bad), took, err)
+		}
+	}
+}
+
+// What Go's own reader takes is read alike.
+func FuzzSheet(f *testing.F) {
+	for _, seed := range []string{"phone_number,name\n+1,x\n", "phone_number;a\n\"x\";\"y\"\"z\"\n", "phone_number\t\"a\nb\"\n1\t2\n", "\xff\xfep\x00h\x00o\x00n\x00e\x00\n\x00", "phone,b\n\"a\n\n,\"\n"} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, file []byte) {
+		header, rows, bad, err := readAll(bytes.NewReader(file))
+		if err != nil {
+			return
+		}
+		lines := bytes.Count(file, []byte("\n")) + bytes.Count(file, []byte("\r"))
+		if len(rows)+len(bad) > lines {
+			t.Fatalf("%d rows of %d lines", len(rows)+len(bad), lines)
+		}
+		for n, cells := range rows {
+			if n < 1 || len(cells) == 0 {
+				t.Fatalf("row %d: %q", n, cells)
+			}
+		}
+		if len(bad) > 0 || bytes.ContainsAny(file, "\r\x00|;\t \v\f\u0085\u00a0\u2028\u2029") || bytes.HasPrefix(file, []byte("sep=")) || !utf8.Valid(file) || !isPlain(file) {
+			return
+		}
+		std := csv.NewReader(bytes.NewReader(file))
+		std.FieldsPerRecord = -1
+		all, err := std.ReadAll()
+		if err != nil {
+			return // what Go refuses we may still read
+		}
+		var want [][]string
+		for _, r := range all[1:] {
+			if strings.Join(r, "") != "" {
+				for i := range r {
+					r[i] = strings.TrimSpace(r[i])
+				}
+				want = append(want, r)
+			}
+		}
+		var got [][]string
+		for _, n := range slices.Sorted(maps.Keys(rows)) {
+			got = append(got, rows[n])
+		}
+		if !reflect.DeepEqual(got, want) {
+			t.Fatalf("%q, Go reads %q; header %q", got, want, header)
+		}
+	})
+}
+
+// isPlain leaves out what our reader and Go's are meant to see differently: rows that are nothing but line breaks in quotes.
+func isPlain(file []byte) bool {
+	return !bytes.Contains(file, []byte("\"\n")) || !bytes.Contains(file, []byte("\n\""))
+}

@@ -1,0 +1,232 @@
+package campaign
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"parley"
+	"parley/internal/event"
+	"parley/internal/store"
+)
+
+const (
+	// MostRows is how many rows one import takes.
+	MostRows  = 100_000
+	batchRows = 500 // in one transaction, so that others get their turn
+)
+
+// Import is a list that is imported.
+type Import struct {
+	CampaignID int64
+	File       io.Reader
+	Size       int64 // of the file in bytes, for the progress; 0 when it is not known
+	Duplicates bool  // numbers that the campaign has already are added again
+	Dry        bool  // nothing is added: the report is what it would be
+}
+
+// ImportReport is what became of an import. Rows that failed are told one by one, the others are imported.
+type ImportReport struct {
+	Imported int           `json:"imported"`
+	Skipped  int           `json:"skipped"`
+	Errors   []ImportError `json:"errors"`
+}
+
+// ImportError is why a row was not imported.
+type ImportError struct {
+	Row     int    `json:"row" doc:"The first line after the header is 1."`
+	Field   string `json:"field" doc:"The column; row where the whole row is meant."`
+	Message string `json:"message"`
+}
+
+// Importing is how far an import is, as the hub tells it (Topic) under the kind "import".
+type Importing struct {
+	Rows     int   `json:"rows"` // read
+	Imported int   `json:"imported"`
+	Skipped  int   `json:"skipped"`
+	Read     int64 `json:"read"` // bytes
+	Size     int64 `json:"size"`
+	Done     bool  `json:"done"`
+}
+
+// ImportLeads adds the rows of a CSV file to a campaign of the user's, some at a time. It fails as a whole only where the file is no such list; what
+// was imported stays, also when ctx ends on the way.
+func (d *Desk) ImportLeads(ctx context.Context, userID int64, in Import) (*ImportReport, error) {
+	if _, err := d.DB.Campaign(ctx, userID, in.CampaignID); err != nil {
+		return nil, err
+	}
+	count := &counted{r: in.File}
+	s, err := openSheet(count)
+	var bad badSheet
+	var row *badRow
+	switch {
+	case errors.As(err, &bad):
+		return nil, fileError(string(bad))
+	case errors.As(err, &row):
+		return nil, fileError("must have a header: " + row.text)
+	case err != nil:
+		return nil, fmt.Errorf("read the list: %w", err)
+	}
+	im := &importer{Desk: d, Import: in, userID: userID, sheet: s, count: count, report: &ImportReport{Errors: []ImportError{}}, seen: map[string]bool{}}
+	for end := false; !end; {
+		if end, err = im.batch(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return im.report, nil
+}
+
+func fileError(text string) error {
+	var f parley.Fields
+	f.Add("file", "%s", text)
+	return f.Err()
+}
+
+type importer struct {
+	*Desk
+	Import
+	userID int64
+	sheet  *sheet
+	count  *counted
+	rows   int
+	report *ImportReport
+	seen   map[string]bool // of a dry import: numbers that it would have added
+}
+
+func (im *importer) skip(row int, field, text string) {
+	im.report.Skipped++
+	im.report.Errors = append(im.report.Errors, ImportError{row, field, text})
+}
+
+// batch reads and stores some rows. end says that there are no more.
+func (im *importer) batch(ctx context.Context) (end bool, err error) {
+	told := len(im.report.Errors)
+	leads, rows := make([]*parley.Lead, 0, batchRows), make([]int, 0, batchRows)
+	for len(leads) < batchRows && !end {
+		cells, err := im.sheet.next()
+		var bad *badRow
+		switch {
+		case err == io.EOF:
+			end = true
+			continue
+		case err != nil && !errors.As(err, &bad):
+			return false, fmt.Errorf("read the list: %w", err)
+		}
+		if im.rows++; im.rows > MostRows {
+			im.skip(im.sheet.row, "row", fmt.Sprintf("An import takes %d rows: this one and those after it were not read. Import them as another file.", MostRows))
+			end = true
+			continue
+		}
+		if bad != nil {
+			im.skip(bad.row, "row", bad.text)
+			continue
+		}
+		if l := im.lead(cells); l != nil {
+			leads, rows = append(leads, l), append(rows, im.sheet.row)
+		}
+	}
+	if err := im.add(ctx, leads, rows); err != nil {
+		return false, err
+	}
+	slices.SortStableFunc(im.report.Errors[told:], func(a, b ImportError) int { return a.Row - b.Row }) // duplicates were found last
+	if im.Dry {
+		return end, nil
+	}
+	if im.Hub != nil {
+		im.Hub.Tell(Topic(im.CampaignID), event.Event{Kind: "import", Data: Importing{Rows: im.rows, Imported: im.report.Imported,
+			Skipped: im.report.Skipped, Read: im.count.n, Size: im.Size, Done: end}})
+	}
+	im.Wake(im.userID)
+	return end, nil
+}
+
+// lead is a row's lead, nil where its number is none. Empty cells are no variables: the assistant's own values stand then.
+func (im *importer) lead(cells []string) *parley.Lead {
+	l := &parley.Lead{Variables: map[string]string{}}
+	phone := ""
+	for i, name := range im.sheet.header {
+		switch {
+		case i >= len(cells) || cells[i] == "" || name == "":
+		case name == phoneColumn:
+			phone = cells[i]
+		default:
+			l.Variables[name] = cells[i]
+		}
+	}
+	if phone == "" {
+		im.skip(im.sheet.row, phoneColumn, "The phone_number field is required.")
+		return nil
+	}
+	var ok bool
+	if l.PhoneNumber, ok = parley.NormalizePhone(phone); !ok {
+		im.skip(im.sheet.row, phoneColumn, NotANumber)
+		return nil
+	}
+	return l
+}
+
+// NotANumber is what is wrong with a phone_number that is none.
+const NotANumber = "The phone_number field must be a valid phone number in international format."
+
+func (im *importer) add(ctx context.Context, leads []*parley.Lead, rows []int) error {
+	if len(leads) == 0 {
+		return nil
+	}
+	do := im.store
+	if im.Dry {
+		do = im.try
+	}
+	added, err := do(ctx, leads)
+	if err != nil {
+		return err
+	}
+	for i, ok := range added {
+		if ok {
+			im.report.Imported++
+		} else {
+			im.skip(rows[i], phoneColumn, "The phone_number is in this campaign already.")
+		}
+	}
+	return nil
+}
+
+// try says which leads of a dry import would be added.
+func (im *importer) try(ctx context.Context, leads []*parley.Lead) (added []bool, err error) {
+	added = make([]bool, len(leads))
+	numbers := make([]string, len(leads))
+	for i, l := range leads {
+		numbers[i] = l.PhoneNumber
+	}
+	there, err := im.DB.CampaignNumbers(ctx, im.userID, im.CampaignID, numbers)
+	for i, n := range numbers {
+		added[i] = im.Duplicates || !there[n] && !im.seen[n]
+		im.seen[n] = true
+	}
+	return added, err
+}
+
+func (im *importer) store(ctx context.Context, leads []*parley.Lead) (added []bool, err error) {
+	err = im.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
+		if _, err := tx.Campaign(ctx, im.userID, im.CampaignID); err != nil { // it may be deleted meanwhile
+			return err
+		}
+		var err error
+		added, err = tx.AddLeads(ctx, im.userID, im.CampaignID, leads, im.Duplicates)
+		return err
+	})
+	return added, err
+}
+
+// counted counts what is read.
+type counted struct {
+	r io.Reader
+	n int64
+}
+
+func (c *counted) Read(p []byte) (int, error) {
+	n, err := c.r.Read(p)
+	c.n += int64(n)
+	return n, err
+}

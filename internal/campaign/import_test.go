@@ -1,0 +1,91 @@
+package campaign
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+
+	"parley"
+	"parley/internal/event"
+	"parley/internal/store"
+)
+
+// Whoever has the campaign's page open sees how far an import is; a sender who leaves in the middle leaves what was imported.
+func TestImportIsTold(t *testing.T) {
+	each(t, func(t *testing.T, h *house) {
+		h.Hub = event.NewHub()
+		c := h.campaign(nil)
+		told, stop, _ := h.Hub.Listen(Topic(c.ID), 5)
+		defer stop()
+		var list strings.Builder
+		list.WriteString("phone_number\n")
+		for i := range 1200 {
+			list.WriteString(phone(i) + "\n")
+			if i%100 == 0 {
+				list.WriteString("nobody\n")
+			}
+		}
+		size := int64(list.Len())
+		report, err := h.ImportLeads(t.Context(), h.user.ID, Import{CampaignID: c.ID, File: strings.NewReader(list.String()), Size: size})
+		if err != nil || report.Imported != 1200 || report.Skipped != 12 || len(report.Errors) != 12 || report.Errors[1].Row != 103 {
+			t.Fatalf("%+v: %v", report, err)
+		}
+		var last Importing
+		for n := 0; !last.Done; n++ {
+			now := (<-told).Data.(Importing)
+			if now.Rows <= last.Rows || now.Imported <= last.Imported || now.Read < last.Read || now.Size != size || n > 5 {
+				t.Errorf("after %+v: %+v", last, now)
+			}
+			last = now
+		}
+		if last.Imported != 1200 || last.Skipped != 12 || last.Read != size {
+			t.Errorf("at the end: %+v", last)
+		}
+
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		gone := h.campaign(nil)
+		sender := io.MultiReader(strings.NewReader(list.String()), calls(func() { cancel() }))
+		if _, err := h.ImportLeads(ctx, h.user.ID, Import{CampaignID: gone.ID, File: sender}); !errors.Is(err, context.Canceled) {
+			t.Fatalf("the sender has left: %v", err)
+		}
+		if _, n, err := h.DB.Leads(t.Context(), h.user.ID, store.LeadFilter{CampaignID: gone.ID}, store.Page{Number: 1, Size: 1}); err != nil || n < batchRows || n >= 1200 {
+			t.Errorf("%d leads are there: %v", n, err)
+		}
+	})
+}
+
+// calls is a reader that is empty, and does something when it is read.
+type calls func()
+
+func (c calls) Read([]byte) (int, error) { c(); return 0, io.EOF }
+
+// A dry import adds nothing, and says what an import would.
+func TestDryImport(t *testing.T) {
+	each(t, func(t *testing.T, h *house) {
+		c := h.campaign(nil)
+		h.leads(c, 0, 2)
+		list := fmt.Sprintf("phone_number,name\n%s,a\n%s,b\n%s,c\nx,d\n%s,e\n", phone(1), phone(2), phone(3), phone(2))
+		do := func(in Import) *ImportReport {
+			t.Helper()
+			in.CampaignID, in.File = c.ID, strings.NewReader(list)
+			r, err := h.ImportLeads(t.Context(), h.user.ID, in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return r
+		}
+		for _, duplicates := range []bool{false, true} {
+			dry := do(Import{Dry: true, Duplicates: duplicates})
+			if counts, err := h.DB.LeadCounts(t.Context(), h.user.ID, c.ID); err != nil || !duplicates && counts[parley.LeadCreated] != 2 {
+				t.Fatalf("a dry import added leads: %v %v", counts, err)
+			}
+			if real := do(Import{Duplicates: duplicates}); fmt.Sprint(real) != fmt.Sprint(dry) {
+				t.Errorf("duplicates %v: told %+v, did %+v", duplicates, dry, real)
+			}
+		}
+	})
+}

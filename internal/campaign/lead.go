@@ -1,0 +1,109 @@
+package campaign
+
+import (
+	"context"
+	"maps"
+
+	"parley"
+	"parley/internal/store"
+)
+
+// AddLead adds a lead to one of the user's campaigns; one whose number is on the blacklist is added as blacklisted.
+func (d *Desk) AddLead(ctx context.Context, userID int64, l *parley.Lead, duplicate bool) error {
+	err := d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
+		c, err := tx.Campaign(ctx, userID, l.CampaignID)
+		if err != nil {
+			return err
+		}
+		added, err := tx.AddLeads(ctx, userID, c.ID, []*parley.Lead{l}, duplicate)
+		if err == nil && !added[0] {
+			err = store.DuplicateLead
+		}
+		l.Campaign = parley.EventCampaign{ID: c.ID, Name: c.Name}
+		return err
+	})
+	d.Wake(userID)
+	return err
+}
+
+// LeadChange is what a user may change about a lead; nil leaves it as it is.
+type LeadChange struct {
+	PhoneNumber *string // E.164
+	Variables   map[string]string
+	Status      *parley.LeadStatus // created: call it from the start; completed: call it no more
+	Duplicate   bool               // the new number may be in the campaign already
+}
+
+// ChangeLead changes a lead. Variables are laid over those that there are.
+func (d *Desk) ChangeLead(ctx context.Context, userID, id int64, ch LeadChange) (l *parley.Lead, err error) {
+	err = d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
+		if l, err = tx.LeadForUpdate(ctx, userID, id); err != nil {
+			return err
+		}
+		now := parley.Now()
+		if ch.PhoneNumber != nil && *ch.PhoneNumber != l.PhoneNumber {
+			if l.Status == parley.LeadProcessing {
+				return errBeingCalled
+			}
+			l.PhoneNumber = *ch.PhoneNumber
+			if l.Duplicate, err = tx.InCampaign(ctx, l.CampaignID, l.PhoneNumber, l.ID); err != nil {
+				return err
+			}
+			if l.Duplicate && !ch.Duplicate {
+				return store.DuplicateLead
+			}
+		}
+		merged := maps.Clone(l.Variables)
+		maps.Copy(merged, ch.Variables)
+		l.Variables, l.UpdatedAt = merged, parley.DateTime(now)
+		if err := d.moveLead(ctx, tx, l, ch.Status, now); err != nil {
+			return err
+		}
+		return tx.SaveLead(ctx, userID, l)
+	})
+	d.Wake(userID)
+	return l, err
+}
+
+var errBeingCalled = &parley.Error{Kind: parley.Conflict, Message: "The lead is being called just now."}
+
+// moveLead does what a user wants of a lead's status, and sees to it that a number on the blacklist is not called.
+func (d *Desk) moveLead(ctx context.Context, tx *store.Tx, l *parley.Lead, status *parley.LeadStatus, now parley.Time) error {
+	switch {
+	case status == nil, *status == l.Status:
+	case *status == parley.LeadCreated:
+		if !l.Move(parley.LeadReset, now) {
+			return errBeingCalled
+		}
+	default:
+		l.Move(parley.LeadClose, now)
+	}
+	if !l.Status.Waiting() {
+		return nil
+	}
+	blocked, err := tx.Blacklisted(ctx, l.UserID, []string{l.PhoneNumber})
+	if err == nil && blocked[l.PhoneNumber] {
+		if status != nil {
+			return parley.Fields{{Name: "status", Messages: []string{"The status can't be created: the phone_number is on the blacklist."}}}.Err()
+		}
+		l.Move(parley.LeadBlock, now)
+	}
+	return err
+}
+
+// Blacklist keeps the user's campaigns from calling a number.
+func (d *Desk) Blacklist(ctx context.Context, userID int64, number string) (e *parley.BlacklistEntry, err error) {
+	err = d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
+		e, err = tx.AddToBlacklist(ctx, userID, number)
+		return err
+	})
+	d.Wake(userID) // a campaign may have no leads left
+	return e, err
+}
+
+// DeleteLead removes a lead. A call that it has just now goes on.
+func (d *Desk) DeleteLead(ctx context.Context, userID, id int64) error {
+	err := d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error { return tx.DeleteLead(ctx, userID, id) })
+	d.Wake(userID) // the campaign may have none left
+	return err
+}
