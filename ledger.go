@@ -12,6 +12,8 @@ const (
 	Refund        LedgerKind = "refund"  // a charge taken back
 	RentCharge    LedgerKind = "rent"    // a month of a phone number
 	SMSCharge     LedgerKind = "sms"     // a text message sent
+	CallCharge    LedgerKind = "call"    // a call: what the assistant talked
+	CarrierCharge LedgerKind = "carrier" // a call: the way there
 )
 
 // LedgerEntry is one movement of a user's money. It is written once per (kind, reference), in the transaction that moves the balance.

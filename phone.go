@@ -53,6 +53,20 @@ func PhoneCountry(e164 string) string {
 	return ""
 }
 
+// CostlyPhone says whether calling an E.164 number pays whoever has it, or costs far more than its country does: premium rate and shared
+// cost numbers, and those of no country (satellites, international services).
+func CostlyPhone(e164 string) bool {
+	n, err := phonenumbers.Parse(e164, "")
+	if err != nil || PhoneCountry(e164) == "" {
+		return true
+	}
+	switch phonenumbers.GetNumberType(n) {
+	case phonenumbers.PREMIUM_RATE, phonenumbers.SHARED_COST, phonenumbers.PAGER:
+		return true
+	}
+	return false
+}
+
 // NumberType says where an owned number comes from.
 type NumberType string
 

@@ -16,9 +16,12 @@ import (
 // groups are what can be measured.
 var groups = map[string]func(*bench) error{
 	"api":       benchAPI,
+	"browser":   benchBrowser,
+	"campaign":  benchCampaign,
 	"chat":      benchChat,
 	"event":     benchEvent,
 	"knowledge": benchKnowledge,
+	"voice":     benchVoice,
 }
 
 func main() {
@@ -26,7 +29,14 @@ func main() {
 	names := slices.Sorted(maps.Keys(groups))
 	group := flag.String("group", "all", "one of "+strings.Join(names, ", ")+", or all")
 	binary := flag.String("binary", "bin/parley", "the program to measure")
+	echoes := flag.Int("echo", 0, "be the floor of the voice group for so many calls, and nothing else")
 	flag.Parse()
+	if *echoes > 0 {
+		if err := echo(*echoes); err != nil {
+			log.Fatal(err)
+		}
+		return
+	}
 	if *group != "all" {
 		if groups[*group] == nil {
 			log.Fatalf("there is no group %q: %s, or all", *group, strings.Join(names, ", "))

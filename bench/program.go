@@ -42,6 +42,8 @@ type program struct {
 	addr  string
 	data  string
 	token string
+	pid   int
+	end   func()
 }
 
 // serve seeds a database and starts the program on it.
@@ -80,7 +82,8 @@ func (b *bench) serve(seed func(context.Context, *store.DB, *parley.User) error,
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	b.undo = append(b.undo, func() { cmd.Process.Kill(); cmd.Wait() })
+	p.pid, p.end = cmd.Process.Pid, sync.OnceFunc(func() { cmd.Process.Kill(); cmd.Wait() })
+	b.undo = append(b.undo, p.end)
 	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
 		res, err := http.Get("http://" + p.addr + "/readyz")
 		if err == nil {

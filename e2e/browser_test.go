@@ -35,8 +35,9 @@ type page struct {
 	dialogue sync.WaitGroup
 }
 
-// browse opens a new browser with an empty profile. The test fails in the end when a page logged an error.
-func browse(t *testing.T) *page {
+// browse opens a new browser with an empty profile and further flags, name or name=value. The test fails in the end when a page logged an
+// error.
+func browse(t *testing.T, flags ...string) *page {
 	t.Helper()
 	path, err := exec.LookPath("chromium")
 	if err != nil {
@@ -47,6 +48,13 @@ func browse(t *testing.T) *page {
 	for _, flag := range []string{"disable-quic", "disable-background-networking", "disable-component-update", "disable-sync", "hide-scrollbars",
 		"disable-dev-shm-usage"} {
 		opts = append(opts, chromedp.Flag(flag, true))
+	}
+	for _, flag := range flags {
+		if name, value, ok := strings.Cut(flag, "="); ok {
+			opts = append(opts, chromedp.Flag(name, value))
+		} else {
+			opts = append(opts, chromedp.Flag(name, true))
+		}
 	}
 	ctx, stop := chromedp.NewContext(context.Background(), chromedp.WithAllocatorOptions(opts...),
 		chromedp.WithErrorf(func(string, ...any) {})) // a newer browser sends events that this client does not know

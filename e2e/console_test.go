@@ -17,7 +17,7 @@ func (p *page) signIn(s *program) {
 	p.fill("[name=email]", s.Email)
 	p.fill("[name=password]", s.Password)
 	p.click("button[type=submit]")
-	p.see("h1", "Assistants")
+	p.see("h1", "Overview")
 }
 
 // A first user finds their way: in, to the assistant, through a mistake, to a key, and out.

@@ -18,7 +18,7 @@ func (s *Settings) twilio() *twilio.Client {
 	if s.TwilioAccountSID == "" {
 		return nil
 	}
-	return twilio.New(twilio.Config{AccountSID: s.TwilioAccountSID, AuthToken: s.TwilioAuthToken, BaseURL: s.TwilioBaseURL, PublicURL: s.publicURL()})
+	return twilio.New(twilio.Config{AccountSID: s.TwilioAccountSID, AuthToken: s.TwilioAuthToken, BaseURL: s.TwilioBaseURL, PublicURL: s.publicURL(), TrunkSID: s.TwilioTrunkSID})
 }
 
 // lines opens the carrier that these settings name: Twilio, or the sandbox. webhooks answers the carrier's requests; the sandbox makes

@@ -1,19 +1,20 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
 	"net"
-	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
 
+	"parley/internal/blob"
 	"parley/internal/store"
 )
 
@@ -31,9 +32,12 @@ type finding struct {
 func (c *doctorCmd) Run(s *Settings, t *terminal) error {
 	ctx, cancel := context.WithTimeout(t, 30*time.Second)
 	defer cancel()
-	found := []finding{checkData(s), checkDatabase(ctx, s), checkSecret(s), checkPrices(s), checkListen(s), checkTLS(s), checkPublicURL(s)}
-	found = append(found, checkModel(ctx, s), checkCarrier(ctx, s), checkWhatsApp(ctx, s))
-	found = append(found, checkSpeech()...)
+	found := []finding{checkData(s), checkDatabase(ctx, s), checkBlob(ctx, s), checkSecret(s), checkPrices(s), checkListen(s), checkTLS(s), checkPublicURL(s)}
+	found = append(found, checkModels(ctx, s)...)
+	found = append(found, checkEmbedder(ctx, s), checkCarrier(ctx, s), checkWhatsApp(ctx, s))
+	found = append(found, checkTelephone(s)...)
+	found = append(found, checkBrowsers(s))
+	found = append(found, checkSpeech(ctx)...)
 	failed := 0
 	for _, f := range found {
 		if f.state == "FAIL" {
@@ -65,6 +69,36 @@ func checkData(s *Settings) finding {
 	}
 	abs, _ := filepath.Abs(s.Data)
 	return finding{"ok", "data directory", abs}
+}
+
+// checkBlob stores something and reads it back.
+func checkBlob(ctx context.Context, s *Settings) finding {
+	const what = "uploads"
+	where := cmp.Or(s.Blob, filepath.Join(s.Data, "blobs"))
+	fail := func(err error) finding {
+		return finding{"FAIL", what, fmt.Sprintf("nothing can be kept there: %v; choose another place with PARLEY_BLOB", err)}
+	}
+	store, err := blob.Open(where)
+	if err != nil {
+		return fail(err)
+	}
+	name := "doctor/" + rand.Text()
+	if _, err := store.Put(ctx, name, strings.NewReader(name)); err != nil {
+		return fail(err)
+	}
+	defer store.Delete(ctx, name) //nolint:errcheck // it is a few bytes
+	o, err := store.Open(ctx, name)
+	if err != nil {
+		return fail(err)
+	}
+	defer o.Close()
+	if got, err := io.ReadAll(o); err != nil || string(got) != name {
+		return fail(fmt.Errorf("what was written is read as %q, %v", got, err))
+	}
+	if strings.HasPrefix(where, "s3://") {
+		return finding{"ok", what, "S3 takes and gives"} // its address holds a secret
+	}
+	return finding{"ok", what, where + " takes and gives"}
 }
 
 func checkDatabase(ctx context.Context, s *Settings) finding {
@@ -146,46 +180,4 @@ func checkPublicURL(s *Settings) finding {
 		return finding{"ok", "public url", "not set; fine on one machine"}
 	}
 	return finding{"ok", "public url", s.PublicURL}
-}
-
-// checkModel asks the OpenAI-compatible server for its models, which costs nothing.
-func checkModel(ctx context.Context, s *Settings) finding {
-	if !s.openAI() {
-		return finding{"note", "language model", "none: the built-in responder answers from the prompt and the knowledgebase. Set PARLEY_OPENAI_API_KEY, or PARLEY_OPENAI_BASE_URL and PARLEY_OPENAI_CHAT_MODEL for a server of your own"}
-	}
-	base := s.OpenAIBaseURL
-	if base == "" {
-		base = "https://api.openai.com/v1"
-	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(base, "/")+"/models", nil)
-	if err != nil {
-		return finding{"FAIL", "language model", "PARLEY_OPENAI_BASE_URL is no URL"}
-	}
-	if s.OpenAIAPIKey != "" {
-		req.Header.Set("Authorization", "Bearer "+s.OpenAIAPIKey)
-	}
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return finding{"FAIL", "language model", fmt.Sprintf("%s can't be reached: %v", base, err)}
-	}
-	defer res.Body.Close()
-	io.Copy(io.Discard, io.LimitReader(res.Body, 1<<20))
-	switch {
-	case res.StatusCode == http.StatusUnauthorized || res.StatusCode == http.StatusForbidden:
-		return finding{"FAIL", "language model", base + " refuses the key in PARLEY_OPENAI_API_KEY"}
-	case res.StatusCode >= 500:
-		return finding{"FAIL", "language model", fmt.Sprintf("%s answers %s", base, res.Status)}
-	}
-	return finding{"ok", "language model", base + " with " + strings.Join(s.chatModels(), ", ")}
-}
-
-func checkSpeech() (list []finding) {
-	for _, p := range []struct{ program, pkg string }{{"flite", "flite"}, {"espeak-ng", "espeak-ng"}} {
-		if path, err := exec.LookPath(p.program); err == nil {
-			list = append(list, finding{"ok", p.program, path})
-		} else {
-			list = append(list, finding{"note", p.program, "not installed: its voices are silent. apt-get install " + p.pkg})
-		}
-	}
-	return list
 }

@@ -32,7 +32,7 @@ func keepModels(ctx context.Context, db *store.DB, cat *catalog.Catalog) error {
 const firstEmail = "admin@localhost"
 
 // firstStart makes a first user with 100 USD, a key and a ready assistant where there is no user yet, and says once how to get in.
-func firstStart(t *terminal, s *Settings, db *store.DB, desk *auth.Desk, assistants *assistant.Desk, at net.Addr) error {
+func firstStart(t *terminal, s *Settings, db *store.DB, desk *auth.Desk, assistants *assistant.Desk, phone *telephone, at net.Addr) error {
 	if any, err := db.AnyUser(t); err != nil || any {
 		return err
 	}
@@ -77,8 +77,11 @@ Parley is ready. This is shown once:
   API        %[1]s/api   (reference: %[1]s/api/docs)
   API key    %[4]s
   Assistant  %[5]s, id %[6]d, %[7]s
-
 `, s.urlOf(at), firstEmail, password, token, a.Name, a.ID, a.UUID)
+	if at := phone.softphone(s, a.ID); at != "" {
+		fmt.Fprintf(t.Out, "  Softphone  %s   (call it from this machine)\n", at)
+	}
+	fmt.Fprintln(t.Out)
 	return nil
 }
 

@@ -16,16 +16,18 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"parley/internal/api"
+	"parley/internal/call"
 	"parley/internal/store"
+	"parley/internal/widget"
 )
 
 // root is the whole server: the API, the console, and what watches over them.
-func (s *Settings) root(db *store.DB, house *api.API, pages, carrierHooks http.Handler) http.Handler {
+func (s *Settings) root(db *store.DB, house *api.API, pages, carrierHooks http.Handler, calls *call.Desk) http.Handler {
 	metrics := prometheus.NewRegistry()
 	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	seconds := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "parley_http_request_seconds", Help: "Time to answer an HTTP request.",
 		Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 5}}, []string{"method", "status"})
-	metrics.MustRegister(seconds)
+	metrics.MustRegister(seconds, callMetrics{calls})
 
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, r *http.Request) { say(w, http.StatusOK, "ok") })
@@ -42,6 +44,10 @@ func (s *Settings) root(db *store.DB, house *api.API, pages, carrierHooks http.H
 	mux.Handle("/api/", house)
 	mux.Handle("/webhooks/twilio/", carrierHooks)
 	mux.HandleFunc("/webhooks/whatsapp", house.WhatsAppWebhook)
+	shown := widget.Handler(s.publicURL())
+	for _, path := range widget.Paths {
+		mux.Handle(path, shown)
+	}
 	mux.Handle("/", pages)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		began, rec := time.Now(), &recorder{ResponseWriter: w, status: http.StatusOK}

@@ -18,6 +18,7 @@ import (
 	"parley/internal/api"
 	"parley/internal/assistant"
 	"parley/internal/auth"
+	"parley/internal/call"
 	"parley/internal/chat"
 	"parley/internal/console"
 	"parley/internal/egress"
@@ -79,10 +80,27 @@ func (c *serveCmd) Run(s *Settings, t *terminal) (err error) {
 	conversations := chat.New(chat.Config{DB: db, Assistants: assistants, Prices: prices, Hub: hub, Replied: []chat.Replied{lines.Replied, messenger.Replied}})
 	lines.Prices, lines.Chat = prices, conversations
 	messenger.Prices, messenger.Chat = prices, conversations
+	calls, err := s.calls(db, assistants, providers, prices, hub, webhooks, documents.Blobs)
+	if err != nil {
+		return err
+	}
+	phone, err := s.telephone(db, calls, providers, lines.Sandbox)
+	if err != nil {
+		return err
+	}
+	campaigns := campaigns(db, prices, hub, calls, phone)
+	browsers, err := s.browsers()
+	if err != nil {
+		return err
+	}
+	if browsers != nil {
+		defer browsers.Close()
+	}
 	jobs := river.NewWorkers()
 	lines.AddWorkers(jobs)
 	messenger.AddWorkers(jobs)
 	documents.Register(jobs)
+	calls.AddWorkers(jobs)
 
 	// The socket is open before anything is announced: an address that is taken is the commonest failure.
 	l, err := net.Listen("tcp", s.Listen)
@@ -90,7 +108,8 @@ func (c *serveCmd) Run(s *Settings, t *terminal) (err error) {
 		return fmt.Errorf("listen on %s (choose another with --listen or PARLEY_LISTEN): %w", s.Listen, err)
 	}
 	defer l.Close()
-	if err := firstStart(t, s, db, desk, assistants, l.Addr()); err != nil {
+	calls.BaseURL = s.urlOf(l.Addr())
+	if err := firstStart(t, s, db, desk, assistants, phone, l.Addr()); err != nil {
 		return err
 	}
 
@@ -98,12 +117,16 @@ func (c *serveCmd) Run(s *Settings, t *terminal) (err error) {
 	if s.RatePublic == "off" {
 		rates.Create, rates.Message = auth.Rate{}, auth.Rate{}
 	}
-	house := api.New(api.Config{DB: db, Auth: desk, Catalog: cat, Assistants: assistants, Prices: prices, Chat: conversations, Lines: lines, WhatsApp: messenger, Knowledge: documents, Hub: hub, Tools: tools, PublicURL: s.publicURL(),
+	house := api.New(api.Config{DB: db, Auth: desk, Catalog: cat, Assistants: assistants, Prices: prices, Chat: conversations, Calls: calls, Campaigns: campaigns, Browsers: browsers, Lines: lines, WhatsApp: messenger, Knowledge: documents, Previews: s.previews(cat, providers, documents.Blobs), Hub: hub, Tools: tools, PublicURL: s.publicURL(),
 		TrustedProxies: s.TrustedProxies, Signup: s.Signup == "on", Rates: rates})
-	pages := console.New(console.Config{DB: db, Auth: desk, Catalog: cat, Assistants: assistants, Prices: prices, Chat: conversations, Hub: hub, Lines: lines, WhatsApp: messenger, PublicURL: s.publicURL(),
-		TrustedProxies: s.TrustedProxies, Login: s.RateLogin, Create: rates.Create, Message: rates.Message})
+	look := console.Config{DB: db, Auth: desk, Catalog: cat, Assistants: assistants, Prices: prices, Chat: conversations, Calls: calls, Campaigns: campaigns, Hub: hub, Lines: lines, WhatsApp: messenger, Knowledge: documents, PublicURL: s.publicURL(),
+		TrustedProxies: s.TrustedProxies, Login: s.RateLogin, Create: rates.Create, Message: rates.Message}
+	if browsers != nil {
+		look.Answer, look.Hangup = house.AnswerBrowser, browsers.Hangup
+	}
+	pages := console.New(look)
 	srv := &http.Server{
-		Handler:           s.root(db, house, pages, carrierHooks),
+		Handler:           s.root(db, house, pages, carrierHooks, calls),
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    64 << 10,
@@ -123,6 +146,12 @@ func (c *serveCmd) Run(s *Settings, t *terminal) (err error) {
 	workers.Go(func() { s.sweep(working, db) })
 	workers.Go(func() { conversations.Run(working) })
 	workers.Go(func() { documents.Run(working) })
+	workers.Go(func() { s.forgetCalls(working, calls) })
+	workers.Go(func() { campaigns.Run(working) })
+	calling, stopCalling := context.WithCancel(context.Background()) // longer: live calls go on while the server drains
+	var talking sync.WaitGroup
+	talking.Go(func() { phone.Run(calling) })
+	talking.Go(func() { calls.Run(calling) })
 	delivering, stopDelivering := context.WithCancel(context.Background()) // longer: what ends while the server stops is told too
 	workers.Go(func() { webhooks.Run(delivering) })
 	jobbing, stopJobs := context.WithCancel(context.Background())
@@ -138,11 +167,16 @@ func (c *serveCmd) Run(s *Settings, t *terminal) (err error) {
 
 	select {
 	case err = <-served:
+		cut, cancel := context.WithCancel(context.Background())
+		cancel()
+		calls.Stop(cut)
 	case <-t.Done():
 		slog.Info("stopping: finishing what is under way; a second signal cuts it", "wait", s.Drain)
-		err = drain(t, s.Drain, stopWorking, house, srv, conversations)
+		err = drain(t, s.Drain, stopWorking, house, srv, conversations, phone, calls)
 	}
 	stopWorking()
+	stopCalling()
+	talking.Wait() // after the calls; what their reports cause is delivered
 	stopDelivering()
 	stopJobs() // after the requests and replies that cause them
 	cut := time.AfterFunc(jobTime, cutJobs)
@@ -158,7 +192,7 @@ func (c *serveCmd) Run(s *Settings, t *terminal) (err error) {
 const jobTime = 20 * time.Second
 
 // drain stops taking work and waits for what is under way, for as long as it may; a second signal cuts the waiting.
-func drain(t *terminal, wait time.Duration, stopWorking func(), house *api.API, srv *http.Server, conversations *chat.Chat) error {
+func drain(t *terminal, wait time.Duration, stopWorking func(), house *api.API, srv *http.Server, conversations *chat.Chat, phone *telephone, calls *call.Desk) error {
 	ctx, cancel := context.WithTimeout(context.Background(), wait)
 	defer cancel()
 	go func() {
@@ -170,7 +204,9 @@ func drain(t *terminal, wait time.Duration, stopWorking func(), house *api.API, 
 	}()
 	stopWorking() // nothing is begun that nobody asked for
 	house.Stop()  // listeners without an end of their own go to the next server
+	phone.Refuse()
 	err := srv.Shutdown(ctx)
+	calls.Stop(ctx)         // the last one hangs up, or is cut
 	conversations.Stop(ctx) // after the requests that wait for replies; a reply without a reader is finished too
 	if err != nil {
 		return srv.Close()

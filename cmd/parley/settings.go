@@ -40,7 +40,21 @@ type Settings struct {
 	Signup            string         `default:"off" enum:"on,off" help:"POST /api/register makes accounts."`
 	SessionFor        time.Duration  `default:"720h" help:"How long a session lives."`
 	KeepConversations int            `help:"Days that conversations are kept after the last message (0: for ever)."`
+	KeepRecordings    int            `help:"Days that recordings are kept after the call (0: for ever)."`
+	KeepCalls         int            `help:"Days that calls, with what was said, are kept (0: for ever)."`
 	Drain             time.Duration  `default:"1h" help:"How long a stopping server waits for what is live; a second signal cuts."`
+
+	SIPListen            string     `name:"sip-listen" default:"127.0.0.1:5060" help:"Address of the telephone, for UDP and TCP; off for none."`
+	RTPPorts             string     `name:"rtp-ports" default:"10000-19999" help:"UDP ports that the sound of calls comes and goes by."`
+	WebRTCListen         string     `name:"webrtc-listen" default:"127.0.0.1:8189" help:"Address of calls from browsers, UDP; off for none."`
+	ExternalIP           netip.Addr `name:"external-ip" help:"Address that trunks and browsers reach this server by, where a router stands between (NAT)."`
+	Softphone            string     `default:"on" enum:"on,off" help:"A softphone on this machine reaches assistants at sip:ASSISTANT_ID@HOST."`
+	CarrierSIPAddress    string     `name:"carrier-sip-address" help:"SIP trunk of the carrier, host[:port]: rented numbers call and are called over it."`
+	CarrierSIPUsername   string     `name:"carrier-sip-username" help:"What it asks for."`
+	CarrierSIPPassword   string     `name:"carrier-sip-password" help:"Likewise."`
+	CarrierSIPAllowedIPs []string   `name:"carrier-sip-allowed-ips" help:"Addresses and networks that the carrier's calls come from."`
+	CallPrefixes         []string   `default:"US,CA,GB,IE,DE,AT,CH,FR,BE,NL,LU,DK,SE,NO,FI,ES,PT,IT,PL,CZ,AU,NZ,IL" help:"Where calls may go: countries (US), prefixes (+49; + is everywhere), and prefixes that they may not (!+1900). Premium rate numbers and satellites are never called."`
+	CallDailySpend       string     `default:"50" help:"USD that an account's outgoing calls may cost a day (UTC); 0: no limit."`
 
 	RateAPI      auth.Rate `name:"rate-api" default:"200/s" help:"Requests per key: N/s, N/min or off."`
 	RateLogin    auth.Rate `default:"10/min" help:"Login attempts per address and email; six times that per address."`
@@ -61,6 +75,7 @@ type Settings struct {
 
 	TwilioAccountSID string `name:"twilio-account-sid" help:"Twilio account for numbers and SMS; without one the sandbox carrier serves."`
 	TwilioAuthToken  string `name:"twilio-auth-token" help:"Its auth token; also proves that webhooks are Twilio's."`
+	TwilioTrunkSID   string `name:"twilio-trunk-sid" help:"Elastic SIP Trunk (TK…) that bought numbers' calls go to: its origination is this server."`
 	TwilioBaseURL    string `name:"twilio-base-url" help:"Where Twilio is (https://api.twilio.com)."`
 
 	WhatsAppToken       string `name:"whatsapp-token" help:"Access token of a WhatsApp Business account; without one there are no senders."`
@@ -86,7 +101,7 @@ func (s *Settings) chatModels() []string {
 
 // providers opens what these settings let the server think with.
 func (s *Settings) providers() (*provider.Set, error) {
-	var c provider.Config
+	c := provider.Config{TTSModel: s.OpenAITTSModel, STTModel: s.OpenAISTTModel}
 	if s.openAI() {
 		c.OpenAI = &openai.Config{BaseURL: s.OpenAIBaseURL, APIKey: s.OpenAIAPIKey, Stall: s.OpenAIStall}
 	}
@@ -95,7 +110,7 @@ func (s *Settings) providers() (*provider.Set, error) {
 
 // catalog is what these settings let assistants choose from.
 func (s *Settings) catalog() *catalog.Catalog {
-	c := catalog.Config{PublicURL: s.PublicURL, Mute: true} // nothing speaks yet
+	c := catalog.Config{PublicURL: s.PublicURL}
 	if s.openAI() {
 		c.OpenAI = catalog.OpenAIModels{Chat: s.chatModels(), Realtime: s.OpenAIRealtimeModel, TTS: s.OpenAITTSModel, STT: s.OpenAISTTModel}
 	}

@@ -14,9 +14,11 @@ import (
 	"parley/internal/knowledge"
 )
 
+// ToolPassages is how many passages a search tells the model.
+const ToolPassages = 6
+
 const (
 	searchTool   = "search_knowledgebase"
-	toolPassages = 6    // that a search tells the model
 	seenPassages = 8    // that are looked at for a prompt
 	promptBudget = 2000 // tokens of passages in a prompt, as agent.Tokens counts them
 )
@@ -46,7 +48,7 @@ func (r *Ready) consult(desk *knowledge.Desk) {
 			if err := json.Unmarshal(arguments, &args); err != nil {
 				return "", fmt.Errorf("the arguments are no JSON object: %w", err)
 			}
-			found, err := r.knowledge.search(ctx, args.Query, toolPassages)
+			found, err := r.knowledge.search(ctx, args.Query, ToolPassages)
 			if err != nil {
 				return "", fmt.Errorf("the documents can't be searched now")
 			}
@@ -74,19 +76,26 @@ func (s *searcher) search(ctx context.Context, query string, limit int) ([]parle
 	return s.desk.Search(ctx, s.user, s.base, query, limit)
 }
 
-// told is how the model reads passages, and notes them as sources.
-func (s *searcher) told(list []parley.Passage) string {
+// Told is how the model reads passages.
+func Told(list []parley.Passage) string {
 	var b strings.Builder
+	for _, p := range list {
+		b.WriteString("## " + strings.Join(strings.Fields(p.DocumentName+" ("+p.Source.Source+")"), " ") + "\n" + p.Text + "\n\n")
+	}
+	return strings.TrimRight(strings.ReplaceAll(b.String(), " ()\n", "\n"), "\n")
+}
+
+// told is how the model reads passages, which are noted as sources.
+func (s *searcher) told(list []parley.Passage) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, p := range list {
-		b.WriteString("## " + strings.Join(strings.Fields(p.DocumentName+" ("+p.Source.Source+")"), " ") + "\n" + p.Text + "\n\n")
 		source := parley.MessageSource{DocumentID: p.DocumentID, DocumentName: p.DocumentName, Source: p.Source}
 		if !slices.Contains(s.sources, source) {
 			s.sources = append(s.sources, source)
 		}
 	}
-	return strings.TrimRight(strings.ReplaceAll(b.String(), " ()\n", "\n"), "\n")
+	return Told(list)
 }
 
 // grounded is a model whose prompt holds the passages that bear on the customer's latest message.

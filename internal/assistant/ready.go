@@ -12,6 +12,7 @@ import (
 	"parley"
 	"parley/internal/agent"
 	"parley/internal/ai"
+	"parley/internal/catalog"
 	"parley/internal/tool"
 )
 
@@ -52,17 +53,18 @@ type Ready struct {
 	Initial   string // what it says first, "" when it waits
 	system    string
 	model     ai.Model
+	builtIn   bool // the model is the built-in one, which judges nothing
 	tools     []agent.Tool
 	knowledge *searcher // nil without a knowledgebase
 }
 
 // Ready makes an assistant of its owner's ready. The error is an *ai.Error where its model is not configured any more.
 func (d *Desk) Ready(a *parley.Assistant, o Occasion) (*Ready, error) {
-	m, err := d.thinker(a)
+	m, builtIn, err := d.thinker(a)
 	if err != nil {
 		return nil, fmt.Errorf("ready assistant %d: %w", a.ID, err)
 	}
-	r := &Ready{Assistant: a, Variables: Variables(a, o), model: m}
+	r := &Ready{Assistant: a, Variables: Variables(a, o), model: m, builtIn: builtIn}
 	r.Initial, r.system = parley.Render(a.InitialMessage, r.Variables), parley.Render(a.SystemPrompt, r.Variables)
 	for i := range a.MidCallTools {
 		r.tools = append(r.tools, d.midCall(&a.MidCallTools[i], r.Variables))
@@ -73,15 +75,17 @@ func (d *Desk) Ready(a *parley.Assistant, o Occasion) (*Ready, error) {
 	return r, nil
 }
 
-// thinker is the model that an assistant thinks with in text: its own, or for one whose own model hears and speaks, the server's first.
-func (d *Desk) thinker(a *parley.Assistant) (ai.Model, error) {
+// thinker is the model that an assistant thinks with in text: its own, or for one whose own model hears and speaks, the server's first; and
+// whether that is the built-in one, which is no language model.
+func (d *Desk) thinker(a *parley.Assistant) (thinker ai.Model, builtIn bool, err error) {
 	m := &d.Catalog.ModelsOf(parley.LLM)[0] // there is always the built-in one
 	if a.LLMModelID != nil {
 		if m = d.Catalog.Model(*a.LLMModelID); m == nil {
-			return nil, &ai.Error{Kind: ai.Config, Err: fmt.Errorf("there is no model %d", *a.LLMModelID)}
+			return nil, false, &ai.Error{Kind: ai.Config, Err: fmt.Errorf("there is no model %d", *a.LLMModelID)}
 		}
 	}
-	return d.Providers.Model(m.Provider, m.Code)
+	thinker, err = d.Providers.Model(m.Provider, m.Code)
+	return thinker, m.Provider == catalog.LocalModel, err
 }
 
 // midCall is a mid-call tool as the agent runs it.
@@ -110,4 +114,13 @@ func (r *Ready) Turn(history []ai.Message, sink agent.Sink) *agent.Turn {
 func (r *Ready) Extract(ctx context.Context, transcript string) (map[string]any, error) {
 	values, _, err := agent.Extract(ctx, r.model, r.Assistant.PostCallSchema, transcript)
 	return values, err
+}
+
+// Evaluate judges a finished call by what the assistant was there for; {} where there is no language model to judge it.
+func (r *Ready) Evaluate(ctx context.Context, transcript string) (map[string]any, error) {
+	if r.builtIn {
+		return map[string]any{}, nil
+	}
+	e, _, err := agent.Evaluate(ctx, r.model, r.system, transcript)
+	return e.Map(), err
 }

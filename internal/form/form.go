@@ -1,6 +1,6 @@
 // Package form reads a decoded JSON object, a query string or an HTML form into a struct by the rules in its tags, and reports every
 // field that fails in the contract's words. The tags are those of the API reference (huma's): required, minLength, maxLength, minimum,
-// maximum, enum, pattern (with must: what to say), format (http-url, origin, date, email, timezone), maxItems, uniqueItems, maxProperties,
+// maximum, enum, pattern (with must: what to say), format (http-url, origin, date, email, phone, timezone), maxItems, uniqueItems, maxProperties,
 // default, readOnly; so that one line says, enforces and documents a rule. Nothing is coerced silently: a wrong JSON type is that
 // field's error. Strings are trimmed, unless they are tagged trim:"off".
 package form
@@ -240,6 +240,7 @@ var formats = map[string]struct {
 	}},
 	"timezone": {"IANA time zone such as Europe/Berlin", parley.ValidTimezone},
 	"date":     {"date such as 2026-01-31", func(s string) bool { _, err := time.Parse(time.DateOnly, s); return err == nil }},
+	"phone":    {"phone number in international format", func(s string) bool { _, ok := parley.NormalizePhone(s); return ok }},
 	"uuid":     {"UUID", func(s string) bool { return len(s) == 36 && strings.Count(s, "-") == 4 }},
 }
 

@@ -30,6 +30,7 @@ type Server struct {
 	available []string          // US numbers
 	rented    map[string]string // number -> sid
 	smsURL    map[string]string // number -> where its messages are told
+	trunk     map[string]string // number -> the SIP trunk that its calls go to
 	messages  []Message
 	requests  []string // method and path of each
 	serial    int
@@ -48,7 +49,7 @@ type Message struct {
 
 // NewServer starts a Server that ends with the test.
 func NewServer(t testing.TB) *Server {
-	s := &Server{TB: t, rented: map[string]string{}, smsURL: map[string]string{}}
+	s := &Server{TB: t, rented: map[string]string{}, smsURL: map[string]string{}, trunk: map[string]string{}}
 	for i := range 40 {
 		s.available = append(s.available, fmt.Sprintf("+1415555%04d", 100+i))
 	}
@@ -81,6 +82,13 @@ func (s *Server) Rented() map[string]string {
 		out[n] = s.smsURL[n]
 	}
 	return out
+}
+
+// Trunk is the SIP trunk that a rented number's calls go to, "" for none.
+func (s *Server) Trunk(number string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.trunk[number]
 }
 
 // Requests is how many requests of a method the Server has had to paths that contain a text.
@@ -176,6 +184,7 @@ func (s *Server) answer(r *http.Request, path string) (int, object) {
 		}
 		s.serial++
 		s.rented[n], s.smsURL[n] = fmt.Sprintf("PN%032d", s.serial), q.Get("SmsUrl")
+		s.trunk[n] = q.Get("TrunkSid")
 		return 201, object{"sid": s.rented[n], "phone_number": n, "sms_url": s.smsURL[n], "capabilities": object{"voice": true, "sms": true}}
 	case path == "/IncomingPhoneNumbers.json" && r.Method == "GET":
 		list := []any{}

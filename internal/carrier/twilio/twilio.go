@@ -25,6 +25,7 @@ type Config struct {
 	AuthToken  string
 	BaseURL    string // https://api.twilio.com when ""
 	PublicURL  string // ours, for its webhooks; without it Twilio tells us nothing
+	TrunkSID   string // the Elastic SIP Trunk (TK…) whose origination is our telephone; without it bought numbers take no calls
 }
 
 // Client is an account at Twilio.
@@ -118,6 +119,9 @@ func (c *Client) Buy(ctx context.Context, number string) error {
 	if c.PublicURL != "" {
 		form.Set("SmsUrl", c.PublicURL+smsPath)
 		form.Set("SmsMethod", "POST")
+	}
+	if c.TrunkSID != "" {
+		form.Set("TrunkSid", c.TrunkSID)
 	}
 	err := c.ask(ctx, http.MethodPost, "/IncomingPhoneNumbers.json", form, new(struct{}))
 	if e := carrier.Refusal(err); e == nil || !notAvailable[e.Code] {

@@ -41,8 +41,12 @@ func TestSearchOtherCountries(t *testing.T) {
 func TestTellsWhereWeAre(t *testing.T) {
 	s := carriertest.NewServer(t)
 	c := s.Client(public)
+	c.TrunkSID = "TK1"
 	if err := c.Buy(t.Context(), "+14155550100"); err != nil {
 		t.Fatal(err)
+	}
+	if got := s.Trunk("+14155550100"); got != "TK1" {
+		t.Errorf("calls go to trunk %q", got)
 	}
 	if got := s.Rented()["+14155550100"]; got != public+"/webhooks/twilio/sms" {
 		t.Errorf("inbound messages go to %q", got)

@@ -1,0 +1,69 @@
+package e2e
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+)
+
+// Somebody makes a campaign, looks at a list before it is imported, starts it, and sees by itself what becomes of the calls.
+func TestConsoleCampaign(t *testing.T) {
+	s := start(t, "PARLEY_SIP_LISTEN=off")
+	p := browse(t)
+	p.signIn(s)
+	p.open(s.URL + "/campaigns")
+	p.see("h1", "Call a list of people")
+	p.shot("campaigns-none", false)
+	s.caller(t)
+	if status := s.call(t, "PUT", fmt.Sprintf("/user/assistant/%d", s.Assistant), map[string]any{"ringing_time": 2}, nil); status != http.StatusOK {
+		t.Fatalf("the assistant is answered %d", status)
+	}
+	p.click("a[href='/campaigns/new']")
+	p.see("h1", "New campaign")
+	p.look("campaign-new")
+	p.expect("422")
+	p.fill("#f-max_retries", "9")
+	p.click("#save")
+	p.see(".mistakes", "2 fields need another look")
+	p.fill("#f-name", "Spring <b>")
+	p.fill("#f-max_retries", "1")
+	p.click("#save")
+	p.until("/^\\/campaigns\\/\\d+$/.test(location.pathname)")
+	p.see("h1", "Spring <b>")
+
+	file := filepath.Join(t.TempDir(), "list.csv")
+	list := "phone_number;name\n+12025550003;Ana <img src=x onerror=alert(1)>\n12;Bo\n+12025550004;\"Cy\n+12025550003;again\n+12125550003;Di\n+13125550004;Ed\n"
+	if err := os.WriteFile(file, []byte(list), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p.do(chromedp.SetUploadFiles(chromedp.CSS("#list"), []string{file}))
+	p.click("button[formaction$='/check']")
+	p.see("#import-report", "3 rows can be imported")
+	p.until("document.querySelectorAll('#import-report tbody tr').length === 3")
+	p.look("campaign-check")
+	p.click(".import-go")
+	p.see("#import-report", "3 leads imported")
+	p.until("document.querySelectorAll('#results .list li').length === 3")
+	p.click("form[action$='/start'] button")
+	p.see("#campaign-state", "In progress")
+	p.see("#campaign-sums", "Busy")
+	p.until("document.querySelector('#campaign-sums .sums div:nth-child(2) dd').innerText === '3'")
+	p.see("#results", "busy")
+	p.see("#results", "Ana <img src=x onerror=alert(1)>")
+	p.look("campaign-calls")
+	p.click("form[action$='/stop'] button")
+	p.see("#campaign-state", "Stopped")
+	p.open(s.URL + "/campaigns")
+	p.see(".list", "Spring <b>")
+	p.look("campaigns")
+	p.size(390, 800)
+	p.open(s.URL + "/campaigns")
+	p.click(".list a.stretch")
+	p.see("h1", "Spring <b>")
+	p.shot("campaign-phone", false)
+	p.accessible("campaign-phone")
+}

@@ -1,0 +1,301 @@
+package phone
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+
+	"parley/internal/audio"
+)
+
+// Packet is one that was heard.
+type Packet struct {
+	At     time.Time
+	Seq    uint16
+	TS     uint32
+	SSRC   uint32
+	Type   uint8
+	Marker bool
+	Level  float64 // dBFS; -100 of events and comfort noise
+}
+
+// Loud says whether it holds more than silence.
+func (p Packet) Loud() bool { return p.Level > -50 }
+
+// Utterance is something that is said.
+type Utterance struct {
+	mu       sync.Mutex
+	from, to time.Time
+	done     chan struct{}
+}
+
+// Done is closed when its last packet is sent.
+func (u *Utterance) Done() <-chan struct{} { return u.done }
+
+// From is when its first packet was sent, zero before.
+func (u *Utterance) From() time.Time { u.mu.Lock(); defer u.mu.Unlock(); return u.from }
+
+// To is when its last packet was sent.
+func (u *Utterance) To() time.Time { u.mu.Lock(); defer u.mu.Unlock(); return u.to }
+
+// media is the sound of a call.
+type media struct {
+	options Options
+	conn    *net.UDPConn
+	running sync.WaitGroup
+	stopped chan struct{}
+	once    sync.Once
+	started bool
+
+	mu      sync.Mutex
+	to      netip.AddrPort
+	format  audio.Format
+	events  int
+	sending bool
+	queue   []saying
+	keys    audio.EventSender
+	tones   *audio.Digits
+	packets []Packet
+	sound   []int16 // at the format's rate, as it came
+	digits  []byte
+	sent    int
+}
+
+type saying struct {
+	pcm  []int16
+	said *Utterance
+}
+
+func newMedia(o Options) (*media, error) {
+	conn, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		return nil, fmt.Errorf("phone: %w", err)
+	}
+	return &media{options: o, conn: conn, stopped: make(chan struct{})}, nil
+}
+
+func (m *media) addr() netip.AddrPort { return m.conn.LocalAddr().(*net.UDPAddr).AddrPort() }
+
+// begin takes what the far end described, starts the sound where it has not begun, and returns our own description.
+func (m *media) begin(theirs description, o Options) string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.to, m.events = theirs.at, 0
+	if !o.NoEvents {
+		m.events = theirs.events
+	}
+	chosen := -1
+	for _, t := range theirs.types {
+		for _, ours := range o.types() {
+			if t == ours && chosen < 0 {
+				chosen = t
+			}
+		}
+	}
+	m.format = map[int]audio.Format{0: audio.PCMU, 8: audio.PCMA, 9: audio.G722}[chosen]
+	if m.format == 0 {
+		m.format, chosen = audio.PCMU, 0
+	}
+	direction := "sendrecv"
+	switch theirs.direction {
+	case "sendonly", "inactive":
+		direction, m.sending = "recvonly", false
+	default:
+		m.sending = theirs.direction != "recvonly"
+	}
+	if theirs.direction == "recvonly" { // our own hold
+		m.sending = false
+	}
+	if !m.started {
+		m.started = true
+		m.tones = audio.NewDigits(m.format.Rate())
+		m.running.Go(m.hear)
+		m.running.Go(m.speak)
+	}
+	return offer(m.addr(), []int{chosen}, m.events, direction)
+}
+
+func (m *media) stop() {
+	m.once.Do(func() {
+		close(m.stopped)
+		m.conn.Close()
+	})
+}
+
+func (m *media) wait() { m.running.Wait() }
+
+// speak sends a packet every 20 ms, from an absolute schedule.
+func (m *media) speak() {
+	m.mu.Lock()
+	encoder := audio.NewEncoder(m.format)
+	n := m.format.Rate().FrameSize()
+	m.mu.Unlock()
+	seq, ts, ssrc := uint16(rand.Uint32()), rand.Uint32(), rand.Uint32()
+	lose := rand.New(rand.NewPCG(1, 2))
+	frame, packet := make([]int16, n), make([]byte, 0, 200)
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for next := time.Now(); ; next = next.Add(audio.FrameTime) {
+		timer.Reset(time.Until(next))
+		select {
+		case <-timer.C:
+		case <-m.stopped:
+			return
+		}
+		m.mu.Lock()
+		packet = packet[:12]
+		packet[0], packet[1] = 0x80, m.format.PayloadType()
+		sendAs, send := ts, m.sending
+		var ended, began *Utterance
+		switch {
+		case !m.sending:
+		case m.keys.Active():
+			e, ok := m.keys.Next()
+			send = ok
+			sendAs -= e.Offset
+			packet[1] = byte(m.events)
+			if e.Marker {
+				packet[1] |= 0x80
+			}
+			packet = append(packet, e.Payload[:]...)
+		default:
+			clear(frame)
+			if !m.tones.Fill(frame) && len(m.queue) > 0 {
+				s := &m.queue[0]
+				if s.said.from.IsZero() {
+					began = s.said
+				}
+				s.pcm = s.pcm[copy(frame, s.pcm):]
+				if len(s.pcm) == 0 {
+					ended, m.queue = s.said, m.queue[1:]
+				}
+			}
+			packet = encoder.Encode(packet, frame)
+		}
+		to := m.to
+		if send {
+			m.sent++
+		}
+		m.mu.Unlock()
+		if send {
+			binary.BigEndian.PutUint16(packet[2:], seq)
+			binary.BigEndian.PutUint32(packet[4:], sendAs)
+			binary.BigEndian.PutUint32(packet[8:], ssrc)
+			seq++
+			if m.options.Loss == 0 || lose.Float64() >= m.options.Loss {
+				m.conn.WriteToUDPAddrPort(packet, to)
+			}
+		}
+		ts += 160
+		now := time.Now()
+		if began != nil {
+			began.mu.Lock()
+			began.from = now
+			began.mu.Unlock()
+		}
+		if ended != nil {
+			ended.mu.Lock()
+			ended.to = now
+			ended.mu.Unlock()
+			close(ended.done)
+		}
+	}
+}
+
+// hear keeps what comes.
+func (m *media) hear() {
+	m.mu.Lock()
+	decoder, format, events := audio.NewDecoder(m.format), m.format, m.events
+	m.mu.Unlock()
+	var keys audio.EventReader
+	buf := make([]byte, 2000)
+	pcm := make([]int16, 0, 1000)
+	for {
+		n, _, err := m.conn.ReadFromUDPAddrPort(buf)
+		if err != nil {
+			return
+		}
+		if n < 12 || buf[0]>>6 != 2 {
+			continue
+		}
+		p := Packet{At: time.Now(), Seq: binary.BigEndian.Uint16(buf[2:]), TS: binary.BigEndian.Uint32(buf[4:]), SSRC: binary.BigEndian.Uint32(buf[8:]),
+			Type: buf[1] & 127, Marker: buf[1]&128 != 0, Level: -100}
+		body := buf[12+4*int(buf[0]&15) : n]
+		var key byte
+		switch {
+		case int(p.Type) == events && events > 0:
+			key = keys.Read(body, p.TS, p.Marker, p.SSRC)
+		case p.Type == format.PayloadType():
+			pcm = decoder.Decode(pcm[:0], body)
+			p.Level = audio.Level(pcm)
+		}
+		m.mu.Lock()
+		m.packets = append(m.packets, p)
+		if key != 0 {
+			m.digits = append(m.digits, key)
+		}
+		if p.Type == format.PayloadType() && !m.options.Forget {
+			m.sound = append(m.sound, pcm...)
+		}
+		m.mu.Unlock()
+	}
+}
+
+// Rate is that of the call's sound.
+func (c *Call) Rate() audio.Rate {
+	c.media.mu.Lock()
+	defer c.media.mu.Unlock()
+	return c.media.format.Rate()
+}
+
+// Say adds sound, at the call's rate, to what is being said; silence is sent otherwise.
+func (c *Call) Say(pcm []int16) *Utterance {
+	u := &Utterance{done: make(chan struct{})}
+	c.media.mu.Lock()
+	defer c.media.mu.Unlock()
+	c.media.queue = append(c.media.queue, saying{pcm, u})
+	return u
+}
+
+// Press presses keys: as events where the far end takes them, else as tones.
+func (c *Call) Press(keys string) {
+	c.media.mu.Lock()
+	defer c.media.mu.Unlock()
+	if c.media.events > 0 {
+		c.media.keys.Dial(keys)
+	} else {
+		c.media.tones.Dial(keys)
+	}
+}
+
+// Packets are those that were heard so far.
+func (c *Call) Packets() []Packet {
+	c.media.mu.Lock()
+	defer c.media.mu.Unlock()
+	return c.media.packets[:len(c.media.packets):len(c.media.packets)]
+}
+
+// Sound is what was heard so far, packet after packet.
+func (c *Call) Sound() []int16 {
+	c.media.mu.Lock()
+	defer c.media.mu.Unlock()
+	return c.media.sound[:len(c.media.sound):len(c.media.sound)]
+}
+
+// Sent is how many packets went out, those counted that were lost on purpose.
+func (c *Call) Sent() int {
+	c.media.mu.Lock()
+	defer c.media.mu.Unlock()
+	return c.media.sent
+}
+
+// Digits are the keys that the far end pressed, by events.
+func (c *Call) Digits() string {
+	c.media.mu.Lock()
+	defer c.media.mu.Unlock()
+	return string(c.media.digits)
+}
