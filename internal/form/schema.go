@@ -179,11 +179,11 @@ func (fd *field) describe(p object, r role) {
 			to[key] = v
 		}
 	}
-	target := p
+	target, list := p, false
 	if items, ok := p["items"].(object); ok && deref(fd.typ).Kind() == reflect.Slice {
 		set(p, "maxItems", fd.maxItems, fd.maxItems > 0)
 		set(p, "uniqueItems", true, fd.unique)
-		target = items
+		target, list = items, true
 	}
 	set(target, "minLength", fd.minLength, fd.minLength > 0)
 	set(target, "maxLength", fd.maxLength, fd.maxLength > 0)
@@ -211,7 +211,7 @@ func (fd *field) describe(p object, r role) {
 	} else {
 		set(p, "default", fd.def, fd.def != "")
 	}
-	if types, ok := p["type"].([]string); ok && len(fd.enum) > 0 && contains(types, "null") {
+	if types, ok := p["type"].([]string); ok && !list && len(fd.enum) > 0 && contains(types, "null") {
 		p["enum"] = append(toAny(fd.enum), nil)
 	}
 }
