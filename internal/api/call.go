@@ -88,6 +88,11 @@ func (a *API) listCalls(ctx context.Context, r *request, in *callQuery) (*Pagina
 			return nil, err
 		}
 	}
+	if in.CampaignID != 0 || r.URL.Query().Has("campaign_id") {
+		if _, err := a.DB.Campaign(ctx, r.UserID(), in.CampaignID); err != nil {
+			return nil, err
+		}
+	}
 	from, to := in.bounds()
 	p := in.page(15)
 	f := store.CallFilter{Status: parley.CallStatus(in.Status), Type: parley.CallType(in.Type), Phone: in.PhoneNumber, AssistantID: in.AssistantID,

@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -63,9 +65,9 @@ func of(prices map[string]parley.Money, country string) parley.Money {
 // file is how prices.yaml is written.
 type file struct {
 	Plans map[string]struct {
-		Campaigns     int `yaml:"campaigns"`
-		ParallelCalls int `yaml:"parallel_calls"`
-		Tools         int `yaml:"tools"`
+		Campaigns     *int `yaml:"campaigns"`
+		ParallelCalls *int `yaml:"parallel_calls"`
+		Tools         *int `yaml:"tools"`
 	} `yaml:"plans"`
 	Messages map[string]amount `yaml:"messages"`
 	Numbers  map[string]struct {
@@ -128,11 +130,21 @@ func (p *Prices) add(text []byte) error {
 	if err := dec.Decode(&f); err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}
-	for name, plan := range f.Plans {
-		if plan.Campaigns < 0 || plan.ParallelCalls < 1 || plan.Tools < 0 {
+	for _, name := range append([]string{"default"}, slices.Sorted(maps.Keys(f.Plans))...) { // a new plan begins as the default one stands in the end
+		plan := f.Plans[name]
+		out, known := p.Plans[name]
+		if !known {
+			out = p.Plans["default"]
+		}
+		for to, n := range map[*int]*int{&out.Campaigns: plan.Campaigns, &out.ParallelCalls: plan.ParallelCalls, &out.Tools: plan.Tools} {
+			if n != nil {
+				*to = *n
+			}
+		}
+		if out.Campaigns < 0 || out.ParallelCalls < 1 || out.Tools < 0 {
 			return fmt.Errorf("plan %s: parallel_calls must be at least 1, campaigns and tools not negative", name)
 		}
-		p.Plans[name] = parley.Plan{Campaigns: plan.Campaigns, ParallelCalls: plan.ParallelCalls, Tools: plan.Tools}
+		p.Plans[name] = out
 	}
 	for name, a := range f.Messages {
 		if _, known := p.Messages[name]; !known && !bytes.Equal(text, defaults) {

@@ -52,6 +52,10 @@ func TestPricesFile(t *testing.T) {
 	if p.Messages["widget"] != 7500 || p.Messages["api"] != 2*parley.USD || p.Messages["sms"] != parley.USD/100 {
 		t.Errorf("messages %v", p.Messages)
 	}
+	p, err = read(t, "plans:\n  basic: {tools: 9}\n  default: {parallel_calls: 12}\n")
+	if err != nil || p.Plan("default") != (parley.Plan{Campaigns: 20, ParallelCalls: 12, Tools: 100}) || p.Plan("basic") != (parley.Plan{Campaigns: 20, ParallelCalls: 12, Tools: 9}) {
+		t.Errorf("what a plan leaves out: %+v, %v", p, err)
+	}
 	for _, text := range []string{"", "# nothing\n", "plans: {}\n", "---\n"} {
 		if p, err := read(t, text); err != nil || p.Plan("default").Tools != 100 {
 			t.Errorf("%q: %v", text, err)

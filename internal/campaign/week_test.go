@@ -27,7 +27,7 @@ func TestWeek(t *testing.T) {
 		time.Sleep(time.Until(weekStart))
 		h := open(t, storetest.SQLite(t))
 		h.Poll = time.Hour // nobody else writes: what ends wakes, and what is due is known
-		w := &week{house: h, leads: 320, of: map[int64]*parley.Campaign{}}
+		w := &week{house: h, leads: 192, of: map[int64]*parley.Campaign{}}
 		w.prepare()
 		ctx, cancel := context.WithCancel(t.Context())
 		var run sync.WaitGroup
