@@ -2,5 +2,6 @@
 // the network alone, by HTTP and by a real browser. There is nothing here but tests.
 //
 // e2e_test.go starts the program (start) and speaks HTTP to it (program.call); browser_test.go drives Chromium (browse) and fails a test
-// on any error in the browser's console and any breach of the content security policy.
+// on any error in the browser's console and any breach of the content security policy; telephone_test.go gives it a telephone line and
+// telephones (package phone, sipp, baresip) that speak with it over SIP and RTP (telephone).
 package e2e

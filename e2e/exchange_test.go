@@ -1,13 +1,16 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -16,6 +19,7 @@ import (
 
 	"parley"
 	"parley/e2e/phone"
+	"parley/internal/store/storetest"
 )
 
 // goroutines is how many the program has, as /metrics says.
@@ -163,4 +167,145 @@ func TestPhoneFull(t *testing.T) {
 	eventually(t, "two rows", func() bool {
 		return l.total(t, "/user/calls?status=completed") == 1 && l.total(t, "/user/calls?status=busy") == 1
 	})
+}
+
+// A call over a trunk is let in by the trunk's password, and reaches the assistant of its number.
+func TestPhoneTrunk(t *testing.T) {
+	t.Parallel()
+	l := telephone(t)
+	var made struct {
+		Data struct {
+			PhoneNumberID int64 `json:"phone_number_id"`
+		}
+	}
+	if status := l.call(t, "POST", "/user/phone-numbers/sip-trunks", map[string]any{"name": "The exchange", "phone_number": "+4930901820", "sip_address": "127.0.0.2",
+		"sip_username": "bakery", "sip_password": "four-in-the-morning", "inbound_authorization_type": "auth"}, &made); status != http.StatusCreated {
+		t.Fatalf("the trunk is answered %d", status)
+	}
+	l.change(t, map[string]any{"phone_number_id": made.Data.PhoneNumberID})
+	exchange, err := phone.ListenOn(netip.MustParseAddrPort("127.0.0.2:0"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer exchange.Close()
+	exchange.Username = "bakery"
+	call := func(password string) (*phone.Call, error) {
+		ctx, cancel := timeout(t, patience)
+		defer cancel()
+		exchange.Password = password
+		return exchange.Call(ctx, "+4930123456", "+4930901820", l.sip)
+	}
+	eventually(t, "the trunk to be known to the line", func() bool { // it looks every few seconds
+		ctx, cancel := timeout(t, 300*time.Millisecond)
+		defer cancel()
+		_, err := exchange.Call(ctx, "+4930123456", "+4930901820", l.sip)
+		var r *phone.Refused
+		return errors.As(err, &r) && r.Code == 401
+	})
+	var r *phone.Refused
+	if _, err := call("five-in-the-morning"); !errors.As(err, &r) {
+		t.Errorf("with a wrong password: %v", err)
+	}
+	if n := len(l.talks(t)); n != 0 {
+		t.Errorf("%d calls before anybody knew the password", n)
+	}
+	c, err := call("four-in-the-morning")
+	if err != nil {
+		t.Fatal(err)
+	}
+	hears(t, c, c.Answered)
+	if err := c.Hangup(); err != nil {
+		t.Error(err)
+	}
+	row := l.over(t)
+	row.expect(t, parley.CallCompleted, parley.CustomerHangup)
+	if row.Customer != "+4930123456" || row.Own != "+4930901820" || row.Type != "inbound" {
+		t.Errorf("%+v", row)
+	}
+}
+
+// Of two nodes on one database the one that is left closes the calls of the one that was killed.
+func TestPhoneNodes(t *testing.T) {
+	t.Parallel()
+	one := telephone(t, "PARLEY_DATABASE="+storetest.Postgres(t), "PARLEY_SECRET_KEY=the same on all nodes")
+	at := block(t)
+	one.env = append(one.env, fmt.Sprintf("PARLEY_SIP_LISTEN=127.0.0.1:%d", at), fmt.Sprintf("PARLEY_RTP_PORTS=%d-%d", at+2, at+501)) // of the nodes that join
+	two := &line{program: one.join(t), sip: netip.AddrPortFrom(one.sip.Addr(), uint16(at)), phone: one.phone}
+	mine, theirs := one.ring(t, one.phone), two.ring(t, handset(t, phone.Options{}))
+	hears(t, mine, mine.Answered)
+	hears(t, theirs, theirs.Answered)
+	eventually(t, "seven seconds of the call", func() bool { return time.Since(mine.Answered) > 7*time.Second })
+	one.kill(t)
+	mine.Drop()
+	lost := func() (c talk) {
+		for _, row := range two.talks(t) {
+			if row.EndedReason == parley.NodeLost {
+				c = row
+			}
+		}
+		return c
+	}
+	eventually(t, "the other node to close the call", func() bool { return lost().ID != 0 })
+	if c := lost(); c.Status != parley.CallFailed || c.TotalCost <= 0 {
+		t.Errorf("%+v", c)
+	}
+	before := len(theirs.Packets())
+	eventually(t, "its own call to go on", func() bool { return len(theirs.Packets()) > before+25 })
+	if err := theirs.Hangup(); err != nil {
+		t.Error(err)
+	}
+	eventually(t, "both rows to be over", func() bool {
+		all := two.talks(t)
+		return len(all) == 2 && !all[0].Status.Live() && !all[1].Status.Live()
+	})
+	spent := 0.0
+	for _, c := range two.talks(t) {
+		spent += c.TotalCost
+	}
+	if left := two.balance(t); left < 100-spent-1e-6 || left > 100-spent+1e-6 {
+		t.Errorf("the calls cost %v, the balance is %v", spent, left)
+	}
+}
+
+// Thousands of strangers who call at once make no call and harm none that is live.
+func TestPhoneFlood(t *testing.T) {
+	t.Parallel()
+	l := telephone(t)
+	c := l.ring(t, l.phone)
+	hears(t, c, c.Answered)
+	conn, err := net.DialUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 2)}, net.UDPAddrFromAddrPort(l.sip))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	const n = 10000
+	began := time.Now()
+	for i := range n {
+		fmt.Fprintf(conn, "INVITE sip:%d@127.0.0.1 SIP/2.0\r\nVia: SIP/2.0/UDP 127.0.0.2:9;branch=z9hG4bK%d\r\nMax-Forwards: 70\r\nFrom: <sip:scan@127.0.0.2>;tag=%d\r\n"+
+			"To: <sip:%d@127.0.0.1>\r\nCall-ID: %d\r\nCSeq: 1 INVITE\r\nContact: <sip:scan@127.0.0.2>\r\nContent-Length: 0\r\n\r\n", i, i, i, i, i)
+		if i%100 == 99 { // what the socket's buffer could not take would prove nothing
+			time.Sleep(time.Until(began.Add(time.Duration(i) * 200 * time.Microsecond)))
+		}
+	}
+	took := time.Since(began)
+	eventually(t, "the live call to go on", func() bool { p := c.Packets(); return p[len(p)-1].At.After(began.Add(took + time.Second)) })
+	var gaps []time.Duration
+	packets := c.Packets()
+	for i := 1; i < len(packets); i++ {
+		if packets[i].At.After(began) {
+			gaps = append(gaps, packets[i].At.Sub(packets[i-1].At))
+		}
+	}
+	slices.Sort(gaps)
+	t.Logf("%d INVITEs in %v; between packets of the live call p50 %v, p99 %v, at most %v", n, took.Round(time.Millisecond), gaps[len(gaps)/2], gaps[len(gaps)*99/100], gaps[len(gaps)-1])
+	if p := gaps[len(gaps)*9/10]; p > 45*time.Millisecond {
+		t.Errorf("every tenth packet of the live call came after %v and more", p)
+	}
+	if err := c.Hangup(); err != nil {
+		t.Error(err)
+	}
+	l.over(t).expect(t, parley.CallCompleted, parley.CustomerHangup)
+	if rows := len(l.talks(t)); rows != 1 {
+		t.Errorf("%d rows", rows)
+	}
 }

@@ -115,7 +115,8 @@ type talk struct {
 	AnsweredBy  parley.AnsweredBy `json:"answered_by"`
 	TotalCost   float64           `json:"total_cost"`
 	Recording   string            `json:"recording_url"`
-	Variables   map[string]any
+	Own         string            `json:"assistant_phone_number"`
+	Customer    string            `json:"client_phone_number"`
 }
 
 // talks are the account's calls, the newest first.
