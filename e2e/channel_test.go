@@ -177,7 +177,7 @@ func (p *page) trunks(s *program) {
 	p.click("#save")
 	p.see("#notice", "Created.")
 	p.click("#check")
-	p.see(".fresh", "nothing was asked of the trunk")
+	p.see(".fresh", "PARLEY_SIP_LISTEN")
 	p.look("trunk")
 	p.open(s.URL + "/trunks")
 	p.look("trunks")

@@ -54,6 +54,7 @@ func TestFirstChatInConsole(t *testing.T) {
 	s.bakery(t)
 	p := browse(t)
 	p.signIn(s)
+	p.open(s.URL + "/assistants")
 	p.click(".list a")
 	p.see("#talk", "Talk with Front desk")
 	p.fill("#talk [name='variables.0.value']", "Ana <b>&")

@@ -103,7 +103,7 @@ func TestPhoneBaresip(t *testing.T) {
 	dir := t.TempDir()
 	script := make([]int16, 3*8000) // the greeting's time
 	script = append(script, speech(t, "When are you open on Saturday?")...)
-	script = append(script, make([]int16, 5*8000)...) // the answer's; then the call ends
+	script = append(script, make([]int16, 12*8000)...) // the answer's, on a busy machine too; then the call ends
 	files := map[string]string{
 		"accounts": "<sip:visitor@127.0.0.1>;regint=0;audio_codecs=pcmu\n", "contacts": "",
 		"config": "poll_method epoll\nsip_listen 127.0.0.1:0\naudio_source aufile," + dir + "/in.wav\naudio_player aubridge,nowhere\naudio_alert aubridge,nowhere\n" +
@@ -115,7 +115,7 @@ func TestPhoneBaresip(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	cmd := exec.Command("baresip", "-4", "-n", "127.0.0.1", "-f", dir, "-t", "20", "-e", fmt.Sprintf("/dial sip:%d@%s", l.Assistant, l.sip))
+	cmd := exec.Command("baresip", "-4", "-n", "127.0.0.1", "-f", dir, "-t", "40", "-e", fmt.Sprintf("/dial sip:%d@%s", l.Assistant, l.sip))
 	printed := &logBuffer{}
 	cmd.Stdout, cmd.Stderr = printed, printed
 	if err := cmd.Start(); err != nil {

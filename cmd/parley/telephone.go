@@ -254,6 +254,9 @@ func (p *telephone) Check(ctx context.Context, t *parley.Trunk) (call.Health, er
 		return call.Health{}, err
 	}
 	h, err := p.line.Check(ctx, to)
+	if text, ok := strings.CutPrefix(fmt.Sprint(err), parley.Unreachable.Error()+": "); ok { // no call has ended
+		err = errors.New(text)
+	}
 	return call.Health{Registered: h.Registered, OptionsMS: h.OptionsMS}, err
 }
 

@@ -83,7 +83,7 @@ func TestPhones(t *testing.T) {
 				t.Fatal(err)
 			}
 			two.Say(tone(two.Rate(), 440, 5))
-			wait(t, func() bool { return loud(one) == 5 })
+			wait(t, func() bool { return loud(one) >= 5 })
 			if n := loud(two); n < 20 || n > 21 { // the filter of G.722 rings
 				t.Errorf("%d loud packets, 20 were said", n)
 			}
