@@ -49,7 +49,7 @@ func (h *hooks) got() (ids, requests int) {
 
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	look, hang := time.NewTicker(10*time.Millisecond), time.After(4*patience)
+	look, hang := time.NewTicker(10*time.Millisecond), time.After(2*patience)
 	defer look.Stop()
 	for !ok() {
 		select {

@@ -372,7 +372,7 @@ func (p *play) compare(s state, text string, a *args) {
 	if d, ok := a.timeOf("within"); ok && h.From-s.voiced > d {
 		p.errorf("%q began %v after the customer's last voiced packet, not within %v", text, h.From-s.voiced, d)
 	}
-	if d, ok := a.timeOf("at"); ok && (h.From < d-80*time.Millisecond || h.From > d+80*time.Millisecond) {
+	if d, ok := a.timeOf("at"); ok && (h.From < d-40*time.Millisecond || h.From > d+40*time.Millisecond) {
 		p.errorf("%q began at %v, not at %v", text, h.From, d)
 	}
 }
