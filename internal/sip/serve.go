@@ -1,6 +1,8 @@
 package sip
 
 import (
+	"time"
+
 	sipgo "github.com/emiago/sipgo/sip"
 
 	"parley"
@@ -104,6 +106,7 @@ func (l *leg) handle(req *sipgo.Request, tx *sipgo.ServerTx) {
 // reinvite changes the session: hold and resume, another address, another codec of the same rate (RFC 3261, section 14.2).
 func (l *leg) reinvite(req *sipgo.Request, tx *sipgo.ServerTx) {
 	st := &l.state
+	l.settle()
 	st.Lock()
 	defer st.Unlock()
 	switch {
@@ -147,4 +150,25 @@ func (l *leg) reinvite(req *sipgo.Request, tx *sipgo.ServerTx) {
 		return
 	}
 	l.server.begin(func() { l.confirm(tx, res, p) })
+}
+
+// settle ends what may still stand between the last INVITE of theirs and a new one. Who sends a new one has our 2xx (section 14.1): its ACK
+// is lost, or a moment behind, for each message has a goroutine of its own. Only an ACK that brings an answer must be waited for.
+func (l *leg) settle() {
+	l.state.Lock()
+	p := l.state.pending
+	l.state.Unlock()
+	switch {
+	case p == nil:
+	case p.offer == nil:
+		l.acknowledged(p)
+	default:
+		late := time.NewTimer(sipgo.T1)
+		defer late.Stop()
+		select {
+		case <-p.acked:
+		case <-l.done:
+		case <-late.C:
+		}
+	}
 }
