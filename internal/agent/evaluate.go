@@ -53,7 +53,7 @@ func Evaluate(ctx context.Context, m ai.Model, purpose, transcript string) (Eval
 		"properties": map[string]any{"sentiment": map[string]any{"type": "string", "enum": sentiments}, "outcome": map[string]any{"type": "string", "enum": outcomes},
 			"score": map[string]any{"type": "integer", "description": "0 to 10"}}})
 	if err != nil {
-		return Evaluation{}, ai.Usage{}, fmt.Errorf("evaluate: %w", err)
+		return Evaluation{}, ai.Usage{}, fmt.Errorf("evaluate: %w", ai.TheModel.Of(err))
 	}
 	if Tokens(purpose) > maxPurpose {
 		purpose = cut(purpose, maxPurpose)

@@ -39,7 +39,7 @@ func Extract(ctx context.Context, m ai.Model, items []parley.ExtractedItem, tran
 	}
 	schema, err := json.Marshal(map[string]any{"type": "object", "properties": properties, "required": required, "additionalProperties": false})
 	if err != nil {
-		return values, ai.Usage{}, fmt.Errorf("extract: %w", err)
+		return values, ai.Usage{}, fmt.Errorf("extract: %w", ai.TheModel.Of(err))
 	}
 	zero := 0.0
 	got, err := m.Generate(ctx, ai.Request{

@@ -84,7 +84,7 @@ func (t *Turn) ask(ctx context.Context, req ai.Request, reply *Reply, said *stri
 	if err != nil {
 		reply.add(got.Text, nil)
 	}
-	return got, err
+	return got, ai.TheModel.Of(err)
 }
 
 // add puts what the assistant said and called into the messages.

@@ -1,6 +1,7 @@
 package ai
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -22,17 +23,50 @@ const (
 	Refused     Kind = "refused"       // the vendor refuses this content
 )
 
+// Part is what of a vendor's has failed.
+type Part string
+
+// The parts.
+const (
+	TheModel      Part = "model"
+	TheVoice      Part = "voice"
+	TheRecognizer Part = "recognizer"
+	TheEmbedder   Part = "embedder"
+)
+
 // Error is a vendor's failure. Its text is for the log, not for the customer.
 type Error struct {
+	Part Part // "" where it is not known; see Of
 	Kind Kind
 	// RetryAfter is how long the vendor asks to wait; 0 when it doesn't say.
 	RetryAfter time.Duration
 	Err        error
+
+	was *Error // before Of named its part
 }
 
-func (e *Error) Error() string { return fmt.Sprintf("model %s: %v", e.Kind, e.Err) }
+func (e *Error) Error() string {
+	return fmt.Sprintf("%s %s: %v", cmp.Or(e.Part, "vendor"), e.Kind, e.Err)
+}
 
-func (e *Error) Unwrap() error { return e.Err }
+// Of is a failure of a part of a vendor's: err with its name, where err is an *Error that has none. It changes nothing of err itself, which others
+// may hold too.
+func (p Part) Of(err error) error {
+	e, ok := err.(*Error) //nolint:errorlint // one that is wrapped has been told already
+	if !ok || e.Part != "" {
+		return err
+	}
+	named := *e
+	named.Part, named.was = p, e
+	return &named
+}
+
+func (e *Error) Unwrap() error {
+	if e.was != nil {
+		return e.was
+	}
+	return e.Err
+}
 
 // Retry says whether the same request may be made again: nothing of the reply has been seen, and it may go better. A stall is not
 // among them: the customer has waited long enough.

@@ -22,6 +22,35 @@ func TestRetry(t *testing.T) {
 	}
 }
 
+func TestErrorNamesItsPart(t *testing.T) {
+	cause := errors.New("no route to host")
+	plain := &Error{Kind: Unreachable, RetryAfter: 1, Err: cause}
+	wrapped := fmt.Errorf("say it: %w", plain)
+	for want, err := range map[string]error{
+		"vendor unreachable: no route to host":     plain,
+		"model unreachable: no route to host":      TheModel.Of(plain),
+		"voice unreachable: no route to host":      TheVoice.Of(plain),
+		"recognizer unreachable: no route to host": TheRecognizer.Of(plain),
+		"embedder unreachable: no route to host":   TheVoice.Of(TheEmbedder.Of(plain)), // whose it is is known
+		"voice overloaded: no route to host":       &Error{Part: TheVoice, Kind: Overloaded, Err: cause},
+		"no route to host":                         TheVoice.Of(cause),
+		wrapped.Error():                            TheVoice.Of(wrapped),
+	} {
+		if err.Error() != want {
+			t.Errorf("%q, want %q", err, want)
+		}
+		if !errors.Is(err, cause) {
+			t.Errorf("the cause is lost in %q", err)
+		}
+	}
+	if named := TheVoice.Of(plain); KindOf(named) != Unreachable || !errors.Is(named, plain) || plain.Part != "" {
+		t.Errorf("%+v of %+v", named, plain)
+	}
+	if TheVoice.Of(nil) != nil {
+		t.Error("an error out of nothing")
+	}
+}
+
 func TestUsage(t *testing.T) {
 	u := Usage{1, 2}
 	u.Add(Usage{10, 20})

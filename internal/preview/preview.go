@@ -139,7 +139,7 @@ func (d *Desk) speak(ctx context.Context, code, name string, what ai.Speech) err
 	if err == nil && len(pcm) == 0 {
 		err = &ai.Error{Kind: ai.Malformed, Err: errors.New("no sound")}
 	}
-	if err != nil {
+	if err = ai.TheVoice.Of(err); err != nil {
 		slog.WarnContext(ctx, "a voice's preview can't be made", "provider", code, "voice", what.Voice, "error", err)
 		return shown(code, err)
 	}
