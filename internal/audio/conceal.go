@@ -5,7 +5,8 @@ package audio
 // adds no delay.
 type Conceal struct {
 	rate    int
-	history []int16 // the last 48.75 ms that were played, newest last
+	buffer  []int16 // has room for some more frames behind the history
+	history []int16 // the last 48.75 ms that were played, newest last; a window of buffer
 	lost    int     // samples concealed in a row
 	period  int     // of the pitch, in samples
 	at      int     // in the cycle that is repeated
@@ -15,7 +16,10 @@ type Conceal struct {
 
 // NewConceal begins a stream with silence.
 func NewConceal(rate Rate) *Conceal {
-	return &Conceal{rate: int(rate), history: make([]int16, int(rate)*39/800)}
+	n := int(rate) * 39 / 800
+	c := &Conceal{rate: int(rate), buffer: make([]int16, n+4*rate.FrameSize())}
+	c.history = c.buffer[:n]
+	return c
 }
 
 // Good takes samples that arrived, and blends their beginning with what was made before it.
@@ -54,13 +58,15 @@ func (c *Conceal) Seam() {
 func (c *Conceal) Silent() bool { return c.lost > c.rate*60/1000 }
 
 func (c *Conceal) remember(pcm []int16) {
-	h := c.history
-	if len(pcm) >= len(h) {
-		copy(h, pcm[len(pcm)-len(h):])
-		return
+	n := len(c.history)
+	pcm = pcm[max(0, len(pcm)-n):]
+	at := cap(c.buffer) - cap(c.history) // where the history begins
+	if at+n+len(pcm) > len(c.buffer) {
+		copy(c.buffer, c.history[len(pcm):])
+		at = -len(pcm)
 	}
-	copy(h, h[len(pcm):])
-	copy(h[len(h)-len(pcm):], pcm)
+	copy(c.buffer[at+n:], pcm)
+	c.history = c.buffer[at+len(pcm):][:n]
 }
 
 func (c *Conceal) begin() {

@@ -1,6 +1,7 @@
 package audio
 
 import (
+	"maps"
 	"math"
 	"slices"
 	"testing"
@@ -14,9 +15,10 @@ func denoised(rate Rate, pcm []int16) []int16 {
 	return out
 }
 
-// TestDenoiser: with noise at 10 dB the pauses get quieter by 6 dB and more after half a second (in babble by less), and speech stays; clean
+// TestDenoiser: with noise at 10 dB the pauses get quieter by 6 dB and more after half a second, and speech stays; clean
 // speech is changed by less than a dB.
 func TestDenoiser(t *testing.T) {
+	least, most := map[string]float64{}, 0.0
 	for _, rate := range []Rate{Narrow, Wide} {
 		n, delay := rate.FrameSize(), int(rate)/100
 		for _, v := range []string{"rms", "slt", "awb", "kal"} {
@@ -34,6 +36,7 @@ func TestDenoiser(t *testing.T) {
 				}
 			}
 			rms := math.Sqrt(square / count)
+			most = max(most, rms)
 			if rms > 0.8 {
 				t.Errorf("%s at %d Hz: clean speech is changed by %.2f dB", v, rate, rms)
 			}
@@ -52,7 +55,10 @@ func TestDenoiser(t *testing.T) {
 				}
 				less, kept := 10*math.Log10(in/out), 10*math.Log10(speechOut/speechIn)
 				t.Logf("%s in %s at %d Hz: pauses %.1f dB quieter, speech %+.1f dB", v, kind, rate, less, kept)
-				if less < 6 && (kind != "babble" || less < 4) {
+				if was, ok := least[kind]; !ok || less < was {
+					least[kind] = less
+				}
+				if less < 6 {
 					t.Errorf("%s in %s at %d Hz: pauses are only %.1f dB quieter", v, kind, rate, less)
 				}
 				if kept < -2.5 {
@@ -75,6 +81,10 @@ func TestDenoiser(t *testing.T) {
 		d, frame := NewDenoiser(rate), whiteNoise(1, 1000, n)
 		quiet(t, "noise suppression", func() { d.Clean(frame) })
 	}
+	for _, kind := range slices.Sorted(maps.Keys(least)) {
+		t.Logf("quality: noise suppression in %s at 10 dB: pauses %.1f dB quieter or more (goal >= 6 dB: %s)", kind, least[kind], verdict(least[kind] >= 6))
+	}
+	t.Logf("quality: noise suppression: clean speech changed by %.2f dB rms or less (goal <= 1 dB: %s)", most, verdict(most <= 1))
 }
 
 func BenchmarkDenoiser(b *testing.B) {

@@ -5,12 +5,12 @@ package audio
 
 type g722Encoder struct {
 	low, high g722Band
-	history   [24]int32 // the filter's, newest last
+	history   [22]int32 // the filter's, newest last
 }
 
 type g722Decoder struct {
 	low, high g722Band
-	history   [24]int32
+	history   [22]int32
 }
 
 func newG722Encoder() *g722Encoder {
@@ -22,41 +22,57 @@ func newG722Decoder() *g722Decoder {
 }
 
 func (e *g722Encoder) encode(dst []byte, pcm []int16) []byte {
-	for i := 0; i+1 < len(pcm); i += 2 {
-		a, b := mirror(&e.history, int32(pcm[i]), int32(pcm[i+1]))
-		low := e.low.quantizeLow((a + b) >> 14)
-		e.low.adaptLow(low)
-		high := e.high.quantizeHigh((a - b) >> 14)
-		e.high.adaptHigh(high)
-		dst = append(dst, byte(high<<6|low))
+	var line [22 + MaxFrame]int32 // what the filter slides over
+	for len(pcm) > 1 {
+		n := min(len(pcm)&^1, MaxFrame)
+		copy(line[:], e.history[:])
+		for i, s := range pcm[:n] {
+			line[22+i] = int32(s)
+		}
+		for i := 0; i < n; i += 2 {
+			a, b := mirror((*[24]int32)(line[i:]))
+			low := e.low.quantizeLow((a + b) >> 14)
+			e.low.adaptLow(low)
+			high := e.high.quantizeHigh((a - b) >> 14)
+			e.high.adaptHigh(high)
+			dst = append(dst, byte(high<<6|low))
+		}
+		copy(e.history[:], line[n:])
+		pcm = pcm[n:]
 	}
 	return dst
 }
 
 func (d *g722Decoder) decode(dst []int16, data []byte) []int16 {
-	for _, code := range data {
-		// The lower band is heard with six bits (block 5L), but predicted with the upper four of them, so that the two that may be
-		// stolen for data don't matter.
-		low, high := int32(code&63), int32(code>>6)
-		rl := clamp15(d.low.s + d.low.det*g722QM6[low]>>15)
-		d.low.adaptLow(low)
-		dh := d.high.det * g722QM2[high] >> 15
-		rh := clamp15(d.high.s + dh)
-		d.high.adaptHigh(high)
-		a, b := mirror(&d.history, rl+rh, rl-rh)
-		dst = append(dst, int16(sat16(a>>11)), int16(sat16(b>>11)))
+	var line [22 + MaxFrame]int32
+	for len(data) > 0 {
+		n := min(len(data), MaxFrame/2)
+		copy(line[:], d.history[:])
+		for i, code := range data[:n] {
+			// The lower band is heard with six bits (block 5L), but predicted with the upper four of them, so that the two that may be
+			// stolen for data don't matter.
+			low, high := int32(code&63), int32(code>>6)
+			rl := clamp15(d.low.s + d.low.det*g722QM6[low]>>15)
+			d.low.adaptLow(low)
+			dh := d.high.det * g722QM2[high] >> 15
+			rh := clamp15(d.high.s + dh)
+			d.high.adaptHigh(high)
+			window := (*[24]int32)(line[2*i:])
+			window[22], window[23] = rl+rh, rl-rh
+			a, b := mirror(window)
+			dst = append(dst, int16(sat16(a>>11)), int16(sat16(b>>11)))
+		}
+		copy(d.history[:], line[2*n:])
+		data = data[n:]
 	}
 	return dst
 }
 
-// mirror takes two samples into the 24-tap filter (RECA/RECB, table 11) and returns its two phases.
-func mirror(h *[24]int32, x, y int32) (a, b int32) {
-	copy(h[:], h[2:])
-	h[22], h[23] = x, y
-	for i, c := range g722QMF {
-		b += h[2*i] * c
-		a += h[2*i+1] * g722QMF[11-i]
-	}
+// mirror is the 24-tap filter over the newest samples (RECA/RECB, table 11): its two phases.
+func mirror(h *[24]int32) (a, b int32) {
+	q := &g722QMF
+	b = h[0]*q[0] + h[2]*q[1] + h[4]*q[2] + h[6]*q[3] + h[8]*q[4] + h[10]*q[5] + h[12]*q[6] + h[14]*q[7] + h[16]*q[8] + h[18]*q[9] + h[20]*q[10] + h[22]*q[11]
+	a = h[1]*q[11] + h[3]*q[10] + h[5]*q[9] + h[7]*q[8] + h[9]*q[7] + h[11]*q[6] + h[13]*q[5] + h[15]*q[4] + h[17]*q[3] + h[19]*q[2] + h[21]*q[1] + h[23]*q[0]
 	return a, b
 }
 
@@ -67,8 +83,8 @@ type g722Band struct {
 	det    int32    // DET, the step
 	a      [2]int32 // poles
 	b      [6]int32 // zeros
-	d      [6]int32 // quantized differences
-	r      [2]int32 // reconstructed signal
+	d      [6]int32 // quantized differences, doubled
+	r      [2]int32 // reconstructed signal, doubled
 	pSigns [2]bool  // p < 0: the partly reconstructed signal
 }
 
@@ -80,8 +96,10 @@ func (g *g722Band) quantizeLow(x int32) int32 {
 		m = ^e
 	}
 	level := int32(1)
-	for level < 30 && m >= g722Q6[level]*g.det>>12 {
-		level++
+	for step := int32(16); step > 0; step >>= 1 { // the levels rise: halve
+		if at := level + step - 1; at < 30 && m >= g722Q6[at]*g.det>>12 {
+			level += step
+		}
 	}
 	if e < 0 {
 		return g722ILN[level]
@@ -152,23 +170,20 @@ func (g *g722Band) predict(d int32) {
 	if d == 0 {
 		step = 0
 	}
+	d = sat16(2 * d)
 	for i, old := range g.d {
-		if (old < 0) == (d < 0) {
-			g.b[i] = sat16(g.b[i]*32640>>15 + step)
-		} else {
-			g.b[i] = sat16(g.b[i]*32640>>15 - step)
-		}
+		unlike := (old ^ d) >> 31                            // -1 where the signs differ
+		g.b[i] = g.b[i]*32640>>15 + (step ^ unlike) - unlike // can't overflow: 255/256 of 1<<15, and 128
 	}
-	copy(g.d[1:], g.d[:5])
-	g.d[0] = d
-	g.r[1], g.r[0] = g.r[0], r
-	g.pSigns[1], g.pSigns[0] = g.pSigns[0], p
+	g.d = [6]int32{d, g.d[0], g.d[1], g.d[2], g.d[3], g.d[4]}
+	g.r = [2]int32{sat16(2 * r), g.r[0]}
+	g.pSigns = [2]bool{p, g.pSigns[0]}
 	g.a = [2]int32{a1, a2}
 
-	sp := sat16(a1*sat16(2*g.r[0])>>15 + a2*sat16(2*g.r[1])>>15)
+	sp := sat16(a1*g.r[0]>>15 + a2*g.r[1]>>15)
 	sz := int32(0)
 	for i, b := range g.b {
-		sz += b * sat16(2*g.d[i]) >> 15
+		sz += b * g.d[i] >> 15
 	}
 	g.sz = sat16(sz)
 	g.s = sat16(sp + g.sz)

@@ -1,6 +1,10 @@
 package audio
 
-import "time"
+import (
+	"math/bits"
+	"slices"
+	"time"
+)
 
 // The bounds of the delay that a Jitter adds, above the quickest packet's way.
 const (
@@ -30,19 +34,22 @@ type Jitter struct {
 	strayTS   uint32 // where the next packet would be if the last one began a new timeline
 	stray     bool
 
-	ring   []int16 // by position modulo its length, a power of two
-	filled []bool
-	next   int64 // position to be played next; positions count samples since the timestamp 0 that unwrapped counts from
-	end    int64 // behind the last sample that arrived
-	packet int64 // samples in the last packet
-	held   int64 // samples that were played while next waited
-	calm   int   // frames since the delay was changed
+	ring   []int16  // by position modulo its length, a power of two
+	filled []uint64 // a bit for each of its samples
+	next   int64    // position to be played next; positions count samples since the timestamp 0 that unwrapped counts from
+	end    int64    // behind the last sample that arrived
+	packet int64    // samples in the last packet
+	held   int64    // samples that were played while next waited
+	calm   int      // frames since the delay was changed
 
-	transit [256]int64 // of the last packets: samples of arrival less position
-	count   int
-	least   int64 // of transit
-	target  int64 // delay, samples
-	scratch []int16
+	transit  [256]int32 // of the last packets: samples of arrival less position, above base
+	base     int64
+	count    int
+	least    int64            // of transit, with base
+	quickest int              // how many of them are the least
+	delays   [delayBins]int16 // how many are above it by so much
+	target   int64            // delay, samples
+	scratch  []int16
 
 	// Counts since the beginning.
 	Late      int // packets that came after their time
@@ -53,7 +60,7 @@ type Jitter struct {
 // NewJitter serves streams whose timestamps count at clock Hz.
 func NewJitter(rate Rate, clock int) *Jitter {
 	size := int(rate) / 8000 * 4096 // 512 ms
-	return &Jitter{rate: int64(rate), clock: int64(clock), conceal: NewConceal(rate), ring: make([]int16, size), filled: make([]bool, size),
+	return &Jitter{rate: int64(rate), clock: int64(clock), conceal: NewConceal(rate), ring: make([]int16, size), filled: make([]uint64, size/64),
 		scratch: make([]int16, 5*rate.FrameSize()/2), target: int64(rate) * int64(firstDelay) / int64(time.Second)}
 }
 
@@ -102,12 +109,10 @@ func (j *Jitter) Put(at time.Duration, seq uint16, ts, ssrc uint32, pcm []int16)
 	if over := pos + n - j.next - int64(len(j.ring)); over > 0 { // far more at once than is ever waited for
 		j.skip(max(j.next+over, pos-j.target))
 	}
-	for i, s := range pcm {
-		if p := pos + int64(i); p >= j.next {
-			k := int(p) & (len(j.ring) - 1)
-			j.ring[k], j.filled[k] = s, true
-		}
-	}
+	early := max(0, j.next-pos) // it was to be played already
+	fresh, k := pcm[early:], j.index(pos+early)
+	copy(j.ring, fresh[copy(j.ring[k:], fresh):])
+	j.mark(pos+early, n-early, true)
 	j.end, j.packet = max(j.end, pos+n), n
 }
 
@@ -141,23 +146,17 @@ func (j *Jitter) Pull(at time.Duration, dst Frame) bool {
 	}
 	heard := false
 	for i := int64(0); i < n; {
-		run := i
-		has := j.filled[j.index(j.next+run)]
-		for run < n && j.filled[j.index(j.next+run)] == has {
-			run++
-		}
-		part := dst[i:run]
-		if has {
-			for k := range part {
-				part[k] = j.ring[j.index(j.next+i+int64(k))]
-			}
+		run, here := j.run(j.next+i, n-i)
+		part := dst[i : i+run]
+		if here {
+			j.copy(part, j.next+i)
 			j.conceal.Good(part)
 			j.sounded = true
 			heard = true
 		} else {
 			heard = j.lose(part) || heard
 		}
-		i = run
+		i += run
 	}
 	j.move(j.next + advance)
 	return heard
@@ -220,13 +219,10 @@ func (j *Jitter) stretch(delay int64, dst Frame) bool {
 	if shorter {
 		want = n + most
 	}
-	for i := range want {
-		k := j.index(j.next + i)
-		if !j.filled[k] {
-			return false
-		}
-		j.scratch[i] = j.ring[k]
+	if run, here := j.run(j.next, want); !here || run < want {
+		return false
 	}
+	j.copy(j.scratch[:want], j.next)
 	x := j.scratch[:n]
 	var y []int16 // what x goes over into: itself, a period on or back
 	lag := int64(0)
@@ -257,7 +253,8 @@ func (j *Jitter) restart(now int64, seq uint16, ts, ssrc uint32) {
 	clear(j.filled)
 	j.began, j.stray, j.ssrc, j.ts, j.unwrapped = true, false, ssrc, ts, int64(ts)
 	pos := j.unwrapped * j.rate / j.clock
-	j.count, j.held, j.least = 0, 0, now-pos
+	j.count, j.held, j.least, j.base, j.quickest = 0, 0, now-pos, now-pos, 0
+	clear(j.delays[:])
 	j.seq, j.seen = seq, 0
 	j.next, j.end = pos-j.target, pos-j.target
 }
@@ -272,38 +269,97 @@ func (j *Jitter) skip(next int64) {
 
 // move goes to another position, forgetting what lies before it.
 func (j *Jitter) move(next int64) {
-	for p := max(j.next, next-int64(len(j.ring))); p < next; p++ {
-		j.filled[j.index(p)] = false
-	}
+	first := max(j.next, next-int64(len(j.ring)))
+	j.mark(first, next-first, false)
 	j.next = next
 }
 
+const (
+	delayBins = 64
+	binsOf    = 200 // in a second: bins are of 5 ms
+)
+
 // measure takes the way of another packet and sets the delay by those of the last ones.
 func (j *Jitter) measure(transit int64) {
-	j.transit[j.count%len(j.transit)] = transit
+	i, t := j.count%len(j.transit), int32(transit-j.base)
+	old, full := j.transit[i], j.count >= len(j.transit)
+	j.transit[i] = t
 	j.count++
 	known := j.transit[:min(j.count, len(j.transit))]
-	j.least = transit
-	for _, t := range known {
-		j.least = min(j.least, t)
+	low := int32(j.least - j.base)
+	if full && old == low {
+		j.quickest--
 	}
-	const bins, perBin = 64, 200 // of 5 ms
-	var histogram [bins]int
-	for _, t := range known {
-		histogram[min((t-j.least)*perBin/j.rate, bins-1)]++
+	if t == low {
+		j.quickest++
 	}
-	late, bin := len(known)/50, bins-1
-	for ; bin > 0 && histogram[bin] <= late; bin-- {
-		late -= histogram[bin]
+	if t < low || j.quickest == 0 { // the least is another
+		low, j.quickest = slices.Min(known), 0
+		j.least = j.base + int64(low)
+		clear(j.delays[:])
+		for _, t := range known {
+			j.delays[j.bin(t-low)]++
+			if t == low {
+				j.quickest++
+			}
+		}
+	} else {
+		if full {
+			j.delays[j.bin(old-low)]--
+		}
+		j.delays[j.bin(t-low)]++
 	}
-	j.target = min(int64(bin+1)*5*j.rate/1000, j.ms(MaxDelay))
+	late, bin := len(known)/50, delayBins-1
+	for ; bin > 0 && int(j.delays[bin]) <= late; bin-- {
+		late -= int(j.delays[bin])
+	}
+	j.target = min(int64(bin+1)*j.rate/binsOf, j.ms(MaxDelay))
 	if j.count < 50 {
 		j.target = max(j.target, j.ms(firstDelay))
 	}
 }
+
+func (j *Jitter) bin(above int32) int { return int(min(int64(above)*binsOf/j.rate, delayBins-1)) }
 
 func (j *Jitter) ms(d time.Duration) int64 { return d.Milliseconds() * j.rate / 1000 }
 
 func (j *Jitter) samples(at time.Duration) int64 { return int64(at) / (int64(time.Second) / j.rate) }
 
 func (j *Jitter) index(pos int64) int { return int(pos) & (len(j.ring) - 1) }
+
+// mark says of n samples from a position on whether they are here.
+func (j *Jitter) mark(pos, n int64, here bool) {
+	for n > 0 {
+		k := j.index(pos)
+		m := min(n, int64(64-k%64))
+		mask := ^uint64(0) >> (64 - m) << (k % 64)
+		if here {
+			j.filled[k/64] |= mask
+		} else {
+			j.filled[k/64] &^= mask
+		}
+		pos, n = pos+m, n-m
+	}
+}
+
+// run is how many samples from a position on, of n, are here, or are not.
+func (j *Jitter) run(pos, n int64) (length int64, here bool) {
+	for k := j.index(pos); length < n; k = j.index(pos + length) {
+		word, left := j.filled[k/64]>>(k%64), 64-k%64
+		if length == 0 {
+			here = word&1 == 1
+		}
+		if here {
+			word = ^word
+		}
+		same := min(bits.TrailingZeros64(word), left)
+		length += int64(same)
+		if same < left {
+			break
+		}
+	}
+	return min(length, n), here
+}
+
+// copy takes the samples from a position on.
+func (j *Jitter) copy(dst []int16, pos int64) { copy(dst[copy(dst, j.ring[j.index(pos):]):], j.ring) }

@@ -326,3 +326,25 @@ func BenchmarkJitter(b *testing.B) {
 		})
 	}
 }
+
+// The delays are counted along with the packets, and are what counting all of the last 256 gives.
+func TestJitterCounts(t *testing.T) {
+	j := NewJitter(Narrow, 8000)
+	r := rand.New(rand.NewPCG(5, 6))
+	j.restart(0, 0, 0, 1)
+	for n := range 5000 {
+		way := int64(r.ExpFloat64()*200) + int64(n/50) // the sender's clock is slow
+		if n == 0 {
+			way = 0 // as restart has it
+		}
+		j.measure(way)
+		known := j.transit[:min(j.count, len(j.transit))]
+		var want [delayBins]int16
+		for _, at := range known {
+			want[j.bin(at-slices.Min(known))]++
+		}
+		if j.delays != want || j.least != j.base+int64(slices.Min(known)) {
+			t.Fatalf("packet %d: %v, want %v", n, j.delays, want)
+		}
+	}
+}

@@ -5,7 +5,7 @@ import "math"
 // VAD says which frames hold speech. It compares the power in 14 bands with what each falls to (its minima over the last seconds) and with
 // what it usually is, looks how these differences are spread lately, and has a small neural network judge: so it gets less sensitive in
 // noise that is itself restless, as that of other people. The weights (vad_weights.go) are made by `go test -tags train -run VADTrain`, which
-// says on what.
+// says on what. What the network takes for speech must soon have a pitch, which breath and paper have not.
 type VAD struct {
 	fft      *fft
 	window   []float32
@@ -24,8 +24,10 @@ type VAD struct {
 	frames int
 	inputs [vadInputs]float32
 
-	logit float32 // of the network, smoothed
-	hang  int     // frames until the speech is over
+	logit float32   // of the network, smoothed
+	hang  int       // frames until the speech is over
+	bare  int       // frames that the network took for speech since one had a pitch
+	wave  []float32 // for the pitch, at 4 kHz
 }
 
 const (
@@ -35,6 +37,10 @@ const (
 	vadHang    = 12 // frames, 240 ms: bridges the pauses within words and between them
 	vadStretch = 60 // frames
 
+	vadBare    = 10 // frames, 200 ms: so long may speech be without a pitch
+	vadWhisper = 60 // and what goes on for longer than that is a whisper, or on a line that hides the pitch
+	vadPitch   = 0.5
+
 	vadThreshold = 0.15 // logit
 	vadQuiet     = 23   // dB: a frame at -60 dBFS; nothing below is taken for speech
 )
@@ -42,7 +48,7 @@ const (
 // NewVAD begins a stream.
 func NewVAD(rate Rate) *VAD {
 	n := int(rate) / 8000 * 256
-	v := &VAD{fft: newFFT(n), window: make([]float32, n), history: make([]float32, n), x: make([]float32, n), spectrum: make([]complex64, n/2+1), peak: -100}
+	v := &VAD{fft: newFFT(n), window: make([]float32, n), history: make([]float32, n), x: make([]float32, n), spectrum: make([]complex64, n/2+1), peak: -100, wave: make([]float32, 128)}
 	for i := range v.window {
 		v.window[i] = float32(0.5-0.5*math.Cos(2*math.Pi*(float64(i)+0.5)/float64(n))) / float32(n)
 	}
@@ -63,12 +69,51 @@ func (v *VAD) Detect(f Frame) (speech, voiced bool) {
 	v.listen(f)
 	v.logit += 0.5 * (v.judge() - v.logit)
 	voiced = v.loud > vadQuiet && v.logit > vadThreshold
+	switch {
+	case !voiced:
+		v.bare = max(v.bare-1, 0)
+	case v.pitched():
+		v.bare = 0
+	default:
+		v.bare = min(v.bare+1, 2*vadWhisper)
+		voiced = v.bare <= vadBare || v.bare > vadWhisper // between: rustling, breath
+	}
 	if voiced {
 		v.hang = vadHang
 	} else {
 		v.hang = max(v.hang-1, 0)
 	}
 	return v.hang > 0, voiced
+}
+
+// pitched says whether the sound repeats itself as voices do, 65 to 400 times a second. What is above 2 kHz doesn't tell it.
+func (v *VAD) pitched() bool {
+	const shortest, longest = 10, 61 // samples at 4 kHz
+	step := len(v.history) / len(v.wave)
+	last, total := float32(0), float32(1)
+	for i := range v.wave {
+		x := float32(0)
+		for _, s := range v.history[i*step : (i+1)*step] {
+			x += s
+		}
+		v.wave[i], last = x-0.8*last, x // without what rumbles
+		total += v.wave[i] * v.wave[i]
+	}
+	early, late, dipped := total, total, false
+	for lag := 1; lag <= longest; lag++ {
+		n := len(v.wave) - lag
+		late -= v.wave[lag-1] * v.wave[lag-1]
+		early -= v.wave[n] * v.wave[n]
+		if lag < shortest {
+			continue
+		}
+		alike := dot(v.wave[lag:], v.wave[:n]) / float32(math.Sqrt(float64(early*late)))
+		if dipped && alike > vadPitch {
+			return true
+		}
+		dipped = dipped || alike < 0.3
+	}
+	return false
 }
 
 // listen sets the inputs of the network.

@@ -1,6 +1,7 @@
 package audio
 
 import (
+	"math"
 	"testing"
 )
 
@@ -64,9 +65,81 @@ func TestVAD(t *testing.T) {
 			}
 		}
 		hit, false := all.rates()
-		t.Logf("%s: hit %.1f %%, false %.1f %% of %d and %d frames", kind, hit, false, all.speech, all.pause)
+		t.Logf("quality: voice detection in %s at 10 dB: hit %.1f %% of %d frames (goal >= 95 %%: %s), false %.1f %% of %d (goal <= 5 %%: %s)",
+			kind, hit, all.speech, verdict(hit >= 95), false, all.pause, verdict(false <= 5))
 		if hit < 95 || false > 5 {
 			t.Errorf("%s: hit %.1f %%, false %.1f %%, want 95 and 5", kind, hit, false)
+		}
+	}
+}
+
+func verdict(met bool) string {
+	if met {
+		return "met"
+	}
+	return "MISSED"
+}
+
+// TestVADRustle: what has no pitch, as breath and paper, is taken for speech for 0.3 s at a time at most, unless it goes on; what has the pitch of a deep or
+// of a high voice goes on being speech.
+func TestVADRustle(t *testing.T) {
+	for _, rate := range []Rate{Narrow, Wide} {
+		n, longest := rate.FrameSize(), 0
+		for seed := range uint64(20) {
+			noise, low, v := whiteNoise(seed, 3000, int(rate)*3), 0.0, NewVAD(rate)
+			k := []float64{0.2, 0.5, 0.9}[seed%3]
+			run := 0
+			for i := 0; i+n <= len(noise); i += n {
+				for j := i; j < i+n; j++ { // it comes after a second and stays for one, in waves
+					low += k * (float64(noise[j]) - low)
+					at := float64(j)/float64(rate) - 1
+					noise[j] = int16(low * max(0, min(1, 10*at, 10*(1-at))) * (1.2 + math.Sin(20*at+float64(seed))))
+				}
+				if _, voiced := v.Detect(noise[i : i+n]); voiced {
+					run++
+				} else {
+					run = 0
+				}
+				longest = max(longest, run)
+			}
+		}
+		if longest > vadBare+vadBare/2 { // where one frame has a pitch by chance
+			t.Errorf("%d Hz: %d frames of rustling are taken for speech", rate, longest)
+		}
+		whisper, v, voiced := whiteNoise(7, 3000, int(rate)*6), NewVAD(rate), 0
+		for i := 0; i+n <= len(whisper); i += n {
+			for j := i; j < i+n; j++ { // syllables
+				whisper[j] = int16(float64(whisper[j]) * max(0, math.Sin(2*math.Pi*3*float64(j)/float64(rate))))
+			}
+			if _, yes := v.Detect(whisper[i : i+n]); yes && i > 3*int(rate) {
+				voiced++
+			}
+		}
+		t.Logf("%d Hz: %d frames of 150 of a whisper", rate, voiced)
+		if voiced < 50 {
+			t.Errorf("%d Hz: of 150 frames of a whisper, %d are speech", rate, voiced)
+		}
+		for _, hz := range []float64{70, 100, 150, 220, 300, 380} {
+			v, voiced := NewVAD(rate), 0
+			for i := range 100 {
+				frame := make(Frame, n)
+				for j := range frame {
+					at, sum := float64(i*n+j)/float64(rate), 0.0
+					for h := 1.0; h*hz < 3400; h++ {
+						sum += math.Sin(2*math.Pi*hz*h*at) / h
+					}
+					frame[j] = int16(3000 * sum * (0.55 + 0.45*math.Sin(2*math.Pi*4*at)))
+				}
+				if i < 25 {
+					clear(frame)
+				}
+				if _, yes := v.Detect(frame); yes {
+					voiced++
+				}
+			}
+			if voiced < 60 {
+				t.Errorf("%d Hz: of 75 frames at a pitch of %v Hz, %d are speech", rate, hz, voiced)
+			}
 		}
 	}
 }

@@ -135,5 +135,6 @@ func (c *Cache) fly(ctx context.Context, key soundKey, f *flight) (err error) {
 		pcm = append(pcm, piece...)
 		return nil
 	})
+	err = ai.TheVoice.Of(err)
 	return err
 }

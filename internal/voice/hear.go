@@ -22,7 +22,7 @@ type hearing struct {
 func (r *run) listenWith(p Persona) (*hearing, error) {
 	ear, err := p.Recognizer.Listen(r.ctx, ai.Hearing{Language: p.Language, Rate: r.rate, Keywords: p.Assistant.Keywords})
 	if err != nil {
-		return nil, err
+		return nil, ai.TheRecognizer.Of(err)
 	}
 	return &hearing{Ear: ear, who: p}, nil
 }
@@ -102,7 +102,7 @@ func (r *run) understood(ear *hearing, t ai.Transcript) {
 		return
 	}
 	if t.Err != nil {
-		r.noted(fmt.Errorf("understand utterance %d: %w", t.Utterance, t.Err))
+		r.noted(fmt.Errorf("understand utterance %d: %w", t.Utterance, ai.TheRecognizer.Of(t.Err)))
 	}
 	if t.Final {
 		ear.final = r.now()

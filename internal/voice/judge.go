@@ -20,14 +20,22 @@ type judge struct {
 	n       int // the utterance of latest
 	earlier string
 	latest  string
-	score   float64 // by words: positive for a machine, negative for a person
+	score   float64       // by words: positive for a machine, negative for a person
+	strict  float64       // the same without what people say too once they talk with somebody
+	since   time.Duration // of the verdict
+	long    bool          // it was a long greeting that was taken for a person's
 	beeped  bool
 }
 
 const (
-	stretchGap   = 600 * time.Millisecond  // a longer pause begins another stretch
-	humanPause   = 600 * time.Millisecond  // who is silent for so long after a greeting waits for us
-	humanMax     = 3 * time.Second         // of a greeting
+	stretchGap   = 600 * time.Millisecond // a longer pause begins another stretch
+	humanPause   = 400 * time.Millisecond // who is silent for so long after a greeting waits for us
+	humanMax     = 3 * time.Second        // of a greeting
+	greetingTime = 5 * time.Second        // so long after a person's greeting it may turn out to be a part of a machine's
+	longPause    = time.Second            // who is silent for so long waits for us, however long they greeted
+	tellingScore = 0.8                    // words that add up to this are a machine's, with so much speech
+	tellingWord  = 0.7                    // one of them weighs as much
+	tellingTime  = 1400 * time.Millisecond
 	machineMin   = 4200 * time.Millisecond // nobody greets for so long without a pause
 	businessMin  = 8 * time.Second         // except who answers for a company
 	machineScore = 2.0                     // words that add up to this are a machine's
@@ -57,42 +65,57 @@ func (j *judge) words(n int, text, language string) {
 	}
 	j.latest = text
 	said := strings.Join(tokenize(j.earlier+" "+j.latest), " ")
-	j.score = weigh(tokenize(j.earlier+" "+j.latest), language)
+	j.score, j.strict = weigh(tokenize(j.earlier+" "+j.latest), language), 0
 	if saysAny(said, machineWords, language) {
+		j.score, j.strict = j.score+machineScore, machineScore
+	} else if saysAny(said, greetingWords, language) {
 		j.score += machineScore
 	}
 	if saysAny(said, personWords, language) {
-		j.score -= machineScore
+		j.score, j.strict = j.score-machineScore, j.strict-machineScore
 	}
 }
 
-// weigh adds up what the single words of a greeting tell: recognizers lose some, so that no phrase can be relied on.
+// weigh adds up what the single words of a greeting tell: recognizers lose some, so that no phrase can be relied on. Words that tell little tell
+// nothing without one that tells more.
 func weigh(tokens []string, language string) float64 {
-	sum := 0.0
+	sum, most := 0.0, 0.0
 	seen := map[string]bool{}
 	for _, t := range tokens {
 		if w := hints[language][t]; w != 0 && !seen[t] {
-			sum += w
+			sum, most = sum+w, max(most, w)
 			seen[t] = true
 		}
+	}
+	if most < tellingWord {
+		sum = min(sum, 0)
 	}
 	return sum
 }
 
 // rule gives the verdict, "" as long as there is none.
 func (j *judge) rule(now time.Duration) parley.AnsweredBy {
+	stretch, pause := j.last-j.from, now-j.last
 	switch {
+	case j.verdict == parley.AnsweredHuman:
+		if j.strict >= machineScore || now-j.since <= greetingTime && (j.score >= machineScore || j.long && j.beeped) {
+			return parley.AnsweredMachine
+		}
+		return ""
 	case j.score >= machineScore:
 		return parley.AnsweredMachine
-	case j.verdict == parley.AnsweredHuman:
-		return ""
 	case j.beeped && j.total >= time.Second:
 		return parley.AnsweredMachine
 	case !j.speaking:
 		return ""
-	case now-j.last <= stretchGap && j.last-j.from >= j.enough():
+	case j.score <= -machineScore/2:
+		return parley.AnsweredHuman
+	case pause <= stretchGap && (stretch >= j.enough() || j.score >= tellingScore && j.total >= j.enough()):
 		return parley.AnsweredMachine
-	case now-j.last >= humanPause && j.last-j.from <= humanMax:
+	case pause >= humanPause && stretch <= humanMax:
+		return parley.AnsweredHuman
+	case pause >= longPause && j.score < tellingScore/2:
+		j.long = true
 		return parley.AnsweredHuman
 	}
 	return ""
@@ -102,9 +125,11 @@ func (j *judge) rule(now time.Duration) parley.AnsweredBy {
 func (j *judge) enough() time.Duration {
 	switch {
 	case j.score >= 1.2:
-		return 1600 * time.Millisecond
-	case j.score >= 0.8:
-		return 2600 * time.Millisecond
+		return 900 * time.Millisecond
+	case j.score >= tellingScore:
+		return tellingTime
+	case j.score >= 0.5:
+		return 2900 * time.Millisecond
 	case j.score > personScore:
 		return machineMin
 	}
@@ -147,7 +172,7 @@ func (m *machine) judgeAnswer() {
 	if v == "" || v == j.verdict {
 		return
 	}
-	j.verdict = v
+	j.verdict, j.since = v, m.now
 	m.act(action{kind: acVerdict, machine: v == parley.AnsweredMachine})
 	if v == parley.AnsweredHuman {
 		return

@@ -37,6 +37,8 @@ func set(list string) map[string]bool {
 // sounds are those of listening, in any language.
 const sounds = "mm, mhm, mm-hm, mm-hmm, mmhm, mmhmm, mm hm, mm hmm, hm, hmm, hmmm, mmm, mh, mh-hm, uh, uh-huh, uh huh, uhuh, uhhuh, aha, ah, oh, uhm, um, ooh, eh, er, erm, huh, ha, haha, okay, ok"
 
+var soundSet = set(sounds)
+
 func lexiconOf(listening, greeting, farewell, answers, dangling, numbers, positive, negative, question string) *lexicon {
 	return &lexicon{
 		listening: set(sounds + "," + listening), greeting: set(greeting), farewell: set(farewell), answers: set(answers),
@@ -139,6 +141,11 @@ var lexicons = map[string]*lexicon{
 }
 
 var noLexicon = lexiconOf("", "", "", "", "", "", "", "", "")
+
+// littleWords mean nothing alone: they are what a recognizer makes of noise and of mumbling. English is what the one here understands.
+var littleWords = map[string]map[string]bool{
+	"en": set("the, a, an, and, or, but, so, if, to, of, at, in, up, it, i, i'm, you, he, she, him, we, that, this, then, was, were, had, has, be, been, am, go, got, get, all, think, just, hi, even, app, im, her, mean"),
+}
 
 // wordsOf is what is known of a language: of one that is not in the tables, the sounds of listening alone.
 func wordsOf(language string) *lexicon {

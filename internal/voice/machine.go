@@ -109,9 +109,11 @@ const (
 type segment struct {
 	n      int
 	text   string
+	nod    string        // what it was taken for meanwhile: words of listening
 	from   time.Duration // first voiced frame
 	last   time.Duration // last voiced frame, or key
 	closed time.Duration // when the ear was told that it is over
+	told   time.Duration // when its text changed, or it began
 	final  bool          // the text won't change any more
 	lost   bool          // the recognizer failed
 	keypad bool
@@ -153,7 +155,10 @@ type machine struct {
 	now  time.Duration
 	over bool
 
-	open bool          // the ear hears
+	open    bool // the ear hears
+	streams bool // it tells what is being said, not only what was said
+	drones  bool // what it hears is a noise that doesn't stop
+
 	last time.Duration // the last voiced frame
 	next int           // number of the next segment
 	turn []segment     // what is not answered yet
@@ -181,11 +186,14 @@ const (
 	onsetTime      = 40 * time.Millisecond  // about how much was said before a detector noticed
 	segmentSilence = 200 * time.Millisecond // an utterance is over: its text is found while the turn's end is waited for
 	sureTime       = 900 * time.Millisecond // so much speech is no cough and no "mm-hm"
+	briefTime      = 700 * time.Millisecond // who says less than that says it in few words
 	judgeTime      = 3 * time.Second        // so long may something that holds a reply go on undecided
 	holdTime       = time.Second            // so long is a text waited for before a held reply goes on
 	patienceTime   = 3 * time.Second        // so long is a final text waited for when there is a partial one
 	lostTime       = 8 * time.Second        // and so long when there is none
 	longest        = 30 * time.Second       // of an utterance
+	droneTime      = 5 * time.Second        // in which an ear that streams tells nothing new of a sound: it is none of theirs
+	openingTime    = 2 * time.Second        // so soon after the answer people say who they are
 	fillerTime     = 700 * time.Millisecond // a reply is slow
 	coverTime      = 500 * time.Millisecond // a tool is
 	coverAgain     = 8 * time.Second        // and still is
@@ -344,11 +352,15 @@ func (m *memo[T]) of(text string, open bool, find func(text string, open bool) T
 type gist struct {
 	words                          int
 	backchannel, greeting, goodbye bool
+	hollow                         bool // words that mean nothing by themselves: what recognizers make of noise
 	finished                       completion
 }
 
 func (m *machine) gistOf(text string, open bool) gist {
-	return gist{words(text), isBackchannel(text, m.language, open), isGreeting(text, m.language, open), isFarewell(text, m.language, open), completeness(text, m.language)}
+	return gist{
+		words: words(text), backchannel: isBackchannel(text, m.language, open), greeting: isGreeting(text, m.language, open), goodbye: isFarewell(text, m.language, open),
+		hollow: isHollow(text, m.language), finished: completeness(text, m.language),
+	}
 }
 
 // longEnough says whether the silence after a text ends the turn.

@@ -22,7 +22,7 @@ func (m *machine) voice(e event) {
 		return
 	}
 	m.open = true
-	m.turn = append(m.turn, segment{n: m.next, from: max(m.now-onsetTime, 0), last: m.now})
+	m.turn = append(m.turn, segment{n: m.next, from: max(m.now-onsetTime, 0), last: m.now, told: m.now})
 	m.next++
 	m.act(action{kind: acOpen})
 	if r := m.reply; r != nil && m.holds(r) {
@@ -92,7 +92,13 @@ func (m *machine) heard(e event) {
 	}
 	s := &m.turn[i]
 	if text != "" {
-		s.text = text
+		if text != s.text {
+			s.text, s.told = text, m.now
+		}
+		m.streams = m.streams || !e.final
+		if !e.final && isNod(text, m.language) {
+			s.nod = text
+		}
 		m.heardAt, m.quietAt = max(m.heardAt, s.last), max(m.quietAt, s.last)
 	}
 	if open := m.open && i == m.latest(); !e.failed && (!e.final || open) {
@@ -118,11 +124,16 @@ func (m *machine) prune(i int) {
 func (m *machine) hear() {
 	if m.open {
 		s := &m.turn[m.latest()]
-		if m.now-s.last >= segmentSilence || m.now-s.from >= longest {
-			m.shut()
+		switch {
+		case m.now-s.last >= segmentSilence:
+			m.drones = false
 			if r := m.reply; r != nil {
 				r.deaf = false
 			}
+			m.shut()
+		case m.streams && m.now-s.told >= droneTime, m.now-s.from >= longest:
+			m.drones = true
+			m.shut()
 		}
 	}
 	for i := range m.turn {
@@ -139,19 +150,28 @@ func (m *machine) hear() {
 	}
 }
 
+// unanswered is what is not answered yet, and whether the customer is speaking: a noise that doesn't stop is neither.
+func (m *machine) unanswered() (turn []segment, speaking bool) {
+	if n := len(m.turn); m.open && m.drones && m.latest() == n-1 && m.turn[n-1].text == "" {
+		return m.turn[:n-1], false
+	}
+	return m.turn, m.open
+}
+
 // listen takes the turn when it has ended.
 func (m *machine) listen() {
-	if m.open || len(m.turn) == 0 || slices.ContainsFunc(m.turn, func(s segment) bool { return !s.final }) {
+	turn, speaking := m.unanswered()
+	if speaking || len(turn) == 0 || slices.ContainsFunc(turn, func(s segment) bool { return !s.final }) {
 		return
 	}
-	text := m.all.of(m.turn, false)
-	lastly := &m.turn[len(m.turn)-1]
+	text := m.all.of(turn, false)
+	lastly := turn[len(turn)-1]
 	early := !lastly.keypad && !m.longEnough(text, m.now-lastly.last)
 	if early && !(m.speculate && m.greeted && text != "" && m.promising(text)) {
 		return
 	}
+	turn, m.turn = slices.Clone(turn), slices.Delete(m.turn, 0, len(turn))
 	if text == "" { // lost
-		m.turn = nil
 		if m.missed++; m.missed >= maxMissed {
 			m.end(parley.ProviderFailure)
 			return
@@ -161,9 +181,8 @@ func (m *machine) listen() {
 		return
 	}
 	m.missed = 0
-	r := m.begin(anAnswer, m.turn)
-	a := action{kind: acThink, id: r.id, what: anAnswer, text: text, from: m.turn[0].from, last: lastly.last}
-	m.turn = nil
+	r := m.begin(anAnswer, turn)
+	a := action{kind: acThink, id: r.id, what: anAnswer, text: text, from: turn[0].from, last: lastly.last}
 	if m.greeted {
 		r.thinking, r.early, a.early = true, early, early
 		m.hush(r)
@@ -188,8 +207,9 @@ func (m *machine) promising(text string) bool {
 
 // commit lets an early reply be heard when the turn that it answers has ended.
 func (m *machine) commit(r *reply) {
-	unheard := slices.ContainsFunc(m.turn, func(s segment) bool { return !s.queued })
-	if !r.early || m.open || unheard || !m.longEnough(m.all.of(r.taken, false), m.now-r.taken[len(r.taken)-1].last) {
+	turn, speaking := m.unanswered()
+	unheard := slices.ContainsFunc(turn, func(s segment) bool { return !s.queued })
+	if !r.early || speaking || unheard || !m.longEnough(m.all.of(r.taken, false), m.now-r.taken[len(r.taken)-1].last) {
 		return
 	}
 	r.early, r.at, r.progress = false, m.now, m.now
@@ -213,7 +233,7 @@ func (m *machine) overlap() {
 	text := m.fresh.of(m.turn, true)
 	longest, pending, closed := m.sum()
 	gist := m.gists.of(text, pending > 0, m.findGist)
-	small := gist.isSmall(r)
+	small := gist.isSmall(r) || longest < briefTime && !m.tentative(r) && (gist.hollow || gist.words <= 2 && m.wavered())
 	// A text that may still change counts when there is more speech behind it than who only listens makes: nothing is lost meanwhile,
 	// the assistant is silent already.
 	told := text != "" && !small && (pending == 0 || longest >= m.sure())
@@ -226,28 +246,33 @@ func (m *machine) overlap() {
 		return
 	}
 	if m.open {
-		if s := &m.turn[m.latest()]; r.held && m.now-s.from >= judgeTime {
+		switch s := &m.turn[m.latest()]; {
+		case !r.held:
+		case m.now-s.from >= judgeTime:
 			m.shut() // what is said so far must be decided on
 			r.deaf = true
-		}
-		if r.held && r.deaf && pending == 1 {
-			m.resume(r) // it was: a noise that goes on
+		case r.deaf && (pending == 1 || m.now-closed >= holdTime):
+			m.resume(r) // it was: a noise that goes on; or nobody knows yet
 		}
 		return
 	}
-	if pending > 0 && m.now-closed < holdTime && (longest >= m.confirm || m.tentative(r)) {
+	opening := m.opening(r)
+	decided := text != "" && small || text == "" && opening
+	if pending > 0 && !decided && m.now-closed < holdTime && (longest >= m.confirm || m.tentative(r)) {
 		return
 	}
 	m.resume(r)
 	if pending > 0 {
 		return // a text that comes late may still cut it off
 	}
+	// A yes or a no to what is being asked, however short; not the word that people take a call with.
+	greets := r.what == theInitial && (opening || gist.greeting && !gist.backchannel)
+	answers := r.sounded && r.question && !r.thinking && r.spoken-r.played <= 1 && !greets && (gist.isSmall(r) || gist.finished == finished)
 	m.turn = slices.DeleteFunc(m.turn, func(s segment) bool {
 		if s.queued || s.keypad {
 			return false
 		}
-		answers := r.sounded && r.question && !r.thinking && r.spoken-r.played <= 1 // a yes to what is being asked
-		return s.text == "" && !s.lost || s.last-s.from+frameTime < m.confirm || small && !answers
+		return s.text == "" && !s.lost || !answers && (small || s.last-s.from+frameTime < m.confirm)
 	})
 	for i := range m.turn {
 		m.turn[i].queued = true
@@ -256,6 +281,19 @@ func (m *machine) overlap() {
 
 // sure is how much speech is no cough and no "mm-hm", whatever the ear makes of it so far.
 func (m *machine) sure() time.Duration { return max(m.confirm, sureTime) }
+
+// wavered says whether the ear took for words of listening what it has changed its mind on since.
+func (m *machine) wavered() bool {
+	return slices.ContainsFunc(m.turn, func(s segment) bool { return !s.queued && s.nod != "" && !strings.HasPrefix(s.text, s.nod) })
+}
+
+// opening says whether what is said over the initial message is, before its text is known, taken for the word that people take a call
+// with: waiting for the text would leave them in a silence in which they say it again.
+func (m *machine) opening(r *reply) bool {
+	first := slices.IndexFunc(m.turn, func(s segment) bool { return !s.queued })
+	s := &m.turn[first]
+	return m.outbound && r.what == theInitial && s.from < openingTime && m.turn[len(m.turn)-1].last-s.from < m.sure()
+}
 
 // tentative says whether nothing of the reply was heard yet, so that the customer may go on as if it were not there.
 func (m *machine) tentative(r *reply) bool { return !r.sounded && !r.firm && r.what != theInitial }

@@ -14,7 +14,7 @@ func (m *machine) begin(w what, taken []segment) *reply {
 	for i := range taken {
 		taken[i].queued = false
 	}
-	m.reply = &reply{id: m.ids, what: w, taken: taken, at: m.now, progress: m.now, silent: m.now}
+	m.reply = &reply{id: m.ids, what: w, taken: taken, at: m.now, progress: m.now, silent: m.now, deaf: m.open && m.drones}
 	return m.reply
 }
 
@@ -201,8 +201,8 @@ func (m *machine) enter(next *manner) {
 
 // silence ends a call in which nobody speaks, and before that asks whether anybody is there.
 func (m *machine) silence() {
-	switch {
-	case m.open || len(m.turn) > 0:
+	switch turn, speaking := m.unanswered(); {
+	case speaking || len(turn) > 0:
 	case m.now-m.heardAt >= m.maxSilence:
 		m.end(parley.MaxSilence)
 	case m.now-m.quietAt >= m.reengage:

@@ -213,6 +213,35 @@ func (w *world) account() {
 	}
 }
 
+// An ear that has heard "sure", and then makes another short word of it, has heard somebody who listens; one that hears more has heard more.
+func TestNod(t *testing.T) {
+	for _, c := range []struct {
+		partial, final string
+		frames         int
+		cut            bool
+	}{
+		{"sure", "shah", 20, false}, {"oh", "over", 20, true}, {"yeah", "yeah wait", 25, true}, {"sure", "shah", 60, true}, {"shah", "shah", 20, true},
+		{"yeah", "yet he was late", 25, true},
+	} {
+		w := newWorld(t, manners(0))
+		w.op('S')
+		w.at += time.Second
+		for i := range c.frames {
+			w.op('v')
+			if i == c.frames/2 && c.partial != "" {
+				w.send(event{kind: evText, n: 0, text: c.partial})
+			}
+		}
+		for range 12 {
+			w.op('.')
+		}
+		w.send(event{kind: evText, n: 0, text: c.final, final: true})
+		if w.dead[1] != c.cut || w.held {
+			t.Errorf("%q, then %q after %d frames: cut off %v, held %v", c.partial, c.final, c.frames, w.dead[1], w.held)
+		}
+	}
+}
+
 func manners(bits byte) manner {
 	m := manner{
 		language: "en", interruptible: bits&1 == 0, confirm: 300 * time.Millisecond, endpoint: 600 * time.Millisecond, smart: bits&2 != 0,

@@ -167,6 +167,11 @@ func isBackchannel(text, language string, open bool) bool {
 	return allOf(text, open, l.listening)
 }
 
+// isNod says whether a text is words of listening, and not sounds alone, with which many words begin.
+func isNod(text, language string) bool {
+	return isBackchannel(text, language, false) && !allOf(text, false, soundSet)
+}
+
 // isGreeting says whether a text only greets, or asks who is there.
 func isGreeting(text, language string, open bool) bool {
 	l := wordsOf(language)
@@ -177,6 +182,11 @@ func isGreeting(text, language string, open bool) bool {
 func isFarewell(text, language string, open bool) bool {
 	l := wordsOf(language)
 	return allOf(text, open, l.listening, l.farewell)
+}
+
+// isHollow says whether a text has no word that means anything by itself.
+func isHollow(text, language string) bool {
+	return allOf(text, false, wordsOf(language).listening, littleWords[language])
 }
 
 // allOf says whether a text consists of nothing but the phrases of some sets.

@@ -8,11 +8,13 @@ import (
 	"parley/internal/audio"
 )
 
-// peer is what the leg calls: the ear's and the mouth's side of a session, frame by frame. Nothing here blocks or allocates.
+// peer is what the leg calls: the ear's and the mouth's side of a session, frame by frame. Nothing here blocks, or allocates
+// but for the first noise.
 type peer struct {
 	r        *run
 	detector Detector
-	denoiser *audio.Denoiser
+	cleans   bool            // noise is to be taken out, where there is any
+	denoiser *audio.Denoiser // nil while there was none
 	floor    floor
 	signals  *audio.SignalDetector // nil when nobody wants to know
 	frame    []int16
@@ -42,11 +44,12 @@ func (p *peer) init(r *run) {
 	if r.Outbound {
 		p.signals = audio.NewSignalDetector(r.rate)
 	}
-	p.frame = make([]int16, audio.MaxFrame)
+	n := r.rate.FrameSize()
+	p.frame = make([]int16, n)
 	p.before = make([][]int16, preroll/audio.FrameTime)
-	ring := make([]int16, len(p.before)*audio.MaxFrame)
+	ring := make([]int16, len(p.before)*n)
 	for i := range p.before {
-		p.before[i] = ring[i*audio.MaxFrame : i*audio.MaxFrame : (i+1)*audio.MaxFrame]
+		p.before[i] = ring[i*n : i*n : (i+1)*n]
 	}
 	p.settle(r.Persona)
 }
@@ -54,11 +57,8 @@ func (p *peer) init(r *run) {
 // settle is for a persona who listens and speaks from here on.
 func (p *peer) settle(who Persona) {
 	a := who.Assistant
-	switch {
-	case !a.EnableNoiseCancellation:
+	if p.cleans = a.EnableNoiseCancellation; !p.cleans {
 		p.denoiser = nil
-	case p.denoiser == nil:
-		p.denoiser = audio.NewDenoiser(p.r.rate)
 	}
 	p.place, p.gain = nil, 2*a.AmbientSoundVolume.Float()
 	if a.AmbientSound != "" && a.AmbientSound != "off" && p.gain > 0 {
@@ -82,7 +82,10 @@ func (p *peer) Hear(f audio.Frame) {
 		signal = p.signals.Detect(f)
 	}
 	clean := p.frame[:copy(p.frame, f)]
-	if p.denoiser != nil && p.floor.noisy(energy(f)) {
+	if p.cleans && p.floor.noisy(energy(f)) {
+		if p.denoiser == nil {
+			p.denoiser = audio.NewDenoiser(r.rate)
+		}
 		p.denoiser.Clean(clean)
 	}
 	r.step(event{kind: evVoice, speech: speech, voiced: voiced})
@@ -107,11 +110,11 @@ const echoShare = 0.01
 const echoFade = 0.83
 
 func energy(f []int16) float64 {
-	sum := 0.0
+	sum := int64(0)
 	for _, v := range f {
-		sum += float64(v) * float64(v)
+		sum += int64(v) * int64(v)
 	}
-	return sum / float64(max(len(f), 1))
+	return float64(sum) / float64(max(len(f), 1))
 }
 
 // floor says whether there is noise on the line, by the faintest frame of the last seconds: on most lines there is none to be taken out, and

@@ -45,7 +45,7 @@ func phrase(w what, language string) string {
 
 // machineWords are what answering machines say and people who take a call don't.
 var machineWords = map[string][]string{
-	"en": {"leave a message", "leave your message", "leave me a message", "leave us a message", "leave your name", "after the tone", "after the beep", "at the tone", "not available right now", "is not available", "not available to take", "unable to take your call", "can't take your call", "cannot take your call", "can't come to the phone", "can't get to the phone", "can't answer the phone", "unavailable to take", "you have reached the voicemail", "voicemail", "voice mail", "voice mailbox", "mailbox", "answering machine", "record your message", "please hang up or press", "when you have finished recording", "at the sound of the tone", "get back to you as soon as", "call you back as soon as", "has been forwarded to"},
+	"en": {"leave a message", "leave your message", "leave me a message", "leave us a message", "leave your name", "after the tone", "after the beep", "at the tone", "not available right now", "is not available", "not available to take", "unable to take your call", "can't take your call", "cannot take your call", "can't come to the phone", "can't get to the phone", "can't answer the phone", "unavailable to take", "you have reached the voicemail", "voicemail", "voice mail", "voice mailbox", "mailbox", "answering machine", "record your message", "please hang up or press", "when you have finished recording", "at the sound of the tone", "get back to you as soon as", "call you back as soon as", "has been forwarded", "the person you are calling", "number you are calling"},
 	"de": {"nachricht hinterlassen", "hinterlassen sie", "hinterlassen sie eine nachricht", "nach dem ton", "nach dem signalton", "nach dem piep", "nach dem pfeifton", "mailbox", "anrufbeantworter", "nicht erreichbar", "vorübergehend nicht erreichbar", "zur zeit nicht", "sprachbox", "nicht zu hause"},
 	"fr": {"laissez un message", "laisser un message", "laissez moi un message", "laissez-moi un message", "après le bip", "après le signal sonore", "messagerie", "boîte vocale", "répondeur", "pas disponible", "votre correspondant", "ne peut pas vous répondre"},
 	"es": {"deje un mensaje", "deje su mensaje", "déjame un mensaje", "deja tu mensaje", "deja un mensaje", "después de la señal", "después del tono", "buzón de voz", "contestador", "no está disponible", "no puedo atender", "no podemos atender"},
@@ -62,9 +62,14 @@ var machineWords = map[string][]string{
 	"zh": {"请留言", "语音信箱", "提示音", "暂时无法接通", "无人接听"},
 }
 
+// greetingWords are what answering machines begin with; people say such things as well, but not before they know who called.
+var greetingWords = map[string][]string{
+	"en": {"you have reached the voice", "the person you", "number you have", "missed your call", "know what to do", "office is closed", "currently closed", "opening hours", "stay on the line", "call is important", "may be recorded", "hang up and dial", "for english press", "can't take", "nobody can take", "no one is", "lines are busy", "switched off"},
+}
+
 // personWords are what people say who greet at length.
 var personWords = map[string][]string{
-	"en": {"speaking", "how can i help", "how may i help", "how can we help", "how may i direct", "what can i do for you", "who is this", "who's this", "who's calling", "thank you for calling", "thanks for calling", "can i help you"},
+	"en": {"speaking", "how can i help", "how may i help", "how can we help", "how may i direct", "what can i do for you", "who is this", "who's this", "who's calling", "can i help you", "can i call", "can you hear", "i help", "talk to", "talking to", "front desk", "hold on a", "about to call"},
 	"de": {"wie kann ich", "was kann ich für sie tun", "am apparat", "guten tag", "wer ist da"},
 	"fr": {"que puis je", "que puis-je", "comment puis", "à l'appareil", "en quoi puis-je", "qui est à"},
 	"es": {"en qué puedo", "en qué le puedo", "dígame", "quién es", "quién habla", "le atiende"},
@@ -77,11 +82,14 @@ var personWords = map[string][]string{
 // hints are words of greetings with what they tell: positive for a machine, negative for a person.
 var hints = map[string]map[string]float64{
 	"en": {
-		"voicemail": 2, "mailbox": 2, "beep": 2, "tone": 2, "unavailable": 2, "message": 1.2, "reached": 1.2, "leave": 1, "record": 1, "recording": 1.5,
-		"available": 1, "forwarded": 1.5, "automatic": 1, "automated": 1, "system": 0.6, "dialled": 1, "dialed": 1, "closed": 1.2, "hours": 0.8, "nobody": 0.7,
-		"machine": 1, "can't": 0.7, "cannot": 0.7, "unable": 0.8, "phone": 0.5, "number": 0.6, "possible": 0.6, "soon": 0.5, "back": 0.4, "agents": 0.8,
-		"press": 0.8, "hang": 0.6, "after": 0.4, "please": 0.2, "family": 0.5, "menu": 0.8, "listen": 0.6, "sorry": 0.4, "currently": 0.8, "moment": 0.3,
-		"help": -1.2, "speaking": -1.2, "who": -1, "who's": -1, "calling": -0.4, "assist": -1.2, "what": -0.6, "may": -0.5, "yes": -0.5, "yeah": -0.5,
+		"voicemail": 2, "mailbox": 2, "beep": 2, "tone": 2, "unavailable": 2, "message": 1.2, "reached": 1, "leave": 1.2, "record": 1, "recording": 1.5, "recorded": 1.2,
+		"available": 1.2, "forwarded": 1.6, "automatic": 1, "automated": 1.2, "system": 0.6, "dialled": 1.2, "dialed": 1.2, "closed": 1.2, "hours": 0.8, "nobody": 0.9,
+		"machine": 1, "can't": 0.7, "cannot": 0.9, "unable": 0.9, "able": 0.5, "phone": 0.5, "number": 0.8, "possible": 0.6, "soon": 0.5, "back": 0.2, "come": 0.4, "agents": 0.8,
+		"press": 1.2, "english": 0.5, "welcome": 0.8, "try": 0.5, "hang": 0.6, "after": 0.4, "please": 0.2, "family": 0.5, "menu": 0.8, "listen": 0.6, "answer": 0.7, "answered": 0.7, "reach": 0.9, "dial": 0.8, "extension": 0.8, "option": 0.9, "holiday": 0.7, "vacation": 1, "email": 0.7, "text": 0.5, "signal": 1, "return": 0.5, "operator": 0.5, "home": 0.4, "office": 0.1, "until": 0.6, "short": 0.4, "open": 0.4, "outside": 0.6, "later": 0.2, "busy": 0.3, "sorry": 0.2, "currently": 1, "moment": 0.3,
+		"person": 1, "customer": 0.3, "called": 0.5, "lines": 0.8, "away": 0.6, "details": 0.8, "missed": 1, "switched": 1,
+		"we're": 0.4, "voice": 0.8, "your": 0.3, "take": 0.2, "meeting": 0.5, "wait": 0.4, "know": 0.3, "thank": -0.3, "calling": -0.2, "all": 0.2, "out": 0.2, "i'm": 0.1, "not": 0.2, "call": 0.1, "been": 0.5, "has": 0.3,
+		"help": -1.2, "speaking": -1.2, "who": -1, "who's": -1, "assist": -1.2, "what": -0.6, "may": -0.5, "yes": -0.5, "yeah": -0.5, "desk": -0.6, "hear": -1,
+		"reception": -0.6, "front": -0.6, "good": -0.2, "morning": -0.3, "afternoon": -0.3, "evening": -0.3, "direct": -0.8, "with": -0.3, "talk": -0.5, "can": -0.3, "do": -0.2, "minutes": -0.5, "me": -0.2, "interested": -1, "is": -0.1,
 	},
 	"de": {
 		"mailbox": 2, "anrufbeantworter": 2, "signalton": 2, "piepton": 2, "pfeifton": 2, "sprachbox": 2, "nachricht": 1.3, "hinterlassen": 1.3, "erreichbar": 1.2,

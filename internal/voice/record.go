@@ -7,62 +7,96 @@ import (
 	"parley/internal/audio"
 )
 
-// recording writes both sides of a call. The disk may be slow and the leg must not wait: frames go through a short queue to a goroutine,
-// and those that find no room are silence.
+// recording writes both sides of a call. The disk may be slow and the leg must not wait: the sound goes by pages through a short queue to a
+// goroutine, and what finds no page is silence.
 type recording struct {
 	rec   *audio.Recorder
-	size  int
-	queue chan *pair
-	free  chan *pair
-	lost  int // frames since the last that found room
+	size  int   // of a frame
+	page  *page // that is being filled; nil: there is none yet
+	made  int   // pages
+	queue chan *page
+	free  chan *page
+	lost  int // frames since the last that found a page
 	done  chan struct{}
 	err   error // of the writer, once done
 }
 
-// pair is a frame of both sides, after some that were lost.
-type pair struct {
+// page is some sound of both sides, after frames that were lost.
+type page struct {
 	lost              int
 	customer, speaker []int16
 }
 
-// recordAhead is how many frames wait for the disk at most: more than a second.
-const recordAhead = 64
+const (
+	pageFrames = 10
+	mostPages  = 8 // more than a second waits for the disk at most
+)
 
 func newRecording(w io.WriteSeeker, rate audio.Rate, wg *sync.WaitGroup) (*recording, error) {
 	rec, err := audio.NewRecorder(w, rate)
 	if err != nil {
 		return nil, err
 	}
-	n := rate.FrameSize()
-	r := &recording{rec: rec, size: n, queue: make(chan *pair, recordAhead), free: make(chan *pair, recordAhead), done: make(chan struct{})}
-	for range recordAhead {
-		r.free <- &pair{customer: make([]int16, n), speaker: make([]int16, n)}
-	}
+	r := &recording{rec: rec, size: rate.FrameSize(), queue: make(chan *page, mostPages), free: make(chan *page, mostPages), done: make(chan struct{})}
 	wg.Go(r.write)
 	return r, nil
 }
 
-// put adds a frame of both sides.
-func (r *recording) put(customer, speaker audio.Frame) {
+// blank is an empty page; nil where all wait for the disk.
+func (r *recording) blank() *page {
 	select {
 	case p := <-r.free:
-		clear(p.customer[copy(p.customer, customer):])
-		clear(p.speaker[copy(p.speaker, speaker):])
-		p.lost, r.lost = r.lost, 0
-		r.queue <- p // there is room: there are no more pairs than places
+		return p
 	default:
-		r.lost++
 	}
+	if r.made == mostPages {
+		return nil
+	}
+	r.made++
+	pcm := make([]int16, 2*pageFrames*r.size)
+	half := len(pcm) / 2
+	return &page{customer: pcm[:0:half], speaker: pcm[half:half]}
+}
+
+// put adds a frame of both sides.
+func (r *recording) put(customer, speaker audio.Frame) {
+	if r.page == nil {
+		if r.page = r.blank(); r.page == nil {
+			r.lost++
+			return
+		}
+		r.page.lost, r.lost = r.lost, 0
+	}
+	p := r.page
+	p.customer, p.speaker = pad(p.customer, customer, r.size), pad(p.speaker, speaker, r.size)
+	if len(p.customer) == cap(p.customer) {
+		r.queue <- p // there is room: there are no more pages than places
+		r.page = nil
+	}
+}
+
+// pad appends a frame of so many samples, with silence where it lacks them.
+func pad(dst []int16, f audio.Frame, n int) []int16 {
+	dst = append(dst, f[:min(len(f), n)]...)
+	for range n - len(f) {
+		dst = append(dst, 0)
+	}
+	return dst
 }
 
 func (r *recording) write() {
 	defer close(r.done)
+	silence := make(audio.Frame, r.size)
 	for p := range r.queue {
 		for range p.lost {
-			r.keep(r.rec.Write(nil, nil))
+			r.keep(r.rec.Write(silence, nil))
 		}
 		r.keep(r.rec.Write(p.customer, p.speaker))
-		r.free <- p
+		p.customer, p.speaker = p.customer[:0], p.speaker[:0]
+		select {
+		case r.free <- p:
+		default: // the last one
+		}
 	}
 	r.keep(r.rec.Close())
 }
@@ -75,6 +109,10 @@ func (r *recording) keep(err error) {
 
 // close writes what is left. Nothing may be put any more.
 func (r *recording) close() {
+	if r.page == nil {
+		r.page = &page{lost: r.lost}
+	}
+	r.queue <- r.page
 	close(r.queue)
 	<-r.done
 }

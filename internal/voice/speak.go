@@ -163,7 +163,7 @@ func (r *run) sound(a *answer, s *speech, m *mouth, p *part) error {
 	if err == nil && keep {
 		r.Cache.keep(key, kept)
 	}
-	return err
+	return ai.TheVoice.Of(err)
 }
 
 // leadTrim is how much silence before the first sound of a sentence is left out, at most: it would be waited for.
