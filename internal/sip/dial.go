@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	sipgo "github.com/emiago/sipgo/sip"
@@ -31,24 +32,38 @@ func (s *Server) Dial(ctx context.Context, d Dialling) (audio.Leg, error) {
 		return nil, parley.Shutdown
 	}
 	defer s.leave()
-	h, err := s.hopTo(ctx, &d.Trunk)
-	if err != nil {
-		return nil, orCause(ctx, fmt.Errorf("call %s: %w", d.To, err))
+	if d.Ringing != nil {
+		d.Ringing = sync.OnceFunc(d.Ringing)
 	}
+	id, tag := token(26), token(16) // at every place: it is the same call
+	var l *leg
+	err := s.try(ctx, &d.Trunk, func(h hop, patience time.Duration) (err error) {
+		l, err = s.dialAt(ctx, &d, h, patience, id, tag)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("call %s: %w", d.To, err)
+	}
+	return l, nil
+}
+
+// dialAt calls somebody at one place.
+func (s *Server) dialAt(ctx context.Context, d *Dialling, h hop, patience time.Duration, id, tag string) (*leg, error) {
 	if !s.take() {
 		return nil, fmt.Errorf("%w: all %d lines are in use", parley.Unreachable, s.most())
 	}
 	l, err := s.newLeg(h.addr)
 	if err != nil {
 		s.free()
-		return nil, fmt.Errorf("%w: call %s: %w", parley.Unreachable, d.To, err)
+		return nil, fmt.Errorf("%w: %w", parley.Unreachable, err)
 	}
-	a := &attempt{leg: l, ringing: d.Ringing}
-	a.describe(&d, h)
+	l.callID, l.local.tag = id, tag
+	a := &attempt{leg: l, ringing: d.Ringing, patience: patience}
+	a.describe(d, h)
 	l.add()
 	if err := a.run(ctx, h); err != nil {
 		l.end(err, false)
-		return nil, fmt.Errorf("call %s: %w", d.To, err)
+		return nil, err
 	}
 	return l, nil
 }
@@ -62,10 +77,11 @@ func orCause(ctx context.Context, err error) error {
 
 // attempt is an outgoing call until it is answered.
 type attempt struct {
-	leg     *leg
-	ringing func()
-	invite  *sipgo.Request
-	early   *description // of a provisional answer
+	leg      *leg
+	ringing  func()
+	patience time.Duration // for its first word; 0: as long as it takes
+	invite   *sipgo.Request
+	early    *description // of a provisional answer
 }
 
 // describe fills in the dialog as far as it is known, and writes the INVITE.
@@ -76,8 +92,7 @@ func (a *attempt) describe(d *Dialling, h hop) {
 	host, port, _ := hostPort(t.Address)
 	to := sipgo.Uri{Scheme: "sip", User: escape(d.To), Host: host, Port: port}
 	from := sipgo.Uri{Scheme: "sip", User: escape(d.From), Host: host}
-	l.callID = token(26)
-	l.local, l.remote = name{from, token(16)}, name{uri: *to.Clone()}
+	l.local.uri, l.remote = from, name{uri: *to.Clone()}
 	l.remote.uri.Port = 0
 	l.hop, l.target, l.seq = h, to, 1
 	l.login = login{username: t.Username, password: t.Password}
@@ -110,7 +125,7 @@ func (a *attempt) run(ctx context.Context, h hop) error {
 	for {
 		try := a.invite.Clone()
 		l.server.address(try, h)
-		tx, err := l.server.transact(ctx, try, h)
+		tx, err := a.transact(ctx, try, h)
 		if err != nil {
 			return orCause(ctx, err)
 		}
@@ -168,22 +183,44 @@ func isTimeout(err error) bool {
 	return errors.As(err, &t) && t.Timeout()
 }
 
-// wait returns the final answer to an INVITE. When ctx ends it leaves the call to somebody who takes it back.
+// transact sends the INVITE.
+func (a *attempt) transact(ctx context.Context, try *sipgo.Request, h hop) (*sipgo.ClientTx, error) {
+	if a.patience > 0 {
+		limited, cancel := context.WithTimeout(ctx, a.patience) // to connect
+		defer cancel()
+		ctx = limited
+	}
+	return a.leg.server.transact(ctx, try, h)
+}
+
+// wait returns the final answer to an INVITE. When ctx ends, or the patience, it leaves the call to somebody who takes it back.
 func (a *attempt) wait(ctx context.Context, tx *sipgo.ClientTx, try *sipgo.Request, h hop) (*sipgo.Response, error) {
 	provisional := false
+	takeBack := func() {
+		l := a.leg
+		l.server.begin(func() { l.server.takeBack(l, tx, try, h, provisional) })
+	}
+	var silent <-chan time.Time
+	if a.patience > 0 {
+		t := time.NewTimer(a.patience)
+		defer t.Stop()
+		silent = t.C
+	}
 	for {
 		select {
 		case res := <-tx.Responses():
 			if !res.IsProvisional() {
 				return res, nil
 			}
-			provisional = true
+			provisional, silent = true, nil
 			a.progress(res)
 		case <-tx.Done():
 			return nil, lost(tx.Err(), h)
+		case <-silent:
+			takeBack()
+			return nil, silence(h)
 		case <-ctx.Done():
-			l := a.leg
-			l.server.begin(func() { l.server.takeBack(l, tx, try, h, provisional) })
+			takeBack()
 			return nil, context.Cause(ctx)
 		}
 	}

@@ -104,11 +104,11 @@ func (d *dialog) next(ctx context.Context) hop {
 	if to.Port != 0 {
 		host = net.JoinHostPort(host, strconv.Itoa(to.Port))
 	}
-	addr, err := d.server.resolve(ctx, host, tcp)
+	addrs, err := d.server.resolve(ctx, host, tcp)
 	if err != nil {
 		return now
 	}
-	return hop{addr, tcp}
+	return hop{addrs[0], tcp}
 }
 
 // ask sends a request within the dialog and returns its final answer.

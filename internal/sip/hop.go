@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
@@ -27,63 +29,157 @@ func (h hop) transport() string {
 	return "UDP"
 }
 
-// hopTo finds the address of a trunk, or of the proxy before it.
-func (s *Server) hopTo(ctx context.Context, t *Trunk) (hop, error) {
+// try does something at the places where a trunk, or the proxy before it, may be, one after the other, until one of them has answered (RFC
+// 3263, section 4.3): the next one's turn is when a place can't be reached, says 503 or, with patience, nothing for so long. All together have
+// the time that one has alone, whose patience is 0.
+func (s *Server) try(ctx context.Context, t *Trunk, do func(h hop, patience time.Duration) error) error {
+	began := time.Now()
+	hops, err := s.hops(ctx, t)
+	for i, h := range hops {
+		patience := s.passing
+		switch {
+		case len(hops) == 1:
+			patience = 0
+		case i == len(hops)-1:
+			patience = max(patience, 64*sipgo.T1-time.Since(began))
+		}
+		if err = do(h, patience); err == nil || ctx.Err() != nil || !passes(err) {
+			return err
+		}
+		if len(hops) > 1 {
+			s.shun(h.addr)
+		}
+	}
+	return orCause(ctx, err)
+}
+
+// passes says whether a failure is a place's own, so that the next one may do better.
+func passes(err error) bool {
+	if r, ok := errors.AsType[*Refused](err); ok {
+		return r.Code == 503
+	}
+	_, ok := errors.AsType[absent](err)
+	return ok
+}
+
+// absent is the error of a request that nobody took.
+type absent struct{ error }
+
+func (a absent) Unwrap() error { return a.error }
+
+// shun has a place tried after the others for a while, so that not every call waits for it.
+func (s *Server) shun(a netip.AddrPort) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	maps.DeleteFunc(s.shunned, func(_ netip.AddrPort, at time.Time) bool { return time.Since(at) > shunTime })
+	s.shunned[a] = time.Now()
+}
+
+const (
+	resolveTime = 5 * time.Second
+	spareTime   = 500 * time.Millisecond // to look up the others when one place is known
+	shunTime    = time.Minute
+	mostHops    = 8
+)
+
+// hops are where a trunk, or the proxy before it, may be, in the order in which they are tried. There is one at least, or an error.
+func (s *Server) hops(ctx context.Context, t *Trunk) ([]hop, error) {
 	to := t.Address
 	if t.Proxy != "" {
 		to = t.Proxy
 	}
 	tcp := strings.EqualFold(t.Transport, "tcp")
 	if !tcp && t.Transport != "" && !strings.EqualFold(t.Transport, "udp") {
-		return hop{}, fmt.Errorf("%w: transport %s is not there yet: set the trunk's to udp or tcp", parley.Unreachable, t.Transport)
+		return nil, fmt.Errorf("%w: transport %s is not there yet: set the trunk's to udp or tcp", parley.Unreachable, t.Transport)
 	}
-	addr, err := s.resolve(ctx, to, tcp)
-	return hop{addr, tcp}, err
+	addrs, err := s.resolve(ctx, to, tcp)
+	if err != nil {
+		return nil, err
+	}
+	var hops, last []hop
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, a := range addrs {
+		if at, ok := s.shunned[a]; ok && time.Since(at) < shunTime {
+			last = append(last, hop{a, tcp})
+		} else {
+			hops = append(hops, hop{a, tcp})
+		}
+	}
+	hops = append(hops, last...)
+	return hops[:min(len(hops), mostHops)], nil
 }
 
-const resolveTime = 5 * time.Second
-
-// resolve finds the address of host[:port] (RFC 3263): a name without a port may have SRV records, which name both.
-func (s *Server) resolve(ctx context.Context, to string, tcp bool) (netip.AddrPort, error) {
+// resolve finds the addresses of host[:port], the best one first (RFC 3263): a name without a port may have SRV records, which name both.
+func (s *Server) resolve(ctx context.Context, to string, tcp bool) (all []netip.AddrPort, err error) {
 	host, port, err := hostPort(to)
 	if err != nil || host == "" {
-		return netip.AddrPort{}, fmt.Errorf("%w: %q is no host[:port]", parley.Unreachable, to)
+		return nil, fmt.Errorf("%w: %q is no host[:port]", parley.Unreachable, to)
+	}
+	if a, err := netip.ParseAddr(host); err == nil {
+		to, err := s.reachable(netip.AddrPortFrom(a.Unmap(), uint16(orDefault(port))))
+		return []netip.AddrPort{to}, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, resolveTime)
 	defer cancel()
-	if a, err := netip.ParseAddr(host); err == nil {
-		return s.reachable(netip.AddrPortFrom(a.Unmap(), uint16(orDefault(port))))
-	}
+	records := []*net.SRV{{Target: host, Port: uint16(port)}}
 	if port == 0 && strings.Contains(strings.TrimSuffix(host, "."), ".") {
 		proto := "udp"
 		if tcp {
 			proto = "tcp"
 		}
-		if _, records, err := net.DefaultResolver.LookupSRV(ctx, "sip", proto, host); err == nil && len(records) > 0 && records[0].Target != "." {
-			host, port = strings.TrimSuffix(records[0].Target, "."), int(records[0].Port)
+		// By priority, and drawn by weight.
+		if _, found, err := s.resolver.LookupSRV(ctx, "sip", proto, host); err == nil && len(found) > 0 && found[0].Target != "." {
+			records = found
 		}
 	}
-	addrs, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
-	if err != nil {
-		return netip.AddrPort{}, fmt.Errorf("%w: the name %s was not found: %w", parley.Unreachable, host, err)
-	}
 	var last error
-	for _, v4 := range []bool{true, false} { // IPv4 first: telephony over IPv6 is rare, and rarely tried
-		for _, a := range addrs {
+	hurried := false
+	for _, r := range records {
+		if len(all) > 0 && !hurried {
+			hurried = true
+			ctx, cancel = context.WithTimeout(ctx, spareTime)
+			defer cancel()
+		}
+		found, err := s.addresses(ctx, strings.TrimSuffix(r.Target, "."), orDefault(int(r.Port)))
+		if err != nil {
+			last = err
+		}
+		for _, a := range found {
+			if !slices.Contains(all, a) {
+				all = append(all, a)
+			}
+		}
+	}
+	if len(all) == 0 {
+		return nil, last
+	}
+	return all, nil
+}
+
+// addresses are those of a host that we can reach. IPv4 is first: telephony over IPv6 is rare, and rarely tried.
+func (s *Server) addresses(ctx context.Context, host string, port int) (all []netip.AddrPort, err error) {
+	found, err := s.resolver.LookupNetIP(ctx, "ip", host)
+	if err != nil {
+		return nil, fmt.Errorf("%w: the name %s was not found: %w", parley.Unreachable, host, err)
+	}
+	last := fmt.Errorf("%w: the name %s has no address", parley.Unreachable, host)
+	for _, v4 := range []bool{true, false} {
+		for _, a := range found {
 			if a = a.Unmap(); a.Is4() != v4 {
 				continue
 			}
-			to, err := s.reachable(netip.AddrPortFrom(a, uint16(orDefault(port))))
-			if err == nil {
-				return to, nil
+			if to, err := s.reachable(netip.AddrPortFrom(a, uint16(port))); err != nil {
+				last = err
+			} else {
+				all = append(all, to)
 			}
-			last = err
 		}
 	}
-	if last == nil {
-		last = fmt.Errorf("%w: the name %s has no address", parley.Unreachable, host)
+	if len(all) == 0 {
+		return nil, last
 	}
-	return netip.AddrPort{}, last
+	return all, nil
 }
 
 func orDefault(port int) int {
@@ -166,12 +262,12 @@ func (s *Server) transact(ctx context.Context, req *sipgo.Request, h hop) (*sipg
 	}
 	if h.tcp {
 		if err := s.connect(ctx, h.addr); err != nil {
-			return nil, fmt.Errorf("%w: %w", parley.Unreachable, err)
+			return nil, absent{fmt.Errorf("%w: %w", parley.Unreachable, err)}
 		}
 	}
 	tx, err := s.txs.Request(ctx, req)
 	if err != nil {
-		return nil, fmt.Errorf("%w: send to %s over %s: %w", parley.Unreachable, h.addr, h.transport(), err)
+		return nil, absent{fmt.Errorf("%w: send to %s over %s: %w", parley.Unreachable, h.addr, h.transport(), err)}
 	}
 	return tx, nil
 }
@@ -181,9 +277,13 @@ var errSilence = errors.New("no answer")
 // lost says in words why a transaction ended without an answer.
 func lost(err error, h hop) error {
 	if errors.Is(err, sipgo.ErrTransactionTimeout) {
-		return fmt.Errorf("%w: %w from %s over %s", parley.Unreachable, errSilence, h.addr, h.transport())
+		return silence(h)
 	}
-	return fmt.Errorf("%w: send to %s over %s: %w", parley.Unreachable, h.addr, h.transport(), err)
+	return absent{fmt.Errorf("%w: send to %s over %s: %w", parley.Unreachable, h.addr, h.transport(), err)}
+}
+
+func silence(h hop) error {
+	return absent{fmt.Errorf("%w: %w from %s over %s", parley.Unreachable, errSilence, h.addr, h.transport())}
 }
 
 // ask sends a request that is no INVITE and returns the final answer, after proving the password where that is asked for. Each try has the

@@ -210,6 +210,9 @@ func (in *Invite) take() {
 		_ = in.tx.Respond(respond(in.req, code)) // where the caller has given up, 487 was sent, and this is not
 	}
 	l.end(parley.AssistantHangup, !l.early)
+	in.mu.Lock()
+	in.leg, in.offer = nil, nil // who repeats the INVITE is known for another 32 s
+	in.mu.Unlock()
 }
 
 // describe fills in the dialog.

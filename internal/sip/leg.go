@@ -33,9 +33,10 @@ type leg struct {
 		sync.Mutex
 		ended   bool
 		running bool
-		pending *pending  // a 2xx of ours that waits for its ACK
-		codec   codec     // as it was last agreed on
-		dir     direction // ours
+		timer   *time.Timer // the clock's
+		pending *pending    // a 2xx of ours that waits for its ACK
+		codec   codec       // as it was last agreed on
+		dir     direction   // ours
 		told    netip.AddrPort
 		refer   chan frag // of a transfer under way
 		handed  bool      // the far end has taken a transfer on
@@ -164,6 +165,7 @@ func (l *leg) Run(ctx context.Context, p audio.Peer) error {
 	l.clock(ctx, m)
 	_ = l.socket.rtp.SetReadDeadline(time.Unix(1, 0))
 	receiver.Wait()
+	l.media.Store(nil) // timers of SIP's know the leg for another 32 s: the conversation is not theirs to keep
 	l.release()
 	return l.cause
 }
@@ -204,14 +206,14 @@ func (l *leg) clock(ctx context.Context, m *media) {
 	next := l.now()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
+	l.state.Lock()
+	l.state.timer = timer
+	l.state.Unlock()
+	defer context.AfterFunc(ctx, func() { l.end(context.Cause(ctx), true) })()
 	for {
-		select {
-		case <-ctx.Done():
-			l.end(context.Cause(ctx), true)
+		<-timer.C // who ends the call sets it off
+		if l.ended() {
 			return
-		case <-l.done:
-			return
-		case <-timer.C:
 		}
 		now := l.now()
 		missed := int((now - next) / frameTime)
@@ -227,6 +229,9 @@ func (l *leg) clock(ctx context.Context, m *media) {
 			return
 		}
 		timer.Reset(next - l.now())
+		if l.ended() { // just before, and what end has set is lost
+			return
+		}
 	}
 }
 
@@ -251,6 +256,9 @@ func (l *leg) end(cause error, bye bool) {
 	running := st.running
 	l.cause, l.left = cause, !bye
 	close(l.done)
+	if st.timer != nil {
+		st.timer.Reset(0)
+	}
 	st.Unlock()
 	if bye {
 		l.server.begin(l.hangUp)

@@ -76,7 +76,7 @@ type media struct {
 
 func newMedia(s *socket, rate audio.Rate, p audio.Peer) *media {
 	m := &media{socket: s, rate: rate, peer: p, jitter: audio.NewJitter(rate, 8000), conceal: audio.NewConceal(rate), frame: make(audio.Frame, rate.FrameSize()),
-		pcm: make([]int16, 0, 2*mostPayload), tones: audio.NewDigits(rate)}
+		pcm: make([]int16, 0, 2*rate.FrameSize()), tones: audio.NewDigits(rate)}
 	m.out.in, m.out.out = make(audio.Frame, rate.FrameSize()), make(audio.Frame, rate.FrameSize())
 	m.out.seq, m.out.ts, m.out.ssrc, m.out.silent = uint16(rand.Uint32()), rand.Uint32(), rand.Uint32(), true
 	return m

@@ -231,13 +231,24 @@ type brief int
 
 func (b brief) Error() string { return fmt.Sprintf("the registrar wants at least %d seconds", int(b)) }
 
-// register sends one REGISTER and returns for how many seconds it holds.
-func (r *registration) register(ctx context.Context, callID string, seq *uint32, expires int) (int, error) {
+// register registers for some seconds, 0 to undo it, and returns for how many it holds.
+func (r *registration) register(ctx context.Context, callID string, seq *uint32, expires int) (got int, err error) {
+	err = r.server.try(ctx, &r.trunk, func(h hop, patience time.Duration) error {
+		if patience > 0 {
+			limited, cancel := context.WithTimeoutCause(ctx, patience, silence(h))
+			defer cancel()
+			got, err = r.registerAt(limited, h, callID, seq, expires)
+		} else {
+			got, err = r.registerAt(ctx, h, callID, seq, expires)
+		}
+		return err
+	})
+	return got, err
+}
+
+// registerAt sends one REGISTER, and another where the password is asked for.
+func (r *registration) registerAt(ctx context.Context, h hop, callID string, seq *uint32, expires int) (int, error) {
 	s, t := r.server, &r.trunk
-	h, err := s.hopTo(ctx, t)
-	if err != nil {
-		return 0, err
-	}
 	*seq++
 	req := s.plain(sipgo.REGISTER, t, t.Username, callID, *seq)
 	contact := s.contact(r.token, h)
@@ -324,10 +335,11 @@ func (s *Server) Check(ctx context.Context, t Trunk) (Health, error) {
 	defer s.leave()
 	ctx, cancel := context.WithTimeoutCause(ctx, s.asking, errSlow)
 	defer cancel()
-	h, err := s.hopTo(ctx, &t)
+	hops, err := s.hops(ctx, &t)
 	if err != nil {
 		return health, err
 	}
+	h := hops[0]
 	user := t.Username
 	if user == "" {
 		user = strings.TrimPrefix(t.Number, "+")

@@ -52,19 +52,24 @@ type Server struct {
 	legs     map[string]*leg    // by Call-ID and our tag
 	regs     map[int64]*registration
 	dials    map[netip.AddrPort]chan struct{} // TCP connections that are being opened
+	shunned  map[netip.AddrPort]time.Time     // places that failed, and when
 
 	silent  time.Duration // without RTP a call is over
 	longest time.Duration // of a hold
 	patient time.Duration // for those who don't answer when the server stops
 	asking  time.Duration // for a trunk's answer to Check
+	passing time.Duration // for the first word of a place when there is another
+
+	resolver *net.Resolver
 }
 
 // New makes a server. It does nothing before Listen and Run.
 func New(c Config) *Server {
 	s := &Server{config: c, ports: newPorts(c.Ports[0], c.Ports[1]), mark: token(12), door: newDoor(), lock: newLock(),
 		refresh: make(chan struct{}, 1), ready: make(chan struct{}), idle: make(chan struct{}),
-		invites: map[string]*Invite{}, legs: map[string]*leg{}, regs: map[int64]*registration{}, dials: map[netip.AddrPort]chan struct{}{},
-		silent: 30 * time.Second, longest: 10 * time.Minute, patient: 2 * time.Second, asking: 5 * time.Second}
+		invites: map[string]*Invite{}, legs: map[string]*leg{}, regs: map[int64]*registration{}, dials: map[netip.AddrPort]chan struct{}{}, shunned: map[netip.AddrPort]time.Time{},
+		silent: 30 * time.Second, longest: 10 * time.Minute, patient: 2 * time.Second, asking: 5 * time.Second,
+		passing: 4 * time.Second, resolver: net.DefaultResolver}
 	s.ctx, s.stop = context.WithCancelCause(context.Background())
 	s.index.Store(&index{})
 	return s

@@ -46,48 +46,42 @@ func (r *recognizer) Listen(ctx context.Context, h ai.Hearing) (ai.Ear, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	e := &ear{r: r, h: h, cancel: cancel, limit: int(maxUtterance/time.Second) * int(h.Rate),
-		wake: make(chan struct{}, 1), out: make(chan ai.Transcript), done: make(chan struct{})}
-	if _, err := audio.NewResampler(int(h.Rate), int(audio.Wide)); err != nil {
-		cancel()
-		return nil, &ai.Error{Kind: ai.Config, Err: err}
+	if h.Rate != audio.Narrow && h.Rate != audio.Wide {
+		return nil, &ai.Error{Kind: ai.Config, Err: fmt.Errorf("hear at %d Hz: calls have 8000 or 16000", h.Rate)}
 	}
-	go e.run(ctx)
+	e := &ear{r: r, h: h, limit: int(maxUtterance/time.Second) * int(h.Rate), out: make(chan ai.Transcript), done: make(chan struct{})}
+	e.ctx, e.cancel = context.WithCancel(ctx)
+	context.AfterFunc(e.ctx, e.shut)
 	return e, nil
 }
 
-// ear collects utterances; its goroutine has them transcribed.
+// ear collects utterances. While some wait for their transcripts it has a goroutine that asks for them.
 type ear struct {
 	r      *recognizer
 	h      ai.Hearing
+	ctx    context.Context
 	cancel context.CancelFunc
 	limit  int // samples of an utterance
-	wake   chan struct{}
 	out    chan ai.Transcript
 	done   chan struct{}
 
-	number int     // of the present utterance
-	pcm    []int16 // its sound
+	number int   // of the present utterance
+	sound  sound // its own
 
 	mu      sync.Mutex
+	asking  bool // the goroutine is there
 	closed  bool
 	waiting []utterance
-	spare   [][]int16 // buffers of utterances that are done with
 }
 
 type utterance struct {
 	number int
-	pcm    []int16
+	sound  sound
 	lost   bool
 }
 
-// Write implements ai.Ear. It allocates only while an utterance grows longer than those before.
-func (e *ear) Write(pcm []int16) {
-	if n := min(len(pcm), e.limit-len(e.pcm)); n > 0 {
-		e.pcm = append(e.pcm, pcm[:n]...)
-	}
-}
+// Write implements ai.Ear. It allocates only while more is said, on all calls, than before.
+func (e *ear) Write(pcm []int16) { e.sound.add(pcm[:min(len(pcm), e.limit-e.sound.n)]) }
 
 // End implements ai.Ear.
 func (e *ear) End() {
@@ -96,18 +90,17 @@ func (e *ear) End() {
 	if e.closed {
 		return
 	}
-	u := utterance{number: e.number, pcm: e.pcm, lost: len(e.waiting) >= maxWaiting}
+	u := utterance{number: e.number, lost: len(e.waiting) >= maxWaiting}
 	e.number++
-	e.pcm = nil
 	if u.lost {
-		e.pcm, u.pcm = u.pcm[:0], nil
-	} else if n := len(e.spare); n > 0 {
-		e.pcm, e.spare = e.spare[n-1][:0], e.spare[:n-1]
+		e.sound.drop()
+	} else {
+		u.sound, e.sound = e.sound, sound{}
 	}
 	e.waiting = append(e.waiting, u)
-	select {
-	case e.wake <- struct{}{}:
-	default:
+	if !e.asking {
+		e.asking = true
+		go e.ask()
 	}
 }
 
@@ -120,50 +113,47 @@ func (e *ear) Close() {
 	<-e.done
 }
 
-func (e *ear) run(ctx context.Context) {
-	defer close(e.done)
-	defer close(e.out)
-	defer func() {
-		e.mu.Lock()
-		e.closed = true
-		e.mu.Unlock()
-	}()
-	for {
-		u, ok := e.next()
-		if !ok {
-			select {
-			case <-e.wake:
-				continue
-			case <-ctx.Done():
-				return
-			}
-		}
+// shut is called once, when the context has ended.
+func (e *ear) shut() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.closed = true
+	if !e.asking {
+		e.finish()
+	}
+}
+
+func (e *ear) finish() {
+	close(e.out)
+	close(e.done)
+}
+
+// ask has what waits transcribed, one utterance after the other.
+func (e *ear) ask() {
+	for u, ok := e.next(); ok; u, ok = e.next() {
 		t := ai.Transcript{Utterance: u.number, Final: true}
 		if u.lost {
 			t.Err = &ai.Error{Kind: ai.Overloaded, Err: fmt.Errorf("%d utterances wait for their transcripts", maxWaiting)}
 		} else {
-			partial := func(text string) error {
-				return e.tell(ctx, ai.Transcript{Utterance: u.number, Text: text})
-			}
-			if t.Text, t.Err = e.r.transcribe(ctx, e.h, u.pcm, partial); t.Err != nil {
+			partial := func(text string) error { return e.tell(ai.Transcript{Utterance: u.number, Text: text}) }
+			if t.Text, t.Err = e.r.transcribe(e.ctx, e.h, &u.sound, partial); t.Err != nil {
 				t.Text = ""
 			}
+			u.sound.drop()
 		}
-		e.mu.Lock()
-		if len(e.spare) < 2 && u.pcm != nil {
-			e.spare = append(e.spare, u.pcm)
-		}
-		e.mu.Unlock()
-		if e.tell(ctx, t) != nil {
-			return
-		}
+		_ = e.tell(t) // when nobody wants it any more the others fail at once
 	}
 }
 
+// next is the oldest utterance that waits. Without one the goroutine is over.
 func (e *ear) next() (utterance, bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if len(e.waiting) == 0 {
+		e.asking = false
+		if e.closed {
+			e.finish()
+		}
 		return utterance{}, false
 	}
 	u := e.waiting[0]
@@ -172,14 +162,14 @@ func (e *ear) next() (utterance, bool) {
 }
 
 // tell hands on a transcript, unless the ear has closed meanwhile.
-func (e *ear) tell(ctx context.Context, t ai.Transcript) error {
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
+func (e *ear) tell(t ai.Transcript) error {
+	if e.ctx.Err() != nil {
+		return context.Cause(e.ctx)
 	}
 	select {
 	case e.out <- t:
 		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
+	case <-e.ctx.Done():
+		return context.Cause(e.ctx)
 	}
 }

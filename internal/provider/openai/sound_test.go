@@ -4,7 +4,13 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"io"
 	"math"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -322,6 +328,103 @@ func TestTranscribeOverload(t *testing.T) {
 	}
 	if lost < 3 || lost > 4 || len(s.Utterances()) != 12-lost {
 		t.Errorf("%d are lost, asked about %d", lost, len(s.Utterances()))
+	}
+}
+
+// What is written is what the server hears, in whatever pieces it comes, and again when it didn't listen the first time.
+func TestUtteranceArrives(t *testing.T) {
+	c, s := sounding(t, 0)
+	s.ScriptTranscripts(aitest.Behaviour{Status: 503}, aitest.Behaviour{Text: "yes"})
+	e, err := c.Recognizer(aitest.TranscriptionModel).Listen(t.Context(), ai.Hearing{Language: "en", Rate: audio.Wide})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	noise := rand.New(rand.NewPCG(1, 2))
+	said := make([]int16, 12345)
+	for i := range said {
+		said[i] = int16(noise.IntN(20000) - 10000)
+	}
+	for i, n := 0, 0; i < len(said); i += n {
+		n = min(1+noise.IntN(3000), len(said)-i)
+		e.Write(said[i : i+n])
+	}
+	e.End()
+	for got := next(t, e); !got.Final; got = next(t, e) {
+	}
+	us := s.Utterances()
+	if len(us) != 2 || !slices.Equal(us[0].PCM, said) || !slices.Equal(us[1].PCM, said) {
+		t.Errorf("asked %d times, of something else", len(us))
+	}
+}
+
+// What is sent of a telephone's sound, at twice its rate, has nothing in it that was not there.
+func TestUtteranceDoubled(t *testing.T) {
+	c, s := sounding(t, 0)
+	e := ear(t, c)
+	for i, hz := range []float64{200, 1000, 2300, 3200} {
+		said := make([]int16, 8000)
+		for k := range said {
+			said[k] = int16(10000 * math.Sin(2*math.Pi*hz*float64(k)/8000))
+		}
+		e.Write(said)
+		e.End()
+		for got := next(t, e); !got.Final; got = next(t, e) {
+		}
+		heard := s.Utterances()[i].PCM
+		if len(heard) != 16000 {
+			t.Fatalf("%d samples", len(heard))
+		}
+		amplitude := func(hz float64) float64 {
+			var re, im float64
+			for k, v := range heard[1600:14400] {
+				sin, cos := math.Sincos(2 * math.Pi * hz * float64(k) / 16000)
+				re, im = re+float64(v)*cos, im+float64(v)*sin
+			}
+			return 2 * math.Hypot(re, im) / 12800
+		}
+		if a, image := amplitude(hz), amplitude(8000-hz); a < 9950 || a > 10050 || image > 10 {
+			t.Errorf("%g Hz: %.0f of it, and %.1f of its image, of 10000", hz, a, image)
+		}
+		for k := range said {
+			if heard[2*k] != said[k] {
+				t.Fatalf("%g Hz: sample %d is %d, was %d", hz, k, heard[2*k], said[k])
+			}
+		}
+	}
+}
+
+// An ear keeps nothing of what it has understood.
+func TestQuietEarIsSmall(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		_, _ = io.WriteString(w, `{"text":"x"}`)
+	}))
+	defer server.Close()
+	c, err := openai.Open(openai.Config{BaseURL: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	heap := func() uint64 {
+		for range 3 { // pools let go in two rounds
+			runtime.GC()
+		}
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	const ears = 50
+	said := tone(4)
+	before := heap()
+	for range ears {
+		e := ear(t, c)
+		e.Write(said)
+		e.End()
+		next(t, e)
+	}
+	if each := (int64(heap()) - int64(before)) / ears; each > 8<<10 {
+		t.Errorf("an ear that hears nothing takes %d octets", each)
 	}
 }
 

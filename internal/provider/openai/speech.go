@@ -11,6 +11,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -96,7 +97,11 @@ func speak(ctx context.Context, res *http.Response, rate audio.Rate, yield func(
 			return malformed("the server sent %s in place of PCM", kind)
 		}
 	}
-	body := bufio.NewReaderSize(res.Body, speechRate) // half a second
+	w := works.Get().(*work)
+	defer works.Put(w)
+	body := w.body
+	body.Reset(res.Body)
+	defer body.Reset(nil)
 	if head, err := body.Peek(12); err == nil && string(head[:4]) == "RIFF" && string(head[8:]) == "WAVE" {
 		return speakWAV(ctx, body, rate, yield)
 	}
@@ -104,17 +109,15 @@ func speak(ctx context.Context, res *http.Response, rate audio.Rate, yield func(
 	if err != nil {
 		return err
 	}
-	raw := make([]byte, 2*int(speechPiece*speechRate/time.Second))
-	odd := 0 // octets of a sample that has come in part
+	out.in, out.out = w.in, w.out
+	defer func() { w.in, w.out = out.in, out.out }()
 	for {
-		n, err := body.Read(raw[odd:])
-		n += odd
-		if e := out.pass(ctx, raw[:n&^1]); e != nil {
+		_, err := body.Peek(2) // waits for a sample
+		raw, _ := body.Peek(body.Buffered() &^ 1)
+		if e := out.pass(ctx, raw); e != nil {
 			return e
 		}
-		if odd = n & 1; odd == 1 {
-			raw[0] = raw[n-1]
-		}
+		_, _ = body.Discard(len(raw))
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
@@ -123,6 +126,14 @@ func speak(ctx context.Context, res *http.Response, rate audio.Rate, yield func(
 		}
 	}
 }
+
+// work is what an answer is read with. It goes round among all that speak.
+type work struct {
+	body    *bufio.Reader
+	in, out []int16
+}
+
+var works = sync.Pool{New: func() any { return &work{body: bufio.NewReaderSize(nil, 2*int(speechPiece*speechRate/time.Second))} }}
 
 func speakWAV(ctx context.Context, body io.Reader, rate audio.Rate, yield func([]int16) error) error {
 	wav, err := audio.NewWAVReader(body)
@@ -173,7 +184,12 @@ func (s *spoken) pass(ctx context.Context, raw []byte) error {
 }
 
 func (s *spoken) give(ctx context.Context, pcm []int16) error {
-	if s.out = s.resample.Resample(s.out[:0], pcm); len(s.out) == 0 {
+	s.out = s.out[:0]
+	for n := 0; len(pcm) > 0; pcm = pcm[n:] { // by frames: a resampler keeps as much as it was ever given at once
+		n = min(len(pcm), speechRate/50)
+		s.out = s.resample.Resample(s.out, pcm[:n])
+	}
+	if len(s.out) == 0 {
 		return nil
 	}
 	if ctx.Err() != nil {

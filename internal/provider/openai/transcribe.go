@@ -2,40 +2,37 @@ package openai
 
 import (
 	"bufio"
-	"bytes"
 	"context"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"io"
-	"mime/multipart"
 	"net/http"
 	"strings"
 	"time"
 
 	"parley/internal/ai"
-	"parley/internal/audio"
 )
 
 // maxPrompt is how many bytes of keywords are sent: models take some 200 tokens.
 const maxPrompt = 800
 
 // transcribe asks what was said. Where the server streams its answer, partial gets the text as it grows.
-func (r *recognizer) transcribe(ctx context.Context, h ai.Hearing, pcm []int16, partial func(string) error) (string, error) {
-	if len(pcm) < int(minUtterance*time.Duration(h.Rate)/time.Second) || silent(pcm) {
+func (r *recognizer) transcribe(ctx context.Context, h ai.Hearing, said *sound, partial func(string) error) (string, error) {
+	if said.n < int(minUtterance*time.Duration(h.Rate)/time.Second) || said.silent() {
 		return "", nil
 	}
-	file := wave(pcm, h.Rate)
 	var text string
 	for {
 		begun := false
 		err := again(ctx, "transcription model", r.model, func() bool { return begun }, func() error {
-			body, kind := r.form(h, file)
-			req, err := http.NewRequest(http.MethodPost, r.client.base+"/audio/transcriptions", bytes.NewReader(body))
+			u := r.upload(h, said)
+			defer u.close()
+			req, err := http.NewRequest(http.MethodPost, r.client.base+"/audio/transcriptions", u.open())
 			if err != nil {
 				return &ai.Error{Kind: ai.Config, Err: err}
 			}
-			req.Header.Set("Content-Type", kind)
+			req.ContentLength, req.GetBody = u.size(), func() (io.ReadCloser, error) { return u.open(), nil }
+			req.Header.Set("Content-Type", u.kind)
 			return r.client.ask(ctx, req, 0, func(res *http.Response) (err error) {
 				text, err = transcript(res, func(so string) error {
 					begun = true
@@ -49,57 +46,6 @@ func (r *recognizer) transcribe(ctx context.Context, h ai.Hearing, pcm []int16, 
 		}
 		return strings.TrimSpace(text), err
 	}
-}
-
-func silent(pcm []int16) bool {
-	for _, s := range pcm {
-		if s > faint || s < -faint {
-			return false
-		}
-	}
-	return true
-}
-
-// wave is a WAV file of one channel at 16 kHz.
-func wave(pcm []int16, rate audio.Rate) []byte {
-	if rate != audio.Wide {
-		r, err := audio.NewResampler(int(rate), int(audio.Wide))
-		if err != nil {
-			return nil // Listen has looked
-		}
-		wide := make([]int16, 0, r.Size(len(pcm))+1)
-		for len(pcm) > 0 { // by frames: a resampler keeps as much as it was ever given at once
-			n := min(len(pcm), rate.FrameSize())
-			wide, pcm = r.Resample(wide, pcm[:n]), pcm[n:]
-		}
-		pcm = wide
-	}
-	out := audio.AppendWAVHeader(make([]byte, 0, 44+2*len(pcm)), int(audio.Wide), 1, int64(2*len(pcm)))
-	for _, s := range pcm {
-		out = binary.LittleEndian.AppendUint16(out, uint16(s))
-	}
-	return out
-}
-
-// form is the body of POST /audio/transcriptions, and its content type.
-func (r *recognizer) form(h ai.Hearing, file []byte) ([]byte, string) {
-	var b bytes.Buffer
-	b.Grow(len(file) + 2048)
-	w := multipart.NewWriter(&b)
-	field := func(name, value string) {
-		if value != "" && !r.refuses(name) {
-			_ = w.WriteField(name, value) // into memory
-		}
-	}
-	field("model", r.model)
-	field("language", h.Language)
-	field("prompt", prompt(h.Keywords))
-	field("response_format", "json")
-	field("stream", "true")
-	part, _ := w.CreateFormFile("file", "utterance.wav")
-	_, _ = part.Write(file)
-	_ = w.Close()
-	return b.Bytes(), w.FormDataContentType()
 }
 
 // prompt names the words that are expected.
