@@ -5,6 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"log/slog"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -23,8 +26,7 @@ type Leg struct {
 	server *Server
 	pc     *webrtc.PeerConnection
 	voice  *voice
-	tracks chan *webrtc.TrackRemote // the browser's microphone, when it begins
-	open   chan struct{}            // closed when sound can flow
+	open   chan struct{} // closed when sound can flow
 	opened sync.Once
 	done   chan struct{}         // closed when the call is over
 	cause  error                 // why; set before done is closed
@@ -33,6 +35,8 @@ type Leg struct {
 	mu      sync.Mutex
 	ended   bool
 	running chan struct{} // closed when Run has returned; nil before it
+	streams int           // of RTP and RTCP that the browser began
+	offered int           // data channels
 	channel *webrtc.DataChannel
 	waiting []string // for the channel to open
 }
@@ -43,16 +47,13 @@ func (l *Leg) answer(ctx context.Context, o *Offer) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("make a certificate: %w", err)
 	}
-	l.pc, err = l.server.api.NewPeerConnection(webrtc.Configuration{Certificates: []webrtc.Certificate{proof}})
+	engine := l.server.engine
+	receive(&engine.BufferFactory, l)
+	api := webrtc.NewAPI(webrtc.WithSettingEngine(engine), webrtc.WithMediaEngine(l.server.media), webrtc.WithInterceptorRegistry(nil))
+	l.pc, err = api.NewPeerConnection(webrtc.Configuration{Certificates: []webrtc.Certificate{proof}})
 	if err != nil {
 		return "", fmt.Errorf("answer a browser: %w", err)
 	}
-	l.pc.OnTrack(func(t *webrtc.TrackRemote, _ *webrtc.RTPReceiver) {
-		select {
-		case l.tracks <- t:
-		default: // one microphone is enough
-		}
-	})
 	l.pc.OnDataChannel(l.attach)
 	l.pc.OnConnectionStateChange(func(state webrtc.PeerConnectionState) {
 		switch state {
@@ -113,9 +114,6 @@ func (l *Leg) attend(then func(*Leg, error)) {
 	defer wait.Stop()
 	stop := context.AfterFunc(l.server.ctx, func() { l.end(parley.Shutdown) })
 	defer stop()
-	var receiver sync.WaitGroup
-	defer receiver.Wait()
-	receiver.Go(l.receive)
 	select {
 	case <-l.open:
 		then(l, nil)
@@ -189,60 +187,70 @@ func (l *Leg) Run(ctx context.Context, p audio.Peer) error {
 	return l.cause
 }
 
-// receive reads the microphone until the call is over. What is said before Run, or after it, nobody hears.
-func (l *Leg) receive() {
-	var track *webrtc.TrackRemote
-	select {
-	case track = <-l.tracks:
-	case <-l.done:
-		return
-	}
-	var watch sync.WaitGroup
-	defer watch.Wait()
-	left := make(chan struct{})
-	defer close(left)
-	watch.Go(func() {
-		select {
-		case <-l.done:
-			_ = track.SetReadDeadline(time.Unix(1, 0))
-		case <-left:
-		}
-	})
-	var buf [mostPacket]byte
-	for {
-		n, _, err := track.Read(buf[:])
-		switch {
-		case l.over():
-			return
-		case errors.Is(err, webrtc.ErrCodecNotFound): // comfort noise, keys: nothing that was agreed on
-			continue
-		case err != nil:
+// ---- What comes from the network, decrypted ----
+
+// mostStreams is more than a browser with one microphone begins, also when it changes it, with their RTCP.
+const mostStreams = 64
+
+// receive has a connection's packets come to the leg itself, from the goroutine that decrypts them: what pion would do is to keep them for
+// another one. T is the type by which pion tells RTP and RTCP apart; the module that names it is not ours to require.
+func receive[T ~int](factory *func(T, uint32) io.ReadWriteCloser, l *Leg) {
+	*factory = func(kind T, _ uint32) io.ReadWriteCloser {
+		l.mu.Lock()
+		l.streams++
+		many := l.streams > mostStreams
+		l.mu.Unlock()
+		if many {
 			l.end(parley.CustomerHangup)
-			return
 		}
-		if m := l.media.Load(); m != nil {
-			m.packet(buf[:n], l.now(m))
-		}
+		return &stream{leg: l, sound: kind == 1, closed: make(chan struct{})}
 	}
 }
 
-func (l *Leg) over() bool {
-	select {
-	case <-l.done:
-		return true
-	default:
-		return false
+// stream takes the packets of one source.
+type stream struct {
+	leg    *Leg
+	sound  bool // not RTCP, of which nothing is used
+	closed chan struct{}
+	once   sync.Once
+}
+
+// Write takes a packet. What is said before the leg's Run, or after it, nobody hears. A packet that somebody panics over ends its own call.
+func (s *stream) Write(packet []byte) (int, error) {
+	defer func() {
+		if v := recover(); v != nil {
+			slog.Error("a browser's packet made the call panic", "panic", v, "stack", string(debug.Stack()))
+			s.leg.end(parley.ProviderFailure)
+		}
+	}()
+	if m := s.leg.media.Load(); s.sound && m != nil {
+		m.packet(packet, s.leg.now(m))
 	}
+	return len(packet), nil
+}
+
+// Read is what pion reads by: nothing is left to be read.
+func (s *stream) Read([]byte) (int, error) {
+	<-s.closed
+	return 0, io.EOF
+}
+
+func (s *stream) Close() error {
+	s.once.Do(func() { close(s.closed) })
+	return nil
 }
 
 func (l *Leg) now(m *media) time.Duration { return time.Since(m.begun) }
 
-const mostBehind = 2 // frames that are made up for; a longer stall is a gap
+const (
+	mostBehind = 2                   // frames that are made up for; a longer stall is a gap
+	grid       = audio.FrameTime / 2 // what the ticks of all calls fall on: those that are due together wake the process once
+)
 
 // clock ticks every 20 ms until the call is over. The times are counted from the beginning, so that nothing drifts.
 func (l *Leg) clock(ctx context.Context, m *media) {
-	next := l.now(m)
-	timer := time.NewTimer(0)
+	next := l.now(m) + grid - time.Since(l.server.began)%grid
+	timer := time.NewTimer(next - l.now(m))
 	defer timer.Stop()
 	for {
 		select {
@@ -277,9 +285,18 @@ const ChannelLabel = "parley"
 const (
 	mostWaiting  = 64      // messages before the channel opens
 	mostBuffered = 1 << 20 // bytes that a browser may be behind
+	mostChannels = 8       // that a browser may open: each takes a goroutine and 64 KB
+	mostMessage  = 256     // bytes of a message that is looked at
 )
 
 func (l *Leg) attach(d *webrtc.DataChannel) {
+	l.mu.Lock()
+	l.offered++
+	many := l.offered > mostChannels
+	l.mu.Unlock()
+	if many {
+		l.end(parley.CustomerHangup)
+	}
 	if d.Label() != ChannelLabel {
 		return
 	}
@@ -297,11 +314,11 @@ func (l *Leg) attach(d *webrtc.DataChannel) {
 	})
 	d.OnMessage(func(msg webrtc.DataChannelMessage) {
 		var in struct{ Type, Key string }
-		if json.Unmarshal(msg.Data, &in) != nil || in.Type != "digit" || len(in.Key) != 1 || !audio.ValidKeys(in.Key) {
+		if len(msg.Data) > mostMessage || json.Unmarshal(msg.Data, &in) != nil || in.Type != "digit" || len(in.Key) != 1 || !audio.ValidKeys(in.Key) {
 			return
 		}
 		if m := l.media.Load(); m != nil {
-			m.digit(in.Key[0])
+			m.digit(in.Key[0], l.now(m))
 		}
 	})
 }

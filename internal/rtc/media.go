@@ -18,6 +18,10 @@ const (
 	perMS      = opusClock / 1000
 	longest    = 120 // ms of sound in an Opus packet (RFC 6716, section 3.2.5)
 	frameTicks = 160 // a frame's ticks of G.722's RTP clock
+
+	mostAhead = 2 * time.Second       // of sound that comes faster than it is spoken, after a network that stood still
+	keyTime   = 50 * time.Millisecond // nobody presses keys faster for long
+	mostKeys  = 32                    // that come at once
 )
 
 // media is the sound of a call: packets to frames and back. It has no clock: the leg's goroutines call packet and tick. Nothing here
@@ -38,12 +42,18 @@ type media struct {
 
 	// The stream as it is heard at once.
 	hearing bool
-	seq     uint16
-	ts      uint32
 	ssrc    uint32
+	seq     uint16 // whose turn it was last
+	last    uint16 // that was decoded, and its timestamp
+	ts      uint32
 	conceal *audio.Conceal
 	frame   audio.Frame
 	filled  int
+	early   [4]early      // packets that overtook others, by the last bits of their sequence numbers
+	waiting int           // how many they are
+	first   time.Duration // when the first of them came
+
+	sound, keys bucket
 
 	// Sending.
 	encoder  *audio.Encoder
@@ -51,6 +61,28 @@ type media struct {
 	payload  [audio.FrameBytes]byte
 	rtp      rtp.Header
 	silent   bool
+}
+
+// early is a packet that overtook others.
+type early struct {
+	at   time.Duration
+	size int // 0: none
+	data [mostPacket]byte
+}
+
+// bucket holds what came faster than it may for long; it runs out as time passes.
+type bucket struct {
+	full, at time.Duration
+}
+
+// add takes something that lasts so long, unless there is too much already.
+func (b *bucket) add(at, lasts, most time.Duration) bool {
+	b.full, b.at = max(b.full-(at-b.at), 0), at
+	if b.full > most {
+		return false
+	}
+	b.full += lasts
+	return true
 }
 
 func newMedia(out *voice, p audio.Peer) *media {
@@ -70,26 +102,83 @@ func (m *media) stop() {
 	m.peer = nil
 }
 
-// packet takes what came from the network, at a moment since begun.
+// packet takes what came from the network, at a moment since begun. Opus is decoded in the order in which it was encoded, all else would upset
+// the decoder: a packet that overtook up to three others waits for them, until the first tick that is half a frame's time later.
 func (m *media) packet(data []byte, at time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	h := &m.header
+	if _, err := h.Unmarshal(data); err != nil || m.peer == nil {
+		return
+	}
+	m.heard = at
+	if !m.out.hears(h.PayloadType) {
+		return
+	}
+	if !m.hearing || h.SSRC != m.ssrc {
+		m.early, m.waiting = [4]early{}, 0
+		m.take(data, at)
+		return
+	}
+	switch ahead := h.SequenceNumber - m.seq; {
+	case ahead == 0 || ahead > 1<<15: // twice, or its place is taken
+	case ahead == 1:
+		m.take(data, at)
+		m.follow()
+	case ahead > 4 || len(data) > mostPacket:
+		m.release()
+		m.take(data, at)
+	default:
+		if e := &m.early[h.SequenceNumber%4]; e.size == 0 {
+			if m.waiting == 0 {
+				m.first = at
+			}
+			m.waiting++
+			e.at, e.size = at, copy(e.data[:], data)
+		}
+	}
+}
+
+// follow takes what waited for the packet that was taken last.
+func (m *media) follow() {
+	for m.waiting > 0 {
+		e := &m.early[(m.seq+1)%4]
+		if e.size == 0 {
+			return
+		}
+		m.let(e)
+	}
+}
+
+// release takes all that waits: what is missing won't come.
+func (m *media) release() {
+	for from, ahead := m.seq, uint16(2); m.waiting > 0 && ahead <= 4; ahead++ {
+		if e := &m.early[(from+ahead)%4]; e.size > 0 {
+			m.let(e)
+		}
+	}
+}
+
+func (m *media) let(e *early) {
+	size := e.size
+	e.size = 0
+	m.waiting--
+	m.take(e.data[:size], e.at)
+}
+
+// take decodes a packet in its turn.
+func (m *media) take(data []byte, at time.Duration) {
+	h := &m.header
 	n, err := h.Unmarshal(data)
-	if err != nil || m.peer == nil {
+	if err != nil {
 		return
 	}
 	payload := data[n:]
 	if h.Padding && len(payload) > 0 {
 		payload = payload[:max(0, len(payload)-int(payload[len(payload)-1]))]
 	}
-	m.heard = at
-	if len(payload) == 0 || !m.out.hears(h.PayloadType) {
-		return
-	}
-	// Opus is decoded in the order in which it was encoded: what comes late would upset the decoder, and is concealed instead.
-	ahead := h.SequenceNumber - m.seq
-	if m.hearing && h.SSRC == m.ssrc && (ahead == 0 || ahead > 1<<15) {
+	m.seq = h.SequenceNumber
+	if len(payload) == 0 || !m.sound.add(at, 0, mostAhead) {
 		return
 	}
 	samples, err := m.decoder.DecodeToInt16(payload, m.pcm)
@@ -97,13 +186,14 @@ func (m *media) packet(data []byte, at time.Duration) {
 		return // what can't be decoded is as good as lost
 	}
 	pcm := m.pcm[:samples]
+	m.sound.full += time.Duration(samples) * time.Second / time.Duration(audio.Wide)
 	m.jitter.Put(at, h.SequenceNumber, h.Timestamp, h.SSRC, pcm)
 	if m.hearing && h.SSRC == m.ssrc {
-		m.bridge(h.Timestamp-m.ts, int(ahead))
+		m.bridge(h.Timestamp-m.ts, int(h.SequenceNumber-m.last))
 	} else {
 		m.filled = 0
 	}
-	m.hearing, m.seq, m.ts, m.ssrc = true, h.SequenceNumber, h.Timestamp, h.SSRC
+	m.hearing, m.ssrc, m.last, m.ts = true, h.SSRC, h.SequenceNumber, h.Timestamp
 	m.conceal.Good(pcm)
 	m.hear(pcm)
 }
@@ -136,10 +226,10 @@ func (m *media) hear(pcm []int16) {
 }
 
 // digit takes a key that was pressed.
-func (m *media) digit(key byte) {
+func (m *media) digit(key byte, at time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.peer != nil {
+	if m.peer != nil && m.keys.add(at, keyTime, (mostKeys-1)*keyTime) {
 		m.peer.Digit(key)
 	}
 }
@@ -150,6 +240,9 @@ func (m *media) tick(at time.Duration, missed int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.rtp.Timestamp += uint32(missed+1) * frameTicks
+	if m.waiting > 0 && at-m.first >= audio.FrameTime/2 {
+		m.release()
+	}
 	m.jitter.Pull(at, m.to)
 	spoken := m.peer.Tick(m.to, m.from)
 	if !spoken {

@@ -39,8 +39,10 @@ type Config struct {
 // Server is the port that browsers call.
 type Server struct {
 	Config
-	api    *webrtc.API
+	engine webrtc.SettingEngine // of all connections
+	media  *webrtc.MediaEngine
 	mux    ice.UDPMux
+	began  time.Time
 	ctx    context.Context // ends when the server closes
 	cancel context.CancelCauseFunc
 	work   sync.WaitGroup // legs
@@ -56,7 +58,7 @@ type Server struct {
 func New(c Config) *Server {
 	c.MaxCalls = cmp.Or(c.MaxCalls, 1000)
 	c.Connect, c.Silence, c.Lost = cmp.Or(c.Connect, 15*time.Second), cmp.Or(c.Silence, 30*time.Second), cmp.Or(c.Lost, 15*time.Second)
-	s := &Server{Config: c, legs: map[string]*Leg{}}
+	s := &Server{Config: c, began: time.Now(), legs: map[string]*Leg{}}
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
 	return s
 }
@@ -68,21 +70,16 @@ func (s *Server) Listen() error {
 		return fmt.Errorf("listen for browsers on %q: %w", s.Config.Listen, err)
 	}
 	quiet := &logging.DefaultLoggerFactory{DefaultLogLevel: logging.LogLevelDisabled} // it speaks of every stranger's packet
-	if at.IP == nil || at.IP.IsUnspecified() {
-		// A socket for every address of the machine: what is answered from another address than it was sent to is not taken.
-		s.mux, err = ice.NewMultiUDPMuxFromPort(at.Port, ice.UDPMuxFromPortWithLogger(quiet.NewLogger("ice")), ice.UDPMuxFromPortWithLoopback())
-	} else {
-		var socket *net.UDPConn
-		if socket, err = net.ListenUDP("udp", at); err == nil {
-			_ = socket.SetReadBuffer(1 << 20) // as much as the system gives
-			_ = socket.SetWriteBuffer(1 << 20)
-			s.mux = ice.NewUDPMuxDefault(ice.UDPMuxParams{UDPConn: socket, Logger: quiet.NewLogger("ice")})
-		}
+	sockets, err := listen(at)
+	muxes := make([]ice.UDPMux, len(sockets))
+	for i, socket := range sockets {
+		muxes[i] = ice.NewUDPMuxDefault(ice.UDPMuxParams{UDPConn: &gate{UDPConn: socket, seen: map[netip.AddrPort]int{}}, Logger: quiet.NewLogger("ice")})
 	}
 	if err != nil {
 		return fmt.Errorf("listen for browsers: %w", err)
 	}
-	var e webrtc.SettingEngine
+	s.mux = ice.NewMultiUDPMuxDefault(muxes...)
+	e := &s.engine
 	e.LoggerFactory = quiet
 	e.SetLite(true)
 	e.SetICEUDPMux(s.mux)
@@ -93,17 +90,17 @@ func (s *Server) Listen() error {
 	e.SetICETimeouts(s.Lost*2/3, s.Lost/3, 2*time.Second) // browsers ask every few seconds whether we are there
 	e.SetAnsweringDTLSRole(webrtc.DTLSRoleServer)         // the browser begins: it knows when its way is open
 	e.SetReceiveMTU(mostPacket)
+	e.SetSCTPMaxReceiveBufferSize(64 << 10) // browsers send keys
 	if s.External.IsValid() {
 		err = e.SetICEAddressRewriteRules(webrtc.ICEAddressRewriteRule{External: []string{s.External.String()}, AsCandidateType: webrtc.ICECandidateTypeHost})
 	}
-	media := new(webrtc.MediaEngine)
+	s.media = new(webrtc.MediaEngine)
 	for _, c := range codecs {
-		err = errors.Join(err, media.RegisterCodec(c, webrtc.RTPCodecTypeAudio))
+		err = errors.Join(err, s.media.RegisterCodec(c, webrtc.RTPCodecTypeAudio))
 	}
 	if err != nil {
 		return errors.Join(err, s.mux.Close())
 	}
-	s.api = webrtc.NewAPI(webrtc.WithSettingEngine(e), webrtc.WithMediaEngine(media), webrtc.WithInterceptorRegistry(nil))
 	return nil
 }
 
@@ -163,7 +160,7 @@ var errFull = parley.Errorf(parley.Unavailable, "The server is busy. Please try 
 // Answer takes a browser's offer, and gives our answer. then is called once, in a goroutine that Close waits for: when sound can flow, and
 // the leg must be run; or with the error that says why it won't.
 func (s *Server) Answer(ctx context.Context, o *Offer, then func(*Leg, error)) (l *Leg, answer string, err error) {
-	l = &Leg{server: s, ID: uuid.NewString(), open: make(chan struct{}), done: make(chan struct{}), tracks: make(chan *webrtc.TrackRemote, 1), voice: &voice{}}
+	l = &Leg{server: s, ID: uuid.NewString(), open: make(chan struct{}), done: make(chan struct{}), voice: &voice{}}
 	s.mu.Lock()
 	switch {
 	case s.closing:
@@ -187,6 +184,9 @@ func (s *Server) Answer(ctx context.Context, o *Offer, then func(*Leg, error)) (
 	return l, answer, nil
 }
 
+// mostMedia is how many media an offer may have: each that is refused costs as well.
+const mostMedia = 8
+
 // Offer is a browser's description of the call that it wants, looked through.
 type Offer struct {
 	text string
@@ -202,6 +202,9 @@ func ReadOffer(text string) (*Offer, error) {
 	parsed, err := desc.Unmarshal()
 	if err != nil {
 		return refuse("it can't be read")
+	}
+	if len(parsed.MediaDescriptions) > mostMedia {
+		return refuse(fmt.Sprintf("it may have at most %d media", mostMedia))
 	}
 	o := &Offer{text: text}
 	for _, m := range parsed.MediaDescriptions {

@@ -57,7 +57,9 @@ type browser struct {
 	*webrtc.PeerConnection
 	t       *testing.T
 	mic     *webrtc.TrackLocalStaticSample
+	raw     *voice // where a test sends packets of its own making
 	channel *webrtc.DataChannel
+	open    chan bool
 	told    chan string
 	heard   chan []int16 // what the far end says, 20 ms each
 	states  chan webrtc.PeerConnectionState
@@ -80,7 +82,7 @@ func call(t *testing.T, change ...func(*webrtc.SettingEngine)) *browser {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &browser{PeerConnection: pc, t: t, told: make(chan string, 100), heard: make(chan []int16, 1000), states: make(chan webrtc.PeerConnectionState, 10)}
+	b := &browser{PeerConnection: pc, t: t, told: make(chan string, 100), open: make(chan bool, 1), heard: make(chan []int16, 1000), states: make(chan webrtc.PeerConnectionState, 10)}
 	t.Cleanup(func() { _ = pc.GracefulClose() })
 	if b.mic, err = webrtc.NewTrackLocalStaticSample(webrtc.RTPCodecCapability{MimeType: webrtc.MimeTypeOpus, ClockRate: 48000, Channels: 2}, "mic", "mic"); err == nil {
 		_, err = pc.AddTrack(b.mic)
@@ -92,6 +94,7 @@ func call(t *testing.T, change ...func(*webrtc.SettingEngine)) *browser {
 		t.Fatal(err)
 	}
 	b.channel.OnMessage(func(m webrtc.DataChannelMessage) { b.told <- string(m.Data) })
+	b.channel.OnOpen(func() { b.open <- true })
 	pc.OnConnectionStateChange(func(s webrtc.PeerConnectionState) { b.states <- s })
 	pc.OnTrack(func(track *webrtc.TrackRemote, _ *webrtc.RTPReceiver) {
 		dec := audio.NewDecoder(audio.G722)
@@ -491,6 +494,59 @@ func TestExternalAddress(t *testing.T) {
 	}
 }
 
+// talk has a call go on, until the browser's test is over; what the far end hears comes to p.
+func (b *browser) talk(s *Server, p *listener) (leg *Leg, ended chan error) {
+	b.t.Helper()
+	ended = make(chan error, 1)
+	leg = b.dial(s, func(l *Leg, err error) {
+		if err == nil {
+			err = l.Run(context.Background(), p)
+		}
+		ended <- err
+	})
+	is(b.t, b.states, webrtc.PeerConnectionStateConnected)
+	ctx, quiet := context.WithCancel(context.Background())
+	var mouth sync.WaitGroup
+	mouth.Go(func() { b.speak(ctx, speech(b.t)) })
+	b.t.Cleanup(func() {
+		quiet()
+		mouth.Wait()
+	})
+	p.until(b.t, func() bool { return p.frames > 10 })
+	return leg, ended
+}
+
+// goesOn waits for as much speech as a listener has heard already.
+func (p *listener) goesOn(t *testing.T) {
+	t.Helper()
+	p.mu.Lock()
+	before := p.frames
+	p.mu.Unlock()
+	p.until(t, func() bool { return p.frames > before+25 })
+}
+
+// Without an address of its own a server is reached by each of the machine's.
+func TestEveryAddress(t *testing.T) {
+	s := New(Config{Listen: "0.0.0.0:0"})
+	if err := s.Listen(); err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	p := newListener()
+	call(t).talk(s, p)
+	at, err := net.ResolveUDPAddr("udp", "0.0.0.0:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	every, err := everyAddress(at)
+	if err != nil || len(every) == 0 || len(s.mux.GetListenAddresses()) != len(every) {
+		t.Errorf("%v %v; it listens on %v", every, err, s.mux.GetListenAddresses())
+	}
+	if err := New(Config{Listen: s.Addr().String()}).Listen(); err == nil {
+		t.Error("a port that is taken was opened")
+	}
+}
+
 // sdp is an offer as Chromium makes it, cut to what counts.
 const sdp = "v=0\r\no=- 1 2 IN IP4 127.0.0.1\r\ns=-\r\nt=0 0\r\na=group:BUNDLE 0\r\nm=audio 9 UDP/TLS/RTP/SAVPF 111 9 0\r\nc=IN IP4 0.0.0.0\r\na=ice-ufrag:abcd\r\n" +
 	"a=ice-pwd:abcdefghijklmnopqrstuvwx\r\na=fingerprint:sha-256 00:11:22:33:44:55:66:77:88:99:AA:BB:CC:DD:EE:FF:00:11:22:33:44:55:66:77:88:99:AA:BB:CC:DD:EE:FF\r\na=setup:actpass\r\na=mid:0\r\n" +
@@ -502,6 +558,7 @@ var offers = []struct{ name, text, want string }{
 	{"no SDP", "hello", "can't be read"},
 	{"no audio", strings.Replace(sdp, "m=audio", "m=video", 1), "it has no audio"},
 	{"audio that is refused", strings.Replace(sdp, "m=audio 9", "m=audio 0", 1), "it has no audio"},
+	{"more media than a call needs", sdp + strings.Repeat("m=audio 9 UDP/TLS/RTP/SAVPF 111\r\nc=IN IP4 0.0.0.0\r\na=mid:1\r\n", mostMedia), "at most 8 media"},
 	{"no Opus", strings.Replace(sdp, "opus/48000/2", "opas/48000/2", 1), "must offer Opus"},
 	{"no G.722", strings.NewReplacer("a=rtpmap:9 G722/8000\r\n", "", "111 9 0", "111 0").Replace(sdp), "must offer Opus"},
 }

@@ -126,6 +126,7 @@
     send: "M5 12h13M12 5l7 7-7 7",
     restart: "M4 12a8 8 0 1 0 2.5-5.8M4 4v4.5h4.5",
     call: "M6.5 3.5l3 .8 1 4-2 1.7a12 12 0 0 0 5.5 5.5l1.7-2 4 1 .8 3c-.3 1.7-1.6 3-3.3 3C9.9 20.5 3.5 14.1 3.5 6.8c0-1.7 1.3-3 3-3.3z",
+    keypad: "M6 5h.01M12 5h.01M18 5h.01M6 11h.01M12 11h.01M18 11h.01M6 17h.01M12 17h.01M18 17h.01M12 22h.01",
     mic: "M12 3a3 3 0 0 1 3 3v5a3 3 0 0 1-6 0V6a3 3 0 0 1 3-3zM5.5 11a6.5 6.5 0 0 0 13 0M12 17.5V21",
   };
   function icon(which) {
@@ -266,8 +267,9 @@
   function typing(yes) {
     keepingLow(() => (ui.typing.hidden = !yes));
   }
-  function notice(words) {
+  function notice(words, wrong) {
     ui.notice.textContent = words || "";
+    ui.notice.classList.toggle("wrong", Boolean(wrong));
     ui.notice.hidden = !words;
   }
 
@@ -457,7 +459,10 @@
     try {
       const made = await (await import(base + "web-call.js")).call({ url: base + "api/web-calls/" + id, variables: given, on: (kind, data) => {
         if (call !== live) return;
-        if (kind === "live") state(text("listening"));
+        if (kind === "live") {
+          state(text("listening"));
+          ui.pad.hidden = false;
+        } else if (kind === "waiting") state(text("connecting"));
         else if (kind === "partial") {
           turn = turn || spoken("user", "");
           turn.lastChild.textContent = data.text;
@@ -468,29 +473,34 @@
             turn = null;
           }
           spoken(data.speaker === "customer" ? "user" : "assistant", data.text);
-        } else if (kind === "end") end(text(data.reason === "lost" ? "lost" : "ended"));
+        } else if (kind === "end") end(text(data.reason === "lost" ? "lost" : "ended"), data.reason === "lost");
       } });
       if (call !== live) return made.hangup();
       Object.assign(live, made);
+      live.mute(ui.mute.getAttribute("aria-pressed") === "true");
       ui.mute.focus();
     } catch (err) {
-      const known = { NotAllowedError: "microphone", NotFoundError: "nomic", insecure: "insecure" };
-      const words = known[err.name] || (err.status === 503 ? "busy" : err.status === undefined && "failed");
+      if (call !== live) return;
+      const names = { NotAllowedError: "microphone", NotFoundError: "nomic", NotReadableError: "micbusy", insecure: "insecure", TypeError: "noline" };
+      const words = { 0: "noline", 402: "nocalls", 404: "nocalls", 503: "busy" }[err.status] || (err.status ? "" : names[err.name] || "failed");
       if (err.status) console.warn("Parley: " + err.status + ": " + err.message);
-      end(words ? text(words) : new Refusal(err.status, err.message, err.wait).words);
+      end(words ? text(words) : new Refusal(err.status, err.message, err.wait).words, true);
     }
   }
-  // What is said in a call stands behind the messages that there are.
+  // What is said in a call stands behind the messages that there are; of keys that were pressed only the keys.
   function spoken(role, words) {
-    return place(bubble(role, words), 0, latest + 0.5);
+    return place(bubble(role, words.replace(/\[keypad: (.*?)\]/g, "$1")), 0, latest + 0.5);
   }
-  function end(words) {
+  function end(words, wrong) {
     call = null;
     ui.calling.hidden = true;
     ui.dial.hidden = false;
     ui.mute.setAttribute("aria-pressed", "false");
     ui.mute.setAttribute("aria-label", text("mute"));
-    notice(words);
+    ui.pad.hidden = true;
+    ui.pressed.textContent = "";
+    keypad(false);
+    notice(words, wrong);
     if (!ui.panel.hidden) (ui.dial.isConnected ? ui.dial : ui.box).focus();
   }
   function hangup() {
@@ -503,6 +513,27 @@
     if (call && call.mute) call.mute(off);
     ui.mute.setAttribute("aria-pressed", String(off));
     ui.mute.setAttribute("aria-label", text(off ? "unmute" : "mute"));
+  }
+
+  // The keypad of a call. With the keyboard in it, the keys of a keyboard are those of the keypad.
+  function keypad(yes) {
+    ui.keys.hidden = !yes;
+    ui.pad.setAttribute("aria-expanded", String(yes));
+  }
+  function press(key) {
+    if (!call || !call.key || !call.key(key)) return;
+    ui.pressed.textContent = (ui.pressed.textContent + key).slice(-20);
+  }
+  function type(e) {
+    if (e.ctrlKey || e.altKey || e.metaKey || ui.keys.hidden) return;
+    if (e.key === "Escape") {
+      e.stopPropagation();
+      keypad(false);
+      ui.pad.focus();
+    } else if (/^[0-9*#]$/.test(e.key)) {
+      e.preventDefault();
+      press(e.key);
+    }
   }
 
   // ---- The window ----
@@ -582,7 +613,15 @@
     ui.dial = el("button", { type: "button", class: ui.chats ? "icon" : "main wide", onclick: dial, "aria-label": text("call"), title: text("call") }, icon("call"), ui.chats ? "" : text("call"));
     ui.state = el("span", { role: "status" });
     ui.mute = button("mic", text("mute"), mute, { "aria-pressed": "false" });
-    ui.calling = el("div", { class: "calling", hidden: true }, el("i", { class: "pulse" }), ui.state, ui.mute, el("button", { type: "button", class: "end", onclick: hangup }, text("hangup")));
+    ui.pad = button("keypad", text("keypad"), () => {
+      keypad(ui.keys.hidden);
+      if (!ui.keys.hidden) ui.keys.querySelector("button").focus();
+    }, { "aria-expanded": "false", "aria-controls": "keys", hidden: true });
+    ui.pressed = el("p", {});
+    ui.keys = el("div", { class: "keys", id: "keys", role: "group", "aria-label": text("keypad"), dir: "ltr", hidden: true }, ui.pressed,
+      ...[..."123456789*0#"].map((key) => el("button", { type: "button", "aria-label": { "*": text("star"), "#": text("hash") }[key], onclick: () => press(key) }, key)));
+    ui.calling = el("div", { class: "calling", hidden: true, onkeydown: type },
+      el("div", { class: "line" }, el("i", { class: "pulse" }), ui.state, ui.pad, ui.mute, el("button", { type: "button", class: "end", onclick: hangup }, text("hangup"))), ui.keys);
     ui.foot = el("div", { class: "foot" }, ui.notice, ui.calls ? ui.calling : null, ui.count, ui.chats ? ui.writer : ui.calls ? ui.dial : el("p", { class: "notice" }, text("unavailable")));
     if (ui.chats && ui.calls) ui.writer.prepend(ui.dial);
 
@@ -599,7 +638,7 @@
     ui.badge = el("span", { class: "badge", hidden: true });
     ui.open = button("chat", text("open"), () => (ui.panel.hidden ? open(true) : close()), { class: "launch", "aria-expanded": "false", "aria-controls": "panel" });
     if (!ui.chats) ui.open.replaceChildren(icon("call"));
-    ui.open.append(ui.badge);
+    ui.open.append(icon("close"), ui.badge);
     ui.root = el("div", { class: "root " + w.theme + (ui.chats ? "" : " voice"), lang: settings.language, dir: settings.direction }, ui.panel, ui.open);
     const known = ["bottom-right", "bottom-left", "top-right", "top-left"];
     ui.root.classList.add(...(known.includes(w.position) ? w.position : known[0]).split("-"));
@@ -714,13 +753,16 @@ svg { width: 22px; height: 22px; fill: none; stroke: currentColor; stroke-width:
 .launch { width: 56px; height: 56px; border: 0; border-radius: 50%; background: var(--c); color: var(--on); display: grid; place-items: center;
   box-shadow: 0 6px 20px rgb(0 0 0 / 0.25); transition: transform 0.15s; }
 .launch:hover { transform: scale(1.05); }
+.root:not(.opened) .launch svg + svg, .opened .launch svg:first-child { display: none; }
 .launch svg { width: 26px; height: 26px; }
 .launch:focus-visible { outline: 3px solid var(--c); box-shadow: inset 0 0 0 2px var(--on); }
 .bottom .launch { bottom: 20px; } .top .launch { top: 20px; } .right .launch { right: 20px; } .left .launch { left: 20px; }
 .badge { position: absolute; top: -3px; right: -3px; min-width: 20px; height: 20px; padding: 0 5px; border-radius: 10px; background: #c62828; color: #fff; font-size: 12px; font-weight: 600; line-height: 20px; text-align: center; }
 .panel { width: 384px; height: min(620px, 100vh - 116px); display: flex; flex-direction: column; background: var(--bg); border: 1px solid var(--line); border-radius: 16px; overflow: hidden;
   box-shadow: 0 18px 50px rgb(0 0 0 / 0.28); }
-.voice .panel { height: min(460px, 100vh - 116px); }
+.voice .panel { height: auto; max-height: calc(100vh - 116px); }
+.voice .thread { flex: 0 1 280px; min-height: 80px; }
+.voice .thread:not(:has(.log .said)) { display: none; }
 .bottom .panel { bottom: 90px; } .top .panel { top: 90px; } .right .panel { right: 20px; } .left .panel { left: 20px; }
 header { display: flex; align-items: center; gap: 10px; padding: 12px 10px 12px 16px; background: var(--c); color: var(--on); }
 [dir="rtl"] header { padding: 12px 16px 12px 10px; }
@@ -754,7 +796,7 @@ pre { overflow-x: auto; padding: 8px 10px; border-radius: 8px; background: var(-
 .typing i:nth-of-type(2) { animation-delay: 0.15s; } .typing i:nth-of-type(3) { animation-delay: 0.3s; }
 @keyframes hop { 0%, 60%, 100% { opacity: 0.35; } 30% { opacity: 1; transform: translateY(-3px); } }
 .wrong { color: var(--bad); font-size: 13px; margin: 4px 2px 0; }
-.notice { color: var(--dim); font-size: 13px; margin: 0 4px 8px; text-align: center; }
+.notice { font-size: 13px; margin: 0 4px 8px; text-align: center; } .notice:not(.wrong) { color: var(--dim); }
 .count { font-size: 12px; margin: 0 4px 4px; text-align: end; } .count:not(.wrong) { color: var(--dim); }
 .link { border: 0; padding: 4px 0; background: none; text-decoration: underline; font-weight: 600; }
 .foot { padding: 10px 12px 12px; border-top: 1px solid var(--line); }
@@ -771,13 +813,21 @@ textarea { resize: none; }
 [aria-invalid="true"] { border-color: var(--bad) !important; }
 .ask .main, .wide { width: 100%; display: flex; justify-content: center; align-items: center; gap: 8px; border: 0; border-radius: 10px; padding: 11px; margin-top: 18px; font-weight: 600; }
 .wide { margin-top: 0; }
-.calling { display: flex; align-items: center; gap: 8px; margin-bottom: 8px; }
-.calling span { flex: 1; }
+.calling { margin-bottom: 8px; }
+.line { display: flex; align-items: center; gap: 4px; }
+.line span { flex: 1; min-width: 0; padding-inline-start: 4px; }
+.line .icon:hover, .line [aria-expanded="true"] { background: var(--soft); }
 .calling [aria-pressed="true"] { background: var(--soft); color: var(--bad); }
+[aria-controls="keys"] svg { stroke-width: 3; }
+.keys { display: grid; grid-template-columns: repeat(3, 1fr); gap: 6px; max-width: 252px; margin: 8px auto 4px; }
+.keys p { grid-column: 1 / -1; height: 24px; margin: 0; overflow: hidden; text-align: center; font-size: 18px; line-height: 24px; letter-spacing: 0.1em; }
+.keys button { height: 42px; border: 0; border-radius: 10px; background: var(--soft); font-size: 18px; font-weight: 600; }
+.keys button:hover { background: var(--line); } .keys button:active { background: var(--c); color: var(--on); }
 .end { border: 0; border-radius: 10px; padding: 8px 14px; background: #b3261e; color: #fff; font-weight: 600; }
 .pulse { width: 10px; height: 10px; margin-inline-start: 4px; border-radius: 50%; background: #2e9d5b; animation: hop 1.6s infinite; }
 @media (max-width: 480px) {
   .opened .panel { inset: 0; width: 100%; height: 100%; height: 100dvh; border: 0; border-radius: 0; }
+  .opened.voice .panel { inset: auto 0 0; height: auto; max-height: 100%; border-radius: 16px 16px 0 0; }
   .opened .launch { display: none; }
 }
 @media (prefers-reduced-motion: reduce) { * { animation: none !important; transition: none !important; } }

@@ -3,10 +3,11 @@
 //   const c = await call({ url: "https://SERVER/api/web-calls/UUID", variables: { customer_name: "Ana" }, on: (kind, data) => … });
 //   c.mute(true); c.key("5"); c.hangup();
 //
-// on is told "live" (one can speak now), what the server tells ("partial" {text}, "turn" {speaker, text, latency, …}, "tool" {name}), and in
-// the end, once, "end" {reason}: "ended", or "lost" where the network or the microphone went away. Until call returns it throws instead: the
-// microphone's own errors (NotAllowedError, NotFoundError), one named insecure where the browser gives no microphone to the page, and the
-// server's refusals, with status and wait (seconds).
+// on is told "live" (one can speak now), "waiting" (the network is away: live again, or the end, follows), what the server tells ("partial"
+// {text}, "turn" {speaker, text, latency, …}, "tool" {name}), and in the end, once, "end" {reason}: "ended", or "lost" where the network or the
+// microphone went away. key is false where the call can't take it yet. Until call returns it throws instead: the microphone's own errors
+// (NotAllowedError, NotFoundError, NotReadableError), one named insecure where the browser gives no microphone to the page, and the server's
+// refusals, with status and wait (seconds).
 export async function call({ url, variables, on, headers }) {
   const devices = navigator.mediaDevices;
   if (!devices || !devices.getUserMedia || !window.RTCPeerConnection) throw Object.assign(new Error("This page may not use a microphone."), { name: "insecure" });
@@ -42,6 +43,7 @@ export async function call({ url, variables, on, headers }) {
   line.onconnectionstatechange = () => {
     if (over) return;
     if (line.connectionState === "connected") on("live", {});
+    if (line.connectionState === "disconnected") on("waiting", {});
     if (line.connectionState === "failed") end("lost");
     if (line.connectionState === "closed") end("ended", true);
   };
@@ -70,6 +72,10 @@ export async function call({ url, variables, on, headers }) {
   return {
     hangup: () => end("ended"),
     mute: (yes) => (track.enabled = !yes),
-    key: (key) => channel.readyState === "open" && channel.send(JSON.stringify({ type: "digit", key })),
+    key: (key) => {
+      if (channel.readyState !== "open") return false;
+      channel.send(JSON.stringify({ type: "digit", key }));
+      return true;
+    },
   };
 }
