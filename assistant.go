@@ -1,6 +1,7 @@
 package parley
 
 import (
+	"slices"
 	"strconv"
 	"time"
 
@@ -161,7 +162,6 @@ const MidCall = "mid_call"
 type AssistantFacts struct {
 	Language      *Language
 	Voice         *Voice
-	VoiceProvider *Provider
 	LLM           *Model
 	Multimodal    *Model
 	Transcriber   *Provider      // the provider named by transcriber_provider_id
@@ -250,7 +250,7 @@ func (a *Assistant) checkVoice(facts AssistantFacts, selected func(string), bad 
 		selected("voice_id")
 	case facts.Language != nil && v.LanguageID != a.LanguageID:
 		bad("voice_id", "must name a voice that speaks the assistant's language.")
-	case a.Mode != "" && !contains(v.Modes, a.Mode):
+	case a.Mode != "" && !slices.Contains(v.Modes, a.Mode):
 		bad("voice_id", "must name a voice that serves %s mode.", a.Mode)
 	}
 	if p := a.SynthesizerProviderID; p != nil && (v == nil || v.SynthesizerProviderID == nil || *v.SynthesizerProviderID != *p) {
@@ -317,15 +317,6 @@ func ValidTimezone(name string) bool {
 	}
 	_, err := time.LoadLocation(name)
 	return err == nil
-}
-
-func contains(list []string, s string) bool {
-	for _, v := range list {
-		if v == s {
-			return true
-		}
-	}
-	return false
 }
 
 // PromptVersion is one past or present wording of an assistant.

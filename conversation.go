@@ -42,8 +42,11 @@ type Conversation struct {
 	UpdatedAt          DateTime          `json:"updated_at"`
 }
 
-// ChannelSMS is the channel of messages that came as text messages.
-const ChannelSMS = "sms"
+// The channels of messages that came neither by the API nor by the widget.
+const (
+	ChannelSMS      = "sms"
+	ChannelWhatsApp = "whatsapp"
+)
 
 // The roles of messages, as models name them, and their authors.
 const (

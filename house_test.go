@@ -3,6 +3,7 @@ package parley_test
 import (
 	"encoding/json"
 	"fmt"
+	"go/ast"
 	"go/parser"
 	"go/token"
 	"io/fs"
@@ -28,7 +29,7 @@ type room struct {
 
 // TestHouseRooms holds the table of rooms in docs/ARCHITECTURE.md against the imports.
 func TestHouseRooms(t *testing.T) {
-	for _, wrong := range judgeRooms(table(t, "Rooms"), rooms(t)) {
+	for _, wrong := range judgeRooms(table(t, "docs/ARCHITECTURE.md", "Rooms"), rooms(t)) {
 		t.Error(wrong)
 	}
 }
@@ -38,7 +39,7 @@ func TestHouseDependencies(t *testing.T) {
 	need := requirements(t)
 	licences := []string{"Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "ISC", "MIT", "MPL-2.0"}
 	listed := map[string]bool{}
-	for _, row := range table(t, "Dependencies") {
+	for _, row := range table(t, "docs/ARCHITECTURE.md", "Dependencies") {
 		name := strings.Trim(row[0], "`")
 		listed[name] = true
 		if !need[name] {
@@ -57,6 +58,53 @@ func TestHouseDependencies(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(need)) {
 		if !listed[name] {
 			t.Errorf("%s is a direct dependency without a row in docs/ARCHITECTURE.md", name)
+		}
+	}
+}
+
+// TestHouseSettings holds the table of settings in docs/operating.md against the program's settings.
+func TestHouseSettings(t *testing.T) {
+	f, err := parser.ParseFile(token.NewFileSet(), "cmd/parley/settings.go", nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	there := map[string]bool{}
+	ast.Inspect(f, func(n ast.Node) bool {
+		if s, ok := n.(*ast.TypeSpec); ok && s.Name.Name == "Settings" {
+			for _, field := range s.Type.(*ast.StructType).Fields.List {
+				name := regexp.MustCompile("[A-Z]").ReplaceAllString(field.Names[0].Name, "_$0")
+				if m := regexp.MustCompile(`\bname:"([^"]*)"`).FindStringSubmatch(field.Tag.Value); m != nil {
+					name = "-" + m[1]
+				}
+				there["PARLEY"+strings.ToUpper(strings.ReplaceAll(name, "-", "_"))] = true
+			}
+		}
+		return true
+	})
+	if len(there) < 40 {
+		t.Fatalf("found %v", there)
+	}
+	told := map[string]bool{}
+	for _, row := range table(t, "docs/operating.md", "Settings") {
+		first := ""
+		for _, name := range regexp.MustCompile("[A-Z_]+").FindAllString(row[0], -1) {
+			if strings.HasPrefix(name, "_") { // of the row's first name as far as the two are alike
+				end := name
+				for name = first + end; !there[name] && len(name) > len(end); {
+					head := strings.TrimSuffix(name, end)
+					name = head[:max(0, strings.LastIndexByte(head, '_'))] + end
+				}
+			} else {
+				first = name
+			}
+			if told[name] = true; !there[name] {
+				t.Errorf("%s: there is no setting %s", row[0], name)
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(there)) {
+		if !told[name] {
+			t.Errorf("docs/operating.md does not tell of %s", name)
 		}
 	}
 }
@@ -81,6 +129,7 @@ func TestHouseJudge(t *testing.T) {
 		"forbidden":       {"internal/b may not import internal/a", func(_ *[][]string, r map[string]*room) { r["internal/b"].imports = []string{"internal/a"} }},
 		"root imports":    {". may not import internal/b", func(_ *[][]string, r map[string]*room) { r["."].imports = []string{"internal/b"} }},
 		"imports unknown": {"internal/a: there is no room \"d\"", func(rows *[][]string, _ map[string]*room) { (*rows)[2] = []string{"`internal/a`", "a", "b d"} }},
+		"needless":        {"internal/a may import b, and does not", func(_ *[][]string, r map[string]*room) { r["internal/a"].imports = []string{"."} }},
 		"no comment":      {"internal/b has no package comment", func(_ *[][]string, r map[string]*room) { r["internal/b"].doc = false }},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -128,6 +177,11 @@ func judgeRooms(rows [][]string, rooms map[string]*room) (wrong []string) {
 		for _, other := range r.imports {
 			if other != "." && !slices.Contains(allowed, "anything") && !slices.Contains(allowed, strings.TrimPrefix(other, "internal/")) {
 				bad("%s may not import %s", name, other)
+			}
+		}
+		for _, other := range allowed {
+			if other != "-" && other != "anything" && !slices.Contains(r.imports, "internal/"+other) {
+				bad("%s may import %s, and does not", name, other)
 			}
 		}
 	}
@@ -234,15 +288,15 @@ func requirements(t *testing.T) map[string]bool {
 
 var cells = regexp.MustCompile(`^\|(.*)\|\s*$`)
 
-// table reads the first table below a heading of docs/ARCHITECTURE.md, without its head.
-func table(t *testing.T, heading string) (rows [][]string) {
-	text, err := os.ReadFile("docs/ARCHITECTURE.md")
+// table reads the first table below a heading of a page, without its head.
+func table(t *testing.T, page, heading string) (rows [][]string) {
+	text, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, below, ok := strings.Cut(string(text), "\n## "+heading+"\n")
 	if !ok {
-		t.Fatalf("docs/ARCHITECTURE.md has no heading %q", heading)
+		t.Fatalf("%s has no heading %q", page, heading)
 	}
 	for line := range strings.Lines(below) {
 		m := cells.FindStringSubmatch(line)
@@ -258,7 +312,7 @@ func table(t *testing.T, heading string) (rows [][]string) {
 		}
 	}
 	if len(rows) < 3 {
-		t.Fatalf("docs/ARCHITECTURE.md has no table below %q", heading)
+		t.Fatalf("%s has no table below %q", page, heading)
 	}
 	return rows[2:]
 }

@@ -36,7 +36,6 @@ type Knowledgebase struct {
 	Description *string         `json:"description" maxLength:"255"`
 	Status      KnowledgeStatus `bun:"-" json:"status" readOnly:"true"`
 	StatusLabel string          `bun:"-" json:"status_label" readOnly:"true"`
-	Revision    int64           `json:"-"` // counts the changes of its passages
 	CreatedAt   Time            `json:"created_at" readOnly:"true"`
 	UpdatedAt   Time            `json:"updated_at" readOnly:"true"`
 

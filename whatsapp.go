@@ -6,12 +6,6 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// ChannelWhatsApp is the channel of messages that came through WhatsApp.
-const ChannelWhatsApp = "whatsapp"
-
-// WhatsAppCharge is the ledger's kind of a template or a free-form message that was sent.
-const WhatsAppCharge LedgerKind = "whatsapp"
-
 // WhatsAppSender is a number of the server's WhatsApp Business account. The platform keeps it, we follow; the operator gives it to a user,
 // and the user to an assistant.
 type WhatsAppSender struct {

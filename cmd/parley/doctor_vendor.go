@@ -113,7 +113,7 @@ func checkEmbedder(ctx context.Context, s *Settings) finding {
 	}
 	v, err := e.Embed(ctx, []string{"doctor"})
 	if err != nil {
-		return finding{"FAIL", what, fmt.Sprintf("%s: %v; documents can't be read as long as it fails", s.OpenAIEmbeddingModel, err)}
+		return finding{"FAIL", what, fmt.Sprintf("%s: %v; documents can't be read as long as it fails", s.OpenAIEmbeddingModel, ai.TheEmbedder.Of(err))}
 	}
 	return finding{"ok", what, fmt.Sprintf("%s answers, with %d dimensions", s.OpenAIEmbeddingModel, len(v[0]))}
 }
@@ -142,7 +142,7 @@ func checkSpeech(ctx context.Context) (list []finding) {
 		})
 		switch {
 		case err != nil:
-			list = append(list, finding{"FAIL", p.name, err.Error()})
+			list = append(list, finding{"FAIL", p.name, ai.TheVoice.Of(err).Error()})
 		default:
 			list = append(list, finding{"ok", p.name, fmt.Sprintf("%s speaks after %d ms", path, first.Milliseconds())})
 		}

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -22,7 +23,7 @@ import (
 )
 
 // root is the whole server: the API, the console, and what watches over them.
-func (s *Settings) root(db *store.DB, house *api.API, pages, carrierHooks http.Handler, calls *call.Desk) http.Handler {
+func (s *Settings) root(db *store.DB, house *api.API, pages, carrierHooks http.Handler, calls *call.Desk, working *atomic.Bool) http.Handler {
 	metrics := prometheus.NewRegistry()
 	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	seconds := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "parley_http_request_seconds", Help: "Time to answer an HTTP request.",
@@ -36,6 +37,10 @@ func (s *Settings) root(db *store.DB, house *api.API, pages, carrierHooks http.H
 		defer cancel()
 		if err := db.Ping(ctx); err != nil {
 			say(w, http.StatusServiceUnavailable, "the database does not answer")
+			return
+		}
+		if !working.Load() {
+			say(w, http.StatusServiceUnavailable, "jobs are not worked")
 			return
 		}
 		say(w, http.StatusOK, "ok")

@@ -8,8 +8,8 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/riverqueue/river"
@@ -34,11 +34,6 @@ type serveCmd struct{}
 // Run serves until a signal. It starts what others need first, and stops in the opposite order: it stops taking work, then stops doing
 // it.
 func (c *serveCmd) Run(s *Settings, t *terminal) (err error) {
-	// The heap is small (tens of MB) and requests allocate much of what they send: collecting less often buys a third more requests for
-	// some tens of MB. GOGC still decides where it is set.
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(300)
-	}
 	prices, err := s.prices()
 	if err != nil {
 		return err
@@ -84,6 +79,9 @@ func (c *serveCmd) Run(s *Settings, t *terminal) (err error) {
 	if err != nil {
 		return err
 	}
+	if os.Getenv("GOGC") == "" { // it decides where it is set
+		slacken(func() int { return calls.Stats().Live })
+	}
 	phone, err := s.telephone(db, calls, providers, lines.Sandbox)
 	if err != nil {
 		return err
@@ -125,8 +123,9 @@ func (c *serveCmd) Run(s *Settings, t *terminal) (err error) {
 		look.Answer, look.Hangup = house.AnswerBrowser, browsers.Hangup
 	}
 	pages := console.New(look)
+	var ready atomic.Bool // jobs are worked
 	srv := &http.Server{
-		Handler:           s.root(db, house, pages, carrierHooks, calls),
+		Handler:           s.root(db, house, pages, carrierHooks, calls, &ready),
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    64 << 10,
@@ -158,9 +157,16 @@ func (c *serveCmd) Run(s *Settings, t *terminal) (err error) {
 	soft, cutJobs := context.WithCancel(context.Background())
 	defer cutJobs()
 	workers.Go(func() {
-		err := db.Work(jobbing, soft, store.Jobs{Workers: jobs, Queues: map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 20}, knowledge.Queue: {MaxWorkers: readers}}, Periodic: append(line.Periodic(), messenger.Periodic()...)})
-		if err != nil {
+		todo := store.Jobs{Workers: jobs, Queues: map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 20}, knowledge.Queue: {MaxWorkers: readers}},
+			Periodic: append(line.Periodic(), messenger.Periodic()...), Started: func() { ready.Store(true) }}
+		for err := db.Work(jobbing, soft, todo); err != nil; err = db.Work(jobbing, soft, todo) {
+			ready.Store(false)
 			slog.Error("jobs are not worked", "error", err)
+			select {
+			case <-jobbing.Done():
+				return
+			case <-time.After(jobsAgain):
+			}
 		}
 	})
 	slog.Info("serving", "url", s.urlOf(l.Addr()), "database", engine(db))
@@ -187,6 +193,9 @@ func (c *serveCmd) Run(s *Settings, t *terminal) (err error) {
 	}
 	return err
 }
+
+// jobsAgain is when the working of jobs is begun again that could not begin.
+const jobsAgain = 5 * time.Second
 
 // jobTime is how long jobs under way may take when the server stops; what is cut is done by the next start.
 const jobTime = 20 * time.Second

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"net"
 	"net/netip"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -76,6 +78,7 @@ func (s *Settings) forgetCalls(ctx context.Context, calls *call.Desk) {
 type telephone struct {
 	db      *store.DB
 	line    *sip.Server // nil: there is none
+	most    int         // calls that it has ports for
 	carrier *sip.Trunk  // nil: there is none
 	sandbox bool        // numbers that no trunk belongs to are made up: so is who answers there
 	voices  *provider.Set
@@ -113,7 +116,7 @@ func (s *Settings) telephone(db *store.DB, calls *call.Desk, providers *provider
 		}
 		return nil, fmt.Errorf("open the telephone line: %w", err)
 	}
-	p.line = line
+	p.line, p.most = line, pairs(config.Ports)
 	calls.Line = p
 	return p, nil
 }
@@ -238,7 +241,29 @@ func (p *telephone) dial(ctx context.Context, r call.Route, ringing func()) (aud
 	if p.line == nil {
 		return nil, failed(r, errors.New("the telephone is not running: see PARLEY_SIP_LISTEN"))
 	}
-	return p.line.Dial(ctx, d)
+	leg, err := p.line.Dial(ctx, d)
+	return leg, unassigned(err)
+}
+
+// unassigned adds call.ErrNoSuchNumber to the refusals that mean it: unallocated, changed or incomplete numbers (RFC 3398, section 7.2.4.1).
+func unassigned(err error) error {
+	if r, ok := errors.AsType[*sip.Refused](err); ok && slices.Contains([]int{404, 410, 484, 604}, r.Code) {
+		return fmt.Errorf("%w: %w", call.ErrNoSuchNumber, err)
+	}
+	return err
+}
+
+// room is how many calls may begin in this process while so many are live: each takes a pair of ports, or is counted as if it did.
+func (p *telephone) room(live int) int {
+	if p.line == nil {
+		return math.MaxInt
+	}
+	return max(0, p.most-live)
+}
+
+// pairs is how many pairs of ports there are in a range: each begins with an even one.
+func pairs(ports [2]int) int {
+	return (ports[1] - (ports[0] + ports[0]&1) + 1) / 2
 }
 
 // failed is the end of a call that has no way out, which is logged.

@@ -83,12 +83,12 @@ type callQuery struct {
 }
 
 func (a *API) listCalls(ctx context.Context, r *request, in *callQuery) (*Paginated[shownCall], error) {
-	if in.AssistantID != 0 || r.URL.Query().Has("assistant_id") {
+	if named(r, "assistant_id") {
 		if _, err := a.DB.Assistant(ctx, r.UserID(), in.AssistantID); err != nil {
 			return nil, err
 		}
 	}
-	if in.CampaignID != 0 || r.URL.Query().Has("campaign_id") {
+	if named(r, "campaign_id") {
 		if _, err := a.DB.Campaign(ctx, r.UserID(), in.CampaignID); err != nil {
 			return nil, err
 		}

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/uptrace/bun"
+
 	"parley"
 	"parley/internal/api"
 	"parley/internal/assistant"
@@ -34,6 +36,8 @@ type phones struct {
 	blobs blob.Store
 	talks chan *talk // conversations, as they begin
 	to    int64      // an outbound assistant that can call
+
+	written writes
 }
 
 // talk is a conversation: it tells what it is given, and ends with a reason.
@@ -44,7 +48,29 @@ type talk struct {
 
 func eachPhone(t *testing.T, test func(t *testing.T, p *phones)) {
 	t.Helper()
-	storetest.Each(t, func(t *testing.T, db *store.DB) { test(t, openPhones(t, db)) })
+	for _, engine := range storetest.Engines() {
+		t.Run(engine, func(t *testing.T) {
+			w, o := make(writes, 1), storetest.Options(t, engine)
+			o.Watch = w
+			p := openPhones(t, storetest.Open(t, o))
+			p.written = w
+			test(t, p)
+		})
+	}
+}
+
+// writes has a token when calls were written since it was last read.
+type writes chan struct{}
+
+func (w writes) BeforeQuery(ctx context.Context, _ *bun.QueryEvent) context.Context { return ctx }
+
+func (w writes) AfterQuery(_ context.Context, e *bun.QueryEvent) {
+	if strings.HasPrefix(e.Query, "UPDATE") && strings.Contains(e.Query, "calls") {
+		select {
+		case w <- struct{}{}:
+		default:
+		}
+	}
 }
 
 func openPhones(t testing.TB, db *store.DB) *phones {
@@ -140,15 +166,21 @@ func callAt(id int64, more ...string) string {
 	return fmt.Sprintf("/user/calls/%d%s", id, strings.Join(more, ""))
 }
 
-// until waits until a call is so.
+// until waits until a call is so: what a call comes to is written, if it isn't only that it lives.
 func (p *phones) until(id int64, ok func(c map[string]any) bool) map[string]any {
 	p.Helper()
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for guard := time.After(20 * time.Second); ; {
 		c := p.get(callAt(id), status(200)).json()
 		if ok(c) {
 			return c
 		}
-		if time.Now().After(deadline) {
+		select {
+		case <-p.written: // it is committed when the row is ours
+			p.write(func(ctx context.Context, tx *store.Tx) error {
+				_, err := tx.CallForUpdate(ctx, id)
+				return err
+			})
+		case <-guard:
 			p.Fatalf("call %d stays %v", id, c)
 		}
 	}
@@ -289,6 +321,7 @@ func TestCallList(t *testing.T) {
 			"": "2", "status=busy": "1", "status=ringing": "1", "status=completed": "0", "type=outbound": "2", "type=inbound": "0", "type=web": "0",
 			"phone_number=%2B12025550103": "1", "phone_number=+12025550103": "1", "phone_number=12025550103": "1", "phone_number=%2B12025550199": "0", "phone_number=nonsense": "0",
 			fmt.Sprintf("assistant_id=%d&status=busy", p.to): "1", "date_from=" + today: "2", "date_to=" + today: "2", "date_to=2020-01-01": "0",
+			"status=&type=&phone_number=&assistant_id=&campaign_id=&date_from=&date_to=": "2", // forms send what was left empty
 		} {
 			if got := p.get("/user/calls?"+query, status(200)).json()["total"]; got != json.Number(want) {
 				t.Errorf("%s: %v calls, want %s", query, got, want)
@@ -300,6 +333,7 @@ func TestCallList(t *testing.T) {
 		}
 		p.get("/user/calls?status=gone&type=fax&date_from=1.1.2026&per_page=101&page=0&assistant_id=x", status(422)).fails("status", "type", "date_from", "per_page", "page", "assistant_id")
 		p.get("/user/calls?assistant_id=9999", status(404)).is(`{"message":"Assistant not found"}`)
+		p.get("/user/calls?assistant_id=0", status(404)).is(`{"message":"Assistant not found"}`)
 		p.get("/user/calls?campaign_id=9999", status(404)).is(`{"message":"Campaign not found"}`)
 		if got := p.stranger().get("/user/calls", status(200)).json()["total"]; got != json.Number("0") {
 			t.Errorf("a stranger sees %v", got)

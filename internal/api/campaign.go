@@ -20,7 +20,7 @@ func (a *API) campaignRoutes() {
 		handle(a, op{Method: "DELETE", Path: one, Name: "deleteCampaign" + suffix, Tag: tag, NotFound: missing, Summary: "Delete a campaign with its leads; live calls go on, its calls stay"}, a.deleteCampaign)
 	}
 	handle(a, op{Method: "GET", Path: "/user/campaigns", Name: "listCampaigns", Tag: tag, Summary: "All campaigns, newest first"}, a.listCampaigns)
-	handle(a, op{Method: "POST", Path: "/user/campaigns/update-status", Name: "updateCampaignStatus", Tag: tag, Family: successes, Summary: "Start or stop a campaign"}, a.updateCampaignStatus)
+	handle(a, op{Method: "POST", Path: "/user/campaigns/update-status", Name: "updateCampaignStatus", Tag: tag, Family: successes, Idempotent: true, Summary: "Start or stop a campaign"}, a.updateCampaignStatus)
 	handle(a, op{Method: "GET", Path: "/user/campaigns/{id}/stats", Name: "getCampaignStats", Tag: tag, NotFound: missing, Summary: "How a campaign stands"}, a.getCampaignStats)
 	handle(a, op{Method: "GET", Path: "/user/campaigns/{id}/export", Name: "exportCampaign", Tag: tag, NotFound: missing, Stream: "text/csv", Summary: "The leads with what became of them, as CSV"}, a.exportCampaign)
 }

@@ -263,14 +263,17 @@ func TestCampaignStatus(t *testing.T) {
 		h.put(fmt.Sprintf("/user/campaigns/%d", c), map[string]any{"phone_number_ids": []any{h.number()}}, status(200))
 		refuse(c, "start", "The campaign has no leads to call.")
 		h.lead(c, "+14155550101")
-		move(c, "start", 200, fmt.Sprintf(`{"message":"Campaign started successfully","success":true,"data":{"campaign_id":%d,"status":"in-progress"}}`, c))
+		started := fmt.Sprintf(`{"message":"Campaign started successfully","success":true,"data":{"campaign_id":%d,"status":"in-progress"}}`, c)
+		for range 2 { // it calls people: who lost the answer asks again under the same key
+			h.post("/user/campaigns/update-status", map[string]any{"campaign_id": c, "action": "start"}, header("Idempotency-Key", "start"), status(200)).is(started)
+		}
 		refuse(c, "start", "The campaign is in progress already.")
 		if now := h.get(fmt.Sprintf("/user/campaigns/%d", c)).json(); now["status"] != "in-progress" || now["started_at"] == nil {
 			t.Errorf("%v", now)
 		}
 		move(c, "stop", 200, fmt.Sprintf(`{"message":"Campaign stopped successfully","success":true,"data":{"campaign_id":%d,"status":"stopped"}}`, c))
 		refuse(c, "stop", "The campaign is not in progress.")
-		move(c, "start", 200, fmt.Sprintf(`{"message":"Campaign started successfully","success":true,"data":{"campaign_id":%d,"status":"in-progress"}}`, c))
+		move(c, "start", 200, started)
 
 		other := h.stranger()
 		other.post("/user/campaigns/update-status", map[string]any{"campaign_id": c, "action": "stop"}, status(404)).is(`{"success":false,"message":"Campaign not found"}`)

@@ -28,7 +28,7 @@ func (a *API) conversationRoutes() {
 	handle(a, op{Method: "GET", Path: "/user/conversations", Name: "listConversations", Tag: tag, Summary: "List conversations"}, a.listConversations)
 	handle(a, op{Method: "GET", Path: "/user/conversations/{id}", Name: "getConversation", Tag: tag, NotFound: conversationMissing, Summary: "Read a conversation with its history"}, a.getConversation)
 	handle(a, op{Method: "DELETE", Path: "/user/conversations/{id}", Name: "deleteConversation", Tag: tag, NotFound: conversationMissing, Summary: "Delete a conversation"}, a.deleteConversation)
-	handle(a, op{Method: "POST", Path: "/user/conversations/{id}/reply", Name: "replyInConversation", Tag: tag, NotFound: conversationMissing, Status: 201, Summary: "Say something in the assistant's place"}, a.humanReply)
+	handle(a, op{Method: "POST", Path: "/user/conversations/{id}/reply", Name: "replyInConversation", Tag: tag, NotFound: conversationMissing, Status: 201, Idempotent: true, Summary: "Say something in the assistant's place"}, a.humanReply)
 	for i, prefix := range []string{"/user", "/automate"} {
 		for _, on := range []bool{true, false} {
 			word := map[bool]string{true: "enable", false: "disable"}[on]
@@ -290,7 +290,7 @@ type conversationQuery struct {
 }
 
 func (a *API) listConversations(ctx context.Context, r *request, in *conversationQuery) (*Paginated[parley.Conversation], error) {
-	if in.AssistantID != 0 || r.URL.Query().Has("assistant_id") {
+	if named(r, "assistant_id") {
 		if _, err := a.DB.Assistant(ctx, r.UserID(), in.AssistantID); err != nil {
 			return nil, err
 		}

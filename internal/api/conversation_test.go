@@ -232,7 +232,13 @@ func TestStreamedReplyAndFollower(t *testing.T) {
 			t.Errorf("followed %q", got)
 		}
 		h.post("/conversations/"+id+"/messages", map[string]any{"message": "Hello?"}, anonymous, status(200)).is(`{"status":true,"message":null,"function_calls":[]}`)
-		human := h.post("/user/conversations/"+id+"/reply", map[string]any{"message": "Bo here."}, status(201)).json()
+		bo := func() *answer {
+			return h.post("/user/conversations/"+id+"/reply", map[string]any{"message": "Bo here."}, header("Idempotency-Key", "bo"), status(201))
+		}
+		human := bo().json()
+		if again := bo().json(); encode(again) != encode(human) {
+			t.Errorf("one key replied %v and %v", human, again)
+		}
 		if data := human["data"].(map[string]any); data["role"] != "assistant" || data["author"] != "human" || data["content"] != "Bo here." {
 			t.Errorf("reply %v", human)
 		}
@@ -313,7 +319,7 @@ func TestConversationFilters(t *testing.T) {
 		h.post("/conversations", map[string]any{"assistant_id": uuid, "type": "test"}, status(200))
 		day := func(d time.Duration) string { return time.Now().UTC().Add(d).Format(time.DateOnly) }
 		for query, want := range map[string]string{
-			"": "3", "type=widget": "2", "type=test": "1", "type=whatsapp": "0", fmt.Sprintf("assistant_id=%d", aid): "2",
+			"": "3", "type=&assistant_id=&date_from=": "3", "type=widget": "2", "type=test": "1", "type=whatsapp": "0", fmt.Sprintf("assistant_id=%d", aid): "2",
 			fmt.Sprintf("assistant_id=%d&type=test", aid): "1", "date_from=" + day(0): "3", "date_to=" + day(0): "3",
 			"date_from=" + day(48*time.Hour): "0", "date_to=" + day(-24*time.Hour): "0", "date_from=" + day(-time.Hour*24) + "&date_to=" + day(0): "3",
 		} {
@@ -323,6 +329,7 @@ func TestConversationFilters(t *testing.T) {
 		}
 		h.get("/user/conversations?type=phone").fails("type")
 		h.get("/user/conversations?date_from=31.01.2026&date_to=2026-02-30&assistant_id=x&per_page=101&page=0").fails("date_from", "date_to", "assistant_id", "per_page", "page")
+		h.get("/user/conversations?assistant_id=0", status(404)).is(`{"message":"Assistant not found"}`)
 		h.get("/user/conversations?assistant_id=99999", status(404)).is(`{"message":"Assistant not found"}`)
 		h.stranger().get(fmt.Sprintf("/user/conversations?assistant_id=%d", aid), status(404))
 	})

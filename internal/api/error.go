@@ -5,9 +5,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"log/slog"
 	"net/http"
 	"strconv"
+	"time"
 
 	"parley"
 	"parley/internal/auth"
@@ -96,7 +98,30 @@ func (a *API) fail(w http.ResponseWriter, r *http.Request, f family, failure str
 		body.Retry = limit.RetryAfter
 		w.Header().Set("Retry-After", strconv.Itoa(limit.RetryAfter))
 	}
+	early := e != errSlow && stillSending(w, r)
 	send(w, statusOf[e.Kind], body)
+	if early {
+		linger(w, r)
+	}
+}
+
+// lingerBytes is how much is read of a body after the answer to it.
+const lingerBytes = 64 << 20
+
+// stillSending says whether a request that is about to be refused may have a body that was not read to its end. net/http would answer
+// and close the connection: a client that reads only after it has sent everything finds it broken, and never learns why.
+func stillSending(w http.ResponseWriter, r *http.Request) bool {
+	const readAnyway = 256 << 10 // by net/http
+	large := r.ContentLength < 0 || r.ContentLength > readAnyway
+	return large && r.Header.Get("Expect") == "" && http.NewResponseController(w).EnableFullDuplex() == nil
+}
+
+// linger sends the answer and reads on, for as long as a JSON body may take.
+func linger(w http.ResponseWriter, r *http.Request) {
+	c := http.NewResponseController(w)
+	if c.Flush() == nil && c.SetReadDeadline(time.Now().Add(bodyTime)) == nil {
+		io.CopyN(io.Discard, r.Body, lingerBytes) // a client that left has read what it wanted
+	}
 }
 
 // send answers with JSON.

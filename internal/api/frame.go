@@ -61,6 +61,7 @@ type request struct {
 	Who  *auth.Who           // nil on public routes without a credential
 	Body map[string]any      // the JSON object
 	Form *upload             // the form in its place, on operations that take one; nil when the body is JSON
+	op   *op
 }
 
 // UserID is the asking user's id.
@@ -76,7 +77,7 @@ func handle[In, Out any](a *API, o op, h func(ctx context.Context, r *request, i
 	bodyAt, hasBody := t.FieldByName("Body")
 	path := pathFields(t)
 	serve := func(w http.ResponseWriter, r *http.Request) error {
-		req, in := &request{Request: r, W: w, Who: whoFrom(r.Context())}, new(In)
+		req, in := &request{Request: r, W: w, Who: whoFrom(r.Context()), op: &o}, new(In)
 		if err := bindPath(r, reflect.ValueOf(in).Elem(), path, o.NotFound); err != nil {
 			return err
 		}
@@ -96,8 +97,12 @@ func handle[In, Out any](a *API, o op, h func(ctx context.Context, r *request, i
 		if err := fields.Err(); err != nil {
 			return err
 		}
-		return a.once(req, &o, buf.Bytes(), func() (int, any, error) {
-			out, err := h(r.Context(), req, in)
+		return a.once(req, &o, buf.Bytes(), func(ctx context.Context) (int, any, error) {
+			out, err := h(ctx, req, in)
+			var u *unsettled
+			if errors.As(err, &u) {
+				return u.status, u.body, nil
+			}
 			return max(o.Status, http.StatusOK), out, err
 		})
 	}
@@ -124,6 +129,9 @@ func (r *request) open(o *op, buf *bytes.Buffer) (err error) {
 	}
 	return err
 }
+
+// named says whether a query parameter names something; form reads a 0 and an empty one alike.
+func named(r *request, name string) bool { return strings.TrimSpace(r.URL.Query().Get(name)) != "" }
 
 // pathField is a field of In that a path parameter fills.
 type pathField struct {

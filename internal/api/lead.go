@@ -2,9 +2,11 @@ package api
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"strings"
 
@@ -20,7 +22,7 @@ const importLimit = 64 << 20
 func (a *API) leadRoutes() {
 	const tag, missing = "Leads", "Lead not found"
 	handle(a, op{Method: "POST", Path: "/user/lead", Name: "createLead", Tag: tag, Status: 201, Idempotent: true, Summary: "Add somebody to a campaign"}, a.createLead)
-	handle(a, op{Method: "POST", Path: "/user/leads/import", Name: "importLeads", Tag: tag, Body: leadImport{}, Upload: importLimit, File: "file",
+	handle(a, op{Method: "POST", Path: "/user/leads/import", Name: "importLeads", Tag: tag, Body: leadImport{}, Upload: importLimit, File: "file", Idempotent: true,
 		Summary: "Add the rows of a CSV file to a campaign; rows that can't be added are told one by one"}, a.importLeads)
 	handle(a, op{Method: "GET", Path: "/user/leads", Name: "listLeads", Tag: tag, Summary: "List leads"}, a.listLeads)
 	const one = "/user/leads/{id}"
@@ -56,6 +58,7 @@ func (a *API) importLeads(ctx context.Context, r *request, _ *none) (*messageDat
 	fields, tree := parley.Fields{}, r.Body
 	var file *os.File
 	var size int64
+	sum := sha256.New()
 	if r.Form != nil {
 		// Nothing is known of the campaign before the whole form was read: the file waits on disk.
 		f, err := os.CreateTemp("", "parley-import-")
@@ -69,12 +72,13 @@ func (a *API) importLeads(ctx context.Context, r *request, _ *none) (*messageDat
 				return nil // of no use; it is read over
 			}
 			file = f
-			size, err = io.Copy(f, content)
+			size, err = io.Copy(io.MultiWriter(f, sum), content)
 			return err
 		}); err != nil {
 			return nil, err
 		}
 		texts(tree, "campaign_id", "allow_duplicate", "allow_dupplicate")
+		r.Form = nil
 	}
 	if file == nil {
 		fields.Add("file", "is required.")
@@ -87,11 +91,15 @@ func (a *API) importLeads(ctx context.Context, r *request, _ *none) (*messageDat
 	if _, err := file.Seek(0, io.SeekStart); err != nil {
 		return nil, fmt.Errorf("read the list: %w", err)
 	}
-	report, err := a.Campaigns.ImportLeads(ctx, r.UserID(), campaign.Import{CampaignID: in.CampaignID, File: file, Size: size, Duplicates: in.AllowDuplicate || in.AllowDupplicate})
-	if err != nil {
+	order := campaign.Import{CampaignID: in.CampaignID, File: file, Size: size, Duplicates: in.AllowDuplicate || in.AllowDupplicate}
+	fmt.Fprintln(sum, order.CampaignID, order.Duplicates)
+	if err := a.once(r, r.op, sum.Sum(nil), func(ctx context.Context) (int, any, error) {
+		report, err := a.Campaigns.ImportLeads(ctx, r.UserID(), order)
+		return http.StatusOK, &messageData[*campaign.ImportReport]{"Leads imported successfully", report}, err
+	}); err != nil {
 		return nil, err
 	}
-	return &messageData[*campaign.ImportReport]{"Leads imported successfully", report}, nil
+	return nil, errAnswered
 }
 
 // texts turns a form's texts into what JSON would have, the first into a number and the others into booleans; what is left empty is left out.
@@ -123,7 +131,7 @@ type leadQuery struct {
 }
 
 func (a *API) listLeads(ctx context.Context, r *request, in *leadQuery) (*Paginated[parley.Lead], error) {
-	if in.CampaignID != 0 || r.URL.Query().Has("campaign_id") {
+	if named(r, "campaign_id") {
 		if _, err := a.DB.Campaign(ctx, r.UserID(), in.CampaignID); err != nil {
 			return nil, err
 		}

@@ -3,6 +3,7 @@ package api_test
 import (
 	"bytes"
 	"encoding/csv"
+	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -113,7 +114,7 @@ func TestLeadList(t *testing.T) {
 		h.put(fmt.Sprintf("/user/leads/%d", done), map[string]any{"status": "completed"}, status(200))
 		today := time.Now().UTC().Format(time.DateOnly)
 		for query, want := range map[string]int{"": 5, fmt.Sprintf("?campaign_id=%d", a): 4, "?status=completed": 1, "?phone_number=%2B14155550101": 2, "?phone_number=+14155550101": 2,
-			"?phone_number=14155550101": 2, fmt.Sprintf("?campaign_id=%d&status=created", b): 0, "?date_from=" + today: 5, "?date_to=2000-01-01": 0, "?phone_number=x": 0} {
+			"?phone_number=14155550101": 2, fmt.Sprintf("?campaign_id=%d&status=created", b): 0, "?date_from=" + today: 5, "?date_to=2000-01-01": 0, "?phone_number=x": 0, "?status=&campaign_id=&phone_number=&date_from=": 5} {
 			if got := h.get("/user/leads"+query, status(200)).json(); fmt.Sprint(got["total"]) != fmt.Sprint(want) || len(got["data"].([]any)) != want {
 				t.Errorf("%q: %v", query, got["total"])
 			}
@@ -154,6 +155,22 @@ func TestLeadImport(t *testing.T) {
 		if d := again["data"].(map[string]any); fmt.Sprint(d["imported"], "-", d["skipped"]) != "1-0" {
 			t.Errorf("%v", again)
 		}
+
+		// A list comes in once under its key, whatever divides the parts of the form.
+		key := header("Idempotency-Key", "list")
+		for i := range 3 {
+			list := strings.NewReader("phone_number\n+14155550101\n+14155550102\n")
+			a := h.post("/user/leads/import", nil, key, multi("campaign_id", c, "allow_duplicate", "1", "file", list), status(200))
+			a.is(`{"message":"Leads imported successfully","data":{"imported":2,"skipped":0,"errors":[]}}`)
+			if replayed := a.header.Get("Idempotent-Replayed") == "true"; replayed != (i > 0) {
+				t.Errorf("import %d: replayed is %v", i, replayed)
+			}
+		}
+		if n := h.get("/user/leads?campaign_id=" + c).json()["total"]; n != json.Number("6") {
+			t.Errorf("%v leads", n)
+		}
+		h.post("/user/leads/import", nil, key, multi("campaign_id", c, "file", strings.NewReader("phone_number\n+14155550103\n")), status(409))
+		h.post("/user/leads/import", nil, key, multi("campaign_id", c), status(422)) // nothing was claimed
 
 		one := func() io.Reader { return strings.NewReader("phone_number\n+14155550109\n") }
 		h.post("/user/leads/import", nil, multi("campaign_id", c)).says("file", "The file field is required.")

@@ -14,13 +14,13 @@ import (
 )
 
 // once runs a handler and sends its answer. On operations that honour it, a request with an Idempotency-Key runs once a day: the key is
-// claimed before the handler runs and holds its answer afterwards, so that a repetition gets the first answer. A request that failed
-// changed nothing and frees its key. One whose process died in the middle keeps it: whether it took effect is not known, so it is not
-// repeated.
-func (a *API) once(r *request, o *op, body []byte, h func() (int, any, error)) error {
+// claimed before the handler runs and holds its answer afterwards, so that a repetition gets the first answer. A client that leaves changes
+// nothing of that. A request that failed changed nothing and frees its key. One whose process died in the middle keeps it: whether it took
+// effect is not known, so it is not repeated; nor is one whose answer says just that (unsettled).
+func (a *API) once(r *request, o *op, body []byte, h func(context.Context) (int, any, error)) error {
 	key := r.Header.Get("Idempotency-Key")
-	if !o.Idempotent || key == "" || r.Who == nil {
-		status, out, err := h()
+	if !o.Idempotent || key == "" || r.Who == nil || r.Form != nil { // a form's handler comes back when it has read it
+		status, out, err := h(r.Context())
 		if err == nil {
 			send(r.W, status, out)
 		}
@@ -57,7 +57,7 @@ func (a *API) once(r *request, o *op, body []byte, h func() (int, any, error)) e
 			a.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error { return tx.FreeAnswer(ctx, first) })
 		}
 	}()
-	status, out, err := h()
+	status, out, err := h(ctx)
 	if err != nil {
 		return err
 	}
@@ -76,3 +76,11 @@ func (a *API) once(r *request, o *op, body []byte, h func() (int, any, error)) e
 	}
 	return nil
 }
+
+// unsettled is the answer to a request of which nobody knows whether it took effect: the one that was to act did not answer.
+type unsettled struct {
+	status int
+	body   any
+}
+
+func (u *unsettled) Error() string { return "whether the request took effect is not known" }

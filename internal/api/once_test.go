@@ -3,6 +3,7 @@ package api_test
 import (
 	"context"
 	"fmt"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -22,7 +23,7 @@ type paid struct {
 
 // paying adds an operation that costs money: it counts how often it ran, and fails or waits as it is told.
 func (h *house) paying(ran *atomic.Int64, wait func()) {
-	work := func(_ context.Context, r *api.Request, in *paid) (map[string]int64, error) {
+	work := func(ctx context.Context, r *api.Request, in *paid) (map[string]int64, error) {
 		n := ran.Add(1)
 		switch in.Body.How {
 		case "fail":
@@ -33,6 +34,9 @@ func (h *house) paying(ran *atomic.Int64, wait func()) {
 			panic("boom")
 		case "wait":
 			wait()
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
 		}
 		return map[string]int64{"run": n, "amount": in.Body.Amount}, nil
 	}
@@ -96,6 +100,26 @@ func TestIdempotency(t *testing.T) {
 			h.post("/user/pay", body, key(k), status(want))
 		}
 		h.put("/user/pay", body, key("a"), status(405))
+	})
+}
+
+// A client that gives up waiting, and asks again under its key, gets the answer that it missed.
+func TestIdempotencyOfWhoLeaves(t *testing.T) {
+	each(t, func(t *testing.T, h *house) {
+		var ran atomic.Int64
+		ctx, leave := context.WithCancel(t.Context())
+		h.paying(&ran, leave)
+		const body = `{"amount":5,"how":"wait"}`
+		r := httptest.NewRequestWithContext(ctx, "POST", "/api/user/pay", strings.NewReader(body))
+		for name, value := range map[string]string{"Authorization": "Bearer " + h.token, "Content-Type": "application/json", "Idempotency-Key": "a"} {
+			r.Header.Set(name, value)
+		}
+		h.api.ServeHTTP(httptest.NewRecorder(), r)
+		again := h.post("/user/pay", nil, raw(body), header("Idempotency-Key", "a"), status(201))
+		again.is(`{"amount":5,"run":1}`)
+		if again.header.Get("Idempotent-Replayed") != "true" || ran.Load() != 1 {
+			t.Errorf("it ran %d times", ran.Load())
+		}
 	})
 }
 

@@ -183,6 +183,41 @@ func TestQueriesPerRequest(t *testing.T) {
 	}
 }
 
+// So it is with the lists of what calls people.
+func TestQueriesOfCampaigns(t *testing.T) {
+	for _, engine := range storetest.Engines() {
+		t.Run(engine, func(t *testing.T) {
+			c := &counter{}
+			o := storetest.Options(t, engine)
+			o.Watch = c
+			h := open(t, storetest.Open(t, o), nil)
+			who, gone := h.caller(nil), int64(0)
+			for i := range 12 {
+				at := h.campaign(map[string]any{"assistant_id": who, "phone_number_ids": []any{h.number(), h.number()}})
+				for j := range 3 {
+					h.lead(at, fmt.Sprintf("+1415555%04d", 100+3*i+j))
+				}
+				gone = at
+			}
+			h.delete(fmt.Sprintf("/user/campaigns/%d", gone), status(200))
+			for i := range 5 {
+				h.post("/user/blacklist", map[string]any{"phone_number": fmt.Sprintf("+1415555%04d", 200+i)}, status(201))
+				h.post(trunksAt, with(trunkBody(), map[string]any{"phone_number": fmt.Sprintf("+1415555%04d", 300+i)}), status(201))
+			}
+			one := fmt.Sprintf("/user/campaigns/%d", gone-1)
+			for path, most := range map[string]int64{"/user/campaigns": 3, one: 3, one + "/stats": 4, "/user/leads?per_page=1": 5, "/user/leads?per_page=100": 5, "/user/leads?page=99": 3,
+				fmt.Sprintf("/user/leads?campaign_id=%d&status=created", gone-1): 7, "/user/blacklist": 2, "/user/phone-numbers/all": 3, "/user/phone-numbers": 3, trunksAt: 2, "/user/sms?per_page=100": 3} {
+				c.n.Store(0)
+				c.s = nil
+				h.get(path, status(200))
+				if got := c.n.Load(); got > most || got == 0 {
+					t.Errorf("%s asked %d times, at most %d:\n%.3000s", path, got, most, strings.Join(c.s, "\n"))
+				}
+			}
+		})
+	}
+}
+
 // The memory of a list is bounded by its rows.
 func TestAllocationsPerList(t *testing.T) {
 	h := lite(t, nil)

@@ -105,3 +105,52 @@ func TestBodyThatDoesNotArrive(t *testing.T) {
 		}
 	})
 }
+
+// A client that sends its whole body before it reads sees why it was refused, however early that was decided.
+func TestRefusalBeforeTheBodyEnds(t *testing.T) {
+	const most = 20 << 20
+	served(t, func(dial func() net.Conn) {
+		for name, c := range map[string]struct {
+			path, head string
+			status     int
+		}{
+			"too large":          {"/slow", fmt.Sprintf("Content-Type: application/json\r\nContent-Length: %d\r\n", most), 413},
+			"no credential":      {"/user/make_call", fmt.Sprintf("Content-Type: application/json\r\nContent-Length: %d\r\n", most), 401},
+			"too large an offer": {"/web-calls/x", fmt.Sprintf("Content-Type: application/sdp\r\nContent-Length: %d\r\n", most), 404},
+		} {
+			conn := dial()
+			fmt.Fprintf(conn, "POST /api%s HTTP/1.1\r\nHost: x\r\n%s\r\n", c.path, c.head)
+			got := make(chan int, 1)
+			go func() { // the kernel keeps the answer for who reads later; a pipe does not
+				code, _ := readAnswer(t, conn)
+				got <- code
+			}()
+			if n, err := io.CopyN(conn, zeros{}, most); err != nil {
+				t.Errorf("%s: the connection broke after %d bytes: %v", name, n, err)
+			}
+			if code := <-got; code != c.status {
+				t.Errorf("%s: answered %d", name, code)
+			}
+			conn.Close()
+		}
+		// Who stalls, or never ends, is not listened to for ever.
+		conn := dial()
+		defer conn.Close()
+		began := time.Now()
+		fmt.Fprint(conn, "POST /api/user/make_call HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n")
+		in := bufio.NewReader(conn)
+		if res, err := http.ReadResponse(in, nil); err != nil || res.StatusCode != 401 || time.Since(began) != 0 {
+			t.Errorf("answered %v, %v, after %v", res, err, time.Since(began))
+		}
+		if _, err := io.Copy(io.Discard, in); err != nil || time.Since(began) < api.BodyTime || time.Since(began) > api.BodyTime+time.Second {
+			t.Errorf("closed after %v: %v", time.Since(began), err)
+		}
+		endless := dial()
+		defer endless.Close()
+		fmt.Fprint(endless, "POST /api/user/make_call HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n7fffffff\r\n")
+		go io.Copy(io.Discard, endless)
+		if n, err := io.CopyN(endless, zeros{}, 1<<30); err == nil || n > 200<<20 {
+			t.Errorf("%d bytes were taken from who has no credential: %v", n, err)
+		}
+	})
+}

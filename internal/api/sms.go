@@ -39,7 +39,11 @@ func (a *API) sendSMS(ctx context.Context, r *request, in *newSMS) (*messageData
 	m, err := a.Lines.Send(ctx, r.UserID(), in.Body.From, in.Body.To, in.Body.Body)
 	var f *line.Failure
 	if errors.As(err, &f) {
-		send(r.W, http.StatusInternalServerError, smsFailure{"Failed to send SMS", f.Reason})
+		answer := smsFailure{"Failed to send SMS", f.Reason}
+		if f.Unanswered {
+			return nil, &unsettled{http.StatusInternalServerError, answer}
+		}
+		send(r.W, http.StatusInternalServerError, answer)
 		return nil, errAnswered
 	}
 	return &messageData[*parley.SMS]{"SMS sent successfully", m}, err
@@ -57,6 +61,9 @@ func (a *API) listSMS(ctx context.Context, r *request, in *smsQuery) (*Paginated
 	from, until := in.bounds()
 	p := in.page(15)
 	f := store.SMSFilter{Status: parley.SMSStatus(in.Status), PhoneNumberID: in.PhoneNumberID, To: in.To, From: from, Until: until}
+	if f.PhoneNumberID == 0 && named(r, "phone_number_id") {
+		f.PhoneNumberID = -1 // nobody's
+	}
 	for _, text := range []string{in.To, "+" + in.To} { // a plus that was not escaped arrives as a space
 		if to, ok := parley.NormalizePhone(text); ok {
 			f.To = to

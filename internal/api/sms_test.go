@@ -3,6 +3,7 @@ package api_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -10,7 +11,10 @@ import (
 	"testing"
 
 	"parley"
+	"parley/internal/api"
 	"parley/internal/carrier"
+	"parley/internal/carrier/sandbox"
+	"parley/internal/line"
 	"parley/internal/store"
 )
 
@@ -66,6 +70,37 @@ func TestSendSMS(t *testing.T) {
 		list := h.get("/user/sms?status=failed", status(200)).rows()
 		if len(list) != 2 || list[0]["sms_sid"] != "" || list[0]["error"] == nil {
 			t.Errorf("failed: %v", list)
+		}
+	})
+}
+
+// silent is a carrier that takes messages and never says so.
+type silent struct {
+	carrier.Carrier
+	sent int
+}
+
+func (s *silent) Send(context.Context, carrier.SMS) (string, error) {
+	s.sent++
+	return "", errors.New("connection reset by peer")
+}
+
+// A message whose fate is not known is a failure for who sent it, and its key does not send it again.
+func TestSMSWithoutAnAnswer(t *testing.T) {
+	each(t, func(t *testing.T, base *house) {
+		s := &silent{Carrier: sandbox.New(line.Outbox(base.db))}
+		h := open(t, base.db, func(c *api.Config) { c.Lines = &line.Desk{DB: base.db, Carrier: s, Prices: c.Prices} })
+		body := map[string]any{"from": id(h.buy("US", true)), "to": "+12025550777", "body": "x"}
+		before := h.balance()
+		for range 2 {
+			h.post("/user/sms", body, status(500), header("Idempotency-Key", "k")).is(`{"message":"Failed to send SMS","error":"The carrier did not answer."}`)
+		}
+		if s.sent != 1 || h.balance() != before {
+			t.Errorf("it was sent %d times, the balance is %s and was %s", s.sent, h.balance(), before)
+		}
+		h.post("/user/sms", body, status(500))
+		if s.sent != 2 {
+			t.Errorf("without a key it was sent %d times", s.sent)
 		}
 	})
 }
@@ -172,6 +207,8 @@ func TestListSMS(t *testing.T) {
 		count("?to=+12025550770", 3)
 		count("?to=%2B1%20202%20555%200770", 3)
 		count("?to=nobody", 0)
+		count("?phone_number_id=0", 0)
+		count("?phone_number_id=&status=&to=", 8)
 		count("?date_from=2000-01-01&date_to=2999-01-01", 8)
 		count("?date_to=2000-01-01", 0)
 		count("?date_from=2999-01-01", 0)

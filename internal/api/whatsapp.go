@@ -161,6 +161,10 @@ func (a *API) sendWhatsApp(ctx context.Context, r *request, o line.Outgoing) (*s
 	if errors.As(err, &busy) {
 		return nil, &auth.LimitError{RetryAfter: int(math.Ceil(busy.After.Seconds()))}
 	}
+	var e *parley.Error
+	if errors.As(err, &e) && e.Kind == parley.Upstream {
+		return nil, &unsettled{statusOf[e.Kind], whatsApp.shape(e)}
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -181,7 +185,7 @@ type sessionAnswer struct {
 func (a *API) whatsAppSession(ctx context.Context, r *request, in *sessionQuery) (*sessionAnswer, error) {
 	var f parley.Fields
 	for _, name := range []string{"sender_id", "recipient_phone"} {
-		if r.URL.Query().Get(name) == "" {
+		if !named(r, name) {
 			f.Add(name, "is required.")
 		}
 	}

@@ -412,6 +412,7 @@ func TestWhatsAppSession(t *testing.T) {
 			t.Errorf("%v %q", got, lines)
 		}
 		x.get("/user/whatsapp/session-status").fails("sender_id", "recipient_phone")
+		x.get("/user/whatsapp/session-status?sender_id=+&recipient_phone=").fails("sender_id", "recipient_phone")
 		x.get("/user/whatsapp/session-status?sender_id=x&recipient_phone=1").fails("sender_id")
 		x.get(fmt.Sprintf("/user/whatsapp/session-status?sender_id=%d&recipient_phone=1", x.sender), status(422))
 		if e := x.stranger().get(at, status(404)).json(); e["error_code"] != "SENDER_NOT_FOUND" {
@@ -477,11 +478,16 @@ func TestWhatsAppLostAnswer(t *testing.T) {
 	eachTexting(t, func(t *testing.T, x *texting) {
 		body := map[string]any{"sender_id": x.sender, "template_id": x.template("hello"), "recipient_phone": customer}
 		x.graph.Script(graph.Behaviour{Lose: true})
-		got := x.post("/user/whatsapp/send", body, status(502)).json()
-		if got["error_code"] != "SEND_FAILED" || x.balance() != "5" {
+		key := header("Idempotency-Key", "k")
+		first := x.post("/user/whatsapp/send", body, status(502), key)
+		if got := first.json(); got["error_code"] != "SEND_FAILED" || x.balance() != "5" {
 			t.Errorf("%v balance %s", got, x.balance())
 		}
 		lost := x.sent(1)[0]
+		// It may have gone out: the key does not send it again.
+		if again := x.post("/user/whatsapp/send", body, status(502), key); string(again.body) != string(first.body) || len(x.graph.Sent()) != 1 {
+			t.Errorf("again %s, sent %d", again.body, len(x.graph.Sent()))
+		}
 		for range 2 {
 			x.tell(graph.Status("111", lost.ID, "delivered", lost.Opaque))
 			x.tell(graph.Status("111", lost.ID, "sent", lost.Opaque))

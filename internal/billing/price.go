@@ -1,4 +1,4 @@
-// Package billing knows what things cost and moves users' money: prices, plans, charges, reservations, the ledger.
+// Package billing knows what things cost: the prices and plans file. Money moves in the store (Tx.Post, Tx.Reserve).
 package billing
 
 import (

@@ -197,6 +197,38 @@ func TestCutOffUploadsAreSwept(t *testing.T) {
 	}
 }
 
+// Another process may open the directory (the doctor, a second node) while something is being stored in it.
+func TestUploadsUnderWayAreNotSwept(t *testing.T) {
+	dir := t.TempDir()
+	s, err := blob.OpenDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, w := io.Pipe()
+	stored := make(chan error, 1)
+	go func() {
+		_, err := s.Put(t.Context(), "x", r)
+		stored <- err
+	}()
+	io.WriteString(w, "begun, ")
+	if _, err := blob.OpenDir(dir); err != nil {
+		t.Error(err)
+	}
+	io.WriteString(w, "ended")
+	w.Close()
+	if err := <-stored; err != nil {
+		t.Fatal(err)
+	}
+	o, err := s.Open(t.Context(), "x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer o.Close()
+	if got, _ := io.ReadAll(o); string(got) != "begun, ended" {
+		t.Errorf("stored %q", got)
+	}
+}
+
 func TestAddresses(t *testing.T) {
 	for _, bad := range []string{"s3://", "s3:///x", "s3://b?endpoint=nowhere", "s3://b?endpoint=ftp://x"} {
 		if _, err := blob.Open(bad); err == nil {

@@ -8,10 +8,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 )
 
 // Dir keeps objects as files. What Put has acknowledged survives a power loss; what was cut off leaves a hidden file that the next
-// OpenDir removes.
+// OpenDir removes. A file that is being written, by this process or another, is locked, and is let be.
 type Dir struct{ path string }
 
 const cutOff = ".put-*"
@@ -21,15 +22,34 @@ func OpenDir(path string) (*Dir, error) {
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return nil, fmt.Errorf("open blob directory: %w", err)
 	}
-	old, err := filepath.Glob(filepath.Join(path, cutOff))
-	for _, f := range old {
-		err = errors.Join(err, os.Remove(f))
+	left, err := filepath.Glob(filepath.Join(path, cutOff))
+	for _, f := range left {
+		err = errors.Join(err, sweep(f))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("open blob directory: %w", err)
 	}
 	return &Dir{path}, nil
 }
+
+// sweep removes a file that nobody writes any more.
+func sweep(path string) error {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) { // it has become an object
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if lock(f) != nil {
+		return nil
+	}
+	return os.Remove(path)
+}
+
+// lock keeps a file from sweep for as long as it is open.
+func lock(f *os.File) error { return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) }
 
 // Put implements Store.
 func (d *Dir) Put(ctx context.Context, name string, r io.Reader) (n int64, err error) {
@@ -46,6 +66,7 @@ func (d *Dir) Put(ctx context.Context, name string, r io.Reader) (n int64, err e
 			os.Remove(tmp.Name())
 		}
 	}()
+	_ = lock(tmp) // where the file system has no locks, sweep gets none either
 	if n, err = io.Copy(tmp, alive{ctx, r}); err != nil {
 		return 0, err // the reader's own, as its giver knows it
 	}

@@ -21,6 +21,7 @@ package call
 import (
 	"cmp"
 	"context"
+	"errors"
 	"log/slog"
 	"maps"
 	"slices"
@@ -55,7 +56,8 @@ type Config struct {
 	Secret     []byte        // signs links to recordings; the same on all nodes
 
 	// Dial calls somebody. It tells ringing when the far end rings, and returns when it has answered, or with why not: an error that is a
-	// parley.EndedReason or says one (Ended). When ctx ends the call is taken back, and the error is its cause.
+	// parley.EndedReason or says one (Ended), and is ErrNoSuchNumber too where the far end said that. When ctx ends the call is taken back, and
+	// the error is its cause.
 	Dial func(ctx context.Context, r Route, ringing func()) (audio.Leg, error)
 	Line Line // nil: there is no telephone
 	// Converse has the conversation on a leg that was answered; nil: the session runs.
@@ -64,9 +66,10 @@ type Config struct {
 	Destinations Destinations
 	DailySpend   parley.Money // what a user's outgoing calls may cost a day (UTC); 0: no limit
 
-	Finished []Finished
-	Ended    []func(*parley.Call) // are told that a call of this process, or one that it closed, is over: at once, before its report. They must not block
-	Describe []Describe
+	Unanswered []Unanswered
+	Finished   []Finished
+	Ended      []func(*parley.Call) // are told that a call of this process, or one that it closed, is over: at once, before its report. They must not block
+	Describe   []Describe
 
 	Beat time.Duration // between a process's signs of life; 0 is 5 s
 	Lost time.Duration // after how long without one it is taken for gone; 0 is 15 s
@@ -77,6 +80,13 @@ type Speech interface {
 	Synthesizer(code string) (ai.Synthesizer, error)
 	Recognizer(code string) (ai.Recognizer, error)
 }
+
+// Unanswered is told of a call that nobody took, in the transaction that ends it, with the cause that it ended with: the row keeps less of that,
+// and there is nothing to be read out of the call. An error undoes the end; then the call ends without, and Finished alone is told.
+type Unanswered func(ctx context.Context, tx *store.Tx, c *parley.Call, cause error) error
+
+// ErrNoSuchNumber is among the causes of a call to a number that is nobody's: the line is as it should be.
+var ErrNoSuchNumber = errors.New("there is no such number")
 
 // Finished is told of a call in the transaction that ends its report. An error undoes that, and it is tried again.
 type Finished func(ctx context.Context, tx *store.Tx, c *parley.Call, a *parley.Assistant) error
@@ -105,6 +115,7 @@ type Desk struct {
 	mu       sync.Mutex
 	stopping bool
 	live     map[int64]*live
+	over     int // of these: their recordings are on their way into blob storage
 	ended    map[parley.CallStatus]int64
 }
 
@@ -164,7 +175,7 @@ const (
 
 // Stats are figures of this process.
 type Stats struct {
-	Live  int
+	Live  int                         // calls that are not over
 	Ended map[parley.CallStatus]int64 // calls, by how they ended
 }
 
@@ -172,7 +183,7 @@ type Stats struct {
 func (d *Desk) Stats() Stats {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return Stats{len(d.live), maps.Clone(d.ended)}
+	return Stats{len(d.live) - d.over, maps.Clone(d.ended)}
 }
 
 // Now is one of the user's calls as it stands: of one on this node to the moment.

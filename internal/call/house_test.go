@@ -273,13 +273,12 @@ func (h *house) events() (list []map[string]any) {
 
 // farEnd is whoever is called.
 type farEnd struct {
-	mu     sync.Mutex
-	route  call.Route
-	err    error         // in place of an answer
-	silent bool          // does not even ring
-	gate   chan struct{} // held back until it is closed, after it rings
-	hangs  bool          // never answers
-	legs   chan *leg
+	mu    sync.Mutex
+	route call.Route
+	err   error         // in place of an answer
+	gate  chan struct{} // held back until it is closed, after it rings
+	hangs bool          // never answers
+	legs  chan *leg
 }
 
 func (f *farEnd) set(fn func()) {
@@ -291,11 +290,9 @@ func (f *farEnd) set(fn func()) {
 func (f *farEnd) dial(ctx context.Context, r call.Route, ringing func()) (audio.Leg, error) {
 	f.mu.Lock()
 	f.route = r
-	err, silent, gate, hangs := f.err, f.silent, f.gate, f.hangs
+	err, gate, hangs := f.err, f.gate, f.hangs
 	f.mu.Unlock()
-	if !silent {
-		ringing()
-	}
+	ringing()
 	if hangs {
 		gate = make(chan struct{})
 	}

@@ -51,7 +51,8 @@ func (d *Desk) Incoming(ctx context.Context, in Arrival) {
 		refuse(in, noService)
 		return
 	}
-	l, err := d.accept(ctx, in)
+	var l *live
+	err := survive(func() (err error) { l, err = d.accept(ctx, in); return err })
 	if err != nil {
 		d.wg.Done()
 		switch {

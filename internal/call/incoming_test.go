@@ -8,8 +8,10 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"runtime"
 	"sync"
 	"testing"
+	"time"
 
 	"parley"
 	"parley/internal/audio"
@@ -249,9 +251,19 @@ func TestInboundWebhook(t *testing.T) {
 
 func TestWeb(t *testing.T) {
 	h := lite(t)
-	n := h.node()
+	mouth := &speech{}
+	n := h.node(func(c *call.Config) { c.Speech = mouth })
 	v, err := n.Web(t.Context(), h.a, map[string]string{"who": "Ana"})
 	h.must(err)
+	for deadline := time.Now().Add(20 * time.Second); len(mouth.voice.Said()) == 0; runtime.Gosched() { // while the browser connects
+		if time.Now().After(deadline) {
+			t.Error("no greeting is prepared")
+			break
+		}
+	}
+	if said := mouth.voice.Said(); len(said) != 1 || said[0].Text != "Hello Ana." {
+		t.Errorf("prepared %+v", said)
+	}
 	l := newLeg()
 	v.Begin(l)
 	l.do(h, func(s *voice.Session) {

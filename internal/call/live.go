@@ -56,6 +56,7 @@ func (l *live) run(talk func() error) {
 	l.end(err)
 	l.Desk.mu.Lock()
 	delete(l.live, l.id)
+	l.over--
 	l.Desk.mu.Unlock()
 }
 

@@ -12,7 +12,7 @@ import (
 // persona readies an assistant to speak and to hear. Errors are for the log, and say what is missing on this server.
 func (d *Desk) persona(a *parley.Assistant, o assistant.Occasion) (voice.Persona, error) {
 	missing := func(format string, args ...any) (voice.Persona, error) {
-		return voice.Persona{}, &ai.Error{Kind: ai.Config, Err: fmt.Errorf(format, args...)}
+		return voice.Persona{}, fmt.Errorf(format, args...)
 	}
 	if a.Mode != "pipeline" {
 		return missing("calls in %s mode can't be held yet: set the assistant's mode to pipeline", a.Mode)
@@ -42,8 +42,8 @@ func (d *Desk) persona(a *parley.Assistant, o assistant.Occasion) (voice.Persona
 	p := voice.Persona{Assistant: a, Think: ready.Turn, Initial: ready.Initial, Reengagement: parley.Render(a.ReengagementPrompt, ready.Variables),
 		VoicemailMessage: parley.Render(a.VoiceMailMessage, ready.Variables), Voice: v.Code, Language: language.ISO2}
 	if p.Synthesizer, err = d.Speech.Synthesizer(speaks.Code); err != nil {
-		return voice.Persona{}, err
+		return voice.Persona{}, ai.TheVoice.Of(err)
 	}
 	p.Recognizer, err = d.Speech.Recognizer(hears)
-	return p, err
+	return p, ai.TheRecognizer.Of(err)
 }

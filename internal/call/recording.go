@@ -117,7 +117,11 @@ func (d *Desk) recover(ctx context.Context) error {
 		}
 		c, err := d.DB.RecordedCall(ctx, id)
 		switch {
-		case store.IsNotFound(err), err == nil && c.EndedAt != 0 && !c.RecordingDue: // deleted, or stored already
+		case store.IsNotFound(err): // deleted; it may have been stored already, and not yet told
+			if err = d.Blobs.Delete(ctx, d.recordingName(id)); err == nil {
+				err = os.Remove(path)
+			}
+		case err == nil && c.EndedAt != 0 && !c.RecordingDue: // stored already
 			err = os.Remove(path)
 		case err == nil && c.EndedAt != 0:
 			err = d.upload(ctx, c)

@@ -103,7 +103,11 @@ func TestRecordingOfTheDead(t *testing.T) {
 		file := func(id int64) string { return filepath.Join(h.dir, strconv.FormatInt(id, 10)+".wav") }
 		h.must(os.WriteFile(file(whole.ID), torn, 0o600))
 		h.must(os.WriteFile(file(broken.ID), []byte("RIFF"), 0o600))
-		h.must(os.WriteFile(file(9999), torn, 0o600))
+		h.must(os.WriteFile(file(9999), torn, 0o600)) // the call was deleted while its recording was being stored
+		deleted := dead.RecordingName(9999)
+		if _, err := h.blobs.Put(t.Context(), deleted, strings.NewReader("sound")); err != nil {
+			t.Fatal(err)
+		}
 		n := h.node(func(c *call.Config) { c.Lost = time.Second })
 		got := h.until(whole.ID, "stored", func(c *parley.Call) bool { return c.Recording != "" })
 		if wav := n.heard(got); len(wav) != 44+4*800 || binary.LittleEndian.Uint32(wav[40:]) != 4*800 {
@@ -114,6 +118,9 @@ func TestRecordingOfTheDead(t *testing.T) {
 		h.reported(broken.ID)
 		if none.Recording != "" || exists(file(9999)) || exists(file(whole.ID)) || exists(file(broken.ID)) {
 			t.Errorf("left %v, %+v", h.files(), none)
+		}
+		if o, err := h.blobs.Open(t.Context(), deleted); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("what was deleted is still there: %v, %v", o, err)
 		}
 		if _, err := n.OpenRecording(t.Context(), none); !store.IsNotFound(err) {
 			t.Errorf("opened nothing: %v", err)

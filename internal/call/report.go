@@ -148,16 +148,29 @@ func (d *Desk) read(ctx context.Context, a *parley.Assistant, c *parley.Call) (v
 		return nil, nil, err
 	}
 	transcript := parley.CallTranscript(c.Turns)
-	var both sync.WaitGroup
-	var notFound, notJudged error
-	if len(a.PostCallSchema) > 0 {
-		both.Go(func() { values, notFound = ready.Extract(ctx, transcript) })
+	err = together(func() (err error) {
+		if len(a.PostCallSchema) > 0 {
+			values, err = ready.Extract(ctx, transcript)
+		}
+		return err
+	}, func() (err error) {
+		if a.PostCallEvaluation {
+			evaluation, err = ready.Evaluate(ctx, transcript)
+		}
+		return err
+	})
+	return values, evaluation, err
+}
+
+// together runs some at once. A panic of one is its error.
+func together(all ...func() error) error {
+	var under sync.WaitGroup
+	failed := make([]error, len(all))
+	for i, fn := range all {
+		under.Go(func() { failed[i] = survive(fn) })
 	}
-	if a.PostCallEvaluation {
-		both.Go(func() { evaluation, notJudged = ready.Evaluate(ctx, transcript) })
-	}
-	both.Wait()
-	return values, evaluation, errors.Join(notFound, notJudged)
+	under.Wait()
+	return errors.Join(failed...)
 }
 
 // tellEnded tells whom it concerns that a call is over: the assistant's endpoints, and those who asked for it (Config.Finished).

@@ -52,7 +52,7 @@ func (d *Desk) Start(ctx context.Context, o Order) (*parley.Call, error) {
 	if o.CampaignID != 0 {
 		c.CampaignID, c.LeadID = &o.CampaignID, &o.LeadID
 	}
-	err = d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
+	err = d.write(ctx, func(ctx context.Context, tx *store.Tx) error {
 		if err := d.admit(ctx, tx, a.UserID, c); err != nil || o.Also == nil {
 			return err
 		}
@@ -180,8 +180,9 @@ func (l *live) dial(r Route) error {
 	return l.talk(s, leg)
 }
 
-// connectTime is how long the way to the far end may take.
-const connectTime = 20 * time.Second
+// connectTime is how long the way to the far end may take. A trunk that is gone is found out in less (RFC 3261: 32 s), and is not taken for
+// somebody who doesn't answer.
+const connectTime = 35 * time.Second
 
 // unready is the end of a call whose assistant can't speak or hear. The operator has to mend it.
 func (l *live) unready(err error) error {
@@ -202,7 +203,7 @@ func (l *live) prepare(s *voice.Session, rates ...audio.Rate) *greeting {
 	go func() {
 		defer close(g.done)
 		for _, rate := range rates {
-			if err := s.Prepare(ctx, rate); err != nil && ctx.Err() == nil {
+			if err := survive(func() error { return s.Prepare(ctx, rate) }); err != nil && ctx.Err() == nil {
 				slog.Warn("a greeting could not be prepared", "call", l.id, "error", err)
 				return
 			}

@@ -10,7 +10,8 @@
 //
 // A claim moves a lead's due_at on by a lease, under the lock of its campaign. The transaction that makes the call moves the lead from
 // scheduled to processing, if the claim still holds and the campaign still runs; a call is unique per lead and attempt besides. A claim
-// whose process dies lapses and is taken up. The transaction that completes a call's report writes its lead's next step (Finished).
+// whose process dies lapses and is taken up. The transaction that ends a call which nobody took, or completes the report of one that somebody
+// took, writes its lead's next step (Unanswered, Finished).
 package campaign
 
 import (

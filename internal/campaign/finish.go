@@ -12,15 +12,33 @@ import (
 // watch is how long after its beginning somebody looks whether the call of a lead is still there.
 const watch = 15 * time.Minute
 
-// Finished writes what a call of a campaign's came to: the lead's next step, the campaign's counts, its pause when calls fail in a row. It is run in the
-// transaction that completes the call's report. A call without a campaign, and one that is told a second time, change nothing.
+// Unanswered writes what a call of a campaign's came to that nobody took: the lead's next step, the campaign's counts, its pause when calls fail in a
+// row. It is run in the transaction that ends the call. nobodys says that the number is nobody's, which says that the line works: as one who refuses.
+// Where there is no such lead any more the call is Finished's.
+func (d *Desk) Unanswered(ctx context.Context, tx *store.Tx, call *parley.Call, nobodys bool) error {
+	e := leadCall(call)
+	if nobodys {
+		e.Reason = parley.Rejected
+	}
+	return d.over(ctx, tx, call, e, false)
+}
+
+// Finished is Unanswered of a call that somebody took, and of one that Unanswered has not written. It is run in the transaction that completes the
+// call's report, when it is known what was found out. A call without a campaign, and one that is told a second time, change nothing.
 func (d *Desk) Finished(ctx context.Context, tx *store.Tx, call *parley.Call, _ *parley.Assistant) error {
-	if call.CampaignID == nil || call.LeadID == nil {
+	return d.over(ctx, tx, call, leadCall(call), true)
+}
+
+func leadCall(c *parley.Call) *parley.LeadCall {
+	return &parley.LeadCall{ID: c.ID, Serial: c.Attempt, Status: c.Status, AnsweredBy: c.AnsweredBy, Reason: c.EndedReason, Reached: c.RingingAt != 0 || c.Answered(),
+		Extracted: c.Variables, Evaluation: c.Evaluation, Cost: c.TotalCost(), EndedAt: parley.Time(c.EndedAt)}
+}
+
+func (d *Desk) over(ctx context.Context, tx *store.Tx, c *parley.Call, e *parley.LeadCall, last bool) error {
+	if c.CampaignID == nil || c.LeadID == nil {
 		return nil
 	}
-	return d.finish(ctx, tx, call.UserID, *call.CampaignID, *call.LeadID, &parley.LeadCall{ID: call.ID, Serial: call.Attempt, Status: call.Status,
-		AnsweredBy: call.AnsweredBy, Reason: call.EndedReason, Reached: call.RingingAt != 0 || call.AnsweredAt != 0, Extracted: call.Variables,
-		Evaluation: call.Evaluation, Cost: call.TotalCost(), EndedAt: parley.Time(call.EndedAt)})
+	return d.finish(ctx, tx, c.UserID, *c.CampaignID, *c.LeadID, e, last)
 }
 
 // Describe adds the lead and the campaign that a call was made for to what its events tell. Those that are gone are not told.
@@ -37,7 +55,8 @@ func (d *Desk) Describe(ctx context.Context, tx *store.Tx, call *parley.Call, e 
 	return nil
 }
 
-func (d *Desk) finish(ctx context.Context, tx *store.Tx, userID, campaignID, leadID int64, e *parley.LeadCall) error {
+// finish writes what a call came to for its lead and its campaign; for the campaign alone where the lead is gone, and nobody comes after this.
+func (d *Desk) finish(ctx context.Context, tx *store.Tx, userID, campaignID, leadID int64, e *parley.LeadCall, last bool) error {
 	c, err := tx.LockRun(ctx, userID, campaignID) // before the lead: as every transaction that needs both
 	if err != nil {
 		return ignoreMissing(err)
@@ -47,10 +66,10 @@ func (d *Desk) finish(ctx context.Context, tx *store.Tx, userID, campaignID, lea
 	if err != nil && !store.IsNotFound(err) {
 		return err
 	}
-	if l != nil {
-		if !l.Finish(c, e) {
-			return nil
-		}
+	switch {
+	case l == nil && !last, l != nil && !l.Finish(c, e):
+		return nil
+	case l != nil:
 		if err := d.settle(ctx, tx, c, l, e.EndedAt); err != nil {
 			return err
 		}
@@ -118,5 +137,5 @@ func (d *Desk) lost(ctx context.Context, tx *store.Tx, l *parley.Lead, now parle
 	}
 	slog.Warn("the call of a lead is gone", "lead", l.ID, "call", *l.LastCallID)
 	return d.finish(ctx, tx, l.UserID, l.CampaignID, l.ID, &parley.LeadCall{ID: *l.LastCallID, Serial: l.Serial, Status: parley.CallFailed,
-		AnsweredBy: parley.AnsweredUnknown, Reason: parley.NodeLost, Reached: true, EndedAt: now})
+		AnsweredBy: parley.AnsweredUnknown, Reason: parley.NodeLost, Reached: true, EndedAt: now}, true)
 }

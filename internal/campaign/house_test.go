@@ -164,6 +164,7 @@ func (h *house) dialled() []*dialled {
 // answer is how a far end takes a call.
 type answer struct {
 	cause   error
+	nobodys bool // the number
 	rang    bool
 	talked  time.Duration // 0: not answered
 	machine bool
@@ -177,9 +178,10 @@ var (
 	busy    = answer{cause: parley.LineBusy, lasts: 2 * time.Second}
 	nobody  = answer{cause: parley.NoAnswer, rang: true, lasts: 30 * time.Second}
 	down    = answer{cause: parley.Unreachable}
+	nobodys = answer{cause: parley.Unreachable, nobodys: true}
 )
 
-// end ends a call, and completes its report.
+// end ends a call, and completes its report: the desk of calls does it in two transactions.
 func (h *house) end(d *dialled, a answer) {
 	h.Helper()
 	now := parley.Now()
@@ -204,6 +206,11 @@ func (h *house) end(d *dialled, a answer) {
 		c.End(a.cause, now)
 		if err := tx.EndCall(ctx, c); err != nil {
 			return err
+		}
+		if !c.Answered() {
+			if err := h.Unanswered(ctx, tx, c, a.nobodys); err != nil {
+				return err
+			}
 		}
 		return h.Finished(ctx, tx, c, h.assistant)
 	})

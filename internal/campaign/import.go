@@ -161,14 +161,11 @@ func (im *importer) lead(cells []string) *parley.Lead {
 	}
 	var ok bool
 	if l.PhoneNumber, ok = parley.NormalizePhone(phone); !ok {
-		im.skip(im.sheet.row, phoneColumn, NotANumber)
+		im.skip(im.sheet.row, phoneColumn, "The phone_number field must be a valid phone number in international format.")
 		return nil
 	}
 	return l
 }
-
-// NotANumber is what is wrong with a phone_number that is none.
-const NotANumber = "The phone_number field must be a valid phone number in international format."
 
 func (im *importer) add(ctx context.Context, leads []*parley.Lead, rows []int) error {
 	if len(leads) == 0 {

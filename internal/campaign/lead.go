@@ -56,6 +56,7 @@ func (d *Desk) ChangeLead(ctx context.Context, userID, id int64, ch LeadChange) 
 		merged := maps.Clone(l.Variables)
 		maps.Copy(merged, ch.Variables)
 		l.Variables, l.UpdatedAt = merged, parley.DateTime(now)
+		l.Move(parley.LeadGiveUp, now) // who is about to call would call what it was
 		if err := d.moveLead(ctx, tx, l, ch.Status, now); err != nil {
 			return err
 		}

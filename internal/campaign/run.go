@@ -244,9 +244,9 @@ func (d *Desk) dial(ctx context.Context, c *store.CampaignState, l *parley.Lead,
 		Attempt: l.Serial + 1}
 	o.Begin = func(ctx context.Context, tx *store.Tx, callID int64) error {
 		now := parley.Now()
-		ok, err := tx.DialLead(ctx, l, callID, now, now.Add(watch), func(c *parley.Campaign) bool {
-			h := HoursOf(c)
-			return h.Open(now.Time())
+		ok, err := tx.DialLead(ctx, l, callID, now, now.Add(watch), func(fresh *parley.Campaign) bool {
+			h := HoursOf(fresh)
+			return h.Open(now.Time()) && fresh.AssistantID == o.AssistantID
 		})
 		if err == nil && !ok {
 			err = errGone

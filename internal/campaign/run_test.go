@@ -148,10 +148,11 @@ func TestClaimLapses(t *testing.T) {
 	})
 }
 
-// Between the claim and the call everything may still change its mind: the campaign is stopped or deleted, its hours end, the lead is closed, deleted or
-// blacklisted. Nobody is called then.
+// Between the claim and the call everything may still change its mind: the campaign is stopped, deleted or another assistant's, its hours end, the lead is
+// changed, closed, deleted or blacklisted. Nobody is called then.
 func TestMindChanges(t *testing.T) {
 	each(t, func(t *testing.T, h *house) {
+		other := h.person(nil)
 		for i, c := range []struct {
 			what   string
 			change func(c *parley.Campaign, l *parley.Lead) error
@@ -171,6 +172,19 @@ func TestMindChanges(t *testing.T) {
 				_, err := h.ChangeLead(t.Context(), c.UserID, l.ID, LeadChange{Status: &done})
 				return err
 			}, parley.LeadCompleted},
+			{"number changed", func(c *parley.Campaign, l *parley.Lead) error {
+				to := phone(900)
+				_, err := h.ChangeLead(t.Context(), c.UserID, l.ID, LeadChange{PhoneNumber: &to})
+				return err
+			}, parley.LeadCreated},
+			{"variables changed", func(c *parley.Campaign, l *parley.Lead) error {
+				_, err := h.ChangeLead(t.Context(), c.UserID, l.ID, LeadChange{Variables: map[string]string{"name": "Ana"}})
+				return err
+			}, parley.LeadCreated},
+			{"assistant changed", func(c *parley.Campaign, l *parley.Lead) error {
+				_, err := h.Update(t.Context(), h.user, c.ID, map[string]any{"assistant_id": num(other.ID)})
+				return err
+			}, parley.LeadCreated},
 			{"lead deleted", func(c *parley.Campaign, l *parley.Lead) error { return h.DeleteLead(t.Context(), c.UserID, l.ID) }, ""},
 			{"number blacklisted", func(c *parley.Campaign, l *parley.Lead) error {
 				_, err := h.Blacklist(t.Context(), c.UserID, l.PhoneNumber)
@@ -352,6 +366,106 @@ func TestLineDown(t *testing.T) {
 		}
 		if n := h.round(); n != 5 {
 			t.Fatalf("the line is up, and %d calls begin", n)
+		}
+	})
+}
+
+// A list of numbers that are nobody's is called to its end: the line that says so works. It also ends what a line that was down has begun.
+func TestBadNumbers(t *testing.T) {
+	each(t, func(t *testing.T, h *house) {
+		c := h.campaign(map[string]any{"max_calls_in_parallel": num(5)})
+		list := h.leads(c, 0, 12)
+		h.begin(c)
+		for done := 0; done < 12; {
+			if n := h.round(); n == 0 {
+				t.Fatalf("after %d calls: paused for %v", done, h.now(c).PauseReason)
+			}
+			for _, d := range h.dialled()[done:] {
+				h.end(d, nobodys)
+				done++
+			}
+		}
+		if now := h.now(c); now.PauseReason != nil || now.Failed != 12 || len(now.Failing) != 0 {
+			t.Errorf("%+v", now)
+		}
+		for _, l := range list {
+			if got := h.lead(l.ID); got.Status != parley.LeadRescheduled || got.Attempts != 1 || *got.Outcome != parley.OutcomeFailed {
+				t.Errorf("%+v", got)
+			}
+		}
+		h.leads(c, 12, 6)
+		h.round()
+		for _, d := range h.dialled()[12:] {
+			h.end(d, down)
+		}
+		h.pauseOver(c)
+		if n := h.round(); n != 1 || !h.now(c).Probing() {
+			t.Fatalf("%d calls try whether the line is up", n)
+		}
+		h.end(h.dialled()[17], nobodys)
+		if now := h.now(c); now.Probing() || now.PauseReason != nil {
+			t.Errorf("the line is up: %+v", now)
+		}
+	})
+}
+
+// Every call counts once for its campaign, also one whose lead was deleted while it rang, and one that was only told in its report.
+func TestCallsCountOnce(t *testing.T) {
+	each(t, func(t *testing.T, h *house) {
+		c := h.campaign(nil)
+		list := h.leads(c, 0, 3)
+		h.begin(c)
+		h.round()
+		if err := h.DeleteLead(t.Context(), h.user.ID, list[0].ID); err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range h.dialled() {
+			if d.LeadID != list[1].ID {
+				h.end(d, nobody)
+				continue
+			}
+			h.write(func(ctx context.Context, tx *store.Tx) error {
+				call, err := tx.CallForUpdate(ctx, d.id)
+				if err != nil {
+					return err
+				}
+				call.End(parley.NoAnswer, parley.Now())
+				return errors.Join(tx.EndCall(ctx, call), h.Finished(ctx, tx, call, h.assistant))
+			})
+		}
+		if now := h.now(c); now.NoAnswer != 3 || now.Failed != 0 {
+			t.Errorf("%+v", now)
+		}
+		for _, l := range list[1:] {
+			if got := h.lead(l.ID); got.Status != parley.LeadRescheduled || got.Attempts != 1 || got.WatchAt != 0 {
+				t.Errorf("%+v", got)
+			}
+		}
+	})
+}
+
+// A process that has no room claims nothing, so that others can; what it has room for it begins.
+func TestFullNode(t *testing.T) {
+	each(t, func(t *testing.T, h *house) {
+		room := 0
+		h.Room = func() int { return room }
+		a, b := h.campaign(nil), h.campaign(nil)
+		h.leads(a, 0, 5)
+		h.leads(b, 10, 5)
+		h.begin(a)
+		h.begin(b)
+		for want := range 3 {
+			room = want
+			before := len(h.dialled())
+			if n := h.round(); n != want || len(h.dialled())-before != want {
+				t.Errorf("with room for %d: %d calls", want, n)
+			}
+			for _, c := range []*parley.Campaign{a, b} {
+				counts, err := h.DB.LeadCounts(t.Context(), c.UserID, c.ID)
+				if err != nil || counts[parley.LeadScheduled] != 0 {
+					t.Errorf("with room for %d: %v, %v", want, counts, err)
+				}
+			}
 		}
 	})
 }

@@ -220,9 +220,6 @@ func (c *Catalog) Languages() []parley.Language { return c.languages }
 // Language finds a language by its id, nil if there is none.
 func (c *Catalog) Language(id int64) *parley.Language { return c.languageByID[id] }
 
-// LanguageByISO finds a language by its ISO 639-1 code, nil if there is none.
-func (c *Catalog) LanguageByISO(code string) *parley.Language { return c.languageByISO[code] }
-
 // Voices lists the voices of configured providers that serve a mode ("": any) in a language (0: any), those of the language's
 // default synthesizer first.
 func (c *Catalog) Voices(mode string, languageID int64) []parley.Voice {

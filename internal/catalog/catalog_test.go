@@ -202,7 +202,7 @@ func TestLanguageDefaults(t *testing.T) {
 		{"everything", "ar", ElevenLabs, ElevenLabs},
 		{"everything", "he", OpenAI, Deepgram},
 	} {
-		d := New(configs()[test.config]).LanguageByISO(test.iso).Default
+		d := New(configs()[test.config]).languageByISO[test.iso].Default
 		if d.Synthesizer != test.synthesizer || d.Transcriber != test.transcriber {
 			t.Errorf("%s: %s: got %+v, want %s and %s", test.config, test.iso, d, test.synthesizer, test.transcriber)
 		}
@@ -305,7 +305,7 @@ func TestRoles(t *testing.T) {
 			t.Errorf("id %d is known", id)
 		}
 	}
-	if c.LanguageByISO("xx") != nil || c.LanguageByISO("") != nil || c.LanguageByISO("de").Name != "German" {
+	if c.languageByISO["xx"] != nil || c.languageByISO[""] != nil || c.languageByISO["de"].Name != "German" {
 		t.Error("languages by code are wrong")
 	}
 	if c.Synthesizer(3) != nil || c.Transcriber(1) != nil {
@@ -318,7 +318,7 @@ func TestRoles(t *testing.T) {
 		t.Errorf("German is understood without a provider by %v", c.Transcribers(4))
 	}
 	for iso, want := range map[string]string{"en": "en-us", "no": "nb+f3", "de": "de+f3", "zh": "cmn"} {
-		found := slices.ContainsFunc(c.Voices("dualplex", c.LanguageByISO(iso).ID), func(v parley.Voice) bool { return v.Code == want })
+		found := slices.ContainsFunc(c.Voices("dualplex", c.languageByISO[iso].ID), func(v parley.Voice) bool { return v.Code == want })
 		if !found {
 			t.Errorf("%s has no eSpeak voice %s", iso, want)
 		}
@@ -334,7 +334,7 @@ func TestNoAllocation(t *testing.T) {
 	if n := testing.AllocsPerRun(100, func() {
 		_ = c.Languages()
 		_ = c.Language(language)
-		_ = c.LanguageByISO("de")
+		_ = c.languageByISO["de"]
 		_ = c.Voices(mode, language)
 		_ = c.Voices("", 999)
 		_ = c.Voice(voice)

@@ -62,17 +62,12 @@ func (c *Chat) work(id string) {
 		}
 	}()
 	for {
-		var mine bool
-		err := c.DB.Write(c.ctx, func(ctx context.Context, tx *store.Tx) (err error) {
-			mine, err = tx.Lease(ctx, id, c.node, c.Lease)
-			return err
-		})
+		mine, err := c.lease(c.ctx, id)
 		switch {
 		case err != nil:
 			c.tellWaiters(id, err)
 			return
-		case mine:
-			c.workLeased(id)
+		case mine && !c.workLeased(id):
 			return
 		}
 		if !c.tellWaiters(id, nil) {
@@ -87,8 +82,19 @@ func (c *Chat) work(id string) {
 	}
 }
 
-// workLeased works while a heartbeat keeps the lease, and gives it back.
-func (c *Chat) workLeased(id string) {
+// lease takes the lease, or keeps it; false when another node has it.
+func (c *Chat) lease(ctx context.Context, id string) (mine bool, err error) {
+	err = c.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
+		mine, err = tx.Lease(ctx, id, c.node, c.Lease)
+		return err
+	})
+	return mine, err
+}
+
+var errLost = errors.New("the lease was lost")
+
+// workLeased works while a heartbeat keeps the lease, and gives it back. It says whether the lease was lost: another node goes on.
+func (c *Chat) workLeased(id string) (lost bool) {
 	ctx, cancel := context.WithCancelCause(c.ctx)
 	beating := make(chan struct{})
 	go func() {
@@ -101,13 +107,8 @@ func (c *Chat) workLeased(id string) {
 				return
 			case <-tick.C:
 			}
-			var mine bool
-			err := c.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
-				mine, err = tx.Lease(ctx, id, c.node, c.Lease)
-				return err
-			})
-			if err == nil && !mine {
-				cancel(errors.New("the lease was lost"))
+			if mine, err := c.lease(ctx, id); err == nil && !mine {
+				cancel(errLost)
 				return
 			}
 		}
@@ -130,7 +131,9 @@ func (c *Chat) workLeased(id string) {
 			} else {
 				err = context.Cause(ctx)
 			}
-			c.tellWaiters(id, err)
+			if lost = errors.Is(err, errLost); !lost {
+				c.tellWaiters(id, err)
+			}
 			break
 		}
 	}
@@ -141,6 +144,7 @@ func (c *Chat) workLeased(id string) {
 		slog.Error("give a lease back", "conversation", id, "error", err)
 	}
 	c.tellWaiters(id, nil)
+	return lost
 }
 
 // tellWaiters tells those here who wait in a conversation what their messages came to, on whichever node, or the failure err. It says
@@ -283,13 +287,17 @@ func (c *Chat) store(ctx context.Context, conv *parley.Conversation, a *parley.A
 	}
 	err := c.DB.Write(context.WithoutCancel(ctx), func(ctx context.Context, tx *store.Tx) error {
 		r.ID = 0
-		if err := tx.AddMessage(ctx, r, price, endsAt(a)); err != nil {
+		if err := tx.AddMessage(ctx, r, price, EndsAt(a)); err != nil {
 			return err
 		}
-		if waited, err := tx.SettleMessage(ctx, m.ID, price, false); err != nil || !waited {
-			return errors.Join(err, errAnswered)
+		waited, err := tx.SettleMessage(ctx, m.ID, price, false)
+		if err != nil {
+			return err
 		}
-		_, err := tx.Settle(ctx, conv.UserID, &parley.LedgerEntry{Kind: parley.MessageCharge, Amount: -price, Reference: reference(m.ID),
+		if !waited {
+			return errAnswered
+		}
+		_, err = tx.Settle(ctx, conv.UserID, &parley.LedgerEntry{Kind: parley.MessageCharge, Amount: -price, Reference: reference(m.ID),
 			Description: fmt.Sprintf("Message to %s (%s)", conv.AssistantName, conv.Type)})
 		if err != nil {
 			return err

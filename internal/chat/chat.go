@@ -145,7 +145,7 @@ func (c *Chat) create(ctx context.Context, tx *store.Tx, a *parley.Assistant, co
 	if conv.Variables == nil {
 		conv.Variables = map[string]string{}
 	}
-	conv.EndsAt = endsAt(a)
+	conv.EndsAt = EndsAt(a)
 	first := parley.Render(a.InitialMessage, assistant.Variables(a, occasion(conv)))
 	if conv.Type == parley.WhatsAppConversation {
 		first = "" // nobody would have heard it: such a conversation begins with the customer's words or a template
@@ -153,8 +153,13 @@ func (c *Chat) create(ctx context.Context, tx *store.Tx, a *parley.Assistant, co
 	return tx.CreateConversation(ctx, conv, first)
 }
 
-func endsAt(a *parley.Assistant) parley.Time {
-	return parley.Now().Add(time.Duration(a.ConversationInactivityTimeout) * time.Minute)
+// EndsAt is when silence ends a conversation in which something is said now. A deleted assistant, nil, has no say in it.
+func EndsAt(a *parley.Assistant) parley.Time {
+	minutes := int64(30)
+	if a != nil {
+		minutes = a.ConversationInactivityTimeout
+	}
+	return parley.Now().Add(time.Duration(minutes) * time.Minute)
 }
 
 func occasion(conv *parley.Conversation) assistant.Occasion {
@@ -239,7 +244,7 @@ func (c *Chat) send(ctx context.Context, conv *parley.Conversation, m *parley.Me
 			c.forget(conv.ID, m.ID)
 		}
 		m.ID, m.Pending = 0, now.AIEnabled
-		if err := tx.AddMessage(ctx, m, 0, endsAt(a)); err != nil || !m.Pending {
+		if err := tx.AddMessage(ctx, m, 0, EndsAt(a)); err != nil || !m.Pending {
 			return err
 		}
 		if err := tx.Reserve(ctx, conv.UserID, reference(m.ID), c.price(conv, m.Channel), parley.Now().Add(hold)); err != nil {
@@ -281,7 +286,7 @@ func (c *Chat) Keep(ctx context.Context, conv *parley.Conversation, channel, ext
 	m := &parley.Message{ConversationID: conv.ID, Role: parley.RoleUser, Author: parley.AuthorCustomer, Content: text, Channel: channel, ExternalID: externalID}
 	err = c.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
 		m.ID = 0
-		return tx.AddMessage(ctx, m, 0, endsAt(a))
+		return tx.AddMessage(ctx, m, 0, EndsAt(a))
 	})
 	if store.Violates(err, "messages.conversation_id, messages.external_id", "messages_external") {
 		return nil
@@ -314,14 +319,10 @@ func (c *Chat) Reply(ctx context.Context, userID int64, id, text string) (*parle
 	if err != nil && !store.IsNotFound(err) { // a deleted assistant's conversations can still be answered by hand
 		return nil, err
 	}
-	ends := parley.Now().Add(30 * time.Minute)
-	if a != nil {
-		ends = endsAt(a)
-	}
 	m := &parley.Message{ConversationID: id, Role: parley.RoleAssistant, Author: parley.AuthorHuman, Content: text}
 	err = c.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
 		m.ID = 0
-		if err := tx.AddMessage(ctx, m, 0, ends); err != nil {
+		if err := tx.AddMessage(ctx, m, 0, EndsAt(a)); err != nil {
 			return err
 		}
 		asked, err := tx.LastAsked(ctx, id)

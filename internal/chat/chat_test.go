@@ -191,6 +191,50 @@ func TestReplyIsStoredAndChargedOnce(t *testing.T) {
 	})
 }
 
+// A reply that the database can't store is no reply of another node's: whoever waits is told, and the message is answered later, once.
+func TestReplyThatCantBeStored(t *testing.T) {
+	o := storetest.Options(t, "sqlite")
+	h := open(t, storetest.Open(t, o))
+	c := h.node()
+	conv := h.start(c, parley.WidgetConversation)
+	mend := storetest.Break(t, o, "UPDATE OF pending ON messages")
+	if got, err := h.say(c, conv, "Hi"); err == nil || errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("%q, %v", got, err)
+	}
+	mend()
+	h.until("the reply", func() bool { return len(h.history(conv)) == 3 })
+	if h.balance() != parley.USD-10_000 {
+		t.Errorf("balance %v", h.balance())
+	}
+}
+
+// A node that was too slow to keep its lease goes on waiting for the reply, whoever gives it.
+func TestLostLease(t *testing.T) {
+	o := storetest.Options(t, "sqlite")
+	h := open(t, storetest.Open(t, o))
+	c := h.node()
+	conv := h.start(c, parley.WidgetConversation)
+	gate := make(chan struct{})
+	defer close(gate)
+	h.server.Script(aitest.Behaviour{Text: "Never to be heard.", Gate: gate})
+	said := make(chan error, 1)
+	go func() {
+		got, err := h.say(c, conv, "Hi")
+		if err == nil && got != "You said: Hi (prompt: Serve Ana.)" {
+			err = errors.New(got)
+		}
+		said <- err
+	}()
+	h.until("the model is asked", func() bool { return h.server.Count() == 1 })
+	storetest.Exec(t, o, "UPDATE conversations SET lease_owner = 'another', lease_until = ?", int64(parley.Now().Add(2*time.Second)))
+	if err := <-said; err != nil {
+		t.Error(err)
+	}
+	if h.balance() != parley.USD-10_000 || len(h.history(conv)) != 3 {
+		t.Errorf("balance %v, %s", h.balance(), h.contents(conv))
+	}
+}
+
 // Messages that arrive at once, at two nodes, are each answered, in order, each knowing the replies before it.
 func TestOrderOnTwoNodes(t *testing.T) {
 	each(t, func(t *testing.T, h *house) {

@@ -62,12 +62,6 @@ func New(allow ...netip.Prefix) *Guard {
 // Close gives up the connections that are kept for reuse. Exchanges under way go on.
 func (g *Guard) Close() { g.transport.CloseIdleConnections() }
 
-// Dialer is a guarded dialer for other protocols than HTTP.
-func (g *Guard) Dialer() *net.Dialer {
-	d := g.dialer
-	return &d
-}
-
 // Client is a guarded HTTP client that follows at most so many redirects. With 0 it follows none and the redirect itself is the answer.
 // Its clients share the guard's connections. It keeps no cookies. A redirect to another origin is followed without the request's own
 // headers, which may hold secrets; from https to http it is refused where there is such a header, or a body, to lose.

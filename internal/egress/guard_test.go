@@ -191,17 +191,17 @@ func TestNameChangesItsMind(t *testing.T) {
 
 func TestDialer(t *testing.T) {
 	url, conns := serve(t, foe, func(http.ResponseWriter, *http.Request) {})
-	_, err := guard(t).Dialer().DialContext(lazy(t), "tcp", strings.TrimPrefix(url, "http://"))
+	_, err := guard(t).dialer.DialContext(lazy(t), "tcp", strings.TrimPrefix(url, "http://"))
 	mustRefuse(t, err, "loopback")
-	_, err = guard(t).Dialer().DialContext(lazy(t), "unix", t.TempDir()+"/socket")
+	_, err = guard(t).dialer.DialContext(lazy(t), "unix", t.TempDir()+"/socket")
 	mustRefuse(t, err, "no internet address")
-	_, err = guard(t).Dialer().DialContext(lazy(t), "udp", foe+":53")
+	_, err = guard(t).dialer.DialContext(lazy(t), "udp", foe+":53")
 	mustRefuse(t, err, "loopback")
 	if conns.Load() != 0 {
 		t.Error("a connection was made")
 	}
 	url, _ = serve(t, friend, func(http.ResponseWriter, *http.Request) {})
-	c, err := guard(t).Dialer().DialContext(lazy(t), "tcp", strings.TrimPrefix(url, "http://"))
+	c, err := guard(t).dialer.DialContext(lazy(t), "tcp", strings.TrimPrefix(url, "http://"))
 	if err != nil {
 		t.Fatal(err)
 	}

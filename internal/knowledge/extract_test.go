@@ -15,6 +15,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"parley/internal/need"
 )
 
 // minimal makes a PDF of one page for each content; more are objects from 100 on.
@@ -55,10 +57,10 @@ func testdata(t testing.TB, name string) []byte {
 	return b
 }
 
-// engines are the two ways to read a PDF; poppler's is there where it is installed, as it is for `make test`.
+// engines are the two ways to read a PDF; poppler's is there where it is installed.
 func engines(t testing.TB) []string {
-	if _, err := exec.LookPath("pdftotext"); err != nil {
-		t.Log("pdftotext is not installed: only the reader in pure Go is tested")
+	t.Helper()
+	if _, err := exec.LookPath("pdftotext"); !need.Met(t, err) {
 		return []string{"off"}
 	}
 	return []string{"", "off"}

@@ -34,23 +34,18 @@ type ingestArgs struct {
 // Kind implements river.JobArgs.
 func (ingestArgs) Kind() string { return "document_ingest" }
 
-type ingestWorker struct {
-	river.WorkerDefaults[ingestArgs]
-	*Desk
-}
-
-// Work implements river.Worker. It may run twice, and at two places at once: the lease lets one of them go on, a run begins by removing
-// what a former attempt of it left behind, and its passages are found only when all are there.
-func (w *ingestWorker) Work(ctx context.Context, job *river.Job[ingestArgs]) error {
+// ingest may run twice, and at two places at once: the lease lets one of them go on, a run begins by removing what a former attempt of it
+// left behind, and its passages are found only when all are there.
+func (d *Desk) ingest(ctx context.Context, job *river.Job[ingestArgs]) error {
 	var doc *parley.Document
-	err := w.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
-		doc, err = tx.LeaseDocument(ctx, job.Args.Document, job.Args.Run, w.lease())
+	err := d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
+		doc, err = tx.LeaseDocument(ctx, job.Args.Document, job.Args.Run, d.lease())
 		return err
 	})
 	if err != nil || doc == nil {
 		return err
 	}
-	p := &processing{Desk: w.Desk, doc: doc}
+	p := &processing{Desk: d, doc: doc}
 	err = p.run(ctx)
 	failure := (*Failure)(nil)
 	switch {
@@ -61,7 +56,7 @@ func (w *ingestWorker) Work(ctx context.Context, job *river.Job[ingestArgs]) err
 		slog.Error("process a document", "document", doc.ID, "error", err)
 		failure = &Failure{p.excuse(err)}
 	default: // the next attempt may do better
-		return errors.Join(fmt.Errorf("process document %d: %w", doc.ID, err), w.DB.Write(context.WithoutCancel(ctx), func(ctx context.Context, tx *store.Tx) error {
+		return errors.Join(fmt.Errorf("process document %d: %w", doc.ID, err), d.DB.Write(context.WithoutCancel(ctx), func(ctx context.Context, tx *store.Tx) error {
 			return tx.UnleaseDocument(ctx, doc)
 		}))
 	}
@@ -172,12 +167,17 @@ func (p *processing) process(ctx context.Context) error {
 		p.doc.Embedder = p.Embedder.Name()
 	}
 	words, title := lexicon{}, titleOf(p.doc, text)
-	for from := 0; from < len(cut); from += batch {
-		if err := p.store(ctx, words, title, from, cut[from:min(from+batch, len(cut))]); err != nil {
+	step := batch
+	if !p.DB.SQLite() && p.Embedder == nil { // a batch takes little time and no writer waits for it, and each counts its words anew
+		step = 5 * batch
+	}
+	for from := 0; from < len(cut); from += step {
+		to := min(from+step, len(cut))
+		if err := p.store(ctx, words, title, from, cut[from:to]); err != nil {
 			return err
 		}
 		if !pages {
-			p.done.Store(int64(min(from+batch, len(cut))))
+			p.done.Store(int64(to))
 		}
 	}
 	if err := p.DB.SettleIndex(ctx); err != nil {
@@ -244,7 +244,7 @@ func (p *processing) embed(ctx context.Context, chunks []store.Chunk) error {
 		}
 		got, err := p.Embedder.Embed(ctx, texts)
 		if err != nil {
-			return err
+			return ai.TheEmbedder.Of(err)
 		}
 		if len(got) != len(part) {
 			return &ai.Error{Kind: ai.Malformed, Err: fmt.Errorf("%d vectors for %d texts", len(got), len(part))}
@@ -290,23 +290,17 @@ type tidyArgs struct {
 // Kind implements river.JobArgs.
 func (tidyArgs) Kind() string { return "document_tidy" }
 
-type tidyWorker struct {
-	river.WorkerDefaults[tidyArgs]
-	*Desk
-}
-
-// Work implements river.Worker.
-func (w *tidyWorker) Work(ctx context.Context, job *river.Job[tidyArgs]) error {
-	doc, hidden, err := w.DB.AnyDocument(ctx, job.Args.Document)
+func (d *Desk) tidy(ctx context.Context, job *river.Job[tidyArgs]) error {
+	doc, hidden, err := d.DB.AnyDocument(ctx, job.Args.Document)
 	switch {
 	case err != nil || doc == nil:
 		return err
 	case hidden:
-		return w.forget(ctx, doc)
+		return d.forget(ctx, doc)
 	case doc.Status == parley.KnowledgeProcessing: // the run under way does it
 		return nil
 	}
-	return w.drop(ctx, doc, doc.Live)
+	return d.drop(ctx, doc, doc.Live)
 }
 
 // forget removes all of a deleted document.
@@ -339,15 +333,9 @@ type forgetArgs struct {
 // Kind implements river.JobArgs.
 func (forgetArgs) Kind() string { return "knowledgebase_forget" }
 
-type forgetWorker struct {
-	river.WorkerDefaults[forgetArgs]
-	*Desk
-}
-
-// Work implements river.Worker.
-func (w *forgetWorker) Work(ctx context.Context, job *river.Job[forgetArgs]) error {
+func (d *Desk) forgetAll(ctx context.Context, job *river.Job[forgetArgs]) error {
 	for {
-		list, err := w.DB.HiddenDocuments(ctx, job.Args.Knowledgebase, 50)
+		list, err := d.DB.HiddenDocuments(ctx, job.Args.Knowledgebase, 50)
 		if err != nil {
 			return err
 		}
@@ -355,14 +343,14 @@ func (w *forgetWorker) Work(ctx context.Context, job *river.Job[forgetArgs]) err
 			break
 		}
 		for i := range list {
-			if err := w.forget(ctx, &list[i]); err != nil {
+			if err := d.forget(ctx, &list[i]); err != nil {
 				return err
 			}
 		}
 	}
 	for {
-		var n int64
-		err := w.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
+		n := 0
+		err := d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
 			n, err = tx.ForgetWords(ctx, job.Args.Knowledgebase, 5*batch)
 			return err
 		})
@@ -380,12 +368,6 @@ type strayArgs struct {
 // Kind implements river.JobArgs.
 func (strayArgs) Kind() string { return "document_stray" }
 
-type strayWorker struct {
-	river.WorkerDefaults[strayArgs]
-	*Desk
-}
-
-// Work implements river.Worker.
-func (w *strayWorker) Work(ctx context.Context, job *river.Job[strayArgs]) error {
-	return w.forgetFile(ctx, job.Args.Blob)
+func (d *Desk) stray(ctx context.Context, job *river.Job[strayArgs]) error {
+	return d.forgetFile(ctx, job.Args.Blob)
 }

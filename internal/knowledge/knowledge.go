@@ -2,7 +2,6 @@ package knowledge
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -66,7 +65,7 @@ func (d *Desk) Add(ctx context.Context, userID, knowledgebaseID int64, doc *parl
 		if err := tx.CreateDocument(ctx, userID, knowledgebaseID, doc); err != nil {
 			return err
 		}
-		return ingest(ctx, tx, doc)
+		return enqueue(ctx, tx, doc)
 	})
 }
 
@@ -78,15 +77,20 @@ func (d *Desk) Again(ctx context.Context, userID, knowledgebaseID, id int64) (*p
 		if doc, err = tx.Document(ctx, userID, knowledgebaseID, id); err != nil {
 			return err
 		}
-		if ok, err := tx.AgainDocument(ctx, userID, doc); err != nil || !ok {
-			return errors.Join(err, errUnderWay)
+		ok, err := tx.AgainDocument(ctx, userID, doc)
+		if err != nil {
+			return err
 		}
-		return ingest(ctx, tx, doc)
+		if !ok {
+			return errUnderWay
+		}
+		return enqueue(ctx, tx, doc)
 	})
 	return doc, err
 }
 
-func ingest(ctx context.Context, tx *store.Tx, doc *parley.Document) error {
+// enqueue has a document's present run worked.
+func enqueue(ctx context.Context, tx *store.Tx, doc *parley.Document) error {
 	return tx.Enqueue(ctx, ingestArgs{doc.ID, doc.Run}, &river.InsertOpts{Queue: Queue, MaxAttempts: attempts})
 }
 
@@ -112,10 +116,10 @@ func (d *Desk) DeleteKnowledgebase(ctx context.Context, userID, id int64) error 
 
 // Register adds the workers of this package's jobs.
 func (d *Desk) Register(workers *river.Workers) {
-	river.AddWorker(workers, &ingestWorker{Desk: d})
-	river.AddWorker(workers, &tidyWorker{Desk: d})
-	river.AddWorker(workers, &forgetWorker{Desk: d})
-	river.AddWorker(workers, &strayWorker{Desk: d})
+	river.AddWorker(workers, river.WorkFunc(d.ingest))
+	river.AddWorker(workers, river.WorkFunc(d.tidy))
+	river.AddWorker(workers, river.WorkFunc(d.forgetAll))
+	river.AddWorker(workers, river.WorkFunc(d.stray))
 }
 
 // Run has documents processed whose process died, until ctx ends.
@@ -153,7 +157,7 @@ func (d *Desk) resume(ctx context.Context) error {
 			if err := tx.UnleaseDocument(ctx, &list[i]); err != nil {
 				return err
 			}
-			if err := ingest(ctx, tx, &list[i]); err != nil {
+			if err := enqueue(ctx, tx, &list[i]); err != nil {
 				return fmt.Errorf("document %d: %w", list[i].ID, err)
 			}
 		}

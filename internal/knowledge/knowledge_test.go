@@ -331,6 +331,23 @@ func TestAgain(t *testing.T) {
 	})
 }
 
+// A database that fails is a failure of ours, not a document that is in processing.
+func TestAgainFails(t *testing.T) {
+	o := storetest.Options(t, "sqlite")
+	l := newLibrary(t, storetest.Open(t, o))
+	d := l.add("Broken", handbook)
+	storetest.Break(t, o, "UPDATE OF run ON documents")
+	l.write(func(ctx context.Context, tx *store.Tx) error {
+		d.Run = 1
+		_, err := tx.FinishDocument(ctx, d, "damaged")
+		return err
+	})
+	var e *parley.Error
+	if _, err := l.Again(t.Context(), l.user.ID, l.base, d.ID); err == nil || errors.As(err, &e) {
+		t.Errorf("it is processed again: %v", err)
+	}
+}
+
 func TestUnderWay(t *testing.T) {
 	l := newLibrary(t, storetest.SQLite(t))
 	gate := make(chan struct{})
@@ -434,7 +451,7 @@ func TestJobsRunTwice(t *testing.T) {
 		d := l.add("Once", handbook)
 		l.write(func(ctx context.Context, tx *store.Tx) error {
 			for range 3 {
-				if err := ingest(ctx, tx, d); err != nil {
+				if err := enqueue(ctx, tx, d); err != nil {
 					return err
 				}
 			}
@@ -480,9 +497,8 @@ func TestStrayFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := l.add("Kept", handbook)
-	w := &strayWorker{Desk: l.Desk}
 	for _, n := range []string{name, name, d.Blob} {
-		if err := w.Work(t.Context(), &river.Job[strayArgs]{Args: strayArgs{n}}); err != nil {
+		if err := l.stray(t.Context(), &river.Job[strayArgs]{Args: strayArgs{n}}); err != nil {
 			t.Fatal(err)
 		}
 	}

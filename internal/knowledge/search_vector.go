@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"parley/internal/ai"
 	"parley/internal/store"
 )
 
@@ -91,7 +92,7 @@ func (v *vectors) search(ctx context.Context, d *Desk, knowledgebaseID, revision
 	defer cancel()
 	got, err := d.Embedder.Embed(ctx, []string{query})
 	if err != nil {
-		return nil, err
+		return nil, ai.TheEmbedder.Of(err)
 	}
 	if len(got) != 1 {
 		return nil, errors.New("the embedder gave no vector")

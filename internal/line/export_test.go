@@ -10,7 +10,7 @@ import (
 func (d *Desk) Sweep(ctx context.Context, before parley.Time) error { return d.sweep(ctx, before) }
 
 // Chunks cuts a text into messages that carriers take.
-var Chunks = chunks
+func Chunks(text string) []string { return parts(text, longest) }
 
 // Grace is how long unpaid numbers are kept.
 const Grace = grace

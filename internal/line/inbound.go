@@ -191,7 +191,7 @@ func (d *Desk) Replied(ctx context.Context, tx *store.Tx, conv *parley.Conversat
 	if reason != "" {
 		return refuse(reason)
 	}
-	for _, part := range chunks(reply.Content) {
+	for _, part := range parts(reply.Content, longest) {
 		covered, err := d.queue(ctx, tx, n, in.From, part)
 		if err != nil {
 			return err

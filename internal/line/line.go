@@ -75,12 +75,14 @@ func (d *Desk) AddWorkers(w *river.Workers) {
 
 // Periodic are the jobs that time causes.
 func Periodic() []*river.PeriodicJob {
-	every := func(d time.Duration, args river.JobArgs) *river.PeriodicJob {
-		return river.NewPeriodicJob(river.PeriodicInterval(d), func() (river.JobArgs, *river.InsertOpts) {
-			return args, &river.InsertOpts{MaxAttempts: 1} // the next one comes anyway
-		}, &river.PeriodicJobOpts{RunOnStart: true})
-	}
 	return []*river.PeriodicJob{every(time.Hour, rentArgs{}), every(strands/2, sweepArgs{})}
+}
+
+// every makes a job that comes at the start, and again and again.
+func every(d time.Duration, args river.JobArgs) *river.PeriodicJob {
+	return river.NewPeriodicJob(river.PeriodicInterval(d), func() (river.JobArgs, *river.InsertOpts) {
+		return args, &river.InsertOpts{MaxAttempts: 1} // the next one comes anyway
+	}, &river.PeriodicJobOpts{RunOnStart: true})
 }
 
 // work makes a worker of a function. A job takes minutes at most: rent of many numbers.

@@ -1,6 +1,9 @@
 package line
 
-import "unicode/utf16"
+import (
+	"strings"
+	"unicode/utf16"
+)
 
 // GSM 03.38 (3GPP TS 23.038): what a message of 7-bit characters may hold, and how much. A longer message is sent in parts that lose
 // room to the header which joins them; a part never ends within an escaped character or a surrogate pair.
@@ -52,4 +55,24 @@ func Segments(text string) []string {
 		}
 	}
 	return append(list, text[begin:])
+}
+
+// parts cuts a text into messages of at most n characters, at white space where there is some in the second half of one.
+func parts(text string, n int) (list []string) {
+	rest := []rune(strings.TrimSpace(text))
+	for len(rest) > n {
+		cut := n
+		for i := n; i > n/2; i-- {
+			if rest[i] == ' ' || rest[i] == '\n' {
+				cut = i
+				break
+			}
+		}
+		list = append(list, strings.TrimSpace(string(rest[:cut])))
+		rest = []rune(strings.TrimSpace(string(rest[cut:])))
+	}
+	if len(rest) > 0 {
+		list = append(list, string(rest))
+	}
+	return list
 }

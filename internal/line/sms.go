@@ -20,7 +20,10 @@ const (
 )
 
 // Failure is a message that the carrier did not take. Nothing was charged.
-type Failure struct{ Reason string }
+type Failure struct {
+	Reason     string
+	Unanswered bool // it did not say so: whether it took the message is not known
+}
 
 func (f *Failure) Error() string { return "failed to send SMS: " + f.Reason }
 
@@ -161,7 +164,7 @@ func (d *Desk) deliver(ctx context.Context, id int64, waiting bool) (*parley.SMS
 	if m.Status != parley.SMSFailed { // the carrier's report says that it did arrive
 		return m, nil
 	}
-	return m, &Failure{reason}
+	return m, &Failure{reason, refused == nil}
 }
 
 // hand gives a message to the carrier. One that may have been given before is looked for first, and so is one whose fate was not told.
@@ -250,20 +253,4 @@ func (d *Desk) move(ctx context.Context, r carrier.Report, id int64) (m *parley.
 		return err
 	})
 	return m, err
-}
-
-// chunks cuts a text into messages that carriers take, at spaces where there are any.
-func chunks(text string) (list []string) {
-	for {
-		runes := []rune(text)
-		if len(runes) <= longest {
-			return append(list, text)
-		}
-		head := string(runes[:longest])
-		if i := strings.LastIndexAny(head, " \n"); i > len(head)/2 {
-			head = head[:i]
-		}
-		list = append(list, strings.TrimSpace(head))
-		text = strings.TrimSpace(text[len(head):])
-	}
 }

@@ -34,7 +34,7 @@ type WhatsApp struct {
 	VerifyToken string // what the platform proves itself with when a webhook is set up
 }
 
-// The codes of failures (decisions 9), and those of our own.
+// The codes of failures.
 const (
 	senderNotFound     = "SENDER_NOT_FOUND"
 	senderOffline      = "SENDER_OFFLINE"
@@ -94,11 +94,6 @@ func (p *whatsAppPostman) NextRetry(j *river.Job[whatsAppDeliverArgs]) time.Time
 func (w *WhatsApp) Periodic() []*river.PeriodicJob {
 	if w.Graph == nil {
 		return nil
-	}
-	every := func(d time.Duration, args river.JobArgs) *river.PeriodicJob {
-		return river.NewPeriodicJob(river.PeriodicInterval(d), func() (river.JobArgs, *river.InsertOpts) {
-			return args, &river.InsertOpts{MaxAttempts: 1} // the next one comes anyway
-		}, &river.PeriodicJobOpts{RunOnStart: true})
 	}
 	return []*river.PeriodicJob{every(5*time.Minute, whatsAppSyncArgs{}), every(30*time.Second, whatsAppSweepArgs{})}
 }

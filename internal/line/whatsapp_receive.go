@@ -133,7 +133,7 @@ func (w *WhatsApp) Replied(ctx context.Context, tx *store.Tx, conv *parley.Conve
 			return err
 		}
 	}
-	for _, part := range split(reply.Content, maxText) {
+	for _, part := range parts(reply.Content, maxText) {
 		row := &parley.WhatsAppMessage{SenderID: route.SenderID, ConversationID: conv.ID, MessageID: reply.ID, Phone: route.Phone, Body: part,
 			Status: parley.WhatsAppQueued}
 		if _, err := tx.AddWhatsAppMessage(ctx, conv.UserID, row); err != nil {
@@ -159,26 +159,6 @@ func (w *WhatsApp) mayReply(ctx context.Context, tx *store.Tx, userID int64, rou
 		return errSessionExpired
 	}
 	return err
-}
-
-// split cuts a text into parts of at most n characters, at white space where there is some in the second half of a part.
-func split(text string, n int) (parts []string) {
-	rest := []rune(strings.TrimSpace(text))
-	for len(rest) > n {
-		cut := n
-		for i := n; i > n/2; i-- {
-			if rest[i] == ' ' || rest[i] == '\n' {
-				cut = i
-				break
-			}
-		}
-		parts = append(parts, strings.TrimSpace(string(rest[:cut])))
-		rest = []rune(strings.TrimSpace(string(rest[cut:])))
-	}
-	if len(rest) > 0 {
-		parts = append(parts, string(rest))
-	}
-	return parts
 }
 
 // deliver sends one reply. It may run twice: the platform knows no message by our name before it has taken it, so a reply whose answer got

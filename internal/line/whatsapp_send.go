@@ -10,6 +10,7 @@ import (
 
 	"parley"
 	"parley/internal/carrier/whatsapp"
+	"parley/internal/chat"
 	"parley/internal/event"
 	"parley/internal/store"
 )
@@ -205,14 +206,12 @@ func (w *WhatsApp) record(ctx context.Context, tx *store.Tx, row *parley.WhatsAp
 	if err != nil {
 		return err
 	}
-	ends := parley.Now().Add(30 * time.Minute) // of a deleted assistant
-	if a, err := tx.Assistant(ctx, row.UserID, conv.AssistantID); err == nil {
-		ends = parley.Now().Add(time.Duration(a.ConversationInactivityTimeout) * time.Minute)
-	} else if !store.IsNotFound(err) {
+	a, err := tx.Assistant(ctx, row.UserID, conv.AssistantID)
+	if err != nil && !store.IsNotFound(err) {
 		return err
 	}
 	m := &parley.Message{ConversationID: row.ConversationID, Role: parley.RoleAssistant, Author: parley.AuthorHuman, Content: row.Body}
-	if err := tx.AddMessage(ctx, m, row.Cost, ends); err != nil {
+	if err := tx.AddMessage(ctx, m, row.Cost, chat.EndsAt(a)); err != nil {
 		return err
 	}
 	row.MessageID = m.ID

@@ -32,11 +32,8 @@ func (tx *Tx) ClaimAnswer(ctx context.Context, a *FirstAnswer) (*FirstAnswer, er
 	if err != nil {
 		return nil, err
 	}
-	res, err := tx.q.NewInsert().Model(a).On("CONFLICT DO NOTHING").Exec(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if n, err := res.RowsAffected(); err != nil || n == 1 {
+	claimed, err := some(tx.q.NewInsert().Model(a).On("CONFLICT DO NOTHING").Exec(ctx))
+	if err != nil || claimed {
 		return nil, err
 	}
 	old := new(FirstAnswer)

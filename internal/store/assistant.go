@@ -32,9 +32,23 @@ func (q Query) AssistantByUUID(ctx context.Context, uuid string) (*parley.Assist
 	return q.assistant(ctx, func(s *bun.SelectQuery) *bun.SelectQuery { return s.Where("uuid = ?", uuid) })
 }
 
+// AnyAssistant is the assistant with that id, whoever owns it: a softphone on the server's own machine names no user.
+func (q Query) AnyAssistant(ctx context.Context, id int64) (*parley.Assistant, error) {
+	return q.assistant(ctx, func(s *bun.SelectQuery) *bun.SelectQuery { return s.Where("id = ?", id) })
+}
+
+// CallAssistant is the assistant of one of the user's calls, also one that was deleted since.
+func (q Query) CallAssistant(ctx context.Context, userID, id int64) (*parley.Assistant, error) {
+	return q.anyAssistant(ctx, func(s *bun.SelectQuery) *bun.SelectQuery { return s.Where("id = ? AND user_id = ?", id, userID) })
+}
+
 func (q Query) assistant(ctx context.Context, which func(*bun.SelectQuery) *bun.SelectQuery) (*parley.Assistant, error) {
+	return q.anyAssistant(ctx, func(s *bun.SelectQuery) *bun.SelectQuery { return which(s).Where(alive) })
+}
+
+func (q Query) anyAssistant(ctx context.Context, which func(*bun.SelectQuery) *bun.SelectQuery) (*parley.Assistant, error) {
 	list := make([]parley.Assistant, 0, 1)
-	if err := which(q.q.NewSelect().Model(&list)).Where(alive).Scan(ctx); err != nil {
+	if err := which(q.q.NewSelect().Model(&list)).Scan(ctx); err != nil {
 		return nil, err
 	}
 	if len(list) == 0 {
@@ -75,13 +89,39 @@ func (q Query) AssistantPage(ctx context.Context, userID int64, p Page) ([]parle
 func (q Query) Assistants(ctx context.Context, userID int64, kind string) ([]parley.Assistant, error) {
 	list := []parley.Assistant{}
 	s := q.q.NewSelect().Model(&list).Where("user_id = ?", userID).Where(alive).Order("id")
-	if kind != "" {
-		s.Where("type = ?", kind)
-	}
+	only(s, "type", kind)
 	if err := s.Scan(ctx); err != nil {
 		return nil, err
 	}
 	return list, q.addTools(ctx, list)
+}
+
+// AssistantsNamed is a page of the user's assistants whose names match, oldest first. Until it is known who they are, names alone are read.
+func (q Query) AssistantsNamed(ctx context.Context, userID int64, match func(name string) bool, p Page) ([]parley.Assistant, int, error) {
+	var all []struct {
+		ID   int64
+		Name string
+	}
+	err := q.q.NewSelect().Table("assistants").Column("id", "name").Where("user_id = ?", userID).Where(alive).Order("id").Scan(ctx, &all)
+	if err != nil {
+		return nil, 0, err
+	}
+	var found []int64
+	for _, a := range all {
+		if match(a.Name) {
+			found = append(found, a.ID)
+		}
+	}
+	list := []parley.Assistant{}
+	from := min(len(found), (p.Number-1)*p.Size)
+	ids := found[from:min(len(found), from+p.Size)]
+	if len(ids) == 0 {
+		return list, len(found), nil
+	}
+	if err := q.q.NewSelect().Model(&list).Where("user_id = ? AND id IN (?)", userID, bun.List(ids)).Where(alive).Order("id").Scan(ctx); err != nil {
+		return nil, 0, err
+	}
+	return list, len(found), q.addTools(ctx, list)
 }
 
 // AssistantFacts answers what the database knows about the ids that a names, for its owner userID.

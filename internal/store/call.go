@@ -35,11 +35,8 @@ func (q Query) RecordedCall(ctx context.Context, id int64) (*parley.Call, error)
 // CallForUpdate is the call with that id, kept from others until the transaction ends: what has a call, or ends it, knows no user.
 func (tx *Tx) CallForUpdate(ctx context.Context, id int64) (*parley.Call, error) {
 	c := new(parley.Call)
-	s := tx.calls(c).Where("c.id = ?", id)
-	if !tx.sqlite {
-		s.For("UPDATE OF c")
-	}
-	return c, notFound(s.Scan(ctx), callNotFound)
+	err := tx.lock(tx.calls(c).Where("c.id = ?", id), "UPDATE OF c").Scan(ctx)
+	return c, notFound(err, callNotFound)
 }
 
 // AttemptCall is the call of an attempt at a lead of the user's.
@@ -62,36 +59,17 @@ type CallFilter struct {
 func (q Query) Calls(ctx context.Context, userID int64, f CallFilter, p Page) ([]parley.Call, int, error) {
 	list := []parley.Call{}
 	ids := q.q.NewSelect().TableExpr("calls").Where("user_id = ?", userID)
-	if f.Status != "" {
-		ids.Where("status = ?", f.Status)
+	only(ids, "status", f.Status)
+	only(ids, "type", f.Type)
+	only(ids, "customer_phone", f.Phone)
+	only(ids, "assistant_id", f.AssistantID)
+	only(ids, "campaign_id", f.CampaignID)
+	between(ids, f.From, f.To)
+	total, more, err := pageOf(ctx, ids, p, "id")
+	if err == nil && more {
+		err = q.calls(&list).Where("c.id IN (?)", ids).OrderExpr("c.id DESC").Scan(ctx)
 	}
-	if f.Type != "" {
-		ids.Where("type = ?", f.Type)
-	}
-	if f.Phone != "" {
-		ids.Where("customer_phone = ?", f.Phone)
-	}
-	if f.AssistantID != 0 {
-		ids.Where("assistant_id = ?", f.AssistantID)
-	}
-	if f.CampaignID != 0 {
-		ids.Where("campaign_id = ?", f.CampaignID)
-	}
-	if f.From != 0 {
-		ids.Where("created_at >= ?", f.From)
-	}
-	if f.To != 0 {
-		ids.Where("created_at < ?", f.To)
-	}
-	n, err := ids.Count(ctx)
-	offset := int64(p.Number-1) * int64(p.Size)
-	if err != nil || offset >= n {
-		return list, int(n), err
-	}
-	// What is skipped is skipped in the index alone.
-	ids.Column("id").OrderExpr("id DESC").Limit(int64(p.Size)).Offset(offset)
-	err = q.calls(&list).Where("c.id IN (?)", ids).OrderExpr("c.id DESC").Scan(ctx)
-	return list, int(n), err
+	return list, total, err
 }
 
 // CreateCall stores a call that begins, or one that was refused.
@@ -185,12 +163,8 @@ func (q Query) ReportDue(ctx context.Context, now parley.Time) (due bool, err er
 
 // ClaimReports takes at most limit calls whose report is due, until then: who has not made it by that time makes room for another.
 func (tx *Tx) ClaimReports(ctx context.Context, now, until parley.Time, limit int) (list []parley.Call, err error) {
-	skip := ""
-	if !tx.sqlite {
-		skip = " FOR UPDATE SKIP LOCKED"
-	}
 	err = tx.q.NewRaw(`UPDATE calls SET report_due = ?, report_tries = report_tries + 1 WHERE id IN (SELECT id FROM calls
-		WHERE report_due > 0 AND report_due <= ? ORDER BY report_due, id LIMIT ?`+skip+`) RETURNING *`, until, now, limit).Scan(ctx, &list)
+		WHERE report_due > 0 AND report_due <= ? ORDER BY report_due, id LIMIT ?`+tx.skipLocked()+`) RETURNING *`, until, now, limit).Scan(ctx, &list)
 	return list, err
 }
 
@@ -272,64 +246,4 @@ func (tx *Tx) ForgetCalls(ctx context.Context, before parley.Time, limit int) (r
 	err = tx.q.NewRaw(`DELETE FROM calls WHERE id IN (SELECT id FROM calls WHERE ended_at > 0 AND ended_at < ? AND report_due = 0 ORDER BY ended_at LIMIT ?)
 		RETURNING id, recording`, before, limit).Scan(ctx, &rows)
 	return recordingsOf(rows), len(rows), err
-}
-
-// WebhookResponses are what the endpoints answered to the post-call events of some of the user's calls, by call (see WebhookResponse).
-func (q Query) WebhookResponses(ctx context.Context, userID int64, ids []int64) (map[int64]*parley.WebhookResponse, error) {
-	of := make(map[int64]*parley.WebhookResponse, len(ids))
-	if len(ids) == 0 {
-		return of, nil
-	}
-	var list []parley.Delivery
-	err := q.q.NewSelect().Model(&list).Column("call_id", "last_status", "answer").Where("call_id IN (?) AND user_id = ?", bun.List(ids), userID).
-		Where("last_status IS NOT NULL AND event IN (?, ?)", parley.EventCallCompleted, parley.EventCallInboundCompleted).
-		OrderExpr("event, id DESC").Scan(ctx)
-	for _, d := range list {
-		if of[*d.CallID] == nil {
-			of[*d.CallID] = &parley.WebhookResponse{Status: *d.LastStatus, Body: d.Answer}
-		}
-	}
-	return of, err
-}
-
-// CallAssistant is the assistant of one of the user's calls, also one that was deleted since.
-func (q Query) CallAssistant(ctx context.Context, userID, id int64) (*parley.Assistant, error) {
-	list := make([]parley.Assistant, 0, 1)
-	if err := q.q.NewSelect().Model(&list).Where("id = ? AND user_id = ?", id, userID).Scan(ctx); err != nil {
-		return nil, err
-	}
-	if len(list) == 0 {
-		return nil, parley.Errorf(parley.NotFound, assistantNotFound)
-	}
-	return &list[0], q.addTools(ctx, list)
-}
-
-// AnyAssistant is the assistant with that id, whoever owns it: a softphone on the server's own machine names no user.
-func (q Query) AnyAssistant(ctx context.Context, id int64) (*parley.Assistant, error) {
-	return q.assistant(ctx, func(s *bun.SelectQuery) *bun.SelectQuery { return s.Where("id = ?", id) })
-}
-
-// AnyTrunk is the trunk with that id, whoever owns it: a call that comes over it names no user.
-func (q Query) AnyTrunk(ctx context.Context, id int64) (*parley.Trunk, error) {
-	t := new(parley.Trunk)
-	err := q.anyTrunks(t).Where("t.id = ?", id).Scan(ctx)
-	return t, notFound(err, trunkNotFound)
-}
-
-// AllTrunks are the trunks of all users: the server has one telephone line, which registers with them and lets their calls in.
-func (q Query) AllTrunks(ctx context.Context) ([]parley.Trunk, error) {
-	list := []parley.Trunk{}
-	err := q.anyTrunks(&list).OrderExpr("t.id").Scan(ctx)
-	return list, err
-}
-
-func (q Query) anyTrunks(model any) *bun.SelectQuery {
-	return q.q.NewSelect().Model(model).ModelTableExpr("trunks AS t").ColumnExpr("t.*, n.phone_number").Join("JOIN numbers AS n ON n.id = t.phone_number_id")
-}
-
-// NumberTrunk is the trunk of one of the user's numbers.
-func (q Query) NumberTrunk(ctx context.Context, userID, numberID int64) (*parley.Trunk, error) {
-	t := new(parley.Trunk)
-	err := q.trunks(t, userID).Where("t.phone_number_id = ?", numberID).Scan(ctx)
-	return t, notFound(err, trunkNotFound)
 }

@@ -146,12 +146,8 @@ func (tx *Tx) EmptyCampaigns(ctx context.Context, limit int) (more bool, err err
 	if err != nil || len(ids) == 0 {
 		return false, err
 	}
-	res, err := tx.q.NewRaw("DELETE FROM leads WHERE id IN (SELECT id FROM leads WHERE campaign_id = ? ORDER BY id LIMIT ?)", ids[0], limit).Exec(ctx)
-	if err != nil {
-		return false, err
-	}
-	n, err := res.RowsAffected()
-	if err == nil && n == 0 {
+	removed, err := some(tx.q.NewRaw("DELETE FROM leads WHERE id IN (SELECT id FROM leads WHERE campaign_id = ? LIMIT ?)", ids[0], limit).Exec(ctx))
+	if err == nil && !removed {
 		_, err = tx.q.NewRaw("UPDATE campaigns SET emptied = TRUE WHERE id = ?", ids[0]).Exec(ctx)
 	}
 	return true, err
@@ -165,17 +161,8 @@ func (q Query) deletedCampaigns(ctx context.Context, userID int64) (ids []int64,
 
 // LeadCounts is how many leads a campaign of the user's has in each state.
 func (q Query) LeadCounts(ctx context.Context, userID, id int64) (map[parley.LeadStatus]int64, error) {
-	var rows []struct {
-		Status parley.LeadStatus
-		N      int64
-	}
-	err := q.q.NewRaw(`SELECT status, count(*) AS n FROM leads WHERE campaign_id = ?
-		AND EXISTS (SELECT 1 FROM campaigns WHERE id = ? AND user_id = ?) GROUP BY status`, id, id, userID).Scan(ctx, &rows)
-	counts := make(map[parley.LeadStatus]int64, len(rows))
-	for _, r := range rows {
-		counts[r.Status] = r.N
-	}
-	return counts, err
+	of, err := q.LeadCountsOf(ctx, userID, []int64{id})
+	return of[id], err
 }
 
 // LeadCountsOf is LeadCounts of some of the user's campaigns.
@@ -277,10 +264,7 @@ func (q Query) reserved(ctx context.Context, users []int64, now parley.Time) (ma
 // has it just now.
 func (tx *Tx) LockCampaign(ctx context.Context, id int64) (*parley.Campaign, error) {
 	list := make([]parley.Campaign, 0, 1)
-	s := tx.q.NewSelect().Model(&list).Where("id = ?", id).Where(campaignRuns)
-	if !tx.sqlite {
-		s.For("UPDATE SKIP LOCKED")
-	}
+	s := tx.lock(tx.q.NewSelect().Model(&list).Where("id = ?", id).Where(campaignRuns), "UPDATE SKIP LOCKED")
 	if err := s.Scan(ctx); err != nil || len(list) == 0 {
 		return nil, err
 	}

@@ -165,18 +165,18 @@ const maxRows = 500
 func (tx *Tx) countWords(ctx context.Context, knowledgebaseID int64, words []Word) error {
 	index := tx.index(wordTokens, knowledgebaseID)
 	for len(words) > 0 {
-		part := words[:min(maxRows, len(words))]
-		words = words[len(part):]
-		given := make(map[string]*Word, len(part))
-		rows := make([]Word, len(part))
-		for i := range part {
-			given[part[i].Word] = &part[i]
-			rows[i] = Word{KnowledgebaseID: knowledgebaseID, Word: part[i].Word, Chunks: part[i].Chunks}
+		part := words
+		if tx.sqlite {
+			part = words[:min(maxRows, len(words))]
 		}
-		_, err := tx.q.NewInsert().Model(&rows).On("CONFLICT (knowledgebase_id, word) DO UPDATE").Set("chunks = w.chunks + excluded.chunks").
-			Returning("id, word, chunks").Exec(ctx)
+		words = words[len(part):]
+		rows, err := tx.upsertWords(ctx, knowledgebaseID, part)
 		if err != nil {
 			return err
+		}
+		given := make(map[string]*Word, len(part))
+		for i := range part {
+			given[part[i].Word] = &part[i]
 		}
 		var gone []int64
 		for _, r := range rows {
@@ -194,6 +194,35 @@ func (tx *Tx) countWords(ctx context.Context, knowledgebaseID int64, words []Wor
 		}
 	}
 	return index.insert(ctx)
+}
+
+// upsertWords adds to the counts of words. It returns at least those that are new and those that no passage has any more.
+func (tx *Tx) upsertWords(ctx context.Context, knowledgebaseID int64, words []Word) (rows []Word, err error) {
+	if tx.sqlite {
+		rows = make([]Word, len(words))
+		for i, w := range words {
+			rows[i] = Word{KnowledgebaseID: knowledgebaseID, Word: w.Word, Chunks: w.Chunks}
+		}
+		_, err = tx.q.NewInsert().Model(&rows).On("CONFLICT (knowledgebase_id, word) DO UPDATE").Set("chunks = w.chunks + excluded.chunks").
+			Returning("id, word, chunks").Exec(ctx)
+		return rows, err
+	}
+	var list, counts strings.Builder
+	for i, w := range words {
+		if i > 0 {
+			list.WriteByte(' ')
+			counts.WriteByte(' ')
+		}
+		list.WriteString(w.Word)
+		counts.WriteString(strconv.Itoa(w.Chunks))
+	}
+	err = tx.q.NewRaw(`WITH counted AS (
+			INSERT INTO words AS w (knowledgebase_id, word, chunks)
+			SELECT ?, t.word, t.chunks FROM unnest(string_to_array(?, ' '), string_to_array(?, ' ')::bigint[]) AS t (word, chunks)
+			ON CONFLICT (knowledgebase_id, word) DO UPDATE SET chunks = w.chunks + excluded.chunks
+			RETURNING id, word, chunks, xmax = 0 AS fresh
+		) SELECT id, word, chunks FROM counted WHERE fresh OR chunks <= 0`, knowledgebaseID, list.String(), counts.String()).Scan(ctx, &rows)
+	return rows, err
 }
 
 // index collects rows for a keyword index.
@@ -349,14 +378,15 @@ func numbers(b []byte) []int64 {
 	return out
 }
 
-// Chunks are those of some passages of a knowledgebase that are found, with their documents' names, in no order.
+// Chunks are those of some passages of a knowledgebase that are found, with their documents' names, in no order. The signs before columns
+// keep planners that have no statistics yet from looking by them instead of by id.
 func (q Query) Chunks(ctx context.Context, knowledgebaseID int64, ids []int64) ([]Chunk, error) {
 	var list []Chunk
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	err := q.q.NewSelect().Model(&list).ColumnExpr("c.*, d.name AS document_name").Join("JOIN documents AS d ON d.id = c.document_id").
-		Where("c.id IN (?) AND c.knowledgebase_id = ? AND c.run = d.live AND d.deleted_at = 0", bun.List(ids), knowledgebaseID).Scan(ctx)
+	err := q.q.NewSelect().Model(&list).ColumnExpr("c.*, d.name AS document_name").Join("JOIN documents AS d ON d.id = +c.document_id").
+		Where("c.id IN (?) AND +c.knowledgebase_id = ? AND +c.run = d.live AND d.deleted_at = 0", bun.List(ids), knowledgebaseID).Scan(ctx)
 	return list, err
 }
 
@@ -376,7 +406,7 @@ func (q Query) WordsByID(ctx context.Context, knowledgebaseID int64, ids []int64
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	err := q.q.NewSelect().Model(&list).Where("id IN (?) AND knowledgebase_id = ?", bun.List(ids), knowledgebaseID).Scan(ctx)
+	err := q.q.NewSelect().Model(&list).Where("id IN (?) AND +knowledgebase_id = ?", bun.List(ids), knowledgebaseID).Scan(ctx)
 	return list, err
 }
 

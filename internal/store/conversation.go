@@ -30,10 +30,7 @@ func (q Query) PublicConversation(ctx context.Context, id string) (*parley.Conve
 // ConversationForUpdate is PublicConversation, kept from others until the transaction ends.
 func (tx *Tx) ConversationForUpdate(ctx context.Context, id string) (*parley.Conversation, error) {
 	return tx.conversation(ctx, func(s *bun.SelectQuery) {
-		s.Where("c.id = ?", id)
-		if !tx.sqlite {
-			s.For("UPDATE OF c")
-		}
+		tx.lock(s.Where("c.id = ?", id), "UPDATE OF c")
 	})
 }
 
@@ -62,27 +59,14 @@ type ConversationFilter struct {
 func (q Query) Conversations(ctx context.Context, userID int64, f ConversationFilter, p Page) ([]parley.Conversation, int, error) {
 	list := []parley.Conversation{}
 	ids := q.q.NewSelect().TableExpr("conversations").Where("user_id = ?", userID)
-	if f.Type != "" {
-		ids.Where("type = ?", f.Type)
+	only(ids, "type", f.Type)
+	only(ids, "assistant_id", f.AssistantID)
+	between(ids, f.From, f.To)
+	total, more, err := pageOf(ctx, ids, p, "seq")
+	if err == nil && more {
+		err = q.conversations(&list).Where("c.seq IN (?)", ids).OrderExpr("c.seq DESC").Scan(ctx)
 	}
-	if f.AssistantID != 0 {
-		ids.Where("assistant_id = ?", f.AssistantID)
-	}
-	if f.From != 0 {
-		ids.Where("created_at >= ?", f.From)
-	}
-	if f.To != 0 {
-		ids.Where("created_at < ?", f.To)
-	}
-	n, err := ids.Count(ctx)
-	offset := int64(p.Number-1) * int64(p.Size)
-	if err != nil || offset >= n {
-		return list, int(n), err
-	}
-	// What is skipped is skipped in the index alone; rows and their assistants are read for this page only.
-	ids.Column("seq").OrderExpr("seq DESC").Limit(int64(p.Size)).Offset(offset)
-	err = q.conversations(&list).Where("c.seq IN (?)", ids).OrderExpr("c.seq DESC").Scan(ctx)
-	return list, int(n), err
+	return list, total, err
 }
 
 // CreateConversation stores a new conversation, with the assistant's first message where there is one.
@@ -118,12 +102,7 @@ func (tx *Tx) AddMessage(ctx context.Context, m *parley.Message, cost parley.Mon
 
 // SettleMessage says that a customer's message waits no longer; false when it did not.
 func (tx *Tx) SettleMessage(ctx context.Context, id int64, cost parley.Money, failed bool) (bool, error) {
-	res, err := tx.q.NewRaw("UPDATE messages SET pending = FALSE, failed = ?, cost = ? WHERE id = ? AND pending", failed, cost, id).Exec(ctx)
-	if err != nil {
-		return false, err
-	}
-	n, err := res.RowsAffected()
-	return n > 0, err
+	return some(tx.q.NewRaw("UPDATE messages SET pending = FALSE, failed = ?, cost = ? WHERE id = ? AND pending", failed, cost, id).Exec(ctx))
 }
 
 // Messages are a conversation's messages in order: each reply behind what it answers.
@@ -143,44 +122,28 @@ func (q Query) MessagesAfter(ctx context.Context, conversationID string, id int6
 
 // Reply is the message that answers another, nil when none does.
 func (q Query) Reply(ctx context.Context, conversationID string, turn int64) (*parley.Message, error) {
-	var list []parley.Message
-	err := q.q.NewSelect().Model(&list).Where("conversation_id = ? AND turn = ?", conversationID, turn).Order("id").Limit(1).Scan(ctx)
-	if err != nil || len(list) == 0 {
-		return nil, err
-	}
-	return &list[0], nil
+	return first[parley.Message](ctx, q, func(s *bun.SelectQuery) {
+		s.Where("conversation_id = ? AND turn = ?", conversationID, turn).Order("id")
+	})
 }
 
 // LastAsked is the newest message of the customer's in a conversation, nil when there is none.
 func (q Query) LastAsked(ctx context.Context, conversationID string) (*parley.Message, error) {
-	var list []parley.Message
-	err := q.q.NewSelect().Model(&list).Where("conversation_id = ? AND role = ?", conversationID, parley.RoleUser).Order("id DESC").Limit(1).Scan(ctx)
-	if err != nil || len(list) == 0 {
-		return nil, err
-	}
-	return &list[0], nil
+	return first[parley.Message](ctx, q, func(s *bun.SelectQuery) {
+		s.Where("conversation_id = ? AND role = ?", conversationID, parley.RoleUser).Order("id DESC")
+	})
 }
 
 // Pending is the oldest message of a conversation that waits for its reply, nil when none does.
 func (q Query) Pending(ctx context.Context, conversationID string) (*parley.Message, error) {
-	var list []parley.Message
-	err := q.q.NewSelect().Model(&list).Where("conversation_id = ? AND pending", conversationID).Order("id").Limit(1).Scan(ctx)
-	if err != nil || len(list) == 0 {
-		return nil, err
-	}
-	return &list[0], nil
+	return first[parley.Message](ctx, q, func(s *bun.SelectQuery) { s.Where("conversation_id = ? AND pending", conversationID).Order("id") })
 }
 
 // Lease makes owner the one who works on a conversation until then, unless another's lease runs; it renews owner's own.
 func (tx *Tx) Lease(ctx context.Context, conversationID, owner string, length time.Duration) (bool, error) {
 	now := parley.Now()
-	res, err := tx.q.NewRaw("UPDATE conversations SET lease_owner = ?, lease_until = ? WHERE id = ? AND (lease_until < ? OR lease_owner = ?)",
-		owner, now.Add(length), conversationID, now, owner).Exec(ctx)
-	if err != nil {
-		return false, err
-	}
-	n, err := res.RowsAffected()
-	return n > 0, err
+	return some(tx.q.NewRaw("UPDATE conversations SET lease_owner = ?, lease_until = ? WHERE id = ? AND (lease_until < ? OR lease_owner = ?)",
+		owner, now.Add(length), conversationID, now, owner).Exec(ctx))
 }
 
 // Unlease ends owner's lease.
@@ -200,13 +163,8 @@ func (q Query) Unattended(ctx context.Context, now parley.Time, limit int) (ids 
 // EndConversation marks a conversation as ended by silence, with what was found out from it; false when it goes on or has ended already.
 func (tx *Tx) EndConversation(ctx context.Context, c *parley.Conversation, extracted map[string]any, now parley.Time) (bool, error) {
 	c.Extracted, c.EndedAt = extracted, now
-	res, err := tx.q.NewUpdate().Model(c).Column("extracted", "ended_at").Set("ends_at = 0").
-		Where("id = ? AND ends_at > 0 AND ends_at <= ?", c.ID, now).Exec(ctx)
-	if err != nil {
-		return false, err
-	}
-	n, err := res.RowsAffected()
-	return n > 0, err
+	return some(tx.q.NewUpdate().Model(c).Column("extracted", "ended_at").Set("ends_at = 0").
+		Where("id = ? AND ends_at > 0 AND ends_at <= ?", c.ID, now).Exec(ctx))
 }
 
 // SetAI turns the assistant's replies on or off. Messages that wait when they are turned off wait no longer: somebody else answers.
@@ -246,27 +204,34 @@ func (tx *Tx) EraseCustomer(ctx context.Context, userID int64, identifier string
 	if err := tx.eraseLeads(ctx, userID, identifier); err != nil {
 		return 0, err
 	}
-	res, err := tx.q.NewDelete().Model((*parley.Conversation)(nil)).
-		Where("user_id = ? AND (customer_phone = ? OR external_identifier = ?)", userID, identifier, identifier).Exec(ctx)
-	if err != nil {
-		return 0, err
-	}
-	n, err := res.RowsAffected()
-	return int(n), err
+	return count(tx.q.NewDelete().Model((*parley.Conversation)(nil)).
+		Where("user_id = ? AND (customer_phone = ? OR external_identifier = ?)", userID, identifier, identifier).Exec(ctx))
 }
 
 // ForgetConversations removes conversations that nothing was said in since a time.
 func (tx *Tx) ForgetConversations(ctx context.Context, before parley.Time) (int, error) {
-	res, err := tx.q.NewDelete().Model((*parley.Conversation)(nil)).Where("updated_at < ?", before).Exec(ctx)
-	if err != nil {
-		return 0, err
-	}
-	n, err := res.RowsAffected()
-	return int(n), err
+	return count(tx.q.NewDelete().Model((*parley.Conversation)(nil)).Where("updated_at < ?", before).Exec(ctx))
 }
 
 // LastMessage is the id of a conversation's newest message, 0 when it has none.
 func (q Query) LastMessage(ctx context.Context, conversationID string) (id int64, err error) {
 	err = q.q.NewRaw("SELECT coalesce(max(id), 0) FROM messages WHERE conversation_id = ?", conversationID).Scan(ctx, &id)
 	return id, err
+}
+
+// LastMessages are the newest messages of conversations, by the conversations' ids. One that has none is not there.
+func (q Query) LastMessages(ctx context.Context, conversationIDs []string) (map[string]parley.Message, error) {
+	if len(conversationIDs) == 0 {
+		return nil, nil
+	}
+	var list []parley.Message
+	newest := q.q.NewSelect().TableExpr("messages").ColumnExpr("max(id)").Where("conversation_id IN (?)", bun.List(conversationIDs)).GroupExpr("conversation_id")
+	if err := q.q.NewSelect().Model(&list).Where("id IN (?)", newest).Scan(ctx); err != nil {
+		return nil, err
+	}
+	last := make(map[string]parley.Message, len(list))
+	for _, m := range list {
+		last[m.ConversationID] = m
+	}
+	return last, nil
 }

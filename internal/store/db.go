@@ -164,12 +164,23 @@ func (db *DB) Ping(ctx context.Context) error {
 	return db.q.NewRaw("SELECT 1").Scan(ctx, &one)
 }
 
-// locked is the clause that keeps a row that is read until the transaction ends. SQLite has one writer and needs none.
-func (q Query) locked(s *bun.SelectQuery) *bun.SelectQuery {
+// locked keeps the rows that are read from others until the transaction ends. SQLite has one writer and needs no clause for it.
+func (q Query) locked(s *bun.SelectQuery) *bun.SelectQuery { return q.lock(s, "UPDATE") }
+
+// lock is locked in another way than the usual one: of one table of a join, or together with other readers.
+func (q Query) lock(s *bun.SelectQuery, how string) *bun.SelectQuery {
 	if q.sqlite {
 		return s
 	}
-	return s.For("UPDATE")
+	return s.For(how)
+}
+
+// skipLocked ends a subquery that takes rows, and passes over those that another takes.
+func (q Query) skipLocked() string {
+	if q.sqlite {
+		return ""
+	}
+	return " FOR UPDATE SKIP LOCKED"
 }
 
 // Backup writes a consistent copy of a SQLite database to a file that does not exist yet, also while a server runs on it.
@@ -194,15 +205,38 @@ func notFound(err error, text string) error {
 	return err
 }
 
+// count is how many rows a statement changed.
+func count(res sql.Result, err error) (int, error) {
+	if err != nil {
+		return 0, err
+	}
+	n, err := res.RowsAffected()
+	return int(n), err
+}
+
+// some says whether a statement changed anything.
+func some(res sql.Result, err error) (bool, error) {
+	n, err := count(res, err)
+	return n > 0, err
+}
+
 // one turns "nothing was changed" into not found.
 func one(res sql.Result, err error, text string) error {
-	if err != nil {
-		return err
-	}
-	if n, err := res.RowsAffected(); err != nil || n > 0 {
+	if n, err := count(res, err); err != nil || n > 0 {
 		return err
 	}
 	return parley.Errorf(parley.NotFound, "%s", text)
+}
+
+// first is the first row of a query, nil when there is none.
+func first[T any](ctx context.Context, q Query, which func(*bun.SelectQuery)) (*T, error) {
+	var list []T
+	s := q.q.NewSelect().Model(&list).Limit(1)
+	which(s)
+	if err := s.Scan(ctx); err != nil || len(list) == 0 {
+		return nil, err
+	}
+	return &list[0], nil
 }
 
 // Violates says whether err is a unique or foreign-key rule of the schema that was broken, by the name of its index or by

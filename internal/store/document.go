@@ -151,14 +151,9 @@ func (tx *Tx) LeaseDocument(ctx context.Context, id, run int64, length time.Dura
 
 // RenewDocument keeps a lease and tells the progress; false when the run is wanted no more.
 func (tx *Tx) RenewDocument(ctx context.Context, d *parley.Document, p parley.Progress, length time.Duration) (bool, error) {
-	res, err := tx.q.NewRaw(`UPDATE documents SET lease_until = ?, progress_done = ?, progress_total = ?
+	return some(tx.q.NewRaw(`UPDATE documents SET lease_until = ?, progress_done = ?, progress_total = ?
 		WHERE id = ? AND run = ? AND status = ? AND deleted_at = 0`,
-		parley.Now().Add(length), p.Done, p.Total, d.ID, d.Run, parley.KnowledgeProcessing).Exec(ctx)
-	if err != nil {
-		return false, err
-	}
-	n, err := res.RowsAffected()
-	return n > 0, err
+		parley.Now().Add(length), p.Done, p.Total, d.ID, d.Run, parley.KnowledgeProcessing).Exec(ctx))
 }
 
 // LapsedDocuments are documents in processing that nobody processes: the process died that did.
@@ -188,18 +183,15 @@ func (tx *Tx) FinishDocument(ctx context.Context, d *parley.Document, failure st
 		d.Status, d.Error, d.Live = parley.KnowledgeActive, nil, d.Run
 		columns = append(columns, "live", "hash", "embedder", "chunks_count", "progress_done", "progress_total")
 	}
-	res, err := tx.q.NewUpdate().Model(d).Column(columns...).Set("lease_until = 0").
-		Where("id = ? AND run = ? AND status = 'processing' AND deleted_at = 0", d.ID, d.Run).Exec(ctx)
-	if err != nil {
-		return false, err
-	}
-	if n, err := res.RowsAffected(); err != nil || n == 0 {
+	wanted, err := some(tx.q.NewUpdate().Model(d).Column(columns...).Set("lease_until = 0").
+		Where("id = ? AND run = ? AND status = 'processing' AND deleted_at = 0", d.ID, d.Run).Exec(ctx))
+	if err != nil || !wanted {
 		return false, err
 	}
 	return true, tx.revise(ctx, d.KnowledgebaseID)
 }
 
-// BlobWanted says whether a document, deleted or not, still names a file in blob storage.
+// BlobWanted says whether a document that is not deleted names a file in blob storage.
 func (q Query) BlobWanted(ctx context.Context, blob string) (bool, error) {
 	return q.q.NewSelect().Table("documents").Where("blob = ? AND deleted_at = 0", blob).Exists(ctx)
 }

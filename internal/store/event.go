@@ -87,12 +87,8 @@ func (q Query) DueLanes(ctx context.Context, now parley.Time) (lanes []int64, er
 // ClaimDeliveries takes at most n due deliveries of a lane for the caller, longest due first, until then: if the caller has not noted an
 // attempt by that time they are due again.
 func (tx *Tx) ClaimDeliveries(ctx context.Context, lane int64, n int, now, until parley.Time) (list []parley.Delivery, err error) {
-	skip := ""
-	if !tx.sqlite {
-		skip = " FOR UPDATE SKIP LOCKED"
-	}
 	err = tx.q.NewRaw(`UPDATE webhook_deliveries SET next_attempt_at = ? WHERE id IN (SELECT id FROM webhook_deliveries
-		WHERE lane = ? AND next_attempt_at > 0 AND next_attempt_at <= ? ORDER BY next_attempt_at, id LIMIT ?`+skip+`) RETURNING *`,
+		WHERE lane = ? AND next_attempt_at > 0 AND next_attempt_at <= ? ORDER BY next_attempt_at, id LIMIT ?`+tx.skipLocked()+`) RETURNING *`,
 		until, lane, now, n).Scan(ctx, &list)
 	return list, err
 }
@@ -164,12 +160,8 @@ func (q Query) DeliveryLog(ctx context.Context, userID, id int64) ([]parley.Deli
 func (q Query) Deliveries(ctx context.Context, userID int64, event parley.EventKind, status parley.DeliveryStatus, p Page) ([]parley.Delivery, int, error) {
 	list := []parley.Delivery{}
 	s := q.q.NewSelect().Model(&list).ExcludeColumn("payload", "answer").Where("user_id = ?", userID)
-	if event != "" {
-		s.Where("event = ?", event)
-	}
-	if status != "" {
-		s.Where("status = ?", status)
-	}
+	only(s, "event", event)
+	only(s, "status", status)
 	total, err := page(ctx, s, p, "id DESC")
 	return list, total, err
 }
@@ -197,25 +189,32 @@ func (tx *Tx) ResendDelivery(ctx context.Context, userID, id int64) (*parley.Del
 // WebhookResponse is what the endpoint answered to a call's post-call event (to the inbound one where that was the only one), nil when
 // nothing did yet.
 func (q Query) WebhookResponse(ctx context.Context, userID, callID int64) (*parley.WebhookResponse, error) {
-	var list []parley.Delivery
-	err := q.q.NewSelect().Model(&list).Column("last_status", "answer").Where("call_id = ? AND user_id = ?", callID, userID).
-		Where("last_status IS NOT NULL AND event IN (?, ?)", parley.EventCallCompleted, parley.EventCallInboundCompleted).
-		OrderExpr("event, id DESC").Limit(1).Scan(ctx)
-	if err != nil || len(list) == 0 {
-		return nil, err
+	of, err := q.WebhookResponses(ctx, userID, []int64{callID})
+	return of[callID], err
+}
+
+// WebhookResponses are what the endpoints answered to the post-call events of some of the user's calls, by call (see WebhookResponse).
+func (q Query) WebhookResponses(ctx context.Context, userID int64, ids []int64) (map[int64]*parley.WebhookResponse, error) {
+	of := make(map[int64]*parley.WebhookResponse, len(ids))
+	if len(ids) == 0 {
+		return of, nil
 	}
-	return &parley.WebhookResponse{Status: *list[0].LastStatus, Body: list[0].Answer}, nil
+	var list []parley.Delivery
+	err := q.q.NewSelect().Model(&list).Column("call_id", "last_status", "answer").Where("call_id IN (?) AND user_id = ?", bun.List(ids), userID).
+		Where("last_status IS NOT NULL AND event IN (?, ?)", parley.EventCallCompleted, parley.EventCallInboundCompleted).
+		OrderExpr("event, id DESC").Scan(ctx)
+	for _, d := range list {
+		if of[*d.CallID] == nil {
+			of[*d.CallID] = &parley.WebhookResponse{Status: *d.LastStatus, Body: d.Answer}
+		}
+	}
+	return of, err
 }
 
 // ForgetDeliveries removes at most limit deliveries that were made, or given up, and begun before a time.
 func (tx *Tx) ForgetDeliveries(ctx context.Context, before parley.Time, limit int) (int, error) {
-	res, err := tx.q.NewRaw(`DELETE FROM webhook_deliveries WHERE id IN (SELECT id FROM webhook_deliveries
-		WHERE next_attempt_at = 0 AND created_at < ? ORDER BY created_at LIMIT ?)`, before, limit).Exec(ctx)
-	if err != nil {
-		return 0, err
-	}
-	n, err := res.RowsAffected()
-	return int(n), err
+	return count(tx.q.NewRaw(`DELETE FROM webhook_deliveries WHERE id IN (SELECT id FROM webhook_deliveries
+		WHERE next_attempt_at = 0 AND created_at < ? ORDER BY created_at LIMIT ?)`, before, limit).Exec(ctx))
 }
 
 // eraseDeliveries removes the events that tell of a customer; those of a conversation go with it.

@@ -41,6 +41,7 @@ type Jobs struct {
 	Workers  *river.Workers
 	Queues   map[string]river.QueueConfig // by name; river.QueueDefault among them
 	Periodic []*river.PeriodicJob
+	Started  func() // called when they are being worked; may be nil
 }
 
 // pollJobs is how soon a job that nobody announced is seen: on SQLite all of them, on PostgreSQL those whose notification was lost.
@@ -57,7 +58,7 @@ func (db *DB) Work(ctx, soft context.Context, j Jobs) error {
 		if err != nil {
 			return fmt.Errorf("work jobs: %w", err)
 		}
-		return runJobs(ctx, soft, client)
+		return runJobs(ctx, soft, client, j.Started)
 	}
 	pool, err := pgxpool.New(ctx, db.postgres) // LISTEN needs a connection that database/sql doesn't give
 	if err != nil {
@@ -68,12 +69,15 @@ func (db *DB) Work(ctx, soft context.Context, j Jobs) error {
 	if err != nil {
 		return fmt.Errorf("work jobs: %w", err)
 	}
-	return runJobs(ctx, soft, client)
+	return runJobs(ctx, soft, client, j.Started)
 }
 
-func runJobs[T any](ctx, soft context.Context, client *river.Client[T]) error {
+func runJobs[T any](ctx, soft context.Context, client *river.Client[T], started func()) error {
 	if err := client.Start(context.WithoutCancel(ctx)); err != nil {
 		return fmt.Errorf("work jobs: %w", err)
+	}
+	if started != nil {
+		started()
 	}
 	<-ctx.Done()
 	if err := client.Stop(soft); err == nil {

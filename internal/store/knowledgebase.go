@@ -14,7 +14,7 @@ const knowledgebaseNotFound = "Knowledgebase not found."
 func (q Query) knowledgebases(model any) *bun.SelectQuery {
 	const documents = "(SELECT count(*) FROM documents AS d WHERE d.knowledgebase_id = k.id AND d.deleted_at = 0"
 	return q.q.NewSelect().Model(model).ModelTableExpr("knowledgebases AS k").
-		ColumnExpr("k.id, k.user_id, k.name, k.description, k.revision, k.created_at, k.updated_at").
+		ColumnExpr("k.id, k.user_id, k.name, k.description, k.created_at, k.updated_at").
 		ColumnExpr(documents + ") AS documents").
 		ColumnExpr(documents + " AND d.status = 'processing') AS processing").
 		ColumnExpr(documents + " AND d.status = 'failed') AS failed").
@@ -57,8 +57,8 @@ func (tx *Tx) SaveKnowledgebase(ctx context.Context, userID int64, k *parley.Kno
 	return one(res, err, knowledgebaseNotFound)
 }
 
-// HideKnowledgebase deletes a knowledgebase as far as anybody can see, with its documents, and detaches its assistants. Forget removes
-// what it held.
+// HideKnowledgebase deletes a knowledgebase as far as anybody can see, with its documents, and detaches its assistants. ForgetDocument
+// and ForgetWords remove what it held.
 func (tx *Tx) HideKnowledgebase(ctx context.Context, userID, id int64) error {
 	now := parley.Now()
 	res, err := tx.q.NewRaw("UPDATE knowledgebases SET deleted_at = ?, revision = revision + 1 WHERE id = ? AND user_id = ? AND deleted_at = 0",
@@ -82,13 +82,9 @@ func (q Query) HiddenDocuments(ctx context.Context, knowledgebaseID int64, limit
 
 // ForgetWords removes up to limit words of a deleted knowledgebase's vocabulary and says how many; when none are left, the knowledgebase
 // itself goes.
-func (tx *Tx) ForgetWords(ctx context.Context, knowledgebaseID int64, limit int) (int64, error) {
-	res, err := tx.q.NewRaw(`DELETE FROM words WHERE id IN (SELECT w.id FROM words AS w JOIN knowledgebases AS k ON k.id = w.knowledgebase_id
-		WHERE w.knowledgebase_id = ? AND k.deleted_at > 0 LIMIT ?)`, knowledgebaseID, limit).Exec(ctx)
-	if err != nil {
-		return 0, err
-	}
-	n, err := res.RowsAffected()
+func (tx *Tx) ForgetWords(ctx context.Context, knowledgebaseID int64, limit int) (int, error) {
+	n, err := count(tx.q.NewRaw(`DELETE FROM words WHERE id IN (SELECT w.id FROM words AS w JOIN knowledgebases AS k ON k.id = w.knowledgebase_id
+		WHERE w.knowledgebase_id = ? AND k.deleted_at > 0 LIMIT ?)`, knowledgebaseID, limit).Exec(ctx))
 	if err == nil && n == 0 {
 		_, err = tx.q.NewRaw("DELETE FROM knowledgebases WHERE id = ? AND deleted_at > 0", knowledgebaseID).Exec(ctx)
 	}

@@ -79,21 +79,10 @@ type LeadFilter struct {
 func (q Query) Leads(ctx context.Context, userID int64, f LeadFilter, p Page) ([]parley.Lead, int, error) {
 	list := []parley.Lead{}
 	s := q.q.NewSelect().TableExpr("leads").Where("user_id = ?", userID)
-	if f.Status != "" {
-		s.Where("status = ?", f.Status)
-	}
-	if f.CampaignID != 0 {
-		s.Where("campaign_id = ?", f.CampaignID)
-	}
-	if f.PhoneNumber != "" {
-		s.Where("phone_number = ?", f.PhoneNumber)
-	}
-	if f.From != 0 {
-		s.Where("created_at >= ?", f.From)
-	}
-	if f.To != 0 {
-		s.Where("created_at < ?", f.To)
-	}
+	only(s, "status", f.Status)
+	only(s, "campaign_id", f.CampaignID)
+	only(s, "phone_number", f.PhoneNumber)
+	between(s, f.From, f.To)
 	gone, err := q.deletedCampaigns(ctx, userID)
 	if err != nil {
 		return list, 0, err
@@ -101,17 +90,14 @@ func (q Query) Leads(ctx context.Context, userID int64, f LeadFilter, p Page) ([
 	if len(gone) > 0 {
 		s.Where("campaign_id NOT IN (?)", bun.List(gone))
 	}
-	n, err := s.Count(ctx)
-	offset := int64(p.Number-1) * int64(p.Size)
-	if err != nil || offset >= n {
-		return list, int(n), err
+	total, more, err := pageOf(ctx, s, p, "id")
+	if err == nil && more {
+		err = q.q.NewSelect().Model(&list).Where("id IN (?)", s).OrderExpr("id DESC").Scan(ctx)
 	}
-	// What is skipped is skipped in the index alone; rows are read for this page only.
-	s.Column("id").OrderExpr("id DESC").Limit(int64(p.Size)).Offset(offset)
-	if err := q.q.NewSelect().Model(&list).Where("id IN (?)", s).OrderExpr("id DESC").Scan(ctx); err != nil {
-		return list, int(n), err
+	if err != nil {
+		return list, total, err
 	}
-	return list, int(n), q.nameCampaigns(ctx, userID, list)
+	return list, total, q.nameCampaigns(ctx, userID, list)
 }
 
 // LeadsAfter are leads of a campaign of the user's with a higher id, by id.
@@ -235,17 +221,13 @@ func (tx *Tx) eraseLeads(ctx context.Context, userID int64, phone string) error 
 // The campaign must be locked. What owner has not called by then is due again.
 func (tx *Tx) ClaimLeads(ctx context.Context, campaignID int64, n int, owner string, now, until parley.Time) ([]parley.Lead, error) {
 	list := make([]parley.Lead, 0, n)
-	skip := ""
-	if !tx.sqlite {
-		skip = " FOR UPDATE SKIP LOCKED"
-	}
 	for _, which := range []string{"NOT fresh", "fresh"} {
 		if len(list) >= n {
 			break
 		}
 		var some []parley.Lead
 		err := tx.q.NewRaw(`UPDATE leads SET status = 'scheduled', due_at = ?, owner = ? WHERE id IN (SELECT id FROM leads
-			WHERE campaign_id = ? AND due_at > 0 AND due_at <= ? AND `+which+` ORDER BY due_at, id LIMIT ?`+skip+`) RETURNING *`,
+			WHERE campaign_id = ? AND due_at > 0 AND due_at <= ? AND `+which+` ORDER BY due_at, id LIMIT ?`+tx.skipLocked()+`) RETURNING *`,
 			until, owner, campaignID, now, n-len(list)).Scan(ctx, &some)
 		if err != nil {
 			return nil, err
@@ -271,10 +253,7 @@ func (tx *Tx) BlockLeads(ctx context.Context, ids []int64, now parley.Time) erro
 // now. Whoever stops a campaign waits for this transaction, or this one sees the stop.
 func (tx *Tx) DialLead(ctx context.Context, l *parley.Lead, callID int64, now, watch parley.Time, open func(*parley.Campaign) bool) (bool, error) {
 	var list []parley.Campaign
-	s := tx.q.NewSelect().Model(&list).Where("id = ?", l.CampaignID).Where(campaignRuns)
-	if !tx.sqlite {
-		s.For("SHARE")
-	}
+	s := tx.lock(tx.q.NewSelect().Model(&list).Where("id = ?", l.CampaignID).Where(campaignRuns), "SHARE")
 	if err := s.Scan(ctx); err != nil || len(list) == 0 || !open(&list[0]) {
 		return false, err
 	}
@@ -311,11 +290,7 @@ func (tx *Tx) ForgiveLeads(ctx context.Context, campaignID int64, ids []int64, n
 
 // WatchedLeads are leads, of whatever user, whose call should have been heard of by now, and keeps them from others for a while.
 func (tx *Tx) WatchedLeads(ctx context.Context, now, until parley.Time, limit int) (list []parley.Lead, err error) {
-	skip := ""
-	if !tx.sqlite {
-		skip = " FOR UPDATE SKIP LOCKED"
-	}
-	err = tx.q.NewRaw(`UPDATE leads SET watch_at = ? WHERE id IN (SELECT id FROM leads WHERE watch_at > 0 AND watch_at <= ? ORDER BY watch_at LIMIT ?`+skip+`) RETURNING *`,
+	err = tx.q.NewRaw(`UPDATE leads SET watch_at = ? WHERE id IN (SELECT id FROM leads WHERE watch_at > 0 AND watch_at <= ? ORDER BY watch_at LIMIT ?`+tx.skipLocked()+`) RETURNING *`,
 		until, now, limit).Scan(ctx, &list)
 	return list, err
 }

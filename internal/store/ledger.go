@@ -59,12 +59,7 @@ func (tx *Tx) Post(ctx context.Context, userID int64, e *parley.LedgerEntry) (po
 // Ledger is a page of the user's entries, newest first. from and to bound created_at where they are not 0; to is exclusive.
 func (q Query) Ledger(ctx context.Context, userID int64, from, to parley.Time, p Page) (list []parley.LedgerEntry, total int, err error) {
 	s := q.q.NewSelect().Model(&list).Where("user_id = ?", userID)
-	if from != 0 {
-		s.Where("created_at >= ?", from)
-	}
-	if to != 0 {
-		s.Where("created_at < ?", to)
-	}
+	between(s, from, to)
 	total, err = page(ctx, s, p, "id DESC")
 	return list, total, err
 }

@@ -59,9 +59,13 @@ func (tx *Tx) SaveNumber(ctx context.Context, userID int64, n *parley.Number) er
 
 func numberOwned(err error, number string) error {
 	if Violates(err, "numbers.phone_number", "numbers_owned") {
-		return parley.Errorf(parley.Conflict, "The phone number %s is owned already.", number)
+		return alreadyOwned(number)
 	}
 	return err
+}
+
+func alreadyOwned(number string) error {
+	return parley.Errorf(parley.Conflict, "The phone number %s is owned already.", number)
 }
 
 // RentedNumber is the number rented from the carrier with that E.164, whoever has it: what a message or a call came to.
@@ -136,19 +140,14 @@ func (tx *Tx) CreateOrder(ctx context.Context, userID int64, o *parley.NumberOrd
 	// Asked once the order stands: it has waited for whoever was buying the number, and who may have it now.
 	owned, err := tx.q.NewSelect().Model((*parley.Number)(nil)).Where("phone_number = ? AND type <> ?", o.PhoneNumber, parley.NumberCallerID).Exists(ctx)
 	if err == nil && owned {
-		return parley.Errorf(parley.Conflict, "The phone number %s is owned already.", o.PhoneNumber)
+		return alreadyOwned(o.PhoneNumber)
 	}
 	return err
 }
 
 // Order is a purchase under way; nil when it has ended.
 func (q Query) Order(ctx context.Context, userID, id int64) (*parley.NumberOrder, error) {
-	var list []parley.NumberOrder
-	err := q.q.NewSelect().Model(&list).Where("id = ? AND user_id = ?", id, userID).Scan(ctx)
-	if err != nil || len(list) == 0 {
-		return nil, err
-	}
-	return &list[0], nil
+	return first[parley.NumberOrder](ctx, q, func(s *bun.SelectQuery) { s.Where("id = ? AND user_id = ?", id, userID) })
 }
 
 // CancelOrder notes that the buyer was told of a failure; false when the purchase has ended.

@@ -4,20 +4,52 @@ import (
 	"context"
 
 	"github.com/uptrace/bun"
+
+	"parley"
 )
 
 // Page is the part of a list that is asked for: Number from 1, Size rows.
 type Page struct{ Number, Size int }
 
+// only narrows a list to the rows that have a value in a column. The zero value doesn't.
+func only[T comparable](s *bun.SelectQuery, column string, value T) {
+	var none T
+	if value != none {
+		s.Where("? = ?", bun.Ident(column), value)
+	}
+}
+
+// between narrows a list to what was made in a span of time, to being exclusive. 0 is no bound.
+func between(s *bun.SelectQuery, from, to parley.Time) {
+	if from != 0 {
+		s.Where("created_at >= ?", from)
+	}
+	if to != 0 {
+		s.Where("created_at < ?", to)
+	}
+}
+
 // page counts a list and reads one page of it into the query's model. Beyond the end no rows are asked for.
 func page(ctx context.Context, s *bun.SelectQuery, p Page, order string) (total int, err error) {
-	n, err := s.Count(ctx)
-	if err != nil {
-		return 0, err
-	}
-	total = int(n)
-	if offset := int64(p.Number-1) * int64(p.Size); offset < n {
-		err = s.OrderExpr(order).Limit(int64(p.Size)).Offset(offset).Scan(ctx)
+	total, more, err := p.of(ctx, s, order)
+	if err == nil && more {
+		err = s.Scan(ctx)
 	}
 	return total, err
+}
+
+// pageOf counts a list of long rows and makes its query that of the keys of one page, newest first, unless there are no more: what is
+// skipped is skipped in the index alone, and rows are read for the page.
+func pageOf(ctx context.Context, s *bun.SelectQuery, p Page, key string) (total int, more bool, err error) {
+	total, more, err = p.of(ctx, s, key+" DESC")
+	s.Column(key)
+	return total, more, err
+}
+
+// of counts a list and narrows its query to the page; more says whether there is anything on it.
+func (p Page) of(ctx context.Context, s *bun.SelectQuery, order string) (total int, more bool, err error) {
+	n, err := s.Count(ctx)
+	offset := int64(p.Number-1) * int64(p.Size)
+	s.OrderExpr(order).Limit(int64(p.Size)).Offset(offset)
+	return int(n), offset < n, err
 }

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"time"
 
 	"github.com/uptrace/bun"
@@ -11,15 +10,6 @@ import (
 )
 
 const smsNotFound = "SMS not found"
-
-// some says whether a statement changed anything.
-func some(res sql.Result, err error) (bool, error) {
-	if err != nil {
-		return false, err
-	}
-	n, err := res.RowsAffected()
-	return n > 0, err
-}
 
 // CreateSMS stores a message that is to be sent.
 func (tx *Tx) CreateSMS(ctx context.Context, userID int64, m *parley.SMS) error {
@@ -62,21 +52,10 @@ type SMSFilter struct {
 func (q Query) SMSPage(ctx context.Context, userID int64, f SMSFilter, p Page) ([]parley.SMS, int, error) {
 	list := []parley.SMS{}
 	s := q.q.NewSelect().Model(&list).Where("user_id = ?", userID)
-	if f.Status != "" {
-		s.Where("status = ?", f.Status)
-	}
-	if f.PhoneNumberID != 0 {
-		s.Where("phone_number_id = ?", f.PhoneNumberID)
-	}
-	if f.To != "" {
-		s.Where("recipient = ?", f.To)
-	}
-	if f.From != 0 {
-		s.Where("created_at >= ?", f.From)
-	}
-	if f.Until != 0 {
-		s.Where("created_at < ?", f.Until)
-	}
+	only(s, "status", f.Status)
+	only(s, "phone_number_id", f.PhoneNumberID)
+	only(s, "recipient", f.To)
+	between(s, f.From, f.Until)
 	total, err := page(ctx, s, p, "id DESC")
 	return list, total, err
 }
@@ -223,15 +202,11 @@ func (tx *Tx) EraseSMS(ctx context.Context, userID int64, person string) (n int,
 		"DELETE FROM sms_inbound WHERE user_id = ? AND sender = ?",
 		"DELETE FROM sandbox_outbox WHERE user_id = ? AND recipient = ?",
 	} {
-		res, err := tx.q.NewRaw(statement, userID, person).Exec(ctx)
+		gone, err := count(tx.q.NewRaw(statement, userID, person).Exec(ctx))
 		if err != nil {
 			return 0, err
 		}
-		gone, err := res.RowsAffected()
-		if err != nil {
-			return 0, err
-		}
-		n += int(gone)
+		n += gone
 	}
 	return n, nil
 }

@@ -133,6 +133,9 @@ func TestOneInboundAssistantPerNumber(t *testing.T) {
 func TestWriteIsolation(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		ctx, boom := t.Context(), errors.New("boom")
+		model := func(code string) []parley.Model {
+			return []parley.Model{{Kind: parley.LLM, Code: code, Name: code, Provider: "x"}}
+		}
 		var wg sync.WaitGroup
 		after := make(chan string, 100)
 		for i := range 60 {
@@ -140,7 +143,7 @@ func TestWriteIsolation(t *testing.T) {
 			wg.Go(func() {
 				defer func() { recover() }()
 				err := db.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
-					if err := tx.SetSetting(ctx, name, "x"); err != nil {
+					if err := tx.KeepModels(ctx, model(name)); err != nil {
 						return err
 					}
 					tx.AfterCommit(func() { after <- name })
@@ -161,15 +164,19 @@ func TestWriteIsolation(t *testing.T) {
 		if len(after) != 20 {
 			t.Errorf("%d writes were followed up, not 20", len(after))
 		}
+		kept, err := db.Models(ctx)
+		if err != nil || len(kept) != 20 {
+			t.Errorf("%d writes are kept, not 20: %v", len(kept), err)
+		}
 		for i := range 60 {
-			v, err := db.Setting(ctx, string(rune('a'+i%26))+string(rune('a'+i/26)))
-			if err != nil || (v != "") != (i%3 == 0) {
-				t.Errorf("after write %d: %q %v", i, v, err)
+			name := string(rune('a'+i%26)) + string(rune('a'+i/26))
+			if there := slices.ContainsFunc(kept, func(m parley.Model) bool { return m.Code == name }); there != (i%3 == 0) {
+				t.Errorf("after write %d: %v", i, there)
 			}
 		}
 		cancelled, cancel := context.WithCancel(ctx)
 		cancel()
-		if err := db.Write(cancelled, func(ctx context.Context, tx *store.Tx) error { return tx.SetSetting(ctx, "late", "x") }); err == nil {
+		if err := db.Write(cancelled, func(ctx context.Context, tx *store.Tx) error { return tx.KeepModels(ctx, model("late")) }); err == nil {
 			t.Error("a cancelled write was done")
 		}
 	})

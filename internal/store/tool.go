@@ -49,15 +49,6 @@ func (q Query) CountTools(ctx context.Context, userID int64) (int, error) {
 	return int(n), err
 }
 
-// LockUser makes transactions that count a user's things before they add one wait for each other.
-func (tx *Tx) LockUser(ctx context.Context, userID int64) error {
-	if tx.sqlite {
-		return nil
-	}
-	_, err := tx.q.NewRaw("SELECT 1 FROM users WHERE id = ? FOR UPDATE", userID).Exec(ctx)
-	return err
-}
-
 // CreateTool stores a new mid-call tool.
 func (tx *Tx) CreateTool(ctx context.Context, userID int64, t *parley.Tool) error {
 	t.ID, t.UserID, t.CreatedAt = 0, userID, parley.Now()

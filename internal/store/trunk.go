@@ -14,8 +14,12 @@ const (
 )
 
 func (q Query) trunks(model any, userID int64) *bun.SelectQuery {
+	return q.anyTrunks(model).Where("t.user_id = ?", userID)
+}
+
+func (q Query) anyTrunks(model any) *bun.SelectQuery {
 	return q.q.NewSelect().Model(model).ModelTableExpr("trunks AS t").ColumnExpr("t.*, n.phone_number").
-		Join("JOIN numbers AS n ON n.id = t.phone_number_id").Where("t.user_id = ?", userID)
+		Join("JOIN numbers AS n ON n.id = t.phone_number_id")
 }
 
 // Trunk is one of the user's SIP trunks.
@@ -28,17 +32,35 @@ func (q Query) Trunk(ctx context.Context, userID, id int64) (*parley.Trunk, erro
 // TrunkForUpdate is Trunk, kept from others until the transaction ends.
 func (tx *Tx) TrunkForUpdate(ctx context.Context, userID, id int64) (*parley.Trunk, error) {
 	t := new(parley.Trunk)
-	s := tx.trunks(t, userID).Where("t.id = ?", id)
-	if !tx.sqlite {
-		s.For("UPDATE OF t")
-	}
-	return t, notFound(s.Scan(ctx), trunkNotFound)
+	err := tx.lock(tx.trunks(t, userID).Where("t.id = ?", id), "UPDATE OF t").Scan(ctx)
+	return t, notFound(err, trunkNotFound)
+}
+
+// NumberTrunk is the trunk of one of the user's numbers.
+func (q Query) NumberTrunk(ctx context.Context, userID, numberID int64) (*parley.Trunk, error) {
+	t := new(parley.Trunk)
+	err := q.trunks(t, userID).Where("t.phone_number_id = ?", numberID).Scan(ctx)
+	return t, notFound(err, trunkNotFound)
 }
 
 // Trunks are the user's SIP trunks, newest first.
 func (q Query) Trunks(ctx context.Context, userID int64) ([]parley.Trunk, error) {
 	list := []parley.Trunk{}
 	err := q.trunks(&list, userID).OrderExpr("t.id DESC").Scan(ctx)
+	return list, err
+}
+
+// AnyTrunk is the trunk with that id, whoever owns it: a call that comes over it names no user.
+func (q Query) AnyTrunk(ctx context.Context, id int64) (*parley.Trunk, error) {
+	t := new(parley.Trunk)
+	err := q.anyTrunks(t).Where("t.id = ?", id).Scan(ctx)
+	return t, notFound(err, trunkNotFound)
+}
+
+// AllTrunks are the trunks of all users: the server has one telephone line, which registers with them and lets their calls in.
+func (q Query) AllTrunks(ctx context.Context) ([]parley.Trunk, error) {
+	list := []parley.Trunk{}
+	err := q.anyTrunks(&list).OrderExpr("t.id").Scan(ctx)
 	return list, err
 }
 
@@ -99,7 +121,7 @@ func (tx *Tx) SaveTrunk(ctx context.Context, userID int64, old, t *parley.Trunk)
 func (tx *Tx) free(ctx context.Context, number string) error {
 	taken, err := tx.TakenNumbers(ctx, []string{number})
 	if err == nil && taken[number] {
-		return parley.Errorf(parley.Conflict, "The phone number %s is owned already.", number)
+		return alreadyOwned(number)
 	}
 	return err
 }

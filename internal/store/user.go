@@ -50,15 +50,11 @@ func (tx *Tx) SaveUser(ctx context.Context, u *parley.User) error {
 	return one(res, err, "User not found")
 }
 
-// Setting is a value that the installation keeps about itself, "" when it has none.
-func (q Query) Setting(ctx context.Context, name string) (value string, err error) {
-	err = q.q.NewRaw("SELECT coalesce((SELECT value FROM settings WHERE name = ?), '')", name).Scan(ctx, &value)
-	return value, err
-}
-
-// SetSetting keeps a value.
-func (tx *Tx) SetSetting(ctx context.Context, name, value string) error {
-	_, err := tx.q.NewRaw("INSERT INTO settings (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
-		name, value).Exec(ctx)
+// LockUser makes transactions that count a user's things before they add one wait for each other.
+func (tx *Tx) LockUser(ctx context.Context, userID int64) error {
+	if tx.sqlite {
+		return nil
+	}
+	_, err := tx.q.NewRaw("SELECT 1 FROM users WHERE id = ? FOR UPDATE", userID).Exec(ctx)
 	return err
 }

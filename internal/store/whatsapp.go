@@ -22,9 +22,7 @@ func (q Query) senders(model any) *bun.SelectQuery {
 func (q Query) WhatsAppSenders(ctx context.Context, userID int64, status string) ([]parley.WhatsAppSender, error) {
 	list := []parley.WhatsAppSender{}
 	s := q.senders(&list).Where("s.user_id = ?", userID).OrderExpr("s.id DESC")
-	if status != "" {
-		s.Where("s.status = ?", status)
-	}
+	only(s, "s.status", status)
 	return list, s.Scan(ctx)
 }
 
@@ -104,9 +102,7 @@ func (q Query) OldestAssistant(ctx context.Context, userID int64) (*parley.Assis
 func (q Query) WhatsAppTemplates(ctx context.Context, status string) ([]parley.WhatsAppTemplate, error) {
 	list := []parley.WhatsAppTemplate{}
 	s := q.q.NewSelect().Model(&list).Order("name", "language", "id")
-	if status != "" {
-		s.Where("status = ?", status)
-	}
+	only(s, "status", status)
 	return list, s.Scan(ctx)
 }
 
@@ -168,13 +164,13 @@ func (tx *Tx) AddWhatsAppMessage(ctx context.Context, userID int64, m *parley.Wh
 
 // WhatsAppMessage is one message by our id, nil when there is none.
 func (q Query) WhatsAppMessage(ctx context.Context, id int64) (*parley.WhatsAppMessage, error) {
-	return q.whatsAppMessage(ctx, func(s *bun.SelectQuery) { s.Where("id = ?", id) })
+	return first[parley.WhatsAppMessage](ctx, q, func(s *bun.SelectQuery) { s.Where("id = ?", id) })
 }
 
 // WhatsAppMessageForUpdate is a message by our id, or where that is 0 by the platform's, kept from others until the transaction ends; nil
 // when there is none.
 func (tx *Tx) WhatsAppMessageForUpdate(ctx context.Context, id int64, wamid string) (*parley.WhatsAppMessage, error) {
-	return tx.whatsAppMessage(ctx, func(s *bun.SelectQuery) {
+	return first[parley.WhatsAppMessage](ctx, tx.Query, func(s *bun.SelectQuery) {
 		if id != 0 {
 			s.Where("id = ?", id)
 		} else {
@@ -187,19 +183,9 @@ func (tx *Tx) WhatsAppMessageForUpdate(ctx context.Context, id int64, wamid stri
 // WhatsAppRoute is the message that shows by which sender a customer is written to in a conversation: the one that is answered, else the
 // newest; nil when there is none.
 func (q Query) WhatsAppRoute(ctx context.Context, conversationID, wamid string) (*parley.WhatsAppMessage, error) {
-	return q.whatsAppMessage(ctx, func(s *bun.SelectQuery) {
+	return first[parley.WhatsAppMessage](ctx, q, func(s *bun.SelectQuery) {
 		s.Where("conversation_id = ?", conversationID).OrderExpr("CASE WHEN wamid = ? AND wamid <> '' THEN 0 ELSE 1 END, id DESC", wamid)
 	})
-}
-
-func (q Query) whatsAppMessage(ctx context.Context, which func(*bun.SelectQuery)) (*parley.WhatsAppMessage, error) {
-	var list []parley.WhatsAppMessage
-	s := q.q.NewSelect().Model(&list).Limit(1)
-	which(s)
-	if err := s.Scan(ctx); err != nil || len(list) == 0 {
-		return nil, err
-	}
-	return &list[0], nil
 }
 
 // underWay are the replies that are on their way to the platform: those that a conversation holds already.

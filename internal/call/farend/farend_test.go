@@ -153,6 +153,42 @@ func TestPersonWaits(t *testing.T) {
 	}
 }
 
+// An assistant whose greeting the person's hello has interrupted goes on a moment later, and is let finish; one that says nothing more is answered
+// after a while.
+func TestPersonTalksOver(t *testing.T) {
+	for name, c := range map[string]struct {
+		resumes     int // frames after the hello, for 100 frames; 0 for never
+		least, most int // frames from the hello to what the person says next
+	}{
+		"at once":      {10, 10 + 100 + 38, 10 + 100 + 55},
+		"a second":     {60, 60 + 100 + 38, 60 + 100 + 55},
+		"two and more": {120, 120 + 100 + 38, 120 + 100 + 55},
+		"never":        {0, 110, 150}, // of the three seconds it spoke for a part
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := newHeard(func(h *heard) bool {
+					switch len(h.says) {
+					case 0:
+						return true
+					case 1: // it takes a moment to notice
+						since := h.frames - h.says[0].to
+						return h.frames-h.says[0].from < 10 || c.resumes > 0 && since > c.resumes && since <= c.resumes+100
+					}
+					return answering(h)
+				})
+				_, _, _, err := call(t, t.Context(), Options{To: "+15550100123"}, h)
+				if err != parley.CustomerHangup || len(h.says) != len(talk) {
+					t.Fatalf("%v; spoke %d times: %v", err, len(h.says), h.says)
+				}
+				if gap := h.says[1].from - h.says[0].to; gap < c.least || gap > c.most {
+					t.Errorf("went on after %d frames: %v", gap, h.says)
+				}
+			})
+		})
+	}
+}
+
 func TestAmbientSoundIsNobody(t *testing.T) {
 	places := []string{"office", "city", "forest", "crowded_room", "cafe", "nature"}
 	for _, place := range places {

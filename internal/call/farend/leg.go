@@ -16,15 +16,16 @@ const greeting = "You have reached my voice mail. I am not available. Please lea
 var talk = []string{"Hello?", "Yes, that's right.", "Could you tell me more?", "Thank you, goodbye."}
 
 const (
-	manners  = 800 * time.Millisecond // of silence before the person answers: longer than an assistant pauses between sentences
-	pickUp   = 200 * time.Millisecond // from the answer to the first word
-	putDown  = time.Second            // from the goodbye to the hang-up, so that it is still heard as a turn
-	stay     = 2 * time.Minute        // nobody talks longer, whatever the other does
-	recorded = 30 * time.Second       // how long a message may be
-	patience = 5 * time.Second        // of silence before the voicemail hangs up
-	beepGap  = 400 * time.Millisecond // between greeting and beep
-	beepTime = 500 * time.Millisecond
-	redirect = 300 * time.Millisecond // until a transfer is taken on
+	manners    = 800 * time.Millisecond // of silence before the person answers: longer than an assistant pauses between sentences
+	talkedOver = 3 * time.Second        // the same, where the other spoke at the same time and went silent
+	pickUp     = 200 * time.Millisecond // from the answer to the first word
+	putDown    = time.Second            // from the goodbye to the hang-up, so that it is still heard as a turn
+	stay       = 2 * time.Minute        // nobody talks longer, whatever the other does
+	recorded   = 30 * time.Second       // how long a message may be
+	patience   = 5 * time.Second        // of silence before the voicemail hangs up
+	beepGap    = 400 * time.Millisecond // between greeting and beep
+	beepTime   = 500 * time.Millisecond
+	redirect   = 300 * time.Millisecond // until a transfer is taken on
 )
 
 // leg is the far end of one call after its answer. Its Run plays and listens in the goroutine that calls it.
@@ -154,9 +155,12 @@ func (n *line) say(pcm []int16) error {
 	return nil
 }
 
-// listen is silent until the other has spoken and finished.
+// listen is silent until the other has spoken and finished. What they said while we spoke was perhaps cut short by it: they get time to go on.
 func (n *line) listen() error {
-	for n.voiced < 100*time.Millisecond || n.quiet < manners {
+	const spoken = 100 * time.Millisecond
+	before := n.voiced
+	n.voiced = 0
+	for (n.voiced < spoken || n.quiet < manners) && (before < spoken || n.quiet < talkedOver) {
 		if err := n.tick(); err != nil {
 			return err
 		}

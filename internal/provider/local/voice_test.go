@@ -16,21 +16,10 @@ import (
 	"parley/internal/ai"
 	"parley/internal/ai/aitest"
 	"parley/internal/audio"
+	"parley/internal/need"
 )
 
-// need skips a test whose program is not installed; where everything must be, it fails.
-func need(t testing.TB, err error) {
-	t.Helper()
-	if err == nil {
-		return
-	}
-	if os.Getenv("CI") == "true" {
-		t.Fatal(err)
-	}
-	t.Skip(err)
-}
-
-func needFlite(t testing.TB) { _, err := Flite{}.Find(); need(t, err) }
+func needFlite(t testing.TB) { _, err := Flite{}.Find(); need.Nil(t, err) }
 
 func TestFliteConforms(t *testing.T) {
 	needFlite(t)
@@ -43,7 +32,7 @@ func TestFliteConforms(t *testing.T) {
 
 func TestESpeakConforms(t *testing.T) {
 	_, err := ESpeak{}.Find()
-	need(t, err)
+	need.Nil(t, err)
 	for voice, language := range map[string]string{"en-us+f3": "en", "de": "de"} {
 		t.Run(voice, func(t *testing.T) {
 			aitest.ConformSynthesizer(t, ESpeak{}, ai.Speech{Voice: voice, Language: language})

@@ -76,6 +76,26 @@ func Open(t testing.TB, o store.Options) *store.DB {
 	return db
 }
 
+// Exec does to a SQLite database what no method of the store does.
+func Exec(t testing.TB, o store.Options, query string, args ...any) {
+	t.Helper()
+	db, err := sql.Open("sqlite", o.Path+"?_pragma=busy_timeout(10000)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := db.Exec(query, args...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Break has what a statement does to a SQLite database fail, such as "UPDATE OF pending ON messages", until it is mended.
+func Break(t testing.TB, o store.Options, statement string) (mend func()) {
+	t.Helper()
+	Exec(t, o, "CREATE TRIGGER broken BEFORE "+statement+" BEGIN SELECT RAISE(ABORT, 'broken for a test'); END")
+	return func() { Exec(t, o, "DROP TRIGGER broken") }
+}
+
 // User stores a user with a balance.
 func User(t testing.TB, db *store.DB, balance parley.Money) *parley.User {
 	t.Helper()

@@ -1,0 +1,49 @@
+package need_test
+
+import (
+	"errors"
+	"os/exec"
+	"runtime"
+	"testing"
+
+	"parley/internal/need"
+)
+
+// said is a test that remembers what is done to it.
+type said struct {
+	testing.TB
+	words string
+}
+
+func (s *said) Helper()               {}
+func (s *said) Log(...any)            { s.words += "logged " }
+func (s *said) SkipNow()              { s.words += "skipped "; runtime.Goexit() }
+func (s *said) Fatalf(string, ...any) { s.words += "failed "; runtime.Goexit() }
+
+func TestNeeds(t *testing.T) {
+	missing := errors.New("nothing is there")
+	for _, c := range []struct {
+		ci, want string
+		ask      func(t testing.TB)
+	}{
+		{"", "", func(t testing.TB) { need.Nil(t, nil) }},
+		{"true", "", func(t testing.TB) { need.Nil(t, nil) }},
+		{"", "logged skipped ", func(t testing.TB) { need.Nil(t, missing) }},
+		{"true", "failed ", func(t testing.TB) { need.Nil(t, missing) }},
+		{"", "logged ", func(t testing.TB) { need.Met(t, missing) }},
+		{"true", "failed ", func(t testing.TB) { need.Met(t, missing) }},
+		{"", "logged skipped ", func(t testing.TB) { need.Program(t, "no-such-program") }},
+		{"true", "failed ", func(t testing.TB) { need.Program(t, "no-such-program") }},
+	} {
+		t.Setenv("CI", c.ci)
+		s, done := &said{}, make(chan struct{})
+		go func() { defer close(done); c.ask(s) }()
+		<-done
+		if s.words != c.want {
+			t.Errorf("CI=%s: %q, not %q", c.ci, s.words, c.want)
+		}
+	}
+	if want, err := exec.LookPath("go"); err != nil || need.Program(t, "go") != want {
+		t.Errorf("go is at %q: %v", want, err)
+	}
+}
