@@ -197,4 +197,5 @@ func (p *page) callerID(s *program) {
 	p.fill("#f-code", code)
 	p.click("form .primary")
 	p.see("#notice", "The number is verified.")
+	p.until("getComputedStyle(document.querySelector('.notice')).visibility === 'hidden'") // it goes by itself, also without motion
 }

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"fmt"
 	"net/http"
-	"os"
 	"strconv"
 	"strings"
 	"testing"
@@ -56,7 +55,7 @@ func TestFirstChatInConsole(t *testing.T) {
 	p.signIn(s)
 	p.open(s.URL + "/assistants")
 	p.click(".list a")
-	p.see("#talk", "Talk with Front desk")
+	p.see("#talk", "Write to Front desk")
 	p.fill("#talk [name='variables.0.value']", "Ana <b>&")
 	p.look("chat-begin")
 	p.click("#talk-begin .primary")
@@ -254,30 +253,5 @@ func TestInbox(t *testing.T) {
 	p.until("!document.querySelector('#results').innerText.includes('Can I talk')")
 	if status := s.call(t, "GET", "/user/conversations/"+id, nil, nil); status != http.StatusNotFound {
 		t.Errorf("the deleted conversation is answered %d", status)
-	}
-}
-
-// The picture on the project's front page.
-func TestConsolePicture(t *testing.T) {
-	s, model := thinking(t)
-	s.bakery(t)
-	p := browse(t)
-	p.scheme("light")
-	p.size(1280, 860)
-	p.signIn(s)
-	p.open(s.URL + "/assistants/" + strconv.FormatInt(s.Assistant, 10))
-	p.fill("#talk [name='variables.0.value']", "Ana")
-	p.click("#talk-begin .primary")
-	p.see("#thread", "Hello Ana")
-	model.Script(aitest.Behaviour{Calls: calls("order_status")}, aitest.Behaviour{Text: "Good news, Ana: order 4711 is baked, and you can pick it up today from 4 pm."}, aitest.Behaviour{Text: "We are open Monday to Saturday from 7 am to 6 pm."})
-	p.do(chromedp.KeyEvent("Is my order 4711 ready?"), chromedp.KeyEvent("\r"))
-	p.see("#thread", "from 4 pm")
-	p.click("#thread .ai:last-child summary")
-	p.do(chromedp.Focus(chromedp.CSS(".composer textarea"), chromedp.NodeVisible), chromedp.KeyEvent("And until when are you open?"), chromedp.KeyEvent("\r"))
-	p.see("#thread", "7 am to 6 pm")
-	p.do(chromedp.Evaluate[chromedp.Void]("document.getElementById('prompt').scrollIntoView()"))
-	p.shot("console", false)
-	if _, err := os.Stat("../docs/console.png"); err != nil {
-		t.Errorf("the README shows docs/console.png: %v", err)
 	}
 }

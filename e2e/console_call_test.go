@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
@@ -106,6 +107,15 @@ func TestConsoleCalls(t *testing.T) {
 	p.click("[popovertarget=ask-delete]")
 	p.click("#ask-delete .primary")
 	p.see("#notice", "Deleted.")
+
+	// The overview follows by itself what a program does.
+	p.open(s.URL + "/")
+	today := "Number(document.querySelectorAll('.sums dd')[2].innerText)"
+	before := eval[int](p, today)
+	if status := s.call(t, "POST", "/user/make_call", map[string]any{"assistant_id": s.Assistant, "phone_number": "+14155550003"}, nil); status != http.StatusOK && status != http.StatusCreated {
+		t.Fatalf("the call is answered %d", status)
+	}
+	p.until(fmt.Sprintf("%s === %d", today, before+1))
 	if n := p.asked("alert"); n > 0 {
 		t.Errorf("a name or a transcript came alive: %d alerts", n)
 	}

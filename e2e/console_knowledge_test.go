@@ -139,6 +139,13 @@ func TestConsoleKnowledge(t *testing.T) {
 	p.see("main .list", "looks things up")
 
 	// Renaming, and deleting a document, with the keyboard.
+	p.do(chromedp.Evaluate[chromedp.Void]("[...document.querySelectorAll('a.document-name')].find(a => a.innerText === 'Parking').click()"))
+	p.see("h1", "Name and description")
+	p.look("document")
+	p.fill("#f-name", "Where to park")
+	p.click("#save")
+	p.see("#notice", "Saved.")
+	p.row("Where to park", "1 passage")
 	p.click("main .actions a")
 	p.fill("#f-name", "Handbook")
 	p.click(".save button")

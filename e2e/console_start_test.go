@@ -53,6 +53,20 @@ func TestConsoleOverviewAndTestCall(t *testing.T) {
 	p.click("[data-call-back]")
 	p.until("document.querySelector('[data-call]').hidden && !document.querySelector('[data-talk-in]').hidden")
 
+	// On a phone the call is in a sheet: closing that hangs up.
+	p.size(390, 844)
+	p.click("[popovertarget=talk]")
+	p.click("[data-call-start]")
+	p.see("[data-call-state]", "You can speak now")
+	s.lastCall(t, "in-progress")
+	p.do(chromedp.KeyEvent(kb.Escape))
+	s.lastCall(t, "completed")
+	p.click("[popovertarget=talk]")
+	p.see("[data-call-state]", "The call ended when you closed this.")
+	p.click("[data-call-back]")
+	p.do(chromedp.KeyEvent(kb.Escape))
+	p.size(1280, 900)
+
 	// Leaving the editor hangs up.
 	p.click("[data-call-start]")
 	p.see("[data-call-state]", "You can speak now")
@@ -63,7 +77,7 @@ func TestConsoleOverviewAndTestCall(t *testing.T) {
 	p.see(".chart", "Reply latency")
 	p.see(".chart", "p50 ")
 	p.look("overview")
-	p.until("[...document.querySelectorAll('.sums dd')][2].innerText === '2'")
+	p.until("[...document.querySelectorAll('.sums dd')][2].innerText === '3'")
 }
 
 // A microphone that is denied is said so, with how to mend it; so is a call that the money doesn't cover.

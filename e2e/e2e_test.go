@@ -3,6 +3,7 @@ package e2e
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -69,7 +70,7 @@ type program struct {
 // start runs the program on an empty data directory until the test ends. env are further settings, NAME=value.
 func start(t *testing.T, env ...string) *program {
 	t.Helper()
-	p := &program{log: &logBuffer{}, env: append([]string{"PARLEY_DATA=" + t.TempDir(), "PARLEY_LISTEN=127.0.0.1:0"}, env...)}
+	p := &program{log: &logBuffer{}, env: append([]string{"PARLEY_DATA=" + t.TempDir(), "PARLEY_LISTEN=127.0.0.1:0", "PARLEY_WEBRTC_LISTEN=off"}, env...)}
 	said := make(chan string, 1)
 	p.run(t, func(printed string) {
 		if strings.Contains(printed, "Assistant  ") {
@@ -217,13 +218,10 @@ func (p *program) call(t *testing.T, method, path string, body, out any) int {
 	return res.StatusCode
 }
 
-// artifact keeps a file for people to look at, where PARLEY_ARTIFACTS names a directory.
+// artifact keeps a file for people to look at: in the directory that PARLEY_ARTIFACTS names, else in bin/e2e.
 func artifact(t *testing.T, name string, content []byte) {
 	t.Helper()
-	dir := os.Getenv("PARLEY_ARTIFACTS")
-	if dir == "" {
-		return
-	}
+	dir := cmp.Or(os.Getenv("PARLEY_ARTIFACTS"), "../bin/e2e")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}

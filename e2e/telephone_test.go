@@ -313,7 +313,7 @@ func (l *line) recording(t *testing.T, c talk) (left, right []int16, rate int) {
 	}
 }
 
-// keep keeps what a telephone heard for people to listen to, where PARLEY_ARTIFACTS names a directory.
+// keep keeps what a telephone heard for people to listen to.
 func keep(t *testing.T, c *phone.Call) {
 	t.Helper()
 	artifact(t, strings.ReplaceAll(t.Name(), "/", "-")+".wav", wav(c.Sound(), int(c.Rate())))

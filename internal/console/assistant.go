@@ -10,6 +10,10 @@ import (
 	"parley/internal/store"
 )
 
+func assistantPath(id int64, more string) string {
+	return "/assistants/" + strconv.FormatInt(id, 10) + more
+}
+
 // listQuery is what a list page is asked for.
 type listQuery struct {
 	Q    string `query:"q" maxLength:"255"`
@@ -18,6 +22,30 @@ type listQuery struct {
 
 // pageSize is how many rows a list page has.
 const pageSize = 25
+
+// address is where page n of a list is, with its filters.
+func address(path string, filters url.Values, n int) string {
+	if n > 1 {
+		filters.Set("page", strconv.Itoa(n))
+	}
+	if len(filters) == 0 {
+		return path
+	}
+	return path + "?" + filters.Encode()
+}
+
+// assistantFilter are the choices of a list's filter by assistant, and the first assistant, nil when there is none.
+func (c *Console) assistantFilter(r *request) (list []option, first *parley.Assistant, err error) {
+	some, _, err := c.DB.AssistantPage(r.Context(), r.UserID(), store.Page{Number: 1, Size: maxOthers})
+	list = []option{{value: "", label: "All assistants"}}
+	for _, a := range some {
+		list = append(list, option{value: strconv.FormatInt(a.ID, 10), label: a.Name})
+	}
+	if len(some) > 0 {
+		first = &some[0]
+	}
+	return list, first, err
+}
 
 func (c *Console) assistantList(r *request) (*answer, error) {
 	q := listQuery{Page: 1}
@@ -30,11 +58,9 @@ func (c *Console) assistantList(r *request) (*answer, error) {
 		return nil, err
 	}
 	at := func(n int) string {
-		v := url.Values{"page": {strconv.Itoa(n)}}
-		if q.Q != "" {
-			v.Set("q", q.Q)
-		}
-		return "/assistants?" + v.Encode()
+		v := url.Values{}
+		set(v, "q", q.Q)
+		return address("/assistants", v, n)
 	}
 	if len(list) == 0 && total > 0 { // beyond the end, as after the last one of a page was deleted
 		return see(at((total + pageSize - 1) / pageSize)), nil
@@ -47,18 +73,12 @@ func (c *Console) assistantsNamed(r *request, text string, p store.Page) ([]parl
 	if text == "" {
 		return c.Assistants.Page(r.Context(), r.UserID(), p)
 	}
-	all, err := c.Assistants.All(r.Context(), r.UserID(), "")
-	if err != nil {
-		return nil, 0, err
+	text = strings.ToLower(text)
+	list, total, err := c.DB.AssistantsNamed(r.Context(), r.UserID(), func(name string) bool { return strings.Contains(strings.ToLower(name), text) }, p)
+	for i := range list {
+		c.Assistants.Complete(&list[i])
 	}
-	var found []parley.Assistant
-	for _, a := range all {
-		if strings.Contains(strings.ToLower(a.Name), strings.ToLower(text)) {
-			found = append(found, a)
-		}
-	}
-	from := min(len(found), (p.Number-1)*p.Size)
-	return found[from:min(len(found), from+p.Size)], len(found), nil
+	return list, total, err
 }
 
 // newAssistant is what the page for a new assistant asks.
@@ -105,7 +125,7 @@ func (c *Console) assistantCreate(r *request) (*answer, error) {
 	if len(wrong) == 0 {
 		a, err := c.Assistants.Create(r.Context(), r.UserID(), c.fromTemplate(t, &in, r.who.User, voices[0]))
 		if err == nil {
-			return see("/assistants/"+strconv.FormatInt(a.ID, 10), "created"), nil
+			return see(assistantPath(a.ID, ""), "created"), nil
 		}
 		more, ok := fieldErrors(err)
 		if !ok {

@@ -26,7 +26,7 @@ type callForm struct {
 }
 
 func (f *callForm) path(more string) string {
-	return "/assistants/" + strconv.FormatInt(f.assistant.ID, 10) + more
+	return assistantPath(f.assistant.ID, more)
 }
 
 // ready says why the assistant can't call anybody as it is, "" when it can.
@@ -126,7 +126,7 @@ func (c *Console) callChoose(r *request) (*answer, error) {
 	to := url.Values{}
 	set(to, "to", r.URL.Query().Get("to"))
 	if len(able) == 1 {
-		return see(address("/assistants/"+strconv.FormatInt(able[0].ID, 10)+"/call", to, 1)), nil
+		return see(address(assistantPath(able[0].ID, "/call"), to, 1)), nil
 	}
 	return show("Make a call", callChoosePage(able)), nil
 }

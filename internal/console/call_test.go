@@ -235,7 +235,7 @@ func TestCallsHaveWords(t *testing.T) {
 		}
 	}
 	w := &waterfall{replies: []timed{{total: 300}, {total: 100}, {total: 200}}, longest: 300}
-	for p, want := range map[float64]int64{0: 100, 33: 100, 50: 200, 67: 300, 100: 300} {
+	for p, want := range map[int]int64{0: 100, 33: 100, 50: 200, 67: 300, 100: 300} {
 		if got := w.percentile(p); got != want {
 			t.Errorf("the %v th percentile is %d", p, got)
 		}
@@ -482,5 +482,5 @@ func TestTrunkCheckShowsItsResult(t *testing.T) {
 	w.health.Registered = true
 	v.post(path+"/check", nil).says("It works").says("and we are registered with it.")
 	w.err = errors.New("nobody answers at <10.0.0.5>:5060")
-	v.post(path+"/check", nil).says("Something is wrong").says("nobody answers at <10.0.0.5>:5060")
+	v.post(path+"/check", nil).says("Something is wrong").says("Nobody answers at <10.0.0.5>:5060")
 }

@@ -1,13 +1,7 @@
 package console
 
 import (
-	"fmt"
-	"math"
-	"net/url"
 	"slices"
-	"strconv"
-	"unicode"
-	"unicode/utf8"
 
 	"parley"
 )
@@ -59,22 +53,6 @@ func answeredBy(c *parley.Call) string {
 		return "a machine"
 	}
 	return "not known"
-}
-
-// lasting is a number of seconds as clocks show it: 1:05.
-func lasting(seconds int64) string {
-	if seconds >= 3600 {
-		return fmt.Sprintf("%d:%02d:%02d", seconds/3600, seconds/60%60, seconds%60)
-	}
-	return fmt.Sprintf("%d:%02d", seconds/60, seconds%60)
-}
-
-// latencyText is a number of milliseconds as people read it.
-func latencyText(ms int64) string {
-	if ms < 1000 {
-		return strconv.FormatInt(ms, 10) + " ms"
-	}
-	return strconv.FormatFloat(float64(ms)/1000, 'f', 2, 64) + " s"
 }
 
 // stage is a step on the way to a reply's first sound.
@@ -145,13 +123,12 @@ func (w *waterfall) bars(r timed) (list []bar) {
 }
 
 // percentile is the time within which so many of a hundred replies were heard.
-func (w *waterfall) percentile(p float64) int64 {
+func (w *waterfall) percentile(p int) int64 {
 	all := make([]int64, len(w.replies))
 	for i, r := range w.replies {
 		all[i] = r.total
 	}
-	slices.Sort(all)
-	return all[max(0, int(math.Ceil(p/100*float64(len(all))))-1)]
+	return percentile(all, p)
 }
 
 // judged are what is known to be in an evaluation, in order, and then what else there is.
@@ -171,15 +148,3 @@ func judged(e map[string]any) (names []string) {
 	slices.Sort(rest[len(names):])
 	return rest
 }
-
-// firstUpper begins a text with a capital letter.
-func firstUpper(s string) string {
-	r, n := utf8.DecodeRuneInString(s)
-	if n == 0 {
-		return s
-	}
-	return string(unicode.ToUpper(r)) + s[n:]
-}
-
-// urlText is a text as a part of a query.
-func urlText(s string) string { return url.QueryEscape(s) }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -38,12 +37,12 @@ func begin(a *parley.Assistant) *beginning {
 }
 
 func (b *beginning) path() string {
-	return "/assistants/" + strconv.FormatInt(b.assistant.ID, 10) + "/talk"
+	return assistantPath(b.assistant.ID, "/talk")
 }
 
 // callPath is where a call from the browser begins.
 func (b *beginning) callPath() string {
-	return "/assistants/" + strconv.FormatInt(b.assistant.ID, 10) + "/web-call"
+	return assistantPath(b.assistant.ID, "/web-call")
 }
 
 // placeholder says what a variable stands for when nothing else is written.

@@ -4,28 +4,16 @@
 // only a part of it in place: there is one answer to a request, whoever asks.
 //
 // A page is a Go file with its handlers and a templ file with its looks; routes (below) lists them, and nav (layout.go) links them.
-// A handler takes a *request and returns what to show (show), where to go (see), or an error: console.go turns errors into pages.
+// A handler takes a *request and returns what to show (show), where to go (see), or an error: answer.go turns errors into pages.
 // Forms are read by decode and shown by form (form.go), by the same tags that the API enforces.
 package console
 
 import (
-	"bytes"
-	"compress/gzip"
-	"context"
-	"crypto/rand"
-	"encoding/hex"
-	"errors"
 	"log/slog"
 	"net/http"
 	"net/netip"
-	"net/url"
-	"runtime/debug"
-	"strconv"
 	"strings"
-	"sync"
 	"time"
-
-	"github.com/a-h/templ"
 
 	"parley"
 	"parley/internal/assistant"
@@ -129,6 +117,7 @@ func (c *Console) routes() {
 	})
 
 	c.page("GET /{$}", c.overviewPage)
+	c.page("GET /live", c.overviewLive)
 	c.page("GET /assistants", c.assistantList)
 	c.page("GET /assistants/new", c.assistantNew)
 	c.page("POST /assistants/new", c.assistantCreate)
@@ -192,6 +181,8 @@ func (c *Console) routes() {
 	c.page("POST /knowledge/{id}/delete", c.knowledgeDelete)
 	c.files("POST /knowledge/{id}/files", c.filesAdd)
 	c.page("POST /knowledge/{id}/site", c.siteAdd)
+	c.page("GET /knowledge/{id}/documents/{document}", c.documentEdit)
+	c.page("POST /knowledge/{id}/documents/{document}", c.documentSave)
 	c.page("POST /knowledge/{id}/documents/{document}/retry", c.documentRetry)
 	c.page("POST /knowledge/{id}/documents/{document}/delete", c.documentDelete)
 
@@ -251,217 +242,3 @@ func (c *Console) routes() {
 	c.page("GET /account", c.accountPage)
 	c.page("POST /account/password", c.passwordChange)
 }
-
-// request is one request, and who is signed in.
-type request struct {
-	*http.Request
-	w   http.ResponseWriter
-	who *auth.Who // nil on pages that anybody may see
-}
-
-// UserID is the id of the user who is signed in.
-func (r *request) UserID() int64 { return r.who.User.ID }
-
-// id is an id in the path: 0, which nothing has, where it can't be one.
-func (r *request) id(name string) int64 {
-	text := r.PathValue(name)
-	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || strconv.FormatInt(n, 10) != text {
-		return 0
-	}
-	return n
-}
-
-// answer is what a handler wants to be sent.
-type answer struct {
-	status int
-	title  string
-	body   templ.Component
-	to     string // where to go instead
-}
-
-// show answers with a page.
-func show(title string, body templ.Component) *answer {
-	return &answer{status: http.StatusOK, title: title, body: body}
-}
-
-// invalid answers with a page whose form has errors.
-func invalid(title string, body templ.Component) *answer {
-	return &answer{status: http.StatusUnprocessableEntity, title: title, body: body}
-}
-
-// see sends the browser to another page. done, where given, names a notice that it shows (notices, layout.go).
-func see(path string, done ...string) *answer {
-	if len(done) > 0 {
-		path += "?done=" + done[0]
-	}
-	return &answer{to: path}
-}
-
-type handler func(r *request) (*answer, error)
-
-// page registers a page for users who are signed in; others are asked to sign in.
-func (c *Console) page(pattern string, h handler) { c.open(pattern, c.known(h)) }
-
-// files registers a form with files, for users who are signed in: its handler reads the body, piece by piece.
-func (c *Console) files(pattern string, h handler) { c.route(pattern, c.known(h)) }
-
-// known is a handler that asks to sign in first.
-func (c *Console) known(h handler) handler {
-	return func(r *request) (*answer, error) {
-		if err := c.identify(r); err != nil {
-			return nil, err
-		}
-		if r.who == nil {
-			return c.askToSignIn(r)
-		}
-		return h(r)
-	}
-}
-
-// formLimit bounds a submitted form, as the API bounds JSON.
-const formLimit = 1 << 20
-
-// open registers a page for anybody.
-func (c *Console) open(pattern string, h handler) {
-	c.route(pattern, func(r *request) (*answer, error) {
-		if r.Method == http.MethodPost {
-			body := http.NewResponseController(r.w)
-			body.SetReadDeadline(time.Now().Add(c.bodyTime))
-			r.Body = http.MaxBytesReader(r.w, r.Body, formLimit)
-			if err := r.ParseForm(); err != nil {
-				return nil, formError(err)
-			}
-			body.SetReadDeadline(time.Time{})
-		}
-		return h(r)
-	})
-}
-
-// route answers requests of a pattern with what their handler returns.
-func (c *Console) route(pattern string, h handler) {
-	c.mux.HandleFunc(pattern, func(w http.ResponseWriter, req *http.Request) {
-		r := &request{Request: req, w: w}
-		a, err := h(r)
-		switch {
-		case err != nil:
-			c.fail(r, err)
-		case a == nil: // it has answered by itself
-		case a.to != "":
-			http.Redirect(w, req, a.to, http.StatusSeeOther)
-		default:
-			c.render(r, a)
-		}
-	})
-}
-
-func formError(err error) error {
-	var large *http.MaxBytesError
-	if errors.As(err, &large) {
-		return parley.Errorf(parley.TooLarge, "What was sent is too large: %d MiB is the most.", large.Limit>>20)
-	}
-	return parley.Errorf(parley.Refused, "The form can't be read.")
-}
-
-// policy lets nothing in that this server did not send, and nothing inline.
-const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; media-src 'self'; connect-src 'self'; " +
-	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
-
-type requestKey struct{}
-
-// ServeHTTP answers a request for a page. A panic is one request's failure.
-func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	var raw [8]byte
-	rand.Read(raw[:])
-	id := hex.EncodeToString(raw[:])
-	h := w.Header()
-	h.Set("X-Request-Id", id)
-	h.Set("Content-Security-Policy", policy)
-	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("Referrer-Policy", "same-origin")
-	h.Set("Cross-Origin-Opener-Policy", "same-origin")
-	h.Set("Cache-Control", "no-store")
-	r = r.WithContext(context.WithValue(r.Context(), requestKey{}, id))
-	defer func() {
-		p := recover()
-		switch {
-		case p == nil:
-		case p == http.ErrAbortHandler:
-			panic(p)
-		default:
-			slog.Error("page panicked", "method", r.Method, "path", r.URL.Path, "request_id", id, "panic", p, "stack", string(debug.Stack()))
-			http.Error(w, "Something went wrong on the server. Quote "+id+" when you report it.", http.StatusInternalServerError)
-		}
-	}()
-	c.handler.ServeHTTP(w, r)
-}
-
-var statusOf = map[parley.Kind]int{
-	parley.Internal: 500, parley.Refused: 400, parley.Unauthenticated: 401, parley.Payment: 402, parley.Forbidden: 403, parley.NotFound: 404,
-	parley.Conflict: 409, parley.TooLarge: 413, parley.Unsupported: 415, parley.Invalid: 422, parley.TooMany: 429, parley.Upstream: 502,
-	parley.Unavailable: 503,
-}
-
-// fail shows an error as a page, and logs what is ours to mend.
-func (c *Console) fail(r *request, err error) {
-	e := c.plain(r, err)
-	retryAfter(r.w, err)
-	status := statusOf[e.Kind]
-	c.render(r, &answer{status: status, title: http.StatusText(status), body: errorPage(status, e.Message)})
-}
-
-// plain is an error as its causer may read it.
-func (c *Console) plain(r *request, err error) *parley.Error {
-	var e *parley.Error
-	if errors.As(err, &e) {
-		return e
-	}
-	id, _ := r.Context().Value(requestKey{}).(string)
-	if r.Context().Err() == nil { // else nobody is there to read it
-		slog.ErrorContext(r.Context(), "page failed", "method", r.Method, "path", r.URL.Path, "request_id", id, "error", err)
-	}
-	return parley.Errorf(parley.Internal, "Something went wrong on the server. Quote %s when you report it.", id)
-}
-
-func retryAfter(w http.ResponseWriter, err error) {
-	var limit *auth.LimitError
-	if errors.As(err, &limit) {
-		w.Header().Set("Retry-After", strconv.Itoa(limit.RetryAfter))
-	}
-}
-
-// render sends a page whole, or not at all.
-func (c *Console) render(r *request, a *answer) {
-	var b bytes.Buffer
-	ctx := context.WithoutCancel(r.Context()) // a reader who left, or was too slow, is nobody's error
-	if err := layout(c.frame(r, a.title), a.body).Render(ctx, &b); err != nil {
-		slog.ErrorContext(r.Context(), "render a page", "path", r.URL.Path, "error", err)
-		http.Error(r.w, "Something went wrong on the server.", http.StatusInternalServerError)
-		return
-	}
-	body := b.Bytes()
-	h := r.w.Header()
-	h.Set("Content-Type", "text/html; charset=utf-8")
-	h.Set("Vary", "Accept-Encoding")
-	if r.Header.Get("HX-Request") != "" && r.Method == http.MethodGet { // where a script arrived is what the browser shows as its address
-		q := r.URL.Query()
-		q.Del("done")
-		h.Set("HX-Replace-Url", (&url.URL{Path: r.URL.Path, RawQuery: q.Encode()}).String())
-	}
-	// Compressing a page is safe (BREACH): it holds no token that guards requests, and no other site's request brings the cookie along.
-	if len(body) > 1400 && acceptsGzip(r.Request) {
-		var small bytes.Buffer
-		z := zippers.Get().(*gzip.Writer)
-		z.Reset(&small)
-		z.Write(body)
-		z.Close()
-		zippers.Put(z)
-		body = small.Bytes()
-		h.Set("Content-Encoding", "gzip")
-	}
-	h.Set("Content-Length", strconv.Itoa(len(body)))
-	r.w.WriteHeader(a.status)
-	r.w.Write(body)
-}
-
-var zippers = sync.Pool{New: func() any { return gzip.NewWriter(nil) }}

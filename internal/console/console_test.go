@@ -287,6 +287,7 @@ func TestTheme(t *testing.T) {
 		v.post("/theme", nil, "Referer", h.url+"/signin?return=%2Ftools").moved("/signin?return=%2Ftools")
 	}
 	v.post("/theme", nil, "Referer", "https://evil.example/x").moved("/")
+	v.post("/theme", nil, "Referer", h.url+"//evil.example/x").moved("/")
 	if got := h.visitor(t).get("/signin", "Cookie", `parley_theme="><script>`).doc().Find("html").AttrOr("data-theme", ""); got != "auto" {
 		t.Errorf("theme %q", got)
 	}

@@ -33,7 +33,7 @@ type editor struct {
 	others                                                                    []option // assistants to hand over to
 }
 
-func (e *editor) path(more string) string { return "/assistants/" + strconv.FormatInt(e.id, 10) + more }
+func (e *editor) path(more string) string { return assistantPath(e.id, more) }
 
 // baseURL is what links to this server start with.
 func (c *Console) baseURL(r *http.Request) string {
@@ -83,7 +83,7 @@ func (c *Console) assistantSave(r *request) (*answer, error) {
 	wrong, ok := fieldErrors(err)
 	switch {
 	case err == nil:
-		return see("/assistants/"+strconv.FormatInt(saved.ID, 10), "saved"), nil
+		return see(assistantPath(saved.ID, ""), "saved"), nil
 	case !ok:
 		return nil, err
 	}
@@ -139,7 +139,7 @@ func (c *Console) ownChoices(r *request, a *parley.Assistant, e *editor) error {
 	}
 	e.numbers = []option{{value: "", label: "None"}}
 	for _, n := range numbers {
-		e.numbers = append(e.numbers, option{value: strconv.FormatInt(n.ID, 10), label: n.PhoneNumber + " (" + n.Type.Label() + ")"})
+		e.numbers = append(e.numbers, option{value: strconv.FormatInt(n.ID, 10), label: n.PhoneNumber + " (" + typeName(n.Type) + ")"})
 	}
 	bases, err := c.DB.Knowledgebases(r.Context(), r.UserID())
 	if err != nil {

@@ -66,17 +66,7 @@ func (q inboxQuery) values() url.Values {
 
 func (q inboxQuery) filtered() bool { return len(q.values()) > 0 }
 
-// at is the address of a page of the list below path.
-func (q inboxQuery) at(path string, page int) string {
-	v := q.values()
-	if page > 1 {
-		v.Set("page", strconv.Itoa(page))
-	}
-	if len(v) == 0 {
-		return path
-	}
-	return path + "?" + v.Encode()
-}
+func (q inboxQuery) at(path string, page int) string { return address(path, q.values(), page) }
 
 // inbox is a page of conversations.
 type inbox struct {
@@ -99,20 +89,10 @@ func version(list []parley.Conversation, total int) string {
 	return b.String()
 }
 
-// emptied drops parameters that a form sent empty: they filter nothing.
-func emptied(q url.Values) url.Values {
-	for name, values := range q {
-		if len(values) == 1 && values[0] == "" {
-			delete(q, name)
-		}
-	}
-	return q
-}
-
 // conversations reads what a query asks for; ok is false when it is none.
 func (c *Console) conversations(r *request) (in *inbox, ok bool, err error) {
 	in = &inbox{inboxQuery: inboxQuery{Page: 1}}
-	if len(form.Query(emptied(r.URL.Query()), &in.inboxQuery)) > 0 {
+	if len(form.Query(r.URL.Query(), &in.inboxQuery)) > 0 {
 		return nil, false, nil
 	}
 	if in.AssistantID != 0 {
@@ -144,16 +124,8 @@ func (c *Console) inboxPage(r *request) (*answer, error) {
 	if in.last, err = c.DB.LastMessages(r.Context(), ids); err != nil {
 		return nil, err
 	}
-	some, _, err := c.DB.AssistantPage(r.Context(), r.UserID(), store.Page{Number: 1, Size: maxOthers})
-	if err != nil {
+	if in.assistants, in.first, err = c.assistantFilter(r); err != nil {
 		return nil, err
-	}
-	in.assistants = []option{{value: "", label: "All assistants"}}
-	for _, a := range some {
-		in.assistants = append(in.assistants, option{value: strconv.FormatInt(a.ID, 10), label: a.Name})
-	}
-	if len(some) > 0 {
-		in.first = &some[0]
 	}
 	in.base = c.base(r)
 	return show("Conversations", inboxPage(in)), nil

@@ -124,6 +124,14 @@ func TestKnowledgeWithoutScript(t *testing.T) {
 		t.Errorf("documents are %q", got)
 	}
 	v.upload(path + "/files").is(http.StatusUnprocessableEntity).says("There is no file yet")
+	doc := r.doc().Find(".documents .document-name").Last().AttrOr("href", "")
+	form = v.get(doc).is(http.StatusOK).form(doc)
+	if form.Get("name") != "Hours" || form.Get("description") != "" {
+		t.Errorf("the document's form holds %v", form)
+	}
+	v.post(doc, url.Values{"name": {""}}).is(http.StatusUnprocessableEntity).says("This field is required.")
+	v.post(doc, url.Values{"name": {"Opening hours"}, "description": {"Of the shop"}}).moved(path + "?done=saved")
+	v.get(path).says("Opening hours").says("Of the shop")
 	v.send("POST", path+"/files", url.Values{"file": {"x"}}).is(http.StatusBadRequest)
 	var many []file
 	for i := range mostFiles + 1 {
@@ -258,6 +266,7 @@ func TestKnowledgeOfOthersIsUnknown(t *testing.T) {
 		{"GET", "/knowledge/%", id(k.ID)}, {"GET", "/knowledge/%/live", id(k.ID)}, {"GET", "/knowledge/%/edit", id(k.ID)}, {"POST", "/knowledge/%/edit", id(k.ID)},
 		{"POST", "/knowledge/%/delete", id(k.ID)}, {"POST", "/knowledge/%/site", id(k.ID)}, {"POST", "/knowledge/%/files", id(k.ID)},
 		{"POST", "/knowledge/%/documents/" + id(d.ID) + "/retry", id(k.ID)}, {"POST", "/knowledge/%/documents/" + id(d.ID) + "/delete", id(k.ID)},
+		{"GET", "/knowledge/" + id(mine.ID) + "/documents/%", id(d.ID)}, {"POST", "/knowledge/" + id(mine.ID) + "/documents/%", id(d.ID)},
 		{"POST", "/knowledge/" + id(mine.ID) + "/documents/%/retry", id(d.ID)}, {"POST", "/knowledge/" + id(mine.ID) + "/documents/%/delete", id(d.ID)},
 	} {
 		bodies := map[string]bool{}

@@ -1,8 +1,6 @@
 package console
 
 import (
-	"strconv"
-
 	"parley"
 	"parley/internal/form"
 	"parley/internal/store"
@@ -18,11 +16,7 @@ type ledger struct {
 	balance, free parley.Money
 }
 
-func (l *ledger) at(page int) string {
-	v := l.values()
-	v.Set("page", strconv.Itoa(page))
-	return "/ledger?" + v.Encode()
-}
+func (l *ledger) at(page int) string { return address("/ledger", l.values(), page) }
 
 // reserved is what is set aside for messages and calls under way.
 func (l *ledger) reserved() parley.Money { return l.balance - l.free }
@@ -40,7 +34,7 @@ func kindLabel(k parley.LedgerKind) string {
 
 func (c *Console) ledgerPage(r *request) (*answer, error) {
 	l := &ledger{Page: 1}
-	if len(form.Query(emptied(r.URL.Query()), l)) > 0 {
+	if len(form.Query(r.URL.Query(), l)) > 0 {
 		return see("/ledger"), nil
 	}
 	from, to := l.bounds()

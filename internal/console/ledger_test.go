@@ -56,7 +56,7 @@ func TestLedger(t *testing.T) {
 	v.get("/ledger?date_to=" + yesterday).says("Nothing moved on these days.").says("$13.99")
 	v.get("/ledger?date_from=" + yesterday).says("teleport")
 	v.get("/ledger?date_from=tomorrow").moved("/ledger")
-	v.get("/ledger?page=9&date_from=" + yesterday).moved("/ledger?date_from=" + yesterday + "&page=1")
+	v.get("/ledger?page=9&date_from=" + yesterday).moved("/ledger?date_from=" + yesterday)
 	err = h.DB.Write(t.Context(), func(ctx context.Context, tx *store.Tx) error {
 		for i := range pageSize {
 			if _, err := tx.Post(ctx, u.ID, &parley.LedgerEntry{Kind: parley.Refund, Amount: parley.USD, Reference: "r:" + id(int64(i))}); err != nil {

@@ -58,9 +58,9 @@ func smsList(m *messages) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var2 string
-			templ_7745c5c3_Var2, templ_7745c5c3_Err = templ.JoinStringErrs("curl -X POST -H \"Authorization: Bearer KEY\" -H \"Content-Type: application/json\" \\\n  -d '{\"from\": 1, \"to\": \"+14155552671\", \"body\": \"Hello\"}' " + m.base + "/user/sms")
+			templ_7745c5c3_Var2, templ_7745c5c3_Err = templ.JoinStringErrs("curl -X POST -H \"Authorization: Bearer KEY\" \\\n  -H \"Content-Type: application/json\" \\\n  -d '{\"from\": 1, \"to\": \"+14155552671\", \"body\": \"Hello\"}' \\\n  " + m.base + "/user/sms")
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `message.templ`, Line: 21, Col: 217}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `message.templ`, Line: 21, Col: 229}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var2))
 			if templ_7745c5c3_Err != nil {

@@ -112,7 +112,7 @@ func TestWhatsAppSenders(t *testing.T) {
 	v.get("/whatsapp").says("none of its numbers is yours yet")
 	one := "/whatsapp/" + id(h.sender(t, u))
 	v.get("/whatsapp").says("Acme").says("Online").says("Good quality").says("Nobody answers")
-	page := v.get(one).says("1,000 people in 24 hours").says("order").says("Approved").says("PENDING").says("is ready. <b>").says("Variables: ")
+	page := v.get(one).says("1,000 people in 24 hours").says("order").says("Approved").says("Pending").says("is ready. <b>").says("Variables: ")
 	form := page.form(one)
 	form.Set("assistant_id", id(a.ID))
 	v.post(one, form).moved(one + "?done=saved")

@@ -24,23 +24,40 @@ type overview struct {
 	voice     bool              // this server takes calls from browsers
 }
 
-func (c *Console) overviewPage(r *request) (*answer, error) {
-	o := &overview{balance: r.who.User.Balance, voice: c.Answer != nil}
-	zone, err := time.LoadLocation(r.who.User.Timezone)
+// overview reads the user's last days, the last of which is today.
+func (c *Console) overview(r *request, days int) (*overview, error) {
+	u, err := c.DB.User(r.Context(), r.UserID())
+	if err != nil {
+		return nil, err
+	}
+	o := &overview{balance: u.Balance, voice: c.Answer != nil}
+	zone, err := time.LoadLocation(u.Timezone)
 	if err != nil {
 		zone = time.UTC
 	}
 	year, month, day := time.Now().In(zone).Date()
 	today := time.Date(year, month, day, 0, 0, 0, 0, zone)
-	for n := overviewDays - 1; n >= 0; n-- {
+	for n := days - 1; n >= 0; n-- {
 		o.dates = append(o.dates, today.AddDate(0, 0, -n))
 	}
 	// Where the clocks changed meanwhile, the days before are off by that hour; today is exact.
-	from := parley.At(today.Add(-(overviewDays - 1) * 24 * time.Hour))
-	if o.days, err = c.DB.Overview(r.Context(), r.UserID(), from, overviewDays); err != nil {
+	from := parley.At(today.Add(-time.Duration(days-1) * 24 * time.Hour))
+	if o.days, err = c.DB.Overview(r.Context(), r.UserID(), from, days); err != nil {
 		return nil, err
 	}
-	if o.live, err = c.DB.LiveCalls(r.Context(), r.UserID()); err != nil {
+	o.live, err = c.DB.LiveCalls(r.Context(), r.UserID())
+	return o, err
+}
+
+// version changes when anything does: the days before today stand.
+func (o *overview) version() string {
+	d := o.today()
+	return fmt.Sprintf("%s.%d.%d.%d.%d.%d.%d", o.dates[len(o.dates)-1].Format(time.DateOnly), o.balance, o.live, d.Calls, d.Failed, d.Cost, len(d.Latencies))
+}
+
+func (c *Console) overviewPage(r *request) (*answer, error) {
+	o, err := c.overview(r, overviewDays)
+	if err != nil {
 		return nil, err
 	}
 	if o.quiet() {
@@ -55,6 +72,22 @@ func (c *Console) overviewPage(r *request) (*answer, error) {
 	return show("Overview", overviewPage(o)), nil
 }
 
+// overviewLive tells a reader of the overview when it has changed. It reads today alone: that is little, and all that changes.
+func (c *Console) overviewLive(r *request) (*answer, error) {
+	was := ""
+	return c.live(r, func(s *stream) ([]string, error) {
+		o, err := c.overview(r, 1)
+		if err != nil {
+			return nil, err
+		}
+		if now := o.version(); now != was {
+			was = now
+			s.send("list", map[string]string{"version": now})
+		}
+		return nil, nil
+	})
+}
+
 func (o *overview) today() store.OverviewDay { return o.days[len(o.days)-1] }
 
 // quiet says whether there were no calls.
@@ -64,7 +97,7 @@ func (o *overview) quiet() bool {
 
 // path is a page of the assistant to try.
 func (o *overview) path(more string) string {
-	return "/assistants/" + strconv.FormatInt(o.assistant.ID, 10) + more
+	return assistantPath(o.assistant.ID, more)
 }
 
 // chart is a small picture of the days: a bar for each, with a second, paler one behind it where there are two measures.

@@ -49,6 +49,38 @@ func TestOverview(t *testing.T) {
 	}
 }
 
+// Who looks at the overview sees by itself that calls begin and end, and what they cost.
+func TestOverviewIsLive(t *testing.T) {
+	h := open(t)
+	u := h.user(t)
+	a := h.caller(t, u, "Front desk")
+	v := h.signedIn(t, u)
+	at := func() string { return v.get("/").doc().Find("#results[data-live='/live']").AttrOr("data-list", "") }
+	_, next := v.stream("GET", "/live", nil)
+	seen := until(t, next, "list", "").data["version"]
+	if now := at(); now != seen {
+		t.Errorf("the page is at %q, the stream at %q", now, seen)
+	}
+	for what, change := range map[string]func(){
+		"a live call":      func() { h.called(t, u, a, nil) },
+		"one that is over": func() { h.called(t, u, a, over(parley.CustomerHangup)) },
+		"one that failed":  func() { h.called(t, u, a, over(parley.ProviderFailure)) },
+		"a charge": func() {
+			h.write(t, func(ctx context.Context, tx *store.Tx) error {
+				_, err := tx.Post(ctx, u.ID, &parley.LedgerEntry{Kind: parley.MessageCharge, Reference: "x", Amount: -parley.USD})
+				return err
+			})
+		},
+	} {
+		change()
+		now := until(t, next, "list", "").data["version"]
+		if now == seen || now != at() {
+			t.Errorf("%s: the stream goes from %q to %q, the page is at %q", what, seen, now, at())
+		}
+		seen = now
+	}
+}
+
 func TestPercentile(t *testing.T) {
 	for _, c := range []struct {
 		list []int64

@@ -78,11 +78,7 @@ func abs(n int) int {
 
 // callPeaks is the shape of a call's recording, for the player to draw.
 func (c *Console) callPeaks(r *request) (*answer, error) {
-	one, err := c.DB.Call(r.Context(), r.UserID(), r.id("id"))
-	if err != nil {
-		return nil, err
-	}
-	o, err := c.Calls.OpenRecording(r.Context(), one)
+	_, o, err := c.recording(r)
 	if err != nil {
 		return nil, err
 	}

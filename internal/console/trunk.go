@@ -143,7 +143,7 @@ func (c *Console) trunkCheck(r *request) (*answer, error) {
 	f.well = err == nil && (!t.Register || health.Registered)
 	switch {
 	case err != nil:
-		f.checked = err.Error()
+		f.checked = firstUpper(err.Error())
 	case t.Register && !health.Registered:
 		f.checked = fmt.Sprintf("The trunk answers (%d ms), but we are not registered with it: look at the user name and the password.", health.OptionsMS)
 	case t.Register:

@@ -21,7 +21,7 @@ func (c *Console) versionList(r *request) (*answer, error) {
 		return nil, err
 	}
 	at := func(n int) string {
-		return "/assistants/" + strconv.FormatInt(a.ID, 10) + "/versions?" + url.Values{"page": {strconv.Itoa(n)}}.Encode()
+		return address(assistantPath(a.ID, "/versions"), url.Values{}, n)
 	}
 	return show("Prompt versions of "+a.Name, versionList(a, list, q.Page, total, at)), nil
 }
@@ -60,5 +60,5 @@ func (c *Console) versionRestore(r *request) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return see("/assistants/"+strconv.FormatInt(a.ID, 10), "restored"), nil
+	return see(assistantPath(a.ID, ""), "restored"), nil
 }

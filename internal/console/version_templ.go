@@ -14,7 +14,7 @@ import (
 )
 
 func versionPath(a *parley.Assistant, v int) string {
-	return "/assistants/" + strconv.FormatInt(a.ID, 10) + "/versions/" + strconv.Itoa(v)
+	return assistantPath(a.ID, "/versions/"+strconv.Itoa(v))
 }
 
 func versionList(a *parley.Assistant, list []parley.PromptVersion, number, total int, at func(int) string) templ.Component {
@@ -38,7 +38,7 @@ func versionList(a *parley.Assistant, list []parley.PromptVersion, number, total
 			templ_7745c5c3_Var1 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = crumb("/assistants/"+strconv.FormatInt(a.ID, 10), a.Name).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = crumb(assistantPath(a.ID, ""), a.Name).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -182,7 +182,7 @@ func versionShow(a *parley.Assistant, d comparison) templ.Component {
 			templ_7745c5c3_Var8 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = crumb("/assistants/"+strconv.FormatInt(a.ID, 10)+"/versions", "Prompt versions").Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = crumb(assistantPath(a.ID, "/versions"), "Prompt versions").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

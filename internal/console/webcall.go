@@ -3,7 +3,6 @@ package console
 import (
 	"encoding/json"
 	"net/http"
-	"strconv"
 	"time"
 
 	"parley"
@@ -36,7 +35,7 @@ func (c *Console) webCall(r *request) error {
 		return err
 	}
 	return c.Answer(r.w, r.Request, a, func(session string) string {
-		return "/assistants/" + strconv.FormatInt(a.ID, 10) + "/web-call/" + session
+		return assistantPath(a.ID, "/web-call/"+session)
 	})
 }
 

@@ -15,17 +15,6 @@ import (
 	"parley/internal/store"
 )
 
-// address is where page n of a list is, with its filters.
-func address(path string, filters url.Values, n int) string {
-	if n > 1 {
-		filters.Set("page", strconv.Itoa(n))
-	}
-	if len(filters) == 0 {
-		return path
-	}
-	return path + "?" + filters.Encode()
-}
-
 // deliveryQuery is what the list of deliveries is asked for: the API's filters.
 type deliveryQuery struct {
 	Event  string `query:"event" enum:"call.completed,call.inbound,call.inbound.completed,conversation.ended,balance.low,campaign.completed"`

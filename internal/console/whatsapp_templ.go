@@ -519,9 +519,9 @@ func senderPage(s *senderForm) templ.Component {
 						return templ_7745c5c3_Err
 					}
 					var templ_7745c5c3_Var23 string
-					templ_7745c5c3_Var23, templ_7745c5c3_Err = templ.JoinStringErrs(t.Status)
+					templ_7745c5c3_Var23, templ_7745c5c3_Err = templ.JoinStringErrs(firstUpper(strings.ToLower(string(t.Status))))
 					if templ_7745c5c3_Err != nil {
-						return templ.Error{Err: templ_7745c5c3_Err, FileName: `whatsapp.templ`, Line: 129, Col: 41}
+						return templ.Error{Err: templ_7745c5c3_Err, FileName: `whatsapp.templ`, Line: 129, Col: 78}
 					}
 					_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var23))
 					if templ_7745c5c3_Err != nil {
@@ -547,9 +547,9 @@ func senderPage(s *senderForm) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var24 string
-		templ_7745c5c3_Var24, templ_7745c5c3_Err = templ.JoinStringErrs("curl -X POST -H \"Authorization: Bearer KEY\" -H \"Content-Type: application/json\" \\\n  -d '{\"sender_id\": " + strconv.FormatInt(s.ID, 10) + ", \"template_id\": 1, \"recipient_phone\": \"+14155552671\"}' \\\n  " + s.base + "/user/whatsapp/send")
+		templ_7745c5c3_Var24, templ_7745c5c3_Err = templ.JoinStringErrs("curl -X POST -H \"Authorization: Bearer KEY\" \\\n  -H \"Content-Type: application/json\" \\\n  -d '{\"sender_id\": " + strconv.FormatInt(s.ID, 10) + ", \"template_id\": 1, \"recipient_phone\": \"+14155552671\"}' \\\n  " + s.base + "/user/whatsapp/send")
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `whatsapp.templ`, Line: 136, Col: 283}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `whatsapp.templ`, Line: 136, Col: 289}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var24))
 		if templ_7745c5c3_Err != nil {

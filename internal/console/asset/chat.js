@@ -262,6 +262,7 @@
     }
     place.replaceChildren(...came.childNodes);
     place.dataset.list = came.dataset.list;
+    $(".who .num").textContent = $(".who .num", doc).textContent; // what it has cost
     all("[data-count]", place).forEach((row) => {
       const was = counts.get(row.id);
       row.classList.toggle("unread", was === undefined ? first : Number(row.dataset.count) > was);

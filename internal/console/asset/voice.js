@@ -45,6 +45,7 @@
       const made = await dial({ url: place().dataset.call, variables: Object.fromEntries(keys), headers: { "HX-Request": "true" }, on: (kind, data) => {
         if (call !== mine) return;
         if (kind === "live") say("You can speak now.");
+        else if (kind === "waiting") say("The connection is interrupted: looking for the network…");
         else if (kind === "partial") {
           partial = partial || spoken("customer");
           partial.lastChild.textContent = data.text;
@@ -121,6 +122,10 @@
       call = null;
     }
   });
+  // On a phone it all is a sheet: who closes it sees no more that the microphone is on.
+  document.addEventListener("toggle", (e) => {
+    if (call && e.target.id === "talk" && e.newState === "closed") hangup("The call ended when you closed this.");
+  }, true); // these events don't bubble
   addEventListener("pagehide", () => call && hangup("The call has ended."));
 
   // A voice's sample plays, until it is asked to stop or another is chosen.

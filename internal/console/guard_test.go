@@ -1,0 +1,146 @@
+package console
+
+import (
+	"net/http"
+	"net/url"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"parley"
+)
+
+// route is a line of routes.
+type route struct {
+	method, path string
+	anybody      bool // no session is asked for
+}
+
+// everyRoute is all that routes registers, as it is written there: a new page is held to these rules too.
+func everyRoute(t *testing.T) (list []route) {
+	t.Helper()
+	source, err := os.ReadFile("console.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range regexp.MustCompile(`c\.(page|files|open)\("([A-Z]+) (/[^"]*)"`).FindAllStringSubmatch(string(source), -1) {
+		list = append(list, route{method: m[2], path: m[3], anybody: m[1] == "open"})
+	}
+	if len(list) < 100 {
+		t.Fatalf("%d routes were found", len(list))
+	}
+	return list
+}
+
+// at is the route's address for some ids, by the route's beginning; fails where a route has an id that is not among them.
+func (r route) at(t *testing.T, ids map[string]string) string {
+	t.Helper()
+	path := strings.NewReplacer("{$}", "", "{document}", ids["document"], "{version}", "1", "{session}", "x").Replace(r.path)
+	before, rest, found := strings.Cut(path, "{id}")
+	if !found {
+		return path
+	}
+	if ids[before] == "" {
+		t.Fatalf("%s %s: nobody has such a thing here", r.method, r.path)
+	}
+	return before + ids[before] + rest
+}
+
+// everything is one of everything that has an id, by where its pages are, and called name where it has a name.
+func (h *house) everything(t *testing.T, u *parley.User, name string) map[string]string {
+	t.Helper()
+	a := h.caller(t, u, name)
+	k := h.handbook(t, u)
+	d := &parley.Document{Name: name, Type: parley.TXT, Links: []string{}}
+	if err := h.Knowledge.Add(t.Context(), u.ID, k.ID, d); err != nil {
+		t.Fatal(err)
+	}
+	c := h.called(t, u, a, over(parley.CustomerHangup))
+	h.record(t, c)
+	camp, err := h.Campaigns.Create(t.Context(), u, map[string]any{"name": name, "assistant_id": number(id(a.ID)), "allowed_hours_start_time": "00:00", "allowed_hours_end_time": "23:59", "timezone": "UTC"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	numbers, err := h.DB.Numbers(t.Context(), u.ID)
+	if err != nil || len(numbers) == 0 {
+		t.Fatal(numbers, err)
+	}
+	return map[string]string{"/assistants/": id(a.ID), "/calls/": id(c.ID), "/campaigns/": id(camp.ID), "/conversations/": h.talk(t, a, parley.TestConversation).ID, "/knowledge/": id(k.ID),
+		"/tools/": id(h.tool(t, u, "secret_plans").ID), "/numbers/": id(numbers[0].ID), "/numbers/caller-id/": id(h.askCallerID(t, u, "+4930901820")),
+		"/trunks/": id(h.trunk(t, u, name, "+4930901822").ID), "/whatsapp/": id(h.sender(t, u)), "/webhooks/": id(h.delivery(t, u, a).ID), "/webhooks/settings/test/": id(a.ID),
+		"/keys/": id(h.key(t, u)), "document": id(d.ID)}
+}
+
+// Every route asks for a session, every one that changes something refuses other websites, and every one with an id knows its owner alone.
+func TestEveryRouteIsGuarded(t *testing.T) {
+	h := open(t, withCampaigns)
+	owner := h.user(t)
+	theirs := h.everything(t, owner, "Secret plans")
+	unknown := map[string]string{}
+	for kind := range theirs {
+		unknown[kind] = "424242"
+	}
+	unknown["/conversations/"] = "00000000-0000-4000-8000-000000000000"
+	nobody, own, other := h.visitor(t), h.signedIn(t, owner), h.signedIn(t, h.user(t))
+	form := url.Values{"name": {"stolen"}, "message": {"stolen"}, "event": {"conversation.ended"}, "assistant_id": {""}}
+	for _, r := range everyRoute(t) {
+		path, body := r.at(t, theirs), form
+		if r.method == http.MethodGet {
+			body = nil
+		} else {
+			own.send(r.method, path, body, "Sec-Fetch-Site", "cross-site").is(http.StatusForbidden)
+			own.send(r.method, path, body, "Origin", "https://evil.example").is(http.StatusForbidden)
+		}
+		if r.anybody {
+			continue
+		}
+		if got := nobody.send(r.method, path, body); !strings.HasPrefix(got.is(http.StatusSeeOther).header.Get("Location"), "/signin") {
+			t.Errorf("%s %s without a session leads to %s", r.method, r.path, got.header.Get("Location"))
+		}
+		nobody.send(r.method, path, body, "HX-Request", "true").is(http.StatusUnauthorized)
+		if !strings.Contains(r.path, "{id}") {
+			continue
+		}
+		foreign, none := other.send(r.method, path, body), other.send(r.method, r.at(t, unknown), body)
+		if foreign.status != http.StatusNotFound || none.status != http.StatusNotFound {
+			t.Errorf("%s %s answers another user %d, and for what nobody has %d", r.method, r.path, foreign.status, none.status)
+		}
+		if foreign.doc().Find("main").Text() != none.doc().Find("main").Text() {
+			t.Errorf("%s %s tells a foreign id from an unknown one", r.method, r.path)
+		}
+	}
+	for _, r := range everyRoute(t) { // and nothing of it was done
+		if r.method == http.MethodGet && !strings.HasSuffix(r.path, "/live") && !strings.HasPrefix(r.path, "/signin") {
+			if got := own.get(r.at(t, theirs)); got.status >= http.StatusBadRequest {
+				t.Errorf("the owner's %s answers %d", r.path, got.status)
+			}
+		}
+	}
+}
+
+// Names are text on every page.
+func TestEveryPageShowsNamesAsText(t *testing.T) {
+	const evil = `"><script>alert(1)</script><img src=x onerror=alert(2)>`
+	h := open(t, withCampaigns)
+	u := h.user(t)
+	ids := h.everything(t, u, evil)
+	v := h.signedIn(t, u)
+	shown := 0
+	for _, r := range everyRoute(t) {
+		if r.method != http.MethodGet || strings.HasSuffix(r.path, "/live") {
+			continue
+		}
+		page := v.get(r.at(t, ids))
+		if !strings.HasPrefix(page.header.Get("Content-Type"), "text/html") {
+			continue
+		}
+		shown += strings.Count(page.doc().Find("main").Text(), evil)
+		if page.doc().Find("script:not([src]), img, [onerror]").Length() > 0 || strings.Contains(page.body, "<script>") {
+			t.Errorf("%s: a name came alive", r.path)
+		}
+	}
+	if shown < 20 {
+		t.Errorf("the name was seen %d times", shown)
+	}
+}
