@@ -343,6 +343,7 @@ func TestCallList(t *testing.T) {
 			t.Errorf("erased %v", got)
 		}
 		p.get(callAt(busy), status(404))
+		p.delete("/user/customers/+12025550104", status(409)).is(`{"message":"The customer is in a call: hang up first."}`)
 	})
 }
 

@@ -22,21 +22,15 @@ const ChildCommand = "read-document"
 const setupFailed = "read-document: "
 
 // Child is the other side of [Extractor]: it limits this process, reads the document on stdin, and writes its text to stdout. It returns
-// the process's exit code. args are: bytes of memory, seconds of processor time, the document's kind; or instead of the kind "exec" and a
-// command line, which this process then becomes.
+// the process's exit code. args are: bytes of memory, seconds of processor time, the document's kind.
 func Child(args []string, stdin io.Reader, stdout io.Writer) int {
-	if len(args) < 3 {
+	if len(args) != 3 {
 		fmt.Fprintln(os.Stderr, setupFailed+"this command is for the program's own use")
 		return 2
 	}
 	memory, err := strconv.ParseInt(args[0], 10, 64)
 	seconds, err2 := strconv.ParseUint(args[1], 10, 32)
 	if err := errors.Join(err, err2); err != nil {
-		fmt.Fprintln(os.Stderr, setupFailed+err.Error())
-		return 2
-	}
-	if args[2] == "exec" {
-		err := become(memory, seconds, args[3:])
 		fmt.Fprintln(os.Stderr, setupFailed+err.Error())
 		return 2
 	}

@@ -37,17 +37,9 @@ func setLimits(memory, seconds uint64) error {
 	return nil
 }
 
-// become replaces this process by another program within the limits; it returns only when that fails. The address space is all that
-// program's own.
-func become(memory int64, seconds uint64, args []string) error {
-	if len(args) == 0 {
-		return syscall.EINVAL
-	}
-	if err := setLimits(uint64(memory), seconds); err != nil {
-		return err
-	}
-	return syscall.Exec(args[0], args, os.Environ())
-}
+// within is a shell's script that becomes another program within limits: seconds of processor time, kilobytes of address space, the command line.
+// A process of this program could not, as it may need memory between the one and the other.
+const within = `ulimit -c 0 && ulimit -f 0 && ulimit -t "$1" && ulimit -v "$2" || { echo "` + setupFailed + `no limits" >&2; exit 2; }; shift 2; exec "$@"`
 
 // overCPU: the soft limit sends SIGXCPU, the hard one SIGKILL.
 func overCPU(p *os.ProcessState) bool {

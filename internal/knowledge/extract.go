@@ -106,7 +106,7 @@ func spool(r io.Reader) (*os.File, error) {
 
 // poppler reads a PDF with pdftotext, and its title with pdfinfo beside it.
 func (x *Extractor) poppler(ctx context.Context, tool string, f *os.File, lim limits) (*Text, error) {
-	out, err := x.child(ctx, f, lim, "exec", tool, "-enc", "UTF-8", "-eol", "unix", "-l", fmt.Sprint(maxPages+1), "/dev/stdin", "-")
+	out, err := limited(ctx, f, lim, tool, "-enc", "UTF-8", "-eol", "unix", "-l", fmt.Sprint(maxPages+1), "/dev/stdin", "-")
 	if err != nil {
 		return nil, err
 	}
@@ -117,7 +117,7 @@ func (x *Extractor) poppler(ctx context.Context, tool string, f *os.File, lim li
 	}
 	title := ""
 	if info, err := exec.LookPath(filepath.Join(filepath.Dir(tool), "pdfinfo")); err == nil {
-		if out, err := x.child(ctx, f, lim, "exec", info, "-enc", "UTF-8", "/dev/stdin"); err == nil { // a title is worth no failure
+		if out, err := limited(ctx, f, lim, info, "-enc", "UTF-8", "/dev/stdin"); err == nil { // a title is worth no failure
 			for line := range strings.Lines(string(out)) {
 				if t, ok := strings.CutPrefix(line, "Title:"); ok {
 					title = t
@@ -135,7 +135,7 @@ var (
 )
 
 // child runs this program again, as a child with limits that reads a file, and gives what it wrote.
-func (x *Extractor) child(ctx context.Context, f *os.File, lim limits, what ...string) ([]byte, error) {
+func (x *Extractor) child(ctx context.Context, f *os.File, lim limits, kind string) ([]byte, error) {
 	program := x.Program
 	if program == nil {
 		self, err := os.Executable()
@@ -144,11 +144,23 @@ func (x *Extractor) child(ctx context.Context, f *os.File, lim limits, what ...s
 		}
 		program = []string{self, ChildCommand}
 	}
+	args := append(program[1:len(program):len(program)], fmt.Sprint(lim.memory), lim.seconds(), kind)
+	return output(ctx, f, exec.CommandContext(ctx, program[0], args...))
+}
+
+// limited runs another program in the same way.
+func limited(ctx context.Context, f *os.File, lim limits, command ...string) ([]byte, error) {
+	args := append([]string{"-c", within, "sh", lim.seconds(), fmt.Sprint(lim.memory >> 10)}, command...)
+	return output(ctx, f, exec.CommandContext(ctx, "/bin/sh", args...))
+}
+
+func (l limits) seconds() string { return fmt.Sprint(max(1, int(l.cpu.Seconds()))) }
+
+// output runs a child that reads a file, and gives what it wrote.
+func output(ctx context.Context, f *os.File, cmd *exec.Cmd) ([]byte, error) {
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return nil, fmt.Errorf("rewind a document: %w", err)
 	}
-	args := append(append(program[1:len(program):len(program)], fmt.Sprint(lim.memory), fmt.Sprint(max(1, int(lim.cpu.Seconds())))), what...)
-	cmd := exec.CommandContext(ctx, program[0], args...)
 	cmd.Env = childEnv
 	cmd.Dir = "/"
 	cmd.Stdin = f

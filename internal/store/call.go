@@ -208,9 +208,16 @@ func (tx *Tx) DeleteCall(ctx context.Context, userID, id int64) (recording strin
 	return rows[0].Recording, err
 }
 
-// EraseCalls removes the user's calls with a customer that are over, and gives the names of their recordings. The events that tell of them
-// go with the customer's number.
+// EraseCalls removes the user's calls with a customer, and gives the names of their recordings. The events that tell of them go with the
+// customer's number. It is refused while there is a live one, which would be kept.
 func (tx *Tx) EraseCalls(ctx context.Context, userID int64, phone string) (recordings []string, calls int, err error) {
+	live, err := tx.q.NewSelect().Model((*parley.Call)(nil)).Where("user_id = ? AND customer_phone = ? AND ended_at = 0", userID, phone).Exists(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	if live {
+		return nil, 0, parley.Errorf(parley.Conflict, "The customer is in a call: hang up first.")
+	}
 	var rows []parley.Call
 	err = tx.q.NewRaw("DELETE FROM calls WHERE user_id = ? AND customer_phone = ? AND ended_at > 0 RETURNING id, recording", userID, phone).Scan(ctx, &rows)
 	return recordingsOf(rows), len(rows), err
