@@ -52,5 +52,5 @@ static:
 	go tool staticcheck ./...
 	go test -count=1 -run '^TestHouse' .
 
-bench: ## Measure; GROUP=api measures that group alone
+bench: build ## Measure; GROUP=api measures that group alone
 	go run ./bench -group $(GROUP)
