@@ -24,6 +24,7 @@ import (
 	"parley"
 	"parley/e2e/phone"
 	"parley/internal/audio"
+	needs "parley/internal/need"
 )
 
 // The tests of the telephone call the program, or are called by it, over real SIP and RTP on loopback: from telephones of this process
@@ -223,12 +224,7 @@ func gone(t *testing.T, c *phone.Call) {
 func need(t *testing.T, programs ...string) {
 	t.Helper()
 	for _, name := range programs {
-		if _, err := exec.LookPath(name); err == nil {
-			continue
-		} else if os.Getenv("CI") == "true" {
-			t.Fatalf("%v; scripts/setup test installs it", err)
-		}
-		t.Skipf("no %s; scripts/setup test installs it", name)
+		needs.Program(t, name)
 	}
 }
 

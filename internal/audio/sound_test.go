@@ -10,6 +10,8 @@ import (
 	"os/exec"
 	"slices"
 	"testing"
+
+	"parley/internal/need"
 )
 
 // What the tests listen to: sounds made here, and speech from testdata, which was made with flite's voices (as their names say) and is
@@ -84,8 +86,7 @@ func level(pcm []int16) float64 { return Level(pcm) }
 func ffmpeg(t *testing.T, input []byte, args ...string) []byte {
 	t.Helper()
 	path, err := exec.LookPath("ffmpeg")
-	if err != nil {
-		t.Log("ffmpeg is not installed: held against testdata alone")
+	if !need.Met(t, err) { // held against testdata alone
 		return nil
 	}
 	cmd := exec.Command(path, append([]string{"-v", "error", "-nostdin"}, args...)...)

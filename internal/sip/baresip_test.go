@@ -10,12 +10,13 @@ import (
 
 	"parley"
 	"parley/internal/audio"
+	"parley/internal/need"
 )
 
 // TestBaresip is docs/telephony.md's command line: a softphone on this machine registers, calls an assistant, says a tone and hears another.
 func TestBaresip(t *testing.T) {
 	t.Parallel()
-	program := need(t, "baresip")
+	program := need.Program(t, "baresip")
 	a := newAnswerer(1000)
 	s := start(t, Config{Softphone: true, Answer: a.answer})
 	dir := t.TempDir()

@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"os/exec"
 	"strings"
 	"sync"
 	"testing"
@@ -361,19 +360,6 @@ func (w *wire) message(method, uri, to, callID string, seq int, body string, hea
 func sdp(addr netip.AddrPort, rest ...string) string {
 	return fmt.Sprintf("v=0\r\no=- 1 1 IN IP4 %s\r\ns=-\r\nc=IN IP4 %s\r\nt=0 0\r\nm=audio %d RTP/AVP 0 101\r\na=rtpmap:101 telephone-event/8000\r\n", addr.Addr(), addr.Addr(), addr.Port()) +
 		strings.Join(append(rest, ""), "\r\n")
-}
-
-// need skips a test where a program isn't installed, and fails it where it must be.
-func need(t testing.TB, program string) string {
-	t.Helper()
-	path, err := exec.LookPath(program)
-	if err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatalf("%s is not installed: scripts/setup test installs it", program)
-		}
-		t.Skipf("%s is not installed", program)
-	}
-	return path
 }
 
 // caller is a wire that has called a server and was answered.

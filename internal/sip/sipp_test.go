@@ -11,12 +11,13 @@ import (
 	"time"
 
 	"parley"
+	"parley/internal/need"
 )
 
 // sipp runs a scenario, at a port of its own; over is its outcome.
 func sipp(t *testing.T, scenario, transport string, args ...string) (at netip.AddrPort, over <-chan error) {
 	t.Helper()
-	program := need(t, "sipp")
+	program := need.Program(t, "sipp")
 	w := newWire(t, "127.0.0.1")
 	at = w.addr()
 	w.Close()
