@@ -23,7 +23,9 @@ type Assistant struct {
 	VoiceID       int64  `json:"voice_id" required:"true" doc:"Must speak the assistant's language and serve its mode."`
 	InstanceID    int64  `bun:"-" json:"instance_id" readOnly:"true"`
 
-	Variables    map[string]string `bun:"type:json" json:"variables" maxProperties:"200" doc:"Values of {{name}} in the prompt and the initial message."`
+	Variables    map[string]string `bun:"-" json:"variables" maxProperties:"200" format:"variables" doc:"Values of {{name}} in the prompt and the initial message."`
+	Sealed       []byte            `bun:"sealed_variables" json:"-"`    // Variables as they are stored
+	Unsealed     map[string]string `bun:"variables,type:json" json:"-"` // Variables as former versions stored them
 	Type         string            `json:"type" required:"true" enum:"inbound,outbound"`
 	Status       string            `json:"status" default:"inactive" enum:"active,inactive"`
 	Mode         string            `json:"mode" required:"true" enum:"pipeline,multimodal,dualplex"`
@@ -49,8 +51,8 @@ type Assistant struct {
 	Pronunciations    map[string]string `bun:"type:json" json:"pronunciations" maxProperties:"500" doc:"Word to respelling: said right."`
 
 	LLMTemperature     Decimal `bun:"llm_temperature" json:"llm_temperature" default:"0.10" minimum:"0" maximum:"1"`
-	VoiceStability     Decimal `json:"voice_stability" default:"0.70" minimum:"0" maximum:"1"`
-	VoiceSimilarity    Decimal `json:"voice_similarity" default:"0.50" minimum:"0" maximum:"1"`
+	VoiceStability     Decimal `json:"voice_stability" default:"0.70" minimum:"0" maximum:"1" doc:"Of voices that have it: the lists of voices and synthesizer providers say so."`
+	VoiceSimilarity    Decimal `json:"voice_similarity" default:"0.50" minimum:"0" maximum:"1" doc:"Likewise."`
 	SpeechSpeed        Decimal `json:"speech_speed" default:"1.00" minimum:"0.7" maximum:"1.2"`
 	AmbientSound       string  `json:"ambient_sound" default:"off" enum:"off,office,city,forest,crowded_room,cafe,nature"`
 	AmbientSoundVolume Decimal `json:"ambient_sound_volume" default:"0.50" minimum:"0" maximum:"1"`
@@ -67,8 +69,8 @@ type Assistant struct {
 	WaitForCustomer         bool         `json:"wait_for_customer" default:"false" doc:"Wait for the customer to speak first."`
 
 	MaxDuration          int64  `json:"max_duration" default:"600" minimum:"20" maximum:"3600" doc:"Seconds."`
-	MaxSilenceDuration   int64  `json:"max_silence_duration" default:"40" minimum:"1" maximum:"360" doc:"Seconds."`
-	ReengagementInterval int64  `json:"reengagement_interval" default:"30" minimum:"1" maximum:"600" doc:"Seconds."`
+	MaxSilenceDuration   int64  `json:"max_silence_duration" default:"40" minimum:"1" maximum:"360" doc:"Seconds of silence before the assistant asks whether anybody is there."`
+	ReengagementInterval int64  `json:"reengagement_interval" default:"30" minimum:"1" maximum:"600" doc:"Seconds of further silence before it asks again, and before the call ends then."`
 	ReengagementPrompt   string `json:"reengagement_prompt" maxLength:"1000"`
 	RingingTime          int64  `json:"ringing_time" default:"30" minimum:"1" maximum:"120" doc:"Seconds."`
 	EndCallOnVoicemail   Flag   `json:"end_call_on_voicemail" default:"1"`
@@ -135,15 +137,15 @@ type AssistantTool struct {
 	Type string `json:"type" required:"true" enum:"end_call,call_transfer,dtmf_input,collect_keypad,assistant_transfer,mid_call"`
 
 	// call_transfer
-	PhoneNumber         string `json:"phone_number,omitempty" maxLength:"64" doc:"call_transfer: where to."`
+	PhoneNumber         string `json:"phone_number,omitempty" maxLength:"64" doc:"call_transfer: where to, as a number in international format; or an extension of 2 to 6 digits or a sip: address, which calls over a SIP trunk of one's own reach."`
 	Description         string `json:"description,omitempty" maxLength:"1000" doc:"When the assistant uses it."`
 	WarmTransfer        *bool  `json:"warm_transfer,omitempty" doc:"call_transfer: announce the caller first."`
 	WarmTransferMessage string `json:"warm_transfer_message,omitempty" maxLength:"1000" doc:"call_transfer: said to who takes over."`
 	// collect_keypad
 	Timeout *int64 `json:"timeout,omitempty" minimum:"1" maximum:"30" doc:"collect_keypad: seconds to wait for a key (5); mid_call: the tool's timeout."`
-	StopKey string `json:"stop_key,omitempty" maxLength:"1" doc:"collect_keypad: # or *."`
+	StopKey string `json:"stop_key,omitempty" maxLength:"1" doc:"collect_keypad: the key that ends it, # (the default) or *."`
 	// assistant_transfer
-	AssistantID           *int64 `json:"assistant_id,omitempty" doc:"assistant_transfer: own assistant, not itself."`
+	AssistantID           *int64 `json:"assistant_id,omitempty" format:"assistant" doc:"assistant_transfer: own assistant, not itself."`
 	MessageBeforeTransfer string `json:"message_before_transfer,omitempty" maxLength:"1000" doc:"assistant_transfer: said first."`
 	// mid_call, in answers only (on input only id counts)
 	ID       *int64       `json:"id,omitempty"`
@@ -273,19 +275,22 @@ func (a *Assistant) checkTools(facts AssistantFacts, f *Fields) {
 		seen[t.Type] = true
 		switch t.Type {
 		case "call_transfer":
-			if n, ok := NormalizePhone(t.PhoneNumber); ok {
-				t.PhoneNumber = n
+			if to, _, ok := TransferTarget(t.PhoneNumber); ok {
+				t.PhoneNumber = to
 			} else if t.PhoneNumber == "" {
 				f.Add(at+".phone_number", "is required.")
 			} else {
-				f.Add(at+".phone_number", "must be a phone number in international format.")
+				f.Add(at+".phone_number", "must be a phone number in international format, an extension of 2 to 6 digits or a sip: address.")
 			}
 		case "collect_keypad":
 			if t.Timeout == nil {
 				five := int64(5)
 				t.Timeout = &five
 			}
-			if t.StopKey != "" && t.StopKey != "#" && t.StopKey != "*" {
+			if t.StopKey == "" {
+				t.StopKey = "#"
+			}
+			if t.StopKey != "#" && t.StopKey != "*" {
 				f.Add(at+".stop_key", "must be one of: #, *.")
 			}
 		case "assistant_transfer":
@@ -318,6 +323,9 @@ func ValidTimezone(name string) bool {
 	_, err := time.LoadLocation(name)
 	return err == nil
 }
+
+// MostPromptVersions is how many wordings of an assistant are kept, the newest.
+const MostPromptVersions = 200
 
 // PromptVersion is one past or present wording of an assistant.
 type PromptVersion struct {

@@ -75,7 +75,7 @@ func TestAssistantCheck(t *testing.T) {
 		{"built-in tools", tool(parley.AssistantTool{Type: "end_call"}, parley.AssistantTool{Type: "dtmf_input"}, parley.AssistantTool{Type: "collect_keypad", StopKey: "#"}), nil},
 		{"same tool twice", tool(parley.AssistantTool{Type: "end_call"}, parley.AssistantTool{Type: "end_call"}), []string{"tools.1.type"}},
 		{"transfer to nowhere", tool(parley.AssistantTool{Type: "call_transfer"}), []string{"tools.0.phone_number"}},
-		{"transfer to no number", tool(parley.AssistantTool{Type: "call_transfer", PhoneNumber: "12"}), []string{"tools.0.phone_number"}},
+		{"transfer to no number", tool(parley.AssistantTool{Type: "call_transfer", PhoneNumber: "1"}), []string{"tools.0.phone_number"}},
 		{"stop key", tool(parley.AssistantTool{Type: "collect_keypad", StopKey: "5"}), []string{"tools.0.stop_key"}},
 		{"transfer to itself", func(a *parley.Assistant, f *parley.AssistantFacts) {
 			a.Tools, f.Assistants = []parley.AssistantTool{{Type: "assistant_transfer", AssistantID: &a.ID}}, map[int64]bool{7: true}
@@ -118,7 +118,7 @@ func TestAssistantCheckCompletesTools(t *testing.T) {
 	a, facts := valid()
 	a.Tools = []parley.AssistantTool{{Type: "collect_keypad"}, {Type: "call_transfer", PhoneNumber: "0049 30 901820"}}
 	var f parley.Fields
-	if a.Check(facts, &f); f.Err() != nil || *a.Tools[0].Timeout != 5 || a.Tools[1].PhoneNumber != "+4930901820" {
+	if a.Check(facts, &f); f.Err() != nil || *a.Tools[0].Timeout != 5 || a.Tools[0].StopKey != "#" || a.Tools[1].PhoneNumber != "+4930901820" {
 		t.Errorf("%+v: %v", a.Tools, f.Err())
 	}
 }

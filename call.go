@@ -141,13 +141,15 @@ type Call struct {
 	NumberID       *int64     `json:"-"`                      // the own number that it leaves from or came to
 
 	InputVariables map[string]string `bun:"type:json" json:"input_variables"` // given at the start, or by the inbound webhook
+	VisitorNames   []string          `bun:"-" json:"-"`                       // those of InputVariables that the visitor wrote; a live call's alone
 	Variables      map[string]any    `bun:"type:json" json:"variables"`       // found out from it, by post_call_schema
 	Turns          []CallTurn        `bun:"type:json" json:"turns"`
 	FunctionCalls  []CallTool        `bun:"type:json" json:"function_calls"`
 	AnsweredBy     AnsweredBy        `json:"answered_by"`
 	Evaluation     map[string]any    `bun:"type:json" json:"evaluation"` // sentiment, outcome, score; {} when off
 	EndedReason    EndedReason       `json:"ended_reason"`               // "" while it is live
-	Duration       int64             `json:"duration"`                   // seconds since the answer, begun ones counted
+	EndedDetail    *string           `json:"ended_detail" doc:"Where something failed: which part, why, and how to mend it, in a sentence; null otherwise."`
+	Duration       int64             `json:"duration"` // seconds since the answer, begun ones counted
 
 	MaxDuration   int64 `json:"-"` // seconds: it never goes on for longer, and is never charged for more
 	CarrierRate   Money `json:"-"` // a started minute
@@ -161,7 +163,7 @@ type Call struct {
 	RecordingDue  bool   `json:"-"` // it is being recorded, or the recording is on its way into blob storage
 
 	Node        string `json:"-"` // the process that has it
-	SeenAt      Time   `json:"-"` // when that process last said that it lives
+	SeenAt      Time   `json:"-"` // when that process last said that it has it, by the database's clock
 	HangupAt    Time   `json:"-"` // somebody asked for its end, on whatever node
 	ReportDue   Time   `json:"-"` // when it is to be read and told; 0 before its end, and once that is done
 	ReportTries int    `json:"-"`
@@ -205,11 +207,19 @@ func (c *Call) costs(seconds int64) (carrier, assistant Money) {
 	return c.CarrierRate * Money((seconds+59)/60), c.AssistantRate.MulRatio(seconds, 60)
 }
 
-// End ends the call at a time, for a cause, and counts what it cost until then.
+// End ends the call at a time, for a cause, and counts what it cost until then. A conversation that a vendor's failure broke off costs its
+// line alone.
 func (c *Call) End(cause error, at Time) {
 	c.Status, c.EndedReason = Verdict(cause, c.Answered())
 	c.EndedAt, c.Duration = DateTime(at), c.Talked(at)
 	c.CarrierCost, c.AssistantCost = c.costs(c.Duration)
+	if c.EndedReason == ProviderFailure {
+		c.AssistantCost = 0
+	}
+	c.EndedDetail = nil
+	if text := CleanText(c.detail(cause)); text != "" {
+		c.EndedDetail = &text
+	}
 }
 
 // CallCosts says how a call's costs came about.

@@ -46,7 +46,7 @@ type Campaign struct {
 	Name   string         `json:"name" required:"true" maxLength:"255"`
 	Status CampaignStatus `json:"status" readOnly:"true"`
 
-	AssistantID             int64    `json:"assistant_id" required:"true" doc:"An outbound assistant."`
+	AssistantID             int64    `json:"assistant_id" required:"true" format:"assistant" doc:"An outbound assistant."`
 	Timezone                string   `json:"timezone" maxLength:"64" format:"timezone" doc:"IANA time zone of hours and days; the account's when absent."`
 	MaxCallsInParallel      int64    `json:"max_calls_in_parallel" minimum:"1" maximum:"10" doc:"At most what the plan allows; 3, or less where the plan allows less, when absent."`
 	MarkCompleteWhenNoLeads bool     `json:"mark_complete_when_no_leads" default:"true"`

@@ -18,6 +18,12 @@ type Provider struct {
 	Code string `json:"code"`
 }
 
+// Tunable says which settings of an assistant a vendor's voices have. They may be set anyway, and change nothing where they are false.
+type Tunable struct {
+	Stability  bool `json:"voice_stability"`
+	Similarity bool `json:"voice_similarity"`
+}
+
 // Voice is one voice of one synthesizer provider in one language.
 type Voice struct {
 	ID                    int64   `json:"id"`
@@ -28,6 +34,7 @@ type Voice struct {
 	Accent                *string `json:"accent"`
 	Age                   *string `json:"age"`
 	SynthesizerProviderID *int64  `json:"synthesizer_provider_id"`
+	Tunable
 
 	Code  string   `json:"-"` // the provider's own name of the voice
 	Modes []string `json:"-"` // the assistant modes that it serves

@@ -30,6 +30,7 @@ type Conversation struct {
 
 	Type               ConversationType  `json:"type"`
 	Variables          map[string]string `bun:"type:json" json:"-"`
+	VisitorNames       string            `json:"-"` // those of Variables that the visitor or customer wrote, with spaces between; see GivenBy
 	ExternalIdentifier *string           `json:"-"` // what the channel calls the customer
 	CustomerPhone      *string           `json:"-"`
 	MessageCount       int               `json:"message_count"` // of both sides
@@ -73,7 +74,9 @@ type Message struct {
 	Channel        string          `json:"-"`                                          // of a customer's message: where it came from, where not by the API or the widget ("sms")
 	ExternalID     string          `bun:",nullzero" json:"-"`                          // the channel's own id of it: what is told twice stands once
 	Pending        bool            `json:"-"`                                          // a customer's message that waits for its reply
-	Failed         bool            `json:"-"`                                          // a customer's message that got none
+	Failed         bool            `json:"-"`                                          // a customer's message that got none, or an apology
+	Failure        *string         `bun:"error" json:"error,omitempty" doc:"Why a customer's message got no reply but an apology, or none: for the owner, with how to mend it."`
+	Attempts       int             `json:"-"` // how often an answer was begun
 	Cost           Money           `json:"-"`
 	InputTokens    int             `json:"-"`
 	OutputTokens   int             `json:"-"`

@@ -41,6 +41,13 @@ func Errorf(k Kind, format string, a ...any) *Error {
 	return &Error{Kind: k, Message: fmt.Sprintf(format, a...)}
 }
 
+// Undone marks the error of a request that had begun, and of which certainly nothing stands: it may be made again as if it had never been.
+type Undone struct{ Err error }
+
+func (u *Undone) Error() string { return u.Err.Error() }
+
+func (u *Undone) Unwrap() error { return u.Err }
+
 // Field is one failing field of a request with what is wrong with it.
 type Field struct {
 	Name     string // dotted for nested ones: links.0.link

@@ -21,6 +21,7 @@ const (
 	EventCallInboundCompleted EventKind = "call.inbound.completed" // to inbound_webhook_url
 	EventConversationEnded    EventKind = "conversation.ended"     // to conversation_ended_webhook_url
 	EventBalanceLow           EventKind = "balance.low"            // to the account's endpoint
+	EventPublicBudgetLow      EventKind = "public_budget.low"      // to the account's endpoint
 	EventCampaignCompleted    EventKind = "campaign.completed"     // to the account's endpoint
 )
 
@@ -129,28 +130,46 @@ func (k EventKind) WebhookURL(a *Assistant) *string {
 	return nil
 }
 
+// EventVersion is the version of all payloads: it grows when a key is taken away or means something else.
+const EventVersion = 1
+
+// EventAssistant names the assistant that an event concerns.
+type EventAssistant struct {
+	ID   int64  `json:"id"`
+	UUID string `json:"uuid"`
+	Name string `json:"name"`
+}
+
+func (a *Assistant) named() EventAssistant { return EventAssistant{a.ID, a.UUID, a.Name} }
+
 // ConversationEnded is the payload of conversation.ended.
 type ConversationEnded struct {
 	Event               EventKind         `json:"event"`
+	Version             int               `json:"version"`
 	Test                bool              `json:"test,omitempty"` // made up, for POST …/webhook-test
 	ConversationID      string            `json:"conversation_id"`
 	AssistantID         string            `json:"assistant_id"` // UUID, as conversations name their assistant
 	AssistantName       string            `json:"assistant_name"`
+	Assistant           EventAssistant    `json:"assistant"`
 	Type                ConversationType  `json:"type"`
+	Status              string            `json:"status"` // ended
 	MessageCount        int               `json:"message_count"`
 	ExtractedVariables  map[string]any    `json:"extracted_variables"`
 	InputVariables      map[string]string `json:"input_variables"`
 	Transcript          []TranscriptLine  `json:"transcript"`
 	FormattedTranscript string            `json:"formatted_transcript"` // a line per message: "AI: …", "Customer: …"
 	CustomerPhone       *string           `json:"customer_phone"`
-	EndedAt             DateTime          `json:"ended_at"`
+	CustomerName        *string           `json:"customer_name"` // what the channel or the variable customer_name calls them
+	Sender              *string           `json:"sender"`        // the number that the customer wrote to, where the channel has one
+	CreatedAt           Time              `json:"created_at"`
+	EndedAt             Time              `json:"ended_at"`
 }
 
 // TranscriptLine is a message in the payload of conversation.ended.
 type TranscriptLine struct {
-	Role      string   `json:"role"`
-	Content   string   `json:"content"`
-	Timestamp DateTime `json:"timestamp"`
+	Role      string `json:"role"`
+	Content   string `json:"content"`
+	Timestamp Time   `json:"timestamp"`
 }
 
 // Delivery is the event's way to the assistant's endpoint, nil where there is none.
@@ -158,7 +177,10 @@ func (e ConversationEnded) Delivery(a *Assistant) *Delivery {
 	if a.ConversationEndedURL == nil {
 		return nil
 	}
-	e.Event = EventConversationEnded
+	e.Event, e.Version, e.Assistant, e.Status = EventConversationEnded, EventVersion, a.named(), "ended"
+	if name := e.InputVariables["customer_name"]; name != "" {
+		e.CustomerName = &name
+	}
 	e.ExtractedVariables, e.InputVariables = object(e.ExtractedVariables), object(e.InputVariables)
 	if e.Transcript == nil {
 		e.Transcript = []TranscriptLine{}
@@ -174,6 +196,9 @@ func (e ConversationEnded) Delivery(a *Assistant) *Delivery {
 // CallEnded is the payload of call.completed and call.inbound.completed.
 type CallEnded struct {
 	Event               EventKind         `json:"event"`
+	Version             int               `json:"version"`
+	AssistantID         int64             `json:"assistant_id"`
+	Assistant           EventAssistant    `json:"assistant"`
 	Test                bool              `json:"test,omitempty"` // made up, for POST …/webhook-test
 	ID                  int64             `json:"id"`
 	Type                CallType          `json:"type"`
@@ -188,11 +213,13 @@ type CallEnded struct {
 	Turns               []CallTurn        `json:"turns"`
 	Evaluation          map[string]any    `json:"evaluation"`
 	AnsweredBy          AnsweredBy        `json:"answered_by"`
+	EndedReason         EndedReason       `json:"ended_reason"`
+	EndedDetail         *string           `json:"ended_detail"` // what failed, where something did
 	CarrierCost         Money             `json:"carrier_cost"`
 	TotalCost           Money             `json:"total_cost"`
 	RecordingURL        string            `json:"recording_url,omitempty"`
-	CreatedAt           DateTime          `json:"created_at"`
-	FinishedAt          DateTime          `json:"finished_at"`
+	CreatedAt           Time              `json:"created_at"`
+	FinishedAt          Time              `json:"finished_at"`
 	Lead                *EventLead        `json:"lead,omitempty"`
 	Campaign            *EventCampaign    `json:"campaign,omitempty"`
 }
@@ -220,6 +247,7 @@ func (e CallEnded) Deliveries(a *Assistant) (list []*Delivery) {
 	if !a.IncludeRecordingInWebhook {
 		e.RecordingURL = ""
 	}
+	e.Version, e.AssistantID, e.Assistant = EventVersion, a.ID, a.named()
 	if a.IsWebhookActive {
 		list = e.add(list, EventCallCompleted, a.WebhookURL)
 	}
@@ -227,6 +255,12 @@ func (e CallEnded) Deliveries(a *Assistant) (list []*Delivery) {
 		list = e.add(list, EventCallInboundCompleted, a.InboundWebhookURL)
 	}
 	return list
+}
+
+// Sample is a made-up one on its way to the assistant's endpoint for a kind, whatever its other settings.
+func (e CallEnded) Sample(a *Assistant, kind EventKind) *Delivery {
+	e.Test, e.Version, e.AssistantID, e.Assistant = true, EventVersion, a.ID, a.named()
+	return e.add(nil, kind, kind.WebhookURL(a))[0]
 }
 
 func (e CallEnded) add(list []*Delivery, kind EventKind, url *string) []*Delivery {
@@ -251,11 +285,18 @@ func (e CallEnded) add(list []*Delivery, kind EventKind, url *string) []*Deliver
 
 // CallArriving is the payload of call.inbound.
 type CallArriving struct {
-	Event          EventKind `json:"event"`
-	Test           bool      `json:"test,omitempty"`
-	CustomerPhone  string    `json:"customer_phone"`
-	AssistantPhone string    `json:"assistant_phone"`
-	AssistantID    int64     `json:"assistant_id"`
+	Event          EventKind      `json:"event"`
+	Version        int            `json:"version"`
+	Test           bool           `json:"test,omitempty"`
+	CustomerPhone  string         `json:"customer_phone"`
+	AssistantPhone string         `json:"assistant_phone"`
+	AssistantID    int64          `json:"assistant_id"`
+	Assistant      EventAssistant `json:"assistant"`
+}
+
+// CallArrives is the event of a call that comes in for an assistant.
+func CallArrives(a *Assistant, customerPhone, assistantPhone string) CallArriving {
+	return CallArriving{Event: EventCallInbound, Version: EventVersion, CustomerPhone: customerPhone, AssistantPhone: assistantPhone, AssistantID: a.ID, Assistant: a.named()}
 }
 
 // WebhookResponse is an endpoint's answer to the post-call event, as a call shows it.
@@ -267,6 +308,7 @@ type WebhookResponse struct {
 // BalanceLow is the payload of balance.low.
 type BalanceLow struct {
 	Event        EventKind `json:"event"`
+	Version      int       `json:"version"`
 	TotalBalance Money     `json:"total_balance"`
 	Threshold    Money     `json:"threshold"`
 	CreatedAt    Time      `json:"created_at"`
@@ -274,13 +316,29 @@ type BalanceLow struct {
 
 // Delivery is the event's way to the account's endpoint.
 func (e BalanceLow) Delivery(url string) *Delivery {
-	e.Event = EventBalanceLow
+	e.Event, e.Version = EventBalanceLow, EventVersion
+	return NewDelivery(e.Event, url, e)
+}
+
+// PublicBudgetLow is the payload of public_budget.low.
+type PublicBudgetLow struct {
+	Event     EventKind `json:"event"`
+	Version   int       `json:"version"`
+	Spent     Money     `json:"spent"` // today, with what is set aside for what is under way
+	Budget    Money     `json:"budget"`
+	CreatedAt Time      `json:"created_at"`
+}
+
+// Delivery is the event's way to the account's endpoint.
+func (e PublicBudgetLow) Delivery(url string) *Delivery {
+	e.Event, e.Version = EventPublicBudgetLow, EventVersion
 	return NewDelivery(e.Event, url, e)
 }
 
 // CampaignCompleted is the payload of campaign.completed.
 type CampaignCompleted struct {
 	Event       EventKind      `json:"event"`
+	Version     int            `json:"version"`
 	CampaignID  int64          `json:"campaign_id"`
 	Name        string         `json:"name"`
 	Status      string         `json:"status"`
@@ -290,7 +348,7 @@ type CampaignCompleted struct {
 
 // Delivery is the event's way to the account's endpoint.
 func (e CampaignCompleted) Delivery(url string) *Delivery {
-	e.Event, e.Stats = EventCampaignCompleted, object(e.Stats)
+	e.Event, e.Version, e.Stats = EventCampaignCompleted, EventVersion, object(e.Stats)
 	return NewDelivery(e.Event, url, e)
 }
 

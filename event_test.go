@@ -83,8 +83,8 @@ func TestCallDeliveries(t *testing.T) {
 			if err := json.Unmarshal([]byte(d.Payload), &p); err != nil {
 				t.Fatal(err)
 			}
-			want := []string{"answered_by", "assistant_phone", "carrier_cost", "created_at", "customer_phone", "duration", "evaluation", "event", "extracted_variables",
-				"finished_at", "formatted_transcript", "id", "input_variables", "recording_url", "status", "total_cost", "transcript", "turns", "type"}
+			want := []string{"answered_by", "assistant", "assistant_id", "assistant_phone", "carrier_cost", "created_at", "customer_phone", "duration", "ended_detail", "ended_reason", "evaluation", "event", "extracted_variables",
+				"finished_at", "formatted_transcript", "id", "input_variables", "recording_url", "status", "total_cost", "transcript", "turns", "type", "version"}
 			if !c.recording {
 				want = slices.DeleteFunc(want, func(k string) bool { return k == "recording_url" })
 			}
@@ -109,13 +109,14 @@ func TestConversationEndedDelivery(t *testing.T) {
 	}
 	url := "https://example.com"
 	d := e.Delivery(&parley.Assistant{ConversationEndedURL: &url})
-	want := `{"event":"conversation.ended","conversation_id":"c","assistant_id":"a","assistant_name":"","type":"widget","message_count":0,"extracted_variables":{},` +
-		`"input_variables":{},"transcript":[],"formatted_transcript":"","customer_phone":null,"ended_at":null}`
+	want := `{"event":"conversation.ended","version":1,"conversation_id":"c","assistant_id":"a","assistant_name":"","assistant":{"id":0,"uuid":"","name":""},` +
+		`"type":"widget","status":"ended","message_count":0,"extracted_variables":{},` +
+		`"input_variables":{},"transcript":[],"formatted_transcript":"","customer_phone":null,"customer_name":null,"sender":null,"created_at":null,"ended_at":null}`
 	if d.Payload != want || *d.ConversationID != "c" || d.CustomerPhone != nil || d.URL != url {
 		t.Errorf("%+v", d)
 	}
 	if d := (parley.CampaignCompleted{CampaignID: 3, Name: "Spring", Status: "completed"}).Delivery(url); d.Payload !=
-		`{"event":"campaign.completed","campaign_id":3,"name":"Spring","status":"completed","stats":{},"completed_at":null}` {
+		`{"event":"campaign.completed","version":1,"campaign_id":3,"name":"Spring","status":"completed","stats":{},"completed_at":null}` {
 		t.Errorf("%s", d.Payload)
 	}
 }

@@ -38,18 +38,20 @@ const (
 	LeadBlock   LeadEvent = "block"   // its number is on the blacklist
 	LeadReset   LeadEvent = "reset"   // its user wants it called again from the start
 	LeadClose   LeadEvent = "close"   // its user wants it called no more
+	// LeadWriteOff is its user's too: it counts as tried in vain.
+	LeadWriteOff LeadEvent = "write off"
 )
 
 // LeadMoves is every way of a lead from state to state; docs/campaigns.md draws it. What is not in it does not happen. A lead that is
 // given up waits as before: created where it had no attempt yet, else rescheduled.
 var LeadMoves = map[LeadStatus]map[LeadEvent]LeadStatus{
-	LeadCreated:     {LeadClaim: LeadScheduled, LeadBlock: LeadBlacklisted, LeadReset: LeadCreated, LeadClose: LeadCompleted},
-	LeadScheduled:   {LeadClaim: LeadScheduled, LeadGiveUp: LeadRescheduled, LeadDial: LeadProcessing, LeadExhaust: LeadExhausted, LeadBlock: LeadBlacklisted, LeadReset: LeadCreated, LeadClose: LeadCompleted},
-	LeadProcessing:  {LeadDone: LeadCompleted, LeadRetry: LeadRescheduled, LeadExhaust: LeadExhausted, LeadBlock: LeadBlacklisted, LeadClose: LeadCompleted},
-	LeadRescheduled: {LeadClaim: LeadScheduled, LeadForgive: LeadRescheduled, LeadBlock: LeadBlacklisted, LeadReset: LeadCreated, LeadClose: LeadCompleted},
-	LeadCompleted:   {LeadReset: LeadCreated, LeadClose: LeadCompleted},
-	LeadExhausted:   {LeadForgive: LeadRescheduled, LeadReset: LeadCreated, LeadClose: LeadCompleted},
-	LeadBlacklisted: {LeadReset: LeadCreated, LeadClose: LeadCompleted},
+	LeadCreated:     {LeadClaim: LeadScheduled, LeadBlock: LeadBlacklisted, LeadReset: LeadCreated, LeadClose: LeadCompleted, LeadWriteOff: LeadExhausted},
+	LeadScheduled:   {LeadClaim: LeadScheduled, LeadGiveUp: LeadRescheduled, LeadDial: LeadProcessing, LeadExhaust: LeadExhausted, LeadBlock: LeadBlacklisted, LeadReset: LeadCreated, LeadClose: LeadCompleted, LeadWriteOff: LeadExhausted},
+	LeadProcessing:  {LeadDone: LeadCompleted, LeadRetry: LeadRescheduled, LeadExhaust: LeadExhausted, LeadBlock: LeadBlacklisted, LeadClose: LeadCompleted, LeadWriteOff: LeadExhausted},
+	LeadRescheduled: {LeadClaim: LeadScheduled, LeadForgive: LeadRescheduled, LeadBlock: LeadBlacklisted, LeadReset: LeadCreated, LeadClose: LeadCompleted, LeadWriteOff: LeadExhausted},
+	LeadCompleted:   {LeadReset: LeadCreated, LeadClose: LeadCompleted, LeadWriteOff: LeadExhausted},
+	LeadExhausted:   {LeadForgive: LeadRescheduled, LeadReset: LeadCreated, LeadClose: LeadCompleted, LeadWriteOff: LeadExhausted},
+	LeadBlacklisted: {LeadReset: LeadCreated, LeadClose: LeadCompleted, LeadWriteOff: LeadExhausted},
 }
 
 // Waiting says whether the lead will be called without anybody's doing.
@@ -88,6 +90,7 @@ type Lead struct {
 	Evaluation    map[string]any    `bun:"type:json" json:"evaluation"`
 	Extracted     map[string]any    `bun:"type:json" json:"extracted_variables"`
 	TotalCost     Money             `json:"total_cost"` // of all its calls
+	Contacts      []LeadContact     `bun:"contacts,type:json,nullzero" json:"secondary_contacts"`
 	CreatedAt     DateTime          `json:"created_at"`
 	UpdatedAt     DateTime          `json:"updated_at"`
 	Campaign      EventCampaign     `bun:"-" json:"campaign"`
@@ -95,6 +98,7 @@ type Lead struct {
 	Serial    int    `json:"-"` // attempts ever made, also those that did not count: what makes a call of this lead the only one of its kind
 	Base      int    `json:"-"` // Serial when it last began from the start
 	Fresh     bool   `json:"-"` // no attempt yet: it waits behind those that are tried again
+	Contact   int    `json:"-"` // which number is called: 0 its own, then those of its contacts
 	Duplicate bool   `json:"-"` // another lead of the campaign has this number, and that is wanted
 	DueAt     Time   `json:"-"` // when it can be claimed; 0 when it can't
 	Owner     string `json:"-"` // the node that has claimed it
@@ -112,9 +116,10 @@ func (l *Lead) Move(e LeadEvent, now Time) bool {
 		to = LeadCreated
 	}
 	if e == LeadReset {
-		l.Attempts, l.Base, l.Fresh = 0, l.Serial, true
+		l.Attempts, l.Base, l.Fresh, l.Contact = 0, l.Serial, true, 0
+		NumberContacts(l.Contacts)
 	}
-	if e != LeadClose {
+	if e != LeadClose && e != LeadWriteOff {
 		l.WatchAt = 0
 	}
 	l.Status, l.DueAt, l.NextAttemptAt, l.Owner = to, 0, 0, ""
@@ -210,6 +215,9 @@ func (l *Lead) Finish(c *Campaign, e *LeadCall) bool {
 	switch {
 	case !retry:
 		l.Move(LeadDone, e.EndedAt)
+	case int64(l.Attempts) > c.MaxRetries && l.NextContact(LeadExhausted):
+		l.Move(LeadRetry, e.EndedAt) // it has not been called at this number: at once
+		l.DueAt, l.NextAttemptAt = e.EndedAt, DateTime(e.EndedAt)
 	case int64(l.Attempts) > c.MaxRetries:
 		l.Move(LeadExhaust, e.EndedAt)
 	default:

@@ -1,6 +1,7 @@
 package parley
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -53,18 +54,28 @@ func PhoneCountry(e164 string) string {
 	return ""
 }
 
-// CostlyPhone says whether calling an E.164 number pays whoever has it, or costs far more than its country does: premium rate and shared
-// cost numbers, and those of no country (satellites, international services).
+// CostlyPhone says whether calling an E.164 number pays whoever has it, or costs far more than its country does: premium rate, shared cost and
+// personal numbers (UK 070), those of companies that have one for a whole country (UAN), and those of no country (satellites, international services).
 func CostlyPhone(e164 string) bool {
 	n, err := phonenumbers.Parse(e164, "")
 	if err != nil || PhoneCountry(e164) == "" {
 		return true
 	}
 	switch phonenumbers.GetNumberType(n) {
-	case phonenumbers.PREMIUM_RATE, phonenumbers.SHARED_COST, phonenumbers.PAGER:
+	case phonenumbers.PREMIUM_RATE, phonenumbers.SHARED_COST, phonenumbers.PAGER, phonenumbers.PERSONAL_NUMBER, phonenumbers.UAN:
 		return true
 	}
 	return false
+}
+
+// CompanyPhone says whether an E.164 number is one that a company has for a whole country (UAN). Some cost what every other number there does (UK 03),
+// some far more, and none pays who is called. country is its calling code, such as +44.
+func CompanyPhone(e164 string) (country string, ok bool) {
+	n, err := phonenumbers.Parse(e164, "")
+	if err != nil || phonenumbers.GetNumberType(n) != phonenumbers.UAN {
+		return "", false
+	}
+	return strings.TrimSuffix(e164, phonenumbers.GetNationalSignificantNumber(n)), true
 }
 
 // NumberType says where an owned number comes from.
@@ -160,3 +171,42 @@ type CallerID struct {
 
 // CallerIDTries is how often a code may be guessed.
 const CallerIDTries = 5
+
+// PhoneZones are the IANA time zones that an E.164 number may be in, by its first digits; none where these don't say.
+func PhoneZones(e164 string) []string {
+	zones, err := phonenumbers.GetTimezonesForPrefix(e164)
+	if err != nil || slices.Contains(zones, phonenumbers.UNKNOWN_TIMEZONE) {
+		return nil
+	}
+	return zones
+}
+
+// TransferTarget reads where a call may be sent: a number in international format, an extension of 2 to 6 digits, or a sip: address. It gives the
+// target as it is kept, and the E.164 number that is reached there, "" where a house decides who that is.
+func TransferTarget(s string) (target, number string, ok bool) {
+	s = strings.TrimSpace(s)
+	if n, ok := NormalizePhone(s); ok {
+		return n, n, true
+	}
+	const digits = "0123456789"
+	if len(s) >= 2 && len(s) <= 6 && strings.Trim(s, digits) == "" {
+		return s, "", true
+	}
+	if len(s) < 4 || !strings.EqualFold(s[:4], "sip:") {
+		return "", "", false
+	}
+	user, host, _ := strings.Cut(s[4:], "@")
+	if user == "" || strings.Trim(user, digits+"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_.!~*'()+") != "" || !ValidHostPort(host) {
+		return "", "", false
+	}
+	// A telephone number under the name of an address is a telephone number: separators are none of its digits (RFC 3966, section 3).
+	if plain := strings.NewReplacer("-", "", ".", "", "(", "", ")", "", "+", "").Replace(user); strings.Trim(plain, digits) == "" && len(plain) > 6 {
+		if !strings.HasPrefix(plain, "00") {
+			plain = "+" + plain
+		}
+		if number, ok = NormalizePhone(plain); !ok {
+			return "", "", false
+		}
+	}
+	return "sip:" + user + "@" + host, number, true
+}

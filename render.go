@@ -1,36 +1,54 @@
 package parley
 
-import "strings"
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// MostRendered is how many bytes the variables of one rendering may bring, all together. What a text says itself always stands.
+const MostRendered = 100_000
+
+// longestPlaceholder is how far the end of a {{name}} is looked for: a name has at most 255 bytes, and a few spaces around it.
+const longestPlaceholder = 600
 
 // Render replaces every {{name}} in text by its variable, and by nothing where there is none. Spaces inside the braces are allowed.
 // It is one pass: what a variable holds is never rendered again, so that a customer's words can't reach into a prompt. A pair of
-// braces that holds no name (letters, digits, underscore, dot, hyphen) is left as it is.
+// braces that holds no name (letters, digits, underscore, dot, hyphen) is left as it is. What goes beyond MostRendered is cut off.
 func Render(text string, vars map[string]string) string {
 	if !strings.Contains(text, "{{") {
 		return text
 	}
 	var b strings.Builder
-	for {
+	for room := MostRendered; ; {
 		i := strings.Index(text, "{{")
 		if i < 0 {
 			break
 		}
-		j := strings.Index(text[i+2:], "}}")
-		if j < 0 {
-			break
-		}
-		name := strings.TrimSpace(text[i+2 : i+2+j])
-		if !variableName(name) {
-			b.WriteString(text[:i+2])
-			text = text[i+2:]
+		b.WriteString(text[:i])
+		text = text[i+2:]
+		j := strings.Index(text[:min(len(text), longestPlaceholder)], "}}")
+		if j < 0 || !variableName(strings.TrimSpace(text[:j])) {
+			b.WriteString("{{")
 			continue
 		}
-		b.WriteString(text[:i])
-		b.WriteString(vars[name])
-		text = text[i+2+j+2:]
+		value := head(vars[strings.TrimSpace(text[:j])], room)
+		room -= len(value)
+		b.WriteString(value)
+		text = text[j+2:]
 	}
 	b.WriteString(text)
 	return b.String()
+}
+
+// head is the beginning of s, at most n bytes of it, cut between runes.
+func head(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n]
 }
 
 func variableName(s string) bool {

@@ -3,6 +3,7 @@ package parley_test
 import (
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"parley"
 )
@@ -21,6 +22,20 @@ func TestRender(t *testing.T) {
 	}
 	if got := parley.Render("a{{x}}b", nil); got != "ab" {
 		t.Errorf("without variables: %q", got)
+	}
+}
+
+// A text says all that it says itself, however much its variables hold; together they bring no more than the bound.
+func TestRenderIsBounded(t *testing.T) {
+	big := strings.Repeat("ü", 400)
+	got := parley.Render(strings.Repeat("{{big}}", 10_000)+"the end {{last}}.", map[string]string{"big": big, "last": "x"})
+	if len(got) > parley.MostRendered+len("the end .") || len(got) < parley.MostRendered-1 || !strings.HasSuffix(got, "the end .") || !utf8.ValidString(got) {
+		t.Errorf("rendered %d bytes, ending in %q", len(got), got[max(0, len(got)-20):])
+	}
+	// Braces that never close are looked at once each, not each to the end.
+	open := strings.Repeat("{{", 2_000_000)
+	if got := parley.Render(open, nil); got != open {
+		t.Errorf("%d bytes became %d", len(open), len(got))
 	}
 }
 

@@ -3,9 +3,11 @@ package parley
 import (
 	"net/netip"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/nyaruka/phonenumbers"
 	"github.com/uptrace/bun"
 )
 
@@ -18,19 +20,20 @@ type Trunk struct {
 	UserID                   int64    `json:"-"`
 	PhoneNumberID            int64    `json:"phone_number_id" readOnly:"true"`
 	Name                     string   `json:"name" required:"true" maxLength:"255"`
-	PhoneNumber              string   `bun:",scanonly" json:"phone_number" required:"true" maxLength:"32" doc:"E.164; on no other trunk or number of this server."`
-	SIPAddress               string   `bun:"sip_address" json:"sip_address" required:"true" maxLength:"255" doc:"host[:port]; private addresses are allowed."`
-	SIPUsername              string   `bun:"sip_username" json:"sip_username" maxLength:"255" pattern:"^[^\\s\"<>]*$" must:"not contain spaces, quotes or angle brackets" doc:"Required with register."`
-	Transport                string   `json:"transport" default:"udp" enum:"udp,tcp,tls"`
-	SRTP                     string   `bun:"srtp" json:"srtp" default:"off" enum:"off,optional,required"`
+	PhoneNumber              string   `bun:",scanonly" json:"phone_number" required:"true" maxLength:"32" doc:"E.164; on no other trunk or number of this server. Where the carrier rents it out later, the trunk is no longer used."`
+	SIPAddress               string   `bun:"sip_address" json:"sip_address" required:"true" maxLength:"255" doc:"host[:port]; private addresses are allowed, unless the operator says otherwise (PARLEY_TRUNK_PRIVATE). Not this server's own carrier."`
+	SIPUsername              string   `bun:"sip_username" json:"sip_username" maxLength:"255" pattern:"^[^\\s\"<>]*$" must:"not contain spaces, quotes or angle brackets" doc:"Required with register. Not somebody else's phone number."`
+	Transport                string   `json:"transport" default:"udp" enum:"udp,tcp,tls" doc:"tls is refused: it is not spoken here yet."`
+	SRTP                     string   `bun:"srtp" json:"srtp" default:"off" enum:"off,optional,required" doc:"Sound is not encrypted here yet: required is refused, optional goes on without."`
 	Register                 bool     `json:"register" default:"false" doc:"Register with the trunk, so that its calls find us."`
 	Registered               bool     `bun:"-" json:"registered" readOnly:"true"`
 	InboundAuthorizationType string   `json:"inbound_authorization_type" default:"auth" enum:"auth,ip" doc:"auth: callers prove that they know the password; ip: their address is enough."`
-	AllowedInboundIPs        []string `bun:"allowed_inbound_ips,type:json" json:"allowed_inbound_ips" maxItems:"100" maxLength:"64" doc:"Addresses or networks (CIDR); required with ip."`
+	AllowedInboundIPs        []string `bun:"allowed_inbound_ips,type:json" json:"allowed_inbound_ips" maxItems:"100" maxLength:"64" doc:"Addresses or networks (CIDR) of /24 or more bits, IPv6 /48 (PARLEY_TRUNK_NETWORKS); required with ip."`
 	OutboundProxy            *string  `json:"outbound_proxy" maxLength:"255" doc:"host[:port]"`
 	CreatedAt                Time     `json:"created_at" readOnly:"true"`
 	UpdatedAt                Time     `json:"updated_at" readOnly:"true"`
 
+	Rented bool   `bun:",scanonly" json:"-"`    // its number is rented from the carrier now, by whomever: the trunk is not used
 	Sealed []byte `bun:"sip_password" json:"-"` // the password as it is stored; empty for none
 }
 
@@ -40,8 +43,50 @@ type TrunkInput struct {
 	SIPPassword string `json:"sip_password" maxLength:"255" trim:"off" doc:"Kept encrypted, never shown."`
 }
 
+// TrunkRules are what the operator of a server allows of trunks.
+type TrunkRules struct {
+	Makers     []string // who may make them: plans, and accounts by their e-mail address; everybody where there are none, or "all" is among them
+	IPv4, IPv6 int      // of networks that calls are let in from, the least bits
+	Carrier    string   // host[:port] of the operator's own, where trunks must not point; "" for none
+}
+
+// May says whether a user may make trunks, and change them.
+func (r *TrunkRules) May(u *User) bool {
+	return len(r.Makers) == 0 || slices.ContainsFunc(r.Makers, func(m string) bool { return m == "all" || m == u.Plan || strings.EqualFold(m, u.Email) })
+}
+
+// Wide says whether a network is larger than one that calls may be let in from.
+func (r *TrunkRules) Wide(p netip.Prefix) bool {
+	if p.Addr().Is4() {
+		return p.Bits() < r.IPv4
+	}
+	return p.Bits() < r.IPv6
+}
+
+// carriers says whether host[:port] is the carrier's. On a machine's own address the port says whose it is.
+func (r *TrunkRules) carriers(s string) bool {
+	host, port := splitHost(s)
+	carrier, at := splitHost(r.Carrier)
+	a, err := netip.ParseAddr(host)
+	own := host == "localhost" || err == nil && a.Unmap().IsLoopback()
+	return r.Carrier != "" && host == carrier && (!own || port == at)
+}
+
+// splitHost is the host of host[:port] as names are compared, and the port.
+func splitHost(s string) (host, port string) {
+	if host, port = s, "5060"; strings.Count(s, ":") == 1 || strings.HasPrefix(s, "[") && !strings.HasSuffix(s, "]") {
+		i := strings.LastIndexByte(s, ':')
+		host, port = s[:i], s[i+1:]
+	}
+	host = strings.TrimSuffix(strings.ToLower(strings.Trim(host, "[]")), ".")
+	if a, err := netip.ParseAddr(host); err == nil {
+		host = a.Unmap().String()
+	}
+	return host, port
+}
+
 // Check adds what the fields' own rules can't see. password says whether the trunk has one.
-func (t *Trunk) Check(password bool, f *Fields) {
+func (t *Trunk) Check(password bool, r *TrunkRules, f *Fields) {
 	if n, ok := NormalizePhone(t.PhoneNumber); ok {
 		t.PhoneNumber = n
 	} else if !f.Has("phone_number") {
@@ -53,6 +98,18 @@ func (t *Trunk) Check(password bool, f *Fields) {
 	if p := t.OutboundProxy; p != nil && !f.Has("outbound_proxy") && !ValidHostPort(*p) {
 		f.Add("outbound_proxy", "must be a host name or IP address, with a port after a colon where it is not the usual one.")
 	}
+	if !f.Has("sip_address") && r.carriers(t.SIPAddress) {
+		f.AddText("sip_address", CarrierTrunk)
+	}
+	if p := t.OutboundProxy; p != nil && !f.Has("outbound_proxy") && r.carriers(*p) {
+		f.AddText("outbound_proxy", CarrierTrunk)
+	}
+	if t.Transport == "tls" {
+		f.AddText("transport", "This server does not speak TLS to trunks yet: choose udp or tcp.")
+	}
+	if t.SRTP == "required" {
+		f.AddText("srtp", "This server does not encrypt the sound of trunks (SRTP) yet: choose off, or optional, which goes on without.")
+	}
 	if t.Register && t.SIPUsername == "" && !f.Has("sip_username") {
 		f.Add("sip_username", "is required when register is true.")
 	}
@@ -60,8 +117,14 @@ func (t *Trunk) Check(password bool, f *Fields) {
 		f.Add("sip_password", "is required when register is true.")
 	}
 	for i, text := range t.AllowedInboundIPs {
-		if name := "allowed_inbound_ips." + strconv.Itoa(i); !f.Has(name) && !validNetwork(text) {
+		name := "allowed_inbound_ips." + strconv.Itoa(i)
+		if f.Has(name) {
+			continue
+		}
+		if p, ok := ParseNetwork(text); !ok {
 			f.Add(name, "must be an IP address or a network such as 192.0.2.0/24.")
+		} else if r.Wide(p) {
+			f.AddText(name, "The network "+text+" is too wide: name networks of /"+strconv.Itoa(r.IPv4)+" or more bits (IPv6: /"+strconv.Itoa(r.IPv6)+"), or single addresses.")
 		}
 	}
 	if t.InboundAuthorizationType == "ip" && len(t.AllowedInboundIPs) == 0 && !f.Has("allowed_inbound_ips") {
@@ -99,10 +162,32 @@ func ValidHostPort(s string) bool {
 	return true
 }
 
-func validNetwork(s string) bool {
+// CarrierTrunk is what is said of a trunk that points at the operator's own carrier.
+const CarrierTrunk = "The address is that of this server's own carrier: rent a number to call over it, or name a provider of your own."
+
+// ParseNetwork reads an address, or a network such as 192.0.2.0/24.
+func ParseNetwork(s string) (netip.Prefix, bool) {
 	if a, err := netip.ParseAddr(s); err == nil {
-		return a.Zone() == ""
+		a = a.Unmap()
+		return netip.PrefixFrom(a, a.BitLen()), a.Zone() == ""
 	}
-	_, err := netip.ParsePrefix(s)
-	return err == nil
+	p, err := netip.ParsePrefix(s)
+	if err == nil && p.Addr().Is4In6() && p.Bits() >= 96 {
+		p = netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96)
+	}
+	return p.Masked(), err == nil
+}
+
+// Meant are the phone numbers that the trunk's user name may be read as, E.164.
+func (t *Trunk) Meant() (list []string) {
+	user, _, _ := strings.Cut(t.SIPUsername, "@")
+	if n, err := phonenumbers.Parse(user, PhoneCountry(t.PhoneNumber)); err == nil && phonenumbers.IsValidNumber(n) {
+		list = append(list, phonenumbers.Format(n, phonenumbers.E164))
+	}
+	for _, s := range []string{user, "+" + user} {
+		if n, ok := NormalizePhone(s); ok && !slices.Contains(list, n) {
+			list = append(list, n)
+		}
+	}
+	return list
 }

@@ -13,10 +13,19 @@ type User struct {
 	Timezone     string `json:"timezone"`
 	Plan         string `json:"plan"`
 	Balance      Money  `json:"total_balance"` // the cached sum of the user's ledger
-	WebhookURL   string `json:"-"`             // the account's own endpoint for balance.low and campaign.completed
+	SignedUpAt   Time   `json:"-"`             // when the account made itself; 0 once it has had a credit, and for those that the operator made
+	WebhookURL   string `json:"-"`             // the account's own endpoint: balance.low, public_budget.low, campaign.completed
 	CreatedAt    Time   `json:"-"`
 	UpdatedAt    Time   `json:"-"`
 	DisabledAt   Time   `json:"-"`
+}
+
+// Profile is what a user may change of their own account.
+type Profile struct {
+	Name            string `json:"name" required:"true" maxLength:"255"`
+	Email           string `json:"email" required:"true" maxLength:"255" format:"email"`
+	Timezone        string `json:"timezone" required:"true" maxLength:"64" format:"timezone" doc:"IANA time zone."`
+	CurrentPassword string `json:"current_password" maxLength:"1024" trim:"off" doc:"The present password: required to change the email."`
 }
 
 // Key is a credential: an API key, or a session made by a login. Only the SHA-256 of its secret is kept.
@@ -43,9 +52,28 @@ const (
 	Console KeyKind = "console" // made by signing in to the console, lives in a cookie, expires
 )
 
-// Plan is what an account may have at once.
+// Plan is what an account may have at once, and what it may begin in a day.
 type Plan struct {
-	Campaigns     int `json:"campaigns"`
-	ParallelCalls int `json:"parallel_calls"`
-	Tools         int `json:"tools"`
+	Campaigns, ParallelCalls, Tools, Assistants int
+	Knowledgebases, Documents, DocumentMB       int // DocumentMB: of their files together
+	Numbers                                     int // rented ones and caller ids
+	Trunks, Leads, Blacklist, APIKeys           int
+
+	// By the day (UTC).
+	DocumentReadings, Conversations, TestConversations, TestMessages, WebhookTests int
 }
+
+// Limits are a plan's limits by their names in the prices file.
+func (p *Plan) Limits() map[string]*int {
+	return map[string]*int{"campaigns": &p.Campaigns, "parallel_calls": &p.ParallelCalls, "tools": &p.Tools, "assistants": &p.Assistants,
+		"knowledgebases": &p.Knowledgebases, "documents": &p.Documents, "document_mb": &p.DocumentMB, "numbers": &p.Numbers, "trunks": &p.Trunks,
+		"leads": &p.Leads, "blacklist": &p.Blacklist, "api_keys": &p.APIKeys, "document_readings": &p.DocumentReadings,
+		"conversations": &p.Conversations, "test_conversations": &p.TestConversations, "test_messages": &p.TestMessages,
+		"webhook_tests": &p.WebhookTests}
+}
+
+// The plans that every server has.
+const (
+	DefaultPlan = "default"
+	TrialPlan   = "trial" // of accounts that made themselves, until their first credit
+)

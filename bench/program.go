@@ -77,7 +77,7 @@ func (b *bench) serve(seed func(context.Context, *store.DB, *parley.User) error,
 	l.Close()
 	cmd := exec.Command(b.binary, "serve")
 	cmd.Env = append(append(os.Environ(), "PARLEY_DATA="+data, "PARLEY_SECRET_KEY="+secret, "PARLEY_LISTEN="+p.addr, "PARLEY_RATE_API=off",
-		"PARLEY_RATE_PUBLIC=off", "PARLEY_SIP_LISTEN=off", "PARLEY_WEBRTC_LISTEN=off"), env...)
+		"PARLEY_RATE_PUBLIC=off", "PARLEY_PUBLIC_DAILY_SPEND=0", "PARLEY_CONNECTIONS_PER_ADDRESS=0", "PARLEY_STREAMS_PER_ADDRESS=0", "PARLEY_SIP_LISTEN=off", "PARLEY_WEBRTC_LISTEN=off"), env...)
 	cmd.Stderr = os.Stderr
 	if err := cmd.Start(); err != nil {
 		return nil, err

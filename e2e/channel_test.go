@@ -116,7 +116,7 @@ func (p *page) writes(s *program) {
 	p.fill("#f-from", "+14155552671")
 	p.fill("#f-body", "Are you open?")
 	p.click(".save .primary")
-	p.see("#notice", "It has come in.")
+	p.see("#notice", "Message received.")
 	waits(p.t, "the assistant's answer", func() bool {
 		p.open(s.URL + "/messages/outbox")
 		return eval[int](p, "document.querySelectorAll('#outbox li').length") == 2
@@ -143,7 +143,7 @@ func (p *page) hooks(s *program, hook, own string) {
 	p.click("[popovertarget=ask-rotate]")
 	p.see(".ask:popover-open", "24 hours")
 	p.click(".ask:popover-open .primary")
-	p.see("#notice", "The old one signs along")
+	p.see("#notice", "also signed with the old one")
 	p.click("#show-secret")
 	p.until("document.querySelector('#secret') && document.querySelector('#secret').value !== " + quote(first))
 	p.look("webhook-settings")

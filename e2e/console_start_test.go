@@ -153,7 +153,7 @@ func TestConsoleExportAndImport(t *testing.T) {
 	}
 	p.expect("422")
 	send("'<html>'")
-	p.see("#e-file", "This is no file of an assistant")
+	p.see("#e-file", "This is not an assistant file")
 	p.look("import-refused")
 	send(`text.replace('"llm_model": "thinker"', '"llm_model": "deep-thought"')`)
 	p.see("h1", "“Front <i>desk</i>” is imported")

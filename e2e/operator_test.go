@@ -60,6 +60,36 @@ func TestOperator(t *testing.T) {
 	if old, now := login("a good password"), login("another password"); old != 401 || now != 200 {
 		t.Errorf("login with the old password %d, with the new one %d", old, now)
 	}
+	for _, password := range []string{"password123", "weak@example.com", "short"} {
+		if out, ok := p.operate(t, "user", "create", "--email", "weak@example.com", "--password", password); ok {
+			t.Errorf("an account was made with the password %s: %s", password, out)
+		}
+	}
+	for _, password := range []string{"password123", "bo@example.com", "short"} {
+		if out, ok := p.operate(t, "user", "password", "--user", "bo@example.com", "--password", password); ok {
+			t.Errorf("the password %s was taken: %s", password, out)
+		}
+	}
+	second := bo
+	second.Key = must("key", "create", "--user", "bo@example.com", "--name", "phone")
+	if out := must("key", "revoke", "--user", "bo@example.com"); !strings.Contains(out, "2 API keys") {
+		t.Errorf("key revoke printed %q", out)
+	}
+	for _, one := range []program{bo, second} {
+		if status := one.call(t, "GET", "/user/me", nil, nil); status != 401 {
+			t.Errorf("a revoked key: %d", status)
+		}
+	}
+	bo.Key = must("key", "create", "--user", "bo@example.com", "--name", "laptop")
+	must("user", "password", "--user", "bo@example.com", "--password", "a third password")
+	if status := bo.call(t, "GET", "/user/me", nil, nil); status != 200 {
+		t.Errorf("a key after a change of the password: %d", status)
+	}
+	must("user", "password", "--user", "bo@example.com", "--password", "a fourth password", "--revoke-keys")
+	if status := bo.call(t, "GET", "/user/me", nil, nil); status != 401 {
+		t.Errorf("a key that was to go with the password: %d", status)
+	}
+	bo.Key = must("key", "create", "--user", "bo@example.com", "--name", "laptop")
 	must("user", "disable", "--user", "bo@example.com")
 	if status := bo.call(t, "GET", "/user/me", nil, nil); status != 401 {
 		t.Errorf("a disabled account's key: %d", status)

@@ -82,7 +82,8 @@ func (s *program) lastCall(t *testing.T, status string) heardCall {
 // A visitor calls from the widget: hears the greeting, asks, is understood and answered, interrupts, and hangs up.
 func TestWebCallFromTheWidget(t *testing.T) {
 	s, model := thinking(t, "PARLEY_WEBRTC_LISTEN=127.0.0.1:0")
-	s.assistant(t, map[string]any{"initial_message": "Hello {{customer_name}}.", "system_prompt": "Answer.", "widget_settings": map[string]any{"mode": "both"}})
+	s.assistant(t, map[string]any{"initial_message": "Hello {{customer_name}}.", "system_prompt": "Answer.", "widget_settings": map[string]any{"mode": "both",
+		"pre_chat_fields": []any{map[string]any{"variable": "customer_name", "label": "Your name"}}}})
 	mic := microphone(t, 3, "what time do you open tomorrow", 4, "wait a moment please stop talking now", 30)
 	p := browse(t, fakeMicrophone(mic)...)
 	long := strings.Repeat("We open at seven in the morning and we close at six in the evening. ", 6)

@@ -91,7 +91,8 @@ func (p *page) offline(yes bool) {
 func TestWidgetOnAForeignWebsite(t *testing.T) {
 	s, model := thinking(t)
 	s.assistant(t, map[string]any{"initial_message": "Hello {{customer_name}}, this is Acme.", "system_prompt": "Serve {{customer_name}}.",
-		"widget_settings": map[string]any{"subtitle": "Usually replies at once", "color": "#ffd54a", "theme": "light"}})
+		"widget_settings": map[string]any{"subtitle": "Usually replies at once", "color": "#ffd54a", "theme": "light",
+			"pre_chat_fields": []any{map[string]any{"variable": "customer_name", "label": "Your name", "required": true}}}}) // the page answers it
 	site := website(t, s, `data-variables='{"customer_name":"Ana"}'`)
 	p := browse(t)
 	p.scheme("light")

@@ -96,6 +96,9 @@ func TestRoom(t *testing.T) {
 	var visits []*call.Visit
 	for left := 1; left >= 0; left-- {
 		v, err := calls.Web(t.Context(), a, nil)
+		if err == nil {
+			err = v.Enter(t.Context())
+		}
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
+	"math"
 	"net"
 	"net/http"
 	"strconv"
@@ -19,6 +21,7 @@ import (
 	"parley/internal/api"
 	"parley/internal/call"
 	"parley/internal/store"
+	"parley/internal/web"
 	"parley/internal/widget"
 )
 
@@ -40,7 +43,7 @@ func (s *Settings) root(db *store.DB, house *api.API, pages, carrierHooks http.H
 			return
 		}
 		if !working.Load() {
-			say(w, http.StatusServiceUnavailable, "jobs are not worked")
+			say(w, http.StatusServiceUnavailable, "job workers are not running")
 			return
 		}
 		say(w, http.StatusOK, "ok")
@@ -49,13 +52,19 @@ func (s *Settings) root(db *store.DB, house *api.API, pages, carrierHooks http.H
 	mux.Handle("/api/", house)
 	mux.Handle("/webhooks/twilio/", carrierHooks)
 	mux.HandleFunc("/webhooks/whatsapp", house.WhatsAppWebhook)
-	shown := widget.Handler(s.publicURL())
+	shown := widget.Handler(s.front())
 	for _, path := range widget.Paths {
 		mux.Handle(path, shown)
 	}
 	mux.Handle("/", pages)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if s.overTLS() {
+			w.Header().Set("Strict-Transport-Security", "max-age=31536000")
+		}
 		began, rec := time.Now(), &recorder{ResponseWriter: w, status: http.StatusOK}
+		if s.AccessLog == "on" && !watched[r.URL.Path] {
+			defer func() { rec.log(r, s.front().Address(r), time.Since(began)) }()
+		}
 		// The API is not cleaned by the mux: a path below /user/ must be refused before it is redirected.
 		if strings.HasPrefix(r.URL.Path, "/api/") {
 			house.ServeHTTP(rec, r)
@@ -88,10 +97,26 @@ func say(w http.ResponseWriter, status int, text string) {
 	json.NewEncoder(w).Encode(map[string]string{"status": text})
 }
 
-// recorder remembers the status of an answer.
+// watched are asked every few seconds by those who watch the server: their lines would hide the others.
+var watched = map[string]bool{"/healthz": true, "/readyz": true, "/metrics": true}
+
+// recorder remembers the status of an answer, and how long it was.
 type recorder struct {
 	http.ResponseWriter
 	status int
+	bytes  int64
+}
+
+// log writes a request's line. A query may hold what nobody else should read, and is left out.
+func (r *recorder) log(req *http.Request, address string, took time.Duration) {
+	slog.InfoContext(req.Context(), "request", "method", req.Method, "path", api.LoggedPath(req.URL.Path), "status", r.status, "bytes", r.bytes,
+		"ms", math.Round(float64(took.Microseconds())/100)/10, "request_id", r.Header().Get("X-Request-Id"), "address", address)
+}
+
+func (r *recorder) Write(b []byte) (int, error) {
+	n, err := r.ResponseWriter.Write(b)
+	r.bytes += int64(n)
+	return n, err
 }
 
 func (r *recorder) WriteHeader(status int) {
@@ -101,6 +126,17 @@ func (r *recorder) WriteHeader(status int) {
 
 // Unwrap lets http.ResponseController reach the connection, for streams and deadlines.
 func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
+
+// front is how the server is seen from outside.
+func (s *Settings) front() web.Front {
+	return web.Front{PublicURL: s.publicURL(), Proxies: s.TrustedProxies}
+}
+
+// overTLS says whether browsers reach this server by HTTPS: here, or at a proxy before it. Then they are told to come no other way for a
+// year. (What is said over plain HTTP they ignore.)
+func (s *Settings) overTLS() bool {
+	return s.TLSCert != "" || strings.HasPrefix(web.Origin(s.PublicURL), "https://")
+}
 
 // publicURL is the setting without its last slash.
 func (s *Settings) publicURL() string { return strings.TrimSuffix(s.PublicURL, "/") }

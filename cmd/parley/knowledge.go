@@ -13,9 +13,6 @@ import (
 	"parley/internal/store"
 )
 
-// readers is how many documents are processed at a time.
-const readers = 2
-
 // knowledge opens what documents are kept in, read with and found by.
 func (s *Settings) knowledge(db *store.DB, providers *provider.Set, guard *egress.Guard) (*knowledge.Desk, error) {
 	blobs, err := blob.Open(cmp.Or(s.Blob, filepath.Join(s.Data, "blobs")))
@@ -23,12 +20,12 @@ func (s *Settings) knowledge(db *store.DB, providers *provider.Set, guard *egres
 		return nil, err
 	}
 	extractor := &knowledge.Extractor{}
-	d := &knowledge.Desk{DB: db, Blobs: blobs}
+	d := &knowledge.Desk{DB: db, Blobs: blobs, Cut: extractor.Cut}
 	d.ReadFile = func(ctx context.Context, kind parley.DocumentType, file blob.Object) (*knowledge.Text, error) {
 		return extractor.Extract(ctx, string(kind), file)
 	}
 	d.ReadSite = func(ctx context.Context, doc *parley.Document, progress func(done, total int)) (*knowledge.Text, error) {
-		c := &knowledge.Crawler{Guard: guard, Progress: progress}
+		c := &knowledge.Crawler{Guard: guard, Reader: extractor, Progress: progress}
 		return c.Crawl(ctx, knowledge.Site{URL: doc.URL, Links: doc.Links, Limit: doc.RelativeLinksLimit})
 	}
 	if s.OpenAIEmbeddingModel != "" {

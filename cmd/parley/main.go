@@ -15,21 +15,24 @@ import (
 	"github.com/alecthomas/kong"
 
 	"parley/internal/knowledge"
+	"parley/internal/store"
 )
 
 // commands is the command line; every flag is a setting PARLEY_… of the same name too.
 type commands struct {
 	Settings
+	Version kong.VersionFlag `env:"-" help:"Say which build this is."`
 
-	Serve    serveCmd    `cmd:"" help:"Run the server."`
-	User     userCmd     `cmd:"" help:"Accounts: create, list, disable, password, plan."`
-	Key      keyCmd      `cmd:"" help:"API keys: create."`
-	Credit   creditCmd   `cmd:"" help:"Give an account money (or take it, with a negative amount)."`
-	WhatsApp whatsAppCmd `cmd:"" name:"whatsapp" help:"WhatsApp senders: assign."`
-	Doctor   doctorCmd   `cmd:"" help:"Say what is configured, reachable and missing, and how to mend it."`
-	Migrate  migrateCmd  `cmd:"" help:"Bring the database's schema up to date."`
-	Backup   backupCmd   `cmd:"" help:"Write a consistent copy of the embedded database to a file."`
-	Prices   pricesCmd   `cmd:"" help:"Print the prices and plans file with its defaults, to be changed and named by PARLEY_PRICES."`
+	Serve     serveCmd    `cmd:"" help:"Run the server."`
+	User      userCmd     `cmd:"" help:"Accounts: create, list, disable, password, plan."`
+	Key       keyCmd      `cmd:"" help:"API keys: create."`
+	Credit    creditCmd   `cmd:"" help:"Give an account money (or take it, with a negative amount)."`
+	WhatsApp  whatsAppCmd `cmd:"" name:"whatsapp" help:"WhatsApp senders: assign."`
+	Doctor    doctorCmd   `cmd:"" help:"Say what is configured, reachable and missing, and how to mend it."`
+	Migrate   migrateCmd  `cmd:"" help:"Bring the database's schema up to date."`
+	Backup    backupCmd   `cmd:"" help:"Write a consistent copy of the embedded database to a file."`
+	VersionOf versionCmd  `cmd:"" name:"version" help:"Say which build this is: version, commit, date."`
+	Prices    pricesCmd   `cmd:"" help:"Print the prices and plans file with its defaults, to be changed and named by PARLEY_PRICES."`
 }
 
 // terminal is where a command writes for people and programs, and the context that ends with a signal.
@@ -51,7 +54,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	var c commands
 	parser, err := kong.New(&c, kong.Name("parley"), kong.DefaultEnvars("PARLEY"), kong.UsageOnError(), kong.Writers(stdout, stderr),
 		kong.Description("Voice and chat assistants on your own server.\n\nEvery flag is also an environment variable: --public-url is PARLEY_PUBLIC_URL."),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true}))
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true}), kong.Vars{"version": built()})
 	if err != nil {
 		fmt.Fprintln(stderr, "parley:", err)
 		return 2
@@ -61,14 +64,28 @@ func run(args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "parley:", err)
 		return 2
 	}
-	slog.SetDefault(slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: c.Settings.LogLevel})))
+	stdout, stderr = c.Settings.redact(stdout), c.Settings.redact(stderr)
+	slog.SetDefault(slog.New(store.Calm(c.Settings.logHandler(stderr))))
 	ctx, kill, stop := signals()
 	defer stop()
 	if err := parsed.Run(&c.Settings, &terminal{ctx, stdout, kill}); err != nil {
-		fmt.Fprintln(stderr, "parley:", err)
+		if c.Settings.LogFormat == "json" { // what reads the log reads nothing else
+			slog.Error("parley failed", "error", err)
+		} else {
+			fmt.Fprintln(stderr, "parley:", err)
+		}
 		return 1
 	}
 	return 0
+}
+
+// logHandler writes the log.
+func (s *Settings) logHandler(w io.Writer) slog.Handler {
+	o := &slog.HandlerOptions{Level: s.LogLevel}
+	if s.LogFormat == "json" {
+		return slog.NewJSONHandler(w, o)
+	}
+	return slog.NewTextHandler(w, o)
 }
 
 // signals gives a context that the first SIGINT or SIGTERM ends, and a channel that the second closes.

@@ -20,7 +20,7 @@ type userCmd struct {
 	Create   userCreate   `cmd:"" help:"Make an account."`
 	List     userList     `cmd:"" help:"List accounts."`
 	Disable  userDisable  `cmd:"" help:"Refuse an account's credentials, at once."`
-	Password userPassword `cmd:"" help:"Set a password; the account's sessions end."`
+	Password userPassword `cmd:"" help:"Set a password; the account's sessions end, its API keys stay unless --revoke-keys."`
 	Plan     userPlan     `cmd:"" help:"Set an account's plan."`
 }
 
@@ -42,7 +42,7 @@ func change(t *terminal, s *Settings, email string, fn func(context.Context, *st
 
 type userCreate struct {
 	Email    string `required:"" help:"Address to sign in with."`
-	Password string `required:"" help:"8 characters or more."`
+	Password string `required:"" help:"8 characters or more, and none that everybody tries."`
 	Name     string `help:"Name (the address)."`
 	Balance  string `default:"0" help:"USD to start with."`
 	Plan     string `default:"default" help:"Plan."`
@@ -91,8 +91,8 @@ func checkUser(s *Settings, u *parley.User, password string) error {
 	if a, err := mail.ParseAddress(u.Email); err != nil || a.Address != u.Email || len(u.Email) > 255 {
 		return fmt.Errorf("%q is no email address", u.Email)
 	}
-	if len(password) < 8 {
-		return errors.New("the password must be at least 8 characters long")
+	if why := auth.WeakPassword(password, u.Name, u.Email); why != "" {
+		return errors.New("the password " + strings.TrimSuffix(why, "."))
 	}
 	if !parley.ValidTimezone(u.Timezone) {
 		return fmt.Errorf("%q is no IANA time zone such as Europe/Berlin", u.Timezone)
@@ -153,13 +153,14 @@ func (c *userDisable) Run(s *Settings, t *terminal) error {
 }
 
 type userPassword struct {
-	User     string `required:"" help:"The account's address."`
-	Password string `required:"" help:"8 characters or more."`
+	User       string `required:"" help:"The account's address."`
+	Password   string `required:"" help:"8 characters or more, and none that everybody tries."`
+	RevokeKeys bool   `help:"Revoke the account's API keys too: whoever knew the password may have made one."`
 }
 
 func (c *userPassword) Run(s *Settings, t *terminal) error {
-	if len(c.Password) < 8 {
-		return errors.New("the password must be at least 8 characters long")
+	if why := auth.WeakPassword(c.Password, c.User); why != "" {
+		return errors.New("the password " + strings.TrimSuffix(why, "."))
 	}
 	hash, err := auth.HashPassword(c.Password)
 	if err != nil {
@@ -169,6 +170,11 @@ func (c *userPassword) Run(s *Settings, t *terminal) error {
 		u.PasswordHash = hash
 		if err := tx.SaveUser(ctx, u); err != nil {
 			return err
+		}
+		if c.RevokeKeys {
+			if _, err := tx.DeleteKeys(ctx, u.ID, 0); err != nil {
+				return err
+			}
 		}
 		return tx.DeleteSessions(ctx, u.ID)
 	})
@@ -185,12 +191,32 @@ func (c *userPlan) Run(s *Settings, t *terminal) error {
 	}
 	return change(t, s, c.User, func(ctx context.Context, tx *store.Tx, u *parley.User) error {
 		u.Plan = c.Plan
+		if err := tx.ByOperator(ctx, u.ID); err != nil { // who gives a plan vouches for the account
+			return err
+		}
 		return tx.SaveUser(ctx, u)
 	})
 }
 
 type keyCmd struct {
 	Create keyCreate `cmd:"" help:"Make an API key and print its token alone."`
+	Revoke keyRevoke `cmd:"" help:"Revoke all API keys of an account, at once."`
+}
+
+type keyRevoke struct {
+	User string `required:"" help:"The account's address."`
+}
+
+func (c *keyRevoke) Run(s *Settings, t *terminal) error {
+	var n int64
+	err := change(t, s, c.User, func(ctx context.Context, tx *store.Tx, u *parley.User) (err error) {
+		n, err = tx.DeleteKeys(ctx, u.ID, 0)
+		return err
+	})
+	if err == nil {
+		fmt.Fprintf(t.Out, "revoked %d API keys\n", n)
+	}
+	return err
 }
 
 type keyCreate struct {

@@ -27,6 +27,7 @@ import (
 	"parley/internal/line"
 	"parley/internal/store"
 	"parley/internal/tool"
+	"parley/internal/web"
 )
 
 type serveCmd struct{}
@@ -38,7 +39,7 @@ func (c *serveCmd) Run(s *Settings, t *terminal) (err error) {
 	if err != nil {
 		return err
 	}
-	db, err := s.open(t)
+	db, err := s.openIn(t, bootWait)
 	if err != nil {
 		return err
 	}
@@ -49,21 +50,28 @@ func (c *serveCmd) Run(s *Settings, t *terminal) (err error) {
 		return err
 	}
 	defer providers.Close()
-	guard := egress.New(s.EgressAllow...)
-	defer guard.Close()
-	tools := tool.New(guard)
+	wall := egress.New(s.EgressAllow...)
+	wall.Own(s.ExternalIP)
+	defer wall.Close()
+	tools := tool.New(wall)
 	cat := s.catalog()
 	if err := keepModels(t, db, cat); err != nil {
 		return err
 	}
-	desk := &auth.Desk{DB: db, SessionFor: s.SessionFor}
-	documents, err := s.knowledge(db, providers, guard)
+	desk := &auth.Desk{DB: db, SessionFor: s.SessionFor, Logins: auth.NewLogins(s.RateLogin)}
+	documents, err := s.knowledge(db, providers, wall)
 	if err != nil {
 		return err
 	}
 	assistants := &assistant.Desk{DB: db, Catalog: cat, Providers: providers, Tools: tools, Knowledge: documents}
 	db.WarnBelow(prices.LowBalance)
-	webhooks := event.NewSender(db, guard)
+	db.PlansAre(prices.Plan)
+	budget, err := s.publicBudget()
+	if err != nil {
+		return err
+	}
+	db.LimitPublic(budget)
+	webhooks := event.NewSender(db, wall)
 	hub := event.NewHub()
 	lines, carrierHooks, closeCarrier := s.lines(db)
 	defer closeCarrier()
@@ -79,10 +87,11 @@ func (c *serveCmd) Run(s *Settings, t *terminal) (err error) {
 	if err != nil {
 		return err
 	}
+	lines.Allow, lines.DailySpend = calls.Destinations.Allow, calls.DailySpend
 	if os.Getenv("GOGC") == "" { // it decides where it is set
 		slacken(func() int { return calls.Stats().Live })
 	}
-	phone, err := s.telephone(db, calls, providers, lines.Sandbox)
+	phone, err := s.telephone(db, calls, lines, providers, wall)
 	if err != nil {
 		return err
 	}
@@ -106,32 +115,36 @@ func (c *serveCmd) Run(s *Settings, t *terminal) (err error) {
 		return fmt.Errorf("listen on %s (choose another with --listen or PARLEY_LISTEN): %w", s.Listen, err)
 	}
 	defer l.Close()
+	l = s.front().Listen(l, s.ConnectionsPerAddress)
 	calls.BaseURL = s.urlOf(l.Addr())
 	if err := firstStart(t, s, db, desk, assistants, phone, l.Addr()); err != nil {
 		return err
 	}
 
-	rates := api.Rates{API: s.RateAPI, Login: s.RateLogin, Create: s.RateCreate, Message: s.RateMessage, Reply: s.RateReply, WhatsApp: s.RateWhatsApp}
+	rates := api.Rates{API: s.RateAPI, Create: s.RateCreate, Message: s.RateMessage, Reply: s.RateReply, WhatsApp: s.RateWhatsApp}
 	if s.RatePublic == "off" {
 		rates.Create, rates.Message = auth.Rate{}, auth.Rate{}
 	}
-	house := api.New(api.Config{DB: db, Auth: desk, Catalog: cat, Assistants: assistants, Prices: prices, Chat: conversations, Calls: calls, Campaigns: campaigns, Browsers: browsers, Lines: lines, WhatsApp: messenger, Knowledge: documents, Previews: s.previews(cat, providers, documents.Blobs), Hub: hub, Tools: tools, PublicURL: s.publicURL(),
-		TrustedProxies: s.TrustedProxies, Signup: s.Signup == "on", Rates: rates})
-	look := console.Config{DB: db, Auth: desk, Catalog: cat, Assistants: assistants, Prices: prices, Chat: conversations, Calls: calls, Campaigns: campaigns, Hub: hub, Lines: lines, WhatsApp: messenger, Knowledge: documents, PublicURL: s.publicURL(),
-		TrustedProxies: s.TrustedProxies, Login: s.RateLogin, Create: rates.Create, Message: rates.Message}
+	front, streams := s.front(), auth.NewSlots(s.StreamsPerAddress)
+	house := api.New(api.Config{DB: db, Auth: desk, Catalog: cat, Assistants: assistants, Prices: prices, Chat: conversations, Calls: calls, Campaigns: campaigns, Browsers: browsers, Lines: lines, WhatsApp: messenger, Knowledge: documents, Previews: s.previews(cat, providers, documents.Blobs), Hub: hub, Tools: tools,
+		Front: front, Signup: s.Signup == "on", Rates: rates, Streams: streams})
+	look := console.Config{DB: db, Auth: desk, Catalog: cat, Assistants: assistants, Prices: prices, Chat: conversations, Calls: calls, Campaigns: campaigns, Hub: hub, Lines: lines, WhatsApp: messenger, Knowledge: documents,
+		Front: front, Create: rates.Create, Message: rates.Message, Streams: streams}
 	if browsers != nil {
 		look.Answer, look.Hangup = house.AnswerBrowser, browsers.Hangup
 	}
 	pages := console.New(look)
 	var ready atomic.Bool // jobs are worked
+	guard := &web.Guard{Handler: s.root(db, house, pages, carrierHooks, calls, &ready)}
 	srv := &http.Server{
-		Handler:           s.root(db, house, pages, carrierHooks, calls, &ready),
+		Handler:           guard,
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    64 << 10,
 		ErrorLog:          slog.NewLogLogger(slog.Default().Handler(), slog.LevelDebug), // peers' broken handshakes
 	}
 	srv.RegisterOnShutdown(pages.Stop)
+	srv.RegisterOnShutdown(guard.Stop)
 	served := make(chan error, 1)
 	go func() {
 		if s.TLSCert != "" {
@@ -157,11 +170,11 @@ func (c *serveCmd) Run(s *Settings, t *terminal) (err error) {
 	soft, cutJobs := context.WithCancel(context.Background())
 	defer cutJobs()
 	workers.Go(func() {
-		todo := store.Jobs{Workers: jobs, Queues: map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 20}, knowledge.Queue: {MaxWorkers: readers}},
+		todo := store.Jobs{Workers: jobs, Queues: map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 20}, knowledge.Queue: {MaxWorkers: knowledge.Readers}},
 			Periodic: append(line.Periodic(), messenger.Periodic()...), Started: func() { ready.Store(true) }}
 		for err := db.Work(jobbing, soft, todo); err != nil; err = db.Work(jobbing, soft, todo) {
 			ready.Store(false)
-			slog.Error("jobs are not worked", "error", err)
+			slog.Error("job workers are not running", "error", err)
 			select {
 			case <-jobbing.Done():
 				return
@@ -169,16 +182,25 @@ func (c *serveCmd) Run(s *Settings, t *terminal) (err error) {
 			}
 		}
 	})
-	slog.Info("serving", "url", s.urlOf(l.Addr()), "database", engine(db))
+	slog.Info("serving", "build", built(), "url", s.urlOf(l.Addr()), "database", engine(db))
 
 	select {
-	case err = <-served:
+	case err = <-served: // nobody can come any more: what is under way is cut, in the order in which it would end by itself
 		cut, cancel := context.WithCancel(context.Background())
 		cancel()
-		calls.Stop(cut)
+		err = errors.Join(err, drain(cut, stopWorking, house, srv, conversations, phone, calls))
 	case <-t.Done():
 		slog.Info("stopping: finishing what is under way; a second signal cuts it", "wait", s.Drain)
-		err = drain(t, s.Drain, stopWorking, house, srv, conversations, phone, calls)
+		wait, cancel := context.WithTimeout(context.Background(), s.Drain)
+		go func() {
+			select {
+			case <-t.Kill:
+				cancel()
+			case <-wait.Done():
+			}
+		}()
+		err = drain(wait, stopWorking, house, srv, conversations, phone, calls)
+		cancel()
 	}
 	stopWorking()
 	stopCalling()
@@ -194,23 +216,17 @@ func (c *serveCmd) Run(s *Settings, t *terminal) (err error) {
 	return err
 }
 
+// bootWait is how long a start waits for PostgreSQL: the two are often started together.
+const bootWait = time.Minute
+
 // jobsAgain is when the working of jobs is begun again that could not begin.
 const jobsAgain = 5 * time.Second
 
 // jobTime is how long jobs under way may take when the server stops; what is cut is done by the next start.
 const jobTime = 20 * time.Second
 
-// drain stops taking work and waits for what is under way, for as long as it may; a second signal cuts the waiting.
-func drain(t *terminal, wait time.Duration, stopWorking func(), house *api.API, srv *http.Server, conversations *chat.Chat, phone *telephone, calls *call.Desk) error {
-	ctx, cancel := context.WithTimeout(context.Background(), wait)
-	defer cancel()
-	go func() {
-		select {
-		case <-t.Kill:
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
+// drain stops taking work and waits for what is under way until ctx ends; then that is cut.
+func drain(ctx context.Context, stopWorking func(), house *api.API, srv *http.Server, conversations *chat.Chat, phone *telephone, calls *call.Desk) error {
 	stopWorking() // nothing is begun that nobody asked for
 	house.Stop()  // listeners without an end of their own go to the next server
 	phone.Refuse()
@@ -227,23 +243,13 @@ func drain(t *terminal, wait time.Duration, stopWorking func(), house *api.API, 
 func (s *Settings) sweep(ctx context.Context, db *store.DB) {
 	tick := time.NewTicker(10 * time.Minute)
 	defer tick.Stop()
-	for {
-		err := db.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
-			if s.KeepConversations > 0 {
-				before := parley.Now().Add(-time.Duration(s.KeepConversations) * 24 * time.Hour)
-				if _, err := tx.ForgetConversations(ctx, before); err != nil {
-					return err
-				}
-				if err := tx.ForgetSMS(ctx, before); err != nil {
-					return err
-				}
+	for began := time.Now(); ; {
+		if db.SQLite() || time.Since(began) > time.Hour { // else nodes of a former version may still run, and can't read what is sealed
+			if err := sealVariables(ctx, db); err != nil && ctx.Err() == nil {
+				slog.Error("encrypt the variables of assistants", "error", err)
 			}
-			return tx.Expire(ctx, parley.Now())
-		})
-		if err == nil {
-			err = event.Forget(ctx, db)
 		}
-		if err != nil && ctx.Err() == nil {
+		if err := s.forget(ctx, db); err != nil && ctx.Err() == nil {
 			slog.Error("remove what has expired", "error", err)
 		}
 		select {
@@ -252,6 +258,41 @@ func (s *Settings) sweep(ctx context.Context, db *store.DB) {
 			return
 		}
 	}
+}
+
+// sealVariables encrypts what a former version stored in plain text, a few rows at a time.
+func sealVariables(ctx context.Context, db *store.DB) error {
+	const few = 100
+	for {
+		var n int
+		err := db.Write(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
+			n, err = tx.SealVariables(ctx, few)
+			return err
+		})
+		if err != nil || n < few {
+			return err
+		}
+	}
+}
+
+// forget removes what is past its time now.
+func (s *Settings) forget(ctx context.Context, db *store.DB) error {
+	now := parley.Now()
+	steps := []func(context.Context, *store.Tx) (bool, error){
+		func(ctx context.Context, tx *store.Tx) (bool, error) { return tx.Expire(ctx, now) },
+	}
+	if s.KeepConversations > 0 {
+		before := now.Add(-time.Duration(s.KeepConversations) * 24 * time.Hour)
+		steps = append(steps,
+			func(ctx context.Context, tx *store.Tx) (bool, error) { return tx.ForgetConversations(ctx, before) },
+			func(ctx context.Context, tx *store.Tx) (bool, error) { return tx.ForgetSMS(ctx, before) })
+	}
+	for _, step := range steps {
+		if err := db.InSteps(ctx, step); err != nil {
+			return err
+		}
+	}
+	return event.Forget(ctx, db)
 }
 
 func engine(db *store.DB) string {

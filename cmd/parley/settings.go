@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"parley"
 	"parley/internal/auth"
 	"parley/internal/billing"
 	"parley/internal/catalog"
@@ -24,65 +25,78 @@ import (
 
 // Settings are all settings; decisions 13 lists them. A setting without a default is off.
 type Settings struct {
-	Data      string     `default:"./data" help:"Data directory."`
-	Database  string     `help:"postgres://… instead of the embedded SQLite."`
-	Blob      string     `help:"Directory, or s3://KEY:SECRET@BUCKET/PREFIX?endpoint=https://HOST&region=REGION, for uploads and recordings (blobs in the data directory)."`
-	SecretKey string     `help:"Encrypts secrets at rest; 16 characters or more, the same on all nodes. Made in the data directory when absent."`
-	Prices    string     `help:"Path of a prices and plans file (embedded defaults; print them with 'parley prices')."`
+	Data      string     `default:"./data" help:"Directory of the database, uploads and generated keys."`
+	Database  string     `help:"PostgreSQL URL (postgres://…). Embedded SQLite when absent."`
+	Blob      string     `help:"Where uploads and recordings are stored: a directory, or s3://KEY:SECRET@BUCKET/PREFIX?endpoint=https://HOST&region=REGION (blobs in the data directory)."`
+	SecretKey string     `help:"Key that encrypts secrets at rest: 16 characters or more, the same on all nodes. Generated in the data directory when absent."`
+	Prices    string     `help:"Path of the prices and plans file (built-in defaults; 'parley prices' prints them)."`
 	LogLevel  slog.Level `default:"info" help:"debug, info, warn or error."`
+	LogFormat string     `default:"text" enum:"text,json" help:"Lines of the log: text, or json objects."`
+	AccessLog string     `default:"off" enum:"on,off" help:"A line of the log for each HTTP request."`
 
 	Listen            string         `default:"127.0.0.1:8080" help:"Address of the HTTP server."`
-	PublicURL         string         `name:"public-url" help:"What links to this server start with, such as https://voice.example.com (the address that a client used)."`
-	TLSCert           string         `name:"tls-cert" help:"Certificate file; with it the server speaks HTTPS."`
-	TLSKey            string         `name:"tls-key" help:"Key file of the certificate."`
-	TrustedProxies    []netip.Prefix `help:"CIDRs of proxies whose X-Forwarded-For and -Proto are believed."`
-	EgressAllow       []netip.Prefix `help:"CIDRs that tenants' URLs (tools, webhooks, websites) may reach although not public."`
-	Signup            string         `default:"off" enum:"on,off" help:"POST /api/register makes accounts."`
-	SessionFor        time.Duration  `default:"720h" help:"How long a session lives."`
-	KeepConversations int            `help:"Days that conversations are kept after the last message (0: for ever)."`
-	KeepRecordings    int            `help:"Days that recordings are kept after the call (0: for ever)."`
-	KeepCalls         int            `help:"Days that calls, with what was said, are kept (0: for ever)."`
-	Drain             time.Duration  `default:"1h" help:"How long a stopping server waits for what is live; a second signal cuts."`
+	PublicURL         string         `name:"public-url" help:"Public base URL of this server, such as https://voice.example.com (the address that the client used)."`
+	TLSCert           string         `name:"tls-cert" help:"TLS certificate file. Enables HTTPS."`
+	TLSKey            string         `name:"tls-key" help:"Private key file of the certificate."`
+	TrustedProxies    []netip.Prefix `help:"Networks (CIDR) of proxies whose X-Forwarded-For and X-Forwarded-Proto headers are trusted."`
+	EgressAllow       []netip.Prefix `help:"Private networks (CIDR) that tenants' URLs (tools, webhooks, websites) may reach."`
+	Signup            string         `default:"off" enum:"on,off" help:"Let anybody create an account with POST /api/register, on the plan trial until its first credit."`
+	SessionFor        time.Duration  `default:"720h" help:"Lifetime of a sign-in session."`
+	KeepConversations int            `help:"Days to keep conversations after the last message (0: forever)."`
+	KeepRecordings    int            `help:"Days to keep recordings after the call (0: forever)."`
+	KeepCalls         int            `help:"Days to keep calls and their transcripts (0: forever)."`
+	Drain             time.Duration  `default:"1h" help:"How long a stopping server waits for live calls and requests. A second signal stops it at once."`
 
-	SIPListen            string     `name:"sip-listen" default:"127.0.0.1:5060" help:"Address of the telephone, for UDP and TCP; off for none."`
-	RTPPorts             string     `name:"rtp-ports" default:"10000-19999" help:"UDP ports that the sound of calls comes and goes by."`
-	WebRTCListen         string     `name:"webrtc-listen" default:"127.0.0.1:8189" help:"Address of calls from browsers, UDP; off for none."`
-	ExternalIP           netip.Addr `name:"external-ip" help:"Address that trunks and browsers reach this server by, where a router stands between (NAT)."`
-	Softphone            string     `default:"on" enum:"on,off" help:"A softphone on this machine reaches assistants at sip:ASSISTANT_ID@HOST."`
-	CarrierSIPAddress    string     `name:"carrier-sip-address" help:"SIP trunk of the carrier, host[:port]: rented numbers call and are called over it."`
-	CarrierSIPUsername   string     `name:"carrier-sip-username" help:"What it asks for."`
-	CarrierSIPPassword   string     `name:"carrier-sip-password" help:"Likewise."`
-	CarrierSIPAllowedIPs []string   `name:"carrier-sip-allowed-ips" help:"Addresses and networks that the carrier's calls come from."`
-	CallPrefixes         []string   `default:"US,CA,GB,IE,DE,AT,CH,FR,BE,NL,LU,DK,SE,NO,FI,ES,PT,IT,PL,CZ,AU,NZ,IL" help:"Where calls may go: countries (US), prefixes (+49; + is everywhere), and prefixes that they may not (!+1900). Premium rate numbers and satellites are never called."`
-	CallDailySpend       string     `default:"50" help:"USD that an account's outgoing calls may cost a day (UTC); 0: no limit."`
+	SIPListen            string     `name:"sip-listen" default:"127.0.0.1:5060" help:"Listen address of SIP, UDP and TCP; off disables telephony."`
+	RTPPorts             string     `name:"rtp-ports" default:"10000-19999" help:"UDP port range for call audio (RTP)."`
+	WebRTCListen         string     `name:"webrtc-listen" default:"127.0.0.1:8189" help:"UDP listen address for calls from browsers (WebRTC); off disables them."`
+	ExternalIP           netip.Addr `name:"external-ip" help:"Public IP to advertise to trunks and browsers when this server is behind NAT."`
+	Softphone            string     `default:"on" enum:"on,off" help:"Let a softphone on this machine call assistants at sip:ASSISTANT_ID@HOST."`
+	CarrierSIPAddress    string     `name:"carrier-sip-address" help:"SIP trunk of the carrier, host[:port], for calls from and to rented numbers."`
+	CarrierSIPUsername   string     `name:"carrier-sip-username" help:"User name for the carrier's SIP trunk."`
+	CarrierSIPPassword   string     `name:"carrier-sip-password" help:"Password for the carrier's SIP trunk."`
+	CarrierSIPAllowedIPs []string   `name:"carrier-sip-allowed-ips" help:"Addresses and networks from which the carrier sends calls."`
+	CallPrefixes         []string   `default:"US,CA,GB,IE,DE,AT,CH,FR,BE,NL,LU,DK,SE,NO,FI,ES,PT,IT,PL,CZ,AU,NZ,IL" help:"Allowed destinations of calls and text messages: countries (US), prefixes (+49; + allows all), and excluded prefixes (!+1900). Premium-rate and satellite numbers are never called."`
+	CallDailySpend       string     `default:"50" help:"Most USD that an account's outgoing calls and text messages may cost per day (UTC); 0: no limit."`
 
-	RateAPI      auth.Rate `name:"rate-api" default:"200/s" help:"Requests per key: N/s, N/min or off."`
-	RateLogin    auth.Rate `default:"10/min" help:"Login attempts per address and email; six times that per address."`
-	RateCreate   auth.Rate `default:"30/min" help:"Public conversations made per address."`
+	PublicDailySpend string `default:"20" help:"USD that strangers may cost an account a day (UTC), by the widget and by calls from browsers; 0: no limit."`
+
+	RTPSource     string   `name:"rtp-source" default:"signalled" enum:"signalled,any" help:"Whose sound a call takes: that of the addresses which its signalling names, or, for odd NATs, anybody's who sends where no other does."`
+	Trunks        []string `default:"all" help:"Who may make SIP trunks: all, none, or plans and accounts by their e-mail address."`
+	TrunkPrivate  string   `default:"on" enum:"on,off" help:"Trunks may point at addresses that are not public: a PBX in the house."`
+	TrunkNetworks string   `default:"24,48" help:"Least bits of networks that a trunk lets calls in from, for IPv4 and IPv6."`
+	TrunkCallerID string   `name:"trunk-caller-id" default:"any" enum:"any,verified" help:"Calls over a trunk leave from its number, or only where its owner has verified that (Numbers, Caller id)."`
+
+	ConnectionsPerAddress int `default:"500" help:"Connections that a client address (IPv6: its /64) has at once; trusted proxies have no limit. 0: no limit."`
+	StreamsPerAddress     int `default:"100" help:"Live event streams that a client address has at once; 0: no limit."`
+
+	RateAPI      auth.Rate `name:"rate-api" default:"200/s" help:"API requests per key: N/s, N/min or off."`
+	RateLogin    auth.Rate `default:"10/min" help:"Login attempts per address and email, in the API and the console together; six times that per address, and of those that fail per account."`
+	RateCreate   auth.Rate `default:"30/min" help:"New public conversations per address."`
 	RateMessage  auth.Rate `default:"60/min" help:"Public messages per conversation."`
 	RateReply    auth.Rate `default:"60/min" help:"generate-reply per key."`
 	RateWhatsApp auth.Rate `name:"rate-whatsapp" default:"5/s" help:"WhatsApp messages sent per key."`
 	RatePublic   string    `default:"on" enum:"on,off" help:"off turns RATE_CREATE and RATE_MESSAGE off."`
 
-	OpenAIAPIKey         string        `name:"openai-api-key" help:"OpenAI, or any server that speaks its API."`
-	OpenAIBaseURL        string        `name:"openai-base-url" help:"With /v1 (https://api.openai.com/v1)."`
+	OpenAIAPIKey         string        `name:"openai-api-key" help:"API key of OpenAI, or of any server with a compatible API."`
+	OpenAIBaseURL        string        `name:"openai-base-url" help:"Base URL of the API, including /v1 (https://api.openai.com/v1)."`
 	OpenAIChatModel      []string      `name:"openai-chat-model" help:"Chat models, comma-separated (gpt-4.1-mini)."`
-	OpenAIEmbeddingModel string        `name:"openai-embedding-model" help:"Embedding model: documents are also found by meaning."`
+	OpenAIEmbeddingModel string        `name:"openai-embedding-model" help:"Embedding model, for search by meaning in documents."`
 	OpenAITTSModel       string        `name:"openai-tts-model" help:"Speech model."`
 	OpenAISTTModel       string        `name:"openai-stt-model" help:"Transcription model."`
 	OpenAIRealtimeModel  string        `name:"openai-realtime-model" help:"Realtime model."`
-	OpenAIStall          time.Duration `name:"openai-stall" default:"30s" help:"How long the server may send nothing before it counts as gone."`
+	OpenAIStall          time.Duration `name:"openai-stall" default:"30s" help:"How long the API may send nothing before a request counts as failed."`
 
-	TwilioAccountSID string `name:"twilio-account-sid" help:"Twilio account for numbers and SMS; without one the sandbox carrier serves."`
-	TwilioAuthToken  string `name:"twilio-auth-token" help:"Its auth token; also proves that webhooks are Twilio's."`
-	TwilioTrunkSID   string `name:"twilio-trunk-sid" help:"Elastic SIP Trunk (TK…) that bought numbers' calls go to: its origination is this server."`
-	TwilioBaseURL    string `name:"twilio-base-url" help:"Where Twilio is (https://api.twilio.com)."`
+	TwilioAccountSID string `name:"twilio-account-sid" help:"Twilio account for numbers and SMS. Without it, the sandbox carrier is used."`
+	TwilioAuthToken  string `name:"twilio-auth-token" help:"Auth token of the Twilio account; also used to verify its webhooks."`
+	TwilioTrunkSID   string `name:"twilio-trunk-sid" help:"Elastic SIP Trunk (TK…) that rented numbers are attached to; its origination URI must be this server."`
+	TwilioBaseURL    string `name:"twilio-base-url" help:"Base URL of Twilio's API (https://api.twilio.com)."`
 
-	WhatsAppToken       string `name:"whatsapp-token" help:"Access token of a WhatsApp Business account; without one there are no senders."`
-	WhatsAppBusinessID  string `name:"whatsapp-business-id" help:"The account's id."`
-	WhatsAppAppSecret   string `name:"whatsapp-app-secret" help:"The app's secret, which proves that webhooks are Meta's."`
-	WhatsAppVerifyToken string `name:"whatsapp-verify-token" help:"A word of yours that Meta repeats when the webhook is set up."`
-	WhatsAppBaseURL     string `name:"whatsapp-base-url" help:"Where the Graph API is, with or without a version (https://graph.facebook.com)."`
+	WhatsAppToken       string `name:"whatsapp-token" help:"Access token of the WhatsApp Business account. Without it there are no senders."`
+	WhatsAppBusinessID  string `name:"whatsapp-business-id" help:"ID of the WhatsApp Business account."`
+	WhatsAppAppSecret   string `name:"whatsapp-app-secret" help:"App secret, used to verify Meta's webhooks."`
+	WhatsAppVerifyToken string `name:"whatsapp-verify-token" help:"Verify token of your choice, entered at Meta when setting up the webhook."`
+	WhatsAppBaseURL     string `name:"whatsapp-base-url" help:"Base URL of the Graph API, with or without a version (https://graph.facebook.com)."`
 }
 
 // openAI says whether an OpenAI-compatible server is configured.
@@ -169,11 +183,15 @@ func (s *Settings) dbOptions() (store.Options, error) {
 }
 
 // open opens the database and brings its schema up to date.
-func (s *Settings) open(ctx context.Context) (*store.DB, error) {
+func (s *Settings) open(ctx context.Context) (*store.DB, error) { return s.openIn(ctx, 0) }
+
+// openIn is open, which waits for a PostgreSQL that does not answer yet.
+func (s *Settings) openIn(ctx context.Context, wait time.Duration) (*store.DB, error) {
 	o, err := s.dbOptions()
 	if err != nil {
 		return nil, err
 	}
+	o.Wait = wait
 	db, err := store.Open(ctx, o)
 	if err != nil {
 		return nil, err
@@ -182,6 +200,15 @@ func (s *Settings) open(ctx context.Context) (*store.DB, error) {
 		return nil, errors.Join(err, db.Close())
 	}
 	return db, nil
+}
+
+// publicBudget is what strangers may cost an account a day.
+func (s *Settings) publicBudget() (parley.Money, error) {
+	m, err := parley.ParseMoney(s.PublicDailySpend)
+	if err != nil || m < 0 {
+		return 0, fmt.Errorf("PARLEY_PUBLIC_DAILY_SPEND: %q is no amount of USD such as 20; 0 sets no limit", s.PublicDailySpend)
+	}
+	return m, nil
 }
 
 func (s *Settings) prices() (*billing.Prices, error) { return billing.ReadPrices(s.Prices) }

@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/netip"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -25,7 +24,9 @@ import (
 	"parley/internal/call"
 	"parley/internal/call/farend"
 	"parley/internal/catalog"
+	"parley/internal/egress"
 	"parley/internal/event"
+	"parley/internal/line"
 	"parley/internal/provider"
 	"parley/internal/sip"
 	"parley/internal/store"
@@ -52,20 +53,25 @@ func (s *Settings) calls(db *store.DB, assistants *assistant.Desk, providers *pr
 		Dir: filepath.Join(s.Data, "recordings"), Secret: secret, Destinations: destinations, DailySpend: spend}), nil
 }
 
-// forgetCalls removes recordings and calls that are past their time, every hour.
-func (s *Settings) forgetCalls(ctx context.Context, calls *call.Desk) {
+// forgetCallsNow removes recordings and calls that are past their time now.
+func (s *Settings) forgetCallsNow(ctx context.Context, calls *call.Desk) {
 	before := func(days int) parley.Time {
 		if days <= 0 {
 			return 0
 		}
 		return parley.Now().Add(-time.Duration(days) * 24 * time.Hour)
 	}
+	if err := calls.Forget(ctx, before(s.KeepRecordings), before(s.KeepCalls)); err != nil && ctx.Err() == nil {
+		slog.Error("remove old calls", "error", err)
+	}
+}
+
+// forgetCalls removes recordings and calls that are past their time, every hour.
+func (s *Settings) forgetCalls(ctx context.Context, calls *call.Desk) {
 	tick := time.NewTicker(time.Hour)
 	defer tick.Stop()
 	for {
-		if err := calls.Forget(ctx, before(s.KeepRecordings), before(s.KeepCalls)); err != nil && ctx.Err() == nil {
-			slog.Error("remove old calls", "error", err)
-		}
+		s.forgetCallsNow(ctx, calls)
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
@@ -83,16 +89,22 @@ type telephone struct {
 	sandbox bool        // numbers that no trunk belongs to are made up: so is who answers there
 	voices  *provider.Set
 	lines   farend.Lines
+	rules   parley.TrunkRules
 }
 
 // telephone opens the line. With the default address, one that is taken is no reason not to start.
-func (s *Settings) telephone(db *store.DB, calls *call.Desk, providers *provider.Set, sandbox bool) (*telephone, error) {
-	p := &telephone{db: db, voices: providers, sandbox: sandbox}
-	calls.Config.Dial = p.dial
+func (s *Settings) telephone(db *store.DB, calls *call.Desk, lines *line.Desk, providers *provider.Set, guard *egress.Guard) (*telephone, error) {
+	p := &telephone{db: db, voices: providers, sandbox: lines.Sandbox}
+	calls.Config.Dial, calls.Config.Verified = p.dial, s.TrunkCallerID == "verified"
+	lines.TrunksChanged = calls.TrunksChanged
 	var err error
 	if p.carrier, err = s.carrierTrunk(); err != nil {
 		return nil, err
 	}
+	if p.rules, err = s.trunkRules(); err != nil {
+		return nil, err
+	}
+	lines.Trunks = p.rules
 	config, err := s.sipConfig()
 	if err != nil {
 		return nil, err
@@ -101,6 +113,9 @@ func (s *Settings) telephone(db *store.DB, calls *call.Desk, providers *provider
 		return p, nil
 	}
 	config.Trunks = p.trunks
+	if s.TrunkPrivate == "off" {
+		config.Reach = guard.Check
+	}
 	config.Answer = func(ctx context.Context, in *sip.Invite) {
 		a := call.Arrival{Ringer: in, From: in.From, To: in.To, AssistantID: in.AssistantID}
 		if in.Trunk != nil {
@@ -108,22 +123,22 @@ func (s *Settings) telephone(db *store.DB, calls *call.Desk, providers *provider
 		}
 		calls.Incoming(ctx, a)
 	}
-	line := sip.New(config)
-	if err := line.Listen(); err != nil {
+	sipLine := sip.New(config)
+	if err := sipLine.Listen(); err != nil {
 		if config.Listen == sipListen && errors.Is(err, syscall.EADDRINUSE) {
 			slog.Warn("the telephone does not run: its address is taken. Stop what uses it, choose another with PARLEY_SIP_LISTEN, or turn the telephone off with PARLEY_SIP_LISTEN=off", "address", sipListen)
 			return p, nil
 		}
 		return nil, fmt.Errorf("open the telephone line: %w", err)
 	}
-	p.line, p.most = line, pairs(config.Ports)
-	calls.Line = p
+	p.line, p.most = sipLine, pairs(config.Ports)
+	calls.Line, lines.Place = p, p.place
 	return p, nil
 }
 
 // sipConfig reads the settings of the line.
 func (s *Settings) sipConfig() (c sip.Config, err error) {
-	c = sip.Config{Listen: s.SIPListen, Softphone: s.Softphone == "on", External: s.ExternalIP}
+	c = sip.Config{Listen: s.SIPListen, Softphone: s.Softphone == "on", External: s.ExternalIP, Loose: s.RTPSource == "any"}
 	if c.Listen == "off" {
 		return c, nil
 	}
@@ -138,83 +153,6 @@ func (s *Settings) sipConfig() (c sip.Config, err error) {
 	}
 	c.Ports = [2]int{int(a), int(b)}
 	return c, nil
-}
-
-// carrierTrunk is the trunk that rented numbers speak over, nil where there is none.
-func (s *Settings) carrierTrunk() (*sip.Trunk, error) {
-	if s.CarrierSIPAddress == "" {
-		return nil, nil
-	}
-	if !parley.ValidHostPort(s.CarrierSIPAddress) {
-		return nil, fmt.Errorf("PARLEY_CARRIER_SIP_ADDRESS: %q is no host name or IP address, with a port after a colon where it is not 5060", s.CarrierSIPAddress)
-	}
-	allowed, err := networks(s.CarrierSIPAllowedIPs)
-	if err != nil {
-		return nil, fmt.Errorf("PARLEY_CARRIER_SIP_ALLOWED_IPS: %w", err)
-	}
-	return &sip.Trunk{Address: s.CarrierSIPAddress, Transport: "udp", Username: s.CarrierSIPUsername, Password: s.CarrierSIPPassword,
-		ByIP: len(allowed) > 0, Allowed: allowed}, nil
-}
-
-// networks reads addresses and networks.
-func networks(list []string) (out []netip.Prefix, err error) {
-	for _, text := range list {
-		p, err := netip.ParsePrefix(text)
-		if a, bad := netip.ParseAddr(text); bad == nil {
-			p, err = netip.PrefixFrom(a, a.BitLen()), nil
-		}
-		if err != nil {
-			return nil, fmt.Errorf("%q is neither an IP address nor a network such as 192.0.2.0/24", text)
-		}
-		out = append(out, p.Masked())
-	}
-	return out, nil
-}
-
-// errUnspoken is what is said of trunks that ask for what the line can't do.
-var errUnspoken = parley.Errorf(parley.Unavailable, "This server does not speak TLS or SRTP to trunks yet: set transport to udp or tcp, and srtp to off or optional.")
-
-// trunk is a user's trunk as the line knows it.
-func (p *telephone) trunk(t *parley.Trunk) (sip.Trunk, error) {
-	if t.Transport == "tls" || t.SRTP == "required" {
-		return sip.Trunk{}, errUnspoken
-	}
-	password, err := p.db.TrunkPassword(t)
-	if err != nil {
-		return sip.Trunk{}, fmt.Errorf("read the password of trunk %d: %w", t.ID, err)
-	}
-	allowed, err := networks(t.AllowedInboundIPs)
-	if err != nil {
-		return sip.Trunk{}, fmt.Errorf("read trunk %d: %w", t.ID, err)
-	}
-	out := sip.Trunk{ID: t.ID, Number: t.PhoneNumber, Address: t.SIPAddress, Transport: t.Transport, Username: t.SIPUsername, Password: password,
-		Register: t.Register, ByIP: t.InboundAuthorizationType == "ip", Allowed: allowed}
-	if t.OutboundProxy != nil {
-		out.Proxy = *t.OutboundProxy
-	}
-	return out, nil
-}
-
-// trunks are all that the line lets in and registers with. One that can't be used is left out: it is its owner's to mend, who is told by
-// checking it.
-func (p *telephone) trunks(ctx context.Context) ([]sip.Trunk, error) {
-	rows, err := p.db.AllTrunks(ctx)
-	if err != nil {
-		return nil, err
-	}
-	var list []sip.Trunk
-	if p.carrier != nil {
-		list = append(list, *p.carrier)
-	}
-	for i := range rows {
-		t, err := p.trunk(&rows[i])
-		if err != nil {
-			slog.Debug("a trunk is not used", "trunk", rows[i].ID, "error", err)
-			continue
-		}
-		list = append(list, t)
-	}
-	return list, nil
 }
 
 // dial takes the way that a number has: its own trunk, the carrier's, or where there is no carrier the far end in this process.
@@ -239,18 +177,10 @@ func (p *telephone) dial(ctx context.Context, r call.Route, ringing func()) (aud
 		return nil, failed(r, errors.New("the carrier's numbers have no SIP trunk: set PARLEY_CARRIER_SIP_ADDRESS"))
 	}
 	if p.line == nil {
-		return nil, failed(r, errors.New("the telephone is not running: see PARLEY_SIP_LISTEN"))
+		return nil, failed(r, errors.New("telephony is not running: see PARLEY_SIP_LISTEN"))
 	}
 	leg, err := p.line.Dial(ctx, d)
-	return leg, unassigned(err)
-}
-
-// unassigned adds call.ErrNoSuchNumber to the refusals that mean it: unallocated, changed or incomplete numbers (RFC 3398, section 7.2.4.1).
-func unassigned(err error) error {
-	if r, ok := errors.AsType[*sip.Refused](err); ok && slices.Contains([]int{404, 410, 484, 604}, r.Code) {
-		return fmt.Errorf("%w: %w", call.ErrNoSuchNumber, err)
-	}
-	return err
+	return leg, explained(unassigned(err), r.Trunk == nil)
 }
 
 // room is how many calls may begin in this process while so many are live: each takes a pair of ports, or is counted as if it did.
@@ -266,12 +196,6 @@ func pairs(ports [2]int) int {
 	return (ports[1] - (ports[0] + ports[0]&1) + 1) / 2
 }
 
-// failed is the end of a call that has no way out, which is logged.
-func failed(r call.Route, err error) error {
-	slog.Error("a call has no way out", "number", r.Number.ID, "error", err)
-	return parley.Unreachable
-}
-
 // Check implements call.Line.
 func (p *telephone) Check(ctx context.Context, t *parley.Trunk) (call.Health, error) {
 	to, err := p.trunk(t)
@@ -279,8 +203,8 @@ func (p *telephone) Check(ctx context.Context, t *parley.Trunk) (call.Health, er
 		return call.Health{}, err
 	}
 	h, err := p.line.Check(ctx, to)
-	if text, ok := strings.CutPrefix(fmt.Sprint(err), parley.Unreachable.Error()+": "); ok { // no call has ended
-		err = errors.New(text)
+	if err == nil && len(to.Allowed) < len(t.AllowedInboundIPs) {
+		err = fmt.Errorf("it answers, but some of its allowed_inbound_ips are too wide to let calls in from: name networks of /%d or more bits (IPv6: /%d)", p.rules.IPv4, p.rules.IPv6)
 	}
 	return call.Health{Registered: h.Registered, OptionsMS: h.OptionsMS}, err
 }
@@ -331,6 +255,9 @@ func checkTelephone(s *Settings) (list []finding) {
 	if err == nil {
 		_, err = s.carrierTrunk()
 	}
+	if err == nil && config.Listen != "off" {
+		_, err = s.trunkRules()
+	}
 	switch {
 	case err != nil:
 		return []finding{{"FAIL", what, err.Error()}}
@@ -351,10 +278,10 @@ func checkTelephone(s *Settings) (list []finding) {
 			l.Close()
 			continue
 		}
-		return append(list, s.checkExternal(config), s.checkCarrierTrunk())
+		return append(list, s.checkExternal(config), s.checkCarrierTrunk(), s.checkTrunks())
 	}
 	list = append(list, finding{"ok", what, fmt.Sprintf("%s is free, for UDP and TCP; sound on UDP ports %s", config.Listen, s.RTPPorts)})
-	return append(list, s.checkExternal(config), s.checkCarrierTrunk())
+	return append(list, s.checkExternal(config), s.checkCarrierTrunk(), s.checkTrunks())
 }
 
 // checkExternal says what others are told to send sound to.
@@ -371,19 +298,6 @@ func (s *Settings) checkExternal(c sip.Config) finding {
 		return finding{"ok", what, "not needed: the telephone listens for this machine alone. Set PARLEY_SIP_LISTEN=0.0.0.0:5060 for trunks elsewhere"}
 	}
 	return finding{"note", what, "not set: fine without NAT. Behind a router, set PARLEY_EXTERNAL_IP to the address that trunks see, or there is no sound"}
-}
-
-func (s *Settings) checkCarrierTrunk() finding {
-	const what = "carrier trunk"
-	switch {
-	case s.CarrierSIPAddress != "" && len(s.CarrierSIPAllowedIPs) == 0 && s.CarrierSIPPassword == "":
-		return finding{"note", what, s.CarrierSIPAddress + ": calls go out, and none come in. Set PARLEY_CARRIER_SIP_ALLOWED_IPS to the carrier's addresses"}
-	case s.CarrierSIPAddress != "":
-		return finding{"ok", what, s.CarrierSIPAddress}
-	case s.TwilioAccountSID != "":
-		return finding{"note", what, "none: numbers of the carrier can't call or be called. Set PARLEY_CARRIER_SIP_ADDRESS"}
-	}
-	return finding{"note", what, "none: calls from the sandbox's numbers reach a far end inside this program. Set PARLEY_CARRIER_SIP_ADDRESS for real ones"}
 }
 
 // callMetrics tells of calls at /metrics.

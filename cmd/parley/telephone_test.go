@@ -10,7 +10,7 @@ import (
 )
 
 func TestTelephoneSettings(t *testing.T) {
-	good := Settings{SIPListen: "0.0.0.0:5060", RTPPorts: "10000-19999", Softphone: "on"}
+	good := Settings{SIPListen: "0.0.0.0:5060", RTPPorts: "10000-19999", Softphone: "on", TrunkNetworks: "24,48"}
 	c, err := good.sipConfig()
 	if err != nil || c.Ports != [2]int{10000, 19999} || !c.Softphone {
 		t.Errorf("%+v: %v", c, err)
@@ -24,6 +24,8 @@ func TestTelephoneSettings(t *testing.T) {
 		"PARLEY_CARRIER_SIP_ALLOWED_IPS": func(s *Settings) {
 			s.CarrierSIPAddress, s.CarrierSIPAllowedIPs = "carrier.example.com", []string{"carrier"}
 		},
+		"PARLEY_TRUNK_NETWORKS": func(s *Settings) { s.TrunkNetworks = "24" },
+		"no two numbers":        func(s *Settings) { s.TrunkNetworks = "33,48" },
 		"nobody else can reach": func(s *Settings) { s.ExternalIP = netip.MustParseAddr("127.0.0.1") },
 	} {
 		s := good
@@ -46,16 +48,21 @@ func TestTelephoneSettings(t *testing.T) {
 }
 
 func TestTrunkOfLine(t *testing.T) {
-	p := &telephone{db: storetest.SQLite(t)}
+	p := &telephone{db: storetest.SQLite(t), rules: parley.TrunkRules{IPv4: 16, IPv6: 48}}
 	proxy := "proxy.example.com:5070"
 	row := &parley.Trunk{ID: 7, PhoneNumber: "+493012345678", SIPAddress: "10.0.0.5", SIPUsername: "u", Transport: "tcp", SRTP: "optional", Register: true,
-		InboundAuthorizationType: "ip", AllowedInboundIPs: []string{"10.0.0.5", "10.1.0.0/16", "::1"}, OutboundProxy: &proxy}
+		InboundAuthorizationType: "ip", AllowedInboundIPs: []string{"10.0.0.5", "10.1.0.0/16", "::1", "0.0.0.0/0", "2000::/3"}, OutboundProxy: &proxy}
 	p.db.SealPassword(row, "secret")
 	got, err := p.trunk(row)
 	if err != nil || got.ID != 7 || got.Number != "+493012345678" || got.Password != "secret" || got.Proxy != proxy || !got.ByIP || !got.Register || got.Transport != "tcp" ||
 		len(got.Allowed) != 3 || !got.Allowed[0].Contains(netip.MustParseAddr("10.0.0.5")) || got.Allowed[0].Contains(netip.MustParseAddr("10.0.0.6")) {
 		t.Errorf("%+v: %v", got, err)
 	}
+	row.Rented = true
+	if _, err := p.trunk(row); err != errRented { //nolint:errorlint // it is our own
+		t.Errorf("a trunk whose number somebody rents: %v", err)
+	}
+	row.Rented = false
 	for _, change := range []func(){func() { row.Transport = "tls" }, func() { row.Transport, row.SRTP = "udp", "required" }} {
 		change()
 		if _, err := p.trunk(row); err != errUnspoken { //nolint:errorlint // it is our own

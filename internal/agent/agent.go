@@ -27,6 +27,11 @@ type Turn struct {
 	Temperature *float64 // 0 to 2; nil leaves it to the model
 	MaxTokens   int      // of one step's text; 0 leaves it to the model
 	Sink        Sink     // may be nil
+	// Done are the calls that an earlier attempt at this turn made. They are not made again: the model is told what came of them.
+	Done []Call
+	// Keep, where there is one, writes down the step's calls before they run, the first of them the turn's n-th, and each again with its
+	// result (then done). What it can't write down before does not run: its error ends the turn.
+	Keep func(ctx context.Context, n int, calls []Call, done bool) error
 }
 
 // What a Turn does when it isn't told.

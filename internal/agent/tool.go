@@ -13,6 +13,7 @@ import (
 	"sync"
 	"unicode/utf8"
 
+	"parley"
 	"parley/internal/ai"
 )
 
@@ -22,9 +23,9 @@ const (
 	maxParallel = 8        // of them run at the same time
 )
 
-// call runs the calls of one step and gives their records in the same order, and whether one of them ended the turn. It returns when all of
-// them have.
-func (t *Turn) call(ctx context.Context, calls []ai.Call) (records []Call, ended bool) {
+// call runs the calls of one step, the first of them the turn's n-th, and gives their records in the same order, and whether one of them
+// ended the turn. It returns when all of them have. The error is that they could not be kept: then none ran.
+func (t *Turn) call(ctx context.Context, n int, calls []ai.Call) (records []Call, ended bool, err error) {
 	records = make([]Call, len(calls))
 	ends := make([]bool, len(calls))
 	var (
@@ -41,7 +42,15 @@ func (t *Turn) call(ctx context.Context, calls []ai.Call) (records []Call, ended
 	}
 	for i, c := range calls {
 		records[i] = Call{ID: c.ID, Name: c.Name, Arguments: written(c.Arguments)}
-		started := records[i]
+	}
+	keep := t.Keep
+	if keep == nil {
+		keep = func(context.Context, int, []Call, bool) error { return nil }
+	}
+	if err := keep(ctx, n, records, false); err != nil {
+		return nil, false, err
+	}
+	for _, started := range records {
 		tell(func(s Sink) { s.ToolStarted(started) })
 	}
 	for i, c := range calls {
@@ -53,11 +62,14 @@ func (t *Turn) call(ctx context.Context, calls []ai.Call) (records []Call, ended
 			} else {
 				records[i].Result = fmt.Sprintf("Error: more than %d calls at once.", maxCalls)
 			}
+			if err := keep(context.WithoutCancel(ctx), n+i, records[i:i+1], true); err != nil { // the turn goes on with what it has
+				slog.WarnContext(ctx, "keep the result of a tool", "tool", c.Name, "error", err)
+			}
 			tell(func(s Sink) { s.ToolFinished(records[i]) })
 		})
 	}
 	wg.Wait()
-	return records, slices.Contains(ends, true)
+	return records, slices.Contains(ends, true), nil
 }
 
 // run makes one call, and says whether it ended the turn. Whatever goes wrong becomes what the model is told.
@@ -83,7 +95,7 @@ func (t *Turn) run(ctx context.Context, c ai.Call) (result string, ends bool) {
 	if err != nil {
 		result = "Error: " + err.Error()
 	}
-	return cut(strings.ToValidUTF8(result, "\uFFFD"), maxResult), t.Tools[i].Ends && err == nil
+	return cut(parley.CleanText(result), maxResult), t.Tools[i].Ends && err == nil
 }
 
 // cut shortens s to at most n bytes, between runes.
@@ -102,8 +114,9 @@ func written(raw string) json.RawMessage {
 	if strings.TrimSpace(raw) == "" {
 		return json.RawMessage("{}")
 	}
+	raw = parley.CleanText(raw)
 	if json.Valid([]byte(raw)) {
-		return json.RawMessage(strings.ToValidUTF8(raw, "\uFFFD"))
+		return json.RawMessage(raw)
 	}
 	quoted, _ := json.Marshal(raw) // a string can't fail
 	return quoted

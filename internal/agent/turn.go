@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"parley"
 	"parley/internal/ai"
 )
 
@@ -18,6 +19,7 @@ func (t *Turn) Run(ctx context.Context) (reply Reply, err error) {
 	defer func() { reply.Text = said.String() }()
 	steps, budget := cmp.Or(t.Steps, DefaultSteps), cmp.Or(t.Budget, DefaultBudget)
 	history := slices.Clip(t.History)
+	reply.Calls, reply.Messages = slices.Clone(t.Done), Replay("", t.Done)
 	for step, words := 1, false; ; step++ {
 		words = words || step >= steps
 		req := ai.Request{
@@ -46,7 +48,10 @@ func (t *Turn) Run(ctx context.Context) (reply Reply, err error) {
 		if len(calls) == 0 {
 			return reply, empty(said.String(), reply.Calls, got.Finish)
 		}
-		records, ended := t.call(ctx, calls)
+		records, ended, err := t.call(ctx, len(reply.Calls), calls)
+		if err != nil {
+			return reply, fmt.Errorf("think, step %d: keep the calls: %w", step, err)
+		}
 		for _, c := range records {
 			reply.Calls = append(reply.Calls, c)
 			reply.Messages = append(reply.Messages, ai.Message{Role: ai.ToolRole, CallID: c.ID, Text: c.Result})
@@ -70,16 +75,18 @@ func (t *Turn) ask(ctx context.Context, req ai.Request, reply *Reply, said *stri
 	}
 	first := true
 	got, err := t.Model.Generate(ctx, req, func(d ai.Delta) error {
-		if d.Text == "" {
+		text := parley.CleanText(d.Text)
+		if text == "" {
 			return nil
 		}
 		if first && said.Len() > 0 {
 			say("\n") // a step's text is a sentence of its own
 		}
 		first = false
-		say(d.Text)
+		say(text)
 		return nil
 	})
+	got.Text = parley.CleanText(got.Text)
 	reply.Usage.Add(got.Usage)
 	if err != nil {
 		reply.add(got.Text, nil)

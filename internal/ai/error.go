@@ -34,19 +34,43 @@ const (
 	TheEmbedder   Part = "embedder"
 )
 
-// Error is a vendor's failure. Its text is for the log, not for the customer.
+// Error is a vendor's failure. Its text is for the log, Explain's for the owner of the assistant, and neither for the customer.
 type Error struct {
 	Part Part // "" where it is not known; see Of
 	Kind Kind
 	// RetryAfter is how long the vendor asks to wait; 0 when it doesn't say.
 	RetryAfter time.Duration
 	Err        error
+	// Mend tells the assistant's owner what is wrong and how to mend it, where more is known than the kind says; see Explain.
+	Mend string
 
 	was *Error // before Of named its part
 }
 
 func (e *Error) Error() string {
 	return fmt.Sprintf("%s %s: %v", cmp.Or(e.Part, "vendor"), e.Kind, e.Err)
+}
+
+// mends says to the owner, of each kind, why a part failed and what can be done.
+var mends = map[Kind]string{
+	RateLimited: "its provider takes no more requests at the moment (rate limit). Try again later, or ask this server's operator for a higher limit.",
+	Overloaded:  "its provider is overloaded or down. Try again later, or choose another one.",
+	Unreachable: "its provider could not be reached. If that goes on, ask this server's operator to look at the network and the provider's address.",
+	Interrupted: "the connection to its provider broke in the middle. If that goes on, choose another one.",
+	Stalled:     "its provider sent nothing for too long. If that goes on, choose another one.",
+	Malformed:   "its provider's answer was empty or could not be understood. If that goes on, choose another one.",
+	Config:      "its provider refuses what this server is configured with: the credentials, the model's name or the quota. Choose another one, or ask this server's operator ('parley doctor' says what is wrong).",
+	TooLong:     "the prompt, the knowledge and the conversation together are more than it takes at once. Shorten the prompt, or choose one that takes more.",
+	Refused:     "its provider refuses this content. Change the prompt, or choose another one.",
+}
+
+// Explain says to the owner of an assistant which part failed, why, and how to mend it. It has nothing of what the vendor said, which may
+// hold the operator's secrets.
+func (e *Error) Explain() string {
+	if e.Mend != "" {
+		return e.Mend
+	}
+	return fmt.Sprintf("The %s failed: %s", cmp.Or(e.Part, "vendor"), cmp.Or(mends[e.Kind], "the operator finds the reason in the log."))
 }
 
 // Of is a failure of a part of a vendor's: err with its name, where err is an *Error that has none. It changes nothing of err itself, which others

@@ -3,6 +3,7 @@ package ai
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 )
 
@@ -56,5 +57,22 @@ func TestUsage(t *testing.T) {
 	u.Add(Usage{10, 20})
 	if u != (Usage{11, 22}) {
 		t.Errorf("got %+v", u)
+	}
+}
+
+// What an assistant's owner is told names the part and what can be done, and has nothing of what the vendor said.
+func TestErrorExplained(t *testing.T) {
+	for _, k := range []Kind{RateLimited, Overloaded, Unreachable, Interrupted, Stalled, Malformed, Config, TooLong, Refused, "new"} {
+		e := TheVoice.Of(&Error{Kind: k, Err: errors.New("sk-secret at 10.0.0.1")}).(*Error)
+		text := e.Explain()
+		if !strings.HasPrefix(text, "The voice failed: ") || strings.Contains(text, "secret") || strings.Contains(text, "10.0") || !strings.HasSuffix(text, ".") {
+			t.Errorf("%s: %q", k, text)
+		}
+		if mends[k] == "" && k != "new" {
+			t.Errorf("nothing mends %s", k)
+		}
+	}
+	if text := (&Error{Kind: Config, Err: errors.New("no"), Mend: "Choose another."}).Explain(); text != "Choose another." {
+		t.Error(text)
 	}
 }

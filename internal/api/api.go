@@ -7,7 +7,6 @@ package api
 
 import (
 	"net/http"
-	"net/netip"
 
 	"parley/internal/assistant"
 	"parley/internal/auth"
@@ -23,6 +22,7 @@ import (
 	"parley/internal/rtc"
 	"parley/internal/store"
 	"parley/internal/tool"
+	"parley/internal/web"
 )
 
 // Config is what the API answers from.
@@ -43,15 +43,15 @@ type Config struct {
 	Hub        *event.Hub
 	Tools      *tool.Runner
 
-	PublicURL      string         // what links start with; "" is the address that the client used
-	TrustedProxies []netip.Prefix // whose forwarding headers are believed
-	Signup         bool           // POST /register makes accounts
-	Rates          Rates
+	Front   web.Front // how the server is seen from outside
+	Signup  bool      // POST /register makes accounts
+	Rates   Rates
+	Streams *auth.Slots // live streams at once per address, the console's too; nil: no limit
 }
 
 // Rates are the limits on requests.
 type Rates struct {
-	API, Login, Create, Message, Reply, WhatsApp auth.Rate
+	API, Create, Message, Reply, WhatsApp auth.Rate
 }
 
 // API is the handler of everything below /api.
@@ -62,10 +62,12 @@ type API struct {
 	order  []*routed
 	limit  *auth.Limiter // requests per key
 
-	loginPair, loginAddress               *auth.Limiter
 	limitCreate, limitMessage, limitReply *auth.Limiter
+	limitVisitor                          *auth.Limiter // public messages per address
+	limitBegun, limitHeard                *auth.Limiter // public conversations and calls, and messages, per assistant
 	limitWhatsApp                         *auth.Limiter // sends per key
 	limitCodes                            *auth.Limiter // verification codes sent per user
+	limitSignups                          *auth.Limiter // accounts made per address
 	reference                             []byte        // /api/openapi.json
 	stopping                              chan struct{} // closed when streams without an end of their own must end
 }
@@ -73,12 +75,13 @@ type API struct {
 // New makes the API.
 func New(c Config) *API {
 	a := &API{Config: c, mux: http.NewServeMux(), routes: map[string]map[string]*routed{}, stopping: make(chan struct{}),
-		limit: auth.NewLimiter(c.Rates.API), loginPair: auth.NewLimiter(c.Rates.Login), limitCreate: auth.NewLimiter(c.Rates.Create),
-		limitMessage: auth.NewLimiter(c.Rates.Message), limitReply: auth.NewLimiter(c.Rates.Reply), limitWhatsApp: auth.NewLimiter(c.Rates.WhatsApp),
-		limitCodes: auth.NewLimiter(auth.Rate{PerSecond: 10.0 / 3600, Burst: 10})}
-	perAddress := c.Rates.Login // an address may try six pairs as often as one
-	perAddress.PerSecond, perAddress.Burst = perAddress.PerSecond*6, perAddress.Burst*6
-	a.loginAddress = auth.NewLimiter(perAddress)
+		limit: auth.NewLimiter(c.Rates.API), limitCreate: auth.NewLimiter(c.Rates.Create),
+		limitMessage: auth.NewLimiter(c.Rates.Message), limitVisitor: auth.NewLimiter(c.Rates.Message.Times(2)),
+		limitBegun: auth.NewLimiter(c.Rates.Create.Times(10)), limitHeard: auth.NewLimiter(c.Rates.Message.Times(10)), limitReply: auth.NewLimiter(c.Rates.Reply), limitWhatsApp: auth.NewLimiter(c.Rates.WhatsApp),
+		limitCodes: auth.NewLimiter(auth.Rate{PerSecond: 10.0 / 3600, Burst: 10}), limitSignups: auth.NewLimiter(auth.Rate{PerSecond: 10.0 / 3600, Burst: 10})}
+	if a.Streams == nil {
+		a.Streams = auth.NewSlots(0)
+	}
 	a.register()
 	a.mux.HandleFunc("/api/", func(w http.ResponseWriter, r *http.Request) {
 		send(w, http.StatusNotFound, errorBody{Message: "Not found."})

@@ -16,9 +16,15 @@ func (a *API) assistantRoutes() {
 	handle(a, op{Method: "GET", Path: "/user/assistants/get", Name: "listAssistants", Tag: tag, Summary: "List assistants"}, a.listAssistants)
 	handle(a, op{Method: "GET", Path: "/user/assistants/outbound", Name: "listOutboundAssistants", Tag: tag, Summary: "All outbound assistants, in short"}, a.listOutbound)
 	const one = "/user/assistant/{id}"
-	handle(a, op{Method: "GET", Path: one, Name: "getAssistant", Tag: tag, NotFound: missing, Summary: "Read an assistant"}, a.getAssistant)
-	handle(a, op{Method: "PUT", Path: one, Name: "updateAssistant", Tag: tag, NotFound: missing, Body: parley.Assistant{}, Partial: true, Summary: "Change the fields that are sent"}, a.updateAssistant)
-	handle(a, op{Method: "DELETE", Path: one, Name: "deleteAssistant", Tag: tag, NotFound: missing, Summary: "Delete an assistant; its history stays"}, a.deleteAssistant)
+	for i, path := range []string{one, "/user/assistants/{id}"} {
+		name := func(s string) string { return s + []string{"", "Plural"}[i] }
+		handle(a, op{Method: "GET", Path: path, Name: name("getAssistant"), Tag: tag, NotFound: missing, Summary: "Read an assistant"}, a.getAssistant)
+		for _, method := range []string{"PUT", "PATCH"} {
+			handle(a, op{Method: method, Path: path, Name: name(map[string]string{"PUT": "updateAssistant", "PATCH": "patchAssistant"}[method]), Tag: tag, NotFound: missing, Body: parley.Assistant{}, Partial: true,
+				Summary: "Change the fields that are sent"}, a.updateAssistant)
+		}
+		handle(a, op{Method: "DELETE", Path: path, Name: name("deleteAssistant"), Tag: tag, NotFound: missing, Summary: "Delete an assistant; its history stays"}, a.deleteAssistant)
+	}
 	handle(a, op{Method: "GET", Path: one + "/prompt-versions", Name: "listPromptVersions", Tag: tag, NotFound: missing, Summary: "The wordings that the prompt has had, newest first"}, a.listPromptVersions)
 	handle(a, op{Method: "GET", Path: one + "/prompt-versions/{version}", Name: "getPromptVersion", Tag: tag, NotFound: missing, Summary: "One wording of the prompt"}, a.getPromptVersion)
 	handle(a, op{Method: "GET", Path: one + "/prompt-versions/{version}/diff", Name: "diffPromptVersion", Tag: tag, NotFound: missing, Summary: "What changed from a version to another, line by line"}, a.diffPromptVersion)
@@ -49,7 +55,7 @@ func (a *API) assistantRoutes() {
 			func(ctx context.Context, r *request, in *disableWebhook) (*messageData[[]string], error) {
 				change := map[string]any{hook.url: nil}
 				if hook.on != "" {
-					change = map[string]any{hook.on: false}
+					change[hook.on] = false
 				}
 				_, err := a.Assistants.Update(ctx, r.UserID(), in.Body.AssistantID, change)
 				return &messageData[[]string]{"Webhook disabled successfully", []string{}}, err
@@ -59,29 +65,43 @@ func (a *API) assistantRoutes() {
 
 type enableWebhook struct {
 	Body struct {
-		AssistantID int64  `json:"assistant_id" required:"true"`
+		AssistantID int64  `json:"assistant_id" required:"true" format:"assistant"`
 		WebhookURL  string `json:"webhook_url" required:"true" maxLength:"2048" format:"http-url"`
 	}
 }
 
 type disableWebhook struct {
 	Body struct {
-		AssistantID int64 `json:"assistant_id" required:"true"`
+		AssistantID int64 `json:"assistant_id" required:"true" format:"assistant"`
 	}
 }
 
-func (a *API) createAssistant(ctx context.Context, r *request, _ *none) (*messageData[*parley.Assistant], error) {
+// savedAssistant is an assistant that was stored, with what of it can't work on this server as it is.
+type savedAssistant struct {
+	Message  string            `json:"message"`
+	Data     *parley.Assistant `json:"data"`
+	Warnings []string          `json:"warnings,omitempty" doc:"What was saved and can't work on this server, with how to mend it: calls end with it as their ended_detail. Absent where there is nothing to warn of."`
+}
+
+func (a *API) saved(message string, s *parley.Assistant, err error) (*savedAssistant, error) {
+	if err != nil {
+		return nil, err
+	}
+	return &savedAssistant{message, s, a.Assistants.Warnings(s)}, nil
+}
+
+func (a *API) createAssistant(ctx context.Context, r *request, _ *none) (*savedAssistant, error) {
 	made, err := a.Assistants.Create(ctx, r.UserID(), r.Body)
-	return &messageData[*parley.Assistant]{"Assistant created successfully", made}, err
+	return a.saved("Assistant created successfully", made, err)
 }
 
 func (a *API) getAssistant(ctx context.Context, r *request, in *byID) (*parley.Assistant, error) {
 	return a.Assistants.Get(ctx, r.UserID(), in.ID)
 }
 
-func (a *API) updateAssistant(ctx context.Context, r *request, in *byID) (*messageData[*parley.Assistant], error) {
+func (a *API) updateAssistant(ctx context.Context, r *request, in *byID) (*savedAssistant, error) {
 	changed, err := a.Assistants.Update(ctx, r.UserID(), in.ID, r.Body)
-	return &messageData[*parley.Assistant]{"Assistant updated successfully", changed}, err
+	return a.saved("Assistant updated successfully", changed, err)
 }
 
 func (a *API) deleteAssistant(ctx context.Context, r *request, in *byID) (*notice, error) {
@@ -157,9 +177,9 @@ func (a *API) getPromptVersion(ctx context.Context, r *request, in *byVersion) (
 	return a.DB.PromptVersion(ctx, r.UserID(), in.ID, int(in.Version))
 }
 
-func (a *API) restorePromptVersion(ctx context.Context, r *request, in *byVersion) (*messageData[*parley.Assistant], error) {
+func (a *API) restorePromptVersion(ctx context.Context, r *request, in *byVersion) (*savedAssistant, error) {
 	restored, err := a.Assistants.RestorePrompt(ctx, r.UserID(), in.ID, int(in.Version))
-	return &messageData[*parley.Assistant]{"Prompt restored successfully", restored}, err
+	return a.saved("Prompt restored successfully", restored, err)
 }
 
 type promptDiff struct {
@@ -208,8 +228,18 @@ func (a *API) listVoices(ctx context.Context, r *request, in *struct {
 	return a.playable(r, a.Catalog.Voices(in.Mode, in.LanguageID)), nil
 }
 
-func (a *API) listSynthesizers(ctx context.Context, r *request, in *byLanguage) ([]parley.Provider, error) {
-	return a.Catalog.Synthesizers(in.LanguageID), nil
+// synthesizer is a provider that speaks, with what can be set of its voices.
+type synthesizer struct {
+	parley.Provider
+	parley.Tunable
+}
+
+func (a *API) listSynthesizers(ctx context.Context, r *request, in *byLanguage) ([]synthesizer, error) {
+	out := []synthesizer{}
+	for _, p := range a.Catalog.Synthesizers(in.LanguageID) {
+		out = append(out, synthesizer{p, a.Catalog.Tunable(p.Code)})
+	}
+	return out, nil
 }
 
 func (a *API) listTranscribers(ctx context.Context, r *request, in *byLanguage) ([]parley.Provider, error) {
@@ -229,6 +259,9 @@ type assignable struct {
 	CountryCode string `json:"country_code"`
 	TypeLabel   string `json:"type_label"`
 	IsAvailable bool   `json:"is_available"`
+
+	AssistantID     *int64  `json:"assistant_id"` // the inbound assistant that has it
+	AssistantStatus *string `json:"assistant_status" doc:"active or inactive; an inactive assistant answers no call. null where no inbound assistant has the number."`
 }
 
 func (a *API) listAssignable(ctx context.Context, r *request, in *struct {
@@ -238,16 +271,20 @@ func (a *API) listAssignable(ctx context.Context, r *request, in *struct {
 	if err != nil {
 		return nil, err
 	}
-	taken, err := a.DB.AnsweredNumbers(ctx, r.UserID())
+	taken, err := a.DB.Answerers(ctx, r.UserID())
 	if err != nil {
 		return nil, err
 	}
 	out := []assignable{}
 	for _, n := range numbers {
-		_, answered := taken[n.ID]
+		by, answered := taken[n.ID]
 		available := !answered && n.Type != parley.NumberCallerID
 		if available || in.Type != "inbound" {
-			out = append(out, assignable{n.ID, n.PhoneNumber, n.CountryCode, n.Type.Label(), available})
+			shown := assignable{ID: n.ID, PhoneNumber: n.PhoneNumber, CountryCode: n.CountryCode, TypeLabel: n.Type.Label(), IsAvailable: available}
+			if answered {
+				shown.AssistantID, shown.AssistantStatus = &by.ID, &by.Status
+			}
+			out = append(out, shown)
 		}
 	}
 	return out, nil

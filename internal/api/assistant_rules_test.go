@@ -182,7 +182,8 @@ func TestAssistantCrossFieldRules(t *testing.T) {
 		h.post("/user/assistant", nil, status(422)).fails(assistantRequired...)
 		// The merged assistant is judged: a mode can't be left with what it does not allow.
 		at := fmt.Sprintf("/user/assistant/%d", h.assistant(map[string]any{"fillers": 1, "allow_interruptions": false}))
-		h.put(at, map[string]any{"mode": "dualplex"}, status(422)).fails("multimodal_model_id", "fillers", "allow_interruptions")
+		h.put(at, map[string]any{"mode": "dualplex"}, status(422)).fails("multimodal_model_id")
+		h.put(at, map[string]any{"mode": "dualplex", "fillers": 1, "allow_interruptions": false}, status(422)).fails("multimodal_model_id") // it is what it was
 		h.put(at, map[string]any{"language_id": 4}, status(422)).fails("voice_id")
 		h.put(at, map[string]any{"language_id": 4, "voice_id": german}, status(200))
 		if got := h.get(at).json()["language"]; got != "de" {
@@ -255,13 +256,16 @@ func TestAssistantBuiltInTools(t *testing.T) {
 	mid := fmt.Sprintf(`{"type":"mid_call","id":%d},`, tool)
 	for _, c := range []struct{ tools, field, shown string }{
 		{`{"type":"end_call"}`, "", `{"type":"end_call"}`},
-		{`{"type":"collect_keypad"}`, "", `{"type":"collect_keypad","timeout":5}`},
+		{`{"type":"collect_keypad"}`, "", `{"type":"collect_keypad","timeout":5,"stop_key":"#"}`},
 		{`{"type":"collect_keypad","timeout":30,"stop_key":"*"}`, "", `{"type":"collect_keypad","timeout":30,"stop_key":"*"}`},
 		{`{"type":"collect_keypad","timeout":0}`, "tools.0.timeout", ""},
 		{`{"type":"collect_keypad","timeout":31}`, "tools.0.timeout", ""},
 		{`{"type":"collect_keypad","stop_key":"1"}`, "tools.0.stop_key", ""},
 		{`{"type":"call_transfer"}`, "tools.0.phone_number", ""},
-		{`{"type":"call_transfer","phone_number":"123"}`, "tools.0.phone_number", ""},
+		{`{"type":"call_transfer","phone_number":"1"}`, "tools.0.phone_number", ""},
+		{`{"type":"call_transfer","phone_number":"sip:0301234567@pbx.example.com"}`, "tools.0.phone_number", ""},
+		{`{"type":"call_transfer","phone_number":" 123 "}`, "", `{"type":"call_transfer","phone_number":"123"}`},
+		{`{"type":"call_transfer","phone_number":"sip:sales@pbx.example.com:5070"}`, "", `{"type":"call_transfer","phone_number":"sip:sales@pbx.example.com:5070"}`},
 		{`{"type":"call_transfer","phone_number":"+1 (415) 555-2671","description":"Sales","warm_transfer":false}`, "",
 			`{"type":"call_transfer","phone_number":"+14155552671","description":"Sales","warm_transfer":false}`},
 		{`{"type":"assistant_transfer"}`, "tools.0.assistant_id", ""},

@@ -238,7 +238,7 @@ var assistantKinds = map[string]string{
 	"webhook_url": "string", "inbound_webhook_url": "string", "conversation_ended_webhook_url": "string", "send_webhook_only_on_completed": "bool",
 	"include_recording_in_webhook": "bool", "max_duration": "int", "max_silence_duration": "int", "reengagement_interval": "int",
 	"reengagement_prompt": "string", "ringing_time": "int", "end_call_on_voicemail": "flag", "voice_mail_message": "string",
-	"post_call_schema": "array", "variables": "object", "conversation_inactivity_timeout": "int", "widget_settings": "object", "keywords": "array",
+	"post_call_schema": "array", "variables": "variables", "conversation_inactivity_timeout": "int", "widget_settings": "object", "keywords": "array",
 	"pronunciations": "object",
 }
 
@@ -274,14 +274,14 @@ func TestAssistantNestedWrongTypes(t *testing.T) {
 	h := lite(t, nil)
 	at := fmt.Sprintf("/user/assistant/%d", h.assistant(nil))
 	for body, field := range map[string]string{
-		`{"variables":{"a":5}}`: "variables.a", `{"variables":{"a":null}}`: "variables.a", `{"variables":{"a":["x"]}}`: "variables.a",
+		`{"variables":{"a":{}}}`: "variables.a", `{"variables":{"a":["x"],"b":1}}`: "variables.a",
 		`{"variables":{"":"x"}}`: "variables", `{"variables":{"a":"\u0000"}}`: "variables.a", `{"variables":{"a\u0000":"x"}}`: "variables",
 		`{"variables":{"a":"\ud800"}}`: "variables.a", `{"pronunciations":{"a":true}}`: "pronunciations.a",
 		`{"keywords":[5]}`: "keywords.0", `{"keywords":["a",null]}`: "keywords.1", `{"keywords":["a",""]}`: "keywords.1", `{"keywords":[["a"]]}`: "keywords.0",
-		`{"tool_ids":["1"]}`: "tool_ids.0", `{"tool_ids":[null]}`: "tool_ids.0", `{"tool_ids":[1.5]}`: "tool_ids.0", `{"tool_ids":[{}]}`: "tool_ids.0",
+		`{"tool_ids":["x"]}`: "tool_ids.0", `{"tool_ids":[null]}`: "tool_ids.0", `{"tool_ids":[1.5]}`: "tool_ids.0", `{"tool_ids":[{}]}`: "tool_ids.0",
 		`{"tools":["end_call"]}`: "tools.0", `{"tools":[null]}`: "tools.0", `{"tools":[{}]}`: "tools.0.type", `{"tools":[{"type":5}]}`: "tools.0.type",
 		`{"tools":[{"type":"nope"}]}`: "tools.0.type", `{"tools":[{"type":"mid_call"}]}`: "tools.0.id",
-		`{"tools":[{"type":"collect_keypad","timeout":"5"}]}`:                                      "tools.0.timeout",
+		`{"tools":[{"type":"collect_keypad","timeout":"5s"}]}`:                                     "tools.0.timeout",
 		`{"tools":[{"type":"call_transfer","phone_number":"+14155552671","warm_transfer":"yes"}]}`: "tools.0.warm_transfer",
 		`{"tools":[{"type":"end_call","headers":[5]}]}`:                                            "tools.0.headers.0",
 		`{"filler_config":{"neutral":"x"}}`:                                                        "filler_config.neutral",

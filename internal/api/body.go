@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"time"
 	"unicode/utf8"
 
 	"parley"
@@ -18,9 +17,6 @@ import (
 
 // jsonLimit bounds a JSON body (decisions 1).
 const jsonLimit = 1 << 20
-
-// bodyTime is how long a client may take to send a JSON body.
-const bodyTime = 30 * time.Second
 
 var (
 	errBadJSON     = &parley.Error{Kind: parley.Invalid, Code: badJSON, Message: "The request body is not valid JSON."}
@@ -54,7 +50,6 @@ func readBody(w http.ResponseWriter, r *http.Request, b *bytes.Buffer) (map[stri
 	if r.Body == nil || r.Body == http.NoBody {
 		return map[string]any{}, nil
 	}
-	http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTime)) // lifted by net/http at the body's end; not every test writer has one
 	_, err := b.ReadFrom(http.MaxBytesReader(w, r.Body, jsonLimit))
 	var over *http.MaxBytesError
 	switch {

@@ -10,6 +10,7 @@ import (
 	"parley/internal/auth"
 	"parley/internal/call"
 	"parley/internal/store"
+	"parley/internal/web"
 )
 
 func (a *API) callRoutes() {
@@ -27,8 +28,8 @@ func (a *API) callRoutes() {
 type newCall struct {
 	Body struct {
 		PhoneNumber string            `json:"phone_number" required:"true" maxLength:"32" format:"phone" doc:"Whom to call, in international format (E.164)."`
-		AssistantID int64             `json:"assistant_id" required:"true" doc:"An own, active outbound assistant."`
-		Variables   map[string]string `json:"variables" maxProperties:"200" doc:"Values of {{name}} in the prompt and the initial message."`
+		AssistantID int64             `json:"assistant_id" required:"true" format:"assistant" doc:"An own, active outbound assistant."`
+		Variables   map[string]string `json:"variables" maxProperties:"200" format:"variables" doc:"Values of {{name}} in the prompt and the initial message."`
 	}
 }
 
@@ -78,8 +79,18 @@ type callQuery struct {
 	Status      string `query:"status" enum:"initiated,ringing,in-progress,completed,busy,no-answer,failed,canceled"`
 	Type        string `query:"type" enum:"inbound,outbound,web"`
 	PhoneNumber string `query:"phone_number" maxLength:"32" doc:"Only calls with this customer."`
-	AssistantID int64  `query:"assistant_id"`
+	AssistantID int64  `query:"assistant_id" format:"assistant"`
 	CampaignID  int64  `query:"campaign_id"`
+}
+
+// asked is a phone number that a list is asked for, as numbers are kept.
+func asked(phone string) string {
+	for _, text := range []string{phone, "+" + phone} { // a plus that was not escaped arrives as a space
+		if n, ok := parley.NormalizePhone(text); ok {
+			return n
+		}
+	}
+	return phone
 }
 
 func (a *API) listCalls(ctx context.Context, r *request, in *callQuery) (*Paginated[shownCall], error) {
@@ -95,14 +106,8 @@ func (a *API) listCalls(ctx context.Context, r *request, in *callQuery) (*Pagina
 	}
 	from, to := in.bounds()
 	p := in.page(15)
-	f := store.CallFilter{Status: parley.CallStatus(in.Status), Type: parley.CallType(in.Type), Phone: in.PhoneNumber, AssistantID: in.AssistantID,
+	f := store.CallFilter{Status: parley.CallStatus(in.Status), Type: parley.CallType(in.Type), Phone: asked(in.PhoneNumber), AssistantID: in.AssistantID,
 		CampaignID: in.CampaignID, From: from, To: to}
-	for _, text := range []string{in.PhoneNumber, "+" + in.PhoneNumber} { // a plus that was not escaped arrives as a space
-		if n, ok := parley.NormalizePhone(text); ok {
-			f.Phone = n
-			break
-		}
-	}
 	list, total, err := a.DB.Calls(ctx, r.UserID(), f, p)
 	if err != nil {
 		return nil, err
@@ -148,6 +153,7 @@ func (a *API) hangUpCall(ctx context.Context, r *request, in *byID) (*notice, er
 type callEnd struct {
 	Status      parley.CallStatus  `json:"status"`
 	EndedReason parley.EndedReason `json:"ended_reason"`
+	EndedDetail *string            `json:"ended_detail"`
 	Duration    int64              `json:"duration"`
 }
 
@@ -168,7 +174,7 @@ func (f *follower) catchUp(c *parley.Call) (over bool) {
 		f.s.send("turn", strconv.Itoa(f.turns+1), c.Turns[f.turns])
 	}
 	if c.EndedAt != 0 {
-		f.s.send("end", "", callEnd{c.Status, c.EndedReason, c.Duration})
+		f.s.send("end", "", callEnd{c.Status, c.EndedReason, c.EndedDetail, c.Duration})
 	}
 	return c.EndedAt != 0
 }
@@ -176,6 +182,11 @@ func (f *follower) catchUp(c *parley.Call) (over bool) {
 // followCall sends how a call stands, with its turns so far (or those after the one that Last-Event-ID names), and what happens in it until its
 // end. What is said as it is said comes from this node alone; of a call on another node its turns come, within about a second.
 func (a *API) followCall(ctx context.Context, r *request, in *byID) (*struct{}, error) {
+	leave, err := a.openStream(r)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
 	events, stop, ok := a.Hub.Listen(call.Topic(in.ID), mostListeners)
 	if !ok {
 		return nil, &auth.LimitError{RetryAfter: 10}
@@ -192,6 +203,9 @@ func (a *API) followCall(ctx context.Context, r *request, in *byID) (*struct{}, 
 	f.s.comment("following")
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
+	life := time.NewTimer(web.StreamLife)
+	defer life.Stop()
+	stopping := a.stopping
 	for {
 		over := f.catchUp(c)
 		if f.s.flush() != nil || over {
@@ -200,6 +214,14 @@ func (a *API) followCall(ctx context.Context, r *request, in *byID) (*struct{}, 
 		select {
 		case <-ctx.Done():
 			return nil, errAnswered
+		case <-life.C:
+			return nil, errAnswered
+		case <-stopping: // a call of this node's is followed to its end, for which the stop waits; another's goes on elsewhere
+			if a.Calls.Here(in.ID) == nil {
+				return nil, errAnswered
+			}
+			stopping = nil
+			continue
 		case e := <-events:
 			switch e.Kind {
 			case call.Partial:
@@ -215,6 +237,9 @@ func (a *API) followCall(ctx context.Context, r *request, in *byID) (*struct{}, 
 				}
 			}
 		case <-tick.C:
+			if !a.stands(r) {
+				return nil, errAnswered
+			}
 			f.s.comment("")
 		}
 		if c, err = a.Calls.Now(ctx, r.UserID(), in.ID); err != nil {

@@ -115,6 +115,7 @@ func openPhones(t testing.TB, db *store.DB) *phones {
 type nobody struct{ audio.Leg }
 
 func (nobody) Rate() audio.Rate { return audio.Narrow }
+func (nobody) Hangup()          {}
 
 func (p *phones) dial(ctx context.Context, r phone.Route, ringing func()) (audio.Leg, error) {
 	if strings.HasSuffix(r.To, "0103") {
@@ -198,8 +199,8 @@ func TestMakeCallRefused(t *testing.T) {
 		at := "/user/make_call"
 		p.post(at, map[string]any{}, status(422)).fails("phone_number", "assistant_id")
 		p.post(at, map[string]any{"phone_number": "12", "assistant_id": p.to}, status(422)).says("phone_number", "The phone_number field must be a valid phone number in international format.")
-		p.post(at, map[string]any{"phone_number": "+12025550100", "assistant_id": "x", "variables": []any{}}, status(422)).fails("assistant_id", "variables")
-		p.post(at, map[string]any{"phone_number": "+12025550100", "assistant_id": p.to, "variables": map[string]any{"a": 1}}, status(422)).fails("variables.a")
+		p.post(at, map[string]any{"phone_number": "+12025550100", "assistant_id": "x", "variables": []any{1}}, status(422)).fails("assistant_id", "variables")
+		p.post(at, map[string]any{"phone_number": "+12025550100", "assistant_id": p.to, "variables": map[string]any{"a": []int{1}}}, status(422)).fails("variables.a")
 		good := map[string]any{"phone_number": "+12025550100", "assistant_id": p.to}
 		for name, c := range map[string]struct {
 			change map[string]any
@@ -262,7 +263,7 @@ func TestCall(t *testing.T) {
 			return c["recording_url"] != nil && len(c["variables"].(map[string]any)) > 0
 		})
 		want := []string{"answered_at", "answered_by", "assistant_id", "assistant_name", "assistant_phone_number", "carrier_cost", "client_phone_number", "cost_breakdown", "created_at",
-			"duration", "ended_at", "ended_reason", "evaluation", "function_calls", "id", "input_variables", "recording_url", "ringing_at", "status", "total_cost", "transcript", "turns", "type",
+			"duration", "ended_at", "ended_detail", "ended_reason", "evaluation", "function_calls", "id", "input_variables", "recording_url", "ringing_at", "status", "total_cost", "transcript", "turns", "type",
 			"updated_at", "variables", "webhook_response"}
 		if !slices.Equal(keys(c), want) {
 			t.Errorf("keys %q", keys(c))
@@ -398,7 +399,7 @@ func TestFollowCall(t *testing.T) {
 		}
 		k.reason <- parley.CustomerHangup
 		got := read(t, late, "end")
-		if got[0] != `status {"status":"completed"}` || !strings.HasPrefix(got[1], `end {"status":"completed","ended_reason":"customer_hangup","duration":`) || len(got) != 2 {
+		if got[0] != `status {"status":"completed"}` || !strings.HasPrefix(got[1], `end {"status":"completed","ended_reason":"customer_hangup","ended_detail":null,"duration":`) || len(got) != 2 {
 			t.Errorf("end %q", got)
 		}
 		if rest, err := io.ReadAll(late); err != nil || len(bytes.TrimSpace(rest)) != 0 {
@@ -408,6 +409,42 @@ func TestFollowCall(t *testing.T) {
 		text, _ := io.ReadAll(p.follow(n, "1").Body)
 		if s := string(text); strings.Contains(s, `"One"`) || !strings.Contains(s, "id: 2\ndata: {\"speaker\":\"customer\",\"text\":\"Two\"") || !strings.Contains(s, "event: end") {
 			t.Errorf("came back to %s", s)
+		}
+	})
+}
+
+// Who follows a call of another node is let go when the server stops, which waits for its own calls alone; those are followed to their end.
+func TestStopWithFollowers(t *testing.T) {
+	eachPhone(t, func(t *testing.T, p *phones) {
+		mine := p.call("+12025550100")
+		k := <-p.talks
+		p.until(mine, func(c map[string]any) bool { return c["status"] == "in-progress" })
+		row, err := p.db.Call(t.Context(), p.user.ID, mine)
+		if err != nil {
+			t.Fatal(err)
+		}
+		others := &parley.Call{AssistantID: row.AssistantID, Type: parley.CallOutbound, Status: parley.CallInProgress, Node: "another", MaxDuration: 60}
+		p.write(func(ctx context.Context, tx *store.Tx) error { return tx.CreateCall(ctx, p.user.ID, others) })
+		here, there := bufio.NewReader(p.follow(mine, "").Body), bufio.NewReader(p.follow(others.ID, "").Body)
+		for _, r := range []*bufio.Reader{here, there} {
+			if line, err := r.ReadString('\n'); err != nil {
+				t.Fatalf("%q: %v", line, err)
+			}
+		}
+		p.api.Stop()
+		gone := make(chan error, 1)
+		go func() { _, err := io.ReadAll(there); gone <- err }()
+		select {
+		case err := <-gone:
+			if err != nil {
+				t.Error(err)
+			}
+		case <-time.After(10 * time.Second):
+			t.Error("the stop waits for another node's call")
+		}
+		k.reason <- parley.CustomerHangup
+		if got := read(t, here, "end"); len(got) == 0 || !strings.Contains(got[len(got)-1], "customer_hangup") {
+			t.Errorf("its own call is followed to %q", got)
 		}
 	})
 }
@@ -514,7 +551,10 @@ func (l *trunkLine) Refresh()              { l.refreshed++ }
 
 func TestTrunkCheck(t *testing.T) {
 	l := &trunkLine{}
-	h := lite(t, func(c *api.Config) { c.Calls = phone.New(phone.Config{Line: l}) })
+	h := lite(t, func(c *api.Config) {
+		c.Calls = phone.New(phone.Config{Line: l})
+		c.Lines.TrunksChanged = c.Calls.TrunksChanged
+	})
 	trunk := h.post(trunksAt, with(trunkBody(), map[string]any{"register": true}), status(201)).json()["data"].(map[string]any)
 	at := fmt.Sprintf("%s/%d", trunksAt, id(trunk))
 	if got := h.get(at, status(200)).json()["data"].(map[string]any); got["registered"] != true {
@@ -529,7 +569,9 @@ func TestTrunkCheck(t *testing.T) {
 		t.Errorf("listed %v", rows)
 	}
 	h.delete(at, status(200))
-	if l.refreshed != 3 {
+	again := h.post(trunksAt, trunkBody(), status(201)).json()["data"].(map[string]any)
+	h.delete(fmt.Sprintf("/user/phone-numbers/%v", again["phone_number_id"]), status(200)) // the trunk goes with its number
+	if l.refreshed != 5 {
 		t.Errorf("the line was told %d times", l.refreshed)
 	}
 }

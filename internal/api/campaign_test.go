@@ -124,7 +124,7 @@ func TestCampaignRules(t *testing.T) {
 		{map[string]any{"name": long[2:]}, "", ""},
 		{map[string]any{"name": 5}, "name", "The name field must be a string."},
 		{map[string]any{"assistant_id": nil}, "assistant_id", "The assistant_id field is required."},
-		{map[string]any{"assistant_id": "x"}, "assistant_id", "The assistant_id field must be an integer."},
+		{map[string]any{"assistant_id": "x"}, "assistant_id", "The assistant_id field must be an integer or a UUID."},
 		{map[string]any{"timezone": "Mars/Olympus"}, "timezone", "The timezone field must be a valid IANA time zone such as Europe/Berlin."},
 		{map[string]any{"timezone": "America/New_York"}, "", ""},
 		{map[string]any{"max_calls_in_parallel": 0}, "max_calls_in_parallel", "The max_calls_in_parallel field must be at least 1."},
@@ -150,7 +150,7 @@ func TestCampaignRules(t *testing.T) {
 		{map[string]any{"retry_interval": 4320}, "", ""},
 		{map[string]any{"retry_interval": 4321}, "retry_interval", "The retry_interval field must not be greater than 4320."},
 		{map[string]any{"retry_on_voicemail": "yes"}, "retry_on_voicemail", "The retry_on_voicemail field must be true or false."},
-		{map[string]any{"mark_complete_when_no_leads": 1}, "mark_complete_when_no_leads", "The mark_complete_when_no_leads field must be true or false."},
+		{map[string]any{"mark_complete_when_no_leads": 2}, "mark_complete_when_no_leads", "The mark_complete_when_no_leads field must be true or false."},
 		{map[string]any{"retry_on_goal_incomplete": true}, "goal_completion_variable", "The goal_completion_variable field is required when retry_on_goal_incomplete is true."},
 		{map[string]any{"retry_on_goal_incomplete": true, "goal_completion_variable": "status"}, "", ""},
 		{map[string]any{"goal_completion_variable": "summary"}, "goal_completion_variable", "The goal_completion_variable field must name a bool of the assistant's post_call_schema."},
@@ -230,7 +230,7 @@ func TestCampaignPlan(t *testing.T) {
 		if answers[201] != 1 || answers[403] != 7 {
 			t.Errorf("eight made together were answered %v", answers)
 		}
-		h.post("/user/campaigns", body, status(403)).is(`{"message":"Your plan allows 1 campaigns. Delete one or change the plan."}`)
+		h.post("/user/campaigns", body, status(403)).is(`{"message":"Your plan allows 1 campaigns. Delete what you no longer need, or ask the operator of this server for a larger plan."}`)
 		c := h.get("/user/campaigns").list()[0]
 		if fmt.Sprint(c["max_calls_in_parallel"]) != "2" {
 			t.Errorf("by default it has %v calls at once", c["max_calls_in_parallel"])
@@ -267,7 +267,7 @@ func TestCampaignStatus(t *testing.T) {
 		for range 2 { // it calls people: who lost the answer asks again under the same key
 			h.post("/user/campaigns/update-status", map[string]any{"campaign_id": c, "action": "start"}, header("Idempotency-Key", "start"), status(200)).is(started)
 		}
-		refuse(c, "start", "The campaign is in progress already.")
+		refuse(c, "start", "The campaign is already in progress.")
 		if now := h.get(fmt.Sprintf("/user/campaigns/%d", c)).json(); now["status"] != "in-progress" || now["started_at"] == nil {
 			t.Errorf("%v", now)
 		}
@@ -303,7 +303,7 @@ func TestBlacklist(t *testing.T) {
 		if got := h.get(fmt.Sprintf("/user/leads/%d", before)).json(); got["status"] != "blacklisted" {
 			t.Errorf("a lead that waited is %v", got["status"])
 		}
-		after := h.post("/user/lead", map[string]any{"campaign_id": h.campaign(nil), "phone_number": "+14155550101"}, status(201)).json()["data"].(map[string]any)
+		after := h.post("/user/lead", map[string]any{"campaign_id": h.campaign(nil), "phone_number": "+14155550101"}, status(200)).json()["data"].(map[string]any)
 		if after["status"] != "blacklisted" {
 			t.Errorf("one that was added is %v", after["status"])
 		}
@@ -330,5 +330,5 @@ func TestBlacklist(t *testing.T) {
 // lead adds a number to a campaign.
 func (h *house) lead(campaign int64, phone string) int64 {
 	h.Helper()
-	return id(h.post("/user/lead", map[string]any{"campaign_id": campaign, "phone_number": phone}, status(201)).json()["data"].(map[string]any))
+	return id(h.post("/user/lead", map[string]any{"campaign_id": campaign, "phone_number": phone}, status(200)).json()["data"].(map[string]any))
 }

@@ -2,6 +2,8 @@ package api
 
 import (
 	"context"
+	"errors"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -14,6 +16,7 @@ import (
 	"parley/internal/auth"
 	"parley/internal/chat"
 	"parley/internal/store"
+	"parley/internal/web"
 )
 
 const conversationMissing = "Conversation not found"
@@ -69,7 +72,7 @@ type newConversation struct {
 	Body struct {
 		AssistantID string            `json:"assistant_id" required:"true" maxLength:"64" doc:"UUID of the assistant."`
 		Type        string            `json:"type" default:"widget" enum:"widget,test" doc:"widget is charged; test is free and needs the owner's credential."`
-		Variables   map[string]string `json:"variables" maxProperties:"200" doc:"Values of {{name}} in the prompt and the initial message."`
+		Variables   map[string]string `json:"variables" maxProperties:"200" format:"variables" doc:"Values of {{name}} in the prompt and the initial message."`
 	}
 }
 
@@ -96,32 +99,60 @@ func (a *API) createConversation(ctx context.Context, r *request, in *newConvers
 		if assistant.UserID != r.UserID() {
 			return nil, auth.ErrUnauthenticated
 		}
-	} else if err := a.mayUse(r, assistant); err != nil {
+	} else if err := a.mayBegin(r, assistant); err != nil {
 		return nil, err
 	}
-	conv, history, err := a.Chat.Start(ctx, assistant, kind, in.Body.Variables)
+	vars, visitors, err := given(r, assistant, in.Body.Variables)
+	if err != nil {
+		return nil, err
+	}
+	conv, history, err := a.Chat.Start(ctx, assistant, kind, vars, visitors...)
 	if err != nil {
 		return nil, err
 	}
 	return &startedConversation{true, conv.ID, lines(history)}, nil
 }
 
-// allowedOrigin judges the page that asks, by the Origin header that browsers send; our own pages are always allowed, and so is the
-// owner with a credential. A program that sends no Origin is no page of an allowed site.
-func (a *API) allowedOrigin(r *request, origins []string) bool {
-	from := r.Header.Get("Origin")
-	return r.Who != nil || from != "" && (from == a.baseURL(r.Request) ||
-		slices.ContainsFunc(origins, func(o string) bool { return strings.EqualFold(strings.TrimSuffix(o, "/"), from) }))
+// given are the variables that a request may bring to an assistant, and the names of those that are a visitor's: all of them, unless the
+// assistant's owner asks.
+func given(r *request, s *parley.Assistant, sent map[string]string) (vars map[string]string, visitors []string, err error) {
+	if r.Who != nil && r.UserID() == s.UserID {
+		return sent, nil, nil
+	}
+	var wrong parley.Fields
+	vars = s.WidgetSettings.Answers(sent, &wrong)
+	return vars, slices.Sorted(maps.Keys(vars)), wrong.Err()
 }
 
-// publicConversation is a conversation that may be read without a credential (widget), or whose owner asks.
+// allowedOrigin judges the page that asks, by the Origin header that browsers send; our own pages are always allowed, and so is the
+// assistant's owner with a credential. A program that sends no Origin is no page of an allowed site.
+func (a *API) allowedOrigin(r *request, s *parley.Assistant) bool {
+	if r.owns(s.UserID) || a.Front.Own(r.Request) {
+		return true
+	}
+	from := web.Origin(r.Header.Get("Origin"))
+	return from != "" && slices.ContainsFunc(s.WidgetSettings.AllowedOrigins, func(o string) bool { return web.Origin(o) == from })
+}
+
+// publicConversation is a conversation that may be read without a credential (widget), while its assistant is there for strangers, or
+// whose owner asks.
 func (a *API) publicConversation(ctx context.Context, r *request, id string) (*parley.Conversation, error) {
 	conv, err := a.DB.PublicConversation(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	if conv.Type != parley.WidgetConversation && (r.Who == nil || r.UserID() != conv.UserID) {
-		return nil, parley.Errorf(parley.NotFound, conversationMissing)
+	if r.owns(conv.UserID) {
+		return conv, nil
+	}
+	missing := parley.Errorf(parley.NotFound, conversationMissing)
+	if conv.Type != parley.WidgetConversation {
+		return nil, missing
+	}
+	switch s, err := a.DB.AssistantByUUID(ctx, conv.AssistantUUID); {
+	case store.IsNotFound(err) || err == nil && s.Status != "active":
+		return nil, missing
+	case err != nil:
+		return nil, err
 	}
 	return conv, nil
 }
@@ -168,7 +199,7 @@ func (a *API) sendMessage(ctx context.Context, r *request, in *newMessage) (*ans
 	if err != nil {
 		return nil, err
 	}
-	if _, err := a.limitMessage.Take(conv.ID, time.Now()); err != nil {
+	if err := a.limitSaying(r, conv); err != nil {
 		return nil, err
 	}
 	w, err := a.Chat.Send(ctx, conv, in.Body.Message)
@@ -183,6 +214,19 @@ func (a *API) sendMessage(ctx context.Context, r *request, in *newMessage) (*ans
 	return nil, a.streamReply(ctx, r, w)
 }
 
+// limitSaying counts a message against its conversation, and a visitor's also against the address and the assistant.
+func (a *API) limitSaying(r *request, conv *parley.Conversation) error {
+	now := time.Now()
+	if _, err := a.limitMessage.Take(conv.ID, now); err != nil || r.owns(conv.UserID) {
+		return err
+	}
+	if _, err := a.limitVisitor.Take(a.address(r.Request), now); err != nil {
+		return err
+	}
+	_, err := a.limitHeard.Take(conv.AssistantUUID, now)
+	return err
+}
+
 // accepts says whether a request asks for a media type by name.
 func accepts(r *http.Request, media string) bool {
 	return slices.ContainsFunc(r.Header.Values("Accept"), func(v string) bool { return strings.Contains(v, media) })
@@ -191,6 +235,10 @@ func accepts(r *http.Request, media string) bool {
 // streamReply sends a reply as it forms: delta, tool, and done or error.
 func (a *API) streamReply(ctx context.Context, r *request, w *chat.Waiter) error {
 	s := newStream(r.W)
+	s.comment("thinking") // the reader knows at once that the message has arrived
+	if s.flush() != nil {
+		return errAnswered
+	}
 	for {
 		pieces, done, got, err := w.Next(ctx)
 		for _, p := range pieces {
@@ -224,6 +272,11 @@ func (a *API) followConversation(ctx context.Context, r *request, in *byText) (*
 	if err != nil {
 		return nil, err
 	}
+	leave, err := a.openStream(r)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
 	events, stop, ok := a.Hub.Listen(conv.ID, mostListeners)
 	if !ok {
 		return nil, &auth.LimitError{RetryAfter: 10}
@@ -240,6 +293,8 @@ func (a *API) followConversation(ctx context.Context, r *request, in *byText) (*
 	on := conv.AIEnabled
 	tick := time.NewTicker(lookAgain)
 	defer tick.Stop()
+	life := time.NewTimer(web.StreamLife)
+	defer life.Stop()
 	for {
 		list, err := a.DB.MessagesAfter(ctx, conv.ID, last)
 		if err != nil {
@@ -257,6 +312,8 @@ func (a *API) followConversation(ctx context.Context, r *request, in *byText) (*
 			return nil, errAnswered
 		case <-a.stopping:
 			return nil, errAnswered
+		case <-life.C:
+			return nil, errAnswered
 		case e := <-events:
 			switch e.Kind {
 			case "typing":
@@ -266,8 +323,8 @@ func (a *API) followConversation(ctx context.Context, r *request, in *byText) (*
 				s.send("ai", "", map[string]bool{"enabled": on})
 			}
 		case <-tick.C: // what other nodes did, and a sign of life
-			now, err := a.DB.PublicConversation(ctx, conv.ID)
-			if err != nil {
+			now, err := a.publicConversation(ctx, r, conv.ID)
+			if err != nil || !a.stands(r) {
 				return nil, errAnswered
 			}
 			if now.AIEnabled != on {
@@ -285,8 +342,11 @@ const lookAgain = 2 * time.Second
 type conversationQuery struct {
 	pageQuery
 	dateQuery
-	Type        string `query:"type" enum:"test,widget,whatsapp,api"`
-	AssistantID int64  `query:"assistant_id"`
+	Type          string `query:"type" enum:"test,widget,whatsapp,api"`
+	AssistantID   int64  `query:"assistant_id" format:"assistant"`
+	CustomerPhone string `query:"customer_phone" maxLength:"32" doc:"Only with this customer."`
+	SenderPhone   string `query:"whatsapp_sender_phone" maxLength:"32" doc:"Only over this WhatsApp sender."`
+	Identifier    string `query:"external_identifier" maxLength:"255" doc:"Only with whom the channel calls so: the customer_identifier of generate-reply, or a phone number."`
 }
 
 func (a *API) listConversations(ctx context.Context, r *request, in *conversationQuery) (*Paginated[parley.Conversation], error) {
@@ -297,7 +357,8 @@ func (a *API) listConversations(ctx context.Context, r *request, in *conversatio
 	}
 	from, to := in.bounds()
 	p := in.page(15)
-	list, total, err := a.DB.Conversations(ctx, r.UserID(), store.ConversationFilter{Type: parley.ConversationType(in.Type), AssistantID: in.AssistantID, From: from, To: to}, p)
+	list, total, err := a.DB.Conversations(ctx, r.UserID(), store.ConversationFilter{Type: parley.ConversationType(in.Type), AssistantID: in.AssistantID,
+		CustomerPhone: asked(in.CustomerPhone), SenderPhone: asked(in.SenderPhone), Identifier: in.Identifier, From: from, To: to}, p)
 	if err != nil {
 		return nil, err
 	}
@@ -354,10 +415,10 @@ type aiState struct {
 
 type replyRequest struct {
 	Body struct {
-		AssistantID        any               `json:"assistant_id" required:"true" format:"reference" doc:"Integer id or UUID."`
+		AssistantID        int64             `json:"assistant_id" required:"true" format:"assistant" doc:"Integer id or UUID."`
 		CustomerIdentifier string            `json:"customer_identifier" required:"true" maxLength:"255" doc:"What you call the customer."`
 		Message            string            `json:"message" required:"true" maxLength:"2000"`
-		Variables          map[string]string `json:"variables" maxProperties:"200"`
+		Variables          map[string]string `json:"variables" maxProperties:"200" format:"variables"`
 	}
 }
 
@@ -374,7 +435,7 @@ func (a *API) generateReply(ctx context.Context, r *request, in *replyRequest) (
 	if _, err := a.limitReply.Take(strconv.FormatInt(r.Who.Key.ID, 10), time.Now()); err != nil {
 		return nil, err
 	}
-	assistant, err := a.assistantNamed(ctx, r.UserID(), in.Body.AssistantID)
+	assistant, err := a.DB.Assistant(ctx, r.UserID(), in.Body.AssistantID)
 	if err != nil {
 		return nil, err
 	}
@@ -383,6 +444,10 @@ func (a *API) generateReply(ctx context.Context, r *request, in *replyRequest) (
 		return nil, err
 	}
 	w, err := a.Chat.Send(ctx, conv, in.Body.Message)
+	var refused *parley.Error
+	if errors.As(err, &refused) { // nothing was said, though the conversation is there
+		err = &parley.Undone{Err: err}
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -390,23 +455,6 @@ func (a *API) generateReply(ctx context.Context, r *request, in *replyRequest) (
 	got, err := w.Wait(ctx)
 	out := answerOf(got)
 	return &generatedReply{true, conv.ID, in.Body.CustomerIdentifier, out.Message, out.FunctionCalls, got.AIOff}, err
-}
-
-// assistantNamed is an assistant of the user's by integer id or UUID (form's format reference).
-func (a *API) assistantNamed(ctx context.Context, userID int64, id any) (*parley.Assistant, error) {
-	if n, ok := id.(int64); ok {
-		return a.DB.Assistant(ctx, userID, n)
-	}
-	missing := parley.Errorf(parley.NotFound, "Assistant not found")
-	u, err := uuid.Parse(id.(string))
-	if err != nil {
-		return nil, missing
-	}
-	found, err := a.DB.AssistantByUUID(ctx, u.String())
-	if err == nil && found.UserID != userID {
-		return nil, missing
-	}
-	return found, err
 }
 
 func (a *API) eraseCustomer(ctx context.Context, r *request, in *struct {
@@ -417,15 +465,20 @@ func (a *API) eraseCustomer(ctx context.Context, r *request, in *struct {
 		who = phone
 	}
 	out := &erased{Message: "Customer data erased successfully"}
-	err := a.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
-		if out.Conversations, err = tx.EraseCustomer(ctx, r.UserID(), who); err != nil {
-			return err
+	err := a.DB.InSteps(ctx, func(ctx context.Context, tx *store.Tx) (bool, error) {
+		calls, moreCalls, err := a.Calls.Erase(ctx, tx, r.UserID(), who) // first: it refuses who is in a call
+		if err != nil {
+			return false, err
 		}
-		if out.Calls, err = a.Calls.Erase(ctx, tx, r.UserID(), who); err != nil {
-			return err
+		conversations, moreConversations, err := tx.EraseCustomer(ctx, r.UserID(), who)
+		if err != nil {
+			return false, err
 		}
-		out.Messages, err = tx.EraseSMS(ctx, r.UserID(), who)
-		return err
+		messages, moreMessages, err := tx.EraseSMS(ctx, r.UserID(), who)
+		tx.AfterCommit(func() {
+			out.Calls, out.Conversations, out.Messages = out.Calls+calls, out.Conversations+conversations, out.Messages+messages
+		})
+		return moreCalls || moreConversations || moreMessages, err
 	})
 	return out, err
 }

@@ -60,7 +60,8 @@ func eachTalking(t *testing.T, test func(t *testing.T, h *house, model *aitest.S
 // active makes an assistant that answers; uuid is how the public routes know it.
 func (h *house) active(change map[string]any) (id int64, uuid string) {
 	h.Helper()
-	id = h.assistant(with(map[string]any{"status": "active", "system_prompt": "Serve {{who}}.", "initial_message": "Hello {{who}}."}, change))
+	id = h.assistant(with(map[string]any{"status": "active", "system_prompt": "Serve {{who}}.", "initial_message": "Hello {{who}}.",
+		"widget_settings": map[string]any{"pre_chat_fields": []any{map[string]any{"variable": "who", "label": "Your name"}}}}, change))
 	return id, h.get(fmt.Sprintf("/user/assistant/%d", id), status(200)).json()["uuid"].(string)
 }
 
@@ -131,8 +132,8 @@ func TestConversationRefusals(t *testing.T) {
 		h.post("/conversations", body(uuid, "test"), anonymous, status(401)).is(`{"status":false,"error":"Unauthenticated."}`)
 		other.post("/conversations", body(uuid, "test"), status(401)).is(`{"status":false,"error":"Unauthenticated."}`)
 		other.post("/conversations", body(uuid, "test"), header("Authorization", "Bearer 1|x"), status(401)).is(`{"status":false,"error":"Unauthenticated."}`)
-		for _, bad := range []any{map[string]any{}, body(5, "widget"), body(uuid, "phone"), map[string]any{"assistant_id": uuid, "variables": []any{}},
-			map[string]any{"assistant_id": uuid, "variables": map[string]any{"n": 5}}} {
+		for _, bad := range []any{map[string]any{}, body(5, "widget"), body(uuid, "phone"), map[string]any{"assistant_id": uuid, "variables": []any{1}},
+			map[string]any{"assistant_id": uuid, "variables": map[string]any{"n": []any{}}}} {
 			if got := h.post("/conversations", bad, anonymous, status(422)).json(); got["status"] != false || got["error"] == "" || len(got) != 2 {
 				t.Errorf("%v was answered %v", bad, got)
 			}
@@ -284,10 +285,10 @@ func TestGenerateReply(t *testing.T) {
 		}
 		h.post("/ai/generate-reply", map[string]any{}).fails("assistant_id", "customer_identifier", "message")
 		h.post("/ai/generate-reply", map[string]any{"assistant_id": true, "customer_identifier": "c", "message": "m"}).says("assistant_id", "The assistant_id field must be an integer or a UUID.")
-		for _, bad := range []any{"99999", "desk", 1.5, []any{}} {
+		for _, bad := range []any{"99 999", "desk", 1.5, []any{}} {
 			h.post("/ai/generate-reply", map[string]any{"assistant_id": bad, "customer_identifier": 5, "message": "m"}).fails("assistant_id", "customer_identifier")
 		}
-		for _, unknown := range []any{99999, "00000000-0000-0000-0000-000000000000"} {
+		for _, unknown := range []any{99999, "99999", "00000000-0000-0000-0000-000000000000"} {
 			h.post("/ai/generate-reply", map[string]any{"assistant_id": unknown, "customer_identifier": "c", "message": "m"}, status(404)).is(`{"message":"Assistant not found"}`)
 		}
 		other := h.stranger()

@@ -115,13 +115,4 @@ func withPage(others url.Values, n int) string {
 }
 
 // baseURL is what links to this server start with: PUBLIC_URL, or the address that the client used.
-func (a *API) baseURL(r *http.Request) string {
-	if a.PublicURL != "" {
-		return a.PublicURL
-	}
-	scheme := "http"
-	if r.TLS != nil || a.trusted(r) && r.Header.Get("X-Forwarded-Proto") == "https" {
-		scheme = "https"
-	}
-	return scheme + "://" + r.Host
-}
+func (a *API) baseURL(r *http.Request) string { return a.Front.Base(r) }

@@ -183,7 +183,7 @@ func TestEnvelopeParameters(t *testing.T) {
 }
 
 func TestLinksStartWithThePublicAddress(t *testing.T) {
-	h := lite(t, func(c *api.Config) { c.PublicURL = "https://voice.example.com" })
+	h := lite(t, func(c *api.Config) { c.Front.PublicURL = "https://voice.example.com" })
 	if p := h.get("/user/assistants/get").json(); p["path"] != "https://voice.example.com/api/user/assistants/get" {
 		t.Errorf("path %v", p["path"])
 	}

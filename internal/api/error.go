@@ -9,10 +9,11 @@ import (
 	"log/slog"
 	"net/http"
 	"strconv"
-	"time"
+	"strings"
 
 	"parley"
 	"parley/internal/auth"
+	"parley/internal/web"
 )
 
 // family is the shape in which a group of routes tells its failures (contract 7.1, decisions 1).
@@ -52,7 +53,7 @@ func (f family) shape(e *parley.Error) errorBody {
 		return errorBody{Status: &no, Error: e.Message}
 	case e.Kind == parley.Invalid && (len(e.Fields) > 0 || e.Code == badJSON):
 		return errorBody{Message: e.Message, Errors: &e.Fields}
-	case e.Kind == parley.Conflict && f == bare: // {message} everywhere (decisions 1), {error} for trunks (6)
+	case (e.Kind == parley.Conflict || e.Kind == parley.Forbidden) && f == bare: // {message} everywhere (decisions 1, 2), {error} for trunks (6)
 		return errorBody{Message: e.Message, Error: e.Message}
 	case e.Kind == parley.Conflict, e.Kind == parley.TooLarge, e.Kind == parley.Unsupported:
 		return errorBody{Message: e.Message}
@@ -72,6 +73,14 @@ var whatsAppCodes = map[parley.Kind]string{parley.NotFound: "SENDER_NOT_FOUND", 
 // badJSON marks the validation error that has an empty errors object.
 const badJSON = "bad_json"
 
+// LoggedPath is a path without the signature of a link: who has that needs no key.
+func LoggedPath(path string) string {
+	if strings.HasPrefix(path, "/api/recordings/") {
+		return path[:strings.LastIndexByte(path, '/')+1] + "-"
+	}
+	return path
+}
+
 // plain is what an asker may read of an error. What is ours to mend is logged, here and nowhere else.
 func (a *API) plain(r *http.Request, err error, failure ...string) *parley.Error {
 	var e *parley.Error
@@ -79,7 +88,7 @@ func (a *API) plain(r *http.Request, err error, failure ...string) *parley.Error
 		return e
 	}
 	if r.Context().Err() == nil || !errors.Is(err, context.Canceled) { // else nobody is there to read it
-		slog.ErrorContext(r.Context(), "request failed", "method", r.Method, "path", r.URL.Path, "request_id", requestID(r.Context()), "error", err)
+		slog.ErrorContext(r.Context(), "request failed", "method", r.Method, "path", LoggedPath(r.URL.Path), "request_id", requestID(r.Context()), "error", err)
 	}
 	for _, text := range failure {
 		if text != "" {
@@ -116,10 +125,10 @@ func stillSending(w http.ResponseWriter, r *http.Request) bool {
 	return large && r.Header.Get("Expect") == "" && http.NewResponseController(w).EnableFullDuplex() == nil
 }
 
-// linger sends the answer and reads on, for as long as a JSON body may take.
+// linger sends the answer and reads on, for as long as a body may take.
 func linger(w http.ResponseWriter, r *http.Request) {
-	c := http.NewResponseController(w)
-	if c.Flush() == nil && c.SetReadDeadline(time.Now().Add(bodyTime)) == nil {
+	if http.NewResponseController(w).Flush() == nil {
+		web.Patience(r, web.BodyTime)
 		io.CopyN(io.Discard, r.Body, lingerBytes) // a client that left has read what it wanted
 	}
 }

@@ -81,7 +81,7 @@ func (a *API) updateWebhookEndpoint(ctx context.Context, r *request, in *struct{
 
 func (a *API) listDeliveries(ctx context.Context, r *request, in *struct {
 	pageQuery
-	Event  string `query:"event" enum:"call.completed,call.inbound,call.inbound.completed,conversation.ended,balance.low,campaign.completed"`
+	Event  string `query:"event" enum:"call.completed,call.inbound,call.inbound.completed,conversation.ended,balance.low,public_budget.low,campaign.completed"`
 	Status string `query:"status" enum:"pending,delivered,failed"`
 }) (*Paginated[parley.Delivery], error) {
 	p := in.page(15)
@@ -95,7 +95,7 @@ func (a *API) listDeliveries(ctx context.Context, r *request, in *struct {
 
 type fullDelivery struct {
 	parley.Delivery
-	Payload  json.RawMessage          `json:"payload" doc:"The body that is sent."`
+	Payload  eventPayload             `json:"payload" doc:"The body that is sent."`
 	Response *parley.WebhookResponse  `json:"response" doc:"The last answer, at most 4 KiB of it; null when none came."`
 	Log      []parley.DeliveryAttempt `json:"log" doc:"Every attempt."`
 }
@@ -105,7 +105,7 @@ func (a *API) getDelivery(ctx context.Context, r *request, in *byID) (*fullDeliv
 	if err != nil {
 		return nil, err
 	}
-	out := &fullDelivery{Delivery: *d, Payload: json.RawMessage(d.Payload)}
+	out := &fullDelivery{Delivery: *d, Payload: eventPayload{json.RawMessage(d.Payload)}}
 	if d.LastStatus != nil {
 		out.Response = &parley.WebhookResponse{Status: *d.LastStatus, Body: d.Answer}
 	}
@@ -136,6 +136,6 @@ func (a *API) testWebhook(ctx context.Context, r *request, in *struct {
 	if d == nil {
 		return nil, parley.Errorf(parley.Invalid, "The assistant has no webhook URL for this event.")
 	}
-	err = a.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error { return tx.EnqueueDelivery(ctx, r.UserID(), d) })
+	err = a.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error { return tx.EnqueueTest(ctx, r.UserID(), d) })
 	return &messageData[*parley.Delivery]{"Test webhook is being sent", d}, err
 }

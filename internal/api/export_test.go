@@ -15,7 +15,6 @@ type (
 const (
 	User, Public, Anybody             = user, public, anybody
 	Messages, Bare, Statuses, Success = messages, bare, statuses, successes
-	BodyTime                          = bodyTime
 )
 
 // Handle registers an operation as every other is, and writes the reference anew.

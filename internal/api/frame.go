@@ -8,9 +8,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
-	"net/netip"
 	"reflect"
 	"runtime/debug"
 	"slices"
@@ -64,8 +62,22 @@ type request struct {
 	op   *op
 }
 
+// input is the type of an operation's JSON body, nil where it has none; in is the handler's.
+func (o *op) input(in reflect.Type) reflect.Type {
+	if o.Body != nil {
+		return reflect.TypeOf(o.Body)
+	}
+	if f, ok := in.FieldByName("Body"); ok {
+		return f.Type
+	}
+	return nil
+}
+
 // UserID is the asking user's id.
 func (r *request) UserID() int64 { return r.Who.User.ID }
+
+// owns says whether the request carries a credential of that user's.
+func (r *request) owns(userID int64) bool { return r.Who != nil && r.UserID() == userID }
 
 // errAnswered is returned by handlers that wrote their answer themselves.
 var errAnswered = errors.New("answered")
@@ -81,12 +93,22 @@ func handle[In, Out any](a *API, o op, h func(ctx context.Context, r *request, i
 		if err := bindPath(r, reflect.ValueOf(in).Elem(), path, o.NotFound); err != nil {
 			return err
 		}
-		fields := form.Query(r.URL.Query(), in)
+		byUUID := func(uuid string) (int64, error) { return a.DB.AssistantID(r.Context(), req.UserID(), uuid) }
+		query := r.URL.Query()
+		if err := form.QueryAssistants(query, t, byUUID); err != nil {
+			return err
+		}
+		fields := form.Query(query, in)
 		buf := buffers.Get()
 		defer buffers.Put(buf)
 		if r.Method == http.MethodPost || r.Method == http.MethodPut || r.Method == http.MethodPatch {
 			if err := req.open(&o, buf); err != nil {
 				return err
+			}
+			if input := o.input(t); input != nil {
+				if err := form.Assistants(req.Body, input, byUUID); err != nil {
+					return err
+				}
 			}
 			if hasBody {
 				target := reflect.ValueOf(in).Elem().FieldByIndex(bodyAt.Index).Addr().Interface()
@@ -107,7 +129,7 @@ func handle[In, Out any](a *API, o op, h func(ctx context.Context, r *request, i
 		})
 	}
 	a.add(o, t, reflect.TypeFor[Out](), func(w http.ResponseWriter, r *http.Request) {
-		if err := serve(w, r); err != nil && err != errAnswered {
+		if err := serve(w, r); err != nil && !errors.Is(err, errAnswered) {
 			a.fail(w, r, o.Family, o.Failure, err)
 		}
 	})
@@ -326,34 +348,5 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a.mux.ServeHTTP(w, r)
 }
 
-// trusted says whether the peer is a proxy whose forwarding headers are believed.
-func (a *API) trusted(r *http.Request) bool {
-	peer, err := netip.ParseAddrPort(r.RemoteAddr)
-	if err != nil {
-		return false
-	}
-	return slices.ContainsFunc(a.TrustedProxies, func(p netip.Prefix) bool { return p.Contains(peer.Addr().Unmap()) })
-}
-
-// address is the client's, for limits: the peer's, or behind trusted proxies the last address that none of them is.
-func (a *API) address(r *http.Request) string {
-	host, _, err := net.SplitHostPort(r.RemoteAddr)
-	if err != nil {
-		host = r.RemoteAddr
-	}
-	if !a.trusted(r) {
-		return host
-	}
-	hops := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
-	for _, hop := range slices.Backward(hops) {
-		ip, err := netip.ParseAddr(strings.TrimSpace(hop))
-		if err != nil {
-			break
-		}
-		host = ip.String()
-		if !slices.ContainsFunc(a.TrustedProxies, func(p netip.Prefix) bool { return p.Contains(ip.Unmap()) }) {
-			break
-		}
-	}
-	return host
-}
+// address is whom limits per address count a request against.
+func (a *API) address(r *http.Request) string { return a.Front.Client(r) }

@@ -65,9 +65,9 @@ func TestUnknownPathsAndMethods(t *testing.T) {
 		{"PUT", "/user/assistants", "GET, HEAD, POST"},
 		{"GET", "/user/assistant", "POST"},
 		{"GET", "/login", "POST"},
-		{"POST", "/user/me", "GET, HEAD"},
-		{"BREW", "/user/me", "GET, HEAD"},
-		{"OPTIONS", "/user/me", "GET, HEAD"},
+		{"POST", "/user/me", "GET, HEAD, PUT"},
+		{"BREW", "/user/me", "GET, HEAD, PUT"},
+		{"OPTIONS", "/user/me", "GET, HEAD, PUT"},
 		{"OPTIONS", "/login", "POST"},
 	} {
 		a := h.do(c.method, c.path, nil, status(405))
@@ -182,7 +182,8 @@ func TestIDsThatAreNone(t *testing.T) {
 			methods []string
 		}{
 			"/user/tools/":                      {"Tool not found", []string{"GET", "PUT", "DELETE"}},
-			"/user/assistant/":                  {"Assistant not found", []string{"GET", "PUT", "DELETE"}},
+			"/user/assistant/":                  {"Assistant not found", []string{"GET", "PUT", "PATCH", "DELETE"}},
+			"/user/assistants/":                 {"Assistant not found", []string{"GET", "PUT", "PATCH", "DELETE"}},
 			"/user/api-keys/":                   {"API key not found.", []string{"DELETE"}},
 			"/user/assistant/*/prompt-versions": {"Assistant not found", []string{"GET"}},
 		} {
@@ -269,7 +270,7 @@ func TestErrorShapes(t *testing.T) {
 		for kind, code := range kinds {
 			want := own[name]
 			switch {
-			case kind == parley.Conflict && name == "bare":
+			case (kind == parley.Conflict || kind == parley.Forbidden) && name == "bare":
 				want = `{"message":"No.","error":"No."}`
 			case kind == parley.TooMany, name != "statuses" && (kind == parley.TooLarge || kind == parley.Unsupported || kind == parley.Conflict):
 				want = own["messages"] // the same everywhere (decisions 1)
@@ -319,7 +320,7 @@ func TestOriginsOfOthers(t *testing.T) {
 
 func TestAddressBehindProxies(t *testing.T) {
 	h := lite(t, func(c *api.Config) {
-		c.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fd00::/8")}
+		c.Front.Proxies = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fd00::/8")}
 	})
 	for _, c := range []struct{ peer, forwarded, want string }{
 		{"203.0.113.7:99", "", "203.0.113.7"},
@@ -329,8 +330,9 @@ func TestAddressBehindProxies(t *testing.T) {
 		{"10.0.0.1:99", "1.2.3.4, 198.51.100.1", "198.51.100.1"},
 		{"10.0.0.1:99", "1.2.3.4, 198.51.100.1, 10.9.9.9", "198.51.100.1"},
 		{"10.0.0.1:99", "nonsense, 10.9.9.9", "10.9.9.9"},
-		{"[fd00::1]:99", "2001:db8::7", "2001:db8::7"},
-		{"[2001:db8::1]:99", "1.2.3.4", "2001:db8::1"},
+		{"[fd00::1]:99", "2001:db8::7", "2001:db8::/64"}, // a customer of a provider has a /64
+		{"[2001:db8:0:1::1]:99", "1.2.3.4", "2001:db8:0:1::/64"},
+		{"[::ffff:203.0.113.7]:99", "", "203.0.113.7"},
 	} {
 		r := &http.Request{RemoteAddr: c.peer, Header: http.Header{"X-Forwarded-For": {c.forwarded}}}
 		if got := h.api.Address(r); got != c.want {

@@ -33,6 +33,7 @@ import (
 	"parley/internal/line"
 	"parley/internal/store"
 	"parley/internal/store/storetest"
+	"parley/internal/web"
 )
 
 // house is a whole API on a real database, asked over HTTP as a client would ask it. Every answer is held against the reference that the
@@ -84,20 +85,21 @@ func open(t testing.TB, db *store.DB, change func(*api.Config)) *house {
 	if err != nil {
 		t.Fatal(err)
 	}
+	db.PlansAre(prices.Plan)
 	c := api.Config{DB: db, Auth: h.desk, Catalog: h.cat, Assistants: &assistant.Desk{DB: db, Catalog: h.cat}, Prices: prices, WhatsApp: &line.WhatsApp{DB: db},
 		Lines: &line.Desk{DB: db, Carrier: sandbox.New(line.Outbox(db)), Sandbox: true, Prices: prices}}
 	blobs, err := blob.OpenDir(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.Knowledge = &knowledge.Desk{DB: db, Blobs: blobs}
+	c.Knowledge = &knowledge.Desk{DB: db, Blobs: blobs, Cut: knowledge.Here}
 	c.Campaigns = campaign.New(campaign.Config{DB: db, Prices: prices})
 	if change != nil {
 		change(&c)
 	}
 	h.lines, h.knowledge = c.Lines, c.Knowledge
 	h.api = api.New(c)
-	srv := httptest.NewServer(h.api)
+	srv := httptest.NewServer(&web.Guard{Handler: h.api})
 	t.Cleanup(srv.Close)
 	h.url = srv.URL
 	h.user = storetest.User(t, db, 5*parley.USD)

@@ -18,9 +18,11 @@ func (a *API) identityRoutes() {
 		handle(a, op{Method: "POST", Path: "/register", Name: "register", Tag: tag, Access: anybody, Status: 201, Summary: "Make an account"}, a.signUp)
 	}
 	handle(a, op{Method: "GET", Path: "/user/me", Name: "getMe", Tag: tag, Summary: "The account of the credential"}, a.me)
+	handle(a, op{Method: "PUT", Path: "/user/me", Name: "updateMe", Tag: tag, Body: parley.Profile{}, Partial: true, Summary: "Change the account's name, email or time zone"}, a.updateMe)
 	handle(a, op{Method: "GET", Path: "/user/api-keys", Name: "listKeys", Tag: tag, Summary: "List API keys, never their tokens"}, a.listKeys)
 	handle(a, op{Method: "POST", Path: "/user/api-keys", Name: "createKey", Tag: tag, Status: 201, Summary: "Make an API key; its token is shown once"}, a.createKey)
 	handle(a, op{Method: "DELETE", Path: "/user/api-keys/{id}", Name: "deleteKey", Tag: tag, NotFound: "API key not found.", Summary: "Revoke an API key, at once"}, a.deleteKey)
+	handle(a, op{Method: "DELETE", Path: "/user/api-keys", Name: "deleteKeys", Tag: tag, Summary: "Revoke all API keys, at once, but the one that asks"}, a.deleteKeys)
 }
 
 type credentials struct {
@@ -43,21 +45,8 @@ type account struct {
 	Email string `json:"email"`
 }
 
-// limitLogin counts an attempt against the address, and against the pair of address and email.
-func (a *API) limitLogin(r *request, email string) error {
-	from, now := a.address(r.Request), time.Now()
-	if _, err := a.loginAddress.Take(from, now); err != nil {
-		return err
-	}
-	_, err := a.loginPair.Take(from+"\n"+strings.ToLower(email), now)
-	return err
-}
-
 func (a *API) login(ctx context.Context, r *request, in *credentials) (*session, error) {
-	if err := a.limitLogin(r, in.Body.Email); err != nil {
-		return nil, err
-	}
-	u, err := a.Auth.Login(ctx, in.Body.Email, in.Body.Password)
+	u, err := a.Auth.Login(ctx, a.Front.Address(r.Request), in.Body.Email, in.Body.Password)
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +74,7 @@ func (a *API) newSession(ctx context.Context, u *parley.User, name, text string,
 
 func (a *API) logout(ctx context.Context, r *request, _ *none) (*notice, error) {
 	if r.Who.Key.Kind != parley.Session {
-		return nil, parley.Errorf(parley.Refused, "An API key is no session: it ends when it is deleted.")
+		return nil, parley.Errorf(parley.Refused, "An API key has no session to end. Delete the key instead.")
 	}
 	err := a.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
 		return tx.DeleteKey(ctx, r.UserID(), parley.Session, r.Who.Key.ID)
@@ -103,19 +92,41 @@ type newAccount struct {
 }
 
 func (a *API) signUp(ctx context.Context, r *request, in *newAccount) (*session, error) {
-	if err := a.limitLogin(r, in.Body.Email); err != nil {
+	if err := a.Auth.Logins.Ask(a.Front.Address(r.Request), in.Body.Email, time.Now()); err != nil {
+		return nil, err
+	}
+	if why := auth.WeakPassword(in.Body.Password, in.Body.Name, in.Body.Email); why != "" {
+		var wrong parley.Fields
+		wrong.Add("password", "%s", why)
+		return nil, wrong.Err()
+	}
+	if _, err := a.limitSignups.Take(a.Front.Address(r.Request), time.Now()); err != nil {
 		return nil, err
 	}
 	hash, err := auth.HashPassword(in.Body.Password)
 	if err != nil {
 		return nil, err
 	}
-	u := &parley.User{Name: in.Body.Name, Email: strings.ToLower(in.Body.Email), PasswordHash: hash, Timezone: in.Body.Timezone, Plan: "default"}
+	u := &parley.User{Name: in.Body.Name, Email: strings.ToLower(in.Body.Email), PasswordHash: hash, Timezone: in.Body.Timezone,
+		Plan: parley.TrialPlan, SignedUpAt: parley.Now()}
 	return a.newSession(ctx, u, "", "Registered successfully.", func(ctx context.Context, tx *store.Tx) error { return tx.CreateUser(ctx, u) })
 }
 
 func (a *API) me(ctx context.Context, r *request, _ *none) (*parley.User, error) {
 	return r.Who.User, nil
+}
+
+type changedAccount struct {
+	Message string       `json:"message"`
+	User    *parley.User `json:"user"`
+}
+
+func (a *API) updateMe(ctx context.Context, r *request, _ *none) (*changedAccount, error) {
+	u, err := a.Auth.SetProfile(ctx, r.Who.User, r.Body, func(password string) error {
+		_, err := a.Auth.Login(ctx, a.Front.Address(r.Request), r.Who.User.Email, password)
+		return err
+	})
+	return &changedAccount{"Account updated successfully.", u}, err
 }
 
 type keyList struct {
@@ -160,4 +171,18 @@ func (a *API) deleteKey(ctx context.Context, r *request, in *byID) (*notice, err
 		return tx.DeleteKey(ctx, r.UserID(), parley.APIKey, in.ID)
 	})
 	return &notice{"API key deleted successfully."}, err
+}
+
+type revokedKeys struct {
+	Message string `json:"message"`
+	Revoked int64  `json:"revoked"`
+}
+
+func (a *API) deleteKeys(ctx context.Context, r *request, _ *none) (*revokedKeys, error) {
+	out := &revokedKeys{Message: "API keys deleted successfully."}
+	err := a.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
+		out.Revoked, err = tx.DeleteKeys(ctx, r.UserID(), r.Who.Key.ID)
+		return err
+	})
+	return out, err
 }

@@ -37,6 +37,42 @@ func TestMe(t *testing.T) {
 	})
 }
 
+// An account is changed by its owner: the email with the password only, and to one that nobody else has.
+func TestUpdateMe(t *testing.T) {
+	each(t, func(t *testing.T, h *house) {
+		h.password("correct horse")
+		other := storetest.User(t, h.db, 0)
+		for _, c := range []struct {
+			body  map[string]any
+			field string
+		}{
+			{map[string]any{"name": ""}, "name"}, {map[string]any{"timezone": "Mars"}, "timezone"}, {map[string]any{"email": "no address", "current_password": "correct horse"}, "email"},
+			{map[string]any{"email": "new@example.com"}, "current_password"}, {map[string]any{"email": "new@example.com", "current_password": "wrong"}, "current_password"},
+			{map[string]any{"email": strings.ToUpper(other.Email), "current_password": "correct horse"}, "email"},
+		} {
+			errs, _ := h.do("PUT", "/user/me", c.body, status(422)).json()["errors"].(map[string]any)
+			if len(errs) != 1 || errs[c.field] == nil {
+				t.Errorf("%v is answered %v", c.body, errs)
+			}
+		}
+		if u := h.get("/user/me", status(200)).json(); u["name"] != "Ana" || u["email"] != h.user.Email {
+			t.Fatalf("a refused change changed %v", u)
+		}
+		got := h.do("PUT", "/user/me", map[string]any{"name": " Ana Lima ", "timezone": "America/Lima"}, status(200)).json()["user"].(map[string]any)
+		if got["name"] != "Ana Lima" || got["timezone"] != "America/Lima" || got["email"] != h.user.Email {
+			t.Errorf("changed to %v", got)
+		}
+		mail := fmt.Sprintf("New-%d@Example.com", h.user.ID)
+		h.do("PUT", "/user/me", map[string]any{"email": mail, "current_password": "correct horse"}, status(200))
+		h.do("PUT", "/user/me", map[string]any{"email": strings.ToLower(mail)}, status(200)) // the same is no change
+		h.post("/login", map[string]any{"email": mail, "password": "correct horse"}, header("Authorization", ""), status(200))
+		h.post("/login", map[string]any{"email": h.user.Email, "password": "correct horse"}, header("Authorization", ""), status(401))
+		if u := h.get("/user/me", status(200)).json(); u["name"] != "Ana Lima" || u["email"] != strings.ToLower(mail) {
+			t.Errorf("afterwards: %v", u)
+		}
+	})
+}
+
 func TestLoginAndLogout(t *testing.T) {
 	each(t, func(t *testing.T, h *house) {
 		h.password(" päss word ")
@@ -177,7 +213,7 @@ func TestRegister(t *testing.T) {
 		token := a["token"].(string)
 		tokenForm(t, token)
 		me := h.get("/user/me", header("Authorization", "Bearer "+token), status(200)).json()
-		if me["email"] != "zoe@example.com" || me["timezone"] != "UTC" || me["plan"] != "default" || me["total_balance"] != json.Number("0") {
+		if me["email"] != "zoe@example.com" || me["timezone"] != "UTC" || me["plan"] != "trial" || me["total_balance"] != json.Number("0") {
 			t.Errorf("registered %v", me)
 		}
 		h.post("/login", map[string]any{"email": "zoe@example.com", "password": "eight888"}, none, status(200))
@@ -223,7 +259,7 @@ func TestRequestLimit(t *testing.T) {
 }
 
 func TestLoginLimits(t *testing.T) {
-	h := lite(t, func(c *api.Config) { c.Rates.Login = auth.Rate{PerSecond: 0.01, Burst: 2} })
+	h := lite(t, func(c *api.Config) { c.Auth.Logins = auth.NewLogins(auth.Rate{PerSecond: 0.01, Burst: 2}) })
 	none := header("Authorization", "")
 	try := func(email string, want int) *answer {
 		t.Helper()

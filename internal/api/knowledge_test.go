@@ -185,7 +185,7 @@ func TestKnowledgebaseRules(t *testing.T) {
 	}
 	at := fmt.Sprintf("/user/knowledgebases/%d", h.knowledgebase(nil))
 	for _, c := range []struct{ body, field string }{
-		{`{}`, "query"}, {`{"query":" "}`, "query"}, {`{"query":5}`, "query"}, {`{"query":"x","limit":0}`, "limit"}, {`{"query":"x","limit":21}`, "limit"}, {`{"query":"x","limit":"5"}`, "limit"},
+		{`{}`, "query"}, {`{"query":" "}`, "query"}, {`{"query":5}`, "query"}, {`{"query":"x","limit":0}`, "limit"}, {`{"query":"x","limit":21}`, "limit"}, {`{"query":"x","limit":"5.0"}`, "limit"},
 	} {
 		h.post(at+"/search", nil, raw(c.body), status(422)).fails(c.field)
 	}
@@ -305,7 +305,7 @@ func TestDocumentRules(t *testing.T) {
 		{map[string]any{"url": nil, "links": []any{}}, []string{"url", "links"}},
 		{map[string]any{"relative_links_limit": 0}, []string{"relative_links_limit"}},
 		{map[string]any{"relative_links_limit": 51}, []string{"relative_links_limit"}},
-		{map[string]any{"relative_links_limit": "5"}, []string{"relative_links_limit"}},
+		{map[string]any{"relative_links_limit": "five"}, []string{"relative_links_limit"}},
 		{map[string]any{"relative_links_limit": 50}, nil},
 		{map[string]any{"name": strings.Repeat("ö", 256), "description": strings.Repeat("ö", 256)}, []string{"name", "description"}},
 	} {

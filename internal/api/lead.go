@@ -21,29 +21,48 @@ const importLimit = 64 << 20
 
 func (a *API) leadRoutes() {
 	const tag, missing = "Leads", "Lead not found"
-	handle(a, op{Method: "POST", Path: "/user/lead", Name: "createLead", Tag: tag, Status: 201, Idempotent: true, Summary: "Add somebody to a campaign"}, a.createLead)
+	handle(a, op{Method: "POST", Path: "/user/lead", Name: "createLead", Tag: tag, Idempotent: true, Summary: "Add somebody to a campaign"}, a.createLead)
 	handle(a, op{Method: "POST", Path: "/user/leads/import", Name: "importLeads", Tag: tag, Body: leadImport{}, Upload: importLimit, File: "file", Idempotent: true,
 		Summary: "Add the rows of a CSV file to a campaign; rows that can't be added are told one by one"}, a.importLeads)
 	handle(a, op{Method: "GET", Path: "/user/leads", Name: "listLeads", Tag: tag, Summary: "List leads"}, a.listLeads)
-	const one = "/user/leads/{id}"
-	handle(a, op{Method: "GET", Path: one, Name: "getLead", Tag: tag, NotFound: missing, Summary: "Read a lead"}, a.getLead)
-	handle(a, op{Method: "PUT", Path: one, Name: "updateLead", Tag: tag, NotFound: missing, Body: leadChange{}, Partial: true, Summary: "Change a lead: variables are merged; created calls it from the start, completed no more"}, a.updateLead)
-	handle(a, op{Method: "DELETE", Path: one, Name: "deleteLead", Tag: tag, NotFound: missing, Summary: "Delete a lead; a live call goes on"}, a.deleteLead)
+	handle(a, op{Method: "GET", Path: "/user/leads/{id}", Name: "getLead", Tag: tag, NotFound: missing, Summary: "Read a lead"}, a.getLead)
+	for i, path := range []string{"/user/leads/{id}", "/leads/{id}"} { // clients know both
+		short := []string{"", "Short"}[i]
+		for _, method := range []string{"PUT", "PATCH"} {
+			handle(a, op{Method: method, Path: path, Name: map[string]string{"PUT": "updateLead", "PATCH": "patchLead"}[method] + short, Tag: tag, NotFound: missing, Body: leadChange{}, Partial: true,
+				Summary: "Change a lead: variables are merged; created calls it from the start, completed no more"}, a.updateLead)
+		}
+		handle(a, op{Method: "DELETE", Path: path, Name: "deleteLead" + short, Tag: tag, NotFound: missing, Summary: "Delete a lead; a live call goes on"}, a.deleteLead)
+	}
 }
 
 type newLead struct {
 	Body struct {
 		CampaignID      int64             `json:"campaign_id" required:"true"`
 		PhoneNumber     string            `json:"phone_number" required:"true" maxLength:"32" format:"phone" doc:"In international format."`
-		Variables       map[string]string `json:"variables" maxProperties:"200" doc:"Values of {{name}}; they go before the assistant's own."`
+		Variables       map[string]string `json:"variables" maxProperties:"200" format:"variables" doc:"Values of {{name}}; they go before the assistant's own."`
 		AllowDuplicate  bool              `json:"allow_duplicate" default:"false" doc:"The campaign may have the number already."`
 		AllowDupplicate bool              `json:"allow_dupplicate" default:"false" doc:"The same, as older clients write it."`
+		Contacts        []newContact      `json:"secondary_contacts" maxItems:"10" doc:"Further numbers: each is called when the attempts at the one before it are used up."`
 	}
+}
+
+type newContact struct {
+	PhoneNumber string            `json:"phone_number" required:"true" maxLength:"32" format:"phone" doc:"In international format."`
+	Variables   map[string]string `json:"variables" maxProperties:"200" format:"variables" doc:"They go before the lead's own."`
+}
+
+func contacts(list []newContact) (out []parley.LeadContact) {
+	for _, c := range list {
+		number, _ := parley.NormalizePhone(c.PhoneNumber) // its format was judged
+		out = append(out, parley.LeadContact{PhoneNumber: number, Variables: c.Variables})
+	}
+	return out
 }
 
 func (a *API) createLead(ctx context.Context, r *request, in *newLead) (*messageData[*parley.Lead], error) {
 	number, _ := parley.NormalizePhone(in.Body.PhoneNumber) // its format was judged
-	l := &parley.Lead{CampaignID: in.Body.CampaignID, PhoneNumber: number, Variables: in.Body.Variables}
+	l := &parley.Lead{CampaignID: in.Body.CampaignID, PhoneNumber: number, Variables: in.Body.Variables, Contacts: contacts(in.Body.Contacts)}
 	err := a.Campaigns.AddLead(ctx, r.UserID(), l, in.Body.AllowDuplicate || in.Body.AllowDupplicate)
 	return &messageData[*parley.Lead]{"Lead created successfully", l}, err
 }
@@ -138,13 +157,7 @@ func (a *API) listLeads(ctx context.Context, r *request, in *leadQuery) (*Pagina
 	}
 	p := in.page(15)
 	from, to := in.bounds()
-	f := store.LeadFilter{Status: parley.LeadStatus(in.Status), CampaignID: in.CampaignID, PhoneNumber: in.PhoneNumber, From: from, To: to}
-	for _, text := range []string{in.PhoneNumber, "+" + in.PhoneNumber} { // a plus that was not escaped arrives as a space
-		if n, ok := parley.NormalizePhone(text); ok {
-			f.PhoneNumber = n
-			break
-		}
-	}
+	f := store.LeadFilter{Status: parley.LeadStatus(in.Status), CampaignID: in.CampaignID, PhoneNumber: asked(in.PhoneNumber), From: from, To: to}
 	list, total, err := a.DB.Leads(ctx, r.UserID(), f, p)
 	if err != nil {
 		return nil, err
@@ -159,8 +172,10 @@ func (a *API) getLead(ctx context.Context, r *request, in *byID) (*parley.Lead, 
 
 type leadChange struct {
 	PhoneNumber     string            `json:"phone_number" required:"true" maxLength:"32" format:"phone" doc:"In international format; not while the lead is called."`
-	Variables       map[string]string `json:"variables" maxProperties:"200" doc:"Laid over those that there are."`
-	Status          string            `json:"status" required:"true" enum:"created,completed" doc:"created: call it from the start; completed: call it no more."`
+	Variables       map[string]string `json:"variables" maxProperties:"200" format:"variables" doc:"Laid over those that there are."`
+	Status          string            `json:"status" required:"true" enum:"created,completed,reached-max-retries" doc:"created: call it from the start; completed: call it no more; reached-max-retries: likewise, as tried in vain."`
+	CampaignID      int64             `json:"campaign_id" required:"true" doc:"Moves the lead to another own campaign; not while it is called."`
+	Contacts        []newContact      `json:"secondary_contacts" maxItems:"10" doc:"Take the place of those that there are; not while the lead is called."`
 	AllowDuplicate  bool              `json:"allow_duplicate" default:"false" doc:"The campaign may have the new number already."`
 	AllowDupplicate bool              `json:"allow_dupplicate" default:"false"`
 }
@@ -176,6 +191,12 @@ func (a *API) updateLead(ctx context.Context, r *request, in *byID) (*messageDat
 	ch := campaign.LeadChange{Variables: sent.Variables, Duplicate: sent.AllowDuplicate || sent.AllowDupplicate}
 	if number, ok := parley.NormalizePhone(sent.PhoneNumber); ok {
 		ch.PhoneNumber = &number
+	}
+	if _, ok := r.Body["campaign_id"]; ok {
+		ch.CampaignID = &sent.CampaignID
+	}
+	if _, ok := r.Body["secondary_contacts"]; ok {
+		ch.Contacts, ch.NewContacts = contacts(sent.Contacts), true
 	}
 	if status := parley.LeadStatus(sent.Status); status != "" {
 		ch.Status = &status

@@ -48,14 +48,16 @@ type ownedNumber struct {
 	TypeLabel             string      `json:"type_label"`
 	HasActiveSubscription bool        `json:"has_active_subscription"`
 	AssistantID           *int64      `json:"assistant_id"` // the inbound assistant that answers it
+	AssistantName         *string     `json:"assistant_name"`
+	AssistantStatus       *string     `json:"assistant_status" doc:"active, or inactive: then calls to the number are turned away (480) until the assistant is activated. null where no assistant has the number."`
 	PaidUntil             parley.Time `json:"paid_until"`
 	ReleasedAt            parley.Time `json:"released_at"`
 }
 
-func (a *API) owned(n parley.Number, answered map[int64]int64) ownedNumber {
+func (a *API) owned(n parley.Number, answered map[int64]store.Answerer) ownedNumber {
 	out := ownedNumber{Number: n, TypeLabel: n.Type.Label(), HasActiveSubscription: n.Subscribed(parley.Now()), PaidUntil: n.PaidUntil, ReleasedAt: n.ReleasedAt}
-	if id, ok := answered[n.ID]; ok {
-		out.AssistantID = &id
+	if by, ok := answered[n.ID]; ok {
+		out.AssistantID, out.AssistantName, out.AssistantStatus = &by.ID, &by.Name, &by.Status
 	}
 	return out
 }
@@ -65,7 +67,7 @@ func (a *API) numbers(ctx context.Context, userID int64, want func(*parley.Numbe
 	if err != nil {
 		return nil, err
 	}
-	answered, err := a.DB.AnsweredNumbers(ctx, userID)
+	answered, err := a.DB.Answerers(ctx, userID)
 	out := []ownedNumber{}
 	for _, n := range list {
 		if want(&n) {
@@ -87,7 +89,7 @@ func (a *API) listSMSNumbers(ctx context.Context, r *request, _ *none) ([]ownedN
 
 type numberPurchase struct {
 	Body struct {
-		PhoneNumber string `json:"phone_number" required:"true" maxLength:"32" doc:"E.164, as a search answered it."`
+		PhoneNumber string `json:"phone_number" required:"true" maxLength:"32" doc:"E.164: one that a search answered, or any other that is for rent."`
 	}
 }
 
@@ -122,7 +124,7 @@ func (a *API) updateNumber(ctx context.Context, r *request, in *numberChange) (*
 	if err != nil {
 		return nil, err
 	}
-	answered, err := a.DB.AnsweredNumbers(ctx, r.UserID())
+	answered, err := a.DB.Answerers(ctx, r.UserID())
 	out := a.owned(*n, answered)
 	return &messageData[*ownedNumber]{"Phone number updated successfully", &out}, err
 }

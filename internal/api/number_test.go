@@ -108,8 +108,8 @@ func TestNumberLife(t *testing.T) {
 	each(t, func(t *testing.T, h *house) {
 		h.get("/user/phone-numbers/all", status(200)).is(`{"data":[]}`)
 		h.get("/user/phone-numbers", status(200)).is(`[]`)
-		h.post("/user/phone-numbers/purchase", map[string]any{"phone_number": "+12025550101"}, status(400)).is(
-			`{"error":"The phone number +12025550101 is not available. Search for numbers and choose one of those."}`)
+		h.post("/user/phone-numbers/purchase", map[string]any{"phone_number": "+14155559876"}, status(400)).is(
+			`{"error":"The phone number +14155559876 is not available. Search for numbers and choose one of those."}`)
 		first := h.get("/user/phone-numbers/search", status(200)).rows()[0]
 		want := map[string]any{"phone_number": first["phone_number"]}
 		made := h.post("/user/phone-numbers/purchase", want, status(201), header("Idempotency-Key", "k1")).json()
@@ -228,6 +228,11 @@ func TestCallerIDs(t *testing.T) {
 			t.Errorf("assignable: %v", list)
 		}
 		other := h.stranger() // who has the same telephone
+		other.post(at, map[string]any{"phone_number": phone}, status(402)).is(`{"error":"Insufficient balance"}`)
+		h.write(func(ctx context.Context, tx *store.Tx) error {
+			_, err := tx.Post(ctx, other.user.ID, &parley.LedgerEntry{Kind: parley.Credit, Amount: parley.USD, Reference: "more", Description: "test"})
+			return err
+		})
 		other.post(at, map[string]any{"phone_number": phone}, status(201))
 		h.post(at, map[string]any{"phone_number": "+12025550001"}, status(500)).is(`{"error":"Failed to send the code: The sandbox refuses messages to numbers that end in 0001."}`)
 		for _, bad := range []string{"12025550777", "+1", "+999123", "hello", "+1202555077x"} {

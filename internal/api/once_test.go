@@ -8,10 +8,12 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"parley"
 	"parley/internal/api"
 	"parley/internal/store"
+	"parley/internal/store/storetest"
 )
 
 type paid struct {
@@ -32,6 +34,22 @@ func (h *house) paying(ran *atomic.Int64, wait func()) {
 			return nil, fmt.Errorf("the carrier's line is cut")
 		case "panic":
 			panic("boom")
+		case "write-fail", "write-break", "write-panic", "write-undone":
+			if err := h.db.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
+				return tx.Reserve(ctx, h.user.ID, "probe", 1, parley.Now().Add(time.Hour))
+			}); err != nil {
+				return nil, err
+			}
+			switch refusal := parley.Errorf(parley.Payment, "Insufficient balance"); in.Body.How {
+			case "write-break":
+				return nil, fmt.Errorf("the carrier's line is cut")
+			case "write-panic":
+				panic("boom")
+			case "write-undone":
+				return nil, &parley.Undone{Err: refusal}
+			default:
+				return nil, refusal
+			}
 		case "wait":
 			wait()
 			if err := ctx.Err(); err != nil {
@@ -92,6 +110,29 @@ func TestIdempotency(t *testing.T) {
 			h.post("/user/pay", body, key(how), status(201))
 			runs(1)
 		}
+		// What failed after something was written is not done again. It is answered as it was, or, where nobody knows what it came to, with that.
+		for how, codes := range map[string][2]int{"write-fail": {402, 402}, "write-break": {500, 409}, "write-panic": {500, 409}, "write-undone": {402, 402}} {
+			again := map[string]any{"amount": 5, "how": how}
+			first := h.post("/user/pay", again, key(how), status(codes[0]))
+			second := h.post("/user/pay", again, key(how), status(codes[1]))
+			if how == "write-undone" {
+				runs(2)
+				h.post("/user/pay", body, key(how), status(201))
+				runs(1)
+				continue
+			}
+			runs(1)
+			if how == "write-fail" {
+				second.is(strings.TrimSpace(string(first.body)))
+			} else {
+				second.is(`{"message":"` + tookEffect + `","error":"` + tookEffect + `"}`)
+			}
+			if replayed := second.header.Get("Idempotent-Replayed") == "true"; replayed != (how == "write-fail") {
+				t.Errorf("%s: replayed: %v", how, replayed)
+			}
+			h.post("/user/pay", body, key(how), status(409))
+			runs(0)
+		}
 		h.post("/user/pay", nil, key("bad"), status(422)).fails("amount")
 		h.post("/user/pay", body, key("bad"), status(201))
 		runs(1)
@@ -101,6 +142,37 @@ func TestIdempotency(t *testing.T) {
 		}
 		h.put("/user/pay", body, key("a"), status(405))
 	})
+}
+
+const tookEffect = "A request with this Idempotency-Key took effect, at least in part, and has no answer yet. Look at what it did before you use a new key."
+
+// A request whose commit was done, and its answer lost with the connection, has taken effect: its key is never freed.
+func TestIdempotencyOfALostCommit(t *testing.T) {
+	if len(storetest.Engines()) == 1 {
+		t.Skip("PostgreSQL is left out")
+	}
+	p := storetest.NewProxy(t, storetest.Options(t, "postgres"))
+	h := open(t, storetest.Open(t, p.Options), nil)
+	ran := 0
+	api.Handle(h.api, api.Op{Method: "POST", Path: "/user/pay", Name: "pay", Tag: "Probe", Status: 201, Idempotent: true},
+		func(ctx context.Context, r *api.Request, in *paid) (map[string]int64, error) {
+			ran++
+			p.LoseCommit()
+			return nil, h.db.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
+				_, err := tx.Post(ctx, h.user.ID, &parley.LedgerEntry{Kind: parley.Credit, Amount: parley.Money(in.Body.Amount), Reference: fmt.Sprint("pay ", ran), Description: "x"})
+				return err
+			})
+		})
+	h.checker = newChecker(t, h.get("/openapi.json").body)
+	before := h.balance()
+	key := header("Idempotency-Key", "a")
+	h.post("/user/pay", map[string]any{"amount": 5_000_000}, key, status(500))
+	for range 2 {
+		h.post("/user/pay", map[string]any{"amount": 5_000_000}, key, status(409)).is(`{"message":"` + tookEffect + `"}`)
+	}
+	if after := h.balance(); ran != 1 || after == before {
+		t.Errorf("it ran %d times; the balance was %s and is %s", ran, before, after)
+	}
 }
 
 // A client that gives up waiting, and asks again under its key, gets the answer that it missed.

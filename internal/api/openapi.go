@@ -18,7 +18,7 @@ type object = map[string]any
 
 // openAPI writes the reference (OpenAPI 3.1) from the registered operations.
 func (a *API) openAPI() []byte {
-	schemas := &form.Schemas{Components: object{}}
+	schemas := &form.Schemas{Components: object{}, Names: schemaNames}
 	paths := object{}
 	for _, o := range a.order {
 		item, _ := paths[o.Path].(object)
@@ -31,9 +31,13 @@ func (a *API) openAPI() []byte {
 	doc := object{
 		"openapi": "3.1.0",
 		"info": object{"title": "Parley API", "version": "1", "license": object{"name": "Apache-2.0", "identifier": "Apache-2.0"},
-			"description": "Voice and chat assistants: see docs/ in the repository for guides. Every path below /user/ needs a Bearer token."},
+			"description": "Voice and chat assistants: see docs/ in the repository for guides. Every path below /user/ needs a Bearer token.\n\n" +
+				"What is taken beside the types named here: where an integer is wanted, also its digits in a string (\"12\"), ids among them; where a " +
+				"boolean is wanted, also 0, 1, \"0\" and \"1\"; for variables any scalar, and [] for an empty object. Nothing else is converted."},
 		"servers":    []any{object{"url": "/api"}},
+		"tags":       a.tags(),
 		"paths":      paths,
+		"webhooks":   webhooks(schemas),
 		"components": object{"schemas": schemas.Components, "securitySchemes": object{"bearer": object{"type": "http", "scheme": "bearer"}}},
 	}
 	var b bytes.Buffer
@@ -69,24 +73,89 @@ func (o *routed) describe(s *form.Schemas) object {
 		d["parameters"] = params
 	}
 	if body := o.body(s); body != nil {
-		d["requestBody"] = object{"content": body}
+		d["requestBody"] = object{"content": body, "required": o.needsBody(s)}
 	}
 	switch o.Access {
 	case user:
 		d["security"] = []any{object{"bearer": []string{}}}
 	case public:
 		d["security"] = []any{object{}, object{"bearer": []string{}}}
+	case anybody:
+		d["security"] = []any{}
 	}
-	content := object{"application/json": object{"schema": s.Output(o.out)}}
+	out := o.out
+	if out.Kind() == reflect.Pointer {
+		out = out.Elem() // an answer is never null
+	}
+	content := object{"application/json": object{"schema": s.Output(out)}}
 	if o.Stream != "" {
 		content[o.Stream] = object{"schema": object{"type": "string"}}
 	}
 	status := strconv.Itoa(max(o.Status, http.StatusOK))
-	d["responses"] = object{
-		status:    object{"description": "Done.", "content": content},
-		"default": object{"description": "Failed, in the shape of this family of operations.", "content": object{"application/json": object{"schema": o.Family.schema(s)}}},
+	failed := object{"application/json": object{"schema": o.Family.schema(s)}}
+	responses := object{status: object{"description": "Done.", "content": content},
+		"default": object{"description": "Failed, in the shape of this family of operations.", "content": failed}}
+	for _, code := range o.refusals() {
+		responses[strconv.Itoa(code)] = object{"description": refusals[code], "content": failed}
 	}
+	d["responses"] = responses
 	return d
+}
+
+// refusals say what is wrong with a request that gets such a status.
+var refusals = map[int]string{
+	400: "Refused: the reason is in the message.",
+	401: "The credential is missing or not valid.",
+	402: "The balance does not cover it.",
+	403: "Not allowed, by the plan, the settings of this server, or the owner of what was asked for.",
+	404: "There is no such thing, or it is another user's.",
+	409: "In conflict with how things stand, or with another request under the same Idempotency-Key.",
+	413: "The body is too large.",
+	415: "The content type is not taken.",
+	422: "Fields are missing or not valid; each is named.",
+	429: "Too many requests; Retry-After says when to try again.",
+	502: "A provider failed.",
+	503: "Not possible at the moment.",
+}
+
+// refusals are the statuses that an operation may fail with by its causer's fault.
+func (o *routed) refusals() []int {
+	list := append([]int{http.StatusTooManyRequests}, alsoRefuses[o.Name]...)
+	add := func(when bool, codes ...int) {
+		if when {
+			list = append(list, codes...)
+		}
+	}
+	body := o.body(&form.Schemas{Components: object{}}) != nil
+	add(o.Access == user, http.StatusUnauthorized)
+	add(o.NotFound != "" || strings.Contains(o.Path, "{"), http.StatusNotFound)
+	add(o.Idempotent, http.StatusConflict)
+	add(body, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity)
+	add(len((&form.Schemas{Components: object{}}).QueryParameters(o.in)) > 0, http.StatusUnprocessableEntity)
+	return list
+}
+
+// tags are the groups of operations, in the order of their registration.
+func (a *API) tags() (list []any) {
+	seen := map[string]bool{}
+	for _, o := range a.order {
+		if !seen[o.Tag] {
+			list = append(list, object{"name": o.Tag})
+		}
+		seen[o.Tag] = true
+	}
+	return append(list, object{"name": webhookTag, "description": "What Parley sends to your systems, signed by Standard Webhooks."})
+}
+
+// needsBody says whether a request without a body can't be right.
+func (o *routed) needsBody(s *form.Schemas) bool {
+	if o.Raw != "" {
+		return true
+	}
+	input, _ := o.body(s)["application/json"].(object)
+	whole, _ := expand(input["schema"], s.Components, 0).(object)
+	_, needs := whole["required"]
+	return needs
 }
 
 // body is the documented request body, by content type.
@@ -94,19 +163,17 @@ func (o *routed) body(s *form.Schemas) object {
 	if o.Raw != "" {
 		return object{o.Raw: object{"schema": object{"type": "string"}}}
 	}
-	if o.Body != nil {
-		input := s.Input(reflect.TypeOf(o.Body), o.Partial)
-		content := object{"application/json": object{"schema": input}}
-		if o.Upload > 0 {
-			file := object{"type": "object", "properties": object{o.File: object{"type": "string", "contentMediaType": "application/octet-stream"}}, "required": []string{o.File}}
-			content["multipart/form-data"] = object{"schema": object{"allOf": []any{input, file}}}
-		}
-		return content
+	t := o.input(o.in)
+	if t == nil {
+		return nil
 	}
-	if f, ok := o.in.FieldByName("Body"); ok {
-		return object{"application/json": object{"schema": s.Input(f.Type, false)}}
+	input := s.Input(t, o.Partial)
+	content := object{"application/json": object{"schema": input}}
+	if o.Upload > 0 {
+		file := object{"type": "object", "properties": object{o.File: object{"type": "string", "contentMediaType": "application/octet-stream"}}, "required": []string{o.File}}
+		content["multipart/form-data"] = object{"schema": object{"allOf": []any{input, file}}}
 	}
-	return nil
+	return content
 }
 
 // schema is the shape of a family's failures: its own, and those that are the same everywhere.
@@ -192,7 +259,7 @@ func (a *API) docs() (tags []docsTag) {
 			at[o.Tag] = i
 			tags = append(tags, docsTag{Name: o.Tag})
 		}
-		s := &form.Schemas{Components: object{}}
+		s := &form.Schemas{Components: object{}, Names: schemaNames}
 		d := docsOp{Method: o.Method, Path: "/api" + o.Path, Summary: o.Summary, Name: o.Name}
 		if q := s.QueryParameters(o.in); len(q) > 0 {
 			d.Query = indented(q)

@@ -15,6 +15,7 @@ import (
 
 	"parley/internal/api"
 	"parley/internal/auth"
+	"parley/internal/web"
 )
 
 // pipes is a listener whose connections are in memory, so that their deadlines go by the bubble's clock.
@@ -53,7 +54,7 @@ func served(t *testing.T, test func(dial func() net.Conn)) {
 				}
 			})
 		p := pipes{make(chan net.Conn), make(chan struct{})}
-		srv, gone := &http.Server{Handler: a}, make(chan error, 1)
+		srv, gone := &http.Server{Handler: &web.Guard{Handler: a}}, make(chan error, 1)
 		go func() { gone <- srv.Serve(p) }()
 		test(func() net.Conn {
 			client, server := net.Pipe()
@@ -100,7 +101,7 @@ func TestBodyThatDoesNotArrive(t *testing.T) {
 		began := time.Now()
 		fmt.Fprint(conn, "POST /api/slow HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 15\r\n\r\n{\"te")
 		code, body := readAnswer(t, conn)
-		if code != 400 || body != `{"message":"The request body did not arrive."}` || time.Since(began) != api.BodyTime {
+		if code != 400 || body != `{"message":"The request body did not arrive."}` || time.Since(began) != web.BodyTime {
 			t.Errorf("answered %d %s after %v", code, body, time.Since(began))
 		}
 	})
@@ -142,7 +143,7 @@ func TestRefusalBeforeTheBodyEnds(t *testing.T) {
 		if res, err := http.ReadResponse(in, nil); err != nil || res.StatusCode != 401 || time.Since(began) != 0 {
 			t.Errorf("answered %v, %v, after %v", res, err, time.Since(began))
 		}
-		if _, err := io.Copy(io.Discard, in); err != nil || time.Since(began) < api.BodyTime || time.Since(began) > api.BodyTime+time.Second {
+		if _, err := io.Copy(io.Discard, in); err != nil || time.Since(began) < web.BodyTime || time.Since(began) > web.BodyTime+time.Second {
 			t.Errorf("closed after %v: %v", time.Since(began), err)
 		}
 		endless := dial()

@@ -44,7 +44,7 @@ func (a *API) sendSMS(ctx context.Context, r *request, in *newSMS) (*messageData
 			return nil, &unsettled{http.StatusInternalServerError, answer}
 		}
 		send(r.W, http.StatusInternalServerError, answer)
-		return nil, errAnswered
+		return nil, &parley.Undone{Err: errAnswered}
 	}
 	return &messageData[*parley.SMS]{"SMS sent successfully", m}, err
 }

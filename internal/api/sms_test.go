@@ -16,6 +16,7 @@ import (
 	"parley/internal/carrier/sandbox"
 	"parley/internal/line"
 	"parley/internal/store"
+	"parley/internal/store/storetest"
 )
 
 var dateTime = regexp.MustCompile(`^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$`)
@@ -83,6 +84,33 @@ type silent struct {
 func (s *silent) Send(context.Context, carrier.SMS) (string, error) {
 	s.sent++
 	return "", errors.New("connection reset by peer")
+}
+
+// forgetful is a carrier that takes a message; meanwhile somebody erases the customer, with the message's row.
+type forgetful struct {
+	carrier.Carrier
+	sent   int
+	forget func()
+}
+
+func (f *forgetful) Send(ctx context.Context, m carrier.SMS) (string, error) {
+	f.sent++
+	f.forget()
+	return f.Carrier.Send(ctx, m)
+}
+
+// A message that was sent, and then could not be noted as sent, is not sent again.
+func TestSMSThatCantBeNoted(t *testing.T) {
+	o := storetest.Options(t, "sqlite")
+	db := storetest.Open(t, o)
+	f := &forgetful{Carrier: sandbox.New(line.Outbox(db)), forget: func() { storetest.Exec(t, o, "DELETE FROM sms") }}
+	h := open(t, db, func(c *api.Config) { c.Lines = &line.Desk{DB: db, Carrier: f, Prices: c.Prices} })
+	body := map[string]any{"from": id(h.buy("US", true)), "to": "+12025550777", "body": "x"}
+	first := h.post("/user/sms", body, header("Idempotency-Key", "k"))
+	again := h.post("/user/sms", body, header("Idempotency-Key", "k"))
+	if f.sent != 1 || first.status < 400 || again.status < 400 {
+		t.Errorf("it was sent %d times: %d %s, then %d %s", f.sent, first.status, first.body, again.status, again.body)
+	}
 }
 
 // A message whose fate is not known is a failure for who sent it, and its key does not send it again.

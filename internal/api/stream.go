@@ -2,9 +2,30 @@ package api
 
 import (
 	"encoding/json"
+	"errors"
 	"net/http"
-	"time"
+
+	"parley"
+	"parley/internal/auth"
 )
+
+// openStream counts a live stream against those that its client address has, until leave is called.
+func (a *API) openStream(r *request) (leave func(), err error) {
+	leave, ok := a.Streams.Take(a.address(r.Request))
+	if !ok {
+		return nil, &auth.LimitError{RetryAfter: 10}
+	}
+	return leave, nil
+}
+
+// stands says whether the credential that began a stream still counts.
+func (a *API) stands(r *request) bool {
+	if r.Who == nil {
+		return true
+	}
+	_, err := a.Auth.Authenticate(r.Context(), auth.BearerToken(r.Header.Get("Authorization")), parley.APIKey, parley.Session)
+	return !errors.Is(err, auth.ErrUnauthenticated) // a database that does not answer says nothing about it
+}
 
 // stream sends server-sent events (WHATWG HTML, section 9.2).
 type stream struct {
@@ -12,9 +33,6 @@ type stream struct {
 	rc   *http.ResponseController
 	open bool
 }
-
-// streamTime is how long a reader may take to accept a piece before it counts as gone.
-const streamTime = 30 * time.Second
 
 func newStream(w http.ResponseWriter) *stream {
 	return &stream{w: w, rc: http.NewResponseController(w)}
@@ -31,7 +49,6 @@ func (s *stream) begin() {
 	h.Set("X-Accel-Buffering", "no") // nginx would hold it back
 	h.Set("X-Content-Type-Options", "nosniff")
 	s.w.WriteHeader(http.StatusOK)
-	s.rc.SetReadDeadline(time.Time{}) // the body was read; nothing more comes
 }
 
 // send writes one event; id "" for none. Failures show at the next flush.
@@ -50,14 +67,12 @@ func (s *stream) send(event, id string, data any) {
 		return
 	}
 	b.WriteByte('\n') // Encode has ended the data line
-	s.rc.SetWriteDeadline(time.Now().Add(streamTime))
 	s.w.Write(b.Bytes())
 }
 
 // comment writes a line that clients ignore: it opens the stream and keeps it open.
 func (s *stream) comment(text string) {
 	s.begin()
-	s.rc.SetWriteDeadline(time.Now().Add(streamTime))
 	s.w.Write([]byte(": " + text + "\n\n"))
 }
 

@@ -4,8 +4,10 @@ import (
 	"context"
 	"reflect"
 	"slices"
+	"time"
 
 	"parley"
+	"parley/internal/assistant"
 	"parley/internal/form"
 	"parley/internal/store"
 	"parley/internal/tool"
@@ -37,20 +39,7 @@ func (a *API) createTool(ctx context.Context, r *request, _ *none) (*messageData
 	if len(fields) > 0 {
 		return nil, a.withTaken(ctx, r.UserID(), t, fields)
 	}
-	limit := a.Prices.Plan(r.Who.User.Plan).Tools
-	err := a.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
-		if err := tx.LockUser(ctx, r.UserID()); err != nil {
-			return err
-		}
-		n, err := tx.CountTools(ctx, r.UserID())
-		if err != nil {
-			return err
-		}
-		if n >= limit {
-			return parley.Errorf(parley.Forbidden, "Your plan allows %d tools. Delete one or change the plan.", limit)
-		}
-		return tx.CreateTool(ctx, r.UserID(), t)
-	})
+	err := a.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error { return tx.CreateTool(ctx, r.UserID(), t) })
 	return &messageData[*parley.Tool]{"Tool created successfully", t}, err
 }
 
@@ -97,7 +86,8 @@ type toolTest struct {
 	byID
 	Body struct {
 		Arguments map[string]any    `json:"arguments" doc:"What the AI would supply."`
-		Variables map[string]string `json:"variables" doc:"Values of {{variable}}."`
+		Variables map[string]string `json:"variables" maxProperties:"200" format:"variables" doc:"Values of {{variable}}. The built-in ones are there as in a conversation; customer_phone is what is sent here."`
+		Assistant int64             `json:"assistant_id" format:"assistant" doc:"Whose variables there are too; when absent those of the first assistant that has the tool."`
 	}
 }
 
@@ -106,6 +96,30 @@ func (a *API) testTool(ctx context.Context, r *request, in *toolTest) (*tool.Res
 	if err != nil {
 		return nil, err
 	}
-	result := a.Tools.Run(ctx, t, in.Body.Arguments, in.Body.Variables)
+	s, err := a.tester(ctx, r, t.ID, in.Body.Assistant)
+	if err != nil {
+		return nil, err
+	}
+	o := assistant.Occasion{Variables: in.Body.Variables, Now: time.Now()}
+	if s.PhoneNumberID != nil {
+		n, err := a.DB.Number(ctx, r.UserID(), *s.PhoneNumberID)
+		if err != nil {
+			return nil, err
+		}
+		o.AssistantPhone = n.PhoneNumber
+	}
+	result := a.Tools.Run(ctx, t, in.Body.Arguments, tool.Owned(assistant.Variables(s, o)))
 	return &result, nil
+}
+
+// tester is the assistant in whose place a tool is tried: the one that is named, else the first that has it, else nobody, in the account's time zone.
+func (a *API) tester(ctx context.Context, r *request, toolID, id int64) (*parley.Assistant, error) {
+	if named := r.Body["assistant_id"]; named != nil {
+		return a.DB.Assistant(ctx, r.UserID(), id)
+	}
+	all, err := a.DB.Assistants(ctx, r.UserID(), "")
+	if i := slices.IndexFunc(all, func(s parley.Assistant) bool { return slices.Contains(s.ToolIDs, toolID) }); i >= 0 {
+		return &all[i], err
+	}
+	return &parley.Assistant{Timezone: r.Who.User.Timezone}, err
 }

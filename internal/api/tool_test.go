@@ -87,18 +87,19 @@ func TestToolLife(t *testing.T) {
 
 // wrong are values of every JSON type that a field of some kind does not take.
 var wrong = map[string][]string{
-	"string": {`5`, `true`, `[]`, `{}`, `["x"]`},
-	"int":    {`"5"`, `""`, `"x"`, `true`, `[]`, `{}`, `1.5`, `1e-3`, `1e400`, `99999999999999999999`},
-	"bool":   {`"true"`, `1`, `0`, `"x"`, `[]`, `{}`},
-	"flag":   {`"1"`, `2`, `-1`, `0.5`, `"true"`, `[]`, `{}`},
-	"text":   {`"abc"`, `""`, `" "`, `true`, `[]`, `{}`, `"0x1p-1"`, `"1_0"`, `"1/2"`, `"NaN"`, `"Inf"`, `"0,5"`, `1e400`, `"--1"`}, // numeric text
-	"number": {`"0.5"`, `""`, `true`, `[]`, `{}`, `1e400`},
-	"array":  {`"x"`, `5`, `true`, `{}`, `{"0":"a"}`},
-	"object": {`"x"`, `5`, `true`, `[]`, `["x"]`},
+	"string":    {`5`, `true`, `[]`, `{}`, `["x"]`},
+	"int":       {`"5.0"`, `""`, `"x"`, `true`, `[]`, `{}`, `1.5`, `1e-3`, `1e400`, `99999999999999999999`},
+	"bool":      {`"true"`, `2`, `""`, `"x"`, `[]`, `{}`},
+	"flag":      {`"2"`, `2`, `-1`, `0.5`, `"true"`, `[]`, `{}`},
+	"text":      {`"abc"`, `""`, `" "`, `true`, `[]`, `{}`, `"0x1p-1"`, `"1_0"`, `"1/2"`, `"NaN"`, `"Inf"`, `"0,5"`, `1e400`, `"--1"`}, // numeric text
+	"number":    {`"0.5"`, `""`, `true`, `[]`, `{}`, `1e400`},
+	"array":     {`"x"`, `5`, `true`, `{}`, `{"0":"a"}`},
+	"object":    {`"x"`, `5`, `true`, `[]`, `["x"]`},
+	"variables": {`"x"`, `5`, `true`, `["x"]`},
 }
 
 var mustBe = map[string]string{"string": "must be a string.", "int": "must be an integer.", "bool": "must be true or false.", "flag": "must be true or false.",
-	"text": "must be a number.", "number": "must be a number.", "array": "must be an array.", "object": "must be an object."}
+	"text": "must be a number.", "number": "must be a number.", "array": "must be an array.", "object": "must be an object.", "variables": "must be an object."}
 
 var toolKinds = map[string]string{"name": "string", "description": "string", "endpoint": "string", "method": "string", "timeout": "int",
 	"headers": "array", "schema": "array"}
@@ -272,7 +273,7 @@ func TestToolPlanLimit(t *testing.T) {
 		for range 5 {
 			last = h.tool(nil)
 		}
-		h.post("/user/tools", toolBody(), status(403)).is(`{"message":"Your plan allows 5 tools. Delete one or change the plan."}`)
+		h.post("/user/tools", toolBody(), status(403)).is(`{"message":"Your plan allows 5 tools. Delete what you no longer need, or ask the operator of this server for a larger plan."}`)
 		h.put(fmt.Sprintf("/user/tools/%d", last), map[string]any{"timeout": 3}, status(200))
 		h.delete(fmt.Sprintf("/user/tools/%d", last), status(200))
 		h.tool(nil)

@@ -5,7 +5,7 @@ import (
 
 	"parley"
 	"parley/internal/form"
-	"parley/internal/store"
+	"parley/internal/line"
 )
 
 func (a *API) trunkRoutes() {
@@ -39,52 +39,29 @@ func (a *API) getTrunk(ctx context.Context, r *request, in *byID) (*dataOf[*parl
 func (a *API) createTrunk(ctx context.Context, r *request, _ *none) (*messageData[*parley.Trunk], error) {
 	t := &parley.TrunkInput{}
 	form.Defaults(t)
-	fields := form.Bind(r.Body, t, true)
-	t.Check(t.SIPPassword != "", &fields)
-	if err := fields.Err(); err != nil {
-		return nil, err
-	}
-	a.DB.SealPassword(&t.Trunk, t.SIPPassword)
-	err := a.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
-		tx.AfterCommit(a.Calls.TrunksChanged)
-		return tx.CreateTrunk(ctx, r.UserID(), &t.Trunk)
-	})
+	err := a.Lines.CreateTrunk(ctx, r.UserID(), t, a.lay(r, true))
 	return &messageData[*parley.Trunk]{"SIP trunk created successfully", &t.Trunk}, err
 }
 
 func (a *API) updateTrunk(ctx context.Context, r *request, in *byID) (*messageData[*parley.Trunk], error) {
-	var t *parley.TrunkInput
-	err := a.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
-		old, err := tx.TrunkForUpdate(ctx, r.UserID(), in.ID)
-		if err != nil {
-			return err
-		}
-		t = &parley.TrunkInput{Trunk: *old}
-		fields := form.Bind(r.Body, t, false)
-		_, sent := r.Body["sip_password"] // what is not sent stays; null and "" clear
-		t.Check(t.SIPPassword != "" || !sent && len(old.Sealed) > 0, &fields)
-		if err := fields.Err(); err != nil {
-			return err
-		}
-		if sent {
-			tx.SealPassword(&t.Trunk, t.SIPPassword)
-		}
-		tx.AfterCommit(a.Calls.TrunksChanged)
-		return tx.SaveTrunk(ctx, r.UserID(), old, &t.Trunk)
-	})
+	t, err := a.Lines.ChangeTrunk(ctx, r.UserID(), in.ID, a.lay(r, false))
 	if err != nil {
 		return nil, err
 	}
-	a.Calls.Registered(&t.Trunk)
-	return &messageData[*parley.Trunk]{"SIP trunk updated successfully", &t.Trunk}, nil
+	a.Calls.Registered(t)
+	return &messageData[*parley.Trunk]{"SIP trunk updated successfully", t}, nil
+}
+
+// lay lays a request's body over a trunk.
+func (a *API) lay(r *request, whole bool) line.Lay {
+	return func(t *parley.TrunkInput) (parley.Fields, bool) {
+		_, sent := r.Body["sip_password"]
+		return form.Bind(r.Body, t, whole), sent
+	}
 }
 
 func (a *API) deleteTrunk(ctx context.Context, r *request, in *byID) (*notice, error) {
-	err := a.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
-		tx.AfterCommit(a.Calls.TrunksChanged)
-		return tx.DeleteTrunk(ctx, r.UserID(), in.ID)
-	})
-	return &notice{"SIP trunk deleted successfully"}, err
+	return &notice{"SIP trunk deleted successfully"}, a.Lines.DeleteTrunk(ctx, r.UserID(), in.ID)
 }
 
 type trunkCheck struct {

@@ -65,7 +65,7 @@ func TestTrunkLife(t *testing.T) {
 		if got := h.put(at, whole, status(200)).json(); got["message"] != "SIP trunk updated successfully" {
 			t.Errorf("message %v", got["message"])
 		}
-		changed := h.put(at, map[string]any{"transport": "tls", "srtp": "required", "register": true, "allowed_inbound_ips": []string{"10.0.0.0/8", "::1"}, "outbound_proxy": "proxy.lan",
+		changed := h.put(at, map[string]any{"transport": "tcp", "srtp": "optional", "register": true, "allowed_inbound_ips": []string{"10.0.0.0/8", "::1"}, "outbound_proxy": "proxy.lan",
 			"phone_number": "+49 30 12345670"}, status(200)).json()["data"].(map[string]any)
 		if changed["sip_username"] != "parley" || changed["phone_number"] != "+493012345670" || fmt.Sprint(changed["phone_number_id"]) != fmt.Sprint(trunk["phone_number_id"]) {
 			t.Errorf("changed to %v", changed)
@@ -147,8 +147,8 @@ func TestTrunkRules(t *testing.T) {
 		"sip_address":                {"", "a b", "http://x", "host:0", "host:65536", "host:x", "host:", ":5060", "-x", "1.2.3", "1.2.3.4.5", "256.1.1.1", "[::1", "[1.2.3.4]:5060", "0.0.0.0", "fe80::1%eth0", "x/y", "sip:x@y", strings.Repeat("a", 64) + ".de"},
 		"sip_username":               {"a b", "a\"b", "<x>", strings.Repeat("x", 256)},
 		"sip_password":               {strings.Repeat("x", 256), "a\x00b"},
-		"transport":                  {"", "sctp", "UDP"},
-		"srtp":                       {"", "on"},
+		"transport":                  {"", "sctp", "UDP", "tls"},
+		"srtp":                       {"", "on", "required"},
 		"inbound_authorization_type": {"", "none"},
 		"outbound_proxy":             {"a b", "host:99999"},
 	}

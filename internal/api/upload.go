@@ -6,13 +6,10 @@ import (
 	"mime"
 	"mime/multipart"
 	"net/http"
-	"time"
 
 	"parley"
+	"parley/internal/web"
 )
-
-// uploadTime is how long a whole upload may take; between two pieces of it bodyTime may pass.
-const uploadTime = 15 * time.Minute
 
 // maxParts bounds the fields of a form.
 const maxParts = 200
@@ -26,7 +23,7 @@ var (
 // upload is a multipart/form-data body (RFC 7578) that its handler reads with fields.
 type upload struct {
 	parts *multipart.Reader
-	slow  *patient
+	slow  *web.Witness
 }
 
 // openUpload prepares a request's form, nil when its body is none. Nothing of it is read yet.
@@ -40,32 +37,9 @@ func openUpload(w http.ResponseWriter, r *http.Request, limit int64) (*upload, e
 	case r.ContentLength > limit:
 		return nil, errUploadLarge
 	}
-	slow := &patient{body: http.MaxBytesReader(w, r.Body, limit), control: http.NewResponseController(w), until: time.Now().Add(uploadTime)}
+	web.Patience(r, web.UploadTime)
+	slow := &web.Witness{ReadCloser: http.MaxBytesReader(w, r.Body, limit)}
 	return &upload{multipart.NewReader(slow, params["boundary"]), slow}, nil
-}
-
-// patient reads a body whose sender may pause for bodyTime, and remembers how it failed: what reads from it tells that in other words.
-type patient struct {
-	body    io.Reader
-	control *http.ResponseController
-	until   time.Time
-	err     error
-}
-
-func (p *patient) Read(b []byte) (int, error) {
-	if p.err != nil {
-		return 0, p.err
-	}
-	deadline := time.Now().Add(bodyTime)
-	if deadline.After(p.until) {
-		deadline = p.until
-	}
-	p.control.SetReadDeadline(deadline) // not every test writer has one
-	n, err := p.body.Read(b)
-	if err != nil && err != io.EOF {
-		p.err = err
-	}
-	return n, err
 }
 
 // fields reads the form: its texts into a tree as a JSON body gives one, its files through take, which reads as much of each as it likes.
@@ -75,7 +49,6 @@ func (u *upload) fields(take func(name string, content io.Reader) error) (map[st
 	for range maxParts {
 		part, err := u.parts.NextPart()
 		if err == io.EOF {
-			u.slow.control.SetReadDeadline(time.Time{})
 			return tree, nil
 		}
 		if err != nil {
@@ -95,7 +68,7 @@ func (u *upload) fields(take func(name string, content io.Reader) error) (map[st
 			}
 		}
 		if err != nil {
-			if u.slow.err != nil {
+			if u.slow.Err != nil {
 				err = u.failed(err)
 			}
 			return nil, err
@@ -108,9 +81,9 @@ func (u *upload) fields(take func(name string, content io.Reader) error) (map[st
 func (u *upload) failed(otherwise error) error {
 	var over *http.MaxBytesError
 	switch {
-	case errors.As(u.slow.err, &over):
+	case errors.As(u.slow.Err, &over):
 		return errUploadLarge
-	case u.slow.err != nil:
+	case u.slow.Err != nil:
 		return errSlow
 	}
 	return otherwise

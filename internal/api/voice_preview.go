@@ -37,7 +37,7 @@ func (a *API) previewVoice(ctx context.Context, r *request, in *struct {
 
 // playable makes the addresses of previews whole, where the catalogue doesn't know what links to this server start with.
 func (a *API) playable(r *request, voices []parley.Voice) []parley.Voice {
-	if a.PublicURL != "" {
+	if a.Front.PublicURL != "" {
 		return voices
 	}
 	voices = slices.Clone(voices) // the catalogue's own

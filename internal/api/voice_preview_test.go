@@ -21,7 +21,7 @@ import (
 func TestVoicePreviews(t *testing.T) {
 	voice := &aitest.Synthesizer{}
 	h := lite(t, func(c *api.Config) {
-		c.PublicURL = ""
+		c.Front.PublicURL = ""
 		c.Catalog = catalog.New(catalog.Config{})
 		blobs, err := blob.OpenDir(t.TempDir())
 		if err != nil {

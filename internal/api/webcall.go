@@ -2,17 +2,19 @@ package api
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"log/slog"
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 
 	"parley"
+	"parley/internal/auth"
 	"parley/internal/call"
 	"parley/internal/event"
+	"parley/internal/form"
 	"parley/internal/rtc"
 )
 
@@ -32,38 +34,64 @@ func (a *API) webCallRoutes() {
 }
 
 func (a *API) startWebCall(ctx context.Context, r *request, in *byText) (*struct{}, error) {
-	s, err := a.onWebsite(ctx, r, in.ID)
+	s, err := a.onWebsite(ctx, r, in.ID, a.mayBegin)
 	if err != nil {
 		return nil, err
 	}
-	err = a.AnswerBrowser(r.W, r.Request, s, func(session string) string { return a.baseURL(r.Request) + "/api/web-calls/" + s.UUID + "/" + session })
+	sent, err := sentVariables(r.Header.Get(variablesHeader))
+	if err != nil {
+		return nil, err
+	}
+	vars, visitors, err := given(r, s, sent)
+	if err != nil {
+		return nil, err
+	}
+	err = a.answerBrowser(r.W, r.Request, s, vars, visitors, func(session string) string { return a.baseURL(r.Request) + "/api/web-calls/" + s.UUID + "/" + session })
 	if err != nil {
 		return nil, err
 	}
 	return nil, errAnswered
 }
 
-// AnswerBrowser begins a call with an assistant from the offer that a request holds, and answers it; place is the call's address, by its
-// secret, with which Config.Browsers hangs it up. An error is the caller's to tell; without one the answer is sent.
+// AnswerBrowser begins a call of an assistant's own user from the offer that a request holds, and answers it; place is the call's address,
+// by its secret, with which Config.Browsers hangs it up. An error is the caller's to tell; without one the answer is sent.
 func (a *API) AnswerBrowser(w http.ResponseWriter, r *http.Request, s *parley.Assistant, place func(session string) string) error {
-	if a.Browsers == nil {
-		return parley.Errorf(parley.Unavailable, "This server takes no calls from browsers.")
-	}
 	vars, err := sentVariables(r.Header.Get(variablesHeader))
 	if err != nil {
 		return err
+	}
+	return a.answerBrowser(w, r, s, vars, nil, place)
+}
+
+func (a *API) answerBrowser(w http.ResponseWriter, r *http.Request, s *parley.Assistant, vars map[string]string, visitors []string, place func(session string) string) error {
+	if a.Browsers == nil {
+		return parley.Errorf(parley.Unavailable, "This server takes no calls from browsers.")
 	}
 	offer, err := readOffer(w, r)
 	if err != nil {
 		return err
 	}
-	visit, err := a.Calls.Web(r.Context(), s, vars)
+	visit, err := a.Calls.Web(r.Context(), s, vars, visitors...)
 	if err != nil {
 		return noLine(err)
 	}
+	var leg *rtc.Leg
+	answered := false
+	defer func() { // also when somebody panics
+		switch {
+		case answered:
+		case leg == nil:
+			visit.Drop(parley.Rejected)
+		default:
+			leg.Hangup()
+		}
+	}()
+	offer.From = a.address(r)
 	leg, answer, err := a.Browsers.Answer(r.Context(), offer, func(l *rtc.Leg, err error) { a.visit(visit, l, err) })
+	if errors.Is(err, rtc.ErrMany) {
+		return &auth.LimitError{RetryAfter: int(a.Browsers.Connect / time.Second)}
+	}
 	if err != nil {
-		visit.Drop(parley.Rejected)
 		return err
 	}
 	h := w.Header()
@@ -72,6 +100,7 @@ func (a *API) AnswerBrowser(w http.ResponseWriter, r *http.Request, s *parley.As
 	h.Set("Cache-Control", "no-store")
 	w.WriteHeader(http.StatusCreated)
 	io.WriteString(w, answer) // a browser that left is seen by its silence
+	answered = true
 	return nil
 }
 
@@ -105,18 +134,32 @@ func sentVariables(text string) (vars map[string]string, err error) {
 	if text == "" {
 		return nil, nil
 	}
+	var sent struct {
+		Variables map[string]string `json:"variables" maxProperties:"200" format:"variables"`
+	}
 	plain, err := url.PathUnescape(text)
 	if err == nil {
-		err = json.Unmarshal([]byte(plain), &vars)
+		var tree map[string]any
+		if tree, err = parseObject([]byte(plain)); err == nil {
+			err = form.Bind(map[string]any{"variables": tree}, &sent, true).Err()
+		}
 	}
-	if err != nil || len(vars) > 200 {
+	if err != nil {
 		return nil, parley.Errorf(parley.Invalid, "The %s header must be an object of at most 200 texts, as percent-encoded JSON.", variablesHeader)
 	}
-	return vars, nil
+	return sent.Variables, nil
 }
 
 // visit has the conversation on a browser's leg, and tells the browser what happens, until it is over.
 func (a *API) visit(v *call.Visit, leg *rtc.Leg, err error) {
+	if err == nil {
+		ctx, cancel := context.WithTimeout(context.Background(), enterTime)
+		err = v.Enter(ctx)
+		cancel()
+		if err != nil {
+			turnAway(leg, noLine(err))
+		}
+	}
 	if err != nil {
 		v.Drop(err)
 		return
@@ -140,6 +183,28 @@ func (a *API) visit(v *call.Visit, leg *rtc.Leg, err error) {
 			return
 		}
 	}
+}
+
+const (
+	enterTime = 10 * time.Second // for the database
+	awayTime  = 5 * time.Second  // for a browser to hear why it is turned away
+)
+
+// turnAway tells a browser that is connected why it can't be taken after all: the last line or the last money went to somebody else meanwhile.
+func turnAway(leg *rtc.Leg, err error) {
+	code, text := 500, "The call could not be begun. Please try again."
+	var e *parley.Error
+	if errors.As(err, &e) {
+		code, text = statusOf[e.Kind], e.Message
+	} else {
+		slog.Error("begin a call from a browser", "error", err)
+	}
+	leg.Tell(map[string]any{"type": "refused", "status": code, "error": text})
+	select {
+	case <-leg.Done(): // it has understood
+	case <-time.After(awayTime):
+	}
+	leg.Hangup()
 }
 
 // tellBrowser passes on what a visitor may know: what is said and how quick it was, and that a tool is used, but not what it says.

@@ -17,10 +17,12 @@ import (
 	"parley/internal/ai"
 	"parley/internal/ai/aitest"
 	"parley/internal/api"
+	"parley/internal/auth"
 	"parley/internal/blob"
 	calling "parley/internal/call"
 	"parley/internal/rtc"
 	"parley/internal/store"
+	"parley/internal/store/storetest"
 )
 
 // mouth is speech that is tones, and an ear that hears nothing.
@@ -126,11 +128,6 @@ func TestWebCall(t *testing.T) {
 		if err := pc.SetRemoteDescription(webrtc.SessionDescription{Type: webrtc.SDPTypeAnswer, SDP: answer}); err != nil {
 			t.Fatal(err)
 		}
-		// There is room for one.
-		_, second, _ := caller(t)
-		if res, body := h.dial(uuid, second); res.StatusCode != 503 || !strings.Contains(body, `"status":false`) {
-			t.Errorf("a second call is answered %d %s", res.StatusCode, body)
-		}
 		var list []any
 		live := func() map[string]any {
 			list = h.get("/user/calls?type=web&status=in-progress", status(200)).json()["data"].([]any)
@@ -143,6 +140,11 @@ func TestWebCall(t *testing.T) {
 			if time.Now().After(deadline) {
 				t.Fatal("no call is under way")
 			}
+		}
+		// There is room for one.
+		_, second, _ := caller(t)
+		if res, body := h.dial(uuid, second); res.StatusCode != 503 || !strings.Contains(body, `"status":false`) {
+			t.Errorf("a second call is answered %d %s", res.StatusCode, body)
 		}
 		id := live()["id"]
 		if vars := live()["input_variables"]; fmt.Sprint(vars) != "map[who:Ana]" {
@@ -184,6 +186,94 @@ func TestWebCall(t *testing.T) {
 	})
 }
 
+// Offers that nobody takes up hold no line and no money, and leave no calls behind; an address may have so many of them, and no more.
+func TestOffersThatNobodyTakesUp(t *testing.T) {
+	each(t, func(t *testing.T, base *house) {
+		h := ringing(t, base.db, func(c *api.Config) {
+			c.Rates.Create = auth.Rate{}
+			c.Browsers.Connect = time.Minute
+		})
+		_, uuid := h.active(nil)
+		var places []string
+		refused := 0
+		for range 10 {
+			_, offer, _ := caller(t)
+			switch res, body := h.dial(uuid, offer); res.StatusCode {
+			case 201:
+				places = append(places, res.Header.Get("Location"))
+			case 429:
+				if refused++; res.Header.Get("Retry-After") == "" {
+					t.Errorf("refused without saying for how long: %s", body)
+				}
+			default:
+				t.Errorf("answered %d %s", res.StatusCode, body)
+			}
+		}
+		if len(places) != 6 || refused != 4 {
+			t.Errorf("%d offers are answered, %d refused", len(places), refused)
+		}
+		if n := h.get("/user/calls", status(200)).json()["total"]; n != json.Number("0") {
+			t.Errorf("they made %v calls", n)
+		}
+		for _, place := range places {
+			r, _ := http.NewRequestWithContext(t.Context(), "DELETE", place, nil)
+			res, err := http.DefaultClient.Do(r)
+			if err != nil || res.StatusCode != 200 {
+				t.Fatalf("%v %v", res, err)
+			}
+			res.Body.Close()
+		}
+		pc, offer, _ := caller(t)
+		var res *http.Response
+		var answer string
+		for deadline := time.Now().Add(20 * time.Second); ; { // those that were given up are gone in a moment
+			if res, answer = h.dial(uuid, offer); res.StatusCode == 201 {
+				break
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("who means it is answered %d %s", res.StatusCode, answer)
+			}
+		}
+		if err := pc.SetRemoteDescription(webrtc.SessionDescription{Type: webrtc.SDPTypeAnswer, SDP: answer}); err != nil {
+			t.Fatal(err)
+		}
+		for deadline := time.Now().Add(20 * time.Second); h.get("/user/calls?status=in-progress", status(200)).json()["total"] != json.Number("1"); {
+			if time.Now().After(deadline) {
+				t.Fatal("no call is under way")
+			}
+		}
+	})
+}
+
+// Who is connected when the last line has gone to somebody else is told so.
+func TestLastLineIsGone(t *testing.T) {
+	h := ringing(t, storetest.SQLite(t), nil)
+	_, uuid := h.active(nil)
+	pc, offer, told := caller(t)
+	res, answer := h.dial(uuid, offer)
+	if res.StatusCode != 201 {
+		t.Fatalf("%d %s", res.StatusCode, answer)
+	}
+	h.write(func(ctx context.Context, tx *store.Tx) error {
+		free, err := tx.Free(ctx, h.user.ID)
+		if err == nil {
+			_, err = tx.Post(ctx, h.user.ID, &parley.LedgerEntry{Kind: parley.Credit, Amount: -free, Reference: "drain"})
+		}
+		return err
+	})
+	if err := pc.SetRemoteDescription(webrtc.SessionDescription{Type: webrtc.SDPTypeAnswer, SDP: answer}); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case v := <-told:
+		if v["type"] != "refused" || v["status"] != 402.0 {
+			t.Errorf("told %v", v)
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("nothing is told")
+	}
+}
+
 func TestWebCallRefusals(t *testing.T) {
 	each(t, func(t *testing.T, base *house) {
 		h := ringing(t, base.db, nil)
@@ -204,7 +294,7 @@ func TestWebCallRefusals(t *testing.T) {
 			{"JSON", uuid, "{}", []string{"Content-Type", "application/json"}, 415, "application/sdp"},
 			{"too large", uuid, strings.Repeat("x", 70_000), nil, 413, "too large"},
 			{"no SDP", uuid, "hello", nil, 422, "can't be answered"},
-			{"bad variables", uuid, offer, []string{"Parley-Variables", "%7B%22who%22%3A1%7D"}, 422, "Parley-Variables"},
+			{"bad variables", uuid, offer, []string{"Parley-Variables", "%7B%22who%22%3A%5B%5D%7D"}, 422, "Parley-Variables"},
 		} {
 			headers := append([]string{}, c.headers...)
 			if c.status > 404 || c.name == "inactive" {

@@ -69,7 +69,7 @@ func (a *API) listSenders(ctx context.Context, r *request, in *senderQuery) (*da
 type senderChange struct {
 	byID
 	Body struct {
-		AssistantID *int64 `json:"assistant_id" doc:"null: nobody answers."`
+		AssistantID *int64 `json:"assistant_id" format:"assistant" doc:"null: nobody answers."`
 	}
 }
 
@@ -120,7 +120,7 @@ type templateSend struct {
 		TemplateID     int64             `json:"template_id" required:"true"`
 		RecipientPhone string            `json:"recipient_phone" required:"true" maxLength:"255" doc:"International format, such as +14155552671."`
 		RecipientName  string            `json:"recipient_name" maxLength:"255" doc:"Becomes {{customer_name}} in the conversation."`
-		Variables      map[string]string `json:"variables" maxProperties:"100" doc:"A value for each of the template's variables."`
+		Variables      map[string]string `json:"variables" maxProperties:"100" format:"variables" doc:"A value for each of the template's variables."`
 	}
 }
 
@@ -159,7 +159,7 @@ func (a *API) sendWhatsApp(ctx context.Context, r *request, o line.Outgoing) (*s
 	m, err := a.WhatsApp.Send(ctx, r.UserID(), o)
 	var busy *line.Busy
 	if errors.As(err, &busy) {
-		return nil, &auth.LimitError{RetryAfter: int(math.Ceil(busy.After.Seconds()))}
+		return nil, &parley.Undone{Err: &auth.LimitError{RetryAfter: int(math.Ceil(busy.After.Seconds()))}}
 	}
 	var e *parley.Error
 	if errors.As(err, &e) && e.Kind == parley.Upstream {
@@ -221,7 +221,6 @@ func (a *API) WhatsAppWebhook(w http.ResponseWriter, r *http.Request) {
 		refuse(http.StatusMethodNotAllowed)
 		return
 	}
-	http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTime)) // not every test writer has one
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, webhookLimit))
 	var over *http.MaxBytesError
 	switch {

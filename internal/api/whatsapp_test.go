@@ -218,7 +218,7 @@ func TestWhatsAppSenders(t *testing.T) {
 		}
 		foreign := other.assistant(nil)
 		x.put(at, map[string]any{"assistant_id": foreign}).says("assistant_id", "The selected assistant_id is invalid.")
-		x.put(at, map[string]any{"assistant_id": "x"}).says("assistant_id", "The assistant_id field must be an integer.")
+		x.put(at, map[string]any{"assistant_id": "x"}).says("assistant_id", "The assistant_id field must be an integer or a UUID.")
 		x.put(at, map[string]any{}).says("assistant_id", "The assistant_id field is required.")
 		if got := x.put(at, map[string]any{"assistant_id": nil}, status(200)).json(); got["data"].(map[string]any)["assistant_id"] != nil {
 			t.Errorf("cleared: %v", got)
@@ -322,8 +322,8 @@ func TestWhatsAppTemplates(t *testing.T) {
 			x.fails("INVALID_PHONE", 422, "/user/whatsapp/send", with(body("hello", nil), map[string]any{"recipient_phone": phone}))
 		}
 		x.post("/user/whatsapp/send", map[string]any{}).fails("sender_id", "template_id", "recipient_phone")
-		x.post("/user/whatsapp/send", map[string]any{"sender_id": "1", "template_id": 1.5, "recipient_phone": 1, "recipient_name": []any{}, "variables": "x"}).fails("sender_id", "template_id", "recipient_phone", "recipient_name", "variables")
-		x.post("/user/whatsapp/send", with(body("hello", nil), map[string]any{"variables": map[string]any{"1": 2}})).fails("variables.1")
+		x.post("/user/whatsapp/send", map[string]any{"sender_id": "one", "template_id": 1.5, "recipient_phone": 1, "recipient_name": []any{}, "variables": "x"}).fails("sender_id", "template_id", "recipient_phone", "recipient_name", "variables")
+		x.post("/user/whatsapp/send", with(body("hello", nil), map[string]any{"variables": map[string]any{"1": []int{2}}})).fails("variables.1")
 	})
 }
 

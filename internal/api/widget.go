@@ -45,8 +45,8 @@ type shownWidget struct {
 	Texts          json.RawMessage `json:"texts" doc:"The widget's own words in the assistant's language."`
 }
 
-// onWebsite is the assistant with a UUID, where the page that asks may use it without a credential.
-func (a *API) onWebsite(ctx context.Context, r *request, id string) (*parley.Assistant, error) {
+// onWebsite is the assistant with a UUID, where may lets the page that asks have it.
+func (a *API) onWebsite(ctx context.Context, r *request, id string, may func(*request, *parley.Assistant) error) (*parley.Assistant, error) {
 	u, err := uuid.Parse(id)
 	if err != nil {
 		return nil, parley.Errorf(parley.NotFound, assistantMissing)
@@ -55,7 +55,16 @@ func (a *API) onWebsite(ctx context.Context, r *request, id string) (*parley.Ass
 	if err != nil {
 		return nil, err
 	}
-	return s, a.mayUse(r, s)
+	return s, may(r, s)
+}
+
+// mayBegin judges whether a page may begin something that costs: a conversation, a call. What visitors begin counts against the assistant.
+func (a *API) mayBegin(r *request, s *parley.Assistant) error {
+	if err := a.mayUse(r, s); err != nil || r.owns(s.UserID) {
+		return err
+	}
+	_, err := a.limitBegun.Take(s.UUID, time.Now())
+	return err
 }
 
 // mayUse judges whether a page may show an assistant: an inactive one is as an unknown one. A GET without an Origin header may come from
@@ -65,18 +74,22 @@ func (a *API) mayUse(r *request, s *parley.Assistant) error {
 		return parley.Errorf(parley.NotFound, assistantMissing)
 	}
 	ours := r.Method == http.MethodGet && r.Header.Get("Origin") == ""
-	if origins := s.WidgetSettings.AllowedOrigins; len(origins) > 0 && !ours && !a.allowedOrigin(r, origins) {
+	if len(s.WidgetSettings.AllowedOrigins) > 0 && !ours && !a.allowedOrigin(r, s) {
 		return parley.Errorf(parley.Forbidden, "This origin may not use the assistant: add it to allowed_origins in its widget settings.")
 	}
 	return nil
 }
 
 func (a *API) getWidget(ctx context.Context, r *request, in *byText) (*shownWidget, error) {
-	s, err := a.onWebsite(ctx, r, in.ID)
+	s, err := a.onWebsite(ctx, r, in.ID, a.mayUse)
 	if err != nil {
 		return nil, err
 	}
-	vars, err := sentVariables(r.Header.Get(variablesHeader))
+	sent, err := sentVariables(r.Header.Get(variablesHeader))
+	if err != nil {
+		return nil, err
+	}
+	vars, _, err := given(r, s, sent)
 	if err != nil {
 		return nil, err
 	}

@@ -57,6 +57,7 @@ func (d *Desk) Update(ctx context.Context, userID, id int64, body map[string]any
 		a := *old
 		a.Tools = slices.Clone(old.Tools)
 		fields := bind(body, &a, false)
+		a.Adapt(old)
 		if err := d.check(ctx, tx.Query, userID, old, &a, fields); err != nil {
 			return err
 		}

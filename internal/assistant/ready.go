@@ -18,7 +18,8 @@ import (
 
 // Occasion is what an assistant is readied for.
 type Occasion struct {
-	Variables      map[string]string // given for this conversation; they go before the assistant's own
+	Variables      map[string]string // given for this conversation by the assistant's owner; they go before the assistant's own
+	Visitor        map[string]string // given by whoever talks to the assistant; they go before both, and into no header of a tool
 	CustomerPhone  string
 	AssistantPhone string
 	Now            time.Time
@@ -31,13 +32,14 @@ func Variables(a *parley.Assistant, o Occasion) map[string]string {
 		vars = map[string]string{}
 	}
 	maps.Copy(vars, o.Variables)
+	maps.Copy(vars, o.Visitor)
 	zone, err := time.LoadLocation(a.Timezone)
 	if err != nil {
 		zone = time.UTC
 	}
 	now := o.Now.In(zone)
 	vars["assistant_id"], vars["assistant_name"] = strconv.FormatInt(a.ID, 10), a.Name
-	vars["current_date"], vars["current_time"] = now.Format("Monday, 2 January 2006"), now.Format("15:04")
+	vars["current_date"], vars["current_time"], vars["current_weekday"] = now.Format(time.DateOnly), now.Format("15:04"), catalog.Weekday(a.LanguageID, now.Weekday())
 	for name, phone := range map[string]string{"customer_phone": o.CustomerPhone, "assistant_phone": o.AssistantPhone} {
 		if phone != "" || vars[name] == "" { // a widget may have asked for it
 			vars[name] = phone
@@ -48,7 +50,7 @@ func Variables(a *parley.Assistant, o Occasion) map[string]string {
 
 // Ready is an assistant that can think: the same for a call and for a chat.
 type Ready struct {
-	Assistant *parley.Assistant
+	Assistant *parley.Assistant // with its texts rendered
 	Variables map[string]string
 	Initial   string // what it says first, "" when it waits
 	system    string
@@ -64,10 +66,14 @@ func (d *Desk) Ready(a *parley.Assistant, o Occasion) (*Ready, error) {
 	if err != nil {
 		return nil, fmt.Errorf("ready assistant %d: %w", a.ID, err)
 	}
-	r := &Ready{Assistant: a, Variables: Variables(a, o), model: m, builtIn: builtIn}
-	r.Initial, r.system = parley.Render(a.InitialMessage, r.Variables), parley.Render(a.SystemPrompt, r.Variables)
+	r := &Ready{Variables: Variables(a, o), model: m, builtIn: builtIn}
+	own := o
+	own.Visitor = nil
+	values := tool.Variables{All: r.Variables, Owner: Variables(a, own)}
+	a = a.Rendered(r.Variables)
+	r.Assistant, r.Initial, r.system = a, a.InitialMessage, a.SystemPrompt
 	for i := range a.MidCallTools {
-		r.tools = append(r.tools, d.midCall(&a.MidCallTools[i], r.Variables))
+		r.tools = append(r.tools, d.midCall(&a.MidCallTools[i], values))
 	}
 	if a.KnowledgebaseID != nil && d.Knowledge != nil {
 		r.consult(d.Knowledge)
@@ -81,7 +87,8 @@ func (d *Desk) thinker(a *parley.Assistant) (thinker ai.Model, builtIn bool, err
 	m := &d.Catalog.ModelsOf(parley.LLM)[0] // there is always the built-in one
 	if a.LLMModelID != nil {
 		if m = d.Catalog.Model(*a.LLMModelID); m == nil {
-			return nil, false, &ai.Error{Kind: ai.Config, Err: fmt.Errorf("there is no model %d", *a.LLMModelID)}
+			return nil, false, &ai.Error{Kind: ai.Config, Err: fmt.Errorf("there is no model %d", *a.LLMModelID),
+				Mend: "The assistant's model is no longer there: choose another."}
 		}
 	}
 	thinker, err = d.Providers.Model(m.Provider, m.Code)
@@ -89,7 +96,7 @@ func (d *Desk) thinker(a *parley.Assistant) (thinker ai.Model, builtIn bool, err
 }
 
 // midCall is a mid-call tool as the agent runs it.
-func (d *Desk) midCall(t *parley.Tool, vars map[string]string) agent.Tool {
+func (d *Desk) midCall(t *parley.Tool, vars tool.Variables) agent.Tool {
 	return agent.Tool{
 		Tool: ai.Tool{Name: t.Name, Description: t.Description, Schema: tool.Schema(t)},
 		Run: func(ctx context.Context, arguments json.RawMessage) (string, error) {

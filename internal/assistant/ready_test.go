@@ -24,11 +24,11 @@ import (
 var noon = time.Date(2026, 1, 31, 23, 30, 0, 0, time.UTC)
 
 func TestVariables(t *testing.T) {
-	a := &parley.Assistant{ID: 7, Name: "Desk", Timezone: "Asia/Tokyo", Variables: map[string]string{"who": "nobody", "own": "1", "assistant_id": "99"}}
+	a := &parley.Assistant{ID: 7, Name: "Desk", Timezone: "Asia/Tokyo", LanguageID: 32, Variables: map[string]string{"who": "nobody", "own": "1", "assistant_id": "99"}}
 	own := maps.Clone(a.Variables)
 	got := assistant.Variables(a, assistant.Occasion{Now: noon, CustomerPhone: "+1", Variables: map[string]string{"who": "Ana", "current_date": "never", "assistant_phone": "+2"}})
 	want := map[string]string{"who": "Ana", "own": "1", "customer_phone": "+1", "assistant_phone": "+2", "assistant_id": "7", "assistant_name": "Desk",
-		"current_date": "Sunday, 1 February 2026", "current_time": "08:30"} // Tokyo's
+		"current_date": "2026-02-01", "current_time": "08:30", "current_weekday": "日曜日"} // Tokyo's
 	if !maps.Equal(got, want) {
 		t.Errorf("variables %v", got)
 	}
@@ -36,7 +36,7 @@ func TestVariables(t *testing.T) {
 		t.Errorf("the assistant's own became %v", a.Variables)
 	}
 	got = assistant.Variables(&parley.Assistant{}, assistant.Occasion{Now: noon})
-	for _, name := range []string{"customer_phone", "assistant_phone", "assistant_id", "assistant_name", "current_date", "current_time"} {
+	for _, name := range parley.BuiltinVariables {
 		if _, ok := got[name]; !ok {
 			t.Errorf("%s is not there", name)
 		}
@@ -77,6 +77,25 @@ func TestReady(t *testing.T) {
 	text, err := turn.Tools[0].Run(t.Context(), json.RawMessage(`{"order":9007199254740993}`))
 	if err != nil || !strings.Contains(text, "shipped") || seen != "/9007199254740993 {{assistant_id}}" {
 		t.Errorf("the tool was asked %q and says %q: %v", seen, text, err)
+	}
+	// What a visitor wrote is in the prompt and in the path, and in no header.
+	a.MidCallTools[0].Endpoint, a.Variables = srv.URL+"/{order}/{{who}}", map[string]string{"who": "own"}
+	for _, c := range []struct {
+		occasion     assistant.Occasion
+		prompt, seen string
+	}{
+		{assistant.Occasion{Visitor: map[string]string{"who": "Eve", "assistant_id": "8"}}, "Eve", "/1/Eve own"},
+		{assistant.Occasion{Visitor: map[string]string{"who": "Eve"}, Variables: map[string]string{"who": "Ana"}}, "Eve", "/1/Eve Ana"},
+		{assistant.Occasion{Variables: map[string]string{"who": "Ana"}}, "Ana", "/1/Ana Ana"},
+	} {
+		r, err := d.Ready(a, c.occasion)
+		if err != nil {
+			t.Fatal(err)
+		}
+		turn := r.Turn(nil, nil)
+		if _, err := turn.Tools[0].Run(t.Context(), json.RawMessage(`{"order":1}`)); err != nil || seen != c.seen || turn.System != "You help "+c.prompt+". " || r.Variables["assistant_id"] != "7" {
+			t.Errorf("%+v: the tool was asked %q, want %q; prompt %q: %v", c.occasion, seen, c.seen, turn.System, err)
+		}
 	}
 	if _, err := turn.Tools[0].Run(t.Context(), json.RawMessage(`[1]`)); err == nil {
 		t.Error("arguments that are no object are taken")

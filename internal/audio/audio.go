@@ -42,6 +42,8 @@ type Leg interface {
 	Run(ctx context.Context, p Peer) error
 	// Dial sends DTMF digits to the far end in the way that was negotiated, after those still being sent. It doesn't wait.
 	Dial(digits string) error
+	// Hangup ends the call and gives back what it took, also where Run runs or never did. It doesn't wait, and one that is over stays so.
+	Hangup()
 }
 
 // Peer is who listens and speaks on a leg. The leg makes one call at a time, and none may block.

@@ -29,6 +29,7 @@ var errCredentials = &parley.Error{Kind: parley.Unauthenticated, Message: "The e
 type Desk struct {
 	DB         *store.DB
 	SessionFor time.Duration // how long a session lives
+	Logins     *Logins       // how often passwords are tried; nil: as often as they are
 }
 
 // Who is an authenticated caller.
@@ -53,8 +54,12 @@ func HashPassword(password string) (string, error) {
 // decoy is verified when there is no such user, so that both take the same time.
 var decoy, _ = argon2id.CreateHash("decoy", params)
 
-// Login checks an email address and a password.
-func (d *Desk) Login(ctx context.Context, email, password string) (*parley.User, error) {
+// Login checks an email address and a password that somebody tries from a client address.
+func (d *Desk) Login(ctx context.Context, from, email, password string) (*parley.User, error) {
+	good, err := d.Logins.Try(from, email, time.Now())
+	if err != nil {
+		return nil, err
+	}
 	u, err := d.DB.UserByEmail(ctx, strings.ToLower(strings.TrimSpace(email)))
 	if err != nil && !store.IsNotFound(err) {
 		return nil, err
@@ -73,6 +78,7 @@ func (d *Desk) Login(ctx context.Context, email, password string) (*parley.User,
 	if err != nil || verr != nil || !match || u.DisabledAt != 0 {
 		return nil, errCredentials
 	}
+	good()
 	return u, nil
 }
 

@@ -50,13 +50,13 @@ func TestPasswords(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		d, u := desk(t, db)
 		for _, email := range []string{u.Email, strings.ToUpper(u.Email), "  " + u.Email + "\n"} {
-			if got, err := d.Login(t.Context(), email, "correct horse"); err != nil || got.ID != u.ID {
+			if got, err := d.Login(t.Context(), "192.0.2.1", email, "correct horse"); err != nil || got.ID != u.ID {
 				t.Errorf("%q: %v", email, err)
 			}
 		}
 		for _, c := range [][2]string{{u.Email, "Correct horse"}, {u.Email, ""}, {u.Email, "correct horse "}, {"nobody@example.com", "correct horse"},
 			{"", ""}, {u.Email + "'", "correct horse"}, {"nobody@example.com", "decoy"}} { // what an unknown user's password is held against opens nothing
-			_, err := d.Login(t.Context(), c[0], c[1])
+			_, err := d.Login(t.Context(), "192.0.2.1", c[0], c[1])
 			var e *parley.Error
 			if !errors.As(err, &e) || e.Kind != parley.Unauthenticated || strings.Contains(e.Message, c[0]) && c[0] != "" {
 				t.Errorf("%q: %v", c, err)
@@ -64,7 +64,7 @@ func TestPasswords(t *testing.T) {
 		}
 		u.DisabledAt = parley.Now()
 		save(t, db, u)
-		if _, err := d.Login(t.Context(), u.Email, "correct horse"); err == nil {
+		if _, err := d.Login(t.Context(), "192.0.2.1", u.Email, "correct horse"); err == nil {
 			t.Error("a disabled user signs in")
 		}
 	})
@@ -78,7 +78,7 @@ func TestLoginHashesForUnknownUsersToo(t *testing.T) {
 	for _, email := range []string{u.Email, "nobody@example.com"} {
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
-		go func() { _, err := d.Login(ctx, email, "x"); done <- err }()
+		go func() { _, err := d.Login(ctx, "192.0.2.1", email, "x"); done <- err }()
 		auth.Waiting() // the login stands before the hash
 		cancel()
 		if err := <-done; !errors.Is(err, context.Canceled) {
@@ -86,7 +86,7 @@ func TestLoginHashesForUnknownUsersToo(t *testing.T) {
 		}
 	}
 	free()
-	if _, err := d.Login(t.Context(), u.Email, "correct horse"); err != nil {
+	if _, err := d.Login(t.Context(), "192.0.2.1", u.Email, "correct horse"); err != nil {
 		t.Error(err)
 	}
 	hash, err := auth.HashPassword("x")

@@ -42,3 +42,24 @@ func Cost(hash string) string {
 	parts := strings.Split(hash, "$")
 	return strings.Join(parts[:min(4, len(parts))], "$")
 }
+
+// Names is how many buckets are kept.
+func (l *Limiter) Names() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.buckets)
+}
+
+// Names is how many names have a slot.
+func (s *Slots) Names() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.taken)
+}
+
+// Known is how many addresses are remembered.
+func (l *Logins) Known() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.known)
+}

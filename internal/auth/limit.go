@@ -19,6 +19,9 @@ type Rate struct {
 	Burst     int
 }
 
+// Times is n times as often.
+func (r Rate) Times(n int) Rate { return Rate{r.PerSecond * float64(n), r.Burst * n} }
+
 // ParseRate reads N/s (burst 2N), N/min (burst N) or "off".
 func ParseRate(s string) (Rate, error) {
 	if s == "off" {
@@ -57,22 +60,29 @@ func (l *Limiter) Limit() int { return l.rate.Burst }
 
 // Take uses one of name's tokens. It returns how many are left, or an error that says how long to wait.
 func (l *Limiter) Take(name string, now time.Time) (left int, err error) {
+	left, _, err = l.borrow(name, now)
+	return left, err
+}
+
+// borrow is Take of a token that may be given back, as if nothing had been done.
+func (l *Limiter) borrow(name string, now time.Time) (left int, back func(), err error) {
 	if l.rate.Burst == 0 {
-		return math.MaxInt32, nil
+		return math.MaxInt32, func() {}, nil
 	}
 	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.sweep(now)
 	b := l.buckets[name]
 	if b == nil {
-		l.sweep(now)
 		b = rate.NewLimiter(rate.Limit(l.rate.PerSecond), l.rate.Burst)
 		l.buckets[name] = b
 	}
-	l.mu.Unlock()
-	if b.AllowN(now, 1) {
-		return int(b.TokensAt(now)), nil
+	if tokens := b.TokensAt(now); tokens < 1-1e-6 {
+		wait := (1 - tokens) / l.rate.PerSecond
+		return 0, nil, &LimitError{RetryAfter: max(1, int(math.Ceil(wait-1e-6)))} // the noise of floats is no second
 	}
-	wait := (1 - b.TokensAt(now)) / l.rate.PerSecond
-	return 0, &LimitError{RetryAfter: max(1, int(math.Ceil(wait-1e-6)))} // the noise of floats is no second
+	r := b.ReserveN(now, 1)
+	return int(b.TokensAt(now)), func() { r.CancelAt(now) }, nil
 }
 
 // sweep forgets full buckets once a minute, so that the addresses of the whole internet are not kept.

@@ -64,12 +64,8 @@ func of(prices map[string]parley.Money, country string) parley.Money {
 
 // file is how prices.yaml is written.
 type file struct {
-	Plans map[string]struct {
-		Campaigns     *int `yaml:"campaigns"`
-		ParallelCalls *int `yaml:"parallel_calls"`
-		Tools         *int `yaml:"tools"`
-	} `yaml:"plans"`
-	Messages map[string]amount `yaml:"messages"`
+	Plans    map[string]map[string]*int `yaml:"plans"`
+	Messages map[string]amount          `yaml:"messages"`
 	Numbers  map[string]struct {
 		Rent          *amount `yaml:"rent"`
 		StripePriceID *string `yaml:"stripe_price_id"`
@@ -130,19 +126,22 @@ func (p *Prices) add(text []byte) error {
 	if err := dec.Decode(&f); err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}
-	for _, name := range append([]string{"default"}, slices.Sorted(maps.Keys(f.Plans))...) { // a new plan begins as the default one stands in the end
-		plan := f.Plans[name]
+	for _, name := range append([]string{parley.DefaultPlan}, slices.Sorted(maps.Keys(f.Plans))...) { // a new plan begins as the default one stands in the end
 		out, known := p.Plans[name]
 		if !known {
-			out = p.Plans["default"]
+			out = p.Plans[parley.DefaultPlan]
 		}
-		for to, n := range map[*int]*int{&out.Campaigns: plan.Campaigns, &out.ParallelCalls: plan.ParallelCalls, &out.Tools: plan.Tools} {
-			if n != nil {
-				*to = *n
+		limits := out.Limits()
+		for limit, n := range f.Plans[name] {
+			switch {
+			case limits[limit] == nil:
+				return fmt.Errorf("plan %s: there is no limit %q; those there are: %s", name, limit, strings.Join(slices.Sorted(maps.Keys(limits)), ", "))
+			case n == nil:
+			case *n < 0 || limit == "parallel_calls" && *n < 1:
+				return fmt.Errorf("plan %s: parallel_calls must be at least 1, the other limits not negative", name)
+			default:
+				*limits[limit] = *n
 			}
-		}
-		if out.Campaigns < 0 || out.ParallelCalls < 1 || out.Tools < 0 {
-			return fmt.Errorf("plan %s: parallel_calls must be at least 1, campaigns and tools not negative", name)
 		}
 		p.Plans[name] = out
 	}
@@ -193,5 +192,5 @@ func (p *Prices) Plan(name string) parley.Plan {
 	if plan, ok := p.Plans[name]; ok {
 		return plan
 	}
-	return p.Plans["default"]
+	return p.Plans[parley.DefaultPlan]
 }

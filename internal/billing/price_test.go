@@ -24,10 +24,15 @@ func TestDefaultPrices(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range map[string]parley.Plan{"default": {Campaigns: 20, ParallelCalls: 10, Tools: 100}, "trial": {Campaigns: 1, ParallelCalls: 2, Tools: 5},
-		"gone": {Campaigns: 20, ParallelCalls: 10, Tools: 100}, "": {Campaigns: 20, ParallelCalls: 10, Tools: 100}} {
-		if got := p.Plan(name); got != want {
+	for name, want := range map[string][3]int{"default": {20, 10, 100}, "trial": {1, 2, 5}, "gone": {20, 10, 100}, "": {20, 10, 100}} {
+		got := p.Plan(name)
+		if [3]int{got.Campaigns, got.ParallelCalls, got.Tools} != want {
 			t.Errorf("plan %q is %+v", name, got)
+		}
+		for limit, n := range got.Limits() { // a limit that the file leaves out would refuse everything
+			if *n < 1 {
+				t.Errorf("plan %q has no %s", name, limit)
+			}
 		}
 	}
 	for kind, want := range map[string]parley.Money{"widget": parley.USD / 100, "test": 0, "api": parley.USD / 100, "whatsapp": parley.USD / 100, "sms": parley.USD / 100} {
@@ -46,14 +51,15 @@ func TestPricesFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p.Plan("gold") != (parley.Plan{ParallelCalls: 7, Tools: 1}) || p.Plan("trial").Tools != 4 || p.Plan("default").Tools != 100 {
+	if gold := p.Plan("gold"); gold.Campaigns != 0 || gold.ParallelCalls != 7 || gold.Tools != 1 || gold.Assistants != p.Plan("default").Assistants || p.Plan("trial").Tools != 4 || p.Plan("default").Tools != 100 {
 		t.Errorf("plans %+v", p.Plans)
 	}
 	if p.Messages["widget"] != 7500 || p.Messages["api"] != 2*parley.USD || p.Messages["sms"] != parley.USD/100 {
 		t.Errorf("messages %v", p.Messages)
 	}
-	p, err = read(t, "plans:\n  basic: {tools: 9}\n  default: {parallel_calls: 12}\n")
-	if err != nil || p.Plan("default") != (parley.Plan{Campaigns: 20, ParallelCalls: 12, Tools: 100}) || p.Plan("basic") != (parley.Plan{Campaigns: 20, ParallelCalls: 12, Tools: 9}) {
+	p, err = read(t, "plans:\n  basic: {tools: 9, leads: }\n  default: {parallel_calls: 12, document_mb: 7}\n")
+	basic := p.Plan("default")
+	if basic.Tools = 9; err != nil || basic.Campaigns != 20 || basic.ParallelCalls != 12 || basic.DocumentMB != 7 || p.Plan("basic") != basic {
 		t.Errorf("what a plan leaves out: %+v, %v", p, err)
 	}
 	for _, text := range []string{"", "# nothing\n", "plans: {}\n", "---\n"} {

@@ -8,9 +8,10 @@
 //
 // # Nodes
 //
-// The process that has a call says every few seconds, in one statement for all its calls, that it lives. Calls whose process has fallen silent
+// The process that has a call says every few seconds, in one statement for all its calls, that it has them. Calls whose process has fallen silent
 // are closed by any other, and are charged for what can be proven: from the answer to the last sign of life. A process that finds its calls
-// closed hangs up.
+// closed hangs up. Silence is judged by the database's clock, and only by who has itself been heard all the while (steadiness): when the database
+// was away, nobody's silence means anything.
 //
 // # Reports
 //
@@ -64,6 +65,7 @@ type Config struct {
 	Converse func(ctx context.Context, s *voice.Session, leg audio.Leg) voice.Result
 
 	Destinations Destinations
+	Verified     bool         // calls over a user's trunk leave from a number that the user has verified
 	DailySpend   parley.Money // what a user's outgoing calls may cost a day (UTC); 0: no limit
 
 	Unanswered []Unanswered
@@ -108,9 +110,12 @@ type Desk struct {
 	cache   voice.Cache
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
+	closing context.Context // ends when Stop begins
+	shut    context.CancelFunc
 	wg      sync.WaitGroup // calls
 	reports chan struct{}  // has a token when a report may be due
 	again   []time.Duration
+	steady  steadiness // of beat alone
 
 	mu       sync.Mutex
 	stopping bool
@@ -127,6 +132,7 @@ func New(c Config) *Desk {
 		d.Converse = func(ctx context.Context, s *voice.Session, leg audio.Leg) voice.Result { return s.Run(ctx, leg) }
 	}
 	d.ctx, d.cancel = context.WithCancelCause(context.Background())
+	d.closing, d.shut = context.WithCancel(context.Background())
 	return d
 }
 
@@ -138,6 +144,7 @@ func (d *Desk) Stop(ctx context.Context) {
 	d.mu.Lock()
 	d.stopping = true
 	d.mu.Unlock()
+	d.shut()
 	done := make(chan struct{})
 	go func() { defer close(done); d.wg.Wait() }()
 	select {
@@ -267,55 +274,4 @@ func every(ctx context.Context, pause time.Duration, fn func(context.Context) er
 			return
 		}
 	}
-}
-
-// beat looks for calls to hang up, and at every Beat gives the sign of life and closes lost calls, in this order: a process that was stopped
-// for a while does not take its own calls for lost.
-func (d *Desk) beat(ctx context.Context) {
-	var renewed time.Time
-	every(ctx, min(time.Second, d.Beat), func(ctx context.Context) error {
-		if len(d.all()) > 0 {
-			ids, err := d.DB.CallsToHangUp(ctx, d.node)
-			if err != nil {
-				return err
-			}
-			for _, id := range ids {
-				d.Cut(id, parley.APIHangup)
-			}
-		}
-		if time.Since(renewed) < d.Beat {
-			return nil
-		}
-		if err := d.renew(ctx); err != nil {
-			return err
-		}
-		renewed = time.Now()
-		return d.closeLost(ctx)
-	})
-}
-
-// renew gives the sign of life, and hangs up what another has closed.
-func (d *Desk) renew(ctx context.Context) error {
-	mine := d.all() // before the rows are looked at: what begins meanwhile is not missed among them
-	if len(mine) == 0 {
-		return nil
-	}
-	var ids []int64
-	err := d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
-		ids, err = tx.RenewCalls(ctx, d.node, parley.Now())
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	for _, l := range mine {
-		l.mu.Lock()
-		lost := !l.ending && !slices.Contains(ids, l.id)
-		l.mu.Unlock()
-		if lost {
-			slog.Warn("a live call was closed by another node: this one was taken for gone", "call", l.id)
-			l.cancel(parley.NodeLost)
-		}
-	}
-	return nil
 }

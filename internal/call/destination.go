@@ -36,12 +36,13 @@ func ParseDestinations(list []string) (Destinations, error) {
 	return d, nil
 }
 
-// Allow says whether an E.164 number may be called.
+// Allow says whether an E.164 number may be called. A costly one may where it is a company's, and a prefix names more of it than its country.
 func (d Destinations) Allow(e164 string) bool {
-	if parley.CostlyPhone(e164) {
-		return false
-	}
 	may, never := longest(d.prefixes, e164), longest(d.never, e164)
+	if parley.CostlyPhone(e164) {
+		country, ok := parley.CompanyPhone(e164)
+		return ok && may > len(country) && may > never
+	}
 	if may == 0 && never == 0 {
 		return d.countries[parley.PhoneCountry(e164)]
 	}
@@ -56,4 +57,19 @@ func longest(prefixes []string, s string) (n int) {
 		}
 	}
 	return n
+}
+
+// mayTransfer says whether the call may be sent to a place that its assistant names (parley.TransferTarget). What may not be called may not be
+// reached by a transfer either, under whatever name; extensions and SIP addresses are those of a house, which is behind a trunk of the user's.
+func (l *live) mayTransfer(to string) error {
+	_, number, ok := parley.TransferTarget(to)
+	switch {
+	case !ok:
+		return fmt.Errorf("%q is neither a phone number, an extension, nor a sip: address", to)
+	case number != "" && !l.Destinations.Allow(number):
+		return fmt.Errorf("calls to %s are not allowed on this server", to)
+	case number != to && !l.house:
+		return fmt.Errorf("%s is reached over a SIP trunk of one's own, and this call has none", to)
+	}
+	return nil
 }

@@ -25,31 +25,7 @@ func (l *live) end(cause error) {
 	l.mu.Unlock()
 	mine := l.snapshot()
 	mine.End(cause, parley.Now())
-	var closed *parley.Call
-	for told := l.Unanswered; ; told = nil {
-		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-		err := l.write(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
-			closed, err = l.close(ctx, tx, l.id, l.node, cause, told, func(row *parley.Call) bool {
-				row.RingingAt, row.AnsweredAt, row.AnsweredBy = mine.RingingAt, mine.AnsweredAt, mine.AnsweredBy
-				row.Turns, row.FunctionCalls, row.InputVariables, row.RecordingDue = mine.Turns, mine.FunctionCalls, mine.InputVariables, mine.RecordingDue
-				row.End(cause, parley.Time(mine.EndedAt))
-				return true
-			})
-			return err
-		})
-		cancel()
-		if err == nil {
-			break
-		}
-		closed = nil
-		slog.Error("end a call", "call", l.id, "error", err)
-		select {
-		case <-time.After(time.Second): // the row stands, and is ours as long as it is renewed
-			continue
-		case <-l.Desk.ctx.Done(): // the server stops: another closes it
-		}
-		break
-	}
+	closed := l.settle(&mine, cause)
 	l.mu.Lock()
 	l.call = mine // nobody sees the end before it stands
 	l.mu.Unlock()
@@ -61,10 +37,46 @@ func (l *live) end(cause error) {
 	l.Hub.Tell(Topic(l.id), event.Event{Kind: Status, Data: mine.Status})
 	l.Hub.Tell(Topic(l.id), event.Event{Kind: End})
 	if mine.RecordingDue {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		ctx, cancel := l.whileServing()
 		defer cancel()
 		if err := l.upload(ctx, &mine); err != nil {
 			slog.Error("store a recording; it is tried again", "call", l.id, "error", err)
+		}
+	}
+}
+
+// settle writes the end of a call into its row, however long that takes, and gives the row; nil where another has ended it, or will. What is said
+// of the end (told) and what was said in the call must not keep its money and its line: when the database refuses them it ends without, and
+// keeps what was stored of them while it was live.
+func (l *live) settle(mine *parley.Call, cause error) (closed *parley.Call) {
+	told, texts := l.Unanswered, true
+	for {
+		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+		err := l.write(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
+			closed, err = l.close(ctx, tx, l.id, l.node, cause, told, func(row *parley.Call) bool {
+				row.RingingAt, row.AnsweredAt, row.AnsweredBy, row.RecordingDue = mine.RingingAt, mine.AnsweredAt, mine.AnsweredBy, mine.RecordingDue
+				if texts {
+					row.Turns, row.FunctionCalls, row.InputVariables = mine.Turns, mine.FunctionCalls, mine.InputVariables
+				}
+				row.End(cause, parley.Time(mine.EndedAt))
+				return true
+			})
+			return err
+		})
+		cancel()
+		if err == nil {
+			return closed
+		}
+		slog.Error("end a call", "call", l.id, "error", err)
+		if told == nil && store.Refused(err) {
+			texts = false
+		}
+		told = nil
+		select {
+		case <-time.After(time.Second): // the row stands, and is ours as long as it is renewed
+			continue
+		case <-l.Desk.ctx.Done(): // the server stops: another closes it
+			return nil
 		}
 	}
 }
@@ -81,8 +93,12 @@ func isReason(err error) bool {
 	return errors.As(err, &reason) || errors.As(err, &ended)
 }
 
-// waitRecording is how long a report waits for the recording of a call whose process may be gone.
-const waitRecording = 20 * time.Second
+// A report waits for the recording of its call, so that the events carry the link: for waitRecording where the process lives that has the sound and
+// goes on trying to store it, and for lostRecording where that process is gone and may come back with it.
+const (
+	waitRecording = time.Hour
+	lostRecording = 10 * time.Minute
+)
 
 // close ends a row: apply brings it up to date and ends it for a cause. What the call cost is taken, what was set aside for it is free again, and
 // its report is due; told are told of one that nobody took. It is nil when the row has ended already, is not node's ("": anybody's), or apply
@@ -125,7 +141,11 @@ func (d *Desk) close(ctx context.Context, tx *store.Tx, id int64, node string, c
 	}
 	c.ReportDue = parley.Now()
 	if c.RecordingDue {
-		c.ReportDue = c.ReportDue.Add(waitRecording)
+		wait := waitRecording
+		if node == "" {
+			wait = lostRecording
+		}
+		c.ReportDue = c.ReportDue.Add(wait)
 	}
 	if err := tx.EndCall(ctx, c); err != nil {
 		return nil, err
@@ -149,60 +169,4 @@ func (d *Desk) tellOver(c *parley.Call) {
 	for _, ended := range d.Ended {
 		ended(c)
 	}
-}
-
-// lostAtOnce is how many lost calls are looked for at a time.
-const lostAtOnce = 100
-
-// closeLost closes the calls of processes that are gone, for at most a Beat. One that can't be closed holds up no other.
-func (d *Desk) closeLost(ctx context.Context) error {
-	var failed error
-	for began := time.Now(); time.Since(began) < d.Beat; {
-		since := parley.Now().Add(-d.Lost)
-		ids, err := d.DB.LostCalls(ctx, since, lostAtOnce)
-		if err != nil {
-			return err
-		}
-		failed = nil
-		for _, id := range ids {
-			err := d.closeLostCall(ctx, id, since, d.Unanswered)
-			if err != nil {
-				err = d.closeLostCall(ctx, id, since, nil)
-			}
-			if err != nil {
-				failed = errors.Join(failed, fmt.Errorf("close lost call %d: %w", id, err))
-			}
-		}
-		if failed != nil || len(ids) < lostAtOnce {
-			break
-		}
-	}
-	return failed
-}
-
-// closeLostCall closes a call of which nothing was heard since a time. It is charged from the answer to the last sign of life: that of its process,
-// or the last that was stored of it. The answer is one, and begins the first second and minute.
-func (d *Desk) closeLostCall(ctx context.Context, id int64, since parley.Time, told []Unanswered) error {
-	var closed *parley.Call
-	err := d.write(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
-		closed, err = d.close(ctx, tx, id, "", parley.NodeLost, told, func(row *parley.Call) bool {
-			if row.SeenAt >= since {
-				return false // it lives after all
-			}
-			at := max(row.SeenAt, parley.Time(row.UpdatedAt))
-			if row.Answered() {
-				at = max(at, parley.Time(row.AnsweredAt)+1)
-			}
-			row.End(parley.NodeLost, at)
-			return true
-		})
-		return err
-	})
-	if err != nil || closed == nil {
-		return err
-	}
-	slog.Warn("a call was closed whose process is gone", "call", id, "node", closed.Node)
-	d.tellOver(closed)
-	d.Hub.Tell(Topic(id), event.Event{Kind: End})
-	return nil
 }

@@ -56,7 +56,7 @@ func (h *house) lost(n int) (ids []int64) {
 			}
 			ids = append(ids, c.ID)
 		}
-		_, err := tx.RenewCalls(ctx, "gone", parley.Now().Add(-time.Hour))
+		_, err := tx.RenewCalls(ctx, "gone", ids, parley.Now().Add(-time.Hour))
 		return err
 	})
 	return ids
@@ -66,13 +66,14 @@ func (h *house) lost(n int) (ids []int64) {
 func TestManyLostCalls(t *testing.T) {
 	each(t, func(t *testing.T, h *house) {
 		ids := h.lost(150)
-		n := h.node(func(c *call.Config) { c.Beat = time.Hour })
+		n := h.node(func(c *call.Config) { c.Lost = time.Second })
 		for _, id := range ids {
 			h.status(id, parley.CallFailed)
 		}
 		n.kill()
 		ids = h.lost(5)
 		h.node(func(c *call.Config) {
+			c.Lost = time.Second
 			c.Unanswered = append(c.Unanswered, func(_ context.Context, _ *store.Tx, c *parley.Call, _ error) error {
 				switch c.ID {
 				case ids[0]:
@@ -203,13 +204,13 @@ func TestFailuresAreLogged(t *testing.T) { // not beside others: there is one lo
 	}
 }
 
-// slowly stores when it may.
-type slowly struct {
+// gated stores when it may.
+type gated struct {
 	blob.Store
 	may <-chan struct{}
 }
 
-func (s slowly) Put(ctx context.Context, name string, r io.Reader) (int64, error) {
+func (s gated) Put(ctx context.Context, name string, r io.Reader) (int64, error) {
 	<-s.may
 	return s.Store.Put(ctx, name, r)
 }
@@ -222,7 +223,7 @@ func TestRoomAfterTheEnd(t *testing.T) {
 	live := make(chan int, 1)
 	var n *node
 	n = h.node(func(c *call.Config) {
-		c.Blobs = slowly{h.blobs, gate}
+		c.Blobs = gated{h.blobs, gate}
 		c.Ended = append(c.Ended, func(*parley.Call) { live <- n.Stats().Live })
 	})
 	id := n.start().ID

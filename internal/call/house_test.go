@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"parley"
@@ -51,6 +52,7 @@ type house struct {
 	number *parley.Number
 	a      *parley.Assistant
 	far    *farEnd
+	beats  bool // processes do nothing but beat: weeks of looking for reports would take long
 }
 
 func each(t *testing.T, test func(t *testing.T, h *house)) {
@@ -67,9 +69,23 @@ func lite(t *testing.T) *house {
 
 func open(t testing.TB, db *store.DB) *house {
 	t.Helper()
-	h := &house{TB: t, db: db, model: aitest.NewServer(t), dir: t.TempDir(), far: &farEnd{legs: make(chan *leg, 100)}}
-	h.model.Models = []string{"thinker"}
-	providers, err := provider.Open(provider.Config{OpenAI: &openai.Config{BaseURL: h.model.URL, Stall: 10 * time.Second}})
+	model := aitest.NewServer(t)
+	model.Models = []string{"thinker"}
+	h := furnish(t, db, model.URL)
+	h.model = model
+	return h
+}
+
+// slowly has a test run on fake time, in which weeks pass in a moment: on SQLite, as nobody may wait for a network, and without a model.
+func slowly(t *testing.T, test func(t *testing.T, h *house)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { test(t, furnish(t, storetest.SQLite(t), "http://127.0.0.1:9")) })
+}
+
+func furnish(t testing.TB, db *store.DB, model string) *house {
+	t.Helper()
+	h := &house{TB: t, db: db, dir: t.TempDir(), far: &farEnd{legs: make(chan *leg, 100)}}
+	providers, err := provider.Open(provider.Config{OpenAI: &openai.Config{BaseURL: model, Stall: 10 * time.Second}})
 	h.must(err)
 	t.Cleanup(providers.Close)
 	guard := egress.New(netip.MustParsePrefix("127.0.0.0/8"))
@@ -172,7 +188,14 @@ func (h *house) node(changes ...func(*call.Config)) *node {
 	n := &node{Desk: call.New(c), h: h, done: make(chan struct{})}
 	ctx, kill := context.WithCancel(context.Background())
 	n.kill = func() { kill(); <-n.done }
-	go func() { defer close(n.done); n.Run(ctx) }()
+	go func() {
+		defer close(n.done)
+		if h.beats {
+			n.Pulse(ctx)
+		} else {
+			n.Run(ctx)
+		}
+	}()
 	h.Cleanup(func() {
 		gone, cut := context.WithCancel(context.Background())
 		cut()
@@ -315,12 +338,17 @@ func (f *farEnd) dial(ctx context.Context, r call.Route, ringing func()) (audio.
 type leg struct {
 	does   chan func(*voice.Session)
 	reason chan parley.EndedReason
+	breaks chan error    // a vendor's failure that the conversation comes to
 	over   chan struct{} // closed when the conversation is
+	down   chan struct{} // closed when we have hung up
+	hang   sync.Once
 }
 
 func newLeg() *leg {
-	return &leg{does: make(chan func(*voice.Session)), reason: make(chan parley.EndedReason, 1), over: make(chan struct{})}
+	return &leg{does: make(chan func(*voice.Session)), reason: make(chan parley.EndedReason, 1), breaks: make(chan error), over: make(chan struct{}), down: make(chan struct{})}
 }
+
+func (l *leg) Hangup() { l.hang.Do(func() { close(l.down) }) }
 
 func (*leg) Rate() audio.Rate  { return audio.Narrow }
 func (*leg) Dial(string) error { return nil }
@@ -379,6 +407,7 @@ func converse(ctx context.Context, s *voice.Session, l audio.Leg) (r voice.Resul
 		select {
 		case fn := <-far.does:
 			fn(s)
+		case r.Failure = <-far.breaks:
 		case r.Reason = <-far.reason:
 			return r
 		case <-ctx.Done():

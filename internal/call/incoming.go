@@ -90,12 +90,14 @@ func (d *Desk) accept(ctx context.Context, in Arrival) (*live, error) {
 		c.AssistantPhone, c.NumberID, c.CustomerPhone = &n.PhoneNumber, &n.ID, caller(in.From)
 	}
 	err = d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error { return d.admit(ctx, tx, a.UserID, c) })
-	var reason parley.EndedReason
+	var reason error
 	switch {
 	case err == nil:
-		return d.begin(c, a), nil
+		l := d.begin(c, a)
+		l.house = in.TrunkID != 0
+		return l, nil
 	case errors.Is(err, errFull):
-		reason = parley.LineBusy
+		reason = parley.Explain(parley.LineBusy, "As many calls were live as your plan allows at once: the caller heard a busy tone.")
 	case errors.Is(err, store.Insufficient):
 		reason = parley.InsufficientBalance
 	default:
@@ -198,7 +200,7 @@ func (l *live) answer(in Arrival) error {
 	}
 	l.ringing()
 	l.ask()
-	s, err := l.session()
+	s, err := l.ready()
 	if err != nil {
 		refuse(in, notNow)
 		return l.unready(err)
@@ -207,7 +209,7 @@ func (l *live) answer(in Arrival) error {
 	if known, ok := in.Ringer.(interface{ Rate() audio.Rate }); ok {
 		rates = []audio.Rate{known.Rate()}
 	}
-	greeted := l.prepare(s, rates...)
+	greeted := prepare(l.ctx, s, rates...)
 	defer greeted.stop()
 	select {
 	case <-greeted.done:

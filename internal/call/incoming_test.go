@@ -253,7 +253,7 @@ func TestWeb(t *testing.T) {
 	h := lite(t)
 	mouth := &speech{}
 	n := h.node(func(c *call.Config) { c.Speech = mouth })
-	v, err := n.Web(t.Context(), h.a, map[string]string{"who": "Ana"})
+	v, err := n.Web(t.Context(), h.a, nil)
 	h.must(err)
 	for deadline := time.Now().Add(20 * time.Second); len(mouth.voice.Said()) == 0; runtime.Gosched() { // while the browser connects
 		if time.Now().After(deadline) {
@@ -261,9 +261,20 @@ func TestWeb(t *testing.T) {
 			break
 		}
 	}
-	if said := mouth.voice.Said(); len(said) != 1 || said[0].Text != "Hello Ana." {
+	if said := mouth.voice.Said(); len(said) != 1 || said[0].Text != "Hello everybody." {
 		t.Errorf("prepared %+v", said)
 	}
+	// Who only asks holds nothing: no row, no line, no money.
+	if _, reserved, _ := h.money(); reserved != 0 {
+		t.Errorf("%s are set aside for nobody", reserved)
+	}
+	if live, err := h.db.LiveCalls(t.Context(), h.user.ID); err != nil || live != 0 {
+		t.Errorf("%d calls of nobody: %v", live, err)
+	}
+	v.Drop(parley.Unreachable)
+	v, err = n.Web(t.Context(), h.a, map[string]string{"who": "Ana"})
+	h.must(err)
+	h.must(v.Enter(t.Context()))
 	l := newLeg()
 	v.Begin(l)
 	l.do(h, func(s *voice.Session) {
@@ -271,8 +282,12 @@ func TestWeb(t *testing.T) {
 			t.Errorf("%+v", s)
 		}
 	})
-	v.Hangup()
+	l.hangUp(parley.CustomerHangup)
 	<-v.Done()
+	<-l.down
+	if said := mouth.voice.Said(); len(said) != 1 {
+		t.Errorf("what a visitor's words are part of is made before they are there: %+v", said)
+	}
 	c := h.reported(v.ID)
 	if c.Type != parley.CallWeb || c.Status != parley.CallCompleted || c.EndedReason != parley.CustomerHangup || c.CustomerPhone != nil || c.AssistantPhone != nil ||
 		c.CarrierCost != 0 || c.AssistantCost == 0 {
@@ -280,19 +295,27 @@ func TestWeb(t *testing.T) {
 	}
 	v, err = n.Web(t.Context(), h.a, nil)
 	h.must(err)
+	h.must(v.Enter(t.Context()))
 	v.Drop(errors.New("no offer that we speak"))
 	if c := h.reported(v.ID); c.Status != parley.CallFailed || c.TotalCost() != 0 {
 		t.Errorf("%+v", c)
 	}
 	h.user.Plan = "trial"
 	h.write(func(ctx context.Context, tx *store.Tx) error { return tx.SaveUser(ctx, h.user) })
+	late, err := n.Web(t.Context(), h.a, nil)
+	h.must(err)
 	for range 2 {
 		v, err := n.Web(t.Context(), h.a, nil)
 		h.must(err)
+		h.must(v.Enter(t.Context()))
 		defer v.Drop(parley.CustomerHangup)
 	}
 	var e *parley.Error
 	if _, err := n.Web(t.Context(), h.a, nil); !errors.As(err, &e) || e.Kind != parley.Forbidden {
 		t.Errorf("over the plan: %v", err)
 	}
+	if err := late.Enter(t.Context()); !errors.As(err, &e) || e.Kind != parley.Forbidden {
+		t.Errorf("who asked while there was room, and came when there was none: %v", err)
+	}
+	late.Drop(parley.Rejected)
 }

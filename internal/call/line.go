@@ -22,7 +22,7 @@ type Health struct {
 	OptionsMS  int64 // how long it took to answer
 }
 
-var errNoLine = parley.Errorf(parley.Unavailable, "The telephone is not running on this server: nothing was asked of the trunk. The server's log, or 'parley doctor', says why.")
+var errNoLine = parley.Errorf(parley.Unavailable, "Telephony is not running on this server, so the trunk was not contacted. The server's log or 'parley doctor' says why.")
 
 // CheckTrunk asks a trunk whether it is there. The error says what is wrong with it, in words for its owner.
 func (d *Desk) CheckTrunk(ctx context.Context, t *parley.Trunk) (Health, error) {

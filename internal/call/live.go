@@ -23,6 +23,7 @@ import (
 type live struct {
 	*Desk
 	a      *parley.Assistant
+	house  bool // it goes over a trunk of the user's own, behind which there is a house with extensions
 	id     int64
 	ctx    context.Context // its cause is why the call is to end
 	cancel context.CancelCauseFunc
@@ -104,10 +105,16 @@ func (l *live) keep(stop <-chan struct{}) {
 			return
 		}
 		c := l.snapshot()
-		err := l.DB.Write(context.WithoutCancel(l.ctx), func(ctx context.Context, tx *store.Tx) error {
-			_, err := tx.KeepCall(ctx, &c) // one that was closed meanwhile is found by renew
-			return err
-		})
+		keep := func(how func(*store.Tx, context.Context, *parley.Call) (bool, error)) error {
+			return l.DB.Write(context.WithoutCancel(l.ctx), func(ctx context.Context, tx *store.Tx) error {
+				_, err := how(tx, ctx, &c) // one that was closed meanwhile is found by renew
+				return err
+			})
+		}
+		err := keep((*store.Tx).KeepCall)
+		if store.Refused(err) { // what was said can't be stored; that somebody answered can
+			err = errors.Join(err, keep((*store.Tx).KeepCallState))
+		}
 		if err != nil {
 			slog.Error("store how far a call is", "call", l.id, "error", err)
 		}
@@ -148,10 +155,15 @@ func (l *live) tell(e voice.Event) {
 	l.Hub.Tell(Topic(l.id), out)
 }
 
-// occasion is what the assistant is readied for.
 func (l *live) occasion() assistant.Occasion {
 	c := l.snapshot()
-	o := assistant.Occasion{Variables: c.InputVariables, Now: time.Now()}
+	return occasion(&c)
+}
+
+// occasion is what the assistant is readied for.
+func occasion(c *parley.Call) assistant.Occasion {
+	o := assistant.Occasion{Now: time.Now()}
+	o.Variables, o.Visitor = parley.Part(c.InputVariables, c.VisitorNames)
 	if c.CustomerPhone != nil {
 		o.CustomerPhone = *c.CustomerPhone
 	}
@@ -161,13 +173,18 @@ func (l *live) occasion() assistant.Occasion {
 	return o
 }
 
-// session readies the conversation. Nothing of it runs yet.
-func (l *live) session() (*voice.Session, error) {
+// ready readies the conversation. Nothing of it runs yet.
+func (l *live) ready() (*voice.Session, error) {
 	p, err := l.persona(l.a, l.occasion())
 	if err != nil {
-		return nil, fmt.Errorf("ready assistant %d for a call: %w", l.a.ID, err)
+		return nil, err
 	}
-	return &voice.Session{Persona: p, Outbound: l.call.Type == parley.CallOutbound, Cache: &l.cache, Tell: l.tell, Hand: l.hand}, nil
+	return l.session(p), nil
+}
+
+// session is the conversation of an assistant that was readied.
+func (l *live) session(p voice.Persona) *voice.Session {
+	return &voice.Session{Persona: p, Outbound: l.call.Type == parley.CallOutbound, Cache: &l.cache, Tell: l.tell, Hand: l.hand}
 }
 
 // hand readies another assistant of the same user's to go on.
@@ -179,8 +196,10 @@ func (l *live) hand(ctx context.Context, id int64) (voice.Persona, error) {
 	return l.persona(a, l.occasion())
 }
 
-// talk has the conversation on a leg that was answered; the error is why it is over.
+// talk has the conversation on a leg that was answered; the error is why it is over. The leg is ours to end, whether the session came to run it
+// or not: nobody stays on a silent line.
 func (l *live) talk(s *voice.Session, leg audio.Leg) error {
+	defer leg.Hangup()
 	var rec *recording
 	if l.a.Record {
 		if rec = l.record(); rec != nil {
@@ -192,8 +211,8 @@ func (l *live) talk(s *voice.Session, leg audio.Leg) error {
 	})
 	if t, ok := leg.(voice.Transferrer); ok {
 		s.Transfer = func(ctx context.Context, to string) error {
-			if !l.Destinations.Allow(to) {
-				return fmt.Errorf("calls to %s are not allowed on this server", to)
+			if err := l.mayTransfer(to); err != nil {
+				return err
 			}
 			return t.Transfer(ctx, to)
 		}
@@ -216,8 +235,11 @@ func (l *live) talk(s *voice.Session, leg audio.Leg) error {
 			c.AnsweredBy = r.AnsweredBy
 		}
 	})
-	if r.Reason == "" {
+	switch {
+	case r.Reason == "":
 		return errors.New("the conversation ended without a reason")
+	case r.Reason == parley.ProviderFailure || r.Failure != nil:
+		return failed(r.Failure)
 	}
 	return r.Reason
 }

@@ -54,10 +54,13 @@ func (r *recording) close() error { return r.file.Close() }
 func (d *Desk) upload(ctx context.Context, c *parley.Call) error {
 	path := d.recordingPath(c.ID)
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if errors.Is(err, fs.ErrNotExist) { // stored by another, or taken away
+		return d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
+			tx.AfterCommit(d.wake)
+			return tx.NoRecording(ctx, c.ID)
+		})
+	}
 	if err != nil {
-		if errors.Is(err, fs.ErrNotExist) {
-			err = nil
-		}
 		return err
 	}
 	defer f.Close()
@@ -83,6 +86,14 @@ func (d *Desk) upload(ctx context.Context, c *parley.Call) error {
 		}
 	}
 	return os.Remove(path)
+}
+
+// whileServing is a context for what a call leaves to be done: it goes on as long as the server runs, and for a minute when that stops. What is cut
+// is done by recover.
+func (d *Desk) whileServing() (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(context.Background())
+	stop := context.AfterFunc(d.closing, func() { time.AfterFunc(time.Minute, cancel) })
+	return ctx, func() { stop(); cancel() }
 }
 
 // hasSound says whether a recording is more than its header, and goes to its beginning.
@@ -185,18 +196,20 @@ func (d *Desk) Delete(ctx context.Context, userID, id int64) error {
 	})
 }
 
-// Erase removes, with a transaction, the user's calls with a customer, and says how many those were.
-func (d *Desk) Erase(ctx context.Context, tx *store.Tx, userID int64, phone string) (int, error) {
-	names, n, err := tx.EraseCalls(ctx, userID, phone)
+// some is how many calls are removed in one transaction, so that others get their turn.
+const some = 200
+
+// Erase removes, with a transaction, the user's calls with a customer: one step of it, that says how many are gone and whether there is more.
+func (d *Desk) Erase(ctx context.Context, tx *store.Tx, userID int64, phone string) (removed int, more bool, err error) {
+	names, n, err := tx.EraseCalls(ctx, userID, phone, some)
 	if err != nil {
-		return 0, err
+		return 0, false, err
 	}
-	return n, removeRecordings(ctx, tx, names)
+	return n, n == some, removeRecordings(ctx, tx, names)
 }
 
 // Forget removes recordings, and whole calls, of ends before some times; those of no time stay.
 func (d *Desk) Forget(ctx context.Context, recordings, calls parley.Time) error {
-	const some = 200 // in one transaction, so that others get their turn
 	for n := some; recordings > 0 && n == some; {
 		err := d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
 			names, err := tx.ForgetRecordings(ctx, recordings, some)

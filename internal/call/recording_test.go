@@ -184,7 +184,7 @@ func TestDelete(t *testing.T) {
 		h.answered().hangUp(parley.CustomerHangup)
 		h.reported(others.ID)
 		h.write(func(ctx context.Context, tx *store.Tx) error {
-			if count, err := n.Erase(ctx, tx, h.user.ID, "+12025550199"); err != nil || count != 1 {
+			if count, _, err := n.Erase(ctx, tx, h.user.ID, "+12025550199"); err != nil || count != 1 {
 				t.Errorf("erased %d: %v", count, err)
 			}
 			return nil

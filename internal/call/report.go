@@ -178,7 +178,7 @@ func (d *Desk) tellEnded(ctx context.Context, tx *store.Tx, c *parley.Call, a *p
 	if a.DeletedAt == 0 { // nobody asks for events of a deleted assistant
 		e := parley.CallEnded{ID: c.ID, Type: c.Type, Status: c.Status, CustomerPhone: c.CustomerPhone, AssistantPhone: c.AssistantPhone, Duration: c.Duration,
 			ExtractedVariables: c.Variables, InputVariables: c.InputVariables, Transcript: parley.CallTranscript(c.Turns), Turns: c.Turns, Evaluation: c.Evaluation,
-			AnsweredBy: c.AnsweredBy, CarrierCost: c.CarrierCost, TotalCost: c.TotalCost(), CreatedAt: c.CreatedAt, FinishedAt: c.EndedAt}
+			AnsweredBy: c.AnsweredBy, EndedReason: c.EndedReason, EndedDetail: c.EndedDetail, CarrierCost: c.CarrierCost, TotalCost: c.TotalCost(), CreatedAt: parley.Time(c.CreatedAt), FinishedAt: parley.Time(c.EndedAt)}
 		if path := d.RecordingPath(c); path != "" {
 			e.RecordingURL = strings.TrimSuffix(d.BaseURL, "/") + "/api" + path
 		}

@@ -15,6 +15,7 @@ type ticking struct{ frames int }
 
 func (*ticking) Rate() audio.Rate  { return audio.Narrow }
 func (*ticking) Dial(string) error { return nil }
+func (*ticking) Hangup()           {}
 
 func (l *ticking) Run(ctx context.Context, p audio.Peer) error {
 	in, out := make(audio.Frame, audio.Narrow.FrameSize()), make(audio.Frame, audio.Narrow.FrameSize())

@@ -32,7 +32,7 @@ func (d *Desk) Start(ctx context.Context, o Order) (*parley.Call, error) {
 	case err != nil:
 		return nil, err
 	case a.Type != "outbound":
-		return nil, parley.Errorf(parley.Invalid, "The assistant answers calls: only outbound assistants make them.")
+		return nil, parley.Errorf(parley.Invalid, "The assistant is inbound: only outbound assistants can make calls.")
 	case a.Status != "active":
 		return nil, parley.Errorf(parley.Invalid, "The assistant is inactive: activate it before it makes calls.")
 	}
@@ -41,7 +41,7 @@ func (d *Desk) Start(ctx context.Context, o Order) (*parley.Call, error) {
 		return nil, err
 	}
 	if !d.Destinations.Allow(route.To) {
-		return nil, parley.Errorf(parley.Forbidden, "Calls to %s are not allowed on this server: its operator decides which destinations are (PARLEY_CALL_PREFIXES).", route.To)
+		return nil, parley.Errorf(parley.Forbidden, "Calls to %s are not allowed on this server. Its operator sets the allowed destinations (PARLEY_CALL_PREFIXES).", route.To)
 	}
 	if err := d.enter(); err != nil {
 		return nil, err
@@ -66,6 +66,7 @@ func (d *Desk) Start(ctx context.Context, o Order) (*parley.Call, error) {
 		return nil, err
 	}
 	l := d.begin(c, a)
+	l.house = route.Trunk != nil
 	go l.run(func() error { return l.dial(route) })
 	return c, nil
 }
@@ -88,9 +89,24 @@ func (d *Desk) route(ctx context.Context, a *parley.Assistant, o Order) (Route, 
 	case n.Type == parley.NumberNormal && !n.Subscribed(parley.Now()):
 		return r, parley.Errorf(parley.Invalid, "The phone number %s has no active subscription.", n.PhoneNumber)
 	case n.Type == parley.NumberSIP:
+		if err := d.proved(ctx, n); err != nil {
+			return r, err
+		}
 		r.Trunk, err = d.DB.NumberTrunk(ctx, a.UserID, n.ID)
 	}
 	return r, err
+}
+
+// proved refuses a trunk's number that its owner has not verified, where the operator asks for that: anybody can write down any number.
+func (d *Desk) proved(ctx context.Context, n *parley.Number) error {
+	if !d.Verified {
+		return nil
+	}
+	ok, err := d.DB.ProvedNumber(ctx, n.UserID, n.PhoneNumber)
+	if err == nil && !ok {
+		err = parley.Errorf(parley.Invalid, "The phone number %s is not verified, and this server's operator asks for that before calls leave from it (PARLEY_TRUNK_CALLER_ID): verify it as a caller id first.", n.PhoneNumber)
+	}
+	return err
 }
 
 // carrierRate is what a started minute of a call costs beside the assistant: n is the own number, nil where none has a part in it.
@@ -108,7 +124,7 @@ func (d *Desk) carrierRate(kind parley.CallType, n *parley.Number, to string) pa
 
 var (
 	// errFull is the refusal of a call for which the plan has no room.
-	errFull     = parley.Errorf(parley.Forbidden, "As many calls are live as your plan allows at once: wait until one has ended.")
+	errFull     = parley.Errorf(parley.Forbidden, "Concurrent call limit reached: your plan allows no more calls at once. Wait until one has ended.")
 	errDisabled = parley.Errorf(parley.Forbidden, "The account is disabled.")
 )
 
@@ -150,12 +166,16 @@ func (d *Desk) admit(ctx context.Context, tx *store.Tx, userID int64, c *parley.
 	if err := tx.CreateCall(ctx, userID, c); err != nil {
 		return err
 	}
-	return tx.Reserve(ctx, userID, reference(c.ID), c.Reserved, now.Add(hold))
+	reserve := tx.Reserve
+	if c.Type == parley.CallWeb { // anybody may begin it
+		reserve = tx.ReservePublic
+	}
+	return reserve(ctx, userID, reference(c.ID), c.Reserved, now.Add(hold))
 }
 
 // dial calls the far end and has the conversation with who answers.
 func (l *live) dial(r Route) error {
-	s, err := l.session()
+	s, err := l.ready()
 	if err != nil {
 		return l.unready(err)
 	}
@@ -165,7 +185,7 @@ func (l *live) dial(r Route) error {
 	rings := time.Duration(l.a.RingingTime) * time.Second
 	patience := time.AfterFunc(rings+connectTime, func() { cancel(parley.NoAnswer) })
 	defer patience.Stop()
-	defer l.prepare(s, audio.Narrow, audio.Wide).stop()
+	defer prepare(l.ctx, s, audio.Narrow, audio.Wide).stop()
 	leg, err := l.Dial(ctx, r, func() {
 		patience.Reset(rings)
 		l.ringing()
@@ -184,9 +204,17 @@ func (l *live) dial(r Route) error {
 // somebody who doesn't answer.
 const connectTime = 35 * time.Second
 
-// unready is the end of a call whose assistant can't speak or hear. The operator has to mend it.
+// unready is the end of a call whose assistant can't speak or hear.
 func (l *live) unready(err error) error {
-	slog.Error("a call can't be held", "call", l.id, "error", err)
+	slog.Error("a call can't be held", "call", l.id, "assistant", l.a.ID, "error", err)
+	return failed(err)
+}
+
+// failed is the end of a call by a failure on our side, with what its owner is told of it.
+func failed(err error) error {
+	if text := parley.Explanation(err); text != "" {
+		return parley.Explain(parley.ProviderFailure, "%s", text)
+	}
 	return parley.ProviderFailure
 }
 
@@ -197,14 +225,14 @@ type greeting struct {
 }
 
 // prepare makes the greeting's sound while it rings, at the rates that the line may turn out to have. Stop it.
-func (l *live) prepare(s *voice.Session, rates ...audio.Rate) *greeting {
-	ctx, cancel := context.WithCancel(l.ctx)
+func prepare(ctx context.Context, s *voice.Session, rates ...audio.Rate) *greeting {
+	ctx, cancel := context.WithCancel(ctx)
 	g := &greeting{cancel, make(chan struct{})}
 	go func() {
 		defer close(g.done)
 		for _, rate := range rates {
 			if err := survive(func() error { return s.Prepare(ctx, rate) }); err != nil && ctx.Err() == nil {
-				slog.Warn("a greeting could not be prepared", "call", l.id, "error", err)
+				slog.Warn("a greeting could not be prepared", "assistant", s.Persona.Assistant.ID, "error", err)
 				return
 			}
 		}
@@ -213,6 +241,9 @@ func (l *live) prepare(s *voice.Session, rates ...audio.Rate) *greeting {
 }
 
 func (g *greeting) stop() {
+	if g == nil {
+		return
+	}
 	g.cancel()
 	<-g.done
 }

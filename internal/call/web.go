@@ -9,62 +9,104 @@ import (
 	"parley/internal/voice"
 )
 
-// Visit is a call from a browser that was let in, before its sound is there. Either Begin or Drop must follow.
-type Visit struct {
-	ID int64 // of the call
-	l  *live
-
-	// What is readied while the browser connects.
-	s       *voice.Session
-	unready error
-	greeted *greeting // nil where unready says why
+// room says whether a call of a user's could begin now; the errors are those of admit. Nothing is held.
+func (d *Desk) room(ctx context.Context, c *parley.Call, userID int64) error {
+	d.mu.Lock()
+	stopping := d.stopping
+	d.mu.Unlock()
+	if stopping {
+		return errStopping
+	}
+	u, err := d.DB.User(ctx, userID)
+	if err != nil {
+		return err
+	}
+	if u.DisabledAt != 0 {
+		return errDisabled
+	}
+	live, err := d.DB.LiveCalls(ctx, userID)
+	if err != nil {
+		return err
+	}
+	if live >= d.Prices.Plan(u.Plan).ParallelCalls {
+		return errFull
+	}
+	free, err := d.DB.Free(ctx, userID)
+	if err == nil && free < c.Possible() {
+		err = store.Insufficient
+	}
+	return err
 }
 
-// Web lets a call from a browser begin, to an assistant whoever owns it. The error is what the caller may be told: errors of want of money
-// (Payment) or room (Forbidden).
-func (d *Desk) Web(ctx context.Context, a *parley.Assistant, vars map[string]string) (*Visit, error) {
-	if err := d.enter(); err != nil {
+// Visit is a browser that wants to call, and is not connected yet: it holds no line and no money, since who only asks and never comes must take
+// nobody's. Either Enter and Begin must follow, or Drop.
+type Visit struct {
+	ID int64 // of the call, after Enter
+
+	desk *Desk
+	a    *parley.Assistant
+	call parley.Call
+	l    *live // nil before Enter
+
+	// What is readied while the browser connects.
+	persona voice.Persona
+	unready error
+	greeted *greeting // nil where none is
+}
+
+// Web readies a call from a browser to an assistant, whoever owns it. The error is what the caller may be told where a call could not begin now:
+// want of money (Payment) or room (Forbidden). The visitor, and not the assistant's owner, gave the variables that visitors names.
+func (d *Desk) Web(ctx context.Context, a *parley.Assistant, vars map[string]string, visitors ...string) (*Visit, error) {
+	v := &Visit{desk: d, a: a, call: parley.Call{AssistantID: a.ID, AssistantName: a.Name, Type: parley.CallWeb, Status: parley.CallInitiated,
+		InputVariables: vars, VisitorNames: visitors, MaxDuration: a.MaxDuration, AssistantRate: d.Prices.Calls.Assistant}}
+	if err := d.room(ctx, &v.call, a.UserID); err != nil {
 		return nil, err
 	}
-	c := &parley.Call{AssistantID: a.ID, AssistantName: a.Name, Type: parley.CallWeb, Status: parley.CallInitiated, InputVariables: vars,
-		MaxDuration: a.MaxDuration, AssistantRate: d.Prices.Calls.Assistant}
-	err := d.write(ctx, func(ctx context.Context, tx *store.Tx) error { return d.admit(ctx, tx, a.UserID, c) })
-	if err != nil {
-		d.wg.Done()
-		return nil, err
-	}
-	v := &Visit{ID: c.ID, l: d.begin(c, a)}
 	v.unready = survive(func() (err error) {
-		v.s, err = v.l.session()
+		v.persona, err = d.persona(a, occasion(&v.call))
 		return err
 	})
-	if v.unready == nil {
-		v.greeted = v.l.prepare(v.s, audio.Wide)
+	if v.unready == nil && len(vars) == 0 { // the same for everybody: who asks without end has it made once
+		v.greeted = prepare(d.ctx, &voice.Session{Persona: v.persona, Cache: &d.cache}, audio.Wide)
 	}
 	return v, nil
+}
+
+// Enter lets the call of a browser that is connected begin; the errors are those of Web, and the visit is to be dropped then.
+func (v *Visit) Enter(ctx context.Context) error {
+	d := v.desk
+	if err := d.enter(); err != nil {
+		return err
+	}
+	c := &v.call
+	err := d.write(ctx, func(ctx context.Context, tx *store.Tx) error { return d.admit(ctx, tx, v.a.UserID, c) })
+	if err != nil {
+		d.wg.Done()
+		return err
+	}
+	v.ID, v.l = c.ID, d.begin(c, v.a)
+	return nil
 }
 
 // Begin has the conversation on a leg. It doesn't wait: the desk does.
 func (v *Visit) Begin(leg audio.Leg) {
 	go v.l.run(func() error {
+		defer leg.Hangup()
+		defer v.greeted.stop()
 		if v.unready != nil {
 			return v.l.unready(v.unready)
 		}
-		defer v.greeted.stop()
-		return v.l.talk(v.s, leg)
+		return v.l.talk(v.l.session(v.persona), leg)
 	})
 }
 
 // Drop ends a visit that came to nothing.
 func (v *Visit) Drop(cause error) {
-	if v.greeted != nil {
-		v.greeted.stop()
+	v.greeted.stop()
+	if v.l != nil {
+		v.l.run(func() error { return cause })
 	}
-	v.l.run(func() error { return cause })
 }
-
-// Hangup ends the call from the browser's side.
-func (v *Visit) Hangup() { v.l.cancel(parley.CustomerHangup) }
 
 // Done is closed when the conversation is to end.
 func (v *Visit) Done() <-chan struct{} { return v.l.ctx.Done() }

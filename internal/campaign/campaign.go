@@ -89,30 +89,16 @@ func (d *Desk) Wake(userID int64) {
 // Topic is the hub's topic of what happens to a campaign.
 func Topic(campaignID int64) string { return "campaign:" + strconv.FormatInt(campaignID, 10) }
 
-const (
-	assistantMissing = "Assistant not found or not outbound"
-	tooMany          = "Your plan allows %d campaigns. Delete one or change the plan."
-)
+const assistantMissing = "Assistant not found or not outbound"
 
 // Create makes a campaign from the fields of a request body. The error names every field that fails.
 func (d *Desk) Create(ctx context.Context, u *parley.User, body map[string]any) (made *parley.Campaign, err error) {
-	plan := d.Prices.Plan(u.Plan)
 	err = d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
 		made = &parley.Campaign{}
 		form.Defaults(made)
 		fields := form.Bind(body, made, true)
 		if err := d.check(ctx, tx.Query, u, nil, made, fields); err != nil {
 			return err
-		}
-		if err := tx.LockUser(ctx, u.ID); err != nil {
-			return err
-		}
-		n, err := tx.CountCampaigns(ctx, u.ID)
-		if err != nil {
-			return err
-		}
-		if n >= plan.Campaigns {
-			return parley.Errorf(parley.Forbidden, tooMany, plan.Campaigns)
 		}
 		return tx.CreateCampaign(ctx, u.ID, made)
 	})
@@ -196,9 +182,9 @@ func (d *Desk) Begin(ctx context.Context, userID, id int64) (c *parley.Campaign,
 		}
 		to, ok := parley.CampaignMoves[c.Status][parley.CampaignStart]
 		if !ok {
-			return parley.Errorf(parley.Refused, "The campaign is in progress already.")
+			return parley.Errorf(parley.Refused, "The campaign is already in progress.")
 		}
-		if err := d.ready(ctx, tx, userID, c); err != nil {
+		if err := d.ready(ctx, tx.Query, userID, c); err != nil {
 			return err
 		}
 		c.Status, c.StartedAt, c.CompletedAt = to, parley.Now(), 0
@@ -210,9 +196,9 @@ func (d *Desk) Begin(ctx context.Context, userID, id int64) (c *parley.Campaign,
 }
 
 // ready says why a campaign can't begin, nil when it can.
-func (d *Desk) ready(ctx context.Context, tx *store.Tx, userID int64, c *parley.Campaign) error {
+func (d *Desk) ready(ctx context.Context, q store.Query, userID int64, c *parley.Campaign) error {
 	refuse := func(text string) error { return parley.Errorf(parley.Refused, "%s", text) }
-	a, err := tx.Assistant(ctx, userID, c.AssistantID)
+	a, err := q.Assistant(ctx, userID, c.AssistantID)
 	switch {
 	case store.IsNotFound(err):
 		return refuse("The campaign's assistant was deleted: choose another.")
@@ -225,13 +211,13 @@ func (d *Desk) ready(ctx context.Context, tx *store.Tx, userID int64, c *parley.
 	case len(c.PhoneNumberIDs) == 0 && a.PhoneNumberID == nil:
 		return refuse("There is no phone number to call from: give the campaign or its assistant one.")
 	}
-	if left, err := tx.LeadsLeft(ctx, c.ID); err != nil || !left {
+	if left, err := q.LeadsLeft(ctx, c.ID); err != nil || !left {
 		if err == nil {
 			err = refuse("The campaign has no leads to call.")
 		}
 		return err
 	}
-	if free, err := tx.Free(ctx, userID); err != nil || free <= 0 {
+	if free, err := q.Free(ctx, userID); err != nil || free <= 0 {
 		if err == nil {
 			err = refuse("Insufficient balance")
 		}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"io"
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -87,13 +88,18 @@ func (d *Desk) everyLead(ctx context.Context, c *parley.Campaign, fn func(*parle
 	}
 }
 
-// plain keeps a spreadsheet from taking a text for a formula: it would run it.
+// plain keeps a spreadsheet from taking a text, or a part of it, for a formula: it would run it. Which character parts the cells of a CSV file
+// depends on the reader's country and settings, so that a formula may also stand behind a semicolon, a tab or a line break; spaces before it
+// and its full-width forms don't keep every program from running it.
 func plain(text string) string {
-	if text != "" && strings.ContainsRune("=+-@\t\r", rune(text[0])) {
+	text = formula.ReplaceAllString(text, "$1'$2")
+	if text != "" && strings.ContainsRune("\t\r\n", rune(text[0])) {
 		return "'" + text
 	}
 	return text
 }
+
+var formula = regexp.MustCompile(`((?:^|[;|\t\r\n])[\s\pZ\x00-\x1f"]*?)([=+\-@＝＋－＠])`)
 
 // value is a value as a cell shows it; nothing where there is none.
 func value(v any) string {
@@ -122,7 +128,13 @@ func value(v any) string {
 	if err != nil {
 		return ""
 	}
-	return strings.Trim(string(b), `"`)
+	if n, ok := v.(json.Number); ok {
+		return string(n)
+	}
+	if _, ok := v.(float64); ok {
+		return string(b)
+	}
+	return plain(strings.Trim(string(b), `"`))
 }
 
 func datetime(t parley.DateTime) string {

@@ -87,7 +87,7 @@ func (d *Desk) finish(ctx context.Context, tx *store.Tx, userID, campaignID, lea
 // came on the blacklist meanwhile is not.
 func (d *Desk) settle(ctx context.Context, tx *store.Tx, c *parley.Campaign, l *parley.Lead, now parley.Time) error {
 	if l.Status == parley.LeadRescheduled {
-		blocked, err := tx.Blacklisted(ctx, l.UserID, []string{l.PhoneNumber})
+		blocked, err := tx.Blacklisted(ctx, l.UserID, l.Numbers())
 		if err != nil {
 			return err
 		}
@@ -95,7 +95,7 @@ func (d *Desk) settle(ctx context.Context, tx *store.Tx, c *parley.Campaign, l *
 		if next := h.Next(l.DueAt.Time()); !next.IsZero() {
 			l.NextAttemptAt = parley.DateTime(parley.At(next))
 		}
-		if blocked[l.PhoneNumber] {
+		if !l.Reach(blocked) {
 			l.Move(parley.LeadBlock, now)
 		}
 	}

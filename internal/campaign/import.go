@@ -179,11 +179,14 @@ func (im *importer) add(ctx context.Context, leads []*parley.Lead, rows []int) e
 	if err != nil {
 		return err
 	}
-	for i, ok := range added {
-		if ok {
+	for i, row := range rows {
+		switch {
+		case i >= len(added):
+			im.skip(row, "row", "Your plan allows no more leads: this row was not stored. Delete leads that are done, or ask the operator of this server for a larger plan.")
+		case added[i]:
 			im.report.Imported++
-		} else {
-			im.skip(rows[i], phoneColumn, "The phone_number is in this campaign already.")
+		default:
+			im.skip(row, phoneColumn, "The phone_number is in this campaign already.")
 		}
 	}
 	return nil
@@ -209,8 +212,11 @@ func (im *importer) store(ctx context.Context, leads []*parley.Lead) (added []bo
 		if _, err := tx.Campaign(ctx, im.userID, im.CampaignID); err != nil { // it may be deleted meanwhile
 			return err
 		}
-		var err error
-		added, err = tx.AddLeads(ctx, im.userID, im.CampaignID, leads, im.Duplicates)
+		room, err := tx.RoomForLeads(ctx, im.userID)
+		if err != nil {
+			return err
+		}
+		added, err = tx.AddLeads(ctx, im.userID, im.CampaignID, leads[:min(int64(len(leads)), room)], im.Duplicates)
 		return err
 	})
 	return added, err

@@ -20,6 +20,7 @@ func (d *Desk) AddLead(ctx context.Context, userID int64, l *parley.Lead, duplic
 			err = store.DuplicateLead
 		}
 		l.Campaign = parley.EventCampaign{ID: c.ID, Name: c.Name}
+		l.ShowContacts()
 		return err
 	})
 	d.Wake(userID)
@@ -30,8 +31,11 @@ func (d *Desk) AddLead(ctx context.Context, userID int64, l *parley.Lead, duplic
 type LeadChange struct {
 	PhoneNumber *string // E.164
 	Variables   map[string]string
-	Status      *parley.LeadStatus // created: call it from the start; completed: call it no more
-	Duplicate   bool               // the new number may be in the campaign already
+	Status      *parley.LeadStatus // created: call it from the start; completed: call it no more; reached-max-retries: likewise, in vain
+	CampaignID  *int64             // where it moves to
+	Contacts    []parley.LeadContact
+	NewContacts bool // Contacts take the place of those that there are
+	Duplicate   bool // the campaign may have the number already
 }
 
 // ChangeLead changes a lead. Variables are laid over those that there are.
@@ -41,29 +45,68 @@ func (d *Desk) ChangeLead(ctx context.Context, userID, id int64, ch LeadChange) 
 			return err
 		}
 		now := parley.Now()
-		if ch.PhoneNumber != nil && *ch.PhoneNumber != l.PhoneNumber {
-			if l.Status == parley.LeadProcessing {
-				return errBeingCalled
-			}
-			l.PhoneNumber = *ch.PhoneNumber
-			if l.Duplicate, err = tx.InCampaign(ctx, l.CampaignID, l.PhoneNumber, l.ID); err != nil {
-				return err
-			}
-			if l.Duplicate && !ch.Duplicate {
-				return store.DuplicateLead
-			}
+		if err := d.rewrite(ctx, tx, l, ch, now); err != nil {
+			return err
 		}
 		merged := maps.Clone(l.Variables)
 		maps.Copy(merged, ch.Variables)
+		var wrong parley.Fields
+		if parley.CheckVariables(merged, &wrong); len(wrong) > 0 && len(ch.Variables) > 0 {
+			return wrong.Err()
+		}
 		l.Variables, l.UpdatedAt = merged, parley.DateTime(now)
 		l.Move(parley.LeadGiveUp, now) // who is about to call would call what it was
 		if err := d.moveLead(ctx, tx, l, ch.Status, now); err != nil {
 			return err
 		}
-		return tx.SaveLead(ctx, userID, l)
+		if err := tx.SaveLead(ctx, userID, l); err != nil {
+			return err
+		}
+		l, err = tx.Lead(ctx, userID, id)
+		return err
 	})
 	d.Wake(userID)
 	return l, err
+}
+
+// rewrite changes whom a lead calls, and for which campaign: not while it is called.
+func (d *Desk) rewrite(ctx context.Context, tx *store.Tx, l *parley.Lead, ch LeadChange, now parley.Time) (err error) {
+	was := *l
+	if ch.PhoneNumber != nil {
+		l.PhoneNumber = *ch.PhoneNumber
+	}
+	if ch.CampaignID != nil {
+		l.CampaignID = *ch.CampaignID
+	}
+	called := l.Status == parley.LeadProcessing || l.WatchAt > 0 && l.CampaignID != was.CampaignID
+	moved := l.PhoneNumber != was.PhoneNumber || l.CampaignID != was.CampaignID
+	switch {
+	case called && (moved || ch.NewContacts):
+		return errBeingCalled
+	case l.CampaignID != was.CampaignID:
+		if _, err := tx.Campaign(ctx, l.UserID, l.CampaignID); err != nil {
+			return err
+		}
+	}
+	if moved {
+		if l.Duplicate, err = tx.InCampaign(ctx, l.CampaignID, l.PhoneNumber, l.ID); err != nil {
+			return err
+		}
+		if l.Duplicate && !ch.Duplicate {
+			return store.DuplicateLead
+		}
+	}
+	if !ch.NewContacts {
+		return nil
+	}
+	l.Contacts = parley.NumberContacts(ch.Contacts)
+	if l.Contact > 0 { // its own number was tried: it goes on with the first of the new ones
+		l.Contact = 0
+		if !l.NextContact("") && l.Status.Waiting() {
+			l.Move(parley.LeadWriteOff, now)
+		}
+	}
+	return nil
 }
 
 var errBeingCalled = &parley.Error{Kind: parley.Conflict, Message: "The lead is being called just now."}
@@ -76,14 +119,16 @@ func (d *Desk) moveLead(ctx context.Context, tx *store.Tx, l *parley.Lead, statu
 		if !l.Move(parley.LeadReset, now) {
 			return errBeingCalled
 		}
+	case *status == parley.LeadExhausted:
+		l.Move(parley.LeadWriteOff, now)
 	default:
 		l.Move(parley.LeadClose, now)
 	}
 	if !l.Status.Waiting() {
 		return nil
 	}
-	blocked, err := tx.Blacklisted(ctx, l.UserID, []string{l.PhoneNumber})
-	if err == nil && blocked[l.PhoneNumber] {
+	blocked, err := tx.Blacklisted(ctx, l.UserID, l.Numbers())
+	if err == nil && !l.Reach(blocked) {
 		if status != nil {
 			return parley.Fields{{Name: "status", Messages: []string{"The status can't be created: the phone_number is on the blacklist."}}}.Err()
 		}

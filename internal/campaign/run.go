@@ -216,9 +216,9 @@ func (d *Desk) claim(ctx context.Context, id int64, n int) (leads []parley.Lead,
 
 // allowed are the claimed leads whose number is not on the blacklist; the others are called no more.
 func (d *Desk) allowed(ctx context.Context, tx *store.Tx, userID int64, claimed []parley.Lead, now parley.Time) (leads []parley.Lead, err error) {
-	numbers := make([]string, len(claimed))
+	var numbers []string
 	for i := range claimed {
-		numbers[i] = claimed[i].PhoneNumber
+		numbers = append(numbers, claimed[i].Numbers()...)
 	}
 	on, err := tx.Blacklisted(ctx, userID, numbers)
 	if err != nil || len(on) == 0 {
@@ -226,11 +226,17 @@ func (d *Desk) allowed(ctx context.Context, tx *store.Tx, userID int64, claimed 
 	}
 	var blocked []int64
 	for _, l := range claimed {
-		if on[l.PhoneNumber] {
+		was := l.Contact
+		if !l.Reach(on) {
 			blocked = append(blocked, l.ID)
-		} else {
-			leads = append(leads, l)
+			continue
 		}
+		if l.Contact != was {
+			if err := tx.SaveLead(ctx, userID, &l); err != nil {
+				return nil, err
+			}
+		}
+		leads = append(leads, l)
 	}
 	return leads, tx.BlockLeads(ctx, blocked, now)
 }
@@ -240,7 +246,8 @@ var errGone = errors.New("the lead is to be called no more")
 
 // dial has a claimed lead called, and says whether there is a call.
 func (d *Desk) dial(ctx context.Context, c *store.CampaignState, l *parley.Lead, number int64) (bool, error) {
-	o := Order{UserID: l.UserID, AssistantID: c.AssistantID, To: l.PhoneNumber, Variables: l.Variables, NumberID: number, CampaignID: c.ID, LeadID: l.ID,
+	phone, vars := l.Target()
+	o := Order{UserID: l.UserID, AssistantID: c.AssistantID, To: phone, Variables: vars, NumberID: number, CampaignID: c.ID, LeadID: l.ID,
 		Attempt: l.Serial + 1}
 	o.Begin = func(ctx context.Context, tx *store.Tx, callID int64) error {
 		now := parley.Now()
@@ -284,6 +291,7 @@ const (
 // judge says what an error of Start's means. ours is true for what the server's operator has to mend.
 func (d *Desk) judge(ctx context.Context, c *store.CampaignState, l *parley.Lead, err error) (r refusal, ours bool) {
 	var e *parley.Error
+	phone, _ := l.Target()
 	switch {
 	case errors.Is(err, errGone):
 		return refusal{gone, ""}, false
@@ -293,7 +301,7 @@ func (d *Desk) judge(ctx context.Context, c *store.CampaignState, l *parley.Lead
 		return refusal{full, e.Message}, false
 	case e.Kind == parley.Payment:
 		return refusal{pause, "The balance does not cover another call."}, false
-	case e.Kind == parley.Forbidden && d.Allow != nil && !d.Allow(l.PhoneNumber):
+	case e.Kind == parley.Forbidden && d.Allow != nil && !d.Allow(phone):
 		return refusal{never, e.Message}, false
 	case e.Kind == parley.Forbidden:
 		live, err := d.DB.LiveCalls(ctx, c.UserID)
@@ -329,11 +337,15 @@ func (d *Desk) neverCall(ctx context.Context, tx *store.Tx, l *parley.Lead, now 
 	if err != nil || fresh.Owner != l.Owner || fresh.Serial != l.Serial {
 		return ignoreMissing(err)
 	}
-	if !fresh.Move(parley.LeadExhaust, now) {
-		return nil
-	}
 	failed := parley.OutcomeFailed
 	fresh.Outcome = &failed
+	to := parley.LeadExhaust
+	if fresh.NextContact(parley.LeadExhausted) {
+		to = parley.LeadGiveUp // and is called at its next number
+	}
+	if !fresh.Move(to, now) {
+		return nil
+	}
 	return tx.SaveLead(ctx, l.UserID, fresh)
 }
 

@@ -144,7 +144,7 @@ func (c *Catalog) addSynthesizers(cfg Config) {
 		for _, v := range voices[p.Code] {
 			for _, iso := range strings.Fields(v.languages) {
 				l := c.languageByISO[iso]
-				c.addVoice(v, l, &p.ID, []string{"pipeline", "dualplex"}, p.configured, base)
+				c.addVoice(v, l, &p.ID, tunable[p.Code], []string{"pipeline", "dualplex"}, p.configured, base)
 				list := c.synthesizersOf[l.ID]
 				if p.configured && (len(list) == 0 || list[len(list)-1].ID != p.ID) {
 					c.synthesizersOf[l.ID] = append(list, p.Provider)
@@ -157,12 +157,12 @@ func (c *Catalog) addSynthesizers(cfg Config) {
 	}
 	for _, v := range realtimeVoices {
 		for _, iso := range strings.Fields(v.languages) {
-			c.addVoice(v, c.languageByISO[iso], nil, []string{"multimodal"}, cfg.OpenAI.Realtime != "", base)
+			c.addVoice(v, c.languageByISO[iso], nil, parley.Tunable{}, []string{"multimodal"}, cfg.OpenAI.Realtime != "", base)
 		}
 	}
 }
 
-func (c *Catalog) addVoice(d voiceData, l *parley.Language, provider *int64, modes []string, configured bool, base string) {
+func (c *Catalog) addVoice(d voiceData, l *parley.Language, provider *int64, tuned parley.Tunable, modes []string, configured bool, base string) {
 	v := &voice{parley.Voice{
 		ID:                    voiceID(d.number, l.ID),
 		Name:                  d.name,
@@ -171,6 +171,7 @@ func (c *Catalog) addVoice(d voiceData, l *parley.Language, provider *int64, mod
 		Accent:                optional(d.accent),
 		Age:                   optional(d.age),
 		SynthesizerProviderID: provider,
+		Tunable:               tuned,
 		Code:                  d.codeIn(l.ISO2),
 		Modes:                 modes,
 	}, configured}
@@ -247,6 +248,9 @@ func (c *Catalog) Synthesizers(languageID int64) []parley.Provider {
 
 // Synthesizer finds a provider that speaks by its id, configured here or not, nil if there is none.
 func (c *Catalog) Synthesizer(id int64) *parley.Provider { return c.synthesizers[id].provider() }
+
+// Tunable says which settings the voices of a provider have, by its code.
+func (c *Catalog) Tunable(code string) parley.Tunable { return tunable[code] }
 
 // Transcribers lists the configured providers that understand a language (0: any), the best first.
 func (c *Catalog) Transcribers(languageID int64) []parley.Provider {

@@ -90,6 +90,9 @@ var synthesizers = []parley.Provider{
 	{ID: 2, Code: ESpeak, Name: "Local (eSpeak NG)"},
 }
 
+// tunable are the vendors whose voices have more settings than speed.
+var tunable = map[string]parley.Tunable{ElevenLabs: {Stability: true, Similarity: true}}
+
 // transcribers, the best first, likewise.
 var transcribers = []struct {
 	parley.Provider

@@ -1,12 +1,14 @@
 package chat
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"runtime/debug"
 	"strings"
+	"sync"
 	"time"
 
 	"parley"
@@ -17,12 +19,22 @@ import (
 )
 
 const (
-	glance   = 150 * time.Millisecond // how often a node looks whether another has finished with a conversation
-	turnTime = 4 * time.Minute        // no reply takes longer
+	glance          = 150 * time.Millisecond // how often a node looks whether another has finished with a conversation
+	lookForTakeover = time.Second            // how often it looks, during a reply, whether a person took over on another node
+	turnTime        = 4 * time.Minute        // no reply takes longer
+
+	maxAttempts    = 6 // at answering one message; a minute passes between the first and the last
+	maxEndAttempts = 3 // at ending a conversation with what is found out from it
 )
 
+// rest is how long nobody looks at a conversation by themselves after something failed in it for the n-th time.
+func rest(n int) time.Duration { return 2 * time.Second << min(max(n-1, 0), 7) }
+
 // attendance is this process's work on one conversation.
-type attendance struct{ again bool }
+type attendance struct {
+	again bool
+	stop  context.CancelCauseFunc // ends the reply that is being made; nil while none is
+}
 
 // attend has this process work on a conversation until nothing in it waits. Once is enough, however often it is called.
 func (c *Chat) attend(id string) {
@@ -113,38 +125,47 @@ func (c *Chat) workLeased(id string) (lost bool) {
 			}
 		}
 	}()
-	for {
-		m, err := c.DB.Pending(ctx, id)
-		if err == nil && m == nil {
-			err = c.endSilent(ctx, id)
-			if err != nil && ctx.Err() == nil {
-				slog.Error("end a silent conversation", "conversation", id, "error", err)
-			}
-			break
+	failures, err := c.workOff(ctx, id)
+	if err != nil { // a message stays pending, or the end open: it is tried again after a rest, or at once when something new is said
+		if ctx.Err() == nil {
+			slog.Error("work on a conversation", "conversation", id, "failures", failures, "error", err)
+		} else {
+			failures, err = 0, context.Cause(ctx)
 		}
-		if err == nil {
-			err = c.answer(ctx, m)
-		}
-		if err != nil { // the message stays pending: whoever looks next, tries again
-			if ctx.Err() == nil {
-				slog.Error("answer a message", "conversation", id, "error", err)
-			} else {
-				err = context.Cause(ctx)
-			}
-			if lost = errors.Is(err, errLost); !lost {
-				c.tellWaiters(id, err)
-			}
-			break
+		if lost = errors.Is(err, errLost); !lost {
+			c.tellWaiters(id, err)
 		}
 	}
 	cancel(nil)
 	<-beating
-	err := c.DB.Write(context.WithoutCancel(ctx), func(ctx context.Context, tx *store.Tx) error { return tx.Unlease(ctx, id, c.node) })
+	again := err != nil && failures > 0
+	err = c.DB.Write(context.WithoutCancel(ctx), func(ctx context.Context, tx *store.Tx) error {
+		if again {
+			return tx.Rest(ctx, id, c.node, parley.Now().Add(rest(failures)))
+		}
+		return tx.Unlease(ctx, id, c.node)
+	})
 	if err != nil {
 		slog.Error("give a lease back", "conversation", id, "error", err)
 	}
 	c.tellWaiters(id, nil)
 	return lost
+}
+
+// workOff answers what is pending in a conversation, and ends it when silence has. With an error it says how often that has failed.
+func (c *Chat) workOff(ctx context.Context, id string) (failures int, err error) {
+	for {
+		m, err := c.DB.Pending(ctx, id)
+		if err != nil {
+			return 1, err
+		}
+		if m == nil {
+			return c.endSilent(ctx, id)
+		}
+		if err := c.answer(ctx, m); err != nil {
+			return max(m.Attempts, 1), err
+		}
+	}
 }
 
 // tellWaiters tells those here who wait in a conversation what their messages came to, on whichever node, or the failure err. It says
@@ -204,10 +225,12 @@ func (c *Chat) waiter(m *parley.Message) *Waiter {
 }
 
 // answer has the assistant answer one message and stores what came of it. An error means that nothing was stored and the message waits
-// on; the model's failure is no such error: it settles the message without a reply.
+// on, for as many attempts as it has; the model's failure is no such error: it settles the message without a reply.
 func (c *Chat) answer(ctx context.Context, m *parley.Message) error {
 	ctx, cancel := context.WithTimeout(ctx, turnTime)
 	defer cancel()
+	thinking, done := c.untilTakenOver(ctx, m.ConversationID)
+	defer done()
 	conv, err := c.DB.PublicConversation(ctx, m.ConversationID)
 	if err != nil {
 		return err
@@ -221,28 +244,111 @@ func (c *Chat) answer(ctx context.Context, m *parley.Message) error {
 		return err
 	}
 	price := c.price(conv, m.Channel)
-	err = c.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
+	waits := true
+	err = c.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
+		// Counted before anything else happens: what ends the process counts too.
+		if m.Attempts, err = tx.TryMessage(ctx, m.ID); err != nil || m.Attempts == 0 {
+			waits = err != nil
+			return err
+		}
+		waits = true
 		return tx.Reserve(ctx, conv.UserID, reference(m.ID), price, parley.Now().Add(hold))
 	})
-	if errors.Is(err, store.Insufficient) {
+	switch {
+	case errors.Is(err, store.Insufficient):
 		return c.settle(ctx, conv, m, w, Answer{}, err)
-	}
-	if err != nil {
+	case err != nil || !waits: // another node was faster
 		return err
+	case m.Attempts > maxAttempts:
+		return c.giveUp(ctx, conv, a, m, w, agent.Reply{}, errUnstorable)
 	}
 	c.Hub.Tell(conv.ID, event.Event{Kind: "typing"})
-	reply, sources, err := c.think(ctx, conv, a, m, w)
+	reply, sources, err := c.think(thinking, conv, a, m, w)
+	var failed *ai.Error
 	switch {
-	case err != nil && ctx.Err() != nil && !errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return err // the server stops, or the lease is lost: it stays pending
-	case err != nil:
+	case errors.Is(context.Cause(thinking), errTakenOver):
+		return c.settle(ctx, conv, m, w, Answer{AIOff: true}, nil)
+	case err == nil:
+		err = c.store(ctx, conv, a, m, w, reply, sources, price, nil)
+	case errors.Is(ctx.Err(), context.DeadlineExceeded), ctx.Err() == nil && errors.As(err, &failed):
 		slog.Warn("the model failed", "conversation", conv.ID, "assistant", a.ID, "kind", ai.KindOf(err), "error", err)
-		if m.Channel != "" { // nobody there reads an HTTP answer: the person is told in words, for nothing
-			return c.store(ctx, conv, a, m, w, agent.Reply{Text: agent.Sentence(err)}, nil, 0)
-		}
-		return c.settle(ctx, conv, m, w, Answer{}, parley.Errorf(parley.Upstream, "%s", agent.Sentence(err)))
+		return c.giveUp(ctx, conv, a, m, w, reply, err)
 	}
-	return c.store(ctx, conv, a, m, w, reply, sources, price)
+	if err == nil || ctx.Err() != nil || m.Attempts < maxAttempts { // the server stops, the lease is lost, the database failed: it stays pending
+		return err
+	}
+	slog.Error("a message gets no reply", "conversation", conv.ID, "message", m.ID, "attempts", m.Attempts, "error", err)
+	return c.giveUp(ctx, conv, a, m, w, agent.Reply{}, errUnstorable)
+}
+
+// errUnstorable is why a message gets no reply that was tried often enough.
+var errUnstorable = parley.Explain(errors.New("the reply could not be stored"),
+	"The reply could not be stored in %d attempts. The server's operator finds the reason in the log, under the conversation's id.", maxAttempts)
+
+// giveUp ends a message that gets no reply, for nothing. Through a channel nobody reads an HTTP answer: the person there is told in words.
+func (c *Chat) giveUp(ctx context.Context, conv *parley.Conversation, a *parley.Assistant, m *parley.Message, w *Waiter, reply agent.Reply, cause error) error {
+	sorry := agent.Sentence(cause)
+	if m.Channel != "" {
+		reply.Text = sorry
+		err := c.store(ctx, conv, a, m, w, reply, nil, 0, why(cause))
+		if err == nil || m.Attempts < maxAttempts {
+			return err
+		}
+	}
+	return c.settle(ctx, conv, m, w, Answer{}, parley.Explain(parley.Errorf(parley.Upstream, "%s", sorry), "%s", *why(cause)))
+}
+
+// why says to the owner why a message got no reply.
+func why(failure error) *string {
+	text := cmp.Or(parley.Explanation(failure), "Something failed on the server while the reply was made. Its operator finds the reason in the log, under the conversation's id.")
+	if errors.Is(failure, store.Insufficient) {
+		text = "The balance did not cover the price of a reply. Top it up."
+	}
+	return &text
+}
+
+var errTakenOver = errors.New("a person has taken over")
+
+// untilTakenOver is a context that ends when a person takes over the conversation: SetAI ends it at once where that happens on this node,
+// a look at the row ends it where it happens on another. done must be called.
+func (c *Chat) untilTakenOver(ctx context.Context, id string) (_ context.Context, done func()) {
+	ctx, stop := context.WithCancelCause(ctx)
+	c.stopWith(id, stop)
+	var looking sync.WaitGroup
+	looking.Go(func() {
+		tick := time.NewTicker(lookForTakeover)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+			if conv, err := c.DB.PublicConversation(ctx, id); err == nil && !conv.AIEnabled {
+				stop(errTakenOver)
+			}
+		}
+	})
+	return ctx, func() {
+		c.stopWith(id, nil)
+		stop(nil)
+		looking.Wait()
+	}
+}
+
+func (c *Chat) stopWith(id string, stop context.CancelCauseFunc) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.attended[id].stop = stop
+}
+
+// takenOver ends the reply that this process is making in a conversation.
+func (c *Chat) takenOver(id string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if at := c.attended[id]; at != nil && at.stop != nil {
+		at.stop(errTakenOver)
+	}
 }
 
 // think runs the turn: the conversation up to m, without what came behind it. The sources are what knowledge the model was given.
@@ -255,47 +361,88 @@ func (c *Chat) think(ctx context.Context, conv *parley.Conversation, a *parley.A
 	if err != nil {
 		return agent.Reply{}, nil, err
 	}
-	reply, err := ready.Turn(history(list, m.ID), sink{w}).Run(ctx)
+	made, err := c.DB.MessageCalls(ctx, conv.ID)
+	if err != nil {
+		return agent.Reply{}, nil, err
+	}
+	turn := ready.Turn(history(list, m.ID, made), sink{ctx, w})
+	turn.Done = calls(made[m.ID])
+	turn.Keep = func(ctx context.Context, n int, calls []agent.Call, done bool) error {
+		return c.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
+			for i, call := range calls {
+				if err := tx.KeepMessageCall(ctx, m.ID, n+i, record(call), done); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	reply, err := turn.Run(ctx)
 	return reply, ready.Sources(), err
 }
 
-// history is what the model sees of a conversation: everything up to the message.
-func history(list []parley.Message, upTo int64) (out []ai.Message) {
+// record is a tool call as it is stored; calls are stored ones as the agent knows them.
+func record(c agent.Call) parley.FunctionCall {
+	return parley.FunctionCall{Name: c.Name, Arguments: c.Arguments, Result: c.Result}
+}
+
+func calls(list []parley.FunctionCall) []agent.Call {
+	out := make([]agent.Call, len(list))
+	for i, f := range list {
+		out[i] = agent.Call{Name: f.Name, Arguments: f.Arguments, Result: f.Result}
+	}
+	return out
+}
+
+// history is what the model sees of a conversation: everything up to the message, and the tools that ran for messages without a reply.
+func history(list []parley.Message, upTo int64, made map[int64][]parley.FunctionCall) (out []ai.Message) {
 	for _, m := range list {
 		if m.ID > upTo && (m.Turn == 0 || m.Turn > upTo) {
 			continue
 		}
 		if m.Role == parley.RoleUser {
 			out = append(out, ai.Message{Role: ai.User, Text: m.Content})
+			if m.ID != upTo {
+				out = append(out, agent.Replay("", calls(made[m.ID]))...)
+			}
 			continue
 		}
-		calls := make([]agent.Call, len(m.FunctionCalls))
-		for i, f := range m.FunctionCalls {
-			calls[i] = agent.Call{Name: f.Name, Arguments: f.Arguments, Result: f.Result}
-		}
-		out = append(out, agent.Replay(m.Content, calls)...)
+		out = append(out, agent.Replay(m.Content, calls(m.FunctionCalls))...)
 	}
 	return out
 }
 
-// store writes a reply, its charge and the end of the waiting in one transaction.
-func (c *Chat) store(ctx context.Context, conv *parley.Conversation, a *parley.Assistant, m *parley.Message, w *Waiter, reply agent.Reply, sources []parley.MessageSource, price parley.Money) error {
+// store writes a reply, its charge and the end of the waiting in one transaction. failure says why it is no more than an apology.
+func (c *Chat) store(ctx context.Context, conv *parley.Conversation, a *parley.Assistant, m *parley.Message, w *Waiter, reply agent.Reply, sources []parley.MessageSource,
+	price parley.Money, failure *string) error {
 	r := &parley.Message{ConversationID: conv.ID, Turn: m.ID, Role: parley.RoleAssistant, Author: parley.AuthorAI, Content: reply.Text, Sources: sources,
 		InputTokens: reply.Usage.In, OutputTokens: reply.Usage.Out}
 	for _, call := range reply.Calls {
-		r.FunctionCalls = append(r.FunctionCalls, parley.FunctionCall{Name: call.Name, Arguments: call.Arguments, Result: call.Result})
+		r.FunctionCalls = append(r.FunctionCalls, record(call))
 	}
 	err := c.DB.Write(context.WithoutCancel(ctx), func(ctx context.Context, tx *store.Tx) error {
 		r.ID = 0
+		now, err := tx.ConversationForUpdate(ctx, conv.ID)
+		if err != nil {
+			return err
+		}
+		if !now.AIEnabled {
+			return errTakenOver
+		}
 		if err := tx.AddMessage(ctx, r, price, EndsAt(a)); err != nil {
 			return err
 		}
-		waited, err := tx.SettleMessage(ctx, m.ID, price, false)
+		waited, err := tx.SettleMessage(ctx, m.ID, price, failure)
 		if err != nil {
 			return err
 		}
 		if !waited {
 			return errAnswered
+		}
+		if len(reply.Calls) > 0 {
+			if err := tx.DropMessageCalls(ctx, m.ID); err != nil {
+				return err
+			}
 		}
 		_, err = tx.Settle(ctx, conv.UserID, &parley.LedgerEntry{Kind: parley.MessageCharge, Amount: -price, Reference: reference(m.ID),
 			Description: fmt.Sprintf("Message to %s (%s)", conv.AssistantName, conv.Type)})
@@ -306,6 +453,9 @@ func (c *Chat) store(ctx context.Context, conv *parley.Conversation, a *parley.A
 	})
 	if errors.Is(err, errAnswered) { // another node was faster: its reply is the one
 		return nil
+	}
+	if errors.Is(err, errTakenOver) {
+		return c.settle(ctx, conv, m, w, Answer{AIOff: true}, nil)
 	}
 	if err != nil {
 		return err
@@ -321,8 +471,12 @@ var errAnswered = errors.New("the message has its reply already")
 
 // settle says that a message gets no reply: none is wanted, or it failed.
 func (c *Chat) settle(ctx context.Context, conv *parley.Conversation, m *parley.Message, w *Waiter, a Answer, failure error) error {
+	var reason *string
+	if failure != nil {
+		reason = why(failure)
+	}
 	err := c.DB.Write(context.WithoutCancel(ctx), func(ctx context.Context, tx *store.Tx) error {
-		if _, err := tx.SettleMessage(ctx, m.ID, 0, failure != nil); err != nil {
+		if _, err := tx.SettleMessage(ctx, m.ID, 0, reason); err != nil {
 			return err
 		}
 		return tx.Release(ctx, conv.UserID, reference(m.ID))
@@ -334,23 +488,37 @@ func (c *Chat) settle(ctx context.Context, conv *parley.Conversation, m *parley.
 }
 
 // endSilent ends a conversation that silence has ended, with what was found out from it. It may run twice, after a crash: only what is
-// stored counts.
-func (c *Chat) endSilent(ctx context.Context, id string) error {
+// stored counts. What can't be found out or stored in a few attempts is left out.
+func (c *Chat) endSilent(ctx context.Context, id string) (failures int, err error) {
 	conv, err := c.DB.PublicConversation(ctx, id)
+	if store.IsNotFound(err) {
+		return 0, nil
+	}
 	if err != nil || conv.EndsAt == 0 || conv.EndsAt > parley.Now() {
-		return err
+		return 1, err
 	}
-	extracted, err := c.extract(ctx, conv)
+	attempts := 0
+	err = c.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
+		attempts, err = tx.TryEnd(ctx, id)
+		return err
+	})
 	if err != nil {
-		return err
+		return 1, err
 	}
-	return c.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
+	var extracted map[string]any
+	if attempts <= maxEndAttempts {
+		if extracted, err = c.extract(ctx, conv); err != nil {
+			return attempts, err
+		}
+	}
+	err = c.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
 		ended, err := tx.EndConversation(ctx, conv, extracted, parley.Now())
 		if err != nil || !ended {
 			return err
 		}
 		return tellEnded(ctx, tx, conv)
 	})
+	return attempts, err
 }
 
 // tellEnded has the assistant's endpoint told that a conversation has ended.
@@ -367,10 +535,14 @@ func tellEnded(ctx context.Context, tx *store.Tx, conv *parley.Conversation) err
 		return err
 	}
 	e := parley.ConversationEnded{ConversationID: conv.ID, AssistantID: a.UUID, AssistantName: a.Name, Type: conv.Type, MessageCount: conv.MessageCount,
-		ExtractedVariables: conv.Extracted, InputVariables: conv.Variables, CustomerPhone: conv.CustomerPhone, EndedAt: parley.DateTime(conv.EndedAt)}
+		ExtractedVariables: conv.Extracted, InputVariables: conv.Variables, CustomerPhone: conv.CustomerPhone,
+		CreatedAt: parley.Time(conv.CreatedAt), EndedAt: conv.EndedAt}
+	if e.Sender, err = tx.ConversationSender(ctx, conv); err != nil {
+		return err
+	}
 	e.FormattedTranscript, _ = Transcript(list)
 	for _, m := range list {
-		e.Transcript = append(e.Transcript, parley.TranscriptLine{Role: m.Role, Content: m.Content, Timestamp: m.CreatedAt})
+		e.Transcript = append(e.Transcript, parley.TranscriptLine{Role: m.Role, Content: m.Content, Timestamp: parley.Time(m.CreatedAt)})
 	}
 	return tx.EnqueueDelivery(ctx, conv.UserID, e.Delivery(a))
 }
@@ -384,7 +556,7 @@ func (c *Chat) extract(ctx context.Context, conv *parley.Conversation) (map[stri
 	}
 	text, heard := Transcript(list)
 	a, err := c.DB.Assistant(ctx, conv.UserID, conv.AssistantID)
-	if store.IsNotFound(err) || err == nil && (!heard || conv.Type == parley.TestConversation || len(a.PostCallSchema) == 0) {
+	if store.IsNotFound(err) || err == nil && (!heard || len(a.PostCallSchema) == 0) {
 		return nil, nil
 	}
 	if err != nil {

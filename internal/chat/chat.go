@@ -18,6 +18,7 @@ import (
 	"context"
 	"log/slog"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -118,9 +119,11 @@ func (c *Chat) Stop(ctx context.Context) {
 	c.cancel(errStopping)
 }
 
-// Start makes a conversation of a type with an assistant, with its first message in it.
-func (c *Chat) Start(ctx context.Context, a *parley.Assistant, kind parley.ConversationType, vars map[string]string) (*parley.Conversation, []parley.Message, error) {
-	conv := &parley.Conversation{UserID: a.UserID, AssistantID: a.ID, AssistantUUID: a.UUID, AssistantName: a.Name, Type: kind, Variables: vars}
+// Start makes a conversation of a type with an assistant, with its first message in it. Its visitor, and not its owner, gave the variables
+// that visitors names.
+func (c *Chat) Start(ctx context.Context, a *parley.Assistant, kind parley.ConversationType, vars map[string]string, visitors ...string) (*parley.Conversation, []parley.Message, error) {
+	conv := &parley.Conversation{UserID: a.UserID, AssistantID: a.ID, AssistantUUID: a.UUID, AssistantName: a.Name, Type: kind, Variables: vars,
+		VisitorNames: strings.Join(visitors, " ")}
 	err := c.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
 		// The price of a message must be there, though nothing is taken yet.
 		if price := c.price(conv, ""); price > 0 {
@@ -145,9 +148,16 @@ func (c *Chat) create(ctx context.Context, tx *store.Tx, a *parley.Assistant, co
 	if conv.Variables == nil {
 		conv.Variables = map[string]string{}
 	}
+	name, words := "conversations", "new conversations"
+	if c.free(conv) {
+		name, words = "test_conversations", "free test conversations"
+	}
+	if err := tx.CountDay(ctx, conv.UserID, name, words, parley.Now()); err != nil {
+		return err
+	}
 	conv.EndsAt = EndsAt(a)
 	first := parley.Render(a.InitialMessage, assistant.Variables(a, occasion(conv)))
-	if conv.Type == parley.WhatsAppConversation {
+	if conv.Type == parley.WhatsAppConversation || conv.Type == parley.APIConversation {
 		first = "" // nobody would have heard it: such a conversation begins with the customer's words or a template
 	}
 	return tx.CreateConversation(ctx, conv, first)
@@ -163,7 +173,8 @@ func EndsAt(a *parley.Assistant) parley.Time {
 }
 
 func occasion(conv *parley.Conversation) assistant.Occasion {
-	o := assistant.Occasion{Variables: conv.Variables, Now: time.Now()}
+	o := assistant.Occasion{Now: time.Now()}
+	o.Variables, o.Visitor = conv.GivenBy()
 	if conv.CustomerPhone != nil {
 		o.CustomerPhone = *conv.CustomerPhone
 	}
@@ -171,28 +182,33 @@ func occasion(conv *parley.Conversation) assistant.Occasion {
 }
 
 // WithCustomer is the conversation of an assistant with a customer whom the channel calls identifier, made when there is none. vars are
-// laid over its variables.
-func (c *Chat) WithCustomer(ctx context.Context, a *parley.Assistant, kind parley.ConversationType, identifier string, vars map[string]string) (*parley.Conversation, error) {
+// laid over its variables; the customer, and not the assistant's owner, gave those that visitors names.
+func (c *Chat) WithCustomer(ctx context.Context, a *parley.Assistant, kind parley.ConversationType, identifier string, vars map[string]string, visitors ...string) (*parley.Conversation, error) {
 	var conv *parley.Conversation
 	err := c.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
 		conv, err = tx.CustomerConversation(ctx, a.ID, kind, identifier)
 		if err == nil {
-			return tx.AddVariables(ctx, conv, vars)
+			return tx.AddVariables(ctx, conv, vars, visitors)
 		}
 		if !store.IsNotFound(err) {
 			return err
 		}
 		conv = &parley.Conversation{UserID: a.UserID, AssistantID: a.ID, AssistantUUID: a.UUID, AssistantName: a.Name, Type: kind,
-			Variables: vars, ExternalIdentifier: &identifier}
+			Variables: vars, VisitorNames: strings.Join(visitors, " "), ExternalIdentifier: &identifier}
 		if phone, ok := parley.NormalizePhone(identifier); ok {
 			conv.CustomerPhone = &phone
 		}
 		return c.create(ctx, tx, a, conv)
 	})
 	if store.Violates(err, "conversations.assistant_id", "conversations_customer") { // made by another request just now
-		return c.WithCustomer(ctx, a, kind, identifier, vars)
+		return c.WithCustomer(ctx, a, kind, identifier, vars, visitors...)
 	}
 	return conv, err
+}
+
+// free says whether a conversation is a test that costs nothing.
+func (c *Chat) free(conv *parley.Conversation) bool {
+	return conv.Type == parley.TestConversation && c.price(conv, "") == 0
 }
 
 // price is what a customer's message in a conversation costs: by the channel that it came through, else by the conversation's type.
@@ -216,8 +232,15 @@ func (c *Chat) Send(ctx context.Context, conv *parley.Conversation, text string)
 }
 
 // Receive stores a customer's message that came through a channel and has it answered; Config.Replied sends the reply. externalID is the
-// channel's own id of the message: received a second time, it changes nothing.
+// channel's own id of the message: received a second time, it changes nothing. A disabled account's assistants answer nobody: it is kept.
 func (c *Chat) Receive(ctx context.Context, conv *parley.Conversation, channel, externalID, text string) error {
+	u, err := c.DB.User(ctx, conv.UserID)
+	if err != nil {
+		return err
+	}
+	if u.DisabledAt != 0 {
+		return c.Keep(ctx, conv, channel, externalID, text)
+	}
 	w, err := c.send(ctx, conv, &parley.Message{Content: text, Channel: channel, ExternalID: externalID})
 	if store.Violates(err, "messages.conversation_id, messages.external_id", "messages_external") {
 		return nil
@@ -247,7 +270,16 @@ func (c *Chat) send(ctx context.Context, conv *parley.Conversation, m *parley.Me
 		if err := tx.AddMessage(ctx, m, 0, EndsAt(a)); err != nil || !m.Pending {
 			return err
 		}
-		if err := tx.Reserve(ctx, conv.UserID, reference(m.ID), c.price(conv, m.Channel), parley.Now().Add(hold)); err != nil {
+		if c.free(conv) {
+			if err := tx.CountDay(ctx, conv.UserID, "test_messages", "free messages in test conversations", parley.Now()); err != nil {
+				return err
+			}
+		}
+		reserve := tx.Reserve
+		if conv.Type == parley.WidgetConversation { // anybody may write
+			reserve = tx.ReservePublic
+		}
+		if err := reserve(ctx, conv.UserID, reference(m.ID), c.price(conv, m.Channel), parley.Now().Add(hold)); err != nil {
 			return err
 		}
 		// Before the commit, so that nobody answers it unheard.
@@ -337,11 +369,16 @@ func (c *Chat) Reply(ctx context.Context, userID int64, id, text string) (*parle
 	return m, err
 }
 
-// SetAI turns the assistant's replies on or off.
+// SetAI turns the assistant's replies on or off. Off ends the reply that is being made: nothing more of it is told, nothing of it is
+// kept, and it costs nothing.
 func (c *Chat) SetAI(ctx context.Context, userID int64, id string, on bool) error {
 	err := c.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error { return tx.SetAI(ctx, userID, id, on) })
-	if err == nil {
-		c.Hub.Tell(id, event.Event{Kind: "ai", Data: on})
+	if err != nil {
+		return err
 	}
-	return err
+	if !on {
+		c.takenOver(id)
+	}
+	c.Hub.Tell(id, event.Event{Kind: "ai", Data: on})
+	return nil
 }

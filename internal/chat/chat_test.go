@@ -324,6 +324,19 @@ func TestModelThatFails(t *testing.T) {
 		if n := strings.Count(h.contents(conv), "user: Hi"); n != 3 {
 			t.Errorf("%d of 3 messages were kept", n)
 		}
+		// The owner is told why, in our words.
+		var reasons []string
+		for _, m := range h.history(conv) {
+			if m.Failed != (m.Failure != nil) {
+				t.Errorf("%+v", m)
+			}
+			if m.Failure != nil {
+				reasons = append(reasons, *m.Failure)
+			}
+		}
+		if len(reasons) != 3 || !strings.HasPrefix(reasons[0], "The model failed: ") || !strings.Contains(reasons[2], "credentials") || strings.Contains(reasons[2], "sk-secret") {
+			t.Errorf("reasons %q", reasons)
+		}
 	})
 }
 
@@ -344,8 +357,33 @@ func TestModelThatFailsBehindAChannel(t *testing.T) {
 		if last := h.history(conv)[before+1]; !strings.HasPrefix(last.Content, "I'm sorry") || h.balance() != parley.USD {
 			t.Errorf("%+v, balance %v", last, h.balance())
 		}
+		if asked := h.history(conv)[before]; !asked.Failed || asked.Failure == nil || !strings.Contains(*asked.Failure, "credentials") {
+			t.Errorf("the apology counts as a reply: %+v", asked)
+		}
 		if free, err := h.db.Free(t.Context(), h.user.ID); err != nil || free != parley.USD {
 			t.Errorf("%v is free: %v", free, err)
+		}
+	})
+}
+
+// Nobody answers for a disabled account, in whatever channel; what customers write is kept.
+func TestDisabledAccountAnswersNobody(t *testing.T) {
+	each(t, func(t *testing.T, h *house) {
+		c := h.node()
+		conv, err := c.WithCustomer(t.Context(), h.a, parley.APIConversation, "+12025550123", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := len(h.history(conv))
+		u := *h.user
+		u.DisabledAt = parley.Now()
+		h.write(func(ctx context.Context, tx *store.Tx) error { return tx.SaveUser(ctx, &u) })
+		if err := c.Receive(t.Context(), conv, "sms", "SM1", "Hi"); err != nil {
+			t.Fatal(err)
+		}
+		list := h.history(conv)
+		if len(list) != before+1 || list[before].Content != "Hi" || list[before].Pending || h.balance() != parley.USD {
+			t.Errorf("%+v, balance %v", list, h.balance())
 		}
 	})
 }
@@ -421,6 +459,88 @@ func TestTakingOverAndHandingBack(t *testing.T) {
 	})
 }
 
+// Taking over ends the reply in the middle, on the node that makes it and from another: nothing more of it arrives, none of it is kept,
+// it costs nothing, and the model's stream is let go.
+func TestTakingOverInMidReply(t *testing.T) {
+	each(t, func(t *testing.T, h *house) {
+		here, there := h.node(), h.node()
+		for name, by := range map[string]*chat.Chat{"here": here, "on another node": there} {
+			before := h.balance()
+			conv := h.start(here, parley.WidgetConversation)
+			gate := make(chan struct{})
+			h.server.Script(aitest.Behaviour{Text: "One two three four.", Gate: gate})
+			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+			defer cancel()
+			w, err := here.Send(ctx, conv, "Count")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if pieces, done, _, err := w.Next(ctx); len(pieces) == 0 || done || err != nil {
+				t.Fatalf("%s: nothing of the reply came: %v %v", name, done, err)
+			}
+			if err := by.SetAI(t.Context(), h.user.ID, conv.ID, false); err != nil {
+				t.Fatal(err)
+			}
+			if by == here {
+				close(gate) // what the model has ready is not said any more
+			}
+			pieces, done, answer, err := w.Next(ctx)
+			if len(pieces) != 0 || !done || !answer.AIOff || err != nil {
+				t.Errorf("%s: %v %v %+v %v", name, pieces, done, answer, err)
+			}
+			w.Leave()
+			if by != here {
+				close(gate)
+			}
+			list := h.history(conv)
+			if n := len(list); n != 2 || list[1].Pending || list[1].Failed {
+				t.Errorf("%s: %d messages stand there, the last %+v", name, n, list[n-1])
+			}
+			if _, err := by.Reply(t.Context(), h.user.ID, conv.ID, "I am Bo."); err != nil {
+				t.Fatal(err)
+			}
+			if h.balance() != before {
+				t.Errorf("%s: it cost %v", name, before-h.balance())
+			}
+			h.write(func(ctx context.Context, tx *store.Tx) error {
+				free, err := tx.Free(ctx, h.user.ID)
+				if free != before {
+					t.Errorf("%s: %v of %v is free to spend", name, free, before)
+				}
+				return err
+			})
+		}
+	})
+}
+
+// A reply that is whole just after somebody took over, on a node that has not heard of it yet, is not stored and costs nothing.
+func TestReplyThatComesAfterTakingOver(t *testing.T) {
+	each(t, func(t *testing.T, h *house) {
+		c := h.node()
+		conv := h.start(c, parley.WidgetConversation)
+		gate := make(chan struct{})
+		h.server.Script(aitest.Behaviour{Text: "One two three.", Gate: gate})
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		defer cancel()
+		w, err := c.Send(ctx, conv, "Count")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer w.Leave()
+		if pieces, _, _, err := w.Next(ctx); len(pieces) == 0 || err != nil {
+			t.Fatal(err)
+		}
+		h.write(func(ctx context.Context, tx *store.Tx) error { return tx.SetAI(ctx, h.user.ID, conv.ID, false) })
+		close(gate)
+		if answer, err := w.Wait(ctx); err != nil || !answer.AIOff || answer.Message != nil {
+			t.Errorf("%+v %v", answer, err)
+		}
+		if list := h.history(conv); len(list) != 2 || list[1].Pending || h.balance() != parley.USD {
+			t.Errorf("%s; the balance is %v", h.contents(conv), h.balance())
+		}
+	})
+}
+
 func TestNoMoneyNoReply(t *testing.T) {
 	each(t, func(t *testing.T, h *house) {
 		c := h.node()
@@ -446,7 +566,7 @@ func TestNoMoneyNoReply(t *testing.T) {
 func TestSilenceEndsWithExtraction(t *testing.T) {
 	each(t, func(t *testing.T, h *house) {
 		c := h.node()
-		conv, unheard := h.start(c, parley.WidgetConversation), h.start(c, parley.WidgetConversation)
+		conv, unheard := h.start(c, parley.TestConversation), h.start(c, parley.WidgetConversation) // what is tried is told as what is meant
 		if _, err := h.say(c, conv, "I want a cake"); err != nil {
 			t.Fatal(err)
 		}
@@ -506,7 +626,7 @@ func TestOneConversationPerCustomer(t *testing.T) {
 			}
 		}
 		conv, err := h.db.Conversation(t.Context(), h.user.ID, first)
-		if err != nil || *conv.CustomerPhone != "+12025550123" || conv.MessageCount != 1 {
+		if err != nil || *conv.CustomerPhone != "+12025550123" || conv.MessageCount != 0 { // an initial message would have reached nobody
 			t.Errorf("%+v %v", conv, err)
 		}
 	})

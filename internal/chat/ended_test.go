@@ -46,7 +46,7 @@ func TestEndIsTold(t *testing.T) {
 		if h.a, err = h.desk.Update(t.Context(), h.user.ID, h.a.ID, map[string]any{"conversation_ended_webhook_url": url}); err != nil {
 			t.Fatal(err)
 		}
-		conv, err := c.WithCustomer(t.Context(), h.a, parley.APIConversation, "+12025550123", map[string]string{"who": "Ana"})
+		conv, err := c.WithCustomer(t.Context(), h.a, parley.APIConversation, "+12025550123", map[string]string{"who": "Ana", "customer_name": "Ana Bo"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -66,26 +66,29 @@ func TestEndIsTold(t *testing.T) {
 		if err := json.Unmarshal([]byte(d.Payload), &p); err != nil {
 			t.Fatal(err)
 		}
-		want := []string{"assistant_id", "assistant_name", "conversation_id", "customer_phone", "ended_at", "event", "extracted_variables", "formatted_transcript",
-			"input_variables", "message_count", "transcript", "type"}
+		want := []string{"assistant", "assistant_id", "assistant_name", "conversation_id", "created_at", "customer_name", "customer_phone", "ended_at", "event", "extracted_variables",
+			"formatted_transcript", "input_variables", "message_count", "sender", "status", "transcript", "type", "version"}
 		if got := slices.Sorted(maps.Keys(p)); !slices.Equal(got, want) {
 			t.Errorf("keys %v", got)
 		}
 		if got := fmt.Sprintln(p["event"], p["conversation_id"], p["assistant_id"], p["type"], p["message_count"], p["input_variables"], p["customer_phone"], p["extracted_variables"]); got !=
-			fmt.Sprintln("conversation.ended", conv.ID, h.a.UUID, "api", 4, "map[who:Ana]", "+12025550123", "map[status:true summary:I want a cake]") {
+			fmt.Sprintln("conversation.ended", conv.ID, h.a.UUID, "api", 3, "map[customer_name:Ana Bo who:Ana]", "+12025550123", "map[status:true summary:I want a cake]") {
 			t.Errorf("payload %s", got)
 		}
-		if text := "AI: Hello Ana.\nCustomer: I want a cake\nAI: You said: I want a cake (prompt: Serve Ana.)\nAI: Bye"; p["formatted_transcript"] != text {
+		if text := "Customer: I want a cake\nAI: You said: I want a cake (prompt: Serve Ana.)\nAI: Bye"; p["formatted_transcript"] != text {
 			t.Errorf("transcript %q", p["formatted_transcript"])
 		}
 		lines := p["transcript"].([]any)
-		first := lines[1].(map[string]any)
-		if len(lines) != 4 || len(first) != 3 || first["role"] != "user" || first["content"] != "I want a cake" ||
-			!regexp.MustCompile(`^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$`).MatchString(first["timestamp"].(string)) {
+		first := lines[0].(map[string]any) // the initial message reached nobody
+		if len(lines) != 3 || len(first) != 3 || first["role"] != "user" || first["content"] != "I want a cake" ||
+			!regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$`).MatchString(first["timestamp"].(string)) {
 			t.Errorf("lines %v", lines)
 		}
-		if raw, _ := json.Marshal(parley.DateTime(ended.EndedAt)); fmt.Sprintf("%q", p["ended_at"]) != string(raw) {
+		if raw, _ := json.Marshal(ended.EndedAt); fmt.Sprintf("%q", p["ended_at"]) != string(raw) {
 			t.Errorf("ended_at %v, not %s", p["ended_at"], raw)
+		}
+		if by := fmt.Sprint(p["assistant"]); by != fmt.Sprintf("map[id:%d name:%s uuid:%s]", h.a.ID, h.a.Name, h.a.UUID) || p["version"] != 1.0 || p["status"] != "ended" || p["customer_name"] != "Ana Bo" || p["sender"] != nil {
+			t.Errorf("%v", p)
 		}
 	})
 }

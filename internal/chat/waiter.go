@@ -86,15 +86,23 @@ func (w *Waiter) finish(a Answer, err error) {
 	w.change(func() {
 		if !w.ended {
 			w.ended, w.answer, w.err = true, a, err
+			if a.AIOff { // a person took over while it formed: what was not read yet is not said any more
+				w.pieces = nil
+			}
 		}
 	})
 }
 
-// sink passes a turn's reply on to who waits for it, if anybody does.
-type sink struct{ w *Waiter }
+// sink passes a turn's reply on to who waits for it, if anybody does, until the turn is ended.
+type sink struct {
+	ctx context.Context
+	w   *Waiter
+}
+
+func (s sink) open() bool { return s.w != nil && s.ctx.Err() == nil }
 
 func (s sink) Text(delta string) {
-	if s.w != nil {
+	if s.open() {
 		s.w.change(func() { s.w.pieces = append(s.w.pieces, Piece{Text: delta}) })
 	}
 }
@@ -102,7 +110,7 @@ func (s sink) Text(delta string) {
 func (s sink) ToolStarted(agent.Call) {}
 
 func (s sink) ToolFinished(c agent.Call) {
-	if s.w != nil {
+	if s.open() {
 		s.w.change(func() {
 			s.w.pieces = append(s.w.pieces, Piece{Call: &parley.FunctionCall{Name: c.Name, Arguments: c.Arguments, Result: c.Result}})
 		})

@@ -3,7 +3,6 @@ package console
 import (
 	"context"
 	"errors"
-	"unicode/utf8"
 
 	"parley"
 	"parley/internal/auth"
@@ -16,24 +15,21 @@ type newPassword struct {
 }
 
 func (c *Console) accountPage(r *request) (*answer, error) {
-	u := r.who.User
-	return show("Account", accountPage(u, c.Prices.Plan(u.Plan), fieldsOf[newPassword](nil, nil))), nil
+	return show("Account", c.account(r, nil, nil)), nil
 }
 
-// passwordChange sets a new password. Every session ends, and this browser gets a new one.
+// passwordChange sets a new password. Every session ends, and this browser gets a new one; API keys stay, unless they are to go too.
 func (c *Console) passwordChange(r *request) (*answer, error) {
 	current, next := r.PostFormValue("current"), r.PostFormValue("password")
 	var wrong parley.Fields
 	if current == "" {
 		wrong.Add("current", "is required.")
 	}
-	if n := utf8.RuneCountInString(next); n < 8 {
-		wrong.Add("password", "must be at least 8 characters.")
-	} else if n > 1024 {
-		wrong.Add("password", "must not be greater than 1024 characters.")
+	if why := auth.WeakPassword(next, r.who.User.Name, r.who.User.Email); why != "" {
+		wrong.Add("password", "%s", why)
 	}
 	if len(wrong) == 0 {
-		token, err := c.changePassword(r, current, next)
+		token, err := c.changePassword(r, current, next, r.PostFormValue("revoke_keys") == "1")
 		var e *parley.Error
 		switch {
 		case err == nil:
@@ -47,11 +43,10 @@ func (c *Console) passwordChange(r *request) (*answer, error) {
 			wrong.AddText("current", e.Message)
 		}
 	}
-	u := r.who.User
-	return invalid("Account", accountPage(u, c.Prices.Plan(u.Plan), fieldsOf[newPassword](nil, wrong))), nil
+	return invalid("Account", c.account(r, nil, fieldsOf[newPassword](nil, wrong))), nil
 }
 
-func (c *Console) changePassword(r *request, current, next string) (token string, err error) {
+func (c *Console) changePassword(r *request, current, next string, revoke bool) (token string, err error) {
 	if _, err := c.checkPassword(r, r.who.User.Email, current); err != nil {
 		return "", err
 	}
@@ -70,6 +65,11 @@ func (c *Console) changePassword(r *request, current, next string) (token string
 		}
 		if err := tx.DeleteSessions(ctx, u.ID); err != nil {
 			return err
+		}
+		if revoke {
+			if _, err := tx.DeleteKeys(ctx, u.ID, 0); err != nil {
+				return err
+			}
 		}
 		_, token, err = c.Auth.NewKey(ctx, tx, u.ID, parley.Console, "console")
 		return err

@@ -13,7 +13,6 @@ import (
 	"runtime/debug"
 	"strconv"
 	"sync"
-	"time"
 
 	"github.com/a-h/templ"
 
@@ -95,13 +94,10 @@ const formLimit = 1 << 20
 func (c *Console) open(pattern string, h handler) {
 	c.route(pattern, func(r *request) (*answer, error) {
 		if r.Method == http.MethodPost {
-			body := http.NewResponseController(r.w)
-			body.SetReadDeadline(time.Now().Add(c.bodyTime))
 			r.Body = http.MaxBytesReader(r.w, r.Body, formLimit)
 			if err := r.ParseForm(); err != nil {
 				return nil, formError(err)
 			}
-			body.SetReadDeadline(time.Time{})
 		}
 		return h(r)
 	})
@@ -127,7 +123,7 @@ func (c *Console) route(pattern string, h handler) {
 func formError(err error) error {
 	var large *http.MaxBytesError
 	if errors.As(err, &large) {
-		return parley.Errorf(parley.TooLarge, "What was sent is too large: %d MiB is the most.", large.Limit>>20)
+		return parley.Errorf(parley.TooLarge, "The upload is too large: at most %d MiB.", large.Limit>>20)
 	}
 	return parley.Errorf(parley.Refused, "The form can't be read.")
 }

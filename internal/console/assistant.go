@@ -120,7 +120,7 @@ func (c *Console) assistantCreate(r *request) (*answer, error) {
 	}
 	voices := c.Catalog.Voices("pipeline", in.LanguageID)
 	if len(voices) == 0 && !wrong.Has("language_id") {
-		wrong.AddText("language_id", "Nobody speaks this language on this server.")
+		wrong.AddText("language_id", "No voice on this server speaks this language.")
 	}
 	if len(wrong) == 0 {
 		a, err := c.Assistants.Create(r.Context(), r.UserID(), c.fromTemplate(t, &in, r.who.User, voices[0]))

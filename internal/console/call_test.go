@@ -174,7 +174,7 @@ func TestCallPage(t *testing.T) {
 	h.write(t, func(ctx context.Context, tx *store.Tx) error { return tx.EnqueueDelivery(ctx, u.ID, d) })
 	path := "/calls/" + id(c.ID)
 	r := v.get(path).is(http.StatusOK)
-	for _, want := range []string{"The customer hung up.", "a person", "1:05", "2 min × $0.014", "65 s at $0.06 a minute", "$0.093", "9.5", "positive", "Ana wants a cake.", "not said",
+	for _, want := range []string{"The customer hung up.", "a person", "1:05", "2 min × $0.014", "65 s at $0.06 a minute", "$0.09", "9.5", "positive", "Ana wants a cake.", "not said",
 		"half of the replies within 200 ms, the slowest 1.24 s", "call.completed", "order_cake", "interrupted"} {
 		r.says(want)
 	}
@@ -248,6 +248,30 @@ func TestCallsHaveWords(t *testing.T) {
 }
 
 // A reader of a live call's page sees what is said as it is said, by this node or by another, and what becomes of the call.
+// A call that failed because of a vendor is red, with its reason and how to mend it, in the list and on its page.
+func TestFailedCallSaysWhy(t *testing.T) {
+	h := open(t)
+	u := h.user(t)
+	a := h.assistant(t, u, "Front desk")
+	c := h.called(t, u, a, func(c *parley.Call) {
+		c.End(parley.Explain(parley.ProviderFailure, "The voice failed: the key of <OpenAI> was refused."), parley.Now())
+	})
+	fine := h.called(t, u, a, over(parley.CustomerHangup))
+	v := h.signedIn(t, u)
+	for path, where := range map[string]string{"/calls": "#call-" + id(c.ID), "/calls/" + id(c.ID): "#call-state"} {
+		doc := v.get(path).is(http.StatusOK).doc()
+		if got := doc.Find(where + " .wrong").Text(); got != "The voice failed: the key of <OpenAI> was refused." {
+			t.Errorf("%s says %q", path, got)
+		}
+		if got := doc.Find(where + " .tag.bad").Text(); got != "Failed" {
+			t.Errorf("%s is marked %q", path, got)
+		}
+	}
+	if doc := v.get("/calls/" + id(fine.ID)).doc(); doc.Find("#call-state .wrong").Length() != 0 {
+		t.Error("a good call is red")
+	}
+}
+
 func TestCallLive(t *testing.T) {
 	h := open(t)
 	u := h.user(t)
@@ -359,7 +383,7 @@ func TestMakeCall(t *testing.T) {
 	for range h.Prices.Plan(u.Plan).ParallelCalls {
 		h.called(t, u, a, nil)
 	}
-	v.post(path, form).is(http.StatusUnprocessableEntity).says("as your plan allows")
+	v.post(path, form).is(http.StatusUnprocessableEntity).says("Concurrent call limit reached")
 }
 
 func TestCallsOfOthersAreUnknown(t *testing.T) {
@@ -466,9 +490,9 @@ func TestTrunkCheckShowsItsResult(t *testing.T) {
 	trunk := h.trunk(t, u, "Office", "+4930901822")
 	v := h.signedIn(t, u)
 	path := "/trunks/" + id(trunk.ID)
-	v.post(path+"/check", nil).is(http.StatusOK).says("Something is wrong").says("The telephone is not running on this server")
+	v.post(path+"/check", nil).is(http.StatusOK).says("Something is wrong").says("Telephony is not running on this server")
 	w := &wire{health: call.Health{OptionsMS: 12}}
-	h.Calls.Line = w
+	h.Calls.Line, h.Lines.TrunksChanged = w, h.Calls.TrunksChanged
 	v.post(path+"/check", nil).says("It works").says("The trunk answers (12 ms).")
 	v.get("/trunks").is(http.StatusOK)
 	form := v.get(path).form(path)

@@ -19,18 +19,18 @@ var reasons = map[parley.EndedReason]string{
 	parley.AssistantHangup:     "The assistant ended the call.",
 	parley.APIHangup:           "It was hung up from the console or by the API.",
 	parley.Transferred:         "The call was transferred.",
-	parley.MaxDuration:         "It reached the longest time that the assistant allows.",
+	parley.MaxDuration:         "The call reached the assistant's maximum duration.",
 	parley.MaxSilence:          "Nobody said anything for too long.",
 	parley.Voicemail:           "A voicemail answered.",
 	parley.LineBusy:            "The line was busy.",
 	parley.NoAnswer:            "Nobody answered.",
 	parley.Rejected:            "The call was declined.",
 	parley.Unreachable:         "The number can't be reached.",
-	parley.Canceled:            "It was taken back before anybody answered.",
+	parley.Canceled:            "The call was canceled before anybody answered.",
 	parley.InsufficientBalance: "The balance does not cover the call.",
 	parley.ProviderFailure:     "A provider failed: the assistant could not speak or hear.",
-	parley.MediaTimeout:        "No more sound came from the other side.",
-	parley.NodeLost:            "The server that had the call stopped.",
+	parley.MediaTimeout:        "No more audio arrived from the other side.",
+	parley.NodeLost:            "The server that handled the call stopped unexpectedly.",
 	parley.Shutdown:            "The server was stopped.",
 }
 
@@ -40,6 +40,14 @@ func reasonText(r parley.EndedReason) string {
 		return text
 	}
 	return string(r)
+}
+
+// failedText is why a call failed: as exactly as it is known.
+func failedText(c *parley.Call) string {
+	if c.EndedDetail != nil {
+		return *c.EndedDetail
+	}
+	return reasonText(c.EndedReason)
 }
 
 // answeredBy says who took a call.
@@ -60,12 +68,12 @@ type stage struct{ name, what string }
 
 // stages are in the order in which a reply comes to be.
 var stages = []stage{
-	{"End of turn", "the customer's turn was taken for over"},
-	{"Transcript", "what they said was known"},
+	{"End of turn", "the customer had finished speaking"},
+	{"Transcript", "their words were transcribed"},
 	{"First word", "the model began to answer"},
-	{"First sentence", "there was something to say"},
-	{"First sound", "the voice had it"},
-	{"Heard", "the first sound left"},
+	{"First sentence", "the first sentence was complete"},
+	{"First sound", "speech was ready"},
+	{"Heard", "the first sound was sent"},
 }
 
 // stagesOf are the times of a latency by stage, in milliseconds since the customer's last sound; 0 is one that a reply did without.

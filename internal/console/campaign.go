@@ -275,7 +275,7 @@ var (
 	leadLabels     = map[parley.LeadStatus]string{parley.LeadCreated: "Not called yet", parley.LeadScheduled: "About to be called", parley.LeadProcessing: "Being called",
 		parley.LeadRescheduled: "To be called again", parley.LeadCompleted: "Completed", parley.LeadExhausted: "Out of attempts", parley.LeadBlacklisted: "Blacklisted"}
 	outcomeLabels = map[parley.Outcome]string{parley.OutcomeAnswered: "answered", parley.OutcomeVoicemail: "voicemail", parley.OutcomeBusy: "busy", parley.OutcomeNoAnswer: "no answer",
-		parley.OutcomeFailed: "failed", parley.OutcomeCanceled: "taken back"}
+		parley.OutcomeFailed: "failed", parley.OutcomeCanceled: "canceled"}
 )
 
 // outcomeText is what became of a lead's last call.

@@ -50,6 +50,8 @@ func (c *Console) campaignNew(r *request) (*answer, error) {
 	camp := &parley.Campaign{}
 	form.Defaults(camp)
 	camp.Timezone = r.who.User.Timezone
+	camp.AllowedHoursStartTime, camp.AllowedHoursEndTime = "09:00", "18:00" // when people may be called; who wants other hours chooses them
+	camp.AllowedDays = camp.AllowedDays[:5]
 	camp.MaxCallsInParallel = min(3, c.Prices.Plan(r.who.User.Plan).MostParallel())
 	tree := treeOf(camp)
 	clockOf(tree)

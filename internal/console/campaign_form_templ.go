@@ -57,7 +57,7 @@ func campaignEditor(f *campaignForm) templ.Component {
 				ctx = templ.InitializeContext(ctx)
 				return nil
 			})
-			templ_7745c5c3_Err = head("New campaign", "Its leads come in the next step.").Render(templ.WithChildren(ctx, templ_7745c5c3_Var2), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = head("New campaign", "You add its leads in the next step.").Render(templ.WithChildren(ctx, templ_7745c5c3_Var2), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -84,7 +84,7 @@ func campaignEditor(f *campaignForm) templ.Component {
 				ctx = templ.InitializeContext(ctx)
 				return nil
 			})
-			templ_7745c5c3_Err = head("Settings", "They are in force at once, also while the campaign is in progress.").Render(templ.WithChildren(ctx, templ_7745c5c3_Var3), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = head("Settings", "Changes apply at once, even while the campaign is in progress.").Render(templ.WithChildren(ctx, templ_7745c5c3_Var3), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -163,7 +163,7 @@ func campaignEditor(f *campaignForm) templ.Component {
 				}
 				return nil
 			})
-			templ_7745c5c3_Err = f.field("allowed_hours_start_time", "Calls begin at", "A start later than the end spans midnight; equal ones are the whole day.").Render(templ.WithChildren(ctx, templ_7745c5c3_Var5), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = f.field("allowed_hours_start_time", "First calls begin at", "If the start is later than the end, the hours span midnight; if they are equal, the whole day.").Render(templ.WithChildren(ctx, templ_7745c5c3_Var5), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -206,11 +206,11 @@ func campaignEditor(f *campaignForm) templ.Component {
 				}
 				return nil
 			})
-			templ_7745c5c3_Err = f.field("allowed_hours_end_time", "The last begin at", "This minute is the last one.").Render(templ.WithChildren(ctx, templ_7745c5c3_Var7), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = f.field("allowed_hours_end_time", "Last calls begin at", "No call begins after this minute.").Render(templ.WithChildren(ctx, templ_7745c5c3_Var7), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = f.Text("timezone", "Time zone", "Whose clock that is, such as Europe/Berlin.").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = f.Text("timezone", "Time zone", "The time zone of these hours, such as Europe/Berlin.").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -383,7 +383,7 @@ func campaignEditor(f *campaignForm) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = f.Switch("retry_on_goal_incomplete", "Call again until the goal is reached", "Whether it is, the variable below says.").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = f.Switch("retry_on_goal_incomplete", "Call again until the goal is reached", "The variable below says whether it was reached.").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -391,7 +391,7 @@ func campaignEditor(f *campaignForm) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = f.Text("goal_completion_variable", "Goal variable", "A bool of the assistant's post-call schema, such as status.").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = f.Text("goal_completion_variable", "Goal variable", "A yes-or-no value that the assistant extracts after calls, such as status.").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

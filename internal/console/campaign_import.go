@@ -4,9 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"os"
-	"time"
 
 	"parley"
 	"parley/internal/campaign"
@@ -61,9 +59,7 @@ func (c *Console) takeList(r *request, dry bool) (*answer, error) {
 
 // listFile keeps the file of a form on disk: only the whole form says what is to be done with it. It is nil where the form has none.
 func (c *Console) listFile(r *request) (file *os.File, duplicates bool, err error) {
-	limited := http.MaxBytesReader(r.w, r.Body, listLimit)
-	body := &slow{ReadCloser: limited, control: http.NewResponseController(r.w), pause: c.bodyTime, until: time.Now().Add(uploadTime)}
-	r.Body = body
+	body := r.upload(listLimit)
 	parts, err := r.MultipartReader()
 	if err != nil {
 		return nil, false, formError(err)
@@ -78,7 +74,6 @@ func (c *Console) listFile(r *request) (file *os.File, duplicates bool, err erro
 	for {
 		part, err := parts.NextPart()
 		if err == io.EOF {
-			body.control.SetReadDeadline(time.Time{})
 			return file, duplicates, nil
 		}
 		if err != nil {
@@ -89,8 +84,8 @@ func (c *Console) listFile(r *request) (file *os.File, duplicates bool, err erro
 			if file, err = os.CreateTemp("", "parley-import-"); err != nil {
 				return nil, false, fmt.Errorf("keep the list: %w", err)
 			}
-			if _, err = io.Copy(file, part); err != nil && body.err != nil {
-				err = formError(body.err)
+			if _, err = io.Copy(file, part); err != nil && body.Err != nil {
+				err = formError(body.Err)
 			}
 		case part.FormName() == "allow_duplicate":
 			var text []byte

@@ -60,7 +60,7 @@ func TestCampaignPages(t *testing.T) {
 	v.get("/campaigns/new").says("There is no outbound assistant yet.")
 	a := h.caller(t, u, "Caller <b>")
 	form := v.get("/campaigns/new").form("/campaigns/new")
-	if form.Get("allowed_hours_end_time") != "23:59" || len(form["allowed_days"]) != 8 || form.Get("max_calls_in_parallel") != "3" {
+	if form.Get("allowed_hours_start_time") != "09:00" || form.Get("allowed_hours_end_time") != "18:00" || strings.Join(form["allowed_days"], " ") != " monday tuesday wednesday thursday friday" || form.Get("max_calls_in_parallel") != "3" {
 		t.Errorf("defaults: %v", form)
 	}
 	form.Set("name", "")
@@ -107,8 +107,17 @@ func TestCampaignPages(t *testing.T) {
 	v.get(at).says("Ana <i>")
 
 	v.post(at+"/stop", nil).is(http.StatusConflict).says("The campaign is not in progress.")
-	v.post(at+"/start", nil).moved(at + "?done=started")
+	if to := v.get(at).doc().Find("#campaign-state a.primary").AttrOr("href", ""); to != at+"/start" {
+		t.Errorf("Start leads to %q", to)
+	}
+	ask := v.get(at + "/start").is(http.StatusOK).says("5 leads").says("Every day, 00:00 to 18:00").says("Los Angeles").says("if everybody answers and talks for a minute")
+	if text := strings.Join(strings.Fields(ask.doc().Find("[aria-labelledby=unfilled-t]").Text()), " "); !strings.Contains(text, "{{who}} no lead has a value") || strings.Contains(text, "{{company}}") {
+		t.Errorf("the variables without a value are %q", text)
+	}
+	v.get(at).says("Draft") // asking starts nothing
+	v.post(at+"/start", ask.form(at+"/start")).moved(at + "?done=started")
 	v.get(at).says("In progress")
+	v.get(at + "/start").moved(at)
 	v.post(at+"/stop", nil).moved(at + "?done=stopped")
 	v.get(at).says("Stopped")
 	edit := v.get(at + "/edit").form(at + "/edit")
@@ -119,7 +128,7 @@ func TestCampaignPages(t *testing.T) {
 	}
 
 	stranger := h.signedIn(t, h.user(t))
-	for _, path := range []string{at, at + "/edit", at + "/export", at + "/live"} {
+	for _, path := range []string{at, at + "/start", at + "/edit", at + "/export", at + "/live"} {
 		stranger.get(path).is(http.StatusNotFound)
 	}
 	for _, path := range []string{at + "/start", at + "/stop", at + "/delete", at + "/edit"} {

@@ -22,14 +22,12 @@ type beginning struct {
 type chatVariable struct{ name, value string } // value is the assistant's
 
 // clockwork are the built-in variables that no conversation can change.
-var clockwork = []string{"assistant_id", "assistant_name", "current_date", "current_time"}
+var clockwork = []string{"assistant_id", "assistant_name", "current_date", "current_time", "current_weekday"}
 
 func begin(a *parley.Assistant) *beginning {
 	b := &beginning{assistant: a}
-	seen := map[string]bool{}
-	for _, m := range variablePattern.FindAllStringSubmatch(a.InitialMessage+"\n"+a.SystemPrompt, -1) {
-		if name := m[1]; !seen[name] && !slices.Contains(clockwork, name) {
-			seen[name] = true
+	for _, name := range parley.VariableNames(a.InitialMessage, a.SystemPrompt) {
+		if !slices.Contains(clockwork, name) {
 			b.variables = append(b.variables, chatVariable{name, a.Variables[name]})
 		}
 	}

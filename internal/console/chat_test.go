@@ -223,6 +223,20 @@ func TestSayStreams(t *testing.T) {
 		t.Error("the failed call does not look failed")
 	}
 
+	// What was said comes back before the model has a word. Taking over ends the reply, which is no error.
+	h.model.Script(aitest.Behaviour{Fault: aitest.Stall})
+	_, next = v.stream("POST", at+"/say", url.Values{"message": {"Hello?"}})
+	until(t, next, "put", "Hello?")
+	v.post(at+"/ai", url.Values{"on": {"0"}}).moved(at)
+	for kind := ""; kind != "done"; {
+		e, ok := next()
+		if !ok || e.kind == "delta" || e.kind == "error" {
+			t.Fatalf("after taking over comes %v %+v", ok, e)
+		}
+		kind = e.kind
+	}
+	v.post(at+"/ai", url.Values{"on": {"1"}}).moved(at)
+
 	// A failing model ends the stream with words, and the message says that it got no reply.
 	h.model.Script(aitest.Behaviour{Status: 400})
 	_, next = v.stream("POST", at+"/say", url.Values{"message": {"Again"}})

@@ -9,10 +9,7 @@
 package console
 
 import (
-	"log/slog"
 	"net/http"
-	"net/netip"
-	"strings"
 	"time"
 
 	"parley"
@@ -27,6 +24,7 @@ import (
 	"parley/internal/knowledge"
 	"parley/internal/line"
 	"parley/internal/store"
+	"parley/internal/web"
 )
 
 //go:generate go tool templ generate
@@ -50,56 +48,56 @@ type Config struct {
 	Answer func(w http.ResponseWriter, r *http.Request, a *parley.Assistant, place func(session string) string) error
 	Hangup func(session string) bool
 
-	PublicURL      string         // what links start with; "" is the address that the browser used
-	TrustedProxies []netip.Prefix // whose forwarding headers are believed
-	Login          auth.Rate      // sign-ins per pair of address and email; six times that per address
-	Create         auth.Rate      // test chats begun per address
-	Message        auth.Rate      // messages per test chat
+	Front   web.Front   // how the server is seen from outside
+	Create  auth.Rate   // test chats begun per address
+	Message auth.Rate   // messages per test chat
+	Streams *auth.Slots // live streams at once per address, the API's too; nil: no limit
 }
 
 // Console is the handler of every page.
 type Console struct {
 	Config
-	mux                     *http.ServeMux
-	loginPair, loginAddress *auth.Limiter
-	create, message         *auth.Limiter
-	codes                   *auth.Limiter // verification codes sent per user, as the API bounds them
-	handler                 http.Handler
-	bodyTime                time.Duration // how long a browser may take to send a form
-	askWho                  time.Duration // how often a live stream asks whether its session still stands
-	stopping                chan struct{} // closed when streams without an end of their own must end
+	mux             *http.ServeMux
+	create, message *auth.Limiter
+	codes           *auth.Limiter // verification codes sent per user, as the API bounds them
+	handler         http.Handler
+	askWho          time.Duration // how often a live stream asks whether its session still stands
+	stopping        chan struct{} // closed when streams without an end of their own must end
 }
 
 // New makes the console. It starts nothing.
 func New(c Config) *Console {
-	perAddress := c.Login
-	perAddress.PerSecond, perAddress.Burst = perAddress.PerSecond*6, perAddress.Burst*6
-	h := &Console{Config: c, mux: http.NewServeMux(), loginPair: auth.NewLimiter(c.Login), loginAddress: auth.NewLimiter(perAddress),
+	h := &Console{Config: c, mux: http.NewServeMux(),
 		create: auth.NewLimiter(c.Create), message: auth.NewLimiter(c.Message),
-		codes: auth.NewLimiter(auth.Rate{PerSecond: 10.0 / 3600, Burst: 10}), bodyTime: 30 * time.Second, askWho: 30 * time.Second, stopping: make(chan struct{})}
+		codes: auth.NewLimiter(auth.Rate{PerSecond: 10.0 / 3600, Burst: 10}), askWho: lookAgain, stopping: make(chan struct{})}
 	h.routes()
+	if h.Streams == nil {
+		h.Streams = auth.NewSlots(0)
+	}
 	// SameSite keeps the cookie from cross-site requests; this refuses the requests themselves, from other origins of the same site too.
 	guard := http.NewCrossOriginProtection()
-	guard.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		h.fail(&request{Request: r, w: w}, parley.Errorf(parley.Forbidden, "This request came from another website, so it was refused. Open the console itself and try again."))
-	}))
-	if c.PublicURL != "" {
-		if err := guard.AddTrustedOrigin(origin(c.PublicURL)); err != nil {
-			slog.Warn("the public URL is no origin", "url", c.PublicURL, "error", err)
-		}
+	guard.SetDenyHandler(http.HandlerFunc(h.denyForeign))
+	if own := web.Origin(c.Front.PublicURL); own != "" {
+		guard.AddTrustedOrigin(own) // it is one
 	}
-	h.handler = guard.Handler(h.mux)
+	within := guard.Handler(h.mux)
+	h.handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		// Of a browser that sends an Origin alone the guard compares the host; this compares the scheme too.
+		old := r.Header.Get("Sec-Fetch-Site") == "" && r.Header.Get("Origin") != ""
+		if old && r.Method != http.MethodGet && r.Method != http.MethodHead && !c.Front.Own(r) {
+			h.denyForeign(w, r)
+			return
+		}
+		within.ServeHTTP(w, r)
+	})
 	return h
 }
 
 // Stop ends the streams that would go on as long as somebody looks; their readers come back to the next server. Call it once.
 func (c *Console) Stop() { close(c.stopping) }
 
-// origin is a URL without its path.
-func origin(address string) string {
-	scheme, rest, _ := strings.Cut(address, "://")
-	host, _, _ := strings.Cut(rest, "/")
-	return scheme + "://" + host
+func (c *Console) denyForeign(w http.ResponseWriter, r *http.Request) {
+	c.fail(&request{Request: r, w: w}, parley.Errorf(parley.Forbidden, "This request came from another website, so it was refused. Open the console itself and try again."))
 }
 
 // routes are all pages.
@@ -156,6 +154,7 @@ func (c *Console) routes() {
 	c.page("GET /campaigns/{id}/export", c.campaignExport)
 	c.page("GET /campaigns/{id}/edit", c.campaignEdit)
 	c.page("POST /campaigns/{id}/edit", c.campaignSave)
+	c.page("GET /campaigns/{id}/start", c.campaignAsk)
 	c.page("POST /campaigns/{id}/start", c.campaignStart)
 	c.page("POST /campaigns/{id}/stop", c.campaignStop)
 	c.page("POST /campaigns/{id}/delete", c.campaignDelete)
@@ -237,8 +236,10 @@ func (c *Console) routes() {
 	c.page("GET /keys", c.keyList)
 	c.page("POST /keys", c.keyCreate)
 	c.page("POST /keys/{id}/delete", c.keyDelete)
+	c.page("POST /keys/delete", c.keysDelete)
 
 	c.page("GET /ledger", c.ledgerPage)
 	c.page("GET /account", c.accountPage)
+	c.page("POST /account", c.profileSave)
 	c.page("POST /account/password", c.passwordChange)
 }

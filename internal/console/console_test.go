@@ -85,18 +85,21 @@ func TestEveryPageIsGuarded(t *testing.T) {
 }
 
 func TestCrossOriginRequestsAreRefused(t *testing.T) {
-	h := open(t, func(c *Config) { c.PublicURL = "https://voice.example.com/sub" })
+	h := open(t, func(c *Config) { c.Front.PublicURL = "https://voice.example.com/sub" })
 	u := h.user(t)
 	a := h.assistant(t, u, "Front desk")
 	v := h.signedIn(t, u)
 	path := "/assistants/" + id(a.ID) + "/delete"
 	for _, headers := range [][]string{
 		{"Sec-Fetch-Site", "cross-site"}, {"Sec-Fetch-Site", "same-site"}, {"Origin", "https://evil.example"}, {"Origin", "null"},
-		{"Sec-Fetch-Site", "cross-site", "HX-Request", "true"},
+		{"Sec-Fetch-Site", "cross-site", "HX-Request", "true"}, {"Origin", "http://voice.example.com"}, {"Origin", "https://voice.example.com:8443"},
+		{"Origin", "https://voice.example.com.evil.example"}, {"Origin", strings.Replace(h.url, "http:", "https:", 1)}, {"Origin", "http://127.0.0.1"}, {"Origin", "http://[::1"},
 	} {
 		v.post(path, nil, headers...).is(http.StatusForbidden).says("came from another website")
 	}
 	v.get("/assistants/"+id(a.ID), "Sec-Fetch-Site", "cross-site").is(http.StatusOK) // a link from elsewhere
+	v.post("/theme", nil, "Origin", h.url).is(http.StatusSeeOther)
+	v.post("/theme", nil, "Origin", "https://voice.example.com").is(http.StatusSeeOther)
 	v.post(path, nil, "Origin", "https://voice.example.com", "Sec-Fetch-Site", "same-origin").moved("/assistants?done=deleted")
 }
 
@@ -263,7 +266,7 @@ func TestFormIsBounded(t *testing.T) {
 
 func TestSlowFormIsGivenUp(t *testing.T) {
 	h := open(t)
-	h.bodyTime = 20 * time.Millisecond
+	h.guard.Whole = 20 * time.Millisecond
 	conn, err := net.Dial("tcp", strings.TrimPrefix(h.url, "http://"))
 	if err != nil {
 		t.Fatal(err)
@@ -314,7 +317,7 @@ func TestLinksLead(t *testing.T) {
 }
 
 func TestAddress(t *testing.T) {
-	h := open(t, func(c *Config) { c.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")} })
+	h := open(t, func(c *Config) { c.Front.Proxies = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")} })
 	for _, c := range []struct {
 		peer, forwarded, proto, want string
 		secure                       bool
@@ -323,7 +326,7 @@ func TestAddress(t *testing.T) {
 		{"10.1.2.3:1", "198.51.100.1", "https", "198.51.100.1", true},
 		{"10.1.2.3:1", "203.0.113.9, 198.51.100.1, 10.9.9.9", "http", "198.51.100.1", false},
 		{"10.1.2.3:1", "junk", "", "10.1.2.3", false},
-		{"[::ffff:10.1.2.3]:1", "2001:db8::1", "https", "2001:db8::1", true},
+		{"[::ffff:10.1.2.3]:1", "2001:db8::1", "https", "2001:db8::/64", true},
 	} {
 		r := httptest.NewRequest("GET", "/", nil)
 		r.RemoteAddr = c.peer

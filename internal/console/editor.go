@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"reflect"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,27 +23,18 @@ type editor struct {
 	overtook bool        // it was changed by somebody else meanwhile
 	calls    bool        // it may call people, as it is stored
 	active   bool        // as it is stored
-	talk     *beginning  // of a test chat with it, as it is stored
-	base     string      // this server's address
+	// the number whose calls it does not answer because it is inactive, "" when there is none
+	unanswered string
+	talk       *beginning // of a test chat with it, as it is stored
+	base       string     // this server's address
 
-	languages, voices, llms, multimodals, synthesizers, transcribers, numbers []option
-	bases                                                                     []option // knowledgebases
-	tools                                                                     []parley.Tool
-	others                                                                    []option // assistants to hand over to
+	modes, languages, voices, llms, multimodals, synthesizers, transcribers, numbers []option
+	bases                                                                            []option // knowledgebases
+	tools                                                                            []parley.Tool
+	others                                                                           []option // assistants to hand over to
 }
 
 func (e *editor) path(more string) string { return assistantPath(e.id, more) }
-
-// baseURL is what links to this server start with.
-func (c *Console) baseURL(r *http.Request) string {
-	if c.PublicURL != "" {
-		return c.PublicURL
-	}
-	if c.secure(r) {
-		return "https://" + r.Host
-	}
-	return "http://" + r.Host
-}
 
 // snippet is the line that puts the widget on a website.
 func (e *editor) snippet() string {
@@ -116,12 +106,17 @@ func (c *Console) editor(r *request, a *parley.Assistant, tree map[string]any, w
 		})
 	}
 	e := &editor{fields: fieldsOf[parley.Assistant](tree, wrong), id: a.ID, uuid: a.UUID, name: a.Name, seen: a.UpdatedAt, talk: begin(a), calls: a.Type == "outbound",
-		active: a.Status == "active", base: c.baseURL(r.Request)}
+		active: a.Status == "active", base: c.Front.Base(r.Request)}
 	e.talk.voice = c.Answer != nil
 	mode := e.text("mode")
 	language, _ := strconv.ParseInt(e.text("language_id"), 10, 64)
+	e.modes = c.modes()
 	for _, l := range c.Catalog.Languages() {
-		e.languages = append(e.languages, option{value: strconv.FormatInt(l.ID, 10), label: l.Name})
+		o := option{value: strconv.FormatInt(l.ID, 10), label: l.Name}
+		if len(c.Catalog.Voices(mode, l.ID)) == 0 {
+			o.off = "no voice on this server"
+		}
+		e.languages = append(e.languages, o)
 	}
 	e.voices = c.voiceOptions(e.fields, mode, language)
 	e.llms = c.modelOptions(e.text("llm_model_id"), parley.LLM)
@@ -129,6 +124,31 @@ func (c *Console) editor(r *request, a *parley.Assistant, tree map[string]any, w
 	e.synthesizers = providerOptions("The voice's own", c.Catalog.Synthesizers(language), c.Catalog.Synthesizer, e.text("synthesizer_provider_id"))
 	e.transcribers = providerOptions("The best for the language", c.Catalog.Transcribers(language), c.Catalog.Transcriber, e.text("transcriber_provider_id"))
 	return e, c.ownChoices(r, a, e)
+}
+
+// modes are the ways in which an assistant can talk; those without a model on this server can't be chosen.
+func (c *Console) modes() []option {
+	list := enum("pipeline=Pipeline", "multimodal=Multimodal", "dualplex=Dualplex")
+	for i := range list {
+		switch kind := parley.ModelKind(list[i].value); {
+		case kind == "pipeline":
+		case len(c.Catalog.ModelsOf(kind)) == 0:
+			list[i].off = "no such model on this server"
+		default:
+			list[i].label += " (not in calls yet)"
+		}
+	}
+	return list
+}
+
+// unless are choices after others, and can't be chosen for a reason unless they are possible.
+func unless(possible bool, reason string, list []option, before ...option) []option {
+	for i := range list {
+		if !possible {
+			list[i].off = reason
+		}
+	}
+	return append(before, list...)
 }
 
 // ownChoices are those that the user made: numbers, tools, other assistants.
@@ -140,6 +160,9 @@ func (c *Console) ownChoices(r *request, a *parley.Assistant, e *editor) error {
 	e.numbers = []option{{value: "", label: "None"}}
 	for _, n := range numbers {
 		e.numbers = append(e.numbers, option{value: strconv.FormatInt(n.ID, 10), label: n.PhoneNumber + " (" + typeName(n.Type) + ")"})
+		if p := a.PhoneNumberID; p != nil && *p == n.ID && a.Type == "inbound" && !e.active {
+			e.unanswered = parley.FormatPhone(n.PhoneNumber)
+		}
 	}
 	bases, err := c.DB.Knowledgebases(r.Context(), r.UserID())
 	if err != nil {
@@ -263,24 +286,14 @@ type variable struct {
 	from string // "yours", "built in", or "" where nothing gives it a value
 }
 
-var variablePattern = regexp.MustCompile(`\{\{\s*([A-Za-z0-9_.-]{1,255})\s*\}\}`)
-
-// builtinVariables always have a value.
-var builtinVariables = []string{"customer_phone", "assistant_phone", "assistant_id", "assistant_name", "current_date", "current_time"}
-
 // variables are those that the prompt and the initial message use.
 func (e *editor) variables() (list []variable) {
 	own, _ := e.get("variables").(map[string]any)
-	seen := map[string]bool{}
-	for _, m := range variablePattern.FindAllStringSubmatch(e.text("system_prompt")+"\n"+e.text("initial_message"), -1) {
-		v := variable{name: m[1]}
-		if seen[v.name] {
-			continue
-		}
-		seen[v.name] = true
+	for _, name := range parley.VariableNames(e.text("system_prompt"), e.text("initial_message")) {
+		v := variable{name: name}
 		if _, ok := own[v.name]; ok {
 			v.from = "yours"
-		} else if slices.Contains(builtinVariables, v.name) {
+		} else if slices.Contains(parley.BuiltinVariables, v.name) {
 			v.from = "built in"
 		}
 		list = append(list, v)
@@ -296,7 +309,7 @@ func enum(values ...string) (list []option) {
 	return list
 }
 
-func builtinList() string { return strings.Join(builtinVariables, " ") }
+func builtinList() string { return strings.Join(parley.BuiltinVariables, " ") }
 
 // bounds say between which numbers a field may be.
 func (f *fields) bounds(name string) string {

@@ -10,6 +10,7 @@ import (
 	"github.com/PuerkitoBio/goquery"
 
 	"parley"
+	"parley/internal/catalog"
 )
 
 func textOfNode(_ int, s *goquery.Selection) string { return s.Text() }
@@ -176,7 +177,7 @@ func TestEditorErrorsStandBesideTheirFields(t *testing.T) {
 		{"transcriber_provider_id", "999"}, {"post_call_schema.0.name", "No"}, {"post_call_schema.0.type", "date"}, {"post_call_schema.0.description", ""},
 		{"widget_settings.color", "<b>"}, {"widget_settings.mode", "x"}, {"widget_settings.title", strings.Repeat("x", 256)},
 		{"widget_settings.avatar_url", "x"}, {"widget_settings.pre_chat_fields.0.variable", "1x"}, {"widget_settings.pre_chat_fields.0.label", ""}, {"widget_settings.pre_chat_fields.0.type", "x"},
-		{rows["call_transfer"] + "phone_number", "12"}, {rows["collect_keypad"] + "timeout", "31"}, {rows["collect_keypad"] + "stop_key", "5"}, {rows["assistant_transfer"] + "assistant_id", "77"},
+		{rows["call_transfer"] + "phone_number", "1"}, {rows["collect_keypad"] + "timeout", "31"}, {rows["collect_keypad"] + "stop_key", "5"}, {rows["assistant_transfer"] + "assistant_id", "77"},
 	} {
 		form := url.Values{}
 		for k, values := range good {
@@ -210,7 +211,7 @@ func TestEditorErrorsStandBesideTheirFields(t *testing.T) {
 		}
 	}
 	// The list of mistakes calls fields what their labels do.
-	for field, label := range map[string]string{"max_duration": "Longest call", "post_call_schema.0.name": "Values to find out › Name", rows["call_transfer"] + "phone_number": "Built-in tools › Phone number"} {
+	for field, label := range map[string]string{"max_duration": "Longest call", "post_call_schema.0.name": "Values to extract › Name", rows["call_transfer"] + "phone_number": "Built-in tools › Phone number"} {
 		form := url.Values{}
 		for k, values := range good {
 			form[k] = values
@@ -275,6 +276,61 @@ func TestChoicesFollowLanguageAndMode(t *testing.T) {
 	}
 	if got, err := h.Assistants.Get(t.Context(), u.ID, a.ID); err != nil || got.Name != "Front desk" {
 		t.Error("choosing saved something", err)
+	}
+}
+
+// What this server can't do can't be chosen, and says why; what is chosen already stays.
+func TestImpossibleChoices(t *testing.T) {
+	h := open(t, func(c *Config) {
+		cat := catalog.New(catalog.Config{OpenAI: catalog.OpenAIModels{Chat: []string{"gpt-4.1-mini"}}}) // no realtime model
+		rows, err := c.DB.Models(t.Context())
+		if err == nil {
+			err = cat.SetModels(rows)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Catalog, c.Assistants.Catalog, c.Answer = cat, cat, nil
+	})
+	u := h.user(t)
+	a := h.assistant(t, u, "Front desk")
+	v := h.signedIn(t, u)
+	off := func(doc *goquery.Document, box string) (list string) {
+		doc.Find("[id='" + box + "'] option[disabled]").Each(func(_ int, o *goquery.Selection) {
+			list += o.AttrOr("value", "") + ": " + o.Text() + "; "
+		})
+		return list
+	}
+	path := "/assistants/" + id(a.ID)
+	page := v.get(path)
+	for box, want := range map[string]string{
+		"f-mode":                 "multimodal: Multimodal (no such model on this server); dualplex: Dualplex (no such model on this server); ",
+		"f-widget_settings.mode": "voice: Voice (no calls from browsers on this server); both: Chat and voice (no calls from browsers on this server); ",
+	} {
+		if got := off(page.doc(), box); got != want {
+			t.Errorf("%s can't be %q", box, got)
+		}
+	}
+	silent := 0
+	for _, l := range h.Catalog.Languages() {
+		if len(h.Catalog.Voices("pipeline", l.ID)) == 0 {
+			silent++
+		}
+	}
+	if n := strings.Count(off(page.doc(), "f-language_id"), "(no voice on this server)"); n != silent {
+		t.Errorf("%d languages can't be chosen, %d have no voice", n, silent)
+	}
+	form := page.form(path)
+	form.Set("mode", "multimodal")
+	if got := off(v.post(path+"/choices", form).doc(), "f-mode"); strings.Contains(got, "multimodal") || !strings.Contains(got, "dualplex") {
+		t.Errorf("with multimodal chosen, the mode can't be %q", got)
+	}
+	trunk := v.get("/trunks/new").doc()
+	if got := off(trunk, "f-transport"); got != "tls: TLS (not supported by this server); " {
+		t.Errorf("the transport can't be %q", got)
+	}
+	if got := off(trunk, "f-srtp"); got != "required: Required (not supported by this server); " {
+		t.Errorf("SRTP can't be %q", got)
 	}
 }
 

@@ -6,14 +6,13 @@ import (
 	"net/http"
 	"path"
 	"strings"
-	"time"
 
 	"parley"
+	"parley/internal/web"
 )
 
 const (
-	mostFiles  = 20               // in one form; the script sends each in a form of its own
-	uploadTime = 15 * time.Minute // that a whole form of files may take; between two pieces of it bodyTime may pass
+	mostFiles = 20 // in one form; the script sends each in a form of its own
 )
 
 // badFile is a file that was not taken, and why.
@@ -36,27 +35,12 @@ func kindOf(name string) (kind parley.DocumentType, why string) {
 	return "", "Files of this type can't be read: PDF, Word (.docx) and text (.txt, .md) can."
 }
 
-// slow reads a body whose sender may pause for a while but not go on for ever, and remembers how it failed: who reads from it tells that
-// in other words.
-type slow struct {
-	io.ReadCloser
-	control *http.ResponseController
-	pause   time.Duration
-	until   time.Time
-	err     error
-}
-
-func (s *slow) Read(b []byte) (int, error) {
-	deadline := time.Now().Add(s.pause)
-	if deadline.After(s.until) {
-		deadline = s.until
-	}
-	s.control.SetReadDeadline(deadline)
-	n, err := s.ReadCloser.Read(b)
-	if err != nil && err != io.EOF {
-		s.err = err
-	}
-	return n, err
+// upload readies the request's body, which a form with files is read from, piece by piece.
+func (r *request) upload(limit int64) *web.Witness {
+	web.Patience(r.Request, web.UploadTime)
+	body := &web.Witness{ReadCloser: http.MaxBytesReader(r.w, r.Body, limit)}
+	r.Body = body
+	return body
 }
 
 // filesAdd takes the files of a form in, each by itself: one that is refused stops none of the others.
@@ -65,9 +49,7 @@ func (c *Console) filesAdd(r *request) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	limited := http.MaxBytesReader(r.w, r.Body, mostFiles*parley.MaxDocument+formLimit)
-	body := &slow{ReadCloser: limited, control: http.NewResponseController(r.w), pause: c.bodyTime, until: time.Now().Add(uploadTime)}
-	r.Body = body
+	body := r.upload(mostFiles*parley.MaxDocument + formLimit)
 	parts, err := r.MultipartReader()
 	if err != nil {
 		return nil, formError(err)
@@ -87,11 +69,11 @@ func (c *Console) filesAdd(r *request) (*answer, error) {
 			continue // a box without a file
 		}
 		if taken+len(refused) == mostFiles {
-			return nil, parley.Errorf(parley.TooLarge, "At most %d files go into one form. Those before %s are taken: send the rest in another.", mostFiles, name)
+			return nil, parley.Errorf(parley.TooLarge, "At most %d files can be uploaded at once. Those before %s were uploaded: upload the rest separately.", mostFiles, name)
 		}
 		why, err := c.fileAdd(r, k.ID, name, part)
-		if err != nil && body.err != nil {
-			err = formError(body.err)
+		if err != nil && body.Err != nil {
+			err = formError(body.Err)
 		}
 		if err != nil {
 			return nil, err
@@ -102,7 +84,6 @@ func (c *Console) filesAdd(r *request) (*answer, error) {
 			taken++
 		}
 	}
-	body.control.SetReadDeadline(time.Time{})
 	if taken == 0 && len(refused) == 0 {
 		refused = []badFile{{"", "There is no file yet: choose one first."}}
 	}

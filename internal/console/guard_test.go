@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/PuerkitoBio/goquery"
+
 	"parley"
 )
 
@@ -142,5 +144,66 @@ func TestEveryPageShowsNamesAsText(t *testing.T) {
 	}
 	if shown < 20 {
 		t.Errorf("the name was seen %d times", shown)
+	}
+}
+
+// What people write keeps its direction on every page, and leaves that of the sentence around it alone.
+func TestEveryPageIsolatesNames(t *testing.T) {
+	const name = "מאפיית האופה"
+	h := open(t, withCampaigns)
+	u := h.user(t)
+	ids := h.everything(t, u, name)
+	v := h.signedIn(t, u)
+	shown := 0
+	for _, r := range everyRoute(t) {
+		if r.method != http.MethodGet || strings.HasSuffix(r.path, "/live") {
+			continue
+		}
+		page := v.get(r.at(t, ids))
+		if !strings.HasPrefix(page.header.Get("Content-Type"), "text/html") {
+			continue
+		}
+		page.doc().Find("main *").Each(func(_ int, el *goquery.Selection) {
+			el.Contents().Each(func(_ int, text *goquery.Selection) {
+				if goquery.NodeName(text) != "#text" || !strings.Contains(text.Text(), name) || el.Closest("optgroup, option, title").Length() > 0 {
+					return
+				}
+				shown++
+				if el.Closest("[dir], bdi").Length() == 0 && !strings.Contains(text.Text(), "\u2068"+name+"\u2069") {
+					t.Errorf("%s: the name takes the direction of the page in %q", r.path, strings.TrimSpace(text.Text()))
+				}
+			})
+		})
+		for _, box := range []string{"main textarea", "main input[type=text]:not([readonly])"} {
+			page.doc().Find(box).Not("[dir=auto]").Each(func(_ int, el *goquery.Selection) {
+				if name := el.AttrOr("name", ""); name != "username" && name != "phone_number" {
+					t.Errorf("%s: what is written into %q takes the direction of the page", r.path, name)
+				}
+			})
+		}
+	}
+	if shown < 20 {
+		t.Errorf("the name was seen %d times", shown)
+	}
+}
+
+// A hidden tab asks of every live page how things stand, and holds no connection for it.
+func TestEveryLivePageLooksOnce(t *testing.T) {
+	h := open(t, withCampaigns)
+	u := h.user(t)
+	ids := h.everything(t, u, "Front desk")
+	v := h.signedIn(t, u)
+	pages := 0
+	for _, r := range everyRoute(t) {
+		if !strings.HasSuffix(r.path, "/live") {
+			continue
+		}
+		pages++
+		if got := v.send(r.method, r.at(t, ids), nil, "Parley-Once", "1").is(http.StatusOK); !strings.Contains(got.body, "event: ") { // the answer has an end
+			t.Errorf("%s says nothing: %q", r.path, got.body)
+		}
+	}
+	if pages < 6 {
+		t.Errorf("there are %d live pages", pages)
 	}
 }

@@ -22,6 +22,7 @@ import (
 	"parley/internal/catalog"
 	"parley/internal/store"
 	"parley/internal/store/storetest"
+	"parley/internal/web"
 )
 
 const password = "correct horse"
@@ -31,6 +32,7 @@ type house struct {
 	*Console
 	url   string
 	model *aitest.Server // that assistants think with
+	guard web.Guard      // before the console
 }
 
 func open(t *testing.T, change ...func(*Config)) *house {
@@ -52,6 +54,7 @@ func open(t *testing.T, change ...func(*Config)) *house {
 	if err != nil {
 		t.Fatal(err)
 	}
+	db.PlansAre(prices.Plan)
 	c := Config{DB: db, Auth: &auth.Desk{DB: db, SessionFor: time.Hour}, Assistants: &assistant.Desk{DB: db, Catalog: cat}, Catalog: cat, Prices: prices}
 	model := think(t, &c)
 	connect(t, &c)
@@ -59,7 +62,8 @@ func open(t *testing.T, change ...func(*Config)) *house {
 		f(&c)
 	}
 	h := &house{Console: New(c), model: model}
-	srv := httptest.NewServer(h)
+	h.guard.Handler = h
+	srv := httptest.NewServer(&h.guard)
 	t.Cleanup(srv.Close)
 	h.url = srv.URL
 	return h

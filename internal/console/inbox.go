@@ -132,7 +132,7 @@ func (c *Console) inboxPage(r *request) (*answer, error) {
 }
 
 // base is the API's address as a reader would write it.
-func (c *Console) base(r *request) string { return c.baseURL(r.Request) + "/api" }
+func (c *Console) base(r *request) string { return c.Front.Base(r.Request) + "/api" }
 
 // talk is a conversation as its page shows it.
 type talk struct {
@@ -243,7 +243,7 @@ func (c *Console) say(r *request) (*answer, error) {
 		return nil, err
 	}
 	if conv.Type != parley.TestConversation {
-		return nil, parley.Errorf(parley.Forbidden, "Only in a test chat you are the customer.")
+		return nil, parley.Errorf(parley.Forbidden, "You can write as the customer in a test chat only.")
 	}
 	text, err := words(r)
 	if err != nil {
@@ -277,6 +277,9 @@ func (c *Console) say(r *request) (*answer, error) {
 		}
 	}
 	tell()
+	if s.flush() != nil { // what was said stands there before the model has a word
+		return nil, nil
+	}
 	for {
 		pieces, done, answer, err := w.Next(r.Context())
 		for _, p := range pieces {
@@ -291,7 +294,7 @@ func (c *Console) say(r *request) (*answer, error) {
 			switch {
 			case err != nil:
 				s.send("error", map[string]string{"message": c.plain(r, err).Message})
-			case answer.AIOff:
+			case answer.AIOff && !conv.AIEnabled: // else somebody took over just now, which the page says
 				s.send("error", map[string]string{"message": "The assistant is silent: a person has taken over. Hand the conversation back, or restart."})
 			default:
 				s.send("done", struct{}{})

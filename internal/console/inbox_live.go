@@ -11,7 +11,9 @@ import (
 
 	"github.com/a-h/templ"
 
+	"parley/internal/auth"
 	"parley/internal/event"
+	"parley/internal/web"
 )
 
 type component = templ.Component
@@ -27,9 +29,6 @@ type stream struct {
 
 	soon bool // something is under way that is worth looking at again soon
 }
-
-// streamTime is how long a reader may take to accept a piece before it counts as gone.
-const streamTime = 30 * time.Second
 
 func (c *Console) stream(r *request) *stream {
 	s := &stream{r: r, rc: http.NewResponseController(r.w)}
@@ -49,7 +48,6 @@ func (s *stream) send(name string, data any) {
 }
 
 func (s *stream) write(text string) {
-	s.rc.SetWriteDeadline(time.Now().Add(streamTime))
 	_, s.err = s.r.w.Write([]byte(text))
 }
 
@@ -139,13 +137,20 @@ const (
 )
 
 // live calls look until it fails or the reader leaves: at once, whenever something happens to the topics that it names, and now and then.
+// For a reader that asks how things stand, as a hidden tab does, it calls it once.
 func (c *Console) live(r *request, look func(s *stream) (topics []string, err error)) (*answer, error) {
 	return c.follow(r, look, nil)
 }
 
 // follow is live for who wants to hear what happens: hear is told, and says whether to look.
 func (c *Console) follow(r *request, look func(s *stream) (topics []string, err error), hear func(s *stream, e event.Event) bool) (*answer, error) {
+	leave, ok := c.Streams.Take(c.address(r.Request))
+	if !ok {
+		return nil, &auth.LimitError{RetryAfter: 10}
+	}
+	defer leave()
 	s := c.stream(r)
+	life := time.Now().Add(web.StreamLife)
 	e := &ears{hub: c.Hub, wake: make(chan struct{}, 1), stops: map[string]func(){}}
 	if hear != nil {
 		e.wake, e.heard = nil, make(chan event.Event, mostEars)
@@ -158,12 +163,16 @@ func (c *Console) follow(r *request, look func(s *stream) (topics []string, err 
 		if err != nil {
 			return nil, nil // the script comes back, and is told in words
 		}
+		if r.Header.Get("Parley-Once") != "" {
+			s.flush()
+			return nil, nil
+		}
 		e.listen(topics)
 		if time.Since(spoke) > signOfLife {
 			spoke = time.Now()
 			s.write(":\n\n")
 		}
-		if s.flush() != nil || !c.wait(s, e, hear) {
+		if s.flush() != nil || time.Now().After(life) || !c.wait(s, e, hear) {
 			return nil, nil
 		}
 		if time.Since(asked) >= c.askWho {

@@ -53,3 +53,15 @@ func (c *Console) keyDelete(r *request) (*answer, error) {
 	}
 	return see("/keys", "revoked"), nil
 }
+
+// keysDelete revokes all keys.
+func (c *Console) keysDelete(r *request) (*answer, error) {
+	err := c.DB.Write(r.Context(), func(ctx context.Context, tx *store.Tx) error {
+		_, err := tx.DeleteKeys(ctx, r.UserID(), 0)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return see("/keys", "revoked-all"), nil
+}

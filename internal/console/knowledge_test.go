@@ -29,7 +29,7 @@ func shelf(t *testing.T, db *store.DB) *knowledge.Desk {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &knowledge.Desk{DB: db, Blobs: blobs,
+	return &knowledge.Desk{DB: db, Blobs: blobs, Cut: knowledge.Here,
 		ReadFile: func(ctx context.Context, kind parley.DocumentType, file blob.Object) (*knowledge.Text, error) {
 			raw, err := io.ReadAll(file)
 			if bytes.HasPrefix(raw, []byte("broken")) {
@@ -314,7 +314,7 @@ func TestManyDocumentsHavePages(t *testing.T) {
 // A browser that stops in the middle of a file is told so, and leaves nothing behind; one that is slow but goes on is waited for.
 func TestUploadThatStops(t *testing.T) {
 	h := open(t)
-	h.bodyTime = 200 * time.Millisecond
+	h.guard.Pause = 200 * time.Millisecond
 	u := h.user(t)
 	k := h.handbook(t, u)
 	v := h.signedIn(t, u)

@@ -44,14 +44,21 @@ func (c *Console) numberList(r *request) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &numbers{list: list, answers: map[int64]parley.Assistant{}, base: c.base(r)}
+	n := &numbers{list: list, base: c.base(r)}
+	n.answers, err = c.answers(r)
+	return show("Numbers", numberList(n)), err
+}
+
+// answers are the user's inbound assistants by the id of the number that they answer.
+func (c *Console) answers(r *request) (map[int64]parley.Assistant, error) {
+	by := map[int64]parley.Assistant{}
 	inbound, err := c.Assistants.All(r.Context(), r.UserID(), "inbound")
 	for _, a := range inbound {
 		if a.PhoneNumberID != nil {
-			n.answers[*a.PhoneNumberID] = a
+			by[*a.PhoneNumberID] = a
 		}
 	}
-	return show("Numbers", numberList(n)), err
+	return by, err
 }
 
 // numberInput is what may change about a number.
@@ -65,7 +72,8 @@ type numberForm struct {
 	*fields
 	*parley.Number
 	assistants []option
-	trunk      int64 // of a SIP number
+	trunk      int64             // of a SIP number
+	answering  *parley.Assistant // who answers it, as it is stored; nil where nobody does
 }
 
 func (n *numberForm) path(more string) string { return numberPath(n.ID, more) }
@@ -100,9 +108,15 @@ func (c *Console) numberForm(r *request, n *parley.Number, f *fields) (*numberFo
 		return nil, err
 	}
 	out := &numberForm{fields: f, Number: n, assistants: []option{{value: "", label: "Nobody"}}}
-	for _, a := range inbound {
+	for i := range inbound {
+		a := &inbound[i]
 		o := option{value: strconv.FormatInt(a.ID, 10), label: a.Name}
-		if p := a.PhoneNumberID; p != nil && *p != n.ID {
+		if a.Status != "active" {
+			o.label += " (inactive)"
+		}
+		if p := a.PhoneNumberID; p != nil && *p == n.ID {
+			out.answering = a
+		} else if p != nil {
 			if i := slices.IndexFunc(own, func(other parley.Number) bool { return other.ID == *p }); i >= 0 {
 				o.label += " (answers " + parley.FormatPhone(own[i].PhoneNumber) + " now)"
 			}

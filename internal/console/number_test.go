@@ -61,7 +61,9 @@ func TestNumberLife(t *testing.T) {
 	form.Set("nickname", "Shop line")
 	form.Set("assistant_id", id(desk.ID))
 	v.post(one, form).moved(one + "?done=saved")
-	v.get("/numbers").says("Shop line").says("Answered by Front desk")
+	if text := v.get("/numbers").says("Shop line").doc().Find(".list").Text(); !strings.Contains(text, "Not answered: Front desk is inactive") {
+		t.Errorf("the numbers are %s", text)
+	}
 	answered := func(a *parley.Assistant, want bool) {
 		t.Helper()
 		got, err := h.Assistants.Get(t.Context(), u.ID, a.ID)
@@ -93,14 +95,14 @@ func TestNumberLife(t *testing.T) {
 		t.Errorf("%+v %v", n, err)
 	}
 
-	// Given up, it stays until its month ends, and can't be given up again.
+	// Being released, it stays until its month ends, and can't be given up again.
 	v.get(one).says("Until its paid month ends it stays yours")
 	v.post(one+"/delete", nil).moved("/numbers?done=released")
-	if p := v.get(one).says("given up: then it goes"); p.doc().Find("#ask-release").Length() != 0 {
+	if p := v.get(one).says("it is released then"); p.doc().Find("#ask-release").Length() != 0 {
 		t.Error("it can be given up twice")
 	}
 	v.post(one+"/delete", nil).is(http.StatusBadRequest).says("given up already")
-	v.get("/numbers").says("Given up")
+	v.get("/numbers").says("Being released")
 }
 
 func TestNumberNeedsMoney(t *testing.T) {
@@ -145,6 +147,18 @@ func TestTrunks(t *testing.T) {
 		}
 		if strings.Contains(r.body, "s3cret") {
 			t.Error("the page holds the password")
+		}
+	}
+	// What can't work here is refused, with what to choose instead.
+	for field, c := range map[string]struct{ bad, says string }{"transport": {"tls", "choose udp or tcp"}, "srtp": {"required", "choose off, or optional"}} {
+		f := url.Values{}
+		for k, v := range form {
+			f[k] = v
+		}
+		f.Set(field, c.bad)
+		r := v.post("/trunks/new", f).is(http.StatusUnprocessableEntity)
+		if got := r.doc().Find("#e-" + field).Text(); !strings.Contains(got, c.says) {
+			t.Errorf("%s %s: %q", field, c.bad, got)
 		}
 	}
 	at := v.post("/trunks/new", form).is(http.StatusSeeOther).header.Get("Location")
@@ -192,7 +206,7 @@ func TestTrunks(t *testing.T) {
 	if got, password := stored(); got.Register || password != "" {
 		t.Errorf("%+v %q", got, password)
 	}
-	v.post(one+"/check", nil).is(http.StatusOK).says("nothing was asked of the trunk")
+	v.post(one+"/check", nil).is(http.StatusOK).says("the trunk was not contacted")
 	v.post(one+"/delete", nil).moved("/trunks?done=deleted")
 	v.get("/trunks").says("Connect your own telephone system")
 	v.get("/numbers").says("Get a phone number")
@@ -230,4 +244,36 @@ func TestCallerIDs(t *testing.T) {
 		}
 	}
 	t.Error("codes are sent without end")
+}
+
+// A number whose assistant is inactive says so wherever it is shown, and that it is answered again.
+func TestNumberOfAnInactiveAssistant(t *testing.T) {
+	h := open(t)
+	u := h.user(t)
+	a := h.assistant(t, u, "Front desk")
+	n := h.trunk(t, u, "Office line", "+4930901822")
+	change := func(fields map[string]any) {
+		t.Helper()
+		if _, err := h.Assistants.Update(t.Context(), u.ID, a.ID, fields); err != nil {
+			t.Fatal(err)
+		}
+	}
+	change(map[string]any{"status": "active", "phone_number_id": number(id(n.PhoneNumberID))})
+	v := h.signedIn(t, u)
+	at := []string{"/numbers", numberPath(n.PhoneNumberID, ""), "/trunks", assistantPath(a.ID, "")}
+	for _, path := range at {
+		if text := v.get(path).is(http.StatusOK).doc().Find("main .wrong, main .wrong-box").Text(); strings.Contains(text, "ot answered") {
+			t.Errorf("%s says that an active assistant does not answer", path)
+		}
+	}
+	if text := v.get("/numbers").doc().Find(".list").Text(); !strings.Contains(text, "Answered by Front desk") {
+		t.Errorf("the numbers are %s", text)
+	}
+	change(map[string]any{"status": "inactive"})
+	for _, path := range at {
+		if text := v.get(path).doc().Find("main .wrong, main .wrong-box").Text(); !strings.Contains(text, "ot answered") || !strings.Contains(text, "inactive") {
+			t.Errorf("%s does not say that nobody answers: %q", path, text)
+		}
+	}
+	v.get(numberPath(n.PhoneNumberID, "")).says("Front desk (inactive)")
 }

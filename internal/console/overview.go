@@ -1,10 +1,12 @@
 package console
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"parley"
@@ -18,6 +20,7 @@ const overviewDays = 14
 type overview struct {
 	balance   parley.Money
 	live      int
+	visitors  string // what the owner should know of the visitors' budget, "" for nothing
 	days      []store.OverviewDay
 	dates     []time.Time
 	assistant *parley.Assistant // one to try, where there is one
@@ -45,14 +48,31 @@ func (c *Console) overview(r *request, days int) (*overview, error) {
 	if o.days, err = c.DB.Overview(r.Context(), r.UserID(), from, days); err != nil {
 		return nil, err
 	}
-	o.live, err = c.DB.LiveCalls(r.Context(), r.UserID())
+	if o.live, err = c.DB.LiveCalls(r.Context(), r.UserID()); err != nil {
+		return nil, err
+	}
+	spent, budget, err := c.DB.PublicSpend(r.Context(), r.UserID(), parley.Now())
+	o.visitors = visitorsWords(spent, budget)
 	return o, err
+}
+
+// visitorsWords say how the day's budget for visitors stands, "" while there is enough of it.
+func visitorsWords(spent, budget parley.Money) string {
+	switch {
+	case budget == 0 || spent < budget/5*4:
+		return ""
+	case spent < budget:
+		return fmt.Sprintf("Visitors of your websites have cost %s of the %s that they may cost today. When it is used up they are refused until 00:00 UTC.", dollars(spent), dollars(budget))
+	}
+	return fmt.Sprintf("Visitors of your websites are refused until 00:00 UTC: the %s that they may cost a day are used up or set aside for calls under way. "+
+		"The operator of this server sets the limit (PARLEY_PUBLIC_DAILY_SPEND).", dollars(budget))
 }
 
 // version changes when anything does: the days before today stand.
 func (o *overview) version() string {
 	d := o.today()
-	return fmt.Sprintf("%s.%d.%d.%d.%d.%d.%d", o.dates[len(o.dates)-1].Format(time.DateOnly), o.balance, o.live, d.Calls, d.Failed, d.Cost, len(d.Latencies))
+	return fmt.Sprintf("%s.%d.%d.%d.%d.%d.%d.%d.%s", o.dates[len(o.dates)-1].Format(time.DateOnly), o.balance, o.live, d.Calls, d.Failed, d.FailedMessages,
+		d.Cost, len(d.Latencies), o.visitors)
 }
 
 func (c *Console) overviewPage(r *request) (*answer, error) {
@@ -90,9 +110,21 @@ func (c *Console) overviewLive(r *request) (*answer, error) {
 
 func (o *overview) today() store.OverviewDay { return o.days[len(o.days)-1] }
 
-// quiet says whether there were no calls.
+// quiet says whether there was nothing to show.
 func (o *overview) quiet() bool {
-	return o.live == 0 && !slices.ContainsFunc(o.days, func(d store.OverviewDay) bool { return d.Calls > 0 })
+	return o.live == 0 && !slices.ContainsFunc(o.days, func(d store.OverviewDay) bool { return d.Calls+d.FailedMessages > 0 })
+}
+
+// failures are a day's calls and messages that failed, in words.
+func failures(d store.OverviewDay) string {
+	var list []string
+	if d.Failed > 0 {
+		list = append(list, count(d.Failed, "call", "calls"))
+	}
+	if d.FailedMessages > 0 {
+		list = append(list, count(d.FailedMessages, "message", "messages"))
+	}
+	return cmp.Or(strings.Join(list, ", "), "none")
 }
 
 // path is a page of the assistant to try.
@@ -148,24 +180,20 @@ func (o *overview) charts() []chart {
 	calls, costs, failed, half, most := make([]float64, n), make([]float64, n), make([]float64, n), make([]float64, n), make([]float64, n)
 	var all store.OverviewDay
 	for i, d := range o.days {
-		calls[i], costs[i], failed[i] = float64(d.Calls), float64(max(d.Cost, 0)), float64(d.Failed)
+		calls[i], costs[i], failed[i] = float64(d.Calls), float64(max(d.Cost, 0)), float64(d.Failed+d.FailedMessages)
 		half[i], most[i] = float64(percentile(d.Latencies, 50)), float64(percentile(d.Latencies, 95))
-		all.Calls, all.Failed, all.Cost = all.Calls+d.Calls, all.Failed+d.Failed, all.Cost+d.Cost
+		all.Calls, all.Failed, all.FailedMessages, all.Cost = all.Calls+d.Calls, all.Failed+d.Failed, all.FailedMessages+d.FailedMessages, all.Cost+d.Cost
 		all.Latencies = append(all.Latencies, d.Latencies...)
 	}
 	latency := "no replies yet"
 	if len(all.Latencies) > 0 {
 		latency = latencyWords(all.Latencies)
 	}
-	share := "none"
-	if all.Failed > 0 {
-		share = fmt.Sprintf("%d, %.1f %% of calls", all.Failed, 100*float64(all.Failed)/float64(max(all.Calls, 1)))
-	}
 	return []chart{
 		o.chart("Calls", strconv.Itoa(all.Calls), "", calls, nil, func(i int) string { return count(o.days[i].Calls, "call", "calls") }),
 		o.chart("Cost", dollars(all.Cost), "", costs, nil, func(i int) string { return dollars(o.days[i].Cost) }),
 		o.chart("Reply latency", latency, "", half, most, func(i int) string { return latencyWords(o.days[i].Latencies) }),
-		o.chart("Failed calls", share, "bad", failed, nil, func(i int) string { return strconv.Itoa(o.days[i].Failed) + " failed" }),
+		o.chart("Failed", failures(all), "bad", failed, nil, func(i int) string { return failures(o.days[i]) + " failed" }),
 	}
 }
 

@@ -5,8 +5,10 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"parley"
+	"parley/internal/ai/aitest"
 	"parley/internal/store"
 )
 
@@ -34,11 +36,29 @@ func TestOverview(t *testing.T) {
 	call(parley.CallFailed, parley.Now())
 	call(parley.CallInProgress, 0)
 	doc := v.get("/").is(http.StatusOK).doc()
-	if got := strings.Join(strings.Fields(strings.Join(doc.Find(".sums dd").Map(textOfNode), " ")), "|"); got != "$5.00|1|3|$0.00" {
+	if got := strings.Join(strings.Fields(strings.Join(doc.Find(".sums dd").Map(textOfNode), " ")), "|"); got != "$5.00|1|3|$0.00|1|call" {
 		t.Errorf("sums: %s", got)
 	}
-	if got := strings.Join(doc.Find(".chart figcaption span").Map(textOfNode), "|"); got != "3|$0.00|p50 600 ms, p95 700 ms|1, 33.3 % of calls" {
+	if got := strings.Join(doc.Find(".chart figcaption span").Map(textOfNode), "|"); got != "3|$0.00|p50 600 ms, p95 700 ms|1 call" {
 		t.Errorf("charts: %s", got)
+	}
+	if got := strings.Join(strings.Fields(doc.Find(".sums .bad").Text()), " "); got != "Failed today1 call" {
+		t.Errorf("the failures are %q", got)
+	}
+	conv := h.talk(t, a, parley.TestConversation)
+	h.model.Script(aitest.Behaviour{Status: 401})
+	w, err := h.Chat.Send(t.Context(), conv, "Hello?")
+	if err == nil {
+		_, err = w.Wait(t.Context())
+	}
+	if err == nil {
+		t.Fatal("the model did not fail")
+	}
+	if got := strings.Join(strings.Fields(v.get("/").doc().Find(".sums .bad").Text()), " "); got != "Failed today1 call 1 message" {
+		t.Errorf("the failures are %q", got)
+	}
+	if got := v.get("/conversations/" + conv.ID).doc().Find(".said.customer .wrong").Text(); !strings.Contains(got, "It got no reply.") || len(got) < 60 {
+		t.Errorf("the message says %q", got) // with the reason, and how to mend it
 	}
 	if doc.Find(".steps").Length() != 0 || doc.Find(".chart svg[role=img][aria-label]").Length() != 4 {
 		t.Error("the charts are not there")
@@ -89,6 +109,27 @@ func TestPercentile(t *testing.T) {
 	}{{nil, 50, 0}, {[]int64{7}, 50, 7}, {[]int64{7}, 95, 7}, {[]int64{3, 1, 2}, 50, 2}, {[]int64{4, 3, 1, 2}, 50, 2}, {[]int64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20}, 95, 19}} {
 		if got := percentile(c.list, c.p); got != c.want {
 			t.Errorf("p%d of %v is %d, not %d", c.p, c.list, got, c.want)
+		}
+	}
+}
+
+// The owner sees why visitors are refused, and before that they will be.
+func TestVisitorsBudgetOnTheOverview(t *testing.T) {
+	h := open(t)
+	h.DB.LimitPublic(2 * parley.USD)
+	u := h.user(t)
+	v := h.signedIn(t, u)
+	for i, want := range []string{"", "", "$1.60 of the $2.00", "refused until 00:00 UTC: the $2.00"} {
+		doc := v.get("/").is(http.StatusOK).doc()
+		if got := doc.Find("#results > .hint").Text(); (got == "") != (want == "") || !strings.Contains(got, want) {
+			t.Errorf("%d: %q, want %q", i, got, want)
+		}
+		amount := []parley.Money{parley.USD, parley.USD * 6 / 10, parley.USD * 4 / 10, 0}[i]
+		err := h.DB.Write(t.Context(), func(ctx context.Context, tx *store.Tx) error {
+			return tx.ReservePublic(ctx, u.ID, "message:"+id(int64(i)), amount, parley.Now().Add(time.Hour))
+		})
+		if err != nil {
+			t.Fatal(err)
 		}
 	}
 }

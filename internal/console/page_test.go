@@ -67,7 +67,7 @@ func TestEveryTemplateMakesAnAssistant(t *testing.T) {
 		}
 	}
 	r := v.post("/assistants/new", url.Values{"name": {" "}, "template": {"nothing"}, "language_id": {"9999"}}).is(http.StatusUnprocessableEntity)
-	for _, want := range []string{"This field is required.", "Choose one of the templates.", "Nobody speaks this language"} {
+	for _, want := range []string{"This field is required.", "Choose one of the templates.", "No voice on this server speaks this language"} {
 		r.says(want)
 	}
 }

@@ -3,11 +3,8 @@ package console
 import (
 	"context"
 	"errors"
-	"net"
 	"net/http"
-	"net/netip"
 	"net/url"
-	"slices"
 	"strings"
 	"time"
 
@@ -117,17 +114,13 @@ func (c *Console) signIn(r *request) (*answer, error) {
 
 // checkPassword is a login, counted against the limits. A failure that its causer may read is a *parley.Error.
 func (c *Console) checkPassword(r *request, email, password string) (*parley.User, error) {
-	from, now := c.address(r.Request), time.Now()
-	_, err := c.loginAddress.Take(from, now)
-	if err == nil {
-		_, err = c.loginPair.Take(from+"\n"+strings.ToLower(email), now)
-	}
+	u, err := c.Auth.Login(r.Context(), c.Front.Address(r.Request), email, password)
 	var limit *auth.LimitError
 	if errors.As(err, &limit) {
 		retryAfter(r.w, err)
 		return nil, parley.Errorf(parley.TooMany, "Too many attempts. Try again in %s.", time.Duration(limit.RetryAfter)*time.Second)
 	}
-	return c.Auth.Login(r.Context(), email, password)
+	return u, err
 }
 
 // setCookie gives the browser its session; "" ends it.
@@ -157,40 +150,8 @@ func (c *Console) signOut(r *request) (*answer, error) {
 	return see("/signin", "signed-out"), nil
 }
 
-// trusted says whether the peer is a proxy whose forwarding headers are believed.
-func (c *Console) trusted(r *http.Request) bool {
-	peer, err := netip.ParseAddrPort(r.RemoteAddr)
-	return err == nil && c.proxy(peer.Addr())
-}
+// secure says whether the browser speaks HTTPS.
+func (c *Console) secure(r *http.Request) bool { return c.Front.Secure(r) }
 
-func (c *Console) proxy(ip netip.Addr) bool {
-	return slices.ContainsFunc(c.TrustedProxies, func(p netip.Prefix) bool { return p.Contains(ip.Unmap()) })
-}
-
-// secure says whether the browser speaks HTTPS: to us, to a proxy that we trust, or to the public address.
-func (c *Console) secure(r *http.Request) bool {
-	return r.TLS != nil || c.trusted(r) && r.Header.Get("X-Forwarded-Proto") == "https" || origin(c.PublicURL) == "https://"+r.Host
-}
-
-// address is the client's, for limits: the peer's, or behind trusted proxies the last address that none of them is.
-func (c *Console) address(r *http.Request) string {
-	host, _, err := net.SplitHostPort(r.RemoteAddr)
-	if err != nil {
-		host = r.RemoteAddr
-	}
-	if !c.trusted(r) {
-		return host
-	}
-	hops := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
-	for _, hop := range slices.Backward(hops) {
-		ip, err := netip.ParseAddr(strings.TrimSpace(hop))
-		if err != nil {
-			break
-		}
-		host = ip.String()
-		if !c.proxy(ip) {
-			break
-		}
-	}
-	return host
-}
+// address is whom limits per address count a request against.
+func (c *Console) address(r *http.Request) string { return c.Front.Client(r) }

@@ -14,7 +14,7 @@ import (
 )
 
 func TestSignInGivesAGuardedCookie(t *testing.T) {
-	h := open(t, func(c *Config) { c.PublicURL = "https://voice.example.com" })
+	h := open(t, func(c *Config) { c.Front.PublicURL = "https://voice.example.com" })
 	u := h.user(t)
 	form := url.Values{"email": {" " + strings.ToUpper(u.Email)}, "password": {password}}
 	cookie := func(r *reply) *http.Cookie {
@@ -131,7 +131,7 @@ func TestReturnPathIsLocal(t *testing.T) {
 }
 
 func TestSignInIsThrottled(t *testing.T) {
-	h := open(t, func(c *Config) { c.Login = auth.Rate{PerSecond: 1e-9, Burst: 2} })
+	h := open(t, func(c *Config) { c.Auth.Logins = auth.NewLogins(auth.Rate{PerSecond: 1e-9, Burst: 2}) })
 	u := h.user(t)
 	v := h.visitor(t)
 	wrong := url.Values{"email": {u.Email}, "password": {"wrong password"}}
@@ -152,14 +152,16 @@ func TestSignInIsThrottled(t *testing.T) {
 }
 
 func TestPasswordChange(t *testing.T) {
-	h := open(t, func(c *Config) { c.Login = auth.Rate{PerSecond: 1e-9, Burst: 4} }) // two sign-ins, a wrong guess, the right one
+	h := open(t, func(c *Config) { c.Auth.Logins = auth.NewLogins(auth.Rate{PerSecond: 1e-9, Burst: 4}) }) // two sign-ins, a wrong guess, the right one
 	u := h.user(t)
 	here, there := h.signedIn(t, u), h.signedIn(t, u)
+	h.key(t, u)
+	h.key(t, u)
 	change := func(current, next string) *reply {
 		return here.post("/account/password", url.Values{"current": {current}, "password": {next}})
 	}
 	for _, c := range []struct{ current, next, field string }{
-		{"", "new password", "current"}, {password, "short", "password"}, {password, strings.Repeat("x", 1025), "password"}, {"not it at all", "new password", "current"},
+		{"", "new password", "current"}, {password, "short", "password"}, {password, "Password123!", "password"}, {password, u.Email, "password"}, {password, strings.Repeat("x", 1025), "password"}, {"not it at all", "new password", "current"},
 	} {
 		r := change(c.current, c.next).is(http.StatusUnprocessableEntity)
 		if r.doc().Find("#e-"+c.field).Length() != 1 {
@@ -173,9 +175,111 @@ func TestPasswordChange(t *testing.T) {
 	change(password, "new password").moved("/account?done=password")
 	here.get("/account?done=password").is(http.StatusOK).says("Your password is changed.")
 	there.get("/account").moved("/signin?return=%2Faccount")
-	if _, err := h.Auth.Login(t.Context(), u.Email, "new password"); err != nil {
+	if _, err := h.Auth.Login(t.Context(), "192.0.2.1", u.Email, "new password"); err != nil {
 		t.Errorf("the new password: %v", err)
+	}
+	// Keys stay, unless they are to go too.
+	keys := func() int {
+		list, err := h.DB.Keys(t.Context(), u.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(list)
+	}
+	if keys() != 2 {
+		t.Errorf("%d keys are left", keys())
 	}
 	// Guessing the current password is counted like guessing at sign-in.
 	change("guess", "another password").is(http.StatusUnprocessableEntity).says("Too many attempts.")
+}
+
+// Who fears that somebody knew the password has the keys go with it; and all of them can go at any time.
+func TestKeysAreRevokedTogether(t *testing.T) {
+	h := open(t)
+	u, other := h.user(t), h.user(t)
+	h.key(t, other)
+	v := h.signedIn(t, u)
+	keys := func(u *parley.User) int {
+		list, err := h.DB.Keys(t.Context(), u.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(list)
+	}
+	h.key(t, u)
+	h.key(t, u)
+	if v.get("/account").doc().Find("input[name=revoke_keys]").Length() != 1 || v.get("/keys").doc().Find("form[action='/keys/delete']").Length() != 1 {
+		t.Error("the choice is not there")
+	}
+	v.post("/account/password", url.Values{"current": {password}, "password": {"river stone lamp"}, "revoke_keys": {"1"}}).moved("/account?done=password")
+	if keys(u) != 0 {
+		t.Errorf("%d keys outlive it", keys(u))
+	}
+	h.key(t, u)
+	h.key(t, u)
+	v.post("/keys/delete", nil).moved("/keys?done=revoked-all")
+	if keys(u) != 0 || keys(other) != 1 {
+		t.Errorf("%d keys are left, and %d of somebody else's", keys(u), keys(other))
+	}
+	v.get("/keys?done=revoked-all").says("All keys are revoked")
+}
+
+// The console and the API count sign-ins together.
+func TestSignInsAreCountedOnce(t *testing.T) {
+	h := open(t, func(c *Config) { c.Auth.Logins = auth.NewLogins(auth.Rate{PerSecond: 1e-9, Burst: 2}) })
+	u := h.user(t)
+	for range 2 { // the API's way
+		if _, err := h.Auth.Login(t.Context(), "127.0.0.1", u.Email, "wrong"); err == nil {
+			t.Fatal("signed in")
+		}
+	}
+	h.visitor(t).post("/signin", url.Values{"email": {u.Email}, "password": {password}}).is(http.StatusTooManyRequests)
+}
+
+// A live stream counts against its address.
+func TestStreamsPerAddress(t *testing.T) {
+	h := open(t, func(c *Config) { c.Streams = auth.NewSlots(1) })
+	v := h.signedIn(t, h.user(t))
+	_, next := v.stream("GET", "/conversations/live", nil)
+	until(t, next, "list", "")
+	if r := v.get("/live").is(http.StatusTooManyRequests); r.header.Get("Retry-After") == "" {
+		t.Error("no Retry-After")
+	}
+}
+
+// Name, email address and time zone can be changed; the address, which one signs in with, with the password only.
+func TestProfile(t *testing.T) {
+	h := open(t, func(c *Config) { c.Auth.Logins = auth.NewLogins(auth.Rate{PerSecond: 1e-9, Burst: 4}) }) // a sign-in, a wrong guess, two right ones
+	u, other := h.user(t), h.user(t)
+	v := h.signedIn(t, u)
+	save := func(name, email, zone, password string) *reply {
+		return v.post("/account", url.Values{"name": {name}, "email": {email}, "timezone": {zone}, "current_password": {password}})
+	}
+	for _, c := range []struct{ name, email, zone, password, field string }{
+		{"", u.Email, "UTC", "", "name"}, {strings.Repeat("x", 256), u.Email, "UTC", "", "name"}, {"Ana", "", "UTC", password, "email"}, {"Ana", "no address", "UTC", password, "email"},
+		{"Ana", u.Email, "Mars", "", "timezone"}, {"Ana", "new@example.com", "UTC", "", "current_password"}, {"Ana", "new@example.com", "UTC", "not it at all", "current_password"},
+		{"Ana", strings.ToUpper(other.Email), "UTC", password, "email"},
+	} {
+		r := save(c.name, c.email, c.zone, c.password).is(http.StatusUnprocessableEntity)
+		if r.doc().Find("#e-"+c.field).Length() != 1 || r.doc().Find("[id^=e-]").Length() != 1 {
+			t.Errorf("%+v: the error is not beside its field: %s", c, r.doc().Find("[id^=e-]").Text())
+		}
+		if strings.Contains(r.body, password) {
+			t.Error("the password is in the page")
+		}
+	}
+	if now, err := h.DB.User(t.Context(), u.ID); err != nil || now.Name != u.Name || now.Email != u.Email || now.Timezone != u.Timezone {
+		t.Fatalf("a refused change changed %+v %v", now, err)
+	}
+	save("Ana <b>", u.Email, "Europe/Berlin", "").moved("/account?done=saved")
+	v.get("/account").says("Ana <b>").says("Europe/Berlin")
+	save("Ana <b>", "New@Example.com", "Europe/Berlin", password).moved("/account?done=saved")
+	if now, err := h.DB.User(t.Context(), u.ID); err != nil || now.Email != "new@example.com" || now.PasswordHash != u.PasswordHash || now.Balance != u.Balance {
+		t.Errorf("%+v %v", now, err)
+	}
+	// Guessing the password here is counted like guessing at sign-in.
+	for range 5 {
+		save("Ana", "further@example.com", "UTC", "guess").is(http.StatusUnprocessableEntity)
+	}
+	save("Ana", "further@example.com", "UTC", password).is(http.StatusUnprocessableEntity).says("Too many attempts.")
 }

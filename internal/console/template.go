@@ -46,7 +46,7 @@ What you do
 		"type":            "inbound",
 		"variables":       map[string]any{"company": "Bright Smile Dental", "services": "check-up (30 minutes), cleaning (45 minutes)"},
 		"initial_message": "Hello, {{company}}. Would you like to make an appointment?",
-		"system_prompt": `You book appointments for {{company}}. Today is {{current_date}}, the time is {{current_time}}.
+		"system_prompt": `You book appointments for {{company}}. Today is {{current_weekday}}, {{current_date}}, the time is {{current_time}}.
 Services: {{services}}.
 
 Ask for one thing at a time:
@@ -95,7 +95,7 @@ Ask at the end whether it works now.`,
 		"type":            "outbound",
 		"variables":       map[string]any{"company": "Sunny Roofs", "offer": "solar panels for family homes", "customer_name": ""},
 		"initial_message": "Hello {{customer_name}}, this is the assistant of {{company}}. You asked us about {{offer}}. Is this a good moment?",
-		"system_prompt": `You call people for {{company}} who have asked about {{offer}}. Say early that you are an automated assistant. Today is {{current_date}}.
+		"system_prompt": `You call people for {{company}} who have asked about {{offer}}. Say early that you are an automated assistant. Today is {{current_weekday}}, {{current_date}}.
 
 Find out, one question at a time, in your own words:
 1. What they need, and why now.

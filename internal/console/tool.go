@@ -50,20 +50,7 @@ func (c *Console) toolCreate(r *request) (*answer, error) {
 	t.Check(&wrong)
 	err := wrong.Err()
 	if err == nil {
-		limit := c.Prices.Plan(r.who.User.Plan).Tools
-		err = c.DB.Write(r.Context(), func(ctx context.Context, tx *store.Tx) error {
-			if err := tx.LockUser(ctx, r.UserID()); err != nil {
-				return err
-			}
-			n, err := tx.CountTools(ctx, r.UserID())
-			if err != nil {
-				return err
-			}
-			if n >= limit {
-				return parley.Errorf(parley.Forbidden, "Your plan allows %d tools. Delete one or change the plan.", limit)
-			}
-			return tx.CreateTool(ctx, r.UserID(), t)
-		})
+		err = c.DB.Write(r.Context(), func(ctx context.Context, tx *store.Tx) error { return tx.CreateTool(ctx, r.UserID(), t) })
 	}
 	wrong, ok := fieldErrors(err)
 	switch {

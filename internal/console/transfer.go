@@ -6,11 +6,9 @@ import (
 	"fmt"
 	"io"
 	"mime"
-	"net/http"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"parley"
 )
@@ -168,10 +166,7 @@ func (m *imported) make() (*parley.Assistant, error) {
 
 // read reads the file that was sent.
 func (m *imported) read() error {
-	no := parley.Errorf(parley.Invalid, "This is no file of an assistant: choose one that was exported here.")
-	control := http.NewResponseController(m.r.w)
-	control.SetReadDeadline(time.Now().Add(m.bodyTime))
-	defer control.SetReadDeadline(time.Time{})
+	no := parley.Errorf(parley.Invalid, "This is not an assistant file: choose one that was exported from here.")
 	file, _, err := m.r.FormFile("file") // the whole body is bounded, and small enough to be held
 	if err != nil {
 		return parley.Errorf(parley.Invalid, "Choose a file of at most %d MiB.", formLimit>>20)

@@ -1,7 +1,6 @@
 package console
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"reflect"
@@ -9,7 +8,7 @@ import (
 
 	"parley"
 	"parley/internal/form"
-	"parley/internal/store"
+	"parley/internal/line"
 )
 
 func (c *Console) trunkList(r *request) (*answer, error) {
@@ -20,7 +19,8 @@ func (c *Console) trunkList(r *request) (*answer, error) {
 	for i := range list {
 		c.Calls.Registered(&list[i])
 	}
-	return show("SIP trunks", trunkList(list, c.base(r))), nil
+	answers, err := c.answers(r)
+	return show("SIP trunks", trunkList(list, answers, c.base(r))), err
 }
 
 // trunkForm is the page of one trunk. Its password stays on the server.
@@ -57,6 +57,14 @@ func ownedAlready(err error) error {
 	return f.Err()
 }
 
+// layTree lays a form over a trunk.
+func layTree(tree map[string]any, whole bool) line.Lay {
+	return func(t *parley.TrunkInput) (parley.Fields, bool) {
+		_, sent := tree["sip_password"]
+		return form.Bind(tree, t, whole), sent
+	}
+}
+
 // forgetful is what was sent of a form without the password: a page never holds it.
 func forgetful(tree map[string]any) map[string]any {
 	delete(tree, "sip_password")
@@ -67,16 +75,7 @@ func (c *Console) trunkCreate(r *request) (*answer, error) {
 	tree := decode(r.PostForm, reflect.TypeFor[parley.TrunkInput]())
 	t := &parley.TrunkInput{}
 	form.Defaults(t)
-	wrong := form.Bind(tree, t, true)
-	t.Check(t.SIPPassword != "", &wrong)
-	err := wrong.Err()
-	if err == nil {
-		c.DB.SealPassword(&t.Trunk, t.SIPPassword)
-		err = ownedAlready(c.DB.Write(r.Context(), func(ctx context.Context, tx *store.Tx) error {
-			tx.AfterCommit(c.Calls.TrunksChanged)
-			return tx.CreateTrunk(ctx, r.UserID(), &t.Trunk)
-		}))
-	}
+	err := ownedAlready(c.Lines.CreateTrunk(r.Context(), r.UserID(), t, layTree(tree, true)))
 	wrong, ok := fieldErrors(err)
 	switch {
 	case err == nil:
@@ -104,24 +103,12 @@ func (c *Console) trunkSave(r *request) (*answer, error) {
 	if tree["sip_password"] == "" && r.PostFormValue("forget_password") != "1" { // an empty box keeps it
 		delete(tree, "sip_password")
 	}
-	var old *parley.Trunk
-	err := ownedAlready(c.DB.Write(r.Context(), func(ctx context.Context, tx *store.Tx) (err error) {
-		if old, err = tx.TrunkForUpdate(ctx, r.UserID(), r.id("id")); err != nil {
-			return err
-		}
-		t := &parley.TrunkInput{Trunk: *old}
-		wrong := form.Bind(tree, t, false)
-		_, sent := tree["sip_password"]
-		t.Check(t.SIPPassword != "" || !sent && len(old.Sealed) > 0, &wrong)
-		if err := wrong.Err(); err != nil {
-			return err
-		}
-		if sent {
-			tx.SealPassword(&t.Trunk, t.SIPPassword)
-		}
-		tx.AfterCommit(c.Calls.TrunksChanged)
-		return tx.SaveTrunk(ctx, r.UserID(), old, &t.Trunk)
-	}))
+	old, err := c.DB.Trunk(r.Context(), r.UserID(), r.id("id"))
+	if err != nil {
+		return nil, err
+	}
+	_, err = c.Lines.ChangeTrunk(r.Context(), r.UserID(), old.ID, layTree(tree, false))
+	err = ownedAlready(err)
 	wrong, ok := fieldErrors(err)
 	switch {
 	case err == nil:
@@ -155,11 +142,7 @@ func (c *Console) trunkCheck(r *request) (*answer, error) {
 }
 
 func (c *Console) trunkDelete(r *request) (*answer, error) {
-	err := c.DB.Write(r.Context(), func(ctx context.Context, tx *store.Tx) error {
-		tx.AfterCommit(c.Calls.TrunksChanged)
-		return tx.DeleteTrunk(ctx, r.UserID(), r.id("id"))
-	})
-	if err != nil {
+	if err := c.Lines.DeleteTrunk(r.Context(), r.UserID(), r.id("id")); err != nil {
 		return nil, err
 	}
 	return see("/trunks", "deleted"), nil

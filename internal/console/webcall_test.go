@@ -89,7 +89,7 @@ func TestWebCall(t *testing.T) {
 }
 
 func TestWidgetSnippet(t *testing.T) {
-	h := open(t, func(c *Config) { c.PublicURL = "https://voice.example.com/sub" })
+	h := open(t, func(c *Config) { c.Front.PublicURL = "https://voice.example.com/sub" })
 	u := h.user(t)
 	a := h.assistant(t, u, "Front desk")
 	v := h.signedIn(t, u)

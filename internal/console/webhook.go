@@ -17,7 +17,7 @@ import (
 
 // deliveryQuery is what the list of deliveries is asked for: the API's filters.
 type deliveryQuery struct {
-	Event  string `query:"event" enum:"call.completed,call.inbound,call.inbound.completed,conversation.ended,balance.low,campaign.completed"`
+	Event  string `query:"event" enum:"call.completed,call.inbound,call.inbound.completed,conversation.ended,balance.low,public_budget.low,campaign.completed"`
 	Status string `query:"status" enum:"pending,delivered,failed"`
 	Page   int    `query:"page" minimum:"1" maximum:"2147483648"`
 }
@@ -205,7 +205,7 @@ func (c *Console) webhookTest(r *request) (*answer, error) {
 	if d == nil {
 		return nil, parley.Errorf(parley.Invalid, "The assistant has no webhook URL for this event.")
 	}
-	err = c.DB.Write(r.Context(), func(ctx context.Context, tx *store.Tx) error { return tx.EnqueueDelivery(ctx, r.UserID(), d) })
+	err = c.DB.Write(r.Context(), func(ctx context.Context, tx *store.Tx) error { return tx.EnqueueTest(ctx, r.UserID(), d) })
 	if err != nil {
 		return nil, err
 	}

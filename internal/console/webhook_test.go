@@ -43,7 +43,7 @@ func TestDeliveries(t *testing.T) {
 
 	one := "/webhooks/" + id(d.ID)
 	page := v.get(one).is(http.StatusOK).says("busy <b>").says("41 ms").says("503 Service Unavailable")
-	if payload := page.doc().Find("#payload").Text(); !strings.Contains(payload, "{\n  \"event\": \"conversation.ended\",\n  \"test\": true,") {
+	if payload := page.doc().Find("#payload").Text(); !strings.Contains(payload, "{\n  \"event\": \"conversation.ended\",\n  \"version\": 1,\n  \"test\": true,") {
 		t.Errorf("payload: %s", payload)
 	}
 	v.post(one+"/resend", nil).moved(one + "?done=resent")

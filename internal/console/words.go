@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/url"
 	"strconv"
+	"strings"
 	"unicode"
 	"unicode/utf8"
 
@@ -13,13 +14,33 @@ import (
 
 // What stands on pages, as people read it.
 
-// dollars is an amount as people read it; what goes out has a minus.
+// dollars is an amount as people read it: to the cent, and only below a cent as exact as it is. What goes out has a minus.
 func dollars(m parley.Money) string {
+	const cent = parley.USD / 100
+	sign := ""
 	if m < 0 {
-		return "−$" + (-m).String()
+		sign, m = "−", -m
 	}
-	return "$" + m.String()
+	if m >= cent {
+		m = (m + cent/2) / cent * cent
+	}
+	return sign + "$" + grouped(m.String())
 }
+
+// rate is the price of one of something: exact, since it is multiplied.
+func rate(m parley.Money) string { return "$" + grouped(m.String()) }
+
+// grouped puts a comma between thousands.
+func grouped(number string) string {
+	whole, rest, _ := strings.Cut(number, ".")
+	for at := len(whole) - 3; at > 0; at -= 3 {
+		whole = whole[:at] + "," + whole[at:]
+	}
+	return whole + "." + rest
+}
+
+// isolated is what somebody has written, within a sentence of ours: whichever way it is written, the sentence around it stays as it is.
+func isolated(text string) string { return "\u2068" + text + "\u2069" }
 
 // valueText is an extracted value in words.
 func valueText(v any) string {

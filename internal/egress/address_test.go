@@ -2,6 +2,7 @@ package egress
 
 import (
 	"errors"
+	"net"
 	"net/netip"
 	"strings"
 	"testing"
@@ -131,4 +132,30 @@ func FuzzCheck(f *testing.F) {
 			t.Errorf("%s passed, which nobody was given", a)
 		}
 	})
+}
+
+// TestOwnAddress: what others reach this machine by is no way into it.
+func TestOwnAddress(t *testing.T) {
+	own, outer := netip.MustParseAddr("8.8.4.4"), netip.MustParseAddr("9.9.9.10")
+	g := New(netip.MustParsePrefix("2606:4700::1/128"))
+	defer g.Close()
+	g.Own(outer, netip.Addr{})
+	g.addrs = func() ([]net.Addr, error) {
+		return []net.Addr{&net.IPNet{IP: own.AsSlice(), Mask: net.CIDRMask(24, 32)}, &net.IPNet{IP: net.ParseIP("2606:4700::1"), Mask: net.CIDRMask(64, 128)},
+			&net.IPNet{IP: net.ParseIP("2606:4700::2"), Mask: net.CIDRMask(64, 128)}}, nil
+	}
+	for a, refused := range map[string]bool{"8.8.4.4": true, "::ffff:8.8.4.4": true, "64:ff9b::8.8.4.4": true, "8.8.4.5": false, "9.9.9.10": true, "9.9.9.11": false,
+		"2606:4700::1": false, "2606:4700::2": true, "2606:4700::3": false} {
+		err := g.Check(netip.MustParseAddr(a))
+		if (err != nil) != refused {
+			t.Errorf("%s: %v", a, err)
+		}
+		if refused && !strings.Contains(err.Error(), "this server's own") {
+			t.Errorf("%s: %v", a, err)
+		}
+	}
+	g.addrs = func() ([]net.Addr, error) { return nil, errors.New("too many open files") }
+	if g.Check(netip.MustParseAddr("8.8.4.5")) == nil {
+		t.Error("where nobody can tell whose an address is, it is reached")
+	}
 }

@@ -27,13 +27,15 @@ const Setting = "PARLEY_EGRESS_ALLOW"
 // Guard lets connections out to public addresses, and to those that the operator allows. It is safe for concurrent use.
 type Guard struct {
 	allow     []netip.Prefix
+	own       []netip.Addr               // by which others reach this machine
+	addrs     func() ([]net.Addr, error) // of this machine's interfaces
 	dialer    net.Dialer
 	transport transport
 }
 
 // New makes a guard that allows these prefixes besides the public addresses.
 func New(allow ...netip.Prefix) *Guard {
-	g := &Guard{}
+	g := &Guard{addrs: net.InterfaceAddrs}
 	for _, p := range allow {
 		if p.Addr().Is4In6() && p.Bits() >= 96 { // judged as IPv4, as it will be dialled
 			p = netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96)
@@ -57,6 +59,16 @@ func New(allow ...netip.Prefix) *Guard {
 		MaxResponseHeaderBytes: maxHeaderBytes,
 	}
 	return g
+}
+
+// Own names addresses that are this server's own, although no interface has them: those before a router (NAT). It is called before the guard is
+// used.
+func (g *Guard) Own(addrs ...netip.Addr) {
+	for _, a := range addrs {
+		if a.IsValid() {
+			g.own = append(g.own, a.Unmap())
+		}
+	}
 }
 
 // Close gives up the connections that are kept for reuse. Exchanges under way go on.
@@ -83,11 +95,30 @@ func (g *Guard) Check(a netip.Addr) error {
 	if slices.ContainsFunc(g.allow, func(p netip.Prefix) bool { return p.Contains(a) }) {
 		return nil
 	}
+	const remedy = " (the operator of this server can allow it with " + Setting + ")"
 	if kind := special(a); kind != "" {
-		return &Refused{Addr: a, Reason: "the address is " + kind + ", and only public addresses may be reached" +
-			" (the operator of this server can allow it with " + Setting + ")"}
+		return &Refused{Addr: a, Reason: "the address is " + kind + ", and only public addresses may be reached" + remedy}
+	}
+	if g.isOwn(a) {
+		return &Refused{Addr: a, Reason: "the address is this server's own" + remedy}
 	}
 	return nil
+}
+
+// isOwn says whether an address is this machine's, which firewalls trust and whose services may listen on all addresses. They are asked for each time:
+// interfaces come and go.
+func (g *Guard) isOwn(a netip.Addr) bool {
+	if b := a.As16(); a.Is6() && nat64.Contains(a) {
+		a = netip.AddrFrom4([4]byte(b[12:]))
+	}
+	if slices.Contains(g.own, a) {
+		return true
+	}
+	list, err := g.addrs()
+	return err != nil || slices.ContainsFunc(list, func(i net.Addr) bool {
+		n, ok := i.(*net.IPNet)
+		return ok && n.IP.Equal(a.AsSlice())
+	})
 }
 
 // control is called with every address that is about to be connected to.

@@ -151,6 +151,7 @@ func TestDocumentedPayloads(t *testing.T) {
 	a := &parley.Assistant{WebhookURL: &url, InboundWebhookURL: &url, ConversationEndedURL: &url}
 	want := map[string]string{ // by event
 		"balance.low":        parley.BalanceLow{}.Delivery(url).Payload,
+		"public_budget.low":  parley.PublicBudgetLow{}.Delivery(url).Payload,
 		"campaign.completed": parley.CampaignCompleted{}.Delivery(url).Payload,
 	}
 	for _, kind := range []parley.EventKind{parley.EventCallCompleted, parley.EventCallInbound, parley.EventConversationEnded} {

@@ -155,7 +155,7 @@ func TestErasure(t *testing.T) {
 			if err := tx.DeleteConversation(ctx, h.user.ID, conv.ID); err != nil {
 				return err
 			}
-			_, err := tx.EraseCustomer(ctx, h.user.ID, phone)
+			_, _, err := tx.EraseCustomer(ctx, h.user.ID, phone)
 			return err
 		})
 		if there(deleted) || there(erased) || there(called) || !there(kept) {
@@ -204,7 +204,7 @@ func TestBalanceLow(t *testing.T) {
 			}
 			if want > 0 {
 				d := h.delivery(&list[0])
-				if prefix := `{"event":"balance.low","total_balance":` + last + `,"threshold":5,"created_at":"`; len(d.Payload) < len(prefix) || d.Payload[:len(prefix)] != prefix {
+				if prefix := `{"event":"balance.low","version":1,"total_balance":` + last + `,"threshold":5,"created_at":"`; len(d.Payload) < len(prefix) || d.Payload[:len(prefix)] != prefix {
 					t.Errorf("payload %s", d.Payload)
 				}
 			}

@@ -219,7 +219,8 @@ func TestInbound(t *testing.T) {
 				if got := fmt.Sprint(vars); got != c.vars {
 					t.Errorf("variables %s", got)
 				}
-				if want := fmt.Sprintf(`{"event":"call.inbound","customer_phone":"+12025550123","assistant_phone":"+12025550100","assistant_id":%d}`, a.ID); body != want {
+				if want := fmt.Sprintf(`{"event":"call.inbound","version":1,"customer_phone":"+12025550123","assistant_phone":"+12025550100","assistant_id":%d,`+
+					`"assistant":{"id":%[1]d,"uuid":"%s","name":"%s"}}`, a.ID, a.UUID, a.Name); body != want {
 					t.Errorf("asked %s", body)
 				}
 				if err := h.verify(h.keys()[0], heard{header, body}); err != nil {

@@ -20,7 +20,7 @@ func (s *Sender) Inbound(ctx context.Context, a *parley.Assistant, customerPhone
 	if a.InboundWebhookURL == nil {
 		return nil
 	}
-	payload := parley.CallArriving{Event: parley.EventCallInbound, CustomerPhone: customerPhone, AssistantPhone: assistantPhone, AssistantID: a.ID}
+	payload := parley.CallArrives(a, customerPhone, assistantPhone)
 	d := parley.NewDelivery(payload.Event, *a.InboundWebhookURL, payload)
 	d.WebhookID = store.NewWebhookID()
 	if customerPhone != "" {

@@ -21,7 +21,28 @@ func Sample(a *parley.Assistant, kind parley.EventKind) *parley.Delivery {
 	if url == nil {
 		return nil
 	}
-	now := time.Now()
+	return sample(a, kind, *url, time.Now())
+}
+
+// Example is a made-up event of a kind, the same each time, for the API reference.
+func Example(kind parley.EventKind) *parley.Delivery {
+	const url = "https://example.com/parley"
+	at := time.Date(2026, 1, 31, 9, 30, 0, 0, time.UTC)
+	switch kind {
+	case parley.EventBalanceLow:
+		return parley.BalanceLow{TotalBalance: 4_990_000, Threshold: 5_000_000, CreatedAt: parley.At(at)}.Delivery(url)
+	case parley.EventPublicBudgetLow:
+		return parley.PublicBudgetLow{Spent: 8_000_000, Budget: 10_000_000, CreatedAt: parley.At(at)}.Delivery(url)
+	case parley.EventCampaignCompleted:
+		stats := map[string]any{"total": 2, "by_status": map[string]int{"completed": 2}, "answered": 1, "voicemail": 1, "busy": 0, "no_answer": 0, "failed": 0, "cost": 0.12}
+		return parley.CampaignCompleted{CampaignID: 7, Name: "Reminders", Status: "completed", Stats: stats, CompletedAt: parley.At(at)}.Delivery(url)
+	}
+	to := url
+	a := &parley.Assistant{ID: 1, UUID: "5f0c7c1e-6a4b-4c52-9d0e-1f5b8a3c2d10", Name: "Front desk", WebhookURL: &to, InboundWebhookURL: &to, ConversationEndedURL: &to}
+	return sample(a, kind, url, at)
+}
+
+func sample(a *parley.Assistant, kind parley.EventKind, url string, now time.Time) *parley.Delivery {
 	customer, ours := "+12025550123", "+12025550100"
 	found, given := map[string]any{}, map[string]string{"customer_name": "Ana"}
 	for _, item := range a.PostCallSchema {
@@ -29,24 +50,26 @@ func Sample(a *parley.Assistant, kind parley.EventKind) *parley.Delivery {
 	}
 	const said = "AI: Hello, how can I help you?\nCustomer: I would like an appointment."
 	if kind == parley.EventConversationEnded {
-		at := parley.DateTime(parley.At(now.Add(-time.Minute)))
+		at := parley.At(now.Add(-time.Minute))
 		return parley.ConversationEnded{Test: true, ConversationID: "00000000-0000-4000-8000-000000000000", AssistantID: a.UUID, AssistantName: a.Name,
 			Type: parley.WidgetConversation, MessageCount: 2, ExtractedVariables: found, InputVariables: given, FormattedTranscript: said,
 			Transcript: []parley.TranscriptLine{{Role: parley.RoleAssistant, Content: "Hello, how can I help you?", Timestamp: at},
 				{Role: parley.RoleUser, Content: "I would like an appointment.", Timestamp: at}},
-			CustomerPhone: &customer, EndedAt: parley.DateTime(parley.At(now))}.Delivery(a)
+			CustomerPhone: &customer, CreatedAt: at, EndedAt: parley.At(now)}.Delivery(a)
 	}
 	if kind == parley.EventCallInbound {
-		return parley.NewDelivery(kind, *url, parley.CallArriving{Event: kind, Test: true, CustomerPhone: customer, AssistantPhone: ours, AssistantID: a.ID})
+		arrives := parley.CallArrives(a, customer, ours)
+		arrives.Test = true
+		return parley.NewDelivery(kind, url, arrives)
 	}
 	call := parley.CallEnded{Event: kind, Test: true, Type: "outbound", Status: "completed", CustomerPhone: &customer, AssistantPhone: &ours, Duration: 42,
 		ExtractedVariables: found, InputVariables: given, Transcript: said, FormattedTranscript: said,
 		Turns: []parley.CallTurn{{Speaker: "assistant", Text: "Hello, how can I help you?", StartedAtMS: 120},
 			{Speaker: "customer", Text: "I would like an appointment.", StartedAtMS: 2900}},
-		Evaluation: map[string]any{"sentiment": "positive", "outcome": "success", "score": 9}, AnsweredBy: "human",
-		CarrierCost: 5000, TotalCost: 75_000, CreatedAt: parley.DateTime(parley.At(now.Add(-time.Minute))), FinishedAt: parley.DateTime(parley.At(now))}
+		Evaluation: map[string]any{"sentiment": "positive", "outcome": "success", "score": 9}, AnsweredBy: "human", EndedReason: parley.CustomerHangup,
+		CarrierCost: 5000, TotalCost: 75_000, CreatedAt: parley.At(now.Add(-time.Minute)), FinishedAt: parley.At(now)}
 	if kind == parley.EventCallInboundCompleted {
 		call.Type = "inbound"
 	}
-	return parley.NewDelivery(kind, *url, call)
+	return call.Sample(a, kind)
 }

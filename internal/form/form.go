@@ -1,8 +1,9 @@
 // Package form reads a decoded JSON object, a query string or an HTML form into a struct by the rules in its tags, and reports every
 // field that fails in the contract's words. The tags are those of the API reference (huma's): required, minLength, maxLength, minimum,
-// maximum, enum, pattern (with must: what to say), format (http-url, origin, date, email, phone, timezone), maxItems, uniqueItems, maxProperties,
-// default, readOnly; so that one line says, enforces and documents a rule. Nothing is coerced silently: a wrong JSON type is that
-// field's error. Strings are trimmed, unless they are tagged trim:"off".
+// maximum, enum, pattern (with must: what to say), format (http-url, origin, date, email, phone, timezone; assistant on an id, variables on a
+// map), maxItems, uniqueItems, maxProperties, default, readOnly; so that one line says, enforces and documents a rule. A wrong JSON type is
+// that field's error, but for what clients of this API are used to: the digits of an integer in a string, 0 and 1 (also as strings) for a
+// boolean, and any scalar as the value of a variable. Strings are trimmed, unless they are tagged trim:"off".
 package form
 
 import (
@@ -105,16 +106,6 @@ func bindValue(name string, raw any, v reflect.Value, r *rules, f *parley.Fields
 	case decimalType:
 		bindDecimal(name, raw, v, r, f)
 		return
-	case flagType:
-		switch n, _ := raw.(json.Number); {
-		case raw == true || n == "1":
-			v.SetBool(true)
-		case raw == false || n == "0":
-			v.SetBool(false)
-		default:
-			f.Add(name, "must be true or false.")
-		}
-		return
 	case moneyType:
 		n, _ := raw.(json.Number)
 		if m, err := parley.ParseMoney(string(n)); err == nil {
@@ -128,14 +119,16 @@ func bindValue(name string, raw any, v reflect.Value, r *rules, f *parley.Fields
 	case reflect.String:
 		bindString(name, raw, v, r, f)
 	case reflect.Bool:
-		if b, ok := raw.(bool); ok {
+		if b, ok := boolean(raw); ok {
 			v.SetBool(b)
 		} else {
 			f.Add(name, "must be true or false.")
 		}
 	case reflect.Int, reflect.Int64:
 		n, ok := integer(raw)
-		if !ok {
+		if !ok && r.format == "assistant" {
+			f.Add(name, "must be an integer or a UUID.")
+		} else if !ok {
 			f.Add(name, "must be an integer.")
 		} else if r.inRange(name, float64(n), f) {
 			v.SetInt(n)
@@ -153,15 +146,7 @@ func bindValue(name string, raw any, v reflect.Value, r *rules, f *parley.Fields
 	case reflect.Map:
 		bindMap(name, raw, v, r, f)
 	case reflect.Interface:
-		if n, ok := integer(raw); ok && r.format == "reference" {
-			v.Set(reflect.ValueOf(n))
-		} else if id, ok := raw.(string); ok && r.format == "reference" && formats["uuid"].ok(strings.TrimSpace(id)) {
-			v.Set(reflect.ValueOf(strings.TrimSpace(id)))
-		} else if r.format == "reference" {
-			f.Add(name, "must be an integer or a UUID.")
-		} else {
-			v.Set(reflect.ValueOf(raw)) // the handler judges it
-		}
+		v.Set(reflect.ValueOf(raw)) // the handler judges it
 	case reflect.Struct:
 		if obj, ok := raw.(map[string]any); ok {
 			bindStruct(name+".", obj, v, false, f)
@@ -305,6 +290,9 @@ func bindSlice(name string, raw any, v reflect.Value, r *rules, f *parley.Fields
 
 func bindMap(name string, raw any, v reflect.Value, r *rules, f *parley.Fields) {
 	obj, ok := raw.(map[string]any)
+	if list, empty := raw.([]any); empty && len(list) == 0 && r.format == "variables" { // what PHP makes of an empty object
+		ok = true
+	}
 	if !ok {
 		f.Add(name, "must be an object.")
 		return
@@ -320,23 +308,65 @@ func bindMap(name string, raw any, v reflect.Value, r *rules, f *parley.Fields) 
 	out := reflect.MakeMapWithSize(v.Type(), len(obj))
 	each := rules{raw: true, maxLength: 10_000}
 	for _, k := range sortedKeys(obj) {
-		elem := reflect.New(v.Type().Elem()).Elem()
+		elem, raw := reflect.New(v.Type().Elem()).Elem(), obj[k]
+		if r.format == "variables" {
+			raw = scalarText(raw)
+		}
 		switch at := name + "." + k; {
 		case strings.TrimSpace(k) == "" || utf8.RuneCountInString(k) > 255 || strings.IndexByte(k, 0) >= 0:
 			f.Add(name, "must have names of 1 to 255 characters.")
 			continue
-		case obj[k] == nil:
+		case raw == nil:
 			f.Add(at, "must be a string.")
 		default:
-			bindValue(at, obj[k], elem, &each, f)
+			bindValue(at, raw, elem, &each, f)
 		}
 		out.SetMapIndex(reflect.ValueOf(strings.TrimSpace(k)), elem)
+	}
+	if vars, ok := out.Interface().(map[string]string); ok && r.format == "variables" {
+		var wrong parley.Fields
+		if parley.CheckVariables(vars, &wrong); len(wrong) > 0 {
+			f.Add(name, "must not hold more than %d bytes altogether.", parley.MostVariableBytes)
+			return
+		}
 	}
 	v.Set(out)
 }
 
-// integer reads a JSON number that is whole; 5.0 is 5.
+// scalarText is the text of a variable: a number as it was written, true, false, or nothing for null. Other values stay what they are.
+func scalarText(raw any) any {
+	switch v := raw.(type) {
+	case nil:
+		return ""
+	case json.Number:
+		return string(v)
+	case bool:
+		return strconv.FormatBool(v)
+	}
+	return raw
+}
+
+// boolean reads true, false, 1 and 0, and the latter two in a string.
+func boolean(raw any) (b, ok bool) {
+	switch v := raw.(type) {
+	case bool:
+		return v, true
+	case json.Number:
+		return v == "1", v == "0" || v == "1"
+	case string:
+		v = strings.TrimSpace(v)
+		return v == "1", v == "0" || v == "1"
+	}
+	return false, false
+}
+
+// integer reads a JSON number that is whole (5.0 is 5), or the digits of one in a string.
 func integer(raw any) (int64, bool) {
+	if text, ok := raw.(string); ok {
+		text = strings.TrimSpace(text)
+		i, err := strconv.ParseInt(text, 10, 64)
+		return i, err == nil && text[0] != '+'
+	}
 	n, ok := raw.(json.Number)
 	if !ok {
 		return 0, false

@@ -2,6 +2,7 @@ package form_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/url"
 	"reflect"
@@ -50,6 +51,8 @@ type sample struct {
 	Items  []item            `json:"items" maxItems:"2"`
 	Extra  []string          `json:"extra,omitempty"`
 	Vars   map[string]string `json:"vars" maxProperties:"2"`
+	Free   map[string]string `json:"free" format:"variables"`
+	Who    *int64            `json:"who" format:"assistant"`
 	Any    map[string]any    `json:"any"`
 	Inner  inner             `json:"inner"`
 	Code   string            `json:"code" pattern:"^[a-z]+$" must:"be lower case"`
@@ -67,8 +70,8 @@ func fresh() *sample {
 
 func TestDefaults(t *testing.T) {
 	s := fresh()
-	want := &sample{Kind: "a", Age: 7, Ratio: .5, Heat: 10, Flag: true, On: true, IDs: []int64{}, Items: []item{}, Vars: map[string]string{}, Any: map[string]any{},
-		Inner: inner{Color: "red", Tags: []string{}}}
+	want := &sample{Kind: "a", Age: 7, Ratio: .5, Heat: 10, Flag: true, On: true, IDs: []int64{}, Items: []item{}, Vars: map[string]string{}, Free: map[string]string{},
+		Any: map[string]any{}, Inner: inner{Color: "red", Tags: []string{}}}
 	if !reflect.DeepEqual(s, want) {
 		t.Errorf("defaults %+v", s)
 	}
@@ -91,7 +94,13 @@ func TestBindRefuses(t *testing.T) {
 		`{"name":"a","age":0}`:                              "The age field must be at least 1.",
 		`{"name":"a","age":100}`:                            "The age field must not be greater than 99.",
 		`{"name":"a","age":1.5}`:                            "The age field must be an integer.",
-		`{"name":"a","age":"5"}`:                            "The age field must be an integer.",
+		`{"name":"a","age":"5.0"}`:                          "The age field must be an integer.",
+		`{"name":"a","age":"+5"}`:                           "The age field must be an integer.",
+		`{"name":"a","age":"five"}`:                         "The age field must be an integer.",
+		`{"name":"a","age":""}`:                             "The age field must be an integer.",
+		`{"name":"a","age":"99999999999999999999"}`:         "The age field must be an integer.",
+		`{"name":"a","age":"-5"}`:                           "The age field must be at least 1.",
+		`{"name":"a","age":true}`:                           "The age field must be an integer.",
 		`{"name":"a","age":1e400}`:                          "The age field must be an integer.",
 		`{"name":"a","limit":-1}`:                           "The limit field must be at least 0.",
 		`{"name":"a","ratio":1.01}`:                         "The ratio field must not be greater than 1.",
@@ -100,13 +109,23 @@ func TestBindRefuses(t *testing.T) {
 		`{"name":"a","heat":"-0.001"}`:                      "The heat field must be at least 0.",
 		`{"name":"a","heat":"warm"}`:                        "The heat field must be a number.",
 		`{"name":"a","flag":2}`:                             "The flag field must be true or false.",
-		`{"name":"a","flag":"1"}`:                           "The flag field must be true or false.",
+		`{"name":"a","flag":"true"}`:                        "The flag field must be true or false.",
 		`{"name":"a","cost":"5"}`:                           "The cost field must be a number.",
 		`{"name":"a","cost":1e3}`:                           "The cost field must be a number.",
-		`{"name":"a","on":1}`:                               "The on field must be true or false.",
+		`{"name":"a","on":2}`:                               "The on field must be true or false.",
+		`{"name":"a","on":"yes"}`:                           "The on field must be true or false.",
+		`{"name":"a","on":"true"}`:                          "The on field must be true or false.",
+		`{"name":"a","on":""}`:                              "The on field must be true or false.",
 		`{"name":"a","ids":[1,2,3,4]}`:                      "The ids field must not have more than 3 items.",
 		`{"name":"a","ids":[1,2,1]}`:                        "The ids.2 field has a duplicate value.",
-		`{"name":"a","ids":[1,"2"]}`:                        "The ids.1 field must be an integer.",
+		`{"name":"a","ids":[1,"x"]}`:                        "The ids.1 field must be an integer.",
+		`{"name":"a","ids":[2,"2"]}`:                        "The ids.1 field has a duplicate value.",
+		`{"name":"a","who":"7b4"}`:                          "The who field must be an integer or a UUID.",
+		`{"name":"a","free":{"a":[]}}`:                      "The free.a field must be a string.",
+		`{"name":"a","free":{"a":{}}}`:                      "The free.a field must be a string.",
+		`{"name":"a","free":[1]}`:                           "The free field must be an object.",
+		`{"name":"a","free":{"a":""` + bulk(10) + `}}`:      "The free field must not hold more than 100000 bytes altogether.",
+		`{"name":"a","free":""}`:                            "The free field must be an object.",
 		`{"name":"a","ids":{"0":1}}`:                        "The ids field must be an array.",
 		`{"name":"a","items":[{}]}`:                         "The items.0.name field is required.",
 		`{"name":"a","items":[5]}`:                          "The items.0 field must be an object.",
@@ -136,6 +155,15 @@ func TestBindRefuses(t *testing.T) {
 	}
 }
 
+// bulk are n further entries of 10,000 bytes.
+func bulk(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, `,"k%d":"%s"`, i, strings.Repeat("x", 10_000))
+	}
+	return b.String()
+}
+
 func names(f parley.Fields) (list []string) {
 	for _, e := range f {
 		list = append(list, e.Name)
@@ -152,7 +180,7 @@ func TestBindPartly(t *testing.T) {
 	}
 	n, zero := "n", int64(0)
 	want := &sample{Name: "Ana", Note: &n, Secret: " s ", Kind: "b", Age: 9, Limit: &zero, Ratio: 1, Heat: 56, Cost: 1_250_000, IDs: []int64{3, 1},
-		Items: []item{{"ab", true}}, Extra: []string{"x"}, Vars: map[string]string{"k": " v "}, Any: map[string]any{"x": []any{json.Number("1")}},
+		Items: []item{{"ab", true}}, Extra: []string{"x"}, Vars: map[string]string{"k": " v "}, Free: map[string]string{}, Any: map[string]any{"x": []any{json.Number("1")}},
 		Inner: inner{"blue", []string{"t"}}, Code: "x", Mail: "a@b.de", Day: "2026-01-31"}
 	if !reflect.DeepEqual(s, want) {
 		t.Errorf("bound %+v", s)
@@ -176,6 +204,70 @@ func TestBindPartly(t *testing.T) {
 	form.Bind(tree(t, `{"inner":null}`), s, false)
 	if s.Inner.Color != "red" || s.Inner.Tags == nil {
 		t.Errorf("null makes %+v", s.Inner)
+	}
+}
+
+// What clients of this API are used to is taken as what it stands for, and nothing else is.
+func TestBindTakesWhatClientsSend(t *testing.T) {
+	for body, want := range map[string]func(s *sample){
+		`{"age":"12","limit":" 0 ","ids":["3",1]}`: func(s *sample) { zero := int64(0); s.Age, s.Limit, s.IDs = 12, &zero, []int64{3, 1} },
+		`{"on":0,"flag":"0"}`:                      func(s *sample) { s.On, s.Flag = false, false },
+		`{"on":"0","flag":0}`:                      func(s *sample) { s.On, s.Flag = false, false },
+		`{"items":[{"name":"ab","on":"0"}]}`:       func(s *sample) { s.Items = []item{{"ab", false}} },
+		`{"who":"8"}`:                              func(s *sample) { eight := int64(8); s.Who = &eight },
+		`{"free":[]}`:                              func(s *sample) {},
+		`{"free":{"n":1.50,"e":1e3,"big":12345678901234567890,"t":true,"f":false,"nil":null,"s":" x "}}`: func(s *sample) {
+			s.Free = map[string]string{"n": "1.50", "e": "1e3", "big": "12345678901234567890", "t": "true", "f": "false", "nil": "", "s": " x "}
+		},
+	} {
+		got, expect := fresh(), fresh()
+		want(expect)
+		if f := form.Bind(tree(t, body), got, false); f != nil || !reflect.DeepEqual(got, expect) {
+			t.Errorf("%s is %+v: %v", body, got, f)
+		}
+	}
+	s := fresh()
+	if f := form.Bind(tree(t, `{"on":"1","flag":1}`), s, false); f != nil || !s.On || s.Flag != true {
+		t.Errorf("1 is %+v: %v", s, f)
+	}
+}
+
+// Only UUIDs that stand where an assistant is named are replaced.
+func TestAssistants(t *testing.T) {
+	type tool struct {
+		Who *int64 `json:"who" format:"assistant"`
+	}
+	type body struct {
+		Who   int64             `json:"who" format:"assistant" query:"who"`
+		Text  string            `json:"text"`
+		Vars  map[string]string `json:"vars" format:"variables"`
+		Tools []tool            `json:"tools"`
+		One   tool              `json:"one"`
+	}
+	const id = "0b0e7d60-9d3b-4a0a-8a53-0b7f2d7c6a11"
+	asked := 0
+	find := func(uuid string) (int64, error) {
+		if asked++; uuid != id {
+			t.Errorf("asked for %q", uuid)
+		}
+		return 12, nil
+	}
+	in := tree(t, `{"who":" `+id+` ","text":"`+id+`","vars":{"who":"`+id+`"},"tools":[{"who":"`+id+`"},{"who":5},7],"one":{"who":"`+id+`"}}`)
+	if err := form.Assistants(in, reflect.TypeFor[body](), find); err != nil || asked != 3 {
+		t.Fatalf("asked %d times: %v", asked, err)
+	}
+	delete(in, "tools")
+	var b body
+	if f := form.Bind(in, &b, true); f != nil || b.Who != 12 || *b.One.Who != 12 || b.Text != id || b.Vars["who"] != id {
+		t.Errorf("%+v: %v", b, f)
+	}
+	q := url.Values{"who": {id}, "other": {id}}
+	if err := form.QueryAssistants(q, reflect.TypeFor[body](), find); err != nil || q.Get("who") != "12" || q.Get("other") != id {
+		t.Errorf("%v: %v", q, err)
+	}
+	failed := errors.New("no database")
+	if err := form.Assistants(tree(t, `{"tools":[{"who":"`+id+`"}]}`), reflect.TypeFor[body](), func(string) (int64, error) { return 0, failed }); err != failed {
+		t.Error(err)
 	}
 }
 

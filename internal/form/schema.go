@@ -1,6 +1,7 @@
 package form
 
 import (
+	"cmp"
 	"encoding/json"
 	"reflect"
 	"slices"
@@ -13,7 +14,10 @@ import (
 // enforces. Structs become components, to be found under Components by their name.
 type Schemas struct {
 	Components map[string]any
-	types      map[string]reflect.Type // of the components
+	// Names are what types are called in place of their own names: of a generic type, what stands behind its argument's name ("Page"
+	// makes AssistantPage of Paginated[Assistant]; with "[]" behind its name, where the argument is a list).
+	Names map[string]string
+	types map[string]reflect.Type // of the components
 }
 
 // Output is the schema of a value that is sent: every field without omitempty is there.
@@ -38,7 +42,14 @@ const (
 
 type object = map[string]any
 
-var rawType = reflect.TypeFor[json.RawMessage]()
+var (
+	rawType      = reflect.TypeFor[json.RawMessage]()
+	timeType     = reflect.TypeFor[parley.Time]()
+	dateTimeType = reflect.TypeFor[parley.DateTime]()
+)
+
+// always are the times that everything has which is shown.
+var always = []string{"created_at", "updated_at"}
 
 func (s *Schemas) schema(t reflect.Type, r role) object {
 	switch t {
@@ -46,34 +57,44 @@ func (s *Schemas) schema(t reflect.Type, r role) object {
 		if r == outgoing {
 			return object{"type": "string", "pattern": `^-?\d+\.\d\d$`}
 		}
-		return object{"type": []string{"number", "string"}}
+		return anyOf("number", "string")
 	case flagType:
 		if r == outgoing {
 			return object{"type": "integer", "enum": []int{0, 1}}
 		}
-		return object{"type": []string{"integer", "boolean"}}
+		return anyOf("integer", "boolean")
 	case moneyType:
-		return object{"type": "number"}
-	case reflect.TypeFor[parley.Time]():
+		return object{"type": "number", "format": "double"}
+	case timeType:
 		return object{"type": []string{"string", "null"}, "format": "date-time"}
-	case reflect.TypeFor[parley.DateTime]():
-		return object{"type": []string{"string", "null"}, "pattern": `^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$`}
+	case dateTimeType:
+		return object{"type": []string{"string", "null"}, "pattern": `^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$`, "examples": []string{"2026-01-31 09:30:00"}}
 	case reflect.TypeFor[parley.Fields]():
 		return object{"type": "object", "additionalProperties": object{"type": "array", "items": object{"type": "string"}}}
 	case rawType:
 		return object{}
 	}
+	if union, ok := reflect.Zero(t).Interface().(interface{ AnyOf() []reflect.Type }); ok {
+		list := []any{}
+		for _, t := range union.AnyOf() {
+			list = append(list, s.schema(t, r))
+		}
+		return object{"anyOf": list}
+	}
 	switch t.Kind() {
 	case reflect.Pointer:
 		return nullable(s.schema(t.Elem(), r))
 	case reflect.String:
+		if set, ok := reflect.Zero(t).Interface().(interface{ Values() []string }); ok {
+			return object{"type": "string", "enum": set.Values()}
+		}
 		return object{"type": "string"}
 	case reflect.Bool:
 		return object{"type": "boolean"}
 	case reflect.Int, reflect.Int32, reflect.Int64:
 		return object{"type": "integer"}
 	case reflect.Float64:
-		return object{"type": "number"}
+		return object{"type": "number", "format": "double"}
 	case reflect.Slice:
 		return object{"type": "array", "items": s.schema(t.Elem(), nested(r))}
 	case reflect.Map:
@@ -92,9 +113,25 @@ func nested(r role) role {
 	return r
 }
 
+// anyOf is a union as code generators understand it; many stumble over a list of types.
+func anyOf(types ...string) object {
+	list := make([]any, len(types))
+	for i, t := range types {
+		list[i] = object{"type": t}
+	}
+	return object{"anyOf": list}
+}
+
 func nullable(sc object) object {
-	if ref, ok := sc["$ref"]; ok {
-		return object{"anyOf": []any{object{"$ref": ref}, object{"type": "null"}}}
+	null := object{"type": "null"}
+	if _, ok := sc["$ref"]; ok {
+		return object{"anyOf": []any{sc, null}}
+	}
+	if list, ok := sc["anyOf"].([]any); ok {
+		if !slices.ContainsFunc(list, func(o any) bool { return o.(object)["type"] == "null" }) {
+			sc["anyOf"] = append(list, null)
+		}
+		return sc
 	}
 	switch t := sc["type"].(type) {
 	case string:
@@ -104,24 +141,19 @@ func nullable(sc object) object {
 			sc["type"] = append(slices.Clone(t), "null")
 		}
 	}
+	if list, ok := sc["enum"].([]string); ok {
+		sc["enum"] = append(toAny(list), nil)
+	}
 	return sc
 }
 
 // component writes a named struct under Components once and refers to it; a struct without a name stands where it is.
 func (s *Schemas) component(t reflect.Type, r role) object {
-	name := t.Name()
-	if i := strings.IndexByte(name, '['); i >= 0 { // a generic type is named by its argument
-		arg := strings.TrimSuffix(name[i+1:], "]")
-		list := strings.HasPrefix(arg, "[]")
-		arg = strings.TrimLeft(arg[strings.LastIndexByte(arg, '.')+1:], "[]*")
-		if name = name[:i] + strings.ToUpper(arg[:1]) + arg[1:]; list {
-			name += "List"
-		}
-	}
+	name := s.name(t)
 	if name == "" {
 		return s.object(t, r)
 	}
-	name = strings.ToUpper(name[:1]) + name[1:] + string(r)
+	name += string(r)
 	for s.types[name] != nil && s.types[name] != t { // two packages use one name
 		name += "_"
 	}
@@ -136,6 +168,25 @@ func (s *Schemas) component(t reflect.Type, r role) object {
 	return object{"$ref": "#/components/schemas/" + name}
 }
 
+// name is what a type is called, "" when it has no name.
+func (s *Schemas) name(t reflect.Type) string {
+	base, arg, generic := strings.Cut(t.Name(), "[")
+	if base == "" {
+		return ""
+	}
+	name := strings.ToUpper(base[:1]) + base[1:]
+	if generic {
+		arg = strings.TrimSuffix(arg, "]")
+		if strings.HasPrefix(arg, "[]") {
+			base += "[]"
+		}
+		arg = strings.TrimLeft(arg[strings.LastIndexByte(arg, '.')+1:], "[]*")
+		arg = strings.ToUpper(arg[:1]) + arg[1:]
+		name = cmp.Or(s.Names[arg], arg) + cmp.Or(s.Names[base], name)
+	}
+	return cmp.Or(s.Names[name], name)
+}
+
 func (s *Schemas) object(t reflect.Type, r role) object {
 	props, required := object{}, []string{}
 	for _, sf := range reflect.VisibleFields(t) {
@@ -146,11 +197,18 @@ func (s *Schemas) object(t reflect.Type, r role) object {
 		}
 		fd := field{rules: read(sf.Tag), typ: sf.Type, def: sf.Tag.Get("default")}
 		p := s.schema(sf.Type, r)
-		if r != outgoing && !fd.required { // null clears
+		switch {
+		case r != outgoing && !fd.required: // null clears
 			p = nullable(p)
+		case r == outgoing && (sf.Type == timeType || sf.Type == dateTimeType) && contains(always, name):
+			p["type"] = "string"
 		}
 		fd.describe(p, r)
-		if doc := sf.Tag.Get("doc"); doc != "" {
+		doc := sf.Tag.Get("doc")
+		if fd.format == "variables" && r != outgoing {
+			doc = strings.TrimSpace(doc + " Numbers and booleans are taken too and kept as their text, null as an empty one.")
+		}
+		if doc != "" {
 			p["description"] = doc
 		}
 		if readOnly {
@@ -172,6 +230,7 @@ func (s *Schemas) object(t reflect.Type, r role) object {
 // database may be older than a rule.
 func (fd *field) describe(p object, r role) {
 	if r == outgoing {
+		fd.close(p)
 		return
 	}
 	set := func(to object, key string, v any, there bool) {
@@ -200,10 +259,14 @@ func (fd *field) describe(p object, r role) {
 	}
 	if fd.format == "http-url" || fd.format == "origin" {
 		target["format"] = "uri"
-	} else if fd.format == "reference" {
-		target["type"] = []string{"integer", "string"}
+	} else if fd.format == "assistant" {
+		optional := contains(typesOf(target), "null")
+		delete(target, "type")
+		if target["anyOf"] = anyOf("integer", "string")["anyOf"]; optional {
+			nullable(target)
+		}
 	} else {
-		set(target, "format", fd.format, fd.format != "")
+		set(target, "format", fd.format, fd.format != "" && fd.format != "variables")
 	}
 	var def any
 	if fd.def != "" && json.Unmarshal([]byte(fd.def), &def) == nil && deref(fd.typ).Kind() != reflect.String {
@@ -214,6 +277,31 @@ func (fd *field) describe(p object, r role) {
 	if types, ok := p["type"].([]string); ok && !list && len(fd.enum) > 0 && contains(types, "null") {
 		p["enum"] = append(toAny(fd.enum), nil)
 	}
+}
+
+// close names the values of a closed set in an answer.
+func (fd *field) close(p object) {
+	if len(fd.enum) == 0 {
+		return
+	}
+	if items, ok := p["items"].(object); ok {
+		p = items
+	}
+	p["enum"] = fd.enum
+	if types, ok := p["type"].([]string); ok && contains(types, "null") {
+		p["enum"] = append(toAny(fd.enum), nil)
+	}
+}
+
+// typesOf are the types that a schema names.
+func typesOf(sc object) []string {
+	switch t := sc["type"].(type) {
+	case string:
+		return []string{t}
+	case []string:
+		return t
+	}
+	return nil
 }
 
 func toAny(list []string) (out []any) {

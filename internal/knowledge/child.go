@@ -8,6 +8,7 @@ import (
 	"os"
 	"runtime/debug"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -21,8 +22,8 @@ const ChildCommand = "read-document"
 // setupFailed begins what a child says when its limits could not be set.
 const setupFailed = "read-document: "
 
-// Child is the other side of [Extractor]: it limits this process, reads the document on stdin, and writes its text to stdout. It returns
-// the process's exit code. args are: bytes of memory, seconds of processor time, the document's kind.
+// Child is the other side of [Extractor]: it limits this process, does what is asked of it with what comes on stdin, and writes an answer to
+// stdout. It returns the process's exit code. args are: bytes of memory, seconds of processor time, what is asked.
 func Child(args []string, stdin io.Reader, stdout io.Writer) int {
 	if len(args) != 3 {
 		fmt.Fprintln(os.Stderr, setupFailed+"this command is for the program's own use")
@@ -39,32 +40,88 @@ func Child(args []string, stdin io.Reader, stdout io.Writer) int {
 		fmt.Fprintln(os.Stderr, setupFailed+err.Error())
 		return 2
 	}
-	if err := gob.NewEncoder(stdout).Encode(readDocument(args[2], stdin)); err != nil {
+	if err := gob.NewEncoder(stdout).Encode(do(args[2], stdin)); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	return 0
 }
 
-// readDocument reads a file whole; a panic in a reader is a damaged file.
-func readDocument(kind string, r io.Reader) (a answer) {
+// What a child is asked for, beside the kinds of files, which it reads as they are. These come as gob.
+const (
+	askPages = "pages" // what poppler said: a popplerText
+	askPage  = "page"  // a web page: a webPage
+	askCut   = "cut"   // passages: the []Section
+)
+
+// answer is what a child writes, as gob.
+type answer struct {
+	Text    *Text
+	Page    *page
+	Chunks  []Chunk
+	Failure string
+}
+
+// do does what is asked. A panic in a reader is a damaged document.
+func do(what string, r io.Reader) (a answer) {
 	defer func() {
 		if recover() != nil {
 			a = answer{Failure: errCrash.Error()}
 		}
 	}()
-	b, err := io.ReadAll(r)
-	if err != nil {
-		return answer{Failure: errCrash.Error()}
-	}
-	t, err := read(kind, b)
-	if err == nil && t.Size() > maxText {
-		err = fail(tooLong)
-	}
-	if err != nil {
+	if err := a.make(what, r); err != nil {
 		return answer{Failure: err.Error()}
 	}
-	return answer{Text: *t}
+	return a
+}
+
+func (a *answer) make(what string, r io.Reader) (err error) {
+	switch what {
+	case askCut:
+		var in []Section
+		if err := gob.NewDecoder(r).Decode(&in); err != nil {
+			return errCrash
+		}
+		a.Chunks = Split(in, ChunkSize, ChunkOverlap)
+		return nil
+	case askPage:
+		var in webPage
+		if err := gob.NewDecoder(r).Decode(&in); err != nil {
+			return errCrash
+		}
+		if a.Page, err = in.read(); err == nil {
+			a.Page.Title = brief(a.Page.Title)
+		}
+		return err
+	case askPages:
+		var in popplerText
+		if err := gob.NewDecoder(r).Decode(&in); err != nil {
+			return errCrash
+		}
+		a.Text, err = in.read()
+	default:
+		var b []byte
+		if b, err = io.ReadAll(r); err != nil {
+			return errCrash
+		}
+		a.Text, err = read(what, b)
+	}
+	switch {
+	case err != nil:
+		return err
+	case a.Text.Size() > maxText:
+		return fail(tooLong)
+	}
+	a.Text.Title = brief(a.Text.Title)
+	return nil
+}
+
+// brief is a title that may stand with every passage.
+func brief(title string) string {
+	if len(title) <= maxHeading {
+		return title
+	}
+	return strings.ToValidUTF8(title[:maxHeading], "")
 }
 
 func read(kind string, b []byte) (*Text, error) {

@@ -50,13 +50,13 @@ type unit struct {
 	glue  string // what parts it from the unit before
 	count int    // characters
 	page  int
-	table int // which table it is a row of, 0 for none
+	table int // where the first row of its table is among the units, plus one; 0 for no row
 }
 
+// cutter looks at each character a fixed number of times, whatever the text: no step begins again at what an earlier one has passed.
 type cutter struct {
 	size, overlap int
 	units         []unit
-	tables        int
 }
 
 // section adds the units of a section. A paragraph that a page's end cuts in two is one again.
@@ -72,9 +72,9 @@ func (c *cutter) section(s Section) {
 		}
 		first = false
 		if isTable(block) {
-			c.tables++
+			table := len(c.units) + 1
 			for row := range strings.SplitSeq(block, "\n") {
-				c.add(row, glue, s.Page, c.tables)
+				c.add(row, glue, s.Page, table)
 				glue = "\n"
 			}
 			continue
@@ -107,22 +107,35 @@ func isTable(block string) bool {
 
 // add appends a unit, cut into pieces when it is longer than a passage.
 func (c *cutter) add(text, glue string, page, table int) {
-	for {
-		n := utf8.RuneCountInString(text)
-		if n <= c.size {
-			if n > 0 {
-				c.units = append(c.units, unit{text, glue, n, page, table})
-			}
+	for text != "" {
+		if n, all := characters(text, c.size); all {
+			c.units = append(c.units, unit{text, glue, n, page, table})
 			return
 		}
 		at, tight := breakAt(text, c.size)
 		piece := strings.TrimRightFunc(text[:at], unicode.IsSpace)
-		c.units = append(c.units, unit{piece, glue, utf8.RuneCountInString(piece), page, table})
+		if piece != "" {
+			c.units = append(c.units, unit{piece, glue, utf8.RuneCountInString(piece), page, table})
+		}
 		text, glue = strings.TrimLeftFunc(text[at:], unicode.IsSpace), " "
 		if tight {
 			glue = ""
 		}
 	}
+}
+
+// characters counts the characters of s up to most; all says that there are no more.
+func characters(s string, most int) (n int, all bool) {
+	if len(s) <= most {
+		return utf8.RuneCountInString(s), true
+	}
+	for range s {
+		if n == most {
+			return n, false
+		}
+		n++
+	}
+	return n, true
 }
 
 // breakAt is the best byte offset to break a text behind at most n characters: at white space in the second half, else anywhere, which is
@@ -193,11 +206,7 @@ func (c *cutter) carry(i int, again bool) (head, from int) {
 		return -1, i
 	}
 	if t := c.units[i].table; t > 0 {
-		first := i
-		for first > 0 && c.units[first-1].table == t {
-			first--
-		}
-		if first < i && c.units[first].count+1+c.units[i].count <= c.size {
+		if first := t - 1; first < i && c.units[first].count+1+c.units[i].count <= c.size {
 			return first, i
 		}
 		return -1, i
@@ -252,9 +261,11 @@ func sentence(s string) int {
 	for i := 0; i < len(s); i++ {
 		switch c := s[i]; {
 		case c == '.' || c == '!' || c == '?':
-			if n := stop(s, i); n > 0 {
+			n, end := stop(s, i)
+			if n > 0 {
 				return n
 			}
+			i = end - 1 // the marks that follow this one end no sentence either
 		case c == '\n': // a list's item, a verse, an address
 			if n := i + 1; n < len(s) && item(s[n:]) {
 				return n
@@ -264,7 +275,7 @@ func sentence(s string) int {
 				return i + 3
 			}
 		case c == 0xe2 && strings.HasPrefix(s[i:], "…"):
-			if n := stop(s, i+2); n > 0 {
+			if n, _ := stop(s, i+2); n > 0 {
 				return n
 			}
 		}
@@ -272,9 +283,9 @@ func sentence(s string) int {
 	return len(s)
 }
 
-// stop says where a sentence ends that may end with the byte at i; 0 when it does not.
-func stop(s string, i int) int {
-	end := i + 1
+// stop says where a sentence ends that may end with the byte at i, 0 when it does not; and where the run of marks ends that begins at i.
+func stop(s string, i int) (n, end int) {
+	end = i + 1
 	for end < len(s) {
 		r, n := utf8.DecodeRuneInString(s[end:])
 		if !strings.ContainsRune(`.!?)]}"'”’»`, r) {
@@ -287,16 +298,16 @@ func stop(s string, i int) int {
 		next++
 	}
 	if next == len(s) {
-		return next
+		return next, end
 	}
 	if next == end { // "3.14", "example.com"
-		return 0
+		return 0, end
 	}
 	r, _ := utf8.DecodeRuneInString(s[next:])
 	if unicode.IsLower(r) || s[i] == '.' && end == i+1 && abbreviated(s[:i]) {
-		return 0
+		return 0, end
 	}
-	return next
+	return next, end
 }
 
 // abbreviations that names and numbers follow, in the languages that the catalog speaks most.

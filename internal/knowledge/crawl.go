@@ -42,6 +42,7 @@ type Site struct {
 // Crawler reads websites. One request is under way at a time, with a pause before the next.
 type Crawler struct {
 	Guard    *egress.Guard
+	Reader   *Extractor            // reads the pages; nil for one as it is
 	Progress func(done, total int) // called after each page that was tried; may be nil
 
 	sleep func(context.Context, time.Duration) error // for tests: their pauses
@@ -55,7 +56,10 @@ func (c *Crawler) Crawl(ctx context.Context, s Site) (*Text, error) {
 		seen: map[string]bool{}, kept: map[string]bool{}, hashes: map[[32]byte]bool{}}
 	defer c.Guard.Close()
 	if r.sleep == nil {
-		r.Crawler = &Crawler{c.Guard, c.Progress, pause, c.limit}
+		r.Crawler = &Crawler{c.Guard, c.Reader, c.Progress, pause, c.limit}
+	}
+	if r.reader = c.Reader; r.reader == nil {
+		r.reader = &Extractor{}
 	}
 	if c.limit != nil {
 		c.limit(r)
@@ -103,6 +107,7 @@ func pause(ctx context.Context, d time.Duration) error {
 type crawl struct {
 	*Crawler
 	client   *http.Client
+	reader   *Extractor
 	pageTime time.Duration
 	pageSize int64
 	total    time.Duration
@@ -185,22 +190,22 @@ func (r *crawl) page(ctx context.Context, link string) error {
 	if first {
 		r.site = siteOf(got.url)
 	}
-	p, err := got.read()
+	p, err := r.read(ctx, got)
 	if err != nil {
 		return err
 	}
 	if got.cut {
 		r.skip(link, fmt.Sprintf("only the first %d MB were read", r.pageSize>>20))
 	}
-	if p.refresh != "" && p.Size() < 200 {
-		r.extend(p.refresh)
+	if p.Refresh != "" && p.Size() < 200 {
+		r.extend(p.Refresh)
 	}
-	if r.follow && !p.nofollow && !got.nofollow {
-		for _, l := range p.links {
+	if r.follow && !p.Nofollow && !got.nofollow {
+		for _, l := range p.Links {
 			r.extend(l)
 		}
 	}
-	if p.noindex || got.noindex {
+	if p.Noindex || got.noindex {
 		return errors.New("its owner asks that it is not indexed (noindex)")
 	}
 	r.keep(got.url, p)
@@ -227,7 +232,7 @@ func (r *crawl) extend(link string) {
 // keep takes a page's text, unless it is there already: by its canonical address, or by what it says.
 func (r *crawl) keep(u *url.URL, p *page) {
 	at := u
-	if c, err := url.Parse(p.canonical); err == nil && c.Host != "" && siteOf(c) == siteOf(u) && (strings.Trim(c.Path, "/") != "" || strings.Trim(u.Path, "/") == "") {
+	if c, err := url.Parse(p.Canonical); err == nil && c.Host != "" && siteOf(c) == siteOf(u) && (strings.Trim(c.Path, "/") != "" || strings.Trim(u.Path, "/") == "") {
 		at = c // a site whose every page calls its front page canonical is mistaken
 	}
 	h := sha256.New()

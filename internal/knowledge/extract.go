@@ -28,9 +28,9 @@ type limits struct {
 
 var defaultLimits = limits{memory: 1 << 30, cpu: 60 * time.Second, wall: 3 * time.Minute}
 
-// Extractor takes the text out of uploaded files. Each file is read in a child process, which has no environment, can write no file, and
-// is ended when it takes more memory or time than a document needs: a hostile file costs that and never the server. The zero Extractor is
-// ready.
+// Extractor takes the text out of uploaded files and web pages, and cuts it into passages. It does so in child processes, which have no
+// environment, can write no file, and are ended with their context, or when they take more memory or time than a document needs: a hostile
+// one costs that and never the server. The zero Extractor is ready.
 type Extractor struct {
 	Program   []string // the command line that leads to [Child]; nil for this program with ChildCommand
 	PDFToText string   // poppler's pdftotext; "" looks for it, "off" reads PDFs in pure Go
@@ -49,10 +49,7 @@ func (x *Extractor) Extract(ctx context.Context, kind string, r io.Reader) (*Tex
 		defer os.Remove(f.Name())
 		defer f.Close()
 	}
-	lim := x.limits
-	if lim == (limits{}) {
-		lim = defaultLimits
-	}
+	lim := x.bounds()
 	ctx, cancel := context.WithTimeoutCause(ctx, lim.wall, errSlow)
 	defer cancel()
 	if kind == "pdf" && x.PDFToText != "off" {
@@ -68,24 +65,47 @@ func (x *Extractor) Extract(ctx context.Context, kind string, r io.Reader) (*Tex
 			// What poppler gives up, the other reader may mend, or name better.
 		}
 	}
-	out, err := x.child(ctx, f, lim, kind)
-	if err != nil {
-		return nil, err
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return nil, fmt.Errorf("rewind a document: %w", err)
 	}
-	var a answer
-	if err := gob.NewDecoder(bytes.NewReader(out)).Decode(&a); err != nil {
-		return nil, fmt.Errorf("read a child's answer: %w", err)
-	}
-	if a.Failure != "" {
-		return nil, &Failure{a.Failure}
-	}
-	return &a.Text, nil
+	a, err := x.child(ctx, f, lim, kind)
+	return a.Text, err
 }
 
-// answer is what a child writes, as gob.
-type answer struct {
-	Text    Text
-	Failure string
+// Cut cuts a document into passages, as [Split] does.
+func (x *Extractor) Cut(ctx context.Context, sections []Section) ([]Chunk, error) {
+	a, err := x.ask(ctx, askCut, sections)
+	return a.Chunks, err
+}
+
+// Here is Cut without a child: for texts that are nobody's.
+func Here(_ context.Context, sections []Section) ([]Chunk, error) {
+	return Split(sections, ChunkSize, ChunkOverlap), nil
+}
+
+// page reads a web page.
+func (x *Extractor) page(ctx context.Context, p webPage) (*page, error) {
+	a, err := x.ask(ctx, askPage, p)
+	return a.Page, err
+}
+
+// ask has a child do what is no file's reading.
+func (x *Extractor) ask(ctx context.Context, what string, with any) (answer, error) {
+	var in bytes.Buffer
+	if err := gob.NewEncoder(&in).Encode(with); err != nil {
+		return answer{}, fmt.Errorf("ask a child: %w", err)
+	}
+	lim := x.bounds()
+	ctx, cancel := context.WithTimeoutCause(ctx, lim.wall, errSlow)
+	defer cancel()
+	return x.child(ctx, &in, lim, what)
+}
+
+func (x *Extractor) bounds() limits {
+	if x.limits == (limits{}) {
+		return defaultLimits
+	}
+	return x.limits
 }
 
 func spool(r io.Reader) (*os.File, error) {
@@ -110,11 +130,6 @@ func (x *Extractor) poppler(ctx context.Context, tool string, f *os.File, lim li
 	if err != nil {
 		return nil, err
 	}
-	pages := strings.Split(string(out), "\f")
-	pages = pages[:len(pages)-1] // each ends with one
-	if len(pages) > maxPages {
-		return nil, errPages
-	}
 	title := ""
 	if info, err := exec.LookPath(filepath.Join(filepath.Dir(tool), "pdfinfo")); err == nil {
 		if out, err := limited(ctx, f, lim, info, "-enc", "UTF-8", "/dev/stdin"); err == nil { // a title is worth no failure
@@ -125,7 +140,23 @@ func (x *Extractor) poppler(ctx context.Context, tool string, f *os.File, lim li
 			}
 		}
 	}
-	return pagesText(title, pages)
+	a, err := x.ask(ctx, askPages, popplerText{title, out})
+	return a.Text, err
+}
+
+// popplerText is what poppler says of a PDF.
+type popplerText struct {
+	Title string
+	Out   []byte
+}
+
+func (p popplerText) read() (*Text, error) {
+	pages := strings.Split(string(p.Out), "\f")
+	pages = pages[:len(pages)-1] // each ends with one
+	if len(pages) > maxPages {
+		return nil, errPages
+	}
+	return pagesText(p.Title, pages)
 }
 
 var (
@@ -134,36 +165,52 @@ var (
 	errCrash  = fail("The file could not be read: it may be damaged. Open it, save it anew, and upload that.")
 )
 
-// child runs this program again, as a child with limits that reads a file, and gives what it wrote.
-func (x *Extractor) child(ctx context.Context, f *os.File, lim limits, kind string) ([]byte, error) {
+// child runs this program again, as a child with limits that is asked for something, and gives its answer.
+func (x *Extractor) child(ctx context.Context, in io.Reader, lim limits, what string) (a answer, err error) {
 	program := x.Program
 	if program == nil {
 		self, err := os.Executable()
 		if err != nil {
-			return nil, fmt.Errorf("find this program: %w", err)
+			return a, fmt.Errorf("find this program: %w", err)
 		}
 		program = []string{self, ChildCommand}
 	}
-	args := append(program[1:len(program):len(program)], fmt.Sprint(lim.memory), lim.seconds(), kind)
-	return output(ctx, f, exec.CommandContext(ctx, program[0], args...))
+	command := append(program[:len(program):len(program)], fmt.Sprint(lim.memory), lim.seconds(), what)
+	if nice, err := exec.LookPath("nice"); err == nil { // calls come first
+		command = append([]string{nice, "-n", "10"}, command...)
+	}
+	out, err := output(ctx, in, exec.CommandContext(ctx, command[0], command[1:]...))
+	if err != nil {
+		return a, err
+	}
+	if err := gob.NewDecoder(bytes.NewReader(out)).Decode(&a); err != nil {
+		return a, fmt.Errorf("read a child's answer: %w", err)
+	}
+	if a.Failure != "" {
+		return a, &Failure{a.Failure}
+	}
+	return a, nil
 }
 
 // limited runs another program in the same way.
 func limited(ctx context.Context, f *os.File, lim limits, command ...string) ([]byte, error) {
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return nil, fmt.Errorf("rewind a document: %w", err)
+	}
 	args := append([]string{"-c", within, "sh", lim.seconds(), fmt.Sprint(lim.memory >> 10)}, command...)
 	return output(ctx, f, exec.CommandContext(ctx, "/bin/sh", args...))
 }
 
 func (l limits) seconds() string { return fmt.Sprint(max(1, int(l.cpu.Seconds()))) }
 
-// output runs a child that reads a file, and gives what it wrote.
-func output(ctx context.Context, f *os.File, cmd *exec.Cmd) ([]byte, error) {
-	if _, err := f.Seek(0, io.SeekStart); err != nil {
-		return nil, fmt.Errorf("rewind a document: %w", err)
-	}
+// maxAnswer bounds what a child writes: what passages repeat, and the headings above each, come on top of the text.
+const maxAnswer = 2 * maxText
+
+// output runs a child that reads something, and gives what it wrote.
+func output(ctx context.Context, in io.Reader, cmd *exec.Cmd) ([]byte, error) {
 	cmd.Env = childEnv
 	cmd.Dir = "/"
-	cmd.Stdin = f
+	cmd.Stdin = in
 	cmd.WaitDelay = 5 * time.Second
 	var stderr tail
 	cmd.Stderr = &stderr
@@ -174,8 +221,8 @@ func output(ctx context.Context, f *os.File, cmd *exec.Cmd) ([]byte, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start a reader: %w", err)
 	}
-	out, readErr := io.ReadAll(io.LimitReader(pipe, maxText+maxText/4))
-	if len(out) >= maxText+maxText/4 {
+	out, readErr := io.ReadAll(io.LimitReader(pipe, maxAnswer))
+	if len(out) >= maxAnswer {
 		readErr = fail(tooLong)
 		if err := cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
 			readErr = fmt.Errorf("end a reader: %w", err)

@@ -2,7 +2,9 @@ package knowledge
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"log/slog"
 	"mime"
 	"net/http"
 	"net/url"
@@ -129,15 +131,42 @@ func (r *crawl) get(ctx context.Context, u *url.URL) (*http.Response, *fetched, 
 	return resp, got, nil
 }
 
-// read makes a page of an answer.
-func (f *fetched) read() (p *page, err error) {
-	defer func() {
-		if recover() != nil {
-			p, err = nil, reason("the page could not be read")
-		}
-	}()
-	if kind, params, _ := mime.ParseMediaType(f.contentType); kind == "text/plain" {
-		s, err := decodeText(f.body, params["charset"])
+// read has a child make a page of an answer. Whoever owns the site only learns that theirs could not be read.
+func (r *crawl) read(ctx context.Context, f *fetched) (*page, error) {
+	p, err := r.reader.page(ctx, webPage{URL: f.url.String(), ContentType: f.contentType, Body: f.body})
+	failure := (*Failure)(nil)
+	switch {
+	case err == nil:
+		return p, nil
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case errors.Is(err, errSlow):
+		return nil, reason("it takes too long to read")
+	case errors.Is(err, errMemory):
+		return nil, reason("it needs more memory to read than a page may take")
+	case errors.As(err, &failure) && failure.Reason != errCrash.Error():
+		return nil, reason(failure.Reason)
+	case failure == nil:
+		slog.ErrorContext(ctx, "read a web page", "error", err)
+	}
+	return nil, reason("the page could not be read")
+}
+
+// webPage is what a server sent.
+type webPage struct {
+	URL         string // where it was in the end
+	ContentType string
+	Body        []byte
+}
+
+// read makes a page of it.
+func (f *webPage) read() (*page, error) {
+	base, err := url.Parse(f.URL)
+	if err != nil {
+		return nil, reason("it is not the address of a web page")
+	}
+	if kind, params, _ := mime.ParseMediaType(f.ContentType); kind == "text/plain" {
+		s, err := decodeText(f.Body, params["charset"])
 		if err != nil {
 			return nil, reason("it is no text")
 		}
@@ -147,14 +176,10 @@ func (f *fetched) read() (p *page, err error) {
 		}
 		return p, nil
 	}
-	if binary(f.body) && wideZeros(f.body) == nil {
+	if binary(f.Body) && wideZeros(f.Body) == nil {
 		return nil, reason("it is no web page although the server says so")
 	}
-	p, err = readHTML(f.body, f.contentType, f.url)
-	if err != nil {
-		return nil, err
-	}
-	return p, nil
+	return readHTML(f.Body, f.ContentType, base)
 }
 
 // retryAfter is how long a server wants to be left alone (RFC 9110, 10.2.3), or a while that grows.

@@ -16,11 +16,11 @@ import (
 // page is a web page as the crawler sees it.
 type page struct {
 	Text
-	canonical string   // absolute, or ""
-	noindex   bool     // its owner does not want it found
-	nofollow  bool     // nor its links followed
-	refresh   string   // where it sends its readers on
-	links     []string // absolute, in the order of the page, without fragments
+	Canonical string   // absolute, or ""
+	Noindex   bool     // its owner does not want it found
+	Nofollow  bool     // nor its links followed
+	Refresh   string   // where it sends its readers on
+	Links     []string // absolute, in the order of the page, without fragments
 }
 
 // maxNodes bounds a page's elements and texts.
@@ -44,6 +44,7 @@ func readHTML(b []byte, contentType string, base *url.URL) (*page, error) {
 	dropBoilerplate(body)
 	main := mainPart(body)
 	w := htmlWriter{left: maxNodes}
+	w.holds = measure(main.Nodes)
 	for _, n := range main.Nodes {
 		w.walk(n, 0)
 	}
@@ -66,16 +67,16 @@ func (p *page) head(doc *goquery.Document, base *url.URL) {
 		switch strings.ToLower(m.AttrOr("name", m.AttrOr("http-equiv", ""))) {
 		case "robots", strings.ToLower(robotName):
 			index, follow := robotsRules(content)
-			p.noindex, p.nofollow = p.noindex || !index, p.nofollow || !follow
+			p.Noindex, p.Nofollow = p.Noindex || !index, p.Nofollow || !follow
 		case "refresh":
 			if _, to, ok := strings.Cut(content, ";"); ok {
 				if to = strings.TrimSpace(to); len(to) > 4 && strings.EqualFold(to[:4], "url=") {
-					p.refresh = absolute(base, strings.Trim(to[4:], `'"`))
+					p.Refresh = absolute(base, strings.Trim(to[4:], `'"`))
 				}
 			}
 		}
 	})
-	p.canonical = absolute(base, doc.Find(`link[rel="canonical"]`).First().AttrOr("href", ""))
+	p.Canonical = absolute(base, doc.Find(`link[rel="canonical"]`).First().AttrOr("href", ""))
 }
 
 // robotsRules reads a robots meta tag or X-Robots-Tag header.
@@ -125,9 +126,9 @@ func (p *page) findLinks(doc *goquery.Document, base *url.URL) {
 		u := absolute(base, a.AttrOr("href", ""))
 		if u != "" && !seen[u] && !strings.Contains(a.AttrOr("rel", ""), "nofollow") {
 			seen[u] = true
-			p.links = append(p.links, u)
+			p.Links = append(p.Links, u)
 		}
-		return len(p.links) < 2000
+		return len(p.Links) < 2000
 	})
 }
 
@@ -140,24 +141,27 @@ const (
 // furniture are words in an element's class and id that say it is not what the page is about.
 var furniture = regexp.MustCompile(`(?i)(^|[\s_-])(cookies?|consent|gdpr|newsletter|breadcrumbs?|sidebar|share|sharing|social|pagination|pager|skip-link|skiplink|skip-to-content|headerlink|navbar|site-nav|menu|popup|modal|advert|ads|banner|sphinxsidebar|toctree-wrapper-nav|edit-link|editsection|noprint)($|[\s_-])`)
 
+// dropBoilerplate asks of each element what is below and above it: that is measured once for all of them, before each step that removes some.
 func dropBoilerplate(body *goquery.Selection) {
 	body.Find(never).Remove()
-	all := len(strings.Fields(body.Text()))
+	all, above := words(body), ancestry(body.Nodes)
 	body.Find(around).Each(func(_ int, s *goquery.Selection) {
-		if s.Closest("article, main").Length() > 0 && s.Is("aside, footer") && !boilerplateName(s) {
+		if above[s.Get(0)] == withinMain && s.Is("aside, footer") && !boilerplateName(s) {
 			return // a note within the text
 		}
 		s.Remove()
 	})
+	below := measure(body.Nodes)
 	body.Find("header").Each(func(_ int, s *goquery.Selection) {
-		if s.Closest("article, main, [role=main]").Length() == 0 && s.Find("h1").Length() == 0 {
+		if above[s.Get(0)] == withinNone && !below[s.Get(0)].h1 {
 			s.Remove()
 		}
 	})
+	below = measure(body.Nodes)
 	body.Find("[class], [id], [style]").Each(func(_ int, s *goquery.Selection) {
 		if style := strings.ReplaceAll(s.AttrOr("style", ""), " ", ""); strings.Contains(style, "display:none") {
 			s.Remove()
-		} else if boilerplateName(s) && 2*len(strings.Fields(s.Text())) < all && s.Find("h1").Length() == 0 {
+		} else if has := below[s.Get(0)]; boilerplateName(s) && 2*has.words < all && !has.h1 {
 			s.Remove()
 		}
 	})
@@ -169,9 +173,9 @@ func boilerplateName(s *goquery.Selection) bool {
 
 // mainPart is the element that the page marks as its main part, if that holds most of what is there.
 func mainPart(body *goquery.Selection) *goquery.Selection {
-	all := len(strings.Fields(body.Text()))
+	all := words(body)
 	for _, selector := range []string{`main, [role="main"]`, `article`} {
-		if s := body.Find(selector); s.Length() == 1 && 3*len(strings.Fields(s.Text())) >= all {
+		if s := body.Find(selector); s.Length() == 1 && 3*words(s) >= all {
 			return s
 		}
 	}
@@ -181,11 +185,12 @@ func mainPart(body *goquery.Selection) *goquery.Selection {
 // htmlWriter writes elements as sections.
 type htmlWriter struct {
 	outline
-	text strings.Builder // of the block that is being written
-	left int             // nodes
-	list []int           // the lists that are open: the next number, or -1 for bullets
-	item string          // what the next block begins with
-	tied bool            // the next block belongs to the one before: "\n" rather than an empty line
+	text  strings.Builder // of the block that is being written
+	left  int             // nodes
+	holds map[*html.Node]holds
+	list  []int  // the lists that are open: the next number, or -1 for bullets
+	item  string // what the next block begins with
+	tied  bool   // the next block belongs to the one before: "\n" rather than an empty line
 }
 
 // maxTree bounds how deep elements are followed. The parser's own bound is 512.
@@ -210,7 +215,7 @@ func (w *htmlWriter) walk(n *html.Node, depth int) {
 		w.end()
 		w.heading(int(n.Data[1]-'0'), w.plainOf(n))
 	case atom.Table:
-		if isLayout(n) {
+		if w.isLayout(n) {
 			w.children(n, depth)
 			return
 		}
@@ -326,9 +331,8 @@ func lines(s string) string {
 }
 
 // isLayout says whether a table only places things: it holds blocks that no cell of a table of data has.
-func isLayout(n *html.Node) bool {
-	s := goquery.NewDocumentFromNode(n)
-	return s.Find("table, h1, h2, h3, h4, p + p, pre, article, section").Length() > 0 || n.Parent == nil || attr(n, "role") == "presentation"
+func (w *htmlWriter) isLayout(n *html.Node) bool {
+	return w.holds[n].blocks || n.Parent == nil || attr(n, "role") == "presentation"
 }
 
 func attr(n *html.Node, key string) string {

@@ -52,11 +52,11 @@ func TestHTMLHead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got.Title != "T" || got.canonical != "https://example.com/canon" || !got.noindex || got.nofollow || got.refresh != "https://example.com/next" {
+	if got.Title != "T" || got.Canonical != "https://example.com/canon" || !got.Noindex || got.Nofollow || got.Refresh != "https://example.com/next" {
 		t.Errorf("%+v", got)
 	}
-	if want := []string{"https://example.com/c/d", "https://other.com/e", "https://example.com/h?i=1"}; !reflect.DeepEqual(got.links, want) {
-		t.Errorf("links %q", got.links)
+	if want := []string{"https://example.com/c/d", "https://other.com/e", "https://example.com/h?i=1"}; !reflect.DeepEqual(got.Links, want) {
+		t.Errorf("links %q", got.Links)
 	}
 	for rules, want := range map[string][2]bool{"": {true, true}, "all": {true, true}, "none": {}, "noindex,nofollow": {}, "NoFollow": {true, false}, "max-snippet:-1, noindex": {false, true}} {
 		if index, follow := robotsRules(rules); [2]bool{index, follow} != want {

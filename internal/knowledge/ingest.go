@@ -38,15 +38,50 @@ func (ingestArgs) Kind() string { return "document_ingest" }
 // left behind, and its passages are found only when all are there.
 func (d *Desk) ingest(ctx context.Context, job *river.Job[ingestArgs]) error {
 	var doc *parley.Document
+	var owner int64
+	var full bool
 	err := d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
+		if owner, err = tx.DocumentOwner(ctx, job.Args.Document); err != nil || owner == 0 {
+			return err
+		}
+		free, err := tx.FreePlaces(ctx, owner, Places)
+		if full = free <= 0; err != nil || full && job.Attempt > 1 {
+			return err
+		}
+		if full {
+			return tx.QueueDocument(ctx, job.Args.Document, job.Args.Run)
+		}
 		doc, err = tx.LeaseDocument(ctx, job.Args.Document, job.Args.Run, d.lease())
 		return err
 	})
-	if err != nil || doc == nil {
+	switch {
+	case err != nil:
 		return err
+	case full && job.Attempt > 1: // how often it was tried must not be forgotten
+		return river.JobSnooze(d.lease())
+	case full: // whoever frees a place enqueues it
+		return nil
+	case doc != nil:
+		err = d.read(ctx, job, doc)
 	}
+	return errors.Join(err, d.next(context.WithoutCancel(ctx), owner))
+}
+
+// next has those of a user's documents worked that wait for a place, as far as there are any.
+func (d *Desk) next(ctx context.Context, userID int64) error {
+	return d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
+		list, err := tx.NextDocuments(ctx, userID, Places)
+		if err != nil {
+			return err
+		}
+		return enqueueAll(ctx, tx, list)
+	})
+}
+
+// read makes a leased document answer, or says why it can't.
+func (d *Desk) read(ctx context.Context, job *river.Job[ingestArgs], doc *parley.Document) error {
 	p := &processing{Desk: d, doc: doc}
-	err = p.run(ctx)
+	err := p.run(ctx)
 	failure := (*Failure)(nil)
 	switch {
 	case err == nil, errors.Is(err, errUnwanted):
@@ -143,11 +178,14 @@ func (p *processing) renew(ctx context.Context, tx *store.Tx) error {
 }
 
 func (p *processing) process(ctx context.Context) error {
-	text, err := p.read(ctx)
+	text, err := p.text(ctx)
 	if err != nil {
 		return err
 	}
-	cut := Split(text.Sections, ChunkSize, ChunkOverlap)
+	cut, err := p.Cut(ctx, text.Sections)
+	if err != nil {
+		return err
+	}
 	if len(cut) == 0 {
 		return fail("There is no text in it.")
 	}
@@ -187,8 +225,8 @@ func (p *processing) process(ctx context.Context) error {
 	return p.finish(ctx, "")
 }
 
-// read gets the document's text.
-func (p *processing) read(ctx context.Context) (*Text, error) {
+// text gets the document's text.
+func (p *processing) text(ctx context.Context) (*Text, error) {
 	if p.doc.Type == parley.Website {
 		return p.ReadSite(ctx, p.doc, func(done, total int) {
 			p.done.Store(int64(done))
@@ -218,12 +256,18 @@ func (p *processing) store(ctx context.Context, l lexicon, title string, from in
 	for i, c := range cut {
 		chunks[i] = store.Chunk{Position: from + i, Title: title, Heading: c.Heading, Page: c.Page, URL: c.URL, Text: c.Text}
 	}
-	words := l.indexed(chunks)
 	if p.Embedder != nil {
 		if err := p.embed(ctx, chunks); err != nil {
 			return err
 		}
 	}
+	select { // documents take turns
+	case p.storing <- struct{}{}:
+		defer func() { <-p.storing }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	words := l.indexed(chunks)
 	return p.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
 		if err := p.renew(ctx, tx); err != nil { // a document that was deleted gets no more passages
 			return err

@@ -16,8 +16,16 @@ import (
 	"parley/internal/store"
 )
 
-// Queue is where the jobs of this package are worked; how many at a time is its MaxWorkers.
+// Queue is where the jobs of this package are worked; how many at a time is its MaxWorkers, which is to be Readers.
 const Queue = "knowledge"
+
+// How many documents are processed at a time. Most of the time a website is waited for, so there are more readers than processors, and no
+// user has more places than a few of them: whose websites are slow waits for them alone.
+const (
+	Readers = 8 // of a process
+	Places  = 2 // of a user, in all processes
+	storing = 2 // documents of a process whose passages are being stored: on SQLite everybody's writes wait for that
+)
 
 // Desk takes documents in, makes them answer, and forgets them. Its fields are set before its first use.
 type Desk struct {
@@ -25,12 +33,14 @@ type Desk struct {
 	Blobs    blob.Store
 	ReadFile func(ctx context.Context, kind parley.DocumentType, file blob.Object) (*Text, error)
 	ReadSite func(ctx context.Context, doc *parley.Document, progress func(done, total int)) (*Text, error)
+	Cut      func(ctx context.Context, sections []Section) ([]Chunk, error)
 	Embedder ai.Embedder // nil: passages are found by words alone
 
 	// Lease is how long a document waits for another process when the one that processes it has died; 0 is 15 seconds.
 	Lease time.Duration
 
 	vectors vectors
+	storing chan struct{} // see storing
 }
 
 var errUnderWay = parley.Errorf(parley.Conflict, "The document is being processed. Try again when that has ended.")
@@ -116,6 +126,7 @@ func (d *Desk) DeleteKnowledgebase(ctx context.Context, userID, id int64) error 
 
 // Register adds the workers of this package's jobs.
 func (d *Desk) Register(workers *river.Workers) {
+	d.storing = make(chan struct{}, storing)
 	river.AddWorker(workers, river.WorkFunc(d.ingest))
 	river.AddWorker(workers, river.WorkFunc(d.tidy))
 	river.AddWorker(workers, river.WorkFunc(d.forgetAll))
@@ -145,9 +156,18 @@ func (d *Desk) lease() time.Duration {
 	return d.Lease
 }
 
-// resume enqueues anew what has lost its process. The former job, which its queue believes to be running, does nothing when it comes
-// back: the lease is another's then, or the work done.
+// resume enqueues anew what has lost its process, or waits for a place that a process left without a word. The former job, which its queue
+// believes to be running, does nothing when it comes back: the lease is another's then, or the work done.
 func (d *Desk) resume(ctx context.Context) error {
+	users, err := d.DB.WaitingOwners(ctx)
+	if err != nil {
+		return err
+	}
+	for _, id := range users {
+		if err := d.next(ctx, id); err != nil {
+			return err
+		}
+	}
 	list, err := d.DB.LapsedDocuments(ctx, parley.Now(), 100)
 	if err != nil || len(list) == 0 {
 		return err
@@ -157,10 +177,16 @@ func (d *Desk) resume(ctx context.Context) error {
 			if err := tx.UnleaseDocument(ctx, &list[i]); err != nil {
 				return err
 			}
-			if err := enqueue(ctx, tx, &list[i]); err != nil {
-				return fmt.Errorf("document %d: %w", list[i].ID, err)
-			}
 		}
-		return nil
+		return enqueueAll(ctx, tx, list)
 	})
+}
+
+func enqueueAll(ctx context.Context, tx *store.Tx, list []parley.Document) error {
+	for i := range list {
+		if err := enqueue(ctx, tx, &list[i]); err != nil {
+			return fmt.Errorf("document %d: %w", list[i].ID, err)
+		}
+	}
+	return nil
 }

@@ -42,7 +42,7 @@ func newLibrary(t testing.TB, db *store.DB) *library {
 		t.Fatal(err)
 	}
 	l := &library{TB: t, user: storetest.User(t, db, 0), read: new(atomic.Int64)}
-	l.Desk = &Desk{DB: db, Blobs: blobs, Lease: 3 * time.Second}
+	l.Desk = &Desk{DB: db, Blobs: blobs, Cut: Here, Lease: 3 * time.Second}
 	l.ReadFile = func(ctx context.Context, _ parley.DocumentType, file blob.Object) (*Text, error) {
 		n := l.read.Add(1)
 		if l.hook != nil {
@@ -101,7 +101,7 @@ func (l *library) work() (stop func()) {
 	soft, cut := context.WithCancel(l.Context())
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		err := l.DB.Work(ctx, soft, store.Jobs{Workers: workers, Queues: map[string]river.QueueConfig{Queue: {MaxWorkers: 2}}})
+		err := l.DB.Work(ctx, soft, store.Jobs{Workers: workers, Queues: map[string]river.QueueConfig{Queue: {MaxWorkers: Readers}}})
 		if err != nil {
 			l.Error(err)
 		}

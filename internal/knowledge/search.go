@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -95,17 +96,19 @@ func fuse(rankings [][]int64, chunks map[int64]*store.Chunk, limit int) []parley
 	return out
 }
 
-// term is a word of the question: the stems that stand for it, with how far each does.
+// term is a word of the question: what stands for it, with how far each does. What has one meaning in several words is their stems as the
+// index has them, with spaces between.
 type term struct {
 	stems  map[string]float64
-	exact  string // as it is written, "" when the knowledgebase has no such word
+	exact  string // as it is written, or in another of its forms; "" when the knowledgebase has no such word
 	place  int    // in the question
 	common int    // the passages that have it, where they are so many that rarer words pick the candidates; else 0
 }
 
-// weighed is a stem that is looked for.
+// weighed is what is looked for: a stem, or several that are one.
 type weighed struct {
 	stem     string
+	all      []string // the stems that it is
 	idf      float64
 	text     []int64 // passages that have it
 	often    []int64
@@ -163,7 +166,7 @@ func (d *Desk) weigh(ctx context.Context, knowledgebaseID int64, total int, list
 		for s, weight := range t.stems {
 			w := by[s]
 			if w == nil {
-				w = &weighed{stem: s, common: t.common}
+				w = &weighed{stem: s, all: strings.Fields(s), common: t.common}
 				by[s] = w
 				out = append(out, w)
 			}
@@ -176,8 +179,10 @@ func (d *Desk) weigh(ctx context.Context, knowledgebaseID int64, total int, list
 	}
 	slices.SortFunc(out, func(a, b *weighed) int { return strings.Compare(a.stem, b.stem) })
 	for _, w := range out {
-		if tokens = append(tokens, inHeading+w.stem); w.common == 0 {
-			tokens = append(tokens, inText+w.stem, oftenIn+w.stem)
+		for _, s := range w.all {
+			if tokens = append(tokens, inHeading+s); w.common == 0 {
+				tokens = append(tokens, inText+s, oftenIn+s)
+			}
 		}
 	}
 	lists, err := d.DB.Postings(ctx, knowledgebaseID, tokens)
@@ -185,14 +190,26 @@ func (d *Desk) weigh(ctx context.Context, knowledgebaseID int64, total int, list
 		return nil, err
 	}
 	for _, w := range out {
-		if w.heading, lists = lists[0], lists[1:]; w.common == 0 {
-			w.text, w.often, lists = lists[0], lists[1], lists[2:]
+		for range w.all {
+			if w.heading, lists = union(w.heading, lists[0]), lists[1:]; w.common == 0 {
+				w.text, w.often, lists = union(w.text, lists[0]), union(w.often, lists[1]), lists[2:]
+			}
 		}
 		df := float64(max(len(w.text), len(w.heading), w.common))
 		w.idf = math.Log(1 + (max(float64(total), df)-df+0.5)/(df+0.5))
 	}
 	slices.SortStableFunc(out, func(a, b *weighed) int { return cmp.Compare(b.idf, a.idf) })
 	return out, nil
+}
+
+// union is what either of two lists has, once.
+func union(a, b []int64) []int64 {
+	if len(a) == 0 || len(b) == 0 {
+		return append(a, b...)
+	}
+	a = append(a, b...)
+	slices.Sort(a)
+	return slices.Compact(a)
 }
 
 // gather picks the passages that are worth reading: those that score best by which of the stems they have, the rarest stems first.
@@ -223,26 +240,16 @@ func gather(stems []*weighed) []int64 {
 // terms are the words of a question that are looked for; corrected says that some of them are not written as they are in the
 // knowledgebase.
 func (d *Desk) terms(ctx context.Context, knowledgebaseID int64, total int, query string) (list []term, corrected bool, err error) {
-	var words []string
-	terms(query, func(w string) {
-		if !stopwords[w] && !slices.Contains(words, w) {
-			words = append(words, w)
-		}
-	})
-	words = words[:min(maxTerms, len(words))]
-	if len(words) == 0 {
-		return nil, false, nil // nothing but stop words, which nothing is found by
+	words, kin, err := d.words(ctx, knowledgebaseID, total, query)
+	if err != nil || len(words) == 0 {
+		return nil, false, err // nothing but stop words, which nothing is found by
 	}
-	known, err := d.DB.Words(ctx, knowledgebaseID, words)
-	if err != nil {
-		return nil, false, err
-	}
-	have := make(map[string]int, len(known))
-	for _, w := range known {
-		have[w.Word] = w.Chunks
-	}
+	have := make(map[string]int, len(words))
 	var strange []string
 	for _, w := range words {
+		for _, k := range kin[w].same {
+			have[w] += k.Chunks
+		}
 		if have[w] == 0 {
 			strange = append(strange, w)
 		}
@@ -258,7 +265,7 @@ func (d *Desk) terms(ctx context.Context, knowledgebaseID int64, total int, quer
 	slices.SortStableFunc(words, func(a, b string) int { return cmp.Compare(have[a], have[b]) })
 	read := 0
 	for _, w := range words {
-		s := stem(w)
+		s := kin[w].stems(w)
 		t := term{stems: map[string]float64{s: 1}, place: place[w]}
 		if have[w] > 0 {
 			t.exact = s
@@ -266,6 +273,9 @@ func (d *Desk) terms(ctx context.Context, knowledgebaseID int64, total int, quer
 		for m, weight := range meant[w] {
 			corrected = true
 			t.stems[stem(m)] = max(weight, t.stems[stem(m)])
+		}
+		for _, k := range kin[w].near {
+			t.stems[stem(k.Word)] = max(nearWeight, t.stems[stem(k.Word)])
 		}
 		if read += have[w]; read > mostRead(total) && len(list) > 0 {
 			t.common = have[w]
@@ -275,6 +285,56 @@ func (d *Desk) terms(ctx context.Context, knowledgebaseID int64, total int, quer
 	slices.SortFunc(list, func(a, b term) int { return cmp.Compare(a.place, b.place) })
 	return list, corrected, nil
 }
+
+// words are a question's words that say what is asked for, each with the words of the vocabulary that it stands for.
+func (d *Desk) words(ctx context.Context, knowledgebaseID int64, total int, query string) ([]string, map[string]family, error) {
+	var all, words []string
+	terms(query, func(w string) {
+		if all = append(all, w); !stopwords[w] && !slices.Contains(words, w) {
+			words = append(words, w)
+		}
+	})
+	words = words[:min(maxTerms, len(words))]
+	if len(words) == 0 {
+		return nil, nil, nil
+	}
+	bare := elided(query)
+	known, err := d.DB.Words(ctx, knowledgebaseID, slices.Concat(words, slices.Collect(maps.Values(bare)), marks))
+	if err != nil {
+		return nil, nil, err
+	}
+	have := make(map[string]int, len(known))
+	for _, w := range known {
+		have[w.Word] = w.Chunks
+	}
+	spoken, said := spoken(all, have, total)
+	if said {
+		words = telling(words, bare, spoken)
+	}
+	var begin []string
+	for _, w := range words {
+		for _, l := range spoken {
+			base := l.base(cmp.Or(bare[w], w))
+			begin = append(begin, l.begin(base, l.stem(base))...)
+		}
+	}
+	if len(begin) > 0 {
+		slices.Sort(begin)
+		begin = slices.Compact(begin)
+		begun, err := d.DB.WordsFrom(ctx, knowledgebaseID, begin[:min(maxBegun, len(begin))], maxOfBegun)
+		if err != nil {
+			return nil, nil, err
+		}
+		known = append(known, begun...)
+	}
+	return words, families(words, bare, spoken, known), nil
+}
+
+const (
+	maxBegun   = 200 // beginnings that words are looked up by
+	maxOfBegun = 500 // words that begin so
+	nearWeight = 0.4 // of a word that another is made from, or a part of
+)
 
 // mostRead is how many postings a question reads of words that are not its rarest.
 func mostRead(total int) int { return 2000 + total/8 }

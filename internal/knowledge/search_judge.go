@@ -22,9 +22,9 @@ const (
 // judge scores passages by their text.
 type judge struct {
 	stems  []*weighed
-	at     map[string]int // stem -> index
-	first  [256]bool      // bytes that a stem begins with
-	terms  [][]int        // the question's words in order: the stems that stand for each
+	at     map[string][]int // stem -> what it stands for
+	first  [256]bool        // bytes that a stem begins with
+	terms  [][]int          // the question's words in order: the stems that stand for each
 	cached lexicon
 
 	text, own, far [][]int // positions of each stem in the present passage
@@ -32,15 +32,19 @@ type judge struct {
 }
 
 func newJudge(stems []*weighed, list []term) *judge {
-	j := &judge{stems: stems, at: map[string]int{}, cached: lexicon{}, text: make([][]int, len(stems)), own: make([][]int, len(stems)), far: make([][]int, len(stems))}
+	j := &judge{stems: stems, at: map[string][]int{}, cached: lexicon{}, text: make([][]int, len(stems)), own: make([][]int, len(stems)), far: make([][]int, len(stems))}
+	at := make(map[string]int, len(stems))
 	for i, w := range stems {
-		j.at[w.stem] = i
-		j.first[w.stem[0]] = true
+		at[w.stem] = i
+		for _, s := range w.all {
+			j.at[s] = append(j.at[s], i)
+			j.first[s[0]] = true
+		}
 	}
 	for _, t := range list {
 		var of []int
 		for s := range t.stems {
-			of = append(of, j.at[s])
+			of = append(of, at[s])
 		}
 		j.terms = append(j.terms, of)
 	}
@@ -55,8 +59,10 @@ func (j *judge) find(text string, into [][]int) (words, others int) {
 	terms(text, func(w string) {
 		words++
 		if j.first[w[0]] {
-			if i, ok := j.at[j.cached.stem(w)]; ok {
-				into[i] = append(into[i], words)
+			if of, ok := j.at[j.cached.stem(w)]; ok {
+				for _, i := range of {
+					into[i] = append(into[i], words)
+				}
 				return
 			}
 		}

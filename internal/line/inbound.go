@@ -192,12 +192,12 @@ func (d *Desk) Replied(ctx context.Context, tx *store.Tx, conv *parley.Conversat
 		return refuse(reason)
 	}
 	for _, part := range parts(reply.Content, longest) {
-		covered, err := d.queue(ctx, tx, n, in.From, part)
+		refusal, err := d.queue(ctx, tx, n, in.From, part)
 		if err != nil {
 			return err
 		}
-		if !covered && byHand {
-			return store.Insufficient
+		if refusal != nil && byHand {
+			return refusal
 		}
 	}
 	return nil

@@ -279,7 +279,7 @@ func TestErase(t *testing.T) {
 		stranger := storetest.User(t, h.db, 0)
 		for user, want := range map[int64]int{stranger.ID: 0, h.user.ID: 2} {
 			h.write(func(ctx context.Context, tx *store.Tx) error {
-				got, err := tx.EraseSMS(ctx, user, person)
+				got, _, err := tx.EraseSMS(ctx, user, person)
 				if got != want {
 					t.Errorf("erased %d, want %d", got, want)
 				}
@@ -303,7 +303,10 @@ func TestForget(t *testing.T) {
 		h.dies(func() { h.desk.Send(t.Context(), h.user.ID, n.ID, "+12025550778", "Hello") })
 		forget := func(before parley.Time) {
 			t.Helper()
-			h.write(func(ctx context.Context, tx *store.Tx) error { return tx.ForgetSMS(ctx, before) })
+			h.write(func(ctx context.Context, tx *store.Tx) error {
+				_, err := tx.ForgetSMS(ctx, before)
+				return err
+			})
 		}
 		forget(parley.Now().Add(-time.Minute))
 		if n := len(h.messages()); n != 2 {

@@ -32,8 +32,16 @@ type Desk struct {
 	Carrier carrier.Carrier
 	Sandbox bool // the carrier is the sandbox: what it has taken can be read, and messages can be made to come in
 	Prices  *billing.Prices
-	Chat    *chat.Chat    // answers what comes in; its Config.Replied names our Replied
-	Lease   time.Duration // how long a dead server's message waits for another; longer than a carrier is waited for. 0 is 20 s
+	// What may go out: where to (nil: everywhere), and what outgoing calls and messages may cost an account a day (UTC; 0: no limit).
+	Allow      func(e164 string) bool
+	DailySpend parley.Money
+	Trunks     parley.TrunkRules
+	// Place says why a trunk must not be where it is, nil where it may; TrunksChanged is told after a change. Both may be nil.
+	Place         func(ctx context.Context, t *parley.Trunk) error
+	TrunksChanged func()
+
+	Chat  *chat.Chat    // answers what comes in; its Config.Replied names our Replied
+	Lease time.Duration // how long a dead server's message waits for another; longer than a carrier is waited for. 0 is 20 s
 }
 
 const (

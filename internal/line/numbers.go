@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"parley"
@@ -84,6 +85,9 @@ func (d *Desk) Buy(ctx context.Context, userID int64, number string) (*parley.Nu
 	if !ok {
 		return nil, notAvailable
 	}
+	if err := d.lookUp(ctx, userID, e164); err != nil {
+		return nil, err
+	}
 	o := &parley.NumberOrder{PhoneNumber: e164}
 	err := d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
 		offer, err := tx.NumberOffer(ctx, userID, e164, parley.Now().Add(-offerFor))
@@ -109,12 +113,52 @@ func (d *Desk) Buy(ctx context.Context, userID int64, number string) (*parley.Nu
 	n, err := d.finishOrder(ctx, o)
 	if refused := carrier.Refusal(err); refused != nil {
 		if refused.Taken {
-			return nil, notAvailable
+			return nil, &parley.Undone{Err: notAvailable}
 		}
-		return nil, &parley.Error{Kind: parley.Internal, Message: "Failed to purchase the phone number: " + refused.Message}
+		return nil, &parley.Undone{Err: &parley.Error{Kind: parley.Internal, Message: "Failed to purchase the phone number: " + refused.Message}}
 	}
 	return n, err
 }
+
+// lookUp asks the carrier for a number that the user was not shown, and so offers it, where it is for rent. A number that isn't is no error: the
+// order finds that out.
+func (d *Desk) lookUp(ctx context.Context, userID int64, e164 string) error {
+	_, err := d.DB.NumberOffer(ctx, userID, e164, parley.Now().Add(-offerFor))
+	if !store.IsNotFound(err) {
+		return err
+	}
+	country := parley.PhoneCountry(e164)
+	price, ok := d.Prices.Numbers[country]
+	if !ok {
+		return nil
+	}
+	const most = 10 // digits, of a search
+	digits := strings.TrimPrefix(e164, "+")
+	ctx, cancel := context.WithTimeout(ctx, lookUpTime)
+	defer cancel()
+	found, err := d.Carrier.Search(ctx, country, digits[max(0, len(digits)-most):])
+	if err != nil {
+		return fmt.Errorf("look the number up: %w", err)
+	}
+	for _, n := range found {
+		if n.PhoneNumber != e164 {
+			continue
+		}
+		taken, err := d.DB.TakenNumbers(ctx, []string{e164})
+		if err != nil || taken[e164] {
+			return err
+		}
+		now := parley.Now()
+		offer := []parley.NumberOffer{{PhoneNumber: e164, CountryCode: n.CountryCode, SMSCapable: n.SMSCapable, Rent: price.Rent, CreatedAt: now}}
+		return d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
+			return tx.OfferNumbers(ctx, userID, offer, now.Add(-offerFor))
+		})
+	}
+	return nil
+}
+
+// lookUpTime is how long the carrier may take to say whether it has a number.
+const lookUpTime = 30 * time.Second
 
 // finishOrder has the carrier sell what was ordered, and makes it the user's or, when it is not to be had, ends the order. Where the
 // outcome is not known the order is cancelled: what the carrier may have sold goes back.
@@ -139,8 +183,8 @@ func (d *Desk) finishOrder(ctx context.Context, o *parley.NumberOrder) (*parley.
 		}
 		return tx.Enqueue(ctx, orderArgs{o.UserID, o.ID}, nil)
 	})
-	if again != nil {
-		unexpected(ctx, "end the order of "+o.PhoneNumber, again) // the sweep will
+	if again != nil { // the sweep will, and buys what it can: the carrier's refusal is not the last word
+		return nil, fmt.Errorf("end the order of %s: %w", o.PhoneNumber, errors.Join(again, errors.New(err.Error())))
 	}
 	return nil, err
 }
@@ -156,6 +200,7 @@ func (d *Desk) own(ctx context.Context, o *parley.NumberOrder) (*parley.Number, 
 		if !open {
 			return fmt.Errorf("the order of %s was ended by another", o.PhoneNumber)
 		}
+		tx.AfterCommit(d.trunksChanged) // one that has claimed the number is not used any more
 		n = &parley.Number{PhoneNumber: o.PhoneNumber, CountryCode: o.CountryCode, Type: parley.NumberNormal, SMSCapable: o.SMSCapable, Rent: o.Rent, CreatedAt: parley.Now()}
 		begins := n.CreatedAt
 		n.PaidUntil = n.NextRent(begins)
@@ -208,6 +253,7 @@ func (d *Desk) Give(ctx context.Context, userID, id int64) error {
 		case err != nil:
 			return err
 		case n.Type != parley.NumberNormal:
+			tx.AfterCommit(d.trunksChanged)
 			return tx.DeleteNumber(ctx, userID, id)
 		case n.ReleasedAt != 0:
 			return parley.Errorf(parley.Refused, "The phone number is given up already; it is yours until %s.", n.PaidUntil.Time().Format(time.DateOnly))

@@ -19,6 +19,9 @@ const (
 	longest = 1600             // characters that carriers take in one message
 )
 
+// errDaySpent is why a message that nobody waits for was not sent.
+var errDaySpent = parley.Errorf(parley.Forbidden, "Outgoing calls and messages may not cost more today (PARLEY_CALL_DAILY_SPEND).")
+
 // Failure is a message that the carrier did not take. Nothing was charged.
 type Failure struct {
 	Reason     string
@@ -44,6 +47,9 @@ func (d *Desk) Send(ctx context.Context, userID, from int64, to, body string) (*
 		e164, ok := parley.NormalizePhone(to)
 		if !ok {
 			return refuse("Invalid to phone number")
+		}
+		if err := d.allowed(e164); err != nil {
+			return err
 		}
 		m = d.compose(n, e164, body)
 		free, err := tx.Free(ctx, userID)
@@ -94,29 +100,64 @@ func (d *Desk) unable(ctx context.Context, tx *store.Tx, n *parley.Number, to st
 	return "", err
 }
 
+// allowed refuses destinations that the operator does not allow: the rule of calls (PARLEY_CALL_PREFIXES).
+func (d *Desk) allowed(to string) error {
+	if d.Allow == nil || d.Allow(to) {
+		return nil
+	}
+	return parley.Errorf(parley.Forbidden, "Messages to %s are not allowed on this server: its operator decides which destinations are (PARLEY_CALL_PREFIXES).", to)
+}
+
+// spend counts a message's price to its day, and refuses it where outgoing calls and messages may not cost so much.
+func (d *Desk) spend(ctx context.Context, tx *store.Tx, userID int64, price parley.Money) error {
+	total, err := tx.TakeSpend(ctx, userID, parley.Now(), price)
+	if err == nil && d.DailySpend > 0 && total > d.DailySpend {
+		err = parley.Errorf(parley.Forbidden, "This message costs %s USD, and %s of the %s USD that outgoing calls and messages may cost a day are spent or set aside. The operator sets the limit (PARLEY_CALL_DAILY_SPEND).",
+			price, total-price, d.DailySpend)
+	}
+	return err
+}
+
 // add stores a message and sets its price aside.
 func (d *Desk) add(ctx context.Context, tx *store.Tx, m *parley.SMS) error {
+	if err := d.spend(ctx, tx, m.UserID, m.TotalCost); err != nil {
+		return err
+	}
 	if err := tx.CreateSMS(ctx, m.UserID, m); err != nil {
 		return err
 	}
 	return tx.Reserve(ctx, m.UserID, smsReference(m.ID), m.TotalCost, parley.Now().Add(hold))
 }
 
-// queue stores a message that nobody waits for, and the job that sends it. One that the balance doesn't cover stands as failed.
-func (d *Desk) queue(ctx context.Context, tx *store.Tx, n *parley.Number, to, body string) (covered bool, err error) {
+// queue stores a message that nobody waits for, and the job that sends it. One that the balance doesn't cover, or that may not go there or cost
+// so much, stands as failed.
+func (d *Desk) queue(ctx context.Context, tx *store.Tx, n *parley.Number, to, body string) (refusal, err error) {
 	m := d.compose(n, to, body)
 	free, err := tx.Free(ctx, n.UserID)
 	if err != nil {
-		return false, err
+		return nil, err
 	}
-	if free < m.TotalCost {
-		m.Status, m.Error = parley.SMSFailed, &store.Insufficient.Message
-		return false, tx.CreateSMS(ctx, n.UserID, m)
+	spent, err := tx.Spend(ctx, n.UserID, parley.Now())
+	if err != nil {
+		return nil, err
+	}
+	refusal = d.allowed(to)
+	switch {
+	case refusal != nil:
+	case d.DailySpend > 0 && spent+m.TotalCost > d.DailySpend:
+		refusal = errDaySpent
+	case free < m.TotalCost:
+		refusal = store.Insufficient
+	}
+	if refusal != nil {
+		text := refusal.Error()
+		m.Status, m.Error = parley.SMSFailed, &text
+		return refusal, tx.CreateSMS(ctx, n.UserID, m)
 	}
 	if err := d.add(ctx, tx, m); err != nil {
-		return false, err
+		return nil, err
 	}
-	return true, tx.Enqueue(ctx, sendArgs{m.ID}, nil)
+	return nil, tx.Enqueue(ctx, sendArgs{m.ID}, nil)
 }
 
 // sendQueued sends a message that nobody waits for.
@@ -239,6 +280,11 @@ func (d *Desk) move(ctx context.Context, r carrier.Report, id int64) (m *parley.
 		moved, err := tx.MoveSMS(ctx, m, r.Status, r.SID, r.Error)
 		if err != nil || !moved {
 			return err
+		}
+		if r.Status == parley.SMSFailed {
+			if err := tx.CorrectSpend(ctx, m.UserID, parley.Time(m.CreatedAt), -m.TotalCost); err != nil {
+				return err
+			}
 		}
 		e := &parley.LedgerEntry{Kind: parley.SMSCharge, Amount: -m.TotalCost, Reference: smsReference(m.ID), Description: "SMS to " + m.To}
 		switch {

@@ -50,7 +50,7 @@ func (w *WhatsApp) take(ctx context.Context, m whatsapp.Inbound) error {
 	if err != nil || a == nil { // without an assistant there is nowhere to keep it
 		return err
 	}
-	conv, err := w.conversation(ctx, a, m.Phone, m.Name)
+	conv, err := w.conversation(ctx, a, m.Phone, m.Name, customerName)
 	if err != nil {
 		return err
 	}

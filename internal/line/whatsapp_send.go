@@ -81,7 +81,7 @@ func (w *WhatsApp) Send(ctx context.Context, userID int64, o Outgoing) (*parley.
 		return tx.Reserve(ctx, userID, whatsAppReference(row.ID), price, parley.Now().Add(hold))
 	})
 	if errors.Is(err, store.Insufficient) {
-		return nil, coded(parley.Payment, insufficient, "Insufficient balance")
+		return nil, &parley.Undone{Err: coded(parley.Payment, insufficient, "Insufficient balance")} // the conversation is there, and empty
 	}
 	if err != nil {
 		return nil, err
@@ -125,14 +125,17 @@ func (w *WhatsApp) template(ctx context.Context, o Outgoing) (*parley.WhatsAppTe
 	return t, nil
 }
 
-// conversation is the one with a customer, made when there is none.
-func (w *WhatsApp) conversation(ctx context.Context, a *parley.Assistant, phone, name string) (*parley.Conversation, error) {
+// conversation is the one with a customer, made when there is none. visitors names customerName where the customer calls themselves so.
+func (w *WhatsApp) conversation(ctx context.Context, a *parley.Assistant, phone, name string, visitors ...string) (*parley.Conversation, error) {
 	var vars map[string]string
-	if name != "" {
-		vars = map[string]string{"customer_name": name}
+	if name = parley.VisitorText(name, false); name != "" {
+		vars = map[string]string{customerName: name}
 	}
-	return w.Chat.WithCustomer(ctx, a, parley.WhatsAppConversation, phone, vars)
+	return w.Chat.WithCustomer(ctx, a, parley.WhatsAppConversation, phone, vars, visitors...)
 }
+
+// customerName is the variable with a customer's name.
+const customerName = "customer_name"
 
 // refused ends a message that the platform did not take, and says so in the contract's words.
 func (w *WhatsApp) refused(ctx context.Context, row *parley.WhatsAppMessage, failure error) error {
@@ -147,6 +150,11 @@ func (w *WhatsApp) refused(ctx context.Context, row *parley.WhatsAppMessage, fai
 	if err := w.fail(ctx, row.ID, e.Text); err != nil {
 		return err
 	}
+	return &parley.Undone{Err: w.said(ctx, e)}
+}
+
+// said is the platform's refusal in the contract's words.
+func (w *WhatsApp) said(ctx context.Context, e *whatsapp.Error) error {
 	switch e.Reason() {
 	case whatsapp.WindowClosed:
 		return errSessionExpired
@@ -162,7 +170,7 @@ func (w *WhatsApp) refused(ctx context.Context, row *parley.WhatsAppMessage, fai
 		}
 		return coded(parley.Unavailable, sendFailed, "WhatsApp is not available. Try again later.")
 	case whatsapp.BadSender:
-		unexpected(ctx, "WhatsApp refuses the sender", failure) // the operator can mend it, the user can't
+		unexpected(ctx, "WhatsApp refuses the sender", e) // the operator can mend it, the user can't
 		return coded(parley.Unavailable, senderOffline, "The WhatsApp sender can't send.")
 	}
 	return coded(parley.Upstream, sendFailed, "WhatsApp refused the message: %s", e.Text)

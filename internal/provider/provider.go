@@ -59,7 +59,8 @@ func (s *Set) Model(providerCode, modelCode string) (ai.Model, error) {
 	case providerCode == OpenAI && s.openai != nil && modelCode != "":
 		return s.openai.Model(modelCode), nil
 	}
-	return nil, &ai.Error{Kind: ai.Config, Err: fmt.Errorf("model %q of provider %q is not configured", modelCode, providerCode)}
+	return nil, &ai.Error{Kind: ai.Config, Err: fmt.Errorf("model %q of provider %q is not configured", modelCode, providerCode),
+		Mend: fmt.Sprintf("The model %q (%s) is not configured on this server. Choose another, or ask its operator.", modelCode, providerCode)}
 }
 
 // Close drops idle connections and ends the programs that wait for work.

@@ -55,5 +55,6 @@ func (s *Set) Recognizer(providerCode string) (ai.Recognizer, error) {
 }
 
 func missing(what, code, mend string) error {
-	return &ai.Error{Kind: ai.Config, Err: fmt.Errorf("the %s %q is not configured: %s", what, code, mend)}
+	return &ai.Error{Kind: ai.Config, Err: fmt.Errorf("the %s %q is not configured: %s", what, code, mend),
+		Mend: fmt.Sprintf("The %s %q is not configured on this server. Choose another, or ask its operator: %s.", what, code, mend)}
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -24,6 +25,8 @@ type Leg struct {
 	ID string // a secret between the browser and us
 
 	server *Server
+	from   string // whom its offer was counted against
+	talks  bool   // it counts among those that are connected; the server's lock guards it
 	pc     *webrtc.PeerConnection
 	voice  *voice
 	open   chan struct{} // closed when sound can flow
@@ -110,12 +113,23 @@ func describe(answer, opus string) string {
 // attend waits for the browser, tells then of it, and cleans up when the call is over.
 func (l *Leg) attend(then func(*Leg, error)) {
 	defer l.release()
+	defer func() {
+		if v := recover(); v != nil {
+			slog.Error("what was to follow a browser's call panicked", "panic", v, "stack", string(debug.Stack()))
+			l.end(parley.ProviderFailure)
+		}
+	}()
 	wait := time.NewTimer(l.server.Connect)
 	defer wait.Stop()
 	stop := context.AfterFunc(l.server.ctx, func() { l.end(parley.Shutdown) })
 	defer stop()
 	select {
 	case <-l.open:
+		if !l.server.connect(l) {
+			l.end(errFull)
+			then(l, errFull)
+			return
+		}
 		then(l, nil)
 		<-l.done
 	case <-wait.C:
@@ -124,23 +138,27 @@ func (l *Leg) attend(then func(*Leg, error)) {
 	case <-l.done:
 		then(l, l.cause)
 	}
+}
+
+// release gives back what Answer took, when nobody uses it any more.
+func (l *Leg) release() {
+	l.end(parley.CustomerHangup)
 	l.mu.Lock()
 	running := l.running
 	l.mu.Unlock()
 	if running != nil {
 		<-running
 	}
-}
-
-// release gives back what Answer took.
-func (l *Leg) release() {
-	l.end(parley.CustomerHangup)
 	if l.pc != nil {
 		_ = l.pc.GracefulClose() // waits for its goroutines
 	}
 	s := l.server
 	s.mu.Lock()
 	delete(s.legs, l.ID)
+	if l.talks {
+		s.talking--
+	}
+	s.waiting = slices.DeleteFunc(s.waiting, func(w *Leg) bool { return w == l })
 	s.mu.Unlock()
 	s.work.Done()
 }

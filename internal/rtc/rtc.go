@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -29,7 +30,7 @@ import (
 type Config struct {
 	Listen   string     // host:port, UDP; port 0 takes any
 	External netip.Addr // what browsers reach us by, where it isn't the socket's own address (NAT)
-	MaxCalls int        // more are refused; 0 is 1000
+	MaxCalls int        // of browsers that are connected; more are refused; 0 is 1000
 
 	// Connect is how long a browser may take from our answer to the first contact (0: 15 s), Silence how long it may send no sound (0: 30 s),
 	// Lost how long it may be out of reach (0: 15 s).
@@ -50,6 +51,8 @@ type Server struct {
 	mu      sync.Mutex
 	closing bool
 	legs    map[string]*Leg
+	waiting []*Leg              // of these: for their browser to connect, the oldest first
+	talking int                 // of these: connected
 	proof   *webrtc.Certificate // what we prove with that it is us, in all calls
 	fresh   time.Time           // when it was made
 }
@@ -157,31 +160,75 @@ func (s *Server) Hangup(id string) bool {
 // errFull is the refusal of a call for which there is no room.
 var errFull = parley.Errorf(parley.Unavailable, "The server is busy. Please try again in a moment.")
 
+// Offers that nobody follows up cost memory until Connect is over, and nothing else: they take nobody's line.
+const (
+	mostOffers     = 200 // at once; of more, the oldest gives way: who means it connects in a second
+	mostOffersFrom = 6   // of one address, at once
+)
+
+// ErrMany is the refusal of an address that offers calls and does not take them up.
+var ErrMany = errors.New("too many offers of this address wait for their browsers")
+
 // Answer takes a browser's offer, and gives our answer. then is called once, in a goroutine that Close waits for: when sound can flow, and
 // the leg must be run; or with the error that says why it won't.
-func (s *Server) Answer(ctx context.Context, o *Offer, then func(*Leg, error)) (l *Leg, answer string, err error) {
-	l = &Leg{server: s, ID: uuid.NewString(), open: make(chan struct{}), done: make(chan struct{}), voice: &voice{}}
-	s.mu.Lock()
-	switch {
-	case s.closing:
-		err = parley.Errorf(parley.Unavailable, "The server is restarting. Please try again in a moment.")
-	case len(s.legs) >= s.MaxCalls:
-		err = errFull
-	default:
-		s.legs[l.ID] = l
-		s.work.Add(1)
+func (s *Server) Answer(ctx context.Context, o *Offer, then func(*Leg, error)) (*Leg, string, error) {
+	l := &Leg{server: s, ID: uuid.NewString(), from: o.From, open: make(chan struct{}), done: make(chan struct{}), voice: &voice{}}
+	if err := s.admit(l); err != nil {
+		return nil, "", err
 	}
-	s.mu.Unlock()
+	attended := false
+	defer func() { // also when what a stranger wrote makes somebody panic
+		if !attended {
+			l.release()
+		}
+	}()
+	answer, err := l.answer(ctx, o)
 	if err != nil {
 		return nil, "", err
 	}
-	answer, err = l.answer(ctx, o)
-	if err != nil {
-		l.release()
-		return nil, "", err
-	}
+	attended = true
 	go l.attend(then)
 	return l, answer, nil
+}
+
+// admit makes an offer's leg one that waits for its browser.
+func (s *Server) admit(l *Leg) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	same := 0
+	for _, w := range s.waiting {
+		if l.from != "" && w.from == l.from {
+			same++
+		}
+	}
+	switch {
+	case s.closing:
+		return parley.Errorf(parley.Unavailable, "The server is restarting. Please try again in a moment.")
+	case s.talking >= s.MaxCalls:
+		return errFull
+	case same >= mostOffersFrom:
+		return ErrMany
+	case len(s.waiting) >= mostOffers:
+		s.waiting[0].end(parley.Unreachable)
+		s.waiting = slices.Delete(s.waiting, 0, 1)
+	}
+	s.legs[l.ID], s.waiting = l, append(s.waiting, l)
+	s.work.Add(1)
+	return nil
+}
+
+// connect lets a leg whose browser is connected begin; false where there is no room any more.
+func (s *Server) connect(l *Leg) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := slices.Index(s.waiting, l)
+	if i < 0 || s.talking >= s.MaxCalls {
+		return false
+	}
+	s.waiting = slices.Delete(s.waiting, i, i+1)
+	s.talking++
+	l.talks = true
+	return true
 }
 
 // mostMedia is how many media an offer may have: each that is refused costs as well.
@@ -189,6 +236,8 @@ const mostMedia = 8
 
 // Offer is a browser's description of the call that it wants, looked through.
 type Offer struct {
+	From string // whom it is counted against: an address or a network; "": nobody
+
 	text string
 	opus string // its payload type
 }

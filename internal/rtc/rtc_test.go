@@ -3,15 +3,18 @@ package rtc
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"math"
 	"net"
 	"net/netip"
 	"os"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/pion/ice/v4"
@@ -438,9 +441,6 @@ func TestCallsThatNeverBegin(t *testing.T) {
 			t.Errorf("no %s in\n%s", want, answer)
 		}
 	}
-	if _, _, err := s.Answer(t.Context(), o, nil); !errors.Is(err, errFull) {
-		t.Errorf("one more than there is room for: %v", err)
-	}
 	is(t, told, error(parley.Unreachable))
 	<-leg.Done()
 	if err := leg.Run(t.Context(), newListener()); !errors.Is(err, parley.Unreachable) {
@@ -466,6 +466,122 @@ func TestCallsThatNeverBegin(t *testing.T) {
 	if _, _, err := s.Answer(t.Context(), o, nil); err == nil {
 		t.Error("a closed server answers")
 	}
+}
+
+// Offers that nobody follows up take nobody's line, and of one address only so many wait.
+func TestJunkOffers(t *testing.T) {
+	s := listening(t, Config{Connect: time.Minute, MaxCalls: 1})
+	offer := func(from string) error {
+		o, err := ReadOffer(call(t).offer())
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.From = from
+		_, _, err = s.Answer(t.Context(), o, func(*Leg, error) {})
+		return err
+	}
+	for i := range mostOffersFrom {
+		if err := offer("192.0.2.1"); err != nil {
+			t.Fatalf("offer %d: %v", i, err)
+		}
+	}
+	if err := offer("192.0.2.1"); !errors.Is(err, ErrMany) {
+		t.Errorf("one more of the same address: %v", err)
+	}
+	for range mostOffersFrom {
+		if err := offer("192.0.2.2"); err != nil {
+			t.Errorf("another address: %v", err)
+		}
+	}
+	// Who means it gets the line, and only then is there none.
+	p := newListener()
+	l, ended := call(t).talk(s, p)
+	if err := offer("192.0.2.3"); !errors.Is(err, errFull) {
+		t.Errorf("one more than there is room for: %v", err)
+	}
+	l.Hangup()
+	is(t, ended, error(parley.AssistantHangup))
+}
+
+// Of more offers than are kept the oldest gives way.
+func TestOldOffersGiveWay(t *testing.T) {
+	s := New(Config{MaxCalls: 1})
+	legs := make([]*Leg, mostOffers+1)
+	for i := range legs {
+		legs[i] = &Leg{server: s, ID: strconv.Itoa(i), done: make(chan struct{})}
+		if err := s.admit(legs[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, l := range legs {
+		select {
+		case <-l.done:
+			if i > 0 || !errors.Is(l.cause, parley.Unreachable) {
+				t.Errorf("offer %d gives way: %v", i, l.cause)
+			}
+		default:
+			if i == 0 {
+				t.Error("the oldest stays")
+			}
+		}
+	}
+	if s.connect(legs[0]) || !s.connect(legs[1]) || s.connect(legs[2]) {
+		t.Error("the one line is not the first's who connects")
+	}
+	for _, l := range legs {
+		l.release()
+	}
+	if len(s.legs)+len(s.waiting)+s.talking != 0 {
+		t.Errorf("%d legs are left, %d wait, %d talk", len(s.legs), len(s.waiting), s.talking)
+	}
+}
+
+// An offer whose answering panics gives its place back, and so does one after whose answer somebody panics.
+func TestPanicsGiveTheirPlaceBack(t *testing.T) {
+	defer slog.SetDefault(slog.Default())
+	slog.SetDefault(slog.New(slog.DiscardHandler))
+	s := listening(t, Config{Connect: 200 * time.Millisecond})
+	o, err := ReadOffer(call(t).offer())
+	if err != nil {
+		t.Fatal(err)
+	}
+	func() {
+		defer func() {
+			if recover() == nil {
+				t.Error("a context that isn't there is nothing to panic over")
+			}
+		}()
+		//lint:ignore SA1012 it is to panic
+		s.Answer(nil, o, func(*Leg, error) {})
+	}()
+	if n := s.legsNow(); n != 0 {
+		t.Errorf("%d legs are left", n)
+	}
+	if _, _, err := s.Answer(t.Context(), o, func(*Leg, error) { panic("a test's") }); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(patience); s.legsNow() > 0; runtime.Gosched() {
+		if time.Now().After(deadline) {
+			t.Fatal("its leg is left")
+		}
+	}
+}
+
+// The certificate of a server that runs for weeks is never one that browsers take for too old.
+func TestCertificateOfWeeks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := New(Config{})
+		for day := range 60 {
+			c, err := s.certificate()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if left := time.Until(c.Expires()); left < 20*24*time.Hour {
+				t.Fatalf("on day %d it is good for %s", day, left)
+			}
+			time.Sleep(24 * time.Hour)
+		}
+	})
 }
 
 func (s *Server) legsNow() int {

@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"net/netip"
+	"slices"
 	"strconv"
 	"sync"
 	"syscall"
@@ -47,6 +49,7 @@ const (
 	firstMessage  = 10 * time.Second // a stranger's connection must bring something that is let in
 	writeTime     = 5 * time.Second
 	mostStrangers = 64 // connections of those who have brought nothing yet
+	mostFrom      = 32 // connections from one place
 )
 
 // connection is a TCP connection as the library reads it. It cuts the stream into messages, and shows the door each.
@@ -55,6 +58,7 @@ type connection struct {
 	server *Server
 	remote netip.AddrPort
 	ready  chan struct{} // closed when the library knows it
+	came   bool          // it was not opened by us
 
 	in       []byte // what has come and is no whole message yet
 	out      []byte // what was let in and is not yet read
@@ -82,6 +86,12 @@ func (c *connection) Read(b []byte) (int, error) {
 func (c *connection) fill() error {
 	var buf [4096]byte
 	n, err := c.Conn.Read(buf[:])
+	if c.admitted && c.came && (err == nil || isTimeout(err) && c.server.carries(c.remote)) {
+		_ = c.SetReadDeadline(time.Now().Add(c.server.idling))
+		if err != nil {
+			return nil
+		}
+	}
 	if err != nil {
 		return err
 	}
@@ -111,7 +121,7 @@ func (c *connection) accept() {
 	if !c.admitted {
 		c.admitted = true
 		c.server.strangers.Add(-1)
-		_ = c.SetReadDeadline(time.Time{})
+		_ = c.SetReadDeadline(time.Now().Add(c.server.idling))
 	}
 }
 
@@ -122,6 +132,9 @@ func (c *connection) finish() {
 			c.server.strangers.Add(-1)
 		}
 		c.Conn.Close()
+		if c.came {
+			c.server.leaves(c.remote.Addr())
+		}
 		c.server.lostConnection(c.remote)
 		c.server.readers.Done()
 	})
@@ -205,15 +218,53 @@ func (s *Server) listenTCP() {
 			continue
 		}
 		from := addrPort(c.RemoteAddr().String())
-		if x := s.index.Load(); s.strangers.Load() >= mostStrangers || !s.local(from.Addr()) && !x.known(from.Addr()) && !x.open(from.Addr()) {
+		if !s.comes(from.Addr()) {
 			s.door.turnAway(from)
 			c.Close()
 			continue
 		}
 		conn := newConnection(s, c)
+		conn.came = true
 		_ = conn.SetReadDeadline(time.Now().Add(firstMessage))
 		s.give(conn)
 	}
+}
+
+// comes says whether another connection from an address is taken, and counts it. Who is known is not kept out by strangers.
+func (s *Server) comes(a netip.Addr) bool {
+	x := s.index.Load()
+	known := s.local(a) || x.known(a)
+	if !known && (!x.open(a) || s.strangers.Load() >= mostStrangers) {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.from[place(a)] >= mostFrom {
+		return false
+	}
+	s.from[place(a)]++
+	return true
+}
+
+// leaves counts a connection that came as gone.
+func (s *Server) leaves(a netip.Addr) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.from[place(a)]--; s.from[place(a)] <= 0 {
+		delete(s.from, place(a))
+	}
+}
+
+// carries says whether the messages of a live call come over the connection with an address.
+func (s *Server) carries(a netip.AddrPort) bool {
+	s.mu.Lock()
+	legs := slices.Collect(maps.Values(s.legs))
+	s.mu.Unlock()
+	return slices.ContainsFunc(legs, func(l *leg) bool {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return l.hop == hop{a, true}
+	})
 }
 
 // give hands a connection to the library. It is false when the server is stopping.

@@ -50,12 +50,12 @@ func (s *Server) Dial(ctx context.Context, d Dialling) (audio.Leg, error) {
 // dialAt calls somebody at one place.
 func (s *Server) dialAt(ctx context.Context, d *Dialling, h hop, patience time.Duration, id, tag string) (*leg, error) {
 	if !s.take() {
-		return nil, fmt.Errorf("%w: all %d lines are in use", parley.Unreachable, s.most())
+		return nil, errLines
 	}
 	l, err := s.newLeg(h.addr)
 	if err != nil {
 		s.free()
-		return nil, fmt.Errorf("%w: %w", parley.Unreachable, err)
+		return nil, because(fmt.Errorf("%w: %w", parley.Unreachable, err), "This server had no port left for the sound of the call. Try again in a moment.")
 	}
 	l.callID, l.local.tag = id, tag
 	a := &attempt{leg: l, ringing: d.Ringing, patience: patience}
@@ -272,7 +272,8 @@ func (a *attempt) answered(invite *sipgo.Request, res *sipgo.Response) error {
 		}
 		err = errNoCodec
 	}
-	err = fmt.Errorf("%w: %w", parley.Unreachable, err)
+	err = because(fmt.Errorf("%w: %w", parley.Unreachable, err),
+		"The trunk answered with sound that this server does not speak: have it take G.711 or G.722, without encryption (SRTP).")
 	l.end(err, true)
 	return err
 }

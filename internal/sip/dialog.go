@@ -14,6 +14,7 @@ import (
 // dialog is what both sides of a call remember of each other (RFC 3261, section 12).
 type dialog struct {
 	server        *Server
+	trunk         *Trunk // nil for a softphone
 	callID        string
 	local, remote name
 	login         login // of the trunk
@@ -77,7 +78,8 @@ func (d *dialog) build(method sipgo.RequestMethod, seq uint32) *sipgo.Request {
 }
 
 // next is where the dialog's requests go: the first proxy, or the contact. A contact that names an inside address, although the far end's
-// messages come from outside, was written behind a NAT: the messages' source is right then.
+// messages come from outside, was written behind a NAT: the messages' source is right then. So it is where the contact names a place at which
+// the trunk may not be.
 func (d *dialog) next(ctx context.Context) hop {
 	d.mu.Lock()
 	to, now, routed := d.target, d.hop, len(d.route) > 0
@@ -96,7 +98,7 @@ func (d *dialog) next(ctx context.Context) hop {
 	}
 	if err == nil {
 		addr, err := d.server.reachable(netip.AddrPortFrom(a.Unmap(), uint16(orDefault(to.Port))))
-		if err != nil {
+		if err != nil || d.server.allowed(d.trunk, addr) != nil {
 			return now
 		}
 		return hop{addr, tcp}
@@ -105,7 +107,7 @@ func (d *dialog) next(ctx context.Context) hop {
 		host = net.JoinHostPort(host, strconv.Itoa(to.Port))
 	}
 	addrs, err := d.server.resolve(ctx, host, tcp)
-	if err != nil {
+	if err != nil || d.server.allowed(d.trunk, addrs[0]) != nil {
 		return now
 	}
 	return hop{addrs[0], tcp}

@@ -12,10 +12,11 @@ import (
 // door counts who knocks how often, so that scanners and floods cost little and learn nothing.
 type door struct {
 	mu       sync.Mutex
-	visitors map[netip.Addr]*visitor
-	all      *rate.Limiter // strangers together
-	calls    *rate.Limiter // calls that may begin
-	refusals *rate.Limiter // answers to calls above that
+	visitors map[netip.Addr]*visitor // by place
+	gates    map[int64]*gate         // by trunk
+	all      *rate.Limiter           // strangers together
+	calls    *rate.Limiter           // calls that may begin
+	refusals *rate.Limiter           // answers to calls above that
 
 	dropped int // messages without an answer, since the last log line
 	total   uint64
@@ -31,6 +32,12 @@ type visitor struct {
 	until    time.Time
 }
 
+// gate is how many calls may begin over one trunk, so that a flood over one leaves room for the others.
+type gate struct {
+	calls    *rate.Limiter
+	refusals *rate.Limiter // answers to calls above that
+}
+
 const (
 	mostVisitors = 4096
 	mostFailures = 10
@@ -44,10 +51,55 @@ const (
 	strangersRate, strangersBurst = 300, 600
 	friendRate, friendBurst       = 2000, 4000
 	callRate, callBurst           = 100, 400
+	trunkRate, trunkBurst         = 25, 200 // of calls over one trunk
 )
 
+// softphones are all softphones together, as a trunk.
+const softphones = -1
+
+// place is what an address counts as: of IPv6 everybody has a whole network of them.
+func place(a netip.Addr) netip.Addr {
+	if a.Is4() {
+		return a
+	}
+	p, _ := a.Prefix(64)
+	return p.Addr()
+}
+
+// begin says whether another call may begin over a trunk, and where not, whether that is answered.
+func (d *door) begin(trunk int64) (ok, answer bool) {
+	d.mu.Lock()
+	g := d.gates[trunk]
+	if g == nil {
+		g = &gate{rate.NewLimiter(trunkRate, trunkBurst), rate.NewLimiter(trunkRate, trunkRate)}
+		if trunk == 0 { // the carrier's calls are everybody's
+			g.calls, g.refusals = rate.NewLimiter(callRate, callBurst), rate.NewLimiter(callRate, callRate)
+		}
+		d.gates[trunk] = g
+	}
+	d.mu.Unlock()
+	if !g.calls.Allow() {
+		return false, g.refusals.Allow()
+	}
+	if !d.calls.Allow() {
+		return false, d.refusals.Allow()
+	}
+	return true, false
+}
+
+// keep forgets the gates of trunks that are gone.
+func (d *door) keep(x *index) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for id := range d.gates {
+		if id != softphones && x.byID[id] == nil {
+			delete(d.gates, id)
+		}
+	}
+}
+
 func newDoor() *door {
-	return &door{visitors: map[netip.Addr]*visitor{}, all: rate.NewLimiter(strangersRate, strangersBurst), calls: rate.NewLimiter(callRate, callBurst),
+	return &door{visitors: map[netip.Addr]*visitor{}, gates: map[int64]*gate{}, all: rate.NewLimiter(strangersRate, strangersBurst), calls: rate.NewLimiter(callRate, callBurst),
 		refusals: rate.NewLimiter(callRate, callRate)}
 }
 
@@ -69,6 +121,7 @@ func (d *door) visitor(a netip.Addr, friend bool, now time.Time) *visitor {
 	if friend {
 		limit, burst = friendRate, friendBurst
 	}
+	a = place(a)
 	v := d.visitors[a]
 	if v == nil {
 		if len(d.visitors) >= mostVisitors && now.Sub(d.swept) > time.Second {
@@ -81,7 +134,7 @@ func (d *door) visitor(a netip.Addr, friend bool, now time.Time) *visitor {
 		v = &visitor{messages: rate.NewLimiter(limit, burst)}
 		d.visitors[a] = v
 	}
-	if v.messages.Limit() != limit { // trunks have changed
+	if v.messages.Limit() < limit { // trunks have changed, or it is another address of a place that has a friend's
 		v.messages = rate.NewLimiter(limit, burst)
 	}
 	v.seen = now
@@ -101,7 +154,7 @@ func (d *door) forget(now time.Time) {
 func (d *door) banned(a netip.Addr) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	v := d.visitors[a]
+	v := d.visitors[place(a)]
 	return v != nil && time.Now().Before(v.until)
 }
 
@@ -110,7 +163,7 @@ func (d *door) failed(a netip.Addr) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	now := time.Now()
-	v := d.visitors[a] // it has knocked
+	v := d.visitors[place(a)] // it has knocked
 	if v == nil {
 		return
 	}
@@ -124,7 +177,7 @@ func (d *door) failed(a netip.Addr) {
 func (d *door) passed(a netip.Addr) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if v := d.visitors[a]; v != nil {
+	if v := d.visitors[place(a)]; v != nil {
 		v.failures = 0
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/internal/audio"
 )
 
 // far is a wire that is called: what it does is told step by step.
@@ -442,4 +443,31 @@ func TestTransfer(t *testing.T) {
 		}
 		l.ends(t, parley.Transferred)
 	})
+}
+
+// Who opened a call and never came to run it ends it: the far end hears so, and the ports and the room are free.
+func TestHangupBeforeRun(t *testing.T) {
+	t.Parallel()
+	f, s, rtp := newFar(t), start(t, Config{MaxCalls: 1}), newWire(t, "127.0.0.1")
+	legs := make(chan audio.Leg, 1)
+	go func() {
+		l, err := s.Dial(soon(t), Dialling{Trunk: f.trunk(), To: "+15550001111", From: "+15550002222"})
+		if err != nil {
+			t.Error(err)
+		}
+		legs <- l
+	}()
+	f.reply(f.take("INVITE"), "200 OK", sdp(rtp.addr()))
+	f.take("ACK")
+	l := get(t, legs)
+	l.Hangup()
+	f.reply(f.take("BYE"), "200 OK", "")
+	l.Hangup()
+	if err := l.Run(soon(t), newPhone(0)); !errors.Is(err, parley.AssistantHangup) {
+		t.Errorf("it runs afterwards: %v", err)
+	}
+	if n := s.ports.used(); n != 0 || !s.take() {
+		t.Errorf("%d pairs of ports are in use, or the line is not free", n)
+	}
+	s.free()
 }

@@ -3,6 +3,7 @@ package sip
 import (
 	"bytes"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -183,7 +184,7 @@ func (g *guest) invite(x *index) bool {
 		g.s.door.passed(g.from.Addr())
 		if t.Number == "" {
 			v.trunk = t
-		} else if v.trunk, v.to = t, t.Number; !t.answersTo(userOf(&g.req.Recipient)) && !t.answersTo(userOf(&g.req.To().Address)) {
+		} else if v.trunk, v.to = t, t.Number; !slices.ContainsFunc(calledOf(g.req), t.answersTo) {
 			v.trunk, v.refuse = nil, 404
 		}
 	}
@@ -199,8 +200,12 @@ func (g *guest) invite(x *index) bool {
 
 // expect makes room for a call that is let in.
 func (s *Server) expect(g *guest, v verdict) bool {
-	if !s.door.calls.Allow() {
-		if s.door.refusals.Allow() {
+	over := int64(softphones)
+	if v.trunk != nil {
+		over = v.trunk.ID
+	}
+	if ok, answer := s.door.begin(over); !ok {
+		if answer {
 			g.reply(503, "Retry-After", "5")
 		}
 		return false

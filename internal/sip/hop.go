@@ -44,13 +44,13 @@ func (s *Server) try(ctx context.Context, t *Trunk, do func(h hop, patience time
 			patience = max(patience, 64*sipgo.T1-time.Since(began))
 		}
 		if err = do(h, patience); err == nil || ctx.Err() != nil || !passes(err) {
-			return err
+			return s.unanswered(t, err)
 		}
 		if len(hops) > 1 {
 			s.shun(h.addr)
 		}
 	}
-	return orCause(ctx, err)
+	return orCause(ctx, s.unanswered(t, err))
 }
 
 // passes says whether a failure is a place's own, so that the next one may do better.
@@ -84,16 +84,29 @@ const (
 
 // hops are where a trunk, or the proxy before it, may be, in the order in which they are tried. There is one at least, or an error.
 func (s *Server) hops(ctx context.Context, t *Trunk) ([]hop, error) {
-	to := t.Address
-	if t.Proxy != "" {
-		to = t.Proxy
-	}
-	tcp := strings.EqualFold(t.Transport, "tcp")
+	tcp := t.tcp()
 	if !tcp && t.Transport != "" && !strings.EqualFold(t.Transport, "udp") {
-		return nil, fmt.Errorf("%w: transport %s is not there yet: set the trunk's to udp or tcp", parley.Unreachable, t.Transport)
+		return nil, because(fmt.Errorf("%w: transport %s is not there yet", parley.Unreachable, t.Transport), "This server does not speak %s to trunks yet: set the trunk's transport to udp or tcp.", strings.ToUpper(t.Transport))
 	}
-	addrs, err := s.resolve(ctx, to, tcp)
+	found, err := s.resolve(ctx, t.place(), tcp)
 	if err != nil {
+		return nil, err
+	}
+	if t.Number != "" {
+		s.findCarrier(ctx)
+	}
+	var addrs []netip.AddrPort
+	for _, a := range found {
+		if bad := s.allowed(t, a); bad != nil {
+			err = bad
+		} else {
+			addrs = append(addrs, a)
+		}
+	}
+	if len(addrs) == 0 {
+		if host, _, _ := hostPort(t.place()); err == errPrivate && !isAddr(host) { //nolint:errorlint // it is our own
+			err = absent{fmt.Errorf("%w: %s is at no public address", parley.Unreachable, host)} // what a name inside stands for is not told
+		}
 		return nil, err
 	}
 	var hops, last []hop
@@ -114,7 +127,7 @@ func (s *Server) hops(ctx context.Context, t *Trunk) ([]hop, error) {
 func (s *Server) resolve(ctx context.Context, to string, tcp bool) (all []netip.AddrPort, err error) {
 	host, port, err := hostPort(to)
 	if err != nil || host == "" {
-		return nil, fmt.Errorf("%w: %q is no host[:port]", parley.Unreachable, to)
+		return nil, absent{fmt.Errorf("%w: %q is no host[:port]", parley.Unreachable, to)}
 	}
 	if a, err := netip.ParseAddr(host); err == nil {
 		to, err := s.reachable(netip.AddrPortFrom(a.Unmap(), uint16(orDefault(port))))
@@ -161,9 +174,9 @@ func (s *Server) resolve(ctx context.Context, to string, tcp bool) (all []netip.
 func (s *Server) addresses(ctx context.Context, host string, port int) (all []netip.AddrPort, err error) {
 	found, err := s.resolver.LookupNetIP(ctx, "ip", host)
 	if err != nil {
-		return nil, fmt.Errorf("%w: the name %s was not found: %w", parley.Unreachable, host, err)
+		return nil, absent{fmt.Errorf("%w: the name %s was not found: %w", parley.Unreachable, host, err)}
 	}
-	last := fmt.Errorf("%w: the name %s has no address", parley.Unreachable, host)
+	var last error = absent{fmt.Errorf("%w: the name %s has no address", parley.Unreachable, host)}
 	for _, v4 := range []bool{true, false} {
 		for _, a := range found {
 			if a = a.Unmap(); a.Is4() != v4 {
@@ -182,6 +195,11 @@ func (s *Server) addresses(ctx context.Context, host string, port int) (all []ne
 	return all, nil
 }
 
+func isAddr(host string) bool {
+	_, err := netip.ParseAddr(host)
+	return err == nil
+}
+
 func orDefault(port int) int {
 	if port == 0 {
 		return sipgo.DefaultUdpPort
@@ -194,9 +212,11 @@ func (s *Server) reachable(to netip.AddrPort) (netip.AddrPort, error) {
 	own := s.addr.Addr()
 	switch {
 	case own.IsLoopback() && !to.Addr().IsLoopback():
-		return to, fmt.Errorf("%w: the telephone listens on %s, whence only this machine is reached: set PARLEY_SIP_LISTEN to 0.0.0.0:%d", parley.Unreachable, own, s.addr.Port())
+		const text = "the telephone listens on %s, whence only this machine is reached: set PARLEY_SIP_LISTEN to 0.0.0.0:%d"
+		return to, because(fmt.Errorf("%w: "+text, parley.Unreachable, own, s.addr.Port()), "This server can't reach trunks elsewhere: "+text+".", own, s.addr.Port())
 	case own.Is4() && to.Addr().Is6():
-		return to, fmt.Errorf("%w: %s is an IPv6 address, and PARLEY_SIP_LISTEN has only IPv4: set it to [::]:%d", parley.Unreachable, to.Addr(), s.addr.Port())
+		const text = "it is an IPv6 address, and PARLEY_SIP_LISTEN has only IPv4: set it to [::]:%d"
+		return to, because(fmt.Errorf("%w: %s: "+text, parley.Unreachable, to.Addr(), s.addr.Port()), "This server can't reach the trunk: "+text+".", s.addr.Port())
 	}
 	return to, nil
 }

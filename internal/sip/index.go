@@ -94,17 +94,22 @@ func (t *Trunk) allows(a netip.Addr) bool {
 	return slices.ContainsFunc(t.Allowed, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
-// named are the trunks that a user part means.
-func (x *index) named(user string) (found []*Trunk) {
-	if user == "" {
-		return nil
-	}
-	for _, t := range x.byTail[tail(user)] {
-		if t.answersTo(user) {
-			found = append(found, t)
+// numbered are the trunks whose number was called, in the order in which they were made. In full, a number is that of one trunk alone; as it is
+// dialled in a trunk's own country it may be that of others in other countries.
+func (x *index) numbered(called []string, full bool) (found []*Trunk) {
+	for _, u := range called {
+		same := x.byTail[tail(u)]
+		if len(same) == 0 {
+			continue
+		}
+		whole := number(u, "")
+		for _, t := range same {
+			if t.Number == whole == full && (full || number(u, t.Number) == t.Number) {
+				found = append(found, t)
+			}
 		}
 	}
-	return append(found, x.byName[user]...)
+	return found
 }
 
 // verdict is what is to be done with a call that begins.
@@ -117,8 +122,12 @@ type verdict struct {
 }
 
 // judge says whom a call is for. local says that it comes from a softphone's place. For a stranger the verdict is empty.
+//
+// Anybody may name a trunk as they like, say that they may be called from any address, and have a number that looks like somebody else's
+// where it is dialled in short. So a number that is called in full comes first: on this server it is one trunk's alone. Then come the
+// carrier's, then numbers in short, and names last, which let nobody in without the password.
 func (x *index) judge(req *sipgo.Request, from netip.AddrPort, local bool) (v verdict) {
-	called := []string{userOf(&req.Recipient), userOf(&req.To().Address)}
+	called := calledOf(req)
 	token, tokened := x.tokens[called[0]]
 	// What comes from the registrar comes over our registration, where we have proved who we are.
 	atHome := func(t *Trunk) bool {
@@ -126,19 +135,25 @@ func (x *index) judge(req *sipgo.Request, from netip.AddrPort, local bool) (v ve
 		return ok && (from == home || from.Addr() == home.Addr() && tokened && token == t.ID)
 	}
 	welcome := func(t *Trunk) bool { return t.ByIP && t.allows(from.Addr()) || atHome(t) }
-	if t := x.byID[token]; tokened && t != nil && t.Number != "" && atHome(t) {
-		return verdict{trunk: t, to: t.Number}
-	}
-	for _, u := range called {
-		for _, t := range x.named(u) {
-			switch {
-			case t.Number == "":
-			case welcome(t):
-				return verdict{trunk: t, to: t.Number}
-			case t.mayTry(from.Addr()) && !slices.Contains(v.try, t):
+	// look says whether one of some trunks lets the call in; the others may be told a password.
+	look := func(trunks []*Trunk) bool {
+		for _, t := range trunks {
+			if welcome(t) {
+				v.trunk, v.try = t, nil
+				return true
+			}
+			if t.mayTry(from.Addr()) && !slices.Contains(v.try, t) {
 				v.try = append(v.try, t)
 			}
 		}
+		return false
+	}
+	if t := x.byID[token]; tokened && t != nil && t.Number != "" && atHome(t) {
+		return verdict{trunk: t, to: t.Number}
+	}
+	if look(x.numbered(called, true)) {
+		v.to = v.trunk.Number
+		return v
 	}
 	if len(v.try) > 0 {
 		return v
@@ -147,24 +162,45 @@ func (x *index) judge(req *sipgo.Request, from netip.AddrPort, local bool) (v ve
 		return verdict{assistant: id}
 	}
 	v.to = carried(called)
-	for _, t := range x.carriers {
-		if welcome(t) {
-			v.trunk = t
+	if look(x.carriers) {
+		return v
+	}
+	// What may be a call of the carrier's to a number of its own is nobody else's before a password has told who calls.
+	if asked := len(v.try); asked == 0 || !strings.HasPrefix(v.to, "+") {
+		for _, t := range x.numbered(called, false) { // the first one that may be meant is: a later one must not step before it
+			if look([]*Trunk{t}) {
+				v.to = t.Number
+				return v
+			}
+			if len(v.try) > asked {
+				break
+			}
+		}
+		if asked == 0 && len(v.try) > 0 {
 			return v
 		}
-		if t.mayTry(from.Addr()) {
-			v.try = append(v.try, t)
-		}
 	}
-	for _, t := range x.named(userOf(&req.From().Address)) {
-		if t.mayTry(from.Addr()) && !slices.Contains(v.try, t) {
-			v.try = append(v.try, t)
+	for _, u := range append(called, userOf(&req.From().Address)) {
+		for _, t := range x.byName[u] {
+			if t.mayTry(from.Addr()) && !slices.Contains(v.try, t) {
+				v.try = append(v.try, t)
+			}
 		}
 	}
 	if len(v.try) == 0 && (local || within(x.friends, from.Addr())) {
 		v.refuse = 404
 	}
 	return v
+}
+
+// calledOf is who was called, by the Request-URI, and where that says no number in full by To: To is what a caller far away may have
+// written, and does not say where a call was sent.
+func calledOf(req *sipgo.Request) []string {
+	called := []string{userOf(&req.Recipient)}
+	if to := userOf(&req.To().Address); to != called[0] && !strings.HasPrefix(number(called[0], ""), "+") {
+		called = append(called, to)
+	}
+	return called
 }
 
 // answersTo says whether a called user is the trunk's number, in whatever way it is written, or its name.

@@ -32,7 +32,15 @@ func TestJudge(t *testing.T) {
 	toothless := Trunk{ID: 5, Number: "+4930901824"}
 	carrier := Trunk{ID: 0, ByIP: true, Allowed: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}}
 	home := Trunk{ID: 6, Number: "+4930901826", Username: "reg", Password: "x", Register: true}
-	all := []Trunk{byIP, sibling, secret, placed, toothless, carrier, home}
+	// What a thief would have: the carrier's addresses, a name that is somebody's number, a number that is somebody's in another country.
+	thief := Trunk{ID: 7, Number: "+4312025550101", Username: "+12025550101", Password: "x", ByIP: true, Allowed: carrier.Allowed}
+	asker := Trunk{ID: 8, Number: "+492025550102", Username: "+12025550102", Password: "x"}
+	guest := Trunk{ID: 9, Number: "+4312025550103", Username: "+12025550103", Password: "x", Register: true}
+	squatter := Trunk{ID: 10, Number: "+4930901828", Username: "17", Password: "x", ByIP: true, Allowed: net10}
+	named := Trunk{ID: 11, Number: "+4930901829", Username: "18", Password: "x"}
+	first := Trunk{ID: 12, Number: "+4930901830", Username: "first", Password: "x"}
+	later := Trunk{ID: 13, Number: "+39030901830", ByIP: true, Allowed: net10}
+	all := []Trunk{thief, asker, guest, squatter, named, byIP, sibling, secret, placed, toothless, carrier, home, first, later}
 	for name, c := range map[string]struct {
 		from, uri, to, caller string
 		local                 bool
@@ -65,11 +73,21 @@ func TestJudge(t *testing.T) {
 		"softphone":                   {from: "127.0.0.1:5060", uri: "sip:17@x", local: true, trunk: -1, assistant: 17},
 		"softphone, no assistant":     {from: "127.0.0.1:5060", uri: "sip:bob2@x", local: true, trunk: -1, refuse: 404},
 		"softphone, own number":       {from: "127.0.0.1:5060", uri: "sip:+4930901822@x", local: true, trunk: -1, try: []int64{3}},
+		"a number as a name":          {from: "192.0.2.7:5060", uri: "sip:+12025550101@x", trunk: 0, number: "+12025550101"},
+		"a number that looks alike":   {from: "192.0.2.7:5060", uri: "sip:12025550101@x", trunk: 0, number: "+12025550101"},
+		"a name with a password":      {from: "192.0.2.7:5060", uri: "sip:+12025550102@x", trunk: 0, number: "+12025550102"},
+		"registered at the carrier":   {from: "192.0.2.7:5080", uri: "sip:12025550103@x", trunk: 0, number: "+12025550103"},
+		"another number in To":        {from: "192.0.2.7:5060", uri: "sip:+12025550101@x", to: "sip:+4312025550101@x", trunk: 0, number: "+12025550101"},
+		"in short, the older one":     {from: "10.1.1.1:5060", uri: "sip:030901830@x", trunk: -1, try: []int64{12}},
+		"in full, the later one":      {from: "10.1.1.1:5060", uri: "sip:+39030901830@x", trunk: 13, number: "+39030901830"},
+		"a name, by address":          {from: "10.1.1.1:5060", uri: "sip:17@x", trunk: -1, refuse: 404},
+		"softphone, a name":           {from: "127.0.0.1:5060", uri: "sip:18@x", local: true, trunk: -1, assistant: 18},
 		"no softphone":                {from: "127.0.0.1:5060", uri: "sip:17@x", trunk: -1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			x := newIndex(all)
 			x.homes[6], x.tokens["tok"] = netip.MustParseAddrPort("198.51.100.1:5060"), 6
+			x.homes[9] = netip.MustParseAddrPort("192.0.2.7:5080")
 			if c.to == "" {
 				c.to = c.uri
 			}
@@ -98,6 +116,26 @@ func TestJudge(t *testing.T) {
 	// Another trunk's own address is known, but that alone lets nobody in.
 	if x := newIndex(all); x.known(netip.MustParseAddr("203.0.113.1")) || !x.known(netip.MustParseAddr("10.9.9.9")) || !x.open(netip.MustParseAddr("203.0.113.1")) {
 		t.Error("who is known")
+	}
+}
+
+// TestJudgeCarrierByPassword: of a carrier that proves a password nobody knows the addresses, so that a trunk's may be among them.
+func TestJudgeCarrierByPassword(t *testing.T) {
+	t.Parallel()
+	thief := Trunk{ID: 7, Number: "+4312025550101", ByIP: true, Allowed: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}}
+	x := newIndex([]Trunk{thief, {ID: 0, Username: "carrier", Password: "x"}})
+	for user, want := range map[string]int64{"12025550101": 0, "+12025550101": 0, "+4312025550101": 7, "012025550101": 7} {
+		req, err := sipgo.ParseMessage(fmt.Appendf(nil, "INVITE sip:%s@x SIP/2.0\r\nTo: <sip:%s@x>\r\nFrom: <sip:someone@y>;tag=1\r\n\r\n", user, user))
+		if err != nil {
+			t.Fatal(err)
+		}
+		v := x.judge(req.(*sipgo.Request), netip.MustParseAddrPort("192.0.2.7:5060"), false)
+		switch {
+		case want == 0 && (v.trunk != nil || len(v.try) != 1 || v.try[0].ID != 0):
+			t.Errorf("%s: trunk %v, try %v: the carrier isn't asked for its password", user, v.trunk, v.try)
+		case want != 0 && (v.trunk == nil || v.trunk.ID != want):
+			t.Errorf("%s: trunk %v, try %v, want %d", user, v.trunk, v.try, want)
+		}
 	}
 }
 
@@ -131,5 +169,52 @@ func TestDoor(t *testing.T) {
 	}
 	if !d.banned(one) || d.banned(netip.MustParseAddr("192.0.2.1")) {
 		t.Error("who is banned")
+	}
+}
+
+// TestDoorByTrunk: a flood over one trunk leaves room for the calls of another, and for the answers to them.
+func TestDoorByTrunk(t *testing.T) {
+	t.Parallel()
+	d := newDoor()
+	begun, answered := 0, 0
+	for range 10_000 {
+		ok, answer := d.begin(7)
+		if ok {
+			begun++
+		}
+		if answer {
+			answered++
+		}
+	}
+	if begun < trunkBurst || begun > trunkBurst+trunkRate || answered > 2*trunkRate {
+		t.Errorf("%d calls of a flood of 10,000 began, %d were answered", begun, answered)
+	}
+	for range 100 {
+		if ok, _ := d.begin(8); !ok {
+			t.Fatal("another trunk's call may not begin")
+		}
+	}
+	d.keep(newIndex([]Trunk{{ID: 8, Number: "+15550001111"}}))
+	if d.gates[7] != nil || d.gates[8] == nil {
+		t.Error("gates are kept for trunks that are gone, or not for those that are there")
+	}
+}
+
+// TestDoorNetwork: who has a whole network of addresses guesses no more passwords than who has one.
+func TestDoorNetwork(t *testing.T) {
+	t.Parallel()
+	d := newDoor()
+	n := 0
+	for i := range 1000 {
+		a := netip.AddrFrom16([16]byte{0x20, 1, 0xd, 0xb8, 14: byte(i >> 8), 15: byte(i)})
+		if d.knock(a, false) {
+			n++
+		}
+		if d.failed(a); i == mostFailures && !d.banned(netip.MustParseAddr("2001:db8::ffff")) {
+			t.Error("the network is not banned")
+		}
+	}
+	if n < strangerBurst || n > strangerBurst+strangerRate || d.banned(netip.MustParseAddr("2001:db8:0:1::1")) {
+		t.Errorf("%d of a network's 1000 messages were looked at", n)
 	}
 }

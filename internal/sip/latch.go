@@ -7,17 +7,24 @@ import (
 
 // latch decides whose packets are the call's. The description says where the far end listens, and with a NAT in between it is wrong: so
 // packets go back to where good ones come from (symmetric RTP, RFC 4961). A stranger who guesses the port must not take the call over or
-// be heard: who comes from neither the described nor the signalling address has to prove patience.
+// be heard. So the address that the description names is right, and from the addresses that the signalling names the first source is:
+// another is taken only after another description. Anybody else is taken where loose is set, for NATs whose sound comes from an address that
+// nothing has named; then who is patient enough is believed.
 type latch struct {
+	loose bool
+
 	told   netip.AddrPort // by the description; invalid where it named no usable address
 	signal netip.Addr     // where the signalling comes from
 	since  time.Duration  // when it was told
 	moved  bool           // it was told another before: packets from there are still on their way
 
 	from netip.AddrPort // whom we hear; invalid at first
+	was  netip.AddrPort // whom we heard before the same was told again
 	last time.Duration  // when
 
-	// Who would like to be heard.
+	strange bool // somebody else would have liked to be heard
+
+	// Who would like to be heard, where loose.
 	other netip.AddrPort
 	ssrc  uint32
 	seq   uint16
@@ -25,7 +32,7 @@ type latch struct {
 }
 
 const (
-	lapsed     = 200 * time.Millisecond // without a packet another port of the same host may take over
+	lapsed     = 200 * time.Millisecond // where loose: without a packet another port of the same host may take over
 	longLapsed = 3 * time.Second        // anybody
 	nearRun    = 3
 	farRun     = 5
@@ -38,10 +45,13 @@ func (l *latch) tell(told netip.AddrPort, signal netip.Addr, at time.Duration) {
 	if !told.IsValid() || told.Port() == 0 || a.IsUnspecified() || a.IsMulticast() || a.IsLoopback() && !signal.IsLoopback() {
 		told = netip.AddrPortFrom(signal, told.Port())
 	}
+	anew := latch{loose: l.loose, told: told, signal: signal, since: at, strange: l.strange}
 	if told == l.told && signal == l.signal {
-		return
+		anew.was = l.to() // until the next packet tells whether it has moved
+	} else {
+		anew.moved = l.told.IsValid()
 	}
-	*l = latch{told: told, signal: signal, since: at, moved: l.told.IsValid()}
+	*l = anew
 }
 
 // near says whether an address is one of those that the signalling names.
@@ -49,34 +59,48 @@ func (l *latch) near(a netip.Addr) bool { return a == l.told.Addr() || a == l.si
 
 // accept says whether a packet is the call's. at counts from the call's beginning.
 func (l *latch) accept(from netip.AddrPort, at time.Duration, seq uint16, ssrc uint32) bool {
-	if from == l.from {
-		l.last = at
-		return true
+	switch first := !l.from.IsValid(); {
+	case from == l.from:
+	case from == l.told:
+	case first && l.near(from.Addr()) && (!l.moved || at-l.since > grace):
+	case l.loose && l.patient(from, at, seq, ssrc):
+	default:
+		l.strange = true
+		return false
 	}
-	near := l.near(from.Addr())
+	if from != l.from {
+		l.from, l.run = from, 0
+	}
+	l.last = at
+	return true
+}
+
+// patient says whether who isn't named has sent enough, and nobody else has for long enough.
+func (l *latch) patient(from netip.AddrPort, at time.Duration, seq uint16, ssrc uint32) bool {
 	if from != l.other || ssrc != l.ssrc || seq-l.seq == 0 || seq-l.seq > 3 {
 		l.other, l.ssrc, l.run = from, ssrc, 0
 	}
 	l.seq = seq
 	l.run++
-	silent := at - l.last
+	near, silent := l.near(from.Addr()), at-l.last
 	switch {
-	case !l.from.IsValid() && near && (from == l.told || !l.moved || at-l.since > grace):
-	case !l.from.IsValid() && at-l.since > grace && l.run >= farRun:
-	case l.from.IsValid() && near && !l.near(l.from.Addr()): // the right one, after a stranger
-	case l.from.IsValid() && near && silent > lapsed && l.run >= nearRun:
-	case l.from.IsValid() && silent > longLapsed && l.run >= farRun:
-	default:
-		return false
+	case !l.from.IsValid():
+		return at-l.since > grace && l.run >= farRun
+	case near && !l.near(l.from.Addr()): // the right one, after a stranger
+		return true
+	case near:
+		return silent > lapsed && l.run >= nearRun
 	}
-	l.from, l.last, l.run = from, at, 0
-	return true
+	return silent > longLapsed && l.run >= farRun
 }
 
 // to is where packets go.
 func (l *latch) to() netip.AddrPort {
-	if l.from.IsValid() {
+	switch {
+	case l.from.IsValid():
 		return l.from
+	case l.was.IsValid():
+		return l.was
 	}
 	return l.told
 }

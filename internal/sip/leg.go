@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"net/netip"
 	"sync"
@@ -20,7 +21,6 @@ import (
 // is over.
 type leg struct {
 	dialog
-	trunk *Trunk // nil for a softphone
 	begun time.Time
 
 	socket *socket
@@ -152,6 +152,7 @@ func (l *leg) Run(ctx context.Context, p audio.Peer) error {
 	}
 	st.running = true
 	m := newMedia(l.socket, l.Rate(), p)
+	m.latch.loose = l.server.config.Loose
 	m.agree(st.codec, st.dir, st.told, l.peer(), l.now())
 	for i := range len(st.keys) {
 		m.info(st.keys[i], l.now())
@@ -225,6 +226,10 @@ func (l *leg) clock(ctx context.Context, m *media) {
 		next += frameTime
 		since, agreed := m.silence(now)
 		if agreed && since > l.server.longest || !agreed && since > l.server.silent {
+			if m.missed() {
+				slog.Warn("a call ends for want of sound; what came, came from addresses that its signalling does not name: if they are right, a NAT changes them, and PARLEY_RTP_SOURCE=any takes such sound",
+					"trunk", l.trunkID(), "peer", l.peer())
+			}
 			l.end(parley.MediaTimeout, true)
 			return
 		}
@@ -235,6 +240,14 @@ func (l *leg) clock(ctx context.Context, m *media) {
 	}
 }
 
+// trunkID is that of the trunk that the call came or went over, 0 for the carrier's and a softphone's.
+func (l *leg) trunkID() int64 {
+	if l.trunk == nil {
+		return 0
+	}
+	return l.trunk.ID
+}
+
 func (l *leg) ended() bool {
 	select {
 	case <-l.done:
@@ -243,6 +256,9 @@ func (l *leg) ended() bool {
 		return false
 	}
 }
+
+// Hangup ends the call from our side.
+func (l *leg) Hangup() { l.end(parley.AssistantHangup, true) }
 
 // end ends the call, once. With bye the far end is told; otherwise it has told us.
 func (l *leg) end(cause error, bye bool) {

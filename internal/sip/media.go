@@ -300,6 +300,13 @@ func (m *media) send(pt uint8, ts uint32, marker bool, n int) {
 	_, _ = m.socket.rtp.WriteToUDPAddrPort(m.out.packet[:rtpHeader+n], m.latch.to())
 }
 
+// missed says whether sound came in vain: from addresses that aren't the call's, and none since from one that is.
+func (m *media) missed() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.latch.strange && !m.latch.from.IsValid()
+}
+
 // silence says for how long nothing has come, and whether that was to be expected.
 func (m *media) silence(at time.Duration) (since time.Duration, agreed bool) {
 	m.mu.Lock()

@@ -207,6 +207,71 @@ func TestPayloads(t *testing.T) {
 	}
 }
 
+// TestStranger: who sends to the port of a caller who says nothing hears nothing, however patient, and is not heard.
+func TestStranger(t *testing.T) {
+	p := &still{}
+	m, w := deskMedia(t, audio.PCMU, true, p)
+	stranger := newWire(t, "127.0.0.2")
+	for i := range 500 { // ten seconds
+		at := time.Duration(i) * frameTime
+		m.packet(packet(0, false, uint16(i), uint32(i)*frameTicks, 9, make([]byte, 160)), stranger.addr(), at)
+		m.tick(at, 0)
+		if got, _ := w.listen(hang); got == nil {
+			t.Fatal("the caller hears nothing")
+		}
+	}
+	if got, _ := stranger.listen(50 * time.Millisecond); got != nil || p.heard != 0 {
+		t.Errorf("a stranger hears %v; %d frames of theirs were heard", got, p.heard)
+	}
+	if !m.missed() {
+		t.Error("nobody can tell why nothing was heard")
+	}
+}
+
+// TestPayloadTypes: packets that we send have the payload types that the far end named for them, which need not be those that we named.
+func TestPayloadTypes(t *testing.T) {
+	offer := "v=0\r\no=- 1 1 IN IP4 127.0.0.1\r\ns=-\r\nc=IN IP4 127.0.0.1\r\nt=0 0\r\nm=audio 9 RTP/AVP 97 99\r\na=rtpmap:97 PCMU/8000\r\na=rtpmap:99 telephone-event/8000\r\n"
+	d, err := parseSDP([]byte(offer))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Their answer to our offer, and their offer: in the first case they receive as they say, and send as we have said.
+	for name, own := range map[string]*codecs{"answered": &allCodecs, "offered": nil} {
+		_, c, ok := d.audio(0, own)
+		if !ok {
+			t.Fatal(name, "no codec")
+		}
+		p := newPhone(0)
+		m, w := deskMedia(t, audio.PCMU, true, p)
+		m.agree(c, directions["sendrecv"], w.addr(), w.addr().Addr(), 0)
+		var sent [2]uint8
+		m.tick(0, 0)
+		m.dialled.keys = "7"
+		for i := range sent {
+			got, _ := w.listen(hang)
+			if got == nil {
+				t.Fatal(name, "no packet")
+			}
+			sent[i] = got.PayloadType
+			m.tick(frameTime, 0)
+		}
+		if sent != [2]uint8{97, 99} {
+			t.Errorf("%s: sound and keys are sent as %v, and the far end wants them as 97 and 99", name, sent)
+		}
+		receive, event := uint8(97), uint8(99)
+		if own != nil {
+			receive, event = 0, eventType
+		}
+		m.packet(packet(receive, false, 1, 0, 9, make([]byte, 160)), w.addr(), 0)
+		for range 3 {
+			m.packet(packet(event, true, 2, 160, 9, []byte{7, 0x8A, 3, 0x20}), w.addr(), 0)
+		}
+		if len(p.heard) != 160 || p.keys != "7" {
+			t.Errorf("%s: %d samples and the keys %q were heard", name, len(p.heard), p.keys)
+		}
+	}
+}
+
 // FuzzRTP: whatever comes, nothing fails.
 func FuzzRTP(f *testing.F) {
 	f.Add(packet(0, true, 1, 160, 9, make([]byte, 160)), uint8(1))

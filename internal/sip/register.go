@@ -15,8 +15,6 @@ import (
 	"time"
 
 	sipgo "github.com/emiago/sipgo/sip"
-
-	"parley"
 )
 
 // registration keeps us registered with a trunk: without it a trunk's calls don't find us (RFC 3261, section 10.2).
@@ -27,10 +25,13 @@ type registration struct {
 	stop   context.CancelFunc
 	wake   chan struct{} // has a token when the connection that we registered over is gone
 
-	mu         sync.Mutex
-	registered bool
-	home       netip.AddrPort // the registrar's
-	err        error          // why not
+	// ask has the registrar register us for some seconds, 0 to undo it, and returns for how many it does.
+	ask func(ctx context.Context, expires int) (int, error)
+
+	mu    sync.Mutex
+	until time.Time      // we are registered so long, also while it can't be renewed
+	home  netip.AddrPort // the registrar's
+	err   error          // of the last try
 }
 
 const (
@@ -39,6 +40,7 @@ const (
 	firstRetry  = 5 * time.Second
 	lastRetry   = 5 * time.Minute
 	wrongRetry  = 10 * time.Minute // after a wrong password: too many get an address banned
+	mostExpires = 7 * 24 * 3600    // seconds; who wants to be asked less often is not
 )
 
 // Registered says whether we are registered with a trunk.
@@ -51,8 +53,11 @@ func (s *Server) Registered(id int64) bool {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.registered
+	return r.holds()
 }
+
+// holds says whether we are registered. The caller holds mu.
+func (r *registration) holds() bool { return time.Now().Before(r.until) }
 
 // loadTrunks asks for the trunks and lets registrations follow.
 func (s *Server) loadTrunks(ctx context.Context) {
@@ -94,6 +99,8 @@ func (s *Server) follow(trunks []Trunk) {
 	for id, t := range want {
 		ctx, stop := context.WithCancel(s.ctx)
 		r := &registration{server: s, trunk: t, token: "p" + strings.ToLower(token(20)), stop: stop, wake: make(chan struct{}, 1)}
+		callID, seq := token(26), uint32(0)
+		r.ask = func(ctx context.Context, expires int) (int, error) { return r.register(ctx, callID, &seq, expires) }
 		s.regs[id] = r
 		s.work++
 		go func() {
@@ -120,29 +127,30 @@ func (s *Server) reindex(trunks []Trunk) {
 	s.mu.Unlock()
 	for id, r := range regs {
 		r.mu.Lock()
-		if r.registered {
+		if r.holds() {
 			x.homes[id], x.tokens[r.token] = r.home, id
 			x.hosts[r.home.Addr()] = true
 		}
 		r.mu.Unlock()
 	}
 	s.index.Store(x)
+	s.door.keep(x)
 }
 
 // run registers, again before it expires, and undoes it at the end.
 func (r *registration) run(ctx context.Context) {
-	callID, seq := token(26), uint32(0)
-	expires, failures := wantExpires, 0
+	expires, failures, raised := wantExpires, 0, false
 	for ctx.Err() == nil {
-		got, err := r.register(ctx, callID, &seq, expires)
+		got, err := r.ask(ctx, expires)
 		var tooBrief brief
 		var wait time.Duration
 		switch {
 		case err == nil:
-			failures = 0
+			failures, raised = 0, false
+			got = min(got, expires) // nobody grants more than was asked for
 			wait = time.Duration(float64(got) * (0.75 + 0.1*rand.Float64()) * float64(time.Second))
-		case errors.As(err, &tooBrief) && int(tooBrief) > expires && int(tooBrief) <= 7*24*3600:
-			expires = int(tooBrief)
+		case errors.As(err, &tooBrief) && int(tooBrief) > expires && int(tooBrief) <= mostExpires && !raised:
+			expires, raised = int(tooBrief), true
 			continue
 		case errors.Is(err, errPassword) || errors.Is(err, errNoLogin):
 			wait = wrongRetry
@@ -154,17 +162,17 @@ func (r *registration) run(ctx context.Context) {
 		if ctx.Err() != nil {
 			break
 		}
-		r.note(err)
+		r.note(err, time.Duration(got)*time.Second)
 		r.rest(ctx, wait)
 	}
 	r.mu.Lock()
-	was := r.registered
-	r.registered = false
+	was := r.holds()
+	r.until = time.Time{}
 	r.mu.Unlock()
 	if was {
 		ctx, cancel := context.WithTimeout(context.Background(), r.server.patient)
 		defer cancel()
-		_, _ = r.register(ctx, callID, &seq, 0)
+		_, _ = r.ask(ctx, 0)
 	}
 }
 
@@ -210,19 +218,23 @@ func (r *registration) rest(ctx context.Context, wait time.Duration) {
 }
 
 // note keeps how the last try went, and says so when that has changed.
-func (r *registration) note(err error) {
+func (r *registration) note(err error, got time.Duration) {
+	err = logged(err)
 	r.mu.Lock()
-	was, before := r.registered, r.err
-	r.registered, r.err = err == nil, err
+	was, before := r.holds(), r.err
+	r.err = err
+	if err == nil {
+		r.until = time.Now().Add(got)
+	}
 	r.mu.Unlock()
 	switch {
-	case err == nil && !was:
+	case err == nil && (!was || before != nil):
 		slog.Info("registered with a SIP trunk", "trunk", r.trunk.ID, "address", r.trunk.Address)
-	case err != nil && (was || before == nil || before.Error() != err.Error()):
-		slog.Warn("not registered with a SIP trunk", "trunk", r.trunk.ID, "address", r.trunk.Address, "error", err)
+	case err != nil && (before == nil || before.Error() != err.Error()):
+		slog.Warn("can't register with a SIP trunk", "trunk", r.trunk.ID, "address", r.trunk.Address, "still_registered", was, "error", err)
 	}
-	if was != (err == nil) {
-		r.server.Refresh()
+	if err == nil && !was {
+		r.server.Refresh() // that it lapses is seen when the trunks are read
 	}
 }
 
@@ -321,67 +333,4 @@ func (s *Server) plain(method sipgo.RequestMethod, t *Trunk, user, callID string
 	}
 	req.SetBody(nil)
 	return req
-}
-
-// Check asks a trunk whether it is there, and whether we are registered with it. The error says what is wrong and how to mend it.
-func (s *Server) Check(ctx context.Context, t Trunk) (Health, error) {
-	health := Health{Registered: s.Registered(t.ID)}
-	if s.off() {
-		return health, errors.New("the telephone is off: set PARLEY_SIP_LISTEN to an address such as 0.0.0.0:5060")
-	}
-	if !s.enter() {
-		return health, parley.Shutdown
-	}
-	defer s.leave()
-	ctx, cancel := context.WithTimeoutCause(ctx, s.asking, errSlow)
-	defer cancel()
-	hops, err := s.hops(ctx, &t)
-	if err != nil {
-		return health, err
-	}
-	h := hops[0]
-	user := t.Username
-	if user == "" {
-		user = strings.TrimPrefix(t.Number, "+")
-	}
-	req := s.plain(sipgo.OPTIONS, &t, user, token(26), 1)
-	req.AppendHeader(&sipgo.ContactHeader{Address: s.contact("parley", h)})
-	req.AppendHeader(sipgo.NewHeader("Accept", "application/sdp"))
-	began := time.Now()
-	res, err := s.ask(ctx, req, h, &login{username: t.Username, password: t.Password})
-	health.OptionsMS = max(time.Since(began).Milliseconds(), 1)
-	switch {
-	case errors.Is(err, errPassword):
-		return health, fmt.Errorf("%s is there, but the password was refused: check the user name and password", h.addr)
-	case errors.Is(err, errSlow), errors.Is(err, errSilence):
-		health.OptionsMS = 0
-		return health, fmt.Errorf("no answer from %s within %s: is the address right, and does it accept %s from %s?", h.addr, s.asking, h.transport(), s.shown(h.addr.Addr()))
-	case err != nil && res == nil:
-		health.OptionsMS = 0
-		return health, err
-	case res.StatusCode == 503:
-		return health, fmt.Errorf("%s is there, but takes no calls now (503 %s)", h.addr, res.Reason)
-	}
-	if t.Register && !health.Registered {
-		return health, s.unregistered(t.ID)
-	}
-	return health, nil
-}
-
-var errSlow = errors.New("no answer in time")
-
-// unregistered says why we are not registered with a trunk.
-func (s *Server) unregistered(id int64) error {
-	s.mu.Lock()
-	r := s.regs[id]
-	s.mu.Unlock()
-	if r == nil {
-		return errors.New("it answers; the registration has not begun yet")
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.err == nil {
-		return errors.New("it answers; the registration is under way")
-	}
-	return fmt.Errorf("it answers, but the registration fails: %w", r.err)
 }

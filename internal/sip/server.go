@@ -53,11 +53,16 @@ type Server struct {
 	regs     map[int64]*registration
 	dials    map[netip.AddrPort]chan struct{} // TCP connections that are being opened
 	shunned  map[netip.AddrPort]time.Time     // places that failed, and when
+	carrier  carrierPlaces
+	from     map[netip.Addr]int // TCP connections that came, by place
+
+	looking sync.Mutex // for the carrier
 
 	silent  time.Duration // without RTP a call is over
 	longest time.Duration // of a hold
 	patient time.Duration // for those who don't answer when the server stops
 	asking  time.Duration // for a trunk's answer to Check
+	idling  time.Duration // of a TCP connection that came, without a message or a call
 	passing time.Duration // for the first word of a place when there is another
 
 	resolver *net.Resolver
@@ -67,8 +72,9 @@ type Server struct {
 func New(c Config) *Server {
 	s := &Server{config: c, ports: newPorts(c.Ports[0], c.Ports[1]), mark: token(12), door: newDoor(), lock: newLock(),
 		refresh: make(chan struct{}, 1), ready: make(chan struct{}), idle: make(chan struct{}),
-		invites: map[string]*Invite{}, legs: map[string]*leg{}, regs: map[int64]*registration{}, dials: map[netip.AddrPort]chan struct{}{}, shunned: map[netip.AddrPort]time.Time{},
-		silent: 30 * time.Second, longest: 10 * time.Minute, patient: 2 * time.Second, asking: 5 * time.Second,
+		invites: map[string]*Invite{}, legs: map[string]*leg{}, regs: map[int64]*registration{}, dials: map[netip.AddrPort]chan struct{}{}, shunned: map[netip.AddrPort]time.Time{}, carrier: carrierPlaces{seen: map[netip.AddrPort]time.Time{}},
+		from:   map[netip.Addr]int{},
+		silent: 30 * time.Second, longest: 10 * time.Minute, patient: 2 * time.Second, asking: 5 * time.Second, idling: 15 * time.Minute,
 		passing: 4 * time.Second, resolver: net.DefaultResolver}
 	s.ctx, s.stop = context.WithCancelCause(context.Background())
 	s.index.Store(&index{})

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"strings"
 
 	"parley"
 )
@@ -17,7 +18,11 @@ type Config struct {
 	External netip.Addr // what others reach us by, where it isn't the socket's own address (NAT)
 	MaxCalls int        // more are refused with 503; 0: as many as there are ports
 
+	Loose bool // sound is taken from addresses that the signalling does not name, where no other comes
+
 	Softphone bool // sip:ASSISTANT_ID@HOST from this machine reaches the assistant
+	// Reach says why a user's trunk may not be at an address; nil: it may be anywhere but at the carrier and at this server.
+	Reach func(netip.Addr) error
 	// Trunks are all trunks that may call us and that we register with. It is asked at the start, now and then, and after Refresh.
 	Trunks func(ctx context.Context) ([]Trunk, error)
 	// Answer takes an incoming call: it runs in a goroutine of its own, and the call is over when it returns. ctx is the Invite's own: it
@@ -38,6 +43,16 @@ type Trunk struct {
 	ByIP      bool           // a caller's address is enough; otherwise they prove that they know the password
 	Allowed   []netip.Prefix // with ByIP: whose; otherwise, where there are any: who may try
 }
+
+// place is where the trunk is reached.
+func (t *Trunk) place() string {
+	if t.Proxy != "" {
+		return t.Proxy
+	}
+	return t.Address
+}
+
+func (t *Trunk) tcp() bool { return strings.EqualFold(t.Transport, "tcp") }
 
 // Dialling is an outgoing call.
 type Dialling struct {

@@ -405,6 +405,37 @@ func TestCheck(t *testing.T) {
 	if _, err := s.Check(soon(t), Trunk{Address: silent.addr().String()}); err == nil || !strings.Contains(err.Error(), "no answer from "+silent.addr().String()+" within 1s") {
 		t.Errorf("silent: %v", err)
 	}
+	// A name that isn't there, a closed port, and one on which something else speaks, all look like silence, and take as long.
+	other, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	go func() {
+		for c, err := other.Accept(); err == nil; c, err = other.Accept() {
+			_, _ = c.Write([]byte("220 mail.example.com ESMTP\r\n"))
+			c.Close()
+		}
+	}()
+	for what, trunk := range map[string]Trunk{
+		"a closed port":           {Number: "+1", Address: "127.0.0.1:1", Transport: "tcp"},
+		"a closed port, over UDP": {Number: "+1", Address: "127.0.0.1:1"},
+		"something else":          {Number: "+1", Address: other.Addr().String(), Transport: "tcp"},
+		"no name":                 {Number: "+1", Address: "nobody.invalid:5060"},
+	} {
+		began := time.Now()
+		_, err := s.Check(soon(t), trunk)
+		transport := strings.ToUpper(trunk.Transport)
+		if transport == "" {
+			transport = "UDP"
+		}
+		if want := "no answer from " + trunk.Address + " within 1s: check the address and the transport (" + transport + "), and that it lets this server in"; fmt.Sprint(err) != want {
+			t.Errorf("%s: %v, want %s", what, err, want)
+		}
+		if took := time.Since(began); took < time.Second {
+			t.Errorf("%s is told from silence by its %s", what, took)
+		}
+	}
 	f := newFar(t)
 	got := make(chan error, 1)
 	go func() {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"github.com/uptrace/bun"
@@ -20,7 +21,37 @@ type FirstAnswer struct {
 	Request   []byte // a hash of what was asked
 	Status    int
 	Answer    []byte
+	Touched   bool // something was committed under the key
 	CreatedAt parley.Time
+}
+
+type underKey struct{}
+
+// claim is the key that a context's writes happen under.
+type claim struct {
+	of      *FirstAnswer
+	touched atomic.Bool
+}
+
+// Under has the first write that is committed with the context say in the same transaction that the key's request took effect.
+func (a *FirstAnswer) Under(ctx context.Context) context.Context {
+	return context.WithValue(ctx, underKey{}, &claim{of: a})
+}
+
+// marked is a write that marks the key that its context is under, where there is one.
+func marked(ctx context.Context, fn func(context.Context, *Tx) error) func(context.Context, *Tx) error {
+	c, _ := ctx.Value(underKey{}).(*claim)
+	if c == nil || c.touched.Load() {
+		return fn
+	}
+	return func(ctx context.Context, tx *Tx) error {
+		if err := fn(ctx, tx); err != nil {
+			return err
+		}
+		_, err := tx.q.NewRaw("UPDATE idempotency_keys SET touched = TRUE WHERE user_id = ? AND key = ?", c.of.UserID, c.of.Key).Exec(ctx)
+		tx.AfterCommit(func() { c.touched.Store(true) })
+		return err
+	}
 }
 
 // answerFor is how long a first answer is given again.
@@ -50,8 +81,9 @@ func (tx *Tx) KeepAnswer(ctx context.Context, a *FirstAnswer) error {
 	return err
 }
 
-// FreeAnswer gives the key back: the request changed nothing.
-func (tx *Tx) FreeAnswer(ctx context.Context, a *FirstAnswer) error {
-	_, err := tx.q.NewDelete().Model((*FirstAnswer)(nil)).Where("user_id = ? AND key = ? AND status = 0", a.UserID, a.Key).Exec(ctx)
-	return err
+// FreeAnswer gives the key back if nothing was committed under it, or if all of that is undone; false when it stays taken. A commit whose
+// answer was lost counts: this waits for it.
+func (tx *Tx) FreeAnswer(ctx context.Context, a *FirstAnswer, undone bool) (bool, error) {
+	return some(tx.q.NewDelete().Model((*FirstAnswer)(nil)).Where("user_id = ? AND key = ? AND status = 0", a.UserID, a.Key).
+		Where("NOT touched OR ?", undone).Exec(ctx))
 }

@@ -2,7 +2,10 @@ package store
 
 import (
 	"context"
+	"database/sql"
+	"errors"
 	"slices"
+	"strings"
 
 	"github.com/google/uuid"
 	"github.com/uptrace/bun"
@@ -27,9 +30,22 @@ func (tx *Tx) AssistantForUpdate(ctx context.Context, userID, id int64) (*parley
 	})
 }
 
-// AssistantByUUID is the assistant with that UUID, whoever owns it: the public routes know no user.
+// AssistantByUUID is the assistant with that UUID, whoever owns it: the public routes know no user. Those of a disabled account are not
+// there.
 func (q Query) AssistantByUUID(ctx context.Context, uuid string) (*parley.Assistant, error) {
-	return q.assistant(ctx, func(s *bun.SelectQuery) *bun.SelectQuery { return s.Where("uuid = ?", uuid) })
+	return q.assistant(ctx, func(s *bun.SelectQuery) *bun.SelectQuery {
+		return s.Where("uuid = ? AND EXISTS (SELECT 1 FROM users WHERE users.id = user_id AND users.disabled_at = 0)", uuid)
+	})
+}
+
+// AssistantID is the id of the user's assistant with that UUID, 0 where there is none.
+func (q Query) AssistantID(ctx context.Context, userID int64, uuid string) (id int64, err error) {
+	err = q.q.NewSelect().Model((*parley.Assistant)(nil)).Column("id").Where("uuid = ? AND user_id = ?", strings.ToLower(uuid), userID).
+		Where(alive).Scan(ctx, &id)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = nil
+	}
+	return id, err
 }
 
 // AnyAssistant is the assistant with that id, whoever owns it: a softphone on the server's own machine names no user.
@@ -54,14 +70,17 @@ func (q Query) anyAssistant(ctx context.Context, which func(*bun.SelectQuery) *b
 	if len(list) == 0 {
 		return nil, parley.Errorf(parley.NotFound, assistantNotFound)
 	}
-	return &list[0], q.addTools(ctx, list)
+	return &list[0], q.complete(ctx, list)
 }
 
-// addTools fills in the mid-call tools of some assistants, in one query for all of them.
-func (q Query) addTools(ctx context.Context, list []parley.Assistant) error {
+// complete fills in the variables of some assistants, and their mid-call tools in one query for all of them.
+func (q Query) complete(ctx context.Context, list []parley.Assistant) error {
 	ids := make([]int64, len(list))
 	for i := range list {
 		ids[i] = list[i].ID
+		if err := q.unsealVariables(&list[i]); err != nil {
+			return err
+		}
 	}
 	of, err := q.toolsOf(ctx, ids)
 	for i := range list {
@@ -80,7 +99,7 @@ func (q Query) AssistantPage(ctx context.Context, userID int64, p Page) ([]parle
 	list := []parley.Assistant{}
 	total, err := page(ctx, q.q.NewSelect().Model(&list).Where("user_id = ?", userID).Where(alive), p, "id")
 	if err == nil {
-		err = q.addTools(ctx, list)
+		err = q.complete(ctx, list)
 	}
 	return list, total, err
 }
@@ -93,7 +112,7 @@ func (q Query) Assistants(ctx context.Context, userID int64, kind string) ([]par
 	if err := s.Scan(ctx); err != nil {
 		return nil, err
 	}
-	return list, q.addTools(ctx, list)
+	return list, q.complete(ctx, list)
 }
 
 // AssistantsNamed is a page of the user's assistants whose names match, oldest first. Until it is known who they are, names alone are read.
@@ -121,7 +140,7 @@ func (q Query) AssistantsNamed(ctx context.Context, userID int64, match func(nam
 	if err := q.q.NewSelect().Model(&list).Where("user_id = ? AND id IN (?)", userID, bun.List(ids)).Where(alive).Order("id").Scan(ctx); err != nil {
 		return nil, 0, err
 	}
-	return list, len(found), q.addTools(ctx, list)
+	return list, len(found), q.complete(ctx, list)
 }
 
 // AssistantFacts answers what the database knows about the ids that a names, for its owner userID.
@@ -176,8 +195,14 @@ func (q Query) owned(ctx context.Context, table string, userID int64, ids []int6
 
 // CreateAssistant stores a new assistant with its tools and the first version of its prompt.
 func (tx *Tx) CreateAssistant(ctx context.Context, userID int64, a *parley.Assistant) error {
+	if err := tx.room(ctx, userID, assistantLimit, 1); err != nil {
+		return err
+	}
 	a.ID, a.UUID, a.UserID, a.CreatedAt, a.PromptVersion = 0, uuid.NewString(), userID, parley.Now(), 1
 	a.UpdatedAt = a.CreatedAt
+	if err := tx.sealVariables(a); err != nil {
+		return err
+	}
 	if _, err := tx.q.NewInsert().Model(a).Exec(ctx); err != nil {
 		return numberTaken(err)
 	}
@@ -193,6 +218,9 @@ func (tx *Tx) SaveAssistant(ctx context.Context, userID int64, old, a *parley.As
 	changed := a.SystemPrompt != old.SystemPrompt || a.InitialMessage != old.InitialMessage
 	if changed {
 		a.PromptVersion = old.PromptVersion + 1
+	}
+	if err := tx.sealVariables(a); err != nil {
+		return err
 	}
 	res, err := tx.q.NewUpdate().Model(a).ExcludeColumn("id", "uuid", "user_id", "created_at", "deleted_at").
 		Where("id = ? AND user_id = ?", a.ID, userID).Where(alive).Exec(ctx)
@@ -241,13 +269,23 @@ func (tx *Tx) addToolIDs(ctx context.Context, a *parley.Assistant) error {
 }
 
 func (tx *Tx) keepPrompt(ctx context.Context, a *parley.Assistant) error {
-	_, err := tx.q.NewInsert().Model(&parley.PromptVersion{AssistantID: a.ID, Version: a.PromptVersion, SystemPrompt: a.SystemPrompt,
+	_, err := tx.q.NewDelete().Model((*parley.PromptVersion)(nil)).Where("assistant_id = ? AND version <= ?", a.ID, a.PromptVersion-parley.MostPromptVersions).Exec(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = tx.q.NewInsert().Model(&parley.PromptVersion{AssistantID: a.ID, Version: a.PromptVersion, SystemPrompt: a.SystemPrompt,
 		InitialMessage: a.InitialMessage, CreatedAt: a.UpdatedAt}).Exec(ctx)
 	return err
 }
 
-// DeleteAssistant hides an assistant: it talks no more and frees its number, and its history stays.
+// DeleteAssistant hides an assistant: it talks no more and frees its number, and its history stays. One without any is removed.
 func (tx *Tx) DeleteAssistant(ctx context.Context, userID, id int64) error {
+	gone, err := some(tx.q.NewRaw(`DELETE FROM assistants WHERE id = ? AND user_id = ? AND deleted_at = 0
+		AND NOT EXISTS (SELECT 1 FROM conversations WHERE assistant_id = ?) AND NOT EXISTS (SELECT 1 FROM calls WHERE assistant_id = ?)
+		AND NOT EXISTS (SELECT 1 FROM campaigns WHERE assistant_id = ?)`, id, userID, id, id, id).Exec(ctx))
+	if err != nil || gone {
+		return err
+	}
 	res, err := tx.q.NewUpdate().Model((*parley.Assistant)(nil)).Set("deleted_at = ?", parley.Now()).Set("phone_number_id = NULL").
 		Where("id = ? AND user_id = ?", id, userID).Where(alive).Exec(ctx)
 	return one(res, err, assistantNotFound)

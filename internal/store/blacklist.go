@@ -32,6 +32,9 @@ func (q Query) Blacklisted(ctx context.Context, userID int64, numbers []string) 
 // AddToBlacklist keeps the user's campaigns from calling a number. Leads that wait with it, also those that a node is about to call, wait
 // no more: what was claimed meanwhile is found out when it is to be dialled.
 func (tx *Tx) AddToBlacklist(ctx context.Context, userID int64, number string) (*parley.BlacklistEntry, error) {
+	if err := tx.room(ctx, userID, blacklistLimit, 1); err != nil {
+		return nil, err
+	}
 	now := parley.Now()
 	e := &parley.BlacklistEntry{UserID: userID, PhoneNumber: number, CreatedAt: parley.DateTime(now)}
 	_, err := tx.q.NewInsert().Model(e).Exec(ctx)
@@ -41,8 +44,15 @@ func (tx *Tx) AddToBlacklist(ctx context.Context, userID int64, number string) (
 	if err != nil {
 		return nil, err
 	}
-	_, err = tx.q.NewRaw("UPDATE leads SET status = ?, due_at = 0, next_attempt_at = 0, owner = '', updated_at = ? WHERE user_id = ? AND phone_number = ? AND due_at > 0",
+	_, err = tx.q.NewRaw("UPDATE leads SET status = ?, due_at = 0, next_attempt_at = 0, owner = '', updated_at = ? WHERE user_id = ? AND phone_number = ? AND due_at > 0 AND contacts IS NULL",
 		parley.LeadBlacklisted, now, userID, number).Exec(ctx)
+	if err != nil {
+		return nil, err
+	}
+	// A lead with further numbers goes on with those when its turn comes; what a node is about to call waits again.
+	_, err = tx.q.NewRaw(`UPDATE leads SET status = CASE WHEN attempts = 0 THEN 'created' ELSE 'rescheduled' END, due_at = ?, owner = ''
+		WHERE user_id = ? AND status = 'scheduled' AND contacts IS NOT NULL AND (phone_number = ? OR CAST(contacts AS TEXT) LIKE ?)`,
+		now, userID, number, `%"`+number+`"%`).Exec(ctx)
 	return e, err
 }
 

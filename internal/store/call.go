@@ -2,6 +2,8 @@ package store
 
 import (
 	"context"
+	"database/sql"
+	"errors"
 	"time"
 
 	"github.com/uptrace/bun"
@@ -77,8 +79,23 @@ func (tx *Tx) CreateCall(ctx context.Context, userID int64, c *parley.Call) erro
 	c.ID, c.UserID, c.CreatedAt = 0, userID, parley.DateTime(parley.Now())
 	c.UpdatedAt, c.SeenAt = c.CreatedAt, parley.Time(c.CreatedAt)
 	c.Complete()
-	_, err := tx.q.NewInsert().Model(c).Exec(ctx)
+	_, err := tx.q.NewInsert().Model(c).Value("seen_at", "?", tx.clock()).Exec(ctx)
 	return err
+}
+
+// clock is the database's time in a query, by which processes judge one another: their own clocks may be apart. The processes on an SQLite are
+// on one machine, and have one.
+func (q Query) clock() any {
+	if q.sqlite {
+		return parley.Now()
+	}
+	return bun.Safe("(extract(epoch FROM clock_timestamp()) * 1000000)::bigint")
+}
+
+// Clock is the database's time, asked of the database: who can't reach it has none.
+func (q Query) Clock(ctx context.Context) (now parley.Time, err error) {
+	err = q.q.NewRaw("SELECT ?", q.clock()).Scan(ctx, &now)
+	return now, err
 }
 
 // LiveCalls is how many calls of the user's are live.
@@ -97,10 +114,19 @@ func (q Query) Spend(ctx context.Context, userID int64, at parley.Time) (amount 
 
 // AddSpend counts an amount to a time's day. A former day's count is forgotten.
 func (tx *Tx) AddSpend(ctx context.Context, userID int64, at parley.Time, amount parley.Money) error {
-	_, err := tx.q.NewRaw(`INSERT INTO call_spend (user_id, day, amount) VALUES (?, ?, ?) ON CONFLICT (user_id) DO UPDATE
-		SET amount = CASE WHEN call_spend.day = excluded.day THEN call_spend.amount ELSE 0 END + excluded.amount, day = excluded.day
-		WHERE call_spend.day <= excluded.day`, userID, day(at), amount).Exec(ctx)
+	_, err := tx.TakeSpend(ctx, userID, at, amount)
 	return err
+}
+
+// TakeSpend is AddSpend, and says what the day has come to: who takes more at the same moment is counted already, or sees this.
+func (tx *Tx) TakeSpend(ctx context.Context, userID int64, at parley.Time, amount parley.Money) (total parley.Money, err error) {
+	err = tx.q.NewRaw(`INSERT INTO call_spend (user_id, day, amount) VALUES (?, ?, ?) ON CONFLICT (user_id) DO UPDATE
+		SET amount = CASE WHEN call_spend.day = excluded.day THEN call_spend.amount ELSE 0 END + excluded.amount, day = excluded.day
+		WHERE call_spend.day <= excluded.day RETURNING amount`, userID, day(at), amount).Scan(ctx, &total)
+	if errors.Is(err, sql.ErrNoRows) { // a later day is counted already
+		err = nil
+	}
+	return total, err
 }
 
 // CorrectSpend corrects the count of a time's day, where that is still the day that is counted.
@@ -111,10 +137,19 @@ func (tx *Tx) CorrectSpend(ctx context.Context, userID int64, at parley.Time, by
 
 // KeepCall stores how far a live call of a process is; false when it is over, or another's.
 func (tx *Tx) KeepCall(ctx context.Context, c *parley.Call) (bool, error) {
+	return tx.keepCall(ctx, c, "turns", "function_calls", "input_variables")
+}
+
+// KeepCallState is KeepCall without what was said and done.
+func (tx *Tx) KeepCallState(ctx context.Context, c *parley.Call) (bool, error) {
+	return tx.keepCall(ctx, c)
+}
+
+func (tx *Tx) keepCall(ctx context.Context, c *parley.Call, texts ...string) (bool, error) {
 	c.UpdatedAt = parley.DateTime(parley.Now())
 	c.Complete()
-	return some(tx.q.NewUpdate().Model(c).Column("status", "ringing_at", "answered_at", "answered_by", "turns", "function_calls", "input_variables",
-		"recording_due", "updated_at").Where("id = ? AND node = ? AND ended_at = 0", c.ID, c.Node).Exec(ctx))
+	return some(tx.q.NewUpdate().Model(c).Column("status", "ringing_at", "answered_at", "answered_by", "recording_due", "updated_at").Column(texts...).
+		Where("id = ? AND node = ? AND ended_at = 0", c.ID, c.Node).Exec(ctx))
 }
 
 // EndCall stores a call that has ended.
@@ -125,10 +160,14 @@ func (tx *Tx) EndCall(ctx context.Context, c *parley.Call) error {
 	return err
 }
 
-// RenewCalls says that a process lives, and gives the ids of the calls that are its own and live.
-func (tx *Tx) RenewCalls(ctx context.Context, node string, now parley.Time) (ids []int64, err error) {
-	err = tx.q.NewRaw("UPDATE calls SET seen_at = ? WHERE node = ? AND ended_at = 0 RETURNING id", now, node).Scan(ctx, &ids)
-	return ids, err
+// RenewCalls says of some calls of a process that it has them, at a time of the database's clock, and gives those of them that are live. What
+// they are charged for is counted by the process's own clock, as their answer is.
+func (tx *Tx) RenewCalls(ctx context.Context, node string, ids []int64, seen parley.Time) (live []int64, err error) {
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	err = tx.q.NewRaw("UPDATE calls SET seen_at = ?, updated_at = ? WHERE id IN (?) AND node = ? AND ended_at = 0 RETURNING id", seen, parley.Now(), bun.List(ids), node).Scan(ctx, &live)
+	return live, err
 }
 
 // HangupCall asks for the end of one of the user's calls, whichever process has it. The error is a Conflict where it is over.
@@ -149,7 +188,7 @@ func (q Query) CallsToHangUp(ctx context.Context, node string) (ids []int64, err
 	return ids, err
 }
 
-// LostCalls are live calls whose process has not been heard of since a time.
+// LostCalls are live calls of which nothing was heard since a time of the database's clock.
 func (q Query) LostCalls(ctx context.Context, since parley.Time, limit int) (ids []int64, err error) {
 	err = q.q.NewRaw("SELECT id FROM calls WHERE ended_at = 0 AND seen_at < ? ORDER BY id LIMIT ?", since, limit).Scan(ctx, &ids)
 	return ids, err
@@ -182,6 +221,14 @@ func (tx *Tx) SaveReport(ctx context.Context, c *parley.Call) error {
 	return err
 }
 
+// NoRecording says that the recording that is due of a call will not come. A report that waited for it is due at once.
+func (tx *Tx) NoRecording(ctx context.Context, id int64) error {
+	now := parley.Now()
+	_, err := tx.q.NewRaw(`UPDATE calls SET recording_due = FALSE, report_due = CASE WHEN report_due > ? AND report_tries = 0 THEN ? ELSE report_due END
+		WHERE id = ? AND recording_due`, now, now, id).Exec(ctx)
+	return err
+}
+
 // KeepRecording says where a call's recording is, "" where there is none after all; false when the call is gone. A report that waited for
 // it is due at once.
 func (tx *Tx) KeepRecording(ctx context.Context, id int64, name string, size int64) (bool, error) {
@@ -208,9 +255,9 @@ func (tx *Tx) DeleteCall(ctx context.Context, userID, id int64) (recording strin
 	return rows[0].Recording, err
 }
 
-// EraseCalls removes the user's calls with a customer, and gives the names of their recordings. The events that tell of them go with the
+// EraseCalls removes at most limit of the user's calls with a customer, and gives the names of their recordings. The events that tell of them go with the
 // customer's number. It is refused while there is a live one, which would be kept.
-func (tx *Tx) EraseCalls(ctx context.Context, userID int64, phone string) (recordings []string, calls int, err error) {
+func (tx *Tx) EraseCalls(ctx context.Context, userID int64, phone string, limit int) (recordings []string, calls int, err error) {
 	live, err := tx.q.NewSelect().Model((*parley.Call)(nil)).Where("user_id = ? AND customer_phone = ? AND ended_at = 0", userID, phone).Exists(ctx)
 	if err != nil {
 		return nil, 0, err
@@ -219,7 +266,8 @@ func (tx *Tx) EraseCalls(ctx context.Context, userID int64, phone string) (recor
 		return nil, 0, parley.Errorf(parley.Conflict, "The customer is in a call: hang up first.")
 	}
 	var rows []parley.Call
-	err = tx.q.NewRaw("DELETE FROM calls WHERE user_id = ? AND customer_phone = ? AND ended_at > 0 RETURNING id, recording", userID, phone).Scan(ctx, &rows)
+	err = tx.q.NewRaw(`DELETE FROM calls WHERE id IN (SELECT id FROM calls WHERE user_id = ? AND customer_phone = ? AND ended_at > 0 LIMIT ?)
+		RETURNING id, recording`, userID, phone, limit).Scan(ctx, &rows)
 	return recordingsOf(rows), len(rows), err
 }
 

@@ -2,8 +2,12 @@ package store_test
 
 import (
 	"context"
+	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"net/url"
 	"slices"
 	"testing"
 	"time"
@@ -114,7 +118,7 @@ func TestCallsOfUsers(t *testing.T) {
 					t.Errorf("%s: %v", name, err)
 				}
 			}
-			if names, n, err := tx.EraseCalls(ctx, other.ID, phone); err != nil || n != 0 || names != nil {
+			if names, n, err := tx.EraseCalls(ctx, other.ID, phone, 10); err != nil || n != 0 || names != nil {
 				t.Errorf("erased %d of another's: %v", n, err)
 			}
 			return nil
@@ -142,14 +146,17 @@ func TestCallLeases(t *testing.T) {
 		mine, second, others := make("a"), make("a"), make("b")
 		later := parley.Now().Add(time.Minute)
 		write(t, db, func(ctx context.Context, tx *store.Tx) error {
-			ids, err := tx.RenewCalls(ctx, "a", later)
-			slices.Sort(ids)
-			if !slices.Equal(ids, []int64{mine.ID, second.ID}) {
+			ids, err := tx.RenewCalls(ctx, "a", []int64{mine.ID, others.ID, 9999}, later)
+			if !slices.Equal(ids, []int64{mine.ID}) {
 				t.Errorf("renewed %v", ids)
 			}
-			return err
+			none, wrong := tx.RenewCalls(ctx, "a", nil, later)
+			if len(none) != 0 {
+				t.Errorf("renewed %v", none)
+			}
+			return errors.Join(err, wrong)
 		})
-		if lost, err := db.LostCalls(t.Context(), later, 10); err != nil || !slices.Equal(lost, []int64{others.ID}) {
+		if lost, err := db.LostCalls(t.Context(), later, 10); err != nil || !slices.Equal(lost, []int64{second.ID, others.ID}) {
 			t.Errorf("lost %v: %v", lost, err)
 		}
 		write(t, db, func(ctx context.Context, tx *store.Tx) error { return tx.HangupCall(ctx, u.ID, mine.ID) })
@@ -228,6 +235,79 @@ func TestForgetCalls(t *testing.T) {
 		})
 		if _, total, err := db.Calls(t.Context(), u.ID, store.CallFilter{}, store.Page{Number: 1, Size: 10}); err != nil || total != 2 {
 			t.Errorf("%d are left: %v", total, err)
+		}
+	})
+}
+
+// Processes judge one another by the database's clock, wherever their own clocks stand: what one writes of its calls is never of another clock.
+func TestCallsByTheDatabasesClock(t *testing.T) {
+	if !slices.Contains(storetest.Engines(), "postgres") {
+		return
+	}
+	o := storetest.Options(t, "postgres")
+	storetest.Open(t, o)
+	conn, err := sql.Open("pgx", o.Postgres)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	// A database whose clock is an hour ahead of ours.
+	for _, q := range []string{"CREATE SCHEMA ahead", "CREATE FUNCTION ahead.clock_timestamp() RETURNS timestamptz LANGUAGE sql AS $$ SELECT pg_catalog.clock_timestamp() + interval '1 hour' $$"} {
+		if _, err := conn.Exec(q); err != nil {
+			t.Fatal(err)
+		}
+	}
+	u, err := url.Parse(o.Postgres)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := u.Query()
+	q.Set("search_path", "ahead,pg_catalog,public")
+	u.RawQuery = q.Encode()
+	o.Postgres = u.String()
+	db := storetest.Open(t, o)
+	ours := parley.Now()
+	now, err := db.Clock(t.Context())
+	if err != nil || now < ours.Add(time.Hour) || now > parley.Now().Add(time.Hour) {
+		t.Fatalf("the database's clock says %v, ours %v: %v", now, ours, err)
+	}
+	user := storetest.User(t, db, 0)
+	a := spoken(t, db, user.ID)
+	c := &parley.Call{AssistantID: a.ID, Type: parley.CallWeb, Status: parley.CallInProgress, Node: "a"}
+	write(t, db, func(ctx context.Context, tx *store.Tx) error { return tx.CreateCall(ctx, user.ID, c) })
+	if lost, err := db.LostCalls(t.Context(), now, 10); err != nil || len(lost) != 0 {
+		t.Errorf("a call that has just begun is lost: %v, %v", lost, err)
+	}
+	got, err := db.Call(t.Context(), user.ID, c.ID)
+	if err != nil || got.SeenAt < now || parley.Time(got.CreatedAt) > parley.Now() {
+		t.Errorf("seen at %v, made at %v: %v", got.SeenAt, got.CreatedAt, err)
+	}
+}
+
+// A write that was refused for what it would write, and one that could not be made.
+func TestRefused(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		u := storetest.User(t, db, 0)
+		a := spoken(t, db, u.ID)
+		try := func(c *parley.Call) error {
+			c.AssistantID, c.Type, c.Status = a.ID, parley.CallWeb, parley.CallInitiated
+			return db.Write(t.Context(), func(ctx context.Context, tx *store.Tx) error { return tx.CreateCall(ctx, u.ID, c) })
+		}
+		torn := parley.CallTool{FunctionCall: parley.FunctionCall{Name: "x", Arguments: json.RawMessage(`{"a":`)}}
+		if err := try(&parley.Call{FunctionCalls: []parley.CallTool{torn}}); !store.Refused(err) {
+			t.Errorf("broken JSON: %v", err)
+		}
+		foreign := db.Write(t.Context(), func(ctx context.Context, tx *store.Tx) error {
+			return tx.CreateCall(ctx, 9999, &parley.Call{AssistantID: a.ID, Type: parley.CallWeb, Status: parley.CallInitiated})
+		})
+		if !store.Refused(foreign) {
+			t.Errorf("a user who isn't there: %v", foreign)
+		}
+		gone, cancel := context.WithCancel(t.Context())
+		cancel()
+		late := db.Write(gone, func(context.Context, *store.Tx) error { return nil })
+		if store.Refused(late) || store.Refused(nil) || store.Refused(io.EOF) {
+			t.Errorf("nobody asked the database: %v", late)
 		}
 	})
 }

@@ -62,12 +62,6 @@ func (q Query) addNumbers(ctx context.Context, list []parley.Campaign) error {
 	return err
 }
 
-// CountCampaigns is how many campaigns the user has. In a transaction that goes on to add one, lock the user first (LockUser).
-func (q Query) CountCampaigns(ctx context.Context, userID int64) (int, error) {
-	n, err := q.q.NewSelect().Model((*parley.Campaign)(nil)).Where("user_id = ?", userID).Where(alive).Count(ctx)
-	return int(n), err
-}
-
 // OwnNumbers says which of some ids are numbers of the user's.
 func (q Query) OwnNumbers(ctx context.Context, userID int64, ids []int64) (map[int64]bool, error) {
 	return q.owned(ctx, "numbers", userID, ids)
@@ -75,6 +69,9 @@ func (q Query) OwnNumbers(ctx context.Context, userID int64, ids []int64) (map[i
 
 // CreateCampaign stores a new campaign, a draft.
 func (tx *Tx) CreateCampaign(ctx context.Context, userID int64, c *parley.Campaign) error {
+	if err := tx.room(ctx, userID, campaignLimit, 1); err != nil {
+		return err
+	}
 	c.ID, c.UserID, c.Status, c.Failing, c.CreatedAt = 0, userID, parley.CampaignDraft, []int64{}, parley.Now()
 	c.UpdatedAt = c.CreatedAt
 	if _, err := tx.q.NewInsert().Model(c).Exec(ctx); err != nil {

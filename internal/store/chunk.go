@@ -400,6 +400,41 @@ func (q Query) Words(ctx context.Context, knowledgebaseID int64, words []string)
 	return list, err
 }
 
+// WordsFrom are words of a knowledgebase that begin in one of some ways, at most limit of each.
+func (q Query) WordsFrom(ctx context.Context, knowledgebaseID int64, begin []string, limit int) ([]Word, error) {
+	var list []Word
+	if len(begin) == 0 {
+		return nil, nil
+	}
+	// By their bytes: how people sort words depends on where the database is.
+	from, to := ">=", "<"
+	if !q.sqlite {
+		from, to = "~>=~", "~<~"
+	}
+	one := "SELECT * FROM (SELECT word, chunks FROM words WHERE knowledgebase_id = ? AND word " + from + " ? AND word " + to + " ? ORDER BY word" + q.byBytes() + " LIMIT ?) AS w"
+	args := make([]any, 0, 4*len(begin))
+	for _, b := range begin {
+		args = append(args, knowledgebaseID, b, after(b), limit)
+	}
+	err := q.q.NewRaw(strings.Repeat(one+" UNION ALL ", len(begin)-1)+one, args...).Scan(ctx, &list)
+	return list, err
+}
+
+// byBytes makes an order one of bytes.
+func (q Query) byBytes() string {
+	if q.sqlite {
+		return ""
+	}
+	return " USING ~<~"
+}
+
+// after is the first text, by bytes, that does not begin with s.
+func after(s string) string {
+	r := []rune(s)
+	r[len(r)-1]++
+	return string(r)
+}
+
 // WordsByID are some words of a knowledgebase.
 func (q Query) WordsByID(ctx context.Context, knowledgebaseID int64, ids []int64) ([]Word, error) {
 	var list []Word

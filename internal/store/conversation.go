@@ -2,6 +2,9 @@ package store
 
 import (
 	"context"
+	"encoding/json"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -50,9 +53,12 @@ func (q Query) conversation(ctx context.Context, which func(*bun.SelectQuery)) (
 
 // ConversationFilter narrows a list; zero values don't.
 type ConversationFilter struct {
-	Type        parley.ConversationType
-	AssistantID int64
-	From, To    parley.Time // To is exclusive
+	Type          parley.ConversationType
+	AssistantID   int64
+	CustomerPhone string      // E.164
+	SenderPhone   string      // of the WhatsApp sender that it goes over
+	Identifier    string      // what the channel calls the customer
+	From, To      parley.Time // To is exclusive
 }
 
 // Conversations is a page of the user's conversations, newest first.
@@ -61,12 +67,28 @@ func (q Query) Conversations(ctx context.Context, userID int64, f ConversationFi
 	ids := q.q.NewSelect().TableExpr("conversations").Where("user_id = ?", userID)
 	only(ids, "type", f.Type)
 	only(ids, "assistant_id", f.AssistantID)
+	only(ids, "customer_phone", f.CustomerPhone)
+	only(ids, "external_identifier", f.Identifier)
+	if f.SenderPhone != "" {
+		ids.Where("id IN (SELECT m.conversation_id FROM whatsapp_messages AS m JOIN whatsapp_senders AS s ON s.id = m.sender_id WHERE s.user_id = ? AND s.phone_number = ?)", userID, f.SenderPhone)
+	}
 	between(ids, f.From, f.To)
 	total, more, err := pageOf(ctx, ids, p, "seq")
 	if err == nil && more {
 		err = q.conversations(&list).Where("c.seq IN (?)", ids).OrderExpr("c.seq DESC").Scan(ctx)
 	}
 	return list, total, err
+}
+
+// ConversationSender is the number of ours that a conversation's customer writes to, where its channel has one: nil otherwise.
+func (q Query) ConversationSender(ctx context.Context, c *parley.Conversation) (*string, error) {
+	var phones []string
+	err := q.q.NewRaw(`SELECT s.phone_number FROM whatsapp_messages AS m JOIN whatsapp_senders AS s ON s.id = m.sender_id
+		WHERE m.conversation_id = ? ORDER BY m.id DESC LIMIT 1`, c.ID).Scan(ctx, &phones)
+	if err != nil || len(phones) == 0 {
+		return nil, err
+	}
+	return &phones[0], nil
 }
 
 // CreateConversation stores a new conversation, with the assistant's first message where there is one.
@@ -93,16 +115,78 @@ func (tx *Tx) insertMessage(ctx context.Context, m *parley.Message) error {
 func (tx *Tx) AddMessage(ctx context.Context, m *parley.Message, cost parley.Money, endsAt parley.Time) error {
 	m.CreatedAt = parley.DateTime(parley.Now())
 	res, err := tx.q.NewRaw(`UPDATE conversations SET message_count = message_count + 1, total_cost = total_cost + ?, ends_at = ?, ended_at = 0,
-		updated_at = ? WHERE id = ?`, cost, endsAt, m.CreatedAt, m.ConversationID).Exec(ctx)
+		end_attempts = 0, updated_at = ? WHERE id = ?`, cost, endsAt, m.CreatedAt, m.ConversationID).Exec(ctx)
 	if err := one(res, err, conversationNotFound); err != nil {
 		return err
 	}
 	return tx.insertMessage(ctx, m)
 }
 
-// SettleMessage says that a customer's message waits no longer; false when it did not.
-func (tx *Tx) SettleMessage(ctx context.Context, id int64, cost parley.Money, failed bool) (bool, error) {
-	return some(tx.q.NewRaw("UPDATE messages SET pending = FALSE, failed = ?, cost = ? WHERE id = ? AND pending", failed, cost, id).Exec(ctx))
+// SettleMessage says that a customer's message waits no longer, and why it failed where it did (nil: it did not); false when it did not wait.
+func (tx *Tx) SettleMessage(ctx context.Context, id int64, cost parley.Money, failure *string) (bool, error) {
+	return some(tx.q.NewRaw("UPDATE messages SET pending = FALSE, failed = ?, error = ?, cost = ? WHERE id = ? AND pending",
+		failure != nil, failure, cost, id).Exec(ctx))
+}
+
+// TryMessage counts an attempt to answer a pending message; 0 when it waits no longer.
+func (tx *Tx) TryMessage(ctx context.Context, id int64) (attempts int, err error) {
+	var list []int
+	err = tx.q.NewRaw("UPDATE messages SET attempts = attempts + 1 WHERE id = ? AND pending RETURNING attempts", id).Scan(ctx, &list)
+	if len(list) == 0 {
+		return 0, err
+	}
+	return list[0], err
+}
+
+// TryEnd counts an attempt to end a conversation.
+func (tx *Tx) TryEnd(ctx context.Context, id string) (attempts int, err error) {
+	err = tx.q.NewRaw("UPDATE conversations SET end_attempts = end_attempts + 1 WHERE id = ? RETURNING end_attempts", id).Scan(ctx, &attempts)
+	return attempts, notFound(err, conversationNotFound)
+}
+
+// KeepMessageCall stores the beginning of a message's n-th tool call, or, with done, its result.
+func (tx *Tx) KeepMessageCall(ctx context.Context, messageID int64, n int, c parley.FunctionCall, done bool) error {
+	row := &messageCall{MessageID: messageID, N: n, Name: c.Name, Arguments: c.Arguments}
+	if done {
+		row.Result = &c.Result
+	}
+	_, err := tx.q.NewInsert().Model(row).On("CONFLICT (message_id, n) DO UPDATE").Set("result = EXCLUDED.result").Exec(ctx)
+	return err
+}
+
+// DropMessageCalls removes a message's tool calls: its reply has them.
+func (tx *Tx) DropMessageCalls(ctx context.Context, messageID int64) error {
+	_, err := tx.q.NewDelete().Model((*messageCall)(nil)).Where("message_id = ?", messageID).Exec(ctx)
+	return err
+}
+
+// MessageCalls are the tool calls of a conversation's messages that have no reply, by message and in order.
+func (q Query) MessageCalls(ctx context.Context, conversationID string) (map[int64][]parley.FunctionCall, error) {
+	var list []messageCall
+	err := q.q.NewSelect().Model(&list).Where("message_id IN (SELECT id FROM messages WHERE conversation_id = ?)", conversationID).
+		Order("message_id", "n").Scan(ctx)
+	calls := map[int64][]parley.FunctionCall{}
+	for _, c := range list {
+		result := CutOff
+		if c.Result != nil {
+			result = *c.Result
+		}
+		calls[c.MessageID] = append(calls[c.MessageID], parley.FunctionCall{Name: c.Name, Arguments: c.Arguments, Result: result})
+	}
+	return calls, err
+}
+
+// CutOff is the result of a tool of which nobody knows what it did.
+const CutOff = "Error: the server was cut off while the tool ran. Whether it took effect is not known: do not run it again before you have made sure."
+
+type messageCall struct {
+	bun.BaseModel `bun:"message_calls"`
+
+	MessageID int64
+	N         int
+	Name      string
+	Arguments json.RawMessage `bun:"type:json"`
+	Result    *string
 }
 
 // Messages are a conversation's messages in order: each reply behind what it answers.
@@ -139,16 +223,22 @@ func (q Query) Pending(ctx context.Context, conversationID string) (*parley.Mess
 	return first[parley.Message](ctx, q, func(s *bun.SelectQuery) { s.Where("conversation_id = ? AND pending", conversationID).Order("id") })
 }
 
-// Lease makes owner the one who works on a conversation until then, unless another's lease runs; it renews owner's own.
+// Lease makes owner the one who works on a conversation until then, unless another's lease runs; it renews owner's own, and ends a rest.
 func (tx *Tx) Lease(ctx context.Context, conversationID, owner string, length time.Duration) (bool, error) {
 	now := parley.Now()
-	return some(tx.q.NewRaw("UPDATE conversations SET lease_owner = ?, lease_until = ? WHERE id = ? AND (lease_until < ? OR lease_owner = ?)",
+	return some(tx.q.NewRaw("UPDATE conversations SET lease_owner = ?, lease_until = ? WHERE id = ? AND (lease_until < ? OR lease_owner IN (?, ''))",
 		owner, now.Add(length), conversationID, now, owner).Exec(ctx))
 }
 
 // Unlease ends owner's lease.
 func (tx *Tx) Unlease(ctx context.Context, conversationID, owner string) error {
 	_, err := tx.q.NewRaw("UPDATE conversations SET lease_owner = '', lease_until = 0 WHERE id = ? AND lease_owner = ?", conversationID, owner).Exec(ctx)
+	return err
+}
+
+// Rest ends owner's lease, and has nobody look at the conversation by themselves before a time.
+func (tx *Tx) Rest(ctx context.Context, conversationID, owner string, until parley.Time) error {
+	_, err := tx.q.NewRaw("UPDATE conversations SET lease_owner = '', lease_until = ? WHERE id = ? AND lease_owner = ?", until, conversationID, owner).Exec(ctx)
 	return err
 }
 
@@ -173,20 +263,40 @@ func (tx *Tx) SetAI(ctx context.Context, userID int64, id string, on bool) error
 	return one(res, err, conversationNotFound)
 }
 
-// AddVariables puts values over a conversation's variables.
-func (tx *Tx) AddVariables(ctx context.Context, c *parley.Conversation, vars map[string]string) error {
+// AddVariables puts values over a conversation's variables, as they are when it has the row to itself. Those that visitors names come from
+// the customer: they go over what a customer gave before, and never over what the assistant's owner gave.
+func (tx *Tx) AddVariables(ctx context.Context, c *parley.Conversation, vars map[string]string, visitors []string) error {
 	if len(vars) == 0 {
 		return nil
 	}
-	merged := make(map[string]string, len(c.Variables)+len(vars))
-	for k, v := range c.Variables {
+	now, err := tx.ConversationForUpdate(ctx, c.ID)
+	if err != nil {
+		return err
+	}
+	merged := make(map[string]string, len(now.Variables)+len(vars))
+	for k, v := range now.Variables {
 		merged[k] = v
 	}
+	names := strings.Fields(now.VisitorNames)
 	for k, v := range vars {
+		_, there := merged[k]
+		visitor, before := slices.Contains(visitors, k), slices.Contains(names, k) || now.VisitorNames == parley.EveryVisitor
+		switch {
+		case visitor && there && !before:
+			continue
+		case visitor && !before:
+			names = append(names, k)
+		case !visitor:
+			names = slices.DeleteFunc(names, func(n string) bool { return n == k })
+		}
 		merged[k] = v
 	}
-	c.Variables = merged
-	_, err := tx.q.NewUpdate().Model(c).Column("variables").Where("id = ?", c.ID).Exec(ctx)
+	var wrong parley.Fields
+	if parley.CheckVariables(merged, &wrong); len(wrong) > 0 && len(merged) > len(now.Variables) {
+		return wrong.Err()
+	}
+	c.Variables, c.VisitorNames = merged, strings.Join(names, " ")
+	_, err = tx.q.NewUpdate().Model(c).Column("variables", "visitor_names").Where("id = ?", c.ID).Exec(ctx)
 	return err
 }
 
@@ -196,21 +306,55 @@ func (tx *Tx) DeleteConversation(ctx context.Context, userID int64, id string) e
 	return one(res, err, conversationNotFound)
 }
 
-// EraseCustomer removes what the user's conversations hold of a customer, by phone number or the channel's name for them.
-func (tx *Tx) EraseCustomer(ctx context.Context, userID int64, identifier string) (conversations int, err error) {
-	if err := tx.eraseDeliveries(ctx, userID, identifier); err != nil {
-		return 0, err
+// EraseCustomer removes what the user's conversations and campaigns hold of a customer, by phone number or the channel's name for them: one
+// step of it, that says how many conversations are gone and whether there is more.
+func (tx *Tx) EraseCustomer(ctx context.Context, userID int64, identifier string) (conversations int, more bool, err error) {
+	for _, statement := range []string{
+		"DELETE FROM webhook_deliveries WHERE id IN (SELECT id FROM webhook_deliveries WHERE user_id = ? AND customer_phone = ? LIMIT ?)",
+		// The blacklist keeps the number: it is there for the customer's sake.
+		"DELETE FROM leads WHERE id IN (SELECT id FROM leads WHERE user_id = ? AND phone_number = ? LIMIT ?)",
+	} {
+		n, err := count(tx.q.NewRaw(statement, userID, identifier, Step).Exec(ctx))
+		if err != nil {
+			return 0, false, err
+		}
+		more = more || n == Step
 	}
-	if err := tx.eraseLeads(ctx, userID, identifier); err != nil {
-		return 0, err
+	others, err := tx.dropContacts(ctx, userID, identifier)
+	if err != nil {
+		return 0, false, err
 	}
-	return count(tx.q.NewDelete().Model((*parley.Conversation)(nil)).
-		Where("user_id = ? AND (customer_phone = ? OR external_identifier = ?)", userID, identifier, identifier).Exec(ctx))
+	more = more || others
+	conversations, rest, err := tx.removeConversations(ctx, func(s *bun.SelectQuery) {
+		s.Where("user_id = ? AND (customer_phone = ? OR external_identifier = ?)", userID, identifier, identifier)
+	})
+	return conversations, more || rest, err
 }
 
-// ForgetConversations removes conversations that nothing was said in since a time.
-func (tx *Tx) ForgetConversations(ctx context.Context, before parley.Time) (int, error) {
-	return count(tx.q.NewDelete().Model((*parley.Conversation)(nil)).Where("updated_at < ?", before).Exec(ctx))
+// ForgetConversations removes conversations that nothing was said in since a time: one step of it, that says whether there is more.
+func (tx *Tx) ForgetConversations(ctx context.Context, before parley.Time) (more bool, err error) {
+	_, more, err = tx.removeConversations(ctx, func(s *bun.SelectQuery) { s.Where("updated_at < ?", before).Order("updated_at") })
+	return more, err
+}
+
+// Step is about how many rows a step of removing takes: some milliseconds of everybody's writes.
+const Step = 500
+
+// removeConversations removes a few of the conversations that which picks, with their messages; those of a long one in steps of their own.
+func (tx *Tx) removeConversations(ctx context.Context, which func(*bun.SelectQuery)) (removed int, more bool, err error) {
+	var ids []string
+	s := tx.q.NewSelect().Table("conversations").Column("id").Limit(Step / 10)
+	which(s)
+	if err := tx.locked(s).Scan(ctx, &ids); err != nil || len(ids) == 0 {
+		return 0, false, err
+	}
+	said, err := count(tx.q.NewRaw("DELETE FROM messages WHERE id IN (SELECT id FROM messages WHERE conversation_id IN (?) LIMIT ?)",
+		bun.List(ids), Step).Exec(ctx))
+	if err != nil || said == Step {
+		return 0, true, err
+	}
+	removed, err = count(tx.q.NewRaw("DELETE FROM conversations WHERE id IN (?)", bun.List(ids)).Exec(ctx))
+	return removed, len(ids) == Step/10, err
 }
 
 // LastMessage is the id of a conversation's newest message, 0 when it has none.

@@ -20,13 +20,12 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
+	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/riverqueue/river"
 	"github.com/uptrace/bun"
-	"github.com/uptrace/bun/dialect/pgdialect"
 	"github.com/uptrace/bun/dialect/sqlitedialect"
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
@@ -43,6 +42,9 @@ type Query struct {
 
 	news      chan struct{} // has a token when deliveries were committed
 	threshold parley.Money  // see WarnBelow
+
+	publicBudget parley.Money                  // see LimitPublic
+	plan         func(name string) parley.Plan // see PlansAre
 }
 
 // DB is an open database. Its methods may be called from any goroutine.
@@ -54,7 +56,10 @@ type DB struct {
 	queue chan *pending // SQLite: writes that wait to be committed together
 	done  chan struct{}
 
-	postgres string // address, for what needs connections of its own
+	closing chan struct{} // closed when Close begins
+	once    sync.Once
+
+	postgres *patience // PostgreSQL's address and bounds, for what needs connections of its own
 }
 
 // Options say where the database is.
@@ -62,6 +67,9 @@ type Options struct {
 	Path     string // SQLite file
 	Postgres string // postgres://…; Path is then ignored
 	Secret   []byte // 32 bytes that encrypt secrets at rest
+
+	Wait   time.Duration // how long Open waits for a PostgreSQL that does not answer yet
+	Answer time.Duration // how long PostgreSQL may take to answer; 0 is 40 s
 
 	Watch bun.QueryHook // sees every query; nil for none
 }
@@ -72,24 +80,6 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 		return openPostgres(ctx, o)
 	}
 	return openSQLite(ctx, o)
-}
-
-func openPostgres(ctx context.Context, o Options) (*DB, error) {
-	cfg, err := pgx.ParseConfig(o.Postgres)
-	if err != nil {
-		return nil, errors.New("the PostgreSQL address can't be read: write it as postgres://user:password@host:5432/database")
-	}
-	// bun writes the arguments into the text of a query: preparing each text would cost a round trip and fill the server's cache.
-	cfg.DefaultQueryExecMode = pgx.QueryExecModeSimpleProtocol
-	pool := stdlib.OpenDB(*cfg)
-	pool.SetMaxOpenConns(16)
-	pool.SetMaxIdleConns(16)
-	db := bun.NewDB(pool, pgdialect.New(), bun.WithDiscardUnknownColumns())
-	if err := db.PingContext(ctx); err != nil {
-		pool.Close()
-		return nil, fmt.Errorf("connect to PostgreSQL at %s: %w", cfg.Host, err)
-	}
-	return newDB(db, db, o)
 }
 
 func openSQLite(ctx context.Context, o Options) (*DB, error) {
@@ -106,7 +96,7 @@ func openSQLite(ctx context.Context, o Options) (*DB, error) {
 		}
 		pool.SetMaxOpenConns(conns)
 		pool.SetMaxIdleConns(conns)
-		db := bun.NewDB(pool, sqlitedialect.New(), bun.WithDiscardUnknownColumns())
+		db := bun.NewDB(pool, literal{sqlitedialect.New()}, bun.WithDiscardUnknownColumns())
 		if err := db.PingContext(ctx); err != nil {
 			pool.Close()
 			return nil, fmt.Errorf("open %s: %w", o.Path, err)
@@ -123,10 +113,10 @@ func openSQLite(ctx context.Context, o Options) (*DB, error) {
 		return nil, err
 	}
 	os.Chmod(o.Path, 0o600) // it holds people's words; a failure leaves the directory's 0700
-	return newDB(read, write, o)
+	return newDB(read, write, nil, o)
 }
 
-func newDB(read, write *bun.DB, o Options) (*DB, error) {
+func newDB(read, write *bun.DB, postgres *patience, o Options) (*DB, error) {
 	b, err := newBox(o.Secret)
 	if err != nil {
 		return nil, err
@@ -134,21 +124,24 @@ func newDB(read, write *bun.DB, o Options) (*DB, error) {
 	if o.Watch != nil {
 		read, write = read.WithQueryHook(o.Watch), write.WithQueryHook(o.Watch)
 	}
-	db := &DB{Query: Query{q: read, sqlite: o.Postgres == "", box: b, news: make(chan struct{}, 1)}, read: read, write: write, postgres: o.Postgres}
+	db := &DB{Query: Query{q: read, sqlite: postgres == nil, box: b, news: make(chan struct{}, 1)}, read: read, write: write, postgres: postgres}
 	if db.jobs, err = inserter(write.DB, db.sqlite); err != nil {
 		return nil, err
 	}
 	if db.sqlite {
-		db.queue, db.done = make(chan *pending), make(chan struct{})
+		db.queue, db.done, db.closing = make(chan *pending), make(chan struct{}), make(chan struct{})
 		go db.commitTogether()
 	}
 	return db, nil
 }
 
-// Close waits for the writes under way and disconnects. No write may begin after it.
+// ErrClosed is what those hear who write after Close.
+var ErrClosed = errors.New("the database is closed")
+
+// Close waits for the writes under way and disconnects.
 func (db *DB) Close() error {
 	if db.queue != nil {
-		close(db.queue)
+		db.once.Do(func() { close(db.closing) })
 		<-db.done
 		return errors.Join(db.read.Close(), db.write.Close())
 	}

@@ -67,6 +67,15 @@ func (tx *Tx) lockKnowledgebase(ctx context.Context, id int64) error {
 
 // CreateDocument stores a new document of one of the user's knowledgebases, in processing.
 func (tx *Tx) CreateDocument(ctx context.Context, userID, knowledgebaseID int64, d *parley.Document) error {
+	if err := tx.room(ctx, userID, documentLimit, 1); err != nil {
+		return err
+	}
+	if err := tx.room(ctx, userID, fileLimit, d.Size); err != nil {
+		return err
+	}
+	if err := tx.CountDay(ctx, userID, "document_readings", "documents to be read", parley.Now()); err != nil {
+		return err
+	}
 	if err := tx.lockKnowledgebase(ctx, knowledgebaseID); err != nil {
 		return err
 	}
@@ -97,6 +106,9 @@ func (tx *Tx) AgainDocument(ctx context.Context, userID int64, d *parley.Documen
 		WHERE id = ? AND status <> ? AND deleted_at = 0 AND knowledgebase_id IN (SELECT id FROM knowledgebases WHERE user_id = ?) RETURNING run`,
 		parley.KnowledgeProcessing, d.UpdatedAt, d.ID, parley.KnowledgeProcessing, userID).Scan(ctx, &run)
 	if err != nil || len(run) == 0 {
+		return false, err
+	}
+	if err := tx.CountDay(ctx, userID, "document_readings", "documents to be read", parley.Now()); err != nil {
 		return false, err
 	}
 	d.Status, d.Error, d.Progress, d.Run = parley.KnowledgeProcessing, nil, parley.Progress{}, run[0]
@@ -154,6 +166,58 @@ func (tx *Tx) RenewDocument(ctx context.Context, d *parley.Document, p parley.Pr
 	return some(tx.q.NewRaw(`UPDATE documents SET lease_until = ?, progress_done = ?, progress_total = ?
 		WHERE id = ? AND run = ? AND status = ? AND deleted_at = 0`,
 		parley.Now().Add(length), p.Done, p.Total, d.ID, d.Run, parley.KnowledgeProcessing).Exec(ctx))
+}
+
+// queued is the lease of a document that waits for a place among its owner's.
+const queued = -1
+
+// DocumentOwner is the user whose document it is, 0 when it is gone.
+func (q Query) DocumentOwner(ctx context.Context, id int64) (userID int64, err error) {
+	var ids []int64
+	err = q.q.NewRaw("SELECT k.user_id FROM documents AS d JOIN knowledgebases AS k ON k.id = d.knowledgebase_id WHERE d.id = ?", id).Scan(ctx, &ids)
+	if err != nil || len(ids) == 0 {
+		return 0, err
+	}
+	return ids[0], nil
+}
+
+// FreePlaces is how many more documents of a user may be processed, of so many. Transactions that ask for the same user wait for each other.
+func (tx *Tx) FreePlaces(ctx context.Context, userID int64, places int) (int, error) {
+	if err := tx.LockUser(ctx, userID); err != nil {
+		return 0, err
+	}
+	var taken int
+	err := tx.q.NewRaw(`SELECT count(*) FROM documents AS d JOIN knowledgebases AS k ON k.id = d.knowledgebase_id
+		WHERE d.status = 'processing' AND d.lease_until >= ? AND d.deleted_at = 0 AND k.user_id = ?`, parley.Now(), userID).Scan(ctx, &taken)
+	return places - taken, err
+}
+
+// QueueDocument has a document wait until its owner has a free place.
+func (tx *Tx) QueueDocument(ctx context.Context, id, run int64) error {
+	_, err := tx.q.NewRaw("UPDATE documents SET lease_until = ? WHERE id = ? AND run = ? AND status = 'processing' AND deleted_at = 0 AND lease_until < ?",
+		queued, id, run, parley.Now()).Exec(ctx)
+	return err
+}
+
+// NextDocuments takes as many documents of a user's out of the queue as there are free places, the oldest first.
+func (tx *Tx) NextDocuments(ctx context.Context, userID int64, places int) ([]parley.Document, error) {
+	free, err := tx.FreePlaces(ctx, userID, places)
+	if err != nil || free <= 0 {
+		return nil, err
+	}
+	var list []parley.Document
+	err = tx.q.NewUpdate().Model(&list).Set("lease_until = 0").
+		Where(`id IN (SELECT d.id FROM documents AS d JOIN knowledgebases AS k ON k.id = d.knowledgebase_id
+			WHERE d.status = 'processing' AND d.lease_until = ? AND d.deleted_at = 0 AND k.user_id = ? ORDER BY d.id LIMIT ?)`, queued, userID, free).
+		Returning("*").Scan(ctx)
+	return list, err
+}
+
+// WaitingOwners are users with documents in the queue.
+func (q Query) WaitingOwners(ctx context.Context) (ids []int64, err error) {
+	err = q.q.NewRaw(`SELECT DISTINCT k.user_id FROM documents AS d JOIN knowledgebases AS k ON k.id = d.knowledgebase_id
+		WHERE d.status = 'processing' AND d.lease_until = ? AND d.deleted_at = 0 LIMIT 1000`, queued).Scan(ctx, &ids)
+	return ids, err
 }
 
 // LapsedDocuments are documents in processing that nobody processes: the process died that did.

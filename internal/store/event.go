@@ -217,12 +217,6 @@ func (tx *Tx) ForgetDeliveries(ctx context.Context, before parley.Time, limit in
 		WHERE next_attempt_at = 0 AND created_at < ? ORDER BY created_at LIMIT ?)`, before, limit).Exec(ctx))
 }
 
-// eraseDeliveries removes the events that tell of a customer; those of a conversation go with it.
-func (tx *Tx) eraseDeliveries(ctx context.Context, userID int64, phone string) error {
-	_, err := tx.q.NewRaw("DELETE FROM webhook_deliveries WHERE user_id = ? AND customer_phone = ?", userID, phone).Exec(ctx)
-	return err
-}
-
 // balanceFell tells the account's endpoint, where it has one, that a charge took the balance below the threshold.
 func (tx *Tx) balanceFell(ctx context.Context, userID int64, balance parley.Money) error {
 	u, err := tx.User(ctx, userID)

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/riverdriver/riverdatabasesql"
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
@@ -60,7 +59,7 @@ func (db *DB) Work(ctx, soft context.Context, j Jobs) error {
 		}
 		return runJobs(ctx, soft, client, j.Started)
 	}
-	pool, err := pgxpool.New(ctx, db.postgres) // LISTEN needs a connection that database/sql doesn't give
+	pool, err := db.postgres.jobs(ctx) // LISTEN needs a connection that database/sql doesn't give
 	if err != nil {
 		return fmt.Errorf("work jobs: %w", err)
 	}
@@ -92,15 +91,15 @@ func runJobs[T any](ctx, soft context.Context, client *river.Client[T], started 
 }
 
 // migrateJobs brings the job tables up to date.
-func (db *DB) migrateJobs(ctx context.Context) error {
+func (db *DB) migrateJobs(ctx context.Context, pool *sql.DB) error {
 	var err error
 	if db.sqlite {
 		err = up(ctx, func() (*rivermigrate.Migrator[*sql.Tx], error) {
-			return rivermigrate.New(riversqlite.New(db.write.DB), nil)
+			return rivermigrate.New(riversqlite.New(pool), nil)
 		})
 	} else {
 		err = up(ctx, func() (*rivermigrate.Migrator[*sql.Tx], error) {
-			return rivermigrate.New(riverdatabasesql.New(db.write.DB), nil)
+			return rivermigrate.New(riverdatabasesql.New(pool), nil)
 		})
 	}
 	if err != nil {

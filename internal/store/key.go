@@ -12,10 +12,10 @@ import (
 func (q Query) Credential(ctx context.Context, id int64) (*parley.Key, *parley.User, error) {
 	k, u := new(parley.Key), new(parley.User)
 	err := q.q.NewRaw(`SELECT k.id, k.user_id, k.kind, k.name, k.hash, k.last_used_at, k.expires_at, k.created_at,
-		u.name, u.email, u.timezone, u.plan, u.balance, u.webhook_url, u.created_at, u.disabled_at
+		u.name, u.email, u.timezone, u.plan, u.balance, u.webhook_url, u.created_at, u.disabled_at, u.signed_up_at
 		FROM keys k JOIN users u ON u.id = k.user_id WHERE k.id = ?`, id).Scan(ctx,
 		&k.ID, &k.UserID, &k.Kind, &k.Name, &k.Hash, &k.LastUsedAt, &k.ExpiresAt, &k.CreatedAt,
-		&u.Name, &u.Email, &u.Timezone, &u.Plan, &u.Balance, &u.WebhookURL, &u.CreatedAt, &u.DisabledAt)
+		&u.Name, &u.Email, &u.Timezone, &u.Plan, &u.Balance, &u.WebhookURL, &u.CreatedAt, &u.DisabledAt, &u.SignedUpAt)
 	u.ID = k.UserID
 	return k, u, notFound(err, "Unauthenticated.")
 }
@@ -27,8 +27,23 @@ func (q Query) Keys(ctx context.Context, userID int64) ([]parley.Key, error) {
 	return list, err
 }
 
+// mostSessions is how many sessions of a kind a user has at once; the oldest ends for another.
+const mostSessions = 1000
+
 // CreateKey stores a credential.
 func (tx *Tx) CreateKey(ctx context.Context, k *parley.Key) error {
+	if k.Kind == parley.APIKey {
+		if err := tx.room(ctx, k.UserID, keyLimit, 1); err != nil {
+			return err
+		}
+	}
+	if k.Kind != parley.APIKey { // a program that signs in for each of its requests leaves no rows without end
+		_, err := tx.q.NewRaw(`DELETE FROM keys WHERE user_id = ? AND kind = ? AND id <= (SELECT id FROM keys WHERE user_id = ? AND kind = ?
+			ORDER BY id DESC LIMIT 1 OFFSET ?)`, k.UserID, k.Kind, k.UserID, k.Kind, mostSessions-1).Exec(ctx)
+		if err != nil {
+			return err
+		}
+	}
 	k.CreatedAt = parley.Now()
 	_, err := tx.q.NewInsert().Model(k).Exec(ctx)
 	return err
@@ -38,6 +53,15 @@ func (tx *Tx) CreateKey(ctx context.Context, k *parley.Key) error {
 func (tx *Tx) DeleteKey(ctx context.Context, userID int64, kind parley.KeyKind, id int64) error {
 	res, err := tx.q.NewDelete().Model((*parley.Key)(nil)).Where("id = ? AND user_id = ? AND kind = ?", id, userID, kind).Exec(ctx)
 	return one(res, err, "API key not found.")
+}
+
+// DeleteKeys revokes the user's API keys, all but one (0: all), and says how many they were.
+func (tx *Tx) DeleteKeys(ctx context.Context, userID, but int64) (int64, error) {
+	res, err := tx.q.NewDelete().Model((*parley.Key)(nil)).Where("user_id = ? AND kind = ? AND id <> ?", userID, parley.APIKey, but).Exec(ctx)
+	if err != nil {
+		return 0, err
+	}
+	return res.RowsAffected()
 }
 
 // DeleteSessions revokes all the user's sessions: after a change of password, or when the account is disabled.
@@ -53,14 +77,20 @@ func (tx *Tx) KeyUsed(ctx context.Context, id int64, at parley.Time) error {
 	return err
 }
 
-// Expire removes what is past its time: sessions, first answers, lapsed reservations.
-func (tx *Tx) Expire(ctx context.Context, now parley.Time) error {
-	if _, err := tx.q.NewDelete().Model((*parley.Key)(nil)).Where("expires_at > 0 AND expires_at < ?", now).Exec(ctx); err != nil {
-		return err
+// Expire removes what is past its time: sessions, first answers, lapsed reservations, counts of former days. One step of it, that says whether there
+// is more.
+func (tx *Tx) Expire(ctx context.Context, now parley.Time) (more bool, err error) {
+	for statement, before := range map[string]parley.Time{
+		"DELETE FROM keys WHERE id IN (SELECT id FROM keys WHERE expires_at > 0 AND expires_at < ? LIMIT ?)":                            now,
+		"DELETE FROM reservations WHERE id IN (SELECT id FROM reservations WHERE expires_at < ? LIMIT ?)":                               now,
+		"DELETE FROM idempotency_keys WHERE (user_id, key) IN (SELECT user_id, key FROM idempotency_keys WHERE created_at < ? LIMIT ?)": now.Add(-answerFor),
+	} {
+		n, err := count(tx.q.NewRaw(statement, before, Step).Exec(ctx))
+		if err != nil {
+			return false, err
+		}
+		more = more || n == Step
 	}
-	if _, err := tx.q.NewDelete().Table("idempotency_keys").Where("created_at < ?", now.Add(-answerFor)).Exec(ctx); err != nil {
-		return err
-	}
-	_, err := tx.q.NewDelete().Table("reservations").Where("expires_at < ?", now).Exec(ctx)
-	return err
+	_, err = tx.q.NewDelete().Table("public_spend").Where("day < ?", day(now)-1).Exec(ctx) // a row for each account that has visitors
+	return more, err
 }

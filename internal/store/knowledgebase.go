@@ -42,6 +42,9 @@ func (q Query) Knowledgebases(ctx context.Context, userID int64) ([]parley.Knowl
 
 // CreateKnowledgebase stores a new knowledgebase.
 func (tx *Tx) CreateKnowledgebase(ctx context.Context, userID int64, k *parley.Knowledgebase) error {
+	if err := tx.room(ctx, userID, knowledgebaseLimit, 1); err != nil {
+		return err
+	}
 	k.ID, k.UserID, k.CreatedAt = 0, userID, parley.Now()
 	k.UpdatedAt = k.CreatedAt
 	_, err := tx.q.NewInsert().Model(k).Exec(ctx)

@@ -58,6 +58,7 @@ func (q Query) nameCampaigns(ctx context.Context, userID int64, list []parley.Le
 	var rows []parley.EventCampaign
 	err := q.q.NewRaw("SELECT id, name FROM campaigns WHERE user_id = ? AND id IN (?)", userID, bun.List(ids)).Scan(ctx, &rows)
 	for i := range list {
+		list[i].ShowContacts()
 		for _, c := range rows {
 			if c.ID == list[i].CampaignID {
 				list[i].Campaign = c
@@ -106,12 +107,19 @@ func (q Query) LeadsAfter(ctx context.Context, userID, campaignID, id int64, lim
 	return list, err
 }
 
+// LeadsToCall are leads of a campaign of the user's that are to be called, with a higher id, by id: their numbers and variables alone.
+func (q Query) LeadsToCall(ctx context.Context, userID, campaignID, after int64, limit int) (list []parley.Lead, err error) {
+	err = q.q.NewSelect().Model(&list).Column("id", "phone_number", "variables").
+		Where("campaign_id = ? AND user_id = ? AND id > ? AND due_at > 0", campaignID, userID, after).Order("id").Limit(int64(limit)).Scan(ctx)
+	return list, err
+}
+
 // AddLeads stores new leads of a campaign of the user's, which must be valid: those whose number is on the blacklist as blacklisted, the
 // others to be called. A number that the campaign has already is left out unless duplicates are wanted; added says which were stored.
 func (tx *Tx) AddLeads(ctx context.Context, userID, campaignID int64, list []*parley.Lead, duplicates bool) (added []bool, err error) {
-	numbers := make([]string, len(list))
-	for i, l := range list {
-		numbers[i] = l.PhoneNumber
+	var numbers []string
+	for _, l := range list {
+		numbers = append(numbers, l.Numbers()...)
 	}
 	blocked, err := tx.Blacklisted(ctx, userID, numbers)
 	if err != nil || len(list) == 0 {
@@ -131,7 +139,10 @@ func (tx *Tx) AddLeads(ctx context.Context, userID, campaignID int64, list []*pa
 		if l.Variables == nil {
 			l.Variables = map[string]string{}
 		}
-		if blocked[l.PhoneNumber] {
+		if len(l.Contacts) == 0 {
+			l.Contacts = nil
+		}
+		if parley.NumberContacts(l.Contacts); !l.Reach(blocked) {
 			l.Move(parley.LeadBlock, now)
 		}
 		if l.Duplicate && !duplicates {
@@ -142,6 +153,9 @@ func (tx *Tx) AddLeads(ctx context.Context, userID, campaignID int64, list []*pa
 	}
 	if len(rows) == 0 {
 		return added, nil
+	}
+	if err := tx.room(ctx, userID, leadLimit, int64(len(rows))); err != nil {
+		return nil, err
 	}
 	return added, tx.insertLeads(ctx, rows, func(l *parley.Lead) { added[slices.Index(list, l)] = false })
 }
@@ -190,7 +204,10 @@ func (tx *Tx) insertLeads(ctx context.Context, rows []*parley.Lead, refused func
 
 // SaveLead stores a changed lead.
 func (tx *Tx) SaveLead(ctx context.Context, userID int64, l *parley.Lead) error {
-	res, err := tx.q.NewUpdate().Model(l).ExcludeColumn("id", "user_id", "campaign_id", "created_at").Where("id = ? AND user_id = ?", l.ID, userID).Exec(ctx)
+	if len(l.Contacts) == 0 {
+		l.Contacts = nil
+	}
+	res, err := tx.q.NewUpdate().Model(l).ExcludeColumn("id", "user_id", "created_at").Where("id = ? AND user_id = ?", l.ID, userID).Exec(ctx)
 	return one(res, leadOnce(err), leadNotFound)
 }
 
@@ -211,10 +228,19 @@ func (tx *Tx) DeleteLead(ctx context.Context, userID, id int64) error {
 	return one(res, err, leadNotFound)
 }
 
-// eraseLeads removes what the user's campaigns hold of a customer. The blacklist keeps the number: it is there for the customer's sake.
-func (tx *Tx) eraseLeads(ctx context.Context, userID int64, phone string) error {
-	_, err := tx.q.NewRaw("DELETE FROM leads WHERE user_id = ? AND phone_number = ?", userID, phone).Exec(ctx)
-	return err
+// dropContacts removes a customer's number from among the further numbers of the user's leads: one step of it, that says whether there is more.
+func (tx *Tx) dropContacts(ctx context.Context, userID int64, phone string) (more bool, err error) {
+	var list []parley.Lead
+	err = tx.locked(tx.q.NewSelect().Model(&list).Where("user_id = ? AND contacts IS NOT NULL AND CAST(contacts AS TEXT) LIKE ?", userID, `%"`+phone+`"%`).
+		Limit(Step)).Scan(ctx)
+	dropped := 0
+	for i := range list {
+		if err == nil && list[i].DropContact(phone, parley.Now()) {
+			dropped++
+			err = tx.SaveLead(ctx, userID, &list[i])
+		}
+	}
+	return dropped == Step, err
 }
 
 // ClaimLeads takes at most n leads of a campaign that are due, for owner until then: those that are tried again first, longest due first.

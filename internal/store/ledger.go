@@ -50,6 +50,12 @@ func (tx *Tx) Post(ctx context.Context, userID int64, e *parley.LedgerEntry) (po
 	if _, err = tx.q.NewInsert().Model(e).Exec(ctx); err != nil {
 		return false, err
 	}
+	if e.Kind == parley.Credit && e.Amount > 0 { // who pays is an account like any other
+		if _, err = tx.q.NewRaw("UPDATE users SET signed_up_at = 0, plan = CASE WHEN plan = ? THEN ? ELSE plan END WHERE id = ? AND signed_up_at > 0",
+			parley.TrialPlan, parley.DefaultPlan, userID).Exec(ctx); err != nil {
+			return false, err
+		}
+	}
 	if balance >= tx.threshold && e.BalanceAfter < tx.threshold {
 		err = tx.balanceFell(ctx, userID, e.BalanceAfter)
 	}
@@ -86,8 +92,7 @@ func (tx *Tx) Reserve(ctx context.Context, userID int64, reference string, amoun
 
 // Release gives back what was set aside under a reference.
 func (tx *Tx) Release(ctx context.Context, userID int64, reference string) error {
-	_, err := tx.q.NewRaw("DELETE FROM reservations WHERE user_id = ? AND reference = ?", userID, reference).Exec(ctx)
-	return err
+	return tx.release(ctx, userID, reference)
 }
 
 // Settle takes the real price (e.Amount, negative) of what was set aside under e.Reference, and gives the rest back. Once.

@@ -24,14 +24,31 @@ func (q Query) Numbers(ctx context.Context, userID int64) ([]parley.Number, erro
 	return list, err
 }
 
+// Answerer is the inbound assistant that answers a number, or would if it were active.
+type Answerer struct {
+	ID            int64
+	Name, Status  string
+	PhoneNumberID int64
+}
+
+// Answerers are the inbound assistants of the user's numbers, by the numbers' ids.
+func (q Query) Answerers(ctx context.Context, userID int64) (map[int64]Answerer, error) {
+	var rows []Answerer
+	err := q.q.NewSelect().Table("assistants").Column("id", "name", "status", "phone_number_id").
+		Where("user_id = ? AND type = 'inbound' AND phone_number_id IS NOT NULL", userID).Where(alive).Scan(ctx, &rows)
+	of := make(map[int64]Answerer, len(rows))
+	for _, r := range rows {
+		of[r.PhoneNumberID] = r
+	}
+	return of, err
+}
+
 // AnsweredNumbers says which of the user's numbers an inbound assistant answers, and which one.
 func (q Query) AnsweredNumbers(ctx context.Context, userID int64) (map[int64]int64, error) {
-	var rows []struct{ ID, PhoneNumberID int64 }
-	err := q.q.NewSelect().Table("assistants").Column("id", "phone_number_id").
-		Where("user_id = ? AND type = 'inbound' AND phone_number_id IS NOT NULL", userID).Where(alive).Scan(ctx, &rows)
-	of := make(map[int64]int64, len(rows))
-	for _, r := range rows {
-		of[r.PhoneNumberID] = r.ID
+	all, err := q.Answerers(ctx, userID)
+	of := make(map[int64]int64, len(all))
+	for number, a := range all {
+		of[number] = a.ID
 	}
 	return of, err
 }
@@ -92,14 +109,15 @@ func (q Query) NumberAssistant(ctx context.Context, userID, numberID int64) (*pa
 	return a, err
 }
 
-// TakenNumbers says which of some numbers nobody can buy here: they are owned, or being bought.
+// TakenNumbers says which of some numbers nobody can rent here: they are rented, or being bought. That a trunk has one says nothing: whoever
+// made the trunk has written it down, and the carrier rents out its own.
 func (q Query) TakenNumbers(ctx context.Context, numbers []string) (map[string]bool, error) {
 	taken := map[string]bool{}
 	if len(numbers) == 0 {
 		return taken, nil
 	}
 	var found []string
-	err := q.q.NewRaw(`SELECT phone_number FROM numbers WHERE type <> 'caller_id' AND phone_number IN (?)
+	err := q.q.NewRaw(`SELECT phone_number FROM numbers WHERE type <> 'caller_id' AND type = 'normal' AND phone_number IN (?)
 		UNION SELECT phone_number FROM number_orders WHERE phone_number IN (?)`, bun.List(numbers), bun.List(numbers)).Scan(ctx, &found)
 	for _, n := range found {
 		taken[n] = true
@@ -129,6 +147,12 @@ func (q Query) NumberOffer(ctx context.Context, userID int64, number string, sin
 
 // CreateOrder stores a purchase under way. The error is a Conflict where somebody else buys the number, or has it.
 func (tx *Tx) CreateOrder(ctx context.Context, userID int64, o *parley.NumberOrder) error {
+	if err := tx.paidFor(ctx, userID); err != nil {
+		return err
+	}
+	if err := tx.room(ctx, userID, numberLimit, 1); err != nil {
+		return err
+	}
 	o.ID, o.UserID, o.CreatedAt = 0, userID, parley.Now()
 	_, err := tx.q.NewInsert().Model(o).Exec(ctx)
 	if Violates(err, "number_orders.phone_number", "number_orders_phone") {
@@ -138,7 +162,7 @@ func (tx *Tx) CreateOrder(ctx context.Context, userID int64, o *parley.NumberOrd
 		return err
 	}
 	// Asked once the order stands: it has waited for whoever was buying the number, and who may have it now.
-	owned, err := tx.q.NewSelect().Model((*parley.Number)(nil)).Where("phone_number = ? AND type <> ?", o.PhoneNumber, parley.NumberCallerID).Exists(ctx)
+	owned, err := tx.q.NewSelect().Model((*parley.Number)(nil)).Where("phone_number = ? AND type = ?", o.PhoneNumber, parley.NumberNormal).Exists(ctx)
 	if err == nil && owned {
 		return alreadyOwned(o.PhoneNumber)
 	}
@@ -168,6 +192,12 @@ func (tx *Tx) DeleteNumber(ctx context.Context, userID, id int64) error {
 
 // AskCallerID stores a number that is to be verified, in place of an older try.
 func (tx *Tx) AskCallerID(ctx context.Context, userID int64, c *parley.CallerID) error {
+	if err := tx.paidFor(ctx, userID); err != nil {
+		return err
+	}
+	if err := tx.room(ctx, userID, numberLimit, 1); err != nil {
+		return err
+	}
 	c.ID, c.UserID, c.CreatedAt = 0, userID, parley.Now()
 	c.Sealed = tx.box.seal("caller id code", []byte(c.Code))
 	_, err := tx.q.NewDelete().Model(c).Where("user_id = ? AND phone_number = ? OR expires_at < ?", userID, c.PhoneNumber, c.CreatedAt).Exec(ctx)
@@ -200,7 +230,15 @@ func (tx *Tx) DropCallerID(ctx context.Context, userID, id int64) error {
 	return err
 }
 
-// OwnsNumber says whether the user has that number, of whatever type.
-func (q Query) OwnsNumber(ctx context.Context, userID int64, e164 string) (bool, error) {
-	return q.q.NewSelect().Model((*parley.Number)(nil)).Where("user_id = ? AND phone_number = ?", userID, e164).Exists(ctx)
+// ProvedNumber says whether a number is proved to be the user's: they rent it, or have verified it as a caller id.
+func (q Query) ProvedNumber(ctx context.Context, userID int64, e164 string) (bool, error) {
+	return q.q.NewSelect().Model((*parley.Number)(nil)).Where("user_id = ? AND phone_number = ? AND type <> ?", userID, e164, parley.NumberSIP).Exists(ctx)
+}
+
+// OthersNumber says whether one of some numbers is another user's, who rents it or has it on a trunk.
+func (q Query) OthersNumber(ctx context.Context, userID int64, numbers []string) (bool, error) {
+	if len(numbers) == 0 {
+		return false, nil
+	}
+	return q.q.NewSelect().Model((*parley.Number)(nil)).Where("type <> 'caller_id' AND phone_number IN (?) AND user_id <> ?", bun.List(numbers), userID).Exists(ctx)
 }

@@ -12,9 +12,10 @@ import (
 
 // OverviewDay is what happened on one day.
 type OverviewDay struct {
-	Calls, Failed int
-	Cost          parley.Money // of everything, credit aside
-	Latencies     []int64      // of replies in its newest calls: milliseconds until the first sound
+	Calls, Failed  int
+	FailedMessages int          // of customers, that got no reply
+	Cost           parley.Money // of everything, credit aside
+	Latencies      []int64      // of replies in its newest calls: milliseconds until the first sound
 }
 
 // overviewSample is of how many calls a day the replies are read: their turns are much to read, and more of them change little.
@@ -40,6 +41,18 @@ func (q Query) Overview(ctx context.Context, userID int64, from parley.Time, day
 	for _, d := range calls {
 		at(d.Day).Calls += d.Calls
 		at(d.Day).Failed += d.Failed
+	}
+	var messages []struct {
+		Day    int64
+		Failed int
+	}
+	err = q.q.NewRaw(`SELECT (m.created_at - ?) / ? AS day, count(*) AS failed FROM messages AS m JOIN conversations AS c ON c.id = m.conversation_id
+		WHERE m.failed AND m.created_at >= ? AND c.user_id = ? GROUP BY 1`, from, length, from, userID).Scan(ctx, &messages)
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range messages {
+		at(d.Day).FailedMessages += d.Failed
 	}
 	var costs []struct {
 		Day  int64

@@ -45,6 +45,28 @@ func TestOverview(t *testing.T) {
 		post(u.ID, parley.Credit, 10000)
 		post(other.ID, parley.CallCharge, -7)
 
+		fail := func(a *parley.Assistant, userID int64, reason *string) {
+			t.Helper()
+			conv := &parley.Conversation{UserID: userID, AssistantID: a.ID, Type: parley.WidgetConversation, Variables: map[string]string{}}
+			m := &parley.Message{Role: parley.RoleUser, Author: parley.AuthorCustomer, Content: "Hi", Pending: true}
+			write(t, db, func(ctx context.Context, tx *store.Tx) error {
+				if err := tx.CreateConversation(ctx, conv, ""); err != nil {
+					return err
+				}
+				m.ID, m.ConversationID = 0, conv.ID
+				if err := tx.AddMessage(ctx, m, 0, 0); err != nil {
+					return err
+				}
+				_, err := tx.SettleMessage(ctx, m.ID, 0, reason)
+				return err
+			})
+		}
+		reason := "The model refused."
+		fail(mine, u.ID, &reason)
+		fail(mine, u.ID, &reason)
+		fail(mine, u.ID, nil)
+		fail(theirs, other.ID, &reason)
+
 		for _, c := range []struct {
 			ago  time.Duration // when the first of three days began
 			want int           // the day that all of it belongs to; -1: it was before them
@@ -57,9 +79,9 @@ func TestOverview(t *testing.T) {
 				slices.Sort(d.Latencies)
 				want := store.OverviewDay{}
 				if i == c.want {
-					want = store.OverviewDay{Calls: 3, Failed: 1, Cost: 325, Latencies: []int64{300, 700, 900}}
+					want = store.OverviewDay{Calls: 3, Failed: 1, FailedMessages: 2, Cost: 325, Latencies: []int64{300, 700, 900}}
 				}
-				if d.Calls != want.Calls || d.Failed != want.Failed || d.Cost != want.Cost || !slices.Equal(d.Latencies, want.Latencies) {
+				if d.Calls != want.Calls || d.Failed != want.Failed || d.FailedMessages != want.FailedMessages || d.Cost != want.Cost || !slices.Equal(d.Latencies, want.Latencies) {
 					t.Errorf("begun %v ago: day %d is %+v, not %+v", c.ago, i, d, want)
 				}
 			}

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/uptrace/bun"
@@ -194,35 +195,29 @@ func (q Query) OptedOut(ctx context.Context, userID int64, number, person string
 	return q.q.NewSelect().Table("sms_opt_outs").Where("user_id = ? AND sender = ? AND recipient = ?", userID, number, person).Exists(ctx)
 }
 
-// EraseSMS removes the user's messages to and from a person. What is still to be sent goes out first and is erased by another time; that
-// the person wants no messages is kept, for their own sake.
-func (tx *Tx) EraseSMS(ctx context.Context, userID int64, person string) (n int, err error) {
-	for _, statement := range []string{
-		"DELETE FROM sms WHERE user_id = ? AND recipient = ? AND status <> 'queued'",
-		"DELETE FROM sms_inbound WHERE user_id = ? AND sender = ?",
-		"DELETE FROM sandbox_outbox WHERE user_id = ? AND recipient = ?",
-	} {
-		gone, err := count(tx.q.NewRaw(statement, userID, person).Exec(ctx))
-		if err != nil {
-			return 0, err
-		}
-		n += gone
-	}
-	return n, nil
+// EraseSMS removes the user's messages to and from a person: one step of it, that says whether there is more. What is still to be sent goes
+// out first and is erased by another time; that the person wants no messages is kept, for their own sake.
+func (tx *Tx) EraseSMS(ctx context.Context, userID int64, person string) (removed int, more bool, err error) {
+	return tx.removeSMS(ctx, "user_id = ? AND recipient = ?", "user_id = ? AND sender = ?", userID, person)
 }
 
-// ForgetSMS removes messages, out and in, that are older than a time; what is still to be sent stays.
-func (tx *Tx) ForgetSMS(ctx context.Context, before parley.Time) error {
-	for _, statement := range []string{
-		"DELETE FROM sms WHERE created_at < ? AND status <> 'queued'",
-		"DELETE FROM sms_inbound WHERE created_at < ? AND handled",
-		"DELETE FROM sandbox_outbox WHERE created_at < ?",
-	} {
-		if _, err := tx.q.NewRaw(statement, before).Exec(ctx); err != nil {
-			return err
+// ForgetSMS removes messages, out and in, that are older than a time: one step of it. What is still to be sent stays.
+func (tx *Tx) ForgetSMS(ctx context.Context, before parley.Time) (more bool, err error) {
+	_, more, err = tx.removeSMS(ctx, "created_at < ?", "created_at < ? AND handled", before)
+	return more, err
+}
+
+// removeSMS removes a few of the messages that conditions pick, out and in.
+func (tx *Tx) removeSMS(ctx context.Context, out, in string, args ...any) (removed int, more bool, err error) {
+	for _, from := range []string{"sms WHERE status <> 'queued' AND " + out, "sms_inbound WHERE " + in, "sandbox_outbox WHERE " + out} {
+		table, _, _ := strings.Cut(from, " ")
+		n, err := count(tx.q.NewRaw("DELETE FROM "+table+" WHERE id IN (SELECT id FROM "+from+" LIMIT ?)", append(args, Step)...).Exec(ctx))
+		if err != nil {
+			return 0, false, err
 		}
+		removed, more = removed+n, more || n == Step
 	}
-	return nil
+	return removed, more, nil
 }
 
 // KeepOutbox puts a message into the sandbox's outbox; false, with the one that is there, when its reference is in it.

@@ -43,14 +43,11 @@ func (q Query) Tools(ctx context.Context, userID int64) ([]parley.Tool, error) {
 	return list, q.unsealTools(list)
 }
 
-// CountTools is how many mid-call tools the user has. In a transaction that goes on to add one, lock the user first (LockUser).
-func (q Query) CountTools(ctx context.Context, userID int64) (int, error) {
-	n, err := q.q.NewSelect().Model((*parley.Tool)(nil)).Where("user_id = ?", userID).Count(ctx)
-	return int(n), err
-}
-
 // CreateTool stores a new mid-call tool.
 func (tx *Tx) CreateTool(ctx context.Context, userID int64, t *parley.Tool) error {
+	if err := tx.room(ctx, userID, toolLimit, 1); err != nil {
+		return err
+	}
 	t.ID, t.UserID, t.CreatedAt = 0, userID, parley.Now()
 	t.UpdatedAt = t.CreatedAt
 	if err := tx.sealTool(t); err != nil {

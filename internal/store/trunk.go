@@ -19,6 +19,7 @@ func (q Query) trunks(model any, userID int64) *bun.SelectQuery {
 
 func (q Query) anyTrunks(model any) *bun.SelectQuery {
 	return q.q.NewSelect().Model(model).ModelTableExpr("trunks AS t").ColumnExpr("t.*, n.phone_number").
+		ColumnExpr("EXISTS (SELECT 1 FROM numbers AS r WHERE r.phone_number = n.phone_number AND r.type <> 'caller_id' AND r.type = 'normal') AS rented").
 		Join("JOIN numbers AS n ON n.id = t.phone_number_id")
 }
 
@@ -83,6 +84,9 @@ func (q Query) SealPassword(t *parley.Trunk, password string) {
 // CreateTrunk stores a new trunk, and its number as an owned number of type sip. The error is a Conflict where the number is on this
 // server already.
 func (tx *Tx) CreateTrunk(ctx context.Context, userID int64, t *parley.Trunk) error {
+	if err := tx.room(ctx, userID, trunkLimit, 1); err != nil {
+		return err
+	}
 	n := &parley.Number{PhoneNumber: t.PhoneNumber, CountryCode: parley.PhoneCountry(t.PhoneNumber), Type: parley.NumberSIP}
 	if err := tx.free(ctx, t.PhoneNumber); err != nil {
 		return err
@@ -117,10 +121,14 @@ func (tx *Tx) SaveTrunk(ctx context.Context, userID int64, old, t *parley.Trunk)
 	return one(res, err, trunkNotFound)
 }
 
-// free refuses a number that somebody has or buys.
+// free refuses a number that somebody has or buys. A new number is nobody's before it is stored, so that who is asking does not matter.
 func (tx *Tx) free(ctx context.Context, number string) error {
 	taken, err := tx.TakenNumbers(ctx, []string{number})
-	if err == nil && taken[number] {
+	if err != nil {
+		return err
+	}
+	owned, err := tx.OthersNumber(ctx, 0, []string{number})
+	if err == nil && (owned || taken[number]) {
 		return alreadyOwned(number)
 	}
 	return err

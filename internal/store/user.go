@@ -37,6 +37,10 @@ func (tx *Tx) CreateUser(ctx context.Context, u *parley.User) error {
 	u.UpdatedAt = u.CreatedAt
 	u.Balance = 0
 	_, err := tx.q.NewInsert().Model(u).Exec(ctx)
+	return emailOnce(err)
+}
+
+func emailOnce(err error) error {
 	if Violates(err, "users.email", "users_email_key") {
 		return parley.Fields{{Name: "email", Messages: []string{"The email has already been taken."}}}.Err()
 	}
@@ -46,8 +50,14 @@ func (tx *Tx) CreateUser(ctx context.Context, u *parley.User) error {
 // SaveUser stores what an operator or the user may change: everything but the balance.
 func (tx *Tx) SaveUser(ctx context.Context, u *parley.User) error {
 	u.UpdatedAt = parley.Now()
-	res, err := tx.q.NewUpdate().Model(u).ExcludeColumn("id", "balance", "created_at").WherePK().Exec(ctx)
-	return one(res, err, "User not found")
+	res, err := tx.q.NewUpdate().Model(u).ExcludeColumn("id", "balance", "created_at", "signed_up_at").WherePK().Exec(ctx)
+	return one(res, emailOnce(err), "User not found")
+}
+
+// ByOperator notes that the operator has looked at an account: it is no longer one that only made itself.
+func (tx *Tx) ByOperator(ctx context.Context, userID int64) error {
+	_, err := tx.q.NewRaw("UPDATE users SET signed_up_at = 0 WHERE id = ?", userID).Exec(ctx)
+	return err
 }
 
 // LockUser makes transactions that count a user's things before they add one wait for each other.

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/cenkalti/backoff/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -27,18 +28,26 @@ func (tx *Tx) AfterCommit(fn func()) { tx.after = append(tx.after, fn) }
 
 // Write runs fn in a transaction: everything it wrote is there when Write returns nil, and nothing of it otherwise. fn gets a context
 // that is not cancelled with ctx, because a write that has begun is cheaper to finish than to tear; it must not wait for anything but
-// the database, and may run twice (PostgreSQL retries what lost a race).
+// the database, and may run twice (PostgreSQL retries what lost a race). A deadline of ctx bounds it all the same, and without one
+// PostgreSQL has a minute: a host that is gone answers nothing. Whether a write that ran out of time was committed is not known.
 func (db *DB) Write(ctx context.Context, fn func(context.Context, *Tx) error) error {
+	fn = marked(ctx, fn)
 	if db.queue != nil {
 		return db.writeSQLite(ctx, fn)
 	}
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+	end := time.Now().Add(writeTime)
+	if own, ok := ctx.Deadline(); ok && own.Before(end) {
+		end = own
+	}
+	bound, cancel := context.WithDeadline(context.WithoutCancel(ctx), end)
+	defer cancel()
 	tx := &Tx{Query: db.Query, jobs: db.jobs}
 	_, err := backoff.Retry(ctx, func() (any, error) {
 		tx.after = nil
-		err := db.write.RunInTx(context.WithoutCancel(ctx), nil, func(ctx context.Context, btx bun.Tx) error {
+		err := db.write.RunInTx(bound, nil, func(ctx context.Context, btx bun.Tx) error {
 			tx.use(btx)
 			return fn(ctx, tx)
 		})
@@ -53,8 +62,27 @@ func (db *DB) Write(ctx context.Context, fn func(context.Context, *Tx) error) er
 	}, backoff.WithMaxTries(5))
 	if err == nil {
 		tx.committed()
+	} else if bound.Err() != nil && !away(err) {
+		err = gone(err)
 	}
 	return err
+}
+
+// InSteps writes in short transactions until fn says that nothing is left to be done: what removes or changes much must not hold up
+// everybody's writes. Each step stands by itself; one that is cut off goes on with the next call.
+func (db *DB) InSteps(ctx context.Context, fn func(context.Context, *Tx) (more bool, err error)) error {
+	for more := true; more; {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := db.Write(ctx, func(ctx context.Context, tx *Tx) (err error) {
+			more, err = fn(ctx, tx)
+			return err
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (tx *Tx) committed() {
@@ -77,6 +105,8 @@ func (db *DB) writeSQLite(ctx context.Context, fn func(context.Context, *Tx) err
 	p := &pending{ctx: ctx, fn: fn, tx: &Tx{Query: db.Query, jobs: db.jobs}, done: make(chan struct{})}
 	select {
 	case db.queue <- p:
+	case <-db.closing:
+		return ErrClosed
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -99,8 +129,13 @@ const maxTogether = 64
 func (db *DB) commitTogether() {
 	defer close(db.done)
 	batch := make([]*pending, 0, maxTogether)
-	for first := range db.queue {
-		batch = append(batch[:0], first)
+	for {
+		select {
+		case first := <-db.queue:
+			batch = append(batch[:0], first)
+		case <-db.closing:
+			return
+		}
 		db.commit(&batch)
 		for _, p := range batch {
 			close(p.done)
@@ -124,11 +159,9 @@ func (db *DB) commit(batch *[]*pending) {
 			break
 		}
 		select {
-		case p, ok := <-db.queue:
-			if ok {
-				*batch = append(*batch, p)
-				continue
-			}
+		case p := <-db.queue:
+			*batch = append(*batch, p)
+			continue
 		default:
 		}
 		break

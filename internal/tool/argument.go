@@ -52,7 +52,7 @@ func as(typ string, v any) any {
 		s := strings.TrimSpace(v)
 		switch {
 		case typ == "string":
-			return strings.ToValidUTF8(v, "\uFFFD")
+			return parley.CleanText(v)
 		case typ == "number" && isNumber(s):
 			return json.Number(s)
 		case typ == "boolean" && (strings.EqualFold(s, "true") || strings.EqualFold(s, "false")):

@@ -14,12 +14,12 @@ import (
 )
 
 // request is the tool's request with these arguments. It fails with words for the model.
-func request(ctx context.Context, t *parley.Tool, args map[string]any, vars map[string]string) (*http.Request, error) {
+func request(ctx context.Context, t *parley.Tool, args map[string]any, vars Variables) (*http.Request, error) {
 	values, err := arguments(t.Schema, args)
 	if err != nil {
 		return nil, err
 	}
-	u, used, err := endpoint(t, values, vars)
+	u, used, err := endpoint(t, values, vars.All)
 	if err != nil {
 		return nil, err
 	}
@@ -49,7 +49,7 @@ func request(ctx context.Context, t *parley.Tool, args map[string]any, vars map[
 		req.Header.Set("Content-Type", "application/json")
 	}
 	req.Header.Set("User-Agent", userAgent)
-	return req, setHeaders(req.Header, t.Headers, vars)
+	return req, setHeaders(req.Header, t.Headers, vars.Owner)
 }
 
 // ours are the headers that belong to the connection and not to the tool.

@@ -198,7 +198,7 @@ func TestRequest(t *testing.T) {
 					{Name: "Host", Value: "evil.test"}, {Name: "Content-Length", Value: "1"}, {Name: "Transfer-Encoding", Value: "gzip"},
 					{Name: "Connection", Value: "X-Hook"}, {Name: "Accept-Encoding", Value: "br"}, {Name: "Upgrade", Value: "websocket"},
 				},
-			}, args, vars)
+			}, args, Owned(vars))
 			if r.Error != "" || r.Status != 200 {
 				t.Fatalf("%+v", r)
 			}
@@ -224,7 +224,7 @@ func TestRequest(t *testing.T) {
 	r := runner(t).Run(t.Context(), &parley.Tool{
 		Method: "POST", Endpoint: base, Timeout: 30,
 		Headers: []parley.ToolHeader{{Name: "User-Agent", Value: "Own/2"}, {Name: "Content-Type", Value: "application/vnd.api+json"}},
-	}, args, nil)
+	}, args, Variables{})
 	if g := <-seen; r.Error != "" || g.body != "{}" || g.uri != "/" || g.header.Get("User-Agent") != "Own/2" || g.header.Get("Content-Type") != "application/vnd.api+json" {
 		t.Errorf("got %+v, %+v", g, r)
 	}
@@ -250,7 +250,7 @@ func TestNotCalled(t *testing.T) {
 			c.tool.Method = "GET"
 		}
 		c.tool.Timeout = 30
-		r := runner(t).Run(t.Context(), &c.tool, c.args, map[string]string{"nl": "\r\nX-Evil: 1"})
+		r := runner(t).Run(t.Context(), &c.tool, c.args, Owned(map[string]string{"nl": "\r\nX-Evil: 1"}))
 		if want := "The tool was not called: " + c.want + "."; r.Error != want || r.Text() != want || r.Status != 0 || r.Body != "" {
 			t.Errorf("got %+v, want %s", r, want)
 		}

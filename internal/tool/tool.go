@@ -60,6 +60,15 @@ func status(code int) string {
 	return strings.TrimSpace(fmt.Sprintf("%d %s", code, http.StatusText(code)))
 }
 
+// Variables are the values of {{variable}}, by where they may stand.
+type Variables struct {
+	All   map[string]string // in the path and the query of an endpoint
+	Owner map[string]string // in headers: without what whoever talks to the assistant wrote, as headers carry keys and say who asks
+}
+
+// Owned are variables that the tool's owner gave.
+func Owned(vars map[string]string) Variables { return Variables{vars, vars} }
+
 // Runner runs tools. It is safe for concurrent use.
 type Runner struct{ client *http.Client }
 
@@ -68,14 +77,14 @@ func New(g *egress.Guard) *Runner { return &Runner{g.Client(maxRedirects)} }
 
 // Run calls the tool once and never again, with decoded JSON values as arguments (numbers as float64 or json.Number). It returns
 // within the tool's timeout and always with a result: what goes wrong is told in it.
-func (r *Runner) Run(ctx context.Context, t *parley.Tool, args map[string]any, vars map[string]string) Result {
+func (r *Runner) Run(ctx context.Context, t *parley.Tool, args map[string]any, vars Variables) Result {
 	start := time.Now()
 	result := r.run(ctx, t, args, vars)
 	result.DurationMS = time.Since(start).Milliseconds()
 	return result
 }
 
-func (r *Runner) run(ctx context.Context, t *parley.Tool, args map[string]any, vars map[string]string) Result {
+func (r *Runner) run(ctx context.Context, t *parley.Tool, args map[string]any, vars Variables) Result {
 	own, cancel := context.WithTimeout(ctx, time.Duration(t.Timeout)*time.Second)
 	defer cancel()
 	req, err := request(own, t, args, vars)

@@ -70,7 +70,7 @@ func runner(t *testing.T) *Runner {
 }
 
 func call(t *testing.T, url string) Result {
-	return runner(t).Run(t.Context(), &parley.Tool{Method: "GET", Endpoint: url, Timeout: 30}, nil, nil)
+	return runner(t).Run(t.Context(), &parley.Tool{Method: "GET", Endpoint: url, Timeout: 30}, nil, Variables{})
 }
 
 // raw answers every request with the bytes that talk writes.
@@ -258,7 +258,7 @@ func TestFailures(t *testing.T) {
 				tool.Timeout = 1
 				want = "The tool failed: no whole answer came within 1 s."
 			}
-			r := runner(t).Run(t.Context(), tool, nil, nil)
+			r := runner(t).Run(t.Context(), tool, nil, Variables{})
 			if r.Error != want || r.Text() != want || r.Status != 0 || r.Body != "" || r.Truncated {
 				t.Errorf("got %+v, want %s", r, want)
 			}
@@ -273,14 +273,14 @@ func TestFailures(t *testing.T) {
 func TestCanceled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	url := serve(t, func(_ http.ResponseWriter, r *http.Request) { cancel(); <-r.Context().Done() })
-	r := runner(t).Run(ctx, &parley.Tool{Method: "GET", Endpoint: url, Timeout: 30}, nil, nil)
+	r := runner(t).Run(ctx, &parley.Tool{Method: "GET", Endpoint: url, Timeout: 30}, nil, Variables{})
 	if r.Error != "The tool failed: the request was canceled." {
 		t.Errorf("got %+v", r)
 	}
 	ctx, cancel = context.WithTimeout(t.Context(), 20*time.Millisecond) // less time than the tool would have
 	defer cancel()
 	url = serve(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
-	r = runner(t).Run(ctx, &parley.Tool{Method: "GET", Endpoint: url, Timeout: 30}, nil, nil)
+	r = runner(t).Run(ctx, &parley.Tool{Method: "GET", Endpoint: url, Timeout: 30}, nil, Variables{})
 	if r.Error != "The tool failed: the server took too long." {
 		t.Errorf("got %+v", r)
 	}
@@ -299,7 +299,7 @@ func TestRedirectFollowed(t *testing.T) {
 	url := serve(t, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, other, http.StatusPermanentRedirect) })
 	r := runner(t).Run(t.Context(), &parley.Tool{
 		Method: "POST", Endpoint: url, Timeout: 30, Schema: params("city:string"), Headers: []parley.ToolHeader{{Name: "X-Key", Value: "s3cret"}},
-	}, map[string]any{"city": "Rome"}, nil)
+	}, map[string]any{"city": "Rome"}, Variables{})
 	if r.Body != "moved" || r.Status != 200 {
 		t.Fatalf("got %+v", r)
 	}

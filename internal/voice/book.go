@@ -37,6 +37,7 @@ type answer struct {
 	used  bool // the present step has made calls
 
 	anchor  time.Duration // the customer's last voiced packet; negative when the reply answers nobody
+	quiet   time.Duration // of a re-engagement: how long nobody has spoken
 	marks   parley.Latency
 	from    time.Duration // its first sound left
 	sounded bool

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"parley"
 	"parley/internal/ai"
 )
 
@@ -73,9 +74,10 @@ func (r *run) listen(ear *hearing, tries int) {
 	if !lost {
 		return
 	}
-	r.note(errLost)
+	gone := &ai.Error{Part: ai.TheRecognizer, Kind: ai.Interrupted, Err: errLost}
+	r.note(gone)
 	if tries++; tries > maxEars {
-		r.fail(fmt.Errorf("after %d more ears: %w", maxEars, errLost))
+		r.fail(fmt.Errorf("after %d more ears: %w", maxEars, gone))
 		return
 	}
 	next, err := r.listenWith(ear.who)
@@ -101,8 +103,10 @@ func (r *run) understood(ear *hearing, t ai.Transcript) {
 	if ear.gone {
 		return
 	}
+	t.Text = parley.CleanText(t.Text)
 	if t.Err != nil {
-		r.noted(fmt.Errorf("understand utterance %d: %w", t.Utterance, ai.TheRecognizer.Of(t.Err)))
+		r.broken.heard = ai.TheRecognizer.Of(t.Err)
+		r.noted(fmt.Errorf("understand utterance %d: %w", t.Utterance, r.broken.heard))
 	}
 	if t.Final {
 		ear.final = r.now()

@@ -56,7 +56,7 @@ type actionKind uint8
 const (
 	acOpen      actionKind = iota // let the ear hear, from a little before
 	acClose                       // the utterance is over
-	acThink                       // begin a reply by thinking: id, what, text, from, last
+	acThink                       // begin a reply by thinking: id, what, text, from, last (of what is answered; of the silence that is broken)
 	acSay                         // say a fixed sentence as a part of a reply: id, what
 	acSpeak                       // say a sentence that was thought: id, text
 	acHold                        // be silent from the next packet on
@@ -170,8 +170,8 @@ type machine struct {
 	mailbox mailbox
 
 	greeted    bool          // the initial message was said, or there is none
-	heardAt    time.Duration // when somebody was last heard; the assistant asking whether anybody is there doesn't count
-	quietAt    time.Duration // the same, and it does
+	quietAt    time.Duration // since when nobody has spoken, and nothing was thought
+	asked      int           // how often the assistant has asked since then whether anybody is there
 	all, fresh joined        // the turn's text; the part of it that is not queued
 	gists      memo[gist]
 	pauses     memo[time.Duration]
@@ -202,6 +202,7 @@ const (
 	keypadTime     = 2 * time.Second        // a pause that ends keys
 	frameTime      = 20 * time.Millisecond
 	maxFailures    = 2
+	maxAsked       = 2
 	maxMissed      = 3
 	maxKeys        = 64
 )

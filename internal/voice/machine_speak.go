@@ -63,7 +63,7 @@ func (m *machine) ofReply(e event) {
 	case evAwait:
 		r.await = true
 	case evCollect:
-		m.collect = collect{on: true, id: r.id, wait: e.wait, stop: e.key}
+		m.gather(r, e)
 	case evLeave:
 		r.leave = e.reason
 	case evFirm:
@@ -152,9 +152,7 @@ func (m *machine) stop(join bool) {
 	if r.preface && !r.sounded {
 		m.greeted = false
 	}
-	if r.sounded {
-		m.quietAt = m.now
-	}
+	m.quietAt = m.now
 	for i := range m.turn {
 		m.turn[i].queued = false
 	}
@@ -168,12 +166,7 @@ func (m *machine) finish(r *reply) {
 		m.collected(false)
 	}
 	m.act(action{kind: acFinish, id: r.id})
-	if r.spoken > 0 {
-		m.quietAt = m.now
-		if r.what != aReengagement {
-			m.heardAt = m.now
-		}
-	}
+	m.quietAt = m.now
 	switch {
 	case r.leave != "":
 		m.end(r.leave)
@@ -199,26 +192,33 @@ func (m *machine) enter(next *manner) {
 	m.act(action{kind: acThink, id: r.id, what: anEntrance})
 }
 
-// silence ends a call in which nobody speaks, and before that asks whether anybody is there.
+// silence asks whether anybody is there when nobody speaks, and ends the call when that was asked twice and nobody has answered. Who waits for
+// the customer to speak first greets in place of asking for the first time.
 func (m *machine) silence() {
-	switch turn, speaking := m.unanswered(); {
-	case speaking || len(turn) > 0:
-	case m.now-m.heardAt >= m.maxSilence:
-		m.end(parley.MaxSilence)
-	case m.now-m.quietAt >= m.reengage:
-		m.quietAt = m.now
-		if !m.greeted {
-			m.greet()
-			return
-		}
-		r := m.begin(aReengagement, nil)
-		if m.prompted {
-			r.thinking = true
-			m.act(action{kind: acThink, id: r.id, what: aReengagement})
-			return
-		}
-		m.say(stillThere)
+	limit, quiet := m.reengage, m.now-m.quietAt
+	if m.asked == 0 {
+		limit = m.maxSilence
 	}
+	turn, speaking := m.unanswered()
+	switch {
+	case speaking || len(turn) > 0 || quiet < limit:
+		return
+	case m.asked == maxAsked:
+		m.end(parley.MaxSilence)
+		return
+	}
+	m.asked++
+	if !m.greeted {
+		m.greet()
+		return
+	}
+	r := m.begin(aReengagement, nil)
+	if m.prompted {
+		r.thinking = true
+		m.act(action{kind: acThink, id: r.id, what: aReengagement, from: m.quietAt, last: m.now})
+		return
+	}
+	m.say(stillThere)
 }
 
 // asks says whether a text ends with a question.

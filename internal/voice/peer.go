@@ -190,6 +190,7 @@ func (p *peer) Tick(in, out audio.Frame) bool {
 func (r *run) tick(out audio.Frame) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.tickedNow()
 	sound, first, ended := r.out.pull(out)
 	if a := r.reply; a != nil {
 		if first != nil {

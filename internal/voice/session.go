@@ -73,7 +73,10 @@ type run struct {
 	start  time.Time
 	wg     sync.WaitGroup // all that was started
 
-	mu    sync.Mutex
+	mu     sync.Mutex
+	ticked time.Duration // since start: when the leg last ticked
+	stood  time.Duration // how long it stood still so far
+
 	m     *machine
 	mouth *mouth // who speaks
 	ear   *hearing
@@ -95,6 +98,7 @@ type run struct {
 	answeredBy parley.AnsweredBy
 	usage      ai.Usage
 	errs       []error
+	broken     struct{ fatal, thought, heard error } // what failed and has not worked since
 }
 
 // hold is the call from its answer to its end.
@@ -148,7 +152,21 @@ func (r *run) hold(ctx context.Context) Result {
 	r.book.settle()
 	return Result{
 		Reason: r.reason, Turns: r.book.turns(), Calls: r.book.calls(), AnsweredBy: r.answeredBy, Usage: r.usage, Err: errors.Join(r.errs...),
+		Failure: r.failure(),
 	}
+}
+
+// failure is the vendor's failure that the call came to, nil for none: an utterance alone that was not understood breaks no call.
+func (r *run) failure() error {
+	switch b := &r.broken; {
+	case b.fatal != nil:
+		return b.fatal
+	case b.thought != nil:
+		return b.thought
+	case r.reason == parley.ProviderFailure:
+		return b.heard
+	}
+	return nil
 }
 
 // transferTime is how long a far end that left in the middle of a transfer may take to say that it went there.
@@ -176,7 +194,7 @@ func (r *run) converse(p Persona) (err error) {
 	r.mu.Unlock()
 	r.warm(p)
 	// A leg that doesn't tick has no time. The call ends all the same.
-	limit := time.AfterFunc(time.Duration(p.Assistant.MaxDuration)*time.Second+time.Second, func() { r.post(event{kind: evTick}) })
+	limit := time.AfterFunc(time.Duration(p.Assistant.MaxDuration)*time.Second+time.Second, func() { r.post(event{kind: evEnd, reason: parley.MaxDuration}) })
 	defer limit.Stop()
 	return r.leg.Run(r.ctx, &r.peer)
 }
@@ -199,7 +217,18 @@ func (r *run) verdict(ctx context.Context, legErr error) parley.EndedReason {
 	return parley.MediaTimeout
 }
 
-func (r *run) now() time.Duration { return time.Since(r.start) }
+// now is the time since the answer as the conversation has it: it stands still while the leg does, whose far end holds the call. The lock is held.
+func (r *run) now() time.Duration { return min(time.Since(r.start), r.ticked+standing) - r.stood }
+
+// standing is how late a leg's tick may be before the leg stands still: a busy machine is no hold.
+const standing = time.Second
+
+// tickedNow moves the time on.
+func (r *run) tickedNow() {
+	since := time.Since(r.start)
+	r.stood += max(since-r.ticked-standing, 0)
+	r.ticked = since
+}
 
 // post tells the machine of something.
 func (r *run) post(e event) {
@@ -239,6 +268,9 @@ func (r *run) do(a action) {
 		r.out.clear()
 	case acGiveUp:
 		if r.reply != nil && r.reply.think != nil {
+			if r.reply.think.ctx.Err() == nil && r.broken.thought == nil {
+				r.broken.thought = &ai.Error{Part: ai.TheModel, Kind: ai.Stalled, Err: errStalled}
+			}
 			r.reply.think.cancel(errStalled)
 		}
 	case acCommit:
@@ -318,6 +350,9 @@ func (r *run) told(e Event) {
 // fail ends the call because a vendor failed.
 func (r *run) fail(err error) {
 	r.note(err)
+	r.mu.Lock()
+	r.broken.fatal = err
+	r.mu.Unlock()
 	r.post(event{kind: evEnd, reason: parley.ProviderFailure})
 }
 

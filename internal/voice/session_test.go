@@ -66,6 +66,7 @@ type driven struct {
 func (d *driven) Rate() audio.Rate                            { return d.rate }
 func (d *driven) Run(ctx context.Context, p audio.Peer) error { return d.run(ctx, p) }
 func (d *driven) Dial(string) error                           { return nil }
+func (*driven) Hangup()                                       {}
 
 // speechLike is n frames of a sound that a voice detector takes for speech: harmonics of a moving pitch, in syllables.
 func speechLike(rate audio.Rate, n int) [][]int16 {
@@ -358,7 +359,7 @@ func TestPanics(t *testing.T) {
 			if where == "think" {
 				s.Persona.Think = func([]ai.Message, agent.Sink) *agent.Turn { panic("boom") }
 				s.Persona.Initial = ""
-				s.Persona.Assistant.ReengagementInterval = 1
+				s.Persona.Assistant.MaxSilenceDuration = 1
 				s.Persona.Reengagement = "Ask."
 			}
 			r := s.Run(t.Context(), run)

@@ -158,7 +158,7 @@ func (r *run) sound(a *answer, s *speech, m *mouth, p *part) error {
 		return r.put(ctx, a, s, p, pcm)
 	})
 	if cause := context.Cause(ctx); errors.Is(cause, errStalled) {
-		return errStalled
+		return &ai.Error{Part: ai.TheVoice, Kind: ai.Stalled, Err: errStalled}
 	}
 	if err == nil && keep {
 		r.Cache.keep(key, kept)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"parley"
 	"parley/internal/agent"
 	"parley/internal/ai"
 )
@@ -25,6 +26,9 @@ type thinking struct {
 // beginThinking answers the customer, or says something of its own accord.
 func (r *run) beginThinking(act action) {
 	a := &answer{id: act.id, what: act.what, anchor: -1}
+	if act.what == aReengagement {
+		a.quiet = act.last - act.from
+	}
 	if act.what == anAnswer {
 		a.anchor = act.last
 		if !act.early {
@@ -81,7 +85,7 @@ func (r *run) think(a *answer, t *thinking, m *mouth) {
 		history = slices.Insert(history, len(history)-1, ai.Message{Role: ai.Assistant, Text: a.parts[0].text})
 	}
 	r.mu.Unlock()
-	if text := instruction(a.what, m); text != "" {
+	if text := instruction(a, m); text != "" {
 		history = append(history, ai.Message{Role: ai.User, Text: text})
 	}
 	s := &sink{r: r, a: a, split: splitter{language: m.Language}}
@@ -97,18 +101,21 @@ func (r *run) think(a *answer, t *thinking, m *mouth) {
 		s.flush()
 	}
 	a.thought = a.thought || err == nil
-	if err != nil && !stopped {
+	switch {
+	case err == nil:
+		r.broken.thought = nil
+	case !stopped:
 		r.noted(fmt.Errorf("reply %d: %w", a.id, err))
-		t.err = err
+		t.err, r.broken.thought = err, err
 	}
 	r.step(event{kind: evThought, id: a.id, failed: err != nil})
 }
 
 // instruction is what the model is told when it is to speak though nobody said anything.
-func instruction(w what, m *mouth) string {
-	switch w {
+func instruction(a *answer, m *mouth) string {
+	switch a.what {
 	case aReengagement:
-		return fmt.Sprintf("[The customer has said nothing for %d seconds. %s Say something fitting, in one or two sentences, in the language of the conversation.]", m.Assistant.ReengagementInterval, m.Reengagement)
+		return fmt.Sprintf("[The customer has said nothing for %d seconds. %s Say something fitting, in one or two sentences, in the language of the conversation.]", int(a.quiet.Seconds()), m.Reengagement)
 	case anEntrance:
 		return "[You have just taken over this conversation from another assistant. Go on with it: say who you are, and help with what the customer wants.]"
 	}
@@ -141,6 +148,7 @@ func (s *sink) Text(delta string) {
 		return
 	}
 	s.a.wrote()
+	s.r.broken.thought = nil
 	if s.a.marks.FirstTokenMS == 0 && s.a.anchor >= 0 {
 		s.a.marks.FirstTokenMS = since(s.r.now(), s.a.anchor)
 	}
@@ -152,6 +160,7 @@ func (s *sink) Text(delta string) {
 
 // sentence gives one to the machine.
 func (s *sink) sentence(text string) {
+	text = parley.CleanText(text)
 	if strings.TrimSpace(text) == "" {
 		return
 	}

@@ -158,17 +158,14 @@ func (r *run) dtmfInput(a *answer) agent.Tool {
 }
 
 func (r *run) collectKeypad(a *answer, t *parley.AssistantTool) agent.Tool {
-	wait, stop := 5*time.Second, byte(0)
+	wait, stop := 5*time.Second, byte('#')
 	if t.Timeout != nil {
 		wait = time.Duration(*t.Timeout) * time.Second
 	}
 	if t.StopKey != "" {
 		stop = t.StopKey[0]
 	}
-	about := "Waits for keys that the customer presses on the telephone. Ask for them first, in the same reply."
-	if stop != 0 {
-		about += " The customer ends with " + t.StopKey + "."
-	}
+	about := "Waits for keys that the customer presses on the telephone. Ask for them first, in the same reply. The customer ends with " + string(stop) + "."
 	return agent.Tool{
 		Tool: ai.Tool{Description: about, Schema: noArguments},
 		Run: func(ctx context.Context, _ json.RawMessage) (string, error) {

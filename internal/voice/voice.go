@@ -85,6 +85,7 @@ type Result struct {
 	AnsweredBy parley.AnsweredBy
 	Usage      ai.Usage // what the models counted
 	Err        error    // what went wrong on the way, for the log
+	Failure    error    // the vendor's failure that it came to: it ended the call, or the assistant's last reply was an apology for it
 }
 
 // Transferrer is a leg that can ask the far end to go elsewhere (a blind transfer). It returns when the far end has taken it on, or with

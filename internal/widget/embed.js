@@ -18,6 +18,7 @@
   let settings, T, ui; // what the server says of the assistant, its texts, the parts of the window
   let conversation = ""; // its id
   let given = {}; // variables
+  let told = {}; // those of them that the page knew
   let busy = false; // a message of ours is on its way
   let call = null; // the call that is on
   let seen = 0; // the newest message that stood in the open window
@@ -276,9 +277,11 @@
   // ---- Following: history and what comes live, in one stream ----
 
   let following = null; // aborts it
+  let wanted = false; // whether it is to be followed while somebody looks at the page
   let latest = 0; // the newest id that arrived
   async function follow() {
-    if (following || !conversation) return;
+    wanted = true;
+    if (following || !conversation || document.hidden) return;
     const life = (following = new AbortController());
     for (let pause = 1000; following === life; pause = Math.min(pause * 2, 30000)) {
       try {
@@ -473,7 +476,8 @@
             turn = null;
           }
           spoken(data.speaker === "customer" ? "user" : "assistant", data.text);
-        } else if (kind === "end") end(text(data.reason === "lost" ? "lost" : "ended"), data.reason === "lost");
+        } else if (kind === "end" && data.reason === "refused") turnedAway(data.status, data.error);
+        else if (kind === "end") end(text(data.reason === "lost" ? "lost" : "ended"), data.reason === "lost");
       } });
       if (call !== live) return made.hangup();
       Object.assign(live, made);
@@ -482,10 +486,14 @@
     } catch (err) {
       if (call !== live) return;
       const names = { NotAllowedError: "microphone", NotFoundError: "nomic", NotReadableError: "micbusy", insecure: "insecure", TypeError: "noline" };
-      const words = { 0: "noline", 402: "nocalls", 404: "nocalls", 503: "busy" }[err.status] || (err.status ? "" : names[err.name] || "failed");
-      if (err.status) console.warn("Parley: " + err.status + ": " + err.message);
-      end(words ? text(words) : new Refusal(err.status, err.message, err.wait).words, true);
+      if (err.status === undefined) end(text(names[err.name] || "failed"), true);
+      else turnedAway(err.status, err.message, err.wait);
     }
+  }
+  function turnedAway(status, why, wait) {
+    const words = { 0: "noline", 402: "nocalls", 404: "nocalls", 503: "busy" }[status];
+    if (status) console.warn("Parley: " + status + ": " + why);
+    end(words ? text(words) : new Refusal(status, why, wait).words, true);
   }
   // What is said in a call stands behind the messages that there are; of keys that were pressed only the keys.
   function spoken(role, words) {
@@ -541,7 +549,7 @@
   // stage shows what comes next: the questions before the chat, or the chat.
   function stage(focus) {
     const w = settings.widget_settings;
-    const asking = w.pre_chat_fields.length > 0 && !conversation && !ui.asked;
+    const asking = asks().length > 0 && !conversation && !ui.asked;
     ui.form.hidden = !asking;
     ui.thread.hidden = asking;
     ui.foot.hidden = asking;
@@ -552,9 +560,12 @@
     if (first) first.focus({ preventScroll: true });
   }
 
+  // asks are the questions that the page has not answered itself (data-variables).
+  const asks = () => settings.widget_settings.pre_chat_fields.filter((f) => !told[f.variable]);
+
   function questions() {
     const form = el("form", { class: "ask", novalidate: true, onsubmit: submit });
-    settings.widget_settings.pre_chat_fields.forEach((f, i) => {
+    asks().forEach((f, i) => {
       const key = "f" + i;
       const input = el(f.type === "textarea" ? "textarea" : "input", { id: key, name: f.variable, type: f.type === "textarea" ? null : f.type, required: f.required, maxlength: "500", rows: "3",
         autocomplete: { email: "email", tel: "tel" }[f.type], step: f.type === "number" ? "any" : null, "aria-describedby": key + "e" });
@@ -837,7 +848,7 @@ textarea { resize: none; }
 
   async function start() {
     try {
-      for (const [k, v] of Object.entries(JSON.parse(tag.dataset.variables || "{}"))) given[k] = String(v);
+      for (const [k, v] of Object.entries(JSON.parse(tag.dataset.variables || "{}"))) given[k] = told[k] = String(v);
     } catch (err) {
       console.error("Parley: data-variables is no JSON object.");
     }
@@ -856,10 +867,10 @@ textarea { resize: none; }
     const was = memory.open();
     if (was === "yes" || (settings.widget_settings.auto_open && !was)) open(false);
     else if (conversation && Date.now() - saved.at < 6e5) follow();
-    // A page that nobody looks at needs no stream.
+    // A page that nobody looks at needs no stream: a browser has six connections for all tabs of a server (HTTP/1.1).
     document.addEventListener("visibilitychange", () => {
       if (document.hidden) unfollow();
-      else if (conversation && (!ui.panel.hidden || latest)) follow();
+      else if (wanted) follow();
     });
     addEventListener("pagehide", () => call && call.hangup());
     window.ParleyWidget = { open: () => open(true), close };

@@ -4,8 +4,8 @@
 //   c.mute(true); c.key("5"); c.hangup();
 //
 // on is told "live" (one can speak now), "waiting" (the network is away: live again, or the end, follows), what the server tells ("partial"
-// {text}, "turn" {speaker, text, latency, …}, "tool" {name}), and in the end, once, "end" {reason}: "ended", or "lost" where the network or the
-// microphone went away. key is false where the call can't take it yet. Until call returns it throws instead: the microphone's own errors
+// {text}, "turn" {speaker, text, latency, …}, "tool" {name}), and in the end, once, "end" {reason}: "ended", "lost" where the network or the
+// microphone went away, or "refused" {status, error} where the last line went to somebody else while this one connected. key is false where the call can't take it yet. Until call returns it throws instead: the microphone's own errors
 // (NotAllowedError, NotFoundError, NotReadableError), one named insecure where the browser gives no microphone to the page, and the server's
 // refusals, with status and wait (seconds).
 export async function call({ url, variables, on, headers }) {
@@ -20,19 +20,20 @@ export async function call({ url, variables, on, headers }) {
   let begun = false;
 
   // The server is told, unless it has told us.
-  function end(reason, told) {
+  function end(reason, told, why) {
     if (over) return;
     over = true;
     track.stop();
     speaker.srcObject = null;
     const bye = place && !told ? fetch(place, { method: "DELETE", keepalive: true, credentials: "same-origin", headers }) : Promise.resolve();
     bye.catch(() => {}).then(() => line.close());
-    if (begun) on("end", { reason });
+    if (begun) on("end", { reason, ...why });
   }
   const channel = line.createDataChannel("parley");
   channel.onmessage = (e) => {
     const data = JSON.parse(e.data);
-    on(data.type, data);
+    if (data.type === "refused") end("refused", false, data);
+    else on(data.type, data);
   };
   channel.onclose = () => end("ended", true);
   track.onended = () => end("lost");

@@ -16,6 +16,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"parley/internal/web"
 )
 
 //go:embed embed.js web-call.js demo.css demo.html text
@@ -85,8 +87,8 @@ func RightToLeft(iso string) bool { return slices.Contains([]string{"ar", "fa", 
 // demoPolicy is a strict one: what works under it works on websites that have one. Pictures may be the assistant's avatar.
 const demoPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src https: http:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// Handler serves Paths. publicURL is where the server is reached, "" for the address that a browser used.
-func Handler(publicURL string) http.Handler {
+// Handler serves Paths.
+func Handler(front web.Front) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
 			w.Header().Set("Allow", "GET, HEAD")
@@ -95,7 +97,7 @@ func Handler(publicURL string) http.Handler {
 		}
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		if r.URL.Path == "/widget-demo" {
-			serveDemo(w, r, publicURL)
+			serveDemo(w, r, front.Base(r))
 			return
 		}
 		f := served[r.URL.Path]
@@ -143,9 +145,6 @@ func acceptsGzip(r *http.Request) bool {
 }
 
 func serveDemo(w http.ResponseWriter, r *http.Request, base string) {
-	if base == "" {
-		base = map[bool]string{true: "https", false: "http"}[r.TLS != nil] + "://" + r.Host
-	}
 	var b bytes.Buffer
 	if err := demo.Execute(&b, map[string]string{"Base": base, "Assistant": r.URL.Query().Get("assistant")}); err != nil {
 		http.Error(w, "The page can't be shown.", http.StatusInternalServerError)

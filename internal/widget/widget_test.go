@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"parley/internal/web"
 )
 
 // Every visitor of somebody's website loads the script: it stays small.
@@ -19,7 +21,7 @@ func TestScriptIsSmall(t *testing.T) {
 		r := httptest.NewRequest("GET", path, nil)
 		r.Header.Set("Accept-Encoding", "br, gzip;q=0.8")
 		w := httptest.NewRecorder()
-		Handler("").ServeHTTP(w, r)
+		Handler(web.Front{}).ServeHTTP(w, r)
 		if n := w.Body.Len(); w.Header().Get("Content-Encoding") != "gzip" || n > most || n < 100 {
 			t.Errorf("%s takes %d bytes, %v", path, n, w.Header())
 		} else {
@@ -100,7 +102,7 @@ func TestHandler(t *testing.T) {
 			r.Header.Set(header[i], header[i+1])
 		}
 		w := httptest.NewRecorder()
-		Handler("").ServeHTTP(w, r)
+		Handler(web.Front{}).ServeHTTP(w, r)
 		return w
 	}
 	for _, path := range Paths {

@@ -47,6 +47,9 @@ func (l *leg) Dial(digits string) error {
 	return nil
 }
 
+// Hangup implements audio.Leg: one that doesn't run takes nothing, and who runs it ends it by its context.
+func (l *leg) Hangup() {}
+
 // Transfer has the far end call elsewhere, as a telephone does that is sent there, and hang up here. Numbers that are busy or don't answer are
 // those of Dial.
 func (l *leg) Transfer(ctx context.Context, to string) error {

@@ -37,7 +37,8 @@ func (c *Client) Senders(ctx context.Context) ([]parley.WhatsAppSender, error) {
 func (n number) sender() parley.WhatsAppSender {
 	s := parley.WhatsAppSender{GraphID: n.ID, PhoneNumber: Phone(n.Display), DisplayName: n.Name, Status: parley.SenderOffline,
 		QualityRating: "GREEN", MessagingLimit: tier(cmp.Or(n.PortfolioLimit, n.NumberLimit))}
-	if n.Status == "CONNECTED" { // the one status that sends and receives
+	switch n.Status { // the others send nothing at all; these answer customers at least
+	case "CONNECTED", "FLAGGED", "RESTRICTED", "RATE_LIMITED":
 		s.Status = parley.SenderOnline
 	}
 	if n.Quality == "YELLOW" || n.Quality == "RED" { // a new number is NA or UNKNOWN: nothing is held against it

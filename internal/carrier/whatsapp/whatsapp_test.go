@@ -25,6 +25,9 @@ func TestSenders(t *testing.T) {
 		whatsapptest.Number("3", "15550783881", "Test", "CONNECTED", "NA", ""),
 		whatsapptest.Number("4", "", "broken", "CONNECTED", "GREEN", ""),
 		{"id": "5", "display_phone_number": "+44 20 7946 0958", "verified_name": "Old", "status": "CONNECTED", "quality_rating": "YELLOW", "messaging_limit_tier": "TIER_100K"},
+		whatsapptest.Number("6", "+1 631-555-8156", "Flagged", "FLAGGED", "RED", "TIER_2K"),
+		whatsapptest.Number("7", "+1 631-555-8157", "Restricted", "RESTRICTED", "RED", "TIER_2K"),
+		whatsapptest.Number("8", "+1 631-555-8158", "New", "PENDING", "NA", "TIER_2K"),
 	}, nil)
 	got, err := s.Client(t).Senders(t.Context())
 	if err != nil {
@@ -36,6 +39,9 @@ func TestSenders(t *testing.T) {
 		{GraphID: "2", PhoneNumber: "+4915123456789", DisplayName: "Acme DE", Status: "offline", QualityRating: "RED"},
 		{GraphID: "3", PhoneNumber: "+15550783881", DisplayName: "Test", Status: "online", QualityRating: "GREEN", MessagingLimit: limit(250)},
 		{GraphID: "5", PhoneNumber: "+442079460958", DisplayName: "Old", Status: "online", QualityRating: "YELLOW", MessagingLimit: limit(100_000)},
+		{GraphID: "6", PhoneNumber: "+16315558156", DisplayName: "Flagged", Status: "online", QualityRating: "RED", MessagingLimit: limit(2000)},
+		{GraphID: "7", PhoneNumber: "+16315558157", DisplayName: "Restricted", Status: "online", QualityRating: "RED", MessagingLimit: limit(2000)},
+		{GraphID: "8", PhoneNumber: "+16315558158", DisplayName: "New", Status: "offline", QualityRating: "GREEN", MessagingLimit: limit(2000)},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

@@ -10,6 +10,7 @@
   // Requests go to the pages' own addresses, with the session's cookie. A refusal becomes an error in words.
   async function ask(url, options = {}) {
     const headers = { "HX-Request": "true", Accept: options.accept || "text/html" };
+    if (options.once) headers["Parley-Once"] = "1"; // of a stream, how things stand
     let res;
     try {
       res = await fetch(url, { ...options, headers });
@@ -59,7 +60,10 @@
     if (there ? there.dataset.v === el.dataset.v : !el.classList.contains("said")) return;
     adding(() => {
       if (el.matches(".said:not(.customer)")) formed();
-      if (!there) return $("#thread").append(el);
+      if (!there) {
+        sent(el);
+        return $("#thread").append(el);
+      }
       const focused = there.contains(document.activeElement);
       there.replaceWith(el);
       if (focused) $("button", el)?.focus();
@@ -86,6 +90,22 @@
     all("details", box).forEach((d) => d.remove());
   }
 
+  // What was sent stands in the thread at once, paler, until the server's own piece takes its place.
+  function sending(sender, words) {
+    const pattern = $("template[data-sending]", sender);
+    if (!pattern || !$("#thread")) return null;
+    const el = pattern.content.firstElementChild.cloneNode(true);
+    $(".words", el).textContent = words.trim();
+    adding(() => $("#thread").append(el));
+    const box = $("[data-scroll]");
+    if (box) box.scrollTop = box.scrollHeight; // who has just written looks at the end
+    return el;
+  }
+  function sent(el) {
+    const words = $(".words", el)?.textContent;
+    all(".said.sending").find((one) => $(".words", one).textContent === words)?.remove();
+  }
+
   // Sending: the box empties at once, and gets its words back when they were refused.
   async function send(sender) {
     const box = sender.elements.message;
@@ -101,6 +121,7 @@
     refuse(sender, "");
     write("");
     box?.focus();
+    const shown = box && sending(sender, words);
     try {
       const res = await ask(sender.action, { method: "POST", body, accept: "streams" in sender.dataset ? "text/event-stream" : "text/html" }).catch((err) => {
         write(words);
@@ -112,6 +133,7 @@
       refuse(sender, err.message);
     } finally {
       delete sender.dataset.busy;
+      shown?.remove();
       adding(formed);
     }
   }
@@ -200,8 +222,11 @@
     start();
   });
 
-  // Live: a stream per place that asks for one, opened again when it breaks.
+  // Live: a stream per place that asks for one, opened again when it breaks. A hidden tab lets go of its streams, because a browser has
+  // six connections for all tabs of a server (HTTP/1.1); it looks once a while instead, for what its title says. A stream begins with how
+  // things stand, so that nothing is lost in between.
   const lives = new Map(); // the place -> what ends its stream
+  const glance = 30000;
   function start() {
     for (const [place, life] of lives) if (!place.isConnected) end(place, life);
     for (const place of all("[data-live]")) {
@@ -222,8 +247,10 @@
   }
   async function follow(place, signal) {
     for (let pause = 1000; !signal.aborted; pause = Math.min(pause * 2, 15000)) {
+      if (document.hidden) await wait(glance, signal);
+      if (signal.aborted) return;
       try {
-        const res = await ask(place.dataset.live, { accept: "text/event-stream", signal });
+        const res = await ask(place.dataset.live, { accept: "text/event-stream", signal, once: document.hidden });
         if (!streams(res)) return;
         for await (const [kind, data] of events(res)) {
           pause = 1000;
@@ -232,14 +259,24 @@
         }
       } catch (err) {
         if (signal.aborted) return;
-        if (err.status >= 400 && err.status < 500) {
+        if (err.status >= 400 && err.status < 500 && err.status !== 429) { // too many streams: another will end
           $("#trouble").textContent = err.message;
           return;
         }
       }
-      await new Promise((done) => setTimeout(done, pause));
+      if (!document.hidden) await wait(pause, signal);
     }
   }
+  function wait(ms, signal) {
+    return new Promise((done) => {
+      setTimeout(done, ms);
+      signal.addEventListener("abort", done);
+    });
+  }
+  document.addEventListener("visibilitychange", () => {
+    lives.forEach((life, place) => end(place, life));
+    start();
+  });
   addEventListener("pagehide", () => lives.forEach((life, place) => end(place, life)));
   addEventListener("pageshow", (e) => { if (e.persisted) start(); });
 

@@ -110,6 +110,7 @@
     if (!copy) {
       copy = document.createElement("span");
       copy.className = "copy-of";
+      copy.dir = "auto";
       copy.setAttribute("aria-hidden", "true");
       cell.prepend(copy);
     }

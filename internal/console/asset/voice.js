@@ -56,6 +56,7 @@
           }
           spoken(data.speaker === "customer" ? "customer" : "ai", data);
         } else if (kind === "tool") spoken("note", { text: `Used ${data.name}` });
+        else if (kind === "end" && data.reason === "refused") end(data.error, true);
         else if (kind === "end") end(data.reason === "lost" ? "The connection was lost. Call again when the network is back." : "The call has ended.");
         part("words").scrollTop = part("words").scrollHeight;
       } });

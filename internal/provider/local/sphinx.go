@@ -72,13 +72,17 @@ func NewSphinx(c SphinxConfig) *Sphinx {
 	return &Sphinx{c: c, limits: usualLimits, changed: make(chan struct{})}
 }
 
+// absent says to an assistant's owner what is missing, before what the operator installs.
+const absent = "PocketSphinx, which listens, is not installed on this server. Choose another transcriber, or ask its operator:"
+
 // Find looks whether what is needed is installed; the error, of kind Config, says what to install.
 func (s *Sphinx) Find() error {
 	if _, err := os.Stat(filepath.Join(s.c.Model, "en-us.lm.bin")); err != nil {
-		return &ai.Error{Kind: ai.Config, Err: fmt.Errorf("pocketsphinx has no model: apt-get install pocketsphinx pocketsphinx-en-us (%w)", err)}
+		return &ai.Error{Kind: ai.Config, Err: fmt.Errorf("pocketsphinx has no model: apt-get install pocketsphinx pocketsphinx-en-us (%w)", err),
+			Mend: absent + " apt-get install pocketsphinx pocketsphinx-en-us."}
 	}
 	if _, err := exec.LookPath(s.c.Python); err != nil {
-		return &ai.Error{Kind: ai.Config, Err: fmt.Errorf("pocketsphinx is run by Python: apt-get install python3 (%w)", err)}
+		return &ai.Error{Kind: ai.Config, Err: fmt.Errorf("pocketsphinx is run by Python: apt-get install python3 (%w)", err), Mend: absent + " apt-get install python3."}
 	}
 	return nil
 }
@@ -115,7 +119,8 @@ func (s *Sphinx) Listen(ctx context.Context, h ai.Hearing) (ai.Ear, error) {
 		return nil, err
 	}
 	if h.Language != "en" {
-		return nil, &ai.Error{Kind: ai.Config, Err: fmt.Errorf("pocketsphinx understands English alone, not %q", h.Language)}
+		return nil, &ai.Error{Kind: ai.Config, Err: fmt.Errorf("pocketsphinx understands English alone, not %q", h.Language),
+			Mend: "PocketSphinx, which listens, understands English alone. Choose another transcriber, or another language."}
 	}
 	if h.Rate != audio.Narrow && h.Rate != audio.Wide {
 		return nil, &ai.Error{Kind: ai.Config, Err: fmt.Errorf("pocketsphinx hears at 8 and 16 kHz, not at %d", h.Rate)}

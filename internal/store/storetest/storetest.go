@@ -89,6 +89,19 @@ func Exec(t testing.TB, o store.Options, query string, args ...any) {
 	}
 }
 
+// Query reads from a SQLite database what no method of the store does.
+func Query(t testing.TB, o store.Options, dst any, query string, args ...any) {
+	t.Helper()
+	db, err := sql.Open("sqlite", o.Path+"?_pragma=busy_timeout(10000)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if err := db.QueryRow(query, args...).Scan(dst); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // Break has what a statement does to a SQLite database fail, such as "UPDATE OF pending ON messages", until it is mended.
 func Break(t testing.TB, o store.Options, statement string) (mend func()) {
 	t.Helper()

@@ -30,6 +30,7 @@ type Leg struct {
 	began   time.Duration // and since when
 	silent  time.Duration // since when the assistant is
 	ended   bool
+	held    bool
 	gaps    int // sentences that didn't go on where they stopped
 	peer    audio.Peer
 }
@@ -56,6 +57,16 @@ func (l *Leg) Dial(digits string) error {
 	return nil
 }
 
+// Hangup implements audio.Leg: who runs it ends it by its context.
+func (l *Leg) Hangup() {}
+
+// hold has the customer hold the call, or go on: meanwhile nothing is heard, said or ticked.
+func (l *Leg) hold(held bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.held = held
+}
+
 // Run implements audio.Leg.
 func (l *Leg) Run(ctx context.Context, p audio.Peer) error {
 	l.mu.Lock()
@@ -79,6 +90,10 @@ func (l *Leg) Run(ctx context.Context, p audio.Peer) error {
 			return l.reason
 		}
 		l.mu.Lock()
+		if l.held {
+			l.mu.Unlock()
+			continue
+		}
 		in := quiet
 		at := time.Since(l.start)
 		if len(l.lines) > 0 {

@@ -260,7 +260,7 @@ func (p *play) customer(a *args, wait bool) {
 			time.Sleep(d)
 		}
 	case "presses":
-		keys := a.word()
+		keys := strings.TrimPrefix(a.word(), `"`)
 		every := 300 * time.Millisecond
 		if d, ok := a.timeOf("every"); ok {
 			every = d
@@ -272,6 +272,14 @@ func (p *play) customer(a *args, wait bool) {
 			p.leg.press(keys[i])
 			synctest.Wait()
 		}
+	case "holds":
+		d, ok := a.timeOf("for")
+		if !ok {
+			p.fatalf("for how long?")
+		}
+		p.leg.hold(true)
+		time.Sleep(d)
+		p.leg.hold(false)
 	case "hangs":
 		a.word()
 		p.leg.hangUp(parley.CustomerHangup)
@@ -406,6 +414,10 @@ func (p *play) check(verb string, a *args) {
 	case "error":
 		if want := a.text(); p.result.Err == nil || !strings.Contains(p.result.Err.Error(), want) {
 			p.errorf("the error is %v, not %q", p.result.Err, want)
+		}
+	case "failure":
+		if want := a.text(); want == "none" && p.result.Failure != nil || want != "none" && !strings.Contains(parley.Explanation(p.result.Failure), want) {
+			p.errorf("the failure is %v, not %q", p.result.Failure, want)
 		}
 	case "latency":
 		p.latency(a)

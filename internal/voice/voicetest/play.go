@@ -36,7 +36,7 @@ import (
 //	ear delay T, ear partials off, ear loses|refuses|drops N
 //	transfer works|fails [after T], hand ID initial "…", hand ID fails
 //
-//	customer says "…" for T, customer coughs|beeps for T, customer presses KEYS [every T], customer hangs up
+//	customer says "…" for T, customer coughs|beeps for T, customer presses KEYS [every T], customer holds for T, customer hangs up
 //	meanwhile customer …                    the same, without waiting until it is said
 //	hang up REASON                          from outside
 //	wait T
@@ -49,7 +49,7 @@ import (
 //	ends REASON [at T]                      waits for the end
 //	transcript, read                        the lines that follow, indented: AI: …, Customer: … (-- at the end: interrupted);
 //	                                        the messages of the model's last request as role: text
-//	model asked N, tool NAME ran N, dialled KEYS, answered by WHO, error "…", latency first_packet_ms N (of the last reply)
+//	model asked N, tool NAME ran N, dialled KEYS, answered by WHO, error "…", failure "…" (as its owner is told; "none"), latency first_packet_ms N (of the last reply)
 func Play(t *testing.T, path string) {
 	text, err := os.ReadFile(path)
 	if err != nil {

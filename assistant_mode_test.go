@@ -1,0 +1,63 @@
+package parley_test
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+
+	"parley"
+)
+
+// Every text of an assistant is rendered, and the assistant itself stays as it is.
+func TestRendered(t *testing.T) {
+	const text = "Hi {{who}}."
+	a := &parley.Assistant{SystemPrompt: text, InitialMessage: text, ReengagementPrompt: text, VoiceMailMessage: text, Keywords: []string{text, "{{nobody}}"},
+		FillerConfig:   parley.FillerConfig{Neutral: []string{text}, Negative: []string{text}, Positive: []string{text}, Question: []string{text, "{{nobody}}"}},
+		Tools:          []parley.AssistantTool{{Type: "assistant_transfer", Description: text, WarmTransferMessage: text, MessageBeforeTransfer: text}},
+		MidCallTools:   []parley.Tool{{Name: "look_up", Description: text}},
+		PostCallSchema: []parley.ExtractedItem{{Name: "status", Description: text}}}
+	got := a.Rendered(map[string]string{"who": "Ana"})
+	const said = "Hi Ana."
+	want := *a
+	want.SystemPrompt, want.InitialMessage, want.ReengagementPrompt, want.VoiceMailMessage, want.Keywords = said, said, said, said, []string{said}
+	want.FillerConfig = parley.FillerConfig{Neutral: []string{said}, Negative: []string{said}, Positive: []string{said}, Question: []string{said}}
+	want.Tools = []parley.AssistantTool{{Type: "assistant_transfer", Description: said, WarmTransferMessage: said, MessageBeforeTransfer: said}}
+	want.MidCallTools = []parley.Tool{{Name: "look_up", Description: said}}
+	want.PostCallSchema = []parley.ExtractedItem{{Name: "status", Description: said}}
+	if !reflect.DeepEqual(got, &want) {
+		t.Errorf("%+v", got)
+	}
+	if a.Tools[0].Description != text || a.FillerConfig.Question[0] != text || a.MidCallTools[0].Description != text || a.PostCallSchema[0].Description != text || a.Keywords[0] != text {
+		t.Errorf("the assistant was changed: %+v", a)
+	}
+	if strings.Contains(got.SystemPrompt, "{{") {
+		t.Error(got.SystemPrompt)
+	}
+}
+
+// A change of mode sets what the new mode does not have to its default, and leaves what was sent for it to be judged.
+func TestAdapt(t *testing.T) {
+	id := func(n int64) *int64 { return &n }
+	old := parley.Assistant{Mode: "pipeline", KnowledgebaseMode: "prompt", TranscriberProviderID: id(3), SynthesizerProviderID: id(4), Fillers: true, AllowInterruptions: false, LLMModelID: id(5)}
+	a := old
+	a.Mode = "multimodal"
+	a.Adapt(&old)
+	if a.KnowledgebaseMode != "function_call" || a.TranscriberProviderID != nil || a.SynthesizerProviderID != nil || bool(a.Fillers) || !a.AllowInterruptions || a.LLMModelID == nil {
+		t.Errorf("%+v", a)
+	}
+	a = old
+	a.Mode, a.TranscriberProviderID = "dualplex", id(9) // sent with the change
+	if a.Adapt(&old); a.TranscriberProviderID == nil || *a.TranscriberProviderID != 9 {
+		t.Errorf("what was sent is lost: %+v", a)
+	}
+	back := parley.Assistant{Mode: "multimodal", MultimodalModelID: id(7), AllowInterruptions: true}
+	a = back
+	a.Mode = "pipeline"
+	if a.Adapt(&back); a.MultimodalModelID != nil {
+		t.Errorf("%+v", a)
+	}
+	a = old
+	if a.Adapt(&old); !reflect.DeepEqual(a, old) {
+		t.Errorf("without a change of mode: %+v", a)
+	}
+}

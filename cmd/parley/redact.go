@@ -1,0 +1,87 @@
+package main
+
+import (
+	"cmp"
+	"io"
+	"maps"
+	"net/url"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// redact is w without what in these settings is secret: keys, tokens and passwords, and in addresses the user, the password and the values of
+// the query. Whatever prints or logs an address, or an error of a client that names one, writes through it.
+func (s *Settings) redact(w io.Writer) io.Writer {
+	pairs := s.secrets()
+	if len(pairs) == 0 {
+		return w
+	}
+	return redactor{w, strings.NewReplacer(pairs...)}
+}
+
+type redactor struct {
+	io.Writer
+	secrets *strings.Replacer
+}
+
+// Write takes whole lines: the log writes a record at a time, and so do the commands.
+func (r redactor) Write(p []byte) (int, error) {
+	if _, err := io.WriteString(r.Writer, r.secrets.Replace(string(p))); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// shortest is how long a key or a password is at least: what is shorter may stand in every other word.
+const shortest = 8
+
+// secrets are what is looked for and what stands in its place, the longest first. Of an address it is the user and password up to the @, and
+// the values in its query, as they are written there: alone they may be words such as postgres.
+func (s *Settings) secrets() (pairs []string) {
+	hide := map[string]string{}
+	v := reflect.ValueOf(s).Elem()
+	for i := range v.NumField() {
+		text, ok := v.Field(i).Interface().(string)
+		if !ok || text == "" {
+			continue
+		}
+		name := v.Type().Field(i).Name
+		if secretName.MatchString(name) && name != "TLSKey" && len(text) >= shortest { // TLSKey is the name of a file
+			for _, form := range []string{text, url.QueryEscape(text), url.PathEscape(text)} {
+				hide[form] = "[secret]"
+			}
+		}
+		scheme, rest, ok := strings.Cut(text, "://")
+		if !ok || scheme == "" {
+			continue
+		}
+		// By hand: an address that can't be read may be the one that is complained of.
+		authority, query, _ := strings.Cut(rest, "?")
+		if scheme != "s3" { // whose secrets may hold a slash
+			authority, _, _ = strings.Cut(authority, "/")
+		}
+		if at := strings.LastIndexByte(authority, '@'); at > 0 {
+			hide[authority[:at+1]] = "[secret]@"
+			if u, err := url.Parse(text); err == nil && u.User != nil {
+				hide[u.User.String()+"@"] = "[secret]@"
+			}
+		}
+		for part := range strings.SplitSeq(query, "&") {
+			if key, value, _ := strings.Cut(part, "="); value != "" && !slices.Contains(public, key) {
+				hide[part] = key + "=[secret]"
+			}
+		}
+	}
+	found := slices.SortedFunc(maps.Keys(hide), func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
+	for _, text := range found {
+		pairs = append(pairs, text, hide[text])
+	}
+	return pairs
+}
+
+var (
+	secretName = regexp.MustCompile(`(Key|Token|Secret|Password)$`)
+	public     = []string{"endpoint", "region", "sslmode", "api-version"} // query parameters that hold no secret
+)

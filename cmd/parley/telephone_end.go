@@ -1,0 +1,85 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+
+	"parley"
+	"parley/internal/call"
+	"parley/internal/sip"
+)
+
+// Why calls did not get through, as their owners are told it.
+
+// unreachable is what the line's errors begin with that say why there was no way.
+var unreachable = parley.Unreachable.Error() + ": "
+
+// failed is the end of a call that has no way out, which is logged.
+func failed(r call.Route, err error) error {
+	slog.Error("a call has no way out", "number", r.Number.ID, "error", err)
+	return parley.Explain(parley.Unreachable, "The call has no way out: %s.", strings.TrimSuffix(err.Error(), "."))
+}
+
+// unassigned adds call.ErrNoSuchNumber to the refusals that mean it: unallocated, changed or incomplete numbers (RFC 3398, section 7.2.4.1).
+func unassigned(err error) error {
+	if r, ok := errors.AsType[*sip.Refused](err); ok && slices.Contains([]int{404, 410, 484, 604}, r.Code) {
+		return fmt.Errorf("%w: %w", call.ErrNoSuchNumber, err)
+	}
+	return err
+}
+
+// explained gives what the line says of a call that failed its sentence. Busy, unanswered and canceled calls did not fail. What is wrong with the
+// carrier is the operator's business, and its address nobody else's.
+func explained(err error, carrier bool) error {
+	if r, ok := errors.AsType[*sip.Refused](err); ok {
+		switch r.Ended() {
+		case parley.Unreachable, parley.Rejected:
+			return parley.Explain(err, "%s", refusal(r, carrier))
+		}
+		return err
+	}
+	_, why, ok := strings.Cut(fmt.Sprint(err), unreachable)
+	switch {
+	case !ok:
+		return err
+	case carrier:
+		return parley.Explain(err, "The call did not get through: the carrier of this server's numbers can't be reached. The operator finds the reason in the log.")
+	case parley.Explanation(err) != "": // the line's own sentence, which tells nothing of strangers
+		return parley.Explain(err, "The call did not get through. %s", parley.Explanation(err))
+	}
+	return parley.Explain(err, "The call did not get through: %s. Check the trunk's settings; its check in the console tells more.", strings.ReplaceAll(why, unreachable, ""))
+}
+
+// refusal says what a SIP status means for who made the call, and what to do.
+func refusal(r *sip.Refused, carrier bool) string {
+	said := strings.TrimSpace(fmt.Sprintf("SIP %d %s", r.Code, phraseOf(r.Reason)))
+	text := "The trunk refused the call (%s). Ask its provider what that means."
+	switch code := r.Code; {
+	case slices.Contains([]int{404, 410, 484, 604}, code):
+		text = "The number is not in service (%s). Check it."
+	case code == 603:
+		text = "Whoever was called declined the call (%s)."
+	case carrier:
+		text = "The carrier of this server's numbers refused the call (%s). It may not allow this destination or caller id; if it goes on, ask this server's operator."
+	case code == 401 || code == 407:
+		text = "The trunk refused the user name and password (%s). Check them in the trunk's settings."
+	case code == 402:
+		text = "The trunk's provider wants to be paid (%s). Look at your account there."
+	case code == 403:
+		text = "The trunk forbids the call (%s). Its provider may not allow this destination or caller id, or the user name and password are wrong."
+	case slices.Contains([]int{415, 488, 606}, code):
+		text = "The trunk takes no sound that this server offers (%s). Have it take G.711 or G.722, and look whether it insists on encryption."
+	case code >= 500 && code < 600:
+		text = "The trunk's provider failed (%s). Try again later; if it goes on, ask the provider."
+	}
+	return fmt.Sprintf(text, said)
+}
+
+// phraseOf is a status's phrase, which the far end writes: printable, and not long.
+func phraseOf(s string) string {
+	s = strings.Join(strings.FieldsFunc(s, func(c rune) bool { return c <= ' ' || c == 0x7f || c == '\ufffd' }), " ")
+	return string([]rune(s)[:min(len([]rune(s)), 80)])
+}

@@ -1,0 +1,138 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	"parley"
+	"parley/internal/sip"
+)
+
+// carrierTrunk is the trunk that rented numbers speak over, nil where there is none.
+func (s *Settings) carrierTrunk() (*sip.Trunk, error) {
+	if s.CarrierSIPAddress == "" {
+		return nil, nil
+	}
+	if !parley.ValidHostPort(s.CarrierSIPAddress) {
+		return nil, fmt.Errorf("PARLEY_CARRIER_SIP_ADDRESS: %q is no host name or IP address, with a port after a colon where it is not 5060", s.CarrierSIPAddress)
+	}
+	allowed, err := networks(s.CarrierSIPAllowedIPs)
+	if err != nil {
+		return nil, fmt.Errorf("PARLEY_CARRIER_SIP_ALLOWED_IPS: %w", err)
+	}
+	return &sip.Trunk{Address: s.CarrierSIPAddress, Transport: "udp", Username: s.CarrierSIPUsername, Password: s.CarrierSIPPassword,
+		ByIP: len(allowed) > 0, Allowed: allowed}, nil
+}
+
+// trunkRules are what these settings allow of users' trunks.
+func (s *Settings) trunkRules() (r parley.TrunkRules, err error) {
+	four, six, ok := strings.Cut(s.TrunkNetworks, ",")
+	a, errA := strconv.ParseUint(strings.TrimSpace(four), 10, 8)
+	b, errB := strconv.ParseUint(strings.TrimSpace(six), 10, 8)
+	if !ok || errA != nil || errB != nil || a > 32 || b > 128 {
+		return r, fmt.Errorf("PARLEY_TRUNK_NETWORKS: %q are no two numbers of bits such as 24,48", s.TrunkNetworks)
+	}
+	return parley.TrunkRules{Makers: s.Trunks, IPv4: int(a), IPv6: int(b), Carrier: s.CarrierSIPAddress}, nil
+}
+
+// networks reads addresses and networks.
+func networks(list []string) (out []netip.Prefix, err error) {
+	for _, text := range list {
+		p, ok := parley.ParseNetwork(text)
+		if !ok {
+			return nil, fmt.Errorf("%q is neither an IP address nor a network such as 192.0.2.0/24", text)
+		}
+		out = append(out, p)
+	}
+	return out, nil
+}
+
+var (
+	// errUnspoken is what is said of trunks that ask for what the line can't do.
+	errUnspoken = parley.Errorf(parley.Unavailable, "This server does not speak TLS or SRTP to trunks yet: set transport to udp or tcp, and srtp to off or optional.")
+	// errRented is said of trunks whose number the carrier rents out: whoever rents it has it.
+	errRented = parley.Errorf(parley.Unavailable, "The trunk is not used: its number is rented from this server's carrier. Give the trunk a number of your own.")
+)
+
+// trunk is a user's trunk as the line knows it. Networks that are too wide are left out: they were stored when they might be wider.
+func (p *telephone) trunk(t *parley.Trunk) (sip.Trunk, error) {
+	switch {
+	case t.Transport == "tls" || t.SRTP == "required":
+		return sip.Trunk{}, errUnspoken
+	case t.Rented:
+		return sip.Trunk{}, errRented
+	}
+	password, err := p.db.TrunkPassword(t)
+	if err != nil {
+		return sip.Trunk{}, fmt.Errorf("read the password of trunk %d: %w", t.ID, err)
+	}
+	allowed, err := networks(t.AllowedInboundIPs)
+	if err != nil {
+		return sip.Trunk{}, fmt.Errorf("read trunk %d: %w", t.ID, err)
+	}
+	allowed = slices.DeleteFunc(allowed, p.rules.Wide)
+	out := sip.Trunk{ID: t.ID, Number: t.PhoneNumber, Address: t.SIPAddress, Transport: t.Transport, Username: t.SIPUsername, Password: password,
+		Register: t.Register, ByIP: t.InboundAuthorizationType == "ip", Allowed: allowed}
+	if t.OutboundProxy != nil {
+		out.Proxy = *t.OutboundProxy
+	}
+	return out, nil
+}
+
+// trunks are all that the line lets in and registers with. One that can't be used is left out: it is its owner's to mend, who is told by
+// checking it.
+func (p *telephone) trunks(ctx context.Context) ([]sip.Trunk, error) {
+	rows, err := p.db.AllTrunks(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var list []sip.Trunk
+	if p.carrier != nil {
+		list = append(list, *p.carrier)
+	}
+	for i := range rows {
+		t, err := p.trunk(&rows[i])
+		if err != nil {
+			slog.Debug("a trunk is not used", "trunk", rows[i].ID, "error", err)
+			continue
+		}
+		list = append(list, t)
+	}
+	return list, nil
+}
+
+// place says why a trunk must not be where it is.
+func (p *telephone) place(ctx context.Context, t *parley.Trunk) error {
+	to, err := p.trunk(t)
+	if err != nil {
+		return nil // it says so when it is used
+	}
+	return p.line.Place(ctx, to)
+}
+
+func (s *Settings) checkCarrierTrunk() finding {
+	const what = "carrier trunk"
+	switch {
+	case s.CarrierSIPAddress != "" && len(s.CarrierSIPAllowedIPs) == 0 && s.CarrierSIPPassword == "":
+		return finding{"note", what, s.CarrierSIPAddress + ": calls go out, and none come in. Set PARLEY_CARRIER_SIP_ALLOWED_IPS to the carrier's addresses"}
+	case s.CarrierSIPAddress != "":
+		return finding{"ok", what, s.CarrierSIPAddress}
+	case s.TwilioAccountSID != "":
+		return finding{"note", what, "none: numbers of the carrier can't call or be called. Set PARLEY_CARRIER_SIP_ADDRESS"}
+	}
+	return finding{"note", what, "none: calls from the sandbox's numbers reach a far end inside this program. Set PARLEY_CARRIER_SIP_ADDRESS for real ones"}
+}
+
+// checkTrunks says what users may do with trunks of their own.
+func (s *Settings) checkTrunks() finding {
+	const what = "users' trunks"
+	if s.Signup == "on" && slices.Contains(s.Trunks, "all") && (s.TrunkPrivate == "on" || s.TrunkCallerID == "any") {
+		return finding{"note", what, "anybody who signs up may make SIP trunks, at addresses inside too, and call from any number: set PARLEY_TRUNKS, or PARLEY_TRUNK_PRIVATE=off and PARLEY_TRUNK_CALLER_ID=verified"}
+	}
+	return finding{"ok", what, "made by " + strings.Join(s.Trunks, ", ")}
+}

@@ -1,0 +1,53 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"strings"
+)
+
+// What the linker is told (make build); what it is not told, the build's own record knows.
+var version, commit, date string
+
+// versionCmd says which build this is.
+type versionCmd struct{}
+
+// Run prints one line.
+func (versionCmd) Run(t *terminal) error {
+	_, err := fmt.Fprintln(t.Out, built())
+	return err
+}
+
+func built() string {
+	info, _ := debug.ReadBuildInfo()
+	return describe(version, commit, date, info)
+}
+
+// describe is a build in one line: "parley v1.2.0, commit 0123456789ab of 2026-01-02T03:04:05Z, go1.26.0 linux/amd64".
+func describe(version, commit, date string, info *debug.BuildInfo) string {
+	changed := ""
+	if info != nil {
+		for _, s := range info.Settings {
+			switch s.Key {
+			case "vcs.revision":
+				commit = cmp.Or(commit, s.Value)
+			case "vcs.time":
+				date = cmp.Or(date, s.Value)
+			case "vcs.modified":
+				if s.Value == "true" {
+					changed = " with changes"
+				}
+			}
+		}
+		if v := info.Main.Version; v != "(devel)" {
+			version = cmp.Or(version, v)
+		}
+	}
+	if strings.HasSuffix(version, "-dirty") {
+		version, changed = strings.TrimSuffix(version, "-dirty"), " with changes"
+	}
+	return fmt.Sprintf("parley %s, commit %s%s of %s, %s %s/%s", cmp.Or(version, "devel"), cmp.Or(commit[:min(12, len(commit))], "unknown"), changed, cmp.Or(date, "unknown"),
+		runtime.Version(), runtime.GOOS, runtime.GOARCH)
+}

@@ -1,0 +1,76 @@
+package assistant
+
+import (
+	"cmp"
+	"fmt"
+
+	"parley"
+	"parley/internal/ai"
+	"parley/internal/catalog"
+)
+
+// Speech is what an assistant speaks and hears with, by the codes of providers.
+type Speech struct {
+	Voice                   string // the provider's own name of it
+	Language                string // ISO 639-1
+	Synthesizer, Recognizer string
+}
+
+// Speech finds what an assistant speaks and hears with. The error explains to its owner why a call can't be held.
+func (d *Desk) Speech(a *parley.Assistant) (s Speech, err error) {
+	missing := func(format string, args ...any) (Speech, error) { return s, parley.Explain(nil, format, args...) }
+	if a.Mode != "pipeline" {
+		return missing("Calls in %s mode can't be held on this server: set the assistant's mode to pipeline.", a.Mode)
+	}
+	language, v := d.Catalog.Language(a.LanguageID), d.Catalog.Voice(a.VoiceID)
+	if language == nil || v == nil || v.SynthesizerProviderID == nil {
+		return missing("The assistant's language or voice is no longer there (language %d, voice %d): choose others.", a.LanguageID, a.VoiceID)
+	}
+	speaks := d.Catalog.Synthesizer(*v.SynthesizerProviderID)
+	if speaks == nil {
+		return missing("The provider of the assistant's voice is no longer there: choose another voice.")
+	}
+	s = Speech{Voice: v.Code, Language: language.ISO2, Synthesizer: speaks.Code, Recognizer: language.Default.Transcriber}
+	if id := a.TranscriberProviderID; id != nil {
+		if p := d.Catalog.Transcriber(*id); p != nil {
+			s.Recognizer = p.Code
+		}
+	}
+	if s.Recognizer == "" {
+		return missing("Nothing on this server understands %s: choose another language, or ask its operator to configure a transcriber that does.", language.Name)
+	}
+	return s, nil
+}
+
+// Warnings say what of an assistant was saved and can't work on this server, with how to mend it; none is nil. Nothing is asked of a vendor: they
+// are told of what is not configured, or not installed.
+func (d *Desk) Warnings(a *parley.Assistant) (list []string) {
+	if d.Providers == nil {
+		return nil
+	}
+	add := func(part ai.Part, err error) {
+		if err != nil {
+			list = append(list, cmp.Or(parley.Explanation(part.Of(err)), fmt.Sprintf("The %s can't be used on this server.", part)))
+		}
+	}
+	for i, t := range a.Tools {
+		if t.WarmTransfer != nil && *t.WarmTransfer {
+			list = append(list, fmt.Sprintf("tools.%d.warm_transfer: calls can't be announced on this server yet. The call is transferred at once, and who takes over hears nothing before.", i))
+		}
+	}
+	_, _, err := d.thinker(a)
+	add(ai.TheModel, err)
+	speech, err := d.Speech(a)
+	if err != nil {
+		add("", err)
+		return list
+	}
+	_, err = d.Providers.Synthesizer(speech.Synthesizer)
+	add(ai.TheVoice, err)
+	_, err = d.Providers.Recognizer(speech.Recognizer)
+	add(ai.TheRecognizer, err)
+	if speech.Recognizer == catalog.PocketSphinx && speech.Language != "en" {
+		list = append(list, "PocketSphinx, which listens, understands English alone. Choose another transcriber, or another language.")
+	}
+	return list
+}

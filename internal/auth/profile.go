@@ -1,0 +1,56 @@
+package auth
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"strings"
+
+	"parley"
+	"parley/internal/form"
+	"parley/internal/store"
+)
+
+// SetProfile changes what body names of a user's own account. A new email address, which is what one signs in with, needs the present
+// password: check tries it.
+func (d *Desk) SetProfile(ctx context.Context, u *parley.User, body map[string]any, check func(password string) error) (*parley.User, error) {
+	if email, _ := body["email"].(string); strings.EqualFold(strings.TrimSpace(email), u.Email) { // the first start's has no domain, as a new one must
+		body = maps.Clone(body)
+		delete(body, "email")
+	}
+	p := parley.Profile{Name: u.Name, Email: u.Email, Timezone: u.Timezone}
+	wrong := form.Bind(body, &p, false)
+	p.Email = strings.ToLower(p.Email)
+	moves := p.Email != u.Email
+	if moves && p.CurrentPassword == "" && !wrong.Has("email") && !wrong.Has("current_password") {
+		wrong.Add("current_password", "is required to change the email.")
+	}
+	if err := wrong.Err(); err != nil {
+		return nil, err
+	}
+	if moves {
+		err := check(p.CurrentPassword)
+		if e := (*parley.Error)(nil); errors.As(err, &e) && e.Kind == parley.Unauthenticated {
+			wrong.AddText("current_password", "This is not your password.")
+			err = wrong.Err()
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	var changed *parley.User
+	err := d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
+		if err := tx.LockUser(ctx, u.ID); err != nil {
+			return err
+		}
+		if changed, err = tx.User(ctx, u.ID); err != nil {
+			return err
+		}
+		changed.Name, changed.Timezone = p.Name, p.Timezone
+		if moves {
+			changed.Email = p.Email
+		}
+		return tx.SaveUser(ctx, changed)
+	})
+	return changed, err
+}

@@ -1,0 +1,147 @@
+package call
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"parley"
+	"parley/internal/event"
+	"parley/internal/store"
+)
+
+// steadiness is for how long a process has given signs of life without a gap, by the database's clock.
+type steadiness struct{ since, last parley.Time }
+
+// seen notes a sign of life. What comes after a gap begins anew: whatever kept this process from the database may have kept others from it too, and
+// they must have the time to be heard. So does a clock that was put back.
+func (s *steadiness) seen(now parley.Time, gap time.Duration) {
+	if s.last == 0 || now < s.last || now.Sub(s.last) > gap {
+		s.since = now
+	}
+	s.last = now
+}
+
+// judges says whether it has been heard for as long as others may be silent.
+func (s *steadiness) judges(silence time.Duration) bool { return s.last.Sub(s.since) >= silence }
+
+// beat looks for calls to hang up, and at every Beat gives the sign of life and closes lost calls, in this order: a process that was stopped
+// for a while does not take its own calls for lost.
+func (d *Desk) beat(ctx context.Context) {
+	var renewed time.Time
+	every(ctx, min(time.Second, d.Beat), func(ctx context.Context) error {
+		if len(d.all()) > 0 {
+			ids, err := d.DB.CallsToHangUp(ctx, d.node)
+			if err != nil {
+				return err
+			}
+			for _, id := range ids {
+				d.Cut(id, parley.APIHangup)
+			}
+		}
+		if time.Since(renewed) < d.Beat {
+			return nil
+		}
+		now, err := d.renew(ctx)
+		if err != nil {
+			return err
+		}
+		renewed = time.Now()
+		if d.steady.seen(now, d.Lost/2); !d.steady.judges(d.Lost) {
+			return nil
+		}
+		return d.closeLost(ctx, now.Add(-d.Lost))
+	})
+}
+
+// renew gives the sign of life of the calls that are here, and of no others: a call whose row was committed though we heard that it was not is
+// nobody's. It hangs up what another has closed, and returns the database's time.
+func (d *Desk) renew(ctx context.Context) (now parley.Time, err error) {
+	mine := d.all() // before the rows are looked at: what begins meanwhile is not missed among them
+	if len(mine) == 0 {
+		return d.DB.Clock(ctx)
+	}
+	ids := make([]int64, len(mine))
+	for i, l := range mine {
+		ids[i] = l.id
+	}
+	var live []int64
+	err = d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
+		if now, err = tx.Clock(ctx); err == nil {
+			live, err = tx.RenewCalls(ctx, d.node, ids, now)
+		}
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	for _, l := range mine {
+		l.mu.Lock()
+		lost := !l.ending && !slices.Contains(live, l.id)
+		l.mu.Unlock()
+		if lost {
+			slog.Warn("a live call was closed by another node: this one was taken for gone", "call", l.id)
+			l.cancel(parley.NodeLost)
+		}
+	}
+	return now, nil
+}
+
+// lostAtOnce is how many lost calls are looked for at a time.
+const lostAtOnce = 100
+
+// closeLost closes the calls of which nothing was heard since a time of the database's clock, for at most a Beat. One that can't be closed holds up
+// no other.
+func (d *Desk) closeLost(ctx context.Context, since parley.Time) error {
+	var failed error
+	for began := time.Now(); time.Since(began) < d.Beat; {
+		ids, err := d.DB.LostCalls(ctx, since, lostAtOnce)
+		if err != nil {
+			return err
+		}
+		failed = nil
+		for _, id := range ids {
+			err := d.closeLostCall(ctx, id, since, d.Unanswered)
+			if err != nil {
+				err = d.closeLostCall(ctx, id, since, nil)
+			}
+			if err != nil {
+				failed = errors.Join(failed, fmt.Errorf("close lost call %d: %w", id, err))
+			}
+		}
+		if failed != nil || len(ids) < lostAtOnce {
+			break
+		}
+	}
+	return failed
+}
+
+// closeLostCall closes a call of which nothing was heard since a time. It is charged from the answer to the last sign of life, both by the clock of
+// the process that had it. The answer is one, and begins the first second and minute.
+func (d *Desk) closeLostCall(ctx context.Context, id int64, since parley.Time, told []Unanswered) error {
+	var closed *parley.Call
+	err := d.write(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
+		closed, err = d.close(ctx, tx, id, "", parley.NodeLost, told, func(row *parley.Call) bool {
+			if row.SeenAt >= since {
+				return false // it lives after all
+			}
+			at := parley.Time(row.UpdatedAt)
+			if row.Answered() {
+				at = max(at, parley.Time(row.AnsweredAt)+1)
+			}
+			row.End(parley.NodeLost, at)
+			return true
+		})
+		return err
+	})
+	if err != nil || closed == nil {
+		return err
+	}
+	slog.Warn("a call was closed whose process is gone", "call", id, "node", closed.Node)
+	d.tellOver(closed)
+	d.Hub.Tell(Topic(id), event.Event{Kind: End})
+	return nil
+}

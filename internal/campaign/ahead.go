@@ -1,0 +1,192 @@
+package campaign
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"parley"
+	"parley/internal/store"
+)
+
+// Ahead is what a campaign's start would set going.
+type Ahead struct {
+	Campaign *parley.Campaign
+	Caller   string       // the assistant's name, "" when it was deleted
+	Refusal  string       // why it can't start, "" when it can
+	Opens    time.Time    // when the first call begins; zero where its hours never come
+	Leads    int64        // that are to be called
+	Barred   int64        // of them, those whose numbers are not called from here
+	Places   []Place      // where the leads are, by their numbers: those who would be called at night first, then most first
+	Minute   parley.Money // what a minute with each of them costs, all together
+	Free     parley.Money // what may be spent
+	Unfilled []Unfilled   // variables of the assistant's that some leads have no value for
+}
+
+// Place is a time zone with leads in it, and the campaign's hours by the clocks there.
+type Place struct {
+	Zone     string // "" where the numbers don't say
+	Leads    int64
+	From, To string // HH:MM
+	Night    bool   // some of it is before 8 or after 21 o'clock
+}
+
+// Unfilled is a variable that an assistant's texts use, and how many leads have no value for it.
+type Unfilled struct {
+	Name  string
+	Leads int64
+}
+
+// Ahead looks at what a campaign's start would set going. It changes nothing.
+func (d *Desk) Ahead(ctx context.Context, userID, id int64) (*Ahead, error) {
+	c, err := d.DB.Campaign(ctx, userID, id)
+	if err != nil {
+		return nil, err
+	}
+	a := &Ahead{Campaign: c}
+	var refused *parley.Error
+	switch err := d.ready(ctx, d.DB.Query, userID, c); {
+	case errors.As(err, &refused):
+		a.Refusal = refused.Message
+	case err != nil:
+		return nil, err
+	}
+	if a.Free, err = d.DB.Free(ctx, userID); err != nil {
+		return nil, err
+	}
+	assistant, err := d.DB.Assistant(ctx, userID, c.AssistantID)
+	if err != nil && !store.IsNotFound(err) {
+		return nil, err
+	}
+	if assistant != nil && err == nil {
+		a.Caller = assistant.Name
+	} else {
+		assistant = &parley.Assistant{}
+	}
+	hours := HoursOf(c)
+	a.Opens = hours.Next(time.Now())
+	return a, d.lookAhead(ctx, a, assistant, &hours)
+}
+
+// lookAhead counts the leads that are to be called.
+func (d *Desk) lookAhead(ctx context.Context, a *Ahead, assistant *parley.Assistant, hours *Hours) error {
+	trunk, err := d.byTrunk(ctx, a.Campaign, assistant)
+	if err != nil {
+		return err
+	}
+	open := map[string]int64{} // variables without a value, and for how many
+	for _, name := range parley.VariableNames(assistant.Texts()...) {
+		if assistant.Variables[name] == "" && !slices.Contains(parley.BuiltinVariables, name) {
+			open[name] = 0
+		}
+	}
+	zones, places := map[string]string{}, map[string]int64{}
+	for after := int64(0); ; {
+		list, err := d.DB.LeadsToCall(ctx, a.Campaign.UserID, a.Campaign.ID, after, aheadRows)
+		if err != nil {
+			return err
+		}
+		for i := range list {
+			l := &list[i]
+			after = l.ID
+			a.Leads++
+			if d.Allow != nil && !d.Allow(l.PhoneNumber) {
+				a.Barred++
+				continue
+			}
+			a.Minute += d.minute(l.PhoneNumber, trunk)
+			begin := l.PhoneNumber[:min(len(l.PhoneNumber), len("+12025550"))] // says as much of the zone as the whole number
+			if _, known := zones[begin]; !known {
+				zones[begin] = zoneOf(begin, a.Opens)
+			}
+			places[zones[begin]]++
+			for name := range open {
+				if l.Variables[name] == "" {
+					open[name]++
+				}
+			}
+		}
+		if len(list) < aheadRows {
+			break
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(open)) {
+		if open[name] > 0 {
+			a.Unfilled = append(a.Unfilled, Unfilled{name, open[name]})
+		}
+	}
+	for zone, n := range places {
+		a.Places = append(a.Places, hours.at(zone, n, a.Opens))
+	}
+	slices.SortFunc(a.Places, func(p, q Place) int {
+		if p.Night != q.Night {
+			return map[bool]int{true: -1, false: 1}[p.Night]
+		}
+		return cmp.Or(cmp.Compare(q.Leads, p.Leads), cmp.Compare(p.Zone, q.Zone))
+	})
+	return nil
+}
+
+// aheadRows are how many leads are read at a time.
+const aheadRows = 5000
+
+// byTrunk says whether a campaign's calls leave over the user's own trunks alone.
+func (d *Desk) byTrunk(ctx context.Context, c *parley.Campaign, a *parley.Assistant) (bool, error) {
+	ids := c.PhoneNumberIDs
+	if len(ids) == 0 && a.PhoneNumberID != nil {
+		ids = []int64{*a.PhoneNumberID}
+	}
+	list, err := d.DB.Numbers(ctx, c.UserID)
+	return !slices.ContainsFunc(list, func(n parley.Number) bool { return n.Type != parley.NumberSIP && slices.Contains(ids, n.ID) }), err
+}
+
+// minute is what a call of a minute to a number costs.
+func (d *Desk) minute(to string, trunk bool) parley.Money {
+	if trunk {
+		return d.Prices.Calls.Assistant + d.Prices.Calls.Trunk
+	}
+	return d.Prices.Calls.Assistant + d.Prices.Outbound(parley.PhoneCountry(to))
+}
+
+// zoneOf is the time zone that a number is in; "" where it may be in several whose clocks differ.
+func zoneOf(number string, now time.Time) string {
+	list := parley.PhoneZones(number)
+	if len(list) == 0 {
+		return ""
+	}
+	_, first := now.In(zone(list[0])).Zone()
+	for _, name := range list[1:] {
+		if _, offset := now.In(zone(name)).Zone(); offset != first {
+			return ""
+		}
+	}
+	return list[0]
+}
+
+// at is how the hours that come next look by the clocks of a zone.
+func (h *Hours) at(name string, leads int64, next time.Time) Place {
+	p := Place{Zone: name, Leads: leads}
+	day := next.In(h.zone)
+	if m := day.Hour()*60 + day.Minute(); h.start > h.end && m <= h.end { // they began the day before
+		day = day.AddDate(0, 0, -1)
+	}
+	there := h.zone
+	if name != "" {
+		there = zone(name)
+	}
+	clock := func(minute int) time.Time {
+		return time.Date(day.Year(), day.Month(), day.Day(), minute/60, minute%60, 0, 0, h.zone).In(there)
+	}
+	length := (h.end - h.start + 24*60) % (24 * 60)
+	from := clock(h.start)
+	to := from.Add(time.Duration(length) * time.Minute)
+	if p.From, p.To = from.Format("15:04"), to.Format("15:04"); length == lastMinute { // all day, wherever
+		p.From, p.To = "00:00", "23:59"
+	}
+	begin := from.Hour()*60 + from.Minute()
+	p.Night = begin < 8*60 || begin+length > 21*60
+	return p
+}

@@ -1,0 +1,176 @@
+package sip
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	sipgo "github.com/emiago/sipgo/sip"
+
+	"parley"
+)
+
+// TestPlace: a user's trunk is not at the operator's carrier, nor at this server, nor, where the operator says so, at an address inside.
+func TestPlace(t *testing.T) {
+	t.Parallel()
+	carrier := newFar(t)
+	near := netip.MustParseAddr("127.0.0.1")
+	reach := func(a netip.Addr) error {
+		if a != near {
+			return errors.New("not public")
+		}
+		return nil
+	}
+	s := prepare(t, Config{Reach: reach, Trunks: fixed(Trunk{Address: "localhost:" + fmt.Sprint(carrier.addr().Port()), ByIP: true, Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("203.0.113.0/24")}})})
+	s.asking = 300 * time.Millisecond
+	launch(t, s)
+	for name, c := range map[string]struct {
+		trunk Trunk
+		says  string
+	}{
+		"the carrier":                 {Trunk{Address: carrier.addr().String()}, "own carrier"},
+		"the carrier, by name":        {Trunk{Address: "localhost:" + fmt.Sprint(carrier.addr().Port()), Transport: "tcp"}, "own carrier"},
+		"the carrier, as a proxy":     {Trunk{Address: "127.0.0.1:9", Proxy: carrier.addr().String()}, "own carrier"},
+		"this server":                 {Trunk{Address: s.Addr().String()}, "own telephone"},
+		"an address inside":           {Trunk{Address: "127.0.0.2:5060"}, "is not public"},
+		"all":                         {Trunk{Address: "224.0.0.1"}, ""}, // which this server can't reach anyway
+		"another port of the machine": {Trunk{Address: "127.0.0.1:9"}, ""},
+		"a name that is not there":    {Trunk{Address: "nobody.invalid"}, ""},
+	} {
+		c.trunk.ID, c.trunk.Number = 7, "+15550003333"
+		err := s.Place(soon(t), c.trunk)
+		if (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: %v, want %q", name, err, c.says)
+		}
+		if c.says == "" {
+			continue
+		}
+		var told interface{ Explain() string }
+		if _, err := s.Dial(soon(t), Dialling{Trunk: c.trunk, To: "+15550001111", From: "+15550003333"}); !errors.Is(err, parley.Unreachable) || !errors.As(err, &told) || !strings.Contains(told.Explain(), c.says) {
+			t.Errorf("%s: a call ends with %v", name, err)
+		}
+		if _, err := s.Check(soon(t), c.trunk); err == nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: checked with %v", name, err)
+		}
+	}
+	if m := carrier.receive(100 * time.Millisecond); m != "" {
+		t.Errorf("the carrier got\n%s", m)
+	}
+	// Addresses that the carrier calls from are its own too, whatever it is called by; those of the machine itself are told apart by their ports.
+	if !s.isCarrier(netip.MustParseAddrPort("203.0.113.9:5070")) || s.isCarrier(netip.MustParseAddrPort("127.0.0.1:9")) {
+		t.Error("whose address is the carrier's")
+	}
+	// What a name inside stands for is not told.
+	near = netip.MustParseAddr("192.0.2.1")
+	hidden := Trunk{ID: 7, Number: "+15550003333", Address: "localhost:9"}
+	if err := s.Place(soon(t), hidden); err != nil {
+		t.Errorf("a name inside is told: %v", err)
+	}
+	_, there := s.Check(soon(t), hidden)
+	hidden.Address = "nobody.invalid:9"
+	_, missing := s.Check(soon(t), hidden)
+	if strings.Replace(fmt.Sprint(there), "localhost", "nobody.invalid", 1) != fmt.Sprint(missing) {
+		t.Errorf("a name inside is told from one that is not there: %v, %v", there, missing)
+	}
+}
+
+// TestContactElsewhere: the far end of a user's trunk can't have us send messages to where the trunk may not be.
+func TestContactElsewhere(t *testing.T) {
+	t.Parallel()
+	s := start(t, Config{Listen: "0.0.0.0:0", Trunks: fixed(Trunk{Address: "198.51.100.9", ByIP: true, Allowed: []netip.Prefix{netip.MustParsePrefix("203.0.113.0/24")}})})
+	s.findCarrier(soon(t))
+	source := netip.MustParseAddrPort("192.0.2.5:7777")
+	for contact, want := range map[string]string{"sip:x@198.51.100.1:5070": "198.51.100.1:5070", "sip:x@198.51.100.9:5070": "192.0.2.5:7777", "sip:x@203.0.113.9": "192.0.2.5:7777"} {
+		for _, routed := range []bool{false, true} {
+			d := dialog{server: s, hop: hop{addr: source}, trunk: &Trunk{ID: 7, Number: "+15550003333"}}
+			if err := sipgo.ParseUri(contact, &d.target); err != nil {
+				t.Fatal(err)
+			}
+			if routed {
+				d.route = []sipgo.Uri{d.target}
+			}
+			if got := d.next(soon(t)).addr.String(); got != want {
+				t.Errorf("contact %s, routed %v: %s, want %s", contact, routed, got, want)
+			}
+			d.trunk = &Trunk{}
+			if got := d.next(soon(t)).addr.String(); got == "192.0.2.5:7777" {
+				t.Errorf("the carrier's own contact %s: %s", contact, got)
+			}
+		}
+	}
+}
+
+// TestConnections: one place gets so many TCP connections, an idle one is closed, one whose call is live is not.
+func TestConnections(t *testing.T) {
+	t.Parallel()
+	a := newAnswerer(0)
+	answer := func(ctx context.Context, in *Invite) {
+		if in.To == "+15550001112" {
+			_ = in.Refuse(486)
+			return
+		}
+		a.answer(ctx, in)
+	}
+	s := prepare(t, Config{Answer: answer, Trunks: fixed(Trunk{ID: 1, Number: "+15550001111", ByIP: true, Allowed: loopback},
+		Trunk{ID: 2, Number: "+15550001112", ByIP: true, Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.2/32")}})})
+	s.idling = 300 * time.Millisecond
+	launch(t, s)
+	caller := start(t, Config{})
+	l, err := caller.Dial(soon(t), Dialling{Trunk: Trunk{Address: s.Addr().String(), Transport: "tcp"}, To: "+15550001111", From: "+15550002222"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := run(l, newPhone(0))
+	in := a.next(t)
+	dial := func(from string) net.Conn {
+		d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
+		c, err := d.DialContext(soon(t), "tcp", s.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close() })
+		_ = c.SetDeadline(time.Now().Add(hang))
+		return c
+	}
+	closed := func(c net.Conn) bool {
+		_, err := c.Read(make([]byte, 1))
+		return errors.Is(err, io.EOF) || err != nil && strings.Contains(err.Error(), "reset")
+	}
+	for range mostFrom - 1 { // the call has one
+		dial("127.0.0.1")
+	}
+	if !closed(dial("127.0.0.1")) {
+		t.Error("one place gets any number of connections")
+	}
+	// Another place's is taken, and closed when nothing has come for a while after its last message.
+	other := dial("127.0.0.2")
+	w := newWire(t, "127.0.0.2")
+	uri := "sip:+15550001112@" + s.Addr().String()
+	if _, err := io.WriteString(other, strings.Replace(w.message("INVITE", uri, "<"+uri+">", "idle", 1, ""), "SIP/2.0/UDP", "SIP/2.0/TCP", 1)); err != nil {
+		t.Fatal(err)
+	}
+	all, err := io.ReadAll(other)
+	if err != nil || !strings.Contains(string(all), "SIP/2.0 486") {
+		t.Errorf("the idle connection brought %q, %v", all, err)
+	}
+	// The call's is as it was.
+	in.phone.await(t, "the call has gone on for long", func() bool { return in.phone.ticks > 50 })
+	in.stop(errDone)
+	r.ends(t, parley.CustomerHangup)
+	counted := func() int {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.from[netip.MustParseAddr("127.0.0.2")]
+	}
+	for give := time.Now().Add(hang); counted() != 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(give) {
+			t.Fatalf("%d connections are still counted", counted())
+		}
+	}
+}

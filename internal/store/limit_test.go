@@ -1,0 +1,225 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"parley"
+	"parley/internal/store"
+	"parley/internal/store/storetest"
+)
+
+// forbidden says whether err is a plan's refusal that names words.
+func forbidden(err error, words string) bool {
+	var e *parley.Error
+	return errors.As(err, &e) && e.Kind == parley.Forbidden && strings.Contains(e.Message, words) && strings.Contains(e.Message, "operator")
+}
+
+// Of everything that an account can make, its plan allows so many and no more; another account's don't count, and what is deleted makes room.
+func TestPlanLimits(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		u, other := storetest.User(t, db, parley.USD), storetest.User(t, db, parley.USD)
+		own := assistant(t, db, u.ID, nil)
+		kb, theirs := &parley.Knowledgebase{Name: "A"}, &parley.Knowledgebase{Name: "B"}
+		camp := &parley.Campaign{Name: "C", AssistantID: own.ID, Timezone: "UTC", MaxCallsInParallel: 1, AllowedDays: []string{}}
+		write(t, db, func(ctx context.Context, tx *store.Tx) error {
+			return errors.Join(tx.CreateKnowledgebase(ctx, u.ID, kb), tx.CreateKnowledgebase(ctx, other.ID, theirs), tx.CreateCampaign(ctx, u.ID, camp))
+		})
+		var plan parley.Plan
+		db.PlansAre(func(name string) parley.Plan {
+			if name != u.Plan {
+				t.Errorf("asked for plan %q", name)
+			}
+			return plan
+		})
+		n := 0
+		next := func() string { n++; return fmt.Sprintf("+1415556%04d", n) }
+		document := func(id int64, size int64) func(context.Context, *store.Tx, int64) error {
+			return func(ctx context.Context, tx *store.Tx, user int64) error {
+				in := id
+				if user == other.ID {
+					in = theirs.ID
+				}
+				return tx.CreateDocument(ctx, user, in, &parley.Document{Name: "D", Type: parley.TXT, Links: []string{}, Size: size})
+			}
+		}
+		for _, c := range []struct {
+			limit, words string
+			has          int // already
+			make         func(ctx context.Context, tx *store.Tx, user int64) error
+		}{
+			{"assistants", "assistants", 1, func(ctx context.Context, tx *store.Tx, user int64) error {
+				return tx.CreateAssistant(ctx, user, &parley.Assistant{Name: "A", Type: "inbound", Mode: "pipeline"})
+			}},
+			{"tools", "tools", 0, func(ctx context.Context, tx *store.Tx, user int64) error {
+				return tx.CreateTool(ctx, user, &parley.Tool{Name: strings.Repeat("a", n+1), Method: "GET", Schema: []parley.ToolParam{}})
+			}},
+			{"campaigns", "campaigns", 1, func(ctx context.Context, tx *store.Tx, user int64) error {
+				return tx.CreateCampaign(ctx, user, &parley.Campaign{Name: "C", AssistantID: own.ID, Timezone: "UTC", MaxCallsInParallel: 1, AllowedDays: []string{}})
+			}},
+			{"knowledgebases", "knowledgebases", 1, func(ctx context.Context, tx *store.Tx, user int64) error {
+				return tx.CreateKnowledgebase(ctx, user, &parley.Knowledgebase{Name: "K"})
+			}},
+			{"documents", "documents", 0, document(kb.ID, 0)},
+			{"document_mb", "MB of documents", 0, document(kb.ID, 1<<20)},
+			{"document_readings", "documents to be read a day", 6, document(kb.ID, 0)}, // those above
+			{"numbers", "phone numbers", 0, func(ctx context.Context, tx *store.Tx, user int64) error {
+				return tx.CreateOrder(ctx, user, &parley.NumberOrder{PhoneNumber: next(), CountryCode: "US"})
+			}},
+			{"trunks", "SIP trunks", 0, func(ctx context.Context, tx *store.Tx, user int64) error {
+				t := &parley.Trunk{Name: "T", PhoneNumber: next(), AllowedInboundIPs: []string{}}
+				tx.SealPassword(t, "")
+				return tx.CreateTrunk(ctx, user, t)
+			}},
+			{"leads", "leads", 0, func(ctx context.Context, tx *store.Tx, user int64) error {
+				_, err := tx.AddLeads(ctx, user, camp.ID, []*parley.Lead{{PhoneNumber: next()}}, false)
+				return err
+			}},
+			{"blacklist", "numbers on the blacklist", 0, func(ctx context.Context, tx *store.Tx, user int64) error {
+				_, err := tx.AddToBlacklist(ctx, user, next())
+				return err
+			}},
+			{"api_keys", "API keys", 0, func(ctx context.Context, tx *store.Tx, user int64) error {
+				return tx.CreateKey(ctx, &parley.Key{UserID: user, Kind: parley.APIKey, Name: "k", Hash: []byte(next())})
+			}},
+			{"conversations", "new conversations a day", 0, func(ctx context.Context, tx *store.Tx, user int64) error {
+				return tx.CountDay(ctx, user, "conversations", "new conversations", parley.Now())
+			}},
+			{"test_conversations", "tests a day", 0, func(ctx context.Context, tx *store.Tx, user int64) error {
+				return tx.CountDay(ctx, user, "test_conversations", "tests", parley.Now())
+			}},
+			{"webhook_tests", "test webhooks a day", 0, func(ctx context.Context, tx *store.Tx, user int64) error {
+				return tx.EnqueueTest(ctx, user, &parley.Delivery{Event: "call.completed", URL: "https://example.com/" + next(), Payload: "{}"})
+			}},
+			{"test_messages", "tests a day", 0, func(ctx context.Context, tx *store.Tx, user int64) error {
+				return tx.CountDay(ctx, user, "test_messages", "tests", parley.Now())
+			}},
+		} {
+			plan = parley.Plan{}
+			for _, p := range plan.Limits() {
+				*p = 1000
+			}
+			one := func(user int64) error {
+				return db.Write(t.Context(), func(ctx context.Context, tx *store.Tx) error { return c.make(ctx, tx, user) })
+			}
+			*plan.Limits()[c.limit] = c.has + 2
+			for range 2 {
+				if err := one(u.ID); err != nil {
+					t.Errorf("%s: within the limit: %v", c.limit, err)
+				}
+				n++
+			}
+			for range 2 { // what was refused is not counted
+				if err := one(u.ID); !forbidden(err, fmt.Sprintf("Your plan allows %d %s", c.has+2, c.words)) {
+					t.Errorf("%s: one too many: %v", c.limit, err)
+				}
+			}
+			*plan.Limits()[c.limit] = c.has + 3
+			if err := one(u.ID); err != nil {
+				t.Errorf("%s: on a larger plan: %v", c.limit, err)
+			}
+			*plan.Limits()[c.limit] = 1
+			if slices.Contains([]string{"leads", "campaigns", "knowledgebases", "document_readings"}, c.limit) { // another account can't, or has some
+				continue
+			}
+			n++
+			if err := one(other.ID); err != nil {
+				t.Errorf("%s: another account: %v", c.limit, err)
+			}
+		}
+	})
+}
+
+// Weeks of a day's count: each day begins with nothing, and a node whose clock is behind opens no day again.
+func TestDayCount(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		u := storetest.User(t, db, 0)
+		db.PlansAre(func(string) parley.Plan { return parley.Plan{TestMessages: 3} })
+		count := func(at time.Time) error {
+			return db.Write(t.Context(), func(ctx context.Context, tx *store.Tx) error {
+				return tx.CountDay(ctx, u.ID, "test_messages", "tests", parley.At(at))
+			})
+		}
+		midnight := time.Date(2026, 3, 27, 0, 0, 0, 0, time.UTC)
+		for range 21 {
+			for i, at := range []time.Duration{0, 12 * time.Hour, 24*time.Hour - time.Microsecond} {
+				if err := count(midnight.Add(at)); err != nil {
+					t.Errorf("%v, number %d: %v", midnight, i, err)
+				}
+			}
+			for _, at := range []time.Duration{23 * time.Hour, -time.Hour} {
+				if err := count(midnight.Add(at)); !forbidden(err, "3 tests a day") {
+					t.Errorf("%v, one too many: %v", midnight, err)
+				}
+			}
+			midnight = midnight.AddDate(0, 0, 1)
+		}
+	})
+}
+
+// What is deleted does not count.
+func TestPlanRoom(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		u := storetest.User(t, db, 0)
+		db.PlansAre(func(string) parley.Plan { return parley.Plan{Assistants: 1} })
+		first := assistant(t, db, u.ID, nil)
+		create := func() error {
+			return db.Write(t.Context(), func(ctx context.Context, tx *store.Tx) error {
+				return tx.CreateAssistant(ctx, u.ID, &parley.Assistant{Name: "A", Type: "inbound", Mode: "pipeline"})
+			})
+		}
+		if err := create(); !forbidden(err, "1 assistants") {
+			t.Errorf("a second one: %v", err)
+		}
+		write(t, db, func(ctx context.Context, tx *store.Tx) error { return tx.DeleteAssistant(ctx, u.ID, first.ID) })
+		if err := create(); err != nil {
+			t.Errorf("after one was deleted: %v", err)
+		}
+	})
+}
+
+// An account that made itself pays before it costs anything; its first credit makes it an account like any other.
+func TestSignedUp(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		u := &parley.User{Name: "N", Email: "new@example.com", PasswordHash: "-", Timezone: "UTC", Plan: parley.TrialPlan, SignedUpAt: parley.Now()}
+		write(t, db, func(ctx context.Context, tx *store.Tx) error { return tx.CreateUser(ctx, u) })
+		order := func() error {
+			return db.Write(t.Context(), func(ctx context.Context, tx *store.Tx) error {
+				return errors.Join(tx.CreateOrder(ctx, u.ID, &parley.NumberOrder{PhoneNumber: "+14155550100", CountryCode: "US"}), // a rent of nothing
+					tx.AskCallerID(ctx, u.ID, &parley.CallerID{PhoneNumber: "+14155550101", Code: "1"}))
+			})
+		}
+		var e *parley.Error
+		if err := order(); !errors.As(err, &e) || e.Kind != parley.Payment {
+			t.Errorf("before it paid: %v", err)
+		}
+		credit := func(amount parley.Money, reference string) *parley.User {
+			write(t, db, func(ctx context.Context, tx *store.Tx) error {
+				_, err := tx.Post(ctx, u.ID, &parley.LedgerEntry{Kind: parley.Credit, Amount: amount, Reference: reference, Description: "x"})
+				return err
+			})
+			now, err := db.User(t.Context(), u.ID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return now
+		}
+		if now := credit(parley.USD, "a"); now.SignedUpAt != 0 || now.Plan != parley.DefaultPlan {
+			t.Errorf("after its first credit: %+v", now)
+		}
+		if err := order(); err != nil {
+			t.Errorf("after it paid: %v", err)
+		}
+		// A plan that the operator chose stays.
+		u.Plan, u.SignedUpAt = parley.TrialPlan, 0
+		write(t, db, func(ctx context.Context, tx *store.Tx) error { return tx.SaveUser(ctx, u) })
+		if now := credit(parley.USD, "b"); now.Plan != parley.TrialPlan {
+			t.Errorf("the operator's plan became %s", now.Plan)
+		}
+	})
+}

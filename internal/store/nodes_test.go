@@ -1,0 +1,90 @@
+package store_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"parley"
+	"parley/internal/store"
+	"parley/internal/store/storetest"
+)
+
+func all(string) bool { return true }
+
+// Nodes that start together wait for an index that one of them builds, and none of them for ever.
+func TestNodesBuildAnIndexTogether(t *testing.T) {
+	if len(storetest.Engines()) == 1 {
+		t.Skip("PostgreSQL is left out")
+	}
+	store.WithMigrations(t, all, map[string]string{
+		"postgres/9000_index.sql": "-- +goose NO TRANSACTION\nDROP INDEX CONCURRENTLY IF EXISTS probe;\nCREATE INDEX CONCURRENTLY probe ON users (name);"})
+	o := storetest.Options(t, "postgres")
+	var wg sync.WaitGroup
+	for range 3 {
+		db, err := store.Open(t.Context(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer db.Close()
+		wg.Go(func() {
+			if _, err := db.Migrate(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	within(t, 60*time.Second, "migrating", func() error { wg.Wait(); return nil })
+}
+
+// A migration that waits for a table in use keeps nobody waiting behind it for more than a moment, and goes on when the table is free.
+func TestMigrationStepsBack(t *testing.T) {
+	if len(storetest.Engines()) == 1 {
+		t.Skip("PostgreSQL is left out")
+	}
+	o := storetest.Options(t, "postgres")
+	db := storetest.Open(t, o)
+	u := storetest.User(t, db, parley.USD)
+	store.WithMigrations(t, all, map[string]string{"postgres/9000_column.sql": "ALTER TABLE users ADD COLUMN probe BIGINT;"})
+	reading, read, migrated := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	wg.Go(func() { // a long report of a node that knows nothing of the migration
+		db.Write(t.Context(), func(ctx context.Context, tx *store.Tx) error {
+			tx.User(ctx, u.ID)
+			close(reading)
+			<-read
+			return nil
+		})
+	})
+	<-reading
+	node, err := store.Open(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer node.Close()
+	go func() {
+		_, err := node.Migrate(t.Context())
+		migrated <- err
+	}()
+	store.AwaitLock(t, db)
+	if err := within(t, 20*time.Second, "another's read", func() error { _, err := db.User(t.Context(), u.ID); return err }); err != nil {
+		t.Error(err)
+	}
+	close(read)
+	if err := within(t, 30*time.Second, "the migration", func() error { return <-migrated }); err != nil {
+		t.Error(err)
+	}
+}
+
+// A node of the former version starts again on a database that a newer one has migrated.
+func TestOlderNodeStarts(t *testing.T) {
+	for _, engine := range storetest.Engines() {
+		o := storetest.Options(t, engine)
+		storetest.Open(t, o)
+		t.Run(engine, func(t *testing.T) {
+			store.WithMigrations(t, func(name string) bool { return name < "0012" }, nil)
+			storetest.User(t, storetest.Open(t, o), parley.USD)
+		})
+	}
+}

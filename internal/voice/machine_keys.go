@@ -1,0 +1,91 @@
+package voice
+
+import (
+	"slices"
+	"strings"
+	"time"
+)
+
+// The customer's keys.
+
+// digit takes a key.
+func (m *machine) digit(key byte) {
+	m.asked, m.quietAt = 0, m.now
+	if m.mailbox.on {
+		return
+	}
+	if m.collect.on {
+		m.press(key)
+		return
+	}
+	if n := len(m.turn); n > 0 && m.turn[n-1].keypad && !m.turn[n-1].final {
+		s := &m.turn[n-1]
+		s.text, s.last = strings.TrimSuffix(s.text, "]")+" "+string(rune(key))+"]", m.now
+	} else {
+		m.turn = append(m.turn, segment{keypad: true, text: "[keypad: " + string(rune(key)) + "]", from: m.now, last: m.now})
+	}
+	s := &m.turn[len(m.turn)-1]
+	s.final = key == '#' || len(s.text) > 2*maxKeys
+	switch r := m.reply; {
+	case r == nil:
+	case m.tentative(r):
+		m.rejoin(r)
+	case m.cuttable(r):
+		m.stop(false)
+	default:
+		s.queued = true
+	}
+}
+
+// collect is the collecting of keys for a tool.
+type collect struct {
+	on    bool
+	id    int // the reply that asked
+	keys  []byte
+	wait  time.Duration
+	stop  byte
+	since time.Duration // when the wait began; 0: the question is still being said
+}
+
+// gather begins to collect keys for a tool. Those that were pressed since the reply began are the first of them; the question is said all the same,
+// unless they end it.
+func (m *machine) gather(r *reply, e event) {
+	m.collect = collect{on: true, id: r.id, wait: e.wait, stop: e.key}
+	early := ""
+	m.turn = slices.DeleteFunc(m.turn, func(s segment) bool {
+		if s.keypad {
+			early += strings.TrimSuffix(strings.TrimPrefix(s.text, "[keypad: "), "]")
+		}
+		return s.keypad
+	})
+	for _, key := range []byte(strings.ReplaceAll(early, " ", "")) {
+		if c := &m.collect; c.on && key != c.stop && len(c.keys) < maxKeys-1 {
+			c.keys = append(c.keys, key)
+		} else {
+			m.digit(key)
+		}
+	}
+}
+
+// press takes a key that is collected.
+func (m *machine) press(key byte) {
+	c := &m.collect
+	if r := m.reply; r != nil && !r.drained() {
+		m.act(action{kind: acFlush, id: r.id}) // who presses has heard enough of the question
+		r.played = r.spoken
+	}
+	if key == c.stop {
+		m.collected(true)
+		return
+	}
+	c.keys, c.since = append(c.keys, key), m.now
+	if len(c.keys) >= maxKeys {
+		m.collected(true)
+	}
+}
+
+func (m *machine) collected(pressed bool) {
+	c := m.collect
+	m.collect = collect{}
+	m.act(action{kind: acCollected, id: c.id, text: string(c.keys), pressed: pressed})
+}
