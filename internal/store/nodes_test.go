@@ -20,7 +20,7 @@ func TestNodesBuildAnIndexTogether(t *testing.T) {
 	}
 	store.WithMigrations(t, all, map[string]string{
 		"postgres/9000_index.sql": "-- +goose NO TRANSACTION\nDROP INDEX CONCURRENTLY IF EXISTS probe;\nCREATE INDEX CONCURRENTLY probe ON users (name);"})
-	o := storetest.Options(t, "postgres")
+	o := storetest.Empty(t, "postgres")
 	var wg sync.WaitGroup
 	for range 3 {
 		db, err := store.Open(t.Context(), o)
@@ -42,7 +42,7 @@ func TestMigrationStepsBack(t *testing.T) {
 	if len(storetest.Engines()) == 1 {
 		t.Skip("PostgreSQL is left out")
 	}
-	o := storetest.Options(t, "postgres")
+	o := storetest.Empty(t, "postgres")
 	db := storetest.Open(t, o)
 	u := storetest.User(t, db, parley.USD)
 	store.WithMigrations(t, all, map[string]string{"postgres/9000_column.sql": "ALTER TABLE users ADD COLUMN probe BIGINT;"})
@@ -80,7 +80,7 @@ func TestMigrationStepsBack(t *testing.T) {
 // A node of the former version starts again on a database that a newer one has migrated.
 func TestOlderNodeStarts(t *testing.T) {
 	for _, engine := range storetest.Engines() {
-		o := storetest.Options(t, engine)
+		o := storetest.Empty(t, engine)
 		storetest.Open(t, o)
 		t.Run(engine, func(t *testing.T) {
 			store.WithMigrations(t, func(name string) bool { return name < "0012" }, nil)

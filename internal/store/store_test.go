@@ -249,7 +249,7 @@ func TestParity(t *testing.T) {
 func TestMigrateTwiceAndTogether(t *testing.T) {
 	for _, engine := range storetest.Engines() {
 		t.Run(engine, func(t *testing.T) {
-			o := storetest.Options(t, engine)
+			o := storetest.Empty(t, engine)
 			var wg sync.WaitGroup
 			for range 3 {
 				db, err := store.Open(t.Context(), o)

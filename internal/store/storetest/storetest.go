@@ -5,6 +5,7 @@ package storetest
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -53,13 +54,79 @@ func SQLite(t testing.TB) *store.DB {
 	return Open(t, Options(t, "sqlite"))
 }
 
-// Options name a fresh, empty database of an engine.
+// Options name a fresh, migrated database of an engine: a copy of one that this process migrated once.
 func Options(t testing.TB, engine string) store.Options {
+	t.Helper()
+	if engine == "postgres" {
+		if err := migrated.postgres(); err != nil {
+			t.Fatal(err)
+		}
+		return store.Options{Postgres: create(t, template), Secret: Secret}
+	}
+	file, err := migrated.sqlite()
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := Empty(t, engine)
+	if err := os.WriteFile(o.Path, file, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+// Empty names a fresh, empty database of an engine.
+func Empty(t testing.TB, engine string) store.Options {
 	t.Helper()
 	if engine == "postgres" {
 		return store.Options{Postgres: Postgres(t), Secret: Secret}
 	}
 	return store.Options{Path: filepath.Join(t.TempDir(), "parley.db"), Secret: Secret}
+}
+
+// template is the database that PostgreSQL copies; nobody may be connected to it then.
+const template = "migrated"
+
+// migrated makes, once in a process, what Options copies: a SQLite file's bytes, and the template of PostgreSQL.
+var migrated = struct {
+	sqlite   func() ([]byte, error)
+	postgres func() error
+}{
+	sqlite: sync.OnceValues(func() ([]byte, error) {
+		dir, err := os.MkdirTemp("", "parley-test-sqlite-")
+		if err != nil {
+			return nil, err
+		}
+		defer os.RemoveAll(dir)
+		o := store.Options{Path: filepath.Join(dir, "parley.db"), Secret: Secret}
+		if err := migrate(o); err != nil {
+			return nil, err
+		}
+		return os.ReadFile(o.Path)
+	}),
+	postgres: sync.OnceValue(func() error {
+		base, err := cluster()
+		if err != nil {
+			return fmt.Errorf("start PostgreSQL (make test installs it): %w", err)
+		}
+		admin, err := sql.Open("pgx", base+"/postgres")
+		if err != nil {
+			return err
+		}
+		defer admin.Close()
+		if _, err := admin.Exec("CREATE DATABASE " + template + " TEMPLATE template0"); err != nil {
+			return err
+		}
+		return migrate(store.Options{Postgres: base + "/" + template, Secret: Secret})
+	}),
+}
+
+func migrate(o store.Options) error {
+	db, err := store.Open(context.Background(), o)
+	if err != nil {
+		return err
+	}
+	_, err = db.Migrate(context.Background())
+	return errors.Join(err, db.Close())
 }
 
 // Open opens and migrates a database and closes it with the test.
@@ -135,6 +202,12 @@ var (
 // Postgres is the address of a new, empty database in this process's PostgreSQL.
 func Postgres(t testing.TB) string {
 	t.Helper()
+	return create(t, "template0")
+}
+
+// create makes a database, a copy of another, that is dropped with the test.
+func create(t testing.TB, from string) string {
+	t.Helper()
 	base, err := cluster()
 	if err != nil {
 		t.Fatalf("start PostgreSQL (make test installs it): %v", err)
@@ -144,7 +217,7 @@ func Postgres(t testing.TB) string {
 		t.Fatal(err)
 	}
 	name := "t" + strconv.FormatInt(serial.Add(1), 10)
-	if _, err := admin.Exec("CREATE DATABASE " + name + " TEMPLATE template0"); err != nil {
+	if _, err := admin.Exec("CREATE DATABASE " + name + " TEMPLATE " + from + ""); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -163,7 +236,7 @@ func start() (string, error) {
 		return "", err
 	}
 	sweep()
-	dir, err := os.MkdirTemp("", fmt.Sprintf("%s%d-", clusterPrefix, os.Getpid()))
+	dir, err := os.MkdirTemp(clusterDir(), fmt.Sprintf("%s%d-", clusterPrefix, os.Getpid()))
 	if err != nil {
 		return "", err
 	}
@@ -196,7 +269,7 @@ func start() (string, error) {
 		return "", err
 	}
 	cmd := exec.Command(filepath.Join(bin, "postgres"), "-D", dir+"/data", "-p", port, "-k", dir, "-c", "listen_addresses=127.0.0.1",
-		"-c", "fsync=off", "-c", "max_connections=400", "-c", "shared_buffers=64MB")
+		"-c", "fsync=off", "-c", "full_page_writes=off", "-c", "max_connections=400", "-c", "shared_buffers=64MB")
 	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: cred, Pdeathsig: syscall.SIGQUIT}
 	started := make(chan error)
@@ -228,9 +301,19 @@ func start() (string, error) {
 	}
 }
 
+// clusterDir is memory where there is plenty: making and dropping a database writes hundreds of small files.
+func clusterDir() string {
+	const memory, enough = "/dev/shm", 4 << 30
+	var fs syscall.Statfs_t
+	if err := syscall.Statfs(memory, &fs); err == nil && fs.Bavail*uint64(fs.Bsize) > enough {
+		return memory
+	}
+	return os.TempDir()
+}
+
 // sweep removes the clusters of processes that are gone.
 func sweep() {
-	dirs, _ := filepath.Glob(filepath.Join(os.TempDir(), clusterPrefix+"*"))
+	dirs, _ := filepath.Glob(filepath.Join(clusterDir(), clusterPrefix+"*"))
 	for _, dir := range dirs {
 		pid, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(dir), clusterPrefix), "-")
 		if _, err := os.Stat("/proc/" + pid); os.IsNotExist(err) {
