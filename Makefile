@@ -42,7 +42,7 @@ race e2e: export CI := true
 race:
 	go test -race -timeout $(TIMEOUT) -skip '^($(weeks))$$' $(filter-out $(faces),$(units))
 	go test -timeout $(TIMEOUT) $(faces)
-	go test -timeout $(TIMEOUT) -run '^($(pure))$$' ./internal/voice
+	go test -timeout $(TIMEOUT) -run '^($(pure))$$' ./internal/turn
 	go test -timeout $(TIMEOUT) -run '^($(weeks))$$' ./internal/call
 
 e2e:

@@ -17,7 +17,7 @@ import (
 func benchQuality(*bench) error {
 	for _, group := range []struct{ about, tests, dir string }{
 		{"voice detection and noise suppression", "^(TestVAD|TestDenoiser)$", "./internal/audio"},
-		{"who answered", "^TestWhoAnswered$", "./internal/voice"},
+		{"who answered", "^TestWhoAnswered$", "./internal/turn"},
 		{"interruptions, and recognition in noise", "^(TestOverlaps|TestNoiseSuppressionAndRecognition)$", "./internal/voice"},
 	} {
 		fmt.Printf(" %s\n", group.about)

@@ -8,6 +8,7 @@ import (
 	"parley/internal/agent"
 	"parley/internal/ai"
 	"parley/internal/audio"
+	"parley/internal/turn"
 )
 
 // book holds what was said and done, as it was heard. The session's lock guards it.
@@ -29,7 +30,7 @@ type entry struct {
 // answer is the session's side of a reply: what is to be said, and what was done for it.
 type answer struct {
 	id    int
-	what  what
+	what  turn.Purpose
 	parts []*part
 	calls [][]agent.Call // that have finished, by the step of thinking that made them
 	step  int

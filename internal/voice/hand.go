@@ -6,24 +6,26 @@ import (
 	"time"
 
 	"parley"
+	"parley/internal/lang"
+	"parley/internal/turn"
 )
 
 // mannerOf is how a persona behaves, for the machine.
-func (r *run) mannerOf(p *Persona) manner {
+func (r *run) mannerOf(p *Persona) turn.Manner {
 	a := p.Assistant
 	seconds := func(n int64) time.Duration { return time.Duration(n) * time.Second }
-	m := manner{
-		language: p.Language, interruptible: a.AllowInterruptions, confirm: confirmation(a.InterruptSensitivity),
-		endpoint: endpointing(a.EndpointSensitivity), smart: a.EndpointType == "ai",
-		wait: a.WaitForCustomer, reengage: seconds(a.ReengagementInterval), prompted: p.Reengagement != "",
-		maxSilence: seconds(a.MaxSilenceDuration), maxDuration: seconds(a.MaxDuration), fillers: bool(a.Fillers), speculate: r.Speculate,
-		outbound: r.Outbound, endOnMachine: bool(a.EndCallOnVoicemail), message: speakable(p.VoicemailMessage, p.Language, nil) != "",
+	m := turn.Manner{
+		Language: p.Language, Interruptible: a.AllowInterruptions, Confirm: turn.Confirmation(a.InterruptSensitivity),
+		Endpoint: turn.Endpointing(a.EndpointSensitivity), Smart: a.EndpointType == "ai",
+		Wait: a.WaitForCustomer, Reengage: seconds(a.ReengagementInterval), Prompted: p.Reengagement != "",
+		MaxSilence: seconds(a.MaxSilenceDuration), MaxDuration: seconds(a.MaxDuration), Fillers: bool(a.Fillers), Speculate: r.Speculate,
+		Outbound: r.Outbound, EndOnMachine: bool(a.EndCallOnVoicemail), Message: lang.Speakable(p.VoicemailMessage, p.Language, nil) != "",
 	}
-	if speakable(p.Initial, p.Language, nil) != "" {
-		m.initial = p.Initial
+	if lang.Speakable(p.Initial, p.Language, nil) != "" {
+		m.Initial = p.Initial
 	}
 	if a.MinInterruptWords != nil {
-		m.minWords = int(*a.MinInterruptWords)
+		m.MinWords = int(*a.MinInterruptWords)
 	}
 	return m
 }
@@ -50,16 +52,16 @@ func (r *run) bequeath(a *answer, id int64) error {
 	manner := r.mannerOf(&p)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if a.over || r.m.over {
+	if a.over || r.over {
 		r.safely(ear.Close)
 		return parley.CustomerHangup
 	}
 	if slices.Contains(r.met, id) {
-		manner.initial = ""
+		manner.Initial = ""
 	}
 	r.met = append(r.met, id)
 	r.next = &heir{mouth: newMouth(p, r.rate), ear: ear}
-	r.step(event{kind: evHanded, id: a.id, manner: &manner})
+	r.step(turn.Event{Kind: turn.Handed, Reply: a.id, Manner: &manner})
 	return nil
 }
 

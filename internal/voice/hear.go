@@ -2,11 +2,11 @@ package voice
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"parley"
 	"parley/internal/ai"
+	"parley/internal/turn"
 )
 
 // hearing is an open ear, with what is known of it.
@@ -15,7 +15,6 @@ type hearing struct {
 	who   Persona
 	base  int           // the machine's number of its first utterance
 	final time.Duration // when the last final text came
-	said  string        // what was told last of what the customer is saying
 	gone  bool          // it is not the session's ear any more
 }
 
@@ -32,7 +31,7 @@ func (r *run) listenWith(p Persona) (*hearing, error) {
 // The lock is held, and the machine may be in the middle of a step.
 func (r *run) attach(ear *hearing, tries int) {
 	old := r.ear
-	ear.base = r.m.next
+	ear.base = r.utterances
 	if r.peer.open {
 		ear.base--
 	}
@@ -43,21 +42,10 @@ func (r *run) attach(ear *hearing, tries int) {
 	}
 	r.safely(func() {
 		if old != nil {
-			r.forget(ear.base)
+			r.post(turn.Event{Kind: turn.Lost, N: ear.base})
 		}
 		r.listen(ear, tries)
 	})
-}
-
-// forget tells the machine that utterances before n will not be understood.
-func (r *run) forget(n int) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, s := range slices.Clone(r.m.turn) {
-		if !s.keypad && s.n < n && !s.final {
-			r.step(event{kind: evText, n: s.n, final: true, failed: true})
-		}
-	}
 }
 
 // maxEars is how often an ear that is lost is opened again.
@@ -86,7 +74,7 @@ func (r *run) listen(ear *hearing, tries int) {
 		return
 	}
 	r.mu.Lock()
-	late := ear.gone || r.m.over
+	late := ear.gone || r.over
 	if !late {
 		r.attach(next, tries)
 	}
@@ -111,10 +99,5 @@ func (r *run) understood(ear *hearing, t ai.Transcript) {
 	if t.Final {
 		ear.final = r.now()
 	}
-	r.step(event{kind: evText, n: ear.base + t.Utterance, text: t.Text, final: t.Final, failed: t.Err != nil})
-	if said := said(r.m.turn); said != ear.said {
-		if ear.said = said; said != "" {
-			r.told(Event{Kind: PartialHeard, Text: said})
-		}
-	}
+	r.step(turn.Event{Kind: turn.Text, N: ear.base + t.Utterance, Text: t.Text, Final: t.Final, Failed: t.Err != nil})
 }

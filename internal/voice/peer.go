@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"parley/internal/audio"
+	"parley/internal/turn"
 )
 
 // peer is what the leg calls: the ear's and the mouth's side of a session, frame by frame. Nothing here blocks, or allocates
@@ -88,17 +89,14 @@ func (p *peer) Hear(f audio.Frame) {
 		}
 		p.denoiser.Clean(clean)
 	}
-	r.step(event{kind: evVoice, speech: speech, voiced: voiced})
+	r.step(turn.Event{Kind: turn.Voice, Speech: speech, Voiced: voiced})
 	if p.open {
 		r.ear.Write(clean)
 	} else {
 		p.remember(clean)
 	}
 	if signal == audio.Beep {
-		r.step(event{kind: evBeep})
-	}
-	if p.signals != nil && !r.m.judge.active && !r.m.mailbox.on {
-		p.signals = nil
+		r.step(turn.Event{Kind: turn.Beep})
 	}
 }
 
@@ -197,14 +195,14 @@ func (r *run) tick(out audio.Frame) bool {
 			r.sounded(a, first)
 		}
 		for range ended {
-			r.step(event{kind: evPlayed, id: a.id})
+			r.step(turn.Event{Kind: turn.Played, Reply: a.id})
 		}
 		if s := a.speech; s != nil && s.full && r.out.buffered() < s.limit/2 {
 			s.full = false
 			s.wake()
 		}
 	}
-	r.step(event{kind: evTick})
+	r.step(turn.Event{Kind: turn.Tick})
 	return sound
 }
 
@@ -213,7 +211,7 @@ func (r *run) sounded(a *answer, p *part) {
 	now := r.now()
 	if !a.sounded {
 		a.sounded, a.from = true, now
-		r.step(event{kind: evSounded, id: a.id})
+		r.step(turn.Event{Kind: turn.Sounded, Reply: a.id})
 		r.book.settle()
 	}
 	if !p.aside && a.anchor >= 0 && a.marks.FirstPacketMS == 0 {
@@ -227,7 +225,7 @@ func since(now, anchor time.Duration) int64 { return max((now - anchor).Millisec
 // Digit implements audio.Peer.
 func (p *peer) Digit(key byte) {
 	defer p.guard()
-	p.r.post(event{kind: evDigit, key: key})
+	p.r.post(turn.Event{Kind: turn.Key, Key: key})
 }
 
 // guard ends the call whose frame panicked.

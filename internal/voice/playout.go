@@ -1,10 +1,10 @@
 package voice
 
 import (
-	"strings"
 	"sync"
 
 	"parley/internal/audio"
+	"parley/internal/lang"
 )
 
 // part is a sentence on its way to the far end: its text, and its sound as far as it is there.
@@ -106,39 +106,11 @@ func (p *part) heard(rate audio.Rate) string {
 	if !p.whole { // the rest is not there yet: guess by the usual pace
 		size = max(size, len([]rune(p.text))*int(rate)/charsPerSecond)
 	}
-	return cutWords(p.text, float64(p.played)/float64(size))
+	return lang.Cut(p.text, float64(p.played)/float64(size))
 }
 
 // charsPerSecond is how quickly people, and their imitations, speak.
 const charsPerSecond = 15
-
-// cutWords keeps the first part of a text, in whole words. Half a word or more counts as heard.
-func cutWords(text string, share float64) string {
-	runes := []rune(text)
-	n := int(share*float64(len(runes)) + 0.5)
-	if n >= len(runes) {
-		return text
-	}
-	if n <= 0 {
-		return ""
-	}
-	if spaceless(runes[n-1]) {
-		return string(runes[:n])
-	}
-	from, to := n, n
-	for from > 0 && !space(runes[from-1]) {
-		from--
-	}
-	for to < len(runes) && !space(runes[to]) {
-		to++
-	}
-	if 2*(n-from) >= to-from && to > from {
-		return string(runes[:to])
-	}
-	return strings.TrimRight(string(runes[:from]), " \n\t")
-}
-
-func space(r rune) bool { return r == ' ' || r == '\n' || r == '\t' }
 
 // playout is what the far end is going to hear: the parts of the present reply, in order. The session's lock guards it.
 type playout struct {

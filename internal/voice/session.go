@@ -13,6 +13,8 @@ import (
 	"parley"
 	"parley/internal/ai"
 	"parley/internal/audio"
+	"parley/internal/lang"
+	"parley/internal/turn"
 )
 
 var (
@@ -33,7 +35,7 @@ func (s *Session) Prepare(ctx context.Context, rate audio.Rate) error {
 		return fmt.Errorf("prepare a greeting: %w", errNoSound)
 	}
 	m := newMouth(*p, rate)
-	speech := m.speech(speakable(p.Initial, p.Language, m.pronounced))
+	speech := m.speech(lang.Speakable(p.Initial, p.Language, m.pronounced))
 	key, ok := keyOf(p.Synthesizer, speech)
 	if speech.Text == "" || !ok {
 		return nil
@@ -59,7 +61,7 @@ func (s *Session) Run(ctx context.Context, leg audio.Leg) Result {
 	r.ctx, r.cancel = context.WithCancelCause(ctx)
 	defer r.cancel(nil)
 	r.book = book{rate: r.rate, tell: s.Tell}
-	r.m = newMachine(r.mannerOf(&p))
+	r.m = turn.New(r.mannerOf(&p))
 	return r.hold(ctx)
 }
 
@@ -77,13 +79,15 @@ type run struct {
 	ticked time.Duration // since start: when the leg last ticked
 	stood  time.Duration // how long it stood still so far
 
-	m     *machine
-	mouth *mouth // who speaks
-	ear   *hearing
-	out   playout
-	book  book
-	reply *answer // the present one
-	next  *heir   // who speaks after it
+	m          *turn.Machine
+	over       bool   // it has said its last word
+	utterances int    // that it opened the ear for
+	mouth      *mouth // who speaks
+	ear        *hearing
+	out        playout
+	book       book
+	reply      *answer // the present one
+	next       *heir   // who speaks after it
 
 	met          []int64 // assistants that have introduced themselves
 	thinking     *thinking
@@ -117,7 +121,7 @@ func (r *run) hold(ctx context.Context) Result {
 	legErr := r.converse(p)
 
 	r.mu.Lock()
-	transfer, over := r.transferring, r.m.over
+	transfer, over := r.transferring, r.over
 	r.mu.Unlock()
 	if transfer != nil && !over { // the far end may leave because it was sent elsewhere
 		select {
@@ -127,8 +131,8 @@ func (r *run) hold(ctx context.Context) Result {
 		}
 	}
 	r.mu.Lock()
-	if !r.m.over {
-		r.step(event{kind: evEnd, reason: r.verdict(ctx, legErr)})
+	if !r.over {
+		r.step(turn.Event{Kind: turn.End, Reason: r.verdict(ctx, legErr)})
 	}
 	r.out.clear()
 	ear, heir, reason := r.ear, r.next, r.reason
@@ -187,14 +191,13 @@ func (r *run) converse(p Persona) (err error) {
 	r.mu.Lock()
 	r.attach(ear, 0)
 	r.met = append(r.met, p.Assistant.ID)
-	r.m.now = r.now()
-	for _, a := range slices.Clone(r.m.start()) {
+	for _, a := range slices.Clone(r.m.Start(r.now())) {
 		r.do(a)
 	}
 	r.mu.Unlock()
 	r.warm(p)
 	// A leg that doesn't tick has no time. The call ends all the same.
-	limit := time.AfterFunc(time.Duration(p.Assistant.MaxDuration)*time.Second+time.Second, func() { r.post(event{kind: evEnd, reason: parley.MaxDuration}) })
+	limit := time.AfterFunc(time.Duration(p.Assistant.MaxDuration)*time.Second+time.Second, func() { r.post(turn.Event{Kind: turn.End, Reason: parley.MaxDuration}) })
 	defer limit.Stop()
 	return r.leg.Run(r.ctx, &r.peer)
 }
@@ -231,82 +234,91 @@ func (r *run) tickedNow() {
 }
 
 // post tells the machine of something.
-func (r *run) post(e event) {
+func (r *run) post(e turn.Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.step(e)
 }
 
 // step gives the machine an event, and does what it says. The lock is held.
-func (r *run) step(e event) {
-	e.at = r.now()
-	for _, a := range r.m.step(e) {
+func (r *run) step(e turn.Event) {
+	if r.over {
+		return
+	}
+	e.At = r.now()
+	for _, a := range r.m.Step(e) {
 		r.do(a)
 	}
 }
 
 // do does what the machine says. Nothing here may block, or step the machine.
-func (r *run) do(a action) {
-	switch a.kind {
-	case acOpen:
+func (r *run) do(a turn.Action) {
+	switch a.Kind {
+	case turn.OpenEar:
+		r.utterances = a.N + 1
 		r.peer.openEar()
-	case acClose:
+	case turn.CloseEar:
 		r.peer.closeEar()
-	case acThink:
+	case turn.Think:
 		r.beginThinking(a)
-	case acSay:
-		r.say(r.answer(a.id, a.what), a.what)
-	case acSpeak:
-		if r.reply != nil && r.reply.id == a.id {
-			r.enqueue(r.reply, &part{text: a.text})
+	case turn.Say:
+		r.say(r.answer(a.Reply, a.Purpose), a.Purpose)
+	case turn.Speak:
+		if r.reply != nil && r.reply.id == a.Reply {
+			r.enqueue(r.reply, &part{text: a.Text})
 		}
-	case acHold:
+	case turn.Hold:
 		r.out.pause()
-	case acResume:
+	case turn.Resume:
 		r.out.resume()
-	case acFlush:
+	case turn.Flush:
 		r.out.clear()
-	case acGiveUp:
+	case turn.GiveUp:
 		if r.reply != nil && r.reply.think != nil {
 			if r.reply.think.ctx.Err() == nil && r.broken.thought == nil {
 				r.broken.thought = &ai.Error{Part: ai.TheModel, Kind: ai.Stalled, Err: errStalled}
 			}
 			r.reply.think.cancel(errStalled)
 		}
-	case acCommit:
-		r.commit(a.id)
-	case acStop, acFinish:
+	case turn.Commit:
+		r.commit(a.Reply)
+	case turn.Cut, turn.Finish:
 		r.endReply(a)
-	case acDrained:
+	case turn.Drained:
 		if r.drained != nil {
 			close(r.drained)
 			r.drained = nil
 		}
-	case acCollected:
+	case turn.Collected:
 		if r.collected != nil {
-			r.collected <- keys{a.text, a.pressed}
+			r.collected <- keys{a.Text, a.Pressed}
 			r.collected = nil
 		}
-	case acNote:
-		r.book.customer(a.text, a.from)
+	case turn.Note:
+		r.book.customer(a.Text, a.From)
 		r.book.settle()
-	case acVerdict:
+	case turn.AnsweredBy:
 		r.answeredBy = parley.AnsweredHuman
-		if a.machine {
+		if a.Machine {
 			r.answeredBy = parley.AnsweredMachine
 		}
 		r.told(Event{Kind: Answerer, AnsweredBy: r.answeredBy})
-	case acEnter:
+	case turn.Enter:
 		r.enter()
-	case acEnd:
-		r.reason = a.reason
+	case turn.Partial:
+		r.told(Event{Kind: PartialHeard, Text: a.Text})
+	case turn.IgnoreTones:
+		r.peer.signals = nil
+	case turn.HangUp:
+		r.over = true
+		r.reason = a.Reason
 		r.book.settle()
-		r.cancel(a.reason)
+		r.cancel(a.Reason)
 	}
 }
 
 // answer is the session's side of the machine's present reply.
-func (r *run) answer(id int, w what) *answer {
+func (r *run) answer(id int, w turn.Purpose) *answer {
 	if r.reply == nil || r.reply.id != id {
 		r.reply = &answer{id: id, what: w, anchor: -1, thought: true}
 		r.book.assistant(r.reply)
@@ -315,14 +327,14 @@ func (r *run) answer(id int, w what) *answer {
 }
 
 // endReply is the end of a reply: cut off, or played.
-func (r *run) endReply(a action) {
-	if r.reply == nil || r.reply.id != a.id {
+func (r *run) endReply(a turn.Action) {
+	if r.reply == nil || r.reply.id != a.Reply {
 		return
 	}
 	w := r.reply
 	r.reply = nil
-	w.cut, w.over = a.kind == acStop && w.sounded, true
-	w.thought = w.thought || r.m.over // then only what was not heard to its end counts as cut off
+	w.cut, w.over = a.Kind == turn.Cut && w.sounded, true
+	w.thought = w.thought || a.Over // then only what was not heard to its end counts as cut off
 	r.out.clear()
 	if w.speech != nil {
 		w.speech.cancel(context.Canceled)
@@ -330,10 +342,10 @@ func (r *run) endReply(a action) {
 	if w.think != nil {
 		w.think.cancel(context.Canceled)
 	}
-	if a.join && w.anchor >= 0 {
+	if a.Join && w.anchor >= 0 {
 		r.book.join()
 	}
-	if a.join {
+	if a.Join {
 		for _, p := range w.parts {
 			p.played, p.cut = 0, true
 		}
@@ -353,7 +365,7 @@ func (r *run) fail(err error) {
 	r.mu.Lock()
 	r.broken.fatal = err
 	r.mu.Unlock()
-	r.post(event{kind: evEnd, reason: parley.ProviderFailure})
+	r.post(turn.Event{Kind: turn.End, Reason: parley.ProviderFailure})
 }
 
 // note keeps what went wrong for the log.
@@ -375,8 +387,8 @@ func (r *run) panicked(v any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.noted(fmt.Errorf("%w: %v", errPanic, v))
-	if !r.m.over {
-		r.m.over = true
+	if !r.over {
+		r.over = true
 		r.reason = parley.ProviderFailure
 	}
 	r.cancel(parley.ProviderFailure)
@@ -405,7 +417,7 @@ func (r *run) warm(p Persona) {
 		c := &a.FillerConfig
 		all := slices.Concat(c.Neutral, c.Question, c.Positive, c.Negative)
 		for _, text := range all[:min(len(all), 16)] {
-			key, ok := keyOf(p.Synthesizer, mouth.speech(speakable(text, p.Language, mouth.pronounced)))
+			key, ok := keyOf(p.Synthesizer, mouth.speech(lang.Speakable(text, p.Language, mouth.pronounced)))
 			if !ok || key.speech.Text == "" || r.Cache.load(r.ctx, key) != nil {
 				return
 			}

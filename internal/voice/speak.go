@@ -8,17 +8,19 @@ import (
 
 	"parley/internal/ai"
 	"parley/internal/audio"
+	"parley/internal/lang"
+	"parley/internal/turn"
 )
 
 // mouth is how a persona speaks.
 type mouth struct {
 	Persona
 	rate       audio.Rate
-	pronounced *pronouncer
+	pronounced *lang.Pronouncer
 }
 
 func newMouth(p Persona, rate audio.Rate) *mouth {
-	return &mouth{Persona: p, rate: rate, pronounced: newPronouncer(p.Assistant.Pronunciations)}
+	return &mouth{Persona: p, rate: rate, pronounced: lang.NewPronouncer(p.Assistant.Pronunciations)}
 }
 
 // speech is what the synthesizer is asked for.
@@ -55,7 +57,7 @@ func (s *speech) wake() {
 // enqueue makes a part the next thing that the reply says.
 func (r *run) enqueue(a *answer, p *part) {
 	p.reply, p.step = a.id, a.step
-	p.speak = speakable(p.text, r.mouth.Language, r.mouth.pronounced)
+	p.speak = lang.Speakable(p.text, r.mouth.Language, r.mouth.pronounced)
 	a.parts = append(a.parts, p)
 	r.out.parts = append(r.out.parts, p)
 	if p.speak == "" {
@@ -213,26 +215,21 @@ func (r *run) put(ctx context.Context, a *answer, s *speech, p *part, pcm []int1
 }
 
 // say makes a fixed sentence a part of a reply.
-func (r *run) say(a *answer, w what) {
+func (r *run) say(a *answer, w turn.Purpose) {
 	p := &part{keep: true}
 	switch w {
-	case theInitial:
+	case turn.Greeting:
 		p.text, p.initial = r.mouth.Initial, true
-	case theMailbox:
+	case turn.Voicemail:
 		p.text = r.mouth.VoicemailMessage
-	case aFiller:
+	case turn.Filler:
 		p.text, p.aside = r.asides.filler(r.mouth.Assistant, r.mouth.Language, r.book.asked()), true
-	case aMoment, stillOn:
+	case turn.Moment, turn.StillOn:
 		p.text, p.aside = r.asides.bridge(w, r.mouth.Assistant, r.mouth.Language, r.book.asked()), true
-	case stillThere:
-		p.text = r.mouth.Reengagement
-		if r.m.prompted || p.text == "" {
-			p.text = phrase(w, r.mouth.Language)
-		}
-	case aFailure:
+	case turn.Failure:
 		p.text = r.failureText()
 	default:
-		p.text = phrase(w, r.mouth.Language)
+		p.text = fixed(w, r.mouth.Language)
 	}
 	r.enqueue(a, p)
 }

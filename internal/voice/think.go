@@ -9,6 +9,8 @@ import (
 	"parley"
 	"parley/internal/agent"
 	"parley/internal/ai"
+	"parley/internal/lang"
+	"parley/internal/turn"
 )
 
 // thinking is a turn of the agent's that is under way.
@@ -24,23 +26,23 @@ type thinking struct {
 }
 
 // beginThinking answers the customer, or says something of its own accord.
-func (r *run) beginThinking(act action) {
-	a := &answer{id: act.id, what: act.what, anchor: -1}
-	if act.what == aReengagement {
-		a.quiet = act.last - act.from
+func (r *run) beginThinking(act turn.Action) {
+	a := &answer{id: act.Reply, what: act.Purpose, anchor: -1}
+	if act.Purpose == turn.Reengagement {
+		a.quiet = act.Last - act.From
 	}
-	if act.what == anAnswer {
-		a.anchor = act.last
-		if !act.early {
-			a.marks.EndpointMS = since(r.now(), act.last)
+	if act.Purpose == turn.Answer {
+		a.anchor = act.Last
+		if !act.Early {
+			a.marks.EndpointMS = since(r.now(), act.Last)
 		}
-		a.marks.TranscriptMS = since(max(r.ear.final, act.last), act.last)
-		r.book.customer(act.text, act.from)
+		a.marks.TranscriptMS = since(max(r.ear.final, act.Last), act.Last)
+		r.book.customer(act.Text, act.From)
 	}
 	r.book.assistant(a)
 	r.book.settle()
 	r.reply = a
-	t := &thinking{before: r.thinking, done: make(chan struct{}), committed: make(chan struct{}), early: act.early}
+	t := &thinking{before: r.thinking, done: make(chan struct{}), committed: make(chan struct{}), early: act.Early}
 	if !t.early {
 		close(t.committed)
 	}
@@ -69,9 +71,9 @@ func (r *run) think(a *answer, t *thinking, m *mouth) {
 		select {
 		case <-t.before.done:
 		default:
-			r.post(event{kind: evToolBegan, id: a.id})
+			r.post(turn.Event{Kind: turn.ToolBegan, Reply: a.id})
 			<-t.before.done
-			r.post(event{kind: evToolEnded, id: a.id})
+			r.post(turn.Event{Kind: turn.ToolEnded, Reply: a.id})
 		}
 		t.before = nil
 	}
@@ -88,10 +90,10 @@ func (r *run) think(a *answer, t *thinking, m *mouth) {
 	if text := instruction(a, m); text != "" {
 		history = append(history, ai.Message{Role: ai.User, Text: text})
 	}
-	s := &sink{r: r, a: a, split: splitter{language: m.Language}}
-	turn := m.Think(history, s)
-	turn.Tools = r.committed(append(r.outlasting(turn.Tools), r.builtIn(a, m)...), t)
-	reply, err := turn.Run(t.ctx)
+	s := &sink{r: r, a: a, split: lang.Splitter{Language: m.Language}}
+	thought := m.Think(history, s)
+	thought.Tools = r.committed(append(r.outlasting(thought.Tools), r.builtIn(a, m)...), t)
+	reply, err := thought.Run(t.ctx)
 
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -108,15 +110,15 @@ func (r *run) think(a *answer, t *thinking, m *mouth) {
 		r.noted(fmt.Errorf("reply %d: %w", a.id, err))
 		t.err, r.broken.thought = err, err
 	}
-	r.step(event{kind: evThought, id: a.id, failed: err != nil})
+	r.step(turn.Event{Kind: turn.Thought, Reply: a.id, Failed: err != nil})
 }
 
 // instruction is what the model is told when it is to speak though nobody said anything.
 func instruction(a *answer, m *mouth) string {
 	switch a.what {
-	case aReengagement:
+	case turn.Reengagement:
 		return fmt.Sprintf("[The customer has said nothing for %d seconds. %s Say something fitting, in one or two sentences, in the language of the conversation.]", int(a.quiet.Seconds()), m.Reengagement)
-	case anEntrance:
+	case turn.Entrance:
 		return "[You have just taken over this conversation from another assistant. Go on with it: say who you are, and help with what the customer wants.]"
 	}
 	return ""
@@ -124,8 +126,8 @@ func instruction(a *answer, m *mouth) string {
 
 // failureText says that the model failed.
 func (r *run) failureText() string {
-	if l := r.mouth.Language; l != "en" && phrases[l] != nil {
-		return phrase(aFailure, l)
+	if l := lang.Of(r.mouth.Language); !l.English {
+		return l.Phrases.Failure
 	}
 	if r.reply != nil && r.reply.think != nil && r.reply.think.err != nil {
 		return agent.Sentence(r.reply.think.err)
@@ -137,7 +139,7 @@ func (r *run) failureText() string {
 type sink struct {
 	r     *run
 	a     *answer
-	split splitter
+	split lang.Splitter
 }
 
 // Text implements agent.Sink.
@@ -152,8 +154,8 @@ func (s *sink) Text(delta string) {
 	if s.a.marks.FirstTokenMS == 0 && s.a.anchor >= 0 {
 		s.a.marks.FirstTokenMS = since(s.r.now(), s.a.anchor)
 	}
-	s.r.step(event{kind: evToken, id: s.a.id})
-	for _, text := range s.split.push(delta) {
+	s.r.step(turn.Event{Kind: turn.Token, Reply: s.a.id})
+	for _, text := range s.split.Push(delta) {
 		s.sentence(text)
 	}
 }
@@ -167,12 +169,12 @@ func (s *sink) sentence(text string) {
 	if s.a.marks.FirstSentenceMS == 0 && s.a.anchor >= 0 {
 		s.a.marks.FirstSentenceMS = since(s.r.now(), s.a.anchor)
 	}
-	s.r.step(event{kind: evSentence, id: s.a.id, text: text})
+	s.r.step(turn.Event{Kind: turn.Sentence, Reply: s.a.id, Text: text})
 }
 
 // flush gives out what is no whole sentence.
 func (s *sink) flush() {
-	if text := s.split.flush(); !s.a.over {
+	if text := s.split.Flush(); !s.a.over {
 		s.sentence(text)
 	}
 }
@@ -183,7 +185,7 @@ func (s *sink) ToolStarted(c agent.Call) {
 	defer s.r.mu.Unlock()
 	s.flush()
 	s.a.called()
-	s.r.step(event{kind: evToolBegan, id: s.a.id})
+	s.r.step(turn.Event{Kind: turn.ToolBegan, Reply: s.a.id})
 }
 
 // ToolFinished implements agent.Sink.
@@ -196,5 +198,5 @@ func (s *sink) ToolFinished(c agent.Call) {
 	}
 	s.a.finished(c)
 	s.r.told(Event{Kind: ToolUsed, Call: c})
-	s.r.step(event{kind: evToolEnded, id: s.a.id})
+	s.r.step(turn.Event{Kind: turn.ToolEnded, Reply: s.a.id})
 }

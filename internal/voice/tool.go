@@ -14,6 +14,7 @@ import (
 	"parley/internal/agent"
 	"parley/internal/ai"
 	"parley/internal/audio"
+	"parley/internal/turn"
 )
 
 // keys are what a customer pressed for collect_keypad.
@@ -100,7 +101,7 @@ func (r *run) endCall(a *answer) agent.Tool {
 		Tool: ai.Tool{Description: "Ends the call. Say goodbye first, in the same reply: the call ends when it has been heard.", Schema: reasoned},
 		Ends: true,
 		Run: func(ctx context.Context, _ json.RawMessage) (string, error) {
-			r.post(event{kind: evLeave, id: a.id, reason: parley.AssistantHangup})
+			r.post(turn.Event{Kind: turn.Leave, Reply: a.id, Reason: parley.AssistantHangup})
 			return "The call ends.", context.Cause(ctx)
 		},
 	}
@@ -117,7 +118,7 @@ func (r *run) callTransfer(a *answer, t *parley.AssistantTool) agent.Tool {
 			done := r.beFirm(a)
 			err := r.Transfer(r.ctx, t.PhoneNumber)
 			if err == nil {
-				r.post(event{kind: evEnd, reason: parley.Transferred})
+				r.post(turn.Event{Kind: turn.End, Reason: parley.Transferred})
 			}
 			done()
 			if err != nil {
@@ -143,8 +144,8 @@ func (r *run) dtmfInput(a *answer) agent.Tool {
 				}
 				return c
 			}, in.Digits))
-			if digits == "" || len(digits) > maxKeys || !audio.ValidKeys(digits) {
-				return "", errors.New("digits may hold 0-9, *, # and A-D, at most " + strconv.Itoa(maxKeys))
+			if digits == "" || len(digits) > turn.MaxKeys || !audio.ValidKeys(digits) {
+				return "", errors.New("digits may hold 0-9, *, # and A-D, at most " + strconv.Itoa(turn.MaxKeys))
 			}
 			if err := r.untilHeard(ctx, a); err != nil {
 				return "", err
@@ -174,7 +175,7 @@ func (r *run) collectKeypad(a *answer, t *parley.AssistantTool) agent.Tool {
 			busy := r.collected != nil || a.over
 			if !busy {
 				r.collected = result
-				r.step(event{kind: evCollect, id: a.id, wait: wait, key: stop})
+				r.step(turn.Event{Kind: turn.Collect, Reply: a.id, Wait: wait, Key: stop})
 			}
 			r.mu.Unlock()
 			if busy {
@@ -205,7 +206,7 @@ func (r *run) assistantTransfer(a *answer, t *parley.AssistantTool) agent.Tool {
 		Ends: true,
 		Run: func(ctx context.Context, _ json.RawMessage) (string, error) {
 			if text := strings.TrimSpace(t.MessageBeforeTransfer); text != "" {
-				r.post(event{kind: evSentence, id: a.id, text: " " + text})
+				r.post(turn.Event{Kind: turn.Sentence, Reply: a.id, Text: " " + text})
 			}
 			if err := r.untilHeard(ctx, a); err != nil {
 				return "", err
@@ -232,7 +233,7 @@ func (r *run) untilHeard(ctx context.Context, a *answer) error {
 		r.drained = make(chan struct{})
 	}
 	heard := r.drained
-	r.step(event{kind: evAwait, id: a.id})
+	r.step(turn.Event{Kind: turn.Await, Reply: a.id})
 	r.mu.Unlock()
 	select {
 	case <-heard:
@@ -252,13 +253,13 @@ func (r *run) beFirm(a *answer) (done func()) {
 	transferring := make(chan struct{})
 	r.mu.Lock()
 	r.transferring = transferring
-	r.step(event{kind: evFirm, id: a.id, final: true})
+	r.step(turn.Event{Kind: turn.Firm, Reply: a.id, Final: true})
 	r.mu.Unlock()
 	return func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.transferring = nil
 		close(transferring)
-		r.step(event{kind: evFirm, id: a.id})
+		r.step(turn.Event{Kind: turn.Firm, Reply: a.id})
 	}
 }

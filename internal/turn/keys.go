@@ -1,4 +1,4 @@
-package voice
+package turn
 
 import (
 	"slices"
@@ -9,7 +9,7 @@ import (
 // The customer's keys.
 
 // digit takes a key.
-func (m *machine) digit(key byte) {
+func (m *Machine) digit(key byte) {
 	m.asked, m.quietAt = 0, m.now
 	if m.mailbox.on {
 		return
@@ -25,7 +25,7 @@ func (m *machine) digit(key byte) {
 		m.turn = append(m.turn, segment{keypad: true, text: "[keypad: " + string(rune(key)) + "]", from: m.now, last: m.now})
 	}
 	s := &m.turn[len(m.turn)-1]
-	s.final = key == '#' || len(s.text) > 2*maxKeys
+	s.final = key == '#' || len(s.text) > 2*MaxKeys
 	switch r := m.reply; {
 	case r == nil:
 	case m.tentative(r):
@@ -49,8 +49,8 @@ type collect struct {
 
 // gather begins to collect keys for a tool. Those that were pressed since the reply began are the first of them; the question is said all the same,
 // unless they end it.
-func (m *machine) gather(r *reply, e event) {
-	m.collect = collect{on: true, id: r.id, wait: e.wait, stop: e.key}
+func (m *Machine) gather(r *reply, e Event) {
+	m.collect = collect{on: true, id: r.id, wait: e.Wait, stop: e.Key}
 	early := ""
 	m.turn = slices.DeleteFunc(m.turn, func(s segment) bool {
 		if s.keypad {
@@ -59,7 +59,7 @@ func (m *machine) gather(r *reply, e event) {
 		return s.keypad
 	})
 	for _, key := range []byte(strings.ReplaceAll(early, " ", "")) {
-		if c := &m.collect; c.on && key != c.stop && len(c.keys) < maxKeys-1 {
+		if c := &m.collect; c.on && key != c.stop && len(c.keys) < MaxKeys-1 {
 			c.keys = append(c.keys, key)
 		} else {
 			m.digit(key)
@@ -68,10 +68,10 @@ func (m *machine) gather(r *reply, e event) {
 }
 
 // press takes a key that is collected.
-func (m *machine) press(key byte) {
+func (m *Machine) press(key byte) {
 	c := &m.collect
 	if r := m.reply; r != nil && !r.drained() {
-		m.act(action{kind: acFlush, id: r.id}) // who presses has heard enough of the question
+		m.act(Action{Kind: Flush, Reply: r.id}) // who presses has heard enough of the question
 		r.played = r.spoken
 	}
 	if key == c.stop {
@@ -79,13 +79,13 @@ func (m *machine) press(key byte) {
 		return
 	}
 	c.keys, c.since = append(c.keys, key), m.now
-	if len(c.keys) >= maxKeys {
+	if len(c.keys) >= MaxKeys {
 		m.collected(true)
 	}
 }
 
-func (m *machine) collected(pressed bool) {
+func (m *Machine) collected(pressed bool) {
 	c := m.collect
 	m.collect = collect{}
-	m.act(action{kind: acCollected, id: c.id, text: string(c.keys), pressed: pressed})
+	m.act(Action{Kind: Collected, Reply: c.id, Text: string(c.keys), Pressed: pressed})
 }

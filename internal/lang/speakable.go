@@ -1,4 +1,4 @@
-package voice
+package lang
 
 import (
 	"maps"
@@ -19,21 +19,10 @@ var (
 	tags      = regexp.MustCompile(`</?[a-zA-Z][^<>]*>`)
 )
 
-// symbols are the names of an address's signs: dot, at, slash.
-var symbols = map[string][3]string{
-	"en": {"dot", "at", "slash"}, "de": {"Punkt", "ät", "Schrägstrich"}, "fr": {"point", "arobase", "slash"}, "es": {"punto", "arroba", "barra"},
-	"it": {"punto", "chiocciola", "barra"}, "pt": {"ponto", "arroba", "barra"}, "nl": {"punt", "apenstaartje", "slash"}, "pl": {"kropka", "małpa", "ukośnik"},
-	"sv": {"punkt", "snabel-a", "snedstreck"}, "da": {"punktum", "snabel-a", "skråstreg"}, "no": {"punktum", "krøllalfa", "skråstrek"}, "tr": {"nokta", "et", "bölü"},
-	"ru": {"точка", "собака", "слэш"}, "uk": {"крапка", "равлик", "слеш"}, "cs": {"tečka", "zavináč", "lomítko"},
-}
-
-// speakable turns what a model wrote into what can be said: without markup and emoji, with addresses read out. It is "" when nothing is left
+// Speakable turns what a model wrote into what can be said: without markup and emoji, with addresses read out. It is "" when nothing is left
 // to be said.
-func speakable(text, language string, pronounced *pronouncer) string {
-	names, ok := symbols[language]
-	if !ok {
-		names = symbols["en"]
-	}
+func Speakable(text, language string, pronounced *Pronouncer) string {
+	names := Of(language).Signs
 	text = links.ReplaceAllString(text, "$1")
 	text = tags.ReplaceAllString(text, " ")
 	text = urls.ReplaceAllStringFunc(text, func(u string) string { return readAddress(u, names) })
@@ -62,7 +51,7 @@ func speakable(text, language string, pronounced *pronouncer) string {
 	return text
 }
 
-func readAddress(a string, names [3]string) string {
+func readAddress(a string, names Signs) string {
 	rest := strings.TrimRight(a, ".,;:!?")
 	end := a[len(rest):]
 	for _, p := range []string{"https://", "http://", "www.", "HTTPS://", "HTTP://"} {
@@ -70,18 +59,19 @@ func readAddress(a string, names [3]string) string {
 	}
 	rest, _, _ = strings.Cut(rest, "?")
 	rest = strings.TrimSuffix(rest, "/")
-	rest = strings.NewReplacer(".", " "+names[0]+" ", "@", " "+names[1]+" ", "/", " "+names[2]+" ", "-", " ", "_", " ").Replace(rest)
+	rest = strings.NewReplacer(".", " "+names.Dot+" ", "@", " "+names.At+" ", "/", " "+names.Slash+" ", "-", " ", "_", " ").Replace(rest)
 	return rest + end
 }
 
-// pronouncer replaces words by how they are to be said. A nil one replaces nothing.
-type pronouncer struct {
+// Pronouncer replaces words by how they are to be said. A nil one replaces nothing.
+type Pronouncer struct {
 	pattern *regexp.Regexp
 	by      map[string]string
 }
 
-func newPronouncer(words map[string]string) *pronouncer {
-	p := &pronouncer{by: map[string]string{}}
+// NewPronouncer takes words with their respellings.
+func NewPronouncer(words map[string]string) *Pronouncer {
+	p := &Pronouncer{by: map[string]string{}}
 	for w, s := range words {
 		if w = strings.TrimSpace(w); w != "" {
 			p.by[strings.ToLower(w)] = s
@@ -104,7 +94,7 @@ func newPronouncer(words map[string]string) *pronouncer {
 	return p
 }
 
-func (p *pronouncer) replace(text string) string {
+func (p *Pronouncer) replace(text string) string {
 	if p == nil {
 		return text
 	}

@@ -1,4 +1,4 @@
-package voice
+package turn
 
 import (
 	"bytes"
@@ -16,7 +16,7 @@ import (
 // world is everything around a machine: it does what the machine says, and remembers what must hold.
 type world struct {
 	t      testing.TB
-	m      *machine
+	m      *Machine
 	at     time.Duration
 	live   int // the reply that is being said, 0 for none
 	dead   map[int]bool
@@ -40,14 +40,14 @@ type world struct {
 // moment is something that happened, or that the machine said.
 type moment struct {
 	at     time.Duration
-	event  event
-	action action
+	event  Event
+	action Action
 	acts   bool
 }
 
-func newWorld(t testing.TB, m manner) *world {
-	w := &world{t: t, m: newMachine(m), dead: map[int]bool{}, turns: map[int]string{}}
-	w.obey(w.m.start())
+func newWorld(t testing.TB, m Manner) *world {
+	w := &world{t: t, m: New(m), dead: map[int]bool{}, turns: map[int]string{}}
+	w.obey(w.m.Start(0))
 	return w
 }
 
@@ -56,91 +56,91 @@ func (w *world) failf(format string, args ...any) {
 	var b strings.Builder
 	for _, o := range w.log {
 		if a := o.action; o.acts {
-			fmt.Fprintf(&b, "%v     action %d id=%d what=%d text=%q join=%v %s\n", o.at, a.kind, a.id, a.what, a.text, a.join, string(a.reason))
+			fmt.Fprintf(&b, "%v     action %d id=%d what=%d text=%q join=%v %s\n", o.at, a.Kind, a.Reply, a.Purpose, a.Text, a.Join, string(a.Reason))
 		} else {
 			e := o.event
-			fmt.Fprintf(&b, "%v event %d id=%d n=%d text=%q speech=%v final=%v failed=%v key=%q\n", o.at, e.kind, e.id, e.n, e.text, e.speech, e.final, e.failed, e.key)
+			fmt.Fprintf(&b, "%v event %d id=%d n=%d text=%q speech=%v final=%v failed=%v key=%q\n", o.at, e.Kind, e.Reply, e.N, e.Text, e.Speech, e.Final, e.Failed, e.Key)
 		}
 	}
 	w.t.Fatalf("%s\nafter\n%s", fmt.Sprintf(format, args...), b.String())
 }
 
-func (w *world) send(e event) {
-	e.at = w.at
-	if e.kind != evTick && e.kind != evVoice || e.speech && !w.spoke {
-		w.log = append(w.log, moment{w.at, e, action{}, false})
+func (w *world) send(e Event) {
+	e.At = w.at
+	if e.Kind != Tick && e.Kind != Voice || e.Speech && !w.spoke {
+		w.log = append(w.log, moment{w.at, e, Action{}, false})
 	}
-	if e.kind == evVoice {
-		w.spoke = e.speech
+	if e.Kind == Voice {
+		w.spoke = e.Speech
 	}
-	w.obey(w.m.step(e))
+	w.obey(w.m.Step(e))
 }
 
 // obey does what the machine says, and checks that it may say it.
-func (w *world) obey(actions []action) {
+func (w *world) obey(actions []Action) {
 	for _, a := range actions {
-		w.log = append(w.log, moment{w.at, event{}, a, true})
+		w.log = append(w.log, moment{w.at, Event{}, a, true})
 		if w.ended > 0 {
-			w.failf("action %d after the end", a.kind)
+			w.failf("action %d after the end", a.Kind)
 		}
-		switch a.kind {
-		case acThink, acSay, acSpeak:
-			if w.dead[a.id] {
-				w.failf("reply %d speaks after it was over", a.id)
+		switch a.Kind {
+		case Think, Say, Speak:
+			if w.dead[a.Reply] {
+				w.failf("reply %d speaks after it was over", a.Reply)
 			}
-			if w.live != 0 && w.live != a.id {
-				w.failf("reply %d begins while %d is being said", a.id, w.live)
+			if w.live != 0 && w.live != a.Reply {
+				w.failf("reply %d begins while %d is being said", a.Reply, w.live)
 			}
 			if w.live == 0 {
 				w.parts, w.sounds = 0, false
 			}
-			w.live = a.id
-			if a.kind == acThink {
+			w.live = a.Reply
+			if a.Kind == Think {
 				w.think = true
-				w.turns[a.id] = a.text
+				w.turns[a.Reply] = a.Text
 			} else {
 				w.parts++
 			}
-		case acGiveUp:
+		case GiveUp:
 			w.think = false
-		case acStop, acFinish:
-			if a.id != w.live {
-				w.failf("reply %d ends, which is not being said", a.id)
+		case Cut, Finish:
+			if a.Reply != w.live {
+				w.failf("reply %d ends, which is not being said", a.Reply)
 			}
-			if a.kind == acFinish && (w.parts > 0 || w.think) {
-				w.failf("reply %d is finished with %d parts to be played, thinking %v", a.id, w.parts, w.think)
+			if a.Kind == Finish && (w.parts > 0 || w.think) {
+				w.failf("reply %d is finished with %d parts to be played, thinking %v", a.Reply, w.parts, w.think)
 			}
-			if a.join {
-				if w.sounds && a.id == w.live && w.m.mailbox.on == false {
-					w.failf("reply %d was heard, and its turn goes on", a.id)
+			if a.Join {
+				if w.sounds && a.Reply == w.live && w.m.mailbox.on == false {
+					w.failf("reply %d was heard, and its turn goes on", a.Reply)
 				}
-				delete(w.turns, a.id)
+				delete(w.turns, a.Reply)
 			}
-			w.dead[a.id] = true
+			w.dead[a.Reply] = true
 			w.live, w.think, w.parts, w.held, w.waits = 0, false, 0, false, false
-		case acHold, acResume:
-			if w.held == (a.kind == acHold) {
+		case Hold, Resume:
+			if w.held == (a.Kind == Hold) {
 				w.failf("it is held (%v) twice", w.held)
 			}
-			w.held = a.kind == acHold
-		case acOpen, acClose:
-			if w.open == (a.kind == acOpen) {
+			w.held = a.Kind == Hold
+		case OpenEar, CloseEar:
+			if w.open == (a.Kind == OpenEar) {
 				w.failf("the ear is open (%v) twice", w.open)
 			}
-			w.open = a.kind == acOpen
+			w.open = a.Kind == OpenEar
 			if w.open {
 				w.ear = append(w.ear, w.m.next-1)
 			}
-		case acFlush:
+		case Flush:
 			w.parts = 0
-		case acNote:
-			w.noted = append(w.noted, a.text)
-		case acCollected:
-			w.got += len(a.text)
-			if a.pressed && len(a.text) < maxKeys {
+		case Note:
+			w.noted = append(w.noted, a.Text)
+		case Collected:
+			w.got += len(a.Text)
+			if a.Pressed && len(a.Text) < MaxKeys {
 				w.got++
 			}
-		case acEnd:
+		case HangUp:
 			w.ended++
 		}
 	}
@@ -153,19 +153,19 @@ func (w *world) rest() {
 			return
 		}
 		w.at += 20 * time.Millisecond
-		w.send(event{kind: evVoice})
-		w.send(event{kind: evTick})
+		w.send(Event{Kind: Voice})
+		w.send(Event{Kind: Tick})
 		if len(w.ear) > 0 && !(w.open && len(w.ear) == 1) {
 			n := w.ear[0]
 			w.ear = w.ear[1:]
-			w.send(event{kind: evText, n: n, final: true})
+			w.send(Event{Kind: Text, N: n, Final: true})
 		}
 		if w.think && w.live != 0 {
 			w.think = false
-			w.send(event{kind: evThought, id: w.live})
+			w.send(Event{Kind: Thought, Reply: w.live})
 		}
 		if w.m.reply != nil && w.m.reply.tools > 0 {
-			w.send(event{kind: evToolEnded, id: w.live})
+			w.send(Event{Kind: ToolEnded, Reply: w.live})
 		}
 		if w.parts > 0 && !w.held {
 			w.play()
@@ -178,9 +178,9 @@ func (w *world) play() {
 	w.parts--
 	if !w.sounds {
 		w.sounds = true
-		w.send(event{kind: evSounded, id: w.live})
+		w.send(Event{Kind: Sounded, Reply: w.live})
 	}
-	w.send(event{kind: evPlayed, id: w.live})
+	w.send(Event{Kind: Played, Reply: w.live})
 }
 
 var unique = regexp.MustCompile(`w\d+x`)
@@ -229,30 +229,30 @@ func TestNod(t *testing.T) {
 		for i := range c.frames {
 			w.op('v')
 			if i == c.frames/2 && c.partial != "" {
-				w.send(event{kind: evText, n: 0, text: c.partial})
+				w.send(Event{Kind: Text, N: 0, Text: c.partial})
 			}
 		}
 		for range 12 {
 			w.op('.')
 		}
-		w.send(event{kind: evText, n: 0, text: c.final, final: true})
+		w.send(Event{Kind: Text, N: 0, Text: c.final, Final: true})
 		if w.dead[1] != c.cut || w.held {
 			t.Errorf("%q, then %q after %d frames: cut off %v, held %v", c.partial, c.final, c.frames, w.dead[1], w.held)
 		}
 	}
 }
 
-func manners(bits byte) manner {
-	m := manner{
-		language: "en", interruptible: bits&1 == 0, confirm: 300 * time.Millisecond, endpoint: 600 * time.Millisecond, smart: bits&2 != 0,
-		reengage: 10 * time.Second, maxSilence: 25 * time.Second, maxDuration: 3 * time.Minute, fillers: bits&4 != 0, wait: bits&8 != 0,
-		prompted: bits&16 != 0, speculate: bits&6 == 6, outbound: bits&32 != 0, endOnMachine: bits&64 != 0, message: bits&128 != 0,
+func manners(bits byte) Manner {
+	m := Manner{
+		Language: "en", Interruptible: bits&1 == 0, Confirm: 300 * time.Millisecond, Endpoint: 600 * time.Millisecond, Smart: bits&2 != 0,
+		Reengage: 10 * time.Second, MaxSilence: 25 * time.Second, MaxDuration: 3 * time.Minute, Fillers: bits&4 != 0, Wait: bits&8 != 0,
+		Prompted: bits&16 != 0, Speculate: bits&6 == 6, Outbound: bits&32 != 0, EndOnMachine: bits&64 != 0, Message: bits&128 != 0,
 	}
 	if bits&3 != 3 {
-		m.initial = "Hello, how can I help?"
+		m.Initial = "Hello, how can I help?"
 	}
 	if bits&5 == 4 {
-		m.minWords = 2
+		m.MinWords = 2
 	}
 	return m
 }
@@ -289,8 +289,8 @@ func perform(t testing.TB, bits byte, script []byte) {
 	w.account()
 	for w.ended == 0 { // nobody answers, plays or says anything any more
 		w.at += time.Second
-		w.send(event{kind: evTick})
-		if w.at > w.m.maxDuration+time.Minute {
+		w.send(Event{Kind: Tick})
+		if w.at > w.m.manner.MaxDuration+time.Minute {
 			w.failf("nothing ends it")
 		}
 	}
@@ -334,14 +334,14 @@ func (w *world) op(op byte) {
 	switch op {
 	case 'v':
 		w.at += 20 * time.Millisecond
-		w.send(event{kind: evVoice, speech: true, voiced: true})
+		w.send(Event{Kind: Voice, Speech: true, Voiced: true})
 	case '.':
 		w.at += 20 * time.Millisecond
-		w.send(event{kind: evVoice})
-		w.send(event{kind: evTick})
+		w.send(Event{Kind: Voice})
+		w.send(Event{Kind: Tick})
 	case 'T':
 		w.at += time.Second
-		w.send(event{kind: evTick})
+		w.send(Event{Kind: Tick})
 	case 't', 'f', 'h', 'm', 'l', 'b', 'e':
 		w.text(op)
 	case 's', 'd', 'x':
@@ -350,54 +350,54 @@ func (w *world) op(op byte) {
 		}
 		switch {
 		case op == 's':
-			w.send(event{kind: evSentence, id: live, text: "A sentence."})
+			w.send(Event{Kind: Sentence, Reply: live, Text: "A sentence."})
 		default:
 			if live == w.live {
 				w.think = false
 			}
-			w.send(event{kind: evThought, id: live, failed: op == 'x'})
+			w.send(Event{Kind: Thought, Reply: live, Failed: op == 'x'})
 		}
 	case 'S':
 		if live != w.live || w.parts > 0 && !w.held {
 			if live == w.live {
 				w.sounds = true
 			}
-			w.send(event{kind: evSounded, id: live})
+			w.send(Event{Kind: Sounded, Reply: live})
 		}
 	case 'p':
 		if live != w.live {
-			w.send(event{kind: evPlayed, id: live})
+			w.send(Event{Kind: Played, Reply: live})
 		} else if w.parts > 0 && !w.held {
 			w.play()
 		}
 	case 'O':
-		w.send(event{kind: evToolBegan, id: live})
+		w.send(Event{Kind: ToolBegan, Reply: live})
 	case 'o':
-		w.send(event{kind: evToolEnded, id: live})
+		w.send(Event{Kind: ToolEnded, Reply: live})
 	case 'W':
-		w.send(event{kind: evAwait, id: live})
+		w.send(Event{Kind: Await, Reply: live})
 	case 'c':
 		if !w.m.collect.on {
-			w.send(event{kind: evCollect, id: live, wait: time.Second, key: '#'})
+			w.send(Event{Kind: Collect, Reply: live, Wait: time.Second, Key: '#'})
 		}
 	case 'L':
-		w.send(event{kind: evLeave, id: live, reason: parley.AssistantHangup})
+		w.send(Event{Kind: Leave, Reply: live, Reason: parley.AssistantHangup})
 	case 'F':
-		w.send(event{kind: evFirm, id: live, final: true})
+		w.send(Event{Kind: Firm, Reply: live, Final: true})
 	case 'G':
-		w.send(event{kind: evFirm, id: live})
+		w.send(Event{Kind: Firm, Reply: live})
 	case 'H':
 		m := manners(0)
-		w.send(event{kind: evHanded, id: live, manner: &m})
+		w.send(Event{Kind: Handed, Reply: live, Manner: &m})
 	case 'B':
-		w.send(event{kind: evBeep})
+		w.send(Event{Kind: Beep})
 	case '0', '1', '2', '3', '4', '5', '6', '7', '8', '9', '#', '*':
 		if !w.m.mailbox.on {
 			w.keys++
 		}
-		w.send(event{kind: evDigit, key: op})
+		w.send(Event{Kind: Key, Key: op})
 	case 'E':
-		w.send(event{kind: evEnd, reason: parley.CustomerHangup})
+		w.send(Event{Kind: End, Reason: parley.CustomerHangup})
 	}
 }
 
@@ -408,25 +408,25 @@ func (w *world) text(op byte) {
 		n = w.ear[0]
 	}
 	w.texts++
-	e := event{kind: evText, n: n, text: fmt.Sprintf("w%dx say this", w.texts)}
+	e := Event{Kind: Text, N: n, Text: fmt.Sprintf("w%dx say this", w.texts)}
 	switch op {
 	case 'f':
-		e.final = true
+		e.Final = true
 	case 'h':
-		e.text, e.final = "hello", true
+		e.Text, e.Final = "hello", true
 	case 'm':
-		e.text = "please leave a message after the tone"
+		e.Text = "please leave a message after the tone"
 	case 'b':
-		e.text, e.final = "mm-hm", true
+		e.Text, e.Final = "mm-hm", true
 	case 'e':
-		e.text, e.final = "", true
+		e.Text, e.Final = "", true
 	case 'l':
-		e.text, e.final, e.failed = "", true, true
+		e.Text, e.Final, e.Failed = "", true, true
 	}
-	if e.final && !e.failed && w.open && len(w.ear) <= 1 {
-		e.final = false // it has not been told that the utterance is over
+	if e.Final && !e.Failed && w.open && len(w.ear) <= 1 {
+		e.Final = false // it has not been told that the utterance is over
 	}
-	if e.final && len(w.ear) > 0 && !(w.open && len(w.ear) == 1) {
+	if e.Final && len(w.ear) > 0 && !(w.open && len(w.ear) == 1) {
 		w.ear = w.ear[1:]
 	}
 	w.send(e)

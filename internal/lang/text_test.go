@@ -1,16 +1,15 @@
-package voice
+package lang
 
 import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 	"unicode/utf8"
 )
 
 // sentences splits a text that comes in pieces of n bytes (0: at once).
 func sentences(text, language string, n int) []string {
-	s := splitter{language: language}
+	s := Splitter{Language: language}
 	var out []string
 	for text != "" {
 		k := len(text)
@@ -20,10 +19,10 @@ func sentences(text, language string, n int) []string {
 				k++
 			}
 		}
-		out = append(out, s.push(text[:k])...)
+		out = append(out, s.Push(text[:k])...)
 		text = text[k:]
 	}
-	if rest := s.flush(); rest != "" {
+	if rest := s.Flush(); rest != "" {
 		out = append(out, rest)
 	}
 	return out
@@ -82,13 +81,13 @@ func FuzzSentences(f *testing.F) {
 			if s == "" || utf8.RuneCountInString(s) > 2*cutAt && strings.TrimSpace(s) != "" && len(strings.TrimSpace(s)) > 2*cutAt {
 				t.Errorf("a piece of %d runes", utf8.RuneCountInString(s))
 			}
-			_ = speakable(s, language, nil)
+			_ = Speakable(s, language, nil)
 		}
 	})
 }
 
 func TestSpeakable(t *testing.T) {
-	p := newPronouncer(map[string]string{"Nguyen": "Win", "SQL": "sequel", "New York": "Nu Jork", "York": "Jork", "東京": "とうきょう", "C++": "C plus plus"})
+	p := NewPronouncer(map[string]string{"Nguyen": "Win", "SQL": "sequel", "New York": "Nu Jork", "York": "Jork", "東京": "とうきょう", "C++": "C plus plus"})
 	for _, c := range []struct{ language, text, want string }{
 		{"en", "**Bold** and *it* and `code` and ~~no~~", "Bold and it and code and no"},
 		{"en", "# Title\n- one\n* two\n> three", "Title one two three"},
@@ -107,52 +106,8 @@ func TestSpeakable(t *testing.T) {
 		{"ja", "東京都です", "とうきょう都です"},
 		{"en", "C++ is it", "C plus plus is it"},
 	} {
-		if got := speakable(c.text, c.language, p); got != c.want {
+		if got := Speakable(c.text, c.language, p); got != c.want {
 			t.Errorf("%q: got %q, want %q", c.text, got, c.want)
-		}
-	}
-}
-
-// The formulas are those that are promised.
-func TestSensitivities(t *testing.T) {
-	for s, want := range map[float64]time.Duration{0: 1200, 0.5: 600, 1: 450, 5: 263} {
-		if got := endpointing(s); got != want*time.Millisecond {
-			t.Errorf("endpoint_sensitivity %v: %v, want %d ms", s, got, want)
-		}
-	}
-	for s, want := range map[float64]time.Duration{0: 700, 0.5: 300, 1: 220, 5: 129} {
-		if got := confirmation(s); got != want*time.Millisecond {
-			t.Errorf("interrupt_sensitivity %v: %v, want %d ms", s, got, want)
-		}
-	}
-}
-
-func TestPause(t *testing.T) {
-	m := manner{endpoint: 600 * time.Millisecond, smart: true}
-	for _, c := range []struct {
-		language, text string
-		want           completion
-	}{
-		{"en", "yes please", finished}, {"en", "no", finished}, {"en", "I would like a table for two.", finished}, {"en", "when do you open?", finished},
-		{"en", "my number is", unfinished}, {"en", "I would like a table and", unfinished}, {"en", "um", unfinished}, {"en", "my number is 555", unfinished},
-		{"en", "five five five", unfinished}, {"en", "well,", unfinished}, {"en", "so...", unfinished}, {"en", "i want to", unfinished},
-		{"en", "i want a table for two people", undecided}, {"en", "", undecided},
-		{"de", "ja bitte", finished}, {"de", "meine Nummer ist", unfinished}, {"de", "ich möchte einen Tisch für", unfinished},
-		{"fr", "je voudrais", unfinished}, {"es", "quiero una mesa para", unfinished}, {"ja", "はい。", finished}, {"xx", "yes please", undecided},
-	} {
-		if got := completeness(c.text, c.language); got != c.want {
-			t.Errorf("%s %q: %v, want %v", c.language, c.text, got, c.want)
-		}
-		m.language = c.language
-		want := map[completion]time.Duration{finished: 300, undecided: 600, unfinished: 1500}[c.want] * time.Millisecond
-		if got := m.pause(c.text); got != want {
-			t.Errorf("%s %q: waits %v, want %v", c.language, c.text, got, want)
-		}
-	}
-	for s, want := range map[float64][2]time.Duration{0: {600, 2000}, 5: {200, 658}} {
-		m := manner{endpoint: endpointing(s), smart: true, language: "en"}
-		if a, b := m.pause("yes please."), m.pause("my number is"); a != want[0]*time.Millisecond || b.Round(time.Millisecond) != want[1]*time.Millisecond {
-			t.Errorf("sensitivity %v: %v and %v", s, a, b)
 		}
 	}
 }
@@ -170,18 +125,18 @@ func TestBackchannels(t *testing.T) {
 		{"ja", "はい", false, true}, {"ja", "そうですね。", false, true}, {"ja", "違います", false, false}, {"zh", "好的", false, true}, {"zh", "不好", false, false},
 		{"sv", "mm", false, true}, {"sv", "nej", false, false},
 	} {
-		if got := isBackchannel(c.text, c.language, c.open); got != c.want {
+		if got := IsBackchannel(c.text, c.language, c.open); got != c.want {
 			t.Errorf("%s %q (open %v): %v", c.language, c.text, c.open, got)
 		}
 	}
-	if !isGreeting("Hello, who is this?", "en", false) || !isGreeting("もしもし", "ja", false) || isGreeting("hello I want", "en", false) {
+	if !IsGreeting("Hello, who is this?", "en", false) || !IsGreeting("もしもし", "ja", false) || IsGreeting("hello I want", "en", false) {
 		t.Error("greetings")
 	}
-	if !isFarewell("okay thank you bye", "en", false) || !isFarewell("thank", "en", true) || isFarewell("thank you but", "en", true) {
+	if !IsFarewell("okay thank you bye", "en", false) || !IsFarewell("thank", "en", true) || IsFarewell("thank you but", "en", true) {
 		t.Error("farewells")
 	}
 	for text, want := range map[string]int{"one two": 2, "それは違います": 4, "don't, stop": 2, "": 0} {
-		if got := words(text); got != want {
+		if got := Count(text); got != want {
 			t.Errorf("%q has %d words", text, got)
 		}
 	}
@@ -190,28 +145,14 @@ func TestBackchannels(t *testing.T) {
 func TestMoods(t *testing.T) {
 	for _, c := range []struct {
 		language, text string
-		want           mood
+		want           Mood
 	}{
-		{"en", "when do you open", question}, {"en", "It is good, isn't it?", question}, {"en", "my order is broken", negative}, {"en", "that is great", positive},
-		{"en", "a table for two", neutral}, {"de", "das ist kaputt", negative}, {"de", "wann öffnen Sie", question}, {"sv", "bra", neutral},
+		{"en", "when do you open", Question}, {"en", "It is good, isn't it?", Question}, {"en", "my order is broken", Negative}, {"en", "that is great", Positive},
+		{"en", "a table for two", Neutral}, {"de", "das ist kaputt", Negative}, {"de", "wann öffnen Sie", Question}, {"sv", "bra", Neutral},
 	} {
-		if got := moodOf(c.text, c.language); got != c.want {
+		if got := MoodOf(c.text, c.language); got != c.want {
 			t.Errorf("%s %q: %v, want %v", c.language, c.text, got, c.want)
 		}
-	}
-}
-
-// Every language that has fixed sentences has all of them.
-func TestPhrases(t *testing.T) {
-	for language, p := range phrases {
-		for _, w := range []what{stillThere, aMoment, stillOn, anApology, aFailure} {
-			if p[w] == "" {
-				t.Errorf("%s lacks sentence %d", language, w)
-			}
-		}
-	}
-	if phrase(aMoment, "et") != phrase(aMoment, "en") || phrase(aMoment, "de") == phrase(aMoment, "en") {
-		t.Error("the language that is spoken when there is no other")
 	}
 }
 
@@ -225,7 +166,7 @@ func TestCutWords(t *testing.T) {
 		{"one two three", 0.38, "one"}, {"one two three", 0.1, ""}, {"extraordinary", 0.4, ""}, {"extraordinary", 0.6, "extraordinary"},
 		{"こんにちは元気", 0.5, "こんにち"}, {"a b", 0.99, "a b"},
 	} {
-		if got := cutWords(c.text, c.share); got != c.want {
+		if got := Cut(c.text, c.share); got != c.want {
 			t.Errorf("%.2f of %q: %q, want %q", c.share, c.text, got, c.want)
 		}
 	}

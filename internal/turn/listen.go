@@ -1,4 +1,4 @@
-package voice
+package turn
 
 import (
 	"slices"
@@ -6,14 +6,15 @@ import (
 	"time"
 
 	"parley"
+	"parley/internal/lang"
 )
 
 // The customer's side of the turn machine.
 
 // voice takes what the detector said of a frame.
-func (m *machine) voice(e event) {
-	m.judge.voice(m.now, e.speech && e.voiced)
-	if !e.speech || !e.voiced {
+func (m *Machine) voice(e Event) {
+	m.amd.voice(m.now, e.Speech && e.Voiced)
+	if !e.Speech || !e.Voiced {
 		return
 	}
 	m.last = m.now
@@ -23,48 +24,48 @@ func (m *machine) voice(e event) {
 	}
 	m.open = true
 	m.turn = append(m.turn, segment{n: m.next, from: max(m.now-onsetTime, 0), last: m.now, told: m.now})
+	m.act(Action{Kind: OpenEar, N: m.next})
 	m.next++
-	m.act(action{kind: acOpen})
 	if r := m.reply; r != nil && m.holds(r) {
 		m.hold(r)
 	}
 }
 
 // holds says whether speech that begins now silences the reply.
-func (m *machine) holds(r *reply) bool {
+func (m *Machine) holds(r *reply) bool {
 	switch {
 	case r.held || r.deaf || r.firm || m.mailbox.on:
 		return false
-	case !r.sounded && r.what != theInitial:
+	case !r.sounded && r.purpose != Greeting:
 		return true // the customer goes on with what it answers
 	}
-	return m.interruptible
+	return m.manner.Interruptible
 }
 
-func (m *machine) hold(r *reply) {
+func (m *Machine) hold(r *reply) {
 	r.held = true
 	m.hush(r)
 }
 
-func (m *machine) resume(r *reply) {
+func (m *Machine) resume(r *reply) {
 	r.held = false
 	m.hush(r)
 }
 
 // hush tells the playout to be silent, or to go on.
-func (m *machine) hush(r *reply) {
+func (m *Machine) hush(r *reply) {
 	if quiet := r.held || r.early; quiet != r.quiet {
 		r.quiet = quiet
 		if quiet {
-			m.act(action{kind: acHold})
+			m.act(Action{Kind: Hold})
 		} else {
-			m.act(action{kind: acResume})
+			m.act(Action{Kind: Resume})
 		}
 	}
 }
 
 // latest is the index of the newest utterance, -1 when there is none.
-func (m *machine) latest() int {
+func (m *Machine) latest() int {
 	for i := len(m.turn) - 1; i >= 0; i-- {
 		if !m.turn[i].keypad {
 			return i
@@ -74,19 +75,19 @@ func (m *machine) latest() int {
 }
 
 // shut ends the utterance that is being heard.
-func (m *machine) shut() {
+func (m *Machine) shut() {
 	i := m.latest()
 	m.open = false
 	m.turn[i].closed = m.now
-	m.act(action{kind: acClose})
+	m.act(Action{Kind: CloseEar})
 	m.prune(i)
 }
 
 // heard takes what the ear understood.
-func (m *machine) heard(e event) {
-	i := slices.IndexFunc(m.turn, func(s segment) bool { return !s.keypad && s.n == e.n })
-	text := strings.Join(strings.Fields(e.text), " ")
-	m.judge.words(e.n, text, m.language)
+func (m *Machine) heard(e Event) {
+	i := slices.IndexFunc(m.turn, func(s segment) bool { return !s.keypad && s.n == e.N })
+	text := strings.Join(strings.Fields(e.Text), " ")
+	m.amd.words(e.N, text, m.manner.Language)
 	if i < 0 || m.turn[i].final {
 		return
 	}
@@ -95,24 +96,33 @@ func (m *machine) heard(e event) {
 		if text != s.text {
 			s.text, s.told = text, m.now
 		}
-		m.streams = m.streams || !e.final
-		if !e.final && isNod(text, m.language) {
+		m.streams = m.streams || !e.Final
+		if !e.Final && lang.IsNod(text, m.manner.Language) {
 			s.nod = text
 		}
 		m.asked, m.quietAt = 0, max(m.quietAt, s.last)
 	}
-	if open := m.open && i == m.latest(); !e.failed && (!e.final || open) {
+	if open := m.open && i == m.latest(); !e.Failed && (!e.Final || open) {
 		return
 	}
-	s.final, s.lost = true, e.failed
-	if !e.failed {
+	s.final, s.lost = true, e.Failed
+	if !e.Failed {
 		s.text = text
 	}
 	m.prune(i)
 }
 
+// lose gives up the texts of utterances before n: the ear that heard them is gone.
+func (m *Machine) lose(n int) {
+	for _, s := range slices.Clone(m.turn) {
+		if !s.keypad && s.n < n && !s.final {
+			m.heard(Event{Kind: Text, N: s.n, Final: true, Failed: true})
+		}
+	}
+}
+
 // prune forgets a segment that came to nothing: a noise.
-func (m *machine) prune(i int) {
+func (m *Machine) prune(i int) {
 	s := &m.turn[i]
 	open := m.open && i == m.latest()
 	if s.final && s.text == "" && !open && (!s.lost || s.last-s.from < lostFloor) {
@@ -121,7 +131,7 @@ func (m *machine) prune(i int) {
 }
 
 // hear ends what has ended: an utterance after a short silence, keys after a longer one, and the wait for a text that doesn't come.
-func (m *machine) hear() {
+func (m *Machine) hear() {
 	if m.open {
 		s := &m.turn[m.latest()]
 		switch {
@@ -151,7 +161,7 @@ func (m *machine) hear() {
 }
 
 // unanswered is what is not answered yet, and whether the customer is speaking: a noise that doesn't stop is neither.
-func (m *machine) unanswered() (turn []segment, speaking bool) {
+func (m *Machine) unanswered() (turn []segment, speaking bool) {
 	if n := len(m.turn); m.open && m.drones && m.latest() == n-1 && m.turn[n-1].text == "" {
 		return m.turn[:n-1], false
 	}
@@ -159,7 +169,7 @@ func (m *machine) unanswered() (turn []segment, speaking bool) {
 }
 
 // listen takes the turn when it has ended.
-func (m *machine) listen() {
+func (m *Machine) listen() {
 	turn, speaking := m.unanswered()
 	if speaking || len(turn) == 0 || slices.ContainsFunc(turn, func(s segment) bool { return !s.final }) {
 		return
@@ -167,7 +177,7 @@ func (m *machine) listen() {
 	text := m.all.of(turn, false)
 	lastly := turn[len(turn)-1]
 	early := !lastly.keypad && !m.longEnough(text, m.now-lastly.last)
-	if early && !(m.speculate && m.greeted && text != "" && m.promising(text)) {
+	if early && !(m.manner.Speculate && m.greeted && text != "" && m.promising(text)) {
 		return
 	}
 	turn, m.turn = slices.Clone(turn), slices.Delete(m.turn, 0, len(turn))
@@ -176,49 +186,49 @@ func (m *machine) listen() {
 			m.end(parley.ProviderFailure)
 			return
 		}
-		m.begin(anApology, nil)
-		m.say(anApology)
+		m.begin(Apology, nil)
+		m.say(Apology)
 		return
 	}
 	m.missed = 0
-	r := m.begin(anAnswer, turn)
-	a := action{kind: acThink, id: r.id, what: anAnswer, text: text, from: turn[0].from, last: lastly.last}
+	r := m.begin(Answer, turn)
+	a := Action{Kind: Think, Reply: r.id, Purpose: Answer, Text: text, From: turn[0].from, Last: lastly.last}
 	if m.greeted {
-		r.thinking, r.early, a.early = true, early, early
+		r.thinking, r.early, a.Early = true, early, early
 		m.hush(r)
 		m.act(a)
 		return
 	}
 	m.greeted = true // they spoke first, and are greeted now
-	if isGreeting(text, m.language, false) {
-		r.what, r.taken = theInitial, nil
-		m.act(action{kind: acNote, text: text, from: a.from})
+	if lang.IsGreeting(text, m.manner.Language, false) {
+		r.purpose, r.taken = Greeting, nil
+		m.act(Action{Kind: Note, Text: text, From: a.From})
 	} else {
 		r.thinking, r.preface = true, true
 		m.act(a)
 	}
-	m.say(theInitial)
+	m.say(Greeting)
 }
 
 // promising says whether a reply to this text is worth beginning before the turn has ended.
-func (m *machine) promising(text string) bool {
-	return m.gists.of(text, false, m.findGist).finished != unfinished
+func (m *Machine) promising(text string) bool {
+	return m.gists.of(text, false, m.findGist).finished != lang.Unfinished
 }
 
 // commit lets an early reply be heard when the turn that it answers has ended.
-func (m *machine) commit(r *reply) {
+func (m *Machine) commit(r *reply) {
 	turn, speaking := m.unanswered()
 	unheard := slices.ContainsFunc(turn, func(s segment) bool { return !s.queued })
 	if !r.early || speaking || unheard || !m.longEnough(m.all.of(r.taken, false), m.now-r.taken[len(r.taken)-1].last) {
 		return
 	}
 	r.early, r.at, r.progress = false, m.now, m.now
-	m.act(action{kind: acCommit, id: r.id})
+	m.act(Action{Kind: Commit, Reply: r.id})
 	m.hush(r)
 }
 
 // overlap deals with what the customer says while there is a reply.
-func (m *machine) overlap() {
+func (m *Machine) overlap() {
 	r := m.reply
 	fresh := 0
 	for i := range m.turn {
@@ -241,7 +251,7 @@ func (m *machine) overlap() {
 	case told && m.tentative(r):
 		m.rejoin(r)
 		return
-	case told && m.cuttable(r) && longest >= m.confirm && gist.words >= m.minWords:
+	case told && m.cuttable(r) && longest >= m.manner.Confirm && gist.words >= m.manner.MinWords:
 		m.stop(false)
 		return
 	}
@@ -258,7 +268,7 @@ func (m *machine) overlap() {
 	}
 	opening := m.opening(r)
 	decided := text != "" && small || text == "" && opening
-	if pending > 0 && !decided && m.now-closed < holdTime && (longest >= m.confirm || m.tentative(r)) {
+	if pending > 0 && !decided && m.now-closed < holdTime && (longest >= m.manner.Confirm || m.tentative(r)) {
 		return
 	}
 	m.resume(r)
@@ -266,13 +276,13 @@ func (m *machine) overlap() {
 		return // a text that comes late may still cut it off
 	}
 	// A yes or a no to what is being asked, however short; not the word that people take a call with.
-	greets := r.what == theInitial && (opening || gist.greeting && !gist.backchannel)
-	answers := r.sounded && r.question && !r.thinking && r.spoken-r.played <= 1 && !greets && (gist.isSmall(r) || gist.finished == finished)
+	greets := r.purpose == Greeting && (opening || gist.greeting && !gist.backchannel)
+	answers := r.sounded && r.question && !r.thinking && r.spoken-r.played <= 1 && !greets && (gist.isSmall(r) || gist.finished == lang.Finished)
 	m.turn = slices.DeleteFunc(m.turn, func(s segment) bool {
 		if s.queued || s.keypad {
 			return false
 		}
-		return s.text == "" && !s.lost || !answers && (small || s.last-s.from+frameTime < m.confirm)
+		return s.text == "" && !s.lost || !answers && (small || s.last-s.from+frameTime < m.manner.Confirm)
 	})
 	for i := range m.turn {
 		m.turn[i].queued = true
@@ -280,30 +290,32 @@ func (m *machine) overlap() {
 }
 
 // sure is how much speech is no cough and no "mm-hm", whatever the ear makes of it so far.
-func (m *machine) sure() time.Duration { return max(m.confirm, sureTime) }
+func (m *Machine) sure() time.Duration { return max(m.manner.Confirm, sureTime) }
 
 // wavered says whether the ear took for words of listening what it has changed its mind on since.
-func (m *machine) wavered() bool {
+func (m *Machine) wavered() bool {
 	return slices.ContainsFunc(m.turn, func(s segment) bool { return !s.queued && s.nod != "" && !strings.HasPrefix(s.text, s.nod) })
 }
 
 // opening says whether what is said over the initial message is, before its text is known, taken for the word that people take a call
 // with: waiting for the text would leave them in a silence in which they say it again.
-func (m *machine) opening(r *reply) bool {
+func (m *Machine) opening(r *reply) bool {
 	first := slices.IndexFunc(m.turn, func(s segment) bool { return !s.queued })
 	s := &m.turn[first]
-	return m.outbound && r.what == theInitial && s.from < openingTime && m.turn[len(m.turn)-1].last-s.from < m.sure()
+	return m.manner.Outbound && r.purpose == Greeting && s.from < openingTime && m.turn[len(m.turn)-1].last-s.from < m.sure()
 }
 
 // tentative says whether nothing of the reply was heard yet, so that the customer may go on as if it were not there.
-func (m *machine) tentative(r *reply) bool { return !r.sounded && !r.firm && r.what != theInitial }
+func (m *Machine) tentative(r *reply) bool { return !r.sounded && !r.firm && r.purpose != Greeting }
 
 // cuttable says whether the customer may cut the reply off.
-func (m *machine) cuttable(r *reply) bool { return m.interruptible && !r.firm && !m.tentative(r) }
+func (m *Machine) cuttable(r *reply) bool {
+	return m.manner.Interruptible && !r.firm && !m.tentative(r)
+}
 
 // sum is about what was said since the reply began: the longest utterance, how many texts are still being found, and when the newest
 // utterance ended.
-func (m *machine) sum() (longest time.Duration, pending int, closed time.Duration) {
+func (m *Machine) sum() (longest time.Duration, pending int, closed time.Duration) {
 	for i := range m.turn {
 		s := &m.turn[i]
 		if s.queued {
@@ -319,11 +331,11 @@ func (m *machine) sum() (longest time.Duration, pending int, closed time.Duratio
 
 // isSmall says whether it is nothing that a reply is cut off for.
 func (g gist) isSmall(r *reply) bool {
-	return g.backchannel || r.what == theInitial && g.greeting || r.leave != "" && g.goodbye
+	return g.backchannel || r.purpose == Greeting && g.greeting || r.leave != "" && g.goodbye
 }
 
 // rejoin gives up a reply of which nothing was heard: its turn goes on.
-func (m *machine) rejoin(r *reply) {
+func (m *Machine) rejoin(r *reply) {
 	taken := r.taken
 	m.stop(true)
 	m.turn = append(taken, m.turn...)

@@ -1,4 +1,4 @@
-package voice
+package turn
 
 import (
 	"fmt"
@@ -29,8 +29,8 @@ type sample struct {
 // not understood, and each is known 300 ms after it was said.
 func judged(s sample) (parley.AnsweredBy, time.Duration) {
 	r := rand.New(rand.NewPCG(s.seed, 7))
-	m := newMachine(manner{language: "en", interruptible: true, confirm: 300 * time.Millisecond, endpoint: 600 * time.Millisecond, reengage: time.Minute,
-		maxSilence: time.Minute, maxDuration: 10 * time.Minute, wait: true, outbound: true})
+	m := New(Manner{Language: "en", Interruptible: true, Confirm: 300 * time.Millisecond, Endpoint: 600 * time.Millisecond, Reengage: time.Minute,
+		MaxSilence: time.Minute, MaxDuration: 10 * time.Minute, Wait: true, Outbound: true})
 	vad := audio.NewVAD(audio.Narrow)
 	gain, noise := 0.3+0.7*r.Float64(), 20+80*r.Float64()*r.Float64()
 	words := strings.Fields(s.text)
@@ -53,27 +53,27 @@ func judged(s sample) (parley.AnsweredBy, time.Duration) {
 			frame[j] = int16(max(min(v, 32767), -32768))
 		}
 		speech, voiced := vad.Detect(frame)
-		do := func(e event) {
-			e.at = at
-			for _, a := range slices.Clone(m.step(e)) {
-				switch a.kind {
-				case acVerdict:
+		do := func(e Event) {
+			e.At = at
+			for _, a := range slices.Clone(m.Step(e)) {
+				switch a.Kind {
+				case AnsweredBy:
 					verdict, when = parley.AnsweredHuman, at
-					if a.machine {
+					if a.Machine {
 						verdict = parley.AnsweredMachine
 					}
-				case acOpen:
+				case OpenEar:
 					segment, heard = m.next-1, ""
 				}
 			}
 		}
-		do(event{kind: evVoice, speech: speech, voiced: voiced})
-		do(event{kind: evTick})
+		do(Event{Kind: Voice, Speech: speech, Voiced: voiced})
+		do(Event{Kind: Tick})
 		for i, w := range words {
 			known := s.begin + length*time.Duration(i+1)/time.Duration(len(words)) + 300*time.Millisecond
 			if known >= at && known < at+audio.FrameTime && understood[i] {
 				heard = strings.TrimSpace(heard + " " + strings.ToLower(strings.Trim(w, ".,?")))
-				do(event{kind: evText, n: segment, text: heard, final: !m.open})
+				do(Event{Kind: Text, N: segment, Text: heard, Final: !m.open})
 			}
 		}
 		if verdict == parley.AnsweredMachine {

@@ -1,5 +1,5 @@
 //go:build !race
 
-package voice
+package turn
 
 const raced = false

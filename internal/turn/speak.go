@@ -1,83 +1,82 @@
-package voice
+package turn
 
 import (
-	"strings"
-
 	"parley"
+	"parley/internal/lang"
 )
 
 // The assistant's side of the turn machine.
 
 // begin makes a reply.
-func (m *machine) begin(w what, taken []segment) *reply {
+func (m *Machine) begin(w Purpose, taken []segment) *reply {
 	m.ids++
 	for i := range taken {
 		taken[i].queued = false
 	}
-	m.reply = &reply{id: m.ids, what: w, taken: taken, at: m.now, progress: m.now, silent: m.now, deaf: m.open && m.drones}
+	m.reply = &reply{id: m.ids, purpose: w, taken: taken, at: m.now, progress: m.now, silent: m.now, deaf: m.open && m.drones}
 	return m.reply
 }
 
 // say makes a fixed sentence a part of the reply.
-func (m *machine) say(w what) {
+func (m *Machine) say(w Purpose) {
 	m.reply.spoken++
-	m.act(action{kind: acSay, id: m.reply.id, what: w})
+	m.act(Action{Kind: Say, Reply: m.reply.id, Purpose: w})
 }
 
 // greet says the initial message.
-func (m *machine) greet() {
+func (m *Machine) greet() {
 	if !m.greeted {
 		m.greeted = true
-		r := m.begin(theInitial, nil)
-		r.question = asks(m.initial)
-		m.say(theInitial)
+		r := m.begin(Greeting, nil)
+		r.question = lang.Asks(m.manner.Initial)
+		m.say(Greeting)
 	}
 }
 
 // ofReply takes what happens to a reply. What is told of another one than the present is refused: it was cut off.
-func (m *machine) ofReply(e event) {
+func (m *Machine) ofReply(e Event) {
 	r := m.reply
-	if r == nil || r.id != e.id {
+	if r == nil || r.id != e.Reply {
 		return
 	}
 	r.progress = m.now
-	switch e.kind {
-	case evSentence:
+	switch e.Kind {
+	case Sentence:
 		if !r.thinking {
 			return
 		}
 		r.spoken++
-		r.question = asks(e.text)
-		m.act(action{kind: acSpeak, id: r.id, text: e.text})
-	case evThought:
-		m.thought(r, e.failed)
-	case evSounded:
+		r.question = lang.Asks(e.Text)
+		m.act(Action{Kind: Speak, Reply: r.id, Text: e.Text})
+	case Thought:
+		m.thought(r, e.Failed)
+	case Sounded:
 		r.sounded = true
-	case evPlayed:
+	case Played:
 		r.played = min(r.played+1, r.spoken)
 		r.silent = m.now
-	case evToolBegan:
+	case ToolBegan:
 		r.tools++
-	case evToolEnded:
+	case ToolEnded:
 		r.tools = max(r.tools-1, 0)
-	case evAwait:
+	case Await:
 		r.await = true
-	case evCollect:
+	case Collect:
 		m.gather(r, e)
-	case evLeave:
-		r.leave = e.reason
-	case evFirm:
-		r.firm = e.final
+	case Leave:
+		r.leave = e.Reason
+	case Firm:
+		r.firm = e.Final
 		if r.firm {
 			m.resume(r)
 		}
-	case evHanded:
-		r.hand = e.manner
+	case Handed:
+		r.hand = e.Manner
 	}
 }
 
 // thought is the end of the thinking.
-func (m *machine) thought(r *reply, failed bool) {
+func (m *Machine) thought(r *reply, failed bool) {
 	if !r.thinking {
 		return
 	}
@@ -87,19 +86,19 @@ func (m *machine) thought(r *reply, failed bool) {
 		return
 	}
 	m.failures++
-	m.act(action{kind: acGiveUp, id: r.id})
+	m.act(Action{Kind: GiveUp, Reply: r.id})
 	if m.failures >= maxFailures {
 		r.leave = parley.ProviderFailure
 	}
-	if r.what == aReengagement && r.leave == "" {
-		m.say(stillThere)
+	if r.purpose == Reengagement && r.leave == "" {
+		m.say(StillThere)
 		return
 	}
-	m.say(aFailure)
+	m.say(Failure)
 }
 
 // drive moves the reply on.
-func (m *machine) drive() {
+func (m *Machine) drive() {
 	r := m.reply
 	m.commit(r)
 	if r.thinking && r.tools == 0 && m.now-r.progress >= stallTime && r.drained() {
@@ -108,7 +107,7 @@ func (m *machine) drive() {
 	m.cover(r)
 	if r.await && r.drained() {
 		r.await = false
-		m.act(action{kind: acDrained, id: r.id})
+		m.act(Action{Kind: Drained, Reply: r.id})
 	}
 	if c := &m.collect; c.on && c.id == r.id {
 		switch {
@@ -124,17 +123,17 @@ func (m *machine) drive() {
 }
 
 // cover bridges a wait with a sentence.
-func (m *machine) cover(r *reply) {
+func (m *Machine) cover(r *reply) {
 	if !r.thinking || r.quiet || m.open || !r.drained() || r.await || m.collect.on || r.firm {
 		return
 	}
 	switch {
 	case r.tools > 0 && r.spoken == 0 && m.now-r.progress >= coverTime:
-		m.say(aMoment)
+		m.say(Moment)
 	case r.tools > 0 && r.spoken > 0 && m.now-max(r.silent, r.progress) >= coverAgain && r.covered < 3:
-		m.say(stillOn)
-	case r.tools == 0 && r.spoken == 0 && m.fillers && r.what == anAnswer && m.now-r.at >= fillerTime:
-		m.say(aFiller)
+		m.say(StillOn)
+	case r.tools == 0 && r.spoken == 0 && m.manner.Fillers && r.purpose == Answer && m.now-r.at >= fillerTime:
+		m.say(Filler)
 	default:
 		return
 	}
@@ -142,13 +141,13 @@ func (m *machine) cover(r *reply) {
 }
 
 // stop cuts the reply off.
-func (m *machine) stop(join bool) {
+func (m *Machine) stop(join bool) {
 	r := m.reply
 	if m.collect.on {
 		m.collected(false)
 	}
 	m.reply = nil
-	m.act(action{kind: acStop, id: r.id, join: join})
+	m.act(Action{Kind: Cut, Reply: r.id, Join: join, Over: m.over})
 	if r.preface && !r.sounded {
 		m.greeted = false
 	}
@@ -159,18 +158,18 @@ func (m *machine) stop(join bool) {
 }
 
 // finish is the end of a reply that was played to its end.
-func (m *machine) finish(r *reply) {
+func (m *Machine) finish(r *reply) {
 	m.reply = nil
 	m.resume(r)
 	if m.collect.on {
 		m.collected(false)
 	}
-	m.act(action{kind: acFinish, id: r.id})
+	m.act(Action{Kind: Finish, Reply: r.id})
 	m.quietAt = m.now
 	switch {
 	case r.leave != "":
 		m.end(r.leave)
-	case r.what == theMailbox:
+	case r.purpose == Voicemail:
 		m.end(parley.Voicemail)
 	case r.hand != nil:
 		m.enter(r.hand)
@@ -178,26 +177,26 @@ func (m *machine) finish(r *reply) {
 }
 
 // enter lets another assistant go on.
-func (m *machine) enter(next *manner) {
-	limit := m.maxDuration // the call's, whoever speaks
+func (m *Machine) enter(next *Manner) {
+	limit := m.manner.MaxDuration // the call's, whoever speaks
 	m.manner = *next
-	m.maxDuration = limit
-	m.act(action{kind: acEnter})
-	if m.greeted = m.initial == ""; !m.greeted {
+	m.manner.MaxDuration = limit
+	m.act(Action{Kind: Enter})
+	if m.greeted = m.manner.Initial == ""; !m.greeted {
 		m.greet()
 		return
 	}
-	r := m.begin(anEntrance, nil)
+	r := m.begin(Entrance, nil)
 	r.thinking = true
-	m.act(action{kind: acThink, id: r.id, what: anEntrance})
+	m.act(Action{Kind: Think, Reply: r.id, Purpose: Entrance})
 }
 
 // silence asks whether anybody is there when nobody speaks, and ends the call when that was asked twice and nobody has answered. Who waits for
 // the customer to speak first greets in place of asking for the first time.
-func (m *machine) silence() {
-	limit, quiet := m.reengage, m.now-m.quietAt
+func (m *Machine) silence() {
+	limit, quiet := m.manner.Reengage, m.now-m.quietAt
 	if m.asked == 0 {
-		limit = m.maxSilence
+		limit = m.manner.MaxSilence
 	}
 	turn, speaking := m.unanswered()
 	switch {
@@ -212,17 +211,11 @@ func (m *machine) silence() {
 		m.greet()
 		return
 	}
-	r := m.begin(aReengagement, nil)
-	if m.prompted {
+	r := m.begin(Reengagement, nil)
+	if m.manner.Prompted {
 		r.thinking = true
-		m.act(action{kind: acThink, id: r.id, what: aReengagement, from: m.quietAt, last: m.now})
+		m.act(Action{Kind: Think, Reply: r.id, Purpose: Reengagement, From: m.quietAt, Last: m.now})
 		return
 	}
-	m.say(stillThere)
-}
-
-// asks says whether a text ends with a question.
-func asks(text string) bool {
-	text = strings.TrimRight(text, " \n\t\"'”’»)]*_")
-	return strings.HasSuffix(text, "?") || strings.HasSuffix(text, "？") || strings.HasSuffix(text, "؟")
+	m.say(StillThere)
 }

@@ -1,15 +1,16 @@
-package voice
+package turn
 
 import (
 	"strings"
 	"time"
 
 	"parley"
+	"parley/internal/lang"
 )
 
-// judge finds out whether a person or a machine took the call: by what it says, and by how it says it. A person greets and waits; a
-// machine speaks on. It is a part of the turn machine and as pure.
-type judge struct {
+// amd (answering machine detection) finds out whether a person or a machine took the call: by what it says, and by how it says it. A person
+// greets and waits; a machine speaks on. It is a part of the turn machine and as pure.
+type amd struct {
 	active  bool // the call is outbound and the verdict may still change
 	verdict parley.AnsweredBy
 
@@ -44,45 +45,47 @@ const (
 )
 
 // voice takes a frame.
-func (j *judge) voice(now time.Duration, voiced bool) {
-	if !j.active || !voiced {
+func (d *amd) voice(now time.Duration, voiced bool) {
+	if !d.active || !voiced {
 		return
 	}
-	if !j.speaking || now-j.last > stretchGap {
-		j.speaking, j.from = true, now
+	if !d.speaking || now-d.last > stretchGap {
+		d.speaking, d.from = true, now
 	}
-	j.last = now
-	j.total += frameTime
+	d.last = now
+	d.total += frameTime
 }
 
 // words takes the text of an utterance.
-func (j *judge) words(n int, text, language string) {
-	if !j.active || text == "" || n == j.n && text == j.latest {
+func (d *amd) words(n int, text, language string) {
+	if !d.active || text == "" || n == d.n && text == d.latest {
 		return
 	}
-	if n != j.n {
-		j.earlier, j.n = strings.TrimSpace(j.earlier+" "+j.latest), n
+	if n != d.n {
+		d.earlier, d.n = strings.TrimSpace(d.earlier+" "+d.latest), n
 	}
-	j.latest = text
-	said := strings.Join(tokenize(j.earlier+" "+j.latest), " ")
-	j.score, j.strict = weigh(tokenize(j.earlier+" "+j.latest), language), 0
-	if saysAny(said, machineWords, language) {
-		j.score, j.strict = j.score+machineScore, machineScore
-	} else if saysAny(said, greetingWords, language) {
-		j.score += machineScore
+	d.latest = text
+	tokens := lang.Tokens(d.earlier + " " + d.latest)
+	said := strings.Join(tokens, " ")
+	own, english := &lang.Of(language).Answering, &lang.Of("en").Answering
+	d.score, d.strict = weigh(tokens, own.Weights), 0
+	if lang.Says(said, own.Machine) || lang.Says(said, english.Machine) {
+		d.score, d.strict = d.score+machineScore, machineScore
+	} else if lang.Says(said, own.Opening) || lang.Says(said, english.Opening) {
+		d.score += machineScore
 	}
-	if saysAny(said, personWords, language) {
-		j.score, j.strict = j.score-machineScore, j.strict-machineScore
+	if lang.Says(said, own.Person) || lang.Says(said, english.Person) {
+		d.score, d.strict = d.score-machineScore, d.strict-machineScore
 	}
 }
 
 // weigh adds up what the single words of a greeting tell: recognizers lose some, so that no phrase can be relied on. Words that tell little tell
 // nothing without one that tells more.
-func weigh(tokens []string, language string) float64 {
+func weigh(tokens []string, weights map[string]float64) float64 {
 	sum, most := 0.0, 0.0
 	seen := map[string]bool{}
 	for _, t := range tokens {
-		if w := hints[language][t]; w != 0 && !seen[t] {
+		if w := weights[t]; w != 0 && !seen[t] {
 			sum, most = sum+w, max(most, w)
 			seen[t] = true
 		}
@@ -94,94 +97,72 @@ func weigh(tokens []string, language string) float64 {
 }
 
 // rule gives the verdict, "" as long as there is none.
-func (j *judge) rule(now time.Duration) parley.AnsweredBy {
-	stretch, pause := j.last-j.from, now-j.last
+func (d *amd) rule(now time.Duration) parley.AnsweredBy {
+	stretch, pause := d.last-d.from, now-d.last
 	switch {
-	case j.verdict == parley.AnsweredHuman:
-		if j.strict >= machineScore || now-j.since <= greetingTime && (j.score >= machineScore || j.long && j.beeped) {
+	case d.verdict == parley.AnsweredHuman:
+		if d.strict >= machineScore || now-d.since <= greetingTime && (d.score >= machineScore || d.long && d.beeped) {
 			return parley.AnsweredMachine
 		}
 		return ""
-	case j.score >= machineScore:
+	case d.score >= machineScore:
 		return parley.AnsweredMachine
-	case j.beeped && j.total >= time.Second:
+	case d.beeped && d.total >= time.Second:
 		return parley.AnsweredMachine
-	case !j.speaking:
+	case !d.speaking:
 		return ""
-	case j.score <= -machineScore/2:
+	case d.score <= -machineScore/2:
 		return parley.AnsweredHuman
-	case pause <= stretchGap && (stretch >= j.enough() || j.score >= tellingScore && j.total >= j.enough()):
+	case pause <= stretchGap && (stretch >= d.enough() || d.score >= tellingScore && d.total >= d.enough()):
 		return parley.AnsweredMachine
 	case pause >= humanPause && stretch <= humanMax:
 		return parley.AnsweredHuman
-	case pause >= longPause && j.score < tellingScore/2:
-		j.long = true
+	case pause >= longPause && d.score < tellingScore/2:
+		d.long = true
 		return parley.AnsweredHuman
 	}
 	return ""
 }
 
 // enough is how much speech without a pause is a machine's, by the words in it.
-func (j *judge) enough() time.Duration {
+func (d *amd) enough() time.Duration {
 	switch {
-	case j.score >= 1.2:
+	case d.score >= 1.2:
 		return 900 * time.Millisecond
-	case j.score >= tellingScore:
+	case d.score >= tellingScore:
 		return tellingTime
-	case j.score >= 0.5:
+	case d.score >= 0.5:
 		return 2900 * time.Millisecond
-	case j.score > personScore:
+	case d.score > personScore:
 		return machineMin
 	}
 	return businessMin
 }
 
-// saysAny looks for whole words.
-func saysAny(said string, phrases map[string][]string, language string) bool {
-	said = " " + said + " "
-	for _, l := range []string{language, "en"} {
-		for _, p := range phrases[l] {
-			if strings.Contains(said, " "+p+" ") || spacelessIn(p) && strings.Contains(strings.ReplaceAll(said, " ", ""), p) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-func spacelessIn(s string) bool {
-	for _, r := range s {
-		if spaceless(r) {
-			return true
-		}
-	}
-	return false
-}
-
-// judgeAnswer asks for a verdict and does what follows from it.
-func (m *machine) judgeAnswer() {
-	j := &m.judge
-	if !j.active {
+// detect asks for a verdict and does what follows from it.
+func (m *Machine) detect() {
+	d := &m.amd
+	if !d.active {
 		return
 	}
-	v := j.rule(m.now)
-	if m.now > judgedWithin && (v != parley.AnsweredMachine || j.verdict != "") {
-		j.active = false
+	v := d.rule(m.now)
+	if m.now > judgedWithin && (v != parley.AnsweredMachine || d.verdict != "") {
+		d.active = false
 		return
 	}
-	if v == "" || v == j.verdict {
+	if v == "" || v == d.verdict {
 		return
 	}
-	j.verdict, j.since = v, m.now
-	m.act(action{kind: acVerdict, machine: v == parley.AnsweredMachine})
+	d.verdict, d.since = v, m.now
+	m.act(Action{Kind: AnsweredBy, Machine: v == parley.AnsweredMachine})
 	if v == parley.AnsweredHuman {
 		return
 	}
-	j.active = false
-	if !m.endOnMachine {
+	d.active = false
+	if !m.manner.EndOnMachine {
 		return
 	}
-	if !m.message {
+	if !m.manner.Message {
 		m.end(parley.Voicemail)
 		return
 	}
@@ -192,7 +173,7 @@ func (m *machine) judgeAnswer() {
 	default:
 		m.rejoin(r)
 	}
-	m.mailbox = mailbox{on: true, since: m.now, beeped: j.beeped}
+	m.mailbox = mailbox{on: true, since: m.now, beeped: d.beeped}
 }
 
 // mailbox is the leaving of a message.
@@ -209,8 +190,8 @@ const (
 )
 
 // beep takes a tone.
-func (m *machine) beep() {
-	m.judge.beeped = true
+func (m *Machine) beep() {
+	m.amd.beeped = true
 	b := &m.mailbox
 	if !b.on {
 		return
@@ -223,7 +204,7 @@ func (m *machine) beep() {
 }
 
 // leaveMessage waits for the moment, and says it.
-func (m *machine) leaveMessage() {
+func (m *Machine) leaveMessage() {
 	b := &m.mailbox
 	if m.reply != nil {
 		return
@@ -235,7 +216,7 @@ func (m *machine) leaveMessage() {
 		m.shut()
 	}
 	m.note()
-	r := m.begin(theMailbox, nil)
+	r := m.begin(Voicemail, nil)
 	r.firm = true
-	m.say(theMailbox)
+	m.say(Voicemail)
 }

@@ -1,6 +1,6 @@
 //go:build race
 
-package voice
+package turn
 
 // raced: what is pure and slow is left to runs without the race detector.
 const raced = true

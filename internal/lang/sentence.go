@@ -1,4 +1,4 @@
-package voice
+package lang
 
 import (
 	"strings"
@@ -6,11 +6,12 @@ import (
 	"unicode/utf8"
 )
 
-// splitter cuts a reply into sentences as it forms. The pieces together are the reply, to the letter.
-type splitter struct {
-	language string
-	text     string // what was not given out yet
-	count    int    // of pieces that were
+// Splitter cuts a reply into sentences as it forms. The pieces together are the reply, to the letter.
+type Splitter struct {
+	Language string
+
+	text  string // what was not given out yet
+	count int    // of pieces that were
 }
 
 const (
@@ -20,8 +21,8 @@ const (
 	cutAt      = 300 // between words here, or anywhere
 )
 
-// push takes the next piece of a reply and returns the sentences that are complete.
-func (s *splitter) push(delta string) []string {
+// Push takes the next piece of a reply and returns the sentences that are complete.
+func (s *Splitter) Push(delta string) []string {
 	s.text += delta
 	var out []string
 	for {
@@ -35,8 +36,8 @@ func (s *splitter) push(delta string) []string {
 	}
 }
 
-// flush returns what is left.
-func (s *splitter) flush() string {
+// Flush returns what is left.
+func (s *Splitter) Flush() string {
 	rest := s.text
 	s.text = ""
 	if rest != "" {
@@ -46,7 +47,7 @@ func (s *splitter) flush() string {
 }
 
 // end is how many bytes of the text are a sentence, with the space after it; 0 when none is complete.
-func (s *splitter) end() int {
+func (s *Splitter) end() int {
 	runes, early, comma, blank, spoken := 0, 0, 0, 0, false
 	for i, r := range s.text {
 		runes++
@@ -69,7 +70,7 @@ func (s *splitter) end() int {
 			if n == len(s.text) {
 				return 0 // what follows decides
 			}
-			if after, _ := utf8.DecodeRuneInString(s.text[n:]); !unicode.IsSpace(after) || r == ';' && s.language != "el" {
+			if after, _ := utf8.DecodeRuneInString(s.text[n:]); !unicode.IsSpace(after) || r == ';' && s.Language != "el" {
 				break
 			}
 			if r == '.' && !s.isEnd(i) {
@@ -107,7 +108,7 @@ func lastRune(s string) rune {
 }
 
 // closers skips quotation marks, brackets, markup and more ends of sentences.
-func (s *splitter) closers(i int) int {
+func (s *Splitter) closers(i int) int {
 	for i < len(s.text) {
 		r, n := utf8.DecodeRuneInString(s.text[i:])
 		if !strings.ContainsRune(".!?…。！？\"'”’»)]*_」』）", r) {
@@ -119,7 +120,7 @@ func (s *splitter) closers(i int) int {
 }
 
 // spaces skips blanks.
-func (s *splitter) spaces(i int) int {
+func (s *Splitter) spaces(i int) int {
 	for i < len(s.text) {
 		r, n := utf8.DecodeRuneInString(s.text[i:])
 		if !unicode.IsSpace(r) {
@@ -132,7 +133,7 @@ func (s *splitter) spaces(i int) int {
 
 // isEnd says whether the full stop at i ends a sentence: not after an abbreviation, an initial, the number of a list, or, in languages that
 // write ordinals so, any number.
-func (s *splitter) isEnd(i int) bool {
+func (s *Splitter) isEnd(i int) bool {
 	before := s.text[:i]
 	word := before[strings.LastIndexFunc(before, unicode.IsSpace)+1:]
 	word = strings.TrimLeft(word, "\"'“‘„«([*_")
@@ -141,7 +142,7 @@ func (s *splitter) isEnd(i int) bool {
 	}
 	lower := strings.ToLower(word)
 	runes := []rune(word)
-	if len(runes) == 1 && unicode.IsLetter(runes[0]) && !spaceless(runes[0]) && !(runes[0] == 'I' && s.language == "en") {
+	if len(runes) == 1 && unicode.IsLetter(runes[0]) && !spaceless(runes[0]) && !(runes[0] == 'I' && s.Language == "en") {
 		return false // an initial, z. B.
 	}
 	if strings.Contains(word, ".") && !strings.ContainsFunc(word, unicode.IsDigit) && utf8.RuneCountInString(word) <= 5 && !strings.Contains(word, "..") {
@@ -152,12 +153,35 @@ func (s *splitter) isEnd(i int) bool {
 		if alone == "" || strings.HasSuffix(before[:len(before)-len(word)], "\n") {
 			return false // of a list
 		}
-		return !ordinalDot[s.language]
+		return !Of(s.Language).OrdinalDot
 	}
-	return !abbreviations[lower]
+	return !known().Abbreviations[lower]
 }
 
-// ordinalDot are the languages in which "3." is the third.
-var ordinalDot = set("de, da, no, fi, cs, sk, hu, hr, sl, sr, pl, et, lv, is, tr")
+// Cut keeps the first part of a text, in whole words. Half a word or more counts as heard.
+func Cut(text string, share float64) string {
+	runes := []rune(text)
+	n := int(share*float64(len(runes)) + 0.5)
+	if n >= len(runes) {
+		return text
+	}
+	if n <= 0 {
+		return ""
+	}
+	if spaceless(runes[n-1]) {
+		return string(runes[:n])
+	}
+	from, to := n, n
+	for from > 0 && !space(runes[from-1]) {
+		from--
+	}
+	for to < len(runes) && !space(runes[to]) {
+		to++
+	}
+	if 2*(n-from) >= to-from && to > from {
+		return string(runes[:to])
+	}
+	return strings.TrimRight(string(runes[:from]), " \n\t")
+}
 
-var abbreviations = set("mr, mrs, ms, dr, prof, st, jr, sr, vs, etc, no, nr, inc, ltd, co, corp, dept, est, approx, ca, bzw, usw, str, tel, hr, fr, abs, mio, mrd, evtl, ggf, inkl, zzgl, vgl, geb, m, mme, mlle, av, apt, sra, srta, ud, uds, dra, sig, sigra, dott, ing, avv, pag, art, cap, fig, vol, jan, feb, mar, apr, jun, jul, aug, sep, sept, oct, okt, nov, dec, dez, mon, tue, wed, thu, fri, gen, col, capt, lt, sgt, rev, hon, ul, pl, np, tzn, mgr, inż, dhr, mevr, mw, drs, blz")
+func space(r rune) bool { return r == ' ' || r == '\n' || r == '\t' }

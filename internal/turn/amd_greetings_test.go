@@ -1,4 +1,4 @@
-package voice
+package turn
 
 // What is said when a call is taken. The rules were made with the first half, and with the voices rms and kal16; they are judged by the
 // second half, in other voices.

@@ -1,0 +1,197 @@
+// Package lang holds what is known of languages: the words that turn-taking goes by, the sentences that are always there, and how a text
+// becomes sentences that can be said. What differs from language to language is data, a file for each in data; the rest is pure
+// functions. A language without a file, or without a part of it, falls back: on the sounds of listening alone, on English phrases and
+// signs, on one filler; nothing but such sounds tells its listeners from those who interrupt, and only punctuation tells its sentences' ends.
+package lang
+
+import (
+	"bytes"
+	"embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"path"
+	"strings"
+	"sync"
+)
+
+// Language is what is known of one. It is shared, and never written.
+type Language struct {
+	Words      Words     `json:"words"`
+	Phrases    Phrases   `json:"phrases"`
+	Fillers    []string  `json:"fillers"` // said when a reply is slow, by an assistant that has none of its own
+	Signs      Signs     `json:"signs"`
+	OrdinalDot bool      `json:"ordinal_dot"` // "3." is the third
+	Answering  Answering `json:"answering"`
+
+	English bool `json:"-"` // its phrases are English, for want of its own where it isn't
+}
+
+// Words are the little that turn-taking knows of a language, all in lower case.
+type Words struct {
+	Listening Set `json:"listening"` // said by who listens and wants the other to go on
+	Greetings Set `json:"greetings"`
+	Farewells Set `json:"farewells"`
+	Answers   Set `json:"answers"`  // a whole turn by themselves
+	Dangling  Set `json:"dangling"` // nobody ends with these
+	Numbers   Set `json:"numbers"`
+	Hollow    Set `json:"hollow"` // mean nothing alone: what a recognizer makes of noise and of mumbling
+
+	Positive  Set `json:"positive"` // for the choice of a filler
+	Negative  Set `json:"negative"`
+	Questions Set `json:"questions"`
+}
+
+// Phrases are what is said when the model has nothing to say.
+type Phrases struct {
+	StillThere string `json:"still_there"` // the customer is silent
+	Moment     string `json:"moment"`      // a tool is running
+	StillOn    string `json:"still_on"`    // it is still running
+	Apology    string `json:"apology"`     // the customer was not understood
+	Failure    string `json:"failure"`     // the model failed
+}
+
+// Signs are the names of an address's signs.
+type Signs struct {
+	Dot   string `json:"dot"`
+	At    string `json:"at"`
+	Slash string `json:"slash"`
+}
+
+// Answering is how answering machines are told from people who take a call.
+type Answering struct {
+	Machine []string           `json:"machine"` // said by answering machines, and not by people who take a call
+	Opening []string           `json:"opening"` // machines begin with these; people say them too, but not before they know who called
+	Person  []string           `json:"person"`  // said by people who greet at length
+	Weights map[string]float64 `json:"weights"` // what single words tell: positive for a machine, negative for a person
+}
+
+// Set is words or phrases; in a file, a list.
+type Set map[string]bool
+
+// UnmarshalJSON implements json.Unmarshaler. What is there twice, empty or not in lower case is refused: it is a slip.
+func (s *Set) UnmarshalJSON(raw []byte) error {
+	var list []string
+	if err := json.Unmarshal(raw, &list); err != nil {
+		return err
+	}
+	*s = make(Set, len(list))
+	for _, w := range list {
+		if w == "" || strings.TrimSpace(w) != w || strings.ToLower(w) != w || (*s)[w] {
+			return fmt.Errorf("%q is empty, there twice, or not in lower case", w)
+		}
+		(*s)[w] = true
+	}
+	return nil
+}
+
+// common is what all languages share: data/common.json.
+type common struct {
+	Sounds        Set      `json:"sounds"`        // of listening
+	Hesitations   Set      `json:"hesitations"`   // more is to come
+	Abbreviations Set      `json:"abbreviations"` // their full stop ends no sentence
+	Fillers       []string `json:"fillers"`       // where a language has none
+}
+
+//go:embed data/*.json
+var data embed.FS
+
+// books are all languages by their code (ISO 639-1), "" for those without a file.
+type books struct {
+	common
+	languages map[string]*Language
+}
+
+// known are the embedded files. What is wrong with them is found by the tests, which read them too.
+var known = sync.OnceValue(func() *books {
+	files, err := fs.Sub(data, "data")
+	if err != nil {
+		panic(err)
+	}
+	b, err := load(files)
+	if err != nil {
+		panic(err)
+	}
+	return b
+})
+
+// Of is what is known of a language; never nil.
+func Of(code string) *Language {
+	b := known()
+	if l := b.languages[code]; l != nil {
+		return l
+	}
+	return b.languages[""]
+}
+
+// load reads common.json and a file for each language.
+func load(files fs.FS) (*books, error) {
+	b := &books{languages: map[string]*Language{"": {}}}
+	if err := read(files, "common.json", &b.common); err != nil {
+		return nil, err
+	}
+	names, err := fs.Glob(files, "*.json")
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		if name == "common.json" {
+			continue
+		}
+		l := &Language{}
+		if err := read(files, name, l); err != nil {
+			return nil, err
+		}
+		b.languages[strings.TrimSuffix(path.Base(name), ".json")] = l
+	}
+	english := b.languages["en"]
+	if english == nil {
+		return nil, errors.New("en.json is missing: others fall back on it")
+	}
+	for _, l := range b.languages {
+		l.complete(&b.common, english)
+	}
+	return b, nil
+}
+
+// read takes one file. It refuses keys that it doesn't know, and what follows the object.
+func read(files fs.FS, name string, into any) error {
+	raw, err := fs.ReadFile(files, name)
+	if err != nil {
+		return err
+	}
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.DisallowUnknownFields()
+	if err := d.Decode(into); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return fmt.Errorf("%s: there is something after the object", name)
+	}
+	return nil
+}
+
+// complete adds what all languages share, and what this one falls back on.
+func (l *Language) complete(c *common, english *Language) {
+	l.Words.Listening = union(c.Sounds, l.Words.Listening)
+	l.Words.Dangling = union(c.Hesitations, l.Words.Dangling)
+	if l.Phrases == (Phrases{}) {
+		l.Phrases = english.Phrases
+	}
+	l.English = l.Phrases == english.Phrases
+	if l.Signs == (Signs{}) {
+		l.Signs = english.Signs
+	}
+	if len(l.Fillers) == 0 {
+		l.Fillers = c.Fillers
+	}
+}
+
+func union(a, b Set) Set {
+	both := maps.Clone(a)
+	maps.Copy(both, b)
+	return both
+}

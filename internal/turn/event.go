@@ -1,0 +1,117 @@
+package turn
+
+import (
+	"time"
+
+	"parley"
+)
+
+// Event is something that happened. Its kind says which fields count.
+type Event struct {
+	Kind EventKind
+	At   time.Duration // since the answer
+
+	Speech, Voiced bool // of a frame, by the detector
+	Key            byte
+
+	N             int // the number of an utterance: the ear was opened for it with OpenEar
+	Text          string
+	Final, Failed bool
+
+	Reply  int // what is told of another reply than the present one counts for nothing: that one was cut off
+	Wait   time.Duration
+	Reason parley.EndedReason
+	Manner *Manner
+}
+
+// EventKind says what happened.
+type EventKind uint8
+
+// The events, each with the fields that it uses. From Token on they are about a reply.
+const (
+	Tick  EventKind = iota // time passes
+	Voice                  // a frame was judged: Speech, Voiced
+	Beep                   // a tone that answering machines make
+	Key                    // the customer pressed Key
+	Text                   // the ear understood something: N, Text, Final, Failed
+	Lost                   // utterances before N won't be understood any more
+	End                    // the call is over: Reason
+
+	Token     // the model wrote something
+	Sentence  // a sentence is there: Text
+	Thought   // the model is done: Failed
+	Sounded   // the first sound of the reply left
+	Played    // a part of it was played to its end
+	ToolBegan // a tool runs
+	ToolEnded // it doesn't any more
+	Await     // somebody waits until what was said so far is played
+	Collect   // keys are to be collected: Wait, Key (the one that ends it)
+	Leave     // the call ends when the reply has been played: Reason
+	Firm      // whether the reply can't be cut off any more: Final
+	Handed    // another assistant goes on when the reply has been played: Manner
+)
+
+// Action is something that is to be done. Its kind says which fields count.
+type Action struct {
+	Kind    ActionKind
+	Purpose Purpose
+	Reply   int
+	N       int
+	Text    string
+	From    time.Duration // when it began
+	Last    time.Duration // when it ended
+	Early   bool          // the turn has not ended yet: tools wait for Commit
+	Pressed bool          // a key ended it
+	Join    bool          // nothing of the reply was heard, and what it answered goes on
+	Over    bool          // the call is over with it
+	Machine bool
+	Reason  parley.EndedReason
+}
+
+// ActionKind says what is to be done.
+type ActionKind uint8
+
+// The actions, each with the fields that it uses.
+const (
+	OpenEar  ActionKind = iota // let the ear hear utterance N, from a little before
+	CloseEar                   // the utterance is over
+	Partial                    // what the customer is saying has changed: Text
+	Note                       // what the customer said stands in the transcript, unanswered: Text, From
+
+	Think  // begin a Reply by thinking: Purpose, Text, From and Last (of what is answered, or of the silence that is broken), Early
+	Commit // the turn that an early Reply answers has ended
+	GiveUp // end the thinking of Reply
+	Say    // say a fixed sentence as a part of Reply: Purpose
+	Speak  // say a sentence of Reply that was thought: Text
+	Cut    // Reply is cut off: Join, Over
+	Finish // Reply was played to its end
+
+	Hold      // be silent from the next packet on
+	Resume    // go on where it stopped
+	Flush     // leave out what was not played yet of Reply
+	Drained   // who waits for Reply to be played may go on
+	Collected // the keys: Reply, Text, Pressed
+
+	AnsweredBy  // who took the call: Machine
+	IgnoreTones // tones matter no more
+	Enter       // another assistant speaks and listens from here on
+	HangUp      // the call is over: Reason
+)
+
+// Purpose is what a reply, or a fixed sentence, is for.
+type Purpose uint8
+
+// The purposes.
+const (
+	Answer       Purpose = iota
+	Greeting             // the initial message
+	Reengagement         // the customer is silent
+	Apology              // the customer was not understood
+	Voicemail            // the message for a machine
+	Entrance             // another assistant goes on
+	Filler               // the reply is slow
+	Moment               // a tool is running
+	StillOn              // it is still running
+	StillThere           // the fixed sentence of re-engagement
+	Failure              // the model failed
+)

@@ -1,0 +1,310 @@
+// Package turn decides who speaks when. Its machine is pure: what happens goes in as events, which bring the time with them, and what is
+// to be done comes out as actions, so that any order of events can be tried without a call. There is no other way in or out.
+//
+// There is at most one reply at a time. What the customer says is kept in segments, each an utterance of the ear; those that are not
+// answered yet are the turn. A turn that has ended is taken: a reply to it begins. What is said before that reply sounds goes back into
+// the turn with what was taken; what is said while it sounds holds the playout at once, and either cuts the reply off or lets it go on.
+//
+// event.go has the events and actions, manner.go what an assistant's fields come to, listen.go the customer's side and speak.go the
+// assistant's, keys.go the keypad, and amd.go finds out whether a person or a machine took the call.
+package turn
+
+import (
+	"time"
+
+	"parley"
+	"parley/internal/lang"
+)
+
+// Machine is the turn machine of one call.
+type Machine struct {
+	manner Manner
+	out    []Action
+	now    time.Duration
+	over   bool
+
+	open    bool // the ear hears
+	streams bool // it tells what is being said, not only what was said
+	drones  bool // what it hears is a noise that doesn't stop
+
+	last time.Duration // the last voiced frame
+	next int           // number of the next segment
+	turn []segment     // what is not answered yet
+
+	reply   *reply
+	ids     int
+	collect collect
+	amd     amd
+	tones   bool   // they may matter
+	partial string // what was told last of what the customer is saying
+	mailbox mailbox
+
+	greeted    bool          // the initial message was said, or there is none
+	quietAt    time.Duration // since when nobody has spoken, and nothing was thought
+	asked      int           // how often the assistant has asked since then whether anybody is there
+	all, fresh joined        // the turn's text; the part of it that is not queued
+	gists      memo[gist]
+	pauses     memo[time.Duration]
+	findGist   func(text string, open bool) gist
+	findPause  func(text string, open bool) time.Duration
+
+	failures int // of the model, in a row
+	missed   int // turns that the recognizer lost, in a row
+}
+
+// segment is something that the customer said: an utterance of the ear, or keys.
+type segment struct {
+	n      int
+	text   string
+	nod    string        // what it was taken for meanwhile: words of listening
+	from   time.Duration // first voiced frame
+	last   time.Duration // last voiced frame, or key
+	closed time.Duration // when the ear was told that it is over
+	told   time.Duration // when its text changed, or it began
+	final  bool          // the text won't change any more
+	lost   bool          // the recognizer failed
+	keypad bool
+	queued bool // said during a reply that it didn't cut off: answered after it
+}
+
+// reply is what the assistant is about to say, or saying.
+type reply struct {
+	id       int
+	purpose  Purpose
+	taken    []segment // what it answers
+	at       time.Duration
+	progress time.Duration // when the model last did something
+	thinking bool
+	preface  bool // it begins with the initial message
+	sounded  bool
+	early    bool // it was begun before the turn's end: it waits for that, or is given up
+	held     bool // what the customer says is to be decided on
+	quiet    bool // the playout was told to be silent, for either
+	deaf     bool // there is a noise that was judged to be no interruption
+	firm     bool // can't be cut off
+	await    bool
+	covered  int // sentences that bridged a wait
+	spoken   int // parts that were given to the playout
+	played   int
+	silent   time.Duration // when the last part ended
+	question bool          // the last sentence asks something
+	tools    int           // running
+	leave    parley.EndedReason
+	hand     *Manner
+}
+
+// drained says whether all that was said has been played.
+func (r *reply) drained() bool { return r.played >= r.spoken }
+
+const (
+	onsetTime      = 40 * time.Millisecond  // about how much was said before a detector noticed
+	segmentSilence = 200 * time.Millisecond // an utterance is over: its text is found while the turn's end is waited for
+	sureTime       = 900 * time.Millisecond // so much speech is no cough and no "mm-hm"
+	briefTime      = 700 * time.Millisecond // who says less than that says it in few words
+	judgeTime      = 3 * time.Second        // so long may something that holds a reply go on undecided
+	holdTime       = time.Second            // so long is a text waited for before a held reply goes on
+	patienceTime   = 3 * time.Second        // so long is a final text waited for when there is a partial one
+	lostTime       = 8 * time.Second        // and so long when there is none
+	longest        = 30 * time.Second       // of an utterance
+	droneTime      = 5 * time.Second        // in which an ear that streams tells nothing new of a sound: it is none of theirs
+	openingTime    = 2 * time.Second        // so soon after the answer people say who they are
+	fillerTime     = 700 * time.Millisecond // a reply is slow
+	coverTime      = 500 * time.Millisecond // a tool is
+	coverAgain     = 8 * time.Second        // and still is
+	lostFloor      = 300 * time.Millisecond // what is shorter and was lost was a noise
+	stallTime      = 20 * time.Second       // a model that does nothing for so long has failed
+	keypadTime     = 2 * time.Second        // a pause that ends keys
+	frameTime      = 20 * time.Millisecond
+	maxFailures    = 2
+	maxAsked       = 2
+	maxMissed      = 3
+)
+
+// MaxKeys is how many keys are collected, or pressed, at most at a time.
+const MaxKeys = 64
+
+// New makes the machine of a call that an assistant begins with this manner.
+func New(m Manner) *Machine {
+	x := &Machine{manner: m, greeted: m.Initial == "", amd: amd{active: m.Outbound}, tones: m.Outbound, out: make([]Action, 0, 16), turn: make([]segment, 0, 8)}
+	x.findGist = x.gistOf
+	x.findPause = func(text string, _ bool) time.Duration { return x.manner.pause(text) }
+	return x
+}
+
+func (m *Machine) act(a Action) { m.out = append(m.out, a) }
+
+// Start begins the conversation at a time since the answer. Its actions are those of a step.
+func (m *Machine) Start(at time.Duration) []Action {
+	m.out, m.now = m.out[:0], at
+	if !m.manner.Wait {
+		m.greet()
+	}
+	return m.out
+}
+
+// Step takes an event and returns what is to be done, in order. The slice is good until the next step.
+func (m *Machine) Step(e Event) []Action {
+	m.out = m.out[:0]
+	if m.over {
+		return m.out
+	}
+	m.now = max(m.now, e.At)
+	switch e.Kind {
+	case Voice:
+		m.voice(e)
+	case Text:
+		m.heard(e)
+	case Lost:
+		m.lose(e.N)
+	case Key:
+		m.digit(e.Key)
+	case Beep:
+		m.beep()
+	case End:
+		m.end(e.Reason)
+	case Tick:
+	default:
+		m.ofReply(e)
+	}
+	if m.settle(); m.over {
+		return m.out
+	}
+	if e.Kind == Text {
+		m.tell()
+	}
+	if m.tones && !m.amd.active && !m.mailbox.on {
+		m.tones = false
+		m.act(Action{Kind: IgnoreTones})
+	}
+	return m.out
+}
+
+// tell says what the customer is saying, when that has changed.
+func (m *Machine) tell() {
+	if text := said(m.turn); text != m.partial {
+		if m.partial = text; text != "" {
+			m.act(Action{Kind: Partial, Text: text})
+		}
+	}
+}
+
+// settle does what the state and the time ask for, whatever happened.
+func (m *Machine) settle() {
+	if m.over {
+		return
+	}
+	if m.now >= m.manner.MaxDuration {
+		m.end(parley.MaxDuration)
+		return
+	}
+	m.hear()
+	m.detect()
+	if m.over {
+		return
+	}
+	if m.mailbox.on {
+		m.leaveMessage()
+	}
+	if m.reply != nil && !m.mailbox.on {
+		m.overlap()
+	}
+	if m.reply != nil {
+		m.drive()
+	}
+	if m.reply == nil && !m.over && !m.mailbox.on {
+		m.listen()
+	}
+	if m.reply == nil && !m.over && !m.mailbox.on {
+		m.silence()
+	}
+}
+
+// end is the end: whoever was speaking is cut off.
+func (m *Machine) end(reason parley.EndedReason) {
+	m.over = true
+	if m.reply != nil {
+		m.stop(false)
+	}
+	if m.open {
+		m.shut()
+	}
+	m.note()
+	m.act(Action{Kind: HangUp, Reason: reason})
+}
+
+// note puts what was said and is not going to be answered into the transcript.
+func (m *Machine) note() {
+	if text := said(m.turn); text != "" {
+		m.act(Action{Kind: Note, Text: text, From: m.turn[0].from})
+	}
+	m.turn = nil
+}
+
+// said joins the texts of segments.
+func said(segments []segment) string {
+	var j joined
+	return j.of(segments, false)
+}
+
+// joined keeps a joined text, so that it is made anew only when it has changed: it is looked at with every frame.
+type joined struct {
+	text   string
+	buffer []byte
+}
+
+// of joins the texts of segments, with fresh of those that are not queued.
+func (j *joined) of(segments []segment, fresh bool) string {
+	j.buffer = j.buffer[:0]
+	for i := range segments {
+		s := &segments[i]
+		if s.text == "" || fresh && s.queued {
+			continue
+		}
+		if len(j.buffer) > 0 {
+			j.buffer = append(j.buffer, ' ')
+		}
+		j.buffer = append(j.buffer, s.text...)
+	}
+	if string(j.buffer) != j.text {
+		j.text = string(j.buffer)
+	}
+	return j.text
+}
+
+// memo keeps what was found out about a text.
+type memo[T any] struct {
+	text  string
+	open  bool
+	known bool
+	value T
+}
+
+func (m *memo[T]) of(text string, open bool, find func(text string, open bool) T) T {
+	if !m.known || m.text != text || m.open != open {
+		*m = memo[T]{text, open, true, find(text, open)}
+	}
+	return m.value
+}
+
+// gist is what a text said over a reply amounts to.
+type gist struct {
+	words                          int
+	backchannel, greeting, goodbye bool
+	hollow                         bool // words that mean nothing by themselves: what recognizers make of noise
+	finished                       lang.Completion
+}
+
+func (m *Machine) gistOf(text string, open bool) gist {
+	return gist{
+		words: lang.Count(text), backchannel: lang.IsBackchannel(text, m.manner.Language, open), greeting: lang.IsGreeting(text, m.manner.Language, open),
+		goodbye: lang.IsFarewell(text, m.manner.Language, open), hollow: lang.IsHollow(text, m.manner.Language), finished: lang.Completeness(text, m.manner.Language),
+	}
+}
+
+// longEnough says whether the silence after a text ends the turn.
+func (m *Machine) longEnough(text string, quiet time.Duration) bool {
+	if !m.manner.Smart {
+		return quiet >= m.manner.Endpoint
+	}
+	return quiet >= m.pauses.of(text, false, m.findPause)
+}
