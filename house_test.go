@@ -34,6 +34,74 @@ func TestHouseRooms(t *testing.T) {
 	}
 }
 
+// faces are what users and programs meet of the server. A rule has one owner, and no face is it.
+var faces = []string{"internal/api", "internal/console", "internal/widget", "cmd/parley/http.go", "cmd/parley/operator.go"}
+
+// TestHouseFaces holds that no face writes to the store: what makes or changes a thing stands in the room that owns the thing's rules, so
+// that the API, the console and the command line do it, and fail, alike.
+func TestHouseFaces(t *testing.T) {
+	for _, face := range faces {
+		files := []string{face}
+		if filepath.Ext(face) != ".go" {
+			var err error
+			if files, err = filepath.Glob(face + "/*.go"); err != nil || len(files) == 0 {
+				t.Fatalf("%s: %v", face, err)
+			}
+		}
+		for _, file := range files {
+			if strings.HasSuffix(file, "_test.go") {
+				continue
+			}
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, wrong := range storeWrites(t, file, text) {
+				t.Errorf("%s: a face may not write to the store: have the room do it that owns the rule", wrong)
+			}
+		}
+	}
+	for text, want := range map[string]int{
+		"err := a.DB.Write(ctx, fn)": 1, "err := c.db.InSteps(ctx, fn)": 1, "fn := func(ctx context.Context, tx *store.Tx) error { return nil }": 1,
+		"w.Write(b)": 0, "list, err := a.DB.Tools(ctx, id)": 0, "a.rec.DB().Write(ctx, fn)": 1,
+	} {
+		if got := storeWrites(t, "face.go", []byte("package face\nfunc f() {\n"+text+"\n}")); len(got) != want {
+			t.Errorf("%s: found %q", text, got)
+		}
+	}
+}
+
+// storeWrites are the places of a file that open a transaction, or take one.
+func storeWrites(t *testing.T, name string, text []byte) (found []string) {
+	set := token.NewFileSet()
+	f, err := parser.ParseFile(set, name, text, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ast.Inspect(f, func(n ast.Node) bool {
+		s, ok := n.(*ast.SelectorExpr)
+		if !ok {
+			return true
+		}
+		of := s.X
+		if c, ok := of.(*ast.CallExpr); ok {
+			of = c.Fun
+		}
+		owner := ""
+		switch of := of.(type) {
+		case *ast.Ident:
+			owner = of.Name
+		case *ast.SelectorExpr:
+			owner = of.Sel.Name
+		}
+		if s.Sel.Name == "InSteps" || s.Sel.Name == "Tx" && owner == "store" || s.Sel.Name == "Write" && strings.EqualFold(owner, "db") {
+			found = append(found, set.Position(s.Pos()).String())
+		}
+		return true
+	})
+	return found
+}
+
 // TestHouseDependencies holds the table of dependencies against what is imported and what go.mod requires directly.
 func TestHouseDependencies(t *testing.T) {
 	need := requirements(t)

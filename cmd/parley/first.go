@@ -39,26 +39,8 @@ func firstStart(t *terminal, s *Settings, db *store.DB, desk *auth.Desk, assista
 	raw := make([]byte, 10)
 	rand.Read(raw)
 	password := strings.ToLower(base32.StdEncoding.EncodeToString(raw)) // 80 bits, easy to type
-	hash, err := auth.HashPassword(password)
-	if err != nil {
-		return err
-	}
-	u := &parley.User{Name: "Admin", Email: firstEmail, PasswordHash: hash, Timezone: "UTC", Plan: "default"}
-	var token string
-	err = db.Write(t, func(ctx context.Context, tx *store.Tx) error {
-		if any, err := tx.AnyUser(ctx); err != nil || any {
-			return err
-		}
-		if err := tx.CreateUser(ctx, u); err != nil {
-			return err
-		}
-		entry := &parley.LedgerEntry{Kind: parley.Credit, Amount: 100 * parley.USD, Reference: "start", Description: "To start with"}
-		if _, err := tx.Post(ctx, u.ID, entry); err != nil {
-			return err
-		}
-		_, token, err = desk.NewKey(ctx, tx, u.ID, parley.APIKey, "first key")
-		return err
-	})
+	u := &parley.User{Name: "Admin", Email: firstEmail, Timezone: "UTC", Plan: "default"}
+	token, err := desk.First(t, u, password, 100*parley.USD)
 	if err != nil || token == "" { // another node was first: its unique address refused ours, or its user is there
 		if any, check := db.AnyUser(t); check == nil && any {
 			return nil

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/mail"
@@ -24,19 +23,16 @@ type userCmd struct {
 	Plan     userPlan     `cmd:"" help:"Set an account's plan."`
 }
 
-// change opens the database and changes one account in a transaction.
-func change(t *terminal, s *Settings, email string, fn func(context.Context, *store.Tx, *parley.User) error) error {
+// change opens the database and changes one account.
+func change(t *terminal, s *Settings, email string, fn func(*auth.Desk, *parley.User) error) error {
 	db, err := s.open(t)
 	if err != nil {
 		return err
 	}
-	err = db.Write(t, func(ctx context.Context, tx *store.Tx) error {
-		u, err := tx.UserByEmail(ctx, strings.ToLower(email))
-		if err != nil {
-			return err
-		}
-		return fn(ctx, tx, u)
-	})
+	u, err := db.UserByEmail(t, strings.ToLower(email))
+	if err == nil {
+		err = fn(&auth.Desk{DB: db}, u)
+	}
 	return errors.Join(err, db.Close())
 }
 
@@ -64,20 +60,11 @@ func (c *userCreate) Run(s *Settings, t *terminal) error {
 	if balance < 0 {
 		return errors.New("the balance must not be negative")
 	}
-	if u.PasswordHash, err = auth.HashPassword(c.Password); err != nil {
-		return err
-	}
 	db, err := s.open(t)
 	if err != nil {
 		return err
 	}
-	err = db.Write(t, func(ctx context.Context, tx *store.Tx) error {
-		if err := tx.CreateUser(ctx, u); err != nil {
-			return err
-		}
-		_, err := tx.Post(ctx, u.ID, &parley.LedgerEntry{Kind: parley.Credit, Amount: balance, Reference: "start", Description: "Opening balance"})
-		return err
-	})
+	err = (&auth.Desk{DB: db}).Create(t, u, c.Password, balance)
 	if err = errors.Join(err, db.Close()); err != nil {
 		return err
 	}
@@ -140,16 +127,7 @@ type userDisable struct {
 }
 
 func (c *userDisable) Run(s *Settings, t *terminal) error {
-	return change(t, s, c.User, func(ctx context.Context, tx *store.Tx, u *parley.User) error {
-		u.DisabledAt = parley.Now()
-		if c.Undo {
-			u.DisabledAt = 0
-		}
-		if err := tx.SaveUser(ctx, u); err != nil {
-			return err
-		}
-		return tx.DeleteSessions(ctx, u.ID)
-	})
+	return change(t, s, c.User, func(desk *auth.Desk, u *parley.User) error { return desk.Disable(t, u.ID, c.Undo) })
 }
 
 type userPassword struct {
@@ -162,21 +140,8 @@ func (c *userPassword) Run(s *Settings, t *terminal) error {
 	if why := auth.WeakPassword(c.Password, c.User); why != "" {
 		return errors.New("the password " + strings.TrimSuffix(why, "."))
 	}
-	hash, err := auth.HashPassword(c.Password)
-	if err != nil {
-		return err
-	}
-	return change(t, s, c.User, func(ctx context.Context, tx *store.Tx, u *parley.User) error {
-		u.PasswordHash = hash
-		if err := tx.SaveUser(ctx, u); err != nil {
-			return err
-		}
-		if c.RevokeKeys {
-			if _, err := tx.DeleteKeys(ctx, u.ID, 0); err != nil {
-				return err
-			}
-		}
-		return tx.DeleteSessions(ctx, u.ID)
+	return change(t, s, c.User, func(desk *auth.Desk, u *parley.User) error {
+		return desk.SetPassword(t, u.ID, c.Password, c.RevokeKeys)
 	})
 }
 
@@ -189,13 +154,7 @@ func (c *userPlan) Run(s *Settings, t *terminal) error {
 	if err := knownPlan(s, c.Plan); err != nil {
 		return err
 	}
-	return change(t, s, c.User, func(ctx context.Context, tx *store.Tx, u *parley.User) error {
-		u.Plan = c.Plan
-		if err := tx.ByOperator(ctx, u.ID); err != nil { // who gives a plan vouches for the account
-			return err
-		}
-		return tx.SaveUser(ctx, u)
-	})
+	return change(t, s, c.User, func(desk *auth.Desk, u *parley.User) error { return desk.SetPlan(t, u.ID, c.Plan) })
 }
 
 type keyCmd struct {
@@ -209,8 +168,8 @@ type keyRevoke struct {
 
 func (c *keyRevoke) Run(s *Settings, t *terminal) error {
 	var n int64
-	err := change(t, s, c.User, func(ctx context.Context, tx *store.Tx, u *parley.User) (err error) {
-		n, err = tx.DeleteKeys(ctx, u.ID, 0)
+	err := change(t, s, c.User, func(desk *auth.Desk, u *parley.User) (err error) {
+		n, err = desk.RevokeKeys(t, u.ID, 0)
 		return err
 	})
 	if err == nil {
@@ -226,8 +185,8 @@ type keyCreate struct {
 
 func (c *keyCreate) Run(s *Settings, t *terminal) error {
 	var token string
-	err := change(t, s, c.User, func(ctx context.Context, tx *store.Tx, u *parley.User) (err error) {
-		_, token, err = new(auth.Desk).NewKey(ctx, tx, u.ID, parley.APIKey, c.Name)
+	err := change(t, s, c.User, func(desk *auth.Desk, u *parley.User) (err error) {
+		_, token, err = desk.MakeKey(t, u.ID, c.Name)
 		return err
 	})
 	if err == nil {
@@ -255,12 +214,8 @@ func (c *creditCmd) Run(s *Settings, t *terminal) error {
 	}
 	var posted bool
 	var after *parley.User
-	err = change(t, s, c.User, func(ctx context.Context, tx *store.Tx, u *parley.User) (err error) {
-		posted, err = tx.Post(ctx, u.ID, &parley.LedgerEntry{Kind: parley.Credit, Amount: amount, Reference: c.Reference, Description: "Credit by the operator"})
-		if err != nil {
-			return err
-		}
-		after, err = tx.User(ctx, u.ID)
+	err = change(t, s, c.User, func(desk *auth.Desk, u *parley.User) (err error) {
+		after, posted, err = desk.Credit(t, u.ID, amount, c.Reference)
 		return err
 	})
 	switch {

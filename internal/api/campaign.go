@@ -6,7 +6,6 @@ import (
 	"net/http"
 
 	"parley"
-	"parley/internal/store"
 )
 
 func (a *API) campaignRoutes() {
@@ -126,6 +125,5 @@ func (a *API) addToBlacklist(ctx context.Context, r *request, in *blacklistEntry
 }
 
 func (a *API) removeFromBlacklist(ctx context.Context, r *request, in *byID) (*notice, error) {
-	err := a.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error { return tx.DropFromBlacklist(ctx, r.UserID(), in.ID) })
-	return &notice{"Phone number removed from the blacklist successfully"}, err
+	return &notice{"Phone number removed from the blacklist successfully"}, a.Campaigns.Unlist(ctx, r.UserID(), in.ID)
 }

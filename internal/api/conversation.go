@@ -14,6 +14,7 @@ import (
 
 	"parley"
 	"parley/internal/auth"
+	"parley/internal/call"
 	"parley/internal/chat"
 	"parley/internal/store"
 	"parley/internal/web"
@@ -399,8 +400,7 @@ func (a *API) getConversation(ctx context.Context, r *request, in *byText) (*ful
 }
 
 func (a *API) deleteConversation(ctx context.Context, r *request, in *byText) (*notice, error) {
-	err := a.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error { return tx.DeleteConversation(ctx, r.UserID(), in.ID) })
-	return &notice{"Conversation deleted successfully"}, err
+	return &notice{"Conversation deleted successfully"}, a.Chat.Delete(ctx, r.UserID(), in.ID)
 }
 
 func (a *API) humanReply(ctx context.Context, r *request, in *newMessage) (*messageData[*parley.Message], error) {
@@ -460,32 +460,11 @@ func (a *API) generateReply(ctx context.Context, r *request, in *replyRequest) (
 func (a *API) eraseCustomer(ctx context.Context, r *request, in *struct {
 	Phone string `path:"phone"`
 }) (*erased, error) {
-	who := in.Phone
-	if phone, ok := parley.NormalizePhone(who); ok {
-		who = phone
-	}
-	out := &erased{Message: "Customer data erased successfully"}
-	err := a.DB.InSteps(ctx, func(ctx context.Context, tx *store.Tx) (bool, error) {
-		calls, moreCalls, err := a.Calls.Erase(ctx, tx, r.UserID(), who) // first: it refuses who is in a call
-		if err != nil {
-			return false, err
-		}
-		conversations, moreConversations, err := tx.EraseCustomer(ctx, r.UserID(), who)
-		if err != nil {
-			return false, err
-		}
-		messages, moreMessages, err := tx.EraseSMS(ctx, r.UserID(), who)
-		tx.AfterCommit(func() {
-			out.Calls, out.Conversations, out.Messages = out.Calls+calls, out.Conversations+conversations, out.Messages+messages
-		})
-		return moreCalls || moreConversations || moreMessages, err
-	})
-	return out, err
+	gone, err := a.Calls.EraseCustomer(ctx, r.UserID(), in.Phone)
+	return &erased{"Customer data erased successfully", gone}, err
 }
 
 type erased struct {
-	Message       string `json:"message"`
-	Conversations int    `json:"conversations"`
-	Messages      int    `json:"messages"` // text messages
-	Calls         int    `json:"calls"`
+	Message string `json:"message"`
+	call.Erased
 }

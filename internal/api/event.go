@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 
@@ -39,11 +40,7 @@ type rotated struct {
 }
 
 func (a *API) rotateWebhookSecret(ctx context.Context, r *request, _ *none) (*rotated, error) {
-	var key []byte
-	err := a.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
-		key, err = tx.RotateWebhookSecret(ctx, r.UserID(), parley.Now())
-		return err
-	})
+	key, err := event.Rotate(ctx, a.DB, r.UserID())
 	return &rotated{notice{"Webhook secret rotated successfully"}, secret{store.WebhookSecretText(key)}}, err
 }
 
@@ -66,12 +63,7 @@ type savedEndpoint struct {
 
 func (a *API) updateWebhookEndpoint(ctx context.Context, r *request, in *struct{ Body endpoint }) (*savedEndpoint, error) {
 	if _, sent := r.Body["url"]; sent {
-		url := ""
-		if in.Body.URL != nil {
-			url = *in.Body.URL
-		}
-		err := a.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error { return tx.SetWebhookURL(ctx, r.UserID(), url) })
-		if err != nil {
+		if err := event.SetEndpoint(ctx, a.DB, r.UserID(), in.Body.URL); err != nil {
 			return nil, err
 		}
 	}
@@ -114,11 +106,7 @@ func (a *API) getDelivery(ctx context.Context, r *request, in *byID) (*fullDeliv
 }
 
 func (a *API) resendDelivery(ctx context.Context, r *request, in *byID) (*messageData[*parley.Delivery], error) {
-	var d *parley.Delivery
-	err := a.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
-		d, err = tx.ResendDelivery(ctx, r.UserID(), in.ID)
-		return err
-	})
+	d, err := event.Resend(ctx, a.DB, r.UserID(), in.ID)
 	return &messageData[*parley.Delivery]{"Webhook delivery is being sent again", d}, err
 }
 
@@ -132,10 +120,6 @@ func (a *API) testWebhook(ctx context.Context, r *request, in *struct {
 	if err != nil {
 		return nil, err
 	}
-	d := event.Sample(s, parley.EventKind(in.Body.Event))
-	if d == nil {
-		return nil, parley.Errorf(parley.Invalid, "The assistant has no webhook URL for this event.")
-	}
-	err = a.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error { return tx.EnqueueTest(ctx, r.UserID(), d) })
+	d, err := event.Try(ctx, a.DB, s, cmp.Or(parley.EventKind(in.Body.Event), event.FirstKind(s)))
 	return &messageData[*parley.Delivery]{"Test webhook is being sent", d}, err
 }

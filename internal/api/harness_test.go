@@ -26,6 +26,7 @@ import (
 	"parley/internal/auth"
 	"parley/internal/billing"
 	"parley/internal/blob"
+	phone "parley/internal/call"
 	"parley/internal/campaign"
 	"parley/internal/carrier/sandbox"
 	"parley/internal/catalog"
@@ -87,6 +88,7 @@ func open(t testing.TB, db *store.DB, change func(*api.Config)) *house {
 	}
 	db.PlansAre(prices.Plan)
 	c := api.Config{DB: db, Auth: h.desk, Catalog: h.cat, Assistants: &assistant.Desk{DB: db, Catalog: h.cat}, Prices: prices, WhatsApp: &line.WhatsApp{DB: db},
+		Calls: phone.New(phone.Config{DB: db}),
 		Lines: &line.Desk{DB: db, Carrier: sandbox.New(line.Outbox(db)), Sandbox: true, Prices: prices}}
 	blobs, err := blob.OpenDir(t.TempDir())
 	if err != nil {

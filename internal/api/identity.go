@@ -1,13 +1,11 @@
 package api
 
 import (
+	"cmp"
 	"context"
-	"strings"
 	"time"
 
 	"parley"
-	"parley/internal/auth"
-	"parley/internal/store"
 )
 
 func (a *API) identityRoutes() {
@@ -50,36 +48,12 @@ func (a *API) login(ctx context.Context, r *request, in *credentials) (*session,
 	if err != nil {
 		return nil, err
 	}
-	return a.newSession(ctx, u, in.Body.TokenName, "Logged in successfully.", nil)
-}
-
-// newSession makes a session token, in the transaction that first does also.
-func (a *API) newSession(ctx context.Context, u *parley.User, name, text string, first func(context.Context, *store.Tx) error) (*session, error) {
-	if name == "" {
-		name = "session"
-	}
-	s := &session{Message: text}
-	err := a.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
-		if first != nil {
-			if err := first(ctx, tx); err != nil {
-				return err
-			}
-		}
-		_, s.Token, err = a.Auth.NewKey(ctx, tx, u.ID, parley.Session, name)
-		return err
-	})
-	s.User = account{u.ID, u.Name, u.Email}
-	return s, err
+	token, err := a.Auth.Begin(ctx, u.ID, parley.Session, cmp.Or(in.Body.TokenName, "session"), nil)
+	return &session{"Logged in successfully.", account{u.ID, u.Name, u.Email}, token}, err
 }
 
 func (a *API) logout(ctx context.Context, r *request, _ *none) (*notice, error) {
-	if r.Who.Key.Kind != parley.Session {
-		return nil, parley.Errorf(parley.Refused, "An API key has no session to end. Delete the key instead.")
-	}
-	err := a.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
-		return tx.DeleteKey(ctx, r.UserID(), parley.Session, r.Who.Key.ID)
-	})
-	return &notice{"Logged out successfully."}, err
+	return &notice{"Logged out successfully."}, a.Auth.End(ctx, r.Who)
 }
 
 type newAccount struct {
@@ -95,21 +69,12 @@ func (a *API) signUp(ctx context.Context, r *request, in *newAccount) (*session,
 	if err := a.Auth.Logins.Ask(a.Front.Address(r.Request), in.Body.Email, time.Now()); err != nil {
 		return nil, err
 	}
-	if why := auth.WeakPassword(in.Body.Password, in.Body.Name, in.Body.Email); why != "" {
-		var wrong parley.Fields
-		wrong.Add("password", "%s", why)
-		return nil, wrong.Err()
-	}
-	if _, err := a.limitSignups.Take(a.Front.Address(r.Request), time.Now()); err != nil {
-		return nil, err
-	}
-	hash, err := auth.HashPassword(in.Body.Password)
-	if err != nil {
-		return nil, err
-	}
-	u := &parley.User{Name: in.Body.Name, Email: strings.ToLower(in.Body.Email), PasswordHash: hash, Timezone: in.Body.Timezone,
-		Plan: parley.TrialPlan, SignedUpAt: parley.Now()}
-	return a.newSession(ctx, u, "", "Registered successfully.", func(ctx context.Context, tx *store.Tx) error { return tx.CreateUser(ctx, u) })
+	u := &parley.User{Name: in.Body.Name, Email: in.Body.Email, Timezone: in.Body.Timezone}
+	token, err := a.Auth.Register(ctx, u, in.Body.Password, func() error {
+		_, err := a.limitSignups.Take(a.Front.Address(r.Request), time.Now())
+		return err
+	})
+	return &session{"Registered successfully.", account{u.ID, u.Name, u.Email}, token}, err
 }
 
 func (a *API) me(ctx context.Context, r *request, _ *none) (*parley.User, error) {
@@ -156,21 +121,16 @@ type createdKey struct {
 
 func (a *API) createKey(ctx context.Context, r *request, in *newKey) (*createdKey, error) {
 	out := &createdKey{Message: "API key created successfully."}
-	err := a.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
-		k, token, err := a.Auth.NewKey(ctx, tx, r.UserID(), parley.APIKey, in.Body.Name)
-		if err == nil {
-			out.APIKey.ID, out.APIKey.Name, out.APIKey.Token, out.APIKey.CreatedAt = k.ID, k.Name, token, k.CreatedAt
-		}
-		return err
-	})
-	return out, err
+	k, token, err := a.Auth.MakeKey(ctx, r.UserID(), in.Body.Name)
+	if err != nil {
+		return nil, err
+	}
+	out.APIKey.ID, out.APIKey.Name, out.APIKey.Token, out.APIKey.CreatedAt = k.ID, k.Name, token, k.CreatedAt
+	return out, nil
 }
 
 func (a *API) deleteKey(ctx context.Context, r *request, in *byID) (*notice, error) {
-	err := a.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
-		return tx.DeleteKey(ctx, r.UserID(), parley.APIKey, in.ID)
-	})
-	return &notice{"API key deleted successfully."}, err
+	return &notice{"API key deleted successfully."}, a.Auth.RevokeKey(ctx, r.UserID(), in.ID)
 }
 
 type revokedKeys struct {
@@ -179,10 +139,6 @@ type revokedKeys struct {
 }
 
 func (a *API) deleteKeys(ctx context.Context, r *request, _ *none) (*revokedKeys, error) {
-	out := &revokedKeys{Message: "API keys deleted successfully."}
-	err := a.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
-		out.Revoked, err = tx.DeleteKeys(ctx, r.UserID(), r.Who.Key.ID)
-		return err
-	})
-	return out, err
+	n, err := a.Auth.RevokeKeys(ctx, r.UserID(), r.Who.Key.ID)
+	return &revokedKeys{"API keys deleted successfully.", n}, err
 }

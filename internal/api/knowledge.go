@@ -5,12 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"reflect"
 	"strings"
 
 	"parley"
 	"parley/internal/form"
-	"parley/internal/store"
+	"parley/internal/knowledge"
 )
 
 // uploadLimit bounds the body that a document comes in (decisions 1).
@@ -35,7 +34,7 @@ func (a *API) knowledgeRoutes() {
 	handle(a, op{Method: "POST", Path: documents, Name: "createDocument", Tag: tag, Family: bare, NotFound: missing, Status: 201, Body: parley.DocumentInput{},
 		Upload: uploadLimit, File: "file", Failure: "Failed to create document.", Summary: "Add a website (JSON) or a file (form); it is processed in the background"}, a.createDocument)
 	handle(a, op{Method: "GET", Path: document, Name: "getDocument", Tag: tag, Family: bare, NotFound: noDocument, Summary: "Read a document"}, a.getDocument)
-	handle(a, op{Method: "PUT", Path: document, Name: "updateDocument", Tag: tag, Family: bare, NotFound: noDocument, Body: documentName{}, Partial: true,
+	handle(a, op{Method: "PUT", Path: document, Name: "updateDocument", Tag: tag, Family: bare, NotFound: noDocument, Body: knowledge.DocumentName{}, Partial: true,
 		Failure: "Failed to update document.", Summary: "Change name and description"}, a.updateDocument)
 	handle(a, op{Method: "DELETE", Path: document, Name: "deleteDocument", Tag: tag, Family: bare, NotFound: noDocument, Failure: "Failed to delete document.",
 		Summary: "Delete a document and all that was made of it"}, a.deleteDocument)
@@ -58,26 +57,12 @@ func (a *API) getKnowledgebase(ctx context.Context, r *request, in *byID) (*data
 }
 
 func (a *API) createKnowledgebase(ctx context.Context, r *request, _ *none) (*messageData[*parley.Knowledgebase], error) {
-	k := &parley.Knowledgebase{}
-	if err := form.Bind(r.Body, k, true).Err(); err != nil {
-		return nil, err
-	}
-	err := a.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error { return tx.CreateKnowledgebase(ctx, r.UserID(), k) })
+	k, err := a.Knowledge.Create(ctx, r.UserID(), r.Body)
 	return &messageData[*parley.Knowledgebase]{"Knowledgebase created successfully.", k}, err
 }
 
 func (a *API) updateKnowledgebase(ctx context.Context, r *request, in *byID) (*messageData[*parley.Knowledgebase], error) {
-	var k *parley.Knowledgebase
-	err := a.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
-		if k, err = tx.Knowledgebase(ctx, r.UserID(), in.ID); err != nil {
-			return err
-		}
-		old := *k
-		if err := form.Bind(r.Body, k, false).Err(); err != nil || reflect.DeepEqual(old, *k) {
-			return err
-		}
-		return tx.SaveKnowledgebase(ctx, r.UserID(), k)
-	})
+	k, err := a.Knowledge.Change(ctx, r.UserID(), in.ID, r.Body)
 	return &messageData[*parley.Knowledgebase]{"Knowledgebase updated successfully.", k}, err
 }
 
@@ -211,25 +196,8 @@ func (a *API) getDocument(ctx context.Context, r *request, in *byDocument) (*dat
 	return &data[*parley.Document]{d}, err
 }
 
-type documentName struct {
-	Name        string  `json:"name" required:"true" maxLength:"255"`
-	Description *string `json:"description" maxLength:"255"`
-}
-
 func (a *API) updateDocument(ctx context.Context, r *request, in *byDocument) (*messageData[*parley.Document], error) {
-	var d *parley.Document
-	err := a.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
-		if d, err = tx.Document(ctx, r.UserID(), in.ID, in.Document); err != nil {
-			return err
-		}
-		named := documentName{d.Name, d.Description}
-		old := named
-		if err := form.Bind(r.Body, &named, false).Err(); err != nil || reflect.DeepEqual(old, named) {
-			return err
-		}
-		d.Name, d.Description = named.Name, named.Description
-		return tx.SaveDocument(ctx, r.UserID(), d)
-	})
+	d, err := a.Knowledge.Rename(ctx, r.UserID(), in.ID, in.Document, r.Body)
 	return &messageData[*parley.Document]{"Document updated successfully.", d}, err
 }
 

@@ -110,17 +110,10 @@ type numberChange struct {
 }
 
 func (a *API) updateNumber(ctx context.Context, r *request, in *numberChange) (*messageData[*ownedNumber], error) {
-	var n *parley.Number
-	err := a.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
-		if n, err = tx.NumberForUpdate(ctx, r.UserID(), in.ID); err != nil {
-			return err
-		}
-		if _, sent := r.Body["nickname"]; !sent {
-			return nil
-		}
-		n.Nickname = in.Body.Nickname
-		return tx.SaveNumber(ctx, r.UserID(), n)
-	})
+	n, err := a.DB.Number(ctx, r.UserID(), in.ID)
+	if _, sent := r.Body["nickname"]; sent && err == nil {
+		n, err = a.Lines.Rename(ctx, r.UserID(), in.ID, in.Body.Nickname)
+	}
 	if err != nil {
 		return nil, err
 	}

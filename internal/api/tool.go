@@ -2,14 +2,11 @@ package api
 
 import (
 	"context"
-	"reflect"
 	"slices"
 	"time"
 
 	"parley"
 	"parley/internal/assistant"
-	"parley/internal/form"
-	"parley/internal/store"
 	"parley/internal/tool"
 )
 
@@ -32,54 +29,17 @@ func (a *API) getTool(ctx context.Context, r *request, in *byID) (*parley.Tool, 
 }
 
 func (a *API) createTool(ctx context.Context, r *request, _ *none) (*messageData[*parley.Tool], error) {
-	t := &parley.Tool{}
-	form.Defaults(t)
-	fields := form.Bind(r.Body, t, true)
-	t.Check(&fields)
-	if len(fields) > 0 {
-		return nil, a.withTaken(ctx, r.UserID(), t, fields)
-	}
-	err := a.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error { return tx.CreateTool(ctx, r.UserID(), t) })
+	t, err := tool.Create(ctx, a.DB, r.UserID(), r.Body)
 	return &messageData[*parley.Tool]{"Tool created successfully", t}, err
 }
 
-// withTaken is the error of a tool's failing fields, with the name among them where another tool has it: a tool that can be stored is told so
-// by the database.
-func (a *API) withTaken(ctx context.Context, userID int64, t *parley.Tool, fields parley.Fields) error {
-	others, err := a.DB.Tools(ctx, userID)
-	if err != nil {
-		return err
-	}
-	taken := func(o parley.Tool) bool { return o.Name == t.Name && o.ID != t.ID }
-	if !fields.Has("name") && slices.ContainsFunc(others, taken) {
-		fields.AddText("name", "The name has already been taken.")
-	}
-	return fields.Err()
-}
-
 func (a *API) updateTool(ctx context.Context, r *request, in *byID) (*messageData[*parley.Tool], error) {
-	var t *parley.Tool
-	err := a.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
-		if t, err = tx.ToolForUpdate(ctx, r.UserID(), in.ID); err != nil {
-			return err
-		}
-		old := *t
-		fields := form.Bind(r.Body, t, false)
-		t.Check(&fields)
-		if len(fields) > 0 {
-			return a.withTaken(ctx, r.UserID(), t, fields)
-		}
-		if reflect.DeepEqual(old, *t) {
-			return nil
-		}
-		return tx.SaveTool(ctx, r.UserID(), t)
-	})
+	t, err := tool.Change(ctx, a.DB, r.UserID(), in.ID, func(parley.Tool) (map[string]any, error) { return r.Body, nil })
 	return &messageData[*parley.Tool]{"Tool updated successfully", t}, err
 }
 
 func (a *API) deleteTool(ctx context.Context, r *request, in *byID) (*notice, error) {
-	err := a.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error { return tx.DeleteTool(ctx, r.UserID(), in.ID) })
-	return &notice{"Tool deleted successfully"}, err
+	return &notice{"Tool deleted successfully"}, tool.Delete(ctx, a.DB, r.UserID(), in.ID)
 }
 
 type toolTest struct {

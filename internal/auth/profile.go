@@ -2,7 +2,6 @@ package auth
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"strings"
 
@@ -29,12 +28,7 @@ func (d *Desk) SetProfile(ctx context.Context, u *parley.User, body map[string]a
 		return nil, err
 	}
 	if moves {
-		err := check(p.CurrentPassword)
-		if e := (*parley.Error)(nil); errors.As(err, &e) && e.Kind == parley.Unauthenticated {
-			wrong.AddText("current_password", "This is not your password.")
-			err = wrong.Err()
-		}
-		if err != nil {
+		if err := notYours(check(p.CurrentPassword), "current_password"); err != nil {
 			return nil, err
 		}
 	}

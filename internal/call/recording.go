@@ -199,13 +199,37 @@ func (d *Desk) Delete(ctx context.Context, userID, id int64) error {
 // some is how many calls are removed in one transaction, so that others get their turn.
 const some = 200
 
-// Erase removes, with a transaction, the user's calls with a customer: one step of it, that says how many are gone and whether there is more.
-func (d *Desk) Erase(ctx context.Context, tx *store.Tx, userID int64, phone string) (removed int, more bool, err error) {
-	names, n, err := tx.EraseCalls(ctx, userID, phone, some)
-	if err != nil {
-		return 0, false, err
+// Erased counts what was removed of a customer.
+type Erased struct {
+	Conversations int `json:"conversations"`
+	Messages      int `json:"messages"` // text messages
+	Calls         int `json:"calls"`
+}
+
+// EraseCustomer removes what a user has of a customer, by phone number or a channel's name for them. It refuses who is in a call.
+func (d *Desk) EraseCustomer(ctx context.Context, userID int64, who string) (gone Erased, err error) {
+	if phone, ok := parley.NormalizePhone(who); ok {
+		who = phone
 	}
-	return n, n == some, removeRecordings(ctx, tx, names)
+	err = d.DB.InSteps(ctx, func(ctx context.Context, tx *store.Tx) (bool, error) {
+		names, calls, err := tx.EraseCalls(ctx, userID, who, some) // first: it refuses
+		if err != nil {
+			return false, err
+		}
+		if err := removeRecordings(ctx, tx, names); err != nil {
+			return false, err
+		}
+		conversations, more, err := tx.EraseCustomer(ctx, userID, who)
+		if err != nil {
+			return false, err
+		}
+		messages, moreMessages, err := tx.EraseSMS(ctx, userID, who)
+		tx.AfterCommit(func() {
+			gone.Conversations, gone.Messages, gone.Calls = gone.Conversations+conversations, gone.Messages+messages, gone.Calls+calls
+		})
+		return calls == some || more || moreMessages, err
+	})
+	return gone, err
 }
 
 // Forget removes recordings, and whole calls, of ends before some times; those of no time stay.

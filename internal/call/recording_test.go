@@ -183,12 +183,9 @@ func TestDelete(t *testing.T) {
 		mine, others := h.reported(n.said().ID), n.start(to("+12025550142"))
 		h.answered().hangUp(parley.CustomerHangup)
 		h.reported(others.ID)
-		h.write(func(ctx context.Context, tx *store.Tx) error {
-			if count, _, err := n.Erase(ctx, tx, h.user.ID, "+12025550199"); err != nil || count != 1 {
-				t.Errorf("erased %d: %v", count, err)
-			}
-			return nil
-		})
+		if erased, err := n.EraseCustomer(t.Context(), h.user.ID, "+12025550199"); err != nil || erased.Calls != 1 {
+			t.Errorf("erased %+v: %v", erased, err)
+		}
 		gone(mine.Recording)
 		kept := h.call(others.ID)
 		h.must(n.Forget(t.Context(), parley.Time(kept.EndedAt), parley.Time(kept.EndedAt)))

@@ -147,6 +147,11 @@ func (d *Desk) Blacklist(ctx context.Context, userID int64, number string) (e *p
 	return e, err
 }
 
+// Unlist lets the user's campaigns call a number again, by the id of its entry on the blacklist.
+func (d *Desk) Unlist(ctx context.Context, userID, id int64) error {
+	return d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error { return tx.DropFromBlacklist(ctx, userID, id) })
+}
+
 // DeleteLead removes a lead. A call that it has just now goes on.
 func (d *Desk) DeleteLead(ctx context.Context, userID, id int64) error {
 	err := d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error { return tx.DeleteLead(ctx, userID, id) })

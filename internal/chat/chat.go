@@ -369,6 +369,11 @@ func (c *Chat) Reply(ctx context.Context, userID int64, id, text string) (*parle
 	return m, err
 }
 
+// Delete removes a conversation with all that is in it.
+func (c *Chat) Delete(ctx context.Context, userID int64, id string) error {
+	return c.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error { return tx.DeleteConversation(ctx, userID, id) })
+}
+
 // SetAI turns the assistant's replies on or off. Off ends the reply that is being made: nothing more of it is told, nothing of it is
 // kept, and it costs nothing.
 func (c *Chat) SetAI(ctx context.Context, userID int64, id string, on bool) error {

@@ -1,12 +1,9 @@
 package console
 
 import (
-	"context"
 	"errors"
 
 	"parley"
-	"parley/internal/auth"
-	"parley/internal/store"
 )
 
 type newPassword struct {
@@ -20,59 +17,32 @@ func (c *Console) accountPage(r *request) (*answer, error) {
 
 // passwordChange sets a new password. Every session ends, and this browser gets a new one; API keys stay, unless they are to go too.
 func (c *Console) passwordChange(r *request) (*answer, error) {
-	current, next := r.PostFormValue("current"), r.PostFormValue("password")
-	var wrong parley.Fields
-	if current == "" {
-		wrong.Add("current", "is required.")
+	token, err := c.Auth.ChangePassword(r.Context(), r.who.User, r.PostFormValue("current"), r.PostFormValue("password"), r.PostFormValue("revoke_keys") == "1", c.knowsPassword(r))
+	if err == nil {
+		c.setCookie(r, token)
+		return see("/account", "password"), nil
 	}
-	if why := auth.WeakPassword(next, r.who.User.Name, r.who.User.Email); why != "" {
-		wrong.Add("password", "%s", why)
-	}
-	if len(wrong) == 0 {
-		token, err := c.changePassword(r, current, next, r.PostFormValue("revoke_keys") == "1")
-		var e *parley.Error
-		switch {
-		case err == nil:
-			c.setCookie(r, token)
-			return see("/account", "password"), nil
-		case !errors.As(err, &e):
-			return nil, err
-		case e.Kind == parley.Unauthenticated:
-			wrong.AddText("current", "This is not your password.")
-		default:
-			wrong.AddText("current", e.Message)
-		}
+	wrong, ok := passwordErrors(err, "current")
+	if !ok {
+		return nil, err
 	}
 	return invalid("Account", c.account(r, nil, fieldsOf[newPassword](nil, wrong))), nil
 }
 
-func (c *Console) changePassword(r *request, current, next string, revoke bool) (token string, err error) {
-	if _, err := c.checkPassword(r, r.who.User.Email, current); err != nil {
-		return "", err
-	}
-	hash, err := auth.HashPassword(next)
-	if err != nil {
-		return "", err
-	}
-	err = c.DB.Write(r.Context(), func(ctx context.Context, tx *store.Tx) error {
-		u, err := tx.User(ctx, r.UserID())
-		if err != nil {
-			return err
-		}
-		u.PasswordHash = hash
-		if err := tx.SaveUser(ctx, u); err != nil {
-			return err
-		}
-		if err := tx.DeleteSessions(ctx, u.ID); err != nil {
-			return err
-		}
-		if revoke {
-			if _, err := tx.DeleteKeys(ctx, u.ID, 0); err != nil {
-				return err
-			}
-		}
-		_, token, err = c.Auth.NewKey(ctx, tx, u.ID, parley.Console, "console")
+// knowsPassword tries the password of whoever is signed in, and counts it against the limits.
+func (c *Console) knowsPassword(r *request) func(password string) error {
+	return func(password string) error {
+		_, err := c.checkPassword(r, r.who.User.Email, password)
 		return err
-	})
-	return token, err
+	}
+}
+
+// passwordErrors are the fields of a form that fail; that there were too many tries stands beside the password.
+func passwordErrors(err error, field string) (parley.Fields, bool) {
+	wrong, ok := fieldErrors(err)
+	if e := (*parley.Error)(nil); errors.As(err, &e) && e.Kind == parley.TooMany {
+		wrong.AddText(field, e.Message)
+		return wrong, true
+	}
+	return wrong, ok
 }

@@ -85,7 +85,7 @@ func (h *house) delivery(t *testing.T, u *parley.User, a *parley.Assistant) *par
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := event.Sample(got, "")
+	d := event.Sample(got, event.FirstKind(got))
 	h.write(t, func(ctx context.Context, tx *store.Tx) error { return tx.EnqueueDelivery(ctx, u.ID, d) })
 	return d
 }

@@ -188,10 +188,7 @@ func (c *Console) conversationPage(r *request) (*answer, error) {
 }
 
 func (c *Console) conversationDelete(r *request) (*answer, error) {
-	err := c.DB.Write(r.Context(), func(ctx context.Context, tx *store.Tx) error {
-		return tx.DeleteConversation(ctx, r.UserID(), r.PathValue("id"))
-	})
-	if err != nil {
+	if err := c.Chat.Delete(r.Context(), r.UserID(), r.PathValue("id")); err != nil {
 		return nil, err
 	}
 	return see("/conversations", "deleted"), nil

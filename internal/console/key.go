@@ -1,11 +1,8 @@
 package console
 
 import (
-	"context"
-
 	"parley"
 	"parley/internal/form"
-	"parley/internal/store"
 )
 
 type newKey struct {
@@ -33,11 +30,7 @@ func (c *Console) keyCreate(r *request) (*answer, error) {
 	if wrong := form.Bind(tree, &in, true); len(wrong) > 0 {
 		return c.keyPage(r, "", tree, wrong)
 	}
-	var token string
-	err := c.DB.Write(r.Context(), func(ctx context.Context, tx *store.Tx) (err error) {
-		_, token, err = c.Auth.NewKey(ctx, tx, r.UserID(), parley.APIKey, in.Name)
-		return err
-	})
+	_, token, err := c.Auth.MakeKey(r.Context(), r.UserID(), in.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -45,10 +38,7 @@ func (c *Console) keyCreate(r *request) (*answer, error) {
 }
 
 func (c *Console) keyDelete(r *request) (*answer, error) {
-	err := c.DB.Write(r.Context(), func(ctx context.Context, tx *store.Tx) error {
-		return tx.DeleteKey(ctx, r.UserID(), parley.APIKey, r.id("id"))
-	})
-	if err != nil {
+	if err := c.Auth.RevokeKey(r.Context(), r.UserID(), r.id("id")); err != nil {
 		return nil, err
 	}
 	return see("/keys", "revoked"), nil
@@ -56,11 +46,7 @@ func (c *Console) keyDelete(r *request) (*answer, error) {
 
 // keysDelete revokes all keys.
 func (c *Console) keysDelete(r *request) (*answer, error) {
-	err := c.DB.Write(r.Context(), func(ctx context.Context, tx *store.Tx) error {
-		_, err := tx.DeleteKeys(ctx, r.UserID(), 0)
-		return err
-	})
-	if err != nil {
+	if _, err := c.Auth.RevokeKeys(r.Context(), r.UserID(), 0); err != nil {
 		return nil, err
 	}
 	return see("/keys", "revoked-all"), nil

@@ -1,7 +1,6 @@
 package console
 
 import (
-	"context"
 	"fmt"
 	"net/url"
 	"reflect"
@@ -12,7 +11,7 @@ import (
 	"parley"
 	"parley/internal/assistant"
 	"parley/internal/form"
-	"parley/internal/store"
+	"parley/internal/knowledge"
 )
 
 // libraryQuery is what the page of a knowledgebase is asked for: a page of its documents, and a question to try.
@@ -219,34 +218,17 @@ func cut(text string, most int) string {
 	return string([]rune(text)[:most])
 }
 
-// documentName is what may change about a document: the API's fields.
-type documentName struct {
-	Name        string  `json:"name" required:"true" maxLength:"255"`
-	Description *string `json:"description" maxLength:"255"`
-}
-
 func (c *Console) documentEdit(r *request) (*answer, error) {
 	d, err := c.DB.Document(r.Context(), r.UserID(), r.id("id"), r.id("document"))
 	if err != nil {
 		return nil, err
 	}
-	return show(d.Name, documentNamed(d, fieldsOf[documentName](treeOf(documentName{d.Name, d.Description}), nil))), nil
+	return show(d.Name, documentNamed(d, fieldsOf[knowledge.DocumentName](treeOf(knowledge.DocumentName{Name: d.Name, Description: d.Description}), nil))), nil
 }
 
 func (c *Console) documentSave(r *request) (*answer, error) {
-	tree := decode(r.PostForm, reflect.TypeFor[documentName]())
-	var d *parley.Document
-	err := c.DB.Write(r.Context(), func(ctx context.Context, tx *store.Tx) (err error) {
-		if d, err = tx.Document(ctx, r.UserID(), r.id("id"), r.id("document")); err != nil {
-			return err
-		}
-		named := documentName{d.Name, d.Description}
-		if err := form.Bind(tree, &named, false).Err(); err != nil {
-			return err
-		}
-		d.Name, d.Description = named.Name, named.Description
-		return tx.SaveDocument(ctx, r.UserID(), d)
-	})
+	tree := decode(r.PostForm, reflect.TypeFor[knowledge.DocumentName]())
+	d, err := c.Knowledge.Rename(r.Context(), r.UserID(), r.id("id"), r.id("document"), tree)
 	wrong, ok := fieldErrors(err)
 	switch {
 	case err == nil:
@@ -254,7 +236,7 @@ func (c *Console) documentSave(r *request) (*answer, error) {
 	case !ok:
 		return nil, err
 	}
-	return invalid(d.Name, documentNamed(d, fieldsOf[documentName](tree, wrong))), nil
+	return invalid(d.Name, documentNamed(d, fieldsOf[knowledge.DocumentName](tree, wrong))), nil
 }
 
 func (c *Console) documentRetry(r *request) (*answer, error) {

@@ -174,14 +174,8 @@ func (c *Console) changeNumber(r *request, n *parley.Number, tree map[string]any
 			return err
 		}
 	}
-	return c.DB.Write(r.Context(), func(ctx context.Context, tx *store.Tx) error {
-		n, err := tx.NumberForUpdate(ctx, r.UserID(), n.ID)
-		if err != nil {
-			return err
-		}
-		n.Nickname = in.Nickname
-		return tx.SaveNumber(ctx, r.UserID(), n)
-	})
+	_, err := c.Lines.Rename(r.Context(), r.UserID(), n.ID, in.Nickname)
+	return err
 }
 
 // answerNumber has an inbound assistant answer a number, or nobody (nil): one number has one assistant, so who answered it until now
@@ -360,17 +354,8 @@ type callerIDCode struct {
 	Code string `json:"code" required:"true" maxLength:"16"`
 }
 
-// waiting is a caller id of the user's that waits for its code.
-func (c *Console) waiting(r *request) (id *parley.CallerID, err error) {
-	err = c.DB.Write(r.Context(), func(ctx context.Context, tx *store.Tx) error {
-		id, err = tx.CallerIDForUpdate(ctx, r.UserID(), r.id("id"))
-		return err
-	})
-	return id, err
-}
-
 func (c *Console) callerIDPage(r *request) (*answer, error) {
-	id, err := c.waiting(r)
+	id, err := c.DB.CallerID(r.Context(), r.UserID(), r.id("id"))
 	if err != nil {
 		return nil, err
 	}
@@ -378,7 +363,7 @@ func (c *Console) callerIDPage(r *request) (*answer, error) {
 }
 
 func (c *Console) callerIDVerify(r *request) (*answer, error) {
-	id, err := c.waiting(r)
+	id, err := c.DB.CallerID(r.Context(), r.UserID(), r.id("id"))
 	if err != nil {
 		return nil, err
 	}

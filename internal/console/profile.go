@@ -1,7 +1,6 @@
 package console
 
 import (
-	"errors"
 	"reflect"
 
 	"parley"
@@ -21,17 +20,12 @@ func (c *Console) account(r *request, profile, password *fields) component {
 
 func (c *Console) profileSave(r *request) (*answer, error) {
 	tree := decode(r.PostForm, reflect.TypeFor[parley.Profile]())
-	_, err := c.Auth.SetProfile(r.Context(), r.who.User, tree, func(password string) error {
-		_, err := c.checkPassword(r, r.who.User.Email, password)
-		return err
-	})
+	_, err := c.Auth.SetProfile(r.Context(), r.who.User, tree, c.knowsPassword(r))
 	if err == nil {
 		return see("/account", "saved"), nil
 	}
-	wrong, ok := fieldErrors(err)
-	if e := (*parley.Error)(nil); errors.As(err, &e) && e.Kind == parley.TooMany {
-		wrong.AddText("current_password", e.Message)
-	} else if !ok {
+	wrong, ok := passwordErrors(err, "current_password")
+	if !ok {
 		return nil, err
 	}
 	delete(tree, "current_password") // it does not go back into the page

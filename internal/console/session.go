@@ -1,7 +1,6 @@
 package console
 
 import (
-	"context"
 	"errors"
 	"net/http"
 	"net/url"
@@ -10,7 +9,6 @@ import (
 
 	"parley"
 	"parley/internal/auth"
-	"parley/internal/store"
 )
 
 // cookieName is the session's: over HTTPS with the prefix that keeps other hosts of the same site from setting it (RFC 6265bis, 4.1.3).
@@ -95,16 +93,7 @@ func (c *Console) signIn(r *request) (*answer, error) {
 	if err := c.identify(r); err != nil {
 		return nil, err
 	}
-	var token string
-	err = c.DB.Write(r.Context(), func(ctx context.Context, tx *store.Tx) (err error) {
-		if r.who != nil { // a browser has one session
-			if err := tx.DeleteKey(ctx, r.UserID(), parley.Console, r.who.Key.ID); err != nil && !store.IsNotFound(err) {
-				return err
-			}
-		}
-		_, token, err = c.Auth.NewKey(ctx, tx, u.ID, parley.Console, "console")
-		return err
-	})
+	token, err := c.Auth.Begin(r.Context(), u.ID, parley.Console, "console", r.who) // a browser has one session
 	if err != nil {
 		return nil, err
 	}
@@ -139,10 +128,7 @@ func (c *Console) signOut(r *request) (*answer, error) {
 		return nil, err
 	}
 	if r.who != nil {
-		err := c.DB.Write(r.Context(), func(ctx context.Context, tx *store.Tx) error {
-			return tx.DeleteKey(ctx, r.UserID(), parley.Console, r.who.Key.ID)
-		})
-		if err != nil && !store.IsNotFound(err) {
+		if err := c.Auth.End(r.Context(), r.who); err != nil {
 			return nil, err
 		}
 	}

@@ -1,14 +1,14 @@
 package console
 
 import (
-	"context"
+	"errors"
 	"net/http"
 	"reflect"
 	"strconv"
 
 	"parley"
 	"parley/internal/form"
-	"parley/internal/store"
+	"parley/internal/tool"
 )
 
 func (c *Console) toolList(r *request) (*answer, error) {
@@ -44,14 +44,7 @@ func (t *toolForm) path(more string) string {
 
 func (c *Console) toolCreate(r *request) (*answer, error) {
 	tree := decode(r.PostForm, reflect.TypeFor[parley.Tool]())
-	t := &parley.Tool{}
-	form.Defaults(t)
-	wrong := form.Bind(tree, t, true)
-	t.Check(&wrong)
-	err := wrong.Err()
-	if err == nil {
-		err = c.DB.Write(r.Context(), func(ctx context.Context, tx *store.Tx) error { return tx.CreateTool(ctx, r.UserID(), t) })
-	}
+	_, err := tool.Create(r.Context(), c.DB, r.UserID(), tree)
 	wrong, ok := fieldErrors(err)
 	switch {
 	case err == nil:
@@ -114,27 +107,19 @@ func hide(tree map[string]any) map[string]any {
 	return tree
 }
 
+var errOvertaken = errors.New("somebody else has saved it meanwhile")
+
 func (c *Console) toolSave(r *request) (*answer, error) {
 	tree := decode(r.PostForm, reflect.TypeFor[parley.Tool]())
 	var old *parley.Tool
 	overtook := false
-	err := c.DB.Write(r.Context(), func(ctx context.Context, tx *store.Tx) (err error) {
-		t, err := tx.ToolForUpdate(ctx, r.UserID(), r.id("id"))
-		if err != nil {
-			return err
+	_, err := tool.Change(r.Context(), c.DB, r.UserID(), r.id("id"), func(now parley.Tool) (map[string]any, error) {
+		old = &now
+		unmask(r, tree, now.Headers)
+		if overtook = r.PostFormValue("seen") != strconv.FormatInt(int64(now.UpdatedAt), 10); overtook {
+			return nil, errOvertaken
 		}
-		was := *t
-		old = &was
-		unmask(r, tree, t.Headers)
-		if overtook = r.PostFormValue("seen") != strconv.FormatInt(int64(t.UpdatedAt), 10); overtook {
-			return nil
-		}
-		wrong := form.Bind(tree, t, false)
-		t.Check(&wrong)
-		if err := wrong.Err(); err != nil {
-			return err
-		}
-		return tx.SaveTool(ctx, r.UserID(), t)
+		return tree, nil
 	})
 	wrong, ok := fieldErrors(err)
 	switch {
@@ -153,8 +138,7 @@ func (c *Console) toolSave(r *request) (*answer, error) {
 }
 
 func (c *Console) toolDelete(r *request) (*answer, error) {
-	err := c.DB.Write(r.Context(), func(ctx context.Context, tx *store.Tx) error { return tx.DeleteTool(ctx, r.UserID(), r.id("id")) })
-	if err != nil {
+	if err := tool.Delete(r.Context(), c.DB, r.UserID(), r.id("id")); err != nil {
 		return nil, err
 	}
 	return see("/tools", "deleted"), nil

@@ -2,7 +2,6 @@ package console
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"net/url"
 	"reflect"
@@ -87,11 +86,7 @@ func (c *Console) deliveryPage(r *request) (*answer, error) {
 }
 
 func (c *Console) deliveryResend(r *request) (*answer, error) {
-	err := c.DB.Write(r.Context(), func(ctx context.Context, tx *store.Tx) error {
-		_, err := tx.ResendDelivery(ctx, r.UserID(), r.id("id"))
-		return err
-	})
-	if err != nil {
+	if _, err := event.Resend(r.Context(), c.DB, r.UserID(), r.id("id")); err != nil {
 		return nil, err
 	}
 	return see("/webhooks/"+r.PathValue("id"), "resent"), nil
@@ -155,12 +150,7 @@ func (c *Console) webhookSave(r *request) (*answer, error) {
 	if wrong := form.Bind(tree, &in, false); len(wrong) > 0 {
 		return c.webhookPage(r, &webhooks{fields: fieldsOf[endpoint](tree, wrong)})
 	}
-	to := ""
-	if in.URL != nil {
-		to = *in.URL
-	}
-	err := c.DB.Write(r.Context(), func(ctx context.Context, tx *store.Tx) error { return tx.SetWebhookURL(ctx, r.UserID(), to) })
-	if err != nil {
+	if err := event.SetEndpoint(r.Context(), c.DB, r.UserID(), in.URL); err != nil {
 		return nil, err
 	}
 	return see("/webhooks/settings", "saved"), nil
@@ -180,11 +170,7 @@ func (c *Console) webhookSecret(r *request) (*answer, error) {
 }
 
 func (c *Console) webhookRotate(r *request) (*answer, error) {
-	err := c.DB.Write(r.Context(), func(ctx context.Context, tx *store.Tx) error {
-		_, err := tx.RotateWebhookSecret(ctx, r.UserID(), parley.Now())
-		return err
-	})
-	if err != nil {
+	if _, err := event.Rotate(r.Context(), c.DB, r.UserID()); err != nil {
 		return nil, err
 	}
 	return see("/webhooks/settings", "rotated"), nil
@@ -196,16 +182,7 @@ func (c *Console) webhookTest(r *request) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	var d *parley.Delivery
-	for _, h := range hooks(a) {
-		if string(h.kind) == r.PostFormValue("event") {
-			d = event.Sample(a, h.kind)
-		}
-	}
-	if d == nil {
-		return nil, parley.Errorf(parley.Invalid, "The assistant has no webhook URL for this event.")
-	}
-	err = c.DB.Write(r.Context(), func(ctx context.Context, tx *store.Tx) error { return tx.EnqueueTest(ctx, r.UserID(), d) })
+	d, err := event.Try(r.Context(), c.DB, a, parley.EventKind(r.PostFormValue("event")))
 	if err != nil {
 		return nil, err
 	}

@@ -6,17 +6,18 @@ import (
 	"parley"
 )
 
-// Sample is a made-up event of a kind for an assistant's endpoint, marked as a test; nil where the assistant has no endpoint for it. Where
-// kind is "" it is the first that has one.
-func Sample(a *parley.Assistant, kind parley.EventKind) *parley.Delivery {
-	if kind == "" {
-		for _, kind := range []parley.EventKind{parley.EventCallCompleted, parley.EventCallInboundCompleted, parley.EventConversationEnded} {
-			if kind.WebhookURL(a) != nil {
-				return Sample(a, kind)
-			}
+// FirstKind is the first kind of event that an assistant has an endpoint for, "" where it has none.
+func FirstKind(a *parley.Assistant) parley.EventKind {
+	for _, kind := range []parley.EventKind{parley.EventCallCompleted, parley.EventCallInboundCompleted, parley.EventConversationEnded} {
+		if kind.WebhookURL(a) != nil {
+			return kind
 		}
-		return nil
 	}
+	return ""
+}
+
+// Sample is a made-up event of a kind for an assistant's endpoint, marked as a test; nil where the assistant has no endpoint for it.
+func Sample(a *parley.Assistant, kind parley.EventKind) *parley.Delivery {
 	url := kind.WebhookURL(a)
 	if url == nil {
 		return nil

@@ -245,6 +245,18 @@ func (d *Desk) endOrder(ctx context.Context, userID, id int64) error {
 	})
 }
 
+// Rename gives a number a nickname, or (nil) none.
+func (d *Desk) Rename(ctx context.Context, userID, id int64, nickname *string) (n *parley.Number, err error) {
+	err = d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
+		if n, err = tx.NumberForUpdate(ctx, userID, id); err != nil {
+			return err
+		}
+		n.Nickname = nickname
+		return tx.SaveNumber(ctx, userID, n)
+	})
+	return n, err
+}
+
 // Give gives a number up: a rented one when its paid month ends, others at once.
 func (d *Desk) Give(ctx context.Context, userID, id int64) error {
 	return d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {

@@ -207,13 +207,26 @@ func (tx *Tx) AskCallerID(ctx context.Context, userID int64, c *parley.CallerID)
 	return err
 }
 
-// CallerIDForUpdate is a number that the user has to verify, with its code, kept from others until the transaction ends.
+// CallerID is a number that the user has to verify, with its code.
+func (q Query) CallerID(ctx context.Context, userID, id int64) (*parley.CallerID, error) {
+	return q.callerID(ctx, userID, id, false)
+}
+
+// CallerIDForUpdate is CallerID, kept from others until the transaction ends.
 func (tx *Tx) CallerIDForUpdate(ctx context.Context, userID, id int64) (*parley.CallerID, error) {
+	return tx.callerID(ctx, userID, id, true)
+}
+
+func (q Query) callerID(ctx context.Context, userID, id int64, lock bool) (*parley.CallerID, error) {
 	c := new(parley.CallerID)
-	if err := tx.locked(tx.q.NewSelect().Model(c).Where("id = ? AND user_id = ?", id, userID)).Scan(ctx); err != nil {
+	s := q.q.NewSelect().Model(c).Where("id = ? AND user_id = ?", id, userID)
+	if lock {
+		s = q.locked(s)
+	}
+	if err := s.Scan(ctx); err != nil {
 		return nil, notFound(err, "Caller ID not found")
 	}
-	code, err := tx.box.open("caller id code", c.Sealed)
+	code, err := q.box.open("caller id code", c.Sealed)
 	c.Code = string(code)
 	return c, err
 }

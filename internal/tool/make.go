@@ -1,0 +1,64 @@
+package tool
+
+import (
+	"context"
+	"reflect"
+	"slices"
+
+	"parley"
+	"parley/internal/form"
+	"parley/internal/store"
+)
+
+// Create makes a tool of a user's from the fields of a request body. The error names every field that fails.
+func Create(ctx context.Context, db *store.DB, userID int64, body map[string]any) (*parley.Tool, error) {
+	t := &parley.Tool{}
+	form.Defaults(t)
+	if err := lay(ctx, db.Query, userID, body, t, true); err != nil {
+		return nil, err
+	}
+	return t, db.Write(ctx, func(ctx context.Context, tx *store.Tx) error { return tx.CreateTool(ctx, userID, t) })
+}
+
+// Change changes the fields that body names, which may depend on the tool as it is now; the whole must be valid afterwards. A body that
+// changes nothing writes nothing.
+func Change(ctx context.Context, db *store.DB, userID, id int64, body func(now parley.Tool) (map[string]any, error)) (t *parley.Tool, err error) {
+	err = db.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
+		if t, err = tx.ToolForUpdate(ctx, userID, id); err != nil {
+			return err
+		}
+		old := *t
+		fields, err := body(old)
+		if err == nil {
+			err = lay(ctx, tx.Query, userID, fields, t, false)
+		}
+		if err != nil || reflect.DeepEqual(old, *t) {
+			return err
+		}
+		return tx.SaveTool(ctx, userID, t)
+	})
+	return t, err
+}
+
+// Delete removes a tool and takes it from its assistants.
+func Delete(ctx context.Context, db *store.DB, userID, id int64) error {
+	return db.Write(ctx, func(ctx context.Context, tx *store.Tx) error { return tx.DeleteTool(ctx, userID, id) })
+}
+
+// lay lays a body over a tool. Among the fields that fail is the name where another tool has it: of a tool whose fields are right the
+// database says so.
+func lay(ctx context.Context, q store.Query, userID int64, body map[string]any, t *parley.Tool, whole bool) error {
+	fields := form.Bind(body, t, whole)
+	t.Check(&fields)
+	if len(fields) == 0 || fields.Has("name") {
+		return fields.Err()
+	}
+	others, err := q.Tools(ctx, userID)
+	if err != nil {
+		return err
+	}
+	if slices.ContainsFunc(others, func(o parley.Tool) bool { return o.Name == t.Name && o.ID != t.ID }) {
+		fields.AddText("name", "The name has already been taken.")
+	}
+	return fields.Err()
+}
