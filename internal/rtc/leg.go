@@ -18,6 +18,7 @@ import (
 
 	"parley"
 	"parley/internal/audio"
+	"parley/internal/rtp"
 )
 
 // Leg is a browser that calls. Its frames are of 16 kHz.
@@ -260,39 +261,20 @@ func (s *stream) Close() error {
 
 func (l *Leg) now(m *media) time.Duration { return time.Since(m.begun) }
 
-const (
-	mostBehind = 2                   // frames that are made up for; a longer stall is a gap
-	grid       = audio.FrameTime / 2 // what the ticks of all calls fall on: those that are due together wake the process once
-)
+// grid is what the ticks of all calls fall on: those that are due together wake the process once.
+const grid = audio.FrameTime / 2
 
-// clock ticks every 20 ms until the call is over. The times are counted from the beginning, so that nothing drifts.
+// clock ticks every 20 ms until the call is over.
 func (l *Leg) clock(ctx context.Context, m *media) {
-	next := l.now(m) + grid - time.Since(l.server.began)%grid
-	timer := time.NewTimer(next - l.now(m))
-	defer timer.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			l.end(context.Cause(ctx))
-			return
-		case <-l.done:
-			return
-		case <-timer.C:
-		}
-		now := l.now(m)
-		missed := int((now - next) / audio.FrameTime)
-		if missed <= mostBehind {
-			missed = 0
-		}
-		next += time.Duration(missed) * audio.FrameTime
-		m.tick(now, missed)
-		next += audio.FrameTime
-		if m.silence(now) > l.server.Silence {
+	defer context.AfterFunc(ctx, func() { l.end(context.Cause(ctx)) })()
+	c := rtp.NewClock(m.begun)
+	c.Align(l.server.began, grid)
+	c.Run(l.done, func(at time.Duration, missed int) {
+		m.tick(at, missed)
+		if m.silence(at) > l.server.Silence {
 			l.end(parley.MediaTimeout)
-			return
 		}
-		timer.Reset(next - l.now(m))
-	}
+	})
 }
 
 // ---- The data channel "parley": what happens, as JSON, and the keys of a keypad ----

@@ -1,23 +1,21 @@
 package rtc
 
 import (
-	"math/rand/v2"
 	"sync"
 	"time"
 
 	"github.com/pion/opus"
-	"github.com/pion/rtp"
+	pion "github.com/pion/rtp"
 	"github.com/pion/webrtc/v4"
 
 	"parley/internal/audio"
+	"parley/internal/rtp"
 )
 
 const (
 	mostPacket = 1500
 	opusClock  = 48000 // of RTP timestamps (RFC 7587, section 4.1)
-	perMS      = opusClock / 1000
-	longest    = 120 // ms of sound in an Opus packet (RFC 6716, section 3.2.5)
-	frameTicks = 160 // a frame's ticks of G.722's RTP clock
+	longest    = 120   // ms of sound in an Opus packet (RFC 6716, section 3.2.5)
 
 	mostAhead = 2 * time.Second       // of sound that comes faster than it is spoken, after a network that stood still
 	keyTime   = 50 * time.Millisecond // nobody presses keys faster for long
@@ -35,20 +33,12 @@ type media struct {
 	heard time.Duration
 
 	// Receiving.
-	header  rtp.Header
-	decoder opus.Decoder
-	jitter  *audio.Jitter
-	pcm     []int16
+	header   pion.Header
+	decoder  opus.Decoder
+	receiver *rtp.Receiver
+	pcm      []int16
 
-	// The stream as it is heard at once.
-	hearing bool
-	ssrc    uint32
-	seq     uint16 // whose turn it was last
-	last    uint16 // that was decoded, and its timestamp
-	ts      uint32
-	conceal *audio.Conceal
-	frame   audio.Frame
-	filled  int
+	seq     uint16        // whose turn it was last
 	early   [4]early      // packets that overtook others, by the last bits of their sequence numbers
 	waiting int           // how many they are
 	first   time.Duration // when the first of them came
@@ -56,11 +46,8 @@ type media struct {
 	sound, keys bucket
 
 	// Sending.
-	encoder  *audio.Encoder
+	sender   *rtp.Sender
 	to, from audio.Frame
-	payload  [audio.FrameBytes]byte
-	rtp      rtp.Header
-	silent   bool
 }
 
 // early is a packet that overtook others.
@@ -90,9 +77,11 @@ func newMedia(out *voice, p audio.Peer) *media {
 	if err != nil {
 		panic("rtc: " + err.Error()) // of constants
 	}
-	return &media{begun: time.Now(), out: out, peer: p, decoder: decoder, jitter: audio.NewJitter(audio.Wide, opusClock), pcm: make([]int16, longest*int(audio.Wide)/1000),
-		conceal: audio.NewConceal(audio.Wide), frame: make(audio.Frame, audio.MaxFrame), encoder: audio.NewEncoder(audio.G722), to: make(audio.Frame, audio.MaxFrame),
-		from: make(audio.Frame, audio.MaxFrame), rtp: rtp.Header{Version: 2, SequenceNumber: uint16(rand.Uint32()), Timestamp: rand.Uint32()}, silent: true}
+	m := &media{begun: time.Now(), out: out, peer: p, decoder: decoder, pcm: make([]int16, longest*int(audio.Wide)/1000),
+		sender: rtp.NewSender(audio.Wide), to: make(audio.Frame, audio.MaxFrame), from: make(audio.Frame, audio.MaxFrame)}
+	m.receiver = rtp.NewReceiver(audio.Wide, opusClock, func(f audio.Frame) { m.peer.Hear(f) })
+	m.sender.Speak(rtp.Codec{Format: audio.G722})
+	return m
 }
 
 // stop returns when the peer will not be called any more.
@@ -115,7 +104,7 @@ func (m *media) packet(data []byte, at time.Duration) {
 	if !m.out.hears(h.PayloadType) {
 		return
 	}
-	if !m.hearing || h.SSRC != m.ssrc {
+	if !m.receiver.Of(h.SSRC) {
 		m.early, m.waiting = [4]early{}, 0
 		m.take(data, at)
 		return
@@ -173,10 +162,7 @@ func (m *media) take(data []byte, at time.Duration) {
 	if err != nil {
 		return
 	}
-	payload := data[n:]
-	if h.Padding && len(payload) > 0 {
-		payload = payload[:max(0, len(payload)-int(payload[len(payload)-1]))]
-	}
+	payload := rtp.Unpad(h, data[n:])
 	m.seq = h.SequenceNumber
 	if len(payload) == 0 || !m.sound.add(at, 0, mostAhead) {
 		return
@@ -187,42 +173,7 @@ func (m *media) take(data []byte, at time.Duration) {
 	}
 	pcm := m.pcm[:samples]
 	m.sound.full += time.Duration(samples) * time.Second / time.Duration(audio.Wide)
-	m.jitter.Put(at, h.SequenceNumber, h.Timestamp, h.SSRC, pcm)
-	if m.hearing && h.SSRC == m.ssrc {
-		m.bridge(h.Timestamp-m.ts, int(h.SequenceNumber-m.last))
-	} else {
-		m.filled = 0
-	}
-	m.hearing, m.ssrc, m.last, m.ts = true, h.SSRC, h.SequenceNumber, h.Timestamp
-	m.conceal.Good(pcm)
-	m.hear(pcm)
-}
-
-// bridge conceals up to three packets that were lost, so that who listens at once keeps the time.
-func (m *media) bridge(ticks uint32, ahead int) {
-	if ahead < 2 || ahead > 4 || ticks > uint32(ahead*longest*perMS) {
-		return
-	}
-	missing := int(ticks) / ahead * (ahead - 1) * int(audio.Wide) / opusClock
-	var gap [audio.MaxFrame]int16
-	for missing > 0 {
-		n := min(missing, len(gap))
-		m.conceal.Lost(gap[:n])
-		m.hear(gap[:n])
-		missing -= n
-	}
-}
-
-// hear cuts what came into frames.
-func (m *media) hear(pcm []int16) {
-	for len(pcm) > 0 {
-		n := copy(m.frame[m.filled:], pcm)
-		pcm = pcm[n:]
-		if m.filled += n; m.filled == len(m.frame) {
-			m.filled = 0
-			m.peer.Hear(m.frame)
-		}
-	}
+	m.receiver.Put(at, h.SequenceNumber, h.Timestamp, h.SSRC, pcm)
 }
 
 // digit takes a key that was pressed.
@@ -234,25 +185,21 @@ func (m *media) digit(key byte, at time.Duration) {
 	}
 }
 
-// tick moves 20 ms of sound in both directions. Of the frames that were missed before it, by a process that was stopped, nothing is sent:
-// the far end hears a gap, not a burst.
+// tick moves 20 ms of sound in both directions.
 func (m *media) tick(at time.Duration, missed int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.rtp.Timestamp += uint32(missed+1) * frameTicks
+	m.sender.Pass(missed)
 	if m.waiting > 0 && at-m.first >= audio.FrameTime/2 {
 		m.release()
 	}
-	m.jitter.Pull(at, m.to)
+	m.receiver.Pull(at, m.to)
 	spoken := m.peer.Tick(m.to, m.from)
 	if !spoken {
 		clear(m.from)
 	}
-	m.encoder.Encode(m.payload[:0], m.from)
-	m.rtp.SequenceNumber++
-	m.rtp.Marker = spoken && m.silent
-	m.silent = !spoken
-	m.out.send(&m.rtp, m.payload[:])
+	payload := m.sender.Next(m.from, spoken)
+	m.out.send(&m.sender.Header, payload)
 }
 
 // silence says for how long nothing has come.
@@ -314,7 +261,7 @@ func (v *voice) hears(pt uint8) bool {
 }
 
 // send sends a packet. One that can't be sent is as good as lost: a network that comes back goes on, one that doesn't ends the call.
-func (v *voice) send(h *rtp.Header, payload []byte) {
+func (v *voice) send(h *pion.Header, payload []byte) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.writer == nil {

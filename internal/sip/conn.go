@@ -344,3 +344,8 @@ func noDial(net.Addr) net.Dialer {
 		return errors.New("the connection was lost")
 	}}
 }
+
+func isTimeout(err error) bool {
+	var t interface{ Timeout() bool }
+	return errors.As(err, &t) && t.Timeout()
+}

@@ -2,7 +2,6 @@ package sip
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -120,7 +119,7 @@ func (a *attempt) run(ctx context.Context, h hop) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	defer context.AfterFunc(l.server.ctx, func() { stop(parley.Shutdown) })()
-	drained := a.drain()
+	drained := l.socket.Drain() // ringback and announcements
 	defer drained()
 	for {
 		try := a.invite.Clone()
@@ -150,37 +149,6 @@ func (a *attempt) run(ctx context.Context, h hop) error {
 			return &Refused{code, res.Reason}
 		}
 	}
-}
-
-// drain throws away what comes before the answer: ringback and announcements, of which seconds would be heard at once afterwards. It also
-// keeps the socket's buffer free for the first word. Stopping it twice is fine.
-func (a *attempt) drain() (stop func()) {
-	over := make(chan struct{})
-	conn := a.leg.socket.rtp
-	go func() {
-		defer close(over)
-		var buf [2048]byte
-		for {
-			if _, _, err := conn.ReadFromUDPAddrPort(buf[:]); err != nil && isTimeout(err) {
-				return
-			}
-		}
-	}()
-	return func() {
-		select {
-		case <-over:
-			return
-		default:
-		}
-		_ = conn.SetReadDeadline(time.Unix(1, 0))
-		<-over
-		_ = conn.SetReadDeadline(time.Time{})
-	}
-}
-
-func isTimeout(err error) bool {
-	var t interface{ Timeout() bool }
-	return errors.As(err, &t) && t.Timeout()
 }
 
 // transact sends the INVITE.

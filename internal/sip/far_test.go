@@ -466,7 +466,7 @@ func TestHangupBeforeRun(t *testing.T) {
 	if err := l.Run(soon(t), newPhone(0)); !errors.Is(err, parley.AssistantHangup) {
 		t.Errorf("it runs afterwards: %v", err)
 	}
-	if n := s.ports.used(); n != 0 || !s.take() {
+	if n := s.ports.Used(); n != 0 || !s.take() {
 		t.Errorf("%d pairs of ports are in use, or the line is not free", n)
 	}
 	s.free()

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	sipgo "github.com/emiago/sipgo/sip"
-	"github.com/pion/rtp"
+	pion "github.com/pion/rtp"
 
 	"parley/internal/audio"
 )
@@ -72,7 +72,7 @@ func launch(t testing.TB, s *Server) (stop func()) {
 			case <-time.After(hang):
 				t.Error("the server doesn't stop")
 			}
-			if n := s.ports.used(); n != 0 {
+			if n := s.ports.Used(); n != 0 {
 				t.Errorf("%d ports are still taken", n)
 			}
 			if n := s.calls(); n != 0 {
@@ -437,7 +437,7 @@ func (c *caller) media() netip.AddrPort {
 
 // packet is an RTP packet.
 func packet(pt uint8, marker bool, seq uint16, ts, ssrc uint32, payload []byte) []byte {
-	h := rtp.Header{Version: 2, PayloadType: pt, Marker: marker, SequenceNumber: seq, Timestamp: ts, SSRC: ssrc}
+	h := pion.Header{Version: 2, PayloadType: pt, Marker: marker, SequenceNumber: seq, Timestamp: ts, SSRC: ssrc}
 	b, err := h.Marshal()
 	if err != nil {
 		panic(err)
@@ -489,14 +489,14 @@ func (w *wire) sendPacket(to netip.AddrPort, hz float64, first uint16, i int, ss
 }
 
 // listen returns the next RTP packet.
-func (w *wire) listen(within time.Duration) (*rtp.Packet, netip.AddrPort) {
+func (w *wire) listen(within time.Duration) (*pion.Packet, netip.AddrPort) {
 	buf := make([]byte, 2048)
 	_ = w.SetReadDeadline(time.Now().Add(within))
 	n, from, err := w.ReadFromUDPAddrPort(buf)
 	if err != nil {
 		return nil, from
 	}
-	p := &rtp.Packet{}
+	p := &pion.Packet{}
 	if err := p.Unmarshal(buf[:n]); err != nil {
 		w.t.Fatalf("no RTP packet: %v", err)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"parley"
 	"parley/internal/audio"
+	"parley/internal/rtp"
 )
 
 // Invite is an incoming call that was let in: it comes over a trunk, or from a softphone on this machine.
@@ -37,7 +38,7 @@ type Invite struct {
 	leg   *leg
 	offer *description // nil where the caller leaves the offer to us
 	place int          // of the stream in it that we take
-	codec codec
+	codec rtp.Codec
 }
 
 func newInvite(s *Server, from netip.Addr, v verdict) *Invite {
@@ -58,7 +59,7 @@ func (in *Invite) Rate() audio.Rate {
 	if in.offer == nil {
 		return audio.Narrow
 	}
-	return in.codec.format.Rate()
+	return in.codec.Format.Rate()
 }
 
 var errFinal = errors.New("the call was answered or refused already")
@@ -117,13 +118,13 @@ func (in *Invite) Answer(ctx context.Context) (audio.Leg, error) {
 	l.state.Lock()
 	if in.offer != nil {
 		l.agreeLocked(in.codec, &in.offer.streams[in.place])
-		withSDP(res, l.own.answer(in.offer, in.place, in.codec, l.state.dir))
+		withSDP(res, l.own.answer(in.offer, in.place, in.codec, l.state.agreed.Direction))
 		offered = nil
 	} else {
 		// The far end's choice comes with its ACK, but the rate must be known now: both ends have G.711.
 		l.rate.Store(int32(audio.Narrow))
-		l.state.codec, l.state.dir = codec{format: audio.PCMU, send: 0, receive: 0}, directions["sendrecv"]
-		withSDP(res, l.own.offer(offered, l.state.dir))
+		l.state.agreed = rtp.Agreement{Codec: rtp.Codec{Format: audio.PCMU}, Direction: directions["sendrecv"]}
+		withSDP(res, l.own.offer(offered, l.state.agreed.Direction))
 	}
 	l.early = false
 	l.state.Unlock()

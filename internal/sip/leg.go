@@ -15,32 +15,29 @@ import (
 
 	"parley"
 	"parley/internal/audio"
+	"parley/internal/rtp"
 )
 
 // leg is a call: its dialog, its sound, and how it ends. It is there from before the first message of ours until the far end knows that it
 // is over.
 type leg struct {
 	dialog
-	begun time.Time
 
-	socket *socket
+	socket *rtp.Socket
 	own    local        // our description
 	early  bool         // not answered yet
 	rate   atomic.Int32 // 0 until the first agreement
-	media  atomic.Pointer[media]
+	sound  atomic.Pointer[rtp.Session]
 
 	state struct {
 		sync.Mutex
 		ended   bool
 		running bool
-		timer   *time.Timer // the clock's
-		pending *pending    // a 2xx of ours that waits for its ACK
-		codec   codec       // as it was last agreed on
-		dir     direction   // ours
-		told    netip.AddrPort
-		refer   chan frag // of a transfer under way
-		handed  bool      // the far end has taken a transfer on
-		keys    string    // pressed before anybody listened
+		pending *pending      // a 2xx of ours that waits for its ACK
+		agreed  rtp.Agreement // as it was last; its signalling's address is the dialog's
+		refer   chan frag     // of a transfer under way
+		handed  bool          // the far end has taken a transfer on
+		keys    string        // pressed before anybody listened
 	}
 	done  chan struct{} // closed when the call is over
 	cause error         // why; set before done is closed
@@ -60,17 +57,17 @@ type pending struct {
 // newLeg is one that has room, and ports, from a peer's point of view.
 func (s *Server) newLeg(peer netip.AddrPort) (*leg, error) {
 	ip := s.addr.Addr() // the wildcard takes both families
-	sock, err := s.ports.open(ip)
+	sock, err := s.ports.Open(ip)
 	if err != nil {
 		return nil, err
 	}
 	if !s.enter() {
-		sock.close()
+		sock.Close()
 		return nil, parley.Shutdown
 	}
-	l := &leg{socket: sock, begun: time.Now(), early: true, done: make(chan struct{}), acked: make(chan struct{})}
+	l := &leg{socket: sock, early: true, done: make(chan struct{}), acked: make(chan struct{})}
 	l.server = s
-	l.own = local{id: uint64(rand.Uint32()), addr: netip.AddrPortFrom(s.shown(peer.Addr()), uint16(sock.port))}
+	l.own = local{id: uint64(rand.Uint32()), addr: netip.AddrPortFrom(s.shown(peer.Addr()), uint16(sock.Port))}
 	return l, nil
 }
 
@@ -89,12 +86,10 @@ func (l *leg) remove() {
 
 // release gives back what newLeg took: the ports and the room.
 func (l *leg) release() {
-	l.socket.close()
+	l.socket.Close()
 	l.server.free()
 	l.server.leave()
 }
-
-func (l *leg) now() time.Duration { return time.Since(l.begun) }
 
 // Rate is that of all frames in both directions.
 func (l *leg) Rate() audio.Rate { return audio.Rate(l.rate.Load()) }
@@ -104,31 +99,32 @@ func (l *leg) Dial(digits string) error {
 	if !audio.ValidKeys(digits) {
 		return fmt.Errorf("dial %q: keys are 0-9, *, # and A-D", digits)
 	}
-	m := l.media.Load()
+	m := l.sound.Load()
 	if m == nil {
 		return errors.New("dial keys: the leg isn't running")
 	}
-	m.dialled.Lock()
-	defer m.dialled.Unlock()
-	m.dialled.keys += digits
+	m.Dial(digits)
 	return nil
 }
 
 // agreeLocked takes over what a description agreed on.
-func (l *leg) agreeLocked(c codec, m *stream) {
-	st := &l.state
-	l.rate.Store(int32(c.format.Rate()))
-	st.codec, st.dir = c, m.mirror()
-	st.told = netip.AddrPortFrom(m.addr, uint16(m.port))
+func (l *leg) agreeLocked(c rtp.Codec, m *stream) {
+	l.rate.Store(int32(c.Format.Rate()))
+	l.state.agreed = rtp.Agreement{Codec: c, Direction: m.mirror(), Told: netip.AddrPortFrom(m.addr, uint16(m.port))}
 	l.apply()
 }
 
-// apply tells the sound what was agreed on. Without a usable address in the description the far end is where its signalling is.
+// apply tells the sound what was agreed on.
 func (l *leg) apply() {
-	if m := l.media.Load(); m != nil {
-		st := &l.state
-		m.agree(st.codec, st.dir, st.told, l.peer(), l.now())
+	if m := l.sound.Load(); m != nil {
+		m.Agree(l.agreement())
 	}
+}
+
+func (l *leg) agreement() rtp.Agreement {
+	a := l.state.agreed
+	a.Signal = l.peer()
+	return a
 }
 
 func (l *leg) peer() netip.Addr {
@@ -151,22 +147,18 @@ func (l *leg) Run(ctx context.Context, p audio.Peer) error {
 		return errors.New("the leg runs already")
 	}
 	st.running = true
-	m := newMedia(l.socket, l.Rate(), p)
-	m.latch.loose = l.server.config.Loose
-	m.agree(st.codec, st.dir, st.told, l.peer(), l.now())
+	m := rtp.NewSession(l.socket, l.Rate(), l.server.config.Loose, p)
+	m.Agree(l.agreement())
 	for i := range len(st.keys) {
-		m.info(st.keys[i], l.now())
+		m.Press(st.keys[i])
 	}
-	l.media.Store(m)
+	l.sound.Store(m)
 	st.Unlock()
 
 	defer context.AfterFunc(l.server.ctx, func() { l.end(parley.Shutdown, true) })()
-	var receiver sync.WaitGroup
-	receiver.Go(func() { l.receive(m) })
-	l.clock(ctx, m)
-	_ = l.socket.rtp.SetReadDeadline(time.Unix(1, 0))
-	receiver.Wait()
-	l.media.Store(nil) // timers of SIP's know the leg for another 32 s: the conversation is not theirs to keep
+	defer context.AfterFunc(ctx, func() { l.end(context.Cause(ctx), true) })()
+	m.Run(l.done, func() { l.watch(m) })
+	l.sound.Store(nil) // timers of SIP's know the leg for another 32 s: the conversation is not theirs to keep
 	l.release()
 	return l.cause
 }
@@ -175,69 +167,28 @@ func (l *leg) Run(ctx context.Context, p audio.Peer) error {
 func (l *leg) pressed(key byte) {
 	l.state.Lock()
 	defer l.state.Unlock()
-	if m := l.media.Load(); m != nil && !l.state.ended {
-		m.info(key, l.now())
+	if m := l.sound.Load(); m != nil && !l.state.ended {
+		m.Press(key)
 	} else if len(l.state.keys) < 64 {
 		l.state.keys += string(key)
 	}
 }
 
-// receive reads packets until the socket's deadline is set.
-func (l *leg) receive(m *media) {
-	var buf [2048]byte
-	for {
-		n, from, err := l.socket.rtp.ReadFromUDPAddrPort(buf[:])
-		if l.ended() {
-			return
-		}
-		if err != nil { // an ICMP message that came back for a packet of ours
-			continue
-		}
-		m.packet(buf[:n], netip.AddrPortFrom(from.Addr().Unmap(), from.Port()), l.now())
+// watch ends a call that has fallen silent.
+func (l *leg) watch(m *rtp.Session) {
+	since, agreed := m.Silence()
+	most := l.server.silent
+	if agreed {
+		most = l.server.longest
 	}
-}
-
-const (
-	frameTime  = audio.FrameTime
-	mostBehind = 2 // frames that are made up for; a longer stall is a gap
-)
-
-// clock ticks every 20 ms until the call is over. The times are counted from the beginning, so that nothing drifts.
-func (l *leg) clock(ctx context.Context, m *media) {
-	next := l.now()
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	l.state.Lock()
-	l.state.timer = timer
-	l.state.Unlock()
-	defer context.AfterFunc(ctx, func() { l.end(context.Cause(ctx), true) })()
-	for {
-		<-timer.C // who ends the call sets it off
-		if l.ended() {
-			return
-		}
-		now := l.now()
-		missed := int((now - next) / frameTime)
-		if missed <= mostBehind {
-			missed = 0
-		}
-		next += time.Duration(missed) * frameTime
-		m.tick(now, missed)
-		next += frameTime
-		since, agreed := m.silence(now)
-		if agreed && since > l.server.longest || !agreed && since > l.server.silent {
-			if m.missed() {
-				slog.Warn("a call ends for want of sound; what came, came from addresses that its signalling does not name: if they are right, a NAT changes them, and PARLEY_RTP_SOURCE=any takes such sound",
-					"trunk", l.trunkID(), "peer", l.peer())
-			}
-			l.end(parley.MediaTimeout, true)
-			return
-		}
-		timer.Reset(next - l.now())
-		if l.ended() { // just before, and what end has set is lost
-			return
-		}
+	if since <= most {
+		return
 	}
+	if m.Missed() {
+		slog.Warn("a call ends for want of sound; what came, came from addresses that its signalling does not name: if they are right, a NAT changes them, and PARLEY_RTP_SOURCE=any takes such sound",
+			"trunk", l.trunkID(), "peer", l.peer())
+	}
+	l.end(parley.MediaTimeout, true)
 }
 
 // trunkID is that of the trunk that the call came or went over, 0 for the carrier's and a softphone's.
@@ -272,9 +223,6 @@ func (l *leg) end(cause error, bye bool) {
 	running := st.running
 	l.cause, l.left = cause, !bye
 	close(l.done)
-	if st.timer != nil {
-		st.timer.Reset(0)
-	}
 	st.Unlock()
 	if bye {
 		l.server.begin(l.hangUp)

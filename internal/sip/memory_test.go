@@ -8,6 +8,7 @@ import (
 	"weak"
 
 	"parley"
+	"parley/internal/rtp"
 )
 
 // A call that is over lets go of the conversation, while SIP still remembers the call: for repeated messages there are 32 s to come.
@@ -15,7 +16,7 @@ func TestEndedCallLetsGo(t *testing.T) {
 	t.Parallel()
 	type remains struct {
 		peer  weak.Pointer[phone]
-		media weak.Pointer[media]
+		sound weak.Pointer[rtp.Session]
 	}
 	over := make(chan remains, 1)
 	s := start(t, Config{Softphone: true, Answer: func(ctx context.Context, in *Invite) {
@@ -28,7 +29,7 @@ func TestEndedCallLetsGo(t *testing.T) {
 		var r remains
 		p.onTick = func(n int) {
 			if n == 1 {
-				r.media = weak.Make(l.(*leg).media.Load())
+				r.sound = weak.Make(l.(*leg).sound.Load())
 			}
 		}
 		r.peer = weak.Make(p)
@@ -50,7 +51,7 @@ func TestEndedCallLetsGo(t *testing.T) {
 	}
 	c.ask("BYE", "")
 	left := get(t, over)
-	for give := time.Now().Add(hang); left.peer.Value() != nil || left.media.Value() != nil; runtime.Gosched() {
+	for give := time.Now().Add(hang); left.peer.Value() != nil || left.sound.Value() != nil; runtime.Gosched() {
 		if time.Now().After(give) {
 			t.Fatal("something keeps the conversation")
 		}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"parley/internal/audio"
+	"parley/internal/rtp"
 )
 
 // Session descriptions (RFC 8866) as far as an audio call needs them (RFC 3264). What telephones send is often out of order or incomplete,
@@ -20,12 +21,10 @@ const (
 	eventType   = 101 // the payload type that we offer telephone-event with
 )
 
-// direction says who sends, as seen by who wrote it.
-type direction struct{ send, receive bool }
+var directions = map[string]rtp.Direction{"sendrecv": {Send: true, Receive: true}, "sendonly": {Send: true}, "recvonly": {Receive: true}, "inactive": {}}
 
-var directions = map[string]direction{"sendrecv": {true, true}, "sendonly": {true, false}, "recvonly": {false, true}, "inactive": {}}
-
-func (d direction) String() string {
+// nameOf is what a description calls a direction.
+func nameOf(d rtp.Direction) string {
 	for name, known := range directions {
 		if known == d {
 			return name
@@ -40,7 +39,7 @@ type stream struct {
 	port        int
 	formats     []string
 	addr        netip.Addr // invalid where it is a name
-	dir         direction
+	dir         rtp.Direction
 	names       map[string]string // by payload type: NAME/CLOCK
 }
 
@@ -116,17 +115,8 @@ func (m *stream) attribute(value string) {
 
 // mirror is what our side of the stream does: it sends where the far end listens, which it doesn't at the address 0.0.0.0 either (the hold
 // of RFC 2543).
-func (m *stream) mirror() direction {
-	return direction{send: m.dir.receive && !(m.addr.IsValid() && m.addr.IsUnspecified()), receive: m.dir.send}
-}
-
-// codec is what was agreed on. The payload types of both ways are mostly, but need not be, the same.
-type codec struct {
-	format        audio.Format
-	send, receive uint8
-
-	event                   bool // telephone-event was agreed on
-	sendEvent, receiveEvent uint8
+func (m *stream) mirror() rtp.Direction {
+	return rtp.Direction{Send: m.dir.Receive && !(m.addr.IsValid() && m.addr.IsUnspecified()), Receive: m.dir.Send}
 }
 
 // encoding is the format that a payload type of the stream stands for.
@@ -150,7 +140,7 @@ func (m *stream) encoding(pt string) (format audio.Format, event, ok bool) {
 
 // choose is the codec of the first format that is in what we have, which the far end therefore likes most, among those of a rate (0 for
 // any). Received packets have the payload types of own, where that is a description of ours that the far end answered.
-func (m *stream) choose(rate audio.Rate, own *codecs) (c codec, ok bool) {
+func (m *stream) choose(rate audio.Rate, own *codecs) (c rtp.Codec, ok bool) {
 	for _, pt := range m.formats {
 		number, err := strconv.ParseUint(pt, 10, 8)
 		if err != nil || number > 127 {
@@ -159,15 +149,15 @@ func (m *stream) choose(rate audio.Rate, own *codecs) (c codec, ok bool) {
 		format, event, known := m.encoding(pt)
 		switch {
 		case !known:
-		case event && !c.event:
-			c.event, c.sendEvent, c.receiveEvent = true, uint8(number), uint8(number)
+		case event && !c.Event:
+			c.Event, c.SendEvent, c.ReceiveEvent = true, uint8(number), uint8(number)
 			if own != nil {
-				c.receiveEvent = eventType
+				c.ReceiveEvent = eventType
 			}
 		case !event && !ok && (rate == 0 || format.Rate() == rate) && (own == nil || slices.Contains(*own, format)):
-			ok, c.format, c.send, c.receive = true, format, uint8(number), uint8(number)
+			ok, c.Format, c.Send, c.Receive = true, format, uint8(number), uint8(number)
 			if own != nil {
-				c.receive = format.PayloadType()
+				c.Receive = format.PayloadType()
 			}
 		}
 	}
@@ -188,7 +178,7 @@ func (c codecs) ofRate(r audio.Rate) codecs {
 }
 
 // audio finds the first stream that can carry a call over plain RTP: its place and its codec.
-func (d *description) audio(rate audio.Rate, own *codecs) (int, codec, bool) {
+func (d *description) audio(rate audio.Rate, own *codecs) (int, rtp.Codec, bool) {
 	for i := range d.streams {
 		m := &d.streams[i]
 		if m.kind != "audio" || m.port == 0 || m.proto != "RTP/AVP" && m.proto != "RTP/AVPF" {
@@ -198,7 +188,7 @@ func (d *description) audio(rate audio.Rate, own *codecs) (int, codec, bool) {
 			return i, c, true
 		}
 	}
-	return 0, codec{}, false
+	return 0, rtp.Codec{}, false
 }
 
 // local is our side of a session.
@@ -217,7 +207,7 @@ func (l *local) head(b *strings.Builder) {
 }
 
 // offer describes what we would like.
-func (l *local) offer(c codecs, dir direction) []byte {
+func (l *local) offer(c codecs, dir rtp.Direction) []byte {
 	var b strings.Builder
 	l.head(&b)
 	fmt.Fprintf(&b, "m=audio %d RTP/AVP", l.addr.Port())
@@ -228,12 +218,12 @@ func (l *local) offer(c codecs, dir direction) []byte {
 	for _, f := range c {
 		fmt.Fprintf(&b, "a=rtpmap:%d %s/%d\r\n", f.PayloadType(), f, f.ClockRate())
 	}
-	fmt.Fprintf(&b, "a=rtpmap:%d telephone-event/8000\r\na=fmtp:%d 0-15\r\na=ptime:20\r\na=%s\r\n", eventType, eventType, dir)
+	fmt.Fprintf(&b, "a=rtpmap:%d telephone-event/8000\r\na=fmtp:%d 0-15\r\na=ptime:20\r\na=%s\r\n", eventType, eventType, nameOf(dir))
 	return []byte(b.String())
 }
 
 // answer takes one stream of an offer, and turns the others down (RFC 3264, section 6).
-func (l *local) answer(d *description, taken int, c codec, dir direction) []byte {
+func (l *local) answer(d *description, taken int, c rtp.Codec, dir rtp.Direction) []byte {
 	var b strings.Builder
 	l.head(&b)
 	for i, m := range d.streams {
@@ -241,15 +231,15 @@ func (l *local) answer(d *description, taken int, c codec, dir direction) []byte
 			fmt.Fprintf(&b, "m=%s 0 %s %s\r\n", m.kind, m.proto, m.formats[0])
 			continue
 		}
-		fmt.Fprintf(&b, "m=audio %d %s %d", l.addr.Port(), m.proto, c.receive)
-		if c.event {
-			fmt.Fprintf(&b, " %d", c.receiveEvent)
+		fmt.Fprintf(&b, "m=audio %d %s %d", l.addr.Port(), m.proto, c.Receive)
+		if c.Event {
+			fmt.Fprintf(&b, " %d", c.ReceiveEvent)
 		}
-		fmt.Fprintf(&b, "\r\na=rtpmap:%d %s/%d\r\n", c.receive, c.format, c.format.ClockRate())
-		if c.event {
-			fmt.Fprintf(&b, "a=rtpmap:%d telephone-event/8000\r\na=fmtp:%d 0-15\r\n", c.receiveEvent, c.receiveEvent)
+		fmt.Fprintf(&b, "\r\na=rtpmap:%d %s/%d\r\n", c.Receive, c.Format, c.Format.ClockRate())
+		if c.Event {
+			fmt.Fprintf(&b, "a=rtpmap:%d telephone-event/8000\r\na=fmtp:%d 0-15\r\n", c.ReceiveEvent, c.ReceiveEvent)
 		}
-		fmt.Fprintf(&b, "a=ptime:20\r\na=%s\r\n", dir)
+		fmt.Fprintf(&b, "a=ptime:20\r\na=%s\r\n", nameOf(dir))
 	}
 	return []byte(b.String())
 }

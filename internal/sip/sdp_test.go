@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"parley/internal/audio"
+	"parley/internal/rtp"
 )
 
 func TestNegotiation(t *testing.T) {
@@ -19,39 +20,39 @@ func TestNegotiation(t *testing.T) {
 		own    *codecs
 		bad    bool // malformed
 		none   bool // nothing that we speak
-		want   codec
+		want   rtp.Codec
 		place  int
 		addr   string
 		mirror string
 	}{
-		"the offerer's first":   {text: head + "m=audio 4000 RTP/AVP 8 0 9 101\r\na=rtpmap:101 telephone-event/8000\r\n", want: codec{format: audio.PCMA, send: 8, receive: 8, event: true, sendEvent: 101, receiveEvent: 101}},
-		"G722 first":            {text: head + "m=audio 4000 RTP/AVP 9 0\r\n", want: codec{format: audio.G722, send: 9, receive: 9}},
-		"what we don't have":    {text: head + "m=audio 4000 RTP/AVP 18 3 0\r\n", want: codec{format: audio.PCMU}},
-		"dynamic types":         {text: head + "m=audio 4000 RTP/AVP 96 97\r\na=rtpmap:96 pcma/8000/1\r\na=rtpmap:97 Telephone-Event/8000\r\n", want: codec{format: audio.PCMA, send: 96, receive: 96, event: true, sendEvent: 97, receiveEvent: 97}},
-		"a static type renamed": {text: head + "m=audio 4000 RTP/AVP 0 8\r\na=rtpmap:0 opus/48000/2\r\n", want: codec{format: audio.PCMA, send: 8, receive: 8}},
-		"the answer's types":    {text: head + "m=audio 4000 RTP/AVP 96 100\r\na=rtpmap:96 G722/8000\r\na=rtpmap:100 telephone-event/8000\r\n", own: &own, want: codec{format: audio.G722, send: 96, receive: 9, event: true, sendEvent: 100, receiveEvent: 101}},
-		"of a rate":             {text: head + "m=audio 4000 RTP/AVP 9 8\r\n", rate: audio.Narrow, want: codec{format: audio.PCMA, send: 8, receive: 8}},
+		"the offerer's first":   {text: head + "m=audio 4000 RTP/AVP 8 0 9 101\r\na=rtpmap:101 telephone-event/8000\r\n", want: rtp.Codec{Format: audio.PCMA, Send: 8, Receive: 8, Event: true, SendEvent: 101, ReceiveEvent: 101}},
+		"G722 first":            {text: head + "m=audio 4000 RTP/AVP 9 0\r\n", want: rtp.Codec{Format: audio.G722, Send: 9, Receive: 9}},
+		"what we don't have":    {text: head + "m=audio 4000 RTP/AVP 18 3 0\r\n", want: rtp.Codec{Format: audio.PCMU}},
+		"dynamic types":         {text: head + "m=audio 4000 RTP/AVP 96 97\r\na=rtpmap:96 pcma/8000/1\r\na=rtpmap:97 Telephone-Event/8000\r\n", want: rtp.Codec{Format: audio.PCMA, Send: 96, Receive: 96, Event: true, SendEvent: 97, ReceiveEvent: 97}},
+		"a static type renamed": {text: head + "m=audio 4000 RTP/AVP 0 8\r\na=rtpmap:0 opus/48000/2\r\n", want: rtp.Codec{Format: audio.PCMA, Send: 8, Receive: 8}},
+		"the answer's types":    {text: head + "m=audio 4000 RTP/AVP 96 100\r\na=rtpmap:96 G722/8000\r\na=rtpmap:100 telephone-event/8000\r\n", own: &own, want: rtp.Codec{Format: audio.G722, Send: 96, Receive: 9, Event: true, SendEvent: 100, ReceiveEvent: 101}},
+		"of a rate":             {text: head + "m=audio 4000 RTP/AVP 9 8\r\n", rate: audio.Narrow, want: rtp.Codec{Format: audio.PCMA, Send: 8, Receive: 8}},
 		"none of a rate":        {text: head + "m=audio 4000 RTP/AVP 0 8\r\n", rate: audio.Wide, none: true},
-		"video before it":       {text: head + "m=video 5000 RTP/AVP 31\r\nm=audio 4000 RTP/AVP 0\r\n", want: codec{format: audio.PCMU}, place: 1},
+		"video before it":       {text: head + "m=video 5000 RTP/AVP 31\r\nm=audio 4000 RTP/AVP 0\r\n", want: rtp.Codec{Format: audio.PCMU}, place: 1},
 		"encrypted only":        {text: head + "m=audio 4000 RTP/SAVP 0\r\n", none: true},
-		"encrypted or not":      {text: head + "m=audio 4000 RTP/SAVP 0\r\nm=audio 4002 RTP/AVP 0\r\n", want: codec{format: audio.PCMU}, place: 1},
+		"encrypted or not":      {text: head + "m=audio 4000 RTP/SAVP 0\r\nm=audio 4002 RTP/AVP 0\r\n", want: rtp.Codec{Format: audio.PCMU}, place: 1},
 		"turned down":           {text: head + "m=audio 0 RTP/AVP 0\r\n", none: true},
 		"no streams":            {text: head, none: true},
-		"its own address":       {text: head + "m=audio 4000 RTP/AVP 0\r\nc=IN IP4 192.0.2.9/127\r\n", want: codec{format: audio.PCMU}, addr: "192.0.2.9"},
-		"IPv6":                  {text: "v=0\r\nc=IN IP6 2001:db8::1\r\nm=audio 4000 RTP/AVP 0\r\n", want: codec{format: audio.PCMU}, addr: "2001:db8::1"},
-		"a name":                {text: "v=0\r\nc=IN IP4 media.example\r\nm=audio 4000 RTP/AVP 0\r\n", want: codec{format: audio.PCMU}, addr: "invalid IP"},
-		"LF alone":              {text: strings.ReplaceAll(head+"m=audio 4000 RTP/AVP 0\r\n", "\r\n", "\n"), want: codec{format: audio.PCMU}},
-		"sendonly":              {text: head + "a=sendonly\r\nm=audio 4000 RTP/AVP 0\r\n", want: codec{format: audio.PCMU}, mirror: "recvonly"},
-		"recvonly":              {text: head + "m=audio 4000 RTP/AVP 0\r\na=recvonly\r\n", want: codec{format: audio.PCMU}, mirror: "sendonly"},
-		"inactive":              {text: head + "a=sendonly\r\nm=audio 4000 RTP/AVP 0\r\na=inactive\r\n", want: codec{format: audio.PCMU}, mirror: "inactive"},
-		"held as of old":        {text: "v=0\r\nc=IN IP4 0.0.0.0\r\nm=audio 4000 RTP/AVP 0\r\n", want: codec{format: audio.PCMU}, mirror: "recvonly", addr: "0.0.0.0"},
+		"its own address":       {text: head + "m=audio 4000 RTP/AVP 0\r\nc=IN IP4 192.0.2.9/127\r\n", want: rtp.Codec{Format: audio.PCMU}, addr: "192.0.2.9"},
+		"IPv6":                  {text: "v=0\r\nc=IN IP6 2001:db8::1\r\nm=audio 4000 RTP/AVP 0\r\n", want: rtp.Codec{Format: audio.PCMU}, addr: "2001:db8::1"},
+		"a name":                {text: "v=0\r\nc=IN IP4 media.example\r\nm=audio 4000 RTP/AVP 0\r\n", want: rtp.Codec{Format: audio.PCMU}, addr: "invalid IP"},
+		"LF alone":              {text: strings.ReplaceAll(head+"m=audio 4000 RTP/AVP 0\r\n", "\r\n", "\n"), want: rtp.Codec{Format: audio.PCMU}},
+		"sendonly":              {text: head + "a=sendonly\r\nm=audio 4000 RTP/AVP 0\r\n", want: rtp.Codec{Format: audio.PCMU}, mirror: "recvonly"},
+		"recvonly":              {text: head + "m=audio 4000 RTP/AVP 0\r\na=recvonly\r\n", want: rtp.Codec{Format: audio.PCMU}, mirror: "sendonly"},
+		"inactive":              {text: head + "a=sendonly\r\nm=audio 4000 RTP/AVP 0\r\na=inactive\r\n", want: rtp.Codec{Format: audio.PCMU}, mirror: "inactive"},
+		"held as of old":        {text: "v=0\r\nc=IN IP4 0.0.0.0\r\nm=audio 4000 RTP/AVP 0\r\n", want: rtp.Codec{Format: audio.PCMU}, mirror: "recvonly", addr: "0.0.0.0"},
 		"not a description":     {text: "hello", bad: true},
 		"a line without =":      {text: head + "nonsense\r\n", bad: true},
 		"a port too high":       {text: head + "m=audio 70000 RTP/AVP 0\r\n", bad: true},
 		"no formats":            {text: head + "m=audio 4000 RTP/AVP\r\n", bad: true},
 		"a torn address":        {text: "v=0\r\nc=IN IP4\r\nm=audio 4000 RTP/AVP 0\r\n", bad: true},
 		"far too many lines":    {text: head + strings.Repeat("m=audio 4000 RTP/AVP 0\r\n", 100), bad: true},
-		"a type that is none":   {text: head + "m=audio 4000 RTP/AVP x 300 -1 0\r\n", want: codec{format: audio.PCMU}},
+		"a type that is none":   {text: head + "m=audio 4000 RTP/AVP x 300 -1 0\r\n", want: rtp.Codec{Format: audio.PCMU}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d, err := parseSDP([]byte(c.text))
@@ -75,7 +76,7 @@ func TestNegotiation(t *testing.T) {
 			if c.mirror == "" {
 				c.mirror = "sendrecv"
 			}
-			if got := m.mirror().String(); got != c.mirror {
+			if got := nameOf(m.mirror()); got != c.mirror {
 				t.Errorf("mirror %s, want %s", got, c.mirror)
 			}
 			if c.addr == "" {
@@ -130,7 +131,7 @@ func FuzzSDP(f *testing.F) {
 			t.Fatalf("%d streams were answered with %d", len(d.streams), len(back.streams))
 		}
 		again, got, ok := back.audio(0, nil)
-		if !ok || again != place || got.format != c.format || got.send != c.receive {
+		if !ok || again != place || got.Format != c.Format || got.Send != c.Receive {
 			t.Fatalf("place %d %+v was answered with %d %+v", place, c, again, got)
 		}
 	})

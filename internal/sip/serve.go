@@ -140,7 +140,7 @@ func (l *leg) reinvite(req *sipgo.Request, tx *sipgo.ServerTx) {
 			return
 		}
 		l.agreeLocked(c, &d.streams[place])
-		withSDP(res, l.own.answer(d, place, c, st.dir))
+		withSDP(res, l.own.answer(d, place, c, st.agreed.Direction))
 	}
 	l.learn(req)
 	p := &pending{seq: req.CSeq().SeqNo, offer: offered, acked: make(chan struct{})}

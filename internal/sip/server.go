@@ -14,6 +14,7 @@ import (
 	sipgo "github.com/emiago/sipgo/sip"
 
 	"parley"
+	"parley/internal/rtp"
 )
 
 // Server is the telephone line of this process.
@@ -27,7 +28,7 @@ type Server struct {
 	txs       *sipgo.TransactionLayer
 	streams   *streams
 	strangers atomic.Int32 // connections that have brought nothing yet
-	ports     *ports
+	ports     *rtp.Ports
 
 	mark  string // is in the branch of every request that we send, so that answers are told from forgeries
 	door  *door
@@ -70,7 +71,7 @@ type Server struct {
 
 // New makes a server. It does nothing before Listen and Run.
 func New(c Config) *Server {
-	s := &Server{config: c, ports: newPorts(c.Ports[0], c.Ports[1]), mark: token(12), door: newDoor(), lock: newLock(),
+	s := &Server{config: c, ports: rtp.NewPorts(c.Ports[0], c.Ports[1]), mark: token(12), door: newDoor(), lock: newLock(),
 		refresh: make(chan struct{}, 1), ready: make(chan struct{}), idle: make(chan struct{}),
 		invites: map[string]*Invite{}, legs: map[string]*leg{}, regs: map[int64]*registration{}, dials: map[netip.AddrPort]chan struct{}{}, shunned: map[netip.AddrPort]time.Time{}, carrier: carrierPlaces{seen: map[netip.AddrPort]time.Time{}},
 		from:   map[netip.Addr]int{},
@@ -88,7 +89,7 @@ func (s *Server) Listen() error {
 	if s.off() {
 		return nil
 	}
-	if len(s.ports.taken) == 0 {
+	if s.ports.Len() == 0 {
 		return errors.New("PARLEY_RTP_PORTS has no pair of ports: give a range such as 10000-19999")
 	}
 	want, err := net.ResolveUDPAddr("udp", s.config.Listen)
@@ -254,9 +255,9 @@ func (s *Server) closeIdle() {
 // most is how many calls there may be.
 func (s *Server) most() int {
 	if n := s.config.MaxCalls; n > 0 {
-		return min(n, len(s.ports.taken))
+		return min(n, s.ports.Len())
 	}
-	return len(s.ports.taken)
+	return s.ports.Len()
 }
 
 // take makes room for a call, which free gives back.

@@ -12,6 +12,7 @@ import (
 
 	"parley"
 	"parley/internal/need"
+	"parley/internal/rtp"
 )
 
 // sipp runs a scenario, at a port of its own; over is its outcome.
@@ -21,12 +22,12 @@ func sipp(t *testing.T, scenario, transport string, args ...string) (at netip.Ad
 	w := newWire(t, "127.0.0.1")
 	at = w.addr()
 	w.Close()
-	free, err := newPorts(61000, 65000).open(at.Addr()) // above those that are given out to whoever wants any
+	free, err := rtp.NewPorts(61000, 65000).Open(at.Addr()) // above those that are given out to whoever wants any
 	if err != nil {
 		t.Fatal(err)
 	}
-	media := free.port
-	free.close()
+	media := free.Port
+	free.Close()
 	file, err := filepath.Abs("testdata/sipp/" + scenario + ".xml")
 	if err != nil {
 		t.Fatal(err)

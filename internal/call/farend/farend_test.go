@@ -197,7 +197,7 @@ func TestAmbientSoundIsNobody(t *testing.T) {
 			t.Fatal(err)
 		}
 		n := newLine(t.Context(), &leg{}, nil)
-		n.timer.Stop()
+		n.clock.Stop()
 		voice, position := murmur("Good morning, this is the bakery."), 0
 		for i := range 400 {
 			clear(n.out[:])
@@ -397,9 +397,8 @@ func TestMurmur(t *testing.T) {
 
 func TestTickAllocates(t *testing.T) {
 	n := newLine(t.Context(), &leg{}, mute{})
-	defer n.timer.Stop()
+	defer n.clock.Stop()
 	if a := testing.AllocsPerRun(20, func() {
-		n.next = time.Now() // don't wait
 		if err := n.tick(); err != nil {
 			t.Fatal(err)
 		}

@@ -8,6 +8,7 @@ import (
 
 	"parley"
 	"parley/internal/audio"
+	"parley/internal/rtp"
 )
 
 // What far ends say.
@@ -66,7 +67,7 @@ func (l *leg) Transfer(ctx context.Context, to string) error {
 // Run implements audio.Leg.
 func (l *leg) Run(ctx context.Context, p audio.Peer) error {
 	n := newLine(ctx, l, p)
-	defer n.timer.Stop()
+	defer n.clock.Stop()
 	return n.live(n)
 }
 
@@ -75,8 +76,7 @@ type line struct {
 	*leg
 	ctx     context.Context
 	peer    audio.Peer
-	timer   *time.Timer
-	next    time.Time // of the next tick
+	clock   *rtp.Clock
 	elapsed time.Duration
 	in, out [audio.MaxFrame]int16
 
@@ -87,7 +87,7 @@ type line struct {
 }
 
 func newLine(ctx context.Context, l *leg, p audio.Peer) *line {
-	return &line{leg: l, ctx: ctx, peer: p, timer: time.NewTimer(0), next: time.Now(), vad: audio.NewVAD(rate), peak: -60}
+	return &line{leg: l, ctx: ctx, peer: p, clock: rtp.NewClock(time.Now()), vad: audio.NewVAD(rate), peak: -60}
 }
 
 // person says hello, lets the other finish each time, answers three times, and hangs up.
@@ -171,25 +171,15 @@ func (n *line) listen() error {
 	return nil
 }
 
-// tick waits for the next 20 ms and exchanges them: in for what the other says. The schedule is absolute, so that no delay adds up; after a
-// stall of more than 100 ms it begins anew, because a burst would help nobody.
+// tick waits for the next 20 ms and exchanges them: in for what the other says.
 func (n *line) tick() error {
-	late := -time.Until(n.next)
-	if late > 5*audio.FrameTime {
-		n.next = n.next.Add(late)
-	}
-	n.timer.Reset(time.Until(n.next))
-	select {
-	case <-n.timer.C:
-	case <-n.ctx.Done():
-	}
-	switch {
-	case n.ctx.Err() != nil:
+	if !n.clock.Wait(n.ctx.Done()) {
 		return context.Cause(n.ctx)
-	case n.elapsed >= stay || n.transferred.Load():
+	}
+	n.clock.Due()
+	if n.elapsed >= stay || n.transferred.Load() {
 		return parley.CustomerHangup
 	}
-	n.next = n.next.Add(audio.FrameTime)
 	n.elapsed += audio.FrameTime
 	n.peer.Hear(n.in[:])
 	if !n.peer.Tick(n.in[:], n.out[:]) {

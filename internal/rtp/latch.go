@@ -1,4 +1,4 @@
-package sip
+package rtp
 
 import (
 	"net/netip"

@@ -1,0 +1,66 @@
+package rtp
+
+import "time"
+
+// mostBehind is how many frames are made up for; a longer stall is a gap.
+const mostBehind = 2
+
+// Clock says every 20 ms that a frame is due. The times are counted from its beginning, so that nothing drifts.
+type Clock struct {
+	began time.Time
+	next  time.Duration
+	timer *time.Timer
+}
+
+// NewClock counts from a moment. The first frame is due now.
+func NewClock(began time.Time) *Clock {
+	return &Clock{began: began, next: time.Since(began), timer: time.NewTimer(0)}
+}
+
+// Align moves the next frame on to a moment that many clocks share, one of each grid's length since another moment: what is due together
+// wakes the process once.
+func (c *Clock) Align(from time.Time, grid time.Duration) { c.next += grid - time.Since(from)%grid }
+
+// Run calls tick for each frame until done is closed: with the time since the beginning, and how many frames were missed before it because
+// the process stood still. These are gone: nothing is sent in a burst.
+func (c *Clock) Run(done <-chan struct{}, tick func(at time.Duration, missed int)) {
+	defer c.Stop()
+	for c.Wait(done) {
+		tick(c.Due())
+	}
+}
+
+// Wait returns when a frame is due, which Due must take then, or with false when done is closed.
+func (c *Clock) Wait(done <-chan struct{}) bool {
+	c.timer.Reset(c.next - time.Since(c.began))
+	select {
+	case <-done:
+		return false
+	case <-c.timer.C:
+	}
+	select {
+	case <-done: // both at once
+		return false
+	default:
+		return true
+	}
+}
+
+// Due takes the frame that is due.
+func (c *Clock) Due() (at time.Duration, missed int) {
+	at = time.Since(c.began)
+	c.next, missed = following(c.next, at)
+	return at, missed
+}
+
+// Stop gives back what Wait took. Run does so itself.
+func (c *Clock) Stop() { c.timer.Stop() }
+
+// following says, where a frame that was due is taken now, when the one after it is due and how many before it were missed.
+func following(due, now time.Duration) (next time.Duration, missed int) {
+	missed = int((now - due) / frameTime)
+	if missed <= mostBehind {
+		missed = 0
+	}
+	return due + time.Duration(missed+1)*frameTime, missed
+}

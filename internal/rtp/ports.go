@@ -1,0 +1,140 @@
+package rtp
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"os"
+	"sync"
+	"time"
+)
+
+// Ports hands out pairs of UDP ports: an even one for RTP and the odd one after it, which is RTCP's (RFC 3550, section 11).
+type Ports struct {
+	mu    sync.Mutex
+	first int    // even
+	taken []bool // by pair
+}
+
+// NewPorts hands out those from first to last.
+func NewPorts(first, last int) *Ports {
+	first += first & 1
+	return &Ports{first: first, taken: make([]bool, max(0, (last-first+1)/2))}
+}
+
+// Socket is a pair of ports that is open.
+type Socket struct {
+	Port int // RTP's
+
+	rtp, rtcp *net.UDPConn
+	ports     *Ports
+	pair      int
+}
+
+var errNoPort = errors.New("no free RTP port: widen PARLEY_RTP_PORTS")
+
+// Open takes a pair that nobody has, in this process or another, from a random place on, so that a new call doesn't get the late packets
+// of the last one.
+func (p *Ports) Open(ip netip.Addr) (*Socket, error) {
+	n := len(p.taken)
+	if n == 0 {
+		return nil, errNoPort
+	}
+	start := rand.IntN(n)
+	for i := range n {
+		pair := (start + i) % n
+		if !p.take(pair) {
+			continue
+		}
+		s, err := bind(ip, p.first+2*pair)
+		if err == nil {
+			s.ports, s.pair = p, pair
+			return s, nil
+		}
+		p.free(pair)
+	}
+	return nil, errNoPort
+}
+
+func bind(ip netip.Addr, port int) (*Socket, error) {
+	rtp, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.AddrPortFrom(ip, uint16(port))))
+	if err != nil {
+		return nil, fmt.Errorf("open an RTP port: %w", err)
+	}
+	// Nobody reads RTCP. It is open so that the far end's reports aren't answered with ICMP, which some take for the end of the call.
+	rtcp, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.AddrPortFrom(ip, uint16(port+1))))
+	if err != nil {
+		rtp.Close()
+		return nil, fmt.Errorf("open an RTCP port: %w", err)
+	}
+	_ = rtcp.SetReadBuffer(1) // the kernel's least
+	return &Socket{rtp: rtp, rtcp: rtcp, Port: port}, nil
+}
+
+// Close gives the pair back.
+func (s *Socket) Close() {
+	s.rtp.Close()
+	s.rtcp.Close()
+	s.ports.free(s.pair)
+}
+
+// Drain throws away what comes, until stop is called, which may be called twice: what came before a call was answered would be heard all at
+// once afterwards. It also keeps the buffer free for the first word.
+func (s *Socket) Drain() (stop func()) {
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		var buf [mostPacket]byte
+		for {
+			if _, _, err := s.rtp.ReadFromUDPAddrPort(buf[:]); errors.Is(err, os.ErrDeadlineExceeded) {
+				return
+			}
+		}
+	}()
+	return func() {
+		select {
+		case <-over:
+			return
+		default:
+		}
+		_ = s.rtp.SetReadDeadline(past)
+		<-over
+		_ = s.rtp.SetReadDeadline(time.Time{})
+	}
+}
+
+// past is a deadline that ends who is reading at once.
+var past = time.Unix(1, 0)
+
+// Len is how many pairs there are.
+func (p *Ports) Len() int { return len(p.taken) }
+
+// Used is the number of pairs that are taken.
+func (p *Ports) Used() (n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, t := range p.taken {
+		if t {
+			n++
+		}
+	}
+	return n
+}
+
+func (p *Ports) take(pair int) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.taken[pair] {
+		return false
+	}
+	p.taken[pair] = true
+	return true
+}
+
+func (p *Ports) free(pair int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.taken[pair] = false
+}

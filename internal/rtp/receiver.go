@@ -1,0 +1,110 @@
+package rtp
+
+import (
+	"time"
+
+	"parley/internal/audio"
+)
+
+// Receiver takes the sound of packets as they come and gives it twice: at once, in frames, what was lost concealed, to those who must be
+// quick; and evenly and in order, from a jitter buffer, to who pulls it. What a payload means is its owner's affair.
+type Receiver struct {
+	rate    int
+	clock   int // of the timestamps, Hz
+	jitter  *audio.Jitter
+	conceal *audio.Conceal
+	hear    func(audio.Frame)
+
+	// The stream as it is heard at once.
+	began  bool
+	seq    uint16 // the newest, and its timestamp
+	ts     uint32
+	ssrc   uint32
+	seen   uint64 // of the 64 packets before seq: what came
+	frame  audio.Frame
+	filled int
+}
+
+// NewReceiver has hear called with what is heard at once, by who calls Put.
+func NewReceiver(rate audio.Rate, clock int, hear func(audio.Frame)) *Receiver {
+	return &Receiver{rate: int(rate), clock: clock, jitter: audio.NewJitter(rate, clock), conceal: audio.NewConceal(rate), hear: hear,
+		frame: make(audio.Frame, rate.FrameSize())}
+}
+
+// mostBridge is how long a loss is concealed for who listens at once, who keeps the time so.
+const mostBridge = 120 * time.Millisecond
+
+// Of says whether a source is the one that is heard.
+func (r *Receiver) Of(ssrc uint32) bool { return r.began && ssrc == r.ssrc }
+
+// Twice says whether a packet came before, of the last 64, and notes it. Decoding it again would upset the decoder.
+func (r *Receiver) Twice(seq uint16, ssrc uint32) bool {
+	if !r.Of(ssrc) {
+		return false
+	}
+	behind := r.seq - seq
+	if behind == 0 {
+		return true
+	}
+	if behind > 64 {
+		return false
+	}
+	bit := uint64(1) << (behind - 1)
+	again := r.seen&bit != 0
+	r.seen |= bit
+	return again
+}
+
+// Put takes the sound of a packet that arrived at a moment, counted from any fixed one. Where packets come out of order they are heard at
+// once in the order in which they are put; one whose place was concealed meanwhile is not heard so.
+func (r *Receiver) Put(at time.Duration, seq uint16, ts, ssrc uint32, pcm []int16) {
+	r.jitter.Put(at, seq, ts, ssrc, pcm)
+	switch ahead := seq - r.seq; {
+	case !r.Of(ssrc) || ahead == 0 || ahead > 1<<15 && ahead < 1<<16-64: // a new stream
+		r.began, r.ssrc, r.seen, r.filled = true, ssrc, 0, 0
+	case ahead > 1<<15:
+		return // late
+	default:
+		r.seen = r.seen<<ahead | 1<<(ahead-1)
+		r.bridge(ts-r.ts, int(ahead))
+	}
+	r.seq, r.ts = seq, ts
+	r.conceal.Good(pcm)
+	r.cut(pcm)
+}
+
+// Pull fills a frame with what is to be heard at a moment of Put's clock.
+func (r *Receiver) Pull(at time.Duration, f audio.Frame) { r.jitter.Pull(at, f) }
+
+// bridge conceals what was lost of the packets that are ahead, which last so many ticks together.
+func (r *Receiver) bridge(ticks uint32, ahead int) {
+	most := r.clock * int(mostBridge/time.Millisecond) / 1000
+	if ahead < 2 || int64(ticks) > 8*int64(most) {
+		return
+	}
+	lost := int(ticks) / ahead * (ahead - 1) // packets last equally long
+	if lost > most {
+		return
+	}
+	missing := lost * r.rate / r.clock
+	var gap [audio.MaxFrame]int16
+	for missing > 0 {
+		n := min(missing, len(gap))
+		r.conceal.Lost(gap[:n])
+		r.cut(gap[:n])
+		missing -= n
+	}
+}
+
+// cut makes frames of what came.
+func (r *Receiver) cut(pcm []int16) {
+	for len(pcm) > 0 {
+		n := copy(r.frame[r.filled:], pcm)
+		pcm = pcm[n:]
+		if r.filled += n; r.filled < len(r.frame) {
+			return
+		}
+		r.filled = 0
+		r.hear(r.frame)
+	}
+}

@@ -1,0 +1,43 @@
+// Package rtp is the media plane: the sound of a call between a leg and a network. Its parts can be had alone: Ports and their sockets, the
+// Receiver (packets to frames: what comes twice, what is lost, the jitter buffer), the Sender (frames to packets: their numbers, talkspurts,
+// keys), the Clock of 20 ms. A Session is all of them for a call over plain RTP, with a latch that knows whose packets count. Signalling is
+// elsewhere: it says by an Agreement what a session speaks, and with whom.
+//
+// A packet goes through two calls in each direction: socket, Session, the peer's Hear; Clock, Session, the peer's Tick, socket. Nothing
+// allocates on the way, and no lock is held but the session's own.
+package rtp
+
+import (
+	"net/netip"
+
+	"parley/internal/audio"
+)
+
+const (
+	frameTime  = audio.FrameTime
+	frameTicks = 160            // of the RTP clock, which is 8 kHz for all that we send
+	headerSize = 12             // of what we send
+	mostPacket = 2048           // octets of one that comes
+	noise      = 13             // the payload type of comfort noise at 8 kHz (RFC 3389)
+	mostSound  = 8 * frameTicks // octets in a packet: 160 ms
+)
+
+// Codec is what was agreed on. The payload types of both ways are mostly, but need not be, the same.
+type Codec struct {
+	Format        audio.Format
+	Send, Receive uint8
+
+	Event                   bool // telephone-event (RFC 4733) was agreed on
+	SendEvent, ReceiveEvent uint8
+}
+
+// Direction says who sends, as seen by who says it.
+type Direction struct{ Send, Receive bool }
+
+// Agreement is what both ends of a session have agreed on.
+type Agreement struct {
+	Codec     Codec
+	Direction Direction      // ours
+	Told      netip.AddrPort // where the far end says that it listens; an unusable address stands for where its signalling is
+	Signal    netip.Addr     // where that is
+}

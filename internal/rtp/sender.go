@@ -1,0 +1,87 @@
+package rtp
+
+import (
+	"math/rand/v2"
+
+	pion "github.com/pion/rtp"
+
+	"parley/internal/audio"
+)
+
+// Sender makes the packets of what is said: one for each frame, with keys in between. It has no clock: its owner says how time passes.
+type Sender struct {
+	Header pion.Header // of the packet that Next made
+
+	codec   Codec
+	encoder *audio.Encoder
+	ts      uint32 // of the frame that is due
+	key     uint32 // of the key that is being sent
+	silent  bool   // nothing was said in the last packet
+	packet  [headerSize + audio.FrameBytes]byte
+	events  audio.EventSender
+	tones   *audio.Digits
+}
+
+// NewSender begins a stream, which says nothing before Speak.
+func NewSender(rate audio.Rate) *Sender {
+	return &Sender{Header: pion.Header{Version: 2, SequenceNumber: uint16(rand.Uint32()), SSRC: rand.Uint32()}, ts: rand.Uint32(), silent: true,
+		tones: audio.NewDigits(rate)}
+}
+
+// Speak sets what is sent from now on.
+func (s *Sender) Speak(c Codec) {
+	if s.encoder == nil || c.Format != s.codec.Format {
+		s.encoder = audio.NewEncoder(c.Format)
+	}
+	s.codec = c
+}
+
+// Pass lets the time of a frame pass, and of those that were missed before it: who hears the stream hears a gap, not a burst.
+func (s *Sender) Pass(missed int) { s.ts += uint32(missed+1) * frameTicks }
+
+// Pause says that nothing is sent for the frame that is due: sound after it is a talkspurt.
+func (s *Sender) Pause() { s.silent = true }
+
+// Dial sends keys after those that are being sent: by RFC 4733 where that was agreed on, otherwise as tones. Sound that is due meanwhile is
+// not sent.
+func (s *Sender) Dial(keys string) {
+	if s.codec.Event {
+		s.events.Dial(keys)
+	} else {
+		s.tones.Dial(keys)
+	}
+}
+
+// Next makes the packet that is due: Header says what it is. f is what is said in this frame, which tones may take the place of; spoken is
+// false where that is silence. The payload is good until the next call, and nil where nothing is to be sent.
+func (s *Sender) Next(f audio.Frame, spoken bool) (payload []byte) {
+	h := &s.Header
+	if s.events.Active() {
+		s.silent = true
+		e, ok := s.events.Next()
+		if !ok {
+			return nil
+		}
+		if e.Marker { // all packets of a key have the time of its beginning, also when frames were missed since
+			s.key = s.ts - e.Offset
+		}
+		h.SequenceNumber++
+		h.Marker, h.PayloadType, h.Timestamp = e.Marker, s.codec.SendEvent, s.key
+		return s.packet[headerSize : headerSize+copy(s.packet[headerSize:], e.Payload[:])]
+	}
+	if s.tones.Fill(f) {
+		spoken = true
+	}
+	h.SequenceNumber++
+	h.Marker, h.PayloadType, h.Timestamp = spoken && s.silent, s.codec.Send, s.ts
+	s.silent = !spoken
+	return s.encoder.Encode(s.packet[headerSize:headerSize], f)
+}
+
+// Packet is the packet whose payload Next returned, as it goes over the wire.
+func (s *Sender) Packet(payload []byte) []byte {
+	if _, err := s.Header.MarshalTo(s.packet[:headerSize]); err != nil {
+		return nil
+	}
+	return s.packet[:headerSize+len(payload)]
+}
