@@ -109,7 +109,7 @@ type recorder struct {
 
 // log writes a request's line. A query may hold what nobody else should read, and is left out.
 func (r *recorder) log(req *http.Request, address string, took time.Duration) {
-	slog.InfoContext(req.Context(), "request", "method", req.Method, "path", api.LoggedPath(req.URL.Path), "status", r.status, "bytes", r.bytes,
+	slog.InfoContext(req.Context(), "request", "method", req.Method, "path", web.LoggedPath(req.URL.Path), "status", r.status, "bytes", r.bytes,
 		"ms", math.Round(float64(took.Microseconds())/100)/10, "request_id", r.Header().Get("X-Request-Id"), "address", address)
 }
 

@@ -159,7 +159,7 @@ type callEnd struct {
 
 // follower sends what a reader of a call's events has not seen.
 type follower struct {
-	s      *stream
+	s      *web.Stream
 	status parley.CallStatus
 	turns  int // sent
 }
@@ -168,13 +168,13 @@ type follower struct {
 func (f *follower) catchUp(c *parley.Call) (over bool) {
 	if c.Status != f.status {
 		f.status = c.Status
-		f.s.send("status", "", map[string]parley.CallStatus{"status": c.Status})
+		f.s.Send("status", "", map[string]parley.CallStatus{"status": c.Status})
 	}
 	for ; f.turns < len(c.Turns); f.turns++ {
-		f.s.send("turn", strconv.Itoa(f.turns+1), c.Turns[f.turns])
+		f.s.Send("turn", strconv.Itoa(f.turns+1), c.Turns[f.turns])
 	}
 	if c.EndedAt != 0 {
-		f.s.send("end", "", callEnd{c.Status, c.EndedReason, c.EndedDetail, c.Duration})
+		f.s.Send("end", "", callEnd{c.Status, c.EndedReason, c.EndedDetail, c.Duration})
 	}
 	return c.EndedAt != 0
 }
@@ -182,7 +182,7 @@ func (f *follower) catchUp(c *parley.Call) (over bool) {
 // followCall sends how a call stands, with its turns so far (or those after the one that Last-Event-ID names), and what happens in it until its
 // end. What is said as it is said comes from this node alone; of a call on another node its turns come, within about a second.
 func (a *API) followCall(ctx context.Context, r *request, in *byID) (*struct{}, error) {
-	leave, err := a.openStream(r)
+	leave, err := a.Front.Enter(a.Streams, r.Request)
 	if err != nil {
 		return nil, err
 	}
@@ -196,11 +196,11 @@ func (a *API) followCall(ctx context.Context, r *request, in *byID) (*struct{}, 
 	if err != nil {
 		return nil, err
 	}
-	f := &follower{s: newStream(r.W)}
+	f := &follower{s: web.NewStream(r.W)}
 	if last, err := strconv.Atoi(r.Header.Get("Last-Event-ID")); err == nil && last > 0 {
 		f.turns = last
 	}
-	f.s.comment("following")
+	f.s.Comment("following")
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	life := time.NewTimer(web.StreamLife)
@@ -208,7 +208,7 @@ func (a *API) followCall(ctx context.Context, r *request, in *byID) (*struct{}, 
 	stopping := a.stopping
 	for {
 		over := f.catchUp(c)
-		if f.s.flush() != nil || over {
+		if f.s.Flush() != nil || over {
 			return nil, errAnswered
 		}
 		select {
@@ -225,10 +225,10 @@ func (a *API) followCall(ctx context.Context, r *request, in *byID) (*struct{}, 
 		case e := <-events:
 			switch e.Kind {
 			case call.Partial:
-				f.s.send("partial", "", map[string]any{"text": e.Data})
+				f.s.Send("partial", "", map[string]any{"text": e.Data})
 				continue
 			case call.Tool:
-				f.s.send("tool", "", e.Data)
+				f.s.Send("tool", "", e.Data)
 				continue
 			case call.Status, call.Turn:
 				if now := a.Calls.Here(in.ID); now != nil {
@@ -240,7 +240,7 @@ func (a *API) followCall(ctx context.Context, r *request, in *byID) (*struct{}, 
 			if !a.stands(r) {
 				return nil, errAnswered
 			}
-			f.s.comment("")
+			f.s.Comment("")
 		}
 		if c, err = a.Calls.Now(ctx, r.UserID(), in.ID); err != nil {
 			return nil, errAnswered // the reader comes back with Last-Event-ID, or finds it deleted
@@ -277,11 +277,6 @@ func (a *API) sendRecording(ctx context.Context, r *request, c *parley.Call) err
 		return err
 	}
 	defer o.Close()
-	h := r.W.Header()
-	h.Set("Content-Type", "audio/wav")
-	h.Set("Content-Disposition", "inline; filename=\"call-"+strconv.FormatInt(c.ID, 10)+".wav\"")
-	h.Set("Cache-Control", "private, no-store")
-	h.Set("X-Content-Type-Options", "nosniff")
-	http.ServeContent(r.W, r.Request, "", parley.Time(c.EndedAt).Time(), o)
+	web.SendRecording(r.W, r.Request, c.ID, parley.Time(c.EndedAt).Time(), o)
 	return errAnswered
 }

@@ -3,9 +3,9 @@ package api
 import (
 	"context"
 	"io"
-	"net/http"
 
 	"parley"
+	"parley/internal/web"
 )
 
 func (a *API) campaignRoutes() {
@@ -80,20 +80,9 @@ func (a *API) getCampaignStats(ctx context.Context, r *request, in *byID) (*parl
 }
 
 func (a *API) exportCampaign(ctx context.Context, r *request, in *byID) (none, error) {
-	begun := false
-	err := a.Campaigns.Export(ctx, r.UserID(), in.ID, func(name string) io.Writer {
-		begun = true
-		h := r.W.Header()
-		h.Set("Content-Type", "text/csv; charset=utf-8")
-		h.Set("Content-Disposition", `attachment; filename="`+name+`"`)
-		h.Set("X-Content-Type-Options", "nosniff")
-		h.Set("Cache-Control", "no-store")
-		return r.W
+	err := web.SendCSV(r.W, r.Request, func(begin func(name string) io.Writer) error {
+		return a.Campaigns.Export(ctx, r.UserID(), in.ID, begin)
 	})
-	if err != nil && begun {
-		a.plain(r.Request, err)     // logs it
-		panic(http.ErrAbortHandler) // a list that ends in the middle must not look whole
-	}
 	if err == nil {
 		err = errAnswered
 	}

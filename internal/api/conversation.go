@@ -221,7 +221,7 @@ func (a *API) limitSaying(r *request, conv *parley.Conversation) error {
 	if _, err := a.limitMessage.Take(conv.ID, now); err != nil || r.owns(conv.UserID) {
 		return err
 	}
-	if _, err := a.limitVisitor.Take(a.address(r.Request), now); err != nil {
+	if _, err := a.limitVisitor.Take(a.Front.Client(r.Request), now); err != nil {
 		return err
 	}
 	_, err := a.limitHeard.Take(conv.AssistantUUID, now)
@@ -235,30 +235,30 @@ func accepts(r *http.Request, media string) bool {
 
 // streamReply sends a reply as it forms: delta, tool, and done or error.
 func (a *API) streamReply(ctx context.Context, r *request, w *chat.Waiter) error {
-	s := newStream(r.W)
-	s.comment("thinking") // the reader knows at once that the message has arrived
-	if s.flush() != nil {
+	s := web.NewStream(r.W)
+	s.Comment("thinking") // the reader knows at once that the message has arrived
+	if s.Flush() != nil {
 		return errAnswered
 	}
 	for {
 		pieces, done, got, err := w.Next(ctx)
 		for _, p := range pieces {
 			if p.Call != nil {
-				s.send("tool", "", p.Call)
+				s.Send("tool", "", p.Call)
 			} else {
-				s.send("delta", "", map[string]string{"text": p.Text})
+				s.Send("delta", "", map[string]string{"text": p.Text})
 			}
 		}
 		switch {
 		case done && err != nil:
-			e := a.plain(r.Request, err)
-			s.send("error", "", statuses.shape(e))
+			e := web.Known(r.Request, err, broken)
+			s.Send("error", "", statuses.shape(e))
 			return errAnswered
 		case done:
-			s.send("done", "", answerOf(got))
+			s.Send("done", "", answerOf(got))
 			return errAnswered
 		}
-		if s.flush() != nil {
+		if s.Flush() != nil {
 			return errAnswered // the reader left
 		}
 	}
@@ -273,7 +273,7 @@ func (a *API) followConversation(ctx context.Context, r *request, in *byText) (*
 	if err != nil {
 		return nil, err
 	}
-	leave, err := a.openStream(r)
+	leave, err := a.Front.Enter(a.Streams, r.Request)
 	if err != nil {
 		return nil, err
 	}
@@ -289,8 +289,8 @@ func (a *API) followConversation(ctx context.Context, r *request, in *byText) (*
 			return nil, err
 		}
 	}
-	s := newStream(r.W)
-	s.comment("following")
+	s := web.NewStream(r.W)
+	s.Comment("following")
 	on := conv.AIEnabled
 	tick := time.NewTicker(lookAgain)
 	defer tick.Stop()
@@ -303,9 +303,9 @@ func (a *API) followConversation(ctx context.Context, r *request, in *byText) (*
 		}
 		for _, m := range list {
 			last = m.ID
-			s.send("message", strconv.FormatInt(m.ID, 10), map[string]any{"role": m.Role, "author": m.Author, "content": m.Content, "created_at": m.CreatedAt})
+			s.Send("message", strconv.FormatInt(m.ID, 10), map[string]any{"role": m.Role, "author": m.Author, "content": m.Content, "created_at": m.CreatedAt})
 		}
-		if s.flush() != nil {
+		if s.Flush() != nil {
 			return nil, errAnswered
 		}
 		select {
@@ -318,10 +318,10 @@ func (a *API) followConversation(ctx context.Context, r *request, in *byText) (*
 		case e := <-events:
 			switch e.Kind {
 			case "typing":
-				s.send("typing", "", struct{}{})
+				s.Send("typing", "", struct{}{})
 			case "ai":
 				on = e.Data.(bool)
-				s.send("ai", "", map[string]bool{"enabled": on})
+				s.Send("ai", "", map[string]bool{"enabled": on})
 			}
 		case <-tick.C: // what other nodes did, and a sign of life
 			now, err := a.publicConversation(ctx, r, conv.ID)
@@ -330,9 +330,9 @@ func (a *API) followConversation(ctx context.Context, r *request, in *byText) (*
 			}
 			if now.AIEnabled != on {
 				on = now.AIEnabled
-				s.send("ai", "", map[string]bool{"enabled": on})
+				s.Send("ai", "", map[string]bool{"enabled": on})
 			}
-			s.comment("")
+			s.Comment("")
 		}
 	}
 }

@@ -2,17 +2,13 @@ package api
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
-	"errors"
 	"io"
 	"log/slog"
 	"net/http"
 	"strconv"
-	"strings"
 
 	"parley"
-	"parley/internal/auth"
 	"parley/internal/web"
 )
 
@@ -26,12 +22,6 @@ const (
 	successes               // {message, success:false}: a campaign's start and stop
 	whatsApp                // {success:false, error, error_code}
 )
-
-var statusOf = map[parley.Kind]int{
-	parley.Internal: 500, parley.Refused: 400, parley.Unauthenticated: 401, parley.Payment: 402, parley.Forbidden: 403,
-	parley.NotFound: 404, parley.Conflict: 409, parley.TooLarge: 413, parley.Unsupported: 415, parley.Invalid: 422, parley.TooMany: 429,
-	parley.Upstream: 502, parley.Unavailable: 503,
-}
 
 type errorBody struct {
 	Status  *bool          `json:"status,omitempty"`
@@ -73,42 +63,16 @@ var whatsAppCodes = map[parley.Kind]string{parley.NotFound: "SENDER_NOT_FOUND", 
 // badJSON marks the validation error that has an empty errors object.
 const badJSON = "bad_json"
 
-// LoggedPath is a path without the signature of a link: who has that needs no key.
-func LoggedPath(path string) string {
-	if strings.HasPrefix(path, "/api/recordings/") {
-		return path[:strings.LastIndexByte(path, '/')+1] + "-"
-	}
-	return path
-}
-
-// plain is what an asker may read of an error. What is ours to mend is logged, here and nowhere else.
-func (a *API) plain(r *http.Request, err error, failure ...string) *parley.Error {
-	var e *parley.Error
-	if errors.As(err, &e) {
-		return e
-	}
-	if r.Context().Err() == nil || !errors.Is(err, context.Canceled) { // else nobody is there to read it
-		slog.ErrorContext(r.Context(), "request failed", "method", r.Method, "path", LoggedPath(r.URL.Path), "request_id", requestID(r.Context()), "error", err)
-	}
-	for _, text := range failure {
-		if text != "" {
-			return &parley.Error{Kind: parley.Internal, Message: text}
-		}
-	}
-	return &parley.Error{Kind: parley.Internal, Message: "Server error. Quote the X-Request-Id when you report it."}
-}
+// broken is what an asker reads of an error that is ours to mend, where the operation has no text of its own.
+const broken = "Server error. Quote the X-Request-Id when you report it."
 
 // fail answers with an error. It is the one place where an error becomes an answer.
 func (a *API) fail(w http.ResponseWriter, r *http.Request, f family, failure string, err error) {
-	e := a.plain(r, err, failure)
+	e := web.Known(r, err, cmp.Or(failure, broken))
 	body := f.shape(e)
-	var limit *auth.LimitError
-	if errors.As(err, &limit) {
-		body.Retry = limit.RetryAfter
-		w.Header().Set("Retry-After", strconv.Itoa(limit.RetryAfter))
-	}
+	body.Retry = web.RetryAfter(w, err)
 	early := e != errSlow && stillSending(w, r)
-	send(w, statusOf[e.Kind], body)
+	send(w, web.Status(e.Kind), body)
 	if early {
 		linger(w, r)
 	}

@@ -41,4 +41,4 @@ func (a *API) Operations() (list []Operation) {
 func ParseObject(b []byte) (map[string]any, error) { return parseObject(b) }
 
 // Address is whom a request counts against.
-func (a *API) Address(r *http.Request) string { return a.address(r) }
+func (a *API) Address(r *http.Request) string { return a.Front.Client(r) }

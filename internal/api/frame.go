@@ -4,13 +4,10 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"net/http"
 	"reflect"
-	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,6 +17,7 @@ import (
 	"parley"
 	"parley/internal/auth"
 	"parley/internal/form"
+	"parley/internal/web"
 )
 
 // access says who may call an operation.
@@ -241,7 +239,7 @@ func (a *API) dispatch(w http.ResponseWriter, r *http.Request, methods map[strin
 		notAllowed(w, r, w.Header().Get("Allow"))
 		return
 	}
-	defer a.survive(w, r, o.Family, o.Failure)
+	defer web.Survive(func(err error) { a.fail(w, r, o.Family, o.Failure, err) })
 	switch o.Access {
 	case public:
 		w.Header().Set("Access-Control-Allow-Origin", "*")
@@ -259,7 +257,7 @@ func (a *API) dispatch(w http.ResponseWriter, r *http.Request, methods map[strin
 		}
 	}
 	if o.Limit != nil {
-		if _, err := o.Limit.Take(a.address(r), time.Now()); err != nil {
+		if _, err := o.Limit.Take(a.Front.Client(r), time.Now()); err != nil {
 			a.fail(w, r, o.Family, "", err)
 			return
 		}
@@ -283,19 +281,11 @@ func preflight(w http.ResponseWriter) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-type (
-	whoKey     struct{}
-	requestKey struct{}
-)
+type whoKey struct{}
 
 func whoFrom(ctx context.Context) *auth.Who {
 	w, _ := ctx.Value(whoKey{}).(*auth.Who)
 	return w
-}
-
-func requestID(ctx context.Context) string {
-	id, _ := ctx.Value(requestKey{}).(string)
-	return id
 }
 
 // authenticate finds out who asks, counts the request against the key's limit, and answers when either fails.
@@ -319,26 +309,11 @@ func (a *API) authenticate(w http.ResponseWriter, r *http.Request, f family) (*h
 	return r.WithContext(context.WithValue(r.Context(), whoKey{}, who)), true
 }
 
-// survive, deferred, answers a request whose handler panicked as any other that failed unexpectedly.
-func (a *API) survive(w http.ResponseWriter, r *http.Request, f family, failure string) {
-	switch p := recover(); p {
-	case nil:
-	case http.ErrAbortHandler:
-		panic(p)
-	default:
-		a.fail(w, r, f, failure, fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
-	}
-}
-
 // ServeHTTP answers everything below /api: it names the request, survives its panics, and asks for a credential on every path under
 // /user/, also one that does not exist.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	var raw [8]byte
-	rand.Read(raw[:])
-	id := hex.EncodeToString(raw[:])
-	w.Header().Set("X-Request-Id", id)
-	r = r.WithContext(context.WithValue(r.Context(), requestKey{}, id))
-	defer a.survive(w, r, messages, "")
+	r = web.Name(w, r)
+	defer web.Survive(func(err error) { a.fail(w, r, messages, "", err) })
 	if strings.HasPrefix(r.URL.Path, "/api/user/") || r.URL.Path == "/api/user" {
 		var ok bool
 		if r, ok = a.authenticate(w, r, messages); !ok {
@@ -347,6 +322,3 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	a.mux.ServeHTTP(w, r)
 }
-
-// address is whom limits per address count a request against.
-func (a *API) address(r *http.Request) string { return a.Front.Client(r) }

@@ -46,7 +46,7 @@ func (a *API) once(r *request, o *op, body []byte, h func(context.Context) (int,
 		if err != nil {
 			return nil
 		}
-		return &web.Answer{Status: statusOf[known.Kind], Body: b}
+		return &web.Answer{Status: web.Status(known.Kind), Body: b}
 	}
 	answer, again, err := web.Once(r.Request, a.DB, r.UserID(), sum.Sum(nil), run, told)
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 	"parley/internal/event"
 	"parley/internal/form"
 	"parley/internal/rtc"
+	"parley/internal/web"
 )
 
 const (
@@ -86,7 +87,7 @@ func (a *API) answerBrowser(w http.ResponseWriter, r *http.Request, s *parley.As
 			leg.Hangup()
 		}
 	}()
-	offer.From = a.address(r)
+	offer.From = a.Front.Client(r)
 	leg, answer, err := a.Browsers.Answer(r.Context(), offer, func(l *rtc.Leg, err error) { a.visit(visit, l, err) })
 	if errors.Is(err, rtc.ErrMany) {
 		return &auth.LimitError{RetryAfter: int(a.Browsers.Connect / time.Second)}
@@ -195,7 +196,7 @@ func turnAway(leg *rtc.Leg, err error) {
 	code, text := 500, "The call could not be begun. Please try again."
 	var e *parley.Error
 	if errors.As(err, &e) {
-		code, text = statusOf[e.Kind], e.Message
+		code, text = web.Status(e.Kind), e.Message
 	} else {
 		slog.Error("begin a call from a browser", "error", err)
 	}

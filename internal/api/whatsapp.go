@@ -14,6 +14,7 @@ import (
 	"parley/internal/auth"
 	"parley/internal/carrier/whatsapp"
 	"parley/internal/line"
+	"parley/internal/web"
 )
 
 func (a *API) whatsAppRoutes() {
@@ -163,7 +164,7 @@ func (a *API) sendWhatsApp(ctx context.Context, r *request, o line.Outgoing) (*s
 	}
 	var e *parley.Error
 	if errors.As(err, &e) && e.Kind == parley.Upstream {
-		return nil, &unsettled{statusOf[e.Kind], whatsApp.shape(e)}
+		return nil, &unsettled{web.Status(e.Kind), whatsApp.shape(e)}
 	}
 	if err != nil {
 		return nil, err

@@ -2,22 +2,18 @@ package console
 
 import (
 	"bytes"
-	"compress/gzip"
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"log/slog"
 	"net/http"
 	"net/url"
-	"runtime/debug"
 	"strconv"
-	"sync"
 
 	"github.com/a-h/templ"
 
 	"parley"
 	"parley/internal/auth"
+	"parley/internal/web"
 )
 
 // request is one request, and who is signed in.
@@ -132,67 +128,30 @@ func formError(err error) error {
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; media-src 'self'; connect-src 'self'; " +
 	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
-type requestKey struct{}
-
 // ServeHTTP answers a request for a page. A panic is one request's failure.
 func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	var raw [8]byte
-	rand.Read(raw[:])
-	id := hex.EncodeToString(raw[:])
+	r = web.Name(w, r)
 	h := w.Header()
-	h.Set("X-Request-Id", id)
 	h.Set("Content-Security-Policy", policy)
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Referrer-Policy", "same-origin")
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("Cache-Control", "no-store")
-	r = r.WithContext(context.WithValue(r.Context(), requestKey{}, id))
-	defer func() {
-		p := recover()
-		switch {
-		case p == nil:
-		case p == http.ErrAbortHandler:
-			panic(p)
-		default:
-			slog.Error("page panicked", "method", r.Method, "path", r.URL.Path, "request_id", id, "panic", p, "stack", string(debug.Stack()))
-			http.Error(w, "Something went wrong on the server. Quote "+id+" when you report it.", http.StatusInternalServerError)
-		}
-	}()
+	defer web.Survive(func(err error) { http.Error(w, plain(r, err).Message, http.StatusInternalServerError) })
 	c.handler.ServeHTTP(w, r)
-}
-
-var statusOf = map[parley.Kind]int{
-	parley.Internal: 500, parley.Refused: 400, parley.Unauthenticated: 401, parley.Payment: 402, parley.Forbidden: 403, parley.NotFound: 404,
-	parley.Conflict: 409, parley.TooLarge: 413, parley.Unsupported: 415, parley.Invalid: 422, parley.TooMany: 429, parley.Upstream: 502,
-	parley.Unavailable: 503,
 }
 
 // fail shows an error as a page, and logs what is ours to mend.
 func (c *Console) fail(r *request, err error) {
-	e := c.plain(r, err)
-	retryAfter(r.w, err)
-	status := statusOf[e.Kind]
+	e := plain(r.Request, err)
+	web.RetryAfter(r.w, err)
+	status := web.Status(e.Kind)
 	c.render(r, &answer{status: status, title: http.StatusText(status), body: errorPage(status, e.Message)})
 }
 
 // plain is an error as its causer may read it.
-func (c *Console) plain(r *request, err error) *parley.Error {
-	var e *parley.Error
-	if errors.As(err, &e) {
-		return e
-	}
-	id, _ := r.Context().Value(requestKey{}).(string)
-	if r.Context().Err() == nil { // else nobody is there to read it
-		slog.ErrorContext(r.Context(), "page failed", "method", r.Method, "path", r.URL.Path, "request_id", id, "error", err)
-	}
-	return parley.Errorf(parley.Internal, "Something went wrong on the server. Quote %s when you report it.", id)
-}
-
-func retryAfter(w http.ResponseWriter, err error) {
-	var limit *auth.LimitError
-	if errors.As(err, &limit) {
-		w.Header().Set("Retry-After", strconv.Itoa(limit.RetryAfter))
-	}
+func plain(r *http.Request, err error) *parley.Error {
+	return web.Known(r, err, "Something went wrong on the server. Quote "+web.RequestID(r.Context())+" when you report it.")
 }
 
 // render sends a page whole, or not at all.
@@ -204,29 +163,13 @@ func (c *Console) render(r *request, a *answer) {
 		http.Error(r.w, "Something went wrong on the server.", http.StatusInternalServerError)
 		return
 	}
-	body := b.Bytes()
 	h := r.w.Header()
 	h.Set("Content-Type", "text/html; charset=utf-8")
-	h.Set("Vary", "Accept-Encoding")
 	if r.Header.Get("HX-Request") != "" && r.Method == http.MethodGet { // where a script arrived is what the browser shows as its address
 		q := r.URL.Query()
 		q.Del("done")
 		h.Set("HX-Replace-Url", (&url.URL{Path: r.URL.Path, RawQuery: q.Encode()}).String())
 	}
 	// Compressing a page is safe (BREACH): it holds no token that guards requests, and no other site's request brings the cookie along.
-	if len(body) > 1400 && acceptsGzip(r.Request) {
-		var small bytes.Buffer
-		z := zippers.Get().(*gzip.Writer)
-		z.Reset(&small)
-		z.Write(body)
-		z.Close()
-		zippers.Put(z)
-		body = small.Bytes()
-		h.Set("Content-Encoding", "gzip")
-	}
-	h.Set("Content-Length", strconv.Itoa(len(body)))
-	r.w.WriteHeader(a.status)
-	r.w.Write(body)
+	web.SendZipped(r.w, r.Request, a.status, b.Bytes())
 }
-
-var zippers = sync.Pool{New: func() any { return gzip.NewWriter(nil) }}

@@ -1,29 +1,21 @@
 package console
 
 import (
-	"bytes"
-	"compress/gzip"
-	"crypto/sha256"
 	"embed"
-	"encoding/hex"
 	"net/http"
 	"path"
-	"strconv"
 	"strings"
+
+	"parley/internal/web"
 )
 
 //go:embed asset
 var assetFS embed.FS
 
-// asset is a file that never changes under its name: the name holds a hash of the content.
-type asset struct {
-	plain, zipped []byte
-	contentType   string
-}
-
+// A file never changes under its name: the name holds a hash of the content.
 var (
-	assets     = map[string]*asset{} // by the name that is served
-	assetNames = map[string]string{} // the file's name -> the name that is served
+	assets     = map[string]*web.Asset{} // by the name that is served
+	assetNames = map[string]string{}     // the file's name -> the name that is served
 )
 
 func init() {
@@ -42,14 +34,9 @@ func init() {
 		if err != nil {
 			panic(err)
 		}
-		sum := sha256.Sum256(plain)
-		name := strings.TrimSuffix(file, ext) + "." + hex.EncodeToString(sum[:6]) + ext
-		var b bytes.Buffer
-		z, _ := gzip.NewWriterLevel(&b, gzip.BestCompression)
-		z.Write(plain)
-		z.Close()
-		assets[name] = &asset{plain, b.Bytes(), types[ext]}
-		assetNames[file] = name
+		a := web.NewAsset(plain, types[ext])
+		name := strings.TrimSuffix(file, ext) + "." + a.Tag[:12] + ext
+		assets[name], assetNames[file] = a, name
 	}
 }
 
@@ -68,27 +55,6 @@ func serveAsset(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 		return
 	}
-	h := w.Header()
-	h.Set("Content-Type", a.contentType)
-	h.Set("Cache-Control", "public, max-age=31536000, immutable")
-	h.Set("Vary", "Accept-Encoding")
-	body := a.plain
-	if acceptsGzip(r) {
-		body = a.zipped
-		h.Set("Content-Encoding", "gzip")
-	}
-	h.Set("Content-Length", strconv.Itoa(len(body)))
-	w.Write(body)
-}
-
-// acceptsGzip reads Accept-Encoding (RFC 9110, section 12.5.3).
-func acceptsGzip(r *http.Request) bool {
-	for part := range strings.SplitSeq(r.Header.Get("Accept-Encoding"), ",") {
-		coding, q, _ := strings.Cut(strings.TrimSpace(part), ";")
-		if strings.EqualFold(strings.TrimSpace(coding), "gzip") {
-			weight := strings.TrimSpace(q)
-			return weight == "" || strings.Trim(strings.TrimPrefix(weight, "q="), "0.") != ""
-		}
-	}
-	return false
+	w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
+	a.Serve(w, r)
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"parley"
 	"parley/internal/call"
 	"parley/internal/event"
+	"parley/internal/web"
 )
 
 // callView is a call as its page shows it.
@@ -186,10 +186,6 @@ func (c *Console) callRecording(r *request) (*answer, error) {
 		return nil, err
 	}
 	defer o.Close()
-	h := r.w.Header()
-	h.Set("Content-Type", "audio/wav")
-	h.Set("Content-Disposition", "inline; filename=\"call-"+strconv.FormatInt(one.ID, 10)+".wav\"")
-	h.Set("Cache-Control", "private, no-store")
-	http.ServeContent(r.w, r.Request, "", parley.Time(one.EndedAt).Time(), o)
+	web.SendRecording(r.w, r.Request, one.ID, parley.Time(one.EndedAt).Time(), o)
 	return nil, nil
 }

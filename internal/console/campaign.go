@@ -15,6 +15,7 @@ import (
 	"parley/internal/event"
 	"parley/internal/form"
 	"parley/internal/store"
+	"parley/internal/web"
 )
 
 // campaignRow is a campaign in the list.
@@ -65,7 +66,7 @@ func (c *Console) campaignMoved(r *request, err error, done string) (*answer, er
 	if err == nil {
 		return see("/campaigns/"+r.PathValue("id"), done), nil
 	}
-	e := c.plain(r, err)
+	e := plain(r.Request, err)
 	if e.Kind != parley.Refused {
 		return nil, err
 	}
@@ -288,17 +289,7 @@ func outcomeText(l *parley.Lead) string {
 
 // campaignExport sends the leads with what became of them.
 func (c *Console) campaignExport(r *request) (*answer, error) {
-	begun := false
-	err := c.Campaigns.Export(r.Context(), r.UserID(), r.id("id"), func(name string) io.Writer {
-		begun = true
-		h := r.w.Header()
-		h.Set("Content-Type", "text/csv; charset=utf-8")
-		h.Set("Content-Disposition", `attachment; filename="`+name+`"`)
-		return r.w
+	return nil, web.SendCSV(r.w, r.Request, func(begin func(name string) io.Writer) error {
+		return c.Campaigns.Export(r.Context(), r.UserID(), r.id("id"), begin)
 	})
-	if err != nil && begun {
-		c.plain(r, err)             // logs it
-		panic(http.ErrAbortHandler) // a list that ends in the middle must not look whole
-	}
-	return nil, err
 }

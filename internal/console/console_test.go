@@ -332,8 +332,8 @@ func TestAddress(t *testing.T) {
 		r.RemoteAddr = c.peer
 		r.Header.Set("X-Forwarded-For", c.forwarded)
 		r.Header.Set("X-Forwarded-Proto", c.proto)
-		if got := h.address(r); got != c.want || h.secure(r) != c.secure {
-			t.Errorf("%+v: %s, secure %t", c, got, h.secure(r))
+		if got := h.Front.Client(r); got != c.want || h.Front.Secure(r) != c.secure {
+			t.Errorf("%+v: %s, secure %t", c, got, h.Front.Secure(r))
 		}
 	}
 }

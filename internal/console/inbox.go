@@ -13,6 +13,7 @@ import (
 	"parley"
 	"parley/internal/form"
 	"parley/internal/store"
+	"parley/internal/web"
 )
 
 // dates bound a list by day, UTC, both days included, as they do in the API.
@@ -258,14 +259,14 @@ func (c *Console) say(r *request) (*answer, error) {
 		return nil, err
 	}
 	defer w.Leave()
-	if !strings.Contains(r.Header.Get("Accept"), eventStream) {
+	if !strings.Contains(r.Header.Get("Accept"), web.EventStream) {
 		var e *parley.Error
 		if _, err := w.Wait(r.Context()); err != nil && !errors.As(err, &e) { // what has a kind is shown beside the message
 			return nil, err
 		}
 		return see("/conversations/" + conv.ID), nil
 	}
-	s := c.stream(r)
+	s := newStream(r)
 	tell := func() { // the conversation's new parts, as the page would show them
 		if t, err := c.talk(r.Context(), r); err == nil {
 			for _, p := range t.parts(before) {
@@ -274,7 +275,7 @@ func (c *Console) say(r *request) (*answer, error) {
 		}
 	}
 	tell()
-	if s.flush() != nil { // what was said stands there before the model has a word
+	if s.Flush() != nil { // what was said stands there before the model has a word
 		return nil, nil
 	}
 	for {
@@ -290,14 +291,14 @@ func (c *Console) say(r *request) (*answer, error) {
 			tell()
 			switch {
 			case err != nil:
-				s.send("error", map[string]string{"message": c.plain(r, err).Message})
+				s.send("error", map[string]string{"message": plain(r.Request, err).Message})
 			case answer.AIOff && !conv.AIEnabled: // else somebody took over just now, which the page says
 				s.send("error", map[string]string{"message": "The assistant is silent: a person has taken over. Hand the conversation back, or restart."})
 			default:
 				s.send("done", struct{}{})
 			}
 		}
-		if s.flush() != nil || done {
+		if s.Flush() != nil || done {
 			return nil, nil
 		}
 	}

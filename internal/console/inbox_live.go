@@ -3,53 +3,29 @@ package console
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"log/slog"
-	"net/http"
 	"sync"
 	"time"
 
 	"github.com/a-h/templ"
 
-	"parley/internal/auth"
 	"parley/internal/event"
 	"parley/internal/web"
 )
 
 type component = templ.Component
 
-const eventStream = "text/event-stream"
-
-// stream sends server-sent events (WHATWG HTML, section 9.2) to the console's script, which reads them by fetch. Pieces of pages are
-// sent as the same HTML that the pages are made of.
+// stream sends events to the console's script, which reads them by fetch. Pieces of pages are sent as the same HTML that the pages are
+// made of.
 type stream struct {
-	r   *request
-	rc  *http.ResponseController
-	err error // the first failure: the reader is gone
-
+	*web.Stream
+	r    *request
 	soon bool // something is under way that is worth looking at again soon
 }
 
-func (c *Console) stream(r *request) *stream {
-	s := &stream{r: r, rc: http.NewResponseController(r.w)}
-	h := r.w.Header()
-	h.Set("Content-Type", eventStream)
-	h.Set("X-Accel-Buffering", "no") // nginx would hold it back
-	r.w.WriteHeader(http.StatusOK)
-	return s
-}
+func newStream(r *request) *stream { return &stream{Stream: web.NewStream(r.w), r: r} }
 
-func (s *stream) send(name string, data any) {
-	raw, err := json.Marshal(data) // our own types; line breaks are escaped
-	if err != nil || s.err != nil {
-		return
-	}
-	s.write("event: " + name + "\ndata: " + string(raw) + "\n\n")
-}
-
-func (s *stream) write(text string) {
-	_, s.err = s.r.w.Write([]byte(text))
-}
+func (s *stream) send(name string, data any) { s.Send(name, "", data) }
 
 // html sends a piece of a page.
 func (s *stream) html(name string, body component) {
@@ -63,14 +39,6 @@ func (s *stream) html(name string, body component) {
 
 // put sends a piece that goes where its id says.
 func (s *stream) put(body component) { s.html("put", body) }
-
-// flush sends what was written; an error means that the reader is gone.
-func (s *stream) flush() error {
-	if s.err != nil {
-		return s.err
-	}
-	return s.rc.Flush()
-}
 
 // ears wake somebody when something happens to any of the topics that they listen to, and say what, where somebody wants to know.
 type ears struct {
@@ -144,12 +112,12 @@ func (c *Console) live(r *request, look func(s *stream) (topics []string, err er
 
 // follow is live for who wants to hear what happens: hear is told, and says whether to look.
 func (c *Console) follow(r *request, look func(s *stream) (topics []string, err error), hear func(s *stream, e event.Event) bool) (*answer, error) {
-	leave, ok := c.Streams.Take(c.address(r.Request))
-	if !ok {
-		return nil, &auth.LimitError{RetryAfter: 10}
+	leave, err := c.Front.Enter(c.Streams, r.Request)
+	if err != nil {
+		return nil, err
 	}
 	defer leave()
-	s := c.stream(r)
+	s := newStream(r)
 	life := time.Now().Add(web.StreamLife)
 	e := &ears{hub: c.Hub, wake: make(chan struct{}, 1), stops: map[string]func(){}}
 	if hear != nil {
@@ -157,22 +125,22 @@ func (c *Console) follow(r *request, look func(s *stream) (topics []string, err 
 	}
 	defer e.close()
 	asked, spoke := time.Now(), time.Now()
-	s.write(": live\n\n")
+	s.Comment("live")
 	for {
 		topics, err := look(s)
 		if err != nil {
 			return nil, nil // the script comes back, and is told in words
 		}
 		if r.Header.Get("Parley-Once") != "" {
-			s.flush()
+			s.Flush()
 			return nil, nil
 		}
 		e.listen(topics)
 		if time.Since(spoke) > signOfLife {
 			spoke = time.Now()
-			s.write(":\n\n")
+			s.Comment("")
 		}
-		if s.flush() != nil || time.Now().After(life) || !c.wait(s, e, hear) {
+		if s.Flush() != nil || time.Now().After(life) || !c.wait(s, e, hear) {
 			return nil, nil
 		}
 		if time.Since(asked) >= c.askWho {
@@ -206,7 +174,7 @@ func (c *Console) wait(s *stream, e *ears, hear func(s *stream, e event.Event) b
 			if hear(s, one) {
 				return true
 			}
-			if s.flush() != nil {
+			if s.Flush() != nil {
 				return false
 			}
 		}

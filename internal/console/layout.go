@@ -112,7 +112,7 @@ func nextTheme(now string) string {
 // setTheme serves the button where no script does.
 func (c *Console) setTheme(r *request) (*answer, error) {
 	http.SetCookie(r.w, &http.Cookie{Name: themeCookie, Value: nextTheme(theme(r.Request)), Path: "/", MaxAge: 365 * 24 * 3600,
-		SameSite: http.SameSiteLaxMode, Secure: c.secure(r.Request)})
+		SameSite: http.SameSiteLaxMode, Secure: c.Front.Secure(r.Request)})
 	back := "/"
 	if from, err := url.Parse(r.Referer()); err == nil && from.Host == r.Host && !strings.HasPrefix(from.Path, "//") {
 		back = from.RequestURI()

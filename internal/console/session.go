@@ -9,6 +9,7 @@ import (
 
 	"parley"
 	"parley/internal/auth"
+	"parley/internal/web"
 )
 
 // cookieName is the session's: over HTTPS with the prefix that keeps other hosts of the same site from setting it (RFC 6265bis, 4.1.3).
@@ -21,7 +22,7 @@ func cookieName(secure bool) string {
 
 // identify finds out who is signed in; r.who stays nil when nobody is.
 func (c *Console) identify(r *request) error {
-	cookie, err := r.Cookie(cookieName(c.secure(r.Request)))
+	cookie, err := r.Cookie(cookieName(c.Front.Secure(r.Request)))
 	if err != nil {
 		return nil
 	}
@@ -85,7 +86,7 @@ func (c *Console) signIn(r *request) (*answer, error) {
 	u, err := c.checkPassword(r, email, password)
 	var e *parley.Error
 	if errors.As(err, &e) {
-		return again(statusOf[e.Kind], e.Message), nil
+		return again(web.Status(e.Kind), e.Message), nil
 	}
 	if err != nil {
 		return nil, err
@@ -106,7 +107,7 @@ func (c *Console) checkPassword(r *request, email, password string) (*parley.Use
 	u, err := c.Auth.Login(r.Context(), c.Front.Address(r.Request), email, password)
 	var limit *auth.LimitError
 	if errors.As(err, &limit) {
-		retryAfter(r.w, err)
+		web.RetryAfter(r.w, err)
 		return nil, parley.Errorf(parley.TooMany, "Too many attempts. Try again in %s.", time.Duration(limit.RetryAfter)*time.Second)
 	}
 	return u, err
@@ -114,7 +115,7 @@ func (c *Console) checkPassword(r *request, email, password string) (*parley.Use
 
 // setCookie gives the browser its session; "" ends it.
 func (c *Console) setCookie(r *request, token string) {
-	secure := c.secure(r.Request)
+	secure := c.Front.Secure(r.Request)
 	cookie := &http.Cookie{Name: cookieName(secure), Value: token, Path: "/", HttpOnly: true, Secure: secure, SameSite: http.SameSiteLaxMode,
 		MaxAge: int(c.Auth.SessionFor.Seconds())}
 	if token == "" {
@@ -135,9 +136,3 @@ func (c *Console) signOut(r *request) (*answer, error) {
 	c.setCookie(r, "")
 	return see("/signin", "signed-out"), nil
 }
-
-// secure says whether the browser speaks HTTPS.
-func (c *Console) secure(r *http.Request) bool { return c.Front.Secure(r) }
-
-// address is whom limits per address count a request against.
-func (c *Console) address(r *http.Request) string { return c.Front.Client(r) }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/internal/web"
 )
 
 // webCallStart begins a test call from this browser with the assistant as it is saved, also one that is inactive: an SDP offer in, the answer
@@ -15,10 +16,10 @@ func (c *Console) webCallStart(r *request) (*answer, error) {
 	if err == nil {
 		return nil, nil
 	}
-	e := c.plain(r, err)
-	retryAfter(r.w, err)
+	e := plain(r.Request, err)
+	web.RetryAfter(r.w, err)
 	r.w.Header().Set("Content-Type", "application/json")
-	r.w.WriteHeader(statusOf[e.Kind])
+	r.w.WriteHeader(web.Status(e.Kind))
 	json.NewEncoder(r.w).Encode(map[string]string{"message": e.Message}) // a browser that left needs no answer
 	return nil, nil
 }
@@ -31,7 +32,7 @@ func (c *Console) webCall(r *request) error {
 	if c.Answer == nil {
 		return parley.Errorf(parley.Unavailable, "This server takes no calls from browsers.")
 	}
-	if _, err := c.create.Take(c.address(r.Request), time.Now()); err != nil {
+	if _, err := c.create.Take(c.Front.Client(r.Request), time.Now()); err != nil {
 		return err
 	}
 	return c.Answer(r.w, r.Request, a, func(session string) string {

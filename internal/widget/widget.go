@@ -5,16 +5,12 @@ package widget
 
 import (
 	"bytes"
-	"compress/gzip"
-	"crypto/sha256"
 	"embed"
-	"encoding/hex"
 	"encoding/json"
 	"html/template"
 	"net/http"
 	"path"
 	"slices"
-	"strconv"
 	"strings"
 
 	"parley/internal/web"
@@ -23,29 +19,15 @@ import (
 //go:embed embed.js web-call.js demo.css demo.html text
 var files embed.FS
 
-// file is one of ours as it is sent.
-type file struct {
-	plain, zipped     []byte
-	contentType, etag string
-}
-
 var (
-	served = map[string]*file{} // by path
+	served = map[string]*web.Asset{} // by path
 	demo   = template.Must(template.ParseFS(files, "demo.html"))
 	texts  = map[string]json.RawMessage{} // by ISO 639-1 code
 )
 
 func init() {
 	for name, contentType := range map[string]string{"embed.js": "text/javascript; charset=utf-8", "web-call.js": "text/javascript; charset=utf-8", "demo.css": "text/css; charset=utf-8"} {
-		f := &file{plain: read(name), contentType: contentType}
-		sum := sha256.Sum256(f.plain)
-		f.etag = `"` + hex.EncodeToString(sum[:8]) + `"`
-		var b bytes.Buffer
-		z, _ := gzip.NewWriterLevel(&b, gzip.BestCompression)
-		z.Write(f.plain)
-		z.Close()
-		f.zipped = b.Bytes()
-		served["/"+name] = f
+		served["/"+name] = web.NewAsset(read(name), contentType)
 	}
 	served["/widget-demo.css"] = served["/demo.css"]
 	delete(served, "/demo.css")
@@ -105,43 +87,25 @@ func Handler(front web.Front) http.Handler {
 			http.NotFound(w, r)
 			return
 		}
-		f.serve(w, r)
+		serve(w, r, f)
 	})
 }
 
 // serve sends a file. Its address never changes, so it is asked for again after a few minutes; pages of every origin may load it, also
 // those that are isolated from others.
-func (f *file) serve(w http.ResponseWriter, r *http.Request) {
+func serve(w http.ResponseWriter, r *http.Request, f *web.Asset) {
 	h := w.Header()
 	h.Set("Cache-Control", "public, max-age=300, stale-while-revalidate=86400")
 	h.Set("Access-Control-Allow-Origin", "*")
 	h.Set("Cross-Origin-Resource-Policy", "cross-origin")
 	h.Set("Vary", "Accept-Encoding")
-	h.Set("ETag", f.etag)
-	if strings.Contains(r.Header.Get("If-None-Match"), f.etag) {
+	tag := `"` + f.Tag + `"`
+	h.Set("ETag", tag)
+	if strings.Contains(r.Header.Get("If-None-Match"), tag) {
 		w.WriteHeader(http.StatusNotModified)
 		return
 	}
-	h.Set("Content-Type", f.contentType)
-	body := f.plain
-	if acceptsGzip(r) {
-		body = f.zipped
-		h.Set("Content-Encoding", "gzip")
-	}
-	h.Set("Content-Length", strconv.Itoa(len(body)))
-	w.Write(body)
-}
-
-// acceptsGzip reads Accept-Encoding (RFC 9110, section 12.5.3).
-func acceptsGzip(r *http.Request) bool {
-	for part := range strings.SplitSeq(r.Header.Get("Accept-Encoding"), ",") {
-		coding, q, _ := strings.Cut(strings.TrimSpace(part), ";")
-		if strings.EqualFold(strings.TrimSpace(coding), "gzip") {
-			weight := strings.TrimSpace(q)
-			return weight == "" || strings.Trim(strings.TrimPrefix(weight, "q="), "0.") != ""
-		}
-	}
-	return false
+	f.Serve(w, r)
 }
 
 func serveDemo(w http.ResponseWriter, r *http.Request, base string) {

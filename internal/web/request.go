@@ -1,0 +1,85 @@
+package web
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+	"strconv"
+	"strings"
+
+	"parley"
+	"parley/internal/auth"
+)
+
+type requestKey struct{}
+
+// Name gives a request its id, which the answer's X-Request-Id tells and the log knows it by.
+func Name(w http.ResponseWriter, r *http.Request) *http.Request {
+	var raw [8]byte
+	rand.Read(raw[:])
+	id := hex.EncodeToString(raw[:])
+	w.Header().Set("X-Request-Id", id)
+	return r.WithContext(context.WithValue(r.Context(), requestKey{}, id))
+}
+
+// RequestID is the id of a request that was named.
+func RequestID(ctx context.Context) string {
+	id, _ := ctx.Value(requestKey{}).(string)
+	return id
+}
+
+// LoggedPath is a path without the signature of a link: who has that needs no key.
+func LoggedPath(path string) string {
+	if strings.HasPrefix(path, "/api/recordings/") {
+		return path[:strings.LastIndexByte(path, '/')+1] + "-"
+	}
+	return path
+}
+
+// Known is an error as its causer may read it. One that is ours to mend is logged, here and nowhere else, and told by otherwise.
+func Known(r *http.Request, err error, otherwise string) *parley.Error {
+	var e *parley.Error
+	if errors.As(err, &e) {
+		return e
+	}
+	if r.Context().Err() == nil || !errors.Is(err, context.Canceled) { // else nobody is there to read it
+		slog.ErrorContext(r.Context(), "request failed", "method", r.Method, "path", LoggedPath(r.URL.Path), "request_id", RequestID(r.Context()), "error", err)
+	}
+	return &parley.Error{Kind: parley.Internal, Message: otherwise}
+}
+
+// Survive, deferred, has a request whose handler panicked answered as any other that failed unexpectedly.
+func Survive(answer func(err error)) {
+	switch p := recover(); p {
+	case nil:
+	case http.ErrAbortHandler:
+		panic(p)
+	default:
+		answer(fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
+	}
+}
+
+// Status is the HTTP status of an error of a kind.
+func Status(k parley.Kind) int { return statusOf[k] }
+
+var statusOf = map[parley.Kind]int{
+	parley.Internal: 500, parley.Refused: 400, parley.Unauthenticated: 401, parley.Payment: 402, parley.Forbidden: 403,
+	parley.NotFound: 404, parley.Conflict: 409, parley.TooLarge: 413, parley.Unsupported: 415, parley.Invalid: 422, parley.TooMany: 429,
+	parley.Upstream: 502, parley.Unavailable: 503,
+}
+
+// RetryAfter says in an answer's header, and by what it returns, after how many seconds a request that a limit refused may be made again; 0
+// for other errors.
+func RetryAfter(w http.ResponseWriter, err error) int {
+	var limit *auth.LimitError
+	if !errors.As(err, &limit) {
+		return 0
+	}
+	w.Header().Set("Retry-After", strconv.Itoa(limit.RetryAfter))
+	return limit.RetryAfter
+}
