@@ -82,6 +82,10 @@ export const event = (e: Ended): number => e.duration;
 export const call: paths["/user/make_call"]["post"]["requestBody"]["content"]["application/json"] = {
   phone_number: "+12025550123", assistant_id: 1, variables: { customer_name: "Ana" },
 };
+// What has a default need not be sent.
+export const tool: paths["/user/tools"]["post"]["requestBody"]["content"]["application/json"] = {
+  name: "look_up", description: "Finds an order", endpoint: "https://example.com/orders", method: "GET",
+};
 // @ts-expect-error a status that there is not
 export const wrong: Call["status"] = "lost";
 `

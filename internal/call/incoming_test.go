@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"runtime"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -219,6 +220,7 @@ func TestInboundWebhook(t *testing.T) {
 		}))
 		defer srv.Close()
 		a := h.assistant(`{"type":"inbound","phone_number_id":%d,"inbound_webhook_url":%q,"reengagement_prompt":"{{who}}?","voice_mail_message":"{{customer_phone}}"}`, h.number.ID, srv.URL)
+		asleep := h.assistant(`{"type":"inbound","status":"inactive"}`)
 		guard := egress.New(netip.MustParsePrefix("127.0.0.0/8"))
 		defer guard.Close()
 		n := h.node(func(c *call.Config) { c.Webhooks = event.NewSender(h.db, guard) })
@@ -231,6 +233,9 @@ func TestInboundWebhook(t *testing.T) {
 			other, err := s.Hand(t.Context(), h.a.ID) // the other one's manners, the same call
 			if err != nil || other.Assistant.ID != h.a.ID || other.Initial != "Hello Ana." {
 				t.Errorf("handed to %+v: %v", other, err)
+			}
+			if _, err := s.Hand(t.Context(), asleep.ID); err == nil || !strings.Contains(err.Error(), "is inactive: activate it") {
+				t.Errorf("handed to an inactive assistant: %v", err)
 			}
 			if _, err := s.Hand(t.Context(), 9999); !store.IsNotFound(err) {
 				t.Errorf("handed to nobody: %v", err)

@@ -187,11 +187,15 @@ func (l *live) session(p voice.Persona) *voice.Session {
 	return &voice.Session{Persona: p, Outbound: l.call.Type == parley.CallOutbound, Cache: &l.cache, Tell: l.tell, Hand: l.hand}
 }
 
-// hand readies another assistant of the same user's to go on.
+// hand readies another assistant of the same user's to go on. An inactive one takes no call, handed over or not; a test of one that is
+// inactive itself may go on to others like it.
 func (l *live) hand(ctx context.Context, id int64) (voice.Persona, error) {
 	a, err := l.DB.Assistant(ctx, l.a.UserID, id)
 	if err != nil {
 		return voice.Persona{}, err
+	}
+	if a.Status != "active" && l.a.Status == "active" {
+		return voice.Persona{}, parley.Errorf(parley.Invalid, "The assistant %q is inactive: activate it before calls are handed to it.", a.Name)
 	}
 	return l.persona(a, l.occasion())
 }

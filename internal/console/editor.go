@@ -25,6 +25,7 @@ type editor struct {
 	active   bool        // as it is stored
 	// the number whose calls it does not answer because it is inactive, "" when there is none
 	unanswered string
+	warnings   []string   // what was saved and can't work on this server
 	talk       *beginning // of a test chat with it, as it is stored
 	base       string     // this server's address
 
@@ -106,7 +107,7 @@ func (c *Console) editor(r *request, a *parley.Assistant, tree map[string]any, w
 		})
 	}
 	e := &editor{fields: fieldsOf[parley.Assistant](tree, wrong), id: a.ID, uuid: a.UUID, name: a.Name, seen: a.UpdatedAt, talk: begin(a), calls: a.Type == "outbound",
-		active: a.Status == "active", base: c.Front.Base(r.Request)}
+		active: a.Status == "active", base: c.Front.Base(r.Request), warnings: c.Assistants.Warnings(a)}
 	e.talk.voice = c.Answer != nil
 	mode := e.text("mode")
 	language, _ := strconv.ParseInt(e.text("language_id"), 10, 64)

@@ -356,3 +356,24 @@ func squeeze(list []string) (out []string) {
 	}
 	return out
 }
+
+// What is saved and can't work on this server stands on the assistant's page, with how to mend it.
+func TestEditorWarns(t *testing.T) {
+	h := open(t, func(c *Config) { think(t, c) })
+	u := h.user(t)
+	a := h.assistant(t, u, "Front desk")
+	warnings := func() []string {
+		return h.signedIn(t, u).get("/assistants/" + id(a.ID)).is(http.StatusOK).doc().Find("[data-warning]").Map(textOfNode)
+	}
+	spoken := strings.Join(warnings(), "\n")
+	if strings.Contains(spoken, "warm_transfer") {
+		t.Errorf("warned of what is not there: %s", spoken)
+	}
+	_, err := h.Assistants.Update(t.Context(), u.ID, a.ID, map[string]any{"tools": []any{map[string]any{"type": "call_transfer", "phone_number": "+12025550123", "warm_transfer": true}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if list := strings.Join(warnings(), "\n"); !strings.Contains(list, "tools.0.warm_transfer: calls can't be announced on this server yet") {
+		t.Errorf("the page warns of %q", list)
+	}
+}

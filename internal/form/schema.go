@@ -208,6 +208,12 @@ func (s *Schemas) object(t reflect.Type, r role) object {
 		if fd.format == "variables" && r != outgoing {
 			doc = strings.TrimSpace(doc + " Numbers and booleans are taken too and kept as their text, null as an empty one.")
 		}
+		// In words, for generators take a field with a default for one that is always there: a client would have to send them all.
+		if def, ok := p["default"]; ok {
+			delete(p, "default")
+			text, _ := json.Marshal(def)
+			doc = strings.TrimSpace(doc + " Default: " + string(text) + ".")
+		}
 		if doc != "" {
 			p["description"] = doc
 		}

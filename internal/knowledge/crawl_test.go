@@ -351,7 +351,7 @@ func TestCrawlFails(t *testing.T) {
 // TestCrawlStops: the crawl's own time ends it and what was read stays; the caller's end is the caller's.
 func TestCrawlStops(t *testing.T) {
 	w := newWebsite(t, map[string]http.HandlerFunc{"/": say("<p>first", "/hang"), "/robots.txt": http.NotFound, "/hang": func(rw http.ResponseWriter, r *http.Request) { <-r.Context().Done() }})
-	got, err := w.read(t, Site{URL: w.URL, Limit: 3}, func(r *crawl) { r.total = 700 * time.Millisecond })
+	got, err := w.read(t, Site{URL: w.URL, Limit: 3}, func(r *crawl) { r.total = 5 * time.Second }) // the first page's process starts slowly here
 	if err != nil || len(w.paths(got)) != 1 || !strings.Contains(strings.Join(got.Warnings, ""), "took longer than") {
 		t.Errorf("%v %+v", err, got)
 	}

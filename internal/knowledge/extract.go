@@ -165,15 +165,18 @@ var (
 	errCrash  = fail("The file could not be read: it may be damaged. Open it, save it anew, and upload that.")
 )
 
+// self is this program, with the command of children; tests under the race detector have another.
+var self = os.Executable
+
 // child runs this program again, as a child with limits that is asked for something, and gives its answer.
 func (x *Extractor) child(ctx context.Context, in io.Reader, lim limits, what string) (a answer, err error) {
 	program := x.Program
 	if program == nil {
-		self, err := os.Executable()
+		path, err := self()
 		if err != nil {
 			return a, fmt.Errorf("find this program: %w", err)
 		}
-		program = []string{self, ChildCommand}
+		program = []string{path, ChildCommand}
 	}
 	command := append(program[:len(program):len(program)], fmt.Sprint(lim.memory), lim.seconds(), what)
 	if nice, err := exec.LookPath("nice"); err == nil { // calls come first

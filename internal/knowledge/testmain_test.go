@@ -1,6 +1,7 @@
 package knowledge
 
 import (
+	"fmt"
 	"os"
 	"testing"
 )
@@ -10,5 +11,12 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == ChildCommand {
 		os.Exit(Child(os.Args[2:], os.Stdin, os.Stdout))
 	}
-	os.Exit(m.Run())
+	done, err := prepare()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	code := m.Run()
+	done()
+	os.Exit(code)
 }
