@@ -22,6 +22,7 @@ require (
 	github.com/pion/ice/v4 v4.4.0
 	github.com/pion/logging v0.2.4
 	github.com/pion/opus v0.1.0
+	github.com/pion/rtcp v1.2.17
 	github.com/pion/rtp v1.10.6
 	github.com/pion/webrtc/v4 v4.2.18
 	github.com/pressly/goose/v3 v3.28.0
@@ -86,7 +87,6 @@ require (
 	github.com/pion/interceptor v0.1.47 // indirect
 	github.com/pion/mdns/v2 v2.1.0 // indirect
 	github.com/pion/randutil v0.1.0 // indirect
-	github.com/pion/rtcp v1.2.17 // indirect
 	github.com/pion/sctp v1.11.1 // indirect
 	github.com/pion/sdp/v3 v3.0.20 // indirect
 	github.com/pion/srtp/v3 v3.0.12 // indirect

@@ -319,6 +319,12 @@ func TestTalkLoss(t *testing.T) {
 	v.awaits(t, c, "Your table is ready.")
 	silent(t, c, 500*time.Millisecond)
 	talked := time.Since(c.Answered)
+	// What the network loses is told to who sent it.
+	if reports := c.Reports(); len(reports) == 0 {
+		t.Errorf("nothing was reported in %v", talked)
+	} else if r := reports[len(reports)-1]; r.Lost == 0 || r.Lost > c.Sent()/5 || r.Sent == 0 || r.Sent > len(c.Packets()) {
+		t.Errorf("told of %d packets sent and %d lost; %d came and %d were sent", r.Sent, r.Lost, len(c.Packets()), c.Sent())
+	}
 	if err := c.Hangup(); err != nil {
 		t.Error(err)
 	}

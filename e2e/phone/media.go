@@ -27,6 +27,12 @@ type Packet struct {
 // Loud says whether it holds more than silence.
 func (p Packet) Loud() bool { return p.Level > -50 }
 
+// Report is what the far end told by RTCP: how many packets it has sent, and how many of ours it misses.
+type Report struct {
+	At         time.Time
+	Sent, Lost int
+}
+
 // Utterance is something that is said.
 type Utterance struct {
 	mu       sync.Mutex
@@ -47,6 +53,7 @@ func (u *Utterance) To() time.Time { u.mu.Lock(); defer u.mu.Unlock(); return u.
 type media struct {
 	options Options
 	conn    *net.UDPConn
+	control *net.UDPConn // RTCP's, at the port after it
 	running sync.WaitGroup
 	stopped chan struct{}
 	once    sync.Once
@@ -63,6 +70,7 @@ type media struct {
 	packets []Packet
 	sound   []int16 // at the format's rate, as it came
 	digits  []byte
+	reports []Report
 	sent    int
 }
 
@@ -72,11 +80,21 @@ type saying struct {
 }
 
 func newMedia(o Options) (*media, error) {
-	conn, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
-	if err != nil {
-		return nil, fmt.Errorf("phone: %w", err)
+	for tries := 0; ; tries++ {
+		conn, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+		if err != nil {
+			return nil, fmt.Errorf("phone: %w", err)
+		}
+		m := &media{options: o, conn: conn, stopped: make(chan struct{})}
+		m.control, err = net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1), Port: int(m.addr().Port()) + 1})
+		if err == nil {
+			return m, nil
+		}
+		conn.Close()
+		if tries == 100 {
+			return nil, fmt.Errorf("phone: no pair of ports: %w", err)
+		}
 	}
-	return &media{options: o, conn: conn, stopped: make(chan struct{})}, nil
 }
 
 func (m *media) addr() netip.AddrPort { return m.conn.LocalAddr().(*net.UDPAddr).AddrPort() }
@@ -115,6 +133,7 @@ func (m *media) begin(theirs description, o Options) string {
 		m.started = true
 		m.tones = audio.NewDigits(m.format.Rate())
 		m.running.Go(m.hear)
+		m.running.Go(m.told)
 		m.running.Go(m.speak)
 	}
 	return offer(m.addr(), []int{chosen}, m.events, direction)
@@ -124,6 +143,7 @@ func (m *media) stop() {
 	m.once.Do(func() {
 		close(m.stopped)
 		m.conn.Close()
+		m.control.Close()
 	})
 }
 
@@ -239,6 +259,23 @@ func (m *media) hear() {
 	}
 }
 
+// told keeps what is reported.
+func (m *media) told() {
+	buf := make([]byte, 2000)
+	for {
+		n, _, err := m.control.ReadFromUDPAddrPort(buf)
+		if err != nil {
+			return
+		}
+		if b := buf[:n]; n >= 52 && b[0] == 0x81 && b[1] == 200 { // a sender's, of one source
+			r := Report{At: time.Now(), Sent: int(binary.BigEndian.Uint32(b[20:])), Lost: int(binary.BigEndian.Uint32(b[32:]) & 0xFFFFFF)}
+			m.mu.Lock()
+			m.reports = append(m.reports, r)
+			m.mu.Unlock()
+		}
+	}
+}
+
 // Rate is that of the call's sound.
 func (c *Call) Rate() audio.Rate {
 	c.media.mu.Lock()
@@ -271,6 +308,13 @@ func (c *Call) Packets() []Packet {
 	c.media.mu.Lock()
 	defer c.media.mu.Unlock()
 	return c.media.packets[:len(c.media.packets):len(c.media.packets)]
+}
+
+// Reports are what the far end told by RTCP so far.
+func (c *Call) Reports() []Report {
+	c.media.mu.Lock()
+	defer c.media.mu.Unlock()
+	return c.media.reports[:len(c.media.reports):len(c.media.reports)]
 }
 
 // Sound is what was heard so far, packet after packet.

@@ -38,20 +38,27 @@ func share(pcm []int16, hz float64, rate audio.Rate) float64 {
 	return 2 * (re*re + im*im) / float64(len(pcm)) / all
 }
 
-// wire is a plain UDP socket, to send what no telephone would.
+// wire is a telephone's pair of plain UDP sockets, to send what no telephone would.
 type wire struct {
 	*net.UDPConn
-	t testing.TB
+	control *net.UDPConn // RTCP's, at the port after it
+	t       testing.TB
 }
 
 func newWire(t testing.TB, ip string) *wire {
 	t.Helper()
-	c, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.ParseIP(ip)})
-	if err != nil {
-		t.Fatal(err)
+	for {
+		c, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.ParseIP(ip)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close() })
+		control, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.ParseIP(ip), Port: c.LocalAddr().(*net.UDPAddr).Port + 1})
+		if err == nil {
+			t.Cleanup(func() { control.Close() })
+			return &wire{c, control, t}
+		}
 	}
-	t.Cleanup(func() { c.Close() })
-	return &wire{c, t}
 }
 
 func (w *wire) addr() netip.AddrPort { return w.LocalAddr().(*net.UDPAddr).AddrPort() }

@@ -63,13 +63,13 @@ func bind(ip netip.Addr, port int) (*Socket, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open an RTP port: %w", err)
 	}
-	// Nobody reads RTCP. It is open so that the far end's reports aren't answered with ICMP, which some take for the end of the call.
+	// It is there before anybody reads it, so that the far end's reports aren't answered with ICMP, which some take for the end of the call.
 	rtcp, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.AddrPortFrom(ip, uint16(port+1))))
 	if err != nil {
 		rtp.Close()
 		return nil, fmt.Errorf("open an RTCP port: %w", err)
 	}
-	_ = rtcp.SetReadBuffer(1) // the kernel's least
+	_ = rtcp.SetReadBuffer(8 << 10) // of what comes before a call is answered a few reports are enough
 	return &Socket{rtp: rtp, rtcp: rtcp, Port: port}, nil
 }
 

@@ -1,6 +1,8 @@
 package rtp
 
 import (
+	"math/rand/v2"
+	"net"
 	"net/netip"
 	"sync"
 	"time"
@@ -40,6 +42,8 @@ type Session struct {
 	sender  *Sender
 	in, out audio.Frame
 
+	reports reports
+
 	dialled struct {
 		sync.Mutex
 		keys string
@@ -49,8 +53,9 @@ type Session struct {
 // NewSession is one whose time begins now. With loose, sound is taken from addresses that nothing has named, where no other comes.
 func NewSession(s *Socket, rate audio.Rate, loose bool, p audio.Peer) *Session {
 	m := &Session{socket: s, rate: rate, began: time.Now(), peer: p, latch: latch{loose: loose}, pcm: make([]int16, 0, 2*rate.FrameSize()),
-		sender: NewSender(rate), in: make(audio.Frame, rate.FrameSize()), out: make(audio.Frame, rate.FrameSize())}
-	m.receiver = NewReceiver(rate, 8000, m.hear)
+		sender: NewSender(rate), reports: newReports(), in: make(audio.Frame, rate.FrameSize()), out: make(audio.Frame, rate.FrameSize())}
+	m.receiver = NewReceiver(rate, rtpClock, m.hear)
+	m.reports.latch.loose = loose
 	return m
 }
 
@@ -80,6 +85,8 @@ func (m *Session) agree(a Agreement, at time.Duration) {
 	m.codec = c
 	m.sender.Speak(c)
 	m.latch.tell(a.Told, a.Signal, at)
+	m.reports.mux = a.Mux
+	m.reports.latch.tell(a.control(), a.Signal, at)
 	if first || m.dir != dir {
 		m.dir, m.held, m.heard, m.quiet = dir, !dir.Send, at, 0
 		if !dir.Receive || !dir.Send {
@@ -91,21 +98,26 @@ func (m *Session) agree(a Agreement, at time.Duration) {
 // Run moves sound between the socket and the peer until done is closed; the peer will not be called then any more. watch is called after
 // each frame.
 func (m *Session) Run(done <-chan struct{}, watch func()) {
-	var reader sync.WaitGroup
-	reader.Go(func() { m.read(done) })
+	var readers sync.WaitGroup
+	readers.Go(func() { m.read(m.socket.rtp, done, m.packet) })
+	readers.Go(func() { m.read(m.socket.rtcp, done, m.control) })
 	NewClock(m.began).Run(done, func(at time.Duration, missed int) {
 		m.tick(at, missed)
 		watch()
 	})
 	_ = m.socket.rtp.SetReadDeadline(past)
-	reader.Wait()
+	_ = m.socket.rtcp.SetReadDeadline(past)
+	readers.Wait()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.report(m.time(), true)
 }
 
 // read takes packets until done is closed and the socket's deadline is set.
-func (m *Session) read(done <-chan struct{}) {
+func (m *Session) read(conn *net.UDPConn, done <-chan struct{}, take func([]byte, netip.AddrPort, time.Duration)) {
 	var buf [mostPacket]byte
 	for {
-		n, from, err := m.socket.rtp.ReadFromUDPAddrPort(buf[:])
+		n, from, err := conn.ReadFromUDPAddrPort(buf[:])
 		select {
 		case <-done:
 			return
@@ -114,7 +126,7 @@ func (m *Session) read(done <-chan struct{}) {
 		if err != nil { // an ICMP message that came back for a packet of ours
 			continue
 		}
-		m.packet(buf[:n], netip.AddrPortFrom(from.Addr().Unmap(), from.Port()), m.time())
+		take(buf[:n], netip.AddrPortFrom(from.Addr().Unmap(), from.Port()), m.time())
 	}
 }
 
@@ -122,6 +134,12 @@ func (m *Session) read(done <-chan struct{}) {
 func (m *Session) packet(data []byte, from netip.AddrPort, at time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.reports.mux && isReport(data) {
+		if from == m.latch.to() {
+			m.reported(data, at)
+		}
+		return
+	}
 	h := &m.header
 	n, err := h.Unmarshal(data)
 	if err != nil || h.Version != 2 || m.decoder == nil {
@@ -133,6 +151,7 @@ func (m *Session) packet(data []byte, from netip.AddrPort, at time.Duration) {
 		return
 	}
 	m.heard, m.now = at, at
+	m.reports.in.packet(h.SequenceNumber, h.Timestamp, h.SSRC, at, !isEvent)
 	payload := Unpad(h, data[n:])
 	switch {
 	case isEvent:
@@ -212,6 +231,10 @@ func (m *Session) tick(at time.Duration, missed int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.sender.Pass(missed)
+	if at >= m.reports.next {
+		m.report(at, false)
+		m.reports.next = at + interval(false, rand.Float64())
+	}
 	if m.held { // nobody is there: the conversation stands still, and what was to be said isn't lost
 		m.sender.Pause()
 		return
@@ -229,6 +252,8 @@ func (m *Session) tick(at time.Duration, missed int) {
 	// A packet that can't be sent is as good as one that is lost: a network that comes back goes on, one that doesn't ends the call by
 	// its silence.
 	_, _ = m.socket.rtp.WriteToUDPAddrPort(m.sender.Packet(payload), m.latch.to())
+	m.reports.sent++
+	m.reports.octets += uint32(len(payload))
 }
 
 // Missed says whether sound came in vain: from addresses that aren't the call's, and none since from one that is.

@@ -274,7 +274,7 @@ func FuzzRTP(f *testing.F) {
 	f.Add(packet(101, true, 1, 160, 9, []byte{5, 0x8A, 1, 2}), uint8(2))
 	f.Add(packet(13, true, 1, 160, 9, []byte{60}), uint8(3))
 	f.Add([]byte{0xBF, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 9, 0xBE, 0xDE, 0xFF, 0xFF}, uint8(4))
-	sock := &Socket{rtp: &net.UDPConn{}}
+	sock := &Socket{rtp: &net.UDPConn{}, rtcp: &net.UDPConn{}}
 	w := netip.MustParseAddrPort("127.0.0.1:9")
 	f.Fuzz(func(t *testing.T, data []byte, n uint8) {
 		m := NewSession(sock, audio.Narrow, false, &still{})

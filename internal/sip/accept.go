@@ -86,6 +86,7 @@ func (l *leg) answeredLocked(m sipgo.Message, offer codecs) error {
 	if !ok {
 		return errNoCodec
 	}
+	d.streams[place].mux = false // we did not offer it
 	l.agreeLocked(c, &d.streams[place])
 	return nil
 }

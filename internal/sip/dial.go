@@ -229,6 +229,7 @@ func (a *attempt) answered(invite *sipgo.Request, res *sipgo.Response) error {
 		place, c, fits := d.audio(0, &allCodecs)
 		if fits {
 			l.state.Lock()
+			d.streams[place].mux = false // we did not offer it
 			l.agreeLocked(c, &d.streams[place])
 			l.early = false
 			l.state.Unlock()

@@ -285,17 +285,24 @@ func soon(t testing.TB) context.Context {
 // wire is a plain UDP socket, to send what no telephone would.
 type wire struct {
 	*net.UDPConn
-	t testing.TB
+	control *net.UDPConn // at the port after it: where RTCP comes when the wire is for sound
+	t       testing.TB
 }
 
 func newWire(t testing.TB, ip string) *wire {
 	t.Helper()
-	c, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.ParseIP(ip)})
-	if err != nil {
-		t.Fatal(err)
+	for {
+		c, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.ParseIP(ip)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close() })
+		control, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.ParseIP(ip), Port: c.LocalAddr().(*net.UDPAddr).Port + 1})
+		if err == nil {
+			t.Cleanup(func() { control.Close() })
+			return &wire{c, control, t}
+		}
 	}
-	t.Cleanup(func() { c.Close() })
-	return &wire{c, t}
 }
 
 func (w *wire) addr() netip.AddrPort { return w.LocalAddr().(*net.UDPAddr).AddrPort() }

@@ -28,6 +28,7 @@ type leg struct {
 	early  bool         // not answered yet
 	rate   atomic.Int32 // 0 until the first agreement
 	sound  atomic.Pointer[rtp.Session]
+	last   atomic.Pointer[rtp.Stats] // of a leg that has run
 
 	state struct {
 		sync.Mutex
@@ -94,6 +95,17 @@ func (l *leg) release() {
 // Rate is that of all frames in both directions.
 func (l *leg) Rate() audio.Rate { return audio.Rate(l.rate.Load()) }
 
+// Stats are what is known of the call's sound, while the leg runs and after it.
+func (l *leg) Stats() rtp.Stats {
+	if s := l.last.Load(); s != nil {
+		return *s
+	}
+	if m := l.sound.Load(); m != nil {
+		return m.Stats()
+	}
+	return rtp.Stats{}
+}
+
 // Dial sends keys, by RFC 4733 where that was agreed on, otherwise as tones. Sound that is due meanwhile is not sent.
 func (l *leg) Dial(digits string) error {
 	if !audio.ValidKeys(digits) {
@@ -110,7 +122,8 @@ func (l *leg) Dial(digits string) error {
 // agreeLocked takes over what a description agreed on.
 func (l *leg) agreeLocked(c rtp.Codec, m *stream) {
 	l.rate.Store(int32(c.Format.Rate()))
-	l.state.agreed = rtp.Agreement{Codec: c, Direction: m.mirror(), Told: netip.AddrPortFrom(m.addr, uint16(m.port))}
+	l.state.agreed = rtp.Agreement{Codec: c, Direction: m.mirror(), Told: netip.AddrPortFrom(m.addr, uint16(m.port)),
+		Control: m.control, Mux: m.mux}
 	l.apply()
 }
 
@@ -158,6 +171,8 @@ func (l *leg) Run(ctx context.Context, p audio.Peer) error {
 	defer context.AfterFunc(l.server.ctx, func() { l.end(parley.Shutdown, true) })()
 	defer context.AfterFunc(ctx, func() { l.end(context.Cause(ctx), true) })()
 	m.Run(l.done, func() { l.watch(m) })
+	stats := m.Stats()
+	l.last.Store(&stats)
 	l.sound.Store(nil) // timers of SIP's know the leg for another 32 s: the conversation is not theirs to keep
 	l.release()
 	return l.cause

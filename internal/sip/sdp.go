@@ -41,6 +41,8 @@ type stream struct {
 	addr        netip.Addr // invalid where it is a name
 	dir         rtp.Direction
 	names       map[string]string // by payload type: NAME/CLOCK
+	control     netip.AddrPort    // a=rtcp (RFC 3605); port 0: none, and the address may be invalid
+	mux         bool              // a=rtcp-mux (RFC 5761)
 }
 
 // description is what of a session description matters.
@@ -107,10 +109,33 @@ func (m *stream) attribute(value string) {
 		m.dir = dir
 		return
 	}
-	if name == "rtpmap" && m.names != nil && len(m.names) < mostFormats {
+	switch {
+	case m.names == nil: // of the session
+	case name == "rtpmap" && len(m.names) < mostFormats:
 		pt, encoding, _ := strings.Cut(strings.TrimSpace(rest), " ")
 		m.names[pt] = strings.ToUpper(strings.TrimSpace(encoding))
+	case name == "rtcp-mux":
+		m.mux = true
+	case name == "rtcp":
+		m.control = parseControl(rest)
 	}
+}
+
+// parseControl reads where RTCP goes: a port, and perhaps an address, "IN IP4 192.0.2.1".
+func parseControl(value string) netip.AddrPort {
+	f := strings.Fields(value)
+	if len(f) != 1 && len(f) != 4 {
+		return netip.AddrPort{}
+	}
+	port, err := strconv.ParseUint(f[0], 10, 16)
+	if err != nil {
+		return netip.AddrPort{}
+	}
+	var addr netip.Addr
+	if len(f) == 4 {
+		addr, _ = netip.ParseAddr(f[3])
+	}
+	return netip.AddrPortFrom(addr.Unmap(), uint16(port))
 }
 
 // mirror is what our side of the stream does: it sends where the far end listens, which it doesn't at the address 0.0.0.0 either (the hold
@@ -238,6 +263,9 @@ func (l *local) answer(d *description, taken int, c rtp.Codec, dir rtp.Direction
 		fmt.Fprintf(&b, "\r\na=rtpmap:%d %s/%d\r\n", c.Receive, c.Format, c.Format.ClockRate())
 		if c.Event {
 			fmt.Fprintf(&b, "a=rtpmap:%d telephone-event/8000\r\na=fmtp:%d 0-15\r\n", c.ReceiveEvent, c.ReceiveEvent)
+		}
+		if m.mux {
+			b.WriteString("a=rtcp-mux\r\n")
 		}
 		fmt.Fprintf(&b, "a=ptime:20\r\na=%s\r\n", nameOf(dir))
 	}

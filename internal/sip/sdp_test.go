@@ -2,6 +2,7 @@ package sip
 
 import (
 	"bytes"
+	"fmt"
 	"net/netip"
 	"strings"
 	"testing"
@@ -158,6 +159,36 @@ func TestMultipart(t *testing.T) {
 	for _, kind := range []string{"multipart/mixed", "text/plain", "", ";;", "multipart/mixed;boundary=c"} {
 		if _, ok := partOf(kind, []byte(text)); ok {
 			t.Errorf("%q was read", kind)
+		}
+	}
+}
+
+// Where reports go is as the description says, and muxing is taken where it was offered.
+func TestControl(t *testing.T) {
+	t.Parallel()
+	const head = "v=0\r\nc=IN IP4 192.0.2.1\r\na=rtcp:9 IN IP4 192.0.2.9\r\na=rtcp-mux\r\nm=audio 4000 RTP/AVP 0\r\n"
+	for attribute, want := range map[string]string{"": "invalid AddrPort", "a=rtcp:53020": "invalid AddrPort 53020", "a=rtcp:53020 IN IP4 192.0.2.7": "192.0.2.7:53020",
+		"a=rtcp:53020 IN IP6 2001:db8::7": "[2001:db8::7]:53020", "a=rtcp:53020 IN IP4 media.example": "invalid AddrPort 53020", "a=rtcp:x": "invalid AddrPort",
+		"a=rtcp:70000": "invalid AddrPort", "a=rtcp:1 2": "invalid AddrPort", "a=rtcp-mux": "mux"} {
+		d, err := parseSDP([]byte(head + attribute + "\r\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := &d.streams[0]
+		got := m.control.String()
+		if !m.control.IsValid() && m.control.Port() != 0 {
+			got = fmt.Sprint("invalid AddrPort ", m.control.Port())
+		}
+		if m.mux {
+			got = "mux"
+		}
+		if got != want {
+			t.Errorf("%q: %s, want %s", attribute, got, want)
+		}
+		l := local{addr: netip.MustParseAddrPort("198.51.100.1:20000")}
+		place, c, _ := d.audio(0, nil)
+		if answer := string(l.answer(d, place, c, directions["sendrecv"])); strings.Contains(answer, "a=rtcp-mux\r\n") != m.mux {
+			t.Errorf("%q is answered with %s", attribute, answer)
 		}
 	}
 }

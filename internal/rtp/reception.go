@@ -1,0 +1,148 @@
+package rtp
+
+import (
+	"time"
+
+	"github.com/pion/rtcp"
+)
+
+// rtpClock is the rate of all timestamps that a session sends and takes, Hz.
+const rtpClock = 8000
+
+// reception counts what comes (RFC 3550, appendix A), of one source at a time. The first packet counts already: who isn't the call's doesn't
+// get here.
+type reception struct {
+	source
+	before struct{ received, lost int } // of sources that are gone, and of what this one sent before it began anew
+}
+
+// source is who is heard.
+type source struct {
+	ssrc     uint32
+	began    bool
+	first    uint16
+	newest   uint16
+	cycles   uint32 // of the sequence numbers, shifted up
+	bad      uint32 // the sequence number that would confirm a jump
+	received uint32
+
+	// As they were at the last report.
+	hadExpected, hadReceived uint32
+
+	transit int32 // of the last packet, ticks
+	jitter  int32 // 16 times the estimate, ticks
+	timed   bool
+
+	sent   uint32        // the middle of the NTP time in the source's last report
+	sentAt time.Duration // when that came
+}
+
+const (
+	mostDropout = 3000 // packets that may be missing in a row
+	mostOrder   = 100  // by how much a packet may come late
+)
+
+// packet counts one (A.1). timed is false where its timestamp isn't that of its sending: all packets of a key have the same.
+func (r *reception) packet(seq uint16, ts, ssrc uint32, at time.Duration, timed bool) {
+	if ssrc != r.ssrc {
+		r.leave()
+		r.source = source{ssrc: ssrc}
+	}
+	switch ahead := seq - r.newest; {
+	case !r.began:
+		r.begin(seq)
+	case ahead < mostDropout:
+		if seq < r.newest {
+			r.cycles += 1 << 16
+		}
+		r.newest = seq
+	case ahead <= 1<<16-mostOrder:
+		if uint32(seq) != r.bad {
+			r.bad = uint32(seq + 1)
+			return
+		}
+		r.leave()
+		r.begin(seq) // two in order: the source has begun anew without saying so
+	}
+	r.received++
+	if timed {
+		r.measure(ts, at)
+	}
+}
+
+func (r *reception) begin(seq uint16) {
+	r.source = source{ssrc: r.ssrc, began: true, first: seq, newest: seq, bad: 1 << 16, sent: r.sent, sentAt: r.sentAt, jitter: r.jitter}
+}
+
+// leave keeps the counts of what is over.
+func (r *reception) leave() {
+	if r.began {
+		r.before.received += int(r.received)
+		r.before.lost += r.lost()
+	}
+}
+
+// measure takes the way of a packet into the jitter (A.8).
+func (r *source) measure(ts uint32, at time.Duration) {
+	transit := int32(ticks(at) - ts)
+	if d := transit - r.transit; r.timed {
+		if d < 0 {
+			d = -d
+		}
+		r.jitter += min(d, rtpClock) - (r.jitter+8)>>4 // a jump of the timestamps is no jitter of years
+	}
+	r.transit, r.timed = transit, true
+}
+
+func ticks(d time.Duration) uint32 { return uint32(int64(d) * rtpClock / int64(time.Second)) }
+
+func (r *source) expected() uint32 { return r.cycles + uint32(r.newest) - uint32(r.first) + 1 }
+
+// lost is how many did not come. It is less than 0 where packets came twice.
+func (r *source) lost() int { return int(r.expected()) - int(r.received) }
+
+// report is what the source is told, once every interval (A.3).
+func (r *source) report(at time.Duration) rtcp.ReceptionReport {
+	expected, received := r.expected()-r.hadExpected, r.received-r.hadReceived
+	r.hadExpected, r.hadReceived = r.expected(), r.received
+	p := rtcp.ReceptionReport{SSRC: r.ssrc, LastSequenceNumber: r.cycles + uint32(r.newest), Jitter: uint32(r.jitter >> 4),
+		TotalLost: uint32(min(max(r.lost(), -1<<23), 1<<23-1)) & 0xFFFFFF}
+	if expected > received {
+		p.FractionLost = uint8(min((expected-received)<<8/expected, 255))
+	}
+	if r.sent != 0 {
+		p.LastSenderReport, p.Delay = r.sent, fraction(at-r.sentAt)
+	}
+	return p
+}
+
+// fraction is a duration in 1/65536 s.
+func fraction(d time.Duration) uint32 { return uint32(int64(d) << 16 / int64(time.Second)) }
+
+// ntp is a moment as NTP has it: seconds since 1900, and their fraction.
+func ntp(t time.Time) uint64 {
+	const to1970 = 2_208_988_800
+	return uint64(t.Unix()+to1970)<<32 | uint64(t.Nanosecond())<<32/uint64(time.Second)
+}
+
+// middle is the part of an NTP time that reports give back.
+func middle(ntp uint64) uint32 { return uint32(ntp >> 16) }
+
+// roundTrip is what a report that comes now says of the way there and back; it is false where it says nothing, or what can't be.
+func roundTrip(now uint64, p rtcp.ReceptionReport) (time.Duration, bool) {
+	way := int32(middle(now) - p.LastSenderReport - p.Delay)
+	if p.LastSenderReport == 0 || way < 0 {
+		return 0, false
+	}
+	return time.Duration(int64(way) * int64(time.Second) >> 16), true
+}
+
+// interval is the time until the next report (RFC 3550, section 6.3.1), by a random number in [0, 1). Between two who speak over 64 kbit/s the
+// least that the RFC allows is always more than what the bandwidth asks for.
+func interval(first bool, random float64) time.Duration {
+	least := 5 * time.Second
+	if first {
+		least /= 2
+	}
+	return time.Duration(float64(least) * (0.5 + random) / 1.21828)
+}

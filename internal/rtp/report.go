@@ -1,0 +1,144 @@
+package rtp
+
+import (
+	"crypto/rand"
+	mrand "math/rand/v2"
+	"net/netip"
+	"time"
+
+	"github.com/pion/rtcp"
+)
+
+// Stats are a session's counts so far.
+type Stats struct {
+	Sent, Received int           // packets
+	Lost           int           // packets of the far end's that did not come; those that came twice make it less
+	Jitter         time.Duration // of what comes (RFC 3550, section 6.4.1)
+	RoundTrip      time.Duration // 0 until the far end has told enough to know it
+
+	// What the far end tells of what we send.
+	Told      int // reports
+	FarLost   int
+	FarJitter time.Duration
+}
+
+// reports is a session's RTCP (RFC 3550, section 6): what it tells the far end of the sound, and what the far end tells.
+type reports struct {
+	name  string // that both ends' reports know us by (RFC 7022)
+	mux   bool   // they come and go where the sound does (RFC 5761)
+	latch latch  // otherwise
+	next  time.Duration
+	told  int // reports that were sent
+
+	sent, octets uint32
+	reported     uint32 // of sent, at the last report
+	in           reception
+
+	far rtcp.ReceptionReport
+	got int
+	way time.Duration // there and back
+}
+
+func newReports() reports {
+	var b [12]byte
+	_, _ = rand.Read(b[:]) // never fails
+	const digits = "0123456789abcdefghijklmnopqrstuvwxyz"
+	for i := range b {
+		b[i] = digits[int(b[i])%len(digits)]
+	}
+	return reports{name: string(b[:]), next: interval(true, mrand.Float64())}
+}
+
+// isReport tells RTCP from RTP where both come to one port (RFC 5761, section 4).
+func isReport(data []byte) bool {
+	return len(data) > 1 && data[0]>>6 == 2 && data[1] >= 192 && data[1] < 224
+}
+
+// report sends what is due every five seconds or so; bye is the last one.
+func (m *Session) report(at time.Duration, bye bool) {
+	r := &m.reports
+	if bye && r.sent == 0 && r.told == 0 { // nobody knows us (section 6.3.7)
+		return
+	}
+	to, conn := r.latch.to(), m.socket.rtcp
+	if r.mux {
+		to, conn = m.latch.to(), m.socket.rtp
+	}
+	if !to.IsValid() || to.Port() == 0 {
+		return
+	}
+	var blocks []rtcp.ReceptionReport
+	if r.in.received != r.in.hadReceived {
+		blocks = []rtcp.ReceptionReport{r.in.report(at)}
+	}
+	ssrc := m.sender.Header.SSRC
+	var first rtcp.Packet = &rtcp.ReceiverReport{SSRC: ssrc, Reports: blocks}
+	if r.sent != r.reported {
+		first = &rtcp.SenderReport{SSRC: ssrc, NTPTime: ntp(m.began.Add(at)), RTPTime: m.sender.ts, PacketCount: r.sent, OctetCount: r.octets, Reports: blocks}
+	}
+	packets := []rtcp.Packet{first, rtcp.NewCNAMESourceDescription(ssrc, r.name)}
+	if bye {
+		packets = append(packets, &rtcp.Goodbye{Sources: []uint32{ssrc}})
+	}
+	data, err := rtcp.Marshal(packets)
+	if err != nil {
+		return
+	}
+	r.reported = r.sent
+	r.told++
+	_, _ = conn.WriteToUDPAddrPort(data, to) // one that is lost is followed by another
+}
+
+// reported takes what the far end tells. What it tells of others, and what is no report, is passed over.
+func (m *Session) reported(data []byte, at time.Duration) {
+	r := &m.reports
+	packets, err := rtcp.Unmarshal(data)
+	if err != nil {
+		return
+	}
+	now := ntp(m.began.Add(at))
+	for _, p := range packets {
+		var blocks []rtcp.ReceptionReport
+		switch p := p.(type) {
+		case *rtcp.SenderReport:
+			blocks = p.Reports
+			if r.in.began && p.SSRC == r.in.ssrc {
+				r.in.sent, r.in.sentAt = middle(p.NTPTime), at
+			}
+		case *rtcp.ReceiverReport:
+			blocks = p.Reports
+		}
+		for _, b := range blocks {
+			if b.SSRC != m.sender.Header.SSRC {
+				continue
+			}
+			r.far = b
+			r.got++
+			if way, ok := roundTrip(now, b); ok {
+				r.way = way
+			}
+		}
+	}
+}
+
+// control takes what came to RTCP's own port. The source is judged as that of the sound is.
+func (m *Session) control(data []byte, from netip.AddrPort, at time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if r := &m.reports; isReport(data) && !r.mux && r.latch.accept(from, at, 0, 0) {
+		m.reported(data, at)
+	}
+}
+
+// Stats are the counts so far, and after the session's end the last ones.
+func (m *Session) Stats() Stats {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r := &m.reports
+	in := r.in // with what is counted of the source that is heard now
+	in.leave()
+	return Stats{Sent: int(r.sent), Received: in.before.received, Lost: in.before.lost, Jitter: inTime(uint32(in.jitter >> 4)),
+		RoundTrip: r.way, Told: r.got, FarLost: int(int32(r.far.TotalLost<<8) >> 8), FarJitter: inTime(r.far.Jitter)}
+}
+
+func inTime(ticks uint32) time.Duration { return time.Duration(ticks) * time.Second / rtpClock }
