@@ -54,6 +54,15 @@ var LeadMoves = map[LeadStatus]map[LeadEvent]LeadStatus{
 	LeadBlacklisted: {LeadReset: LeadCreated, LeadClose: LeadCompleted, LeadWriteOff: LeadExhausted},
 }
 
+// After is the state that an event leads to from s of a lead with so many attempts, and whether it leads anywhere.
+func (s LeadStatus) After(e LeadEvent, attempts int) (to LeadStatus, ok bool) {
+	to, ok = LeadMoves[s][e]
+	if ok && e == LeadGiveUp && attempts == 0 {
+		to = LeadCreated
+	}
+	return to, ok
+}
+
 // Waiting says whether the lead will be called without anybody's doing.
 func (s LeadStatus) Waiting() bool {
 	return s == LeadCreated || s == LeadScheduled || s == LeadRescheduled
@@ -108,12 +117,9 @@ type Lead struct {
 // Move brings the lead to the state that an event leads to, and says whether the event leads anywhere. What was closed while it was called
 // is not called again before that call's end.
 func (l *Lead) Move(e LeadEvent, now Time) bool {
-	to, ok := LeadMoves[l.Status][e]
+	to, ok := l.Status.After(e, l.Attempts)
 	if !ok || e == LeadReset && l.WatchAt > 0 {
 		return false
-	}
-	if e == LeadGiveUp && l.Attempts == 0 {
-		to = LeadCreated
 	}
 	if e == LeadReset {
 		l.Attempts, l.Base, l.Fresh, l.Contact = 0, l.Serial, true, 0

@@ -44,14 +44,15 @@ func (tx *Tx) AddToBlacklist(ctx context.Context, userID int64, number string) (
 	if err != nil {
 		return nil, err
 	}
-	_, err = tx.q.NewRaw("UPDATE leads SET status = ?, due_at = 0, next_attempt_at = 0, owner = '', updated_at = ? WHERE user_id = ? AND phone_number = ? AND due_at > 0 AND contacts IS NULL",
-		parley.LeadBlacklisted, now, userID, number).Exec(ctx)
+	_, err = tx.q.NewRaw(`UPDATE leads SET `+leadBlock.set+`, due_at = 0, next_attempt_at = 0, owner = '', updated_at = ?
+		WHERE user_id = ? AND phone_number = ? AND due_at > 0 AND contacts IS NULL AND `+leadBlock.from,
+		now, userID, number).Exec(ctx)
 	if err != nil {
 		return nil, err
 	}
 	// A lead with further numbers goes on with those when its turn comes; what a node is about to call waits again.
-	_, err = tx.q.NewRaw(`UPDATE leads SET status = CASE WHEN attempts = 0 THEN 'created' ELSE 'rescheduled' END, due_at = ?, owner = ''
-		WHERE user_id = ? AND status = 'scheduled' AND contacts IS NOT NULL AND (phone_number = ? OR CAST(contacts AS TEXT) LIKE ?)`,
+	_, err = tx.q.NewRaw(`UPDATE leads SET `+leadGiveUp.set+`, due_at = ?, owner = ''
+		WHERE user_id = ? AND `+leadGiveUp.from+` AND contacts IS NOT NULL AND (phone_number = ? OR CAST(contacts AS TEXT) LIKE ?)`,
 		now, userID, number, `%"`+number+`"%`).Exec(ctx)
 	return e, err
 }

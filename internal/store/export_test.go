@@ -1,9 +1,19 @@
 package store
 
 import (
+	"context"
 	"testing"
 	"time"
+
+	"parley"
 )
+
+// MoveLead moves a lead by an event as those are moved that are moved many at once.
+func MoveLead(ctx context.Context, tx *Tx, id int64, e parley.LeadEvent) error {
+	m := moveOf(e)
+	_, err := tx.q.NewRaw("UPDATE leads SET "+m.set+" WHERE id = ? AND "+m.from, id).Exec(ctx)
+	return err
+}
 
 // Away is an error of a database that does not answer.
 var Away = gone

@@ -252,7 +252,7 @@ func (tx *Tx) ClaimLeads(ctx context.Context, campaignID int64, n int, owner str
 			break
 		}
 		var some []parley.Lead
-		err := tx.q.NewRaw(`UPDATE leads SET status = 'scheduled', due_at = ?, owner = ? WHERE id IN (SELECT id FROM leads
+		err := tx.q.NewRaw(`UPDATE leads SET `+leadClaim.set+`, due_at = ?, owner = ? WHERE `+leadClaim.from+` AND id IN (SELECT id FROM leads
 			WHERE campaign_id = ? AND due_at > 0 AND due_at <= ? AND `+which+` ORDER BY due_at, id LIMIT ?`+tx.skipLocked()+`) RETURNING *`,
 			until, owner, campaignID, now, n-len(list)).Scan(ctx, &some)
 		if err != nil {
@@ -269,8 +269,8 @@ func (tx *Tx) BlockLeads(ctx context.Context, ids []int64, now parley.Time) erro
 	if len(ids) == 0 {
 		return nil
 	}
-	_, err := tx.q.NewRaw("UPDATE leads SET status = ?, due_at = 0, next_attempt_at = 0, owner = '', updated_at = ? WHERE id IN (?)",
-		parley.LeadBlacklisted, now, bun.List(ids)).Exec(ctx)
+	_, err := tx.q.NewRaw("UPDATE leads SET "+leadBlock.set+", due_at = 0, next_attempt_at = 0, owner = '', updated_at = ? WHERE id IN (?) AND "+leadBlock.from,
+		now, bun.List(ids)).Exec(ctx)
 	return err
 }
 
@@ -283,22 +283,22 @@ func (tx *Tx) DialLead(ctx context.Context, l *parley.Lead, callID int64, now, w
 	if err := s.Scan(ctx); err != nil || len(list) == 0 || !open(&list[0]) {
 		return false, err
 	}
-	return some(tx.q.NewRaw(`UPDATE leads SET status = ?, serial = serial + 1, attempts = attempts + 1, last_call_id = ?, due_at = 0, next_attempt_at = 0,
-		owner = '', watch_at = ?, updated_at = ? WHERE id = ? AND status = 'scheduled' AND owner = ? AND serial = ?`,
-		parley.LeadProcessing, callID, watch, now, l.ID, l.Owner, l.Serial).Exec(ctx))
+	return some(tx.q.NewRaw(`UPDATE leads SET `+leadDial.set+`, serial = serial + 1, attempts = attempts + 1, last_call_id = ?, due_at = 0, next_attempt_at = 0,
+		owner = '', watch_at = ?, updated_at = ? WHERE id = ? AND `+leadDial.from+` AND owner = ? AND serial = ?`,
+		callID, watch, now, l.ID, l.Owner, l.Serial).Exec(ctx))
 }
 
 // GiveUpLead has a claimed lead wait again, until due, as before its claim.
 func (tx *Tx) GiveUpLead(ctx context.Context, l *parley.Lead, due parley.Time) error {
-	_, err := tx.q.NewRaw(`UPDATE leads SET status = CASE WHEN attempts = 0 THEN 'created' ELSE 'rescheduled' END, due_at = ?, owner = ''
-		WHERE id = ? AND status = 'scheduled' AND owner = ? AND serial = ?`, due, l.ID, l.Owner, l.Serial).Exec(ctx)
+	_, err := tx.q.NewRaw(`UPDATE leads SET `+leadGiveUp.set+`, due_at = ?, owner = ''
+		WHERE id = ? AND `+leadGiveUp.from+` AND owner = ? AND serial = ?`, due, l.ID, l.Owner, l.Serial).Exec(ctx)
 	return err
 }
 
 // GiveUpAll has all leads wait again that owner has claimed and not called.
 func (tx *Tx) GiveUpAll(ctx context.Context, owner string, now parley.Time) error {
-	_, err := tx.q.NewRaw(`UPDATE leads SET status = CASE WHEN attempts = 0 THEN 'created' ELSE 'rescheduled' END, due_at = ?, owner = ''
-		WHERE status = 'scheduled' AND owner = ?`, now, owner).Exec(ctx)
+	_, err := tx.q.NewRaw(`UPDATE leads SET `+leadGiveUp.set+`, due_at = ?, owner = ''
+		WHERE `+leadGiveUp.from+` AND owner = ?`, now, owner).Exec(ctx)
 	return err
 }
 
@@ -308,9 +308,9 @@ func (tx *Tx) ForgiveLeads(ctx context.Context, campaignID int64, ids []int64, n
 		return nil
 	}
 	later := "CASE WHEN due_at > ? THEN due_at ELSE ? END"
-	_, err := tx.q.NewRaw(`UPDATE leads SET status = 'rescheduled', attempts = attempts - 1, due_at = `+later+`, next_attempt_at = `+later+`, updated_at = ?
+	_, err := tx.q.NewRaw(`UPDATE leads SET `+leadForgive.set+`, attempts = attempts - 1, due_at = `+later+`, next_attempt_at = `+later+`, updated_at = ?
 		WHERE campaign_id = ? AND id IN (?) AND outcome = 'failed' AND attempts > 0 AND serial - base - attempts < ?
-		AND status IN ('rescheduled', 'reached-max-retries')`, due, due, due, due, now, campaignID, bun.List(ids), parley.Uncounted).Exec(ctx)
+		AND `+leadForgive.from, due, due, due, due, now, campaignID, bun.List(ids), parley.Uncounted).Exec(ctx)
 	return err
 }
 
