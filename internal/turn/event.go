@@ -86,6 +86,8 @@ const (
 	Cut    // Reply is cut off: Join, Over
 	Finish // Reply was played to its end
 
+	Arm       // speech that begins now silences the reply: with the very next packet, before this machine has heard of it
+	Disarm    // it doesn't
 	Hold      // be silent from the next packet on
 	Resume    // go on where it stopped
 	Flush     // leave out what was not played yet of Reply

@@ -36,6 +36,7 @@ type Machine struct {
 	collect collect
 	amd     amd
 	tones   bool   // they may matter
+	armed   bool   // speech that begins now silences the reply
 	partial string // what was told last of what the customer is saying
 	mailbox mailbox
 
@@ -139,6 +140,7 @@ func (m *Machine) Start(at time.Duration) []Action {
 	if !m.manner.Wait {
 		m.greet()
 	}
+	m.watch()
 	return m.out
 }
 
@@ -172,11 +174,24 @@ func (m *Machine) Step(e Event) []Action {
 	if e.Kind == Text {
 		m.tell()
 	}
+	m.watch()
+	return m.out
+}
+
+// watch says what is to be watched for from here on: speech that silences the reply at once, and tones.
+func (m *Machine) watch() {
+	if armed := m.reply != nil && !m.open && m.holds(m.reply); armed != m.armed {
+		m.armed = armed
+		if armed {
+			m.act(Action{Kind: Arm})
+		} else {
+			m.act(Action{Kind: Disarm})
+		}
+	}
 	if m.tones && !m.amd.active && !m.mailbox.on {
 		m.tones = false
 		m.act(Action{Kind: IgnoreTones})
 	}
-	return m.out
 }
 
 // tell says what the customer is saying, when that has changed.

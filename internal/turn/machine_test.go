@@ -23,6 +23,7 @@ type world struct {
 	think  bool
 	parts  int // of the live reply that were not played
 	held   bool
+	armed  bool
 	open   bool
 	ear    []int // utterances whose final text is not there yet
 	texts  int
@@ -73,7 +74,13 @@ func (w *world) send(e Event) {
 	if e.Kind == Voice {
 		w.spoke = e.Speech
 	}
-	w.obey(w.m.Step(e))
+	armed := w.armed
+	actions := w.m.Step(e)
+	w.obey(actions)
+	// Who is silent as soon as speech begins where the machine is armed does what it would have said.
+	if holds := slices.ContainsFunc(actions, func(a Action) bool { return a.Kind == Hold }); e.Kind == Voice && e.Speech && e.Voiced && holds && !armed {
+		w.failf("it is held, and was not armed")
+	}
 }
 
 // obey does what the machine says, and checks that it may say it.
@@ -123,6 +130,11 @@ func (w *world) obey(actions []Action) {
 				w.failf("it is held (%v) twice", w.held)
 			}
 			w.held = a.Kind == Hold
+		case Arm, Disarm:
+			if w.armed == (a.Kind == Arm) {
+				w.failf("it is armed (%v) twice", w.armed)
+			}
+			w.armed = a.Kind == Arm
 		case OpenEar, CloseEar:
 			if w.open == (a.Kind == OpenEar) {
 				w.failf("the ear is open (%v) twice", w.open)

@@ -10,7 +10,7 @@ import (
 	"parley/internal/voice"
 )
 
-// BenchmarkFrame is the cost of 20 ms of a call: both directions, silent and spoken.
+// BenchmarkFrame is the cost of 20 ms of a call: both directions, silent and spoken, the owner's part included.
 func BenchmarkFrame(b *testing.B) {
 	for _, rate := range []audio.Rate{audio.Narrow, audio.Wide} {
 		for _, clean := range []bool{false, true} {
@@ -33,6 +33,7 @@ func BenchmarkFrame(b *testing.B) {
 					for i := 0; b.Loop(); i++ {
 						p.Hear(said[i%len(said)])
 						p.Tick(said[i%len(said)], out)
+						voice.Settle(p)
 					}
 					return parley.CustomerHangup
 				}})

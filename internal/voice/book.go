@@ -7,13 +7,12 @@ import (
 	"parley"
 	"parley/internal/agent"
 	"parley/internal/ai"
-	"parley/internal/audio"
 	"parley/internal/turn"
 )
 
-// book holds what was said and done, as it was heard. The session's lock guards it.
+// book holds what was said and done, as it was heard. The owner's.
 type book struct {
-	rate    audio.Rate
+	out     *playout // knows what was heard
 	entries []*entry
 	tell    func(Event)
 }
@@ -29,13 +28,13 @@ type entry struct {
 
 // answer is the session's side of a reply: what is to be said, and what was done for it.
 type answer struct {
-	id    int
-	what  turn.Purpose
-	parts []*part
-	calls [][]agent.Call // that have finished, by the step of thinking that made them
-	step  int
-	runs  int  // calls that are under way
-	used  bool // the present step has made calls
+	id      int
+	purpose turn.Purpose
+	parts   []*part
+	calls   [][]agent.Call // that have finished, by the step of thinking that made them
+	step    int
+	runs    int  // calls that are under way
+	used    bool // the present step has made calls
 
 	anchor  time.Duration // the customer's last voiced packet; negative when the reply answers nobody
 	quiet   time.Duration // of a re-engagement: how long nobody has spoken
@@ -102,7 +101,7 @@ func (b *book) turn(e *entry) (parley.CallTurn, bool) {
 		return parley.CallTurn{Speaker: parley.SpeakerCustomer, Text: e.text, StartedAtMS: e.from.Milliseconds()}, e.text != "" && !e.joined
 	}
 	a := e.answer
-	text, all := a.heard(b.rate, -1)
+	text, all := a.heard(b.out, -1)
 	t := parley.CallTurn{Speaker: parley.SpeakerAssistant, Text: text, StartedAtMS: a.from.Milliseconds(), Interrupted: a.cut && !(all && a.thought)}
 	if a.anchor >= 0 && a.sounded {
 		marks := a.marks
@@ -141,7 +140,7 @@ func (b *book) history() []ai.Message {
 	known := "" // what the model knows already of a turn that went on
 	for i, e := range b.entries {
 		if e.answer != nil {
-			out = append(out, e.answer.messages(b.rate)...)
+			out = append(out, e.answer.messages(b.out)...)
 			continue
 		}
 		if e.joined {
@@ -161,12 +160,12 @@ func (b *book) history() []ai.Message {
 }
 
 // heard is the text of a reply as far as it was heard, of one step of thinking or (-1) as the transcript has it, and whether that is all.
-func (a *answer) heard(rate audio.Rate, step int) (text string, all bool) {
+func (a *answer) heard(out *playout, step int) (text string, all bool) {
 	var b strings.Builder
 	all = true
 	apart := false // a fixed sentence brings no space with it
 	for _, p := range a.parts {
-		h := p.heard(rate)
+		h := out.heard(p)
 		if step < 0 || p.step == step && !p.aside {
 			if b.Len() > 0 && h != "" && (apart || p.keep) {
 				b.WriteByte(' ')
@@ -180,10 +179,10 @@ func (a *answer) heard(rate audio.Rate, step int) (text string, all bool) {
 }
 
 // messages is the reply as the model made it: texts, calls and results in their order, as far as they were heard.
-func (a *answer) messages(rate audio.Rate) []ai.Message {
+func (a *answer) messages(heard *playout) []ai.Message {
 	var out []ai.Message
 	for step := 0; step <= a.step; step++ {
-		text, _ := a.heard(rate, step)
+		text, _ := a.heard(heard, step)
 		var calls []agent.Call
 		if step < len(a.calls) {
 			calls = a.calls[step]

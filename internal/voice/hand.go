@@ -50,18 +50,22 @@ func (r *run) bequeath(a *answer, id int64) error {
 		return err
 	}
 	manner := r.mannerOf(&p)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if a.over || r.over {
-		r.safely(ear.Close)
+	taken := false
+	r.inbox.ask(func() {
+		if taken = !a.over && !r.over; !taken {
+			return
+		}
+		if slices.Contains(r.met, id) {
+			manner.Initial = ""
+		}
+		r.met = append(r.met, id)
+		r.next = &heir{mouth: newMouth(p, r.rate), ear: ear}
+		r.step(turn.Event{Kind: turn.Handed, Reply: a.id, Manner: &manner})
+	})
+	if !taken {
+		ear.Close()
 		return parley.CustomerHangup
 	}
-	if slices.Contains(r.met, id) {
-		manner.Initial = ""
-	}
-	r.met = append(r.met, id)
-	r.next = &heir{mouth: newMouth(p, r.rate), ear: ear}
-	r.step(turn.Event{Kind: turn.Handed, Reply: a.id, Manner: &manner})
 	return nil
 }
 

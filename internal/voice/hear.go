@@ -28,24 +28,20 @@ func (r *run) listenWith(p Persona) (*hearing, error) {
 }
 
 // attach makes an ear the session's. An utterance that is under way goes on in it; what the former ear had not understood yet is lost.
-// The lock is held, and the machine may be in the middle of a step.
+// The machine may be in the middle of a step.
 func (r *run) attach(ear *hearing, tries int) {
 	old := r.ear
 	ear.base = r.utterances
-	if r.peer.open {
+	if r.open {
 		ear.base--
 	}
 	r.ear = ear
 	if old != nil {
 		old.gone = true
 		r.safely(old.Close)
+		r.happens(turn.Event{Kind: turn.Lost, N: ear.base})
 	}
-	r.safely(func() {
-		if old != nil {
-			r.post(turn.Event{Kind: turn.Lost, N: ear.base})
-		}
-		r.listen(ear, tries)
-	})
+	r.safely(func() { r.listen(ear, tries) })
 }
 
 // maxEars is how often an ear that is lost is opened again.
@@ -54,11 +50,10 @@ const maxEars = 3
 // listen takes what an ear understands until it closes.
 func (r *run) listen(ear *hearing, tries int) {
 	for t := range ear.Transcripts() {
-		r.understood(ear, t)
+		r.inbox.post(func() { r.understood(ear, t) })
 	}
-	r.mu.Lock()
-	lost := !ear.gone && r.ctx.Err() == nil
-	r.mu.Unlock()
+	lost := false
+	r.inbox.ask(func() { lost = !ear.gone && r.ctx.Err() == nil })
 	if !lost {
 		return
 	}
@@ -73,12 +68,12 @@ func (r *run) listen(ear *hearing, tries int) {
 		r.fail(fmt.Errorf("open another ear: %w", err))
 		return
 	}
-	r.mu.Lock()
-	late := ear.gone || r.over
-	if !late {
-		r.attach(next, tries)
-	}
-	r.mu.Unlock()
+	late := true
+	r.inbox.ask(func() {
+		if late = ear.gone || r.over; !late {
+			r.attach(next, tries)
+		}
+	})
 	if late {
 		next.Close()
 	}
@@ -86,8 +81,6 @@ func (r *run) listen(ear *hearing, tries int) {
 
 // understood takes a transcript.
 func (r *run) understood(ear *hearing, t ai.Transcript) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	if ear.gone {
 		return
 	}
@@ -97,7 +90,7 @@ func (r *run) understood(ear *hearing, t ai.Transcript) {
 		r.noted(fmt.Errorf("understand utterance %d: %w", t.Utterance, r.broken.heard))
 	}
 	if t.Final {
-		ear.final = r.now()
+		ear.final = r.clock.now()
 	}
 	r.step(turn.Event{Kind: turn.Text, N: ear.base + t.Utterance, Text: t.Text, Final: t.Final, Failed: t.Err != nil})
 }

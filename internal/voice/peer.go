@@ -1,39 +1,50 @@
 package voice
 
 import (
-	"log/slog"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"parley/internal/audio"
 	"parley/internal/turn"
 )
 
-// peer is what the leg calls: the ear's and the mouth's side of a session, frame by frame. Nothing here blocks, or allocates
-// but for the first noise.
+// peer is what the leg calls, frame by frame: the audio path of a session. Nothing here waits for the owner, or allocates but for the first
+// frames and the first noise. What the owner decides comes as atomic values, and through the playout.
 type peer struct {
 	r        *run
 	detector Detector
-	cleans   bool            // noise is to be taken out, where there is any
-	denoiser *audio.Denoiser // nil while there was none
+	denoiser *audio.Denoiser // nil while there was no noise
 	floor    floor
 	signals  *audio.SignalDetector // nil when nobody wants to know
-	frame    []int16
-
-	open   bool      // the ear hears
-	before [][]int16 // what was heard before it did, a ring
-	first  int       // the oldest of it
-	count  int
+	made     int                   // frames
+	lost     int                   // frames that found no room, as the owner was late
 
 	spoken float64 // how loud the far end has been spoken to lately, as energy per sample
+	scene  *scene  // the present one
+	at     int     // in its ambient sound
 
-	place *audio.Ambient
-	gain  float64
-	at    int
+	open  atomic.Bool           // the ear hears
+	plain atomic.Bool           // tones matter no more
+	next  atomic.Pointer[scene] // of who speaks and listens from here on
 }
 
-// preroll is how much of what was said before the detector noticed goes to the ear.
-const preroll = 300 * time.Millisecond
+// scene is what of a persona the audio path goes by.
+type scene struct {
+	cleans bool // noise is to be taken out, where there is any
+	place  *audio.Ambient
+	gain   float64
+}
+
+// frame is 20 ms of the far end on its way to the owner.
+type frame struct {
+	at             time.Duration
+	speech, voiced bool
+	beep           bool
+	pcm            []int16
+}
+
+// mostFrames is how many may be on their way or remembered. What comes when the owner is that late is lost to the ear.
+const mostFrames = 64
 
 func (p *peer) init(r *run) {
 	p.r = r
@@ -45,59 +56,78 @@ func (p *peer) init(r *run) {
 	if r.Outbound {
 		p.signals = audio.NewSignalDetector(r.rate)
 	}
-	n := r.rate.FrameSize()
-	p.frame = make([]int16, n)
-	p.before = make([][]int16, preroll/audio.FrameTime)
-	ring := make([]int16, len(p.before)*n)
-	for i := range p.before {
-		p.before[i] = ring[i*n : i*n : (i+1)*n]
-	}
 	p.settle(r.Persona)
 }
 
 // settle is for a persona who listens and speaks from here on.
 func (p *peer) settle(who Persona) {
 	a := who.Assistant
-	if p.cleans = a.EnableNoiseCancellation; !p.cleans {
+	s := &scene{cleans: a.EnableNoiseCancellation, gain: 2 * a.AmbientSoundVolume.Float()}
+	if a.AmbientSound != "" && a.AmbientSound != "off" && s.gain > 0 {
+		s.place = placeOf(a.AmbientSound, p.r.rate)
+	}
+	p.next.Store(s)
+}
+
+// enter takes over the scene that the owner has set.
+func (p *peer) enter() {
+	s := p.next.Load()
+	if s == p.scene {
+		return
+	}
+	p.scene = s
+	if !s.cleans {
 		p.denoiser = nil
 	}
-	p.place, p.gain = nil, 2*a.AmbientSoundVolume.Float()
-	if a.AmbientSound != "" && a.AmbientSound != "off" && p.gain > 0 {
-		p.place = placeOf(a.AmbientSound, p.r.rate)
-		p.at = int(time.Now().UnixNano()/1e6) % (int(p.r.rate) * 16)
-	}
+	p.at = int(time.Now().UnixNano()/1e6) % (int(p.r.rate) * 16)
 }
 
 // Hear implements audio.Peer.
-func (p *peer) Hear(f audio.Frame) {
-	defer p.guard()
-	r := p.r
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	speech, voiced := p.detector.Detect(f)
-	if voiced && !p.open && energy(f) < p.spoken*echoShare {
+func (p *peer) Hear(pcm audio.Frame) {
+	defer p.r.escaped()
+	p.enter()
+	speech, voiced := p.detector.Detect(pcm)
+	if voiced && !p.open.Load() && energy(pcm) < p.spoken*echoShare {
 		voiced = false // our own voice, coming back
 	}
 	signal := audio.NoSignal
 	if p.signals != nil {
-		signal = p.signals.Detect(f)
-	}
-	clean := p.frame[:copy(p.frame, f)]
-	if p.cleans && p.floor.noisy(energy(f)) {
-		if p.denoiser == nil {
-			p.denoiser = audio.NewDenoiser(r.rate)
+		if signal = p.signals.Detect(pcm); p.plain.Load() {
+			p.signals = nil
 		}
-		p.denoiser.Clean(clean)
 	}
-	r.step(turn.Event{Kind: turn.Voice, Speech: speech, Voiced: voiced})
-	if p.open {
-		r.ear.Write(clean)
-	} else {
-		p.remember(clean)
+	noisy := p.scene.cleans && p.floor.noisy(energy(pcm))
+	f := p.blank()
+	if f == nil {
+		p.lost++
+		return
 	}
-	if signal == audio.Beep {
-		r.step(turn.Event{Kind: turn.Beep})
+	f.at, f.speech, f.voiced, f.beep = p.r.clock.now(), speech, voiced, signal == audio.Beep
+	f.pcm = append(f.pcm[:0], pcm...)
+	if noisy {
+		if p.denoiser == nil {
+			p.denoiser = audio.NewDenoiser(p.r.rate)
+		}
+		p.denoiser.Clean(f.pcm)
 	}
+	if speech && voiced {
+		p.r.out.flinch()
+	}
+	p.r.frames <- f // there is room: there are no more frames than places
+}
+
+// blank is a frame that nobody uses; nil where all are on their way.
+func (p *peer) blank() *frame {
+	select {
+	case f := <-p.r.free:
+		return f
+	default:
+	}
+	if p.made == mostFrames {
+		return nil
+	}
+	p.made++
+	return &frame{pcm: make([]int16, 0, p.r.rate.FrameSize())}
 }
 
 // echoShare is how much of what the far end hears may come back from its line: 20 dB less. What is fainter, while the assistant speaks or just
@@ -140,127 +170,31 @@ func (f *floor) noisy(e float64) bool {
 	return f.on
 }
 
-// remember keeps a frame for an ear that may open soon.
-func (p *peer) remember(f []int16) {
-	i := (p.first + p.count) % len(p.before)
-	if p.count == len(p.before) {
-		p.first = (p.first + 1) % len(p.before)
-	} else {
-		p.count++
-	}
-	p.before[i] = append(p.before[i][:0], f...)
-}
-
-// openEar begins an utterance with what was heard a little before.
-func (p *peer) openEar() {
-	p.open = true
-	for ; p.count > 0; p.count-- {
-		p.r.ear.Write(p.before[p.first])
-		p.first = (p.first + 1) % len(p.before)
-	}
-}
-
-func (p *peer) closeEar() {
-	p.open = false
-	p.r.ear.End()
-}
-
 // Tick implements audio.Peer.
 func (p *peer) Tick(in, out audio.Frame) bool {
-	defer p.guard()
+	defer p.r.escaped()
 	r := p.r
-	sound := r.tick(out)
+	p.enter()
+	r.clock.tick()
+	sound := r.out.pull(out, r.clock.now())
 	p.spoken *= echoFade
 	if sound {
 		p.spoken = max(p.spoken, energy(out))
 	}
-	if p.place != nil {
-		p.at = p.place.Mix(out, p.at, p.gain)
+	if p.scene.place != nil {
+		p.at = p.scene.place.Mix(out, p.at, p.scene.gain)
 		sound = true
 	}
 	if r.recording != nil {
 		r.recording.put(in, out)
 	}
+	r.ticked.Store(true)
+	r.inbox.ring()
 	return sound
 }
-
-// tick pulls what is heard next, and moves the machine's time on.
-func (r *run) tick(out audio.Frame) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.tickedNow()
-	sound, first, ended := r.out.pull(out)
-	if a := r.reply; a != nil {
-		if first != nil {
-			r.sounded(a, first)
-		}
-		for range ended {
-			r.step(turn.Event{Kind: turn.Played, Reply: a.id})
-		}
-		if s := a.speech; s != nil && s.full && r.out.buffered() < s.limit/2 {
-			s.full = false
-			s.wake()
-		}
-	}
-	r.step(turn.Event{Kind: turn.Tick})
-	return sound
-}
-
-// sounded notes the first sound of a part, and tells the machine of the first of the reply.
-func (r *run) sounded(a *answer, p *part) {
-	now := r.now()
-	if !a.sounded {
-		a.sounded, a.from = true, now
-		r.step(turn.Event{Kind: turn.Sounded, Reply: a.id})
-		r.book.settle()
-	}
-	if !p.aside && a.anchor >= 0 && a.marks.FirstPacketMS == 0 {
-		a.marks.FirstPacketMS = since(now, a.anchor)
-	}
-}
-
-// since is a mark of the waterfall: at least 1, as 0 means that there was none.
-func since(now, anchor time.Duration) int64 { return max((now - anchor).Milliseconds(), 1) }
 
 // Digit implements audio.Peer.
 func (p *peer) Digit(key byte) {
-	defer p.guard()
-	p.r.post(turn.Event{Kind: turn.Key, Key: key})
-}
-
-// guard ends the call whose frame panicked.
-func (p *peer) guard() {
-	if v := recover(); v != nil {
-		p.r.panicked(v)
-	}
-}
-
-// places are the ambient sounds that were asked for. They never change, and serve all calls.
-var places struct {
-	sync.Mutex
-	made map[placeKey]*audio.Ambient
-}
-
-type placeKey struct {
-	name string
-	rate audio.Rate
-}
-
-func placeOf(name string, rate audio.Rate) *audio.Ambient {
-	places.Lock()
-	defer places.Unlock()
-	key := placeKey{name, rate}
-	if a := places.made[key]; a != nil {
-		return a
-	}
-	a, err := audio.NewAmbient(name, rate, 1)
-	if err != nil {
-		slog.Warn("no such ambient sound", "name", name, "error", err)
-		return nil
-	}
-	if places.made == nil {
-		places.made = map[placeKey]*audio.Ambient{}
-	}
-	places.made[key] = a
-	return a
+	defer p.r.escaped()
+	p.r.happens(turn.Event{Kind: turn.Key, Key: key})
 }

@@ -2,6 +2,7 @@ package voice
 
 import (
 	"sync"
+	"time"
 
 	"parley/internal/audio"
 	"parley/internal/lang"
@@ -17,7 +18,11 @@ type part struct {
 	text    string // as it is read; the texts of a reply's parts are the reply
 	speak   string // as it is said
 
-	// The session's lock guards what follows.
+	tape // guarded by the playout's lock once it is there
+}
+
+// tape is the sound of a part.
+type tape struct {
 	pcm    []int16  // a known sound, whole; it is shared and never written
 	blocks []*block // otherwise: what has arrived and was not played yet
 	size   int      // samples that have arrived
@@ -36,7 +41,7 @@ type block struct {
 var blocks = sync.Pool{New: func() any { return new(block) }}
 
 // put adds sound that arrived.
-func (p *part) put(pcm []int16) {
+func (p *tape) put(pcm []int16) {
 	p.size += len(pcm)
 	for len(pcm) > 0 {
 		var b *block
@@ -53,7 +58,7 @@ func (p *part) put(pcm []int16) {
 }
 
 // take moves up to len(dst) samples into dst; with peek they stay.
-func (p *part) take(dst []int16, peek bool) int {
+func (p *tape) take(dst []int16, peek bool) int {
 	if p.pcm != nil {
 		n := copy(dst, p.pcm[p.played:])
 		if !peek {
@@ -85,42 +90,63 @@ func (p *part) take(dst []int16, peek bool) int {
 }
 
 // drop lets the sound go.
-func (p *part) drop() {
+func (p *tape) drop() {
 	for _, b := range p.blocks {
 		blocks.Put(b)
 	}
 	p.blocks, p.pcm, p.ended = nil, nil, true
 }
 
-// heard is the text as far as its sound was heard: cut between words, by how much of the sound was played. rate is of the samples.
-func (p *part) heard(rate audio.Rate) string {
+// heard is the part of a text whose sound was heard: cut between words, by how much of the sound was played. rate is of the samples.
+func (p *tape) heard(text string, rate audio.Rate) string {
 	switch {
 	case p.whole && p.played >= p.size && !p.cut && p.ended:
-		return p.text
+		return text
 	case p.played == 0:
 		return ""
 	case p.whole && p.played >= p.size:
-		return p.text
+		return text
 	}
 	size := p.size
 	if !p.whole { // the rest is not there yet: guess by the usual pace
-		size = max(size, len([]rune(p.text))*int(rate)/charsPerSecond)
+		size = max(size, len([]rune(text))*int(rate)/charsPerSecond)
 	}
-	return lang.Cut(p.text, float64(p.played)/float64(size))
+	return lang.Cut(text, float64(p.played)/float64(size))
 }
 
 // charsPerSecond is how quickly people, and their imitations, speak.
 const charsPerSecond = 15
 
-// playout is what the far end is going to hear: the parts of the present reply, in order. The session's lock guards it.
+// playout is what the far end is going to hear: the parts of the present reply, in order. The owner fills and clears it, vendors add sound to
+// its parts, the leg pulls frames out of it. Its lock is held for as long as it takes to copy a piece of sound, and nothing is called under it.
 type playout struct {
+	rate audio.Rate
+
+	mu     sync.Mutex
 	parts  []*part
-	paused bool
+	armed  bool // speech that begins silences it
+	paused bool // by the owner
+	reflex bool // by speech that the owner has not judged yet
 	fade   bool // the next frame goes over into silence, or out of it
+	notes  []note
+	full   chan<- struct{} // a vendor waits for room; nil: nobody does
 }
 
-// pull fills a frame. It says whether there is sound in it, whose first sound that is (0: nobody's), and how many parts ended.
-func (o *playout) pull(dst audio.Frame) (sound bool, first *part, ended int) {
+// note tells the owner what was pulled: the first sound of a part, or the last.
+type note struct {
+	part  *part
+	ended bool
+	at    time.Duration
+}
+
+// ahead is how many samples that a vendor sent may wait to be played.
+func (o *playout) ahead() int { return int(speechAhead * time.Duration(o.rate) / time.Second) }
+
+// pull fills a frame, and says whether there is sound in it.
+func (o *playout) pull(dst audio.Frame, now time.Duration) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	silent := o.silent()
 	n := 0
 	for len(o.parts) > 0 && n < len(dst) {
 		p := o.parts[0]
@@ -129,7 +155,7 @@ func (o *playout) pull(dst audio.Frame) (sound bool, first *part, ended int) {
 			continue
 		}
 		was := p.played
-		if o.paused {
+		if silent {
 			if !o.fade || was == 0 {
 				break
 			}
@@ -139,8 +165,8 @@ func (o *playout) pull(dst audio.Frame) (sound bool, first *part, ended int) {
 		}
 		got := p.take(dst[n:], false)
 		n += got
-		if was == 0 && got > 0 && first == nil {
-			first = p
+		if was == 0 && got > 0 {
+			o.notes = append(o.notes, note{part: p, at: now})
 		}
 		if !p.whole || p.played < p.size {
 			if n < len(dst) {
@@ -149,20 +175,37 @@ func (o *playout) pull(dst audio.Frame) (sound bool, first *part, ended int) {
 			continue
 		}
 		p.drop()
-		ended++
+		o.notes = append(o.notes, note{part: p, ended: true, at: now})
 		o.shift()
 	}
 	clear(dst[n:])
 	if o.fade {
 		o.fade = false
-		if o.paused {
+		if silent {
 			audio.Fade(dst[:len(dst)/2], 1, 0)
 			clear(dst[len(dst)/2:])
 		} else {
 			audio.Fade(dst[:len(dst)/2], 0, 1)
 		}
 	}
-	return n > 0, first, ended
+	if o.full != nil && o.buffered() < o.ahead()/2 {
+		select {
+		case o.full <- struct{}{}:
+		default:
+		}
+		o.full = nil
+	}
+	return n > 0
+}
+
+// told appends what was pulled since it was asked last.
+func (o *playout) told(notes []note) []note {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	notes = append(notes, o.notes...)
+	clear(o.notes)
+	o.notes = o.notes[:0]
+	return notes
 }
 
 func (o *playout) shift() {
@@ -171,20 +214,110 @@ func (o *playout) shift() {
 	o.parts = o.parts[:len(o.parts)-1]
 }
 
-// pause silences it from the next frame on.
-func (o *playout) pause() { o.paused, o.fade = true, true }
+func (o *playout) silent() bool { return o.paused || o.reflex }
 
-// resume goes on where it was paused.
-func (o *playout) resume() { o.paused, o.fade = false, true }
+// change lets the next frame fade where silence begins, or ends.
+func (o *playout) change(paused, reflex bool) {
+	was := o.silent()
+	if o.paused, o.reflex = paused, reflex; o.silent() != was {
+		o.fade = true
+	}
+}
+
+// arm says whether speech that begins is to silence it.
+func (o *playout) arm(armed bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.armed = armed
+}
+
+// flinch silences it from the next frame on, where it is armed, until the owner has judged the speech that began.
+func (o *playout) flinch() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.armed {
+		o.change(o.paused, true)
+	}
+}
+
+// judged leaves it to the owner whether it is silent.
+func (o *playout) judged() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.change(o.paused, false)
+}
+
+// pause silences it from the next frame on, or lets it go on where it was paused.
+func (o *playout) pause(paused bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.change(paused, o.reflex)
+}
+
+// add makes a part the last.
+func (o *playout) add(p *part) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.parts = append(o.parts, p)
+}
 
 // clear leaves out everything.
 func (o *playout) clear() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	for _, p := range o.parts {
 		p.cut = p.cut || !p.ended
 		p.drop()
 	}
 	clear(o.parts)
-	o.parts, o.paused, o.fade = o.parts[:0], false, false
+	o.parts, o.paused, o.reflex, o.fade = o.parts[:0], false, false, false
+}
+
+// put adds sound to a part as far as there is room, and says how much, and whether it is the first. wanted is false where the part was left out.
+// Where there is no room for all of it, room is told when there is.
+func (o *playout) put(p *part, pcm []int16, room chan<- struct{}) (n int, first, wanted bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if p.ended {
+		return 0, false, false
+	}
+	if n = min(len(pcm), max(o.ahead()-o.buffered(), 0)); n > 0 {
+		first = p.size == 0
+		p.put(pcm[:n])
+	}
+	if n < len(pcm) {
+		o.full = room
+	}
+	return n, first, true
+}
+
+// finish says that all of a part's sound has arrived.
+func (o *playout) finish(p *part) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	p.whole = true
+}
+
+// empty says whether nothing of a part's sound has arrived.
+func (o *playout) empty(p *part) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return p.size == 0
+}
+
+// heard is a part's text as far as it was heard.
+func (o *playout) heard(p *part) string {
+	o.mu.Lock()
+	s := p.tape
+	o.mu.Unlock()
+	return s.heard(p.text, o.rate)
+}
+
+// unheard counts a part as not heard at all.
+func (o *playout) unheard(p *part) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	p.played, p.cut = 0, true
 }
 
 // buffered is how many samples wait that a vendor sent.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"parley/internal/ai"
@@ -39,18 +40,40 @@ const (
 
 // speech gives a reply's parts a sound, one after the other: the next one is made while the former is played.
 type speech struct {
-	queue  []*part // the session's lock guards it
-	limit  int     // samples that may wait to be played
-	full   bool    // somebody waits for room
-	signal chan struct{}
 	ctx    context.Context
 	cancel context.CancelCauseFunc
+	signal chan struct{} // there is another part, or room for more sound
+
+	mu    sync.Mutex
+	queue []*part
 }
 
-func (s *speech) wake() {
+func (s *speech) push(p *part) {
+	s.mu.Lock()
+	s.queue = append(s.queue, p)
+	s.mu.Unlock()
 	select {
 	case s.signal <- struct{}{}:
 	default:
+	}
+}
+
+// pop waits for the next part; nil when the reply is over.
+func (s *speech) pop() *part {
+	for {
+		s.mu.Lock()
+		if len(s.queue) > 0 {
+			p := s.queue[0]
+			s.queue = s.queue[1:]
+			s.mu.Unlock()
+			return p
+		}
+		s.mu.Unlock()
+		select {
+		case <-s.signal:
+		case <-s.ctx.Done():
+			return nil
+		}
 	}
 }
 
@@ -59,78 +82,57 @@ func (r *run) enqueue(a *answer, p *part) {
 	p.reply, p.step = a.id, a.step
 	p.speak = lang.Speakable(p.text, r.mouth.Language, r.mouth.pronounced)
 	a.parts = append(a.parts, p)
-	r.out.parts = append(r.out.parts, p)
 	if p.speak == "" {
 		p.whole = true // nothing to be said
+		r.out.add(p)
 		return
 	}
 	if key, ok := keyOf(r.mouth.Synthesizer, r.mouth.speech(p.speak)); ok {
 		if pcm := r.Cache.find(key); pcm != nil {
 			p.pcm, p.size, p.whole = pcm, len(pcm), true
-			r.audible(a, p)
+			r.out.add(p)
+			r.audible(a, p, r.clock.now())
 			return
 		}
 	}
+	r.out.add(p)
 	if a.speech == nil {
-		s := &speech{limit: int(speechAhead * time.Duration(r.rate) / time.Second), signal: make(chan struct{}, 1)}
+		s := &speech{signal: make(chan struct{}, 1)}
 		s.ctx, s.cancel = context.WithCancelCause(r.ctx)
 		a.speech = s
 		mouth := r.mouth
 		r.safely(func() { r.speak(a, s, mouth) })
 	}
-	a.speech.queue = append(a.speech.queue, p)
-	a.speech.wake()
+	a.speech.push(p)
 }
 
 // audible notes when the first sound of a reply is there.
-func (r *run) audible(a *answer, p *part) {
+func (r *run) audible(a *answer, p *part, now time.Duration) {
 	if a.anchor >= 0 && !p.aside && a.marks.FirstAudioMS == 0 {
-		a.marks.FirstAudioMS = since(r.now(), a.anchor)
+		a.marks.FirstAudioMS = since(now, a.anchor)
 	}
 }
 
 // speak makes the sound of a reply's parts until the reply is over.
 func (r *run) speak(a *answer, s *speech, m *mouth) {
 	defer s.cancel(nil)
-	for {
-		r.mu.Lock()
-		var p *part
-		if len(s.queue) > 0 {
-			p, s.queue = s.queue[0], s.queue[1:]
-		}
-		r.mu.Unlock()
-		if p == nil {
-			select {
-			case <-s.signal:
-				continue
-			case <-s.ctx.Done():
-				return
-			}
-		}
+	for p := s.pop(); p != nil; p = s.pop() {
 		err := r.sound(a, s, m, p)
-		if err != nil && s.ctx.Err() == nil && p.silent(r) { // nothing was heard: once more
+		if err != nil && s.ctx.Err() == nil && r.out.empty(p) { // nothing was heard: once more
 			r.note(fmt.Errorf("speak: %w", err))
 			err = r.sound(a, s, m, p)
 		}
 		switch {
 		case s.ctx.Err() != nil:
 			return
-		case err != nil && p.silent(r):
+		case err != nil && r.out.empty(p):
 			r.fail(fmt.Errorf("speak again: %w", err))
 			return
 		case err != nil: // the rest of the sentence is lost
 			r.note(fmt.Errorf("speak to the end: %w", err))
 		}
-		r.mu.Lock()
-		p.whole = true
-		r.mu.Unlock()
+		r.out.finish(p)
 	}
-}
-
-func (p *part) silent(r *run) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return p.size == 0
 }
 
 // sound makes one part's sound.
@@ -184,24 +186,14 @@ func leadingSilence(pcm []int16) int {
 // put adds sound to a part, and waits while there is enough of it.
 func (r *run) put(ctx context.Context, a *answer, s *speech, p *part, pcm []int16) error {
 	for len(pcm) > 0 {
-		r.mu.Lock()
-		if p.ended || a.over {
-			r.mu.Unlock()
-			if err := context.Cause(ctx); err != nil {
-				return err
-			}
-			return nil // it was left out: what comes is not wanted
+		n, first, wanted := r.out.put(p, pcm, s.signal)
+		if !wanted { // it was left out
+			return context.Cause(ctx)
 		}
-		n := min(len(pcm), max(s.limit-r.out.buffered(), 0))
-		if n > 0 {
-			if p.size == 0 {
-				r.audible(a, p)
-			}
-			p.put(pcm[:n])
-			pcm = pcm[n:]
+		if pcm = pcm[n:]; first {
+			now := r.clock.now()
+			r.inbox.post(func() { r.audible(a, p, now) })
 		}
-		s.full = len(pcm) > 0
-		r.mu.Unlock()
 		if len(pcm) == 0 {
 			return nil
 		}

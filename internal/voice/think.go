@@ -27,14 +27,14 @@ type thinking struct {
 
 // beginThinking answers the customer, or says something of its own accord.
 func (r *run) beginThinking(act turn.Action) {
-	a := &answer{id: act.Reply, what: act.Purpose, anchor: -1}
+	a := &answer{id: act.Reply, purpose: act.Purpose, anchor: -1}
 	if act.Purpose == turn.Reengagement {
 		a.quiet = act.Last - act.From
 	}
 	if act.Purpose == turn.Answer {
 		a.anchor = act.Last
 		if !act.Early {
-			a.marks.EndpointMS = since(r.now(), act.Last)
+			a.marks.EndpointMS = since(r.clock.now(), act.Last)
 		}
 		a.marks.TranscriptMS = since(max(r.ear.final, act.Last), act.Last)
 		r.book.customer(act.Text, act.From)
@@ -61,7 +61,7 @@ func (r *run) commit(id int) {
 	if a := r.reply; a != nil && a.id == id && a.think != nil && a.think.early {
 		a.think.early = false
 		close(a.think.committed)
-		a.marks.EndpointMS = since(r.now(), a.anchor)
+		a.marks.EndpointMS = since(r.clock.now(), a.anchor)
 	}
 }
 
@@ -71,22 +71,17 @@ func (r *run) think(a *answer, t *thinking, m *mouth) {
 		select {
 		case <-t.before.done:
 		default:
-			r.post(turn.Event{Kind: turn.ToolBegan, Reply: a.id})
+			r.happens(turn.Event{Kind: turn.ToolBegan, Reply: a.id})
 			<-t.before.done
-			r.post(turn.Event{Kind: turn.ToolEnded, Reply: a.id})
+			r.happens(turn.Event{Kind: turn.ToolEnded, Reply: a.id})
 		}
 		t.before = nil
 	}
-	r.mu.Lock()
+	var history []ai.Message
+	r.inbox.ask(func() { history = r.history(a) })
 	if t.ctx.Err() != nil {
-		r.mu.Unlock()
 		return
 	}
-	history := r.book.history()
-	if len(a.parts) > 0 && a.parts[0].initial { // the answer begins with the greeting
-		history = slices.Insert(history, len(history)-1, ai.Message{Role: ai.Assistant, Text: a.parts[0].text})
-	}
-	r.mu.Unlock()
 	if text := instruction(a, m); text != "" {
 		history = append(history, ai.Message{Role: ai.User, Text: text})
 	}
@@ -95,8 +90,20 @@ func (r *run) think(a *answer, t *thinking, m *mouth) {
 	thought.Tools = r.committed(append(r.outlasting(thought.Tools), r.builtIn(a, m)...), t)
 	reply, err := thought.Run(t.ctx)
 
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	r.inbox.ask(func() { r.thought(a, t, s, reply, err) })
+}
+
+// history is what the model is told before it answers.
+func (r *run) history(a *answer) []ai.Message {
+	history := r.book.history()
+	if len(a.parts) > 0 && a.parts[0].initial { // the answer begins with the greeting
+		history = slices.Insert(history, len(history)-1, ai.Message{Role: ai.Assistant, Text: a.parts[0].text})
+	}
+	return history
+}
+
+// thought is the end of a turn of thinking.
+func (r *run) thought(a *answer, t *thinking, s *sink, reply agent.Reply, err error) {
 	r.usage.Add(reply.Usage)
 	stopped := t.ctx.Err() != nil
 	if err == nil || !stopped {
@@ -115,7 +122,7 @@ func (r *run) think(a *answer, t *thinking, m *mouth) {
 
 // instruction is what the model is told when it is to speak though nobody said anything.
 func instruction(a *answer, m *mouth) string {
-	switch a.what {
+	switch a.purpose {
 	case turn.Reengagement:
 		return fmt.Sprintf("[The customer has said nothing for %d seconds. %s Say something fitting, in one or two sentences, in the language of the conversation.]", int(a.quiet.Seconds()), m.Reengagement)
 	case turn.Entrance:
@@ -135,26 +142,27 @@ func (r *run) failureText() string {
 	return agent.Sentence(nil)
 }
 
-// sink takes a reply as it forms, and makes sentences of it.
+// sink takes a reply as it forms to the owner, who makes sentences of it.
 type sink struct {
 	r     *run
 	a     *answer
-	split lang.Splitter
+	split lang.Splitter // the owner's
 }
 
 // Text implements agent.Sink.
-func (s *sink) Text(delta string) {
-	s.r.mu.Lock()
-	defer s.r.mu.Unlock()
+func (s *sink) Text(delta string) { s.r.inbox.post(func() { s.wrote(delta) }) }
+
+func (s *sink) wrote(delta string) {
+	r := s.r
 	if s.a.over {
 		return
 	}
 	s.a.wrote()
-	s.r.broken.thought = nil
+	r.broken.thought = nil
 	if s.a.marks.FirstTokenMS == 0 && s.a.anchor >= 0 {
-		s.a.marks.FirstTokenMS = since(s.r.now(), s.a.anchor)
+		s.a.marks.FirstTokenMS = since(r.clock.now(), s.a.anchor)
 	}
-	s.r.step(turn.Event{Kind: turn.Token, Reply: s.a.id})
+	r.step(turn.Event{Kind: turn.Token, Reply: s.a.id})
 	for _, text := range s.split.Push(delta) {
 		s.sentence(text)
 	}
@@ -167,7 +175,7 @@ func (s *sink) sentence(text string) {
 		return
 	}
 	if s.a.marks.FirstSentenceMS == 0 && s.a.anchor >= 0 {
-		s.a.marks.FirstSentenceMS = since(s.r.now(), s.a.anchor)
+		s.a.marks.FirstSentenceMS = since(s.r.clock.now(), s.a.anchor)
 	}
 	s.r.step(turn.Event{Kind: turn.Sentence, Reply: s.a.id, Text: text})
 }
@@ -180,23 +188,23 @@ func (s *sink) flush() {
 }
 
 // ToolStarted implements agent.Sink.
-func (s *sink) ToolStarted(c agent.Call) {
-	s.r.mu.Lock()
-	defer s.r.mu.Unlock()
-	s.flush()
-	s.a.called()
-	s.r.step(turn.Event{Kind: turn.ToolBegan, Reply: s.a.id})
+func (s *sink) ToolStarted(agent.Call) {
+	s.r.inbox.post(func() {
+		s.flush()
+		s.a.called()
+		s.r.step(turn.Event{Kind: turn.ToolBegan, Reply: s.a.id})
+	})
 }
 
 // ToolFinished implements agent.Sink.
 func (s *sink) ToolFinished(c agent.Call) {
-	s.r.mu.Lock()
-	defer s.r.mu.Unlock()
-	if s.a.think.early { // it was given up: nothing was done
-		s.a.runs--
-		return
-	}
-	s.a.finished(c)
-	s.r.told(Event{Kind: ToolUsed, Call: c})
-	s.r.step(turn.Event{Kind: turn.ToolEnded, Reply: s.a.id})
+	s.r.inbox.post(func() {
+		if s.a.think.early { // it was given up: nothing was done
+			s.a.runs--
+			return
+		}
+		s.a.finished(c)
+		s.r.told(Event{Kind: ToolUsed, Call: c})
+		s.r.step(turn.Event{Kind: turn.ToolEnded, Reply: s.a.id})
+	})
 }

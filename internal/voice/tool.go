@@ -101,7 +101,7 @@ func (r *run) endCall(a *answer) agent.Tool {
 		Tool: ai.Tool{Description: "Ends the call. Say goodbye first, in the same reply: the call ends when it has been heard.", Schema: reasoned},
 		Ends: true,
 		Run: func(ctx context.Context, _ json.RawMessage) (string, error) {
-			r.post(turn.Event{Kind: turn.Leave, Reply: a.id, Reason: parley.AssistantHangup})
+			r.happens(turn.Event{Kind: turn.Leave, Reply: a.id, Reason: parley.AssistantHangup})
 			return "The call ends.", context.Cause(ctx)
 		},
 	}
@@ -118,7 +118,7 @@ func (r *run) callTransfer(a *answer, t *parley.AssistantTool) agent.Tool {
 			done := r.beFirm(a)
 			err := r.Transfer(r.ctx, t.PhoneNumber)
 			if err == nil {
-				r.post(turn.Event{Kind: turn.End, Reason: parley.Transferred})
+				r.happens(turn.Event{Kind: turn.End, Reason: parley.Transferred})
 			}
 			done()
 			if err != nil {
@@ -171,13 +171,13 @@ func (r *run) collectKeypad(a *answer, t *parley.AssistantTool) agent.Tool {
 		Tool: ai.Tool{Description: about, Schema: noArguments},
 		Run: func(ctx context.Context, _ json.RawMessage) (string, error) {
 			result := make(chan keys, 1)
-			r.mu.Lock()
-			busy := r.collected != nil || a.over
-			if !busy {
-				r.collected = result
-				r.step(turn.Event{Kind: turn.Collect, Reply: a.id, Wait: wait, Key: stop})
-			}
-			r.mu.Unlock()
+			busy := true
+			r.inbox.ask(func() {
+				if busy = r.collected != nil || a.over; !busy {
+					r.collected = result
+					r.step(turn.Event{Kind: turn.Collect, Reply: a.id, Wait: wait, Key: stop})
+				}
+			})
 			if busy {
 				return "", errors.New("keys are being collected already")
 			}
@@ -206,7 +206,7 @@ func (r *run) assistantTransfer(a *answer, t *parley.AssistantTool) agent.Tool {
 		Ends: true,
 		Run: func(ctx context.Context, _ json.RawMessage) (string, error) {
 			if text := strings.TrimSpace(t.MessageBeforeTransfer); text != "" {
-				r.post(turn.Event{Kind: turn.Sentence, Reply: a.id, Text: " " + text})
+				r.happens(turn.Event{Kind: turn.Sentence, Reply: a.id, Text: " " + text})
 			}
 			if err := r.untilHeard(ctx, a); err != nil {
 				return "", err
@@ -224,17 +224,20 @@ func (r *run) assistantTransfer(a *answer, t *parley.AssistantTool) agent.Tool {
 
 // untilHeard waits until what the reply said so far has been played.
 func (r *run) untilHeard(ctx context.Context, a *answer) error {
-	r.mu.Lock()
-	if a.over {
-		r.mu.Unlock()
+	var heard chan struct{}
+	r.inbox.ask(func() {
+		if a.over {
+			return
+		}
+		if r.drained == nil {
+			r.drained = make(chan struct{})
+		}
+		heard = r.drained
+		r.step(turn.Event{Kind: turn.Await, Reply: a.id})
+	})
+	if heard == nil {
 		return errInterrupted
 	}
-	if r.drained == nil {
-		r.drained = make(chan struct{})
-	}
-	heard := r.drained
-	r.step(turn.Event{Kind: turn.Await, Reply: a.id})
-	r.mu.Unlock()
 	select {
 	case <-heard:
 	case <-ctx.Done():
@@ -251,15 +254,15 @@ var errInterrupted = errors.New("the customer spoke before it was done, and it w
 // beFirm has a reply not be cut off while the call is handed to somebody else, until done is called.
 func (r *run) beFirm(a *answer) (done func()) {
 	transferring := make(chan struct{})
-	r.mu.Lock()
-	r.transferring = transferring
-	r.step(turn.Event{Kind: turn.Firm, Reply: a.id, Final: true})
-	r.mu.Unlock()
+	r.inbox.ask(func() {
+		r.transferring = transferring
+		r.step(turn.Event{Kind: turn.Firm, Reply: a.id, Final: true})
+	})
 	return func() {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		r.transferring = nil
-		close(transferring)
-		r.step(turn.Event{Kind: turn.Firm, Reply: a.id})
+		r.inbox.post(func() {
+			r.transferring = nil
+			close(transferring)
+			r.step(turn.Event{Kind: turn.Firm, Reply: a.id})
+		})
 	}
 }

@@ -1,5 +1,19 @@
-// Package voice holds a conversation on a leg: who speaks when, what is heard, what is said, and when it is over. The turn machine is
-// pure; Session gives it time, sound and the vendors.
+// Package voice holds a conversation on a leg: what is heard, what is said, what is done, and when it is over. Who speaks when is decided by
+// the turn machine (internal/turn), to which a Session gives time, sound and the vendors.
+//
+// Everything in a session has one owner, and owners talk by events:
+//
+//   - The owner (owner.go), one goroutine, has the machine, the book and all else that is decided (type owned). It takes what happens one
+//     thing after the other, gives it to the machine, and does what that says. It calls the ear and Tell; it holds no lock.
+//   - The leg's goroutine has the audio path (peer.go): it detects speech, cleans frames and passes them to the owner through a channel with
+//     room for all there are, and it pulls what is heard next out of the playout. It never waits for the owner. What can't wait for a
+//     decision is settled beforehand: where the machine has armed the playout, speech that begins silences it with the very next packet,
+//     and the owner, who judges that speech a moment later, may let it go on.
+//   - The playout (playout.go) has the sound that is there, under a lock of its own that is held only while sound is copied: the vendors'
+//     goroutines add to it, the leg takes from it, the owner says what is in it and reads how much of it was heard.
+//   - The clock (clock.go) has the time, in the same way.
+//   - Vendors and tools have goroutines of their own, which wait for as long as they must. They post what they have to the owner's inbox
+//     (inbox.go), which never waits, or ask the owner and wait for the answer; the owner never waits for them.
 package voice
 
 import (

@@ -1,0 +1,315 @@
+package voice
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"time"
+
+	"parley"
+	"parley/internal/ai"
+	"parley/internal/audio"
+	"parley/internal/turn"
+)
+
+// preroll is how much of what was said before the detector noticed goes to the ear.
+const preroll = 300 * time.Millisecond
+
+// own is the goroutine that owns a call: it takes what the leg, the vendors and the tools tell, one thing after the other, until the inbox
+// is closed. Of what is there at the same time, frames come first, then what was played, then what was posted.
+func (r *run) own() {
+	defer close(r.inbox.done)
+	for {
+		select {
+		case f := <-r.frames:
+			r.hear(f)
+		case <-r.inbox.bell:
+			for len(r.frames) > 0 {
+				r.hear(<-r.frames)
+			}
+			r.played()
+			for {
+				f, over := r.inbox.next()
+				if over {
+					return
+				}
+				if f == nil {
+					break
+				}
+				r.take(f)
+			}
+		}
+	}
+}
+
+// guard ends the call when what was being done panics. The owner goes on: it is asked for what there is to be told of the call.
+func (r *run) guard() {
+	if v := recover(); v != nil {
+		r.panicked(v, debug.Stack())
+	}
+}
+
+// take does what was posted.
+func (r *run) take(f func()) {
+	defer r.guard()
+	f()
+}
+
+// hear takes a frame of the far end's.
+func (r *run) hear(f *frame) {
+	defer r.guard()
+	r.stepAt(f.at, turn.Event{Kind: turn.Voice, Speech: f.speech, Voiced: f.voiced})
+	if f.speech && f.voiced {
+		r.out.judged()
+	}
+	beep := f.beep
+	if r.open {
+		r.ear.Write(f.pcm)
+		r.free <- f
+	} else {
+		r.remember(f)
+	}
+	if beep {
+		r.step(turn.Event{Kind: turn.Beep})
+	}
+}
+
+// remember keeps a frame for an ear that may open soon.
+func (r *run) remember(f *frame) {
+	if len(r.before) == int(preroll/audio.FrameTime) {
+		r.free <- r.before[0]
+		copy(r.before, r.before[1:])
+		r.before = r.before[:len(r.before)-1]
+	}
+	r.before = append(r.before, f)
+}
+
+// openEar begins an utterance with what was heard a little before.
+func (r *run) openEar(n int) {
+	r.open, r.utterances = true, n+1
+	r.peer.open.Store(true)
+	for _, f := range r.before {
+		r.ear.Write(f.pcm)
+		r.free <- f
+	}
+	r.before = r.before[:0]
+}
+
+func (r *run) closeEar() {
+	r.open = false
+	r.peer.open.Store(false)
+	r.ear.End()
+}
+
+// played takes what the leg has pulled, and lets the time pass.
+func (r *run) played() {
+	defer r.guard()
+	r.notes = r.out.told(r.notes[:0])
+	for _, n := range r.notes {
+		a := r.reply
+		switch {
+		case a == nil || a.id != n.part.reply: // it was cut off meanwhile
+		case n.ended:
+			r.step(turn.Event{Kind: turn.Played, Reply: a.id})
+		default:
+			r.sounded(a, n)
+		}
+	}
+	if r.ticked.Swap(false) {
+		r.step(turn.Event{Kind: turn.Tick})
+	}
+}
+
+// sounded notes the first sound of a part, and tells the machine of the first of the reply.
+func (r *run) sounded(a *answer, n note) {
+	if !a.sounded {
+		a.sounded, a.from = true, n.at
+		r.step(turn.Event{Kind: turn.Sounded, Reply: a.id})
+		r.book.settle()
+	}
+	if !n.part.aside && a.anchor >= 0 && a.marks.FirstPacketMS == 0 {
+		a.marks.FirstPacketMS = since(n.at, a.anchor)
+	}
+}
+
+// since is a mark of the waterfall: at least 1, as 0 means that there was none.
+func since(now, anchor time.Duration) int64 { return max((now - anchor).Milliseconds(), 1) }
+
+// happens posts an event.
+func (r *run) happens(e turn.Event) { r.inbox.post(func() { r.step(e) }) }
+
+// step gives the machine an event that happens now, and does what it says.
+func (r *run) step(e turn.Event) { r.stepAt(r.clock.now(), e) }
+
+func (r *run) stepAt(at time.Duration, e turn.Event) {
+	if r.over {
+		return
+	}
+	e.At = at
+	r.do(r.m.Step(e))
+}
+
+// do does what the machine says. Nothing here may wait, or step the machine: what is to be told to it is posted.
+func (r *run) do(actions []turn.Action) {
+	for _, a := range actions {
+		r.act(a)
+	}
+}
+
+func (r *run) act(a turn.Action) {
+	switch a.Kind {
+	case turn.OpenEar:
+		r.openEar(a.N)
+	case turn.CloseEar:
+		r.closeEar()
+	case turn.Think:
+		r.beginThinking(a)
+	case turn.Say:
+		r.say(r.answer(a.Reply, a.Purpose), a.Purpose)
+	case turn.Speak:
+		if r.reply != nil && r.reply.id == a.Reply {
+			r.enqueue(r.reply, &part{text: a.Text})
+		}
+	case turn.Arm, turn.Disarm:
+		r.out.arm(a.Kind == turn.Arm)
+	case turn.Hold, turn.Resume:
+		r.out.pause(a.Kind == turn.Hold)
+	case turn.Flush:
+		r.out.clear()
+	case turn.GiveUp:
+		r.giveUp()
+	case turn.Commit:
+		r.commit(a.Reply)
+	case turn.Cut, turn.Finish:
+		r.endReply(a)
+	case turn.Drained:
+		if r.drained != nil {
+			close(r.drained)
+			r.drained = nil
+		}
+	case turn.Collected:
+		if r.collected != nil {
+			r.collected <- keys{a.Text, a.Pressed}
+			r.collected = nil
+		}
+	case turn.Note:
+		r.book.customer(a.Text, a.From)
+		r.book.settle()
+	case turn.Partial:
+		r.told(Event{Kind: PartialHeard, Text: a.Text})
+	case turn.AnsweredBy:
+		r.answeredBy = parley.AnsweredHuman
+		if a.Machine {
+			r.answeredBy = parley.AnsweredMachine
+		}
+		r.told(Event{Kind: Answerer, AnsweredBy: r.answeredBy})
+	case turn.IgnoreTones:
+		r.peer.plain.Store(true)
+	case turn.Enter:
+		r.enter()
+	case turn.HangUp:
+		r.over = true
+		r.reason = a.Reason
+		r.book.settle()
+		r.cancel(a.Reason)
+	}
+}
+
+// answer is the session's side of the machine's present reply.
+func (r *run) answer(id int, p turn.Purpose) *answer {
+	if r.reply == nil || r.reply.id != id {
+		r.reply = &answer{id: id, purpose: p, anchor: -1, thought: true}
+		r.book.assistant(r.reply)
+	}
+	return r.reply
+}
+
+// giveUp ends the thinking of a reply whose model does nothing.
+func (r *run) giveUp() {
+	if r.reply == nil || r.reply.think == nil {
+		return
+	}
+	if r.reply.think.ctx.Err() == nil && r.broken.thought == nil {
+		r.broken.thought = &ai.Error{Part: ai.TheModel, Kind: ai.Stalled, Err: errStalled}
+	}
+	r.reply.think.cancel(errStalled)
+}
+
+// endReply is the end of a reply: cut off, or played.
+func (r *run) endReply(a turn.Action) {
+	if r.reply == nil || r.reply.id != a.Reply {
+		return
+	}
+	w := r.reply
+	r.reply = nil
+	w.cut, w.over = a.Kind == turn.Cut && w.sounded, true
+	w.thought = w.thought || a.Over // then only what was not heard to its end counts as cut off
+	r.out.clear()
+	if w.speech != nil {
+		w.speech.cancel(context.Canceled)
+	}
+	if w.think != nil {
+		w.think.cancel(context.Canceled)
+	}
+	if a.Join && w.anchor >= 0 {
+		r.book.join()
+	}
+	if a.Join {
+		for _, p := range w.parts {
+			r.out.unheard(p)
+		}
+	}
+	r.book.settle()
+}
+
+func (r *run) told(e Event) {
+	if r.Tell != nil {
+		r.Tell(e)
+	}
+}
+
+// note keeps what went wrong for the log.
+func (r *run) note(err error) { r.inbox.post(func() { r.noted(err) }) }
+
+func (r *run) noted(err error) {
+	if len(r.errs) < 20 {
+		r.errs = append(r.errs, err)
+	}
+}
+
+// fail ends the call because a vendor failed.
+func (r *run) fail(err error) {
+	r.inbox.post(func() {
+		r.noted(err)
+		r.broken.fatal = err
+		r.step(turn.Event{Kind: turn.End, Reason: parley.ProviderFailure})
+	})
+}
+
+// panicked ends this call, and this call alone.
+func (r *run) panicked(v any, stack []byte) {
+	slog.ErrorContext(r.ctx, "call panicked", "panic", v, "stack", string(stack))
+	r.noted(fmt.Errorf("%w: %v", errPanic, v))
+	if !r.over {
+		r.over = true
+		r.reason = parley.ProviderFailure
+	}
+	r.cancel(parley.ProviderFailure)
+}
+
+// escaped is deferred by what doesn't run on the owner's goroutine: its panic ends the call too.
+func (r *run) escaped() {
+	if v := recover(); v != nil {
+		stack := debug.Stack()
+		r.inbox.post(func() { r.panicked(v, stack) })
+	}
+}
+
+// safely runs f in a goroutine that the session waits for.
+func (r *run) safely(f func()) {
+	r.wg.Go(func() {
+		defer r.escaped()
+		f()
+	})
+}

@@ -1,0 +1,83 @@
+package voice_test
+
+import (
+	"context"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"parley"
+	"parley/internal/ai"
+	"parley/internal/ai/aitest"
+	"parley/internal/audio"
+	"parley/internal/voice"
+	"parley/internal/voice/voicetest"
+)
+
+// stuck is a Recognizer whose ear holds up whoever writes to it first: one that breaks the contract.
+type stuck struct {
+	deafEar
+	time   time.Duration
+	frames atomic.Int32
+}
+
+func (s *stuck) Listen(context.Context, ai.Hearing) (ai.Ear, error) {
+	s.out = make(chan ai.Transcript)
+	return s, nil
+}
+
+func (s *stuck) Write([]int16) {
+	if s.frames.Add(1) == 1 {
+		time.Sleep(s.time)
+	}
+}
+
+// The sound of a call waits for nobody: while the session is held up its legs go on, who speaks silences the assistant with the very next
+// packet, and what they say is there for the ear afterwards, as far as there is room for it.
+func TestSoundWaitsForNobody(t *testing.T) {
+	for _, late := range []time.Duration{500 * time.Millisecond, 3 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			ear := &stuck{time: late}
+			s := voice.Session{Persona: persona(&aitest.Fake{}, spokenBy(speechLike(audio.Narrow, 500)), ear)}
+			s.Detect = func(audio.Rate) voice.Detector { return &voicetest.Detector{} }
+			s.Persona.Initial = "Hello."
+			if err := s.Prepare(t.Context(), audio.Narrow); err != nil {
+				t.Fatal(err)
+			}
+			said := 0
+			leg := &driven{rate: audio.Narrow, run: func(_ context.Context, p audio.Peer) error {
+				speech, silence, out := speechLike(audio.Narrow, 1)[0], make([]int16, 160), make([]int16, 160)
+				speech[0] = 1
+				for i := range 250 {
+					time.Sleep(audio.FrameTime)
+					in := silence
+					if i >= 20 && i < 220 {
+						in = speech
+						said++
+					}
+					began := time.Now()
+					p.Hear(in)
+					p.Tick(nil, out)
+					if took := time.Since(began); took > 0 {
+						t.Errorf("frame %d took %v", i, took)
+					}
+					// The detector notices the third frame: the packet after it fades away, and the next is silent.
+					if sound := audio.Level(out[80:]) > -60; sound != (i < 22) && i > 1 && i < 40 {
+						t.Errorf("held up for %v: there is sound in packet %d: %v", late, i, sound)
+					}
+				}
+				return parley.CustomerHangup
+			}}
+			r := s.Run(t.Context(), leg)
+			if r.Reason != parley.CustomerHangup {
+				t.Error(r.Reason, r.Err)
+			}
+			lost := r.Err != nil && strings.Contains(r.Err.Error(), "frames")
+			if heard := int(ear.frames.Load()); lost != (late > time.Second) || !lost && heard < said {
+				t.Errorf("held up for %v: the ear heard %d frames of %d: %v", late, heard, said, r.Err)
+			}
+		})
+	}
+}
