@@ -132,28 +132,39 @@ func TestHouseDependencies(t *testing.T) {
 
 // TestHouseSettings holds the table of settings in docs/operating.md against the program's settings.
 func TestHouseSettings(t *testing.T) {
-	f, err := parser.ParseFile(token.NewFileSet(), "cmd/parley/settings.go", nil, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
 	there := map[string]bool{}
-	ast.Inspect(f, func(n ast.Node) bool {
-		if s, ok := n.(*ast.TypeSpec); ok && s.Name.Name == "Settings" {
-			for _, field := range s.Type.(*ast.StructType).Fields.List {
-				name := regexp.MustCompile("[A-Z]").ReplaceAllString(field.Names[0].Name, "_$0")
-				if m := regexp.MustCompile(`\bname:"([^"]*)"`).FindStringSubmatch(field.Tag.Value); m != nil {
-					name = "-" + m[1]
-				}
-				there["PARLEY"+strings.ToUpper(strings.ReplaceAll(name, "-", "_"))] = true
-			}
+	declared, err := filepath.Glob("internal/provider/*/declare.go")
+	if err != nil || len(declared) == 0 {
+		t.Fatalf("no vendor declares itself: %v", err)
+	}
+	for _, file := range append(declared, "cmd/parley/settings.go") {
+		f, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
+		if err != nil {
+			t.Fatal(err)
 		}
-		return true
-	})
+		ast.Inspect(f, func(n ast.Node) bool {
+			if s, ok := n.(*ast.TypeSpec); ok && s.Name.Name == "Settings" {
+				for _, field := range s.Type.(*ast.StructType).Fields.List {
+					name := field.Names[0].Name
+					if !ast.IsExported(name) || name == "Declared" { // those of the vendors
+						continue
+					}
+					name = regexp.MustCompile("[A-Z]").ReplaceAllString(name, "_$0")
+					if m := regexp.MustCompile(`\bname:"([^"]*)"`).FindStringSubmatch(field.Tag.Value); m != nil {
+						name = "-" + m[1]
+					}
+					there["PARLEY"+strings.ToUpper(strings.ReplaceAll(name, "-", "_"))] = true
+				}
+			}
+			return true
+		})
+	}
 	if len(there) < 40 {
 		t.Fatalf("found %v", there)
 	}
 	told := map[string]bool{}
-	for _, row := range table(t, "docs/operating.md", "Settings") {
+	rows := append(table(t, "docs/operating.md", "Settings"), table(t, "docs/operating.md", "Settings of vendors")...)
+	for _, row := range rows {
 		first := ""
 		for _, name := range regexp.MustCompile("[A-Z_]+").FindAllString(row[0], -1) {
 			if strings.HasPrefix(name, "_") { // of the row's first name as far as the two are alike

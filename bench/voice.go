@@ -21,6 +21,8 @@ import (
 	"parley/internal/audio"
 	"parley/internal/catalog"
 	"parley/internal/form"
+	"parley/internal/provider"
+	"parley/internal/provider/openai"
 	"parley/internal/store"
 )
 
@@ -306,7 +308,7 @@ func (p *program) waterfalls(n int) (steps [6]int64, err error) {
 
 // telephone runs the program with a telephone line and an assistant that thinks, hears and speaks by the vendor.
 func (b *bench) telephone(v *vendor) (p *program, at netip.AddrPort, assistant int64, err error) {
-	cat := catalog.New(catalog.Config{OpenAI: catalog.OpenAIModels{Chat: []string{"bench"}, TTS: "bench", STT: "bench"}})
+	cat := catalog.New("", provider.All(openai.Declare(&openai.Settings{APIKey: "bench", TTSModel: "bench", STTModel: "bench"})))
 	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
 	if err != nil {
 		return nil, at, 0, err

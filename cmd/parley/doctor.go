@@ -33,11 +33,16 @@ func (c *doctorCmd) Run(s *Settings, t *terminal) error {
 	ctx, cancel := context.WithTimeout(t, 30*time.Second)
 	defer cancel()
 	found := []finding{checkData(s), checkDatabase(ctx, s), checkBlob(ctx, s), checkSecret(s), checkPrices(s), checkListen(s), checkTLS(s), checkPublicURL(s)}
-	found = append(found, checkModels(ctx, s)...)
-	found = append(found, checkEmbedder(ctx, s), checkCarrier(ctx, s), checkWhatsApp(ctx, s))
+	for _, v := range s.vendors {
+		if v.Check != nil {
+			for _, f := range v.Check(ctx) {
+				found = append(found, finding{f.State, f.What, f.Text})
+			}
+		}
+	}
+	found = append(found, checkCarrier(ctx, s), checkWhatsApp(ctx, s))
 	found = append(found, checkTelephone(s)...)
 	found = append(found, checkBrowsers(s))
-	found = append(found, checkSpeech(ctx)...)
 	failed := 0
 	for _, f := range found {
 		if f.state == "FAIL" {

@@ -28,10 +28,8 @@ func (s *Settings) knowledge(db *store.DB, providers *provider.Set, guard *egres
 		c := &knowledge.Crawler{Guard: guard, Reader: extractor, Progress: progress}
 		return c.Crawl(ctx, knowledge.Site{URL: doc.URL, Links: doc.Links, Limit: doc.RelativeLinksLimit})
 	}
-	if s.OpenAIEmbeddingModel != "" {
-		if d.Embedder, err = providers.Embedder(s.OpenAIEmbeddingModel); err != nil {
-			return nil, err
-		}
+	if d.Embedder, err = providers.Embedder(); err != nil {
+		return nil, err
 	}
 	return d, nil
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"parley/internal/knowledge"
+	"parley/internal/provider"
 	"parley/internal/store"
 )
 
@@ -51,7 +52,7 @@ func main() {
 }
 
 func run(args []string, stdout, stderr io.Writer) int {
-	var c commands
+	c := commands{Settings: settingsOf(provider.All())}
 	parser, err := kong.New(&c, kong.Name("parley"), kong.DefaultEnvars("PARLEY"), kong.UsageOnError(), kong.Writers(stdout, stderr),
 		kong.Description("Voice and chat assistants on your own server.\n\nEvery flag is also an environment variable: --public-url is PARLEY_PUBLIC_URL."),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}), kong.Vars{"version": built()})

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"io"
+	"iter"
 	"maps"
 	"net/url"
 	"reflect"
@@ -41,13 +42,7 @@ const shortest = 8
 // the values in its query, as they are written there: alone they may be words such as postgres.
 func (s *Settings) secrets() (pairs []string) {
 	hide := map[string]string{}
-	v := reflect.ValueOf(s).Elem()
-	for i := range v.NumField() {
-		text, ok := v.Field(i).Interface().(string)
-		if !ok || text == "" {
-			continue
-		}
-		name := v.Type().Field(i).Name
+	for name, text := range s.texts() {
 		if secretName.MatchString(name) && name != "TLSKey" && len(text) >= shortest { // TLSKey is the name of a file
 			for _, form := range []string{text, url.QueryEscape(text), url.PathEscape(text)} {
 				hide[form] = "[secret]"
@@ -79,6 +74,20 @@ func (s *Settings) secrets() (pairs []string) {
 		pairs = append(pairs, text, hide[text])
 	}
 	return pairs
+}
+
+// texts are the settings that are texts and are set, with the names of their fields.
+func (s *Settings) texts() iter.Seq2[string, string] {
+	return func(yield func(name, text string) bool) {
+		for _, part := range append([]any{s}, s.Declared...) {
+			v := reflect.ValueOf(part).Elem()
+			for i := range v.NumField() {
+				if f := v.Field(i); f.Kind() == reflect.String && f.String() != "" && !yield(v.Type().Field(i).Name, f.String()) {
+					return
+				}
+			}
+		}
+	}
 }
 
 var (

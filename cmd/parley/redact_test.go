@@ -9,19 +9,23 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/alecthomas/kong"
+
 	"parley/internal/ai/aitest"
+	"parley/internal/provider/openai"
 )
 
 // Whatever is printed or logged, an address keeps its host and loses what opens it.
 func TestRedact(t *testing.T) {
+	vendor := &openai.Settings{BaseURL: "https://team:pa%40ss@ai.example.com/v1?key=topsecretvalue&api-version=2", APIKey: "sk-0123456789"}
 	s := &Settings{
 		Database: "postgres://parley:parley@db.example.com:5432/parley?sslmode=disable", Blob: "s3://AKIAEXAMPLE:s3cr/et+@bucket/p?endpoint=https://s3.example.com&region=eu",
-		OpenAIBaseURL: "https://team:pa%40ss@ai.example.com/v1?key=topsecretvalue&api-version=2", OpenAIAPIKey: "sk-0123456789", SecretKey: "sixteen-characters", TLSKey: "/etc/tls/private.key",
+		Declared: kong.Plugins{vendor}, SecretKey: "sixteen-characters", TLSKey: "/etc/tls/private.key",
 		TwilioBaseURL: "https://user@twilio.example.com", TwilioAuthToken: "short",
 	}
 	for text, want := range map[string]string{
 		"connect to " + s.Database:                        "connect to postgres://[secret]@db.example.com:5432/parley?sslmode=disable",
-		s.OpenAIBaseURL + " with gpt":                     "https://[secret]@ai.example.com/v1?key=[secret]&api-version=2 with gpt",
+		vendor.BaseURL + " with gpt":                      "https://[secret]@ai.example.com/v1?key=[secret]&api-version=2 with gpt",
 		`Post "https://team:pa%40ss@ai.example.com/v1/x"`: `Post "https://[secret]@ai.example.com/v1/x"`,
 		"the key sk-0123456789 is refused":                "the key [secret] is refused",
 		"GET /?k=sixteen-characters":                      "GET /?k=[secret]",
@@ -49,19 +53,20 @@ func TestRedact(t *testing.T) {
 // The doctor and the log of a failing vendor: neither tells the password that stands in the vendor's address.
 func TestRedactOfAVendor(t *testing.T) {
 	srv := aitest.NewServer(t)
-	s := &Settings{OpenAIBaseURL: strings.Replace(srv.URL, "://", "://proxy:hunter2secret@", 1), OpenAIChatModel: []string{aitest.ModelName}, OpenAIEmbeddingModel: "none"}
+	vendor := &openai.Settings{BaseURL: strings.Replace(srv.URL, "://", "://proxy:hunter2secret@", 1), ChatModel: []string{aitest.ModelName}, EmbeddingModel: "none"}
+	s := &Settings{Declared: kong.Plugins{vendor}}
 	var b bytes.Buffer
 	out := s.redact(&b)
-	for _, f := range append(checkModels(t.Context(), s), checkEmbedder(t.Context(), s)) {
+	for _, f := range openai.Declare(vendor).Check(t.Context()) {
 		fmt.Fprintln(out, f)
 	}
-	s.OpenAIBaseURL = "http://proxy:hunter2secret@127.0.0.1:1/v1?token=querysecret"
+	vendor.BaseURL = "http://proxy:hunter2secret@127.0.0.1:1/v1?token=querysecret"
 	out = s.redact(&b)
-	for _, f := range checkModels(t.Context(), s) {
+	for _, f := range openai.Declare(vendor).Check(t.Context()) {
 		fmt.Fprintln(out, f)
 	}
-	_, err := http.Get(s.OpenAIBaseURL)
-	slog.New(slog.NewTextHandler(out, nil)).Error("ask the model", "error", errors.Join(err, errors.New(s.OpenAIBaseURL)))
+	_, err := http.Get(vendor.BaseURL)
+	slog.New(slog.NewTextHandler(out, nil)).Error("ask the model", "error", errors.Join(err, errors.New(vendor.BaseURL)))
 	if text := b.String(); strings.Contains(text, "hunter2") || strings.Contains(text, "querysecret") || !strings.Contains(text, "127.0.0.1") {
 		t.Errorf("written:\n%s", text)
 	}

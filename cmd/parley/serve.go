@@ -19,12 +19,14 @@ import (
 	"parley/internal/assistant"
 	"parley/internal/auth"
 	"parley/internal/call"
+	"parley/internal/catalog"
 	"parley/internal/chat"
 	"parley/internal/console"
 	"parley/internal/egress"
 	"parley/internal/event"
 	"parley/internal/knowledge"
 	"parley/internal/line"
+	"parley/internal/provider"
 	"parley/internal/store"
 	"parley/internal/tool"
 	"parley/internal/web"
@@ -45,7 +47,7 @@ func (c *serveCmd) Run(s *Settings, t *terminal) (err error) {
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
 
-	providers, err := s.providers()
+	providers, err := provider.Open(s.vendors)
 	if err != nil {
 		return err
 	}
@@ -54,7 +56,7 @@ func (c *serveCmd) Run(s *Settings, t *terminal) (err error) {
 	wall.Own(s.ExternalIP)
 	defer wall.Close()
 	tools := tool.New(wall)
-	cat := s.catalog()
+	cat := catalog.New(s.PublicURL, s.vendors)
 	if err := keepModels(t, db, cat); err != nil {
 		return err
 	}

@@ -14,12 +14,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/alecthomas/kong"
+
 	"parley"
+	"parley/internal/ai"
 	"parley/internal/auth"
 	"parley/internal/billing"
-	"parley/internal/catalog"
-	"parley/internal/provider"
-	"parley/internal/provider/openai"
 	"parley/internal/store"
 )
 
@@ -78,14 +78,9 @@ type Settings struct {
 	RateWhatsApp auth.Rate `name:"rate-whatsapp" default:"5/s" help:"WhatsApp messages sent per key."`
 	RatePublic   string    `default:"on" enum:"on,off" help:"off turns RATE_CREATE and RATE_MESSAGE off."`
 
-	OpenAIAPIKey         string        `name:"openai-api-key" help:"API key of OpenAI, or of any server with a compatible API."`
-	OpenAIBaseURL        string        `name:"openai-base-url" help:"Base URL of the API, including /v1 (https://api.openai.com/v1)."`
-	OpenAIChatModel      []string      `name:"openai-chat-model" help:"Chat models, comma-separated (gpt-4.1-mini)."`
-	OpenAIEmbeddingModel string        `name:"openai-embedding-model" help:"Embedding model, for search by meaning in documents."`
-	OpenAITTSModel       string        `name:"openai-tts-model" help:"Speech model."`
-	OpenAISTTModel       string        `name:"openai-stt-model" help:"Transcription model."`
-	OpenAIRealtimeModel  string        `name:"openai-realtime-model" help:"Realtime model."`
-	OpenAIStall          time.Duration `name:"openai-stall" default:"30s" help:"How long the API may send nothing before a request counts as failed."`
+	Declared kong.Plugins `embed:""` // the settings of the vendors
+
+	vendors []*ai.Vendor
 
 	TwilioAccountSID string `name:"twilio-account-sid" help:"Twilio account for numbers and SMS. Without it, the sandbox carrier is used."`
 	TwilioAuthToken  string `name:"twilio-auth-token" help:"Auth token of the Twilio account; also used to verify its webhooks."`
@@ -99,36 +94,15 @@ type Settings struct {
 	WhatsAppBaseURL     string `name:"whatsapp-base-url" help:"Base URL of the Graph API, with or without a version (https://graph.facebook.com)."`
 }
 
-// openAI says whether an OpenAI-compatible server is configured.
-func (s *Settings) openAI() bool { return s.OpenAIAPIKey != "" || s.OpenAIBaseURL != "" }
-
-// chatModels are the chat models that the OpenAI-compatible server is asked for.
-func (s *Settings) chatModels() []string {
-	switch {
-	case !s.openAI():
-		return nil
-	case len(s.OpenAIChatModel) == 0:
-		return []string{"gpt-4.1-mini"}
+// settingsOf are the settings of a program with these vendors.
+func settingsOf(vendors []*ai.Vendor) Settings {
+	s := Settings{vendors: vendors}
+	for _, v := range vendors {
+		if v.Settings != nil {
+			s.Declared = append(s.Declared, v.Settings)
+		}
 	}
-	return s.OpenAIChatModel
-}
-
-// providers opens what these settings let the server think with.
-func (s *Settings) providers() (*provider.Set, error) {
-	c := provider.Config{TTSModel: s.OpenAITTSModel, STTModel: s.OpenAISTTModel}
-	if s.openAI() {
-		c.OpenAI = &openai.Config{BaseURL: s.OpenAIBaseURL, APIKey: s.OpenAIAPIKey, Stall: s.OpenAIStall}
-	}
-	return provider.Open(c)
-}
-
-// catalog is what these settings let assistants choose from.
-func (s *Settings) catalog() *catalog.Catalog {
-	c := catalog.Config{PublicURL: s.PublicURL}
-	if s.openAI() {
-		c.OpenAI = catalog.OpenAIModels{Chat: s.chatModels(), Realtime: s.OpenAIRealtimeModel, TTS: s.OpenAITTSModel, STT: s.OpenAISTTModel}
-	}
-	return catalog.New(c)
+	return s
 }
 
 // secret is the key that encrypts at rest: the setting's, or one made once in the data directory.

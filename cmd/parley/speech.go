@@ -9,5 +9,5 @@ import (
 
 // previews lets voices be heard before they are chosen.
 func (s *Settings) previews(cat *catalog.Catalog, providers *provider.Set, blobs blob.Store) *preview.Desk {
-	return &preview.Desk{Catalog: cat, Blobs: blobs, Synthesizer: providers.Synthesizer, SpeechModel: s.OpenAITTSModel}
+	return &preview.Desk{Catalog: cat, Blobs: blobs, Synthesizer: providers.Synthesizer}
 }

@@ -23,11 +23,11 @@ import (
 	"parley/internal/blob"
 	"parley/internal/call"
 	"parley/internal/call/farend"
-	"parley/internal/catalog"
 	"parley/internal/egress"
 	"parley/internal/event"
 	"parley/internal/line"
 	"parley/internal/provider"
+	"parley/internal/provider/local"
 	"parley/internal/sip"
 	"parley/internal/store"
 )
@@ -168,7 +168,7 @@ func (p *telephone) dial(ctx context.Context, r call.Route, ringing func()) (aud
 	case p.carrier != nil:
 		d.Trunk = *p.carrier
 	case p.sandbox:
-		synthesizer, err := p.voices.Synthesizer(catalog.Flite)
+		synthesizer, err := p.voices.Synthesizer(local.FliteCode)
 		if err != nil {
 			synthesizer = nil // it makes do
 		}

@@ -1,6 +1,6 @@
 // Package ai says what we ask of vendors of intelligence: a Model that thinks in text, an Embedder, a Synthesizer that speaks, a Recognizer
-// that listens. Each vendor is one package under internal/provider; aitest holds scripted fakes, a faithful local server and the conformance
-// suites that every one of them passes.
+// that listens; and what a vendor declares of itself (Vendor). Each vendor is one package under internal/provider; aitest holds scripted
+// fakes, a faithful local server and the conformance suites that every one of them passes.
 package ai
 
 import (

@@ -84,7 +84,7 @@ func openPhones(t testing.TB, db *store.DB) *phones {
 		t.Fatal(err)
 	}
 	p.house = open(t, db, func(c *api.Config) {
-		providers, err := provider.Open(provider.Config{})
+		providers, err := provider.Open(provider.All())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -25,7 +25,7 @@ import (
 
 // What is saved and can't work here is warned of, in words that say how to mend it; what works is not.
 func TestWarnings(t *testing.T) {
-	none, err := provider.Open(provider.Config{})
+	none, err := provider.Open(provider.All())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +57,7 @@ func TestWarnings(t *testing.T) {
 	warned(h.do("PATCH", at, dual, status(200)), "dualplex mode")
 
 	model := aitest.NewServer(t)
-	model.Models = rich.OpenAI.Chat
+	model.Models = richModels
 	working, _ := talking(t, storetest.SQLite(t), nil)
 	for _, v := range working.get("/user/assistants/voices?mode=pipeline&language_id=1").list() {
 		if v["synthesizer_provider_id"] != json.Number("1") { // Flite, which is installed

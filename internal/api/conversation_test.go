@@ -28,8 +28,8 @@ import (
 func talking(t testing.TB, db *store.DB, change func(*api.Config)) (*house, *aitest.Server) {
 	t.Helper()
 	model := aitest.NewServer(t)
-	model.Models = rich.OpenAI.Chat
-	providers, err := provider.Open(provider.Config{OpenAI: &openai.Config{BaseURL: model.URL}})
+	model.Models = richModels
+	providers, err := provider.Open(provider.All(openai.Declare(&openai.Settings{BaseURL: model.URL})))
 	if err != nil {
 		t.Fatal(err)
 	}

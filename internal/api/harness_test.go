@@ -32,6 +32,9 @@ import (
 	"parley/internal/catalog"
 	"parley/internal/knowledge"
 	"parley/internal/line"
+	"parley/internal/provider"
+	"parley/internal/provider/deepgram"
+	"parley/internal/provider/openai"
 	"parley/internal/store"
 	"parley/internal/store/storetest"
 	"parley/internal/web"
@@ -56,8 +59,15 @@ type house struct {
 func init() { slog.SetDefault(slog.New(slog.DiscardHandler)) }
 
 // rich is a catalogue with something of everything: voices of several providers, models of every kind.
-var rich = catalog.Config{PublicURL: "https://voice.example.com", Deepgram: true,
-	OpenAI: catalog.OpenAIModels{Chat: []string{"gpt-4o", "gpt-4o-mini"}, Realtime: "gpt-realtime", TTS: "tts-1", STT: "whisper-1"}}
+func rich() *catalog.Catalog {
+	another := deepgram.Declare()
+	another.Speakers[0].Configured = func() bool { return true }
+	another.Listeners[0].Configured = another.Speakers[0].Configured
+	return catalog.New("https://voice.example.com", provider.All(another, openai.Declare(&openai.Settings{APIKey: "k",
+		ChatModel: richModels, RealtimeModel: "gpt-realtime", TTSModel: "tts-1", STTModel: "whisper-1"})))
+}
+
+var richModels = []string{"gpt-4o", "gpt-4o-mini"}
 
 // each runs a test in a house on each database.
 func each(t *testing.T, test func(t *testing.T, h *house)) {
@@ -73,7 +83,7 @@ func lite(t testing.TB, change func(*api.Config)) *house {
 
 func open(t testing.TB, db *store.DB, change func(*api.Config)) *house {
 	t.Helper()
-	h := &house{TB: t, db: db, cat: catalog.New(rich), desk: &auth.Desk{DB: db, SessionFor: 30 * 24 * time.Hour}}
+	h := &house{TB: t, db: db, cat: rich(), desk: &auth.Desk{DB: db, SessionFor: 30 * 24 * time.Hour}}
 	h.write(func(ctx context.Context, tx *store.Tx) error { return tx.KeepModels(ctx, h.cat.Models()) })
 	rows, err := db.Models(t.Context())
 	if err == nil {

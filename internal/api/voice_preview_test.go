@@ -15,6 +15,8 @@ import (
 	"parley/internal/blob"
 	"parley/internal/catalog"
 	"parley/internal/preview"
+	"parley/internal/provider"
+	"parley/internal/provider/local"
 )
 
 // Each voice that is listed plays at its preview_url, without a credential, whole and in parts.
@@ -22,13 +24,13 @@ func TestVoicePreviews(t *testing.T) {
 	voice := &aitest.Synthesizer{}
 	h := lite(t, func(c *api.Config) {
 		c.Front.PublicURL = ""
-		c.Catalog = catalog.New(catalog.Config{})
+		c.Catalog = catalog.New("", provider.All())
 		blobs, err := blob.OpenDir(t.TempDir())
 		if err != nil {
 			t.Fatal(err)
 		}
 		c.Previews = &preview.Desk{Catalog: c.Catalog, Blobs: blobs, Synthesizer: func(code string) (ai.Synthesizer, error) {
-			if code == catalog.ESpeak {
+			if code == local.ESpeakCode {
 				return nil, &ai.Error{Kind: ai.Config}
 			}
 			return voice, nil

@@ -92,7 +92,7 @@ func (d *Desk) thinker(a *parley.Assistant) (thinker ai.Model, builtIn bool, err
 		}
 	}
 	thinker, err = d.Providers.Model(m.Provider, m.Code)
-	return thinker, m.Provider == catalog.LocalModel, err
+	return thinker, m.Provider == ai.BuiltIn, err
 }
 
 // midCall is a mid-call tool as the agent runs it.

@@ -14,7 +14,6 @@ import (
 	"parley"
 	"parley/internal/ai"
 	"parley/internal/assistant"
-	"parley/internal/catalog"
 	"parley/internal/egress"
 	"parley/internal/provider"
 	"parley/internal/store/storetest"
@@ -52,9 +51,9 @@ func TestReady(t *testing.T) {
 	defer srv.Close()
 	guard := egress.New(netip.MustParsePrefix("127.0.0.0/8"))
 	defer guard.Close()
-	d := desk(t, storetest.SQLite(t), catalog.Config{})
+	d := desk(t, storetest.SQLite(t))
 	var err error
-	if d.Providers, err = provider.Open(provider.Config{}); err != nil {
+	if d.Providers, err = provider.Open(provider.All()); err != nil {
 		t.Fatal(err)
 	}
 	defer d.Providers.Close()

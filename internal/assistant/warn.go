@@ -6,7 +6,6 @@ import (
 
 	"parley"
 	"parley/internal/ai"
-	"parley/internal/catalog"
 )
 
 // Speech is what an assistant speaks and hears with, by the codes of providers.
@@ -69,8 +68,8 @@ func (d *Desk) Warnings(a *parley.Assistant) (list []string) {
 	add(ai.TheVoice, err)
 	_, err = d.Providers.Recognizer(speech.Recognizer)
 	add(ai.TheRecognizer, err)
-	if speech.Recognizer == catalog.PocketSphinx && speech.Language != "en" {
-		list = append(list, "PocketSphinx, which listens, understands English alone. Choose another transcriber, or another language.")
+	if foreign := d.Catalog.Foreign(speech.Recognizer, speech.Language); foreign != "" {
+		list = append(list, foreign)
 	}
 	return list
 }

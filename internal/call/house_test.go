@@ -85,12 +85,12 @@ func slowly(t *testing.T, test func(t *testing.T, h *house)) {
 func furnish(t testing.TB, db *store.DB, model string) *house {
 	t.Helper()
 	h := &house{TB: t, db: db, dir: t.TempDir(), far: &farEnd{legs: make(chan *leg, 100)}}
-	providers, err := provider.Open(provider.Config{OpenAI: &openai.Config{BaseURL: model, Stall: 10 * time.Second}})
+	providers, err := provider.Open(provider.All(openai.Declare(&openai.Settings{BaseURL: model, Stall: 10 * time.Second})))
 	h.must(err)
 	t.Cleanup(providers.Close)
 	guard := egress.New(netip.MustParsePrefix("127.0.0.0/8"))
 	t.Cleanup(guard.Close)
-	cat := catalog.New(catalog.Config{OpenAI: catalog.OpenAIModels{Chat: []string{"thinker"}}})
+	cat := catalog.New("", provider.All(openai.Declare(&openai.Settings{APIKey: "k", ChatModel: []string{"thinker"}})))
 	h.write(func(ctx context.Context, tx *store.Tx) error { return tx.KeepModels(ctx, cat.Models()) })
 	rows, err := db.Models(t.Context())
 	h.must(err)

@@ -1,8 +1,8 @@
 // Package catalog knows what assistants can be made of: languages, voices, the providers that speak and listen, and models.
 //
-// What exists in the world is data in this package, with ids that never change. What is configured on this server comes with Config:
-// only that is listed, but everything is found by its id, so that an assistant survives a provider key being taken away. Models are
-// named by settings; the database gives them their ids, see SetModels.
+// Languages are data in this package; the rest is made of what vendors declare, with ids that never change. Only what is configured on this
+// server is listed, but everything is found by its id, so that an assistant survives a provider key being taken away. Models are named by
+// settings; the database gives them their ids, see SetModels.
 //
 // A Catalog is immutable but for SetModels and safe for concurrent use. What its methods return is shared: it must not be changed.
 package catalog
@@ -14,55 +14,8 @@ import (
 	"sync/atomic"
 
 	"parley"
+	"parley/internal/ai"
 )
-
-// Config says what is configured on this server. The zero Config leaves what is built in: Flite, eSpeak NG, PocketSphinx and the
-// model that is none.
-type Config struct {
-	PublicURL string // what links start with, such as https://voice.example.com
-
-	OpenAI     OpenAIModels
-	Anthropic  []string // names of models for text; none: not configured
-	Deepgram   bool
-	ElevenLabs bool
-	Cartesia   bool
-}
-
-// OpenAIModels names the models of OpenAI, or of a server that speaks its API. An empty name means that it has no such model.
-type OpenAIModels struct {
-	Chat     []string
-	Realtime string
-	TTS      string // speaks: its voices are listed
-	STT      string // listens: OpenAI is listed as a transcriber
-}
-
-// speaks says whether the synthesizer with a code is at hand.
-func (cfg Config) speaks(code string) bool {
-	switch code {
-	case Flite, ESpeak:
-		return true // listed wherever we run: doctor says whether the program is installed
-	case OpenAI:
-		return cfg.OpenAI.TTS != ""
-	case ElevenLabs:
-		return cfg.ElevenLabs
-	case Deepgram:
-		return cfg.Deepgram
-	case Cartesia:
-		return cfg.Cartesia
-	}
-	return false
-}
-
-// hears says whether the transcriber with a code is at hand.
-func (cfg Config) hears(code string) bool {
-	switch code {
-	case PocketSphinx:
-		return true
-	case OpenAI:
-		return cfg.OpenAI.STT != ""
-	}
-	return cfg.speaks(code)
-}
 
 // Catalog answers what there is and what is configured.
 type Catalog struct {
@@ -73,9 +26,9 @@ type Catalog struct {
 	voices   map[int64]*voice
 	voicesOf map[scope][]parley.Voice
 
-	synthesizers   map[int64]*provider
-	synthesizersOf map[int64][]parley.Provider // by language, 0: every language
-	transcribers   map[int64]*provider
+	speakers       []ai.Speaker // by rank
+	listeners      []ai.Listener
+	synthesizersOf map[int64][]parley.Provider // configured ones by language, 0: every language
 	transcribersOf map[int64][]parley.Provider
 
 	configuredModels []parley.Model // ids are 0
@@ -91,24 +44,18 @@ type scope struct {
 type voice struct {
 	parley.Voice
 	configured bool
+	speaker    *ai.Speaker // by whom it is heard before a call; nil: it can't be
 }
 
-type provider struct {
-	parley.Provider
-	configured bool
-}
-
-// New makes the catalogue of a server with this configuration.
-func New(cfg Config) *Catalog {
+// New makes the catalogue of a server with these vendors. Links start with publicURL, such as https://voice.example.com.
+func New(publicURL string, vendors []*ai.Vendor) *Catalog {
 	c := &Catalog{
 		languages:      make([]parley.Language, len(languages)),
 		languageByISO:  make(map[string]*parley.Language, len(languages)),
 		languageByID:   make(map[int64]*parley.Language, len(languages)),
 		voices:         map[int64]*voice{},
 		voicesOf:       map[scope][]parley.Voice{},
-		synthesizers:   map[int64]*provider{},
 		synthesizersOf: map[int64][]parley.Provider{},
-		transcribers:   map[int64]*provider{},
 		transcribersOf: map[int64][]parley.Provider{},
 	}
 	for i, l := range languages {
@@ -116,8 +63,19 @@ func New(cfg Config) *Catalog {
 		c.languageByISO[l.iso] = &c.languages[i]
 		c.languageByID[l.id] = &c.languages[i]
 	}
-	c.addSynthesizers(cfg)
-	c.addTranscribers(cfg)
+	for _, v := range vendors {
+		c.speakers, c.listeners = append(c.speakers, v.Speakers...), append(c.listeners, v.Listeners...)
+	}
+	slices.SortStableFunc(c.speakers, func(a, b ai.Speaker) int { return a.Rank - b.Rank })
+	slices.SortStableFunc(c.listeners, func(a, b ai.Listener) int { return a.Rank - b.Rank })
+	base := strings.TrimSuffix(publicURL, "/") + "/api/voices/"
+	c.addSpeakers(base)
+	for _, v := range vendors {
+		if v.Realtime != nil {
+			c.addRealtime(v.Realtime, base)
+		}
+	}
+	c.addListeners()
 	for i := range c.languages {
 		l := &c.languages[i]
 		if list := c.synthesizersOf[l.ID]; len(list) > 0 {
@@ -127,62 +85,58 @@ func New(cfg Config) *Catalog {
 			l.Default.Transcriber = list[0].Code
 		}
 	}
-	c.configuredModels = cfg.models()
+	c.configuredModels = modelsOf(vendors)
 	c.models.Store(newModels(c.configuredModels, nil))
 	return c
 }
 
-// addSynthesizers fills in the voices, and who speaks which language: whoever has a voice in it.
-func (c *Catalog) addSynthesizers(cfg Config) {
-	base := strings.TrimSuffix(cfg.PublicURL, "/") + "/api/voices/"
-	for i := range synthesizers {
-		p := &provider{synthesizers[i], cfg.speaks(synthesizers[i].Code)}
-		c.synthesizers[p.ID] = p
-		if p.configured {
-			c.synthesizersOf[0] = append(c.synthesizersOf[0], p.Provider)
+// addSpeakers fills in the voices, and who speaks which language: whoever has a voice in it.
+func (c *Catalog) addSpeakers(base string) {
+	for i := range c.speakers {
+		s := &c.speakers[i]
+		configured := s.Configured()
+		if configured {
+			c.synthesizersOf[0] = append(c.synthesizersOf[0], s.Provider)
 		}
-		for _, v := range voices[p.Code] {
-			for _, iso := range strings.Fields(v.languages) {
-				l := c.languageByISO[iso]
-				c.addVoice(v, l, &p.ID, tunable[p.Code], []string{"pipeline", "dualplex"}, p.configured, base)
+		for _, v := range s.Voices {
+			for iso := range strings.FieldsSeq(v.Languages) {
+				l, code := c.languageByISO[iso], v.Code
+				if s.Named != nil {
+					code = s.Named(code, iso)
+				}
+				c.addVoice(&voice{parley.Voice{SynthesizerProviderID: &s.ID, Tunable: s.Tunable, Code: code, Modes: []string{"pipeline", "dualplex"}}, configured, s}, v, l, base)
 				list := c.synthesizersOf[l.ID]
-				if p.configured && (len(list) == 0 || list[len(list)-1].ID != p.ID) {
-					c.synthesizersOf[l.ID] = append(list, p.Provider)
+				if configured && (len(list) == 0 || list[len(list)-1].ID != s.ID) {
+					c.synthesizersOf[l.ID] = append(list, s.Provider)
 				}
 			}
 		}
 	}
-	if cfg.OpenAI.TTS == "" {
-		base = "" // the voices of the realtime model can be heard before a call where OpenAI's speech model has them too
+}
+
+// addRealtime fills in the voices inside a model that hears and speaks. They can be heard before a call where a speaker has them too.
+func (c *Catalog) addRealtime(r *ai.Realtime, base string) {
+	configured, alike := r.Configured(), c.speaker(r.Alike)
+	if alike == nil || !alike.Configured() {
+		base = ""
 	}
-	for _, v := range realtimeVoices {
-		for _, iso := range strings.Fields(v.languages) {
-			c.addVoice(v, c.languageByISO[iso], nil, parley.Tunable{}, []string{"multimodal"}, cfg.OpenAI.Realtime != "", base)
+	for _, v := range r.Voices {
+		for iso := range strings.FieldsSeq(v.Languages) {
+			c.addVoice(&voice{parley.Voice{Code: v.Code, Modes: []string{"multimodal"}}, configured, alike}, v, c.languageByISO[iso], base)
 		}
 	}
 }
 
-func (c *Catalog) addVoice(d voiceData, l *parley.Language, provider *int64, tuned parley.Tunable, modes []string, configured bool, base string) {
-	v := &voice{parley.Voice{
-		ID:                    voiceID(d.number, l.ID),
-		Name:                  d.name,
-		LanguageID:            l.ID,
-		Gender:                d.gender,
-		Accent:                optional(d.accent),
-		Age:                   optional(d.age),
-		SynthesizerProviderID: provider,
-		Tunable:               tuned,
-		Code:                  d.codeIn(l.ISO2),
-		Modes:                 modes,
-	}, configured}
+func (c *Catalog) addVoice(v *voice, d ai.Voice, l *parley.Language, base string) {
+	v.ID, v.Name, v.LanguageID, v.Gender, v.Accent, v.Age = voiceID(d.Number, l.ID), d.Name, l.ID, d.Gender, optional(d.Accent), optional(d.Age)
 	c.voices[v.ID] = v
-	if !configured {
+	if !v.configured {
 		return
 	}
 	if base != "" {
 		v.PreviewURL = base + strconv.FormatInt(v.ID, 10) + "/preview"
 	}
-	for _, mode := range append([]string{""}, modes...) {
+	for _, mode := range append([]string{""}, v.Modes...) {
 		for _, language := range []int64{0, l.ID} {
 			s := scope{mode, language}
 			c.voicesOf[s] = append(c.voicesOf[s], v.Voice)
@@ -190,17 +144,15 @@ func (c *Catalog) addVoice(d voiceData, l *parley.Language, provider *int64, tun
 	}
 }
 
-func (c *Catalog) addTranscribers(cfg Config) {
-	for _, t := range transcribers {
-		p := &provider{t.Provider, cfg.hears(t.Code)}
-		c.transcribers[p.ID] = p
-		if !p.configured {
+func (c *Catalog) addListeners() {
+	for _, l := range c.listeners {
+		if !l.Configured() {
 			continue
 		}
-		c.transcribersOf[0] = append(c.transcribersOf[0], p.Provider)
-		for _, iso := range strings.Fields(t.languages) {
+		c.transcribersOf[0] = append(c.transcribersOf[0], l.Provider)
+		for iso := range strings.FieldsSeq(l.Languages) {
 			id := c.languageByISO[iso].ID
-			c.transcribersOf[id] = append(c.transcribersOf[id], p.Provider)
+			c.transcribersOf[id] = append(c.transcribersOf[id], l.Provider)
 		}
 	}
 }
@@ -247,10 +199,39 @@ func (c *Catalog) Synthesizers(languageID int64) []parley.Provider {
 }
 
 // Synthesizer finds a provider that speaks by its id, configured here or not, nil if there is none.
-func (c *Catalog) Synthesizer(id int64) *parley.Provider { return c.synthesizers[id].provider() }
+func (c *Catalog) Synthesizer(id int64) *parley.Provider {
+	for i := range c.speakers {
+		if c.speakers[i].ID == id {
+			return &c.speakers[i].Provider
+		}
+	}
+	return nil
+}
 
 // Tunable says which settings the voices of a provider have, by its code.
-func (c *Catalog) Tunable(code string) parley.Tunable { return tunable[code] }
+func (c *Catalog) Tunable(code string) parley.Tunable {
+	if s := c.speaker(code); s != nil {
+		return s.Tunable
+	}
+	return parley.Tunable{}
+}
+
+func (c *Catalog) speaker(code string) *ai.Speaker {
+	for i := range c.speakers {
+		if c.speakers[i].Code == code {
+			return &c.speakers[i]
+		}
+	}
+	return nil
+}
+
+// Heard is who says the preview of a voice, nil where nobody does.
+func (c *Catalog) Heard(voiceID int64) *ai.Speaker {
+	if v := c.voices[voiceID]; v != nil {
+		return v.speaker
+	}
+	return nil
+}
 
 // Transcribers lists the configured providers that understand a language (0: any), the best first.
 func (c *Catalog) Transcribers(languageID int64) []parley.Provider {
@@ -258,18 +239,29 @@ func (c *Catalog) Transcribers(languageID int64) []parley.Provider {
 }
 
 // Transcriber finds a provider that listens by its id, configured here or not, nil if there is none.
-func (c *Catalog) Transcriber(id int64) *parley.Provider { return c.transcribers[id].provider() }
+func (c *Catalog) Transcriber(id int64) *parley.Provider {
+	for i := range c.listeners {
+		if c.listeners[i].ID == id {
+			return &c.listeners[i].Provider
+		}
+	}
+	return nil
+}
+
+// Foreign tells an assistant's owner that the transcriber with a code does not understand the assistant's language (ISO 639-1); "" where it
+// does.
+func (c *Catalog) Foreign(code, language string) string {
+	for _, l := range c.listeners {
+		if l.Code == code && !slices.Contains(strings.Fields(l.Languages), language) {
+			return l.Foreign
+		}
+	}
+	return ""
+}
 
 // TranscriberConfigured says whether the transcriber with an id listens on this server, and understands a language (0: any).
 func (c *Catalog) TranscriberConfigured(id, languageID int64) bool {
 	return slices.ContainsFunc(c.transcribersOf[languageID], func(p parley.Provider) bool { return p.ID == id })
-}
-
-func (p *provider) provider() *parley.Provider {
-	if p == nil {
-		return nil
-	}
-	return &p.Provider
 }
 
 // orEmpty makes an empty list of none: an answer holds [], not null.

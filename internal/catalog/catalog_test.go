@@ -9,24 +9,44 @@ import (
 	"testing"
 
 	"parley"
+	"parley/internal/ai"
+	"parley/internal/provider"
+	"parley/internal/provider/cartesia"
+	"parley/internal/provider/deepgram"
+	"parley/internal/provider/elevenlabs"
+	"parley/internal/provider/local"
+	"parley/internal/provider/openai"
 )
 
 var update = flag.Bool("update", false, "append new rows to testdata/ids.txt")
 
+const base = "https://voice.example.com/"
+
+// server is one where the vendors with these codes are configured, with all that they have.
+func server(codes ...string) *Catalog {
+	var list []*ai.Vendor
+	for _, code := range codes {
+		v := openai.Declare(&openai.Settings{APIKey: "k", ChatModel: []string{"gpt-5", "gpt-5-mini"}, RealtimeModel: "gpt-realtime", TTSModel: "tts", STTModel: "stt"})
+		if code != openai.Code {
+			all := provider.All()
+			v = all[slices.IndexFunc(all, func(v *ai.Vendor) bool { return v.Code == code })]
+			v.Speakers[0].Configured = func() bool { return true }
+			v.Listeners[0].Configured = v.Speakers[0].Configured
+		}
+		list = append(list, v)
+	}
+	return New(base, provider.All(list...))
+}
+
 // everything is a server where all is configured.
-var everything = Config{
-	PublicURL:  "https://voice.example.com/",
-	OpenAI:     OpenAIModels{Chat: []string{"gpt-5", "gpt-5-mini"}, Realtime: "gpt-realtime", TTS: "tts", STT: "stt"},
-	Anthropic:  []string{"claude-sonnet"},
-	Deepgram:   true,
-	ElevenLabs: true,
-	Cartesia:   true,
+func everything() *Catalog {
+	return server(openai.Code, elevenlabs.Code, deepgram.Code, cartesia.Code)
 }
 
 // TestIDs holds the ids that databases have stored: each pinned row must still be there with its meaning. New rows are appended
 // with -update; a change of an old one has to be edited by hand, knowing what it breaks.
 func TestIDs(t *testing.T) {
-	c := New(everything)
+	c := everything()
 	var rows []string
 	for _, l := range c.Languages() {
 		rows = append(rows, fmt.Sprintf("language %d %s", l.ID, l.ISO2))
@@ -99,43 +119,46 @@ func TestData(t *testing.T) {
 		codes[p.Code], providers[p.ID] = p.ID, p.Code
 	}
 	speak, listen := map[int64]bool{}, map[int64]bool{}
-	for _, p := range synthesizers {
-		check(p, speak)
-		if len(voices[p.Code]) == 0 {
-			t.Errorf("%s has no voice", p.Code)
+	for _, v := range provider.All() {
+		for _, sp := range v.Speakers {
+			check(sp.Provider, speak)
+			if len(sp.Voices) == 0 {
+				t.Errorf("%s has no voice", sp.Code)
+			}
 		}
-	}
-	for code := range voices {
-		if !speak[codes[code]] {
-			t.Errorf("voices of the unknown synthesizer %s", code)
+		for _, l := range v.Listeners {
+			check(l.Provider, listen)
+			checkLanguages(t, l.Code, l.Languages, isos)
 		}
-	}
-	for _, p := range transcribers {
-		check(p.Provider, listen)
-		checkLanguages(t, p.Code, p.languages, isos)
 	}
 
 	numbers := map[int64]bool{}
-	for provider, list := range voicesWithRealtime() {
+	for who, list := range voices() {
 		names := map[string]bool{}
 		for _, v := range list {
-			if numbers[v.number] || v.number < 1 {
-				t.Errorf("voice number %d: bad or twice", v.number)
+			if numbers[v.Number] || v.Number < 1 {
+				t.Errorf("voice number %d: bad or twice", v.Number)
 			}
-			numbers[v.number] = true
-			if names[v.code] || v.code == "" || v.name == "" || v.gender != male && v.gender != female {
-				t.Errorf("voice %+v of %s: bad or twice", v, provider)
+			numbers[v.Number] = true
+			if names[v.Code] || v.Code == "" || v.Name == "" || v.Gender != "male" && v.Gender != "female" {
+				t.Errorf("voice %+v of %s: bad or twice", v, who)
 			}
-			names[v.code] = true
-			checkLanguages(t, provider+" "+v.code, v.languages, isos)
+			names[v.Code] = true
+			checkLanguages(t, who+" "+v.Code, v.Languages, isos)
 		}
 	}
 }
 
-func voicesWithRealtime() map[string][]voiceData {
-	m := map[string][]voiceData{"realtime": realtimeVoices}
-	for k, v := range voices {
-		m[k] = v
+// voices are those that are declared, by who has them.
+func voices() map[string][]ai.Voice {
+	m := map[string][]ai.Voice{}
+	for _, v := range provider.All() {
+		for _, sp := range v.Speakers {
+			m[sp.Code] = sp.Voices
+		}
+		if v.Realtime != nil {
+			m[v.Code+" realtime"] = v.Realtime.Voices
+		}
 	}
 	return m
 }
@@ -154,23 +177,22 @@ func checkLanguages(t *testing.T, who, list string, isos map[string]bool) {
 	}
 }
 
-func configs() map[string]Config {
-	return map[string]Config{
-		"nothing":    {},
-		"everything": everything,
-		"chat only":  {OpenAI: OpenAIModels{Chat: []string{"llama"}}},
-		"openai":     {OpenAI: OpenAIModels{Chat: []string{"gpt-5"}, Realtime: "gpt-realtime", TTS: "tts", STT: "stt"}},
-		"deepgram":   {Deepgram: true},
-		"elevenlabs": {ElevenLabs: true},
-		"cartesia":   {Cartesia: true},
+func servers() map[string]*Catalog {
+	return map[string]*Catalog{
+		"nothing":    New(base, provider.All()),
+		"everything": everything(),
+		"chat only":  New(base, provider.All(openai.Declare(&openai.Settings{BaseURL: "http://127.0.0.1/v1", ChatModel: []string{"llama"}}))),
+		"openai":     server(openai.Code),
+		"deepgram":   server(deepgram.Code),
+		"elevenlabs": server(elevenlabs.Code),
+		"cartesia":   server(cartesia.Code),
 	}
 }
 
 func TestLanguageDefaults(t *testing.T) {
-	for name, cfg := range configs() {
-		c := New(cfg)
+	for name, c := range servers() {
 		for _, l := range c.Languages() {
-			if list := c.Synthesizers(l.ID); len(list) == 0 || list[0].Code != l.Default.Synthesizer || !cfg.speaks(list[0].Code) {
+			if list := c.Synthesizers(l.ID); len(list) == 0 || list[0].Code != l.Default.Synthesizer || !c.speaker(list[0].Code).Configured() {
 				t.Errorf("%s: %s: default synthesizer %q of %v", name, l.ISO2, l.Default.Synthesizer, list)
 			}
 			first := c.Voices("pipeline", l.ID)[0]
@@ -180,7 +202,7 @@ func TestLanguageDefaults(t *testing.T) {
 			switch list := c.Transcribers(l.ID); {
 			case len(list) == 0 && l.Default.Transcriber != "":
 				t.Errorf("%s: %s: default transcriber %q does not understand it", name, l.ISO2, l.Default.Transcriber)
-			case len(list) > 0 && (list[0].Code != l.Default.Transcriber || !cfg.hears(list[0].Code)):
+			case len(list) > 0 && (list[0].Code != l.Default.Transcriber || !c.TranscriberConfigured(list[0].ID, 0)):
 				t.Errorf("%s: %s: default transcriber %q of %v", name, l.ISO2, l.Default.Transcriber, list)
 			}
 		}
@@ -188,21 +210,21 @@ func TestLanguageDefaults(t *testing.T) {
 	for _, test := range []struct {
 		config, iso, synthesizer, transcriber string
 	}{
-		{"nothing", "en", Flite, PocketSphinx},
-		{"nothing", "de", ESpeak, ""},
-		{"chat only", "en", Flite, PocketSphinx},
-		{"openai", "en", OpenAI, OpenAI},
-		{"openai", "is", OpenAI, OpenAI},
-		{"deepgram", "de", Deepgram, Deepgram},
-		{"deepgram", "is", ESpeak, ""},
-		{"elevenlabs", "he", ESpeak, ElevenLabs},
-		{"cartesia", "en", Cartesia, Cartesia},
-		{"cartesia", "pl", ESpeak, Cartesia},
-		{"everything", "en", ElevenLabs, Deepgram},
-		{"everything", "ar", ElevenLabs, ElevenLabs},
-		{"everything", "he", OpenAI, Deepgram},
+		{"nothing", "en", local.FliteCode, local.SphinxCode},
+		{"nothing", "de", local.ESpeakCode, ""},
+		{"chat only", "en", local.FliteCode, local.SphinxCode},
+		{"openai", "en", openai.Code, openai.Code},
+		{"openai", "is", openai.Code, openai.Code},
+		{"deepgram", "de", deepgram.Code, deepgram.Code},
+		{"deepgram", "is", local.ESpeakCode, ""},
+		{"elevenlabs", "he", local.ESpeakCode, elevenlabs.Code},
+		{"cartesia", "en", cartesia.Code, cartesia.Code},
+		{"cartesia", "pl", local.ESpeakCode, cartesia.Code},
+		{"everything", "en", elevenlabs.Code, deepgram.Code},
+		{"everything", "ar", elevenlabs.Code, elevenlabs.Code},
+		{"everything", "he", openai.Code, deepgram.Code},
 	} {
-		d := New(configs()[test.config]).languageByISO[test.iso].Default
+		d := servers()[test.config].languageByISO[test.iso].Default
 		if d.Synthesizer != test.synthesizer || d.Transcriber != test.transcriber {
 			t.Errorf("%s: %s: got %+v, want %s and %s", test.config, test.iso, d, test.synthesizer, test.transcriber)
 		}
@@ -211,8 +233,7 @@ func TestLanguageDefaults(t *testing.T) {
 
 // TestVoices compares each filtered list with the whole list filtered here.
 func TestVoices(t *testing.T) {
-	for name, cfg := range configs() {
-		c := New(cfg)
+	for name, c := range servers() {
 		whole := c.Voices("", 0)
 		for _, mode := range []string{"", "pipeline", "multimodal", "dualplex"} {
 			for language := range int64(len(languages) + 1) {
@@ -247,12 +268,12 @@ func TestVoices(t *testing.T) {
 			if id != nil && !slices.Contains(c.Synthesizers(v.LanguageID), *c.Synthesizer(*id)) {
 				t.Errorf("%s: voice %d: its provider is not listed for its language", name, v.ID)
 			}
-			if want := fmt.Sprintf("%s/api/voices/%d/preview", strings.TrimSuffix(cfg.PublicURL, "/"), v.ID); v.PreviewURL != want {
+			if want := fmt.Sprintf("%s/api/voices/%d/preview", strings.TrimSuffix(base, "/"), v.ID); v.PreviewURL != want {
 				t.Errorf("%s: voice %d: preview %q, want %q", name, v.ID, v.PreviewURL, want)
 			}
 		}
 	}
-	c := New(Config{})
+	c := New("", provider.All())
 	for _, list := range [][]parley.Voice{c.Voices("multimodal", 0), c.Voices("pipeline", 999), c.Voices("telepathy", 1), c.Voices("", -1)} {
 		if list == nil || len(list) != 0 {
 			t.Errorf("got %v, want an empty list that is not nil", list)
@@ -263,7 +284,7 @@ func TestVoices(t *testing.T) {
 // What speaks inside the realtime model can be heard before a call only where the same voice speaks on its own.
 func TestRealtimePreviews(t *testing.T) {
 	for tts, want := range map[string]bool{"": false, "tts": true} {
-		list := New(Config{OpenAI: OpenAIModels{Realtime: "gpt-realtime", TTS: tts}}).Voices("multimodal", 0)
+		list := New("", provider.All(openai.Declare(&openai.Settings{APIKey: "k", RealtimeModel: "gpt-realtime", TTSModel: tts}))).Voices("multimodal", 0)
 		if len(list) == 0 {
 			t.Fatal("no voices")
 		}
@@ -277,8 +298,8 @@ func TestRealtimePreviews(t *testing.T) {
 
 // A voice whose provider is configured no longer is found, so that assistants keep it, but neither listed nor previewed.
 func TestUnconfigured(t *testing.T) {
-	c := New(Config{PublicURL: "https://voice.example.com"})
-	for _, v := range New(everything).Voices("", 0) {
+	c := server()
+	for _, v := range everything().Voices("", 0) {
 		got := c.Voice(v.ID)
 		if got == nil || got.Code != v.Code || got.LanguageID != v.LanguageID || !slices.Equal(got.Modes, v.Modes) {
 			t.Fatalf("voice %d: got %+v, want %+v", v.ID, got, v)
@@ -289,16 +310,16 @@ func TestUnconfigured(t *testing.T) {
 			t.Errorf("voice %d: local %v, listed %v, configured %v, preview %q", v.ID, local, listed, c.VoiceConfigured(v.ID), got.PreviewURL)
 		}
 	}
-	if p := c.Synthesizer(5); p == nil || p.Code != ElevenLabs {
+	if p := c.Synthesizer(5); p == nil || p.Code != elevenlabs.Code {
 		t.Errorf("synthesizer 5 is %v", p)
 	}
-	if p := c.Transcriber(6); p == nil || p.Code != Deepgram || c.TranscriberConfigured(6, 0) {
+	if p := c.Transcriber(6); p == nil || p.Code != deepgram.Code || c.TranscriberConfigured(6, 0) {
 		t.Errorf("transcriber 6 is %v, configured %v", p, c.TranscriberConfigured(6, 0))
 	}
 }
 
 func TestRoles(t *testing.T) {
-	c := New(Config{})
+	c := New("", provider.All())
 	for _, id := range []int64{-1, 0, 999, 1 << 40} {
 		if c.Language(id) != nil || c.Voice(id) != nil || c.VoiceConfigured(id) || c.Synthesizer(id) != nil || c.Transcriber(id) != nil ||
 			c.Model(id) != nil || c.ModelConfigured(id) || c.TranscriberConfigured(id, 0) {
@@ -314,6 +335,9 @@ func TestRoles(t *testing.T) {
 	if !c.TranscriberConfigured(3, 1) || c.TranscriberConfigured(3, 4) {
 		t.Error("PocketSphinx understands English alone")
 	}
+	if c.Foreign("pocketsphinx", "de") == "" || c.Foreign("pocketsphinx", "en") != "" || c.Foreign("openai", "de") != "" || c.Foreign("", "de") != "" {
+		t.Error("it is not told who understands which language")
+	}
 	if c.Transcribers(4) == nil || len(c.Transcribers(4)) != 0 {
 		t.Errorf("German is understood without a provider by %v", c.Transcribers(4))
 	}
@@ -326,7 +350,7 @@ func TestRoles(t *testing.T) {
 }
 
 func TestNoAllocation(t *testing.T) {
-	c := New(everything)
+	c := everything()
 	if err := c.SetModels(numbered(c)); err != nil {
 		t.Fatal(err)
 	}

@@ -4,10 +4,8 @@ import (
 	"fmt"
 
 	"parley"
+	"parley/internal/ai"
 )
-
-// LocalModel is the code of the model that is none, and of its provider: it answers from the prompt and the knowledgebase alone.
-const LocalModel = "local"
 
 // models is one state of what is known about models.
 type models struct {
@@ -26,30 +24,27 @@ type modelKey struct {
 	code string
 }
 
-// models names the configured models, the built-in one last. Kind and code are a model's identity: of two providers' models with the
+// modelsOf names the configured models, the built-in one last. Kind and code are a model's identity: of two vendors' models with the
 // same code the first one counts, and nobody's model can take the built-in one's place.
-func (cfg Config) models() []parley.Model {
-	seen := map[modelKey]bool{{parley.LLM, LocalModel}: true, {parley.LLM, ""}: true}
-	var list []parley.Model
-	add := func(kind parley.ModelKind, provider, code string) {
-		if key := (modelKey{kind, code}); !seen[key] {
-			seen[key] = true
-			list = append(list, parley.Model{Name: code, Code: code, Kind: kind, Provider: provider})
+func modelsOf(vendors []*ai.Vendor) []parley.Model {
+	seen := map[modelKey]bool{{parley.LLM, ""}: true, {parley.LLM, ai.BuiltIn}: true}
+	var list, last []parley.Model
+	for _, v := range vendors {
+		if v.Models == nil {
+			continue
+		}
+		for _, m := range v.Models() {
+			m.Provider = v.Code
+			switch key := (modelKey{m.Kind, m.Code}); {
+			case v.Code == ai.BuiltIn:
+				last = append(last, m)
+			case !seen[key]:
+				seen[key] = true
+				list = append(list, m)
+			}
 		}
 	}
-	for _, code := range cfg.OpenAI.Chat {
-		add(parley.LLM, OpenAI, code)
-	}
-	for _, code := range cfg.Anthropic {
-		add(parley.LLM, Anthropic, code)
-	}
-	if code := cfg.OpenAI.Realtime; code != "" {
-		add(parley.Multimodal, OpenAI, code)
-		add(parley.Dualplex, OpenAI, code)
-	}
-	return append(list, parley.Model{
-		Name: "Built-in (no language model)", Code: LocalModel, Kind: parley.LLM, Provider: LocalModel,
-	})
+	return append(list, last...)
 }
 
 func newModels(configured, rows []parley.Model) *models {

@@ -6,6 +6,10 @@ import (
 	"testing"
 
 	"parley"
+	"parley/internal/ai"
+	"parley/internal/provider"
+	"parley/internal/provider/local"
+	"parley/internal/provider/openai"
 )
 
 // numbered gives the configured models of c ids from 101 on, as a database would.
@@ -18,25 +22,29 @@ func numbered(c *Catalog) []parley.Model {
 }
 
 func TestModels(t *testing.T) {
+	named := func(code string, models ...parley.Model) *ai.Vendor {
+		return &ai.Vendor{Code: code, Models: func() []parley.Model { return models }}
+	}
+	llm := func(code string) parley.Model { return parley.Model{Kind: parley.LLM, Code: code, Name: code} }
 	for name, test := range map[string]struct {
-		cfg  Config
-		want []string // kind provider code
+		vendors []*ai.Vendor
+		want    []string // kind provider code
 	}{
-		"nothing": {Config{}, []string{"llm local local"}},
-		"everything": {everything, []string{
-			"llm openai gpt-5", "llm openai gpt-5-mini", "llm anthropic claude-sonnet",
-			"multimodal openai gpt-realtime", "dualplex openai gpt-realtime", "llm local local",
+		"nothing": {provider.All(), []string{"llm local local"}},
+		"everything": {provider.All(openai.Declare(&openai.Settings{APIKey: "k", ChatModel: []string{"gpt-5", "gpt-5-mini"}, RealtimeModel: "gpt-realtime"})), []string{
+			"llm openai gpt-5", "llm openai gpt-5-mini", "multimodal openai gpt-realtime", "dualplex openai gpt-realtime", "llm local local",
 		}},
 		"same code twice, empty names, a false built-in": {
-			Config{OpenAI: OpenAIModels{Chat: []string{"a", "a", "", "local"}}, Anthropic: []string{"a", "b"}},
-			[]string{"llm openai a", "llm anthropic b", "llm local local"},
+			provider.All(named("openai", llm("a"), llm("a"), llm(""), llm("local")), named("elevenlabs", llm("a"), llm("b"))),
+			[]string{"llm openai a", "llm elevenlabs b", "llm local local"},
 		},
 		"a code under two kinds": {
-			Config{OpenAI: OpenAIModels{Chat: []string{"omni"}, Realtime: "omni"}},
+			provider.All(openai.Declare(&openai.Settings{APIKey: "k", ChatModel: []string{"omni"}, RealtimeModel: "omni"})),
 			[]string{"llm openai omni", "multimodal openai omni", "dualplex openai omni", "llm local local"},
 		},
+		"the built-in one declared first": {append([]*ai.Vendor{local.Declare(local.Programs{})}, named("x", llm("a"))), []string{"llm x a", "llm local local"}},
 	} {
-		c := New(test.cfg)
+		c := New("", test.vendors)
 		var got []string
 		for _, m := range c.Models() {
 			got = append(got, string(m.Kind)+" "+m.Provider+" "+m.Code)
@@ -51,10 +59,10 @@ func TestModels(t *testing.T) {
 }
 
 func TestSetModels(t *testing.T) {
-	c := New(everything)
+	c := everything()
 	rows := append(numbered(c),
-		parley.Model{ID: 7, Name: "gpt-4", Code: "gpt-4", Kind: parley.LLM, Provider: OpenAI}, // configured in former times
-		parley.Model{ID: 8, Name: "gpt-5", Code: "gpt-5", Kind: parley.Dualplex, Provider: OpenAI},
+		parley.Model{ID: 7, Name: "gpt-4", Code: "gpt-4", Kind: parley.LLM, Provider: openai.Code}, // configured in former times
+		parley.Model{ID: 8, Name: "gpt-5", Code: "gpt-5", Kind: parley.Dualplex, Provider: openai.Code},
 	)
 	slices.Reverse(rows)
 	if err := c.SetModels(rows); err != nil {
@@ -74,10 +82,10 @@ func TestSetModels(t *testing.T) {
 		}
 	}
 	for kind, want := range map[parley.ModelKind][]int64{
-		parley.LLM:        {101, 102, 103, 106},
-		parley.Multimodal: {104},
-		parley.Dualplex:   {105},
-		"":                {101, 102, 103, 104, 105, 106},
+		parley.LLM:        {101, 102, 105},
+		parley.Multimodal: {103},
+		parley.Dualplex:   {104},
+		"":                {101, 102, 103, 104, 105},
 		"other":           nil,
 	} {
 		list := c.ModelsOf(kind)
@@ -93,7 +101,7 @@ func TestSetModels(t *testing.T) {
 
 // A configured model without an id would be listed as model 0: refused, and what was known before stays.
 func TestSetModelsMissing(t *testing.T) {
-	c := New(everything)
+	c := everything()
 	rows := numbered(c)
 	if err := c.SetModels(rows); err != nil {
 		t.Fatal(err)
@@ -108,7 +116,7 @@ func TestSetModelsMissing(t *testing.T) {
 
 // Another node may have made models meanwhile: SetModels runs beside requests.
 func TestSetModelsConcurrently(t *testing.T) {
-	c := New(everything)
+	c := everything()
 	rows := numbered(c)
 	if err := c.SetModels(rows); err != nil {
 		t.Fatal(err)

@@ -172,14 +172,14 @@ func TestToolsOfTheDead(t *testing.T) {
 // quiet is a house without a network: its assistant thinks with the built-in model, so that time can be the test's.
 func quiet(t *testing.T, o store.Options) *house {
 	h := &house{TB: t, db: storetest.Open(t, o)}
-	providers, err := provider.Open(provider.Config{})
+	providers, err := provider.Open(provider.All())
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(providers.Close)
 	guard := egress.New()
 	t.Cleanup(guard.Close)
-	cat := catalog.New(catalog.Config{})
+	cat := catalog.New("", provider.All())
 	h.write(func(ctx context.Context, tx *store.Tx) error { return tx.KeepModels(ctx, cat.Models()) })
 	rows, err := h.db.Models(t.Context())
 	if err == nil {

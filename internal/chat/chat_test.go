@@ -44,14 +44,14 @@ func each(t *testing.T, test func(t *testing.T, h *house)) {
 func open(t testing.TB, db *store.DB) *house {
 	h := &house{TB: t, db: db, server: aitest.NewServer(t)}
 	h.server.Models = []string{"thinker"}
-	providers, err := provider.Open(provider.Config{OpenAI: &openai.Config{BaseURL: h.server.URL, Stall: 10 * time.Second}})
+	providers, err := provider.Open(provider.All(openai.Declare(&openai.Settings{BaseURL: h.server.URL, Stall: 10 * time.Second})))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(providers.Close)
 	guard := egress.New()
 	t.Cleanup(guard.Close)
-	cat := catalog.New(catalog.Config{OpenAI: catalog.OpenAIModels{Chat: []string{"thinker"}}})
+	cat := catalog.New("", provider.All(openai.Declare(&openai.Settings{APIKey: "k", ChatModel: []string{"thinker"}})))
 	h.write(func(ctx context.Context, tx *store.Tx) error { return tx.KeepModels(ctx, cat.Models()) })
 	rows, err := db.Models(t.Context())
 	if err == nil {

@@ -30,7 +30,7 @@ func exchange(t *testing.T, c *Config) *call.Desk {
 	if err != nil {
 		t.Fatal(err)
 	}
-	speech, err := provider.Open(provider.Config{})
+	speech, err := provider.Open(provider.All())
 	if err != nil {
 		t.Fatal(err)
 	}

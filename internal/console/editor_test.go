@@ -11,6 +11,8 @@ import (
 
 	"parley"
 	"parley/internal/catalog"
+	"parley/internal/provider"
+	"parley/internal/provider/openai"
 )
 
 func textOfNode(_ int, s *goquery.Selection) string { return s.Text() }
@@ -282,7 +284,7 @@ func TestChoicesFollowLanguageAndMode(t *testing.T) {
 // What this server can't do can't be chosen, and says why; what is chosen already stays.
 func TestImpossibleChoices(t *testing.T) {
 	h := open(t, func(c *Config) {
-		cat := catalog.New(catalog.Config{OpenAI: catalog.OpenAIModels{Chat: []string{"gpt-4.1-mini"}}}) // no realtime model
+		cat := catalog.New("", provider.All(openai.Declare(&openai.Settings{APIKey: "k"}))) // no realtime model
 		rows, err := c.DB.Models(t.Context())
 		if err == nil {
 			err = cat.SetModels(rows)

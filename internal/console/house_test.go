@@ -20,6 +20,8 @@ import (
 	"parley/internal/auth"
 	"parley/internal/billing"
 	"parley/internal/catalog"
+	"parley/internal/provider"
+	"parley/internal/provider/openai"
 	"parley/internal/store"
 	"parley/internal/store/storetest"
 	"parley/internal/web"
@@ -38,7 +40,7 @@ type house struct {
 func open(t *testing.T, change ...func(*Config)) *house {
 	t.Helper()
 	db := storetest.SQLite(t)
-	cat := catalog.New(catalog.Config{OpenAI: catalog.OpenAIModels{Chat: []string{"gpt-4.1-mini"}, Realtime: "gpt-realtime"}})
+	cat := catalog.New("", provider.All(openai.Declare(&openai.Settings{APIKey: "k", RealtimeModel: "gpt-realtime"})))
 	err := db.Write(t.Context(), func(ctx context.Context, tx *store.Tx) error { return tx.KeepModels(ctx, cat.Models()) })
 	if err != nil {
 		t.Fatal(err)

@@ -55,13 +55,13 @@ func open(t testing.TB, db *store.DB) *house {
 	prices.SMS["US"] = parley.USD / 100
 	h.user = storetest.User(t, db, 5*parley.USD)
 	h.desk = &line.Desk{DB: db, Carrier: h.carrier, Prices: prices, Lease: time.Nanosecond}
-	providers, err := provider.Open(provider.Config{})
+	providers, err := provider.Open(provider.All())
 	if err != nil {
 		t.Fatal(err)
 	}
 	guard := egress.New()
 	t.Cleanup(func() { providers.Close(); guard.Close() })
-	h.cat = catalog.New(catalog.Config{})
+	h.cat = catalog.New("", provider.All())
 	h.write(func(ctx context.Context, tx *store.Tx) error { return tx.KeepModels(ctx, h.cat.Models()) })
 	rows, err := db.Models(t.Context())
 	if err == nil {

@@ -37,8 +37,6 @@ type Desk struct {
 	Blobs   blob.Store
 	// Synthesizer is the provider with a code; its error says why there is none.
 	Synthesizer func(code string) (ai.Synthesizer, error)
-	// SpeechModel is the configured model of OpenAI's voices: another one sounds otherwise.
-	SpeechModel string
 
 	mu     sync.Mutex
 	making map[int64]*making
@@ -58,34 +56,34 @@ func (d *Desk) Open(ctx context.Context, voiceID int64) (blob.Object, error) {
 	if v == nil {
 		return nil, parley.Errorf(parley.NotFound, "Voice not found")
 	}
-	code := catalog.OpenAI // also of the voices of its realtime model, which have the same names
-	if v.SynthesizerProviderID != nil {
-		code = d.Catalog.Synthesizer(*v.SynthesizerProviderID).Code
+	speaker := d.Catalog.Heard(voiceID)
+	if speaker == nil {
+		return nil, parley.Errorf(parley.NotFound, "Voice not found")
 	}
 	what := ai.Speech{Text: sentences[d.Catalog.Language(v.LanguageID).ISO2], Voice: v.Code, Language: d.Catalog.Language(v.LanguageID).ISO2, Rate: rate, Speed: 1, Stability: 0.7, Similarity: 0.5}
-	name := d.name(code, what)
+	name := nameOf(speaker, what)
 	o, err := d.Blobs.Open(ctx, name)
 	if !errors.Is(err, fs.ErrNotExist) {
 		return o, err
 	}
-	if err := d.make(ctx, voiceID, code, name, what); err != nil {
+	if err := d.make(ctx, voiceID, speaker, name, what); err != nil {
 		return nil, err
 	}
 	return d.Blobs.Open(ctx, name)
 }
 
-// name is that of a preview's blob: whatever it depends on is in it.
-func (d *Desk) name(code string, what ai.Speech) string {
+// nameOf is the name of a preview's blob: whatever it depends on is in it.
+func nameOf(speaker *ai.Speaker, what ai.Speech) string {
 	model := ""
-	if code == catalog.OpenAI {
-		model = d.SpeechModel
+	if speaker.Model != nil {
+		model = speaker.Model()
 	}
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%s\x00%s\x00%d", code, model, what.Voice, what.Text, what.Rate))
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%s\x00%s\x00%d", speaker.Code, model, what.Voice, what.Text, what.Rate))
 	return "previews/" + hex.EncodeToString(sum[:16]) + ".wav"
 }
 
 // make synthesizes a preview. Who asks for one that is being made waits for it.
-func (d *Desk) make(ctx context.Context, id int64, code, name string, what ai.Speech) error {
+func (d *Desk) make(ctx context.Context, id int64, speaker *ai.Speaker, name string, what ai.Speech) error {
 	d.mu.Lock()
 	if d.making == nil {
 		d.making, d.slots = map[int64]*making{}, make(chan struct{}, atOnce)
@@ -98,7 +96,7 @@ func (d *Desk) make(ctx context.Context, id int64, code, name string, what ai.Sp
 		// Others may wait for it too: it goes on when the first who asked has left.
 		aside, cancel := context.WithTimeout(context.WithoutCancel(ctx), speakTime)
 		defer cancel()
-		err := d.speak(aside, code, name, what)
+		err := d.speak(aside, speaker, name, what)
 		d.mu.Lock()
 		if m.err, m.at = err, time.Now(); err == nil {
 			delete(d.making, id)
@@ -116,7 +114,7 @@ func (d *Desk) make(ctx context.Context, id int64, code, name string, what ai.Sp
 	}
 }
 
-func (d *Desk) speak(ctx context.Context, code, name string, what ai.Speech) error {
+func (d *Desk) speak(ctx context.Context, speaker *ai.Speaker, name string, what ai.Speech) error {
 	select {
 	case d.slots <- struct{}{}:
 		defer func() { <-d.slots }()
@@ -124,7 +122,7 @@ func (d *Desk) speak(ctx context.Context, code, name string, what ai.Speech) err
 		return parley.Errorf(parley.Unavailable, "Too many previews are being made. Try again in a moment.")
 	}
 	var pcm []byte
-	s, err := d.Synthesizer(code)
+	s, err := d.Synthesizer(speaker.Code)
 	if err == nil {
 		err = s.Speak(ctx, what, func(piece []int16) error {
 			for _, v := range piece {
@@ -140,8 +138,8 @@ func (d *Desk) speak(ctx context.Context, code, name string, what ai.Speech) err
 		err = &ai.Error{Kind: ai.Malformed, Err: errors.New("no sound")}
 	}
 	if err = ai.TheVoice.Of(err); err != nil {
-		slog.WarnContext(ctx, "a voice's preview can't be made", "provider", code, "voice", what.Voice, "error", err)
-		return shown(code, err)
+		slog.WarnContext(ctx, "a voice's preview can't be made", "provider", speaker.Code, "voice", what.Voice, "error", err)
+		return shown(speaker, err)
 	}
 	file := append(audio.AppendWAVHeader(make([]byte, 0, 44+len(pcm)), int(rate), 1, int64(len(pcm))), pcm...)
 	_, err = d.Blobs.Put(ctx, name, bytes.NewReader(file))
@@ -149,15 +147,12 @@ func (d *Desk) speak(ctx context.Context, code, name string, what ai.Speech) err
 }
 
 // shown is what anybody may read of a failure; the log has the rest.
-func shown(code string, err error) error {
-	if ai.KindOf(err) != ai.Config {
+func shown(speaker *ai.Speaker, err error) error {
+	switch {
+	case ai.KindOf(err) != ai.Config:
 		return parley.Errorf(parley.Upstream, "The voice could not be synthesized. Try again in a moment.")
-	}
-	switch code {
-	case catalog.Flite:
-		return parley.Errorf(parley.Unavailable, "This server can't speak with this voice yet. Its operator can install it: apt-get install flite")
-	case catalog.ESpeak:
-		return parley.Errorf(parley.Unavailable, "This server can't speak with this voice yet. Its operator can install it: apt-get install espeak-ng")
+	case speaker.Install != "":
+		return parley.Errorf(parley.Unavailable, "This server can't speak with this voice yet. Its operator can install it: %s", speaker.Install)
 	}
 	return parley.Errorf(parley.Unavailable, "This server can't speak with this voice: its provider is not configured, or refuses. 'parley doctor' tells its operator why.")
 }

@@ -17,6 +17,8 @@ import (
 	"parley/internal/audio"
 	"parley/internal/blob"
 	"parley/internal/catalog"
+	"parley/internal/provider"
+	"parley/internal/provider/openai"
 )
 
 // memory is a blob store in memory.
@@ -48,9 +50,12 @@ func (s *memory) Put(ctx context.Context, name string, r io.Reader) (int64, erro
 	return int64(len(b)), err
 }
 
+func withModel(name string) *catalog.Catalog {
+	return catalog.New("", provider.All(openai.Declare(&openai.Settings{APIKey: "k", TTSModel: name, RealtimeModel: "rt"})))
+}
+
 func desk(voice ai.Synthesizer, err error) *Desk {
-	cat := catalog.New(catalog.Config{OpenAI: catalog.OpenAIModels{TTS: "tts", Realtime: "rt"}})
-	return &Desk{Catalog: cat, Blobs: &memory{m: map[string]string{}}, SpeechModel: "tts", Synthesizer: func(string) (ai.Synthesizer, error) { return voice, err }}
+	return &Desk{Catalog: withModel("tts"), Blobs: &memory{m: map[string]string{}}, Synthesizer: func(string) (ai.Synthesizer, error) { return voice, err }}
 }
 
 // Every language has a sentence of its own, and every voice a preview that plays and says it.
@@ -133,7 +138,7 @@ func TestOnce(t *testing.T) {
 			t.Errorf("said %d times", n)
 		}
 		// Another model sounds otherwise; Flite is the same.
-		d.SpeechModel = "other"
+		d.Catalog = withModel("other")
 		for _, id := range []int64{rms, 201001, rms, 201001} {
 			if _, err := d.Open(t.Context(), id); err != nil {
 				t.Error(err)

@@ -1,72 +1,115 @@
-// Package provider is the one list of vendors that this server can think, speak and listen with: what the operator configured, the built-in
-// responder, which is always there, and the programs for speech that are installed.
+// Package provider is the one list of vendors that this server can think, speak and listen with: those that the operator configures, the built-in
+// responder, which is always there, and the programs for speech that are installed. What a vendor is stands in its own package, in its Declare.
 package provider
 
 import (
 	"fmt"
+	"slices"
 
 	"parley/internal/ai"
+	"parley/internal/provider/cartesia"
+	"parley/internal/provider/deepgram"
+	"parley/internal/provider/elevenlabs"
 	"parley/internal/provider/local"
 	"parley/internal/provider/openai"
 )
 
-// OpenAI is the code of the OpenAI-compatible provider, Local that of the built-in one.
-const (
-	OpenAI = "openai"
-	Local  = local.Code
-)
-
-// Config is what the operator configured. A nil vendor is not there.
-type Config struct {
-	OpenAI *openai.Config
-	// TTSModel and STTModel are the OpenAI-compatible server's models that speak and listen; "" where it has none.
-	TTSModel, STTModel string
-
-	// The programs that speak and listen without a vendor. The zero values find what Debian's packages install.
-	Flite  local.Flite
-	ESpeak local.ESpeak
-	Sphinx local.SphinxConfig
-}
-
-// Set is the vendors of a server. It is safe for concurrent use.
-type Set struct {
-	openai             *openai.Client // nil when it is not configured
-	ttsModel, sttModel string
-	flite              local.Flite
-	espeak             local.ESpeak
-	sphinx             *local.Sphinx
-}
-
-// Open prepares the configured vendors; it asks none of them anything. Close the set.
-func Open(c Config) (*Set, error) {
-	s := &Set{ttsModel: c.TTSModel, sttModel: c.STTModel, flite: c.Flite, espeak: c.ESpeak, sphinx: local.NewSphinx(c.Sphinx)}
-	if c.OpenAI != nil {
-		client, err := openai.Open(*c.OpenAI)
-		if err != nil {
-			return nil, fmt.Errorf("open providers: %w", err)
+// All declares every vendor, with settings that nobody has filled in yet. Their models are offered in this order. Who is given stands in the
+// place of the one with its code.
+func All(instead ...*ai.Vendor) []*ai.Vendor {
+	list := []*ai.Vendor{
+		openai.Declare(&openai.Settings{}),
+		elevenlabs.Declare(),
+		deepgram.Declare(),
+		cartesia.Declare(),
+		local.Declare(local.Programs{}),
+	}
+	for _, v := range instead {
+		i := slices.IndexFunc(list, func(o *ai.Vendor) bool { return o.Code == v.Code })
+		if i < 0 {
+			panic("there is no vendor " + v.Code)
 		}
-		s.openai = client
+		list[i] = v
+	}
+	return list
+}
+
+// Set is the opened vendors of a server. It is safe for concurrent use.
+type Set struct {
+	opened  map[string]*ai.Opened // by the vendor's code
+	order   []*ai.Opened
+	speaks  map[string]*ai.Opened // by the speaker's code
+	listens map[string]*ai.Opened
+}
+
+// Open opens vendors; it asks none of them anything. Close the set.
+func Open(vendors []*ai.Vendor) (*Set, error) {
+	s := &Set{opened: map[string]*ai.Opened{}, speaks: map[string]*ai.Opened{}, listens: map[string]*ai.Opened{}}
+	for _, v := range vendors {
+		if v.Open == nil {
+			continue
+		}
+		o, err := v.Open()
+		if err != nil {
+			s.Close()
+			return nil, fmt.Errorf("open vendor %s: %w", v.Code, err)
+		}
+		s.opened[v.Code], s.order = o, append(s.order, o)
+		for _, sp := range v.Speakers {
+			s.speaks[sp.Code] = o
+		}
+		for _, l := range v.Listeners {
+			s.listens[l.Code] = o
+		}
 	}
 	return s, nil
 }
 
 // Model is a vendor's model, by the codes of both. Of a vendor that is not configured the error is an *ai.Error of kind Config: an
 // assistant may name a model that was there once.
-func (s *Set) Model(providerCode, modelCode string) (ai.Model, error) {
-	switch {
-	case providerCode == Local && modelCode == local.Code:
-		return local.Model{}, nil
-	case providerCode == OpenAI && s.openai != nil && modelCode != "":
-		return s.openai.Model(modelCode), nil
+func (s *Set) Model(vendorCode, modelCode string) (ai.Model, error) {
+	if o := s.opened[vendorCode]; o != nil && o.Model != nil {
+		if m := o.Model(modelCode); m != nil {
+			return m, nil
+		}
 	}
-	return nil, &ai.Error{Kind: ai.Config, Err: fmt.Errorf("model %q of provider %q is not configured", modelCode, providerCode),
-		Mend: fmt.Sprintf("The model %q (%s) is not configured on this server. Choose another, or ask its operator.", modelCode, providerCode)}
+	return nil, &ai.Error{Kind: ai.Config, Err: fmt.Errorf("model %q of provider %q is not configured", modelCode, vendorCode),
+		Mend: fmt.Sprintf("The model %q (%s) is not configured on this server. Choose another, or ask its operator.", modelCode, vendorCode)}
+}
+
+// Embedder is the first embedding model that the settings name, nil where they name none.
+func (s *Set) Embedder() (ai.Embedder, error) {
+	for _, o := range s.order {
+		if o.Embedder == nil {
+			continue
+		}
+		if e, err := o.Embedder(); e != nil || err != nil {
+			return e, err
+		}
+	}
+	return nil, nil
+}
+
+// Synthesizer is one that speaks, by its code. Of one that is not configured, or a program that is not installed, the error is an *ai.Error of
+// kind Config that says what to do.
+func (s *Set) Synthesizer(code string) (ai.Synthesizer, error) {
+	if o := s.speaks[code]; o != nil {
+		return o.Synthesizer(code)
+	}
+	return nil, ai.NotConfigured("synthesizer", code, "choose a voice of another provider")
+}
+
+// Recognizer is one that listens, by its code, with errors as those of Synthesizer.
+func (s *Set) Recognizer(code string) (ai.Recognizer, error) {
+	if o := s.listens[code]; o != nil {
+		return o.Recognizer(code)
+	}
+	return nil, ai.NotConfigured("transcriber", code, "choose another")
 }
 
 // Close drops idle connections and ends the programs that wait for work.
 func (s *Set) Close() {
-	s.sphinx.Close()
-	if s.openai != nil {
-		s.openai.Close()
+	for _, o := range s.order {
+		o.Close()
 	}
 }

@@ -14,12 +14,12 @@ import (
 
 func TestModel(t *testing.T) {
 	s := aitest.NewServer(t)
-	alone, err := Open(Config{})
+	alone, err := Open(All())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer alone.Close()
-	with, err := Open(Config{OpenAI: &openai.Config{BaseURL: s.URL}})
+	with, err := Open(All(openai.Declare(&openai.Settings{BaseURL: s.URL})))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +54,7 @@ func TestModel(t *testing.T) {
 			t.Errorf("%s/%s: got %q, %v", c.provider, c.model, r.Text, err)
 		}
 	}
-	if _, err := Open(Config{OpenAI: &openai.Config{BaseURL: "nonsense"}}); err == nil {
+	if _, err := Open(All(openai.Declare(&openai.Settings{BaseURL: "nonsense"}))); err == nil {
 		t.Error("a base URL that is none was accepted")
 	}
 }
@@ -62,11 +62,9 @@ func TestModel(t *testing.T) {
 // What speaks and listens is found by its code; what is not there says what to do, in an error of kind Config.
 func TestSpeech(t *testing.T) {
 	s := aitest.NewServer(t)
-	nowhere := Config{Flite: local.Flite{Path: "/nowhere/flite"}, ESpeak: local.ESpeak{Path: "/nowhere/espeak-ng"}, Sphinx: local.SphinxConfig{Model: "/nowhere"}}
-	half := nowhere
-	half.OpenAI = &openai.Config{BaseURL: s.URL}
-	whole := half
-	whole.TTSModel, whole.STTModel = aitest.SpeechModel, aitest.TranscriptionModel
+	nowhere := local.Declare(local.Programs{Flite: local.Flite{Path: "/nowhere/flite"}, ESpeak: local.ESpeak{Path: "/nowhere/espeak-ng"}, Sphinx: local.SphinxConfig{Model: "/nowhere"}})
+	half := openai.Declare(&openai.Settings{BaseURL: s.URL})
+	whole := openai.Declare(&openai.Settings{BaseURL: s.URL, TTSModel: aitest.SpeechModel, STTModel: aitest.TranscriptionModel})
 	here := filepath.Join(t.TempDir(), "program")
 	if err := os.WriteFile(here, []byte("#!/bin/sh\n"), 0o755); err != nil {
 		t.Fatal(err)
@@ -75,26 +73,26 @@ func TestSpeech(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(model, "en-us.lm.bin"), nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	installed := Config{Flite: local.Flite{Path: here}, ESpeak: local.ESpeak{Path: here}, Sphinx: local.SphinxConfig{Python: here, Model: model}}
+	installed := local.Declare(local.Programs{Flite: local.Flite{Path: here}, ESpeak: local.ESpeak{Path: here}, Sphinx: local.SphinxConfig{Python: here, Model: model}})
 	for _, c := range []struct {
-		config Config
+		vendor *ai.Vendor
 		code   string
 		speaks string // a part of the error, "" when it does
 		hears  string
 	}{
-		{nowhere, Flite, "apt-get install flite", "not configured"},
-		{nowhere, ESpeak, "apt-get install espeak-ng", "not configured"},
-		{nowhere, PocketSphinx, "not configured", "apt-get install pocketsphinx"},
-		{nowhere, OpenAI, "PARLEY_OPENAI_TTS_MODEL", "PARLEY_OPENAI_STT_MODEL"},
-		{half, OpenAI, "PARLEY_OPENAI_TTS_MODEL", "PARLEY_OPENAI_STT_MODEL"},
-		{whole, OpenAI, "", ""},
-		{installed, Flite, "", "not configured"},
-		{installed, ESpeak, "", "not configured"},
-		{installed, PocketSphinx, "not configured", ""},
+		{nowhere, local.FliteCode, "apt-get install flite", "not configured"},
+		{nowhere, local.ESpeakCode, "apt-get install espeak-ng", "not configured"},
+		{nowhere, local.SphinxCode, "not configured", "apt-get install pocketsphinx"},
+		{nowhere, openai.Code, "PARLEY_OPENAI_TTS_MODEL", "PARLEY_OPENAI_STT_MODEL"},
+		{half, openai.Code, "PARLEY_OPENAI_TTS_MODEL", "PARLEY_OPENAI_STT_MODEL"},
+		{whole, openai.Code, "", ""},
+		{installed, local.FliteCode, "", "not configured"},
+		{installed, local.ESpeakCode, "", "not configured"},
+		{installed, local.SphinxCode, "not configured", ""},
 		{whole, "elevenlabs", "not configured", "not configured"},
 		{whole, "", "not configured", "not configured"},
 	} {
-		set, err := Open(c.config)
+		set, err := Open(All(c.vendor))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,9 +10,6 @@ import (
 	"parley/internal/ai"
 )
 
-// Code is the code of this provider and of its one model.
-const Code = "local"
-
 // Model implements ai.Model. The zero value is ready.
 type Model struct{}
 

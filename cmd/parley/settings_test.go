@@ -1,0 +1,58 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+
+	"parley/internal/provider"
+)
+
+var update = flag.Bool("update", false, "write the vendors' settings into docs/operating.md")
+
+// The page's table of the vendors' settings is what they declare: the meaning is the help, a default in its brackets stands in a column of
+// its own.
+func TestSettingsPage(t *testing.T) {
+	var rows strings.Builder
+	for _, v := range provider.All() {
+		if v.Settings == nil {
+			continue
+		}
+		s := reflect.TypeOf(v.Settings).Elem()
+		for i := range s.NumField() {
+			tag := s.Field(i).Tag
+			name, help, standard := tag.Get("name"), strings.TrimSuffix(tag.Get("help"), "."), tag.Get("default")
+			if !strings.HasPrefix(name, v.Code+"-") || help == "" {
+				t.Errorf("%s: the setting %s begins with another name, or has no help", v.Code, name)
+			}
+			if m := regexp.MustCompile(`^(.*) \(([^()]+)\)$`).FindStringSubmatch(help); m != nil {
+				help, standard = m[1], m[2]
+			}
+			fmt.Fprintf(&rows, "| `PARLEY_%s` | %s | %s |\n", strings.ToUpper(strings.ReplaceAll(name, "-", "_")), help, standard)
+		}
+	}
+	const page, head = "../../docs/operating.md", "\n## Settings of vendors\n"
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, after, ok := strings.Cut(string(text), head)
+	intro, below, there := strings.Cut(after, "|---|---|---|\n")
+	if !ok || !there {
+		t.Fatalf("%s has no table below %q", page, head)
+	}
+	table, rest, _ := strings.Cut(below, "\n\n")
+	if table = strings.TrimPrefix(table+"\n", "\n"); table == rows.String() {
+		return
+	}
+	if !*update {
+		t.Fatalf("%s has\n%s\nthe vendors declare (-update writes it)\n%s", page, table, rows.String())
+	}
+	if err := os.WriteFile(page, []byte(before+head+intro+"|---|---|---|\n"+rows.String()+"\n"+rest), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,44 @@
+// Package elevenlabs is ElevenLabs: its voices and languages, whose numbers assistants can hold. Nothing opens it yet.
+package elevenlabs
+
+import (
+	"parley"
+	"parley/internal/ai"
+)
+
+// Code is the code of this vendor.
+const Code = "elevenlabs"
+
+// Declare declares ElevenLabs, which no setting configures.
+func Declare() *ai.Vendor {
+	provider, never := parley.Provider{ID: 5, Code: Code, Name: "ElevenLabs"}, func() bool { return false }
+	return &ai.Vendor{
+		Code:      Code,
+		Speakers:  []ai.Speaker{{Provider: provider, Rank: 10, Tunable: parley.Tunable{Stability: true, Similarity: true}, Voices: voices, Configured: never}},
+		Listeners: []ai.Listener{{Provider: provider, Rank: 20, Languages: scribe, Configured: never}},
+	}
+}
+
+const (
+	// flash are the languages of eleven_flash_v2_5 that we know, scribe those of Scribe.
+	flash  = "en es fr de it pt nl pl sv da no fi cs sk hu ro bg hr el tr ru uk ar hi ta zh ja ko vi id ms"
+	scribe = "en es fr de it pt nl pl sv da no fi cs sk hu ro bg hr sr sl el tr ru uk he ar fa hi ur ta zh ja ko th vi id ms et lv lt ca is"
+)
+
+// voices are the premade ones, which every account has. Numbers from 401.
+var voices = []ai.Voice{
+	{Number: 401, Languages: flash, Code: "EXAVITQu4vr4xnSDxMaL", Name: "Sarah", Gender: "female", Accent: "American", Age: "young"},
+	{Number: 402, Languages: flash, Code: "JBFqnCBsd6RMkjVDRZzb", Name: "George", Gender: "male", Accent: "British", Age: "middle-aged"},
+	{Number: 403, Languages: flash, Code: "FGY2WhTYpPnrIDTdsKH5", Name: "Laura", Gender: "female", Accent: "American", Age: "young"},
+	{Number: 404, Languages: flash, Code: "IKne3meq5aSn9XLyUdCD", Name: "Charlie", Gender: "male", Accent: "Australian", Age: "young"},
+	{Number: 405, Languages: flash, Code: "Xb7hH8MSUJpSbSDYk0k2", Name: "Alice", Gender: "female", Accent: "British", Age: "middle-aged"},
+	{Number: 406, Languages: flash, Code: "CwhRBWXzGAHq8TQ4Fs17", Name: "Roger", Gender: "male", Accent: "American", Age: "middle-aged"},
+	{Number: 407, Languages: flash, Code: "XrExE9yKIg1WjnnlVkGX", Name: "Matilda", Gender: "female", Accent: "American", Age: "middle-aged"},
+	{Number: 408, Languages: flash, Code: "cjVigY5qzO86Huf0OWal", Name: "Eric", Gender: "male", Accent: "American", Age: "middle-aged"},
+	{Number: 409, Languages: flash, Code: "cgSgspJ2msm6clMCkdW9", Name: "Jessica", Gender: "female", Accent: "American", Age: "young"},
+	{Number: 410, Languages: flash, Code: "nPczCjzI2devNBz1zQrb", Name: "Brian", Gender: "male", Accent: "American", Age: "middle-aged"},
+	{Number: 411, Languages: flash, Code: "pFZP5JQG7iQjIQuC4Bku", Name: "Lily", Gender: "female", Accent: "British", Age: "middle-aged"},
+	{Number: 412, Languages: flash, Code: "onwK4e9ZLuTAKqWW03F9", Name: "Daniel", Gender: "male", Accent: "British", Age: "middle-aged"},
+	{Number: 413, Languages: flash, Code: "iP95p4xoKVk53GoZ742B", Name: "Chris", Gender: "male", Accent: "American", Age: "middle-aged"},
+	{Number: 414, Languages: flash, Code: "pqHfZKP75CvOlQylNhV4", Name: "Bill", Gender: "male", Accent: "American", Age: "old"},
+}
