@@ -8,7 +8,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
-	graph "parley/internal/carrier/whatsapp/whatsapptest"
+	"parley/internal/channel/whatsapp/graph/graphtest"
 )
 
 // choose picks an option of a select.
@@ -20,11 +20,11 @@ func (p *page) choose(selector, value string) {
 
 // Numbers, messages and webhooks in a browser: a number is bought, answered and written from, a message is answered, an event arrives.
 func TestConsoleChannels(t *testing.T) {
-	platform := graph.New(t)
-	platform.Set([]graph.Object{graph.Number("111", "+1 631-555-8151", "Acme", "CONNECTED", "GREEN", "TIER_1K")},
-		[]graph.Object{graph.Template("t1", "order_ready", "APPROVED", "POSITIONAL", "Dear {{1}}, your order {{2}} is ready."), graph.Template("t2", "new", "PENDING", "POSITIONAL", "Soon.")})
-	s, _ := thinking(t, "PARLEY_WHATSAPP_TOKEN="+graph.Token, "PARLEY_WHATSAPP_BUSINESS_ID="+graph.BusinessID, "PARLEY_WHATSAPP_BASE_URL="+platform.URL,
-		"PARLEY_WHATSAPP_APP_SECRET="+graph.AppSecret, "PARLEY_WHATSAPP_VERIFY_TOKEN="+graph.VerifyToken)
+	platform := graphtest.New(t)
+	platform.Set([]graphtest.Object{graphtest.Number("111", "+1 631-555-8151", "Acme", "CONNECTED", "GREEN", "TIER_1K")},
+		[]graphtest.Object{graphtest.Template("t1", "order_ready", "APPROVED", "POSITIONAL", "Dear {{1}}, your order {{2}} is ready."), graphtest.Template("t2", "new", "PENDING", "POSITIONAL", "Soon.")})
+	s, _ := thinking(t, "PARLEY_WHATSAPP_TOKEN="+graphtest.Token, "PARLEY_WHATSAPP_BUSINESS_ID="+graphtest.BusinessID, "PARLEY_WHATSAPP_BASE_URL="+platform.URL,
+		"PARLEY_WHATSAPP_APP_SECRET="+graphtest.AppSecret, "PARLEY_WHATSAPP_VERIFY_TOKEN="+graphtest.VerifyToken)
 	own := fmt.Sprintf("/user/assistant/%d", s.Assistant)
 	hook := serveLocal(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "thank you <b>") }))
 	p := browse(t)

@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"parley/internal/ai/aitest"
-	"parley/internal/carrier/whatsapp"
-	graph "parley/internal/carrier/whatsapp/whatsapptest"
+	"parley/internal/channel/whatsapp/graph"
+	"parley/internal/channel/whatsapp/graph/graphtest"
 )
 
 // tells sends a webhook as the platform does: again and again until it is answered 200.
@@ -25,7 +25,7 @@ func (p *program) tells(t *testing.T, body []byte) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		req.Header.Set("X-Hub-Signature-256", whatsapp.Sign(graph.AppSecret, body))
+		req.Header.Set("X-Hub-Signature-256", graph.Sign(graphtest.AppSecret, body))
 		res, err := http.DefaultClient.Do(req)
 		if err == nil {
 			io.Copy(io.Discard, res.Body)
@@ -71,10 +71,10 @@ func waits(t *testing.T, what string, ok func() bool) {
 // A program that is killed in the middle of a customer's message answers it once after its restart and charges it once, though the
 // platform tells it again; killed while the reply is on its way, the platform's status keeps it from being sent twice.
 func TestWhatsAppKilled(t *testing.T) {
-	platform := graph.New(t)
-	platform.Set([]graph.Object{graph.Number("111", "+1 631-555-8151", "Acme", "CONNECTED", "GREEN", "TIER_1K")}, nil)
-	p, model := thinking(t, "PARLEY_WHATSAPP_TOKEN="+graph.Token, "PARLEY_WHATSAPP_BUSINESS_ID="+graph.BusinessID, "PARLEY_WHATSAPP_BASE_URL="+platform.URL,
-		"PARLEY_WHATSAPP_APP_SECRET="+graph.AppSecret, "PARLEY_WHATSAPP_VERIFY_TOKEN="+graph.VerifyToken)
+	platform := graphtest.New(t)
+	platform.Set([]graphtest.Object{graphtest.Number("111", "+1 631-555-8151", "Acme", "CONNECTED", "GREEN", "TIER_1K")}, nil)
+	p, model := thinking(t, "PARLEY_WHATSAPP_TOKEN="+graphtest.Token, "PARLEY_WHATSAPP_BUSINESS_ID="+graphtest.BusinessID, "PARLEY_WHATSAPP_BASE_URL="+platform.URL,
+		"PARLEY_WHATSAPP_APP_SECRET="+graphtest.AppSecret, "PARLEY_WHATSAPP_VERIFY_TOKEN="+graphtest.VerifyToken)
 	if out := p.command(t, "whatsapp", "assign", "--sender", "+16315558151", "--user", p.Email); out != "+16315558151 (Acme) belongs to "+p.Email+"\n" {
 		t.Errorf("assign printed %q", out)
 	}
@@ -93,17 +93,17 @@ func TestWhatsAppKilled(t *testing.T) {
 	gate := make(chan struct{})
 	defer close(gate)
 	model.Script(aitest.Behaviour{Text: "Never heard.", Gate: gate})
-	body := graph.Text("111", "14155552671", "wamid.1", "Are you open?")
+	body := graphtest.Text("111", "14155552671", "wamid.1", "Are you open?")
 	p.tells(t, body)
 	waits(t, "the model to be asked", func() bool { return model.Count() == 1 })
 	p.kill(t)
-	taken := make(chan graph.Sent, 1)
-	platform.Script(graph.Behaviour{Gate: gate, Taken: taken})
+	taken := make(chan graphtest.Sent, 1)
+	platform.Script(graphtest.Behaviour{Gate: gate, Taken: taken})
 	p.restart(t)
 	for range 3 {
 		p.tells(t, body)
 	}
-	var reply graph.Sent
+	var reply graphtest.Sent
 	select {
 	case reply = <-taken:
 	case <-time.After(2 * patience):
@@ -114,7 +114,7 @@ func TestWhatsAppKilled(t *testing.T) {
 	}
 	p.kill(t) // the platform has it, and its answer is lost
 	p.restart(t)
-	p.tells(t, graph.Status("111", reply.ID, "delivered", reply.Opaque))
+	p.tells(t, graphtest.Status("111", reply.ID, "delivered", reply.Opaque))
 	p.tells(t, body)
 
 	var conversations struct{ Data []struct{ ID string } }
@@ -128,13 +128,13 @@ func TestWhatsAppKilled(t *testing.T) {
 		t.Errorf("history %+v", h)
 	}
 	// What comes next is answered at once, in its turn, and nothing is sent twice.
-	p.tells(t, graph.Text("111", "14155552671", "wamid.2", "Thanks"))
+	p.tells(t, graphtest.Text("111", "14155552671", "wamid.2", "Thanks"))
 	waits(t, "the second reply", func() bool { return len(platform.Sent()) == 2 })
 	waits(t, "its charge", func() bool { return before-p.balance(t) > 0.0199 })
 	if got := before - p.balance(t); got > 0.0201 {
 		t.Errorf("two messages cost %f", got)
 	}
-	if log := p.log.String(); strings.Contains(log, graph.Token) || strings.Contains(log, graph.AppSecret) || strings.Contains(log, graph.VerifyToken) {
+	if log := p.log.String(); strings.Contains(log, graphtest.Token) || strings.Contains(log, graphtest.AppSecret) || strings.Contains(log, graphtest.VerifyToken) {
 		t.Errorf("a secret is in the log:\n%s", log)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"parley/internal/carrier"
 	"parley/internal/carrier/sandbox"
 	"parley/internal/carrier/twilio"
-	"parley/internal/line"
+	"parley/internal/channel/sms"
 	"parley/internal/store"
 )
 
@@ -21,15 +21,15 @@ func (s *Settings) twilio() *twilio.Client {
 	return twilio.New(twilio.Config{AccountSID: s.TwilioAccountSID, AuthToken: s.TwilioAuthToken, BaseURL: s.TwilioBaseURL, PublicURL: s.publicURL(), TrunkSID: s.TwilioTrunkSID})
 }
 
-// lines opens the carrier that these settings name: Twilio, or the sandbox. webhooks answers the carrier's requests; the sandbox makes
-// none.
-func (s *Settings) lines(db *store.DB) (desk *line.Desk, webhooks http.Handler, closeCarrier func()) {
-	desk = &line.Desk{DB: db}
+// sms opens the channel of text messages over the carrier that these settings name: Twilio, or the sandbox. webhooks answers the carrier's
+// requests; the sandbox makes none.
+func (s *Settings) sms(db *store.DB) (desk *sms.Channel, webhooks http.Handler, closeCarrier func()) {
+	desk = &sms.Channel{DB: db}
 	if t := s.twilio(); t != nil {
 		desk.Carrier = t
 		return desk, t.Webhooks(desk), t.Close
 	}
-	desk.Carrier, desk.Sandbox = sandbox.New(line.Outbox(db)), true
+	desk.Carrier, desk.Sandbox = sandbox.New(sms.Outbox(db)), true
 	return desk, http.HandlerFunc(notFound), func() {}
 }
 

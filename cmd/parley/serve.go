@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -20,12 +21,14 @@ import (
 	"parley/internal/auth"
 	"parley/internal/call"
 	"parley/internal/catalog"
+	"parley/internal/channel"
+	"parley/internal/channel/sms"
 	"parley/internal/chat"
 	"parley/internal/console"
 	"parley/internal/egress"
 	"parley/internal/event"
 	"parley/internal/knowledge"
-	"parley/internal/line"
+	"parley/internal/number"
 	"parley/internal/provider"
 	"parley/internal/store"
 	"parley/internal/tool"
@@ -75,25 +78,26 @@ func (c *serveCmd) Run(s *Settings, t *terminal) (err error) {
 	db.LimitPublic(budget)
 	webhooks := event.NewSender(db, wall)
 	hub := event.NewHub()
-	lines, carrierHooks, closeCarrier := s.lines(db)
+	texts, carrierHooks, closeCarrier := s.sms(db)
 	defer closeCarrier()
 	messenger, closeMessenger, err := s.whatsApp(db)
 	if err != nil {
 		return err
 	}
 	defer closeMessenger()
-	conversations := chat.New(chat.Config{DB: db, Assistants: assistants, Prices: prices, Hub: hub, Replied: []chat.Replied{lines.Replied, messenger.Replied}})
-	lines.Prices, lines.Chat = prices, conversations
+	conversations := chat.New(chat.Config{DB: db, Assistants: assistants, Prices: prices, Hub: hub, Replied: []chat.Replied{texts.Replied, messenger.Replied}})
+	texts.Prices, texts.Chat = prices, conversations
 	messenger.Prices, messenger.Chat = prices, conversations
 	calls, err := s.calls(db, assistants, providers, prices, hub, webhooks, documents.Blobs)
 	if err != nil {
 		return err
 	}
-	lines.Allow, lines.DailySpend = calls.Destinations.Allow, calls.DailySpend
+	texts.Limits = channel.Limits{Allow: calls.Destinations.Allow, DailySpend: calls.DailySpend}
+	numbers := &number.Desk{DB: db, Carrier: texts.Carrier, Prices: prices, Limits: texts.Limits}
 	if os.Getenv("GOGC") == "" { // it decides where it is set
 		slacken(func() int { return calls.Stats().Live })
 	}
-	phone, err := s.telephone(db, calls, lines, providers, wall)
+	phone, err := s.telephone(db, calls, numbers, texts.Sandbox, providers, wall)
 	if err != nil {
 		return err
 	}
@@ -106,7 +110,8 @@ func (c *serveCmd) Run(s *Settings, t *terminal) (err error) {
 		defer browsers.Close()
 	}
 	jobs := river.NewWorkers()
-	lines.AddWorkers(jobs)
+	numbers.AddWorkers(jobs)
+	texts.AddWorkers(jobs)
 	messenger.AddWorkers(jobs)
 	documents.Register(jobs)
 	calls.AddWorkers(jobs)
@@ -128,9 +133,9 @@ func (c *serveCmd) Run(s *Settings, t *terminal) (err error) {
 		rates.Create, rates.Message = auth.Rate{}, auth.Rate{}
 	}
 	front, streams := s.front(), auth.NewSlots(s.StreamsPerAddress)
-	house := api.New(api.Config{DB: db, Auth: desk, Catalog: cat, Assistants: assistants, Prices: prices, Chat: conversations, Calls: calls, Campaigns: campaigns, Browsers: browsers, Lines: lines, WhatsApp: messenger, Knowledge: documents, Previews: s.previews(cat, providers, documents.Blobs), Hub: hub, Tools: tools,
+	house := api.New(api.Config{DB: db, Auth: desk, Catalog: cat, Assistants: assistants, Prices: prices, Chat: conversations, Calls: calls, Campaigns: campaigns, Browsers: browsers, Numbers: numbers, SMS: texts, WhatsApp: messenger, Knowledge: documents, Previews: s.previews(cat, providers, documents.Blobs), Hub: hub, Tools: tools,
 		Front: front, Signup: s.Signup == "on", Rates: rates, Streams: streams})
-	look := console.Config{DB: db, Auth: desk, Catalog: cat, Assistants: assistants, Prices: prices, Chat: conversations, Calls: calls, Campaigns: campaigns, Hub: hub, Lines: lines, WhatsApp: messenger, Knowledge: documents,
+	look := console.Config{DB: db, Auth: desk, Catalog: cat, Assistants: assistants, Prices: prices, Chat: conversations, Calls: calls, Campaigns: campaigns, Hub: hub, Numbers: numbers, SMS: texts, WhatsApp: messenger, Knowledge: documents,
 		Front: front, Create: rates.Create, Message: rates.Message, Streams: streams}
 	if browsers != nil {
 		look.Answer, look.Hangup = house.AnswerBrowser, browsers.Hangup
@@ -173,7 +178,7 @@ func (c *serveCmd) Run(s *Settings, t *terminal) (err error) {
 	defer cutJobs()
 	workers.Go(func() {
 		todo := store.Jobs{Workers: jobs, Queues: map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 20}, knowledge.Queue: {MaxWorkers: knowledge.Readers}},
-			Periodic: append(line.Periodic(), messenger.Periodic()...), Started: func() { ready.Store(true) }}
+			Periodic: slices.Concat(number.Periodic(), sms.Periodic(), messenger.Periodic()), Started: func() { ready.Store(true) }}
 		for err := db.Work(jobbing, soft, todo); err != nil; err = db.Work(jobbing, soft, todo) {
 			ready.Store(false)
 			slog.Error("job workers are not running", "error", err)

@@ -25,7 +25,7 @@ import (
 	"parley/internal/call/farend"
 	"parley/internal/egress"
 	"parley/internal/event"
-	"parley/internal/line"
+	"parley/internal/number"
 	"parley/internal/provider"
 	"parley/internal/provider/local"
 	"parley/internal/sip"
@@ -93,10 +93,10 @@ type telephone struct {
 }
 
 // telephone opens the line. With the default address, one that is taken is no reason not to start.
-func (s *Settings) telephone(db *store.DB, calls *call.Desk, lines *line.Desk, providers *provider.Set, guard *egress.Guard) (*telephone, error) {
-	p := &telephone{db: db, voices: providers, sandbox: lines.Sandbox}
+func (s *Settings) telephone(db *store.DB, calls *call.Desk, numbers *number.Desk, sandbox bool, providers *provider.Set, guard *egress.Guard) (*telephone, error) {
+	p := &telephone{db: db, voices: providers, sandbox: sandbox}
 	calls.Config.Dial, calls.Config.Verified = p.dial, s.TrunkCallerID == "verified"
-	lines.TrunksChanged = calls.TrunksChanged
+	numbers.TrunksChanged = calls.TrunksChanged
 	var err error
 	if p.carrier, err = s.carrierTrunk(); err != nil {
 		return nil, err
@@ -104,7 +104,7 @@ func (s *Settings) telephone(db *store.DB, calls *call.Desk, lines *line.Desk, p
 	if p.rules, err = s.trunkRules(); err != nil {
 		return nil, err
 	}
-	lines.Trunks = p.rules
+	numbers.Trunks = p.rules
 	config, err := s.sipConfig()
 	if err != nil {
 		return nil, err
@@ -132,7 +132,7 @@ func (s *Settings) telephone(db *store.DB, calls *call.Desk, lines *line.Desk, p
 		return nil, fmt.Errorf("open the telephone line: %w", err)
 	}
 	p.line, p.most = sipLine, pairs(config.Ports)
-	calls.Line, lines.Place = p, p.place
+	calls.Line, numbers.Place = p, p.place
 	return p, nil
 }
 

@@ -6,21 +6,21 @@ import (
 	"fmt"
 	"strings"
 
-	"parley/internal/carrier/whatsapp"
-	"parley/internal/line"
+	"parley/internal/channel/whatsapp"
+	"parley/internal/channel/whatsapp/graph"
 	"parley/internal/store"
 )
 
 // whatsApp is the WhatsApp account that is configured. close lets its connections go.
-func (s *Settings) whatsApp(db *store.DB) (w *line.WhatsApp, close func(), err error) {
-	w = &line.WhatsApp{DB: db, AppSecret: s.WhatsAppAppSecret, VerifyToken: s.WhatsAppVerifyToken}
+func (s *Settings) whatsApp(db *store.DB) (w *whatsapp.Channel, close func(), err error) {
+	w = &whatsapp.Channel{DB: db, AppSecret: s.WhatsAppAppSecret, VerifyToken: s.WhatsAppVerifyToken}
 	if s.WhatsAppToken == "" {
 		return w, func() {}, nil
 	}
 	if s.WhatsAppBusinessID == "" {
 		return nil, nil, errors.New("PARLEY_WHATSAPP_TOKEN needs PARLEY_WHATSAPP_BUSINESS_ID: the id of the WhatsApp Business account")
 	}
-	w.Graph = whatsapp.New(whatsapp.Config{BaseURL: s.WhatsAppBaseURL, Token: s.WhatsAppToken, BusinessID: s.WhatsAppBusinessID})
+	w.Graph = graph.New(graph.Config{BaseURL: s.WhatsAppBaseURL, Token: s.WhatsAppToken, BusinessID: s.WhatsAppBusinessID})
 	return w, w.Graph.Close, nil
 }
 

@@ -14,10 +14,12 @@ import (
 	"parley/internal/call"
 	"parley/internal/campaign"
 	"parley/internal/catalog"
+	"parley/internal/channel/sms"
+	"parley/internal/channel/whatsapp"
 	"parley/internal/chat"
 	"parley/internal/event"
 	"parley/internal/knowledge"
-	"parley/internal/line"
+	"parley/internal/number"
 	"parley/internal/preview"
 	"parley/internal/rtc"
 	"parley/internal/store"
@@ -36,8 +38,9 @@ type Config struct {
 	Calls      *call.Desk
 	Campaigns  *campaign.Desk
 	Browsers   *rtc.Server // takes calls from browsers; nil: nobody does
-	Lines      *line.Desk
-	WhatsApp   *line.WhatsApp
+	Numbers    *number.Desk
+	SMS        *sms.Channel
+	WhatsApp   *whatsapp.Channel
 	Knowledge  *knowledge.Desk
 	Previews   *preview.Desk
 	Hub        *event.Hub

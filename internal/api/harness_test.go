@@ -30,8 +30,10 @@ import (
 	"parley/internal/campaign"
 	"parley/internal/carrier/sandbox"
 	"parley/internal/catalog"
+	"parley/internal/channel/sms"
+	"parley/internal/channel/whatsapp"
 	"parley/internal/knowledge"
-	"parley/internal/line"
+	"parley/internal/number"
 	"parley/internal/provider"
 	"parley/internal/provider/deepgram"
 	"parley/internal/provider/openai"
@@ -52,7 +54,7 @@ type house struct {
 	user      *parley.User
 	token     string // an API key of user's
 	knowledge *knowledge.Desk
-	lines     *line.Desk
+	texts     *sms.Channel
 	checker   *checker
 }
 
@@ -97,9 +99,10 @@ func open(t testing.TB, db *store.DB, change func(*api.Config)) *house {
 		t.Fatal(err)
 	}
 	db.PlansAre(prices.Plan)
-	c := api.Config{DB: db, Auth: h.desk, Catalog: h.cat, Assistants: &assistant.Desk{DB: db, Catalog: h.cat}, Prices: prices, WhatsApp: &line.WhatsApp{DB: db},
-		Calls: phone.New(phone.Config{DB: db}),
-		Lines: &line.Desk{DB: db, Carrier: sandbox.New(line.Outbox(db)), Sandbox: true, Prices: prices}}
+	from := sandbox.New(sms.Outbox(db))
+	c := api.Config{DB: db, Auth: h.desk, Catalog: h.cat, Assistants: &assistant.Desk{DB: db, Catalog: h.cat}, Prices: prices, WhatsApp: &whatsapp.Channel{DB: db},
+		Calls:   phone.New(phone.Config{DB: db}),
+		Numbers: &number.Desk{DB: db, Carrier: from, Prices: prices}, SMS: &sms.Channel{DB: db, Carrier: from, Sandbox: true, Prices: prices}}
 	blobs, err := blob.OpenDir(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -109,7 +112,7 @@ func open(t testing.TB, db *store.DB, change func(*api.Config)) *house {
 	if change != nil {
 		change(&c)
 	}
-	h.lines, h.knowledge = c.Lines, c.Knowledge
+	h.texts, h.knowledge = c.SMS, c.Knowledge
 	h.api = api.New(c)
 	srv := httptest.NewServer(&web.Guard{Handler: h.api})
 	t.Cleanup(srv.Close)

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"parley"
-	"parley/internal/line"
+	"parley/internal/number"
 	"parley/internal/store"
 )
 
@@ -33,13 +33,13 @@ type listOf[T any] struct {
 	Data []T `json:"data"`
 }
 
-func (a *API) searchNumbers(ctx context.Context, r *request, in *numberSearch) (*listOf[line.Offer], error) {
+func (a *API) searchNumbers(ctx context.Context, r *request, in *numberSearch) (*listOf[number.Offer], error) {
 	country := in.CountryCode
 	if country == "" {
 		country = "US"
 	}
-	list, err := a.Lines.Search(ctx, r.UserID(), country, in.Contains)
-	return &listOf[line.Offer]{list}, err
+	list, err := a.Numbers.Search(ctx, r.UserID(), country, in.Contains)
+	return &listOf[number.Offer]{list}, err
 }
 
 // ownedNumber is a number of the user's as lists show it.
@@ -94,7 +94,7 @@ type numberPurchase struct {
 }
 
 func (a *API) purchaseNumber(ctx context.Context, r *request, in *numberPurchase) (*messageData[*ownedNumber], error) {
-	n, err := a.Lines.Buy(ctx, r.UserID(), in.Body.PhoneNumber)
+	n, err := a.Numbers.Buy(ctx, r.UserID(), in.Body.PhoneNumber)
 	if err != nil {
 		return nil, err
 	}
@@ -112,7 +112,7 @@ type numberChange struct {
 func (a *API) updateNumber(ctx context.Context, r *request, in *numberChange) (*messageData[*ownedNumber], error) {
 	n, err := a.DB.Number(ctx, r.UserID(), in.ID)
 	if _, sent := r.Body["nickname"]; sent && err == nil {
-		n, err = a.Lines.Rename(ctx, r.UserID(), in.ID, in.Body.Nickname)
+		n, err = a.Numbers.Rename(ctx, r.UserID(), in.ID, in.Body.Nickname)
 	}
 	if err != nil {
 		return nil, err
@@ -123,7 +123,7 @@ func (a *API) updateNumber(ctx context.Context, r *request, in *numberChange) (*
 }
 
 func (a *API) deleteNumber(ctx context.Context, r *request, in *byID) (*notice, error) {
-	return &notice{"Phone number deleted successfully"}, a.Lines.Give(ctx, r.UserID(), in.ID)
+	return &notice{"Phone number deleted successfully"}, a.Numbers.Give(ctx, r.UserID(), in.ID)
 }
 
 type callerIDRequest struct {
@@ -142,7 +142,7 @@ func (a *API) askCallerID(ctx context.Context, r *request, in *callerIDRequest) 
 	if _, err := a.limitCodes.Take(strconv.FormatInt(r.UserID(), 10), time.Now()); err != nil {
 		return nil, err
 	}
-	c, err := a.Lines.AskCallerID(ctx, r.UserID(), number)
+	c, err := a.Numbers.AskCallerID(ctx, r.UserID(), number)
 	return &messageData[*parley.CallerID]{"Verification code sent successfully", c}, err
 }
 
@@ -154,7 +154,7 @@ type callerIDCode struct {
 }
 
 func (a *API) verifyCallerID(ctx context.Context, r *request, in *callerIDCode) (*messageData[*ownedNumber], error) {
-	n, err := a.Lines.VerifyCallerID(ctx, r.UserID(), in.ID, in.Body.Code)
+	n, err := a.Numbers.VerifyCallerID(ctx, r.UserID(), in.ID, in.Body.Code)
 	if err != nil {
 		return nil, err
 	}

@@ -16,7 +16,8 @@ import (
 	"parley/internal/api"
 	"parley/internal/billing"
 	"parley/internal/carrier/carriertest"
-	"parley/internal/line"
+	"parley/internal/channel/sms"
+	"parley/internal/number"
 	"parley/internal/store"
 )
 
@@ -260,7 +261,9 @@ func TestTwilioBehindTheAPI(t *testing.T) {
 		t.Fatal(err)
 	}
 	h := lite(t, func(c *api.Config) {
-		c.Lines = &line.Desk{DB: c.DB, Carrier: server.Client("https://voice.example.com"), Prices: prices}
+		twilio := server.Client("https://voice.example.com")
+		c.Numbers = &number.Desk{DB: c.DB, Carrier: twilio, Prices: prices}
+		c.SMS = &sms.Channel{DB: c.DB, Carrier: twilio, Prices: prices}
 	})
 	h.get("/user/sandbox/outbox", status(404))
 	h.get("/user/phone-numbers/search?country_code=FI", status(200)).is(`{"data":[]}`)

@@ -6,7 +6,7 @@ import (
 	"net/http"
 
 	"parley"
-	"parley/internal/line"
+	"parley/internal/channel/sms"
 	"parley/internal/store"
 )
 
@@ -15,7 +15,7 @@ func (a *API) smsRoutes() {
 	handle(a, op{Method: "POST", Path: "/user/sms", Name: "sendSMS", Tag: tag, Status: 201, Idempotent: true, Failure: "Failed to send SMS", Summary: "Send a text message from an own number"}, a.sendSMS)
 	handle(a, op{Method: "GET", Path: "/user/sms", Name: "listSMS", Tag: tag, Summary: "List text messages"}, a.listSMS)
 	handle(a, op{Method: "GET", Path: "/user/sms/{id}", Name: "getSMS", Tag: tag, NotFound: missing, Summary: "Read a text message"}, a.getSMS)
-	if a.Lines != nil && a.Lines.Sandbox {
+	if a.SMS != nil && a.SMS.Sandbox {
 		handle(a, op{Method: "GET", Path: "/user/sandbox/outbox", Name: "listOutbox", Tag: tag, Summary: "Messages that the sandbox carrier has taken"}, a.listOutbox)
 		handle(a, op{Method: "POST", Path: "/user/sandbox/sms-inbound", Name: "receiveSandboxSMS", Tag: tag, Status: 201, Summary: "Have a message come in to an own number, as from a person's phone"}, a.receiveSandboxSMS)
 	}
@@ -36,8 +36,8 @@ type smsFailure struct {
 }
 
 func (a *API) sendSMS(ctx context.Context, r *request, in *newSMS) (*messageData[*parley.SMS], error) {
-	m, err := a.Lines.Send(ctx, r.UserID(), in.Body.From, in.Body.To, in.Body.Body)
-	var f *line.Failure
+	m, err := a.SMS.Send(ctx, r.UserID(), in.Body.From, in.Body.To, in.Body.Body)
+	var f *sms.Failure
 	if errors.As(err, &f) {
 		answer := smsFailure{"Failed to send SMS", f.Reason}
 		if f.Unanswered {
@@ -119,6 +119,6 @@ func (a *API) receiveSandboxSMS(ctx context.Context, r *request, in *sandboxSMS)
 	if err := f.Err(); err != nil {
 		return nil, err
 	}
-	sid, err := a.Lines.Pretend(ctx, r.UserID(), from, to, in.Body.Body)
+	sid, err := a.SMS.Pretend(ctx, r.UserID(), from, to, in.Body.Body)
 	return &messageData[receivedSMS]{"SMS received successfully", receivedSMS{sid, from, to, in.Body.Body}}, err
 }

@@ -14,7 +14,7 @@ import (
 	"parley/internal/api"
 	"parley/internal/carrier"
 	"parley/internal/carrier/sandbox"
-	"parley/internal/line"
+	"parley/internal/channel/sms"
 	"parley/internal/store"
 	"parley/internal/store/storetest"
 )
@@ -103,8 +103,8 @@ func (f *forgetful) Send(ctx context.Context, m carrier.SMS) (string, error) {
 func TestSMSThatCantBeNoted(t *testing.T) {
 	o := storetest.Options(t, "sqlite")
 	db := storetest.Open(t, o)
-	f := &forgetful{Carrier: sandbox.New(line.Outbox(db)), forget: func() { storetest.Exec(t, o, "DELETE FROM sms") }}
-	h := open(t, db, func(c *api.Config) { c.Lines = &line.Desk{DB: db, Carrier: f, Prices: c.Prices} })
+	f := &forgetful{Carrier: sandbox.New(sms.Outbox(db)), forget: func() { storetest.Exec(t, o, "DELETE FROM sms") }}
+	h := open(t, db, func(c *api.Config) { c.SMS = &sms.Channel{DB: db, Carrier: f, Prices: c.Prices} })
 	body := map[string]any{"from": id(h.buy("US", true)), "to": "+12025550777", "body": "x"}
 	first := h.post("/user/sms", body, header("Idempotency-Key", "k"))
 	again := h.post("/user/sms", body, header("Idempotency-Key", "k"))
@@ -116,8 +116,8 @@ func TestSMSThatCantBeNoted(t *testing.T) {
 // A message whose fate is not known is a failure for who sent it, and its key does not send it again.
 func TestSMSWithoutAnAnswer(t *testing.T) {
 	each(t, func(t *testing.T, base *house) {
-		s := &silent{Carrier: sandbox.New(line.Outbox(base.db))}
-		h := open(t, base.db, func(c *api.Config) { c.Lines = &line.Desk{DB: base.db, Carrier: s, Prices: c.Prices} })
+		s := &silent{Carrier: sandbox.New(sms.Outbox(base.db))}
+		h := open(t, base.db, func(c *api.Config) { c.SMS = &sms.Channel{DB: base.db, Carrier: s, Prices: c.Prices} })
 		body := map[string]any{"from": id(h.buy("US", true)), "to": "+12025550777", "body": "x"}
 		before := h.balance()
 		for range 2 {
@@ -148,7 +148,7 @@ func TestSMSPreconditions(t *testing.T) {
 		}
 		old := number(func(n *parley.Number) { n.SMSCapable = true })
 		oldDeaf := number(func(n *parley.Number) {})
-		if err := h.lines.Receive(t.Context(), carrier.Inbound{SID: "SMstop", From: "+12025550666", To: good["phone_number"].(string), Body: "STOP"}); err != nil {
+		if err := h.texts.Receive(t.Context(), carrier.Inbound{SID: "SMstop", From: "+12025550666", To: good["phone_number"].(string), Body: "STOP"}); err != nil {
 			t.Fatal(err)
 		}
 		other := h.stranger()

@@ -5,7 +5,7 @@ import (
 
 	"parley"
 	"parley/internal/form"
-	"parley/internal/line"
+	"parley/internal/number"
 )
 
 func (a *API) trunkRoutes() {
@@ -39,12 +39,12 @@ func (a *API) getTrunk(ctx context.Context, r *request, in *byID) (*dataOf[*parl
 func (a *API) createTrunk(ctx context.Context, r *request, _ *none) (*messageData[*parley.Trunk], error) {
 	t := &parley.TrunkInput{}
 	form.Defaults(t)
-	err := a.Lines.CreateTrunk(ctx, r.UserID(), t, a.lay(r, true))
+	err := a.Numbers.CreateTrunk(ctx, r.UserID(), t, a.lay(r, true))
 	return &messageData[*parley.Trunk]{"SIP trunk created successfully", &t.Trunk}, err
 }
 
 func (a *API) updateTrunk(ctx context.Context, r *request, in *byID) (*messageData[*parley.Trunk], error) {
-	t, err := a.Lines.ChangeTrunk(ctx, r.UserID(), in.ID, a.lay(r, false))
+	t, err := a.Numbers.ChangeTrunk(ctx, r.UserID(), in.ID, a.lay(r, false))
 	if err != nil {
 		return nil, err
 	}
@@ -53,7 +53,7 @@ func (a *API) updateTrunk(ctx context.Context, r *request, in *byID) (*messageDa
 }
 
 // lay lays a request's body over a trunk.
-func (a *API) lay(r *request, whole bool) line.Lay {
+func (a *API) lay(r *request, whole bool) number.Lay {
 	return func(t *parley.TrunkInput) (parley.Fields, bool) {
 		_, sent := r.Body["sip_password"]
 		return form.Bind(r.Body, t, whole), sent
@@ -61,7 +61,7 @@ func (a *API) lay(r *request, whole bool) line.Lay {
 }
 
 func (a *API) deleteTrunk(ctx context.Context, r *request, in *byID) (*notice, error) {
-	return &notice{"SIP trunk deleted successfully"}, a.Lines.DeleteTrunk(ctx, r.UserID(), in.ID)
+	return &notice{"SIP trunk deleted successfully"}, a.Numbers.DeleteTrunk(ctx, r.UserID(), in.ID)
 }
 
 type trunkCheck struct {

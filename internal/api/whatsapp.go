@@ -12,8 +12,8 @@ import (
 
 	"parley"
 	"parley/internal/auth"
-	"parley/internal/carrier/whatsapp"
-	"parley/internal/line"
+	"parley/internal/channel/whatsapp"
+	"parley/internal/channel/whatsapp/graph"
 	"parley/internal/web"
 )
 
@@ -143,22 +143,22 @@ type sentMessage struct {
 
 func (a *API) sendTemplate(ctx context.Context, r *request, in *templateSend) (*sentMessage, error) {
 	b := in.Body
-	if b.TemplateID == 0 { // what line takes for a text
+	if b.TemplateID == 0 { // what the channel takes for a text
 		b.TemplateID = -1
 	}
-	return a.sendWhatsApp(ctx, r, line.Outgoing{SenderID: b.SenderID, TemplateID: b.TemplateID, Phone: b.RecipientPhone, Name: b.RecipientName, Variables: b.Variables})
+	return a.sendWhatsApp(ctx, r, whatsapp.Outgoing{SenderID: b.SenderID, TemplateID: b.TemplateID, Phone: b.RecipientPhone, Name: b.RecipientName, Variables: b.Variables})
 }
 
 func (a *API) sendFreeform(ctx context.Context, r *request, in *textSend) (*sentMessage, error) {
-	return a.sendWhatsApp(ctx, r, line.Outgoing{SenderID: in.Body.SenderID, Phone: in.Body.RecipientPhone, Text: in.Body.Message})
+	return a.sendWhatsApp(ctx, r, whatsapp.Outgoing{SenderID: in.Body.SenderID, Phone: in.Body.RecipientPhone, Text: in.Body.Message})
 }
 
-func (a *API) sendWhatsApp(ctx context.Context, r *request, o line.Outgoing) (*sentMessage, error) {
+func (a *API) sendWhatsApp(ctx context.Context, r *request, o whatsapp.Outgoing) (*sentMessage, error) {
 	if _, err := a.limitWhatsApp.Take(strconv.FormatInt(r.Who.Key.ID, 10), time.Now()); err != nil {
 		return nil, err
 	}
 	m, err := a.WhatsApp.Send(ctx, r.UserID(), o)
-	var busy *line.Busy
+	var busy *whatsapp.Busy
 	if errors.As(err, &busy) {
 		return nil, &parley.Undone{Err: &auth.LimitError{RetryAfter: int(math.Ceil(busy.After.Seconds()))}}
 	}
@@ -231,11 +231,11 @@ func (a *API) WhatsAppWebhook(w http.ResponseWriter, r *http.Request) {
 	case err != nil:
 		refuse(http.StatusBadRequest)
 		return
-	case !whatsapp.Verify(a.WhatsApp.AppSecret, body, r.Header.Get("X-Hub-Signature-256")):
+	case !graph.Verify(a.WhatsApp.AppSecret, body, r.Header.Get("X-Hub-Signature-256")):
 		refuse(http.StatusForbidden)
 		return
 	}
-	told, err := whatsapp.Read(body)
+	told, err := graph.Read(body)
 	if err != nil { // signed, and still no JSON: it would be none the next time
 		slog.WarnContext(r.Context(), "a WhatsApp webhook can't be read", "error", err)
 	} else if err := a.WhatsApp.Receive(context.WithoutCancel(r.Context()), told); err != nil {

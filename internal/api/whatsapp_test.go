@@ -20,10 +20,10 @@ import (
 	"parley/internal/ai/aitest"
 	"parley/internal/api"
 	"parley/internal/auth"
-	"parley/internal/carrier/whatsapp"
-	graph "parley/internal/carrier/whatsapp/whatsapptest"
+	"parley/internal/channel/whatsapp"
+	"parley/internal/channel/whatsapp/graph"
+	"parley/internal/channel/whatsapp/graph/graphtest"
 	"parley/internal/chat"
-	"parley/internal/line"
 	"parley/internal/store"
 	"parley/internal/store/storetest"
 )
@@ -33,24 +33,24 @@ const customer = "+14155552671"
 // texting is a talking house with a WhatsApp account of two senders, the first of which is the user's and answered by an assistant.
 type texting struct {
 	*house
-	graph     *graph.Server
+	graph     *graphtest.Server
 	model     *aitest.Server
-	line      *line.WhatsApp
+	line      *whatsapp.Channel
 	hooks     string // the webhook's address
 	sender    int64
 	assistant int64
 }
 
 var (
-	accountNumbers = []graph.Object{
-		graph.Number("111", "+1 631-555-8151", "Acme", "CONNECTED", "GREEN", "TIER_1K"),
-		graph.Number("222", "+49 151 23456789", "Acme DE", "DISCONNECTED", "RED", "TIER_UNLIMITED"),
+	accountNumbers = []graphtest.Object{
+		graphtest.Number("111", "+1 631-555-8151", "Acme", "CONNECTED", "GREEN", "TIER_1K"),
+		graphtest.Number("222", "+49 151 23456789", "Acme DE", "DISCONNECTED", "RED", "TIER_UNLIMITED"),
 	}
-	accountTemplates = []graph.Object{
-		graph.Template("t1", "hello", "APPROVED", "POSITIONAL", "Welcome!"),
-		graph.Template("t2", "order", "APPROVED", "POSITIONAL", "Dear {{1}}, your order {{2}} is ready."),
-		graph.Template("t3", "visit", "APPROVED", "NAMED", "See you on {{day}}."),
-		graph.Template("t4", "new", "PENDING", "POSITIONAL", "Soon."),
+	accountTemplates = []graphtest.Object{
+		graphtest.Template("t1", "hello", "APPROVED", "POSITIONAL", "Welcome!"),
+		graphtest.Template("t2", "order", "APPROVED", "POSITIONAL", "Dear {{1}}, your order {{2}} is ready."),
+		graphtest.Template("t3", "visit", "APPROVED", "NAMED", "See you on {{day}}."),
+		graphtest.Template("t4", "new", "PENDING", "POSITIONAL", "Soon."),
 	}
 )
 
@@ -60,9 +60,9 @@ func eachTexting(t *testing.T, test func(t *testing.T, x *texting)) {
 
 func openTexting(t testing.TB, db *store.DB, rate auth.Rate) *texting {
 	t.Helper()
-	x := &texting{graph: graph.New(t)}
+	x := &texting{graph: graphtest.New(t)}
 	x.graph.Set(accountNumbers, accountTemplates)
-	x.line = &line.WhatsApp{DB: db, Graph: x.graph.Client(t), AppSecret: graph.AppSecret, VerifyToken: graph.VerifyToken}
+	x.line = &whatsapp.Channel{DB: db, Graph: x.graph.Client(t), AppSecret: graphtest.AppSecret, VerifyToken: graphtest.VerifyToken}
 	x.house, x.model = talking(t, db, func(c *api.Config) {
 		c.WhatsApp, x.line.Prices, x.line.Chat = x.line, c.Prices, c.Chat
 		c.Chat.Config.Replied = []chat.Replied{x.line.Replied}
@@ -114,7 +114,7 @@ func (x *texting) template(name string) int64 {
 // tell sends a webhook as the platform does.
 func (x *texting) tell(body []byte) {
 	x.Helper()
-	if got := x.hook(body, whatsapp.Sign(graph.AppSecret, body)); got != 200 {
+	if got := x.hook(body, graph.Sign(graphtest.AppSecret, body)); got != 200 {
 		x.Errorf("the webhook answered %d", got)
 	}
 }
@@ -148,7 +148,7 @@ func (x *texting) until(what string, ok func() bool) {
 	}
 }
 
-func (x *texting) sent(n int) []graph.Sent {
+func (x *texting) sent(n int) []graphtest.Sent {
 	x.Helper()
 	x.until(fmt.Sprintf("message %d", n), func() bool { return len(x.graph.Sent()) >= n })
 	return x.graph.Sent()
@@ -226,7 +226,7 @@ func TestWhatsAppSenders(t *testing.T) {
 
 		// The platform changes; ids and what is ours stay. What it names no more is offline.
 		x.put(at, map[string]any{"assistant_id": x.assistant}, status(200))
-		x.graph.Set([]graph.Object{graph.Number("111", "+1 631-555-8151", "Acme 2", "CONNECTED", "YELLOW", "TIER_10K"), graph.Number("333", "+44 20 7946 0958", "New", "CONNECTED", "NA", "")}, accountTemplates[:1])
+		x.graph.Set([]graphtest.Object{graphtest.Number("111", "+1 631-555-8151", "Acme 2", "CONNECTED", "YELLOW", "TIER_10K"), graphtest.Number("333", "+44 20 7946 0958", "New", "CONNECTED", "NA", "")}, accountTemplates[:1])
 		if err := x.line.Sync(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -236,7 +236,7 @@ func TestWhatsAppSenders(t *testing.T) {
 		}
 		x.graph.Set(nil, nil)
 		x.graph.Down(true)
-		if err := x.line.Sync(t.Context()); err == nil || strings.Contains(err.Error(), graph.Token) {
+		if err := x.line.Sync(t.Context()); err == nil || strings.Contains(err.Error(), graphtest.Token) {
 			t.Errorf("a platform that is down: %v", err)
 		}
 		if now := x.senders("online"); len(now) != 1 {
@@ -330,7 +330,7 @@ func TestWhatsAppTemplates(t *testing.T) {
 // What the platform refuses is told in the contract's codes, costs nothing, and stands in no history.
 func TestWhatsAppRefusals(t *testing.T) {
 	eachTexting(t, func(t *testing.T, x *texting) {
-		x.tell(graph.Text("111", "14155552671", "wamid.IN", "Hi"))
+		x.tell(graphtest.Text("111", "14155552671", "wamid.IN", "Hi"))
 		x.sent(1)
 		lines, _ := x.history()
 		log := new(bytes.Buffer)
@@ -338,23 +338,23 @@ func TestWhatsAppRefusals(t *testing.T) {
 		defer slog.SetDefault(slog.New(slog.DiscardHandler))
 		body := map[string]any{"sender_id": x.sender, "recipient_phone": customer, "message": "Hello"}
 		for _, c := range []struct {
-			b    graph.Behaviour
+			b    graphtest.Behaviour
 			code string
 			n    int
 		}{
-			{graph.Behaviour{Status: 400, Code: 131047, Message: "Re-engagement message"}, "SESSION_EXPIRED", 403},
-			{graph.Behaviour{Status: 400, Code: 131026, Message: "Message undeliverable"}, "INVALID_PHONE", 422},
-			{graph.Behaviour{Status: 400, Code: 132000, Message: "mismatch"}, "TEMPLATE_MISMATCH", 422},
-			{graph.Behaviour{Status: 404, Code: 132001, Message: "no such template"}, "TEMPLATE_NOT_APPROVED", 422},
-			{graph.Behaviour{Status: 401, Code: 190, Message: "expired " + graph.Token}, "SENDER_OFFLINE", 503},
-			{graph.Behaviour{Status: 500, Code: 131016, Message: "Service unavailable"}, "SEND_FAILED", 503},
-			{graph.Behaviour{Status: 400, Code: 131051, Message: "Unsupported message type"}, "SEND_FAILED", 502},
+			{graphtest.Behaviour{Status: 400, Code: 131047, Message: "Re-engagement message"}, "SESSION_EXPIRED", 403},
+			{graphtest.Behaviour{Status: 400, Code: 131026, Message: "Message undeliverable"}, "INVALID_PHONE", 422},
+			{graphtest.Behaviour{Status: 400, Code: 132000, Message: "mismatch"}, "TEMPLATE_MISMATCH", 422},
+			{graphtest.Behaviour{Status: 404, Code: 132001, Message: "no such template"}, "TEMPLATE_NOT_APPROVED", 422},
+			{graphtest.Behaviour{Status: 401, Code: 190, Message: "expired " + graphtest.Token}, "SENDER_OFFLINE", 503},
+			{graphtest.Behaviour{Status: 500, Code: 131016, Message: "Service unavailable"}, "SEND_FAILED", 503},
+			{graphtest.Behaviour{Status: 400, Code: 131051, Message: "Unsupported message type"}, "SEND_FAILED", 502},
 		} {
 			x.graph.Script(c.b)
 			x.fails(c.code, c.n, "/user/whatsapp/send-freeform", body)
 		}
 		for _, code := range []int{130429, 80007, 131056} {
-			x.graph.Script(graph.Behaviour{Status: 429, Code: code, Message: "Rate limit hit", RetryAfter: "7"})
+			x.graph.Script(graphtest.Behaviour{Status: 429, Code: code, Message: "Rate limit hit", RetryAfter: "7"})
 			got := x.post("/user/whatsapp/send-freeform", body, status(429))
 			if got.is(`{"message":"Too Many Attempts.","retry_after":7}`); got.header.Get("Retry-After") != "7" {
 				t.Errorf("Retry-After %q", got.header.Get("Retry-After"))
@@ -363,7 +363,7 @@ func TestWhatsAppRefusals(t *testing.T) {
 		if now, _ := x.history(); !slices.Equal(now, lines) {
 			t.Errorf("history %q", now)
 		}
-		if strings.Contains(log.String(), graph.Token) || !strings.Contains(log.String(), "expired [token]") {
+		if strings.Contains(log.String(), graphtest.Token) || !strings.Contains(log.String(), "expired [token]") {
 			t.Errorf("logged:\n%s", log)
 		}
 		// Money
@@ -378,7 +378,7 @@ func TestWhatsAppRefusals(t *testing.T) {
 		})
 		poor.fails("INSUFFICIENT_BALANCE", 402, "/user/whatsapp/send-freeform", body)
 		// Without money a customer's message is kept, and gets no answer.
-		x.tell(graph.Text("111", "14155552671", "wamid.IN2", "Anybody?"))
+		x.tell(graphtest.Text("111", "14155552671", "wamid.IN2", "Anybody?"))
 		if now, conv := x.history(); now[len(now)-1] != "user: Anybody?" || conv["ai_enabled"] != true {
 			t.Errorf("%q", now)
 		}
@@ -392,14 +392,14 @@ func TestWhatsAppSession(t *testing.T) {
 		x.get(at, status(200)).is(fmt.Sprintf(shut, false))
 		body := map[string]any{"sender_id": x.sender, "recipient_phone": customer, "message": "Hello"}
 		x.fails("SESSION_EXPIRED", 403, "/user/whatsapp/send-freeform", body)
-		text := graph.Object{"type": "text", "text": graph.Object{"body": "Hi"}}
-		x.tell(graph.Inbound("111", "14155552671", "Ana", "wamid.old", time.Now().Add(-24*time.Hour-time.Minute), text))
+		text := graphtest.Object{"type": "text", "text": graphtest.Object{"body": "Hi"}}
+		x.tell(graphtest.Inbound("111", "14155552671", "Ana", "wamid.old", time.Now().Add(-24*time.Hour-time.Minute), text))
 		x.sent(1)
 		x.get(at, status(200)).is(fmt.Sprintf(shut, true))
 		x.fails("SESSION_EXPIRED", 403, "/user/whatsapp/send-freeform", body)
 		said := time.Now().Add(-time.Hour).Truncate(time.Second)
-		x.tell(graph.Inbound("111", "14155552671", "Ana", "wamid.new", said, text))
-		x.tell(graph.Inbound("111", "14155552671", "Ana", "wamid.older", said.Add(-time.Hour), text)) // late, and older: it closes nothing
+		x.tell(graphtest.Inbound("111", "14155552671", "Ana", "wamid.new", said, text))
+		x.tell(graphtest.Inbound("111", "14155552671", "Ana", "wamid.older", said.Add(-time.Hour), text)) // late, and older: it closes nothing
 		x.sent(3)
 		s := x.get(at, status(200)).json()["session_status"].(map[string]any)
 		if left := id2(s["minutes_remaining"]); s["is_open"] != true || s["can_send_freeform"] != true || s["requires_template"] != false || left < 1378 || left > 1380 ||
@@ -425,7 +425,7 @@ func TestWhatsAppSession(t *testing.T) {
 // A customer's message is answered once and charged once, however often and in whatever order the platform tells things.
 func TestWhatsAppConversation(t *testing.T) {
 	eachTexting(t, func(t *testing.T, x *texting) {
-		in := graph.Text("111", "14155552671", "wamid.1", "Hi")
+		in := graphtest.Text("111", "14155552671", "wamid.1", "Hi")
 		for range 3 {
 			x.tell(in)
 		}
@@ -436,7 +436,7 @@ func TestWhatsAppConversation(t *testing.T) {
 		x.tell(in)
 		x.until("the reply's row", func() bool { return x.row(one.ID) != nil })
 		for _, s := range []string{"read", "sent", "delivered", "failed"} {
-			x.tell(graph.Status("111", one.ID, s, one.Opaque))
+			x.tell(graphtest.Status("111", one.ID, s, one.Opaque))
 		}
 		if m := x.row(one.ID); m.Status != parley.WhatsAppRead {
 			t.Errorf("%+v", m)
@@ -446,14 +446,14 @@ func TestWhatsAppConversation(t *testing.T) {
 			t.Errorf("%q %v balance %s", lines, conv, x.balance())
 		}
 		// A picture is named to the model.
-		x.tell(graph.Inbound("111", "14155552671", "Ana", "wamid.2", time.Now(), graph.Object{"type": "image", "image": graph.Object{"caption": "my cake"}}))
+		x.tell(graphtest.Inbound("111", "14155552671", "Ana", "wamid.2", time.Now(), graphtest.Object{"type": "image", "image": graphtest.Object{"caption": "my cake"}}))
 		if two := x.sent(2)[1]; !strings.Contains(two.Text, "[The customer sent an image] my cake") {
 			t.Errorf("%+v", two)
 		}
 		// A person takes over.
 		at := "/user/conversations/" + conv["id"].(string)
 		x.post(at+"/disable-ai", nil, status(200))
-		x.tell(graph.Text("111", "14155552671", "wamid.3", "A human please"))
+		x.tell(graphtest.Text("111", "14155552671", "wamid.3", "A human please"))
 		x.post(at+"/reply", map[string]any{"message": "Here I am"}, status(201))
 		if three := x.sent(3)[2]; three.Text != "Here I am" {
 			t.Errorf("%+v", three)
@@ -464,12 +464,12 @@ func TestWhatsAppConversation(t *testing.T) {
 		x.post(at+"/enable-ai", nil, status(200))
 		// Nobody answers a sender without an assistant, or with an inactive one; its messages are kept.
 		x.put(fmt.Sprintf("/user/whatsapp/senders/%d", x.sender), map[string]any{"assistant_id": nil}, status(200))
-		x.tell(graph.Text("111", "14155552671", "wamid.4", "Still there?"))
+		x.tell(graphtest.Text("111", "14155552671", "wamid.4", "Still there?"))
 		if lines, _ := x.history(); len(lines) != 7 || lines[6] != "user: Still there?" || len(x.graph.Sent()) != 3 {
 			t.Errorf("%q %v", lines, x.graph.Sent())
 		}
 		// A number that is nobody's, and one that is not the account's.
-		x.tell(graph.Text("999", "14155552671", "wamid.5", "Hi"))
+		x.tell(graphtest.Text("999", "14155552671", "wamid.5", "Hi"))
 	})
 }
 
@@ -477,7 +477,7 @@ func TestWhatsAppConversation(t *testing.T) {
 func TestWhatsAppLostAnswer(t *testing.T) {
 	eachTexting(t, func(t *testing.T, x *texting) {
 		body := map[string]any{"sender_id": x.sender, "template_id": x.template("hello"), "recipient_phone": customer}
-		x.graph.Script(graph.Behaviour{Lose: true})
+		x.graph.Script(graphtest.Behaviour{Lose: true})
 		key := header("Idempotency-Key", "k")
 		first := x.post("/user/whatsapp/send", body, status(502), key)
 		if got := first.json(); got["error_code"] != "SEND_FAILED" || x.balance() != "5" {
@@ -489,8 +489,8 @@ func TestWhatsAppLostAnswer(t *testing.T) {
 			t.Errorf("again %s, sent %d", again.body, len(x.graph.Sent()))
 		}
 		for range 2 {
-			x.tell(graph.Status("111", lost.ID, "delivered", lost.Opaque))
-			x.tell(graph.Status("111", lost.ID, "sent", lost.Opaque))
+			x.tell(graphtest.Status("111", lost.ID, "delivered", lost.Opaque))
+			x.tell(graphtest.Status("111", lost.ID, "sent", lost.Opaque))
 		}
 		lines, conv := x.history()
 		if !slices.Equal(lines, []string{"assistant: Welcome!"}) || x.balance() != "4.99" || fmt.Sprint(conv["total_cost"]) != "0.01" {
@@ -503,25 +503,25 @@ func TestWhatsAppLostAnswer(t *testing.T) {
 		x.post("/user/whatsapp/send", body, status(200))
 		second := x.sent(2)[1]
 		for _, s := range []string{"failed", "sent", "failed"} {
-			x.tell(graph.Status("111", second.ID, s, second.Opaque, graph.Object{"code": 131026, "title": "Message undeliverable"}))
+			x.tell(graphtest.Status("111", second.ID, s, second.Opaque, graphtest.Object{"code": 131026, "title": "Message undeliverable"}))
 		}
 		if m := x.row(second.ID); m.Status != parley.WhatsAppFailed || !strings.Contains(m.Error, "131026") || x.balance() != "4.99" {
 			t.Errorf("%+v balance %s", m, x.balance())
 		}
 		// The status overtakes the answer.
-		gate, taken := make(chan struct{}), make(chan graph.Sent, 1)
-		x.graph.Script(graph.Behaviour{Gate: gate, Taken: taken})
+		gate, taken := make(chan struct{}), make(chan graphtest.Sent, 1)
+		x.graph.Script(graphtest.Behaviour{Gate: gate, Taken: taken})
 		done := make(chan *answer)
 		go func() { done <- x.post("/user/whatsapp/send", body, status(200)) }()
 		third := <-taken
-		x.tell(graph.Status("111", third.ID, "read", third.Opaque))
+		x.tell(graphtest.Status("111", third.ID, "read", third.Opaque))
 		close(gate)
 		if a := (<-done).json(); a["status"] != "read" || a["whatsapp_message_id"] != third.ID || x.balance() != "4.98" {
 			t.Errorf("%v balance %s", a, x.balance())
 		}
 		// A status whose name of ours is another message's changes nothing.
-		x.tell(graph.Status("111", "wamid.elsewhere", "failed", third.Opaque))
-		x.tell(graph.Status("111", "wamid.elsewhere", "failed", "parley:notanumber"))
+		x.tell(graphtest.Status("111", "wamid.elsewhere", "failed", third.Opaque))
+		x.tell(graphtest.Status("111", "wamid.elsewhere", "failed", "parley:notanumber"))
 		if x.balance() != "4.98" {
 			t.Errorf("balance %s", x.balance())
 		}
@@ -531,11 +531,11 @@ func TestWhatsAppLostAnswer(t *testing.T) {
 // Replies that the platform can't take for a moment go out later, in order, and once.
 func TestWhatsAppReplyIsRetried(t *testing.T) {
 	eachTexting(t, func(t *testing.T, x *texting) {
-		x.tell(graph.Text("111", "14155552671", "wamid.1", "one"))
+		x.tell(graphtest.Text("111", "14155552671", "wamid.1", "one"))
 		x.sent(1)
 		_, conv := x.history()
 		at := "/user/conversations/" + conv["id"].(string) + "/reply"
-		x.graph.Script(graph.Behaviour{Status: 429, Code: 130429, Message: "Rate limit hit"}, graph.Behaviour{Status: 503, Raw: "down"})
+		x.graph.Script(graphtest.Behaviour{Status: 429, Code: 130429, Message: "Rate limit hit"}, graphtest.Behaviour{Status: 503, Raw: "down"})
 		for _, text := range []string{"first", "second", "third"} {
 			x.post(at, map[string]any{"message": text}, status(201))
 		}
@@ -550,7 +550,7 @@ func TestWhatsAppReplyIsRetried(t *testing.T) {
 		x.write(func(ctx context.Context, tx *store.Tx) error {
 			return tx.DeleteConversation(ctx, x.user.ID, conv["id"].(string))
 		})
-		x.tell(graph.Inbound("111", "14155552671", "Ana", "wamid.old", time.Now().Add(-25*time.Hour), graph.Object{"type": "text", "text": graph.Object{"body": "late"}}))
+		x.tell(graphtest.Inbound("111", "14155552671", "Ana", "wamid.old", time.Now().Add(-25*time.Hour), graphtest.Object{"type": "text", "text": graphtest.Object{"body": "late"}}))
 		x.sent(5)
 		lines, conv := x.history()
 		x.post("/user/conversations/"+conv["id"].(string)+"/reply", map[string]any{"message": "too late"}, status(403))
@@ -572,16 +572,16 @@ func TestWhatsAppWebhook(t *testing.T) {
 		b, _ := io.ReadAll(res.Body)
 		return res.StatusCode, string(b)
 	}
-	if n, b := verify("hub.mode=subscribe&hub.challenge=1158201444&hub.verify_token=" + graph.VerifyToken); n != 200 || b != "1158201444" {
+	if n, b := verify("hub.mode=subscribe&hub.challenge=1158201444&hub.verify_token=" + graphtest.VerifyToken); n != 200 || b != "1158201444" {
 		t.Errorf("%d %s", n, b)
 	}
-	for _, q := range []string{"", "hub.mode=subscribe&hub.challenge=1", "hub.mode=subscribe&hub.challenge=1&hub.verify_token=x", "hub.mode=x&hub.challenge=1&hub.verify_token=" + graph.VerifyToken} {
+	for _, q := range []string{"", "hub.mode=subscribe&hub.challenge=1", "hub.mode=subscribe&hub.challenge=1&hub.verify_token=x", "hub.mode=x&hub.challenge=1&hub.verify_token=" + graphtest.VerifyToken} {
 		if n, b := verify(q); n != 403 || strings.Contains(b, "1") && b == "1" {
 			t.Errorf("%s: %d %s", q, n, b)
 		}
 	}
-	body := graph.Text("111", "14155552671", "wamid.1", "Hi")
-	for _, signature := range []string{"", "sha256=", "sha256=00", whatsapp.Sign("other", body), whatsapp.Sign(graph.AppSecret, append(body, ' '))} {
+	body := graphtest.Text("111", "14155552671", "wamid.1", "Hi")
+	for _, signature := range []string{"", "sha256=", "sha256=00", graph.Sign("other", body), graph.Sign(graphtest.AppSecret, append(body, ' '))} {
 		if n := x.hook(body, signature); n != 403 {
 			t.Errorf("signature %q: %d", signature, n)
 		}
@@ -590,16 +590,16 @@ func TestWhatsAppWebhook(t *testing.T) {
 		t.Errorf("believed: %q", lines)
 	}
 	for _, odd := range []string{`not json`, `{}`, `[]`, `{"entry":[{"changes":[{"field":"messages","value":{"messages":[{"id":"a"},{"from":"1"},5]}}]}]}`} {
-		if n := x.hook([]byte(odd), whatsapp.Sign(graph.AppSecret, []byte(odd))); n != 200 {
+		if n := x.hook([]byte(odd), graph.Sign(graphtest.AppSecret, []byte(odd))); n != 200 {
 			t.Errorf("%s: %d", odd, n)
 		}
 	}
 	big := bytes.Repeat([]byte(" "), 5<<20)
-	if n := x.hook(big, whatsapp.Sign(graph.AppSecret, big)); n != 413 {
+	if n := x.hook(big, graph.Sign(graphtest.AppSecret, big)); n != 413 {
 		t.Errorf("5 MiB: %d", n)
 	}
 	x.line.AppSecret, x.line.VerifyToken = "", ""
-	if n := x.hook(body, whatsapp.Sign("", body)); n != 403 {
+	if n := x.hook(body, graph.Sign("", body)); n != 403 {
 		t.Errorf("without a secret: %d", n)
 	}
 	if n, _ := verify("hub.mode=subscribe&hub.challenge=1&hub.verify_token="); n != 403 {
@@ -628,7 +628,7 @@ func TestWhatsAppLimitAndNone(t *testing.T) {
 // user sent is given up when no status comes.
 func TestWhatsAppStranded(t *testing.T) {
 	eachTexting(t, func(t *testing.T, x *texting) {
-		x.tell(graph.Text("111", "14155552671", "wamid.1", "Hi"))
+		x.tell(graphtest.Text("111", "14155552671", "wamid.1", "Hi"))
 		one := x.sent(1)[0]
 		x.until("the reply's row", func() bool { return x.row(one.ID) != nil })
 		var ids []int64
@@ -646,7 +646,7 @@ func TestWhatsAppStranded(t *testing.T) {
 		}
 		message := x.row(one.ID).MessageID
 		told, lost, hopeless := strand(message, 0), strand(message, 0), strand(0, 10_000)
-		x.tell(graph.Status("111", "wamid.told", "delivered", fmt.Sprint("parley:", told.ID)))
+		x.tell(graphtest.Status("111", "wamid.told", "delivered", fmt.Sprint("parley:", told.ID)))
 		for range 2 { // soon, nobody else's work is touched
 			if err := x.line.Sweep(t.Context(), parley.Now()); err != nil {
 				t.Fatal(err)
@@ -670,7 +670,7 @@ func TestWhatsAppStranded(t *testing.T) {
 			t.Errorf("%v is free: %v", free, err)
 		}
 		// It went out after all.
-		x.tell(graph.Status("111", "wamid.late", "sent", fmt.Sprint("parley:", hopeless.ID)))
+		x.tell(graphtest.Status("111", "wamid.late", "sent", fmt.Sprint("parley:", hopeless.ID)))
 		if lines, _ := x.history(); lines[len(lines)-1] != "assistant: "+hopeless.Body || x.balance() != "4.98" {
 			t.Errorf("%q balance %s", lines, x.balance())
 		}
@@ -682,7 +682,7 @@ func TestWhatsAppLongReply(t *testing.T) {
 	x := openTexting(t, storetest.SQLite(t), auth.Rate{})
 	long := strings.TrimSpace(strings.Repeat("word ", 1000)) + "."
 	x.model.Script(aitest.Behaviour{Text: long})
-	x.tell(graph.Text("111", "14155552671", "wamid.1", "Tell me all"))
+	x.tell(graphtest.Text("111", "14155552671", "wamid.1", "Tell me all"))
 	parts := x.sent(2)
 	if got := parts[0].Text + " " + parts[1].Text; got != long || len(parts) != 2 {
 		t.Errorf("%d parts: %d and %d characters", len(parts), len(parts[0].Text), len(parts[1].Text))

@@ -110,7 +110,7 @@ func (c *Console) spoken() (list []option) {
 func (c *Console) assistantCreate(r *request) (*answer, error) {
 	tree := map[string]any{"name": r.PostFormValue("name"), "template": r.PostFormValue("template")}
 	if id := r.PostFormValue("language_id"); strings.TrimSpace(id) != "" {
-		tree["language_id"] = number(id)
+		tree["language_id"] = numeral(id)
 	}
 	var in newAssistant
 	wrong := form.Bind(tree, &in, true)

@@ -56,7 +56,7 @@ func (h *house) caller(t *testing.T, u *parley.User, name string) *parley.Assist
 	t.Helper()
 	a := h.assistant(t, u, name)
 	n := h.buy(t, u)
-	a, err := h.Assistants.Update(t.Context(), u.ID, a.ID, map[string]any{"type": "outbound", "status": "active", "phone_number_id": number(id(n.ID)), "initial_message": "Hello {{who}}, {{company}} here."})
+	a, err := h.Assistants.Update(t.Context(), u.ID, a.ID, map[string]any{"type": "outbound", "status": "active", "phone_number_id": numeral(id(n.ID)), "initial_message": "Hello {{who}}, {{company}} here."})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -355,7 +355,7 @@ func TestMakeCall(t *testing.T) {
 	v.get("/calls/new?to=%2B14155550123").moved(path + "?to=%2B14155550123")
 	v.get(path).says("It has no phone number to call from.")
 	v.post(path, url.Values{"phone_number": {"+14155550123"}}).is(http.StatusUnprocessableEntity).says("It has no phone number to call from.")
-	change(map[string]any{"phone_number_id": number(id(h.buy(t, u).ID))})
+	change(map[string]any{"phone_number_id": numeral(id(h.buy(t, u).ID))})
 	h.caller(t, u, "Second <b>")
 	v.get("/calls/new").says("Second <b>")
 
@@ -492,7 +492,7 @@ func TestTrunkCheckShowsItsResult(t *testing.T) {
 	path := "/trunks/" + id(trunk.ID)
 	v.post(path+"/check", nil).is(http.StatusOK).says("Something is wrong").says("Telephony is not running on this server")
 	w := &wire{health: call.Health{OptionsMS: 12}}
-	h.Calls.Line, h.Lines.TrunksChanged = w, h.Calls.TrunksChanged
+	h.Calls.Line, h.Numbers.TrunksChanged = w, h.Calls.TrunksChanged
 	v.post(path+"/check", nil).says("It works").says("The trunk answers (12 ms).")
 	v.get("/trunks").is(http.StatusOK)
 	form := v.get(path).form(path)

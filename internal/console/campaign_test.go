@@ -145,7 +145,7 @@ func TestCampaignWaits(t *testing.T) {
 	u := h.user(t)
 	v := h.signedIn(t, u)
 	a := h.caller(t, u, "Caller <b>")
-	c, err := h.Campaigns.Create(t.Context(), u, map[string]any{"name": "Night", "assistant_id": number(id(a.ID))})
+	c, err := h.Campaigns.Create(t.Context(), u, map[string]any{"name": "Night", "assistant_id": numeral(id(a.ID))})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,20 +9,24 @@ import (
 
 	"parley"
 	"parley/internal/carrier/sandbox"
-	graph "parley/internal/carrier/whatsapp/whatsapptest"
+	"parley/internal/channel/sms"
+	"parley/internal/channel/whatsapp"
+	"parley/internal/channel/whatsapp/graph/graphtest"
 	"parley/internal/event"
-	"parley/internal/line"
+	"parley/internal/number"
 	"parley/internal/store"
 )
 
 // connect gives a console the sandbox carrier and a WhatsApp account.
 func connect(t *testing.T, c *Config) {
 	t.Helper()
-	platform := graph.New(t)
-	platform.Set([]graph.Object{graph.Number("111", "+1 631-555-8151", "Acme", "CONNECTED", "GREEN", "TIER_1K"), graph.Number("222", "+49 151 23456789", "Acme DE", "DISCONNECTED", "RED", "TIER_UNLIMITED")},
-		[]graph.Object{graph.Template("t1", "order", "APPROVED", "POSITIONAL", "Dear {{1}}, your order {{2}} is ready. <b>"), graph.Template("t2", "new", "PENDING", "POSITIONAL", "Soon.")})
-	c.Lines = &line.Desk{DB: c.DB, Carrier: sandbox.New(line.Outbox(c.DB)), Sandbox: true, Prices: c.Prices, Chat: c.Chat}
-	c.WhatsApp = &line.WhatsApp{DB: c.DB, Prices: c.Prices, Chat: c.Chat, Graph: platform.Client(t)}
+	platform := graphtest.New(t)
+	platform.Set([]graphtest.Object{graphtest.Number("111", "+1 631-555-8151", "Acme", "CONNECTED", "GREEN", "TIER_1K"), graphtest.Number("222", "+49 151 23456789", "Acme DE", "DISCONNECTED", "RED", "TIER_UNLIMITED")},
+		[]graphtest.Object{graphtest.Template("t1", "order", "APPROVED", "POSITIONAL", "Dear {{1}}, your order {{2}} is ready. <b>"), graphtest.Template("t2", "new", "PENDING", "POSITIONAL", "Soon.")})
+	from := sandbox.New(sms.Outbox(c.DB))
+	c.Numbers = &number.Desk{DB: c.DB, Carrier: from, Prices: c.Prices}
+	c.SMS = &sms.Channel{DB: c.DB, Carrier: from, Sandbox: true, Prices: c.Prices, Chat: c.Chat}
+	c.WhatsApp = &whatsapp.Channel{DB: c.DB, Prices: c.Prices, Chat: c.Chat, Graph: platform.Client(t)}
 	c.Knowledge, c.Calls = shelf(t, c.DB), exchange(t, c)
 	if err := c.WhatsApp.Sync(t.Context()); err != nil {
 		t.Fatal(err)
@@ -39,13 +43,13 @@ func (h *house) write(t *testing.T, fn func(context.Context, *store.Tx) error) {
 // buy rents a number.
 func (h *house) buy(t *testing.T, u *parley.User) *parley.Number {
 	t.Helper()
-	list, err := h.Lines.Search(t.Context(), u.ID, "US", "")
+	list, err := h.Numbers.Search(t.Context(), u.ID, "US", "")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, o := range list {
 		if o.SMSCapable {
-			n, err := h.Lines.Buy(t.Context(), u.ID, o.PhoneNumber)
+			n, err := h.Numbers.Buy(t.Context(), u.ID, o.PhoneNumber)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -68,7 +72,7 @@ func (h *house) trunk(t *testing.T, u *parley.User, name, number string) *parley
 // askCallerID has a code sent to a number.
 func (h *house) askCallerID(t *testing.T, u *parley.User, number string) int64 {
 	t.Helper()
-	id, err := h.Lines.AskCallerID(t.Context(), u.ID, number)
+	id, err := h.Numbers.AskCallerID(t.Context(), u.ID, number)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +108,7 @@ func (h *house) sender(t *testing.T, u *parley.User) int64 {
 func (h *house) channels(t *testing.T, u *parley.User, a *parley.Assistant) []string {
 	t.Helper()
 	n := h.buy(t, u)
-	if _, err := h.Lines.Send(t.Context(), u.ID, n.ID, "+14155552671", "Hello"); err != nil {
+	if _, err := h.SMS.Send(t.Context(), u.ID, n.ID, "+14155552671", "Hello"); err != nil {
 		t.Fatal(err)
 	}
 	calls := []string{"/calls", "/calls?status=busy", "/calls/new", "/assistants/" + id(a.ID) + "/call", "/calls/" + id(h.called(t, u, a, nil).ID)}
@@ -170,7 +174,7 @@ func TestChannelsShowHostileTextAsText(t *testing.T) {
 	v := h.signedIn(t, u)
 	nick := url.Values{"nickname": {evil[:50]}}
 	v.post("/numbers/"+id(n[len(n)-1].ID), nick).is(http.StatusSeeOther)
-	if _, err := h.Lines.Send(t.Context(), u.ID, n[len(n)-1].ID, "+14155552671", evil); err != nil {
+	if _, err := h.SMS.Send(t.Context(), u.ID, n[len(n)-1].ID, "+14155552671", evil); err != nil {
 		t.Fatal(err)
 	}
 	d := parley.NewDelivery(parley.EventBalanceLow, "https://x.example/"+evil, map[string]any{"</pre><script>": evil})

@@ -19,10 +19,12 @@ import (
 	"parley/internal/call"
 	"parley/internal/campaign"
 	"parley/internal/catalog"
+	"parley/internal/channel/sms"
+	"parley/internal/channel/whatsapp"
 	"parley/internal/chat"
 	"parley/internal/event"
 	"parley/internal/knowledge"
-	"parley/internal/line"
+	"parley/internal/number"
 	"parley/internal/store"
 	"parley/internal/web"
 )
@@ -38,8 +40,9 @@ type Config struct {
 	Prices     *billing.Prices
 	Chat       *chat.Chat
 	Hub        *event.Hub
-	Lines      *line.Desk
-	WhatsApp   *line.WhatsApp
+	Numbers    *number.Desk
+	SMS        *sms.Channel
+	WhatsApp   *whatsapp.Channel
 	Knowledge  *knowledge.Desk
 	Calls      *call.Desk
 	Campaigns  *campaign.Desk
@@ -215,7 +218,7 @@ func (c *Console) routes() {
 	c.page("GET /messages/new", c.smsNew)
 	c.page("POST /messages/new", c.smsSend)
 	c.page("POST /messages/count", c.smsCount)
-	if c.Lines != nil && c.Lines.Sandbox {
+	if c.SMS != nil && c.SMS.Sandbox {
 		c.page("GET /messages/outbox", c.outboxPage)
 		c.page("POST /messages/outbox", c.outboxReceive)
 	}

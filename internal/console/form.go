@@ -100,11 +100,11 @@ func value(v url.Values, name string, sf reflect.StructField) (out any, there, w
 	case t.Kind() == reflect.String:
 		return last, true, sf.Tag.Get("enum") == ""
 	}
-	return number(last), true, true
+	return numeral(last), true, true
 }
 
-// number is a JSON number where text is one, else the text, which the rules then refuse.
-func number(text string) any {
+// numeral is a JSON number where text is one, else the text, which the rules then refuse.
+func numeral(text string) any {
 	text = strings.TrimSpace(text)
 	if c := text[0]; (c == '-' || '0' <= c && c <= '9') && json.Valid([]byte(text)) {
 		return json.Number(text)
@@ -123,7 +123,7 @@ func items(texts []string, kind reflect.Kind) []any {
 			if kind == reflect.String {
 				list = append(list, line)
 			} else {
-				list = append(list, number(line))
+				list = append(list, numeral(line))
 			}
 		}
 	}

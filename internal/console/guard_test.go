@@ -60,7 +60,7 @@ func (h *house) everything(t *testing.T, u *parley.User, name string) map[string
 	}
 	c := h.called(t, u, a, over(parley.CustomerHangup))
 	h.record(t, c)
-	camp, err := h.Campaigns.Create(t.Context(), u, map[string]any{"name": name, "assistant_id": number(id(a.ID)), "allowed_hours_start_time": "00:00", "allowed_hours_end_time": "23:59", "timezone": "UTC"})
+	camp, err := h.Campaigns.Create(t.Context(), u, map[string]any{"name": name, "assistant_id": numeral(id(a.ID)), "allowed_hours_start_time": "00:00", "allowed_hours_end_time": "23:59", "timezone": "UTC"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -173,7 +173,7 @@ func TestKnowledgeWithoutScript(t *testing.T) {
 
 	// An assistant that uses it, deleting.
 	a := h.assistant(t, u, "Front desk")
-	if _, err := h.Assistants.Update(t.Context(), u.ID, a.ID, map[string]any{"knowledgebase_id": number(id(k[0].ID))}); err != nil {
+	if _, err := h.Assistants.Update(t.Context(), u.ID, a.ID, map[string]any{"knowledgebase_id": numeral(id(k[0].ID))}); err != nil {
 		t.Fatal(err)
 	}
 	v.get(path).says("Front desk").says("1 assistant loses it")

@@ -143,7 +143,7 @@ type site struct {
 
 func newSite(tree map[string]any, wrong parley.Fields) *siteForm {
 	if tree == nil {
-		tree = map[string]any{"relative_links_limit": number("10")}
+		tree = map[string]any{"relative_links_limit": numeral("10")}
 	}
 	return &siteForm{fieldsOf[site](tree, wrong)}
 }

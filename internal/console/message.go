@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"parley"
+	"parley/internal/channel/sms"
 	"parley/internal/form"
-	"parley/internal/line"
 	"parley/internal/store"
 )
 
@@ -70,7 +70,7 @@ func (c *Console) numberOptions(r *request, want func(*parley.Number) bool) (lis
 }
 
 func (c *Console) smsList(r *request) (*answer, error) {
-	m := &messages{smsQuery: smsQuery{Page: 1}, sandbox: c.Lines.Sandbox, base: c.base(r)}
+	m := &messages{smsQuery: smsQuery{Page: 1}, sandbox: c.SMS.Sandbox, base: c.base(r)}
 	if len(form.Query(r.URL.Query(), &m.smsQuery)) > 0 {
 		return see("/messages"), nil
 	}
@@ -112,7 +112,7 @@ type smsForm struct {
 func (c *Console) smsForm(r *request, tree map[string]any, wrong parley.Fields, why string) (*smsForm, error) {
 	now := parley.Now()
 	able, err := c.numberOptions(r, func(n *parley.Number) bool { return n.SMSCapable && n.Subscribed(now) })
-	f := &smsForm{fields: fieldsOf[newSMS](tree, wrong), numbers: able, refused: why, sandbox: c.Lines.Sandbox, base: c.base(r)}
+	f := &smsForm{fields: fieldsOf[newSMS](tree, wrong), numbers: able, refused: why, sandbox: c.SMS.Sandbox, base: c.base(r)}
 	f.cost = c.smsCost(f.text("to"), f.text("body"))
 	return f, err
 }
@@ -121,7 +121,7 @@ func (c *Console) smsCost(to, body string) string {
 	if body == "" {
 		return "Nothing is written yet."
 	}
-	n := len(line.Segments(body))
+	n := len(sms.Segments(body))
 	cost := strconv.Itoa(n) + " segments"
 	if n == 1 {
 		cost = "1 segment"
@@ -152,7 +152,7 @@ func (c *Console) smsSend(r *request) (*answer, error) {
 	wrong := form.Bind(tree, &in, true)
 	why := ""
 	if len(wrong) == 0 {
-		_, err := c.Lines.Send(r.Context(), r.UserID(), in.From, in.To, in.Body)
+		_, err := c.SMS.Send(r.Context(), r.UserID(), in.From, in.To, in.Body)
 		if err == nil {
 			return see("/messages", "sent"), nil
 		}
@@ -247,7 +247,7 @@ func (c *Console) outboxReceive(r *request) (*answer, error) {
 		wrong.Add("to", "must be a phone number in international format.")
 	}
 	if len(wrong) == 0 {
-		_, err := c.Lines.Pretend(r.Context(), r.UserID(), from, to, in.Body)
+		_, err := c.SMS.Pretend(r.Context(), r.UserID(), from, to, in.Body)
 		switch {
 		case err == nil:
 			return see("/messages/outbox", "received"), nil

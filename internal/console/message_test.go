@@ -48,7 +48,7 @@ func TestMessages(t *testing.T) {
 		t.Errorf("%s", r.doc().Find(".mistakes").Text())
 	}
 	v.post("/messages/new", url.Values{"from": {id(n.ID)}, "to": {"+12025550001"}, "body": {"Hello"}}).is(http.StatusUnprocessableEntity).says("The carrier did not take the message").says("Nothing was charged")
-	if err := h.Lines.Receive(t.Context(), carrier.Inbound{SID: "SMstop", From: "+12025550666", To: n.PhoneNumber, Body: "STOP"}); err != nil {
+	if err := h.SMS.Receive(t.Context(), carrier.Inbound{SID: "SMstop", From: "+12025550666", To: n.PhoneNumber, Body: "STOP"}); err != nil {
 		t.Fatal(err)
 	}
 	if r := v.post("/messages/new", url.Values{"from": {id(n.ID)}, "to": {"+12025550666"}, "body": {"Hello"}}).is(http.StatusUnprocessableEntity); !strings.Contains(r.doc().Find("#e-to").Text(), "opted out") {
@@ -96,7 +96,7 @@ func TestMessageNeedsMoney(t *testing.T) {
 }
 
 func TestNoOutboxWithoutTheSandbox(t *testing.T) {
-	h := open(t, func(c *Config) { c.Lines.Sandbox = false })
+	h := open(t, func(c *Config) { c.SMS.Sandbox = false })
 	v := h.signedIn(t, h.user(t))
 	v.get("/messages/outbox").is(http.StatusNotFound)
 	if body := v.get("/messages").is(http.StatusOK).body; strings.Contains(body, "outbox") {

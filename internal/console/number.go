@@ -10,15 +10,16 @@ import (
 	"time"
 
 	"parley"
+	"parley/internal/channel/sms"
 	"parley/internal/form"
-	"parley/internal/line"
+	"parley/internal/number"
 	"parley/internal/store"
 )
 
 // refusal is why something was refused, in words for its page; "" for errors that are ours to mend.
 func refusal(err error) string {
 	var e *parley.Error
-	var f *line.Failure
+	var f *sms.Failure
 	switch {
 	case errors.As(err, &f):
 		return "The carrier did not take the message: " + f.Reason + " Nothing was charged."
@@ -174,7 +175,7 @@ func (c *Console) changeNumber(r *request, n *parley.Number, tree map[string]any
 			return err
 		}
 	}
-	_, err := c.Lines.Rename(r.Context(), r.UserID(), n.ID, in.Nickname)
+	_, err := c.Numbers.Rename(r.Context(), r.UserID(), n.ID, in.Nickname)
 	return err
 }
 
@@ -223,7 +224,7 @@ func (c *Console) numberDelete(r *request) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := c.Lines.Give(r.Context(), r.UserID(), n.ID); err != nil {
+	if err := c.Numbers.Give(r.Context(), r.UserID(), n.ID); err != nil {
 		return nil, err
 	}
 	if n.Type == parley.NumberNormal {
@@ -253,7 +254,7 @@ func countryName(code string) string {
 type market struct {
 	*fields
 	query   searchQuery
-	offers  []line.Offer
+	offers  []number.Offer
 	asked   bool // a search was made
 	free    parley.Money
 	refused string // why the last purchase failed
@@ -294,7 +295,7 @@ func (c *Console) market(r *request, tree map[string]any, search bool, why strin
 		if m.query.Country == "" {
 			m.query.Country = "US"
 		}
-		if m.offers, err = c.Lines.Search(r.Context(), r.UserID(), m.query.Country, m.query.Contains); err != nil {
+		if m.offers, err = c.Numbers.Search(r.Context(), r.UserID(), m.query.Country, m.query.Contains); err != nil {
 			return nil, err
 		}
 	}
@@ -305,7 +306,7 @@ func (c *Console) market(r *request, tree map[string]any, search bool, why strin
 }
 
 func (c *Console) numberBuy(r *request) (*answer, error) {
-	n, err := c.Lines.Buy(r.Context(), r.UserID(), r.PostFormValue("phone_number"))
+	n, err := c.Numbers.Buy(r.Context(), r.UserID(), r.PostFormValue("phone_number"))
 	if why := refusal(err); why != "" {
 		country := r.PostFormValue("country_code")
 		return c.market(r, map[string]any{"country_code": country, "contains": r.PostFormValue("contains")}, country != "", why)
@@ -339,7 +340,7 @@ func (c *Console) callerIDAsk(r *request) (*answer, error) {
 	if _, err := c.codes.Take(strconv.FormatInt(r.UserID(), 10), time.Now()); err != nil {
 		return nil, err
 	}
-	asked, err := c.Lines.AskCallerID(r.Context(), r.UserID(), number)
+	asked, err := c.Numbers.AskCallerID(r.Context(), r.UserID(), number)
 	if why := refusal(err); why != "" {
 		return invalid("New caller id", callerIDNew(fieldsOf[newCallerID](tree, nil), why)), nil
 	}
@@ -359,7 +360,7 @@ func (c *Console) callerIDPage(r *request) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return show("Verify a caller id", callerIDVerify(fieldsOf[callerIDCode](nil, nil), id, c.Lines.Sandbox)), nil
+	return show("Verify a caller id", callerIDVerify(fieldsOf[callerIDCode](nil, nil), id, c.SMS.Sandbox)), nil
 }
 
 func (c *Console) callerIDVerify(r *request) (*answer, error) {
@@ -373,7 +374,7 @@ func (c *Console) callerIDVerify(r *request) (*answer, error) {
 	var n *parley.Number
 	err = wrong.Err()
 	if err == nil {
-		n, err = c.Lines.VerifyCallerID(r.Context(), r.UserID(), id.ID, in.Code)
+		n, err = c.Numbers.VerifyCallerID(r.Context(), r.UserID(), id.ID, in.Code)
 	}
 	wrong, ok := fieldErrors(err)
 	switch {
@@ -382,5 +383,5 @@ func (c *Console) callerIDVerify(r *request) (*answer, error) {
 	case !ok:
 		return nil, err
 	}
-	return invalid("Verify a caller id", callerIDVerify(fieldsOf[callerIDCode](tree, wrong), id, c.Lines.Sandbox)), nil
+	return invalid("Verify a caller id", callerIDVerify(fieldsOf[callerIDCode](tree, wrong), id, c.SMS.Sandbox)), nil
 }

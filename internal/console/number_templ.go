@@ -10,7 +10,7 @@ import templruntime "github.com/a-h/templ/runtime"
 
 import (
 	"parley"
-	"parley/internal/line"
+	"parley/internal/number"
 	"strconv"
 )
 
@@ -925,7 +925,7 @@ func numberMarket(m *market) templ.Component {
 }
 
 // addressWords say where the carrier wants an address of who rents a number.
-func addressWords(o line.Offer) string {
+func addressWords(o number.Offer) string {
 	switch o.AddressRequirements {
 	case "local":
 		return "Needs an address in the number's area"

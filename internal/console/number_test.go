@@ -258,7 +258,7 @@ func TestNumberOfAnInactiveAssistant(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	change(map[string]any{"status": "active", "phone_number_id": number(id(n.PhoneNumberID))})
+	change(map[string]any{"status": "active", "phone_number_id": numeral(id(n.PhoneNumberID))})
 	v := h.signedIn(t, u)
 	at := []string{"/numbers", numberPath(n.PhoneNumberID, ""), "/trunks", assistantPath(a.ID, "")}
 	for _, path := range at {

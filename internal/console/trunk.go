@@ -8,7 +8,7 @@ import (
 
 	"parley"
 	"parley/internal/form"
-	"parley/internal/line"
+	"parley/internal/number"
 )
 
 func (c *Console) trunkList(r *request) (*answer, error) {
@@ -58,7 +58,7 @@ func ownedAlready(err error) error {
 }
 
 // layTree lays a form over a trunk.
-func layTree(tree map[string]any, whole bool) line.Lay {
+func layTree(tree map[string]any, whole bool) number.Lay {
 	return func(t *parley.TrunkInput) (parley.Fields, bool) {
 		_, sent := tree["sip_password"]
 		return form.Bind(tree, t, whole), sent
@@ -75,7 +75,7 @@ func (c *Console) trunkCreate(r *request) (*answer, error) {
 	tree := decode(r.PostForm, reflect.TypeFor[parley.TrunkInput]())
 	t := &parley.TrunkInput{}
 	form.Defaults(t)
-	err := ownedAlready(c.Lines.CreateTrunk(r.Context(), r.UserID(), t, layTree(tree, true)))
+	err := ownedAlready(c.Numbers.CreateTrunk(r.Context(), r.UserID(), t, layTree(tree, true)))
 	wrong, ok := fieldErrors(err)
 	switch {
 	case err == nil:
@@ -107,7 +107,7 @@ func (c *Console) trunkSave(r *request) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, err = c.Lines.ChangeTrunk(r.Context(), r.UserID(), old.ID, layTree(tree, false))
+	_, err = c.Numbers.ChangeTrunk(r.Context(), r.UserID(), old.ID, layTree(tree, false))
 	err = ownedAlready(err)
 	wrong, ok := fieldErrors(err)
 	switch {
@@ -142,7 +142,7 @@ func (c *Console) trunkCheck(r *request) (*answer, error) {
 }
 
 func (c *Console) trunkDelete(r *request) (*answer, error) {
-	if err := c.Lines.DeleteTrunk(r.Context(), r.UserID(), r.id("id")); err != nil {
+	if err := c.Numbers.DeleteTrunk(r.Context(), r.UserID(), r.id("id")); err != nil {
 		return nil, err
 	}
 	return see("/trunks", "deleted"), nil

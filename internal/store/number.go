@@ -179,6 +179,12 @@ func (tx *Tx) CancelOrder(ctx context.Context, userID, id int64) (bool, error) {
 	return some(tx.q.NewRaw("UPDATE number_orders SET cancelled = TRUE WHERE id = ? AND user_id = ?", id, userID).Exec(ctx))
 }
 
+// StrandedOrders are purchases that somebody began before a time and has not ended.
+func (q Query) StrandedOrders(ctx context.Context, before parley.Time, limit int) (orders []parley.NumberOrder, err error) {
+	err = q.q.NewSelect().Model(&orders).Where("created_at < ?", before).Order("id").Limit(int64(limit)).Scan(ctx)
+	return orders, err
+}
+
 // EndOrder removes a purchase; false when another has ended it, or, unless cancelled, when it was cancelled.
 func (tx *Tx) EndOrder(ctx context.Context, userID, id int64, cancelled bool) (bool, error) {
 	return some(tx.q.NewRaw("DELETE FROM number_orders WHERE id = ? AND user_id = ? AND cancelled = ?", id, userID, cancelled).Exec(ctx))

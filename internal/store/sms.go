@@ -165,18 +165,15 @@ func (tx *Tx) HandledSMS(ctx context.Context, id int64) error {
 	return err
 }
 
-// Stranded are the ids of what somebody began before a time and has not ended: messages to be sent that nobody has a lease of, messages
-// that came in, and purchases with their users.
-func (q Query) Stranded(ctx context.Context, before parley.Time, limit int) (out, in []int64, orders []parley.NumberOrder, err error) {
+// StrandedSMS are the ids of what somebody began before a time and has not ended: messages to be sent that nobody has a lease of, and messages
+// that came in.
+func (q Query) StrandedSMS(ctx context.Context, before parley.Time, limit int) (out, in []int64, err error) {
 	if err = q.q.NewRaw("SELECT id FROM sms WHERE status = 'queued' AND updated_at < ? AND lease_until < ? ORDER BY id LIMIT ?",
 		before, parley.Now(), limit).Scan(ctx, &out); err != nil {
-		return nil, nil, nil, err
+		return nil, nil, err
 	}
-	if err = q.q.NewRaw("SELECT id FROM sms_inbound WHERE NOT handled AND created_at < ? ORDER BY id LIMIT ?", before, limit).Scan(ctx, &in); err != nil {
-		return nil, nil, nil, err
-	}
-	err = q.q.NewSelect().Model(&orders).Where("created_at < ?", before).Order("id").Limit(int64(limit)).Scan(ctx)
-	return out, in, orders, err
+	err = q.q.NewRaw("SELECT id FROM sms_inbound WHERE NOT handled AND created_at < ? ORDER BY id LIMIT ?", before, limit).Scan(ctx, &in)
+	return out, in, err
 }
 
 // OptOut notes that a person wants no more messages from one of the user's numbers, or that they want them again.

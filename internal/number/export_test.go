@@ -1,0 +1,13 @@
+package number
+
+import (
+	"context"
+
+	"parley"
+)
+
+// Sweep ends what was begun before a time and has not ended.
+func (d *Desk) Sweep(ctx context.Context, before parley.Time) error { return d.sweep(ctx, before) }
+
+// Grace is how long unpaid numbers are kept.
+const Grace = grace

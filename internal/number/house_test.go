@@ -1,0 +1,161 @@
+package number_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"parley"
+	"parley/internal/billing"
+	"parley/internal/carrier"
+	"parley/internal/carrier/carriertest"
+	"parley/internal/number"
+	"parley/internal/store"
+	"parley/internal/store/storetest"
+)
+
+const (
+	number1, number2, person = "+12025550101", "+12025550102", "+12025550777"
+	cent                     = parley.USD / 100 // a segment in these tests
+)
+
+// house is a database with a user who has money, a scripted carrier and a desk.
+type house struct {
+	testing.TB
+	db      *store.DB
+	carrier *carriertest.Fake
+	desk    *number.Desk
+	user    *parley.User
+}
+
+func each(t *testing.T, test func(t *testing.T, h *house)) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) { test(t, open(t, db)) })
+}
+
+func open(t testing.TB, db *store.DB) *house {
+	h := &house{TB: t, db: db}
+	h.carrier = &carriertest.Fake{Stock: []carrier.Number{
+		{PhoneNumber: number1, CountryCode: "US", AddressRequirements: "none", SMSCapable: true},
+		{PhoneNumber: number2, CountryCode: "US", AddressRequirements: "none", SMSCapable: false}}}
+	prices, err := billing.ReadPrices("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	prices.Numbers["US"] = billing.NumberPrice{Rent: parley.USD}
+	prices.SMS["US"] = parley.USD / 100
+	h.user = storetest.User(t, db, 5*parley.USD)
+	h.desk = &number.Desk{DB: db, Carrier: h.carrier, Prices: prices}
+	return h
+}
+
+func (h *house) write(fn func(context.Context, *store.Tx) error) {
+	h.Helper()
+	if err := h.db.Write(h.Context(), fn); err != nil {
+		h.Fatal(err)
+	}
+}
+
+// buy searches and buys a number of the stock.
+func (h *house) buy(number string) *parley.Number {
+	h.Helper()
+	h.search()
+	n, err := h.desk.Buy(h.Context(), h.user.ID, number)
+	if err != nil {
+		h.Fatal(err)
+	}
+	return n
+}
+
+func (h *house) search() {
+	h.Helper()
+	if _, err := h.desk.Search(h.Context(), h.user.ID, "US", ""); err != nil {
+		h.Fatal(err)
+	}
+}
+
+// sweep ends everything that stands.
+func (h *house) sweep() error {
+	return h.desk.Sweep(h.Context(), parley.Now().Add(time.Minute))
+}
+
+// dies runs something in which the server dies.
+func (h *house) dies(fn func()) {
+	h.Helper()
+	defer func() {
+		if recover() == nil {
+			h.Error("it lived")
+		}
+	}()
+	fn()
+}
+
+// money holds the balance, what is free of it, and that the ledger agrees.
+func (h *house) money(balance parley.Money) {
+	h.Helper()
+	u, err := h.db.User(h.Context(), h.user.ID)
+	if err != nil {
+		h.Fatal(err)
+	}
+	free, err := h.db.Free(h.Context(), h.user.ID)
+	if err != nil {
+		h.Fatal(err)
+	}
+	list, _, err := h.db.Ledger(h.Context(), h.user.ID, 0, 0, store.Page{Number: 1, Size: 100})
+	if err != nil {
+		h.Fatal(err)
+	}
+	sum := parley.Money(0)
+	for _, e := range list {
+		sum += e.Amount
+	}
+	if u.Balance != balance || free != balance || sum != balance {
+		h.Errorf("balance %v, free %v, ledger %v; want %v", u.Balance, free, sum, balance)
+	}
+}
+
+// charges are how many entries of a kind the ledger has.
+func (h *house) charges(kind parley.LedgerKind) (n int) {
+	h.Helper()
+	list, _, err := h.db.Ledger(h.Context(), h.user.ID, 0, 0, store.Page{Number: 1, Size: 100})
+	if err != nil {
+		h.Fatal(err)
+	}
+	for _, e := range list {
+		if e.Kind == kind {
+			n++
+		}
+	}
+	return n
+}
+
+func (h *house) numbers() []parley.Number {
+	h.Helper()
+	list, err := h.db.Numbers(h.Context(), h.user.ID)
+	if err != nil {
+		h.Fatal(err)
+	}
+	return list
+}
+
+// is wants an error of a kind.
+func (h *house) is(err error, kind parley.Kind) {
+	h.Helper()
+	var e *parley.Error
+	if !errors.As(err, &e) || e.Kind != kind {
+		h.Errorf("got %v, want an error of kind %d", err, kind)
+	}
+}
+
+// on scripts the carrier: what happens before or after an act.
+func on(act string, err error, dies bool) func(string, string) error {
+	return func(a, _ string) error {
+		if a != act {
+			return nil
+		}
+		if dies {
+			panic("the server dies")
+		}
+		return err
+	}
+}

@@ -1,0 +1,86 @@
+// Package number looks after what joins assistants to the telephone network: rented numbers and their rent, caller ids, and who may make which
+// trunk.
+//
+// Nothing that reaches a carrier is done in a transaction, so a server can die between a carrier's act and the row that says so. Before a
+// carrier is asked for a number, an order stands and the money is set aside; afterwards one transaction ends the order and takes the money or
+// frees it. What a dead server has left standing is looked for (sweep) and ended: a number is asked for again, which a carrier bears.
+package number
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/riverqueue/river"
+
+	"parley"
+	"parley/internal/billing"
+	"parley/internal/carrier"
+	"parley/internal/channel"
+	"parley/internal/store"
+)
+
+// Desk is where numbers are rented, shown and claimed.
+type Desk struct {
+	DB      *store.DB
+	Carrier carrier.Carrier
+	Prices  *billing.Prices
+	Limits  channel.Limits // of the codes that prove a caller id
+	Trunks  parley.TrunkRules
+	// Place says why a trunk must not be where it is, nil where it may; TrunksChanged is told after a change. Both may be nil.
+	Place         func(ctx context.Context, t *parley.Trunk) error
+	TrunksChanged func()
+}
+
+const (
+	hold    = 60 * 24 * time.Hour // how long money stays set aside for what an order will end; far longer than any stands
+	strands = 20 * time.Second    // what was begun so long ago and has not ended, nobody works on any more
+)
+
+// The jobs of this room.
+type (
+	orderArgs struct { // a purchase that failed is to be undone
+		UserID int64 `json:"user_id"`
+		ID     int64 `json:"id"`
+	}
+	rentArgs  struct{}
+	sweepArgs struct{}
+)
+
+func (orderArgs) Kind() string { return "number_order" }
+func (rentArgs) Kind() string  { return "number_rent" }
+func (sweepArgs) Kind() string { return "line_sweep" } // its former name: nodes of a former version work it too
+
+// AddWorkers registers the workers of this room's jobs.
+func (d *Desk) AddWorkers(w *river.Workers) {
+	river.AddWorker(w, channel.Work(func(ctx context.Context, a orderArgs) error { return d.endOrder(ctx, a.UserID, a.ID) }))
+	river.AddWorker(w, channel.Work(func(ctx context.Context, _ rentArgs) error { return d.CollectRent(ctx, parley.Now()) }))
+	river.AddWorker(w, channel.Work(func(ctx context.Context, _ sweepArgs) error { return d.sweep(ctx, parley.Now().Add(-strands)) }))
+}
+
+// Periodic are the jobs that time causes.
+func Periodic() []*river.PeriodicJob {
+	return []*river.PeriodicJob{channel.Every(time.Hour, rentArgs{}), channel.Every(strands/2, sweepArgs{})}
+}
+
+// sweep ends the orders that a dead server left standing.
+func (d *Desk) sweep(ctx context.Context, before parley.Time) error {
+	orders, err := d.DB.StrandedOrders(ctx, before, 100)
+	if err != nil {
+		return err
+	}
+	var failed []error
+	for _, o := range orders {
+		failed = append(failed, d.endOrder(ctx, o.UserID, o.ID))
+	}
+	return errors.Join(failed...)
+}
+
+func orderReference(id int64) string { return "order:" + strconv.FormatInt(id, 10) }
+
+// rentReference names the month of a number that begins at from: it is charged once.
+func rentReference(numberID int64, from parley.Time) string {
+	return fmt.Sprintf("number:%d:%s", numberID, from.Time().Format(time.DateOnly))
+}

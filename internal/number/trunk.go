@@ -1,0 +1,120 @@
+package number
+
+import (
+	"context"
+
+	"parley"
+	"parley/internal/store"
+)
+
+// Lay lays what was sent over a trunk. sent says whether the password was among it: null and "" take it away.
+type Lay func(t *parley.TrunkInput) (wrong parley.Fields, sent bool)
+
+var errTrunks = parley.Errorf(parley.Forbidden, "SIP trunks are not for every account on this server: ask its operator, who decides who may make them (PARLEY_TRUNKS).")
+
+// CreateTrunk makes a trunk of a user's; t holds the defaults.
+func (d *Desk) CreateTrunk(ctx context.Context, userID int64, t *parley.TrunkInput, lay Lay) error {
+	if err := d.judge(ctx, userID, t, false, lay); err != nil {
+		return err
+	}
+	d.DB.SealPassword(&t.Trunk, t.SIPPassword)
+	return d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
+		if err := notOthers(ctx, tx, userID, &t.Trunk); err != nil {
+			return err
+		}
+		tx.AfterCommit(d.trunksChanged)
+		return tx.CreateTrunk(ctx, userID, &t.Trunk)
+	})
+}
+
+// ChangeTrunk changes one of a user's trunks.
+func (d *Desk) ChangeTrunk(ctx context.Context, userID, id int64, lay Lay) (*parley.Trunk, error) {
+	now, err := d.DB.Trunk(ctx, userID, id)
+	if err != nil {
+		return nil, err
+	}
+	// Names are looked up before the transaction, for that takes a while.
+	if err := d.judge(ctx, userID, &parley.TrunkInput{Trunk: *now}, len(now.Sealed) > 0, lay); err != nil {
+		return nil, err
+	}
+	var t *parley.TrunkInput
+	err = d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
+		old, err := tx.TrunkForUpdate(ctx, userID, id)
+		if err != nil {
+			return err
+		}
+		t = &parley.TrunkInput{Trunk: *old}
+		sent, err := d.laid(t, len(old.Sealed) > 0, lay)
+		if err != nil {
+			return err
+		}
+		if err := notOthers(ctx, tx, userID, &t.Trunk); err != nil {
+			return err
+		}
+		if sent {
+			tx.SealPassword(&t.Trunk, t.SIPPassword)
+		}
+		tx.AfterCommit(d.trunksChanged)
+		return tx.SaveTrunk(ctx, userID, old, &t.Trunk)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &t.Trunk, nil
+}
+
+// DeleteTrunk removes one of a user's trunks and its number.
+func (d *Desk) DeleteTrunk(ctx context.Context, userID, id int64) error {
+	return d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
+		tx.AfterCommit(d.trunksChanged)
+		return tx.DeleteTrunk(ctx, userID, id)
+	})
+}
+
+// judge says what is wrong with a trunk, by all that can be told without a transaction.
+func (d *Desk) judge(ctx context.Context, userID int64, t *parley.TrunkInput, password bool, lay Lay) error {
+	u, err := d.DB.User(ctx, userID)
+	if err != nil {
+		return err
+	}
+	if !d.Trunks.May(u) {
+		return errTrunks
+	}
+	if _, err := d.laid(t, password, lay); err != nil || d.Place == nil {
+		return err
+	}
+	if err := d.Place(ctx, &t.Trunk); err != nil {
+		var wrong parley.Fields
+		field := "sip_address"
+		if t.OutboundProxy != nil {
+			field = "outbound_proxy"
+		}
+		wrong.AddText(field, err.Error())
+		return wrong.Err()
+	}
+	return nil
+}
+
+// laid lays what was sent over a trunk, and judges the whole by its own rules.
+func (d *Desk) laid(t *parley.TrunkInput, password bool, lay Lay) (sent bool, err error) {
+	wrong, sent := lay(t)
+	t.Check(t.SIPPassword != "" || !sent && password, &d.Trunks, &wrong)
+	return sent, wrong.Err()
+}
+
+// notOthers refuses a user name that is somebody else's phone number: it would be a call's to them that a trunk answers to.
+func notOthers(ctx context.Context, tx *store.Tx, userID int64, t *parley.Trunk) error {
+	others, err := tx.OthersNumber(ctx, userID, t.Meant())
+	if err != nil || !others {
+		return err
+	}
+	var wrong parley.Fields
+	wrong.AddText("sip_username", "The user name is somebody else's phone number on this server.")
+	return wrong.Err()
+}
+
+func (d *Desk) trunksChanged() {
+	if d.TrunksChanged != nil {
+		d.TrunksChanged()
+	}
+}

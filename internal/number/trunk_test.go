@@ -1,0 +1,194 @@
+package number_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"parley"
+	"parley/internal/number"
+	"parley/internal/store"
+	"parley/internal/store/storetest"
+)
+
+func trunkOf(number string) *parley.TrunkInput {
+	return &parley.TrunkInput{Trunk: parley.Trunk{Name: "PBX", PhoneNumber: number, SIPAddress: "pbx.example.com", Transport: "udp", SRTP: "off", InboundAuthorizationType: "auth", AllowedInboundIPs: []string{}}}
+}
+
+// as lays nothing over a trunk: it is as it should be.
+func as(*parley.TrunkInput) (parley.Fields, bool) { return nil, false }
+
+// change is what was sent of a trunk.
+func change(fn func(t *parley.TrunkInput)) number.Lay {
+	return func(t *parley.TrunkInput) (parley.Fields, bool) { fn(t); return nil, false }
+}
+
+// field is the one field that an error names.
+func field(t *testing.T, err error) string {
+	t.Helper()
+	var e *parley.Error
+	if !errors.As(err, &e) || e.Kind != parley.Invalid || len(e.Fields) != 1 {
+		t.Fatalf("no field is named: %v", err)
+	}
+	return e.Fields[0].Name
+}
+
+// TestTrunkNumbers: a trunk takes no number from who rents it, before or after, and has no name that is somebody's number.
+func TestTrunkNumbers(t *testing.T) {
+	each(t, func(t *testing.T, h *house) {
+		ctx := t.Context()
+		thief := storetest.User(t, h.db, parley.USD)
+		h.buy(number1)
+		err := h.desk.CreateTrunk(ctx, thief.ID, trunkOf(number1), as)
+		h.is(err, parley.Conflict)
+		for _, name := range []string{number1, strings.TrimPrefix(number1, "+"), strings.TrimPrefix(number1, "+1"), "00" + strings.TrimPrefix(number1, "+"), number1 + "@sip.example.com"} {
+			mine := trunkOf("+12125550199")
+			mine.SIPUsername = name
+			if got := field(t, h.desk.CreateTrunk(ctx, thief.ID, mine, as)); got != "sip_username" {
+				t.Errorf("the name %s: %s is refused", name, got)
+			}
+		}
+		own := trunkOf("+12125550199")
+		own.SIPUsername = "12125550199"
+		if err := h.desk.CreateTrunk(ctx, thief.ID, own, as); err != nil {
+			t.Errorf("one's own number as a name: %v", err)
+		}
+		_, err = h.desk.ChangeTrunk(ctx, thief.ID, own.ID, change(func(t *parley.TrunkInput) { t.SIPUsername = number1 }))
+		if got := field(t, err); got != "sip_username" {
+			t.Errorf("a change of the name: %s is refused", got)
+		}
+		// A number of the carrier's stock that a trunk claims is found and bought all the same.
+		squat := trunkOf(number2)
+		if err := h.desk.CreateTrunk(ctx, thief.ID, squat, as); err != nil {
+			t.Fatal(err)
+		}
+		if now, err := h.db.AnyTrunk(ctx, squat.ID); err != nil || now.Rented {
+			t.Fatalf("%+v: %v", now, err)
+		}
+		h.buy(number2)
+		if now, err := h.db.AnyTrunk(ctx, squat.ID); err != nil || !now.Rented {
+			t.Errorf("the trunk that claims the number is used: %+v, %v", now, err)
+		}
+		all, err := h.db.AllTrunks(ctx)
+		if err != nil || len(all) != 2 || all[0].Rented || !all[1].Rented {
+			t.Errorf("%+v: %v", all, err)
+		}
+		if n, err := h.db.RentedNumber(ctx, number2); err != nil || n.UserID != h.user.ID {
+			t.Errorf("%+v: %v", n, err)
+		}
+		err = h.desk.CreateTrunk(ctx, thief.ID, trunkOf(number2), as)
+		h.is(err, parley.Conflict)
+	})
+}
+
+// TestTrunkRules: who may make trunks, and where they may be.
+func TestTrunkRules(t *testing.T) {
+	h := open(t, storetest.SQLite(t))
+	ctx := t.Context()
+	makers := func(list ...string) error {
+		h.desk.Trunks = parley.TrunkRules{Makers: list}
+		tr := trunkOf("+12125550100")
+		err := h.desk.CreateTrunk(ctx, h.user.ID, tr, as)
+		if err == nil {
+			_, err = h.desk.ChangeTrunk(ctx, h.user.ID, tr.ID, as)
+			h.desk.Trunks.Makers = []string{"none"}
+			if _, bad := h.desk.ChangeTrunk(ctx, h.user.ID, tr.ID, as); bad == nil {
+				t.Error("who may make no trunk changes one")
+			}
+			if bad := h.desk.DeleteTrunk(ctx, h.user.ID, tr.ID); bad != nil {
+				t.Error(bad)
+			}
+		}
+		return err
+	}
+	for _, good := range [][]string{nil, {"all"}, {h.user.Plan}, {"x", strings.ToUpper(h.user.Email)}} {
+		if err := makers(good...); err != nil {
+			t.Errorf("%v: %v", good, err)
+		}
+	}
+	for _, bad := range [][]string{{"none"}, {"other"}, {"x" + h.user.Email}} {
+		if err := makers(bad...); err == nil || !strings.Contains(err.Error(), "PARLEY_TRUNKS") {
+			t.Errorf("%v: %v", bad, err)
+		}
+	}
+	h.desk.Trunks = parley.TrunkRules{IPv4: 24, IPv6: 48, Carrier: "SIP.Carrier.example:5060"}
+	proxy := "sip.carrier.example"
+	for want, c := range map[string]func(*parley.TrunkInput){
+		"sip_address":           func(t *parley.TrunkInput) { t.SIPAddress = "sip.carrier.EXAMPLE.:5070" },
+		"outbound_proxy":        func(t *parley.TrunkInput) { t.OutboundProxy = &proxy },
+		"transport":             func(t *parley.TrunkInput) { t.Transport = "tls" },
+		"srtp":                  func(t *parley.TrunkInput) { t.SRTP = "required" },
+		"allowed_inbound_ips.1": func(t *parley.TrunkInput) { t.AllowedInboundIPs = []string{"192.0.2.0/24", "192.0.0.0/23"} },
+		"allowed_inbound_ips.0": func(t *parley.TrunkInput) { t.AllowedInboundIPs = []string{"::/0", "2001:db8::/48"} },
+	} {
+		tr := trunkOf("+12125550100")
+		if got := field(t, h.desk.CreateTrunk(ctx, h.user.ID, tr, change(c))); got != want {
+			t.Errorf("%s is refused, want %s", got, want)
+		}
+	}
+	h.desk.Place = func(_ context.Context, t *parley.Trunk) error {
+		if t.SIPAddress == "192.0.2.1" {
+			return errors.New("It is the carrier's.")
+		}
+		return nil
+	}
+	tr := trunkOf("+12125550100")
+	if got := field(t, h.desk.CreateTrunk(ctx, h.user.ID, tr, change(func(t *parley.TrunkInput) { t.SIPAddress = "192.0.2.1" }))); got != "sip_address" {
+		t.Errorf("%s is refused", got)
+	}
+	if err := h.desk.CreateTrunk(ctx, h.user.ID, tr, change(func(t *parley.TrunkInput) { t.SIPAddress = "192.0.2.2" })); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.desk.ChangeTrunk(ctx, h.user.ID, tr.ID, change(func(t *parley.TrunkInput) { t.SIPAddress = "192.0.2.1" })); field(t, err) != "sip_address" {
+		t.Error(err)
+	}
+	// What was stored before a rule is read, and can be mended.
+	h.desk.Trunks, h.desk.Place = parley.TrunkRules{}, nil
+	h.write(func(ctx context.Context, tx *store.Tx) error {
+		old, err := tx.TrunkForUpdate(ctx, h.user.ID, tr.ID)
+		if err != nil {
+			return err
+		}
+		now := *old
+		now.Transport = "tls"
+		return tx.SaveTrunk(ctx, h.user.ID, old, &now)
+	})
+	if _, err := h.desk.ChangeTrunk(ctx, h.user.ID, tr.ID, change(func(t *parley.TrunkInput) { t.Name = "x" })); field(t, err) != "transport" {
+		t.Error(err)
+	}
+	if now, err := h.desk.ChangeTrunk(ctx, h.user.ID, tr.ID, change(func(t *parley.TrunkInput) { t.Transport = "tcp" })); err != nil || now.Transport != "tcp" {
+		t.Error(now, err)
+	}
+}
+
+// TestCallerIDOfTrunk: the number of one's own trunk can be verified, and what is verified is not asked for again.
+func TestCallerIDOfTrunk(t *testing.T) {
+	each(t, func(t *testing.T, h *house) {
+		ctx := t.Context()
+		tr := trunkOf("+12125550100")
+		if err := h.desk.CreateTrunk(ctx, h.user.ID, tr, as); err != nil {
+			t.Fatal(err)
+		}
+		proved := func() bool {
+			ok, err := h.db.ProvedNumber(ctx, h.user.ID, tr.PhoneNumber)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return ok
+		}
+		if proved() {
+			t.Error("a number that was written down is proved")
+		}
+		c, err := h.desk.AskCallerID(ctx, h.user.ID, tr.PhoneNumber)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := h.desk.VerifyCallerID(ctx, h.user.ID, c.ID, c.Code); err != nil || !proved() {
+			t.Errorf("verified: %v", err)
+		}
+		if _, err := h.desk.AskCallerID(ctx, h.user.ID, tr.PhoneNumber); err == nil {
+			t.Error("it is asked for again")
+		}
+	})
+}
