@@ -68,36 +68,3 @@ func (r *random) uniform() float64 { return float64(r.next()>>11) / (1 << 53) }
 
 // noise is in [-1, 1), with an rms of 1/sqrt(3).
 func (r *random) noise() float64 { return float64(int64(r.next())) / (1 << 63) }
-
-// Comfort makes comfort noise: what a line sounds like when nobody speaks, so that it doesn't seem dead (ITU-T G.711 Appendix II). Its
-// spectrum falls gently, as that of a room does.
-type Comfort struct {
-	Level float64 // dBFS; -60 to -70 is heard as a quiet line
-	rand  random
-	low   float64
-}
-
-// NewComfort begins at a level in dBFS.
-func NewComfort(level float64, seed uint64) *Comfort {
-	return &Comfort{Level: level, rand: random(seed)}
-}
-
-// Fill overwrites f.
-func (c *Comfort) Fill(f []int16) {
-	// The one-pole filter leaves (1-k)/(1+k) of the power of uniform noise, which is 1/3.
-	const k = 0.5
-	amplitude := Gain(c.Level) * (1 << 15) * math.Sqrt(3*(1+k)/(1-k))
-	for i := range f {
-		c.low = k*c.low + (1-k)*c.rand.noise()
-		f[i] = clip(amplitude * c.low)
-	}
-}
-
-// ComfortLevel reads the level in dBFS from a comfort noise payload (RFC 3389: the first octet is -dBov). The spectrum that may follow is
-// not used, as the RFC allows. It is false for an empty payload.
-func ComfortLevel(payload []byte) (float64, bool) {
-	if len(payload) == 0 {
-		return 0, false
-	}
-	return -float64(payload[0] & 0x7F), true
-}

@@ -51,30 +51,6 @@ func TestMix(t *testing.T) {
 	quiet(t, "mixing", func() { Mix(a, b, 0.3); Fade(a, 0.9, 1); Level(a) })
 }
 
-func TestComfort(t *testing.T) {
-	for _, want := range []float64{-40, -60} {
-		c, pcm := NewComfort(want, 7), make([]int16, 160)
-		var all []int16
-		for range 100 {
-			c.Fill(pcm)
-			all = append(all, pcm...)
-		}
-		if got := Level(all); math.Abs(got-want) > 0.5 {
-			t.Errorf("level %.1f dBFS, want %v", got, want)
-		}
-		quiet(t, "comfort noise", func() { c.Fill(pcm) })
-	}
-	for _, c := range []struct {
-		payload string
-		want    float64
-		ok      bool
-	}{{"", 0, false}, {"\x00", 0, true}, {"\x40\x12\x34", -64, true}, {"\xFF", -127, true}} {
-		if got, ok := ComfortLevel([]byte(c.payload)); got != c.want || ok != c.ok {
-			t.Errorf("payload %x: %v, %v", c.payload, got, ok)
-		}
-	}
-}
-
 func TestFormats(t *testing.T) {
 	for _, c := range []struct {
 		f    Format
@@ -95,12 +71,5 @@ func BenchmarkMix(b *testing.B) {
 	x, y := whiteNoise(1, 9000, 320), whiteNoise(2, 9000, 320)
 	for b.Loop() {
 		Mix(x, y, 0.3)
-	}
-}
-
-func BenchmarkComfort(b *testing.B) {
-	c, pcm := NewComfort(-60, 7), make([]int16, 320)
-	for b.Loop() {
-		c.Fill(pcm)
 	}
 }
