@@ -415,3 +415,43 @@ func table(t *testing.T, page, heading string) (rows [][]string) {
 	}
 	return rows[2:]
 }
+
+// TestHouseSQL holds that SQL stands in the store, and in search for the tables that are its own.
+func TestHouseSQL(t *testing.T) {
+	if got := askers(t, "package x\nfunc f(q store.Query) { q.SQL() }"); got != 1 {
+		t.Fatalf("a question past the store is counted %d times", got)
+	}
+	err := filepath.WalkDir(".", func(file string, d fs.DirEntry, err error) error {
+		if err != nil || filepath.Ext(file) != ".go" || strings.HasSuffix(file, "_test.go") {
+			return err
+		}
+		if dir := filepath.ToSlash(filepath.Dir(file)); dir == "internal/store" || dir == "internal/search" {
+			return nil
+		}
+		text, err := os.ReadFile(file)
+		if err == nil && askers(t, string(text)) > 0 {
+			t.Errorf("%s asks the database past the store: give the question a method of internal/store", file)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// askers counts the calls of store.Query.SQL in a file.
+func askers(t *testing.T, text string) (n int) {
+	f, err := parser.ParseFile(token.NewFileSet(), "", text, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ast.Inspect(f, func(node ast.Node) bool {
+		if call, ok := node.(*ast.CallExpr); ok && len(call.Args) == 0 {
+			if sel, ok := call.Fun.(*ast.SelectorExpr); ok && sel.Sel.Name == "SQL" {
+				n++
+			}
+		}
+		return true
+	})
+	return n
+}

@@ -14,6 +14,7 @@ import (
 
 	"parley"
 	"parley/internal/knowledge"
+	"parley/internal/search"
 	"parley/internal/store"
 	"parley/internal/store/storetest"
 )
@@ -76,7 +77,7 @@ func (b *bench) library(engine string) (*library, error) {
 		return nil, err
 	}
 	l := &library{db: db, texts: map[string]*knowledge.Text{}, user: &parley.User{Name: "Bench", Email: "bench@example.com", PasswordHash: "-", Timezone: "UTC", Plan: "default"}}
-	l.desk = &knowledge.Desk{DB: db, Cut: knowledge.Here, ReadSite: func(_ context.Context, d *parley.Document, _ func(int, int)) (*knowledge.Text, error) {
+	l.desk = &knowledge.Desk{Index: search.Index{DB: db}, Cut: knowledge.Here, ReadSite: func(_ context.Context, d *parley.Document, _ func(int, int)) (*knowledge.Text, error) {
 		return l.texts[d.URL], nil
 	}}
 	err = db.Write(ctx, func(ctx context.Context, tx *store.Tx) error { return tx.CreateUser(ctx, l.user) })

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"parley/internal/search"
 	"parley/internal/store"
 )
 
@@ -250,7 +251,7 @@ func TestKilledWhileProcessing(t *testing.T) {
 	var rows map[string]int
 	var err error
 	p.data(t, func(ctx context.Context, tx *store.Tx) error {
-		rows, err = tx.KnowledgeRows(ctx)
+		rows, err = search.Rows(ctx, tx.Query)
 		return err
 	})
 	if err != nil || rows["chunks"] != d.ChunksCount || rows["chunk_tokens"] == 0 {

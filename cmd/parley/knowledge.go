@@ -10,6 +10,7 @@ import (
 	"parley/internal/egress"
 	"parley/internal/knowledge"
 	"parley/internal/provider"
+	"parley/internal/search"
 	"parley/internal/store"
 )
 
@@ -20,7 +21,7 @@ func (s *Settings) knowledge(db *store.DB, providers *provider.Set, guard *egres
 		return nil, err
 	}
 	extractor := &knowledge.Extractor{}
-	d := &knowledge.Desk{DB: db, Blobs: blobs, Cut: extractor.Cut}
+	d := &knowledge.Desk{Index: search.Index{DB: db}, Blobs: blobs, Cut: extractor.Cut}
 	d.ReadFile = func(ctx context.Context, kind parley.DocumentType, file blob.Object) (*knowledge.Text, error) {
 		return extractor.Extract(ctx, string(kind), file)
 	}

@@ -37,6 +37,7 @@ import (
 	"parley/internal/provider"
 	"parley/internal/provider/deepgram"
 	"parley/internal/provider/openai"
+	"parley/internal/search"
 	"parley/internal/store"
 	"parley/internal/store/storetest"
 	"parley/internal/web"
@@ -107,7 +108,7 @@ func open(t testing.TB, db *store.DB, change func(*api.Config)) *house {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.Knowledge = &knowledge.Desk{DB: db, Blobs: blobs, Cut: knowledge.Here}
+	c.Knowledge = &knowledge.Desk{Index: search.Index{DB: db}, Blobs: blobs, Cut: knowledge.Here}
 	c.Campaigns = campaign.New(campaign.Config{DB: db, Prices: prices})
 	if change != nil {
 		change(&c)

@@ -19,6 +19,7 @@ import (
 	"parley"
 	"parley/internal/blob"
 	"parley/internal/knowledge"
+	"parley/internal/search"
 	"parley/internal/store"
 )
 
@@ -29,7 +30,7 @@ func shelf(t *testing.T, db *store.DB) *knowledge.Desk {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &knowledge.Desk{DB: db, Blobs: blobs, Cut: knowledge.Here,
+	return &knowledge.Desk{Index: search.Index{DB: db}, Blobs: blobs, Cut: knowledge.Here,
 		ReadFile: func(ctx context.Context, kind parley.DocumentType, file blob.Object) (*knowledge.Text, error) {
 			raw, err := io.ReadAll(file)
 			if bytes.HasPrefix(raw, []byte("broken")) {

@@ -1,5 +1,4 @@
-// Package knowledge makes documents answer: it reads websites and files, cuts them into passages, and finds the passages that answer a
-// question.
+// Package knowledge makes documents answer: it reads websites and files, and cuts them into the passages that package search finds.
 //
 // Reading has three steps, and each can be looked at alone:
 //

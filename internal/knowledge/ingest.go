@@ -15,6 +15,7 @@ import (
 
 	"parley"
 	"parley/internal/ai"
+	"parley/internal/search"
 	"parley/internal/store"
 )
 
@@ -204,7 +205,7 @@ func (p *processing) process(ctx context.Context) error {
 	if p.Embedder != nil {
 		p.doc.Embedder = p.Embedder.Name()
 	}
-	words, title := lexicon{}, titleOf(p.doc, text)
+	words, title := search.Lexicon{}, titleOf(p.doc, text)
 	step := batch
 	if !p.DB.SQLite() && p.Embedder == nil { // a batch takes little time and no writer waits for it, and each counts its words anew
 		step = 5 * batch
@@ -218,7 +219,7 @@ func (p *processing) process(ctx context.Context) error {
 			p.done.Store(int64(to))
 		}
 	}
-	if err := p.DB.SettleIndex(ctx); err != nil {
+	if err := search.Settle(ctx, p.DB); err != nil {
 		return err
 	}
 	p.doc.Progress = p.progress()
@@ -251,10 +252,10 @@ func titleOf(doc *parley.Document, text *Text) string {
 }
 
 // store embeds and stores a batch of passages.
-func (p *processing) store(ctx context.Context, l lexicon, title string, from int, cut []Chunk) error {
-	chunks := make([]store.Chunk, len(cut))
+func (p *processing) store(ctx context.Context, l search.Lexicon, title string, from int, cut []Chunk) error {
+	chunks := make([]search.Chunk, len(cut))
 	for i, c := range cut {
-		chunks[i] = store.Chunk{Position: from + i, Title: title, Heading: c.Heading, Page: c.Page, URL: c.URL, Text: c.Text}
+		chunks[i] = search.Chunk{Position: from + i, Title: title, Heading: c.Heading, Page: c.Page, URL: c.URL, Text: c.Text}
 	}
 	if p.Embedder != nil {
 		if err := p.embed(ctx, chunks); err != nil {
@@ -267,16 +268,16 @@ func (p *processing) store(ctx context.Context, l lexicon, title string, from in
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	words := l.indexed(chunks)
+	words := l.Index(chunks)
 	return p.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
 		if err := p.renew(ctx, tx); err != nil { // a document that was deleted gets no more passages
 			return err
 		}
-		return tx.AddChunks(ctx, p.doc, chunks, words)
+		return search.Add(ctx, tx, p.doc, chunks, words)
 	})
 }
 
-func (p *processing) embed(ctx context.Context, chunks []store.Chunk) error {
+func (p *processing) embed(ctx context.Context, chunks []search.Chunk) error {
 	for len(chunks) > 0 {
 		part := chunks[:min(embedBatch, len(chunks))]
 		chunks = chunks[len(part):]
@@ -294,7 +295,7 @@ func (p *processing) embed(ctx context.Context, chunks []store.Chunk) error {
 			return &ai.Error{Kind: ai.Malformed, Err: fmt.Errorf("%d vectors for %d texts", len(got), len(part))}
 		}
 		for i := range part {
-			part[i].Code, part[i].Vector = pack(got[i])
+			part[i].Code, part[i].Vector = search.Pack(got[i])
 		}
 	}
 	return nil
@@ -313,11 +314,11 @@ func (p *processing) finish(ctx context.Context, failure string) error {
 
 // drop removes the passages of a document's runs other than keep, in steps.
 func (d *Desk) drop(ctx context.Context, doc *parley.Document, keep int64) error {
-	l := lexicon{}
+	l := search.Lexicon{}
 	for {
 		n := 0
 		err := d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
-			n, err = tx.DropChunks(ctx, doc, keep, batch, l.indexed)
+			n, err = search.Drop(ctx, tx, doc, keep, batch, l.Index)
 			return err
 		})
 		if err != nil || n == 0 {

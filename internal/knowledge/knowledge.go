@@ -11,8 +11,8 @@ import (
 	"github.com/riverqueue/river"
 
 	"parley"
-	"parley/internal/ai"
 	"parley/internal/blob"
+	"parley/internal/search"
 	"parley/internal/store"
 )
 
@@ -29,17 +29,14 @@ const (
 
 // Desk takes documents in, makes them answer, and forgets them. Its fields are set before its first use.
 type Desk struct {
-	DB       *store.DB
-	Blobs    blob.Store
-	ReadFile func(ctx context.Context, kind parley.DocumentType, file blob.Object) (*Text, error)
-	ReadSite func(ctx context.Context, doc *parley.Document, progress func(done, total int)) (*Text, error)
-	Cut      func(ctx context.Context, sections []Section) ([]Chunk, error)
-	Embedder ai.Embedder // nil: passages are found by words alone
-
+	search.Index // finds the passages
+	Blobs        blob.Store
+	ReadFile     func(ctx context.Context, kind parley.DocumentType, file blob.Object) (*Text, error)
+	ReadSite     func(ctx context.Context, doc *parley.Document, progress func(done, total int)) (*Text, error)
+	Cut          func(ctx context.Context, sections []Section) ([]Chunk, error)
 	// Lease is how long a document waits for another process when the one that processes it has died; 0 is 15 seconds.
 	Lease time.Duration
 
-	vectors vectors
 	storing chan struct{} // see storing
 }
 

@@ -17,6 +17,7 @@ import (
 	"parley"
 	"parley/internal/ai"
 	"parley/internal/blob"
+	"parley/internal/search"
 	"parley/internal/store"
 	"parley/internal/store/storetest"
 )
@@ -42,7 +43,7 @@ func newLibrary(t testing.TB, db *store.DB) *library {
 		t.Fatal(err)
 	}
 	l := &library{TB: t, user: storetest.User(t, db, 0), read: new(atomic.Int64)}
-	l.Desk = &Desk{DB: db, Blobs: blobs, Cut: Here, Lease: 3 * time.Second}
+	l.Desk = &Desk{Index: search.Index{DB: db}, Blobs: blobs, Cut: Here, Lease: 3 * time.Second}
 	l.ReadFile = func(ctx context.Context, _ parley.DocumentType, file blob.Object) (*Text, error) {
 		n := l.read.Add(1)
 		if l.hook != nil {
@@ -167,7 +168,7 @@ func (l *library) find(query string) []parley.Passage {
 // counts are how many rows each derived table has.
 func (l *library) counts() map[string]int {
 	l.Helper()
-	out, err := l.DB.KnowledgeRows(l.Context())
+	out, err := search.Rows(l.Context(), l.DB.Query)
 	if err != nil {
 		l.Fatal(err)
 	}
@@ -424,8 +425,8 @@ func TestResumed(t *testing.T) {
 			if err != nil || doc == nil {
 				return fmt.Errorf("no lease: %w", err)
 			}
-			chunks := []store.Chunk{{Position: 0, Text: "Rye bread."}, {Position: 1, Text: "Half a word"}}
-			return tx.AddChunks(ctx, doc, chunks, lexicon{}.indexed(chunks))
+			chunks := []search.Chunk{{Position: 0, Text: "Rye bread."}, {Position: 1, Text: "Half a word"}}
+			return search.Add(ctx, tx, doc, chunks, search.Lexicon{}.Index(chunks))
 		})
 		if len(l.find("rye")) != 0 {
 			t.Error("half a document is found")
@@ -438,7 +439,7 @@ func TestResumed(t *testing.T) {
 		if got := l.find("half word"); len(got) != 0 {
 			t.Errorf("what the dead process left is found: %+v", got)
 		}
-		words, err := l.DB.Words(t.Context(), l.base, []string{"rye", "half"})
+		words, err := search.Words(t.Context(), l.DB.Query, l.base, []string{"rye", "half"})
 		if err != nil || len(words) != 1 || words[0].Chunks != 400 {
 			t.Errorf("%+v %v", words, err)
 		}

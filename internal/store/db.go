@@ -148,6 +148,9 @@ func (db *DB) Close() error {
 	return db.write.Close()
 }
 
+// SQL is what package search asks with: its tables are its own, and written and read by nobody else. Every other question has a method here.
+func (q Query) SQL() bun.IDB { return q.q }
+
 // SQLite says which engine it is.
 func (q Query) SQLite() bool { return q.sqlite }
 

@@ -56,8 +56,8 @@ func (q Query) KnowledgeState(ctx context.Context, userID, id int64) (revision i
 	return revision, chunks, notFound(err, knowledgebaseNotFound)
 }
 
-// lockKnowledgebase makes transactions that change a knowledgebase's passages wait for each other, in one order.
-func (tx *Tx) lockKnowledgebase(ctx context.Context, id int64) error {
+// LockKnowledgebase makes transactions that change a knowledgebase's passages wait for each other, in one order.
+func (tx *Tx) LockKnowledgebase(ctx context.Context, id int64) error {
 	if tx.sqlite {
 		return nil
 	}
@@ -76,7 +76,7 @@ func (tx *Tx) CreateDocument(ctx context.Context, userID, knowledgebaseID int64,
 	if err := tx.CountDay(ctx, userID, "document_readings", "documents to be read", parley.Now()); err != nil {
 		return err
 	}
-	if err := tx.lockKnowledgebase(ctx, knowledgebaseID); err != nil {
+	if err := tx.LockKnowledgebase(ctx, knowledgebaseID); err != nil {
 		return err
 	}
 	if err := tx.ownKnowledgebase(ctx, userID, knowledgebaseID); err != nil {
@@ -237,7 +237,7 @@ func (tx *Tx) UnleaseDocument(ctx context.Context, d *parley.Document) error {
 // FinishDocument ends a run. With failure "" its passages, which are all stored, become the ones that are found, in this one step;
 // otherwise those of an earlier run stay. false says that the run was wanted no more.
 func (tx *Tx) FinishDocument(ctx context.Context, d *parley.Document, failure string) (bool, error) {
-	if err := tx.lockKnowledgebase(ctx, d.KnowledgebaseID); err != nil {
+	if err := tx.LockKnowledgebase(ctx, d.KnowledgebaseID); err != nil {
 		return false, err
 	}
 	d.UpdatedAt = parley.Now()

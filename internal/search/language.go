@@ -1,4 +1,4 @@
-package knowledge
+package search
 
 import (
 	"cmp"
@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
-
-	"parley/internal/store"
 )
 
 // What the index holds is the same for all languages: words cut to their English stems. In languages that inflect in other ways a question's
@@ -261,7 +259,7 @@ func telling(question []string, elided map[string]string, asked []*language) []s
 
 // family are the words of the vocabulary that are kin to a word of a question.
 type family struct {
-	same, near []store.Word
+	same, near []Word
 }
 
 // stems are those that stand for a word in the index, in order, with spaces between.
@@ -278,11 +276,11 @@ func (f family) stems(w string) string {
 const maxKin = 4
 
 // families finds those of some words of the vocabulary that are kin to each word of a question. elided says which of these stand for others.
-func families(question []string, elided map[string]string, spoken []*language, known []store.Word) map[string]family {
-	slices.SortFunc(known, func(a, b store.Word) int {
+func families(question []string, elided map[string]string, spoken []*language, known []Word) map[string]family {
+	slices.SortFunc(known, func(a, b Word) int {
 		return cmp.Or(cmp.Compare(len(a.Word), len(b.Word)), strings.Compare(a.Word, b.Word))
 	})
-	known = slices.CompactFunc(known, func(a, b store.Word) bool { return a.Word == b.Word })
+	known = slices.CompactFunc(known, func(a, b Word) bool { return a.Word == b.Word })
 	out := map[string]family{}
 	for _, w := range question {
 		asked := cmp.Or(elided[w], w)

@@ -1,4 +1,4 @@
-package store
+package search
 
 import (
 	"bytes"
@@ -13,6 +13,7 @@ import (
 	"github.com/uptrace/bun"
 
 	"parley"
+	"parley/internal/store"
 )
 
 // Chunk is a stored passage. It is found when its run is its document's live one.
@@ -54,33 +55,33 @@ const (
 	wordTokens  = "word_tokens"
 )
 
-// AddChunks stores passages of a document's present run, and counts their words.
-func (tx *Tx) AddChunks(ctx context.Context, d *parley.Document, list []Chunk, words []Word) error {
+// Add stores passages of a document's present run, and counts their words.
+func Add(ctx context.Context, tx *store.Tx, d *parley.Document, list []Chunk, words []Word) error {
 	if len(list) == 0 {
 		return nil
 	}
-	if err := tx.lockKnowledgebase(ctx, d.KnowledgebaseID); err != nil {
+	if err := tx.LockKnowledgebase(ctx, d.KnowledgebaseID); err != nil {
 		return err
 	}
 	for i := range list {
 		list[i].ID, list[i].KnowledgebaseID, list[i].DocumentID, list[i].Run = 0, d.KnowledgebaseID, d.ID, d.Run
 	}
-	if _, err := tx.q.NewInsert().Model(&list).Exec(ctx); err != nil {
+	if _, err := tx.SQL().NewInsert().Model(&list).Exec(ctx); err != nil {
 		return err
 	}
-	if err := tx.indexChunks(ctx, d.KnowledgebaseID, list); err != nil {
+	if err := indexChunks(ctx, tx, d.KnowledgebaseID, list); err != nil {
 		return err
 	}
-	if err := tx.addVectors(ctx, list); err != nil {
+	if err := addVectors(ctx, tx, list); err != nil {
 		return err
 	}
-	return tx.countWords(ctx, d.KnowledgebaseID, words)
+	return countWords(ctx, tx, d.KnowledgebaseID, words)
 }
 
 // indexChunks puts a batch of passages into the keyword index.
-func (tx *Tx) indexChunks(ctx context.Context, knowledgebaseID int64, list []Chunk) error {
-	if tx.sqlite {
-		index := tx.index(chunkTokens, knowledgebaseID)
+func indexChunks(ctx context.Context, tx *store.Tx, knowledgebaseID int64, list []Chunk) error {
+	if tx.SQLite() {
+		index := rowsOf(tx, chunkTokens, knowledgebaseID)
 		for i := range list {
 			index.add(list[i].ID, list[i].Tokens)
 		}
@@ -102,13 +103,13 @@ func (tx *Tx) indexChunks(ctx context.Context, knowledgebaseID int64, list []Chu
 		tokens.WriteString(pre + t)
 		ids.WriteString(hex.EncodeToString(have[t]))
 	}
-	_, err := tx.q.NewRaw(`INSERT INTO chunk_tokens (token, first, ids)
+	_, err := tx.SQL().NewRaw(`INSERT INTO chunk_tokens (token, first, ids)
 		SELECT t.token, ?, decode(t.ids, 'hex') FROM unnest(string_to_array(?, ' '), string_to_array(?, ' ')) AS t (token, ids)`,
 		first, tokens.String(), ids.String()).Exec(ctx)
 	return err
 }
 
-func (tx *Tx) addVectors(ctx context.Context, list []Chunk) error {
+func addVectors(ctx context.Context, tx *store.Tx, list []Chunk) error {
 	type row struct {
 		bun.BaseModel   `bun:"vectors"`
 		ChunkID         int64
@@ -124,18 +125,18 @@ func (tx *Tx) addVectors(ctx context.Context, list []Chunk) error {
 	if len(rows) == 0 {
 		return nil
 	}
-	_, err := tx.q.NewInsert().Model(&rows).Exec(ctx)
+	_, err := tx.SQL().NewInsert().Model(&rows).Exec(ctx)
 	return err
 }
 
-// DropChunks removes up to limit passages of a document that are of other runs than keep, and uncounts their words, which words tells.
+// Drop removes up to limit passages of a document that are of other runs than keep, and uncounts their words, which words tells.
 // It says how many there were.
-func (tx *Tx) DropChunks(ctx context.Context, d *parley.Document, keep int64, limit int, words func([]Chunk) []Word) (int, error) {
-	if err := tx.lockKnowledgebase(ctx, d.KnowledgebaseID); err != nil {
+func Drop(ctx context.Context, tx *store.Tx, d *parley.Document, keep int64, limit int, words func([]Chunk) []Word) (int, error) {
+	if err := tx.LockKnowledgebase(ctx, d.KnowledgebaseID); err != nil {
 		return 0, err
 	}
 	var list []Chunk
-	err := tx.q.NewSelect().Model(&list).Where("document_id = ? AND run <> ?", d.ID, keep).OrderExpr("run, position").Limit(int64(limit)).Scan(ctx)
+	err := tx.SQL().NewSelect().Model(&list).Where("document_id = ? AND run <> ?", d.ID, keep).OrderExpr("run, position").Limit(int64(limit)).Scan(ctx)
 	if err != nil || len(list) == 0 {
 		return 0, err
 	}
@@ -143,11 +144,11 @@ func (tx *Tx) DropChunks(ctx context.Context, d *parley.Document, keep int64, li
 	for i := range list {
 		ids[i] = list[i].ID
 	}
-	if _, err := tx.q.NewRaw("DELETE FROM chunks WHERE id IN (?)", bun.List(ids)).Exec(ctx); err != nil {
+	if _, err := tx.SQL().NewRaw("DELETE FROM chunks WHERE id IN (?)", bun.List(ids)).Exec(ctx); err != nil {
 		return 0, err
 	}
-	if !tx.sqlite { // there a trigger does it
-		if _, err := tx.q.NewRaw("DELETE FROM chunk_tokens WHERE first IN (?)", bun.List(ids)).Exec(ctx); err != nil {
+	if !tx.SQLite() { // there a trigger does it
+		if _, err := tx.SQL().NewRaw("DELETE FROM chunk_tokens WHERE first IN (?)", bun.List(ids)).Exec(ctx); err != nil {
 			return 0, err
 		}
 	}
@@ -155,22 +156,22 @@ func (tx *Tx) DropChunks(ctx context.Context, d *parley.Document, keep int64, li
 	for i := range gone {
 		gone[i].Chunks = -gone[i].Chunks
 	}
-	return len(list), tx.countWords(ctx, d.KnowledgebaseID, gone)
+	return len(list), countWords(ctx, tx, d.KnowledgebaseID, gone)
 }
 
 // maxRows is how many rows a statement has at most: SQLite takes a megabyte of it.
 const maxRows = 500
 
 // countWords adds to the counts of a knowledgebase's words, or takes from them. What no passage has goes.
-func (tx *Tx) countWords(ctx context.Context, knowledgebaseID int64, words []Word) error {
-	index := tx.index(wordTokens, knowledgebaseID)
+func countWords(ctx context.Context, tx *store.Tx, knowledgebaseID int64, words []Word) error {
+	index := rowsOf(tx, wordTokens, knowledgebaseID)
 	for len(words) > 0 {
 		part := words
-		if tx.sqlite {
+		if tx.SQLite() {
 			part = words[:min(maxRows, len(words))]
 		}
 		words = words[len(part):]
-		rows, err := tx.upsertWords(ctx, knowledgebaseID, part)
+		rows, err := upsertWords(ctx, tx, knowledgebaseID, part)
 		if err != nil {
 			return err
 		}
@@ -188,7 +189,7 @@ func (tx *Tx) countWords(ctx context.Context, knowledgebaseID int64, words []Wor
 			}
 		}
 		if len(gone) > 0 {
-			if _, err := tx.q.NewRaw("DELETE FROM words WHERE id IN (?)", bun.List(gone)).Exec(ctx); err != nil {
+			if _, err := tx.SQL().NewRaw("DELETE FROM words WHERE id IN (?)", bun.List(gone)).Exec(ctx); err != nil {
 				return err
 			}
 		}
@@ -197,13 +198,13 @@ func (tx *Tx) countWords(ctx context.Context, knowledgebaseID int64, words []Wor
 }
 
 // upsertWords adds to the counts of words. It returns at least those that are new and those that no passage has any more.
-func (tx *Tx) upsertWords(ctx context.Context, knowledgebaseID int64, words []Word) (rows []Word, err error) {
-	if tx.sqlite {
+func upsertWords(ctx context.Context, tx *store.Tx, knowledgebaseID int64, words []Word) (rows []Word, err error) {
+	if tx.SQLite() {
 		rows = make([]Word, len(words))
 		for i, w := range words {
 			rows[i] = Word{KnowledgebaseID: knowledgebaseID, Word: w.Word, Chunks: w.Chunks}
 		}
-		_, err = tx.q.NewInsert().Model(&rows).On("CONFLICT (knowledgebase_id, word) DO UPDATE").Set("chunks = w.chunks + excluded.chunks").
+		_, err = tx.SQL().NewInsert().Model(&rows).On("CONFLICT (knowledgebase_id, word) DO UPDATE").Set("chunks = w.chunks + excluded.chunks").
 			Returning("id, word, chunks").Exec(ctx)
 		return rows, err
 	}
@@ -216,7 +217,7 @@ func (tx *Tx) upsertWords(ctx context.Context, knowledgebaseID int64, words []Wo
 		list.WriteString(w.Word)
 		counts.WriteString(strconv.Itoa(w.Chunks))
 	}
-	err = tx.q.NewRaw(`WITH counted AS (
+	err = tx.SQL().NewRaw(`WITH counted AS (
 			INSERT INTO words AS w (knowledgebase_id, word, chunks)
 			SELECT ?, t.word, t.chunks FROM unnest(string_to_array(?, ' '), string_to_array(?, ' ')::bigint[]) AS t (word, chunks)
 			ON CONFLICT (knowledgebase_id, word) DO UPDATE SET chunks = w.chunks + excluded.chunks
@@ -225,23 +226,23 @@ func (tx *Tx) upsertWords(ctx context.Context, knowledgebaseID int64, words []Wo
 	return rows, err
 }
 
-// index collects rows for a keyword index.
-type index struct {
-	tx     *Tx
+// rows are collected for a keyword index.
+type rows struct {
+	tx     *store.Tx
 	table  string
 	prefix string
 	ids    []int64
 	texts  []string
 }
 
-func (tx *Tx) index(table string, knowledgebaseID int64) *index {
-	return &index{tx: tx, table: table, prefix: prefix(knowledgebaseID)}
+func rowsOf(tx *store.Tx, table string, knowledgebaseID int64) *rows {
+	return &rows{tx: tx, table: table, prefix: prefix(knowledgebaseID)}
 }
 
 // prefix begins each token of a knowledgebase. A token's own first sign, which is no letter and no digit, ends it.
 func prefix(knowledgebaseID int64) string { return strconv.FormatInt(knowledgebaseID, 36) }
 
-func (x *index) add(id int64, tokens []string) {
+func (x *rows) add(id int64, tokens []string) {
 	if len(tokens) == 0 {
 		return
 	}
@@ -256,9 +257,9 @@ func (x *index) add(id int64, tokens []string) {
 	x.ids, x.texts = append(x.ids, id), append(x.texts, b.String())
 }
 
-func (x *index) insert(ctx context.Context) error {
+func (x *rows) insert(ctx context.Context) error {
 	row := "(?, ?)"
-	if !x.tx.sqlite {
+	if !x.tx.SQLite() {
 		row = "(?, array_to_tsvector(string_to_array(?, ' ')))"
 	}
 	for len(x.ids) > 0 {
@@ -271,7 +272,7 @@ func (x *index) insert(ctx context.Context) error {
 		for i := range n {
 			args = append(args, x.ids[i], x.texts[i])
 		}
-		_, err := x.tx.q.NewRaw("INSERT INTO "+x.table+" (rowid, tokens) VALUES "+strings.Repeat(row+", ", n-1)+row, args...).Exec(ctx)
+		_, err := x.tx.SQL().NewRaw("INSERT INTO "+x.table+" (rowid, tokens) VALUES "+strings.Repeat(row+", ", n-1)+row, args...).Exec(ctx)
 		if err != nil {
 			return err
 		}
@@ -280,19 +281,19 @@ func (x *index) insert(ctx context.Context) error {
 	return nil
 }
 
-// SettleIndex puts what waits to be indexed into the keyword indexes: searches look through what waits, one by one.
-func (db *DB) SettleIndex(ctx context.Context) error {
-	if db.sqlite {
+// Settle puts what waits to be indexed into the keyword indexes: searches look through what waits, one by one.
+func Settle(ctx context.Context, db *store.DB) error {
+	if db.SQLite() {
 		return nil
 	}
-	_, err := db.write.ExecContext(ctx, "SELECT gin_clean_pending_list('word_tokens_index')")
+	_, err := db.SQL().NewRaw("SELECT gin_clean_pending_list('word_tokens_index')").Exec(ctx)
 	return err
 }
 
-// Postings are, for each token, the ids of the passages of a knowledgebase that have it, of whichever run, in no order.
-func (q Query) Postings(ctx context.Context, knowledgebaseID int64, tokens []string) ([][]int64, error) {
-	if q.sqlite {
-		return q.postings(ctx, chunkTokens, knowledgebaseID, tokens)
+// listed are, for each token, the ids of the passages of a knowledgebase that have it, of whichever run, in no order.
+func postings(ctx context.Context, q store.Query, knowledgebaseID int64, tokens []string) ([][]int64, error) {
+	if q.SQLite() {
+		return listed(ctx, q, chunkTokens, knowledgebaseID, tokens)
 	}
 	lists := make([][]int64, len(tokens))
 	if len(tokens) == 0 {
@@ -308,7 +309,7 @@ func (q Query) Postings(ctx context.Context, knowledgebaseID int64, tokens []str
 		First int64
 		IDs   []byte `bun:"ids"`
 	}
-	if err := q.q.NewRaw("SELECT token, first, ids FROM chunk_tokens WHERE token IN (?)", bun.List(wanted)).Scan(ctx, &rows); err != nil {
+	if err := q.SQL().NewRaw("SELECT token, first, ids FROM chunk_tokens WHERE token IN (?)", bun.List(wanted)).Scan(ctx, &rows); err != nil {
 		return nil, err
 	}
 	for _, r := range rows {
@@ -321,32 +322,32 @@ func (q Query) Postings(ctx context.Context, knowledgebaseID int64, tokens []str
 	return lists, nil
 }
 
-// WordPostings are, for each token, the ids of the words of a knowledgebase that have it.
-func (q Query) WordPostings(ctx context.Context, knowledgebaseID int64, tokens []string) ([][]int64, error) {
-	return q.postings(ctx, wordTokens, knowledgebaseID, tokens)
+// wordPostings are, for each token, the ids of the words of a knowledgebase that have it.
+func wordPostings(ctx context.Context, q store.Query, knowledgebaseID int64, tokens []string) ([][]int64, error) {
+	return listed(ctx, q, wordTokens, knowledgebaseID, tokens)
 }
 
-// postings reads an index of FTS5 or, on the other database, the words' tsvectors.
-func (q Query) postings(ctx context.Context, table string, knowledgebaseID int64, tokens []string) ([][]int64, error) {
+// listed reads an index of FTS5 or, on the other database, the words' tsvectors.
+func listed(ctx context.Context, q store.Query, table string, knowledgebaseID int64, tokens []string) ([][]int64, error) {
 	lists := make([][]int64, len(tokens))
 	if len(tokens) == 0 {
 		return lists, nil
 	}
 	pre := prefix(knowledgebaseID)
 	var raw *bun.RawQuery
-	if q.sqlite {
+	if q.SQLite() {
 		one := "SELECT ? AS n, group_concat(rowid) AS ids FROM " + table + " WHERE " + table + " MATCH ?"
 		args := make([]any, 0, 2*len(tokens))
 		for i, t := range tokens {
 			args = append(args, i, `"`+pre+t+`"`)
 		}
-		raw = q.q.NewRaw(strings.Repeat(one+" UNION ALL ", len(tokens)-1)+one, args...)
+		raw = q.SQL().NewRaw(strings.Repeat(one+" UNION ALL ", len(tokens)-1)+one, args...)
 	} else {
 		quoted := make([]string, len(tokens))
 		for i, t := range tokens {
 			quoted[i] = "'" + pre + t + "'"
 		}
-		raw = q.q.NewRaw("SELECT n - 1 AS n, ids FROM words_of(ARRAY[?])", bun.List(quoted))
+		raw = q.SQL().NewRaw("SELECT n - 1 AS n, ids FROM words_of(ARRAY[?])", bun.List(quoted))
 	}
 	var rows []struct {
 		N   int
@@ -378,51 +379,51 @@ func numbers(b []byte) []int64 {
 	return out
 }
 
-// Chunks are those of some passages of a knowledgebase that are found, with their documents' names, in no order. The signs before columns
+// passages are those of some passages of a knowledgebase that are found, with their documents' names, in no order. The signs before columns
 // keep planners that have no statistics yet from looking by them instead of by id.
-func (q Query) Chunks(ctx context.Context, knowledgebaseID int64, ids []int64) ([]Chunk, error) {
+func passages(ctx context.Context, q store.Query, knowledgebaseID int64, ids []int64) ([]Chunk, error) {
 	var list []Chunk
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	err := q.q.NewSelect().Model(&list).ColumnExpr("c.*, d.name AS document_name").Join("JOIN documents AS d ON d.id = +c.document_id").
+	err := q.SQL().NewSelect().Model(&list).ColumnExpr("c.*, d.name AS document_name").Join("JOIN documents AS d ON d.id = +c.document_id").
 		Where("c.id IN (?) AND +c.knowledgebase_id = ? AND +c.run = d.live AND d.deleted_at = 0", bun.List(ids), knowledgebaseID).Scan(ctx)
 	return list, err
 }
 
 // Words are those of some words that a knowledgebase has.
-func (q Query) Words(ctx context.Context, knowledgebaseID int64, words []string) ([]Word, error) {
+func Words(ctx context.Context, q store.Query, knowledgebaseID int64, words []string) ([]Word, error) {
 	var list []Word
 	if len(words) == 0 {
 		return nil, nil
 	}
-	err := q.q.NewSelect().Model(&list).Where("knowledgebase_id = ? AND word IN (?)", knowledgebaseID, bun.List(words)).Scan(ctx)
+	err := q.SQL().NewSelect().Model(&list).Where("knowledgebase_id = ? AND word IN (?)", knowledgebaseID, bun.List(words)).Scan(ctx)
 	return list, err
 }
 
-// WordsFrom are words of a knowledgebase that begin in one of some ways, at most limit of each.
-func (q Query) WordsFrom(ctx context.Context, knowledgebaseID int64, begin []string, limit int) ([]Word, error) {
+// wordsFrom are words of a knowledgebase that begin in one of some ways, at most limit of each.
+func wordsFrom(ctx context.Context, q store.Query, knowledgebaseID int64, begin []string, limit int) ([]Word, error) {
 	var list []Word
 	if len(begin) == 0 {
 		return nil, nil
 	}
 	// By their bytes: how people sort words depends on where the database is.
 	from, to := ">=", "<"
-	if !q.sqlite {
+	if !q.SQLite() {
 		from, to = "~>=~", "~<~"
 	}
-	one := "SELECT * FROM (SELECT word, chunks FROM words WHERE knowledgebase_id = ? AND word " + from + " ? AND word " + to + " ? ORDER BY word" + q.byBytes() + " LIMIT ?) AS w"
+	one := "SELECT * FROM (SELECT word, chunks FROM words WHERE knowledgebase_id = ? AND word " + from + " ? AND word " + to + " ? ORDER BY word" + byBytes(q) + " LIMIT ?) AS w"
 	args := make([]any, 0, 4*len(begin))
 	for _, b := range begin {
 		args = append(args, knowledgebaseID, b, after(b), limit)
 	}
-	err := q.q.NewRaw(strings.Repeat(one+" UNION ALL ", len(begin)-1)+one, args...).Scan(ctx, &list)
+	err := q.SQL().NewRaw(strings.Repeat(one+" UNION ALL ", len(begin)-1)+one, args...).Scan(ctx, &list)
 	return list, err
 }
 
 // byBytes makes an order one of bytes.
-func (q Query) byBytes() string {
-	if q.sqlite {
+func byBytes(q store.Query) string {
+	if q.SQLite() {
 		return ""
 	}
 	return " USING ~<~"
@@ -435,20 +436,20 @@ func after(s string) string {
 	return string(r)
 }
 
-// WordsByID are some words of a knowledgebase.
-func (q Query) WordsByID(ctx context.Context, knowledgebaseID int64, ids []int64) ([]Word, error) {
+// wordsByID are some words of a knowledgebase.
+func wordsByID(ctx context.Context, q store.Query, knowledgebaseID int64, ids []int64) ([]Word, error) {
 	var list []Word
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	err := q.q.NewSelect().Model(&list).Where("id IN (?) AND +knowledgebase_id = ?", bun.List(ids), knowledgebaseID).Scan(ctx)
+	err := q.SQL().NewSelect().Model(&list).Where("id IN (?) AND +knowledgebase_id = ?", bun.List(ids), knowledgebaseID).Scan(ctx)
 	return list, err
 }
 
-// LiveRuns are the runs that are found of a knowledgebase's documents that have vectors of an embedder, by document.
-func (q Query) LiveRuns(ctx context.Context, knowledgebaseID int64, embedder string) (map[int64]int64, error) {
+// liveRuns are the runs that are found of a knowledgebase's documents that have vectors of an embedder, by document.
+func liveRuns(ctx context.Context, q store.Query, knowledgebaseID int64, embedder string) (map[int64]int64, error) {
 	var rows []struct{ ID, Live int64 }
-	err := q.q.NewRaw("SELECT id, live FROM documents WHERE knowledgebase_id = ? AND deleted_at = 0 AND live > 0 AND embedder = ?", knowledgebaseID, embedder).
+	err := q.SQL().NewRaw("SELECT id, live FROM documents WHERE knowledgebase_id = ? AND deleted_at = 0 AND live > 0 AND embedder = ?", knowledgebaseID, embedder).
 		Scan(ctx, &rows)
 	runs := make(map[int64]int64, len(rows))
 	for _, r := range rows {
@@ -463,18 +464,18 @@ type Code struct {
 	Code                     []byte
 }
 
-// Codes are the codes of some documents' passages, of whichever run.
-func (q Query) Codes(ctx context.Context, documents []int64) (list []Code, err error) {
+// codesOf are the codes of some documents' passages, of whichever run.
+func codesOf(ctx context.Context, q store.Query, documents []int64) (list []Code, err error) {
 	if len(documents) == 0 {
 		return nil, nil
 	}
-	err = q.q.NewRaw(`SELECT v.chunk_id, c.document_id, c.run, v.code FROM chunks AS c JOIN vectors AS v ON v.chunk_id = c.id WHERE c.document_id IN (?)
+	err = q.SQL().NewRaw(`SELECT v.chunk_id, c.document_id, c.run, v.code FROM chunks AS c JOIN vectors AS v ON v.chunk_id = c.id WHERE c.document_id IN (?)
 		ORDER BY v.chunk_id`, bun.List(documents)).Scan(ctx, &list)
 	return list, err
 }
 
-// Vectors are the vectors of some passages, by id.
-func (q Query) Vectors(ctx context.Context, ids []int64) (map[int64][]byte, error) {
+// vectorsOf are the vectors of some passages, by id.
+func vectorsOf(ctx context.Context, q store.Query, ids []int64) (map[int64][]byte, error) {
 	var rows []struct {
 		ChunkID int64
 		Vector  []byte
@@ -482,7 +483,7 @@ func (q Query) Vectors(ctx context.Context, ids []int64) (map[int64][]byte, erro
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	err := q.q.NewRaw("SELECT chunk_id, vector FROM vectors WHERE chunk_id IN (?)", bun.List(ids)).Scan(ctx, &rows)
+	err := q.SQL().NewRaw("SELECT chunk_id, vector FROM vectors WHERE chunk_id IN (?)", bun.List(ids)).Scan(ctx, &rows)
 	of := make(map[int64][]byte, len(rows))
 	for _, r := range rows {
 		of[r.ChunkID] = r.Vector
@@ -490,12 +491,12 @@ func (q Query) Vectors(ctx context.Context, ids []int64) (map[int64][]byte, erro
 	return of, err
 }
 
-// KnowledgeRows counts what all knowledgebases hold, by table.
-func (q Query) KnowledgeRows(ctx context.Context) (map[string]int, error) {
+// Rows counts what all knowledgebases hold, by table.
+func Rows(ctx context.Context, q store.Query) (map[string]int, error) {
 	out := map[string]int{}
 	for _, table := range []string{"knowledgebases", "documents", "chunks", chunkTokens, "vectors", "words", wordTokens} {
 		var n int
-		if err := q.q.NewRaw("SELECT count(*) FROM ?", bun.Ident(table)).Scan(ctx, &n); err != nil {
+		if err := q.SQL().NewRaw("SELECT count(*) FROM ?", bun.Ident(table)).Scan(ctx, &n); err != nil {
 			return nil, err
 		}
 		out[table] = n

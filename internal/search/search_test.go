@@ -1,4 +1,4 @@
-package knowledge
+package search
 
 import (
 	"cmp"
@@ -10,8 +10,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-
-	"github.com/uptrace/bun"
 
 	"parley"
 	"parley/internal/store"
@@ -96,28 +94,35 @@ func FuzzSearch(f *testing.F) {
 	f.Add("'; DROP TABLE chunks; --", "\" OR 1=1")
 	f.Add("東京 café ½ ﬁ", "\xff\x00 ⅷ")
 	f.Add("a_b-c+d", "_ - + ^ * NEAR(")
-	l := newLibrary(f, storetest.SQLite(f))
-	d := &parley.Document{Name: "Anything", Type: parley.TXT, Links: []string{}}
-	l.write(func(ctx context.Context, tx *store.Tx) error { return tx.CreateDocument(ctx, l.user.ID, l.base, d) })
+	db := storetest.SQLite(f)
+	x, user := &Index{DB: db}, storetest.User(f, db, 0)
+	k := &parley.Knowledgebase{Name: "Anything"}
+	d := parley.Document{Name: "Anything", Type: parley.TXT, Links: []string{}}
+	write := func(t testing.TB, fn func(context.Context, *store.Tx) error) {
+		t.Helper()
+		if err := db.Write(context.Background(), fn); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(f, func(ctx context.Context, tx *store.Tx) error { return tx.CreateKnowledgebase(ctx, user.ID, k) })
+	write(f, func(ctx context.Context, tx *store.Tx) error { return tx.CreateDocument(ctx, user.ID, k.ID, &d) })
 	f.Fuzz(func(t *testing.T, text, query string) {
-		l := *l
-		l.TB = t
-		text = clean(text)
-		d := *d
+		text = strings.ReplaceAll(strings.ToValidUTF8(text, ""), "\x00", "")
+		d := d
 		run := fuzzRuns.Add(1)
-		l.write(func(ctx context.Context, tx *store.Tx) error {
-			if _, err := tx.DropChunks(ctx, &d, run, 10, lexicon{}.indexed); err != nil {
+		write(t, func(ctx context.Context, tx *store.Tx) error {
+			if _, err := Drop(ctx, tx, &d, run, 10, Lexicon{}.Index); err != nil {
 				return err
 			}
 			d.Run, d.Live, d.ChunksCount = run, run, 1
-			chunks := []store.Chunk{{Text: text, Heading: text, Title: text}}
-			return tx.AddChunks(ctx, &d, chunks, lexicon{}.indexed(chunks))
+			chunks := []Chunk{{Text: text, Heading: text, Title: text}}
+			return Add(ctx, tx, &d, chunks, Lexicon{}.Index(chunks))
 		})
 		for _, q := range []string{query, text} {
-			if _, err := l.Search(context.Background(), l.user.ID, l.base, q, 5); err != nil {
+			if _, err := x.Search(context.Background(), user.ID, k.ID, q, 5); err != nil {
 				t.Fatalf("%q: %v", q, err)
 			}
-			if _, _, err := l.byWords(context.Background(), l.base, 1, q); err != nil {
+			if _, _, err := x.byWords(context.Background(), k.ID, 1, q); err != nil {
 				t.Fatalf("%q: %v", q, err)
 			}
 		}
@@ -150,7 +155,7 @@ func TestNearest(t *testing.T) {
 			for _, bit := range r.Perm(64 * wide)[:n] {
 				code[bit/8] ^= 1 << (bit % 8)
 			}
-			doc.add(store.Code{ChunkID: id, Run: 1, Code: code})
+			doc.add(Code{ChunkID: id, Run: 1, Code: code})
 			all = append(all, one{id, n})
 		}
 		slices.SortFunc(all, func(a, b one) int { return cmp.Or(cmp.Compare(a.bits, b.bits), cmp.Compare(a.id, b.id)) })
@@ -171,7 +176,7 @@ func TestNearest(t *testing.T) {
 }
 
 func TestPack(t *testing.T) {
-	code, vector := pack([]float32{3, -4})
+	code, vector := Pack([]float32{3, -4})
 	if len(code) != 8 || code[0] != 1 || math.Abs(float64(math.Float32frombits(order.LittleEndian.Uint32(vector)))-0.6) > 1e-6 {
 		t.Errorf("%v %v", code, vector)
 	}
@@ -181,7 +186,7 @@ func TestPack(t *testing.T) {
 	if s := similarity(vector, vector[:4]); s != -1 {
 		t.Error(s)
 	}
-	pack(make([]float32, 3)) // of no length
+	Pack(make([]float32, 3)) // of no length
 }
 
 // The codes that are kept are bounded; those that were searched last stay.
@@ -195,30 +200,5 @@ func TestCodesAreBounded(t *testing.T) {
 	}
 	if v.size > maxCodes || v.kept[0] == nil || v.kept[5] == nil || v.kept[1] != nil {
 		t.Errorf("%d bytes of %d knowledgebases are kept", v.size, len(v.kept))
-	}
-}
-
-// queries counts what the database is asked.
-type queries struct{ n atomic.Int64 }
-
-func (q *queries) BeforeQuery(ctx context.Context, _ *bun.QueryEvent) context.Context { return ctx }
-func (q *queries) AfterQuery(_ context.Context, e *bun.QueryEvent)                    { q.n.Add(1) }
-
-// A search asks the database the same few questions, however much there is and whoever else is there.
-func TestQuestionsPerSearch(t *testing.T) {
-	o, count := storetest.Options(t, "sqlite"), &queries{}
-	o.Watch = count
-	l := newLibrary(t, storetest.Open(t, o))
-	stop := l.work()
-	l.settled(l.add("Handbook", handbook+strings.Repeat("\n# More\nBread of every kind is delivered daily.\n", 300)).ID)
-	stop()
-	for query, want := range map[string]int64{"delivery bread": 4, "delivrey of braed": 6} { // state, words, [slips, their words,] postings, passages
-		before := count.n.Load()
-		if len(l.find(query)) == 0 {
-			t.Errorf("%q found nothing", query)
-		}
-		if n := count.n.Load() - before; n != want {
-			t.Errorf("%q took %d questions", query, n)
-		}
 	}
 }

@@ -1,10 +1,8 @@
-package knowledge
+package search
 
 import (
 	"math"
 	"strings"
-
-	"parley/internal/store"
 )
 
 // How passages are judged: BM25 over text and headings, and what brings the question's words close together.
@@ -25,14 +23,14 @@ type judge struct {
 	at     map[string][]int // stem -> what it stands for
 	first  [256]bool        // bytes that a stem begins with
 	terms  [][]int          // the question's words in order: the stems that stand for each
-	cached lexicon
+	cached Lexicon
 
 	text, own, far [][]int // positions of each stem in the present passage
 	others         int     // other words in its own heading
 }
 
 func newJudge(stems []*weighed, list []term) *judge {
-	j := &judge{stems: stems, at: map[string][]int{}, cached: lexicon{}, text: make([][]int, len(stems)), own: make([][]int, len(stems)), far: make([][]int, len(stems))}
+	j := &judge{stems: stems, at: map[string][]int{}, cached: Lexicon{}, text: make([][]int, len(stems)), own: make([][]int, len(stems)), far: make([][]int, len(stems))}
 	at := make(map[string]int, len(stems))
 	for i, w := range stems {
 		at[w.stem] = i
@@ -74,7 +72,7 @@ func (j *judge) find(text string, into [][]int) (words, others int) {
 }
 
 // judge scores a passage by the words as they are written, and as they were probably meant.
-func (j *judge) judge(c *store.Chunk) (exact, tolerant float64) {
+func (j *judge) judge(c *Chunk) (exact, tolerant float64) {
 	far, own := c.Title, c.Heading
 	if i := strings.LastIndex(c.Heading, " > "); i >= 0 {
 		far, own = far+"\n"+c.Heading[:i], c.Heading[i+3:]

@@ -1,4 +1,4 @@
-package knowledge
+package search
 
 import (
 	"slices"
@@ -6,8 +6,6 @@ import (
 	"unicode"
 
 	"golang.org/x/text/unicode/norm"
-
-	"parley/internal/store"
 )
 
 // A passage is found by tokens: its words cut to their stems. The sign that a token begins with says how the passage has the word.
@@ -177,10 +175,10 @@ func ascii(s string) bool {
 
 func vowel(s string) bool { return strings.ContainsAny(s, "aeiouy") }
 
-// lexicon remembers the stems of words that come again and again.
-type lexicon map[string]string
+// Lexicon remembers the stems of words that come again and again.
+type Lexicon map[string]string
 
-func (l lexicon) stem(w string) string {
+func (l Lexicon) stem(w string) string {
 	s, ok := l[w]
 	if !ok {
 		s = stem(w)
@@ -189,8 +187,8 @@ func (l lexicon) stem(w string) string {
 	return s
 }
 
-// indexed are passages ready to be stored: what each is found by, and the words that they add to the vocabulary.
-func (l lexicon) indexed(chunks []store.Chunk) []store.Word {
+// Index makes of passages ready to be stored: what each is found by, and the words that they add to the vocabulary.
+func (l Lexicon) Index(chunks []Chunk) []Word {
 	have := map[string]int{} // word -> how many of the passages have it
 	here := map[string]bool{}
 	count := map[string]int{}
@@ -229,11 +227,11 @@ func (l lexicon) indexed(chunks []store.Chunk) []store.Word {
 			}
 		}
 	}
-	words := make([]store.Word, 0, len(have))
+	words := make([]Word, 0, len(have))
 	for w, n := range have {
-		words = append(words, store.Word{Word: w, Chunks: n, Tokens: spellings(w)})
+		words = append(words, Word{Word: w, Chunks: n, Tokens: spellings(w)})
 	}
-	slices.SortFunc(words, func(a, b store.Word) int { return strings.Compare(a.Word, b.Word) })
+	slices.SortFunc(words, func(a, b Word) int { return strings.Compare(a.Word, b.Word) })
 	return words
 }
 

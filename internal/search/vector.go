@@ -1,4 +1,4 @@
-package knowledge
+package search
 
 import (
 	"cmp"
@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"parley/internal/ai"
-	"parley/internal/store"
 )
 
 const (
@@ -24,8 +23,8 @@ const (
 	loadDocs  = 200 // documents whose codes are loaded with one question
 )
 
-// pack makes of a vector what is stored: its code, a bit per dimension that says the sign, and itself at length 1.
-func pack(v []float32) (code, vector []byte) {
+// Pack makes of a vector what is stored: its code, a bit per dimension that says the sign, and itself at length 1.
+func Pack(v []float32) (code, vector []byte) {
 	length := 0.0
 	for _, x := range v {
 		length += float64(x) * float64(x)
@@ -81,25 +80,25 @@ type docCodes struct {
 }
 
 // search finds the passages whose vectors are nearest to that of a question.
-func (v *vectors) search(ctx context.Context, d *Desk, knowledgebaseID, revision int64, query string) ([]int64, error) {
+func (v *vectors) search(ctx context.Context, x *Index, knowledgebaseID, revision int64, query string) ([]int64, error) {
 	c := v.get(knowledgebaseID)
-	docs, err := c.load(ctx, d, revision)
+	docs, err := c.load(ctx, x, revision)
 	if err != nil || len(docs) == 0 {
 		return nil, err
 	}
 	v.keep(c)
 	ctx, cancel := context.WithTimeout(ctx, embedTime)
 	defer cancel()
-	got, err := d.Embedder.Embed(ctx, []string{query})
+	got, err := x.Embedder.Embed(ctx, []string{query})
 	if err != nil {
 		return nil, ai.TheEmbedder.Of(err)
 	}
 	if len(got) != 1 {
 		return nil, errors.New("the embedder gave no vector")
 	}
-	code, vector := pack(got[0])
+	code, vector := Pack(got[0])
 	near := nearest(docs, code)
-	whole, err := d.DB.Vectors(ctx, near)
+	whole, err := vectorsOf(ctx, x.DB.Query, near)
 	if err != nil {
 		return nil, err
 	}
@@ -194,14 +193,14 @@ func (c *codes) bytes() (n int64) {
 
 // load brings the codes up to a revision: what is loaded of documents that have not changed is kept. The map that it returns is not
 // changed any more.
-func (c *codes) load(ctx context.Context, d *Desk, revision int64) (map[int64]*docCodes, error) {
+func (c *codes) load(ctx context.Context, x *Index, revision int64) (map[int64]*docCodes, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	name := d.Embedder.Name()
+	name := x.Embedder.Name()
 	if c.revision == revision && c.embedder == name {
 		return c.docs, nil
 	}
-	runs, err := d.DB.LiveRuns(ctx, c.knowledgebase, name)
+	runs, err := liveRuns(ctx, x.DB.Query, c.knowledgebase, name)
 	if err != nil {
 		return nil, err
 	}
@@ -217,7 +216,7 @@ func (c *codes) load(ctx context.Context, d *Desk, revision int64) (map[int64]*d
 	}
 	slices.Sort(lack)
 	for part := range slices.Chunk(lack, loadDocs) {
-		list, err := d.DB.Codes(ctx, part)
+		list, err := codesOf(ctx, x.DB.Query, part)
 		if err != nil {
 			return nil, fmt.Errorf("load codes of knowledgebase %d: %w", c.knowledgebase, err)
 		}
@@ -229,7 +228,7 @@ func (c *codes) load(ctx context.Context, d *Desk, revision int64) (map[int64]*d
 	return docs, nil
 }
 
-func (doc *docCodes) add(c store.Code) {
+func (doc *docCodes) add(c Code) {
 	wide := len(c.Code) / 8
 	if c.Run != doc.run || doc.wide != 0 && doc.wide != wide {
 		return

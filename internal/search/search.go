@@ -1,4 +1,7 @@
-package knowledge
+// Package search finds the passages of documents that answer a question. An [Index] ranks them by the words of the question as they are
+// written, by the words as they were probably meant, and, where there is an embedder, by meaning; its passages, their words and vectors are
+// tables of its own, which [Add] and [Drop] keep.
+package search
 
 import (
 	"cmp"
@@ -10,6 +13,7 @@ import (
 	"strings"
 
 	"parley"
+	"parley/internal/ai"
 	"parley/internal/store"
 )
 
@@ -21,11 +25,19 @@ const (
 	queryBytes = 4_000 // of a question that are looked at
 )
 
+// Index finds passages. Its fields are set before its first use.
+type Index struct {
+	DB       *store.DB
+	Embedder ai.Embedder // nil: passages are found by words alone
+
+	vectors vectors
+}
+
 // Search finds the passages of one of the user's knowledgebases that answer a question, best first, at most limit. Up to three rankings
 // are fused by reciprocal rank: by the words as they are written, by the words as they were probably meant, and, where there is an
 // embedder, by meaning. The same text is given once, whichever documents have it.
-func (d *Desk) Search(ctx context.Context, userID, knowledgebaseID int64, query string, limit int) ([]parley.Passage, error) {
-	revision, total, err := d.DB.KnowledgeState(ctx, userID, knowledgebaseID)
+func (x *Index) Search(ctx context.Context, userID, knowledgebaseID int64, query string, limit int) ([]parley.Passage, error) {
+	revision, total, err := x.DB.KnowledgeState(ctx, userID, knowledgebaseID)
 	if err != nil || total == 0 {
 		return []parley.Passage{}, err
 	}
@@ -33,15 +45,15 @@ func (d *Desk) Search(ctx context.Context, userID, knowledgebaseID int64, query 
 		query = strings.ToValidUTF8(query[:queryBytes], "")
 	}
 	near := make(chan []int64, 1)
-	go func() { near <- d.near(ctx, knowledgebaseID, revision, query) }()
-	rankings, chunks, err := d.byWords(ctx, knowledgebaseID, total, query)
+	go func() { near <- x.near(ctx, knowledgebaseID, revision, query) }()
+	rankings, chunks, err := x.byWords(ctx, knowledgebaseID, total, query)
 	byMeaning := <-near
 	if err != nil {
 		return nil, err
 	}
 	if len(byMeaning) > 0 {
 		rankings = append(rankings, byMeaning)
-		if err := d.fetch(ctx, knowledgebaseID, byMeaning, chunks); err != nil {
+		if err := x.fetch(ctx, knowledgebaseID, byMeaning, chunks); err != nil {
 			return nil, err
 		}
 	}
@@ -49,14 +61,14 @@ func (d *Desk) Search(ctx context.Context, userID, knowledgebaseID int64, query 
 }
 
 // fetch reads the passages among ids that are not in chunks yet.
-func (d *Desk) fetch(ctx context.Context, knowledgebaseID int64, ids []int64, chunks map[int64]*store.Chunk) error {
+func (x *Index) fetch(ctx context.Context, knowledgebaseID int64, ids []int64, chunks map[int64]*Chunk) error {
 	var lack []int64
 	for _, id := range ids {
 		if chunks[id] == nil {
 			lack = append(lack, id)
 		}
 	}
-	list, err := d.DB.Chunks(ctx, knowledgebaseID, lack)
+	list, err := passages(ctx, x.DB.Query, knowledgebaseID, lack)
 	for i := range list {
 		chunks[list[i].ID] = &list[i]
 	}
@@ -64,7 +76,7 @@ func (d *Desk) fetch(ctx context.Context, knowledgebaseID int64, ids []int64, ch
 }
 
 // fuse makes one ranking of several by reciprocal rank. A score of 1 is first place in all of them.
-func fuse(rankings [][]int64, chunks map[int64]*store.Chunk, limit int) []parley.Passage {
+func fuse(rankings [][]int64, chunks map[int64]*Chunk, limit int) []parley.Passage {
 	score := map[int64]float64{}
 	for _, ranking := range rankings {
 		place := 0
@@ -119,18 +131,18 @@ type weighed struct {
 }
 
 // byWords ranks by the question's words: exactly, and, where words had to be corrected, tolerantly too.
-func (d *Desk) byWords(ctx context.Context, knowledgebaseID int64, total int, query string) ([][]int64, map[int64]*store.Chunk, error) {
-	chunks := map[int64]*store.Chunk{}
-	list, corrected, err := d.terms(ctx, knowledgebaseID, total, query)
+func (x *Index) byWords(ctx context.Context, knowledgebaseID int64, total int, query string) ([][]int64, map[int64]*Chunk, error) {
+	chunks := map[int64]*Chunk{}
+	list, corrected, err := x.terms(ctx, knowledgebaseID, total, query)
 	if err != nil || len(list) == 0 {
 		return nil, chunks, err
 	}
-	stems, err := d.weigh(ctx, knowledgebaseID, total, list)
+	stems, err := x.weigh(ctx, knowledgebaseID, total, list)
 	if err != nil {
 		return nil, chunks, err
 	}
 	candidates := gather(stems)
-	if err := d.fetch(ctx, knowledgebaseID, candidates, chunks); err != nil {
+	if err := x.fetch(ctx, knowledgebaseID, candidates, chunks); err != nil {
 		return nil, nil, err
 	}
 	j := newJudge(stems, list)
@@ -158,7 +170,7 @@ func ranked(score map[int64]float64) []int64 {
 }
 
 // weigh looks up the stems of the terms: where each is, and how much it says.
-func (d *Desk) weigh(ctx context.Context, knowledgebaseID int64, total int, list []term) ([]*weighed, error) {
+func (x *Index) weigh(ctx context.Context, knowledgebaseID int64, total int, list []term) ([]*weighed, error) {
 	by := map[string]*weighed{}
 	var out []*weighed
 	var tokens []string
@@ -185,7 +197,7 @@ func (d *Desk) weigh(ctx context.Context, knowledgebaseID int64, total int, list
 			}
 		}
 	}
-	lists, err := d.DB.Postings(ctx, knowledgebaseID, tokens)
+	lists, err := postings(ctx, x.DB.Query, knowledgebaseID, tokens)
 	if err != nil {
 		return nil, err
 	}
@@ -239,8 +251,8 @@ func gather(stems []*weighed) []int64 {
 
 // terms are the words of a question that are looked for; corrected says that some of them are not written as they are in the
 // knowledgebase.
-func (d *Desk) terms(ctx context.Context, knowledgebaseID int64, total int, query string) (list []term, corrected bool, err error) {
-	words, kin, err := d.words(ctx, knowledgebaseID, total, query)
+func (x *Index) terms(ctx context.Context, knowledgebaseID int64, total int, query string) (list []term, corrected bool, err error) {
+	words, kin, err := x.words(ctx, knowledgebaseID, total, query)
 	if err != nil || len(words) == 0 {
 		return nil, false, err // nothing but stop words, which nothing is found by
 	}
@@ -254,7 +266,7 @@ func (d *Desk) terms(ctx context.Context, knowledgebaseID int64, total int, quer
 			strange = append(strange, w)
 		}
 	}
-	meant, err := d.meant(ctx, knowledgebaseID, strange)
+	meant, err := x.meant(ctx, knowledgebaseID, strange)
 	if err != nil {
 		return nil, false, err
 	}
@@ -287,7 +299,7 @@ func (d *Desk) terms(ctx context.Context, knowledgebaseID int64, total int, quer
 }
 
 // words are a question's words that say what is asked for, each with the words of the vocabulary that it stands for.
-func (d *Desk) words(ctx context.Context, knowledgebaseID int64, total int, query string) ([]string, map[string]family, error) {
+func (x *Index) words(ctx context.Context, knowledgebaseID int64, total int, query string) ([]string, map[string]family, error) {
 	var all, words []string
 	terms(query, func(w string) {
 		if all = append(all, w); !stopwords[w] && !slices.Contains(words, w) {
@@ -299,7 +311,7 @@ func (d *Desk) words(ctx context.Context, knowledgebaseID int64, total int, quer
 		return nil, nil, nil
 	}
 	bare := elided(query)
-	known, err := d.DB.Words(ctx, knowledgebaseID, slices.Concat(words, slices.Collect(maps.Values(bare)), marks))
+	known, err := Words(ctx, x.DB.Query, knowledgebaseID, slices.Concat(words, slices.Collect(maps.Values(bare)), marks))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -321,7 +333,7 @@ func (d *Desk) words(ctx context.Context, knowledgebaseID int64, total int, quer
 	if len(begin) > 0 {
 		slices.Sort(begin)
 		begin = slices.Compact(begin)
-		begun, err := d.DB.WordsFrom(ctx, knowledgebaseID, begin[:min(maxBegun, len(begin))], maxOfBegun)
+		begun, err := wordsFrom(ctx, x.DB.Query, knowledgebaseID, begin[:min(maxBegun, len(begin))], maxOfBegun)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -345,7 +357,7 @@ const (
 )
 
 // meant finds which words of the vocabulary strange ones were probably meant to be, with how far each can stand for it.
-func (d *Desk) meant(ctx context.Context, knowledgebaseID int64, strange []string) (map[string]map[string]float64, error) {
+func (x *Index) meant(ctx context.Context, knowledgebaseID int64, strange []string) (map[string]map[string]float64, error) {
 	var tokens []string
 	from := map[string]int{}
 	for _, w := range strange {
@@ -356,7 +368,7 @@ func (d *Desk) meant(ctx context.Context, knowledgebaseID int64, strange []strin
 			}
 		}
 	}
-	lists, err := d.DB.WordPostings(ctx, knowledgebaseID, tokens)
+	lists, err := wordPostings(ctx, x.DB.Query, knowledgebaseID, tokens)
 	if err != nil || len(tokens) == 0 {
 		return nil, err
 	}
@@ -379,17 +391,17 @@ func (d *Desk) meant(ctx context.Context, knowledgebaseID int64, strange []strin
 		all = append(all, of[w]...)
 	}
 	slices.Sort(all)
-	known, err := d.DB.WordsByID(ctx, knowledgebaseID, slices.Compact(all))
+	known, err := wordsByID(ctx, x.DB.Query, knowledgebaseID, slices.Compact(all))
 	if err != nil {
 		return nil, err
 	}
-	byID := make(map[int64]*store.Word, len(known))
+	byID := make(map[int64]*Word, len(known))
 	for i := range known {
 		byID[known[i].ID] = &known[i]
 	}
 	out := map[string]map[string]float64{}
 	for _, w := range strange {
-		var near []*store.Word
+		var near []*Word
 		for _, id := range of[w] {
 			if k := byID[id]; k != nil {
 				near = append(near, k)
@@ -401,7 +413,7 @@ func (d *Desk) meant(ctx context.Context, knowledgebaseID int64, strange []strin
 }
 
 // guesses picks those of some words that are nearest to a misspelt one; of equally near ones those that begin alike, and the commonest.
-func guesses(w string, near []*store.Word) map[string]float64 {
+func guesses(w string, near []*Word) map[string]float64 {
 	r := []rune(w)
 	most := 1
 	if len(r) >= 7 {
@@ -433,11 +445,11 @@ func guesses(w string, near []*store.Word) map[string]float64 {
 }
 
 // near ranks by meaning, where there is an embedder. That it fails is no reason to find nothing.
-func (d *Desk) near(ctx context.Context, knowledgebaseID, revision int64, query string) []int64 {
-	if d.Embedder == nil {
+func (x *Index) near(ctx context.Context, knowledgebaseID, revision int64, query string) []int64 {
+	if x.Embedder == nil {
 		return nil
 	}
-	ids, err := d.vectors.search(ctx, d, knowledgebaseID, revision, query)
+	ids, err := x.vectors.search(ctx, x, knowledgebaseID, revision, query)
 	if err != nil && ctx.Err() == nil {
 		slog.WarnContext(ctx, "search by meaning failed; searched by words alone", "knowledgebase", knowledgebaseID, "error", err)
 	}
