@@ -126,7 +126,10 @@ const MaxKeys = 64
 
 // New makes the machine of a call that an assistant begins with this manner.
 func New(m Manner) *Machine {
-	x := &Machine{manner: m, greeted: m.Initial == "", amd: amd{active: m.Outbound}, tones: m.Outbound, out: make([]Action, 0, 16), turn: make([]segment, 0, 8)}
+	x := &Machine{
+		manner: m, greeted: m.Initial == "", amd: amd{active: m.Outbound}, tones: m.Outbound,
+		out: make([]Action, 0, 16), turn: make([]segment, 0, 8),
+	}
 	x.findGist = x.gistOf
 	x.findPause = func(text string, _ bool) time.Duration { return x.manner.pause(text) }
 	return x
@@ -310,9 +313,10 @@ type gist struct {
 }
 
 func (m *Machine) gistOf(text string, open bool) gist {
+	l := m.manner.Language
 	return gist{
-		words: lang.Count(text), backchannel: lang.IsBackchannel(text, m.manner.Language, open), greeting: lang.IsGreeting(text, m.manner.Language, open),
-		goodbye: lang.IsFarewell(text, m.manner.Language, open), hollow: lang.IsHollow(text, m.manner.Language), finished: lang.Completeness(text, m.manner.Language),
+		words: lang.Count(text), backchannel: lang.IsBackchannel(text, l, open), greeting: lang.IsGreeting(text, l, open),
+		goodbye: lang.IsFarewell(text, l, open), hollow: lang.IsHollow(text, l), finished: lang.Completeness(text, l),
 	}
 }
 

@@ -45,8 +45,10 @@ type answer struct {
 	cut     bool // the customer cut it off
 	thought bool // all of it is there
 
-	speech *speech
-	think  *thinking
+	failed error // why the thinking did
+
+	speech *speech   // the pipeline's
+	think  *thinking // and this
 }
 
 // customer adds what the customer said.

@@ -1,7 +1,6 @@
 package voice
 
 import (
-	"errors"
 	"slices"
 	"time"
 
@@ -30,22 +29,13 @@ func (r *run) mannerOf(p *Persona) turn.Manner {
 	return m
 }
 
-// heir is a persona that is ready to go on with the conversation.
-type heir struct {
-	mouth *mouth
-	ear   *hearing
-}
-
-// bequeath readies another assistant to go on when the reply has been heard. One that has introduced itself in this call doesn't do so again.
-func (r *run) bequeath(a *answer, id int64) error {
+// handOver readies another assistant to go on when the reply has been heard. One that has introduced itself in this call doesn't do so again.
+func (r *run) handOver(a *answer, id int64) error {
 	p, err := r.Hand(r.ctx, id)
 	if err != nil {
 		return err
 	}
-	if p.Assistant == nil || p.Think == nil || p.Synthesizer == nil || p.Recognizer == nil {
-		return errors.New("the persona has no assistant, brain, voice or ear")
-	}
-	ear, err := r.listenWith(p)
+	next, err := r.engage(p)
 	if err != nil {
 		return err
 	}
@@ -53,29 +43,18 @@ func (r *run) bequeath(a *answer, id int64) error {
 	taken := false
 	r.inbox.ask(func() {
 		if taken = !a.over && !r.over; !taken {
+			next.close()
 			return
 		}
 		if slices.Contains(r.met, id) {
 			manner.Initial = ""
 		}
 		r.met = append(r.met, id)
-		r.next = &heir{mouth: newMouth(p, r.rate), ear: ear}
+		r.next = next
 		r.step(turn.Event{Kind: turn.Handed, Reply: a.id, Manner: &manner})
 	})
 	if !taken {
-		ear.Close()
 		return parley.CustomerHangup
 	}
 	return nil
-}
-
-// enter lets the heir speak and listen.
-func (r *run) enter() {
-	if r.next == nil {
-		return
-	}
-	r.mouth = r.next.mouth
-	r.attach(r.next.ear, 0)
-	r.next = nil
-	r.peer.settle(r.mouth.Persona)
 }

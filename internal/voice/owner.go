@@ -1,14 +1,12 @@
 package voice
 
 import (
-	"context"
 	"fmt"
 	"log/slog"
 	"runtime/debug"
 	"time"
 
 	"parley"
-	"parley/internal/ai"
 	"parley/internal/audio"
 	"parley/internal/turn"
 )
@@ -64,8 +62,8 @@ func (r *run) hear(f *frame) {
 		r.out.judged()
 	}
 	beep := f.beep
+	r.cast.hear(f.pcm, r.open)
 	if r.open {
-		r.ear.Write(f.pcm)
 		r.free <- f
 	} else {
 		r.remember(f)
@@ -89,8 +87,8 @@ func (r *run) remember(f *frame) {
 func (r *run) openEar(n int) {
 	r.open, r.utterances = true, n+1
 	r.peer.open.Store(true)
+	r.cast.utterance(r.before)
 	for _, f := range r.before {
-		r.ear.Write(f.pcm)
 		r.free <- f
 	}
 	r.before = r.before[:0]
@@ -99,7 +97,7 @@ func (r *run) openEar(n int) {
 func (r *run) closeEar() {
 	r.open = false
 	r.peer.open.Store(false)
-	r.ear.End()
+	r.cast.endUtterance()
 }
 
 // played takes what the leg has pulled, and lets the time pass.
@@ -164,7 +162,7 @@ func (r *run) act(a turn.Action) {
 	case turn.CloseEar:
 		r.closeEar()
 	case turn.Think:
-		r.beginThinking(a)
+		r.think(a)
 	case turn.Say:
 		r.say(r.answer(a.Reply, a.Purpose), a.Purpose)
 	case turn.Speak:
@@ -178,7 +176,9 @@ func (r *run) act(a turn.Action) {
 	case turn.Flush:
 		r.out.clear()
 	case turn.GiveUp:
-		r.giveUp()
+		if r.reply != nil {
+			r.cast.giveUp(r.reply)
+		}
 	case turn.Commit:
 		r.commit(a.Reply)
 	case turn.Cut, turn.Finish:
@@ -207,33 +207,16 @@ func (r *run) act(a turn.Action) {
 	case turn.IgnoreTones:
 		r.peer.plain.Store(true)
 	case turn.Enter:
-		r.enter()
+		if r.next != nil {
+			r.enter(r.next)
+			r.next = nil
+		}
 	case turn.HangUp:
 		r.over = true
 		r.reason = a.Reason
 		r.book.settle()
 		r.cancel(a.Reason)
 	}
-}
-
-// answer is the session's side of the machine's present reply.
-func (r *run) answer(id int, p turn.Purpose) *answer {
-	if r.reply == nil || r.reply.id != id {
-		r.reply = &answer{id: id, purpose: p, anchor: -1, thought: true}
-		r.book.assistant(r.reply)
-	}
-	return r.reply
-}
-
-// giveUp ends the thinking of a reply whose model does nothing.
-func (r *run) giveUp() {
-	if r.reply == nil || r.reply.think == nil {
-		return
-	}
-	if r.reply.think.ctx.Err() == nil && r.broken.thought == nil {
-		r.broken.thought = &ai.Error{Part: ai.TheModel, Kind: ai.Stalled, Err: errStalled}
-	}
-	r.reply.think.cancel(errStalled)
 }
 
 // endReply is the end of a reply: cut off, or played.
@@ -246,12 +229,7 @@ func (r *run) endReply(a turn.Action) {
 	w.cut, w.over = a.Kind == turn.Cut && w.sounded, true
 	w.thought = w.thought || a.Over // then only what was not heard to its end counts as cut off
 	r.out.clear()
-	if w.speech != nil {
-		w.speech.cancel(context.Canceled)
-	}
-	if w.think != nil {
-		w.think.cancel(context.Canceled)
-	}
+	r.cast.stop(w)
 	if a.Join && w.anchor >= 0 {
 		r.book.join()
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -50,9 +49,8 @@ func (s *Session) Prepare(ctx context.Context, rate audio.Rate) error {
 // running. It starts the leg, and the time since the answer counts from here. A session runs once.
 func (s *Session) Run(ctx context.Context, leg audio.Leg) Result {
 	p := s.Persona
-	if p.Assistant == nil || p.Think == nil || p.Synthesizer == nil || p.Recognizer == nil {
-		return Result{Reason: parley.ProviderFailure, AnsweredBy: parley.AnsweredUnknown, Turns: []parley.CallTurn{},
-			Err: errors.New("the persona has no assistant, brain, voice or ear")}
+	if !p.complete() {
+		return Result{Reason: parley.ProviderFailure, AnsweredBy: parley.AnsweredUnknown, Turns: []parley.CallTurn{}, Err: errIncomplete}
 	}
 	if s.Cache == nil {
 		s.Cache = new(Cache)
@@ -101,17 +99,17 @@ type owned struct {
 	before     []*frame // what was heard before it does: the newest
 	notes      []note
 
-	mouth *mouth // who speaks
-	ear   *hearing
+	cast  *cast // who listens and speaks; nil as long as nobody does
+	next  *cast // who does when the present reply has been heard
 	book  book
-	reply *answer // the present one
-	next  *heir   // who speaks after it
+	reply *answer       // the present one
+	final time.Duration // when the last final text came
 
-	met          []int64 // assistants that have introduced themselves
-	thinking     *thinking
-	drained      chan struct{} // tells who waits for the present reply to be played
-	collected    chan keys     // and who waits for keys
-	transferring chan struct{} // closed when a transfer that is under way has come to something
+	met          []int64         // assistants that have introduced themselves
+	busy         <-chan struct{} // closed when the latest thinking, and the tools that it ran, have come to their end
+	drained      chan struct{}   // tells who waits for the present reply to be played
+	collected    chan keys       // and who waits for keys
+	transferring chan struct{}   // closed when a transfer that is under way has come to something
 	asides       asides
 
 	reason     parley.EndedReason
@@ -124,7 +122,6 @@ type owned struct {
 // hold is the call from its answer to its end.
 func (r *run) hold(ctx context.Context) Result {
 	p := r.Persona
-	r.mouth = newMouth(p, r.rate)
 	r.peer.init(r)
 	if r.Record != nil {
 		rec, err := newRecording(r.Record, r.rate, &r.wg)
@@ -179,11 +176,11 @@ func (r *run) hold(ctx context.Context) Result {
 func (r *run) finish() {
 	r.out.clear()
 	r.cancel(r.reason)
-	if r.ear != nil {
-		r.safely(r.ear.Close)
+	if r.cast != nil {
+		r.cast.close()
 	}
 	if r.next != nil {
-		r.safely(r.next.ear.Close)
+		r.next.close()
 	}
 }
 
@@ -206,17 +203,16 @@ const transferTime = 2 * time.Second
 // converse opens the ear, begins, and runs the leg until it ends.
 func (r *run) converse(p Persona) (err error) {
 	defer r.escaped()
-	ear, err := r.listenWith(p)
+	first, err := r.engage(p)
 	if err != nil {
 		r.fail(fmt.Errorf("open an ear: %w", err))
 		return nil
 	}
 	r.inbox.ask(func() {
-		r.attach(ear, 0)
+		r.enter(first)
 		r.met = append(r.met, p.Assistant.ID)
 		r.do(r.m.Start(r.clock.now()))
 	})
-	r.warm(p)
 	// A leg that doesn't tick has no time. The call ends all the same.
 	limit := time.AfterFunc(time.Duration(p.Assistant.MaxDuration)*time.Second+time.Second, func() {
 		r.happens(turn.Event{Kind: turn.End, Reason: parley.MaxDuration})
@@ -241,23 +237,4 @@ func (r *run) verdict(ctx context.Context, legErr error) parley.EndedReason {
 	}
 	r.errs = append(r.errs, fmt.Errorf("the leg: %w", legErr))
 	return parley.MediaTimeout
-}
-
-// warm makes the sounds of what is to be said at once when it is said: fillers. Who failed will be seen when it is needed.
-func (r *run) warm(p Persona) {
-	a := p.Assistant
-	if !a.Fillers {
-		return
-	}
-	mouth := newMouth(p, r.rate)
-	r.safely(func() {
-		c := &a.FillerConfig
-		all := slices.Concat(c.Neutral, c.Question, c.Positive, c.Negative)
-		for _, text := range all[:min(len(all), 16)] {
-			key, ok := keyOf(p.Synthesizer, mouth.speech(lang.Speakable(text, p.Language, mouth.pronounced)))
-			if !ok || key.speech.Text == "" || r.Cache.load(r.ctx, key) != nil {
-				return
-			}
-		}
-	})
 }

@@ -10,7 +10,6 @@ import (
 	"parley/internal/ai"
 	"parley/internal/audio"
 	"parley/internal/lang"
-	"parley/internal/turn"
 )
 
 // mouth is how a persona speaks.
@@ -77,17 +76,16 @@ func (s *speech) pop() *part {
 	}
 }
 
-// enqueue makes a part the next thing that the reply says.
-func (r *run) enqueue(a *answer, p *part) {
-	p.reply, p.step = a.id, a.step
-	p.speak = lang.Speakable(p.text, r.mouth.Language, r.mouth.pronounced)
-	a.parts = append(a.parts, p)
+// speak implements driver.
+func (d *pipeline) speak(a *answer, p *part) {
+	r := d.r
+	p.speak = lang.Speakable(p.text, d.Language, d.pronounced)
 	if p.speak == "" {
 		p.whole = true // nothing to be said
 		r.out.add(p)
 		return
 	}
-	if key, ok := keyOf(r.mouth.Synthesizer, r.mouth.speech(p.speak)); ok {
+	if key, ok := keyOf(d.Synthesizer, d.speech(p.speak)); ok {
 		if pcm := r.Cache.find(key); pcm != nil {
 			p.pcm, p.size, p.whole = pcm, len(pcm), true
 			r.out.add(p)
@@ -100,27 +98,20 @@ func (r *run) enqueue(a *answer, p *part) {
 		s := &speech{signal: make(chan struct{}, 1)}
 		s.ctx, s.cancel = context.WithCancelCause(r.ctx)
 		a.speech = s
-		mouth := r.mouth
-		r.safely(func() { r.speak(a, s, mouth) })
+		r.safely(func() { d.utter(a, s) })
 	}
 	a.speech.push(p)
 }
 
-// audible notes when the first sound of a reply is there.
-func (r *run) audible(a *answer, p *part, now time.Duration) {
-	if a.anchor >= 0 && !p.aside && a.marks.FirstAudioMS == 0 {
-		a.marks.FirstAudioMS = since(now, a.anchor)
-	}
-}
-
-// speak makes the sound of a reply's parts until the reply is over.
-func (r *run) speak(a *answer, s *speech, m *mouth) {
+// utter makes the sound of a reply's parts until the reply is over.
+func (d *pipeline) utter(a *answer, s *speech) {
+	r := d.r
 	defer s.cancel(nil)
 	for p := s.pop(); p != nil; p = s.pop() {
-		err := r.sound(a, s, m, p)
+		err := d.sound(a, s, p)
 		if err != nil && s.ctx.Err() == nil && r.out.empty(p) { // nothing was heard: once more
 			r.note(fmt.Errorf("speak: %w", err))
-			err = r.sound(a, s, m, p)
+			err = d.sound(a, s, p)
 		}
 		switch {
 		case s.ctx.Err() != nil:
@@ -136,17 +127,17 @@ func (r *run) speak(a *answer, s *speech, m *mouth) {
 }
 
 // sound makes one part's sound.
-func (r *run) sound(a *answer, s *speech, m *mouth, p *part) error {
+func (d *pipeline) sound(a *answer, s *speech, p *part) error {
 	ctx, cancel := context.WithCancelCause(s.ctx)
 	defer cancel(nil)
 	stall := time.AfterFunc(speechStall, func() { cancel(errStalled) })
 	defer stall.Stop()
-	what := m.speech(p.speak)
-	key, keep := keyOf(m.Synthesizer, what)
+	what := d.speech(p.speak)
+	key, keep := keyOf(d.Synthesizer, what)
 	keep = keep && p.keep
 	var kept []int16
-	lead := int(leadTrim * time.Duration(r.rate) / time.Second)
-	err := m.Synthesizer.Speak(ctx, what, func(pcm []int16) error {
+	lead := int(leadTrim * time.Duration(d.rate) / time.Second)
+	err := d.Synthesizer.Speak(ctx, what, func(pcm []int16) error {
 		stall.Stop()
 		defer stall.Reset(speechStall)
 		if lead > 0 {
@@ -159,13 +150,13 @@ func (r *run) sound(a *answer, s *speech, m *mouth, p *part) error {
 		if keep {
 			kept = append(kept, pcm...)
 		}
-		return r.put(ctx, a, s, p, pcm)
+		return d.put(ctx, a, s, p, pcm)
 	})
 	if cause := context.Cause(ctx); errors.Is(cause, errStalled) {
 		return &ai.Error{Part: ai.TheVoice, Kind: ai.Stalled, Err: errStalled}
 	}
 	if err == nil && keep {
-		r.Cache.keep(key, kept)
+		d.r.Cache.keep(key, kept)
 	}
 	return ai.TheVoice.Of(err)
 }
@@ -184,15 +175,15 @@ func leadingSilence(pcm []int16) int {
 }
 
 // put adds sound to a part, and waits while there is enough of it.
-func (r *run) put(ctx context.Context, a *answer, s *speech, p *part, pcm []int16) error {
+func (d *pipeline) put(ctx context.Context, a *answer, s *speech, p *part, pcm []int16) error {
 	for len(pcm) > 0 {
-		n, first, wanted := r.out.put(p, pcm, s.signal)
+		n, first, wanted := d.r.out.put(p, pcm, s.signal)
 		if !wanted { // it was left out
 			return context.Cause(ctx)
 		}
 		if pcm = pcm[n:]; first {
-			now := r.clock.now()
-			r.inbox.post(func() { r.audible(a, p, now) })
+			now := d.r.clock.now()
+			d.r.inbox.post(func() { d.r.audible(a, p, now) })
 		}
 		if len(pcm) == 0 {
 			return nil
@@ -204,24 +195,4 @@ func (r *run) put(ctx context.Context, a *answer, s *speech, p *part, pcm []int1
 		}
 	}
 	return nil
-}
-
-// say makes a fixed sentence a part of a reply.
-func (r *run) say(a *answer, w turn.Purpose) {
-	p := &part{keep: true}
-	switch w {
-	case turn.Greeting:
-		p.text, p.initial = r.mouth.Initial, true
-	case turn.Voicemail:
-		p.text = r.mouth.VoicemailMessage
-	case turn.Filler:
-		p.text, p.aside = r.asides.filler(r.mouth.Assistant, r.mouth.Language, r.book.asked()), true
-	case turn.Moment, turn.StillOn:
-		p.text, p.aside = r.asides.bridge(w, r.mouth.Assistant, r.mouth.Language, r.book.asked()), true
-	case turn.Failure:
-		p.text = r.failureText()
-	default:
-		p.text = fixed(w, r.mouth.Language)
-	}
-	r.enqueue(a, p)
 }

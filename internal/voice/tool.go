@@ -34,28 +34,12 @@ func (r *run) outlasting(tools []agent.Tool) []agent.Tool {
 	return out
 }
 
-// committed makes tools that wait until the turn that is answered has ended.
-func (r *run) committed(tools []agent.Tool, t *thinking) []agent.Tool {
-	for i := range tools {
-		run := tools[i].Run
-		tools[i].Run = func(ctx context.Context, arguments json.RawMessage) (string, error) {
-			select {
-			case <-t.committed:
-				return run(ctx, arguments)
-			case <-ctx.Done():
-				return "", context.Cause(ctx)
-			}
-		}
-	}
-	return tools
-}
-
 // builtIn are the assistant's built-in tools.
-func (r *run) builtIn(a *answer, m *mouth) []agent.Tool {
+func (r *run) builtIn(a *answer, p *Persona) []agent.Tool {
 	var out []agent.Tool
 	several := map[string]int{}
-	for i := range m.Assistant.Tools {
-		t := &m.Assistant.Tools[i]
+	for i := range p.Assistant.Tools {
+		t := &p.Assistant.Tools[i]
 		var tool agent.Tool
 		switch t.Type {
 		case "end_call":
@@ -213,7 +197,7 @@ func (r *run) assistantTransfer(a *answer, t *parley.AssistantTool) agent.Tool {
 			}
 			done := r.beFirm(a)
 			defer done()
-			if err := r.bequeath(a, *t.AssistantID); err != nil {
+			if err := r.handOver(a, *t.AssistantID); err != nil {
 				r.note(fmt.Errorf("hand over to assistant %d: %w", *t.AssistantID, err))
 				return "", errors.New("the other assistant is not available; go on yourself")
 			}

@@ -12,6 +12,8 @@
 //   - The playout (playout.go) has the sound that is there, under a lock of its own that is held only while sound is copied: the vendors'
 //     goroutines add to it, the leg takes from it, the owner says what is in it and reads how much of it was heard.
 //   - The clock (clock.go) has the time, in the same way.
+//   - A driver (driver.go) hears, thinks and speaks for a persona; the owner calls it. There is one: the pipeline (pipeline.go) of
+//     recognizer, model and synthesizer.
 //   - Vendors and tools have goroutines of their own, which wait for as long as they must. They post what they have to the owner's inbox
 //     (inbox.go), which never waits, or ask the owner and wait for the answer; the owner never waits for them.
 package voice

@@ -1,0 +1,90 @@
+package voice
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"parley/internal/lang"
+)
+
+// pipeline is the driver that hears with a recognizer, thinks with a model, and speaks with a synthesizer: hear.go, think.go, speak.go.
+type pipeline struct {
+	r *run
+	*mouth
+	ear *hearing
+}
+
+// newPipeline opens the persona's ear.
+func newPipeline(r *run, p Persona) (*pipeline, error) {
+	if !p.complete() {
+		return nil, errIncomplete
+	}
+	d := &pipeline{r: r, mouth: newMouth(p, r.rate)}
+	var err error
+	d.ear, err = d.listen()
+	return d, err
+}
+
+var errIncomplete = errors.New("the persona has no assistant, brain, voice or ear")
+
+// complete says whether a persona has all that a pipeline needs.
+func (p *Persona) complete() bool {
+	return p.Assistant != nil && p.Think != nil && p.Synthesizer != nil && p.Recognizer != nil
+}
+
+// enter implements driver.
+func (d *pipeline) enter(n int, first bool) {
+	d.attach(d.ear, n, 0)
+	if first {
+		d.r.inbox.post(d.warm) // after the greeting
+	}
+}
+
+// hear implements driver.
+func (d *pipeline) hear(pcm []int16, talking bool) {
+	if talking {
+		d.ear.Write(pcm)
+	}
+}
+
+// utterance implements driver.
+func (d *pipeline) utterance(before []*frame) {
+	for _, f := range before {
+		d.ear.Write(f.pcm)
+	}
+}
+
+// endUtterance implements driver.
+func (d *pipeline) endUtterance() { d.ear.End() }
+
+// stop implements driver.
+func (d *pipeline) stop(a *answer) {
+	if a.speech != nil {
+		a.speech.cancel(context.Canceled)
+	}
+	if a.think != nil {
+		a.think.cancel(context.Canceled)
+	}
+}
+
+// close implements driver.
+func (d *pipeline) close() { d.r.safely(d.ear.Close) }
+
+// warm makes the sounds of what is to be said at once when it is said: fillers. Who failed will be seen when it is needed.
+func (d *pipeline) warm() {
+	a := d.Assistant
+	if !a.Fillers {
+		return
+	}
+	d.r.safely(func() {
+		c := &a.FillerConfig
+		all := slices.Concat(c.Neutral, c.Question, c.Positive, c.Negative)
+		for _, text := range all[:min(len(all), 16)] {
+			key, ok := keyOf(d.Synthesizer, d.speech(lang.Speakable(text, d.Language, d.pronounced)))
+			if !ok || key.speech.Text == "" || d.r.Cache.load(d.r.ctx, key) != nil {
+				return
+			}
+		}
+	})
+}

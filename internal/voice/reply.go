@@ -1,0 +1,189 @@
+package voice
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"parley"
+	"parley/internal/agent"
+	"parley/internal/ai"
+	"parley/internal/lang"
+	"parley/internal/turn"
+)
+
+// What a driver tells of a reply, and what the session makes of it. All of this is the owner's.
+
+// answer is the session's side of the machine's present reply.
+func (r *run) answer(id int, p turn.Purpose) *answer {
+	if r.reply == nil || r.reply.id != id {
+		r.reply = &answer{id: id, purpose: p, anchor: -1, thought: true}
+		r.book.assistant(r.reply)
+	}
+	return r.reply
+}
+
+// think has the driver answer the customer, or say something of its own accord.
+func (r *run) think(act turn.Action) {
+	a := &answer{id: act.Reply, purpose: act.Purpose, anchor: -1}
+	if act.Purpose == turn.Reengagement {
+		a.quiet = act.Last - act.From
+	}
+	if act.Purpose == turn.Answer {
+		a.anchor = act.Last
+		if !act.Early {
+			a.marks.EndpointMS = since(r.clock.now(), act.Last)
+		}
+		a.marks.TranscriptMS = since(max(r.final, act.Last), act.Last)
+		r.book.customer(act.Text, act.From)
+	}
+	r.book.assistant(a)
+	r.book.settle()
+	r.reply = a
+	r.cast.think(a, act.Early)
+}
+
+// commit says that the turn which an early reply answers has ended.
+func (r *run) commit(id int) {
+	if a := r.reply; a != nil && a.id == id {
+		a.marks.EndpointMS = since(r.clock.now(), a.anchor)
+		r.cast.commit(a)
+	}
+}
+
+// wrote is told when a reply forms; false when nobody wants it any more.
+func (r *run) wrote(a *answer) bool {
+	if a.over {
+		return false
+	}
+	a.wrote()
+	r.broken.thought = nil
+	if a.marks.FirstTokenMS == 0 && a.anchor >= 0 {
+		a.marks.FirstTokenMS = since(r.clock.now(), a.anchor)
+	}
+	r.step(turn.Event{Kind: turn.Token, Reply: a.id})
+	return true
+}
+
+// sentence is told when there is something to be spoken.
+func (r *run) sentence(a *answer, text string) {
+	text = parley.CleanText(text)
+	if a.over || strings.TrimSpace(text) == "" {
+		return
+	}
+	if a.marks.FirstSentenceMS == 0 && a.anchor >= 0 {
+		a.marks.FirstSentenceMS = since(r.clock.now(), a.anchor)
+	}
+	r.step(turn.Event{Kind: turn.Sentence, Reply: a.id, Text: text})
+}
+
+// toolBegan and toolEnded are told of a tool; counts is false where it was given up before anything was done.
+func (r *run) toolBegan(a *answer) {
+	a.called()
+	r.step(turn.Event{Kind: turn.ToolBegan, Reply: a.id})
+}
+
+func (r *run) toolEnded(a *answer, c agent.Call, counts bool) {
+	if !counts {
+		a.runs--
+		return
+	}
+	a.finished(c)
+	r.told(Event{Kind: ToolUsed, Call: c})
+	r.step(turn.Event{Kind: turn.ToolEnded, Reply: a.id})
+}
+
+// thought is told when all of a reply is there, or it failed, or it was stopped.
+func (r *run) thought(a *answer, used ai.Usage, err error, stopped bool) {
+	r.usage.Add(used)
+	a.thought = a.thought || err == nil
+	switch {
+	case err == nil:
+		r.broken.thought = nil
+	case !stopped:
+		r.noted(fmt.Errorf("reply %d: %w", a.id, err))
+		a.failed, r.broken.thought = err, err
+	}
+	r.step(turn.Event{Kind: turn.Thought, Reply: a.id, Failed: err != nil})
+}
+
+// enqueue makes a part the next thing that the reply says.
+func (r *run) enqueue(a *answer, p *part) {
+	p.reply, p.step = a.id, a.step
+	a.parts = append(a.parts, p)
+	r.cast.speak(a, p)
+}
+
+// say makes a fixed sentence a part of a reply.
+func (r *run) say(a *answer, w turn.Purpose) {
+	p := &part{keep: true}
+	switch w {
+	case turn.Greeting:
+		p.text, p.initial = r.cast.Initial, true
+	case turn.Voicemail:
+		p.text = r.cast.VoicemailMessage
+	case turn.Filler:
+		p.text, p.aside = r.asides.filler(r.cast.Assistant, r.cast.Language, r.book.asked()), true
+	case turn.Moment, turn.StillOn:
+		p.text, p.aside = r.asides.bridge(w, r.cast.Assistant, r.cast.Language, r.book.asked()), true
+	case turn.Failure:
+		p.text = r.failureText()
+	default:
+		p.text = fixed(w, r.cast.Language)
+	}
+	r.enqueue(a, p)
+}
+
+// audible notes when the first sound of a reply is there.
+func (r *run) audible(a *answer, p *part, now time.Duration) {
+	if a.anchor >= 0 && !p.aside && a.marks.FirstAudioMS == 0 {
+		a.marks.FirstAudioMS = since(now, a.anchor)
+	}
+}
+
+// understood takes a transcript of an ear whose first utterance was the session's number base.
+func (r *run) understood(base int, t ai.Transcript) {
+	t.Text = parley.CleanText(t.Text)
+	if t.Err != nil {
+		r.broken.heard = ai.TheRecognizer.Of(t.Err)
+		r.noted(fmt.Errorf("understand utterance %d: %w", t.Utterance, r.broken.heard))
+	}
+	if t.Final {
+		r.final = r.clock.now()
+	}
+	r.step(turn.Event{Kind: turn.Text, N: base + t.Utterance, Text: t.Text, Final: t.Final, Failed: t.Err != nil})
+}
+
+// history is what the model is told before it answers.
+func (r *run) history(a *answer) []ai.Message {
+	history := r.book.history()
+	if len(a.parts) > 0 && a.parts[0].initial { // the answer begins with the greeting
+		history = slices.Insert(history, len(history)-1, ai.Message{Role: ai.Assistant, Text: a.parts[0].text})
+	}
+	return history
+}
+
+// instruction is what the model is told when it is to speak though nobody said anything.
+func instruction(a *answer, reengagement string) string {
+	switch a.purpose {
+	case turn.Reengagement:
+		return fmt.Sprintf("[The customer has said nothing for %d seconds. %s Say something fitting, in one or two sentences, "+
+			"in the language of the conversation.]", int(a.quiet.Seconds()), reengagement)
+	case turn.Entrance:
+		return "[You have just taken over this conversation from another assistant. Go on with it: say who you are, and help with what " +
+			"the customer wants.]"
+	}
+	return ""
+}
+
+// failureText says that the model failed.
+func (r *run) failureText() string {
+	if l := lang.Of(r.cast.Language); !l.English {
+		return l.Phrases.Failure
+	}
+	if r.reply != nil {
+		return agent.Sentence(r.reply.failed)
+	}
+	return agent.Sentence(nil)
+}
