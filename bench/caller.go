@@ -9,8 +9,8 @@ import (
 	"sync"
 	"time"
 
-	"parley/e2e/phone"
 	"parley/internal/audio"
+	"parley/internal/simulator/phone"
 )
 
 // telephones are those that call at once.

@@ -18,9 +18,9 @@ import (
 	"time"
 
 	"parley"
-	"parley/e2e/phone"
 	"parley/internal/campaign"
 	"parley/internal/form"
+	"parley/internal/simulator/phone"
 	"parley/internal/store"
 	"parley/internal/store/storetest"
 )

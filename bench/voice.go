@@ -17,12 +17,12 @@ import (
 	"time"
 
 	"parley"
-	"parley/e2e/phone"
 	"parley/internal/audio"
 	"parley/internal/catalog"
 	"parley/internal/form"
 	"parley/internal/provider"
 	"parley/internal/provider/openai"
+	"parley/internal/simulator/phone"
 	"parley/internal/store"
 )
 

@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"parley"
-	"parley/e2e/phone"
 	"parley/internal/audio"
+	"parley/internal/simulator/phone"
 )
 
 // trunk makes a trunk whose far end is on a port of this machine, and an assistant that calls over it.

@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"parley"
-	"parley/e2e/phone"
+	"parley/internal/simulator/phone"
 	"parley/internal/store/storetest"
 )
 

@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"parley"
-	"parley/e2e/phone"
 	"parley/internal/audio"
+	"parley/internal/simulator/phone"
 )
 
 // A caller is greeted, asks by flite's voice, is understood by pocketsphinx and answered from the prompt, hangs up; the row, the transcript,

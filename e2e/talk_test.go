@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"parley"
-	"parley/e2e/phone"
 	"parley/internal/ai"
 	"parley/internal/ai/aitest"
 	"parley/internal/audio"
+	"parley/internal/simulator/phone"
 )
 
 const (

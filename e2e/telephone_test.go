@@ -22,9 +22,9 @@ import (
 	"time"
 
 	"parley"
-	"parley/e2e/phone"
 	"parley/internal/audio"
 	needs "parley/internal/need"
+	"parley/internal/simulator/phone"
 )
 
 // The tests of the telephone call the program, or are called by it, over real SIP and RTP on loopback: from telephones of this process

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"parley"
-	"parley/e2e/phone"
+	"parley/internal/simulator/phone"
 )
 
 // An account that takes what is others' by its trunks gets nothing: not the calls to a number that somebody rents, not the carrier's line.

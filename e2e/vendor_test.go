@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"parley/e2e/phone"
 	"parley/internal/ai/aitest"
 	"parley/internal/audio"
+	"parley/internal/simulator/phone"
 )
 
 // vendor is an OpenAI-compatible server that thinks, speaks and hears by script. Every text that it speaks is a tone of its own, so that a

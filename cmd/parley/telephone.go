@@ -22,12 +22,12 @@ import (
 	"parley/internal/billing"
 	"parley/internal/blob"
 	"parley/internal/call"
-	"parley/internal/call/farend"
 	"parley/internal/egress"
 	"parley/internal/event"
 	"parley/internal/number"
 	"parley/internal/provider"
 	"parley/internal/provider/local"
+	"parley/internal/simulator"
 	"parley/internal/sip"
 	"parley/internal/store"
 )
@@ -88,7 +88,7 @@ type telephone struct {
 	carrier *sip.Trunk  // nil: there is none
 	sandbox bool        // numbers that no trunk belongs to are made up: so is who answers there
 	voices  *provider.Set
-	lines   farend.Lines
+	lines   simulator.Lines
 	rules   parley.TrunkRules
 }
 
@@ -172,7 +172,7 @@ func (p *telephone) dial(ctx context.Context, r call.Route, ringing func()) (aud
 		if err != nil {
 			synthesizer = nil // it makes do
 		}
-		return farend.Dial(ctx, farend.Options{To: r.To, Synthesizer: synthesizer, Voice: "slt", Lines: &p.lines}, ringing)
+		return simulator.Dial(ctx, simulator.Options{To: r.To, Synthesizer: synthesizer, Voice: "slt", Lines: &p.lines}, ringing)
 	default:
 		return nil, failed(r, errors.New("the carrier's numbers have no SIP trunk: set PARLEY_CARRIER_SIP_ADDRESS"))
 	}

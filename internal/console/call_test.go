@@ -17,9 +17,9 @@ import (
 	"parley/internal/audio"
 	"parley/internal/blob"
 	"parley/internal/call"
-	"parley/internal/call/farend"
 	"parley/internal/event"
 	"parley/internal/provider"
+	"parley/internal/simulator"
 	"parley/internal/store"
 )
 
@@ -41,7 +41,7 @@ func exchange(t *testing.T, c *Config) *call.Desk {
 	}
 	d := call.New(call.Config{DB: c.DB, Assistants: c.Assistants, Speech: speech, Prices: c.Prices, Hub: c.Hub, Blobs: blobs, Dir: t.TempDir(), Secret: []byte("s"), Destinations: destinations,
 		Dial: func(ctx context.Context, r call.Route, ringing func()) (audio.Leg, error) {
-			return farend.Dial(ctx, farend.Options{To: r.To}, ringing)
+			return simulator.Dial(ctx, simulator.Options{To: r.To}, ringing)
 		}})
 	t.Cleanup(func() {
 		gone, cut := context.WithCancel(context.Background())

@@ -1,4 +1,4 @@
-package farend
+package simulator
 
 import (
 	"context"

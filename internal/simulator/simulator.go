@@ -1,5 +1,7 @@
-// Package farend is the far end of a server without a trunk: somebody who answers, a busy line, a voicemail, in this process.
-package farend
+// Package simulator is people on the telephone who are none. Dial calls the far end of a server without a trunk: somebody who answers, a busy
+// line, a voicemail, in this process. The package phone below it is a telephone for tests, over a real network; nothing of it is in the
+// program.
+package simulator
 
 import (
 	"context"
