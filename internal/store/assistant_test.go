@@ -41,3 +41,20 @@ func TestAssistantsNamed(t *testing.T) {
 		}
 	})
 }
+
+// A UUID names an assistant of its own user's alone.
+func TestAssistantByUUIDOfItsUser(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		ctx, own, other := t.Context(), storetest.User(t, db, 0), storetest.User(t, db, 0)
+		a := &parley.Assistant{UserID: own.ID, Name: "Desk"}
+		if err := db.Write(ctx, func(ctx context.Context, tx *store.Tx) error { return tx.CreateAssistant(ctx, own.ID, a) }); err != nil {
+			t.Fatal(err)
+		}
+		if id, err := db.AssistantID(ctx, own.ID, a.UUID); err != nil || id != a.ID {
+			t.Errorf("its user's: %d, %v", id, err)
+		}
+		if id, err := db.AssistantID(ctx, other.ID, a.UUID); err != nil || id != 0 {
+			t.Errorf("another user's: %d, %v", id, err)
+		}
+	})
+}
