@@ -133,11 +133,12 @@ func TestHouseDependencies(t *testing.T) {
 // TestHouseSettings holds the table of settings in docs/operating.md against the program's settings.
 func TestHouseSettings(t *testing.T) {
 	there := map[string]bool{}
-	declared, err := filepath.Glob("internal/provider/*/declare.go")
-	if err != nil || len(declared) == 0 {
-		t.Fatalf("no vendor declares itself: %v", err)
+	vendors, err := filepath.Glob("internal/provider/*/declare.go")
+	channels, failed := filepath.Glob("internal/channel/*/declare.go")
+	if err != nil || failed != nil || len(vendors) == 0 || len(channels) == 0 {
+		t.Fatalf("no vendor or no channel declares itself: %v, %v", err, failed)
 	}
-	for _, file := range append(declared, "cmd/parley/settings.go") {
+	for _, file := range append(append(vendors, channels...), "cmd/parley/settings.go") {
 		f, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
 		if err != nil {
 			t.Fatal(err)
@@ -146,7 +147,7 @@ func TestHouseSettings(t *testing.T) {
 			if s, ok := n.(*ast.TypeSpec); ok && s.Name.Name == "Settings" {
 				for _, field := range s.Type.(*ast.StructType).Fields.List {
 					name := field.Names[0].Name
-					if !ast.IsExported(name) || name == "Declared" { // those of the vendors
+					if !ast.IsExported(name) || name == "Declared" { // those of vendors and channels
 						continue
 					}
 					name = regexp.MustCompile("[A-Z]").ReplaceAllString(name, "_$0")
@@ -163,7 +164,7 @@ func TestHouseSettings(t *testing.T) {
 		t.Fatalf("found %v", there)
 	}
 	told := map[string]bool{}
-	rows := append(table(t, "docs/operating.md", "Settings"), table(t, "docs/operating.md", "Settings of vendors")...)
+	rows := append(table(t, "docs/operating.md", "Settings"), table(t, "docs/operating.md", "Settings of vendors and channels")...)
 	for _, row := range rows {
 		first := ""
 		for _, name := range regexp.MustCompile("[A-Z_]+").FindAllString(row[0], -1) {

@@ -21,16 +21,20 @@ func (s *Settings) twilio() *twilio.Client {
 	return twilio.New(twilio.Config{AccountSID: s.TwilioAccountSID, AuthToken: s.TwilioAuthToken, BaseURL: s.TwilioBaseURL, PublicURL: s.publicURL(), TrunkSID: s.TwilioTrunkSID})
 }
 
-// sms opens the channel of text messages over the carrier that these settings name: Twilio, or the sandbox. webhooks answers the carrier's
-// requests; the sandbox makes none.
-func (s *Settings) sms(db *store.DB) (desk *sms.Channel, webhooks http.Handler, closeCarrier func()) {
-	desk = &sms.Channel{DB: db}
+// renter is who rents out numbers and carries text messages.
+type renter struct {
+	carrier.Carrier
+	sandbox  bool
+	webhooks func(*sms.Channel) http.Handler // answers the carrier's requests; the sandbox makes none
+	close    func()
+}
+
+// carrier opens the carrier that these settings name: Twilio, or the sandbox.
+func (s *Settings) carrier(db *store.DB) renter {
 	if t := s.twilio(); t != nil {
-		desk.Carrier = t
-		return desk, t.Webhooks(desk), t.Close
+		return renter{t, false, func(to *sms.Channel) http.Handler { return t.Webhooks(to) }, t.Close}
 	}
-	desk.Carrier, desk.Sandbox = sandbox.New(sms.Outbox(db)), true
-	return desk, http.HandlerFunc(notFound), func() {}
+	return renter{sandbox.New(sms.Outbox(db)), true, func(*sms.Channel) http.Handler { return http.HandlerFunc(notFound) }, func() {}}
 }
 
 // checkCarrier asks Twilio for the account, which costs nothing.

@@ -40,7 +40,14 @@ func (c *doctorCmd) Run(s *Settings, t *terminal) error {
 			}
 		}
 	}
-	found = append(found, checkCarrier(ctx, s), checkWhatsApp(ctx, s))
+	found = append(found, checkCarrier(ctx, s))
+	for _, c := range s.channels {
+		if c.Check != nil {
+			for _, f := range c.Check(ctx, s.publicURL()) {
+				found = append(found, finding{f.State, f.What, f.Text})
+			}
+		}
+	}
 	found = append(found, checkTelephone(s)...)
 	found = append(found, checkBrowsers(s))
 	failed := 0

@@ -52,7 +52,7 @@ func main() {
 }
 
 func run(args []string, stdout, stderr io.Writer) int {
-	c := commands{Settings: settingsOf(provider.All())}
+	c := commands{Settings: settingsOf(provider.All(), allChannels())}
 	parser, err := kong.New(&c, kong.Name("parley"), kong.DefaultEnvars("PARLEY"), kong.UsageOnError(), kong.Writers(stdout, stderr),
 		kong.Description("Voice and chat assistants on your own server.\n\nEvery flag is also an environment variable: --public-url is PARLEY_PUBLIC_URL."),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}), kong.Vars{"version": built()})

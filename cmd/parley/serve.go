@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -23,6 +22,7 @@ import (
 	"parley/internal/catalog"
 	"parley/internal/channel"
 	"parley/internal/channel/sms"
+	"parley/internal/channel/whatsapp"
 	"parley/internal/chat"
 	"parley/internal/console"
 	"parley/internal/egress"
@@ -78,26 +78,26 @@ func (c *serveCmd) Run(s *Settings, t *terminal) (err error) {
 	db.LimitPublic(budget)
 	webhooks := event.NewSender(db, wall)
 	hub := event.NewHub()
-	texts, carrierHooks, closeCarrier := s.sms(db)
-	defer closeCarrier()
-	messenger, closeMessenger, err := s.whatsApp(db)
-	if err != nil {
-		return err
-	}
-	defer closeMessenger()
-	conversations := chat.New(chat.Config{DB: db, Assistants: assistants, Prices: prices, Hub: hub, Replied: []chat.Replied{texts.Replied, messenger.Replied}})
-	texts.Prices, texts.Chat = prices, conversations
-	messenger.Prices, messenger.Chat = prices, conversations
 	calls, err := s.calls(db, assistants, providers, prices, hub, webhooks, documents.Blobs)
 	if err != nil {
 		return err
 	}
-	texts.Limits = channel.Limits{Allow: calls.Destinations.Allow, DailySpend: calls.DailySpend}
-	numbers := &number.Desk{DB: db, Carrier: texts.Carrier, Prices: prices, Limits: texts.Limits}
+	limits := channel.Limits{Allow: calls.Destinations.Allow, DailySpend: calls.DailySpend}
+	carrier := s.carrier(db)
+	defer carrier.close()
+	var open channels // each is told of replies, and gives what comes in to the conversations
+	conversations := chat.New(chat.Config{DB: db, Assistants: assistants, Prices: prices, Hub: hub, Replied: []chat.Replied{open.Replied}})
+	open, err = s.openChannels(channel.House{DB: db, Prices: prices, Limits: limits, Carrier: carrier.Carrier, Sandbox: carrier.sandbox, Chat: conversations})
+	if err != nil {
+		return err
+	}
+	defer open.Close()
+	texts, messenger := the[*sms.Channel](open), the[*whatsapp.Channel](open)
+	numbers := &number.Desk{DB: db, Carrier: carrier.Carrier, Prices: prices, Limits: limits}
 	if os.Getenv("GOGC") == "" { // it decides where it is set
 		slacken(func() int { return calls.Stats().Live })
 	}
-	phone, err := s.telephone(db, calls, numbers, texts.Sandbox, providers, wall)
+	phone, err := s.telephone(db, calls, numbers, carrier.sandbox, providers, wall)
 	if err != nil {
 		return err
 	}
@@ -111,8 +111,7 @@ func (c *serveCmd) Run(s *Settings, t *terminal) (err error) {
 	}
 	jobs := river.NewWorkers()
 	numbers.AddWorkers(jobs)
-	texts.AddWorkers(jobs)
-	messenger.AddWorkers(jobs)
+	open.AddWorkers(jobs)
 	documents.Register(jobs)
 	calls.AddWorkers(jobs)
 
@@ -142,7 +141,7 @@ func (c *serveCmd) Run(s *Settings, t *terminal) (err error) {
 	}
 	pages := console.New(look)
 	var ready atomic.Bool // jobs are worked
-	guard := &web.Guard{Handler: s.root(db, house, pages, carrierHooks, calls, &ready)}
+	guard := &web.Guard{Handler: s.root(db, house, pages, carrier.webhooks(texts), calls, &ready)}
 	srv := &http.Server{
 		Handler:           guard,
 		ReadHeaderTimeout: 10 * time.Second,
@@ -178,7 +177,7 @@ func (c *serveCmd) Run(s *Settings, t *terminal) (err error) {
 	defer cutJobs()
 	workers.Go(func() {
 		todo := store.Jobs{Workers: jobs, Queues: map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 20}, knowledge.Queue: {MaxWorkers: knowledge.Readers}},
-			Periodic: slices.Concat(number.Periodic(), sms.Periodic(), messenger.Periodic()), Started: func() { ready.Store(true) }}
+			Periodic: append(number.Periodic(), open.Periodic()...), Started: func() { ready.Store(true) }}
 		for err := db.Work(jobbing, soft, todo); err != nil; err = db.Work(jobbing, soft, todo) {
 			ready.Store(false)
 			slog.Error("job workers are not running", "error", err)

@@ -20,6 +20,7 @@ import (
 	"parley/internal/ai"
 	"parley/internal/auth"
 	"parley/internal/billing"
+	"parley/internal/channel"
 	"parley/internal/store"
 )
 
@@ -78,28 +79,28 @@ type Settings struct {
 	RateWhatsApp auth.Rate `name:"rate-whatsapp" default:"5/s" help:"WhatsApp messages sent per key."`
 	RatePublic   string    `default:"on" enum:"on,off" help:"off turns RATE_CREATE and RATE_MESSAGE off."`
 
-	Declared kong.Plugins `embed:""` // the settings of the vendors
+	Declared kong.Plugins `embed:""` // the settings of vendors and channels
 
-	vendors []*ai.Vendor
+	vendors  []*ai.Vendor
+	channels []*channel.Declaration
 
 	TwilioAccountSID string `name:"twilio-account-sid" help:"Twilio account for numbers and SMS. Without it, the sandbox carrier is used."`
 	TwilioAuthToken  string `name:"twilio-auth-token" help:"Auth token of the Twilio account; also used to verify its webhooks."`
 	TwilioTrunkSID   string `name:"twilio-trunk-sid" help:"Elastic SIP Trunk (TK…) that rented numbers are attached to; its origination URI must be this server."`
 	TwilioBaseURL    string `name:"twilio-base-url" help:"Base URL of Twilio's API (https://api.twilio.com)."`
-
-	WhatsAppToken       string `name:"whatsapp-token" help:"Access token of the WhatsApp Business account. Without it there are no senders."`
-	WhatsAppBusinessID  string `name:"whatsapp-business-id" help:"ID of the WhatsApp Business account."`
-	WhatsAppAppSecret   string `name:"whatsapp-app-secret" help:"App secret, used to verify Meta's webhooks."`
-	WhatsAppVerifyToken string `name:"whatsapp-verify-token" help:"Verify token of your choice, entered at Meta when setting up the webhook."`
-	WhatsAppBaseURL     string `name:"whatsapp-base-url" help:"Base URL of the Graph API, with or without a version (https://graph.facebook.com)."`
 }
 
-// settingsOf are the settings of a program with these vendors.
-func settingsOf(vendors []*ai.Vendor) Settings {
-	s := Settings{vendors: vendors}
+// settingsOf are the settings of a program with these vendors and channels.
+func settingsOf(vendors []*ai.Vendor, channels []*channel.Declaration) Settings {
+	s := Settings{vendors: vendors, channels: channels}
 	for _, v := range vendors {
 		if v.Settings != nil {
 			s.Declared = append(s.Declared, v.Settings)
+		}
+	}
+	for _, c := range channels {
+		if c.Settings != nil {
+			s.Declared = append(s.Declared, c.Settings)
 		}
 	}
 	return s

@@ -3,31 +3,40 @@ package main
 import (
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"parley/internal/provider"
 )
 
-var update = flag.Bool("update", false, "write the vendors' settings into docs/operating.md")
+var update = flag.Bool("update", false, "write the declared settings into docs/operating.md")
 
-// The page's table of the vendors' settings is what they declare: the meaning is the help, a default in its brackets stands in a column of
+// The page's table of the settings of vendors and channels is what they declare: the meaning is the help, a default in its brackets stands in a column of
 // its own.
 func TestSettingsPage(t *testing.T) {
 	var rows strings.Builder
+	declared := map[string]any{}
 	for _, v := range provider.All() {
-		if v.Settings == nil {
+		declared[v.Code] = v.Settings
+	}
+	for _, c := range allChannels() {
+		declared[c.Code] = c.Settings
+	}
+	for _, code := range slices.Sorted(maps.Keys(declared)) {
+		if declared[code] == nil {
 			continue
 		}
-		s := reflect.TypeOf(v.Settings).Elem()
+		s := reflect.TypeOf(declared[code]).Elem()
 		for i := range s.NumField() {
 			tag := s.Field(i).Tag
 			name, help, standard := tag.Get("name"), strings.TrimSuffix(tag.Get("help"), "."), tag.Get("default")
-			if !strings.HasPrefix(name, v.Code+"-") || help == "" {
-				t.Errorf("%s: the setting %s begins with another name, or has no help", v.Code, name)
+			if !strings.HasPrefix(name, code+"-") || help == "" {
+				t.Errorf("%s: the setting %s begins with another name, or has no help", code, name)
 			}
 			if m := regexp.MustCompile(`^(.*) \(([^()]+)\)$`).FindStringSubmatch(help); m != nil {
 				help, standard = m[1], m[2]
@@ -35,7 +44,7 @@ func TestSettingsPage(t *testing.T) {
 			fmt.Fprintf(&rows, "| `PARLEY_%s` | %s | %s |\n", strings.ToUpper(strings.ReplaceAll(name, "-", "_")), help, standard)
 		}
 	}
-	const page, head = "../../docs/operating.md", "\n## Settings of vendors\n"
+	const page, head = "../../docs/operating.md", "\n## Settings of vendors and channels\n"
 	text, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
@@ -50,7 +59,7 @@ func TestSettingsPage(t *testing.T) {
 		return
 	}
 	if !*update {
-		t.Fatalf("%s has\n%s\nthe vendors declare (-update writes it)\n%s", page, table, rows.String())
+		t.Fatalf("%s has\n%s\ndeclared is (-update writes it)\n%s", page, table, rows.String())
 	}
 	if err := os.WriteFile(page, []byte(before+head+intro+"|---|---|---|\n"+rows.String()+"\n"+rest), 0o644); err != nil {
 		t.Fatal(err)

@@ -15,7 +15,7 @@ const BuiltIn = "local"
 type Vendor struct {
 	Code string // is stored with models, and never changes
 	// Settings points to a struct whose fields are settings of the program. Their tags say them as package kong reads them: name (settings
-	// begin with the vendor's), help, default. A string whose field ends with Key, Token, Secret or Password is never written to the log.
+	// begin with the vendor's code), help, default. A string whose field ends with Key, Token, Secret or Password is never written to the log.
 	Settings any
 
 	Speakers  []Speaker
@@ -27,7 +27,7 @@ type Vendor struct {
 	// Open prepares the vendor and asks it nothing. It fails where the settings can't be used.
 	Open func() (*Opened, error)
 	// Check asks the vendor, and says what is well, what is missing, and how to mend it.
-	Check func(ctx context.Context) []Finding
+	Check func(ctx context.Context) []parley.Finding
 }
 
 // Opened is a vendor that can be asked. Where it has an ability but can't be asked for it, the error is an *Error of kind Config.
@@ -81,13 +81,6 @@ type Voice struct {
 	Name        string
 	Gender      string // male or female
 	Accent, Age string // "" where they are not known
-}
-
-// Finding is one line of the doctor's report.
-type Finding struct {
-	State string // ok, note, FAIL
-	What  string
-	Text  string
 }
 
 // NotConfigured is why a vendor can't be asked for what it could do: what is a synthesizer or a transcriber, mend tells the operator what to do.

@@ -30,6 +30,13 @@ type Channel struct {
 	Lease time.Duration // how long a dead server's message waits for another; longer than a carrier is waited for. 0 is 20 s
 }
 
+// Declare declares the channel. Its carrier is that of the rented numbers, whose settings are elsewhere.
+func Declare() *channel.Declaration {
+	return &channel.Declaration{Code: "sms", Open: func(h channel.House) (channel.Channel, error) {
+		return &Channel{DB: h.DB, Carrier: h.Carrier, Sandbox: h.Sandbox, Prices: h.Prices, Limits: h.Limits, Chat: h.Chat}, nil
+	}}
+}
+
 const (
 	strands = 20 * time.Second // what was begun so long ago and has not ended, nobody works on any more
 	tryFor  = 10 * time.Minute // how long a message that nobody waits for is tried
@@ -60,9 +67,12 @@ func (c *Channel) AddWorkers(w *river.Workers) {
 }
 
 // Periodic are the jobs that time causes.
-func Periodic() []*river.PeriodicJob {
+func (c *Channel) Periodic() []*river.PeriodicJob {
 	return []*river.PeriodicJob{channel.Every(strands/2, sweepArgs{})}
 }
+
+// Close does nothing: the carrier is others' too.
+func (c *Channel) Close() {}
 
 // sweep ends what a dead server left standing.
 func (c *Channel) sweep(ctx context.Context, before parley.Time) error {

@@ -103,18 +103,18 @@ func (p Programs) open() (*ai.Opened, error) {
 }
 
 // check has the programs speak and listen.
-func (p Programs) check(ctx context.Context) []ai.Finding {
-	return []ai.Finding{
+func (p Programs) check(ctx context.Context) []parley.Finding {
+	return []parley.Finding{
 		speaks(ctx, "flite", "rms", p.Flite, p.Flite.Find),
 		speaks(ctx, "espeak-ng", "en-us", p.ESpeak, p.ESpeak.Find),
 		p.listens(ctx),
 	}
 }
 
-func speaks(ctx context.Context, name, voice string, s ai.Synthesizer, find func() (string, error)) ai.Finding {
+func speaks(ctx context.Context, name, voice string, s ai.Synthesizer, find func() (string, error)) parley.Finding {
 	path, err := find()
 	if err != nil {
-		return ai.Finding{State: "note", What: name, Text: "not installed: its voices are silent. apt-get install " + name}
+		return parley.Finding{State: "note", What: name, Text: "not installed: its voices are silent. apt-get install " + name}
 	}
 	began, first := time.Now(), time.Duration(0)
 	err = s.Speak(ctx, ai.Speech{Text: "Hello there.", Voice: voice, Language: "en", Rate: audio.Narrow}, func([]int16) error {
@@ -124,14 +124,14 @@ func speaks(ctx context.Context, name, voice string, s ai.Synthesizer, find func
 		return nil
 	})
 	if err != nil {
-		return ai.Finding{State: "FAIL", What: name, Text: ai.TheVoice.Of(err).Error()}
+		return parley.Finding{State: "FAIL", What: name, Text: ai.TheVoice.Of(err).Error()}
 	}
-	return ai.Finding{State: "ok", What: name, Text: fmt.Sprintf("%s speaks after %d ms", path, first.Milliseconds())}
+	return parley.Finding{State: "ok", What: name, Text: fmt.Sprintf("%s speaks after %d ms", path, first.Milliseconds())}
 }
 
-func (p Programs) listens(ctx context.Context) ai.Finding {
-	found := func(state, format string, a ...any) ai.Finding {
-		return ai.Finding{State: state, What: "pocketsphinx", Text: fmt.Sprintf(format, a...)}
+func (p Programs) listens(ctx context.Context) parley.Finding {
+	found := func(state, format string, a ...any) parley.Finding {
+		return parley.Finding{State: state, What: "pocketsphinx", Text: fmt.Sprintf(format, a...)}
 	}
 	sphinx := NewSphinx(p.Sphinx)
 	defer sphinx.Close()

@@ -11,41 +11,42 @@ import (
 	"slices"
 	"strings"
 
+	"parley"
 	"parley/internal/ai"
 )
 
 // check asks the server for its models, which costs nothing, and has one word embedded.
-func (s *Settings) check(ctx context.Context) []ai.Finding {
+func (s *Settings) check(ctx context.Context) []parley.Finding {
 	return append(s.checkModels(ctx), s.checkEmbedder(ctx))
 }
 
-func (s *Settings) checkModels(ctx context.Context) []ai.Finding {
+func (s *Settings) checkModels(ctx context.Context) []parley.Finding {
 	if !s.configured() {
-		return []ai.Finding{{State: "note", What: "language model", Text: "none: the built-in responder answers from the prompt and the knowledgebase. Set PARLEY_OPENAI_API_KEY, or PARLEY_OPENAI_BASE_URL and PARLEY_OPENAI_CHAT_MODEL for a server of your own"}}
+		return []parley.Finding{{State: "note", What: "language model", Text: "none: the built-in responder answers from the prompt and the knowledgebase. Set PARLEY_OPENAI_API_KEY, or PARLEY_OPENAI_BASE_URL and PARLEY_OPENAI_CHAT_MODEL for a server of your own"}}
 	}
 	base := cmp.Or(s.BaseURL, DefaultBaseURL)
 	known, err := modelsOf(ctx, base, s.APIKey)
 	if err != nil {
-		return []ai.Finding{{State: "FAIL", What: "language model", Text: err.Error()}}
+		return []parley.Finding{{State: "FAIL", What: "language model", Text: err.Error()}}
 	}
-	at := func(what string, models ...string) ai.Finding {
+	at := func(what string, models ...string) parley.Finding {
 		for _, m := range models {
 			if len(known) > 0 && !slices.Contains(known, m) {
-				return ai.Finding{State: "note", What: what, Text: fmt.Sprintf("%s does not list %s; it lists %s", base, m, short(known))}
+				return parley.Finding{State: "note", What: what, Text: fmt.Sprintf("%s does not list %s; it lists %s", base, m, short(known))}
 			}
 		}
-		return ai.Finding{State: "ok", What: what, Text: base + " with " + strings.Join(models, ", ")}
+		return parley.Finding{State: "ok", What: what, Text: base + " with " + strings.Join(models, ", ")}
 	}
-	list := []ai.Finding{at("language model", s.chatModels()...)}
+	list := []parley.Finding{at("language model", s.chatModels()...)}
 	if s.TTSModel != "" {
 		list = append(list, at("speech model", s.TTSModel))
 	} else {
-		list = append(list, ai.Finding{State: "note", What: "speech model", Text: "none: voices are those of flite and espeak-ng. Set PARLEY_OPENAI_TTS_MODEL, such as gpt-4o-mini-tts"})
+		list = append(list, parley.Finding{State: "note", What: "speech model", Text: "none: voices are those of flite and espeak-ng. Set PARLEY_OPENAI_TTS_MODEL, such as gpt-4o-mini-tts"})
 	}
 	if s.STTModel != "" {
 		return append(list, at("transcription", s.STTModel))
 	}
-	return append(list, ai.Finding{State: "note", What: "transcription", Text: "none: pocketsphinx alone listens, to English. Set PARLEY_OPENAI_STT_MODEL, such as gpt-4o-mini-transcribe"})
+	return append(list, parley.Finding{State: "note", What: "transcription", Text: "none: pocketsphinx alone listens, to English. Set PARLEY_OPENAI_STT_MODEL, such as gpt-4o-mini-transcribe"})
 }
 
 // short names a few of many.
@@ -91,9 +92,9 @@ func modelsOf(ctx context.Context, base, key string) ([]string, error) {
 	return ids, nil
 }
 
-func (s *Settings) checkEmbedder(ctx context.Context) ai.Finding {
-	found := func(state, format string, a ...any) ai.Finding {
-		return ai.Finding{State: state, What: "embedding model", Text: fmt.Sprintf(format, a...)}
+func (s *Settings) checkEmbedder(ctx context.Context) parley.Finding {
+	found := func(state, format string, a ...any) parley.Finding {
+		return parley.Finding{State: state, What: "embedding model", Text: fmt.Sprintf(format, a...)}
 	}
 	if s.EmbeddingModel == "" {
 		return found("note", "none: documents are found by their words, not by what they mean. Set PARLEY_OPENAI_EMBEDDING_MODEL, such as text-embedding-3-small")

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"parley/internal/ai"
+	"parley"
 	"parley/internal/ai/aitest"
 )
 
@@ -33,7 +33,7 @@ func TestDoctor(t *testing.T) {
 	}
 }
 
-func compare(t *testing.T, name string, got []ai.Finding, want []string) {
+func compare(t *testing.T, name string, got []parley.Finding, want []string) {
 	t.Helper()
 	if len(got) != len(want) {
 		t.Errorf("%s: got %+v, want %q", name, got, want)
