@@ -17,7 +17,7 @@ type Stats struct {
 	RoundTrip      time.Duration // 0 until the far end has told enough to know it
 
 	// What the far end tells of what we send.
-	Told      int // reports
+	Reports   int // how often
 	FarLost   int
 	FarJitter time.Duration
 }
@@ -28,15 +28,15 @@ type reports struct {
 	mux   bool   // they come and go where the sound does (RFC 5761)
 	latch latch  // otherwise
 	next  time.Duration
-	told  int // reports that were sent
+	made  int // how many were sent
 
 	sent, octets uint32
-	reported     uint32 // of sent, at the last report
+	sentBefore   uint32 // at the last report
 	in           reception
 
-	far rtcp.ReceptionReport
-	got int
-	way time.Duration // there and back
+	far       rtcp.ReceptionReport // the last
+	farCount  int
+	roundTrip time.Duration
 }
 
 func newReports() reports {
@@ -55,14 +55,14 @@ func isReport(data []byte) bool {
 }
 
 // report sends what is due every five seconds or so; bye is the last one.
-func (m *Session) report(at time.Duration, bye bool) {
-	r := &m.reports
-	if bye && r.sent == 0 && r.told == 0 { // nobody knows us (section 6.3.7)
+func (s *Session) report(at time.Duration, bye bool) {
+	r := &s.reports
+	if bye && r.sent == 0 && r.made == 0 { // nobody knows us (section 6.3.7)
 		return
 	}
-	to, conn := r.latch.to(), m.socket.rtcp
+	to, conn := r.latch.to(), s.socket.rtcp
 	if r.mux {
-		to, conn = m.latch.to(), m.socket.rtp
+		to, conn = s.latch.to(), s.socket.rtp
 	}
 	if !to.IsValid() || to.Port() == 0 {
 		return
@@ -71,10 +71,10 @@ func (m *Session) report(at time.Duration, bye bool) {
 	if r.in.received != r.in.hadReceived {
 		blocks = []rtcp.ReceptionReport{r.in.report(at)}
 	}
-	ssrc := m.sender.Header.SSRC
+	ssrc := s.sender.Header.SSRC
 	var first rtcp.Packet = &rtcp.ReceiverReport{SSRC: ssrc, Reports: blocks}
-	if r.sent != r.reported {
-		first = &rtcp.SenderReport{SSRC: ssrc, NTPTime: ntp(m.began.Add(at)), RTPTime: m.sender.ts, PacketCount: r.sent, OctetCount: r.octets, Reports: blocks}
+	if r.sent != r.sentBefore {
+		first = &rtcp.SenderReport{SSRC: ssrc, NTPTime: ntp(s.began.Add(at)), RTPTime: s.sender.ts, PacketCount: r.sent, OctetCount: r.octets, Reports: blocks}
 	}
 	packets := []rtcp.Packet{first, rtcp.NewCNAMESourceDescription(ssrc, r.name)}
 	if bye {
@@ -84,19 +84,19 @@ func (m *Session) report(at time.Duration, bye bool) {
 	if err != nil {
 		return
 	}
-	r.reported = r.sent
-	r.told++
+	r.sentBefore = r.sent
+	r.made++
 	_, _ = conn.WriteToUDPAddrPort(data, to) // one that is lost is followed by another
 }
 
 // reported takes what the far end tells. What it tells of others, and what is no report, is passed over.
-func (m *Session) reported(data []byte, at time.Duration) {
-	r := &m.reports
+func (s *Session) reported(data []byte, at time.Duration) {
+	r := &s.reports
 	packets, err := rtcp.Unmarshal(data)
 	if err != nil {
 		return
 	}
-	now := ntp(m.began.Add(at))
+	now := ntp(s.began.Add(at))
 	for _, p := range packets {
 		var blocks []rtcp.ReceptionReport
 		switch p := p.(type) {
@@ -109,36 +109,36 @@ func (m *Session) reported(data []byte, at time.Duration) {
 			blocks = p.Reports
 		}
 		for _, b := range blocks {
-			if b.SSRC != m.sender.Header.SSRC {
+			if b.SSRC != s.sender.Header.SSRC {
 				continue
 			}
 			r.far = b
-			r.got++
-			if way, ok := roundTrip(now, b); ok {
-				r.way = way
+			r.farCount++
+			if d, ok := roundTrip(now, b); ok {
+				r.roundTrip = d
 			}
 		}
 	}
 }
 
 // control takes what came to RTCP's own port. The source is judged as that of the sound is.
-func (m *Session) control(data []byte, from netip.AddrPort, at time.Duration) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if r := &m.reports; isReport(data) && !r.mux && r.latch.accept(from, at, 0, 0) {
-		m.reported(data, at)
+func (s *Session) control(data []byte, from netip.AddrPort, at time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r := &s.reports; isReport(data) && !r.mux && r.latch.accept(from, at, 0, 0) {
+		s.reported(data, at)
 	}
 }
 
 // Stats are the counts so far, and after the session's end the last ones.
-func (m *Session) Stats() Stats {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	r := &m.reports
+func (s *Session) Stats() Stats {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := &s.reports
 	in := r.in // with what is counted of the source that is heard now
 	in.leave()
 	return Stats{Sent: int(r.sent), Received: in.before.received, Lost: in.before.lost, Jitter: inTime(uint32(in.jitter >> 4)),
-		RoundTrip: r.way, Told: r.got, FarLost: int(int32(r.far.TotalLost<<8) >> 8), FarJitter: inTime(r.far.Jitter)}
+		RoundTrip: r.roundTrip, Reports: r.farCount, FarLost: int(int32(r.far.TotalLost<<8) >> 8), FarJitter: inTime(r.far.Jitter)}
 }
 
 func inTime(ticks uint32) time.Duration { return time.Duration(ticks) * time.Second / rtpClock }

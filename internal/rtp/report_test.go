@@ -121,9 +121,9 @@ func TestReports(t *testing.T) {
 				if i%10 != 5 {
 					m.packet(packet(0, false, uint16(i), uint32(i)*frameTicks, theirs, make([]byte, 160)), w.addr(), at)
 				}
-				before := m.reports.told
+				before := m.reports.made
 				m.tick(at, 0)
-				if m.reports.told == before {
+				if m.reports.made == before {
 					w.listen(hang) // the socket's buffer is small
 					continue
 				}
@@ -157,7 +157,7 @@ func TestReports(t *testing.T) {
 				take(answer, from, at+250*time.Millisecond)
 			}
 			s := m.Stats()
-			if len(reports) < 9 || s.Told != len(reports) || s.Sent != 3000 || s.Received != 2700 || s.Lost != 300 || s.FarLost != 3 || s.FarJitter != 10*time.Millisecond {
+			if len(reports) < 9 || s.Reports != len(reports) || s.Sent != 3000 || s.Received != 2700 || s.Lost != 300 || s.FarLost != 3 || s.FarJitter != 10*time.Millisecond {
 				t.Errorf("%d reports, %+v", len(reports), s)
 			}
 			if off := s.RoundTrip - 50*time.Millisecond; off > time.Millisecond || off < -time.Millisecond {
