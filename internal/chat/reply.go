@@ -1,0 +1,280 @@
+package chat
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"parley"
+	"parley/internal/agent"
+	"parley/internal/ai"
+	"parley/internal/event"
+	"parley/internal/store"
+)
+
+// answer has the assistant answer one message and stores what came of it. An error means that nothing was stored and the message waits
+// on, for as many attempts as it has; the model's failure is no such error: it settles the message without a reply.
+func (c *Chat) answer(ctx context.Context, m *parley.Message) error {
+	ctx, cancel := context.WithTimeout(ctx, turnTime)
+	defer cancel()
+	thinking, done := c.untilTakenOver(ctx, m.ConversationID)
+	defer done()
+	conv, err := c.DB.PublicConversation(ctx, m.ConversationID)
+	if err != nil {
+		return err
+	}
+	w := c.waiter(m)
+	a, err := c.DB.Assistant(ctx, conv.UserID, conv.AssistantID)
+	switch {
+	case store.IsNotFound(err) || err == nil && !conv.AIEnabled:
+		return c.settle(ctx, conv, m, w, Answer{AIOff: true}, nil)
+	case err != nil:
+		return err
+	}
+	price := c.price(conv, m.Channel)
+	waits := true
+	err = c.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
+		// Counted before anything else happens: what ends the process counts too.
+		if m.Attempts, err = tx.TryMessage(ctx, m.ID); err != nil || m.Attempts == 0 {
+			waits = err != nil
+			return err
+		}
+		waits = true
+		return tx.Reserve(ctx, conv.UserID, reference(m.ID), price, parley.Now().Add(hold))
+	})
+	switch {
+	case errors.Is(err, store.Insufficient):
+		return c.settle(ctx, conv, m, w, Answer{}, err)
+	case err != nil || !waits: // another node was faster
+		return err
+	case m.Attempts > maxAttempts:
+		return c.giveUp(ctx, conv, a, m, w, agent.Reply{}, errUnstorable)
+	}
+	c.Hub.Tell(conv.ID, event.Event{Kind: "typing"})
+	reply, sources, err := c.think(thinking, conv, a, m, w)
+	var failed *ai.Error
+	switch {
+	case errors.Is(context.Cause(thinking), errTakenOver):
+		return c.settle(ctx, conv, m, w, Answer{AIOff: true}, nil)
+	case err == nil:
+		err = c.store(ctx, conv, a, m, w, reply, sources, price, nil)
+	case errors.Is(ctx.Err(), context.DeadlineExceeded), ctx.Err() == nil && errors.As(err, &failed):
+		slog.Warn("the model failed", "conversation", conv.ID, "assistant", a.ID, "kind", ai.KindOf(err), "error", err)
+		return c.giveUp(ctx, conv, a, m, w, reply, err)
+	}
+	if err == nil || ctx.Err() != nil || m.Attempts < maxAttempts { // the server stops, the lease is lost, the database failed: it stays pending
+		return err
+	}
+	slog.Error("a message gets no reply", "conversation", conv.ID, "message", m.ID, "attempts", m.Attempts, "error", err)
+	return c.giveUp(ctx, conv, a, m, w, agent.Reply{}, errUnstorable)
+}
+
+// errUnstorable is why a message gets no reply that was tried often enough.
+var errUnstorable = parley.Explain(errors.New("the reply could not be stored"),
+	"The reply could not be stored in %d attempts. The server's operator finds the reason in the log, under the conversation's id.", maxAttempts)
+
+// giveUp ends a message that gets no reply, for nothing. Through a channel nobody reads an HTTP answer: the person there is told in words.
+func (c *Chat) giveUp(ctx context.Context, conv *parley.Conversation, a *parley.Assistant, m *parley.Message, w *Waiter, reply agent.Reply, cause error) error {
+	sorry := agent.Sentence(cause)
+	if m.Channel != "" {
+		reply.Text = sorry
+		err := c.store(ctx, conv, a, m, w, reply, nil, 0, why(cause))
+		if err == nil || m.Attempts < maxAttempts {
+			return err
+		}
+	}
+	return c.settle(ctx, conv, m, w, Answer{}, parley.Explain(parley.Errorf(parley.Upstream, "%s", sorry), "%s", *why(cause)))
+}
+
+// why says to the owner why a message got no reply.
+func why(failure error) *string {
+	text := cmp.Or(parley.Explanation(failure), "Something failed on the server while the reply was made. Its operator finds the reason in the log, under the conversation's id.")
+	if errors.Is(failure, store.Insufficient) {
+		text = "The balance did not cover the price of a reply. Top it up."
+	}
+	return &text
+}
+
+var errTakenOver = errors.New("a person has taken over")
+
+// untilTakenOver is a context that ends when a person takes over the conversation: SetAI ends it at once where that happens on this node,
+// a look at the row ends it where it happens on another. done must be called.
+func (c *Chat) untilTakenOver(ctx context.Context, id string) (_ context.Context, done func()) {
+	ctx, stop := context.WithCancelCause(ctx)
+	c.stopWith(id, stop)
+	var looking sync.WaitGroup
+	looking.Go(func() {
+		tick := time.NewTicker(lookForTakeover)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+			if conv, err := c.DB.PublicConversation(ctx, id); err == nil && !conv.AIEnabled {
+				stop(errTakenOver)
+			}
+		}
+	})
+	return ctx, func() {
+		c.stopWith(id, nil)
+		stop(nil)
+		looking.Wait()
+	}
+}
+
+func (c *Chat) stopWith(id string, stop context.CancelCauseFunc) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.attended[id].stop = stop
+}
+
+// takenOver ends the reply that this process is making in a conversation.
+func (c *Chat) takenOver(id string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if at := c.attended[id]; at != nil && at.stop != nil {
+		at.stop(errTakenOver)
+	}
+}
+
+// think runs the turn: the conversation up to m, without what came behind it. The sources are what knowledge the model was given.
+func (c *Chat) think(ctx context.Context, conv *parley.Conversation, a *parley.Assistant, m *parley.Message, w *Waiter) (agent.Reply, []parley.MessageSource, error) {
+	ready, err := c.Assistants.Ready(a, occasion(conv))
+	if err != nil {
+		return agent.Reply{}, nil, err
+	}
+	list, err := c.DB.Messages(ctx, conv.ID)
+	if err != nil {
+		return agent.Reply{}, nil, err
+	}
+	made, err := c.DB.MessageCalls(ctx, conv.ID)
+	if err != nil {
+		return agent.Reply{}, nil, err
+	}
+	turn := ready.Turn(history(list, m.ID, made), sink{ctx, w})
+	turn.Done = calls(made[m.ID])
+	turn.Keep = func(ctx context.Context, n int, calls []agent.Call, done bool) error {
+		return c.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
+			for i, call := range calls {
+				if err := tx.KeepMessageCall(ctx, m.ID, n+i, record(call), done); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	reply, err := turn.Run(ctx)
+	return reply, ready.Sources(), err
+}
+
+// record is a tool call as it is stored; calls are stored ones as the agent knows them.
+func record(c agent.Call) parley.FunctionCall {
+	return parley.FunctionCall{Name: c.Name, Arguments: c.Arguments, Result: c.Result}
+}
+
+func calls(list []parley.FunctionCall) []agent.Call {
+	out := make([]agent.Call, len(list))
+	for i, f := range list {
+		out[i] = agent.Call{Name: f.Name, Arguments: f.Arguments, Result: f.Result}
+	}
+	return out
+}
+
+// history is what the model sees of a conversation: everything up to the message, and the tools that ran for messages without a reply.
+func history(list []parley.Message, upTo int64, made map[int64][]parley.FunctionCall) (out []ai.Message) {
+	for _, m := range list {
+		if m.ID > upTo && (m.Turn == 0 || m.Turn > upTo) {
+			continue
+		}
+		if m.Role == parley.RoleUser {
+			out = append(out, ai.Message{Role: ai.User, Text: m.Content})
+			if m.ID != upTo {
+				out = append(out, agent.Replay("", calls(made[m.ID]))...)
+			}
+			continue
+		}
+		out = append(out, agent.Replay(m.Content, calls(m.FunctionCalls))...)
+	}
+	return out
+}
+
+// store writes a reply, its charge and the end of the waiting in one transaction. failure says why it is no more than an apology.
+func (c *Chat) store(ctx context.Context, conv *parley.Conversation, a *parley.Assistant, m *parley.Message, w *Waiter, reply agent.Reply, sources []parley.MessageSource,
+	price parley.Money, failure *string) error {
+	r := &parley.Message{ConversationID: conv.ID, Turn: m.ID, Role: parley.RoleAssistant, Author: parley.AuthorAI, Content: reply.Text, Sources: sources,
+		InputTokens: reply.Usage.In, OutputTokens: reply.Usage.Out}
+	for _, call := range reply.Calls {
+		r.FunctionCalls = append(r.FunctionCalls, record(call))
+	}
+	err := c.DB.Write(context.WithoutCancel(ctx), func(ctx context.Context, tx *store.Tx) error {
+		r.ID = 0
+		now, err := tx.ConversationForUpdate(ctx, conv.ID)
+		if err != nil {
+			return err
+		}
+		if !now.AIEnabled {
+			return errTakenOver
+		}
+		if err := tx.AddMessage(ctx, r, price, EndsAt(a)); err != nil {
+			return err
+		}
+		waited, err := tx.SettleMessage(ctx, m.ID, price, failure)
+		if err != nil {
+			return err
+		}
+		if !waited {
+			return errAnswered
+		}
+		if len(reply.Calls) > 0 {
+			if err := tx.DropMessageCalls(ctx, m.ID); err != nil {
+				return err
+			}
+		}
+		_, err = tx.Settle(ctx, conv.UserID, &parley.LedgerEntry{Kind: parley.MessageCharge, Amount: -price, Reference: reference(m.ID),
+			Description: fmt.Sprintf("Message to %s (%s)", conv.AssistantName, conv.Type)})
+		if err != nil {
+			return err
+		}
+		return c.replied(ctx, tx, conv, m, r)
+	})
+	if errors.Is(err, errAnswered) { // another node was faster: its reply is the one
+		return nil
+	}
+	if errors.Is(err, errTakenOver) {
+		return c.settle(ctx, conv, m, w, Answer{AIOff: true}, nil)
+	}
+	if err != nil {
+		return err
+	}
+	c.told(conv.ID)
+	if w != nil {
+		w.finish(Answer{Message: r}, nil)
+	}
+	return nil
+}
+
+var errAnswered = errors.New("the message has its reply already")
+
+// settle says that a message gets no reply: none is wanted, or it failed.
+func (c *Chat) settle(ctx context.Context, conv *parley.Conversation, m *parley.Message, w *Waiter, a Answer, failure error) error {
+	var reason *string
+	if failure != nil {
+		reason = why(failure)
+	}
+	err := c.DB.Write(context.WithoutCancel(ctx), func(ctx context.Context, tx *store.Tx) error {
+		if _, err := tx.SettleMessage(ctx, m.ID, 0, reason); err != nil {
+			return err
+		}
+		return tx.Release(ctx, conv.UserID, reference(m.ID))
+	})
+	if err == nil && w != nil {
+		w.finish(a, failure)
+	}
+	return err
+}
