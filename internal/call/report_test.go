@@ -108,6 +108,7 @@ func TestFinished(t *testing.T) {
 			return tx.PutOffReport(ctx, c.ID, h.call(c.ID).ReportDue, 1)
 		})
 		h.reported(c.ID)
+		h.until(c.ID, "told of", func(*parley.Call) bool { return told.Load() > 0 }) // which follows the commit
 		if events := h.events(); len(events) != 1 || told.Load() != 1 || events[0]["campaign"].(map[string]any)["name"] != "Spring" {
 			t.Errorf("told %d times, %v", told.Load(), events)
 		}
