@@ -9,6 +9,7 @@ import (
 	"parley"
 	"parley/internal/billing"
 	"parley/internal/call"
+	"parley/internal/campaign"
 	"parley/internal/event"
 	"parley/internal/form"
 	"parley/internal/sip"
@@ -17,7 +18,7 @@ import (
 )
 
 // house is what campaigns are joined to, with a user's assistant.
-func house(t *testing.T, db *store.DB) (*billing.Prices, *call.Desk, *parley.Assistant) {
+func house(t *testing.T, db *store.DB) (*server, *parley.Assistant) {
 	t.Helper()
 	prices, err := billing.ReadPrices("")
 	if err != nil {
@@ -28,7 +29,8 @@ func house(t *testing.T, db *store.DB) (*billing.Prices, *call.Desk, *parley.Ass
 	a.Name, a.Type, a.Status, a.Mode, a.Timezone, a.SystemPrompt, a.VoiceID, a.LanguageID = "Caller", "outbound", "active", "pipeline", "UTC", "Be kind.", 1, 1
 	u := storetest.User(t, db, 10*parley.USD)
 	write(t, db, func(ctx context.Context, tx *store.Tx) error { return tx.CreateAssistant(ctx, u.ID, a) })
-	return prices, call.New(call.Config{DB: db, Prices: prices, Hub: event.NewHub()}), a
+	d := campaign.New(campaign.Config{DB: db, Prices: prices})
+	return &server{campaigns: d, calls: call.New(told(d, call.Config{DB: db, Prices: prices, Hub: event.NewHub()})), phone: &telephone{}}, a
 }
 
 func write(t *testing.T, db *store.DB, fn func(context.Context, *store.Tx) error) {
@@ -41,8 +43,8 @@ func write(t *testing.T, db *store.DB, fn func(context.Context, *store.Tx) error
 // What a line says of calls that fail pauses a campaign where it speaks of the line, and not where it speaks of who was called.
 func TestBreaker(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		prices, calls, a := house(t, db)
-		campaigns(db, prices, nil, calls, &telephone{})
+		h, a := house(t, db)
+		calls := h.calls
 		causes := map[error]bool{ // whether the campaign pauses
 			parley.NoAnswer:                               false,
 			parley.LineBusy:                               false,
@@ -87,9 +89,10 @@ func TestBreaker(t *testing.T) {
 // A process whose line is full begins no calls of campaigns.
 func TestRoom(t *testing.T) {
 	db := storetest.SQLite(t)
-	prices, calls, a := house(t, db)
-	phone := &telephone{line: sip.New(sip.Config{Listen: "127.0.0.1:0", Ports: [2]int{10000, 10003}}), most: pairs([2]int{10000, 10003})}
-	d := campaigns(db, prices, nil, calls, phone)
+	h, a := house(t, db)
+	calls, phone := h.calls, &telephone{line: sip.New(sip.Config{Listen: "127.0.0.1:0", Ports: [2]int{10000, 10003}}), most: pairs([2]int{10000, 10003})}
+	h.phone = phone
+	d := h.caller()
 	if n := d.Room(); n != 2 {
 		t.Errorf("room for %d", n)
 	}

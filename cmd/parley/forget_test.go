@@ -101,7 +101,9 @@ func whatIsKept(t *testing.T, db *store.DB) {
 		if err := s.forget(t.Context(), db); err != nil {
 			t.Fatal(err)
 		}
-		s.forgetCallsNow(t.Context(), calls)
+		if err := s.forgetOldCalls(t.Context(), calls); err != nil {
+			t.Fatal(err)
+		}
 		if got := here(); fmt.Sprint(got) != fmt.Sprint(want) {
 			t.Errorf("after %v there are %v, want %v", after, got, want)
 		}
@@ -172,7 +174,7 @@ func TestSweepComesRound(t *testing.T) {
 		defer wg.Wait()
 		defer cancel()
 		id := session()
-		wg.Go(func() { new(Settings).sweep(ctx, db) })
+		wg.Go(func() { (&server{Settings: new(Settings), db: db}).sweep(ctx) })
 		time.Sleep(9 * time.Minute)
 		if _, _, err := db.Credential(t.Context(), id); err != nil {
 			t.Error("swept early:", err)

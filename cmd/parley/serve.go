@@ -8,6 +8,8 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,7 +20,9 @@ import (
 	"parley/internal/api"
 	"parley/internal/assistant"
 	"parley/internal/auth"
+	"parley/internal/billing"
 	"parley/internal/call"
+	"parley/internal/campaign"
 	"parley/internal/catalog"
 	"parley/internal/channel"
 	"parley/internal/channel/sms"
@@ -30,6 +34,7 @@ import (
 	"parley/internal/knowledge"
 	"parley/internal/number"
 	"parley/internal/provider"
+	"parley/internal/rtc"
 	"parley/internal/store"
 	"parley/internal/tool"
 	"parley/internal/web"
@@ -37,167 +42,236 @@ import (
 
 type serveCmd struct{}
 
+// server is the program at work. Its parts are opened in the order in which one needs the other, and closed in the opposite one.
+type server struct {
+	*Settings
+	closers []func() error
+
+	// What assistants think and know with.
+	db         *store.DB
+	prices     *billing.Prices
+	providers  *provider.Set
+	guard      *egress.Guard // of the way out
+	tools      *tool.Runner
+	catalog    *catalog.Catalog
+	auth       *auth.Desk
+	documents  *knowledge.Desk
+	assistants *assistant.Desk
+	webhooks   *event.Sender
+	hub        *event.Hub
+
+	// What they talk over.
+	at            net.Listener // the socket of HTTP
+	carrier       renter
+	channels      channels // each is told of replies, and gives what comes in to the conversations
+	conversations *chat.Chat
+	phone         *telephone
+	campaigns     *campaign.Desk
+	calls         *call.Desk
+	numbers       *number.Desk
+	browsers      *rtc.Server // nil: none can call
+
+	// What users meet.
+	api   *api.API
+	http  *http.Server
+	ready atomic.Bool // jobs are worked
+}
+
 // Run serves until a signal. It starts what others need first, and stops in the opposite order: it stops taking work, then stops doing
 // it.
 func (c *serveCmd) Run(s *Settings, t *terminal) (err error) {
-	prices, err := s.prices()
-	if err != nil {
+	h := &server{Settings: s}
+	defer func() {
+		for _, closer := range slices.Backward(h.closers) {
+			err = errors.Join(err, closer())
+		}
+	}()
+	if err := h.openAssistants(t); err != nil {
 		return err
 	}
-	db, err := s.openIn(t, bootWait)
-	if err != nil {
+	if err := h.openLines(); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, db.Close()) }()
+	if err := firstStart(t, s, h.db, h.auth, h.assistants, h.phone, h.at.Addr()); err != nil {
+		return err
+	}
+	h.openFaces()
+	if os.Getenv("GOGC") == "" { // it decides where it is set
+		slacken(func() int { return h.calls.Stats().Live })
+	}
+	return h.serve(t)
+}
 
-	providers, err := provider.Open(s.vendors)
-	if err != nil {
+// closing has something closed in the end.
+func (h *server) closing(fn func()) {
+	h.closers = append(h.closers, func() error { fn(); return nil })
+}
+
+// openAssistants opens what assistants think and know with.
+func (h *server) openAssistants(t *terminal) (err error) {
+	s := h.Settings
+	if h.prices, err = s.prices(); err != nil {
 		return err
 	}
-	defer providers.Close()
-	wall := egress.New(s.EgressAllow...)
-	wall.Own(s.ExternalIP)
-	defer wall.Close()
-	tools := tool.New(wall)
-	cat := catalog.New(s.PublicURL, s.vendors)
-	if err := keepModels(t, db, cat); err != nil {
-		return err
-	}
-	desk := &auth.Desk{DB: db, SessionFor: s.SessionFor, Logins: auth.NewLogins(s.RateLogin)}
-	documents, err := s.knowledge(db, providers, wall)
-	if err != nil {
-		return err
-	}
-	assistants := &assistant.Desk{DB: db, Catalog: cat, Providers: providers, Tools: tools, Knowledge: documents}
-	db.WarnBelow(prices.LowBalance)
-	db.PlansAre(prices.Plan)
 	budget, err := s.publicBudget()
 	if err != nil {
 		return err
 	}
-	db.LimitPublic(budget)
-	webhooks := event.NewSender(db, wall)
-	hub := event.NewHub()
-	calls, err := s.calls(db, assistants, providers, prices, hub, webhooks, documents.Blobs)
-	if err != nil {
+	if h.db, err = s.openIn(t, bootWait); err != nil {
 		return err
 	}
-	limits := channel.Limits{Allow: calls.Destinations.Allow, DailySpend: calls.DailySpend}
-	carrier := s.carrier(db)
-	defer carrier.close()
-	var open channels // each is told of replies, and gives what comes in to the conversations
-	conversations := chat.New(chat.Config{DB: db, Assistants: assistants, Prices: prices, Hub: hub, Replied: []chat.Replied{open.Replied}})
-	open, err = s.openChannels(channel.House{DB: db, Prices: prices, Limits: limits, Carrier: carrier.Carrier, Sandbox: carrier.sandbox, Chat: conversations})
-	if err != nil {
+	h.closers = append(h.closers, h.db.Close)
+	h.db.WarnBelow(h.prices.LowBalance)
+	h.db.PlansAre(h.prices.Plan)
+	h.db.LimitPublic(budget)
+	if h.providers, err = provider.Open(s.vendors); err != nil {
 		return err
 	}
-	defer open.Close()
-	texts, messenger := the[*sms.Channel](open), the[*whatsapp.Channel](open)
-	numbers := &number.Desk{DB: db, Carrier: carrier.Carrier, Prices: prices, Limits: limits}
-	if os.Getenv("GOGC") == "" { // it decides where it is set
-		slacken(func() int { return calls.Stats().Live })
-	}
-	phone, err := s.telephone(db, calls, numbers, carrier.sandbox, providers, wall)
-	if err != nil {
+	h.closing(h.providers.Close)
+	h.guard = egress.New(s.EgressAllow...)
+	h.guard.Own(s.ExternalIP)
+	h.closing(h.guard.Close)
+	h.catalog = catalog.New(s.PublicURL, s.vendors)
+	if err := keepModels(t, h.db, h.catalog); err != nil {
 		return err
 	}
-	campaigns := campaigns(db, prices, hub, calls, phone)
-	browsers, err := s.browsers()
-	if err != nil {
+	if h.documents, err = s.knowledge(h.db, h.providers, h.guard); err != nil {
 		return err
 	}
-	if browsers != nil {
-		defer browsers.Close()
-	}
-	jobs := river.NewWorkers()
-	numbers.AddWorkers(jobs)
-	open.AddWorkers(jobs)
-	documents.Register(jobs)
-	calls.AddWorkers(jobs)
+	h.tools, h.hub, h.webhooks = tool.New(h.guard), event.NewHub(), event.NewSender(h.db, h.guard)
+	h.auth = &auth.Desk{DB: h.db, SessionFor: s.SessionFor, Logins: auth.NewLogins(s.RateLogin)}
+	h.assistants = &assistant.Desk{DB: h.db, Catalog: h.catalog, Providers: h.providers, Tools: h.tools, Knowledge: h.documents}
+	return nil
+}
 
-	// The socket is open before anything is announced: an address that is taken is the commonest failure.
-	l, err := net.Listen("tcp", s.Listen)
-	if err != nil {
+// openLines opens what assistants talk over: the socket of HTTP, channels, telephone, browsers. The socket is open before anything is
+// announced: an address that is taken is the commonest failure.
+func (h *server) openLines() (err error) {
+	s := h.Settings
+	if h.at, err = net.Listen("tcp", s.Listen); err != nil {
 		return fmt.Errorf("listen on %s (choose another with --listen or PARLEY_LISTEN): %w", s.Listen, err)
 	}
-	defer l.Close()
-	l = s.front().Listen(l, s.ConnectionsPerAddress)
-	calls.BaseURL = s.urlOf(l.Addr())
-	if err := firstStart(t, s, db, desk, assistants, phone, l.Addr()); err != nil {
+	h.closing(func() { h.at.Close() })
+	h.at = s.front().Listen(h.at, s.ConnectionsPerAddress)
+	destinations, spend, err := s.limits()
+	if err != nil {
 		return err
 	}
+	limits := channel.Limits{Allow: destinations.Allow, DailySpend: spend}
 
+	h.carrier = s.carrier(h.db)
+	h.closing(h.carrier.close)
+	h.conversations = chat.New(chat.Config{DB: h.db, Assistants: h.assistants, Prices: h.prices, Hub: h.hub, Replied: []chat.Replied{h.channels.Replied}})
+	h.channels, err = s.openChannels(channel.House{DB: h.db, Prices: h.prices, Limits: limits, Carrier: h.carrier.Carrier, Sandbox: h.carrier.sandbox, Chat: h.conversations})
+	if err != nil {
+		return err
+	}
+	h.closing(h.channels.Close)
+	if h.phone, err = s.telephone(h.db, h.carrier.sandbox, h.providers, h.guard); err != nil {
+		return err
+	}
+	h.numbers = &number.Desk{DB: h.db, Carrier: h.carrier.Carrier, Prices: h.prices, Limits: limits, Trunks: h.phone.rules, Place: h.phone.place,
+		TrunksChanged: h.phone.Refresh}
+	h.campaigns = campaign.New(campaign.Config{DB: h.db, Prices: h.prices, Hub: h.hub, Allow: destinations.Allow})
+	secret, err := s.secret()
+	if err != nil {
+		return err
+	}
+	h.calls = call.New(told(h.campaigns, call.Config{DB: h.db, Assistants: h.assistants, Speech: h.providers, Prices: h.prices, Hub: h.hub,
+		Webhooks: h.webhooks, Blobs: h.documents.Blobs, Dir: filepath.Join(s.Data, "recordings"), BaseURL: s.urlOf(h.at.Addr()), Secret: secret,
+		Dial: h.phone.dial, Line: h.phone.check(), Destinations: destinations, Verified: s.TrunkCallerID == "verified", DailySpend: spend}))
+	if h.browsers, err = s.browsers(); err == nil && h.browsers != nil {
+		h.closing(func() { h.browsers.Close() })
+	}
+	return err
+}
+
+// openFaces opens what users meet: the API, the console, and the server of both.
+func (h *server) openFaces() {
+	s := h.Settings
 	rates := api.Rates{API: s.RateAPI, Create: s.RateCreate, Message: s.RateMessage, Reply: s.RateReply, WhatsApp: s.RateWhatsApp}
 	if s.RatePublic == "off" {
 		rates.Create, rates.Message = auth.Rate{}, auth.Rate{}
 	}
 	front, streams := s.front(), auth.NewSlots(s.StreamsPerAddress)
-	house := api.New(api.Config{DB: db, Auth: desk, Catalog: cat, Assistants: assistants, Prices: prices, Chat: conversations, Calls: calls, Campaigns: campaigns, Browsers: browsers, Numbers: numbers, SMS: texts, WhatsApp: messenger, Knowledge: documents, Previews: s.previews(cat, providers, documents.Blobs), Hub: hub, Tools: tools,
+	texts, messenger := the[*sms.Channel](h.channels), the[*whatsapp.Channel](h.channels)
+	h.api = api.New(api.Config{DB: h.db, Auth: h.auth, Catalog: h.catalog, Assistants: h.assistants, Prices: h.prices, Chat: h.conversations,
+		Calls: h.calls, Campaigns: h.campaigns, Browsers: h.browsers, Numbers: h.numbers, SMS: texts, WhatsApp: messenger, Knowledge: h.documents,
+		Previews: s.previews(h.catalog, h.providers, h.documents.Blobs), Hub: h.hub, Tools: h.tools,
 		Front: front, Signup: s.Signup == "on", Rates: rates, Streams: streams})
-	look := console.Config{DB: db, Auth: desk, Catalog: cat, Assistants: assistants, Prices: prices, Chat: conversations, Calls: calls, Campaigns: campaigns, Hub: hub, Numbers: numbers, SMS: texts, WhatsApp: messenger, Knowledge: documents,
+	look := console.Config{DB: h.db, Auth: h.auth, Catalog: h.catalog, Assistants: h.assistants, Prices: h.prices, Chat: h.conversations,
+		Calls: h.calls, Campaigns: h.campaigns, Hub: h.hub, Numbers: h.numbers, SMS: texts, WhatsApp: messenger, Knowledge: h.documents,
 		Front: front, Create: rates.Create, Message: rates.Message, Streams: streams}
-	if browsers != nil {
-		look.Answer, look.Hangup = house.AnswerBrowser, browsers.Hangup
+	if h.browsers != nil {
+		look.Answer, look.Hangup = h.api.AnswerBrowser, h.browsers.Hangup
 	}
 	pages := console.New(look)
-	var ready atomic.Bool // jobs are worked
-	guard := &web.Guard{Handler: s.root(db, house, pages, carrier.webhooks(texts), calls, &ready)}
-	srv := &http.Server{
+	guard := &web.Guard{Handler: s.root(h.db, h.api, pages, h.carrier.webhooks(texts), h.calls, &h.ready)}
+	h.http = &http.Server{
 		Handler:           guard,
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    64 << 10,
 		ErrorLog:          slog.NewLogLogger(slog.Default().Handler(), slog.LevelDebug), // peers' broken handshakes
 	}
-	srv.RegisterOnShutdown(pages.Stop)
-	srv.RegisterOnShutdown(guard.Stop)
-	served := make(chan error, 1)
-	go func() {
-		if s.TLSCert != "" {
-			served <- srv.ServeTLS(l, s.TLSCert, s.TLSKey)
-		} else {
-			served <- srv.Serve(l)
-		}
-	}()
-	working, stopWorking := context.WithCancel(context.Background())
-	var workers sync.WaitGroup
-	workers.Go(func() { s.sweep(working, db) })
-	workers.Go(func() { conversations.Run(working) })
-	workers.Go(func() { documents.Run(working) })
-	workers.Go(func() { s.forgetCalls(working, calls) })
-	workers.Go(func() { campaigns.Run(working) })
-	calling, stopCalling := context.WithCancel(context.Background()) // longer: live calls go on while the server drains
-	var talking sync.WaitGroup
-	talking.Go(func() { phone.Run(calling) })
-	talking.Go(func() { calls.Run(calling) })
-	delivering, stopDelivering := context.WithCancel(context.Background()) // longer: what ends while the server stops is told too
-	workers.Go(func() { webhooks.Run(delivering) })
-	jobbing, stopJobs := context.WithCancel(context.Background())
-	soft, cutJobs := context.WithCancel(context.Background())
-	defer cutJobs()
-	workers.Go(func() {
-		todo := store.Jobs{Workers: jobs, Queues: map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 20}, knowledge.Queue: {MaxWorkers: knowledge.Readers}},
-			Periodic: append(number.Periodic(), open.Periodic()...), Started: func() { ready.Store(true) }}
-		for err := db.Work(jobbing, soft, todo); err != nil; err = db.Work(jobbing, soft, todo) {
-			ready.Store(false)
-			slog.Error("job workers are not running", "error", err)
-			select {
-			case <-jobbing.Done():
-				return
-			case <-time.After(jobsAgain):
-			}
+	h.http.RegisterOnShutdown(pages.Stop)
+	h.http.RegisterOnShutdown(guard.Stop)
+}
+
+// loops are goroutines that end with their context. An error of one that has not is told; the others go on.
+type loops struct {
+	sync.WaitGroup
+	ctx  context.Context
+	stop context.CancelFunc
+}
+
+func newLoops() *loops {
+	ctx, stop := context.WithCancel(context.Background())
+	return &loops{ctx: ctx, stop: stop}
+}
+
+func (l *loops) run(name string, fn func(ctx context.Context) error) {
+	l.Go(func() {
+		if err := fn(l.ctx); err != nil {
+			slog.Error(name+" stopped working", "error", err)
 		}
 	})
-	slog.Info("serving", "build", built(), "url", s.urlOf(l.Addr()), "database", engine(db))
+}
+
+// serve works until a signal, and takes everything to its end.
+func (h *server) serve(t *terminal) (err error) {
+	served := make(chan error, 1)
+	go func() {
+		if h.TLSCert != "" {
+			served <- h.http.ServeTLS(h.at, h.TLSCert, h.TLSKey)
+		} else {
+			served <- h.http.Serve(h.at)
+		}
+	}()
+	working, talking, telling, jobs := newLoops(), newLoops(), newLoops(), newLoops()
+	working.run("the sweep", h.sweep)
+	working.run("conversations", h.conversations.Run)
+	working.run("documents", h.documents.Run)
+	working.run("the removal of old calls", h.forgetCalls)
+	if h.phone.calls() { // else another process calls
+		working.run("campaigns", h.caller().Run)
+	}
+	talking.run("the telephone", func(ctx context.Context) error { return h.phone.Run(ctx, h.calls.Incoming) }) // longer: live calls go on while the server drains
+	talking.run("calls", h.calls.Run)
+	telling.run("webhooks", h.webhooks.Run) // longer: what ends while the server stops is told too
+	soft, cutJobs := context.WithCancel(context.Background())
+	defer cutJobs()
+	jobs.run("jobs", func(ctx context.Context) error { return h.work(ctx, soft) })
+	slog.Info("serving", "build", built(), "url", h.urlOf(h.at.Addr()), "database", engine(h.db))
 
 	select {
 	case err = <-served: // nobody can come any more: what is under way is cut, in the order in which it would end by itself
 		cut, cancel := context.WithCancel(context.Background())
 		cancel()
-		err = errors.Join(err, drain(cut, stopWorking, house, srv, conversations, phone, calls))
+		err = errors.Join(err, h.drain(cut, working.stop))
 	case <-t.Done():
-		slog.Info("stopping: finishing what is under way; a second signal cuts it", "wait", s.Drain)
-		wait, cancel := context.WithTimeout(context.Background(), s.Drain)
+		slog.Info("stopping: finishing what is under way; a second signal cuts it", "wait", h.Drain)
+		wait, cancel := context.WithTimeout(context.Background(), h.Drain)
 		go func() {
 			select {
 			case <-t.Kill:
@@ -205,21 +279,47 @@ func (c *serveCmd) Run(s *Settings, t *terminal) (err error) {
 			case <-wait.Done():
 			}
 		}()
-		err = drain(wait, stopWorking, house, srv, conversations, phone, calls)
+		err = h.drain(wait, working.stop)
 		cancel()
 	}
-	stopWorking()
-	stopCalling()
+	working.stop()
+	talking.stop()
 	talking.Wait() // after the calls; what their reports cause is delivered
-	stopDelivering()
-	stopJobs() // after the requests and replies that cause them
+	telling.stop()
+	jobs.stop() // after the requests and replies that cause them
 	cut := time.AfterFunc(jobTime, cutJobs)
 	defer cut.Stop()
-	workers.Wait()
+	for _, l := range []*loops{working, telling, jobs} {
+		l.Wait()
+	}
 	if errors.Is(err, http.ErrServerClosed) {
 		return nil
 	}
 	return err
+}
+
+// work works the jobs until ctx ends; those under way until soft does. It begins again where it could not begin.
+func (h *server) work(ctx, soft context.Context) error {
+	jobs := river.NewWorkers()
+	h.numbers.AddWorkers(jobs)
+	h.channels.AddWorkers(jobs)
+	h.documents.Register(jobs)
+	h.calls.AddWorkers(jobs)
+	todo := store.Jobs{Workers: jobs, Queues: map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 20}, knowledge.Queue: {MaxWorkers: knowledge.Readers}},
+		Periodic: append(number.Periodic(), h.channels.Periodic()...), Started: func() { h.ready.Store(true) }}
+	for {
+		err := h.db.Work(ctx, soft, todo)
+		if err == nil {
+			return nil
+		}
+		h.ready.Store(false)
+		slog.Error("job workers are not running", "error", err)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(jobsAgain):
+		}
+	}
 }
 
 // bootWait is how long a start waits for PostgreSQL: the two are often started together.
@@ -232,38 +332,51 @@ const jobsAgain = 5 * time.Second
 const jobTime = 20 * time.Second
 
 // drain stops taking work and waits for what is under way until ctx ends; then that is cut.
-func drain(ctx context.Context, stopWorking func(), house *api.API, srv *http.Server, conversations *chat.Chat, phone *telephone, calls *call.Desk) error {
+func (h *server) drain(ctx context.Context, stopWorking func()) error {
 	stopWorking() // nothing is begun that nobody asked for
-	house.Stop()  // listeners without an end of their own go to the next server
-	phone.Refuse()
-	err := srv.Shutdown(ctx)
-	calls.Stop(ctx)         // the last one hangs up, or is cut
-	conversations.Stop(ctx) // after the requests that wait for replies; a reply without a reader is finished too
+	h.api.Stop()  // listeners without an end of their own go to the next server
+	h.phone.Refuse()
+	err := h.http.Shutdown(ctx)
+	h.calls.Stop(ctx)         // the last one hangs up, or is cut
+	h.conversations.Stop(ctx) // after the requests that wait for replies; a reply without a reader is finished too
 	if err != nil {
-		return srv.Close()
+		return h.http.Close()
 	}
 	return nil
 }
 
-// sweep removes what is past its time, every ten minutes.
-func (s *Settings) sweep(ctx context.Context, db *store.DB) {
-	tick := time.NewTicker(10 * time.Minute)
+// every calls fn at once and then again and again until ctx ends.
+func every(ctx context.Context, pause time.Duration, what string, fn func(context.Context) error) error {
+	tick := time.NewTicker(pause)
 	defer tick.Stop()
-	for began := time.Now(); ; {
-		if db.SQLite() || time.Since(began) > time.Hour { // else nodes of a former version may still run, and can't read what is sealed
-			if err := sealVariables(ctx, db); err != nil && ctx.Err() == nil {
-				slog.Error("encrypt the variables of assistants", "error", err)
-			}
-		}
-		if err := s.forget(ctx, db); err != nil && ctx.Err() == nil {
-			slog.Error("remove what has expired", "error", err)
+	for {
+		if err := fn(ctx); err != nil && ctx.Err() == nil {
+			slog.Error(what, "error", err)
 		}
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return
+			return nil
 		}
 	}
+}
+
+// sweep removes what is past its time, every ten minutes.
+func (h *server) sweep(ctx context.Context) error {
+	began := time.Now()
+	return every(ctx, 10*time.Minute, "remove what has expired", func(ctx context.Context) (err error) {
+		if h.db.SQLite() || time.Since(began) > time.Hour { // else nodes of a former version may still run, and can't read what is sealed
+			if err = sealVariables(ctx, h.db); err != nil {
+				err = fmt.Errorf("encrypt the variables of assistants: %w", err)
+			}
+		}
+		return errors.Join(err, h.forget(ctx, h.db))
+	})
+}
+
+// forgetCalls removes recordings and calls that are past their time, every hour.
+func (h *server) forgetCalls(ctx context.Context) error {
+	return every(ctx, time.Hour, "remove old calls", func(ctx context.Context) error { return h.forgetOldCalls(ctx, h.calls) })
 }
 
 // sealVariables encrypts what a former version stored in plain text, a few rows at a time.

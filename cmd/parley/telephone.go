@@ -8,7 +8,6 @@ import (
 	"math"
 	"net"
 	"net/netip"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -17,14 +16,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"parley"
-	"parley/internal/assistant"
 	"parley/internal/audio"
-	"parley/internal/billing"
-	"parley/internal/blob"
 	"parley/internal/call"
 	"parley/internal/egress"
-	"parley/internal/event"
-	"parley/internal/number"
 	"parley/internal/provider"
 	"parley/internal/provider/local"
 	"parley/internal/simulator"
@@ -35,49 +29,26 @@ import (
 // sipListen is where the telephone listens when nobody says otherwise.
 const sipListen = "127.0.0.1:5060"
 
-// calls opens the desk of calls. Its line, and what links start with, come when they are known.
-func (s *Settings) calls(db *store.DB, assistants *assistant.Desk, providers *provider.Set, prices *billing.Prices, hub *event.Hub, webhooks *event.Sender, blobs blob.Store) (*call.Desk, error) {
-	destinations, err := call.ParseDestinations(s.CallPrefixes)
-	if err != nil {
-		return nil, fmt.Errorf("PARLEY_CALL_PREFIXES: %w", err)
+// limits are what may be called, and what that may cost an account a day.
+func (s *Settings) limits() (d call.Destinations, spend parley.Money, err error) {
+	if d, err = call.ParseDestinations(s.CallPrefixes); err != nil {
+		return d, 0, fmt.Errorf("PARLEY_CALL_PREFIXES: %w", err)
 	}
-	spend, err := parley.ParseMoney(s.CallDailySpend)
-	if err != nil || spend < 0 {
-		return nil, fmt.Errorf("PARLEY_CALL_DAILY_SPEND: %q is no amount of USD such as 50; 0 sets no limit", s.CallDailySpend)
+	if spend, err = parley.ParseMoney(s.CallDailySpend); err != nil || spend < 0 {
+		return d, 0, fmt.Errorf("PARLEY_CALL_DAILY_SPEND: %q is no amount of USD such as 50; 0 sets no limit", s.CallDailySpend)
 	}
-	secret, err := s.secret()
-	if err != nil {
-		return nil, err
-	}
-	return call.New(call.Config{DB: db, Assistants: assistants, Speech: providers, Prices: prices, Hub: hub, Webhooks: webhooks, Blobs: blobs,
-		Dir: filepath.Join(s.Data, "recordings"), Secret: secret, Destinations: destinations, DailySpend: spend}), nil
+	return d, spend, nil
 }
 
-// forgetCallsNow removes recordings and calls that are past their time now.
-func (s *Settings) forgetCallsNow(ctx context.Context, calls *call.Desk) {
+// forgetOldCalls removes recordings and calls that are past their time now.
+func (s *Settings) forgetOldCalls(ctx context.Context, calls *call.Desk) error {
 	before := func(days int) parley.Time {
 		if days <= 0 {
 			return 0
 		}
 		return parley.Now().Add(-time.Duration(days) * 24 * time.Hour)
 	}
-	if err := calls.Forget(ctx, before(s.KeepRecordings), before(s.KeepCalls)); err != nil && ctx.Err() == nil {
-		slog.Error("remove old calls", "error", err)
-	}
-}
-
-// forgetCalls removes recordings and calls that are past their time, every hour.
-func (s *Settings) forgetCalls(ctx context.Context, calls *call.Desk) {
-	tick := time.NewTicker(time.Hour)
-	defer tick.Stop()
-	for {
-		s.forgetCallsNow(ctx, calls)
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return
-		}
-	}
+	return calls.Forget(ctx, before(s.KeepRecordings), before(s.KeepCalls))
 }
 
 // telephone joins the desk of calls to the ways out and in: the SIP line, and in its place the far end in this process.
@@ -90,21 +61,19 @@ type telephone struct {
 	voices  *provider.Set
 	lines   simulator.Lines
 	rules   parley.TrunkRules
+
+	incoming func(context.Context, call.Arrival) // while it runs
 }
 
 // telephone opens the line. With the default address, one that is taken is no reason not to start.
-func (s *Settings) telephone(db *store.DB, calls *call.Desk, numbers *number.Desk, sandbox bool, providers *provider.Set, guard *egress.Guard) (*telephone, error) {
-	p := &telephone{db: db, voices: providers, sandbox: sandbox}
-	calls.Config.Dial, calls.Config.Verified = p.dial, s.TrunkCallerID == "verified"
-	numbers.TrunksChanged = calls.TrunksChanged
-	var err error
+func (s *Settings) telephone(db *store.DB, sandbox bool, providers *provider.Set, guard *egress.Guard) (p *telephone, err error) {
+	p = &telephone{db: db, voices: providers, sandbox: sandbox}
 	if p.carrier, err = s.carrierTrunk(); err != nil {
 		return nil, err
 	}
 	if p.rules, err = s.trunkRules(); err != nil {
 		return nil, err
 	}
-	numbers.Trunks = p.rules
 	config, err := s.sipConfig()
 	if err != nil {
 		return nil, err
@@ -121,7 +90,7 @@ func (s *Settings) telephone(db *store.DB, calls *call.Desk, numbers *number.Des
 		if in.Trunk != nil {
 			a.TrunkID = in.Trunk.ID
 		}
-		calls.Incoming(ctx, a)
+		p.incoming(ctx, a)
 	}
 	sipLine := sip.New(config)
 	if err := sipLine.Listen(); err != nil {
@@ -132,9 +101,19 @@ func (s *Settings) telephone(db *store.DB, calls *call.Desk, numbers *number.Des
 		return nil, fmt.Errorf("open the telephone line: %w", err)
 	}
 	p.line, p.most = sipLine, pairs(config.Ports)
-	calls.Line, numbers.Place = p, p.place
 	return p, nil
 }
+
+// check is the line as those see it who look after trunks, nil where there is none.
+func (p *telephone) check() call.Line {
+	if p.line == nil {
+		return nil
+	}
+	return p
+}
+
+// calls says whether calls of campaigns can be made in this process.
+func (p *telephone) calls() bool { return p.line != nil || p.sandbox && p.carrier == nil }
 
 // sipConfig reads the settings of the line.
 func (s *Settings) sipConfig() (c sip.Config, err error) {
@@ -212,17 +191,23 @@ func (p *telephone) Check(ctx context.Context, t *parley.Trunk) (call.Health, er
 // Registered implements call.Line.
 func (p *telephone) Registered(id int64) bool { return p.line.Registered(id) }
 
-// Refresh implements call.Line.
-func (p *telephone) Refresh() { p.line.Refresh() }
+// Refresh has the line look at the trunks again.
+func (p *telephone) Refresh() {
+	if p.line != nil {
+		p.line.Refresh()
+	}
+}
 
-// Run serves the line until ctx ends.
-func (p *telephone) Run(ctx context.Context) {
+// Run serves the line until ctx ends, and gives incoming what comes in.
+func (p *telephone) Run(ctx context.Context, incoming func(context.Context, call.Arrival)) error {
 	if p.line == nil {
-		return
+		return nil
 	}
+	p.incoming = incoming
 	if err := p.line.Run(ctx); err != nil && ctx.Err() == nil {
-		slog.Error("the telephone line has failed", "error", err)
+		return err
 	}
+	return nil
 }
 
 // Refuse turns new calls away: the server stops.

@@ -553,7 +553,7 @@ func TestTrunkCheck(t *testing.T) {
 	l := &trunkLine{}
 	h := lite(t, func(c *api.Config) {
 		c.Calls = phone.New(phone.Config{Line: l})
-		c.Numbers.TrunksChanged = c.Calls.TrunksChanged
+		c.Numbers.TrunksChanged = l.Refresh
 	})
 	trunk := h.post(trunksAt, with(trunkBody(), map[string]any{"register": true}), status(201)).json()["data"].(map[string]any)
 	at := fmt.Sprintf("%s/%d", trunksAt, id(trunk))

@@ -136,8 +136,8 @@ func New(c Config) *Desk {
 	return d
 }
 
-// errStopping is what those hear who come while the server stops.
-var errStopping = parley.Errorf(parley.Unavailable, "The server is restarting. Please try again in a moment.")
+// ErrStopping is what those hear who come while the server stops.
+var ErrStopping = parley.Errorf(parley.Unavailable, "The server is restarting. Please try again in a moment.")
 
 // Stop takes no more calls and waits until those that are live have ended, or until ctx ends: then they are hung up. Run goes on meanwhile.
 func (d *Desk) Stop(ctx context.Context) {
@@ -161,7 +161,7 @@ func (d *Desk) enter() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.stopping {
-		return errStopping
+		return ErrStopping
 	}
 	d.wg.Add(1)
 	return nil

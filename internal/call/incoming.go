@@ -58,7 +58,7 @@ func (d *Desk) Incoming(ctx context.Context, in Arrival) {
 		switch {
 		case errors.Is(err, errNobody):
 			refuse(in, nobodyThere)
-		case errors.Is(err, errFull):
+		case errors.Is(err, ErrFull):
 			refuse(in, busyHere)
 		default:
 			var e *parley.Error
@@ -96,7 +96,7 @@ func (d *Desk) accept(ctx context.Context, in Arrival) (*live, error) {
 		l := d.begin(c, a)
 		l.house = in.TrunkID != 0
 		return l, nil
-	case errors.Is(err, errFull):
+	case errors.Is(err, ErrFull):
 		reason = parley.Explain(parley.LineBusy, "As many calls were live as your plan allows at once: the caller heard a busy tone.")
 	case errors.Is(err, store.Insufficient):
 		reason = parley.InsufficientBalance

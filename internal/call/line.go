@@ -12,8 +12,6 @@ type Line interface {
 	Check(ctx context.Context, t *parley.Trunk) (Health, error)
 	// Registered says whether we are registered with a trunk.
 	Registered(id int64) bool
-	// Refresh says that trunks have changed.
-	Refresh()
 }
 
 // Health is how a trunk is.
@@ -39,12 +37,5 @@ func (d *Desk) Registered(list ...*parley.Trunk) {
 	}
 	for _, t := range list {
 		t.Registered = t.Register && d.Line.Registered(t.ID)
-	}
-}
-
-// TrunksChanged has the line look at the trunks again.
-func (d *Desk) TrunksChanged() {
-	if d != nil && d.Line != nil {
-		d.Line.Refresh()
 	}
 }

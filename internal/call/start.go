@@ -41,7 +41,7 @@ func (d *Desk) Start(ctx context.Context, o Order) (*parley.Call, error) {
 		return nil, err
 	}
 	if !d.Destinations.Allow(route.To) {
-		return nil, parley.Errorf(parley.Forbidden, "Calls to %s are not allowed on this server. Its operator sets the allowed destinations (PARLEY_CALL_PREFIXES).", route.To)
+		return nil, &Barred{route.To}
 	}
 	if err := d.enter(); err != nil {
 		return nil, err
@@ -69,6 +69,16 @@ func (d *Desk) Start(ctx context.Context, o Order) (*parley.Call, error) {
 	l.house = route.Trunk != nil
 	go l.run(func() error { return l.dial(route) })
 	return c, nil
+}
+
+// Barred is the refusal of a call to a number that is not called from this server.
+type Barred struct{ Number string }
+
+func (b *Barred) Error() string { return b.Unwrap().Error() }
+
+// Unwrap is the refusal in words.
+func (b *Barred) Unwrap() error {
+	return parley.Errorf(parley.Forbidden, "Calls to %s are not allowed on this server. Its operator sets the allowed destinations (PARLEY_CALL_PREFIXES).", b.Number)
 }
 
 // route finds the way that a call takes: from the number of the order, or else the assistant's own.
@@ -123,8 +133,8 @@ func (d *Desk) carrierRate(kind parley.CallType, n *parley.Number, to string) pa
 }
 
 var (
-	// errFull is the refusal of a call for which the plan has no room.
-	errFull     = parley.Errorf(parley.Forbidden, "Concurrent call limit reached: your plan allows no more calls at once. Wait until one has ended.")
+	// ErrFull is the refusal of a call for which the plan has no room.
+	ErrFull     = parley.Errorf(parley.Forbidden, "Concurrent call limit reached: your plan allows no more calls at once. Wait until one has ended.")
 	errDisabled = parley.Errorf(parley.Forbidden, "The account is disabled.")
 )
 
@@ -161,7 +171,7 @@ func (d *Desk) admit(ctx context.Context, tx *store.Tx, userID int64, c *parley.
 		return err
 	}
 	if live >= d.Prices.Plan(u.Plan).ParallelCalls {
-		return errFull
+		return ErrFull
 	}
 	if err := tx.CreateCall(ctx, userID, c); err != nil {
 		return err

@@ -15,7 +15,7 @@ func (d *Desk) room(ctx context.Context, c *parley.Call, userID int64) error {
 	stopping := d.stopping
 	d.mu.Unlock()
 	if stopping {
-		return errStopping
+		return ErrStopping
 	}
 	u, err := d.DB.User(ctx, userID)
 	if err != nil {
@@ -29,7 +29,7 @@ func (d *Desk) room(ctx context.Context, c *parley.Call, userID int64) error {
 		return err
 	}
 	if live >= d.Prices.Plan(u.Plan).ParallelCalls {
-		return errFull
+		return ErrFull
 	}
 	free, err := d.DB.Free(ctx, userID)
 	if err == nil && free < c.Possible() {

@@ -20,7 +20,6 @@ import (
 	"reflect"
 	"strconv"
 	"sync"
-	"time"
 
 	"parley"
 	"parley/internal/billing"
@@ -29,35 +28,16 @@ import (
 	"parley/internal/store"
 )
 
-// Config is what campaigns are made and run with.
+// Config is what campaigns are made with.
 type Config struct {
 	DB     *store.DB
 	Prices *billing.Prices
 	Hub    *event.Hub // is told how imports get on, where not nil (see Topic)
-
-	// Start begins a call (see call.Desk). nil where this process has no telephone: then Run makes no calls.
-	Start func(context.Context, Order) error
 	// Allow says whether a number may be called from here at all; nil: any.
 	Allow func(e164 string) bool
-	// Room is how many calls this process can begin now; nil for no bound.
-	Room func() int
-	// Poll is how often what other processes did is looked for; a second when 0.
-	Poll time.Duration
 }
 
-// Order is a call to be made.
-type Order struct {
-	UserID, AssistantID int64
-	To                  string
-	Variables           map[string]string
-	NumberID            int64 // the number that it leaves from; 0 for the assistant's own
-	CampaignID, LeadID  int64
-	Attempt             int // unique for the lead
-	// Begin is run in the transaction that makes the call; when it fails there is no call, and Start returns its error.
-	Begin func(ctx context.Context, tx *store.Tx, callID int64) error
-}
-
-// Desk makes and changes campaigns, and runs them. One Run at a time in a process; several processes share a database.
+// Desk makes and changes campaigns, and is told what their calls came to. A Runner has them called.
 type Desk struct {
 	Config
 	node string // names this process at what it has claimed
@@ -69,9 +49,6 @@ type Desk struct {
 
 // New makes a desk.
 func New(c Config) *Desk {
-	if c.Poll == 0 {
-		c.Poll = time.Second
-	}
 	return &Desk{Config: c, node: rand.Text(), wake: make(chan struct{}, 1), woken: map[int64]bool{}}
 }
 

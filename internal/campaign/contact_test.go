@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"parley"
+	"parley/internal/call"
 	"parley/internal/store"
 )
 
@@ -84,10 +85,9 @@ func TestSecondNumberIsDialled(t *testing.T) {
 func TestFurtherNumbersOfNoUse(t *testing.T) {
 	each(t, func(t *testing.T, h *house) {
 		camp := h.campaign(nil)
-		h.Desk.Config.Allow = func(e164 string) bool { return e164 != phone(1) }
-		h.refuse = func(o Order) error {
+		h.refuse = func(o call.Order) error {
 			if o.To == phone(1) {
-				return parley.Errorf(parley.Forbidden, "Calls to it are not allowed.")
+				return &call.Barred{Number: o.To}
 			}
 			return nil
 		}

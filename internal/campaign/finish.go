@@ -2,10 +2,12 @@ package campaign
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"time"
 
 	"parley"
+	"parley/internal/call"
 	"parley/internal/store"
 )
 
@@ -13,20 +15,20 @@ import (
 const watch = 15 * time.Minute
 
 // Unanswered writes what a call of a campaign's came to that nobody took: the lead's next step, the campaign's counts, its pause when calls fail in a
-// row. It is run in the transaction that ends the call. nobodys says that the number is nobody's, which says that the line works: as one who refuses.
-// Where there is no such lead any more the call is Finished's.
-func (d *Desk) Unanswered(ctx context.Context, tx *store.Tx, call *parley.Call, nobodys bool) error {
-	e := leadCall(call)
-	if nobodys {
+// row. It is run in the transaction that ends the call. A number that is nobody's says that the line works: as one who refuses. Where there is no
+// such lead any more the call is Finished's.
+func (d *Desk) Unanswered(ctx context.Context, tx *store.Tx, c *parley.Call, cause error) error {
+	e := leadCall(c)
+	if errors.Is(cause, call.ErrNoSuchNumber) {
 		e.Reason = parley.Rejected
 	}
-	return d.over(ctx, tx, call, e, false)
+	return d.over(ctx, tx, c, e, false)
 }
 
 // Finished is Unanswered of a call that somebody took, and of one that Unanswered has not written. It is run in the transaction that completes the
 // call's report, when it is known what was found out. A call without a campaign, and one that is told a second time, change nothing.
-func (d *Desk) Finished(ctx context.Context, tx *store.Tx, call *parley.Call, _ *parley.Assistant) error {
-	return d.over(ctx, tx, call, leadCall(call), true)
+func (d *Desk) Finished(ctx context.Context, tx *store.Tx, c *parley.Call, _ *parley.Assistant) error {
+	return d.over(ctx, tx, c, leadCall(c), true)
 }
 
 func leadCall(c *parley.Call) *parley.LeadCall {
@@ -42,11 +44,11 @@ func (d *Desk) over(ctx context.Context, tx *store.Tx, c *parley.Call, e *parley
 }
 
 // Describe adds the lead and the campaign that a call was made for to what its events tell. Those that are gone are not told.
-func (d *Desk) Describe(ctx context.Context, tx *store.Tx, call *parley.Call, e *parley.CallEnded) error {
-	if call.CampaignID == nil || call.LeadID == nil {
+func (d *Desk) Describe(ctx context.Context, tx *store.Tx, c *parley.Call, e *parley.CallEnded) error {
+	if c.CampaignID == nil || c.LeadID == nil {
 		return nil
 	}
-	l, err := tx.Lead(ctx, call.UserID, *call.LeadID)
+	l, err := tx.Lead(ctx, c.UserID, *c.LeadID)
 	if err != nil {
 		return ignoreMissing(err)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"parley"
 	"parley/internal/billing"
+	"parley/internal/call"
 	"parley/internal/form"
 	"parley/internal/store"
 	"parley/internal/store/storetest"
@@ -20,21 +21,21 @@ func init() { slog.SetDefault(slog.New(slog.DiscardHandler)) }
 // house is a desk on a database with a user, an outbound assistant with a number, and a telephone that the test is the far end of.
 type house struct {
 	testing.TB
-	*Desk
+	*Runner
 	user      *parley.User
 	assistant *parley.Assistant
 	number    int64
 
 	mu     sync.Mutex
 	calls  []*dialled
-	refuse func(Order) error // what Start answers, nil to make the call
-	far    func(*dialled)    // is told of each call, in a goroutine of its own
+	refuse func(call.Order) error // what Start answers, nil to make the call
+	far    func(*dialled)         // is told of each call, in a goroutine of its own
 	under  sync.WaitGroup
 }
 
 // dialled is a call that the desk had made.
 type dialled struct {
-	Order
+	call.Order
 	id    int64
 	at    time.Time // begun
 	ended time.Time
@@ -52,7 +53,7 @@ func open(t testing.TB, db *store.DB) *house {
 		t.Fatal(err)
 	}
 	h := &house{TB: t, user: storetest.User(t, db, 1000*parley.USD)}
-	h.Desk = New(Config{DB: db, Prices: prices, Start: h.start})
+	h.Runner = &Runner{Desk: New(Config{DB: db, Prices: prices}), Start: h.start}
 	n := &parley.Number{PhoneNumber: fmt.Sprintf("+1415555%04d", h.user.ID), CountryCode: "US", Type: parley.NumberSIP}
 	h.write(func(ctx context.Context, tx *store.Tx) error { return tx.CreateNumber(ctx, h.user.ID, n) })
 	h.number = n.ID
@@ -120,13 +121,13 @@ func (h *house) begin(c *parley.Campaign) {
 }
 
 // start is the telephone: it makes the row of a call as call.Desk does.
-func (h *house) start(ctx context.Context, o Order) error {
+func (h *house) start(ctx context.Context, o call.Order) (*parley.Call, error) {
 	h.mu.Lock()
 	refuse := h.refuse
 	h.mu.Unlock()
 	if refuse != nil {
 		if err := refuse(o); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	c := &parley.Call{AssistantID: o.AssistantID, CampaignID: &o.CampaignID, LeadID: &o.LeadID, Attempt: o.Attempt, Type: parley.CallOutbound,
@@ -135,13 +136,13 @@ func (h *house) start(ctx context.Context, o Order) error {
 		if err := tx.CreateCall(ctx, o.UserID, c); err != nil {
 			return err
 		}
-		return o.Begin(ctx, tx, c.ID)
+		return o.Also(ctx, tx, c)
 	})
 	if store.Violates(err, "calls.lead_id, calls.attempt", "calls_attempt") {
-		return nil // the first call of that attempt is the answer
+		return c, nil // the first call of that attempt is the answer
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
 	d := &dialled{Order: o, id: c.ID, at: time.Now()}
 	h.mu.Lock()
@@ -151,7 +152,7 @@ func (h *house) start(ctx context.Context, o Order) error {
 	if far != nil {
 		h.under.Go(func() { far(d) })
 	}
-	return nil
+	return c, nil
 }
 
 // dialled are the calls so far.
@@ -170,6 +171,14 @@ type answer struct {
 	machine bool
 	found   map[string]any
 	lasts   time.Duration // from its beginning, the ringing included
+}
+
+// told is what the line says of it.
+func (a answer) told() error {
+	if a.nobodys {
+		return call.ErrNoSuchNumber
+	}
+	return a.cause
 }
 
 var (
@@ -208,7 +217,7 @@ func (h *house) end(d *dialled, a answer) {
 			return err
 		}
 		if !c.Answered() {
-			if err := h.Unanswered(ctx, tx, c, a.nobodys); err != nil {
+			if err := h.Unanswered(ctx, tx, c, a.told()); err != nil {
 				return err
 			}
 		}
@@ -223,7 +232,7 @@ func (h *house) end(d *dialled, a answer) {
 // round looks at all campaigns once.
 func (h *house) round() int {
 	h.Helper()
-	n, _, err := h.Desk.round(context.Background(), nil, h.room())
+	n, _, err := h.Runner.round(context.Background(), nil, h.room())
 	if err != nil {
 		h.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/internal/call"
 	"parley/internal/form"
 )
 
@@ -140,7 +141,7 @@ func (m *model) dial(c *parley.Campaign) {
 	l.Move(parley.LeadClaim, now)
 	l.Move(parley.LeadDial, now)
 	l.Serial, l.Attempts, l.WatchAt = l.Serial+1, l.Attempts+1, now
-	d := &dialled{Order: Order{UserID: c.UserID, To: l.PhoneNumber, NumberID: c.PhoneNumberIDs[c.Rotation%3], CampaignID: c.ID, LeadID: l.ID, Attempt: l.Serial},
+	d := &dialled{Order: call.Order{UserID: c.UserID, To: l.PhoneNumber, NumberID: c.PhoneNumberIDs[c.Rotation%3], CampaignID: c.ID, LeadID: l.ID, Attempt: l.Serial},
 		id: int64(len(m.calls) + 1), at: m.now}
 	l.LastCallID = &d.id
 	c.Rotation++

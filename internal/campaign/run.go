@@ -1,6 +1,7 @@
 package campaign
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/internal/call"
 	"parley/internal/store"
 )
 
@@ -24,22 +26,27 @@ const (
 	pauseFor = time.Minute      // until what kept a campaign from calling is tried again
 )
 
+// Runner has the leads of campaigns called. One Run at a time in a process; several processes share a database.
+type Runner struct {
+	*Desk
+	Start func(context.Context, call.Order) (*parley.Call, error) // begins a call, or refuses it (see call.Desk)
+	Room  func() int                                              // how many calls this process can begin now; nil for no bound
+	Poll  time.Duration                                           // how often what other processes did is looked for; 0 is a second
+}
+
 // Run calls the leads of running campaigns, of all users, until ctx ends. Then it claims nothing more, and what it has claimed and not
 // called waits again; calls that are live are none of its concern.
-func (d *Desk) Run(ctx context.Context) {
-	if d.Start == nil {
-		return
-	}
+func (d *Runner) Run(ctx context.Context) error {
 	var all time.Time // when everything was last looked at
 	for ctx.Err() == nil {
 		users := d.toLookAt()
 		room := d.room()
-		if time.Since(all) >= d.Poll || room < scarce {
+		if time.Since(all) >= d.poll() || room < scarce {
 			users, all = nil, time.Now()
 		}
-		wait := d.Poll
+		wait := d.poll()
 		if users != nil && len(users) == 0 {
-			wait = max(0, d.Poll-time.Since(all))
+			wait = max(0, d.poll()-time.Since(all))
 		} else {
 			began, again, err := d.round(ctx, users, room)
 			switch {
@@ -49,19 +56,20 @@ func (d *Desk) Run(ctx context.Context) {
 			case began >= burst:
 				wait = 0
 			default:
-				wait = min(d.Poll-time.Since(all), time.Until(again))
+				wait = min(d.poll()-time.Since(all), time.Until(again))
 			}
 		}
 		d.rest(ctx, wait)
 	}
-	ctx = context.WithoutCancel(ctx)
-	if err := d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error { return tx.GiveUpAll(ctx, d.node, parley.Now()) }); err != nil {
-		slog.Error("give up the leads that were claimed", "error", err)
+	err := d.DB.Write(context.WithoutCancel(ctx), func(ctx context.Context, tx *store.Tx) error { return tx.GiveUpAll(ctx, d.node, parley.Now()) })
+	if err != nil {
+		return fmt.Errorf("give up the leads that were claimed: %w", err)
 	}
+	return nil
 }
 
 // rest waits for a while, or until somebody's campaigns are to be looked at.
-func (d *Desk) rest(ctx context.Context, wait time.Duration) {
+func (d *Runner) rest(ctx context.Context, wait time.Duration) {
 	if wait <= 0 {
 		return
 	}
@@ -75,7 +83,7 @@ func (d *Desk) rest(ctx context.Context, wait time.Duration) {
 }
 
 // toLookAt are the users whose campaigns somebody wants looked at.
-func (d *Desk) toLookAt() []int64 {
+func (d *Runner) toLookAt() []int64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	users := slices.AppendSeq(make([]int64, 0, len(d.woken)), maps.Keys(d.woken))
@@ -83,7 +91,9 @@ func (d *Desk) toLookAt() []int64 {
 	return users
 }
 
-func (d *Desk) room() int {
+func (d *Runner) poll() time.Duration { return cmp.Or(d.Poll, time.Second) }
+
+func (d *Runner) room() int {
 	if d.Room == nil {
 		return math.MaxInt
 	}
@@ -92,7 +102,7 @@ func (d *Desk) room() int {
 
 // round looks at the campaigns of some users, or with nil at all, and has them do what they are to do now. began is how many calls it
 // began, again when the next round is due though nothing happens.
-func (d *Desk) round(ctx context.Context, users []int64, room int) (began int, again time.Time, err error) {
+func (d *Runner) round(ctx context.Context, users []int64, room int) (began int, again time.Time, err error) {
 	if users == nil {
 		if err := d.tidy(ctx); err != nil {
 			return 0, again, fmt.Errorf("tidy the leads: %w", err)
@@ -103,7 +113,7 @@ func (d *Desk) round(ctx context.Context, users []int64, room int) (began int, a
 		return 0, again, fmt.Errorf("read the running campaigns: %w", err)
 	}
 	now := time.Now()
-	again = now.Add(d.Poll)
+	again = now.Add(d.poll())
 	list := make([]State, len(states))
 	for i := range states {
 		list[i] = d.state(&states[i])
@@ -134,7 +144,7 @@ func (d *Desk) round(ctx context.Context, users []int64, room int) (began int, a
 }
 
 // state is what the planner needs to know of a campaign.
-func (d *Desk) state(c *store.CampaignState) State {
+func (d *Runner) state(c *store.CampaignState) State {
 	plan := d.Prices.Plan(c.Plan)
 	s := State{ID: c.ID, User: c.UserID, Hours: HoursOf(&c.Campaign), Limit: int(min(c.MaxCallsInParallel, int64(plan.ParallelCalls))), Account: plan.ParallelCalls,
 		Live: c.Live + c.Scheduled, Paused: c.PausedUntil.Time(), Probing: c.Probing(), Broke: c.Free <= 0,
@@ -148,7 +158,7 @@ func (d *Desk) state(c *store.CampaignState) State {
 }
 
 // do has a campaign do its step, and says how many calls it began.
-func (d *Desk) do(ctx context.Context, c *store.CampaignState, step Step) (int, error) {
+func (d *Runner) do(ctx context.Context, c *store.CampaignState, step Step) (int, error) {
 	switch {
 	case step.Complete:
 		return 0, d.complete(ctx, c.UserID, c.ID)
@@ -177,7 +187,7 @@ func (d *Desk) do(ctx context.Context, c *store.CampaignState, step Step) (int, 
 }
 
 // claim takes at most n leads of a campaign, and says which number each is called from; 0 is the assistant's own.
-func (d *Desk) claim(ctx context.Context, id int64, n int) (leads []parley.Lead, numbers []int64, err error) {
+func (d *Runner) claim(ctx context.Context, id int64, n int) (leads []parley.Lead, numbers []int64, err error) {
 	err = d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
 		leads, numbers = nil, nil
 		c, err := tx.LockCampaign(ctx, id)
@@ -215,7 +225,7 @@ func (d *Desk) claim(ctx context.Context, id int64, n int) (leads []parley.Lead,
 }
 
 // allowed are the claimed leads whose number is not on the blacklist; the others are called no more.
-func (d *Desk) allowed(ctx context.Context, tx *store.Tx, userID int64, claimed []parley.Lead, now parley.Time) (leads []parley.Lead, err error) {
+func (d *Runner) allowed(ctx context.Context, tx *store.Tx, userID int64, claimed []parley.Lead, now parley.Time) (leads []parley.Lead, err error) {
 	var numbers []string
 	for i := range claimed {
 		numbers = append(numbers, claimed[i].Numbers()...)
@@ -245,13 +255,13 @@ func (d *Desk) allowed(ctx context.Context, tx *store.Tx, userID int64, claimed 
 var errGone = errors.New("the lead is to be called no more")
 
 // dial has a claimed lead called, and says whether there is a call.
-func (d *Desk) dial(ctx context.Context, c *store.CampaignState, l *parley.Lead, number int64) (bool, error) {
+func (d *Runner) dial(ctx context.Context, c *store.CampaignState, l *parley.Lead, number int64) (bool, error) {
 	phone, vars := l.Target()
-	o := Order{UserID: l.UserID, AssistantID: c.AssistantID, To: phone, Variables: vars, NumberID: number, CampaignID: c.ID, LeadID: l.ID,
+	o := call.Order{UserID: l.UserID, AssistantID: c.AssistantID, To: phone, Variables: vars, NumberID: number, CampaignID: c.ID, LeadID: l.ID,
 		Attempt: l.Serial + 1}
-	o.Begin = func(ctx context.Context, tx *store.Tx, callID int64) error {
+	o.Also = func(ctx context.Context, tx *store.Tx, made *parley.Call) error {
 		now := parley.Now()
-		ok, err := tx.DialLead(ctx, l, callID, now, now.Add(watch), func(fresh *parley.Campaign) bool {
+		ok, err := tx.DialLead(ctx, l, made.ID, now, now.Add(watch), func(fresh *parley.Campaign) bool {
 			h := HoursOf(fresh)
 			return h.Open(now.Time()) && fresh.AssistantID == o.AssistantID
 		})
@@ -262,7 +272,7 @@ func (d *Desk) dial(ctx context.Context, c *store.CampaignState, l *parley.Lead,
 	}
 	err := errGone
 	if ctx.Err() == nil {
-		err = d.Start(ctx, o)
+		_, err = d.Start(ctx, o)
 	}
 	if err != nil {
 		return false, d.refused(context.WithoutCancel(ctx), c, l, err)
@@ -288,33 +298,28 @@ const (
 	never                // this number is not called from here
 )
 
-// judge says what an error of Start's means. ours is true for what the server's operator has to mend.
-func (d *Desk) judge(ctx context.Context, c *store.CampaignState, l *parley.Lead, err error) (r refusal, ours bool) {
+// refusalOf says what an error of Start's means. ours is true for what the server's operator has to mend.
+func refusalOf(err error) (r refusal, ours bool) {
 	var e *parley.Error
-	phone, _ := l.Target()
+	var barred *call.Barred
 	switch {
 	case errors.Is(err, errGone):
 		return refusal{gone, ""}, false
-	case !errors.As(err, &e):
-		return refusal{pause, "A failure of this server keeps the campaign from calling; its operator finds it in the log."}, true
-	case e.Kind == parley.Unavailable:
-		return refusal{full, e.Message}, false
-	case e.Kind == parley.Payment:
+	case errors.Is(err, call.ErrFull), errors.Is(err, call.ErrStopping):
+		return refusal{full, err.Error()}, false
+	case errors.As(err, &barred):
+		return refusal{never, err.Error()}, false
+	case errors.Is(err, store.Insufficient):
 		return refusal{pause, "The balance does not cover another call."}, false
-	case e.Kind == parley.Forbidden && d.Allow != nil && !d.Allow(phone):
-		return refusal{never, e.Message}, false
-	case e.Kind == parley.Forbidden:
-		live, err := d.DB.LiveCalls(ctx, c.UserID)
-		if err == nil && live >= d.Prices.Plan(c.Plan).ParallelCalls {
-			return refusal{full, e.Message}, false
-		}
+	case errors.As(err, &e):
+		return refusal{pause, e.Message}, false
 	}
-	return refusal{pause, e.Message}, false
+	return refusal{pause, "A failure of this server keeps the campaign from calling; its operator finds it in the log."}, true
 }
 
 // refused has a lead wait again whose call was not begun, or gives it up. It returns why when that is ours to mend.
-func (d *Desk) refused(ctx context.Context, c *store.CampaignState, l *parley.Lead, why error) error {
-	r, ours := d.judge(ctx, c, l, why)
+func (d *Runner) refused(ctx context.Context, c *store.CampaignState, l *parley.Lead, why error) error {
+	r, ours := refusalOf(why)
 	err := d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
 		now := parley.Now()
 		if r.meaning == never {
@@ -332,7 +337,7 @@ func (d *Desk) refused(ctx context.Context, c *store.CampaignState, l *parley.Le
 }
 
 // neverCall ends a lead whose number can't be called from here at all.
-func (d *Desk) neverCall(ctx context.Context, tx *store.Tx, l *parley.Lead, now parley.Time) error {
+func (d *Runner) neverCall(ctx context.Context, tx *store.Tx, l *parley.Lead, now parley.Time) error {
 	fresh, err := tx.LockLead(ctx, l.UserID, l.ID)
 	if err != nil || fresh.Owner != l.Owner || fresh.Serial != l.Serial {
 		return ignoreMissing(err)
@@ -356,14 +361,14 @@ func ignoreMissing(err error) error {
 	return err
 }
 
-func (d *Desk) pause(ctx context.Context, userID, id int64, reason string) error {
+func (d *Runner) pause(ctx context.Context, userID, id int64, reason string) error {
 	return d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
 		return tx.PauseCampaign(ctx, userID, id, reason, parley.Now().Add(pauseFor))
 	})
 }
 
 // complete ends a campaign that has no lead left, and tells the account's endpoint.
-func (d *Desk) complete(ctx context.Context, userID, id int64) error {
+func (d *Runner) complete(ctx context.Context, userID, id int64) error {
 	return d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
 		c, err := tx.LockCampaign(ctx, id)
 		if err != nil || c == nil || !c.MarkCompleteWhenNoLeads {
@@ -384,7 +389,7 @@ func (d *Desk) complete(ctx context.Context, userID, id int64) error {
 	})
 }
 
-func (d *Desk) tellCompleted(ctx context.Context, tx *store.Tx, c *parley.Campaign) error {
+func (d *Runner) tellCompleted(ctx context.Context, tx *store.Tx, c *parley.Campaign) error {
 	u, err := tx.User(ctx, c.UserID)
 	if err != nil || u.WebhookURL == "" {
 		return err

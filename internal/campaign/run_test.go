@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
 	"strconv"
 	"sync"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/internal/call"
 	"parley/internal/store"
 )
 
@@ -80,13 +82,13 @@ var errBroken = errors.New("broken")
 func TestNodesShareCampaigns(t *testing.T) {
 	each(t, func(t *testing.T, h *house) {
 		c := h.campaign(map[string]any{"max_calls_in_parallel": num(7)})
-		other := New(Config{DB: h.DB, Prices: h.Prices, Start: h.start})
+		other := &Runner{Desk: New(Config{DB: h.DB, Prices: h.Prices}), Start: h.start}
 		h.leads(c, 0, 60)
 		h.begin(c)
 		for len(h.dialled()) < 60 {
 			before := h.dialled()
 			var both sync.WaitGroup
-			for _, d := range []*Desk{h.Desk, other, h.Desk, other} {
+			for _, d := range []*Runner{h.Runner, other, h.Runner, other} {
 				both.Go(func() {
 					if _, _, err := d.round(t.Context(), nil, math.MaxInt); err != nil {
 						t.Error(err)
@@ -118,7 +120,7 @@ func TestClaimLapses(t *testing.T) {
 		c := h.campaign(nil)
 		l := h.leads(c, 0, 1)[0]
 		h.begin(c)
-		dead := New(Config{DB: h.DB, Prices: h.Prices})
+		dead := &Runner{Desk: New(Config{DB: h.DB, Prices: h.Prices})}
 		claimed, _, err := dead.claim(t.Context(), c.ID, 5)
 		if err != nil || len(claimed) != 1 {
 			t.Fatalf("%v %v", claimed, err)
@@ -194,7 +196,7 @@ func TestMindChanges(t *testing.T) {
 			camp := h.campaign(nil)
 			l := h.leads(camp, i, 1)[0]
 			h.begin(camp)
-			h.refuse = func(Order) error { h.refuse = nil; return c.change(camp, l) } // just before the call's transaction
+			h.refuse = func(call.Order) error { h.refuse = nil; return c.change(camp, l) } // just before the call's transaction
 			if n := h.round(); n != 0 || len(h.dialled()) != 0 {
 				t.Fatalf("%s: %d calls", c.what, len(h.dialled()))
 			}
@@ -250,7 +252,6 @@ func TestClaimLooksAtBlacklist(t *testing.T) {
 // What Start refuses costs no attempt; what only the user or the operator can mend pauses the campaign and says why.
 func TestRefusals(t *testing.T) {
 	each(t, func(t *testing.T, h *house) {
-		h.Allow = func(e164 string) bool { return e164 != phone(9) }
 		camp := h.campaign(nil)
 		l := h.leads(camp, 0, 1)[0]
 		h.begin(camp)
@@ -262,10 +263,11 @@ func TestRefusals(t *testing.T) {
 			{parley.Errorf(parley.Invalid, "The assistant is inactive."), "The assistant is inactive."},
 			{parley.Errorf(parley.NotFound, "Assistant not found"), "Assistant not found"},
 			{parley.Errorf(parley.Forbidden, "The day's limit."), "The day's limit."},
-			{parley.Errorf(parley.Unavailable, "The server is restarting."), ""},
+			{call.ErrStopping, ""},
+			{fmt.Errorf("make the call: %w", call.ErrFull), ""},
 			{errBroken, "A failure of this server keeps the campaign from calling; its operator finds it in the log."},
 		} {
-			h.refuse = func(Order) error { return c.err }
+			h.refuse = func(call.Order) error { return c.err }
 			h.round()
 			got, now := h.lead(l.ID), h.now(camp)
 			if got.Status != parley.LeadCreated || got.Attempts != 0 || got.Serial != 0 {
@@ -295,9 +297,9 @@ func TestRefusals(t *testing.T) {
 
 		// A destination that is never allowed is given up, and the campaign goes on.
 		never := h.leads(camp, 9, 2)
-		h.refuse = func(o Order) error {
+		h.refuse = func(o call.Order) error {
 			if o.To == phone(9) {
-				return parley.Errorf(parley.Forbidden, "Calls to it are not allowed.")
+				return &call.Barred{Number: o.To}
 			}
 			return nil
 		}
@@ -602,7 +604,11 @@ func TestStopIsStrict(t *testing.T) {
 		h.begin(c)
 		ctx, cancel := context.WithCancel(t.Context())
 		var run sync.WaitGroup
-		run.Go(func() { h.Run(ctx) })
+		run.Go(func() {
+			if err := h.Run(ctx); err != nil {
+				t.Error(err)
+			}
+		})
 		h.far = func(d *dialled) { h.end(d, person) }
 		h.until("some calls", func() bool { return len(h.dialled()) >= 5 })
 		if _, err := h.Stop(ctx, c.UserID, c.ID); err != nil {

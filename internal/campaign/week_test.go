@@ -31,7 +31,11 @@ func TestWeek(t *testing.T) {
 		w.prepare()
 		ctx, cancel := context.WithCancel(t.Context())
 		var run sync.WaitGroup
-		run.Go(func() { h.Run(ctx) })
+		run.Go(func() {
+			if err := h.Run(ctx); err != nil {
+				t.Error(err)
+			}
+		})
 		time.Sleep(7 * 24 * time.Hour)
 		cancel()
 		run.Wait()

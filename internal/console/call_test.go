@@ -492,7 +492,7 @@ func TestTrunkCheckShowsItsResult(t *testing.T) {
 	path := "/trunks/" + id(trunk.ID)
 	v.post(path+"/check", nil).is(http.StatusOK).says("Something is wrong").says("Telephony is not running on this server")
 	w := &wire{health: call.Health{OptionsMS: 12}}
-	h.Calls.Line, h.Numbers.TrunksChanged = w, h.Calls.TrunksChanged
+	h.Calls.Line, h.Numbers.TrunksChanged = w, w.Refresh
 	v.post(path+"/check", nil).says("It works").says("The trunk answers (12 ms).")
 	v.get("/trunks").is(http.StatusOK)
 	form := v.get(path).form(path)

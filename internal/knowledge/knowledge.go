@@ -131,7 +131,7 @@ func (d *Desk) Register(workers *river.Workers) {
 }
 
 // Run has documents processed whose process died, until ctx ends.
-func (d *Desk) Run(ctx context.Context) {
+func (d *Desk) Run(ctx context.Context) error {
 	tick := time.NewTicker(d.lease() / 3)
 	defer tick.Stop()
 	for {
@@ -141,7 +141,7 @@ func (d *Desk) Run(ctx context.Context) {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return
+			return nil
 		}
 	}
 }
