@@ -15,7 +15,7 @@ import (
 
 	"github.com/PuerkitoBio/goquery"
 
-	"parley/internal/knowledge"
+	"parley/internal/document"
 )
 
 // manuals are Debian packages whose HTML is the corpus: manuals in English with many sections.
@@ -200,12 +200,12 @@ func slip(text string, seed uint64) string {
 }
 
 // texts are the pages as an extractor gives them, a section's mark for its address; withheld leaves the headings out.
-func (c *corpus) texts(withheld bool) []*knowledge.Text {
-	out := make([]*knowledge.Text, 0, len(c.pages))
+func (c *corpus) texts(withheld bool) []*document.Text {
+	out := make([]*document.Text, 0, len(c.pages))
 	for _, p := range c.pages {
-		t := &knowledge.Text{Title: p.title}
+		t := &document.Text{Title: p.title}
 		for _, s := range p.sections {
-			sec := knowledge.Section{URL: s.mark, Text: s.body}
+			sec := document.Section{URL: s.mark, Text: s.body}
 			if !withheld {
 				sec.Heading = []string{s.heading}
 			}

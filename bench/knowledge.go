@@ -13,6 +13,7 @@ import (
 	"github.com/riverqueue/river"
 
 	"parley"
+	"parley/internal/document"
 	"parley/internal/knowledge"
 	"parley/internal/search"
 	"parley/internal/store"
@@ -48,7 +49,7 @@ type library struct {
 	db    *store.DB
 	desk  *knowledge.Desk
 	user  *parley.User
-	texts map[string]*knowledge.Text // by the address of the document
+	texts map[string]*document.Text // by the address of the document
 }
 
 func (b *bench) library(engine string) (*library, error) {
@@ -76,8 +77,8 @@ func (b *bench) library(engine string) (*library, error) {
 	if _, err := db.Migrate(ctx); err != nil {
 		return nil, err
 	}
-	l := &library{db: db, texts: map[string]*knowledge.Text{}, user: &parley.User{Name: "Bench", Email: "bench@example.com", PasswordHash: "-", Timezone: "UTC", Plan: "default"}}
-	l.desk = &knowledge.Desk{Index: search.Index{DB: db}, Cut: knowledge.Here, ReadSite: func(_ context.Context, d *parley.Document, _ func(int, int)) (*knowledge.Text, error) {
+	l := &library{db: db, texts: map[string]*document.Text{}, user: &parley.User{Name: "Bench", Email: "bench@example.com", PasswordHash: "-", Timezone: "UTC", Plan: "default"}}
+	l.desk = &knowledge.Desk{Index: search.Index{DB: db}, Cut: document.Here, ReadSite: func(_ context.Context, d *parley.Document, _ func(int, int)) (*document.Text, error) {
 		return l.texts[d.URL], nil
 	}}
 	err = db.Write(ctx, func(ctx context.Context, tx *store.Tx) error { return tx.CreateUser(ctx, l.user) })
@@ -96,7 +97,7 @@ func (b *bench) library(engine string) (*library, error) {
 }
 
 // fill makes a knowledgebase of texts and waits until it answers.
-func (l *library) fill(texts []*knowledge.Text) (id int64, err error) {
+func (l *library) fill(texts []*document.Text) (id int64, err error) {
 	ctx := context.Background()
 	k := &parley.Knowledgebase{Name: "Bench"}
 	if err := l.db.Write(ctx, func(ctx context.Context, tx *store.Tx) error { return tx.CreateKnowledgebase(ctx, l.user.ID, k) }); err != nil {
@@ -174,7 +175,7 @@ const pageSize = 3000
 func (l *library) speed(c *corpus) error {
 	sentences := c.sentences()
 	r := rand.New(rand.NewPCG(1, 1))
-	texts := func(chunks int) (list []*knowledge.Text) {
+	texts := func(chunks int) (list []*document.Text) {
 		for ; chunks > 0; chunks -= 500 {
 			list = append(list, made(r, sentences, min(500, chunks)))
 		}
@@ -225,8 +226,8 @@ func (l *library) speed(c *corpus) error {
 }
 
 // made is a document of so many passages.
-func made(r *rand.Rand, sentences []string, chunks int) *knowledge.Text {
-	t := &knowledge.Text{Title: sentences[r.IntN(len(sentences))]}
+func made(r *rand.Rand, sentences []string, chunks int) *document.Text {
+	t := &document.Text{Title: sentences[r.IntN(len(sentences))]}
 	for range chunks {
 		var b strings.Builder
 		for b.Len() < 1000 {
@@ -234,7 +235,7 @@ func made(r *rand.Rand, sentences []string, chunks int) *knowledge.Text {
 		}
 		words := strings.Fields(sentences[r.IntN(len(sentences))])
 		heading := strings.Join(words[:min(4, len(words))], " ")
-		t.Sections = append(t.Sections, knowledge.Section{Heading: []string{heading}, Text: b.String()[:min(b.Len(), knowledge.ChunkSize)]})
+		t.Sections = append(t.Sections, document.Section{Heading: []string{heading}, Text: b.String()[:min(b.Len(), document.ChunkSize)]})
 	}
 	return t
 }

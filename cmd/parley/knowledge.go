@@ -7,6 +7,7 @@ import (
 
 	"parley"
 	"parley/internal/blob"
+	"parley/internal/document"
 	"parley/internal/egress"
 	"parley/internal/knowledge"
 	"parley/internal/provider"
@@ -20,12 +21,12 @@ func (s *Settings) knowledge(db *store.DB, providers *provider.Set, guard *egres
 	if err != nil {
 		return nil, err
 	}
-	extractor := &knowledge.Extractor{}
+	extractor := &document.Extractor{}
 	d := &knowledge.Desk{Index: search.Index{DB: db}, Blobs: blobs, Cut: extractor.Cut}
-	d.ReadFile = func(ctx context.Context, kind parley.DocumentType, file blob.Object) (*knowledge.Text, error) {
+	d.ReadFile = func(ctx context.Context, kind parley.DocumentType, file blob.Object) (*document.Text, error) {
 		return extractor.Extract(ctx, string(kind), file)
 	}
-	d.ReadSite = func(ctx context.Context, doc *parley.Document, progress func(done, total int)) (*knowledge.Text, error) {
+	d.ReadSite = func(ctx context.Context, doc *parley.Document, progress func(done, total int)) (*document.Text, error) {
 		c := &knowledge.Crawler{Guard: guard, Reader: extractor, Progress: progress}
 		return c.Crawl(ctx, knowledge.Site{URL: doc.URL, Links: doc.Links, Limit: doc.RelativeLinksLimit})
 	}

@@ -14,7 +14,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"parley/internal/knowledge"
+	"parley/internal/document"
 	"parley/internal/provider"
 	"parley/internal/store"
 )
@@ -45,8 +45,8 @@ type terminal struct {
 }
 
 func main() {
-	if len(os.Args) > 1 && os.Args[1] == knowledge.ChildCommand { // this program again, with limits, for a stranger's file
-		os.Exit(knowledge.Child(os.Args[2:], os.Stdin, os.Stdout))
+	if len(os.Args) > 1 && os.Args[1] == document.ChildCommand { // this program again, with limits, for a stranger's file
+		os.Exit(document.Child(os.Args[2:], os.Stdin, os.Stdout))
 	}
 	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
 }

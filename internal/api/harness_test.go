@@ -32,6 +32,7 @@ import (
 	"parley/internal/catalog"
 	"parley/internal/channel/sms"
 	"parley/internal/channel/whatsapp"
+	"parley/internal/document"
 	"parley/internal/knowledge"
 	"parley/internal/number"
 	"parley/internal/provider"
@@ -108,7 +109,7 @@ func open(t testing.TB, db *store.DB, change func(*api.Config)) *house {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.Knowledge = &knowledge.Desk{Index: search.Index{DB: db}, Blobs: blobs, Cut: knowledge.Here}
+	c.Knowledge = &knowledge.Desk{Index: search.Index{DB: db}, Blobs: blobs, Cut: document.Here}
 	c.Campaigns = campaign.New(campaign.Config{DB: db, Prices: prices})
 	if change != nil {
 		change(&c)

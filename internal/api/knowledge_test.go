@@ -22,6 +22,7 @@ import (
 	"parley"
 	"parley/internal/api"
 	"parley/internal/blob"
+	"parley/internal/document"
 	"parley/internal/knowledge"
 	"parley/internal/store"
 )
@@ -70,15 +71,15 @@ func (zeros) Read(p []byte) (int, error) {
 // processing works documents' jobs until the test ends; what a file holds is its text.
 func (h *house) processing() {
 	h.Helper()
-	h.knowledge.ReadFile = func(_ context.Context, _ parley.DocumentType, o blob.Object) (*knowledge.Text, error) {
+	h.knowledge.ReadFile = func(_ context.Context, _ parley.DocumentType, o blob.Object) (*document.Text, error) {
 		raw, err := io.ReadAll(o)
 		if strings.HasPrefix(string(raw), "%broken") {
-			return nil, &knowledge.Failure{Reason: "The file is broken."}
+			return nil, &document.Failure{Reason: "The file is broken."}
 		}
-		return &knowledge.Text{Sections: []knowledge.Section{{Page: 3, Heading: []string{"Part", "Delivery"}, Text: string(raw)}}}, err
+		return &document.Text{Sections: []document.Section{{Page: 3, Heading: []string{"Part", "Delivery"}, Text: string(raw)}}}, err
 	}
-	h.knowledge.ReadSite = func(_ context.Context, d *parley.Document, _ func(int, int)) (*knowledge.Text, error) {
-		return &knowledge.Text{Sections: []knowledge.Section{{URL: d.URL, Text: fmt.Sprint("Links ", d.Links, " limit ", d.RelativeLinksLimit)}}}, nil
+	h.knowledge.ReadSite = func(_ context.Context, d *parley.Document, _ func(int, int)) (*document.Text, error) {
+		return &document.Text{Sections: []document.Section{{URL: d.URL, Text: fmt.Sprint("Links ", d.Links, " limit ", d.RelativeLinksLimit)}}}, nil
 	}
 	workers := river.NewWorkers()
 	h.knowledge.Register(workers)

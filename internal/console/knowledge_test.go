@@ -18,6 +18,7 @@ import (
 
 	"parley"
 	"parley/internal/blob"
+	"parley/internal/document"
 	"parley/internal/knowledge"
 	"parley/internal/search"
 	"parley/internal/store"
@@ -30,16 +31,16 @@ func shelf(t *testing.T, db *store.DB) *knowledge.Desk {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &knowledge.Desk{Index: search.Index{DB: db}, Blobs: blobs, Cut: knowledge.Here,
-		ReadFile: func(ctx context.Context, kind parley.DocumentType, file blob.Object) (*knowledge.Text, error) {
+	return &knowledge.Desk{Index: search.Index{DB: db}, Blobs: blobs, Cut: document.Here,
+		ReadFile: func(ctx context.Context, kind parley.DocumentType, file blob.Object) (*document.Text, error) {
 			raw, err := io.ReadAll(file)
 			if bytes.HasPrefix(raw, []byte("broken")) {
-				return nil, &knowledge.Failure{Reason: "It is broken <b>: mend it."}
+				return nil, &document.Failure{Reason: "It is broken <b>: mend it."}
 			}
-			return &knowledge.Text{Sections: []knowledge.Section{{Text: string(raw)}}}, err
+			return &document.Text{Sections: []document.Section{{Text: string(raw)}}}, err
 		},
-		ReadSite: func(ctx context.Context, d *parley.Document, progress func(done, total int)) (*knowledge.Text, error) {
-			return &knowledge.Text{Sections: []knowledge.Section{{URL: "javascript:alert(1)", Text: "Prices of " + d.URL}}}, nil
+		ReadSite: func(ctx context.Context, d *parley.Document, progress func(done, total int)) (*document.Text, error) {
+			return &document.Text{Sections: []document.Section{{URL: "javascript:alert(1)", Text: "Prices of " + d.URL}}}, nil
 		}}
 }
 

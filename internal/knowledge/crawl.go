@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"parley/internal/document"
 	"parley/internal/egress"
 )
 
@@ -27,10 +28,7 @@ const (
 	maxWarnings = 50
 )
 
-// robotName is how robots.txt and meta tags address this crawler.
-const robotName = "ParleyBot"
-
-const userAgent = robotName + "/1.0"
+const userAgent = document.RobotName + "/1.0"
 
 // Site says what to read: a page with the pages of the same site that it leads to, or exactly a list of pages.
 type Site struct {
@@ -42,7 +40,7 @@ type Site struct {
 // Crawler reads websites. One request is under way at a time, with a pause before the next.
 type Crawler struct {
 	Guard    *egress.Guard
-	Reader   *Extractor            // reads the pages; nil for one as it is
+	Reader   *document.Extractor   // reads the pages
 	Progress func(done, total int) // called after each page that was tried; may be nil
 
 	sleep func(context.Context, time.Duration) error // for tests: their pauses
@@ -50,16 +48,13 @@ type Crawler struct {
 }
 
 // Crawl reads a site into one text, whose sections know their pages' addresses. Pages that can't be read are warnings; when none can,
-// the first one's reason is the *[Failure].
-func (c *Crawler) Crawl(ctx context.Context, s Site) (*Text, error) {
+// the first one's reason is the *[document.Failure].
+func (c *Crawler) Crawl(ctx context.Context, s Site) (*document.Text, error) {
 	r := &crawl{Crawler: c, client: c.Guard.Client(0), pageTime: pageTime, pageSize: pageSize, total: crawlTime, robots: map[string]*robotRules{},
 		seen: map[string]bool{}, kept: map[string]bool{}, hashes: map[[32]byte]bool{}}
 	defer c.Guard.Close()
 	if r.sleep == nil {
 		r.Crawler = &Crawler{c.Guard, c.Reader, c.Progress, pause, c.limit}
-	}
-	if r.reader = c.Reader; r.reader == nil {
-		r.reader = &Extractor{}
 	}
 	if c.limit != nil {
 		c.limit(r)
@@ -84,7 +79,7 @@ func (c *Crawler) Crawl(ctx context.Context, s Site) (*Text, error) {
 		if len(r.reasons) > 0 {
 			reason = r.reasons[0]
 		}
-		return nil, fail("Nothing could be read from the website: %s.", reason)
+		return nil, document.Fail("Nothing could be read from the website: %s.", reason)
 	}
 	r.text.Warnings = append(r.text.Warnings, r.reasons...)
 	return &r.text, nil
@@ -107,7 +102,6 @@ func pause(ctx context.Context, d time.Duration) error {
 type crawl struct {
 	*Crawler
 	client   *http.Client
-	reader   *Extractor
 	pageTime time.Duration
 	pageSize int64
 	total    time.Duration
@@ -121,7 +115,7 @@ type crawl struct {
 	hashes   map[[32]byte]bool
 	done     int // pages kept
 	asked    int // requests for pages
-	text     Text
+	text     document.Text
 	reasons  []string
 }
 
@@ -145,7 +139,7 @@ func (r *crawl) skip(link, reason string) {
 }
 
 func short(s string) string {
-	s = clean(s)
+	s = document.Clean(s)
 	if len(s) > 200 {
 		s = strings.ToValidUTF8(s[:200], "") + "…"
 	}
@@ -230,7 +224,7 @@ func (r *crawl) extend(link string) {
 }
 
 // keep takes a page's text, unless it is there already: by its canonical address, or by what it says.
-func (r *crawl) keep(u *url.URL, p *page) {
+func (r *crawl) keep(u *url.URL, p *document.Page) {
 	at := u
 	if c, err := url.Parse(p.Canonical); err == nil && c.Host != "" && siteOf(c) == siteOf(u) && (strings.Trim(c.Path, "/") != "" || strings.Trim(u.Path, "/") == "") {
 		at = c // a site whose every page calls its front page canonical is mistaken

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"parley/internal/document"
 	"parley/internal/egress"
 )
 
@@ -45,11 +46,11 @@ func newWebsite(t *testing.T, pages map[string]http.HandlerFunc) *website {
 }
 
 // read crawls with no pauses.
-func (w *website) read(t *testing.T, s Site, change ...func(*crawl)) (*Text, error) {
+func (w *website) read(t *testing.T, s Site, change ...func(*crawl)) (*document.Text, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute) // each page has a process of its own, slow under the race detector
 	defer cancel()
-	c := &Crawler{Guard: egress.New(netip.MustParsePrefix("127.0.0.1/32")), sleep: func(_ context.Context, d time.Duration) error {
+	c := &Crawler{Guard: egress.New(netip.MustParsePrefix("127.0.0.1/32")), Reader: reader, sleep: func(_ context.Context, d time.Duration) error {
 		w.slept = append(w.slept, d)
 		return nil
 	}}
@@ -82,7 +83,7 @@ func say(body string, links ...string) http.HandlerFunc {
 }
 
 // paths are where the kept sections are from, in order.
-func (w *website) paths(got *Text) (out []string) {
+func (w *website) paths(got *document.Text) (out []string) {
 	for _, s := range got.Sections {
 		if p := strings.TrimPrefix(s.URL, w.URL); !slices.Contains(out, p) {
 			out = append(out, p)
@@ -97,7 +98,7 @@ func TestCrawl(t *testing.T) {
 		"/a":   say("<h1>A</h1><p>alpha", "/deep"), "/b/": say("<p>beta", "/", "/deep"), "/deep": say("<p>deep"),
 	})
 	var progress [][2]int
-	c := &Crawler{Guard: egress.New(netip.MustParsePrefix("127.0.0.1/32")), Progress: func(done, total int) { progress = append(progress, [2]int{done, total}) }, sleep: func(context.Context, time.Duration) error { return nil }}
+	c := &Crawler{Guard: egress.New(netip.MustParsePrefix("127.0.0.1/32")), Reader: reader, Progress: func(done, total int) { progress = append(progress, [2]int{done, total}) }, sleep: func(context.Context, time.Duration) error { return nil }}
 	got, err := c.Crawl(t.Context(), Site{URL: w.URL + "/", Limit: 10})
 	if err != nil {
 		t.Fatal(err)
@@ -298,6 +299,15 @@ func TestCrawlHostile(t *testing.T) {
 	}
 }
 
+// TestCrawlNested: a page whose text stands in hundreds of elements, each of which calls for a look at what it holds, is read as others are.
+func TestCrawlNested(t *testing.T) {
+	text := func(word string) string { return "<p>" + strings.Repeat(word, 3<<20/len(word)) + "</p>" }
+	w := newWebsite(t, map[string]http.HandlerFunc{"/robots.txt": http.NotFound, "/": say(strings.Repeat(`<div class="menu">`, 450) + text("harbour office ") + strings.Repeat("</div>", 450) + text("ware house "))})
+	if got, err := w.read(t, Site{URL: w.URL}); err != nil || got.Size() < 2<<20 {
+		t.Errorf("%v", err)
+	}
+}
+
 // TestCrawlTraps: a site without an end, with other text on every page.
 func TestCrawlTraps(t *testing.T) {
 	n := 0
@@ -341,7 +351,7 @@ func TestCrawlFails(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWebsite(t, c.pages)
 			_, err := w.read(t, Site{URL: w.URL, Limit: 3})
-			if failure := (*Failure)(nil); !errors.As(err, &failure) || !strings.Contains(failure.Reason, c.want) || !strings.HasPrefix(failure.Reason, "Nothing could be read from the website: "+w.URL) {
+			if failure := (*document.Failure)(nil); !errors.As(err, &failure) || !strings.Contains(failure.Reason, c.want) || !strings.HasPrefix(failure.Reason, "Nothing could be read from the website: "+w.URL) {
 				t.Errorf("%v", err)
 			}
 		})
@@ -356,7 +366,7 @@ func TestCrawlStops(t *testing.T) {
 		t.Errorf("%v %+v", err, got)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	c := &Crawler{Guard: egress.New(netip.MustParsePrefix("127.0.0.1/32")), Progress: func(int, int) { cancel() }}
+	c := &Crawler{Guard: egress.New(netip.MustParsePrefix("127.0.0.1/32")), Reader: reader, Progress: func(int, int) { cancel() }}
 	if _, err := c.Crawl(ctx, Site{URL: w.URL, Limit: 3}); !errors.Is(err, context.Canceled) {
 		t.Errorf("canceled: %v", err)
 	}

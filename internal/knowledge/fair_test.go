@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"parley"
+	"parley/internal/document"
 	"parley/internal/store"
 	"parley/internal/store/storetest"
 )
@@ -17,7 +18,7 @@ func TestSlowSitesOfOne(t *testing.T) {
 		var mu sync.Mutex
 		reading, most := map[int64]bool{}, 0
 		gate := make(chan struct{})
-		l.ReadSite = func(ctx context.Context, d *parley.Document, _ func(done, total int)) (*Text, error) {
+		l.ReadSite = func(ctx context.Context, d *parley.Document, _ func(done, total int)) (*document.Text, error) {
 			mu.Lock()
 			reading[d.ID] = true
 			most = max(most, len(reading))
@@ -28,7 +29,7 @@ func TestSlowSitesOfOne(t *testing.T) {
 			case <-ctx.Done():
 				return nil, ctx.Err()
 			}
-			return &Text{Sections: []Section{{Text: "Slow " + d.Name}}}, nil
+			return &document.Text{Sections: []document.Section{{Text: "Slow " + d.Name}}}, nil
 		}
 		var slow []*parley.Document
 		for range 3 * Readers {

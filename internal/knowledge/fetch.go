@@ -14,6 +14,7 @@ import (
 
 	"github.com/temoto/robotstxt"
 
+	"parley/internal/document"
 	"parley/internal/egress"
 )
 
@@ -116,12 +117,12 @@ func (r *crawl) get(ctx context.Context, u *url.URL) (*http.Response, *fetched, 
 		return nil, nil, reason("the server packs it in a way that was not asked for (" + short(enc) + ")")
 	}
 	for _, rules := range resp.Header.Values("X-Robots-Tag") {
-		if agent, rest, ok := strings.Cut(rules, ":"); ok && !strings.EqualFold(strings.TrimSpace(agent), robotName) && !strings.Contains(agent, ",") {
+		if agent, rest, ok := strings.Cut(rules, ":"); ok && !strings.EqualFold(strings.TrimSpace(agent), document.RobotName) && !strings.Contains(agent, ",") {
 			continue // another crawler's
 		} else if ok {
 			rules = rest
 		}
-		index, follow := robotsRules(rules)
+		index, follow := document.RobotsRules(rules)
 		got.noindex, got.nofollow = got.noindex || !index, got.nofollow || !follow
 	}
 	got.body, got.cut, err = egress.Read(resp.Body, r.pageSize)
@@ -132,54 +133,19 @@ func (r *crawl) get(ctx context.Context, u *url.URL) (*http.Response, *fetched, 
 }
 
 // read has a child make a page of an answer. Whoever owns the site only learns that theirs could not be read.
-func (r *crawl) read(ctx context.Context, f *fetched) (*page, error) {
-	p, err := r.reader.page(ctx, webPage{URL: f.url.String(), ContentType: f.contentType, Body: f.body})
-	failure := (*Failure)(nil)
+func (r *crawl) read(ctx context.Context, f *fetched) (*document.Page, error) {
+	p, err := r.Reader.Page(ctx, document.WebPage{URL: f.url.String(), ContentType: f.contentType, Body: f.body})
+	failure := (*document.Failure)(nil)
 	switch {
 	case err == nil:
 		return p, nil
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
-	case errors.Is(err, errSlow):
-		return nil, reason("it takes too long to read")
-	case errors.Is(err, errMemory):
-		return nil, reason("it needs more memory to read than a page may take")
-	case errors.As(err, &failure) && failure.Reason != errCrash.Error():
-		return nil, reason(failure.Reason)
-	case failure == nil:
-		slog.ErrorContext(ctx, "read a web page", "error", err)
+	case errors.As(err, &failure):
+		return nil, failure
 	}
+	slog.ErrorContext(ctx, "read a web page", "error", err)
 	return nil, reason("the page could not be read")
-}
-
-// webPage is what a server sent.
-type webPage struct {
-	URL         string // where it was in the end
-	ContentType string
-	Body        []byte
-}
-
-// read makes a page of it.
-func (f *webPage) read() (*page, error) {
-	base, err := url.Parse(f.URL)
-	if err != nil {
-		return nil, reason("it is not the address of a web page")
-	}
-	if kind, params, _ := mime.ParseMediaType(f.ContentType); kind == "text/plain" {
-		s, err := decodeText(f.Body, params["charset"])
-		if err != nil {
-			return nil, reason("it is no text")
-		}
-		p := &page{}
-		if s = blankLines(clean(s)); s != "" {
-			p.Sections = []Section{{Text: s}}
-		}
-		return p, nil
-	}
-	if binary(f.Body) && wideZeros(f.Body) == nil {
-		return nil, reason("it is no web page although the server says so")
-	}
-	return readHTML(f.Body, f.ContentType, base)
 }
 
 // retryAfter is how long a server wants to be left alone (RFC 9110, 10.2.3), or a while that grows.
@@ -261,6 +227,6 @@ func parseRobots(b []byte) (rules *robotRules) {
 	if err != nil {
 		return &robotRules{}
 	}
-	g := data.FindGroup(robotName)
+	g := data.FindGroup(document.RobotName)
 	return &robotRules{group: g, delay: max(0, min(g.CrawlDelay, maxDelay))}
 }

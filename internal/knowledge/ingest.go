@@ -15,6 +15,7 @@ import (
 
 	"parley"
 	"parley/internal/ai"
+	"parley/internal/document"
 	"parley/internal/search"
 	"parley/internal/store"
 )
@@ -83,14 +84,14 @@ func (d *Desk) next(ctx context.Context, userID int64) error {
 func (d *Desk) read(ctx context.Context, job *river.Job[ingestArgs], doc *parley.Document) error {
 	p := &processing{Desk: d, doc: doc}
 	err := p.run(ctx)
-	failure := (*Failure)(nil)
+	failure := (*document.Failure)(nil)
 	switch {
 	case err == nil, errors.Is(err, errUnwanted):
 		return nil
 	case errors.As(err, &failure):
 	case ctx.Err() == nil && (job.Attempt >= attempts || hopeless(err)):
 		slog.Error("process a document", "document", doc.ID, "error", err)
-		failure = &Failure{p.excuse(err)}
+		failure = &document.Failure{Reason: p.excuse(err)}
 	default: // the next attempt may do better
 		return errors.Join(fmt.Errorf("process document %d: %w", doc.ID, err), d.DB.Write(context.WithoutCancel(ctx), func(ctx context.Context, tx *store.Tx) error {
 			return tx.UnleaseDocument(ctx, doc)
@@ -128,7 +129,7 @@ func (p *processing) progress() parley.Progress {
 
 // run reads, cuts, embeds and stores. A heartbeat keeps the lease meanwhile and ends the work when the document is deleted.
 func (p *processing) run(ctx context.Context) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, ingestTime, fail("Reading took longer than %v. Split the document into smaller ones.", ingestTime))
+	ctx, cancel := context.WithTimeoutCause(ctx, ingestTime, document.Fail("Reading took longer than %v. Split the document into smaller ones.", ingestTime))
 	defer cancel()
 	ctx, stop := context.WithCancelCause(ctx)
 	beating := make(chan struct{})
@@ -188,7 +189,7 @@ func (p *processing) process(ctx context.Context) error {
 		return err
 	}
 	if len(cut) == 0 {
-		return fail("There is no text in it.")
+		return document.Fail("There is no text in it.")
 	}
 	sum := sha256.New()
 	for _, c := range cut {
@@ -227,7 +228,7 @@ func (p *processing) process(ctx context.Context) error {
 }
 
 // text gets the document's text.
-func (p *processing) text(ctx context.Context) (*Text, error) {
+func (p *processing) text(ctx context.Context) (*document.Text, error) {
 	if p.doc.Type == parley.Website {
 		return p.ReadSite(ctx, p.doc, func(done, total int) {
 			p.done.Store(int64(done))
@@ -244,7 +245,7 @@ func (p *processing) text(ctx context.Context) (*Text, error) {
 
 // titleOf is what a document is found by beside its text: its name, and what it calls itself where that says more. A later name counts from
 // the next reading on.
-func titleOf(doc *parley.Document, text *Text) string {
+func titleOf(doc *parley.Document, text *document.Text) string {
 	if text.Title == "" || strings.Contains(strings.ToLower(doc.Name), strings.ToLower(text.Title)) {
 		return doc.Name
 	}
@@ -252,7 +253,7 @@ func titleOf(doc *parley.Document, text *Text) string {
 }
 
 // store embeds and stores a batch of passages.
-func (p *processing) store(ctx context.Context, l search.Lexicon, title string, from int, cut []Chunk) error {
+func (p *processing) store(ctx context.Context, l search.Lexicon, title string, from int, cut []document.Chunk) error {
 	chunks := make([]search.Chunk, len(cut))
 	for i, c := range cut {
 		chunks[i] = search.Chunk{Position: from + i, Title: title, Heading: c.Heading, Page: c.Page, URL: c.URL, Text: c.Text}

@@ -12,6 +12,7 @@ import (
 
 	"parley"
 	"parley/internal/blob"
+	"parley/internal/document"
 	"parley/internal/search"
 	"parley/internal/store"
 )
@@ -31,9 +32,9 @@ const (
 type Desk struct {
 	search.Index // finds the passages
 	Blobs        blob.Store
-	ReadFile     func(ctx context.Context, kind parley.DocumentType, file blob.Object) (*Text, error)
-	ReadSite     func(ctx context.Context, doc *parley.Document, progress func(done, total int)) (*Text, error)
-	Cut          func(ctx context.Context, sections []Section) ([]Chunk, error)
+	ReadFile     func(ctx context.Context, kind parley.DocumentType, file blob.Object) (*document.Text, error)
+	ReadSite     func(ctx context.Context, doc *parley.Document, progress func(done, total int)) (*document.Text, error)
+	Cut          func(ctx context.Context, sections []document.Section) ([]document.Chunk, error)
 	// Lease is how long a document waits for another process when the one that processes it has died; 0 is 15 seconds.
 	Lease time.Duration
 

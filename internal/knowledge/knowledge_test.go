@@ -17,6 +17,7 @@ import (
 	"parley"
 	"parley/internal/ai"
 	"parley/internal/blob"
+	"parley/internal/document"
 	"parley/internal/search"
 	"parley/internal/store"
 	"parley/internal/store/storetest"
@@ -43,8 +44,8 @@ func newLibrary(t testing.TB, db *store.DB) *library {
 		t.Fatal(err)
 	}
 	l := &library{TB: t, user: storetest.User(t, db, 0), read: new(atomic.Int64)}
-	l.Desk = &Desk{Index: search.Index{DB: db}, Blobs: blobs, Cut: Here, Lease: 3 * time.Second}
-	l.ReadFile = func(ctx context.Context, _ parley.DocumentType, file blob.Object) (*Text, error) {
+	l.Desk = &Desk{Index: search.Index{DB: db}, Blobs: blobs, Cut: document.Here, Lease: 3 * time.Second}
+	l.ReadFile = func(ctx context.Context, _ parley.DocumentType, file blob.Object) (*document.Text, error) {
 		n := l.read.Add(1)
 		if l.hook != nil {
 			if err := l.hook(ctx, n); err != nil {
@@ -54,23 +55,23 @@ func newLibrary(t testing.TB, db *store.DB) *library {
 		raw, err := io.ReadAll(file)
 		return plainText(string(raw)), err
 	}
-	l.ReadSite = func(ctx context.Context, d *parley.Document, progress func(done, total int)) (*Text, error) {
+	l.ReadSite = func(ctx context.Context, d *parley.Document, progress func(done, total int)) (*document.Text, error) {
 		n := l.read.Add(1)
 		progress(1, 2)
-		return &Text{Sections: []Section{{URL: d.URL, Text: fmt.Sprintf("The site was read %d times.", n)}}}, nil
+		return &document.Text{Sections: []document.Section{{URL: d.URL, Text: fmt.Sprintf("The site was read %d times.", n)}}}, nil
 	}
 	l.base = l.knowledgebase(l.user.ID)
 	return l
 }
 
-func plainText(s string) *Text {
-	t := &Text{}
+func plainText(s string) *document.Text {
+	t := &document.Text{}
 	for part := range strings.SplitSeq("\n"+s, "\n# ") {
 		heading, body, ok := strings.Cut(part, "\n")
 		if !ok || strings.TrimSpace(body) == "" {
 			continue
 		}
-		sec := Section{Text: strings.TrimSpace(body)}
+		sec := document.Section{Text: strings.TrimSpace(body)}
 		if heading != "" {
 			sec.Heading = []string{heading}
 		}
@@ -272,7 +273,7 @@ func TestFailuresSayWhy(t *testing.T) {
 	each(t, func(t *testing.T, l *library) {
 		l.hook = func(ctx context.Context, n int64) error {
 			if n == 1 {
-				return fail("The file is encrypted. Remove its password and upload it again.")
+				return document.Fail("The file is encrypted. Remove its password and upload it again.")
 			}
 			return nil
 		}

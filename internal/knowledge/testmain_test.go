@@ -4,18 +4,25 @@ import (
 	"fmt"
 	"os"
 	"testing"
+
+	"parley/internal/document"
+	"parley/internal/need"
 )
+
+// reader reads the pages of these tests' websites.
+var reader = &document.Extractor{}
 
 // TestMain lets the tests' own program be the child that reads documents.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == ChildCommand {
-		os.Exit(Child(os.Args[2:], os.Stdin, os.Stdout))
+	if len(os.Args) > 1 && os.Args[1] == document.ChildCommand {
+		os.Exit(document.Child(os.Args[2:], os.Stdin, os.Stdout))
 	}
-	done, err := prepare()
+	child, done, err := need.Unraced()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
+	reader.Program = []string{child, document.ChildCommand}
 	code := m.Run()
 	done()
 	os.Exit(code)

@@ -1,4 +1,4 @@
-package knowledge
+package document
 
 import (
 	"bytes"
@@ -21,12 +21,12 @@ func plain(b []byte) (*Text, error) {
 		return nil, err
 	}
 	var o outline
-	for block := range strings.SplitSeq(blankLines(clean(s)), "\n\n") {
+	for block := range strings.SplitSeq(blankLines(Clean(s)), "\n\n") {
 		o.paragraph(block)
 	}
 	o.flush()
 	if len(o.sections) == 0 {
-		return nil, fail("The file is empty: upload one that holds text.")
+		return nil, Fail("The file is empty: upload one that holds text.")
 	}
 	return &Text{Sections: o.sections}, nil
 }
@@ -70,11 +70,11 @@ func decodeText(b []byte, label string) (string, error) {
 	}
 	for _, m := range magic {
 		if bytes.HasPrefix(b, []byte(m.prefix)) && (m.prefix != "MZ" || bytes.IndexByte(b, 0) >= 0) {
-			return "", fail("The file is not a text file but %s: upload it as what it is, or save it as plain text.", m.what)
+			return "", Fail("The file is not a text file but %s: upload it as what it is, or save it as plain text.", m.what)
 		}
 	}
 	if binary(b) {
-		return "", fail("The file is not a text file: save it as plain text (UTF-8) and upload it again.")
+		return "", Fail("The file is not a text file: save it as plain text (UTF-8) and upload it again.")
 	}
 	if utf8.Valid(b) {
 		if bytes.Contains(b, []byte("\x1b$")) { // ISO-2022-JP is ASCII to the eye
@@ -94,7 +94,7 @@ func decodeText(b []byte, label string) (string, error) {
 func decodeWith(e encoding.Encoding, b []byte) (string, error) {
 	out, err := e.NewDecoder().Bytes(b)
 	if err != nil {
-		return "", fail("The file's characters could not be read: save it as plain text in UTF-8 and upload it again.")
+		return "", Fail("The file's characters could not be read: save it as plain text in UTF-8 and upload it again.")
 	}
 	return string(out), nil
 }

@@ -1,4 +1,4 @@
-package knowledge
+package document
 
 import (
 	"errors"
@@ -6,18 +6,18 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"parley/internal/knowledge/pdf"
+	"parley/internal/document/pdf"
 )
 
 // maxPages bounds a PDF; the largest manuals have some thousand.
 const maxPages = 10_000
 
 var (
-	errPassword = fail("The PDF is protected by a password: remove it and upload the file again.")
-	errScanned  = fail("The PDF contains scanned pages without text: run text recognition (OCR) over it, and upload the result.")
-	errNotPDF   = fail("The file is not a PDF: save or export it as PDF and upload that.")
-	errBroken   = fail("The PDF is damaged or incomplete: open it, save or print it as a new PDF, and upload that.")
-	errPages    = fail("The PDF has more than %d pages: split it and upload the parts.", maxPages)
+	errPassword = Fail("The PDF is protected by a password: remove it and upload the file again.")
+	errScanned  = Fail("The PDF contains scanned pages without text: run text recognition (OCR) over it, and upload the result.")
+	errNotPDF   = Fail("The file is not a PDF: save or export it as PDF and upload that.")
+	errBroken   = Fail("The PDF is damaged or incomplete: open it, save or print it as a new PDF, and upload that.")
+	errPages    = Fail("The PDF has more than %d pages: split it and upload the parts.", maxPages)
 )
 
 // readPDF reads a PDF in pure Go.
@@ -52,14 +52,14 @@ func pagesText(title string, pages []string) (*Text, error) {
 		return nil, errScanned
 	}
 	if empty > 0 && 4*empty > len(pages) {
-		t.Warnings = append(t.Warnings, fail("%d of %d pages hold no text. If they are scans, run text recognition (OCR) over the PDF and upload the result.", empty, len(pages)).Error())
+		t.Warnings = append(t.Warnings, Fail("%d of %d pages hold no text. If they are scans, run text recognition (OCR) over the PDF and upload the result.", empty, len(pages)).Error())
 	}
 	return t, nil
 }
 
 // tidyPage takes ligatures apart, joins words that were hyphenated at a line's end, and leaves lines and paragraphs as they are.
 func tidyPage(s string) string {
-	s = blankLines(ligatures(clean(s)))
+	s = blankLines(ligatures(Clean(s)))
 	var b strings.Builder
 	b.Grow(len(s))
 	for len(s) > 0 {

@@ -1,11 +1,10 @@
-package knowledge
+package document
 
 import (
 	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"runtime"
 	"strings"
 	"syscall"
@@ -147,13 +146,8 @@ func TestHostileWhole(t *testing.T) {
 	if got, err := x.Cut(t.Context(), text.Sections); err != nil || len(got) < 1<<20/ChunkSize {
 		t.Errorf("%d passages, %v", len(got), err)
 	}
-	page := nested(`<div class="menu">`, "</div>", 450, 3<<20)
-	w := newWebsite(t, map[string]http.HandlerFunc{"/robots.txt": http.NotFound, "/": func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		w.Write(page)
-	}})
-	got, err := w.read(t, Site{URL: w.URL})
-	if err != nil || got.Size() < 2<<20 {
+	page, err := x.Page(t.Context(), WebPage{URL: "http://example.com", ContentType: "text/html; charset=utf-8", Body: nested(`<div class="menu">`, "</div>", 450, 3<<20)})
+	if err != nil || page.Size() < 2<<20 {
 		t.Errorf("%v", err)
 	}
 }
@@ -168,19 +162,22 @@ func TestCutInAChild(t *testing.T) {
 		t.Errorf("nothing: %v %+v", err, got)
 	}
 	hang := Extractor{Program: []string{"/bin/sh", "-c", "exec sleep 60"}}
-	page := webPage{URL: "http://example.com", Body: bytes.Repeat([]byte("x"), 1<<20)}
-	for name, ask := range map[string]func(context.Context, *Extractor) error{
-		"cut":  func(ctx context.Context, x *Extractor) error { _, err := x.Cut(ctx, in); return err },
-		"page": func(ctx context.Context, x *Extractor) error { _, err := x.page(ctx, page); return err },
+	page := WebPage{URL: "http://example.com", Body: bytes.Repeat([]byte("x"), 1<<20)}
+	for name, c := range map[string]struct {
+		ask  func(context.Context, *Extractor) error
+		slow error
+	}{
+		"cut":  {func(ctx context.Context, x *Extractor) error { _, err := x.Cut(ctx, in); return err }, errSlow},
+		"page": {func(ctx context.Context, x *Extractor) error { _, err := x.Page(ctx, page); return err }, errSlowPage},
 	} {
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(50*time.Millisecond, cancel)
-		if err := ask(ctx, &hang); !errors.Is(err, context.Canceled) {
+		if err := c.ask(ctx, &hang); !errors.Is(err, context.Canceled) {
 			t.Errorf("%s is not cancelled: %v", name, err)
 		}
 		slow := hang
 		slow.limits = limits{memory: 1 << 30, cpu: time.Second, wall: 50 * time.Millisecond}
-		if err := ask(t.Context(), &slow); !errors.Is(err, errSlow) {
+		if err := c.ask(t.Context(), &slow); !errors.Is(err, c.slow) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -188,20 +185,6 @@ func TestCutInAChild(t *testing.T) {
 		x := Extractor{limits: limits{memory: 96 << 20, cpu: time.Minute, wall: time.Minute}}
 		if _, err := x.Cut(t.Context(), []Section{{Text: strings.Repeat("a\n\n", 8<<20)}}); !errors.Is(err, errMemory) {
 			t.Errorf("a glutton: %v", err)
-		}
-	}
-}
-
-// TestPageFails: what a child says of a page that it can't read stands among the warnings, and nothing of this machine.
-func TestPageFails(t *testing.T) {
-	for script, want := range map[string]string{"exec sleep 60": "it takes too long to read", "echo 'out of memory' >&2; exit 3": "it needs more memory to read than a page may take",
-		"echo secret >&2; exit 3": "the page could not be read", "echo rubbish": "the page could not be read"} {
-		w := newWebsite(t, map[string]http.HandlerFunc{"/robots.txt": http.NotFound, "/": say("<p>x")})
-		_, err := w.read(t, Site{URL: w.URL}, func(r *crawl) {
-			r.reader = &Extractor{Program: []string{"/bin/sh", "-c", script}, limits: limits{memory: 1 << 30, cpu: time.Minute, wall: 300 * time.Millisecond}}
-		})
-		if failure := (*Failure)(nil); !errors.As(err, &failure) || !strings.Contains(failure.Reason, want) {
-			t.Errorf("%q: %v", script, err)
 		}
 	}
 }

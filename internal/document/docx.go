@@ -1,4 +1,4 @@
-package knowledge
+package document
 
 import (
 	"archive/zip"
@@ -24,10 +24,10 @@ const (
 )
 
 var (
-	errBomb    = fail("The file unpacks to far more than a document needs: open it in Word or LibreOffice, save it anew, and upload that.")
-	errNotDocx = fail("The file is not a Word document (.docx): open it in Word or LibreOffice, save it as .docx, and upload that.")
-	errDocx    = fail("The Word document is damaged: open it in Word or LibreOffice, save it anew, and upload that.")
-	errDoc     = fail("The file is an older Word document (.doc), or one with a password: open it in Word or LibreOffice, save it as .docx without a password, and upload that.")
+	errBomb    = Fail("The file unpacks to far more than a document needs: open it in Word or LibreOffice, save it anew, and upload that.")
+	errNotDocx = Fail("The file is not a Word document (.docx): open it in Word or LibreOffice, save it as .docx, and upload that.")
+	errDocx    = Fail("The Word document is damaged: open it in Word or LibreOffice, save it anew, and upload that.")
+	errDoc     = Fail("The file is an older Word document (.doc), or one with a password: open it in Word or LibreOffice, save it as .docx without a password, and upload that.")
 )
 
 // docx is a Word file (ECMA-376, WordprocessingML) that is being read.
@@ -142,7 +142,7 @@ func (d *docx) parse(part string, each func(*xml.Decoder, xml.Token) error) erro
 		switch t.(type) {
 		case xml.StartElement:
 			if depth++; depth > maxXML {
-				return fail("The Word document's parts are nested too deep: open it in Word or LibreOffice, save it anew, and upload that.")
+				return Fail("The Word document's parts are nested too deep: open it in Word or LibreOffice, save it anew, and upload that.")
 			}
 		case xml.EndElement:
 			if depth--; depth < 0 {
@@ -222,9 +222,9 @@ func (d *docx) document(main string) (*Text, error) {
 	t := &Text{Sections: w.out.sections, Title: d.title()}
 	if len(t.Sections) == 0 {
 		if w.pictures > 0 {
-			return nil, fail("The Word document holds pictures and no text: run text recognition (OCR) over it, and upload the result.")
+			return nil, Fail("The Word document holds pictures and no text: run text recognition (OCR) over it, and upload the result.")
 		}
-		return nil, fail("The Word document holds no text.")
+		return nil, Fail("The Word document holds no text.")
 	}
 	return t, nil
 }

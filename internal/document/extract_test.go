@@ -1,4 +1,4 @@
-package knowledge
+package document
 
 import (
 	"bytes"
@@ -254,7 +254,7 @@ func FuzzPages(f *testing.F) {
 		return strings.NewReplacer(" ", "", "\n", "", "\t", "", "-", "", "\u2010", "").Replace(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		if got, want := strip(tidyPage(s)), strip(ligatures(clean(s))); strings.TrimSpace(got) != strings.TrimSpace(want) {
+		if got, want := strip(tidyPage(s)), strip(ligatures(Clean(s))); strings.TrimSpace(got) != strings.TrimSpace(want) {
 			t.Fatalf("%q became %q", want, got)
 		}
 	})

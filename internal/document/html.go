@@ -1,4 +1,4 @@
-package knowledge
+package document
 
 import (
 	"bytes"
@@ -13,31 +13,21 @@ import (
 	"golang.org/x/net/html/charset"
 )
 
-// page is a web page as the crawler sees it.
-type page struct {
-	Text
-	Canonical string   // absolute, or ""
-	Noindex   bool     // its owner does not want it found
-	Nofollow  bool     // nor its links followed
-	Refresh   string   // where it sends its readers on
-	Links     []string // absolute, in the order of the page, without fragments
-}
-
 // maxNodes bounds a page's elements and texts.
 const maxNodes = 500_000
 
 // readHTML reads a page: its main text with headings, without navigation and everything else that is on every page. contentType is the
 // header's; base is the page's address, nil for none.
-func readHTML(b []byte, contentType string, base *url.URL) (*page, error) {
+func readHTML(b []byte, contentType string, base *url.URL) (*Page, error) {
 	r, err := charset.NewReader(bytes.NewReader(b), contentType)
 	if err != nil {
-		return nil, fail("The page's characters could not be read.")
+		return nil, Fail("The page's characters could not be read.")
 	}
 	doc, err := goquery.NewDocumentFromReader(r)
 	if err != nil {
-		return nil, fail("The page is no HTML that can be read.")
+		return nil, Fail("The page is no HTML that can be read.")
 	}
-	p := &page{}
+	p := &Page{}
 	p.head(doc, base)
 	body := doc.Find("body")
 	p.findLinks(doc, base)
@@ -57,80 +47,7 @@ func readHTML(b []byte, contentType string, base *url.URL) (*page, error) {
 	return p, nil
 }
 
-func squeeze(s string) string { return strings.Join(strings.Fields(clean(s)), " ") }
-
-// head reads what a page says about itself.
-func (p *page) head(doc *goquery.Document, base *url.URL) {
-	p.Title = squeeze(doc.Find("title").First().Text())
-	doc.Find("meta").Each(func(_ int, m *goquery.Selection) {
-		content := m.AttrOr("content", "")
-		switch strings.ToLower(m.AttrOr("name", m.AttrOr("http-equiv", ""))) {
-		case "robots", strings.ToLower(robotName):
-			index, follow := robotsRules(content)
-			p.Noindex, p.Nofollow = p.Noindex || !index, p.Nofollow || !follow
-		case "refresh":
-			if _, to, ok := strings.Cut(content, ";"); ok {
-				if to = strings.TrimSpace(to); len(to) > 4 && strings.EqualFold(to[:4], "url=") {
-					p.Refresh = absolute(base, strings.Trim(to[4:], `'"`))
-				}
-			}
-		}
-	})
-	p.Canonical = absolute(base, doc.Find(`link[rel="canonical"]`).First().AttrOr("href", ""))
-}
-
-// robotsRules reads a robots meta tag or X-Robots-Tag header.
-func robotsRules(content string) (index, follow bool) {
-	index, follow = true, true
-	for _, word := range strings.FieldsFunc(strings.ToLower(content), func(r rune) bool { return r == ',' || r == ' ' || r == ':' }) {
-		switch word {
-		case "noindex":
-			index = false
-		case "nofollow":
-			follow = false
-		case "none":
-			return false, false
-		}
-	}
-	return index, follow
-}
-
-// absolute resolves a reference; "" for what is no web address.
-func absolute(base *url.URL, ref string) string {
-	ref = strings.TrimSpace(ref)
-	if ref == "" || len(ref) > 2000 || strings.HasPrefix(ref, "#") {
-		return ""
-	}
-	u, err := url.Parse(ref)
-	if err != nil {
-		return ""
-	}
-	if base != nil {
-		u = base.ResolveReference(u)
-	}
-	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return ""
-	}
-	u.Fragment, u.RawFragment = "", ""
-	return u.String()
-}
-
-func (p *page) findLinks(doc *goquery.Document, base *url.URL) {
-	if href := doc.Find("base[href]").First().AttrOr("href", ""); href != "" {
-		if u, err := url.Parse(absolute(base, href)); err == nil && u.Host != "" {
-			base = u
-		}
-	}
-	seen := map[string]bool{}
-	doc.Find("a[href], area[href]").EachWithBreak(func(_ int, a *goquery.Selection) bool {
-		u := absolute(base, a.AttrOr("href", ""))
-		if u != "" && !seen[u] && !strings.Contains(a.AttrOr("rel", ""), "nofollow") {
-			seen[u] = true
-			p.Links = append(p.Links, u)
-		}
-		return len(p.Links) < 2000
-	})
-}
+func squeeze(s string) string { return strings.Join(strings.Fields(Clean(s)), " ") }
 
 // What is no part of a page's text. A header within the main part may hold its heading and stays.
 const (
@@ -202,7 +119,7 @@ func (w *htmlWriter) walk(n *html.Node, depth int) {
 	}
 	switch n.Type {
 	case html.TextNode:
-		w.text.WriteString(clean(n.Data))
+		w.text.WriteString(Clean(n.Data))
 		return
 	case html.ElementNode:
 	default:
@@ -223,7 +140,7 @@ func (w *htmlWriter) walk(n *html.Node, depth int) {
 		w.table(n)
 	case atom.Pre:
 		w.end()
-		w.paragraph(strings.Trim(clean(textOf(n)), "\n"))
+		w.paragraph(strings.Trim(Clean(textOf(n)), "\n"))
 	case atom.Ul, atom.Ol:
 		w.end()
 		w.tied = len(w.list) > 0

@@ -1,4 +1,4 @@
-package knowledge
+package document
 
 import (
 	"fmt"
@@ -25,7 +25,8 @@ type Failure struct{ Reason string }
 
 func (e *Failure) Error() string { return e.Reason }
 
-func fail(format string, a ...any) error { return &Failure{fmt.Sprintf(format, a...)} }
+// Fail is a [Failure] in these words.
+func Fail(format string, a ...any) error { return &Failure{fmt.Sprintf(format, a...)} }
 
 // Size is how long the text is, in bytes.
 func (t *Text) Size() (n int) {
@@ -90,8 +91,8 @@ func (o *outline) flush() {
 	}
 }
 
-// clean makes text that everything downstream can hold: valid UTF-8 without control characters other than line feed and tab.
-func clean(s string) string {
+// Clean makes text that everything downstream can hold: valid UTF-8 without control characters other than line feed and tab.
+func Clean(s string) string {
 	ok := true
 	for i := range len(s) {
 		if c := s[i]; c < ' ' && c != '\n' && c != '\t' || c >= 0x7f {

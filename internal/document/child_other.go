@@ -1,6 +1,6 @@
 //go:build !linux
 
-package knowledge
+package document
 
 import "os"
 

@@ -1,4 +1,4 @@
-package knowledge
+package document
 
 import (
 	"bytes"
@@ -83,9 +83,18 @@ func Here(_ context.Context, sections []Section) ([]Chunk, error) {
 	return Split(sections, ChunkSize, ChunkOverlap), nil
 }
 
-// page reads a web page.
-func (x *Extractor) page(ctx context.Context, p webPage) (*page, error) {
+// Page reads a web page. The words of its *[Failure] go on from the page's address.
+func (x *Extractor) Page(ctx context.Context, p WebPage) (*Page, error) {
 	a, err := x.ask(ctx, askPage, p)
+	failure := (*Failure)(nil)
+	switch {
+	case errors.Is(err, errSlow):
+		err = errSlowPage
+	case errors.Is(err, errMemory):
+		err = errMemoryPage
+	case errors.As(err, &failure) && failure.Reason == errCrash.Error():
+		err = errCrashPage
+	}
 	return a.Page, err
 }
 
@@ -160,9 +169,13 @@ func (p popplerText) read() (*Text, error) {
 }
 
 var (
-	errSlow   = fail("The file takes too long to read: it may be damaged. Save it anew, or split it and upload the parts.")
-	errMemory = fail("The file needs more memory to read than a document may take: it may be damaged. Save it anew, or split it and upload the parts.")
-	errCrash  = fail("The file could not be read: it may be damaged. Open it, save it anew, and upload that.")
+	errSlow   = Fail("The file takes too long to read: it may be damaged. Save it anew, or split it and upload the parts.")
+	errMemory = Fail("The file needs more memory to read than a document may take: it may be damaged. Save it anew, or split it and upload the parts.")
+	errCrash  = Fail("The file could not be read: it may be damaged. Open it, save it anew, and upload that.")
+
+	errSlowPage   = Fail("it takes too long to read")
+	errMemoryPage = Fail("it needs more memory to read than a page may take")
+	errCrashPage  = Fail("the page could not be read")
 )
 
 // self is this program, with the command of children; tests under the race detector have another.
@@ -226,7 +239,7 @@ func output(ctx context.Context, in io.Reader, cmd *exec.Cmd) ([]byte, error) {
 	}
 	out, readErr := io.ReadAll(io.LimitReader(pipe, maxAnswer))
 	if len(out) >= maxAnswer {
-		readErr = fail(tooLong)
+		readErr = Fail(tooLong)
 		if err := cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
 			readErr = fmt.Errorf("end a reader: %w", err)
 		}

@@ -1,4 +1,4 @@
-package knowledge
+package document
 
 import (
 	"fmt"
@@ -47,7 +47,7 @@ func FuzzSplit(f *testing.F) {
 	f.Add(strings.Repeat("word ", 50), "\n\n\n", 1, 0)
 	f.Add("e.g. Dr. J. Smith (3.14). \"Quoted.\" End", "", 9, 9)
 	f.Fuzz(func(t *testing.T, a, b string, size, overlap int) {
-		a, b = clean(a), clean(b)
+		a, b = Clean(a), Clean(b)
 		size, overlap = 1+abs(size%300), abs(overlap%300)
 		in := []Section{{Page: 1, Text: a}, {Page: 2, Text: b}, {Heading: []string{"h"}, Page: 2, Text: a}}
 		out := Split(in, size, overlap)

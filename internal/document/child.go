@@ -1,4 +1,4 @@
-package knowledge
+package document
 
 import (
 	"encoding/gob"
@@ -14,8 +14,8 @@ import (
 
 // ChildCommand is the hidden command of the program that leads to [Child]:
 //
-//	if len(os.Args) > 1 && os.Args[1] == knowledge.ChildCommand {
-//		os.Exit(knowledge.Child(os.Args[2:], os.Stdin, os.Stdout))
+//	if len(os.Args) > 1 && os.Args[1] == document.ChildCommand {
+//		os.Exit(document.Child(os.Args[2:], os.Stdin, os.Stdout))
 //	}
 const ChildCommand = "read-document"
 
@@ -50,14 +50,14 @@ func Child(args []string, stdin io.Reader, stdout io.Writer) int {
 // What a child is asked for, beside the kinds of files, which it reads as they are. These come as gob.
 const (
 	askPages = "pages" // what poppler said: a popplerText
-	askPage  = "page"  // a web page: a webPage
+	askPage  = "page"  // a web page: a WebPage
 	askCut   = "cut"   // passages: the []Section
 )
 
 // answer is what a child writes, as gob.
 type answer struct {
 	Text    *Text
-	Page    *page
+	Page    *Page
 	Chunks  []Chunk
 	Failure string
 }
@@ -85,7 +85,7 @@ func (a *answer) make(what string, r io.Reader) (err error) {
 		a.Chunks = Split(in, ChunkSize, ChunkOverlap)
 		return nil
 	case askPage:
-		var in webPage
+		var in WebPage
 		if err := gob.NewDecoder(r).Decode(&in); err != nil {
 			return errCrash
 		}
@@ -110,7 +110,7 @@ func (a *answer) make(what string, r io.Reader) (err error) {
 	case err != nil:
 		return err
 	case a.Text.Size() > maxText:
-		return fail(tooLong)
+		return Fail(tooLong)
 	}
 	a.Text.Title = brief(a.Text.Title)
 	return nil

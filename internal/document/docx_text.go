@@ -1,4 +1,4 @@
-package knowledge
+package document
 
 import (
 	"encoding/xml"
@@ -71,7 +71,7 @@ func (w *wordWriter) token(_ *xml.Decoder, t xml.Token) error {
 		}
 	}
 	if w.out.size > maxText {
-		return fail(tooLong)
+		return Fail(tooLong)
 	}
 	return nil
 }
@@ -222,7 +222,7 @@ func (w *wordWriter) endParagraph() {
 		return
 	}
 	w.frames = w.frames[:len(w.frames)-1]
-	text := strings.TrimSpace(clean(f.text.String()))
+	text := strings.TrimSpace(Clean(f.text.String()))
 	if outer := w.top(); outer != nil { // a text box: its text goes behind that of the paragraph that holds it
 		if text != "" {
 			outer.footnotes = append(outer.footnotes, text)

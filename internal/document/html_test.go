@@ -1,4 +1,4 @@
-package knowledge
+package document
 
 import (
 	"net/url"
@@ -59,7 +59,7 @@ func TestHTMLHead(t *testing.T) {
 		t.Errorf("links %q", got.Links)
 	}
 	for rules, want := range map[string][2]bool{"": {true, true}, "all": {true, true}, "none": {}, "noindex,nofollow": {}, "NoFollow": {true, false}, "max-snippet:-1, noindex": {false, true}} {
-		if index, follow := robotsRules(rules); [2]bool{index, follow} != want {
+		if index, follow := RobotsRules(rules); [2]bool{index, follow} != want {
 			t.Errorf("%q: %v %v", rules, index, follow)
 		}
 	}

@@ -1,0 +1,25 @@
+package document
+
+import (
+	"fmt"
+	"os"
+	"testing"
+
+	"parley/internal/need"
+)
+
+// TestMain lets the tests' own program be the child that reads documents.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == ChildCommand {
+		os.Exit(Child(os.Args[2:], os.Stdin, os.Stdout))
+	}
+	child, done, err := need.Unraced()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	self = func() (string, error) { return child, nil }
+	code := m.Run()
+	done()
+	os.Exit(code)
+}
