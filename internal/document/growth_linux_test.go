@@ -170,6 +170,7 @@ func TestCutInAChild(t *testing.T) {
 		"cut":  {func(ctx context.Context, x *Extractor) error { _, err := x.Cut(ctx, in); return err }, errSlow},
 		"page": {func(ctx context.Context, x *Extractor) error { _, err := x.Page(ctx, page); return err }, errSlowPage},
 	} {
+		began := time.Now()
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(50*time.Millisecond, cancel)
 		if err := c.ask(ctx, &hang); !errors.Is(err, context.Canceled) {
@@ -179,6 +180,9 @@ func TestCutInAChild(t *testing.T) {
 		slow.limits = limits{memory: 1 << 30, cpu: time.Second, wall: 50 * time.Millisecond}
 		if err := c.ask(t.Context(), &slow); !errors.Is(err, c.slow) {
 			t.Errorf("%s: %v", name, err)
+		}
+		if took := time.Since(began); took > 30*time.Second { // the children would end by themselves, each after a minute
+			t.Fatalf("%s ends after %v", name, took)
 		}
 	}
 	if runtime.GOOS == "linux" {
