@@ -100,10 +100,10 @@ func (r EndedReason) EndStatus(answered bool) CallStatus {
 	return CallFailed
 }
 
-// Verdict is what a call came to, by the cause that it ended with: its state and the reason. A cause is, or wraps, an EndedReason, or says
+// Disposition is what a call came to, by the cause that it ended with: its state and the reason. A cause is, or wraps, an EndedReason, or says
 // one by a method Ended() EndedReason; any other is a failure: of the way there before an answer, of ours afterwards. Who hangs up before an
 // answer, on either side, takes the call back.
-func Verdict(cause error, answered bool) (CallStatus, EndedReason) {
+func Disposition(cause error, answered bool) (CallStatus, EndedReason) {
 	var reason EndedReason
 	var ended interface{ Ended() EndedReason }
 	switch {
@@ -210,7 +210,7 @@ func (c *Call) costs(seconds int64) (carrier, assistant Money) {
 // End ends the call at a time, for a cause, and counts what it cost until then. A conversation that a vendor's failure broke off costs its
 // line alone.
 func (c *Call) End(cause error, at Time) {
-	c.Status, c.EndedReason = Verdict(cause, c.Answered())
+	c.Status, c.EndedReason = Disposition(cause, c.Answered())
 	c.EndedAt, c.Duration = DateTime(at), c.Talked(at)
 	c.CarrierCost, c.AssistantCost = c.costs(c.Duration)
 	if c.EndedReason == ProviderFailure {

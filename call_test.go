@@ -55,7 +55,7 @@ func TestVerdict(t *testing.T) {
 		{fmt.Errorf("hold: %w", parley.MediaTimeout), true, parley.CallCompleted, parley.MediaTimeout},
 		{errors.New("no route"), false, parley.CallFailed, parley.Unreachable},
 	} {
-		if status, reason := parley.Verdict(c.cause, c.answered); status != c.status || reason != c.reason || status.Live() {
+		if status, reason := parley.Disposition(c.cause, c.answered); status != c.status || reason != c.reason || status.Live() {
 			t.Errorf("%v, answered %v: %s, %s", c.cause, c.answered, status, reason)
 		}
 	}

@@ -60,7 +60,7 @@ func TestEndedDetail(t *testing.T) {
 		if failed := call.EndedReason == parley.ProviderFailure; (call.AssistantCost == 0) != (failed || !c.answered) || c.answered && call.CarrierCost != 10_000 {
 			t.Errorf("%v: costs %s and %s", c.cause, call.CarrierCost, call.AssistantCost)
 		}
-		if status, reason := parley.Verdict(c.cause, c.answered); status != call.Status || reason != call.EndedReason {
+		if status, reason := parley.Disposition(c.cause, c.answered); status != call.Status || reason != call.EndedReason {
 			t.Errorf("%v: %s, %s", c.cause, call.Status, call.EndedReason)
 		}
 	}

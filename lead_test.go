@@ -12,7 +12,7 @@ func TestLeadFinish(t *testing.T) {
 	goal := "status"
 	yes, no := map[string]any{"status": true}, map[string]any{"status": false}
 	end := func(cause error, answered bool, by parley.AnsweredBy, found map[string]any) parley.LeadCall {
-		status, reason := parley.Verdict(cause, answered)
+		status, reason := parley.Disposition(cause, answered)
 		return parley.LeadCall{Status: status, Reason: reason, AnsweredBy: by, Reached: true, Extracted: found}
 	}
 	person := end(parley.CustomerHangup, true, parley.AnsweredHuman, nil)

@@ -119,7 +119,7 @@ func seedLists(ctx context.Context, db *store.DB, u *parley.User) error {
 			if err := tx.CreateUser(ctx, owner); err != nil {
 				return err
 			}
-			if _, owners[i], err = new(auth.Desk).NewKey(ctx, tx, owner.ID, parley.APIKey, "bench"); err != nil {
+			if _, owners[i], err = new(auth.Authority).NewKey(ctx, tx, owner.ID, parley.APIKey, "bench"); err != nil {
 				return err
 			}
 		}

@@ -43,8 +43,8 @@ func (s *program) bakery(t *testing.T) {
 	}
 }
 
-func calls(name string) []ai.Call {
-	return []ai.Call{{ID: "call_" + name, Name: name, Arguments: `{"number":"4711"}`}}
+func calls(name string) []ai.ToolCall {
+	return []ai.ToolCall{{ID: "call_" + name, Name: name, Arguments: `{"number":"4711"}`}}
 }
 
 // A newcomer signs in, opens the assistant, talks with it, and sees the reply form and what its tools did.
@@ -63,7 +63,7 @@ func TestFirstChatInConsole(t *testing.T) {
 	p.until("document.activeElement.name === 'message'")
 
 	gate := make(chan struct{})
-	model.Script(aitest.Behaviour{Calls: append(calls("order_status"), ai.Call{ID: "call_2", Name: "loyalty_points", Arguments: `{"number":"4711"}`})},
+	model.Script(aitest.Behaviour{Calls: append(calls("order_status"), ai.ToolCall{ID: "call_2", Name: "loyalty_points", Arguments: `{"number":"4711"}`})},
 		aitest.Behaviour{Text: "Your order is <i>baked</i> & ready today at 4 pm.", Gate: gate})
 	p.do(chromedp.KeyEvent("Where is my order?"), chromedp.KeyEvent("\r"))
 	p.see("#thread .customer", "Where is my order?")

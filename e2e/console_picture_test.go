@@ -86,7 +86,7 @@ func TestConsolePictures(t *testing.T) {
 		return text
 	}
 	model.Script(aitest.Behaviour{Text: "Good morning, this is Acme Bakery. Am I speaking with Ana?", FirstDelay: think},
-		aitest.Behaviour{Calls: []ai.Call{{ID: "call_1", Name: "order_status", Arguments: `{"number":"4711"}`}}, FirstDelay: think},
+		aitest.Behaviour{Calls: []ai.ToolCall{{ID: "call_1", Name: "order_status", Arguments: `{"number":"4711"}`}}, FirstDelay: think},
 		aitest.Behaviour{Text: "Your birthday cake is ready, and you can pick it up today from four o'clock.", FirstDelay: think},
 		aitest.Behaviour{Text: "It is the walnut cake for twelve. We are at twelve Market Street, and open until six.", FirstDelay: think})
 	model.Usually(aitest.Behaviour{Text: "Goodbye, Ana."})

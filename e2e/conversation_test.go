@@ -148,7 +148,7 @@ func TestToolsInConversation(t *testing.T) {
 		t.Fatalf("models: %+v", models)
 	}
 	id := p.converse(t)
-	model.Script(aitest.Behaviour{Calls: []ai.Call{{ID: "c1", Name: "order_status", Arguments: `{"number":"a/7"}`},
+	model.Script(aitest.Behaviour{Calls: []ai.ToolCall{{ID: "c1", Name: "order_status", Arguments: `{"number":"a/7"}`},
 		{ID: "c2", Name: "order_status", Arguments: `{"number":"8"}`}}}, aitest.Behaviour{Text: "Both are baked."})
 	status, r := p.say(t, id, "Where are orders a/7 and 8?")
 	if status != 200 || *r.Message != "Both are baked." || len(r.FunctionCalls) != 2 || !strings.Contains(r.FunctionCalls[0].Result, `"a/7"`) {

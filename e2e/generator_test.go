@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	needs "parley/internal/need"
+	needs "parley/internal/testenv"
 )
 
 // Clients are made of the API reference by generators that people use, with their default settings, and compile in strict mode. scripts/setup

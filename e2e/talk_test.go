@@ -73,7 +73,7 @@ func TestTalk(t *testing.T) {
 	c := l.greeted(t, l.phone)
 	live := l.listen(t, l.talks(t)[0].ID)
 	v.hears("I would like a table.", "For two.")
-	v.Script(aitest.Behaviour{Text: "For how many people?"}, aitest.Behaviour{Text: "Let me see.", Calls: []ai.Call{{ID: "call_1", Name: "table_free", Arguments: "{}"}}},
+	v.Script(aitest.Behaviour{Text: "For how many people?"}, aitest.Behaviour{Text: "Let me see.", Calls: []ai.ToolCall{{ID: "call_1", Name: "table_free", Arguments: "{}"}}},
 		aitest.Behaviour{Text: "Your table is ready."})
 	said := asks(t, c)
 	first := hears(t, c, said.To())
@@ -200,7 +200,7 @@ func TestTalkTransfer(t *testing.T) {
 	l, v := bakeryLine(t, map[string]any{"tools": []any{map[string]any{"type": "call_transfer", "phone_number": "+4930901829", "description": "to the kitchen"}}})
 	c := l.greeted(t, l.phone)
 	v.hears("The kitchen, please.")
-	v.Script(aitest.Behaviour{Text: "One moment.", Calls: []ai.Call{{ID: "call_1", Name: "call_transfer", Arguments: `{"reason":"the kitchen"}`}}})
+	v.Script(aitest.Behaviour{Text: "One moment.", Calls: []ai.ToolCall{{ID: "call_1", Name: "call_transfer", Arguments: `{"reason":"the kitchen"}`}}})
 	asks(t, c)
 	gone(t, c)
 	if to := c.Referred(); !strings.Contains(to, "4930901829") {
@@ -218,7 +218,7 @@ func TestTalkEnds(t *testing.T) {
 	l, v := bakeryLine(t, map[string]any{"tools": []any{map[string]any{"type": "end_call"}}})
 	c := l.greeted(t, l.phone)
 	v.hears("That is all.")
-	v.Script(aitest.Behaviour{Text: "Goodbye, and thank you.", Calls: []ai.Call{{ID: "call_1", Name: "end_call", Arguments: `{"reason":"done"}`}}})
+	v.Script(aitest.Behaviour{Text: "Goodbye, and thank you.", Calls: []ai.ToolCall{{ID: "call_1", Name: "end_call", Arguments: `{"reason":"done"}`}}})
 	asks(t, c)
 	gone(t, c)
 	if got, want := v.length(c, "Goodbye, and thank you."), aitest.SpeechTime("Goodbye, and thank you.", 1); got < want-80*time.Millisecond {
@@ -277,7 +277,7 @@ func TestTalkKeys(t *testing.T) {
 			l, v := bakeryLine(t, map[string]any{"tools": []any{map[string]any{"type": "collect_keypad", "timeout": 3, "stop_key": "#"}}})
 			c := l.greeted(t, handset(t, o))
 			v.hears("I have an account.")
-			v.Script(aitest.Behaviour{Text: "Your number, please.", Calls: []ai.Call{{ID: "call_1", Name: "collect_keypad", Arguments: "{}"}}}, aitest.Behaviour{Text: "Thank you."})
+			v.Script(aitest.Behaviour{Text: "Your number, please.", Calls: []ai.ToolCall{{ID: "call_1", Name: "collect_keypad", Arguments: "{}"}}}, aitest.Behaviour{Text: "Thank you."})
 			asks(t, c)
 			v.awaits(t, c, "Your number, please.")
 			silent(t, c, 300*time.Millisecond)
@@ -400,7 +400,7 @@ func TestTalkLeaves(t *testing.T) {
 			hears(t, c, c.Answered)
 			silent(t, c, 300*time.Millisecond)
 			v.hears("Well?")
-			v.Script(aitest.Behaviour{Text: "One moment.", Calls: []ai.Call{{ID: "call_1", Name: "wait", Arguments: "{}"}}})
+			v.Script(aitest.Behaviour{Text: "One moment.", Calls: []ai.ToolCall{{ID: "call_1", Name: "wait", Arguments: "{}"}}})
 			asks(t, c)
 			v.awaits(t, c, "One moment.")
 		},

@@ -23,8 +23,8 @@ import (
 
 	"parley"
 	"parley/internal/audio"
-	needs "parley/internal/need"
 	"parley/internal/simulator/phone"
+	needs "parley/internal/testenv"
 )
 
 // The tests of the telephone call the program, or are called by it, over real SIP and RTP on loopback: from telephones of this process

@@ -231,7 +231,7 @@ func TestWebCallKeypad(t *testing.T) {
 	s, model := thinking(t, "PARLEY_WEBRTC_LISTEN=127.0.0.1:0")
 	s.assistant(t, map[string]any{"initial_message": "Press hash to begin.", "tools": []any{map[string]any{"type": "collect_keypad", "timeout": 10, "stop_key": "#"}},
 		"widget_settings": map[string]any{"mode": "both", "theme": "light"}})
-	model.Script(aitest.Behaviour{Text: "Your number, please.", Calls: []ai.Call{{ID: "call_1", Name: "collect_keypad", Arguments: "{}"}}}, aitest.Behaviour{Text: "Thank you."})
+	model.Script(aitest.Behaviour{Text: "Your number, please.", Calls: []ai.ToolCall{{ID: "call_1", Name: "collect_keypad", Arguments: "{}"}}}, aitest.Behaviour{Text: "Thank you."})
 	p := browse(t, fakeMicrophone(microphone(t, 120))...)
 	p.scheme("light")
 	p.open(website(t, s, ""))

@@ -7,7 +7,7 @@ import (
 )
 
 // told is how calls are made so that the campaigns they are made for are told of them.
-func told(d *campaign.Desk, c call.Config) call.Config {
+func told(d *campaign.Roster, c call.Config) call.Config {
 	c.Unanswered = []call.Unanswered{d.Unanswered}
 	c.Finished = []call.Finished{d.Finished}
 	c.Describe = []call.Describe{d.Describe}
@@ -17,5 +17,5 @@ func told(d *campaign.Desk, c call.Config) call.Config {
 
 // caller has the campaigns' leads called.
 func (h *server) caller() *campaign.Runner {
-	return &campaign.Runner{Desk: h.campaigns, Start: h.calls.Start, Room: func() int { return h.phone.room(h.calls.Stats().Live) }}
+	return &campaign.Runner{Roster: h.campaigns, Start: h.calls.Start, Room: func() int { return h.phone.room(h.calls.Stats().Live) }}
 }

@@ -96,7 +96,7 @@ func TestRoom(t *testing.T) {
 	if n := d.Room(); n != 2 {
 		t.Errorf("room for %d", n)
 	}
-	var visits []*call.Visit
+	var visits []*call.WebCall
 	for left := 1; left >= 0; left-- {
 		v, err := calls.Web(t.Context(), a, nil)
 		if err == nil {

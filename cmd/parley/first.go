@@ -32,7 +32,7 @@ func keepModels(ctx context.Context, db *store.DB, cat *catalog.Catalog) error {
 const firstEmail = "admin@localhost"
 
 // firstStart makes a first user with 100 USD, a key and a ready assistant where there is no user yet, and says once how to get in.
-func firstStart(t *terminal, s *Settings, db *store.DB, desk *auth.Desk, assistants *assistant.Desk, phone *telephone, at net.Addr) error {
+func firstStart(t *terminal, s *Settings, db *store.DB, authority *auth.Authority, assistants *assistant.Studio, phone *telephone, at net.Addr) error {
 	if any, err := db.AnyUser(t); err != nil || any {
 		return err
 	}
@@ -40,7 +40,7 @@ func firstStart(t *terminal, s *Settings, db *store.DB, desk *auth.Desk, assista
 	rand.Read(raw)
 	password := strings.ToLower(base32.StdEncoding.EncodeToString(raw)) // 80 bits, easy to type
 	u := &parley.User{Name: "Admin", Email: firstEmail, Timezone: "UTC", Plan: "default"}
-	token, err := desk.First(t, u, password, 100*parley.USD)
+	token, err := authority.First(t, u, password, 100*parley.USD)
 	if err != nil || token == "" { // another node was first: its unique address refused ours, or its user is there
 		if any, check := db.AnyUser(t); check == nil && any {
 			return nil
@@ -72,7 +72,7 @@ func firstAssistant(cat *catalog.Catalog) map[string]any {
 	voice := cat.Voices("pipeline", 1)[0]
 	model := cat.ModelsOf(parley.LLM)[0]
 	return body(map[string]any{
-		"name": "Front desk", "type": "inbound", "mode": "pipeline", "status": "active", "timezone": "UTC", "record": true,
+		"name": "Front authority", "type": "inbound", "mode": "pipeline", "status": "active", "timezone": "UTC", "record": true,
 		"language_id": voice.LanguageID, "voice_id": voice.ID, "llm_model_id": model.ID,
 		"initial_message": "Hello, this is {{company}}. How can I help you?",
 		"variables":       map[string]any{"company": "Acme Bakery"},

@@ -26,7 +26,7 @@ import (
 )
 
 // root is the whole server: the API, the console, and what watches over them.
-func (s *Settings) root(db *store.DB, house *api.API, pages, carrierHooks http.Handler, calls *call.Desk, working *atomic.Bool) http.Handler {
+func (s *Settings) root(db *store.DB, house *api.API, pages, carrierHooks http.Handler, calls *call.Center, working *atomic.Bool) http.Handler {
 	metrics := prometheus.NewRegistry()
 	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	seconds := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "parley_http_request_seconds", Help: "Time to answer an HTTP request.",

@@ -24,14 +24,14 @@ type userCmd struct {
 }
 
 // change opens the database and changes one account.
-func change(t *terminal, s *Settings, email string, fn func(*auth.Desk, *parley.User) error) error {
+func change(t *terminal, s *Settings, email string, fn func(*auth.Authority, *parley.User) error) error {
 	db, err := s.open(t)
 	if err != nil {
 		return err
 	}
 	u, err := db.UserByEmail(t, strings.ToLower(email))
 	if err == nil {
-		err = fn(&auth.Desk{DB: db}, u)
+		err = fn(&auth.Authority{DB: db}, u)
 	}
 	return errors.Join(err, db.Close())
 }
@@ -64,7 +64,7 @@ func (c *userCreate) Run(s *Settings, t *terminal) error {
 	if err != nil {
 		return err
 	}
-	err = (&auth.Desk{DB: db}).Create(t, u, c.Password, balance)
+	err = (&auth.Authority{DB: db}).Create(t, u, c.Password, balance)
 	if err = errors.Join(err, db.Close()); err != nil {
 		return err
 	}
@@ -127,7 +127,7 @@ type userDisable struct {
 }
 
 func (c *userDisable) Run(s *Settings, t *terminal) error {
-	return change(t, s, c.User, func(desk *auth.Desk, u *parley.User) error { return desk.Disable(t, u.ID, c.Undo) })
+	return change(t, s, c.User, func(authority *auth.Authority, u *parley.User) error { return authority.Disable(t, u.ID, c.Undo) })
 }
 
 type userPassword struct {
@@ -140,8 +140,8 @@ func (c *userPassword) Run(s *Settings, t *terminal) error {
 	if why := auth.WeakPassword(c.Password, c.User); why != "" {
 		return errors.New("the password " + strings.TrimSuffix(why, "."))
 	}
-	return change(t, s, c.User, func(desk *auth.Desk, u *parley.User) error {
-		return desk.SetPassword(t, u.ID, c.Password, c.RevokeKeys)
+	return change(t, s, c.User, func(authority *auth.Authority, u *parley.User) error {
+		return authority.SetPassword(t, u.ID, c.Password, c.RevokeKeys)
 	})
 }
 
@@ -154,7 +154,7 @@ func (c *userPlan) Run(s *Settings, t *terminal) error {
 	if err := knownPlan(s, c.Plan); err != nil {
 		return err
 	}
-	return change(t, s, c.User, func(desk *auth.Desk, u *parley.User) error { return desk.SetPlan(t, u.ID, c.Plan) })
+	return change(t, s, c.User, func(authority *auth.Authority, u *parley.User) error { return authority.SetPlan(t, u.ID, c.Plan) })
 }
 
 type keyCmd struct {
@@ -168,8 +168,8 @@ type keyRevoke struct {
 
 func (c *keyRevoke) Run(s *Settings, t *terminal) error {
 	var n int64
-	err := change(t, s, c.User, func(desk *auth.Desk, u *parley.User) (err error) {
-		n, err = desk.RevokeKeys(t, u.ID, 0)
+	err := change(t, s, c.User, func(authority *auth.Authority, u *parley.User) (err error) {
+		n, err = authority.RevokeKeys(t, u.ID, 0)
 		return err
 	})
 	if err == nil {
@@ -185,8 +185,8 @@ type keyCreate struct {
 
 func (c *keyCreate) Run(s *Settings, t *terminal) error {
 	var token string
-	err := change(t, s, c.User, func(desk *auth.Desk, u *parley.User) (err error) {
-		_, token, err = desk.MakeKey(t, u.ID, c.Name)
+	err := change(t, s, c.User, func(authority *auth.Authority, u *parley.User) (err error) {
+		_, token, err = authority.MakeKey(t, u.ID, c.Name)
 		return err
 	})
 	if err == nil {
@@ -214,8 +214,8 @@ func (c *creditCmd) Run(s *Settings, t *terminal) error {
 	}
 	var posted bool
 	var after *parley.User
-	err = change(t, s, c.User, func(desk *auth.Desk, u *parley.User) (err error) {
-		after, posted, err = desk.Credit(t, u.ID, amount, c.Reference)
+	err = change(t, s, c.User, func(authority *auth.Authority, u *parley.User) (err error) {
+		after, posted, err = authority.Credit(t, u.ID, amount, c.Reference)
 		return err
 	})
 	switch {

@@ -54,9 +54,9 @@ type server struct {
 	guard      *egress.Guard // of the way out
 	tools      *tool.Runner
 	catalog    *catalog.Catalog
-	auth       *auth.Desk
+	auth       *auth.Authority
 	documents  *knowledge.Desk
-	assistants *assistant.Desk
+	assistants *assistant.Studio
 	webhooks   *event.Sender
 	hub        *event.Hub
 
@@ -66,9 +66,9 @@ type server struct {
 	channels      channels // each is told of replies, and gives what comes in to the conversations
 	conversations *chat.Chat
 	phone         *telephone
-	campaigns     *campaign.Desk
-	calls         *call.Desk
-	numbers       *number.Desk
+	campaigns     *campaign.Roster
+	calls         *call.Center
+	numbers       *number.Pool
 	browsers      *rtc.Server // nil: none can call
 
 	// What users meet.
@@ -139,8 +139,8 @@ func (h *server) openAssistants(t *terminal) (err error) {
 		return err
 	}
 	h.tools, h.hub, h.webhooks = tool.New(h.guard), event.NewHub(), event.NewSender(h.db, h.guard)
-	h.auth = &auth.Desk{DB: h.db, SessionFor: s.SessionFor, Logins: auth.NewLogins(s.RateLogin)}
-	h.assistants = &assistant.Desk{DB: h.db, Catalog: h.catalog, Providers: h.providers, Tools: h.tools, Knowledge: h.documents}
+	h.auth = &auth.Authority{DB: h.db, SessionFor: s.SessionFor, Logins: auth.NewLogins(s.RateLogin)}
+	h.assistants = &assistant.Studio{DB: h.db, Catalog: h.catalog, Providers: h.providers, Tools: h.tools, Knowledge: h.documents}
 	return nil
 }
 
@@ -170,7 +170,7 @@ func (h *server) openLines() (err error) {
 	if h.phone, err = s.telephone(h.db, h.carrier.sandbox, h.providers, h.guard); err != nil {
 		return err
 	}
-	h.numbers = &number.Desk{DB: h.db, Carrier: h.carrier.Carrier, Prices: h.prices, Limits: limits, Trunks: h.phone.rules, Place: h.phone.place,
+	h.numbers = &number.Pool{DB: h.db, Carrier: h.carrier.Carrier, Prices: h.prices, Limits: limits, Trunks: h.phone.rules, Place: h.phone.place,
 		TrunksChanged: h.phone.Refresh}
 	h.campaigns = campaign.New(campaign.Config{DB: h.db, Prices: h.prices, Hub: h.hub, Allow: destinations.Allow})
 	secret, err := s.secret()

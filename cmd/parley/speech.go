@@ -8,6 +8,6 @@ import (
 )
 
 // previews lets voices be heard before they are chosen.
-func (s *Settings) previews(cat *catalog.Catalog, providers *provider.Set, blobs blob.Store) *preview.Desk {
-	return &preview.Desk{Catalog: cat, Blobs: blobs, Synthesizer: providers.Synthesizer}
+func (s *Settings) previews(cat *catalog.Catalog, providers *provider.Set, blobs blob.Store) *preview.Samples {
+	return &preview.Samples{Catalog: cat, Blobs: blobs, Synthesizer: providers.Synthesizer}
 }

@@ -41,7 +41,7 @@ func (s *Settings) limits() (d call.Destinations, spend parley.Money, err error)
 }
 
 // forgetOldCalls removes recordings and calls that are past their time now.
-func (s *Settings) forgetOldCalls(ctx context.Context, calls *call.Desk) error {
+func (s *Settings) forgetOldCalls(ctx context.Context, calls *call.Center) error {
 	before := func(days int) parley.Time {
 		if days <= 0 {
 			return 0
@@ -51,7 +51,7 @@ func (s *Settings) forgetOldCalls(ctx context.Context, calls *call.Desk) error {
 	return calls.Forget(ctx, before(s.KeepRecordings), before(s.KeepCalls))
 }
 
-// telephone joins the desk of calls to the ways out and in: the SIP line, and in its place the far end in this process.
+// telephone joins the call center to the ways out and in: the SIP line, and in its place the far end in this process.
 type telephone struct {
 	db      *store.DB
 	line    *sip.Server // nil: there is none
@@ -286,7 +286,7 @@ func (s *Settings) checkExternal(c sip.Config) finding {
 }
 
 // callMetrics tells of calls at /metrics.
-type callMetrics struct{ calls *call.Desk }
+type callMetrics struct{ calls *call.Center }
 
 var (
 	liveCalls  = prometheus.NewDesc("parley_calls_live", "Calls that are live in this process.", nil, nil)

@@ -52,8 +52,8 @@ func TestFailedCallsAreExplained(t *testing.T) {
 				t.Errorf("%v: %q lacks %q", c.err, text, part)
 			}
 		}
-		was, wasReason := parley.Verdict(unassigned(c.err), false)
-		if status, reason := parley.Verdict(err, false); status != was || reason != wasReason || errors.Is(unassigned(c.err), call.ErrNoSuchNumber) != errors.Is(err, call.ErrNoSuchNumber) {
+		was, wasReason := parley.Disposition(unassigned(c.err), false)
+		if status, reason := parley.Disposition(err, false); status != was || reason != wasReason || errors.Is(unassigned(c.err), call.ErrNoSuchNumber) != errors.Is(err, call.ErrNoSuchNumber) {
 			t.Errorf("%v: %s, %s", c.err, status, reason)
 		}
 	}

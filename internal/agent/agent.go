@@ -28,10 +28,10 @@ type Turn struct {
 	MaxTokens   int      // of one step's text; 0 leaves it to the model
 	Sink        Sink     // may be nil
 	// Done are the calls that an earlier attempt at this turn made. They are not made again: the model is told what came of them.
-	Done []Call
+	Done []ToolCall
 	// Keep, where there is one, writes down the step's calls before they run, the first of them the turn's n-th, and each again with its
 	// result (then done). What it can't write down before does not run: its error ends the turn.
-	Keep func(ctx context.Context, n int, calls []Call, done bool) error
+	Keep func(ctx context.Context, n int, calls []ToolCall, done bool) error
 }
 
 // What a Turn does when it isn't told.
@@ -55,12 +55,12 @@ type Sink interface {
 	// Text takes the next piece of the reply. All pieces together are Reply.Text.
 	Text(delta string)
 	// ToolStarted tells of a call that is about to run, ToolFinished of its end; those of one step may finish in any order.
-	ToolStarted(c Call)
-	ToolFinished(c Call)
+	ToolStarted(c ToolCall)
+	ToolFinished(c ToolCall)
 }
 
-// Call is the record of one tool call.
-type Call struct {
+// ToolCall is the record of one tool call.
+type ToolCall struct {
 	ID        string          `json:"-"` // the model's name for it
 	Name      string          `json:"name"`
 	Arguments json.RawMessage `json:"arguments"` // what the model wrote; a JSON string when it was no JSON
@@ -70,7 +70,7 @@ type Call struct {
 // Reply is what a turn came to.
 type Reply struct {
 	Text  string
-	Calls []Call // in the order in which they were made
+	Calls []ToolCall // in the order in which they were made
 	// Messages is what the turn adds to the history: calls, results and texts in order.
 	Messages []ai.Message
 	Usage    ai.Usage // of all steps

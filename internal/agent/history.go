@@ -110,12 +110,12 @@ func number(messages []ai.Message) []ai.Message {
 }
 
 // Replay makes the messages of a reply as it is stored: its calls with their results, then its text.
-func Replay(text string, calls []Call) []ai.Message {
+func Replay(text string, calls []ToolCall) []ai.Message {
 	var out []ai.Message
 	if len(calls) > 0 {
-		made := make([]ai.Call, len(calls))
+		made := make([]ai.ToolCall, len(calls))
 		for i, c := range calls {
-			made[i] = ai.Call{ID: strconv.Itoa(i), Name: c.Name, Arguments: string(c.Arguments)}
+			made[i] = ai.ToolCall{ID: strconv.Itoa(i), Name: c.Name, Arguments: string(c.Arguments)}
 		}
 		out = append(out, ai.Message{Role: ai.Assistant, Calls: made})
 		for i, c := range calls {

@@ -32,11 +32,11 @@ func brief(h []ai.Message) string {
 
 func TestTrim(t *testing.T) {
 	u := func(s string) ai.Message { return ai.Message{Role: ai.User, Text: s} }
-	a := func(s string, calls ...ai.Call) ai.Message {
+	a := func(s string, calls ...ai.ToolCall) ai.Message {
 		return ai.Message{Role: ai.Assistant, Text: s, Calls: calls}
 	}
 	r := func(id, s string) ai.Message { return ai.Message{Role: ai.ToolRole, CallID: id, Text: s} }
-	c := func(id string) ai.Call { return ai.Call{ID: id, Name: "n" + id} }
+	c := func(id string) ai.ToolCall { return ai.ToolCall{ID: id, Name: "n" + id} }
 	long := strings.Repeat("long", 100)
 	for _, x := range []struct {
 		name   string
@@ -68,7 +68,7 @@ func TestTrim(t *testing.T) {
 }
 
 func TestReplay(t *testing.T) {
-	stored := []Call{{Name: "a", Arguments: json.RawMessage(`{}`), Result: "1"}, {Name: "b", Arguments: json.RawMessage(`"{"`), Result: "2"}}
+	stored := []ToolCall{{Name: "a", Arguments: json.RawMessage(`{}`), Result: "1"}, {Name: "b", Arguments: json.RawMessage(`"{"`), Result: "2"}}
 	h := append(Replay("Done.", stored), ai.Message{Role: ai.User, Text: "again"})
 	h = append(h, Replay("Done again.", stored)...)
 	h = append(h, Replay("plain", nil)...)
@@ -117,7 +117,7 @@ func FuzzTrim(f *testing.F) {
 			case 2:
 				h = append(h, ai.Message{Role: ai.Assistant, Text: strings.Repeat(text, int(b)/4)})
 			case 3:
-				h = append(h, ai.Message{Role: ai.Assistant, Calls: []ai.Call{{ID: fmt.Sprint(b % 3), Name: "n"}, {ID: fmt.Sprint(b % 5), Name: "n"}}})
+				h = append(h, ai.Message{Role: ai.Assistant, Calls: []ai.ToolCall{{ID: fmt.Sprint(b % 3), Name: "n"}, {ID: fmt.Sprint(b % 5), Name: "n"}}})
 			default:
 				h = append(h, ai.Message{Role: ai.ToolRole, CallID: fmt.Sprint(b % 5), Text: text})
 			}

@@ -25,8 +25,8 @@ const (
 
 // call runs the calls of one step, the first of them the turn's n-th, and gives their records in the same order, and whether one of them
 // ended the turn. It returns when all of them have. The error is that they could not be kept: then none ran.
-func (t *Turn) call(ctx context.Context, n int, calls []ai.Call) (records []Call, ended bool, err error) {
-	records = make([]Call, len(calls))
+func (t *Turn) call(ctx context.Context, n int, calls []ai.ToolCall) (records []ToolCall, ended bool, err error) {
+	records = make([]ToolCall, len(calls))
 	ends := make([]bool, len(calls))
 	var (
 		mu   sync.Mutex // the sink takes one thing at a time
@@ -41,11 +41,11 @@ func (t *Turn) call(ctx context.Context, n int, calls []ai.Call) (records []Call
 		}
 	}
 	for i, c := range calls {
-		records[i] = Call{ID: c.ID, Name: c.Name, Arguments: written(c.Arguments)}
+		records[i] = ToolCall{ID: c.ID, Name: c.Name, Arguments: written(c.Arguments)}
 	}
 	keep := t.Keep
 	if keep == nil {
-		keep = func(context.Context, int, []Call, bool) error { return nil }
+		keep = func(context.Context, int, []ToolCall, bool) error { return nil }
 	}
 	if err := keep(ctx, n, records, false); err != nil {
 		return nil, false, err
@@ -73,7 +73,7 @@ func (t *Turn) call(ctx context.Context, n int, calls []ai.Call) (records []Call
 }
 
 // run makes one call, and says whether it ended the turn. Whatever goes wrong becomes what the model is told.
-func (t *Turn) run(ctx context.Context, c ai.Call) (result string, ends bool) {
+func (t *Turn) run(ctx context.Context, c ai.ToolCall) (result string, ends bool) {
 	defer func() {
 		if p := recover(); p != nil {
 			slog.ErrorContext(ctx, "tool panicked", "tool", c.Name, "panic", p, "stack", string(debug.Stack()))

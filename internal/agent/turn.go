@@ -95,14 +95,14 @@ func (t *Turn) ask(ctx context.Context, req ai.Request, reply *Reply, said *stri
 }
 
 // add puts what the assistant said and called into the messages.
-func (r *Reply) add(text string, calls []ai.Call) {
+func (r *Reply) add(text string, calls []ai.ToolCall) {
 	if text != "" || len(calls) > 0 {
 		r.Messages = append(r.Messages, ai.Message{Role: ai.Assistant, Text: text, Calls: calls})
 	}
 }
 
 // empty is the error of a turn that ended without a word, nil when there was one. After a tool silence may be meant: a call that hangs up.
-func empty(said string, calls []Call, f ai.Finish) error {
+func empty(said string, calls []ToolCall, f ai.Finish) error {
 	switch {
 	case strings.TrimSpace(said) != "" || len(calls) > 0:
 		return nil

@@ -41,8 +41,8 @@ func (p *tape) Text(s string) {
 		p.on(s)
 	}
 }
-func (p *tape) ToolStarted(c Call)  { p.note("started " + c.Name) }
-func (p *tape) ToolFinished(c Call) { p.note("finished " + c.Name + " " + c.Result) }
+func (p *tape) ToolStarted(c ToolCall)  { p.note("started " + c.Name) }
+func (p *tape) ToolFinished(c ToolCall) { p.note("finished " + c.Name + " " + c.Result) }
 
 func user(text string) []ai.Message { return []ai.Message{{Role: ai.User, Text: text}} }
 
@@ -107,7 +107,7 @@ func TestTurnToolsInParallelAndInSequence(t *testing.T) {
 	})
 }
 
-func calls(list []Call) (out []string) {
+func calls(list []ToolCall) (out []string) {
 	for _, c := range list {
 		out = append(out, c.Name, string(c.Arguments), c.Result)
 	}
@@ -137,7 +137,7 @@ func TestTurnEnds(t *testing.T) {
 func TestTurnToolFailures(t *testing.T) {
 	big := strings.Repeat("€", 40_000)
 	m := &aitest.Fake{}
-	m.Script(aitest.Step{Text: "Let me see.", Calls: []ai.Call{
+	m.Script(aitest.Step{Text: "Let me see.", Calls: []ai.ToolCall{
 		{ID: "1", Name: "panics", Arguments: `{"n":1}`},
 		{ID: "2", Name: "fails", Arguments: `{"n":1}`},
 		{ID: "3", Name: "unknown", Arguments: `{}`},
@@ -185,7 +185,7 @@ func TestTurnToolFailures(t *testing.T) {
 func TestTurnLimits(t *testing.T) {
 	t.Run("steps", func(t *testing.T) {
 		m := &aitest.Fake{}
-		loop := aitest.Step{Calls: []ai.Call{{ID: "1", Name: "a", Arguments: `{"n":1}`}}}
+		loop := aitest.Step{Calls: []ai.ToolCall{{ID: "1", Name: "a", Arguments: `{"n":1}`}}}
 		m.Script(loop, loop, aitest.Step{Text: "Enough.", Calls: loop.Calls})
 		r, err := (&Turn{Model: m, Steps: 3, History: user("go"), Tools: []Tool{tool("a", returns("x"))}}).Run(t.Context())
 		if err != nil || r.Text != "Enough." || len(r.Calls) != 2 || len(m.Requests()) != 3 {
@@ -197,9 +197,9 @@ func TestTurnLimits(t *testing.T) {
 	})
 	t.Run("calls of a step", func(t *testing.T) {
 		m, ran := &aitest.Fake{}, make(chan bool, 100)
-		var many []ai.Call
+		var many []ai.ToolCall
 		for i := range maxCalls + 5 {
-			many = append(many, ai.Call{ID: fmt.Sprint(i), Name: "a", Arguments: `{"n":1}`})
+			many = append(many, ai.ToolCall{ID: fmt.Sprint(i), Name: "a", Arguments: `{"n":1}`})
 		}
 		m.Script(aitest.Step{Calls: many})
 		r, err := (&Turn{Model: m, History: user("go"), Tools: []Tool{tool("a", func(context.Context, json.RawMessage) (string, error) { ran <- true; return "x", nil })}}).Run(t.Context())
@@ -209,7 +209,7 @@ func TestTurnLimits(t *testing.T) {
 	})
 	t.Run("silence after tools", func(t *testing.T) {
 		m := &aitest.Fake{}
-		m.Script(aitest.Step{Calls: []ai.Call{{ID: "1", Name: "a", Arguments: `{"n":1}`}}}, aitest.Step{Finish: ai.Stop}, aitest.Step{Text: "Well."})
+		m.Script(aitest.Step{Calls: []ai.ToolCall{{ID: "1", Name: "a", Arguments: `{"n":1}`}}}, aitest.Step{Finish: ai.Stop}, aitest.Step{Text: "Well."})
 		r, err := (&Turn{Model: m, History: user("go"), Tools: []Tool{tool("a", returns("x"))}}).Run(t.Context())
 		if err != nil || r.Text != "Well." || !m.Requests()[2].NoCalls {
 			t.Errorf("got %+v, %v", r, err)
@@ -220,7 +220,7 @@ func TestTurnLimits(t *testing.T) {
 func TestTurnModelFailures(t *testing.T) {
 	overloaded := &ai.Error{Kind: ai.Interrupted, Err: errors.New("reset")}
 	m, sink := &aitest.Fake{}, &tape{t: t}
-	m.Script(aitest.Step{Calls: []ai.Call{{ID: "1", Name: "a", Arguments: `{"n":1}`}}}, aitest.Step{Text: "Half a", Err: overloaded})
+	m.Script(aitest.Step{Calls: []ai.ToolCall{{ID: "1", Name: "a", Arguments: `{"n":1}`}}}, aitest.Step{Text: "Half a", Err: overloaded})
 	r, err := (&Turn{Model: m, Sink: sink, History: user("go"), Tools: []Tool{tool("a", returns("x"))}}).Run(t.Context())
 	if !errors.Is(err, overloaded) || ai.KindOf(err) != ai.Interrupted || r.Text != "Half a" || len(r.Calls) != 1 || len(r.Messages) != 3 || sink.text.String() != "Half a" {
 		t.Errorf("got %+v, %v", r, err)
@@ -272,7 +272,7 @@ func TestTurnCancelled(t *testing.T) {
 	})
 	t.Run("while tools run", func(t *testing.T) {
 		m := &aitest.Fake{}
-		m.Script(aitest.Step{Text: "Wait.", Calls: []ai.Call{{ID: "1", Name: "waits", Arguments: `{"n":1}`}, {ID: "2", Name: "quick", Arguments: `{"n":1}`}}})
+		m.Script(aitest.Step{Text: "Wait.", Calls: []ai.ToolCall{{ID: "1", Name: "waits", Arguments: `{"n":1}`}, {ID: "2", Name: "quick", Arguments: `{"n":1}`}}})
 		ctx, cancel := context.WithCancelCause(t.Context())
 		ended := false
 		r, err := (&Turn{Model: m, History: user("go"), Tools: []Tool{
@@ -310,7 +310,7 @@ func FuzzArguments(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, raw string) {
 		m := &aitest.Fake{}
-		m.Script(aitest.Step{Calls: []ai.Call{{ID: "1", Name: "a", Arguments: raw}}}, aitest.Step{Text: "ok"})
+		m.Script(aitest.Step{Calls: []ai.ToolCall{{ID: "1", Name: "a", Arguments: raw}}}, aitest.Step{Text: "ok"})
 		r, err := (&Turn{Model: m, History: user("go"), Tools: []Tool{tool("a", func(_ context.Context, args json.RawMessage) (string, error) {
 			var v struct {
 				N *float64 `json:"n"`

@@ -30,7 +30,7 @@ func TestTurnOverTheWire(t *testing.T) {
 	s.Usually(aitest.Behaviour{Cut: 1})
 	s.Script(aitest.Behaviour{Status: 429, RetryAfter: "0.01"})
 	sink := &tape{t: t}
-	history := append(Replay("Früher.", []Call{{Name: "old", Arguments: json.RawMessage(`"{"`), Result: "Error: x"}}), user(`call b with {"n":1} and call b with {"n":2} then call b with {"n":3}`)...)
+	history := append(Replay("Früher.", []ToolCall{{Name: "old", Arguments: json.RawMessage(`"{"`), Result: "Error: x"}}), user(`call b with {"n":1} and call b with {"n":2} then call b with {"n":3}`)...)
 	turn := Turn{Model: m, System: "Sei nett 😀.", Sink: sink, History: history, Tools: []Tool{tool("wetter_für_ort", returns("Sonne ☀")), tool("b", returns("ok"))}}
 	r, err := turn.Run(t.Context())
 	if err != nil || r.Text != "The tool answered: ok" || sink.text.String() != r.Text || len(r.Calls) != 3 {

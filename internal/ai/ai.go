@@ -49,13 +49,13 @@ type Message struct {
 	Role Role   `json:"role"`
 	Text string `json:"text,omitempty"`
 	// Calls are the tools that an assistant's message calls. Each of them is followed by a message of ToolRole with its id.
-	Calls []Call `json:"calls,omitempty"`
+	Calls []ToolCall `json:"calls,omitempty"`
 	// CallID is the call whose result this is, for ToolRole.
 	CallID string `json:"call_id,omitempty"`
 }
 
-// Call is a tool call that the model makes.
-type Call struct {
+// ToolCall is a tool call that the model makes.
+type ToolCall struct {
 	ID   string `json:"id"` // unique within the request
 	Name string `json:"name"`
 	// Arguments is what the model wrote: a JSON object when it did well, anything otherwise.
@@ -79,13 +79,13 @@ type Schema struct {
 // Delta is a piece of a reply: text, or a call that is complete.
 type Delta struct {
 	Text string
-	Call *Call
+	Call *ToolCall
 }
 
 // Reply is a whole reply, or as much of it as arrived.
 type Reply struct {
 	Text   string
-	Calls  []Call
+	Calls  []ToolCall
 	Finish Finish
 	Usage  Usage
 }

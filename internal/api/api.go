@@ -30,19 +30,19 @@ import (
 // Config is what the API answers from.
 type Config struct {
 	DB         *store.DB
-	Auth       *auth.Desk
+	Auth       *auth.Authority
 	Catalog    *catalog.Catalog
-	Assistants *assistant.Desk
+	Assistants *assistant.Studio
 	Prices     *billing.Prices
 	Chat       *chat.Chat
-	Calls      *call.Desk
-	Campaigns  *campaign.Desk
+	Calls      *call.Center
+	Campaigns  *campaign.Roster
 	Browsers   *rtc.Server // takes calls from browsers; nil: nobody does
-	Numbers    *number.Desk
+	Numbers    *number.Pool
 	SMS        *sms.Channel
 	WhatsApp   *whatsapp.Channel
 	Knowledge  *knowledge.Desk
-	Previews   *preview.Desk
+	Previews   *preview.Samples
 	Hub        *event.Hub
 	Tools      *tool.Runner
 

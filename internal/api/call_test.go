@@ -32,7 +32,7 @@ import (
 // has them say.
 type phones struct {
 	*house
-	calls *phone.Desk
+	calls *phone.Center
 	blobs blob.Store
 	talks chan *talk // conversations, as they begin
 	to    int64      // an outbound assistant that can call
@@ -90,7 +90,7 @@ func openPhones(t testing.TB, db *store.DB) *phones {
 		}
 		t.Cleanup(providers.Close)
 		c.Hub = event.NewHub()
-		c.Assistants = &assistant.Desk{DB: db, Catalog: c.Catalog, Providers: providers}
+		c.Assistants = &assistant.Studio{DB: db, Catalog: c.Catalog, Providers: providers}
 		p.calls = phone.New(phone.Config{DB: db, Assistants: c.Assistants, Speech: mouth{}, Prices: c.Prices, Hub: c.Hub, Blobs: p.blobs, Dir: t.TempDir(), Secret: []byte("secret"),
 			Destinations: where, Dial: p.dial, Converse: p.converse, Beat: 100 * time.Millisecond})
 		c.Calls = p.calls
@@ -524,7 +524,7 @@ func TestQueriesOfCalls(t *testing.T) {
 			})
 			for path, most := range map[string]int64{"/user/calls?per_page=2": 4, "/user/calls?per_page=60": 4, "/user/calls?page=99": 3, callAt(7): 3} {
 				got := int64(1 << 30)
-				for range 5 { // the desk looks around meanwhile
+				for range 5 { // it looks around meanwhile
 					c.n.Store(0)
 					p.get(path, status(200))
 					got = min(got, c.n.Load())

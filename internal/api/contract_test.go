@@ -31,7 +31,7 @@ func TestWarnings(t *testing.T) {
 	}
 	t.Cleanup(none.Close)
 	db := storetest.SQLite(t)
-	h := open(t, db, func(c *api.Config) { c.Assistants = &assistant.Desk{DB: db, Catalog: c.Catalog, Providers: none} })
+	h := open(t, db, func(c *api.Config) { c.Assistants = &assistant.Studio{DB: db, Catalog: c.Catalog, Providers: none} })
 	warned := func(a *answer, parts ...string) {
 		t.Helper()
 		list, _ := a.json()["warnings"].([]any)

@@ -38,7 +38,7 @@ func talking(t testing.TB, db *store.DB, change func(*api.Config)) (*house, *ait
 		guard := egress.New()
 		t.Cleanup(guard.Close)
 		c.Tools, c.Hub = tool.New(guard), event.NewHub()
-		c.Assistants = &assistant.Desk{DB: db, Catalog: c.Catalog, Providers: providers, Tools: c.Tools}
+		c.Assistants = &assistant.Studio{DB: db, Catalog: c.Catalog, Providers: providers, Tools: c.Tools}
 		c.Chat = chat.New(chat.Config{DB: db, Assistants: c.Assistants, Prices: c.Prices, Hub: c.Hub})
 		conversations := c.Chat
 		t.Cleanup(func() { conversations.Stop(context.Background()) })

@@ -51,7 +51,7 @@ type house struct {
 	api       *api.API
 	db        *store.DB
 	cat       *catalog.Catalog
-	desk      *auth.Desk
+	authority *auth.Authority
 	url       string
 	user      *parley.User
 	token     string // an API key of user's
@@ -87,7 +87,7 @@ func lite(t testing.TB, change func(*api.Config)) *house {
 
 func open(t testing.TB, db *store.DB, change func(*api.Config)) *house {
 	t.Helper()
-	h := &house{TB: t, db: db, cat: rich(), desk: &auth.Desk{DB: db, SessionFor: 30 * 24 * time.Hour}}
+	h := &house{TB: t, db: db, cat: rich(), authority: &auth.Authority{DB: db, SessionFor: 30 * 24 * time.Hour}}
 	h.write(func(ctx context.Context, tx *store.Tx) error { return tx.KeepModels(ctx, h.cat.Models()) })
 	rows, err := db.Models(t.Context())
 	if err == nil {
@@ -102,9 +102,9 @@ func open(t testing.TB, db *store.DB, change func(*api.Config)) *house {
 	}
 	db.PlansAre(prices.Plan)
 	from := sandbox.New(sms.Outbox(db))
-	c := api.Config{DB: db, Auth: h.desk, Catalog: h.cat, Assistants: &assistant.Desk{DB: db, Catalog: h.cat}, Prices: prices, WhatsApp: &whatsapp.Channel{DB: db},
+	c := api.Config{DB: db, Auth: h.authority, Catalog: h.cat, Assistants: &assistant.Studio{DB: db, Catalog: h.cat}, Prices: prices, WhatsApp: &whatsapp.Channel{DB: db},
 		Calls:   phone.New(phone.Config{DB: db}),
-		Numbers: &number.Desk{DB: db, Carrier: from, Prices: prices}, SMS: &sms.Channel{DB: db, Carrier: from, Sandbox: true, Prices: prices}}
+		Numbers: &number.Pool{DB: db, Carrier: from, Prices: prices}, SMS: &sms.Channel{DB: db, Carrier: from, Sandbox: true, Prices: prices}}
 	blobs, err := blob.OpenDir(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -136,7 +136,7 @@ func (h *house) write(fn func(context.Context, *store.Tx) error) {
 func (h *house) key(u *parley.User, kind parley.KeyKind) (token string) {
 	h.Helper()
 	h.write(func(ctx context.Context, tx *store.Tx) (err error) {
-		_, token, err = h.desk.NewKey(ctx, tx, u.ID, kind, "test")
+		_, token, err = h.authority.NewKey(ctx, tx, u.ID, kind, "test")
 		return err
 	})
 	return token

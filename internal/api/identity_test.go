@@ -191,10 +191,10 @@ func TestBrokenCredentials(t *testing.T) {
 		cookie := h.key(h.user, parley.Console)
 		h.get("/user/me", header("Authorization", "Bearer "+cookie), status(401)) // the console's is for its cookie alone
 
-		desk := &auth.Desk{DB: h.db, SessionFor: -time.Second}
+		authority := &auth.Authority{DB: h.db, SessionFor: -time.Second}
 		var expired string
 		h.write(func(ctx context.Context, tx *store.Tx) (err error) {
-			_, expired, err = desk.NewKey(ctx, tx, h.user.ID, parley.Session, "old")
+			_, expired, err = authority.NewKey(ctx, tx, h.user.ID, parley.Session, "old")
 			return err
 		})
 		h.get("/user/me", header("Authorization", "Bearer "+expired), status(401)).is(unauthenticated)

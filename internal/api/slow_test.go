@@ -38,7 +38,7 @@ func (p pipes) Addr() net.Addr { return &net.TCPAddr{} }
 // served runs a test against an API without a database, on a clock of its own.
 func served(t *testing.T, test func(dial func() net.Conn)) {
 	synctest.Test(t, func(t *testing.T) {
-		a := api.New(api.Config{Auth: &auth.Desk{}})
+		a := api.New(api.Config{Auth: &auth.Authority{}})
 		type text struct {
 			Body struct {
 				Text string `json:"text"`

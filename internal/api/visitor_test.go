@@ -54,7 +54,7 @@ func TestVisitorsVariables(t *testing.T) {
 				as.prompt, as.asks = "For Ana at Evil.", "/Ana Bearer stolen Ana"
 			}
 			made := as.h.post("/conversations", map[string]any{"assistant_id": uuid, "variables": vars}, append(as.options, status(200))...).json()
-			model.Script(aitest.Behaviour{Calls: []ai.Call{{ID: "1", Name: "look_up", Arguments: "{}"}}}, aitest.Behaviour{})
+			model.Script(aitest.Behaviour{Calls: []ai.ToolCall{{ID: "1", Name: "look_up", Arguments: "{}"}}}, aitest.Behaviour{})
 			say := func() map[string]any {
 				return as.h.post("/conversations/"+made["conversation_id"].(string)+"/messages", map[string]any{"message": "Hi"}, append(as.options, status(200))...).json()
 			}

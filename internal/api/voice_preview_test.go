@@ -29,7 +29,7 @@ func TestVoicePreviews(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c.Previews = &preview.Desk{Catalog: c.Catalog, Blobs: blobs, Synthesizer: func(code string) (ai.Synthesizer, error) {
+		c.Previews = &preview.Samples{Catalog: c.Catalog, Blobs: blobs, Synthesizer: func(code string) (ai.Synthesizer, error) {
 			if code == local.ESpeakCode {
 				return nil, &ai.Error{Kind: ai.Config}
 			}

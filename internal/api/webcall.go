@@ -152,7 +152,7 @@ func sentVariables(text string) (vars map[string]string, err error) {
 }
 
 // visit has the conversation on a browser's leg, and tells the browser what happens, until it is over.
-func (a *API) visit(v *call.Visit, leg *rtc.Leg, err error) {
+func (a *API) visit(v *call.WebCall, leg *rtc.Leg, err error) {
 	if err == nil {
 		ctx, cancel := context.WithTimeout(context.Background(), enterTime)
 		err = v.Enter(ctx)

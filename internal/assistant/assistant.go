@@ -17,8 +17,8 @@ import (
 	"parley/internal/tool"
 )
 
-// Desk makes and changes assistants, and readies them.
-type Desk struct {
+// Studio makes and changes assistants, and readies them.
+type Studio struct {
 	DB        *store.DB
 	Catalog   *catalog.Catalog
 	Providers *provider.Set
@@ -27,7 +27,7 @@ type Desk struct {
 }
 
 // Create makes an assistant from the fields of a request body. The error names every field that fails.
-func (d *Desk) Create(ctx context.Context, userID int64, body map[string]any) (*parley.Assistant, error) {
+func (d *Studio) Create(ctx context.Context, userID int64, body map[string]any) (*parley.Assistant, error) {
 	a := &parley.Assistant{}
 	form.Defaults(a)
 	fields := bind(body, a, true)
@@ -48,7 +48,7 @@ func (d *Desk) Create(ctx context.Context, userID int64, body map[string]any) (*
 }
 
 // Update changes the fields that body names; the whole assistant must be valid afterwards. A body that changes nothing writes nothing.
-func (d *Desk) Update(ctx context.Context, userID, id int64, body map[string]any) (*parley.Assistant, error) {
+func (d *Studio) Update(ctx context.Context, userID, id int64, body map[string]any) (*parley.Assistant, error) {
 	err := d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
 		old, err := tx.AssistantForUpdate(ctx, userID, id)
 		if err != nil {
@@ -73,7 +73,7 @@ func (d *Desk) Update(ctx context.Context, userID, id int64, body map[string]any
 }
 
 // Get is a complete assistant of the user's.
-func (d *Desk) Get(ctx context.Context, userID, id int64) (*parley.Assistant, error) {
+func (d *Studio) Get(ctx context.Context, userID, id int64) (*parley.Assistant, error) {
 	a, err := d.DB.Assistant(ctx, userID, id)
 	if err == nil {
 		d.Complete(a)
@@ -82,7 +82,7 @@ func (d *Desk) Get(ctx context.Context, userID, id int64) (*parley.Assistant, er
 }
 
 // Page is a page of the user's assistants, complete.
-func (d *Desk) Page(ctx context.Context, userID int64, p store.Page) ([]parley.Assistant, int, error) {
+func (d *Studio) Page(ctx context.Context, userID int64, p store.Page) ([]parley.Assistant, int, error) {
 	list, total, err := d.DB.AssistantPage(ctx, userID, p)
 	for i := range list {
 		d.Complete(&list[i])
@@ -91,7 +91,7 @@ func (d *Desk) Page(ctx context.Context, userID int64, p store.Page) ([]parley.A
 }
 
 // All are all the user's assistants, complete; of one type unless kind is "".
-func (d *Desk) All(ctx context.Context, userID int64, kind string) ([]parley.Assistant, error) {
+func (d *Studio) All(ctx context.Context, userID int64, kind string) ([]parley.Assistant, error) {
 	list, err := d.DB.Assistants(ctx, userID, kind)
 	for i := range list {
 		d.Complete(&list[i])
@@ -100,12 +100,12 @@ func (d *Desk) All(ctx context.Context, userID int64, kind string) ([]parley.Ass
 }
 
 // Delete hides an assistant.
-func (d *Desk) Delete(ctx context.Context, userID, id int64) error {
+func (d *Studio) Delete(ctx context.Context, userID, id int64) error {
 	return d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error { return tx.DeleteAssistant(ctx, userID, id) })
 }
 
 // RestorePrompt makes an older wording the present one, as a new version.
-func (d *Desk) RestorePrompt(ctx context.Context, userID, id int64, version int) (*parley.Assistant, error) {
+func (d *Studio) RestorePrompt(ctx context.Context, userID, id int64, version int) (*parley.Assistant, error) {
 	v, err := d.DB.PromptVersion(ctx, userID, id, version)
 	if err != nil {
 		return nil, err
@@ -114,7 +114,7 @@ func (d *Desk) RestorePrompt(ctx context.Context, userID, id int64, version int)
 }
 
 // Complete adds what an answer shows beside the row: the language's code, and the mid-call tools among the tools.
-func (d *Desk) Complete(a *parley.Assistant) {
+func (d *Studio) Complete(a *parley.Assistant) {
 	a.InstanceID = 1
 	if l := d.Catalog.Language(a.LanguageID); l != nil {
 		a.Language = l.ISO2
@@ -151,7 +151,7 @@ func bind(body map[string]any, a *parley.Assistant, create bool) parley.Fields {
 
 // check judges a whole assistant and leaves the built-in ones in its tools. A voice or a model that the server no longer offers, or an
 // assistant that is gone, may stay where old has it already.
-func (d *Desk) check(ctx context.Context, q store.Query, userID int64, old, a *parley.Assistant, fields parley.Fields) error {
+func (d *Studio) check(ctx context.Context, q store.Query, userID int64, old, a *parley.Assistant, fields parley.Fields) error {
 	facts, err := q.AssistantFacts(ctx, userID, a)
 	if err != nil {
 		return err
@@ -181,7 +181,7 @@ func (d *Desk) check(ctx context.Context, q store.Query, userID int64, old, a *p
 	return fields.Err()
 }
 
-func (d *Desk) model(id, old *int64, kinds ...parley.ModelKind) *parley.Model {
+func (d *Studio) model(id, old *int64, kinds ...parley.ModelKind) *parley.Model {
 	if id == nil || !d.Catalog.ModelConfigured(*id) && !same(id, old) {
 		return nil
 	}

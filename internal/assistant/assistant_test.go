@@ -18,8 +18,8 @@ import (
 	"parley/internal/store/storetest"
 )
 
-// desk is a desk of a server with this configuration, on db.
-func desk(t *testing.T, db *store.DB, instead ...*ai.Vendor) *assistant.Desk {
+// studio is a studio of a server with this configuration, on db.
+func studio(t *testing.T, db *store.DB, instead ...*ai.Vendor) *assistant.Studio {
 	t.Helper()
 	c := catalog.New("", provider.All(instead...))
 	if err := db.Write(t.Context(), func(ctx context.Context, tx *store.Tx) error { return tx.KeepModels(ctx, c.Models()) }); err != nil {
@@ -32,11 +32,11 @@ func desk(t *testing.T, db *store.DB, instead ...*ai.Vendor) *assistant.Desk {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &assistant.Desk{DB: db, Catalog: c}
+	return &assistant.Studio{DB: db, Catalog: c}
 }
 
 // body is the least that makes an assistant, with changes.
-func body(d *assistant.Desk, change string, args ...any) map[string]any {
+func body(d *assistant.Studio, change string, args ...any) map[string]any {
 	text := fmt.Sprintf(`{"name":"Desk","voice_id":%d,"language_id":1,"type":"inbound","mode":"pipeline","timezone":"UTC","system_prompt":"Be kind.","llm_model_id":%d}`,
 		d.Catalog.Voices("pipeline", 1)[0].ID, d.Catalog.ModelsOf(parley.LLM)[0].ID)
 	out := tree(text)
@@ -72,7 +72,7 @@ func fails(t *testing.T, err error, fields ...string) {
 func TestWhatIsNotConfiguredAnyMore(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		u := storetest.User(t, db, 0)
-		rich := desk(t, db, openai.Declare(&openai.Settings{APIKey: "k", ChatModel: []string{"gpt-4o"}, TTSModel: "tts-1", STTModel: "whisper-1"}))
+		rich := studio(t, db, openai.Declare(&openai.Settings{APIKey: "k", ChatModel: []string{"gpt-4o"}, TTSModel: "tts-1", STTModel: "whisper-1"}))
 		var transcriber int64
 		for _, p := range rich.Catalog.Transcribers(1) {
 			if p.Code == openai.Code {
@@ -83,7 +83,7 @@ func TestWhatIsNotConfiguredAnyMore(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		poor := desk(t, db)
+		poor := studio(t, db)
 		same := tree(string(encode(t, made)))
 		kept, err := poor.Update(t.Context(), u.ID, made.ID, same)
 		if err != nil || kept.UpdatedAt != made.UpdatedAt || kept.VoiceID != made.VoiceID || *kept.LLMModelID != *made.LLMModelID {
@@ -109,7 +109,7 @@ func encode(t *testing.T, v any) []byte {
 }
 
 func TestCompleteShowsMidCallTools(t *testing.T) {
-	d := desk(t, storetest.SQLite(t))
+	d := studio(t, storetest.SQLite(t))
 	a := &parley.Assistant{LanguageID: 4, Tools: []parley.AssistantTool{{Type: "end_call"}}, MidCallTools: []parley.Tool{
 		{ID: 3, Name: "look_up", Description: "D", Endpoint: "https://example.com", Method: "GET", Timeout: 9, Headers: []parley.ToolHeader{{Name: "A", Value: "b"}}}}}
 	d.Complete(a)
@@ -124,7 +124,7 @@ func TestCompleteShowsMidCallTools(t *testing.T) {
 // Every failing field is told at once, whoever finds it, and nothing is stored.
 func TestCreateTellsEverything(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		d, u := desk(t, db), storetest.User(t, db, 0)
+		d, u := studio(t, db), storetest.User(t, db, 0)
 		_, err := d.Create(t.Context(), u.ID, body(d, `{"name":"","max_duration":1,"voice_id":5,"tool_ids":[9],"tools":[{"type":"mid_call"},{"type":"call_transfer","phone_number":"x"}],"is_webhook_active":true}`))
 		fails(t, err, "name", "max_duration", "tools.0.id", "voice_id", "tool_ids.0", "tools.1.phone_number", "webhook_url")
 		if list, err := d.All(t.Context(), u.ID, ""); err != nil || len(list) != 0 {

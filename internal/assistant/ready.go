@@ -61,7 +61,7 @@ type Ready struct {
 }
 
 // Ready makes an assistant of its owner's ready. The error is an *ai.Error where its model is not configured any more.
-func (d *Desk) Ready(a *parley.Assistant, o Occasion) (*Ready, error) {
+func (d *Studio) Ready(a *parley.Assistant, o Occasion) (*Ready, error) {
 	m, builtIn, err := d.thinker(a)
 	if err != nil {
 		return nil, fmt.Errorf("ready assistant %d: %w", a.ID, err)
@@ -83,7 +83,7 @@ func (d *Desk) Ready(a *parley.Assistant, o Occasion) (*Ready, error) {
 
 // thinker is the model that an assistant thinks with in text: its own, or for one whose own model hears and speaks, the server's first; and
 // whether that is the built-in one, which is no language model.
-func (d *Desk) thinker(a *parley.Assistant) (thinker ai.Model, builtIn bool, err error) {
+func (d *Studio) thinker(a *parley.Assistant) (thinker ai.Model, builtIn bool, err error) {
 	m := &d.Catalog.ModelsOf(parley.LLM)[0] // there is always the built-in one
 	if a.LLMModelID != nil {
 		if m = d.Catalog.Model(*a.LLMModelID); m == nil {
@@ -96,7 +96,7 @@ func (d *Desk) thinker(a *parley.Assistant) (thinker ai.Model, builtIn bool, err
 }
 
 // midCall is a mid-call tool as the agent runs it.
-func (d *Desk) midCall(t *parley.Tool, vars tool.Variables) agent.Tool {
+func (d *Studio) midCall(t *parley.Tool, vars tool.Variables) agent.Tool {
 	return agent.Tool{
 		Tool: ai.Tool{Name: t.Name, Description: t.Description, Schema: tool.Schema(t)},
 		Run: func(ctx context.Context, arguments json.RawMessage) (string, error) {

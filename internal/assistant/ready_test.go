@@ -51,7 +51,7 @@ func TestReady(t *testing.T) {
 	defer srv.Close()
 	guard := egress.New(netip.MustParsePrefix("127.0.0.0/8"))
 	defer guard.Close()
-	d := desk(t, storetest.SQLite(t))
+	d := studio(t, storetest.SQLite(t))
 	var err error
 	if d.Providers, err = provider.Open(provider.All()); err != nil {
 		t.Fatal(err)

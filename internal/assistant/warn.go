@@ -16,7 +16,7 @@ type Speech struct {
 }
 
 // Speech finds what an assistant speaks and hears with. The error explains to its owner why a call can't be held.
-func (d *Desk) Speech(a *parley.Assistant) (s Speech, err error) {
+func (d *Studio) Speech(a *parley.Assistant) (s Speech, err error) {
 	missing := func(format string, args ...any) (Speech, error) { return s, parley.Explain(nil, format, args...) }
 	if a.Mode != "pipeline" {
 		return missing("Calls in %s mode can't be held on this server: set the assistant's mode to pipeline.", a.Mode)
@@ -43,7 +43,7 @@ func (d *Desk) Speech(a *parley.Assistant) (s Speech, err error) {
 
 // Warnings say what of an assistant was saved and can't work on this server, with how to mend it; none is nil. Nothing is asked of a vendor: they
 // are told of what is not configured, or not installed.
-func (d *Desk) Warnings(a *parley.Assistant) (list []string) {
+func (d *Studio) Warnings(a *parley.Assistant) (list []string) {
 	if d.Providers == nil {
 		return nil
 	}

@@ -11,7 +11,7 @@ import (
 	"slices"
 	"testing"
 
-	"parley/internal/need"
+	"parley/internal/testenv"
 )
 
 // What the tests listen to: sounds made here, and speech from testdata, which was made with flite's voices (as their names say) and is
@@ -86,7 +86,7 @@ func level(pcm []int16) float64 { return Level(pcm) }
 func ffmpeg(t *testing.T, input []byte, args ...string) []byte {
 	t.Helper()
 	path, err := exec.LookPath("ffmpeg")
-	if !need.Met(t, err) { // held against testdata alone
+	if !testenv.Met(t, err) { // held against testdata alone
 		return nil
 	}
 	cmd := exec.Command(path, append([]string{"-v", "error", "-nostdin"}, args...)...)

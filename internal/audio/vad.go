@@ -3,7 +3,7 @@ package audio
 import "math"
 
 // VAD says which frames hold speech. It compares the power in 14 bands with what each falls to (its minima over the last seconds) and with
-// what it usually is, looks how these differences are spread lately, and has a small neural network judge: so it gets less sensitive in
+// what it usually is, looks how these differences are spread lately, and has a small neural network infer: so it gets less sensitive in
 // noise that is itself restless, as that of other people. The weights (vad_weights.go) are made by `go test -tags train -run VADTrain`, which
 // says on what. What the network takes for speech must soon have a pitch, which breath and paper have not.
 type VAD struct {
@@ -67,7 +67,7 @@ func NewVAD(rate Rate) *VAD {
 // says of the frame alone whether it sounds like speech: the last one that does is where the speech ended.
 func (v *VAD) Detect(f Frame) (speech, voiced bool) {
 	v.listen(f)
-	v.logit += 0.5 * (v.judge() - v.logit)
+	v.logit += 0.5 * (v.infer() - v.logit)
 	voiced = v.loud > vadQuiet && v.logit > vadThreshold
 	switch {
 	case !voiced:
@@ -185,8 +185,8 @@ func (v *VAD) quantiles(score float64) (low, middle, high float32) {
 	return low, middle, high
 }
 
-// judge is the network: how likely the inputs are speech, as a logit.
-func (v *VAD) judge() float32 {
+// infer is the network: how likely the inputs are speech, as a logit.
+func (v *VAD) infer() float32 {
 	out := vadOut[vadHidden]
 	for h := range vadHidden {
 		w := &vadIn[h]

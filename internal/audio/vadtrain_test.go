@@ -189,7 +189,7 @@ func (tr *trainer) learn() {
 			for _, e := range tr.data[b : b+batch] {
 				var units [vadHidden]float32
 				v := VAD{inputs: e.x}
-				p := 1 / (1 + math.Exp(-float64(v.judge())))
+				p := 1 / (1 + math.Exp(-float64(v.infer())))
 				counts := 1.3 - 0.3*float64(e.y)
 				loss -= counts * math.Log(max(1e-9, math.Abs(1-float64(e.y)-p)))
 				d := counts * (p - float64(e.y))

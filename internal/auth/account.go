@@ -10,7 +10,7 @@ import (
 )
 
 // Create makes an account with what it has to start with.
-func (d *Desk) Create(ctx context.Context, u *parley.User, password string, opening parley.Money) (err error) {
+func (d *Authority) Create(ctx context.Context, u *parley.User, password string, opening parley.Money) (err error) {
 	if u.PasswordHash, err = HashPassword(password); err != nil {
 		return err
 	}
@@ -26,7 +26,7 @@ func create(ctx context.Context, tx *store.Tx, u *parley.User, opening parley.Mo
 }
 
 // First makes a server's first account, with a key, where there is none yet: token is "" where there is one.
-func (d *Desk) First(ctx context.Context, u *parley.User, password string, opening parley.Money) (token string, err error) {
+func (d *Authority) First(ctx context.Context, u *parley.User, password string, opening parley.Money) (token string, err error) {
 	if u.PasswordHash, err = HashPassword(password); err != nil {
 		return "", err
 	}
@@ -45,7 +45,7 @@ func (d *Desk) First(ctx context.Context, u *parley.User, password string, openi
 }
 
 // Register makes the account of somebody who signs up, and begins a session of theirs. allow, which may count, is asked last.
-func (d *Desk) Register(ctx context.Context, u *parley.User, password string, allow func() error) (token string, err error) {
+func (d *Authority) Register(ctx context.Context, u *parley.User, password string, allow func() error) (token string, err error) {
 	if why := WeakPassword(password, u.Name, u.Email); why != "" {
 		var wrong parley.Fields
 		wrong.Add("password", "%s", why)
@@ -70,7 +70,7 @@ func (d *Desk) Register(ctx context.Context, u *parley.User, password string, al
 
 // ChangePassword changes the password of a user who knows the present one: check tries it. Every session ends but a new one in the
 // browser, whose token is returned; API keys stay, unless they are revoked too.
-func (d *Desk) ChangePassword(ctx context.Context, u *parley.User, current, next string, revoke bool, check func(password string) error) (token string, err error) {
+func (d *Authority) ChangePassword(ctx context.Context, u *parley.User, current, next string, revoke bool, check func(password string) error) (token string, err error) {
 	var wrong parley.Fields
 	if current == "" {
 		wrong.Add("current", "is required.")
@@ -99,7 +99,7 @@ func (d *Desk) ChangePassword(ctx context.Context, u *parley.User, current, next
 }
 
 // SetPassword gives a user a new password. Every session ends; API keys stay, unless they are revoked too.
-func (d *Desk) SetPassword(ctx context.Context, userID int64, password string, revoke bool) error {
+func (d *Authority) SetPassword(ctx context.Context, userID int64, password string, revoke bool) error {
 	hash, err := HashPassword(password)
 	if err != nil {
 		return err
@@ -136,7 +136,7 @@ func notYours(err error, field string) error {
 }
 
 // Disable refuses a user's credentials from now on, or (undo) lets them in again. Sessions end either way.
-func (d *Desk) Disable(ctx context.Context, userID int64, undo bool) error {
+func (d *Authority) Disable(ctx context.Context, userID int64, undo bool) error {
 	return d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
 		u, err := tx.User(ctx, userID)
 		if err != nil {
@@ -154,7 +154,7 @@ func (d *Desk) Disable(ctx context.Context, userID int64, undo bool) error {
 }
 
 // SetPlan gives a user a plan. Who does that vouches for the account.
-func (d *Desk) SetPlan(ctx context.Context, userID int64, plan string) error {
+func (d *Authority) SetPlan(ctx context.Context, userID int64, plan string) error {
 	return d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
 		u, err := tx.User(ctx, userID)
 		if err != nil {
@@ -169,7 +169,7 @@ func (d *Desk) SetPlan(ctx context.Context, userID int64, plan string) error {
 }
 
 // Credit gives a user money by a reference, once (given): the same one a second time gives nothing.
-func (d *Desk) Credit(ctx context.Context, userID int64, amount parley.Money, reference string) (after *parley.User, given bool, err error) {
+func (d *Authority) Credit(ctx context.Context, userID int64, amount parley.Money, reference string) (after *parley.User, given bool, err error) {
 	err = d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
 		given, err = tx.Post(ctx, userID, &parley.LedgerEntry{Kind: parley.Credit, Amount: amount, Reference: reference, Description: "Credit by the operator"})
 		if err != nil {

@@ -25,8 +25,8 @@ var ErrUnauthenticated = &parley.Error{Kind: parley.Unauthenticated, Message: "U
 // errCredentials is the one answer to every login that fails.
 var errCredentials = &parley.Error{Kind: parley.Unauthenticated, Message: "The email address or the password is wrong."}
 
-// Desk checks credentials against the database.
-type Desk struct {
+// Authority checks credentials against the database.
+type Authority struct {
 	DB         *store.DB
 	SessionFor time.Duration // how long a session lives
 	Logins     *Logins       // how often passwords are tried; nil: as often as they are
@@ -55,7 +55,7 @@ func HashPassword(password string) (string, error) {
 var decoy, _ = argon2id.CreateHash("decoy", params)
 
 // Login checks an email address and a password that somebody tries from a client address.
-func (d *Desk) Login(ctx context.Context, from, email, password string) (*parley.User, error) {
+func (d *Authority) Login(ctx context.Context, from, email, password string) (*parley.User, error) {
 	good, err := d.Logins.Try(from, email, time.Now())
 	if err != nil {
 		return nil, err
@@ -83,7 +83,7 @@ func (d *Desk) Login(ctx context.Context, from, email, password string) (*parley
 }
 
 // NewKey makes a credential in a transaction and returns its token, `ID|SECRET`, which is kept nowhere.
-func (d *Desk) NewKey(ctx context.Context, tx *store.Tx, userID int64, kind parley.KeyKind, name string) (*parley.Key, string, error) {
+func (d *Authority) NewKey(ctx context.Context, tx *store.Tx, userID int64, kind parley.KeyKind, name string) (*parley.Key, string, error) {
 	raw := make([]byte, 32)
 	rand.Read(raw)
 	secret := base64.RawURLEncoding.EncodeToString(raw) // 43 characters
@@ -118,7 +118,7 @@ func parseToken(token string) (id int64, secret string, ok bool) {
 }
 
 // Authenticate finds out whose token it is; some of kinds only.
-func (d *Desk) Authenticate(ctx context.Context, token string, kinds ...parley.KeyKind) (*Who, error) {
+func (d *Authority) Authenticate(ctx context.Context, token string, kinds ...parley.KeyKind) (*Who, error) {
 	id, secret, ok := parseToken(token)
 	if !ok {
 		return nil, ErrUnauthenticated

@@ -15,9 +15,9 @@ import (
 	"parley/internal/store/storetest"
 )
 
-func desk(t *testing.T, db *store.DB) (*auth.Desk, *parley.User) {
+func authority(t *testing.T, db *store.DB) (*auth.Authority, *parley.User) {
 	t.Helper()
-	d, u := &auth.Desk{DB: db, SessionFor: time.Hour}, storetest.User(t, db, 0)
+	d, u := &auth.Authority{DB: db, SessionFor: time.Hour}, storetest.User(t, db, 0)
 	hash, err := auth.HashPassword("correct horse")
 	if err != nil {
 		t.Fatal(err)
@@ -34,7 +34,7 @@ func save(t *testing.T, db *store.DB, u *parley.User) {
 	}
 }
 
-func key(t *testing.T, d *auth.Desk, u *parley.User, kind parley.KeyKind) (k *parley.Key, token string) {
+func key(t *testing.T, d *auth.Authority, u *parley.User, kind parley.KeyKind) (k *parley.Key, token string) {
 	t.Helper()
 	err := d.DB.Write(t.Context(), func(ctx context.Context, tx *store.Tx) (err error) {
 		k, token, err = d.NewKey(ctx, tx, u.ID, kind, "k")
@@ -48,7 +48,7 @@ func key(t *testing.T, d *auth.Desk, u *parley.User, kind parley.KeyKind) (k *pa
 
 func TestPasswords(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		d, u := desk(t, db)
+		d, u := authority(t, db)
 		for _, email := range []string{u.Email, strings.ToUpper(u.Email), "  " + u.Email + "\n"} {
 			if got, err := d.Login(t.Context(), "192.0.2.1", email, "correct horse"); err != nil || got.ID != u.ID {
 				t.Errorf("%q: %v", email, err)
@@ -73,7 +73,7 @@ func TestPasswords(t *testing.T) {
 // Nobody can tell by waiting whether an address is known: an unknown one takes a place among those that hash, too. With every place
 // taken, both kinds of login wait, and both give up with their caller.
 func TestLoginHashesForUnknownUsersToo(t *testing.T) {
-	d, u := desk(t, storetest.SQLite(t))
+	d, u := authority(t, storetest.SQLite(t))
 	free := auth.Occupy()
 	for _, email := range []string{u.Email, "nobody@example.com"} {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -97,7 +97,7 @@ func TestLoginHashesForUnknownUsersToo(t *testing.T) {
 
 func TestTokens(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		d, u := desk(t, db)
+		d, u := authority(t, db)
 		k, token := key(t, d, u, parley.APIKey)
 		id, secret, _ := strings.Cut(token, "|")
 		if id != fmt.Sprint(k.ID) || len(secret) < 40 || bytes.Contains(k.Hash, []byte(secret)) || len(k.Hash) != 32 || k.ExpiresAt != 0 {
@@ -123,7 +123,7 @@ func TestTokens(t *testing.T) {
 				t.Errorf("a fresh %s: %v", kind, err)
 			}
 		}
-		old := &auth.Desk{DB: db}
+		old := &auth.Authority{DB: db}
 		if _, token := key(t, old, u, parley.Session); token != "" {
 			if _, err := d.Authenticate(t.Context(), token, parley.Session); !errors.Is(err, auth.ErrUnauthenticated) {
 				t.Errorf("an expired session: %v", err)

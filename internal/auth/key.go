@@ -8,7 +8,7 @@ import (
 )
 
 // MakeKey makes an API key of a user's. Its token is kept nowhere.
-func (d *Desk) MakeKey(ctx context.Context, userID int64, name string) (k *parley.Key, token string, err error) {
+func (d *Authority) MakeKey(ctx context.Context, userID int64, name string) (k *parley.Key, token string, err error) {
 	err = d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
 		k, token, err = d.NewKey(ctx, tx, userID, parley.APIKey, name)
 		return err
@@ -17,12 +17,12 @@ func (d *Desk) MakeKey(ctx context.Context, userID int64, name string) (k *parle
 }
 
 // RevokeKey removes one of a user's API keys: it is refused from the next request on.
-func (d *Desk) RevokeKey(ctx context.Context, userID, id int64) error {
+func (d *Authority) RevokeKey(ctx context.Context, userID, id int64) error {
 	return d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error { return tx.DeleteKey(ctx, userID, parley.APIKey, id) })
 }
 
 // RevokeKeys removes a user's API keys, all but one (0: all), and says how many they were.
-func (d *Desk) RevokeKeys(ctx context.Context, userID, but int64) (n int64, err error) {
+func (d *Authority) RevokeKeys(ctx context.Context, userID, but int64) (n int64, err error) {
 	err = d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
 		n, err = tx.DeleteKeys(ctx, userID, but)
 		return err
@@ -31,7 +31,7 @@ func (d *Desk) RevokeKeys(ctx context.Context, userID, but int64) (n int64, err 
 }
 
 // Begin begins a session of a user's, in place of that which is ended by it (nil: none), and returns its token.
-func (d *Desk) Begin(ctx context.Context, userID int64, kind parley.KeyKind, name string, ended *Who) (token string, err error) {
+func (d *Authority) Begin(ctx context.Context, userID int64, kind parley.KeyKind, name string, ended *Who) (token string, err error) {
 	err = d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
 		if ended != nil {
 			if err := end(ctx, tx, ended); err != nil {
@@ -45,7 +45,7 @@ func (d *Desk) Begin(ctx context.Context, userID int64, kind parley.KeyKind, nam
 }
 
 // End ends a session.
-func (d *Desk) End(ctx context.Context, who *Who) error {
+func (d *Authority) End(ctx context.Context, who *Who) error {
 	if who.Key.Kind == parley.APIKey {
 		return parley.Errorf(parley.Refused, "An API key has no session to end. Delete the key instead.")
 	}

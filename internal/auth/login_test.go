@@ -226,7 +226,7 @@ func TestLoginsThatSucceed(t *testing.T) {
 
 // The limit is before the password: the right one does not help who has tried too often.
 func TestLoginIsLimited(t *testing.T) {
-	d, u := desk(t, storetest.SQLite(t))
+	d, u := authority(t, storetest.SQLite(t))
 	d.Logins = auth.NewLogins(auth.Rate{PerSecond: 1e-9, Burst: 2})
 	for range 2 {
 		if _, err := d.Login(t.Context(), "192.0.2.1", u.Email, "wrong"); errors.As(err, new(*auth.LimitError)) || err == nil {
@@ -279,7 +279,7 @@ func FuzzWeakPassword(f *testing.F) {
 func TestCredentialsForWeeks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := storetest.SQLite(t)
-		d, u := desk(t, db)
+		d, u := authority(t, db)
 		d.SessionFor = 14 * 24 * time.Hour
 		_, apiKey := key(t, d, u, parley.APIKey)
 		_, session := key(t, d, u, parley.Session)

@@ -30,7 +30,7 @@ func (s *steadiness) judges(silence time.Duration) bool { return s.last.Sub(s.si
 
 // beat looks for calls to hang up, and at every Beat gives the sign of life and closes lost calls, in this order: a process that was stopped
 // for a while does not take its own calls for lost.
-func (d *Desk) beat(ctx context.Context) {
+func (d *Center) beat(ctx context.Context) {
 	var renewed time.Time
 	every(ctx, min(time.Second, d.Beat), func(ctx context.Context) error {
 		if len(d.all()) > 0 {
@@ -59,7 +59,7 @@ func (d *Desk) beat(ctx context.Context) {
 
 // renew gives the sign of life of the calls that are here, and of no others: a call whose row was committed though we heard that it was not is
 // nobody's. It hangs up what another has closed, and returns the database's time.
-func (d *Desk) renew(ctx context.Context) (now parley.Time, err error) {
+func (d *Center) renew(ctx context.Context) (now parley.Time, err error) {
 	mine := d.all() // before the rows are looked at: what begins meanwhile is not missed among them
 	if len(mine) == 0 {
 		return d.DB.Clock(ctx)
@@ -95,7 +95,7 @@ const lostAtOnce = 100
 
 // closeLost closes the calls of which nothing was heard since a time of the database's clock, for at most a Beat. One that can't be closed holds up
 // no other.
-func (d *Desk) closeLost(ctx context.Context, since parley.Time) error {
+func (d *Center) closeLost(ctx context.Context, since parley.Time) error {
 	var failed error
 	for began := time.Now(); time.Since(began) < d.Beat; {
 		ids, err := d.DB.LostCalls(ctx, since, lostAtOnce)
@@ -121,7 +121,7 @@ func (d *Desk) closeLost(ctx context.Context, since parley.Time) error {
 
 // closeLostCall closes a call of which nothing was heard since a time. It is charged from the answer to the last sign of life, both by the clock of
 // the process that had it. The answer is one, and begins the first second and minute.
-func (d *Desk) closeLostCall(ctx context.Context, id int64, since parley.Time, told []Unanswered) error {
+func (d *Center) closeLostCall(ctx context.Context, id int64, since parley.Time, told []Unanswered) error {
 	var closed *parley.Call
 	err := d.write(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
 		closed, err = d.close(ctx, tx, id, "", parley.NodeLost, told, func(row *parley.Call) bool {

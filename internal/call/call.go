@@ -43,10 +43,10 @@ import (
 	"parley/internal/voice"
 )
 
-// Config is what a Desk works with.
+// Config is what a Center works with.
 type Config struct {
 	DB         *store.DB
-	Assistants *assistant.Desk
+	Assistants *assistant.Studio
 	Speech     Speech
 	Prices     *billing.Prices
 	Hub        *event.Hub
@@ -103,8 +103,8 @@ type Route struct {
 	To     string        // E.164
 }
 
-// Desk makes and takes calls.
-type Desk struct {
+// Center makes and takes calls.
+type Center struct {
 	Config
 	node    string // this process, in rows
 	cache   voice.Cache
@@ -124,10 +124,10 @@ type Desk struct {
 	ended    map[parley.CallStatus]int64
 }
 
-// New makes a Desk; Run it, and Stop it in the end.
-func New(c Config) *Desk {
+// New makes a Center; Run it, and Stop it in the end.
+func New(c Config) *Center {
 	c.Beat, c.Lost = cmp.Or(c.Beat, 5*time.Second), cmp.Or(c.Lost, 15*time.Second)
-	d := &Desk{Config: c, node: uuid.NewString(), reports: make(chan struct{}, 1), again: reportAgain, live: map[int64]*live{}, ended: map[parley.CallStatus]int64{}}
+	d := &Center{Config: c, node: uuid.NewString(), reports: make(chan struct{}, 1), again: reportAgain, live: map[int64]*live{}, ended: map[parley.CallStatus]int64{}}
 	if d.Converse == nil {
 		d.Converse = func(ctx context.Context, s *voice.Session, leg audio.Leg) voice.Result { return s.Run(ctx, leg) }
 	}
@@ -140,7 +140,7 @@ func New(c Config) *Desk {
 var ErrStopping = parley.Errorf(parley.Unavailable, "The server is restarting. Please try again in a moment.")
 
 // Stop takes no more calls and waits until those that are live have ended, or until ctx ends: then they are hung up. Run goes on meanwhile.
-func (d *Desk) Stop(ctx context.Context) {
+func (d *Center) Stop(ctx context.Context) {
 	d.mu.Lock()
 	d.stopping = true
 	d.mu.Unlock()
@@ -157,7 +157,7 @@ func (d *Desk) Stop(ctx context.Context) {
 }
 
 // enter makes room for a call that begins, which Stop waits for until leave.
-func (d *Desk) enter() error {
+func (d *Center) enter() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.stopping {
@@ -187,14 +187,14 @@ type Stats struct {
 }
 
 // Stats gives the present figures.
-func (d *Desk) Stats() Stats {
+func (d *Center) Stats() Stats {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return Stats{len(d.live) - d.over, maps.Clone(d.ended)}
 }
 
 // Now is one of the user's calls as it stands: of one on this node to the moment.
-func (d *Desk) Now(ctx context.Context, userID, id int64) (*parley.Call, error) {
+func (d *Center) Now(ctx context.Context, userID, id int64) (*parley.Call, error) {
 	c, err := d.DB.Call(ctx, userID, id)
 	if err != nil || c.EndedAt != 0 {
 		return c, err
@@ -207,7 +207,7 @@ func (d *Desk) Now(ctx context.Context, userID, id int64) (*parley.Call, error) 
 }
 
 // Here is a live call of this node as it stands, nil where this node has none of that id.
-func (d *Desk) Here(id int64) *parley.Call {
+func (d *Center) Here(id int64) *parley.Call {
 	l := d.here(id)
 	if l == nil {
 		return nil
@@ -216,20 +216,20 @@ func (d *Desk) Here(id int64) *parley.Call {
 	return &c
 }
 
-func (d *Desk) here(id int64) *live {
+func (d *Center) here(id int64) *live {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.live[id]
 }
 
-func (d *Desk) all() []*live {
+func (d *Center) all() []*live {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return slices.Collect(maps.Values(d.live))
 }
 
 // Hangup ends one of the user's calls, at once where this node has it, else within about a second. The error is a Conflict where it is over.
-func (d *Desk) Hangup(ctx context.Context, userID, id int64) error {
+func (d *Center) Hangup(ctx context.Context, userID, id int64) error {
 	err := d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error { return tx.HangupCall(ctx, userID, id) })
 	if err == nil {
 		d.Cut(id, parley.APIHangup)
@@ -238,7 +238,7 @@ func (d *Desk) Hangup(ctx context.Context, userID, id int64) error {
 }
 
 // Cut ends a call for a cause, if this node has it.
-func (d *Desk) Cut(id int64, cause error) {
+func (d *Center) Cut(id int64, cause error) {
 	if l := d.here(id); l != nil {
 		l.cancel(cause)
 	}
@@ -251,7 +251,7 @@ func reference(id int64) string { return "call:" + strconv.FormatInt(id, 10) }
 
 // Run keeps this node's calls alive, closes those of nodes that are gone, and makes reports, until ctx ends. Then it finishes the reports
 // under way.
-func (d *Desk) Run(ctx context.Context) error {
+func (d *Center) Run(ctx context.Context) error {
 	var loops sync.WaitGroup
 	loops.Go(func() { d.beat(ctx) })
 	loops.Go(func() { d.report(ctx) })

@@ -29,10 +29,10 @@ func (l *live) end(cause error) {
 	l.mu.Lock()
 	l.call = mine // nobody sees the end before it stands
 	l.mu.Unlock()
-	l.Desk.mu.Lock()
+	l.Center.mu.Lock()
 	l.ended[mine.Status]++
 	l.over++
-	l.Desk.mu.Unlock()
+	l.Center.mu.Unlock()
 	l.tellOver(closed)
 	l.Hub.Tell(Topic(l.id), event.Event{Kind: Status, Data: mine.Status})
 	l.Hub.Tell(Topic(l.id), event.Event{Kind: End})
@@ -75,14 +75,14 @@ func (l *live) settle(mine *parley.Call, cause error) (closed *parley.Call) {
 		select {
 		case <-time.After(time.Second): // the row stands, and is ours as long as it is renewed
 			continue
-		case <-l.Desk.ctx.Done(): // the server stops: another closes it
+		case <-l.Center.ctx.Done(): // the server stops: another closes it
 			return nil
 		}
 	}
 }
 
 // write is a transaction whose panic is its error: what can't begin or end one call must not end the process, and so all others.
-func (d *Desk) write(ctx context.Context, fn func(context.Context, *store.Tx) error) error {
+func (d *Center) write(ctx context.Context, fn func(context.Context, *store.Tx) error) error {
 	return survive(func() error { return d.DB.Write(ctx, fn) })
 }
 
@@ -103,7 +103,7 @@ const (
 // close ends a row: apply brings it up to date and ends it for a cause. What the call cost is taken, what was set aside for it is free again, and
 // its report is due; told are told of one that nobody took. It is nil when the row has ended already, is not node's ("": anybody's), or apply
 // refuses.
-func (d *Desk) close(ctx context.Context, tx *store.Tx, id int64, node string, cause error, told []Unanswered, apply func(row *parley.Call) bool) (*parley.Call, error) {
+func (d *Center) close(ctx context.Context, tx *store.Tx, id int64, node string, cause error, told []Unanswered, apply func(row *parley.Call) bool) (*parley.Call, error) {
 	c, err := tx.CallForUpdate(ctx, id)
 	if err != nil || c.EndedAt != 0 || node != "" && c.Node != node {
 		if store.IsNotFound(err) { // its user was removed
@@ -162,7 +162,7 @@ func (d *Desk) close(ctx context.Context, tx *store.Tx, id int64, node string, c
 }
 
 // tellOver tells those who asked for it (Config.Ended) of a call that close has ended, nil for none.
-func (d *Desk) tellOver(c *parley.Call) {
+func (d *Center) tellOver(c *parley.Call) {
 	if c == nil {
 		return
 	}

@@ -6,7 +6,7 @@ import (
 )
 
 // ReportAgain sets after how long a report is tried again.
-func (d *Desk) ReportAgain(pauses ...time.Duration) { d.again = pauses }
+func (d *Center) ReportAgain(pauses ...time.Duration) { d.again = pauses }
 
 // ConnectTime is how long the way to the far end may take.
 const ConnectTime = connectTime
@@ -15,10 +15,10 @@ const ConnectTime = connectTime
 var Together = together
 
 // RecordingName is a recording's name in blob storage.
-func (d *Desk) RecordingName(id int64) string { return d.recordingName(id) }
+func (d *Center) RecordingName(id int64) string { return d.recordingName(id) }
 
 // Pulse gives signs of life and closes lost calls, and nothing else.
-func (d *Desk) Pulse(ctx context.Context) { d.beat(ctx) }
+func (d *Center) Pulse(ctx context.Context) { d.beat(ctx) }
 
-// Node is how a desk is called in rows.
-func (d *Desk) Node() string { return d.node }
+// Node is what a Center goes by in rows.
+func (d *Center) Node() string { return d.node }

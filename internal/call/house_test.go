@@ -42,17 +42,17 @@ const patience = 20 * time.Second
 // house is a database with a user, an outbound assistant with a number, and whoever is called.
 type house struct {
 	testing.TB
-	db     *store.DB
-	model  *aitest.Server
-	desk   *assistant.Desk
-	prices *billing.Prices
-	blobs  *blob.Dir
-	dir    string
-	user   *parley.User
-	number *parley.Number
-	a      *parley.Assistant
-	far    *farEnd
-	beats  bool // processes do nothing but beat: weeks of looking for reports would take long
+	db         *store.DB
+	model      *aitest.Server
+	assistants *assistant.Studio
+	prices     *billing.Prices
+	blobs      *blob.Dir
+	dir        string
+	user       *parley.User
+	number     *parley.Number
+	a          *parley.Assistant
+	far        *farEnd
+	beats      bool // processes do nothing but beat: weeks of looking for reports would take long
 }
 
 func each(t *testing.T, test func(t *testing.T, h *house)) {
@@ -99,7 +99,7 @@ func furnish(t testing.TB, db *store.DB, model string) *house {
 	h.must(err)
 	h.blobs, err = blob.OpenDir(t.TempDir())
 	h.must(err)
-	h.desk = &assistant.Desk{DB: db, Catalog: cat, Providers: providers, Tools: tool.New(guard)}
+	h.assistants = &assistant.Studio{DB: db, Catalog: cat, Providers: providers, Tools: tool.New(guard)}
 	h.user = storetest.User(t, db, 10*parley.USD)
 	h.number = h.rent("+12025550100")
 	h.a = h.assistant(`{"phone_number_id":%d,"is_webhook_active":true,"webhook_url":"http://127.0.0.1:9/hook","send_webhook_only_on_completed":false}`, h.number.ID)
@@ -129,7 +129,7 @@ func (h *house) rent(phone string) *parley.Number {
 // assistant makes an active outbound assistant, with changes.
 func (h *house) assistant(change string, args ...any) *parley.Assistant {
 	h.Helper()
-	cat := h.desk.Catalog
+	cat := h.assistants.Catalog
 	text := fmt.Sprintf(`{"name":"Anna","type":"outbound","mode":"pipeline","status":"active","timezone":"UTC","voice_id":%d,"language_id":1,"llm_model_id":%d,
 		"system_prompt":"Serve {{who}}.","initial_message":"Hello {{who}}.","variables":{"who":"everybody"},"max_duration":120,"ringing_time":20}`,
 		cat.Voices("pipeline", 1)[0].ID, cat.ModelsOf(parley.LLM)[0].ID)
@@ -137,7 +137,7 @@ func (h *house) assistant(change string, args ...any) *parley.Assistant {
 	for k, v := range tree(h, fmt.Sprintf(change, args...)) {
 		body[k] = v
 	}
-	a, err := h.desk.Create(context.Background(), h.user.ID, body)
+	a, err := h.assistants.Create(context.Background(), h.user.ID, body)
 	h.must(err)
 	return a
 }
@@ -145,7 +145,7 @@ func (h *house) assistant(change string, args ...any) *parley.Assistant {
 // change changes an assistant.
 func (h *house) change(a *parley.Assistant, change string, args ...any) {
 	h.Helper()
-	_, err := h.desk.Update(context.Background(), h.user.ID, a.ID, tree(h, fmt.Sprintf(change, args...)))
+	_, err := h.assistants.Update(context.Background(), h.user.ID, a.ID, tree(h, fmt.Sprintf(change, args...)))
 	h.must(err)
 }
 
@@ -159,7 +159,7 @@ func tree(h *house, text string) (v map[string]any) {
 
 // node is a process on the database. kill ends it as a power cut would, as far as others see.
 type node struct {
-	*call.Desk
+	*call.Center
 	h    *house
 	kill context.CancelFunc
 	done chan struct{}
@@ -180,12 +180,12 @@ func (h *house) node(changes ...func(*call.Config)) *node {
 	h.Helper()
 	where, err := call.ParseDestinations([]string{"US", "+49"})
 	h.must(err)
-	c := call.Config{DB: h.db, Assistants: h.desk, Speech: &speech{}, Prices: h.prices, Hub: event.NewHub(), Blobs: h.blobs, Dir: h.dir, BaseURL: "https://voice.example.com",
+	c := call.Config{DB: h.db, Assistants: h.assistants, Speech: &speech{}, Prices: h.prices, Hub: event.NewHub(), Blobs: h.blobs, Dir: h.dir, BaseURL: "https://voice.example.com",
 		Secret: []byte("0123456789abcdef0123456789abcdef"), Dial: h.far.dial, Converse: converse, Destinations: where, Beat: 50 * time.Millisecond, Lost: 10 * time.Second}
 	for _, change := range changes {
 		change(&c)
 	}
-	n := &node{Desk: call.New(c), h: h, done: make(chan struct{})}
+	n := &node{Center: call.New(c), h: h, done: make(chan struct{})}
 	ctx, kill := context.WithCancel(context.Background())
 	n.kill = func() { kill(); <-n.done }
 	go func() {
@@ -379,7 +379,7 @@ func (l *leg) says(h testing.TB, speaker, text string) {
 func (l *leg) uses(h testing.TB, name string) {
 	h.Helper()
 	l.do(h, func(s *voice.Session) {
-		s.Tell(voice.Event{Kind: voice.ToolUsed, Call: agent.Call{Name: name, Arguments: json.RawMessage(`{"a":1}`), Result: "done"}})
+		s.Tell(voice.Event{Kind: voice.ToolUsed, Call: agent.ToolCall{Name: name, Arguments: json.RawMessage(`{"a":1}`), Result: "done"}})
 	})
 }
 

@@ -46,7 +46,7 @@ const (
 var errNobody = errors.New("nobody has this number")
 
 // Incoming takes a call, and returns when it is over.
-func (d *Desk) Incoming(ctx context.Context, in Arrival) {
+func (d *Center) Incoming(ctx context.Context, in Arrival) {
 	if d.enter() != nil {
 		refuse(in, noService)
 		return
@@ -79,7 +79,7 @@ func refuse(in Arrival, code int) {
 }
 
 // accept finds who answers a call and stores its row. A call that is turned down for want of room or money leaves a row too.
-func (d *Desk) accept(ctx context.Context, in Arrival) (*live, error) {
+func (d *Center) accept(ctx context.Context, in Arrival) (*live, error) {
 	a, n, err := d.callee(ctx, in)
 	if err != nil {
 		return nil, err
@@ -114,7 +114,7 @@ func (d *Desk) accept(ctx context.Context, in Arrival) (*live, error) {
 }
 
 // callee is the assistant that a call is for, with the number that was called (nil from a softphone).
-func (d *Desk) callee(ctx context.Context, in Arrival) (*parley.Assistant, *parley.Number, error) {
+func (d *Center) callee(ctx context.Context, in Arrival) (*parley.Assistant, *parley.Number, error) {
 	missing := func(err error) error {
 		if store.IsNotFound(err) {
 			return errNobody
@@ -144,7 +144,7 @@ func (d *Desk) callee(ctx context.Context, in Arrival) (*parley.Assistant, *parl
 }
 
 // called is the number that was called: the trunk's own, or a rented one that came over the carrier.
-func (d *Desk) called(ctx context.Context, in Arrival) (*parley.Number, error) {
+func (d *Center) called(ctx context.Context, in Arrival) (*parley.Number, error) {
 	if in.TrunkID != 0 {
 		t, err := d.DB.AnyTrunk(ctx, in.TrunkID)
 		if err != nil {

@@ -23,7 +23,7 @@ type Health struct {
 var errNoLine = parley.Errorf(parley.Unavailable, "Telephony is not running on this server, so the trunk was not contacted. The server's log or 'parley doctor' says why.")
 
 // CheckTrunk asks a trunk whether it is there. The error says what is wrong with it, in words for its owner.
-func (d *Desk) CheckTrunk(ctx context.Context, t *parley.Trunk) (Health, error) {
+func (d *Center) CheckTrunk(ctx context.Context, t *parley.Trunk) (Health, error) {
 	if d == nil || d.Line == nil {
 		return Health{}, errNoLine
 	}
@@ -31,7 +31,7 @@ func (d *Desk) CheckTrunk(ctx context.Context, t *parley.Trunk) (Health, error) 
 }
 
 // Registered fills in which of some trunks we are registered with.
-func (d *Desk) Registered(list ...*parley.Trunk) {
+func (d *Center) Registered(list ...*parley.Trunk) {
 	if d == nil || d.Line == nil {
 		return
 	}

@@ -21,7 +21,7 @@ import (
 
 // live is a call that this process has.
 type live struct {
-	*Desk
+	*Center
 	a      *parley.Assistant
 	house  bool // it goes over a trunk of the user's own, behind which there is a house with extensions
 	id     int64
@@ -35,8 +35,8 @@ type live struct {
 }
 
 // begin registers a call whose row stands. It is over when end has returned.
-func (d *Desk) begin(c *parley.Call, a *parley.Assistant) *live {
-	l := &live{Desk: d, a: a, id: c.ID, news: make(chan struct{}, 1), call: *c}
+func (d *Center) begin(c *parley.Call, a *parley.Assistant) *live {
+	l := &live{Center: d, a: a, id: c.ID, news: make(chan struct{}, 1), call: *c}
 	l.ctx, l.cancel = context.WithCancelCause(d.ctx)
 	d.mu.Lock()
 	d.live[c.ID] = l
@@ -55,10 +55,10 @@ func (l *live) run(talk func() error) {
 	close(stop)
 	<-kept
 	l.end(err)
-	l.Desk.mu.Lock()
+	l.Center.mu.Lock()
 	delete(l.live, l.id)
 	l.over--
-	l.Desk.mu.Unlock()
+	l.Center.mu.Unlock()
 }
 
 // survive turns a panic into an error: it is one call's, and nobody else's.

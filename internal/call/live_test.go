@@ -70,7 +70,7 @@ func TestUnstorable(t *testing.T) {
 		leg.says(h, parley.SpeakerAssistant, "Hello.")
 		h.until(id, "stored so far", func(c *parley.Call) bool { return len(c.Turns) == 1 })
 		leg.do(h, func(s *voice.Session) {
-			s.Tell(voice.Event{Kind: voice.ToolUsed, Call: agent.Call{Name: "order", Arguments: json.RawMessage(`{"a":`), Result: "done"}})
+			s.Tell(voice.Event{Kind: voice.ToolUsed, Call: agent.ToolCall{Name: "order", Arguments: json.RawMessage(`{"a":`), Result: "done"}})
 			s.Tell(voice.Event{Kind: voice.Answerer, AnsweredBy: parley.AnsweredHuman})
 		})
 		h.until(id, "kept as far as it can be", func(c *parley.Call) bool { return c.AnsweredBy == parley.AnsweredHuman })

@@ -8,7 +8,7 @@ import (
 )
 
 // persona readies an assistant to speak and to hear. Errors say to its owner what is missing on this server.
-func (d *Desk) persona(a *parley.Assistant, o assistant.Occasion) (voice.Persona, error) {
+func (d *Center) persona(a *parley.Assistant, o assistant.Occasion) (voice.Persona, error) {
 	speech, err := d.Assistants.Speech(a)
 	if err != nil {
 		return voice.Persona{}, err

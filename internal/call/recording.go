@@ -30,7 +30,7 @@ import (
 // recording is one that grows.
 type recording struct{ file *os.File }
 
-func (d *Desk) recordingPath(id int64) string {
+func (d *Center) recordingPath(id int64) string {
 	return filepath.Join(d.Dir, strconv.FormatInt(id, 10)+".wav")
 }
 
@@ -51,7 +51,7 @@ func (l *live) record() *recording {
 func (r *recording) close() error { return r.file.Close() }
 
 // upload puts the recording of a call that has ended into blob storage, and the file away.
-func (d *Desk) upload(ctx context.Context, c *parley.Call) error {
+func (d *Center) upload(ctx context.Context, c *parley.Call) error {
 	path := d.recordingPath(c.ID)
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if errors.Is(err, fs.ErrNotExist) { // stored by another, or taken away
@@ -90,7 +90,7 @@ func (d *Desk) upload(ctx context.Context, c *parley.Call) error {
 
 // whileServing is a context for what a call leaves to be done: it goes on as long as the server runs, and for a minute when that stops. What is cut
 // is done by recover.
-func (d *Desk) whileServing() (context.Context, context.CancelFunc) {
+func (d *Center) whileServing() (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(context.Background())
 	stop := context.AfterFunc(d.closing, func() { time.AfterFunc(time.Minute, cancel) })
 	return ctx, func() { stop(); cancel() }
@@ -110,12 +110,12 @@ func hasSound(f io.ReadSeeker) bool {
 }
 
 // recordingName is a recording's name in blob storage: nobody guesses it, and storing twice stores once.
-func (d *Desk) recordingName(id int64) string {
+func (d *Center) recordingName(id int64) string {
 	return fmt.Sprintf("recordings/%d-%s.wav", id, d.sign("name", id, 0)[:24])
 }
 
 // recover stores the recordings that processes before this one left behind.
-func (d *Desk) recover(ctx context.Context) error {
+func (d *Center) recover(ctx context.Context) error {
 	files, err := filepath.Glob(filepath.Join(d.Dir, "*.wav"))
 	if err != nil {
 		return err
@@ -146,7 +146,7 @@ func (d *Desk) recover(ctx context.Context) error {
 const linkFor = 7 * 24 * time.Hour
 
 // RecordingPath is a signed way to a call's recording, below the API; "" where there is none.
-func (d *Desk) RecordingPath(c *parley.Call) string {
+func (d *Center) RecordingPath(c *parley.Call) string {
 	if c.Recording == "" {
 		return ""
 	}
@@ -155,7 +155,7 @@ func (d *Desk) RecordingPath(c *parley.Call) string {
 }
 
 // LinkedCall is the call whose recording a signed way leads to. The error is that there is nothing there, whatever is wrong.
-func (d *Desk) LinkedCall(ctx context.Context, id, expires int64, signature string) (*parley.Call, error) {
+func (d *Center) LinkedCall(ctx context.Context, id, expires int64, signature string) (*parley.Call, error) {
 	missing := parley.Errorf(parley.NotFound, "Recording not found")
 	if !hmac.Equal([]byte(signature), []byte(d.sign("link", id, expires))) || time.Now().Unix() >= expires {
 		return nil, missing
@@ -167,14 +167,14 @@ func (d *Desk) LinkedCall(ctx context.Context, id, expires int64, signature stri
 	return c, err
 }
 
-func (d *Desk) sign(what string, id, expires int64) string {
+func (d *Center) sign(what string, id, expires int64) string {
 	m := hmac.New(sha256.New, d.Secret)
 	fmt.Fprintf(m, "parley recording %s %d %d", what, id, expires)
 	return hex.EncodeToString(m.Sum(nil))
 }
 
 // OpenRecording opens a call's recording. The error is NotFound where there is none.
-func (d *Desk) OpenRecording(ctx context.Context, c *parley.Call) (blob.Object, error) {
+func (d *Center) OpenRecording(ctx context.Context, c *parley.Call) (blob.Object, error) {
 	if c.Recording == "" {
 		return nil, parley.Errorf(parley.NotFound, "Recording not found")
 	}
@@ -186,7 +186,7 @@ func (d *Desk) OpenRecording(ctx context.Context, c *parley.Call) (blob.Object, 
 }
 
 // Delete removes one of the user's calls with its recording and the events that tell of it. The error is a Conflict while it is live.
-func (d *Desk) Delete(ctx context.Context, userID, id int64) error {
+func (d *Center) Delete(ctx context.Context, userID, id int64) error {
 	return d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
 		name, err := tx.DeleteCall(ctx, userID, id)
 		if err != nil || name == "" {
@@ -207,7 +207,7 @@ type Erased struct {
 }
 
 // EraseCustomer removes what a user has of a customer, by phone number or a channel's name for them. It refuses who is in a call.
-func (d *Desk) EraseCustomer(ctx context.Context, userID int64, who string) (gone Erased, err error) {
+func (d *Center) EraseCustomer(ctx context.Context, userID int64, who string) (gone Erased, err error) {
 	if phone, ok := parley.NormalizePhone(who); ok {
 		who = phone
 	}
@@ -233,7 +233,7 @@ func (d *Desk) EraseCustomer(ctx context.Context, userID int64, who string) (gon
 }
 
 // Forget removes recordings, and whole calls, of ends before some times; those of no time stay.
-func (d *Desk) Forget(ctx context.Context, recordings, calls parley.Time) error {
+func (d *Center) Forget(ctx context.Context, recordings, calls parley.Time) error {
 	for n := some; recordings > 0 && n == some; {
 		err := d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
 			names, err := tx.ForgetRecordings(ctx, recordings, some)
@@ -272,7 +272,7 @@ func removeRecordings(ctx context.Context, tx *store.Tx, names []string) error {
 }
 
 // AddWorkers registers the workers of this package's jobs.
-func (d *Desk) AddWorkers(w *river.Workers) {
+func (d *Center) AddWorkers(w *river.Workers) {
 	river.AddWorker(w, river.WorkFunc(func(ctx context.Context, j *river.Job[removeArgs]) error {
 		ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
 		defer cancel()

@@ -26,7 +26,7 @@ const (
 var reportAgain = []time.Duration{2 * time.Second, 15 * time.Second}
 
 // wake says that a report may be due. It never waits.
-func (d *Desk) wake() {
+func (d *Center) wake() {
 	select {
 	case d.reports <- struct{}{}:
 	default:
@@ -34,7 +34,7 @@ func (d *Desk) wake() {
 }
 
 // report makes the reports that are due until ctx ends; then those that have become due meanwhile, and those under way, for a little while.
-func (d *Desk) report(ctx context.Context) {
+func (d *Center) report(ctx context.Context) {
 	work, cut := context.WithCancel(context.WithoutCancel(ctx))
 	defer cut()
 	var under sync.WaitGroup
@@ -72,7 +72,7 @@ func (d *Desk) report(ctx context.Context) {
 	}
 }
 
-func (d *Desk) claim(ctx context.Context, n int) (list []parley.Call, err error) {
+func (d *Center) claim(ctx context.Context, n int) (list []parley.Call, err error) {
 	if n <= 0 {
 		return nil, nil
 	}
@@ -88,7 +88,7 @@ func (d *Desk) claim(ctx context.Context, n int) (list []parley.Call, err error)
 }
 
 // makeReport reads what is to be read out of a call and tells of it. It may run twice: what is stored first counts.
-func (d *Desk) makeReport(ctx context.Context, c *parley.Call) error {
+func (d *Center) makeReport(ctx context.Context, c *parley.Call) error {
 	a, err := d.DB.CallAssistant(ctx, c.UserID, c.AssistantID)
 	if err != nil {
 		return err
@@ -130,7 +130,7 @@ func (d *Desk) makeReport(ctx context.Context, c *parley.Call) error {
 	return err
 }
 
-func (d *Desk) putOff(ctx context.Context, c *parley.Call, by time.Duration) error {
+func (d *Center) putOff(ctx context.Context, c *parley.Call, by time.Duration) error {
 	time.AfterFunc(by+time.Millisecond, d.wake)
 	return d.DB.Write(context.WithoutCancel(ctx), func(ctx context.Context, tx *store.Tx) error {
 		return tx.PutOffReport(ctx, c.ID, c.ReportDue, parley.Now().Add(by))
@@ -139,11 +139,11 @@ func (d *Desk) putOff(ctx context.Context, c *parley.Call, by time.Duration) err
 
 // read asks the model for what is to be found out from a call, and for its judgement. A call in which the customer said nothing has nothing to
 // be read.
-func (d *Desk) read(ctx context.Context, a *parley.Assistant, c *parley.Call) (values, evaluation map[string]any, err error) {
+func (d *Center) read(ctx context.Context, a *parley.Assistant, c *parley.Call) (values, evaluation map[string]any, err error) {
 	if !c.Answered() || !c.CustomerSpoke() || len(a.PostCallSchema) == 0 && !a.PostCallEvaluation {
 		return nil, nil, nil
 	}
-	ready, err := d.Assistants.Ready(a, (&live{Desk: d, a: a, call: *c}).occasion())
+	ready, err := d.Assistants.Ready(a, (&live{Center: d, a: a, call: *c}).occasion())
 	if err != nil {
 		return nil, nil, err
 	}
@@ -174,7 +174,7 @@ func together(all ...func() error) error {
 }
 
 // tellEnded tells whom it concerns that a call is over: the assistant's endpoints, and those who asked for it (Config.Finished).
-func (d *Desk) tellEnded(ctx context.Context, tx *store.Tx, c *parley.Call, a *parley.Assistant) error {
+func (d *Center) tellEnded(ctx context.Context, tx *store.Tx, c *parley.Call, a *parley.Assistant) error {
 	if a.DeletedAt == 0 { // nobody asks for events of a deleted assistant
 		e := parley.CallEnded{ID: c.ID, Type: c.Type, Status: c.Status, CustomerPhone: c.CustomerPhone, AssistantPhone: c.AssistantPhone, Duration: c.Duration,
 			ExtractedVariables: c.Variables, InputVariables: c.InputVariables, Transcript: parley.CallTranscript(c.Turns), Turns: c.Turns, Evaluation: c.Evaluation,

@@ -64,7 +64,7 @@ func TestReportAsksNoMore(t *testing.T) {
 		t.Errorf("no schema: %+v, %d requests", c, len(h.model.Requests()))
 	}
 	// Without a language model nothing is judged, and found what rules find.
-	local := h.desk.Catalog.ModelsOf(parley.LLM)
+	local := h.assistants.Catalog.ModelsOf(parley.LLM)
 	h.change(h.a, `{"llm_model_id":%d,"post_call_schema":[{"name":"status","type":"bool","description":"Whether the goal was reached"}]}`, local[len(local)-1].ID)
 	c = n.start()
 	leg = h.answered()
@@ -145,7 +145,7 @@ func TestReportOfDeletedAssistant(t *testing.T) {
 	c := n.start()
 	leg := h.answered()
 	leg.says(h, parley.SpeakerCustomer, "A cake, please.")
-	h.must(h.desk.Delete(t.Context(), h.user.ID, h.a.ID))
+	h.must(h.assistants.Delete(t.Context(), h.user.ID, h.a.ID))
 	leg.hangUp(parley.CustomerHangup)
 	if c := h.reported(c.ID); c.Status != parley.CallCompleted || c.Evaluation["outcome"] != "success" || len(h.events()) != 0 {
 		t.Errorf("%+v, %d events", c, len(h.events()))

@@ -26,7 +26,7 @@ type Order struct {
 }
 
 // Start makes a call: when it returns the row stands and the money is set aside, and the dialling goes on by itself.
-func (d *Desk) Start(ctx context.Context, o Order) (*parley.Call, error) {
+func (d *Center) Start(ctx context.Context, o Order) (*parley.Call, error) {
 	a, err := d.DB.Assistant(ctx, o.UserID, o.AssistantID)
 	switch {
 	case err != nil:
@@ -82,7 +82,7 @@ func (b *Barred) Unwrap() error {
 }
 
 // route finds the way that a call takes: from the number of the order, or else the assistant's own.
-func (d *Desk) route(ctx context.Context, a *parley.Assistant, o Order) (Route, error) {
+func (d *Center) route(ctx context.Context, a *parley.Assistant, o Order) (Route, error) {
 	id := o.NumberID
 	if id == 0 && a.PhoneNumberID != nil {
 		id = *a.PhoneNumberID
@@ -108,7 +108,7 @@ func (d *Desk) route(ctx context.Context, a *parley.Assistant, o Order) (Route, 
 }
 
 // proved refuses a trunk's number that its owner has not verified, where the operator asks for that: anybody can write down any number.
-func (d *Desk) proved(ctx context.Context, n *parley.Number) error {
+func (d *Center) proved(ctx context.Context, n *parley.Number) error {
 	if !d.Verified {
 		return nil
 	}
@@ -120,7 +120,7 @@ func (d *Desk) proved(ctx context.Context, n *parley.Number) error {
 }
 
 // carrierRate is what a started minute of a call costs beside the assistant: n is the own number, nil where none has a part in it.
-func (d *Desk) carrierRate(kind parley.CallType, n *parley.Number, to string) parley.Money {
+func (d *Center) carrierRate(kind parley.CallType, n *parley.Number, to string) parley.Money {
 	switch {
 	case n == nil:
 		return 0
@@ -140,7 +140,7 @@ var (
 
 // admit lets a call begin, or refuses it: by what may be spent in a day, by the plan's calls at once, by the balance. The account is locked, so
 // that of two calls that begin together the second sees the first.
-func (d *Desk) admit(ctx context.Context, tx *store.Tx, userID int64, c *parley.Call) error {
+func (d *Center) admit(ctx context.Context, tx *store.Tx, userID int64, c *parley.Call) error {
 	if err := tx.LockUser(ctx, userID); err != nil {
 		return err
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 // room says whether a call of a user's could begin now; the errors are those of admit. Nothing is held.
-func (d *Desk) room(ctx context.Context, c *parley.Call, userID int64) error {
+func (d *Center) room(ctx context.Context, c *parley.Call, userID int64) error {
 	d.mu.Lock()
 	stopping := d.stopping
 	d.mu.Unlock()
@@ -38,15 +38,15 @@ func (d *Desk) room(ctx context.Context, c *parley.Call, userID int64) error {
 	return err
 }
 
-// Visit is a browser that wants to call, and is not connected yet: it holds no line and no money, since who only asks and never comes must take
+// WebCall is a browser that wants to call, and is not connected yet: it holds no line and no money, since who only asks and never comes must take
 // nobody's. Either Enter and Begin must follow, or Drop.
-type Visit struct {
+type WebCall struct {
 	ID int64 // of the call, after Enter
 
-	desk *Desk
-	a    *parley.Assistant
-	call parley.Call
-	l    *live // nil before Enter
+	center *Center
+	a      *parley.Assistant
+	call   parley.Call
+	l      *live // nil before Enter
 
 	// What is readied while the browser connects.
 	persona voice.Persona
@@ -56,8 +56,8 @@ type Visit struct {
 
 // Web readies a call from a browser to an assistant, whoever owns it. The error is what the caller may be told where a call could not begin now:
 // want of money (Payment) or room (Forbidden). The visitor, and not the assistant's owner, gave the variables that visitors names.
-func (d *Desk) Web(ctx context.Context, a *parley.Assistant, vars map[string]string, visitors ...string) (*Visit, error) {
-	v := &Visit{desk: d, a: a, call: parley.Call{AssistantID: a.ID, AssistantName: a.Name, Type: parley.CallWeb, Status: parley.CallInitiated,
+func (d *Center) Web(ctx context.Context, a *parley.Assistant, vars map[string]string, visitors ...string) (*WebCall, error) {
+	v := &WebCall{center: d, a: a, call: parley.Call{AssistantID: a.ID, AssistantName: a.Name, Type: parley.CallWeb, Status: parley.CallInitiated,
 		InputVariables: vars, VisitorNames: visitors, MaxDuration: a.MaxDuration, AssistantRate: d.Prices.Calls.Assistant}}
 	if err := d.room(ctx, &v.call, a.UserID); err != nil {
 		return nil, err
@@ -73,8 +73,8 @@ func (d *Desk) Web(ctx context.Context, a *parley.Assistant, vars map[string]str
 }
 
 // Enter lets the call of a browser that is connected begin; the errors are those of Web, and the visit is to be dropped then.
-func (v *Visit) Enter(ctx context.Context) error {
-	d := v.desk
+func (v *WebCall) Enter(ctx context.Context) error {
+	d := v.center
 	if err := d.enter(); err != nil {
 		return err
 	}
@@ -88,8 +88,8 @@ func (v *Visit) Enter(ctx context.Context) error {
 	return nil
 }
 
-// Begin has the conversation on a leg. It doesn't wait: the desk does.
-func (v *Visit) Begin(leg audio.Leg) {
+// Begin has the conversation on a leg. It doesn't wait: the center does.
+func (v *WebCall) Begin(leg audio.Leg) {
 	go v.l.run(func() error {
 		defer leg.Hangup()
 		defer v.greeted.stop()
@@ -101,7 +101,7 @@ func (v *Visit) Begin(leg audio.Leg) {
 }
 
 // Drop ends a visit that came to nothing.
-func (v *Visit) Drop(cause error) {
+func (v *WebCall) Drop(cause error) {
 	v.greeted.stop()
 	if v.l != nil {
 		v.l.run(func() error { return cause })
@@ -109,4 +109,4 @@ func (v *Visit) Drop(cause error) {
 }
 
 // Done is closed when the conversation is to end.
-func (v *Visit) Done() <-chan struct{} { return v.l.ctx.Done() }
+func (v *WebCall) Done() <-chan struct{} { return v.l.ctx.Done() }

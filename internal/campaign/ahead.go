@@ -41,7 +41,7 @@ type Unfilled struct {
 }
 
 // Ahead looks at what a campaign's start would set going. It changes nothing.
-func (d *Desk) Ahead(ctx context.Context, userID, id int64) (*Ahead, error) {
+func (d *Roster) Ahead(ctx context.Context, userID, id int64) (*Ahead, error) {
 	c, err := d.DB.Campaign(ctx, userID, id)
 	if err != nil {
 		return nil, err
@@ -72,7 +72,7 @@ func (d *Desk) Ahead(ctx context.Context, userID, id int64) (*Ahead, error) {
 }
 
 // lookAhead counts the leads that are to be called.
-func (d *Desk) lookAhead(ctx context.Context, a *Ahead, assistant *parley.Assistant, hours *Hours) error {
+func (d *Roster) lookAhead(ctx context.Context, a *Ahead, assistant *parley.Assistant, hours *Hours) error {
 	trunk, err := d.byTrunk(ctx, a.Campaign, assistant)
 	if err != nil {
 		return err
@@ -134,7 +134,7 @@ func (d *Desk) lookAhead(ctx context.Context, a *Ahead, assistant *parley.Assist
 const aheadRows = 5000
 
 // byTrunk says whether a campaign's calls leave over the user's own trunks alone.
-func (d *Desk) byTrunk(ctx context.Context, c *parley.Campaign, a *parley.Assistant) (bool, error) {
+func (d *Roster) byTrunk(ctx context.Context, c *parley.Campaign, a *parley.Assistant) (bool, error) {
 	ids := c.PhoneNumberIDs
 	if len(ids) == 0 && a.PhoneNumberID != nil {
 		ids = []int64{*a.PhoneNumberID}
@@ -144,7 +144,7 @@ func (d *Desk) byTrunk(ctx context.Context, c *parley.Campaign, a *parley.Assist
 }
 
 // minute is what a call of a minute to a number costs.
-func (d *Desk) minute(to string, trunk bool) parley.Money {
+func (d *Roster) minute(to string, trunk bool) parley.Money {
 	if trunk {
 		return d.Prices.Calls.Assistant + d.Prices.Calls.Trunk
 	}

@@ -37,8 +37,8 @@ type Config struct {
 	Allow func(e164 string) bool
 }
 
-// Desk makes and changes campaigns, and is told what their calls came to. A Runner has them called.
-type Desk struct {
+// Roster makes and changes campaigns, and is told what their calls came to. A Runner has them called.
+type Roster struct {
 	Config
 	node string // names this process at what it has claimed
 	wake chan struct{}
@@ -47,13 +47,13 @@ type Desk struct {
 	woken map[int64]bool // users whose campaigns are to be looked at
 }
 
-// New makes a desk.
-func New(c Config) *Desk {
-	return &Desk{Config: c, node: rand.Text(), wake: make(chan struct{}, 1), woken: map[int64]bool{}}
+// New makes a roster.
+func New(c Config) *Roster {
+	return &Roster{Config: c, node: rand.Text(), wake: make(chan struct{}, 1), woken: map[int64]bool{}}
 }
 
 // Wake has a user's campaigns looked at: something has happened that may let them call. It never waits.
-func (d *Desk) Wake(userID int64) {
+func (d *Roster) Wake(userID int64) {
 	d.mu.Lock()
 	d.woken[userID] = true
 	d.mu.Unlock()
@@ -69,7 +69,7 @@ func Topic(campaignID int64) string { return "campaign:" + strconv.FormatInt(cam
 const assistantMissing = "Assistant not found or not outbound"
 
 // Create makes a campaign from the fields of a request body. The error names every field that fails.
-func (d *Desk) Create(ctx context.Context, u *parley.User, body map[string]any) (made *parley.Campaign, err error) {
+func (d *Roster) Create(ctx context.Context, u *parley.User, body map[string]any) (made *parley.Campaign, err error) {
 	err = d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
 		made = &parley.Campaign{}
 		form.Defaults(made)
@@ -84,7 +84,7 @@ func (d *Desk) Create(ctx context.Context, u *parley.User, body map[string]any) 
 
 // Update changes the fields that body names, also of a campaign that is in progress; the whole must be valid afterwards. A body that changes
 // nothing writes nothing.
-func (d *Desk) Update(ctx context.Context, u *parley.User, id int64, body map[string]any) (c *parley.Campaign, err error) {
+func (d *Roster) Update(ctx context.Context, u *parley.User, id int64, body map[string]any) (c *parley.Campaign, err error) {
 	err = d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
 		if c, err = tx.CampaignForUpdate(ctx, u.ID, id); err != nil {
 			return err
@@ -108,7 +108,7 @@ func (d *Desk) Update(ctx context.Context, u *parley.User, id int64, body map[st
 
 // check judges a campaign over old, what it was; nil for a new one. What is wrong with the fields is told before that the assistant is not
 // there.
-func (d *Desk) check(ctx context.Context, q store.Query, u *parley.User, old, c *parley.Campaign, fields parley.Fields) error {
+func (d *Roster) check(ctx context.Context, q store.Query, u *parley.User, old, c *parley.Campaign, fields parley.Fields) error {
 	facts := parley.CampaignFacts{Account: u, Plan: d.Prices.Plan(u.Plan)}
 	missing := false
 	if !fields.Has("assistant_id") {
@@ -134,14 +134,14 @@ func (d *Desk) check(ctx context.Context, q store.Query, u *parley.User, old, c 
 }
 
 // Delete hides a campaign and its leads. Its live calls go on, and its calls keep its name.
-func (d *Desk) Delete(ctx context.Context, userID, id int64) error {
+func (d *Roster) Delete(ctx context.Context, userID, id int64) error {
 	err := d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error { return tx.DeleteCampaign(ctx, userID, id) })
 	d.Wake(userID)
 	return err
 }
 
 // Stats are the counts of a campaign.
-func (d *Desk) Stats(ctx context.Context, userID, id int64) (*parley.CampaignStats, error) {
+func (d *Roster) Stats(ctx context.Context, userID, id int64) (*parley.CampaignStats, error) {
 	c, err := d.DB.Campaign(ctx, userID, id)
 	if err != nil {
 		return nil, err
@@ -152,7 +152,7 @@ func (d *Desk) Stats(ctx context.Context, userID, id int64) (*parley.CampaignSta
 }
 
 // Begin has a campaign call its leads from now on, in its hours.
-func (d *Desk) Begin(ctx context.Context, userID, id int64) (c *parley.Campaign, err error) {
+func (d *Roster) Begin(ctx context.Context, userID, id int64) (c *parley.Campaign, err error) {
 	err = d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
 		if c, err = tx.CampaignForUpdate(ctx, userID, id); err != nil {
 			return err
@@ -173,7 +173,7 @@ func (d *Desk) Begin(ctx context.Context, userID, id int64) (c *parley.Campaign,
 }
 
 // ready says why a campaign can't begin, nil when it can.
-func (d *Desk) ready(ctx context.Context, q store.Query, userID int64, c *parley.Campaign) error {
+func (d *Roster) ready(ctx context.Context, q store.Query, userID int64, c *parley.Campaign) error {
 	refuse := func(text string) error { return parley.Errorf(parley.Refused, "%s", text) }
 	a, err := q.Assistant(ctx, userID, c.AssistantID)
 	switch {
@@ -204,7 +204,7 @@ func (d *Desk) ready(ctx context.Context, q store.Query, userID int64, c *parley
 }
 
 // Stop has a campaign begin no more calls: none begins after Stop has returned. Those that are live go on.
-func (d *Desk) Stop(ctx context.Context, userID, id int64) (c *parley.Campaign, err error) {
+func (d *Roster) Stop(ctx context.Context, userID, id int64) (c *parley.Campaign, err error) {
 	err = d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
 		if c, err = tx.CampaignForUpdate(ctx, userID, id); err != nil {
 			return err

@@ -186,7 +186,7 @@ func (s *sheet) next() ([]string, error) {
 		if !slices.ContainsFunc(cells, func(c string) bool { return c != "" }) {
 			continue // a line of separators, as spreadsheets leave them at the end
 		}
-		return cells, s.judge(cells)
+		return cells, s.check(cells)
 	}
 }
 
@@ -217,8 +217,8 @@ func (s *sheet) record(line string) ([]string, error) {
 	return p.cells, nil
 }
 
-// judge looks at the cells of a row.
-func (s *sheet) judge(cells []string) error {
+// check looks at the cells of a row.
+func (s *sheet) check(cells []string) error {
 	for i, c := range cells {
 		switch {
 		case i >= len(s.header) && c != "":

@@ -21,7 +21,7 @@ const (
 
 // Export writes a campaign's leads as CSV, with what became of them: as far as they are now, in the order of their ids. The campaign is looked for
 // before anything is written.
-func (d *Desk) Export(ctx context.Context, userID, id int64, w func(filename string) io.Writer) error {
+func (d *Roster) Export(ctx context.Context, userID, id int64, w func(filename string) io.Writer) error {
 	c, err := d.DB.Campaign(ctx, userID, id)
 	if err != nil {
 		return err
@@ -58,7 +58,7 @@ func (d *Desk) Export(ctx context.Context, userID, id int64, w func(filename str
 }
 
 // columns are the names of the leads' variables, and of what was found out from their calls.
-func (d *Desk) columns(ctx context.Context, c *parley.Campaign) (variables, found []string, err error) {
+func (d *Roster) columns(ctx context.Context, c *parley.Campaign) (variables, found []string, err error) {
 	input, output := map[string]bool{}, map[string]bool{}
 	err = d.everyLead(ctx, c, func(l *parley.Lead) {
 		for name := range l.Variables {
@@ -75,7 +75,7 @@ func (d *Desk) columns(ctx context.Context, c *parley.Campaign) (variables, foun
 	return slices.Sorted(maps.Keys(input)), slices.Sorted(maps.Keys(output)), err
 }
 
-func (d *Desk) everyLead(ctx context.Context, c *parley.Campaign, fn func(*parley.Lead)) error {
+func (d *Roster) everyLead(ctx context.Context, c *parley.Campaign, fn func(*parley.Lead)) error {
 	for after := int64(0); ; {
 		list, err := d.DB.LeadsAfter(ctx, c.UserID, c.ID, after, exportRows)
 		if err != nil || len(list) == 0 {

@@ -17,7 +17,7 @@ const watch = 15 * time.Minute
 // Unanswered writes what a call of a campaign's came to that nobody took: the lead's next step, the campaign's counts, its pause when calls fail in a
 // row. It is run in the transaction that ends the call. A number that is nobody's says that the line works: as one who refuses. Where there is no
 // such lead any more the call is Finished's.
-func (d *Desk) Unanswered(ctx context.Context, tx *store.Tx, c *parley.Call, cause error) error {
+func (d *Roster) Unanswered(ctx context.Context, tx *store.Tx, c *parley.Call, cause error) error {
 	e := leadCall(c)
 	if errors.Is(cause, call.ErrNoSuchNumber) {
 		e.Reason = parley.Rejected
@@ -27,7 +27,7 @@ func (d *Desk) Unanswered(ctx context.Context, tx *store.Tx, c *parley.Call, cau
 
 // Finished is Unanswered of a call that somebody took, and of one that Unanswered has not written. It is run in the transaction that completes the
 // call's report, when it is known what was found out. A call without a campaign, and one that is told a second time, change nothing.
-func (d *Desk) Finished(ctx context.Context, tx *store.Tx, c *parley.Call, _ *parley.Assistant) error {
+func (d *Roster) Finished(ctx context.Context, tx *store.Tx, c *parley.Call, _ *parley.Assistant) error {
 	return d.over(ctx, tx, c, leadCall(c), true)
 }
 
@@ -36,7 +36,7 @@ func leadCall(c *parley.Call) *parley.LeadCall {
 		Extracted: c.Variables, Evaluation: c.Evaluation, Cost: c.TotalCost(), EndedAt: parley.Time(c.EndedAt)}
 }
 
-func (d *Desk) over(ctx context.Context, tx *store.Tx, c *parley.Call, e *parley.LeadCall, last bool) error {
+func (d *Roster) over(ctx context.Context, tx *store.Tx, c *parley.Call, e *parley.LeadCall, last bool) error {
 	if c.CampaignID == nil || c.LeadID == nil {
 		return nil
 	}
@@ -44,7 +44,7 @@ func (d *Desk) over(ctx context.Context, tx *store.Tx, c *parley.Call, e *parley
 }
 
 // Describe adds the lead and the campaign that a call was made for to what its events tell. Those that are gone are not told.
-func (d *Desk) Describe(ctx context.Context, tx *store.Tx, c *parley.Call, e *parley.CallEnded) error {
+func (d *Roster) Describe(ctx context.Context, tx *store.Tx, c *parley.Call, e *parley.CallEnded) error {
 	if c.CampaignID == nil || c.LeadID == nil {
 		return nil
 	}
@@ -58,7 +58,7 @@ func (d *Desk) Describe(ctx context.Context, tx *store.Tx, c *parley.Call, e *pa
 }
 
 // finish writes what a call came to for its lead and its campaign; for the campaign alone where the lead is gone, and nobody comes after this.
-func (d *Desk) finish(ctx context.Context, tx *store.Tx, userID, campaignID, leadID int64, e *parley.LeadCall, last bool) error {
+func (d *Roster) finish(ctx context.Context, tx *store.Tx, userID, campaignID, leadID int64, e *parley.LeadCall, last bool) error {
 	c, err := tx.LockRun(ctx, userID, campaignID) // before the lead: as every transaction that needs both
 	if err != nil {
 		return ignoreMissing(err)
@@ -87,7 +87,7 @@ func (d *Desk) finish(ctx context.Context, tx *store.Tx, userID, campaignID, lea
 
 // settle stores a lead whose call is over. One that is to be called again shows when that will be, in the campaign's hours; one whose number
 // came on the blacklist meanwhile is not.
-func (d *Desk) settle(ctx context.Context, tx *store.Tx, c *parley.Campaign, l *parley.Lead, now parley.Time) error {
+func (d *Roster) settle(ctx context.Context, tx *store.Tx, c *parley.Campaign, l *parley.Lead, now parley.Time) error {
 	if l.Status == parley.LeadRescheduled {
 		blocked, err := tx.Blacklisted(ctx, l.UserID, l.Numbers())
 		if err != nil {
@@ -105,7 +105,7 @@ func (d *Desk) settle(ctx context.Context, tx *store.Tx, c *parley.Campaign, l *
 }
 
 // tidy does what nobody waits for: it removes leads of deleted campaigns, some at a time, and looks for leads whose call was lost.
-func (d *Desk) tidy(ctx context.Context) error {
+func (d *Roster) tidy(ctx context.Context) error {
 	if untidy, err := d.DB.UntidyLeads(ctx, parley.Now()); err != nil || !untidy {
 		return err
 	}
@@ -129,7 +129,7 @@ func (d *Desk) tidy(ctx context.Context) error {
 
 // lost ends the wait of a lead for a call that is not there any more, because somebody deleted it before it was reported. The phone
 // may have rung.
-func (d *Desk) lost(ctx context.Context, tx *store.Tx, l *parley.Lead, now parley.Time) error {
+func (d *Roster) lost(ctx context.Context, tx *store.Tx, l *parley.Lead, now parley.Time) error {
 	if l.LastCallID == nil {
 		return nil
 	}

@@ -18,7 +18,7 @@ import (
 
 func init() { slog.SetDefault(slog.New(slog.DiscardHandler)) }
 
-// house is a desk on a database with a user, an outbound assistant with a number, and a telephone that the test is the far end of.
+// house is campaigns on a database with a user, an outbound assistant with a number, and a telephone that the test is the far end of.
 type house struct {
 	testing.TB
 	*Runner
@@ -33,7 +33,7 @@ type house struct {
 	under  sync.WaitGroup
 }
 
-// dialled is a call that the desk had made.
+// dialled is a call that the campaigns had made.
 type dialled struct {
 	call.Order
 	id    int64
@@ -53,7 +53,7 @@ func open(t testing.TB, db *store.DB) *house {
 		t.Fatal(err)
 	}
 	h := &house{TB: t, user: storetest.User(t, db, 1000*parley.USD)}
-	h.Runner = &Runner{Desk: New(Config{DB: db, Prices: prices}), Start: h.start}
+	h.Runner = &Runner{Roster: New(Config{DB: db, Prices: prices}), Start: h.start}
 	n := &parley.Number{PhoneNumber: fmt.Sprintf("+1415555%04d", h.user.ID), CountryCode: "US", Type: parley.NumberSIP}
 	h.write(func(ctx context.Context, tx *store.Tx) error { return tx.CreateNumber(ctx, h.user.ID, n) })
 	h.number = n.ID
@@ -120,7 +120,7 @@ func (h *house) begin(c *parley.Campaign) {
 	}
 }
 
-// start is the telephone: it makes the row of a call as call.Desk does.
+// start is the telephone: it makes the row of a call as call.Center does.
 func (h *house) start(ctx context.Context, o call.Order) (*parley.Call, error) {
 	h.mu.Lock()
 	refuse := h.refuse
@@ -190,7 +190,7 @@ var (
 	nobodys = answer{cause: parley.Unreachable, nobodys: true}
 )
 
-// end ends a call, and completes its report: the desk of calls does it in two transactions.
+// end ends a call, and completes its report: the calls do it in two transactions.
 func (h *house) end(d *dialled, a answer) {
 	h.Helper()
 	now := parley.Now()

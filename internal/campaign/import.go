@@ -53,7 +53,7 @@ type Importing struct {
 
 // ImportLeads adds the rows of a CSV file to a campaign of the user's, some at a time. It fails as a whole only where the file is no such list; what
 // was imported stays, also when ctx ends on the way.
-func (d *Desk) ImportLeads(ctx context.Context, userID int64, in Import) (*ImportReport, error) {
+func (d *Roster) ImportLeads(ctx context.Context, userID int64, in Import) (*ImportReport, error) {
 	if _, err := d.DB.Campaign(ctx, userID, in.CampaignID); err != nil {
 		return nil, err
 	}
@@ -69,7 +69,7 @@ func (d *Desk) ImportLeads(ctx context.Context, userID int64, in Import) (*Impor
 	case err != nil:
 		return nil, fmt.Errorf("read the list: %w", err)
 	}
-	im := &importer{Desk: d, Import: in, userID: userID, sheet: s, count: count, report: &ImportReport{Errors: []ImportError{}}, seen: map[string]bool{}}
+	im := &importer{Roster: d, Import: in, userID: userID, sheet: s, count: count, report: &ImportReport{Errors: []ImportError{}}, seen: map[string]bool{}}
 	for end := false; !end; {
 		if end, err = im.batch(ctx); err != nil {
 			return nil, err
@@ -85,7 +85,7 @@ func fileError(text string) error {
 }
 
 type importer struct {
-	*Desk
+	*Roster
 	Import
 	userID int64
 	sheet  *sheet

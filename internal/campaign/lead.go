@@ -9,7 +9,7 @@ import (
 )
 
 // AddLead adds a lead to one of the user's campaigns; one whose number is on the blacklist is added as blacklisted.
-func (d *Desk) AddLead(ctx context.Context, userID int64, l *parley.Lead, duplicate bool) error {
+func (d *Roster) AddLead(ctx context.Context, userID int64, l *parley.Lead, duplicate bool) error {
 	err := d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
 		c, err := tx.Campaign(ctx, userID, l.CampaignID)
 		if err != nil {
@@ -39,7 +39,7 @@ type LeadChange struct {
 }
 
 // ChangeLead changes a lead. Variables are laid over those that there are.
-func (d *Desk) ChangeLead(ctx context.Context, userID, id int64, ch LeadChange) (l *parley.Lead, err error) {
+func (d *Roster) ChangeLead(ctx context.Context, userID, id int64, ch LeadChange) (l *parley.Lead, err error) {
 	err = d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
 		if l, err = tx.LeadForUpdate(ctx, userID, id); err != nil {
 			return err
@@ -70,7 +70,7 @@ func (d *Desk) ChangeLead(ctx context.Context, userID, id int64, ch LeadChange) 
 }
 
 // rewrite changes whom a lead calls, and for which campaign: not while it is called.
-func (d *Desk) rewrite(ctx context.Context, tx *store.Tx, l *parley.Lead, ch LeadChange, now parley.Time) (err error) {
+func (d *Roster) rewrite(ctx context.Context, tx *store.Tx, l *parley.Lead, ch LeadChange, now parley.Time) (err error) {
 	was := *l
 	if ch.PhoneNumber != nil {
 		l.PhoneNumber = *ch.PhoneNumber
@@ -112,7 +112,7 @@ func (d *Desk) rewrite(ctx context.Context, tx *store.Tx, l *parley.Lead, ch Lea
 var errBeingCalled = &parley.Error{Kind: parley.Conflict, Message: "The lead is being called just now."}
 
 // moveLead does what a user wants of a lead's status, and sees to it that a number on the blacklist is not called.
-func (d *Desk) moveLead(ctx context.Context, tx *store.Tx, l *parley.Lead, status *parley.LeadStatus, now parley.Time) error {
+func (d *Roster) moveLead(ctx context.Context, tx *store.Tx, l *parley.Lead, status *parley.LeadStatus, now parley.Time) error {
 	switch {
 	case status == nil, *status == l.Status:
 	case *status == parley.LeadCreated:
@@ -138,7 +138,7 @@ func (d *Desk) moveLead(ctx context.Context, tx *store.Tx, l *parley.Lead, statu
 }
 
 // Blacklist keeps the user's campaigns from calling a number.
-func (d *Desk) Blacklist(ctx context.Context, userID int64, number string) (e *parley.BlacklistEntry, err error) {
+func (d *Roster) Blacklist(ctx context.Context, userID int64, number string) (e *parley.BlacklistEntry, err error) {
 	err = d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
 		e, err = tx.AddToBlacklist(ctx, userID, number)
 		return err
@@ -148,12 +148,12 @@ func (d *Desk) Blacklist(ctx context.Context, userID int64, number string) (e *p
 }
 
 // Unlist lets the user's campaigns call a number again, by the id of its entry on the blacklist.
-func (d *Desk) Unlist(ctx context.Context, userID, id int64) error {
+func (d *Roster) Unlist(ctx context.Context, userID, id int64) error {
 	return d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error { return tx.DropFromBlacklist(ctx, userID, id) })
 }
 
 // DeleteLead removes a lead. A call that it has just now goes on.
-func (d *Desk) DeleteLead(ctx context.Context, userID, id int64) error {
+func (d *Roster) DeleteLead(ctx context.Context, userID, id int64) error {
 	err := d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error { return tx.DeleteLead(ctx, userID, id) })
 	d.Wake(userID) // the campaign may have none left
 	return err

@@ -156,7 +156,7 @@ func (m *model) finish(e ending) {
 	e.d.ended = e.at
 	m.live[c.ID]--
 	m.live[-c.UserID]--
-	status, reason := parley.Verdict(a.cause, a.talked > 0)
+	status, reason := parley.Disposition(a.cause, a.talked > 0)
 	by := parley.AnsweredHuman
 	if a.machine {
 		by = parley.AnsweredMachine

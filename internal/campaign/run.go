@@ -28,8 +28,8 @@ const (
 
 // Runner has the leads of campaigns called. One Run at a time in a process; several processes share a database.
 type Runner struct {
-	*Desk
-	Start func(context.Context, call.Order) (*parley.Call, error) // begins a call, or refuses it (see call.Desk)
+	*Roster
+	Start func(context.Context, call.Order) (*parley.Call, error) // begins a call, or refuses it (see call.Center)
 	Room  func() int                                              // how many calls this process can begin now; nil for no bound
 	Poll  time.Duration                                           // how often what other processes did is looked for; 0 is a second
 }

@@ -82,7 +82,7 @@ var errBroken = errors.New("broken")
 func TestNodesShareCampaigns(t *testing.T) {
 	each(t, func(t *testing.T, h *house) {
 		c := h.campaign(map[string]any{"max_calls_in_parallel": num(7)})
-		other := &Runner{Desk: New(Config{DB: h.DB, Prices: h.Prices}), Start: h.start}
+		other := &Runner{Roster: New(Config{DB: h.DB, Prices: h.Prices}), Start: h.start}
 		h.leads(c, 0, 60)
 		h.begin(c)
 		for len(h.dialled()) < 60 {
@@ -120,7 +120,7 @@ func TestClaimLapses(t *testing.T) {
 		c := h.campaign(nil)
 		l := h.leads(c, 0, 1)[0]
 		h.begin(c)
-		dead := &Runner{Desk: New(Config{DB: h.DB, Prices: h.Prices})}
+		dead := &Runner{Roster: New(Config{DB: h.DB, Prices: h.Prices})}
 		claimed, _, err := dead.claim(t.Context(), c.ID, 5)
 		if err != nil || len(claimed) != 1 {
 			t.Fatalf("%v %v", claimed, err)

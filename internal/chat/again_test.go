@@ -39,18 +39,18 @@ func (h *house) order(answer string) *atomic.Int64 {
 	h.Cleanup(shop.Close)
 	guard := egress.New(netip.MustParsePrefix("127.0.0.0/8"))
 	h.Cleanup(guard.Close)
-	h.desk.Tools = tool.New(guard)
+	h.assistants.Tools = tool.New(guard)
 	t := &parley.Tool{Name: "order", Description: "Orders.", Method: "POST", Endpoint: shop.URL, Timeout: 10,
 		Schema: []parley.ToolParam{{Name: "what", Type: "string", Description: "what"}}}
 	h.write(func(ctx context.Context, tx *store.Tx) error { return tx.CreateTool(ctx, h.user.ID, t) })
 	var err error
-	if h.a, err = h.desk.Update(h.Context(), h.user.ID, h.a.ID, map[string]any{"tool_ids": []any{number(t.ID)}}); err != nil {
+	if h.a, err = h.assistants.Update(h.Context(), h.user.ID, h.a.ID, map[string]any{"tool_ids": []any{number(t.ID)}}); err != nil {
 		h.Fatal(err)
 	}
 	return made
 }
 
-var orderCake = aitest.Behaviour{Calls: []ai.Call{{ID: "c1", Name: "order", Arguments: `{"what":"cake"}`}}}
+var orderCake = aitest.Behaviour{Calls: []ai.ToolCall{{ID: "c1", Name: "order", Arguments: `{"what":"cake"}`}}}
 
 // told are the results of tools that the model was told with its n-th request.
 func (h *house) told(n int) (results []string) {
@@ -72,7 +72,7 @@ func TestWhateverIsSaidIsStored(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		h.server.Script(aitest.Behaviour{Calls: []ai.Call{{ID: "c1", Name: "order", Arguments: `{"what":"a\u0000b \\u0000 \ud800 ' \ud83c\udf82"}`}}},
+		h.server.Script(aitest.Behaviour{Calls: []ai.ToolCall{{ID: "c1", Name: "order", Arguments: `{"what":"a\u0000b \\u0000 \ud800 ' \ud83c\udf82"}`}}},
 			aitest.Behaviour{Text: "Hi\x00 there"})
 		if got, err := h.say(c, conv, "Hi"); err != nil || got != "Hi there" {
 			t.Fatalf("%q, %v", got, err)
@@ -191,7 +191,7 @@ func quiet(t *testing.T, o store.Options) *house {
 	if h.prices, err = billing.ReadPrices(""); err != nil {
 		t.Fatal(err)
 	}
-	h.desk = &assistant.Desk{DB: h.db, Catalog: cat, Providers: providers, Tools: tool.New(guard)}
+	h.assistants = &assistant.Studio{DB: h.db, Catalog: cat, Providers: providers, Tools: tool.New(guard)}
 	h.user = storetest.User(t, h.db, parley.USD)
 	h.a = &parley.Assistant{UserID: h.user.ID, Name: "Desk", Type: "inbound", Status: "active", Timezone: "UTC", ConversationInactivityTimeout: 30}
 	h.write(func(ctx context.Context, tx *store.Tx) error { return tx.CreateAssistant(ctx, h.user.ID, h.a) })
@@ -218,7 +218,7 @@ func TestAttemptsEnd(t *testing.T) {
 	o := storetest.Options(t, "sqlite")
 	synctest.Test(t, func(t *testing.T) {
 		h := quiet(t, o)
-		c := chat.New(chat.Config{DB: h.db, Assistants: h.desk, Prices: h.prices, Hub: event.NewHub()})
+		c := chat.New(chat.Config{DB: h.db, Assistants: h.assistants, Prices: h.prices, Hub: event.NewHub()})
 		ctx, cancel := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
 		wg.Go(func() { c.Run(ctx) })
@@ -260,7 +260,7 @@ func TestEndIsTriedAgain(t *testing.T) {
 	o := storetest.Options(t, "sqlite")
 	synctest.Test(t, func(t *testing.T) {
 		h := quiet(t, o)
-		c := chat.New(chat.Config{DB: h.db, Assistants: h.desk, Prices: h.prices, Hub: event.NewHub()})
+		c := chat.New(chat.Config{DB: h.db, Assistants: h.assistants, Prices: h.prices, Hub: event.NewHub()})
 		ctx, cancel := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
 		wg.Go(func() { c.Run(ctx) })

@@ -34,7 +34,7 @@ import (
 // Config is what a Chat works with.
 type Config struct {
 	DB         *store.DB
-	Assistants *assistant.Desk
+	Assistants *assistant.Studio
 	Prices     *billing.Prices
 	Hub        *event.Hub
 	Lease      time.Duration // how long a killed node's conversations wait for another; 0 is 15 s

@@ -29,12 +29,12 @@ import (
 // house is a database with a user, an assistant that thinks with a local server, and nodes that chat.
 type house struct {
 	testing.TB
-	db     *store.DB
-	server *aitest.Server
-	desk   *assistant.Desk
-	prices *billing.Prices
-	user   *parley.User
-	a      *parley.Assistant
+	db         *store.DB
+	server     *aitest.Server
+	assistants *assistant.Studio
+	prices     *billing.Prices
+	user       *parley.User
+	a          *parley.Assistant
 }
 
 func each(t *testing.T, test func(t *testing.T, h *house)) {
@@ -63,10 +63,10 @@ func open(t testing.TB, db *store.DB) *house {
 	if h.prices, err = billing.ReadPrices(""); err != nil {
 		t.Fatal(err)
 	}
-	h.desk = &assistant.Desk{DB: db, Catalog: cat, Providers: providers, Tools: tool.New(guard)}
+	h.assistants = &assistant.Studio{DB: db, Catalog: cat, Providers: providers, Tools: tool.New(guard)}
 	h.user = storetest.User(t, db, parley.USD)
 	voice := cat.Voices("pipeline", 1)[0]
-	h.a, err = h.desk.Create(t.Context(), h.user.ID, map[string]any{"name": "Desk", "type": "inbound", "mode": "pipeline", "status": "active",
+	h.a, err = h.assistants.Create(t.Context(), h.user.ID, map[string]any{"name": "Desk", "type": "inbound", "mode": "pipeline", "status": "active",
 		"timezone": "UTC", "voice_id": number(voice.ID), "language_id": number(1), "llm_model_id": number(cat.ModelsOf(parley.LLM)[0].ID),
 		"system_prompt": "Serve {{who}}.", "initial_message": "Hello {{who}}.", "variables": map[string]any{"who": "everybody"}})
 	if err != nil {
@@ -86,7 +86,7 @@ func (h *house) write(fn func(context.Context, *store.Tx) error) {
 
 // node is one more process on the database, stopped with the test.
 func (h *house) node() *chat.Chat {
-	c := chat.New(chat.Config{DB: h.db, Assistants: h.desk, Prices: h.prices, Hub: event.NewHub(), Lease: time.Second})
+	c := chat.New(chat.Config{DB: h.db, Assistants: h.assistants, Prices: h.prices, Hub: event.NewHub(), Lease: time.Second})
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() { defer close(done); c.Run(ctx) }()
@@ -391,7 +391,7 @@ func TestDisabledAccountAnswersNobody(t *testing.T) {
 // A node that dies in the middle of a reply leaves the message to the next one.
 func TestNodeThatDies(t *testing.T) {
 	each(t, func(t *testing.T, h *house) {
-		dying := chat.New(chat.Config{DB: h.db, Assistants: h.desk, Prices: h.prices, Hub: event.NewHub(), Lease: time.Second})
+		dying := chat.New(chat.Config{DB: h.db, Assistants: h.assistants, Prices: h.prices, Hub: event.NewHub(), Lease: time.Second})
 		conv := h.start(dying, parley.WidgetConversation)
 		gate := make(chan struct{})
 		defer close(gate)

@@ -43,7 +43,7 @@ func TestEndIsTold(t *testing.T) {
 			t.Fatal("told without an endpoint")
 		}
 		var err error
-		if h.a, err = h.desk.Update(t.Context(), h.user.ID, h.a.ID, map[string]any{"conversation_ended_webhook_url": url}); err != nil {
+		if h.a, err = h.assistants.Update(t.Context(), h.user.ID, h.a.ID, map[string]any{"conversation_ended_webhook_url": url}); err != nil {
 			t.Fatal(err)
 		}
 		conv, err := c.WithCustomer(t.Context(), h.a, parley.APIConversation, "+12025550123", map[string]string{"who": "Ana", "customer_name": "Ana Bo"})

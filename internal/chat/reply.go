@@ -159,7 +159,7 @@ func (c *Chat) think(ctx context.Context, conv *parley.Conversation, a *parley.A
 	}
 	turn := ready.Turn(history(list, m.ID, made), sink{ctx, w})
 	turn.Done = calls(made[m.ID])
-	turn.Keep = func(ctx context.Context, n int, calls []agent.Call, done bool) error {
+	turn.Keep = func(ctx context.Context, n int, calls []agent.ToolCall, done bool) error {
 		return c.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
 			for i, call := range calls {
 				if err := tx.KeepMessageCall(ctx, m.ID, n+i, record(call), done); err != nil {
@@ -174,14 +174,14 @@ func (c *Chat) think(ctx context.Context, conv *parley.Conversation, a *parley.A
 }
 
 // record is a tool call as it is stored; calls are stored ones as the agent knows them.
-func record(c agent.Call) parley.FunctionCall {
+func record(c agent.ToolCall) parley.FunctionCall {
 	return parley.FunctionCall{Name: c.Name, Arguments: c.Arguments, Result: c.Result}
 }
 
-func calls(list []parley.FunctionCall) []agent.Call {
-	out := make([]agent.Call, len(list))
+func calls(list []parley.FunctionCall) []agent.ToolCall {
+	out := make([]agent.ToolCall, len(list))
 	for i, f := range list {
-		out[i] = agent.Call{Name: f.Name, Arguments: f.Arguments, Result: f.Result}
+		out[i] = agent.ToolCall{Name: f.Name, Arguments: f.Arguments, Result: f.Result}
 	}
 	return out
 }

@@ -107,9 +107,9 @@ func (s sink) Text(delta string) {
 	}
 }
 
-func (s sink) ToolStarted(agent.Call) {}
+func (s sink) ToolStarted(agent.ToolCall) {}
 
-func (s sink) ToolFinished(c agent.Call) {
+func (s sink) ToolFinished(c agent.ToolCall) {
 	if s.open() {
 		s.w.change(func() {
 			s.w.pieces = append(s.w.pieces, Piece{Call: &parley.FunctionCall{Name: c.Name, Arguments: c.Arguments, Result: c.Result}})

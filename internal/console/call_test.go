@@ -24,7 +24,7 @@ import (
 )
 
 // exchange makes calls: to somebody in this process.
-func exchange(t *testing.T, c *Config) *call.Desk {
+func exchange(t *testing.T, c *Config) *call.Center {
 	t.Helper()
 	blobs, err := blob.OpenDir(t.TempDir())
 	if err != nil {

@@ -24,7 +24,7 @@ func connect(t *testing.T, c *Config) {
 	platform.Set([]graphtest.Object{graphtest.Number("111", "+1 631-555-8151", "Acme", "CONNECTED", "GREEN", "TIER_1K"), graphtest.Number("222", "+49 151 23456789", "Acme DE", "DISCONNECTED", "RED", "TIER_UNLIMITED")},
 		[]graphtest.Object{graphtest.Template("t1", "order", "APPROVED", "POSITIONAL", "Dear {{1}}, your order {{2}} is ready. <b>"), graphtest.Template("t2", "new", "PENDING", "POSITIONAL", "Soon.")})
 	from := sandbox.New(sms.Outbox(c.DB))
-	c.Numbers = &number.Desk{DB: c.DB, Carrier: from, Prices: c.Prices}
+	c.Numbers = &number.Pool{DB: c.DB, Carrier: from, Prices: c.Prices}
 	c.SMS = &sms.Channel{DB: c.DB, Carrier: from, Sandbox: true, Prices: c.Prices, Chat: c.Chat}
 	c.WhatsApp = &whatsapp.Channel{DB: c.DB, Prices: c.Prices, Chat: c.Chat, Graph: platform.Client(t)}
 	c.Knowledge, c.Calls = shelf(t, c.DB), exchange(t, c)

@@ -192,7 +192,7 @@ func TestSayStreams(t *testing.T) {
 	v := h.signedIn(t, u)
 	at := "/conversations/" + conv.ID
 	const evil = `<script>alert(1)</script><img src=x onerror=alert(2)>`
-	h.model.Script(aitest.Behaviour{Calls: []ai.Call{{ID: "c1", Name: "no_such_tool", Arguments: `{"x":"<script>alert(3)</script>"}`}}}, aitest.Behaviour{Text: "Hello " + evil})
+	h.model.Script(aitest.Behaviour{Calls: []ai.ToolCall{{ID: "c1", Name: "no_such_tool", Arguments: `{"x":"<script>alert(3)</script>"}`}}}, aitest.Behaviour{Text: "Hello " + evil})
 	res, next := v.stream("POST", at+"/say", url.Values{"message": {evil}})
 	if res.StatusCode != http.StatusOK || res.Header.Get("Content-Type") != "text/event-stream" || res.Header.Get("Content-Security-Policy") == "" {
 		t.Fatalf("%d %v", res.StatusCode, res.Header)

@@ -34,18 +34,18 @@ import (
 // Config is what the console shows and changes.
 type Config struct {
 	DB         *store.DB
-	Auth       *auth.Desk
-	Assistants *assistant.Desk
+	Auth       *auth.Authority
+	Assistants *assistant.Studio
 	Catalog    *catalog.Catalog
 	Prices     *billing.Prices
 	Chat       *chat.Chat
 	Hub        *event.Hub
-	Numbers    *number.Desk
+	Numbers    *number.Pool
 	SMS        *sms.Channel
 	WhatsApp   *whatsapp.Channel
 	Knowledge  *knowledge.Desk
-	Calls      *call.Desk
-	Campaigns  *campaign.Desk
+	Calls      *call.Center
+	Campaigns  *campaign.Roster
 
 	// Calls from this browser, as the API takes them from others; nil where the server takes none.
 	Answer func(w http.ResponseWriter, r *http.Request, a *parley.Assistant, place func(session string) string) error

@@ -57,7 +57,7 @@ func open(t *testing.T, change ...func(*Config)) *house {
 		t.Fatal(err)
 	}
 	db.PlansAre(prices.Plan)
-	c := Config{DB: db, Auth: &auth.Desk{DB: db, SessionFor: time.Hour}, Assistants: &assistant.Desk{DB: db, Catalog: cat}, Catalog: cat, Prices: prices}
+	c := Config{DB: db, Auth: &auth.Authority{DB: db, SessionFor: time.Hour}, Assistants: &assistant.Studio{DB: db, Catalog: cat}, Catalog: cat, Prices: prices}
 	model := think(t, &c)
 	connect(t, &c)
 	for _, f := range change {

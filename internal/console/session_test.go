@@ -105,7 +105,7 @@ func TestSessionEnds(t *testing.T) {
 	}
 	v.get("/account").moved("/signin?return=%2Faccount")
 
-	short := open(t, func(c *Config) { c.Auth = &auth.Desk{DB: c.DB, SessionFor: time.Microsecond} })
+	short := open(t, func(c *Config) { c.Auth = &auth.Authority{DB: c.DB, SessionFor: time.Microsecond} })
 	u = short.user(t)
 	gone := short.visitor(t)
 	gone.post("/signin", url.Values{"email": {u.Email}, "password": {password}}).moved("/")

@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"parley/internal/need"
+	"parley/internal/testenv"
 )
 
 // minimal makes a PDF of one page for each content; more are objects from 100 on.
@@ -60,7 +60,7 @@ func testdata(t testing.TB, name string) []byte {
 // engines are the two ways to read a PDF; poppler's is there where it is installed.
 func engines(t testing.TB) []string {
 	t.Helper()
-	if _, err := exec.LookPath("pdftotext"); !need.Met(t, err) {
+	if _, err := exec.LookPath("pdftotext"); !testenv.Met(t, err) {
 		return []string{"off"}
 	}
 	return []string{"", "off"}

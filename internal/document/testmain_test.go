@@ -5,7 +5,7 @@ import (
 	"os"
 	"testing"
 
-	"parley/internal/need"
+	"parley/internal/testenv"
 )
 
 // TestMain lets the tests' own program be the child that reads documents.
@@ -13,7 +13,7 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == ChildCommand {
 		os.Exit(Child(os.Args[2:], os.Stdin, os.Stdout))
 	}
-	child, done, err := need.Unraced()
+	child, done, err := testenv.Unraced()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)

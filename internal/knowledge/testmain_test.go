@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"parley/internal/document"
-	"parley/internal/need"
+	"parley/internal/testenv"
 )
 
 // reader reads the pages of these tests' websites.
@@ -17,7 +17,7 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == document.ChildCommand {
 		os.Exit(document.Child(os.Args[2:], os.Stdin, os.Stdout))
 	}
-	child, done, err := need.Unraced()
+	child, done, err := testenv.Unraced()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)

@@ -20,7 +20,7 @@ import (
 const codeFor = 10 * time.Minute
 
 // AskCallerID sends a code to a number that a user wants to show on outgoing calls. It costs what a text message there costs.
-func (d *Desk) AskCallerID(ctx context.Context, userID int64, number string) (*parley.CallerID, error) {
+func (d *Pool) AskCallerID(ctx context.Context, userID int64, number string) (*parley.CallerID, error) {
 	n, err := rand.Int(rand.Reader, big.NewInt(1_000_000))
 	if err != nil {
 		return nil, err
@@ -82,7 +82,7 @@ func refuseOwn(err error, number string) error {
 }
 
 // sender is a number of the user's that can send text messages; "" leaves the choice to the carrier.
-func (d *Desk) sender(ctx context.Context, userID int64) (string, error) {
+func (d *Pool) sender(ctx context.Context, userID int64) (string, error) {
 	list, err := d.DB.Numbers(ctx, userID)
 	for _, n := range list {
 		if n.SMSCapable && n.Subscribed(parley.Now()) {
@@ -93,7 +93,7 @@ func (d *Desk) sender(ctx context.Context, userID int64) (string, error) {
 }
 
 // VerifyCallerID makes a number a caller id of the user's when the code is right. A code may be guessed five times.
-func (d *Desk) VerifyCallerID(ctx context.Context, userID, id int64, code string) (*parley.Number, error) {
+func (d *Pool) VerifyCallerID(ctx context.Context, userID, id int64, code string) (*parley.Number, error) {
 	var wrong parley.Fields
 	n := &parley.Number{Type: parley.NumberCallerID}
 	err := d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {

@@ -7,7 +7,7 @@ import (
 )
 
 // Sweep ends what was begun before a time and has not ended.
-func (d *Desk) Sweep(ctx context.Context, before parley.Time) error { return d.sweep(ctx, before) }
+func (d *Pool) Sweep(ctx context.Context, before parley.Time) error { return d.sweep(ctx, before) }
 
 // Grace is how long unpaid numbers are kept.
 const Grace = grace

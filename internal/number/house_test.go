@@ -20,12 +20,12 @@ const (
 	cent                     = parley.USD / 100 // a segment in these tests
 )
 
-// house is a database with a user who has money, a scripted carrier and a desk.
+// house is a database with a user who has money, a scripted carrier and a pool.
 type house struct {
 	testing.TB
 	db      *store.DB
 	carrier *carriertest.Fake
-	desk    *number.Desk
+	pool    *number.Pool
 	user    *parley.User
 }
 
@@ -45,7 +45,7 @@ func open(t testing.TB, db *store.DB) *house {
 	prices.Numbers["US"] = billing.NumberPrice{Rent: parley.USD}
 	prices.SMS["US"] = parley.USD / 100
 	h.user = storetest.User(t, db, 5*parley.USD)
-	h.desk = &number.Desk{DB: db, Carrier: h.carrier, Prices: prices}
+	h.pool = &number.Pool{DB: db, Carrier: h.carrier, Prices: prices}
 	return h
 }
 
@@ -60,7 +60,7 @@ func (h *house) write(fn func(context.Context, *store.Tx) error) {
 func (h *house) buy(number string) *parley.Number {
 	h.Helper()
 	h.search()
-	n, err := h.desk.Buy(h.Context(), h.user.ID, number)
+	n, err := h.pool.Buy(h.Context(), h.user.ID, number)
 	if err != nil {
 		h.Fatal(err)
 	}
@@ -69,14 +69,14 @@ func (h *house) buy(number string) *parley.Number {
 
 func (h *house) search() {
 	h.Helper()
-	if _, err := h.desk.Search(h.Context(), h.user.ID, "US", ""); err != nil {
+	if _, err := h.pool.Search(h.Context(), h.user.ID, "US", ""); err != nil {
 		h.Fatal(err)
 	}
 }
 
 // sweep ends everything that stands.
 func (h *house) sweep() error {
-	return h.desk.Sweep(h.Context(), parley.Now().Add(time.Minute))
+	return h.pool.Sweep(h.Context(), parley.Now().Add(time.Minute))
 }
 
 // dies runs something in which the server dies.

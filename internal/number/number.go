@@ -22,8 +22,8 @@ import (
 	"parley/internal/store"
 )
 
-// Desk is where numbers are rented, shown and claimed.
-type Desk struct {
+// Pool is where numbers are rented, shown and claimed.
+type Pool struct {
 	DB      *store.DB
 	Carrier carrier.Carrier
 	Prices  *billing.Prices
@@ -54,7 +54,7 @@ func (rentArgs) Kind() string  { return "number_rent" }
 func (sweepArgs) Kind() string { return "line_sweep" } // its former name: nodes of a former version work it too
 
 // AddWorkers registers the workers of this room's jobs.
-func (d *Desk) AddWorkers(w *river.Workers) {
+func (d *Pool) AddWorkers(w *river.Workers) {
 	river.AddWorker(w, channel.Work(func(ctx context.Context, a orderArgs) error { return d.endOrder(ctx, a.UserID, a.ID) }))
 	river.AddWorker(w, channel.Work(func(ctx context.Context, _ rentArgs) error { return d.CollectRent(ctx, parley.Now()) }))
 	river.AddWorker(w, channel.Work(func(ctx context.Context, _ sweepArgs) error { return d.sweep(ctx, parley.Now().Add(-strands)) }))
@@ -66,7 +66,7 @@ func Periodic() []*river.PeriodicJob {
 }
 
 // sweep ends the orders that a dead server left standing.
-func (d *Desk) sweep(ctx context.Context, before parley.Time) error {
+func (d *Pool) sweep(ctx context.Context, before parley.Time) error {
 	orders, err := d.DB.StrandedOrders(ctx, before, 100)
 	if err != nil {
 		return err

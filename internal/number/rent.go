@@ -30,7 +30,7 @@ const (
 )
 
 // Search finds numbers in a country that contain some digits. What it shows the user may buy.
-func (d *Desk) Search(ctx context.Context, userID int64, country, contains string) ([]Offer, error) {
+func (d *Pool) Search(ctx context.Context, userID int64, country, contains string) ([]Offer, error) {
 	price, ok := d.Prices.Numbers[country]
 	if !ok {
 		return nil, fmt.Errorf("there is no price of numbers in %s", country)
@@ -78,7 +78,7 @@ func spread(found []carrier.Number, taken map[string]bool) (list []carrier.Numbe
 }
 
 // Buy rents a number for a user and charges the first month.
-func (d *Desk) Buy(ctx context.Context, userID int64, number string) (*parley.Number, error) {
+func (d *Pool) Buy(ctx context.Context, userID int64, number string) (*parley.Number, error) {
 	ctx = context.WithoutCancel(ctx) // a buyer who leaves has bought all the same
 	notAvailable := parley.Errorf(parley.Refused, "The phone number %s is not available. Search for numbers and choose one of those.", number)
 	e164, ok := parley.NormalizePhone(number)
@@ -122,7 +122,7 @@ func (d *Desk) Buy(ctx context.Context, userID int64, number string) (*parley.Nu
 
 // lookUp asks the carrier for a number that the user was not shown, and so offers it, where it is for rent. A number that isn't is no error: the
 // order finds that out.
-func (d *Desk) lookUp(ctx context.Context, userID int64, e164 string) error {
+func (d *Pool) lookUp(ctx context.Context, userID int64, e164 string) error {
 	_, err := d.DB.NumberOffer(ctx, userID, e164, parley.Now().Add(-offerFor))
 	if !store.IsNotFound(err) {
 		return err
@@ -162,7 +162,7 @@ const lookUpTime = 30 * time.Second
 
 // finishOrder has the carrier sell what was ordered, and makes it the user's or, when it is not to be had, ends the order. Where the
 // outcome is not known the order is cancelled: what the carrier may have sold goes back.
-func (d *Desk) finishOrder(ctx context.Context, o *parley.NumberOrder) (*parley.Number, error) {
+func (d *Pool) finishOrder(ctx context.Context, o *parley.NumberOrder) (*parley.Number, error) {
 	err := d.Carrier.Buy(ctx, o.PhoneNumber)
 	if err == nil {
 		var n *parley.Number
@@ -190,7 +190,7 @@ func (d *Desk) finishOrder(ctx context.Context, o *parley.NumberOrder) (*parley.
 }
 
 // own makes what the carrier has sold the user's, and charges the first month, in the transaction that ends the order.
-func (d *Desk) own(ctx context.Context, o *parley.NumberOrder) (*parley.Number, error) {
+func (d *Pool) own(ctx context.Context, o *parley.NumberOrder) (*parley.Number, error) {
 	var n *parley.Number
 	err := d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
 		open, err := tx.EndOrder(ctx, o.UserID, o.ID, false)
@@ -223,7 +223,7 @@ func rentEntry(n *parley.Number, from parley.Time) *parley.LedgerEntry {
 
 // endOrder ends an order that nobody works on any more: one whose buyer was told of a failure is undone, one whose server died is
 // finished.
-func (d *Desk) endOrder(ctx context.Context, userID, id int64) error {
+func (d *Pool) endOrder(ctx context.Context, userID, id int64) error {
 	o, err := d.DB.Order(ctx, userID, id)
 	if err != nil || o == nil {
 		return err
@@ -246,7 +246,7 @@ func (d *Desk) endOrder(ctx context.Context, userID, id int64) error {
 }
 
 // Rename gives a number a nickname, or (nil) none.
-func (d *Desk) Rename(ctx context.Context, userID, id int64, nickname *string) (n *parley.Number, err error) {
+func (d *Pool) Rename(ctx context.Context, userID, id int64, nickname *string) (n *parley.Number, err error) {
 	err = d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
 		if n, err = tx.NumberForUpdate(ctx, userID, id); err != nil {
 			return err
@@ -258,7 +258,7 @@ func (d *Desk) Rename(ctx context.Context, userID, id int64, nickname *string) (
 }
 
 // Give gives a number up: a rented one when its paid month ends, others at once.
-func (d *Desk) Give(ctx context.Context, userID, id int64) error {
+func (d *Pool) Give(ctx context.Context, userID, id int64) error {
 	return d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
 		n, err := tx.NumberForUpdate(ctx, userID, id)
 		switch {
@@ -279,7 +279,7 @@ func (d *Desk) Give(ctx context.Context, userID, id int64) error {
 const grace = 7 * 24 * time.Hour
 
 // CollectRent charges the months that have begun by now, and gives back the numbers that were given up or whose rent stays unpaid.
-func (d *Desk) CollectRent(ctx context.Context, now parley.Time) error {
+func (d *Pool) CollectRent(ctx context.Context, now parley.Time) error {
 	var failed []error
 	for after := int64(0); ; {
 		list, err := d.DB.NumbersDue(ctx, now, after, 100)
@@ -296,7 +296,7 @@ func (d *Desk) CollectRent(ctx context.Context, now parley.Time) error {
 }
 
 // collect charges one number's months, each once, or gives it back.
-func (d *Desk) collect(ctx context.Context, userID, id int64, now parley.Time) error {
+func (d *Pool) collect(ctx context.Context, userID, id int64, now parley.Time) error {
 	var n *parley.Number
 	err := d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
 		if n, err = tx.NumberForUpdate(ctx, userID, id); err != nil || n.ReleasedAt != 0 {

@@ -18,7 +18,7 @@ import (
 func TestBuy(t *testing.T) {
 	each(t, func(t *testing.T, h *house) {
 		ctx := t.Context()
-		if _, err := h.desk.Buy(ctx, h.user.ID, "+12025559999"); err == nil {
+		if _, err := h.pool.Buy(ctx, h.user.ID, "+12025559999"); err == nil {
 			t.Error("a number was bought that the carrier does not have")
 		}
 		n := h.buy(number1)
@@ -26,23 +26,23 @@ func TestBuy(t *testing.T) {
 			t.Errorf("bought %+v", n)
 		}
 		h.money(4 * parley.USD)
-		_, err := h.desk.Buy(ctx, h.user.ID, number1)
+		_, err := h.pool.Buy(ctx, h.user.ID, number1)
 		h.is(err, parley.Refused)
-		list, err := h.desk.Search(ctx, h.user.ID, "US", "")
+		list, err := h.pool.Search(ctx, h.user.ID, "US", "")
 		if err != nil || len(list) != 1 || list[0].PhoneNumber != number2 || list[0].Formatted != "(202) 555-0102" || list[0].Price != parley.USD {
 			t.Errorf("then a search finds %+v: %v", list, err)
 		}
 		poor := storetest.User(t, h.db, parley.USD-1)
-		if _, err := h.desk.Search(ctx, poor.ID, "US", ""); err != nil {
+		if _, err := h.pool.Search(ctx, poor.ID, "US", ""); err != nil {
 			t.Fatal(err)
 		}
-		_, err = h.desk.Buy(ctx, poor.ID, number2)
+		_, err = h.pool.Buy(ctx, poor.ID, number2)
 		h.is(err, parley.Payment)
 		if h.carrier.Rented(number2) {
 			t.Error("the carrier was asked for a number that nobody pays")
 		}
 		stranger := storetest.User(t, h.db, parley.USD)
-		if n, err := h.desk.Buy(ctx, stranger.ID, number2); err != nil || n.PhoneNumber != number2 { // found by another: it is looked up again
+		if n, err := h.pool.Buy(ctx, stranger.ID, number2); err != nil || n.PhoneNumber != number2 { // found by another: it is looked up again
 			t.Errorf("a number that is to be had: %+v, %v", n, err)
 		}
 	})
@@ -69,7 +69,7 @@ func TestBuyFailures(t *testing.T) {
 				h.search()
 				h.carrier.Before, h.carrier.After = c.before, c.after
 				buy := func() {
-					_, err := h.desk.Buy(t.Context(), h.user.ID, number1)
+					_, err := h.pool.Buy(t.Context(), h.user.ID, number1)
 					if c.kind > 0 || c.kind == parley.Internal {
 						h.is(err, c.kind)
 					} else if err == nil {
@@ -114,7 +114,7 @@ func TestBuyRace(t *testing.T) {
 		won := 0
 		for range 8 {
 			wg.Go(func() {
-				_, err := h.desk.Buy(t.Context(), h.user.ID, number1)
+				_, err := h.pool.Buy(t.Context(), h.user.ID, number1)
 				mu.Lock()
 				defer mu.Unlock()
 				if err == nil {
@@ -141,7 +141,7 @@ func TestRent(t *testing.T) {
 			var wg sync.WaitGroup
 			for range 3 { // nodes
 				wg.Go(func() {
-					if err := h.desk.CollectRent(ctx, at); err != nil {
+					if err := h.pool.CollectRent(ctx, at); err != nil {
 						t.Error(err)
 					}
 				})
@@ -185,7 +185,7 @@ func TestRent(t *testing.T) {
 			t.Errorf("paid until %v, want %v: the days of grace are paid too", got, due)
 		}
 		h.carrier.After = on("release", errors.New("the line went dead"), false)
-		if err := h.desk.CollectRent(ctx, due.Add(number.Grace)); err == nil {
+		if err := h.pool.CollectRent(ctx, due.Add(number.Grace)); err == nil {
 			t.Error("no word of a carrier that failed")
 		}
 		if len(h.numbers()) != 1 {
@@ -207,20 +207,20 @@ func TestGiveUp(t *testing.T) {
 	each(t, func(t *testing.T, h *house) {
 		ctx := t.Context()
 		n := h.buy(number1)
-		if err := h.desk.Give(ctx, storetest.User(t, h.db, 0).ID, n.ID); !store.IsNotFound(err) {
+		if err := h.pool.Give(ctx, storetest.User(t, h.db, 0).ID, n.ID); !store.IsNotFound(err) {
 			t.Errorf("a stranger gave it up: %v", err)
 		}
-		if err := h.desk.Give(ctx, h.user.ID, n.ID); err != nil {
+		if err := h.pool.Give(ctx, h.user.ID, n.ID); err != nil {
 			t.Fatal(err)
 		}
-		h.is(h.desk.Give(ctx, h.user.ID, n.ID), parley.Refused)
-		if err := h.desk.CollectRent(ctx, n.PaidUntil-1); err != nil || len(h.numbers()) != 1 || !h.numbers()[0].Subscribed(parley.Now()) {
+		h.is(h.pool.Give(ctx, h.user.ID, n.ID), parley.Refused)
+		if err := h.pool.CollectRent(ctx, n.PaidUntil-1); err != nil || len(h.numbers()) != 1 || !h.numbers()[0].Subscribed(parley.Now()) {
 			t.Errorf("it is not kept for the time that is paid: %v", err)
 		}
 		h.carrier.Before = on("release", nil, true)
-		h.dies(func() { h.desk.CollectRent(ctx, n.PaidUntil) })
+		h.dies(func() { h.pool.CollectRent(ctx, n.PaidUntil) })
 		h.carrier.Before = nil
-		if err := h.desk.CollectRent(ctx, n.PaidUntil); err != nil || len(h.numbers()) != 0 || h.carrier.Rented(number1) {
+		if err := h.pool.CollectRent(ctx, n.PaidUntil); err != nil || len(h.numbers()) != 0 || h.carrier.Rented(number1) {
 			t.Errorf("it was not given back: %v", err)
 		}
 		h.money(4 * parley.USD)
@@ -232,7 +232,7 @@ func TestCallerID(t *testing.T) {
 		ctx := t.Context()
 		ask := func() (*parley.CallerID, string) {
 			t.Helper()
-			c, err := h.desk.AskCallerID(ctx, h.user.ID, person)
+			c, err := h.pool.AskCallerID(ctx, h.user.ID, person)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -244,33 +244,33 @@ func TestCallerID(t *testing.T) {
 		if len(h.numbers()) != 0 {
 			t.Error("an unverified number is owned")
 		}
-		if _, err := h.desk.VerifyCallerID(ctx, storetest.User(t, h.db, 0).ID, c.ID, code); !store.IsNotFound(err) {
+		if _, err := h.pool.VerifyCallerID(ctx, storetest.User(t, h.db, 0).ID, c.ID, code); !store.IsNotFound(err) {
 			t.Errorf("a stranger verified it: %v", err)
 		}
 		for range parley.CallerIDTries {
-			_, err := h.desk.VerifyCallerID(ctx, h.user.ID, c.ID, wrong(code))
+			_, err := h.pool.VerifyCallerID(ctx, h.user.ID, c.ID, wrong(code))
 			h.is(err, parley.Invalid)
 		}
-		_, err := h.desk.VerifyCallerID(ctx, h.user.ID, c.ID, code) // too late
+		_, err := h.pool.VerifyCallerID(ctx, h.user.ID, c.ID, code) // too late
 		h.is(err, parley.Invalid)
 		old := c
 		c, code = ask()
-		if _, err := h.desk.VerifyCallerID(ctx, h.user.ID, old.ID, code); !store.IsNotFound(err) {
+		if _, err := h.pool.VerifyCallerID(ctx, h.user.ID, old.ID, code); !store.IsNotFound(err) {
 			t.Errorf("an older question still stands: %v", err)
 		}
-		_, err = h.desk.VerifyCallerID(ctx, h.user.ID, c.ID, wrong(code))
+		_, err = h.pool.VerifyCallerID(ctx, h.user.ID, c.ID, wrong(code))
 		h.is(err, parley.Invalid)
-		n, err := h.desk.VerifyCallerID(ctx, h.user.ID, c.ID, code)
+		n, err := h.pool.VerifyCallerID(ctx, h.user.ID, c.ID, code)
 		if err != nil || n.Type != parley.NumberCallerID || n.PhoneNumber != person || n.CountryCode != "US" || n.SMSCapable || n.Subscribed(parley.Now()) {
 			t.Fatalf("verified %+v: %v", n, err)
 		}
-		_, err = h.desk.AskCallerID(ctx, h.user.ID, person)
+		_, err = h.pool.AskCallerID(ctx, h.user.ID, person)
 		h.is(err, parley.Refused)
-		if err := h.desk.Give(ctx, h.user.ID, n.ID); err != nil || len(h.numbers()) != 0 {
+		if err := h.pool.Give(ctx, h.user.ID, n.ID); err != nil || len(h.numbers()) != 0 {
 			t.Errorf("it does not go at once: %v", err)
 		}
 		h.carrier.Before = on("send", &carrier.Error{Message: "no route"}, false)
-		_, err = h.desk.AskCallerID(ctx, h.user.ID, person)
+		_, err = h.pool.AskCallerID(ctx, h.user.ID, person)
 		h.is(err, parley.Internal)
 		h.money(5*parley.USD - 2*cent) // two codes went out
 	})

@@ -13,8 +13,8 @@ type Lay func(t *parley.TrunkInput) (wrong parley.Fields, sent bool)
 var errTrunks = parley.Errorf(parley.Forbidden, "SIP trunks are not for every account on this server: ask its operator, who decides who may make them (PARLEY_TRUNKS).")
 
 // CreateTrunk makes a trunk of a user's; t holds the defaults.
-func (d *Desk) CreateTrunk(ctx context.Context, userID int64, t *parley.TrunkInput, lay Lay) error {
-	if err := d.judge(ctx, userID, t, false, lay); err != nil {
+func (d *Pool) CreateTrunk(ctx context.Context, userID int64, t *parley.TrunkInput, lay Lay) error {
+	if err := d.check(ctx, userID, t, false, lay); err != nil {
 		return err
 	}
 	d.DB.SealPassword(&t.Trunk, t.SIPPassword)
@@ -28,13 +28,13 @@ func (d *Desk) CreateTrunk(ctx context.Context, userID int64, t *parley.TrunkInp
 }
 
 // ChangeTrunk changes one of a user's trunks.
-func (d *Desk) ChangeTrunk(ctx context.Context, userID, id int64, lay Lay) (*parley.Trunk, error) {
+func (d *Pool) ChangeTrunk(ctx context.Context, userID, id int64, lay Lay) (*parley.Trunk, error) {
 	now, err := d.DB.Trunk(ctx, userID, id)
 	if err != nil {
 		return nil, err
 	}
 	// Names are looked up before the transaction, for that takes a while.
-	if err := d.judge(ctx, userID, &parley.TrunkInput{Trunk: *now}, len(now.Sealed) > 0, lay); err != nil {
+	if err := d.check(ctx, userID, &parley.TrunkInput{Trunk: *now}, len(now.Sealed) > 0, lay); err != nil {
 		return nil, err
 	}
 	var t *parley.TrunkInput
@@ -64,15 +64,15 @@ func (d *Desk) ChangeTrunk(ctx context.Context, userID, id int64, lay Lay) (*par
 }
 
 // DeleteTrunk removes one of a user's trunks and its number.
-func (d *Desk) DeleteTrunk(ctx context.Context, userID, id int64) error {
+func (d *Pool) DeleteTrunk(ctx context.Context, userID, id int64) error {
 	return d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
 		tx.AfterCommit(d.trunksChanged)
 		return tx.DeleteTrunk(ctx, userID, id)
 	})
 }
 
-// judge says what is wrong with a trunk, by all that can be told without a transaction.
-func (d *Desk) judge(ctx context.Context, userID int64, t *parley.TrunkInput, password bool, lay Lay) error {
+// check says what is wrong with a trunk, by all that can be told without a transaction.
+func (d *Pool) check(ctx context.Context, userID int64, t *parley.TrunkInput, password bool, lay Lay) error {
 	u, err := d.DB.User(ctx, userID)
 	if err != nil {
 		return err
@@ -96,7 +96,7 @@ func (d *Desk) judge(ctx context.Context, userID int64, t *parley.TrunkInput, pa
 }
 
 // laid lays what was sent over a trunk, and judges the whole by its own rules.
-func (d *Desk) laid(t *parley.TrunkInput, password bool, lay Lay) (sent bool, err error) {
+func (d *Pool) laid(t *parley.TrunkInput, password bool, lay Lay) (sent bool, err error) {
 	wrong, sent := lay(t)
 	t.Check(t.SIPPassword != "" || !sent && password, &d.Trunks, &wrong)
 	return sent, wrong.Err()
@@ -113,7 +113,7 @@ func notOthers(ctx context.Context, tx *store.Tx, userID int64, t *parley.Trunk)
 	return wrong.Err()
 }
 
-func (d *Desk) trunksChanged() {
+func (d *Pool) trunksChanged() {
 	if d.TrunksChanged != nil {
 		d.TrunksChanged()
 	}

@@ -40,27 +40,27 @@ func TestTrunkNumbers(t *testing.T) {
 		ctx := t.Context()
 		thief := storetest.User(t, h.db, parley.USD)
 		h.buy(number1)
-		err := h.desk.CreateTrunk(ctx, thief.ID, trunkOf(number1), as)
+		err := h.pool.CreateTrunk(ctx, thief.ID, trunkOf(number1), as)
 		h.is(err, parley.Conflict)
 		for _, name := range []string{number1, strings.TrimPrefix(number1, "+"), strings.TrimPrefix(number1, "+1"), "00" + strings.TrimPrefix(number1, "+"), number1 + "@sip.example.com"} {
 			mine := trunkOf("+12125550199")
 			mine.SIPUsername = name
-			if got := field(t, h.desk.CreateTrunk(ctx, thief.ID, mine, as)); got != "sip_username" {
+			if got := field(t, h.pool.CreateTrunk(ctx, thief.ID, mine, as)); got != "sip_username" {
 				t.Errorf("the name %s: %s is refused", name, got)
 			}
 		}
 		own := trunkOf("+12125550199")
 		own.SIPUsername = "12125550199"
-		if err := h.desk.CreateTrunk(ctx, thief.ID, own, as); err != nil {
+		if err := h.pool.CreateTrunk(ctx, thief.ID, own, as); err != nil {
 			t.Errorf("one's own number as a name: %v", err)
 		}
-		_, err = h.desk.ChangeTrunk(ctx, thief.ID, own.ID, change(func(t *parley.TrunkInput) { t.SIPUsername = number1 }))
+		_, err = h.pool.ChangeTrunk(ctx, thief.ID, own.ID, change(func(t *parley.TrunkInput) { t.SIPUsername = number1 }))
 		if got := field(t, err); got != "sip_username" {
 			t.Errorf("a change of the name: %s is refused", got)
 		}
 		// A number of the carrier's stock that a trunk claims is found and bought all the same.
 		squat := trunkOf(number2)
-		if err := h.desk.CreateTrunk(ctx, thief.ID, squat, as); err != nil {
+		if err := h.pool.CreateTrunk(ctx, thief.ID, squat, as); err != nil {
 			t.Fatal(err)
 		}
 		if now, err := h.db.AnyTrunk(ctx, squat.ID); err != nil || now.Rented {
@@ -77,7 +77,7 @@ func TestTrunkNumbers(t *testing.T) {
 		if n, err := h.db.RentedNumber(ctx, number2); err != nil || n.UserID != h.user.ID {
 			t.Errorf("%+v: %v", n, err)
 		}
-		err = h.desk.CreateTrunk(ctx, thief.ID, trunkOf(number2), as)
+		err = h.pool.CreateTrunk(ctx, thief.ID, trunkOf(number2), as)
 		h.is(err, parley.Conflict)
 	})
 }
@@ -87,16 +87,16 @@ func TestTrunkRules(t *testing.T) {
 	h := open(t, storetest.SQLite(t))
 	ctx := t.Context()
 	makers := func(list ...string) error {
-		h.desk.Trunks = parley.TrunkRules{Makers: list}
+		h.pool.Trunks = parley.TrunkRules{Makers: list}
 		tr := trunkOf("+12125550100")
-		err := h.desk.CreateTrunk(ctx, h.user.ID, tr, as)
+		err := h.pool.CreateTrunk(ctx, h.user.ID, tr, as)
 		if err == nil {
-			_, err = h.desk.ChangeTrunk(ctx, h.user.ID, tr.ID, as)
-			h.desk.Trunks.Makers = []string{"none"}
-			if _, bad := h.desk.ChangeTrunk(ctx, h.user.ID, tr.ID, as); bad == nil {
+			_, err = h.pool.ChangeTrunk(ctx, h.user.ID, tr.ID, as)
+			h.pool.Trunks.Makers = []string{"none"}
+			if _, bad := h.pool.ChangeTrunk(ctx, h.user.ID, tr.ID, as); bad == nil {
 				t.Error("who may make no trunk changes one")
 			}
-			if bad := h.desk.DeleteTrunk(ctx, h.user.ID, tr.ID); bad != nil {
+			if bad := h.pool.DeleteTrunk(ctx, h.user.ID, tr.ID); bad != nil {
 				t.Error(bad)
 			}
 		}
@@ -112,7 +112,7 @@ func TestTrunkRules(t *testing.T) {
 			t.Errorf("%v: %v", bad, err)
 		}
 	}
-	h.desk.Trunks = parley.TrunkRules{IPv4: 24, IPv6: 48, Carrier: "SIP.Carrier.example:5060"}
+	h.pool.Trunks = parley.TrunkRules{IPv4: 24, IPv6: 48, Carrier: "SIP.Carrier.example:5060"}
 	proxy := "sip.carrier.example"
 	for want, c := range map[string]func(*parley.TrunkInput){
 		"sip_address":           func(t *parley.TrunkInput) { t.SIPAddress = "sip.carrier.EXAMPLE.:5070" },
@@ -123,28 +123,28 @@ func TestTrunkRules(t *testing.T) {
 		"allowed_inbound_ips.0": func(t *parley.TrunkInput) { t.AllowedInboundIPs = []string{"::/0", "2001:db8::/48"} },
 	} {
 		tr := trunkOf("+12125550100")
-		if got := field(t, h.desk.CreateTrunk(ctx, h.user.ID, tr, change(c))); got != want {
+		if got := field(t, h.pool.CreateTrunk(ctx, h.user.ID, tr, change(c))); got != want {
 			t.Errorf("%s is refused, want %s", got, want)
 		}
 	}
-	h.desk.Place = func(_ context.Context, t *parley.Trunk) error {
+	h.pool.Place = func(_ context.Context, t *parley.Trunk) error {
 		if t.SIPAddress == "192.0.2.1" {
 			return errors.New("It is the carrier's.")
 		}
 		return nil
 	}
 	tr := trunkOf("+12125550100")
-	if got := field(t, h.desk.CreateTrunk(ctx, h.user.ID, tr, change(func(t *parley.TrunkInput) { t.SIPAddress = "192.0.2.1" }))); got != "sip_address" {
+	if got := field(t, h.pool.CreateTrunk(ctx, h.user.ID, tr, change(func(t *parley.TrunkInput) { t.SIPAddress = "192.0.2.1" }))); got != "sip_address" {
 		t.Errorf("%s is refused", got)
 	}
-	if err := h.desk.CreateTrunk(ctx, h.user.ID, tr, change(func(t *parley.TrunkInput) { t.SIPAddress = "192.0.2.2" })); err != nil {
+	if err := h.pool.CreateTrunk(ctx, h.user.ID, tr, change(func(t *parley.TrunkInput) { t.SIPAddress = "192.0.2.2" })); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := h.desk.ChangeTrunk(ctx, h.user.ID, tr.ID, change(func(t *parley.TrunkInput) { t.SIPAddress = "192.0.2.1" })); field(t, err) != "sip_address" {
+	if _, err := h.pool.ChangeTrunk(ctx, h.user.ID, tr.ID, change(func(t *parley.TrunkInput) { t.SIPAddress = "192.0.2.1" })); field(t, err) != "sip_address" {
 		t.Error(err)
 	}
 	// What was stored before a rule is read, and can be mended.
-	h.desk.Trunks, h.desk.Place = parley.TrunkRules{}, nil
+	h.pool.Trunks, h.pool.Place = parley.TrunkRules{}, nil
 	h.write(func(ctx context.Context, tx *store.Tx) error {
 		old, err := tx.TrunkForUpdate(ctx, h.user.ID, tr.ID)
 		if err != nil {
@@ -154,10 +154,10 @@ func TestTrunkRules(t *testing.T) {
 		now.Transport = "tls"
 		return tx.SaveTrunk(ctx, h.user.ID, old, &now)
 	})
-	if _, err := h.desk.ChangeTrunk(ctx, h.user.ID, tr.ID, change(func(t *parley.TrunkInput) { t.Name = "x" })); field(t, err) != "transport" {
+	if _, err := h.pool.ChangeTrunk(ctx, h.user.ID, tr.ID, change(func(t *parley.TrunkInput) { t.Name = "x" })); field(t, err) != "transport" {
 		t.Error(err)
 	}
-	if now, err := h.desk.ChangeTrunk(ctx, h.user.ID, tr.ID, change(func(t *parley.TrunkInput) { t.Transport = "tcp" })); err != nil || now.Transport != "tcp" {
+	if now, err := h.pool.ChangeTrunk(ctx, h.user.ID, tr.ID, change(func(t *parley.TrunkInput) { t.Transport = "tcp" })); err != nil || now.Transport != "tcp" {
 		t.Error(now, err)
 	}
 }
@@ -167,7 +167,7 @@ func TestCallerIDOfTrunk(t *testing.T) {
 	each(t, func(t *testing.T, h *house) {
 		ctx := t.Context()
 		tr := trunkOf("+12125550100")
-		if err := h.desk.CreateTrunk(ctx, h.user.ID, tr, as); err != nil {
+		if err := h.pool.CreateTrunk(ctx, h.user.ID, tr, as); err != nil {
 			t.Fatal(err)
 		}
 		proved := func() bool {
@@ -180,14 +180,14 @@ func TestCallerIDOfTrunk(t *testing.T) {
 		if proved() {
 			t.Error("a number that was written down is proved")
 		}
-		c, err := h.desk.AskCallerID(ctx, h.user.ID, tr.PhoneNumber)
+		c, err := h.pool.AskCallerID(ctx, h.user.ID, tr.PhoneNumber)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := h.desk.VerifyCallerID(ctx, h.user.ID, c.ID, c.Code); err != nil || !proved() {
+		if _, err := h.pool.VerifyCallerID(ctx, h.user.ID, c.ID, c.Code); err != nil || !proved() {
 			t.Errorf("verified: %v", err)
 		}
-		if _, err := h.desk.AskCallerID(ctx, h.user.ID, tr.PhoneNumber); err == nil {
+		if _, err := h.pool.AskCallerID(ctx, h.user.ID, tr.PhoneNumber); err == nil {
 			t.Error("it is asked for again")
 		}
 	})

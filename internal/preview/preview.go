@@ -31,8 +31,8 @@ const (
 	failTime = 10 * time.Second
 )
 
-// Desk gives previews. It is safe for concurrent use.
-type Desk struct {
+// Samples gives previews. It is safe for concurrent use.
+type Samples struct {
 	Catalog *catalog.Catalog
 	Blobs   blob.Store
 	// Synthesizer is the provider with a code; its error says why there is none.
@@ -51,7 +51,7 @@ type making struct {
 }
 
 // Open opens the preview of a voice, a WAV file. The error is one that may be shown, unless the storage failed.
-func (d *Desk) Open(ctx context.Context, voiceID int64) (blob.Object, error) {
+func (d *Samples) Open(ctx context.Context, voiceID int64) (blob.Object, error) {
 	v := d.Catalog.Voice(voiceID)
 	if v == nil {
 		return nil, parley.Errorf(parley.NotFound, "Voice not found")
@@ -83,7 +83,7 @@ func nameOf(speaker *ai.Speaker, what ai.Speech) string {
 }
 
 // make synthesizes a preview. Who asks for one that is being made waits for it.
-func (d *Desk) make(ctx context.Context, id int64, speaker *ai.Speaker, name string, what ai.Speech) error {
+func (d *Samples) make(ctx context.Context, id int64, speaker *ai.Speaker, name string, what ai.Speech) error {
 	d.mu.Lock()
 	if d.making == nil {
 		d.making, d.slots = map[int64]*making{}, make(chan struct{}, atOnce)
@@ -114,7 +114,7 @@ func (d *Desk) make(ctx context.Context, id int64, speaker *ai.Speaker, name str
 	}
 }
 
-func (d *Desk) speak(ctx context.Context, speaker *ai.Speaker, name string, what ai.Speech) error {
+func (d *Samples) speak(ctx context.Context, speaker *ai.Speaker, name string, what ai.Speech) error {
 	select {
 	case d.slots <- struct{}{}:
 		defer func() { <-d.slots }()

@@ -54,14 +54,14 @@ func withModel(name string) *catalog.Catalog {
 	return catalog.New("", provider.All(openai.Declare(&openai.Settings{APIKey: "k", TTSModel: name, RealtimeModel: "rt"})))
 }
 
-func desk(voice ai.Synthesizer, err error) *Desk {
-	return &Desk{Catalog: withModel("tts"), Blobs: &memory{m: map[string]string{}}, Synthesizer: func(string) (ai.Synthesizer, error) { return voice, err }}
+func samples(voice ai.Synthesizer, err error) *Samples {
+	return &Samples{Catalog: withModel("tts"), Blobs: &memory{m: map[string]string{}}, Synthesizer: func(string) (ai.Synthesizer, error) { return voice, err }}
 }
 
 // Every language has a sentence of its own, and every voice a preview that plays and says it.
 func TestPreviews(t *testing.T) {
 	voice := &aitest.Synthesizer{}
-	d := desk(voice, nil)
+	d := samples(voice, nil)
 	seen := map[string]string{}
 	for _, l := range d.Catalog.Languages() {
 		if s := sentences[l.ISO2]; s == "" || seen[s] != "" {
@@ -110,7 +110,7 @@ func TestOnce(t *testing.T) {
 		voice := &aitest.Synthesizer{}
 		gate := make(chan struct{})
 		voice.Usually(aitest.Saying{Gate: gate})
-		d := desk(voice, nil)
+		d := samples(voice, nil)
 		first, leave := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
 		ask := func(ctx context.Context) {
@@ -169,9 +169,9 @@ func TestFailures(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				voice := &aitest.Synthesizer{}
 				voice.Usually(aitest.Saying{Err: c.err})
-				d := desk(voice, nil)
+				d := samples(voice, nil)
 				if where == "opening" {
-					d = desk(nil, c.err)
+					d = samples(nil, c.err)
 				}
 				_, err := d.Open(t.Context(), c.id)
 				if !is(err, c.kind) || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "s3cret") {
@@ -193,7 +193,7 @@ func TestFailures(t *testing.T) {
 		voice := &aitest.Synthesizer{}
 		voice.Usually(aitest.Saying{Hang: true})
 		began := time.Now()
-		if _, err := desk(voice, nil).Open(t.Context(), rms); !is(err, parley.Upstream) || time.Since(began) != speakTime {
+		if _, err := samples(voice, nil).Open(t.Context(), rms); !is(err, parley.Upstream) || time.Since(began) != speakTime {
 			t.Errorf("hangs: %v after %v", err, time.Since(began))
 		}
 	})

@@ -17,8 +17,8 @@ const (
 	sameTopic  = 1.5 // of the matched weight, for a heading that says what the question does, no more and no less
 )
 
-// judge scores passages by their text.
-type judge struct {
+// scorer scores passages by their text.
+type scorer struct {
 	stems  []*weighed
 	at     map[string][]int // stem -> what it stands for
 	first  [256]bool        // bytes that a stem begins with
@@ -29,8 +29,8 @@ type judge struct {
 	others         int     // other words in its own heading
 }
 
-func newJudge(stems []*weighed, list []term) *judge {
-	j := &judge{stems: stems, at: map[string][]int{}, cached: Lexicon{}, text: make([][]int, len(stems)), own: make([][]int, len(stems)), far: make([][]int, len(stems))}
+func newScorer(stems []*weighed, list []term) *scorer {
+	j := &scorer{stems: stems, at: map[string][]int{}, cached: Lexicon{}, text: make([][]int, len(stems)), own: make([][]int, len(stems)), far: make([][]int, len(stems))}
 	at := make(map[string]int, len(stems))
 	for i, w := range stems {
 		at[w.stem] = i
@@ -50,7 +50,7 @@ func newJudge(stems []*weighed, list []term) *judge {
 }
 
 // find notes where a text has the stems, and counts its words and those that are neither a stem nor a stop word.
-func (j *judge) find(text string, into [][]int) (words, others int) {
+func (j *scorer) find(text string, into [][]int) (words, others int) {
 	for i := range into {
 		into[i] = into[i][:0]
 	}
@@ -71,8 +71,8 @@ func (j *judge) find(text string, into [][]int) (words, others int) {
 	return words, others
 }
 
-// judge scores a passage by the words as they are written, and as they were probably meant.
-func (j *judge) judge(c *Chunk) (exact, tolerant float64) {
+// scorer scores a passage by the words as they are written, and as they were probably meant.
+func (j *scorer) scorer(c *Chunk) (exact, tolerant float64) {
 	far, own := c.Title, c.Heading
 	if i := strings.LastIndex(c.Heading, " > "); i >= 0 {
 		far, own = far+"\n"+c.Heading[:i], c.Heading[i+3:]
@@ -84,7 +84,7 @@ func (j *judge) judge(c *Chunk) (exact, tolerant float64) {
 	return j.score(length, func(w *weighed) float64 { return w.exact }), j.score(length, func(w *weighed) float64 { return w.tolerant })
 }
 
-func (j *judge) score(length float64, counts func(*weighed) float64) float64 {
+func (j *scorer) score(length float64, counts func(*weighed) float64) float64 {
 	sum, heading, all := 0.0, 0.0, 0.0
 	inHeading := 0
 	for _, of := range j.terms {
@@ -122,7 +122,7 @@ func (j *judge) score(length float64, counts func(*weighed) float64) float64 {
 }
 
 // together is the weight of the rarer of two words of the question where they stand near each other and in order.
-func (j *judge) together(a, b []int, counts func(*weighed) float64) float64 {
+func (j *scorer) together(a, b []int, counts func(*weighed) float64) float64 {
 	best := 0.0
 	for _, i := range a {
 		for _, k := range b {

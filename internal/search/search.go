@@ -145,10 +145,10 @@ func (x *Index) byWords(ctx context.Context, knowledgebaseID int64, total int, q
 	if err := x.fetch(ctx, knowledgebaseID, candidates, chunks); err != nil {
 		return nil, nil, err
 	}
-	j := newJudge(stems, list)
+	j := newScorer(stems, list)
 	exact, tolerant := map[int64]float64{}, map[int64]float64{}
 	for id, c := range chunks {
-		exact[id], tolerant[id] = j.judge(c)
+		exact[id], tolerant[id] = j.scorer(c)
 	}
 	rankings := [][]int64{ranked(tolerant)}
 	if corrected {

@@ -10,13 +10,13 @@ import (
 
 	"parley"
 	"parley/internal/audio"
-	"parley/internal/need"
+	"parley/internal/testenv"
 )
 
 // TestBaresip is docs/telephony.md's command line: a softphone on this machine registers, calls an assistant, says a tone and hears another.
 func TestBaresip(t *testing.T) {
 	t.Parallel()
-	program := need.Program(t, "baresip")
+	program := testenv.Program(t, "baresip")
 	a := newAnswerer(1000)
 	s := start(t, Config{Softphone: true, Answer: a.answer})
 	dir := t.TempDir()

@@ -20,7 +20,7 @@ import (
 // quiet swallows what the library logs: it logs every malformed message of every scanner.
 var quiet = slog.New(slog.DiscardHandler)
 
-// datagrams is the UDP socket as the library reads it: it sees only what the door lets in.
+// datagrams is the UDP socket as the library reads it: it sees only what the firewall lets in.
 type datagrams struct {
 	*net.UDPConn
 	server *Server
@@ -52,7 +52,7 @@ const (
 	mostFrom      = 32 // connections from one place
 )
 
-// connection is a TCP connection as the library reads it. It cuts the stream into messages, and shows the door each.
+// connection is a TCP connection as the library reads it. It cuts the stream into messages, and shows the firewall each.
 type connection struct {
 	net.Conn
 	server *Server
@@ -219,7 +219,7 @@ func (s *Server) listenTCP() {
 		}
 		from := addrPort(c.RemoteAddr().String())
 		if !s.comes(from.Addr()) {
-			s.door.turnAway(from)
+			s.firewall.turnAway(from)
 			c.Close()
 			continue
 		}
@@ -338,7 +338,7 @@ func (s *Server) open(ctx context.Context, to netip.AddrPort) error {
 
 const connectTime = 10 * time.Second
 
-// noDial is the dialer that the library gets: a connection that it opened by itself would have no door.
+// noDial is the dialer that the library gets: a connection that it opened by itself would have no firewall.
 func noDial(net.Addr) net.Dialer {
 	return net.Dialer{ControlContext: func(context.Context, string, string, syscall.RawConn) error {
 		return errors.New("the connection was lost")

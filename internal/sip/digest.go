@@ -22,9 +22,9 @@ const (
 	nonceTime = 5 * time.Minute
 )
 
-// lock asks callers for passwords (RFC 3261, section 22; RFC 7616). A challenge costs no memory: it proves by itself that we made it,
+// digestAuth asks callers for passwords (RFC 3261, section 22; RFC 7616). A challenge costs no memory: it proves by itself that we made it,
 // when, and for which address. Only right answers are remembered, so that none serves twice.
-type lock struct {
+type digestAuth struct {
 	key [32]byte
 
 	mu   sync.Mutex
@@ -37,21 +37,21 @@ type answered struct {
 	until   time.Time
 }
 
-func newLock() *lock {
-	l := &lock{used: map[string]answered{}}
+func newDigestAuth() *digestAuth {
+	l := &digestAuth{used: map[string]answered{}}
 	rand.Read(l.key[:])
 	return l
 }
 
 // nonce makes the text that a password is proved with.
-func (l *lock) nonce(a netip.Addr, now time.Time) string {
+func (l *digestAuth) nonce(a netip.Addr, now time.Time) string {
 	b := make([]byte, 16, 32)
 	binary.BigEndian.PutUint64(b, uint64(now.Unix()))
 	rand.Read(b[8:])
 	return base64.RawURLEncoding.EncodeToString(append(b, l.sign(b, a)...))
 }
 
-func (l *lock) sign(b []byte, a netip.Addr) []byte {
+func (l *digestAuth) sign(b []byte, a netip.Addr) []byte {
 	h := hmac.New(sha256.New, l.key[:])
 	h.Write(b)
 	h.Write(a.AsSlice())
@@ -59,7 +59,7 @@ func (l *lock) sign(b []byte, a netip.Addr) []byte {
 }
 
 // fresh says whether a nonce is ours, for that address, and not old.
-func (l *lock) fresh(nonce string, a netip.Addr, now time.Time) bool {
+func (l *digestAuth) fresh(nonce string, a netip.Addr, now time.Time) bool {
 	b, err := base64.RawURLEncoding.DecodeString(nonce)
 	if err != nil || len(b) != 32 || !hmac.Equal(b[16:], l.sign(b[:16], a)) {
 		return false
@@ -69,7 +69,7 @@ func (l *lock) fresh(nonce string, a netip.Addr, now time.Time) bool {
 }
 
 // challenge is the value of WWW-Authenticate.
-func (l *lock) challenge(a netip.Addr, stale bool) string {
+func (l *digestAuth) challenge(a netip.Addr, stale bool) string {
 	c := digest.Challenge{Realm: realm, Nonce: l.nonce(a, time.Now()), Algorithm: "MD5", QOP: []string{"auth"}, Stale: stale}
 	return c.String()
 }
@@ -85,7 +85,7 @@ const (
 )
 
 // check looks at a request's credentials. It returns the trunk whose password they prove.
-func (l *lock) check(req *sipgo.Request, a netip.Addr, trunks []*Trunk) (proof, *Trunk) {
+func (l *digestAuth) check(req *sipgo.Request, a netip.Addr, trunks []*Trunk) (proof, *Trunk) {
 	h := req.GetHeader("Authorization")
 	if h == nil {
 		return noProof, nil
@@ -119,7 +119,7 @@ func (l *lock) check(req *sipgo.Request, a netip.Addr, trunks []*Trunk) (proof, 
 }
 
 // use notes a right answer; it is false for one that was given before.
-func (l *lock) use(nonce string, count int, req *sipgo.Request, now time.Time) bool {
+func (l *digestAuth) use(nonce string, count int, req *sipgo.Request, now time.Time) bool {
 	branch, _ := req.Via().Params.Get("branch")
 	request := req.CallID().Value() + " " + req.CSeq().Value() + " " + branch
 	l.mu.Lock()
@@ -136,7 +136,7 @@ func (l *lock) use(nonce string, count int, req *sipgo.Request, now time.Time) b
 }
 
 // sweep forgets what is too old to be used again anyway.
-func (l *lock) sweep(now time.Time) {
+func (l *digestAuth) sweep(now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for n, u := range l.used {

@@ -112,8 +112,8 @@ func (x *index) numbered(called []string, full bool) (found []*Trunk) {
 	return found
 }
 
-// verdict is what is to be done with a call that begins.
-type verdict struct {
+// route is what is to be done with a call that begins.
+type route struct {
 	trunk     *Trunk // let in
 	to        string // the number called
 	assistant int64  // let in: a softphone
@@ -121,12 +121,12 @@ type verdict struct {
 	refuse    int // known, but wrong: a SIP status
 }
 
-// judge says whom a call is for. local says that it comes from a softphone's place. For a stranger the verdict is empty.
+// judge says whom a call is for. local says that it comes from a softphone's place. For a stranger the route is empty.
 //
 // Anybody may name a trunk as they like, say that they may be called from any address, and have a number that looks like somebody else's
 // where it is dialled in short. So a number that is called in full comes first: on this server it is one trunk's alone. Then come the
 // carrier's, then numbers in short, and names last, which let nobody in without the password.
-func (x *index) judge(req *sipgo.Request, from netip.AddrPort, local bool) (v verdict) {
+func (x *index) route(req *sipgo.Request, from netip.AddrPort, local bool) (v route) {
 	called := calledOf(req)
 	token, tokened := x.tokens[called[0]]
 	// What comes from the registrar comes over our registration, where we have proved who we are.
@@ -149,7 +149,7 @@ func (x *index) judge(req *sipgo.Request, from netip.AddrPort, local bool) (v ve
 		return false
 	}
 	if t := x.byID[token]; tokened && t != nil && t.Number != "" && atHome(t) {
-		return verdict{trunk: t, to: t.Number}
+		return route{trunk: t, to: t.Number}
 	}
 	if look(x.numbered(called, true)) {
 		v.to = v.trunk.Number
@@ -159,7 +159,7 @@ func (x *index) judge(req *sipgo.Request, from netip.AddrPort, local bool) (v ve
 		return v
 	}
 	if id, ok := extension(called[0]); local && ok {
-		return verdict{assistant: id}
+		return route{assistant: id}
 	}
 	v.to = carried(called)
 	if look(x.carriers) {

@@ -35,12 +35,12 @@ func TestJudge(t *testing.T) {
 	// What a thief would have: the carrier's addresses, a name that is somebody's number, a number that is somebody's in another country.
 	thief := Trunk{ID: 7, Number: "+4312025550101", Username: "+12025550101", Password: "x", ByIP: true, Allowed: carrier.Allowed}
 	asker := Trunk{ID: 8, Number: "+492025550102", Username: "+12025550102", Password: "x"}
-	guest := Trunk{ID: 9, Number: "+4312025550103", Username: "+12025550103", Password: "x", Register: true}
+	ingress := Trunk{ID: 9, Number: "+4312025550103", Username: "+12025550103", Password: "x", Register: true}
 	squatter := Trunk{ID: 10, Number: "+4930901828", Username: "17", Password: "x", ByIP: true, Allowed: net10}
 	named := Trunk{ID: 11, Number: "+4930901829", Username: "18", Password: "x"}
 	first := Trunk{ID: 12, Number: "+4930901830", Username: "first", Password: "x"}
 	later := Trunk{ID: 13, Number: "+39030901830", ByIP: true, Allowed: net10}
-	all := []Trunk{thief, asker, guest, squatter, named, byIP, sibling, secret, placed, toothless, carrier, home, first, later}
+	all := []Trunk{thief, asker, ingress, squatter, named, byIP, sibling, secret, placed, toothless, carrier, home, first, later}
 	for name, c := range map[string]struct {
 		from, uri, to, caller string
 		local                 bool
@@ -99,7 +99,7 @@ func TestJudge(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			v := x.judge(req.(*sipgo.Request), netip.MustParseAddrPort(c.from), c.local)
+			v := x.route(req.(*sipgo.Request), netip.MustParseAddrPort(c.from), c.local)
 			var try []int64
 			for _, t := range v.try {
 				try = append(try, t.ID)
@@ -129,7 +129,7 @@ func TestJudgeCarrierByPassword(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		v := x.judge(req.(*sipgo.Request), netip.MustParseAddrPort("192.0.2.7:5060"), false)
+		v := x.route(req.(*sipgo.Request), netip.MustParseAddrPort("192.0.2.7:5060"), false)
 		switch {
 		case want == 0 && (v.trunk != nil || len(v.try) != 1 || v.try[0].ID != 0):
 			t.Errorf("%s: trunk %v, try %v: the carrier isn't asked for its password", user, v.trunk, v.try)
@@ -141,7 +141,7 @@ func TestJudgeCarrierByPassword(t *testing.T) {
 
 func TestDoor(t *testing.T) {
 	t.Parallel()
-	d := newDoor()
+	d := newFirewall()
 	one := netip.MustParseAddr("203.0.113.1")
 	n := 0
 	for range 1000 {
@@ -175,7 +175,7 @@ func TestDoor(t *testing.T) {
 // TestDoorByTrunk: a flood over one trunk leaves room for the calls of another, and for the answers to them.
 func TestDoorByTrunk(t *testing.T) {
 	t.Parallel()
-	d := newDoor()
+	d := newFirewall()
 	begun, answered := 0, 0
 	for range 10_000 {
 		ok, answer := d.begin(7)
@@ -203,7 +203,7 @@ func TestDoorByTrunk(t *testing.T) {
 // TestDoorNetwork: who has a whole network of addresses guesses no more passwords than who has one.
 func TestDoorNetwork(t *testing.T) {
 	t.Parallel()
-	d := newDoor()
+	d := newFirewall()
 	n := 0
 	for i := range 1000 {
 		a := netip.AddrFrom16([16]byte{0x20, 1, 0xd, 0xb8, 14: byte(i >> 8), 15: byte(i)})

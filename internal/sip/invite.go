@@ -41,7 +41,7 @@ type Invite struct {
 	codec rtp.Codec
 }
 
-func newInvite(s *Server, from netip.Addr, v verdict) *Invite {
+func newInvite(s *Server, from netip.Addr, v route) *Invite {
 	in := &Invite{Trunk: v.trunk, AssistantID: v.assistant, To: v.to, server: s, from: from, since: time.Now()}
 	in.ctx, in.cancel = context.WithCancelCause(s.ctx)
 	return in
@@ -146,7 +146,7 @@ func (in *Invite) confirmed(res *sipgo.Response, offered codecs) error {
 	return nil
 }
 
-// invited is called for an INVITE outside of calls that the door has let in.
+// invited is called for an INVITE outside of calls that the firewall has let in.
 func (s *Server) invited(req *sipgo.Request, tx *sipgo.ServerTx) {
 	key := inviteKey(req)
 	s.mu.Lock()

@@ -134,7 +134,7 @@ func (s *Server) reindex(trunks []Trunk) {
 		r.mu.Unlock()
 	}
 	s.index.Store(x)
-	s.door.keep(x)
+	s.firewall.keep(x)
 }
 
 // run registers, again before it expires, and undoes it at the end.

@@ -8,7 +8,7 @@ import (
 	"parley"
 )
 
-// serve is called by the library, in a goroutine of its own, for every request that begins a transaction. The door lets in only what
+// serve is called by the library, in a goroutine of its own, for every request that begins a transaction. The firewall lets in only what
 // belongs to a call or begins one.
 func (s *Server) serve(req *sipgo.Request, tx *sipgo.ServerTx) {
 	if !s.enter() {

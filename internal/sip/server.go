@@ -30,10 +30,10 @@ type Server struct {
 	strangers atomic.Int32 // connections that have brought nothing yet
 	ports     *rtp.Ports
 
-	mark  string // is in the branch of every request that we send, so that answers are told from forgeries
-	door  *door
-	lock  *lock
-	index atomic.Pointer[index]
+	mark     string // is in the branch of every request that we send, so that answers are told from forgeries
+	firewall *firewall
+	digest   *digestAuth
+	index    atomic.Pointer[index]
 
 	// ctx ends when the server stops, with parley.Shutdown.
 	ctx     context.Context
@@ -71,7 +71,7 @@ type Server struct {
 
 // New makes a server. It does nothing before Listen and Run.
 func New(c Config) *Server {
-	s := &Server{config: c, ports: rtp.NewPorts(c.Ports[0], c.Ports[1]), mark: token(12), door: newDoor(), lock: newLock(),
+	s := &Server{config: c, ports: rtp.NewPorts(c.Ports[0], c.Ports[1]), mark: token(12), firewall: newFirewall(), digest: newDigestAuth(),
 		refresh: make(chan struct{}, 1), ready: make(chan struct{}), idle: make(chan struct{}),
 		invites: map[string]*Invite{}, legs: map[string]*leg{}, regs: map[int64]*registration{}, dials: map[netip.AddrPort]chan struct{}{}, shunned: map[netip.AddrPort]time.Time{}, carrier: carrierPlaces{seen: map[netip.AddrPort]time.Time{}},
 		from:   map[netip.Addr]int{},
@@ -175,7 +175,7 @@ func (s *Server) watch(ctx context.Context) {
 			return
 		case <-s.refresh:
 		case <-poll.C:
-			s.lock.sweep(time.Now())
+			s.digest.sweep(time.Now())
 			s.forgetLost(5 * time.Second)
 		}
 		s.loadTrunks(ctx)

@@ -11,14 +11,14 @@ import (
 	"time"
 
 	"parley"
-	"parley/internal/need"
 	"parley/internal/rtp"
+	"parley/internal/testenv"
 )
 
 // sipp runs a scenario, at a port of its own; over is its outcome.
 func sipp(t *testing.T, scenario, transport string, args ...string) (at netip.AddrPort, over <-chan error) {
 	t.Helper()
-	program := need.Program(t, "sipp")
+	program := testenv.Program(t, "sipp")
 	w := newWire(t, "127.0.0.1")
 	at = w.addr()
 	w.Close()

@@ -112,7 +112,7 @@ func FuzzMessage(f *testing.F) {
 		}
 		if friend { // through the socket and the transactions
 			_, _ = w.WriteToUDPAddrPort(data, s.Addr())
-		} else { // no address twice: the door would not look
+		} else { // no address twice: the firewall would not look
 			s.admit(data, netip.AddrPortFrom(netip.AddrFrom4([4]byte{203, 0, byte(rand.Uint32()), byte(rand.Uint32())}), 5060), nil)
 		}
 	})

@@ -145,7 +145,7 @@ func TestReplay(t *testing.T) {
 		t.Errorf("the same nonce with the next count: %s", res)
 	}
 	in.stop(errDone)
-	old := digest.Challenge{Realm: realm, Nonce: s.lock.nonce(netip.MustParseAddr("127.0.0.1"), time.Now().Add(-time.Hour)), Algorithm: "MD5", QOP: []string{"auth"}}
+	old := digest.Challenge{Realm: realm, Nonce: s.digest.nonce(netip.MustParseAddr("127.0.0.1"), time.Now().Add(-time.Hour)), Algorithm: "MD5", QOP: []string{"auth"}}
 	if res := invite(w, "four", 1, login(old.String(), 1)); !strings.HasPrefix(res, "SIP/2.0 401") {
 		t.Errorf("an old nonce: %s", res)
 	}
@@ -212,7 +212,7 @@ func TestStrangers(t *testing.T) {
 			if calls.Load() != 0 {
 				t.Errorf("%d calls", calls.Load())
 			}
-			if n := s.door.turned(); n < 14 {
+			if n := s.firewall.turned(); n < 14 {
 				t.Errorf("only %d were counted", n)
 			}
 		})

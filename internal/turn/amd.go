@@ -11,8 +11,8 @@ import (
 // amd (answering machine detection) finds out whether a person or a machine took the call: by what it says, and by how it says it. A person
 // greets and waits; a machine speaks on. It is a part of the turn machine and as pure.
 type amd struct {
-	active  bool // the call is outbound and the verdict may still change
-	verdict parley.AnsweredBy
+	active bool // the call is outbound and the result may still change
+	result parley.AnsweredBy
 
 	from, last time.Duration // the first and last voiced frame of the present stretch of speech
 	speaking   bool
@@ -23,7 +23,7 @@ type amd struct {
 	latest  string
 	score   float64       // by words: positive for a machine, negative for a person
 	strict  float64       // the same without what people say too once they talk with somebody
-	since   time.Duration // of the verdict
+	since   time.Duration // of the result
 	long    bool          // it was a long greeting that was taken for a person's
 	beeped  bool
 }
@@ -96,11 +96,11 @@ func weigh(tokens []string, weights map[string]float64) float64 {
 	return sum
 }
 
-// rule gives the verdict, "" as long as there is none.
+// rule gives the result, "" as long as there is none.
 func (d *amd) rule(now time.Duration) parley.AnsweredBy {
 	stretch, pause := d.last-d.from, now-d.last
 	switch {
-	case d.verdict == parley.AnsweredHuman:
+	case d.result == parley.AnsweredHuman:
 		if d.strict >= machineScore || now-d.since <= greetingTime && (d.score >= machineScore || d.long && d.beeped) {
 			return parley.AnsweredMachine
 		}
@@ -139,21 +139,21 @@ func (d *amd) enough() time.Duration {
 	return businessMin
 }
 
-// detect asks for a verdict and does what follows from it.
+// detect asks for a result and does what follows from it.
 func (m *Machine) detect() {
 	d := &m.amd
 	if !d.active {
 		return
 	}
 	v := d.rule(m.now)
-	if m.now > judgedWithin && (v != parley.AnsweredMachine || d.verdict != "") {
+	if m.now > judgedWithin && (v != parley.AnsweredMachine || d.result != "") {
 		d.active = false
 		return
 	}
-	if v == "" || v == d.verdict {
+	if v == "" || v == d.result {
 		return
 	}
-	d.verdict, d.since = v, m.now
+	d.result, d.since = v, m.now
 	m.act(Action{Kind: AnsweredBy, Machine: v == parley.AnsweredMachine})
 	if v == parley.AnsweredHuman {
 		return

@@ -13,8 +13,8 @@ import (
 	"parley"
 	"parley/internal/ai"
 	"parley/internal/audio"
-	"parley/internal/need"
 	"parley/internal/provider/local"
+	"parley/internal/testenv"
 )
 
 // sample is a way in which a text is said on a line.
@@ -40,7 +40,7 @@ func judged(s sample) (parley.AnsweredBy, time.Duration) {
 		understood[i] = r.IntN(4) > 0
 	}
 	frame := make([]int16, 160)
-	verdict, when := parley.AnsweredUnknown, time.Duration(0)
+	result, when := parley.AnsweredUnknown, time.Duration(0)
 	var heard string
 	var segment int
 	for at := time.Duration(0); at < s.begin+length+5*time.Second; at += audio.FrameTime {
@@ -58,9 +58,9 @@ func judged(s sample) (parley.AnsweredBy, time.Duration) {
 			for _, a := range slices.Clone(m.Step(e)) {
 				switch a.Kind {
 				case AnsweredBy:
-					verdict, when = parley.AnsweredHuman, at
+					result, when = parley.AnsweredHuman, at
 					if a.Machine {
-						verdict = parley.AnsweredMachine
+						result = parley.AnsweredMachine
 					}
 				case OpenEar:
 					segment, heard = m.next-1, ""
@@ -76,14 +76,14 @@ func judged(s sample) (parley.AnsweredBy, time.Duration) {
 				do(Event{Kind: Text, N: segment, Text: heard, Final: !m.open})
 			}
 		}
-		if verdict == parley.AnsweredMachine {
+		if result == parley.AnsweredMachine {
 			break
 		}
 	}
-	return verdict, when
+	return result, when
 }
 
-// People are told from machines: at most 1 of 100 people is lost, 9 of 10 machines are caught, and the median verdict comes within 2.5 s of the
+// People are told from machines: at most 1 of 100 people is lost, 9 of 10 machines are caught, and the median result comes within 2.5 s of the
 // answer. The voices are synthetic, and recognition is imitated.
 func TestWhoAnswered(t *testing.T) {
 	if raced {
@@ -91,7 +91,7 @@ func TestWhoAnswered(t *testing.T) {
 	}
 	for _, find := range []func() (string, error){(local.Flite{}).Find, (local.ESpeak{}).Find} {
 		_, err := find()
-		need.Nil(t, err)
+		testenv.Nil(t, err)
 	}
 	held := []string{"slt", "awb", "en-gb+m3", "en-us+f4"}
 	judgement(t, "other voices", slices.Concat(people[0], people[1]), slices.Concat(machines[0], machines[1]), held, true)
@@ -166,7 +166,7 @@ func judgement(t *testing.T, name string, people, machines, voices []string, bou
 			share, goal, met = 100-share, ">= 90", 10*wrong[k] <= each
 		}
 		median, late := times[k][each/2], times[k][each*9/10]
-		t.Logf("quality: %s: voicemail: %s: %.1f %% (goal %s %%: %s)", name, fmt.Sprintf(what, each), share, goal, verdict(met))
+		t.Logf("quality: %s: voicemail: %s: %.1f %% (goal %s %%: %s)", name, fmt.Sprintf(what, each), share, goal, result(met))
 		t.Logf("quality: %s: voicemail: the median verdict on these comes %v after the answer, 9 of 10 within %v", name, median, late)
 		if bound && !met {
 			t.Errorf("%s: %.1f %%", fmt.Sprintf(what, each), share)
@@ -174,13 +174,13 @@ func judgement(t *testing.T, name string, people, machines, voices []string, bou
 	}
 	all := slices.Concat(times[0], times[1])
 	slices.Sort(all)
-	t.Logf("quality: %s: voicemail: the median verdict comes %v after the answer (goal <= 2.5s: %s)", name, all[each], verdict(all[each] <= 2500*time.Millisecond))
+	t.Logf("quality: %s: voicemail: the median verdict comes %v after the answer (goal <= 2.5s: %s)", name, all[each], result(all[each] <= 2500*time.Millisecond))
 	if bound && all[each] > 2500*time.Millisecond {
 		t.Errorf("the median verdict comes after %v", all[each])
 	}
 }
 
-func verdict(met bool) string {
+func result(met bool) string {
 	if met {
 		return "met"
 	}

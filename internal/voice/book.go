@@ -31,7 +31,7 @@ type answer struct {
 	id      int
 	purpose turn.Purpose
 	parts   []*part
-	calls   [][]agent.Call // that have finished, by the step of thinking that made them
+	calls   [][]agent.ToolCall // that have finished, by the step of thinking that made them
 	step    int
 	runs    int  // calls that are under way
 	used    bool // the present step has made calls
@@ -124,8 +124,8 @@ func (b *book) turns() []parley.CallTurn {
 }
 
 // calls are the tools that were used, in order.
-func (b *book) calls() []agent.Call {
-	var out []agent.Call
+func (b *book) calls() []agent.ToolCall {
+	var out []agent.ToolCall
 	for _, e := range b.entries {
 		if e.answer != nil {
 			for _, step := range e.answer.calls {
@@ -185,7 +185,7 @@ func (a *answer) messages(heard *playout) []ai.Message {
 	var out []ai.Message
 	for step := 0; step <= a.step; step++ {
 		text, _ := a.heard(heard, step)
-		var calls []agent.Call
+		var calls []agent.ToolCall
 		if step < len(a.calls) {
 			calls = a.calls[step]
 		}
@@ -211,7 +211,7 @@ func (a *answer) called() {
 	a.runs++
 }
 
-func (a *answer) finished(c agent.Call) {
+func (a *answer) finished(c agent.ToolCall) {
 	a.runs--
 	for len(a.calls) <= a.step {
 		a.calls = append(a.calls, nil)

@@ -11,8 +11,8 @@ import (
 
 	"parley/internal/ai"
 	"parley/internal/audio"
-	"parley/internal/need"
 	"parley/internal/provider/local"
+	"parley/internal/testenv"
 )
 
 // The figures that the design names are measured by tests: on a few samples whenever they run, on all of them for `make bench
@@ -21,7 +21,7 @@ import (
 // whole says whether all samples are wanted.
 func whole(t testing.TB) bool { return os.Getenv("PARLEY_QUALITY") == "all" }
 
-// told prints a figure with its goal and the verdict, and fails where a figure that is held to it misses it.
+// told prints a figure with its goal and the end reason, and fails where a figure that is held to it misses it.
 func told(t *testing.T, held bool, figure, goal float64, least bool, format string, args ...any) {
 	t.Helper()
 	met := figure <= goal
@@ -109,7 +109,7 @@ func add(t testing.TB, pcm []int16, kind string, seed uint64, level float64) {
 func recognizer(t *testing.T) *local.Sphinx {
 	t.Helper()
 	s := local.NewSphinx(local.SphinxConfig{})
-	need.Nil(t, s.Find())
+	testenv.Nil(t, s.Find())
 	t.Cleanup(s.Close)
 	if err := s.Check(t.Context()); err != nil {
 		t.Fatal(err)

@@ -84,7 +84,7 @@ func (r *run) toolBegan(a *answer) {
 	r.step(turn.Event{Kind: turn.ToolBegan, Reply: a.id})
 }
 
-func (r *run) toolEnded(a *answer, c agent.Call, counts bool) {
+func (r *run) toolEnded(a *answer, c agent.ToolCall, counts bool) {
 	if !counts {
 		a.runs--
 		return

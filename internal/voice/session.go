@@ -149,7 +149,7 @@ func (r *run) hold(ctx context.Context) Result {
 	}
 	r.inbox.ask(func() {
 		if !r.over {
-			r.step(turn.Event{Kind: turn.End, Reason: r.verdict(ctx, legErr)})
+			r.step(turn.Event{Kind: turn.End, Reason: r.endReason(ctx, legErr)})
 		}
 		r.finish()
 	})
@@ -221,8 +221,8 @@ func (r *run) converse(p Persona) (err error) {
 	return r.leg.Run(r.ctx, &r.peer)
 }
 
-// verdict is why a call is over that the session didn't end.
-func (r *run) verdict(ctx context.Context, legErr error) parley.EndedReason {
+// end reason is why a call is over that the session didn't end.
+func (r *run) endReason(ctx context.Context, legErr error) parley.EndedReason {
 	if reason, ok := errors.AsType[parley.EndedReason](context.Cause(ctx)); ok {
 		return reason
 	}

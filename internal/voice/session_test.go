@@ -386,7 +386,7 @@ func (f mouthFunc) Speak(_ context.Context, _ ai.Speech, yield func([]int16) err
 	return yield([]int16{1000, 1000})
 }
 
-// Why a call is over: the cause of its context, what the leg returned, or the session's own verdict.
+// Why a call is over: the cause of its context, what the leg returned, or the session's own end reason.
 func TestReasons(t *testing.T) {
 	fault := errors.New("no route to host")
 	for _, c := range []struct {

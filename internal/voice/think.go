@@ -128,7 +128,7 @@ func (s *sink) Text(delta string) {
 func (s *sink) flush() { s.r.sentence(s.a, s.split.Flush()) }
 
 // ToolStarted implements agent.Sink.
-func (s *sink) ToolStarted(agent.Call) {
+func (s *sink) ToolStarted(agent.ToolCall) {
 	s.r.inbox.post(func() {
 		s.flush()
 		s.r.toolBegan(s.a)
@@ -136,6 +136,6 @@ func (s *sink) ToolStarted(agent.Call) {
 }
 
 // ToolFinished implements agent.Sink.
-func (s *sink) ToolFinished(c agent.Call) {
+func (s *sink) ToolFinished(c agent.ToolCall) {
 	s.r.inbox.post(func() { s.r.toolEnded(s.a, c, !s.a.think.early) })
 }

@@ -87,17 +87,17 @@ type Event struct {
 	Kind       EventKind
 	Text       string
 	Turn       parley.CallTurn
-	Call       agent.Call
+	Call       agent.ToolCall
 	AnsweredBy parley.AnsweredBy
 }
 
 // Result is what a conversation came to.
 type Result struct {
 	// Reason is why it is over: the cause that ctx ended with or that the leg returned, where that is a parley.EndedReason, or the
-	// session's own verdict.
+	// session's own end reason.
 	Reason     parley.EndedReason
 	Turns      []parley.CallTurn
-	Calls      []agent.Call // the tools that were used, in order
+	Calls      []agent.ToolCall // the tools that were used, in order
 	AnsweredBy parley.AnsweredBy
 	Usage      ai.Usage // what the models counted
 	Err        error    // what went wrong on the way, for the log

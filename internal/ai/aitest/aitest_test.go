@@ -130,7 +130,7 @@ const streamed = `{"model":"test-model","stream":true,"stream_options":{"include
 // The stream is OpenAI's: a role first, deltas, a finish reason, usage in a chunk without choices, [DONE].
 func TestServerStream(t *testing.T) {
 	s := NewServer(t)
-	s.Script(Behaviour{Text: "Zoë ok", Calls: []ai.Call{{ID: "c", Name: "n", Arguments: `{"a":123}`}}})
+	s.Script(Behaviour{Text: "Zoë ok", Calls: []ai.ToolCall{{ID: "c", Name: "n", Arguments: `{"a":123}`}}})
 	res := post(t, s, streamed)
 	if ct := res.Header.Get("Content-Type"); !strings.HasPrefix(ct, "text/event-stream") {
 		t.Errorf("content type %q", ct)

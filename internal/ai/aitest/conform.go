@@ -67,7 +67,7 @@ func Conform(t *testing.T, m ai.Model) {
 	t.Run("answers from a tool's result", func(t *testing.T) {
 		r := generate(t, m, ai.Request{System: shop, Tools: []ai.Tool{lookUp}, Messages: []ai.Message{
 			asked,
-			{Role: ai.Assistant, Calls: []ai.Call{{ID: "call_1", Name: lookUp.Name, Arguments: `{"order_number":4711}`}}},
+			{Role: ai.Assistant, Calls: []ai.ToolCall{{ID: "call_1", Name: lookUp.Name, Arguments: `{"order_number":4711}`}}},
 			{Role: ai.ToolRole, CallID: "call_1", Text: `{"status":"shipped on Tuesday"}`},
 		}})
 		if !strings.Contains(r.Text, "shipped on Tuesday") || len(r.Calls) > 0 {
@@ -155,7 +155,7 @@ func user(text string) []ai.Message { return []ai.Message{{Role: ai.User, Text: 
 func generate(t *testing.T, m ai.Model, req ai.Request) ai.Reply {
 	t.Helper()
 	var text strings.Builder
-	var calls []ai.Call
+	var calls []ai.ToolCall
 	r, err := m.Generate(t.Context(), req, func(d ai.Delta) error {
 		if !utf8.ValidString(d.Text) {
 			t.Errorf("a piece is cut inside a rune: %q", d.Text)

@@ -52,8 +52,8 @@ func Echo(req ai.Request) ai.Reply {
 var callPattern = regexp.MustCompile(`(?i)\bcall ([\w.-]+) with \{`)
 
 // asked finds the calls that a message asks for.
-func asked(text string, tools []ai.Tool) []ai.Call {
-	var calls []ai.Call
+func asked(text string, tools []ai.Tool) []ai.ToolCall {
+	var calls []ai.ToolCall
 	for _, at := range callPattern.FindAllStringSubmatchIndex(text, -1) {
 		name := text[at[2]:at[3]]
 		var args json.RawMessage
@@ -61,7 +61,7 @@ func asked(text string, tools []ai.Tool) []ai.Call {
 			continue
 		}
 		if slices.ContainsFunc(tools, func(t ai.Tool) bool { return t.Name == name }) {
-			calls = append(calls, ai.Call{Name: name, Arguments: string(args)})
+			calls = append(calls, ai.ToolCall{Name: name, Arguments: string(args)})
 		}
 	}
 	return calls

@@ -24,7 +24,7 @@ type Fake struct {
 // Step is how a Fake answers one request.
 type Step struct {
 	Text  string    // yielded word by word
-	Calls []ai.Call // yielded after the text
+	Calls []ai.ToolCall // yielded after the text
 	// Finish is stop or tool_calls when it is empty.
 	Finish ai.Finish
 	Err    error         // after everything above
@@ -105,7 +105,7 @@ func wait(ctx context.Context, d time.Duration, gate <-chan struct{}, piece int)
 	return context.Cause(ctx)
 }
 
-func finish(calls []ai.Call) ai.Finish {
+func finish(calls []ai.ToolCall) ai.Finish {
 	if len(calls) > 0 {
 		return ai.ToolCalls
 	}
@@ -113,7 +113,7 @@ func finish(calls []ai.Call) ai.Finish {
 }
 
 // pieces are the deltas of a reply: its words, then its calls.
-func pieces(text string, calls []ai.Call) []ai.Delta {
+func pieces(text string, calls []ai.ToolCall) []ai.Delta {
 	var out []ai.Delta
 	for _, w := range strings.SplitAfter(text, " ") {
 		if w != "" {

@@ -58,7 +58,7 @@ type Server struct {
 // Behaviour is how the server answers one request. The zero value is Echo, at once, for a chat completion.
 type Behaviour struct {
 	Text   string // with Calls, instead of Echo's answer
-	Calls  []ai.Call
+	Calls  []ai.ToolCall
 	Finish ai.Finish // stop or tool_calls when it is empty
 
 	FirstDelay time.Duration // before the first token

@@ -167,7 +167,7 @@ func messages(in []wireMessage, out *ai.Request) *refusal {
 		}
 		msg := ai.Message{Role: ai.Role(m.Role), Text: text, CallID: m.ToolCallID}
 		for _, c := range m.ToolCalls {
-			msg.Calls = append(msg.Calls, ai.Call{ID: c.ID, Name: c.Function.Name, Arguments: c.Function.Arguments})
+			msg.Calls = append(msg.Calls, ai.ToolCall{ID: c.ID, Name: c.Function.Name, Arguments: c.Function.Arguments})
 		}
 		out.Messages = append(out.Messages, msg)
 	}

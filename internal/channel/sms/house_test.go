@@ -32,11 +32,11 @@ type house struct {
 	testing.TB
 	db      *store.DB
 	carrier *carriertest.Fake
-	desk    *sms.Channel
-	offices *number.Desk // where the numbers come from
+	texts   *sms.Channel
+	offices *number.Pool // where the numbers come from
 	user    *parley.User
 	hub     *event.Hub
-	people  *assistant.Desk
+	people  *assistant.Studio
 	cat     *catalog.Catalog
 }
 
@@ -56,8 +56,8 @@ func open(t testing.TB, db *store.DB) *house {
 	prices.Numbers["US"] = billing.NumberPrice{Rent: parley.USD}
 	prices.SMS["US"] = parley.USD / 100
 	h.user = storetest.User(t, db, 5*parley.USD)
-	h.desk = &sms.Channel{DB: db, Carrier: h.carrier, Prices: prices, Lease: time.Nanosecond}
-	h.offices = &number.Desk{DB: db, Carrier: h.carrier, Prices: prices}
+	h.texts = &sms.Channel{DB: db, Carrier: h.carrier, Prices: prices, Lease: time.Nanosecond}
+	h.offices = &number.Pool{DB: db, Carrier: h.carrier, Prices: prices}
 	providers, err := provider.Open(provider.All())
 	if err != nil {
 		t.Fatal(err)
@@ -73,9 +73,9 @@ func open(t testing.TB, db *store.DB) *house {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.people = &assistant.Desk{DB: db, Catalog: h.cat, Providers: providers, Tools: tool.New(guard)}
-	h.desk.Chat = chat.New(chat.Config{DB: db, Assistants: h.people, Prices: prices, Hub: h.hub, Replied: []chat.Replied{h.desk.Replied}})
-	t.Cleanup(func() { h.desk.Chat.Stop(context.Background()) })
+	h.people = &assistant.Studio{DB: db, Catalog: h.cat, Providers: providers, Tools: tool.New(guard)}
+	h.texts.Chat = chat.New(chat.Config{DB: db, Assistants: h.people, Prices: prices, Hub: h.hub, Replied: []chat.Replied{h.texts.Replied}})
+	t.Cleanup(func() { h.texts.Chat.Stop(context.Background()) })
 	return h
 }
 
@@ -120,7 +120,7 @@ func (h *house) search() {
 
 // sweep ends every message that stands.
 func (h *house) sweep() error {
-	return h.desk.Sweep(h.Context(), parley.Now().Add(time.Minute))
+	return h.texts.Sweep(h.Context(), parley.Now().Add(time.Minute))
 }
 
 // dies runs something in which the server dies.

@@ -14,10 +14,10 @@ import (
 func TestSMSLimits(t *testing.T) {
 	each(t, func(t *testing.T, h *house) {
 		ctx := t.Context()
-		h.desk.Prices.SMS["default"] = cent
+		h.texts.Prices.SMS["default"] = cent
 		n := h.buy(number1) // 1 USD
-		h.desk.Limits.Allow = func(e164 string) bool { return strings.HasPrefix(e164, "+1") && !parley.CostlyPhone(e164) }
-		h.offices.Limits = h.desk.Limits
+		h.texts.Limits.Allow = func(e164 string) bool { return strings.HasPrefix(e164, "+1") && !parley.CostlyPhone(e164) }
+		h.offices.Limits = h.texts.Limits
 		says := func(err error, words string) {
 			t.Helper()
 			h.is(err, parley.Forbidden)
@@ -27,12 +27,12 @@ func TestSMSLimits(t *testing.T) {
 		}
 		const abroad, premium = "+33142685300", "+19002345678"
 		for _, to := range []string{abroad, premium} {
-			_, err := h.desk.Send(ctx, h.user.ID, n.ID, to, "Hi")
+			_, err := h.texts.Send(ctx, h.user.ID, n.ID, to, "Hi")
 			says(err, "PARLEY_CALL_PREFIXES")
 			_, err = h.offices.AskCallerID(ctx, h.user.ID, to)
 			says(err, "PARLEY_CALL_PREFIXES")
 		}
-		if _, err := h.desk.Send(ctx, h.user.ID, n.ID+1, abroad, "Hi"); err == nil || err.Error() != "From number not found" {
+		if _, err := h.texts.Send(ctx, h.user.ID, n.ID+1, abroad, "Hi"); err == nil || err.Error() != "From number not found" {
 			t.Errorf("a number that is not there: %v", err)
 		}
 		if len(h.carrier.Sent()) != 0 {
@@ -40,31 +40,31 @@ func TestSMSLimits(t *testing.T) {
 		}
 
 		// Four segments are what a day may cost; calls of the day count too.
-		h.desk.Limits.DailySpend = 5 * cent
-		h.offices.Limits = h.desk.Limits
+		h.texts.Limits.DailySpend = 5 * cent
+		h.offices.Limits = h.texts.Limits
 		h.write(func(ctx context.Context, tx *store.Tx) error { return tx.AddSpend(ctx, h.user.ID, parley.Now(), cent) })
 		if _, err := h.offices.AskCallerID(ctx, h.user.ID, person); err != nil {
 			t.Fatal(err)
 		}
 		for range 2 {
-			if _, err := h.desk.Send(ctx, h.user.ID, n.ID, person, "Hi"); err != nil {
+			if _, err := h.texts.Send(ctx, h.user.ID, n.ID, person, "Hi"); err != nil {
 				t.Fatal(err)
 			}
 		}
-		_, err := h.desk.Send(ctx, h.user.ID, n.ID, person, strings.Repeat("long ", 60)) // two segments
+		_, err := h.texts.Send(ctx, h.user.ID, n.ID, person, strings.Repeat("long ", 60)) // two segments
 		says(err, "PARLEY_CALL_DAILY_SPEND")
 		h.carrier.Before = on("send", &carrier.Error{Message: "no route"}, false)
-		if _, err := h.desk.Send(ctx, h.user.ID, n.ID, person, "Hi"); err == nil { // it costs nothing in the end
+		if _, err := h.texts.Send(ctx, h.user.ID, n.ID, person, "Hi"); err == nil { // it costs nothing in the end
 			t.Error("it was sent")
 		}
 		if _, err := h.offices.AskCallerID(ctx, h.user.ID, "+12025550199"); err == nil {
 			t.Error("the code was sent")
 		}
 		h.carrier.Before = nil
-		if _, err := h.desk.Send(ctx, h.user.ID, n.ID, person, "Hi"); err != nil {
+		if _, err := h.texts.Send(ctx, h.user.ID, n.ID, person, "Hi"); err != nil {
 			t.Errorf("within the day's spend: %v", err)
 		}
-		_, err = h.desk.Send(ctx, h.user.ID, n.ID, person, "Hi")
+		_, err = h.texts.Send(ctx, h.user.ID, n.ID, person, "Hi")
 		says(err, "0.05 of the 0.05 USD")
 		_, err = h.offices.AskCallerID(ctx, h.user.ID, "+12025550199")
 		says(err, "PARLEY_CALL_DAILY_SPEND")

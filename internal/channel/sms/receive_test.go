@@ -17,7 +17,7 @@ import (
 // hears has a message come in and everything done that it causes.
 func (h *house) hears(sid, from, body string) {
 	h.Helper()
-	if err := h.desk.Receive(h.Context(), carrier.Inbound{SID: sid, From: from, To: number1, Body: body}); err != nil {
+	if err := h.texts.Receive(h.Context(), carrier.Inbound{SID: sid, From: from, To: number1, Body: body}); err != nil {
 		h.Fatal(err)
 	}
 	if err := h.sweep(); err != nil {
@@ -65,7 +65,7 @@ func TestAnswered(t *testing.T) {
 	each(t, func(t *testing.T, h *house) {
 		n := h.buy(number1)
 		a := h.assistant(n)
-		h.desk.Prices.Messages["sms"] = 3 * cent
+		h.texts.Prices.Messages["sms"] = 3 * cent
 		h.hears("SMin1", person, "When are you open?")
 		_, list := h.conversation(a, person)
 		if len(list) != 2 || list[0].Content != "When are you open?" || !strings.Contains(list[1].Content, "7 am") {
@@ -75,7 +75,7 @@ func TestAnswered(t *testing.T) {
 		var wg sync.WaitGroup
 		for range 4 { // and again, to several nodes
 			wg.Go(func() {
-				if err := h.desk.Receive(t.Context(), carrier.Inbound{SID: "SMin2", From: person, To: number1, Body: "Where is +12025550101?"}); err != nil {
+				if err := h.texts.Receive(t.Context(), carrier.Inbound{SID: "SMin2", From: person, To: number1, Body: "Where is +12025550101?"}); err != nil {
 					t.Error(err)
 				}
 			})
@@ -99,14 +99,14 @@ func TestAnswered(t *testing.T) {
 		h.money(4*parley.USD - 2*(3*cent+cent)) // the messages at their own price, the replies by segment
 
 		// A person in the assistant's place reaches the phone too, and is told when that can't be paid.
-		if _, err := h.desk.Chat.Reply(t.Context(), h.user.ID, conv.ID, "This is Ana."); err != nil {
+		if _, err := h.texts.Chat.Reply(t.Context(), h.user.ID, conv.ID, "This is Ana."); err != nil {
 			t.Fatal(err)
 		}
 		if err := h.sweep(); err != nil || h.sent()[2] != person+": This is Ana." {
 			t.Errorf("sent %q: %v", h.sent(), err)
 		}
-		h.desk.Prices.SMS["US"] = 100 * parley.USD
-		_, err := h.desk.Chat.Reply(t.Context(), h.user.ID, conv.ID, "This is Ana again.")
+		h.texts.Prices.SMS["US"] = 100 * parley.USD
+		_, err := h.texts.Chat.Reply(t.Context(), h.user.ID, conv.ID, "This is Ana again.")
 		h.is(err, parley.Payment)
 		if _, list := h.conversation(a, person); len(list) != 5 {
 			t.Errorf("a reply that nobody hears is in the conversation: %+v", list[len(list)-1])
@@ -118,14 +118,14 @@ func TestAnswered(t *testing.T) {
 func TestAnsweredOnce(t *testing.T) {
 	each(t, func(t *testing.T, h *house) {
 		a := h.assistant(h.buy(number1))
-		if err := h.desk.Receive(t.Context(), carrier.Inbound{SID: "SMin1", From: person, To: number1, Body: "When are you open?"}); err != nil {
+		if err := h.texts.Receive(t.Context(), carrier.Inbound{SID: "SMin1", From: person, To: number1, Body: "When are you open?"}); err != nil {
 			t.Fatal(err)
 		}
-		conv, err := h.desk.Chat.WithCustomer(t.Context(), a, parley.APIConversation, person, nil)
+		conv, err := h.texts.Chat.WithCustomer(t.Context(), a, parley.APIConversation, person, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := h.desk.Chat.Receive(t.Context(), conv, parley.ChannelSMS, "SMin1", "When are you open?"); err != nil {
+		if err := h.texts.Chat.Receive(t.Context(), conv, parley.ChannelSMS, "SMin1", "When are you open?"); err != nil {
 			t.Fatal(err)
 		}
 		for range 2 {
@@ -168,7 +168,7 @@ func TestKeywords(t *testing.T) {
 				t.Errorf("%q was not heard", word)
 			}
 			last("no more messages")
-			_, err := h.desk.Send(t.Context(), h.user.ID, n.ID, person, "Buy!")
+			_, err := h.texts.Send(t.Context(), h.user.ID, n.ID, person, "Buy!")
 			h.is(err, parley.Refused)
 			say("start")
 			if out() {
@@ -198,13 +198,13 @@ func TestKeywords(t *testing.T) {
 		if len(list) != 7 || list[6].Content != "Are you still there?" || len(h.sent()) != before {
 			t.Errorf("%d messages, %q sent", len(list), h.sent()[before:])
 		}
-		_, err := h.desk.Chat.Reply(t.Context(), h.user.ID, conv.ID, "Yes we are.")
+		_, err := h.texts.Chat.Reply(t.Context(), h.user.ID, conv.ID, "Yes we are.")
 		h.is(err, parley.Refused)
 		say("Yes")
 		if out() {
 			t.Error("yes after a stop was not heard")
 		}
-		if _, err := h.desk.Send(t.Context(), h.user.ID, n.ID, "+12025550778", "Hello"); err != nil {
+		if _, err := h.texts.Send(t.Context(), h.user.ID, n.ID, "+12025550778", "Hello"); err != nil {
 			t.Errorf("another person: %v", err)
 		}
 	})
@@ -218,7 +218,7 @@ func (selfAnswering) AnswersKeywords() {}
 func TestCarrierAnswersKeywords(t *testing.T) {
 	each(t, func(t *testing.T, h *house) {
 		h.buy(number1)
-		h.desk.Carrier = selfAnswering{h.carrier}
+		h.texts.Carrier = selfAnswering{h.carrier}
 		h.hears("SMin1", person, "STOP")
 		if out, err := h.db.OptedOut(t.Context(), h.user.ID, number1, person); err != nil || !out || len(h.sent()) != 0 {
 			t.Errorf("opted out: %v, sent %q: %v", out, h.sent(), err)
@@ -236,9 +236,9 @@ func TestUnanswerable(t *testing.T) {
 			t.Errorf("the conversation holds %+v", list)
 		}
 		h.hears("SMin3", person, "  ")
-		h.desk.Receive(t.Context(), carrier.Inbound{SID: "SMin4", From: person, To: number2, Body: "Wrong number"})
-		h.desk.Receive(t.Context(), carrier.Inbound{SID: "SMin5", From: person, To: "nobody", Body: "Wrong number"})
-		h.desk.Prices.SMS["US"] = 100 * parley.USD
+		h.texts.Receive(t.Context(), carrier.Inbound{SID: "SMin4", From: person, To: number2, Body: "Wrong number"})
+		h.texts.Receive(t.Context(), carrier.Inbound{SID: "SMin5", From: person, To: "nobody", Body: "Wrong number"})
+		h.texts.Prices.SMS["US"] = 100 * parley.USD
 		h.hears("SMin6", person, "When are you open?") // the reply can't be paid
 		h.conversation(a, person)
 		if err := h.sweep(); err != nil || len(h.sent()) != 0 {
@@ -273,7 +273,7 @@ func TestErase(t *testing.T) {
 		n := h.buy(number1)
 		h.hears("SMin1", person, "STOP")
 		other := "+12025550778"
-		if _, err := h.desk.Send(t.Context(), h.user.ID, n.ID, other, "Hello"); err != nil {
+		if _, err := h.texts.Send(t.Context(), h.user.ID, n.ID, other, "Hello"); err != nil {
 			t.Fatal(err)
 		}
 		stranger := storetest.User(t, h.db, 0)
@@ -289,7 +289,7 @@ func TestErase(t *testing.T) {
 		if list := h.messages(); len(list) != 1 || list[0].To != other {
 			t.Errorf("left: %+v", list)
 		}
-		_, err := h.desk.Send(t.Context(), h.user.ID, n.ID, person, "Buy!")
+		_, err := h.texts.Send(t.Context(), h.user.ID, n.ID, person, "Buy!")
 		h.is(err, parley.Refused) // who said stop is still not written to
 	})
 }
@@ -300,7 +300,7 @@ func TestForget(t *testing.T) {
 		n := h.buy(number1)
 		h.hears("SMin1", person, "STOP")
 		h.carrier.Before = on("send", nil, true)
-		h.dies(func() { h.desk.Send(t.Context(), h.user.ID, n.ID, "+12025550778", "Hello") })
+		h.dies(func() { h.texts.Send(t.Context(), h.user.ID, n.ID, "+12025550778", "Hello") })
 		forget := func(before parley.Time) {
 			t.Helper()
 			h.write(func(ctx context.Context, tx *store.Tx) error {

@@ -16,7 +16,7 @@ const cent = parley.USD / 100 // a segment in these tests
 func TestSend(t *testing.T) {
 	each(t, func(t *testing.T, h *house) {
 		n := h.buy(number1)
-		m, err := h.desk.Send(t.Context(), h.user.ID, n.ID, "+1 202 555 0777", "Grüße 👋")
+		m, err := h.texts.Send(t.Context(), h.user.ID, n.ID, "+1 202 555 0777", "Grüße 👋")
 		if err != nil || m.Status != parley.SMSSent || m.To != person || m.From != number1 || m.Segments != 1 || m.TotalCost != cent || m.SID != "SM1" {
 			t.Fatalf("sent %+v: %v", m, err)
 		}
@@ -49,12 +49,12 @@ func TestSendFailures(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			each(t, func(t *testing.T, h *house) {
 				n := h.buy(number1)
-				if _, err := h.desk.Send(t.Context(), h.user.ID, n.ID, person, "the same words"); err != nil { // an earlier message that is alike
+				if _, err := h.texts.Send(t.Context(), h.user.ID, n.ID, person, "the same words"); err != nil { // an earlier message that is alike
 					t.Fatal(err)
 				}
 				h.carrier.Before, h.carrier.After = c.before, c.after
 				send := func() {
-					m, err := h.desk.Send(t.Context(), h.user.ID, n.ID, person, "the same words")
+					m, err := h.texts.Send(t.Context(), h.user.ID, n.ID, person, "the same words")
 					var f *sms.Failure
 					if failed := errors.As(err, &f); failed != (c.status == parley.SMSFailed) || m == nil || m.Status != c.status {
 						t.Errorf("answered %+v: %v", m, err)
@@ -96,7 +96,7 @@ func TestUncertainStaysOpen(t *testing.T) {
 	each(t, func(t *testing.T, h *house) {
 		n := h.buy(number1)
 		h.carrier.After = on("send", nil, true)
-		h.dies(func() { h.desk.Send(t.Context(), h.user.ID, n.ID, person, "once") })
+		h.dies(func() { h.texts.Send(t.Context(), h.user.ID, n.ID, person, "once") })
 		h.carrier.After, h.carrier.Before = nil, on("find", &carrier.Error{Message: "slow down"}, false)
 		if err := h.sweep(); err == nil || len(h.carrier.Sent()) != 1 || h.messages()[0].Status != parley.SMSQueued {
 			t.Errorf("the carrier sent %d, the row says %q: %v", len(h.carrier.Sent()), h.messages()[0].Status, err)
@@ -115,10 +115,10 @@ func TestSweepsTogether(t *testing.T) {
 		n := h.buy(number1)
 		h.carrier.Before = on("send", nil, true)
 		for i := range 5 {
-			h.dies(func() { h.desk.Send(t.Context(), h.user.ID, n.ID, person, fmt.Sprint("message ", i)) })
+			h.dies(func() { h.texts.Send(t.Context(), h.user.ID, n.ID, person, fmt.Sprint("message ", i)) })
 		}
 		h.carrier.Before = nil
-		h.desk.Lease = 0
+		h.texts.Lease = 0
 		var wg sync.WaitGroup
 		for range 4 {
 			wg.Go(func() {
@@ -138,11 +138,11 @@ func TestSweepsTogether(t *testing.T) {
 func TestSendRace(t *testing.T) {
 	each(t, func(t *testing.T, h *house) {
 		n := h.buy(number1)
-		h.desk.Prices.SMS["US"] = parley.USD
+		h.texts.Prices.SMS["US"] = parley.USD
 		var wg sync.WaitGroup
 		for range 12 { // money for four
 			wg.Go(func() {
-				if _, err := h.desk.Send(t.Context(), h.user.ID, n.ID, person, "x"); err != nil {
+				if _, err := h.texts.Send(t.Context(), h.user.ID, n.ID, person, "x"); err != nil {
 					h.is(err, parley.Refused)
 				}
 			})
@@ -174,13 +174,13 @@ func TestReports(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			each(t, func(t *testing.T, h *house) {
 				n := h.buy(number1)
-				m, err := h.desk.Send(t.Context(), h.user.ID, n.ID, person, "x")
+				m, err := h.texts.Send(t.Context(), h.user.ID, n.ID, person, "x")
 				if err != nil {
 					t.Fatal(err)
 				}
 				tell := func(r carrier.Report) {
 					t.Helper()
-					if err := h.desk.Report(t.Context(), r); err != nil {
+					if err := h.texts.Report(t.Context(), r); err != nil {
 						t.Error(err)
 					}
 				}
@@ -212,7 +212,7 @@ func TestReportBeforeTheRow(t *testing.T) {
 				if act == "send" {
 					sent := h.carrier.Sent()
 					last := sent[len(sent)-1]
-					if err := h.desk.Report(t.Context(), carrier.Report{Reference: last.Reference, SID: last.SID, Status: parley.SMSDelivered}); err != nil {
+					if err := h.texts.Report(t.Context(), carrier.Report{Reference: last.Reference, SID: last.SID, Status: parley.SMSDelivered}); err != nil {
 						t.Error(err)
 					}
 					if dies {
@@ -223,11 +223,11 @@ func TestReportBeforeTheRow(t *testing.T) {
 			}
 		}
 		h.carrier.After = told(false)
-		if m, err := h.desk.Send(t.Context(), h.user.ID, n.ID, person, "x"); err != nil || m.Status != parley.SMSDelivered || m.SID != "SM1" {
+		if m, err := h.texts.Send(t.Context(), h.user.ID, n.ID, person, "x"); err != nil || m.Status != parley.SMSDelivered || m.SID != "SM1" {
 			t.Errorf("sent %+v: %v", m, err)
 		}
 		h.carrier.After = told(true)
-		h.dies(func() { h.desk.Send(t.Context(), h.user.ID, n.ID, person, "y") })
+		h.dies(func() { h.texts.Send(t.Context(), h.user.ID, n.ID, person, "y") })
 		h.carrier.After = nil
 		if err := h.sweep(); err != nil || len(h.carrier.Sent()) != 2 || h.messages()[0].Status != parley.SMSDelivered {
 			t.Errorf("the carrier sent %d: %v", len(h.carrier.Sent()), err)

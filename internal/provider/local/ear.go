@@ -188,12 +188,12 @@ func (e *sphinxEar) utterance(ctx context.Context, number int) (text string, err
 			e.s.park(e, d)
 			d = nil
 		}
-		return text, e.verdict(err, end)
+		return text, e.errorOf(err, end)
 	}
 }
 
-// verdict is an utterance's *ai.Error.
-func (e *sphinxEar) verdict(err error, end *utteranceEnd) error {
+// errorOf is an utterance's *ai.Error.
+func (e *sphinxEar) errorOf(err error, end *utteranceEnd) error {
 	if err != nil {
 		if _, ok := errors.AsType[*ai.Error](err); !ok {
 			err = &ai.Error{Kind: ai.Interrupted, Err: err}

@@ -50,7 +50,7 @@ func (t transcript) value(name string, p property) any {
 	about := stemSet(spoken(name) + " " + p.Description)
 	switch {
 	case p.is("boolean"):
-		return t.judge(name, about)
+		return t.evaluate(name, about)
 	case p.is("number"), p.is("integer"):
 		for _, list := range [][]string{t.customer, t.all} {
 			for _, s := range related(list, about) {
@@ -78,8 +78,8 @@ func (t transcript) summary() any {
 	}
 }
 
-// judge says whether something is so: the goal by how the customer ended, anything else by the last thing they said about it.
-func (t transcript) judge(name string, about map[string]bool) any {
+// evaluate says whether something is so: the goal by how the customer ended, anything else by the last thing they said about it.
+func (t transcript) evaluate(name string, about map[string]bool) any {
 	for w := range strings.FieldsSeq(spoken(name)) {
 		if !goalName[w] {
 			continue

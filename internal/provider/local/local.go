@@ -86,7 +86,7 @@ func respond(req ai.Request) ai.Reply {
 	if !req.NoCalls {
 		call, lacks := t.choose(req.Tools)
 		if call != nil {
-			return ai.Reply{Calls: []ai.Call{*call}, Finish: ai.ToolCalls}
+			return ai.Reply{Calls: []ai.ToolCall{*call}, Finish: ai.ToolCalls}
 		}
 		missing = lacks
 	}
@@ -98,7 +98,7 @@ func respond(req ai.Request) ai.Reply {
 	}
 	if cover < enough && !req.NoCalls {
 		if call := t.search(req.Tools); call != nil {
-			return ai.Reply{Calls: []ai.Call{*call}, Finish: ai.ToolCalls}
+			return ai.Reply{Calls: []ai.ToolCall{*call}, Finish: ai.ToolCalls}
 		}
 	}
 	if found == "" {

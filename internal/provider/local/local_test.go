@@ -147,7 +147,7 @@ func TestResults(t *testing.T) {
 	} {
 		r, err := Model{}.Generate(t.Context(), ai.Request{System: bakery, Tools: office, Messages: []ai.Message{
 			{Role: ai.User, Text: c.asked},
-			{Role: ai.Assistant, Calls: []ai.Call{{ID: "1", Name: c.tool, Arguments: "{}"}}},
+			{Role: ai.Assistant, Calls: []ai.ToolCall{{ID: "1", Name: c.tool, Arguments: "{}"}}},
 			{Role: ai.ToolRole, CallID: "1", Text: c.result},
 		}}, func(ai.Delta) error { return nil })
 		if err != nil || !strings.Contains(r.Text, c.want) {
@@ -214,7 +214,7 @@ func FuzzRespond(f *testing.F) {
 		base := []ai.Message{{Role: ai.User, Text: result}, {Role: ai.Assistant, Text: system}, {Role: ai.User, Text: said}}
 		for _, req := range []ai.Request{
 			{System: system, Messages: base, Tools: tools},
-			{System: system, Messages: append(base, ai.Message{Role: ai.Assistant, Calls: []ai.Call{{ID: "1", Name: param}}}, ai.Message{Role: ai.ToolRole, CallID: "1", Text: result}), Tools: tools},
+			{System: system, Messages: append(base, ai.Message{Role: ai.Assistant, Calls: []ai.ToolCall{{ID: "1", Name: param}}}, ai.Message{Role: ai.ToolRole, CallID: "1", Text: result}), Tools: tools},
 			{System: system, Messages: base, Schema: &ai.Schema{Name: "x", JSON: p}},
 		} {
 			r, err := Model{}.Generate(t.Context(), req, func(ai.Delta) error { return nil })

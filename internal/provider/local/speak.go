@@ -89,14 +89,14 @@ func (p program) speak(ctx context.Context, args []string, input string, rate au
 		end(cmd)
 		_ = cmd.Wait() // it was killed, that is all that it would say
 	}
-	return p.verdict(ctx, err, began, r, said)
+	return p.errorOf(ctx, err, began, r, said)
 }
 
 // end kills the program and all that it has started. It is not reaped yet, so the number is still its own.
 func end(cmd *exec.Cmd) { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 
-// verdict says what an error means.
-func (p program) verdict(ctx context.Context, err error, began bool, r *printed, said *tail) error {
+// errorOf says what an error means.
+func (p program) errorOf(ctx context.Context, err error, began bool, r *printed, said *tail) error {
 	if stop, ok := errors.AsType[refusal](err); ok {
 		return stop.error
 	}

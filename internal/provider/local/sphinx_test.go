@@ -12,7 +12,7 @@ import (
 	"parley/internal/ai"
 	"parley/internal/ai/aitest"
 	"parley/internal/audio"
-	"parley/internal/need"
+	"parley/internal/testenv"
 )
 
 // hearing is a recognizer that is closed, with all its processes, at the end.
@@ -20,7 +20,7 @@ func hearing(t testing.TB, c SphinxConfig) *Sphinx {
 	t.Helper()
 	needFlite(t)
 	s := NewSphinx(c)
-	need.Nil(t, s.Find())
+	testenv.Nil(t, s.Find())
 	t.Cleanup(func() {
 		s.Close()
 		if n := s.nursery; n != nil {

@@ -15,7 +15,7 @@ type talk struct {
 	said    string   // the customer's last message
 	earlier []string // the customer's other messages, newest first
 	asked   bool     // the assistant's last words asked for what a tool needs
-	called  []ai.Call
+	called  []ai.ToolCall
 	results []string // of called, when the conversation ends with them
 	facts   map[string]string
 }

@@ -51,7 +51,7 @@ func searches(t ai.Tool) bool {
 }
 
 // search asks the first tool that searches for what the customer said.
-func (t *talk) search(tools []ai.Tool) *ai.Call {
+func (t *talk) search(tools []ai.Tool) *ai.ToolCall {
 	for _, tool := range tools {
 		if searches(tool) && len(stems(t.said)) > 0 {
 			return newCall(tool.Name, map[string]any{readSchema(tool.Schema).Required[0]: t.said})
@@ -60,14 +60,14 @@ func (t *talk) search(tools []ai.Tool) *ai.Call {
 	return nil
 }
 
-func newCall(name string, args map[string]any) *ai.Call {
+func newCall(name string, args map[string]any) *ai.ToolCall {
 	text, _ := json.Marshal(args) // strings, numbers and booleans can't fail
-	return &ai.Call{ID: "call_1", Name: name, Arguments: string(text)}
+	return &ai.ToolCall{ID: "call_1", Name: name, Arguments: string(text)}
 }
 
 // choose finds the tool that the message is about: one that it names, or that shares at least two words with it, one of them of the name, or all of a name that is one word.
 // Without all its required arguments there is no call; lacks then names what is missing of a tool that is clearly meant.
-func (t *talk) choose(tools []ai.Tool) (call *ai.Call, lacks string) {
+func (t *talk) choose(tools []ai.Tool) (call *ai.ToolCall, lacks string) {
 	said, also := t.said, t.earlier
 	if t.asked && len(t.earlier) > 0 {
 		said = t.earlier[0] + ". " + t.said // the answer to what we asked for

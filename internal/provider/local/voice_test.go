@@ -16,10 +16,10 @@ import (
 	"parley/internal/ai"
 	"parley/internal/ai/aitest"
 	"parley/internal/audio"
-	"parley/internal/need"
+	"parley/internal/testenv"
 )
 
-func needFlite(t testing.TB) { _, err := Flite{}.Find(); need.Nil(t, err) }
+func needFlite(t testing.TB) { _, err := Flite{}.Find(); testenv.Nil(t, err) }
 
 func TestFliteConforms(t *testing.T) {
 	needFlite(t)
@@ -32,7 +32,7 @@ func TestFliteConforms(t *testing.T) {
 
 func TestESpeakConforms(t *testing.T) {
 	_, err := ESpeak{}.Find()
-	need.Nil(t, err)
+	testenv.Nil(t, err)
 	for voice, language := range map[string]string{"en-us+f3": "en", "de": "de"} {
 		t.Run(voice, func(t *testing.T) {
 			aitest.ConformSynthesizer(t, ESpeak{}, ai.Speech{Voice: voice, Language: language})

@@ -21,7 +21,7 @@ func TestNames(t *testing.T) {
 			t.Errorf("%q goes out as %q", name, wire)
 		}
 		seen[wire] = true
-		s.Script(aitest.Behaviour{Calls: []ai.Call{{ID: "1", Name: wire, Arguments: "{}"}}})
+		s.Script(aitest.Behaviour{Calls: []ai.ToolCall{{ID: "1", Name: wire, Arguments: "{}"}}})
 		req := ask("go")
 		req.Tools = []ai.Tool{{Name: name}}
 		if r, err := m.Generate(t.Context(), req, ignore); err != nil || len(r.Calls) != 1 || r.Calls[0].Name != name {

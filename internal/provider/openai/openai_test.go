@@ -68,7 +68,7 @@ func TestRequest(t *testing.T) {
 	req := ask("Hello ✓")
 	req.Temperature, req.MaxTokens = &temperature, 321
 	req.Tools = []ai.Tool{{Name: "odd name!", Description: "does"}}
-	req.Messages = append([]ai.Message{{Role: ai.Assistant, Text: "Hi", Calls: []ai.Call{{ID: "a", Name: "odd name!", Arguments: "not json"}}}, {Role: ai.ToolRole, CallID: "a", Text: "12"}}, req.Messages...)
+	req.Messages = append([]ai.Message{{Role: ai.Assistant, Text: "Hi", Calls: []ai.ToolCall{{ID: "a", Name: "odd name!", Arguments: "not json"}}}, {Role: ai.ToolRole, CallID: "a", Text: "12"}}, req.Messages...)
 	if _, err := m.Generate(t.Context(), req, ignore); err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +87,7 @@ func TestRequest(t *testing.T) {
 func TestToolCalls(t *testing.T) {
 	s := aitest.NewServer(t)
 	m := client(t, s, 0)
-	calls := []ai.Call{{ID: "c1", Name: "weather", Arguments: `{"city":"Zürich"}`}, {ID: "c2", Name: "time", Arguments: `{}`}}
+	calls := []ai.ToolCall{{ID: "c1", Name: "weather", Arguments: `{"city":"Zürich"}`}, {ID: "c2", Name: "time", Arguments: `{}`}}
 	s.Script(aitest.Behaviour{Text: "Let me see. ", Calls: calls, Cut: 2},
 		aitest.Behaviour{Calls: calls, Finish: ai.Stop, NoUsage: true}, // Ollama says stop
 		aitest.Behaviour{Raw: sse(
@@ -143,7 +143,7 @@ func TestFailures(t *testing.T) {
 		{"garbage at once", []aitest.Behaviour{{Fault: aitest.Garbage}}, ai.Malformed, 1, ""},
 		{"endless", []aitest.Behaviour{{Text: "a b c", Fault: aitest.Endless, After: 1}}, ai.Malformed, 1, "a "},
 		{"no stream", []aitest.Behaviour{{Raw: `{"choices":[{"message":{"content":"whole"}}]}`}}, ai.Malformed, 1, ""},
-		{"call cut off, then well", []aitest.Behaviour{{Calls: []ai.Call{{ID: "1", Name: "n", Arguments: `{"a":1}`}}, Fault: aitest.Reset, After: 2}, ok}, "", 2, "Fine."},
+		{"call cut off, then well", []aitest.Behaviour{{Calls: []ai.ToolCall{{ID: "1", Name: "n", Arguments: `{"a":1}`}}, Fault: aitest.Reset, After: 2}, ok}, "", 2, "Fine."},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -28,7 +28,7 @@ type reading struct {
 	size   int                // of all arguments
 	finish ai.Finish
 	usage  ai.Usage
-	whole  []ai.Call
+	whole  []ai.ToolCall
 }
 
 // partial is a call of which pieces have come.
@@ -112,7 +112,7 @@ func (r *reading) end(names names) error {
 			p.id = fmt.Sprintf("call_%d", i)
 		}
 		ids[p.id] = true
-		c := ai.Call{ID: p.id, Name: names.own(p.name), Arguments: p.args.String()}
+		c := ai.ToolCall{ID: p.id, Name: names.own(p.name), Arguments: p.args.String()}
 		r.whole = append(r.whole, c)
 		if err := r.give(ai.Delta{Call: &c}); err != nil {
 			return err

@@ -166,7 +166,7 @@ func (p *play) model(a *args) {
 		case "each":
 			t.Each = a.time()
 		case "calls":
-			t.Calls = append(t.Calls, ai.Call{Name: a.word(), Arguments: a.word()})
+			t.Calls = append(t.Calls, ai.ToolCall{Name: a.word(), Arguments: a.word()})
 		case "hangs":
 			t.Hang = true
 		case "fails":

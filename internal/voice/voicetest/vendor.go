@@ -126,7 +126,7 @@ type Brain struct {
 // Thought is what a Brain answers.
 type Thought struct {
 	Text  string
-	Calls []ai.Call
+	Calls []ai.ToolCall
 	After time.Duration // before the first word
 	Each  time.Duration // before each further one
 	Err   error         // after the text

@@ -205,7 +205,7 @@ func (s *Server) message(w http.ResponseWriter, r *http.Request) {
 		refuse(w, 400, 100, "Param text['body'] must be at most 4096 characters long")
 		return
 	case in.Type == "template":
-		if code, text := s.judge(in.Template); code != 0 {
+		if code, text := s.check(in.Template); code != 0 {
 			refuse(w, 400, code, text)
 			return
 		}
@@ -232,8 +232,8 @@ func (s *Server) message(w http.ResponseWriter, r *http.Request) {
 
 var gap = regexp.MustCompile(`\{\{\w+\}\}`)
 
-// judge refuses what the platform refuses of a template that is sent.
-func (s *Server) judge(sent Object) (code int, text string) {
+// check refuses what the platform refuses of a template that is sent.
+func (s *Server) check(sent Object) (code int, text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	language, _ := sent["language"].(Object)

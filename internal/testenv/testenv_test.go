@@ -1,4 +1,4 @@
-package need_test
+package testenv_test
 
 import (
 	"errors"
@@ -6,7 +6,7 @@ import (
 	"runtime"
 	"testing"
 
-	"parley/internal/need"
+	"parley/internal/testenv"
 )
 
 // said is a test that remembers what is done to it.
@@ -26,14 +26,14 @@ func TestNeeds(t *testing.T) {
 		ci, want string
 		ask      func(t testing.TB)
 	}{
-		{"", "", func(t testing.TB) { need.Nil(t, nil) }},
-		{"true", "", func(t testing.TB) { need.Nil(t, nil) }},
-		{"", "logged skipped ", func(t testing.TB) { need.Nil(t, missing) }},
-		{"true", "failed ", func(t testing.TB) { need.Nil(t, missing) }},
-		{"", "logged ", func(t testing.TB) { need.Met(t, missing) }},
-		{"true", "failed ", func(t testing.TB) { need.Met(t, missing) }},
-		{"", "logged skipped ", func(t testing.TB) { need.Program(t, "no-such-program") }},
-		{"true", "failed ", func(t testing.TB) { need.Program(t, "no-such-program") }},
+		{"", "", func(t testing.TB) { testenv.Nil(t, nil) }},
+		{"true", "", func(t testing.TB) { testenv.Nil(t, nil) }},
+		{"", "logged skipped ", func(t testing.TB) { testenv.Nil(t, missing) }},
+		{"true", "failed ", func(t testing.TB) { testenv.Nil(t, missing) }},
+		{"", "logged ", func(t testing.TB) { testenv.Met(t, missing) }},
+		{"true", "failed ", func(t testing.TB) { testenv.Met(t, missing) }},
+		{"", "logged skipped ", func(t testing.TB) { testenv.Program(t, "no-such-program") }},
+		{"true", "failed ", func(t testing.TB) { testenv.Program(t, "no-such-program") }},
 	} {
 		t.Setenv("CI", c.ci)
 		s, done := &said{}, make(chan struct{})
@@ -43,7 +43,7 @@ func TestNeeds(t *testing.T) {
 			t.Errorf("CI=%s: %q, not %q", c.ci, s.words, c.want)
 		}
 	}
-	if want, err := exec.LookPath("go"); err != nil || need.Program(t, "go") != want {
+	if want, err := exec.LookPath("go"); err != nil || testenv.Program(t, "go") != want {
 		t.Errorf("go is at %q: %v", want, err)
 	}
 }

@@ -21,26 +21,26 @@ func (s *Server) admit(data []byte, from netip.AddrPort, stream *connection) boo
 	if bytes.HasPrefix(data, []byte("SIP/2.0 ")) {
 		// Answers go to those who asked: they carry a branch of ours.
 		if !bytes.Contains(data, []byte(s.mark)) || sane(data) == nil {
-			s.door.turnAway(from)
+			s.firewall.turnAway(from)
 			return false
 		}
 		return true
 	}
 	x, local := s.index.Load(), s.local(from.Addr())
 	friend := local || x.known(from.Addr())
-	if !friend && !x.open(from.Addr()) && !s.busy() || !s.door.knock(from.Addr(), friend) {
-		s.door.turnAway(from)
+	if !friend && !x.open(from.Addr()) && !s.busy() || !s.firewall.knock(from.Addr(), friend) {
+		s.firewall.turnAway(from)
 		return false
 	}
 	req, ok := sane(data).(*sipgo.Request)
 	if !ok {
-		s.door.turnAway(from)
+		s.firewall.turnAway(from)
 		return false
 	}
-	g := guest{s: s, req: req, from: from, stream: stream, friend: friend, local: local}
+	g := ingress{s: s, req: req, from: from, stream: stream, friend: friend, local: local}
 	in := g.admit(x)
 	if !in && !g.answered && !friend {
-		s.door.turnAway(from)
+		s.firewall.turnAway(from)
 	}
 	return in
 }
@@ -70,8 +70,8 @@ func (s *Server) busy() bool {
 	return len(s.legs)+len(s.invites) > 0
 }
 
-// guest is a request at the door.
-type guest struct {
+// ingress is a request at the firewall.
+type ingress struct {
 	s             *Server
 	req           *sipgo.Request
 	from          netip.AddrPort
@@ -80,7 +80,7 @@ type guest struct {
 	answered      bool
 }
 
-func (g *guest) admit(x *index) bool {
+func (g *ingress) admit(x *index) bool {
 	req := g.req
 	if !complete(req) {
 		if g.friend && req.Via() != nil && req.Method != sipgo.ACK {
@@ -117,7 +117,7 @@ func (g *guest) admit(x *index) bool {
 }
 
 // serve answers what belongs to no call: without a transaction, whose memory of 32 s would add up.
-func (g *guest) serve(tagged bool) {
+func (g *ingress) serve(tagged bool) {
 	switch method := g.req.Method; {
 	case tagged || method == sipgo.CANCEL:
 		g.reply(481) // the call is over
@@ -165,23 +165,23 @@ func registered(req *sipgo.Request) *sipgo.Response {
 }
 
 // invite looks at a call that begins.
-func (g *guest) invite(x *index) bool {
-	v := x.judge(g.req, g.from, g.local)
+func (g *ingress) invite(x *index) bool {
+	v := x.route(g.req, g.from, g.local)
 	if len(v.try) > 0 {
-		if g.s.door.banned(g.from.Addr()) {
+		if g.s.firewall.banned(g.from.Addr()) {
 			return false
 		}
-		proof, t := g.s.lock.check(g.req, g.from.Addr(), v.try)
+		proof, t := g.s.digest.check(g.req, g.from.Addr(), v.try)
 		switch proof {
 		case noProof, staleProof:
-			g.reply(401, "WWW-Authenticate", g.s.lock.challenge(g.from.Addr(), proof == staleProof))
+			g.reply(401, "WWW-Authenticate", g.s.digest.challenge(g.from.Addr(), proof == staleProof))
 			return false
 		case wrongProof:
-			g.s.door.failed(g.from.Addr())
+			g.s.firewall.failed(g.from.Addr())
 			g.reply(403)
 			return false
 		}
-		g.s.door.passed(g.from.Addr())
+		g.s.firewall.passed(g.from.Addr())
 		if t.Number == "" {
 			v.trunk = t
 		} else if v.trunk, v.to = t, t.Number; !slices.ContainsFunc(calledOf(g.req), t.answersTo) {
@@ -199,12 +199,12 @@ func (g *guest) invite(x *index) bool {
 }
 
 // expect makes room for a call that is let in.
-func (s *Server) expect(g *guest, v verdict) bool {
+func (s *Server) expect(g *ingress, v route) bool {
 	over := int64(softphones)
 	if v.trunk != nil {
 		over = v.trunk.ID
 	}
-	if ok, answer := s.door.begin(over); !ok {
+	if ok, answer := s.firewall.begin(over); !ok {
 		if answer {
 			g.reply(503, "Retry-After", "5")
 		}
@@ -217,7 +217,7 @@ func (s *Server) expect(g *guest, v verdict) bool {
 		s.invites[inviteKey(g.req)] = newInvite(s, g.from.Addr(), v)
 	}
 	s.mu.Unlock()
-	if full && s.door.refusals.Allow() {
+	if full && s.firewall.refusals.Allow() {
 		g.reply(503, "Retry-After", "30")
 	}
 	return !full
@@ -242,12 +242,12 @@ func inviteKey(req *sipgo.Request) string {
 }
 
 // reply answers a request without remembering it: whoever repeats it is answered again.
-func (g *guest) reply(code int, headers ...string) {
+func (g *ingress) reply(code int, headers ...string) {
 	g.req.SetSource(g.from.String())
 	g.send(respond(g.req, code, headers...))
 }
 
-func (g *guest) send(res *sipgo.Response) {
+func (g *ingress) send(res *sipgo.Response) {
 	g.answered = true
 	text := []byte(res.String())
 	if g.stream != nil {

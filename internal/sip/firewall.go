@@ -9,8 +9,8 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// door counts who knocks how often, so that scanners and floods cost little and learn nothing.
-type door struct {
+// firewall counts who knocks how often, so that scanners and floods cost little and learn nothing.
+type firewall struct {
 	mu       sync.Mutex
 	visitors map[netip.Addr]*visitor // by place
 	gates    map[int64]*gate         // by trunk
@@ -67,7 +67,7 @@ func place(a netip.Addr) netip.Addr {
 }
 
 // begin says whether another call may begin over a trunk, and where not, whether that is answered.
-func (d *door) begin(trunk int64) (ok, answer bool) {
+func (d *firewall) begin(trunk int64) (ok, answer bool) {
 	d.mu.Lock()
 	g := d.gates[trunk]
 	if g == nil {
@@ -88,7 +88,7 @@ func (d *door) begin(trunk int64) (ok, answer bool) {
 }
 
 // keep forgets the gates of trunks that are gone.
-func (d *door) keep(x *index) {
+func (d *firewall) keep(x *index) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for id := range d.gates {
@@ -98,13 +98,13 @@ func (d *door) keep(x *index) {
 	}
 }
 
-func newDoor() *door {
-	return &door{visitors: map[netip.Addr]*visitor{}, gates: map[int64]*gate{}, all: rate.NewLimiter(strangersRate, strangersBurst), calls: rate.NewLimiter(callRate, callBurst),
+func newFirewall() *firewall {
+	return &firewall{visitors: map[netip.Addr]*visitor{}, gates: map[int64]*gate{}, all: rate.NewLimiter(strangersRate, strangersBurst), calls: rate.NewLimiter(callRate, callBurst),
 		refusals: rate.NewLimiter(callRate, callRate)}
 }
 
 // knock says whether a message may be looked at. A friend is an address that a trunk names.
-func (d *door) knock(a netip.Addr, friend bool) bool {
+func (d *firewall) knock(a netip.Addr, friend bool) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	now := time.Now()
@@ -116,7 +116,7 @@ func (d *door) knock(a netip.Addr, friend bool) bool {
 }
 
 // visitor is what is known of an address; nil when too many are remembered already. A friend always has a place.
-func (d *door) visitor(a netip.Addr, friend bool, now time.Time) *visitor {
+func (d *firewall) visitor(a netip.Addr, friend bool, now time.Time) *visitor {
 	limit, burst := rate.Limit(strangerRate), strangerBurst
 	if friend {
 		limit, burst = friendRate, friendBurst
@@ -142,7 +142,7 @@ func (d *door) visitor(a netip.Addr, friend bool, now time.Time) *visitor {
 }
 
 // forget drops whom nothing was heard of for a while.
-func (d *door) forget(now time.Time) {
+func (d *firewall) forget(now time.Time) {
 	for a, v := range d.visitors {
 		if now.Sub(v.seen) > 10*time.Second && now.After(v.until) && v.failures == 0 || now.Sub(v.seen) > banTime {
 			delete(d.visitors, a)
@@ -151,7 +151,7 @@ func (d *door) forget(now time.Time) {
 }
 
 // banned says whether an address has guessed too many passwords. Its live calls go on.
-func (d *door) banned(a netip.Addr) bool {
+func (d *firewall) banned(a netip.Addr) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	v := d.visitors[place(a)]
@@ -159,7 +159,7 @@ func (d *door) banned(a netip.Addr) bool {
 }
 
 // failed notes a wrong password. From where too many came, no more calls are taken for a while.
-func (d *door) failed(a netip.Addr) {
+func (d *firewall) failed(a netip.Addr) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	now := time.Now()
@@ -174,7 +174,7 @@ func (d *door) failed(a netip.Addr) {
 }
 
 // passed forgets the wrong passwords: whoever knows the right one has mistyped before.
-func (d *door) passed(a netip.Addr) {
+func (d *firewall) passed(a netip.Addr) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if v := d.visitors[place(a)]; v != nil {
@@ -183,7 +183,7 @@ func (d *door) passed(a netip.Addr) {
 }
 
 // turnAway counts a message that gets no answer.
-func (d *door) turnAway(from netip.AddrPort) {
+func (d *firewall) turnAway(from netip.AddrPort) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.dropped++
@@ -196,7 +196,7 @@ func (d *door) turnAway(from netip.AddrPort) {
 }
 
 // turned is how many messages got no answer.
-func (d *door) turned() uint64 {
+func (d *firewall) turned() uint64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.total

@@ -1,5 +1,5 @@
-// Package need is for tests: what they need of the machine beside Go. scripts/setup installs it.
-package need
+// Package testenv is for tests: what they need of the machine beside Go. scripts/setup installs it.
+package testenv
 
 import (
 	"os"
