@@ -47,7 +47,7 @@ func benchKnowledge(b *bench) error {
 // library is a database with a desk whose documents are texts that are there already.
 type library struct {
 	db    *store.DB
-	desk  *knowledge.Desk
+	desk  *knowledge.Library
 	user  *parley.User
 	texts map[string]*document.Text // by the address of the document
 }
@@ -78,7 +78,7 @@ func (b *bench) library(engine string) (*library, error) {
 		return nil, err
 	}
 	l := &library{db: db, texts: map[string]*document.Text{}, user: &parley.User{Name: "Bench", Email: "bench@example.com", PasswordHash: "-", Timezone: "UTC", Plan: "default"}}
-	l.desk = &knowledge.Desk{Index: search.Index{DB: db}, Cut: document.Here, ReadSite: func(_ context.Context, d *parley.Document, _ func(int, int)) (*document.Text, error) {
+	l.desk = &knowledge.Library{Index: search.Index{DB: db}, Cut: document.Here, ReadSite: func(_ context.Context, d *parley.Document, _ func(int, int)) (*document.Text, error) {
 		return l.texts[d.URL], nil
 	}}
 	err = db.Write(ctx, func(ctx context.Context, tx *store.Tx) error { return tx.CreateUser(ctx, l.user) })

@@ -26,7 +26,7 @@ import (
 )
 
 // root is the whole server: the API, the console, and what watches over them.
-func (s *Settings) root(db *store.DB, house *api.API, pages, carrierHooks http.Handler, calls *call.Center, working *atomic.Bool) http.Handler {
+func (s *Settings) root(db *store.DB, rest *api.API, pages, carrierHooks http.Handler, calls *call.Center, working *atomic.Bool) http.Handler {
 	metrics := prometheus.NewRegistry()
 	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	seconds := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "parley_http_request_seconds", Help: "Time to answer an HTTP request.",
@@ -49,9 +49,9 @@ func (s *Settings) root(db *store.DB, house *api.API, pages, carrierHooks http.H
 		say(w, http.StatusOK, "ok")
 	})
 	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}))
-	mux.Handle("/api/", house)
+	mux.Handle("/api/", rest)
 	mux.Handle("/webhooks/twilio/", carrierHooks)
-	mux.HandleFunc("/webhooks/whatsapp", house.WhatsAppWebhook)
+	mux.HandleFunc("/webhooks/whatsapp", rest.WhatsAppWebhook)
 	shown := widget.Handler(s.front())
 	for _, path := range widget.Paths {
 		mux.Handle(path, shown)
@@ -67,7 +67,7 @@ func (s *Settings) root(db *store.DB, house *api.API, pages, carrierHooks http.H
 		}
 		// The API is not cleaned by the mux: a path below /user/ must be refused before it is redirected.
 		if strings.HasPrefix(r.URL.Path, "/api/") {
-			house.ServeHTTP(rec, r)
+			rest.ServeHTTP(rec, r)
 		} else {
 			mux.ServeHTTP(rec, r)
 		}

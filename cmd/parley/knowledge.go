@@ -16,13 +16,13 @@ import (
 )
 
 // knowledge opens what documents are kept in, read with and found by.
-func (s *Settings) knowledge(db *store.DB, providers *provider.Set, guard *egress.Guard) (*knowledge.Desk, error) {
+func (s *Settings) knowledge(db *store.DB, providers *provider.Set, guard *egress.Guard) (*knowledge.Library, error) {
 	blobs, err := blob.Open(cmp.Or(s.Blob, filepath.Join(s.Data, "blobs")))
 	if err != nil {
 		return nil, err
 	}
 	extractor := &document.Extractor{}
-	d := &knowledge.Desk{Index: search.Index{DB: db}, Blobs: blobs, Cut: extractor.Cut}
+	d := &knowledge.Library{Index: search.Index{DB: db}, Blobs: blobs, Cut: extractor.Cut}
 	d.ReadFile = func(ctx context.Context, kind parley.DocumentType, file blob.Object) (*document.Text, error) {
 		return extractor.Extract(ctx, string(kind), file)
 	}

@@ -55,7 +55,7 @@ type server struct {
 	tools      *tool.Runner
 	catalog    *catalog.Catalog
 	auth       *auth.Authority
-	documents  *knowledge.Desk
+	documents  *knowledge.Library
 	assistants *assistant.Studio
 	webhooks   *event.Sender
 	hub        *event.Hub

@@ -41,7 +41,7 @@ type Config struct {
 	Numbers    *number.Pool
 	SMS        *sms.Channel
 	WhatsApp   *whatsapp.Channel
-	Knowledge  *knowledge.Desk
+	Knowledge  *knowledge.Library
 	Previews   *preview.Samples
 	Hub        *event.Hub
 	Tools      *tool.Runner

@@ -28,7 +28,7 @@ var between = map[string]struct{ low, high, step float64 }{
 var longest = map[string]int{"name": 255, "system_prompt": 100_000, "initial_message": 1000, "reengagement_prompt": 1000, "voice_mail_message": 1000}
 
 func TestAssistantBounds(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		at := fmt.Sprintf("/user/assistant/%d", h.assistant(nil))
 		for field, values := range oneOf {
 			for _, bad := range []string{"nope", strings.ToUpper(strings.Split(values, ", ")[0])} {
@@ -100,7 +100,7 @@ func TestAssistantBounds(t *testing.T) {
 }
 
 func TestAssistantCrossFieldRules(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		german := h.voice("pipeline", 4)
 		multi := map[string]any{"mode": "multimodal", "voice_id": h.voice("multimodal", 1), "multimodal_model_id": h.model("multimodal"), "llm_model_id": nil}
 		dual := map[string]any{"mode": "dualplex", "multimodal_model_id": h.model("dualplex"), "llm_model_id": nil}
@@ -193,7 +193,7 @@ func TestAssistantCrossFieldRules(t *testing.T) {
 }
 
 func TestAssistantForeignThings(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		other := h.stranger()
 		number := func(u *parley.User, phone string, kind parley.NumberType) int64 {
 			n := &parley.Number{PhoneNumber: phone, CountryCode: "US", Type: kind}

@@ -30,7 +30,7 @@ var shown = map[string]string{
 }
 
 func TestAssistantLife(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		made := h.post("/user/assistant", h.assistantBody(), status(201))
 		var created struct {
 			Message string
@@ -102,7 +102,7 @@ func difference(a, b []byte) string {
 }
 
 // full is an assistant with something in every field that takes something.
-func (h *house) full(toolID, otherID int64) map[string]any {
+func (h *harness) full(toolID, otherID int64) map[string]any {
 	return with(h.assistantBody(), map[string]any{
 		"name": "Größe 😀 ' ? \\ $1", "status": "active", "type": "inbound", "variables": map[string]any{"who": " Zoë ", "a.b": "{{who}}", "e": ""},
 		"initial_message": "Hello {{who}}.", "tool_ids": []any{toolID}, "keywords": []any{"Parley"}, "pronunciations": map[string]any{"SQL": "sequel"},
@@ -125,7 +125,7 @@ func (h *house) full(toolID, otherID int64) map[string]any {
 
 // PUT of what GET returned is accepted and changes nothing, whatever the assistant holds.
 func TestAssistantPutOfGet(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		tool, peer := h.tool(map[string]any{"headers": []any{map[string]any{"name": "X", "value": "y"}}}), h.assistant(nil)
 		least := fmt.Sprintf("/user/assistant/%d", h.assistant(nil))
 		full := fmt.Sprintf("/user/assistant/%d", id(h.post("/user/assistant", h.full(tool, peer), status(201)).json()["data"].(map[string]any)))
@@ -163,7 +163,7 @@ func TestAssistantPutOfGet(t *testing.T) {
 }
 
 func TestAssistantPartialPut(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		tool, peer := h.tool(nil), h.assistant(nil)
 		at := fmt.Sprintf("/user/assistant/%d", id(h.post("/user/assistant", h.full(tool, peer), status(201)).json()["data"].(map[string]any)))
 		before := h.get(at).json()
@@ -243,7 +243,7 @@ var assistantKinds = map[string]string{
 }
 
 func TestAssistantWrongTypes(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		at := fmt.Sprintf("/user/assistant/%d", h.assistant(nil))
 		before := h.get(at).body
 		base := h.assistantBody()

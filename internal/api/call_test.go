@@ -31,7 +31,7 @@ import (
 // phones is a house with a telephone: what is dialled decides what becomes of it, by the sandbox's rule, and who answers says what the test
 // has them say.
 type phones struct {
-	*house
+	*harness
 	calls *phone.Center
 	blobs blob.Store
 	talks chan *talk // conversations, as they begin
@@ -83,7 +83,7 @@ func openPhones(t testing.TB, db *store.DB) *phones {
 	if p.blobs, err = blob.OpenDir(t.TempDir()); err != nil {
 		t.Fatal(err)
 	}
-	p.house = open(t, db, func(c *api.Config) {
+	p.harness = open(t, db, func(c *api.Config) {
 		providers, err := provider.Open(provider.All())
 		if err != nil {
 			t.Fatal(err)

@@ -15,13 +15,13 @@ import (
 )
 
 // caller makes an outbound assistant.
-func (h *house) caller(change map[string]any) int64 {
+func (h *harness) caller(change map[string]any) int64 {
 	h.Helper()
 	return h.assistant(with(map[string]any{"type": "outbound", "status": "active"}, change))
 }
 
 // number gives the user an own number.
-func (h *house) number() int64 {
+func (h *harness) number() int64 {
 	h.Helper()
 	n := &parley.Number{PhoneNumber: fmt.Sprintf("+1415556%04d", serial.Add(1)), CountryCode: "US", Type: parley.NumberSIP}
 	h.write(func(ctx context.Context, tx *store.Tx) error { return tx.CreateNumber(ctx, h.user.ID, n) })
@@ -29,7 +29,7 @@ func (h *house) number() int64 {
 }
 
 // campaign makes a campaign with some fields changed.
-func (h *house) campaign(change map[string]any) int64 {
+func (h *harness) campaign(change map[string]any) int64 {
 	h.Helper()
 	body := map[string]any{"name": "Spring"}
 	if change["assistant_id"] == nil {
@@ -39,7 +39,7 @@ func (h *house) campaign(change map[string]any) int64 {
 }
 
 func TestCampaignLife(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		h.get("/user/campaigns", status(200)).is("[]")
 		who, from := h.caller(nil), h.number()
 		made := h.post("/user/campaign", map[string]any{"name": " Spring ", "assistant_id": who, "id": 7, "status": "completed", "unknown": 1}, status(201)).json()
@@ -203,7 +203,7 @@ func TestCampaignRules(t *testing.T) {
 
 // A plan bounds how many campaigns there are, also when they are made together, and how many calls each has at once by default.
 func TestCampaignPlan(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		h.write(func(ctx context.Context, tx *store.Tx) error {
 			u, err := tx.User(ctx, h.user.ID)
 			u.Plan = "trial"
@@ -245,7 +245,7 @@ func TestCampaignPlan(t *testing.T) {
 }
 
 func TestCampaignStatus(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		move := func(id int64, action string, n int, want string) {
 			t.Helper()
 			h.post("/user/campaigns/update-status", map[string]any{"campaign_id": id, "action": action}, status(n)).is(want)
@@ -287,7 +287,7 @@ func TestCampaignStatus(t *testing.T) {
 }
 
 func TestBlacklist(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		h.get("/user/blacklist", status(200)).is(`{"data":[]}`)
 		c := h.campaign(nil)
 		before := h.lead(c, "+14155550101")
@@ -328,7 +328,7 @@ func TestBlacklist(t *testing.T) {
 }
 
 // lead adds a number to a campaign.
-func (h *house) lead(campaign int64, phone string) int64 {
+func (h *harness) lead(campaign int64, phone string) int64 {
 	h.Helper()
 	return id(h.post("/user/lead", map[string]any{"campaign_id": campaign, "phone_number": phone}, status(200)).json()["data"].(map[string]any))
 }

@@ -75,7 +75,7 @@ func TestWarnings(t *testing.T) {
 
 // The same assistant is read, changed and deleted under both names.
 func TestAssistantAliases(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		n := h.assistant(nil)
 		one, many := fmt.Sprintf("/user/assistant/%d", n), fmt.Sprintf("/user/assistants/%d", n)
 		for i, c := range []struct{ method, at string }{{"PUT", many}, {"PATCH", many}, {"PATCH", one}, {"PUT", one}} {
@@ -92,7 +92,7 @@ func TestAssistantAliases(t *testing.T) {
 
 // A change of mode takes what the new mode does not have back to its defaults.
 func TestChangeOfMode(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		at := fmt.Sprintf("/user/assistant/%d", h.assistant(map[string]any{"fillers": 1, "allow_interruptions": false, "knowledgebase_mode": "prompt"}))
 		whole := h.get(at).json()
 		for name, v := range map[string]any{"mode": "multimodal", "voice_id": h.voice("multimodal", 1), "multimodal_model_id": h.model("multimodal")} {
@@ -112,7 +112,7 @@ func TestChangeOfMode(t *testing.T) {
 
 // A lead's further numbers are stored and shown, and replaced by PUT, at both of its addresses.
 func TestLeadContactsOverHTTP(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		c := h.campaign(nil)
 		l := h.post("/user/lead", map[string]any{"campaign_id": c, "phone_number": "+14155550101",
 			"secondary_contacts": []any{map[string]any{"phone_number": "+1 (415) 555-0102", "variables": map[string]any{"name": "Bo", "n": 5}}, map[string]any{"phone_number": "+14155550103"}}}, status(200)).json()["data"].(map[string]any)
@@ -144,7 +144,7 @@ func TestLeadContactsOverHTTP(t *testing.T) {
 
 // The list of conversations is narrowed by whom they are with, and over what.
 func TestConversationCustomers(t *testing.T) {
-	eachTalking(t, func(t *testing.T, h *house, model *aitest.Server) {
+	eachTalking(t, func(t *testing.T, h *harness, model *aitest.Server) {
 		aid, uuid := h.active(nil)
 		h.converse(uuid)
 		ids := map[string]string{}
@@ -190,7 +190,7 @@ func TestConversationCustomers(t *testing.T) {
 
 // A message that the model failed on tells its owner why, and nobody else.
 func TestFailedMessageIsTold(t *testing.T) {
-	eachTalking(t, func(t *testing.T, h *house, model *aitest.Server) {
+	eachTalking(t, func(t *testing.T, h *harness, model *aitest.Server) {
 		_, uuid := h.active(nil)
 		conversation := h.converse(uuid)
 		model.Script(aitest.Behaviour{Status: 401, Message: "sk-secret is wrong"})
@@ -208,7 +208,7 @@ func TestFailedMessageIsTold(t *testing.T) {
 
 // A number that was not searched for is looked up; a number whose assistant is inactive says so.
 func TestNumberWithoutASearch(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		shown := h.get("/user/phone-numbers/search?country_code=GB", status(200)).json()["data"].([]any)[0].(map[string]any)
 		other := h.stranger()
 		h.write(func(ctx context.Context, tx *store.Tx) error {

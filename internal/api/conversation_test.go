@@ -25,7 +25,7 @@ import (
 )
 
 // talking is a house whose assistants think, with a model server of ours.
-func talking(t testing.TB, db *store.DB, change func(*api.Config)) (*house, *aitest.Server) {
+func talking(t testing.TB, db *store.DB, change func(*api.Config)) (*harness, *aitest.Server) {
 	t.Helper()
 	model := aitest.NewServer(t)
 	model.Models = richModels
@@ -50,7 +50,7 @@ func talking(t testing.TB, db *store.DB, change func(*api.Config)) (*house, *ait
 }
 
 // eachTalking runs a test in a talking house on each database.
-func eachTalking(t *testing.T, test func(t *testing.T, h *house, model *aitest.Server)) {
+func eachTalking(t *testing.T, test func(t *testing.T, h *harness, model *aitest.Server)) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		h, model := talking(t, db, nil)
 		test(t, h, model)
@@ -58,7 +58,7 @@ func eachTalking(t *testing.T, test func(t *testing.T, h *house, model *aitest.S
 }
 
 // active makes an assistant that answers; uuid is how the public routes know it.
-func (h *house) active(change map[string]any) (id int64, uuid string) {
+func (h *harness) active(change map[string]any) (id int64, uuid string) {
 	h.Helper()
 	id = h.assistant(with(map[string]any{"status": "active", "system_prompt": "Serve {{who}}.", "initial_message": "Hello {{who}}.",
 		"widget_settings": map[string]any{"pre_chat_fields": []any{map[string]any{"variable": "who", "label": "Your name"}}}}, change))
@@ -68,13 +68,13 @@ func (h *house) active(change map[string]any) (id int64, uuid string) {
 // anonymous leaves the credential out.
 var anonymous = header("Authorization", "")
 
-func (h *house) converse(uuid string) string {
+func (h *harness) converse(uuid string) string {
 	h.Helper()
 	return h.post("/conversations", map[string]any{"assistant_id": uuid, "variables": map[string]any{"who": "Ana"}}, anonymous, status(200)).json()["conversation_id"].(string)
 }
 
 func TestConversationRoundTrip(t *testing.T) {
-	eachTalking(t, func(t *testing.T, h *house, model *aitest.Server) {
+	eachTalking(t, func(t *testing.T, h *harness, model *aitest.Server) {
 		aid, uuid := h.active(nil)
 		made := h.post("/conversations", map[string]any{"assistant_id": uuid, "variables": map[string]any{"who": "Ana"}}, anonymous, status(200))
 		id := made.json()["conversation_id"].(string)
@@ -117,7 +117,7 @@ func TestConversationRoundTrip(t *testing.T) {
 }
 
 func TestConversationRefusals(t *testing.T) {
-	eachTalking(t, func(t *testing.T, h *house, model *aitest.Server) {
+	eachTalking(t, func(t *testing.T, h *harness, model *aitest.Server) {
 		_, uuid := h.active(nil)
 		_, idle := h.active(map[string]any{"status": "inactive"})
 		_, fenced := h.active(map[string]any{"widget_settings": map[string]any{"allowed_origins": []string{"https://shop.example.com"}}})
@@ -186,7 +186,7 @@ func read(t testing.TB, r *bufio.Reader, until string) (events []string) {
 	}
 }
 
-func (h *house) stream(method, path, body string) *bufio.Reader {
+func (h *harness) stream(method, path, body string) *bufio.Reader {
 	h.Helper()
 	r, err := http.NewRequestWithContext(h.Context(), method, h.url+"/api"+path, strings.NewReader(body))
 	if err != nil {
@@ -206,7 +206,7 @@ func (h *house) stream(method, path, body string) *bufio.Reader {
 }
 
 func TestStreamedReplyAndFollower(t *testing.T) {
-	eachTalking(t, func(t *testing.T, h *house, model *aitest.Server) {
+	eachTalking(t, func(t *testing.T, h *harness, model *aitest.Server) {
 		_, uuid := h.active(nil)
 		id := h.converse(uuid)
 		follower := h.stream("GET", "/conversations/"+id+"/events", "")
@@ -258,7 +258,7 @@ func TestStreamedReplyAndFollower(t *testing.T) {
 }
 
 func TestGenerateReply(t *testing.T) {
-	eachTalking(t, func(t *testing.T, h *house, model *aitest.Server) {
+	eachTalking(t, func(t *testing.T, h *harness, model *aitest.Server) {
 		aid, uuid := h.active(map[string]any{"initial_message": ""})
 		for i, path := range []string{"/user/ai/generate-reply", "/ai/generate-reply"} {
 			name := any(aid)
@@ -312,7 +312,7 @@ func TestGenerateReply(t *testing.T) {
 }
 
 func TestConversationFilters(t *testing.T) {
-	eachTalking(t, func(t *testing.T, h *house, model *aitest.Server) {
+	eachTalking(t, func(t *testing.T, h *harness, model *aitest.Server) {
 		aid, uuid := h.active(nil)
 		_, second := h.active(nil)
 		h.converse(uuid)

@@ -14,8 +14,8 @@ import (
 	"parley/internal/store"
 )
 
-// fill stores n assistants of the house's, without the API.
-func (h *house) fill(n int) {
+// fill stores n assistants of the harness's user, without the API.
+func (h *harness) fill(n int) {
 	h.Helper()
 	voice, model := h.voice("pipeline", 1), h.model("llm")
 	h.write(func(ctx context.Context, tx *store.Tx) error {
@@ -66,7 +66,7 @@ func (p page) labels() (s string) {
 }
 
 func TestEnvelope(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		list := h.url + "/api/user/assistants/get"
 		h.get("/user/assistants/get", status(200)).is(`{"current_page":1,"data":[],"first_page_url":"` + list + `?page=1","from":null,"last_page":1,"last_page_url":"` +
 			list + `?page=1","links":[{"url":null,"label":"&laquo; Previous","active":false},{"url":"` + list + `?page=1","label":"1","active":true},` +

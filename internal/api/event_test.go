@@ -20,8 +20,8 @@ import (
 	"parley/internal/store"
 )
 
-// enqueue stores a delivery of the house's user.
-func (h *house) enqueue(kind parley.EventKind, url string) *parley.Delivery {
+// enqueue stores a delivery of the harness's user.
+func (h *harness) enqueue(kind parley.EventKind, url string) *parley.Delivery {
 	h.Helper()
 	d := parley.NewDelivery(kind, url, map[string]any{"event": kind, "n": 1})
 	h.write(func(ctx context.Context, tx *store.Tx) error { return tx.EnqueueDelivery(ctx, h.user.ID, d) })
@@ -32,7 +32,7 @@ func (h *house) enqueue(kind parley.EventKind, url string) *parley.Delivery {
 func said(v ...any) string { return strings.TrimSpace(fmt.Sprintln(v...)) }
 
 // attempt notes an attempt at a delivery, as its sender would.
-func (h *house) attempt(d *parley.Delivery, code int) {
+func (h *harness) attempt(d *parley.Delivery, code int) {
 	h.Helper()
 	a := &parley.DeliveryAttempt{At: parley.Now(), DurationMS: 12, Answer: "the answer"}
 	if a.Status = &code; code != 200 {
@@ -46,8 +46,8 @@ func (h *house) attempt(d *parley.Delivery, code int) {
 }
 
 func TestWebhookSecret(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
-		read := func(h *house) string {
+	each(t, func(t *testing.T, h *harness) {
+		read := func(h *harness) string {
 			m := h.get("/user/webhook-secret", status(200)).json()
 			s, _ := m["secret"].(string)
 			key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(s, "whsec_"))
@@ -71,7 +71,7 @@ func TestWebhookSecret(t *testing.T) {
 }
 
 func TestWebhookEndpoint(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		const at = "/user/webhook-endpoint"
 		h.get(at, status(200)).is(`{"url":null}`)
 		h.put(at, map[string]any{"url": "  https://example.com/hooks  "}, status(200)).is(`{"message":"Webhook endpoint updated successfully","url":"https://example.com/hooks"}`)
@@ -93,7 +93,7 @@ func TestWebhookEndpoint(t *testing.T) {
 }
 
 func TestWebhookDeliveries(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		const at = "/user/webhook-deliveries"
 		if m := h.get(at, status(200)).json(); said(m["data"], m["total"], m["from"]) != "[] 0 <nil>" {
 			t.Errorf("none are %v", m)
@@ -170,7 +170,7 @@ func TestWebhookDeliveries(t *testing.T) {
 }
 
 func TestWebhookTest(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		guard := egress.New(netip.MustParsePrefix("127.0.0.0/8"))
 		ctx, stop := context.WithCancel(context.Background())
 		done := make(chan struct{})

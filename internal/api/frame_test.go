@@ -172,7 +172,7 @@ var noIDs = []string{"0", "-1", "-0", "007", "+1", "1.0", "1e0", "0x1", "9999999
 	"-9223372036854775808", "abc", "%20", "1%20", "%D9%A1", "%EF%BC%91", "null", "1%2F2", "%00", "%ff", "1;2", "1,2", "'", "%22"}
 
 func TestIDsThatAreNone(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		tool := h.tool(nil)
 		a := h.assistant(nil)
 		other := h.stranger()

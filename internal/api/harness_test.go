@@ -44,9 +44,9 @@ import (
 	"parley/internal/web"
 )
 
-// house is a whole API on a real database, asked over HTTP as a client would ask it. Every answer is held against the reference that the
+// harness is a whole API on a real database, asked over HTTP as a client would ask it. Every answer is held against the reference that the
 // server itself publishes.
-type house struct {
+type harness struct {
 	testing.TB
 	api       *api.API
 	db        *store.DB
@@ -55,7 +55,7 @@ type house struct {
 	url       string
 	user      *parley.User
 	token     string // an API key of user's
-	knowledge *knowledge.Desk
+	knowledge *knowledge.Library
 	texts     *sms.Channel
 	checker   *checker
 }
@@ -74,20 +74,20 @@ func rich() *catalog.Catalog {
 var richModels = []string{"gpt-4o", "gpt-4o-mini"}
 
 // each runs a test in a house on each database.
-func each(t *testing.T, test func(t *testing.T, h *house)) {
+func each(t *testing.T, test func(t *testing.T, h *harness)) {
 	t.Helper()
 	storetest.Each(t, func(t *testing.T, db *store.DB) { test(t, open(t, db, nil)) })
 }
 
 // lite is a house on SQLite, for what no database has a part in.
-func lite(t testing.TB, change func(*api.Config)) *house {
+func lite(t testing.TB, change func(*api.Config)) *harness {
 	t.Helper()
 	return open(t, storetest.SQLite(t), change)
 }
 
-func open(t testing.TB, db *store.DB, change func(*api.Config)) *house {
+func open(t testing.TB, db *store.DB, change func(*api.Config)) *harness {
 	t.Helper()
-	h := &house{TB: t, db: db, cat: rich(), authority: &auth.Authority{DB: db, SessionFor: 30 * 24 * time.Hour}}
+	h := &harness{TB: t, db: db, cat: rich(), authority: &auth.Authority{DB: db, SessionFor: 30 * 24 * time.Hour}}
 	h.write(func(ctx context.Context, tx *store.Tx) error { return tx.KeepModels(ctx, h.cat.Models()) })
 	rows, err := db.Models(t.Context())
 	if err == nil {
@@ -109,7 +109,7 @@ func open(t testing.TB, db *store.DB, change func(*api.Config)) *house {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.Knowledge = &knowledge.Desk{Index: search.Index{DB: db}, Blobs: blobs, Cut: document.Here}
+	c.Knowledge = &knowledge.Library{Index: search.Index{DB: db}, Blobs: blobs, Cut: document.Here}
 	c.Campaigns = campaign.New(campaign.Config{DB: db, Prices: prices})
 	if change != nil {
 		change(&c)
@@ -125,7 +125,7 @@ func open(t testing.TB, db *store.DB, change func(*api.Config)) *house {
 	return h
 }
 
-func (h *house) write(fn func(context.Context, *store.Tx) error) {
+func (h *harness) write(fn func(context.Context, *store.Tx) error) {
 	h.Helper()
 	if err := h.db.Write(h.Context(), fn); err != nil {
 		h.Fatal(err)
@@ -133,7 +133,7 @@ func (h *house) write(fn func(context.Context, *store.Tx) error) {
 }
 
 // key makes a credential of a user's.
-func (h *house) key(u *parley.User, kind parley.KeyKind) (token string) {
+func (h *harness) key(u *parley.User, kind parley.KeyKind) (token string) {
 	h.Helper()
 	h.write(func(ctx context.Context, tx *store.Tx) (err error) {
 		_, token, err = h.authority.NewKey(ctx, tx, u.ID, kind, "test")
@@ -143,7 +143,7 @@ func (h *house) key(u *parley.User, kind parley.KeyKind) (token string) {
 }
 
 // as is the house seen by another user.
-func (h *house) stranger() *house {
+func (h *harness) stranger() *harness {
 	other := *h
 	other.user = storetest.User(h.TB, h.db, 0)
 	other.token = h.key(other.user, parley.APIKey)
@@ -151,7 +151,7 @@ func (h *house) stranger() *house {
 }
 
 // in is the house with a subtest's reporter.
-func (h *house) in(t testing.TB) *house {
+func (h *harness) in(t testing.TB) *harness {
 	other := *h
 	other.TB = t
 	return &other
@@ -183,25 +183,25 @@ type answer struct {
 	body   []byte
 }
 
-func (h *house) get(path string, o ...option) *answer {
+func (h *harness) get(path string, o ...option) *answer {
 	h.Helper()
 	return h.do("GET", path, nil, o...)
 }
-func (h *house) delete(path string, o ...option) *answer {
+func (h *harness) delete(path string, o ...option) *answer {
 	h.Helper()
 	return h.do("DELETE", path, nil, o...)
 }
-func (h *house) post(path string, body any, o ...option) *answer {
+func (h *harness) post(path string, body any, o ...option) *answer {
 	h.Helper()
 	return h.do("POST", path, body, o...)
 }
-func (h *house) put(path string, body any, o ...option) *answer {
+func (h *harness) put(path string, body any, o ...option) *answer {
 	h.Helper()
 	return h.do("PUT", path, body, o...)
 }
 
 // do sends a request below /api with the house's credential and holds the answer against the reference.
-func (h *house) do(method, path string, body any, opts ...option) *answer {
+func (h *harness) do(method, path string, body any, opts ...option) *answer {
 	h.Helper()
 	c := &call{header: http.Header{"Authorization": {"Bearer " + h.token}, "Content-Type": {"application/json"}}}
 	if body != nil {

@@ -20,8 +20,8 @@ import (
 
 var isoTime = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$`)
 
-// password gives the house's user one.
-func (h *house) password(text string) {
+// password gives the harness's user one.
+func (h *harness) password(text string) {
 	h.Helper()
 	hash, err := auth.HashPassword(text)
 	if err != nil {
@@ -32,14 +32,14 @@ func (h *house) password(text string) {
 }
 
 func TestMe(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		h.get("/user/me", status(200)).is(fmt.Sprintf(`{"id":%d,"name":"Ana","email":%q,"timezone":"UTC","plan":"default","total_balance":5}`, h.user.ID, h.user.Email))
 	})
 }
 
 // An account is changed by its owner: the email with the password only, and to one that nobody else has.
 func TestUpdateMe(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		h.password("correct horse")
 		other := storetest.User(t, h.db, 0)
 		for _, c := range []struct {
@@ -74,7 +74,7 @@ func TestUpdateMe(t *testing.T) {
 }
 
 func TestLoginAndLogout(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		h.password(" päss word ")
 		none := header("Authorization", "")
 		login := map[string]any{"email": "  " + strings.ToUpper(h.user.Email) + " ", "password": " päss word ", "token_name": "laptop"}
@@ -130,7 +130,7 @@ func tokenForm(t *testing.T, token string) {
 }
 
 func TestKeys(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		made := h.post("/user/api-keys", map[string]any{"name": " CI "}, status(201)).json()
 		if made["message"] != "API key created successfully." {
 			t.Errorf("message %v", made["message"])
@@ -174,7 +174,7 @@ func TestKeys(t *testing.T) {
 }
 
 func TestBrokenCredentials(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		n, secret, _ := strings.Cut(h.token, "|")
 		stranger := h.stranger()
 		m, _, _ := strings.Cut(stranger.token, "|")

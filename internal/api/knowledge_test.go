@@ -27,7 +27,7 @@ import (
 	"parley/internal/store"
 )
 
-func (h *house) knowledgebase(change map[string]any) int64 {
+func (h *harness) knowledgebase(change map[string]any) int64 {
 	h.Helper()
 	return id(h.post("/user/knowledgebases", with(map[string]any{"name": "Handbook"}, change), status(201)).json()["data"].(map[string]any))
 }
@@ -69,7 +69,7 @@ func (zeros) Read(p []byte) (int, error) {
 }
 
 // processing works documents' jobs until the test ends; what a file holds is its text.
-func (h *house) processing() {
+func (h *harness) processing() {
 	h.Helper()
 	h.knowledge.ReadFile = func(_ context.Context, _ parley.DocumentType, o blob.Object) (*document.Text, error) {
 		raw, err := io.ReadAll(o)
@@ -95,7 +95,7 @@ func (h *house) processing() {
 }
 
 // settled waits until a document is processed.
-func (h *house) settled(at string) map[string]any {
+func (h *harness) settled(at string) map[string]any {
 	h.Helper()
 	look, hang := time.NewTicker(10*time.Millisecond), time.After(30*time.Second)
 	defer look.Stop()
@@ -113,7 +113,7 @@ func (h *house) settled(at string) map[string]any {
 }
 
 func TestKnowledgebaseLife(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		h.get("/user/knowledgebases", status(200)).is(`{"data":[]}`)
 		made := h.post("/user/knowledgebases", map[string]any{"name": "  Handbook ", "description": "All we know.", "status": "active", "id": 7}, status(201)).json()
 		if made["message"] != "Knowledgebase created successfully." {
@@ -194,7 +194,7 @@ func TestKnowledgebaseRules(t *testing.T) {
 }
 
 func TestDocumentLife(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		base := h.knowledgebase(nil)
 		at := fmt.Sprintf("/user/knowledgebases/%d", base)
 		docs := at + "/documents"

@@ -16,7 +16,7 @@ import (
 )
 
 func TestLeadLife(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		c := h.campaign(nil)
 		made := h.post("/user/lead", map[string]any{"campaign_id": c, "phone_number": "+1 (415) 555-0101", "variables": map[string]any{"name": "Ana", "x": "{{y}}"}}, status(200)).json()
 		l := made["data"].(map[string]any)
@@ -79,7 +79,7 @@ func TestLeadLife(t *testing.T) {
 
 // A number comes into a campaign once, whatever races for it.
 func TestLeadRace(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		c := h.campaign(nil)
 		var wg sync.WaitGroup
 		var mu sync.Mutex
@@ -105,7 +105,7 @@ func TestLeadRace(t *testing.T) {
 }
 
 func TestLeadList(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		a, b := h.campaign(nil), h.campaign(nil)
 		for i := range 4 {
 			h.lead(a, fmt.Sprintf("+1415555010%d", i))
@@ -133,7 +133,7 @@ func TestLeadList(t *testing.T) {
 }
 
 func TestLeadImport(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		c := fmt.Sprint(h.campaign(nil))
 		h.post("/user/blacklist", map[string]any{"phone_number": "+14155550105"}, status(201))
 		list := "\ufeffphone_number;Name;note\r\n+14155550101;Ána;=1+1\r\n4155550102;Bo;\r\n+14155550103;\"never closed;x\r\n+1 415 555 0101;again;\r\n\r\n;nobody;\r\n+14155550105;on the list;\r\n+14155550106;\"a;b\";last"
@@ -206,7 +206,7 @@ func TestLeadImportLimits(t *testing.T) {
 }
 
 func TestCampaignExport(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		c := h.campaign(nil)
 		vars := map[string]any{"name": "=HYPERLINK(\"http://evil\")", "city": "a \"b\", c", "-x": "+1"}
 		h.post("/user/lead", map[string]any{"campaign_id": c, "phone_number": "+14155550101", "variables": vars}, status(200))

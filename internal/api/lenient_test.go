@@ -9,7 +9,7 @@ import (
 
 // What clients of this API family send in other JSON types is taken for what it stands for.
 func TestWhatClientsSend(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		tool, uuid := h.tool(map[string]any{"timeout": "7", "schema": []any{map[string]any{"name": "order", "type": "string", "description": "The order", "required": "0"}}}), ""
 		if got := h.get(fmt.Sprintf("/user/tools/%d", tool)).json(); got["timeout"] != json.Number("7") || got["schema"].([]any)[0].(map[string]any)["required"] != false {
 			t.Errorf("tool %v", got)

@@ -66,7 +66,7 @@ func TestLookups(t *testing.T) {
 }
 
 func TestWebhookToggles(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		a := h.assistant(nil)
 		foreign := h.stranger().assistant(nil)
 		at := fmt.Sprintf("/user/assistant/%d", a)
@@ -103,7 +103,7 @@ func TestWebhookToggles(t *testing.T) {
 }
 
 func TestPromptVersions(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		a := h.assistant(map[string]any{"system_prompt": "one\ntwo\nthree", "initial_message": "Hi."})
 		at := fmt.Sprintf("/user/assistant/%d", a)
 		h.put(at, map[string]any{"name": "Other"}, status(200)) // no new wording

@@ -38,22 +38,22 @@ func toolBody() map[string]any {
 }
 
 // assistantBody is the least that makes an assistant.
-func (h *house) assistantBody() map[string]any {
+func (h *harness) assistantBody() map[string]any {
 	return map[string]any{"name": "Desk", "voice_id": h.voice("pipeline", 1), "language_id": 1, "type": "inbound", "mode": "pipeline",
 		"timezone": "Europe/Berlin", "system_prompt": "Be kind.", "llm_model_id": h.model("llm")}
 }
 
-func (h *house) voice(mode string, language int) int64 {
+func (h *harness) voice(mode string, language int) int64 {
 	h.Helper()
 	return h.first(fmt.Sprintf("/user/assistants/voices?mode=%s&language_id=%d", mode, language))
 }
 
-func (h *house) model(kind string) int64 {
+func (h *harness) model(kind string) int64 {
 	h.Helper()
 	return h.first("/user/assistants/models?type=" + kind)
 }
 
-func (h *house) first(path string) int64 {
+func (h *harness) first(path string) int64 {
 	h.Helper()
 	list := h.get(path, status(200)).list()
 	if len(list) == 0 {
@@ -72,12 +72,12 @@ func id(thing map[string]any) int64 {
 }
 
 // tool makes a mid-call tool and assistant an assistant, each with some fields changed.
-func (h *house) tool(change map[string]any) int64 {
+func (h *harness) tool(change map[string]any) int64 {
 	h.Helper()
 	return id(h.post("/user/tools", with(toolBody(), change), status(201)).json()["data"].(map[string]any))
 }
 
-func (h *house) assistant(change map[string]any) int64 {
+func (h *harness) assistant(change map[string]any) int64 {
 	h.Helper()
 	return id(h.post("/user/assistant", with(h.assistantBody(), change), status(201)).json()["data"].(map[string]any))
 }

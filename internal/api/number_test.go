@@ -33,7 +33,7 @@ func (a *answer) rows() (list []map[string]any) {
 func keys(m map[string]any) []string { return slices.Sorted(maps.Keys(m)) }
 
 // buy searches and buys a number of a country, with some digits, that takes text messages or does not.
-func (h *house) buy(country string, sms bool) map[string]any {
+func (h *harness) buy(country string, sms bool) map[string]any {
 	h.Helper()
 	for _, n := range h.get("/user/phone-numbers/search?country_code="+country, status(200)).rows() {
 		if n["sms_capable"] == sms {
@@ -44,12 +44,12 @@ func (h *house) buy(country string, sms bool) map[string]any {
 	return nil
 }
 
-func (h *house) balance() string {
+func (h *harness) balance() string {
 	h.Helper()
 	return string(h.get("/user/me", status(200)).json()["total_balance"].(json.Number))
 }
 
-func (h *house) credit(amount parley.Money) {
+func (h *harness) credit(amount parley.Money) {
 	h.Helper()
 	h.write(func(ctx context.Context, tx *store.Tx) error {
 		_, err := tx.Post(ctx, h.user.ID, &parley.LedgerEntry{Kind: parley.Credit, Amount: amount, Reference: word(), Description: "x"})
@@ -58,7 +58,7 @@ func (h *house) credit(amount parley.Money) {
 }
 
 func TestSearchNumbers(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		for country, prefix := range map[string]string{"": "+1", "US": "+1", "CA": "+1", "GB": "+44", "AU": "+61", "IL": "+972", "PL": "+48", "FI": "+358", "NL": "+31", "DK": "+45", "IT": "+39"} {
 			list := h.get("/user/phone-numbers/search?country_code="+country, status(200)).rows()
 			if len(list) < 10 {
@@ -106,7 +106,7 @@ func TestSearchNumbers(t *testing.T) {
 }
 
 func TestNumberLife(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		h.get("/user/phone-numbers/all", status(200)).is(`{"data":[]}`)
 		h.get("/user/phone-numbers", status(200)).is(`[]`)
 		h.post("/user/phone-numbers/purchase", map[string]any{"phone_number": "+14155559876"}, status(400)).is(
@@ -187,7 +187,7 @@ func TestNumberLife(t *testing.T) {
 }
 
 func TestCallerIDs(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		const at, phone = "/user/phone-numbers/caller-ids", "+12025550777"
 		ask := func() (map[string]any, string) {
 			t.Helper()

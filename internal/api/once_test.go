@@ -24,7 +24,7 @@ type paid struct {
 }
 
 // paying adds an operation that costs money: it counts how often it ran, and fails or waits as it is told.
-func (h *house) paying(ran *atomic.Int64, wait func()) {
+func (h *harness) paying(ran *atomic.Int64, wait func()) {
 	work := func(ctx context.Context, r *api.Request, in *paid) (map[string]int64, error) {
 		n := ran.Add(1)
 		switch in.Body.How {
@@ -66,7 +66,7 @@ func (h *house) paying(ran *atomic.Int64, wait func()) {
 }
 
 func TestIdempotency(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		var ran atomic.Int64
 		h.paying(&ran, nil)
 		key := func(k string) option { return header("Idempotency-Key", k) }
@@ -177,7 +177,7 @@ func TestIdempotencyOfALostCommit(t *testing.T) {
 
 // A client that gives up waiting, and asks again under its key, gets the answer that it missed.
 func TestIdempotencyOfWhoLeaves(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		var ran atomic.Int64
 		ctx, leave := context.WithCancel(t.Context())
 		h.paying(&ran, leave)
@@ -196,7 +196,7 @@ func TestIdempotencyOfWhoLeaves(t *testing.T) {
 }
 
 func TestIdempotencyLastsADay(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		var ran atomic.Int64
 		h.paying(&ran, nil)
 		age := func(key string, hours float64) {
@@ -219,7 +219,7 @@ func TestIdempotencyLastsADay(t *testing.T) {
 }
 
 func TestIdempotencyOfTwoAtOnce(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		var ran atomic.Int64
 		inside, leave := make(chan struct{}), make(chan struct{})
 		h.paying(&ran, func() { close(inside); <-leave })

@@ -85,7 +85,7 @@ func TestVisitorsAreLimited(t *testing.T) {
 
 // What is used up of the day's budget is refused to visitors in words, and said to the owner before.
 func TestVisitorsBudget(t *testing.T) {
-	eachTalking(t, func(t *testing.T, h *house, _ *aitest.Server) {
+	eachTalking(t, func(t *testing.T, h *harness, _ *aitest.Server) {
 		h.db.LimitPublic(parley.USD / 20) // five messages
 		_, uuid := h.active(nil)
 		h.put("/user/webhook-endpoint", map[string]any{"url": "https://hooks.example.com/parley"}, status(200))
@@ -107,7 +107,7 @@ func TestVisitorsBudget(t *testing.T) {
 // A disabled account and an inactive assistant are gone from the public at once: new and open chats, also those that a person took over,
 // and whoever listens.
 func TestWhatIsClosedToThePublic(t *testing.T) {
-	eachTalking(t, func(t *testing.T, h *house, _ *aitest.Server) {
+	eachTalking(t, func(t *testing.T, h *harness, _ *aitest.Server) {
 		aid, uuid := h.active(nil)
 		disable := func(yes bool) {
 			h.write(func(ctx context.Context, tx *store.Tx) error {
@@ -236,7 +236,7 @@ func TestTrivialPasswordsAreRefused(t *testing.T) {
 }
 
 func TestAllKeysAreRevoked(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		old, session := h.key(h.user, parley.APIKey), h.key(h.user, parley.Session)
 		other := h.stranger()
 		h.delete("/user/api-keys", status(200)).is(`{"message":"API keys deleted successfully.","revoked":1}`)

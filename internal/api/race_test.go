@@ -18,7 +18,7 @@ import (
 
 // Partial changes that arrive together lose nothing of each other.
 func TestTwentyChangesAtOnce(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		at := fmt.Sprintf("/user/assistant/%d", h.assistant(nil))
 		changes := []string{`"name":"B"`, `"system_prompt":"P"`, `"initial_message":"I"`, `"status":"active"`, `"timezone":"UTC"`, `"variables":{"a":"b"}`,
 			`"keywords":["k"]`, `"llm_temperature":"0.90"`, `"voice_stability":"0.10"`, `"voice_similarity":"0.20"`, `"speech_speed":"0.80"`,
@@ -56,7 +56,7 @@ func TestTwentyChangesAtOnce(t *testing.T) {
 
 // Of several that want the same one has it.
 func TestOneWins(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		won := func(n int, try func(i int) *answer) int64 {
 			var wg sync.WaitGroup
 			var ok atomic.Int64
@@ -97,7 +97,7 @@ func TestOneWins(t *testing.T) {
 
 // A write that fails leaves nothing half done.
 func TestFailedWritesLeaveNothing(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		tool := h.tool(nil)
 		at := fmt.Sprintf("/user/assistant/%d", h.assistant(map[string]any{"tool_ids": []any{tool}}))
 		one := h.get(at)

@@ -22,7 +22,7 @@ import (
 var dateTime = regexp.MustCompile(`^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$`)
 
 func TestSendSMS(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		n := h.buy("US", true)
 		body := map[string]any{"from": id(n), "to": "+1 (202) 555-0777", "body": " Hello 👋 "}
 		made := h.post("/user/sms", body, status(201), header("Idempotency-Key", "k")).json()
@@ -115,7 +115,7 @@ func TestSMSThatCantBeNoted(t *testing.T) {
 
 // A message whose fate is not known is a failure for who sent it, and its key does not send it again.
 func TestSMSWithoutAnAnswer(t *testing.T) {
-	each(t, func(t *testing.T, base *house) {
+	each(t, func(t *testing.T, base *harness) {
 		s := &silent{Carrier: sandbox.New(sms.Outbox(base.db))}
 		h := open(t, base.db, func(c *api.Config) { c.SMS = &sms.Channel{DB: base.db, Carrier: s, Prices: c.Prices} })
 		body := map[string]any{"from": id(h.buy("US", true)), "to": "+12025550777", "body": "x"}
@@ -135,7 +135,7 @@ func TestSMSWithoutAnAnswer(t *testing.T) {
 
 // Every precondition, in the order in which they are judged: each case also breaks all that come behind.
 func TestSMSPreconditions(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		h.credit(20 * parley.USD)
 		good, deaf := h.buy("US", true), h.buy("GB", false)
 		trunk := h.post(trunksAt, trunkBody(), status(201)).json()["data"].(map[string]any)
@@ -156,7 +156,7 @@ func TestSMSPreconditions(t *testing.T) {
 			name, text string
 			from       int64
 			to         string
-			who        *house
+			who        *harness
 		}{
 			{"no such number", "From number not found", 99999, "nobody", h},
 			{"a stranger's number", "From number not found", id(good), "nobody", other},
@@ -213,7 +213,7 @@ func TestSMSFields(t *testing.T) {
 }
 
 func TestListSMS(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		first, second := h.buy("US", true), h.buy("US", true)
 		for i := range 7 {
 			from := []map[string]any{first, second}[i%2]
@@ -262,7 +262,7 @@ func TestListSMS(t *testing.T) {
 }
 
 func TestSandboxInbound(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		n := h.buy("US", true)
 		const at = "/user/sandbox/sms-inbound"
 		body := map[string]any{"from": "+1 202 555 0777", "to": n["phone_number"], "body": "Stop"}

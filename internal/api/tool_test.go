@@ -14,7 +14,7 @@ import (
 )
 
 func TestToolLife(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		if got := string(h.get("/user/tools", status(200)).body); strings.TrimSpace(got) != "[]" {
 			t.Errorf("no tools are %s", got)
 		}
@@ -105,7 +105,7 @@ var toolKinds = map[string]string{"name": "string", "description": "string", "en
 	"headers": "array", "schema": "array"}
 
 func TestToolWrongTypes(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		at := fmt.Sprintf("/user/tools/%d", h.tool(nil))
 		before := h.get(at).body
 		for field, kind := range toolKinds {
@@ -249,7 +249,7 @@ func TestToolRules(t *testing.T) {
 }
 
 func TestToolNamesAreUnique(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		first := h.tool(map[string]any{"name": "look_up"})
 		taken := "The name has already been taken."
 		h.post("/user/tools", with(toolBody(), map[string]any{"name": "look_up"}), status(422)).says("name", taken)
@@ -266,7 +266,7 @@ func TestToolNamesAreUnique(t *testing.T) {
 }
 
 func TestToolPlanLimit(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		h.user.Plan = "trial"
 		h.write(func(ctx context.Context, tx *store.Tx) error { return tx.SaveUser(ctx, h.user) })
 		var last int64

@@ -19,7 +19,7 @@ func trunkBody() map[string]any {
 }
 
 func TestTrunkLife(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		h.get(trunksAt, status(200)).is(`{"data":[]}`)
 		made := h.post(trunksAt, trunkBody(), status(201)).json()
 		trunk := made["data"].(map[string]any)
@@ -47,7 +47,7 @@ func TestTrunkLife(t *testing.T) {
 		a := h.assistant(map[string]any{"phone_number_id": id(row)})
 		// The number is this trunk's alone on the whole server.
 		other := h.stranger()
-		for _, who := range []*house{h, other} {
+		for _, who := range []*harness{h, other} {
 			if got := who.post(trunksAt, trunkBody(), status(409)).json()["error"]; got != "The phone number +493012345678 is owned already." {
 				t.Errorf("taken: %v", got)
 			}

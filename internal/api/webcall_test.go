@@ -32,7 +32,7 @@ func (mouth) Synthesizer(string) (ai.Synthesizer, error) { return new(aitest.Syn
 func (mouth) Recognizer(string) (ai.Recognizer, error)   { return new(aitest.Recognizer), nil }
 
 // ringing is a house that browsers can call.
-func ringing(t *testing.T, db *store.DB, change func(*api.Config)) *house {
+func ringing(t *testing.T, db *store.DB, change func(*api.Config)) *harness {
 	t.Helper()
 	h, _ := talking(t, db, func(c *api.Config) {
 		blobs, err := blob.OpenDir(t.TempDir())
@@ -92,7 +92,7 @@ func caller(t *testing.T) (pc *webrtc.PeerConnection, offer string, told chan ma
 }
 
 // dial posts an offer as a browser does.
-func (h *house) dial(uuid, offer string, headers ...string) (*http.Response, string) {
+func (h *harness) dial(uuid, offer string, headers ...string) (*http.Response, string) {
 	h.Helper()
 	r, err := http.NewRequestWithContext(h.Context(), "POST", h.url+"/api/web-calls/"+uuid, strings.NewReader(offer))
 	if err != nil {
@@ -115,7 +115,7 @@ func (h *house) dial(uuid, offer string, headers ...string) (*http.Response, str
 }
 
 func TestWebCall(t *testing.T) {
-	each(t, func(t *testing.T, base *house) {
+	each(t, func(t *testing.T, base *harness) {
 		h := ringing(t, base.db, nil)
 		_, uuid := h.active(nil)
 		pc, offer, told := caller(t)
@@ -188,7 +188,7 @@ func TestWebCall(t *testing.T) {
 
 // Offers that nobody takes up hold no line and no money, and leave no calls behind; an address may have so many of them, and no more.
 func TestOffersThatNobodyTakesUp(t *testing.T) {
-	each(t, func(t *testing.T, base *house) {
+	each(t, func(t *testing.T, base *harness) {
 		h := ringing(t, base.db, func(c *api.Config) {
 			c.Rates.Create = auth.Rate{}
 			c.Browsers.Connect = time.Minute
@@ -275,7 +275,7 @@ func TestLastLineIsGone(t *testing.T) {
 }
 
 func TestWebCallRefusals(t *testing.T) {
-	each(t, func(t *testing.T, base *house) {
+	each(t, func(t *testing.T, base *harness) {
 		h := ringing(t, base.db, nil)
 		_, uuid := h.active(map[string]any{"widget_settings": map[string]any{"allowed_origins": []string{"https://shop.example.com"}}})
 		_, offer, _ := caller(t)

@@ -32,7 +32,7 @@ const customer = "+14155552671"
 
 // texting is a talking house with a WhatsApp account of two senders, the first of which is the user's and answered by an assistant.
 type texting struct {
-	*house
+	*harness
 	graph     *graphtest.Server
 	model     *aitest.Server
 	line      *whatsapp.Channel
@@ -63,7 +63,7 @@ func openTexting(t testing.TB, db *store.DB, rate auth.Rate) *texting {
 	x := &texting{graph: graphtest.New(t)}
 	x.graph.Set(accountNumbers, accountTemplates)
 	x.line = &whatsapp.Channel{DB: db, Graph: x.graph.Client(t), AppSecret: graphtest.AppSecret, VerifyToken: graphtest.VerifyToken}
-	x.house, x.model = talking(t, db, func(c *api.Config) {
+	x.harness, x.model = talking(t, db, func(c *api.Config) {
 		c.WhatsApp, x.line.Prices, x.line.Chat = x.line, c.Prices, c.Chat
 		c.Chat.Config.Replied = []chat.Replied{x.line.Replied}
 		c.Rates.WhatsApp = rate
@@ -77,7 +77,7 @@ func openTexting(t testing.TB, db *store.DB, rate auth.Rate) *texting {
 		}
 	}
 	x.sender = id(x.senders("online")[0])
-	x.assistant = x.house.assistant(map[string]any{"status": "active", "initial_message": "Hello."})
+	x.assistant = x.harness.assistant(map[string]any{"status": "active", "initial_message": "Hello."})
 	x.put(fmt.Sprintf("/user/whatsapp/senders/%d", x.sender), map[string]any{"assistant_id": x.assistant}, status(200))
 	srv := httptest.NewServer(http.HandlerFunc(x.api.WhatsAppWebhook))
 	t.Cleanup(srv.Close)
@@ -367,7 +367,7 @@ func TestWhatsAppRefusals(t *testing.T) {
 			t.Errorf("logged:\n%s", log)
 		}
 		// Money
-		poor := &texting{house: x.house, line: x.line, graph: x.graph, sender: x.sender}
+		poor := &texting{harness: x.harness, line: x.line, graph: x.graph, sender: x.sender}
 		x.write(func(ctx context.Context, tx *store.Tx) error {
 			free, err := tx.Free(ctx, x.user.ID)
 			if err != nil {

@@ -8,7 +8,7 @@ import (
 )
 
 func TestWidget(t *testing.T) {
-	eachTalking(t, func(t *testing.T, h *house, model *aitest.Server) {
+	eachTalking(t, func(t *testing.T, h *harness, model *aitest.Server) {
 		aid, uuid := h.active(map[string]any{"initial_message": "Hello {{who}} from {{company}}.", "variables": map[string]any{"company": "Acme"},
 			"widget_settings": map[string]any{"theme": "dark", "title": "Bread", "allowed_origins": []string{"https://shop.example.com"},
 				"pre_chat_fields": []any{map[string]any{"variable": "who", "label": "Name"}}}})

@@ -23,7 +23,7 @@ type Studio struct {
 	Catalog   *catalog.Catalog
 	Providers *provider.Set
 	Tools     *tool.Runner
-	Knowledge *knowledge.Desk
+	Knowledge *knowledge.Library
 }
 
 // Create makes an assistant from the fields of a request body. The error names every field that fails.

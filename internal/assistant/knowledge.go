@@ -25,7 +25,7 @@ const (
 
 // searcher is an assistant's knowledgebase. What it gives to the model is noted: the sources of the reply.
 type searcher struct {
-	desk          *knowledge.Desk
+	library       *knowledge.Library
 	user, base    int64
 	mu            sync.Mutex
 	sources       []parley.MessageSource
@@ -33,8 +33,8 @@ type searcher struct {
 }
 
 // consult gives the assistant its knowledgebase: as a tool that the model calls, or as passages in the prompt.
-func (r *Ready) consult(desk *knowledge.Desk) {
-	r.knowledge = &searcher{desk: desk, user: r.Assistant.UserID, base: *r.Assistant.KnowledgebaseID}
+func (r *Ready) consult(library *knowledge.Library) {
+	r.knowledge = &searcher{library: library, user: r.Assistant.UserID, base: *r.Assistant.KnowledgebaseID}
 	if r.Assistant.KnowledgebaseMode == "prompt" {
 		r.model = &grounded{r.model, r.knowledge}
 		return
@@ -73,7 +73,7 @@ func (r *Ready) Sources() []parley.MessageSource {
 }
 
 func (s *searcher) search(ctx context.Context, query string, limit int) ([]parley.Passage, error) {
-	return s.desk.Search(ctx, s.user, s.base, query, limit)
+	return s.library.Search(ctx, s.user, s.base, query, limit)
 }
 
 // Told is how the model reads passages.

@@ -25,7 +25,7 @@ const judgement = `{"status":true,"summary":"Ana wants a cake.","sentiment":"pos
 
 // A call from its beginning to its event: what is stored, what it costs, what is told.
 func TestCall(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		h.model.Usually(aitest.Behaviour{Text: judgement})
 		n := h.node()
 		c := n.start(func(o *call.Order) { o.Variables = map[string]string{"who": "Ana"} })
@@ -95,7 +95,7 @@ func TestCall(t *testing.T) {
 
 // Everything that refuses a call, in the order in which it is judged.
 func TestRefusals(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		n := h.node(func(c *call.Config) { c.DailySpend = parley.USD / 2 })
 		other := storetestUser(h)
 		inbound := h.assistant(`{"type":"inbound"}`)
@@ -141,7 +141,7 @@ func TestRefusals(t *testing.T) {
 	})
 }
 
-func storetestUser(h *house) *parley.User {
+func storetestUser(h *harness) *parley.User {
 	u := &parley.User{Name: "Bo", Email: "bo@example.com", PasswordHash: "-", Timezone: "UTC", Plan: "default"}
 	h.write(func(ctx context.Context, tx *store.Tx) error { return tx.CreateUser(ctx, u) })
 	return u
@@ -162,7 +162,7 @@ func TestLimitsInARace(t *testing.T) {
 		"balance": {"default", 4*possible + 1, 0, 4, parley.Payment},
 	} {
 		t.Run(name, func(t *testing.T) {
-			each(t, func(t *testing.T, h *house) {
+			each(t, func(t *testing.T, h *harness) {
 				h.far.set(func() { h.far.hangs = true })
 				h.user.Plan = c.plan
 				h.write(func(ctx context.Context, tx *store.Tx) error {
@@ -218,7 +218,7 @@ func (r refusedBy) Ended() parley.EndedReason { return parley.ReasonOfSIP(int(r)
 
 // Calls that nobody answers: state and reason by why, and they cost nothing.
 func TestUnanswered(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		n := h.node()
 		for _, c := range []struct {
 			err    error
@@ -275,7 +275,7 @@ func TestRingingTime(t *testing.T) {
 
 // A hang-up reaches a call wherever it is and however far.
 func TestHangup(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		near, far := h.node(), h.node()
 		h.far.set(func() { h.far.gate = make(chan struct{}) })
 		ringing := near.start()
@@ -305,7 +305,7 @@ func TestHangup(t *testing.T) {
 	})
 }
 
-func storetestUserOnce(h *house) *parley.User {
+func storetestUserOnce(h *harness) *parley.User {
 	if u, err := h.db.UserByEmail(context.Background(), "bo@example.com"); err == nil {
 		return u
 	}
@@ -315,7 +315,7 @@ func storetestUserOnce(h *house) *parley.User {
 // A call whose process is gone is closed by another: one row, one charge, one end, one event; and the process, should it live after all,
 // hangs up and changes nothing.
 func TestLostNode(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		h.model.Usually(aitest.Behaviour{Text: judgement})
 		quick := func(c *call.Config) { c.Lost = time.Second }
 		dead := h.node(quick)
@@ -366,7 +366,7 @@ func TestLostNode(t *testing.T) {
 
 // One attempt at a lead rings once, however often it is begun.
 func TestAttempt(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		n, also := h.node(), 0
 		order := call.Order{UserID: h.user.ID, AssistantID: h.a.ID, To: "+12025550199", CampaignID: 5, LeadID: 7, Attempt: 1,
 			Also: func(ctx context.Context, tx *store.Tx, c *parley.Call) error { also++; return nil }}

@@ -90,7 +90,7 @@ func TestTransferDestination(t *testing.T) {
 
 // TestVerifiedCaller: where the operator asks for it, calls over a trunk leave from a number only that its owner has verified.
 func TestVerifiedCaller(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		trunk := h.trunk("+4930123456")
 		h.change(h.a, `{"phone_number_id":%d}`, trunk.PhoneNumberID)
 		n := h.node(func(c *call.Config) { c.Verified = true })

@@ -12,7 +12,7 @@ import (
 
 // Why a call failed stands in its row and in what is told of it, and a conversation that a vendor broke off costs its line alone.
 func TestFailureIsTold(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		missing := &ai.Error{Kind: ai.Config, Err: errors.New("sk-secret"), Mend: "Flite is not installed."}
 		n := h.node()
 		told := map[string]func() int64{

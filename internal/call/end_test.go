@@ -22,7 +22,7 @@ import (
 
 // A process that is killed right after an answer, before it has given another sign of life, has begun a second and a minute: they are charged.
 func TestKilledAtTheAnswer(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		dead := h.node(func(c *call.Config) { c.Beat = time.Hour })
 		answered := dead.start().ID
 		h.answered()
@@ -46,7 +46,7 @@ func TestKilledAtTheAnswer(t *testing.T) {
 }
 
 // lost makes calls whose process has not been heard of for an hour.
-func (h *house) lost(n int) (ids []int64) {
+func (h *harness) lost(n int) (ids []int64) {
 	h.Helper()
 	h.write(func(ctx context.Context, tx *store.Tx) error {
 		for range n {
@@ -64,7 +64,7 @@ func (h *house) lost(n int) (ids []int64) {
 
 // All calls of a process that is gone are closed at once, whatever those say who are told.
 func TestManyLostCalls(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		ids := h.lost(150)
 		n := h.node(func(c *call.Config) { c.Lost = time.Second })
 		for _, id := range ids {
@@ -92,7 +92,7 @@ func TestManyLostCalls(t *testing.T) {
 
 // Who asked for it is told of each call that nobody took, in the transaction that ends it, with its cause.
 func TestUnansweredIsTold(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		type told struct {
 			status parley.CallStatus
 			cause  error

@@ -59,7 +59,7 @@ func (n *node) take(in call.Arrival) (over chan struct{}) {
 }
 
 // newest is the user's newest call.
-func (h *house) newest() *parley.Call {
+func (h *harness) newest() *parley.Call {
 	h.Helper()
 	list, _, err := h.db.Calls(context.Background(), h.user.ID, store.CallFilter{}, store.Page{Number: 1, Size: 1})
 	h.must(err)
@@ -70,7 +70,7 @@ func (h *house) newest() *parley.Call {
 }
 
 // trunk gives the user a trunk with a number of its own.
-func (h *house) trunk(phone string) *parley.Trunk {
+func (h *harness) trunk(phone string) *parley.Trunk {
 	h.Helper()
 	t := &parley.Trunk{Name: "PBX", PhoneNumber: phone, SIPAddress: "127.0.0.1", Transport: "udp", SRTP: "off", InboundAuthorizationType: "auth", AllowedInboundIPs: []string{}}
 	h.write(func(ctx context.Context, tx *store.Tx) error { return tx.CreateTrunk(ctx, h.user.ID, t) })
@@ -78,7 +78,7 @@ func (h *house) trunk(phone string) *parley.Trunk {
 }
 
 func TestIncoming(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		trunk := h.trunk("+4930123456")
 		desk := h.assistant(`{"type":"inbound","phone_number_id":%d,"name":"Desk"}`, h.number.ID)
 		house := h.assistant(`{"type":"inbound","phone_number_id":%d,"name":"House"}`, trunk.PhoneNumberID)
@@ -124,7 +124,7 @@ func TestIncoming(t *testing.T) {
 }
 
 func TestIncomingRefused(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		desk := h.assistant(`{"type":"inbound","phone_number_id":%d}`, h.number.ID)
 		asleep := h.assistant(`{"status":"inactive"}`)
 		idle := h.rent("+12025550101")
@@ -211,7 +211,7 @@ func TestIncomingGivesUp(t *testing.T) {
 
 // The inbound webhook brings variables into the prompt, and is told of the end.
 func TestInboundWebhook(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		var asked map[string]any
 		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			body, _ := io.ReadAll(r.Body)

@@ -63,7 +63,7 @@ func TestLegsAreEnded(t *testing.T) {
 
 // A call in which something was said or done that can't be stored ends without that: its money and its line are free.
 func TestUnstorable(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		n := h.node()
 		id := n.start().ID
 		leg := h.answered()
@@ -103,7 +103,7 @@ func (o *outage) BeforeQuery(ctx context.Context, _ *bun.QueryEvent) context.Con
 func (o *outage) AfterQuery(context.Context, *bun.QueryEvent) {}
 
 // apart are two processes of one database, on fake time, each with its own way to it.
-func apart(t *testing.T, beat time.Duration, test func(t *testing.T, h *house, a, b *node, awayA, awayB *outage)) {
+func apart(t *testing.T, beat time.Duration, test func(t *testing.T, h *harness, a, b *node, awayA, awayB *outage)) {
 	synctest.Test(t, func(t *testing.T) {
 		o := storetest.Options(t, "sqlite")
 		h := furnish(t, storetest.Open(t, o), "http://127.0.0.1:9")
@@ -124,7 +124,7 @@ func apart(t *testing.T, beat time.Duration, test func(t *testing.T, h *house, a
 
 // When the database was away from everybody, who comes back first takes nobody for gone: the others have the time to come back too.
 func TestOutage(t *testing.T) {
-	apart(t, 5*time.Second, func(t *testing.T, h *house, a, b *node, awayA, awayB *outage) {
+	apart(t, 5*time.Second, func(t *testing.T, h *harness, a, b *node, awayA, awayB *outage) {
 		id := b.start().ID
 		leg := h.answered()
 		h.status(id, parley.CallInProgress)
@@ -160,7 +160,7 @@ func TestOutage(t *testing.T) {
 
 // A process that begins has not been heard itself: it closes nothing before the others had the time to be heard.
 func TestNewcomer(t *testing.T) {
-	slowly(t, func(t *testing.T, h *house) {
+	slowly(t, func(t *testing.T, h *harness) {
 		ids := h.lost(1)
 		h.node(func(c *call.Config) { c.Beat, c.Lost = 5*time.Second, 15*time.Second })
 		time.Sleep(14 * time.Second)
@@ -176,7 +176,7 @@ func TestNewcomer(t *testing.T) {
 
 // A call whose row was committed though its process heard that it was not is nobody's: it is closed while that process lives, and costs nothing.
 func TestPhantom(t *testing.T) {
-	slowly(t, func(t *testing.T, h *house) {
+	slowly(t, func(t *testing.T, h *harness) {
 		n := h.node(func(c *call.Config) { c.Beat, c.Lost = 5*time.Second, 15*time.Second })
 		mine := n.start().ID
 		h.answered()
@@ -199,7 +199,7 @@ func TestPhantom(t *testing.T) {
 
 // Calls that last are nobody's to close, whatever the day; those of a process that has gone are closed soon, and charged to its last sign of life.
 func TestWeeksOfCalls(t *testing.T) {
-	apart(t, time.Minute, func(t *testing.T, h *house, a, _ *node, _, _ *outage) {
+	apart(t, time.Minute, func(t *testing.T, h *harness, a, _ *node, _, _ *outage) {
 		h.write(func(ctx context.Context, tx *store.Tx) error {
 			h.number.PaidUntil = parley.Now().Add(365 * 24 * time.Hour)
 			_, err := tx.Post(ctx, h.user.ID, &parley.LedgerEntry{Kind: parley.Credit, Amount: 100 * parley.USD, Reference: "more"})
@@ -235,7 +235,7 @@ func TestWeeksOfCalls(t *testing.T) {
 
 // The event of a call waits for its recording, however long storing that takes, and carries the link.
 func TestSlowRecording(t *testing.T) {
-	slowly(t, func(t *testing.T, h *house) {
+	slowly(t, func(t *testing.T, h *harness) {
 		h.change(h.a, `{"record":true}`)
 		gate := make(chan struct{})
 		n := h.node(func(c *call.Config) { c.Blobs = gated{h.blobs, gate} })
@@ -257,7 +257,7 @@ func TestSlowRecording(t *testing.T) {
 
 // A process that dies while it stores a recording leaves that to the next one with its directory; the event waits for it.
 func TestRecordingAcrossRestart(t *testing.T) {
-	slowly(t, func(t *testing.T, h *house) {
+	slowly(t, func(t *testing.T, h *harness) {
 		h.change(h.a, `{"record":true}`)
 		broken := h.node(func(c *call.Config) { c.Blobs = failing{h.blobs} })
 		id := broken.start().ID
@@ -312,7 +312,7 @@ func (failing) Put(context.Context, string, io.Reader) (int64, error) { return 0
 
 // A link to a recording holds for a week at least, and for eight days at most, whenever it is made.
 func TestLinksExpire(t *testing.T) {
-	slowly(t, func(t *testing.T, h *house) {
+	slowly(t, func(t *testing.T, h *harness) {
 		h.change(h.a, `{"record":true}`)
 		n := h.node()
 		id := n.start().ID

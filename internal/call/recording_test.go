@@ -36,7 +36,7 @@ func (n *node) heard(c *parley.Call) []byte {
 }
 
 func TestRecording(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		h.change(h.a, `{"record":true}`)
 		n := h.node()
 		c := n.start()
@@ -88,7 +88,7 @@ func TestRecording(t *testing.T) {
 
 // A recording whose process died is mended and stored by the next one; what is no recording, or nobody's, goes.
 func TestRecordingOfTheDead(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		h.change(h.a, `{"record":true}`)
 		dead := h.node(func(c *call.Config) { c.Dir = t.TempDir() })
 		whole, broken := dead.start(), dead.start()
@@ -133,7 +133,7 @@ func TestRecordingOfTheDead(t *testing.T) {
 
 // Deleting takes the recording and the events along; what is live stays.
 func TestDelete(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		h.change(h.a, `{"record":true}`)
 		n := h.node()
 		jobs := river.NewWorkers()

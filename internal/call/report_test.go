@@ -25,7 +25,7 @@ func (n *node) said() *parley.Call {
 
 // A model that fails is asked again, and in the end the call is told without it.
 func TestReportWithoutModel(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		h.change(h.a, `{"post_call_schema":[]}`)
 		n := h.node()
 		n.ReportAgain(10*time.Millisecond, 10*time.Millisecond)
@@ -77,7 +77,7 @@ func TestReportAsksNoMore(t *testing.T) {
 
 // Who asked to be told is told once, in the transaction that tells everybody; one that fails undoes it, and it is tried again.
 func TestFinished(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		h.model.Usually(aitest.Behaviour{Text: judgement})
 		var told, tried atomic.Int64
 		finished := func(c *call.Config) {
@@ -117,7 +117,7 @@ func TestFinished(t *testing.T) {
 
 // Two processes that make the same report, because one was taken for gone, tell once.
 func TestReportTwice(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		gate := make(chan struct{})
 		h.change(h.a, `{"post_call_schema":[]}`)
 		h.model.Script(aitest.Behaviour{Text: judgement, Gate: gate}, aitest.Behaviour{Text: `{"sentiment":"negative","outcome":"failure","score":1}`})

@@ -13,7 +13,7 @@ import (
 
 // Before a start one can see who would be called, when by their own clocks, what it may cost, and which variables have no value.
 func TestAhead(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		caller := h.person(func(a *parley.Assistant) {
 			a.PhoneNumberID = &h.number
 			a.InitialMessage, a.SystemPrompt = "Hello {{name}}, {{company}} here.", "Today is {{current_date}}. Ask {{name}} for {{order}}."

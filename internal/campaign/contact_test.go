@@ -11,7 +11,7 @@ import (
 
 // A lead's second number is really dialled when the attempts at the first are used up; one on the blacklist is passed over.
 func TestSecondNumberIsDialled(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		camp, elsewhere := h.campaign(map[string]any{"max_retries": num(1)}), h.campaign(nil)
 		l := &parley.Lead{CampaignID: camp.ID, PhoneNumber: phone(1), Variables: map[string]string{"name": "Ana"},
 			Contacts: []parley.LeadContact{{PhoneNumber: phone(2), Variables: map[string]string{"name": "Bo"}}, {PhoneNumber: phone(3)}, {PhoneNumber: phone(4)}}}
@@ -83,7 +83,7 @@ func TestSecondNumberIsDialled(t *testing.T) {
 
 // A number that is never called from here gives way to the lead's next one, and a lead all of whose numbers are on the blacklist is not called.
 func TestFurtherNumbersOfNoUse(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		camp := h.campaign(nil)
 		h.refuse = func(o call.Order) error {
 			if o.To == phone(1) {

@@ -15,7 +15,7 @@ import (
 
 // Whoever has the campaign's page open sees how far an import is; a sender who leaves in the middle leaves what was imported.
 func TestImportIsTold(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		h.Hub = event.NewHub()
 		c := h.campaign(nil)
 		told, stop, _ := h.Hub.Listen(Topic(c.ID), 5)
@@ -65,7 +65,7 @@ func (c calls) Read([]byte) (int, error) { c(); return 0, io.EOF }
 
 // A dry import adds nothing, and says what an import would.
 func TestDryImport(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		c := h.campaign(nil)
 		h.leads(c, 0, 2)
 		list := fmt.Sprintf("phone_number,name\n%s,a\n%s,b\n%s,c\nx,d\n%s,e\n", phone(1), phone(2), phone(3), phone(2))

@@ -14,7 +14,7 @@ import (
 // A week of 10,000 leads in a second or two: the planner, the rules of leads and the hours as they are, over a store that is a list in
 // memory and a clock that leaps from event to event.
 func TestWeekOfThousands(t *testing.T) {
-	m := &model{week: week{house: &house{TB: t}, leads: 10_000, of: map[int64]*parley.Campaign{}}, now: weekStart, live: map[int64]int{}}
+	m := &model{week: week{harness: &harness{TB: t}, leads: 10_000, of: map[int64]*parley.Campaign{}}, now: weekStart, live: map[int64]int{}}
 	m.prepare()
 	for m.now.Before(weekStart.Add(7 * 24 * time.Hour)) {
 		next := m.round()

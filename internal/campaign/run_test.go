@@ -21,7 +21,7 @@ func num(n int64) json.Number { return json.Number(strconv.FormatInt(n, 10)) }
 
 // A lead goes its way: called, busy, called again after the interval and not before, answered, done; and its campaign with it.
 func TestLeadGoesItsWay(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		c := h.campaign(map[string]any{"retry_interval": num(10)})
 		l := h.leads(c, 0, 1)[0]
 		h.begin(c)
@@ -59,7 +59,7 @@ func TestLeadGoesItsWay(t *testing.T) {
 }
 
 // due has a lead's interval be over.
-func (h *house) due(ids ...int64) {
+func (h *harness) due(ids ...int64) {
 	h.Helper()
 	h.write(func(ctx context.Context, tx *store.Tx) error {
 		for _, id := range ids {
@@ -80,7 +80,7 @@ var errBroken = errors.New("broken")
 
 // Two nodes that look at the same campaigns at the same time call nobody twice, and never more at once than is allowed.
 func TestNodesShareCampaigns(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		c := h.campaign(map[string]any{"max_calls_in_parallel": num(7)})
 		other := &Runner{Roster: New(Config{DB: h.DB, Prices: h.Prices}), Start: h.start}
 		h.leads(c, 0, 60)
@@ -116,7 +116,7 @@ func TestNodesShareCampaigns(t *testing.T) {
 
 // What a node had claimed when it died is taken up once its lease is over, as the same attempt.
 func TestClaimLapses(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		c := h.campaign(nil)
 		l := h.leads(c, 0, 1)[0]
 		h.begin(c)
@@ -153,7 +153,7 @@ func TestClaimLapses(t *testing.T) {
 // Between the claim and the call everything may still change its mind: the campaign is stopped, deleted or another assistant's, its hours end, the lead is
 // changed, closed, deleted or blacklisted. Nobody is called then.
 func TestMindChanges(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		other := h.person(nil)
 		for i, c := range []struct {
 			what   string
@@ -216,7 +216,7 @@ func TestMindChanges(t *testing.T) {
 
 // A number that came on the blacklist between a lead's making and its claim is not called: the claim looks once more.
 func TestClaimLooksAtBlacklist(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		c := h.campaign(nil)
 		h.write(func(ctx context.Context, tx *store.Tx) error {
 			_, err := tx.AddToBlacklist(ctx, h.user.ID, phone(0))
@@ -251,7 +251,7 @@ func TestClaimLooksAtBlacklist(t *testing.T) {
 
 // What Start refuses costs no attempt; what only the user or the operator can mend pauses the campaign and says why.
 func TestRefusals(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		camp := h.campaign(nil)
 		l := h.leads(camp, 0, 1)[0]
 		h.begin(camp)
@@ -314,7 +314,7 @@ func TestRefusals(t *testing.T) {
 }
 
 // pauseOver has a campaign's pause be over.
-func (h *house) pauseOver(c *parley.Campaign) {
+func (h *harness) pauseOver(c *parley.Campaign) {
 	h.Helper()
 	h.write(func(ctx context.Context, tx *store.Tx) error {
 		run, err := tx.LockRun(ctx, c.UserID, c.ID)
@@ -330,7 +330,7 @@ func (h *house) pauseOver(c *parley.Campaign) {
 
 // A trunk that is down pauses the campaign before the list is burnt, and one call tries whether it is up again.
 func TestLineDown(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		c := h.campaign(map[string]any{"max_retries": num(1), "max_calls_in_parallel": num(5)})
 		list := h.leads(c, 0, 20)
 		h.begin(c)
@@ -374,7 +374,7 @@ func TestLineDown(t *testing.T) {
 
 // A list of numbers that are nobody's is called to its end: the line that says so works. It also ends what a line that was down has begun.
 func TestBadNumbers(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		c := h.campaign(map[string]any{"max_calls_in_parallel": num(5)})
 		list := h.leads(c, 0, 12)
 		h.begin(c)
@@ -413,7 +413,7 @@ func TestBadNumbers(t *testing.T) {
 
 // Every call counts once for its campaign, also one whose lead was deleted while it rang, and one that was only told in its report.
 func TestCallsCountOnce(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		c := h.campaign(nil)
 		list := h.leads(c, 0, 3)
 		h.begin(c)
@@ -448,7 +448,7 @@ func TestCallsCountOnce(t *testing.T) {
 
 // A process that has no room claims nothing, so that others can; what it has room for it begins.
 func TestFullNode(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		room := 0
 		h.Room = func() int { return room }
 		a, b := h.campaign(nil), h.campaign(nil)
@@ -474,7 +474,7 @@ func TestFullNode(t *testing.T) {
 
 // A call that was deleted before it was reported keeps nobody waiting for ever.
 func TestLostCall(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		c := h.campaign(nil)
 		l := h.leads(c, 0, 1)[0]
 		h.begin(c)
@@ -504,7 +504,7 @@ func TestLostCall(t *testing.T) {
 	})
 }
 
-func (h *house) watch(id int64) {
+func (h *harness) watch(id int64) {
 	h.Helper()
 	h.write(func(ctx context.Context, tx *store.Tx) error {
 		l, err := tx.LockLead(ctx, h.user.ID, id)
@@ -518,7 +518,7 @@ func (h *house) watch(id int64) {
 
 // A deleted campaign's leads are gone at once for its user, and in small steps from the database; its calls keep its name.
 func TestDeletedCampaign(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		c := h.campaign(nil)
 		h.leads(c, 0, 1200)
 		h.begin(c)
@@ -547,7 +547,7 @@ func TestDeletedCampaign(t *testing.T) {
 
 // A campaign that has called everybody tells the account's endpoint, once.
 func TestCompletionIsTold(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		h.write(func(ctx context.Context, tx *store.Tx) error {
 			return tx.SetWebhookURL(ctx, h.user.ID, "https://example.com/events")
 		})
@@ -598,7 +598,7 @@ func TestCompletionIsTold(t *testing.T) {
 
 // Stop returns, and no call begins any more, whatever was under way.
 func TestStopIsStrict(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		c := h.campaign(map[string]any{"max_calls_in_parallel": num(10)})
 		h.leads(c, 0, 40)
 		h.begin(c)
@@ -634,7 +634,7 @@ func TestStopIsStrict(t *testing.T) {
 }
 
 // until waits for something that another goroutine brings about.
-func (h *house) until(what string, ok func() bool) {
+func (h *harness) until(what string, ok func() bool) {
 	h.Helper()
 	look, hang := time.NewTicker(time.Millisecond), time.After(30*time.Second)
 	defer look.Stop()

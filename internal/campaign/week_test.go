@@ -27,7 +27,7 @@ func TestWeek(t *testing.T) {
 		time.Sleep(time.Until(weekStart))
 		h := open(t, storetest.SQLite(t))
 		h.Poll = time.Hour // nobody else writes: what ends wakes, and what is due is known
-		w := &week{house: h, leads: 192, of: map[int64]*parley.Campaign{}}
+		w := &week{harness: h, leads: 192, of: map[int64]*parley.Campaign{}}
 		w.prepare()
 		ctx, cancel := context.WithCancel(t.Context())
 		var run sync.WaitGroup
@@ -57,7 +57,7 @@ func TestWeek(t *testing.T) {
 }
 
 type week struct {
-	*house
+	*harness
 	leads int
 	of    map[int64]*parley.Campaign
 	users []*parley.User
@@ -92,7 +92,7 @@ func (w *week) prepare() {
 			kind = maps.Clone(kind)
 			kind["phone_number_ids"] = numbers
 			c := w.campaign(kind)
-			w.house.leads(c, (i*len(kinds)+k)*each, each)
+			w.harness.leads(c, (i*len(kinds)+k)*each, each)
 			w.begin(c)
 			w.of[c.ID] = c
 		}

@@ -29,7 +29,7 @@ import (
 )
 
 // order gives the assistant a tool that orders a cake, and counts the orders.
-func (h *house) order(answer string) *atomic.Int64 {
+func (h *harness) order(answer string) *atomic.Int64 {
 	h.Helper()
 	made := new(atomic.Int64)
 	shop := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -53,7 +53,7 @@ func (h *house) order(answer string) *atomic.Int64 {
 var orderCake = aitest.Behaviour{Calls: []ai.ToolCall{{ID: "c1", Name: "order", Arguments: `{"what":"cake"}`}}}
 
 // told are the results of tools that the model was told with its n-th request.
-func (h *house) told(n int) (results []string) {
+func (h *harness) told(n int) (results []string) {
 	for _, m := range h.server.Requests()[n].Messages {
 		if m.Role == ai.ToolRole {
 			results = append(results, m.Text)
@@ -64,7 +64,7 @@ func (h *house) told(n int) (results []string) {
 
 // Whatever a model, a tool or a variable holds, the reply is stored at the first attempt.
 func TestWhateverIsSaidIsStored(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		made := h.order(`{"note":"it's \u0000 and \\u0000"}`)
 		c := h.node()
 		vars := map[string]string{"who": "A\x00na", "said": `\u0000`, "quote": `\'; --`}
@@ -129,7 +129,7 @@ func TestToolsRunOnce(t *testing.T) {
 
 // What ran when the process died is not run again, and neither is what ran for a message whose model failed afterwards: the model knows.
 func TestToolsOfTheDead(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		made := h.order("Order 17.")
 		conv := h.start(h.node(), parley.WidgetConversation)
 		m := &parley.Message{ConversationID: conv.ID, Role: parley.RoleUser, Author: parley.AuthorCustomer, Content: "Two cakes", Pending: true}
@@ -170,8 +170,8 @@ func TestToolsOfTheDead(t *testing.T) {
 }
 
 // quiet is a house without a network: its assistant thinks with the built-in model, so that time can be the test's.
-func quiet(t *testing.T, o store.Options) *house {
-	h := &house{TB: t, db: storetest.Open(t, o)}
+func quiet(t *testing.T, o store.Options) *harness {
+	h := &harness{TB: t, db: storetest.Open(t, o)}
 	providers, err := provider.Open(provider.All())
 	if err != nil {
 		t.Fatal(err)
@@ -199,7 +199,7 @@ func quiet(t *testing.T, o store.Options) *house {
 }
 
 // attempts are when a message was tried, in seconds since the first time, until it waits no longer.
-func attempts(h *house, conv *parley.Conversation) (at []time.Duration, m parley.Message) {
+func attempts(h *harness, conv *parley.Conversation) (at []time.Duration, m parley.Message) {
 	begun := time.Now()
 	for n := 0; ; time.Sleep(100 * time.Millisecond) {
 		m = h.history(conv)[0]
@@ -345,7 +345,7 @@ func TestLeaseLapses(t *testing.T) {
 
 // Variables that come at the same time are all kept.
 func TestVariablesAtTheSameTime(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		c := h.node()
 		conv, err := c.WithCustomer(t.Context(), h.a, parley.APIConversation, "ana", nil)
 		if err != nil {

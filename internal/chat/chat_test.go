@@ -26,8 +26,8 @@ import (
 	"parley/internal/tool"
 )
 
-// house is a database with a user, an assistant that thinks with a local server, and nodes that chat.
-type house struct {
+// harness is a database with a user, an assistant that thinks with a local server, and nodes that chat.
+type harness struct {
 	testing.TB
 	db         *store.DB
 	server     *aitest.Server
@@ -37,12 +37,12 @@ type house struct {
 	a          *parley.Assistant
 }
 
-func each(t *testing.T, test func(t *testing.T, h *house)) {
+func each(t *testing.T, test func(t *testing.T, h *harness)) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) { test(t, open(t, db)) })
 }
 
-func open(t testing.TB, db *store.DB) *house {
-	h := &house{TB: t, db: db, server: aitest.NewServer(t)}
+func open(t testing.TB, db *store.DB) *harness {
+	h := &harness{TB: t, db: db, server: aitest.NewServer(t)}
 	h.server.Models = []string{"thinker"}
 	providers, err := provider.Open(provider.All(openai.Declare(&openai.Settings{BaseURL: h.server.URL, Stall: 10 * time.Second})))
 	if err != nil {
@@ -77,7 +77,7 @@ func open(t testing.TB, db *store.DB) *house {
 
 func number(n int64) json.Number { return json.Number(fmt.Sprint(n)) }
 
-func (h *house) write(fn func(context.Context, *store.Tx) error) {
+func (h *harness) write(fn func(context.Context, *store.Tx) error) {
 	h.Helper()
 	if err := h.db.Write(h.Context(), fn); err != nil {
 		h.Fatal(err)
@@ -85,7 +85,7 @@ func (h *house) write(fn func(context.Context, *store.Tx) error) {
 }
 
 // node is one more process on the database, stopped with the test.
-func (h *house) node() *chat.Chat {
+func (h *harness) node() *chat.Chat {
 	c := chat.New(chat.Config{DB: h.db, Assistants: h.assistants, Prices: h.prices, Hub: event.NewHub(), Lease: time.Second})
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
@@ -100,7 +100,7 @@ func (h *house) node() *chat.Chat {
 	return c
 }
 
-func (h *house) start(c *chat.Chat, kind parley.ConversationType) *parley.Conversation {
+func (h *harness) start(c *chat.Chat, kind parley.ConversationType) *parley.Conversation {
 	h.Helper()
 	conv, _, err := c.Start(h.Context(), h.a, kind, map[string]string{"who": "Ana"})
 	if err != nil {
@@ -110,7 +110,7 @@ func (h *house) start(c *chat.Chat, kind parley.ConversationType) *parley.Conver
 }
 
 // say sends a message and waits for the reply.
-func (h *house) say(c *chat.Chat, conv *parley.Conversation, text string) (string, error) {
+func (h *harness) say(c *chat.Chat, conv *parley.Conversation, text string) (string, error) {
 	h.Helper()
 	ctx, cancel := context.WithTimeout(h.Context(), 30*time.Second)
 	defer cancel()
@@ -126,7 +126,7 @@ func (h *house) say(c *chat.Chat, conv *parley.Conversation, text string) (strin
 	return got.Message.Content, nil
 }
 
-func (h *house) balance() parley.Money {
+func (h *harness) balance() parley.Money {
 	h.Helper()
 	u, err := h.db.User(h.Context(), h.user.ID)
 	if err != nil {
@@ -135,7 +135,7 @@ func (h *house) balance() parley.Money {
 	return u.Balance
 }
 
-func (h *house) history(conv *parley.Conversation) []parley.Message {
+func (h *harness) history(conv *parley.Conversation) []parley.Message {
 	h.Helper()
 	list, err := h.db.Messages(h.Context(), conv.ID)
 	if err != nil {
@@ -144,7 +144,7 @@ func (h *house) history(conv *parley.Conversation) []parley.Message {
 	return list
 }
 
-func (h *house) contents(conv *parley.Conversation) string {
+func (h *harness) contents(conv *parley.Conversation) string {
 	var b strings.Builder
 	for _, m := range h.history(conv) {
 		b.WriteString(m.Role + ": " + m.Content + "\n")
@@ -153,7 +153,7 @@ func (h *house) contents(conv *parley.Conversation) string {
 }
 
 // until waits for something that another goroutine brings about.
-func (h *house) until(what string, ok func() bool) {
+func (h *harness) until(what string, ok func() bool) {
 	h.Helper()
 	look, hang := time.NewTicker(time.Millisecond), time.After(30*time.Second)
 	defer look.Stop()
@@ -167,7 +167,7 @@ func (h *house) until(what string, ok func() bool) {
 }
 
 func TestReplyIsStoredAndChargedOnce(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		c := h.node()
 		conv := h.start(c, parley.WidgetConversation)
 		got, err := h.say(c, conv, "Hi")
@@ -237,7 +237,7 @@ func TestLostLease(t *testing.T) {
 
 // Messages that arrive at once, at two nodes, are each answered, in order, each knowing the replies before it.
 func TestOrderOnTwoNodes(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		nodes := []*chat.Chat{h.node(), h.node()}
 		conv := h.start(nodes[0], parley.WidgetConversation)
 		var wg sync.WaitGroup
@@ -274,7 +274,7 @@ func TestOrderOnTwoNodes(t *testing.T) {
 }
 
 func TestReaderWhoLeavesKillsNothing(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		c, gate := h.node(), make(chan struct{})
 		conv := h.start(c, parley.WidgetConversation)
 		h.server.Script(aitest.Behaviour{Text: "A long reply.", Gate: gate})
@@ -300,7 +300,7 @@ func TestReaderWhoLeavesKillsNothing(t *testing.T) {
 }
 
 func TestModelThatFails(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		c := h.node()
 		conv := h.start(c, parley.WidgetConversation)
 		for _, b := range []aitest.Behaviour{
@@ -342,7 +342,7 @@ func TestModelThatFails(t *testing.T) {
 
 // Where a message came by SMS or WhatsApp there is no HTTP answer that could tell of a failure: the person is told, and pays nothing.
 func TestModelThatFailsBehindAChannel(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		c := h.node()
 		conv, err := c.WithCustomer(t.Context(), h.a, parley.APIConversation, "+12025550123", nil)
 		if err != nil {
@@ -368,7 +368,7 @@ func TestModelThatFailsBehindAChannel(t *testing.T) {
 
 // Nobody answers for a disabled account, in whatever channel; what customers write is kept.
 func TestDisabledAccountAnswersNobody(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		c := h.node()
 		conv, err := c.WithCustomer(t.Context(), h.a, parley.APIConversation, "+12025550123", nil)
 		if err != nil {
@@ -390,7 +390,7 @@ func TestDisabledAccountAnswersNobody(t *testing.T) {
 
 // A node that dies in the middle of a reply leaves the message to the next one.
 func TestNodeThatDies(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		dying := chat.New(chat.Config{DB: h.db, Assistants: h.assistants, Prices: h.prices, Hub: event.NewHub(), Lease: time.Second})
 		conv := h.start(dying, parley.WidgetConversation)
 		gate := make(chan struct{})
@@ -424,7 +424,7 @@ func TestNodeThatDies(t *testing.T) {
 }
 
 func TestTakingOverAndHandingBack(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		c := h.node()
 		conv := h.start(c, parley.WidgetConversation)
 		if err := c.SetAI(t.Context(), h.user.ID, conv.ID, false); err != nil {
@@ -462,7 +462,7 @@ func TestTakingOverAndHandingBack(t *testing.T) {
 // Taking over ends the reply in the middle, on the node that makes it and from another: nothing more of it arrives, none of it is kept,
 // it costs nothing, and the model's stream is let go.
 func TestTakingOverInMidReply(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		here, there := h.node(), h.node()
 		for name, by := range map[string]*chat.Chat{"here": here, "on another node": there} {
 			before := h.balance()
@@ -515,7 +515,7 @@ func TestTakingOverInMidReply(t *testing.T) {
 
 // A reply that is whole just after somebody took over, on a node that has not heard of it yet, is not stored and costs nothing.
 func TestReplyThatComesAfterTakingOver(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		c := h.node()
 		conv := h.start(c, parley.WidgetConversation)
 		gate := make(chan struct{})
@@ -542,7 +542,7 @@ func TestReplyThatComesAfterTakingOver(t *testing.T) {
 }
 
 func TestNoMoneyNoReply(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		c := h.node()
 		conv, free := h.start(c, parley.WidgetConversation), h.start(c, parley.TestConversation)
 		h.write(func(ctx context.Context, tx *store.Tx) error {
@@ -564,7 +564,7 @@ func TestNoMoneyNoReply(t *testing.T) {
 }
 
 func TestSilenceEndsWithExtraction(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		c := h.node()
 		conv, unheard := h.start(c, parley.TestConversation), h.start(c, parley.WidgetConversation) // what is tried is told as what is meant
 		if _, err := h.say(c, conv, "I want a cake"); err != nil {
@@ -603,7 +603,7 @@ func TestSilenceEndsWithExtraction(t *testing.T) {
 }
 
 func TestOneConversationPerCustomer(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		c := h.node()
 		ids := make(chan string, 8)
 		var wg sync.WaitGroup

@@ -15,7 +15,7 @@ import (
 
 // The end of a conversation is told once, in the transaction that ends it, to the assistant's endpoint where it has one.
 func TestEndIsTold(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		c, second := h.node(), h.node()
 		_ = second // both see that it has fallen silent
 		url := "https://example.com/ended"

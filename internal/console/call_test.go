@@ -52,7 +52,7 @@ func exchange(t *testing.T, c *Config) *call.Center {
 }
 
 // caller is an outbound assistant that may call people.
-func (h *house) caller(t *testing.T, u *parley.User, name string) *parley.Assistant {
+func (h *harness) caller(t *testing.T, u *parley.User, name string) *parley.Assistant {
 	t.Helper()
 	a := h.assistant(t, u, name)
 	n := h.buy(t, u)
@@ -64,7 +64,7 @@ func (h *house) caller(t *testing.T, u *parley.User, name string) *parley.Assist
 }
 
 // called stores a call as it stands.
-func (h *house) called(t *testing.T, u *parley.User, a *parley.Assistant, change func(c *parley.Call)) *parley.Call {
+func (h *harness) called(t *testing.T, u *parley.User, a *parley.Assistant, change func(c *parley.Call)) *parley.Call {
 	t.Helper()
 	to, from := "+14155552671", "+12025550100"
 	now := parley.Now()
@@ -88,7 +88,7 @@ func over(reason parley.EndedReason) func(c *parley.Call) {
 }
 
 // record gives a call a recording: a second of quiet, then a second in which both sides are heard.
-func (h *house) record(t *testing.T, c *parley.Call) {
+func (h *harness) record(t *testing.T, c *parley.Call) {
 	t.Helper()
 	var b bytes.Buffer
 	b.Write(audio.AppendWAVHeader(nil, 8000, 2, 4*16000))

@@ -35,7 +35,7 @@ func (v *visitor) sendList(path, file string, fields ...string) *reply {
 		part.Write([]byte(file))
 	}
 	w.Close()
-	req, err := http.NewRequest("POST", v.house.url+path, &b)
+	req, err := http.NewRequest("POST", v.harness.url+path, &b)
 	if err != nil {
 		v.t.Fatal(err)
 	}

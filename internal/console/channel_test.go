@@ -33,7 +33,7 @@ func connect(t *testing.T, c *Config) {
 	}
 }
 
-func (h *house) write(t *testing.T, fn func(context.Context, *store.Tx) error) {
+func (h *harness) write(t *testing.T, fn func(context.Context, *store.Tx) error) {
 	t.Helper()
 	if err := h.DB.Write(t.Context(), fn); err != nil {
 		t.Fatal(err)
@@ -41,7 +41,7 @@ func (h *house) write(t *testing.T, fn func(context.Context, *store.Tx) error) {
 }
 
 // buy rents a number.
-func (h *house) buy(t *testing.T, u *parley.User) *parley.Number {
+func (h *harness) buy(t *testing.T, u *parley.User) *parley.Number {
 	t.Helper()
 	list, err := h.Numbers.Search(t.Context(), u.ID, "US", "")
 	if err != nil {
@@ -61,7 +61,7 @@ func (h *house) buy(t *testing.T, u *parley.User) *parley.Number {
 }
 
 // trunk makes a SIP trunk.
-func (h *house) trunk(t *testing.T, u *parley.User, name, number string) *parley.Trunk {
+func (h *harness) trunk(t *testing.T, u *parley.User, name, number string) *parley.Trunk {
 	t.Helper()
 	trunk := &parley.Trunk{Name: name, PhoneNumber: number, SIPAddress: "10.0.0.5:5060", SIPUsername: "office", Transport: "udp", SRTP: "off", InboundAuthorizationType: "auth"}
 	h.DB.SealPassword(trunk, secret)
@@ -70,7 +70,7 @@ func (h *house) trunk(t *testing.T, u *parley.User, name, number string) *parley
 }
 
 // askCallerID has a code sent to a number.
-func (h *house) askCallerID(t *testing.T, u *parley.User, number string) int64 {
+func (h *harness) askCallerID(t *testing.T, u *parley.User, number string) int64 {
 	t.Helper()
 	id, err := h.Numbers.AskCallerID(t.Context(), u.ID, number)
 	if err != nil {
@@ -80,7 +80,7 @@ func (h *house) askCallerID(t *testing.T, u *parley.User, number string) int64 {
 }
 
 // delivery makes a delivery of a test event to an assistant's endpoint.
-func (h *house) delivery(t *testing.T, u *parley.User, a *parley.Assistant) *parley.Delivery {
+func (h *harness) delivery(t *testing.T, u *parley.User, a *parley.Assistant) *parley.Delivery {
 	t.Helper()
 	if _, err := h.Assistants.Update(t.Context(), u.ID, a.ID, map[string]any{"conversation_ended_webhook_url": "https://shop.example.com/ended"}); err != nil {
 		t.Fatal(err)
@@ -95,7 +95,7 @@ func (h *house) delivery(t *testing.T, u *parley.User, a *parley.Assistant) *par
 }
 
 // sender gives the user the WhatsApp account's first number.
-func (h *house) sender(t *testing.T, u *parley.User) int64 {
+func (h *harness) sender(t *testing.T, u *parley.User) int64 {
 	t.Helper()
 	s, err := h.WhatsApp.Assign(t.Context(), "+16315558151", u.ID)
 	if err != nil {
@@ -105,7 +105,7 @@ func (h *house) sender(t *testing.T, u *parley.User) int64 {
 }
 
 // channels are the pages of numbers, messages and webhooks of a user who has one of everything.
-func (h *house) channels(t *testing.T, u *parley.User, a *parley.Assistant) []string {
+func (h *harness) channels(t *testing.T, u *parley.User, a *parley.Assistant) []string {
 	t.Helper()
 	n := h.buy(t, u)
 	if _, err := h.SMS.Send(t.Context(), u.ID, n.ID, "+14155552671", "Hello"); err != nil {

@@ -46,7 +46,7 @@ func think(t *testing.T, c *Config) *aitest.Server {
 }
 
 // talk begins a conversation.
-func (h *house) talk(t *testing.T, a *parley.Assistant, kind parley.ConversationType) *parley.Conversation {
+func (h *harness) talk(t *testing.T, a *parley.Assistant, kind parley.ConversationType) *parley.Conversation {
 	t.Helper()
 	conv, _, err := h.Chat.Start(t.Context(), a, kind, map[string]string{"company": "Own Bakery"})
 	if err != nil {
@@ -56,7 +56,7 @@ func (h *house) talk(t *testing.T, a *parley.Assistant, kind parley.Conversation
 }
 
 // say has a customer say something, and waits for the reply.
-func (h *house) say(t *testing.T, conv *parley.Conversation, text string) {
+func (h *harness) say(t *testing.T, conv *parley.Conversation, text string) {
 	t.Helper()
 	w, err := h.Chat.Send(t.Context(), conv, text)
 	if err == nil {
@@ -128,7 +128,7 @@ type heard struct {
 
 func (v *visitor) stream(method, path string, form url.Values) (*http.Response, func() (heard, bool)) {
 	v.t.Helper()
-	req, err := http.NewRequest(method, v.house.url+path, strings.NewReader(form.Encode()))
+	req, err := http.NewRequest(method, v.harness.url+path, strings.NewReader(form.Encode()))
 	if err != nil {
 		v.t.Fatal(err)
 	}

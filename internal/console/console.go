@@ -43,7 +43,7 @@ type Config struct {
 	Numbers    *number.Pool
 	SMS        *sms.Channel
 	WhatsApp   *whatsapp.Channel
-	Knowledge  *knowledge.Desk
+	Knowledge  *knowledge.Library
 	Calls      *call.Center
 	Campaigns  *campaign.Roster
 

@@ -62,7 +62,7 @@ func TestEditorHasEveryField(t *testing.T) {
 }
 
 // rich is an assistant that uses every field in an unusual way.
-func rich(t *testing.T, h *house, u *parley.User) *parley.Assistant {
+func rich(t *testing.T, h *harness, u *parley.User) *parley.Assistant {
 	t.Helper()
 	a, other, tool := h.assistant(t, u, "Front desk"), h.assistant(t, u, "Billing"), h.tool(t, u, "look_up")
 	h.tool(t, u, "between")

@@ -50,7 +50,7 @@ func (r route) at(t *testing.T, ids map[string]string) string {
 }
 
 // everything is one of everything that has an id, by where its pages are, and called name where it has a name.
-func (h *house) everything(t *testing.T, u *parley.User, name string) map[string]string {
+func (h *harness) everything(t *testing.T, u *parley.User, name string) map[string]string {
 	t.Helper()
 	a := h.caller(t, u, name)
 	k := h.handbook(t, u)

@@ -25,13 +25,13 @@ import (
 )
 
 // shelf takes documents in. Their files are read as texts without headings, by who is told to work.
-func shelf(t *testing.T, db *store.DB) *knowledge.Desk {
+func shelf(t *testing.T, db *store.DB) *knowledge.Library {
 	t.Helper()
 	blobs, err := blob.OpenDir(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &knowledge.Desk{Index: search.Index{DB: db}, Blobs: blobs, Cut: document.Here,
+	return &knowledge.Library{Index: search.Index{DB: db}, Blobs: blobs, Cut: document.Here,
 		ReadFile: func(ctx context.Context, kind parley.DocumentType, file blob.Object) (*document.Text, error) {
 			raw, err := io.ReadAll(file)
 			if bytes.HasPrefix(raw, []byte("broken")) {
@@ -45,7 +45,7 @@ func shelf(t *testing.T, db *store.DB) *knowledge.Desk {
 }
 
 // work reads documents until the test ends.
-func (h *house) work(t *testing.T) {
+func (h *harness) work(t *testing.T) {
 	t.Helper()
 	workers := river.NewWorkers()
 	h.Knowledge.Register(workers)
@@ -60,7 +60,7 @@ func (h *house) work(t *testing.T) {
 	t.Cleanup(func() { cancel(); wg.Wait() })
 }
 
-func (h *house) handbook(t *testing.T, u *parley.User) *parley.Knowledgebase {
+func (h *harness) handbook(t *testing.T, u *parley.User) *parley.Knowledgebase {
 	t.Helper()
 	k := &parley.Knowledgebase{Name: "Handbook"}
 	h.write(t, func(ctx context.Context, tx *store.Tx) error { return tx.CreateKnowledgebase(ctx, u.ID, k) })
@@ -87,7 +87,7 @@ func (v *visitor) upload(path string, files ...file) *reply {
 	if err := w.Close(); err != nil {
 		v.t.Fatal(err)
 	}
-	res, err := v.client.Post(v.house.url+path, w.FormDataContentType(), &b)
+	res, err := v.client.Post(v.harness.url+path, w.FormDataContentType(), &b)
 	if err != nil {
 		v.t.Fatal(err)
 	}

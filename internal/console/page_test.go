@@ -235,7 +235,7 @@ func TestKeys(t *testing.T) {
 		t.Error("the key outlives its end")
 	}
 	// A session is no key: it can't be ended from here.
-	session := v.house.signedIn(t, u)
+	session := v.harness.signedIn(t, u)
 	at, _ := url.Parse(h.url)
 	own, _, _ := strings.Cut(session.client.Jar.Cookies(at)[0].Value, "|")
 	v.post("/keys/"+own+"/delete", nil).is(http.StatusNotFound)

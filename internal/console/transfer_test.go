@@ -23,7 +23,7 @@ func (v *visitor) sendFile(path string, content []byte) *reply {
 	part, _ := w.CreateFormFile("file", "assistant.json")
 	part.Write(content)
 	w.Close()
-	res, err := v.client.Post(v.house.url+path, w.FormDataContentType(), &b)
+	res, err := v.client.Post(v.harness.url+path, w.FormDataContentType(), &b)
 	if err != nil {
 		v.t.Fatal(err)
 	}
@@ -36,7 +36,7 @@ func (v *visitor) sendFile(path string, content []byte) *reply {
 }
 
 // exported is an assistant that uses everything, as a file of another user's.
-func exported(t *testing.T, h *house, u *parley.User) (*parley.Assistant, []byte) {
+func exported(t *testing.T, h *harness, u *parley.User) (*parley.Assistant, []byte) {
 	t.Helper()
 	a, night, tool := h.assistant(t, u, "Front/desk “ä”"), h.assistant(t, u, "Night shift"), h.tool(t, u, "look_up")
 	k := &parley.Knowledgebase{Name: "Opening hours"}

@@ -14,7 +14,7 @@ import (
 
 // An endpoint that answers 410 is disabled wherever its user has it, and for that user alone.
 func TestGone(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		gone, fine := h.endpoint(410), h.endpoint(200)
 		other := storetest.User(t, h.db, 0)
 		all := func(a *parley.Assistant) {
@@ -71,7 +71,7 @@ func TestGone(t *testing.T) {
 
 // What a process took and died over comes again by itself, as the same event.
 func TestDeadProcess(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		e := h.endpoint(200)
 		d := h.send(h.user.ID, e.URL)
 		now := d.NextAttemptAt
@@ -95,7 +95,7 @@ func TestDeadProcess(t *testing.T) {
 
 // Several processes share the work without doing any of it twice.
 func TestTwoSenders(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		e := h.endpoint(200)
 		for range 3 {
 			s := h.sender()
@@ -123,7 +123,7 @@ func TestTwoSenders(t *testing.T) {
 
 // Deliveries go with what they tell of, and in time by themselves.
 func TestErasure(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		a := h.assistant(h.user.ID, func(a *parley.Assistant) { url := "https://example.com"; a.ConversationEndedURL = &url })
 		phone := "+12025550123"
 		told := func(phone *string) (*parley.Conversation, *parley.Delivery) {
@@ -185,7 +185,7 @@ func TestErasure(t *testing.T) {
 
 // An account is told once per fall below the threshold.
 func TestBalanceLow(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		h.db.WarnBelow(5 * parley.USD)
 		moves := 0
 		move := func(amount parley.Money) {

@@ -14,7 +14,7 @@ import (
 
 // An event is delivered, signed, if and only if its cause was committed, and once where it is taken.
 func TestDelivered(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		e := h.endpoint(204)
 		boom := errors.New("boom")
 		err := h.db.Write(t.Context(), func(ctx context.Context, tx *store.Tx) error {
@@ -61,7 +61,7 @@ func TestDelivered(t *testing.T) {
 // most.
 func TestSchedule(t *testing.T) {
 	want := []time.Duration{30 * time.Second, time.Minute, 2 * time.Minute, 10 * time.Minute, time.Hour, 6 * time.Hour}
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		for _, jitter := range []float64{0, 1} {
 			h.s.jitter = func() float64 { return jitter }
 			e := h.endpoint(503)
@@ -116,7 +116,7 @@ func TestSchedule(t *testing.T) {
 
 // A delivery that failed can be sent again, with its whole schedule, under its own id.
 func TestResend(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		e := h.endpoint(500)
 		d := h.send(h.user.ID, e.URL)
 		for h.delivery(d).Status == parley.DeliveryPending {
@@ -156,7 +156,7 @@ func TestResend(t *testing.T) {
 
 // A rotated secret signs along for a day.
 func TestRotation(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		e := h.endpoint(200)
 		began := parley.Now().Add(time.Hour) // what is sent below is due
 		h.set(began)
@@ -197,7 +197,7 @@ func TestRotation(t *testing.T) {
 
 // Two that need the first secret at once get the same one.
 func TestFirstSecret(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		var wg sync.WaitGroup
 		got := make(chan string, 8)
 		for range 8 {

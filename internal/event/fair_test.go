@@ -23,7 +23,7 @@ type hanging struct {
 	waiting, most int
 }
 
-func (h *house) hanging() *hanging {
+func (h *harness) hanging() *hanging {
 	e := &hanging{}
 	over := make(chan struct{})
 	e.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -50,7 +50,7 @@ func (e *hanging) now() (waiting, most int) {
 
 // An endpoint that hangs, with a backlog, holds up neither other users' events nor its own user's at other endpoints.
 func TestHangingEndpointHoldsUpNobody(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		h.s.now, h.s.within = time.Now, time.Minute // nobody is given up before the test ends
 		h.run(h.s)                                  // before what hangs, which is to end first
 		dead, fine := h.hanging(), h.endpoint(200)

@@ -17,7 +17,7 @@ import (
 )
 
 // raw is an endpoint that is left alone with each connection once it has read a request's head. It ends with the test.
-func (h *house) raw(speak func(net.Conn, <-chan struct{})) string {
+func (h *harness) raw(speak func(net.Conn, <-chan struct{})) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		h.Fatal(err)
@@ -184,7 +184,7 @@ func TestGuarded(t *testing.T) {
 
 // Variables of a call come from whatever JSON an endpoint answers with in time.
 func TestInbound(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		for _, c := range []struct {
 			name, answer, vars, error string
 			status                    int

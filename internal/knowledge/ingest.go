@@ -38,7 +38,7 @@ func (ingestArgs) Kind() string { return "document_ingest" }
 
 // ingest may run twice, and at two places at once: the lease lets one of them go on, a run begins by removing what a former attempt of it
 // left behind, and its passages are found only when all are there.
-func (d *Desk) ingest(ctx context.Context, job *river.Job[ingestArgs]) error {
+func (d *Library) ingest(ctx context.Context, job *river.Job[ingestArgs]) error {
 	var doc *parley.Document
 	var owner int64
 	var full bool
@@ -70,7 +70,7 @@ func (d *Desk) ingest(ctx context.Context, job *river.Job[ingestArgs]) error {
 }
 
 // next has those of a user's documents worked that wait for a place, as far as there are any.
-func (d *Desk) next(ctx context.Context, userID int64) error {
+func (d *Library) next(ctx context.Context, userID int64) error {
 	return d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
 		list, err := tx.NextDocuments(ctx, userID, Places)
 		if err != nil {
@@ -81,8 +81,8 @@ func (d *Desk) next(ctx context.Context, userID int64) error {
 }
 
 // read makes a leased document answer, or says why it can't.
-func (d *Desk) read(ctx context.Context, job *river.Job[ingestArgs], doc *parley.Document) error {
-	p := &processing{Desk: d, doc: doc}
+func (d *Library) read(ctx context.Context, job *river.Job[ingestArgs], doc *parley.Document) error {
+	p := &processing{Library: d, doc: doc}
 	err := p.run(ctx)
 	failure := (*document.Failure)(nil)
 	switch {
@@ -108,7 +108,7 @@ func hopeless(err error) bool {
 
 // processing is one attempt at a document.
 type processing struct {
-	*Desk
+	*Library
 	doc         *parley.Document
 	done, total atomic.Int64
 }
@@ -314,7 +314,7 @@ func (p *processing) finish(ctx context.Context, failure string) error {
 }
 
 // drop removes the passages of a document's runs other than keep, in steps.
-func (d *Desk) drop(ctx context.Context, doc *parley.Document, keep int64) error {
+func (d *Library) drop(ctx context.Context, doc *parley.Document, keep int64) error {
 	l := search.Lexicon{}
 	for {
 		n := 0
@@ -336,7 +336,7 @@ type tidyArgs struct {
 // Kind implements river.JobArgs.
 func (tidyArgs) Kind() string { return "document_tidy" }
 
-func (d *Desk) tidy(ctx context.Context, job *river.Job[tidyArgs]) error {
+func (d *Library) tidy(ctx context.Context, job *river.Job[tidyArgs]) error {
 	doc, hidden, err := d.DB.AnyDocument(ctx, job.Args.Document)
 	switch {
 	case err != nil || doc == nil:
@@ -350,7 +350,7 @@ func (d *Desk) tidy(ctx context.Context, job *river.Job[tidyArgs]) error {
 }
 
 // forget removes all of a deleted document.
-func (d *Desk) forget(ctx context.Context, doc *parley.Document) error {
+func (d *Library) forget(ctx context.Context, doc *parley.Document) error {
 	if err := d.drop(ctx, doc, -1); err != nil {
 		return err
 	}
@@ -361,7 +361,7 @@ func (d *Desk) forget(ctx context.Context, doc *parley.Document) error {
 }
 
 // forgetFile removes a file that no document wants.
-func (d *Desk) forgetFile(ctx context.Context, name string) error {
+func (d *Library) forgetFile(ctx context.Context, name string) error {
 	if name == "" {
 		return nil
 	}
@@ -379,7 +379,7 @@ type forgetArgs struct {
 // Kind implements river.JobArgs.
 func (forgetArgs) Kind() string { return "knowledgebase_forget" }
 
-func (d *Desk) forgetAll(ctx context.Context, job *river.Job[forgetArgs]) error {
+func (d *Library) forgetAll(ctx context.Context, job *river.Job[forgetArgs]) error {
 	for {
 		list, err := d.DB.HiddenDocuments(ctx, job.Args.Knowledgebase, 50)
 		if err != nil {
@@ -414,6 +414,6 @@ type strayArgs struct {
 // Kind implements river.JobArgs.
 func (strayArgs) Kind() string { return "document_stray" }
 
-func (d *Desk) stray(ctx context.Context, job *river.Job[strayArgs]) error {
+func (d *Library) stray(ctx context.Context, job *river.Job[strayArgs]) error {
 	return d.forgetFile(ctx, job.Args.Blob)
 }

@@ -28,8 +28,8 @@ const (
 	storing = 2 // documents of a process whose passages are being stored: on SQLite everybody's writes wait for that
 )
 
-// Desk takes documents in, makes them answer, and forgets them. Its fields are set before its first use.
-type Desk struct {
+// Library takes documents in, makes them answer, and forgets them. Its fields are set before its first use.
+type Library struct {
 	search.Index // finds the passages
 	Blobs        blob.Store
 	ReadFile     func(ctx context.Context, kind parley.DocumentType, file blob.Object) (*document.Text, error)
@@ -48,7 +48,7 @@ const strayAfter = 2 * time.Hour
 
 // Upload stores a document's file and gives its name in blob storage, to be given to Add. The file of an upload that never becomes a
 // document is removed later, also when this process dies.
-func (d *Desk) Upload(ctx context.Context, r io.Reader) (name string, size int64, err error) {
+func (d *Library) Upload(ctx context.Context, r io.Reader) (name string, size int64, err error) {
 	name = "documents/" + uuid.NewString()
 	err = d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
 		return tx.Enqueue(ctx, strayArgs{name}, &river.InsertOpts{Queue: Queue, ScheduledAt: time.Now().Add(strayAfter)})
@@ -61,14 +61,14 @@ func (d *Desk) Upload(ctx context.Context, r io.Reader) (name string, size int64
 }
 
 // Discard removes a file that becomes no document after all.
-func (d *Desk) Discard(ctx context.Context, name string) {
+func (d *Library) Discard(ctx context.Context, name string) {
 	if err := d.Blobs.Delete(context.WithoutCancel(ctx), name); err != nil {
 		slog.WarnContext(ctx, "an upload is removed later", "blob", name, "error", err)
 	}
 }
 
 // Add stores a new document of one of the user's knowledgebases and has it processed.
-func (d *Desk) Add(ctx context.Context, userID, knowledgebaseID int64, doc *parley.Document) error {
+func (d *Library) Add(ctx context.Context, userID, knowledgebaseID int64, doc *parley.Document) error {
 	return d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
 		if err := tx.CreateDocument(ctx, userID, knowledgebaseID, doc); err != nil {
 			return err
@@ -79,7 +79,7 @@ func (d *Desk) Add(ctx context.Context, userID, knowledgebaseID int64, doc *parl
 
 // Again has a document processed once more: a failed one, or a website that has changed. What is found of it stays until that has
 // succeeded.
-func (d *Desk) Again(ctx context.Context, userID, knowledgebaseID, id int64) (*parley.Document, error) {
+func (d *Library) Again(ctx context.Context, userID, knowledgebaseID, id int64) (*parley.Document, error) {
 	var doc *parley.Document
 	err := d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
 		if doc, err = tx.Document(ctx, userID, knowledgebaseID, id); err != nil {
@@ -103,7 +103,7 @@ func enqueue(ctx context.Context, tx *store.Tx, doc *parley.Document) error {
 }
 
 // Delete removes a document: nobody sees it from now on, and a job removes its file and all that was derived from it.
-func (d *Desk) Delete(ctx context.Context, userID, knowledgebaseID, id int64) error {
+func (d *Library) Delete(ctx context.Context, userID, knowledgebaseID, id int64) error {
 	return d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
 		if err := tx.HideDocument(ctx, userID, knowledgebaseID, id); err != nil {
 			return err
@@ -113,7 +113,7 @@ func (d *Desk) Delete(ctx context.Context, userID, knowledgebaseID, id int64) er
 }
 
 // DeleteKnowledgebase removes a knowledgebase with its documents, and detaches its assistants.
-func (d *Desk) DeleteKnowledgebase(ctx context.Context, userID, id int64) error {
+func (d *Library) DeleteKnowledgebase(ctx context.Context, userID, id int64) error {
 	return d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
 		if err := tx.HideKnowledgebase(ctx, userID, id); err != nil {
 			return err
@@ -123,7 +123,7 @@ func (d *Desk) DeleteKnowledgebase(ctx context.Context, userID, id int64) error 
 }
 
 // Register adds the workers of this package's jobs.
-func (d *Desk) Register(workers *river.Workers) {
+func (d *Library) Register(workers *river.Workers) {
 	d.storing = make(chan struct{}, storing)
 	river.AddWorker(workers, river.WorkFunc(d.ingest))
 	river.AddWorker(workers, river.WorkFunc(d.tidy))
@@ -132,7 +132,7 @@ func (d *Desk) Register(workers *river.Workers) {
 }
 
 // Run has documents processed whose process died, until ctx ends.
-func (d *Desk) Run(ctx context.Context) error {
+func (d *Library) Run(ctx context.Context) error {
 	tick := time.NewTicker(d.lease() / 3)
 	defer tick.Stop()
 	for {
@@ -147,7 +147,7 @@ func (d *Desk) Run(ctx context.Context) error {
 	}
 }
 
-func (d *Desk) lease() time.Duration {
+func (d *Library) lease() time.Duration {
 	if d.Lease == 0 {
 		return 15 * time.Second
 	}
@@ -156,7 +156,7 @@ func (d *Desk) lease() time.Duration {
 
 // resume enqueues anew what has lost its process, or waits for a place that a process left without a word. The former job, which its queue
 // believes to be running, does nothing when it comes back: the lease is another's then, or the work done.
-func (d *Desk) resume(ctx context.Context) error {
+func (d *Library) resume(ctx context.Context) error {
 	users, err := d.DB.WaitingOwners(ctx)
 	if err != nil {
 		return err

@@ -23,10 +23,10 @@ import (
 	"parley/internal/store/storetest"
 )
 
-// library is a desk on a real database. Its files are texts: a line "# x" is a heading, the others are what stands below it.
+// library is a Library on a real database. Its files are texts: a line "# x" is a heading, the others are what stands below it.
 type library struct {
 	testing.TB
-	*Desk
+	*Library
 	user *parley.User
 	base int64
 	read *atomic.Int64                                  // how often a document was read
@@ -44,7 +44,7 @@ func newLibrary(t testing.TB, db *store.DB) *library {
 		t.Fatal(err)
 	}
 	l := &library{TB: t, user: storetest.User(t, db, 0), read: new(atomic.Int64)}
-	l.Desk = &Desk{Index: search.Index{DB: db}, Blobs: blobs, Cut: document.Here, Lease: 3 * time.Second}
+	l.Library = &Library{Index: search.Index{DB: db}, Blobs: blobs, Cut: document.Here, Lease: 3 * time.Second}
 	l.ReadFile = func(ctx context.Context, _ parley.DocumentType, file blob.Object) (*document.Text, error) {
 		n := l.read.Add(1)
 		if l.hook != nil {

@@ -10,7 +10,7 @@ import (
 )
 
 // Create makes a knowledgebase of a user's from the fields of a request body.
-func (d *Desk) Create(ctx context.Context, userID int64, body map[string]any) (*parley.Knowledgebase, error) {
+func (d *Library) Create(ctx context.Context, userID int64, body map[string]any) (*parley.Knowledgebase, error) {
 	k := &parley.Knowledgebase{}
 	if err := form.Bind(body, k, true).Err(); err != nil {
 		return nil, err
@@ -19,7 +19,7 @@ func (d *Desk) Create(ctx context.Context, userID int64, body map[string]any) (*
 }
 
 // Change changes the fields of a knowledgebase that body names. A body that changes nothing writes nothing.
-func (d *Desk) Change(ctx context.Context, userID, id int64, body map[string]any) (k *parley.Knowledgebase, err error) {
+func (d *Library) Change(ctx context.Context, userID, id int64, body map[string]any) (k *parley.Knowledgebase, err error) {
 	err = d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
 		if k, err = tx.Knowledgebase(ctx, userID, id); err != nil {
 			return err
@@ -40,7 +40,7 @@ type DocumentName struct {
 }
 
 // Rename changes the fields of a document that body names. A body that changes nothing writes nothing.
-func (d *Desk) Rename(ctx context.Context, userID, knowledgebaseID, id int64, body map[string]any) (doc *parley.Document, err error) {
+func (d *Library) Rename(ctx context.Context, userID, knowledgebaseID, id int64, body map[string]any) (doc *parley.Document, err error) {
 	err = d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
 		if doc, err = tx.Document(ctx, userID, knowledgebaseID, id); err != nil {
 			return err

@@ -16,7 +16,7 @@ import (
 )
 
 func TestBuy(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		ctx := t.Context()
 		if _, err := h.pool.Buy(ctx, h.user.ID, "+12025559999"); err == nil {
 			t.Error("a number was bought that the carrier does not have")
@@ -65,7 +65,7 @@ func TestBuyFailures(t *testing.T) {
 		"dies after":    {after: on("buy", nil, true), dies: true, owned: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			each(t, func(t *testing.T, h *house) {
+			each(t, func(t *testing.T, h *harness) {
 				h.search()
 				h.carrier.Before, h.carrier.After = c.before, c.after
 				buy := func() {
@@ -107,7 +107,7 @@ func TestBuyFailures(t *testing.T) {
 }
 
 func TestBuyRace(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		h.search()
 		var wg sync.WaitGroup
 		var mu sync.Mutex
@@ -133,7 +133,7 @@ func TestBuyRace(t *testing.T) {
 }
 
 func TestRent(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		ctx := t.Context()
 		n := h.buy(number1)
 		collect := func(at parley.Time) {
@@ -204,7 +204,7 @@ func TestRent(t *testing.T) {
 }
 
 func TestGiveUp(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		ctx := t.Context()
 		n := h.buy(number1)
 		if err := h.pool.Give(ctx, storetest.User(t, h.db, 0).ID, n.ID); !store.IsNotFound(err) {
@@ -228,7 +228,7 @@ func TestGiveUp(t *testing.T) {
 }
 
 func TestCallerID(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		ctx := t.Context()
 		ask := func() (*parley.CallerID, string) {
 			t.Helper()

@@ -36,7 +36,7 @@ func field(t *testing.T, err error) string {
 
 // TestTrunkNumbers: a trunk takes no number from who rents it, before or after, and has no name that is somebody's number.
 func TestTrunkNumbers(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		ctx := t.Context()
 		thief := storetest.User(t, h.db, parley.USD)
 		h.buy(number1)
@@ -164,7 +164,7 @@ func TestTrunkRules(t *testing.T) {
 
 // TestCallerIDOfTrunk: the number of one's own trunk can be verified, and what is verified is not asked for again.
 func TestCallerIDOfTrunk(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		ctx := t.Context()
 		tr := trunkOf("+12125550100")
 		if err := h.pool.CreateTrunk(ctx, h.user.ID, tr, as); err != nil {

@@ -23,7 +23,7 @@ type Fake struct {
 
 // Step is how a Fake answers one request.
 type Step struct {
-	Text  string    // yielded word by word
+	Text  string        // yielded word by word
 	Calls []ai.ToolCall // yielded after the text
 	// Finish is stop or tool_calls when it is empty.
 	Finish ai.Finish

@@ -12,7 +12,7 @@ import (
 
 // Text messages obey the rules of calls: where they may go, and what they may cost in a day; replies and codes too.
 func TestSMSLimits(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		ctx := t.Context()
 		h.texts.Prices.SMS["default"] = cent
 		n := h.buy(number1) // 1 USD

@@ -15,7 +15,7 @@ import (
 )
 
 // hears has a message come in and everything done that it causes.
-func (h *house) hears(sid, from, body string) {
+func (h *harness) hears(sid, from, body string) {
 	h.Helper()
 	if err := h.texts.Receive(h.Context(), carrier.Inbound{SID: sid, From: from, To: number1, Body: body}); err != nil {
 		h.Fatal(err)
@@ -26,7 +26,7 @@ func (h *house) hears(sid, from, body string) {
 }
 
 // conversation is the one with a person, once nothing in it waits for the assistant.
-func (h *house) conversation(a *parley.Assistant, who string) (*parley.Conversation, []parley.Message) {
+func (h *harness) conversation(a *parley.Assistant, who string) (*parley.Conversation, []parley.Message) {
 	h.Helper()
 	conv, err := h.db.CustomerConversation(h.Context(), a.ID, parley.APIConversation, who)
 	if err != nil {
@@ -54,7 +54,7 @@ func (h *house) conversation(a *parley.Assistant, who string) (*parley.Conversat
 }
 
 // sent are the words of the messages that the carrier took, and to whom.
-func (h *house) sent() (list []string) {
+func (h *harness) sent() (list []string) {
 	for _, m := range h.carrier.Sent() {
 		list = append(list, m.To+": "+m.Body)
 	}
@@ -62,7 +62,7 @@ func (h *house) sent() (list []string) {
 }
 
 func TestAnswered(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		n := h.buy(number1)
 		a := h.assistant(n)
 		h.texts.Prices.Messages["sms"] = 3 * cent
@@ -116,7 +116,7 @@ func TestAnswered(t *testing.T) {
 
 // A server that dies after the conversation has the message and before it is noted gives it to the conversation once.
 func TestAnsweredOnce(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		a := h.assistant(h.buy(number1))
 		if err := h.texts.Receive(t.Context(), carrier.Inbound{SID: "SMin1", From: person, To: number1, Body: "When are you open?"}); err != nil {
 			t.Fatal(err)
@@ -143,7 +143,7 @@ func TestAnsweredOnce(t *testing.T) {
 }
 
 func TestKeywords(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		n := h.buy(number1)
 		a := h.assistant(n)
 		out := func() bool {
@@ -216,7 +216,7 @@ type selfAnswering struct{ carrier.Carrier }
 func (selfAnswering) AnswersKeywords() {}
 
 func TestCarrierAnswersKeywords(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		h.buy(number1)
 		h.texts.Carrier = selfAnswering{h.carrier}
 		h.hears("SMin1", person, "STOP")
@@ -227,7 +227,7 @@ func TestCarrierAnswersKeywords(t *testing.T) {
 }
 
 func TestUnanswerable(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		n := h.buy(number1)
 		h.hears("SMin1", person, "Anybody?") // no assistant
 		a := h.assistant(n)
@@ -269,7 +269,7 @@ func TestUnanswerable(t *testing.T) {
 }
 
 func TestErase(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		n := h.buy(number1)
 		h.hears("SMin1", person, "STOP")
 		other := "+12025550778"
@@ -296,7 +296,7 @@ func TestErase(t *testing.T) {
 
 // What is older than the operator keeps is forgotten, but for what is still to be sent.
 func TestForget(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		n := h.buy(number1)
 		h.hears("SMin1", person, "STOP")
 		h.carrier.Before = on("send", nil, true)

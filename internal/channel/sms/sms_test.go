@@ -14,7 +14,7 @@ import (
 const cent = parley.USD / 100 // a segment in these tests
 
 func TestSend(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		n := h.buy(number1)
 		m, err := h.texts.Send(t.Context(), h.user.ID, n.ID, "+1 202 555 0777", "Grüße 👋")
 		if err != nil || m.Status != parley.SMSSent || m.To != person || m.From != number1 || m.Segments != 1 || m.TotalCost != cent || m.SID != "SM1" {
@@ -47,7 +47,7 @@ func TestSendFailures(t *testing.T) {
 		"dies after it was sent": {after: on("send", nil, true), dies: true, sent: 1, status: parley.SMSSent},
 	} {
 		t.Run(name, func(t *testing.T) {
-			each(t, func(t *testing.T, h *house) {
+			each(t, func(t *testing.T, h *harness) {
 				n := h.buy(number1)
 				if _, err := h.texts.Send(t.Context(), h.user.ID, n.ID, person, "the same words"); err != nil { // an earlier message that is alike
 					t.Fatal(err)
@@ -93,7 +93,7 @@ func TestSendFailures(t *testing.T) {
 
 // A search at the carrier that fails leaves the fate of a message open: it is neither sent again nor given up.
 func TestUncertainStaysOpen(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		n := h.buy(number1)
 		h.carrier.After = on("send", nil, true)
 		h.dies(func() { h.texts.Send(t.Context(), h.user.ID, n.ID, person, "once") })
@@ -111,7 +111,7 @@ func TestUncertainStaysOpen(t *testing.T) {
 
 // Two servers that find the same message send it once: one has the lease.
 func TestSweepsTogether(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		n := h.buy(number1)
 		h.carrier.Before = on("send", nil, true)
 		for i := range 5 {
@@ -136,7 +136,7 @@ func TestSweepsTogether(t *testing.T) {
 }
 
 func TestSendRace(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		n := h.buy(number1)
 		h.texts.Prices.SMS["US"] = parley.USD
 		var wg sync.WaitGroup
@@ -172,7 +172,7 @@ func TestReports(t *testing.T) {
 		"undelivered stays so": {[]parley.SMSStatus{u, d, f}, u, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			each(t, func(t *testing.T, h *house) {
+			each(t, func(t *testing.T, h *harness) {
 				n := h.buy(number1)
 				m, err := h.texts.Send(t.Context(), h.user.ID, n.ID, person, "x")
 				if err != nil {
@@ -205,7 +205,7 @@ func TestReports(t *testing.T) {
 
 // A report that is faster than our own bookkeeping, also than a server that died.
 func TestReportBeforeTheRow(t *testing.T) {
-	each(t, func(t *testing.T, h *house) {
+	each(t, func(t *testing.T, h *harness) {
 		n := h.buy(number1)
 		told := func(dies bool) func(string, string) error {
 			return func(act, _ string) error {

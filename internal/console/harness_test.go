@@ -29,15 +29,15 @@ import (
 
 const password = "correct horse"
 
-// house is a console on a fresh database.
-type house struct {
+// harness is a console on a fresh database.
+type harness struct {
 	*Console
 	url   string
 	model *aitest.Server // that assistants think with
 	guard web.Guard      // before the console
 }
 
-func open(t *testing.T, change ...func(*Config)) *house {
+func open(t *testing.T, change ...func(*Config)) *harness {
 	t.Helper()
 	db := storetest.SQLite(t)
 	cat := catalog.New("", provider.All(openai.Declare(&openai.Settings{APIKey: "k", RealtimeModel: "gpt-realtime"})))
@@ -63,7 +63,7 @@ func open(t *testing.T, change ...func(*Config)) *house {
 	for _, f := range change {
 		f(&c)
 	}
-	h := &house{Console: New(c), model: model}
+	h := &harness{Console: New(c), model: model}
 	h.guard.Handler = h
 	srv := httptest.NewServer(&h.guard)
 	t.Cleanup(srv.Close)
@@ -72,7 +72,7 @@ func open(t *testing.T, change ...func(*Config)) *house {
 }
 
 // user makes an account with the password of these tests.
-func (h *house) user(t *testing.T) *parley.User {
+func (h *harness) user(t *testing.T) *parley.User {
 	t.Helper()
 	u := storetest.User(t, h.DB, 5*parley.USD)
 	hash, err := auth.HashPassword(password)
@@ -87,7 +87,7 @@ func (h *house) user(t *testing.T) *parley.User {
 }
 
 // assistant makes one of the user's from a template.
-func (h *house) assistant(t *testing.T, u *parley.User, name string) *parley.Assistant {
+func (h *harness) assistant(t *testing.T, u *parley.User, name string) *parley.Assistant {
 	t.Helper()
 	body := h.fromTemplate(&templates[0], &newAssistant{Name: name, LanguageID: 1}, u, h.Catalog.Voices("pipeline", 1)[0])
 	a, err := h.Assistants.Create(t.Context(), u.ID, body)
@@ -99,18 +99,18 @@ func (h *house) assistant(t *testing.T, u *parley.User, name string) *parley.Ass
 
 // visitor is a browser without scripts.
 type visitor struct {
-	t      *testing.T
-	house  *house
-	client *http.Client
+	t       *testing.T
+	harness *harness
+	client  *http.Client
 }
 
-func (h *house) visitor(t *testing.T) *visitor {
+func (h *harness) visitor(t *testing.T) *visitor {
 	jar, _ := cookiejar.New(nil)
 	return &visitor{t, h, &http.Client{Jar: jar, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
 }
 
 // signedIn is a visitor who has signed in.
-func (h *house) signedIn(t *testing.T, u *parley.User) *visitor {
+func (h *harness) signedIn(t *testing.T, u *parley.User) *visitor {
 	t.Helper()
 	v := h.visitor(t)
 	v.post("/signin", url.Values{"email": {u.Email}, "password": {password}}).moved("/")
@@ -127,7 +127,7 @@ type reply struct {
 
 func (v *visitor) send(method, path string, form url.Values, headers ...string) *reply {
 	v.t.Helper()
-	req, err := http.NewRequest(method, v.house.url+path, strings.NewReader(form.Encode()))
+	req, err := http.NewRequest(method, v.harness.url+path, strings.NewReader(form.Encode()))
 	if err != nil {
 		v.t.Fatal(err)
 	}
@@ -229,7 +229,7 @@ func (r *reply) form(action string) url.Values {
 }
 
 // paths are pages of a user who has one of everything.
-func (h *house) paths(t *testing.T, u *parley.User) []string {
+func (h *harness) paths(t *testing.T, u *parley.User) []string {
 	a, tool := h.assistant(t, u, "Front desk"), h.tool(t, u, "look_up")
 	one := "/assistants/" + id(a.ID)
 	return append(h.channels(t, u, a), "/assistants", "/assistants?q=desk", "/assistants/new", one, one+"/versions", one+"/versions/1", "/tools", "/tools/new", "/tools/"+id(tool.ID),
@@ -240,7 +240,7 @@ func id(n int64) string { return strconv.FormatInt(n, 10) }
 
 const secret = "Bearer very-secret-value"
 
-func (h *house) tool(t *testing.T, u *parley.User, name string) *parley.Tool {
+func (h *harness) tool(t *testing.T, u *parley.User, name string) *parley.Tool {
 	t.Helper()
 	tool := &parley.Tool{Name: name, Description: "Looks something up.", Endpoint: "https://api.example.com/{id}", Method: "GET", Timeout: 7,
 		Headers: []parley.ToolHeader{{Name: "Authorization", Value: secret}, {Name: "X-Kind", Value: "{{kind}}"}},
@@ -251,7 +251,7 @@ func (h *house) tool(t *testing.T, u *parley.User, name string) *parley.Tool {
 	return tool
 }
 
-func (h *house) key(t *testing.T, u *parley.User) int64 {
+func (h *harness) key(t *testing.T, u *parley.User) int64 {
 	t.Helper()
 	var k *parley.Key
 	err := h.DB.Write(t.Context(), func(ctx context.Context, tx *store.Tx) (err error) {

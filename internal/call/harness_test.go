@@ -39,8 +39,8 @@ func init() { slog.SetDefault(slog.New(slog.DiscardHandler)) }
 // patience only guards against a hang.
 const patience = 20 * time.Second
 
-// house is a database with a user, an outbound assistant with a number, and whoever is called.
-type house struct {
+// harness is a database with a user, an outbound assistant with a number, and whoever is called.
+type harness struct {
 	testing.TB
 	db         *store.DB
 	model      *aitest.Server
@@ -55,19 +55,19 @@ type house struct {
 	beats      bool // processes do nothing but beat: weeks of looking for reports would take long
 }
 
-func each(t *testing.T, test func(t *testing.T, h *house)) {
+func each(t *testing.T, test func(t *testing.T, h *harness)) {
 	t.Helper()
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) { test(t, open(t, db)) })
 }
 
-func lite(t *testing.T) *house {
+func lite(t *testing.T) *harness {
 	t.Helper()
 	t.Parallel()
 	return open(t, storetest.SQLite(t))
 }
 
-func open(t testing.TB, db *store.DB) *house {
+func open(t testing.TB, db *store.DB) *harness {
 	t.Helper()
 	model := aitest.NewServer(t)
 	model.Models = []string{"thinker"}
@@ -77,14 +77,14 @@ func open(t testing.TB, db *store.DB) *house {
 }
 
 // slowly has a test run on fake time, in which weeks pass in a moment: on SQLite, as nobody may wait for a network, and without a model.
-func slowly(t *testing.T, test func(t *testing.T, h *house)) {
+func slowly(t *testing.T, test func(t *testing.T, h *harness)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) { test(t, furnish(t, storetest.SQLite(t), "http://127.0.0.1:9")) })
 }
 
-func furnish(t testing.TB, db *store.DB, model string) *house {
+func furnish(t testing.TB, db *store.DB, model string) *harness {
 	t.Helper()
-	h := &house{TB: t, db: db, dir: t.TempDir(), far: &farEnd{legs: make(chan *leg, 100)}}
+	h := &harness{TB: t, db: db, dir: t.TempDir(), far: &farEnd{legs: make(chan *leg, 100)}}
 	providers, err := provider.Open(provider.All(openai.Declare(&openai.Settings{BaseURL: model, Stall: 10 * time.Second})))
 	h.must(err)
 	t.Cleanup(providers.Close)
@@ -106,20 +106,20 @@ func furnish(t testing.TB, db *store.DB, model string) *house {
 	return h
 }
 
-func (h *house) must(err error) {
+func (h *harness) must(err error) {
 	h.Helper()
 	if err != nil {
 		h.Fatal(err)
 	}
 }
 
-func (h *house) write(fn func(context.Context, *store.Tx) error) {
+func (h *harness) write(fn func(context.Context, *store.Tx) error) {
 	h.Helper()
 	h.must(h.db.Write(context.Background(), fn))
 }
 
 // rent gives the user a number.
-func (h *house) rent(phone string) *parley.Number {
+func (h *harness) rent(phone string) *parley.Number {
 	h.Helper()
 	n := &parley.Number{PhoneNumber: phone, CountryCode: parley.PhoneCountry(phone), Type: parley.NumberNormal, PaidUntil: parley.Now().Add(time.Hour)}
 	h.write(func(ctx context.Context, tx *store.Tx) error { return tx.CreateNumber(ctx, h.user.ID, n) })
@@ -127,7 +127,7 @@ func (h *house) rent(phone string) *parley.Number {
 }
 
 // assistant makes an active outbound assistant, with changes.
-func (h *house) assistant(change string, args ...any) *parley.Assistant {
+func (h *harness) assistant(change string, args ...any) *parley.Assistant {
 	h.Helper()
 	cat := h.assistants.Catalog
 	text := fmt.Sprintf(`{"name":"Anna","type":"outbound","mode":"pipeline","status":"active","timezone":"UTC","voice_id":%d,"language_id":1,"llm_model_id":%d,
@@ -143,13 +143,13 @@ func (h *house) assistant(change string, args ...any) *parley.Assistant {
 }
 
 // change changes an assistant.
-func (h *house) change(a *parley.Assistant, change string, args ...any) {
+func (h *harness) change(a *parley.Assistant, change string, args ...any) {
 	h.Helper()
 	_, err := h.assistants.Update(context.Background(), h.user.ID, a.ID, tree(h, fmt.Sprintf(change, args...)))
 	h.must(err)
 }
 
-func tree(h *house, text string) (v map[string]any) {
+func tree(h *harness, text string) (v map[string]any) {
 	h.Helper()
 	dec := json.NewDecoder(strings.NewReader(text))
 	dec.UseNumber()
@@ -160,7 +160,7 @@ func tree(h *house, text string) (v map[string]any) {
 // node is a process on the database. kill ends it as a power cut would, as far as others see.
 type node struct {
 	*call.Center
-	h    *house
+	h    *harness
 	kill context.CancelFunc
 	done chan struct{}
 }
@@ -176,7 +176,7 @@ func (s *speech) Synthesizer(string) (ai.Synthesizer, error) { return &s.voice, 
 func (s *speech) Recognizer(string) (ai.Recognizer, error)   { return &s.ear, s.err }
 
 // node starts a process, with changes of its configuration.
-func (h *house) node(changes ...func(*call.Config)) *node {
+func (h *harness) node(changes ...func(*call.Config)) *node {
 	h.Helper()
 	where, err := call.ParseDestinations([]string{"US", "+49"})
 	h.must(err)
@@ -220,7 +220,7 @@ func (n *node) start(o ...func(*call.Order)) *parley.Call {
 func to(phone string) func(*call.Order) { return func(o *call.Order) { o.To = phone } }
 
 // answered is the leg of the next call that is answered.
-func (h *house) answered() *leg {
+func (h *harness) answered() *leg {
 	h.Helper()
 	select {
 	case l := <-h.far.legs:
@@ -232,7 +232,7 @@ func (h *house) answered() *leg {
 }
 
 // call is a call as it is stored.
-func (h *house) call(id int64) *parley.Call {
+func (h *harness) call(id int64) *parley.Call {
 	h.Helper()
 	c, err := h.db.RecordedCall(context.Background(), id)
 	h.must(err)
@@ -240,7 +240,7 @@ func (h *house) call(id int64) *parley.Call {
 }
 
 // until waits for something about a call to be stored.
-func (h *house) until(id int64, what string, ok func(c *parley.Call) bool) *parley.Call {
+func (h *harness) until(id int64, what string, ok func(c *parley.Call) bool) *parley.Call {
 	h.Helper()
 	for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
 		c := h.call(id)
@@ -253,19 +253,19 @@ func (h *house) until(id int64, what string, ok func(c *parley.Call) bool) *parl
 	}
 }
 
-func (h *house) status(id int64, s parley.CallStatus) *parley.Call {
+func (h *harness) status(id int64, s parley.CallStatus) *parley.Call {
 	h.Helper()
 	return h.until(id, string(s), func(c *parley.Call) bool { return c.Status == s })
 }
 
 // reported waits for a call's report.
-func (h *house) reported(id int64) *parley.Call {
+func (h *harness) reported(id int64) *parley.Call {
 	h.Helper()
 	return h.until(id, "reported", func(c *parley.Call) bool { return c.EndedAt != 0 && c.ReportDue == 0 })
 }
 
 // money is the user's balance, what of it is set aside, and the ledger without its first entry, oldest first.
-func (h *house) money() (balance, reserved parley.Money, entries []parley.LedgerEntry) {
+func (h *harness) money() (balance, reserved parley.Money, entries []parley.LedgerEntry) {
 	h.Helper()
 	u, err := h.db.User(context.Background(), h.user.ID)
 	h.must(err)
@@ -280,7 +280,7 @@ func (h *house) money() (balance, reserved parley.Money, entries []parley.Ledger
 }
 
 // events are the payloads of the events for the user's endpoints, oldest first.
-func (h *house) events() (list []map[string]any) {
+func (h *harness) events() (list []map[string]any) {
 	h.Helper()
 	rows, _, err := h.db.Deliveries(context.Background(), h.user.ID, "", "", store.Page{Number: 1, Size: 100})
 	h.must(err)
@@ -418,7 +418,7 @@ func converse(ctx context.Context, s *voice.Session, l audio.Leg) (r voice.Resul
 }
 
 // files are those in the directory of recordings that grow.
-func (h *house) files() []string {
+func (h *harness) files() []string {
 	h.Helper()
 	list, err := filepath.Glob(filepath.Join(h.dir, "*"))
 	h.must(err)

@@ -18,8 +18,8 @@ import (
 
 func init() { slog.SetDefault(slog.New(slog.DiscardHandler)) }
 
-// house is campaigns on a database with a user, an outbound assistant with a number, and a telephone that the test is the far end of.
-type house struct {
+// harness is campaigns on a database with a user, an outbound assistant with a number, and a telephone that the test is the far end of.
+type harness struct {
 	testing.TB
 	*Runner
 	user      *parley.User
@@ -41,18 +41,18 @@ type dialled struct {
 	ended time.Time
 }
 
-func each(t *testing.T, test func(t *testing.T, h *house)) {
+func each(t *testing.T, test func(t *testing.T, h *harness)) {
 	t.Helper()
 	storetest.Each(t, func(t *testing.T, db *store.DB) { test(t, open(t, db)) })
 }
 
-func open(t testing.TB, db *store.DB) *house {
+func open(t testing.TB, db *store.DB) *harness {
 	t.Helper()
 	prices, err := billing.ReadPrices("")
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &house{TB: t, user: storetest.User(t, db, 1000*parley.USD)}
+	h := &harness{TB: t, user: storetest.User(t, db, 1000*parley.USD)}
 	h.Runner = &Runner{Roster: New(Config{DB: db, Prices: prices}), Start: h.start}
 	n := &parley.Number{PhoneNumber: fmt.Sprintf("+1415555%04d", h.user.ID), CountryCode: "US", Type: parley.NumberSIP}
 	h.write(func(ctx context.Context, tx *store.Tx) error { return tx.CreateNumber(ctx, h.user.ID, n) })
@@ -62,7 +62,7 @@ func open(t testing.TB, db *store.DB) *house {
 }
 
 // person makes an outbound, active assistant.
-func (h *house) person(change func(*parley.Assistant)) *parley.Assistant {
+func (h *harness) person(change func(*parley.Assistant)) *parley.Assistant {
 	h.Helper()
 	a := &parley.Assistant{}
 	form.Defaults(a)
@@ -74,7 +74,7 @@ func (h *house) person(change func(*parley.Assistant)) *parley.Assistant {
 	return a
 }
 
-func (h *house) write(fn func(context.Context, *store.Tx) error) {
+func (h *harness) write(fn func(context.Context, *store.Tx) error) {
 	h.Helper()
 	if err := h.DB.Write(context.Background(), fn); err != nil {
 		h.Fatal(err)
@@ -82,7 +82,7 @@ func (h *house) write(fn func(context.Context, *store.Tx) error) {
 }
 
 // campaign makes one; body is laid over what it must have.
-func (h *house) campaign(body map[string]any) *parley.Campaign {
+func (h *harness) campaign(body map[string]any) *parley.Campaign {
 	h.Helper()
 	whole := map[string]any{"name": "Spring", "assistant_id": num(h.assistant.ID)}
 	for k, v := range body {
@@ -99,7 +99,7 @@ func (h *house) campaign(body map[string]any) *parley.Campaign {
 func phone(n int) string { return fmt.Sprintf("+1415%03d%04d", 200+n/10000, n%10000) }
 
 // leads adds n of them to a campaign.
-func (h *house) leads(c *parley.Campaign, from, n int) (list []*parley.Lead) {
+func (h *harness) leads(c *parley.Campaign, from, n int) (list []*parley.Lead) {
 	h.Helper()
 	for i := range n {
 		list = append(list, &parley.Lead{PhoneNumber: phone(from + i)})
@@ -113,7 +113,7 @@ func (h *house) leads(c *parley.Campaign, from, n int) (list []*parley.Lead) {
 	return list
 }
 
-func (h *house) begin(c *parley.Campaign) {
+func (h *harness) begin(c *parley.Campaign) {
 	h.Helper()
 	if _, err := h.Begin(context.Background(), c.UserID, c.ID); err != nil {
 		h.Fatal(err)
@@ -121,7 +121,7 @@ func (h *house) begin(c *parley.Campaign) {
 }
 
 // start is the telephone: it makes the row of a call as call.Center does.
-func (h *house) start(ctx context.Context, o call.Order) (*parley.Call, error) {
+func (h *harness) start(ctx context.Context, o call.Order) (*parley.Call, error) {
 	h.mu.Lock()
 	refuse := h.refuse
 	h.mu.Unlock()
@@ -156,7 +156,7 @@ func (h *house) start(ctx context.Context, o call.Order) (*parley.Call, error) {
 }
 
 // dialled are the calls so far.
-func (h *house) dialled() []*dialled {
+func (h *harness) dialled() []*dialled {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return append([]*dialled{}, h.calls...)
@@ -191,7 +191,7 @@ var (
 )
 
 // end ends a call, and completes its report: the calls do it in two transactions.
-func (h *house) end(d *dialled, a answer) {
+func (h *harness) end(d *dialled, a answer) {
 	h.Helper()
 	now := parley.Now()
 	h.mu.Lock()
@@ -230,7 +230,7 @@ func (h *house) end(d *dialled, a answer) {
 }
 
 // round looks at all campaigns once.
-func (h *house) round() int {
+func (h *harness) round() int {
 	h.Helper()
 	n, _, err := h.Runner.round(context.Background(), nil, h.room())
 	if err != nil {
@@ -239,7 +239,7 @@ func (h *house) round() int {
 	return n
 }
 
-func (h *house) lead(id int64) *parley.Lead {
+func (h *harness) lead(id int64) *parley.Lead {
 	h.Helper()
 	l, err := h.DB.Lead(context.Background(), h.user.ID, id)
 	if err != nil {
@@ -248,7 +248,7 @@ func (h *house) lead(id int64) *parley.Lead {
 	return l
 }
 
-func (h *house) now(c *parley.Campaign) *parley.Campaign {
+func (h *harness) now(c *parley.Campaign) *parley.Campaign {
 	h.Helper()
 	c, err := h.DB.Campaign(context.Background(), c.UserID, c.ID)
 	if err != nil {

@@ -20,8 +20,8 @@ const (
 	cent                     = parley.USD / 100 // a segment in these tests
 )
 
-// house is a database with a user who has money, a scripted carrier and a pool.
-type house struct {
+// harness is a database with a user who has money, a scripted carrier and a pool.
+type harness struct {
 	testing.TB
 	db      *store.DB
 	carrier *carriertest.Fake
@@ -29,12 +29,12 @@ type house struct {
 	user    *parley.User
 }
 
-func each(t *testing.T, test func(t *testing.T, h *house)) {
+func each(t *testing.T, test func(t *testing.T, h *harness)) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) { test(t, open(t, db)) })
 }
 
-func open(t testing.TB, db *store.DB) *house {
-	h := &house{TB: t, db: db}
+func open(t testing.TB, db *store.DB) *harness {
+	h := &harness{TB: t, db: db}
 	h.carrier = &carriertest.Fake{Stock: []carrier.Number{
 		{PhoneNumber: number1, CountryCode: "US", AddressRequirements: "none", SMSCapable: true},
 		{PhoneNumber: number2, CountryCode: "US", AddressRequirements: "none", SMSCapable: false}}}
@@ -49,7 +49,7 @@ func open(t testing.TB, db *store.DB) *house {
 	return h
 }
 
-func (h *house) write(fn func(context.Context, *store.Tx) error) {
+func (h *harness) write(fn func(context.Context, *store.Tx) error) {
 	h.Helper()
 	if err := h.db.Write(h.Context(), fn); err != nil {
 		h.Fatal(err)
@@ -57,7 +57,7 @@ func (h *house) write(fn func(context.Context, *store.Tx) error) {
 }
 
 // buy searches and buys a number of the stock.
-func (h *house) buy(number string) *parley.Number {
+func (h *harness) buy(number string) *parley.Number {
 	h.Helper()
 	h.search()
 	n, err := h.pool.Buy(h.Context(), h.user.ID, number)
@@ -67,7 +67,7 @@ func (h *house) buy(number string) *parley.Number {
 	return n
 }
 
-func (h *house) search() {
+func (h *harness) search() {
 	h.Helper()
 	if _, err := h.pool.Search(h.Context(), h.user.ID, "US", ""); err != nil {
 		h.Fatal(err)
@@ -75,12 +75,12 @@ func (h *house) search() {
 }
 
 // sweep ends everything that stands.
-func (h *house) sweep() error {
+func (h *harness) sweep() error {
 	return h.pool.Sweep(h.Context(), parley.Now().Add(time.Minute))
 }
 
 // dies runs something in which the server dies.
-func (h *house) dies(fn func()) {
+func (h *harness) dies(fn func()) {
 	h.Helper()
 	defer func() {
 		if recover() == nil {
@@ -91,7 +91,7 @@ func (h *house) dies(fn func()) {
 }
 
 // money holds the balance, what is free of it, and that the ledger agrees.
-func (h *house) money(balance parley.Money) {
+func (h *harness) money(balance parley.Money) {
 	h.Helper()
 	u, err := h.db.User(h.Context(), h.user.ID)
 	if err != nil {
@@ -115,7 +115,7 @@ func (h *house) money(balance parley.Money) {
 }
 
 // charges are how many entries of a kind the ledger has.
-func (h *house) charges(kind parley.LedgerKind) (n int) {
+func (h *harness) charges(kind parley.LedgerKind) (n int) {
 	h.Helper()
 	list, _, err := h.db.Ledger(h.Context(), h.user.ID, 0, 0, store.Page{Number: 1, Size: 100})
 	if err != nil {
@@ -129,7 +129,7 @@ func (h *house) charges(kind parley.LedgerKind) (n int) {
 	return n
 }
 
-func (h *house) numbers() []parley.Number {
+func (h *harness) numbers() []parley.Number {
 	h.Helper()
 	list, err := h.db.Numbers(h.Context(), h.user.ID)
 	if err != nil {
@@ -139,7 +139,7 @@ func (h *house) numbers() []parley.Number {
 }
 
 // is wants an error of a kind.
-func (h *house) is(err error, kind parley.Kind) {
+func (h *harness) is(err error, kind parley.Kind) {
 	h.Helper()
 	var e *parley.Error
 	if !errors.As(err, &e) || e.Kind != kind {

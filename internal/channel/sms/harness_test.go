@@ -27,8 +27,8 @@ import (
 
 const number1, number2, person = "+12025550101", "+12025550102", "+12025550777"
 
-// house is a database with a user who has money, a scripted carrier and a channel.
-type house struct {
+// harness is a database with a user who has money, a scripted carrier and a channel.
+type harness struct {
 	testing.TB
 	db      *store.DB
 	carrier *carriertest.Fake
@@ -40,12 +40,12 @@ type house struct {
 	cat     *catalog.Catalog
 }
 
-func each(t *testing.T, test func(t *testing.T, h *house)) {
+func each(t *testing.T, test func(t *testing.T, h *harness)) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) { test(t, open(t, db)) })
 }
 
-func open(t testing.TB, db *store.DB) *house {
-	h := &house{TB: t, db: db, hub: event.NewHub()}
+func open(t testing.TB, db *store.DB) *harness {
+	h := &harness{TB: t, db: db, hub: event.NewHub()}
 	h.carrier = &carriertest.Fake{Stock: []carrier.Number{
 		{PhoneNumber: number1, CountryCode: "US", AddressRequirements: "none", SMSCapable: true},
 		{PhoneNumber: number2, CountryCode: "US", AddressRequirements: "none", SMSCapable: false}}}
@@ -79,7 +79,7 @@ func open(t testing.TB, db *store.DB) *house {
 	return h
 }
 
-func (h *house) write(fn func(context.Context, *store.Tx) error) {
+func (h *harness) write(fn func(context.Context, *store.Tx) error) {
 	h.Helper()
 	if err := h.db.Write(h.Context(), fn); err != nil {
 		h.Fatal(err)
@@ -87,7 +87,7 @@ func (h *house) write(fn func(context.Context, *store.Tx) error) {
 }
 
 // assistant makes one that answers a number.
-func (h *house) assistant(n *parley.Number) *parley.Assistant {
+func (h *harness) assistant(n *parley.Number) *parley.Assistant {
 	h.Helper()
 	voice := h.cat.Voices("pipeline", 1)[0]
 	num := func(n int64) json.Number { return json.Number(fmt.Sprint(n)) }
@@ -101,7 +101,7 @@ func (h *house) assistant(n *parley.Number) *parley.Assistant {
 }
 
 // buy searches and buys a number of the stock.
-func (h *house) buy(number string) *parley.Number {
+func (h *harness) buy(number string) *parley.Number {
 	h.Helper()
 	h.search()
 	n, err := h.offices.Buy(h.Context(), h.user.ID, number)
@@ -111,7 +111,7 @@ func (h *house) buy(number string) *parley.Number {
 	return n
 }
 
-func (h *house) search() {
+func (h *harness) search() {
 	h.Helper()
 	if _, err := h.offices.Search(h.Context(), h.user.ID, "US", ""); err != nil {
 		h.Fatal(err)
@@ -119,12 +119,12 @@ func (h *house) search() {
 }
 
 // sweep ends every message that stands.
-func (h *house) sweep() error {
+func (h *harness) sweep() error {
 	return h.texts.Sweep(h.Context(), parley.Now().Add(time.Minute))
 }
 
 // dies runs something in which the server dies.
-func (h *house) dies(fn func()) {
+func (h *harness) dies(fn func()) {
 	h.Helper()
 	defer func() {
 		if recover() == nil {
@@ -135,7 +135,7 @@ func (h *house) dies(fn func()) {
 }
 
 // money holds the balance, what is free of it, and that the ledger agrees.
-func (h *house) money(balance parley.Money) {
+func (h *harness) money(balance parley.Money) {
 	h.Helper()
 	u, err := h.db.User(h.Context(), h.user.ID)
 	if err != nil {
@@ -159,7 +159,7 @@ func (h *house) money(balance parley.Money) {
 }
 
 // charges are how many entries of a kind the ledger has.
-func (h *house) charges(kind parley.LedgerKind) (n int) {
+func (h *harness) charges(kind parley.LedgerKind) (n int) {
 	h.Helper()
 	list, _, err := h.db.Ledger(h.Context(), h.user.ID, 0, 0, store.Page{Number: 1, Size: 100})
 	if err != nil {
@@ -173,7 +173,7 @@ func (h *house) charges(kind parley.LedgerKind) (n int) {
 	return n
 }
 
-func (h *house) messages() []parley.SMS {
+func (h *harness) messages() []parley.SMS {
 	h.Helper()
 	list, _, err := h.db.SMSPage(h.Context(), h.user.ID, store.SMSFilter{}, store.Page{Number: 1, Size: 100})
 	if err != nil {
@@ -183,7 +183,7 @@ func (h *house) messages() []parley.SMS {
 }
 
 // is wants an error of a kind.
-func (h *house) is(err error, kind parley.Kind) {
+func (h *harness) is(err error, kind parley.Kind) {
 	h.Helper()
 	var e *parley.Error
 	if !errors.As(err, &e) || e.Kind != kind {

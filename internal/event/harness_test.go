@@ -23,8 +23,8 @@ import (
 
 func init() { slog.SetDefault(slog.New(slog.DiscardHandler)) }
 
-// house is a database with a user, and a sender whose clock the test sets.
-type house struct {
+// harness is a database with a user, and a sender whose clock the test sets.
+type harness struct {
 	testing.TB
 	db   *store.DB
 	user *parley.User
@@ -34,19 +34,19 @@ type house struct {
 	clock time.Time
 }
 
-func each(t *testing.T, test func(t *testing.T, h *house)) {
+func each(t *testing.T, test func(t *testing.T, h *harness)) {
 	t.Helper()
 	storetest.Each(t, func(t *testing.T, db *store.DB) { test(t, open(t, db)) })
 }
 
-func open(t testing.TB, db *store.DB) *house {
-	h := &house{TB: t, db: db, user: storetest.User(t, db, 10*parley.USD), clock: time.Now()}
+func open(t testing.TB, db *store.DB) *harness {
+	h := &harness{TB: t, db: db, user: storetest.User(t, db, 10*parley.USD), clock: time.Now()}
 	h.s = h.sender()
 	return h
 }
 
 // sender is one more process on the database.
-func (h *house) sender() *Sender {
+func (h *harness) sender() *Sender {
 	guard := egress.New(netip.MustParsePrefix("127.0.0.0/8"))
 	h.Cleanup(guard.Close)
 	s := NewSender(h.db, guard)
@@ -60,13 +60,13 @@ func (h *house) sender() *Sender {
 }
 
 // set moves the clock.
-func (h *house) set(to parley.Time) {
+func (h *harness) set(to parley.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.clock = to.Time()
 }
 
-func (h *house) write(fn func(context.Context, *store.Tx) error) {
+func (h *harness) write(fn func(context.Context, *store.Tx) error) {
 	h.Helper()
 	if err := h.db.Write(h.Context(), fn); err != nil {
 		h.Fatal(err)
@@ -74,7 +74,7 @@ func (h *house) write(fn func(context.Context, *store.Tx) error) {
 }
 
 // send enqueues an event for a URL.
-func (h *house) send(userID int64, url string) *parley.Delivery {
+func (h *harness) send(userID int64, url string) *parley.Delivery {
 	h.Helper()
 	d := parley.BalanceLow{TotalBalance: 1, Threshold: 2, CreatedAt: parley.Now()}.Delivery(url)
 	h.write(func(ctx context.Context, tx *store.Tx) error { return tx.EnqueueDelivery(ctx, userID, d) })
@@ -82,7 +82,7 @@ func (h *house) send(userID int64, url string) *parley.Delivery {
 }
 
 // run runs a sender until the test ends.
-func (h *house) run(s *Sender) {
+func (h *harness) run(s *Sender) {
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() { defer close(done); s.Run(ctx) }()
@@ -90,7 +90,7 @@ func (h *house) run(s *Sender) {
 }
 
 // round makes the attempts that are due by the clock.
-func (h *house) round() {
+func (h *harness) round() {
 	h.Helper()
 	var attempts sync.WaitGroup
 	if _, err := h.s.round(h.Context(), &attempts); err != nil {
@@ -99,7 +99,7 @@ func (h *house) round() {
 	attempts.Wait()
 }
 
-func (h *house) delivery(d *parley.Delivery) *parley.Delivery {
+func (h *harness) delivery(d *parley.Delivery) *parley.Delivery {
 	h.Helper()
 	got, err := h.db.Delivery(h.Context(), d.UserID, d.ID)
 	if err != nil {
@@ -108,7 +108,7 @@ func (h *house) delivery(d *parley.Delivery) *parley.Delivery {
 	return got
 }
 
-func (h *house) log(d *parley.Delivery) []parley.DeliveryAttempt {
+func (h *harness) log(d *parley.Delivery) []parley.DeliveryAttempt {
 	h.Helper()
 	list, err := h.db.DeliveryLog(h.Context(), d.UserID, d.ID)
 	if err != nil {
@@ -118,7 +118,7 @@ func (h *house) log(d *parley.Delivery) []parley.DeliveryAttempt {
 }
 
 // until waits for something that another goroutine brings about.
-func (h *house) until(what string, ok func() bool) {
+func (h *harness) until(what string, ok func() bool) {
 	h.Helper()
 	look, hang := time.NewTicker(time.Millisecond), time.After(30*time.Second)
 	defer look.Stop()
@@ -145,7 +145,7 @@ type endpoint struct {
 	status int
 }
 
-func (h *house) endpoint(status int) *endpoint {
+func (h *harness) endpoint(status int) *endpoint {
 	e := &endpoint{status: status}
 	e.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
@@ -173,7 +173,7 @@ func (e *endpoint) answer(status int) {
 }
 
 // verify holds a request against the specification's own library.
-func (h *house) verify(key []byte, got heard) error {
+func (h *harness) verify(key []byte, got heard) error {
 	h.Helper()
 	w, err := standardwebhooks.NewWebhook(store.WebhookSecretText(key))
 	if err != nil {
@@ -182,7 +182,7 @@ func (h *house) verify(key []byte, got heard) error {
 	return w.VerifyIgnoringTimestamp([]byte(got.body), got.header)
 }
 
-func (h *house) keys() [][]byte {
+func (h *harness) keys() [][]byte {
 	h.Helper()
 	keys, err := h.db.WebhookSecrets(h.Context(), h.user.ID, parley.At(h.s.now()))
 	if err != nil {
@@ -192,7 +192,7 @@ func (h *house) keys() [][]byte {
 }
 
 // assistant is one of the user's with these endpoints.
-func (h *house) assistant(userID int64, change func(*parley.Assistant)) *parley.Assistant {
+func (h *harness) assistant(userID int64, change func(*parley.Assistant)) *parley.Assistant {
 	h.Helper()
 	a := &parley.Assistant{}
 	form.Defaults(a)
