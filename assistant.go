@@ -159,8 +159,8 @@ type AssistantTool struct {
 // MidCall is the type of an AssistantTool that stands for a Tool.
 const MidCall = "mid_call"
 
-// AssistantFacts is what the world outside an assistant knows about the ids that it names: nil or false where an id is unknown or
-// another user's. Check needs it to judge them.
+// AssistantFacts is what the world outside an assistant knows about the ids that it names: nil or false where an id
+// is unknown or another user's. Check needs it to judge them.
 type AssistantFacts struct {
 	Language      *Language
 	Voice         *Voice
@@ -174,7 +174,8 @@ type AssistantFacts struct {
 	Assistants    map[int64]bool // those of the assistant_transfer tools that are the user's
 }
 
-// Check adds what the fields' own rules can't see: rules across fields, and the ids. Fields that failed already are left alone.
+// Check adds what the fields' own rules can't see: rules across fields, and the ids. Fields that failed already are
+// left alone.
 func (a *Assistant) Check(facts AssistantFacts, f *Fields) {
 	pipeline := a.Mode == "pipeline"
 	bad := func(name, format string, args ...any) {
@@ -255,7 +256,8 @@ func (a *Assistant) checkVoice(facts AssistantFacts, selected func(string), bad 
 	case a.Mode != "" && !slices.Contains(v.Modes, a.Mode):
 		bad("voice_id", "must name a voice that serves %s mode.", a.Mode)
 	}
-	if p := a.SynthesizerProviderID; p != nil && (v == nil || v.SynthesizerProviderID == nil || *v.SynthesizerProviderID != *p) {
+	if p := a.SynthesizerProviderID; p != nil && (v == nil || v.SynthesizerProviderID == nil ||
+		*v.SynthesizerProviderID != *p) {
 		bad("synthesizer_provider_id", "must be the provider of the voice.")
 	}
 	if a.TranscriberProviderID != nil && facts.Transcriber == nil {
@@ -269,7 +271,8 @@ func (a *Assistant) checkTools(facts AssistantFacts, f *Fields) {
 	for i := range a.Tools {
 		t, at := &a.Tools[i], "tools."+strconv.Itoa(i)
 		// Several destinations make sense; several of the others would be the same tool twice.
-		if several := t.Type == "assistant_transfer" || t.Type == "call_transfer" || t.Type == MidCall; seen[t.Type] && !several && !f.Has(at+".type") {
+		if several := t.Type == "assistant_transfer" || t.Type == "call_transfer" ||
+			t.Type == MidCall; seen[t.Type] && !several && !f.Has(at+".type") {
 			f.Add(at+".type", "has a duplicate value.")
 		}
 		seen[t.Type] = true

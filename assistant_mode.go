@@ -5,7 +5,8 @@ import "reflect"
 // Rendered is the assistant with its variables in all its texts. It shares nothing that it changes.
 func (a *Assistant) Rendered(vars map[string]string) *Assistant {
 	out := *a
-	for _, text := range []*string{&out.SystemPrompt, &out.InitialMessage, &out.ReengagementPrompt, &out.VoiceMailMessage} {
+	for _, text := range []*string{&out.SystemPrompt, &out.InitialMessage, &out.ReengagementPrompt,
+		&out.VoiceMailMessage} {
 		*text = Render(*text, vars)
 	}
 	all := func(texts []string) []string {
@@ -42,8 +43,8 @@ func (t *AssistantTool) texts() []*string {
 	return []*string{&t.Description, &t.WarmTransferMessage, &t.MessageBeforeTransfer}
 }
 
-// Adapt sets fields that a newly chosen mode does not have to their defaults, where the change left them as they were in old: what somebody
-// sends for them is judged as ever.
+// Adapt sets fields that a newly chosen mode does not have to their defaults, where the change left them as they were
+// in old: what somebody sends for them is judged as ever.
 func (a *Assistant) Adapt(old *Assistant) {
 	if a.Mode == old.Mode {
 		return

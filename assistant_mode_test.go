@@ -11,23 +11,30 @@ import (
 // Every text of an assistant is rendered, and the assistant itself stays as it is.
 func TestRendered(t *testing.T) {
 	const text = "Hi {{who}}."
-	a := &parley.Assistant{SystemPrompt: text, InitialMessage: text, ReengagementPrompt: text, VoiceMailMessage: text, Keywords: []string{text, "{{nobody}}"},
-		FillerConfig:   parley.FillerConfig{Neutral: []string{text}, Negative: []string{text}, Positive: []string{text}, Question: []string{text, "{{nobody}}"}},
-		Tools:          []parley.AssistantTool{{Type: "assistant_transfer", Description: text, WarmTransferMessage: text, MessageBeforeTransfer: text}},
+	a := &parley.Assistant{SystemPrompt: text, InitialMessage: text, ReengagementPrompt: text,
+		VoiceMailMessage: text, Keywords: []string{text, "{{nobody}}"},
+		FillerConfig: parley.FillerConfig{Neutral: []string{text}, Negative: []string{text},
+			Positive: []string{text}, Question: []string{text, "{{nobody}}"}},
+		Tools: []parley.AssistantTool{{Type: "assistant_transfer", Description: text,
+			WarmTransferMessage: text, MessageBeforeTransfer: text}},
 		MidCallTools:   []parley.Tool{{Name: "look_up", Description: text}},
 		PostCallSchema: []parley.ExtractedItem{{Name: "status", Description: text}}}
 	got := a.Rendered(map[string]string{"who": "Ana"})
 	const said = "Hi Ana."
 	want := *a
-	want.SystemPrompt, want.InitialMessage, want.ReengagementPrompt, want.VoiceMailMessage, want.Keywords = said, said, said, said, []string{said}
-	want.FillerConfig = parley.FillerConfig{Neutral: []string{said}, Negative: []string{said}, Positive: []string{said}, Question: []string{said}}
-	want.Tools = []parley.AssistantTool{{Type: "assistant_transfer", Description: said, WarmTransferMessage: said, MessageBeforeTransfer: said}}
+	want.SystemPrompt, want.InitialMessage, want.ReengagementPrompt, want.VoiceMailMessage, want.Keywords = said,
+		said, said, said, []string{said}
+	want.FillerConfig = parley.FillerConfig{Neutral: []string{said}, Negative: []string{said},
+		Positive: []string{said}, Question: []string{said}}
+	want.Tools = []parley.AssistantTool{{Type: "assistant_transfer", Description: said, WarmTransferMessage: said,
+		MessageBeforeTransfer: said}}
 	want.MidCallTools = []parley.Tool{{Name: "look_up", Description: said}}
 	want.PostCallSchema = []parley.ExtractedItem{{Name: "status", Description: said}}
 	if !reflect.DeepEqual(got, &want) {
 		t.Errorf("%+v", got)
 	}
-	if a.Tools[0].Description != text || a.FillerConfig.Question[0] != text || a.MidCallTools[0].Description != text || a.PostCallSchema[0].Description != text || a.Keywords[0] != text {
+	if a.Tools[0].Description != text || a.FillerConfig.Question[0] != text ||
+		a.MidCallTools[0].Description != text || a.PostCallSchema[0].Description != text || a.Keywords[0] != text {
 		t.Errorf("the assistant was changed: %+v", a)
 	}
 	if strings.Contains(got.SystemPrompt, "{{") {
@@ -38,11 +45,13 @@ func TestRendered(t *testing.T) {
 // A change of mode sets what the new mode does not have to its default, and leaves what was sent for it to be judged.
 func TestAdapt(t *testing.T) {
 	id := func(n int64) *int64 { return &n }
-	old := parley.Assistant{Mode: "pipeline", KnowledgebaseMode: "prompt", TranscriberProviderID: id(3), SynthesizerProviderID: id(4), Fillers: true, AllowInterruptions: false, LLMModelID: id(5)}
+	old := parley.Assistant{Mode: "pipeline", KnowledgebaseMode: "prompt", TranscriberProviderID: id(3),
+		SynthesizerProviderID: id(4), Fillers: true, AllowInterruptions: false, LLMModelID: id(5)}
 	a := old
 	a.Mode = "multimodal"
 	a.Adapt(&old)
-	if a.KnowledgebaseMode != "function_call" || a.TranscriberProviderID != nil || a.SynthesizerProviderID != nil || bool(a.Fillers) || !a.AllowInterruptions || a.LLMModelID == nil {
+	if a.KnowledgebaseMode != "function_call" || a.TranscriberProviderID != nil || a.SynthesizerProviderID != nil ||
+		bool(a.Fillers) || !a.AllowInterruptions || a.LLMModelID == nil {
 		t.Errorf("%+v", a)
 	}
 	a = old

@@ -11,9 +11,11 @@ func ptr[T any](v T) *T { return &v }
 
 // valid is an assistant that Check has nothing against, with what is known about its ids.
 func valid() (parley.Assistant, parley.AssistantFacts) {
-	a := parley.Assistant{ID: 7, VoiceID: 1, LanguageID: 2, Type: "inbound", Mode: "pipeline", LLMModelID: ptr(int64(3)), AllowInterruptions: true}
+	a := parley.Assistant{ID: 7, VoiceID: 1, LanguageID: 2, Type: "inbound", Mode: "pipeline",
+		LLMModelID: ptr(int64(3)), AllowInterruptions: true}
 	f := parley.AssistantFacts{Language: &parley.Language{ID: 2}, LLM: &parley.Model{ID: 3, Kind: parley.LLM},
-		Voice: &parley.Voice{ID: 1, LanguageID: 2, SynthesizerProviderID: ptr(int64(4)), Modes: []string{"pipeline", "dualplex"}}}
+		Voice: &parley.Voice{ID: 1, LanguageID: 2, SynthesizerProviderID: ptr(int64(4)),
+			Modes: []string{"pipeline", "dualplex"}}}
 	return a, f
 }
 
@@ -27,20 +29,37 @@ func TestAssistantCheck(t *testing.T) {
 		want   []string
 	}{
 		{"valid", func(*parley.Assistant, *parley.AssistantFacts) {}, nil},
-		{"no language", func(_ *parley.Assistant, f *parley.AssistantFacts) { f.Language = nil }, []string{"language_id"}},
+		{"no language", func(_ *parley.Assistant, f *parley.AssistantFacts) { f.Language = nil },
+			[]string{"language_id"}},
 		{"no voice", func(_ *parley.Assistant, f *parley.AssistantFacts) { f.Voice = nil }, []string{"voice_id"}},
-		{"voice of another language", func(_ *parley.Assistant, f *parley.AssistantFacts) { f.Voice.LanguageID = 9 }, []string{"voice_id"}},
-		{"voice of another mode", func(_ *parley.Assistant, f *parley.AssistantFacts) { f.Voice.Modes = []string{"multimodal"} }, []string{"voice_id"}},
-		{"its voice's provider", func(a *parley.Assistant, _ *parley.AssistantFacts) { a.SynthesizerProviderID = ptr(int64(4)) }, nil},
-		{"another provider", func(a *parley.Assistant, _ *parley.AssistantFacts) { a.SynthesizerProviderID = ptr(int64(5)) }, []string{"synthesizer_provider_id"}},
+		{"voice of another language", func(_ *parley.Assistant,
+			f *parley.AssistantFacts) {
+			f.Voice.LanguageID = 9
+		}, []string{"voice_id"}},
+		{"voice of another mode", func(_ *parley.Assistant,
+			f *parley.AssistantFacts) {
+			f.Voice.Modes = []string{"multimodal"}
+		}, []string{"voice_id"}},
+		{"its voice's provider", func(a *parley.Assistant,
+			_ *parley.AssistantFacts) {
+			a.SynthesizerProviderID = ptr(int64(4))
+		}, nil},
+		{"another provider", func(a *parley.Assistant,
+			_ *parley.AssistantFacts) {
+			a.SynthesizerProviderID = ptr(int64(5))
+		}, []string{"synthesizer_provider_id"}},
 		{"a provider of a voice without", func(a *parley.Assistant, f *parley.AssistantFacts) {
 			a.SynthesizerProviderID, f.Voice.SynthesizerProviderID = ptr(int64(4)), nil
 		}, []string{"synthesizer_provider_id"}},
-		{"no model", func(a *parley.Assistant, _ *parley.AssistantFacts) { a.LLMModelID = nil }, []string{"llm_model_id"}},
-		{"unknown model", func(_ *parley.Assistant, f *parley.AssistantFacts) { f.LLM = nil }, []string{"llm_model_id"}},
-		{"dualplex without a model", func(a *parley.Assistant, _ *parley.AssistantFacts) { a.Mode = "dualplex" }, []string{"multimodal_model_id"}},
+		{"no model", func(a *parley.Assistant, _ *parley.AssistantFacts) { a.LLMModelID = nil },
+			[]string{"llm_model_id"}},
+		{"unknown model", func(_ *parley.Assistant, f *parley.AssistantFacts) { f.LLM = nil },
+			[]string{"llm_model_id"}},
+		{"dualplex without a model", func(a *parley.Assistant, _ *parley.AssistantFacts) { a.Mode = "dualplex" },
+			[]string{"multimodal_model_id"}},
 		{"dualplex with a multimodal model", func(a *parley.Assistant, f *parley.AssistantFacts) {
-			a.Mode, a.MultimodalModelID, f.Multimodal = "dualplex", ptr(int64(5)), &parley.Model{Kind: parley.Multimodal}
+			a.Mode, a.MultimodalModelID, f.Multimodal = "dualplex", ptr(int64(5)),
+				&parley.Model{Kind: parley.Multimodal}
 		}, []string{"multimodal_model_id"}},
 		{"pipeline keeps a multimodal model", func(a *parley.Assistant, f *parley.AssistantFacts) {
 			a.MultimodalModelID, f.Multimodal = ptr(int64(5)), &parley.Model{Kind: parley.Multimodal}
@@ -50,8 +69,12 @@ func TestAssistantCheck(t *testing.T) {
 			a.KnowledgebaseMode, a.AllowInterruptions, a.Fillers = "prompt", false, true
 			a.TranscriberProviderID, f.Transcriber = ptr(int64(6)), &parley.Provider{ID: 6}
 		}, []string{"knowledgebase_mode", "transcriber_provider_id", "allow_interruptions", "fillers"}},
-		{"unknown transcriber", func(a *parley.Assistant, _ *parley.AssistantFacts) { a.TranscriberProviderID = ptr(int64(6)) }, []string{"transcriber_provider_id"}},
-		{"unknown number", func(a *parley.Assistant, _ *parley.AssistantFacts) { a.PhoneNumberID = ptr(int64(1)) }, []string{"phone_number_id"}},
+		{"unknown transcriber", func(a *parley.Assistant,
+			_ *parley.AssistantFacts) {
+			a.TranscriberProviderID = ptr(int64(6))
+		}, []string{"transcriber_provider_id"}},
+		{"unknown number", func(a *parley.Assistant, _ *parley.AssistantFacts) { a.PhoneNumberID = ptr(int64(1)) },
+			[]string{"phone_number_id"}},
 		{"caller id", func(a *parley.Assistant, f *parley.AssistantFacts) {
 			a.PhoneNumberID, f.Number = ptr(int64(1)), &parley.Number{Type: parley.NumberCallerID}
 		}, []string{"phone_number_id"}},
@@ -64,24 +87,34 @@ func TestAssistantCheck(t *testing.T) {
 		{"taken number, outbound", func(a *parley.Assistant, f *parley.AssistantFacts) {
 			a.Type, a.PhoneNumberID, f.Number, f.NumberTaken = "outbound", ptr(int64(1)), &parley.Number{}, true
 		}, nil},
-		{"foreign knowledgebase", func(a *parley.Assistant, _ *parley.AssistantFacts) { a.KnowledgebaseID = ptr(int64(1)) }, []string{"knowledgebase_id"}},
+		{"foreign knowledgebase", func(a *parley.Assistant,
+			_ *parley.AssistantFacts) {
+			a.KnowledgebaseID = ptr(int64(1))
+		}, []string{"knowledgebase_id"}},
 		{"foreign tools", func(a *parley.Assistant, f *parley.AssistantFacts) {
 			a.ToolIDs, f.Tools = []int64{1, 2, 3}, map[int64]bool{2: true}
 		}, []string{"tool_ids.0", "tool_ids.2"}},
-		{"webhook without URL", func(a *parley.Assistant, _ *parley.AssistantFacts) { a.IsWebhookActive = true }, []string{"webhook_url"}},
+		{"webhook without URL", func(a *parley.Assistant, _ *parley.AssistantFacts) { a.IsWebhookActive = true },
+			[]string{"webhook_url"}},
 		{"same name twice", func(a *parley.Assistant, _ *parley.AssistantFacts) {
 			a.PostCallSchema = []parley.ExtractedItem{{Name: "abc"}, {Name: "abd"}, {Name: "abc"}}
 		}, []string{"post_call_schema.2.name"}},
-		{"built-in tools", tool(parley.AssistantTool{Type: "end_call"}, parley.AssistantTool{Type: "dtmf_input"}, parley.AssistantTool{Type: "collect_keypad", StopKey: "#"}), nil},
-		{"same tool twice", tool(parley.AssistantTool{Type: "end_call"}, parley.AssistantTool{Type: "end_call"}), []string{"tools.1.type"}},
+		{"built-in tools", tool(parley.AssistantTool{Type: "end_call"}, parley.AssistantTool{Type: "dtmf_input"},
+			parley.AssistantTool{Type: "collect_keypad", StopKey: "#"}), nil},
+		{"same tool twice", tool(parley.AssistantTool{Type: "end_call"}, parley.AssistantTool{Type: "end_call"}),
+			[]string{"tools.1.type"}},
 		{"transfer to nowhere", tool(parley.AssistantTool{Type: "call_transfer"}), []string{"tools.0.phone_number"}},
-		{"transfer to no number", tool(parley.AssistantTool{Type: "call_transfer", PhoneNumber: "1"}), []string{"tools.0.phone_number"}},
+		{"transfer to no number", tool(parley.AssistantTool{Type: "call_transfer", PhoneNumber: "1"}),
+			[]string{"tools.0.phone_number"}},
 		{"stop key", tool(parley.AssistantTool{Type: "collect_keypad", StopKey: "5"}), []string{"tools.0.stop_key"}},
 		{"transfer to itself", func(a *parley.Assistant, f *parley.AssistantFacts) {
-			a.Tools, f.Assistants = []parley.AssistantTool{{Type: "assistant_transfer", AssistantID: &a.ID}}, map[int64]bool{7: true}
+			a.Tools, f.Assistants = []parley.AssistantTool{{Type: "assistant_transfer", AssistantID: &a.ID}},
+				map[int64]bool{7: true}
 		}, []string{"tools.0.assistant_id"}},
-		{"transfer to a foreign one", tool(parley.AssistantTool{Type: "assistant_transfer", AssistantID: ptr(int64(8))}), []string{"tools.0.assistant_id"}},
-		{"transfer to nobody", tool(parley.AssistantTool{Type: "assistant_transfer"}), []string{"tools.0.assistant_id"}},
+		{"transfer to a foreign one", tool(parley.AssistantTool{Type: "assistant_transfer",
+			AssistantID: ptr(int64(8))}), []string{"tools.0.assistant_id"}},
+		{"transfer to nobody", tool(parley.AssistantTool{Type: "assistant_transfer"}),
+			[]string{"tools.0.assistant_id"}},
 	} {
 		a, facts := valid()
 		c.change(&a, &facts)
@@ -102,9 +135,11 @@ func TestAssistantCheck(t *testing.T) {
 
 // What failed by its own rule is not judged again.
 func TestAssistantCheckLeavesFailedFieldsAlone(t *testing.T) {
-	a := parley.Assistant{Mode: "dualplex", IsWebhookActive: true, Fillers: true, ToolIDs: []int64{1}, PhoneNumberID: ptr(int64(1)), KnowledgebaseMode: "prompt"}
+	a := parley.Assistant{Mode: "dualplex", IsWebhookActive: true, Fillers: true, ToolIDs: []int64{1},
+		PhoneNumberID: ptr(int64(1)), KnowledgebaseMode: "prompt"}
 	var f parley.Fields
-	for _, name := range []string{"voice_id", "language_id", "multimodal_model_id", "webhook_url", "fillers", "tool_ids.0", "phone_number_id", "knowledgebase_mode", "allow_interruptions"} {
+	for _, name := range []string{"voice_id", "language_id", "multimodal_model_id", "webhook_url", "fillers",
+		"tool_ids.0", "phone_number_id", "knowledgebase_mode", "allow_interruptions"} {
 		f.Add(name, "is wrong.")
 	}
 	n := len(f)
@@ -118,7 +153,8 @@ func TestAssistantCheckCompletesTools(t *testing.T) {
 	a, facts := valid()
 	a.Tools = []parley.AssistantTool{{Type: "collect_keypad"}, {Type: "call_transfer", PhoneNumber: "0049 30 901820"}}
 	var f parley.Fields
-	if a.Check(facts, &f); f.Err() != nil || *a.Tools[0].Timeout != 5 || a.Tools[0].StopKey != "#" || a.Tools[1].PhoneNumber != "+4930901820" {
+	if a.Check(facts, &f); f.Err() != nil || *a.Tools[0].Timeout != 5 || a.Tools[0].StopKey != "#" ||
+		a.Tools[1].PhoneNumber != "+4930901820" {
 		t.Errorf("%+v: %v", a.Tools, f.Err())
 	}
 }
@@ -131,7 +167,8 @@ func TestToolCheck(t *testing.T) {
 		}
 	}
 	var f parley.Fields
-	tool := parley.Tool{Name: "look_up", Schema: []parley.ToolParam{{Name: "aa"}, {Name: "Aa"}, {Name: "aa"}, {Name: ""}, {Name: ""}}}
+	tool := parley.Tool{Name: "look_up", Schema: []parley.ToolParam{{Name: "aa"}, {Name: "Aa"}, {Name: "aa"},
+		{Name: ""}, {Name: ""}}}
 	if tool.Check(&f); len(f) != 1 || !f.Has("schema.2.name") {
 		t.Errorf("%v", f)
 	}

@@ -38,8 +38,8 @@ func (s CallStatus) Live() bool {
 	return s == CallInitiated || s == CallRinging || s == CallInProgress
 }
 
-// EndedReason says why a call is over. It is an error, so that it can be the cause that a context ends with, and what a leg's Run and a
-// dialler return.
+// EndedReason says why a call is over. It is an error, so that it can be the cause that a context ends with, and what
+// a leg's Run and a dialler return.
 type EndedReason string
 
 // The reasons.
@@ -82,8 +82,8 @@ func ReasonOfSIP(code int) EndedReason {
 	return Unreachable
 }
 
-// EndStatus is the state that a call ends in: answered ones are completed, however they ended, the others by their reason. A conversation
-// that was torn by a failure of ours has not been completed.
+// EndStatus is the state that a call ends in: answered ones are completed, however they ended, the others by their
+// reason. A conversation that was torn by a failure of ours has not been completed.
 func (r EndedReason) EndStatus(answered bool) CallStatus {
 	switch {
 	case answered && (r == ProviderFailure || r == NodeLost):
@@ -100,9 +100,9 @@ func (r EndedReason) EndStatus(answered bool) CallStatus {
 	return CallFailed
 }
 
-// Disposition is what a call came to, by the cause that it ended with: its state and the reason. A cause is, or wraps, an EndedReason, or says
-// one by a method Ended() EndedReason; any other is a failure: of the way there before an answer, of ours afterwards. Who hangs up before an
-// answer, on either side, takes the call back.
+// Disposition is what a call came to, by the cause that it ended with: its state and the reason. A cause is, or
+// wraps, an EndedReason, or says one by a method Ended() EndedReason; any other is a failure: of the way there before
+// an answer, of ours afterwards. Who hangs up before an answer, on either side, takes the call back.
 func Disposition(cause error, answered bool) (CallStatus, EndedReason) {
 	var reason EndedReason
 	var ended interface{ Ended() EndedReason }
@@ -140,16 +140,18 @@ type Call struct {
 	CustomerPhone  *string    `json:"client_phone_number"`    // null where the caller has no phone number
 	NumberID       *int64     `json:"-"`                      // the own number that it leaves from or came to
 
-	InputVariables map[string]string `bun:"type:json" json:"input_variables"` // given at the start, or by the inbound webhook
-	VisitorNames   []string          `bun:"-" json:"-"`                       // those of InputVariables that the visitor wrote; a live call's alone
-	Variables      map[string]any    `bun:"type:json" json:"variables"`       // found out from it, by post_call_schema
-	Turns          []CallTurn        `bun:"type:json" json:"turns"`
-	FunctionCalls  []CallTool        `bun:"type:json" json:"function_calls"`
-	AnsweredBy     AnsweredBy        `json:"answered_by"`
-	Evaluation     map[string]any    `bun:"type:json" json:"evaluation"` // sentiment, outcome, score; {} when off
-	EndedReason    EndedReason       `json:"ended_reason"`               // "" while it is live
-	EndedDetail    *string           `json:"ended_detail" doc:"Where something failed: which part, why, and how to mend it, in a sentence; null otherwise."`
-	Duration       int64             `json:"duration"` // seconds since the answer, begun ones counted
+	// given at the start, or by the inbound webhook
+	InputVariables map[string]string `bun:"type:json" json:"input_variables"`
+	// those of InputVariables that the visitor wrote; a live call's alone
+	VisitorNames  []string       `bun:"-" json:"-"`
+	Variables     map[string]any `bun:"type:json" json:"variables"` // found out from it, by post_call_schema
+	Turns         []CallTurn     `bun:"type:json" json:"turns"`
+	FunctionCalls []CallTool     `bun:"type:json" json:"function_calls"`
+	AnsweredBy    AnsweredBy     `json:"answered_by"`
+	Evaluation    map[string]any `bun:"type:json" json:"evaluation"` // sentiment, outcome, score; {} when off
+	EndedReason   EndedReason    `json:"ended_reason"`               // "" while it is live
+	EndedDetail   *string        `json:"ended_detail" doc:"Where something failed: which part, why, and how to mend it, in a sentence; null otherwise."`
+	Duration      int64          `json:"duration"` // seconds since the answer, begun ones counted
 
 	MaxDuration   int64 `json:"-"` // seconds: it never goes on for longer, and is never charged for more
 	CarrierRate   Money `json:"-"` // a started minute
@@ -207,8 +209,8 @@ func (c *Call) costs(seconds int64) (carrier, assistant Money) {
 	return c.CarrierRate * Money((seconds+59)/60), c.AssistantRate.MulRatio(seconds, 60)
 }
 
-// End ends the call at a time, for a cause, and counts what it cost until then. A conversation that a vendor's failure broke off costs its
-// line alone.
+// End ends the call at a time, for a cause, and counts what it cost until then. A conversation that a vendor's
+// failure broke off costs its line alone.
 func (c *Call) End(cause error, at Time) {
 	c.Status, c.EndedReason = Disposition(cause, c.Answered())
 	c.EndedAt, c.Duration = DateTime(at), c.Talked(at)
@@ -295,8 +297,8 @@ type CallTurn struct {
 	Latency     *Latency `json:"latency,omitempty" doc:"Of replies."`
 }
 
-// Latency says when each part of a reply was there, in milliseconds since the customer's last voiced packet. A part that a reply did
-// without is 0.
+// Latency says when each part of a reply was there, in milliseconds since the customer's last voiced packet. A part
+// that a reply did without is 0.
 type Latency struct {
 	EndpointMS      int64 `json:"endpoint_ms" doc:"The customer's turn was taken for over."`
 	TranscriptMS    int64 `json:"transcript_ms" doc:"What they said was known."`

@@ -55,7 +55,8 @@ func TestVerdict(t *testing.T) {
 		{fmt.Errorf("hold: %w", parley.MediaTimeout), true, parley.CallCompleted, parley.MediaTimeout},
 		{errors.New("no route"), false, parley.CallFailed, parley.Unreachable},
 	} {
-		if status, reason := parley.Disposition(c.cause, c.answered); status != c.status || reason != c.reason || status.Live() {
+		if status, reason := parley.Disposition(c.cause, c.answered); status != c.status || reason != c.reason ||
+			status.Live() {
 			t.Errorf("%v, answered %v: %s, %s", c.cause, c.answered, status, reason)
 		}
 	}
@@ -84,17 +85,21 @@ func TestCallCosts(t *testing.T) {
 			call.AnsweredAt = parley.DateTime(answered)
 		}
 		call.End(parley.CustomerHangup, answered.Add(c.talked))
-		if call.Duration != c.seconds || call.CarrierCost != c.carrier || call.AssistantCost != c.assistant || call.TotalCost() > call.Possible() {
-			t.Errorf("%s: %d s, %s and %s of at most %s", c.talked, call.Duration, call.CarrierCost, call.AssistantCost, call.Possible())
+		if call.Duration != c.seconds || call.CarrierCost != c.carrier || call.AssistantCost != c.assistant ||
+			call.TotalCost() > call.Possible() {
+			t.Errorf("%s: %d s, %s and %s of at most %s", c.talked, call.Duration, call.CarrierCost,
+				call.AssistantCost, call.Possible())
 		}
-		if sum := call.Costs(); sum.CarrierCost+sum.AssistantCost != call.TotalCost() || sum.CarrierRate*parley.Money(sum.CarrierMinutes) != sum.CarrierCost {
+		if sum := call.Costs(); sum.CarrierCost+sum.AssistantCost != call.TotalCost() ||
+			sum.CarrierRate*parley.Money(sum.CarrierMinutes) != sum.CarrierCost {
 			t.Errorf("%s: %+v", c.talked, sum)
 		}
 	}
 }
 
 func TestCallTranscript(t *testing.T) {
-	turns := []parley.CallTurn{{Speaker: parley.SpeakerAssistant, Text: "Hello,\nwho is it?"}, {Speaker: parley.SpeakerCustomer, Text: " Ana "}}
+	turns := []parley.CallTurn{{Speaker: parley.SpeakerAssistant, Text: "Hello,\nwho is it?"},
+		{Speaker: parley.SpeakerCustomer, Text: " Ana "}}
 	if got := parley.CallTranscript(turns); got != "AI: Hello, who is it?\nCustomer: Ana" {
 		t.Errorf("%q", got)
 	}

@@ -29,7 +29,8 @@ const (
 	CampaignComplete CampaignEvent = "complete" // no lead is left, and it is to end then
 )
 
-// CampaignMoves is every way of a campaign from state to state; docs/campaigns.md draws it. What is not in it does not happen.
+// CampaignMoves is every way of a campaign from state to state; docs/campaigns.md draws it. What is not in it does
+// not happen.
 var CampaignMoves = map[CampaignStatus]map[CampaignEvent]CampaignStatus{
 	CampaignDraft:      {CampaignStart: CampaignInProgress},
 	CampaignInProgress: {CampaignStop: CampaignStopped, CampaignComplete: CampaignEnded},
@@ -67,10 +68,11 @@ type Campaign struct {
 	CreatedAt   Time    `json:"created_at" readOnly:"true"`
 	UpdatedAt   Time    `json:"updated_at" readOnly:"true"`
 
-	Failing   []int64 `bun:"type:json" json:"-"` // leads of the calls that failed in a row, the last ones; negative where the phone rang
-	Pauses    int     `json:"-"`                 // breaks in a row that failures caused
-	Rotation  int64   `json:"-"`                 // calls begun: which number is next
-	Answered  int64   `json:"-"`                 // calls by their outcome
+	// leads of the calls that failed in a row, the last ones; negative where the phone rang
+	Failing   []int64 `bun:"type:json" json:"-"`
+	Pauses    int     `json:"-"` // breaks in a row that failures caused
+	Rotation  int64   `json:"-"` // calls begun: which number is next
+	Answered  int64   `json:"-"` // calls by their outcome
 	Voicemail int64   `json:"-"`
 	Busy      int64   `json:"-"`
 	NoAnswer  int64   `json:"-"`
@@ -91,8 +93,8 @@ type CampaignFacts struct {
 // MostParallel is how many calls at once a campaign may have on a plan.
 func (p Plan) MostParallel() int64 { return int64(min(10, p.ParallelCalls)) }
 
-// Check fills in what depends on the account, and adds the rules that the fields' own can't see. What old, the campaign as it is, has
-// already is not judged again; old is nil for a new one.
+// Check fills in what depends on the account, and adds the rules that the fields' own can't see. What old, the
+// campaign as it is, has already is not judged again; old is nil for a new one.
 func (c *Campaign) Check(old *Campaign, facts CampaignFacts, f *Fields) {
 	if old == nil {
 		old = &Campaign{}
@@ -130,7 +132,8 @@ func (c *Campaign) checkGoal(old *Campaign, facts CampaignFacts, f *Fields) {
 		f.Add(field, "is required when retry_on_goal_incomplete is true.")
 	case goal == nil || facts.Assistant == nil:
 	case old.GoalCompletionVariable != nil && *old.GoalCompletionVariable == *goal && old.AssistantID == c.AssistantID:
-	case !slices.ContainsFunc(facts.Assistant.PostCallSchema, func(i ExtractedItem) bool { return i.Name == *goal && i.Type == "bool" }):
+	case !slices.ContainsFunc(facts.Assistant.PostCallSchema,
+		func(i ExtractedItem) bool { return i.Name == *goal && i.Type == "bool" }):
 		f.Add(field, "must name a bool of the assistant's post_call_schema.")
 	}
 }
@@ -159,8 +162,9 @@ type CampaignStats struct {
 
 // Stats are the campaign's counts over its leads by status.
 func (c *Campaign) Stats(leads map[LeadStatus]int64) CampaignStats {
-	s := CampaignStats{ByStatus: map[LeadStatus]int64{}, Answered: c.Answered, Voicemail: c.Voicemail, Busy: c.Busy, NoAnswer: c.NoAnswer,
-		Failed: c.Failed, Canceled: c.Canceled, Cost: c.Cost}
+	s := CampaignStats{ByStatus: map[LeadStatus]int64{}, Answered: c.Answered, Voicemail: c.Voicemail, Busy: c.Busy,
+		NoAnswer: c.NoAnswer,
+		Failed:   c.Failed, Canceled: c.Canceled, Cost: c.Cost}
 	for _, status := range LeadStatuses {
 		s.ByStatus[status] = leads[status]
 		s.Total += leads[status]
@@ -190,16 +194,18 @@ func (c *Campaign) Count(e *LeadCall) {
 
 // Map is the counts as an event tells them.
 func (s CampaignStats) Map() map[string]any {
-	return map[string]any{"total": s.Total, "by_status": s.ByStatus, "calls": s.Calls, "answered": s.Answered, "voicemail": s.Voicemail, "busy": s.Busy,
+	return map[string]any{"total": s.Total, "by_status": s.ByStatus, "calls": s.Calls, "answered": s.Answered,
+		"voicemail": s.Voicemail, "busy": s.Busy,
 		"no_answer": s.NoAnswer, "failed": s.Failed, "canceled": s.Canceled, "cost": s.Cost}
 }
 
 // BreakAfter is how many calls of a campaign fail in a row before it pauses.
 const BreakAfter = 5
 
-// Break notes what became of a call of the campaign's. Calls that fail one after another mean that the line is down rather than that nobody
-// is there: the campaign pauses, and says so. Then one call tries: when it fails too the next pause is twice as long, up to an hour. forgive
-// are the leads that are to get the attempt back that this took; nobody's phone rang.
+// Break notes what became of a call of the campaign's. Calls that fail one after another mean that the line is down
+// rather than that nobody is there: the campaign pauses, and says so. Then one call tries: when it fails too the next
+// pause is twice as long, up to an hour. forgive are the leads that are to get the attempt back that this took;
+// nobody's phone rang.
 func (c *Campaign) Break(leadID int64, e *LeadCall, now Time) (forgive []int64) {
 	switch {
 	case e.silent():

@@ -18,7 +18,8 @@ type Provider struct {
 	Code string `json:"code"`
 }
 
-// Tunable says which settings of an assistant a vendor's voices have. They may be set anyway, and change nothing where they are false.
+// Tunable says which settings of an assistant a vendor's voices have. They may be set anyway, and change nothing
+// where they are false.
 type Tunable struct {
 	Stability  bool `json:"voice_stability"`
 	Similarity bool `json:"voice_similarity"`

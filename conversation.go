@@ -28,19 +28,20 @@ type Conversation struct {
 	AssistantUUID string `bun:"assistant_uuid,scanonly" json:"assistant_id"`
 	AssistantName string `bun:",scanonly" json:"assistant_name"`
 
-	Type               ConversationType  `json:"type"`
-	Variables          map[string]string `bun:"type:json" json:"-"`
-	VisitorNames       string            `json:"-"` // those of Variables that the visitor or customer wrote, with spaces between; see GivenBy
-	ExternalIdentifier *string           `json:"-"` // what the channel calls the customer
-	CustomerPhone      *string           `json:"-"`
-	MessageCount       int               `json:"message_count"` // of both sides
-	TotalCost          Money             `json:"total_cost"`
-	AIEnabled          bool              `bun:"ai_enabled" json:"ai_enabled"`
-	Extracted          map[string]any    `bun:"type:json,nullzero" json:"-"` // by post_call_schema, once ended
-	EndsAt             Time              `json:"-"`                          // when silence ends it; 0 once ended
-	EndedAt            Time              `json:"-"`
-	CreatedAt          DateTime          `json:"created_at"`
-	UpdatedAt          DateTime          `json:"updated_at"`
+	Type      ConversationType  `json:"type"`
+	Variables map[string]string `bun:"type:json" json:"-"`
+	// those of Variables that the visitor or customer wrote, with spaces between; see GivenBy
+	VisitorNames       string         `json:"-"`
+	ExternalIdentifier *string        `json:"-"` // what the channel calls the customer
+	CustomerPhone      *string        `json:"-"`
+	MessageCount       int            `json:"message_count"` // of both sides
+	TotalCost          Money          `json:"total_cost"`
+	AIEnabled          bool           `bun:"ai_enabled" json:"ai_enabled"`
+	Extracted          map[string]any `bun:"type:json,nullzero" json:"-"` // by post_call_schema, once ended
+	EndsAt             Time           `json:"-"`                          // when silence ends it; 0 once ended
+	EndedAt            Time           `json:"-"`
+	CreatedAt          DateTime       `json:"created_at"`
+	UpdatedAt          DateTime       `json:"updated_at"`
 }
 
 // The channels of messages that came neither by the API nor by the widget.
@@ -63,24 +64,29 @@ const (
 type Message struct {
 	bun.BaseModel `bun:"messages" json:"-"`
 
-	ID             int64           `bun:",pk,autoincrement" json:"id"`
-	ConversationID string          `json:"-"`
-	Turn           int64           `json:"-"` // of a reply: the message that it answers
-	Role           string          `json:"role"`
-	Author         string          `json:"author"`
-	Content        string          `json:"content"`
-	FunctionCalls  []FunctionCall  `bun:"type:json,nullzero" json:"function_calls,omitempty"`
-	Sources        []MessageSource `bun:"type:json,nullzero" json:"sources,omitempty"` // what knowledge the reply was given
-	Channel        string          `json:"-"`                                          // of a customer's message: where it came from, where not by the API or the widget ("sms")
-	ExternalID     string          `bun:",nullzero" json:"-"`                          // the channel's own id of it: what is told twice stands once
-	Pending        bool            `json:"-"`                                          // a customer's message that waits for its reply
-	Failed         bool            `json:"-"`                                          // a customer's message that got none, or an apology
-	Failure        *string         `bun:"error" json:"error,omitempty" doc:"Why a customer's message got no reply but an apology, or none: for the owner, with how to mend it."`
-	Attempts       int             `json:"-"` // how often an answer was begun
-	Cost           Money           `json:"-"`
-	InputTokens    int             `json:"-"`
-	OutputTokens   int             `json:"-"`
-	CreatedAt      DateTime        `json:"created_at"`
+	ID             int64          `bun:",pk,autoincrement" json:"id"`
+	ConversationID string         `json:"-"`
+	Turn           int64          `json:"-"` // of a reply: the message that it answers
+	Role           string         `json:"role"`
+	Author         string         `json:"author"`
+	Content        string         `json:"content"`
+	FunctionCalls  []FunctionCall `bun:"type:json,nullzero" json:"function_calls,omitempty"`
+	// what knowledge the reply was given
+	Sources []MessageSource `bun:"type:json,nullzero" json:"sources,omitempty"`
+	// of a customer's message: where it came from, where not by the API or the widget ("sms")
+	Channel string `json:"-"`
+	// the channel's own id of it: what is told twice stands once
+	ExternalID string `bun:",nullzero" json:"-"`
+	// a customer's message that waits for its reply
+	Pending bool `json:"-"`
+	// a customer's message that got none, or an apology
+	Failed       bool     `json:"-"`
+	Failure      *string  `bun:"error" json:"error,omitempty" doc:"Why a customer's message got no reply but an apology, or none: for the owner, with how to mend it."`
+	Attempts     int      `json:"-"` // how often an answer was begun
+	Cost         Money    `json:"-"`
+	InputTokens  int      `json:"-"`
+	OutputTokens int      `json:"-"`
+	CreatedAt    DateTime `json:"created_at"`
 }
 
 // FunctionCall is the record of a tool that the assistant used.

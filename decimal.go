@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// Decimal is a number with two decimals, in hundredths. The contract writes it as text ("0.70") and takes numbers or text.
+// Decimal is a number with two decimals, in hundredths. The contract writes it as text ("0.70") and takes numbers or
+// text.
 type Decimal int32
 
 func (d Decimal) String() string {
@@ -35,7 +36,8 @@ func (d *Decimal) UnmarshalJSON(b []byte) error {
 	return err
 }
 
-// ParseDecimal reads a decimal number, rounding half up to hundredths. What is no plain decimal of sensible size is an error.
+// ParseDecimal reads a decimal number, rounding half up to hundredths. What is no plain decimal of sensible size is
+// an error.
 func ParseDecimal(s string) (Decimal, error) {
 	bad := fmt.Errorf("%q is not a decimal number", s)
 	if s == "" || len(s) > 24 || strings.Trim(s, "0123456789.+-eE") != "" {
@@ -49,7 +51,8 @@ func ParseDecimal(s string) (Decimal, error) {
 		return 0, bad
 	}
 	r.Mul(r, big.NewRat(100, 1)).Add(r, big.NewRat(1, 2))
-	n := new(big.Int).Div(r.Num(), r.Denom()) // floor(x + 1/2) for either sign: Div is Euclidean and the denominator positive
+	// floor(x + 1/2) for either sign: Div is Euclidean and the denominator positive
+	n := new(big.Int).Div(r.Num(), r.Denom())
 	if !n.IsInt64() || n.Int64() > 1<<30 || n.Int64() < -1<<30 {
 		return 0, bad
 	}

@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// Explained is a failure with a sentence for the owner of what failed: which part, why, and how to mend it. It holds no secrets and no
-// vendor's own words.
+// Explained is a failure with a sentence for the owner of what failed: which part, why, and how to mend it. It holds
+// no secrets and no vendor's own words.
 type Explained struct {
 	Text string
 	Err  error

@@ -53,14 +53,17 @@ func TestEndedDetail(t *testing.T) {
 		if call.EndedDetail != nil {
 			got = *call.EndedDetail
 		}
-		if !strings.HasPrefix(got, c.want) || (got == "") != (c.want == "") || strings.Contains(got, "secret") || call.Status == parley.CallFailed && got == "" {
+		if !strings.HasPrefix(got, c.want) || (got == "") != (c.want == "") || strings.Contains(got, "secret") ||
+			call.Status == parley.CallFailed && got == "" {
 			t.Errorf("%v (%s): %q, want %q", c.cause, c.kind, got, c.want)
 		}
 		// A vendor's failure is no success: the line alone is paid.
-		if failed := call.EndedReason == parley.ProviderFailure; (call.AssistantCost == 0) != (failed || !c.answered) || c.answered && call.CarrierCost != 10_000 {
+		if failed := call.EndedReason == parley.ProviderFailure; (call.AssistantCost == 0) != (failed ||
+			!c.answered) || c.answered && call.CarrierCost != 10_000 {
 			t.Errorf("%v: costs %s and %s", c.cause, call.CarrierCost, call.AssistantCost)
 		}
-		if status, reason := parley.Disposition(c.cause, c.answered); status != call.Status || reason != call.EndedReason {
+		if status, reason := parley.Disposition(c.cause, c.answered); status != call.Status ||
+			reason != call.EndedReason {
 			t.Errorf("%v: %s, %s", c.cause, call.Status, call.EndedReason)
 		}
 	}

@@ -8,8 +8,8 @@ type DiffLine struct {
 	Text string `json:"text"`
 }
 
-// Diff compares two texts line by line, with the longest common subsequence kept. Texts are prompts: past a few thousand lines it
-// compares only what differs between a common head and tail.
+// Diff compares two texts line by line, with the longest common subsequence kept. Texts are prompts: past a few
+// thousand lines it compares only what differs between a common head and tail.
 func Diff(before, after string) []DiffLine {
 	a, b := lines(before), lines(after)
 	out := []DiffLine{}

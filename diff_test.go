@@ -30,7 +30,8 @@ func picture(list []parley.DiffLine) (s string) {
 
 func TestDiff(t *testing.T) {
 	for _, c := range []struct{ before, after, want string }{
-		{"", "", ""}, {"a", "a", "=a"}, {"", "a", "+a"}, {"a", "", "-a"}, {"a\nb\nc", "a\nx\nc", "=a -b +x =c"}, {"a\nb", "b\na", "-a =b +a"},
+		{"", "", ""}, {"a", "a", "=a"}, {"", "a", "+a"}, {"a", "", "-a"}, {"a\nb\nc", "a\nx\nc", "=a -b +x =c"},
+		{"a\nb", "b\na", "-a =b +a"},
 		{"a\na\na", "a\na", "=a =a -a"}, {"a\nb\nc\nd", "b\nd\ne", "-a =b -c =d +e"},
 	} {
 		if got := picture(parley.Diff(c.before, c.after)); got != c.want {

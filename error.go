@@ -41,7 +41,8 @@ func Errorf(k Kind, format string, a ...any) *Error {
 	return &Error{Kind: k, Message: fmt.Sprintf(format, a...)}
 }
 
-// Undone marks the error of a request that had begun, and of which certainly nothing stands: it may be made again as if it had never been.
+// Undone marks the error of a request that had begun, and of which certainly nothing stands: it may be made again as
+// if it had never been.
 type Undone struct{ Err error }
 
 func (u *Undone) Error() string { return u.Err.Error() }

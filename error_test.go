@@ -13,7 +13,8 @@ func TestFieldsTellTheirErrors(t *testing.T) {
 	if f.Err() != nil {
 		t.Error("no fields fail")
 	}
-	for i, want := range []string{"The name field is required.", "The name field is required. (and 1 more error)", "The name field is required. (and 2 more errors)",
+	for i, want := range []string{"The name field is required.", "The name field is required. (and 1 more error)",
+		"The name field is required. (and 2 more errors)",
 		"The name field is required. (and 3 more errors)"} {
 		switch i {
 		case 0:
@@ -26,7 +27,8 @@ func TestFieldsTellTheirErrors(t *testing.T) {
 			f.Add("a", "must be a string.")
 		}
 		var e *parley.Error
-		if err := f.Err(); !errors.As(err, &e) || e.Kind != parley.Invalid || e.Error() != want || len(e.Fields) != len(f) {
+		if err := f.Err(); !errors.As(err, &e) || e.Kind != parley.Invalid || e.Error() != want ||
+			len(e.Fields) != len(f) {
 			t.Errorf("told %v, want %s", err, want)
 		}
 	}
@@ -37,7 +39,8 @@ func TestFieldsTellTheirErrors(t *testing.T) {
 	if b := must(json.Marshal(parley.Fields(nil))); string(b) != "{}" {
 		t.Errorf("none are written %s", b)
 	}
-	for name, has := range map[string]bool{"name": true, "links": true, "links.0": true, "links.0.link": true, "link": false, "links.0.link.x": false, "nam": false, "": false} {
+	for name, has := range map[string]bool{"name": true, "links": true, "links.0": true, "links.0.link": true,
+		"link": false, "links.0.link.x": false, "nam": false, "": false} {
 		if f.Has(name) != has {
 			t.Errorf("Has(%q) is %v", name, !has)
 		}

@@ -16,8 +16,9 @@ type EventKind string
 
 // The kinds of events.
 const (
-	EventCallCompleted        EventKind = "call.completed"         // to webhook_url
-	EventCallInbound          EventKind = "call.inbound"           // to inbound_webhook_url, before the call is answered
+	EventCallCompleted EventKind = "call.completed" // to webhook_url
+	// to inbound_webhook_url, before the call is answered
+	EventCallInbound          EventKind = "call.inbound"
 	EventCallInboundCompleted EventKind = "call.inbound.completed" // to inbound_webhook_url
 	EventConversationEnded    EventKind = "conversation.ended"     // to conversation_ended_webhook_url
 	EventBalanceLow           EventKind = "balance.low"            // to the account's endpoint
@@ -35,21 +36,23 @@ const (
 	DeliveryFailed    DeliveryStatus = "failed"
 )
 
-// Delivery is an event on its way to an endpoint. What is sent never changes: every attempt has the same id and the same body.
+// Delivery is an event on its way to an endpoint. What is sent never changes: every attempt has the same id and the
+// same body.
 type Delivery struct {
 	bun.BaseModel `bun:"webhook_deliveries" json:"-"`
 
-	ID            int64          `bun:",pk,autoincrement" json:"id"`
-	UserID        int64          `json:"-"`
-	WebhookID     string         `json:"webhook_id"` // the webhook-id header
-	Event         EventKind      `json:"event"`
-	URL           string         `json:"url"`
-	Status        DeliveryStatus `json:"status"`
-	Attempts      int            `json:"attempts"`
-	LastStatus    *int           `json:"last_status"` // HTTP status of the last answer; null when none came
-	LastError     *string        `json:"last_error"`
-	NextAttemptAt Time           `json:"next_attempt_at"` // while an attempt is under way: when another is made if it is cut off
-	CreatedAt     Time           `json:"created_at"`
+	ID         int64          `bun:",pk,autoincrement" json:"id"`
+	UserID     int64          `json:"-"`
+	WebhookID  string         `json:"webhook_id"` // the webhook-id header
+	Event      EventKind      `json:"event"`
+	URL        string         `json:"url"`
+	Status     DeliveryStatus `json:"status"`
+	Attempts   int            `json:"attempts"`
+	LastStatus *int           `json:"last_status"` // HTTP status of the last answer; null when none came
+	LastError  *string        `json:"last_error"`
+	// while an attempt is under way: when another is made if it is cut off
+	NextAttemptAt Time `json:"next_attempt_at"`
+	CreatedAt     Time `json:"created_at"`
 
 	Payload        string  `json:"-"` // the body, byte for byte
 	Answer         string  `json:"-"` // the beginning of the last answer's body
@@ -85,8 +88,10 @@ func NewDelivery(kind EventKind, url string, payload any) *Delivery {
 	return &Delivery{Event: kind, URL: url, Status: DeliveryPending, Payload: strings.TrimSuffix(b.String(), "\n")}
 }
 
-// DeliveryRetries is how long after a failed attempt the next one follows, jitter aside. When they are used up the delivery has failed.
-var DeliveryRetries = []time.Duration{30 * time.Second, time.Minute, 2 * time.Minute, 10 * time.Minute, time.Hour, 6 * time.Hour}
+// DeliveryRetries is how long after a failed attempt the next one follows, jitter aside. When they are used up the
+// delivery has failed.
+var DeliveryRetries = []time.Duration{30 * time.Second, time.Minute, 2 * time.Minute, 10 * time.Minute, time.Hour,
+	6 * time.Hour}
 
 // Delivered says whether the endpoint took the event.
 func (a *DeliveryAttempt) Delivered() bool {
@@ -96,9 +101,9 @@ func (a *DeliveryAttempt) Delivered() bool {
 // Gone says whether the endpoint wants no more events.
 func (a *DeliveryAttempt) Gone() bool { return a.Status != nil && *a.Status == http.StatusGone }
 
-// Note counts an attempt and says what becomes of the delivery. jitter, from 0 to 1, is how much of the tenth that is added to a delay
-// at most. An attempt that does not hold the delivery any more, because it was sent again or given up meanwhile, changes nothing else,
-// but for the good news.
+// Note counts an attempt and says what becomes of the delivery. jitter, from 0 to 1, is how much of the tenth that is
+// added to a delay at most. An attempt that does not hold the delivery any more, because it was sent again or given
+// up meanwhile, changes nothing else, but for the good news.
 func (d *Delivery) Note(a *DeliveryAttempt, holds bool, jitter float64) {
 	d.Attempts++
 	d.LastStatus, d.LastError, d.Answer = a.Status, a.Error, a.Answer
@@ -159,10 +164,12 @@ type ConversationEnded struct {
 	Transcript          []TranscriptLine  `json:"transcript"`
 	FormattedTranscript string            `json:"formatted_transcript"` // a line per message: "AI: …", "Customer: …"
 	CustomerPhone       *string           `json:"customer_phone"`
-	CustomerName        *string           `json:"customer_name"` // what the channel or the variable customer_name calls them
-	Sender              *string           `json:"sender"`        // the number that the customer wrote to, where the channel has one
-	CreatedAt           Time              `json:"created_at"`
-	EndedAt             Time              `json:"ended_at"`
+	// what the channel or the variable customer_name calls them
+	CustomerName *string `json:"customer_name"`
+	// the number that the customer wrote to, where the channel has one
+	Sender    *string `json:"sender"`
+	CreatedAt Time    `json:"created_at"`
+	EndedAt   Time    `json:"ended_at"`
 }
 
 // TranscriptLine is a message in the payload of conversation.ended.
@@ -237,9 +244,9 @@ type EventCampaign struct {
 	Name string `json:"name"`
 }
 
-// Deliveries are a finished call's ways to the assistant's endpoints, by its settings: the post-call event where webhooks are on, for an
-// inbound call also the inbound one where there is an endpoint for it. Calls that did not complete are told only where the assistant
-// wants them, and the recording only where it is to be included.
+// Deliveries are a finished call's ways to the assistant's endpoints, by its settings: the post-call event where
+// webhooks are on, for an inbound call also the inbound one where there is an endpoint for it. Calls that did not
+// complete are told only where the assistant wants them, and the recording only where it is to be included.
 func (e CallEnded) Deliveries(a *Assistant) (list []*Delivery) {
 	if a.SendWebhookOnlyOnCompleted && e.Status != CallCompleted {
 		return nil
@@ -268,7 +275,8 @@ func (e CallEnded) add(list []*Delivery, kind EventKind, url *string) []*Deliver
 		return list
 	}
 	e.Event = kind
-	e.ExtractedVariables, e.InputVariables, e.Evaluation = object(e.ExtractedVariables), object(e.InputVariables), object(e.Evaluation)
+	e.ExtractedVariables, e.InputVariables, e.Evaluation = object(e.ExtractedVariables), object(e.InputVariables),
+		object(e.Evaluation)
 	if e.FormattedTranscript == "" {
 		e.FormattedTranscript = e.Transcript
 	}
@@ -296,7 +304,8 @@ type CallArriving struct {
 
 // CallArrives is the event of a call that comes in for an assistant.
 func CallArrives(a *Assistant, customerPhone, assistantPhone string) CallArriving {
-	return CallArriving{Event: EventCallInbound, Version: EventVersion, CustomerPhone: customerPhone, AssistantPhone: assistantPhone, AssistantID: a.ID, Assistant: a.named()}
+	return CallArriving{Event: EventCallInbound, Version: EventVersion, CustomerPhone: customerPhone,
+		AssistantPhone: assistantPhone, AssistantID: a.ID, Assistant: a.named()}
 }
 
 // WebhookResponse is an endpoint's answer to the post-call event, as a call shows it.

@@ -30,23 +30,37 @@ func TestDeliveryNote(t *testing.T) {
 		next    parley.Time
 		attempt int
 	}{
-		"taken":                     {parley.Delivery{Status: parley.DeliveryPending, NextAttemptAt: 9}, 200, true, 0, parley.DeliveryDelivered, 0, 1},
-		"taken, edge of 2xx":        {parley.Delivery{Status: parley.DeliveryPending, NextAttemptAt: 9}, 299, true, 0, parley.DeliveryDelivered, 0, 1},
-		"redirected":                {parley.Delivery{Status: parley.DeliveryPending, NextAttemptAt: 9}, 300, true, 0, parley.DeliveryPending, over.Add(30 * time.Second), 1},
-		"no answer":                 {parley.Delivery{Status: parley.DeliveryPending, NextAttemptAt: 9}, 0, true, 0.5, parley.DeliveryPending, over.Add(31500 * time.Millisecond), 1},
-		"sixth failure":             {parley.Delivery{Status: parley.DeliveryPending, NextAttemptAt: 9, Attempts: 5}, 500, true, 1, parley.DeliveryPending, over.Add(6*time.Hour + 36*time.Minute), 6},
-		"seventh failure":           {parley.Delivery{Status: parley.DeliveryPending, NextAttemptAt: 9, Attempts: 6}, 500, true, 1, parley.DeliveryFailed, 0, 7},
-		"first failure when resent": {parley.Delivery{Status: parley.DeliveryPending, NextAttemptAt: 9, Attempts: 7, Earlier: 7}, 500, true, 0, parley.DeliveryPending, over.Add(30 * time.Second), 8},
-		"gone":                      {parley.Delivery{Status: parley.DeliveryPending, NextAttemptAt: 9}, 410, true, 0, parley.DeliveryFailed, 0, 1},
-		"resent meanwhile, taken":   {parley.Delivery{Status: parley.DeliveryPending, NextAttemptAt: 9}, 200, false, 0, parley.DeliveryPending, 9, 1},
-		"resent meanwhile, not":     {parley.Delivery{Status: parley.DeliveryPending, NextAttemptAt: 9}, 500, false, 0, parley.DeliveryPending, 9, 1},
-		"given up meanwhile, taken": {parley.Delivery{Status: parley.DeliveryFailed}, 200, false, 0, parley.DeliveryDelivered, 0, 1},
-		"given up meanwhile, not":   {parley.Delivery{Status: parley.DeliveryFailed}, 500, false, 0, parley.DeliveryFailed, 0, 1},
-		"made by another meanwhile": {parley.Delivery{Status: parley.DeliveryDelivered}, 500, false, 0, parley.DeliveryDelivered, 0, 1},
+		"taken": {parley.Delivery{Status: parley.DeliveryPending, NextAttemptAt: 9}, 200, true,
+			0, parley.DeliveryDelivered, 0, 1},
+		"taken, edge of 2xx": {parley.Delivery{Status: parley.DeliveryPending, NextAttemptAt: 9}, 299, true,
+			0, parley.DeliveryDelivered, 0, 1},
+		"redirected": {parley.Delivery{Status: parley.DeliveryPending, NextAttemptAt: 9}, 300, true,
+			0, parley.DeliveryPending, over.Add(30 * time.Second), 1},
+		"no answer": {parley.Delivery{Status: parley.DeliveryPending, NextAttemptAt: 9}, 0, true,
+			0.5, parley.DeliveryPending, over.Add(31500 * time.Millisecond), 1},
+		"sixth failure": {parley.Delivery{Status: parley.DeliveryPending, NextAttemptAt: 9,
+			Attempts: 5}, 500, true, 1, parley.DeliveryPending, over.Add(6*time.Hour + 36*time.Minute), 6},
+		"seventh failure": {parley.Delivery{Status: parley.DeliveryPending, NextAttemptAt: 9,
+			Attempts: 6}, 500, true, 1, parley.DeliveryFailed, 0, 7},
+		"first failure when resent": {parley.Delivery{Status: parley.DeliveryPending, NextAttemptAt: 9, Attempts: 7,
+			Earlier: 7}, 500, true, 0, parley.DeliveryPending, over.Add(30 * time.Second), 8},
+		"gone": {parley.Delivery{Status: parley.DeliveryPending, NextAttemptAt: 9}, 410, true,
+			0, parley.DeliveryFailed, 0, 1},
+		"resent meanwhile, taken": {parley.Delivery{Status: parley.DeliveryPending, NextAttemptAt: 9}, 200, false,
+			0, parley.DeliveryPending, 9, 1},
+		"resent meanwhile, not": {parley.Delivery{Status: parley.DeliveryPending, NextAttemptAt: 9}, 500, false,
+			0, parley.DeliveryPending, 9, 1},
+		"given up meanwhile, taken": {parley.Delivery{Status: parley.DeliveryFailed}, 200, false, 0,
+			parley.DeliveryDelivered, 0, 1},
+		"given up meanwhile, not": {parley.Delivery{Status: parley.DeliveryFailed}, 500, false, 0,
+			parley.DeliveryFailed, 0, 1},
+		"made by another meanwhile": {parley.Delivery{Status: parley.DeliveryDelivered}, 500, false, 0,
+			parley.DeliveryDelivered, 0, 1},
 	} {
 		d := c.before
 		d.Note(attempt(c.status), c.holds, c.jitter)
-		if d.Status != c.want || d.NextAttemptAt != c.next || d.Attempts != c.attempt || (d.LastStatus == nil) != (c.status == 0) {
+		if d.Status != c.want || d.NextAttemptAt != c.next || d.Attempts != c.attempt ||
+			(d.LastStatus == nil) != (c.status == 0) {
 			t.Errorf("%s: %+v", name, d)
 		}
 	}
@@ -55,43 +69,56 @@ func TestDeliveryNote(t *testing.T) {
 func TestCallDeliveries(t *testing.T) {
 	out, in := "https://example.com/out", "https://example.com/in"
 	phone := "+12025550123"
-	base := parley.Assistant{IsWebhookActive: true, WebhookURL: &out, InboundWebhookURL: &in, SendWebhookOnlyOnCompleted: true, IncludeRecordingInWebhook: true}
+	base := parley.Assistant{IsWebhookActive: true, WebhookURL: &out, InboundWebhookURL: &in,
+		SendWebhookOnlyOnCompleted: true, IncludeRecordingInWebhook: true}
 	for name, c := range map[string]struct {
 		change       func(*parley.Assistant)
 		kind, status string
 		want         string // event and URL of each
 		recording    bool
 	}{
-		"outbound":                   {nil, "outbound", "completed", "call.completed " + out, true},
-		"web":                        {nil, "web", "completed", "call.completed " + out, true},
-		"inbound":                    {nil, "inbound", "completed", "call.completed " + out + " call.inbound.completed " + in, true},
-		"switched off":               {func(a *parley.Assistant) { a.IsWebhookActive = false }, "inbound", "completed", "call.inbound.completed " + in, true},
-		"no inbound endpoint":        {func(a *parley.Assistant) { a.InboundWebhookURL = nil }, "inbound", "completed", "call.completed " + out, true},
-		"active without an endpoint": {func(a *parley.Assistant) { a.WebhookURL = nil }, "outbound", "completed", "", true},
-		"busy, only completed":       {nil, "outbound", "busy", "", true},
-		"busy, all":                  {func(a *parley.Assistant) { a.SendWebhookOnlyOnCompleted = false }, "inbound", "busy", "call.completed " + out + " call.inbound.completed " + in, true},
-		"without the recording":      {func(a *parley.Assistant) { a.IncludeRecordingInWebhook = false }, "outbound", "completed", "call.completed " + out, false},
+		"outbound": {nil, "outbound", "completed", "call.completed " + out, true},
+		"web":      {nil, "web", "completed", "call.completed " + out, true},
+		"inbound": {nil, "inbound", "completed", "call.completed " + out +
+			" call.inbound.completed " + in, true},
+		"switched off": {func(a *parley.Assistant) { a.IsWebhookActive = false }, "inbound",
+			"completed", "call.inbound.completed " + in, true},
+		"no inbound endpoint": {func(a *parley.Assistant) { a.InboundWebhookURL = nil }, "inbound",
+			"completed", "call.completed " + out, true},
+		"active without an endpoint": {func(a *parley.Assistant) { a.WebhookURL = nil }, "outbound", "completed",
+			"", true},
+		"busy, only completed": {nil, "outbound", "busy", "", true},
+		"busy, all": {func(a *parley.Assistant) { a.SendWebhookOnlyOnCompleted = false },
+			"inbound", "busy", "call.completed " + out + " call.inbound.completed " + in, true},
+		"without the recording": {func(a *parley.Assistant) { a.IncludeRecordingInWebhook = false },
+			"outbound", "completed", "call.completed " + out, false},
 	} {
 		a := base
 		if c.change != nil {
 			c.change(&a)
 		}
 		var got []string
-		for _, d := range (parley.CallEnded{ID: 7, Type: parley.CallType(c.kind), Status: parley.CallStatus(c.status), CustomerPhone: &phone, Transcript: "AI: Hi <b>", RecordingURL: "https://example.com/r.wav"}).Deliveries(&a) {
+		for _, d := range (parley.CallEnded{ID: 7, Type: parley.CallType(c.kind),
+			Status: parley.CallStatus(c.status), CustomerPhone: &phone, Transcript: "AI: Hi <b>",
+			RecordingURL: "https://example.com/r.wav"}).Deliveries(&a) {
 			got = append(got, string(d.Event)+" "+d.URL)
 			var p map[string]any
 			if err := json.Unmarshal([]byte(d.Payload), &p); err != nil {
 				t.Fatal(err)
 			}
-			want := []string{"answered_by", "assistant", "assistant_id", "assistant_phone", "carrier_cost", "created_at", "customer_phone", "duration", "ended_detail", "ended_reason", "evaluation", "event", "extracted_variables",
-				"finished_at", "formatted_transcript", "id", "input_variables", "recording_url", "status", "total_cost", "transcript", "turns", "type", "version"}
+			want := []string{"answered_by", "assistant", "assistant_id", "assistant_phone", "carrier_cost",
+				"created_at", "customer_phone", "duration", "ended_detail", "ended_reason", "evaluation", "event",
+				"extracted_variables",
+				"finished_at", "formatted_transcript", "id", "input_variables", "recording_url", "status",
+				"total_cost", "transcript", "turns", "type", "version"}
 			if !c.recording {
 				want = slices.DeleteFunc(want, func(k string) bool { return k == "recording_url" })
 			}
 			if keys := slices.Sorted(maps.Keys(p)); !slices.Equal(keys, want) {
 				t.Errorf("%s: keys %v", name, keys)
 			}
-			if p["event"] != string(d.Event) || *d.CallID != 7 || *d.CustomerPhone != phone || !strings.Contains(d.Payload, `"formatted_transcript":"AI: Hi <b>"`) ||
+			if p["event"] != string(d.Event) || *d.CallID != 7 || *d.CustomerPhone != phone ||
+				!strings.Contains(d.Payload, `"formatted_transcript":"AI: Hi <b>"`) ||
 				!strings.Contains(d.Payload, `"turns":[],"evaluation":{}`) {
 				t.Errorf("%s: %+v", name, d)
 			}

@@ -19,7 +19,8 @@ import (
 	"testing"
 )
 
-// room is a package as its files have it. Build tags are not looked at: a file of another system is held to the same rules.
+// room is a package as its files have it. Build tags are not looked at: a file of another system is held to the same
+// rules.
 type room struct {
 	doc      bool
 	imports  []string // of files that are no tests
@@ -35,10 +36,11 @@ func TestHouseRooms(t *testing.T) {
 }
 
 // faces are what users and programs meet of the server. A rule has one owner, and no face is it.
-var faces = []string{"internal/api", "internal/console", "internal/widget", "cmd/parley/http.go", "cmd/parley/operator.go"}
+var faces = []string{"internal/api", "internal/console", "internal/widget", "cmd/parley/http.go",
+	"cmd/parley/operator.go"}
 
-// TestHouseFaces holds that no face writes to the store: what makes or changes a thing stands in the room that owns the thing's rules, so
-// that the API, the console and the command line do it, and fail, alike.
+// TestHouseFaces holds that no face writes to the store: what makes or changes a thing stands in the room that owns
+// the thing's rules, so that the API, the console and the command line do it, and fail, alike.
 func TestHouseFaces(t *testing.T) {
 	for _, face := range faces {
 		files := []string{face}
@@ -62,7 +64,8 @@ func TestHouseFaces(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]int{
-		"err := a.DB.Write(ctx, fn)": 1, "err := c.db.InSteps(ctx, fn)": 1, "fn := func(ctx context.Context, tx *store.Tx) error { return nil }": 1,
+		"err := a.DB.Write(ctx, fn)": 1, "err := c.db.InSteps(ctx, fn)": 1,
+		"fn := func(ctx context.Context, tx *store.Tx) error { return nil }": 1,
 		"w.Write(b)": 0, "list, err := a.DB.Tools(ctx, id)": 0, "a.rec.DB().Write(ctx, fn)": 1,
 	} {
 		if got := storeWrites(t, "face.go", []byte("package face\nfunc f() {\n"+text+"\n}")); len(got) != want {
@@ -94,7 +97,8 @@ func storeWrites(t *testing.T, name string, text []byte) (found []string) {
 		case *ast.SelectorExpr:
 			owner = of.Sel.Name
 		}
-		if s.Sel.Name == "InSteps" || s.Sel.Name == "Tx" && owner == "store" || s.Sel.Name == "Write" && strings.EqualFold(owner, "db") {
+		if s.Sel.Name == "InSteps" || s.Sel.Name == "Tx" && owner == "store" || s.Sel.Name == "Write" &&
+			strings.EqualFold(owner, "db") {
 			found = append(found, set.Position(s.Pos()).String())
 		}
 		return true
@@ -164,7 +168,8 @@ func TestHouseSettings(t *testing.T) {
 		t.Fatalf("found %v", there)
 	}
 	told := map[string]bool{}
-	rows := append(table(t, "docs/operating.md", "Settings"), table(t, "docs/operating.md", "Settings of vendors and channels")...)
+	rows := append(table(t, "docs/operating.md", "Settings"),
+		table(t, "docs/operating.md", "Settings of vendors and channels")...)
 	for _, row := range rows {
 		first := ""
 		for _, name := range regexp.MustCompile("[A-Z_]+").FindAllString(row[0], -1) {
@@ -189,7 +194,8 @@ func TestHouseSettings(t *testing.T) {
 	}
 }
 
-// TestHouseFaults holds the faults that scripts/plant plants against the code: a patch that applies to nothing tests nothing.
+// TestHouseFaults holds the faults that scripts/plant plants against the code: a patch that applies to nothing tests
+// nothing.
 func TestHouseFaults(t *testing.T) {
 	files, err := filepath.Glob("scripts/faults/*.patch")
 	if err != nil || len(files) == 0 {
@@ -211,7 +217,8 @@ func TestHouseFaults(t *testing.T) {
 
 // TestHouseJudge shows that the judge above finds what it is there to find.
 func TestHouseJudge(t *testing.T) {
-	good := [][]string{{"`.`", "words", "-"}, {"`cmd/x`", "main", "anything"}, {"`internal/a`", "a", "b"}, {"`internal/b`", "b", "-"}}
+	good := [][]string{{"`.`", "words", "-"}, {"`cmd/x`", "main", "anything"}, {"`internal/a`", "a", "b"},
+		{"`internal/b`", "b", "-"}}
 	built := func() map[string]*room {
 		return map[string]*room{".": {doc: true}, "cmd/x": {doc: true, imports: []string{"internal/a", "internal/b"}},
 			"internal/a": {doc: true, imports: []string{".", "internal/b"}}, "internal/b": {doc: true}}
@@ -223,27 +230,36 @@ func TestHouseJudge(t *testing.T) {
 		want   string
 		change func(rows *[][]string, rooms map[string]*room)
 	}{
-		"no row":          {"internal/c has no row", func(_ *[][]string, r map[string]*room) { r["internal/c"] = &room{doc: true} }},
-		"no package":      {"internal/b is no package", func(_ *[][]string, r map[string]*room) { delete(r, "internal/b") }},
-		"two rows":        {"internal/b has two rows", func(rows *[][]string, _ map[string]*room) { *rows = append(*rows, (*rows)[3]) }},
-		"forbidden":       {"internal/b may not import internal/a", func(_ *[][]string, r map[string]*room) { r["internal/b"].imports = []string{"internal/a"} }},
-		"root imports":    {". may not import internal/b", func(_ *[][]string, r map[string]*room) { r["."].imports = []string{"internal/b"} }},
-		"imports unknown": {"internal/a: there is no room \"d\"", func(rows *[][]string, _ map[string]*room) { (*rows)[2] = []string{"`internal/a`", "a", "b d"} }},
-		"needless":        {"internal/a may import b, and does not", func(_ *[][]string, r map[string]*room) { r["internal/a"].imports = []string{"."} }},
-		"no comment":      {"internal/b has no package comment", func(_ *[][]string, r map[string]*room) { r["internal/b"].doc = false }},
+		"no row": {"internal/c has no row",
+			func(_ *[][]string, r map[string]*room) { r["internal/c"] = &room{doc: true} }},
+		"no package": {"internal/b is no package",
+			func(_ *[][]string, r map[string]*room) { delete(r, "internal/b") }},
+		"two rows": {"internal/b has two rows",
+			func(rows *[][]string, _ map[string]*room) { *rows = append(*rows, (*rows)[3]) }},
+		"forbidden": {"internal/b may not import internal/a",
+			func(_ *[][]string, r map[string]*room) { r["internal/b"].imports = []string{"internal/a"} }},
+		"root imports": {". may not import internal/b",
+			func(_ *[][]string, r map[string]*room) { r["."].imports = []string{"internal/b"} }},
+		"imports unknown": {"internal/a: there is no room \"d\"",
+			func(rows *[][]string, _ map[string]*room) { (*rows)[2] = []string{"`internal/a`", "a", "b d"} }},
+		"needless": {"internal/a may import b, and does not",
+			func(_ *[][]string, r map[string]*room) { r["internal/a"].imports = []string{"."} }},
+		"no comment": {"internal/b has no package comment",
+			func(_ *[][]string, r map[string]*room) { r["internal/b"].doc = false }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			rows, rooms := slices.Clone(good), built()
 			c.change(&rows, rooms)
-			if wrong := judgeRooms(rows, rooms); !slices.ContainsFunc(wrong, func(s string) bool { return strings.Contains(s, c.want) }) {
+			if wrong := judgeRooms(rows, rooms); !slices.ContainsFunc(wrong,
+				func(s string) bool { return strings.Contains(s, c.want) }) {
 				t.Errorf("got %q, want one that says %q", wrong, c.want)
 			}
 		})
 	}
 }
 
-// judgeRooms says what is wrong with rooms by the rows `package` | holds | may import. The root package is everybody's; the names in
-// the last column stand for packages below internal/.
+// judgeRooms says what is wrong with rooms by the rows `package` | holds | may import. The root package is
+// everybody's; the names in the last column stand for packages below internal/.
 func judgeRooms(rows [][]string, rooms map[string]*room) (wrong []string) {
 	bad := func(format string, a ...any) { wrong = append(wrong, fmt.Sprintf(format, a...)) }
 	may := map[string][]string{}
@@ -275,7 +291,8 @@ func judgeRooms(rows [][]string, rooms map[string]*room) (wrong []string) {
 			bad("%s has no package comment", name)
 		}
 		for _, other := range r.imports {
-			if other != "." && !slices.Contains(allowed, "anything") && !slices.Contains(allowed, strings.TrimPrefix(other, "internal/")) {
+			if other != "." && !slices.Contains(allowed, "anything") &&
+				!slices.Contains(allowed, strings.TrimPrefix(other, "internal/")) {
 				bad("%s may not import %s", name, other)
 			}
 		}

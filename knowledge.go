@@ -99,7 +99,8 @@ type Document struct {
 	Error           *string         `json:"error"` // why it failed, and what to do
 	Progress        Progress        `bun:"embed:progress_" json:"progress"`
 	ChunksCount     int             `json:"chunks_count"`
-	// DuplicateOf is an older document of the knowledgebase with the same text. Both are kept; a search shows a passage once.
+	// DuplicateOf is an older document of the knowledgebase with the same text. Both are kept; a search shows a
+	// passage once.
 	DuplicateOf *int64 `bun:",scanonly" json:"duplicate_of"`
 	CreatedAt   Time   `json:"created_at"`
 	UpdatedAt   Time   `json:"updated_at"`
@@ -155,7 +156,8 @@ func (d *DocumentInput) Check(f *Fields, file bool) {
 
 // Document is a new document of this input, which is valid.
 func (d *DocumentInput) Document() *Document {
-	doc := &Document{Name: d.Name, Description: d.Description, Type: d.Type, Links: []string{}, RelativeLinksLimit: d.RelativeLinksLimit}
+	doc := &Document{Name: d.Name, Description: d.Description, Type: d.Type, Links: []string{},
+		RelativeLinksLimit: d.RelativeLinksLimit}
 	if d.Type == Website {
 		doc.URL = d.URL
 		for _, l := range d.Links {

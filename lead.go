@@ -21,7 +21,8 @@ const (
 )
 
 // LeadStatuses are all states, in the order of a lead's life.
-var LeadStatuses = []LeadStatus{LeadCreated, LeadScheduled, LeadProcessing, LeadRescheduled, LeadCompleted, LeadExhausted, LeadBlacklisted}
+var LeadStatuses = []LeadStatus{LeadCreated, LeadScheduled, LeadProcessing, LeadRescheduled, LeadCompleted,
+	LeadExhausted, LeadBlacklisted}
 
 // LeadEvent is something that moves a lead from one state to another.
 type LeadEvent string
@@ -42,15 +43,21 @@ const (
 	LeadWriteOff LeadEvent = "write off"
 )
 
-// LeadMoves is every way of a lead from state to state; docs/campaigns.md draws it. What is not in it does not happen. A lead that is
-// given up waits as before: created where it had no attempt yet, else rescheduled.
+// LeadMoves is every way of a lead from state to state; docs/campaigns.md draws it. What is not in it does not
+// happen. A lead that is given up waits as before: created where it had no attempt yet, else rescheduled.
 var LeadMoves = map[LeadStatus]map[LeadEvent]LeadStatus{
-	LeadCreated:     {LeadClaim: LeadScheduled, LeadBlock: LeadBlacklisted, LeadReset: LeadCreated, LeadClose: LeadCompleted, LeadWriteOff: LeadExhausted},
-	LeadScheduled:   {LeadClaim: LeadScheduled, LeadGiveUp: LeadRescheduled, LeadDial: LeadProcessing, LeadExhaust: LeadExhausted, LeadBlock: LeadBlacklisted, LeadReset: LeadCreated, LeadClose: LeadCompleted, LeadWriteOff: LeadExhausted},
-	LeadProcessing:  {LeadDone: LeadCompleted, LeadRetry: LeadRescheduled, LeadExhaust: LeadExhausted, LeadBlock: LeadBlacklisted, LeadClose: LeadCompleted, LeadWriteOff: LeadExhausted},
-	LeadRescheduled: {LeadClaim: LeadScheduled, LeadForgive: LeadRescheduled, LeadBlock: LeadBlacklisted, LeadReset: LeadCreated, LeadClose: LeadCompleted, LeadWriteOff: LeadExhausted},
-	LeadCompleted:   {LeadReset: LeadCreated, LeadClose: LeadCompleted, LeadWriteOff: LeadExhausted},
-	LeadExhausted:   {LeadForgive: LeadRescheduled, LeadReset: LeadCreated, LeadClose: LeadCompleted, LeadWriteOff: LeadExhausted},
+	LeadCreated: {LeadClaim: LeadScheduled, LeadBlock: LeadBlacklisted, LeadReset: LeadCreated,
+		LeadClose: LeadCompleted, LeadWriteOff: LeadExhausted},
+	LeadScheduled: {LeadClaim: LeadScheduled, LeadGiveUp: LeadRescheduled, LeadDial: LeadProcessing,
+		LeadExhaust: LeadExhausted, LeadBlock: LeadBlacklisted, LeadReset: LeadCreated, LeadClose: LeadCompleted,
+		LeadWriteOff: LeadExhausted},
+	LeadProcessing: {LeadDone: LeadCompleted, LeadRetry: LeadRescheduled, LeadExhaust: LeadExhausted,
+		LeadBlock: LeadBlacklisted, LeadClose: LeadCompleted, LeadWriteOff: LeadExhausted},
+	LeadRescheduled: {LeadClaim: LeadScheduled, LeadForgive: LeadRescheduled, LeadBlock: LeadBlacklisted,
+		LeadReset: LeadCreated, LeadClose: LeadCompleted, LeadWriteOff: LeadExhausted},
+	LeadCompleted: {LeadReset: LeadCreated, LeadClose: LeadCompleted, LeadWriteOff: LeadExhausted},
+	LeadExhausted: {LeadForgive: LeadRescheduled, LeadReset: LeadCreated, LeadClose: LeadCompleted,
+		LeadWriteOff: LeadExhausted},
 	LeadBlacklisted: {LeadReset: LeadCreated, LeadClose: LeadCompleted, LeadWriteOff: LeadExhausted},
 }
 
@@ -104,7 +111,8 @@ type Lead struct {
 	UpdatedAt     DateTime          `json:"updated_at"`
 	Campaign      EventCampaign     `bun:"-" json:"campaign"`
 
-	Serial    int    `json:"-"` // attempts ever made, also those that did not count: what makes a call of this lead the only one of its kind
+	// attempts ever made, also those that did not count: what makes a call of this lead the only one of its kind
+	Serial    int    `json:"-"`
 	Base      int    `json:"-"` // Serial when it last began from the start
 	Fresh     bool   `json:"-"` // no attempt yet: it waits behind those that are tried again
 	Contact   int    `json:"-"` // which number is called: 0 its own, then those of its contacts
@@ -114,8 +122,8 @@ type Lead struct {
 	WatchAt   Time   `json:"-"` // while its last call is not over and told: when to see whether that is still there
 }
 
-// Move brings the lead to the state that an event leads to, and says whether the event leads anywhere. What was closed while it was called
-// is not called again before that call's end.
+// Move brings the lead to the state that an event leads to, and says whether the event leads anywhere. What was
+// closed while it was called is not called again before that call's end.
 func (l *Lead) Move(e LeadEvent, now Time) bool {
 	to, ok := l.Status.After(e, l.Attempts)
 	if !ok || e == LeadReset && l.WatchAt > 0 {
@@ -167,13 +175,14 @@ func (e *LeadCall) Outcome() Outcome {
 	return OutcomeFailed
 }
 
-// LineFailed says whether the call speaks of the line, or of what speaks over it, rather than of who was called: many of them in a row pause
-// a campaign.
+// LineFailed says whether the call speaks of the line, or of what speaks over it, rather than of who was called: many
+// of them in a row pause a campaign.
 func (e *LeadCall) LineFailed() bool {
 	return e.Outcome() == OutcomeFailed && e.Reason != Rejected && !e.silent()
 }
 
-// silent says whether the call says nothing about the line: it ended with the process that had it, or for want of money.
+// silent says whether the call says nothing about the line: it ended with the process that had it, or for want of
+// money.
 func (e *LeadCall) silent() bool {
 	return e.Reason == NodeLost || e.Reason == Shutdown || e.Reason == InsufficientBalance
 }
@@ -189,8 +198,9 @@ const Uncounted = 10
 // blamelessAfter is when a lead is called again whose attempt did not count.
 const blamelessAfter = time.Minute
 
-// Finish writes a call's end into its lead: done, or once more after the campaign's interval, or never again. A lead whose user has closed
-// it meanwhile stays so. Finish changes nothing, and says so, where the lead does not wait for that call's end: it was told of it before.
+// Finish writes a call's end into its lead: done, or once more after the campaign's interval, or never again. A lead
+// whose user has closed it meanwhile stays so. Finish changes nothing, and says so, where the lead does not wait for
+// that call's end: it was told of it before.
 func (l *Lead) Finish(c *Campaign, e *LeadCall) bool {
 	if l.WatchAt == 0 || l.Serial != e.Serial || l.LastCallID == nil || *l.LastCallID != e.ID {
 		return false

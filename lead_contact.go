@@ -47,7 +47,8 @@ func (l *Lead) Numbers() []string {
 	return list
 }
 
-// NextContact goes on to the lead's next number, whose attempts begin from 0, and notes what the present one came to; false where there is none.
+// NextContact goes on to the lead's next number, whose attempts begin from 0, and notes what the present one came to;
+// false where there is none.
 func (l *Lead) NextContact(came LeadStatus) bool {
 	if l.Contact > 0 && l.Contact <= len(l.Contacts) {
 		l.Contacts[l.Contact-1].Status = came
@@ -80,8 +81,8 @@ func (l *Lead) ShowContacts() {
 	}
 }
 
-// DropContact removes the contacts with a number, and says whether there were any. A lead that is at one goes on with the next; one that has
-// none left is called no more.
+// DropContact removes the contacts with a number, and says whether there were any. A lead that is at one goes on with
+// the next; one that has none left is called no more.
 func (l *Lead) DropContact(phone string, now Time) (dropped bool) {
 	var kept []LeadContact
 	at := l.Contact

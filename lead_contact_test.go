@@ -7,12 +7,15 @@ import (
 	"parley"
 )
 
-// When the attempts at one number are used up the next is tried, at once and with attempts of its own; after the last one the lead is exhausted.
+// When the attempts at one number are used up the next is tried, at once and with attempts of its own; after the last
+// one the lead is exhausted.
 func TestLeadContacts(t *testing.T) {
 	now := parley.Now()
 	c := &parley.Campaign{MaxRetries: 1, RetryInterval: 60}
-	l := &parley.Lead{PhoneNumber: "+1", Variables: map[string]string{"name": "Ana", "who": "Ana"}, Status: parley.LeadCreated, Fresh: true,
-		Contacts: parley.NumberContacts([]parley.LeadContact{{PhoneNumber: "+2", Variables: map[string]string{"who": "Bo"}}, {PhoneNumber: "+3"}})}
+	l := &parley.Lead{PhoneNumber: "+1", Variables: map[string]string{"name": "Ana", "who": "Ana"},
+		Status: parley.LeadCreated, Fresh: true,
+		Contacts: parley.NumberContacts([]parley.LeadContact{{PhoneNumber: "+2",
+			Variables: map[string]string{"who": "Bo"}}, {PhoneNumber: "+3"}})}
 	var called []string
 	call := func(status parley.CallStatus) {
 		phone, vars := l.Target()
@@ -38,7 +41,8 @@ func TestLeadContacts(t *testing.T) {
 			t.Errorf("call %d was %q, want %q", i, called[i], want[i])
 		}
 	}
-	if l.Status != parley.LeadExhausted || l.Contacts[0].Status != parley.LeadExhausted || l.Contacts[1].Status != parley.LeadExhausted {
+	if l.Status != parley.LeadExhausted || l.Contacts[0].Status != parley.LeadExhausted ||
+		l.Contacts[1].Status != parley.LeadExhausted {
 		t.Errorf("%+v", l)
 	}
 	// From the start again, a number on the blacklist is passed over, and a person who answers is the end.
@@ -51,7 +55,8 @@ func TestLeadContacts(t *testing.T) {
 	}
 	call(parley.CallCompleted)
 	l.ShowContacts()
-	if called[len(called)-1] != "+3 Ana Ana" || l.Status != parley.LeadCompleted || l.Contacts[0].Status != parley.LeadBlacklisted || l.Contacts[1].Status != parley.LeadCompleted {
+	if called[len(called)-1] != "+3 Ana Ana" || l.Status != parley.LeadCompleted ||
+		l.Contacts[0].Status != parley.LeadBlacklisted || l.Contacts[1].Status != parley.LeadCompleted {
 		t.Errorf("%q: %+v", called, l)
 	}
 	if (&parley.Lead{PhoneNumber: "+1"}).Reach(map[string]bool{"+1": true}) {

@@ -32,30 +32,54 @@ func TestLeadFinish(t *testing.T) {
 		left     int           // attempts after it
 		wait     time.Duration // of a rescheduled one
 	}{
-		"a person":                     {nil, person, 1, 0, parley.LeadCompleted, parley.OutcomeAnswered, 1, 0},
-		"nobody knows who":             {nil, end(parley.CustomerHangup, true, parley.AnsweredUnknown, nil), 1, 0, parley.LeadCompleted, parley.OutcomeAnswered, 1, 0},
-		"a machine":                    {nil, machine, 1, 0, parley.LeadCompleted, parley.OutcomeVoicemail, 1, 0},
-		"a machine, once more":         {func(c *parley.Campaign) { c.RetryOnVoicemail = true }, machine, 1, 0, parley.LeadRescheduled, parley.OutcomeVoicemail, 1, time.Hour},
-		"a machine, for the last time": {func(c *parley.Campaign) { c.RetryOnVoicemail = true }, machine, 4, 0, parley.LeadExhausted, parley.OutcomeVoicemail, 4, 0},
-		"busy":                         {nil, end(parley.LineBusy, false, "", nil), 1, 0, parley.LeadRescheduled, parley.OutcomeBusy, 1, time.Hour},
-		"busy, the interval":           {func(c *parley.Campaign) { c.RetryInterval = 4320 }, end(parley.LineBusy, false, "", nil), 3, 0, parley.LeadRescheduled, parley.OutcomeBusy, 3, 72 * time.Hour},
-		"busy, for the last time":      {nil, end(parley.LineBusy, false, "", nil), 4, 0, parley.LeadExhausted, parley.OutcomeBusy, 4, 0},
-		"one retry":                    {func(c *parley.Campaign) { c.MaxRetries = 1 }, end(parley.LineBusy, false, "", nil), 2, 0, parley.LeadExhausted, parley.OutcomeBusy, 2, 0},
-		"no answer":                    {nil, end(parley.NoAnswer, false, "", nil), 1, 0, parley.LeadRescheduled, parley.OutcomeNoAnswer, 1, time.Hour},
-		"rejected":                     {nil, end(parley.Rejected, false, "", nil), 1, 0, parley.LeadRescheduled, parley.OutcomeFailed, 1, time.Hour},
-		"taken back":                   {nil, end(parley.APIHangup, false, "", nil), 1, 0, parley.LeadRescheduled, parley.OutcomeCanceled, 1, time.Hour},
-		"torn by us":                   {nil, end(parley.ProviderFailure, true, parley.AnsweredHuman, nil), 1, 0, parley.LeadRescheduled, parley.OutcomeFailed, 1, time.Hour},
-		"goal reached":                 {func(c *parley.Campaign) { c.RetryOnGoalIncomplete = true }, end(parley.CustomerHangup, true, parley.AnsweredHuman, yes), 1, 0, parley.LeadCompleted, parley.OutcomeAnswered, 1, 0},
-		"goal missed":                  {func(c *parley.Campaign) { c.RetryOnGoalIncomplete = true }, end(parley.CustomerHangup, true, parley.AnsweredHuman, no), 1, 0, parley.LeadRescheduled, parley.OutcomeAnswered, 1, time.Hour},
-		"goal not known":               {func(c *parley.Campaign) { c.RetryOnGoalIncomplete = true }, person, 1, 0, parley.LeadRescheduled, parley.OutcomeAnswered, 1, time.Hour},
-		"goal missed for good":         {func(c *parley.Campaign) { c.RetryOnGoalIncomplete = true }, person, 4, 0, parley.LeadExhausted, parley.OutcomeAnswered, 4, 0},
-		"a machine is no goal":         {func(c *parley.Campaign) { c.RetryOnGoalIncomplete = true }, machine, 1, 0, parley.LeadCompleted, parley.OutcomeVoicemail, 1, 0},
-		"the goal matters not":         {nil, end(parley.CustomerHangup, true, parley.AnsweredHuman, no), 1, 0, parley.LeadCompleted, parley.OutcomeAnswered, 1, 0},
-		"our node died before it rang": {nil, unreached(parley.NodeLost), 1, 0, parley.LeadRescheduled, parley.OutcomeFailed, 0, time.Minute},
-		"the last attempt, not made":   {nil, unreached(parley.Shutdown), 4, 0, parley.LeadRescheduled, parley.OutcomeFailed, 3, time.Minute},
-		"it died while it rang":        {nil, end(parley.NodeLost, false, "", nil), 1, 0, parley.LeadRescheduled, parley.OutcomeFailed, 1, time.Hour},
-		"ten times not made":           {nil, unreached(parley.NodeLost), 1, 1 + parley.Uncounted, parley.LeadRescheduled, parley.OutcomeFailed, 1, time.Hour},
-		"no such number":               {nil, unreached(parley.Unreachable), 1, 0, parley.LeadRescheduled, parley.OutcomeFailed, 1, time.Hour},
+		"a person": {nil, person, 1, 0, parley.LeadCompleted, parley.OutcomeAnswered, 1, 0},
+		"nobody knows who": {nil, end(parley.CustomerHangup, true, parley.AnsweredUnknown, nil), 1, 0,
+			parley.LeadCompleted, parley.OutcomeAnswered, 1, 0},
+		"a machine": {nil, machine, 1, 0, parley.LeadCompleted, parley.OutcomeVoicemail, 1, 0},
+		"a machine, once more": {func(c *parley.Campaign) { c.RetryOnVoicemail = true }, machine, 1, 0,
+			parley.LeadRescheduled, parley.OutcomeVoicemail, 1, time.Hour},
+		"a machine, for the last time": {func(c *parley.Campaign) { c.RetryOnVoicemail = true }, machine, 4, 0,
+			parley.LeadExhausted, parley.OutcomeVoicemail, 4, 0},
+		"busy": {nil, end(parley.LineBusy, false, "", nil), 1, 0, parley.LeadRescheduled,
+			parley.OutcomeBusy, 1, time.Hour},
+		"busy, the interval": {func(c *parley.Campaign) { c.RetryInterval = 4320 },
+			end(parley.LineBusy, false, "", nil), 3, 0, parley.LeadRescheduled, parley.OutcomeBusy, 3, 72 * time.Hour},
+		"busy, for the last time": {nil, end(parley.LineBusy, false, "", nil), 4, 0, parley.LeadExhausted,
+			parley.OutcomeBusy, 4, 0},
+		"one retry": {func(c *parley.Campaign) { c.MaxRetries = 1 },
+			end(parley.LineBusy, false, "", nil), 2, 0, parley.LeadExhausted, parley.OutcomeBusy, 2, 0},
+		"no answer": {nil, end(parley.NoAnswer, false, "", nil), 1, 0, parley.LeadRescheduled,
+			parley.OutcomeNoAnswer, 1, time.Hour},
+		"rejected": {nil, end(parley.Rejected, false, "", nil), 1, 0, parley.LeadRescheduled,
+			parley.OutcomeFailed, 1, time.Hour},
+		"taken back": {nil, end(parley.APIHangup, false, "", nil), 1, 0, parley.LeadRescheduled,
+			parley.OutcomeCanceled, 1, time.Hour},
+		"torn by us": {nil, end(parley.ProviderFailure, true, parley.AnsweredHuman, nil), 1, 0,
+			parley.LeadRescheduled, parley.OutcomeFailed, 1, time.Hour},
+		"goal reached": {func(c *parley.Campaign) { c.RetryOnGoalIncomplete = true },
+			end(parley.CustomerHangup, true, parley.AnsweredHuman, yes), 1, 0, parley.LeadCompleted,
+			parley.OutcomeAnswered, 1, 0},
+		"goal missed": {func(c *parley.Campaign) { c.RetryOnGoalIncomplete = true },
+			end(parley.CustomerHangup, true, parley.AnsweredHuman, no), 1, 0, parley.LeadRescheduled,
+			parley.OutcomeAnswered, 1, time.Hour},
+		"goal not known": {func(c *parley.Campaign) { c.RetryOnGoalIncomplete = true }, person, 1, 0,
+			parley.LeadRescheduled, parley.OutcomeAnswered, 1, time.Hour},
+		"goal missed for good": {func(c *parley.Campaign) { c.RetryOnGoalIncomplete = true }, person, 4, 0,
+			parley.LeadExhausted, parley.OutcomeAnswered, 4, 0},
+		"a machine is no goal": {func(c *parley.Campaign) { c.RetryOnGoalIncomplete = true }, machine, 1, 0,
+			parley.LeadCompleted, parley.OutcomeVoicemail, 1, 0},
+		"the goal matters not": {nil, end(parley.CustomerHangup, true, parley.AnsweredHuman, no), 1, 0,
+			parley.LeadCompleted, parley.OutcomeAnswered, 1, 0},
+		"our node died before it rang": {nil, unreached(parley.NodeLost), 1, 0, parley.LeadRescheduled,
+			parley.OutcomeFailed, 0, time.Minute},
+		"the last attempt, not made": {nil, unreached(parley.Shutdown), 4, 0, parley.LeadRescheduled,
+			parley.OutcomeFailed, 3, time.Minute},
+		"it died while it rang": {nil, end(parley.NodeLost, false, "", nil), 1, 0, parley.LeadRescheduled,
+			parley.OutcomeFailed, 1, time.Hour},
+		"ten times not made": {nil, unreached(parley.NodeLost), 1, 1 + parley.Uncounted,
+			parley.LeadRescheduled, parley.OutcomeFailed, 1, time.Hour},
+		"no such number": {nil, unreached(parley.Unreachable), 1, 0, parley.LeadRescheduled,
+			parley.OutcomeFailed, 1, time.Hour},
 	} {
 		campaign := &parley.Campaign{MaxRetries: 3, RetryInterval: 60, GoalCompletionVariable: &goal}
 		if c.change != nil {
@@ -65,7 +89,8 @@ func TestLeadFinish(t *testing.T) {
 		if c.serial == 0 {
 			c.serial = c.attempts
 		}
-		l := &parley.Lead{Status: parley.LeadProcessing, Attempts: c.attempts, Serial: c.serial, LastCallID: &id, WatchAt: now}
+		l := &parley.Lead{Status: parley.LeadProcessing, Attempts: c.attempts, Serial: c.serial, LastCallID: &id,
+			WatchAt: now}
 		c.call.ID, c.call.Serial, c.call.EndedAt, c.call.Cost = id, c.serial, now, 5
 		if !l.Finish(campaign, &c.call) {
 			t.Errorf("%s: it did not wait for the call", name)
@@ -74,7 +99,8 @@ func TestLeadFinish(t *testing.T) {
 		if l.DueAt != 0 {
 			wait = l.DueAt.Sub(now)
 		}
-		if l.Status != c.status || *l.Outcome != c.outcome || l.Attempts != c.left || wait != c.wait || parley.Time(l.NextAttemptAt) != l.DueAt || l.TotalCost != 5 || l.WatchAt != 0 {
+		if l.Status != c.status || *l.Outcome != c.outcome || l.Attempts != c.left || wait != c.wait ||
+			parley.Time(l.NextAttemptAt) != l.DueAt || l.TotalCost != 5 || l.WatchAt != 0 {
 			t.Errorf("%s: %s after %s, %d attempts, %s: %+v", name, l.Status, *l.Outcome, l.Attempts, wait, l)
 		}
 		before := *l
@@ -95,15 +121,18 @@ func TestLeadClosedWhileCalled(t *testing.T) {
 		t.Fatalf("%+v", l)
 	}
 	end := &parley.LeadCall{ID: id, Serial: 1, Status: parley.CallBusy, EndedAt: now, Cost: 3}
-	if !l.Finish(&parley.Campaign{MaxRetries: 3, RetryInterval: 60}, end) || l.Status != parley.LeadCompleted || *l.Outcome != parley.OutcomeBusy || l.TotalCost != 3 {
+	if !l.Finish(&parley.Campaign{MaxRetries: 3, RetryInterval: 60}, end) || l.Status != parley.LeadCompleted ||
+		*l.Outcome != parley.OutcomeBusy || l.TotalCost != 3 {
 		t.Fatalf("%+v", l)
 	}
-	if !l.Move(parley.LeadReset, now) || l.Status != parley.LeadCreated || l.Attempts != 0 || l.Base != 1 || !l.Fresh || l.DueAt != now {
+	if !l.Move(parley.LeadReset, now) || l.Status != parley.LeadCreated || l.Attempts != 0 || l.Base != 1 ||
+		!l.Fresh || l.DueAt != now {
 		t.Fatalf("%+v", l)
 	}
 }
 
-// Five failures in a row pause a campaign, and each that follows pauses it for longer; what is heard in between starts the count anew.
+// Five failures in a row pause a campaign, and each that follows pauses it for longer; what is heard in between
+// starts the count anew.
 func TestCampaignBreak(t *testing.T) {
 	now := parley.Now()
 	down := parley.LeadCall{Status: parley.CallFailed, Reason: parley.Unreachable}

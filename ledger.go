@@ -17,7 +17,8 @@ const (
 	CarrierCharge  LedgerKind = "carrier"  // a call: the way there
 )
 
-// LedgerEntry is one movement of a user's money. It is written once per (kind, reference), in the transaction that moves the balance.
+// LedgerEntry is one movement of a user's money. It is written once per (kind, reference), in the transaction that
+// moves the balance.
 type LedgerEntry struct {
 	bun.BaseModel `bun:"ledger" json:"-"`
 

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Money is an amount in micro-USD (1 USD = 1,000,000). It is an integer everywhere inside and a JSON number of USD outside, so that no
-// sum ever passes through a float.
+// Money is an amount in micro-USD (1 USD = 1,000,000). It is an integer everywhere inside and a JSON number of USD
+// outside, so that no sum ever passes through a float.
 type Money int64
 
 // USD is one US dollar.
@@ -87,8 +87,8 @@ func (m *Money) UnmarshalJSON(b []byte) error {
 	return err
 }
 
-// MulRatio is m*num/den rounded half up (away from zero for negative amounts): how a price per minute becomes the price of some
-// milliseconds. It is called once per ledger entry, so that rounding happens once.
+// MulRatio is m*num/den rounded half up (away from zero for negative amounts): how a price per minute becomes the
+// price of some milliseconds. It is called once per ledger entry, so that rounding happens once.
 func (m Money) MulRatio(num, den int64) Money {
 	neg := (m < 0) != (num < 0)
 	a, b := uint64(abs(int64(m))), uint64(abs(num))

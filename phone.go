@@ -29,8 +29,8 @@ func NormalizePhone(s string) (string, bool) {
 	return s, true
 }
 
-// FormatPhone is how an E.164 number is shown to people: as its own country writes it in North America, elsewhere with the country code,
-// because a number without it can't be dialled from abroad.
+// FormatPhone is how an E.164 number is shown to people: as its own country writes it in North America, elsewhere
+// with the country code, because a number without it can't be dialled from abroad.
 func FormatPhone(e164 string) string {
 	n, err := phonenumbers.Parse(e164, "")
 	if err != nil {
@@ -42,7 +42,8 @@ func FormatPhone(e164 string) string {
 	return phonenumbers.Format(n, phonenumbers.INTERNATIONAL)
 }
 
-// PhoneCountry is the ISO 3166-1 alpha-2 code of an E.164 number's country, "" for one of no country (satellites, freephone).
+// PhoneCountry is the ISO 3166-1 alpha-2 code of an E.164 number's country, "" for one of no country (satellites,
+// freephone).
 func PhoneCountry(e164 string) string {
 	n, err := phonenumbers.Parse(e164, "")
 	if err != nil {
@@ -54,22 +55,25 @@ func PhoneCountry(e164 string) string {
 	return ""
 }
 
-// CostlyPhone says whether calling an E.164 number pays whoever has it, or costs far more than its country does: premium rate, shared cost and
-// personal numbers (UK 070), those of companies that have one for a whole country (UAN), and those of no country (satellites, international services).
+// CostlyPhone says whether calling an E.164 number pays whoever has it, or costs far more than its country does:
+// premium rate, shared cost and personal numbers (UK 070), those of companies that have one for a whole country
+// (UAN), and those of no country (satellites, international services).
 func CostlyPhone(e164 string) bool {
 	n, err := phonenumbers.Parse(e164, "")
 	if err != nil || PhoneCountry(e164) == "" {
 		return true
 	}
 	switch phonenumbers.GetNumberType(n) {
-	case phonenumbers.PREMIUM_RATE, phonenumbers.SHARED_COST, phonenumbers.PAGER, phonenumbers.PERSONAL_NUMBER, phonenumbers.UAN:
+	case phonenumbers.PREMIUM_RATE, phonenumbers.SHARED_COST, phonenumbers.PAGER, phonenumbers.PERSONAL_NUMBER,
+		phonenumbers.UAN:
 		return true
 	}
 	return false
 }
 
-// CompanyPhone says whether an E.164 number is one that a company has for a whole country (UAN). Some cost what every other number there does (UK 03),
-// some far more, and none pays who is called. country is its calling code, such as +44.
+// CompanyPhone says whether an E.164 number is one that a company has for a whole country (UAN). Some cost what every
+// other number there does (UK 03), some far more, and none pays who is called. country is its calling code, such as
+// +44.
 func CompanyPhone(e164 string) (country string, ok bool) {
 	n, err := phonenumbers.Parse(e164, "")
 	if err != nil || phonenumbers.GetNumberType(n) != phonenumbers.UAN {
@@ -119,8 +123,8 @@ type Number struct {
 // Subscribed says whether the number is rented and the rent is paid.
 func (n *Number) Subscribed(now Time) bool { return n.Type == NumberNormal && n.PaidUntil > now }
 
-// NextRent is when a paid period that begins at from ends: a month later on the day of the month on which the number was bought, or on the
-// month's last day where it is shorter.
+// NextRent is when a paid period that begins at from ends: a month later on the day of the month on which the number
+// was bought, or on the month's last day where it is shorter.
 func (n *Number) NextRent(from Time) Time {
 	f, day := from.Time(), n.CreatedAt.Time().Day()
 	next := time.Date(f.Year(), f.Month()+1, 1, f.Hour(), f.Minute(), f.Second(), f.Nanosecond(), time.UTC)
@@ -140,8 +144,8 @@ type NumberOffer struct {
 	CreatedAt   Time
 }
 
-// NumberOrder is a purchase under way. It stands from before the carrier is asked until the number is the user's or is given back, so that
-// a server that dies in between loses neither the number nor the money.
+// NumberOrder is a purchase under way. It stands from before the carrier is asked until the number is the user's or
+// is given back, so that a server that dies in between loses neither the number nor the money.
 type NumberOrder struct {
 	bun.BaseModel `bun:"number_orders" json:"-"`
 
@@ -181,8 +185,9 @@ func PhoneZones(e164 string) []string {
 	return zones
 }
 
-// TransferTarget reads where a call may be sent: a number in international format, an extension of 2 to 6 digits, or a sip: address. It gives the
-// target as it is kept, and the E.164 number that is reached there, "" where a house decides who that is.
+// TransferTarget reads where a call may be sent: a number in international format, an extension of 2 to 6 digits, or
+// a sip: address. It gives the target as it is kept, and the E.164 number that is reached there, "" where a house
+// decides who that is.
 func TransferTarget(s string) (target, number string, ok bool) {
 	s = strings.TrimSpace(s)
 	if n, ok := NormalizePhone(s); ok {
@@ -199,8 +204,10 @@ func TransferTarget(s string) (target, number string, ok bool) {
 	if user == "" || strings.Trim(user, digits+"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_.!~*'()+") != "" || !ValidHostPort(host) {
 		return "", "", false
 	}
-	// A telephone number under the name of an address is a telephone number: separators are none of its digits (RFC 3966, section 3).
-	if plain := strings.NewReplacer("-", "", ".", "", "(", "", ")", "", "+", "").Replace(user); strings.Trim(plain, digits) == "" && len(plain) > 6 {
+	// A telephone number under the name of an address is a telephone number: separators are none of its digits (RFC
+	// 3966, section 3).
+	if plain := strings.NewReplacer("-", "", ".", "", "(", "", ")", "", "+", "").Replace(user); strings.Trim(plain,
+		digits) == "" && len(plain) > 6 {
 		if !strings.HasPrefix(plain, "00") {
 			plain = "+" + plain
 		}

@@ -9,8 +9,10 @@ import (
 
 func TestFormatPhone(t *testing.T) {
 	for e164, want := range map[string][2]string{
-		"+12025550123": {"(202) 555-0123", "US"}, "+14165550123": {"(416) 555-0123", "CA"}, "+442079460018": {"+44 20 7946 0018", "GB"}, "+4527100012": {"+45 27 10 00 12", "DK"},
-		"+390655500149": {"+39 06 5550 0149", "IT"}, "+97237001234": {"+972 3-700-1234", "IL"}, "nothing": {"nothing", ""}, "+80012345678": {"+800 1234 5678", ""},
+		"+12025550123": {"(202) 555-0123", "US"}, "+14165550123": {"(416) 555-0123", "CA"},
+		"+442079460018": {"+44 20 7946 0018", "GB"}, "+4527100012": {"+45 27 10 00 12", "DK"},
+		"+390655500149": {"+39 06 5550 0149", "IT"}, "+97237001234": {"+972 3-700-1234", "IL"},
+		"nothing": {"nothing", ""}, "+80012345678": {"+800 1234 5678", ""},
 	} {
 		if got := [2]string{parley.FormatPhone(e164), parley.PhoneCountry(e164)}; got != want {
 			t.Errorf("%s is %q, want %q", e164, got, want)
@@ -18,7 +20,8 @@ func TestFormatPhone(t *testing.T) {
 	}
 }
 
-// Rent is due on the day of the purchase, or on the last day of a month that has no such day; the day comes back afterwards.
+// Rent is due on the day of the purchase, or on the last day of a month that has no such day; the day comes back
+// afterwards.
 func TestNextRent(t *testing.T) {
 	day := func(s string) parley.Time {
 		d, err := time.Parse("2006-01-02 15:04", s+" 13:45")
@@ -61,7 +64,8 @@ func TestSMSStatusOrder(t *testing.T) {
 	}
 }
 
-// FuzzHostPort: what is taken as an address has a host that is neither empty nor everywhere, and says the same when trimmed of nothing.
+// FuzzHostPort: what is taken as an address has a host that is neither empty nor everywhere, and says the same when
+// trimmed of nothing.
 func FuzzHostPort(f *testing.F) {
 	for _, s := range []string{"pbx.lan:5060", "[::1]:5061", "10.0.0.1", "a..b", "::", "x:1:2", "[::1]5060"} {
 		f.Add(s)

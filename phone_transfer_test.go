@@ -25,8 +25,10 @@ func TestTransferTarget(t *testing.T) {
 			t.Errorf("%q is %q, number %q, %v", in, target, number, ok)
 		}
 	}
-	for _, in := range []string{"", "1", "1234567", "12a", "*12", "anna", "030 901820", "sip:", "sip:pbx.example.com", "sip:@pbx", "sip:anna@", "sips:anna@pbx", "tel:+4930901820",
-		"sip:anna@pbx;transport=tcp", "sip:anna@pbx?x=y", "sip:anna@pbx>", "sip:an na@pbx", "sip:anna@pbx\r\nX: y", "sip:a;b@pbx", "sip:0301234567@pbx", "sip:a@b@pbx"} {
+	for _, in := range []string{"", "1", "1234567", "12a", "*12", "anna", "030 901820", "sip:",
+		"sip:pbx.example.com", "sip:@pbx", "sip:anna@", "sips:anna@pbx", "tel:+4930901820",
+		"sip:anna@pbx;transport=tcp", "sip:anna@pbx?x=y", "sip:anna@pbx>", "sip:an na@pbx", "sip:anna@pbx\r\nX: y",
+		"sip:a;b@pbx", "sip:0301234567@pbx", "sip:a@b@pbx"} {
 		if target, number, ok := parley.TransferTarget(in); ok {
 			t.Errorf("%q is taken for %q, number %q", in, target, number)
 		}

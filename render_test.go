@@ -9,11 +9,15 @@ import (
 )
 
 func TestRender(t *testing.T) {
-	vars := map[string]string{"name": "Zoë", "a.b": "dot", "a-b": "dash", "evil": "{{name}} {{evil}}", "open": "{{", "close": "}}", "empty": ""}
+	vars := map[string]string{"name": "Zoë", "a.b": "dot", "a-b": "dash", "evil": "{{name}} {{evil}}", "open": "{{",
+		"close": "}}", "empty": ""}
 	for text, want := range map[string]string{
-		"": "", "plain": "plain", "Hi {{name}}!": "Hi Zoë!", "{{ name }}{{\tname\n}}": "ZoëZoë", "{{name}}{{name}}": "ZoëZoë", "{{unknown}}.": ".",
-		"{{a.b}} {{a-b}}": "dot dash", "{{evil}}": "{{name}} {{evil}}", "{{open}}name{{close}}": "{{name}}", "{{empty}}": "", "{{Name}}": "",
-		"{name}": "{name}", "{{": "{{", "}}": "}}", "{{name": "{{name", "{{}}": "{{}}", "{{ }}": "{{ }}", "{{a b}}": "{{a b}}", "{{na{{name}}me}}": "{{naZoëme}}",
+		"": "", "plain": "plain", "Hi {{name}}!": "Hi Zoë!", "{{ name }}{{\tname\n}}": "ZoëZoë",
+		"{{name}}{{name}}": "ZoëZoë", "{{unknown}}.": ".",
+		"{{a.b}} {{a-b}}": "dot dash", "{{evil}}": "{{name}} {{evil}}", "{{open}}name{{close}}": "{{name}}",
+		"{{empty}}": "", "{{Name}}": "",
+		"{name}": "{name}", "{{": "{{", "}}": "}}", "{{name": "{{name", "{{}}": "{{}}", "{{ }}": "{{ }}",
+		"{{a b}}": "{{a b}}", "{{na{{name}}me}}": "{{naZoëme}}",
 		`{"json":{"a":{}}} {{name}}`: `{"json":{"a":{}}} Zoë`, "{{näme}}": "{{näme}}", "{{{{name}}}}": "{{Zoë}}",
 	} {
 		if got := parley.Render(text, vars); got != want {
@@ -28,8 +32,10 @@ func TestRender(t *testing.T) {
 // A text says all that it says itself, however much its variables hold; together they bring no more than the bound.
 func TestRenderIsBounded(t *testing.T) {
 	big := strings.Repeat("ü", 400)
-	got := parley.Render(strings.Repeat("{{big}}", 10_000)+"the end {{last}}.", map[string]string{"big": big, "last": "x"})
-	if len(got) > parley.MostRendered+len("the end .") || len(got) < parley.MostRendered-1 || !strings.HasSuffix(got, "the end .") || !utf8.ValidString(got) {
+	got := parley.Render(strings.Repeat("{{big}}", 10_000)+"the end {{last}}.",
+		map[string]string{"big": big, "last": "x"})
+	if len(got) > parley.MostRendered+len("the end .") || len(got) < parley.MostRendered-1 ||
+		!strings.HasSuffix(got, "the end .") || !utf8.ValidString(got) {
 		t.Errorf("rendered %d bytes, ending in %q", len(got), got[max(0, len(got)-20):])
 	}
 	// Braces that never close are looked at once each, not each to the end.
@@ -39,7 +45,8 @@ func TestRenderIsBounded(t *testing.T) {
 	}
 }
 
-// What a variable holds is never rendered: a secret that the text does not name can't come out, whatever the customer says.
+// What a variable holds is never rendered: a secret that the text does not name can't come out, whatever the customer
+// says.
 func FuzzRender(f *testing.F) {
 	f.Add("Hi {{x}}.", "{{secret}}")
 	f.Add("{{x}}secret}}", "{{")
@@ -48,7 +55,8 @@ func FuzzRender(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text, said string) {
 		const secret = "\x01hidden\x01"
 		got := parley.Render(text, map[string]string{"x": said, "secret": secret})
-		// The text's own mention of secret is the one way to it. With x empty, everything that text itself can name is there.
+		// The text's own mention of secret is the one way to it. With x empty, everything that text itself can name
+		// is there.
 		own := strings.Count(parley.Render(text, map[string]string{"secret": secret}), secret)
 		if strings.Contains(text, secret) || strings.Contains(said, "\x01") || strings.Contains(text, "\x01") {
 			return

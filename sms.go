@@ -14,8 +14,8 @@ const (
 	SMSFailed      SMSStatus = "failed"      // the carrier did not take it; nothing is charged
 )
 
-// Before says whether a message in state s may still come to state next. Carriers tell states twice and out of order: a message never
-// goes back, and what has ended stays as it ended.
+// Before says whether a message in state s may still come to state next. Carriers tell states twice and out of order:
+// a message never goes back, and what has ended stays as it ended.
 func (s SMSStatus) Before(next SMSStatus) bool { return s.rank() < next.rank() }
 
 func (s SMSStatus) rank() int {

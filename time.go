@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// Time is an instant in microseconds since 1970 UTC: an integer in both databases, so that both order and compare it alike and no
-// column has a time zone of its own. In JSON it is `2026-01-31T09:30:00.000000Z` (the contract's <iso_timestamp>). Zero is no time: null.
+// Time is an instant in microseconds since 1970 UTC: an integer in both databases, so that both order and compare it
+// alike and no column has a time zone of its own. In JSON it is `2026-01-31T09:30:00.000000Z` (the contract's
+// <iso_timestamp>). Zero is no time: null.
 type Time int64
 
 const (

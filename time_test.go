@@ -11,7 +11,8 @@ import (
 func TestTimes(t *testing.T) {
 	zone := time.FixedZone("", 3600)
 	at := parley.At(time.Date(2026, 1, 31, 10, 30, 0, 1_234_567, zone))
-	b := must(json.Marshal(map[string]any{"iso": at, "datetime": parley.DateTime(at), "none": parley.Time(0), "nowhen": parley.DateTime(0)}))
+	b := must(json.Marshal(map[string]any{"iso": at, "datetime": parley.DateTime(at), "none": parley.Time(0),
+		"nowhen": parley.DateTime(0)}))
 	if string(b) != `{"datetime":"2026-01-31 09:30:00","iso":"2026-01-31T09:30:00.001234Z","none":null,"nowhen":null}` {
 		t.Errorf("written %s", b)
 	}
@@ -32,7 +33,8 @@ func TestTimes(t *testing.T) {
 	if err := json.Unmarshal([]byte(`{"A":null,"B":null}`), &v); err != nil || v.A != 0 || v.B != 0 {
 		t.Errorf("null is %v %v: %v", v.A, v.B, err)
 	}
-	for _, bad := range []string{`{"A":"2026-01-31"}`, `{"A":5}`, `{"A":"x"}`, `{"B":"2026-01-31T09:30:00Z"}`, `{"B":5}`, `{"B":"2026-02-30 00:00:00"}`} {
+	for _, bad := range []string{`{"A":"2026-01-31"}`, `{"A":5}`, `{"A":"x"}`, `{"B":"2026-01-31T09:30:00Z"}`,
+		`{"B":5}`, `{"B":"2026-02-30 00:00:00"}`} {
 		if err := json.Unmarshal([]byte(bad), &v); err == nil {
 			t.Errorf("%s was read", bad)
 		}
@@ -62,12 +64,14 @@ func FuzzTime(f *testing.F) {
 }
 
 func TestValidTimezone(t *testing.T) {
-	for _, name := range []string{"UTC", "Europe/Berlin", "America/Argentina/Buenos_Aires", "Etc/GMT+5", "Asia/Kolkata"} {
+	for _, name := range []string{"UTC", "Europe/Berlin", "America/Argentina/Buenos_Aires", "Etc/GMT+5",
+		"Asia/Kolkata"} {
 		if !parley.ValidTimezone(name) {
 			t.Errorf("%s is refused", name)
 		}
 	}
-	for _, name := range []string{"", " ", "Local", "Mars/Olympus", "../etc/passwd", "/etc/localtime", "Europe/../Europe/Berlin", "Europe\\Berlin", "Europe/Berlin\x00", "+02:00", "zone.tab"} {
+	for _, name := range []string{"", " ", "Local", "Mars/Olympus", "../etc/passwd", "/etc/localtime",
+		"Europe/../Europe/Berlin", "Europe\\Berlin", "Europe/Berlin\x00", "+02:00", "zone.tab"} {
 		if parley.ValidTimezone(name) {
 			t.Errorf("%q is a time zone", name)
 		}

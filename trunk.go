@@ -11,8 +11,8 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// Trunk is a SIP trunk of the user's own: a PBX or a provider that calls come from and go to. It makes its number an owned number of
-// type sip. Its password is not here: it is written, never read back (TrunkInput).
+// Trunk is a SIP trunk of the user's own: a PBX or a provider that calls come from and go to. It makes its number an
+// owned number of type sip. Its password is not here: it is written, never read back (TrunkInput).
 type Trunk struct {
 	bun.BaseModel `bun:"trunks" json:"-"`
 
@@ -33,7 +33,8 @@ type Trunk struct {
 	CreatedAt                Time     `json:"created_at" readOnly:"true"`
 	UpdatedAt                Time     `json:"updated_at" readOnly:"true"`
 
-	Rented bool   `bun:",scanonly" json:"-"`    // its number is rented from the carrier now, by whomever: the trunk is not used
+	// its number is rented from the carrier now, by whomever: the trunk is not used
+	Rented bool   `bun:",scanonly" json:"-"`
 	Sealed []byte `bun:"sip_password" json:"-"` // the password as it is stored; empty for none
 }
 
@@ -45,14 +46,16 @@ type TrunkInput struct {
 
 // TrunkRules are what the operator of a server allows of trunks.
 type TrunkRules struct {
-	Makers     []string // who may make them: plans, and accounts by their e-mail address; everybody where there are none, or "all" is among them
-	IPv4, IPv6 int      // of networks that calls are let in from, the least bits
-	Carrier    string   // host[:port] of the operator's own, where trunks must not point; "" for none
+	// who may make them: plans, and accounts by their e-mail address; everybody where there are none, or "all" is among them
+	Makers     []string
+	IPv4, IPv6 int    // of networks that calls are let in from, the least bits
+	Carrier    string // host[:port] of the operator's own, where trunks must not point; "" for none
 }
 
 // May says whether a user may make trunks, and change them.
 func (r *TrunkRules) May(u *User) bool {
-	return len(r.Makers) == 0 || slices.ContainsFunc(r.Makers, func(m string) bool { return m == "all" || m == u.Plan || strings.EqualFold(m, u.Email) })
+	return len(r.Makers) == 0 || slices.ContainsFunc(r.Makers,
+		func(m string) bool { return m == "all" || m == u.Plan || strings.EqualFold(m, u.Email) })
 }
 
 // Wide says whether a network is larger than one that calls may be let in from.
@@ -124,7 +127,8 @@ func (t *Trunk) Check(password bool, r *TrunkRules, f *Fields) {
 		if p, ok := ParseNetwork(text); !ok {
 			f.Add(name, "must be an IP address or a network such as 192.0.2.0/24.")
 		} else if r.Wide(p) {
-			f.AddText(name, "The network "+text+" is too wide: name networks of /"+strconv.Itoa(r.IPv4)+" or more bits (IPv6: /"+strconv.Itoa(r.IPv6)+"), or single addresses.")
+			f.AddText(name, "The network "+text+" is too wide: name networks of /"+strconv.Itoa(r.IPv4)+
+				" or more bits (IPv6: /"+strconv.Itoa(r.IPv6)+"), or single addresses.")
 		}
 	}
 	if t.InboundAuthorizationType == "ip" && len(t.AllowedInboundIPs) == 0 && !f.Has("allowed_inbound_ips") {
@@ -134,7 +138,8 @@ func (t *Trunk) Check(password bool, r *TrunkRules, f *Fields) {
 
 var hostName = regexp.MustCompile(`^([A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?\.)*[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?\.?$`)
 
-// ValidHostPort says whether s is host[:port]: a name, an IPv4 address or an IPv6 address (in brackets where a port follows).
+// ValidHostPort says whether s is host[:port]: a name, an IPv4 address or an IPv6 address (in brackets where a port
+// follows).
 func ValidHostPort(s string) bool {
 	if a, err := netip.ParseAddr(s); err == nil {
 		return a.Zone() == "" && !a.IsUnspecified()

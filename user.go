@@ -13,11 +13,13 @@ type User struct {
 	Timezone     string `json:"timezone"`
 	Plan         string `json:"plan"`
 	Balance      Money  `json:"total_balance"` // the cached sum of the user's ledger
-	SignedUpAt   Time   `json:"-"`             // when the account made itself; 0 once it has had a credit, and for those that the operator made
-	WebhookURL   string `json:"-"`             // the account's own endpoint: balance.low, public_budget.low, campaign.completed
-	CreatedAt    Time   `json:"-"`
-	UpdatedAt    Time   `json:"-"`
-	DisabledAt   Time   `json:"-"`
+	// when the account made itself; 0 once it has had a credit, and for those that the operator made
+	SignedUpAt Time `json:"-"`
+	// the account's own endpoint: balance.low, public_budget.low, campaign.completed
+	WebhookURL string `json:"-"`
+	CreatedAt  Time   `json:"-"`
+	UpdatedAt  Time   `json:"-"`
+	DisabledAt Time   `json:"-"`
 }
 
 // Profile is what a user may change of their own account.
@@ -65,8 +67,10 @@ type Plan struct {
 
 // Limits are a plan's limits by their names in the prices file.
 func (p *Plan) Limits() map[string]*int {
-	return map[string]*int{"campaigns": &p.Campaigns, "parallel_calls": &p.ParallelCalls, "tools": &p.Tools, "assistants": &p.Assistants,
-		"knowledgebases": &p.Knowledgebases, "documents": &p.Documents, "document_mb": &p.DocumentMB, "numbers": &p.Numbers, "trunks": &p.Trunks,
+	return map[string]*int{"campaigns": &p.Campaigns, "parallel_calls": &p.ParallelCalls, "tools": &p.Tools,
+		"assistants":     &p.Assistants,
+		"knowledgebases": &p.Knowledgebases, "documents": &p.Documents, "document_mb": &p.DocumentMB,
+		"numbers": &p.Numbers, "trunks": &p.Trunks,
 		"leads": &p.Leads, "blacklist": &p.Blacklist, "api_keys": &p.APIKeys, "document_readings": &p.DocumentReadings,
 		"conversations": &p.Conversations, "test_conversations": &p.TestConversations, "test_messages": &p.TestMessages,
 		"webhook_tests": &p.WebhookTests}

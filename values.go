@@ -1,6 +1,7 @@
 package parley
 
-// Values are all values of the closed sets that answers show, in the order of their declaration: the API reference names them.
+// Values are all values of the closed sets that answers show, in the order of their declaration: the API reference
+// names them.
 
 func values[S ~string](list ...S) []string {
 	out := make([]string, len(list))
@@ -15,12 +16,14 @@ func (CallType) Values() []string { return values(CallInbound, CallOutbound, Cal
 
 // Values are all states of calls.
 func (CallStatus) Values() []string {
-	return values(CallInitiated, CallRinging, CallInProgress, CallCompleted, CallBusy, CallNoAnswer, CallFailed, CallCanceled)
+	return values(CallInitiated, CallRinging, CallInProgress, CallCompleted, CallBusy, CallNoAnswer, CallFailed,
+		CallCanceled)
 }
 
 // Values are all reasons for the end of a call, and "" while it is live.
 func (EndedReason) Values() []string {
-	return values("", CustomerHangup, AssistantHangup, APIHangup, Transferred, MaxDuration, MaxSilence, Voicemail, LineBusy, NoAnswer, Rejected,
+	return values("", CustomerHangup, AssistantHangup, APIHangup, Transferred, MaxDuration, MaxSilence, Voicemail,
+		LineBusy, NoAnswer, Rejected,
 		Unreachable, Canceled, InsufficientBalance, ProviderFailure, MediaTimeout, NodeLost, Shutdown)
 }
 
@@ -39,7 +42,8 @@ func (ConversationType) Values() []string {
 
 // Values are all kinds of events.
 func (EventKind) Values() []string {
-	return values(EventCallCompleted, EventCallInbound, EventCallInboundCompleted, EventConversationEnded, EventBalanceLow,
+	return values(EventCallCompleted, EventCallInbound, EventCallInboundCompleted, EventConversationEnded,
+		EventBalanceLow,
 		EventPublicBudgetLow, EventCampaignCompleted)
 }
 
@@ -58,7 +62,8 @@ func (DocumentType) Values() []string { return values(Website, PDF, TXT, DOCX) }
 
 // Values are all states of leads.
 func (LeadStatus) Values() []string {
-	return values(LeadCreated, LeadScheduled, LeadProcessing, LeadCompleted, LeadRescheduled, LeadExhausted, LeadBlacklisted)
+	return values(LeadCreated, LeadScheduled, LeadProcessing, LeadCompleted, LeadRescheduled, LeadExhausted,
+		LeadBlacklisted)
 }
 
 // Values are all outcomes of a lead's calls.

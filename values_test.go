@@ -13,9 +13,12 @@ import (
 
 // A constant of a closed set that Values leaves out would be a value that no client expects.
 func TestValuesAreAll(t *testing.T) {
-	sets := map[string]interface{ Values() []string }{"CallType": CallType(""), "CallStatus": CallStatus(""), "EndedReason": EndedReason(""),
-		"AnsweredBy": AnsweredBy(""), "CampaignStatus": CampaignStatus(""), "ConversationType": ConversationType(""), "EventKind": EventKind(""),
-		"DeliveryStatus": DeliveryStatus(""), "KnowledgeStatus": KnowledgeStatus(""), "DocumentType": DocumentType(""), "LeadStatus": LeadStatus(""),
+	sets := map[string]interface{ Values() []string }{"CallType": CallType(""), "CallStatus": CallStatus(""),
+		"EndedReason": EndedReason(""),
+		"AnsweredBy":  AnsweredBy(""), "CampaignStatus": CampaignStatus(""),
+		"ConversationType": ConversationType(""), "EventKind": EventKind(""),
+		"DeliveryStatus": DeliveryStatus(""), "KnowledgeStatus": KnowledgeStatus(""),
+		"DocumentType": DocumentType(""), "LeadStatus": LeadStatus(""),
 		"Outcome": Outcome(""), "LedgerKind": LedgerKind(""), "NumberType": NumberType(""), "SMSStatus": SMSStatus("")}
 	found := map[string][]string{}
 	visit := func(n ast.Node) bool {

@@ -6,7 +6,8 @@ import (
 )
 
 // BuiltinVariables always have a value.
-var BuiltinVariables = []string{"customer_phone", "assistant_phone", "assistant_id", "assistant_name", "current_date", "current_time", "current_weekday"}
+var BuiltinVariables = []string{"customer_phone", "assistant_phone", "assistant_id", "assistant_name",
+	"current_date", "current_time", "current_weekday"}
 
 var variablePattern = regexp.MustCompile(`\{\{\s*([A-Za-z0-9_.-]{1,255})\s*\}\}`)
 
@@ -26,7 +27,8 @@ func VariableNames(texts ...string) (names []string) {
 func (a *Assistant) Texts() []string {
 	texts := []string{a.InitialMessage, a.SystemPrompt, a.ReengagementPrompt, a.VoiceMailMessage}
 	if a.Fillers {
-		texts = slices.Concat(texts, a.FillerConfig.Neutral, a.FillerConfig.Negative, a.FillerConfig.Positive, a.FillerConfig.Question)
+		texts = slices.Concat(texts, a.FillerConfig.Neutral, a.FillerConfig.Negative, a.FillerConfig.Positive,
+			a.FillerConfig.Question)
 	}
 	for _, t := range a.Tools {
 		texts = append(texts, t.WarmTransferMessage, t.MessageBeforeTransfer)

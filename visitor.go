@@ -5,7 +5,8 @@ import (
 	"unicode"
 )
 
-// What the variables of one thing hold at most: so many of them, and so much in their names and values together. No rendering brings more.
+// What the variables of one thing hold at most: so many of them, and so much in their names and values together. No
+// rendering brings more.
 const (
 	MostVariables     = 200
 	MostVariableBytes = MostRendered
@@ -28,9 +29,9 @@ func CheckVariables(vars map[string]string, f *Fields) {
 // LongestAnswer is how many characters a visitor may put into one variable: as many as the widget's boxes take.
 const LongestAnswer = 500
 
-// Answers are those of vars that the pre-chat fields ask for, as a visitor may give them: others are left out, in a field of one line a line
-// break becomes a space, and what is too long is the field's error. Without them a visitor could put their own words wherever the owner's
-// variables stand in a prompt.
+// Answers are those of vars that the pre-chat fields ask for, as a visitor may give them: others are left out, in a
+// field of one line a line break becomes a space, and what is too long is the field's error. Without them a visitor
+// could put their own words wherever the owner's variables stand in a prompt.
 func (w *WidgetSettings) Answers(vars map[string]string, f *Fields) map[string]string {
 	answers := map[string]string{}
 	for _, field := range w.PreChatFields {
@@ -48,8 +49,8 @@ func (w *WidgetSettings) Answers(vars map[string]string, f *Fields) map[string]s
 	return answers
 }
 
-// VisitorText is what a visitor or a customer wrote, or calls themselves, as it may stand in a prompt: without control characters, and in
-// one line unless lines are wanted.
+// VisitorText is what a visitor or a customer wrote, or calls themselves, as it may stand in a prompt: without
+// control characters, and in one line unless lines are wanted.
 func VisitorText(text string, lines bool) string {
 	return strings.TrimSpace(strings.Map(func(c rune) rune {
 		switch {
@@ -62,8 +63,8 @@ func VisitorText(text string, lines bool) string {
 	}, strings.ToValidUTF8(text, "\uFFFD")))
 }
 
-// EveryVisitor in Conversation.VisitorNames says that whoever talks to the assistant gave all variables: it is what a row says that was
-// written before anybody noted who gave them.
+// EveryVisitor in Conversation.VisitorNames says that whoever talks to the assistant gave all variables: it is what a
+// row says that was written before anybody noted who gave them.
 const EveryVisitor = "*"
 
 // GivenBy parts the variables of a conversation: what the assistant's owner gave, and what its visitor wrote.

@@ -6,8 +6,8 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// WhatsAppSender is a number of the server's WhatsApp Business account. The platform keeps it, we follow; the operator gives it to a user,
-// and the user to an assistant.
+// WhatsAppSender is a number of the server's WhatsApp Business account. The platform keeps it, we follow; the
+// operator gives it to a user, and the user to an assistant.
 type WhatsAppSender struct {
 	bun.BaseModel `bun:"whatsapp_senders" json:"-"`
 
@@ -52,10 +52,11 @@ const TemplateApproved = "APPROVED"
 // TemplateSlot is a gap in a template: which of our variables fills it, and where the platform wants the value.
 type TemplateSlot struct {
 	Variable  string `json:"variable"`
-	Component string `json:"component"`       // header, body, button
-	Kind      string `json:"kind"`            // text, image, video, document (values are links), url, copy_code (buttons)
-	Index     int    `json:"index,omitempty"` // of a button, from 0
-	Name      string `json:"name,omitempty"`  // of a named parameter; positional ones go by their order
+	Component string `json:"component"` // header, body, button
+	// text, image, video, document (values are links), url, copy_code (buttons)
+	Kind  string `json:"kind"`
+	Index int    `json:"index,omitempty"` // of a button, from 0
+	Name  string `json:"name,omitempty"`  // of a named parameter; positional ones go by their order
 }
 
 // Variables are the names that a sender has to give values for, in the order of the text. Two gaps may share one.
@@ -102,10 +103,11 @@ const (
 	WhatsAppRead      = "read"
 )
 
-var whatsAppRank = map[string]int{WhatsAppQueued: 0, WhatsAppSending: 1, WhatsAppSent: 2, WhatsAppFailed: 3, WhatsAppDelivered: 4, WhatsAppRead: 5}
+var whatsAppRank = map[string]int{WhatsAppQueued: 0, WhatsAppSending: 1, WhatsAppSent: 2, WhatsAppFailed: 3,
+	WhatsAppDelivered: 4, WhatsAppRead: 5}
 
-// Advances says whether a message goes from one status to another. The platform tells them in any order, so they only go forward; what
-// was delivered did not fail.
+// Advances says whether a message goes from one status to another. The platform tells them in any order, so they only
+// go forward; what was delivered did not fail.
 func Advances(from, to string) bool { return whatsAppRank[to] > whatsAppRank[from] }
 
 // WhatsAppWindow is how long after a customer's message free text may be sent to them.
@@ -126,5 +128,6 @@ func SessionAt(last, now Time) WhatsAppSession {
 	if last == 0 || now >= end {
 		return WhatsAppSession{RequiresTemplate: true}
 	}
-	return WhatsAppSession{IsOpen: true, CanSendFreeform: true, MinutesRemaining: int(end.Sub(now) / time.Minute), ExpiresAt: end}
+	return WhatsAppSession{IsOpen: true, CanSendFreeform: true, MinutesRemaining: int(end.Sub(now) / time.Minute),
+		ExpiresAt: end}
 }

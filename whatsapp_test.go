@@ -13,18 +13,21 @@ func TestWhatsAppSessionAt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, last := range map[string]time.Time{"any day": time.Date(2026, 1, 31, 9, 30, 0, 0, time.UTC), "a day of 23 hours": time.Date(2026, 3, 28, 12, 0, 0, 0, berlin)} {
+	for name, last := range map[string]time.Time{"any day": time.Date(2026, 1, 31, 9, 30, 0, 0, time.UTC),
+		"a day of 23 hours": time.Date(2026, 3, 28, 12, 0, 0, 0, berlin)} {
 		at := parley.At(last)
 		for _, c := range []struct {
 			after   time.Duration
 			open    bool
 			minutes int
 		}{
-			{0, true, 1440}, {time.Second, true, 1439}, {time.Hour, true, 1380}, {23*time.Hour + 59*time.Minute, true, 1}, {24*time.Hour - time.Microsecond, true, 0},
+			{0, true, 1440}, {time.Second, true, 1439}, {time.Hour, true, 1380},
+			{23*time.Hour + 59*time.Minute, true, 1}, {24*time.Hour - time.Microsecond, true, 0},
 			{24 * time.Hour, false, 0}, {25 * time.Hour, false, 0},
 		} {
 			got := parley.SessionAt(at, at.Add(c.after))
-			want := parley.WhatsAppSession{IsOpen: c.open, CanSendFreeform: c.open, RequiresTemplate: !c.open, MinutesRemaining: c.minutes}
+			want := parley.WhatsAppSession{IsOpen: c.open, CanSendFreeform: c.open, RequiresTemplate: !c.open,
+				MinutesRemaining: c.minutes}
 			if c.open {
 				want.ExpiresAt = at.Add(24 * time.Hour)
 			}
@@ -60,7 +63,8 @@ func TestWhatsAppAdvances(t *testing.T) {
 			}
 		}
 	}
-	if run("failed", "sent") != "failed" || run("sent", "failed") != "failed" || run("delivered", "failed") != "delivered" || run("what") != parley.WhatsAppSending {
+	if run("failed", "sent") != "failed" || run("sent", "failed") != "failed" ||
+		run("delivered", "failed") != "delivered" || run("what") != parley.WhatsAppSending {
 		t.Error("failed")
 	}
 }

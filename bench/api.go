@@ -20,8 +20,8 @@ const (
 	period      = 6 * time.Second
 )
 
-// benchAPI measures lists of 15 among 10,000 rows and creates, with 32 connections. Goals: twice PocketBase on such a machine (2 cores):
-// 1,800 lists a second, 5,300 creates a second.
+// benchAPI measures lists of 15 among 10,000 rows and creates, with 32 connections. Goals: twice PocketBase on such a
+// machine (2 cores): 1,800 lists a second, 5,300 creates a second.
 func benchAPI(b *bench) error {
 	p, err := b.serve(seedLists)
 	if err != nil {
@@ -84,7 +84,8 @@ func (b *bench) measure(p *program, name string, goal float64, status int, req f
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	fmt.Printf("  %-34s %.2f of the floor, %.2f of the goal   %.0f/s, p50 %v, p99 %v (floor %.0f/s, p99 %v)\n", name,
-		got.perSecond/low.perSecond, got.perSecond/goal, got.perSecond, got.p50.Round(10*time.Microsecond), got.p99.Round(10*time.Microsecond),
+		got.perSecond/low.perSecond, got.perSecond/goal, got.perSecond, got.p50.Round(10*time.Microsecond),
+		got.p99.Round(10*time.Microsecond),
 		low.perSecond, low.p99.Round(10*time.Microsecond))
 	return nil
 }
@@ -115,7 +116,8 @@ func seedLists(ctx context.Context, db *store.DB, u *parley.User) error {
 	const rows, batch = 10_000, 500
 	err := db.Write(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
 		for i := range owners {
-			owner := &parley.User{Name: "x", Email: fmt.Sprintf("owner%d@example.com", i), PasswordHash: "-", Timezone: "UTC", Plan: "default"}
+			owner := &parley.User{Name: "x", Email: fmt.Sprintf("owner%d@example.com", i), PasswordHash: "-",
+				Timezone: "UTC", Plan: "default"}
 			if err := tx.CreateUser(ctx, owner); err != nil {
 				return err
 			}
@@ -136,14 +138,16 @@ func seedLists(ctx context.Context, db *store.DB, u *parley.User) error {
 				form.Defaults(a)
 				a.Type, a.Mode, a.Status = "inbound", "pipeline", "active"
 				a.Name = fmt.Sprintf("Assistant %d", i)
-				a.Timezone, a.VoiceID, a.LanguageID, a.SystemPrompt = "UTC", 1001, 1, "You are the friendly receptionist of a bakery."
+				a.Timezone, a.VoiceID, a.LanguageID, a.SystemPrompt = "UTC", 1001, 1,
+					"You are the friendly receptionist of a bakery."
 				if err := tx.CreateAssistant(ctx, u.ID, a); err != nil {
 					return err
 				}
 				if first == 0 {
 					first = a.ID
 				}
-				c := &parley.Conversation{UserID: u.ID, AssistantID: first, Type: parley.WidgetConversation, Variables: map[string]string{}}
+				c := &parley.Conversation{UserID: u.ID, AssistantID: first, Type: parley.WidgetConversation,
+					Variables: map[string]string{}}
 				if err := tx.CreateConversation(ctx, c, "Hello."); err != nil {
 					return err
 				}

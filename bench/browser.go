@@ -24,11 +24,12 @@ import (
 	"parley/internal/store"
 )
 
-// benchBrowser measures what people see first. Goals: the widget at most 15 KB compressed; the console's first page with all that it loads at
-// most 120 KB; the server's time for a page p99 20 ms with 10,000 calls stored; a web call connected within 500 ms on loopback. The floor of
-// the pages is a bare server that answers with as many bytes.
+// benchBrowser measures what people see first. Goals: the widget at most 15 KB compressed; the console's first page
+// with all that it loads at most 120 KB; the server's time for a page p99 20 ms with 10,000 calls stored; a web call
+// connected within 500 ms on loopback. The floor of the pages is a bare server that answers with as many bytes.
 func benchBrowser(b *bench) error {
-	v := &vendor{hears: "Yes.", hear: 100 * time.Millisecond, think: 100 * time.Millisecond, voiced: 100 * time.Millisecond}
+	v := &vendor{hears: "Yes.", hear: 100 * time.Millisecond, think: 100 * time.Millisecond,
+		voiced: 100 * time.Millisecond}
 	if err := b.vendor(v); err != nil {
 		return err
 	}
@@ -39,7 +40,8 @@ func benchBrowser(b *bench) error {
 	p, err := b.serve(func(ctx context.Context, db *store.DB, u *parley.User) (err error) {
 		a, err = browserSeed(ctx, db, u, stored)
 		return err
-	}, "PARLEY_OPENAI_BASE_URL="+v.url, "PARLEY_OPENAI_CHAT_MODEL=bench", "PARLEY_OPENAI_TTS_MODEL=bench", "PARLEY_OPENAI_STT_MODEL=bench", "PARLEY_WEBRTC_LISTEN=127.0.0.1:0", "PARLEY_DRAIN=1s")
+	}, "PARLEY_OPENAI_BASE_URL="+v.url, "PARLEY_OPENAI_CHAT_MODEL=bench", "PARLEY_OPENAI_TTS_MODEL=bench",
+		"PARLEY_OPENAI_STT_MODEL=bench", "PARLEY_WEBRTC_LISTEN=127.0.0.1:0", "PARLEY_DRAIN=1s")
 	if err != nil {
 		return err
 	}
@@ -58,15 +60,20 @@ func benchBrowser(b *bench) error {
 func browserSeed(ctx context.Context, db *store.DB, u *parley.User, calls int) (*parley.Assistant, error) {
 	a := &parley.Assistant{}
 	form.Defaults(a)
-	a.Name, a.Type, a.Mode, a.Status, a.Timezone, a.VoiceID, a.LanguageID = "Bench", "inbound", "pipeline", "active", "UTC", 1001, 1
-	a.SystemPrompt, a.InitialMessage, a.PostCallEvaluation = "Take the order.", "Good evening, how can I help you?", false
+	a.Name, a.Type, a.Mode, a.Status, a.Timezone, a.VoiceID, a.LanguageID = "Bench", "inbound", "pipeline",
+		"active", "UTC", 1001, 1
+	a.SystemPrompt, a.InitialMessage, a.PostCallEvaluation = "Take the order.", "Good evening, how can I help you?",
+		false
 	err := db.Write(ctx, func(ctx context.Context, tx *store.Tx) error { return tx.CreateAssistant(ctx, u.ID, a) })
 	for n := 0; err == nil && n < calls; n += 1000 {
 		err = db.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
 			for i := range 1000 {
 				phone := fmt.Sprintf("+1202555%04d", n+i)
-				call := &parley.Call{AssistantID: a.ID, Type: parley.CallInbound, Status: parley.CallInProgress, CustomerPhone: &phone, AnsweredAt: parley.DateTime(parley.Now().Add(-time.Minute)),
-					MaxDuration: 600, AssistantRate: 50_000, Turns: []parley.CallTurn{{Speaker: parley.SpeakerAssistant, Text: "Good evening, how can I help you?"},
+				call := &parley.Call{AssistantID: a.ID, Type: parley.CallInbound, Status: parley.CallInProgress,
+					CustomerPhone: &phone, AnsweredAt: parley.DateTime(parley.Now().Add(-time.Minute)),
+					MaxDuration: 600, AssistantRate: 50_000,
+					Turns: []parley.CallTurn{{Speaker: parley.SpeakerAssistant,
+						Text: "Good evening, how can I help you?"},
 						{Speaker: parley.SpeakerCustomer, Text: "I would like a table for two.", StartedAtMS: 3000}}}
 				call.End(parley.CustomerHangup, parley.Now())
 				if err := tx.CreateCall(ctx, u.ID, call); err != nil {
@@ -132,7 +139,8 @@ func (c *visitor) sizes() error {
 		return err
 	}
 	size := len(total)
-	for _, m := range slices.Compact(slices.Sorted(slices.Values(regexp.MustCompile(`/assets/[^"]+`).FindAllString(string(plain), -1)))) {
+	for _, m := range slices.Compact(slices.Sorted(slices.Values(
+		regexp.MustCompile(`/assets/[^"]+`).FindAllString(string(plain), -1)))) {
 		asset, _, err := c.get(m)
 		if err != nil {
 			return err
@@ -150,13 +158,15 @@ func (c *visitor) pages(b *bench, stored int) error {
 	for _, k := range c.Jar.Cookies(at) {
 		cookies = append(cookies, k.Name+"="+k.Value)
 	}
-	for _, path := range []string{"/assistants", "/assistants/1", "/calls", "/calls/5000", "/conversations", "/ledger"} {
+	for _, path := range []string{"/assistants", "/assistants/1", "/calls", "/calls/5000", "/conversations",
+		"/ledger"} {
 		_, plain, err := c.get(path)
 		if err != nil {
 			return err
 		}
 		request := func(int64) []byte {
-			return []byte("GET " + path + " HTTP/1.1\r\nHost: " + at.Host + "\r\nCookie: " + strings.Join(cookies, "; ") + "\r\n\r\n")
+			return []byte("GET " + path + " HTTP/1.1\r\nHost: " + at.Host + "\r\nCookie: " +
+				strings.Join(cookies, "; ") + "\r\n\r\n")
 		}
 		bare, err := b.floor(len(plain))
 		if err != nil {
@@ -170,7 +180,8 @@ func (c *visitor) pages(b *bench, stored int) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", path, err)
 		}
-		fmt.Printf("  %-16s p50 %5.1f ms, p99 %5.1f ms (goal 20; floor %.1f and %.1f), %d calls stored\n", path, ms(got.p50), ms(got.p99), ms(low.p50), ms(low.p99), stored)
+		fmt.Printf("  %-16s p50 %5.1f ms, p99 %5.1f ms (goal 20; floor %.1f and %.1f), %d calls stored\n", path,
+			ms(got.p50), ms(got.p99), ms(low.p50), ms(low.p99), stored)
 	}
 	return nil
 }
@@ -216,7 +227,8 @@ func (c *visitor) calls(p *program, a *parley.Assistant) error {
 	for _, w := range calls {
 		w.Close()
 	}
-	fmt.Printf("  %d at once, nobody speaking: %.1f ms of CPU a call-second, %d KB a call\n", n, ms(used), (after-before)/n)
+	fmt.Printf("  %d at once, nobody speaking: %.1f ms of CPU a call-second, %d KB a call\n", n, ms(used),
+		(after-before)/n)
 	return nil
 }
 
@@ -255,13 +267,16 @@ func (c *visitor) dial(uuid string) (*webCaller, error) {
 			if err != nil {
 				return
 			}
-			if first && n > 12 && slices.ContainsFunc(buf[12:n], func(b byte) bool { return b != buf[12] }) && buf[1]&0x80 != 0 { // the marker: somebody begins to speak
+			// the marker: somebody begins to speak
+			if first && n > 12 && slices.ContainsFunc(buf[12:n], func(b byte) bool { return b != buf[12] }) &&
+				buf[1]&0x80 != 0 {
 				sound <- time.Since(began)
 				first = false
 			}
 		}
 	})
-	mic, err := webrtc.NewTrackLocalStaticSample(webrtc.RTPCodecCapability{MimeType: webrtc.MimeTypeOpus, ClockRate: 48000, Channels: 2}, "mic", "mic")
+	mic, err := webrtc.NewTrackLocalStaticSample(webrtc.RTPCodecCapability{MimeType: webrtc.MimeTypeOpus,
+		ClockRate: 48000, Channels: 2}, "mic", "mic")
 	if err == nil {
 		_, err = pc.AddTrack(mic)
 	}

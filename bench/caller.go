@@ -187,7 +187,8 @@ func (c *caller) interruptions(until time.Time) error {
 		if err != nil {
 			return err
 		}
-		if silent := last.Add(audio.FrameTime).Sub(said.From()); silent < time.Duration(len(c.speech))*time.Second/8000 {
+		if silent := last.Add(audio.FrameTime).Sub(said.From()); silent < time.Duration(
+			len(c.speech))*time.Second/8000 {
 			c.silenced = append(c.silenced, silent)
 		} else {
 			c.missed++

@@ -25,8 +25,9 @@ import (
 	"parley/internal/store/storetest"
 )
 
-// benchCampaign measures campaigns: claims among 1,000,000 leads and what it costs to look at 1,000 campaigns, on both databases; how fast a
-// list comes in; and how soon a free call is used. Goal: 100 ms from a call's end to the next INVITE.
+// benchCampaign measures campaigns: claims among 1,000,000 leads and what it costs to look at 1,000 campaigns, on
+// both databases; how fast a list comes in; and how soon a free call is used. Goal: 100 ms from a call's end to the
+// next INVITE.
 func benchCampaign(b *bench) error {
 	for _, engine := range []string{"sqlite", "postgres"} {
 		fmt.Printf(" %s\n", engine)
@@ -46,8 +47,8 @@ const (
 	manyCampaigns = 1000
 )
 
-// claims measures the store: claims of ten leads in a transaction by eight claimers, of a campaign each, against transactions that
-// change one row; and reading the states of 1,000 campaigns with the planning over them.
+// claims measures the store: claims of ten leads in a transaction by eight claimers, of a campaign each, against
+// transactions that change one row; and reading the states of 1,000 campaigns with the planning over them.
 func (b *bench) claims(engine string) error {
 	ctx := context.Background()
 	db, err := b.database(engine)
@@ -58,7 +59,8 @@ func (b *bench) claims(engine string) error {
 	u := &parley.User{Name: "Bench", Email: "bench@example.com", PasswordHash: "-", Timezone: "UTC", Plan: "default"}
 	a := &parley.Assistant{}
 	form.Defaults(a)
-	a.Name, a.Type, a.Mode, a.Status, a.Timezone, a.LanguageID, a.VoiceID, a.SystemPrompt = "Bench", "outbound", "pipeline", "active", "UTC", 1, 1, "Call."
+	a.Name, a.Type, a.Mode, a.Status, a.Timezone, a.LanguageID, a.VoiceID, a.SystemPrompt = "Bench", "outbound",
+		"pipeline", "active", "UTC", 1, 1, "Call."
 	err = write(func(ctx context.Context, tx *store.Tx) error {
 		if err := tx.CreateUser(ctx, u); err != nil {
 			return err
@@ -169,7 +171,8 @@ func states(ctx context.Context, db *store.DB, userID int64) error {
 		read += time.Since(began)
 		list := make([]campaign.State, len(running))
 		for i, r := range running {
-			list[i] = campaign.State{ID: r.ID, User: int64(i / 10), Hours: campaign.HoursOf(&r.Campaign), Limit: 10, Account: 10, Live: r.Live, Due: r.First.Time(), Left: true}
+			list[i] = campaign.State{ID: r.ID, User: int64(i / 10), Hours: campaign.HoursOf(&r.Campaign), Limit: 10,
+				Account: 10, Live: r.Live, Due: r.First.Time(), Left: true}
 		}
 		began = time.Now()
 		campaign.Plan(time.Now(), list, live, 1000)
@@ -233,8 +236,8 @@ func (b *bench) database(engine string) (*store.DB, error) {
 	return db, err
 }
 
-// dialling measures the program: a list that comes in, and how soon the next call follows one that has ended, against how soon a
-// call that the API was asked for is at the far end.
+// dialling measures the program: a list that comes in, and how soon the next call follows one that has ended, against
+// how soon a call that the API was asked for is at the far end.
 func (b *bench) dialling() error {
 	exchange, err := phone.Listen()
 	if err != nil {
@@ -247,7 +250,8 @@ func (b *bench) dialling() error {
 	}
 	port := probe.LocalAddr().(*net.UDPAddr).Port
 	probe.Close()
-	p, err := b.serve(nil, "PARLEY_SIP_LISTEN=127.0.0.1:"+strconv.Itoa(port), "PARLEY_CALL_DAILY_SPEND=0", "PARLEY_DRAIN=1s")
+	p, err := b.serve(nil, "PARLEY_SIP_LISTEN=127.0.0.1:"+strconv.Itoa(port), "PARLEY_CALL_DAILY_SPEND=0",
+		"PARLEY_DRAIN=1s")
 	if err != nil {
 		return err
 	}
@@ -255,7 +259,8 @@ func (b *bench) dialling() error {
 	if err != nil {
 		return err
 	}
-	c, err := p.ask("POST", "/user/campaigns", map[string]any{"name": "Bench", "assistant_id": assistant, "max_calls_in_parallel": 1})
+	c, err := p.ask("POST", "/user/campaigns", map[string]any{"name": "Bench", "assistant_id": assistant,
+		"max_calls_in_parallel": 1})
 	if err != nil {
 		return err
 	}
@@ -266,7 +271,8 @@ func (b *bench) dialling() error {
 	var asked []time.Duration
 	for i := range 50 {
 		began := time.Now()
-		if _, err := p.ask("POST", "/user/make_call", map[string]any{"assistant_id": assistant, "phone_number": fmt.Sprintf("+1415700%04d", i)}); err != nil {
+		if _, err := p.ask("POST", "/user/make_call",
+			map[string]any{"assistant_id": assistant, "phone_number": fmt.Sprintf("+1415700%04d", i)}); err != nil {
 			return err
 		}
 		at, err := turnDown(exchange)
@@ -275,7 +281,8 @@ func (b *bench) dialling() error {
 		}
 		asked = append(asked, at.Sub(began))
 	}
-	if _, err := p.ask("POST", "/user/campaigns/update-status", map[string]any{"campaign_id": id, "action": "start"}); err != nil {
+	if _, err := p.ask("POST", "/user/campaigns/update-status",
+		map[string]any{"campaign_id": id, "action": "start"}); err != nil {
 		return err
 	}
 	var gaps []time.Duration
@@ -293,14 +300,16 @@ func (b *bench) dialling() error {
 	slices.Sort(gaps)
 	slices.Sort(asked)
 	fmt.Printf("  a call's end to the next INVITE    p50 %v, p99 %v; %.2f of make_call to its INVITE (p50 %v, p99 %v)\n", quantile(gaps, .5).Round(100*time.Microsecond),
-		quantile(gaps, .99).Round(100*time.Microsecond), quantile(gaps, .5).Seconds()/quantile(asked, .5).Seconds(), quantile(asked, .5).Round(100*time.Microsecond), quantile(asked, .99).Round(100*time.Microsecond))
+		quantile(gaps, .99).Round(100*time.Microsecond), quantile(gaps, .5).Seconds()/quantile(asked, .5).Seconds(),
+		quantile(asked, .5).Round(100*time.Microsecond), quantile(asked, .99).Round(100*time.Microsecond))
 	return nil
 }
 
 // caller makes a trunk to the exchange, and an assistant that calls over it.
 func (p *program) caller(exchange *phone.Phone) (id int64, err error) {
-	t, err := p.ask("POST", "/user/phone-numbers/sip-trunks", map[string]any{"name": "Bench", "phone_number": "+4930901820001", "sip_address": exchange.Addr().String(),
-		"inbound_authorization_type": "ip", "allowed_inbound_ips": []string{"127.0.0.1"}})
+	t, err := p.ask("POST", "/user/phone-numbers/sip-trunks",
+		map[string]any{"name": "Bench", "phone_number": "+4930901820001", "sip_address": exchange.Addr().String(),
+			"inbound_authorization_type": "ip", "allowed_inbound_ips": []string{"127.0.0.1"}})
 	if err != nil {
 		return 0, err
 	}
@@ -312,8 +321,10 @@ func (p *program) caller(exchange *phone.Phone) (id int64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	a, err := p.ask("POST", "/user/assistant", map[string]any{"name": "Bench", "type": "outbound", "mode": "pipeline", "status": "active", "timezone": "UTC", "system_prompt": "Call.",
-		"voice_id": voice["id"], "language_id": voice["language_id"], "llm_model_id": model["id"], "phone_number_id": t["data"].(map[string]any)["phone_number_id"]})
+	a, err := p.ask("POST", "/user/assistant", map[string]any{"name": "Bench", "type": "outbound",
+		"mode": "pipeline", "status": "active", "timezone": "UTC", "system_prompt": "Call.",
+		"voice_id": voice["id"], "language_id": voice["language_id"], "llm_model_id": model["id"],
+		"phone_number_id": t["data"].(map[string]any)["phone_number_id"]})
 	return madeID(a), err
 }
 
@@ -389,7 +400,8 @@ func (p *program) list(id int64) error {
 	if n := answer["data"].(map[string]any)["imported"]; n != float64(rows) {
 		return fmt.Errorf("%v rows were imported", n)
 	}
-	fmt.Printf("  rows imported, in one upload       %8.0f /s, %.2f of judging their numbers alone (%.0f /s)\n", rows/took.Seconds(), floor.Seconds()/took.Seconds(), rows/floor.Seconds())
+	fmt.Printf("  rows imported, in one upload       %8.0f /s, %.2f of judging their numbers alone (%.0f /s)\n",
+		rows/took.Seconds(), floor.Seconds()/took.Seconds(), rows/floor.Seconds())
 	return nil
 }
 

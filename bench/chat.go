@@ -20,8 +20,8 @@ import (
 // modelDelay is how long the model of the chat group thinks before its first and only token.
 const modelDelay = 100 * time.Millisecond
 
-// benchChat measures whole replies over a model of fixed delay: what Parley adds to a message, with 1, 50 and 200 conversations at once.
-// The floor is the model server asked directly by as many clients.
+// benchChat measures whole replies over a model of fixed delay: what Parley adds to a message, with 1, 50 and 200
+// conversations at once. The floor is the model server asked directly by as many clients.
 func benchChat(b *bench) error {
 	model, err := aitest.Serve()
 	if err != nil {
@@ -34,7 +34,8 @@ func benchChat(b *bench) error {
 	p, err := b.serve(func(ctx context.Context, db *store.DB, u *parley.User) error {
 		a := &parley.Assistant{}
 		form.Defaults(a)
-		a.Name, a.Type, a.Mode, a.Status, a.Timezone, a.VoiceID, a.LanguageID = "Bench", "inbound", "pipeline", "active", "UTC", 1001, 1
+		a.Name, a.Type, a.Mode, a.Status, a.Timezone, a.VoiceID, a.LanguageID = "Bench", "inbound", "pipeline",
+			"active", "UTC", 1001, 1
 		a.SystemPrompt = "Say yes."
 		err := db.Write(ctx, func(ctx context.Context, tx *store.Tx) error { return tx.CreateAssistant(ctx, u.ID, a) })
 		uuid = a.UUID
@@ -58,7 +59,8 @@ func benchChat(b *bench) error {
 	}
 	for _, n := range []int{1, 50, 200} {
 		low, err := together(n, func(int) error {
-			_, err := post(model.URL+"/chat/completions", `{"model":"bench","stream":true,"messages":[{"role":"user","content":"Well?"}]}`)
+			_, err := post(model.URL+"/chat/completions",
+				`{"model":"bench","stream":true,"messages":[{"role":"user","content":"Well?"}]}`)
 			return err
 		})
 		if err != nil {
@@ -81,7 +83,8 @@ func benchChat(b *bench) error {
 			return err
 		}
 		fmt.Printf("  %3d conversations: %.2f of the floor's messages; adds p50 %v, p99 %v   %.0f messages/s (floor %.0f/s; the model takes %v)\n", n,
-			got.perSecond/low.perSecond, (got.p50 - low.p50).Round(100*time.Microsecond), (got.p99 - low.p99).Round(100*time.Microsecond),
+			got.perSecond/low.perSecond, (got.p50 - low.p50).Round(100*time.Microsecond),
+			(got.p99 - low.p99).Round(100*time.Microsecond),
 			got.perSecond, low.perSecond, modelDelay)
 	}
 	return nil
@@ -114,5 +117,6 @@ func together(n int, ask func(client int) error) (result, error) {
 		return result{}, *err
 	}
 	slices.Sort(all)
-	return result{perSecond: float64(len(all)) / time.Since(began).Seconds(), p50: quantile(all, .5), p99: quantile(all, .99)}, nil
+	return result{perSecond: float64(len(all)) / time.Since(began).Seconds(), p50: quantile(all, .5),
+		p99: quantile(all, .99)}, nil
 }

@@ -19,10 +19,11 @@ import (
 )
 
 // manuals are Debian packages whose HTML is the corpus: manuals in English with many sections.
-var manuals = []string{"debian-policy", "developers-reference", "debian-faq", "maint-guide", "debian-reference-en", "harden-doc", "git-doc"}
+var manuals = []string{"debian-policy", "developers-reference", "debian-faq", "maint-guide", "debian-reference-en",
+	"harden-doc", "git-doc"}
 
-// corpus is what retrieval is measured with: the sections of manuals, and the headings of those whose heading says something and stands
-// once in all manuals, as questions.
+// corpus is what retrieval is measured with: the sections of manuals, and the headings of those whose heading says
+// something and stands once in all manuals, as questions.
 type corpus struct {
 	pages     []page
 	questions []question
@@ -101,7 +102,8 @@ var (
 // read takes a manual's pages.
 func (c *corpus) read(dir, name string) error {
 	return filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
-		if err != nil || e.IsDir() || filepath.Ext(path) != ".html" || otherLanguage.MatchString(strings.TrimPrefix(path, dir)) && !strings.HasSuffix(path, ".en.html") {
+		if err != nil || e.IsDir() || filepath.Ext(path) != ".html" ||
+			otherLanguage.MatchString(strings.TrimPrefix(path, dir)) && !strings.HasSuffix(path, ".en.html") {
 			return err
 		}
 		raw, err := os.ReadFile(path)
@@ -145,7 +147,8 @@ func clear(s string) string {
 	return strings.Join(strings.Fields(strings.NewReplacer("¶", " ", "\u00a0", " ").Replace(s)), " ")
 }
 
-// ask makes the questions: headings of at least two words of four letters, with at least 200 characters below them, that stand once.
+// ask makes the questions: headings of at least two words of four letters, with at least 200 characters below them,
+// that stand once.
 func (c *corpus) ask() {
 	times := map[string]int{}
 	for _, p := range c.pages {
@@ -172,8 +175,8 @@ func (c *corpus) ask() {
 	}
 }
 
-// slip puts one slip of the keyboard into every word of four letters or more: a letter is missing, doubled, wrong, or swapped with the
-// next.
+// slip puts one slip of the keyboard into every word of four letters or more: a letter is missing, doubled, wrong, or
+// swapped with the next.
 func slip(text string, seed uint64) string {
 	r := rand.New(rand.NewPCG(seed, 7))
 	words := strings.Fields(text)

@@ -21,9 +21,10 @@ const (
 	eventPeriod     = 60 * time.Second
 )
 
-// benchEvent measures how soon a webhook leaves: 100 events a second for 60 s, to eleven users' endpoints in turn, all well and then with
-// one of them hanging. Goal: the others' p99 start delay at most 1 s, and at most 1.2 times that of the run in which all are well. Events
-// are committed by another process than the one that sends them, so the sender's look around is in every figure.
+// benchEvent measures how soon a webhook leaves: 100 events a second for 60 s, to eleven users' endpoints in turn,
+// all well and then with one of them hanging. Goal: the others' p99 start delay at most 1 s, and at most 1.2 times
+// that of the run in which all are well. Events are committed by another process than the one that sends them, so the
+// sender's look around is in every figure.
 func benchEvent(b *bench) error {
 	var runs [2]result
 	for i, hang := range []bool{false, true} {
@@ -33,7 +34,8 @@ func benchEvent(b *bench) error {
 		}
 	}
 	fmt.Printf("  start delay of %d events/s   %.2f of the run without a hanging endpoint (p99)   p50 %v, p99 %v; without: p50 %v, p99 %v\n", eventsPerSecond,
-		float64(runs[1].p99)/float64(runs[0].p99), runs[1].p50.Round(time.Millisecond), runs[1].p99.Round(time.Millisecond),
+		float64(runs[1].p99)/float64(runs[0].p99), runs[1].p50.Round(time.Millisecond),
+		runs[1].p99.Round(time.Millisecond),
 		runs[0].p50.Round(time.Millisecond), runs[0].p99.Round(time.Millisecond))
 	return nil
 }
@@ -73,7 +75,8 @@ func (b *bench) deliver(hang bool) (result, error) {
 	p, err := b.serve(func(ctx context.Context, db *store.DB, u *parley.User) error {
 		return db.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
 			for i := range users {
-				u := &parley.User{Name: "x", Email: fmt.Sprintf("u%d@example.com", i), PasswordHash: "-", Timezone: "UTC", Plan: "default"}
+				u := &parley.User{Name: "x", Email: fmt.Sprintf("u%d@example.com", i), PasswordHash: "-",
+					Timezone: "UTC", Plan: "default"}
 				if err := tx.CreateUser(ctx, u); err != nil {
 					return err
 				}

@@ -16,8 +16,8 @@ import (
 	"unsafe"
 )
 
-// The floor of the voice group: a process that does nothing but send every packet back, a socket and a goroutine for each call. What it
-// costs is what the system asks for the packets alone.
+// The floor of the voice group: a process that does nothing but send every packet back, a socket and a goroutine for
+// each call. What it costs is what the system asks for the packets alone.
 
 // echo is that process: it prints its ports and serves until its input ends.
 func echo(calls int) error {
@@ -50,7 +50,8 @@ func echo(calls int) error {
 	return nil
 }
 
-// echoFloor runs that process with as many calls for a while: what a call costs it in a second, and how long a packet takes there and back.
+// echoFloor runs that process with as many calls for a while: what a call costs it in a second, and how long a packet
+// takes there and back.
 func echoFloor(calls int, period time.Duration) (cpu time.Duration, trip result, err error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -100,7 +101,8 @@ func echoFloor(calls int, period time.Duration) (cpu time.Duration, trip result,
 	}
 	all := slices.Concat(trips...)
 	slices.Sort(all)
-	return time.Duration(float64(used) / took.Seconds() / float64(calls)), result{p50: quantile(all, .5), p99: quantile(all, .99)}, nil
+	return time.Duration(float64(used) / took.Seconds() / float64(calls)),
+		result{p50: quantile(all, .5), p99: quantile(all, .99)}, nil
 }
 
 // stream sends 50 packets of G.711 a second and takes the times until each is back.

@@ -20,9 +20,9 @@ import (
 	"parley/internal/store/storetest"
 )
 
-// benchKnowledge measures retrieval on both databases: how well, how fast, and how fast documents come in. Goals: MRR@10 of 0.75 as
-// written and 0.48 with slips; search p99 of 15 ms in 10,000 passages among ten such knowledgebases and 60 ms in 100,000, neighbours adding
-// half at most; 1,000 pages of text a second per core.
+// benchKnowledge measures retrieval on both databases: how well, how fast, and how fast documents come in. Goals:
+// MRR@10 of 0.75 as written and 0.48 with slips; search p99 of 15 ms in 10,000 passages among ten such knowledgebases
+// and 60 ms in 100,000, neighbours adding half at most; 1,000 pages of text a second per core.
 func benchKnowledge(b *bench) error {
 	corpus, err := readCorpus(b)
 	if err != nil {
@@ -77,10 +77,13 @@ func (b *bench) library(engine string) (*library, error) {
 	if _, err := db.Migrate(ctx); err != nil {
 		return nil, err
 	}
-	l := &library{db: db, texts: map[string]*document.Text{}, user: &parley.User{Name: "Bench", Email: "bench@example.com", PasswordHash: "-", Timezone: "UTC", Plan: "default"}}
-	l.desk = &knowledge.Library{Index: search.Index{DB: db}, Cut: document.Here, ReadSite: func(_ context.Context, d *parley.Document, _ func(int, int)) (*document.Text, error) {
-		return l.texts[d.URL], nil
-	}}
+	l := &library{db: db, texts: map[string]*document.Text{},
+		user: &parley.User{Name: "Bench", Email: "bench@example.com", PasswordHash: "-", Timezone: "UTC",
+			Plan: "default"}}
+	l.desk = &knowledge.Library{Index: search.Index{DB: db}, Cut: document.Here,
+		ReadSite: func(_ context.Context, d *parley.Document, _ func(int, int)) (*document.Text, error) {
+			return l.texts[d.URL], nil
+		}}
 	err = db.Write(ctx, func(ctx context.Context, tx *store.Tx) error { return tx.CreateUser(ctx, l.user) })
 	if err != nil {
 		return nil, err
@@ -90,7 +93,8 @@ func (b *bench) library(engine string) (*library, error) {
 	working, stop := context.WithCancel(ctx)
 	done := make(chan error, 1)
 	go func() {
-		done <- db.Work(working, ctx, store.Jobs{Workers: workers, Queues: map[string]river.QueueConfig{knowledge.Queue: {MaxWorkers: 1}}})
+		done <- db.Work(working, ctx, store.Jobs{Workers: workers,
+			Queues: map[string]river.QueueConfig{knowledge.Queue: {MaxWorkers: 1}}})
 	}()
 	b.undo = append(b.undo, func() { stop(); <-done })
 	return l, nil
@@ -100,14 +104,18 @@ func (b *bench) library(engine string) (*library, error) {
 func (l *library) fill(texts []*document.Text) (id int64, err error) {
 	ctx := context.Background()
 	k := &parley.Knowledgebase{Name: "Bench"}
-	if err := l.db.Write(ctx, func(ctx context.Context, tx *store.Tx) error { return tx.CreateKnowledgebase(ctx, l.user.ID, k) }); err != nil {
+	if err := l.db.Write(ctx, func(ctx context.Context,
+		tx *store.Tx) error {
+		return tx.CreateKnowledgebase(ctx, l.user.ID, k)
+	}); err != nil {
 		return 0, err
 	}
 	for i, t := range texts {
 		at := fmt.Sprintf("https://bench.example.com/%d/%d", k.ID, i)
 		l.texts[at] = t
 		name := t.Title
-		if err := l.desk.Add(ctx, l.user.ID, k.ID, &parley.Document{Name: name, Type: parley.Website, URL: at, Links: []string{}}); err != nil {
+		if err := l.desk.Add(ctx, l.user.ID, k.ID, &parley.Document{Name: name, Type: parley.Website, URL: at,
+			Links: []string{}}); err != nil {
 			return 0, err
 		}
 	}
@@ -170,8 +178,8 @@ func (l *library) rank(id int64, c *corpus, heldOut bool, text func(question) st
 // pageSize is a printed page's text, in characters.
 const pageSize = 3000
 
-// speed measures how fast documents come in and questions are answered. The texts are the corpus's sentences in random order, so that
-// words are as common as they are in manuals.
+// speed measures how fast documents come in and questions are answered. The texts are the corpus's sentences in
+// random order, so that words are as common as they are in manuals.
 func (l *library) speed(c *corpus) error {
 	sentences := c.sentences()
 	r := rand.New(rand.NewPCG(1, 1))
@@ -191,7 +199,8 @@ func (l *library) speed(c *corpus) error {
 		return err
 	}
 	took := time.Since(began)
-	fmt.Printf("  taken in: %.0f pages of text a second (goal 1000 a core), %d pages in %v\n", float64(size/pageSize)/took.Seconds(), size/pageSize, took.Round(time.Millisecond))
+	fmt.Printf("  taken in: %.0f pages of text a second (goal 1000 a core), %d pages in %v\n",
+		float64(size/pageSize)/took.Seconds(), size/pageSize, took.Round(time.Millisecond))
 
 	small, err := l.fill(texts(10_000))
 	if err != nil {
@@ -235,7 +244,8 @@ func made(r *rand.Rand, sentences []string, chunks int) *document.Text {
 		}
 		words := strings.Fields(sentences[r.IntN(len(sentences))])
 		heading := strings.Join(words[:min(4, len(words))], " ")
-		t.Sections = append(t.Sections, document.Section{Heading: []string{heading}, Text: b.String()[:min(b.Len(), document.ChunkSize)]})
+		t.Sections = append(t.Sections, document.Section{Heading: []string{heading},
+			Text: b.String()[:min(b.Len(), document.ChunkSize)]})
 	}
 	return t
 }

@@ -1,5 +1,5 @@
-// Command bench measures the real program against floors measured in the same run: `make bench GROUP=api`. What it prints are ratios
-// first; absolute figures are this machine's.
+// Command bench measures the real program against floors measured in the same run: `make bench GROUP=api`. What it
+// prints are ratios first; absolute figures are this machine's.
 package main
 
 import (

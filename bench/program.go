@@ -60,7 +60,8 @@ func (b *bench) serve(seed func(context.Context, *store.DB, *parley.User) error,
 		out, err := cmd.Output()
 		return strings.TrimSpace(string(out)), err
 	}
-	if _, err := run("user", "create", "--email", "bench@example.com", "--password", "password", "--balance", "100000"); err != nil {
+	if _, err := run("user", "create", "--email", "bench@example.com", "--password", "password", "--balance",
+		"100000"); err != nil {
 		return nil, fmt.Errorf("%s: %w (make build makes it)", b.binary, err)
 	}
 	if p.token, err = run("key", "create", "--user", "bench@example.com", "--name", "bench"); err != nil {
@@ -76,8 +77,10 @@ func (b *bench) serve(seed func(context.Context, *store.DB, *parley.User) error,
 	p.addr = l.Addr().String()
 	l.Close()
 	cmd := exec.Command(b.binary, "serve")
-	cmd.Env = append(append(os.Environ(), "PARLEY_DATA="+data, "PARLEY_SECRET_KEY="+secret, "PARLEY_LISTEN="+p.addr, "PARLEY_RATE_API=off",
-		"PARLEY_RATE_PUBLIC=off", "PARLEY_PUBLIC_DAILY_SPEND=0", "PARLEY_CONNECTIONS_PER_ADDRESS=0", "PARLEY_STREAMS_PER_ADDRESS=0", "PARLEY_SIP_LISTEN=off", "PARLEY_WEBRTC_LISTEN=off"), env...)
+	cmd.Env = append(append(os.Environ(), "PARLEY_DATA="+data, "PARLEY_SECRET_KEY="+secret, "PARLEY_LISTEN="+p.addr,
+		"PARLEY_RATE_API=off",
+		"PARLEY_RATE_PUBLIC=off", "PARLEY_PUBLIC_DAILY_SPEND=0", "PARLEY_CONNECTIONS_PER_ADDRESS=0",
+		"PARLEY_STREAMS_PER_ADDRESS=0", "PARLEY_SIP_LISTEN=off", "PARLEY_WEBRTC_LISTEN=off"), env...)
 	cmd.Stderr = os.Stderr
 	if err := cmd.Start(); err != nil {
 		return nil, err
@@ -119,8 +122,8 @@ func open(data string) (*store.DB, error) {
 	return store.Open(context.Background(), store.Options{Path: filepath.Join(data, "parley.db"), Secret: key[:]})
 }
 
-// load asks a server from conns connections for a while and reports how fast it answers. request writes the n-th request; every answer
-// must have the status.
+// load asks a server from conns connections for a while and reports how fast it answers. request writes the n-th
+// request; every answer must have the status.
 func load(addr string, conns int, d time.Duration, status int, request func(n int64) []byte) (result, error) {
 	var n atomic.Int64
 	var wg sync.WaitGroup
@@ -166,7 +169,8 @@ func load(addr string, conns int, d time.Duration, status int, request func(n in
 	}
 	all := slices.Concat(times...)
 	slices.Sort(all)
-	return result{perSecond: float64(len(all)) / time.Since(began).Seconds(), p50: quantile(all, .5), p99: quantile(all, .99)}, nil
+	return result{perSecond: float64(len(all)) / time.Since(began).Seconds(), p50: quantile(all, .5),
+		p99: quantile(all, .99)}, nil
 }
 
 type result struct {
@@ -195,7 +199,8 @@ func request(method, path, token, body string) []byte {
 	return b.Bytes()
 }
 
-// floor is a bare net/http server in this process that answers with size bytes: what the connections, the HTTP and the load itself cost.
+// floor is a bare net/http server in this process that answers with size bytes: what the connections, the HTTP and
+// the load itself cost.
 func (b *bench) floor(size int) (string, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// vendor is a server that speaks OpenAI's API as cheaply as it can: it hears always the same, thinks what it is told to, and says it as a
-// tone, each after a delay that is known. What a turn takes beyond those delays is Parley's.
+// vendor is a server that speaks OpenAI's API as cheaply as it can: it hears always the same, thinks what it is told
+// to, and says it as a tone, each after a delay that is known. What a turn takes beyond those delays is Parley's.
 type vendor struct {
 	url                 string
 	hears               string // what every utterance means

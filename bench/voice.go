@@ -26,15 +26,17 @@ import (
 	"parley/internal/store"
 )
 
-// benchVoice measures calls: telephones of this process speak with the program over real RTP on loopback, with a vendor of known delays
-// behind it. The floor is a Go process that sends the same packets back. Goals, G.711 on two cores: a turn adds p50 25 ms and p99 80 ms to
-// the endpointing silence and the vendor's delays; an interruption silences within 150 ms (p95), without a packet of the old reply after it;
-// INVITE to 200 within 20 ms and ACK to the first packet of a cached greeting within 40; CPU at most 3 times the floor's, and below 2.5 ms a
-// call-second; 300 KB of memory a call.
+// benchVoice measures calls: telephones of this process speak with the program over real RTP on loopback, with a
+// vendor of known delays behind it. The floor is a Go process that sends the same packets back. Goals, G.711 on two
+// cores: a turn adds p50 25 ms and p99 80 ms to the endpointing silence and the vendor's delays; an interruption
+// silences within 150 ms (p95), without a packet of the old reply after it; INVITE to 200 within 20 ms and ACK to the
+// first packet of a cached greeting within 40; CPU at most 3 times the floor's, and below 2.5 ms a call-second; 300
+// KB of memory a call.
 //
 // The telephones and the vendor share the machine with the program: at 200 calls a part of what is measured is theirs.
 func benchVoice(b *bench) error {
-	v := &vendor{hears: "A table for two, please.", hear: 100 * time.Millisecond, think: 100 * time.Millisecond, voiced: 100 * time.Millisecond}
+	v := &vendor{hears: "A table for two, please.", hear: 100 * time.Millisecond, think: 100 * time.Millisecond,
+		voiced: 100 * time.Millisecond}
 	if err := b.vendor(v); err != nil {
 		return err
 	}
@@ -51,7 +53,8 @@ func benchVoice(b *bench) error {
 	return b.passing(v, speech)
 }
 
-// passing makes a thousand short calls, 25 at once and at most 80 a second (the line takes 100), and tells what they leave behind.
+// passing makes a thousand short calls, 25 at once and at most 80 a second (the line takes 100), and tells what they
+// leave behind.
 func (b *bench) passing(v *vendor, speech []int16) error {
 	const calls, together, perSecond = 1000, 25, 80
 	p, at, assistant, err := b.telephone(v)
@@ -70,7 +73,8 @@ func (b *bench) passing(v *vendor, speech []int16) error {
 		if err := set.warm(); err != nil {
 			return err
 		}
-		time.Sleep([2]time.Duration{2 * time.Second, 35 * time.Second}[i]) // ends are written; SIP remembers a call for 32 s
+		// ends are written; SIP remembers a call for 32 s
+		time.Sleep([2]time.Duration{2 * time.Second, 35 * time.Second}[i])
 		if goroutines[i], err = p.goroutines(); err != nil {
 			return err
 		}
@@ -147,7 +151,8 @@ func customer() ([]int16, error) {
 	}
 	defer os.RemoveAll(dir)
 	file := filepath.Join(dir, "speech.wav")
-	if out, err := exec.Command("flite", "-voice", "rms", "-t", "I want a table for two", "-o", file).CombinedOutput(); err != nil {
+	if out, err := exec.Command("flite", "-voice", "rms", "-t", "I want a table for two", "-o",
+		file).CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("flite speaks for the customers (scripts/setup run installs it): %w %s", err, out)
 	}
 	f, err := os.Open(file)
@@ -252,12 +257,15 @@ func (b *bench) calls(n int, v *vendor, speech []int16) error {
 		size = fmt.Sprintf("   %.0f KB a call", float64(after-before)/float64(n))
 	}
 	fmt.Printf("  %3d calls: %.1f of the floor's CPU: %v a call-second (floor %v; customers speak %.0f %% of the time)%s   idle %v, telephones and vendor %v a second\n", n, float64(used)/float64(floor),
-		used.Round(10*time.Microsecond), floor.Round(10*time.Microsecond), 100*share, size, idle.Round(time.Millisecond), ours.Round(time.Millisecond))
+		used.Round(10*time.Microsecond), floor.Round(10*time.Microsecond), 100*share, size,
+		idle.Round(time.Millisecond), ours.Round(time.Millisecond))
 	show := func(what string, d []time.Duration, more string) {
-		fmt.Printf("             %-28s p50 %v, p95 %v, p99 %v (%d)%s\n", what, quantile(d, .5).Round(100*time.Microsecond), quantile(d, .95).Round(100*time.Microsecond),
+		fmt.Printf("             %-28s p50 %v, p95 %v, p99 %v (%d)%s\n", what,
+			quantile(d, .5).Round(100*time.Microsecond), quantile(d, .95).Round(100*time.Microsecond),
 			quantile(d, .99).Round(100*time.Microsecond), len(d), more)
 	}
-	show("a turn adds", adds, fmt.Sprintf("   an echoed packet takes p50 %v, p99 %v", trip.p50.Round(10*time.Microsecond), trip.p99.Round(10*time.Microsecond)))
+	show("a turn adds", adds, fmt.Sprintf("   an echoed packet takes p50 %v, p99 %v",
+		trip.p50.Round(10*time.Microsecond), trip.p99.Round(10*time.Microsecond)))
 	show("speech to silence", barge, fmt.Sprintf("   %d not silenced, %d packets of an old reply later", missed, late))
 	fmt.Printf("             as the calls tell it         endpoint %d, transcript %d, first token %d, sentence %d, audio %d, packet %d ms after the last word (p50)\n",
 		steps[0], steps[1], steps[2], steps[3], steps[4], steps[5])
@@ -266,11 +274,13 @@ func (b *bench) calls(n int, v *vendor, speech []int16) error {
 	return nil
 }
 
-// waterfalls are the medians of the steps that the program has stored with each reply of its last n calls that was not interrupted.
+// waterfalls are the medians of the steps that the program has stored with each reply of its last n calls that was
+// not interrupted.
 func (p *program) waterfalls(n int) (steps [6]int64, err error) {
 	var all [6][]int64
 	for page := 1; page <= (n+99)/100; page++ {
-		req, err := http.NewRequest("GET", fmt.Sprintf("http://%s/api/user/calls?per_page=100&page=%d", p.addr, page), nil)
+		req, err := http.NewRequest("GET", fmt.Sprintf("http://%s/api/user/calls?per_page=100&page=%d", p.addr,
+			page), nil)
 		if err != nil {
 			return steps, err
 		}
@@ -290,7 +300,8 @@ func (p *program) waterfalls(n int) (steps [6]int64, err error) {
 		for _, c := range list.Data {
 			for _, t := range c.Turns {
 				if l := t.Latency; l != nil && !t.Interrupted && t.Text == shortReply {
-					for i, ms := range []int64{l.EndpointMS, l.TranscriptMS, l.FirstTokenMS, l.FirstSentenceMS, l.FirstAudioMS, l.FirstPacketMS} {
+					for i, ms := range []int64{l.EndpointMS, l.TranscriptMS, l.FirstTokenMS, l.FirstSentenceMS,
+						l.FirstAudioMS, l.FirstPacketMS} {
 						all[i] = append(all[i], ms)
 					}
 				}
@@ -308,7 +319,8 @@ func (p *program) waterfalls(n int) (steps [6]int64, err error) {
 
 // telephone runs the program with a telephone line and an assistant that thinks, hears and speaks by the vendor.
 func (b *bench) telephone(v *vendor) (p *program, at netip.AddrPort, assistant int64, err error) {
-	cat := catalog.New("", provider.All(openai.Declare(&openai.Settings{APIKey: "bench", TTSModel: "bench", STTModel: "bench"})))
+	cat := catalog.New("", provider.All(openai.Declare(&openai.Settings{APIKey: "bench", TTSModel: "bench",
+		STTModel: "bench"})))
 	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
 	if err != nil {
 		return nil, at, 0, err
@@ -330,7 +342,8 @@ func (b *bench) telephone(v *vendor) (p *program, at netip.AddrPort, assistant i
 		err := db.Write(ctx, func(ctx context.Context, tx *store.Tx) error { return tx.CreateAssistant(ctx, u.ID, a) })
 		assistant = a.ID
 		return err
-	}, "PARLEY_OPENAI_BASE_URL="+v.url, "PARLEY_OPENAI_CHAT_MODEL=bench", "PARLEY_OPENAI_TTS_MODEL=bench", "PARLEY_OPENAI_STT_MODEL=bench",
+	}, "PARLEY_OPENAI_BASE_URL="+v.url, "PARLEY_OPENAI_CHAT_MODEL=bench", "PARLEY_OPENAI_TTS_MODEL=bench",
+		"PARLEY_OPENAI_STT_MODEL=bench",
 		"PARLEY_SIP_LISTEN="+at.String(), "PARLEY_RTP_PORTS=20000-21999", "PARLEY_PRICES="+prices, "PARLEY_DRAIN=1s")
 	return p, at, assistant, err
 }

@@ -35,17 +35,19 @@ type page struct {
 	dialogue sync.WaitGroup
 }
 
-// browse opens a new browser with an empty profile and further flags, name or name=value. The test fails in the end when a page logged an
-// error.
+// browse opens a new browser with an empty profile and further flags, name or name=value. The test fails in the end
+// when a page logged an error.
 func browse(t *testing.T, flags ...string) *page {
 	t.Helper()
 	path, err := exec.LookPath("chromium")
 	if err != nil {
 		t.Fatalf("no chromium: apt-get install chromium: %v", err)
 	}
-	opts := []chromedp.ExecAllocatorOption{chromedp.ExecPath(path), chromedp.NoFirstRun, chromedp.NoDefaultBrowserCheck, chromedp.Headless,
+	opts := []chromedp.ExecAllocatorOption{chromedp.ExecPath(path), chromedp.NoFirstRun,
+		chromedp.NoDefaultBrowserCheck, chromedp.Headless,
 		chromedp.NoSandbox, chromedp.DisableGPU, chromedp.UserDataDir(t.TempDir()), chromedp.WindowSize(1280, 900)}
-	for _, flag := range []string{"disable-quic", "disable-background-networking", "disable-component-update", "disable-sync", "hide-scrollbars",
+	for _, flag := range []string{"disable-quic", "disable-background-networking", "disable-component-update",
+		"disable-sync", "hide-scrollbars",
 		"disable-dev-shm-usage"} {
 		opts = append(opts, chromedp.Flag(flag, true))
 	}
@@ -91,7 +93,8 @@ func (p *page) event(ev any) {
 			text += " " + e.Description
 		}
 	case *runtime.EventConsoleAPICalled:
-		if ev.Type == runtime.ConsoleAPICalledTypeError || ev.Type == runtime.ConsoleAPICalledTypeWarning || ev.Type == runtime.ConsoleAPICalledTypeAssert {
+		if ev.Type == runtime.ConsoleAPICalledTypeError || ev.Type == runtime.ConsoleAPICalledTypeWarning ||
+			ev.Type == runtime.ConsoleAPICalledTypeAssert {
 			for _, a := range ev.Args {
 				text += " " + string(a.Value) + a.Description
 			}
@@ -158,7 +161,8 @@ func get[T any](p *page, action chromedp.Action[T]) T {
 // see waits until the text of what a selector names contains some words.
 func (p *page) see(selector, words string) {
 	p.t.Helper()
-	p.until(fmt.Sprintf("[...document.querySelectorAll(%s)].some(e => e.innerText.includes(%s))", quote(selector), quote(words)))
+	p.until(fmt.Sprintf("[...document.querySelectorAll(%s)].some(e => e.innerText.includes(%s))", quote(selector),
+		quote(words)))
 }
 
 // until waits for a JavaScript expression to become true, also across navigations.
@@ -205,14 +209,16 @@ func (p *page) click(selector string) {
 func (p *page) fill(selector, text string) {
 	p.t.Helper()
 	box := chromedp.CSS(selector)
-	p.do(chromedp.Focus(box, chromedp.NodeVisible), chromedp.Evaluate[chromedp.Void]("document.activeElement.select()"), chromedp.KeyEvent("\b"),
+	p.do(chromedp.Focus(box, chromedp.NodeVisible),
+		chromedp.Evaluate[chromedp.Void]("document.activeElement.select()"), chromedp.KeyEvent("\b"),
 		chromedp.SendKeys(box, text))
 }
 
 // scheme makes the browser prefer light or dark.
 func (p *page) scheme(name string) {
 	p.t.Helper()
-	media := emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: name},
+	media := emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme",
+		Value: name},
 		{Name: "prefers-reduced-motion", Value: "reduce"}}}
 	p.do(chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
 		_, err := cdp.Call(ctx, t, emulation.SetEmulatedMedia, media)
@@ -223,7 +229,8 @@ func (p *page) scheme(name string) {
 // size sets the size of the window; below 600 it is a phone.
 func (p *page) size(width, height int64) {
 	p.t.Helper()
-	p.do(chromedp.EmulateViewport(width, height, func(m *emulation.SetDeviceMetricsOverrideParams, _ *emulation.SetTouchEmulationEnabledParams) {
+	p.do(chromedp.EmulateViewport(width, height, func(m *emulation.SetDeviceMetricsOverrideParams,
+		_ *emulation.SetTouchEmulationEnabledParams) {
 		m.Mobile = width < 600
 	}))
 }
@@ -253,7 +260,8 @@ func (p *page) accessible(what string) {
 			} `json:"nodes"`
 		} `json:"violations"`
 	}
-	out := get(p, chromedp.Evaluate[result](axe+"\n;axe.run(document, {resultTypes: ['violations']})", chromedp.EvalAwaitPromise))
+	out := get(p, chromedp.Evaluate[result](axe+"\n;axe.run(document, {resultTypes: ['violations']})",
+		chromedp.EvalAwaitPromise))
 	for _, v := range out.Violations {
 		if v.Impact != "serious" && v.Impact != "critical" {
 			p.t.Logf("%s: axe: %s %s: %s (%d)", what, v.Impact, v.ID, v.Help, len(v.Nodes))

@@ -76,7 +76,8 @@ func (p *program) importLeads(t *testing.T, campaign int64, list string) (import
 func (p *program) campaignDo(t *testing.T, campaign int64, action string) {
 	t.Helper()
 	var answer struct{ Message string }
-	if status := p.call(t, "POST", "/user/campaigns/update-status", map[string]any{"campaign_id": campaign, "action": action}, &answer); status != http.StatusOK {
+	if status := p.call(t, "POST", "/user/campaigns/update-status",
+		map[string]any{"campaign_id": campaign, "action": action}, &answer); status != http.StatusOK {
 		t.Fatalf("%s is answered %d %s", action, status, answer.Message)
 	}
 }
@@ -89,11 +90,13 @@ func (p *program) campaignStats(t *testing.T, campaign int64) (s parley.Campaign
 	return s
 }
 
-// A campaign on a server without a trunk: somebody answers, is busy, is not there, has a voicemail; the list comes back with what became of each.
+// A campaign on a server without a trunk: somebody answers, is busy, is not there, has a voicemail; the list comes
+// back with what became of each.
 func TestCampaignSandbox(t *testing.T) {
 	l := telephone(t)
 	number, _ := l.purchase(t)
-	l.outbound(t, number, map[string]any{"ringing_time": 2, "end_call_on_voicemail": 1, "initial_message": "Good morning, {{name}}.", "record": false})
+	l.outbound(t, number, map[string]any{"ringing_time": 2, "end_call_on_voicemail": 1,
+		"initial_message": "Good morning, {{name}}.", "record": false})
 	c := l.campaign(t, l.Assistant, map[string]any{"max_calls_in_parallel": 4})
 	if n, bad := l.importLeads(t, c, "phone_number;name\n+12025550123;Ana\n+12025550003;Bo\n+12025550004;Cy\n+12025550005;Di\nnobody;Ed\n"); n != 4 || bad != 1 {
 		t.Fatalf("%d imported, %d skipped", n, bad)
@@ -101,20 +104,24 @@ func TestCampaignSandbox(t *testing.T) {
 	l.campaignDo(t, c, "start")
 	var s parley.CampaignStats
 	eventually(t, "four calls", func() bool { s = l.campaignStats(t, c); return s.Calls == 4 })
-	if s.Answered != 1 || s.Busy != 1 || s.NoAnswer != 1 || s.Voicemail != 1 || s.ByStatus["completed"] != 2 || s.ByStatus["rescheduled"] != 2 {
+	if s.Answered != 1 || s.Busy != 1 || s.NoAnswer != 1 || s.Voicemail != 1 || s.ByStatus["completed"] != 2 ||
+		s.ByStatus["rescheduled"] != 2 {
 		t.Errorf("%+v", s)
 	}
 	for _, row := range l.talks(t) {
-		t.Logf("call %d: %s by %s, %d s, answered by %s", row.ID, row.Status, row.EndedReason, row.Duration, row.AnsweredBy)
+		t.Logf("call %d: %s by %s, %d s, answered by %s", row.ID, row.Status, row.EndedReason, row.Duration,
+			row.AnsweredBy)
 	}
 	rows := l.export(t, c)
-	want := map[string]string{"Ana": "completed answered human", "Bo": "rescheduled busy unknown", "Cy": "rescheduled no_answer unknown", "Di": "completed voicemail machine"}
+	want := map[string]string{"Ana": "completed answered human", "Bo": "rescheduled busy unknown",
+		"Cy": "rescheduled no_answer unknown", "Di": "completed voicemail machine"}
 	for _, r := range rows {
 		if got := r["lead_status"] + " " + r["outcome"] + " " + r["answered_by"]; got != want[r["name"]] {
 			t.Errorf("%s is %s, want %s", r["name"], got, want[r["name"]])
 		}
 		if r["lead_status"] == "rescheduled" {
-			if next, err := time.Parse(time.DateTime, r["next_attempt_at"]); err != nil || time.Until(next) < 55*time.Minute {
+			if next, err := time.Parse(time.DateTime, r["next_attempt_at"]); err != nil ||
+				time.Until(next) < 55*time.Minute {
 				t.Errorf("%s is called again at %s: %v", r["name"], r["next_attempt_at"], err)
 			}
 		}
@@ -129,7 +136,8 @@ func TestCampaignSandbox(t *testing.T) {
 		}
 	}
 	l.call(t, "GET", fmt.Sprintf("/user/calls?campaign_id=%d&phone_number=%%2B12025550123", c), nil, &page)
-	if len(page.Data) != 1 || page.Data[0].CampaignName != "Spring" || !strings.HasPrefix(page.Data[0].Transcript, "AI: Good morning, Ana.") {
+	if len(page.Data) != 1 || page.Data[0].CampaignName != "Spring" ||
+		!strings.HasPrefix(page.Data[0].Transcript, "AI: Good morning, Ana.") {
 		t.Errorf("%+v", page.Data)
 	}
 }
@@ -137,7 +145,8 @@ func TestCampaignSandbox(t *testing.T) {
 // export is a campaign's list with what became of it, by column.
 func (p *program) export(t *testing.T, campaign int64) (list []map[string]string) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), "GET", fmt.Sprintf("%s/api/user/campaigns/%d/export", p.URL, campaign), nil)
+	req, err := http.NewRequestWithContext(t.Context(), "GET",
+		fmt.Sprintf("%s/api/user/campaigns/%d/export", p.URL, campaign), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,7 +187,8 @@ func newCrowd(t *testing.T, port int) *crowd {
 		t.Fatal(err)
 	}
 	c := &crowd{filepath.Join(dir, "log")}
-	cmd := exec.Command("sipp", "-sf", scenario, "-i", "127.0.0.1", "-mi", "127.0.0.1", "-p", strconv.Itoa(port), "-mp", strconv.Itoa(port+100), "-nostdin",
+	cmd := exec.Command("sipp", "-sf", scenario, "-i", "127.0.0.1", "-mi", "127.0.0.1", "-p", strconv.Itoa(port),
+		"-mp", strconv.Itoa(port+100), "-nostdin",
 		"-trace_logs", "-log_file", c.log, "-trace_err", "-error_file", filepath.Join(dir, "errors"))
 	cmd.Dir = dir
 	if err := cmd.Start(); err != nil {
@@ -229,27 +239,34 @@ func (l *line) joinLine(t *testing.T) *program {
 	t.Helper()
 	first := block(t)
 	own := *l.program
-	own.env = append(append([]string{}, l.env...), fmt.Sprintf("PARLEY_SIP_LISTEN=127.0.0.1:%d", first), fmt.Sprintf("PARLEY_RTP_PORTS=%d-%d", first+2, first+501))
+	own.env = append(append([]string{}, l.env...), fmt.Sprintf("PARLEY_SIP_LISTEN=127.0.0.1:%d", first),
+		fmt.Sprintf("PARLEY_RTP_PORTS=%d-%d", first+2, first+501))
 	return own.join(t)
 }
 
-// Three processes on one PostgreSQL run campaigns against far ends that answer, are busy, ring out or play a greeting, and one process is
-// killed in the middle: nobody is rung twice for one attempt, nobody is lost, nobody is called outside of their hours, as the far end's own log tells it.
+// Three processes on one PostgreSQL run campaigns against far ends that answer, are busy, ring out or play a
+// greeting, and one process is killed in the middle: nobody is rung twice for one attempt, nobody is lost, nobody is
+// called outside of their hours, as the far end's own log tells it.
 func TestCampaignNodes(t *testing.T) {
 	const secret, each = "the same on all nodes", 30
 	pg := storetest.Postgres(t)
 	prices := filepath.Join(t.TempDir(), "prices.yaml")
-	if err := os.WriteFile(prices, []byte("plans:\n  default: {campaigns: 20, parallel_calls: 16, tools: 100}\n"), 0o644); err != nil {
+	if err := os.WriteFile(prices, []byte("plans:\n  default: {campaigns: 20, parallel_calls: 16, tools: 100}\n"),
+		0o644); err != nil {
 		t.Fatal(err)
 	}
-	l := telephone(t, "PARLEY_DATABASE="+pg, "PARLEY_SECRET_KEY="+secret, "PARLEY_PRICES="+prices, "PARLEY_CALL_DAILY_SPEND=0")
+	l := telephone(t, "PARLEY_DATABASE="+pg, "PARLEY_SECRET_KEY="+secret, "PARLEY_PRICES="+prices,
+		"PARLEY_CALL_DAILY_SPEND=0")
 	two, three := l.joinLine(t), l.joinLine(t)
 	far := newCrowd(t, l.ports)
-	l.trunk(t, l.ports, map[string]any{"ringing_time": 2, "end_call_on_voicemail": 1, "record": false, "post_call_evaluation": false, "post_call_schema": []any{}})
+	l.trunk(t, l.ports, map[string]any{"ringing_time": 2, "end_call_on_voicemail": 1, "record": false,
+		"post_call_evaluation": false, "post_call_schema": []any{}})
 	now := time.Now().UTC()
 	clock := func(d time.Duration) string { return now.Add(d).Format("15:04") }
-	open := map[string]any{"max_calls_in_parallel": 8, "retry_interval": 10, "timezone": "UTC", "allowed_hours_start_time": clock(-time.Hour), "allowed_hours_end_time": clock(time.Hour)}
-	closed := map[string]any{"timezone": "UTC", "allowed_hours_start_time": clock(2 * time.Hour), "allowed_hours_end_time": clock(4 * time.Hour)}
+	open := map[string]any{"max_calls_in_parallel": 8, "retry_interval": 10, "timezone": "UTC",
+		"allowed_hours_start_time": clock(-time.Hour), "allowed_hours_end_time": clock(time.Hour)}
+	closed := map[string]any{"timezone": "UTC", "allowed_hours_start_time": clock(2 * time.Hour),
+		"allowed_hours_end_time": clock(4 * time.Hour)}
 	list := func(from int) string {
 		var b strings.Builder
 		b.WriteString("phone_number\n")
@@ -258,7 +275,8 @@ func TestCampaignNodes(t *testing.T) {
 		}
 		return b.String()
 	}
-	a, b, night := l.campaign(t, l.Assistant, open), l.campaign(t, l.Assistant, open), l.campaign(t, l.Assistant, closed)
+	a, b, night := l.campaign(t, l.Assistant, open), l.campaign(t, l.Assistant, open),
+		l.campaign(t, l.Assistant, closed)
 	for i, c := range []int64{a, b, night} {
 		if n, bad := []*program{l.program, two, three}[i].importLeads(t, c, list(100+100*i)); n != each || bad != 0 {
 			t.Fatalf("%d imported, %d skipped", n, bad)
@@ -319,15 +337,16 @@ func attempts(t *testing.T, l *line, campaigns ...int64) (n int) {
 	return n
 }
 
-// judgeCrowd holds the far end's log against the calls of campaigns: each call came there once, but for those that a node took along. It says
-// how many of those there are.
+// judgeCrowd holds the far end's log against the calls of campaigns: each call came there once, but for those that a
+// node took along. It says how many of those there are.
 func judgeCrowd(t *testing.T, l *line, far *crowd, campaigns ...int64) (lost int) {
 	t.Helper()
 	called := far.called(t)
 	for _, c := range campaigns {
 		for _, lead := range leadsOf(t, l.program, c) {
 			var page struct{ Data []talk }
-			l.call(t, "GET", fmt.Sprintf("/user/calls?campaign_id=%d&phone_number=%%2B%s&per_page=100", c, lead.PhoneNumber[1:]), nil, &page)
+			l.call(t, "GET", fmt.Sprintf("/user/calls?campaign_id=%d&phone_number=%%2B%s&per_page=100", c,
+				lead.PhoneNumber[1:]), nil, &page)
 			gone := 0
 			for _, call := range page.Data {
 				if call.EndedReason == parley.NodeLost {
@@ -335,10 +354,13 @@ func judgeCrowd(t *testing.T, l *line, far *crowd, campaigns ...int64) (lost int
 				}
 			}
 			lost += gone
-			if n := len(called[lead.PhoneNumber]); n > len(page.Data) || n < len(page.Data)-gone || len(page.Data) == 0 {
-				t.Errorf("%s has %d calls, %d of them lost with their node, and was rung %d times", lead.PhoneNumber, len(page.Data), gone, n)
+			if n := len(called[lead.PhoneNumber]); n > len(page.Data) || n < len(page.Data)-gone ||
+				len(page.Data) == 0 {
+				t.Errorf("%s has %d calls, %d of them lost with their node, and was rung %d times",
+					lead.PhoneNumber, len(page.Data), gone, n)
 			}
-			want := map[byte]parley.Outcome{'6': parley.OutcomeBusy, '7': parley.OutcomeBusy, '8': parley.OutcomeNoAnswer, '9': parley.OutcomeVoicemail}[lead.PhoneNumber[len(lead.PhoneNumber)-1]]
+			want := map[byte]parley.Outcome{'6': parley.OutcomeBusy, '7': parley.OutcomeBusy,
+				'8': parley.OutcomeNoAnswer, '9': parley.OutcomeVoicemail}[lead.PhoneNumber[len(lead.PhoneNumber)-1]]
 			if want == "" {
 				want = parley.OutcomeAnswered
 			}
@@ -370,7 +392,8 @@ func hasten(t *testing.T, postgres, secret, email string) (n int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	list, _, err := db.Leads(t.Context(), u.ID, store.LeadFilter{Status: parley.LeadRescheduled}, store.Page{Number: 1, Size: 1000})
+	list, _, err := db.Leads(t.Context(), u.ID, store.LeadFilter{Status: parley.LeadRescheduled},
+		store.Page{Number: 1, Size: 1000})
 	if err != nil {
 		t.Fatal(err)
 	}

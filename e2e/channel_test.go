@@ -15,18 +15,27 @@ import (
 func (p *page) choose(selector, value string) {
 	p.t.Helper()
 	p.do(chromedp.SetValue(chromedp.CSS(selector), value),
-		chromedp.Evaluate[chromedp.Void]("document.querySelector("+quote(selector)+").dispatchEvent(new Event('change', {bubbles: true}))"))
+		chromedp.Evaluate[chromedp.Void]("document.querySelector("+quote(selector)+
+			").dispatchEvent(new Event('change', {bubbles: true}))"))
 }
 
-// Numbers, messages and webhooks in a browser: a number is bought, answered and written from, a message is answered, an event arrives.
+// Numbers, messages and webhooks in a browser: a number is bought, answered and written from, a message is answered,
+// an event arrives.
 func TestConsoleChannels(t *testing.T) {
 	platform := graphtest.New(t)
-	platform.Set([]graphtest.Object{graphtest.Number("111", "+1 631-555-8151", "Acme", "CONNECTED", "GREEN", "TIER_1K")},
-		[]graphtest.Object{graphtest.Template("t1", "order_ready", "APPROVED", "POSITIONAL", "Dear {{1}}, your order {{2}} is ready."), graphtest.Template("t2", "new", "PENDING", "POSITIONAL", "Soon.")})
-	s, _ := thinking(t, "PARLEY_WHATSAPP_TOKEN="+graphtest.Token, "PARLEY_WHATSAPP_BUSINESS_ID="+graphtest.BusinessID, "PARLEY_WHATSAPP_BASE_URL="+platform.URL,
+	platform.Set([]graphtest.Object{graphtest.Number("111", "+1 631-555-8151", "Acme", "CONNECTED", "GREEN",
+		"TIER_1K")},
+		[]graphtest.Object{graphtest.Template("t1", "order_ready", "APPROVED", "POSITIONAL",
+			"Dear {{1}}, your order {{2}} is ready."),
+			graphtest.Template("t2", "new", "PENDING", "POSITIONAL", "Soon.")})
+	s, _ := thinking(t, "PARLEY_WHATSAPP_TOKEN="+graphtest.Token, "PARLEY_WHATSAPP_BUSINESS_ID="+
+		graphtest.BusinessID, "PARLEY_WHATSAPP_BASE_URL="+platform.URL,
 		"PARLEY_WHATSAPP_APP_SECRET="+graphtest.AppSecret, "PARLEY_WHATSAPP_VERIFY_TOKEN="+graphtest.VerifyToken)
 	own := fmt.Sprintf("/user/assistant/%d", s.Assistant)
-	hook := serveLocal(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "thank you <b>") }))
+	hook := serveLocal(t, http.HandlerFunc(func(w http.ResponseWriter,
+		r *http.Request) {
+		fmt.Fprint(w, "thank you <b>")
+	}))
 	p := browse(t)
 	p.scheme("light")
 	p.signIn(s)
@@ -127,7 +136,8 @@ func (p *page) writes(s *program) {
 // hooks sets endpoints up and sees what they are sent.
 func (p *page) hooks(s *program, hook, own string) {
 	p.t.Helper()
-	if status := s.call(p.t, "PUT", own, map[string]any{"conversation_ended_webhook_url": hook + "/ended"}, nil); status != 200 {
+	if status := s.call(p.t, "PUT", own, map[string]any{"conversation_ended_webhook_url": hook + "/ended"},
+		nil); status != 200 {
 		p.t.Fatal(status)
 	}
 	p.open(s.URL + "/webhooks/settings")
@@ -197,5 +207,6 @@ func (p *page) callerID(s *program) {
 	p.fill("#f-code", code)
 	p.click("form .primary")
 	p.see("#notice", "The number is verified.")
-	p.until("getComputedStyle(document.querySelector('.notice')).visibility === 'hidden'") // it goes by itself, also without motion
+	// it goes by itself, also without motion
+	p.until("getComputedStyle(document.querySelector('.notice')).visibility === 'hidden'")
 }

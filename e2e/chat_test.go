@@ -28,7 +28,8 @@ func (s *program) bakery(t *testing.T) {
 	for _, tool := range []string{"order_status", "loyalty_points"} {
 		var made struct{ Data struct{ ID int64 } }
 		path := map[string]string{"order_status": "/orders/{number}", "loyalty_points": "/nowhere/{number}"}[tool]
-		status := s.call(t, "POST", "/user/tools", map[string]any{"name": tool, "description": "Looks up an order", "method": "GET", "endpoint": at + path,
+		status := s.call(t, "POST", "/user/tools", map[string]any{"name": tool, "description": "Looks up an order",
+			"method": "GET", "endpoint": at + path,
 			"schema": []any{map[string]any{"name": "number", "type": "string", "description": "Order number"}}}, &made)
 		if status != http.StatusCreated {
 			t.Fatalf("the tool is answered %d", status)
@@ -36,8 +37,9 @@ func (s *program) bakery(t *testing.T) {
 		ids = append(ids, made.Data.ID)
 	}
 	status := s.call(t, "PUT", "/user/assistant/"+strconv.FormatInt(s.Assistant, 10), map[string]any{"tool_ids": ids,
-		"variables": map[string]any{"company": "Acme Bakery"}, "initial_message": "Hello {{customer_name}}, this is {{company}}. How can I help you?",
-		"system_prompt": "You are the friendly receptionist of {{company}}.\nToday is {{current_date}}. You talk with {{customer_name}}.\n\nWhat you know\n- We are open Monday to Saturday from 7 am to 6 pm."}, nil)
+		"variables":       map[string]any{"company": "Acme Bakery"},
+		"initial_message": "Hello {{customer_name}}, this is {{company}}. How can I help you?",
+		"system_prompt":   "You are the friendly receptionist of {{company}}.\nToday is {{current_date}}. You talk with {{customer_name}}.\n\nWhat you know\n- We are open Monday to Saturday from 7 am to 6 pm."}, nil)
 	if status != http.StatusOK {
 		t.Fatalf("the assistant is answered %d", status)
 	}
@@ -63,13 +65,15 @@ func TestFirstChatInConsole(t *testing.T) {
 	p.until("document.activeElement.name === 'message'")
 
 	gate := make(chan struct{})
-	model.Script(aitest.Behaviour{Calls: append(calls("order_status"), ai.ToolCall{ID: "call_2", Name: "loyalty_points", Arguments: `{"number":"4711"}`})},
+	model.Script(aitest.Behaviour{Calls: append(calls("order_status"),
+		ai.ToolCall{ID: "call_2", Name: "loyalty_points", Arguments: `{"number":"4711"}`})},
 		aitest.Behaviour{Text: "Your order is <i>baked</i> & ready today at 4 pm.", Gate: gate})
 	p.do(chromedp.KeyEvent("Where is my order?"), chromedp.KeyEvent("\r"))
 	p.see("#thread .customer", "Where is my order?")
 	p.see("[data-forming]", "order_status")
 	p.see("[data-forming] .failed", "failed")
-	p.until("document.querySelector('[data-forming] .words').textContent.length > 0 && !document.querySelector('#thread').innerText.includes('ready today')") // it forms
+	// it forms
+	p.until("document.querySelector('[data-forming] .words').textContent.length > 0 && !document.querySelector('#thread').innerText.includes('ready today')")
 	p.shot("chat-forming-light", false)
 	close(gate)
 	p.see("#thread .ai:last-child", "Your order is <i>baked</i> & ready today at 4 pm.")
@@ -81,7 +85,8 @@ func TestFirstChatInConsole(t *testing.T) {
 
 	// Shift+Enter begins a line.
 	model.Script(aitest.Behaviour{Text: "Two lines, understood."})
-	p.do(chromedp.Focus(chromedp.CSS(".composer textarea"), chromedp.NodeVisible), chromedp.KeyEvent("one"), chromedp.KeyEvent("\r", chromedp.KeyModifiers(8)), chromedp.KeyEvent("two"), chromedp.KeyEvent("\r"))
+	p.do(chromedp.Focus(chromedp.CSS(".composer textarea"), chromedp.NodeVisible), chromedp.KeyEvent("one"),
+		chromedp.KeyEvent("\r", chromedp.KeyModifiers(8)), chromedp.KeyEvent("two"), chromedp.KeyEvent("\r"))
 	p.see("#thread", "Two lines, understood.")
 	p.until("[...document.querySelectorAll('#thread .customer .words')].at(-1).textContent === 'one\\ntwo'")
 
@@ -185,20 +190,25 @@ func TestInbox(t *testing.T) {
 	model.Script(aitest.Behaviour{Text: "On Saturday until 6 pm."})
 	s.say(t, id, "When are you <b>open</b>?")
 	p.see("#results .unread", "On Saturday until 6 pm.")
-	for i, text := range []string{"Do you bake gluten-free bread?", "Where can I park?", strings.Repeat("A very long message ", 20)} {
+	for i, text := range []string{"Do you bake gluten-free bread?", "Where can I park?",
+		strings.Repeat("A very long message ", 20)} {
 		other := s.converse(t)
-		model.Script(aitest.Behaviour{Text: []string{"Yes, every Thursday.", "Behind the town hall, for free.", "I see."}[i]})
+		model.Script(aitest.Behaviour{Text: []string{"Yes, every Thursday.", "Behind the town hall, for free.",
+			"I see."}[i]})
 		s.say(t, other, text)
 	}
-	s.call(t, "POST", "/user/ai/generate-reply", map[string]any{"assistant_id": s.Assistant, "customer_identifier": "ana@example.com", "message": "Hello from my shop"}, nil)
+	s.call(t, "POST", "/user/ai/generate-reply", map[string]any{"assistant_id": s.Assistant,
+		"customer_identifier": "ana@example.com", "message": "Hello from my shop"}, nil)
 	p.see("#results", "ana@example.com")
 	p.see("#results", "I see.")
 	p.look("inbox")
 
 	// The filters narrow the list, and it stays live.
-	p.do(chromedp.SetValue(chromedp.CSS("[name=type]"), "api"), chromedp.Evaluate[chromedp.Void]("document.querySelector('[name=type]').dispatchEvent(new Event('change', {bubbles: true}))"))
+	p.do(chromedp.SetValue(chromedp.CSS("[name=type]"), "api"),
+		chromedp.Evaluate[chromedp.Void]("document.querySelector('[name=type]').dispatchEvent(new Event('change', {bubbles: true}))"))
 	p.until("document.querySelectorAll('#results li').length === 1 && location.search.includes('type=api')")
-	s.call(t, "POST", "/user/ai/generate-reply", map[string]any{"assistant_id": s.Assistant, "customer_identifier": "+4930901820", "message": "Hello"}, nil)
+	s.call(t, "POST", "/user/ai/generate-reply", map[string]any{"assistant_id": s.Assistant,
+		"customer_identifier": "+4930901820", "message": "Hello"}, nil)
 	p.until("document.querySelectorAll('#results li').length === 2")
 
 	// A conversation as it happens.

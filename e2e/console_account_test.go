@@ -31,7 +31,8 @@ func TestConsoleAccount(t *testing.T) {
 	s.Email = "ana@example.com"
 	p.signIn(s)
 	var me struct{ Name, Email, Timezone string }
-	if status := s.call(t, http.MethodGet, "/user/me", nil, &me); status != http.StatusOK || me.Name != "אנה <b>" || me.Email != s.Email || me.Timezone != "Europe/Lisbon" {
+	if status := s.call(t, http.MethodGet, "/user/me", nil, &me); status != http.StatusOK || me.Name != "אנה <b>" ||
+		me.Email != s.Email || me.Timezone != "Europe/Lisbon" {
 		t.Errorf("%d %+v", status, me)
 	}
 }

@@ -23,12 +23,17 @@ func (s *program) caller(t *testing.T) {
 	}
 	var bought struct{ Data struct{ ID int64 } }
 	s.call(t, "GET", "/user/phone-numbers/search?country_code=US", nil, &found)
-	if status := s.call(t, "POST", "/user/phone-numbers/purchase", map[string]any{"phone_number": found.Data[0].PhoneNumber}, &bought); status != http.StatusCreated {
+	if status := s.call(t, "POST", "/user/phone-numbers/purchase",
+		map[string]any{"phone_number": found.Data[0].PhoneNumber}, &bought); status != http.StatusCreated {
 		t.Fatalf("the number is answered %d", status)
 	}
-	status := s.call(t, "PUT", "/user/assistant/"+strconv.FormatInt(s.Assistant, 10), map[string]any{"name": "<img src=x onerror=alert(1)>", "type": "outbound", "status": "active", "record": true, "allow_interruptions": false,
-		"phone_number_id": bought.Data.ID, "initial_message": "Good morning {{who}}, this is {{company}}.", "variables": map[string]any{"company": "Acme Bakery"},
-		"post_call_schema": []any{map[string]any{"name": "summary", "type": "string", "description": "What it was about"}}}, nil)
+	status := s.call(t, "PUT", "/user/assistant/"+strconv.FormatInt(s.Assistant, 10),
+		map[string]any{"name": "<img src=x onerror=alert(1)>", "type": "outbound", "status": "active",
+			"record": true, "allow_interruptions": false,
+			"phone_number_id": bought.Data.ID, "initial_message": "Good morning {{who}}, this is {{company}}.",
+			"variables": map[string]any{"company": "Acme Bakery"},
+			"post_call_schema": []any{map[string]any{"name": "summary", "type": "string",
+				"description": "What it was about"}}}, nil)
 	if status != http.StatusOK {
 		t.Fatalf("the assistant is answered %d", status)
 	}
@@ -38,7 +43,9 @@ func (s *program) caller(t *testing.T) {
 func TestConsoleCalls(t *testing.T) {
 	need(t, "flite", "pocketsphinx_batch")
 	s, model := thinking(t, "PARLEY_SIP_LISTEN=off")
-	model.Usually(aitest.Behaviour{Text: "Your order is ready at four o'clock. " + strings.Repeat("We are at the corner of Market Street and the old town hall. ", 2)}) // nobody hangs up meanwhile
+	// nobody hangs up meanwhile
+	model.Usually(aitest.Behaviour{Text: "Your order is ready at four o'clock. " +
+		strings.Repeat("We are at the corner of Market Street and the old town hall. ", 2)})
 	p := browse(t)
 	p.signIn(s)
 	p.open(s.URL + "/calls")
@@ -101,7 +108,8 @@ func TestConsoleCalls(t *testing.T) {
 	p.open(s.URL + "/calls")
 	p.until("document.querySelectorAll('.list li').length === 2")
 	p.look("calls")
-	p.do(chromedp.SetValue(chromedp.CSS("select[name=status]"), "busy"), chromedp.Evaluate[chromedp.Void]("document.querySelector('select[name=status]').dispatchEvent(new Event('change', {bubbles: true}))"))
+	p.do(chromedp.SetValue(chromedp.CSS("select[name=status]"), "busy"),
+		chromedp.Evaluate[chromedp.Void]("document.querySelector('select[name=status]').dispatchEvent(new Event('change', {bubbles: true}))"))
 	p.until("document.querySelectorAll('.list li').length === 1 && location.search.includes('status=busy')")
 	p.click(".list a")
 	p.click("[popovertarget=ask-delete]")
@@ -112,7 +120,9 @@ func TestConsoleCalls(t *testing.T) {
 	p.open(s.URL + "/")
 	today := "Number(document.querySelectorAll('.sums dd')[2].innerText)"
 	before := eval[int](p, today)
-	if status := s.call(t, "POST", "/user/make_call", map[string]any{"assistant_id": s.Assistant, "phone_number": "+14155550003"}, nil); status != http.StatusOK && status != http.StatusCreated {
+	if status := s.call(t, "POST", "/user/make_call",
+		map[string]any{"assistant_id": s.Assistant, "phone_number": "+14155550003"},
+		nil); status != http.StatusOK && status != http.StatusCreated {
 		t.Fatalf("the call is answered %d", status)
 	}
 	p.until(fmt.Sprintf("%s === %d", today, before+1))

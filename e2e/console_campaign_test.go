@@ -10,7 +10,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// Somebody makes a campaign, looks at a list before it is imported, starts it, and sees by itself what becomes of the calls.
+// Somebody makes a campaign, looks at a list before it is imported, starts it, and sees by itself what becomes of the
+// calls.
 func TestConsoleCampaign(t *testing.T) {
 	s := start(t, "PARLEY_SIP_LISTEN=off")
 	p := browse(t)
@@ -19,7 +20,8 @@ func TestConsoleCampaign(t *testing.T) {
 	p.see("h1", "Call a list of people")
 	p.shot("campaigns-none", false)
 	s.caller(t)
-	if status := s.call(t, "PUT", fmt.Sprintf("/user/assistant/%d", s.Assistant), map[string]any{"ringing_time": 2}, nil); status != http.StatusOK {
+	if status := s.call(t, "PUT", fmt.Sprintf("/user/assistant/%d", s.Assistant), map[string]any{"ringing_time": 2},
+		nil); status != http.StatusOK {
 		t.Fatalf("the assistant is answered %d", status)
 	}
 	p.click("a[href='/campaigns/new']")

@@ -68,9 +68,12 @@ func TestConsoleKnowledge(t *testing.T) {
 	home := eval[string](p, "location.pathname")
 
 	// Several files at once, of which two can't be taken.
-	p.give(file("Allergens.pdf", onePage("Allergens", "", "The walnut bread contains hazelnuts and traces of sesame.")), file("Parking.docx", word(t, "Parking", "Customers park their bicycles in the courtyard behind the house.")),
+	p.give(file("Allergens.pdf", onePage("Allergens", "",
+		"The walnut bread contains hazelnuts and traces of sesame.")),
+		file("Parking.docx", word(t, "Parking", "Customers park their bicycles in the courtyard behind the house.")),
 		file("<img src=x onerror=alert(3)>.txt", []byte("Wholesale\n\nRestaurants get a discount of twelve percent from fifty loaves a week.\n")),
-		file("Broken.pdf", []byte("%PDF-1.4\nthis is no document")), file("virus.exe", []byte("MZ")), file("Huge.txt", make([]byte, 20<<20+1)))
+		file("Broken.pdf", []byte("%PDF-1.4\nthis is no document")), file("virus.exe", []byte("MZ")),
+		file("Huge.txt", make([]byte, 20<<20+1)))
 	p.see("[data-uploads] .failed", "virus.exe")
 	p.see("[data-uploads] .failed", "Files of this type can't be read: PDF")
 	p.see("[data-uploads] .failed", "It is larger than 20 MB")
@@ -112,7 +115,8 @@ func TestConsoleKnowledge(t *testing.T) {
 	p.see("#library-state", "6 documents")
 
 	// What an assistant would find, with its source; hostile text stays text.
-	for _, c := range []struct{ question, says, source string }{{"Which nuts are in the walnut bread?", "hazelnuts", "page 1"}, {"How long are gift vuochers valid?", "three years", site + "/gift"},
+	for _, c := range []struct{ question, says, source string }{{"Which nuts are in the walnut bread?", "hazelnuts",
+		"page 1"}, {"How long are gift vuochers valid?", "three years", site + "/gift"},
 		{"What do croissants cost?", "<img src=x onerror=alert(2)>", site + "/evil"}} {
 		p.fill("input[name=q]", c.question)
 		p.do(chromedp.KeyEvent("\r"))

@@ -34,8 +34,8 @@ func (p *page) front() {
 	p.until("!document.hidden")
 }
 
-// A browser has six connections for all tabs of a server. Of eight tabs each is served, those behind let go of their streams, and one
-// that is shown again shows what happened meanwhile.
+// A browser has six connections for all tabs of a server. Of eight tabs each is served, those behind let go of their
+// streams, and one that is shown again shows what happened meanwhile.
 func TestConsoleManyTabs(t *testing.T) {
 	s, model := thinking(t)
 	conversation := s.converse(t)
@@ -44,26 +44,29 @@ func TestConsoleManyTabs(t *testing.T) {
 	p.open(s.URL + "/conversations/" + conversation)
 	p.see(".mode", "The assistant replies.")
 	var last *page
-	for _, path := range []string{"/", "/conversations", "/calls", "/knowledge", "/", "/conversations", "/conversations/" + conversation} {
+	for _, path := range []string{"/", "/conversations", "/calls", "/knowledge", "/", "/conversations",
+		"/conversations/" + conversation} {
 		last = p.tab()
 		last.open(s.URL + path)
 	}
 	p.until("document.hidden")
 	model.Script(aitest.Behaviour{Text: "We open at seven."})
-	if status := s.call(t, "POST", "/conversations/"+conversation+"/messages", map[string]any{"message": "When do you open?"}, nil); status != 200 {
+	if status := s.call(t, "POST", "/conversations/"+conversation+"/messages",
+		map[string]any{"message": "When do you open?"}, nil); status != 200 {
 		t.Fatalf("the message is answered %d", status)
 	}
 	last.see("#thread .ai", "We open at seven.") // live, in the eighth
 	p.until("!document.querySelector('#thread').innerText.includes('We open at seven.')")
 	p.front()
 	p.see("#thread .ai", "We open at seven.")
-	if eval[int](p, "document.querySelectorAll('#thread .said').length") != eval[int](last, "document.querySelectorAll('#thread .said').length") {
+	if eval[int](p, "document.querySelectorAll('#thread .said').length") != eval[int](last,
+		"document.querySelectorAll('#thread .said').length") {
 		t.Error("the tabs show different conversations")
 	}
 }
 
-// What somebody writes in the test chat stands there at once, and as the server has it before the model has said a word. Taking over ends
-// the reply in the middle.
+// What somebody writes in the test chat stands there at once, and as the server has it before the model has said a
+// word. Taking over ends the reply in the middle.
 func TestConsoleTestChatAtOnce(t *testing.T) {
 	s, model := thinking(t)
 	p := browse(t)
@@ -72,7 +75,8 @@ func TestConsoleTestChatAtOnce(t *testing.T) {
 	p.click("#talk-begin .primary")
 	p.until("location.pathname.startsWith('/conversations/')")
 	model.Script(aitest.Behaviour{Fault: aitest.Stall})
-	p.do(chromedp.Focus(chromedp.CSS(".composer textarea"), chromedp.NodeVisible), chromedp.KeyEvent("Is anybody <b>there</b>?"))
+	p.do(chromedp.Focus(chromedp.CSS(".composer textarea"), chromedp.NodeVisible),
+		chromedp.KeyEvent("Is anybody <b>there</b>?"))
 	if !eval[bool](p, `(() => {
 		document.querySelector(".composer").requestSubmit();
 		return [...document.querySelectorAll("#thread .customer .words")].some((w) => w.textContent === "Is anybody <b>there</b>?");
@@ -90,7 +94,8 @@ func TestConsoleTestChatAtOnce(t *testing.T) {
 
 	gate := make(chan struct{})
 	model.Script(aitest.Behaviour{Text: "One two three four five.", Gate: gate})
-	p.do(chromedp.Focus(chromedp.CSS(".composer textarea"), chromedp.NodeVisible), chromedp.KeyEvent("Count."), chromedp.KeyEvent("\r"))
+	p.do(chromedp.Focus(chromedp.CSS(".composer textarea"), chromedp.NodeVisible), chromedp.KeyEvent("Count."),
+		chromedp.KeyEvent("\r"))
 	p.until("document.querySelector('[data-forming] .words').textContent.startsWith('One')")
 	p.click("#mode button")
 	p.see("#mode", "A person replies")

@@ -52,12 +52,14 @@ func TestConsolePictures(t *testing.T) {
 	p.fill("#talk [name='variables.1.value']", "Ana")
 	p.click("#talk-begin .primary")
 	p.see("#thread", "Am I speaking with Ana?")
-	model.Script(aitest.Behaviour{Calls: calls("order_status")}, aitest.Behaviour{Text: "Good news, Ana: order 4711 is baked, and you can pick it up today from 4 pm."},
+	model.Script(aitest.Behaviour{Calls: calls("order_status")},
+		aitest.Behaviour{Text: "Good news, Ana: order 4711 is baked, and you can pick it up today from 4 pm."},
 		aitest.Behaviour{Text: "We are open Monday to Saturday from 7 am to 6 pm."})
 	p.do(chromedp.KeyEvent("Yes. Is my order 4711 ready?"), chromedp.KeyEvent("\r"))
 	p.see("#thread", "from 4 pm")
 	p.click("#thread .ai:last-child summary")
-	p.do(chromedp.Focus(chromedp.CSS(".composer textarea"), chromedp.NodeVisible), chromedp.KeyEvent("And until when are you open?"), chromedp.KeyEvent("\r"))
+	p.do(chromedp.Focus(chromedp.CSS(".composer textarea"), chromedp.NodeVisible),
+		chromedp.KeyEvent("And until when are you open?"), chromedp.KeyEvent("\r"))
 	p.see("#thread", "7 am to 6 pm")
 	p.do(chromedp.Evaluate[chromedp.Void]("document.getElementById('prompt').scrollIntoView()"))
 	p.picture("console-assistant")
@@ -69,14 +71,18 @@ func TestConsolePictures(t *testing.T) {
 	}
 	var bought struct{ Data struct{ ID int64 } }
 	s.call(t, "GET", "/user/phone-numbers/search?country_code=US", nil, &found)
-	s.call(t, "POST", "/user/phone-numbers/purchase", map[string]any{"phone_number": found.Data[0].PhoneNumber}, &bought)
-	status := s.call(t, "PUT", fmt.Sprintf("/user/assistant/%d", s.Assistant), map[string]any{"type": "outbound", "status": "active", "record": true, "initial_message": "",
-		"phone_number_id": bought.Data.ID, "post_call_schema": []any{map[string]any{"name": "picks_up", "type": "bool", "description": "Whether they pick the order up"},
-			map[string]any{"name": "summary", "type": "string", "description": "What it was about"}}}, nil)
+	s.call(t, "POST", "/user/phone-numbers/purchase", map[string]any{"phone_number": found.Data[0].PhoneNumber},
+		&bought)
+	status := s.call(t, "PUT", fmt.Sprintf("/user/assistant/%d", s.Assistant),
+		map[string]any{"type": "outbound", "status": "active", "record": true, "initial_message": "",
+			"phone_number_id": bought.Data.ID, "post_call_schema": []any{map[string]any{"name": "picks_up",
+				"type": "bool", "description": "Whether they pick the order up"},
+				map[string]any{"name": "summary", "type": "string", "description": "What it was about"}}}, nil)
 	if status != http.StatusOK {
 		t.Fatalf("the assistant is answered %d", status)
 	}
-	// What the sandbox's far end says, by what the model was asked until then. It may be heard in pieces: the first is all.
+	// What the sandbox's far end says, by what the model was asked until then. It may be heard in pieces: the first
+	// is all.
 	think, before := 280*time.Millisecond, model.Count()
 	said := map[int]string{0: "Hello?", 1: "Yes, that's right.", 3: "Could you tell me more?", 4: "Thank you, goodbye."}
 	model.Transcribe = func(aitest.Utterance) string {
@@ -85,9 +91,12 @@ func TestConsolePictures(t *testing.T) {
 		delete(said, n)
 		return text
 	}
-	model.Script(aitest.Behaviour{Text: "Good morning, this is Acme Bakery. Am I speaking with Ana?", FirstDelay: think},
-		aitest.Behaviour{Calls: []ai.ToolCall{{ID: "call_1", Name: "order_status", Arguments: `{"number":"4711"}`}}, FirstDelay: think},
-		aitest.Behaviour{Text: "Your birthday cake is ready, and you can pick it up today from four o'clock.", FirstDelay: think},
+	model.Script(aitest.Behaviour{Text: "Good morning, this is Acme Bakery. Am I speaking with Ana?",
+		FirstDelay: think},
+		aitest.Behaviour{Calls: []ai.ToolCall{{ID: "call_1", Name: "order_status", Arguments: `{"number":"4711"}`}},
+			FirstDelay: think},
+		aitest.Behaviour{Text: "Your birthday cake is ready, and you can pick it up today from four o'clock.",
+			FirstDelay: think},
 		aitest.Behaviour{Text: "It is the walnut cake for twelve. We are at twelve Market Street, and open until six.", FirstDelay: think})
 	model.Usually(aitest.Behaviour{Text: "Goodbye, Ana."})
 	p.open(one + "/call")

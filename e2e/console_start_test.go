@@ -12,11 +12,13 @@ import (
 	"parley/internal/ai/aitest"
 )
 
-// Somebody signs in, is shown what to do next, speaks with the assistant by the browser's microphone, and finds the call on the start page.
+// Somebody signs in, is shown what to do next, speaks with the assistant by the browser's microphone, and finds the
+// call on the start page.
 func TestConsoleOverviewAndTestCall(t *testing.T) {
 	need(t, "flite", "sox", "pocketsphinx_batch")
 	s, model := thinking(t, "PARLEY_WEBRTC_LISTEN=127.0.0.1:0")
-	s.assistant(t, map[string]any{"status": "inactive", "initial_message": "Hello {{customer_name}}.", "system_prompt": "Answer {{customer_name}}."})
+	s.assistant(t, map[string]any{"status": "inactive", "initial_message": "Hello {{customer_name}}.",
+		"system_prompt": "Answer {{customer_name}}."})
 	model.Usually(aitest.Behaviour{Text: "We open at <b>seven</b>."})
 	p := browse(t, fakeMicrophone(microphone(t, 4, "what time do you open tomorrow", 60))...)
 	p.signIn(s)

@@ -77,13 +77,15 @@ func TestConsole(t *testing.T) {
 		MaxDuration int    `json:"max_duration"`
 		LanguageID  int64  `json:"language_id"`
 	}
-	if s.call(t, http.MethodGet, "/user/assistant/"+strconv.FormatInt(s.Assistant, 10), nil, &a); a.Name != "Reception" || a.MaxDuration != 120 {
+	if s.call(t, http.MethodGet, "/user/assistant/"+strconv.FormatInt(s.Assistant, 10), nil,
+		&a); a.Name != "Reception" || a.MaxDuration != 120 {
 		t.Errorf("the API has %+v", a)
 	}
 
 	// Another language brings its voices without losing what was written.
 	p.fill("#f-name", "Empfang")
-	p.do(chromedp.SetValue(chromedp.CSS("#f-language_id"), "3"), chromedp.Evaluate[chromedp.Void]("document.querySelector('#f-language_id').dispatchEvent(new Event('change', {bubbles: true}))"))
+	p.do(chromedp.SetValue(chromedp.CSS("#f-language_id"), "3"),
+		chromedp.Evaluate[chromedp.Void]("document.querySelector('#f-language_id').dispatchEvent(new Event('change', {bubbles: true}))"))
 	p.until("[...document.querySelectorAll('#f-voice_id option')].every(o => o.value.endsWith('003'))")
 	p.click(".save button")
 	p.see("h1", "Empfang")
@@ -214,8 +216,11 @@ func TestConsoleLooks(t *testing.T) {
 	p.open(s.URL + "/tools")
 	p.look("tools-none")
 	s.furnish(t)
-	for _, pg := range []struct{ name, path string }{{"assistants", "/assistants"}, {"search", "/assistants?q=nobody"}, {"new", "/assistants/new"}, {"editor", one}, {"versions", one + "/versions"},
-		{"diff", one + "/versions/1"}, {"tools", "/tools"}, {"tool", "/tools/1"}, {"keys", "/keys"}, {"account", "/account"}} {
+	for _, pg := range []struct{ name, path string }{{"assistants", "/assistants"},
+		{"search", "/assistants?q=nobody"}, {"new", "/assistants/new"}, {"editor", one},
+		{"versions", one + "/versions"},
+		{"diff", one + "/versions/1"}, {"tools", "/tools"}, {"tool", "/tools/1"}, {"keys", "/keys"},
+		{"account", "/account"}} {
 		p.open(s.URL + pg.path)
 		p.look(pg.name)
 	}
@@ -281,8 +286,9 @@ func (s *program) furnish(t *testing.T) {
 		}
 	}
 	for i, name := range []string{"look_up_order", "book_table", "open_ticket"} {
-		made(s.call(t, "POST", "/user/tools", map[string]any{"name": name, "description": "Looks up an order by its number and says where it is.",
-			"endpoint": "https://shop.example.com/orders/{number}", "method": []string{"GET", "POST", "DELETE"}[i],
+		made(s.call(t, "POST", "/user/tools", map[string]any{"name": name,
+			"description": "Looks up an order by its number and says where it is.",
+			"endpoint":    "https://shop.example.com/orders/{number}", "method": []string{"GET", "POST", "DELETE"}[i],
 			"schema":  []any{map[string]any{"name": "number", "type": "string", "description": "The order number"}},
 			"headers": []any{map[string]any{"name": "Authorization", "value": "Bearer secret"}}}, nil))
 	}
@@ -292,7 +298,8 @@ func (s *program) furnish(t *testing.T) {
 		"When you don't know something, say so and offer that a colleague calls back.", "tool_ids": []int{1}}, nil))
 	var got map[string]any
 	made(s.call(t, "GET", first, nil, &got))
-	for i, name := range []string{"Dentist reception", "Night support", "Pick-up reminder", strings.Repeat("A very long name ", 10)} {
+	for i, name := range []string{"Dentist reception", "Night support", "Pick-up reminder",
+		strings.Repeat("A very long name ", 10)} {
 		got["name"], got["status"] = name, []string{"active", "inactive"}[i%2]
 		made(s.call(t, "POST", "/user/assistants", got, nil))
 	}

@@ -22,7 +22,8 @@ func thinking(t *testing.T, env ...string) (*program, *aitest.Server) {
 	t.Helper()
 	model := aitest.NewServer(t)
 	model.Models = []string{"thinker"}
-	p := start(t, append([]string{"PARLEY_OPENAI_BASE_URL=" + model.URL, "PARLEY_OPENAI_CHAT_MODEL=thinker", "PARLEY_RATE_PUBLIC=off", "PARLEY_RATE_API=off", "PARLEY_CONNECTIONS_PER_ADDRESS=0",
+	p := start(t, append([]string{"PARLEY_OPENAI_BASE_URL=" + model.URL, "PARLEY_OPENAI_CHAT_MODEL=thinker",
+		"PARLEY_RATE_PUBLIC=off", "PARLEY_RATE_API=off", "PARLEY_CONNECTIONS_PER_ADDRESS=0",
 		"PARLEY_EGRESS_ALLOW=127.0.0.0/8"}, env...)...)
 	return p, model
 }
@@ -43,7 +44,8 @@ func (p *program) converse(t *testing.T) string {
 	var made struct {
 		ID string `json:"conversation_id"`
 	}
-	if status := p.call(t, "POST", "/conversations", map[string]any{"assistant_id": p.AssistantUUID}, &made); status != 200 {
+	if status := p.call(t, "POST", "/conversations", map[string]any{"assistant_id": p.AssistantUUID},
+		&made); status != 200 {
 		t.Fatalf("no conversation: %d", status)
 	}
 	return made.ID
@@ -86,10 +88,12 @@ func TestModelServersMisbehave(t *testing.T) {
 		message string
 	}{
 		{"a stream split inside runes", []aitest.Behaviour{{Text: "Grüße, 世界! 👋🏽", Cut: 1}}, 200, "Grüße, 世界! 👋🏽"},
-		{"429 with Retry-After, then well", []aitest.Behaviour{{Status: 429, RetryAfter: "1"}, {Text: "Here I am."}}, 200, "Here I am."},
+		{"429 with Retry-After, then well", []aitest.Behaviour{{Status: 429, RetryAfter: "1"},
+			{Text: "Here I am."}}, 200, "Here I am."},
 		{"500, then well", []aitest.Behaviour{{Status: 500}, {Text: "Back."}}, 200, "Back."},
 		{"500 for good", []aitest.Behaviour{{Status: 500}, {Status: 500}, {Status: 500}}, 502, ""},
-		{"an error in mid-stream", []aitest.Behaviour{{Text: "Half an answer", Fault: aitest.Failure, After: 2}}, 502, ""},
+		{"an error in mid-stream", []aitest.Behaviour{{Text: "Half an answer", Fault: aitest.Failure, After: 2}},
+			502, ""},
 		{"a stall in mid-stream", []aitest.Behaviour{{Text: "Half an answer", Fault: aitest.Stall, After: 1}}, 502, ""},
 		{"garbage", []aitest.Behaviour{{Text: "Half an answer", Fault: aitest.Garbage, After: 1}}, 502, ""},
 		{"well again", []aitest.Behaviour{{Text: "All is well."}}, 200, "All is well."},
@@ -97,7 +101,8 @@ func TestModelServersMisbehave(t *testing.T) {
 		before := p.balance(t)
 		model.Script(c.script...)
 		status, r := p.say(t, id, c.name)
-		if status != c.status || r.Status != (status == 200) || c.message != "" && (r.Message == nil || *r.Message != c.message) || status != 200 && r.Error == "" {
+		if status != c.status || r.Status != (status == 200) || c.message != "" &&
+			(r.Message == nil || *r.Message != c.message) || status != 200 && r.Error == "" {
 			t.Errorf("%s: %d %+v", c.name, status, r)
 		}
 		cost := map[bool]float64{true: .01, false: 0}[status == 200]
@@ -131,12 +136,15 @@ func TestToolsInConversation(t *testing.T) {
 	at := serveLocal(t, shop)
 	p, model := thinking(t)
 	var made struct{ Data struct{ ID int64 } }
-	if status := p.call(t, "POST", "/user/tools", map[string]any{"name": "order_status", "description": "Looks up an order", "method": "GET",
+	if status := p.call(t, "POST", "/user/tools", map[string]any{"name": "order_status",
+		"description": "Looks up an order", "method": "GET",
 		"endpoint": at + "/orders/{number}", "headers": []any{map[string]any{"name": "X-Key", "value": "s3cret"}},
-		"schema": []any{map[string]any{"name": "number", "type": "string", "description": "Order number"}}}, &made); status != 201 {
+		"schema": []any{map[string]any{"name": "number", "type": "string", "description": "Order number"}}},
+		&made); status != 201 {
 		t.Fatal(status)
 	}
-	if status := p.call(t, "PUT", "/user/assistant/"+strconv.FormatInt(p.Assistant, 10), map[string]any{"tool_ids": []int64{made.Data.ID}}, nil); status != 200 {
+	if status := p.call(t, "PUT", "/user/assistant/"+strconv.FormatInt(p.Assistant, 10),
+		map[string]any{"tool_ids": []int64{made.Data.ID}}, nil); status != 200 {
 		t.Fatal(status)
 	}
 	var models []struct {
@@ -151,19 +159,23 @@ func TestToolsInConversation(t *testing.T) {
 	model.Script(aitest.Behaviour{Calls: []ai.ToolCall{{ID: "c1", Name: "order_status", Arguments: `{"number":"a/7"}`},
 		{ID: "c2", Name: "order_status", Arguments: `{"number":"8"}`}}}, aitest.Behaviour{Text: "Both are baked."})
 	status, r := p.say(t, id, "Where are orders a/7 and 8?")
-	if status != 200 || *r.Message != "Both are baked." || len(r.FunctionCalls) != 2 || !strings.Contains(r.FunctionCalls[0].Result, `"a/7"`) {
+	if status != 200 || *r.Message != "Both are baked." || len(r.FunctionCalls) != 2 ||
+		!strings.Contains(r.FunctionCalls[0].Result, `"a/7"`) {
 		t.Errorf("%d %+v", status, r)
 	}
 	var h history
 	p.call(t, "GET", "/conversations/"+id, nil, &h)
-	if last := h.History[len(h.History)-1]; len(last.FunctionCalls) != 2 || last.FunctionCalls[1].Arguments["number"] != "8" {
+	if last := h.History[len(h.History)-1]; len(last.FunctionCalls) != 2 ||
+		last.FunctionCalls[1].Arguments["number"] != "8" {
 		t.Errorf("history: %+v", last)
 	}
 	var test struct {
 		Status int
 		Body   string
 	}
-	if status := p.call(t, "POST", fmt.Sprintf("/user/tools/%d/test", made.Data.ID), map[string]any{"arguments": map[string]any{"number": "9"}}, &test); status != 200 || test.Status != 200 || !strings.Contains(test.Body, `"9"`) {
+	if status := p.call(t, "POST", fmt.Sprintf("/user/tools/%d/test", made.Data.ID),
+		map[string]any{"arguments": map[string]any{"number": "9"}}, &test); status != 200 || test.Status != 200 ||
+		!strings.Contains(test.Body, `"9"`) {
 		t.Errorf("the test said %d %+v", status, test)
 	}
 }
@@ -176,7 +188,8 @@ func TestKilledInMidReply(t *testing.T) {
 	model.Script(aitest.Behaviour{Text: "Never to be heard.", Gate: gate})
 	id := p.converse(t)
 	body, _ := json.Marshal(map[string]any{"message": "Are you there?"})
-	req, err := http.NewRequestWithContext(t.Context(), "POST", p.URL+"/api/conversations/"+id+"/messages", bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(t.Context(), "POST", p.URL+"/api/conversations/"+id+"/messages",
+		bytes.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -188,7 +201,8 @@ func TestKilledInMidReply(t *testing.T) {
 	}
 	defer res.Body.Close()
 	lines := bufio.NewScanner(res.Body)
-	for lines.Scan() && (lines.Text() == "" || strings.HasPrefix(lines.Text(), ":")) { // comments, which say that it lives
+	// comments, which say that it lives
+	for lines.Scan() && (lines.Text() == "" || strings.HasPrefix(lines.Text(), ":")) {
 	}
 	if line := lines.Text(); line != "event: delta" {
 		t.Fatalf("%q %v", line, lines.Err())
@@ -207,7 +221,8 @@ func TestKilledInMidReply(t *testing.T) {
 			t.Fatalf("no reply after the restart: %+v", h)
 		}
 	}
-	if got := h.History[2]; got.Role != "assistant" || !strings.HasPrefix(got.Content, "You said: Are you there?") || p.balance(t) != 99.99 {
+	if got := h.History[2]; got.Role != "assistant" ||
+		!strings.HasPrefix(got.Content, "You said: Are you there?") || p.balance(t) != 99.99 {
 		t.Errorf("%+v, balance %v", got, p.balance(t))
 	}
 }
@@ -227,7 +242,8 @@ func TestThousandStreams(t *testing.T) {
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: streams}}
 	for _, id := range ids {
 		ended.Go(func() {
-			req, _ := http.NewRequestWithContext(t.Context(), "POST", p.URL+"/api/conversations/"+id+"/messages", strings.NewReader(`{"message":"Go on"}`))
+			req, _ := http.NewRequestWithContext(t.Context(), "POST", p.URL+"/api/conversations/"+id+"/messages",
+				strings.NewReader(`{"message":"Go on"}`))
 			req.Header.Set("Content-Type", "application/json")
 			req.Header.Set("Accept", "text/event-stream")
 			res, err := client.Do(req)
@@ -284,7 +300,8 @@ func resident(t *testing.T, pid int) int64 {
 // sendAndForget says something without caring what comes of it.
 func (p *program) sendAndForget(conversation, text string) {
 	body, _ := json.Marshal(map[string]any{"message": text})
-	res, err := http.Post(p.URL+"/api/conversations/"+conversation+"/messages", "application/json", bytes.NewReader(body))
+	res, err := http.Post(p.URL+"/api/conversations/"+conversation+"/messages", "application/json",
+		bytes.NewReader(body))
 	if err == nil {
 		res.Body.Close()
 	}

@@ -25,8 +25,10 @@ func (l *line) trunk(t *testing.T, port int, fields map[string]any) {
 			PhoneNumberID int64 `json:"phone_number_id"`
 		}
 	}
-	status := l.call(t, "POST", "/user/phone-numbers/sip-trunks", map[string]any{"name": "The exchange", "phone_number": "+4930901820" + strconv.Itoa(port%10),
-		"sip_address": fmt.Sprintf("127.0.0.1:%d", port), "inbound_authorization_type": "ip", "allowed_inbound_ips": []string{"127.0.0.1"}}, &made)
+	status := l.call(t, "POST", "/user/phone-numbers/sip-trunks",
+		map[string]any{"name": "The exchange", "phone_number": "+4930901820" + strconv.Itoa(port%10),
+			"sip_address": fmt.Sprintf("127.0.0.1:%d", port), "inbound_authorization_type": "ip",
+			"allowed_inbound_ips": []string{"127.0.0.1"}}, &made)
 	if status != http.StatusCreated {
 		t.Fatalf("the trunk is answered %d", status)
 	}
@@ -38,7 +40,8 @@ func (l *line) outbound(t *testing.T, number int64, fields map[string]any) {
 	t.Helper()
 	var a map[string]any
 	l.call(t, "GET", fmt.Sprintf("/user/assistant/%d", l.Assistant), nil, &a)
-	a["name"], a["type"], a["phone_number_id"], a["initial_message"] = "Caller", "outbound", number, "Good morning, this is the bakery."
+	a["name"], a["type"], a["phone_number_id"], a["initial_message"] = "Caller", "outbound", number,
+		"Good morning, this is the bakery."
 	for k, v := range fields {
 		a[k] = v
 	}
@@ -59,7 +62,8 @@ func (l *line) dial(t *testing.T, to string) (id int64) {
 		CallID  int64 `json:"call_id"`
 		Message string
 	}
-	if status := l.call(t, "POST", "/user/make_call", map[string]any{"phone_number": to, "assistant_id": l.Assistant}, &made); status != http.StatusOK {
+	if status := l.call(t, "POST", "/user/make_call",
+		map[string]any{"phone_number": to, "assistant_id": l.Assistant}, &made); status != http.StatusOK {
 		t.Fatalf("make_call is answered %d %s", status, made.Message)
 	}
 	return made.CallID
@@ -86,7 +90,8 @@ func (l *line) hangup(t *testing.T, id int64) {
 	}
 }
 
-// sipp runs a scenario of testdata/sipp on a port. It returns the directory that it runs in; finish waits for its end, which must be good.
+// sipp runs a scenario of testdata/sipp on a port. It returns the directory that it runs in; finish waits for its
+// end, which must be good.
 func (l *line) sipp(t *testing.T, scenario string, port int, files map[string][]byte, args ...string) (finish func()) {
 	t.Helper()
 	need(t, "sipp")
@@ -100,7 +105,8 @@ func (l *line) sipp(t *testing.T, scenario string, port int, files map[string][]
 	if err != nil {
 		t.Fatal(err)
 	}
-	args = append([]string{"-sf", file, "-i", "127.0.0.1", "-mi", "127.0.0.1", "-p", strconv.Itoa(port), "-mp", strconv.Itoa(port + 100), "-nostdin",
+	args = append([]string{"-sf", file, "-i", "127.0.0.1", "-mi", "127.0.0.1", "-p", strconv.Itoa(port), "-mp",
+		strconv.Itoa(port + 100), "-nostdin",
 		"-trace_err", "-error_file", filepath.Join(dir, "errors")}, args...)
 	cmd := exec.Command("sipp", args...)
 	cmd.Dir = dir
@@ -186,11 +192,13 @@ func TestDial(t *testing.T) {
 		l.change(t, map[string]any{"voice_mail_message": "Please call us back.", "end_call_on_voicemail": 1})
 		greeting := append(speech(t, "You have reached my voice mail. I am not available. Please leave a message after the tone."), make([]int16, 3000)...)
 		greeting = append(append(greeting, tone(1000, 500*time.Millisecond)...), make([]int16, 30*8000)...)
-		finish := l.sipp(t, "answer", port, map[string][]byte{"speech.ulaw": audio.EncodeULaw(nil, greeting)}, "-m", "1")
+		finish := l.sipp(t, "answer", port, map[string][]byte{"speech.ulaw": audio.EncodeULaw(nil, greeting)}, "-m",
+			"1")
 		l.dial(t, "+4930901820123")
 		c := l.over(t)
 		c.expect(t, parley.CallCompleted, parley.Voicemail)
-		if said := c.said("assistant"); len(said) == 0 || said[len(said)-1] != "Please call us back." || c.AnsweredBy != parley.AnsweredMachine {
+		if said := c.said("assistant"); len(said) == 0 || said[len(said)-1] != "Please call us back." ||
+			c.AnsweredBy != parley.AnsweredMachine {
 			t.Errorf("answered by %s; said %q", c.AnsweredBy, said)
 		}
 		finish()
@@ -206,7 +214,8 @@ func TestDialPerson(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer exchange.Close()
-	l.trunk(t, l.ports, map[string]any{"initial_message": "Good morning, {{who}}.", "variables": map[string]any{"who": "Ana"}})
+	l.trunk(t, l.ports, map[string]any{"initial_message": "Good morning, {{who}}.",
+		"variables": map[string]any{"who": "Ana"}})
 	id := l.dial(t, "+4930901820123")
 	ctx, cancel := timeout(t, patience)
 	defer cancel()
@@ -244,7 +253,8 @@ func TestDialSandbox(t *testing.T) {
 	t.Parallel()
 	l := telephone(t)
 	number, _ := l.purchase(t)
-	l.outbound(t, number, map[string]any{"ringing_time": 2, "voice_mail_message": "Please call us back.", "end_call_on_voicemail": 1})
+	l.outbound(t, number, map[string]any{"ringing_time": 2, "voice_mail_message": "Please call us back.",
+		"end_call_on_voicemail": 1})
 	calls := map[string]struct {
 		to     string
 		status parley.CallStatus
@@ -267,7 +277,8 @@ func TestDialSandbox(t *testing.T) {
 			t.Logf("%d s, answered by %s\n%s", c.Duration, c.AnsweredBy, c.Transcript)
 			switch name {
 			case "voicemail":
-				if said := c.said("assistant"); len(said) == 0 || said[len(said)-1] != "Please call us back." || c.AnsweredBy != parley.AnsweredMachine {
+				if said := c.said("assistant"); len(said) == 0 || said[len(said)-1] != "Please call us back." ||
+					c.AnsweredBy != parley.AnsweredMachine {
 					t.Errorf("answered by %s; said %q", c.AnsweredBy, said)
 				}
 			case "a person":

@@ -70,7 +70,8 @@ type program struct {
 // start runs the program on an empty data directory until the test ends. env are further settings, NAME=value.
 func start(t *testing.T, env ...string) *program {
 	t.Helper()
-	p := &program{log: &logBuffer{}, env: append([]string{"PARLEY_DATA=" + t.TempDir(), "PARLEY_LISTEN=127.0.0.1:0", "PARLEY_WEBRTC_LISTEN=off"}, env...)}
+	p := &program{log: &logBuffer{}, env: append([]string{"PARLEY_DATA=" + t.TempDir(), "PARLEY_LISTEN=127.0.0.1:0",
+		"PARLEY_WEBRTC_LISTEN=off"}, env...)}
 	said := make(chan string, 1)
 	p.run(t, func(printed string) {
 		if strings.Contains(printed, "Assistant  ") {

@@ -60,7 +60,8 @@ func eventually(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-// A program that is killed while deliveries are in flight delivers each of them after its restart, under its id with its body.
+// A program that is killed while deliveries are in flight delivers each of them after its restart, under its id with
+// its body.
 func TestEventsKilledInFlight(t *testing.T) {
 	h := &hooks{bodies: map[string]map[string]bool{}, hold: make(chan struct{})}
 	url := serveLocal(t, h)
@@ -79,7 +80,8 @@ func TestEventsKilledInFlight(t *testing.T) {
 			}
 		}
 		event := []string{"call.completed", "conversation.ended"}[i%2]
-		if status := p.call(t, "POST", fmt.Sprintf("/user/assistants/%d/webhook-test", p.Assistant), map[string]any{"event": event}, &made); status != 201 {
+		if status := p.call(t, "POST", fmt.Sprintf("/user/assistants/%d/webhook-test", p.Assistant),
+			map[string]any{"event": event}, &made); status != 201 {
 			t.Fatalf("webhook-test: %d", status)
 		}
 		want[made.Data.WebhookID] = true
@@ -99,7 +101,8 @@ func TestEventsKilledInFlight(t *testing.T) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if len(h.bodies) != len(want) || h.count != len(want)+8 {
-		t.Errorf("%d events came in %d requests: %d were sent, 8 of them in flight when it was killed", len(h.bodies), h.count, len(want))
+		t.Errorf("%d events came in %d requests: %d were sent, 8 of them in flight when it was killed",
+			len(h.bodies), h.count, len(want))
 	}
 	for id, bodies := range h.bodies {
 		if !want[id] || len(bodies) != 1 {
@@ -114,7 +117,8 @@ func TestEventsSilenceSurvivesRestart(t *testing.T) {
 	close(h.hold)
 	url := serveLocal(t, h)
 	p := start(t, "PARLEY_EGRESS_ALLOW=127.0.0.0/8")
-	if status := p.call(t, "POST", "/user/assistants/enable-conversation-ended-webhook", map[string]any{"assistant_id": p.Assistant, "webhook_url": url}, nil); status != 200 {
+	if status := p.call(t, "POST", "/user/assistants/enable-conversation-ended-webhook",
+		map[string]any{"assistant_id": p.Assistant, "webhook_url": url}, nil); status != 200 {
 		t.Fatalf("enable: %d", status)
 	}
 	id := p.converse(t)
@@ -129,7 +133,8 @@ func TestEventsSilenceSurvivesRestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = db.Write(t.Context(), func(ctx context.Context, tx *store.Tx) error {
-		return tx.AddMessage(ctx, &parley.Message{ConversationID: id, Role: parley.RoleAssistant, Author: parley.AuthorHuman, Content: "Bye"}, 0, parley.Now()-1)
+		return tx.AddMessage(ctx, &parley.Message{ConversationID: id, Role: parley.RoleAssistant,
+			Author: parley.AuthorHuman, Content: "Bye"}, 0, parley.Now()-1)
 	})
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
@@ -148,7 +153,8 @@ func TestEventsSilenceSurvivesRestart(t *testing.T) {
 				ConversationID string `json:"conversation_id"`
 				MessageCount   int    `json:"message_count"`
 			}
-			if err := json.Unmarshal([]byte(body), &e); err != nil || e.Event != "conversation.ended" || e.ConversationID != id || e.MessageCount != 4 {
+			if err := json.Unmarshal([]byte(body), &e); err != nil || e.Event != "conversation.ended" ||
+				e.ConversationID != id || e.MessageCount != 4 {
 				t.Errorf("%v: %s", err, body)
 			}
 		}

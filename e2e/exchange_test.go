@@ -59,7 +59,8 @@ func (l *line) portsFree(t *testing.T) bool {
 func rich(t *testing.T, calls int) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "prices.yaml")
-	if err := os.WriteFile(file, []byte(fmt.Sprintf("plans:\n  default: {parallel_calls: %d}\n", calls)), 0o644); err != nil {
+	if err := os.WriteFile(file, []byte(fmt.Sprintf("plans:\n  default: {parallel_calls: %d}\n", calls)),
+		0o644); err != nil {
 		t.Fatal(err)
 	}
 	return "PARLEY_PRICES=" + file
@@ -74,7 +75,8 @@ func TestPhoneMany(t *testing.T) {
 	l.change(t, map[string]any{"record": false, "post_call_evaluation": false})
 	quick := func(n, all int) {
 		t.Helper()
-		l.sipp(t, "quick", l.ports, nil, "-s", itoa(l.Assistant), "-m", strconv.Itoa(n), "-r", "20", "-l", strconv.Itoa(n), l.sip.String())()
+		l.sipp(t, "quick", l.ports, nil, "-s", itoa(l.Assistant), "-m", strconv.Itoa(n), "-r", "20", "-l",
+			strconv.Itoa(n), l.sip.String())()
 		eventually(t, "all calls to be over", func() bool { return l.total(t, "/user/calls?status=completed") == all })
 		http.DefaultClient.CloseIdleConnections()
 	}
@@ -103,11 +105,13 @@ func TestPhoneKilled(t *testing.T) {
 		told[r.Header.Get("webhook-id")]++
 	}))
 	l := telephone(t)
-	l.change(t, map[string]any{"record": true, "is_webhook_active": true, "webhook_url": hook, "send_webhook_only_on_completed": false})
+	l.change(t, map[string]any{"record": true, "is_webhook_active": true, "webhook_url": hook,
+		"send_webhook_only_on_completed": false})
 	before := l.balance(t)
 	c := l.ring(t, l.phone)
 	hears(t, c, c.Answered)
-	eventually(t, "seven seconds of the call", func() bool { return time.Since(c.Answered) > 7*time.Second }) // a node says every five that it lives
+	// a node says every five that it lives
+	eventually(t, "seven seconds of the call", func() bool { return time.Since(c.Answered) > 7*time.Second })
 	id := l.talks(t)[0].ID
 	l.kill(t)
 	c.Drop()
@@ -130,7 +134,8 @@ func TestPhoneKilled(t *testing.T) {
 	eventually(t, "the event", func() bool { mu.Lock(); defer mu.Unlock(); return len(told) > 0 })
 	l.kill(t)
 	l.restart(t)
-	if again := l.talk(t, id); again.Status != row.Status || again.TotalCost != row.TotalCost || again.Duration != row.Duration {
+	if again := l.talk(t, id); again.Status != row.Status || again.TotalCost != row.TotalCost ||
+		again.Duration != row.Duration {
 		t.Errorf("after another restart: %+v, before: %+v", again, row)
 	}
 	c = l.ring(t, handset(t, phone.Options{})) // and it takes calls
@@ -147,7 +152,8 @@ func TestPhoneKilled(t *testing.T) {
 	}
 }
 
-// A server that is full turns a call away with 503, or with 486 where it is the account that has no more room, and live calls go on.
+// A server that is full turns a call away with 503, or with 486 where it is the account that has no more room, and
+// live calls go on.
 func TestPhoneFull(t *testing.T) {
 	t.Parallel()
 	l := telephone(t, rich(t, 1))
@@ -178,8 +184,10 @@ func TestPhoneTrunk(t *testing.T) {
 			PhoneNumberID int64 `json:"phone_number_id"`
 		}
 	}
-	if status := l.call(t, "POST", "/user/phone-numbers/sip-trunks", map[string]any{"name": "The exchange", "phone_number": "+4930901820", "sip_address": "127.0.0.2",
-		"sip_username": "bakery", "sip_password": "four-in-the-morning", "inbound_authorization_type": "auth"}, &made); status != http.StatusCreated {
+	if status := l.call(t, "POST", "/user/phone-numbers/sip-trunks",
+		map[string]any{"name": "The exchange", "phone_number": "+4930901820", "sip_address": "127.0.0.2",
+			"sip_username": "bakery", "sip_password": "four-in-the-morning", "inbound_authorization_type": "auth"},
+		&made); status != http.StatusCreated {
 		t.Fatalf("the trunk is answered %d", status)
 	}
 	l.change(t, map[string]any{"phone_number_id": made.Data.PhoneNumberID})
@@ -229,7 +237,9 @@ func TestPhoneNodes(t *testing.T) {
 	t.Parallel()
 	one := telephone(t, "PARLEY_DATABASE="+storetest.Postgres(t), "PARLEY_SECRET_KEY=the same on all nodes")
 	at := block(t)
-	one.env = append(one.env, fmt.Sprintf("PARLEY_SIP_LISTEN=127.0.0.1:%d", at), fmt.Sprintf("PARLEY_RTP_PORTS=%d-%d", at+2, at+501)) // of the nodes that join
+	// of the nodes that join
+	one.env = append(one.env, fmt.Sprintf("PARLEY_SIP_LISTEN=127.0.0.1:%d", at),
+		fmt.Sprintf("PARLEY_RTP_PORTS=%d-%d", at+2, at+501))
 	two := &line{program: one.join(t), sip: netip.AddrPortFrom(one.sip.Addr(), uint16(at)), phone: one.phone}
 	mine, theirs := one.ring(t, one.phone), two.ring(t, handset(t, phone.Options{}))
 	hears(t, mine, mine.Answered)
@@ -288,7 +298,10 @@ func TestPhoneFlood(t *testing.T) {
 		}
 	}
 	took := time.Since(began)
-	eventually(t, "the live call to go on", func() bool { p := c.Packets(); return p[len(p)-1].At.After(began.Add(took + time.Second)) })
+	eventually(t, "the live call to go on", func() bool {
+		p := c.Packets()
+		return p[len(p)-1].At.After(began.Add(took + time.Second))
+	})
 	var gaps []time.Duration
 	packets := c.Packets()
 	for i := 1; i < len(packets); i++ {
@@ -297,7 +310,8 @@ func TestPhoneFlood(t *testing.T) {
 		}
 	}
 	slices.Sort(gaps)
-	t.Logf("%d INVITEs in %v; between packets of the live call p50 %v, p99 %v, at most %v", n, took.Round(time.Millisecond), gaps[len(gaps)/2], gaps[len(gaps)*99/100], gaps[len(gaps)-1])
+	t.Logf("%d INVITEs in %v; between packets of the live call p50 %v, p99 %v, at most %v", n,
+		took.Round(time.Millisecond), gaps[len(gaps)/2], gaps[len(gaps)*99/100], gaps[len(gaps)-1])
 	if p := gaps[len(gaps)*9/10]; p > 45*time.Millisecond {
 		t.Errorf("every tenth packet of the live call came after %v and more", p)
 	}

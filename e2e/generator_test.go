@@ -13,8 +13,8 @@ import (
 	needs "parley/internal/testenv"
 )
 
-// Clients are made of the API reference by generators that people use, with their default settings, and compile in strict mode. scripts/setup
-// installs the generators, pinned, in .cache/generators.
+// Clients are made of the API reference by generators that people use, with their default settings, and compile in
+// strict mode. scripts/setup installs the generators, pinned, in .cache/generators.
 func TestGeneratedClients(t *testing.T) {
 	tools, err := filepath.Abs("../.cache/generators")
 	if err != nil {
@@ -35,7 +35,8 @@ func TestGeneratedClients(t *testing.T) {
 		var out, said bytes.Buffer
 		cmd.Stdout, cmd.Stderr = &out, &said
 		if err := cmd.Run(); err != nil {
-			t.Fatalf("%s %s: %v\n%.4000s%.4000s", filepath.Base(name), strings.Join(args, " "), err, out.String(), said.String())
+			t.Fatalf("%s %s: %v\n%.4000s%.4000s", filepath.Base(name), strings.Join(args, " "), err, out.String(),
+				said.String())
 		}
 		return out.String()
 	}
@@ -66,12 +67,14 @@ func TestGeneratedClients(t *testing.T) {
 		if err := os.WriteFile(use, []byte(useOfTypes), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		run(t, dir, node, filepath.Join(module, "typescript/bin/tsc"), "--strict", "--noEmit", "--skipLibCheck", "false", "--target", "es2022", "--module", "esnext",
+		run(t, dir, node, filepath.Join(module, "typescript/bin/tsc"), "--strict", "--noEmit", "--skipLibCheck",
+			"false", "--target", "es2022", "--module", "esnext",
 			"--moduleResolution", "bundler", use)
 	})
 }
 
-// useOfTypes is what a client would write: an answer is there without asking whether it is null, closed sets are known, and money is a number.
+// useOfTypes is what a client would write: an answer is there without asking whether it is null, closed sets are
+// known, and money is a number.
 const useOfTypes = `import type { components, paths } from "./api";
 type Call = paths["/user/calls/{id}"]["get"]["responses"][200]["content"]["application/json"];
 type Ended = components["schemas"]["CallEnded"];

@@ -39,7 +39,8 @@ func (p *program) knowledgebase(t *testing.T, mode string) (path string) {
 
 func (p *program) consult(t *testing.T, knowledgebase int64, mode string) {
 	t.Helper()
-	change := map[string]any{"knowledgebase_id": knowledgebase, "knowledgebase_mode": mode, "system_prompt": "You are the receptionist of a bakery."}
+	change := map[string]any{"knowledgebase_id": knowledgebase, "knowledgebase_mode": mode,
+		"system_prompt": "You are the receptionist of a bakery."}
 	if status := p.call(t, "PUT", "/user/assistant/"+strconv.FormatInt(p.Assistant, 10), change, nil); status != 200 {
 		t.Fatal(status)
 	}
@@ -109,7 +110,8 @@ func onePage(lines ...string) []byte {
 	text.WriteString("ET")
 	objects := []string{"<</Type/Catalog/Pages 2 0 R>>", "<</Type/Pages/Kids[3 0 R]/Count 1>>",
 		"<</Type/Page/Parent 2 0 R/MediaBox[0 0 612 792]/Resources<</Font<</F1 5 0 R>>>>/Contents 4 0 R>>",
-		fmt.Sprintf("<</Length %d>>\nstream\n%s\nendstream", text.Len(), text.String()), "<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>"}
+		fmt.Sprintf("<</Length %d>>\nstream\n%s\nendstream", text.Len(), text.String()),
+		"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>"}
 	var b bytes.Buffer
 	b.WriteString("%PDF-1.4\n")
 	var at []int
@@ -154,8 +156,8 @@ func word(t *testing.T, paragraphs ...string) []byte {
 	return b.Bytes()
 }
 
-// An assistant answers in a conversation from a PDF, a Word file, a text file and a website, by asking its search tool and with passages
-// in its prompt.
+// An assistant answers in a conversation from a PDF, a Word file, a text file and a website, by asking its search
+// tool and with passages in its prompt.
 func TestAssistantAnswersFromDocuments(t *testing.T) {
 	site := http.NewServeMux()
 	site.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) {
@@ -170,12 +172,15 @@ func TestAssistantAnswersFromDocuments(t *testing.T) {
 	p := start(t, "PARLEY_EGRESS_ALLOW=127.0.0.0/8", "PARLEY_RATE_PUBLIC=off")
 	base := p.knowledgebase(t, "function_call")
 	var made struct{ Data document }
-	if status := p.call(t, "POST", base+"/documents", map[string]any{"name": "Site", "type": "website", "url": at + "/"}, &made); status != 201 {
+	if status := p.call(t, "POST", base+"/documents",
+		map[string]any{"name": "Site", "type": "website", "url": at + "/"}, &made); status != 201 {
 		t.Fatal(status)
 	}
 	for _, d := range []document{
-		p.upload(t, base, "pdf", "Allergens", onePage("Allergens", "", "The walnut bread contains hazelnuts and traces of sesame.")),
-		p.upload(t, base, "docx", "Parking", word(t, "Parking", "Customers park their bicycles in the courtyard behind the house.")),
+		p.upload(t, base, "pdf", "Allergens", onePage("Allergens", "",
+			"The walnut bread contains hazelnuts and traces of sesame.")),
+		p.upload(t, base, "docx", "Parking", word(t, "Parking",
+			"Customers park their bicycles in the courtyard behind the house.")),
 		p.upload(t, base, "txt", "Wholesale", []byte("Wholesale\n\nRestaurants get a discount of twelve percent from fifty loaves a week.\n")),
 		made.Data,
 	} {
@@ -199,7 +204,8 @@ func TestAssistantAnswersFromDocuments(t *testing.T) {
 				t.Errorf("%s: %q is answered with %d %v", mode, question, status, said(r))
 				continue
 			}
-			if (mode == "function_call") != (len(r.FunctionCalls) == 1 && r.FunctionCalls[0].Name == "search_knowledgebase") {
+			if (mode == "function_call") != (len(r.FunctionCalls) == 1 &&
+				r.FunctionCalls[0].Name == "search_knowledgebase") {
 				t.Errorf("%s: calls %+v", mode, r.FunctionCalls)
 			}
 			var record struct {
@@ -244,7 +250,8 @@ func TestKilledWhileProcessing(t *testing.T) {
 		t.Fatalf("%+v", d)
 	}
 	var found struct{ Data []struct{ Text string } }
-	if p.call(t, "POST", base+"/search", map[string]any{"query": "loaf number 31415"}, &found); len(found.Data) == 0 || !strings.Contains(found.Data[0].Text, "number 31415,") {
+	if p.call(t, "POST", base+"/search", map[string]any{"query": "loaf number 31415"},
+		&found); len(found.Data) == 0 || !strings.Contains(found.Data[0].Text, "number 31415,") {
 		t.Errorf("found %+v", found.Data)
 	}
 	p.stop(t)

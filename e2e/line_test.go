@@ -28,7 +28,8 @@ const secretKey = "0123456789abcdef0123456789abcdef"
 
 // twilio are the settings of a program whose carrier is a local server.
 func twilio(s *carriertest.Server) []string {
-	return []string{"PARLEY_TWILIO_ACCOUNT_SID=" + carriertest.AccountSID, "PARLEY_TWILIO_AUTH_TOKEN=" + carriertest.AuthToken, "PARLEY_TWILIO_BASE_URL=" + s.URL,
+	return []string{"PARLEY_TWILIO_ACCOUNT_SID=" + carriertest.AccountSID, "PARLEY_TWILIO_AUTH_TOKEN=" +
+		carriertest.AuthToken, "PARLEY_TWILIO_BASE_URL=" + s.URL,
 		"PARLEY_SECRET_KEY=" + secretKey}
 }
 
@@ -36,7 +37,8 @@ func twilio(s *carriertest.Server) []string {
 func (p *program) data(t *testing.T, fn func(context.Context, *store.Tx) error) {
 	t.Helper()
 	secret := sha256.Sum256([]byte(secretKey))
-	db, err := store.Open(t.Context(), store.Options{Path: filepath.Join(strings.TrimPrefix(p.env[0], "PARLEY_DATA="), "parley.db"), Secret: secret[:]})
+	db, err := store.Open(t.Context(), store.Options{Path: filepath.Join(strings.TrimPrefix(p.env[0],
+		"PARLEY_DATA="), "parley.db"), Secret: secret[:]})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +63,8 @@ func (p *program) purchase(t *testing.T) (id int64, number string) {
 		} `json:"data"`
 	}
 	number = found.Data[0].PhoneNumber
-	if status := p.call(t, "POST", "/user/phone-numbers/purchase", map[string]any{"phone_number": number}, &bought); status != 201 {
+	if status := p.call(t, "POST", "/user/phone-numbers/purchase", map[string]any{"phone_number": number},
+		&bought); status != 201 {
 		t.Fatalf("buying %s answered %d", number, status)
 	}
 	return bought.Data.ID, number
@@ -91,13 +94,15 @@ func (p *program) total(t *testing.T, path string) (n int) {
 	return page.Total
 }
 
-// A program that is killed while messages are on their way to the carrier, a purchase is under way and rent is being collected finishes
-// all of it after its restart: every message is sent once, every number is rented once, and everything is charged once.
+// A program that is killed while messages are on their way to the carrier, a purchase is under way and rent is being
+// collected finishes all of it after its restart: every message is sent once, every number is rented once, and
+// everything is charged once.
 func TestLineKilled(t *testing.T) {
 	const due, messages = 3000, 12
 	carrier := carriertest.NewServer(t)
 	prices := filepath.Join(t.TempDir(), "prices.yaml")
-	if err := os.WriteFile(prices, fmt.Appendf(nil, "plans:\n  default:\n    numbers: %d\n", due+2), 0o600); err != nil {
+	if err := os.WriteFile(prices, fmt.Appendf(nil, "plans:\n  default:\n    numbers: %d\n", due+2),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	p := start(t, append(twilio(carrier), "PARLEY_PRICES="+prices)...)
@@ -120,7 +125,8 @@ func TestLineKilled(t *testing.T) {
 			return err
 		}
 		for i := range due {
-			n := &parley.Number{PhoneNumber: fmt.Sprintf("+1310%07d", 2000000+i), CountryCode: "US", Type: parley.NumberNormal, Rent: rent, PaidUntil: parley.Now().Add(-time.Hour)}
+			n := &parley.Number{PhoneNumber: fmt.Sprintf("+1310%07d", 2000000+i), CountryCode: "US",
+				Type: parley.NumberNormal, Rent: rent, PaidUntil: parley.Now().Add(-time.Hour)}
 			if err := tx.CreateNumber(ctx, u.ID, n); err != nil {
 				return err
 			}
@@ -128,7 +134,8 @@ func TestLineKilled(t *testing.T) {
 		return nil
 	})
 
-	// Half of the messages, and the purchase, reach the carrier and their answers don't come back; the other half is not taken.
+	// Half of the messages, and the purchase, reach the carrier and their answers don't come back; the other half is
+	// not taken.
 	arrived, release := make(chan string, messages+1), make(chan struct{})
 	answer := sync.OnceFunc(func() { close(release) })
 	defer answer() // else the carrier waits for ever where the test gives up
@@ -236,7 +243,8 @@ func TestLineKilled(t *testing.T) {
 	}
 }
 
-// A message that comes in through Twilio is answered by the number's assistant, and what becomes of the answer is known.
+// A message that comes in through Twilio is answered by the number's assistant, and what becomes of the answer is
+// known.
 func TestTwilioWebhooks(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -251,7 +259,8 @@ func TestTwilioWebhooks(t *testing.T) {
 	if got := carrier.Rented()[number]; got != public+"/webhooks/twilio/sms" {
 		t.Errorf("the number's messages go to %q", got)
 	}
-	if status := p.call(t, "PUT", fmt.Sprint("/user/assistant/", p.Assistant), map[string]any{"phone_number_id": id}, nil); status != 200 {
+	if status := p.call(t, "PUT", fmt.Sprint("/user/assistant/", p.Assistant),
+		map[string]any{"phone_number_id": id}, nil); status != 200 {
 		t.Fatalf("assigning the number answered %d", status)
 	}
 	tell := func(r *http.Request, want int) {
@@ -293,11 +302,13 @@ func TestTwilioWebhooks(t *testing.T) {
 	if n := p.total(t, "/user/conversations?type=api"); n != 1 {
 		t.Errorf("%d conversations", n)
 	}
-	tell(carriertest.Signed(public+"/webhooks/twilio/sms", carriertest.Inbound("SMin2", "+12025550777", number, "STOP")), 200)
+	tell(carriertest.Signed(public+"/webhooks/twilio/sms",
+		carriertest.Inbound("SMin2", "+12025550777", number, "STOP")), 200)
 	var refused struct {
 		Message string `json:"message"`
 	}
-	if status := p.call(t, "POST", "/user/sms", map[string]any{"from": id, "to": "+12025550777", "body": "Buy!"}, &refused); status != 400 || !strings.Contains(refused.Message, "opted out") {
+	if status := p.call(t, "POST", "/user/sms", map[string]any{"from": id, "to": "+12025550777", "body": "Buy!"},
+		&refused); status != 400 || !strings.Contains(refused.Message, "opted out") {
 		t.Errorf("after STOP: %d %s", status, refused.Message)
 	}
 	if len(carrier.Messages()) != 1 {
@@ -311,7 +322,8 @@ func TestDoctorAsksTwilio(t *testing.T) {
 	doctor := func(env ...string) string {
 		t.Helper()
 		cmd := exec.CommandContext(t.Context(), binary, "doctor")
-		cmd.Env = append(os.Environ(), append([]string{"PARLEY_DATA=" + t.TempDir(), "PARLEY_LISTEN=127.0.0.1:0"}, env...)...)
+		cmd.Env = append(os.Environ(), append([]string{"PARLEY_DATA=" + t.TempDir(), "PARLEY_LISTEN=127.0.0.1:0"},
+			env...)...)
 		out, _ := cmd.CombinedOutput() // it fails for what else is missing here
 		for line := range strings.Lines(string(out)) {
 			if strings.Contains(line, " carrier ") {
@@ -330,7 +342,8 @@ func TestDoctorAsksTwilio(t *testing.T) {
 		"FAIL can't be asked":                 append(twilio(carrier), "PARLEY_TWILIO_BASE_URL=http://127.0.0.1:1"),
 	} {
 		state, text, _ := strings.Cut(want, " ")
-		if got := doctor(env...); !strings.HasPrefix(got, state+" ") || !strings.Contains(got, text) || strings.Contains(got, carriertest.AuthToken) || strings.Contains(got, "wrong-token") {
+		if got := doctor(env...); !strings.HasPrefix(got, state+" ") || !strings.Contains(got, text) ||
+			strings.Contains(got, carriertest.AuthToken) || strings.Contains(got, "wrong-token") {
 			t.Errorf("the doctor says %q, want %q", got, want)
 		}
 	}

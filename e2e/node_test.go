@@ -21,15 +21,18 @@ func (p *program) join(t *testing.T) *program {
 	}
 	at := l.Addr().String()
 	l.Close()
-	node := &program{URL: "http://" + at, Email: p.Email, Password: p.Password, Key: p.Key, Assistant: p.Assistant, AssistantUUID: p.AssistantUUID,
-		log: &logBuffer{}, env: append(append([]string{}, p.env...), "PARLEY_DATA="+t.TempDir(), "PARLEY_LISTEN="+at)}
+	node := &program{URL: "http://" + at, Email: p.Email, Password: p.Password, Key: p.Key, Assistant: p.Assistant,
+		AssistantUUID: p.AssistantUUID,
+		log:           &logBuffer{}, env: append(append([]string{}, p.env...), "PARLEY_DATA="+t.TempDir(),
+			"PARLEY_LISTEN="+at)}
 	node.run(t, func(string) {})
 	t.Cleanup(func() { node.stop(t) })
 	node.ready(t)
 	return node
 }
 
-// Two processes on one PostgreSQL hold one conversation in order, and when one is killed in the middle of a reply the other gives it.
+// Two processes on one PostgreSQL hold one conversation in order, and when one is killed in the middle of a reply the
+// other gives it.
 func TestTwoNodes(t *testing.T) {
 	one, model := thinking(t, "PARLEY_DATABASE="+storetest.Postgres(t), "PARLEY_SECRET_KEY=the same on all nodes")
 	two := one.join(t)
@@ -39,7 +42,8 @@ func TestTwoNodes(t *testing.T) {
 	for i := range 10 {
 		wg.Go(func() {
 			text := fmt.Sprintf("message %d", i)
-			if status, r := nodes[i%2].say(t, id, text); status != 200 || !strings.HasPrefix(*r.Message, "You said: "+text+" ") {
+			if status, r := nodes[i%2].say(t, id, text); status != 200 ||
+				!strings.HasPrefix(*r.Message, "You said: "+text+" ") {
 				t.Errorf("%s: %d %+v", text, status, r)
 			}
 		})

@@ -50,7 +50,8 @@ func TestOperator(t *testing.T) {
 	if _, ok := p.operate(t, "user", "plan", "--user", "bo@example.com", "--plan", "gold"); ok {
 		t.Error("an unknown plan was taken")
 	}
-	if list := must("user", "list"); !strings.Contains(list, "bo@example.com") || !strings.Contains(list, "trial") || !strings.Contains(list, "0.00") {
+	if list := must("user", "list"); !strings.Contains(list, "bo@example.com") ||
+		!strings.Contains(list, "trial") || !strings.Contains(list, "0.00") {
 		t.Errorf("user list:\n%s", list)
 	}
 	must("user", "password", "--user", "bo@example.com", "--password", "another password")
@@ -95,7 +96,8 @@ func TestOperator(t *testing.T) {
 		t.Errorf("a disabled account's key: %d", status)
 	}
 	must("migrate")
-	if out, ok := p.operate(t, "doctor"); !ok || !strings.Contains(out, "database") || !strings.Contains(out, "PARLEY_OPENAI_API_KEY") {
+	if out, ok := p.operate(t, "doctor"); !ok || !strings.Contains(out, "database") ||
+		!strings.Contains(out, "PARLEY_OPENAI_API_KEY") {
 		t.Errorf("doctor:\n%s", out)
 	}
 	file := filepath.Join(t.TempDir(), "copy.db")

@@ -19,19 +19,21 @@ import (
 	"parley/internal/simulator/phone"
 )
 
-// A caller is greeted, asks by flite's voice, is understood by pocketsphinx and answered from the prompt, hangs up; the row, the transcript,
-// the recording, the price and the event say so. No network, no vendor.
+// A caller is greeted, asks by flite's voice, is understood by pocketsphinx and answered from the prompt, hangs up;
+// the row, the transcript, the recording, the price and the event say so. No network, no vendor.
 func TestPhoneLocal(t *testing.T) {
 	t.Parallel()
 	need(t, "flite", "pocketsphinx_batch")
 	told := make(chan string, 10)
 	hook := serveLocal(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { told <- read(r) }))
 	l := telephone(t)
-	l.change(t, map[string]any{"initial_message": "Hello, this is the bakery.", "record": true, "is_webhook_active": true, "webhook_url": hook})
+	l.change(t, map[string]any{"initial_message": "Hello, this is the bakery.", "record": true,
+		"is_webhook_active": true, "webhook_url": hook})
 	before := l.balance(t)
 	c := l.ring(t, l.phone)
 	greeted := hears(t, c, c.Answered)
-	t.Logf("INVITE to 200: %v, ACK to the first packet of the greeting: %v", c.Answered.Sub(c.Invited).Round(time.Millisecond), greeted.Sub(c.Answered).Round(time.Millisecond))
+	t.Logf("INVITE to 200: %v, ACK to the first packet of the greeting: %v",
+		c.Answered.Sub(c.Invited).Round(time.Millisecond), greeted.Sub(c.Answered).Round(time.Millisecond))
 	silent(t, c, 800*time.Millisecond)
 	said := c.Say(speech(t, "When are you open on Saturday?"))
 	<-said.Done()
@@ -49,7 +51,8 @@ func TestPhoneLocal(t *testing.T) {
 	}
 	t.Logf("transcript:\n%s", row.Transcript)
 	lines := strings.Split(row.Transcript, "\n")
-	if len(lines) < 3 || lines[0] != "AI: Hello, this is the bakery." || !strings.HasPrefix(lines[1], "Customer: ") || !strings.HasPrefix(lines[2], "AI: ") {
+	if len(lines) < 3 || lines[0] != "AI: Hello, this is the bakery." ||
+		!strings.HasPrefix(lines[1], "Customer: ") || !strings.HasPrefix(lines[2], "AI: ") {
 		t.Errorf("transcript:\n%s", row.Transcript)
 	}
 	if heard := strings.ToLower(strings.Join(row.said("customer"), " ")); !strings.Contains(heard, "open") {
@@ -106,7 +109,8 @@ func TestPhoneBaresip(t *testing.T) {
 	script = append(script, make([]int16, 12*8000)...) // the answer's, on a busy machine too; then the call ends
 	files := map[string]string{
 		"accounts": "<sip:visitor@127.0.0.1>;regint=0;audio_codecs=pcmu\n", "contacts": "",
-		"config": "poll_method epoll\nsip_listen 127.0.0.1:0\naudio_source aufile," + dir + "/in.wav\naudio_player aubridge,nowhere\naudio_alert aubridge,nowhere\n" +
+		"config": "poll_method epoll\nsip_listen 127.0.0.1:0\naudio_source aufile," + dir +
+			"/in.wav\naudio_player aubridge,nowhere\naudio_alert aubridge,nowhere\n" +
 			"snd_path " + dir + "\nmodule_path /usr/lib/baresip/modules\nmodule g711.so\nmodule aufile.so\nmodule aubridge.so\nmodule sndfile.so\nmodule_tmp account.so\nmodule_app menu.so\n",
 		"in.wav": string(wav(script, 8000)),
 	}
@@ -115,7 +119,8 @@ func TestPhoneBaresip(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	cmd := exec.Command("baresip", "-4", "-n", "127.0.0.1", "-f", dir, "-t", "40", "-e", fmt.Sprintf("/dial sip:%d@%s", l.Assistant, l.sip))
+	cmd := exec.Command("baresip", "-4", "-n", "127.0.0.1", "-f", dir, "-t", "40", "-e",
+		fmt.Sprintf("/dial sip:%d@%s", l.Assistant, l.sip))
 	printed := &logBuffer{}
 	cmd.Stdout, cmd.Stderr = printed, printed
 	if err := cmd.Start(); err != nil {
@@ -130,7 +135,8 @@ func TestPhoneBaresip(t *testing.T) {
 	}()
 	row := l.over(t)
 	row.expect(t, parley.CallCompleted, parley.CustomerHangup)
-	if !strings.Contains(row.Transcript, "AI: Hello.\nCustomer: ") || !strings.Contains(row.Transcript, "Monday to Saturday") {
+	if !strings.Contains(row.Transcript, "AI: Hello.\nCustomer: ") ||
+		!strings.Contains(row.Transcript, "Monday to Saturday") {
 		t.Errorf("transcript:\n%s", row.Transcript)
 	}
 	dumps, err := filepath.Glob(filepath.Join(dir, "dump-*-dec.wav"))

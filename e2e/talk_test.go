@@ -56,8 +56,8 @@ func asks(t *testing.T, c *phone.Call) *phone.Utterance {
 	return u
 }
 
-// A conversation by a vendor: it is heard, thought, a tool is used, it is spoken; events tell it live, and the row afterwards with the
-// waterfall of each turn.
+// A conversation by a vendor: it is heard, thought, a tool is used, it is spoken; events tell it live, and the row
+// afterwards with the waterfall of each turn.
 func TestTalk(t *testing.T) {
 	t.Parallel()
 	l, v := bakeryLine(t, nil)
@@ -68,12 +68,15 @@ func TestTalk(t *testing.T) {
 		w.Write([]byte(`{"free":true}`))
 	}))
 	var tool struct{ Data struct{ ID int64 } }
-	l.call(t, "POST", "/user/tools", map[string]any{"name": "table_free", "description": "Looks whether a table is free", "method": "GET", "endpoint": shop}, &tool)
+	l.call(t, "POST", "/user/tools", map[string]any{"name": "table_free",
+		"description": "Looks whether a table is free", "method": "GET", "endpoint": shop}, &tool)
 	l.change(t, map[string]any{"tool_ids": []int64{tool.Data.ID}})
 	c := l.greeted(t, l.phone)
 	live := l.listen(t, l.talks(t)[0].ID)
 	v.hears("I would like a table.", "For two.")
-	v.Script(aitest.Behaviour{Text: "For how many people?"}, aitest.Behaviour{Text: "Let me see.", Calls: []ai.ToolCall{{ID: "call_1", Name: "table_free", Arguments: "{}"}}},
+	v.Script(aitest.Behaviour{Text: "For how many people?"},
+		aitest.Behaviour{Text: "Let me see.", Calls: []ai.ToolCall{{ID: "call_1", Name: "table_free",
+			Arguments: "{}"}}},
 		aitest.Behaviour{Text: "Your table is ready."})
 	said := asks(t, c)
 	first := hears(t, c, said.To())
@@ -85,7 +88,8 @@ func TestTalk(t *testing.T) {
 	v.awaits(t, c, "Your table is ready.")
 	silent(t, c, 500*time.Millisecond)
 	for _, text := range []string{welcome, "For how many people?", "Let me see.", "Your table is ready."} {
-		if got, want := v.length(c, text), aitest.SpeechTime(text, 1); got < want-80*time.Millisecond || got > want+80*time.Millisecond {
+		if got, want := v.length(c, text), aitest.SpeechTime(text, 1); got < want-80*time.Millisecond ||
+			got > want+80*time.Millisecond {
 			t.Errorf("%q was heard for %v, it lasts %v", text, got, want)
 		}
 	}
@@ -104,7 +108,8 @@ func TestTalk(t *testing.T) {
 	w := row.Turns[2].Latency
 	t.Logf("the first reply: %+v; at the wire %v", *w, first.Sub(said.To()).Round(time.Millisecond))
 	steps := []int64{w.EndpointMS, w.FirstTokenMS, w.FirstSentenceMS, w.FirstAudioMS, w.FirstPacketMS}
-	if !slices.IsSorted(steps[1:]) || w.EndpointMS < 500 || w.EndpointMS > 900 || w.TranscriptMS <= 0 || w.FirstPacketMS < w.EndpointMS {
+	if !slices.IsSorted(steps[1:]) || w.EndpointMS < 500 || w.EndpointMS > 900 || w.TranscriptMS <= 0 ||
+		w.FirstPacketMS < w.EndpointMS {
 		t.Errorf("the waterfall is %+v", *w)
 	}
 	if wire := first.Sub(said.To()).Milliseconds(); wire < w.FirstPacketMS-100 || wire > w.FirstPacketMS+100 {
@@ -151,11 +156,15 @@ func TestTalkInterrupted(t *testing.T) {
 		t.Fatalf("turns %+v", row.Turns)
 	}
 	heard, share := row.Turns[2].Text, float64(v.length(c, long))/float64(aitest.SpeechTime(long, 1))
-	if words := float64(len(heard)) / float64(len(long)); !strings.HasPrefix(long, heard) || words < share-0.1 || words > share+0.1 {
+	if words := float64(len(heard)) / float64(len(long)); !strings.HasPrefix(long, heard) || words < share-0.1 ||
+		words > share+0.1 {
 		t.Errorf("%.0f %% of the reply sounded; it stands as %q", 100*share, heard)
 	}
 	told := slices.IndexFunc(v.Requests(), func(r aitest.Request) bool {
-		return slices.ContainsFunc(r.Messages, func(m ai.Message) bool { return m.Role == ai.Assistant && strings.HasPrefix(m.Text, heard) })
+		return slices.ContainsFunc(r.Messages, func(m ai.Message) bool {
+			return m.Role == ai.Assistant &&
+				strings.HasPrefix(m.Text, heard)
+		})
 	})
 	if told < 0 {
 		t.Errorf("the model was never told that it said %q: %+v", heard, v.Requests())
@@ -175,12 +184,15 @@ func TestTalkFalseStart(t *testing.T) {
 	<-c.Say(cough).Done()
 	silent(t, c, 1500*time.Millisecond)
 	t.Logf("heard %v", v.on(c))
-	if got, want := v.length(c, long), aitest.SpeechTime(long, 1); got < want-240*time.Millisecond || got > want+100*time.Millisecond { // what lies across a seam is told from neither side
+	// what lies across a seam is told from neither side
+	if got, want := v.length(c, long), aitest.SpeechTime(long, 1); got < want-240*time.Millisecond ||
+		got > want+100*time.Millisecond {
 		t.Errorf("%v of %v of the reply sounded", got, want)
 	}
 	paused := false
 	for i, p := range v.on(c) {
-		paused = paused || p.text == "" && i > 2 && strings.Contains(long, v.on(c)[i-1].text) && p.long < time.Second && i < len(v.on(c))-1
+		paused = paused || p.text == "" && i > 2 && strings.Contains(long, v.on(c)[i-1].text) &&
+			p.long < time.Second && i < len(v.on(c))-1
 	}
 	if !paused {
 		t.Error("it did not pause")
@@ -197,10 +209,12 @@ func TestTalkFalseStart(t *testing.T) {
 // The model sends the caller elsewhere by REFER.
 func TestTalkTransfer(t *testing.T) {
 	t.Parallel()
-	l, v := bakeryLine(t, map[string]any{"tools": []any{map[string]any{"type": "call_transfer", "phone_number": "+4930901829", "description": "to the kitchen"}}})
+	l, v := bakeryLine(t, map[string]any{"tools": []any{map[string]any{"type": "call_transfer",
+		"phone_number": "+4930901829", "description": "to the kitchen"}}})
 	c := l.greeted(t, l.phone)
 	v.hears("The kitchen, please.")
-	v.Script(aitest.Behaviour{Text: "One moment.", Calls: []ai.ToolCall{{ID: "call_1", Name: "call_transfer", Arguments: `{"reason":"the kitchen"}`}}})
+	v.Script(aitest.Behaviour{Text: "One moment.", Calls: []ai.ToolCall{{ID: "call_1", Name: "call_transfer",
+		Arguments: `{"reason":"the kitchen"}`}}})
 	asks(t, c)
 	gone(t, c)
 	if to := c.Referred(); !strings.Contains(to, "4930901829") {
@@ -218,10 +232,12 @@ func TestTalkEnds(t *testing.T) {
 	l, v := bakeryLine(t, map[string]any{"tools": []any{map[string]any{"type": "end_call"}}})
 	c := l.greeted(t, l.phone)
 	v.hears("That is all.")
-	v.Script(aitest.Behaviour{Text: "Goodbye, and thank you.", Calls: []ai.ToolCall{{ID: "call_1", Name: "end_call", Arguments: `{"reason":"done"}`}}})
+	v.Script(aitest.Behaviour{Text: "Goodbye, and thank you.",
+		Calls: []ai.ToolCall{{ID: "call_1", Name: "end_call", Arguments: `{"reason":"done"}`}}})
 	asks(t, c)
 	gone(t, c)
-	if got, want := v.length(c, "Goodbye, and thank you."), aitest.SpeechTime("Goodbye, and thank you.", 1); got < want-80*time.Millisecond {
+	if got, want := v.length(c, "Goodbye, and thank you."),
+		aitest.SpeechTime("Goodbye, and thank you.", 1); got < want-80*time.Millisecond {
 		t.Errorf("the goodbye was cut off after %v of %v", got, want)
 	}
 	l.over(t).expect(t, parley.CallCompleted, parley.AssistantHangup)
@@ -271,13 +287,17 @@ func TestTalkHold(t *testing.T) {
 // A menu by keys, in each way that keys come.
 func TestTalkKeys(t *testing.T) {
 	t.Parallel()
-	for name, o := range map[string]phone.Options{"events": {}, "events with loss": {Loss: 0.05}, "tones": {NoEvents: true}, "INFO": {}} {
+	for name, o := range map[string]phone.Options{"events": {}, "events with loss": {Loss: 0.05},
+		"tones": {NoEvents: true}, "INFO": {}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l, v := bakeryLine(t, map[string]any{"tools": []any{map[string]any{"type": "collect_keypad", "timeout": 3, "stop_key": "#"}}})
+			l, v := bakeryLine(t, map[string]any{"tools": []any{map[string]any{"type": "collect_keypad",
+				"timeout": 3, "stop_key": "#"}}})
 			c := l.greeted(t, handset(t, o))
 			v.hears("I have an account.")
-			v.Script(aitest.Behaviour{Text: "Your number, please.", Calls: []ai.ToolCall{{ID: "call_1", Name: "collect_keypad", Arguments: "{}"}}}, aitest.Behaviour{Text: "Thank you."})
+			v.Script(aitest.Behaviour{Text: "Your number, please.",
+				Calls: []ai.ToolCall{{ID: "call_1", Name: "collect_keypad", Arguments: "{}"}}},
+				aitest.Behaviour{Text: "Thank you."})
 			asks(t, c)
 			v.awaits(t, c, "Your number, please.")
 			silent(t, c, 300*time.Millisecond)
@@ -322,8 +342,10 @@ func TestTalkLoss(t *testing.T) {
 	// What the network loses is told to who sent it.
 	if reports := c.Reports(); len(reports) == 0 {
 		t.Errorf("nothing was reported in %v", talked)
-	} else if r := reports[len(reports)-1]; r.Lost == 0 || r.Lost > c.Sent()/5 || r.Sent == 0 || r.Sent > len(c.Packets()) {
-		t.Errorf("told of %d packets sent and %d lost; %d came and %d were sent", r.Sent, r.Lost, len(c.Packets()), c.Sent())
+	} else if r := reports[len(reports)-1]; r.Lost == 0 || r.Lost > c.Sent()/5 || r.Sent == 0 ||
+		r.Sent > len(c.Packets()) {
+		t.Errorf("told of %d packets sent and %d lost; %d came and %d were sent", r.Sent, r.Lost, len(c.Packets()),
+			c.Sent())
 	}
 	if err := c.Hangup(); err != nil {
 		t.Error(err)
@@ -363,7 +385,8 @@ func TestTalkLeaves(t *testing.T) {
 		}
 	}))
 	var made struct{ Data struct{ ID int64 } }
-	l.call(t, "POST", "/user/tools", map[string]any{"name": "wait", "description": "Takes its time", "method": "GET", "endpoint": tool, "timeout": 30}, &made)
+	l.call(t, "POST", "/user/tools", map[string]any{"name": "wait", "description": "Takes its time",
+		"method": "GET", "endpoint": tool, "timeout": 30}, &made)
 	l.change(t, map[string]any{"tool_ids": []int64{made.Data.ID}})
 	defer close(gate)
 	c := l.greeted(t, l.phone) // what stays for ever is there after one conversation
@@ -380,12 +403,19 @@ func TestTalkLeaves(t *testing.T) {
 	for name, until := range map[string]func(t *testing.T, c *phone.Call){
 		"at once":         func(*testing.T, *phone.Call) {},
 		"in the greeting": func(t *testing.T, c *phone.Call) { hears(t, c, c.Answered) },
-		"listening":       func(t *testing.T, c *phone.Call) { hears(t, c, c.Answered); silent(t, c, 300*time.Millisecond) },
+		"listening": func(t *testing.T, c *phone.Call) {
+			hears(t, c, c.Answered)
+			silent(t, c,
+				300*time.Millisecond)
+		},
 		"in a sentence": func(t *testing.T, c *phone.Call) {
 			hears(t, c, c.Answered)
 			silent(t, c, 300*time.Millisecond)
 			u := c.Say(speech(t, asking))
-			eventually(t, "half a second of it", func() bool { return !u.From().IsZero() && time.Since(u.From()) > 500*time.Millisecond })
+			eventually(t, "half a second of it", func() bool {
+				return !u.From().IsZero() &&
+					time.Since(u.From()) > 500*time.Millisecond
+			})
 		},
 		"while it thinks": func(t *testing.T, c *phone.Call) {
 			hears(t, c, c.Answered)
@@ -400,7 +430,8 @@ func TestTalkLeaves(t *testing.T) {
 			hears(t, c, c.Answered)
 			silent(t, c, 300*time.Millisecond)
 			v.hears("Well?")
-			v.Script(aitest.Behaviour{Text: "One moment.", Calls: []ai.ToolCall{{ID: "call_1", Name: "wait", Arguments: "{}"}}})
+			v.Script(aitest.Behaviour{Text: "One moment.",
+				Calls: []ai.ToolCall{{ID: "call_1", Name: "wait", Arguments: "{}"}}})
 			asks(t, c)
 			v.awaits(t, c, "One moment.")
 		},
@@ -436,12 +467,14 @@ func TestTalkLeaves(t *testing.T) {
 	}
 	t.Run("while it rings", func(t *testing.T) {
 		quiet := make(chan struct{})
-		l.call(t, "POST", "/user/assistants/enable-inbound-webhook", map[string]any{"assistant_id": l.Assistant, "webhook_url": serveLocal(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			select {
-			case <-quiet:
-			case <-r.Context().Done():
-			}
-		}))}, nil)
+		l.call(t, "POST", "/user/assistants/enable-inbound-webhook",
+			map[string]any{"assistant_id": l.Assistant,
+				"webhook_url": serveLocal(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					select {
+					case <-quiet:
+					case <-r.Context().Done():
+					}
+				}))}, nil)
 		defer close(quiet)
 		ctx, cancel := timeout(t, time.Second)
 		defer cancel()
@@ -454,11 +487,13 @@ func TestTalkLeaves(t *testing.T) {
 	http.DefaultClient.CloseIdleConnections()
 	now := 0
 	defer func() { t.Logf("%d goroutines before, %d after", before, now) }()
-	eventually(t, "the goroutines as before", func() bool { now = l.goroutines(t); return now <= before+6 }) // connections to the vendor and to tools stay for a while
+	// connections to the vendor and to tools stay for a while
+	eventually(t, "the goroutines as before", func() bool { now = l.goroutines(t); return now <= before+6 })
 	eventually(t, "free ports", func() bool { return l.portsFree(t) })
 }
 
-// A vendor that hangs leaves nobody in silence: what is wrong is said in words, and when that does not help the call ends.
+// A vendor that hangs leaves nobody in silence: what is wrong is said in words, and when that does not help the call
+// ends.
 func TestTalkVendorHangs(t *testing.T) {
 	t.Parallel()
 	const stall = "PARLEY_OPENAI_STALL=1s"

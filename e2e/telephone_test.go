@@ -27,8 +27,8 @@ import (
 	needs "parley/internal/testenv"
 )
 
-// The tests of the telephone call the program, or are called by it, over real SIP and RTP on loopback: from telephones of this process
-// (package phone), from sipp and from baresip.
+// The tests of the telephone call the program, or are called by it, over real SIP and RTP on loopback: from
+// telephones of this process (package phone), from sipp and from baresip.
 
 // line is a program with a telephone line, and a telephone beside it.
 type line struct {
@@ -38,7 +38,8 @@ type line struct {
 	ports int // 400 from here on are for other telephones
 }
 
-// blocks counts the blocks of 1,000 ports that programs under test have for themselves, below those that the system hands out.
+// blocks counts the blocks of 1,000 ports that programs under test have for themselves, below those that the system
+// hands out.
 var blocks atomic.Int32
 
 // block is the first of 1,000 ports of a test's own.
@@ -60,7 +61,8 @@ func telephone(t *testing.T, env ...string) *line {
 	t.Helper()
 	first := block(t)
 	l := &line{sip: netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), uint16(first)), ports: first + 600}
-	l.program = start(t, append([]string{"PARLEY_SIP_LISTEN=" + l.sip.String(), fmt.Sprintf("PARLEY_RTP_PORTS=%d-%d", first+2, first+501), "PARLEY_RATE_API=off",
+	l.program = start(t, append([]string{"PARLEY_SIP_LISTEN=" + l.sip.String(),
+		fmt.Sprintf("PARLEY_RTP_PORTS=%d-%d", first+2, first+501), "PARLEY_RATE_API=off",
 		"PARLEY_EGRESS_ALLOW=127.0.0.0/8"}, env...)...)
 	l.phone = handset(t, phone.Options{})
 	return l
@@ -87,7 +89,8 @@ func handset(t *testing.T, o phone.Options) *phone.Phone {
 func (l *line) change(t *testing.T, fields map[string]any) {
 	t.Helper()
 	var answer map[string]any
-	if status := l.call(t, "PUT", "/user/assistant/"+strconv.FormatInt(l.Assistant, 10), fields, &answer); status != http.StatusOK {
+	if status := l.call(t, "PUT", "/user/assistant/"+strconv.FormatInt(l.Assistant, 10), fields,
+		&answer); status != http.StatusOK {
 		t.Fatalf("the assistant is answered %d: %v", status, answer)
 	}
 }
@@ -243,7 +246,8 @@ func speech(t *testing.T, text string) []int16 {
 		return pcm
 	}
 	file := filepath.Join(t.TempDir(), "speech.wav")
-	if out, err := exec.CommandContext(t.Context(), "flite", "-voice", "rms", "-t", text, "-o", file).CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), "flite", "-voice", "rms", "-t", text, "-o",
+		file).CombinedOutput(); err != nil {
 		t.Fatalf("flite: %v %s", err, out)
 	}
 	f, err := os.Open(file)
@@ -343,7 +347,8 @@ func itoa(n int64) string { return strconv.FormatInt(n, 10) }
 // listen follows the live events of a call.
 func (l *line) listen(t *testing.T, id int64) <-chan string {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), "GET", fmt.Sprintf("%s/api/user/calls/%d/events", l.URL, id), nil)
+	req, err := http.NewRequestWithContext(t.Context(), "GET",
+		fmt.Sprintf("%s/api/user/calls/%d/events", l.URL, id), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,8 @@ import (
 	"parley/internal/simulator/phone"
 )
 
-// An account that takes what is others' by its trunks gets nothing: not the calls to a number that somebody rents, not the carrier's line.
+// An account that takes what is others' by its trunks gets nothing: not the calls to a number that somebody rents,
+// not the carrier's line.
 func TestPhoneThief(t *testing.T) {
 	t.Parallel()
 	carrier, err := phone.ListenOn(netip.MustParseAddrPort("127.0.0.2:0"))
@@ -20,7 +21,8 @@ func TestPhoneThief(t *testing.T) {
 	}
 	defer carrier.Close()
 	l := telephone(t, "PARLEY_CARRIER_SIP_ADDRESS="+carrier.Addr().String(), "PARLEY_CARRIER_SIP_ALLOWED_IPS=127.0.0.2")
-	if out, ok := l.operate(t, "user", "create", "--email", "thief@example.com", "--password", "a good password", "--balance", "5"); !ok {
+	if out, ok := l.operate(t, "user", "create", "--email", "thief@example.com", "--password", "a good password",
+		"--balance", "5"); !ok {
 		t.Fatal(out)
 	}
 	thief := *l.program
@@ -32,10 +34,12 @@ func TestPhoneThief(t *testing.T) {
 	}
 	l.call(t, "GET", "/user/phone-numbers/search", nil, &found)
 	number := found.Data[0].PhoneNumber // it is the first one that purchase takes
-	abroad := "+43" + number[1:]        // a number in Vienna, dialled there as the carrier writes this one without its plus
+	// a number in Vienna, dialled there as the carrier writes this one without its plus
+	abroad := "+43" + number[1:]
 	trunk := func(phoneNumber string, change map[string]any) (int, map[string][]string) {
 		t.Helper()
-		body := map[string]any{"name": "PBX", "phone_number": phoneNumber, "sip_address": "127.0.0.1:9", "sip_password": "x", "inbound_authorization_type": "ip", "allowed_inbound_ips": []string{"127.0.0.2"}}
+		body := map[string]any{"name": "PBX", "phone_number": phoneNumber, "sip_address": "127.0.0.1:9",
+			"sip_password": "x", "inbound_authorization_type": "ip", "allowed_inbound_ips": []string{"127.0.0.2"}}
 		for k, v := range change {
 			body[k] = v
 		}
@@ -60,7 +64,8 @@ func TestPhoneThief(t *testing.T) {
 		"transport":             {"transport": "tls"},
 		"srtp":                  {"srtp": "required"},
 	} {
-		if status, wrong := trunk("+493012345678", change); status != http.StatusUnprocessableEntity || len(wrong[field]) != 1 || len(wrong) != 1 {
+		if status, wrong := trunk("+493012345678", change); status != http.StatusUnprocessableEntity ||
+			len(wrong[field]) != 1 || len(wrong) != 1 {
 			t.Errorf("%v is answered %d %v", change, status, wrong)
 		}
 	}

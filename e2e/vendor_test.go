@@ -12,8 +12,8 @@ import (
 	"parley/internal/simulator/phone"
 )
 
-// vendor is an OpenAI-compatible server that thinks, speaks and hears by script. Every text that it speaks is a tone of its own, so that a
-// telephone knows which is heard.
+// vendor is an OpenAI-compatible server that thinks, speaks and hears by script. Every text that it speaks is a tone
+// of its own, so that a telephone knows which is heard.
 type vendor struct{ *aitest.Server }
 
 // speaking starts the program with a telephone line and such a vendor.
@@ -21,7 +21,8 @@ func speaking(t *testing.T, env ...string) (*line, *vendor) {
 	t.Helper()
 	v := &vendor{aitest.NewServer(t)}
 	v.Transcribe = func(aitest.Utterance) string { return "" } // what is not scripted is not understood
-	return telephone(t, append([]string{"PARLEY_OPENAI_BASE_URL=" + v.URL, "PARLEY_OPENAI_CHAT_MODEL=" + aitest.ModelName, "PARLEY_OPENAI_TTS_MODEL=" + aitest.SpeechModel,
+	return telephone(t, append([]string{"PARLEY_OPENAI_BASE_URL=" + v.URL, "PARLEY_OPENAI_CHAT_MODEL=" +
+		aitest.ModelName, "PARLEY_OPENAI_TTS_MODEL=" + aitest.SpeechModel,
 		"PARLEY_OPENAI_STT_MODEL=" + aitest.TranscriptionModel}, env...)...), v
 }
 

@@ -16,8 +16,8 @@ import (
 	"parley/internal/ai/aitest"
 )
 
-// microphone is what a browser hears in place of one: pauses, in seconds, and sentences spoken by flite, in turn. Chromium begins it when
-// somebody calls.
+// microphone is what a browser hears in place of one: pauses, in seconds, and sentences spoken by flite, in turn.
+// Chromium begins it when somebody calls.
 func microphone(t *testing.T, parts ...any) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -46,7 +46,8 @@ func microphone(t *testing.T, parts ...any) string {
 
 // fakeMicrophone are the flags for it.
 func fakeMicrophone(file string) []string {
-	return []string{"use-fake-device-for-media-stream", "use-fake-ui-for-media-stream", "use-file-for-fake-audio-capture=" + file + "%noloop", "autoplay-policy=no-user-gesture-required"}
+	return []string{"use-fake-device-for-media-stream", "use-fake-ui-for-media-stream",
+		"use-file-for-fake-audio-capture=" + file + "%noloop", "autoplay-policy=no-user-gesture-required"}
 }
 
 type heardCall struct {
@@ -82,8 +83,9 @@ func (s *program) lastCall(t *testing.T, status string) heardCall {
 // A visitor calls from the widget: hears the greeting, asks, is understood and answered, interrupts, and hangs up.
 func TestWebCallFromTheWidget(t *testing.T) {
 	s, model := thinking(t, "PARLEY_WEBRTC_LISTEN=127.0.0.1:0")
-	s.assistant(t, map[string]any{"initial_message": "Hello {{customer_name}}.", "system_prompt": "Answer.", "widget_settings": map[string]any{"mode": "both",
-		"pre_chat_fields": []any{map[string]any{"variable": "customer_name", "label": "Your name"}}}})
+	s.assistant(t, map[string]any{"initial_message": "Hello {{customer_name}}.", "system_prompt": "Answer.",
+		"widget_settings": map[string]any{"mode": "both",
+			"pre_chat_fields": []any{map[string]any{"variable": "customer_name", "label": "Your name"}}}})
 	mic := microphone(t, 3, "what time do you open tomorrow", 4, "wait a moment please stop talking now", 30)
 	p := browse(t, fakeMicrophone(mic)...)
 	long := strings.Repeat("We open at seven in the morning and we close at six in the evening. ", 6)
@@ -107,13 +109,15 @@ func TestWebCallFromTheWidget(t *testing.T) {
 	p.tap(".end")
 	p.told(".notice", "The call has ended.")
 	c := s.lastCall(t, "completed")
-	if c.EndedReason != "customer_hangup" || c.TotalCost <= 0 || len(c.Turns) < 5 || c.InputVariable["customer_name"] != "Ana" {
+	if c.EndedReason != "customer_hangup" || c.TotalCost <= 0 || len(c.Turns) < 5 ||
+		c.InputVariable["customer_name"] != "Ana" {
 		t.Fatalf("call %+v", c)
 	}
 	cut := false
 	for _, turn := range c.Turns {
 		t.Logf("%+v", turn)
-		if turn.Speaker == "assistant" && turn.Interrupted && strings.HasPrefix(turn.Text, "We open at seven") && len(turn.Text) < len(long)-50 {
+		if turn.Speaker == "assistant" && turn.Interrupted && strings.HasPrefix(turn.Text, "We open at seven") &&
+			len(turn.Text) < len(long)-50 {
 			cut = true
 		}
 	}
@@ -152,7 +156,8 @@ func TestWebCallThatCantBe(t *testing.T) {
 	p.size(390, 844)
 	p.scheme("dark")
 	p.shot("widget-denied-phone", false)
-	if box := eval[[]float64](p, "(r => [r.x, r.bottom, r.width, r.height])("+inside(".panel")+".getBoundingClientRect())"); box[0] != 0 || box[1] != 844 || box[2] != 390 || box[3] > 400 {
+	if box := eval[[]float64](p, "(r => [r.x, r.bottom, r.width, r.height])("+inside(".panel")+
+		".getBoundingClientRect())"); box[0] != 0 || box[1] != 844 || box[2] != 390 || box[3] > 400 {
 		t.Errorf("on a phone the window for calls is at %v", box)
 	}
 
@@ -164,7 +169,8 @@ func TestWebCallThatCantBe(t *testing.T) {
 	q.told(".notice", "No microphone was found. Connect one and call again.")
 
 	// A page that isn't secure gets none.
-	q = browse(t, "host-resolver-rules=MAP shop.example.com 127.0.0.1", "use-fake-device-for-media-stream", "use-fake-ui-for-media-stream")
+	q = browse(t, "host-resolver-rules=MAP shop.example.com 127.0.0.1", "use-fake-device-for-media-stream",
+		"use-fake-ui-for-media-stream")
 	q.open(strings.Replace(site, "127.0.0.1", "shop.example.com", 1))
 	q.tap(".launch")
 	q.tap(".wide")
@@ -229,9 +235,12 @@ func TestWebCallIsLost(t *testing.T) {
 // A visitor presses keys for an assistant that asks for them: with the mouse, and on the keyboard.
 func TestWebCallKeypad(t *testing.T) {
 	s, model := thinking(t, "PARLEY_WEBRTC_LISTEN=127.0.0.1:0")
-	s.assistant(t, map[string]any{"initial_message": "Press hash to begin.", "tools": []any{map[string]any{"type": "collect_keypad", "timeout": 10, "stop_key": "#"}},
+	s.assistant(t, map[string]any{"initial_message": "Press hash to begin.",
+		"tools":           []any{map[string]any{"type": "collect_keypad", "timeout": 10, "stop_key": "#"}},
 		"widget_settings": map[string]any{"mode": "both", "theme": "light"}})
-	model.Script(aitest.Behaviour{Text: "Your number, please.", Calls: []ai.ToolCall{{ID: "call_1", Name: "collect_keypad", Arguments: "{}"}}}, aitest.Behaviour{Text: "Thank you."})
+	model.Script(aitest.Behaviour{Text: "Your number, please.",
+		Calls: []ai.ToolCall{{ID: "call_1", Name: "collect_keypad", Arguments: "{}"}}},
+		aitest.Behaviour{Text: "Thank you."})
 	p := browse(t, fakeMicrophone(microphone(t, 120))...)
 	p.scheme("light")
 	p.open(website(t, s, ""))
@@ -247,7 +256,8 @@ func TestWebCallKeypad(t *testing.T) {
 	p.told("[role=log] .assistant", "Press hash to begin.")
 	p.until("!" + inside(".keys") + ".checkVisibility()")
 	p.tap("[aria-label=Keypad]")
-	p.until(inside("[aria-label=Keypad]") + ".ariaExpanded === 'true' && " + inside("[role=group].keys") + ".checkVisibility()")
+	p.until(inside("[aria-label=Keypad]") + ".ariaExpanded === 'true' && " + inside("[role=group].keys") +
+		".checkVisibility()")
 	p.focused(".keys button")
 	p.until(inside(".keys [aria-label=Star]") + ".innerText === '*'")
 	p.accessible("keypad")
@@ -294,7 +304,8 @@ const offer = "v=0\r\no=- 1 2 IN IP4 127.0.0.1\r\ns=-\r\nt=0 0\r\na=group:BUNDLE
 func TestWebCallStrangers(t *testing.T) {
 	s, model := thinking(t, "PARLEY_WEBRTC_LISTEN=127.0.0.1:0", "PARLEY_RATE_PUBLIC=on")
 	site := website(t, s, "")
-	s.assistant(t, map[string]any{"initial_message": "Press hash to begin.", "widget_settings": map[string]any{"mode": "voice", "allowed_origins": []string{site}}})
+	s.assistant(t, map[string]any{"initial_message": "Press hash to begin.",
+		"widget_settings": map[string]any{"mode": "voice", "allowed_origins": []string{site}}})
 	p := browse(t, fakeMicrophone(microphone(t, 120))...)
 	p.open(site)
 	p.tap(".launch")
@@ -303,7 +314,8 @@ func TestWebCallStrangers(t *testing.T) {
 
 	ask := func(method, path, origin string) int {
 		t.Helper()
-		r, err := http.NewRequestWithContext(t.Context(), method, s.URL+"/api/web-calls/"+path, strings.NewReader(offer))
+		r, err := http.NewRequestWithContext(t.Context(), method, s.URL+"/api/web-calls/"+path,
+			strings.NewReader(offer))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -322,12 +334,14 @@ func TestWebCallStrangers(t *testing.T) {
 	answered := map[int]int{}
 	for range 200 {
 		answered[ask("POST", s.AssistantUUID, site)]++
-		if got := ask("DELETE", s.AssistantUUID+"/00000000-0000-4000-8000-000000000000", site); got != http.StatusNotFound {
+		if got := ask("DELETE", s.AssistantUUID+"/00000000-0000-4000-8000-000000000000",
+			site); got != http.StatusNotFound {
 			t.Fatalf("hanging up what is nobody's is answered %d", got)
 		}
 	}
 	t.Logf("answered %v", answered)
-	if answered[http.StatusCreated] == 0 || answered[http.StatusTooManyRequests] < 150 || answered[http.StatusCreated]+answered[http.StatusServiceUnavailable]+answered[http.StatusTooManyRequests] != 200 {
+	if answered[http.StatusCreated] == 0 || answered[http.StatusTooManyRequests] < 150 ||
+		answered[http.StatusCreated]+answered[http.StatusServiceUnavailable]+answered[http.StatusTooManyRequests] != 200 {
 		t.Errorf("200 calls at once were answered %v", answered)
 	}
 

@@ -68,14 +68,18 @@ func waits(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-// A program that is killed in the middle of a customer's message answers it once after its restart and charges it once, though the
-// platform tells it again; killed while the reply is on its way, the platform's status keeps it from being sent twice.
+// A program that is killed in the middle of a customer's message answers it once after its restart and charges it
+// once, though the platform tells it again; killed while the reply is on its way, the platform's status keeps it from
+// being sent twice.
 func TestWhatsAppKilled(t *testing.T) {
 	platform := graphtest.New(t)
-	platform.Set([]graphtest.Object{graphtest.Number("111", "+1 631-555-8151", "Acme", "CONNECTED", "GREEN", "TIER_1K")}, nil)
-	p, model := thinking(t, "PARLEY_WHATSAPP_TOKEN="+graphtest.Token, "PARLEY_WHATSAPP_BUSINESS_ID="+graphtest.BusinessID, "PARLEY_WHATSAPP_BASE_URL="+platform.URL,
+	platform.Set([]graphtest.Object{graphtest.Number("111", "+1 631-555-8151", "Acme", "CONNECTED", "GREEN",
+		"TIER_1K")}, nil)
+	p, model := thinking(t, "PARLEY_WHATSAPP_TOKEN="+graphtest.Token, "PARLEY_WHATSAPP_BUSINESS_ID="+
+		graphtest.BusinessID, "PARLEY_WHATSAPP_BASE_URL="+platform.URL,
 		"PARLEY_WHATSAPP_APP_SECRET="+graphtest.AppSecret, "PARLEY_WHATSAPP_VERIFY_TOKEN="+graphtest.VerifyToken)
-	if out := p.command(t, "whatsapp", "assign", "--sender", "+16315558151", "--user", p.Email); out != "+16315558151 (Acme) belongs to "+p.Email+"\n" {
+	if out := p.command(t, "whatsapp", "assign", "--sender", "+16315558151", "--user",
+		p.Email); out != "+16315558151 (Acme) belongs to "+p.Email+"\n" {
 		t.Errorf("assign printed %q", out)
 	}
 	if out := p.command(t, "doctor"); !strings.Contains(out, "1 senders; the webhook is") {
@@ -85,7 +89,8 @@ func TestWhatsAppKilled(t *testing.T) {
 	if status := p.call(t, "GET", "/user/whatsapp/senders", nil, &list); status != 200 || len(list.Data) != 1 {
 		t.Fatalf("%d %+v", status, list)
 	}
-	if status := p.call(t, "PUT", fmt.Sprintf("/user/whatsapp/senders/%d", list.Data[0].ID), map[string]any{"assistant_id": p.Assistant}, nil); status != 200 {
+	if status := p.call(t, "PUT", fmt.Sprintf("/user/whatsapp/senders/%d", list.Data[0].ID),
+		map[string]any{"assistant_id": p.Assistant}, nil); status != 200 {
 		t.Fatal(status)
 	}
 	before := p.balance(t)
@@ -134,7 +139,8 @@ func TestWhatsAppKilled(t *testing.T) {
 	if got := before - p.balance(t); got > 0.0201 {
 		t.Errorf("two messages cost %f", got)
 	}
-	if log := p.log.String(); strings.Contains(log, graphtest.Token) || strings.Contains(log, graphtest.AppSecret) || strings.Contains(log, graphtest.VerifyToken) {
+	if log := p.log.String(); strings.Contains(log, graphtest.Token) ||
+		strings.Contains(log, graphtest.AppSecret) || strings.Contains(log, graphtest.VerifyToken) {
 		t.Errorf("a secret is in the log:\n%s", log)
 	}
 }

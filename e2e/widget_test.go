@@ -15,8 +15,8 @@ import (
 	"parley/internal/ai/aitest"
 )
 
-// website is somebody else's: another origin, with a policy that lets in nothing but the widget's server, and styles that would spoil a
-// widget that they could reach.
+// website is somebody else's: another origin, with a policy that lets in nothing but the widget's server, and styles
+// that would spoil a widget that they could reach.
 func website(t *testing.T, s *program, attributes string) string {
 	t.Helper()
 	mux := http.NewServeMux()
@@ -27,7 +27,8 @@ func website(t *testing.T, s *program, attributes string) string {
 	mux.HandleFunc("/favicon.ico", func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusNoContent) })
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		w.Header().Set("Content-Security-Policy", "default-src 'none'; script-src "+s.URL+"; connect-src "+s.URL+"; style-src 'self'; img-src 'self'; base-uri 'none'; frame-ancestors 'none'; "+
+		w.Header().Set("Content-Security-Policy", "default-src 'none'; script-src "+s.URL+"; connect-src "+s.URL+
+			"; style-src 'self'; img-src 'self'; base-uri 'none'; frame-ancestors 'none'; "+
 			"require-trusted-types-for 'script'; trusted-types 'none'")
 		fmt.Fprintf(w, `<!doctype html><html lang="en"><meta name="viewport" content="width=device-width"><title>Shop</title><link rel="stylesheet" href="/style.css">
 			<main><h1>A shop</h1><p>Buy bread. <a href="/other">Elsewhere</a></p></main><script src="%s/embed.js" data-assistant-id="%s" %s async></script></html>`, s.URL, s.AssistantUUID, attributes)
@@ -39,7 +40,8 @@ func website(t *testing.T, s *program, attributes string) string {
 func (s *program) assistant(t *testing.T, change map[string]any) {
 	t.Helper()
 	var said map[string]any
-	if status := s.call(t, "PUT", "/user/assistant/"+strconv.FormatInt(s.Assistant, 10), change, &said); status != http.StatusOK {
+	if status := s.call(t, "PUT", "/user/assistant/"+strconv.FormatInt(s.Assistant, 10), change,
+		&said); status != http.StatusOK {
 		t.Fatalf("the assistant is answered %d %v", status, said)
 	}
 }
@@ -65,7 +67,8 @@ func (p *page) focused(selector string) {
 func (p *page) tap(selector string) {
 	p.t.Helper()
 	p.until(inside(selector) + "?.checkVisibility()")
-	at := eval[[]float64](p, "(r => [r.x + r.width / 2, r.y + r.height / 2])("+inside(selector)+".getBoundingClientRect())")
+	at := eval[[]float64](p, "(r => [r.x + r.width / 2, r.y + r.height / 2])("+inside(selector)+
+		".getBoundingClientRect())")
 	p.do(chromedp.MouseClickXY(at[0], at[1]))
 }
 
@@ -83,16 +86,20 @@ func (p *page) offline(yes bool) {
 			return err
 		}
 		_, err := cdp.Call(ctx, t, network.EmulateNetworkConditionsByRule, network.EmulateNetworkConditionsByRuleParams{
-			MatchedNetworkConditions: []*network.Conditions{{Offline: yes, DownloadThroughput: -1, UploadThroughput: -1}}})
+			MatchedNetworkConditions: []*network.Conditions{{Offline: yes, DownloadThroughput: -1,
+				UploadThroughput: -1}}})
 		return err
 	}))
 }
 
 func TestWidgetOnAForeignWebsite(t *testing.T) {
 	s, model := thinking(t)
-	s.assistant(t, map[string]any{"initial_message": "Hello {{customer_name}}, this is Acme.", "system_prompt": "Serve {{customer_name}}.",
+	s.assistant(t, map[string]any{"initial_message": "Hello {{customer_name}}, this is Acme.",
+		"system_prompt": "Serve {{customer_name}}.",
 		"widget_settings": map[string]any{"subtitle": "Usually replies at once", "color": "#ffd54a", "theme": "light",
-			"pre_chat_fields": []any{map[string]any{"variable": "customer_name", "label": "Your name", "required": true}}}}) // the page answers it
+			// the page answers it
+			"pre_chat_fields": []any{map[string]any{"variable": "customer_name", "label": "Your name",
+				"required": true}}}})
 	site := website(t, s, `data-variables='{"customer_name":"Ana"}'`)
 	p := browse(t)
 	p.scheme("light")
@@ -100,7 +107,8 @@ func TestWidgetOnAForeignWebsite(t *testing.T) {
 
 	// Closed, it is a button; the page's styles don't reach it.
 	p.until(inside(".launch") + "?.getAttribute('aria-label') === 'Open chat'")
-	p.until("getComputedStyle(" + inside(".launch") + ").display === 'grid' && getComputedStyle(" + inside(".launch") + ").width === '56px'")
+	p.until("getComputedStyle(" + inside(".launch") + ").display === 'grid' && getComputedStyle(" +
+		inside(".launch") + ").width === '56px'")
 	p.accessible("widget closed")
 	p.tap(".launch")
 	p.told("h2", "Front desk")
@@ -127,7 +135,8 @@ func TestWidgetOnAForeignWebsite(t *testing.T) {
 	p.told("[role=log] .assistant p", "at 6_000_000.")
 	p.told("[role=log] .assistant p", "[bad](javascript:alert(1)) <img src=x onerror=alert(2)>")
 	p.told("[role=log] .assistant pre", "<b>code</b>")
-	if got := eval[[]string](p, "[..."+inside("[role=log]")+".querySelectorAll('a')].map(a => a.href + ' ' + a.rel)"); strings.Join(got, "\n") !=
+	if got := eval[[]string](p, "[..."+inside("[role=log]")+
+		".querySelectorAll('a')].map(a => a.href + ' ' + a.rel)"); strings.Join(got, "\n") !=
 		"https://shop.example.com/list noopener noreferrer nofollow\nhttps://shop.example.com/bread noopener noreferrer nofollow" {
 		t.Errorf("links %q", got)
 	}
@@ -145,7 +154,8 @@ func TestWidgetOnAForeignWebsite(t *testing.T) {
 	id := eval[string](p, "JSON.parse(localStorage.getItem('parley:"+s.AssistantUUID+"')).conversation")
 	s.call(t, "POST", "/user/conversations/"+id+"/disable-ai", nil, nil)
 	p.told(".notice", "You are now talking with our team.")
-	s.call(t, "POST", "/user/conversations/"+id+"/reply", map[string]any{"message": "This is Bea. We kept you a loaf."}, nil)
+	s.call(t, "POST", "/user/conversations/"+id+"/reply",
+		map[string]any{"message": "This is Bea. We kept you a loaf."}, nil)
 	p.told("[role=log] .human", "We kept you a loaf.")
 	p.told("[role=log] .human .who", "Our team")
 	p.tap(".thread")
@@ -193,11 +203,13 @@ func TestWidgetOnAForeignWebsite(t *testing.T) {
 
 func TestWidgetQuestionsThemesAndLanguages(t *testing.T) {
 	s, _ := thinking(t)
-	s.assistant(t, map[string]any{"initial_message": "Shalom {{who}}, {{wish}}.", "widget_settings": map[string]any{"theme": "auto", "position": "top-left", "auto_open": true, "title": "מאפייה", "color": "rebeccapurple",
-		"placeholder": "מה תרצו?", "pre_chat_fields": []any{
-			map[string]any{"variable": "who", "label": "שם", "required": true},
-			map[string]any{"variable": "mail", "label": "דוא״ל", "type": "email"},
-			map[string]any{"variable": "wish", "label": "בקשה", "type": "textarea"}}}})
+	s.assistant(t, map[string]any{"initial_message": "Shalom {{who}}, {{wish}}.",
+		"widget_settings": map[string]any{"theme": "auto", "position": "top-left", "auto_open": true,
+			"title": "מאפייה", "color": "rebeccapurple",
+			"placeholder": "מה תרצו?", "pre_chat_fields": []any{
+				map[string]any{"variable": "who", "label": "שם", "required": true},
+				map[string]any{"variable": "mail", "label": "דוא״ל", "type": "email"},
+				map[string]any{"variable": "wish", "label": "בקשה", "type": "textarea"}}}})
 	var voices []struct{ ID int64 }
 	s.call(t, "GET", "/user/assistants/voices?language_id=25", nil, &voices)
 	if len(voices) == 0 {
@@ -239,7 +251,8 @@ func TestWidgetQuestionsThemesAndLanguages(t *testing.T) {
 	p.size(390, 844)
 	p.accessible("phone")
 	p.shot("widget-phone", false)
-	if box := eval[[]float64](p, "(r => [r.x, r.y, r.width, r.height])("+inside(".panel")+".getBoundingClientRect())"); box[0] != 0 || box[1] != 0 || box[2] != 390 || box[3] != 844 {
+	if box := eval[[]float64](p, "(r => [r.x, r.y, r.width, r.height])("+inside(".panel")+
+		".getBoundingClientRect())"); box[0] != 0 || box[1] != 0 || box[2] != 390 || box[3] != 844 {
 		t.Errorf("on a phone the window is at %v", box)
 	}
 }
@@ -255,7 +268,8 @@ func TestWidgetSaysWhatIsWrong(t *testing.T) {
 	p.expect("ERR_INTERNET_DISCONNECTED")
 
 	// Where it may not stand it is not shown.
-	s.assistant(t, map[string]any{"widget_settings": map[string]any{"allowed_origins": []string{"https://shop.example.com"}}})
+	s.assistant(t, map[string]any{"widget_settings": map[string]any{
+		"allowed_origins": []string{"https://shop.example.com"}}})
 	p.open(site)
 	p.until("window.ParleyWidgets !== undefined")
 	p.open(s.URL + "/widget-demo?assistant=" + s.AssistantUUID) // our own page may
@@ -287,7 +301,8 @@ func TestWidgetSaysWhatIsWrong(t *testing.T) {
 	p.do(chromedp.KeyEvent("\r"))
 	p.shot("widget-long", false)
 	p.until(inside(".writer textarea") + ".value.length === 2001")
-	p.do(chromedp.Evaluate[chromedp.Void]("(b => { b.value = ''; b.dispatchEvent(new Event('input')) })(" + inside(".writer textarea") + ")"))
+	p.do(chromedp.Evaluate[chromedp.Void]("(b => { b.value = ''; b.dispatchEvent(new Event('input')) })(" +
+		inside(".writer textarea") + ")"))
 
 	// A model that fails: the message is there, the reply is not.
 	model.Script(aitest.Behaviour{Status: 400})

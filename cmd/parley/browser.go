@@ -14,7 +14,8 @@ import (
 // webRTCListen is where browsers call when nobody says otherwise.
 const webRTCListen = "127.0.0.1:8189"
 
-// browsers opens the port that browsers call; nil where there is none. With the default address, one that is taken is no reason not to start.
+// browsers opens the port that browsers call; nil where there is none. With the default address, one that is taken is
+// no reason not to start.
 func (s *Settings) browsers() (*rtc.Server, error) {
 	if s.WebRTCListen == "off" {
 		return nil, nil
@@ -42,13 +43,15 @@ func checkBrowsers(s *Settings) finding {
 	line := rtc.New(rtc.Config{Listen: s.WebRTCListen, External: s.ExternalIP})
 	switch err := line.Listen(); {
 	case errors.Is(err, syscall.EADDRINUSE):
-		return finding{"note", what, s.WebRTCListen + " is in use: a server runs there already, or choose another with PARLEY_WEBRTC_LISTEN"}
+		return finding{"note", what, s.WebRTCListen +
+			" is in use: a server runs there already, or choose another with PARLEY_WEBRTC_LISTEN"}
 	case err != nil:
 		return finding{"FAIL", what, fmt.Sprintf("%v: choose an address of this machine with PARLEY_WEBRTC_LISTEN, such as 0.0.0.0:8189, or off", err)}
 	}
 	line.Close()
 	if loopback(s.WebRTCListen) && !loopback(s.Listen) {
-		return finding{"note", what, s.WebRTCListen + " is reached from this machine alone: set PARLEY_WEBRTC_LISTEN=0.0.0.0:8189, with PARLEY_EXTERNAL_IP behind a router, and open that UDP port"}
+		return finding{"note", what, s.WebRTCListen +
+			" is reached from this machine alone: set PARLEY_WEBRTC_LISTEN=0.0.0.0:8189, with PARLEY_EXTERNAL_IP behind a router, and open that UDP port"}
 	}
 	return finding{"ok", what, s.WebRTCListen + " is free, for UDP"}
 }

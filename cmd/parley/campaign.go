@@ -17,5 +17,6 @@ func told(d *campaign.Roster, c call.Config) call.Config {
 
 // caller has the campaigns' leads called.
 func (h *server) caller() *campaign.Runner {
-	return &campaign.Runner{Roster: h.campaigns, Start: h.calls.Start, Room: func() int { return h.phone.room(h.calls.Stats().Live) }}
+	return &campaign.Runner{Roster: h.campaigns, Start: h.calls.Start,
+		Room: func() int { return h.phone.room(h.calls.Stats().Live) }}
 }

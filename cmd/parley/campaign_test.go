@@ -26,11 +26,13 @@ func house(t *testing.T, db *store.DB) (*server, *parley.Assistant) {
 	}
 	a := &parley.Assistant{}
 	form.Defaults(a)
-	a.Name, a.Type, a.Status, a.Mode, a.Timezone, a.SystemPrompt, a.VoiceID, a.LanguageID = "Caller", "outbound", "active", "pipeline", "UTC", "Be kind.", 1, 1
+	a.Name, a.Type, a.Status, a.Mode, a.Timezone, a.SystemPrompt, a.VoiceID, a.LanguageID = "Caller", "outbound",
+		"active", "pipeline", "UTC", "Be kind.", 1, 1
 	u := storetest.User(t, db, 10*parley.USD)
 	write(t, db, func(ctx context.Context, tx *store.Tx) error { return tx.CreateAssistant(ctx, u.ID, a) })
 	d := campaign.New(campaign.Config{DB: db, Prices: prices})
-	return &server{campaigns: d, calls: call.New(told(d, call.Config{DB: db, Prices: prices, Hub: event.NewHub()})), phone: &telephone{}}, a
+	return &server{campaigns: d, calls: call.New(told(d, call.Config{DB: db, Prices: prices, Hub: event.NewHub()})),
+		phone: &telephone{}}, a
 }
 
 func write(t *testing.T, db *store.DB, fn func(context.Context, *store.Tx) error) {
@@ -40,7 +42,8 @@ func write(t *testing.T, db *store.DB, fn func(context.Context, *store.Tx) error
 	}
 }
 
-// What a line says of calls that fail pauses a campaign where it speaks of the line, and not where it speaks of who was called.
+// What a line says of calls that fail pauses a campaign where it speaks of the line, and not where it speaks of who
+// was called.
 func TestBreaker(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		h, a := house(t, db)
@@ -55,12 +58,14 @@ func TestBreaker(t *testing.T) {
 			errors.New("no route to host"):                true,
 			fmt.Errorf("%w: silence", parley.Unreachable): true,
 		}
-		for code, pauses := range map[int]bool{404: false, 410: false, 484: false, 604: false, 486: false, 600: false, 480: false, 408: false, 603: false,
+		for code, pauses := range map[int]bool{404: false, 410: false, 484: false, 604: false, 486: false,
+			600: false, 480: false, 408: false, 603: false,
 			401: true, 403: true, 407: true, 488: true, 500: true, 502: true, 503: true, 504: true} {
 			causes[unassigned(fmt.Errorf("call +1: %w", &sip.Refused{Code: code}))] = pauses
 		}
 		for cause, pauses := range causes {
-			c := &parley.Campaign{Name: "Spring", AssistantID: a.ID, Timezone: "UTC", MaxCallsInParallel: 3, MaxRetries: 3, RetryInterval: 60}
+			c := &parley.Campaign{Name: "Spring", AssistantID: a.ID, Timezone: "UTC", MaxCallsInParallel: 3,
+				MaxRetries: 3, RetryInterval: 60}
 			write(t, db, func(ctx context.Context, tx *store.Tx) error { return tx.CreateCampaign(ctx, a.UserID, c) })
 			for i := range parley.BreakAfter {
 				call := int64(i + 1)
@@ -69,11 +74,13 @@ func TestBreaker(t *testing.T) {
 					if _, err := tx.AddLeads(ctx, a.UserID, c.ID, []*parley.Lead{lead}, false); err != nil {
 						return err
 					}
-					lead.Status, lead.Serial, lead.Attempts, lead.LastCallID, lead.WatchAt = parley.LeadProcessing, 1, 1, &call, 1
+					lead.Status, lead.Serial, lead.Attempts, lead.LastCallID, lead.WatchAt = parley.LeadProcessing,
+						1, 1, &call, 1
 					if err := tx.SaveLead(ctx, a.UserID, lead); err != nil {
 						return err
 					}
-					row := &parley.Call{ID: call, UserID: a.UserID, AssistantID: a.ID, CampaignID: &c.ID, LeadID: &lead.ID, Attempt: 1, Type: parley.CallOutbound}
+					row := &parley.Call{ID: call, UserID: a.UserID, AssistantID: a.ID, CampaignID: &c.ID,
+						LeadID: &lead.ID, Attempt: 1, Type: parley.CallOutbound}
 					row.End(cause, parley.Now())
 					return errors.Join(calls.Unanswered[0](ctx, tx, row, cause), calls.Finished[0](ctx, tx, row, a))
 				})
@@ -90,7 +97,8 @@ func TestBreaker(t *testing.T) {
 func TestRoom(t *testing.T) {
 	db := storetest.SQLite(t)
 	h, a := house(t, db)
-	calls, phone := h.calls, &telephone{line: sip.New(sip.Config{Listen: "127.0.0.1:0", Ports: [2]int{10000, 10003}}), most: pairs([2]int{10000, 10003})}
+	calls, phone := h.calls, &telephone{line: sip.New(sip.Config{Listen: "127.0.0.1:0",
+		Ports: [2]int{10000, 10003}}), most: pairs([2]int{10000, 10003})}
 	h.phone = phone
 	d := h.caller()
 	if n := d.Room(); n != 2 {
@@ -119,7 +127,8 @@ func TestRoom(t *testing.T) {
 	if n := d.Room(); n < 1_000_000 {
 		t.Errorf("without a line, room for %d", n)
 	}
-	for ports, want := range map[[2]int]int{{10000, 19999}: 5000, {10000, 10001}: 1, {10001, 10004}: 1, {10001, 10002}: 0, {10001, 10003}: 1} {
+	for ports, want := range map[[2]int]int{{10000, 19999}: 5000, {10000, 10001}: 1, {10001, 10004}: 1,
+		{10001, 10002}: 0, {10001, 10003}: 1} {
 		if n := pairs(ports); n != want {
 			t.Errorf("%v are %d pairs", ports, n)
 		}

@@ -18,7 +18,8 @@ func (s *Settings) twilio() *twilio.Client {
 	if s.TwilioAccountSID == "" {
 		return nil
 	}
-	return twilio.New(twilio.Config{AccountSID: s.TwilioAccountSID, AuthToken: s.TwilioAuthToken, BaseURL: s.TwilioBaseURL, PublicURL: s.publicURL(), TrunkSID: s.TwilioTrunkSID})
+	return twilio.New(twilio.Config{AccountSID: s.TwilioAccountSID, AuthToken: s.TwilioAuthToken,
+		BaseURL: s.TwilioBaseURL, PublicURL: s.publicURL(), TrunkSID: s.TwilioTrunkSID})
 }
 
 // renter is who rents out numbers and carries text messages.
@@ -34,7 +35,8 @@ func (s *Settings) carrier(db *store.DB) renter {
 	if t := s.twilio(); t != nil {
 		return renter{t, false, func(to *sms.Channel) http.Handler { return t.Webhooks(to) }, t.Close}
 	}
-	return renter{sandbox.New(sms.Outbox(db)), true, func(*sms.Channel) http.Handler { return http.HandlerFunc(notFound) }, func() {}}
+	return renter{sandbox.New(sms.Outbox(db)), true,
+		func(*sms.Channel) http.Handler { return http.HandlerFunc(notFound) }, func() {}}
 }
 
 // checkCarrier asks Twilio for the account, which costs nothing.
@@ -52,12 +54,14 @@ func checkCarrier(ctx context.Context, s *Settings) finding {
 	defer cancel()
 	err := t.Ping(ctx)
 	switch e := carrier.Refusal(err); {
-	case e != nil && (e.Status == http.StatusUnauthorized || e.Status == http.StatusForbidden || e.Status == http.StatusNotFound):
+	case e != nil && (e.Status == http.StatusUnauthorized || e.Status == http.StatusForbidden ||
+		e.Status == http.StatusNotFound):
 		return finding{"FAIL", what, "Twilio refuses PARLEY_TWILIO_ACCOUNT_SID and PARLEY_TWILIO_AUTH_TOKEN"}
 	case err != nil:
 		return finding{"FAIL", what, fmt.Sprintf("Twilio (%s) can't be asked: %v", t.BaseURL, err)}
 	case s.PublicURL == "":
-		return finding{"note", what, "Twilio " + s.TwilioAccountSID + ", but without PARLEY_PUBLIC_URL it can't tell us of messages that come in or arrive"}
+		return finding{"note", what, "Twilio " + s.TwilioAccountSID +
+			", but without PARLEY_PUBLIC_URL it can't tell us of messages that come in or arrive"}
 	}
 	return finding{"ok", what, "Twilio " + s.TwilioAccountSID}
 }

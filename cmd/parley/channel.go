@@ -16,7 +16,8 @@ import (
 	"parley/internal/store"
 )
 
-// allChannels declares every channel by which messages come and go, with settings that nobody has filled in yet: the one list.
+// allChannels declares every channel by which messages come and go, with settings that nobody has filled in yet: the
+// one list.
 func allChannels() []*channel.Declaration {
 	return []*channel.Declaration{
 		sms.Declare(),
@@ -41,7 +42,8 @@ func (s *Settings) openChannels(h channel.House) (list channels, err error) {
 }
 
 // Replied has each channel send what is its to send.
-func (list *channels) Replied(ctx context.Context, tx *store.Tx, conv *parley.Conversation, asked, reply *parley.Message) error {
+func (list *channels) Replied(ctx context.Context, tx *store.Tx, conv *parley.Conversation, asked,
+	reply *parley.Message) error {
 	for _, c := range *list {
 		if err := c.Replied(ctx, tx, conv, asked, reply); err != nil {
 			return err

@@ -27,12 +27,13 @@ type finding struct {
 	text  string
 }
 
-// Run looks at everything that a server with these settings would need, and says how to mend what is missing. It fails when something
-// would keep the server from working.
+// Run looks at everything that a server with these settings would need, and says how to mend what is missing. It
+// fails when something would keep the server from working.
 func (c *doctorCmd) Run(s *Settings, t *terminal) error {
 	ctx, cancel := context.WithTimeout(t, 30*time.Second)
 	defer cancel()
-	found := []finding{checkData(s), checkDatabase(ctx, s), checkBlob(ctx, s), checkSecret(s), checkPrices(s), checkListen(s), checkTLS(s), checkPublicURL(s)}
+	found := []finding{checkData(s), checkDatabase(ctx, s), checkBlob(ctx, s), checkSecret(s), checkPrices(s),
+		checkListen(s), checkTLS(s), checkPublicURL(s)}
 	for _, v := range s.vendors {
 		if v.Check != nil {
 			for _, f := range v.Check(ctx) {
@@ -127,7 +128,8 @@ func checkDatabase(ctx context.Context, s *Settings) finding {
 	case err != nil:
 		return finding{"FAIL", "database", err.Error()}
 	case !done:
-		return finding{"note", "database", engine(db) + " answers; its schema is brought up to date by the next start (or 'parley migrate')"}
+		return finding{"note", "database", engine(db) +
+			" answers; its schema is brought up to date by the next start (or 'parley migrate')"}
 	}
 	return finding{"ok", "database", engine(db) + " answers, schema up to date"}
 }
@@ -158,7 +160,8 @@ func checkListen(s *Settings) finding {
 	l, err := net.Listen("tcp", s.Listen)
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		return finding{"note", "listen", s.Listen + " is in use: a server runs there already, or choose another with PARLEY_LISTEN"}
+		return finding{"note", "listen", s.Listen +
+			" is in use: a server runs there already, or choose another with PARLEY_LISTEN"}
 	case err != nil:
 		return finding{"FAIL", "listen", err.Error()}
 	}

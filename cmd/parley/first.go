@@ -31,8 +31,10 @@ func keepModels(ctx context.Context, db *store.DB, cat *catalog.Catalog) error {
 // firstEmail is the address of the user that a first start makes.
 const firstEmail = "admin@localhost"
 
-// firstStart makes a first user with 100 USD, a key and a ready assistant where there is no user yet, and says once how to get in.
-func firstStart(t *terminal, s *Settings, db *store.DB, authority *auth.Authority, assistants *assistant.Studio, phone *telephone, at net.Addr) error {
+// firstStart makes a first user with 100 USD, a key and a ready assistant where there is no user yet, and says once
+// how to get in.
+func firstStart(t *terminal, s *Settings, db *store.DB, authority *auth.Authority, assistants *assistant.Studio,
+	phone *telephone, at net.Addr) error {
 	if any, err := db.AnyUser(t); err != nil || any {
 		return err
 	}
@@ -72,7 +74,8 @@ func firstAssistant(cat *catalog.Catalog) map[string]any {
 	voice := cat.Voices("pipeline", 1)[0]
 	model := cat.ModelsOf(parley.LLM)[0]
 	return body(map[string]any{
-		"name": "Front authority", "type": "inbound", "mode": "pipeline", "status": "active", "timezone": "UTC", "record": true,
+		"name": "Front authority", "type": "inbound", "mode": "pipeline", "status": "active", "timezone": "UTC",
+		"record":      true,
 		"language_id": voice.LanguageID, "voice_id": voice.ID, "llm_model_id": model.ID,
 		"initial_message": "Hello, this is {{company}}. How can I help you?",
 		"variables":       map[string]any{"company": "Acme Bakery"},

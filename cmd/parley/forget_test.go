@@ -17,8 +17,8 @@ import (
 
 const day = 24 * time.Hour
 
-// What is kept for so many days is there on the last of them and gone on the next, and nothing else goes with it. Weeks, by a clock of the
-// test's own.
+// What is kept for so many days is there on the last of them and gone on the next, and nothing else goes with it.
+// Weeks, by a clock of the test's own.
 func TestWhatIsKept(t *testing.T) {
 	for _, engine := range storetest.Engines() {
 		t.Run(engine, func(t *testing.T) {
@@ -36,7 +36,8 @@ func whatIsKept(t *testing.T, db *store.DB) {
 			t.Fatal(err)
 		}
 	}
-	a := &parley.Assistant{UUID: "a", Name: "Anna", Type: "outbound", Status: "active", Mode: "pipeline", Timezone: "UTC", LanguageID: 1, VoiceID: 1001}
+	a := &parley.Assistant{UUID: "a", Name: "Anna", Type: "outbound", Status: "active", Mode: "pipeline",
+		Timezone: "UTC", LanguageID: 1, VoiceID: 1001}
 	write(func(ctx context.Context, tx *store.Tx) error { return tx.CreateAssistant(ctx, u.ID, a) })
 
 	var conv, silent *parley.Conversation
@@ -45,9 +46,12 @@ func whatIsKept(t *testing.T, db *store.DB) {
 	first, key, session := &store.FirstAnswer{}, &parley.Key{}, &parley.Key{}
 	begin := func() { // all of it today
 		now := parley.Now()
-		conv = &parley.Conversation{UserID: u.ID, AssistantID: a.ID, Type: parley.TestConversation, Variables: map[string]string{}}
-		silent = &parley.Conversation{UserID: u.ID, AssistantID: a.ID, Type: parley.TestConversation, Variables: map[string]string{}}
-		talked = &parley.Call{AssistantID: a.ID, Type: parley.CallWeb, Status: parley.CallCompleted, EndedAt: parley.DateTime(now), Recording: "recorded"}
+		conv = &parley.Conversation{UserID: u.ID, AssistantID: a.ID, Type: parley.TestConversation,
+			Variables: map[string]string{}}
+		silent = &parley.Conversation{UserID: u.ID, AssistantID: a.ID, Type: parley.TestConversation,
+			Variables: map[string]string{}}
+		talked = &parley.Call{AssistantID: a.ID, Type: parley.CallWeb, Status: parley.CallCompleted,
+			EndedAt: parley.DateTime(now), Recording: "recorded"}
 		live = &parley.Call{AssistantID: a.ID, Type: parley.CallWeb, Status: parley.CallInProgress}
 		sent = &parley.SMS{From: "+12025550100", To: "+12025550123", Status: parley.SMSSent, SID: "1"}
 		queued = &parley.SMS{From: "+12025550100", To: "+12025550123", Status: parley.SMSQueued}
@@ -56,11 +60,15 @@ func whatIsKept(t *testing.T, db *store.DB) {
 		session = &parley.Key{UserID: u.ID, Kind: parley.Session, Hash: []byte("h"), ExpiresAt: now.Add(7 * day)}
 		write(func(ctx context.Context, tx *store.Tx) error {
 			status := 200
-			delivered := &parley.Delivery{Event: parley.EventBalanceLow, URL: "https://example.com", Status: parley.DeliveryDelivered, Payload: "{}"}
+			delivered := &parley.Delivery{Event: parley.EventBalanceLow, URL: "https://example.com",
+				Status: parley.DeliveryDelivered, Payload: "{}"}
 			return errors.Join(tx.CreateConversation(ctx, conv, "Hello."), tx.CreateConversation(ctx, silent, "Hello."),
-				tx.CreateCall(ctx, u.ID, talked), tx.CreateCall(ctx, u.ID, live), tx.CreateSMS(ctx, u.ID, sent), tx.CreateSMS(ctx, u.ID, queued),
-				tx.CreateKey(ctx, key), tx.CreateKey(ctx, session), tx.Reserve(ctx, u.ID, "r", parley.USD, now.Add(15*time.Minute)),
-				tx.RecordDelivery(ctx, u.ID, delivered, &parley.DeliveryAttempt{At: now, Status: &status}), claimKey(ctx, tx, first))
+				tx.CreateCall(ctx, u.ID, talked), tx.CreateCall(ctx, u.ID, live), tx.CreateSMS(ctx, u.ID, sent),
+				tx.CreateSMS(ctx, u.ID, queued),
+				tx.CreateKey(ctx, key), tx.CreateKey(ctx, session),
+				tx.Reserve(ctx, u.ID, "r", parley.USD, now.Add(15*time.Minute)),
+				tx.RecordDelivery(ctx, u.ID, delivered, &parley.DeliveryAttempt{At: now, Status: &status}),
+				claimKey(ctx, tx, first))
 		})
 	}
 	begin()
@@ -110,13 +118,15 @@ func whatIsKept(t *testing.T, db *store.DB) {
 	}
 	again := func() (free bool) { // whether the key of a request may be claimed by another
 		write(func(ctx context.Context, tx *store.Tx) error {
-			old, err := tx.ClaimAnswer(ctx, &store.FirstAnswer{UserID: u.ID, Key: "k", Request: []byte("another"), CreatedAt: parley.Now()})
+			old, err := tx.ClaimAnswer(ctx, &store.FirstAnswer{UserID: u.ID, Key: "k", Request: []byte("another"),
+				CreatedAt: parley.Now()})
 			free = old == nil
 			return err
 		})
 		return free
 	}
-	everything := []string{"conversation", "silent", "call", "recording", "live", "sms", "queued", "key", "session", "delivery"}
+	everything := []string{"conversation", "silent", "call", "recording", "live", "sms", "queued", "key", "session",
+		"delivery"}
 	at(14*time.Minute, everything...)
 	if free, err := db.Free(t.Context(), u.ID); err != nil || free != 99*parley.USD {
 		t.Errorf("%v is free while a USD is set aside: %v", free, err)
@@ -163,8 +173,12 @@ func TestSweepComesRound(t *testing.T) {
 		db := storetest.Open(t, o)
 		u := storetest.User(t, db, 0)
 		session := func() int64 {
-			k := &parley.Key{UserID: u.ID, Kind: parley.Session, Hash: []byte("h"), ExpiresAt: parley.Now().Add(time.Minute)}
-			if err := db.Write(t.Context(), func(ctx context.Context, tx *store.Tx) error { return tx.CreateKey(ctx, k) }); err != nil {
+			k := &parley.Key{UserID: u.ID, Kind: parley.Session, Hash: []byte("h"),
+				ExpiresAt: parley.Now().Add(time.Minute)}
+			if err := db.Write(t.Context(), func(ctx context.Context,
+				tx *store.Tx) error {
+				return tx.CreateKey(ctx, k)
+			}); err != nil {
 				t.Fatal(err)
 			}
 			return k.ID

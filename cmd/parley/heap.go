@@ -12,10 +12,12 @@ const (
 	leastSlack   = 75       // percent of what is kept, however much it is
 )
 
-// slacken has the garbage collector run seldom. The heap is small (tens of MB) and requests allocate much of what they send: that buys a
-// third more requests for some tens of MB. Each live call keeps some 100 KB, so that many of them are not let grow to four times that.
+// slacken has the garbage collector run seldom. The heap is small (tens of MB) and requests allocate much of what
+// they send: that buys a third more requests for some tens of MB. Each live call keeps some 100 KB, so that many of
+// them are not let grow to four times that.
 func slacken(live func() int) {
-	kept := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/gc/scan/stack:bytes"}, {Name: "/gc/scan/globals:bytes"}}
+	kept := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/gc/scan/stack:bytes"},
+		{Name: "/gc/scan/globals:bytes"}}
 	now := 0
 	var adjust func(int)
 	adjust = func(int) {

@@ -26,10 +26,12 @@ import (
 )
 
 // root is the whole server: the API, the console, and what watches over them.
-func (s *Settings) root(db *store.DB, rest *api.API, pages, carrierHooks http.Handler, calls *call.Center, working *atomic.Bool) http.Handler {
+func (s *Settings) root(db *store.DB, rest *api.API, pages, carrierHooks http.Handler, calls *call.Center,
+	working *atomic.Bool) http.Handler {
 	metrics := prometheus.NewRegistry()
 	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	seconds := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "parley_http_request_seconds", Help: "Time to answer an HTTP request.",
+	seconds := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "parley_http_request_seconds",
+		Help:    "Time to answer an HTTP request.",
 		Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 5}}, []string{"method", "status"})
 	metrics.MustRegister(seconds, callMetrics{calls})
 
@@ -109,8 +111,10 @@ type recorder struct {
 
 // log writes a request's line. A query may hold what nobody else should read, and is left out.
 func (r *recorder) log(req *http.Request, address string, took time.Duration) {
-	slog.InfoContext(req.Context(), "request", "method", req.Method, "path", web.LoggedPath(req.URL.Path), "status", r.status, "bytes", r.bytes,
-		"ms", math.Round(float64(took.Microseconds())/100)/10, "request_id", r.Header().Get("X-Request-Id"), "address", address)
+	slog.InfoContext(req.Context(), "request", "method", req.Method, "path", web.LoggedPath(req.URL.Path), "status",
+		r.status, "bytes", r.bytes,
+		"ms", math.Round(float64(took.Microseconds())/100)/10, "request_id", r.Header().Get("X-Request-Id"),
+		"address", address)
 }
 
 func (r *recorder) Write(b []byte) (int, error) {
@@ -132,8 +136,8 @@ func (s *Settings) front() web.Front {
 	return web.Front{PublicURL: s.publicURL(), Proxies: s.TrustedProxies}
 }
 
-// overTLS says whether browsers reach this server by HTTPS: here, or at a proxy before it. Then they are told to come no other way for a
-// year. (What is said over plain HTTP they ignore.)
+// overTLS says whether browsers reach this server by HTTPS: here, or at a proxy before it. Then they are told to come
+// no other way for a year. (What is said over plain HTTP they ignore.)
 func (s *Settings) overTLS() bool {
 	return s.TLSCert != "" || strings.HasPrefix(web.Origin(s.PublicURL), "https://")
 }

@@ -18,12 +18,14 @@ import (
 	"parley/internal/store/storetest"
 )
 
-// TestAccessLog: a line of JSON for each request, with what the answer was and without what is secret; none for those who watch, none unasked.
+// TestAccessLog: a line of JSON for each request, with what the answer was and without what is secret; none for those
+// who watch, none unasked.
 func TestAccessLog(t *testing.T) {
 	var log bytes.Buffer
 	was := slog.Default()
 	defer slog.SetDefault(was)
-	s := &Settings{LogFormat: "json", AccessLog: "on", TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}
+	s := &Settings{LogFormat: "json", AccessLog: "on",
+		TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}
 	slog.SetDefault(slog.New(s.logHandler(&log)))
 	house := api.New(api.Config{})
 	pages := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -57,7 +59,8 @@ func TestAccessLog(t *testing.T) {
 	if len(lines) != 2 || strings.Contains(log.String(), "SECRET") {
 		t.Fatalf("%s", log.String())
 	}
-	if err := json.Unmarshal([]byte(lines[0]), &one); err != nil || one.Msg != "request" || one.Method != "POST" || one.Path != "/some/page" || one.Status != http.StatusTeapot || one.Bytes != len("short and stout") ||
+	if err := json.Unmarshal([]byte(lines[0]), &one); err != nil || one.Msg != "request" || one.Method != "POST" ||
+		one.Path != "/some/page" || one.Status != http.StatusTeapot || one.Bytes != len("short and stout") ||
 		one.MS == nil || *one.MS < 0 || one.ID != "abc" || one.Address != "203.0.113.9" || one.Time == "" {
 		t.Errorf("%v %s", err, lines[0])
 	}
@@ -72,7 +75,8 @@ func TestAccessLog(t *testing.T) {
 }
 
 func TestReady(t *testing.T) {
-	db, err := store.Open(t.Context(), store.Options{Path: filepath.Join(t.TempDir(), "parley.db"), Secret: storetest.Secret})
+	db, err := store.Open(t.Context(), store.Options{Path: filepath.Join(t.TempDir(), "parley.db"),
+		Secret: storetest.Secret})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,10 +108,13 @@ func TestStrictTransport(t *testing.T) {
 		settings Settings
 		want     string
 	}{
-		{Settings{}, ""}, {Settings{PublicURL: "http://voice.example.com"}, ""}, {Settings{PublicURL: "https://voice.example.com/"}, "max-age=31536000"},
-		{Settings{PublicURL: "HTTPS://voice.example.com"}, "max-age=31536000"}, {Settings{TLSCert: "cert.pem"}, "max-age=31536000"},
+		{Settings{}, ""}, {Settings{PublicURL: "http://voice.example.com"}, ""},
+		{Settings{PublicURL: "https://voice.example.com/"}, "max-age=31536000"},
+		{Settings{PublicURL: "HTTPS://voice.example.com"}, "max-age=31536000"},
+		{Settings{TLSCert: "cert.pem"}, "max-age=31536000"},
 	} {
-		house := c.settings.root(nil, api.New(api.Config{}), http.NotFoundHandler(), http.NotFoundHandler(), nil, new(atomic.Bool))
+		house := c.settings.root(nil, api.New(api.Config{}), http.NotFoundHandler(), http.NotFoundHandler(), nil,
+			new(atomic.Bool))
 		for _, path := range []string{"/healthz", "/api/nothing", "/embed.js", "/"} {
 			w := httptest.NewRecorder()
 			house.ServeHTTP(w, httptest.NewRequest("GET", path, nil))

@@ -26,7 +26,8 @@ func (s *Settings) knowledge(db *store.DB, providers *provider.Set, guard *egres
 	d.ReadFile = func(ctx context.Context, kind parley.DocumentType, file blob.Object) (*document.Text, error) {
 		return extractor.Extract(ctx, string(kind), file)
 	}
-	d.ReadSite = func(ctx context.Context, doc *parley.Document, progress func(done, total int)) (*document.Text, error) {
+	d.ReadSite = func(ctx context.Context, doc *parley.Document, progress func(done, total int)) (*document.Text,
+		error) {
 		c := &knowledge.Crawler{Guard: guard, Reader: extractor, Progress: progress}
 		return c.Crawl(ctx, knowledge.Site{URL: doc.URL, Links: doc.Links, Limit: doc.RelativeLinksLimit})
 	}

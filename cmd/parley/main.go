@@ -1,5 +1,5 @@
-// Command parley is the whole product: `parley serve` runs it, the other commands are the operator's. All of them work on the same data
-// directory or database, also while a server runs on it.
+// Command parley is the whole product: `parley serve` runs it, the other commands are the operator's. All of them
+// work on the same data directory or database, also while a server runs on it.
 package main
 
 import (
@@ -45,7 +45,8 @@ type terminal struct {
 }
 
 func main() {
-	if len(os.Args) > 1 && os.Args[1] == document.ChildCommand { // this program again, with limits, for a stranger's file
+	// this program again, with limits, for a stranger's file
+	if len(os.Args) > 1 && os.Args[1] == document.ChildCommand {
 		os.Exit(document.Child(os.Args[2:], os.Stdin, os.Stdout))
 	}
 	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
@@ -53,7 +54,8 @@ func main() {
 
 func run(args []string, stdout, stderr io.Writer) int {
 	c := commands{Settings: settingsOf(provider.All(), allChannels())}
-	parser, err := kong.New(&c, kong.Name("parley"), kong.DefaultEnvars("PARLEY"), kong.UsageOnError(), kong.Writers(stdout, stderr),
+	parser, err := kong.New(&c, kong.Name("parley"), kong.DefaultEnvars("PARLEY"), kong.UsageOnError(),
+		kong.Writers(stdout, stderr),
 		kong.Description("Voice and chat assistants on your own server.\n\nEvery flag is also an environment variable: --public-url is PARLEY_PUBLIC_URL."),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}), kong.Vars{"version": built()})
 	if err != nil {

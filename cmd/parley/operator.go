@@ -127,7 +127,10 @@ type userDisable struct {
 }
 
 func (c *userDisable) Run(s *Settings, t *terminal) error {
-	return change(t, s, c.User, func(authority *auth.Authority, u *parley.User) error { return authority.Disable(t, u.ID, c.Undo) })
+	return change(t, s, c.User, func(authority *auth.Authority,
+		u *parley.User) error {
+		return authority.Disable(t, u.ID, c.Undo)
+	})
 }
 
 type userPassword struct {
@@ -154,7 +157,10 @@ func (c *userPlan) Run(s *Settings, t *terminal) error {
 	if err := knownPlan(s, c.Plan); err != nil {
 		return err
 	}
-	return change(t, s, c.User, func(authority *auth.Authority, u *parley.User) error { return authority.SetPlan(t, u.ID, c.Plan) })
+	return change(t, s, c.User, func(authority *auth.Authority,
+		u *parley.User) error {
+		return authority.SetPlan(t, u.ID, c.Plan)
+	})
 }
 
 type keyCmd struct {
@@ -265,7 +271,8 @@ func (c *backupCmd) Run(s *Settings, t *terminal) error {
 	}
 	fmt.Fprintf(t.Out, "wrote %s\n", c.File)
 	if s.SecretKey == "" {
-		fmt.Fprintf(t.Out, "keep %s/secret.key with it: without that key the secrets in the copy can't be read\n", strings.TrimSuffix(s.Data, "/"))
+		fmt.Fprintf(t.Out, "keep %s/secret.key with it: without that key the secrets in the copy can't be read\n",
+			strings.TrimSuffix(s.Data, "/"))
 	}
 	return nil
 }

@@ -12,8 +12,9 @@ import (
 	"strings"
 )
 
-// redact is w without what in these settings is secret: keys, tokens and passwords, and in addresses the user, the password and the values of
-// the query. Whatever prints or logs an address, or an error of a client that names one, writes through it.
+// redact is w without what in these settings is secret: keys, tokens and passwords, and in addresses the user, the
+// password and the values of the query. Whatever prints or logs an address, or an error of a client that names one,
+// writes through it.
 func (s *Settings) redact(w io.Writer) io.Writer {
 	pairs := s.secrets()
 	if len(pairs) == 0 {
@@ -38,8 +39,9 @@ func (r redactor) Write(p []byte) (int, error) {
 // shortest is how long a key or a password is at least: what is shorter may stand in every other word.
 const shortest = 8
 
-// secrets are what is looked for and what stands in its place, the longest first. Of an address it is the user and password up to the @, and
-// the values in its query, as they are written there: alone they may be words such as postgres.
+// secrets are what is looked for and what stands in its place, the longest first. Of an address it is the user and
+// password up to the @, and the values in its query, as they are written there: alone they may be words such as
+// postgres.
 func (s *Settings) secrets() (pairs []string) {
 	hide := map[string]string{}
 	for name, text := range s.texts() {
@@ -69,7 +71,10 @@ func (s *Settings) secrets() (pairs []string) {
 			}
 		}
 	}
-	found := slices.SortedFunc(maps.Keys(hide), func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
+	found := slices.SortedFunc(maps.Keys(hide), func(a,
+		b string) int {
+		return cmp.Or(len(b)-len(a), strings.Compare(a, b))
+	})
 	for _, text := range found {
 		pairs = append(pairs, text, hide[text])
 	}
@@ -82,7 +87,8 @@ func (s *Settings) texts() iter.Seq2[string, string] {
 		for _, part := range append([]any{s}, s.Declared...) {
 			v := reflect.ValueOf(part).Elem()
 			for i := range v.NumField() {
-				if f := v.Field(i); f.Kind() == reflect.String && f.String() != "" && !yield(v.Type().Field(i).Name, f.String()) {
+				if f := v.Field(i); f.Kind() == reflect.String && f.String() != "" &&
+					!yield(v.Type().Field(i).Name, f.String()) {
 					return
 				}
 			}

@@ -17,9 +17,11 @@ import (
 
 // Whatever is printed or logged, an address keeps its host and loses what opens it.
 func TestRedact(t *testing.T) {
-	vendor := &openai.Settings{BaseURL: "https://team:pa%40ss@ai.example.com/v1?key=topsecretvalue&api-version=2", APIKey: "sk-0123456789"}
+	vendor := &openai.Settings{BaseURL: "https://team:pa%40ss@ai.example.com/v1?key=topsecretvalue&api-version=2",
+		APIKey: "sk-0123456789"}
 	s := &Settings{
-		Database: "postgres://parley:parley@db.example.com:5432/parley?sslmode=disable", Blob: "s3://AKIAEXAMPLE:s3cr/et+@bucket/p?endpoint=https://s3.example.com&region=eu",
+		Database: "postgres://parley:parley@db.example.com:5432/parley?sslmode=disable",
+		Blob:     "s3://AKIAEXAMPLE:s3cr/et+@bucket/p?endpoint=https://s3.example.com&region=eu",
 		Declared: kong.Plugins{vendor}, SecretKey: "sixteen-characters", TLSKey: "/etc/tls/private.key",
 		TwilioBaseURL: "https://user@twilio.example.com", TwilioAuthToken: "short",
 	}
@@ -30,8 +32,9 @@ func TestRedact(t *testing.T) {
 		"the key sk-0123456789 is refused":                "the key [secret] is refused",
 		"GET /?k=sixteen-characters":                      "GET /?k=[secret]",
 		s.TwilioBaseURL + " says no":                      "https://[secret]@twilio.example.com says no",
-		"parley: the parley database":                     "parley: the parley database", // a word that is a password elsewhere stays a word
-		"/etc/tls/private.key":                            "/etc/tls/private.key",
+		// a word that is a password elsewhere stays a word
+		"parley: the parley database": "parley: the parley database",
+		"/etc/tls/private.key":        "/etc/tls/private.key",
 	} {
 		var b bytes.Buffer
 		if n, err := s.redact(&b).Write([]byte(text)); err != nil || n != len(text) || b.String() != want {
@@ -53,7 +56,8 @@ func TestRedact(t *testing.T) {
 // The doctor and the log of a failing vendor: neither tells the password that stands in the vendor's address.
 func TestRedactOfAVendor(t *testing.T) {
 	srv := aitest.NewServer(t)
-	vendor := &openai.Settings{BaseURL: strings.Replace(srv.URL, "://", "://proxy:hunter2secret@", 1), ChatModel: []string{aitest.ModelName}, EmbeddingModel: "none"}
+	vendor := &openai.Settings{BaseURL: strings.Replace(srv.URL, "://", "://proxy:hunter2secret@", 1),
+		ChatModel: []string{aitest.ModelName}, EmbeddingModel: "none"}
 	s := &Settings{Declared: kong.Plugins{vendor}}
 	var b bytes.Buffer
 	out := s.redact(&b)
@@ -66,8 +70,10 @@ func TestRedactOfAVendor(t *testing.T) {
 		fmt.Fprintln(out, f)
 	}
 	_, err := http.Get(vendor.BaseURL)
-	slog.New(slog.NewTextHandler(out, nil)).Error("ask the model", "error", errors.Join(err, errors.New(vendor.BaseURL)))
-	if text := b.String(); strings.Contains(text, "hunter2") || strings.Contains(text, "querysecret") || !strings.Contains(text, "127.0.0.1") {
+	slog.New(slog.NewTextHandler(out, nil)).Error("ask the model", "error",
+		errors.Join(err, errors.New(vendor.BaseURL)))
+	if text := b.String(); strings.Contains(text, "hunter2") || strings.Contains(text, "querysecret") ||
+		!strings.Contains(text, "127.0.0.1") {
 		t.Errorf("written:\n%s", text)
 	}
 }

@@ -42,7 +42,8 @@ import (
 
 type serveCmd struct{}
 
-// server is the program at work. Its parts are opened in the order in which one needs the other, and closed in the opposite one.
+// server is the program at work. Its parts are opened in the order in which one needs the other, and closed in the
+// opposite one.
 type server struct {
 	*Settings
 	closers []func() error
@@ -77,8 +78,8 @@ type server struct {
 	ready atomic.Bool // jobs are worked
 }
 
-// Run serves until a signal. It starts what others need first, and stops in the opposite order: it stops taking work, then stops doing
-// it.
+// Run serves until a signal. It starts what others need first, and stops in the opposite order: it stops taking work,
+// then stops doing it.
 func (c *serveCmd) Run(s *Settings, t *terminal) (err error) {
 	h := &server{Settings: s}
 	defer func() {
@@ -140,12 +141,13 @@ func (h *server) openAssistants(t *terminal) (err error) {
 	}
 	h.tools, h.hub, h.webhooks = tool.New(h.guard), event.NewHub(), event.NewSender(h.db, h.guard)
 	h.auth = &auth.Authority{DB: h.db, SessionFor: s.SessionFor, Logins: auth.NewLogins(s.RateLogin)}
-	h.assistants = &assistant.Studio{DB: h.db, Catalog: h.catalog, Providers: h.providers, Tools: h.tools, Knowledge: h.documents}
+	h.assistants = &assistant.Studio{DB: h.db, Catalog: h.catalog, Providers: h.providers, Tools: h.tools,
+		Knowledge: h.documents}
 	return nil
 }
 
-// openLines opens what assistants talk over: the socket of HTTP, channels, telephone, browsers. The socket is open before anything is
-// announced: an address that is taken is the commonest failure.
+// openLines opens what assistants talk over: the socket of HTTP, channels, telephone, browsers. The socket is open
+// before anything is announced: an address that is taken is the commonest failure.
 func (h *server) openLines() (err error) {
 	s := h.Settings
 	if h.at, err = net.Listen("tcp", s.Listen); err != nil {
@@ -161,8 +163,10 @@ func (h *server) openLines() (err error) {
 
 	h.carrier = s.carrier(h.db)
 	h.closing(h.carrier.close)
-	h.conversations = chat.New(chat.Config{DB: h.db, Assistants: h.assistants, Prices: h.prices, Hub: h.hub, Replied: []chat.Replied{h.channels.Replied}})
-	h.channels, err = s.openChannels(channel.House{DB: h.db, Prices: h.prices, Limits: limits, Carrier: h.carrier.Carrier, Sandbox: h.carrier.sandbox, Chat: h.conversations})
+	h.conversations = chat.New(chat.Config{DB: h.db, Assistants: h.assistants, Prices: h.prices, Hub: h.hub,
+		Replied: []chat.Replied{h.channels.Replied}})
+	h.channels, err = s.openChannels(channel.House{DB: h.db, Prices: h.prices, Limits: limits,
+		Carrier: h.carrier.Carrier, Sandbox: h.carrier.sandbox, Chat: h.conversations})
 	if err != nil {
 		return err
 	}
@@ -170,16 +174,20 @@ func (h *server) openLines() (err error) {
 	if h.phone, err = s.telephone(h.db, h.carrier.sandbox, h.providers, h.guard); err != nil {
 		return err
 	}
-	h.numbers = &number.Pool{DB: h.db, Carrier: h.carrier.Carrier, Prices: h.prices, Limits: limits, Trunks: h.phone.rules, Place: h.phone.place,
+	h.numbers = &number.Pool{DB: h.db, Carrier: h.carrier.Carrier, Prices: h.prices, Limits: limits,
+		Trunks: h.phone.rules, Place: h.phone.place,
 		TrunksChanged: h.phone.Refresh}
 	h.campaigns = campaign.New(campaign.Config{DB: h.db, Prices: h.prices, Hub: h.hub, Allow: destinations.Allow})
 	secret, err := s.secret()
 	if err != nil {
 		return err
 	}
-	h.calls = call.New(told(h.campaigns, call.Config{DB: h.db, Assistants: h.assistants, Speech: h.providers, Prices: h.prices, Hub: h.hub,
-		Webhooks: h.webhooks, Blobs: h.documents.Blobs, Dir: filepath.Join(s.Data, "recordings"), BaseURL: s.urlOf(h.at.Addr()), Secret: secret,
-		Dial: h.phone.dial, Line: h.phone.check(), Destinations: destinations, Verified: s.TrunkCallerID == "verified", DailySpend: spend}))
+	h.calls = call.New(told(h.campaigns, call.Config{DB: h.db, Assistants: h.assistants, Speech: h.providers,
+		Prices: h.prices, Hub: h.hub,
+		Webhooks: h.webhooks, Blobs: h.documents.Blobs, Dir: filepath.Join(s.Data, "recordings"),
+		BaseURL: s.urlOf(h.at.Addr()), Secret: secret,
+		Dial: h.phone.dial, Line: h.phone.check(), Destinations: destinations,
+		Verified: s.TrunkCallerID == "verified", DailySpend: spend}))
 	if h.browsers, err = s.browsers(); err == nil && h.browsers != nil {
 		h.closing(func() { h.browsers.Close() })
 	}
@@ -189,19 +197,24 @@ func (h *server) openLines() (err error) {
 // openFaces opens what users meet: the API, the console, and the server of both.
 func (h *server) openFaces() {
 	s := h.Settings
-	rates := api.Rates{API: s.RateAPI, Create: s.RateCreate, Message: s.RateMessage, Reply: s.RateReply, WhatsApp: s.RateWhatsApp}
+	rates := api.Rates{API: s.RateAPI, Create: s.RateCreate, Message: s.RateMessage, Reply: s.RateReply,
+		WhatsApp: s.RateWhatsApp}
 	if s.RatePublic == "off" {
 		rates.Create, rates.Message = auth.Rate{}, auth.Rate{}
 	}
 	front, streams := s.front(), auth.NewSlots(s.StreamsPerAddress)
 	texts, messenger := the[*sms.Channel](h.channels), the[*whatsapp.Channel](h.channels)
-	h.api = api.New(api.Config{DB: h.db, Auth: h.auth, Catalog: h.catalog, Assistants: h.assistants, Prices: h.prices, Chat: h.conversations,
-		Calls: h.calls, Campaigns: h.campaigns, Browsers: h.browsers, Numbers: h.numbers, SMS: texts, WhatsApp: messenger, Knowledge: h.documents,
+	h.api = api.New(api.Config{DB: h.db, Auth: h.auth, Catalog: h.catalog, Assistants: h.assistants,
+		Prices: h.prices, Chat: h.conversations,
+		Calls: h.calls, Campaigns: h.campaigns, Browsers: h.browsers, Numbers: h.numbers, SMS: texts,
+		WhatsApp: messenger, Knowledge: h.documents,
 		Previews: s.previews(h.catalog, h.providers, h.documents.Blobs), Hub: h.hub, Tools: h.tools,
 		Front: front, Signup: s.Signup == "on", Rates: rates, Streams: streams})
-	look := console.Config{DB: h.db, Auth: h.auth, Catalog: h.catalog, Assistants: h.assistants, Prices: h.prices, Chat: h.conversations,
-		Calls: h.calls, Campaigns: h.campaigns, Hub: h.hub, Numbers: h.numbers, SMS: texts, WhatsApp: messenger, Knowledge: h.documents,
-		Front: front, Create: rates.Create, Message: rates.Message, Streams: streams}
+	look := console.Config{DB: h.db, Auth: h.auth, Catalog: h.catalog, Assistants: h.assistants, Prices: h.prices,
+		Chat:  h.conversations,
+		Calls: h.calls, Campaigns: h.campaigns, Hub: h.hub, Numbers: h.numbers, SMS: texts, WhatsApp: messenger,
+		Knowledge: h.documents,
+		Front:     front, Create: rates.Create, Message: rates.Message, Streams: streams}
 	if h.browsers != nil {
 		look.Answer, look.Hangup = h.api.AnswerBrowser, h.browsers.Hangup
 	}
@@ -256,7 +269,8 @@ func (h *server) serve(t *terminal) (err error) {
 	if h.phone.calls() { // else another process calls
 		working.run("campaigns", h.caller().Run)
 	}
-	talking.run("the telephone", func(ctx context.Context) error { return h.phone.Run(ctx, h.calls.Incoming) }) // longer: live calls go on while the server drains
+	// longer: live calls go on while the server drains
+	talking.run("the telephone", func(ctx context.Context) error { return h.phone.Run(ctx, h.calls.Incoming) })
 	talking.run("calls", h.calls.Run)
 	telling.run("webhooks", h.webhooks.Run) // longer: what ends while the server stops is told too
 	soft, cutJobs := context.WithCancel(context.Background())
@@ -305,7 +319,8 @@ func (h *server) work(ctx, soft context.Context) error {
 	h.channels.AddWorkers(jobs)
 	h.documents.Register(jobs)
 	h.calls.AddWorkers(jobs)
-	todo := store.Jobs{Workers: jobs, Queues: map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 20}, knowledge.Queue: {MaxWorkers: knowledge.Readers}},
+	todo := store.Jobs{Workers: jobs, Queues: map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 20},
+		knowledge.Queue: {MaxWorkers: knowledge.Readers}},
 		Periodic: append(number.Periodic(), h.channels.Periodic()...), Started: func() { h.ready.Store(true) }}
 	for {
 		err := h.db.Work(ctx, soft, todo)
@@ -365,7 +380,8 @@ func every(ctx context.Context, pause time.Duration, what string, fn func(contex
 func (h *server) sweep(ctx context.Context) error {
 	began := time.Now()
 	return every(ctx, 10*time.Minute, "remove what has expired", func(ctx context.Context) (err error) {
-		if h.db.SQLite() || time.Since(began) > time.Hour { // else nodes of a former version may still run, and can't read what is sealed
+		// else nodes of a former version may still run, and can't read what is sealed
+		if h.db.SQLite() || time.Since(began) > time.Hour {
 			if err = sealVariables(ctx, h.db); err != nil {
 				err = fmt.Errorf("encrypt the variables of assistants: %w", err)
 			}
@@ -376,7 +392,8 @@ func (h *server) sweep(ctx context.Context) error {
 
 // forgetCalls removes recordings and calls that are past their time, every hour.
 func (h *server) forgetCalls(ctx context.Context) error {
-	return every(ctx, time.Hour, "remove old calls", func(ctx context.Context) error { return h.forgetOldCalls(ctx, h.calls) })
+	return every(ctx, time.Hour, "remove old calls",
+		func(ctx context.Context) error { return h.forgetOldCalls(ctx, h.calls) })
 }
 
 // sealVariables encrypts what a former version stored in plain text, a few rows at a time.

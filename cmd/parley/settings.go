@@ -181,7 +181,8 @@ func (s *Settings) openIn(ctx context.Context, wait time.Duration) (*store.DB, e
 func (s *Settings) publicBudget() (parley.Money, error) {
 	m, err := parley.ParseMoney(s.PublicDailySpend)
 	if err != nil || m < 0 {
-		return 0, fmt.Errorf("PARLEY_PUBLIC_DAILY_SPEND: %q is no amount of USD such as 20; 0 sets no limit", s.PublicDailySpend)
+		return 0, fmt.Errorf("PARLEY_PUBLIC_DAILY_SPEND: %q is no amount of USD such as 20; 0 sets no limit",
+			s.PublicDailySpend)
 	}
 	return m, nil
 }

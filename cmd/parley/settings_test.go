@@ -16,8 +16,8 @@ import (
 
 var update = flag.Bool("update", false, "write the declared settings into docs/operating.md")
 
-// The page's table of the settings of vendors and channels is what they declare: the meaning is the help, a default in its brackets stands in a column of
-// its own.
+// The page's table of the settings of vendors and channels is what they declare: the meaning is the help, a default
+// in its brackets stands in a column of its own.
 func TestSettingsPage(t *testing.T) {
 	var rows strings.Builder
 	declared := map[string]any{}
@@ -41,7 +41,8 @@ func TestSettingsPage(t *testing.T) {
 			if m := regexp.MustCompile(`^(.*) \(([^()]+)\)$`).FindStringSubmatch(help); m != nil {
 				help, standard = m[1], m[2]
 			}
-			fmt.Fprintf(&rows, "| `PARLEY_%s` | %s | %s |\n", strings.ToUpper(strings.ReplaceAll(name, "-", "_")), help, standard)
+			fmt.Fprintf(&rows, "| `PARLEY_%s` | %s | %s |\n", strings.ToUpper(strings.ReplaceAll(name, "-", "_")),
+				help, standard)
 		}
 	}
 	const page, head = "../../docs/operating.md", "\n## Settings of vendors and channels\n"
@@ -61,7 +62,8 @@ func TestSettingsPage(t *testing.T) {
 	if !*update {
 		t.Fatalf("%s has\n%s\ndeclared is (-update writes it)\n%s", page, table, rows.String())
 	}
-	if err := os.WriteFile(page, []byte(before+head+intro+"|---|---|---|\n"+rows.String()+"\n"+rest), 0o644); err != nil {
+	if err := os.WriteFile(page, []byte(before+head+intro+"|---|---|---|\n"+rows.String()+"\n"+rest),
+		0o644); err != nil {
 		t.Fatal(err)
 	}
 }

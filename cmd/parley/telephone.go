@@ -35,7 +35,8 @@ func (s *Settings) limits() (d call.Destinations, spend parley.Money, err error)
 		return d, 0, fmt.Errorf("PARLEY_CALL_PREFIXES: %w", err)
 	}
 	if spend, err = parley.ParseMoney(s.CallDailySpend); err != nil || spend < 0 {
-		return d, 0, fmt.Errorf("PARLEY_CALL_DAILY_SPEND: %q is no amount of USD such as 50; 0 sets no limit", s.CallDailySpend)
+		return d, 0, fmt.Errorf("PARLEY_CALL_DAILY_SPEND: %q is no amount of USD such as 50; 0 sets no limit",
+			s.CallDailySpend)
 	}
 	return d, spend, nil
 }
@@ -66,7 +67,8 @@ type telephone struct {
 }
 
 // telephone opens the line. With the default address, one that is taken is no reason not to start.
-func (s *Settings) telephone(db *store.DB, sandbox bool, providers *provider.Set, guard *egress.Guard) (p *telephone, err error) {
+func (s *Settings) telephone(db *store.DB, sandbox bool, providers *provider.Set,
+	guard *egress.Guard) (p *telephone, err error) {
 	p = &telephone{db: db, voices: providers, sandbox: sandbox}
 	if p.carrier, err = s.carrierTrunk(); err != nil {
 		return nil, err
@@ -117,7 +119,8 @@ func (p *telephone) calls() bool { return p.line != nil || p.sandbox && p.carrie
 
 // sipConfig reads the settings of the line.
 func (s *Settings) sipConfig() (c sip.Config, err error) {
-	c = sip.Config{Listen: s.SIPListen, Softphone: s.Softphone == "on", External: s.ExternalIP, Loose: s.RTPSource == "any"}
+	c = sip.Config{Listen: s.SIPListen, Softphone: s.Softphone == "on", External: s.ExternalIP,
+		Loose: s.RTPSource == "any"}
 	if c.Listen == "off" {
 		return c, nil
 	}
@@ -134,7 +137,8 @@ func (s *Settings) sipConfig() (c sip.Config, err error) {
 	return c, nil
 }
 
-// dial takes the way that a number has: its own trunk, the carrier's, or where there is no carrier the far end in this process.
+// dial takes the way that a number has: its own trunk, the carrier's, or where there is no carrier the far end in
+// this process.
 func (p *telephone) dial(ctx context.Context, r call.Route, ringing func()) (audio.Leg, error) {
 	d := sip.Dialling{To: r.To, From: r.Number.PhoneNumber, Ringing: ringing}
 	switch {
@@ -151,7 +155,8 @@ func (p *telephone) dial(ctx context.Context, r call.Route, ringing func()) (aud
 		if err != nil {
 			synthesizer = nil // it makes do
 		}
-		return simulator.Dial(ctx, simulator.Options{To: r.To, Synthesizer: synthesizer, Voice: "slt", Lines: &p.lines}, ringing)
+		return simulator.Dial(ctx, simulator.Options{To: r.To, Synthesizer: synthesizer, Voice: "slt",
+			Lines: &p.lines}, ringing)
 	default:
 		return nil, failed(r, errors.New("the carrier's numbers have no SIP trunk: set PARLEY_CARRIER_SIP_ADDRESS"))
 	}
@@ -162,7 +167,8 @@ func (p *telephone) dial(ctx context.Context, r call.Route, ringing func()) (aud
 	return leg, explained(unassigned(err), r.Trunk == nil)
 }
 
-// room is how many calls may begin in this process while so many are live: each takes a pair of ports, or is counted as if it did.
+// room is how many calls may begin in this process while so many are live: each takes a pair of ports, or is counted
+// as if it did.
 func (p *telephone) room(live int) int {
 	if p.line == nil {
 		return math.MaxInt
@@ -256,16 +262,19 @@ func checkTelephone(s *Settings) (list []finding) {
 		l, err := probe()
 		switch {
 		case errors.Is(err, syscall.EADDRINUSE):
-			list = append(list, finding{"note", what, config.Listen + " is in use: a server runs there already, or choose another with PARLEY_SIP_LISTEN"})
+			list = append(list, finding{"note", what, config.Listen +
+				" is in use: a server runs there already, or choose another with PARLEY_SIP_LISTEN"})
 		case err != nil:
-			list = append(list, finding{"FAIL", what, fmt.Sprintf("%v: choose another address with PARLEY_SIP_LISTEN", err)})
+			list = append(list, finding{"FAIL", what,
+				fmt.Sprintf("%v: choose another address with PARLEY_SIP_LISTEN", err)})
 		default:
 			l.Close()
 			continue
 		}
 		return append(list, s.checkExternal(config), s.checkCarrierTrunk(), s.checkTrunks())
 	}
-	list = append(list, finding{"ok", what, fmt.Sprintf("%s is free, for UDP and TCP; sound on UDP ports %s", config.Listen, s.RTPPorts)})
+	list = append(list, finding{"ok", what, fmt.Sprintf("%s is free, for UDP and TCP; sound on UDP ports %s",
+		config.Listen, s.RTPPorts)})
 	return append(list, s.checkExternal(config), s.checkCarrierTrunk(), s.checkTrunks())
 }
 
@@ -278,7 +287,8 @@ func (s *Settings) checkExternal(c sip.Config) finding {
 	case c.External.IsValid() && (c.External.IsUnspecified() || c.External.IsLoopback()):
 		return finding{"FAIL", what, fmt.Sprintf("PARLEY_EXTERNAL_IP is %s, which nobody else can reach: set the address that trunks see, or nothing", c.External)}
 	case c.External.IsValid():
-		return finding{"ok", what, fmt.Sprintf("%s; let UDP %s and the port of %s through to this machine", c.External, s.RTPPorts, c.Listen)}
+		return finding{"ok", what, fmt.Sprintf("%s; let UDP %s and the port of %s through to this machine",
+			c.External, s.RTPPorts, c.Listen)}
 	case err == nil && at.IsLoopback():
 		return finding{"ok", what, "not needed: the telephone listens for this machine alone. Set PARLEY_SIP_LISTEN=0.0.0.0:5060 for trunks elsewhere"}
 	}
@@ -290,7 +300,8 @@ type callMetrics struct{ calls *call.Center }
 
 var (
 	liveCalls  = prometheus.NewDesc("parley_calls_live", "Calls that are live in this process.", nil, nil)
-	endedCalls = prometheus.NewDesc("parley_calls_total", "Calls that ended in this process, by status.", []string{"status"}, nil)
+	endedCalls = prometheus.NewDesc("parley_calls_total", "Calls that ended in this process, by status.",
+		[]string{"status"}, nil)
 )
 
 // Describe implements prometheus.Collector.

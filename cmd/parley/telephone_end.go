@@ -23,7 +23,8 @@ func failed(r call.Route, err error) error {
 	return parley.Explain(parley.Unreachable, "The call has no way out: %s.", strings.TrimSuffix(err.Error(), "."))
 }
 
-// unassigned adds call.ErrNoSuchNumber to the refusals that mean it: unallocated, changed or incomplete numbers (RFC 3398, section 7.2.4.1).
+// unassigned adds call.ErrNoSuchNumber to the refusals that mean it: unallocated, changed or incomplete numbers (RFC
+// 3398, section 7.2.4.1).
 func unassigned(err error) error {
 	if r, ok := errors.AsType[*sip.Refused](err); ok && slices.Contains([]int{404, 410, 484, 604}, r.Code) {
 		return fmt.Errorf("%w: %w", call.ErrNoSuchNumber, err)
@@ -31,8 +32,8 @@ func unassigned(err error) error {
 	return err
 }
 
-// explained gives what the line says of a call that failed its sentence. Busy, unanswered and canceled calls did not fail. What is wrong with the
-// carrier is the operator's business, and its address nobody else's.
+// explained gives what the line says of a call that failed its sentence. Busy, unanswered and canceled calls did not
+// fail. What is wrong with the carrier is the operator's business, and its address nobody else's.
 func explained(err error, carrier bool) error {
 	if r, ok := errors.AsType[*sip.Refused](err); ok {
 		switch r.Ended() {

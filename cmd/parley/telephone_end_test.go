@@ -12,8 +12,8 @@ import (
 	"parley/internal/sip"
 )
 
-// What the line says of a call that failed reaches its owner, with the SIP status; of calls that did not fail nothing is said. What is wrong
-// with the carrier is the operator's.
+// What the line says of a call that failed reaches its owner, with the SIP status; of calls that did not fail nothing
+// is said. What is wrong with the carrier is the operator's.
 func TestFailedCallsAreExplained(t *testing.T) {
 	refused := func(code int, phrase string) error {
 		return fmt.Errorf("call +12025550199: %w", &sip.Refused{Code: code, Reason: phrase})
@@ -33,18 +33,24 @@ func TestFailedCallsAreExplained(t *testing.T) {
 		{refused(401, "Unauthorized"), true, []string{"SIP 401", "operator"}},
 		{refused(404, "Not Found"), true, []string{"not in service", "SIP 404"}},
 		{refused(488, "Not Acceptable Here"), false, []string{"SIP 488", "G.711"}},
-		{refused(503, "Service\r\nUnavailable\x00 "+strings.Repeat("x", 500)), false, []string{"SIP 503 Service Unavailable x", "Try again later"}},
+		{refused(503, "Service\r\nUnavailable\x00 "+strings.Repeat("x", 500)), false,
+			[]string{"SIP 503 Service Unavailable x", "Try again later"}},
 		{refused(603, "Decline"), false, []string{"declined", "SIP 603"}},
-		{fmt.Errorf("call +1: %w: the name pbx.example was not found", parley.Unreachable), false, []string{"did not get through: the name pbx.example was not found."}},
-		{fmt.Errorf("call +1: %w: send to 10.9.8.7:5060 over UDP", parley.Unreachable), true, []string{"carrier", "operator"}},
-		{fmt.Errorf("call +1: %w", parley.Explain(fmt.Errorf("%w: connect to 10.0.0.7:22: refused", parley.Unreachable), "Nothing answered at pbx.example.")), false,
+		{fmt.Errorf("call +1: %w: the name pbx.example was not found", parley.Unreachable), false,
+			[]string{"did not get through: the name pbx.example was not found."}},
+		{fmt.Errorf("call +1: %w: send to 10.9.8.7:5060 over UDP", parley.Unreachable), true,
+			[]string{"carrier", "operator"}},
+		{fmt.Errorf("call +1: %w", parley.Explain(fmt.Errorf("%w: connect to 10.0.0.7:22: refused",
+			parley.Unreachable), "Nothing answered at pbx.example.")), false,
 			[]string{"The call did not get through. Nothing answered at pbx.example."}},
 		{failed(call.Route{}, errUnspoken), false, []string{"does not speak TLS or SRTP", "srtp to off or optional."}},
-		{failed(call.Route{}, errors.New("transport sctp is not there")), false, []string{"no way out: transport sctp"}},
+		{failed(call.Route{}, errors.New("transport sctp is not there")), false,
+			[]string{"no way out: transport sctp"}},
 	} {
 		err := explained(unassigned(c.err), c.carrier)
 		text := parley.Explanation(err)
-		if len(c.want) == 0 && text != "" || c.carrier && strings.Contains(text, "10.9") || len(text) > 400 || strings.ContainsAny(text, "\r\n\x00") {
+		if len(c.want) == 0 && text != "" || c.carrier && strings.Contains(text, "10.9") || len(text) > 400 ||
+			strings.ContainsAny(text, "\r\n\x00") {
 			t.Errorf("%v: %q", c.err, text)
 		}
 		for _, part := range c.want {
@@ -53,7 +59,8 @@ func TestFailedCallsAreExplained(t *testing.T) {
 			}
 		}
 		was, wasReason := parley.Disposition(unassigned(c.err), false)
-		if status, reason := parley.Disposition(err, false); status != was || reason != wasReason || errors.Is(unassigned(c.err), call.ErrNoSuchNumber) != errors.Is(err, call.ErrNoSuchNumber) {
+		if status, reason := parley.Disposition(err, false); status != was || reason != wasReason ||
+			errors.Is(unassigned(c.err), call.ErrNoSuchNumber) != errors.Is(err, call.ErrNoSuchNumber) {
 			t.Errorf("%v: %s, %s", c.err, status, reason)
 		}
 	}

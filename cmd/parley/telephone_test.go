@@ -50,12 +50,16 @@ func TestTelephoneSettings(t *testing.T) {
 func TestTrunkOfLine(t *testing.T) {
 	p := &telephone{db: storetest.SQLite(t), rules: parley.TrunkRules{IPv4: 16, IPv6: 48}}
 	proxy := "proxy.example.com:5070"
-	row := &parley.Trunk{ID: 7, PhoneNumber: "+493012345678", SIPAddress: "10.0.0.5", SIPUsername: "u", Transport: "tcp", SRTP: "optional", Register: true,
-		InboundAuthorizationType: "ip", AllowedInboundIPs: []string{"10.0.0.5", "10.1.0.0/16", "::1", "0.0.0.0/0", "2000::/3"}, OutboundProxy: &proxy}
+	row := &parley.Trunk{ID: 7, PhoneNumber: "+493012345678", SIPAddress: "10.0.0.5", SIPUsername: "u",
+		Transport: "tcp", SRTP: "optional", Register: true,
+		InboundAuthorizationType: "ip", AllowedInboundIPs: []string{"10.0.0.5", "10.1.0.0/16", "::1", "0.0.0.0/0",
+			"2000::/3"}, OutboundProxy: &proxy}
 	p.db.SealPassword(row, "secret")
 	got, err := p.trunk(row)
-	if err != nil || got.ID != 7 || got.Number != "+493012345678" || got.Password != "secret" || got.Proxy != proxy || !got.ByIP || !got.Register || got.Transport != "tcp" ||
-		len(got.Allowed) != 3 || !got.Allowed[0].Contains(netip.MustParseAddr("10.0.0.5")) || got.Allowed[0].Contains(netip.MustParseAddr("10.0.0.6")) {
+	if err != nil || got.ID != 7 || got.Number != "+493012345678" || got.Password != "secret" ||
+		got.Proxy != proxy || !got.ByIP || !got.Register || got.Transport != "tcp" ||
+		len(got.Allowed) != 3 || !got.Allowed[0].Contains(netip.MustParseAddr("10.0.0.5")) ||
+		got.Allowed[0].Contains(netip.MustParseAddr("10.0.0.6")) {
 		t.Errorf("%+v: %v", got, err)
 	}
 	row.Rented = true
@@ -63,7 +67,8 @@ func TestTrunkOfLine(t *testing.T) {
 		t.Errorf("a trunk whose number somebody rents: %v", err)
 	}
 	row.Rented = false
-	for _, change := range []func(){func() { row.Transport = "tls" }, func() { row.Transport, row.SRTP = "udp", "required" }} {
+	for _, change := range []func(){func() { row.Transport = "tls" },
+		func() { row.Transport, row.SRTP = "udp", "required" }} {
 		change()
 		if _, err := p.trunk(row); err != errUnspoken { //nolint:errorlint // it is our own
 			t.Errorf("%s, %s: %v", row.Transport, row.SRTP, err)

@@ -25,8 +25,9 @@ func (s *Settings) carrierTrunk() (*sip.Trunk, error) {
 	if err != nil {
 		return nil, fmt.Errorf("PARLEY_CARRIER_SIP_ALLOWED_IPS: %w", err)
 	}
-	return &sip.Trunk{Address: s.CarrierSIPAddress, Transport: "udp", Username: s.CarrierSIPUsername, Password: s.CarrierSIPPassword,
-		ByIP: len(allowed) > 0, Allowed: allowed}, nil
+	return &sip.Trunk{Address: s.CarrierSIPAddress, Transport: "udp", Username: s.CarrierSIPUsername,
+		Password: s.CarrierSIPPassword,
+		ByIP:     len(allowed) > 0, Allowed: allowed}, nil
 }
 
 // trunkRules are what these settings allow of users' trunks.
@@ -54,12 +55,14 @@ func networks(list []string) (out []netip.Prefix, err error) {
 
 var (
 	// errUnspoken is what is said of trunks that ask for what the line can't do.
-	errUnspoken = parley.Errorf(parley.Unavailable, "This server does not speak TLS or SRTP to trunks yet: set transport to udp or tcp, and srtp to off or optional.")
+	errUnspoken = parley.Errorf(parley.Unavailable,
+		"This server does not speak TLS or SRTP to trunks yet: set transport to udp or tcp, and srtp to off or optional.")
 	// errRented is said of trunks whose number the carrier rents out: whoever rents it has it.
 	errRented = parley.Errorf(parley.Unavailable, "The trunk is not used: its number is rented from this server's carrier. Give the trunk a number of your own.")
 )
 
-// trunk is a user's trunk as the line knows it. Networks that are too wide are left out: they were stored when they might be wider.
+// trunk is a user's trunk as the line knows it. Networks that are too wide are left out: they were stored when they
+// might be wider.
 func (p *telephone) trunk(t *parley.Trunk) (sip.Trunk, error) {
 	switch {
 	case t.Transport == "tls" || t.SRTP == "required":
@@ -76,7 +79,8 @@ func (p *telephone) trunk(t *parley.Trunk) (sip.Trunk, error) {
 		return sip.Trunk{}, fmt.Errorf("read trunk %d: %w", t.ID, err)
 	}
 	allowed = slices.DeleteFunc(allowed, p.rules.Wide)
-	out := sip.Trunk{ID: t.ID, Number: t.PhoneNumber, Address: t.SIPAddress, Transport: t.Transport, Username: t.SIPUsername, Password: password,
+	out := sip.Trunk{ID: t.ID, Number: t.PhoneNumber, Address: t.SIPAddress, Transport: t.Transport,
+		Username: t.SIPUsername, Password: password,
 		Register: t.Register, ByIP: t.InboundAuthorizationType == "ip", Allowed: allowed}
 	if t.OutboundProxy != nil {
 		out.Proxy = *t.OutboundProxy
@@ -84,8 +88,8 @@ func (p *telephone) trunk(t *parley.Trunk) (sip.Trunk, error) {
 	return out, nil
 }
 
-// trunks are all that the line lets in and registers with. One that can't be used is left out: it is its owner's to mend, who is told by
-// checking it.
+// trunks are all that the line lets in and registers with. One that can't be used is left out: it is its owner's to
+// mend, who is told by checking it.
 func (p *telephone) trunks(ctx context.Context) ([]sip.Trunk, error) {
 	rows, err := p.db.AllTrunks(ctx)
 	if err != nil {
@@ -122,7 +126,8 @@ func (s *Settings) checkCarrierTrunk() finding {
 	const what = "carrier trunk"
 	switch {
 	case s.CarrierSIPAddress != "" && len(s.CarrierSIPAllowedIPs) == 0 && s.CarrierSIPPassword == "":
-		return finding{"note", what, s.CarrierSIPAddress + ": calls go out, and none come in. Set PARLEY_CARRIER_SIP_ALLOWED_IPS to the carrier's addresses"}
+		return finding{"note", what, s.CarrierSIPAddress +
+			": calls go out, and none come in. Set PARLEY_CARRIER_SIP_ALLOWED_IPS to the carrier's addresses"}
 	case s.CarrierSIPAddress != "":
 		return finding{"ok", what, s.CarrierSIPAddress}
 	case s.TwilioAccountSID != "":

@@ -48,6 +48,7 @@ func describe(version, commit, date string, info *debug.BuildInfo) string {
 	if strings.HasSuffix(version, "-dirty") {
 		version, changed = strings.TrimSuffix(version, "-dirty"), " with changes"
 	}
-	return fmt.Sprintf("parley %s, commit %s%s of %s, %s %s/%s", cmp.Or(version, "devel"), cmp.Or(commit[:min(12, len(commit))], "unknown"), changed, cmp.Or(date, "unknown"),
+	return fmt.Sprintf("parley %s, commit %s%s of %s, %s %s/%s", cmp.Or(version, "devel"),
+		cmp.Or(commit[:min(12, len(commit))], "unknown"), changed, cmp.Or(date, "unknown"),
 		runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }

@@ -30,8 +30,8 @@ var (
 // maxPurpose is how much of an assistant's instructions is read to judge it by, in tokens as Tokens estimates them.
 const maxPurpose = 4_000
 
-// Evaluation is the judgement of a finished conversation. A part that the model did not tell, or told in other words than were asked for, is
-// nil.
+// Evaluation is the judgement of a finished conversation. A part that the model did not tell, or told in other words
+// than were asked for, is nil.
 type Evaluation struct {
 	Sentiment any `json:"sentiment"` // positive, neutral or negative
 	Outcome   any `json:"outcome"`   // success, partial or failure
@@ -46,12 +46,14 @@ func (e Evaluation) Map() map[string]any {
 	return map[string]any{"sentiment": e.Sentiment, "outcome": e.Outcome, "score": e.Score}
 }
 
-// Evaluate judges a finished conversation ("AI: ..." and "Customer: ...", a line each) by what the assistant was there for. Of a transcript
-// that is too long the end is read.
+// Evaluate judges a finished conversation ("AI: ..." and "Customer: ...", a line each) by what the assistant was
+// there for. Of a transcript that is too long the end is read.
 func Evaluate(ctx context.Context, m ai.Model, purpose, transcript string) (Evaluation, ai.Usage, error) {
-	schema, err := json.Marshal(map[string]any{"type": "object", "additionalProperties": false, "required": []string{"sentiment", "outcome", "score"},
-		"properties": map[string]any{"sentiment": map[string]any{"type": "string", "enum": sentiments}, "outcome": map[string]any{"type": "string", "enum": outcomes},
-			"score": map[string]any{"type": "integer", "description": "0 to 10"}}})
+	schema, err := json.Marshal(map[string]any{"type": "object", "additionalProperties": false,
+		"required": []string{"sentiment", "outcome", "score"},
+		"properties": map[string]any{"sentiment": map[string]any{"type": "string", "enum": sentiments},
+			"outcome": map[string]any{"type": "string", "enum": outcomes},
+			"score":   map[string]any{"type": "integer", "description": "0 to 10"}}})
 	if err != nil {
 		return Evaluation{}, ai.Usage{}, fmt.Errorf("evaluate: %w", ai.TheModel.Of(err))
 	}
@@ -59,14 +61,16 @@ func Evaluate(ctx context.Context, m ai.Model, purpose, transcript string) (Eval
 		purpose = cut(purpose, maxPurpose)
 	}
 	zero := 0.0
-	got, err := m.Generate(ctx, ai.Request{System: evaluatePrompt + purpose, Messages: []ai.Message{{Role: ai.User, Text: tail(transcript, maxTranscript)}},
+	got, err := m.Generate(ctx, ai.Request{System: evaluatePrompt + purpose,
+		Messages:    []ai.Message{{Role: ai.User, Text: tail(transcript, maxTranscript)}},
 		Temperature: &zero, Schema: &ai.Schema{Name: "evaluation", JSON: schema}}, func(ai.Delta) error { return nil })
 	if err != nil {
 		return Evaluation{}, got.Usage, fmt.Errorf("evaluate: %w", err)
 	}
 	found, ok := firstObject(got.Text)
 	if !ok {
-		return Evaluation{}, got.Usage, fmt.Errorf("evaluate: %w", &ai.Error{Kind: ai.Malformed, Err: fmt.Errorf("no JSON object in %.200q", got.Text)})
+		return Evaluation{}, got.Usage, fmt.Errorf("evaluate: %w",
+			&ai.Error{Kind: ai.Malformed, Err: fmt.Errorf("no JSON object in %.200q", got.Text)})
 	}
 	var e Evaluation
 	if s := oneOf(found["sentiment"], sentiments); s != "" {

@@ -14,10 +14,13 @@ import (
 
 func TestEvaluate(t *testing.T) {
 	for answer, want := range map[string]map[string]any{
-		`{"sentiment":"positive","outcome":"success","score":9}`:             {"sentiment": "positive", "outcome": "success", "score": 9},
-		"```json\n{\"sentiment\":\"Neutral \",\"outcome\":\"PARTIAL\"}\n```": {"sentiment": "neutral", "outcome": "partial", "score": nil},
-		`{"sentiment":"angry","outcome":7,"score":11}`:                       {},
-		`{"sentiment":null,"outcome":"failure","score":0}`:                   {"sentiment": nil, "outcome": "failure", "score": 0},
+		`{"sentiment":"positive","outcome":"success","score":9}`: {"sentiment": "positive",
+			"outcome": "success", "score": 9},
+		"```json\n{\"sentiment\":\"Neutral \",\"outcome\":\"PARTIAL\"}\n```": {"sentiment": "neutral",
+			"outcome": "partial", "score": nil},
+		`{"sentiment":"angry","outcome":7,"score":11}`: {},
+		`{"sentiment":null,"outcome":"failure","score":0}`: {"sentiment": nil,
+			"outcome": "failure", "score": 0},
 		`{"score":6.6}`: {"sentiment": nil, "outcome": nil, "score": 7},
 		`{"score":"8"}`: {},
 	} {
@@ -28,7 +31,8 @@ func TestEvaluate(t *testing.T) {
 			t.Errorf("%s: %v, %v, %v", answer, got.Map(), usage, err)
 		}
 		req := f.Requests()[0]
-		if !strings.Contains(req.System, "Sell cakes.") || req.Messages[0].Text != "AI: Hello\nCustomer: Hi" || req.Schema == nil || len(req.Tools) != 0 {
+		if !strings.Contains(req.System, "Sell cakes.") || req.Messages[0].Text != "AI: Hello\nCustomer: Hi" ||
+			req.Schema == nil || len(req.Tools) != 0 {
 			t.Errorf("asked %+v", req)
 		}
 	}
@@ -39,7 +43,8 @@ func TestEvaluateFails(t *testing.T) {
 	f := &aitest.Fake{}
 	f.Script(aitest.Step{Text: "I would say it went well."}, aitest.Step{Err: down})
 	for _, kind := range []ai.Kind{ai.Malformed, ai.Overloaded} {
-		if got, _, err := agent.Evaluate(t.Context(), f, "", "Customer: Hi"); ai.KindOf(err) != kind || len(got.Map()) != 0 {
+		if got, _, err := agent.Evaluate(t.Context(), f, "", "Customer: Hi"); ai.KindOf(err) != kind ||
+			len(got.Map()) != 0 {
 			t.Errorf("%v, %v, want %s", got, err, kind)
 		}
 	}
@@ -56,7 +61,8 @@ func TestEvaluateFails(t *testing.T) {
 	if n := agent.Tokens(req.System); n > 8_000 || n < 900 {
 		t.Errorf("%d tokens of instructions", n)
 	}
-	if text := req.Messages[0].Text; agent.Tokens(text) > 50_000 || !strings.Contains(text, "line 59999") || strings.Contains(text, "line 1\n") {
+	if text := req.Messages[0].Text; agent.Tokens(text) > 50_000 || !strings.Contains(text, "line 59999") ||
+		strings.Contains(text, "line 1\n") {
 		t.Errorf("%d tokens of transcript", agent.Tokens(text))
 	}
 }

@@ -19,10 +19,11 @@ What is asked for:
 // maxTranscript is how much of a transcript is read, in tokens as Tokens estimates them.
 const maxTranscript = 48_000
 
-// Extract reads a finished conversation ("AI: ..." and "Customer: ...", a line each) and finds what items ask for. Every item has a value
-// in the map: a string, a float64, a bool, or nil where the conversation doesn't tell or the model answered with another type. Of a
-// transcript that is too long the end is read.
-func Extract(ctx context.Context, m ai.Model, items []parley.ExtractedItem, transcript string) (map[string]any, ai.Usage, error) {
+// Extract reads a finished conversation ("AI: ..." and "Customer: ...", a line each) and finds what items ask for.
+// Every item has a value in the map: a string, a float64, a bool, or nil where the conversation doesn't tell or the
+// model answered with another type. Of a transcript that is too long the end is read.
+func Extract(ctx context.Context, m ai.Model, items []parley.ExtractedItem, transcript string) (map[string]any,
+	ai.Usage, error) {
 	values := make(map[string]any, len(items))
 	if len(items) == 0 {
 		return values, ai.Usage{}, nil
@@ -37,7 +38,8 @@ func Extract(ctx context.Context, m ai.Model, items []parley.ExtractedItem, tran
 		properties[it.Name] = map[string]any{"type": []string{jsonType(it.Type), "null"}, "description": it.Description}
 		required = append(required, it.Name)
 	}
-	schema, err := json.Marshal(map[string]any{"type": "object", "properties": properties, "required": required, "additionalProperties": false})
+	schema, err := json.Marshal(map[string]any{"type": "object", "properties": properties, "required": required,
+		"additionalProperties": false})
 	if err != nil {
 		return values, ai.Usage{}, fmt.Errorf("extract: %w", ai.TheModel.Of(err))
 	}
@@ -53,7 +55,8 @@ func Extract(ctx context.Context, m ai.Model, items []parley.ExtractedItem, tran
 	}
 	found, ok := firstObject(got.Text)
 	if !ok {
-		return values, got.Usage, fmt.Errorf("extract: %w", &ai.Error{Kind: ai.Malformed, Err: fmt.Errorf("no JSON object in %.200q", got.Text)})
+		return values, got.Usage, fmt.Errorf("extract: %w",
+			&ai.Error{Kind: ai.Malformed, Err: fmt.Errorf("no JSON object in %.200q", got.Text)})
 	}
 	for _, it := range items {
 		if v := found[it.Name]; v != nil && isType(v, jsonType(it.Type)) {

@@ -30,7 +30,8 @@ func TestExtractChecksTypes(t *testing.T) {
 		{`{"status":true,"summary":"A table.","people":3}`, "map[people:3 status:true summary:A table.]", ""},
 		{`{"status":"true","summary":7,"people":"3"}`, "map[people:<nil> status:<nil> summary:<nil>]", ""},
 		{`{"status":null,"more":1}`, "map[people:<nil> status:<nil> summary:<nil>]", ""},
-		{"Here {it} is:\n```json\n{\"status\":false,\"people\":2.5}\n```\nBye}", "map[people:2.5 status:false summary:<nil>]", ""},
+		{"Here {it} is:\n```json\n{\"status\":false,\"people\":2.5}\n```\nBye}",
+			"map[people:2.5 status:false summary:<nil>]", ""},
 		{"I can't.", "map[people:<nil> status:<nil> summary:<nil>]", ai.Malformed},
 		{`{"status":tr`, "map[people:<nil> status:<nil> summary:<nil>]", ai.Malformed},
 	} {
@@ -88,7 +89,8 @@ func TestTail(t *testing.T) {
 			t.Errorf("%.20q to %d: %q, want %q", c.text, c.budget, got, c.want)
 		}
 	}
-	if got := tail(strings.Repeat("Customer: word word\n", 100_000), maxTranscript); Tokens(got) > maxTranscript || len(got) < maxTranscript {
+	if got := tail(strings.Repeat("Customer: word word\n", 100_000), maxTranscript); Tokens(got) > maxTranscript ||
+		len(got) < maxTranscript {
 		t.Errorf("%d bytes", len(got))
 	}
 }

@@ -48,11 +48,15 @@ func TestTrim(t *testing.T) {
 		{"oldest first", []ai.Message{a("hi"), u("1"), a("2"), u("3")}, 11, "a:2 u:3"},
 		{"nothing in between is left out", []ai.Message{a("hi"), u(long), a("2"), u("3")}, 50, "a:2 u:3"},
 		{"the latest message stays", []ai.Message{u("1"), u(long)}, 1, "u:" + long},
-		{"a call stays with its result", []ai.Message{u("1"), a("", c("x")), r("x", long), a("2"), u("3")}, 40, "a:2 u:3"},
-		{"a call and its results fit", []ai.Message{u("1"), a("", c("x"), c("y")), r("y", "Y"), r("x", "X"), u("3")}, 1000, "u:1 a:!nx!ny t:X t:Y u:3"},
-		{"in a turn the question stays", []ai.Message{u("old"), u("3"), a("", c("x")), r("x", long), a("", c("y")), r("y", "Y")}, 40, "u:3 a:!ny t:Y"},
+		{"a call stays with its result", []ai.Message{u("1"), a("", c("x")), r("x", long), a("2"), u("3")}, 40,
+			"a:2 u:3"},
+		{"a call and its results fit", []ai.Message{u("1"), a("", c("x"), c("y")), r("y", "Y"), r("x", "X"),
+			u("3")}, 1000, "u:1 a:!nx!ny t:X t:Y u:3"},
+		{"in a turn the question stays", []ai.Message{u("old"), u("3"), a("", c("x")), r("x", long), a("", c("y")),
+			r("y", "Y")}, 40, "u:3 a:!ny t:Y"},
 		{"the latest result stays", []ai.Message{u("3"), a("", c("x")), r("x", long)}, 1, "u:3 a:!nx t:" + long},
-		{"orphans go", []ai.Message{r("z", "?"), u("1"), a("and", c("x")), u("2"), a("", c("y")), u("3"), r("y", "late")}, 1000, "u:1 a:and u:2 u:3"},
+		{"orphans go", []ai.Message{r("z", "?"), u("1"), a("and", c("x")), u("2"), a("", c("y")), u("3"),
+			r("y", "late")}, 1000, "u:1 a:and u:2 u:3"},
 		{"half answered", []ai.Message{u("1"), a("", c("x"), c("y")), r("x", "X"), u("2")}, 1000, "u:1 a:!nx t:X u:2"},
 		{"no customer", []ai.Message{a("hi"), a("there")}, 6, "a:there"},
 		{"nothing", nil, 10, ""},
@@ -68,7 +72,8 @@ func TestTrim(t *testing.T) {
 }
 
 func TestReplay(t *testing.T) {
-	stored := []ToolCall{{Name: "a", Arguments: json.RawMessage(`{}`), Result: "1"}, {Name: "b", Arguments: json.RawMessage(`"{"`), Result: "2"}}
+	stored := []ToolCall{{Name: "a", Arguments: json.RawMessage(`{}`), Result: "1"},
+		{Name: "b", Arguments: json.RawMessage(`"{"`), Result: "2"}}
 	h := append(Replay("Done.", stored), ai.Message{Role: ai.User, Text: "again"})
 	h = append(h, Replay("Done again.", stored)...)
 	h = append(h, Replay("plain", nil)...)
@@ -117,7 +122,8 @@ func FuzzTrim(f *testing.F) {
 			case 2:
 				h = append(h, ai.Message{Role: ai.Assistant, Text: strings.Repeat(text, int(b)/4)})
 			case 3:
-				h = append(h, ai.Message{Role: ai.Assistant, Calls: []ai.ToolCall{{ID: fmt.Sprint(b % 3), Name: "n"}, {ID: fmt.Sprint(b % 5), Name: "n"}}})
+				h = append(h, ai.Message{Role: ai.Assistant,
+					Calls: []ai.ToolCall{{ID: fmt.Sprint(b % 3), Name: "n"}, {ID: fmt.Sprint(b % 5), Name: "n"}}})
 			default:
 				h = append(h, ai.Message{Role: ai.ToolRole, CallID: fmt.Sprint(b % 5), Text: text})
 			}

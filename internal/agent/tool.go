@@ -23,8 +23,9 @@ const (
 	maxParallel = 8        // of them run at the same time
 )
 
-// call runs the calls of one step, the first of them the turn's n-th, and gives their records in the same order, and whether one of them
-// ended the turn. It returns when all of them have. The error is that they could not be kept: then none ran.
+// call runs the calls of one step, the first of them the turn's n-th, and gives their records in the same order, and
+// whether one of them ended the turn. It returns when all of them have. The error is that they could not be kept:
+// then none ran.
 func (t *Turn) call(ctx context.Context, n int, calls []ai.ToolCall) (records []ToolCall, ended bool, err error) {
 	records = make([]ToolCall, len(calls))
 	ends := make([]bool, len(calls))
@@ -62,7 +63,8 @@ func (t *Turn) call(ctx context.Context, n int, calls []ai.ToolCall) (records []
 			} else {
 				records[i].Result = fmt.Sprintf("Error: more than %d calls at once.", maxCalls)
 			}
-			if err := keep(context.WithoutCancel(ctx), n+i, records[i:i+1], true); err != nil { // the turn goes on with what it has
+			// the turn goes on with what it has
+			if err := keep(context.WithoutCancel(ctx), n+i, records[i:i+1], true); err != nil {
 				slog.WarnContext(ctx, "keep the result of a tool", "tool", c.Name, "error", err)
 			}
 			tell(func(s Sink) { s.ToolFinished(records[i]) })

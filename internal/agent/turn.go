@@ -12,8 +12,9 @@ import (
 	"parley/internal/ai"
 )
 
-// Run thinks until the model answers in words, or a tool Ends it. What was said and done so far is in the Reply also when there is an error: the cause of
-// a ctx that ended, or an *ai.Error, which Sentence puts into words for the customer. When Run returns, nothing is left running.
+// Run thinks until the model answers in words, or a tool Ends it. What was said and done so far is in the Reply also
+// when there is an error: the cause of a ctx that ended, or an *ai.Error, which Sentence puts into words for the
+// customer. When Run returns, nothing is left running.
 func (t *Turn) Run(ctx context.Context) (reply Reply, err error) {
 	var said strings.Builder
 	defer func() { reply.Text = said.String() }()
@@ -101,13 +102,15 @@ func (r *Reply) add(text string, calls []ai.ToolCall) {
 	}
 }
 
-// empty is the error of a turn that ended without a word, nil when there was one. After a tool silence may be meant: a call that hangs up.
+// empty is the error of a turn that ended without a word, nil when there was one. After a tool silence may be meant:
+// a call that hangs up.
 func empty(said string, calls []ToolCall, f ai.Finish) error {
 	switch {
 	case strings.TrimSpace(said) != "" || len(calls) > 0:
 		return nil
 	case f == ai.Filtered:
-		return fmt.Errorf("think: %w", &ai.Error{Kind: ai.Refused, Err: errors.New("the content filter left nothing of the reply")})
+		return fmt.Errorf("think: %w", &ai.Error{Kind: ai.Refused,
+			Err: errors.New("the content filter left nothing of the reply")})
 	}
 	return fmt.Errorf("think: %w", &ai.Error{Kind: ai.Malformed, Err: errors.New("the reply is empty")})
 }

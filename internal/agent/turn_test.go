@@ -64,7 +64,8 @@ func TestTurnAnswers(t *testing.T) {
 	if err != nil || r.Text != "You said: Hello (prompt: Be kind.)" || sink.text.String() != r.Text {
 		t.Errorf("got %+v, %v; the sink %q", r, err, sink.text.String())
 	}
-	if len(r.Messages) != 1 || r.Messages[0].Text != r.Text || r.Messages[0].Role != ai.Assistant || len(r.Calls) != 0 || r.Usage.In == 0 || r.Usage.Out == 0 {
+	if len(r.Messages) != 1 || r.Messages[0].Text != r.Text || r.Messages[0].Role != ai.Assistant ||
+		len(r.Calls) != 0 || r.Usage.In == 0 || r.Usage.Out == 0 {
 		t.Errorf("got %+v", r)
 	}
 	if q := m.Requests()[0]; q.System != "Be kind." || *q.Temperature != 0.5 || q.MaxTokens != 77 || q.NoCalls {
@@ -81,7 +82,8 @@ func TestTurnToolsInParallelAndInSequence(t *testing.T) {
 			}
 		}
 		m, sink := &aitest.Fake{}, &tape{t: t}
-		turn := Turn{Model: m, Sink: sink, Tools: []Tool{tool("a", slow(3*time.Second, "A")), tool("b", slow(time.Second, "B")), tool("c", slow(time.Second, "C"))},
+		turn := Turn{Model: m, Sink: sink, Tools: []Tool{tool("a", slow(3*time.Second, "A")),
+			tool("b", slow(time.Second, "B")), tool("c", slow(time.Second, "C"))},
 			History: user(`call a with {"n":1} and call b with {"n":2} then call c with {"n":3}`)}
 		start := time.Now()
 		r, err := turn.Run(t.Context())
@@ -91,10 +93,12 @@ func TestTurnToolsInParallelAndInSequence(t *testing.T) {
 		if took := time.Since(start); took != 4*time.Second {
 			t.Errorf("took %v: tools of one step don't run at the same time", took)
 		}
-		if got, want := fmt.Sprintf("%+v", calls(r.Calls)), `[a {"n":1} A{"n":1} b {"n":2} B{"n":2} c {"n":3} C{"n":3}]`; got != want {
+		if got, want := fmt.Sprintf("%+v", calls(r.Calls)),
+			`[a {"n":1} A{"n":1} b {"n":2} B{"n":2} c {"n":3} C{"n":3}]`; got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
-		if got, want := strings.Join(sink.events[:6], ", "), `started a, started b, finished b B{"n":2}, finished a A{"n":1}, started c, finished c C{"n":3}`; got != want {
+		if got, want := strings.Join(sink.events[:6], ", "),
+			`started a, started b, finished b B{"n":2}, finished a A{"n":1}, started c, finished c C{"n":3}`; got != want {
 			t.Errorf("the sink was told %s, want %s", got, want)
 		}
 		if r.Text != `The tool answered: C{"n":3}` || len(r.Messages) != 6 {
@@ -127,7 +131,8 @@ func TestTurnEnds(t *testing.T) {
 		hangUp.Ends = true
 		turn := Turn{Model: m, Tools: []Tool{hangUp}, History: user(`call hang_up with {"n":1}`)}
 		r, err := turn.Run(t.Context())
-		if asked := len(m.Requests()); err != nil || len(r.Calls) != 1 || (asked == 2) != fails || (r.Text != "") != fails {
+		if asked := len(m.Requests()); err != nil || len(r.Calls) != 1 || (asked == 2) != fails ||
+			(r.Text != "") != fails {
 			t.Errorf("fails %v: asked %d times, got %+v, %v", fails, asked, r, err)
 		}
 	}
@@ -151,7 +156,10 @@ func TestTurnToolFailures(t *testing.T) {
 	}}, aitest.Step{Text: "Done."})
 	turn := Turn{Model: m, History: user("go"), Tools: []Tool{
 		tool("panics", func(context.Context, json.RawMessage) (string, error) { panic("secret detail") }),
-		tool("fails", func(context.Context, json.RawMessage) (string, error) { return "ignored", errors.New("status 500") }),
+		tool("fails", func(context.Context, json.RawMessage) (string, error) {
+			return "ignored",
+				errors.New("status 500")
+		}),
 		tool("ok", returns("fine")), tool("big", returns(big)), tool("broken", returns("a\xffb")),
 	}}
 	r, err := turn.Run(t.Context())
@@ -187,7 +195,8 @@ func TestTurnLimits(t *testing.T) {
 		m := &aitest.Fake{}
 		loop := aitest.Step{Calls: []ai.ToolCall{{ID: "1", Name: "a", Arguments: `{"n":1}`}}}
 		m.Script(loop, loop, aitest.Step{Text: "Enough.", Calls: loop.Calls})
-		r, err := (&Turn{Model: m, Steps: 3, History: user("go"), Tools: []Tool{tool("a", returns("x"))}}).Run(t.Context())
+		r, err := (&Turn{Model: m, Steps: 3, History: user("go"),
+			Tools: []Tool{tool("a", returns("x"))}}).Run(t.Context())
 		if err != nil || r.Text != "Enough." || len(r.Calls) != 2 || len(m.Requests()) != 3 {
 			t.Errorf("got %+v, %v after %d requests", r, err, len(m.Requests()))
 		}
@@ -202,14 +211,21 @@ func TestTurnLimits(t *testing.T) {
 			many = append(many, ai.ToolCall{ID: fmt.Sprint(i), Name: "a", Arguments: `{"n":1}`})
 		}
 		m.Script(aitest.Step{Calls: many})
-		r, err := (&Turn{Model: m, History: user("go"), Tools: []Tool{tool("a", func(context.Context, json.RawMessage) (string, error) { ran <- true; return "x", nil })}}).Run(t.Context())
-		if err != nil || len(ran) != maxCalls || len(r.Calls) != maxCalls+5 || !strings.HasPrefix(r.Calls[maxCalls].Result, "Error: more than") {
+		r, err := (&Turn{Model: m, History: user("go"),
+			Tools: []Tool{tool("a", func(context.Context, json.RawMessage) (string,
+				error) {
+				ran <- true
+				return "x", nil
+			})}}).Run(t.Context())
+		if err != nil || len(ran) != maxCalls || len(r.Calls) != maxCalls+5 ||
+			!strings.HasPrefix(r.Calls[maxCalls].Result, "Error: more than") {
 			t.Errorf("%d ran, %d recorded, %v", len(ran), len(r.Calls), err)
 		}
 	})
 	t.Run("silence after tools", func(t *testing.T) {
 		m := &aitest.Fake{}
-		m.Script(aitest.Step{Calls: []ai.ToolCall{{ID: "1", Name: "a", Arguments: `{"n":1}`}}}, aitest.Step{Finish: ai.Stop}, aitest.Step{Text: "Well."})
+		m.Script(aitest.Step{Calls: []ai.ToolCall{{ID: "1", Name: "a", Arguments: `{"n":1}`}}},
+			aitest.Step{Finish: ai.Stop}, aitest.Step{Text: "Well."})
 		r, err := (&Turn{Model: m, History: user("go"), Tools: []Tool{tool("a", returns("x"))}}).Run(t.Context())
 		if err != nil || r.Text != "Well." || !m.Requests()[2].NoCalls {
 			t.Errorf("got %+v, %v", r, err)
@@ -220,9 +236,12 @@ func TestTurnLimits(t *testing.T) {
 func TestTurnModelFailures(t *testing.T) {
 	overloaded := &ai.Error{Kind: ai.Interrupted, Err: errors.New("reset")}
 	m, sink := &aitest.Fake{}, &tape{t: t}
-	m.Script(aitest.Step{Calls: []ai.ToolCall{{ID: "1", Name: "a", Arguments: `{"n":1}`}}}, aitest.Step{Text: "Half a", Err: overloaded})
-	r, err := (&Turn{Model: m, Sink: sink, History: user("go"), Tools: []Tool{tool("a", returns("x"))}}).Run(t.Context())
-	if !errors.Is(err, overloaded) || ai.KindOf(err) != ai.Interrupted || r.Text != "Half a" || len(r.Calls) != 1 || len(r.Messages) != 3 || sink.text.String() != "Half a" {
+	m.Script(aitest.Step{Calls: []ai.ToolCall{{ID: "1", Name: "a", Arguments: `{"n":1}`}}},
+		aitest.Step{Text: "Half a", Err: overloaded})
+	r, err := (&Turn{Model: m, Sink: sink, History: user("go"),
+		Tools: []Tool{tool("a", returns("x"))}}).Run(t.Context())
+	if !errors.Is(err, overloaded) || ai.KindOf(err) != ai.Interrupted || r.Text != "Half a" || len(r.Calls) != 1 ||
+		len(r.Messages) != 3 || sink.text.String() != "Half a" {
 		t.Errorf("got %+v, %v", r, err)
 	}
 	for _, c := range []struct {
@@ -272,7 +291,8 @@ func TestTurnCancelled(t *testing.T) {
 	})
 	t.Run("while tools run", func(t *testing.T) {
 		m := &aitest.Fake{}
-		m.Script(aitest.Step{Text: "Wait.", Calls: []ai.ToolCall{{ID: "1", Name: "waits", Arguments: `{"n":1}`}, {ID: "2", Name: "quick", Arguments: `{"n":1}`}}})
+		m.Script(aitest.Step{Text: "Wait.", Calls: []ai.ToolCall{{ID: "1", Name: "waits", Arguments: `{"n":1}`},
+			{ID: "2", Name: "quick", Arguments: `{"n":1}`}}})
 		ctx, cancel := context.WithCancelCause(t.Context())
 		ended := false
 		r, err := (&Turn{Model: m, History: user("go"), Tools: []Tool{
@@ -303,27 +323,30 @@ func TestTurnCancelled(t *testing.T) {
 	}
 }
 
-// FuzzArguments: whatever the model writes as arguments, the tool gets a JSON object of the right types or the model is told.
+// FuzzArguments: whatever the model writes as arguments, the tool gets a JSON object of the right types or the model
+// is told.
 func FuzzArguments(f *testing.F) {
-	for _, s := range []string{`{"n":1}`, `{"n":"1"}`, `{"n":1,"n":"x"}`, `null`, `[]`, `{"n":1e999}`, "{\"n\":1,\"s\":\"\xff\"}", `{"n":1}{"n":2}`} {
+	for _, s := range []string{`{"n":1}`, `{"n":"1"}`, `{"n":1,"n":"x"}`, `null`, `[]`, `{"n":1e999}`,
+		"{\"n\":1,\"s\":\"\xff\"}", `{"n":1}{"n":2}`} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, raw string) {
 		m := &aitest.Fake{}
 		m.Script(aitest.Step{Calls: []ai.ToolCall{{ID: "1", Name: "a", Arguments: raw}}}, aitest.Step{Text: "ok"})
-		r, err := (&Turn{Model: m, History: user("go"), Tools: []Tool{tool("a", func(_ context.Context, args json.RawMessage) (string, error) {
-			var v struct {
-				N *float64 `json:"n"`
-			}
-			var o map[string]any
-			if err := json.Unmarshal(args, &o); err != nil || o == nil {
-				t.Errorf("the tool got %q", args)
-			}
-			if _, ok := o["n"].(float64); !ok {
-				t.Errorf("without n: %q %v", args, v)
-			}
-			return "ran", nil
-		})}}).Run(t.Context())
+		r, err := (&Turn{Model: m, History: user("go"),
+			Tools: []Tool{tool("a", func(_ context.Context, args json.RawMessage) (string, error) {
+				var v struct {
+					N *float64 `json:"n"`
+				}
+				var o map[string]any
+				if err := json.Unmarshal(args, &o); err != nil || o == nil {
+					t.Errorf("the tool got %q", args)
+				}
+				if _, ok := o["n"].(float64); !ok {
+					t.Errorf("without n: %q %v", args, v)
+				}
+				return "ran", nil
+			})}}).Run(t.Context())
 		if err != nil || len(r.Calls) != 1 || !json.Valid(r.Calls[0].Arguments) {
 			t.Fatalf("got %+v, %v", r, err)
 		}

@@ -24,14 +24,17 @@ func served(t *testing.T) (*aitest.Server, ai.Model) {
 	return s, c.Model(aitest.ModelName)
 }
 
-// The whole way: a turn over the wire, with tools at once and one after the other, torn to single bytes, on a server that is busy first.
+// The whole way: a turn over the wire, with tools at once and one after the other, torn to single bytes, on a server
+// that is busy first.
 func TestTurnOverTheWire(t *testing.T) {
 	s, m := served(t)
 	s.Usually(aitest.Behaviour{Cut: 1})
 	s.Script(aitest.Behaviour{Status: 429, RetryAfter: "0.01"})
 	sink := &tape{t: t}
-	history := append(Replay("Früher.", []ToolCall{{Name: "old", Arguments: json.RawMessage(`"{"`), Result: "Error: x"}}), user(`call b with {"n":1} and call b with {"n":2} then call b with {"n":3}`)...)
-	turn := Turn{Model: m, System: "Sei nett 😀.", Sink: sink, History: history, Tools: []Tool{tool("wetter_für_ort", returns("Sonne ☀")), tool("b", returns("ok"))}}
+	history := append(Replay("Früher.", []ToolCall{{Name: "old", Arguments: json.RawMessage(`"{"`),
+		Result: "Error: x"}}), user(`call b with {"n":1} and call b with {"n":2} then call b with {"n":3}`)...)
+	turn := Turn{Model: m, System: "Sei nett 😀.", Sink: sink, History: history,
+		Tools: []Tool{tool("wetter_für_ort", returns("Sonne ☀")), tool("b", returns("ok"))}}
 	r, err := turn.Run(t.Context())
 	if err != nil || r.Text != "The tool answered: ok" || sink.text.String() != r.Text || len(r.Calls) != 3 {
 		t.Errorf("got %+v, %v", r, err)
@@ -49,7 +52,8 @@ func TestTurnOverABrokenWire(t *testing.T) {
 	for _, c := range []struct {
 		fault aitest.Fault
 		kind  ai.Kind
-	}{{aitest.Reset, ai.Interrupted}, {aitest.Failure, ai.Interrupted}, {aitest.Garbage, ai.Malformed}, {aitest.Cutoff, ai.Interrupted}} {
+	}{{aitest.Reset, ai.Interrupted}, {aitest.Failure, ai.Interrupted}, {aitest.Garbage, ai.Malformed},
+		{aitest.Cutoff, ai.Interrupted}} {
 		s, m := served(t)
 		s.Script(aitest.Behaviour{Text: "one two three", Fault: c.fault, After: 2})
 		r, err := (&Turn{Model: m, History: user("go")}).Run(t.Context())
@@ -62,7 +66,8 @@ func TestTurnOverABrokenWire(t *testing.T) {
 	cause := errors.New("hung up")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	sink := &tape{t: t, on: func(string) { cancel(cause) }}
-	if r, err := (&Turn{Model: m, Sink: sink, History: user("go")}).Run(ctx); !errors.Is(err, cause) || r.Text != "one " {
+	if r, err := (&Turn{Model: m, Sink: sink, History: user("go")}).Run(ctx); !errors.Is(err, cause) ||
+		r.Text != "one " {
 		t.Errorf("stalled and cancelled: %q, %v", r.Text, err)
 	}
 }
@@ -73,7 +78,8 @@ func TestThousandTurns(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 1000 {
 		wg.Go(func() {
-			turn := Turn{Model: m, System: "Be kind.", History: user(`call a with {"n":1} then call a with {"n":2}`), Tools: []Tool{tool("a", returns("x"))}}
+			turn := Turn{Model: m, System: "Be kind.",
+				History: user(`call a with {"n":1} then call a with {"n":2}`), Tools: []Tool{tool("a", returns("x"))}}
 			if r, err := turn.Run(t.Context()); err != nil || r.Text != "The tool answered: x" || len(r.Calls) != 2 {
 				t.Errorf("got %+v, %v", r, err)
 			}

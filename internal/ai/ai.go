@@ -1,6 +1,7 @@
-// Package ai says what we ask of vendors of intelligence: a Model that thinks in text, an Embedder, a Synthesizer that speaks, a Recognizer
-// that listens; and what a vendor declares of itself (Vendor). Each vendor is one package under internal/provider; aitest holds scripted
-// fakes, a faithful local server and the conformance suites that every one of them passes.
+// Package ai says what we ask of vendors of intelligence: a Model that thinks in text, an Embedder, a Synthesizer
+// that speaks, a Recognizer that listens; and what a vendor declares of itself (Vendor). Each vendor is one package
+// under internal/provider; aitest holds scripted fakes, a faithful local server and the conformance suites that every
+// one of them passes.
 package ai
 
 import (
@@ -10,12 +11,12 @@ import (
 
 // Model generates replies. A Model is safe for concurrent use and holds nothing of a conversation between calls.
 type Model interface {
-	// Generate asks for one reply and blocks until it is whole. What arrives goes to yield at once, in order and from the calling
-	// goroutine, so a slow yield slows the vendor's stream down instead of filling memory; text is always cut between runes. The Reply
-	// holds all that was yielded, also when the error is not nil.
+	// Generate asks for one reply and blocks until it is whole. What arrives goes to yield at once, in order and from
+	// the calling goroutine, so a slow yield slows the vendor's stream down instead of filling memory; text is always
+	// cut between runes. The Reply holds all that was yielded, also when the error is not nil.
 	//
-	// The error is an *Error, unless ctx ended or yield refused: then it is context.Cause(ctx), or yield's error. When Generate returns,
-	// nothing of the request is left running.
+	// The error is an *Error, unless ctx ended or yield refused: then it is context.Cause(ctx), or yield's error.
+	// When Generate returns, nothing of the request is left running.
 	Generate(ctx context.Context, req Request, yield func(Delta) error) (Reply, error)
 }
 
@@ -48,7 +49,8 @@ const (
 type Message struct {
 	Role Role   `json:"role"`
 	Text string `json:"text,omitempty"`
-	// Calls are the tools that an assistant's message calls. Each of them is followed by a message of ToolRole with its id.
+	// Calls are the tools that an assistant's message calls. Each of them is followed by a message of ToolRole with
+	// its id.
 	Calls []ToolCall `json:"calls,omitempty"`
 	// CallID is the call whose result this is, for ToolRole.
 	CallID string `json:"call_id,omitempty"`
@@ -70,7 +72,8 @@ type Tool struct {
 	Schema json.RawMessage
 }
 
-// Schema is a JSON Schema that a reply must follow: of type object, every property required, additionalProperties false.
+// Schema is a JSON Schema that a reply must follow: of type object, every property required, additionalProperties
+// false.
 type Schema struct {
 	Name string // letters, digits, underscore
 	JSON json.RawMessage

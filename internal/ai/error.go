@@ -34,14 +34,16 @@ const (
 	TheEmbedder   Part = "embedder"
 )
 
-// Error is a vendor's failure. Its text is for the log, Explain's for the owner of the assistant, and neither for the customer.
+// Error is a vendor's failure. Its text is for the log, Explain's for the owner of the assistant, and neither for the
+// customer.
 type Error struct {
 	Part Part // "" where it is not known; see Of
 	Kind Kind
 	// RetryAfter is how long the vendor asks to wait; 0 when it doesn't say.
 	RetryAfter time.Duration
 	Err        error
-	// Mend tells the assistant's owner what is wrong and how to mend it, where more is known than the kind says; see Explain.
+	// Mend tells the assistant's owner what is wrong and how to mend it, where more is known than the kind says; see
+	// Explain.
 	Mend string
 
 	was *Error // before Of named its part
@@ -64,17 +66,18 @@ var mends = map[Kind]string{
 	Refused:     "its provider refuses this content. Change the prompt, or choose another one.",
 }
 
-// Explain says to the owner of an assistant which part failed, why, and how to mend it. It has nothing of what the vendor said, which may
-// hold the operator's secrets.
+// Explain says to the owner of an assistant which part failed, why, and how to mend it. It has nothing of what the
+// vendor said, which may hold the operator's secrets.
 func (e *Error) Explain() string {
 	if e.Mend != "" {
 		return e.Mend
 	}
-	return fmt.Sprintf("The %s failed: %s", cmp.Or(e.Part, "vendor"), cmp.Or(mends[e.Kind], "the operator finds the reason in the log."))
+	return fmt.Sprintf("The %s failed: %s", cmp.Or(e.Part, "vendor"),
+		cmp.Or(mends[e.Kind], "the operator finds the reason in the log."))
 }
 
-// Of is a failure of a part of a vendor's: err with its name, where err is an *Error that has none. It changes nothing of err itself, which others
-// may hold too.
+// Of is a failure of a part of a vendor's: err with its name, where err is an *Error that has none. It changes
+// nothing of err itself, which others may hold too.
 func (p Part) Of(err error) error {
 	e, ok := err.(*Error) //nolint:errorlint // one that is wrapped has been told already
 	if !ok || e.Part != "" {
@@ -92,8 +95,8 @@ func (e *Error) Unwrap() error {
 	return e.Err
 }
 
-// Retry says whether the same request may be made again: nothing of the reply has been seen, and it may go better. A stall is not
-// among them: the customer has waited long enough.
+// Retry says whether the same request may be made again: nothing of the reply has been seen, and it may go better. A
+// stall is not among them: the customer has waited long enough.
 func (e *Error) Retry() bool {
 	return e.Kind == RateLimited || e.Kind == Overloaded || e.Kind == Unreachable
 }

@@ -9,7 +9,8 @@ import (
 
 func TestRetry(t *testing.T) {
 	safe := map[Kind]bool{RateLimited: true, Overloaded: true, Unreachable: true}
-	for _, k := range []Kind{RateLimited, Overloaded, Unreachable, Interrupted, Stalled, Malformed, Config, TooLong, Refused} {
+	for _, k := range []Kind{RateLimited, Overloaded, Unreachable, Interrupted, Stalled, Malformed, Config, TooLong,
+		Refused} {
 		e := &Error{Kind: k, Err: errors.New("x")}
 		if e.Retry() != safe[k] {
 			t.Errorf("%s: retry %v", k, e.Retry())
@@ -62,17 +63,20 @@ func TestUsage(t *testing.T) {
 
 // What an assistant's owner is told names the part and what can be done, and has nothing of what the vendor said.
 func TestErrorExplained(t *testing.T) {
-	for _, k := range []Kind{RateLimited, Overloaded, Unreachable, Interrupted, Stalled, Malformed, Config, TooLong, Refused, "new"} {
+	for _, k := range []Kind{RateLimited, Overloaded, Unreachable, Interrupted, Stalled, Malformed, Config, TooLong,
+		Refused, "new"} {
 		e := TheVoice.Of(&Error{Kind: k, Err: errors.New("sk-secret at 10.0.0.1")}).(*Error)
 		text := e.Explain()
-		if !strings.HasPrefix(text, "The voice failed: ") || strings.Contains(text, "secret") || strings.Contains(text, "10.0") || !strings.HasSuffix(text, ".") {
+		if !strings.HasPrefix(text, "The voice failed: ") || strings.Contains(text, "secret") ||
+			strings.Contains(text, "10.0") || !strings.HasSuffix(text, ".") {
 			t.Errorf("%s: %q", k, text)
 		}
 		if mends[k] == "" && k != "new" {
 			t.Errorf("nothing mends %s", k)
 		}
 	}
-	if text := (&Error{Kind: Config, Err: errors.New("no"), Mend: "Choose another."}).Explain(); text != "Choose another." {
+	if text := (&Error{Kind: Config, Err: errors.New("no"),
+		Mend: "Choose another."}).Explain(); text != "Choose another." {
 		t.Error(text)
 	}
 }

@@ -8,8 +8,8 @@ import (
 
 // Recognizer turns what is heard into text. It is safe for concurrent use.
 type Recognizer interface {
-	// Listen opens an ear for one call. Nothing is heard, and nothing need be running, until the first Write. The error is an *Error, unless
-	// ctx has ended: then it is context.Cause(ctx). When ctx ends the ear closes itself.
+	// Listen opens an ear for one call. Nothing is heard, and nothing need be running, until the first Write. The
+	// error is an *Error, unless ctx has ended: then it is context.Cause(ctx). When ctx ends the ear closes itself.
 	Listen(ctx context.Context, h Hearing) (Ear, error)
 }
 
@@ -20,15 +20,16 @@ type Hearing struct {
 	Keywords []string   // words to be heard better, where the vendor knows how
 }
 
-// Ear hears one call, utterance by utterance: who listens decides where one begins and ends. Its methods are called by one goroutine at a
-// time, never block and never allocate per frame. Once the ear has closed, they do nothing. An utterance is bounded (60 s): what is said
-// beyond that is not heard.
+// Ear hears one call, utterance by utterance: who listens decides where one begins and ends. Its methods are called
+// by one goroutine at a time, never block and never allocate per frame. Once the ear has closed, they do nothing. An
+// utterance is bounded (60 s): what is said beyond that is not heard.
 type Ear interface {
-	// Write takes the next sound of the present utterance, of any length; the slice may be used until Write returns. The first one after
-	// End, and the first of all, begin an utterance.
+	// Write takes the next sound of the present utterance, of any length; the slice may be used until Write returns.
+	// The first one after End, and the first of all, begin an utterance.
 	Write(pcm []int16)
-	// End says that the utterance is over. Exactly one final Transcript follows for each End (unless the ear closes first), in order; its
-	// text is "" where nothing was understood. An utterance may begin while the former one's text is still being found.
+	// End says that the utterance is over. Exactly one final Transcript follows for each End (unless the ear closes
+	// first), in order; its text is "" where nothing was understood. An utterance may begin while the former one's
+	// text is still being found.
 	End()
 	// Transcripts is what is understood, as it comes; it is closed when the ear is.
 	Transcripts() <-chan Transcript

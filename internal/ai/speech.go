@@ -8,12 +8,12 @@ import (
 
 // Synthesizer speaks. It is safe for concurrent use.
 type Synthesizer interface {
-	// Speak turns a text into sound and blocks until all of it is there. What arrives goes to yield at once, in order and from the calling
-	// goroutine, in pieces of any length; yield may keep nothing of a piece, and a slow yield slows the vendor down. A text that is
-	// nothing to be said yields nothing.
+	// Speak turns a text into sound and blocks until all of it is there. What arrives goes to yield at once, in order
+	// and from the calling goroutine, in pieces of any length; yield may keep nothing of a piece, and a slow yield
+	// slows the vendor down. A text that is nothing to be said yields nothing.
 	//
-	// The error is an *Error, unless ctx ended or yield refused: then it is context.Cause(ctx), or yield's error. When Speak returns,
-	// nothing of the request is left running.
+	// The error is an *Error, unless ctx ended or yield refused: then it is context.Cause(ctx), or yield's error.
+	// When Speak returns, nothing of the request is left running.
 	Speak(ctx context.Context, s Speech, yield func(pcm []int16) error) error
 }
 

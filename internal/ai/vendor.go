@@ -10,12 +10,14 @@ import (
 // BuiltIn is the code of the vendor that is always there, and of its one model, which is no language model.
 const BuiltIn = "local"
 
-// Vendor is what a vendor declares of itself. The catalog, the program's settings and their page, and the doctor's report are made of
-// declarations; nothing else of the program names a vendor. A function that is nil stands for an ability that the vendor doesn't have.
+// Vendor is what a vendor declares of itself. The catalog, the program's settings and their page, and the doctor's
+// report are made of declarations; nothing else of the program names a vendor. A function that is nil stands for an
+// ability that the vendor doesn't have.
 type Vendor struct {
 	Code string // is stored with models, and never changes
-	// Settings points to a struct whose fields are settings of the program. Their tags say them as package kong reads them: name (settings
-	// begin with the vendor's code), help, default. A string whose field ends with Key, Token, Secret or Password is never written to the log.
+	// Settings points to a struct whose fields are settings of the program. Their tags say them as package kong reads
+	// them: name (settings begin with the vendor's code), help, default. A string whose field ends with Key, Token,
+	// Secret or Password is never written to the log.
 	Settings any
 
 	Speakers  []Speaker
@@ -30,7 +32,8 @@ type Vendor struct {
 	Check func(ctx context.Context) []parley.Finding
 }
 
-// Opened is a vendor that can be asked. Where it has an ability but can't be asked for it, the error is an *Error of kind Config.
+// Opened is a vendor that can be asked. Where it has an ability but can't be asked for it, the error is an *Error of
+// kind Config.
 type Opened struct {
 	Model       func(code string) Model  // nil: it has no such model
 	Embedder    func() (Embedder, error) // nil without an error: the settings name none
@@ -49,19 +52,22 @@ type Speaker struct {
 	Named func(code, language string) string
 	// Configured says whether the settings let it speak.
 	Configured func() bool
-	// Model names the configured model: the same voice sounds otherwise with another. nil: there are none to choose from.
+	// Model names the configured model: the same voice sounds otherwise with another. nil: there are none to choose
+	// from.
 	Model func() string
 	// Install is the command that installs the program which speaks; "" where there is none.
 	Install string
 }
 
-// Listener is a recognizer of a vendor's. Codes and ids are stored, and never change; a vendor that speaks too has one id for both.
+// Listener is a recognizer of a vendor's. Codes and ids are stored, and never change; a vendor that speaks too has
+// one id for both.
 type Listener struct {
 	parley.Provider
 	Rank       int    // as a Speaker's
 	Languages  string // ISO 639-1, separated by spaces
 	Configured func() bool
-	// Foreign tells an assistant's owner that it does not understand the assistant's language; "" where that can't happen.
+	// Foreign tells an assistant's owner that it does not understand the assistant's language; "" where that can't
+	// happen.
 	Foreign string
 }
 
@@ -83,8 +89,10 @@ type Voice struct {
 	Accent, Age string // "" where they are not known
 }
 
-// NotConfigured is why a vendor can't be asked for what it could do: what is a synthesizer or a transcriber, mend tells the operator what to do.
+// NotConfigured is why a vendor can't be asked for what it could do: what is a synthesizer or a transcriber, mend
+// tells the operator what to do.
 func NotConfigured(what, code, mend string) error {
 	return &Error{Kind: Config, Err: fmt.Errorf("the %s %q is not configured: %s", what, code, mend),
-		Mend: fmt.Sprintf("The %s %q is not configured on this server. Choose another, or ask its operator: %s.", what, code, mend)}
+		Mend: fmt.Sprintf("The %s %q is not configured on this server. Choose another, or ask its operator: %s.",
+			what, code, mend)}
 }

@@ -1,8 +1,8 @@
-// Package api is the HTTP/JSON interface of platform-api.md: the routes on one page (routes, below), the shapes of requests and answers,
-// errors, and the API reference that is made from them.
+// Package api is the HTTP/JSON interface of platform-api.md: the routes on one page (routes, below), the shapes of
+// requests and answers, errors, and the API reference that is made from them.
 //
-// Handlers are functions from a typed request to a typed answer or an error (frame.go); error.go is the one place where an error becomes
-// an answer.
+// Handlers are functions from a typed request to a typed answer or an error (frame.go); error.go is the one place
+// where an error becomes an answer.
 package api
 
 import (
@@ -77,11 +77,15 @@ type API struct {
 
 // New makes the API.
 func New(c Config) *API {
-	a := &API{Config: c, mux: http.NewServeMux(), routes: map[string]map[string]*routed{}, stopping: make(chan struct{}),
-		limit: auth.NewLimiter(c.Rates.API), limitCreate: auth.NewLimiter(c.Rates.Create),
+	a := &API{Config: c, mux: http.NewServeMux(), routes: map[string]map[string]*routed{},
+		stopping: make(chan struct{}),
+		limit:    auth.NewLimiter(c.Rates.API), limitCreate: auth.NewLimiter(c.Rates.Create),
 		limitMessage: auth.NewLimiter(c.Rates.Message), limitVisitor: auth.NewLimiter(c.Rates.Message.Times(2)),
-		limitBegun: auth.NewLimiter(c.Rates.Create.Times(10)), limitHeard: auth.NewLimiter(c.Rates.Message.Times(10)), limitReply: auth.NewLimiter(c.Rates.Reply), limitWhatsApp: auth.NewLimiter(c.Rates.WhatsApp),
-		limitCodes: auth.NewLimiter(auth.Rate{PerSecond: 10.0 / 3600, Burst: 10}), limitSignups: auth.NewLimiter(auth.Rate{PerSecond: 10.0 / 3600, Burst: 10})}
+		limitBegun: auth.NewLimiter(c.Rates.Create.Times(10)),
+		limitHeard: auth.NewLimiter(c.Rates.Message.Times(10)), limitReply: auth.NewLimiter(c.Rates.Reply),
+		limitWhatsApp: auth.NewLimiter(c.Rates.WhatsApp),
+		limitCodes:    auth.NewLimiter(auth.Rate{PerSecond: 10.0 / 3600, Burst: 10}),
+		limitSignups:  auth.NewLimiter(auth.Rate{PerSecond: 10.0 / 3600, Burst: 10})}
 	if a.Streams == nil {
 		a.Streams = auth.NewSlots(0)
 	}
@@ -95,7 +99,8 @@ func New(c Config) *API {
 	return a
 }
 
-// Stop ends the streams that would go on as long as somebody listens; their readers come back to the next server. Call it once.
+// Stop ends the streams that would go on as long as somebody listens; their readers come back to the next server.
+// Call it once.
 func (a *API) Stop() { close(a.stopping) }
 
 // register lists every operation.

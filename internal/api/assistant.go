@@ -8,41 +8,61 @@ import (
 
 func (a *API) assistantRoutes() {
 	const tag, missing = "Assistants", "Assistant not found"
-	for i, path := range []string{"/user/assistant", "/user/assistants"} { // one operation under two names, as clients know both
+	// one operation under two names, as clients know both
+	for i, path := range []string{"/user/assistant", "/user/assistants"} {
 		name := []string{"createAssistant", "createAssistantPlural"}[i]
-		handle(a, op{Method: "POST", Path: path, Name: name, Tag: tag, Status: 201, Body: parley.Assistant{}, Summary: "Make an assistant"}, a.createAssistant)
+		handle(a, op{Method: "POST", Path: path, Name: name, Tag: tag, Status: 201, Body: parley.Assistant{},
+			Summary: "Make an assistant"}, a.createAssistant)
 	}
-	handle(a, op{Method: "GET", Path: "/user/assistants", Name: "listAllAssistants", Tag: tag, Summary: "All assistants, unpaginated (older clients)"}, a.listAllAssistants)
-	handle(a, op{Method: "GET", Path: "/user/assistants/get", Name: "listAssistants", Tag: tag, Summary: "List assistants"}, a.listAssistants)
-	handle(a, op{Method: "GET", Path: "/user/assistants/outbound", Name: "listOutboundAssistants", Tag: tag, Summary: "All outbound assistants, in short"}, a.listOutbound)
+	handle(a, op{Method: "GET", Path: "/user/assistants", Name: "listAllAssistants", Tag: tag,
+		Summary: "All assistants, unpaginated (older clients)"}, a.listAllAssistants)
+	handle(a, op{Method: "GET", Path: "/user/assistants/get", Name: "listAssistants", Tag: tag,
+		Summary: "List assistants"}, a.listAssistants)
+	handle(a, op{Method: "GET", Path: "/user/assistants/outbound", Name: "listOutboundAssistants", Tag: tag,
+		Summary: "All outbound assistants, in short"}, a.listOutbound)
 	const one = "/user/assistant/{id}"
 	for i, path := range []string{one, "/user/assistants/{id}"} {
 		name := func(s string) string { return s + []string{"", "Plural"}[i] }
-		handle(a, op{Method: "GET", Path: path, Name: name("getAssistant"), Tag: tag, NotFound: missing, Summary: "Read an assistant"}, a.getAssistant)
+		handle(a, op{Method: "GET", Path: path, Name: name("getAssistant"), Tag: tag, NotFound: missing,
+			Summary: "Read an assistant"}, a.getAssistant)
 		for _, method := range []string{"PUT", "PATCH"} {
-			handle(a, op{Method: method, Path: path, Name: name(map[string]string{"PUT": "updateAssistant", "PATCH": "patchAssistant"}[method]), Tag: tag, NotFound: missing, Body: parley.Assistant{}, Partial: true,
+			handle(a, op{Method: method, Path: path,
+				Name: name(map[string]string{"PUT": "updateAssistant", "PATCH": "patchAssistant"}[method]),
+				Tag:  tag, NotFound: missing, Body: parley.Assistant{}, Partial: true,
 				Summary: "Change the fields that are sent"}, a.updateAssistant)
 		}
-		handle(a, op{Method: "DELETE", Path: path, Name: name("deleteAssistant"), Tag: tag, NotFound: missing, Summary: "Delete an assistant; its history stays"}, a.deleteAssistant)
+		handle(a, op{Method: "DELETE", Path: path, Name: name("deleteAssistant"), Tag: tag, NotFound: missing,
+			Summary: "Delete an assistant; its history stays"}, a.deleteAssistant)
 	}
-	handle(a, op{Method: "GET", Path: one + "/prompt-versions", Name: "listPromptVersions", Tag: tag, NotFound: missing, Summary: "The wordings that the prompt has had, newest first"}, a.listPromptVersions)
-	handle(a, op{Method: "GET", Path: one + "/prompt-versions/{version}", Name: "getPromptVersion", Tag: tag, NotFound: missing, Summary: "One wording of the prompt"}, a.getPromptVersion)
-	handle(a, op{Method: "GET", Path: one + "/prompt-versions/{version}/diff", Name: "diffPromptVersion", Tag: tag, NotFound: missing, Summary: "What changed from a version to another, line by line"}, a.diffPromptVersion)
-	handle(a, op{Method: "POST", Path: one + "/prompt-versions/{version}/restore", Name: "restorePromptVersion", Tag: tag, NotFound: missing, Summary: "Make an older wording the present one"}, a.restorePromptVersion)
+	handle(a, op{Method: "GET", Path: one + "/prompt-versions", Name: "listPromptVersions", Tag: tag,
+		NotFound: missing, Summary: "The wordings that the prompt has had, newest first"}, a.listPromptVersions)
+	handle(a, op{Method: "GET", Path: one + "/prompt-versions/{version}", Name: "getPromptVersion", Tag: tag,
+		NotFound: missing, Summary: "One wording of the prompt"}, a.getPromptVersion)
+	handle(a, op{Method: "GET", Path: one + "/prompt-versions/{version}/diff", Name: "diffPromptVersion", Tag: tag,
+		NotFound: missing, Summary: "What changed from a version to another, line by line"}, a.diffPromptVersion)
+	handle(a, op{Method: "POST", Path: one + "/prompt-versions/{version}/restore", Name: "restorePromptVersion",
+		Tag: tag, NotFound: missing, Summary: "Make an older wording the present one"}, a.restorePromptVersion)
 
-	handle(a, op{Method: "GET", Path: "/user/assistants/languages", Name: "listLanguages", Tag: tag, Summary: "Languages that assistants can speak"}, a.listLanguages)
-	handle(a, op{Method: "GET", Path: "/user/assistants/voices", Name: "listVoices", Tag: tag, Summary: "Voices"}, a.listVoices)
-	handle(a, op{Method: "GET", Path: "/user/assistants/synthesizer-providers", Name: "listSynthesizerProviders", Tag: tag, Summary: "Providers that speak"}, a.listSynthesizers)
-	handle(a, op{Method: "GET", Path: "/user/assistants/transcriber-providers", Name: "listTranscriberProviders", Tag: tag, Summary: "Providers that listen"}, a.listTranscribers)
-	handle(a, op{Method: "GET", Path: "/user/assistants/models", Name: "listModels", Tag: tag, Summary: "Models that are configured on this server"}, a.listModels)
-	handle(a, op{Method: "GET", Path: "/user/assistants/phone-numbers", Name: "listAssignableNumbers", Tag: tag, Summary: "Own phone numbers that an assistant may have"}, a.listAssignable)
+	handle(a, op{Method: "GET", Path: "/user/assistants/languages", Name: "listLanguages", Tag: tag,
+		Summary: "Languages that assistants can speak"}, a.listLanguages)
+	handle(a, op{Method: "GET", Path: "/user/assistants/voices", Name: "listVoices", Tag: tag, Summary: "Voices"},
+		a.listVoices)
+	handle(a, op{Method: "GET", Path: "/user/assistants/synthesizer-providers", Name: "listSynthesizerProviders",
+		Tag: tag, Summary: "Providers that speak"}, a.listSynthesizers)
+	handle(a, op{Method: "GET", Path: "/user/assistants/transcriber-providers", Name: "listTranscriberProviders",
+		Tag: tag, Summary: "Providers that listen"}, a.listTranscribers)
+	handle(a, op{Method: "GET", Path: "/user/assistants/models", Name: "listModels", Tag: tag,
+		Summary: "Models that are configured on this server"}, a.listModels)
+	handle(a, op{Method: "GET", Path: "/user/assistants/phone-numbers", Name: "listAssignableNumbers", Tag: tag,
+		Summary: "Own phone numbers that an assistant may have"}, a.listAssignable)
 
 	for _, hook := range []struct{ path, name, url, on string }{
 		{"webhook", "Webhook", "webhook_url", "is_webhook_active"},
 		{"inbound-webhook", "InboundWebhook", "inbound_webhook_url", ""},
 		{"conversation-ended-webhook", "ConversationEndedWebhook", "conversation_ended_webhook_url", ""},
 	} {
-		handle(a, op{Method: "POST", Path: "/user/assistants/enable-" + hook.path, Name: "enable" + hook.name, Tag: tag, Summary: "Have events sent to a URL"},
+		handle(a, op{Method: "POST", Path: "/user/assistants/enable-" + hook.path, Name: "enable" + hook.name,
+			Tag: tag, Summary: "Have events sent to a URL"},
 			func(ctx context.Context, r *request, in *enableWebhook) (*messageData[[]string], error) {
 				change := map[string]any{hook.url: in.Body.WebhookURL}
 				if hook.on != "" {
@@ -51,7 +71,8 @@ func (a *API) assistantRoutes() {
 				_, err := a.Assistants.Update(ctx, r.UserID(), in.Body.AssistantID, change)
 				return &messageData[[]string]{"Webhook enabled successfully", []string{}}, err
 			})
-		handle(a, op{Method: "POST", Path: "/user/assistants/disable-" + hook.path, Name: "disable" + hook.name, Tag: tag, Summary: "Stop sending events"},
+		handle(a, op{Method: "POST", Path: "/user/assistants/disable-" + hook.path, Name: "disable" + hook.name,
+			Tag: tag, Summary: "Stop sending events"},
 			func(ctx context.Context, r *request, in *disableWebhook) (*messageData[[]string], error) {
 				change := map[string]any{hook.url: nil}
 				if hook.on != "" {
@@ -146,7 +167,8 @@ func (a *API) listOutbound(ctx context.Context, r *request, _ *none) ([]outbound
 	list, err := a.Assistants.All(ctx, r.UserID(), "outbound")
 	out := make([]outbound, len(list))
 	for i, s := range list {
-		out[i] = outbound{s.ID, s.UserID, s.Name, s.Type, s.Mode, s.Status, s.VoiceID, s.LanguageID, s.Timezone, s.InitialMessage,
+		out[i] = outbound{s.ID, s.UserID, s.Name, s.Type, s.Mode, s.Status, s.VoiceID, s.LanguageID, s.Timezone,
+			s.InitialMessage,
 			s.SystemPrompt, s.Variables, s.WebhookURL, s.IsWebhookActive, s.CreatedAt, s.UpdatedAt}
 	}
 	return out, err
@@ -280,7 +302,8 @@ func (a *API) listAssignable(ctx context.Context, r *request, in *struct {
 		by, answered := taken[n.ID]
 		available := !answered && n.Type != parley.NumberCallerID
 		if available || in.Type != "inbound" {
-			shown := assignable{ID: n.ID, PhoneNumber: n.PhoneNumber, CountryCode: n.CountryCode, TypeLabel: n.Type.Label(), IsAvailable: available}
+			shown := assignable{ID: n.ID, PhoneNumber: n.PhoneNumber, CountryCode: n.CountryCode,
+				TypeLabel: n.Type.Label(), IsAvailable: available}
 			if answered {
 				shown.AssistantID, shown.AssistantStatus = &by.ID, &by.Status
 			}

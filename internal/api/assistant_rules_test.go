@@ -13,26 +13,32 @@ import (
 )
 
 // oneOf are the fields with a fixed set of values.
-var oneOf = map[string]string{"type": "inbound, outbound", "mode": "pipeline, multimodal, dualplex", "status": "active, inactive",
+var oneOf = map[string]string{"type": "inbound, outbound", "mode": "pipeline, multimodal, dualplex",
+	"status":             "active, inactive",
 	"knowledgebase_mode": "function_call, prompt", "ambient_sound": "off, office, city, forest, crowded_room, cafe, nature", "endpoint_type": "vad, ai"}
 
 // between are the bounds of numbers (decisions 3), and a step past them.
 var between = map[string]struct{ low, high, step float64 }{
-	"llm_temperature": {0, 1, .01}, "voice_stability": {0, 1, .01}, "voice_similarity": {0, 1, .01}, "speech_speed": {.7, 1.2, .01},
-	"ambient_sound_volume": {0, 1, .001}, "min_interrupt_words": {0, 10, 1}, "interrupt_sensitivity": {0, 5, .01}, "endpoint_sensitivity": {0, 5, .01},
-	"max_duration": {20, 3600, 1}, "max_silence_duration": {1, 360, 1}, "reengagement_interval": {1, 600, 1}, "ringing_time": {1, 120, 1},
+	"llm_temperature": {0, 1, .01}, "voice_stability": {0, 1, .01}, "voice_similarity": {0, 1, .01},
+	"speech_speed":         {.7, 1.2, .01},
+	"ambient_sound_volume": {0, 1, .001}, "min_interrupt_words": {0, 10, 1}, "interrupt_sensitivity": {0, 5, .01},
+	"endpoint_sensitivity": {0, 5, .01},
+	"max_duration":         {20, 3600, 1}, "max_silence_duration": {1, 360, 1}, "reengagement_interval": {1, 600, 1},
+	"ringing_time":                    {1, 120, 1},
 	"conversation_inactivity_timeout": {1, 1440, 1},
 }
 
 // longest are the most characters of texts.
-var longest = map[string]int{"name": 255, "system_prompt": 100_000, "initial_message": 1000, "reengagement_prompt": 1000, "voice_mail_message": 1000}
+var longest = map[string]int{"name": 255, "system_prompt": 100_000, "initial_message": 1000,
+	"reengagement_prompt": 1000, "voice_mail_message": 1000}
 
 func TestAssistantBounds(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		at := fmt.Sprintf("/user/assistant/%d", h.assistant(nil))
 		for field, values := range oneOf {
 			for _, bad := range []string{"nope", strings.ToUpper(strings.Split(values, ", ")[0])} {
-				h.put(at, map[string]any{field: bad}, status(422)).says(field, "The "+field+" field must be one of: "+values+".")
+				h.put(at, map[string]any{field: bad}, status(422)).says(field, "The "+field+
+					" field must be one of: "+values+".")
 			}
 			want := "must be one of: " + values + "." // empty is none of them
 			if slices.Contains(assistantRequired, field) {
@@ -59,8 +65,10 @@ func TestAssistantBounds(t *testing.T) {
 					t.Errorf("%s %v came back as %v", field, good, got)
 				}
 			}
-			h.put(at, map[string]any{field: b.low - b.step}, status(422)).says(field, "The "+field+" field must be at least "+text(b.low)+".")
-			h.put(at, map[string]any{field: b.high + b.step}, status(422)).says(field, "The "+field+" field must not be greater than "+text(b.high)+".")
+			h.put(at, map[string]any{field: b.low - b.step}, status(422)).says(field, "The "+field+
+				" field must be at least "+text(b.low)+".")
+			h.put(at, map[string]any{field: b.high + b.step}, status(422)).says(field, "The "+field+
+				" field must not be greater than "+text(b.high)+".")
 			h.put(at, nil, raw(`{"`+field+`":1e308}`), status(422)).fails(field)
 			h.put(at, nil, raw(`{"`+field+`":-1e308}`), status(422)).fails(field)
 		}
@@ -71,38 +79,48 @@ func TestAssistantBounds(t *testing.T) {
 		for field, n := range longest {
 			for _, char := range []string{"a", "é", "😀"} {
 				h.put(at, map[string]any{field: strings.Repeat(char, n)}, status(200))
-				h.put(at, map[string]any{field: strings.Repeat(char, n+1)}, status(422)).says(field, fmt.Sprintf("The %s field must not be greater than %d characters.", field, n))
+				h.put(at, map[string]any{field: strings.Repeat(char, n+1)}, status(422)).says(field,
+					fmt.Sprintf("The %s field must not be greater than %d characters.", field, n))
 			}
 		}
 		for _, field := range []string{"webhook_url", "inbound_webhook_url", "conversation_ended_webhook_url"} {
-			for _, bad := range []string{"x", "example.com/hook", "ftp://example.com", "//example.com", "http://", "https://a b", "mailto:a@b.c"} {
-				h.put(at, map[string]any{field: bad}, status(422)).says(field, "The "+field+" field must be a valid URL.")
+			for _, bad := range []string{"x", "example.com/hook", "ftp://example.com", "//example.com", "http://",
+				"https://a b", "mailto:a@b.c"} {
+				h.put(at, map[string]any{field: bad}, status(422)).says(field, "The "+field+
+					" field must be a valid URL.")
 			}
 			h.put(at, map[string]any{field: "https://example.com/hook?x=1#y"}, status(200))
-			if got := h.put(at, map[string]any{field: " "}, status(200)).json()["data"].(map[string]any)[field]; got != nil {
+			if got := h.put(at, map[string]any{field: " "},
+				status(200)).json()["data"].(map[string]any)[field]; got != nil {
 				t.Errorf("an emptied %s is %v", field, got)
 			}
 		}
-		for _, bad := range []string{"Mars/Olympus", "local", "Local", "CEST+2", "../../etc/passwd", "/etc/localtime", "Europe/../Europe/Berlin", strings.Repeat("x", 64)} {
-			h.put(at, map[string]any{"timezone": bad}, status(422)).says("timezone", "The timezone field must be a valid IANA time zone such as Europe/Berlin.")
+		for _, bad := range []string{"Mars/Olympus", "local", "Local", "CEST+2", "../../etc/passwd",
+			"/etc/localtime", "Europe/../Europe/Berlin", strings.Repeat("x", 64)} {
+			h.put(at, map[string]any{"timezone": bad}, status(422)).says("timezone",
+				"The timezone field must be a valid IANA time zone such as Europe/Berlin.")
 		}
-		for _, bad := range []map[string]any{{"name": "ab"}, {"name": strings.Repeat("a", 17)}, {"name": "Abc"}, {"name": "a b"}, {"name": "äbc"}, {"name": ""},
+		for _, bad := range []map[string]any{{"name": "ab"}, {"name": strings.Repeat("a", 17)}, {"name": "Abc"},
+			{"name": "a b"}, {"name": "äbc"}, {"name": ""},
 			{"type": "boolean"}, {"type": ""}, {"description": "ab"}, {"description": strings.Repeat("é", 256)}} {
 			item := with(map[string]any{"name": "abc", "type": "bool", "description": "abc"}, bad)
 			for field := range bad {
-				h.put(at, map[string]any{"post_call_schema": []any{item}}, status(422)).fails("post_call_schema.0." + field)
+				h.put(at, map[string]any{"post_call_schema": []any{item}},
+					status(422)).fails("post_call_schema.0." + field)
 			}
 		}
 		item := map[string]any{"name": "a_1", "type": "number", "description": strings.Repeat("é", 255)}
 		h.put(at, map[string]any{"post_call_schema": []any{item}}, status(200))
-		h.put(at, map[string]any{"post_call_schema": []any{item, item}}, status(422)).says("post_call_schema.1.name", "The post_call_schema.1.name field has a duplicate value.")
+		h.put(at, map[string]any{"post_call_schema": []any{item, item}},
+			status(422)).says("post_call_schema.1.name", "The post_call_schema.1.name field has a duplicate value.")
 	})
 }
 
 func TestAssistantCrossFieldRules(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		german := h.voice("pipeline", 4)
-		multi := map[string]any{"mode": "multimodal", "voice_id": h.voice("multimodal", 1), "multimodal_model_id": h.model("multimodal"), "llm_model_id": nil}
+		multi := map[string]any{"mode": "multimodal", "voice_id": h.voice("multimodal", 1),
+			"multimodal_model_id": h.model("multimodal"), "llm_model_id": nil}
 		dual := map[string]any{"mode": "dualplex", "multimodal_model_id": h.model("dualplex"), "llm_model_id": nil}
 		voices := h.get("/user/assistants/voices?mode=pipeline&language_id=1").list()
 		provider := func(v map[string]any) json.Number { n, _ := v["synthesizer_provider_id"].(json.Number); return n }
@@ -133,11 +151,15 @@ func TestAssistantCrossFieldRules(t *testing.T) {
 			{"pipeline without its model", map[string]any{"llm_model_id": nil}, "llm_model_id"},
 			{"multimodal", multi, ""},
 			{"dualplex", dual, ""},
-			{"multimodal without its model", both(multi, map[string]any{"multimodal_model_id": nil}), "multimodal_model_id"},
-			{"dualplex without its model", both(dual, map[string]any{"multimodal_model_id": nil}), "multimodal_model_id"},
-			{"multimodal with a dualplex model", both(multi, map[string]any{"multimodal_model_id": h.model("dualplex")}), "multimodal_model_id"},
+			{"multimodal without its model", both(multi, map[string]any{"multimodal_model_id": nil}),
+				"multimodal_model_id"},
+			{"dualplex without its model", both(dual, map[string]any{"multimodal_model_id": nil}),
+				"multimodal_model_id"},
+			{"multimodal with a dualplex model", both(multi,
+				map[string]any{"multimodal_model_id": h.model("dualplex")}), "multimodal_model_id"},
 			{"a model of the other kind", map[string]any{"llm_model_id": h.model("multimodal")}, "llm_model_id"},
-			{"a text model as multimodal", both(multi, map[string]any{"multimodal_model_id": h.model("llm")}), "multimodal_model_id"},
+			{"a text model as multimodal", both(multi, map[string]any{"multimodal_model_id": h.model("llm")}),
+				"multimodal_model_id"},
 			{"unknown model", map[string]any{"llm_model_id": 999999}, "llm_model_id"},
 			{"negative model", map[string]any{"llm_model_id": -1}, "llm_model_id"},
 			{"unknown voice", map[string]any{"voice_id": 999999999}, "voice_id"},
@@ -148,24 +170,31 @@ func TestAssistantCrossFieldRules(t *testing.T) {
 			{"a voice of another mode", map[string]any{"voice_id": multi["voice_id"]}, "voice_id"},
 			{"multimodal with a pipeline voice", with(multi, map[string]any{"voice_id": voices[0]["id"]}), "voice_id"},
 			{"the voice's provider", map[string]any{"synthesizer_provider_id": own}, ""},
-			{"another provider than the voice's", map[string]any{"synthesizer_provider_id": alien}, "synthesizer_provider_id"},
+			{"another provider than the voice's", map[string]any{"synthesizer_provider_id": alien},
+				"synthesizer_provider_id"},
 			{"unknown provider", map[string]any{"synthesizer_provider_id": 12345}, "synthesizer_provider_id"},
 			{"a transcriber", map[string]any{"transcriber_provider_id": listens}, ""},
 			{"unknown transcriber", map[string]any{"transcriber_provider_id": 12345}, "transcriber_provider_id"},
-			{"a transcriber outside pipeline", both(multi, map[string]any{"transcriber_provider_id": listens}), "transcriber_provider_id"},
-			{"no interruptions outside pipeline", both(multi, map[string]any{"allow_interruptions": false}), "allow_interruptions"},
+			{"a transcriber outside pipeline", both(multi, map[string]any{"transcriber_provider_id": listens}),
+				"transcriber_provider_id"},
+			{"no interruptions outside pipeline", both(multi, map[string]any{"allow_interruptions": false}),
+				"allow_interruptions"},
 			{"no interruptions in pipeline", map[string]any{"allow_interruptions": false}, ""},
 			{"fillers outside pipeline", both(dual, map[string]any{"fillers": 1}), "fillers"},
 			{"fillers as a boolean", map[string]any{"fillers": true}, ""},
-			{"knowledge in the prompt outside pipeline", both(multi, map[string]any{"knowledgebase_mode": "prompt"}), "knowledgebase_mode"},
+			{"knowledge in the prompt outside pipeline",
+				both(multi, map[string]any{"knowledgebase_mode": "prompt"}), "knowledgebase_mode"},
 			{"a webhook without its URL", map[string]any{"is_webhook_active": true}, "webhook_url"},
-			{"a webhook with an empty URL", map[string]any{"is_webhook_active": true, "webhook_url": ""}, "webhook_url"},
+			{"a webhook with an empty URL", map[string]any{"is_webhook_active": true, "webhook_url": ""},
+				"webhook_url"},
 			{"a webhook with a bad URL", map[string]any{"is_webhook_active": true, "webhook_url": "x"}, "webhook_url"},
 			{"an unknown number", map[string]any{"phone_number_id": 99}, "phone_number_id"},
 			{"an unknown knowledgebase", map[string]any{"knowledgebase_id": 99}, "knowledgebase_id"},
 			{"unknown tools", map[string]any{"tool_ids": []any{98, 99}}, "tool_ids.0 tool_ids.1"},
-			{"the largest id", map[string]any{"tool_ids": []any{int64(1<<63 - 1)}, "phone_number_id": int64(1<<63 - 1)}, "tool_ids.0 phone_number_id"},
-			{"rules of both sorts", both(multi, map[string]any{"name": "", "max_duration": 5, "fillers": 1, "is_webhook_active": true}), "name max_duration fillers webhook_url"},
+			{"the largest id", map[string]any{"tool_ids": []any{int64(1<<63 - 1)},
+				"phone_number_id": int64(1<<63 - 1)}, "tool_ids.0 phone_number_id"},
+			{"rules of both sorts", both(multi, map[string]any{"name": "", "max_duration": 5, "fillers": 1,
+				"is_webhook_active": true}), "name max_duration fillers webhook_url"},
 		} {
 			body := with(h.assistantBody(), c.change)
 			a := h.post("/user/assistant", body)
@@ -178,12 +207,15 @@ func TestAssistantCrossFieldRules(t *testing.T) {
 				t.Errorf("%s: %s", c.name, a.body)
 			}
 		}
-		h.post("/user/assistant", with(h.assistantBody(), map[string]any{"llm_model_id": 999999}), status(422)).says("llm_model_id", "The selected llm_model_id is invalid.")
+		h.post("/user/assistant", with(h.assistantBody(), map[string]any{"llm_model_id": 999999}),
+			status(422)).says("llm_model_id", "The selected llm_model_id is invalid.")
 		h.post("/user/assistant", nil, status(422)).fails(assistantRequired...)
 		// The merged assistant is judged: a mode can't be left with what it does not allow.
 		at := fmt.Sprintf("/user/assistant/%d", h.assistant(map[string]any{"fillers": 1, "allow_interruptions": false}))
 		h.put(at, map[string]any{"mode": "dualplex"}, status(422)).fails("multimodal_model_id")
-		h.put(at, map[string]any{"mode": "dualplex", "fillers": 1, "allow_interruptions": false}, status(422)).fails("multimodal_model_id") // it is what it was
+		// it is what it was
+		h.put(at, map[string]any{"mode": "dualplex", "fillers": 1, "allow_interruptions": false},
+			status(422)).fails("multimodal_model_id")
 		h.put(at, map[string]any{"language_id": 4}, status(422)).fails("voice_id")
 		h.put(at, map[string]any{"language_id": 4, "voice_id": german}, status(200))
 		if got := h.get(at).json()["language"]; got != "de" {
@@ -200,7 +232,8 @@ func TestAssistantForeignThings(t *testing.T) {
 			h.write(func(ctx context.Context, tx *store.Tx) error { return tx.CreateNumber(ctx, u.ID, n) })
 			return n.ID
 		}
-		theirs, own := number(other.user, "+14155552670", parley.NumberNormal), number(h.user, "+14155552671", parley.NumberNormal)
+		theirs, own := number(other.user, "+14155552670", parley.NumberNormal),
+			number(h.user, "+14155552671", parley.NumberNormal)
 		shown := number(h.user, "+14155552672", parley.NumberCallerID)
 		trunk := number(h.user, "+14155552673", parley.NumberSIP)
 		post := func(change map[string]any) *answer {
@@ -208,12 +241,16 @@ func TestAssistantForeignThings(t *testing.T) {
 			return h.post("/user/assistant", with(h.assistantBody(), change))
 		}
 		tool, alien, peer := h.tool(nil), other.tool(nil), other.assistant(nil)
-		post(map[string]any{"phone_number_id": theirs}).says("phone_number_id", "The selected phone_number_id is invalid.")
+		post(map[string]any{"phone_number_id": theirs}).says("phone_number_id",
+			"The selected phone_number_id is invalid.")
 		post(map[string]any{"tool_ids": []any{tool, alien}}).says("tool_ids.1", "The selected tool_ids.1 is invalid.")
-		post(map[string]any{"tool_ids": []any{tool, tool}}).says("tool_ids.1", "The tool_ids.1 field has a duplicate value.")
+		post(map[string]any{"tool_ids": []any{tool, tool}}).says("tool_ids.1",
+			"The tool_ids.1 field has a duplicate value.")
 		post(map[string]any{"tools": []any{map[string]any{"type": "mid_call", "id": alien}}}).fails("tool_ids.0")
-		post(map[string]any{"tools": []any{map[string]any{"type": "assistant_transfer", "assistant_id": peer}}}).fails("tools.0.assistant_id")
-		post(map[string]any{"phone_number_id": shown}).says("phone_number_id", "The phone_number_id field must not be a caller-id number on an inbound assistant.")
+		post(map[string]any{"tools": []any{map[string]any{"type": "assistant_transfer",
+			"assistant_id": peer}}}).fails("tools.0.assistant_id")
+		post(map[string]any{"phone_number_id": shown}).says("phone_number_id",
+			"The phone_number_id field must not be a caller-id number on an inbound assistant.")
 		post(map[string]any{"phone_number_id": shown, "type": "outbound"})
 		if n := len(h.get("/user/assistants").list()); n != 1 {
 			t.Errorf("%d assistants were made", n)
@@ -223,8 +260,10 @@ func TestAssistantForeignThings(t *testing.T) {
 		taken := "The phone_number_id field is already assigned to another inbound assistant."
 		post(map[string]any{"phone_number_id": own}).says("phone_number_id", taken)
 		out := h.assistant(map[string]any{"phone_number_id": own, "type": "outbound"})
-		h.put(fmt.Sprintf("/user/assistant/%d", out), map[string]any{"type": "inbound"}, status(422)).says("phone_number_id", taken)
-		h.put(fmt.Sprintf("/user/assistant/%d", first), map[string]any{"phone_number_id": own, "name": "x"}, status(200))
+		h.put(fmt.Sprintf("/user/assistant/%d", out), map[string]any{"type": "inbound"},
+			status(422)).says("phone_number_id", taken)
+		h.put(fmt.Sprintf("/user/assistant/%d", first), map[string]any{"phone_number_id": own, "name": "x"},
+			status(200))
 
 		available := func(query string) (s string) {
 			for _, n := range h.get("/user/assistants/phone-numbers"+query, status(200)).list() {
@@ -232,7 +271,8 @@ func TestAssistantForeignThings(t *testing.T) {
 			}
 			return s
 		}
-		if got, want := available(""), fmt.Sprintf("%d SIP true; %d Caller ID false; %d Normal false; ", trunk, shown, own); got != want || available("?type=outbound") != want {
+		if got, want := available(""), fmt.Sprintf("%d SIP true; %d Caller ID false; %d Normal false; ", trunk,
+			shown, own); got != want || available("?type=outbound") != want {
 			t.Errorf("numbers: %s, want %s", got, want)
 		}
 		if got, want := available("?type=inbound"), fmt.Sprintf("%d SIP true; ", trunk); got != want {
@@ -257,7 +297,8 @@ func TestAssistantBuiltInTools(t *testing.T) {
 	for _, c := range []struct{ tools, field, shown string }{
 		{`{"type":"end_call"}`, "", `{"type":"end_call"}`},
 		{`{"type":"collect_keypad"}`, "", `{"type":"collect_keypad","timeout":5,"stop_key":"#"}`},
-		{`{"type":"collect_keypad","timeout":30,"stop_key":"*"}`, "", `{"type":"collect_keypad","timeout":30,"stop_key":"*"}`},
+		{`{"type":"collect_keypad","timeout":30,"stop_key":"*"}`, "",
+			`{"type":"collect_keypad","timeout":30,"stop_key":"*"}`},
 		{`{"type":"collect_keypad","timeout":0}`, "tools.0.timeout", ""},
 		{`{"type":"collect_keypad","timeout":31}`, "tools.0.timeout", ""},
 		{`{"type":"collect_keypad","stop_key":"1"}`, "tools.0.stop_key", ""},
@@ -265,13 +306,15 @@ func TestAssistantBuiltInTools(t *testing.T) {
 		{`{"type":"call_transfer","phone_number":"1"}`, "tools.0.phone_number", ""},
 		{`{"type":"call_transfer","phone_number":"sip:0301234567@pbx.example.com"}`, "tools.0.phone_number", ""},
 		{`{"type":"call_transfer","phone_number":" 123 "}`, "", `{"type":"call_transfer","phone_number":"123"}`},
-		{`{"type":"call_transfer","phone_number":"sip:sales@pbx.example.com:5070"}`, "", `{"type":"call_transfer","phone_number":"sip:sales@pbx.example.com:5070"}`},
+		{`{"type":"call_transfer","phone_number":"sip:sales@pbx.example.com:5070"}`, "",
+			`{"type":"call_transfer","phone_number":"sip:sales@pbx.example.com:5070"}`},
 		{`{"type":"call_transfer","phone_number":"+1 (415) 555-2671","description":"Sales","warm_transfer":false}`, "",
 			`{"type":"call_transfer","phone_number":"+14155552671","description":"Sales","warm_transfer":false}`},
 		{`{"type":"assistant_transfer"}`, "tools.0.assistant_id", ""},
 		{`{"type":"assistant_transfer","assistant_id":99}`, "tools.0.assistant_id", ""},
 		{fmt.Sprintf(`{"type":"assistant_transfer","assistant_id":%d}`, self), "tools.0.assistant_id", ""},
-		{fmt.Sprintf(`{"type":"assistant_transfer","assistant_id":%d}`, peer), "", fmt.Sprintf(`{"type":"assistant_transfer","assistant_id":%d}`, peer)},
+		{fmt.Sprintf(`{"type":"assistant_transfer","assistant_id":%d}`, peer), "",
+			fmt.Sprintf(`{"type":"assistant_transfer","assistant_id":%d}`, peer)},
 		{`{"type":"end_call"},{"type":"end_call"}`, "tools.1.type", ""},
 		// The place is the one that was sent, also behind what stands for tool_ids.
 		{mid + `{"type":"call_transfer","phone_number":"x"}`, "tools.1.phone_number", ""},

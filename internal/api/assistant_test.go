@@ -11,22 +11,34 @@ import (
 
 // shown are the fields of contract 2.6 with the value that a new assistant of assistantBody has; "*" is any.
 var shown = map[string]string{
-	"id": "*", "uuid": "*", "user_id": "*", "phone_number_id": "null", "engine_id": "null", "synthesizer_id": "null", "transcriber_id": "null",
-	"voice_id": "*", "instance_id": "1", "name": `"Desk"`, "variables": "{}", "post_call_evaluation": "true", "fillers": "0",
-	"post_call_schema": "*", "tools": "[]", "is_webhook_active": "false", "webhook_url": "null", "inbound_webhook_url": "null",
-	"language": `"en"`, "language_id": "1", "type": `"inbound"`, "status": `"inactive"`, "mode": `"pipeline"`, "max_duration": "600",
-	"record": "false", "initial_message": `""`, "system_prompt": `"Be kind."`, "flows_platform_id": "null", "timezone": `"Europe/Berlin"`,
-	"max_silence_duration": "40", "reengagement_interval": "30", "end_call_on_voicemail": "1", "llm_temperature": `"0.10"`,
+	"id": "*", "uuid": "*", "user_id": "*", "phone_number_id": "null", "engine_id": "null",
+	"synthesizer_id": "null", "transcriber_id": "null",
+	"voice_id": "*", "instance_id": "1", "name": `"Desk"`, "variables": "{}", "post_call_evaluation": "true",
+	"fillers":          "0",
+	"post_call_schema": "*", "tools": "[]", "is_webhook_active": "false", "webhook_url": "null",
+	"inbound_webhook_url": "null",
+	"language":            `"en"`, "language_id": "1", "type": `"inbound"`, "status": `"inactive"`,
+	"mode":         `"pipeline"`,
+	"max_duration": "600",
+	"record":       "false", "initial_message": `""`, "system_prompt": `"Be kind."`, "flows_platform_id": "null",
+	"timezone":             `"Europe/Berlin"`,
+	"max_silence_duration": "40", "reengagement_interval": "30", "end_call_on_voicemail": "1",
+	"llm_temperature": `"0.10"`,
 	"voice_stability": `"0.70"`, "voice_similarity": `"0.50"`, "speech_speed": `"1.00"`, "allow_interruptions": "true",
-	"enable_noise_cancellation": "true", "endpoint_sensitivity": "0.5", "endpoint_type": `"vad"`, "interrupt_sensitivity": "0.5",
-	"min_interrupt_words": "null", "wait_for_customer": "false", "transcriber_provider_id": "null", "synthesizer_provider_id": "null",
-	"llm_model_id": "*", "multimodal_model_id": "null", "ambient_sound": `"off"`, "ambient_sound_volume": `"0.50"`,
+	"enable_noise_cancellation": "true", "endpoint_sensitivity": "0.5", "endpoint_type": `"vad"`,
+	"interrupt_sensitivity": "0.5",
+	"min_interrupt_words":   "null", "wait_for_customer": "false", "transcriber_provider_id": "null",
+	"synthesizer_provider_id": "null",
+	"llm_model_id":            "*", "multimodal_model_id": "null", "ambient_sound": `"off"`,
+	"ambient_sound_volume":           `"0.50"`,
 	"send_webhook_only_on_completed": "true", "include_recording_in_webhook": "true",
 	"filler_config": `{"neutral":[],"negative":[],"positive":[],"question":[]}`, "knowledgebase_id": "null",
-	"knowledgebase_mode": `"function_call"`, "widget_settings": "*", "deleted_at": "null", "created_at": "*", "updated_at": "*",
+	"knowledgebase_mode": `"function_call"`, "widget_settings": "*", "deleted_at": "null", "created_at": "*",
+	"updated_at": "*",
 	// decisions 3
-	"tool_ids": "[]", "reengagement_prompt": `""`, "ringing_time": "30", "voice_mail_message": `""`, "conversation_inactivity_timeout": "30",
-	"conversation_ended_webhook_url": "null", "keywords": "[]", "pronunciations": "{}",
+	"tool_ids": "[]", "reengagement_prompt": `""`, "ringing_time": "30", "voice_mail_message": `""`,
+	"conversation_inactivity_timeout": "30",
+	"conversation_ended_webhook_url":  "null", "keywords": "[]", "pronunciations": "{}",
 }
 
 func TestAssistantLife(t *testing.T) {
@@ -65,9 +77,11 @@ func TestAssistantLife(t *testing.T) {
 		if strings.TrimSpace(string(h.get("/user/assistants/outbound").body)) != "[]" {
 			t.Error("an inbound assistant is listed as outbound")
 		}
-		second := id(h.post("/user/assistants", with(h.assistantBody(), map[string]any{"type": "outbound"}), status(201)).json()["data"].(map[string]any))
+		second := id(h.post("/user/assistants", with(h.assistantBody(), map[string]any{"type": "outbound"}),
+			status(201)).json()["data"].(map[string]any))
 		short := h.get("/user/assistants/outbound", status(200)).list()
-		want := []string{"id", "user_id", "name", "type", "mode", "status", "voice_id", "language_id", "timezone", "initial_message", "system_prompt",
+		want := []string{"id", "user_id", "name", "type", "mode", "status", "voice_id", "language_id", "timezone",
+			"initial_message", "system_prompt",
 			"variables", "webhook_url", "is_webhook_active", "created_at", "updated_at"}
 		for _, field := range want {
 			if _, ok := short[0][field]; !ok || len(short) != 1 || id(short[0]) != second {
@@ -104,39 +118,59 @@ func difference(a, b []byte) string {
 // full is an assistant with something in every field that takes something.
 func (h *harness) full(toolID, otherID int64) map[string]any {
 	return with(h.assistantBody(), map[string]any{
-		"name": "Größe 😀 ' ? \\ $1", "status": "active", "type": "inbound", "variables": map[string]any{"who": " Zoë ", "a.b": "{{who}}", "e": ""},
-		"initial_message": "Hello {{who}}.", "tool_ids": []any{toolID}, "keywords": []any{"Parley"}, "pronunciations": map[string]any{"SQL": "sequel"},
-		"tools": []any{map[string]any{"type": "end_call"}, map[string]any{"type": "call_transfer", "phone_number": "+14155552671", "warm_transfer": true,
-			"warm_transfer_message": "Call for you."}, map[string]any{"type": "dtmf_input"}, map[string]any{"type": "collect_keypad", "stop_key": "#", "timeout": 9},
-			map[string]any{"type": "assistant_transfer", "assistant_id": otherID, "message_before_transfer": "One moment."}},
-		"llm_temperature": "0.55", "voice_stability": 0.2, "voice_similarity": 1, "speech_speed": 1.2, "ambient_sound": "cafe", "ambient_sound_volume": 0,
-		"min_interrupt_words": 3, "interrupt_sensitivity": 1.25, "endpoint_type": "ai", "endpoint_sensitivity": 5, "fillers": 1,
-		"filler_config": map[string]any{"neutral": []any{"Hm."}, "question": []any{"Let me see."}}, "record": true, "wait_for_customer": true,
-		"enable_noise_cancellation": false, "max_duration": 3600, "max_silence_duration": 360, "reengagement_interval": 600, "reengagement_prompt": "Still there?",
-		"ringing_time": 120, "end_call_on_voicemail": false, "voice_mail_message": "Call back.", "post_call_evaluation": false,
-		"post_call_schema": []any{map[string]any{"name": "sale", "type": "bool", "description": "Sold?"}}, "is_webhook_active": true,
-		"webhook_url": "https://example.com/a", "inbound_webhook_url": "https://example.com/b", "conversation_ended_webhook_url": "https://example.com/c",
-		"send_webhook_only_on_completed": false, "include_recording_in_webhook": false, "conversation_inactivity_timeout": 1440, "allow_interruptions": false,
+		"name": "Größe 😀 ' ? \\ $1", "status": "active", "type": "inbound",
+		"variables":       map[string]any{"who": " Zoë ", "a.b": "{{who}}", "e": ""},
+		"initial_message": "Hello {{who}}.", "tool_ids": []any{toolID}, "keywords": []any{"Parley"},
+		"pronunciations": map[string]any{"SQL": "sequel"},
+		"tools": []any{map[string]any{"type": "end_call"},
+			map[string]any{"type": "call_transfer", "phone_number": "+14155552671", "warm_transfer": true,
+				"warm_transfer_message": "Call for you."}, map[string]any{"type": "dtmf_input"},
+			map[string]any{"type": "collect_keypad", "stop_key": "#", "timeout": 9},
+			map[string]any{"type": "assistant_transfer", "assistant_id": otherID,
+				"message_before_transfer": "One moment."}},
+		"llm_temperature": "0.55", "voice_stability": 0.2, "voice_similarity": 1, "speech_speed": 1.2,
+		"ambient_sound": "cafe", "ambient_sound_volume": 0,
+		"min_interrupt_words": 3, "interrupt_sensitivity": 1.25, "endpoint_type": "ai", "endpoint_sensitivity": 5,
+		"fillers":       1,
+		"filler_config": map[string]any{"neutral": []any{"Hm."}, "question": []any{"Let me see."}}, "record": true,
+		"wait_for_customer":         true,
+		"enable_noise_cancellation": false, "max_duration": 3600, "max_silence_duration": 360,
+		"reengagement_interval": 600, "reengagement_prompt": "Still there?",
+		"ringing_time": 120, "end_call_on_voicemail": false, "voice_mail_message": "Call back.",
+		"post_call_evaluation": false,
+		"post_call_schema":     []any{map[string]any{"name": "sale", "type": "bool", "description": "Sold?"}},
+		"is_webhook_active":    true,
+		"webhook_url":          "https://example.com/a", "inbound_webhook_url": "https://example.com/b",
+		"conversation_ended_webhook_url": "https://example.com/c",
+		"send_webhook_only_on_completed": false, "include_recording_in_webhook": false,
+		"conversation_inactivity_timeout": 1440, "allow_interruptions": false,
 		"knowledgebase_mode": "prompt",
-		"widget_settings": map[string]any{"theme": "dark", "color": "#abc", "position": "top-left", "mode": "both", "title": "T", "auto_open": true,
-			"avatar_url": "https://example.com/a.png", "allowed_origins": []any{"https://example.com"}, "pre_chat_fields": []any{map[string]any{"variable": "email", "label": "E-mail", "type": "email", "required": true}}},
+		"widget_settings": map[string]any{"theme": "dark", "color": "#abc", "position": "top-left", "mode": "both",
+			"title": "T", "auto_open": true,
+			"avatar_url": "https://example.com/a.png", "allowed_origins": []any{"https://example.com"},
+			"pre_chat_fields": []any{map[string]any{"variable": "email", "label": "E-mail", "type": "email",
+				"required": true}}},
 	})
 }
 
 // PUT of what GET returned is accepted and changes nothing, whatever the assistant holds.
 func TestAssistantPutOfGet(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
-		tool, peer := h.tool(map[string]any{"headers": []any{map[string]any{"name": "X", "value": "y"}}}), h.assistant(nil)
+		tool, peer := h.tool(map[string]any{"headers": []any{map[string]any{"name": "X", "value": "y"}}}),
+			h.assistant(nil)
 		least := fmt.Sprintf("/user/assistant/%d", h.assistant(nil))
-		full := fmt.Sprintf("/user/assistant/%d", id(h.post("/user/assistant", h.full(tool, peer), status(201)).json()["data"].(map[string]any)))
-		multi := fmt.Sprintf("/user/assistant/%d", h.assistant(map[string]any{"mode": "multimodal", "voice_id": h.voice("multimodal", 1),
+		full := fmt.Sprintf("/user/assistant/%d", id(h.post("/user/assistant", h.full(tool, peer),
+			status(201)).json()["data"].(map[string]any)))
+		multi := fmt.Sprintf("/user/assistant/%d", h.assistant(map[string]any{"mode": "multimodal",
+			"voice_id":            h.voice("multimodal", 1),
 			"multimodal_model_id": h.model("multimodal"), "llm_model_id": nil}))
 		same := func(when string) {
 			t.Helper()
 			for _, at := range []string{least, full, multi} {
 				before := h.get(at, status(200))
 				put := h.put(at, nil, raw(string(before.body)), status(200)).json()
-				if put["message"] != "Assistant updated successfully" || fmt.Sprint(put["data"]) != fmt.Sprint(before.json()) {
+				if put["message"] != "Assistant updated successfully" ||
+					fmt.Sprint(put["data"]) != fmt.Sprint(before.json()) {
 					t.Errorf("%s: PUT of %s answers otherwise: %s", when, at, put["message"])
 				}
 				if after := h.get(at); !bytes.Equal(before.body, after.body) {
@@ -165,7 +199,8 @@ func TestAssistantPutOfGet(t *testing.T) {
 func TestAssistantPartialPut(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		tool, peer := h.tool(nil), h.assistant(nil)
-		at := fmt.Sprintf("/user/assistant/%d", id(h.post("/user/assistant", h.full(tool, peer), status(201)).json()["data"].(map[string]any)))
+		at := fmt.Sprintf("/user/assistant/%d", id(h.post("/user/assistant", h.full(tool, peer),
+			status(201)).json()["data"].(map[string]any)))
 		before := h.get(at).json()
 		now := func(body string) map[string]any {
 			t.Helper()
@@ -181,7 +216,8 @@ func TestAssistantPartialPut(t *testing.T) {
 		}
 		// Lists and variables are replaced, objects of settings merged.
 		after = now(`{"variables":{"x":"y"},"keywords":["a","b"],"filler_config":{"neutral":[]},"widget_settings":{"title":"New"},"tools":[{"type":"end_call"}],"tool_ids":[],"post_call_schema":[]}`)
-		for field, want := range map[string]string{"variables": "map[x:y]", "keywords": "[a b]", "tools": "[map[type:end_call]]", "tool_ids": "[]", "post_call_schema": "[]",
+		for field, want := range map[string]string{"variables": "map[x:y]", "keywords": "[a b]",
+			"tools": "[map[type:end_call]]", "tool_ids": "[]", "post_call_schema": "[]",
 			"filler_config": "map[negative:[] neutral:[] positive:[] question:[Let me see.]]"} {
 			if got := fmt.Sprint(after[field]); got != want {
 				t.Errorf("%s is %s, want %s", field, got, want)
@@ -191,7 +227,8 @@ func TestAssistantPartialPut(t *testing.T) {
 			t.Errorf("widget_settings %v", w)
 		}
 		// A mid_call entry stands for a tool_id where none are sent.
-		if after = now(fmt.Sprintf(`{"tools":[{"type":"mid_call","id":%d},{"type":"dtmf_input"}]}`, tool)); fmt.Sprint(after["tool_ids"]) != fmt.Sprintf("[%d]", tool) {
+		if after = now(fmt.Sprintf(`{"tools":[{"type":"mid_call","id":%d},{"type":"dtmf_input"}]}`,
+			tool)); fmt.Sprint(after["tool_ids"]) != fmt.Sprintf("[%d]", tool) {
 			t.Errorf("tool_ids %v", after["tool_ids"])
 		}
 		if after = now(`{"tools":[],"tool_ids":[]}`); fmt.Sprint(after["tools"], after["tool_ids"]) != "[] []" {
@@ -220,7 +257,8 @@ func TestAssistantPartialPut(t *testing.T) {
 		for _, field := range assistantRequired {
 			h.put(at, nil, raw(`{"`+field+`":null}`), status(422)).says(field, "The "+field+" field is required.")
 		}
-		h.put(at, nil, raw(`{"llm_model_id":null}`), status(422)).says("llm_model_id", "The llm_model_id field is required when mode is pipeline.")
+		h.put(at, nil, raw(`{"llm_model_id":null}`), status(422)).says("llm_model_id",
+			"The llm_model_id field is required when mode is pipeline.")
 	})
 }
 
@@ -228,17 +266,28 @@ var assistantRequired = []string{"name", "voice_id", "language_id", "type", "mod
 
 // assistantKinds are the fields that are taken, with their kind (see wrong).
 var assistantKinds = map[string]string{
-	"name": "string", "voice_id": "int", "language_id": "int", "type": "string", "mode": "string", "timezone": "string", "system_prompt": "string",
-	"llm_model_id": "int", "multimodal_model_id": "int", "initial_message": "string", "status": "string", "phone_number_id": "int",
-	"knowledgebase_id": "int", "knowledgebase_mode": "string", "tool_ids": "array", "tools": "array", "llm_temperature": "text",
-	"voice_stability": "text", "voice_similarity": "text", "speech_speed": "text", "ambient_sound_volume": "text", "ambient_sound": "string",
-	"synthesizer_provider_id": "int", "transcriber_provider_id": "int", "allow_interruptions": "bool", "min_interrupt_words": "int",
-	"interrupt_sensitivity": "number", "endpoint_type": "string", "endpoint_sensitivity": "number", "fillers": "flag", "filler_config": "object",
-	"record": "bool", "enable_noise_cancellation": "bool", "wait_for_customer": "bool", "post_call_evaluation": "bool", "is_webhook_active": "bool",
-	"webhook_url": "string", "inbound_webhook_url": "string", "conversation_ended_webhook_url": "string", "send_webhook_only_on_completed": "bool",
-	"include_recording_in_webhook": "bool", "max_duration": "int", "max_silence_duration": "int", "reengagement_interval": "int",
-	"reengagement_prompt": "string", "ringing_time": "int", "end_call_on_voicemail": "flag", "voice_mail_message": "string",
-	"post_call_schema": "array", "variables": "variables", "conversation_inactivity_timeout": "int", "widget_settings": "object", "keywords": "array",
+	"name": "string", "voice_id": "int", "language_id": "int", "type": "string", "mode": "string",
+	"timezone": "string", "system_prompt": "string",
+	"llm_model_id": "int", "multimodal_model_id": "int", "initial_message": "string", "status": "string",
+	"phone_number_id":  "int",
+	"knowledgebase_id": "int", "knowledgebase_mode": "string", "tool_ids": "array", "tools": "array",
+	"llm_temperature": "text",
+	"voice_stability": "text", "voice_similarity": "text", "speech_speed": "text", "ambient_sound_volume": "text",
+	"ambient_sound":           "string",
+	"synthesizer_provider_id": "int", "transcriber_provider_id": "int", "allow_interruptions": "bool",
+	"min_interrupt_words":   "int",
+	"interrupt_sensitivity": "number", "endpoint_type": "string", "endpoint_sensitivity": "number",
+	"fillers": "flag", "filler_config": "object",
+	"record": "bool", "enable_noise_cancellation": "bool", "wait_for_customer": "bool",
+	"post_call_evaluation": "bool", "is_webhook_active": "bool",
+	"webhook_url": "string", "inbound_webhook_url": "string", "conversation_ended_webhook_url": "string",
+	"send_webhook_only_on_completed": "bool",
+	"include_recording_in_webhook":   "bool", "max_duration": "int", "max_silence_duration": "int",
+	"reengagement_interval": "int",
+	"reengagement_prompt":   "string", "ringing_time": "int", "end_call_on_voicemail": "flag",
+	"voice_mail_message": "string",
+	"post_call_schema":   "array", "variables": "variables", "conversation_inactivity_timeout": "int",
+	"widget_settings": "object", "keywords": "array",
 	"pronunciations": "object",
 }
 
@@ -250,7 +299,8 @@ func TestAssistantWrongTypes(t *testing.T) {
 		for field, kind := range assistantKinds {
 			for _, value := range wrong[kind] {
 				want := "The " + field + " field " + mustBe[kind]
-				h.post("/user/assistant", with(base, map[string]any{field: json.RawMessage(value)}), status(422)).says(field, want)
+				h.post("/user/assistant", with(base, map[string]any{field: json.RawMessage(value)}),
+					status(422)).says(field, want)
 				h.put(at, nil, raw(`{"`+field+`":`+value+`}`), status(422)).says(field, want)
 			}
 		}
@@ -275,11 +325,15 @@ func TestAssistantNestedWrongTypes(t *testing.T) {
 	at := fmt.Sprintf("/user/assistant/%d", h.assistant(nil))
 	for body, field := range map[string]string{
 		`{"variables":{"a":{}}}`: "variables.a", `{"variables":{"a":["x"],"b":1}}`: "variables.a",
-		`{"variables":{"":"x"}}`: "variables", `{"variables":{"a":"\u0000"}}`: "variables.a", `{"variables":{"a\u0000":"x"}}`: "variables",
-		`{"variables":{"a":"\ud800"}}`: "variables.a", `{"pronunciations":{"a":true}}`: "pronunciations.a",
-		`{"keywords":[5]}`: "keywords.0", `{"keywords":["a",null]}`: "keywords.1", `{"keywords":["a",""]}`: "keywords.1", `{"keywords":[["a"]]}`: "keywords.0",
-		`{"tool_ids":["x"]}`: "tool_ids.0", `{"tool_ids":[null]}`: "tool_ids.0", `{"tool_ids":[1.5]}`: "tool_ids.0", `{"tool_ids":[{}]}`: "tool_ids.0",
-		`{"tools":["end_call"]}`: "tools.0", `{"tools":[null]}`: "tools.0", `{"tools":[{}]}`: "tools.0.type", `{"tools":[{"type":5}]}`: "tools.0.type",
+		`{"variables":{"":"x"}}`: "variables", `{"variables":{"a":"\u0000"}}`: "variables.a",
+		`{"variables":{"a\u0000":"x"}}`: "variables",
+		`{"variables":{"a":"\ud800"}}`:  "variables.a", `{"pronunciations":{"a":true}}`: "pronunciations.a",
+		`{"keywords":[5]}`: "keywords.0", `{"keywords":["a",null]}`: "keywords.1",
+		`{"keywords":["a",""]}`: "keywords.1", `{"keywords":[["a"]]}`: "keywords.0",
+		`{"tool_ids":["x"]}`: "tool_ids.0", `{"tool_ids":[null]}`: "tool_ids.0", `{"tool_ids":[1.5]}`: "tool_ids.0",
+		`{"tool_ids":[{}]}`:      "tool_ids.0",
+		`{"tools":["end_call"]}`: "tools.0", `{"tools":[null]}`: "tools.0", `{"tools":[{}]}`: "tools.0.type",
+		`{"tools":[{"type":5}]}`:      "tools.0.type",
 		`{"tools":[{"type":"nope"}]}`: "tools.0.type", `{"tools":[{"type":"mid_call"}]}`: "tools.0.id",
 		`{"tools":[{"type":"collect_keypad","timeout":"5s"}]}`:                                     "tools.0.timeout",
 		`{"tools":[{"type":"call_transfer","phone_number":"+14155552671","warm_transfer":"yes"}]}`: "tools.0.warm_transfer",

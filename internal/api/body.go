@@ -19,8 +19,9 @@ import (
 const jsonLimit = 1 << 20
 
 var (
-	errBadJSON     = &parley.Error{Kind: parley.Invalid, Code: badJSON, Message: "The request body is not valid JSON."}
-	errNotObject   = &parley.Error{Kind: parley.Invalid, Code: badJSON, Message: "The request body must be a JSON object."}
+	errBadJSON   = &parley.Error{Kind: parley.Invalid, Code: badJSON, Message: "The request body is not valid JSON."}
+	errNotObject = &parley.Error{Kind: parley.Invalid, Code: badJSON,
+		Message: "The request body must be a JSON object."}
 	errTooLarge    = &parley.Error{Kind: parley.TooLarge, Message: "The request body is too large: 1 MiB is the most."}
 	errContentType = &parley.Error{Kind: parley.Unsupported, Message: "Send the request body as application/json."}
 	errSlow        = &parley.Error{Kind: parley.Refused, Message: "The request body did not arrive."}
@@ -65,8 +66,8 @@ func readBody(w http.ResponseWriter, r *http.Request, b *bytes.Buffer) (map[stri
 	return parseObject(b.Bytes())
 }
 
-// markLoneSurrogates writes \u0000 for each half of a surrogate pair that stands alone. It is no character, and the decoder would put
-// another in its place without a word; like this the field that holds it is refused.
+// markLoneSurrogates writes \u0000 for each half of a surrogate pair that stands alone. It is no character, and the
+// decoder would put another in its place without a word; like this the field that holds it is refused.
 func markLoneSurrogates(b []byte) []byte {
 	out := b
 	unit := func(i int) uint64 { // the \uXXXX at i, 0 where there is none

@@ -15,14 +15,22 @@ import (
 
 func (a *API) callRoutes() {
 	const tag, missing = "Calls", "Call not found"
-	handle(a, op{Method: "POST", Path: "/user/make_call", Name: "makeCall", Tag: tag, Idempotent: true, Summary: "Have an assistant call somebody"}, a.makeCall)
+	handle(a, op{Method: "POST", Path: "/user/make_call", Name: "makeCall", Tag: tag, Idempotent: true,
+		Summary: "Have an assistant call somebody"}, a.makeCall)
 	handle(a, op{Method: "GET", Path: "/user/calls", Name: "listCalls", Tag: tag, Summary: "List calls"}, a.listCalls)
-	handle(a, op{Method: "GET", Path: "/user/calls/{id}", Name: "getCall", Tag: tag, NotFound: missing, Summary: "Read a call"}, a.getCall)
-	handle(a, op{Method: "DELETE", Path: "/user/calls/{id}", Name: "deleteCall", Tag: tag, NotFound: missing, Summary: "Delete a call that is over, with its recording"}, a.deleteCall)
-	handle(a, op{Method: "POST", Path: "/user/calls/{id}/hangup", Name: "hangUpCall", Tag: tag, NotFound: missing, Summary: "Hang up"}, a.hangUpCall)
-	handle(a, op{Method: "GET", Path: "/user/calls/{id}/events", Name: "followCall", Tag: tag, NotFound: missing, Stream: "text/event-stream", Summary: "Follow a call live (server-sent events)"}, a.followCall)
-	handle(a, op{Method: "GET", Path: "/user/calls/{id}/recording", Name: "getRecording", Tag: tag, NotFound: missing, Stream: "audio/wav", Summary: "The recording, as WAV"}, a.getRecording)
-	handle(a, op{Method: "GET", Path: "/recordings/{id}/{expires}/{signature}", Name: "getLinkedRecording", Tag: tag, NotFound: "Recording not found", Access: anybody, Stream: "audio/wav", Summary: "The recording that a call's recording_url leads to"}, a.getLinkedRecording)
+	handle(a, op{Method: "GET", Path: "/user/calls/{id}", Name: "getCall", Tag: tag, NotFound: missing,
+		Summary: "Read a call"}, a.getCall)
+	handle(a, op{Method: "DELETE", Path: "/user/calls/{id}", Name: "deleteCall", Tag: tag, NotFound: missing,
+		Summary: "Delete a call that is over, with its recording"}, a.deleteCall)
+	handle(a, op{Method: "POST", Path: "/user/calls/{id}/hangup", Name: "hangUpCall", Tag: tag, NotFound: missing,
+		Summary: "Hang up"}, a.hangUpCall)
+	handle(a, op{Method: "GET", Path: "/user/calls/{id}/events", Name: "followCall", Tag: tag, NotFound: missing,
+		Stream: "text/event-stream", Summary: "Follow a call live (server-sent events)"}, a.followCall)
+	handle(a, op{Method: "GET", Path: "/user/calls/{id}/recording", Name: "getRecording", Tag: tag,
+		NotFound: missing, Stream: "audio/wav", Summary: "The recording, as WAV"}, a.getRecording)
+	handle(a, op{Method: "GET", Path: "/recordings/{id}/{expires}/{signature}", Name: "getLinkedRecording",
+		Tag: tag, NotFound: "Recording not found", Access: anybody, Stream: "audio/wav",
+		Summary: "The recording that a call's recording_url leads to"}, a.getLinkedRecording)
 }
 
 type newCall struct {
@@ -42,7 +50,8 @@ type startedCall struct {
 
 func (a *API) makeCall(ctx context.Context, r *request, in *newCall) (*startedCall, error) {
 	to, _ := parley.NormalizePhone(in.Body.PhoneNumber) // its format was judged
-	c, err := a.Calls.Start(ctx, call.Order{UserID: r.UserID(), AssistantID: in.Body.AssistantID, To: to, Variables: in.Body.Variables})
+	c, err := a.Calls.Start(ctx, call.Order{UserID: r.UserID(), AssistantID: in.Body.AssistantID, To: to,
+		Variables: in.Body.Variables})
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +72,8 @@ func (a *API) show(r *http.Request, c parley.Call, response *parley.WebhookRespo
 	if c.Status.Live() {
 		c.Duration = c.Talked(parley.Now()) // so far
 	}
-	out := shownCall{Call: c, Transcript: parley.CallTranscript(c.Turns), TotalCost: c.TotalCost(), CostBreakdown: c.Costs(), WebhookResponse: struct{}{}}
+	out := shownCall{Call: c, Transcript: parley.CallTranscript(c.Turns), TotalCost: c.TotalCost(),
+		CostBreakdown: c.Costs(), WebhookResponse: struct{}{}}
 	if response != nil {
 		out.WebhookResponse = response
 	}
@@ -106,7 +116,8 @@ func (a *API) listCalls(ctx context.Context, r *request, in *callQuery) (*Pagina
 	}
 	from, to := in.bounds()
 	p := in.page(15)
-	f := store.CallFilter{Status: parley.CallStatus(in.Status), Type: parley.CallType(in.Type), Phone: asked(in.PhoneNumber), AssistantID: in.AssistantID,
+	f := store.CallFilter{Status: parley.CallStatus(in.Status), Type: parley.CallType(in.Type),
+		Phone: asked(in.PhoneNumber), AssistantID: in.AssistantID,
 		CampaignID: in.CampaignID, From: from, To: to}
 	list, total, err := a.DB.Calls(ctx, r.UserID(), f, p)
 	if err != nil {
@@ -179,8 +190,9 @@ func (f *follower) catchUp(c *parley.Call) (over bool) {
 	return c.EndedAt != 0
 }
 
-// followCall sends how a call stands, with its turns so far (or those after the one that Last-Event-ID names), and what happens in it until its
-// end. What is said as it is said comes from this node alone; of a call on another node its turns come, within about a second.
+// followCall sends how a call stands, with its turns so far (or those after the one that Last-Event-ID names), and
+// what happens in it until its end. What is said as it is said comes from this node alone; of a call on another node
+// its turns come, within about a second.
 func (a *API) followCall(ctx context.Context, r *request, in *byID) (*struct{}, error) {
 	leave, err := a.Front.Enter(a.Streams, r.Request)
 	if err != nil {

@@ -28,8 +28,8 @@ import (
 	"parley/internal/voice"
 )
 
-// phones is a house with a telephone: what is dialled decides what becomes of it, by the sandbox's rule, and who answers says what the test
-// has them say.
+// phones is a house with a telephone: what is dialled decides what becomes of it, by the sandbox's rule, and who
+// answers says what the test has them say.
 type phones struct {
 	*harness
 	calls *phone.Center
@@ -91,7 +91,8 @@ func openPhones(t testing.TB, db *store.DB) *phones {
 		t.Cleanup(providers.Close)
 		c.Hub = event.NewHub()
 		c.Assistants = &assistant.Studio{DB: db, Catalog: c.Catalog, Providers: providers}
-		p.calls = phone.New(phone.Config{DB: db, Assistants: c.Assistants, Speech: mouth{}, Prices: c.Prices, Hub: c.Hub, Blobs: p.blobs, Dir: t.TempDir(), Secret: []byte("secret"),
+		p.calls = phone.New(phone.Config{DB: db, Assistants: c.Assistants, Speech: mouth{}, Prices: c.Prices,
+			Hub: c.Hub, Blobs: p.blobs, Dir: t.TempDir(), Secret: []byte("secret"),
 			Destinations: where, Dial: p.dial, Converse: p.converse, Beat: 100 * time.Millisecond})
 		c.Calls = p.calls
 	})
@@ -108,7 +109,8 @@ func openPhones(t testing.TB, db *store.DB) *phones {
 	models := p.get("/user/assistants/models?type=llm", status(200)).list()
 	local := models[len(models)-1]["id"]
 	number := p.buy("US", true)
-	p.to = p.assistant(map[string]any{"type": "outbound", "status": "active", "phone_number_id": number["id"], "llm_model_id": local, "record": true, "max_duration": 60})
+	p.to = p.assistant(map[string]any{"type": "outbound", "status": "active", "phone_number_id": number["id"],
+		"llm_model_id": local, "record": true, "max_duration": 60})
 	return p
 }
 
@@ -155,8 +157,10 @@ func (p *phones) converse(ctx context.Context, s *voice.Session, _ audio.Leg) (r
 // call makes a call and gives its id.
 func (p *phones) call(to string, o ...option) int64 {
 	p.Helper()
-	got := p.post("/user/make_call", map[string]any{"phone_number": to, "assistant_id": p.to}, append(o, status(200))...).json()
-	if got["message"] != "Call initiated successfully" || len(got["data"].(map[string]any)) != 0 || got["status"] != "initiated" || len(got) != 4 {
+	got := p.post("/user/make_call", map[string]any{"phone_number": to, "assistant_id": p.to},
+		append(o, status(200))...).json()
+	if got["message"] != "Call initiated successfully" || len(got["data"].(map[string]any)) != 0 ||
+		got["status"] != "initiated" || len(got) != 4 {
 		p.Errorf("made %v", got)
 	}
 	n, _ := got["call_id"].(json.Number).Int64()
@@ -198,9 +202,12 @@ func TestMakeCallRefused(t *testing.T) {
 	eachPhone(t, func(t *testing.T, p *phones) {
 		at := "/user/make_call"
 		p.post(at, map[string]any{}, status(422)).fails("phone_number", "assistant_id")
-		p.post(at, map[string]any{"phone_number": "12", "assistant_id": p.to}, status(422)).says("phone_number", "The phone_number field must be a valid phone number in international format.")
-		p.post(at, map[string]any{"phone_number": "+12025550100", "assistant_id": "x", "variables": []any{1}}, status(422)).fails("assistant_id", "variables")
-		p.post(at, map[string]any{"phone_number": "+12025550100", "assistant_id": p.to, "variables": map[string]any{"a": []int{1}}}, status(422)).fails("variables.a")
+		p.post(at, map[string]any{"phone_number": "12", "assistant_id": p.to}, status(422)).says("phone_number",
+			"The phone_number field must be a valid phone number in international format.")
+		p.post(at, map[string]any{"phone_number": "+12025550100", "assistant_id": "x", "variables": []any{1}},
+			status(422)).fails("assistant_id", "variables")
+		p.post(at, map[string]any{"phone_number": "+12025550100", "assistant_id": p.to,
+			"variables": map[string]any{"a": []int{1}}}, status(422)).fails("variables.a")
 		good := map[string]any{"phone_number": "+12025550100", "assistant_id": p.to}
 		for name, c := range map[string]struct {
 			change map[string]any
@@ -208,10 +215,13 @@ func TestMakeCallRefused(t *testing.T) {
 			says   string
 		}{
 			"unknown assistant": {map[string]any{"assistant_id": 9999}, 404, "Assistant not found"},
-			"inbound":           {map[string]any{"assistant_id": p.assistant(map[string]any{"status": "active"})}, 422, "outbound"},
-			"inactive":          {map[string]any{"assistant_id": p.assistant(map[string]any{"type": "outbound"})}, 422, "inactive"},
-			"no number":         {map[string]any{"assistant_id": p.assistant(map[string]any{"type": "outbound", "status": "active"})}, 422, "number"},
-			"destination":       {map[string]any{"phone_number": "+33142685300"}, 403, "not allowed"},
+			"inbound": {map[string]any{"assistant_id": p.assistant(map[string]any{"status": "active"})},
+				422, "outbound"},
+			"inactive": {map[string]any{"assistant_id": p.assistant(map[string]any{"type": "outbound"})},
+				422, "inactive"},
+			"no number": {map[string]any{"assistant_id": p.assistant(map[string]any{"type": "outbound",
+				"status": "active"})}, 422, "number"},
+			"destination": {map[string]any{"phone_number": "+33142685300"}, 403, "not allowed"},
 		} {
 			got := p.post(at, with(good, c.change), status(c.status)).json()
 			if text, _ := got["message"].(string); !strings.Contains(text, c.says) || len(got) != 1 {
@@ -236,7 +246,8 @@ func TestMakeCallRefused(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			_, err = tx.Post(ctx, p.user.ID, &parley.LedgerEntry{Kind: parley.Credit, Amount: parley.USD/100 - free, Reference: "less"})
+			_, err = tx.Post(ctx, p.user.ID, &parley.LedgerEntry{Kind: parley.Credit, Amount: parley.USD/100 - free,
+				Reference: "less"})
 			return err
 		})
 		p.post(at, good, status(402)).is(`{"message":"Insufficient balance"}`)
@@ -256,27 +267,35 @@ func TestCall(t *testing.T) {
 			t.Errorf("live %v", live)
 		}
 		p.delete(callAt(n), status(409))
-		k.tell <- voice.Event{Kind: voice.TurnEnded, Turn: parley.CallTurn{Speaker: "assistant", Text: "Hello.", StartedAtMS: 20, Latency: &parley.Latency{FirstPacketMS: 700}}}
-		k.tell <- voice.Event{Kind: voice.TurnEnded, Turn: parley.CallTurn{Speaker: "customer", Text: "Yes,\nthat sounds good.", StartedAtMS: 900}}
+		k.tell <- voice.Event{Kind: voice.TurnEnded,
+			Turn: parley.CallTurn{Speaker: "assistant", Text: "Hello.", StartedAtMS: 20,
+				Latency: &parley.Latency{FirstPacketMS: 700}}}
+		k.tell <- voice.Event{Kind: voice.TurnEnded,
+			Turn: parley.CallTurn{Speaker: "customer", Text: "Yes,\nthat sounds good.", StartedAtMS: 900}}
 		k.reason <- parley.CustomerHangup
 		c := p.until(n, func(c map[string]any) bool {
 			return c["recording_url"] != nil && len(c["variables"].(map[string]any)) > 0
 		})
-		want := []string{"answered_at", "answered_by", "assistant_id", "assistant_name", "assistant_phone_number", "carrier_cost", "client_phone_number", "cost_breakdown", "created_at",
-			"duration", "ended_at", "ended_detail", "ended_reason", "evaluation", "function_calls", "id", "input_variables", "recording_url", "ringing_at", "status", "total_cost", "transcript", "turns", "type",
+		want := []string{"answered_at", "answered_by", "assistant_id", "assistant_name", "assistant_phone_number",
+			"carrier_cost", "client_phone_number", "cost_breakdown", "created_at",
+			"duration", "ended_at", "ended_detail", "ended_reason", "evaluation", "function_calls", "id",
+			"input_variables", "recording_url", "ringing_at", "status", "total_cost", "transcript", "turns", "type",
 			"updated_at", "variables", "webhook_response"}
 		if !slices.Equal(keys(c), want) {
 			t.Errorf("keys %q", keys(c))
 		}
-		for name, value := range map[string]string{"type": "outbound", "status": "completed", "client_phone_number": "+12025550100", "ended_reason": "customer_hangup", "answered_by": "unknown",
-			"transcript": "AI: Hello.\nCustomer: Yes, that sounds good.", "webhook_response": "map[]", "evaluation": "map[]", "function_calls": "[]", "carrier_cost": "0.014",
+		for name, value := range map[string]string{"type": "outbound", "status": "completed",
+			"client_phone_number": "+12025550100", "ended_reason": "customer_hangup", "answered_by": "unknown",
+			"transcript": "AI: Hello.\nCustomer: Yes, that sounds good.", "webhook_response": "map[]",
+			"evaluation": "map[]", "function_calls": "[]", "carrier_cost": "0.014",
 			"variables": "map[status:true summary:Yes, that sounds good.]"} {
 			if got := fmt.Sprint(c[name]); got != value {
 				t.Errorf("%s is %s, want %s", name, got, value)
 			}
 		}
 		cost := c["cost_breakdown"].(map[string]any)
-		if cost["carrier_minutes"] != json.Number("1") || cost["assistant_seconds"] != c["duration"] || cost["assistant_rate"] != json.Number("0.06") || len(cost) != 6 {
+		if cost["carrier_minutes"] != json.Number("1") || cost["assistant_seconds"] != c["duration"] ||
+			cost["assistant_rate"] != json.Number("0.06") || len(cost) != 6 {
 			t.Errorf("costs %v", cost)
 		}
 		// The endpoint's answer shows as webhook_response.
@@ -291,7 +310,8 @@ func TestCall(t *testing.T) {
 				t.Errorf("%v", got)
 			}
 		}
-		if kinds := p.get("/user/billing/ledger").rows(); len(kinds) < 2 || kinds[0]["kind"] != "call" || kinds[1]["kind"] != "carrier" || kinds[0]["reference"] != fmt.Sprintf("call:%d", n) {
+		if kinds := p.get("/user/billing/ledger").rows(); len(kinds) < 2 || kinds[0]["kind"] != "call" ||
+			kinds[1]["kind"] != "carrier" || kinds[0]["reference"] != fmt.Sprintf("call:%d", n) {
 			t.Errorf("ledger %v", kinds)
 		}
 		other := p.stranger()
@@ -319,20 +339,26 @@ func TestCallList(t *testing.T) {
 		}) // the row follows
 		today := time.Now().UTC().Format(time.DateOnly)
 		for query, want := range map[string]string{
-			"": "2", "status=busy": "1", "status=ringing": "1", "status=completed": "0", "type=outbound": "2", "type=inbound": "0", "type=web": "0",
-			"phone_number=%2B12025550103": "1", "phone_number=+12025550103": "1", "phone_number=12025550103": "1", "phone_number=%2B12025550199": "0", "phone_number=nonsense": "0",
-			fmt.Sprintf("assistant_id=%d&status=busy", p.to): "1", "date_from=" + today: "2", "date_to=" + today: "2", "date_to=2020-01-01": "0",
-			"status=&type=&phone_number=&assistant_id=&campaign_id=&date_from=&date_to=": "2", // forms send what was left empty
+			"": "2", "status=busy": "1", "status=ringing": "1", "status=completed": "0", "type=outbound": "2",
+			"type=inbound": "0", "type=web": "0",
+			"phone_number=%2B12025550103": "1", "phone_number=+12025550103": "1", "phone_number=12025550103": "1",
+			"phone_number=%2B12025550199": "0", "phone_number=nonsense": "0",
+			fmt.Sprintf("assistant_id=%d&status=busy", p.to): "1", "date_from=" + today: "2", "date_to=" +
+				today: "2", "date_to=2020-01-01": "0",
+			// forms send what was left empty
+			"status=&type=&phone_number=&assistant_id=&campaign_id=&date_from=&date_to=": "2",
 		} {
 			if got := p.get("/user/calls?"+query, status(200)).json()["total"]; got != json.Number(want) {
 				t.Errorf("%s: %v calls, want %s", query, got, want)
 			}
 		}
 		page := p.get("/user/calls?per_page=1&status=", status(200)).json()
-		if rows := page["data"].([]any); len(rows) != 1 || id(rows[0].(map[string]any)) != ringing || page["per_page"] != json.Number("1") || page["last_page"] != json.Number("2") {
+		if rows := page["data"].([]any); len(rows) != 1 || id(rows[0].(map[string]any)) != ringing ||
+			page["per_page"] != json.Number("1") || page["last_page"] != json.Number("2") {
 			t.Errorf("page %v", page)
 		}
-		p.get("/user/calls?status=gone&type=fax&date_from=1.1.2026&per_page=101&page=0&assistant_id=x", status(422)).fails("status", "type", "date_from", "per_page", "page", "assistant_id")
+		p.get("/user/calls?status=gone&type=fax&date_from=1.1.2026&per_page=101&page=0&assistant_id=x",
+			status(422)).fails("status", "type", "date_from", "per_page", "page", "assistant_id")
 		p.get("/user/calls?assistant_id=9999", status(404)).is(`{"message":"Assistant not found"}`)
 		p.get("/user/calls?assistant_id=0", status(404)).is(`{"message":"Assistant not found"}`)
 		p.get("/user/calls?campaign_id=9999", status(404)).is(`{"message":"Campaign not found"}`)
@@ -344,7 +370,8 @@ func TestCallList(t *testing.T) {
 			t.Errorf("erased %v", got)
 		}
 		p.get(callAt(busy), status(404))
-		p.delete("/user/customers/+12025550104", status(409)).is(`{"message":"The customer is in a call: hang up first."}`)
+		p.delete("/user/customers/+12025550104", status(409)).is(
+			`{"message":"The customer is in a call: hang up first."}`)
 	})
 }
 
@@ -380,7 +407,8 @@ func TestFollowCall(t *testing.T) {
 		p.until(n, func(c map[string]any) bool { return len(c["turns"].([]any)) == 1 })
 		late := bufio.NewReader(p.follow(n, "").Body)
 		first := read(t, late, "turn")
-		if len(first) != 2 || first[0] != `status {"status":"in-progress"}` || !strings.Contains(first[1], `"text":"One"`) {
+		if len(first) != 2 || first[0] != `status {"status":"in-progress"}` ||
+			!strings.Contains(first[1], `"text":"One"`) {
 			t.Errorf("at first %q", first)
 		}
 		k.tell <- voice.Event{Kind: voice.PartialHeard, Text: "Tw"}
@@ -394,12 +422,14 @@ func TestFollowCall(t *testing.T) {
 		used := voice.Event{Kind: voice.ToolUsed}
 		used.Call.Name, used.Call.Arguments, used.Call.Result = "look_up", json.RawMessage(`{"a":1}`), "found"
 		k.tell <- used
-		if got := read(t, late, "tool"); !strings.HasPrefix(got[0], `tool {"name":"look_up","arguments":{"a":1},"result":"found","at_ms":`) {
+		if got := read(t, late, "tool"); !strings.HasPrefix(got[0],
+			`tool {"name":"look_up","arguments":{"a":1},"result":"found","at_ms":`) {
 			t.Errorf("tool %q", got)
 		}
 		k.reason <- parley.CustomerHangup
 		got := read(t, late, "end")
-		if got[0] != `status {"status":"completed"}` || !strings.HasPrefix(got[1], `end {"status":"completed","ended_reason":"customer_hangup","ended_detail":null,"duration":`) || len(got) != 2 {
+		if got[0] != `status {"status":"completed"}` ||
+			!strings.HasPrefix(got[1], `end {"status":"completed","ended_reason":"customer_hangup","ended_detail":null,"duration":`) || len(got) != 2 {
 			t.Errorf("end %q", got)
 		}
 		if rest, err := io.ReadAll(late); err != nil || len(bytes.TrimSpace(rest)) != 0 {
@@ -407,13 +437,16 @@ func TestFollowCall(t *testing.T) {
 		}
 		// Who comes back behind a turn, or after the end, sees what is missing and is done.
 		text, _ := io.ReadAll(p.follow(n, "1").Body)
-		if s := string(text); strings.Contains(s, `"One"`) || !strings.Contains(s, "id: 2\ndata: {\"speaker\":\"customer\",\"text\":\"Two\"") || !strings.Contains(s, "event: end") {
+		if s := string(text); strings.Contains(s, `"One"`) ||
+			!strings.Contains(s, "id: 2\ndata: {\"speaker\":\"customer\",\"text\":\"Two\"") ||
+			!strings.Contains(s, "event: end") {
 			t.Errorf("came back to %s", s)
 		}
 	})
 }
 
-// Who follows a call of another node is let go when the server stops, which waits for its own calls alone; those are followed to their end.
+// Who follows a call of another node is let go when the server stops, which waits for its own calls alone; those are
+// followed to their end.
 func TestStopWithFollowers(t *testing.T) {
 	eachPhone(t, func(t *testing.T, p *phones) {
 		mine := p.call("+12025550100")
@@ -423,7 +456,8 @@ func TestStopWithFollowers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		others := &parley.Call{AssistantID: row.AssistantID, Type: parley.CallOutbound, Status: parley.CallInProgress, Node: "another", MaxDuration: 60}
+		others := &parley.Call{AssistantID: row.AssistantID, Type: parley.CallOutbound,
+			Status: parley.CallInProgress, Node: "another", MaxDuration: 60}
 		p.write(func(ctx context.Context, tx *store.Tx) error { return tx.CreateCall(ctx, p.user.ID, others) })
 		here, there := bufio.NewReader(p.follow(mine, "").Body), bufio.NewReader(p.follow(others.ID, "").Body)
 		for _, r := range []*bufio.Reader{here, there} {
@@ -486,7 +520,8 @@ func TestRecordingRoutes(t *testing.T) {
 		var whole []byte
 		for name, url := range map[string]string{own: p.token, link: ""} {
 			res, body := fetch(name, url, "")
-			if res.StatusCode != 200 || res.Header.Get("Content-Type") != "audio/wav" || len(body) != 44+4*1600 || string(body[:4]) != "RIFF" {
+			if res.StatusCode != 200 || res.Header.Get("Content-Type") != "audio/wav" || len(body) != 44+4*1600 ||
+				string(body[:4]) != "RIFF" {
 				t.Errorf("%s: %s, %v, %d bytes", name, res.Status, res.Header, len(body))
 			}
 			whole = body
@@ -495,8 +530,11 @@ func TestRecordingRoutes(t *testing.T) {
 				t.Errorf("%s: %s, %d bytes of a range", name, res.Status, len(body))
 			}
 		}
-		for _, url := range []string{own, link[:len(link)-1] + "x", strings.Replace(link, fmt.Sprintf("/%d/", n), fmt.Sprintf("/%d/", n+1), 1), p.url + "/api/recordings/x/y/z"} {
-			if res, body := fetch(url, "", ""); res.StatusCode != 404 && res.StatusCode != 401 || !strings.HasPrefix(string(body), `{"message":`) {
+		for _, url := range []string{own, link[:len(link)-1] + "x",
+			strings.Replace(link, fmt.Sprintf("/%d/", n), fmt.Sprintf("/%d/", n+1), 1), p.url +
+				"/api/recordings/x/y/z"} {
+			if res, body := fetch(url, "", ""); res.StatusCode != 404 && res.StatusCode != 401 ||
+				!strings.HasPrefix(string(body), `{"message":`) {
 				t.Errorf("%s: %s %s", url, res.Status, body)
 			}
 		}
@@ -516,13 +554,16 @@ func TestQueriesOfCalls(t *testing.T) {
 			p := openPhones(t, storetest.Open(t, o))
 			p.write(func(ctx context.Context, tx *store.Tx) error {
 				for range 60 {
-					if err := tx.CreateCall(ctx, p.user.ID, &parley.Call{AssistantID: p.to, Type: parley.CallWeb, Status: parley.CallCompleted, EndedAt: 1}); err != nil {
+					if err := tx.CreateCall(ctx, p.user.ID,
+						&parley.Call{AssistantID: p.to, Type: parley.CallWeb, Status: parley.CallCompleted,
+							EndedAt: 1}); err != nil {
 						return err
 					}
 				}
 				return nil
 			})
-			for path, most := range map[string]int64{"/user/calls?per_page=2": 4, "/user/calls?per_page=60": 4, "/user/calls?page=99": 3, callAt(7): 3} {
+			for path, most := range map[string]int64{"/user/calls?per_page=2": 4, "/user/calls?per_page=60": 4,
+				"/user/calls?page=99": 3, callAt(7): 3} {
 				got := int64(1 << 30)
 				for range 5 { // it looks around meanwhile
 					c.n.Store(0)
@@ -555,13 +596,15 @@ func TestTrunkCheck(t *testing.T) {
 		c.Calls = phone.New(phone.Config{Line: l})
 		c.Numbers.TrunksChanged = l.Refresh
 	})
-	trunk := h.post(trunksAt, with(trunkBody(), map[string]any{"register": true}), status(201)).json()["data"].(map[string]any)
+	trunk := h.post(trunksAt, with(trunkBody(), map[string]any{"register": true}),
+		status(201)).json()["data"].(map[string]any)
 	at := fmt.Sprintf("%s/%d", trunksAt, id(trunk))
 	if got := h.get(at, status(200)).json()["data"].(map[string]any); got["registered"] != true {
 		t.Errorf("read %v", got)
 	}
 	h.post(at+"/check", nil, status(200)).is(`{"registered":true,"options_ms":12,"error":null}`)
-	if got := h.put(at, map[string]any{"register": false, "sip_address": "10.0.0.9"}, status(200)).json()["data"].(map[string]any); got["registered"] != false {
+	if got := h.put(at, map[string]any{"register": false, "sip_address": "10.0.0.9"},
+		status(200)).json()["data"].(map[string]any); got["registered"] != false {
 		t.Errorf("changed %v", got)
 	}
 	h.post(at+"/check", nil, status(200)).is(`{"registered":false,"options_ms":null,"error":"no answer from 10.0.0.9 within 5 s: is the address right?"}`)
@@ -570,7 +613,8 @@ func TestTrunkCheck(t *testing.T) {
 	}
 	h.delete(at, status(200))
 	again := h.post(trunksAt, trunkBody(), status(201)).json()["data"].(map[string]any)
-	h.delete(fmt.Sprintf("/user/phone-numbers/%v", again["phone_number_id"]), status(200)) // the trunk goes with its number
+	// the trunk goes with its number
+	h.delete(fmt.Sprintf("/user/phone-numbers/%v", again["phone_number_id"]), status(200))
 	if l.refreshed != 5 {
 		t.Errorf("the line was told %d times", l.refreshed)
 	}

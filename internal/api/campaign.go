@@ -10,18 +10,28 @@ import (
 
 func (a *API) campaignRoutes() {
 	const tag, missing = "Campaigns", "Campaign not found"
-	for i, path := range []string{"/user/campaign", "/user/campaigns"} { // one operation under two names, as clients know both
+	// one operation under two names, as clients know both
+	for i, path := range []string{"/user/campaign", "/user/campaigns"} {
 		suffix := []string{"", "Plural"}[i]
 		one := path + "/{id}"
-		handle(a, op{Method: "POST", Path: path, Name: "createCampaign" + suffix, Tag: tag, Status: 201, Body: parley.Campaign{}, Idempotent: true, Summary: "Make a campaign, a draft"}, a.createCampaign)
-		handle(a, op{Method: "GET", Path: one, Name: "getCampaign" + suffix, Tag: tag, NotFound: missing, Summary: "Read a campaign"}, a.getCampaign)
-		handle(a, op{Method: "PUT", Path: one, Name: "updateCampaign" + suffix, Tag: tag, NotFound: missing, Body: parley.Campaign{}, Partial: true, Summary: "Change the fields that are sent, also while it is in progress"}, a.updateCampaign)
-		handle(a, op{Method: "DELETE", Path: one, Name: "deleteCampaign" + suffix, Tag: tag, NotFound: missing, Summary: "Delete a campaign with its leads; live calls go on, its calls stay"}, a.deleteCampaign)
+		handle(a, op{Method: "POST", Path: path, Name: "createCampaign" + suffix, Tag: tag, Status: 201,
+			Body: parley.Campaign{}, Idempotent: true, Summary: "Make a campaign, a draft"}, a.createCampaign)
+		handle(a, op{Method: "GET", Path: one, Name: "getCampaign" + suffix, Tag: tag, NotFound: missing,
+			Summary: "Read a campaign"}, a.getCampaign)
+		handle(a, op{Method: "PUT", Path: one, Name: "updateCampaign" + suffix, Tag: tag, NotFound: missing,
+			Body: parley.Campaign{}, Partial: true,
+			Summary: "Change the fields that are sent, also while it is in progress"}, a.updateCampaign)
+		handle(a, op{Method: "DELETE", Path: one, Name: "deleteCampaign" + suffix, Tag: tag, NotFound: missing,
+			Summary: "Delete a campaign with its leads; live calls go on, its calls stay"}, a.deleteCampaign)
 	}
-	handle(a, op{Method: "GET", Path: "/user/campaigns", Name: "listCampaigns", Tag: tag, Summary: "All campaigns, newest first"}, a.listCampaigns)
-	handle(a, op{Method: "POST", Path: "/user/campaigns/update-status", Name: "updateCampaignStatus", Tag: tag, Family: successes, Idempotent: true, Summary: "Start or stop a campaign"}, a.updateCampaignStatus)
-	handle(a, op{Method: "GET", Path: "/user/campaigns/{id}/stats", Name: "getCampaignStats", Tag: tag, NotFound: missing, Summary: "How a campaign stands"}, a.getCampaignStats)
-	handle(a, op{Method: "GET", Path: "/user/campaigns/{id}/export", Name: "exportCampaign", Tag: tag, NotFound: missing, Stream: "text/csv", Summary: "The leads with what became of them, as CSV"}, a.exportCampaign)
+	handle(a, op{Method: "GET", Path: "/user/campaigns", Name: "listCampaigns", Tag: tag,
+		Summary: "All campaigns, newest first"}, a.listCampaigns)
+	handle(a, op{Method: "POST", Path: "/user/campaigns/update-status", Name: "updateCampaignStatus", Tag: tag,
+		Family: successes, Idempotent: true, Summary: "Start or stop a campaign"}, a.updateCampaignStatus)
+	handle(a, op{Method: "GET", Path: "/user/campaigns/{id}/stats", Name: "getCampaignStats", Tag: tag,
+		NotFound: missing, Summary: "How a campaign stands"}, a.getCampaignStats)
+	handle(a, op{Method: "GET", Path: "/user/campaigns/{id}/export", Name: "exportCampaign", Tag: tag,
+		NotFound: missing, Stream: "text/csv", Summary: "The leads with what became of them, as CSV"}, a.exportCampaign)
 }
 
 func (a *API) createCampaign(ctx context.Context, r *request, _ *none) (*messageData[*parley.Campaign], error) {
@@ -97,9 +107,12 @@ type blacklistEntry struct {
 
 func (a *API) blacklistRoutes() {
 	const tag = "Blacklist"
-	handle(a, op{Method: "GET", Path: "/user/blacklist", Name: "listBlacklist", Tag: tag, Summary: "Numbers that no campaign calls"}, a.listBlacklist)
-	handle(a, op{Method: "POST", Path: "/user/blacklist", Name: "addToBlacklist", Tag: tag, Status: 201, Summary: "Keep campaigns from calling a number"}, a.addToBlacklist)
-	handle(a, op{Method: "DELETE", Path: "/user/blacklist/{id}", Name: "removeFromBlacklist", Tag: tag, NotFound: "Blacklist entry not found", Summary: "Let campaigns call a number again"}, a.removeFromBlacklist)
+	handle(a, op{Method: "GET", Path: "/user/blacklist", Name: "listBlacklist", Tag: tag,
+		Summary: "Numbers that no campaign calls"}, a.listBlacklist)
+	handle(a, op{Method: "POST", Path: "/user/blacklist", Name: "addToBlacklist", Tag: tag, Status: 201,
+		Summary: "Keep campaigns from calling a number"}, a.addToBlacklist)
+	handle(a, op{Method: "DELETE", Path: "/user/blacklist/{id}", Name: "removeFromBlacklist", Tag: tag,
+		NotFound: "Blacklist entry not found", Summary: "Let campaigns call a number again"}, a.removeFromBlacklist)
 }
 
 func (a *API) listBlacklist(ctx context.Context, r *request, _ *none) (*data[[]parley.BlacklistEntry], error) {
@@ -107,7 +120,8 @@ func (a *API) listBlacklist(ctx context.Context, r *request, _ *none) (*data[[]p
 	return &data[[]parley.BlacklistEntry]{list}, err
 }
 
-func (a *API) addToBlacklist(ctx context.Context, r *request, in *blacklistEntry) (*messageData[*parley.BlacklistEntry], error) {
+func (a *API) addToBlacklist(ctx context.Context, r *request,
+	in *blacklistEntry) (*messageData[*parley.BlacklistEntry], error) {
 	number, _ := parley.NormalizePhone(in.Body.PhoneNumber) // its format was judged
 	e, err := a.Campaigns.Blacklist(ctx, r.UserID(), number)
 	return &messageData[*parley.BlacklistEntry]{"Phone number added to the blacklist successfully", e}, err

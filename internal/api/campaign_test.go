@@ -23,7 +23,8 @@ func (h *harness) caller(change map[string]any) int64 {
 // number gives the user an own number.
 func (h *harness) number() int64 {
 	h.Helper()
-	n := &parley.Number{PhoneNumber: fmt.Sprintf("+1415556%04d", serial.Add(1)), CountryCode: "US", Type: parley.NumberSIP}
+	n := &parley.Number{PhoneNumber: fmt.Sprintf("+1415556%04d", serial.Add(1)), CountryCode: "US",
+		Type: parley.NumberSIP}
 	h.write(func(ctx context.Context, tx *store.Tx) error { return tx.CreateNumber(ctx, h.user.ID, n) })
 	return n.ID
 }
@@ -42,7 +43,8 @@ func TestCampaignLife(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		h.get("/user/campaigns", status(200)).is("[]")
 		who, from := h.caller(nil), h.number()
-		made := h.post("/user/campaign", map[string]any{"name": " Spring ", "assistant_id": who, "id": 7, "status": "completed", "unknown": 1}, status(201)).json()
+		made := h.post("/user/campaign", map[string]any{"name": " Spring ", "assistant_id": who, "id": 7,
+			"status": "completed", "unknown": 1}, status(201)).json()
 		if made["message"] != "Campaign created successfully" {
 			t.Errorf("message %v", made["message"])
 		}
@@ -60,15 +62,19 @@ func TestCampaignLife(t *testing.T) {
 		if one := h.get(fmt.Sprintf("/user/campaign/%d", id(c)), status(200)); !bytes.Equal(one.body, got.body) {
 			t.Errorf("under its other name it is %s", one.body)
 		}
-		if put := h.put(at, nil, raw(string(got.body)), status(200)).json(); put["message"] != "Campaign updated successfully" {
+		if put := h.put(at, nil, raw(string(got.body)),
+			status(200)).json(); put["message"] != "Campaign updated successfully" {
 			t.Errorf("message %v", put["message"])
 		}
 		if again := h.get(at); !bytes.Equal(again.body, got.body) {
 			t.Errorf("PUT of what GET returned made %s", again.body)
 		}
-		full := map[string]any{"name": "Autumn", "timezone": "Europe/Berlin", "max_calls_in_parallel": 10, "mark_complete_when_no_leads": false,
-			"allowed_hours_start_time": "09:30", "allowed_hours_end_time": "17:00", "allowed_days": []any{"monday", "friday"}, "max_retries": 5, "retry_interval": 4320,
-			"retry_on_voicemail": true, "retry_on_goal_incomplete": true, "goal_completion_variable": "status", "phone_number_ids": []any{from}}
+		full := map[string]any{"name": "Autumn", "timezone": "Europe/Berlin", "max_calls_in_parallel": 10,
+			"mark_complete_when_no_leads": false,
+			"allowed_hours_start_time":    "09:30", "allowed_hours_end_time": "17:00",
+			"allowed_days": []any{"monday", "friday"}, "max_retries": 5, "retry_interval": 4320,
+			"retry_on_voicemail": true, "retry_on_goal_incomplete": true, "goal_completion_variable": "status",
+			"phone_number_ids": []any{from}}
 		h.put(at, full, status(200))
 		now := h.get(at).json()
 		want := with(full, map[string]any{"allowed_hours_start_time": "09:30:00", "allowed_hours_end_time": "17:00:00"})
@@ -79,18 +85,22 @@ func TestCampaignLife(t *testing.T) {
 		}
 		h.put(at, nil, raw(`{"phone_number_ids":null,"allowed_days":null,"goal_completion_variable":null,"retry_on_goal_incomplete":null,"timezone":null,"max_calls_in_parallel":null}`), status(200))
 		now = h.get(at).json()
-		if len(now["phone_number_ids"].([]any)) != 0 || len(now["allowed_days"].([]any)) != 7 || now["goal_completion_variable"] != nil || now["timezone"] != "UTC" || fmt.Sprint(now["max_calls_in_parallel"]) != "3" {
+		if len(now["phone_number_ids"].([]any)) != 0 || len(now["allowed_days"].([]any)) != 7 ||
+			now["goal_completion_variable"] != nil || now["timezone"] != "UTC" ||
+			fmt.Sprint(now["max_calls_in_parallel"]) != "3" {
 			t.Errorf("after clearing: %v", now)
 		}
 		second := h.campaign(nil)
-		if list := h.get("/user/campaigns", status(200)).list(); len(list) != 2 || id(list[0]) != second || id(list[1]) != id(c) {
+		if list := h.get("/user/campaigns", status(200)).list(); len(list) != 2 || id(list[0]) != second ||
+			id(list[1]) != id(c) {
 			t.Errorf("the list is %v", list)
 		}
 		h.get(at+"/stats", status(200)).is(`{"total":0,"by_status":{"blacklisted":0,"completed":0,"created":0,"processing":0,"reached-max-retries":0,"rescheduled":0,"scheduled":0},` +
 			`"calls":0,"answered":0,"voicemail":0,"busy":0,"no_answer":0,"failed":0,"canceled":0,"cost":0}`)
 
 		other := h.stranger()
-		for _, path := range []string{at, fmt.Sprintf("/user/campaign/%d", id(c)), "/user/campaigns/0", "/user/campaigns/x", "/user/campaigns/99999999999999999999"} {
+		for _, path := range []string{at, fmt.Sprintf("/user/campaign/%d", id(c)), "/user/campaigns/0",
+			"/user/campaigns/x", "/user/campaigns/99999999999999999999"} {
 			for _, method := range []string{"GET", "PUT", "DELETE"} {
 				other.do(method, path, nil, status(404)).is(`{"message":"Campaign not found"}`)
 			}
@@ -125,22 +135,32 @@ func TestCampaignRules(t *testing.T) {
 		{map[string]any{"name": 5}, "name", "The name field must be a string."},
 		{map[string]any{"assistant_id": nil}, "assistant_id", "The assistant_id field is required."},
 		{map[string]any{"assistant_id": "x"}, "assistant_id", "The assistant_id field must be an integer or a UUID."},
-		{map[string]any{"timezone": "Mars/Olympus"}, "timezone", "The timezone field must be a valid IANA time zone such as Europe/Berlin."},
+		{map[string]any{"timezone": "Mars/Olympus"}, "timezone",
+			"The timezone field must be a valid IANA time zone such as Europe/Berlin."},
 		{map[string]any{"timezone": "America/New_York"}, "", ""},
-		{map[string]any{"max_calls_in_parallel": 0}, "max_calls_in_parallel", "The max_calls_in_parallel field must be at least 1."},
+		{map[string]any{"max_calls_in_parallel": 0}, "max_calls_in_parallel",
+			"The max_calls_in_parallel field must be at least 1."},
 		{map[string]any{"max_calls_in_parallel": 1}, "", ""},
 		{map[string]any{"max_calls_in_parallel": 10}, "", ""},
-		{map[string]any{"max_calls_in_parallel": 11}, "max_calls_in_parallel", "The max_calls_in_parallel field must not be greater than 10."},
-		{map[string]any{"max_calls_in_parallel": 1.5}, "max_calls_in_parallel", "The max_calls_in_parallel field must be an integer."},
-		{map[string]any{"allowed_hours_start_time": "9:00"}, "allowed_hours_start_time", "The allowed_hours_start_time field must match the format H:i."},
-		{map[string]any{"allowed_hours_start_time": "24:00"}, "allowed_hours_start_time", "The allowed_hours_start_time field must match the format H:i."},
-		{map[string]any{"allowed_hours_start_time": "09:60"}, "allowed_hours_start_time", "The allowed_hours_start_time field must match the format H:i."},
+		{map[string]any{"max_calls_in_parallel": 11}, "max_calls_in_parallel",
+			"The max_calls_in_parallel field must not be greater than 10."},
+		{map[string]any{"max_calls_in_parallel": 1.5}, "max_calls_in_parallel",
+			"The max_calls_in_parallel field must be an integer."},
+		{map[string]any{"allowed_hours_start_time": "9:00"}, "allowed_hours_start_time",
+			"The allowed_hours_start_time field must match the format H:i."},
+		{map[string]any{"allowed_hours_start_time": "24:00"}, "allowed_hours_start_time",
+			"The allowed_hours_start_time field must match the format H:i."},
+		{map[string]any{"allowed_hours_start_time": "09:60"}, "allowed_hours_start_time",
+			"The allowed_hours_start_time field must match the format H:i."},
 		{map[string]any{"allowed_hours_start_time": "23:59", "allowed_hours_end_time": "00:00"}, "", ""},
-		{map[string]any{"allowed_hours_end_time": "17:00:30"}, "allowed_hours_end_time", "The allowed_hours_end_time field must match the format H:i."},
-		{map[string]any{"allowed_hours_end_time": 17}, "allowed_hours_end_time", "The allowed_hours_end_time field must be a string."},
+		{map[string]any{"allowed_hours_end_time": "17:00:30"}, "allowed_hours_end_time",
+			"The allowed_hours_end_time field must match the format H:i."},
+		{map[string]any{"allowed_hours_end_time": 17}, "allowed_hours_end_time",
+			"The allowed_hours_end_time field must be a string."},
 		{map[string]any{"allowed_days": []any{}}, "allowed_days", "The allowed_days field must have at least 1 item."},
 		{map[string]any{"allowed_days": "monday"}, "allowed_days", "The allowed_days field must be an array."},
-		{map[string]any{"allowed_days": []any{"monday", "Freitag"}}, "allowed_days.1", "The allowed_days.1 field must be one of: monday, tuesday, wednesday, thursday, friday, saturday, sunday."},
+		{map[string]any{"allowed_days": []any{"monday", "Freitag"}}, "allowed_days.1",
+			"The allowed_days.1 field must be one of: monday, tuesday, wednesday, thursday, friday, saturday, sunday."},
 		{map[string]any{"max_retries": 0}, "max_retries", "The max_retries field must be at least 1."},
 		{map[string]any{"max_retries": 1}, "", ""},
 		{map[string]any{"max_retries": 5}, "", ""},
@@ -148,19 +168,30 @@ func TestCampaignRules(t *testing.T) {
 		{map[string]any{"retry_interval": 9}, "retry_interval", "The retry_interval field must be at least 10."},
 		{map[string]any{"retry_interval": 10}, "", ""},
 		{map[string]any{"retry_interval": 4320}, "", ""},
-		{map[string]any{"retry_interval": 4321}, "retry_interval", "The retry_interval field must not be greater than 4320."},
-		{map[string]any{"retry_on_voicemail": "yes"}, "retry_on_voicemail", "The retry_on_voicemail field must be true or false."},
-		{map[string]any{"mark_complete_when_no_leads": 2}, "mark_complete_when_no_leads", "The mark_complete_when_no_leads field must be true or false."},
-		{map[string]any{"retry_on_goal_incomplete": true}, "goal_completion_variable", "The goal_completion_variable field is required when retry_on_goal_incomplete is true."},
+		{map[string]any{"retry_interval": 4321}, "retry_interval",
+			"The retry_interval field must not be greater than 4320."},
+		{map[string]any{"retry_on_voicemail": "yes"}, "retry_on_voicemail",
+			"The retry_on_voicemail field must be true or false."},
+		{map[string]any{"mark_complete_when_no_leads": 2}, "mark_complete_when_no_leads",
+			"The mark_complete_when_no_leads field must be true or false."},
+		{map[string]any{"retry_on_goal_incomplete": true}, "goal_completion_variable",
+			"The goal_completion_variable field is required when retry_on_goal_incomplete is true."},
 		{map[string]any{"retry_on_goal_incomplete": true, "goal_completion_variable": "status"}, "", ""},
-		{map[string]any{"goal_completion_variable": "summary"}, "goal_completion_variable", "The goal_completion_variable field must name a bool of the assistant's post_call_schema."},
-		{map[string]any{"goal_completion_variable": "gone"}, "goal_completion_variable", "The goal_completion_variable field must name a bool of the assistant's post_call_schema."},
-		{map[string]any{"goal_completion_variable": long}, "goal_completion_variable", "The goal_completion_variable field must not be greater than 255 characters."},
+		{map[string]any{"goal_completion_variable": "summary"}, "goal_completion_variable",
+			"The goal_completion_variable field must name a bool of the assistant's post_call_schema."},
+		{map[string]any{"goal_completion_variable": "gone"}, "goal_completion_variable",
+			"The goal_completion_variable field must name a bool of the assistant's post_call_schema."},
+		{map[string]any{"goal_completion_variable": long}, "goal_completion_variable",
+			"The goal_completion_variable field must not be greater than 255 characters."},
 		{map[string]any{"phone_number_ids": []any{own}}, "", ""},
-		{map[string]any{"phone_number_ids": []any{own, own}}, "phone_number_ids.1", "The phone_number_ids.1 field has a duplicate value."},
-		{map[string]any{"phone_number_ids": []any{foreign}}, "phone_number_ids.0", "The selected phone_number_ids.0 is invalid."},
-		{map[string]any{"phone_number_ids": []any{own, 999999}}, "phone_number_ids.1", "The selected phone_number_ids.1 is invalid."},
-		{map[string]any{"phone_number_ids": []any{"x"}}, "phone_number_ids.0", "The phone_number_ids.0 field must be an integer."},
+		{map[string]any{"phone_number_ids": []any{own, own}}, "phone_number_ids.1",
+			"The phone_number_ids.1 field has a duplicate value."},
+		{map[string]any{"phone_number_ids": []any{foreign}}, "phone_number_ids.0",
+			"The selected phone_number_ids.0 is invalid."},
+		{map[string]any{"phone_number_ids": []any{own, 999999}}, "phone_number_ids.1",
+			"The selected phone_number_ids.1 is invalid."},
+		{map[string]any{"phone_number_ids": []any{"x"}}, "phone_number_ids.0",
+			"The phone_number_ids.0 field must be an integer."},
 	} {
 		a := h.post("/user/campaigns", with(good, c.change))
 		if c.field != "" {
@@ -174,16 +205,20 @@ func TestCampaignRules(t *testing.T) {
 		h.delete(fmt.Sprintf("/user/campaigns/%d", id(a.json()["data"].(map[string]any))), status(200))
 	}
 	for _, none := range []int64{theirs, inbound, 999999, -1} {
-		h.post("/user/campaigns", with(good, map[string]any{"assistant_id": none}), status(404)).is(`{"message":"Assistant not found or not outbound"}`)
+		h.post("/user/campaigns", with(good, map[string]any{"assistant_id": none}),
+			status(404)).is(`{"message":"Assistant not found or not outbound"}`)
 	}
 	// Everything that fails is told at once; that the assistant is not there only when nothing else is wrong.
-	h.post("/user/campaigns", map[string]any{"assistant_id": 999999, "max_retries": 9, "phone_number_ids": []any{foreign}}).fails("name", "max_retries", "phone_number_ids.0")
+	h.post("/user/campaigns", map[string]any{"assistant_id": 999999, "max_retries": 9,
+		"phone_number_ids": []any{foreign}}).fails("name", "max_retries", "phone_number_ids.0")
 	h.post("/user/campaigns", nil, raw(`{`), status(422))
 
 	// A change is judged by the same rules, and what is there already may stay.
-	at := fmt.Sprintf("/user/campaigns/%d", h.campaign(map[string]any{"assistant_id": who, "retry_on_goal_incomplete": true, "goal_completion_variable": "status", "max_calls_in_parallel": 8}))
+	at := fmt.Sprintf("/user/campaigns/%d", h.campaign(map[string]any{"assistant_id": who,
+		"retry_on_goal_incomplete": true, "goal_completion_variable": "status", "max_calls_in_parallel": 8}))
 	h.put(at, map[string]any{"goal_completion_variable": "summary"}).fails("goal_completion_variable")
-	h.put(at, map[string]any{"assistant_id": inbound}, status(404)).is(`{"message":"Assistant not found or not outbound"}`)
+	h.put(at, map[string]any{"assistant_id": inbound},
+		status(404)).is(`{"message":"Assistant not found or not outbound"}`)
 	h.put(at, nil, raw(`{"name":null,"assistant_id":null}`)).fails("name", "assistant_id")
 	h.put(at, nil, raw(`{"goal_completion_variable":null}`)).fails("goal_completion_variable")
 	h.put(fmt.Sprintf("/user/assistant/%d", who), map[string]any{"post_call_schema": []any{}}, status(200))
@@ -196,12 +231,14 @@ func TestCampaignRules(t *testing.T) {
 		return err
 	})
 	h.put(at, nil, raw(string(h.get(at).body)), status(200))
-	h.put(at, map[string]any{"max_calls_in_parallel": 3}).says("max_calls_in_parallel", "The max_calls_in_parallel field must not be greater than 2.")
+	h.put(at, map[string]any{"max_calls_in_parallel": 3}).says("max_calls_in_parallel",
+		"The max_calls_in_parallel field must not be greater than 2.")
 	h.delete(fmt.Sprintf("/user/assistant/%d", who), status(200))
 	h.put(at, map[string]any{"name": "Its assistant is gone"}, status(200))
 }
 
-// A plan bounds how many campaigns there are, also when they are made together, and how many calls each has at once by default.
+// A plan bounds how many campaigns there are, also when they are made together, and how many calls each has at once
+// by default.
 func TestCampaignPlan(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		h.write(func(ctx context.Context, tx *store.Tx) error {
@@ -214,7 +251,8 @@ func TestCampaignPlan(t *testing.T) {
 		})
 		who := h.caller(nil)
 		body := map[string]any{"name": "Spring", "assistant_id": who}
-		h.post("/user/campaigns", with(body, map[string]any{"max_calls_in_parallel": 3})).says("max_calls_in_parallel", "The max_calls_in_parallel field must not be greater than 2.")
+		h.post("/user/campaigns", with(body, map[string]any{"max_calls_in_parallel": 3})).says(
+			"max_calls_in_parallel", "The max_calls_in_parallel field must not be greater than 2.")
 		var wg sync.WaitGroup
 		var mu sync.Mutex
 		answers := map[int]int{}
@@ -248,7 +286,8 @@ func TestCampaignStatus(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		move := func(id int64, action string, n int, want string) {
 			t.Helper()
-			h.post("/user/campaigns/update-status", map[string]any{"campaign_id": id, "action": action}, status(n)).is(want)
+			h.post("/user/campaigns/update-status", map[string]any{"campaign_id": id, "action": action},
+				status(n)).is(want)
 		}
 		refuse := func(id int64, action, why string) {
 			t.Helper()
@@ -265,10 +304,12 @@ func TestCampaignStatus(t *testing.T) {
 		h.lead(c, "+14155550101")
 		started := fmt.Sprintf(`{"message":"Campaign started successfully","success":true,"data":{"campaign_id":%d,"status":"in-progress"}}`, c)
 		for range 2 { // it calls people: who lost the answer asks again under the same key
-			h.post("/user/campaigns/update-status", map[string]any{"campaign_id": c, "action": "start"}, header("Idempotency-Key", "start"), status(200)).is(started)
+			h.post("/user/campaigns/update-status", map[string]any{"campaign_id": c, "action": "start"},
+				header("Idempotency-Key", "start"), status(200)).is(started)
 		}
 		refuse(c, "start", "The campaign is already in progress.")
-		if now := h.get(fmt.Sprintf("/user/campaigns/%d", c)).json(); now["status"] != "in-progress" || now["started_at"] == nil {
+		if now := h.get(fmt.Sprintf("/user/campaigns/%d", c)).json(); now["status"] != "in-progress" ||
+			now["started_at"] == nil {
 			t.Errorf("%v", now)
 		}
 		move(c, "stop", 200, fmt.Sprintf(`{"message":"Campaign stopped successfully","success":true,"data":{"campaign_id":%d,"status":"stopped"}}`, c))
@@ -276,13 +317,16 @@ func TestCampaignStatus(t *testing.T) {
 		move(c, "start", 200, started)
 
 		other := h.stranger()
-		other.post("/user/campaigns/update-status", map[string]any{"campaign_id": c, "action": "stop"}, status(404)).is(`{"success":false,"message":"Campaign not found"}`)
+		other.post("/user/campaigns/update-status", map[string]any{"campaign_id": c, "action": "stop"},
+			status(404)).is(`{"success":false,"message":"Campaign not found"}`)
 		poor := other.campaign(map[string]any{"phone_number_ids": []any{other.number()}})
 		other.lead(poor, "+14155550102")
-		other.post("/user/campaigns/update-status", map[string]any{"campaign_id": poor, "action": "start"}, status(400)).is(`{"success":false,"message":"Insufficient balance"}`)
+		other.post("/user/campaigns/update-status", map[string]any{"campaign_id": poor, "action": "start"},
+			status(400)).is(`{"success":false,"message":"Insufficient balance"}`)
 		move(999999, "start", 404, `{"success":false,"message":"Campaign not found"}`)
 		h.post("/user/campaigns/update-status", nil, status(422)).fails("campaign_id", "action")
-		h.post("/user/campaigns/update-status", map[string]any{"campaign_id": c, "action": "pause"}).says("action", "The action field must be one of: start, stop.")
+		h.post("/user/campaigns/update-status", map[string]any{"campaign_id": c, "action": "pause"}).says("action",
+			"The action field must be one of: start, stop.")
 	})
 }
 
@@ -293,22 +337,27 @@ func TestBlacklist(t *testing.T) {
 		before := h.lead(c, "+14155550101")
 		made := h.post("/user/blacklist", map[string]any{"phone_number": "+1 415 555 0101"}, status(201)).json()
 		e := made["data"].(map[string]any)
-		if made["message"] != "Phone number added to the blacklist successfully" || e["phone_number"] != "+14155550101" ||
+		if made["message"] != "Phone number added to the blacklist successfully" ||
+			e["phone_number"] != "+14155550101" ||
 			!slices.Equal(slices.Sorted(maps.Keys(e)), []string{"created_at", "id", "phone_number"}) {
 			t.Errorf("%v", made)
 		}
-		h.post("/user/blacklist", map[string]any{"phone_number": "0014155550101"}).says("phone_number", "The phone_number is on the blacklist already.")
-		h.post("/user/blacklist", map[string]any{"phone_number": "12"}).says("phone_number", "The phone_number field must be a valid phone number in international format.")
+		h.post("/user/blacklist", map[string]any{"phone_number": "0014155550101"}).says("phone_number",
+			"The phone_number is on the blacklist already.")
+		h.post("/user/blacklist", map[string]any{"phone_number": "12"}).says("phone_number",
+			"The phone_number field must be a valid phone number in international format.")
 		h.post("/user/blacklist", nil).says("phone_number", "The phone_number field is required.")
 		if got := h.get(fmt.Sprintf("/user/leads/%d", before)).json(); got["status"] != "blacklisted" {
 			t.Errorf("a lead that waited is %v", got["status"])
 		}
-		after := h.post("/user/lead", map[string]any{"campaign_id": h.campaign(nil), "phone_number": "+14155550101"}, status(200)).json()["data"].(map[string]any)
+		after := h.post("/user/lead", map[string]any{"campaign_id": h.campaign(nil),
+			"phone_number": "+14155550101"}, status(200)).json()["data"].(map[string]any)
 		if after["status"] != "blacklisted" {
 			t.Errorf("one that was added is %v", after["status"])
 		}
 		at := fmt.Sprintf("/user/leads/%d", before)
-		h.put(at, map[string]any{"status": "created"}).says("status", "The status can't be created: the phone_number is on the blacklist.")
+		h.put(at, map[string]any{"status": "created"}).says("status",
+			"The status can't be created: the phone_number is on the blacklist.")
 		other := h.stranger()
 		if got := other.get("/user/blacklist").json()["data"].([]any); len(got) != 0 {
 			t.Errorf("another user sees %v", got)
@@ -330,5 +379,6 @@ func TestBlacklist(t *testing.T) {
 // lead adds a number to a campaign.
 func (h *harness) lead(campaign int64, phone string) int64 {
 	h.Helper()
-	return id(h.post("/user/lead", map[string]any{"campaign_id": campaign, "phone_number": phone}, status(200)).json()["data"].(map[string]any))
+	return id(h.post("/user/lead", map[string]any{"campaign_id": campaign, "phone_number": phone},
+		status(200)).json()["data"].(map[string]any))
 }

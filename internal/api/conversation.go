@@ -24,20 +24,33 @@ const conversationMissing = "Conversation not found"
 
 func (a *API) conversationRoutes() {
 	const tag = "Conversations"
-	handle(a, op{Method: "POST", Path: "/conversations", Name: "createConversation", Tag: tag, Family: statuses, Access: public, Limit: a.limitCreate, Summary: "Begin a conversation (the widget does, without a credential)"}, a.createConversation)
-	handle(a, op{Method: "GET", Path: "/conversations/{id}", Name: "getPublicConversation", Tag: tag, NotFound: conversationMissing, Family: statuses, Access: public, Summary: "Read a conversation"}, a.getPublicConversation)
-	handle(a, op{Method: "POST", Path: "/conversations/{id}/messages", Name: "sendMessage", Tag: tag, NotFound: conversationMissing, Family: statuses, Access: public, Stream: "text/event-stream", Summary: "Say something and get the reply, whole or (Accept: text/event-stream) as it forms"}, a.sendMessage)
-	handle(a, op{Method: "GET", Path: "/conversations/{id}/events", Name: "followConversation", Tag: tag, NotFound: conversationMissing, Family: statuses, Access: public, Stream: "text/event-stream", Summary: "Follow a conversation live (server-sent events)"}, a.followConversation)
+	handle(a, op{Method: "POST", Path: "/conversations", Name: "createConversation", Tag: tag, Family: statuses,
+		Access: public, Limit: a.limitCreate, Summary: "Begin a conversation (the widget does, without a credential)"}, a.createConversation)
+	handle(a, op{Method: "GET", Path: "/conversations/{id}", Name: "getPublicConversation", Tag: tag,
+		NotFound: conversationMissing, Family: statuses, Access: public, Summary: "Read a conversation"},
+		a.getPublicConversation)
+	handle(a, op{Method: "POST", Path: "/conversations/{id}/messages", Name: "sendMessage", Tag: tag,
+		NotFound: conversationMissing, Family: statuses, Access: public, Stream: "text/event-stream",
+		Summary: "Say something and get the reply, whole or (Accept: text/event-stream) as it forms"}, a.sendMessage)
+	handle(a, op{Method: "GET", Path: "/conversations/{id}/events", Name: "followConversation", Tag: tag,
+		NotFound: conversationMissing, Family: statuses, Access: public, Stream: "text/event-stream",
+		Summary: "Follow a conversation live (server-sent events)"}, a.followConversation)
 
-	handle(a, op{Method: "GET", Path: "/user/conversations", Name: "listConversations", Tag: tag, Summary: "List conversations"}, a.listConversations)
-	handle(a, op{Method: "GET", Path: "/user/conversations/{id}", Name: "getConversation", Tag: tag, NotFound: conversationMissing, Summary: "Read a conversation with its history"}, a.getConversation)
-	handle(a, op{Method: "DELETE", Path: "/user/conversations/{id}", Name: "deleteConversation", Tag: tag, NotFound: conversationMissing, Summary: "Delete a conversation"}, a.deleteConversation)
-	handle(a, op{Method: "POST", Path: "/user/conversations/{id}/reply", Name: "replyInConversation", Tag: tag, NotFound: conversationMissing, Status: 201, Idempotent: true, Summary: "Say something in the assistant's place"}, a.humanReply)
+	handle(a, op{Method: "GET", Path: "/user/conversations", Name: "listConversations", Tag: tag,
+		Summary: "List conversations"}, a.listConversations)
+	handle(a, op{Method: "GET", Path: "/user/conversations/{id}", Name: "getConversation", Tag: tag,
+		NotFound: conversationMissing, Summary: "Read a conversation with its history"}, a.getConversation)
+	handle(a, op{Method: "DELETE", Path: "/user/conversations/{id}", Name: "deleteConversation", Tag: tag,
+		NotFound: conversationMissing, Summary: "Delete a conversation"}, a.deleteConversation)
+	handle(a, op{Method: "POST", Path: "/user/conversations/{id}/reply", Name: "replyInConversation", Tag: tag,
+		NotFound: conversationMissing, Status: 201, Idempotent: true,
+		Summary: "Say something in the assistant's place"}, a.humanReply)
 	for i, prefix := range []string{"/user", "/automate"} {
 		for _, on := range []bool{true, false} {
 			word := map[bool]string{true: "enable", false: "disable"}[on]
 			name := word + []string{"AI", "AIAutomated"}[i]
-			handle(a, op{Method: "POST", Path: prefix + "/conversations/{id}/" + word + "-ai", Name: name, Tag: tag, NotFound: conversationMissing, Summary: "Have the assistant reply, or not"},
+			handle(a, op{Method: "POST", Path: prefix + "/conversations/{id}/" + word + "-ai", Name: name, Tag: tag,
+				NotFound: conversationMissing, Summary: "Have the assistant reply, or not"},
 				func(ctx context.Context, r *request, in *byText) (*aiState, error) {
 					return &aiState{true, on}, a.Chat.SetAI(ctx, r.UserID(), in.ID, on)
 				})
@@ -45,9 +58,11 @@ func (a *API) conversationRoutes() {
 	}
 	for i, path := range []string{"/user/ai/generate-reply", "/ai/generate-reply"} {
 		name := []string{"generateReply", "generateReplyShort"}[i]
-		handle(a, op{Method: "POST", Path: path, Name: name, Tag: tag, Idempotent: true, Summary: "Reply to a customer of yours: one conversation per assistant and customer"}, a.generateReply)
+		handle(a, op{Method: "POST", Path: path, Name: name, Tag: tag, Idempotent: true,
+			Summary: "Reply to a customer of yours: one conversation per assistant and customer"}, a.generateReply)
 	}
-	handle(a, op{Method: "DELETE", Path: "/user/customers/{phone}", Name: "eraseCustomer", Tag: tag, Summary: "Erase what is kept of a customer"}, a.eraseCustomer)
+	handle(a, op{Method: "DELETE", Path: "/user/customers/{phone}", Name: "eraseCustomer", Tag: tag,
+		Summary: "Erase what is kept of a customer"}, a.eraseCustomer)
 }
 
 type byText struct {
@@ -114,9 +129,10 @@ func (a *API) createConversation(ctx context.Context, r *request, in *newConvers
 	return &startedConversation{true, conv.ID, lines(history)}, nil
 }
 
-// given are the variables that a request may bring to an assistant, and the names of those that are a visitor's: all of them, unless the
-// assistant's owner asks.
-func given(r *request, s *parley.Assistant, sent map[string]string) (vars map[string]string, visitors []string, err error) {
+// given are the variables that a request may bring to an assistant, and the names of those that are a visitor's: all
+// of them, unless the assistant's owner asks.
+func given(r *request, s *parley.Assistant, sent map[string]string) (vars map[string]string, visitors []string,
+	err error) {
 	if r.Who != nil && r.UserID() == s.UserID {
 		return sent, nil, nil
 	}
@@ -125,18 +141,19 @@ func given(r *request, s *parley.Assistant, sent map[string]string) (vars map[st
 	return vars, slices.Sorted(maps.Keys(vars)), wrong.Err()
 }
 
-// allowedOrigin judges the page that asks, by the Origin header that browsers send; our own pages are always allowed, and so is the
-// assistant's owner with a credential. A program that sends no Origin is no page of an allowed site.
+// allowedOrigin judges the page that asks, by the Origin header that browsers send; our own pages are always allowed,
+// and so is the assistant's owner with a credential. A program that sends no Origin is no page of an allowed site.
 func (a *API) allowedOrigin(r *request, s *parley.Assistant) bool {
 	if r.owns(s.UserID) || a.Front.Own(r.Request) {
 		return true
 	}
 	from := web.Origin(r.Header.Get("Origin"))
-	return from != "" && slices.ContainsFunc(s.WidgetSettings.AllowedOrigins, func(o string) bool { return web.Origin(o) == from })
+	return from != "" && slices.ContainsFunc(s.WidgetSettings.AllowedOrigins,
+		func(o string) bool { return web.Origin(o) == from })
 }
 
-// publicConversation is a conversation that may be read without a credential (widget), while its assistant is there for strangers, or
-// whose owner asks.
+// publicConversation is a conversation that may be read without a credential (widget), while its assistant is there
+// for strangers, or whose owner asks.
 func (a *API) publicConversation(ctx context.Context, r *request, id string) (*parley.Conversation, error) {
 	conv, err := a.DB.PublicConversation(ctx, id)
 	if err != nil {
@@ -303,7 +320,8 @@ func (a *API) followConversation(ctx context.Context, r *request, in *byText) (*
 		}
 		for _, m := range list {
 			last = m.ID
-			s.Send("message", strconv.FormatInt(m.ID, 10), map[string]any{"role": m.Role, "author": m.Author, "content": m.Content, "created_at": m.CreatedAt})
+			s.Send("message", strconv.FormatInt(m.ID, 10),
+				map[string]any{"role": m.Role, "author": m.Author, "content": m.Content, "created_at": m.CreatedAt})
 		}
 		if s.Flush() != nil {
 			return nil, errAnswered
@@ -350,7 +368,8 @@ type conversationQuery struct {
 	Identifier    string `query:"external_identifier" maxLength:"255" doc:"Only with whom the channel calls so: the customer_identifier of generate-reply, or a phone number."`
 }
 
-func (a *API) listConversations(ctx context.Context, r *request, in *conversationQuery) (*Paginated[parley.Conversation], error) {
+func (a *API) listConversations(ctx context.Context, r *request,
+	in *conversationQuery) (*Paginated[parley.Conversation], error) {
 	if named(r, "assistant_id") {
 		if _, err := a.DB.Assistant(ctx, r.UserID(), in.AssistantID); err != nil {
 			return nil, err
@@ -358,8 +377,10 @@ func (a *API) listConversations(ctx context.Context, r *request, in *conversatio
 	}
 	from, to := in.bounds()
 	p := in.page(15)
-	list, total, err := a.DB.Conversations(ctx, r.UserID(), store.ConversationFilter{Type: parley.ConversationType(in.Type), AssistantID: in.AssistantID,
-		CustomerPhone: asked(in.CustomerPhone), SenderPhone: asked(in.SenderPhone), Identifier: in.Identifier, From: from, To: to}, p)
+	list, total, err := a.DB.Conversations(ctx, r.UserID(),
+		store.ConversationFilter{Type: parley.ConversationType(in.Type), AssistantID: in.AssistantID,
+			CustomerPhone: asked(in.CustomerPhone), SenderPhone: asked(in.SenderPhone), Identifier: in.Identifier,
+			From: from, To: to}, p)
 	if err != nil {
 		return nil, err
 	}
@@ -388,7 +409,8 @@ func (a *API) getConversation(ctx context.Context, r *request, in *byText) (*ful
 		return nil, err
 	}
 	list, err := a.DB.Messages(ctx, conv.ID)
-	out := &fullConversation{Conversation: *conv, History: list, Variables: conv.Variables, ExtractedVariables: conv.Extracted,
+	out := &fullConversation{Conversation: *conv, History: list, Variables: conv.Variables,
+		ExtractedVariables: conv.Extracted,
 		ExternalIdentifier: conv.ExternalIdentifier, EndedAt: parley.DateTime(conv.EndedAt)}
 	if out.ExtractedVariables == nil {
 		out.ExtractedVariables = map[string]any{}
@@ -439,7 +461,8 @@ func (a *API) generateReply(ctx context.Context, r *request, in *replyRequest) (
 	if err != nil {
 		return nil, err
 	}
-	conv, err := a.Chat.WithCustomer(ctx, assistant, parley.APIConversation, in.Body.CustomerIdentifier, in.Body.Variables)
+	conv, err := a.Chat.WithCustomer(ctx, assistant, parley.APIConversation, in.Body.CustomerIdentifier,
+		in.Body.Variables)
 	if err != nil {
 		return nil, err
 	}

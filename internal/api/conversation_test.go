@@ -60,8 +60,10 @@ func eachTalking(t *testing.T, test func(t *testing.T, h *harness, model *aitest
 // active makes an assistant that answers; uuid is how the public routes know it.
 func (h *harness) active(change map[string]any) (id int64, uuid string) {
 	h.Helper()
-	id = h.assistant(with(map[string]any{"status": "active", "system_prompt": "Serve {{who}}.", "initial_message": "Hello {{who}}.",
-		"widget_settings": map[string]any{"pre_chat_fields": []any{map[string]any{"variable": "who", "label": "Your name"}}}}, change))
+	id = h.assistant(with(map[string]any{"status": "active", "system_prompt": "Serve {{who}}.",
+		"initial_message": "Hello {{who}}.",
+		"widget_settings": map[string]any{"pre_chat_fields": []any{map[string]any{"variable": "who",
+			"label": "Your name"}}}}, change))
 	return id, h.get(fmt.Sprintf("/user/assistant/%d", id), status(200)).json()["uuid"].(string)
 }
 
@@ -70,35 +72,43 @@ var anonymous = header("Authorization", "")
 
 func (h *harness) converse(uuid string) string {
 	h.Helper()
-	return h.post("/conversations", map[string]any{"assistant_id": uuid, "variables": map[string]any{"who": "Ana"}}, anonymous, status(200)).json()["conversation_id"].(string)
+	return h.post("/conversations", map[string]any{"assistant_id": uuid, "variables": map[string]any{"who": "Ana"}},
+		anonymous, status(200)).json()["conversation_id"].(string)
 }
 
 func TestConversationRoundTrip(t *testing.T) {
 	eachTalking(t, func(t *testing.T, h *harness, model *aitest.Server) {
 		aid, uuid := h.active(nil)
-		made := h.post("/conversations", map[string]any{"assistant_id": uuid, "variables": map[string]any{"who": "Ana"}}, anonymous, status(200))
+		made := h.post("/conversations", map[string]any{"assistant_id": uuid,
+			"variables": map[string]any{"who": "Ana"}}, anonymous, status(200))
 		id := made.json()["conversation_id"].(string)
-		made.is(`{"status":true,"conversation_id":"` + id + `","history":[{"role":"assistant","content":"Hello Ana."}]}`)
+		made.is(`{"status":true,"conversation_id":"` + id +
+			`","history":[{"role":"assistant","content":"Hello Ana."}]}`)
 		h.post("/conversations/"+id+"/messages", map[string]any{"message": "  Hi  "}, anonymous, status(200)).
 			is(`{"status":true,"message":"You said: Hi (prompt: Serve Ana.)","function_calls":[]}`)
-		h.get("/conversations/"+id, anonymous, status(200)).is(`{"status":true,"history":[{"role":"assistant","content":"Hello Ana."},` +
-			`{"role":"user","content":"Hi"},{"role":"assistant","content":"You said: Hi (prompt: Serve Ana.)"}],"variables":{"who":"Ana"}}`)
+		h.get("/conversations/"+id, anonymous, status(200)).is(
+			`{"status":true,"history":[{"role":"assistant","content":"Hello Ana."},` +
+				`{"role":"user","content":"Hi"},{"role":"assistant","content":"You said: Hi (prompt: Serve Ana.)"}],"variables":{"who":"Ana"}}`)
 
 		list := h.get("/user/conversations", status(200)).json()
 		item := list["data"].([]any)[0].(map[string]any)
-		if item["id"] != id || item["assistant_id"] != uuid || item["assistant_name"] != "Desk" || item["type"] != "widget" ||
-			item["message_count"] != json.Number("3") || item["total_cost"] != json.Number("0.01") || item["ai_enabled"] != true {
+		if item["id"] != id || item["assistant_id"] != uuid || item["assistant_name"] != "Desk" ||
+			item["type"] != "widget" ||
+			item["message_count"] != json.Number("3") || item["total_cost"] != json.Number("0.01") ||
+			item["ai_enabled"] != true {
 			t.Errorf("list item %v", item)
 		}
 		whole := h.get("/user/conversations/"+id, status(200)).json()
-		if len(whole["history"].([]any)) != 3 || whole["variables"].(map[string]any)["who"] != "Ana" || whole["customer"] != nil {
+		if len(whole["history"].([]any)) != 3 || whole["variables"].(map[string]any)["who"] != "Ana" ||
+			whole["customer"] != nil {
 			t.Errorf("whole: %v", whole)
 		}
 		if e := h.get("/user/billing/ledger", status(200)).json()["data"].([]any)[0].(map[string]any); e["amount"] != json.Number("-0.01") || e["balance_after"] != json.Number("4.99") {
 			t.Errorf("ledger: %v", e)
 		}
 		other := h.stranger()
-		for _, path := range []string{"/user/conversations/" + id, "/user/conversations/no-uuid", "/user/conversations/00000000-0000-0000-0000-000000000000"} {
+		for _, path := range []string{"/user/conversations/" + id, "/user/conversations/no-uuid",
+			"/user/conversations/00000000-0000-0000-0000-000000000000"} {
 			other.get(path, status(404)).is(`{"message":"Conversation not found"}`)
 			other.delete(path, status(404))
 			other.post(path+"/enable-ai", nil, status(404))
@@ -120,36 +130,47 @@ func TestConversationRefusals(t *testing.T) {
 	eachTalking(t, func(t *testing.T, h *harness, model *aitest.Server) {
 		_, uuid := h.active(nil)
 		_, idle := h.active(map[string]any{"status": "inactive"})
-		_, fenced := h.active(map[string]any{"widget_settings": map[string]any{"allowed_origins": []string{"https://shop.example.com"}}})
+		_, fenced := h.active(map[string]any{"widget_settings": map[string]any{
+			"allowed_origins": []string{"https://shop.example.com"}}})
 		other := h.stranger()
 		missing := `{"status":false,"error":"Assistant not found"}`
 		body := func(id any, kind string) map[string]any { return map[string]any{"assistant_id": id, "type": kind} }
 
-		h.post("/conversations", body("00000000-0000-0000-0000-000000000000", "widget"), anonymous, status(404)).is(missing)
+		h.post("/conversations", body("00000000-0000-0000-0000-000000000000", "widget"), anonymous,
+			status(404)).is(missing)
 		h.post("/conversations", body("nonsense", "widget"), anonymous, status(404)).is(missing)
 		h.post("/conversations", body(idle, "widget"), anonymous, status(404)).is(missing)
 		h.post("/conversations", body(idle, "test"), status(200)) // its owner may try it
-		h.post("/conversations", body(uuid, "test"), anonymous, status(401)).is(`{"status":false,"error":"Unauthenticated."}`)
+		h.post("/conversations", body(uuid, "test"), anonymous,
+			status(401)).is(`{"status":false,"error":"Unauthenticated."}`)
 		other.post("/conversations", body(uuid, "test"), status(401)).is(`{"status":false,"error":"Unauthenticated."}`)
-		other.post("/conversations", body(uuid, "test"), header("Authorization", "Bearer 1|x"), status(401)).is(`{"status":false,"error":"Unauthenticated."}`)
-		for _, bad := range []any{map[string]any{}, body(5, "widget"), body(uuid, "phone"), map[string]any{"assistant_id": uuid, "variables": []any{1}},
+		other.post("/conversations", body(uuid, "test"), header("Authorization", "Bearer 1|x"),
+			status(401)).is(`{"status":false,"error":"Unauthenticated."}`)
+		for _, bad := range []any{map[string]any{}, body(5, "widget"), body(uuid, "phone"),
+			map[string]any{"assistant_id": uuid, "variables": []any{1}},
 			map[string]any{"assistant_id": uuid, "variables": map[string]any{"n": []any{}}}} {
-			if got := h.post("/conversations", bad, anonymous, status(422)).json(); got["status"] != false || got["error"] == "" || len(got) != 2 {
+			if got := h.post("/conversations", bad, anonymous, status(422)).json(); got["status"] != false ||
+				got["error"] == "" || len(got) != 2 {
 				t.Errorf("%v was answered %v", bad, got)
 			}
 		}
-		h.post("/conversations", nil, raw("{"), anonymous, status(422)).is(`{"status":false,"error":"The request body is not valid JSON."}`)
+		h.post("/conversations", nil, raw("{"), anonymous,
+			status(422)).is(`{"status":false,"error":"The request body is not valid JSON."}`)
 		h.post("/conversations", body(fenced, "widget"), anonymous, status(403))
-		h.post("/conversations", body(fenced, "widget"), anonymous, header("Origin", "https://evil.example.com"), status(403))
-		h.post("/conversations", body(fenced, "widget"), anonymous, header("Origin", "https://shop.example.com"), status(200))
+		h.post("/conversations", body(fenced, "widget"), anonymous, header("Origin", "https://evil.example.com"),
+			status(403))
+		h.post("/conversations", body(fenced, "widget"), anonymous, header("Origin", "https://shop.example.com"),
+			status(200))
 
 		poor := h.stranger() // has nothing
 		_, broke := poor.active(nil)
-		h.post("/conversations", body(broke, "widget"), anonymous, status(402)).is(`{"status":false,"error":"Insufficient balance"}`)
+		h.post("/conversations", body(broke, "widget"), anonymous,
+			status(402)).is(`{"status":false,"error":"Insufficient balance"}`)
 
 		id := h.converse(uuid)
 		test := h.post("/conversations", body(uuid, "test"), status(200)).json()["conversation_id"].(string)
-		for _, path := range []string{"/conversations/" + test, "/conversations/" + test + "/events"} { // not a widget's: its owner's alone
+		// not a widget's: its owner's alone
+		for _, path := range []string{"/conversations/" + test, "/conversations/" + test + "/events"} {
 			h.get(path, anonymous, status(404)).is(`{"status":false,"error":"Conversation not found"}`)
 			other.get(path, status(404))
 		}
@@ -158,9 +179,11 @@ func TestConversationRefusals(t *testing.T) {
 		for _, text := range []any{"", "   ", strings.Repeat("ä", 2001), 5, nil} {
 			h.post("/conversations/"+id+"/messages", map[string]any{"message": text}, anonymous, status(422))
 		}
-		h.post("/conversations/"+id+"/messages", map[string]any{"message": strings.Repeat("ä", 2000)}, anonymous, status(200))
+		h.post("/conversations/"+id+"/messages", map[string]any{"message": strings.Repeat("ä", 2000)}, anonymous,
+			status(200))
 		model.Script(aitest.Behaviour{Status: 401})
-		if got := h.post("/conversations/"+id+"/messages", map[string]any{"message": "Hi"}, anonymous, status(502)).json(); got["status"] != false || len(got) != 2 {
+		if got := h.post("/conversations/"+id+"/messages", map[string]any{"message": "Hi"}, anonymous,
+			status(502)).json(); got["status"] != false || len(got) != 2 {
 			t.Errorf("a failing model: %v", got)
 		}
 	})
@@ -219,28 +242,33 @@ func TestStreamedReplyAndFollower(t *testing.T) {
 		seen := strings.Join(read(t, follower, "typing"), "\n")
 		close(gate)
 		got := read(t, reply, "done")
-		if want := `done {"status":true,"message":"One two.","function_calls":[]}`; got[len(got)-1] != want || len(got) < 2 || !strings.HasPrefix(got[0], `delta {"text":"`) {
+		if want := `done {"status":true,"message":"One two.","function_calls":[]}`; got[len(got)-1] != want ||
+			len(got) < 2 || !strings.HasPrefix(got[0], `delta {"text":"`) {
 			t.Errorf("streamed %q", got)
 		}
 		for !strings.Contains(seen, "One two.") {
 			seen += "\n" + strings.Join(read(t, follower, "message"), "\n")
 		}
-		if !strings.Contains(seen, `"content":"Count"`) || !strings.Contains(seen, "typing {}") || !strings.Contains(seen, `"role":"assistant"`) {
+		if !strings.Contains(seen, `"content":"Count"`) || !strings.Contains(seen, "typing {}") ||
+			!strings.Contains(seen, `"role":"assistant"`) {
 			t.Errorf("followed %s", seen)
 		}
 		h.post("/automate/conversations/"+id+"/disable-ai", nil, status(200)).is(`{"status":true,"ai_enabled":false}`)
 		if got := read(t, follower, "ai"); got[len(got)-1] != `ai {"enabled":false}` {
 			t.Errorf("followed %q", got)
 		}
-		h.post("/conversations/"+id+"/messages", map[string]any{"message": "Hello?"}, anonymous, status(200)).is(`{"status":true,"message":null,"function_calls":[]}`)
+		h.post("/conversations/"+id+"/messages", map[string]any{"message": "Hello?"}, anonymous,
+			status(200)).is(`{"status":true,"message":null,"function_calls":[]}`)
 		bo := func() *answer {
-			return h.post("/user/conversations/"+id+"/reply", map[string]any{"message": "Bo here."}, header("Idempotency-Key", "bo"), status(201))
+			return h.post("/user/conversations/"+id+"/reply", map[string]any{"message": "Bo here."},
+				header("Idempotency-Key", "bo"), status(201))
 		}
 		human := bo().json()
 		if again := bo().json(); encode(again) != encode(human) {
 			t.Errorf("one key replied %v and %v", human, again)
 		}
-		if data := human["data"].(map[string]any); data["role"] != "assistant" || data["author"] != "human" || data["content"] != "Bo here." {
+		if data := human["data"].(map[string]any); data["role"] != "assistant" || data["author"] != "human" ||
+			data["content"] != "Bo here." {
 			t.Errorf("reply %v", human)
 		}
 		read(t, follower, "message")
@@ -265,8 +293,10 @@ func TestGenerateReply(t *testing.T) {
 			if i == 1 {
 				name = uuid
 			}
-			got := h.post(path, map[string]any{"assistant_id": name, "customer_identifier": "c-1", "message": "Hi", "variables": map[string]any{"who": "Bo"}}, status(200)).json()
-			if got["success"] != true || got["reply"] != "You said: Hi (prompt: Serve Bo.)" || got["customer_identifier"] != "c-1" || got["ai_disabled"] != false {
+			got := h.post(path, map[string]any{"assistant_id": name, "customer_identifier": "c-1", "message": "Hi",
+				"variables": map[string]any{"who": "Bo"}}, status(200)).json()
+			if got["success"] != true || got["reply"] != "You said: Hi (prompt: Serve Bo.)" ||
+				got["customer_identifier"] != "c-1" || got["ai_disabled"] != false {
 				t.Errorf("%s answered %v", path, got)
 			}
 		}
@@ -280,22 +310,28 @@ func TestGenerateReply(t *testing.T) {
 			t.Errorf("%v", got)
 		}
 		h.post("/user/conversations/"+id+"/disable-ai", nil, status(200))
-		if got := h.post("/ai/generate-reply", map[string]any{"assistant_id": aid, "customer_identifier": "c-1", "message": "Hi"}, status(200)).json(); got["reply"] != nil || got["ai_disabled"] != true {
+		if got := h.post("/ai/generate-reply", map[string]any{"assistant_id": aid, "customer_identifier": "c-1",
+			"message": "Hi"}, status(200)).json(); got["reply"] != nil || got["ai_disabled"] != true {
 			t.Errorf("while off: %v", got)
 		}
 		h.post("/ai/generate-reply", map[string]any{}).fails("assistant_id", "customer_identifier", "message")
-		h.post("/ai/generate-reply", map[string]any{"assistant_id": true, "customer_identifier": "c", "message": "m"}).says("assistant_id", "The assistant_id field must be an integer or a UUID.")
+		h.post("/ai/generate-reply", map[string]any{"assistant_id": true, "customer_identifier": "c",
+			"message": "m"}).says("assistant_id", "The assistant_id field must be an integer or a UUID.")
 		for _, bad := range []any{"99 999", "desk", 1.5, []any{}} {
-			h.post("/ai/generate-reply", map[string]any{"assistant_id": bad, "customer_identifier": 5, "message": "m"}).fails("assistant_id", "customer_identifier")
+			h.post("/ai/generate-reply", map[string]any{"assistant_id": bad, "customer_identifier": 5,
+				"message": "m"}).fails("assistant_id", "customer_identifier")
 		}
 		for _, unknown := range []any{99999, "99999", "00000000-0000-0000-0000-000000000000"} {
-			h.post("/ai/generate-reply", map[string]any{"assistant_id": unknown, "customer_identifier": "c", "message": "m"}, status(404)).is(`{"message":"Assistant not found"}`)
+			h.post("/ai/generate-reply", map[string]any{"assistant_id": unknown, "customer_identifier": "c",
+				"message": "m"}, status(404)).is(`{"message":"Assistant not found"}`)
 		}
 		other := h.stranger()
 		for _, name := range []any{aid, uuid} {
-			other.post("/ai/generate-reply", map[string]any{"assistant_id": name, "customer_identifier": "c", "message": "m"}, status(404))
+			other.post("/ai/generate-reply", map[string]any{"assistant_id": name, "customer_identifier": "c",
+				"message": "m"}, status(404))
 		}
-		h.post("/ai/generate-reply", map[string]any{"assistant_id": aid}, anonymous, status(401)).is(`{"message":"Unauthenticated."}`)
+		h.post("/ai/generate-reply", map[string]any{"assistant_id": aid}, anonymous,
+			status(401)).is(`{"message":"Unauthenticated."}`)
 
 		phone := map[string]any{"assistant_id": aid, "customer_identifier": "+12025550123", "message": "Hi"}
 		first := h.post("/ai/generate-reply", phone, header("Idempotency-Key", "k1"), status(200))
@@ -304,7 +340,8 @@ func TestGenerateReply(t *testing.T) {
 			t.Errorf("%s\n%s", first.body, again.body)
 		}
 		for _, want := range []string{"1", "0"} {
-			if got := h.delete("/user/customers/%2B12025550123", status(200)).json(); got["conversations"] != json.Number(want) {
+			if got := h.delete("/user/customers/%2B12025550123",
+				status(200)).json(); got["conversations"] != json.Number(want) {
 				t.Errorf("erased %v, want %s conversations", got, want)
 			}
 		}
@@ -320,9 +357,11 @@ func TestConversationFilters(t *testing.T) {
 		h.post("/conversations", map[string]any{"assistant_id": uuid, "type": "test"}, status(200))
 		day := func(d time.Duration) string { return time.Now().UTC().Add(d).Format(time.DateOnly) }
 		for query, want := range map[string]string{
-			"": "3", "type=&assistant_id=&date_from=": "3", "type=widget": "2", "type=test": "1", "type=whatsapp": "0", fmt.Sprintf("assistant_id=%d", aid): "2",
+			"": "3", "type=&assistant_id=&date_from=": "3", "type=widget": "2", "type=test": "1",
+			"type=whatsapp": "0", fmt.Sprintf("assistant_id=%d", aid): "2",
 			fmt.Sprintf("assistant_id=%d&type=test", aid): "1", "date_from=" + day(0): "3", "date_to=" + day(0): "3",
-			"date_from=" + day(48*time.Hour): "0", "date_to=" + day(-24*time.Hour): "0", "date_from=" + day(-time.Hour*24) + "&date_to=" + day(0): "3",
+			"date_from=" + day(48*time.Hour): "0", "date_to=" + day(-24*time.Hour): "0", "date_from=" +
+				day(-time.Hour*24) + "&date_to=" + day(0): "3",
 		} {
 			if got := h.get("/user/conversations?"+query, status(200)).json()["total"]; got != json.Number(want) {
 				t.Errorf("%s: %v, want %s", query, got, want)
@@ -352,7 +391,8 @@ func TestPublicLimitsAndCORS(t *testing.T) {
 	h.converse(uuid)
 	h.converse(uuid)
 	limited := h.post("/conversations", map[string]any{"assistant_id": uuid}, anonymous, status(429))
-	if limited.json()["message"] != "Too Many Attempts." || limited.header.Get("Retry-After") == "" || limited.json()["retry_after"] == nil {
+	if limited.json()["message"] != "Too Many Attempts." || limited.header.Get("Retry-After") == "" ||
+		limited.json()["retry_after"] == nil {
 		t.Errorf("%s", limited.body)
 	}
 	for range 2 {
@@ -363,11 +403,14 @@ func TestPublicLimitsAndCORS(t *testing.T) {
 	h.post("/ai/generate-reply", body, status(200))
 	h.post("/ai/generate-reply", body, status(429))
 
-	pre := h.do("OPTIONS", "/conversations/"+id+"/messages", nil, anonymous, header("Origin", "https://shop.example.com"), status(204))
-	if pre.header.Get("Access-Control-Allow-Origin") != "*" || !strings.Contains(pre.header.Get("Access-Control-Allow-Methods"), "POST") {
+	pre := h.do("OPTIONS", "/conversations/"+id+"/messages", nil, anonymous,
+		header("Origin", "https://shop.example.com"), status(204))
+	if pre.header.Get("Access-Control-Allow-Origin") != "*" ||
+		!strings.Contains(pre.header.Get("Access-Control-Allow-Methods"), "POST") {
 		t.Errorf("preflight: %v", pre.header)
 	}
-	if got := h.get("/conversations/"+id, anonymous, status(200)); got.header.Get("Access-Control-Allow-Origin") != "*" {
+	if got := h.get("/conversations/"+id, anonymous,
+		status(200)); got.header.Get("Access-Control-Allow-Origin") != "*" {
 		t.Errorf("no CORS on a public route: %v", got.header)
 	}
 	if got := h.get("/user/me", status(200)); got.header.Get("Access-Control-Allow-Origin") != "" {

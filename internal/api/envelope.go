@@ -67,7 +67,8 @@ func envelope[T any](a *API, r *http.Request, rows []T, total int, p store.Page)
 		s := path + "?" + withPage(others, n)
 		return &s
 	}
-	e := Paginated[T]{CurrentPage: p.Number, Data: rows, FirstPageURL: *at(1), LastPage: last, LastPageURL: *at(last), Path: path,
+	e := Paginated[T]{CurrentPage: p.Number, Data: rows, FirstPageURL: *at(1), LastPage: last,
+		LastPageURL: *at(last), Path: path,
 		PerPage: p.Size, Total: total, NextPageURL: at(p.Number + 1), PrevPageURL: at(p.Number - 1)}
 	if p.Number > last { // beyond the end there is no next page, and the one before is the last
 		e.PrevPageURL = at(last)

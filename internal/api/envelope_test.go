@@ -22,7 +22,8 @@ func (h *harness) fill(n int) {
 		for i := range n {
 			a := &parley.Assistant{}
 			form.Defaults(a)
-			a.Name, a.Type, a.Mode, a.Timezone, a.SystemPrompt = fmt.Sprintf("A%03d", i), "outbound", "pipeline", "UTC", "Be kind."
+			a.Name, a.Type, a.Mode, a.Timezone, a.SystemPrompt = fmt.Sprintf("A%03d", i), "outbound", "pipeline",
+				"UTC", "Be kind."
 			a.VoiceID, a.LanguageID, a.LLMModelID = voice, 1, &model
 			if err := tx.CreateAssistant(ctx, h.user.ID, a); err != nil {
 				return err
@@ -68,9 +69,12 @@ func (p page) labels() (s string) {
 func TestEnvelope(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		list := h.url + "/api/user/assistants/get"
-		h.get("/user/assistants/get", status(200)).is(`{"current_page":1,"data":[],"first_page_url":"` + list + `?page=1","from":null,"last_page":1,"last_page_url":"` +
-			list + `?page=1","links":[{"url":null,"label":"&laquo; Previous","active":false},{"url":"` + list + `?page=1","label":"1","active":true},` +
-			`{"url":null,"label":"Next &raquo;","active":false}],"next_page_url":null,"path":"` + list + `","per_page":10,"prev_page_url":null,"to":null,"total":0}`)
+		h.get("/user/assistants/get", status(200)).is(`{"current_page":1,"data":[],"first_page_url":"` + list +
+			`?page=1","from":null,"last_page":1,"last_page_url":"` +
+			list + `?page=1","links":[{"url":null,"label":"&laquo; Previous","active":false},{"url":"` + list +
+			`?page=1","label":"1","active":true},` +
+			`{"url":null,"label":"Next &raquo;","active":false}],"next_page_url":null,"path":"` + list +
+			`","per_page":10,"prev_page_url":null,"to":null,"total":0}`)
 		h.fill(23)
 		for _, c := range []struct {
 			query              string
@@ -91,10 +95,12 @@ func TestEnvelope(t *testing.T) {
 			{"?per_page=100", 1, 100, 23, 1, 23, 1, "", "", "1*"},
 			{"?per_page=3", 1, 3, 3, 1, 3, 8, "", "per_page=3&page=2", "1* 2 3 4 5 6 7 8"},
 			{"?per_page=1", 1, 1, 1, 1, 1, 23, "", "per_page=1&page=2", "1* 2 3 4 ... 22 23"},
-			{"?per_page=1&page=12", 12, 1, 1, 12, 12, 23, "per_page=1&page=11", "per_page=1&page=13", "1 2 ... 9 10 11 12* 13 14 15 ... 22 23"},
+			{"?per_page=1&page=12", 12, 1, 1, 12, 12, 23, "per_page=1&page=11", "per_page=1&page=13",
+				"1 2 ... 9 10 11 12* 13 14 15 ... 22 23"},
 			{"?per_page=1&page=23", 23, 1, 1, 23, 23, 23, "per_page=1&page=22", "", "1 2 ... 20 21 22 23*"},
 			{"?per_page=2&page=2", 2, 2, 2, 3, 4, 12, "per_page=2&page=1", "per_page=2&page=3", "1 2* 3 4 5 ... 11 12"},
-			{"?per_page=5&x=a%26b&page=2&x=c&empty=", 2, 5, 5, 6, 10, 5, "empty=&per_page=5&x=a%26b&x=c&page=1", "empty=&per_page=5&x=a%26b&x=c&page=3", "1 2* 3 4 5"},
+			{"?per_page=5&x=a%26b&page=2&x=c&empty=", 2, 5, 5, 6, 10, 5, "empty=&per_page=5&x=a%26b&x=c&page=1",
+				"empty=&per_page=5&x=a%26b&x=c&page=3", "1 2* 3 4 5"},
 		} {
 			var p page
 			h.get("/user/assistants/get"+c.query, status(200)).decode(&p)
@@ -110,15 +116,19 @@ func TestEnvelope(t *testing.T) {
 				}
 				return strings.TrimPrefix(*s, list+"?")
 			}
-			if p.CurrentPage != c.current || p.PerPage != c.size || len(p.Data) != c.rows || val(p.From) != c.from || val(p.To) != c.to || p.LastPage != c.last ||
-				p.Total != 23 || url(p.PrevPageURL) != c.prev || url(p.NextPageURL) != c.next || p.labels() != c.labels || p.Path != list || p.Data == nil {
+			if p.CurrentPage != c.current || p.PerPage != c.size || len(p.Data) != c.rows ||
+				val(p.From) != c.from || val(p.To) != c.to || p.LastPage != c.last ||
+				p.Total != 23 || url(p.PrevPageURL) != c.prev || url(p.NextPageURL) != c.next ||
+				p.labels() != c.labels || p.Path != list || p.Data == nil {
 				t.Errorf("%s: %+v, labels %q", c.query, p, p.labels())
 			}
 			first, end := p.Links[0], p.Links[len(p.Links)-1]
-			if first.Label != "&laquo; Previous" || end.Label != "Next &raquo;" || first.Active || end.Active || url(first.URL) != c.prev || url(end.URL) != c.next {
+			if first.Label != "&laquo; Previous" || end.Label != "Next &raquo;" || first.Active || end.Active ||
+				url(first.URL) != c.prev || url(end.URL) != c.next {
 				t.Errorf("%s: previous %+v, next %+v", c.query, first, end)
 			}
-			if !strings.HasSuffix(p.FirstPageURL, "page=1") || !strings.HasSuffix(p.LastPageURL, fmt.Sprintf("page=%d", c.last)) {
+			if !strings.HasSuffix(p.FirstPageURL, "page=1") ||
+				!strings.HasSuffix(p.LastPageURL, fmt.Sprintf("page=%d", c.last)) {
 				t.Errorf("%s: first %s, last %s", c.query, p.FirstPageURL, p.LastPageURL)
 			}
 			if c.rows > 0 && p.Data[0]["name"] != fmt.Sprintf("A%03d", c.from-1) {
@@ -188,7 +198,8 @@ func TestLinksStartWithThePublicAddress(t *testing.T) {
 		t.Errorf("path %v", p["path"])
 	}
 	other := lite(t, nil) // whom nobody trusts can't say that he came by https
-	if p := other.get("/user/assistants/get", header("X-Forwarded-Proto", "https")).json(); !strings.HasPrefix(p["path"].(string), other.url) {
+	if p := other.get("/user/assistants/get", header("X-Forwarded-Proto",
+		"https")).json(); !strings.HasPrefix(p["path"].(string), other.url) {
 		t.Errorf("path %v", p["path"])
 	}
 }

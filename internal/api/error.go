@@ -58,7 +58,8 @@ func (f family) shape(e *parley.Error) errorBody {
 }
 
 // whatsAppCodes are the codes of failures that have none of their own: of the frame, of a path that can't be one.
-var whatsAppCodes = map[parley.Kind]string{parley.NotFound: "SENDER_NOT_FOUND", parley.Refused: "BAD_REQUEST", parley.Invalid: "INVALID_REQUEST"}
+var whatsAppCodes = map[parley.Kind]string{parley.NotFound: "SENDER_NOT_FOUND", parley.Refused: "BAD_REQUEST",
+	parley.Invalid: "INVALID_REQUEST"}
 
 // badJSON marks the validation error that has an empty errors object.
 const badJSON = "bad_json"
@@ -81,8 +82,9 @@ func (a *API) fail(w http.ResponseWriter, r *http.Request, f family, failure str
 // lingerBytes is how much is read of a body after the answer to it.
 const lingerBytes = 64 << 20
 
-// stillSending says whether a request that is about to be refused may have a body that was not read to its end. net/http would answer
-// and close the connection: a client that reads only after it has sent everything finds it broken, and never learns why.
+// stillSending says whether a request that is about to be refused may have a body that was not read to its end.
+// net/http would answer and close the connection: a client that reads only after it has sent everything finds it
+// broken, and never learns why.
 func stillSending(w http.ResponseWriter, r *http.Request) bool {
 	const readAnyway = 256 << 10 // by net/http
 	large := r.ContentLength < 0 || r.ContentLength > readAnyway

@@ -12,14 +12,25 @@ import (
 
 func (a *API) eventRoutes() {
 	const tag, missing = "Webhooks", "Webhook delivery not found"
-	handle(a, op{Method: "GET", Path: "/user/webhook-secret", Name: "getWebhookSecret", Tag: tag, Summary: "What signs your webhooks"}, a.getWebhookSecret)
-	handle(a, op{Method: "POST", Path: "/user/webhook-secret/rotate", Name: "rotateWebhookSecret", Tag: tag, Summary: "Make a new secret; the old one signs along for 24 hours"}, a.rotateWebhookSecret)
-	handle(a, op{Method: "GET", Path: "/user/webhook-endpoint", Name: "getWebhookEndpoint", Tag: tag, Summary: "Where the account's own events go"}, a.getWebhookEndpoint)
-	handle(a, op{Method: "PUT", Path: "/user/webhook-endpoint", Name: "updateWebhookEndpoint", Tag: tag, Body: endpoint{}, Partial: true, Summary: "Have the account's own events sent to a URL, or (null) nowhere"}, a.updateWebhookEndpoint)
-	handle(a, op{Method: "GET", Path: "/user/webhook-deliveries", Name: "listWebhookDeliveries", Tag: tag, Summary: "List deliveries, newest first"}, a.listDeliveries)
-	handle(a, op{Method: "GET", Path: "/user/webhook-deliveries/{id}", Name: "getWebhookDelivery", Tag: tag, NotFound: missing, Summary: "Read a delivery with its payload and every attempt"}, a.getDelivery)
-	handle(a, op{Method: "POST", Path: "/user/webhook-deliveries/{id}/resend", Name: "resendWebhookDelivery", Tag: tag, NotFound: missing, Summary: "Send a delivery again: at once, and with its whole schedule"}, a.resendDelivery)
-	handle(a, op{Method: "POST", Path: "/user/assistants/{id}/webhook-test", Name: "testWebhook", Tag: tag, NotFound: "Assistant not found", Status: 201, Summary: "Send a made-up event to an assistant's endpoint"}, a.testWebhook)
+	handle(a, op{Method: "GET", Path: "/user/webhook-secret", Name: "getWebhookSecret", Tag: tag,
+		Summary: "What signs your webhooks"}, a.getWebhookSecret)
+	handle(a, op{Method: "POST", Path: "/user/webhook-secret/rotate", Name: "rotateWebhookSecret", Tag: tag,
+		Summary: "Make a new secret; the old one signs along for 24 hours"}, a.rotateWebhookSecret)
+	handle(a, op{Method: "GET", Path: "/user/webhook-endpoint", Name: "getWebhookEndpoint", Tag: tag,
+		Summary: "Where the account's own events go"}, a.getWebhookEndpoint)
+	handle(a, op{Method: "PUT", Path: "/user/webhook-endpoint", Name: "updateWebhookEndpoint", Tag: tag,
+		Body: endpoint{}, Partial: true, Summary: "Have the account's own events sent to a URL, or (null) nowhere"},
+		a.updateWebhookEndpoint)
+	handle(a, op{Method: "GET", Path: "/user/webhook-deliveries", Name: "listWebhookDeliveries", Tag: tag,
+		Summary: "List deliveries, newest first"}, a.listDeliveries)
+	handle(a, op{Method: "GET", Path: "/user/webhook-deliveries/{id}", Name: "getWebhookDelivery", Tag: tag,
+		NotFound: missing, Summary: "Read a delivery with its payload and every attempt"}, a.getDelivery)
+	handle(a, op{Method: "POST", Path: "/user/webhook-deliveries/{id}/resend", Name: "resendWebhookDelivery",
+		Tag: tag, NotFound: missing, Summary: "Send a delivery again: at once, and with its whole schedule"},
+		a.resendDelivery)
+	handle(a, op{Method: "POST", Path: "/user/assistants/{id}/webhook-test", Name: "testWebhook", Tag: tag,
+		NotFound: "Assistant not found", Status: 201, Summary: "Send a made-up event to an assistant's endpoint"},
+		a.testWebhook)
 }
 
 type secret struct {
@@ -61,7 +72,8 @@ type savedEndpoint struct {
 	endpoint
 }
 
-func (a *API) updateWebhookEndpoint(ctx context.Context, r *request, in *struct{ Body endpoint }) (*savedEndpoint, error) {
+func (a *API) updateWebhookEndpoint(ctx context.Context, r *request, in *struct{ Body endpoint }) (*savedEndpoint,
+	error) {
 	if _, sent := r.Body["url"]; sent {
 		if err := event.SetEndpoint(ctx, a.DB, r.UserID(), in.Body.URL); err != nil {
 			return nil, err
@@ -77,7 +89,8 @@ func (a *API) listDeliveries(ctx context.Context, r *request, in *struct {
 	Status string `query:"status" enum:"pending,delivered,failed"`
 }) (*Paginated[parley.Delivery], error) {
 	p := in.page(15)
-	list, total, err := a.DB.Deliveries(ctx, r.UserID(), parley.EventKind(in.Event), parley.DeliveryStatus(in.Status), p)
+	list, total, err := a.DB.Deliveries(ctx, r.UserID(), parley.EventKind(in.Event),
+		parley.DeliveryStatus(in.Status), p)
 	if err != nil {
 		return nil, err
 	}

@@ -64,7 +64,8 @@ func TestWebhookSecret(t *testing.T) {
 			t.Error("two users have one secret")
 		}
 		m := h.post("/user/webhook-secret/rotate", nil, status(200)).json()
-		if m["message"] != "Webhook secret rotated successfully" || m["secret"] == first || m["secret"] != read(h) || len(m) != 2 {
+		if m["message"] != "Webhook secret rotated successfully" || m["secret"] == first ||
+			m["secret"] != read(h) || len(m) != 2 {
 			t.Errorf("rotated to %v", m)
 		}
 	})
@@ -74,18 +75,23 @@ func TestWebhookEndpoint(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		const at = "/user/webhook-endpoint"
 		h.get(at, status(200)).is(`{"url":null}`)
-		h.put(at, map[string]any{"url": "  https://example.com/hooks  "}, status(200)).is(`{"message":"Webhook endpoint updated successfully","url":"https://example.com/hooks"}`)
-		h.put(at, map[string]any{"other": 1}, status(200)).is(`{"message":"Webhook endpoint updated successfully","url":"https://example.com/hooks"}`)
+		h.put(at, map[string]any{"url": "  https://example.com/hooks  "},
+			status(200)).is(`{"message":"Webhook endpoint updated successfully","url":"https://example.com/hooks"}`)
+		h.put(at, map[string]any{"other": 1}, status(200)).is(
+			`{"message":"Webhook endpoint updated successfully","url":"https://example.com/hooks"}`)
 		h.put(at, nil, status(200))
 		h.get(at, status(200)).is(`{"url":"https://example.com/hooks"}`)
 		h.stranger().get(at, status(200)).is(`{"url":null}`)
-		for _, bad := range []any{5, true, []any{}, map[string]any{}, "example.com", "ftp://example.com", "https://", "https://user:pass@example.com", "http://a b", "a\x00"} {
+		for _, bad := range []any{5, true, []any{}, map[string]any{}, "example.com", "ftp://example.com",
+			"https://", "https://user:pass@example.com", "http://a b", "a\x00"} {
 			h.put(at, map[string]any{"url": bad}, status(422)).fails("url")
 		}
-		h.put(at, map[string]any{"url": "https://example.com/" + strings.Repeat("x", 2048)}, status(422)).says("url", "The url field must not be greater than 2048 characters.")
+		h.put(at, map[string]any{"url": "https://example.com/" + strings.Repeat("x", 2048)},
+			status(422)).says("url", "The url field must not be greater than 2048 characters.")
 		h.put(at, nil, raw(`{"url":`), status(422))
 		h.get(at, status(200)).is(`{"url":"https://example.com/hooks"}`)
-		h.put(at, map[string]any{"url": nil}, status(200)).is(`{"message":"Webhook endpoint updated successfully","url":null}`)
+		h.put(at, map[string]any{"url": nil}, status(200)).is(
+			`{"message":"Webhook endpoint updated successfully","url":null}`)
 		h.put(at, map[string]any{"url": "https://example.com"}, status(200))
 		h.put(at, map[string]any{"url": " "}, status(200))
 		h.get(at, status(200)).is(`{"url":null}`)
@@ -104,8 +110,10 @@ func TestWebhookDeliveries(t *testing.T) {
 		failed := h.enqueue(parley.EventCallCompleted, "https://example.com/c")
 		h.attempt(failed, 410)
 		for query, want := range map[string][]int64{
-			"": {failed.ID, made.ID, waiting.ID}, "?status=pending": {waiting.ID}, "?status=delivered": {made.ID}, "?status=failed": {failed.ID},
-			"?event=balance.low": {made.ID}, "?event=balance.low&status=failed": nil, "?event=campaign.completed": nil, "?per_page=1&page=2": {made.ID},
+			"": {failed.ID, made.ID, waiting.ID}, "?status=pending": {waiting.ID}, "?status=delivered": {made.ID},
+			"?status=failed":     {failed.ID},
+			"?event=balance.low": {made.ID}, "?event=balance.low&status=failed": nil,
+			"?event=campaign.completed": nil, "?per_page=1&page=2": {made.ID},
 			"?status=&event=": {failed.ID, made.ID, waiting.ID},
 		} {
 			var page struct {
@@ -123,27 +131,32 @@ func TestWebhookDeliveries(t *testing.T) {
 			}
 		}
 		row := h.get(at+"?status=pending", status(200)).json()["data"].([]any)[0].(map[string]any)
-		want := []string{"attempts", "created_at", "event", "id", "last_error", "last_status", "next_attempt_at", "status", "url", "webhook_id"}
+		want := []string{"attempts", "created_at", "event", "id", "last_error", "last_status", "next_attempt_at",
+			"status", "url", "webhook_id"}
 		if got := slices.Sorted(maps.Keys(row)); !slices.Equal(got, want) {
 			t.Errorf("fields %v", got)
 		}
-		if said(row["attempts"], row["event"], row["last_error"], row["last_status"], row["status"], row["url"], row["webhook_id"]) !=
+		if said(row["attempts"], row["event"], row["last_error"], row["last_status"], row["status"], row["url"],
+			row["webhook_id"]) !=
 			said("0", "conversation.ended", nil, nil, "pending", "https://example.com/a", waiting.WebhookID) ||
 			!isoTime.MatchString(row["created_at"].(string)) || !isoTime.MatchString(row["next_attempt_at"].(string)) {
 			t.Errorf("%v", row)
 		}
-		for query, field := range map[string]string{"?status=lost": "status", "?event=call": "event", "?per_page=0": "per_page", "?per_page=101": "per_page",
+		for query, field := range map[string]string{"?status=lost": "status", "?event=call": "event",
+			"?per_page=0": "per_page", "?per_page=101": "per_page",
 			"?per_page=x": "per_page", "?page=0": "page", "?page=9999999999": "page"} {
 			h.get(at+query, status(422)).fails(field)
 		}
 
 		one := h.get(fmt.Sprintf("%s/%d", at, failed.ID), status(200)).json()
 		log := one["log"].([]any)[0].(map[string]any)
-		if said(one["payload"], one["status"], one["last_status"], one["last_error"], one["next_attempt_at"], one["response"], len(one["log"].([]any))) !=
+		if said(one["payload"], one["status"], one["last_status"], one["last_error"], one["next_attempt_at"],
+			one["response"], len(one["log"].([]any))) !=
 			"map[event:call.completed n:1] failed 410 The endpoint answered 410. <nil> map[body:the answer status:410] 1" {
 			t.Errorf("%v", one)
 		}
-		if said(log["status"], log["error"], log["duration_ms"], len(log)) != "410 The endpoint answered 410. 12 4" || !isoTime.MatchString(log["at"].(string)) {
+		if said(log["status"], log["error"], log["duration_ms"],
+			len(log)) != "410 The endpoint answered 410. 12 4" || !isoTime.MatchString(log["at"].(string)) {
 			t.Errorf("log %v", log)
 		}
 		one = h.get(fmt.Sprintf("%s/%d", at, waiting.ID), status(200)).json()
@@ -153,7 +166,9 @@ func TestWebhookDeliveries(t *testing.T) {
 
 		again := h.post(fmt.Sprintf("%s/%d/resend", at, failed.ID), nil, status(200)).json()
 		data := again["data"].(map[string]any)
-		if said(again["message"], data["status"], data["attempts"], data["webhook_id"]) != "Webhook delivery is being sent again pending 1 "+failed.WebhookID || data["next_attempt_at"] == nil {
+		if said(again["message"], data["status"], data["attempts"],
+			data["webhook_id"]) != "Webhook delivery is being sent again pending 1 "+failed.WebhookID ||
+			data["next_attempt_at"] == nil {
 			t.Errorf("%v", again)
 		}
 		other := h.stranger()
@@ -161,7 +176,8 @@ func TestWebhookDeliveries(t *testing.T) {
 			t.Errorf("another user sees %v", m)
 		}
 		const missing = `{"message":"Webhook delivery not found"}`
-		for _, id := range []string{fmt.Sprint(failed.ID), "0", "-1", "999999", "x", "1.5", "007", "99999999999999999999"} {
+		for _, id := range []string{fmt.Sprint(failed.ID), "0", "-1", "999999", "x", "1.5", "007",
+			"99999999999999999999"} {
 			other.get(at+"/"+id, status(404)).is(missing)
 			other.post(at+"/"+id+"/resend", nil, status(404)).is(missing)
 		}
@@ -188,13 +204,15 @@ func TestWebhookTest(t *testing.T) {
 		at := func(id int64) string { return fmt.Sprintf("/user/assistants/%d/webhook-test", id) }
 		none := h.assistant(nil)
 		h.post(at(none), nil, status(422)).is(`{"message":"The assistant has no webhook URL for this event."}`)
-		all := h.assistant(map[string]any{"webhook_url": srv.URL + "/call", "inbound_webhook_url": srv.URL + "/inbound", "conversation_ended_webhook_url": srv.URL + "/chat"})
+		all := h.assistant(map[string]any{"webhook_url": srv.URL + "/call", "inbound_webhook_url": srv.URL +
+			"/inbound", "conversation_ended_webhook_url": srv.URL + "/chat"})
 		for _, c := range []struct {
 			body        any
 			event, path string
 		}{
 			{nil, "call.completed", "/call"}, {map[string]any{"event": "call.inbound"}, "call.inbound", "/inbound"},
-			{map[string]any{"event": "call.inbound.completed"}, "call.inbound.completed", "/inbound"}, {map[string]any{"event": "conversation.ended"}, "conversation.ended", "/chat"},
+			{map[string]any{"event": "call.inbound.completed"}, "call.inbound.completed", "/inbound"},
+			{map[string]any{"event": "conversation.ended"}, "conversation.ended", "/chat"},
 		} {
 			m := h.post(at(all), c.body, status(201)).json()
 			data := m["data"].(map[string]any)
@@ -203,7 +221,8 @@ func TestWebhookTest(t *testing.T) {
 			}
 			select {
 			case e := <-got:
-				if e["event"] != c.event || e["path"] != c.path || e["test"] != true || e["webhook-id"] != data["webhook_id"] {
+				if e["event"] != c.event || e["path"] != c.path || e["test"] != true ||
+					e["webhook-id"] != data["webhook_id"] {
 					t.Errorf("the endpoint got %v", e)
 				}
 			case <-time.After(20 * time.Second):
@@ -214,7 +233,8 @@ func TestWebhookTest(t *testing.T) {
 		if m := h.post(at(only), nil, status(201)).json(); m["data"].(map[string]any)["event"] != "conversation.ended" {
 			t.Errorf("%v", m)
 		}
-		h.post(at(only), map[string]any{"event": "call.completed"}, status(422)).is(`{"message":"The assistant has no webhook URL for this event."}`)
+		h.post(at(only), map[string]any{"event": "call.completed"},
+			status(422)).is(`{"message":"The assistant has no webhook URL for this event."}`)
 		for _, bad := range []any{5, "balance.low", "x", []any{}} {
 			h.post(at(only), map[string]any{"event": bad}, status(422)).fails("event")
 		}
@@ -227,8 +247,10 @@ func TestWebhookTest(t *testing.T) {
 func TestWebhooksUnauthenticated(t *testing.T) {
 	h := lite(t, nil)
 	for _, c := range []struct{ method, path string }{
-		{"GET", "/user/webhook-secret"}, {"POST", "/user/webhook-secret/rotate"}, {"GET", "/user/webhook-endpoint"}, {"PUT", "/user/webhook-endpoint"},
-		{"GET", "/user/webhook-deliveries"}, {"GET", "/user/webhook-deliveries/1"}, {"POST", "/user/webhook-deliveries/1/resend"}, {"POST", "/user/assistants/1/webhook-test"},
+		{"GET", "/user/webhook-secret"}, {"POST", "/user/webhook-secret/rotate"}, {"GET", "/user/webhook-endpoint"},
+		{"PUT", "/user/webhook-endpoint"},
+		{"GET", "/user/webhook-deliveries"}, {"GET", "/user/webhook-deliveries/1"},
+		{"POST", "/user/webhook-deliveries/1/resend"}, {"POST", "/user/assistants/1/webhook-test"},
 	} {
 		for _, token := range []string{"", "Bearer 1|wrong", "Basic x"} {
 			h.do(c.method, c.path, nil, header("Authorization", token), status(401)).is(unauthenticated)

@@ -38,16 +38,17 @@ type op struct {
 	Status       int // of success; 200 when 0
 	Family       family
 	Access       access
-	NotFound     string        // what a path id that can't be one answers: as an unknown one would
-	Failure      string        // the text of a 500 (contract 7.2)
-	Idempotent   bool          // honours Idempotency-Key
-	Body         any           // documents the body of a handler that reads request.Body itself: a value of its type
-	Partial      bool          // Body: nothing is required (PUT)
-	Upload       int64         // a body may also be multipart/form-data, of so many bytes at most; Body documents it, with File
-	File         string        // the name of the field that a file comes in
-	Raw          string        // the handler reads the body itself: its content type
-	Stream       string        // documents an answer that is no JSON: its content type
-	Limit        *auth.Limiter // per address, beside the one per key
+	NotFound     string // what a path id that can't be one answers: as an unknown one would
+	Failure      string // the text of a 500 (contract 7.2)
+	Idempotent   bool   // honours Idempotency-Key
+	Body         any    // documents the body of a handler that reads request.Body itself: a value of its type
+	Partial      bool   // Body: nothing is required (PUT)
+	// a body may also be multipart/form-data, of so many bytes at most; Body documents it, with File
+	Upload int64
+	File   string        // the name of the field that a file comes in
+	Raw    string        // the handler reads the body itself: its content type
+	Stream string        // documents an answer that is no JSON: its content type
+	Limit  *auth.Limiter // per address, beside the one per key
 }
 
 // request is what a handler knows of who asks and what was sent.
@@ -80,8 +81,9 @@ func (r *request) owns(userID int64) bool { return r.Who != nil && r.UserID() ==
 // errAnswered is returned by handlers that wrote their answer themselves.
 var errAnswered = errors.New("answered")
 
-// handle registers an operation. In is a struct whose fields say what the handler needs: `path:"id"` (an id, or a text), `query:"…"`
-// (see form), and a struct field named Body, which is bound from the JSON body with all its rules. Out is sent as JSON.
+// handle registers an operation. In is a struct whose fields say what the handler needs: `path:"id"` (an id, or a
+// text), `query:"…"` (see form), and a struct field named Body, which is bound from the JSON body with all its rules.
+// Out is sent as JSON.
 func handle[In, Out any](a *API, o op, h func(ctx context.Context, r *request, in *In) (Out, error)) {
 	t := reflect.TypeFor[In]()
 	bodyAt, hasBody := t.FieldByName("Body")
@@ -267,16 +269,18 @@ func (a *API) dispatch(w http.ResponseWriter, r *http.Request, methods map[strin
 
 func notAllowed(w http.ResponseWriter, r *http.Request, allowed string) {
 	w.Header().Set("Allow", allowed)
-	send(w, http.StatusMethodNotAllowed, errorBody{Message: "The " + r.Method + " method is not supported here. Use " + allowed + "."})
+	send(w, http.StatusMethodNotAllowed, errorBody{Message: "The " + r.Method +
+		" method is not supported here. Use " + allowed + "."})
 }
 
-// preflight lets pages of any origin use the public routes. They carry no cookie, so there is nothing to protect: an assistant's
-// allowed_origins are judged when a conversation is made.
+// preflight lets pages of any origin use the public routes. They carry no cookie, so there is nothing to protect: an
+// assistant's allowed_origins are judged when a conversation is made.
 func preflight(w http.ResponseWriter) {
 	h := w.Header()
 	h.Set("Access-Control-Allow-Origin", "*")
 	h.Set("Access-Control-Allow-Methods", h.Get("Allow"))
-	h.Set("Access-Control-Allow-Headers", "Accept, Authorization, Content-Type, Idempotency-Key, Last-Event-ID, "+variablesHeader)
+	h.Set("Access-Control-Allow-Headers", "Accept, Authorization, Content-Type, Idempotency-Key, Last-Event-ID, "+
+		variablesHeader)
 	h.Set("Access-Control-Max-Age", "86400")
 	w.WriteHeader(http.StatusNoContent)
 }
@@ -290,7 +294,8 @@ func whoFrom(ctx context.Context) *auth.Who {
 
 // authenticate finds out who asks, counts the request against the key's limit, and answers when either fails.
 func (a *API) authenticate(w http.ResponseWriter, r *http.Request, f family) (*http.Request, bool) {
-	who, err := a.Auth.Authenticate(r.Context(), auth.BearerToken(r.Header.Get("Authorization")), parley.APIKey, parley.Session)
+	who, err := a.Auth.Authenticate(r.Context(), auth.BearerToken(r.Header.Get("Authorization")), parley.APIKey,
+		parley.Session)
 	if err == nil {
 		var left int
 		left, err = a.limit.Take(strconv.FormatInt(who.Key.ID, 10), time.Now())
@@ -309,8 +314,8 @@ func (a *API) authenticate(w http.ResponseWriter, r *http.Request, f family) (*h
 	return r.WithContext(context.WithValue(r.Context(), whoKey{}, who)), true
 }
 
-// ServeHTTP answers everything below /api: it names the request, survives its panics, and asks for a credential on every path under
-// /user/, also one that does not exist.
+// ServeHTTP answers everything below /api: it names the request, survives its panics, and asks for a credential on
+// every path under /user/, also one that does not exist.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r = web.Name(w, r)
 	defer web.Survive(func(err error) { a.fail(w, r, messages, "", err) })

@@ -18,13 +18,19 @@ const unauthenticated = `{"message":"Unauthenticated."}`
 
 // contract lists paths of every family, also those that are built later.
 var contract = []string{
-	"GET /user/me", "POST /user/api-keys", "DELETE /user/api-keys/1", "POST /user/knowledgebases", "GET /user/knowledgebases",
-	"POST /user/knowledgebases/1/documents", "DELETE /user/knowledgebases/1/documents/1", "GET /user/tools", "PUT /user/tools/1",
+	"GET /user/me", "POST /user/api-keys", "DELETE /user/api-keys/1", "POST /user/knowledgebases",
+	"GET /user/knowledgebases",
+	"POST /user/knowledgebases/1/documents", "DELETE /user/knowledgebases/1/documents/1", "GET /user/tools",
+	"PUT /user/tools/1",
 	"POST /user/sms", "GET /user/assistants/get", "GET /user/assistants/outbound", "GET /user/assistants/voices",
-	"GET /user/assistants/synthesizer-providers", "GET /user/assistants/phone-numbers", "POST /user/assistants/enable-inbound-webhook",
-	"POST /user/make_call", "GET /user/calls/1", "GET /user/phone-numbers/search", "GET /user/whatsapp/senders", "GET /user/conversations",
-	"POST /user/campaign", "POST /user/campaigns", "GET /user/leads", "GET /user/blacklist", "GET /user/webhook-secret", "GET /user/nothing",
-	"GET /user/", "GET /user", "POST /user/tools/%2e%2e", "PATCH /user/tools", "BREW /user/tools", "OPTIONS /user/tools", "POST /logout",
+	"GET /user/assistants/synthesizer-providers", "GET /user/assistants/phone-numbers",
+	"POST /user/assistants/enable-inbound-webhook",
+	"POST /user/make_call", "GET /user/calls/1", "GET /user/phone-numbers/search", "GET /user/whatsapp/senders",
+	"GET /user/conversations",
+	"POST /user/campaign", "POST /user/campaigns", "GET /user/leads", "GET /user/blacklist",
+	"GET /user/webhook-secret", "GET /user/nothing",
+	"GET /user/", "GET /user", "POST /user/tools/%2e%2e", "PATCH /user/tools", "BREW /user/tools",
+	"OPTIONS /user/tools", "POST /logout",
 }
 
 func TestEveryUserPathWantsACredential(t *testing.T) {
@@ -53,7 +59,8 @@ func TestEveryUserPathWantsACredential(t *testing.T) {
 
 func TestUnknownPathsAndMethods(t *testing.T) {
 	h := lite(t, nil)
-	for _, path := range []string{"/nothing", "/user/nothing", "/user/tools/", "/user/tools/1/2/3", "/user/assistants/get/1", "/", "/user/"} {
+	for _, path := range []string{"/nothing", "/user/nothing", "/user/tools/", "/user/tools/1/2/3",
+		"/user/assistants/get/1", "/", "/user/"} {
 		for _, method := range []string{"GET", "POST", "DELETE", "BREW"} {
 			h.do(method, path, nil, status(404)).is(`{"message":"Not found."}`)
 		}
@@ -95,14 +102,15 @@ func TestBodies(t *testing.T) {
 		want   string // the whole answer; or "" and fields
 		fields []string
 	}{
-		"empty":                 {"", 422, "", []string{"name"}},
-		"white":                 {" \r\n\t ", 422, "", []string{"name"}},
-		"object":                {"{}", 422, "", []string{"name"}},
-		"unknown":               {`{"x":1,"":2,"nAme":"A"}`, 422, "", []string{"name"}},
-		"array":                 {`[]`, 422, `{"message":"The request body must be a JSON object.","errors":{}}`, nil},
-		"number":                {`7`, 422, `{"message":"The request body must be a JSON object.","errors":{}}`, nil},
-		"string":                {`"name"`, 422, `{"message":"The request body must be a JSON object.","errors":{}}`, nil},
-		"null":                  {`null`, 422, `{"message":"The request body must be a JSON object.","errors":{}}`, nil},
+		"empty":   {"", 422, "", []string{"name"}},
+		"white":   {" \r\n\t ", 422, "", []string{"name"}},
+		"object":  {"{}", 422, "", []string{"name"}},
+		"unknown": {`{"x":1,"":2,"nAme":"A"}`, 422, "", []string{"name"}},
+		"array":   {`[]`, 422, `{"message":"The request body must be a JSON object.","errors":{}}`, nil},
+		"number":  {`7`, 422, `{"message":"The request body must be a JSON object.","errors":{}}`, nil},
+		"string":  {`"name"`, 422, `{"message":"The request body must be a JSON object.","errors":{}}`, nil},
+		"null": {`null`, 422, `{"message":"The request body must be a JSON object.","errors":{}}`,
+			nil},
 		"word":                  {`name`, 422, malformed, nil},
 		"unfinished":            {`{"name":"a"`, 422, malformed, nil},
 		"trailing":              {`{"name":"a"}x`, 422, malformed, nil},
@@ -133,8 +141,10 @@ func TestBodies(t *testing.T) {
 		"long number":           {`{"name":` + strings.Repeat("9", 100_000) + `}`, 422, "", []string{"name"}},
 		"ignored number":        {`{"name":"a","x":` + strings.Repeat("9", 100_000) + `e99999}`, 201, "", nil},
 		"at the limit":          {`{"name":"a","x":"` + strings.Repeat("y", 1<<20-19) + `"}`, 201, "", nil},
-		"over the limit":        {`{"name":"a","x":"` + strings.Repeat("y", 1<<20-18) + `"}`, 413, `{"message":"The request body is too large: 1 MiB is the most."}`, nil},
-		"white over the limit":  {strings.Repeat(" ", 1<<20+1), 413, `{"message":"The request body is too large: 1 MiB is the most."}`, nil},
+		"over the limit": {`{"name":"a","x":"` + strings.Repeat("y", 1<<20-18) + `"}`, 413,
+			`{"message":"The request body is too large: 1 MiB is the most."}`, nil},
+		"white over the limit": {strings.Repeat(" ", 1<<20+1), 413,
+			`{"message":"The request body is too large: 1 MiB is the most."}`, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := h.in(t).post("/user/api-keys", nil, raw(c.body), status(c.status))
@@ -145,7 +155,8 @@ func TestBodies(t *testing.T) {
 			}
 		})
 	}
-	a := h.post("/user/api-keys", nil, raw(`{"name":"\ud83d\ude00 \\ud800"}`), status(201)).json()["api_key"].(map[string]any)
+	a := h.post("/user/api-keys", nil, raw(`{"name":"\ud83d\ude00 \\ud800"}`),
+		status(201)).json()["api_key"].(map[string]any)
 	if a["name"] != "😀 \\ud800" {
 		t.Errorf("an escaped pair became %q", a["name"])
 	}
@@ -154,8 +165,10 @@ func TestBodies(t *testing.T) {
 func TestContentTypes(t *testing.T) {
 	h := lite(t, nil)
 	for kind, want := range map[string]int{
-		"application/json": 201, "application/json; charset=utf-8": 201, "APPLICATION/JSON": 201, "application/vnd.api+json": 201,
-		"": 415, "text/plain": 415, "application/x-www-form-urlencoded": 415, "multipart/form-data; boundary=x": 415, "application/jsonp": 415, ";": 415,
+		"application/json": 201, "application/json; charset=utf-8": 201, "APPLICATION/JSON": 201,
+		"application/vnd.api+json": 201,
+		"":                         415, "text/plain": 415, "application/x-www-form-urlencoded": 415,
+		"multipart/form-data; boundary=x": 415, "application/jsonp": 415, ";": 415,
 	} {
 		a := h.post("/user/api-keys", nil, raw(`{"name":"a"}`), header("Content-Type", kind), status(want))
 		if want == 415 {
@@ -168,15 +181,18 @@ func TestContentTypes(t *testing.T) {
 }
 
 // Ids that are none, another user's, and unknown ones are one and the same.
-var noIDs = []string{"0", "-1", "-0", "007", "+1", "1.0", "1e0", "0x1", "99999999999999999999", "9223372036854775807", "9223372036854775808",
-	"-9223372036854775808", "abc", "%20", "1%20", "%D9%A1", "%EF%BC%91", "null", "1%2F2", "%00", "%ff", "1;2", "1,2", "'", "%22"}
+var noIDs = []string{"0", "-1", "-0", "007", "+1", "1.0", "1e0", "0x1", "99999999999999999999",
+	"9223372036854775807", "9223372036854775808",
+	"-9223372036854775808", "abc", "%20", "1%20", "%D9%A1", "%EF%BC%91", "null", "1%2F2", "%00", "%ff", "1;2",
+	"1,2", "'", "%22"}
 
 func TestIDsThatAreNone(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		tool := h.tool(nil)
 		a := h.assistant(nil)
 		other := h.stranger()
-		foreign := map[string]string{"/user/tools/": fmt.Sprint(other.tool(nil)), "/user/assistant/": fmt.Sprint(other.assistant(nil))}
+		foreign := map[string]string{"/user/tools/": fmt.Sprint(other.tool(nil)),
+			"/user/assistant/": fmt.Sprint(other.assistant(nil))}
 		for base, c := range map[string]struct {
 			text    string
 			methods []string
@@ -221,10 +237,14 @@ func TestPanicsAndFailuresInTheFamilysShape(t *testing.T) {
 		op   api.Op
 		want string
 	}{
-		{api.Op{Path: "/user/probe/messages", Family: api.Messages}, `{"message":"Server error. Quote the X-Request-Id when you report it."}`},
-		{api.Op{Path: "/user/probe/bare", Family: api.Bare, Failure: "Failed to create knowledgebase"}, `{"error":"Failed to create knowledgebase"}`},
-		{api.Op{Path: "/probe/statuses", Family: api.Statuses, Access: api.Public}, `{"status":false,"error":"Server error. Quote the X-Request-Id when you report it."}`},
-		{api.Op{Path: "/user/probe/success", Family: api.Success}, `{"success":false,"message":"Server error. Quote the X-Request-Id when you report it."}`},
+		{api.Op{Path: "/user/probe/messages", Family: api.Messages},
+			`{"message":"Server error. Quote the X-Request-Id when you report it."}`},
+		{api.Op{Path: "/user/probe/bare", Family: api.Bare, Failure: "Failed to create knowledgebase"},
+			`{"error":"Failed to create knowledgebase"}`},
+		{api.Op{Path: "/probe/statuses", Family: api.Statuses, Access: api.Public},
+			`{"status":false,"error":"Server error. Quote the X-Request-Id when you report it."}`},
+		{api.Op{Path: "/user/probe/success", Family: api.Success},
+			`{"success":false,"message":"Server error. Quote the X-Request-Id when you report it."}`},
 	} {
 		c.op.Method, c.op.Name, c.op.Tag = "POST", strings.ReplaceAll(c.op.Path, "/", ""), "Probe"
 		type how struct {
@@ -243,7 +263,8 @@ func TestPanicsAndFailuresInTheFamilysShape(t *testing.T) {
 			log.Reset()
 			a := h.post(c.op.Path, map[string]any{"panic": p}, status(500))
 			a.is(c.want)
-			if text := log.String(); !strings.Contains(text, "hunter2") || !strings.Contains(text, a.header.Get("X-Request-Id")) ||
+			if text := log.String(); !strings.Contains(text, "hunter2") ||
+				!strings.Contains(text, a.header.Get("X-Request-Id")) ||
 				strings.Count(text, "level=ERROR") != 1 || strings.Contains(text, "frame_test.go") != p {
 				t.Errorf("logged %.300q", text)
 			}
@@ -254,14 +275,18 @@ func TestPanicsAndFailuresInTheFamilysShape(t *testing.T) {
 
 func TestErrorShapes(t *testing.T) {
 	h := lite(t, nil)
-	kinds := map[parley.Kind]int{parley.Refused: 400, parley.Payment: 402, parley.Forbidden: 403, parley.NotFound: 404, parley.Conflict: 409,
-		parley.TooLarge: 413, parley.Unsupported: 415, parley.Invalid: 422, parley.TooMany: 429, parley.Upstream: 502, parley.Unavailable: 503}
-	own := map[string]string{"messages": `{"message":"No."}`, "bare": `{"error":"No."}`, "statuses": `{"status":false,"error":"No."}`,
-		"success": `{"success":false,"message":"No."}`}
+	kinds := map[parley.Kind]int{parley.Refused: 400, parley.Payment: 402, parley.Forbidden: 403,
+		parley.NotFound: 404, parley.Conflict: 409,
+		parley.TooLarge: 413, parley.Unsupported: 415, parley.Invalid: 422, parley.TooMany: 429,
+		parley.Upstream: 502, parley.Unavailable: 503}
+	own := map[string]string{"messages": `{"message":"No."}`, "bare": `{"error":"No."}`,
+		"statuses": `{"status":false,"error":"No."}`,
+		"success":  `{"success":false,"message":"No."}`}
 	type kindOf struct {
 		Kind int64 `path:"id"`
 	}
-	for name, family := range map[string]api.Op{"messages": {Family: api.Messages}, "bare": {Family: api.Bare}, "statuses": {Family: api.Statuses}, "success": {Family: api.Success}} {
+	for name, family := range map[string]api.Op{"messages": {Family: api.Messages}, "bare": {Family: api.Bare},
+		"statuses": {Family: api.Statuses}, "success": {Family: api.Success}} {
 		family.Method, family.Path, family.Name, family.Tag = "GET", "/user/probe-"+name+"/{id}", name, "Probe"
 		api.Handle(h.api, family, func(_ context.Context, _ *api.Request, in *kindOf) (*api.None, error) {
 			return nil, fmt.Errorf("wrapped: %w", parley.Errorf(parley.Kind(in.Kind), "No."))
@@ -272,7 +297,8 @@ func TestErrorShapes(t *testing.T) {
 			switch {
 			case (kind == parley.Conflict || kind == parley.Forbidden) && name == "bare":
 				want = `{"message":"No.","error":"No."}`
-			case kind == parley.TooMany, name != "statuses" && (kind == parley.TooLarge || kind == parley.Unsupported || kind == parley.Conflict):
+			case kind == parley.TooMany, name != "statuses" &&
+				(kind == parley.TooLarge || kind == parley.Unsupported || kind == parley.Conflict):
 				want = own["messages"] // the same everywhere (decisions 1)
 			}
 			h.get(fmt.Sprintf("/user/probe-%s/%d", name, kind), status(code)).is(want)
@@ -282,7 +308,8 @@ func TestErrorShapes(t *testing.T) {
 
 func TestOriginsOfOthers(t *testing.T) {
 	h := lite(t, nil)
-	api.Handle(h.api, api.Op{Method: "POST", Path: "/probe", Name: "probe", Tag: "Probe", Access: api.Public, Family: api.Statuses},
+	api.Handle(h.api, api.Op{Method: "POST", Path: "/probe", Name: "probe", Tag: "Probe", Access: api.Public,
+		Family: api.Statuses},
 		func(_ context.Context, r *api.Request, _ *api.None) (map[string]bool, error) {
 			return map[string]bool{"known": r.Who != nil}, nil
 		})
@@ -308,14 +335,16 @@ func TestOriginsOfOthers(t *testing.T) {
 		}
 	}
 	pre := h.do("OPTIONS", "/probe", nil, from, header("Authorization", ""), status(204))
-	for name, want := range map[string]string{"Access-Control-Allow-Methods": "POST", "Access-Control-Allow-Headers": "Content-Type"} {
+	for name, want := range map[string]string{"Access-Control-Allow-Methods": "POST",
+		"Access-Control-Allow-Headers": "Content-Type"} {
 		if !strings.Contains(pre.header.Get(name), want) {
 			t.Errorf("%s is %q", name, pre.header.Get(name))
 		}
 	}
 	h.post("/probe", nil, status(200)).is(`{"known":true}`)
 	h.post("/probe", nil, header("Authorization", ""), status(200)).is(`{"known":false}`)
-	h.post("/probe", nil, header("Authorization", "Bearer x"), status(401)).is(`{"status":false,"error":"Unauthenticated."}`)
+	h.post("/probe", nil, header("Authorization", "Bearer x"),
+		status(401)).is(`{"status":false,"error":"Unauthenticated."}`)
 }
 
 func TestAddressBehindProxies(t *testing.T) {

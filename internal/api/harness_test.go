@@ -44,8 +44,8 @@ import (
 	"parley/internal/web"
 )
 
-// harness is a whole API on a real database, asked over HTTP as a client would ask it. Every answer is held against the reference that the
-// server itself publishes.
+// harness is a whole API on a real database, asked over HTTP as a client would ask it. Every answer is held against
+// the reference that the server itself publishes.
 type harness struct {
 	testing.TB
 	api       *api.API
@@ -102,9 +102,11 @@ func open(t testing.TB, db *store.DB, change func(*api.Config)) *harness {
 	}
 	db.PlansAre(prices.Plan)
 	from := sandbox.New(sms.Outbox(db))
-	c := api.Config{DB: db, Auth: h.authority, Catalog: h.cat, Assistants: &assistant.Studio{DB: db, Catalog: h.cat}, Prices: prices, WhatsApp: &whatsapp.Channel{DB: db},
+	c := api.Config{DB: db, Auth: h.authority, Catalog: h.cat,
+		Assistants: &assistant.Studio{DB: db, Catalog: h.cat}, Prices: prices, WhatsApp: &whatsapp.Channel{DB: db},
 		Calls:   phone.New(phone.Config{DB: db}),
-		Numbers: &number.Pool{DB: db, Carrier: from, Prices: prices}, SMS: &sms.Channel{DB: db, Carrier: from, Sandbox: true, Prices: prices}}
+		Numbers: &number.Pool{DB: db, Carrier: from, Prices: prices},
+		SMS:     &sms.Channel{DB: db, Carrier: from, Sandbox: true, Prices: prices}}
 	blobs, err := blob.OpenDir(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -304,7 +306,8 @@ func (a *answer) fails(fields ...string) map[string][]string {
 			}
 		}
 	}
-	rest := map[bool]string{n == 1: "", n == 2: " (and 1 more error)", n > 2: fmt.Sprintf(" (and %d more errors)", n-1)}[true]
+	rest := map[bool]string{n == 1: "", n == 2: " (and 1 more error)",
+		n > 2: fmt.Sprintf(" (and %d more errors)", n-1)}[true]
 	if first == "" || v.Message != first+rest {
 		a.Errorf("message %q does not tell the first of %d errors: %v", v.Message, n, v.Errors)
 	}
@@ -384,7 +387,8 @@ func (c *checker) request(method, template, body string) error {
 	if err != nil {
 		return err
 	}
-	s, err := c.schema("paths", template, strings.ToLower(method), "requestBody", "content", "application/json", "schema")
+	s, err := c.schema("paths", template, strings.ToLower(method), "requestBody", "content", "application/json",
+		"schema")
 	if err != nil {
 		return err
 	}
@@ -405,7 +409,8 @@ func (c *checker) check(method, path string, a *answer) error {
 	}
 	template, op := c.operation(method, strings.TrimPrefix(path, "/api"))
 	if op == nil {
-		if m, ok := v.(map[string]any); strings.HasSuffix(path, "openapi.json") || ok && m["message"] != nil && a.status >= 400 {
+		if m, ok := v.(map[string]any); strings.HasSuffix(path, "openapi.json") || ok && m["message"] != nil &&
+			a.status >= 400 {
 			return nil
 		}
 		return fmt.Errorf("answers %d, but is not documented", a.status)
@@ -418,7 +423,8 @@ func (c *checker) check(method, path string, a *answer) error {
 		}
 		code = "default"
 	}
-	s, err := c.schema("paths", template, strings.ToLower(method), "responses", code, "content", "application/json", "schema")
+	s, err := c.schema("paths", template, strings.ToLower(method), "responses", code, "content", "application/json",
+		"schema")
 	if err != nil {
 		return err
 	}

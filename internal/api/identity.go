@@ -10,17 +10,26 @@ import (
 
 func (a *API) identityRoutes() {
 	const tag = "Identity"
-	handle(a, op{Method: "POST", Path: "/login", Name: "login", Tag: tag, Access: anybody, Summary: "Sign in for a session token"}, a.login)
-	handle(a, op{Method: "POST", Path: "/logout", Name: "logout", Tag: tag, Summary: "End the session whose token is sent"}, a.logout)
+	handle(a, op{Method: "POST", Path: "/login", Name: "login", Tag: tag, Access: anybody,
+		Summary: "Sign in for a session token"}, a.login)
+	handle(a, op{Method: "POST", Path: "/logout", Name: "logout", Tag: tag,
+		Summary: "End the session whose token is sent"}, a.logout)
 	if a.Signup {
-		handle(a, op{Method: "POST", Path: "/register", Name: "register", Tag: tag, Access: anybody, Status: 201, Summary: "Make an account"}, a.signUp)
+		handle(a, op{Method: "POST", Path: "/register", Name: "register", Tag: tag, Access: anybody, Status: 201,
+			Summary: "Make an account"}, a.signUp)
 	}
-	handle(a, op{Method: "GET", Path: "/user/me", Name: "getMe", Tag: tag, Summary: "The account of the credential"}, a.me)
-	handle(a, op{Method: "PUT", Path: "/user/me", Name: "updateMe", Tag: tag, Body: parley.Profile{}, Partial: true, Summary: "Change the account's name, email or time zone"}, a.updateMe)
-	handle(a, op{Method: "GET", Path: "/user/api-keys", Name: "listKeys", Tag: tag, Summary: "List API keys, never their tokens"}, a.listKeys)
-	handle(a, op{Method: "POST", Path: "/user/api-keys", Name: "createKey", Tag: tag, Status: 201, Summary: "Make an API key; its token is shown once"}, a.createKey)
-	handle(a, op{Method: "DELETE", Path: "/user/api-keys/{id}", Name: "deleteKey", Tag: tag, NotFound: "API key not found.", Summary: "Revoke an API key, at once"}, a.deleteKey)
-	handle(a, op{Method: "DELETE", Path: "/user/api-keys", Name: "deleteKeys", Tag: tag, Summary: "Revoke all API keys, at once, but the one that asks"}, a.deleteKeys)
+	handle(a, op{Method: "GET", Path: "/user/me", Name: "getMe", Tag: tag,
+		Summary: "The account of the credential"}, a.me)
+	handle(a, op{Method: "PUT", Path: "/user/me", Name: "updateMe", Tag: tag, Body: parley.Profile{}, Partial: true,
+		Summary: "Change the account's name, email or time zone"}, a.updateMe)
+	handle(a, op{Method: "GET", Path: "/user/api-keys", Name: "listKeys", Tag: tag,
+		Summary: "List API keys, never their tokens"}, a.listKeys)
+	handle(a, op{Method: "POST", Path: "/user/api-keys", Name: "createKey", Tag: tag, Status: 201,
+		Summary: "Make an API key; its token is shown once"}, a.createKey)
+	handle(a, op{Method: "DELETE", Path: "/user/api-keys/{id}", Name: "deleteKey", Tag: tag,
+		NotFound: "API key not found.", Summary: "Revoke an API key, at once"}, a.deleteKey)
+	handle(a, op{Method: "DELETE", Path: "/user/api-keys", Name: "deleteKeys", Tag: tag,
+		Summary: "Revoke all API keys, at once, but the one that asks"}, a.deleteKeys)
 }
 
 type credentials struct {

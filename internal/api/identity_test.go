@@ -46,8 +46,10 @@ func TestUpdateMe(t *testing.T) {
 			body  map[string]any
 			field string
 		}{
-			{map[string]any{"name": ""}, "name"}, {map[string]any{"timezone": "Mars"}, "timezone"}, {map[string]any{"email": "no address", "current_password": "correct horse"}, "email"},
-			{map[string]any{"email": "new@example.com"}, "current_password"}, {map[string]any{"email": "new@example.com", "current_password": "wrong"}, "current_password"},
+			{map[string]any{"name": ""}, "name"}, {map[string]any{"timezone": "Mars"}, "timezone"},
+			{map[string]any{"email": "no address", "current_password": "correct horse"}, "email"},
+			{map[string]any{"email": "new@example.com"}, "current_password"},
+			{map[string]any{"email": "new@example.com", "current_password": "wrong"}, "current_password"},
 			{map[string]any{"email": strings.ToUpper(other.Email), "current_password": "correct horse"}, "email"},
 		} {
 			errs, _ := h.do("PUT", "/user/me", c.body, status(422)).json()["errors"].(map[string]any)
@@ -58,15 +60,18 @@ func TestUpdateMe(t *testing.T) {
 		if u := h.get("/user/me", status(200)).json(); u["name"] != "Ana" || u["email"] != h.user.Email {
 			t.Fatalf("a refused change changed %v", u)
 		}
-		got := h.do("PUT", "/user/me", map[string]any{"name": " Ana Lima ", "timezone": "America/Lima"}, status(200)).json()["user"].(map[string]any)
+		got := h.do("PUT", "/user/me", map[string]any{"name": " Ana Lima ", "timezone": "America/Lima"},
+			status(200)).json()["user"].(map[string]any)
 		if got["name"] != "Ana Lima" || got["timezone"] != "America/Lima" || got["email"] != h.user.Email {
 			t.Errorf("changed to %v", got)
 		}
 		mail := fmt.Sprintf("New-%d@Example.com", h.user.ID)
 		h.do("PUT", "/user/me", map[string]any{"email": mail, "current_password": "correct horse"}, status(200))
 		h.do("PUT", "/user/me", map[string]any{"email": strings.ToLower(mail)}, status(200)) // the same is no change
-		h.post("/login", map[string]any{"email": mail, "password": "correct horse"}, header("Authorization", ""), status(200))
-		h.post("/login", map[string]any{"email": h.user.Email, "password": "correct horse"}, header("Authorization", ""), status(401))
+		h.post("/login", map[string]any{"email": mail, "password": "correct horse"}, header("Authorization", ""),
+			status(200))
+		h.post("/login", map[string]any{"email": h.user.Email, "password": "correct horse"},
+			header("Authorization", ""), status(401))
 		if u := h.get("/user/me", status(200)).json(); u["name"] != "Ana Lima" || u["email"] != strings.ToLower(mail) {
 			t.Errorf("afterwards: %v", u)
 		}
@@ -77,9 +82,11 @@ func TestLoginAndLogout(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		h.password(" päss word ")
 		none := header("Authorization", "")
-		login := map[string]any{"email": "  " + strings.ToUpper(h.user.Email) + " ", "password": " päss word ", "token_name": "laptop"}
+		login := map[string]any{"email": "  " + strings.ToUpper(h.user.Email) + " ", "password": " päss word ",
+			"token_name": "laptop"}
 		a := h.post("/login", login, none, status(200)).json()
-		if d := fmt.Sprint(a["user"]); d != fmt.Sprintf("map[email:%s id:%d name:Ana]", h.user.Email, h.user.ID) || a["message"] == "" || len(a) != 3 {
+		if d := fmt.Sprint(a["user"]); d != fmt.Sprintf("map[email:%s id:%d name:Ana]", h.user.Email, h.user.ID) ||
+			a["message"] == "" || len(a) != 3 {
 			t.Errorf("login answers %v", a)
 		}
 		session := a["token"].(string)
@@ -92,7 +99,8 @@ func TestLoginAndLogout(t *testing.T) {
 		sid, _, _ := strings.Cut(session, "|")
 		h.delete("/user/api-keys/"+sid, as, status(404)) // a session is no key
 		bad := `{"message":"The email address or the password is wrong."}`
-		for _, c := range []map[string]any{{"password": "päss word"}, {"password": "x"}, {"email": "nobody@example.com"}, {"email": "no address"}, {"email": "' OR 1=1 --"}} {
+		for _, c := range []map[string]any{{"password": "päss word"}, {"password": "x"},
+			{"email": "nobody@example.com"}, {"email": "no address"}, {"email": "' OR 1=1 --"}} {
 			if got := h.post("/login", with(login, c), none, status(401)); !strings.HasPrefix(string(got.body), bad) {
 				t.Errorf("%v: %s", c, got.body)
 			}
@@ -104,7 +112,8 @@ func TestLoginAndLogout(t *testing.T) {
 		for _, v := range []any{5, true, []any{}, map[string]any{}, "", nil, strings.Repeat("x", 1025)} {
 			h.post("/login", map[string]any{"email": "a@b.c", "password": v}, none, status(422)).fails("password")
 		}
-		h.post("/login", with(login, map[string]any{"token_name": strings.Repeat("é", 256)}), none, status(422)).fails("token_name")
+		h.post("/login", with(login, map[string]any{"token_name": strings.Repeat("é", 256)}), none,
+			status(422)).fails("token_name")
 
 		second := h.post("/login", login, none, status(200)).json()["token"].(string)
 		h.post("/logout", nil, as, status(200)).is(`{"message":"Logged out successfully."}`)
@@ -142,11 +151,13 @@ func TestKeys(t *testing.T) {
 			t.Errorf("made %v", key)
 		}
 		list := h.get("/user/api-keys", status(200))
-		if strings.Contains(string(list.body), token[strings.IndexByte(token, '|'):]) || strings.Contains(string(list.body), "hash") {
+		if strings.Contains(string(list.body), token[strings.IndexByte(token, '|'):]) ||
+			strings.Contains(string(list.body), "hash") {
 			t.Error("the list holds a secret")
 		}
 		newest := list.json()["api_keys"].([]any)[0].(map[string]any)
-		if got := slices.Sorted(maps.Keys(newest)); !slices.Equal(got, []string{"created_at", "id", "last_used_at", "name"}) || newest["last_used_at"] != nil {
+		if got := slices.Sorted(maps.Keys(newest)); !slices.Equal(got,
+			[]string{"created_at", "id", "last_used_at", "name"}) || newest["last_used_at"] != nil {
 			t.Errorf("listed %v", newest)
 		}
 		as := header("Authorization", "Bearer "+token)
@@ -163,13 +174,16 @@ func TestKeys(t *testing.T) {
 
 		h.post("/user/api-keys", nil, status(422)).is(`{"message":"The name field is required.","errors":{"name":["The name field is required."]}}`)
 		for _, v := range []string{`5`, `true`, `[]`, `{}`} {
-			h.post("/user/api-keys", nil, raw(`{"name":`+v+`}`), status(422)).says("name", "The name field must be a string.")
+			h.post("/user/api-keys", nil, raw(`{"name":`+v+`}`), status(422)).says("name",
+				"The name field must be a string.")
 		}
 		for _, v := range []string{`null`, `""`, `" \t "`} {
-			h.post("/user/api-keys", nil, raw(`{"name":`+v+`}`), status(422)).says("name", "The name field is required.")
+			h.post("/user/api-keys", nil, raw(`{"name":`+v+`}`), status(422)).says("name",
+				"The name field is required.")
 		}
 		h.post("/user/api-keys", map[string]any{"name": strings.Repeat("😀", 255)}, status(201))
-		h.post("/user/api-keys", map[string]any{"name": strings.Repeat("😀", 256)}, status(422)).says("name", "The name field must not be greater than 255 characters.")
+		h.post("/user/api-keys", map[string]any{"name": strings.Repeat("😀", 256)}, status(422)).says("name",
+			"The name field must not be greater than 255 characters.")
 	})
 }
 
@@ -179,17 +193,23 @@ func TestBrokenCredentials(t *testing.T) {
 		stranger := h.stranger()
 		m, _, _ := strings.Cut(stranger.token, "|")
 		for _, v := range []string{
-			"Bearer", "Bearer ", "Basic " + h.token, h.token, "Bearer" + h.token, "Token " + h.token, "Bearer " + n, "Bearer |" + secret,
-			"Bearer " + secret, "Bearer " + n + "|", "Bearer " + n + "|" + secret[1:], "Bearer " + n + "|" + secret + "x", "Bearer " + n + "|" + strings.ToUpper(secret),
-			"Bearer " + m + "|" + secret, "Bearer 0|" + secret, "Bearer -1|" + secret, "Bearer 99999999999999999999|" + secret, "Bearer x|" + secret,
-			"Bearer 9223372036854775807|" + secret, "Bearer " + n + "||" + secret, "Bearer " + n + "|" + strings.Repeat("a", 43), "Bearer " + strings.Repeat("a", 5000),
+			"Bearer", "Bearer ", "Basic " + h.token, h.token, "Bearer" + h.token, "Token " + h.token, "Bearer " + n,
+			"Bearer |" + secret,
+			"Bearer " + secret, "Bearer " + n + "|", "Bearer " + n + "|" + secret[1:], "Bearer " + n + "|" +
+				secret + "x", "Bearer " + n + "|" + strings.ToUpper(secret),
+			"Bearer " + m + "|" + secret, "Bearer 0|" + secret, "Bearer -1|" + secret,
+			"Bearer 99999999999999999999|" + secret, "Bearer x|" + secret,
+			"Bearer 9223372036854775807|" + secret, "Bearer " + n + "||" + secret, "Bearer " + n + "|" +
+				strings.Repeat("a", 43), "Bearer " + strings.Repeat("a", 5000),
 			"Bearer \xff\xfe", "Bearer " + n + "|" + secret + " " + secret, "Bearer null", "Bearer '|' OR 1=1",
 		} {
 			h.get("/user/me", header("Authorization", v), status(401)).is(unauthenticated)
 		}
-		h.get("/user/me", header("Authorization", "bearer   "+h.token+" "), status(200)) // the scheme's case and spaces are free
+		// the scheme's case and spaces are free
+		h.get("/user/me", header("Authorization", "bearer   "+h.token+" "), status(200))
 		cookie := h.key(h.user, parley.Console)
-		h.get("/user/me", header("Authorization", "Bearer "+cookie), status(401)) // the console's is for its cookie alone
+		// the console's is for its cookie alone
+		h.get("/user/me", header("Authorization", "Bearer "+cookie), status(401))
 
 		authority := &auth.Authority{DB: h.db, SessionFor: -time.Second}
 		var expired string
@@ -213,23 +233,28 @@ func TestRegister(t *testing.T) {
 		token := a["token"].(string)
 		tokenForm(t, token)
 		me := h.get("/user/me", header("Authorization", "Bearer "+token), status(200)).json()
-		if me["email"] != "zoe@example.com" || me["timezone"] != "UTC" || me["plan"] != "trial" || me["total_balance"] != json.Number("0") {
+		if me["email"] != "zoe@example.com" || me["timezone"] != "UTC" || me["plan"] != "trial" ||
+			me["total_balance"] != json.Number("0") {
 			t.Errorf("registered %v", me)
 		}
 		h.post("/login", map[string]any{"email": "zoe@example.com", "password": "eight888"}, none, status(200))
-		h.post("/register", with(body, map[string]any{"email": "ZOE@example.com"}), none, status(422)).says("email", "The email has already been taken.")
+		h.post("/register", with(body, map[string]any{"email": "ZOE@example.com"}), none, status(422)).says("email",
+			"The email has already been taken.")
 		h.post("/register", map[string]any{}, none, status(422)).fails("name", "email", "password")
 		for field, values := range map[string][]any{
-			"email":    {"x", "a@b", "a b@c.de", "Ana <a@b.de>", "a@b.de,c@d.ef", 5, strings.Repeat("a", 251) + "@b.de"},
+			"email": {"x", "a@b", "a b@c.de", "Ana <a@b.de>", "a@b.de,c@d.ef", 5, strings.Repeat("a", 251) +
+				"@b.de"},
 			"password": {"seven77", "7777777", 12345678, nil},
 			"timezone": {"Mars/Olympus", "Local", "../etc/passwd", "/etc/localtime", 5, "UTC+1"},
 			"name":     {"", 5, strings.Repeat("x", 256)},
 		} {
 			for _, v := range values {
-				h.post("/register", with(body, map[string]any{"email": "b@c.de", field: v}), none, status(422)).fails(field)
+				h.post("/register", with(body, map[string]any{"email": "b@c.de", field: v}), none,
+					status(422)).fails(field)
 			}
 		}
-		h.post("/register", with(body, map[string]any{"timezone": "Mars/Olympus", "password": "x"}), none, status(422)).fails("timezone", "password")
+		h.post("/register", with(body, map[string]any{"timezone": "Mars/Olympus", "password": "x"}), none,
+			status(422)).fails("timezone", "password")
 	})
 }
 
@@ -268,7 +293,8 @@ func TestLoginLimits(t *testing.T) {
 	try("a@example.com", 401)
 	try("A@Example.com ", 401)
 	a := try("a@example.com", 429)
-	if got := a.json(); got["message"] != "Too Many Attempts." || got["retry_after"] != json.Number(a.header.Get("Retry-After")) {
+	if got := a.json(); got["message"] != "Too Many Attempts." ||
+		got["retry_after"] != json.Number(a.header.Get("Retry-After")) {
 		t.Errorf("answered %s", a.body)
 	}
 	for i := range 9 { // 3 attempts were made: an address has 12

@@ -17,28 +17,41 @@ const uploadLimit = 21 << 20
 
 func (a *API) knowledgeRoutes() {
 	const tag, missing, noDocument = "Knowledgebases", "Knowledgebase not found.", "Document not found."
-	handle(a, op{Method: "GET", Path: "/user/knowledgebases", Name: "listKnowledgebases", Tag: tag, Family: bare, Summary: "List knowledgebases"}, a.listKnowledgebases)
-	handle(a, op{Method: "POST", Path: "/user/knowledgebases", Name: "createKnowledgebase", Tag: tag, Family: bare, Status: 201, Body: parley.Knowledgebase{},
+	handle(a, op{Method: "GET", Path: "/user/knowledgebases", Name: "listKnowledgebases", Tag: tag, Family: bare,
+		Summary: "List knowledgebases"}, a.listKnowledgebases)
+	handle(a, op{Method: "POST", Path: "/user/knowledgebases", Name: "createKnowledgebase", Tag: tag, Family: bare,
+		Status: 201, Body: parley.Knowledgebase{},
 		Failure: "Failed to create knowledgebase.", Summary: "Make a knowledgebase"}, a.createKnowledgebase)
 	const one = "/user/knowledgebases/{id}"
-	handle(a, op{Method: "GET", Path: one, Name: "getKnowledgebase", Tag: tag, Family: bare, NotFound: missing, Summary: "Read a knowledgebase"}, a.getKnowledgebase)
-	handle(a, op{Method: "PUT", Path: one, Name: "updateKnowledgebase", Tag: tag, Family: bare, NotFound: missing, Body: parley.Knowledgebase{}, Partial: true,
+	handle(a, op{Method: "GET", Path: one, Name: "getKnowledgebase", Tag: tag, Family: bare, NotFound: missing,
+		Summary: "Read a knowledgebase"}, a.getKnowledgebase)
+	handle(a, op{Method: "PUT", Path: one, Name: "updateKnowledgebase", Tag: tag, Family: bare, NotFound: missing,
+		Body: parley.Knowledgebase{}, Partial: true,
 		Failure: "Failed to update knowledgebase.", Summary: "Change name and description"}, a.updateKnowledgebase)
-	handle(a, op{Method: "DELETE", Path: one, Name: "deleteKnowledgebase", Tag: tag, Family: bare, NotFound: missing, Failure: "Failed to delete knowledgebase.",
+	handle(a, op{Method: "DELETE", Path: one, Name: "deleteKnowledgebase", Tag: tag, Family: bare,
+		NotFound: missing, Failure: "Failed to delete knowledgebase.",
 		Summary: "Delete a knowledgebase with its documents, and detach its assistants"}, a.deleteKnowledgebase)
-	handle(a, op{Method: "POST", Path: one + "/search", Name: "searchKnowledgebase", Tag: tag, Family: bare, NotFound: missing, Failure: "Failed to search.",
+	handle(a, op{Method: "POST", Path: one + "/search", Name: "searchKnowledgebase", Tag: tag, Family: bare,
+		NotFound: missing, Failure: "Failed to search.",
 		Summary: "Find the passages that answer a question"}, a.searchKnowledgebase)
 
 	const documents, document = one + "/documents", one + "/documents/{document}"
-	handle(a, op{Method: "GET", Path: documents, Name: "listDocuments", Tag: tag, Family: bare, NotFound: missing, Summary: "List documents"}, a.listDocuments)
-	handle(a, op{Method: "POST", Path: documents, Name: "createDocument", Tag: tag, Family: bare, NotFound: missing, Status: 201, Body: parley.DocumentInput{},
-		Upload: uploadLimit, File: "file", Failure: "Failed to create document.", Summary: "Add a website (JSON) or a file (form); it is processed in the background"}, a.createDocument)
-	handle(a, op{Method: "GET", Path: document, Name: "getDocument", Tag: tag, Family: bare, NotFound: noDocument, Summary: "Read a document"}, a.getDocument)
-	handle(a, op{Method: "PUT", Path: document, Name: "updateDocument", Tag: tag, Family: bare, NotFound: noDocument, Body: knowledge.DocumentName{}, Partial: true,
+	handle(a, op{Method: "GET", Path: documents, Name: "listDocuments", Tag: tag, Family: bare, NotFound: missing,
+		Summary: "List documents"}, a.listDocuments)
+	handle(a, op{Method: "POST", Path: documents, Name: "createDocument", Tag: tag, Family: bare, NotFound: missing,
+		Status: 201, Body: parley.DocumentInput{},
+		Upload: uploadLimit, File: "file", Failure: "Failed to create document.",
+		Summary: "Add a website (JSON) or a file (form); it is processed in the background"}, a.createDocument)
+	handle(a, op{Method: "GET", Path: document, Name: "getDocument", Tag: tag, Family: bare, NotFound: noDocument,
+		Summary: "Read a document"}, a.getDocument)
+	handle(a, op{Method: "PUT", Path: document, Name: "updateDocument", Tag: tag, Family: bare,
+		NotFound: noDocument, Body: knowledge.DocumentName{}, Partial: true,
 		Failure: "Failed to update document.", Summary: "Change name and description"}, a.updateDocument)
-	handle(a, op{Method: "DELETE", Path: document, Name: "deleteDocument", Tag: tag, Family: bare, NotFound: noDocument, Failure: "Failed to delete document.",
+	handle(a, op{Method: "DELETE", Path: document, Name: "deleteDocument", Tag: tag, Family: bare,
+		NotFound: noDocument, Failure: "Failed to delete document.",
 		Summary: "Delete a document and all that was made of it"}, a.deleteDocument)
-	handle(a, op{Method: "POST", Path: document + "/retry", Name: "retryDocument", Tag: tag, Family: bare, NotFound: noDocument, Failure: "Failed to process document.",
+	handle(a, op{Method: "POST", Path: document + "/retry", Name: "retryDocument", Tag: tag, Family: bare,
+		NotFound: noDocument, Failure: "Failed to process document.",
 		Summary: "Process a document anew"}, a.retryDocument)
 }
 
@@ -56,12 +69,14 @@ func (a *API) getKnowledgebase(ctx context.Context, r *request, in *byID) (*data
 	return &data[*parley.Knowledgebase]{k}, err
 }
 
-func (a *API) createKnowledgebase(ctx context.Context, r *request, _ *none) (*messageData[*parley.Knowledgebase], error) {
+func (a *API) createKnowledgebase(ctx context.Context, r *request, _ *none) (*messageData[*parley.Knowledgebase],
+	error) {
 	k, err := a.Knowledge.Create(ctx, r.UserID(), r.Body)
 	return &messageData[*parley.Knowledgebase]{"Knowledgebase created successfully.", k}, err
 }
 
-func (a *API) updateKnowledgebase(ctx context.Context, r *request, in *byID) (*messageData[*parley.Knowledgebase], error) {
+func (a *API) updateKnowledgebase(ctx context.Context, r *request, in *byID) (*messageData[*parley.Knowledgebase],
+	error) {
 	k, err := a.Knowledge.Change(ctx, r.UserID(), in.ID, r.Body)
 	return &messageData[*parley.Knowledgebase]{"Knowledgebase updated successfully.", k}, err
 }

@@ -21,18 +21,26 @@ const importLimit = 64 << 20
 
 func (a *API) leadRoutes() {
 	const tag, missing = "Leads", "Lead not found"
-	handle(a, op{Method: "POST", Path: "/user/lead", Name: "createLead", Tag: tag, Idempotent: true, Summary: "Add somebody to a campaign"}, a.createLead)
-	handle(a, op{Method: "POST", Path: "/user/leads/import", Name: "importLeads", Tag: tag, Body: leadImport{}, Upload: importLimit, File: "file", Idempotent: true,
-		Summary: "Add the rows of a CSV file to a campaign; rows that can't be added are told one by one"}, a.importLeads)
+	handle(a, op{Method: "POST", Path: "/user/lead", Name: "createLead", Tag: tag, Idempotent: true,
+		Summary: "Add somebody to a campaign"}, a.createLead)
+	handle(a, op{Method: "POST", Path: "/user/leads/import", Name: "importLeads", Tag: tag, Body: leadImport{},
+		Upload: importLimit, File: "file", Idempotent: true,
+		Summary: "Add the rows of a CSV file to a campaign; rows that can't be added are told one by one"},
+		a.importLeads)
 	handle(a, op{Method: "GET", Path: "/user/leads", Name: "listLeads", Tag: tag, Summary: "List leads"}, a.listLeads)
-	handle(a, op{Method: "GET", Path: "/user/leads/{id}", Name: "getLead", Tag: tag, NotFound: missing, Summary: "Read a lead"}, a.getLead)
+	handle(a, op{Method: "GET", Path: "/user/leads/{id}", Name: "getLead", Tag: tag, NotFound: missing,
+		Summary: "Read a lead"}, a.getLead)
 	for i, path := range []string{"/user/leads/{id}", "/leads/{id}"} { // clients know both
 		short := []string{"", "Short"}[i]
 		for _, method := range []string{"PUT", "PATCH"} {
-			handle(a, op{Method: method, Path: path, Name: map[string]string{"PUT": "updateLead", "PATCH": "patchLead"}[method] + short, Tag: tag, NotFound: missing, Body: leadChange{}, Partial: true,
-				Summary: "Change a lead: variables are merged; created calls it from the start, completed no more"}, a.updateLead)
+			handle(a, op{Method: method, Path: path,
+				Name: map[string]string{"PUT": "updateLead", "PATCH": "patchLead"}[method] + short, Tag: tag,
+				NotFound: missing, Body: leadChange{}, Partial: true,
+				Summary: "Change a lead: variables are merged; created calls it from the start, completed no more"},
+				a.updateLead)
 		}
-		handle(a, op{Method: "DELETE", Path: path, Name: "deleteLead" + short, Tag: tag, NotFound: missing, Summary: "Delete a lead; a live call goes on"}, a.deleteLead)
+		handle(a, op{Method: "DELETE", Path: path, Name: "deleteLead" + short, Tag: tag, NotFound: missing,
+			Summary: "Delete a lead; a live call goes on"}, a.deleteLead)
 	}
 }
 
@@ -62,7 +70,8 @@ func contacts(list []newContact) (out []parley.LeadContact) {
 
 func (a *API) createLead(ctx context.Context, r *request, in *newLead) (*messageData[*parley.Lead], error) {
 	number, _ := parley.NormalizePhone(in.Body.PhoneNumber) // its format was judged
-	l := &parley.Lead{CampaignID: in.Body.CampaignID, PhoneNumber: number, Variables: in.Body.Variables, Contacts: contacts(in.Body.Contacts)}
+	l := &parley.Lead{CampaignID: in.Body.CampaignID, PhoneNumber: number, Variables: in.Body.Variables,
+		Contacts: contacts(in.Body.Contacts)}
 	err := a.Campaigns.AddLead(ctx, r.UserID(), l, in.Body.AllowDuplicate || in.Body.AllowDupplicate)
 	return &messageData[*parley.Lead]{"Lead created successfully", l}, err
 }
@@ -110,7 +119,8 @@ func (a *API) importLeads(ctx context.Context, r *request, _ *none) (*messageDat
 	if _, err := file.Seek(0, io.SeekStart); err != nil {
 		return nil, fmt.Errorf("read the list: %w", err)
 	}
-	order := campaign.Import{CampaignID: in.CampaignID, File: file, Size: size, Duplicates: in.AllowDuplicate || in.AllowDupplicate}
+	order := campaign.Import{CampaignID: in.CampaignID, File: file, Size: size, Duplicates: in.AllowDuplicate ||
+		in.AllowDupplicate}
 	fmt.Fprintln(sum, order.CampaignID, order.Duplicates)
 	if err := a.once(r, r.op, sum.Sum(nil), func(ctx context.Context) (int, any, error) {
 		report, err := a.Campaigns.ImportLeads(ctx, r.UserID(), order)
@@ -121,7 +131,8 @@ func (a *API) importLeads(ctx context.Context, r *request, _ *none) (*messageDat
 	return nil, errAnswered
 }
 
-// texts turns a form's texts into what JSON would have, the first into a number and the others into booleans; what is left empty is left out.
+// texts turns a form's texts into what JSON would have, the first into a number and the others into booleans; what is
+// left empty is left out.
 func texts(tree map[string]any, number string, flags ...string) {
 	switch text, _ := tree[number].(string); {
 	case strings.TrimSpace(text) == "":
@@ -157,7 +168,8 @@ func (a *API) listLeads(ctx context.Context, r *request, in *leadQuery) (*Pagina
 	}
 	p := in.page(15)
 	from, to := in.bounds()
-	f := store.LeadFilter{Status: parley.LeadStatus(in.Status), CampaignID: in.CampaignID, PhoneNumber: asked(in.PhoneNumber), From: from, To: to}
+	f := store.LeadFilter{Status: parley.LeadStatus(in.Status), CampaignID: in.CampaignID,
+		PhoneNumber: asked(in.PhoneNumber), From: from, To: to}
 	list, total, err := a.DB.Leads(ctx, r.UserID(), f, p)
 	if err != nil {
 		return nil, err
@@ -183,7 +195,8 @@ type leadChange struct {
 func (a *API) updateLead(ctx context.Context, r *request, in *byID) (*messageData[*parley.Lead], error) {
 	var sent leadChange
 	if err := form.Bind(r.Body, &sent, false).Err(); err != nil {
-		if _, missing := a.DB.Lead(ctx, r.UserID(), in.ID); missing != nil { // an unknown lead is told before a bad body
+		// an unknown lead is told before a bad body
+		if _, missing := a.DB.Lead(ctx, r.UserID(), in.ID); missing != nil {
 			err = missing
 		}
 		return nil, err

@@ -18,7 +18,8 @@ import (
 func TestLeadLife(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		c := h.campaign(nil)
-		made := h.post("/user/lead", map[string]any{"campaign_id": c, "phone_number": "+1 (415) 555-0101", "variables": map[string]any{"name": "Ana", "x": "{{y}}"}}, status(200)).json()
+		made := h.post("/user/lead", map[string]any{"campaign_id": c, "phone_number": "+1 (415) 555-0101",
+			"variables": map[string]any{"name": "Ana", "x": "{{y}}"}}, status(200)).json()
 		l := made["data"].(map[string]any)
 		stamp := fmt.Sprint(l["created_at"])
 		if _, err := time.Parse(time.DateTime, stamp); made["message"] != "Lead created successfully" || err != nil {
@@ -32,7 +33,8 @@ func TestLeadLife(t *testing.T) {
 			t.Errorf("POST answered %v", l)
 		}
 		dup := map[string]any{"campaign_id": c, "phone_number": "+14155550101"}
-		h.post("/user/lead", dup).says("phone_number", "The phone_number is in this campaign already: send allow_duplicate to add it again.")
+		h.post("/user/lead", dup).says("phone_number",
+			"The phone_number is in this campaign already: send allow_duplicate to add it again.")
 		h.post("/user/lead", with(dup, map[string]any{"allow_duplicate": true}), status(200))
 		h.post("/user/lead", with(dup, map[string]any{"allow_dupplicate": true}), status(200))
 		h.post("/user/lead", with(dup, map[string]any{"campaign_id": h.campaign(nil)}), status(200))
@@ -47,8 +49,10 @@ func TestLeadLife(t *testing.T) {
 			t.Errorf("%v", now)
 		}
 		h.put(at, map[string]any{"status": "created"}, status(200))
-		h.put(at, map[string]any{"status": "processing"}).says("status", "The status field must be one of: created, completed, reached-max-retries.")
-		h.put(at, map[string]any{"variables": map[string]any{"a": []int{1}}, "phone_number": "x"}).fails("variables.a", "phone_number")
+		h.put(at, map[string]any{"status": "processing"}).says("status",
+			"The status field must be one of: created, completed, reached-max-retries.")
+		h.put(at, map[string]any{"variables": map[string]any{"a": []int{1}},
+			"phone_number": "x"}).fails("variables.a", "phone_number")
 		free := h.lead(c, "+14155550199")
 		h.put(fmt.Sprintf("/user/leads/%d", free), map[string]any{"phone_number": "+14155550101"}).fails("phone_number")
 		h.put(fmt.Sprintf("/user/leads/%d", free), map[string]any{"phone_number": "+14155550102"}, status(200))
@@ -60,9 +64,11 @@ func TestLeadLife(t *testing.T) {
 		}
 		other.put(at, map[string]any{"status": "x"}, status(404))
 		other.post("/user/lead", dup, status(404)).is(`{"message":"Campaign not found"}`)
-		h.post("/user/lead", with(dup, map[string]any{"campaign_id": 999999}), status(404)).is(`{"message":"Campaign not found"}`)
+		h.post("/user/lead", with(dup, map[string]any{"campaign_id": 999999}),
+			status(404)).is(`{"message":"Campaign not found"}`)
 		h.post("/user/lead", nil).fails("campaign_id", "phone_number")
-		h.post("/user/lead", map[string]any{"campaign_id": "x", "phone_number": "4155550101", "variables": []any{1}}).fails("campaign_id", "phone_number", "variables")
+		h.post("/user/lead", map[string]any{"campaign_id": "x", "phone_number": "4155550101",
+			"variables": []any{1}}).fails("campaign_id", "phone_number", "variables")
 		h.delete(at, status(200)).is(`{"message":"Lead deleted successfully"}`)
 		h.get(at, status(404))
 
@@ -97,8 +103,10 @@ func TestLeadRace(t *testing.T) {
 			t.Errorf("%v", answers)
 		}
 		key := header("Idempotency-Key", "lead")
-		first := h.post("/user/lead", map[string]any{"campaign_id": c, "phone_number": "+14155550102"}, key, status(200))
-		if again := h.post("/user/lead", map[string]any{"campaign_id": c, "phone_number": "+14155550102"}, key, status(200)); !bytes.Equal(first.body, again.body) {
+		first := h.post("/user/lead", map[string]any{"campaign_id": c, "phone_number": "+14155550102"}, key,
+			status(200))
+		if again := h.post("/user/lead", map[string]any{"campaign_id": c, "phone_number": "+14155550102"}, key,
+			status(200)); !bytes.Equal(first.body, again.body) {
 			t.Errorf("the same key made %s", again.body)
 		}
 	})
@@ -113,17 +121,23 @@ func TestLeadList(t *testing.T) {
 		done := h.lead(b, "+14155550101")
 		h.put(fmt.Sprintf("/user/leads/%d", done), map[string]any{"status": "completed"}, status(200))
 		today := time.Now().UTC().Format(time.DateOnly)
-		for query, want := range map[string]int{"": 5, fmt.Sprintf("?campaign_id=%d", a): 4, "?status=completed": 1, "?phone_number=%2B14155550101": 2, "?phone_number=+14155550101": 2,
-			"?phone_number=14155550101": 2, fmt.Sprintf("?campaign_id=%d&status=created", b): 0, "?date_from=" + today: 5, "?date_to=2000-01-01": 0, "?phone_number=x": 0, "?status=&campaign_id=&phone_number=&date_from=": 5} {
-			if got := h.get("/user/leads"+query, status(200)).json(); fmt.Sprint(got["total"]) != fmt.Sprint(want) || len(got["data"].([]any)) != want {
+		for query, want := range map[string]int{"": 5, fmt.Sprintf("?campaign_id=%d", a): 4, "?status=completed": 1,
+			"?phone_number=%2B14155550101": 2, "?phone_number=+14155550101": 2,
+			"?phone_number=14155550101": 2, fmt.Sprintf("?campaign_id=%d&status=created", b): 0, "?date_from=" +
+				today: 5, "?date_to=2000-01-01": 0, "?phone_number=x": 0,
+			"?status=&campaign_id=&phone_number=&date_from=": 5} {
+			if got := h.get("/user/leads"+query, status(200)).json(); fmt.Sprint(got["total"]) != fmt.Sprint(
+				want) || len(got["data"].([]any)) != want {
 				t.Errorf("%q: %v", query, got["total"])
 			}
 		}
 		page := h.get("/user/leads?per_page=2&page=2", status(200)).json()
-		if rows := page["data"].([]any); len(rows) != 2 || rows[0].(map[string]any)["phone_number"] != "+14155550102" || fmt.Sprint(page["last_page"]) != "3" {
+		if rows := page["data"].([]any); len(rows) != 2 ||
+			rows[0].(map[string]any)["phone_number"] != "+14155550102" || fmt.Sprint(page["last_page"]) != "3" {
 			t.Errorf("%v", page)
 		}
-		h.get("/user/leads?status=gone&campaign_id=x&per_page=0&date_from=x").fails("status", "campaign_id", "per_page", "date_from")
+		h.get("/user/leads?status=gone&campaign_id=x&per_page=0&date_from=x").fails("status", "campaign_id",
+			"per_page", "date_from")
 		other := h.stranger()
 		other.get(fmt.Sprintf("/user/leads?campaign_id=%d", a), status(404)).is(`{"message":"Campaign not found"}`)
 		if got := other.get("/user/leads").json(); fmt.Sprint(got["total"]) != "0" {
@@ -144,14 +158,17 @@ func TestLeadImport(t *testing.T) {
 			`{"row":4,"field":"phone_number","message":"The phone_number is in this campaign already."},` +
 			`{"row":6,"field":"phone_number","message":"The phone_number field is required."}]}}`)
 		leads := h.get("/user/leads?campaign_id=" + c).json()["data"].([]any)
-		want := []string{"+14155550106 created map[Name:a;b note:last]", "+14155550105 blacklisted map[Name:on the list]", "+14155550101 created map[Name:Ána note:=1+1]"}
+		want := []string{"+14155550106 created map[Name:a;b note:last]",
+			"+14155550105 blacklisted map[Name:on the list]", "+14155550101 created map[Name:Ána note:=1+1]"}
 		for i, l := range leads {
 			l := l.(map[string]any)
-			if line := fmt.Sprint(l["phone_number"], " ", l["status"], " ", l["variables"]); i >= len(want) || line != want[i] {
+			if line := fmt.Sprint(l["phone_number"], " ", l["status"], " ", l["variables"]); i >= len(want) ||
+				line != want[i] {
 				t.Errorf("lead %d is %s", i, line)
 			}
 		}
-		again := h.post("/user/leads/import", nil, multi("campaign_id", c, "allow_duplicate", "1", "file", strings.NewReader("phone_number\n+14155550101\n")), status(200)).json()
+		again := h.post("/user/leads/import", nil, multi("campaign_id", c, "allow_duplicate", "1", "file",
+			strings.NewReader("phone_number\n+14155550101\n")), status(200)).json()
 		if d := again["data"].(map[string]any); fmt.Sprint(d["imported"], "-", d["skipped"]) != "1-0" {
 			t.Errorf("%v", again)
 		}
@@ -160,7 +177,8 @@ func TestLeadImport(t *testing.T) {
 		key := header("Idempotency-Key", "list")
 		for i := range 3 {
 			list := strings.NewReader("phone_number\n+14155550101\n+14155550102\n")
-			a := h.post("/user/leads/import", nil, key, multi("campaign_id", c, "allow_duplicate", "1", "file", list), status(200))
+			a := h.post("/user/leads/import", nil, key,
+				multi("campaign_id", c, "allow_duplicate", "1", "file", list), status(200))
 			a.is(`{"message":"Leads imported successfully","data":{"imported":2,"skipped":0,"errors":[]}}`)
 			if replayed := a.header.Get("Idempotent-Replayed") == "true"; replayed != (i > 0) {
 				t.Errorf("import %d: replayed is %v", i, replayed)
@@ -169,19 +187,27 @@ func TestLeadImport(t *testing.T) {
 		if n := h.get("/user/leads?campaign_id=" + c).json()["total"]; n != json.Number("6") {
 			t.Errorf("%v leads", n)
 		}
-		h.post("/user/leads/import", nil, key, multi("campaign_id", c, "file", strings.NewReader("phone_number\n+14155550103\n")), status(409))
+		h.post("/user/leads/import", nil, key, multi("campaign_id", c, "file",
+			strings.NewReader("phone_number\n+14155550103\n")), status(409))
 		h.post("/user/leads/import", nil, key, multi("campaign_id", c), status(422)) // nothing was claimed
 
 		one := func() io.Reader { return strings.NewReader("phone_number\n+14155550109\n") }
 		h.post("/user/leads/import", nil, multi("campaign_id", c)).says("file", "The file field is required.")
 		h.post("/user/leads/import", map[string]any{"campaign_id": 1}).says("file", "The file field is required.")
-		h.post("/user/leads/import", nil, multi("file", one())).says("campaign_id", "The campaign_id field is required.")
-		h.post("/user/leads/import", nil, multi("file", one(), "campaign_id", "x")).says("campaign_id", "The campaign_id field must be an integer.")
+		h.post("/user/leads/import", nil, multi("file", one())).says("campaign_id",
+			"The campaign_id field is required.")
+		h.post("/user/leads/import", nil, multi("file", one(), "campaign_id", "x")).says("campaign_id",
+			"The campaign_id field must be an integer.")
 		h.post("/user/leads/import", nil).fails("campaign_id", "file")
-		h.post("/user/leads/import", nil, multi("campaign_id", c, "file", strings.NewReader("name\nAna\n"))).says("file", "The file field must have a phone_number column. Its columns are: name")
-		h.post("/user/leads/import", nil, multi("campaign_id", c, "file", strings.NewReader(""))).says("file", "The file field must not be empty.")
-		h.post("/user/leads/import", nil, multi("campaign_id", "999999", "file", one()), status(404)).is(`{"message":"Campaign not found"}`)
-		h.stranger().post("/user/leads/import", nil, multi("campaign_id", c, "file", one()), status(404)).is(`{"message":"Campaign not found"}`)
+		h.post("/user/leads/import", nil, multi("campaign_id", c, "file",
+			strings.NewReader("name\nAna\n"))).says("file",
+			"The file field must have a phone_number column. Its columns are: name")
+		h.post("/user/leads/import", nil, multi("campaign_id", c, "file", strings.NewReader(""))).says("file",
+			"The file field must not be empty.")
+		h.post("/user/leads/import", nil, multi("campaign_id", "999999", "file", one()),
+			status(404)).is(`{"message":"Campaign not found"}`)
+		h.stranger().post("/user/leads/import", nil, multi("campaign_id", c, "file", one()),
+			status(404)).is(`{"message":"Campaign not found"}`)
 		h.post("/user/leads/import", nil, raw("phone_number\n"), header("Content-Type", "text/csv"), status(415))
 	})
 }
@@ -196,22 +222,27 @@ func TestLeadImportLimits(t *testing.T) {
 		fmt.Fprintf(&list, "+1415%03d%04d,Ana %d\n", 200+i/10000, i%10000, i)
 	}
 	began := time.Now()
-	got := h.post("/user/leads/import", nil, multi("campaign_id", c, "file", strings.NewReader(list.String())), status(200)).json()["data"].(map[string]any)
+	got := h.post("/user/leads/import", nil, multi("campaign_id", c, "file", strings.NewReader(list.String())),
+		status(200)).json()["data"].(map[string]any)
 	t.Logf("imported in %s", time.Since(began))
 	errs := got["errors"].([]any)
-	if fmt.Sprint(got["imported"]) != "100000" || len(errs) != 1 || fmt.Sprint(errs[0].(map[string]any)["row"]) != "100001" {
+	if fmt.Sprint(got["imported"]) != "100000" || len(errs) != 1 ||
+		fmt.Sprint(errs[0].(map[string]any)["row"]) != "100001" {
 		t.Errorf("imported %v skipped %v, errors %v", got["imported"], got["skipped"], errs)
 	}
-	h.post("/user/leads/import", nil, multi("campaign_id", c, "file", file(64<<20+1)), status(413)).is(`{"message":"The request body is too large."}`)
+	h.post("/user/leads/import", nil, multi("campaign_id", c, "file", file(64<<20+1)),
+		status(413)).is(`{"message":"The request body is too large."}`)
 }
 
 func TestCampaignExport(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		c := h.campaign(nil)
 		vars := map[string]any{"name": "=HYPERLINK(\"http://evil\")", "city": "a \"b\", c", "-x": "+1"}
-		h.post("/user/lead", map[string]any{"campaign_id": c, "phone_number": "+14155550101", "variables": vars}, status(200))
+		h.post("/user/lead", map[string]any{"campaign_id": c, "phone_number": "+14155550101", "variables": vars},
+			status(200))
 		h.lead(c, "+14155550102")
-		req, err := http.NewRequestWithContext(t.Context(), "GET", fmt.Sprintf("%s/api/user/campaigns/%d/export", h.url, c), nil)
+		req, err := http.NewRequestWithContext(t.Context(), "GET",
+			fmt.Sprintf("%s/api/user/campaigns/%d/export", h.url, c), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -221,7 +252,8 @@ func TestCampaignExport(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer res.Body.Close()
-		if res.StatusCode != 200 || res.Header.Get("Content-Type") != "text/csv; charset=utf-8" || res.Header.Get("Content-Disposition") != fmt.Sprintf(`attachment; filename="campaign-%d.csv"`, c) {
+		if res.StatusCode != 200 || res.Header.Get("Content-Type") != "text/csv; charset=utf-8" ||
+			res.Header.Get("Content-Disposition") != fmt.Sprintf(`attachment; filename="campaign-%d.csv"`, c) {
 			t.Errorf("%d %v", res.StatusCode, res.Header)
 		}
 		rows, err := csv.NewReader(res.Body).ReadAll()
@@ -232,7 +264,9 @@ func TestCampaignExport(t *testing.T) {
 		for i, name := range rows[0] {
 			row[name] = rows[1][i]
 		}
-		want := map[string]string{"phone_number": "+14155550101", "lead_status": "created", "attempts": "0", "outcome": "", "total_cost": "0.00", "name": "'=HYPERLINK(\"http://evil\")", "city": "a \"b\", c", "'-x": "'+1", "next_attempt_at": ""}
+		want := map[string]string{"phone_number": "+14155550101", "lead_status": "created", "attempts": "0",
+			"outcome": "", "total_cost": "0.00", "name": "'=HYPERLINK(\"http://evil\")", "city": "a \"b\", c",
+			"'-x": "'+1", "next_attempt_at": ""}
 		for name, v := range want {
 			if row[name] != v {
 				t.Errorf("%s is %q, want %q", name, row[name], v)

@@ -34,12 +34,14 @@ func with(base map[string]any, change map[string]any) map[string]any {
 }
 
 func toolBody() map[string]any {
-	return map[string]any{"name": word(), "description": "Looks up an order.", "endpoint": "https://example.com/orders", "method": "GET"}
+	return map[string]any{"name": word(), "description": "Looks up an order.",
+		"endpoint": "https://example.com/orders", "method": "GET"}
 }
 
 // assistantBody is the least that makes an assistant.
 func (h *harness) assistantBody() map[string]any {
-	return map[string]any{"name": "Desk", "voice_id": h.voice("pipeline", 1), "language_id": 1, "type": "inbound", "mode": "pipeline",
+	return map[string]any{"name": "Desk", "voice_id": h.voice("pipeline", 1), "language_id": 1, "type": "inbound",
+		"mode":     "pipeline",
 		"timezone": "Europe/Berlin", "system_prompt": "Be kind.", "llm_model_id": h.model("llm")}
 }
 

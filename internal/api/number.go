@@ -14,14 +14,25 @@ const numberMissing = "Phone number not found"
 
 func (a *API) numberRoutes() {
 	const tag, base = "Phone numbers", "/user/phone-numbers"
-	handle(a, op{Method: "GET", Path: base + "/search", Name: "searchNumbers", Tag: tag, Family: bare, Failure: "Failed to search phone numbers", Summary: "Find numbers that can be rented"}, a.searchNumbers)
-	handle(a, op{Method: "POST", Path: base + "/purchase", Name: "purchaseNumber", Tag: tag, Status: 201, Family: bare, Idempotent: true, Failure: "Failed to purchase the phone number", Summary: "Rent a number that a search found; the first month is charged"}, a.purchaseNumber)
-	handle(a, op{Method: "GET", Path: base + "/all", Name: "listNumbers", Tag: tag, Family: bare, Summary: "All own numbers"}, a.listNumbers)
-	handle(a, op{Method: "GET", Path: base, Name: "listSMSNumbers", Tag: tag, Family: bare, Summary: "Own numbers that can send SMS now"}, a.listSMSNumbers)
-	handle(a, op{Method: "PUT", Path: base + "/{id}", Name: "updateNumber", Tag: tag, Family: bare, NotFound: numberMissing, Summary: "Change a number's nickname"}, a.updateNumber)
-	handle(a, op{Method: "DELETE", Path: base + "/{id}", Name: "deleteNumber", Tag: tag, Family: bare, NotFound: numberMissing, Summary: "Give a number up: a rented one when its paid month ends, others at once"}, a.deleteNumber)
-	handle(a, op{Method: "POST", Path: base + "/caller-ids", Name: "askCallerID", Tag: tag, Status: 201, Family: bare, Idempotent: true, Failure: "Failed to send the code", Summary: "Have a code sent to a number, to show it on outgoing calls"}, a.askCallerID)
-	handle(a, op{Method: "POST", Path: base + "/caller-ids/{id}/verify", Name: "verifyCallerID", Tag: tag, Family: bare, NotFound: "Caller ID not found", Summary: "Say the code: the number becomes a caller id"}, a.verifyCallerID)
+	handle(a, op{Method: "GET", Path: base + "/search", Name: "searchNumbers", Tag: tag, Family: bare,
+		Failure: "Failed to search phone numbers", Summary: "Find numbers that can be rented"}, a.searchNumbers)
+	handle(a, op{Method: "POST", Path: base + "/purchase", Name: "purchaseNumber", Tag: tag, Status: 201,
+		Family: bare, Idempotent: true, Failure: "Failed to purchase the phone number",
+		Summary: "Rent a number that a search found; the first month is charged"}, a.purchaseNumber)
+	handle(a, op{Method: "GET", Path: base + "/all", Name: "listNumbers", Tag: tag, Family: bare,
+		Summary: "All own numbers"}, a.listNumbers)
+	handle(a, op{Method: "GET", Path: base, Name: "listSMSNumbers", Tag: tag, Family: bare,
+		Summary: "Own numbers that can send SMS now"}, a.listSMSNumbers)
+	handle(a, op{Method: "PUT", Path: base + "/{id}", Name: "updateNumber", Tag: tag, Family: bare,
+		NotFound: numberMissing, Summary: "Change a number's nickname"}, a.updateNumber)
+	handle(a, op{Method: "DELETE", Path: base + "/{id}", Name: "deleteNumber", Tag: tag, Family: bare,
+		NotFound: numberMissing, Summary: "Give a number up: a rented one when its paid month ends, others at once"}, a.deleteNumber)
+	handle(a, op{Method: "POST", Path: base + "/caller-ids", Name: "askCallerID", Tag: tag, Status: 201,
+		Family: bare, Idempotent: true, Failure: "Failed to send the code",
+		Summary: "Have a code sent to a number, to show it on outgoing calls"}, a.askCallerID)
+	handle(a, op{Method: "POST", Path: base + "/caller-ids/{id}/verify", Name: "verifyCallerID", Tag: tag,
+		Family: bare, NotFound: "Caller ID not found", Summary: "Say the code: the number becomes a caller id"},
+		a.verifyCallerID)
 }
 
 type numberSearch struct {
@@ -55,7 +66,8 @@ type ownedNumber struct {
 }
 
 func (a *API) owned(n parley.Number, answered map[int64]store.Answerer) ownedNumber {
-	out := ownedNumber{Number: n, TypeLabel: n.Type.Label(), HasActiveSubscription: n.Subscribed(parley.Now()), PaidUntil: n.PaidUntil, ReleasedAt: n.ReleasedAt}
+	out := ownedNumber{Number: n, TypeLabel: n.Type.Label(), HasActiveSubscription: n.Subscribed(parley.Now()),
+		PaidUntil: n.PaidUntil, ReleasedAt: n.ReleasedAt}
 	if by, ok := answered[n.ID]; ok {
 		out.AssistantID, out.AssistantName, out.AssistantStatus = &by.ID, &by.Name, &by.Status
 	}
@@ -132,7 +144,8 @@ type callerIDRequest struct {
 	}
 }
 
-func (a *API) askCallerID(ctx context.Context, r *request, in *callerIDRequest) (*messageData[*parley.CallerID], error) {
+func (a *API) askCallerID(ctx context.Context, r *request, in *callerIDRequest) (*messageData[*parley.CallerID],
+	error) {
 	number, ok := parley.NormalizePhone(in.Body.PhoneNumber)
 	if !ok {
 		var f parley.Fields

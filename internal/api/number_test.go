@@ -37,7 +37,8 @@ func (h *harness) buy(country string, sms bool) map[string]any {
 	h.Helper()
 	for _, n := range h.get("/user/phone-numbers/search?country_code="+country, status(200)).rows() {
 		if n["sms_capable"] == sms {
-			return h.post("/user/phone-numbers/purchase", map[string]any{"phone_number": n["phone_number"]}, status(201)).json()["data"].(map[string]any)
+			return h.post("/user/phone-numbers/purchase", map[string]any{"phone_number": n["phone_number"]},
+				status(201)).json()["data"].(map[string]any)
 		}
 	}
 	h.Fatalf("no number in %s has sms %v", country, sms)
@@ -52,26 +53,31 @@ func (h *harness) balance() string {
 func (h *harness) credit(amount parley.Money) {
 	h.Helper()
 	h.write(func(ctx context.Context, tx *store.Tx) error {
-		_, err := tx.Post(ctx, h.user.ID, &parley.LedgerEntry{Kind: parley.Credit, Amount: amount, Reference: word(), Description: "x"})
+		_, err := tx.Post(ctx, h.user.ID, &parley.LedgerEntry{Kind: parley.Credit, Amount: amount,
+			Reference: word(), Description: "x"})
 		return err
 	})
 }
 
 func TestSearchNumbers(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
-		for country, prefix := range map[string]string{"": "+1", "US": "+1", "CA": "+1", "GB": "+44", "AU": "+61", "IL": "+972", "PL": "+48", "FI": "+358", "NL": "+31", "DK": "+45", "IT": "+39"} {
+		for country, prefix := range map[string]string{"": "+1", "US": "+1", "CA": "+1", "GB": "+44", "AU": "+61",
+			"IL": "+972", "PL": "+48", "FI": "+358", "NL": "+31", "DK": "+45", "IT": "+39"} {
 			list := h.get("/user/phone-numbers/search?country_code="+country, status(200)).rows()
 			if len(list) < 10 {
 				t.Errorf("%s: %d numbers", country, len(list))
 			}
 			for _, n := range list {
-				if got := keys(n); !slices.Equal(got, []string{"address_requirements", "country_code", "phone_number", "phone_number_formatted", "price", "sms_capable", "stripe_price_id"}) {
+				if got := keys(n); !slices.Equal(got,
+					[]string{"address_requirements", "country_code", "phone_number", "phone_number_formatted",
+						"price", "sms_capable", "stripe_price_id"}) {
 					t.Fatalf("fields %v", got)
 				}
 				number := n["phone_number"].(string)
 				p, err := phonenumbers.Parse(number, "")
 				region := map[bool]string{true: "US", false: country}[country == ""]
-				if err != nil || !phonenumbers.IsValidNumber(p) || n["country_code"] != region || phonenumbers.GetRegionCodeForNumber(p) != region || !strings.HasPrefix(number, prefix) {
+				if err != nil || !phonenumbers.IsValidNumber(p) || n["country_code"] != region ||
+					phonenumbers.GetRegionCodeForNumber(p) != region || !strings.HasPrefix(number, prefix) {
 					t.Errorf("%s: %v", country, n)
 				}
 				style := phonenumbers.INTERNATIONAL
@@ -99,7 +105,8 @@ func TestSearchNumbers(t *testing.T) {
 		}
 		h.get("/user/phone-numbers/search?contains=12345678901", status(422)).fails("contains")
 		for _, bad := range []string{"DE", "us", "USA", "X", "1"} {
-			h.get("/user/phone-numbers/search?country_code="+bad, status(422)).says("country_code", "The country_code field must be one of: US, CA, GB, AU, IL, PL, FI, NL, DK, IT.")
+			h.get("/user/phone-numbers/search?country_code="+bad, status(422)).says("country_code",
+				"The country_code field must be one of: US, CA, GB, AU, IL, PL, FI, NL, DK, IT.")
 		}
 		h.get("/user/phone-numbers/search?country_code=DE&contains=x", status(422)).fails("country_code", "contains")
 	})
@@ -115,8 +122,11 @@ func TestNumberLife(t *testing.T) {
 		want := map[string]any{"phone_number": first["phone_number"]}
 		made := h.post("/user/phone-numbers/purchase", want, status(201), header("Idempotency-Key", "k1")).json()
 		n := made["data"].(map[string]any)
-		if made["message"] != "Phone number purchased successfully" || n["phone_number"] != first["phone_number"] || n["type"] != "normal" || n["type_label"] != "Normal" ||
-			n["nickname"] != nil || n["country_code"] != "US" || n["sms_capable"] != true || n["has_active_subscription"] != true || n["assistant_id"] != nil || !isoTime.MatchString(n["created_at"].(string)) {
+		if made["message"] != "Phone number purchased successfully" || n["phone_number"] != first["phone_number"] ||
+			n["type"] != "normal" || n["type_label"] != "Normal" ||
+			n["nickname"] != nil || n["country_code"] != "US" || n["sms_capable"] != true ||
+			n["has_active_subscription"] != true || n["assistant_id"] != nil ||
+			!isoTime.MatchString(n["created_at"].(string)) {
 			t.Errorf("bought %v", made)
 		}
 		if got := h.balance(); got != "3.85" {
@@ -126,8 +136,10 @@ func TestNumberLife(t *testing.T) {
 		if encode(again.json()) != encode(made) || h.balance() != "3.85" {
 			t.Errorf("the same key answered %s, balance %s", again.body, h.balance())
 		}
-		h.post("/user/phone-numbers/purchase", map[string]any{"phone_number": "+1"}, status(409), header("Idempotency-Key", "k1"))
-		if a := h.post("/user/phone-numbers/purchase", want, status(400)); !strings.Contains(string(a.body), `{"error":"`) {
+		h.post("/user/phone-numbers/purchase", map[string]any{"phone_number": "+1"}, status(409),
+			header("Idempotency-Key", "k1"))
+		if a := h.post("/user/phone-numbers/purchase", want, status(400)); !strings.Contains(string(a.body),
+			`{"error":"`) {
 			t.Errorf("taken: %s", a.body)
 		}
 		for _, l := range h.get("/user/phone-numbers/search").rows() {
@@ -137,14 +149,16 @@ func TestNumberLife(t *testing.T) {
 		}
 		other := h.stranger()
 		for _, l := range other.get("/user/phone-numbers/search").rows()[:1] {
-			other.post("/user/phone-numbers/purchase", map[string]any{"phone_number": l["phone_number"]}, status(402)).is(`{"error":"Insufficient balance"}`)
+			other.post("/user/phone-numbers/purchase", map[string]any{"phone_number": l["phone_number"]},
+				status(402)).is(`{"error":"Insufficient balance"}`)
 		}
 		other.get("/user/phone-numbers/all", status(200)).is(`{"data":[]}`)
 
 		at := fmt.Sprintf("/user/phone-numbers/%d", id(n))
 		a := h.assistant(map[string]any{"phone_number_id": id(n)})
 		row := h.get("/user/phone-numbers/all", status(200)).rows()[0]
-		for _, k := range []string{"id", "phone_number", "nickname", "country_code", "type", "type_label", "sms_capable", "has_active_subscription", "assistant_id", "created_at"} {
+		for _, k := range []string{"id", "phone_number", "nickname", "country_code", "type", "type_label",
+			"sms_capable", "has_active_subscription", "assistant_id", "created_at"} {
 			if _, ok := row[k]; !ok {
 				t.Errorf("no %s in %v", k, row)
 			}
@@ -155,32 +169,43 @@ func TestNumberLife(t *testing.T) {
 		if list := h.get("/user/phone-numbers", status(200)).list(); len(list) != 1 || encode(list[0]) != encode(row) {
 			t.Errorf("the bare list holds %v", list)
 		}
-		if got := h.put(at, map[string]any{"nickname": " Front desk "}, status(200)).json(); got["message"] != "Phone number updated successfully" || got["data"].(map[string]any)["nickname"] != "Front desk" {
+		if got := h.put(at, map[string]any{"nickname": " Front desk "},
+			status(200)).json(); got["message"] != "Phone number updated successfully" ||
+			got["data"].(map[string]any)["nickname"] != "Front desk" {
 			t.Errorf("renamed %v", got)
 		}
 		h.put(at, map[string]any{}, status(200))
-		if got := h.put(at, map[string]any{"nickname": strings.Repeat("😀", 50), "phone_number": "+1"}, status(200)).json()["data"].(map[string]any); got["nickname"] != strings.Repeat("😀", 50) || got["phone_number"] != n["phone_number"] {
+		if got := h.put(at, map[string]any{"nickname": strings.Repeat("😀", 50), "phone_number": "+1"},
+			status(200)).json()["data"].(map[string]any); got["nickname"] != strings.Repeat("😀", 50) ||
+			got["phone_number"] != n["phone_number"] {
 			t.Errorf("renamed %v", got)
 		}
 		h.put(at, nil, raw(`{"nickname":null}`), status(200))
 		if got := h.get("/user/phone-numbers/all").rows()[0]["nickname"]; got != nil {
 			t.Errorf("cleared to %v", got)
 		}
-		h.put(at, map[string]any{"nickname": strings.Repeat("x", 51)}, status(422)).says("nickname", "The nickname field must not be greater than 50 characters.")
+		h.put(at, map[string]any{"nickname": strings.Repeat("x", 51)}, status(422)).says("nickname",
+			"The nickname field must not be greater than 50 characters.")
 		for _, v := range wrong["string"] {
-			h.put(at, nil, raw(`{"nickname":`+v+`}`), status(422)).says("nickname", "The nickname field must be a string.")
-			h.post("/user/phone-numbers/purchase", nil, raw(`{"phone_number":`+v+`}`), status(422)).says("phone_number", "The phone_number field must be a string.")
+			h.put(at, nil, raw(`{"nickname":`+v+`}`), status(422)).says("nickname",
+				"The nickname field must be a string.")
+			h.post("/user/phone-numbers/purchase", nil, raw(`{"phone_number":`+v+`}`),
+				status(422)).says("phone_number", "The phone_number field must be a string.")
 		}
-		h.post("/user/phone-numbers/purchase", nil, status(422)).says("phone_number", "The phone_number field is required.")
-		for _, path := range []string{at, "/user/phone-numbers/99999", "/user/phone-numbers/x", "/user/phone-numbers/99999999999999999999"} {
+		h.post("/user/phone-numbers/purchase", nil, status(422)).says("phone_number",
+			"The phone_number field is required.")
+		for _, path := range []string{at, "/user/phone-numbers/99999", "/user/phone-numbers/x",
+			"/user/phone-numbers/99999999999999999999"} {
 			other.put(path, map[string]any{"nickname": "x"}, status(404)).is(`{"error":"Phone number not found"}`)
 			other.delete(path, status(404)).is(`{"error":"Phone number not found"}`)
 		}
 		h.delete(at, status(200)).is(`{"message":"Phone number deleted successfully"}`)
-		if a := h.delete(at, status(400)); !strings.HasPrefix(string(a.body), `{"error":"The phone number is given up already`) {
+		if a := h.delete(at, status(400)); !strings.HasPrefix(string(a.body),
+			`{"error":"The phone number is given up already`) {
 			t.Errorf("again: %s", a.body)
 		}
-		if row := h.get("/user/phone-numbers/all").rows()[0]; row["has_active_subscription"] != true || row["released_at"] == nil || row["assistant_id"] == nil {
+		if row := h.get("/user/phone-numbers/all").rows()[0]; row["has_active_subscription"] != true ||
+			row["released_at"] == nil || row["assistant_id"] == nil {
 			t.Errorf("kept for the time that is paid: %v", row)
 		}
 	})
@@ -212,18 +237,22 @@ func TestCallerIDs(t *testing.T) {
 		for range 5 {
 			h.post(verify, map[string]any{"code": wrongCode}, status(422)).says("code", "The code is wrong.")
 		}
-		h.post(verify, map[string]any{"code": code}, status(422)).says("code", "The code was guessed too often. Ask for a new one.")
+		h.post(verify, map[string]any{"code": code}, status(422)).says("code",
+			"The code was guessed too often. Ask for a new one.")
 		c, code = ask()
 		verify = fmt.Sprintf("%s/%d/verify", at, id(c))
 		done := h.post(verify, map[string]any{"code": " " + code + " "}, status(200)).json()
 		n := done["data"].(map[string]any)
-		if done["message"] != "Caller ID verified successfully" || n["type"] != "caller_id" || n["type_label"] != "Caller ID" || n["has_active_subscription"] != false || n["sms_capable"] != false {
+		if done["message"] != "Caller ID verified successfully" || n["type"] != "caller_id" ||
+			n["type_label"] != "Caller ID" || n["has_active_subscription"] != false || n["sms_capable"] != false {
 			t.Errorf("verified %v", done)
 		}
 		h.post(verify, map[string]any{"code": code}, status(404))
-		h.post(at, map[string]any{"phone_number": phone}, status(400)).is(`{"error":"The phone number +12025550777 is yours already."}`)
+		h.post(at, map[string]any{"phone_number": phone},
+			status(400)).is(`{"error":"The phone number +12025550777 is yours already."}`)
 		// A caller id is for outgoing calls alone.
-		h.post("/user/assistant", with(h.assistantBody(), map[string]any{"phone_number_id": id(n)}), status(422)).fails("phone_number_id")
+		h.post("/user/assistant", with(h.assistantBody(), map[string]any{"phone_number_id": id(n)}),
+			status(422)).fails("phone_number_id")
 		h.assistant(map[string]any{"phone_number_id": id(n), "type": "outbound"})
 		if list := h.get("/user/assistants/phone-numbers?type=inbound").list(); len(list) != 0 {
 			t.Errorf("assignable: %v", list)
@@ -231,13 +260,16 @@ func TestCallerIDs(t *testing.T) {
 		other := h.stranger() // who has the same telephone
 		other.post(at, map[string]any{"phone_number": phone}, status(402)).is(`{"error":"Insufficient balance"}`)
 		h.write(func(ctx context.Context, tx *store.Tx) error {
-			_, err := tx.Post(ctx, other.user.ID, &parley.LedgerEntry{Kind: parley.Credit, Amount: parley.USD, Reference: "more", Description: "test"})
+			_, err := tx.Post(ctx, other.user.ID, &parley.LedgerEntry{Kind: parley.Credit, Amount: parley.USD,
+				Reference: "more", Description: "test"})
 			return err
 		})
 		other.post(at, map[string]any{"phone_number": phone}, status(201))
-		h.post(at, map[string]any{"phone_number": "+12025550001"}, status(500)).is(`{"error":"Failed to send the code: The sandbox refuses messages to numbers that end in 0001."}`)
+		h.post(at, map[string]any{"phone_number": "+12025550001"},
+			status(500)).is(`{"error":"Failed to send the code: The sandbox refuses messages to numbers that end in 0001."}`)
 		for _, bad := range []string{"12025550777", "+1", "+999123", "hello", "+1202555077x"} {
-			h.post(at, map[string]any{"phone_number": bad}, status(422)).says("phone_number", "The phone_number field must be a phone number in international format.")
+			h.post(at, map[string]any{"phone_number": bad}, status(422)).says("phone_number",
+				"The phone_number field must be a phone number in international format.")
 		}
 		h.post(at, nil, status(422)).says("phone_number", "The phone_number field is required.")
 		h.delete(fmt.Sprintf("/user/phone-numbers/%d", id(n)), status(200))
@@ -273,7 +305,8 @@ func TestTwilioBehindTheAPI(t *testing.T) {
 	if m["status"] != "sent" || m["sms_sid"] != server.Messages()[0].SID || h.balance() != "3.8417" {
 		t.Errorf("sent %v, balance %s", m, h.balance())
 	}
-	h.post("/user/sms", with(from, map[string]any{"to": "+12025550009"}), status(500)).is(`{"message":"Failed to send SMS","error":"Attempt to send to unsubscribed recipient"}`)
+	h.post("/user/sms", with(from, map[string]any{"to": "+12025550009"}),
+		status(500)).is(`{"message":"Failed to send SMS","error":"Attempt to send to unsubscribed recipient"}`)
 	server.Fail = func(w http.ResponseWriter, r *http.Request) bool {
 		if r.Method == "POST" {
 			carriertest.Refuse(w, 503, 20503, "Service unavailable, with the secret "+carriertest.AuthToken)
@@ -282,7 +315,8 @@ func TestTwilioBehindTheAPI(t *testing.T) {
 	}
 	h.post("/user/sms", from, status(500)).is(`{"message":"Failed to send SMS","error":"The carrier did not answer."}`)
 	second := h.get("/user/phone-numbers/search").rows()[0]["phone_number"]
-	h.post("/user/phone-numbers/purchase", map[string]any{"phone_number": second}, status(500)).is(`{"error":"Failed to purchase the phone number"}`)
+	h.post("/user/phone-numbers/purchase", map[string]any{"phone_number": second},
+		status(500)).is(`{"error":"Failed to purchase the phone number"}`)
 	server.Fail = func(w http.ResponseWriter, r *http.Request) bool {
 		carriertest.Refuse(w, 401, 20003, "Authenticate")
 		return true

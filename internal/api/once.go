@@ -12,9 +12,11 @@ import (
 	"parley/internal/web"
 )
 
-// once runs a handler and sends its answer. On operations that honour it, a request with an Idempotency-Key runs once a day (web.Once).
+// once runs a handler and sends its answer. On operations that honour it, a request with an Idempotency-Key runs once
+// a day (web.Once).
 func (a *API) once(r *request, o *op, body []byte, h func(context.Context) (int, any, error)) error {
-	if !o.Idempotent || r.Header.Get("Idempotency-Key") == "" || r.Who == nil || r.Form != nil { // a form's handler comes back when it has read it
+	// a form's handler comes back when it has read it
+	if !o.Idempotent || r.Header.Get("Idempotency-Key") == "" || r.Who == nil || r.Form != nil {
 		status, out, err := h(r.Context())
 		if err == nil {
 			send(r.W, status, out)
@@ -59,7 +61,8 @@ func (a *API) once(r *request, o *op, body []byte, h func(context.Context) (int,
 	return nil
 }
 
-// unsettled is the answer to a request of which nobody knows whether it took effect: the one that was to act did not answer.
+// unsettled is the answer to a request of which nobody knows whether it took effect: the one that was to act did not
+// answer.
 type unsettled struct {
 	status int
 	body   any

@@ -59,7 +59,8 @@ func (h *harness) paying(ran *atomic.Int64, wait func()) {
 		return map[string]int64{"run": n, "amount": in.Body.Amount}, nil
 	}
 	for _, path := range []string{"/user/pay", "/user/pay-too"} {
-		api.Handle(h.api, api.Op{Method: "POST", Path: path, Name: path[6:], Tag: "Probe", Status: 201, Idempotent: true, Family: api.Bare}, work)
+		api.Handle(h.api, api.Op{Method: "POST", Path: path, Name: path[6:], Tag: "Probe", Status: 201,
+			Idempotent: true, Family: api.Bare}, work)
 	}
 	api.Handle(h.api, api.Op{Method: "POST", Path: "/user/free", Name: "free", Tag: "Probe"}, work)
 	h.checker = newChecker(h.TB, h.get("/openapi.json").body)
@@ -81,7 +82,8 @@ func TestIdempotency(t *testing.T) {
 		for range 3 {
 			again := h.post("/user/pay", body, key("a"), status(201))
 			again.is(strings.TrimSpace(string(first.body)))
-			if again.header.Get("Content-Type") != first.header.Get("Content-Type") || again.header.Get("Idempotent-Replayed") != "true" {
+			if again.header.Get("Content-Type") != first.header.Get("Content-Type") ||
+				again.header.Get("Idempotent-Replayed") != "true" {
 				t.Errorf("replayed with %v", again.header)
 			}
 		}
@@ -110,8 +112,10 @@ func TestIdempotency(t *testing.T) {
 			h.post("/user/pay", body, key(how), status(201))
 			runs(1)
 		}
-		// What failed after something was written is not done again. It is answered as it was, or, where nobody knows what it came to, with that.
-		for how, codes := range map[string][2]int{"write-fail": {402, 402}, "write-break": {500, 409}, "write-panic": {500, 409}, "write-undone": {402, 402}} {
+		// What failed after something was written is not done again. It is answered as it was, or, where nobody knows
+		// what it came to, with that.
+		for how, codes := range map[string][2]int{"write-fail": {402, 402}, "write-break": {500, 409},
+			"write-panic": {500, 409}, "write-undone": {402, 402}} {
 			again := map[string]any{"amount": 5, "how": how}
 			first := h.post("/user/pay", again, key(how), status(codes[0]))
 			second := h.post("/user/pay", again, key(how), status(codes[1]))
@@ -137,7 +141,8 @@ func TestIdempotency(t *testing.T) {
 		h.post("/user/pay", body, key("bad"), status(201))
 		runs(1)
 
-		for k, want := range map[string]int{strings.Repeat("k", 255): 201, strings.Repeat("k", 256): 400, "\xff\xfe": 400, "'; DROP TABLE users --": 201, "ключ": 201} {
+		for k, want := range map[string]int{strings.Repeat("k", 255): 201, strings.Repeat("k", 256): 400,
+			"\xff\xfe": 400, "'; DROP TABLE users --": 201, "ключ": 201} {
 			h.post("/user/pay", body, key(k), status(want))
 		}
 		h.put("/user/pay", body, key("a"), status(405))
@@ -154,12 +159,14 @@ func TestIdempotencyOfALostCommit(t *testing.T) {
 	p := storetest.NewProxy(t, storetest.Options(t, "postgres"))
 	h := open(t, storetest.Open(t, p.Options), nil)
 	ran := 0
-	api.Handle(h.api, api.Op{Method: "POST", Path: "/user/pay", Name: "pay", Tag: "Probe", Status: 201, Idempotent: true},
+	api.Handle(h.api, api.Op{Method: "POST", Path: "/user/pay", Name: "pay", Tag: "Probe", Status: 201,
+		Idempotent: true},
 		func(ctx context.Context, r *api.Request, in *paid) (map[string]int64, error) {
 			ran++
 			p.LoseCommit()
 			return nil, h.db.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
-				_, err := tx.Post(ctx, h.user.ID, &parley.LedgerEntry{Kind: parley.Credit, Amount: parley.Money(in.Body.Amount), Reference: fmt.Sprint("pay ", ran), Description: "x"})
+				_, err := tx.Post(ctx, h.user.ID, &parley.LedgerEntry{Kind: parley.Credit,
+					Amount: parley.Money(in.Body.Amount), Reference: fmt.Sprint("pay ", ran), Description: "x"})
 				return err
 			})
 		})
@@ -168,7 +175,8 @@ func TestIdempotencyOfALostCommit(t *testing.T) {
 	key := header("Idempotency-Key", "a")
 	h.post("/user/pay", map[string]any{"amount": 5_000_000}, key, status(500))
 	for range 2 {
-		h.post("/user/pay", map[string]any{"amount": 5_000_000}, key, status(409)).is(`{"message":"` + tookEffect + `"}`)
+		h.post("/user/pay", map[string]any{"amount": 5_000_000}, key, status(409)).is(`{"message":"` + tookEffect +
+			`"}`)
 	}
 	if after := h.balance(); ran != 1 || after == before {
 		t.Errorf("it ran %d times; the balance was %s and is %s", ran, before, after)
@@ -183,7 +191,8 @@ func TestIdempotencyOfWhoLeaves(t *testing.T) {
 		h.paying(&ran, leave)
 		const body = `{"amount":5,"how":"wait"}`
 		r := httptest.NewRequestWithContext(ctx, "POST", "/api/user/pay", strings.NewReader(body))
-		for name, value := range map[string]string{"Authorization": "Bearer " + h.token, "Content-Type": "application/json", "Idempotency-Key": "a"} {
+		for name, value := range map[string]string{"Authorization": "Bearer " + h.token,
+			"Content-Type": "application/json", "Idempotency-Key": "a"} {
 			r.Header.Set(name, value)
 		}
 		h.api.ServeHTTP(httptest.NewRecorder(), r)
@@ -201,7 +210,8 @@ func TestIdempotencyLastsADay(t *testing.T) {
 		h.paying(&ran, nil)
 		age := func(key string, hours float64) {
 			h.write(func(ctx context.Context, tx *store.Tx) error {
-				old := &store.FirstAnswer{UserID: h.user.ID, Key: key, Request: []byte("another"), Status: 201, Answer: []byte(`{"run":0,"amount":0}`),
+				old := &store.FirstAnswer{UserID: h.user.ID, Key: key, Request: []byte("another"), Status: 201,
+					Answer:    []byte(`{"run":0,"amount":0}`),
 					CreatedAt: parley.Now() - parley.Time(hours*3600e6)}
 				_, err := tx.ClaimAnswer(ctx, old)
 				return err

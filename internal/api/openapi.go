@@ -30,15 +30,17 @@ func (a *API) openAPI() []byte {
 	}
 	doc := object{
 		"openapi": "3.1.0",
-		"info": object{"title": "Parley API", "version": "1", "license": object{"name": "Apache-2.0", "identifier": "Apache-2.0"},
+		"info": object{"title": "Parley API", "version": "1",
+			"license": object{"name": "Apache-2.0", "identifier": "Apache-2.0"},
 			"description": "Voice and chat assistants: see docs/ in the repository for guides. Every path below /user/ needs a Bearer token.\n\n" +
 				"What is taken beside the types named here: where an integer is wanted, also its digits in a string (\"12\"), ids among them; where a " +
 				"boolean is wanted, also 0, 1, \"0\" and \"1\"; for variables any scalar, and [] for an empty object. Nothing else is converted."},
-		"servers":    []any{object{"url": "/api"}},
-		"tags":       a.tags(),
-		"paths":      paths,
-		"webhooks":   webhooks(schemas),
-		"components": object{"schemas": schemas.Components, "securitySchemes": object{"bearer": object{"type": "http", "scheme": "bearer"}}},
+		"servers":  []any{object{"url": "/api"}},
+		"tags":     a.tags(),
+		"paths":    paths,
+		"webhooks": webhooks(schemas),
+		"components": object{"schemas": schemas.Components,
+			"securitySchemes": object{"bearer": object{"type": "http", "scheme": "bearer"}}},
 	}
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -66,7 +68,8 @@ func (o *routed) describe(s *form.Schemas) object {
 	}
 	params = append(params, s.QueryParameters(o.in)...)
 	if o.Idempotent {
-		params = append(params, object{"name": "Idempotency-Key", "in": "header", "schema": object{"type": "string", "maxLength": 255},
+		params = append(params, object{"name": "Idempotency-Key", "in": "header",
+			"schema":      object{"type": "string", "maxLength": 255},
 			"description": "The same key and body within 24 hours gets the first answer and does nothing again."})
 	}
 	if len(params) > 0 {
@@ -170,7 +173,8 @@ func (o *routed) body(s *form.Schemas) object {
 	input := s.Input(t, o.Partial)
 	content := object{"application/json": object{"schema": input}}
 	if o.Upload > 0 {
-		file := object{"type": "object", "properties": object{o.File: object{"type": "string", "contentMediaType": "application/octet-stream"}}, "required": []string{o.File}}
+		file := object{"type": "object", "properties": object{o.File: object{"type": "string",
+			"contentMediaType": "application/octet-stream"}}, "required": []string{o.File}}
 		content["multipart/form-data"] = object{"schema": object{"allOf": []any{input, file}}}
 	}
 	return content
@@ -193,9 +197,11 @@ func (f family) schema(s *form.Schemas) object {
 	case statuses:
 		name, own = "FailureStatus", shape(object{"status": object{"const": false}, "error": text}, "status", "error")
 	case whatsApp:
-		name, own = "FailureWhatsApp", shape(object{"success": object{"const": false}, "error": text, "error_code": text}, "success", "error", "error_code")
+		name, own = "FailureWhatsApp", shape(object{"success": object{"const": false}, "error": text,
+			"error_code": text}, "success", "error", "error_code")
 	case successes:
-		name, own = "FailureSuccess", shape(object{"success": object{"const": false}, "message": text}, "success", "message")
+		name, own = "FailureSuccess", shape(object{"success": object{"const": false}, "message": text}, "success",
+			"message")
 	}
 	if own != nil {
 		common["anyOf"] = append([]any{own}, common["anyOf"].([]any)...)

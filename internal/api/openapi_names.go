@@ -1,27 +1,40 @@
 package api
 
-// schemaNames are what types are called in the reference where their own names would not be understood outside of this program: the
-// reference's readers, and the code that generators make of it, know nothing of ours. Generic types are named by their argument and what
-// stands here ("[]" where the argument is a list).
+// schemaNames are what types are called in the reference where their own names would not be understood outside of
+// this program: the reference's readers, and the code that generators make of it, know nothing of ours. Generic types
+// are named by their argument and what stands here ("[]" where the argument is a list).
 var schemaNames = map[string]string{
-	"Paginated": "Page", "messageData": "Response", "messageData[]": "ListResponse", "data": "Data", "data[]": "List", "dataOf": "Data",
+	"Paginated": "Page", "messageData": "Response", "messageData[]": "ListResponse", "data": "Data",
+	"data[]": "List", "dataOf": "Data",
 	"dataList": "List", "listOf": "List",
 
-	"Account": "SessionUser", "AiState": "AIState", "Assignable": "AssignableNumber", "CampaignState": "CampaignStatusResponse", "Customer": "ConversationCustomer",
-	"DocumentInput": "NewDocument", "DocumentName": "Document", "Endpoint": "WebhookEndpoint", "Erased": "ErasedCustomer", "EventCampaign": "CampaignName",
-	"EventLead": "LeadSummary", "FullConversation": "ConversationWithHistory", "FullDelivery": "DeliveryWithLog", "Key": "APIKey", "KeyList": "APIKeyList",
-	"CreatedKey": "CreatedAPIKey", "LeadChange": "Lead", "None": "Empty", "Notice": "MessageOnly", "Offer": "PurchasableNumber", "Outbound": "OutboundAssistant",
-	"Result": "ToolTestResult", "Rotated": "RotatedWebhookSecret", "SavedEndpoint": "SavedWebhookEndpoint", "Secret": "WebhookSecret",
-	"Sender": "WhatsAppSender", "SentMessage": "SentWhatsAppMessage", "SessionAnswer": "WhatsAppSessionStatus", "ShownCall": "Call",
-	"ShownWidget": "Widget", "Spoken": "ConversationMessage", "StatusOnly": "Acknowledgement", "StringListResponse": "WebhookSettingResponse",
-	"TrunkInput": "Trunk",
+	"Account": "SessionUser", "AiState": "AIState", "Assignable": "AssignableNumber",
+	"CampaignState": "CampaignStatusResponse", "Customer": "ConversationCustomer",
+	"DocumentInput": "NewDocument", "DocumentName": "Document", "Endpoint": "WebhookEndpoint",
+	"Erased": "ErasedCustomer", "EventCampaign": "CampaignName",
+	"EventLead": "LeadSummary", "FullConversation": "ConversationWithHistory", "FullDelivery": "DeliveryWithLog",
+	"Key": "APIKey", "KeyList": "APIKeyList",
+	"CreatedKey": "CreatedAPIKey", "LeadChange": "Lead", "None": "Empty", "Notice": "MessageOnly",
+	"Offer": "PurchasableNumber", "Outbound": "OutboundAssistant",
+	"Result": "ToolTestResult", "Rotated": "RotatedWebhookSecret", "SavedEndpoint": "SavedWebhookEndpoint",
+	"Secret": "WebhookSecret",
+	"Sender": "WhatsAppSender", "SentMessage": "SentWhatsAppMessage", "SessionAnswer": "WhatsAppSessionStatus",
+	"ShownCall":   "Call",
+	"ShownWidget": "Widget", "Spoken": "ConversationMessage", "StatusOnly": "Acknowledgement",
+	"StringListResponse": "WebhookSettingResponse",
+	"TrunkInput":         "Trunk",
 }
 
 // alsoRefuses are the statuses of refusals that an operation's declaration doesn't tell of.
 var alsoRefuses = map[string][]int{
-	"makeCall": {402, 403}, "sendSMS": {400}, "createCampaign": {403}, "createCampaignPlural": {403}, "updateCampaignStatus": {400, 404},
-	"createTool": {403}, "purchaseNumber": {400, 402}, "createConversation": {402, 403}, "sendMessage": {402, 502}, "startWebCall": {402, 403, 503},
-	"generateReply": {402, 502}, "generateReplyShort": {402, 502}, "sendWhatsAppTemplate": {402, 503}, "sendWhatsAppText": {402, 403, 503},
-	"login": {401}, "register": {403}, "logout": {400}, "createLead": {404}, "deleteCall": {409}, "hangUpCall": {409}, "eraseCustomer": {409},
+	"makeCall": {402, 403}, "sendSMS": {400}, "createCampaign": {403}, "createCampaignPlural": {403},
+	"updateCampaignStatus": {400, 404},
+	"createTool":           {403}, "purchaseNumber": {400, 402}, "createConversation": {402, 403},
+	"sendMessage":   {402, 502},
+	"startWebCall":  {402, 403, 503},
+	"generateReply": {402, 502}, "generateReplyShort": {402, 502}, "sendWhatsAppTemplate": {402, 503},
+	"sendWhatsAppText": {402, 403, 503},
+	"login":            {401}, "register": {403}, "logout": {400}, "createLead": {404}, "deleteCall": {409},
+	"hangUpCall": {409}, "eraseCustomer": {409},
 	"createTrunk": {409}, "updateTrunk": {409}, "retryDocument": {409},
 }

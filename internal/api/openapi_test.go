@@ -51,8 +51,10 @@ func TestReferenceIsValid(t *testing.T) {
 func TestReferenceOfBodies(t *testing.T) {
 	h := lite(t, nil)
 	tool, peer := h.tool(nil), h.assistant(nil)
-	for body, good := range map[string]bool{encode(h.assistantBody()): true, encode(h.full(tool, peer)): true, `{}`: false, encode(with(h.assistantBody(), map[string]any{"mode": "x"})): false,
-		encode(with(h.assistantBody(), map[string]any{"max_duration": 5})): false, encode(with(h.assistantBody(), map[string]any{"name": strings.Repeat("é", 256)})): false} {
+	for body, good := range map[string]bool{encode(h.assistantBody()): true, encode(h.full(tool, peer)): true,
+		`{}`: false, encode(with(h.assistantBody(), map[string]any{"mode": "x"})): false,
+		encode(with(h.assistantBody(), map[string]any{"max_duration": 5})):                false,
+		encode(with(h.assistantBody(), map[string]any{"name": strings.Repeat("é", 256)})): false} {
 		err := h.checker.request("POST", "/user/assistant", body)
 		if a := h.post("/user/assistant", nil, raw(body)); (err == nil) != good || (a.status == 201) != good {
 			t.Errorf("%.200s: the reference says %v, the server %d", body, err, a.status)

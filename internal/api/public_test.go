@@ -41,7 +41,8 @@ func TestVisitorsAreLimited(t *testing.T) {
 	}
 	say := func(id, address string, want int, o ...option) {
 		t.Helper()
-		h.post("/conversations/"+id+"/messages", map[string]any{"message": "Hi"}, append([]option{anonymous, from(address), status(want)}, o...)...)
+		h.post("/conversations/"+id+"/messages", map[string]any{"message": "Hi"},
+			append([]option{anonymous, from(address), status(want)}, o...)...)
 	}
 	var ids []string
 	for i := range 3 {
@@ -58,7 +59,8 @@ func TestVisitorsAreLimited(t *testing.T) {
 
 	began := 4
 	for i := range 40 { // thirty with an assistant, whoever begins them
-		a := h.post("/conversations", map[string]any{"assistant_id": uuid}, anonymous, from(fmt.Sprintf("198.51.100.%d", i)))
+		a := h.post("/conversations", map[string]any{"assistant_id": uuid}, anonymous,
+			from(fmt.Sprintf("198.51.100.%d", i)))
 		if a.status == 200 {
 			began++
 			ids = append(ids, a.json()["conversation_id"].(string))
@@ -73,7 +75,8 @@ func TestVisitorsAreLimited(t *testing.T) {
 
 	heard := 5
 	for i, id := range ids[3:] { // twenty messages to an assistant
-		if a := h.post("/conversations/"+id+"/messages", map[string]any{"message": "Hi"}, anonymous, from(fmt.Sprintf("198.51.100.%d", i))); a.status == 200 {
+		if a := h.post("/conversations/"+id+"/messages", map[string]any{"message": "Hi"}, anonymous,
+			from(fmt.Sprintf("198.51.100.%d", i))); a.status == 200 {
 			heard++
 		}
 	}
@@ -95,17 +98,20 @@ func TestVisitorsBudget(t *testing.T) {
 		}
 		h.post("/conversations/"+id+"/messages", map[string]any{"message": "Hi"}, anonymous, status(402)).
 			is(`{"status":false,"error":"This assistant has reached its limit for today. Please try again tomorrow."}`)
-		if list := h.get("/user/webhook-deliveries?event=public_budget.low", status(200)).json()["data"].([]any); len(list) != 1 {
+		if list := h.get("/user/webhook-deliveries?event=public_budget.low",
+			status(200)).json()["data"].([]any); len(list) != 1 {
 			t.Errorf("warned %d times", len(list))
 		}
-		free := h.post("/conversations", map[string]any{"assistant_id": uuid, "type": "test"}, status(200)).json()["conversation_id"].(string)
+		free := h.post("/conversations", map[string]any{"assistant_id": uuid, "type": "test"},
+			status(200)).json()["conversation_id"].(string)
 		h.post("/conversations/"+free+"/messages", map[string]any{"message": "Hi"}, status(200)) // no visitor's
-		h.post("/ai/generate-reply", map[string]any{"assistant_id": uuid, "customer_identifier": "c", "message": "Hi"}, status(200))
+		h.post("/ai/generate-reply", map[string]any{"assistant_id": uuid, "customer_identifier": "c",
+			"message": "Hi"}, status(200))
 	})
 }
 
-// A disabled account and an inactive assistant are gone from the public at once: new and open chats, also those that a person took over,
-// and whoever listens.
+// A disabled account and an inactive assistant are gone from the public at once: new and open chats, also those that
+// a person took over, and whoever listens.
 func TestWhatIsClosedToThePublic(t *testing.T) {
 	eachTalking(t, func(t *testing.T, h *harness, _ *aitest.Server) {
 		aid, uuid := h.active(nil)
@@ -122,7 +128,8 @@ func TestWhatIsClosedToThePublic(t *testing.T) {
 			})
 		}
 		inactive := func(yes bool) {
-			h.put(fmt.Sprintf("/user/assistant/%d", aid), map[string]any{"status": map[bool]string{true: "inactive", false: "active"}[yes]}, status(200))
+			h.put(fmt.Sprintf("/user/assistant/%d", aid),
+				map[string]any{"status": map[bool]string{true: "inactive", false: "active"}[yes]}, status(200))
 		}
 		for name, closed := range map[string]func(bool){"disabled": disable, "inactive": inactive} {
 			id, taken := h.converse(uuid), h.converse(uuid)
@@ -138,7 +145,8 @@ func TestWhatIsClosedToThePublic(t *testing.T) {
 			h.get("/widgets/"+uuid, anonymous, status(404))
 			h.post("/conversations", map[string]any{"assistant_id": uuid}, anonymous, status(404))
 			for _, one := range []string{id, taken} {
-				h.post("/conversations/"+one+"/messages", map[string]any{"message": "Hi"}, anonymous, status(404)).is(`{"status":false,"error":"Conversation not found"}`)
+				h.post("/conversations/"+one+"/messages", map[string]any{"message": "Hi"}, anonymous,
+					status(404)).is(`{"status":false,"error":"Conversation not found"}`)
 				h.get("/conversations/"+one, anonymous, status(404))
 				h.get("/conversations/"+one+"/events", anonymous, status(404))
 			}
@@ -153,7 +161,8 @@ func TestWhatIsClosedToThePublic(t *testing.T) {
 func TestStreamEndsWithItsCredential(t *testing.T) {
 	h, _ := talking(t, storetest.SQLite(t), nil)
 	_, uuid := h.active(nil)
-	id := h.post("/conversations", map[string]any{"assistant_id": uuid, "type": "test"}, status(200)).json()["conversation_id"].(string)
+	id := h.post("/conversations", map[string]any{"assistant_id": uuid, "type": "test"},
+		status(200)).json()["conversation_id"].(string)
 	r, err := http.NewRequestWithContext(t.Context(), "GET", h.url+"/api/conversations/"+id+"/events", nil)
 	if err != nil {
 		t.Fatal(err)
@@ -209,12 +218,16 @@ func TestStreamsPerAddress(t *testing.T) {
 // Origins are compared whole, and the assistant's owner, not any account, needs none.
 func TestAllowedOrigins(t *testing.T) {
 	h, _ := talking(t, storetest.SQLite(t), nil)
-	_, uuid := h.active(map[string]any{"widget_settings": map[string]any{"allowed_origins": []string{"https://shop.example.com", "http://localhost:8080"}}})
+	_, uuid := h.active(map[string]any{"widget_settings": map[string]any{
+		"allowed_origins": []string{"https://shop.example.com", "http://localhost:8080"}}})
 	stranger := h.stranger()
 	for origin, want := range map[string]int{
-		"https://shop.example.com": 200, "https://SHOP.example.com": 200, "https://shop.example.com:443": 200, "http://localhost:8080": 200, h.url: 200,
-		"http://shop.example.com": 403, "https://shop.example.com:8443": 403, "https://shop.example.com.evil.example": 403, "https://evilshop.example.com": 403,
-		"https://example.com": 403, "https://a.shop.example.com": 403, "null": 403, "": 403, "shop.example.com": 403, "http://localhost": 403, "https://shop.example.com@evil.example": 403,
+		"https://shop.example.com": 200, "https://SHOP.example.com": 200, "https://shop.example.com:443": 200,
+		"http://localhost:8080": 200, h.url: 200,
+		"http://shop.example.com": 403, "https://shop.example.com:8443": 403,
+		"https://shop.example.com.evil.example": 403, "https://evilshop.example.com": 403,
+		"https://example.com": 403, "https://a.shop.example.com": 403, "null": 403, "": 403,
+		"shop.example.com": 403, "http://localhost": 403, "https://shop.example.com@evil.example": 403,
 		"https://evil.example/https://shop.example.com": 403, strings.Replace(h.url, "http:", "https:", 1): 403,
 	} {
 		body := map[string]any{"assistant_id": uuid}
@@ -227,12 +240,15 @@ func TestAllowedOrigins(t *testing.T) {
 func TestTrivialPasswordsAreRefused(t *testing.T) {
 	h := lite(t, func(c *api.Config) { c.Signup = true })
 	for _, password := range []string{"password1", "12345678", "zoe@example.com", "Welcome2024!", "aaaaaaaaaa"} {
-		a := h.post("/register", map[string]any{"name": "Zoe", "email": "zoe@example.com", "password": password}, anonymous, status(422))
-		if text := a.fails("password")["password"]; len(text) != 1 || !strings.HasPrefix(text[0], "The password field is too easy to guess: ") {
+		a := h.post("/register", map[string]any{"name": "Zoe", "email": "zoe@example.com", "password": password},
+			anonymous, status(422))
+		if text := a.fails("password")["password"]; len(text) != 1 ||
+			!strings.HasPrefix(text[0], "The password field is too easy to guess: ") {
 			t.Errorf("%s: %q", password, text)
 		}
 	}
-	h.post("/register", map[string]any{"name": "Zoe", "email": "zoe@example.com", "password": "river stone lamp"}, anonymous, status(201))
+	h.post("/register", map[string]any{"name": "Zoe", "email": "zoe@example.com", "password": "river stone lamp"},
+		anonymous, status(201))
 }
 
 func TestAllKeysAreRevoked(t *testing.T) {
@@ -243,7 +259,8 @@ func TestAllKeysAreRevoked(t *testing.T) {
 		h.get("/user/me", header("Authorization", "Bearer "+old), status(401))
 		h.get("/user/me", status(200)) // the one that asked
 		other.get("/user/me", status(200))
-		h.delete("/user/api-keys", header("Authorization", "Bearer "+session), status(200)).is(`{"message":"API keys deleted successfully.","revoked":1}`)
+		h.delete("/user/api-keys", header("Authorization", "Bearer "+session),
+			status(200)).is(`{"message":"API keys deleted successfully.","revoked":1}`)
 		h.get("/user/me", status(401))
 	})
 }

@@ -20,9 +20,12 @@ import (
 func TestTwentyChangesAtOnce(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		at := fmt.Sprintf("/user/assistant/%d", h.assistant(nil))
-		changes := []string{`"name":"B"`, `"system_prompt":"P"`, `"initial_message":"I"`, `"status":"active"`, `"timezone":"UTC"`, `"variables":{"a":"b"}`,
-			`"keywords":["k"]`, `"llm_temperature":"0.90"`, `"voice_stability":"0.10"`, `"voice_similarity":"0.20"`, `"speech_speed":"0.80"`,
-			`"ambient_sound":"city"`, `"max_duration":99`, `"max_silence_duration":98`, `"reengagement_interval":97`, `"ringing_time":96`, `"record":true`,
+		changes := []string{`"name":"B"`, `"system_prompt":"P"`, `"initial_message":"I"`, `"status":"active"`,
+			`"timezone":"UTC"`, `"variables":{"a":"b"}`,
+			`"keywords":["k"]`, `"llm_temperature":"0.90"`, `"voice_stability":"0.10"`, `"voice_similarity":"0.20"`,
+			`"speech_speed":"0.80"`,
+			`"ambient_sound":"city"`, `"max_duration":99`, `"max_silence_duration":98`,
+			`"reengagement_interval":97`, `"ringing_time":96`, `"record":true`,
 			`"wait_for_customer":true`, `"webhook_url":"https://example.com/"`, `"min_interrupt_words":4`}
 		var wg sync.WaitGroup
 		for _, c := range changes {
@@ -40,7 +43,8 @@ func TestTwentyChangesAtOnce(t *testing.T) {
 		}
 		// The same of a tool's fields.
 		tool := fmt.Sprintf("/user/tools/%d", h.tool(nil))
-		changes = []string{`"name":"other"`, `"description":"D"`, `"endpoint":"https://example.com/x"`, `"method":"PATCH"`, `"timeout":29`, `"headers":[{"name":"A","value":"b"}]`}
+		changes = []string{`"name":"other"`, `"description":"D"`, `"endpoint":"https://example.com/x"`,
+			`"method":"PATCH"`, `"timeout":29`, `"headers":[{"name":"A","value":"b"}]`}
 		for _, c := range changes {
 			wg.Go(func() { h.put(tool, nil, raw("{"+c+"}"), status(200)) })
 		}
@@ -74,7 +78,10 @@ func TestOneWins(t *testing.T) {
 			wg.Wait()
 			return ok.Load()
 		}
-		if n := won(10, func(int) *answer { return h.post("/user/tools", with(toolBody(), map[string]any{"name": "same"})) }); n != 1 {
+		if n := won(10, func(int) *answer {
+			return h.post("/user/tools",
+				with(toolBody(), map[string]any{"name": "same"}))
+		}); n != 1 {
 			t.Errorf("%d tools of one name were made", n)
 		}
 		a, b := h.tool(nil), h.tool(nil)
@@ -176,7 +183,8 @@ func TestQueriesPerRequest(t *testing.T) {
 				c.s = nil
 				h.do(q.method, q.path, nil, raw(q.body))
 				if got := c.n.Load(); got > q.most || got == 0 {
-					t.Errorf("%s %s asked %d times, at most %d:\n%.3000s", q.method, q.path, got, q.most, strings.Join(c.s, "\n"))
+					t.Errorf("%s %s asked %d times, at most %d:\n%.3000s", q.method, q.path, got, q.most,
+						strings.Join(c.s, "\n"))
 				}
 			}
 		})
@@ -201,12 +209,16 @@ func TestQueriesOfCampaigns(t *testing.T) {
 			}
 			h.delete(fmt.Sprintf("/user/campaigns/%d", gone), status(200))
 			for i := range 5 {
-				h.post("/user/blacklist", map[string]any{"phone_number": fmt.Sprintf("+1415555%04d", 200+i)}, status(201))
-				h.post(trunksAt, with(trunkBody(), map[string]any{"phone_number": fmt.Sprintf("+1415555%04d", 300+i)}), status(201))
+				h.post("/user/blacklist", map[string]any{"phone_number": fmt.Sprintf("+1415555%04d", 200+i)},
+					status(201))
+				h.post(trunksAt, with(trunkBody(), map[string]any{"phone_number": fmt.Sprintf("+1415555%04d",
+					300+i)}), status(201))
 			}
 			one := fmt.Sprintf("/user/campaigns/%d", gone-1)
-			for path, most := range map[string]int64{"/user/campaigns": 3, one: 3, one + "/stats": 4, "/user/leads?per_page=1": 5, "/user/leads?per_page=100": 5, "/user/leads?page=99": 3,
-				fmt.Sprintf("/user/leads?campaign_id=%d&status=created", gone-1): 7, "/user/blacklist": 2, "/user/phone-numbers/all": 3, "/user/phone-numbers": 3, trunksAt: 2, "/user/sms?per_page=100": 3} {
+			for path, most := range map[string]int64{"/user/campaigns": 3, one: 3, one + "/stats": 4,
+				"/user/leads?per_page=1": 5, "/user/leads?per_page=100": 5, "/user/leads?page=99": 3,
+				fmt.Sprintf("/user/leads?campaign_id=%d&status=created", gone-1): 7, "/user/blacklist": 2,
+				"/user/phone-numbers/all": 3, "/user/phone-numbers": 3, trunksAt: 2, "/user/sms?per_page=100": 3} {
 				c.n.Store(0)
 				c.s = nil
 				h.get(path, status(200))
@@ -223,7 +235,8 @@ func TestAllocationsPerList(t *testing.T) {
 	h := lite(t, nil)
 	h.fill(200)
 	list := func(rows int) float64 {
-		r := httptest.NewRequestWithContext(t.Context(), "GET", fmt.Sprintf("/api/user/assistants/get?per_page=%d", rows), nil)
+		r := httptest.NewRequestWithContext(t.Context(), "GET",
+			fmt.Sprintf("/api/user/assistants/get?per_page=%d", rows), nil)
 		r.Header.Set("Authorization", "Bearer "+h.token)
 		return testing.AllocsPerRun(20, func() {
 			w := httptest.NewRecorder()

@@ -101,7 +101,8 @@ func TestBodyThatDoesNotArrive(t *testing.T) {
 		began := time.Now()
 		fmt.Fprint(conn, "POST /api/slow HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 15\r\n\r\n{\"te")
 		code, body := readAnswer(t, conn)
-		if code != 400 || body != `{"message":"The request body did not arrive."}` || time.Since(began) != web.BodyTime {
+		if code != 400 || body != `{"message":"The request body did not arrive."}` ||
+			time.Since(began) != web.BodyTime {
 			t.Errorf("answered %d %s after %v", code, body, time.Since(began))
 		}
 	})
@@ -115,9 +116,12 @@ func TestRefusalBeforeTheBodyEnds(t *testing.T) {
 			path, head string
 			status     int
 		}{
-			"too large":          {"/slow", fmt.Sprintf("Content-Type: application/json\r\nContent-Length: %d\r\n", most), 413},
-			"no credential":      {"/user/make_call", fmt.Sprintf("Content-Type: application/json\r\nContent-Length: %d\r\n", most), 401},
-			"too large an offer": {"/web-calls/x", fmt.Sprintf("Content-Type: application/sdp\r\nContent-Length: %d\r\n", most), 404},
+			"too large": {"/slow", fmt.Sprintf("Content-Type: application/json\r\nContent-Length: %d\r\n",
+				most), 413},
+			"no credential": {"/user/make_call",
+				fmt.Sprintf("Content-Type: application/json\r\nContent-Length: %d\r\n", most), 401},
+			"too large an offer": {"/web-calls/x", fmt.Sprintf(
+				"Content-Type: application/sdp\r\nContent-Length: %d\r\n", most), 404},
 		} {
 			conn := dial()
 			fmt.Fprintf(conn, "POST /api%s HTTP/1.1\r\nHost: x\r\n%s\r\n", c.path, c.head)
@@ -143,7 +147,8 @@ func TestRefusalBeforeTheBodyEnds(t *testing.T) {
 		if res, err := http.ReadResponse(in, nil); err != nil || res.StatusCode != 401 || time.Since(began) != 0 {
 			t.Errorf("answered %v, %v, after %v", res, err, time.Since(began))
 		}
-		if _, err := io.Copy(io.Discard, in); err != nil || time.Since(began) < web.BodyTime || time.Since(began) > web.BodyTime+time.Second {
+		if _, err := io.Copy(io.Discard, in); err != nil || time.Since(began) < web.BodyTime ||
+			time.Since(began) > web.BodyTime+time.Second {
 			t.Errorf("closed after %v: %v", time.Since(began), err)
 		}
 		endless := dial()

@@ -12,12 +12,17 @@ import (
 
 func (a *API) smsRoutes() {
 	const tag, missing = "SMS", "SMS not found"
-	handle(a, op{Method: "POST", Path: "/user/sms", Name: "sendSMS", Tag: tag, Status: 201, Idempotent: true, Failure: "Failed to send SMS", Summary: "Send a text message from an own number"}, a.sendSMS)
+	handle(a, op{Method: "POST", Path: "/user/sms", Name: "sendSMS", Tag: tag, Status: 201, Idempotent: true,
+		Failure: "Failed to send SMS", Summary: "Send a text message from an own number"}, a.sendSMS)
 	handle(a, op{Method: "GET", Path: "/user/sms", Name: "listSMS", Tag: tag, Summary: "List text messages"}, a.listSMS)
-	handle(a, op{Method: "GET", Path: "/user/sms/{id}", Name: "getSMS", Tag: tag, NotFound: missing, Summary: "Read a text message"}, a.getSMS)
+	handle(a, op{Method: "GET", Path: "/user/sms/{id}", Name: "getSMS", Tag: tag, NotFound: missing,
+		Summary: "Read a text message"}, a.getSMS)
 	if a.SMS != nil && a.SMS.Sandbox {
-		handle(a, op{Method: "GET", Path: "/user/sandbox/outbox", Name: "listOutbox", Tag: tag, Summary: "Messages that the sandbox carrier has taken"}, a.listOutbox)
-		handle(a, op{Method: "POST", Path: "/user/sandbox/sms-inbound", Name: "receiveSandboxSMS", Tag: tag, Status: 201, Summary: "Have a message come in to an own number, as from a person's phone"}, a.receiveSandboxSMS)
+		handle(a, op{Method: "GET", Path: "/user/sandbox/outbox", Name: "listOutbox", Tag: tag,
+			Summary: "Messages that the sandbox carrier has taken"}, a.listOutbox)
+		handle(a, op{Method: "POST", Path: "/user/sandbox/sms-inbound", Name: "receiveSandboxSMS", Tag: tag,
+			Status: 201, Summary: "Have a message come in to an own number, as from a person's phone"},
+			a.receiveSandboxSMS)
 	}
 }
 
@@ -60,7 +65,8 @@ type smsQuery struct {
 func (a *API) listSMS(ctx context.Context, r *request, in *smsQuery) (*Paginated[parley.SMS], error) {
 	from, until := in.bounds()
 	p := in.page(15)
-	f := store.SMSFilter{Status: parley.SMSStatus(in.Status), PhoneNumberID: in.PhoneNumberID, To: in.To, From: from, Until: until}
+	f := store.SMSFilter{Status: parley.SMSStatus(in.Status), PhoneNumberID: in.PhoneNumberID, To: in.To,
+		From: from, Until: until}
 	if f.PhoneNumberID == 0 && named(r, "phone_number_id") {
 		f.PhoneNumberID = -1 // nobody's
 	}

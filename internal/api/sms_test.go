@@ -27,20 +27,24 @@ func TestSendSMS(t *testing.T) {
 		body := map[string]any{"from": id(n), "to": "+1 (202) 555-0777", "body": " Hello 👋 "}
 		made := h.post("/user/sms", body, status(201), header("Idempotency-Key", "k")).json()
 		m := made["data"].(map[string]any)
-		want := []string{"body", "created_at", "error", "from_number", "id", "phone_number_id", "segment_price", "segments", "sms_sid", "status", "to", "total_cost", "updated_at", "user_id"}
+		want := []string{"body", "created_at", "error", "from_number", "id", "phone_number_id", "segment_price",
+			"segments", "sms_sid", "status", "to", "total_cost", "updated_at", "user_id"}
 		if made["message"] != "SMS sent successfully" || !slices.Equal(keys(m), want) {
 			t.Errorf("sent %v", made)
 		}
-		for k, v := range map[string]string{"phone_number_id": fmt.Sprint(id(n)), "to": "+12025550777", "body": "Hello 👋", "user_id": fmt.Sprint(h.user.ID), "segments": "1",
+		for k, v := range map[string]string{"phone_number_id": fmt.Sprint(id(n)), "to": "+12025550777",
+			"body": "Hello 👋", "user_id": fmt.Sprint(h.user.ID), "segments": "1",
 			"segment_price": "0.0083", "total_cost": "0.0083", "status": "sent", "error": "<nil>"} {
 			if got := fmt.Sprint(m[k]); got != v {
 				t.Errorf("%s is %s, want %s", k, got, v)
 			}
 		}
-		if !dateTime.MatchString(m["created_at"].(string)) || !dateTime.MatchString(m["updated_at"].(string)) || m["sms_sid"] == "" {
+		if !dateTime.MatchString(m["created_at"].(string)) || !dateTime.MatchString(m["updated_at"].(string)) ||
+			m["sms_sid"] == "" {
 			t.Errorf("sent %v", m)
 		}
-		if again := h.post("/user/sms", body, status(201), header("Idempotency-Key", "k")); encode(again.json()) != encode(made) {
+		if again := h.post("/user/sms", body, status(201),
+			header("Idempotency-Key", "k")); encode(again.json()) != encode(made) {
 			t.Errorf("the same key answered %s", again.body)
 		}
 		if got := h.balance(); got != "3.8417" {
@@ -54,8 +58,10 @@ func TestSendSMS(t *testing.T) {
 			h.stranger().get(path, status(404)).is(`{"message":"SMS not found"}`)
 		}
 		// Price by destination and segments.
-		for to, want := range map[string]string{"+447400123456": "0.0524 2 0.1048", "+491701234567": "0.112 2 0.224", "+8613912345678": "0.1 2 0.2"} {
-			m := h.post("/user/sms", map[string]any{"from": id(n), "to": to, "body": strings.Repeat("a", 161)}, status(201)).json()["data"].(map[string]any)
+		for to, want := range map[string]string{"+447400123456": "0.0524 2 0.1048",
+			"+491701234567": "0.112 2 0.224", "+8613912345678": "0.1 2 0.2"} {
+			m := h.post("/user/sms", map[string]any{"from": id(n), "to": to, "body": strings.Repeat("a", 161)},
+				status(201)).json()["data"].(map[string]any)
 			if got := fmt.Sprint(m["segment_price"], " ", m["segments"], " ", m["total_cost"]); got != want {
 				t.Errorf("%s costs %s, want %s", to, got, want)
 			}
@@ -63,7 +69,8 @@ func TestSendSMS(t *testing.T) {
 		// The carrier's refusal is told at once, and costs nothing.
 		before := h.balance()
 		fail := map[string]any{"from": id(n), "to": "+12025550001", "body": "x"}
-		h.post("/user/sms", fail, status(500), header("Idempotency-Key", "f")).is(`{"message":"Failed to send SMS","error":"The sandbox refuses messages to numbers that end in 0001."}`)
+		h.post("/user/sms", fail, status(500), header("Idempotency-Key",
+			"f")).is(`{"message":"Failed to send SMS","error":"The sandbox refuses messages to numbers that end in 0001."}`)
 		h.post("/user/sms", fail, status(500), header("Idempotency-Key", "f")) // the key is free again
 		if h.balance() != before {
 			t.Errorf("a failure cost %s - %s", before, h.balance())
@@ -121,7 +128,8 @@ func TestSMSWithoutAnAnswer(t *testing.T) {
 		body := map[string]any{"from": id(h.buy("US", true)), "to": "+12025550777", "body": "x"}
 		before := h.balance()
 		for range 2 {
-			h.post("/user/sms", body, status(500), header("Idempotency-Key", "k")).is(`{"message":"Failed to send SMS","error":"The carrier did not answer."}`)
+			h.post("/user/sms", body, status(500), header("Idempotency-Key",
+				"k")).is(`{"message":"Failed to send SMS","error":"The carrier did not answer."}`)
 		}
 		if s.sent != 1 || h.balance() != before {
 			t.Errorf("it was sent %d times, the balance is %s and was %s", s.sent, h.balance(), before)
@@ -141,14 +149,16 @@ func TestSMSPreconditions(t *testing.T) {
 		trunk := h.post(trunksAt, trunkBody(), status(201)).json()["data"].(map[string]any)
 		lapsed := h.buy("US", true)
 		number := func(change func(*parley.Number)) int64 {
-			n := &parley.Number{PhoneNumber: fmt.Sprintf("+1646555%04d", serial.Add(1)), CountryCode: "US", Type: parley.NumberNormal, PaidUntil: parley.Now() - 1}
+			n := &parley.Number{PhoneNumber: fmt.Sprintf("+1646555%04d", serial.Add(1)), CountryCode: "US",
+				Type: parley.NumberNormal, PaidUntil: parley.Now() - 1}
 			change(n)
 			h.write(func(ctx context.Context, tx *store.Tx) error { return tx.CreateNumber(ctx, h.user.ID, n) })
 			return n.ID
 		}
 		old := number(func(n *parley.Number) { n.SMSCapable = true })
 		oldDeaf := number(func(n *parley.Number) {})
-		if err := h.texts.Receive(t.Context(), carrier.Inbound{SID: "SMstop", From: "+12025550666", To: good["phone_number"].(string), Body: "STOP"}); err != nil {
+		if err := h.texts.Receive(t.Context(), carrier.Inbound{SID: "SMstop", From: "+12025550666",
+			To: good["phone_number"].(string), Body: "STOP"}); err != nil {
 			t.Fatal(err)
 		}
 		other := h.stranger()
@@ -169,19 +179,23 @@ func TestSMSPreconditions(t *testing.T) {
 			{"not paid", "From number has no active subscription", old, "+12025550777", h},
 			{"opted out", "The recipient has opted out of messages from this number", id(good), "+12025550666", h},
 		} {
-			c.who.post("/user/sms", map[string]any{"from": c.from, "to": c.to, "body": "x"}, status(400)).is(`{"message":"` + c.text + `"}`)
+			c.who.post("/user/sms", map[string]any{"from": c.from, "to": c.to, "body": "x"},
+				status(400)).is(`{"message":"` + c.text + `"}`)
 		}
-		h.post("/user/sms", map[string]any{"from": id(lapsed), "to": "+12025550666", "body": "x"}, status(201)) // STOP is one number's
+		// STOP is one number's
+		h.post("/user/sms", map[string]any{"from": id(lapsed), "to": "+12025550666", "body": "x"}, status(201))
 		h.write(func(ctx context.Context, tx *store.Tx) error {
 			all, err := tx.Free(ctx, h.user.ID)
 			if err != nil {
 				return err
 			}
-			_, err = tx.Post(ctx, h.user.ID, &parley.LedgerEntry{Kind: parley.SMSCharge, Amount: -all + 8299, Reference: "all", Description: "x"})
+			_, err = tx.Post(ctx, h.user.ID, &parley.LedgerEntry{Kind: parley.SMSCharge, Amount: -all + 8299,
+				Reference: "all", Description: "x"})
 			return err
 		})
 		for _, from := range []int64{id(good), oldDeaf} { // before what is wrong with the number
-			h.post("/user/sms", map[string]any{"from": from, "to": "+12025550666", "body": "x"}, status(400)).is(`{"message":"Insufficient balance"}`)
+			h.post("/user/sms", map[string]any{"from": from, "to": "+12025550666", "body": "x"},
+				status(400)).is(`{"message":"Insufficient balance"}`)
 		}
 		if n := len(h.get("/user/sms").rows()); n != 2 { // with the answer to STOP
 			t.Errorf("%d messages stand", n)
@@ -200,15 +214,20 @@ func TestSMSFields(t *testing.T) {
 	h.post("/user/sms", nil, status(422)).fails("from", "to", "body")
 	for field, kind := range map[string]string{"from": "int", "to": "string", "body": "string"} {
 		for _, v := range wrong[kind] {
-			h.post("/user/sms", nil, raw(encode(with(body(), map[string]any{field: json.RawMessage(v)}))), status(422)).says(field, "The "+field+" field "+mustBe[kind])
+			h.post("/user/sms", nil, raw(encode(with(body(), map[string]any{field: json.RawMessage(v)}))),
+				status(422)).says(field, "The "+field+" field "+mustBe[kind])
 		}
-		h.post("/user/sms", nil, raw(encode(with(body(), map[string]any{field: json.RawMessage("null")}))), status(422)).says(field, "The "+field+" field is required.")
+		h.post("/user/sms", nil, raw(encode(with(body(), map[string]any{field: json.RawMessage("null")}))),
+			status(422)).says(field, "The "+field+" field is required.")
 	}
-	h.post("/user/sms", with(body(), map[string]any{"body": " \n "}), status(422)).says("body", "The body field is required.")
+	h.post("/user/sms", with(body(), map[string]any{"body": " \n "}), status(422)).says("body",
+		"The body field is required.")
 	h.post("/user/sms", with(body(), map[string]any{"body": strings.Repeat("😀", 300)}), status(201))
-	h.post("/user/sms", with(body(), map[string]any{"body": strings.Repeat("😀", 301)}), status(422)).says("body", "The body field must not be greater than 300 characters.")
+	h.post("/user/sms", with(body(), map[string]any{"body": strings.Repeat("😀", 301)}), status(422)).says("body",
+		"The body field must not be greater than 300 characters.")
 	h.post("/user/sms", with(body(), map[string]any{"body": "a\x00b"}), status(422)).fails("body")
-	h.post("/user/sms", with(body(), map[string]any{"to": strings.Repeat("1", 2000)}), status(400)).is(`{"message":"Invalid to phone number"}`)
+	h.post("/user/sms", with(body(), map[string]any{"to": strings.Repeat("1", 2000)}),
+		status(400)).is(`{"message":"Invalid to phone number"}`)
 	h.post("/user/sms", with(body(), map[string]any{"from": -1}), status(400)).is(`{"message":"From number not found"}`)
 }
 
@@ -217,7 +236,8 @@ func TestListSMS(t *testing.T) {
 		first, second := h.buy("US", true), h.buy("US", true)
 		for i := range 7 {
 			from := []map[string]any{first, second}[i%2]
-			h.post("/user/sms", map[string]any{"from": id(from), "to": fmt.Sprintf("+1202555077%d", i%3), "body": fmt.Sprint("message ", i)}, status(201))
+			h.post("/user/sms", map[string]any{"from": id(from), "to": fmt.Sprintf("+1202555077%d", i%3),
+				"body": fmt.Sprint("message ", i)}, status(201))
 		}
 		h.post("/user/sms", map[string]any{"from": id(first), "to": "+12025550001", "body": "fails"}, status(500))
 		count := func(query string, want int) {
@@ -242,17 +262,20 @@ func TestListSMS(t *testing.T) {
 		count("?date_from=2999-01-01", 0)
 		count(fmt.Sprintf("?status=sent&to=%%2B12025550770&phone_number_id=%d", id(first)), 2)
 		page := h.get("/user/sms?per_page=3&page=2", status(200))
-		if list := page.rows(); len(list) != 3 || list[0]["body"] != "message 4" || fmt.Sprint(page.json()["last_page"]) != "3" {
+		if list := page.rows(); len(list) != 3 || list[0]["body"] != "message 4" ||
+			fmt.Sprint(page.json()["last_page"]) != "3" {
 			t.Errorf("page 2: %s", page.body)
 		}
-		for _, bad := range []string{"status=gone", "phone_number_id=x", "date_from=x", "per_page=0", "per_page=101", "page=0"} {
+		for _, bad := range []string{"status=gone", "phone_number_id=x", "date_from=x", "per_page=0",
+			"per_page=101", "page=0"} {
 			name, _, _ := strings.Cut(bad, "=")
 			h.get("/user/sms?"+bad, status(422)).fails(name)
 		}
 		if n := len(h.stranger().get("/user/sms").rows()); n != 0 {
 			t.Errorf("a stranger sees %d", n)
 		}
-		if list := h.get("/user/sandbox/outbox?per_page=2", status(200)).rows(); len(list) != 2 || list[0]["body"] != "message 6" || list[0]["status"] != "delivered" {
+		if list := h.get("/user/sandbox/outbox?per_page=2", status(200)).rows(); len(list) != 2 ||
+			list[0]["body"] != "message 6" || list[0]["status"] != "delivered" {
 			t.Errorf("outbox: %v", list)
 		}
 		if n := len(h.stranger().get("/user/sandbox/outbox").rows()); n != 0 {
@@ -270,7 +293,8 @@ func TestSandboxInbound(t *testing.T) {
 		if got["from"] != "+12025550777" || got["sms_sid"] == "" {
 			t.Errorf("received %v", got)
 		}
-		h.post("/user/sms", map[string]any{"from": id(n), "to": "+12025550777", "body": "x"}, status(400)).is(`{"message":"The recipient has opted out of messages from this number"}`)
+		h.post("/user/sms", map[string]any{"from": id(n), "to": "+12025550777", "body": "x"},
+			status(400)).is(`{"message":"The recipient has opted out of messages from this number"}`)
 		h.stranger().post(at, body, status(404)).is(`{"message":"Phone number not found"}`)
 		h.post(at, with(body, map[string]any{"to": "+12025550199"}), status(404))
 		h.post(at, nil, status(422)).fails("from", "to", "body")

@@ -12,6 +12,7 @@ func (a *API) stands(r *request) bool {
 	if r.Who == nil {
 		return true
 	}
-	_, err := a.Auth.Authenticate(r.Context(), auth.BearerToken(r.Header.Get("Authorization")), parley.APIKey, parley.Session)
+	_, err := a.Auth.Authenticate(r.Context(), auth.BearerToken(r.Header.Get("Authorization")), parley.APIKey,
+		parley.Session)
 	return !errors.Is(err, auth.ErrUnauthenticated) // a database that does not answer says nothing about it
 }

@@ -12,12 +12,18 @@ import (
 
 func (a *API) toolRoutes() {
 	const tag, missing = "Mid-call tools", "Tool not found"
-	handle(a, op{Method: "GET", Path: "/user/tools", Name: "listTools", Tag: tag, Summary: "List mid-call tools"}, a.listTools)
-	handle(a, op{Method: "POST", Path: "/user/tools", Name: "createTool", Tag: tag, Status: 201, Body: parley.Tool{}, Summary: "Make a mid-call tool"}, a.createTool)
-	handle(a, op{Method: "GET", Path: "/user/tools/{id}", Name: "getTool", Tag: tag, NotFound: missing, Summary: "Read a mid-call tool"}, a.getTool)
-	handle(a, op{Method: "PUT", Path: "/user/tools/{id}", Name: "updateTool", Tag: tag, NotFound: missing, Body: parley.Tool{}, Partial: true, Summary: "Change the fields that are sent"}, a.updateTool)
-	handle(a, op{Method: "DELETE", Path: "/user/tools/{id}", Name: "deleteTool", Tag: tag, NotFound: missing, Summary: "Delete a tool and take it from its assistants"}, a.deleteTool)
-	handle(a, op{Method: "POST", Path: "/user/tools/{id}/test", Name: "testTool", Tag: tag, NotFound: missing, Summary: "Call a tool as the assistant would"}, a.testTool)
+	handle(a, op{Method: "GET", Path: "/user/tools", Name: "listTools", Tag: tag, Summary: "List mid-call tools"},
+		a.listTools)
+	handle(a, op{Method: "POST", Path: "/user/tools", Name: "createTool", Tag: tag, Status: 201,
+		Body: parley.Tool{}, Summary: "Make a mid-call tool"}, a.createTool)
+	handle(a, op{Method: "GET", Path: "/user/tools/{id}", Name: "getTool", Tag: tag, NotFound: missing,
+		Summary: "Read a mid-call tool"}, a.getTool)
+	handle(a, op{Method: "PUT", Path: "/user/tools/{id}", Name: "updateTool", Tag: tag, NotFound: missing,
+		Body: parley.Tool{}, Partial: true, Summary: "Change the fields that are sent"}, a.updateTool)
+	handle(a, op{Method: "DELETE", Path: "/user/tools/{id}", Name: "deleteTool", Tag: tag, NotFound: missing,
+		Summary: "Delete a tool and take it from its assistants"}, a.deleteTool)
+	handle(a, op{Method: "POST", Path: "/user/tools/{id}/test", Name: "testTool", Tag: tag, NotFound: missing,
+		Summary: "Call a tool as the assistant would"}, a.testTool)
 }
 
 func (a *API) listTools(ctx context.Context, r *request, _ *none) ([]parley.Tool, error) {
@@ -34,7 +40,8 @@ func (a *API) createTool(ctx context.Context, r *request, _ *none) (*messageData
 }
 
 func (a *API) updateTool(ctx context.Context, r *request, in *byID) (*messageData[*parley.Tool], error) {
-	t, err := tool.Change(ctx, a.DB, r.UserID(), in.ID, func(parley.Tool) (map[string]any, error) { return r.Body, nil })
+	t, err := tool.Change(ctx, a.DB, r.UserID(), in.ID,
+		func(parley.Tool) (map[string]any, error) { return r.Body, nil })
 	return &messageData[*parley.Tool]{"Tool updated successfully", t}, err
 }
 
@@ -72,7 +79,8 @@ func (a *API) testTool(ctx context.Context, r *request, in *toolTest) (*tool.Res
 	return &result, nil
 }
 
-// tester is the assistant in whose place a tool is tried: the one that is named, else the first that has it, else nobody, in the account's time zone.
+// tester is the assistant in whose place a tool is tried: the one that is named, else the first that has it, else
+// nobody, in the account's time zone.
 func (a *API) tester(ctx context.Context, r *request, toolID, id int64) (*parley.Assistant, error) {
 	if named := r.Body["assistant_id"]; named != nil {
 		return a.DB.Assistant(ctx, r.UserID(), id)

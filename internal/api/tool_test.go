@@ -18,18 +18,22 @@ func TestToolLife(t *testing.T) {
 		if got := string(h.get("/user/tools", status(200)).body); strings.TrimSpace(got) != "[]" {
 			t.Errorf("no tools are %s", got)
 		}
-		made := h.post("/user/tools", map[string]any{"name": "look_up", "description": "Looks up.", "endpoint": "https://example.com/{order_id}?k={{key}}",
-			"method": "POST", "headers": []any{map[string]any{"name": "X-Key", "value": "s3cret"}},
-			"schema": []any{map[string]any{"name": "order_id", "type": "string", "description": "The order."}}, "id": 99, "created_at": "x"}, status(201)).json()
+		made := h.post("/user/tools", map[string]any{"name": "look_up", "description": "Looks up.",
+			"endpoint": "https://example.com/{order_id}?k={{key}}",
+			"method":   "POST", "headers": []any{map[string]any{"name": "X-Key", "value": "s3cret"}},
+			"schema": []any{map[string]any{"name": "order_id", "type": "string", "description": "The order."}},
+			"id":     99, "created_at": "x"}, status(201)).json()
 		if made["message"] != "Tool created successfully" {
 			t.Errorf("message %v", made["message"])
 		}
 		tool := made["data"].(map[string]any)
-		want := []string{"created_at", "description", "endpoint", "headers", "id", "method", "name", "schema", "timeout", "updated_at"}
+		want := []string{"created_at", "description", "endpoint", "headers", "id", "method", "name", "schema",
+			"timeout", "updated_at"}
 		if got := slices.Sorted(maps.Keys(tool)); !slices.Equal(got, want) {
 			t.Errorf("fields %v", got)
 		}
-		if tool["timeout"] != json.Number("10") || fmt.Sprint(tool["schema"]) != "[map[description:The order. name:order_id required:true type:string]]" {
+		if tool["timeout"] != json.Number("10") || fmt.Sprint(
+			tool["schema"]) != "[map[description:The order. name:order_id required:true type:string]]" {
 			t.Errorf("defaults: %v", tool)
 		}
 		if !isoTime.MatchString(tool["created_at"].(string)) {
@@ -55,7 +59,8 @@ func TestToolLife(t *testing.T) {
 		// Only what is sent changes; lists are replaced; null clears what is optional.
 		h.put(at, map[string]any{"timeout": 30, "headers": []any{}}, status(200))
 		now := h.get(at).json()
-		if now["timeout"] != json.Number("30") || len(now["headers"].([]any)) != 0 || now["name"] != "look_up" || len(now["schema"].([]any)) != 1 {
+		if now["timeout"] != json.Number("30") || len(now["headers"].([]any)) != 0 || now["name"] != "look_up" ||
+			len(now["schema"].([]any)) != 1 {
 			t.Errorf("after a partial PUT: %v", now)
 		}
 		h.put(at, nil, raw(`{"timeout":null,"schema":null}`), status(200))
@@ -79,7 +84,8 @@ func TestToolLife(t *testing.T) {
 		a := h.assistant(map[string]any{"tool_ids": []any{id(tool), second}})
 		h.delete(at, status(200)).is(`{"message":"Tool deleted successfully"}`)
 		h.delete(at, status(404))
-		if ids := h.get(fmt.Sprintf("/user/assistant/%d", a)).json()["tool_ids"]; fmt.Sprint(ids) != fmt.Sprintf("[%d]", second) {
+		if ids := h.get(fmt.Sprintf("/user/assistant/%d",
+			a)).json()["tool_ids"]; fmt.Sprint(ids) != fmt.Sprintf("[%d]", second) {
 			t.Errorf("the assistant has the tools %v", ids)
 		}
 	})
@@ -87,21 +93,26 @@ func TestToolLife(t *testing.T) {
 
 // wrong are values of every JSON type that a field of some kind does not take.
 var wrong = map[string][]string{
-	"string":    {`5`, `true`, `[]`, `{}`, `["x"]`},
-	"int":       {`"5.0"`, `""`, `"x"`, `true`, `[]`, `{}`, `1.5`, `1e-3`, `1e400`, `99999999999999999999`},
-	"bool":      {`"true"`, `2`, `""`, `"x"`, `[]`, `{}`},
-	"flag":      {`"2"`, `2`, `-1`, `0.5`, `"true"`, `[]`, `{}`},
-	"text":      {`"abc"`, `""`, `" "`, `true`, `[]`, `{}`, `"0x1p-1"`, `"1_0"`, `"1/2"`, `"NaN"`, `"Inf"`, `"0,5"`, `1e400`, `"--1"`}, // numeric text
+	"string": {`5`, `true`, `[]`, `{}`, `["x"]`},
+	"int":    {`"5.0"`, `""`, `"x"`, `true`, `[]`, `{}`, `1.5`, `1e-3`, `1e400`, `99999999999999999999`},
+	"bool":   {`"true"`, `2`, `""`, `"x"`, `[]`, `{}`},
+	"flag":   {`"2"`, `2`, `-1`, `0.5`, `"true"`, `[]`, `{}`},
+	// numeric text
+	"text": {`"abc"`, `""`, `" "`, `true`, `[]`, `{}`, `"0x1p-1"`, `"1_0"`, `"1/2"`, `"NaN"`, `"Inf"`, `"0,5"`,
+		`1e400`, `"--1"`},
 	"number":    {`"0.5"`, `""`, `true`, `[]`, `{}`, `1e400`},
 	"array":     {`"x"`, `5`, `true`, `{}`, `{"0":"a"}`},
 	"object":    {`"x"`, `5`, `true`, `[]`, `["x"]`},
 	"variables": {`"x"`, `5`, `true`, `["x"]`},
 }
 
-var mustBe = map[string]string{"string": "must be a string.", "int": "must be an integer.", "bool": "must be true or false.", "flag": "must be true or false.",
-	"text": "must be a number.", "number": "must be a number.", "array": "must be an array.", "object": "must be an object.", "variables": "must be an object."}
+var mustBe = map[string]string{"string": "must be a string.", "int": "must be an integer.",
+	"bool": "must be true or false.", "flag": "must be true or false.",
+	"text": "must be a number.", "number": "must be a number.", "array": "must be an array.",
+	"object": "must be an object.", "variables": "must be an object."}
 
-var toolKinds = map[string]string{"name": "string", "description": "string", "endpoint": "string", "method": "string", "timeout": "int",
+var toolKinds = map[string]string{"name": "string", "description": "string", "endpoint": "string",
+	"method": "string", "timeout": "int",
 	"headers": "array", "schema": "array"}
 
 func TestToolWrongTypes(t *testing.T) {
@@ -112,7 +123,8 @@ func TestToolWrongTypes(t *testing.T) {
 			for _, value := range wrong[kind] {
 				body := encode(with(toolBody(), map[string]any{field: json.RawMessage(value)}))
 				h.post("/user/tools", nil, raw(body), status(422)).says(field, "The "+field+" field "+mustBe[kind])
-				h.put(at, nil, raw(`{"`+field+`":`+value+`}`), status(422)).says(field, "The "+field+" field "+mustBe[kind])
+				h.put(at, nil, raw(`{"`+field+`":`+value+`}`), status(422)).says(field, "The "+field+" field "+
+					mustBe[kind])
 			}
 		}
 		if after := h.get(at).body; !bytes.Equal(before, after) {
@@ -154,8 +166,10 @@ func TestToolRules(t *testing.T) {
 		{"name", "  trimmed ", "", ""},
 		{"name", strings.Repeat("a", 255), "", ""},
 		{"name", strings.Repeat("b", 256), "The name field must not be greater than 255 characters.", ""},
-		{"name", "Look", names, ""}, {"name", "look2", names, ""}, {"name", "_look", names, ""}, {"name", "look-up", names, ""},
-		{"name", "look up", names, ""}, {"name", "löok", names, ""}, {"name", "look\nup", names, ""}, {"name", "2look", names, ""},
+		{"name", "Look", names, ""}, {"name", "look2", names, ""}, {"name", "_look", names, ""},
+		{"name", "look-up", names, ""},
+		{"name", "look up", names, ""}, {"name", "löok", names, ""}, {"name", "look\nup", names, ""},
+		{"name", "2look", names, ""},
 		{"name", "a\x00b", "The name field must not contain null characters or broken encoding.", ""},
 		{"name", "end_call", "The name field must not be the name of a built-in tool (end_call).", ""},
 		{"name", "call_transfer", "The name field must not be the name of a built-in tool (call_transfer).", ""},
@@ -181,7 +195,8 @@ func TestToolRules(t *testing.T) {
 		{"endpoint", "HTTPS://EXAMPLE.com:443/ü", "", ""},
 		{"endpoint", "http://127.0.0.1:8080/", "", ""},
 		{"endpoint", "https://example.com/" + strings.Repeat("a", 2048-20), "", ""},
-		{"endpoint", "https://example.com/" + strings.Repeat("a", 2049-20), "The endpoint field must not be greater than 2048 characters.", ""},
+		{"endpoint", "https://example.com/" + strings.Repeat("a", 2049-20),
+			"The endpoint field must not be greater than 2048 characters.", ""},
 		{"method", nil, "The method field is required.", ""},
 		{"method", "get", "The method field must be one of: GET, POST, PUT, PATCH, DELETE.", ""},
 		{"method", "HEAD", "The method field must be one of: GET, POST, PUT, PATCH, DELETE.", ""},
@@ -202,22 +217,32 @@ func TestToolRules(t *testing.T) {
 		{"headers", []any{"X-Key: v"}, "The headers.0 field must be an object.", "headers.0"},
 		{"headers", []any{nil}, "The headers.0 field is required.", "headers.0"},
 		{"headers", many(50, map[string]any{"name": "A", "value": "b"}), "", ""},
-		{"headers", many(51, map[string]any{"name": "A", "value": "b"}), "The headers field must not have more than 50 items.", ""},
+		{"headers", many(51, map[string]any{"name": "A", "value": "b"}),
+			"The headers field must not have more than 50 items.", ""},
 		{"schema", param(nil), "", ""},
 		{"schema", param(map[string]any{"required": false}), "", ""},
-		{"schema", param(map[string]any{"required": "no"}), "The schema.0.required field must be true or false.", "schema.0.required"},
+		{"schema", param(map[string]any{"required": "no"}), "The schema.0.required field must be true or false.",
+			"schema.0.required"},
 		{"schema", param(map[string]any{"type": "boolean"}), "", ""},
-		{"schema", param(map[string]any{"type": "bool"}), "The schema.0.type field must be one of: string, number, boolean.", "schema.0.type"},
+		{"schema", param(map[string]any{"type": "bool"}),
+			"The schema.0.type field must be one of: string, number, boolean.", "schema.0.type"},
 		{"schema", param(map[string]any{"type": nil}), "The schema.0.type field is required.", "schema.0.type"},
-		{"schema", param(map[string]any{"name": "c"}), "The schema.0.name field must be at least 2 characters.", "schema.0.name"},
+		{"schema", param(map[string]any{"name": "c"}), "The schema.0.name field must be at least 2 characters.",
+			"schema.0.name"},
 		{"schema", param(map[string]any{"name": "C2"}), "", ""},
 		{"schema", param(map[string]any{"name": strings.Repeat("c", 32)}), "", ""},
-		{"schema", param(map[string]any{"name": strings.Repeat("c", 33)}), "The schema.0.name field must not be greater than 32 characters.", "schema.0.name"},
-		{"schema", param(map[string]any{"name": "2c"}), "The schema.0.name field must contain only letters, digits and underscores, and start with a letter.", "schema.0.name"},
-		{"schema", param(map[string]any{"description": "ab"}), "The schema.0.description field must be at least 3 characters.", "schema.0.description"},
+		{"schema", param(map[string]any{"name": strings.Repeat("c", 33)}),
+			"The schema.0.name field must not be greater than 32 characters.", "schema.0.name"},
+		{"schema", param(map[string]any{"name": "2c"}),
+			"The schema.0.name field must contain only letters, digits and underscores, and start with a letter.",
+			"schema.0.name"},
+		{"schema", param(map[string]any{"description": "ab"}),
+			"The schema.0.description field must be at least 3 characters.", "schema.0.description"},
 		{"schema", param(map[string]any{"description": long(255)}), "", ""},
-		{"schema", param(map[string]any{"description": long(256)}), "The schema.0.description field must not be greater than 255 characters.", "schema.0.description"},
-		{"schema", append(param(nil).([]any), param(nil).([]any)...), "The schema.1.name field has a duplicate value.", "schema.1.name"},
+		{"schema", param(map[string]any{"description": long(256)}),
+			"The schema.0.description field must not be greater than 255 characters.", "schema.0.description"},
+		{"schema", append(param(nil).([]any), param(nil).([]any)...),
+			"The schema.1.name field has a duplicate value.", "schema.1.name"},
 	} {
 		body := with(toolBody(), map[string]any{c.field: c.value})
 		a := h.post("/user/tools", body)
@@ -239,9 +264,11 @@ func TestToolRules(t *testing.T) {
 		a.says(at, c.want)
 	}
 	h.post("/user/tools", nil, status(422)).fails("name", "description", "endpoint", "method")
-	got := h.post("/user/tools", map[string]any{"name": "A", "timeout": 0, "method": 5, "headers": []any{map[string]any{"value": 1}, "x"},
-		"schema": []any{map[string]any{"name": "ok_name", "type": "x"}}}, status(422)).
-		fails("name", "description", "endpoint", "method", "timeout", "headers.0.name", "headers.0.value", "headers.1", "schema.0.type", "schema.0.description")
+	got := h.post("/user/tools", map[string]any{"name": "A", "timeout": 0, "method": 5,
+		"headers": []any{map[string]any{"value": 1}, "x"},
+		"schema":  []any{map[string]any{"name": "ok_name", "type": "x"}}}, status(422)).
+		fails("name", "description", "endpoint", "method", "timeout", "headers.0.name", "headers.0.value",
+			"headers.1", "schema.0.type", "schema.0.description")
 	if len(got) != 10 {
 		t.Errorf("%d fields failed", len(got))
 	}
@@ -257,10 +284,14 @@ func TestToolNamesAreUnique(t *testing.T) {
 		h.put(fmt.Sprintf("/user/tools/%d", second), map[string]any{"name": "look_up"}, status(422)).says("name", taken)
 		h.put(fmt.Sprintf("/user/tools/%d", first), map[string]any{"name": "look_up", "timeout": 4}, status(200))
 		// A rule of the row and a rule of the table are told together.
-		h.post("/user/tools", with(toolBody(), map[string]any{"name": "look_up", "timeout": 99}), status(422)).fails("name", "timeout")
-		h.put(fmt.Sprintf("/user/tools/%d", second), map[string]any{"name": "look_up", "timeout": 99}, status(422)).fails("name", "timeout")
-		h.put(fmt.Sprintf("/user/tools/%d", first), map[string]any{"name": "look_up", "timeout": 99}, status(422)).fails("timeout")
-		h.post("/user/tools", map[string]any{"name": "end_call"}, status(422)).fails("name", "description", "endpoint", "method")
+		h.post("/user/tools", with(toolBody(), map[string]any{"name": "look_up", "timeout": 99}),
+			status(422)).fails("name", "timeout")
+		h.put(fmt.Sprintf("/user/tools/%d", second), map[string]any{"name": "look_up", "timeout": 99},
+			status(422)).fails("name", "timeout")
+		h.put(fmt.Sprintf("/user/tools/%d", first), map[string]any{"name": "look_up", "timeout": 99},
+			status(422)).fails("timeout")
+		h.post("/user/tools", map[string]any{"name": "end_call"}, status(422)).fails("name", "description",
+			"endpoint", "method")
 		h.stranger().tool(map[string]any{"name": "look_up"})
 	})
 }

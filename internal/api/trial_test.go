@@ -14,8 +14,8 @@ import (
 	"parley/internal/store/storetest"
 )
 
-// A hostile trial tenant: an account that made itself has its tests for nothing up to a bound, and nothing else that costs the operator
-// before it has paid.
+// A hostile trial tenant: an account that made itself has its tests for nothing up to a bound, and nothing else that
+// costs the operator before it has paid.
 func TestTrialAccount(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		h, _ := talking(t, db, func(c *api.Config) {
@@ -26,7 +26,8 @@ func TestTrialAccount(t *testing.T) {
 			c.Prices.Plans[parley.TrialPlan] = trial
 		})
 		none := header("Authorization", "")
-		made := h.post("/register", map[string]any{"name": "Eve", "email": "eve@example.com", "password": "eight888"}, none, status(201)).json()
+		made := h.post("/register", map[string]any{"name": "Eve", "email": "eve@example.com",
+			"password": "eight888"}, none, status(201)).json()
 		eve := *h
 		eve.token = made["token"].(string)
 		if me := eve.get("/user/me").json(); me["plan"] != "trial" {
@@ -40,23 +41,29 @@ func TestTrialAccount(t *testing.T) {
 		for range 3 {
 			eve.post("/conversations/"+conv+"/messages", map[string]any{"message": "Hi"}, status(200))
 		}
-		if text := eve.post("/conversations/"+conv+"/messages", map[string]any{"message": "Hi"}, status(403)).json()["error"]; !strings.Contains(fmt.Sprint(text), "3 free messages in test conversations a day") {
+		if text := eve.post("/conversations/"+conv+"/messages", map[string]any{"message": "Hi"},
+			status(403)).json()["error"]; !strings.Contains(fmt.Sprint(text),
+			"3 free messages in test conversations a day") {
 			t.Errorf("a fourth message: %v", text)
 		}
 		eve.delete("/user/conversations/"+conv, status(200)) // deleting gives nothing back
 		begin()
-		if a := begin(); a.status != 403 || !strings.Contains(string(a.body), "2 free test conversations a day") || !strings.Contains(string(a.body), `"status":false`) {
+		if a := begin(); a.status != 403 || !strings.Contains(string(a.body), "2 free test conversations a day") ||
+			!strings.Contains(string(a.body), `"status":false`) {
 			t.Errorf("a third conversation: %d %s", a.status, a.body)
 		}
-		if text := eve.post("/user/assistant", eve.assistantBody(), status(403)).json()["message"]; !strings.Contains(fmt.Sprint(text), "Your plan allows 1 assistants.") {
+		if text := eve.post("/user/assistant", eve.assistantBody(),
+			status(403)).json()["message"]; !strings.Contains(fmt.Sprint(text), "Your plan allows 1 assistants.") {
 			t.Errorf("a second assistant: %v", text)
 		}
-		if got := eve.post("/user/knowledgebases", map[string]any{"name": "K"}, status(403)).json(); got["message"] == nil || got["message"] != got["error"] {
+		if got := eve.post("/user/knowledgebases", map[string]any{"name": "K"},
+			status(403)).json(); got["message"] == nil || got["message"] != got["error"] {
 			t.Errorf("a knowledgebase: %v", got)
 		}
 		// Nothing that costs before it has paid.
 		eve.post("/conversations", map[string]any{"assistant_id": uuid}, none, status(402))
-		eve.post("/ai/generate-reply", map[string]any{"assistant_id": id, "customer_identifier": "c", "message": "m"}, status(402))
+		eve.post("/ai/generate-reply", map[string]any{"assistant_id": id, "customer_identifier": "c",
+			"message": "m"}, status(402))
 		offer := eve.get("/user/phone-numbers/search", status(200)).rows()[0]["phone_number"]
 		eve.post("/user/phone-numbers/purchase", map[string]any{"phone_number": offer}, status(402))
 		eve.post("/user/phone-numbers/caller-ids", map[string]any{"phone_number": "+12025550777"}, status(402))
@@ -66,7 +73,8 @@ func TestTrialAccount(t *testing.T) {
 			t.Fatal(err)
 		}
 		h.write(func(ctx context.Context, tx *store.Tx) error {
-			_, err := tx.Post(ctx, u.ID, &parley.LedgerEntry{Kind: parley.Credit, Amount: parley.USD, Reference: "paid", Description: "test"})
+			_, err := tx.Post(ctx, u.ID, &parley.LedgerEntry{Kind: parley.Credit, Amount: parley.USD,
+				Reference: "paid", Description: "test"})
 			return err
 		})
 		eve.post("/user/phone-numbers/purchase", map[string]any{"phone_number": offer}, status(201))
@@ -77,9 +85,11 @@ func TestTrialAccount(t *testing.T) {
 		}
 		// Accounts can't be made without end from one address.
 		for i := range 9 {
-			eve.post("/register", map[string]any{"name": "Eve", "email": fmt.Sprintf("eve%d@example.com", i), "password": "eight888"}, none, status(201))
+			eve.post("/register", map[string]any{"name": "Eve", "email": fmt.Sprintf("eve%d@example.com", i),
+				"password": "eight888"}, none, status(201))
 		}
-		eve.post("/register", map[string]any{"name": "Eve", "email": "eve10@example.com", "password": "eight888"}, none, status(429))
+		eve.post("/register", map[string]any{"name": "Eve", "email": "eve10@example.com", "password": "eight888"},
+			none, status(429))
 	})
 }
 
@@ -92,7 +102,8 @@ func TestPaidTests(t *testing.T) {
 		})
 		model.Script(aitest.Behaviour{Text: "Yes."})
 		_, uuid := h.active(nil)
-		conv := h.post("/conversations", map[string]any{"assistant_id": uuid, "type": "test"}, status(200)).json()["conversation_id"].(string)
+		conv := h.post("/conversations", map[string]any{"assistant_id": uuid, "type": "test"},
+			status(200)).json()["conversation_id"].(string)
 		h.post("/conversations/"+conv+"/messages", map[string]any{"message": "Hi"}, status(200))
 	})
 }

@@ -10,12 +10,19 @@ import (
 
 func (a *API) trunkRoutes() {
 	const tag, base, missing = "SIP trunks", "/user/phone-numbers/sip-trunks", "SIP trunk not found"
-	handle(a, op{Method: "GET", Path: base, Name: "listTrunks", Tag: tag, Family: bare, Summary: "List SIP trunks"}, a.listTrunks)
-	handle(a, op{Method: "POST", Path: base, Name: "createTrunk", Tag: tag, Family: bare, Status: 201, Body: parley.TrunkInput{}, Summary: "Make a SIP trunk; its number becomes an own number"}, a.createTrunk)
-	handle(a, op{Method: "GET", Path: base + "/{id}", Name: "getTrunk", Tag: tag, Family: bare, NotFound: missing, Summary: "Read a SIP trunk"}, a.getTrunk)
-	handle(a, op{Method: "PUT", Path: base + "/{id}", Name: "updateTrunk", Tag: tag, Family: bare, NotFound: missing, Body: parley.TrunkInput{}, Partial: true, Summary: "Change the fields that are sent"}, a.updateTrunk)
-	handle(a, op{Method: "DELETE", Path: base + "/{id}", Name: "deleteTrunk", Tag: tag, Family: bare, NotFound: missing, Summary: "Delete a SIP trunk and its number"}, a.deleteTrunk)
-	handle(a, op{Method: "POST", Path: base + "/{id}/check", Name: "checkTrunk", Tag: tag, Family: bare, NotFound: missing, Summary: "Say whether the trunk answers"}, a.checkTrunk)
+	handle(a, op{Method: "GET", Path: base, Name: "listTrunks", Tag: tag, Family: bare, Summary: "List SIP trunks"},
+		a.listTrunks)
+	handle(a, op{Method: "POST", Path: base, Name: "createTrunk", Tag: tag, Family: bare, Status: 201,
+		Body: parley.TrunkInput{}, Summary: "Make a SIP trunk; its number becomes an own number"}, a.createTrunk)
+	handle(a, op{Method: "GET", Path: base + "/{id}", Name: "getTrunk", Tag: tag, Family: bare, NotFound: missing,
+		Summary: "Read a SIP trunk"}, a.getTrunk)
+	handle(a, op{Method: "PUT", Path: base + "/{id}", Name: "updateTrunk", Tag: tag, Family: bare,
+		NotFound: missing, Body: parley.TrunkInput{}, Partial: true, Summary: "Change the fields that are sent"},
+		a.updateTrunk)
+	handle(a, op{Method: "DELETE", Path: base + "/{id}", Name: "deleteTrunk", Tag: tag, Family: bare,
+		NotFound: missing, Summary: "Delete a SIP trunk and its number"}, a.deleteTrunk)
+	handle(a, op{Method: "POST", Path: base + "/{id}/check", Name: "checkTrunk", Tag: tag, Family: bare,
+		NotFound: missing, Summary: "Say whether the trunk answers"}, a.checkTrunk)
 }
 
 type dataOf[T any] struct {

@@ -15,7 +15,8 @@ import (
 const trunksAt = "/user/phone-numbers/sip-trunks"
 
 func trunkBody() map[string]any {
-	return map[string]any{"name": "PBX", "phone_number": "+493012345678", "sip_address": "192.168.1.10:5070", "sip_username": "parley", "sip_password": " s3cret pass "}
+	return map[string]any{"name": "PBX", "phone_number": "+493012345678", "sip_address": "192.168.1.10:5070",
+		"sip_username": "parley", "sip_password": " s3cret pass "}
 }
 
 func TestTrunkLife(t *testing.T) {
@@ -23,13 +24,16 @@ func TestTrunkLife(t *testing.T) {
 		h.get(trunksAt, status(200)).is(`{"data":[]}`)
 		made := h.post(trunksAt, trunkBody(), status(201)).json()
 		trunk := made["data"].(map[string]any)
-		want := []string{"allowed_inbound_ips", "created_at", "id", "inbound_authorization_type", "name", "outbound_proxy", "phone_number", "phone_number_id", "register",
+		want := []string{"allowed_inbound_ips", "created_at", "id", "inbound_authorization_type", "name",
+			"outbound_proxy", "phone_number", "phone_number_id", "register",
 			"registered", "sip_address", "sip_username", "srtp", "transport", "updated_at"}
 		if made["message"] != "SIP trunk created successfully" || !slices.Equal(keys(trunk), want) {
 			t.Errorf("made %v", made)
 		}
-		for k, v := range map[string]string{"transport": "udp", "srtp": "off", "register": "false", "registered": "false", "inbound_authorization_type": "auth",
-			"allowed_inbound_ips": "[]", "outbound_proxy": "<nil>", "phone_number": "+493012345678", "sip_address": "192.168.1.10:5070", "sip_username": "parley"} {
+		for k, v := range map[string]string{"transport": "udp", "srtp": "off", "register": "false",
+			"registered": "false", "inbound_authorization_type": "auth",
+			"allowed_inbound_ips": "[]", "outbound_proxy": "<nil>", "phone_number": "+493012345678",
+			"sip_address": "192.168.1.10:5070", "sip_username": "parley"} {
 			if got := fmt.Sprint(trunk[k]); got != v {
 				t.Errorf("%s is %s, want %s", k, got, v)
 			}
@@ -40,7 +44,8 @@ func TestTrunkLife(t *testing.T) {
 		}
 		// Its number is an own number, for inbound assistants too.
 		row := h.get("/user/phone-numbers/all", status(200)).rows()[0]
-		if row["type"] != "sip" || row["type_label"] != "SIP" || row["country_code"] != "DE" || row["sms_capable"] != false || fmt.Sprint(row["id"]) != fmt.Sprint(trunk["phone_number_id"]) {
+		if row["type"] != "sip" || row["type_label"] != "SIP" || row["country_code"] != "DE" ||
+			row["sms_capable"] != false || fmt.Sprint(row["id"]) != fmt.Sprint(trunk["phone_number_id"]) {
 			t.Errorf("its number: %v", row)
 		}
 		h.get("/user/phone-numbers", status(200)).is(`[]`)
@@ -48,11 +53,13 @@ func TestTrunkLife(t *testing.T) {
 		// The number is this trunk's alone on the whole server.
 		other := h.stranger()
 		for _, who := range []*harness{h, other} {
-			if got := who.post(trunksAt, trunkBody(), status(409)).json()["error"]; got != "The phone number +493012345678 is owned already." {
+			if got := who.post(trunksAt, trunkBody(),
+				status(409)).json()["error"]; got != "The phone number +493012345678 is owned already." {
 				t.Errorf("taken: %v", got)
 			}
 		}
-		second := h.post(trunksAt, with(trunkBody(), map[string]any{"phone_number": "+493012345679"}), status(201)).json()["data"].(map[string]any)
+		second := h.post(trunksAt, with(trunkBody(), map[string]any{"phone_number": "+493012345679"}),
+			status(201)).json()["data"].(map[string]any)
 		secondAt := fmt.Sprintf("%s/%d", trunksAt, id(second))
 		h.put(secondAt, map[string]any{"phone_number": "+493012345678"}, status(409))
 		rented := h.buy("US", true)
@@ -65,20 +72,24 @@ func TestTrunkLife(t *testing.T) {
 		if got := h.put(at, whole, status(200)).json(); got["message"] != "SIP trunk updated successfully" {
 			t.Errorf("message %v", got["message"])
 		}
-		changed := h.put(at, map[string]any{"transport": "tcp", "srtp": "optional", "register": true, "allowed_inbound_ips": []string{"10.0.0.0/8", "::1"}, "outbound_proxy": "proxy.lan",
+		changed := h.put(at, map[string]any{"transport": "tcp", "srtp": "optional", "register": true,
+			"allowed_inbound_ips": []string{"10.0.0.0/8", "::1"}, "outbound_proxy": "proxy.lan",
 			"phone_number": "+49 30 12345670"}, status(200)).json()["data"].(map[string]any)
-		if changed["sip_username"] != "parley" || changed["phone_number"] != "+493012345670" || fmt.Sprint(changed["phone_number_id"]) != fmt.Sprint(trunk["phone_number_id"]) {
+		if changed["sip_username"] != "parley" || changed["phone_number"] != "+493012345670" ||
+			fmt.Sprint(changed["phone_number_id"]) != fmt.Sprint(trunk["phone_number_id"]) {
 			t.Errorf("changed to %v", changed)
 		}
 		h.post(trunksAt, with(trunkBody(), nil), status(201)) // the old number is free again
 		// Register needs the password, which stays until it is cleared.
-		h.put(at, nil, raw(`{"sip_password":null}`), status(422)).says("sip_password", "The sip_password field is required when register is true.")
+		h.put(at, nil, raw(`{"sip_password":null}`), status(422)).says("sip_password",
+			"The sip_password field is required when register is true.")
 		h.put(at, nil, raw(`{"sip_password":"","sip_username":""}`), status(422)).fails("sip_password", "sip_username")
 		h.put(at, nil, raw(`{"sip_password":null,"register":false}`), status(200))
 		h.put(at, nil, raw(`{"register":true}`), status(422)).fails("sip_password")
 
 		got := h.post(at+"/check", nil, status(200)).json()
-		if got["registered"] != false || got["options_ms"] != nil || !strings.Contains(got["error"].(string), "not running") || len(got) != 3 {
+		if got["registered"] != false || got["options_ms"] != nil ||
+			!strings.Contains(got["error"].(string), "not running") || len(got) != 3 {
 			t.Errorf("check: %v", got)
 		}
 		for _, path := range []string{at, trunksAt + "/99999", trunksAt + "/x"} {
@@ -126,12 +137,16 @@ func TestTrunkPassword(t *testing.T) {
 	}
 }
 
-var trunkKinds = map[string]string{"name": "string", "phone_number": "string", "sip_address": "string", "sip_username": "string", "sip_password": "string", "transport": "string",
-	"srtp": "string", "register": "bool", "inbound_authorization_type": "string", "allowed_inbound_ips": "array", "outbound_proxy": "string"}
+var trunkKinds = map[string]string{"name": "string", "phone_number": "string", "sip_address": "string",
+	"sip_username": "string", "sip_password": "string", "transport": "string",
+	"srtp": "string", "register": "bool", "inbound_authorization_type": "string", "allowed_inbound_ips": "array",
+	"outbound_proxy": "string"}
 
 func TestTrunkRules(t *testing.T) {
 	h := lite(t, nil)
-	at := fmt.Sprintf("%s/%d", trunksAt, id(h.post(trunksAt, with(trunkBody(), map[string]any{"phone_number": "+493012345600"}), status(201)).json()["data"].(map[string]any)))
+	at := fmt.Sprintf("%s/%d", trunksAt, id(h.post(trunksAt,
+		with(trunkBody(), map[string]any{"phone_number": "+493012345600"}),
+		status(201)).json()["data"].(map[string]any)))
 	for field, kind := range trunkKinds {
 		for _, v := range wrong[kind] {
 			body := encode(with(trunkBody(), map[string]any{field: nil}))
@@ -142,9 +157,11 @@ func TestTrunkRules(t *testing.T) {
 	}
 	h.post(trunksAt, nil, status(422)).fails("name", "phone_number", "sip_address")
 	bad := map[string][]any{
-		"name":                       {"", " ", strings.Repeat("x", 256)},
-		"phone_number":               {"", "12345", "030 1234567", "+4930", "hello"},
-		"sip_address":                {"", "a b", "http://x", "host:0", "host:65536", "host:x", "host:", ":5060", "-x", "1.2.3", "1.2.3.4.5", "256.1.1.1", "[::1", "[1.2.3.4]:5060", "0.0.0.0", "fe80::1%eth0", "x/y", "sip:x@y", strings.Repeat("a", 64) + ".de"},
+		"name":         {"", " ", strings.Repeat("x", 256)},
+		"phone_number": {"", "12345", "030 1234567", "+4930", "hello"},
+		"sip_address": {"", "a b", "http://x", "host:0", "host:65536", "host:x", "host:", ":5060",
+			"-x", "1.2.3", "1.2.3.4.5", "256.1.1.1", "[::1", "[1.2.3.4]:5060", "0.0.0.0", "fe80::1%eth0", "x/y",
+			"sip:x@y", strings.Repeat("a", 64) + ".de"},
 		"sip_username":               {"a b", "a\"b", "<x>", strings.Repeat("x", 256)},
 		"sip_password":               {strings.Repeat("x", 256), "a\x00b"},
 		"transport":                  {"", "sctp", "UDP", "tls"},
@@ -161,14 +178,22 @@ func TestTrunkRules(t *testing.T) {
 			}
 		}
 	}
-	h.post(trunksAt, with(trunkBody(), map[string]any{"allowed_inbound_ips": []any{"10.0.0.1", "x", 5, "10.0.0.0/33", "fe80::1%1"}}), status(422)).fails("allowed_inbound_ips.2")
-	h.post(trunksAt, with(trunkBody(), map[string]any{"allowed_inbound_ips": []any{"10.0.0.1", "x", "10.0.0.0/33", "fe80::1%1"}}), status(422)).fails("allowed_inbound_ips.1", "allowed_inbound_ips.2", "allowed_inbound_ips.3")
-	h.post(trunksAt, with(trunkBody(), map[string]any{"inbound_authorization_type": "ip"}), status(422)).says("allowed_inbound_ips", "The allowed_inbound_ips field is required when inbound_authorization_type is ip.")
-	h.post(trunksAt, with(trunkBody(), map[string]any{"register": true, "sip_username": nil, "sip_password": nil}), status(422)).fails("sip_username", "sip_password")
+	h.post(trunksAt, with(trunkBody(), map[string]any{"allowed_inbound_ips": []any{"10.0.0.1", "x", 5,
+		"10.0.0.0/33", "fe80::1%1"}}), status(422)).fails("allowed_inbound_ips.2")
+	h.post(trunksAt, with(trunkBody(), map[string]any{"allowed_inbound_ips": []any{"10.0.0.1", "x", "10.0.0.0/33",
+		"fe80::1%1"}}), status(422)).fails("allowed_inbound_ips.1", "allowed_inbound_ips.2", "allowed_inbound_ips.3")
+	h.post(trunksAt, with(trunkBody(), map[string]any{"inbound_authorization_type": "ip"}),
+		status(422)).says("allowed_inbound_ips", "The allowed_inbound_ips field is required when inbound_authorization_type is ip.")
+	h.post(trunksAt, with(trunkBody(), map[string]any{"register": true, "sip_username": nil, "sip_password": nil}),
+		status(422)).fails("sip_username", "sip_password")
 	good := []map[string]any{
-		{"sip_address": "pbx.lan"}, {"sip_address": "10.0.0.1"}, {"sip_address": "[2001:db8::1]:5061"}, {"sip_address": "2001:db8::1"}, {"sip_address": "localhost:5080"},
-		{"sip_address": "sip.example.com.", "transport": "tcp"}, {"sip_username": nil, "sip_password": nil, "inbound_authorization_type": "ip", "allowed_inbound_ips": []string{"127.0.0.1"}},
-		{"outbound_proxy": ""}, {"sip_username": "alice@example.com"}, {"name": strings.Repeat("😀", 255)}, {"register": true, "srtp": "optional"},
+		{"sip_address": "pbx.lan"}, {"sip_address": "10.0.0.1"}, {"sip_address": "[2001:db8::1]:5061"},
+		{"sip_address": "2001:db8::1"}, {"sip_address": "localhost:5080"},
+		{"sip_address": "sip.example.com.", "transport": "tcp"},
+		{"sip_username": nil, "sip_password": nil, "inbound_authorization_type": "ip",
+			"allowed_inbound_ips": []string{"127.0.0.1"}},
+		{"outbound_proxy": ""}, {"sip_username": "alice@example.com"}, {"name": strings.Repeat("😀", 255)},
+		{"register": true, "srtp": "optional"},
 	}
 	for i, change := range good {
 		change["phone_number"] = fmt.Sprintf("+4930123457%02d", i)

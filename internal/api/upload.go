@@ -16,8 +16,10 @@ const maxParts = 200
 
 var (
 	errUploadLarge = &parley.Error{Kind: parley.TooLarge, Message: "The request body is too large."}
-	errUploadType  = &parley.Error{Kind: parley.Unsupported, Message: "Send the request body as application/json or multipart/form-data."}
-	errBadForm     = &parley.Error{Kind: parley.Invalid, Code: badJSON, Message: "The request body is not valid multipart/form-data."}
+	errUploadType  = &parley.Error{Kind: parley.Unsupported,
+		Message: "Send the request body as application/json or multipart/form-data."}
+	errBadForm = &parley.Error{Kind: parley.Invalid, Code: badJSON,
+		Message: "The request body is not valid multipart/form-data."}
 )
 
 // upload is a multipart/form-data body (RFC 7578) that its handler reads with fields.
@@ -42,8 +44,9 @@ func openUpload(w http.ResponseWriter, r *http.Request, limit int64) (*upload, e
 	return &upload{multipart.NewReader(slow, params["boundary"]), slow}, nil
 }
 
-// fields reads the form: its texts into a tree as a JSON body gives one, its files through take, which reads as much of each as it likes.
-// An error of take ends the reading, unless it concerns a field alone: then it is told with all others.
+// fields reads the form: its texts into a tree as a JSON body gives one, its files through take, which reads as much
+// of each as it likes. An error of take ends the reading, unless it concerns a field alone: then it is told with all
+// others.
 func (u *upload) fields(take func(name string, content io.Reader) error) (map[string]any, error) {
 	tree, left := map[string]any{}, int64(jsonLimit)
 	for range maxParts {

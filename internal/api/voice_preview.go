@@ -11,11 +11,13 @@ import (
 	"parley/internal/auth"
 )
 
-// previewRate is how often an address may ask for previews: a page shows a dozen voices, and a player asks two or three times for one.
+// previewRate is how often an address may ask for previews: a page shows a dozen voices, and a player asks two or
+// three times for one.
 var previewRate = auth.Rate{PerSecond: 2, Burst: 120}
 
 func (a *API) previewRoutes() {
-	handle(a, op{Method: "GET", Path: "/voices/{id}/preview", Name: "previewVoice", Tag: "Catalogue", NotFound: "Voice not found", Access: public, Stream: "audio/wav",
+	handle(a, op{Method: "GET", Path: "/voices/{id}/preview", Name: "previewVoice", Tag: "Catalogue",
+		NotFound: "Voice not found", Access: public, Stream: "audio/wav",
 		Limit: auth.NewLimiter(previewRate), Summary: "Hear a voice say a sentence in its language (WAV, without a credential)"}, a.previewVoice)
 }
 
@@ -35,7 +37,8 @@ func (a *API) previewVoice(ctx context.Context, r *request, in *struct {
 	return nil, errAnswered
 }
 
-// playable makes the addresses of previews whole, where the catalogue doesn't know what links to this server start with.
+// playable makes the addresses of previews whole, where the catalogue doesn't know what links to this server start
+// with.
 func (a *API) playable(r *request, voices []parley.Voice) []parley.Voice {
 	if a.Front.PublicURL != "" {
 		return voices

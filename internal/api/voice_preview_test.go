@@ -29,12 +29,13 @@ func TestVoicePreviews(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c.Previews = &preview.Samples{Catalog: c.Catalog, Blobs: blobs, Synthesizer: func(code string) (ai.Synthesizer, error) {
-			if code == local.ESpeakCode {
-				return nil, &ai.Error{Kind: ai.Config}
-			}
-			return voice, nil
-		}}
+		c.Previews = &preview.Samples{Catalog: c.Catalog, Blobs: blobs,
+			Synthesizer: func(code string) (ai.Synthesizer, error) {
+				if code == local.ESpeakCode {
+					return nil, &ai.Error{Kind: ai.Config}
+				}
+				return voice, nil
+			}}
 	})
 	list := h.get("/user/assistants/voices?language_id=1&mode=pipeline", status(200)).list()
 	if len(list) < 7 {
@@ -71,7 +72,8 @@ func TestVoicePreviews(t *testing.T) {
 			continue
 		}
 		wav, err := audio.NewWAVReader(strings.NewReader(body))
-		if err != nil || res.StatusCode != 200 || res.Header.Get("Content-Type") != "audio/wav" || res.Header.Get("Access-Control-Allow-Origin") != "*" || wav.Rate != 16000 {
+		if err != nil || res.StatusCode != 200 || res.Header.Get("Content-Type") != "audio/wav" ||
+			res.Header.Get("Access-Control-Allow-Origin") != "*" || wav.Rate != 16000 {
 			t.Errorf("%s: %d %v, %v", url, res.StatusCode, res.Header, err)
 		}
 		part, some := get(url, http.Header{"Range": {"bytes=44-143"}})
@@ -83,7 +85,8 @@ func TestVoicePreviews(t *testing.T) {
 		t.Errorf("said %d times", n)
 	}
 	for _, id := range []string{"0", "x", "999999999", "99999999999999999999", "1001x"} {
-		if res, body := get(h.url+"/api/voices/"+id+"/preview", nil); res.StatusCode != 404 || body != `{"message":"Voice not found"}`+"\n" {
+		if res, body := get(h.url+"/api/voices/"+id+"/preview", nil); res.StatusCode != 404 ||
+			body != `{"message":"Voice not found"}`+"\n" {
 			t.Errorf("voice %s: %d %s", id, res.StatusCode, body)
 		}
 	}

@@ -29,9 +29,13 @@ const (
 
 func (a *API) webCallRoutes() {
 	const tag = "Web calls"
-	handle(a, op{Method: "POST", Path: "/web-calls/{id}", Name: "startWebCall", Tag: tag, NotFound: assistantMissing, Status: 201, Family: statuses, Access: public, Limit: a.limitCreate, Raw: sdpType, Stream: sdpType,
+	handle(a, op{Method: "POST", Path: "/web-calls/{id}", Name: "startWebCall", Tag: tag,
+		NotFound: assistantMissing, Status: 201, Family: statuses, Access: public, Limit: a.limitCreate,
+		Raw: sdpType, Stream: sdpType,
 		Summary: "Call an assistant from a browser (WHIP, RFC 9725): an SDP offer in, the answer out, Location is the call. The header Parley-Variables may hold variables (JSON, percent-encoded)"}, a.startWebCall)
-	handle(a, op{Method: "DELETE", Path: "/web-calls/{id}/{session}", Name: "endWebCall", Tag: tag, NotFound: "Call not found", Family: statuses, Access: public, Summary: "Hang up a call from a browser"}, a.endWebCall)
+	handle(a, op{Method: "DELETE", Path: "/web-calls/{id}/{session}", Name: "endWebCall", Tag: tag,
+		NotFound: "Call not found", Family: statuses, Access: public, Summary: "Hang up a call from a browser"},
+		a.endWebCall)
 }
 
 func (a *API) startWebCall(ctx context.Context, r *request, in *byText) (*struct{}, error) {
@@ -47,16 +51,19 @@ func (a *API) startWebCall(ctx context.Context, r *request, in *byText) (*struct
 	if err != nil {
 		return nil, err
 	}
-	err = a.answerBrowser(r.W, r.Request, s, vars, visitors, func(session string) string { return a.baseURL(r.Request) + "/api/web-calls/" + s.UUID + "/" + session })
+	err = a.answerBrowser(r.W, r.Request, s, vars, visitors,
+		func(session string) string { return a.baseURL(r.Request) + "/api/web-calls/" + s.UUID + "/" + session })
 	if err != nil {
 		return nil, err
 	}
 	return nil, errAnswered
 }
 
-// AnswerBrowser begins a call of an assistant's own user from the offer that a request holds, and answers it; place is the call's address,
-// by its secret, with which Config.Browsers hangs it up. An error is the caller's to tell; without one the answer is sent.
-func (a *API) AnswerBrowser(w http.ResponseWriter, r *http.Request, s *parley.Assistant, place func(session string) string) error {
+// AnswerBrowser begins a call of an assistant's own user from the offer that a request holds, and answers it; place
+// is the call's address, by its secret, with which Config.Browsers hangs it up. An error is the caller's to tell;
+// without one the answer is sent.
+func (a *API) AnswerBrowser(w http.ResponseWriter, r *http.Request, s *parley.Assistant,
+	place func(session string) string) error {
 	vars, err := sentVariables(r.Header.Get(variablesHeader))
 	if err != nil {
 		return err
@@ -64,7 +71,8 @@ func (a *API) AnswerBrowser(w http.ResponseWriter, r *http.Request, s *parley.As
 	return a.answerBrowser(w, r, s, vars, nil, place)
 }
 
-func (a *API) answerBrowser(w http.ResponseWriter, r *http.Request, s *parley.Assistant, vars map[string]string, visitors []string, place func(session string) string) error {
+func (a *API) answerBrowser(w http.ResponseWriter, r *http.Request, s *parley.Assistant, vars map[string]string,
+	visitors []string, place func(session string) string) error {
 	if a.Browsers == nil {
 		return parley.Errorf(parley.Unavailable, "This server takes no calls from browsers.")
 	}
@@ -105,7 +113,8 @@ func (a *API) answerBrowser(w http.ResponseWriter, r *http.Request, s *parley.As
 	return nil
 }
 
-// noLine is the refusal of a call for which the plan has no room: to a visitor of a website it is a matter of time, not of a right.
+// noLine is the refusal of a call for which the plan has no room: to a visitor of a website it is a matter of time,
+// not of a right.
 func noLine(err error) error {
 	var e *parley.Error
 	if errors.As(err, &e) && e.Kind == parley.Forbidden {
@@ -116,8 +125,10 @@ func noLine(err error) error {
 
 // readOffer reads a body that is an SDP offer.
 func readOffer(w http.ResponseWriter, r *http.Request) (*rtc.Offer, error) {
-	if media, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";"); !strings.EqualFold(strings.TrimSpace(media), sdpType) {
-		return nil, parley.Errorf(parley.Unsupported, "The body must be an SDP offer, with Content-Type: application/sdp.")
+	if media, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";"); !strings.EqualFold(strings.TrimSpace(media),
+		sdpType) {
+		return nil, parley.Errorf(parley.Unsupported,
+			"The body must be an SDP offer, with Content-Type: application/sdp.")
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, sdpLimit))
 	var large *http.MaxBytesError
@@ -191,7 +202,8 @@ const (
 	awayTime  = 5 * time.Second  // for a browser to hear why it is turned away
 )
 
-// turnAway tells a browser that is connected why it can't be taken after all: the last line or the last money went to somebody else meanwhile.
+// turnAway tells a browser that is connected why it can't be taken after all: the last line or the last money went to
+// somebody else meanwhile.
 func turnAway(leg *rtc.Leg, err error) {
 	code, text := 500, "The call could not be begun. Please try again."
 	var e *parley.Error
@@ -208,7 +220,8 @@ func turnAway(leg *rtc.Leg, err error) {
 	leg.Hangup()
 }
 
-// tellBrowser passes on what a visitor may know: what is said and how quick it was, and that a tool is used, but not what it says.
+// tellBrowser passes on what a visitor may know: what is said and how quick it was, and that a tool is used, but not
+// what it says.
 func tellBrowser(leg *rtc.Leg, e event.Event) {
 	switch e.Kind {
 	case call.Partial:

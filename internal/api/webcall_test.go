@@ -39,7 +39,8 @@ func ringing(t *testing.T, db *store.DB, change func(*api.Config)) *harness {
 		if err != nil {
 			t.Fatal(err)
 		}
-		calls := calling.New(calling.Config{DB: db, Assistants: c.Assistants, Speech: mouth{}, Prices: c.Prices, Hub: c.Hub, Blobs: blobs, Dir: t.TempDir(), Secret: []byte("secret")})
+		calls := calling.New(calling.Config{DB: db, Assistants: c.Assistants, Speech: mouth{}, Prices: c.Prices,
+			Hub: c.Hub, Blobs: blobs, Dir: t.TempDir(), Secret: []byte("secret")})
 		c.Calls, c.Browsers = calls, rtc.New(rtc.Config{Listen: "127.0.0.1:0", MaxCalls: 1, Connect: 5 * time.Second})
 		if err := c.Browsers.Listen(); err != nil {
 			t.Fatal(err)
@@ -119,13 +120,17 @@ func TestWebCall(t *testing.T) {
 		h := ringing(t, base.db, nil)
 		_, uuid := h.active(nil)
 		pc, offer, told := caller(t)
-		res, answer := h.dial(uuid, offer, "Origin", "https://shop.example.com", "Parley-Variables", "%7B%22who%22%3A%22Ana%22%7D")
+		res, answer := h.dial(uuid, offer, "Origin", "https://shop.example.com", "Parley-Variables",
+			"%7B%22who%22%3A%22Ana%22%7D")
 		place := res.Header.Get("Location")
-		if res.StatusCode != 201 || res.Header.Get("Content-Type") != "application/sdp" || !strings.HasPrefix(place, h.url+"/api/web-calls/"+uuid+"/") ||
-			res.Header.Get("Access-Control-Allow-Origin") != "*" || !strings.Contains(res.Header.Get("Access-Control-Expose-Headers"), "Location") {
+		if res.StatusCode != 201 || res.Header.Get("Content-Type") != "application/sdp" ||
+			!strings.HasPrefix(place, h.url+"/api/web-calls/"+uuid+"/") ||
+			res.Header.Get("Access-Control-Allow-Origin") != "*" ||
+			!strings.Contains(res.Header.Get("Access-Control-Expose-Headers"), "Location") {
 			t.Fatalf("%d %v\n%s", res.StatusCode, res.Header, answer)
 		}
-		if err := pc.SetRemoteDescription(webrtc.SessionDescription{Type: webrtc.SDPTypeAnswer, SDP: answer}); err != nil {
+		if err := pc.SetRemoteDescription(webrtc.SessionDescription{Type: webrtc.SDPTypeAnswer,
+			SDP: answer}); err != nil {
 			t.Fatal(err)
 		}
 		var list []any
@@ -186,7 +191,8 @@ func TestWebCall(t *testing.T) {
 	})
 }
 
-// Offers that nobody takes up hold no line and no money, and leave no calls behind; an address may have so many of them, and no more.
+// Offers that nobody takes up hold no line and no money, and leave no calls behind; an address may have so many of
+// them, and no more.
 func TestOffersThatNobodyTakesUp(t *testing.T) {
 	each(t, func(t *testing.T, base *harness) {
 		h := ringing(t, base.db, func(c *api.Config) {
@@ -234,10 +240,12 @@ func TestOffersThatNobodyTakesUp(t *testing.T) {
 				t.Fatalf("who means it is answered %d %s", res.StatusCode, answer)
 			}
 		}
-		if err := pc.SetRemoteDescription(webrtc.SessionDescription{Type: webrtc.SDPTypeAnswer, SDP: answer}); err != nil {
+		if err := pc.SetRemoteDescription(webrtc.SessionDescription{Type: webrtc.SDPTypeAnswer,
+			SDP: answer}); err != nil {
 			t.Fatal(err)
 		}
-		for deadline := time.Now().Add(20 * time.Second); h.get("/user/calls?status=in-progress", status(200)).json()["total"] != json.Number("1"); {
+		for deadline := time.Now().Add(20 * time.Second); h.get("/user/calls?status=in-progress",
+			status(200)).json()["total"] != json.Number("1"); {
 			if time.Now().After(deadline) {
 				t.Fatal("no call is under way")
 			}
@@ -257,7 +265,8 @@ func TestLastLineIsGone(t *testing.T) {
 	h.write(func(ctx context.Context, tx *store.Tx) error {
 		free, err := tx.Free(ctx, h.user.ID)
 		if err == nil {
-			_, err = tx.Post(ctx, h.user.ID, &parley.LedgerEntry{Kind: parley.Credit, Amount: -free, Reference: "drain"})
+			_, err = tx.Post(ctx, h.user.ID, &parley.LedgerEntry{Kind: parley.Credit, Amount: -free,
+				Reference: "drain"})
 		}
 		return err
 	})
@@ -277,7 +286,8 @@ func TestLastLineIsGone(t *testing.T) {
 func TestWebCallRefusals(t *testing.T) {
 	each(t, func(t *testing.T, base *harness) {
 		h := ringing(t, base.db, nil)
-		_, uuid := h.active(map[string]any{"widget_settings": map[string]any{"allowed_origins": []string{"https://shop.example.com"}}})
+		_, uuid := h.active(map[string]any{"widget_settings": map[string]any{
+			"allowed_origins": []string{"https://shop.example.com"}}})
 		_, offer, _ := caller(t)
 		_, sleeping := h.active(map[string]any{"status": "inactive"})
 		for _, c := range []struct {
@@ -294,13 +304,15 @@ func TestWebCallRefusals(t *testing.T) {
 			{"JSON", uuid, "{}", []string{"Content-Type", "application/json"}, 415, "application/sdp"},
 			{"too large", uuid, strings.Repeat("x", 70_000), nil, 413, "too large"},
 			{"no SDP", uuid, "hello", nil, 422, "can't be answered"},
-			{"bad variables", uuid, offer, []string{"Parley-Variables", "%7B%22who%22%3A%5B%5D%7D"}, 422, "Parley-Variables"},
+			{"bad variables", uuid, offer, []string{"Parley-Variables", "%7B%22who%22%3A%5B%5D%7D"}, 422,
+				"Parley-Variables"},
 		} {
 			headers := append([]string{}, c.headers...)
 			if c.status > 404 || c.name == "inactive" {
 				headers = append(headers, "Origin", "https://shop.example.com")
 			}
-			if res, body := h.dial(c.uuid, c.offer, headers...); res.StatusCode != c.status || !strings.Contains(body, c.want) || !strings.HasPrefix(body, `{"status":false`) {
+			if res, body := h.dial(c.uuid, c.offer, headers...); res.StatusCode != c.status ||
+				!strings.Contains(body, c.want) || !strings.HasPrefix(body, `{"status":false`) {
 				t.Errorf("%s: %d %s", c.name, res.StatusCode, body)
 			}
 		}
@@ -314,7 +326,8 @@ func TestWebCallRefusals(t *testing.T) {
 		}
 
 		deaf := ringing(t, base.db, func(c *api.Config) { c.Browsers = nil })
-		if res, body := deaf.dial(uuid, offer, "Origin", "https://shop.example.com"); res.StatusCode != 503 || !strings.Contains(body, "no calls from browsers") {
+		if res, body := deaf.dial(uuid, offer, "Origin", "https://shop.example.com"); res.StatusCode != 503 ||
+			!strings.Contains(body, "no calls from browsers") {
 			t.Errorf("a server without the port: %d %s", res.StatusCode, body)
 		}
 		if got := deaf.get("/widgets/"+uuid, anonymous).json()["calls"]; got != false {

@@ -19,12 +19,19 @@ import (
 
 func (a *API) whatsAppRoutes() {
 	const tag, missing = "WhatsApp", "WhatsApp sender not found"
-	handle(a, op{Method: "GET", Path: "/user/whatsapp/senders", Name: "listWhatsAppSenders", Tag: tag, Family: whatsApp, Summary: "List WhatsApp senders"}, a.listSenders)
-	handle(a, op{Method: "PUT", Path: "/user/whatsapp/senders/{id}", Name: "updateWhatsAppSender", Tag: tag, Family: whatsApp, NotFound: missing, Summary: "Say which assistant answers a sender"}, a.updateSender)
-	handle(a, op{Method: "GET", Path: "/user/whatsapp/senders/{id}/templates", Name: "listWhatsAppTemplates", Tag: tag, Family: whatsApp, NotFound: missing, Summary: "List the templates that a sender can send"}, a.listTemplates)
-	handle(a, op{Method: "POST", Path: "/user/whatsapp/send", Name: "sendWhatsAppTemplate", Tag: tag, Family: whatsApp, Idempotent: true, Summary: "Send a template"}, a.sendTemplate)
-	handle(a, op{Method: "POST", Path: "/user/whatsapp/send-freeform", Name: "sendWhatsAppText", Tag: tag, Family: whatsApp, Idempotent: true, Summary: "Send free text, within 24 hours of the customer's last message"}, a.sendFreeform)
-	handle(a, op{Method: "GET", Path: "/user/whatsapp/session-status", Name: "getWhatsAppSession", Tag: tag, Family: whatsApp, Summary: "Say what may be sent to a customer now"}, a.whatsAppSession)
+	handle(a, op{Method: "GET", Path: "/user/whatsapp/senders", Name: "listWhatsAppSenders", Tag: tag,
+		Family: whatsApp, Summary: "List WhatsApp senders"}, a.listSenders)
+	handle(a, op{Method: "PUT", Path: "/user/whatsapp/senders/{id}", Name: "updateWhatsAppSender", Tag: tag,
+		Family: whatsApp, NotFound: missing, Summary: "Say which assistant answers a sender"}, a.updateSender)
+	handle(a, op{Method: "GET", Path: "/user/whatsapp/senders/{id}/templates", Name: "listWhatsAppTemplates",
+		Tag: tag, Family: whatsApp, NotFound: missing, Summary: "List the templates that a sender can send"},
+		a.listTemplates)
+	handle(a, op{Method: "POST", Path: "/user/whatsapp/send", Name: "sendWhatsAppTemplate", Tag: tag,
+		Family: whatsApp, Idempotent: true, Summary: "Send a template"}, a.sendTemplate)
+	handle(a, op{Method: "POST", Path: "/user/whatsapp/send-freeform", Name: "sendWhatsAppText", Tag: tag,
+		Family: whatsApp, Idempotent: true, Summary: "Send free text, within 24 hours of the customer's last message"}, a.sendFreeform)
+	handle(a, op{Method: "GET", Path: "/user/whatsapp/session-status", Name: "getWhatsAppSession", Tag: tag,
+		Family: whatsApp, Summary: "Say what may be sent to a customer now"}, a.whatsAppSession)
 }
 
 type sender struct {
@@ -146,11 +153,13 @@ func (a *API) sendTemplate(ctx context.Context, r *request, in *templateSend) (*
 	if b.TemplateID == 0 { // what the channel takes for a text
 		b.TemplateID = -1
 	}
-	return a.sendWhatsApp(ctx, r, whatsapp.Outgoing{SenderID: b.SenderID, TemplateID: b.TemplateID, Phone: b.RecipientPhone, Name: b.RecipientName, Variables: b.Variables})
+	return a.sendWhatsApp(ctx, r, whatsapp.Outgoing{SenderID: b.SenderID, TemplateID: b.TemplateID,
+		Phone: b.RecipientPhone, Name: b.RecipientName, Variables: b.Variables})
 }
 
 func (a *API) sendFreeform(ctx context.Context, r *request, in *textSend) (*sentMessage, error) {
-	return a.sendWhatsApp(ctx, r, whatsapp.Outgoing{SenderID: in.Body.SenderID, Phone: in.Body.RecipientPhone, Text: in.Body.Message})
+	return a.sendWhatsApp(ctx, r, whatsapp.Outgoing{SenderID: in.Body.SenderID, Phone: in.Body.RecipientPhone,
+		Text: in.Body.Message})
 }
 
 func (a *API) sendWhatsApp(ctx context.Context, r *request, o whatsapp.Outgoing) (*sentMessage, error) {
@@ -200,8 +209,8 @@ func (a *API) whatsAppSession(ctx context.Context, r *request, in *sessionQuery)
 // webhookLimit bounds what the platform may tell at once; it says 3 MB.
 const webhookLimit = 4 << 20
 
-// WhatsAppWebhook is what the platform calls: GET once, to see that it is we, POST with what happened. A POST is answered 200 when what
-// it told is stored; otherwise the platform tells it again.
+// WhatsAppWebhook is what the platform calls: GET once, to see that it is we, POST with what happened. A POST is
+// answered 200 when what it told is stored; otherwise the platform tells it again.
 func (a *API) WhatsAppWebhook(w http.ResponseWriter, r *http.Request) {
 	refuse := func(status int) { send(w, status, errorBody{Message: http.StatusText(status)}) }
 	switch r.Method {

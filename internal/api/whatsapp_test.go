@@ -30,7 +30,8 @@ import (
 
 const customer = "+14155552671"
 
-// texting is a talking house with a WhatsApp account of two senders, the first of which is the user's and answered by an assistant.
+// texting is a talking house with a WhatsApp account of two senders, the first of which is the user's and answered by
+// an assistant.
 type texting struct {
 	*harness
 	graph     *graphtest.Server
@@ -62,7 +63,8 @@ func openTexting(t testing.TB, db *store.DB, rate auth.Rate) *texting {
 	t.Helper()
 	x := &texting{graph: graphtest.New(t)}
 	x.graph.Set(accountNumbers, accountTemplates)
-	x.line = &whatsapp.Channel{DB: db, Graph: x.graph.Client(t), AppSecret: graphtest.AppSecret, VerifyToken: graphtest.VerifyToken}
+	x.line = &whatsapp.Channel{DB: db, Graph: x.graph.Client(t), AppSecret: graphtest.AppSecret,
+		VerifyToken: graphtest.VerifyToken}
 	x.harness, x.model = talking(t, db, func(c *api.Config) {
 		c.WhatsApp, x.line.Prices, x.line.Chat = x.line, c.Prices, c.Chat
 		c.Chat.Config.Replied = []chat.Replied{x.line.Replied}
@@ -88,7 +90,8 @@ func openTexting(t testing.TB, db *store.DB, rate auth.Rate) *texting {
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error)
 	go func() {
-		done <- db.Work(ctx, t.Context(), store.Jobs{Workers: workers, Queues: map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 4}}})
+		done <- db.Work(ctx, t.Context(), store.Jobs{Workers: workers,
+			Queues: map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 4}}})
 	}()
 	t.Cleanup(func() { stop(); <-done })
 	return x
@@ -102,7 +105,8 @@ func (x *texting) senders(which string) []map[string]any {
 // template is the id of a template by its name.
 func (x *texting) template(name string) int64 {
 	x.Helper()
-	for _, t := range x.get(fmt.Sprintf("/user/whatsapp/senders/%d/templates?status=all", x.sender), status(200)).rows() {
+	for _, t := range x.get(fmt.Sprintf("/user/whatsapp/senders/%d/templates?status=all", x.sender),
+		status(200)).rows() {
 		if t["name"] == name {
 			return id(t)
 		}
@@ -199,15 +203,18 @@ func (x *texting) fails(code string, n int, path string, body any) {
 func TestWhatsAppSenders(t *testing.T) {
 	eachTexting(t, func(t *testing.T, x *texting) {
 		at := fmt.Sprintf("/user/whatsapp/senders/%d", x.sender)
-		x.get("/user/whatsapp/senders", status(200)).is(fmt.Sprintf(`{"data":[{"id":%d,"assistant_id":%d,"phone_number":"+16315558151","display_name":"Acme",`+
-			`"status":"online","quality_rating":"GREEN","messaging_limit":1000,"messaging_limit_formatted":"1,000 / 24hr"}]}`, x.sender, x.assistant))
-		if off := x.senders("offline"); len(off) != 1 || off[0]["messaging_limit"] != nil || off[0]["messaging_limit_formatted"] != "Unlimited" || off[0]["quality_rating"] != "RED" {
+		x.get("/user/whatsapp/senders", status(200)).is(fmt.Sprintf(
+			`{"data":[{"id":%d,"assistant_id":%d,"phone_number":"+16315558151","display_name":"Acme",`+
+				`"status":"online","quality_rating":"GREEN","messaging_limit":1000,"messaging_limit_formatted":"1,000 / 24hr"}]}`, x.sender, x.assistant))
+		if off := x.senders("offline"); len(off) != 1 || off[0]["messaging_limit"] != nil ||
+			off[0]["messaging_limit_formatted"] != "Unlimited" || off[0]["quality_rating"] != "RED" {
 			t.Errorf("offline: %v", off)
 		}
 		if all := x.senders("all"); len(all) != 2 {
 			t.Errorf("all: %v", all)
 		}
-		x.get("/user/whatsapp/senders?status=busy").says("status", "The status field must be one of: online, offline, all.")
+		x.get("/user/whatsapp/senders?status=busy").says("status",
+			"The status field must be one of: online, offline, all.")
 
 		other := x.stranger()
 		other.get("/user/whatsapp/senders?status=all", status(200)).is(`{"data":[]}`)
@@ -218,20 +225,26 @@ func TestWhatsAppSenders(t *testing.T) {
 		}
 		foreign := other.assistant(nil)
 		x.put(at, map[string]any{"assistant_id": foreign}).says("assistant_id", "The selected assistant_id is invalid.")
-		x.put(at, map[string]any{"assistant_id": "x"}).says("assistant_id", "The assistant_id field must be an integer or a UUID.")
+		x.put(at, map[string]any{"assistant_id": "x"}).says("assistant_id",
+			"The assistant_id field must be an integer or a UUID.")
 		x.put(at, map[string]any{}).says("assistant_id", "The assistant_id field is required.")
-		if got := x.put(at, map[string]any{"assistant_id": nil}, status(200)).json(); got["data"].(map[string]any)["assistant_id"] != nil {
+		if got := x.put(at, map[string]any{"assistant_id": nil},
+			status(200)).json(); got["data"].(map[string]any)["assistant_id"] != nil {
 			t.Errorf("cleared: %v", got)
 		}
 
 		// The platform changes; ids and what is ours stay. What it names no more is offline.
 		x.put(at, map[string]any{"assistant_id": x.assistant}, status(200))
-		x.graph.Set([]graphtest.Object{graphtest.Number("111", "+1 631-555-8151", "Acme 2", "CONNECTED", "YELLOW", "TIER_10K"), graphtest.Number("333", "+44 20 7946 0958", "New", "CONNECTED", "NA", "")}, accountTemplates[:1])
+		x.graph.Set([]graphtest.Object{graphtest.Number("111", "+1 631-555-8151", "Acme 2", "CONNECTED", "YELLOW",
+			"TIER_10K"), graphtest.Number("333", "+44 20 7946 0958", "New", "CONNECTED", "NA", "")},
+			accountTemplates[:1])
 		if err := x.line.Sync(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		x.get("/user/whatsapp/senders?status=all", status(200))
-		if now := x.senders("online"); len(now) != 1 || id(now[0]) != x.sender || id2(now[0]["assistant_id"]) != x.assistant || now[0]["display_name"] != "Acme 2" || now[0]["messaging_limit_formatted"] != "10,000 / 24hr" {
+		if now := x.senders("online"); len(now) != 1 || id(now[0]) != x.sender ||
+			id2(now[0]["assistant_id"]) != x.assistant || now[0]["display_name"] != "Acme 2" ||
+			now[0]["messaging_limit_formatted"] != "10,000 / 24hr" {
 			t.Errorf("after a change: %v", now)
 		}
 		x.graph.Set(nil, nil)
@@ -253,10 +266,12 @@ func TestWhatsAppSenders(t *testing.T) {
 		if _, err := x.line.Assign(t.Context(), "16315558151", other.user.ID); err != nil {
 			t.Fatal(err)
 		}
-		if got := other.get("/user/whatsapp/senders?status=all", status(200)).rows(); len(got) != 1 || got[0]["assistant_id"] != nil {
+		if got := other.get("/user/whatsapp/senders?status=all", status(200)).rows(); len(got) != 1 ||
+			got[0]["assistant_id"] != nil {
 			t.Errorf("moved: %v", got)
 		}
-		if _, err := x.line.Assign(t.Context(), "+1 202 555 0100", other.user.ID); err == nil || !strings.Contains(err.Error(), "+16315558151") {
+		if _, err := x.line.Assign(t.Context(), "+1 202 555 0100", other.user.ID); err == nil ||
+			!strings.Contains(err.Error(), "+16315558151") {
 			t.Errorf("an unknown sender: %v", err)
 		}
 	})
@@ -268,10 +283,12 @@ func TestWhatsAppTemplates(t *testing.T) {
 	eachTexting(t, func(t *testing.T, x *texting) {
 		at := fmt.Sprintf("/user/whatsapp/senders/%d/templates", x.sender)
 		list := x.get(at, status(200)).rows()
-		if len(list) != 3 || !slices.Equal(keys(list[0]), []string{"body_text", "category", "has_variables", "id", "language", "name", "status", "variables"}) {
+		if len(list) != 3 || !slices.Equal(keys(list[0]),
+			[]string{"body_text", "category", "has_variables", "id", "language", "name", "status", "variables"}) {
 			t.Fatalf("%v", list)
 		}
-		got := fmt.Sprintln(list[1]["name"], list[1]["variables"], list[1]["has_variables"], list[1]["body_text"], list[1]["status"], list[0]["variables"], list[0]["has_variables"], list[2]["variables"])
+		got := fmt.Sprintln(list[1]["name"], list[1]["variables"], list[1]["has_variables"], list[1]["body_text"],
+			list[1]["status"], list[0]["variables"], list[0]["has_variables"], list[2]["variables"])
 		if got != "order [1 2] true Dear {{1}}, your order {{2}} is ready. APPROVED [] false [day]\n" {
 			t.Error(got)
 		}
@@ -282,14 +299,19 @@ func TestWhatsAppTemplates(t *testing.T) {
 
 		// Templates
 		body := func(name string, vars any) map[string]any {
-			return map[string]any{"sender_id": x.sender, "template_id": x.template(name), "recipient_phone": "+1 (415) 555-2671", "recipient_name": "Ana", "variables": vars}
+			return map[string]any{"sender_id": x.sender, "template_id": x.template(name),
+				"recipient_phone": "+1 (415) 555-2671", "recipient_name": "Ana", "variables": vars}
 		}
-		first := x.post("/user/whatsapp/send", body("order", map[string]any{"1": "Ana", "2": "17"}), status(200), header("Idempotency-Key", "k"))
+		first := x.post("/user/whatsapp/send", body("order", map[string]any{"1": "Ana", "2": "17"}), status(200),
+			header("Idempotency-Key", "k"))
 		a := first.json()
-		if !slices.Equal(keys(a), []string{"conversation_id", "message_id", "status", "success", "whatsapp_message_id"}) || a["success"] != true || a["status"] != "sent" || a["whatsapp_message_id"] != "wamid.OUT1" {
+		if !slices.Equal(keys(a), []string{"conversation_id", "message_id", "status", "success",
+			"whatsapp_message_id"}) || a["success"] != true || a["status"] != "sent" ||
+			a["whatsapp_message_id"] != "wamid.OUT1" {
 			t.Errorf("%v", a)
 		}
-		again := x.post("/user/whatsapp/send", body("order", map[string]any{"1": "Ana", "2": "17"}), status(200), header("Idempotency-Key", "k"))
+		again := x.post("/user/whatsapp/send", body("order", map[string]any{"1": "Ana", "2": "17"}), status(200),
+			header("Idempotency-Key", "k"))
 		if string(again.body) != string(first.body) || len(x.graph.Sent()) != 1 {
 			t.Errorf("the same key: %s, %d sent", again.body, len(x.graph.Sent()))
 		}
@@ -302,28 +324,38 @@ func TestWhatsAppTemplates(t *testing.T) {
 		}
 		x.post("/user/whatsapp/send", body("visit", map[string]any{"day": "Friday"}), status(200))
 		lines, conv := x.history()
-		if !slices.Equal(lines, []string{"assistant: Dear Ana, your order 17 is ready.", "assistant: See you on Friday."}) || conv["id"] != a["conversation_id"] {
+		if !slices.Equal(lines, []string{"assistant: Dear Ana, your order 17 is ready.",
+			"assistant: See you on Friday."}) || conv["id"] != a["conversation_id"] {
 			t.Errorf("%q %v", lines, conv)
 		}
-		if fmt.Sprintln(conv["total_cost"], conv["variables"], conv["customer"]) != "0.02 map[customer_name:Ana] map[identifier:+14155552671 phone_number:+14155552671]\n" {
+		if fmt.Sprintln(conv["total_cost"], conv["variables"],
+			conv["customer"]) != "0.02 map[customer_name:Ana] map[identifier:+14155552671 phone_number:+14155552671]\n" {
 			t.Errorf("%v", conv)
 		}
 
 		x.fails("TEMPLATE_MISMATCH", 422, "/user/whatsapp/send", body("order", map[string]any{"1": "Ana"}))
 		x.fails("TEMPLATE_MISMATCH", 422, "/user/whatsapp/send", body("order", map[string]any{"1": "Ana", "2": " "}))
-		x.fails("TEMPLATE_MISMATCH", 422, "/user/whatsapp/send", body("visit", map[string]any{"day": "Friday", "hour": "9"}))
+		x.fails("TEMPLATE_MISMATCH", 422, "/user/whatsapp/send",
+			body("visit", map[string]any{"day": "Friday", "hour": "9"}))
 		x.fails("TEMPLATE_NOT_APPROVED", 422, "/user/whatsapp/send", body("new", nil))
 		for _, n := range []any{0, -1, 999999} {
-			x.fails("TEMPLATE_NOT_FOUND", 404, "/user/whatsapp/send", with(body("hello", nil), map[string]any{"template_id": n}))
+			x.fails("TEMPLATE_NOT_FOUND", 404, "/user/whatsapp/send",
+				with(body("hello", nil), map[string]any{"template_id": n}))
 		}
-		x.fails("SENDER_NOT_FOUND", 404, "/user/whatsapp/send", with(body("hello", nil), map[string]any{"sender_id": 999999}))
-		x.fails("SENDER_OFFLINE", 503, "/user/whatsapp/send", with(body("hello", nil), map[string]any{"sender_id": id(x.senders("offline")[0])}))
+		x.fails("SENDER_NOT_FOUND", 404, "/user/whatsapp/send",
+			with(body("hello", nil), map[string]any{"sender_id": 999999}))
+		x.fails("SENDER_OFFLINE", 503, "/user/whatsapp/send",
+			with(body("hello", nil), map[string]any{"sender_id": id(x.senders("offline")[0])}))
 		for _, phone := range []string{"nobody", "4155552671", "+1", "+999999999999"} {
-			x.fails("INVALID_PHONE", 422, "/user/whatsapp/send", with(body("hello", nil), map[string]any{"recipient_phone": phone}))
+			x.fails("INVALID_PHONE", 422, "/user/whatsapp/send",
+				with(body("hello", nil), map[string]any{"recipient_phone": phone}))
 		}
 		x.post("/user/whatsapp/send", map[string]any{}).fails("sender_id", "template_id", "recipient_phone")
-		x.post("/user/whatsapp/send", map[string]any{"sender_id": "one", "template_id": 1.5, "recipient_phone": 1, "recipient_name": []any{}, "variables": "x"}).fails("sender_id", "template_id", "recipient_phone", "recipient_name", "variables")
-		x.post("/user/whatsapp/send", with(body("hello", nil), map[string]any{"variables": map[string]any{"1": []int{2}}})).fails("variables.1")
+		x.post("/user/whatsapp/send", map[string]any{"sender_id": "one", "template_id": 1.5, "recipient_phone": 1,
+			"recipient_name": []any{}, "variables": "x"}).fails("sender_id", "template_id", "recipient_phone",
+			"recipient_name", "variables")
+		x.post("/user/whatsapp/send", with(body("hello", nil),
+			map[string]any{"variables": map[string]any{"1": []int{2}}})).fails("variables.1")
 	})
 }
 
@@ -373,7 +405,8 @@ func TestWhatsAppRefusals(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			_, err = tx.Post(ctx, x.user.ID, &parley.LedgerEntry{Kind: parley.Credit, Amount: -free + 9_999, Reference: "drain", Description: "x"})
+			_, err = tx.Post(ctx, x.user.ID, &parley.LedgerEntry{Kind: parley.Credit, Amount: -free + 9_999,
+				Reference: "drain", Description: "x"})
 			return err
 		})
 		poor.fails("INSUFFICIENT_BALANCE", 402, "/user/whatsapp/send-freeform", body)
@@ -387,28 +420,33 @@ func TestWhatsAppRefusals(t *testing.T) {
 
 func TestWhatsAppSession(t *testing.T) {
 	eachTexting(t, func(t *testing.T, x *texting) {
-		at := fmt.Sprintf("/user/whatsapp/session-status?sender_id=%d&recipient_phone=%s", x.sender, url.QueryEscape(customer))
+		at := fmt.Sprintf("/user/whatsapp/session-status?sender_id=%d&recipient_phone=%s", x.sender,
+			url.QueryEscape(customer))
 		shut := `{"success":true,"has_conversation":%v,"session_status":{"is_open":false,"can_send_freeform":false,"requires_template":true,"minutes_remaining":0,"expires_at":null}}`
 		x.get(at, status(200)).is(fmt.Sprintf(shut, false))
 		body := map[string]any{"sender_id": x.sender, "recipient_phone": customer, "message": "Hello"}
 		x.fails("SESSION_EXPIRED", 403, "/user/whatsapp/send-freeform", body)
 		text := graphtest.Object{"type": "text", "text": graphtest.Object{"body": "Hi"}}
-		x.tell(graphtest.Inbound("111", "14155552671", "Ana", "wamid.old", time.Now().Add(-24*time.Hour-time.Minute), text))
+		x.tell(graphtest.Inbound("111", "14155552671", "Ana", "wamid.old",
+			time.Now().Add(-24*time.Hour-time.Minute), text))
 		x.sent(1)
 		x.get(at, status(200)).is(fmt.Sprintf(shut, true))
 		x.fails("SESSION_EXPIRED", 403, "/user/whatsapp/send-freeform", body)
 		said := time.Now().Add(-time.Hour).Truncate(time.Second)
 		x.tell(graphtest.Inbound("111", "14155552671", "Ana", "wamid.new", said, text))
-		x.tell(graphtest.Inbound("111", "14155552671", "Ana", "wamid.older", said.Add(-time.Hour), text)) // late, and older: it closes nothing
+		// late, and older: it closes nothing
+		x.tell(graphtest.Inbound("111", "14155552671", "Ana", "wamid.older", said.Add(-time.Hour), text))
 		x.sent(3)
 		s := x.get(at, status(200)).json()["session_status"].(map[string]any)
-		if left := id2(s["minutes_remaining"]); s["is_open"] != true || s["can_send_freeform"] != true || s["requires_template"] != false || left < 1378 || left > 1380 ||
+		if left := id2(s["minutes_remaining"]); s["is_open"] != true || s["can_send_freeform"] != true ||
+			s["requires_template"] != false || left < 1378 || left > 1380 ||
 			s["expires_at"] != parley.At(said.Add(24*time.Hour)).String() {
 			t.Errorf("%v", s)
 		}
 		before := x.balance()
 		got := x.post("/user/whatsapp/send-freeform", body, status(200)).json()
-		if lines, conv := x.history(); lines[len(lines)-1] != "assistant: Hello" || got["conversation_id"] != conv["id"] || before == x.balance() {
+		if lines, conv := x.history(); lines[len(lines)-1] != "assistant: Hello" ||
+			got["conversation_id"] != conv["id"] || before == x.balance() {
 			t.Errorf("%v %q", got, lines)
 		}
 		x.get("/user/whatsapp/session-status").fails("sender_id", "recipient_phone")
@@ -418,11 +456,13 @@ func TestWhatsAppSession(t *testing.T) {
 		if e := x.stranger().get(at, status(404)).json(); e["error_code"] != "SENDER_NOT_FOUND" {
 			t.Errorf("%v", e)
 		}
-		x.post("/user/whatsapp/send-freeform", map[string]any{"sender_id": nil, "recipient_phone": " ", "message": strings.Repeat("x", 4097)}).fails("sender_id", "recipient_phone", "message")
+		x.post("/user/whatsapp/send-freeform", map[string]any{"sender_id": nil, "recipient_phone": " ",
+			"message": strings.Repeat("x", 4097)}).fails("sender_id", "recipient_phone", "message")
 	})
 }
 
-// A customer's message is answered once and charged once, however often and in whatever order the platform tells things.
+// A customer's message is answered once and charged once, however often and in whatever order the platform tells
+// things.
 func TestWhatsAppConversation(t *testing.T) {
 	eachTexting(t, func(t *testing.T, x *texting) {
 		in := graphtest.Text("111", "14155552671", "wamid.1", "Hi")
@@ -442,11 +482,13 @@ func TestWhatsAppConversation(t *testing.T) {
 			t.Errorf("%+v", m)
 		}
 		lines, conv := x.history()
-		if len(lines) != 2 || lines[0] != "user: Hi" || x.balance() != "4.99" || fmt.Sprint(conv["variables"]) != "map[customer_name:Ana]" {
+		if len(lines) != 2 || lines[0] != "user: Hi" || x.balance() != "4.99" ||
+			fmt.Sprint(conv["variables"]) != "map[customer_name:Ana]" {
 			t.Errorf("%q %v balance %s", lines, conv, x.balance())
 		}
 		// A picture is named to the model.
-		x.tell(graphtest.Inbound("111", "14155552671", "Ana", "wamid.2", time.Now(), graphtest.Object{"type": "image", "image": graphtest.Object{"caption": "my cake"}}))
+		x.tell(graphtest.Inbound("111", "14155552671", "Ana", "wamid.2", time.Now(),
+			graphtest.Object{"type": "image", "image": graphtest.Object{"caption": "my cake"}}))
 		if two := x.sent(2)[1]; !strings.Contains(two.Text, "[The customer sent an image] my cake") {
 			t.Errorf("%+v", two)
 		}
@@ -473,7 +515,8 @@ func TestWhatsAppConversation(t *testing.T) {
 	})
 }
 
-// The answer to a request gets lost: the first status says that the message went out, and charges it. What then fails is given back.
+// The answer to a request gets lost: the first status says that the message went out, and charges it. What then fails
+// is given back.
 func TestWhatsAppLostAnswer(t *testing.T) {
 	eachTexting(t, func(t *testing.T, x *texting) {
 		body := map[string]any{"sender_id": x.sender, "template_id": x.template("hello"), "recipient_phone": customer}
@@ -485,7 +528,8 @@ func TestWhatsAppLostAnswer(t *testing.T) {
 		}
 		lost := x.sent(1)[0]
 		// It may have gone out: the key does not send it again.
-		if again := x.post("/user/whatsapp/send", body, status(502), key); string(again.body) != string(first.body) || len(x.graph.Sent()) != 1 {
+		if again := x.post("/user/whatsapp/send", body, status(502),
+			key); string(again.body) != string(first.body) || len(x.graph.Sent()) != 1 {
 			t.Errorf("again %s, sent %d", again.body, len(x.graph.Sent()))
 		}
 		for range 2 {
@@ -493,7 +537,8 @@ func TestWhatsAppLostAnswer(t *testing.T) {
 			x.tell(graphtest.Status("111", lost.ID, "sent", lost.Opaque))
 		}
 		lines, conv := x.history()
-		if !slices.Equal(lines, []string{"assistant: Welcome!"}) || x.balance() != "4.99" || fmt.Sprint(conv["total_cost"]) != "0.01" {
+		if !slices.Equal(lines, []string{"assistant: Welcome!"}) || x.balance() != "4.99" ||
+			fmt.Sprint(conv["total_cost"]) != "0.01" {
 			t.Errorf("%q balance %s", lines, x.balance())
 		}
 		if m := x.row(lost.ID); m == nil || m.Status != parley.WhatsAppDelivered {
@@ -503,9 +548,11 @@ func TestWhatsAppLostAnswer(t *testing.T) {
 		x.post("/user/whatsapp/send", body, status(200))
 		second := x.sent(2)[1]
 		for _, s := range []string{"failed", "sent", "failed"} {
-			x.tell(graphtest.Status("111", second.ID, s, second.Opaque, graphtest.Object{"code": 131026, "title": "Message undeliverable"}))
+			x.tell(graphtest.Status("111", second.ID, s, second.Opaque,
+				graphtest.Object{"code": 131026, "title": "Message undeliverable"}))
 		}
-		if m := x.row(second.ID); m.Status != parley.WhatsAppFailed || !strings.Contains(m.Error, "131026") || x.balance() != "4.99" {
+		if m := x.row(second.ID); m.Status != parley.WhatsAppFailed || !strings.Contains(m.Error, "131026") ||
+			x.balance() != "4.99" {
 			t.Errorf("%+v balance %s", m, x.balance())
 		}
 		// The status overtakes the answer.
@@ -516,7 +563,8 @@ func TestWhatsAppLostAnswer(t *testing.T) {
 		third := <-taken
 		x.tell(graphtest.Status("111", third.ID, "read", third.Opaque))
 		close(gate)
-		if a := (<-done).json(); a["status"] != "read" || a["whatsapp_message_id"] != third.ID || x.balance() != "4.98" {
+		if a := (<-done).json(); a["status"] != "read" || a["whatsapp_message_id"] != third.ID ||
+			x.balance() != "4.98" {
 			t.Errorf("%v balance %s", a, x.balance())
 		}
 		// A status whose name of ours is another message's changes nothing.
@@ -535,7 +583,8 @@ func TestWhatsAppReplyIsRetried(t *testing.T) {
 		x.sent(1)
 		_, conv := x.history()
 		at := "/user/conversations/" + conv["id"].(string) + "/reply"
-		x.graph.Script(graphtest.Behaviour{Status: 429, Code: 130429, Message: "Rate limit hit"}, graphtest.Behaviour{Status: 503, Raw: "down"})
+		x.graph.Script(graphtest.Behaviour{Status: 429, Code: 130429, Message: "Rate limit hit"},
+			graphtest.Behaviour{Status: 503, Raw: "down"})
 		for _, text := range []string{"first", "second", "third"} {
 			x.post(at, map[string]any{"message": text}, status(201))
 		}
@@ -550,7 +599,8 @@ func TestWhatsAppReplyIsRetried(t *testing.T) {
 		x.write(func(ctx context.Context, tx *store.Tx) error {
 			return tx.DeleteConversation(ctx, x.user.ID, conv["id"].(string))
 		})
-		x.tell(graphtest.Inbound("111", "14155552671", "Ana", "wamid.old", time.Now().Add(-25*time.Hour), graphtest.Object{"type": "text", "text": graphtest.Object{"body": "late"}}))
+		x.tell(graphtest.Inbound("111", "14155552671", "Ana", "wamid.old", time.Now().Add(-25*time.Hour),
+			graphtest.Object{"type": "text", "text": graphtest.Object{"body": "late"}}))
 		x.sent(5)
 		lines, conv := x.history()
 		x.post("/user/conversations/"+conv["id"].(string)+"/reply", map[string]any{"message": "too late"}, status(403))
@@ -572,16 +622,20 @@ func TestWhatsAppWebhook(t *testing.T) {
 		b, _ := io.ReadAll(res.Body)
 		return res.StatusCode, string(b)
 	}
-	if n, b := verify("hub.mode=subscribe&hub.challenge=1158201444&hub.verify_token=" + graphtest.VerifyToken); n != 200 || b != "1158201444" {
+	if n, b := verify("hub.mode=subscribe&hub.challenge=1158201444&hub.verify_token=" +
+		graphtest.VerifyToken); n != 200 || b != "1158201444" {
 		t.Errorf("%d %s", n, b)
 	}
-	for _, q := range []string{"", "hub.mode=subscribe&hub.challenge=1", "hub.mode=subscribe&hub.challenge=1&hub.verify_token=x", "hub.mode=x&hub.challenge=1&hub.verify_token=" + graphtest.VerifyToken} {
+	for _, q := range []string{"", "hub.mode=subscribe&hub.challenge=1",
+		"hub.mode=subscribe&hub.challenge=1&hub.verify_token=x", "hub.mode=x&hub.challenge=1&hub.verify_token=" +
+			graphtest.VerifyToken} {
 		if n, b := verify(q); n != 403 || strings.Contains(b, "1") && b == "1" {
 			t.Errorf("%s: %d %s", q, n, b)
 		}
 	}
 	body := graphtest.Text("111", "14155552671", "wamid.1", "Hi")
-	for _, signature := range []string{"", "sha256=", "sha256=00", graph.Sign("other", body), graph.Sign(graphtest.AppSecret, append(body, ' '))} {
+	for _, signature := range []string{"", "sha256=", "sha256=00", graph.Sign("other", body),
+		graph.Sign(graphtest.AppSecret, append(body, ' '))} {
 		if n := x.hook(body, signature); n != 403 {
 			t.Errorf("signature %q: %d", signature, n)
 		}
@@ -589,7 +643,8 @@ func TestWhatsAppWebhook(t *testing.T) {
 	if lines, _ := x.history(); len(lines) != 0 {
 		t.Errorf("believed: %q", lines)
 	}
-	for _, odd := range []string{`not json`, `{}`, `[]`, `{"entry":[{"changes":[{"field":"messages","value":{"messages":[{"id":"a"},{"from":"1"},5]}}]}]}`} {
+	for _, odd := range []string{`not json`, `{}`, `[]`,
+		`{"entry":[{"changes":[{"field":"messages","value":{"messages":[{"id":"a"},{"from":"1"},5]}}]}]}`} {
 		if n := x.hook([]byte(odd), graph.Sign(graphtest.AppSecret, []byte(odd))); n != 200 {
 			t.Errorf("%s: %d", odd, n)
 		}
@@ -614,7 +669,8 @@ func TestWhatsAppLimitAndNone(t *testing.T) {
 		x.post("/user/whatsapp/send", body, status(200))
 	}
 	x.post("/user/whatsapp/send", body, status(429))
-	x.post("/user/whatsapp/send-freeform", map[string]any{"sender_id": x.sender, "recipient_phone": customer, "message": "Hi"}, status(429))
+	x.post("/user/whatsapp/send-freeform", map[string]any{"sender_id": x.sender, "recipient_phone": customer,
+		"message": "Hi"}, status(429))
 
 	x.line.Graph = nil // no account is configured any more
 	x.get("/user/whatsapp/senders?status=all", status(200)).is(`{"data":[]}`)
@@ -624,8 +680,8 @@ func TestWhatsAppLimitAndNone(t *testing.T) {
 	}
 }
 
-// A server dies while the platform is asked: the sweep sends the reply again, unless a status has told that it went out; a message that a
-// user sent is given up when no status comes.
+// A server dies while the platform is asked: the sweep sends the reply again, unless a status has told that it went
+// out; a message that a user sent is given up when no status comes.
 func TestWhatsAppStranded(t *testing.T) {
 	eachTexting(t, func(t *testing.T, x *texting) {
 		x.tell(graphtest.Text("111", "14155552671", "wamid.1", "Hi"))
@@ -633,7 +689,8 @@ func TestWhatsAppStranded(t *testing.T) {
 		x.until("the reply's row", func() bool { return x.row(one.ID) != nil })
 		var ids []int64
 		strand := func(messageID int64, cost parley.Money) *parley.WhatsAppMessage {
-			m := &parley.WhatsAppMessage{SenderID: x.sender, ConversationID: x.row(one.ID).ConversationID, MessageID: messageID, Phone: customer, Body: fmt.Sprint("part ", len(ids)),
+			m := &parley.WhatsAppMessage{SenderID: x.sender, ConversationID: x.row(one.ID).ConversationID,
+				MessageID: messageID, Phone: customer, Body: fmt.Sprint("part ", len(ids)),
 				Status: parley.WhatsAppSending, Cost: cost}
 			x.write(func(ctx context.Context, tx *store.Tx) error {
 				if _, err := tx.AddWhatsAppMessage(ctx, x.user.ID, m); err != nil {

@@ -14,7 +14,8 @@ import (
 )
 
 func (a *API) widgetRoutes() {
-	handle(a, op{Method: "GET", Path: "/widgets/{id}", Name: "getWidget", Tag: "Widget", NotFound: assistantMissing, Family: statuses, Access: public, Summary: "How an assistant's widget looks and what it says"}, a.getWidget)
+	handle(a, op{Method: "GET", Path: "/widgets/{id}", Name: "getWidget", Tag: "Widget", NotFound: assistantMissing,
+		Family: statuses, Access: public, Summary: "How an assistant's widget looks and what it says"}, a.getWidget)
 }
 
 const assistantMissing = "Assistant not found"
@@ -46,7 +47,8 @@ type shownWidget struct {
 }
 
 // onWebsite is the assistant with a UUID, where may lets the page that asks have it.
-func (a *API) onWebsite(ctx context.Context, r *request, id string, may func(*request, *parley.Assistant) error) (*parley.Assistant, error) {
+func (a *API) onWebsite(ctx context.Context, r *request, id string,
+	may func(*request, *parley.Assistant) error) (*parley.Assistant, error) {
 	u, err := uuid.Parse(id)
 	if err != nil {
 		return nil, parley.Errorf(parley.NotFound, assistantMissing)
@@ -58,7 +60,8 @@ func (a *API) onWebsite(ctx context.Context, r *request, id string, may func(*re
 	return s, may(r, s)
 }
 
-// mayBegin judges whether a page may begin something that costs: a conversation, a call. What visitors begin counts against the assistant.
+// mayBegin judges whether a page may begin something that costs: a conversation, a call. What visitors begin counts
+// against the assistant.
 func (a *API) mayBegin(r *request, s *parley.Assistant) error {
 	if err := a.mayUse(r, s); err != nil || r.owns(s.UserID) {
 		return err
@@ -67,8 +70,8 @@ func (a *API) mayBegin(r *request, s *parley.Assistant) error {
 	return err
 }
 
-// mayUse judges whether a page may show an assistant: an inactive one is as an unknown one. A GET without an Origin header may come from
-// a page of ours (browsers leave it out there) and tells no secret, so it is let through.
+// mayUse judges whether a page may show an assistant: an inactive one is as an unknown one. A GET without an Origin
+// header may come from a page of ours (browsers leave it out there) and tells no secret, so it is let through.
 func (a *API) mayUse(r *request, s *parley.Assistant) error {
 	if s.Status != "active" {
 		return parley.Errorf(parley.NotFound, assistantMissing)
@@ -98,9 +101,12 @@ func (a *API) getWidget(ctx context.Context, r *request, in *byText) (*shownWidg
 		iso = l.ISO2
 	}
 	w := s.WidgetSettings
-	out := &shownWidget{Status: true, AssistantID: s.UUID, Name: s.Name, Language: iso, Direction: "ltr", Calls: a.Browsers != nil, Texts: widget.Texts(iso),
-		InitialMessage: parley.Render(s.InitialMessage, assistant.Variables(s, assistant.Occasion{Variables: vars, Now: time.Now()})),
-		WidgetSettings: widgetLooks{w.Theme, w.Color, w.Position, w.Mode, w.Title, w.Subtitle, w.Placeholder, w.AutoOpen, w.AvatarURL, append([]parley.PreChatField{}, w.PreChatFields...)}}
+	out := &shownWidget{Status: true, AssistantID: s.UUID, Name: s.Name, Language: iso, Direction: "ltr",
+		Calls: a.Browsers != nil, Texts: widget.Texts(iso),
+		InitialMessage: parley.Render(s.InitialMessage,
+			assistant.Variables(s, assistant.Occasion{Variables: vars, Now: time.Now()})),
+		WidgetSettings: widgetLooks{w.Theme, w.Color, w.Position, w.Mode, w.Title, w.Subtitle, w.Placeholder,
+			w.AutoOpen, w.AvatarURL, append([]parley.PreChatField{}, w.PreChatFields...)}}
 	if widget.RightToLeft(iso) {
 		out.Direction = "rtl"
 	}

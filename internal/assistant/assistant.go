@@ -1,5 +1,5 @@
-// Package assistant looks after assistants: it makes, changes and completes them by the product's rules, once for the API, the console
-// and the command line, and readies them to talk.
+// Package assistant looks after assistants: it makes, changes and completes them by the product's rules, once for the
+// API, the console and the command line, and readies them to talk.
 package assistant
 
 import (
@@ -47,7 +47,8 @@ func (d *Studio) Create(ctx context.Context, userID int64, body map[string]any) 
 	return a, nil
 }
 
-// Update changes the fields that body names; the whole assistant must be valid afterwards. A body that changes nothing writes nothing.
+// Update changes the fields that body names; the whole assistant must be valid afterwards. A body that changes
+// nothing writes nothing.
 func (d *Studio) Update(ctx context.Context, userID, id int64, body map[string]any) (*parley.Assistant, error) {
 	err := d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
 		old, err := tx.AssistantForUpdate(ctx, userID, id)
@@ -110,7 +111,8 @@ func (d *Studio) RestorePrompt(ctx context.Context, userID, id int64, version in
 	if err != nil {
 		return nil, err
 	}
-	return d.Update(ctx, userID, id, map[string]any{"system_prompt": v.SystemPrompt, "initial_message": v.InitialMessage})
+	return d.Update(ctx, userID, id, map[string]any{"system_prompt": v.SystemPrompt,
+		"initial_message": v.InitialMessage})
 }
 
 // Complete adds what an answer shows beside the row: the language's code, and the mid-call tools among the tools.
@@ -121,13 +123,14 @@ func (d *Studio) Complete(a *parley.Assistant) {
 	}
 	for _, t := range a.MidCallTools {
 		timeout := int64(t.Timeout)
-		a.Tools = append(a.Tools, parley.AssistantTool{Type: parley.MidCall, ID: &t.ID, Name: t.Name, Description: t.Description,
-			Endpoint: t.Endpoint, Method: t.Method, Timeout: &timeout, Headers: t.Headers, Schema: t.Schema})
+		a.Tools = append(a.Tools, parley.AssistantTool{Type: parley.MidCall, ID: &t.ID, Name: t.Name,
+			Description: t.Description,
+			Endpoint:    t.Endpoint, Method: t.Method, Timeout: &timeout, Headers: t.Headers, Schema: t.Schema})
 	}
 }
 
-// bind reads a body into an assistant. Entries of type mid_call, which answers show among the tools, stand for tool_ids where body has
-// none of its own.
+// bind reads a body into an assistant. Entries of type mid_call, which answers show among the tools, stand for
+// tool_ids where body has none of its own.
 func bind(body map[string]any, a *parley.Assistant, create bool) parley.Fields {
 	fields := form.Bind(body, a, create)
 	if _, sent := body["tools"]; !sent || fields.Has("tools") {
@@ -149,9 +152,10 @@ func bind(body map[string]any, a *parley.Assistant, create bool) parley.Fields {
 	return fields
 }
 
-// check judges a whole assistant and leaves the built-in ones in its tools. A voice or a model that the server no longer offers, or an
-// assistant that is gone, may stay where old has it already.
-func (d *Studio) check(ctx context.Context, q store.Query, userID int64, old, a *parley.Assistant, fields parley.Fields) error {
+// check judges a whole assistant and leaves the built-in ones in its tools. A voice or a model that the server no
+// longer offers, or an assistant that is gone, may stay where old has it already.
+func (d *Studio) check(ctx context.Context, q store.Query, userID int64, old, a *parley.Assistant,
+	fields parley.Fields) error {
 	facts, err := q.AssistantFacts(ctx, userID, a)
 	if err != nil {
 		return err
@@ -165,7 +169,8 @@ func (d *Studio) check(ctx context.Context, q store.Query, userID int64, old, a 
 	}
 	facts.LLM = d.model(a.LLMModelID, old.LLMModelID, parley.LLM)
 	facts.Multimodal = d.model(a.MultimodalModelID, old.MultimodalModelID, parley.Multimodal, parley.Dualplex)
-	if p := a.TranscriberProviderID; p != nil && (d.Catalog.TranscriberConfigured(*p, a.LanguageID) || same(p, old.TranscriberProviderID)) {
+	if p := a.TranscriberProviderID; p != nil && (d.Catalog.TranscriberConfigured(*p, a.LanguageID) ||
+		same(p, old.TranscriberProviderID)) {
 		facts.Transcriber = d.Catalog.Transcriber(*p)
 	}
 	for _, t := range old.Tools {

@@ -22,7 +22,10 @@ import (
 func studio(t *testing.T, db *store.DB, instead ...*ai.Vendor) *assistant.Studio {
 	t.Helper()
 	c := catalog.New("", provider.All(instead...))
-	if err := db.Write(t.Context(), func(ctx context.Context, tx *store.Tx) error { return tx.KeepModels(ctx, c.Models()) }); err != nil {
+	if err := db.Write(t.Context(), func(ctx context.Context,
+		tx *store.Tx) error {
+		return tx.KeepModels(ctx, c.Models())
+	}); err != nil {
 		t.Fatal(err)
 	}
 	rows, err := db.Models(t.Context())
@@ -72,7 +75,8 @@ func fails(t *testing.T, err error, fields ...string) {
 func TestWhatIsNotConfiguredAnyMore(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		u := storetest.User(t, db, 0)
-		rich := studio(t, db, openai.Declare(&openai.Settings{APIKey: "k", ChatModel: []string{"gpt-4o"}, TTSModel: "tts-1", STTModel: "whisper-1"}))
+		rich := studio(t, db, openai.Declare(&openai.Settings{APIKey: "k", ChatModel: []string{"gpt-4o"},
+			TTSModel: "tts-1", STTModel: "whisper-1"}))
 		var transcriber int64
 		for _, p := range rich.Catalog.Transcribers(1) {
 			if p.Code == openai.Code {
@@ -86,7 +90,8 @@ func TestWhatIsNotConfiguredAnyMore(t *testing.T) {
 		poor := studio(t, db)
 		same := tree(string(encode(t, made)))
 		kept, err := poor.Update(t.Context(), u.ID, made.ID, same)
-		if err != nil || kept.UpdatedAt != made.UpdatedAt || kept.VoiceID != made.VoiceID || *kept.LLMModelID != *made.LLMModelID {
+		if err != nil || kept.UpdatedAt != made.UpdatedAt || kept.VoiceID != made.VoiceID ||
+			*kept.LLMModelID != *made.LLMModelID {
 			t.Fatalf("PUT of what GET returned: %v", err)
 		}
 		if _, err := poor.Update(t.Context(), u.ID, made.ID, tree(`{"name":"New"}`)); err != nil {
@@ -110,8 +115,10 @@ func encode(t *testing.T, v any) []byte {
 
 func TestCompleteShowsMidCallTools(t *testing.T) {
 	d := studio(t, storetest.SQLite(t))
-	a := &parley.Assistant{LanguageID: 4, Tools: []parley.AssistantTool{{Type: "end_call"}}, MidCallTools: []parley.Tool{
-		{ID: 3, Name: "look_up", Description: "D", Endpoint: "https://example.com", Method: "GET", Timeout: 9, Headers: []parley.ToolHeader{{Name: "A", Value: "b"}}}}}
+	a := &parley.Assistant{LanguageID: 4, Tools: []parley.AssistantTool{{Type: "end_call"}},
+		MidCallTools: []parley.Tool{
+			{ID: 3, Name: "look_up", Description: "D", Endpoint: "https://example.com", Method: "GET", Timeout: 9,
+				Headers: []parley.ToolHeader{{Name: "A", Value: "b"}}}}}
 	d.Complete(a)
 	if got, want := string(encode(t, a.Tools)), `[{"type":"end_call"},{"type":"mid_call","description":"D","timeout":9,"id":3,"name":"look_up","endpoint":"https://example.com","method":"GET","headers":[{"name":"A","value":"b"}]}]`; got != want {
 		t.Errorf("tools %s", got)
@@ -125,8 +132,10 @@ func TestCompleteShowsMidCallTools(t *testing.T) {
 func TestCreateTellsEverything(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		d, u := studio(t, db), storetest.User(t, db, 0)
-		_, err := d.Create(t.Context(), u.ID, body(d, `{"name":"","max_duration":1,"voice_id":5,"tool_ids":[9],"tools":[{"type":"mid_call"},{"type":"call_transfer","phone_number":"x"}],"is_webhook_active":true}`))
-		fails(t, err, "name", "max_duration", "tools.0.id", "voice_id", "tool_ids.0", "tools.1.phone_number", "webhook_url")
+		_, err := d.Create(t.Context(), u.ID, body(d,
+			`{"name":"","max_duration":1,"voice_id":5,"tool_ids":[9],"tools":[{"type":"mid_call"},{"type":"call_transfer","phone_number":"x"}],"is_webhook_active":true}`))
+		fails(t, err, "name", "max_duration", "tools.0.id", "voice_id", "tool_ids.0", "tools.1.phone_number",
+			"webhook_url")
 		if list, err := d.All(t.Context(), u.ID, ""); err != nil || len(list) != 0 {
 			t.Errorf("%d are stored: %v", len(list), err)
 		}

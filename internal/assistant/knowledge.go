@@ -80,7 +80,8 @@ func (s *searcher) search(ctx context.Context, query string, limit int) ([]parle
 func Told(list []parley.Passage) string {
 	var b strings.Builder
 	for _, p := range list {
-		b.WriteString("## " + strings.Join(strings.Fields(p.DocumentName+" ("+p.Source.Source+")"), " ") + "\n" + p.Text + "\n\n")
+		b.WriteString("## " + strings.Join(strings.Fields(p.DocumentName+" ("+p.Source.Source+")"), " ") + "\n" +
+			p.Text + "\n\n")
 	}
 	return strings.TrimRight(strings.ReplaceAll(b.String(), " ()\n", "\n"), "\n")
 }
@@ -134,7 +135,8 @@ func (s *searcher) passages(ctx context.Context, question string) (string, error
 	}
 	left := promptBudget
 	for i, p := range list {
-		if left -= agent.Tokens(p.Text) + agent.Tokens(p.DocumentName) + agent.Tokens(p.Source.Source) + 8; left < 0 && i > 0 {
+		if left -= agent.Tokens(p.Text) + agent.Tokens(p.DocumentName) + agent.Tokens(
+			p.Source.Source) + 8; left < 0 && i > 0 {
 			list = list[:i]
 			break
 		}

@@ -18,14 +18,17 @@ import (
 
 // Occasion is what an assistant is readied for.
 type Occasion struct {
-	Variables      map[string]string // given for this conversation by the assistant's owner; they go before the assistant's own
-	Visitor        map[string]string // given by whoever talks to the assistant; they go before both, and into no header of a tool
+	// given for this conversation by the assistant's owner; they go before the assistant's own
+	Variables map[string]string
+	// given by whoever talks to the assistant; they go before both, and into no header of a tool
+	Visitor        map[string]string
 	CustomerPhone  string
 	AssistantPhone string
 	Now            time.Time
 }
 
-// Variables are the values of {{name}} on an occasion: the assistant's own, those given, and the built-in ones, which are always there.
+// Variables are the values of {{name}} on an occasion: the assistant's own, those given, and the built-in ones, which
+// are always there.
 func Variables(a *parley.Assistant, o Occasion) map[string]string {
 	vars := maps.Clone(a.Variables)
 	if vars == nil {
@@ -39,7 +42,8 @@ func Variables(a *parley.Assistant, o Occasion) map[string]string {
 	}
 	now := o.Now.In(zone)
 	vars["assistant_id"], vars["assistant_name"] = strconv.FormatInt(a.ID, 10), a.Name
-	vars["current_date"], vars["current_time"], vars["current_weekday"] = now.Format(time.DateOnly), now.Format("15:04"), catalog.Weekday(a.LanguageID, now.Weekday())
+	vars["current_date"], vars["current_time"], vars["current_weekday"] = now.Format(time.DateOnly),
+		now.Format("15:04"), catalog.Weekday(a.LanguageID, now.Weekday())
 	for name, phone := range map[string]string{"customer_phone": o.CustomerPhone, "assistant_phone": o.AssistantPhone} {
 		if phone != "" || vars[name] == "" { // a widget may have asked for it
 			vars[name] = phone
@@ -81,8 +85,8 @@ func (d *Studio) Ready(a *parley.Assistant, o Occasion) (*Ready, error) {
 	return r, nil
 }
 
-// thinker is the model that an assistant thinks with in text: its own, or for one whose own model hears and speaks, the server's first; and
-// whether that is the built-in one, which is no language model.
+// thinker is the model that an assistant thinks with in text: its own, or for one whose own model hears and speaks,
+// the server's first; and whether that is the built-in one, which is no language model.
 func (d *Studio) thinker(a *parley.Assistant) (thinker ai.Model, builtIn bool, err error) {
 	m := &d.Catalog.ModelsOf(parley.LLM)[0] // there is always the built-in one
 	if a.LLMModelID != nil {
@@ -114,7 +118,8 @@ func (d *Studio) midCall(t *parley.Tool, vars tool.Variables) agent.Tool {
 // Turn is a turn of thinking for this assistant: history ends with what is to be answered.
 func (r *Ready) Turn(history []ai.Message, sink agent.Sink) *agent.Turn {
 	temperature := r.Assistant.LLMTemperature.Float()
-	return &agent.Turn{Model: r.model, System: r.system, History: history, Tools: r.tools, Temperature: &temperature, Sink: sink}
+	return &agent.Turn{Model: r.model, System: r.system, History: history, Tools: r.tools,
+		Temperature: &temperature, Sink: sink}
 }
 
 // Extract finds what the assistant's post_call_schema asks for in a transcript.

@@ -23,10 +23,13 @@ import (
 var noon = time.Date(2026, 1, 31, 23, 30, 0, 0, time.UTC)
 
 func TestVariables(t *testing.T) {
-	a := &parley.Assistant{ID: 7, Name: "Desk", Timezone: "Asia/Tokyo", LanguageID: 32, Variables: map[string]string{"who": "nobody", "own": "1", "assistant_id": "99"}}
+	a := &parley.Assistant{ID: 7, Name: "Desk", Timezone: "Asia/Tokyo", LanguageID: 32,
+		Variables: map[string]string{"who": "nobody", "own": "1", "assistant_id": "99"}}
 	own := maps.Clone(a.Variables)
-	got := assistant.Variables(a, assistant.Occasion{Now: noon, CustomerPhone: "+1", Variables: map[string]string{"who": "Ana", "current_date": "never", "assistant_phone": "+2"}})
-	want := map[string]string{"who": "Ana", "own": "1", "customer_phone": "+1", "assistant_phone": "+2", "assistant_id": "7", "assistant_name": "Desk",
+	got := assistant.Variables(a, assistant.Occasion{Now: noon, CustomerPhone: "+1",
+		Variables: map[string]string{"who": "Ana", "current_date": "never", "assistant_phone": "+2"}})
+	want := map[string]string{"who": "Ana", "own": "1", "customer_phone": "+1", "assistant_phone": "+2",
+		"assistant_id": "7", "assistant_name": "Desk",
 		"current_date": "2026-02-01", "current_time": "08:30", "current_weekday": "日曜日"} // Tokyo's
 	if !maps.Equal(got, want) {
 		t.Errorf("variables %v", got)
@@ -59,9 +62,12 @@ func TestReady(t *testing.T) {
 	defer d.Providers.Close()
 	d.Tools = tool.New(guard)
 	model := d.Catalog.ModelsOf(parley.LLM)[0].ID
-	a := &parley.Assistant{ID: 7, Timezone: "UTC", LLMModelID: &model, LLMTemperature: 55, SystemPrompt: "You help {{who}}. {{gone}}", InitialMessage: "Hello {{who}}.",
-		MidCallTools: []parley.Tool{{ID: 1, Name: "look_up", Description: "D", Endpoint: srv.URL + "/{order}", Method: "GET", Timeout: 5,
-			Headers: []parley.ToolHeader{{Name: "X-Who", Value: "{{who}}"}}, Schema: []parley.ToolParam{{Name: "order", Type: "number", Description: "Which", Required: true}}}}}
+	a := &parley.Assistant{ID: 7, Timezone: "UTC", LLMModelID: &model, LLMTemperature: 55,
+		SystemPrompt: "You help {{who}}. {{gone}}", InitialMessage: "Hello {{who}}.",
+		MidCallTools: []parley.Tool{{ID: 1, Name: "look_up", Description: "D", Endpoint: srv.URL + "/{order}",
+			Method: "GET", Timeout: 5,
+			Headers: []parley.ToolHeader{{Name: "X-Who", Value: "{{who}}"}},
+			Schema:  []parley.ToolParam{{Name: "order", Type: "number", Description: "Which", Required: true}}}}}
 	r, err := d.Ready(a, assistant.Occasion{Now: noon, Variables: map[string]string{"who": "{{assistant_id}}"}})
 	if err != nil {
 		t.Fatal(err)
@@ -84,7 +90,8 @@ func TestReady(t *testing.T) {
 		prompt, seen string
 	}{
 		{assistant.Occasion{Visitor: map[string]string{"who": "Eve", "assistant_id": "8"}}, "Eve", "/1/Eve own"},
-		{assistant.Occasion{Visitor: map[string]string{"who": "Eve"}, Variables: map[string]string{"who": "Ana"}}, "Eve", "/1/Eve Ana"},
+		{assistant.Occasion{Visitor: map[string]string{"who": "Eve"}, Variables: map[string]string{"who": "Ana"}},
+			"Eve", "/1/Eve Ana"},
 		{assistant.Occasion{Variables: map[string]string{"who": "Ana"}}, "Ana", "/1/Ana Ana"},
 	} {
 		r, err := d.Ready(a, c.occasion)
@@ -92,7 +99,8 @@ func TestReady(t *testing.T) {
 			t.Fatal(err)
 		}
 		turn := r.Turn(nil, nil)
-		if _, err := turn.Tools[0].Run(t.Context(), json.RawMessage(`{"order":1}`)); err != nil || seen != c.seen || turn.System != "You help "+c.prompt+". " || r.Variables["assistant_id"] != "7" {
+		if _, err := turn.Tools[0].Run(t.Context(), json.RawMessage(`{"order":1}`)); err != nil || seen != c.seen ||
+			turn.System != "You help "+c.prompt+". " || r.Variables["assistant_id"] != "7" {
 			t.Errorf("%+v: the tool was asked %q, want %q; prompt %q: %v", c.occasion, seen, c.seen, turn.System, err)
 		}
 	}

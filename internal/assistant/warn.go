@@ -29,7 +29,8 @@ func (d *Studio) Speech(a *parley.Assistant) (s Speech, err error) {
 	if speaks == nil {
 		return missing("The provider of the assistant's voice is no longer there: choose another voice.")
 	}
-	s = Speech{Voice: v.Code, Language: language.ISO2, Synthesizer: speaks.Code, Recognizer: language.Default.Transcriber}
+	s = Speech{Voice: v.Code, Language: language.ISO2, Synthesizer: speaks.Code,
+		Recognizer: language.Default.Transcriber}
 	if id := a.TranscriberProviderID; id != nil {
 		if p := d.Catalog.Transcriber(*id); p != nil {
 			s.Recognizer = p.Code
@@ -41,15 +42,16 @@ func (d *Studio) Speech(a *parley.Assistant) (s Speech, err error) {
 	return s, nil
 }
 
-// Warnings say what of an assistant was saved and can't work on this server, with how to mend it; none is nil. Nothing is asked of a vendor: they
-// are told of what is not configured, or not installed.
+// Warnings say what of an assistant was saved and can't work on this server, with how to mend it; none is nil.
+// Nothing is asked of a vendor: they are told of what is not configured, or not installed.
 func (d *Studio) Warnings(a *parley.Assistant) (list []string) {
 	if d.Providers == nil {
 		return nil
 	}
 	add := func(part ai.Part, err error) {
 		if err != nil {
-			list = append(list, cmp.Or(parley.Explanation(part.Of(err)), fmt.Sprintf("The %s can't be used on this server.", part)))
+			list = append(list, cmp.Or(parley.Explanation(part.Of(err)),
+				fmt.Sprintf("The %s can't be used on this server.", part)))
 		}
 	}
 	for i, t := range a.Tools {

@@ -5,8 +5,8 @@ import (
 	"math"
 )
 
-// Ambient is a place's sound, made here from noise and tones, as a loop of 16 seconds that has no seam. It never changes once it is made, so
-// one serves any number of calls; at 16 kHz it takes 512 KB.
+// Ambient is a place's sound, made here from noise and tones, as a loop of 16 seconds that has no seam. It never
+// changes once it is made, so one serves any number of calls; at 16 kHz it takes 512 KB.
 type Ambient struct{ loop []int16 }
 
 // AmbientLevel is the rms of every Ambient, in dBFS: at a gain of 1 it is about 20 dB below speech.
@@ -35,8 +35,9 @@ var ambients = map[string]func(*scene){
 	"city": func(s *scene) {
 		s.noise(1, 40, 250)
 		s.noise(0.25, 300, 1500)
-		s.each(6, func(at float64) { s.swell(at, 0.8+s.rand.uniform(), 0.7+0.8*s.rand.uniform(), 90, 900) }) // cars pass
-		s.each(2, func(at float64) { s.chirp(at, 0.10, 0.3, 420, 415, 0) })                                  // a horn
+		// cars pass
+		s.each(6, func(at float64) { s.swell(at, 0.8+s.rand.uniform(), 0.7+0.8*s.rand.uniform(), 90, 900) })
+		s.each(2, func(at float64) { s.chirp(at, 0.10, 0.3, 420, 415, 0) }) // a horn
 		s.voices(2, 0.15)
 	},
 	"forest": func(s *scene) {
@@ -68,8 +69,8 @@ var ambients = map[string]func(*scene){
 	},
 }
 
-// NewAmbient makes the sound of a place: office, city, forest, crowded_room, cafe or nature. Equal seeds make equal sounds. It takes some
-// tens of milliseconds.
+// NewAmbient makes the sound of a place: office, city, forest, crowded_room, cafe or nature. Equal seeds make equal
+// sounds. It takes some tens of milliseconds.
 func NewAmbient(place string, rate Rate, seed uint64) (*Ambient, error) {
 	build, ok := ambients[place]
 	if !ok {
@@ -92,8 +93,8 @@ func NewAmbient(place string, rate Rate, seed uint64) (*Ambient, error) {
 	return a, nil
 }
 
-// Mix adds the sound to f at a gain, from a position in samples since the beginning, and returns the next one. Calls that begin at different
-// positions don't sound alike.
+// Mix adds the sound to f at a gain, from a position in samples since the beginning, and returns the next one. Calls
+// that begin at different positions don't sound alike.
 func (a *Ambient) Mix(f Frame, position int, gain float64) int {
 	for len(f) > 0 {
 		position %= len(a.loop)
@@ -198,14 +199,16 @@ func (s *scene) birds(phrases int) {
 	})
 }
 
-// voices murmur: pulses of a pitch through two resonances that move from syllable to syllable. No words can be made out, and none are there.
+// voices murmur: pulses of a pitch through two resonances that move from syllable to syllable. No words can be made
+// out, and none are there.
 func (s *scene) voices(many int, gain float64) {
 	for range many {
 		pitch := 90 + 130*s.rand.uniform()
 		loud := gain * (0.4 + 0.8*s.rand.uniform())
 		for at := s.rand.uniform(); at < ambientSeconds; at += 0.02 {
 			length := 0.09 + 0.16*s.rand.uniform()
-			s.syllable(at, loud*(0.5+s.rand.uniform()), length, pitch*(0.9+0.25*s.rand.uniform()), 300+500*s.rand.uniform(), 900+1300*s.rand.uniform())
+			s.syllable(at, loud*(0.5+s.rand.uniform()), length, pitch*(0.9+0.25*s.rand.uniform()),
+				300+500*s.rand.uniform(), 900+1300*s.rand.uniform())
 			if at += length; s.rand.next()%7 == 0 {
 				at += 0.3 + 0.9*s.rand.uniform() // takes breath, listens
 			}

@@ -37,7 +37,8 @@ func TestAmbient(t *testing.T) {
 			ends := slices.Max(kinks[n-3:])
 			slices.Sort(kinks)
 			if ends > kinks[n*999/1000] {
-				t.Errorf("%s at %d Hz: a kink of %d at the seam, 99.9 %% are below %d", place, rate, ends, kinks[n*999/1000])
+				t.Errorf("%s at %d Hz: a kink of %d at the seam, 99.9 %% are below %d", place, rate, ends,
+					kinks[n*999/1000])
 			}
 			again, _ := NewAmbient(place, rate, 1)
 			other, _ := NewAmbient(place, rate, 2)
@@ -47,7 +48,8 @@ func TestAmbient(t *testing.T) {
 			// Frames across the seam are the loop.
 			frame, position := make(Frame, rate.FrameSize()), n-100
 			position = a.Mix(frame, position, 1)
-			if position != rate.FrameSize()-100 || !slices.Equal(frame[:100], Frame(a.loop[n-100:])) || !slices.Equal(frame[100:], Frame(a.loop[:position])) {
+			if position != rate.FrameSize()-100 || !slices.Equal(frame[:100], Frame(a.loop[n-100:])) ||
+				!slices.Equal(frame[100:], Frame(a.loop[:position])) {
 				t.Errorf("%s: a frame across the seam is something else", place)
 			}
 			quiet(t, place, func() { position = a.Mix(frame, position, 0.5) })

@@ -1,9 +1,10 @@
-// Package audio is the sound of a call: 20 ms frames of mono 16-bit PCM at 8 or 16 kHz, and all that is done to them on their way between
-// a network and a conversation. Codecs, resampling, the jitter buffer with concealment, voice detection, noise suppression, tones and
-// digits, ambient sound, mixing, legs that are joined, WAV files.
+// Package audio is the sound of a call: 20 ms frames of mono 16-bit PCM at 8 or 16 kHz, and all that is done to them
+// on their way between a network and a conversation. Codecs, resampling, the jitter buffer with concealment, voice
+// detection, noise suppression, tones and digits, ambient sound, mixing, legs that are joined, WAV files.
 //
-// Everything here is a value with a state: nothing starts a goroutine, reads a clock or opens a file, and nothing that runs once per frame
-// allocates. A value serves one stream and one goroutine at a time; a Pair and a Bridge, which join legs, serve these at once.
+// Everything here is a value with a state: nothing starts a goroutine, reads a clock or opens a file, and nothing
+// that runs once per frame allocates. A value serves one stream and one goroutine at a time; a Pair and a Bridge,
+// which join legs, serve these at once.
 package audio
 
 import (
@@ -29,29 +30,34 @@ const MaxFrame = int(Wide) / 50
 // FrameSize is the number of samples in a frame.
 func (r Rate) FrameSize() int { return int(r) / 50 }
 
-// Frame is FrameTime of mono PCM: 160 samples at 8 kHz, 320 at 16 kHz. Who is called with a frame may use it until it returns.
+// Frame is FrameTime of mono PCM: 160 samples at 8 kHz, 320 at 16 kHz. Who is called with a frame may use it until it
+// returns.
 type Frame []int16
 
-// Leg is one end of a call's audio: a telephone, a browser. It owns the socket and the 20 ms clock. What else a leg can do (transfer the
-// call, hold it) is asked for by a type assertion.
+// Leg is one end of a call's audio: a telephone, a browser. It owns the socket and the 20 ms clock. What else a leg
+// can do (transfer the call, hold it) is asked for by a type assertion.
 type Leg interface {
 	// Rate is that of all frames in both directions; it never changes.
 	Rate() Rate
-	// Run moves audio between the network and p until ctx ends, which hangs up, or the leg does. The error says why it is over. It
-	// returns when p will not be called any more.
+	// Run moves audio between the network and p until ctx ends, which hangs up, or the leg does. The error says why
+	// it is over. It returns when p will not be called any more.
 	Run(ctx context.Context, p Peer) error
-	// Dial sends DTMF digits to the far end in the way that was negotiated, after those still being sent. It doesn't wait.
+	// Dial sends DTMF digits to the far end in the way that was negotiated, after those still being sent. It doesn't
+	// wait.
 	Dial(digits string) error
-	// Hangup ends the call and gives back what it took, also where Run runs or never did. It doesn't wait, and one that is over stays so.
+	// Hangup ends the call and gives back what it took, also where Run runs or never did. It doesn't wait, and one
+	// that is over stays so.
 	Hangup()
 }
 
 // Peer is who listens and speaks on a leg. The leg makes one call at a time, and none may block.
 type Peer interface {
-	// Hear takes a frame as soon as it arrives, ahead of the jitter buffer, for those who must be quick: voice detection, recognition.
+	// Hear takes a frame as soon as it arrives, ahead of the jitter buffer, for those who must be quick: voice
+	// detection, recognition.
 	Hear(f Frame)
-	// Tick comes every 20 ms. in is what the far end said in these 20 ms, in order and concealed, for the recording. out is to be filled
-	// with what the far end hears next: what was pulled is what was heard. It returns false when out is silence.
+	// Tick comes every 20 ms. in is what the far end said in these 20 ms, in order and concealed, for the recording.
+	// out is to be filled with what the far end hears next: what was pulled is what was heard. It returns false when
+	// out is silence.
 	Tick(in, out Frame) bool
 	// Digit is a key that the far end pressed: 0-9, *, #, A-D.
 	Digit(key byte)

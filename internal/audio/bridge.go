@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// Bridge is any number of legs that are joined: each hears all others that may be heard by it, and never itself. Its members are ticked by
-// their legs' own clocks, at once, and may come and go meanwhile.
+// Bridge is any number of legs that are joined: each hears all others that may be heard by it, and never itself. Its
+// members are ticked by their legs' own clocks, at once, and may come and go meanwhile.
 type Bridge struct {
 	mu      sync.Mutex
 	members []*Member
@@ -49,7 +49,8 @@ func (b *Bridge) Join(r Rate) *Member {
 	return m
 }
 
-// Leave ends it for this member: nobody hears it, and it hears nobody. Who whispered to it is heard by nobody then, not by all.
+// Leave ends it for this member: nobody hears it, and it hears nobody. Who whispered to it is heard by nobody then,
+// not by all.
 func (m *Member) Leave() {
 	b := m.bridge
 	b.mu.Lock()
@@ -85,7 +86,8 @@ func (m *Member) set(quiet bool, to *Member) {
 // reaches says whether another hears the member.
 func (m *Member) reaches(other *Member) bool { return !m.quiet && (m.to == nil || m.to == other) }
 
-// Tick takes what the member's leg has said, and fills out with what it is to hear. What is louder than can be stops there.
+// Tick takes what the member's leg has said, and fills out with what it is to hear. What is louder than can be stops
+// there.
 func (m *Member) Tick(in, out Frame) bool {
 	m.bridge.mu.Lock()
 	defer m.bridge.mu.Unlock()

@@ -154,14 +154,15 @@ func TestBridgeSaturates(t *testing.T) {
 	}
 }
 
-// TestPairDrift joins legs whose clocks differ, or stand still at times: each hears the other's tone nearly all the time, no later than four
-// frames.
+// TestPairDrift joins legs whose clocks differ, or stand still at times: each hears the other's tone nearly all the
+// time, no later than four frames.
 func TestPairDrift(t *testing.T) {
 	for name, c := range map[string]struct {
 		ppm   int
 		stall int // every 5 s one clock stands still for so many frames and makes up for them
 		late  time.Duration
-	}{"none": {}, "fast": {ppm: 1000}, "slow": {ppm: -1000}, "stalls": {stall: 3}, "a jittery clock": {late: 15 * time.Millisecond}} {
+	}{"none": {}, "fast": {ppm: 1000}, "slow": {ppm: -1000}, "stalls": {stall: 3},
+		"a jittery clock": {late: 15 * time.Millisecond}} {
 		t.Run(name, func(t *testing.T) {
 			x, y := NewPair(Narrow, Wide).Ends()
 			a, b := &seat{name: "a", rate: Narrow, hz: 400, peer: x}, &seat{name: "b", rate: Wide, hz: 700, peer: y}
@@ -217,7 +218,8 @@ func TestPairDrift(t *testing.T) {
 	}
 }
 
-// Who falls silent without a word, as a leg on hold, is heard no more; who comes back is heard again, and not what was said before.
+// Who falls silent without a word, as a leg on hold, is heard no more; who comes back is heard again, and not what
+// was said before.
 func TestBridgeHold(t *testing.T) {
 	b := NewBridge()
 	a := &seat{name: "a", rate: Narrow, hz: 400, peer: b.Join(Narrow)}

@@ -47,7 +47,8 @@ func TestG711(t *testing.T) {
 		opened := octets(NewDecoder(c.format).Decode(nil, codes))
 		if want := ffmpeg(t, octets(every), "-f", "s16le", "-ar", "8000", "-i", "-", "-f", c.name, "-"); want != nil {
 			same(t, c.name+" encoder", coded, want)
-			same(t, c.name+" decoder", opened, ffmpeg(t, codes, "-f", c.name, "-ar", "8000", "-i", "-", "-f", "s16le", "-"))
+			same(t, c.name+" decoder", opened, ffmpeg(t, codes, "-f", c.name, "-ar", "8000", "-i", "-", "-f",
+				"s16le", "-"))
 		}
 		if got := sum(coded); got != c.coded {
 			t.Errorf("%s encoder: sum %s, want %s", c.name, got, c.coded)
@@ -64,18 +65,22 @@ func TestG722(t *testing.T) {
 		pcm           []int16
 		coded, opened string
 	}{
-		{"speech", concat(1600, speech(t, "rms", Wide), speech(t, "slt", Wide)), "0c2195a27725fd16", "78a09cdf2f2bd63e"},
+		{"speech", concat(1600, speech(t, "rms", Wide), speech(t, "slt", Wide)), "0c2195a27725fd16",
+			"78a09cdf2f2bd63e"},
 		{"white noise", whiteNoise(1, 5000, 32000), "82c92bfa340bb290", "00923516274aece7"},
 		{"clipping noise", whiteNoise(2, 40000, 32000), "50ffd44b8939d009", "1fd84475000af1d2"},
 		{"low tone", tone(16000, 440, 12000, 16000), "4a39975605222479", "b614dfb1fbac8419"},
 		{"high tone", tone(16000, 6300, 12000, 16000), "b717db2307e077fe", "9d407507941f7cca"},
 		{"full-scale tone", tone(16000, 1000, 32767, 16000), "f6ca54c3c9924698", "df8026bf87c2e6dc"},
-		{"square wave", concat(0, tone(16000, 250, 1e9, 16000), tone(16000, 4000, 1e9, 16000)), "260dac80dd53a00d", "45313b96aabbd3c7"},
-		{"silence, a click, silence", concat(8000, make([]int16, 8000), []int16{32767, -32768}), "4938c5fb510bd947", "0ffc4e43ba6a8322"},
+		{"square wave", concat(0, tone(16000, 250, 1e9, 16000), tone(16000, 4000, 1e9, 16000)), "260dac80dd53a00d",
+			"45313b96aabbd3c7"},
+		{"silence, a click, silence", concat(8000, make([]int16, 8000), []int16{32767, -32768}), "4938c5fb510bd947",
+			"0ffc4e43ba6a8322"},
 	} {
 		coded := NewEncoder(G722).Encode(nil, c.pcm)
 		opened := octets(NewDecoder(G722).Decode(nil, coded))
-		if want := ffmpeg(t, octets(c.pcm), "-f", "s16le", "-ar", "16000", "-i", "-", "-c:a", "g722", "-trellis", "0", "-f", "g722", "-"); want != nil {
+		if want := ffmpeg(t, octets(c.pcm), "-f", "s16le", "-ar", "16000", "-i", "-", "-c:a", "g722", "-trellis",
+			"0", "-f", "g722", "-"); want != nil {
 			same(t, c.name+" encoder", coded, want)
 			same(t, c.name+" decoder", opened, ffmpeg(t, coded, "-f", "g722", "-i", "-", "-f", "s16le", "-"))
 		}

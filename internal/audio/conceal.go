@@ -1,8 +1,8 @@
 package audio
 
-// Conceal fills what is missing from a stream in the manner of ITU-T G.711 Appendix I: the last pitch period is repeated, then the last two,
-// then three, weaker by a fifth each 10 ms after the first; after 60 ms there is silence. Where sound comes back the two are blended. It
-// adds no delay.
+// Conceal fills what is missing from a stream in the manner of ITU-T G.711 Appendix I: the last pitch period is
+// repeated, then the last two, then three, weaker by a fifth each 10 ms after the first; after 60 ms there is
+// silence. Where sound comes back the two are blended. It adds no delay.
 type Conceal struct {
 	rate    int
 	buffer  []int16 // has room for some more frames behind the history

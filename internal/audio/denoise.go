@@ -2,11 +2,12 @@ package audio
 
 import "math"
 
-// Denoiser takes steady noise out of speech: a short-time spectrum every 10 ms, the noise followed in each of its bands by the probability
-// that there is speech (Gerkmann and Hendriks, "Unbiased MMSE-based noise power estimation", 2012) below a bound by its minima, and a
-// Wiener gain from the a priori signal-to-noise ratio by the decision-directed method (Ephraim and Malah, 1984), which leaves no musical
-// noise. No band is taken down by more than 14 dB, so that what is left still sounds like the place it comes from, and all of them by 4 dB
-// more in pauses, which a VAD finds: the noise of voices changes too fast to be followed by band.
+// Denoiser takes steady noise out of speech: a short-time spectrum every 10 ms, the noise followed in each of its
+// bands by the probability that there is speech (Gerkmann and Hendriks, "Unbiased MMSE-based noise power estimation",
+// 2012) below a bound by its minima, and a Wiener gain from the a priori signal-to-noise ratio by the
+// decision-directed method (Ephraim and Malah, 1984), which leaves no musical noise. No band is taken down by more
+// than 14 dB, so that what is left still sounds like the place it comes from, and all of them by 4 dB more in pauses,
+// which a VAD finds: the noise of voices changes too fast to be followed by band.
 //
 // Its latency is 10 ms.
 type Denoiser struct {
@@ -41,8 +42,10 @@ const (
 func NewDenoiser(rate Rate) *Denoiser {
 	n, hop := int(rate)/8000*256, int(rate)/100
 	bands := n/2 + 1
-	d := &Denoiser{fft: newFFT(n), hop: hop, window: make([]float32, 2*hop), input: make([]float32, 2*hop), x: make([]float32, n), overlap: make([]float32, hop),
-		spectrum: make([]complex64, bands), vad: NewVAD(rate), gate: 1, noise: make([]float32, bands), speech: make([]float32, bands), prior: make([]float32, bands), smooth: make([]float32, bands),
+	d := &Denoiser{fft: newFFT(n), hop: hop, window: make([]float32, 2*hop), input: make([]float32, 2*hop),
+		x: make([]float32, n), overlap: make([]float32, hop),
+		spectrum: make([]complex64, bands), vad: NewVAD(rate), gate: 1, noise: make([]float32, bands),
+		speech: make([]float32, bands), prior: make([]float32, bands), smooth: make([]float32, bands),
 		least: [2][]float32{make([]float32, bands), make([]float32, bands)}}
 	for i := range d.window { // its square overlaps to 1
 		d.window[i] = float32(math.Sin(math.Pi * (float64(i) + 0.5) / float64(2*hop)))

@@ -15,8 +15,8 @@ func denoised(rate Rate, pcm []int16) []int16 {
 	return out
 }
 
-// TestDenoiser: with noise at 10 dB the pauses get quieter by 6 dB and more after half a second, and speech stays; clean
-// speech is changed by less than a dB.
+// TestDenoiser: with noise at 10 dB the pauses get quieter by 6 dB and more after half a second, and speech stays;
+// clean speech is changed by less than a dB.
 func TestDenoiser(t *testing.T) {
 	least, most := map[string]float64{}, 0.0
 	for _, rate := range []Rate{Narrow, Wide} {
@@ -82,9 +82,11 @@ func TestDenoiser(t *testing.T) {
 		quiet(t, "noise suppression", func() { d.Clean(frame) })
 	}
 	for _, kind := range slices.Sorted(maps.Keys(least)) {
-		t.Logf("quality: noise suppression in %s at 10 dB: pauses %.1f dB quieter or more (goal >= 6 dB: %s)", kind, least[kind], verdict(least[kind] >= 6))
+		t.Logf("quality: noise suppression in %s at 10 dB: pauses %.1f dB quieter or more (goal >= 6 dB: %s)", kind,
+			least[kind], verdict(least[kind] >= 6))
 	}
-	t.Logf("quality: noise suppression: clean speech changed by %.2f dB rms or less (goal <= 1 dB: %s)", most, verdict(most <= 1))
+	t.Logf("quality: noise suppression: clean speech changed by %.2f dB rms or less (goal <= 1 dB: %s)", most,
+		verdict(most <= 1))
 }
 
 func BenchmarkDenoiser(b *testing.B) {

@@ -21,8 +21,8 @@ func ValidKeys(digits string) bool {
 	return strings.Trim(digits, dtmfKeys) == ""
 }
 
-// Digits plays keys as tones: 100 ms each, 80 ms of silence after it, each of the two tones at -10 dBFS (a peak of 45 % of full scale),
-// the upper one 2 dB stronger, as networks prefer.
+// Digits plays keys as tones: 100 ms each, 80 ms of silence after it, each of the two tones at -10 dBFS (a peak of 45
+// % of full scale), the upper one 2 dB stronger, as networks prefer.
 type Digits struct {
 	rate  float64
 	queue string
@@ -70,12 +70,13 @@ func (d *Digits) Fill(f Frame) bool {
 	return true
 }
 
-// DigitDetector finds keys in the sound (ITU-T Q.24): tones of 40 ms or more, down to -36 dBFS each, within 1.5 % + 2 Hz of their
-// frequencies, the upper one from 8 dB below the lower to 4 dB above it. Tones of 23 ms and less, or off by 3.5 % and more, are none;
-// gaps of 10 ms don't split a key, those of 40 ms do.
+// DigitDetector finds keys in the sound (ITU-T Q.24): tones of 40 ms or more, down to -36 dBFS each, within 1.5 % + 2
+// Hz of their frequencies, the upper one from 8 dB below the lower to 4 dB above it. Tones of 23 ms and less, or off
+// by 3.5 % and more, are none; gaps of 10 ms don't split a key, those of 40 ms do.
 //
-// It looks at windows of 12.75 ms, one every 6.375 ms. Four in a row with the same pair of tones begin a key; how far the phase of a tone
-// turns from one window to the next but one gives its frequency far more sharply than a window alone could.
+// It looks at windows of 12.75 ms, one every 6.375 ms. Four in a row with the same pair of tones begin a key; how far
+// the phase of a tone turns from one window to the next but one gives its frequency far more sharply than a window
+// alone could.
 type DigitDetector struct {
 	hop    int // samples
 	n      int // taken of this hop
@@ -163,7 +164,8 @@ func (d *DigitDetector) window() byte {
 	pair := sq(now.tones[low]) + sq(now.tones[high])
 	// A sine of amplitude a has n·a/2 here and n·a²/2 in the energy.
 	const weakest = 0.0224 * (1 << 15) // amplitude of a sine at -36 dBFS
-	if n := float64(2 * d.hop); pair*2/n > 0.7*now.energy && min(cmplx.Abs(now.tones[low]), cmplx.Abs(now.tones[high])) > 0.8*weakest*n/2 {
+	if n := float64(2 * d.hop); pair*2/n > 0.7*now.energy &&
+		min(cmplx.Abs(now.tones[low]), cmplx.Abs(now.tones[high])) > 0.8*weakest*n/2 {
 		now.key = key
 	}
 	if d.hits++; now.key == 0 || now.key != d.last[1].key {
@@ -188,7 +190,8 @@ func (d *DigitDetector) window() byte {
 	return key
 }
 
-// pure says whether two windows that follow each other hold the same steady pair, with its frequencies and their balance in bounds.
+// pure says whether two windows that follow each other hold the same steady pair, with its frequencies and their
+// balance in bounds.
 func (d *DigitDetector) pure(before, now *dtmfWindow, low, high int) bool {
 	lowOff := d.offset(before.tones[low], now.tones[low], d.tones[low].turn)
 	highOff := d.offset(before.tones[high], now.tones[high], d.tones[high].turn)
@@ -197,12 +200,14 @@ func (d *DigitDetector) pure(before, now *dtmfWindow, low, high int) bool {
 	}
 	steady := now.energy/before.energy < 1.4 && before.energy/now.energy < 1.4
 	// What a tone is off by takes from its sum as sinc does.
-	ratio := cmplx.Abs(now.tones[high]) / sinc(highOff*float64(d.hop)) * sinc(lowOff*float64(d.hop)) / cmplx.Abs(now.tones[low])
+	ratio := cmplx.Abs(now.tones[high]) / sinc(highOff*float64(d.hop)) * sinc(lowOff*float64(d.hop)) / cmplx.Abs(
+		now.tones[low])
 	twist := 20 * math.Log10(ratio)
 	return steady && twist > -9 && twist < 5
 }
 
-// offset is by how many radians a sample a tone turns faster than its filter, from the sums of a window and of the one after it.
+// offset is by how many radians a sample a tone turns faster than its filter, from the sums of a window and of the
+// one after it.
 func (d *DigitDetector) offset(before, after complex128, turn float64) float64 {
 	size := float64(2 * d.hop)
 	return math.Remainder(cmplx.Phase(after)-cmplx.Phase(before)-turn*size, 2*math.Pi) / size

@@ -20,8 +20,8 @@ func detect(rate Rate, pcm []int16) string {
 	return string(keys)
 }
 
-// press is a key of so many milliseconds after silence that lasts offset samples: low and high are the tones' dBFS, off the factor on their
-// frequencies.
+// press is a key of so many milliseconds after silence that lasts offset samples: low and high are the tones' dBFS,
+// off the factor on their frequencies.
 func press(rate Rate, key byte, offset int, ms, low, high, off float64) []int16 {
 	i := strings.IndexByte(dtmfKeys, key)
 	n := int(ms * float64(rate) / 1000)
@@ -189,7 +189,8 @@ func TestEventSender(t *testing.T) {
 			key, begin, step = 11, 1000+eventAll*eventStep, i-eventLast
 		}
 		duration := binary.BigEndian.Uint16(p.payload[2:])
-		if p.payload[0] != key || p.ts != uint32(begin) || p.marker != (step == 0) || (p.payload[1]&0x80 != 0) != (step >= 4) ||
+		if p.payload[0] != key || p.ts != uint32(begin) || p.marker != (step == 0) ||
+			(p.payload[1]&0x80 != 0) != (step >= 4) ||
 			duration != uint16(min(step+1, 5)*160) || p.payload[1]&0x40 != 0 {
 			t.Errorf("packet %d: %+v", i, p)
 		}
@@ -208,7 +209,8 @@ func TestEventReader(t *testing.T) {
 		return p
 	}
 	long := []packet{event(1, false, 0xFFFFFF00, 160, true), event(1, false, 0xFFFFFF00, 0xFFFF, false),
-		event(1, false, 0xFFFF-0x100, 160, false), event(1, false, 0xFFFFFF00, 0xFFFF, false), event(1, true, 0xFFFF-0x100, 320, false)}
+		event(1, false, 0xFFFF-0x100, 160, false), event(1, false, 0xFFFFFF00, 0xFFFF, false),
+		event(1, true, 0xFFFF-0x100, 320, false)}
 	all := sent("1122", 0xFFFFFF00)
 	for _, c := range []struct {
 		name    string
@@ -222,7 +224,8 @@ func TestEventReader(t *testing.T) {
 		{"second packets alone", []packet{all[1], all[eventLast+1], all[2*eventLast+1]}, "112"},
 		{"eight seconds and more", long, "1"},
 		{"first segment lost at its end", []packet{long[0], long[2], long[4]}, "1"},
-		{"a timestamp that moves", []packet{event(5, false, 0, 160, true), event(5, false, 160, 320, false), event(5, false, 320, 480, false),
+		{"a timestamp that moves", []packet{event(5, false, 0, 160, true), event(5, false, 160, 320, false),
+			event(5, false, 320, 480, false),
 			event(5, true, 480, 640, false), event(5, true, 480, 640, false), event(5, false, 1600, 160, true)}, "55"},
 		{"flash and fax", []packet{event(16, true, 0, 160, true), event(36, true, 1000, 160, true)}, ""},
 		{"every key", sent("0123456789*#ABCD", 5), "0123456789*#ABCD"},
@@ -240,7 +243,8 @@ func TestEventReader(t *testing.T) {
 	}
 }
 
-// FuzzEventReader sends keys through a network that loses, doubles and reorders: every key of which something arrives is told once.
+// FuzzEventReader sends keys through a network that loses, doubles and reorders: every key of which something arrives
+// is told once.
 func FuzzEventReader(f *testing.F) {
 	f.Add(uint64(1), "1234567890", uint32(0), uint8(30), uint8(3))
 	f.Add(uint64(2), "111111*#AA", uint32(0xFFFFF000), uint8(80), uint8(1))
@@ -273,7 +277,8 @@ func FuzzEventReader(f *testing.F) {
 				}
 			}
 		}
-		// Keys come in order where no more than a key's packets are overtaken; with fewer than all of them arriving, count each.
+		// Keys come in order where no more than a key's packets are overtaken; with fewer than all of them arriving,
+		// count each.
 		var want string
 		for i := range keys {
 			if arrives[ts+uint32(i*eventAll*eventStep)] {
@@ -296,7 +301,8 @@ func FuzzEventReaderAny(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var r EventReader
 		for len(data) > 6 {
-			if k := r.Read(data[1:min(5, len(data))], uint32(data[5])<<24, data[6]&1 != 0, uint32(data[0]&1)); k != 0 && !strings.ContainsRune(eventKeys, rune(k)) {
+			if k := r.Read(data[1:min(5, len(data))], uint32(data[5])<<24, data[6]&1 != 0,
+				uint32(data[0]&1)); k != 0 && !strings.ContainsRune(eventKeys, rune(k)) {
 				t.Fatalf("key %q", k)
 			}
 			data = data[1:]

@@ -5,8 +5,8 @@ import (
 	"math/bits"
 )
 
-// fft is the discrete Fourier transform of real signals of one length, a power of two. It works on half as many complex values, the even
-// samples being the real parts and the odd ones the imaginary.
+// fft is the discrete Fourier transform of real signals of one length, a power of two. It works on half as many
+// complex values, the even samples being the real parts and the odd ones the imaginary.
 type fft struct {
 	n    int
 	rev  []int32     // of the half-length transform

@@ -1,7 +1,8 @@
 package audio
 
-// ITU-T G.711. Both laws divide the range into eight segments, each twice as coarse as the one before, of sixteen steps; a code is a sign,
-// a segment and a step, with bits inverted on the line (all in µ-law, the even ones in A-law).
+// ITU-T G.711. Both laws divide the range into eight segments, each twice as coarse as the one before, of sixteen
+// steps; a code is a sign, a segment and a step, with bits inverted on the line (all in µ-law, the even ones in
+// A-law).
 
 var (
 	ulawPCM = decodeTable(func(code byte) int {
@@ -34,9 +35,9 @@ func decodeTable(value func(byte) int) (t [256]int16) {
 	return t
 }
 
-// encodeTable gives the code of every sample, less its two lowest bits. zero is the code of the smallest positive value; codes go up with
-// the magnitude as zero^1, zero^2, …, and the decision between two of them is half way, as in G.711's tables. The table is the mirror of
-// itself around 0, and has one entry more on the negative side.
+// encodeTable gives the code of every sample, less its two lowest bits. zero is the code of the smallest positive
+// value; codes go up with the magnitude as zero^1, zero^2, …, and the decision between two of them is half way, as in
+// G.711's tables. The table is the mirror of itself around 0, and has one entry more on the negative side.
 func encodeTable(pcm *[256]int16, zero byte) (t [1 << 14]byte) {
 	const half = 1 << 13
 	t[half] = zero

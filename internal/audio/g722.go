@@ -1,7 +1,8 @@
 package audio
 
-// ITU-T G.722 at 64 kbit/s: a quadrature mirror filter splits 16 kHz sound into two bands, and each goes through adaptive differential
-// coding, the lower one with six bits, the upper one with two. The names in capitals are those of the Recommendation's blocks.
+// ITU-T G.722 at 64 kbit/s: a quadrature mirror filter splits 16 kHz sound into two bands, and each goes through
+// adaptive differential coding, the lower one with six bits, the upper one with two. The names in capitals are those
+// of the Recommendation's blocks.
 
 type g722Encoder struct {
 	low, high g722Band
@@ -49,8 +50,8 @@ func (d *g722Decoder) decode(dst []int16, data []byte) []int16 {
 		n := min(len(data), MaxFrame/2)
 		copy(line[:], d.history[:])
 		for i, code := range data[:n] {
-			// The lower band is heard with six bits (block 5L), but predicted with the upper four of them, so that the two that may be
-			// stolen for data don't matter.
+			// The lower band is heard with six bits (block 5L), but predicted with the upper four of them, so that
+			// the two that may be stolen for data don't matter.
 			low, high := int32(code&63), int32(code>>6)
 			rl := clamp15(d.low.s + d.low.det*g722QM6[low]>>15)
 			d.low.adaptLow(low)
@@ -145,7 +146,8 @@ func scale(nb, shift int32) int32 {
 	return v >> shift << 2
 }
 
-// predict takes the quantized difference in and forms the next prediction: RECONS, PARREC, UPPOL2, UPPOL1, UPZERO, FILTEP, FILTEZ, PREDIC.
+// predict takes the quantized difference in and forms the next prediction: RECONS, PARREC, UPPOL2, UPPOL1, UPZERO,
+// FILTEP, FILTEZ, PREDIC.
 func (g *g722Band) predict(d int32) {
 	r := sat16(g.s + d)
 	p := sat16(g.sz+d) < 0

@@ -13,13 +13,14 @@ const (
 	firstDelay = 40 * time.Millisecond // until the network is known
 )
 
-// Jitter takes the sound of packets as they arrive and gives it back in frames, evenly and in order. A packet's place is its timestamp: what
-// comes out of order finds its place, packets may last other than 20 ms, and pauses without packets are pauses. The sequence number only
-// tells what came before already.
+// Jitter takes the sound of packets as they arrive and gives it back in frames, evenly and in order. A packet's place
+// is its timestamp: what comes out of order finds its place, packets may last other than 20 ms, and pauses without
+// packets are pauses. The sequence number only tells what came before already.
 //
-// The delay follows the network: it covers 98 % of the last 256 packets, within MinDelay and MaxDelay, and is changed by whole pitch
-// periods, unheard. So a sender's clock that is fast or slow is followed too. What is missing is concealed. When nothing has arrived at
-// all, playing waits for it rather than losing it, as long as that keeps the delay within MaxDelay.
+// The delay follows the network: it covers 98 % of the last 256 packets, within MinDelay and MaxDelay, and is changed
+// by whole pitch periods, unheard. So a sender's clock that is fast or slow is followed too. What is missing is
+// concealed. When nothing has arrived at all, playing waits for it rather than losing it, as long as that keeps the
+// delay within MaxDelay.
 type Jitter struct {
 	rate, clock int64
 	conceal     *Conceal
@@ -36,11 +37,12 @@ type Jitter struct {
 
 	ring   []int16  // by position modulo its length, a power of two
 	filled []uint64 // a bit for each of its samples
-	next   int64    // position to be played next; positions count samples since the timestamp 0 that unwrapped counts from
-	end    int64    // behind the last sample that arrived
-	packet int64    // samples in the last packet
-	held   int64    // samples that were played while next waited
-	calm   int      // frames since the delay was changed
+	// position to be played next; positions count samples since the timestamp 0 that unwrapped counts from
+	next   int64
+	end    int64 // behind the last sample that arrived
+	packet int64 // samples in the last packet
+	held   int64 // samples that were played while next waited
+	calm   int   // frames since the delay was changed
 
 	transit  [256]int32 // of the last packets: samples of arrival less position, above base
 	base     int64
@@ -60,7 +62,8 @@ type Jitter struct {
 // NewJitter serves streams whose timestamps count at clock Hz.
 func NewJitter(rate Rate, clock int) *Jitter {
 	size := int(rate) / 8000 * 4096 // 512 ms
-	return &Jitter{rate: int64(rate), clock: int64(clock), conceal: NewConceal(rate), ring: make([]int16, size), filled: make([]uint64, size/64),
+	return &Jitter{rate: int64(rate), clock: int64(clock), conceal: NewConceal(rate), ring: make([]int16, size),
+		filled:  make([]uint64, size/64),
 		scratch: make([]int16, 5*rate.FrameSize()/2), target: int64(rate) * int64(firstDelay) / int64(time.Second)}
 }
 
@@ -76,8 +79,8 @@ func (j *Jitter) Put(at time.Duration, seq uint16, ts, ssrc uint32, pcm []int16)
 	}
 	unwrapped := j.unwrapped + int64(int32(ts-j.ts))
 	pos := unwrapped * j.rate / j.clock
-	// A second off the way that packets take is another timeline: a switch, a hold, a new sender behind the same source. Two packets that
-	// fit together make it the one that counts.
+	// A second off the way that packets take is another timeline: a switch, a hold, a new sender behind the same
+	// source. Two packets that fit together make it the one that counts.
 	if way := now - pos - j.least; way > j.rate || way < -j.rate {
 		fits := j.stray && ts == j.strayTS
 		j.stray, j.strayTS = true, ts+uint32(n*j.clock/j.rate)
@@ -121,8 +124,8 @@ func (j *Jitter) Delay() time.Duration {
 	return time.Duration(j.need(j.rate/50)) * time.Second / time.Duration(j.rate)
 }
 
-// Pull fills dst, a frame, with what is to be heard at a moment of Put's clock. It says whether there is sound in it that arrived or was
-// concealed; false is silence: before the first packet, and in a pause without packets.
+// Pull fills dst, a frame, with what is to be heard at a moment of Put's clock. It says whether there is sound in it
+// that arrived or was concealed; false is silence: before the first packet, and in a pause without packets.
 func (j *Jitter) Pull(at time.Duration, dst Frame) bool {
 	n := int64(len(dst))
 	if !j.began {
@@ -191,8 +194,8 @@ func (j *Jitter) lose(dst []int16) bool {
 	return true
 }
 
-// need is the delay at which a frame's packets are there in time. Where frames and packets don't begin together, the last packet that a
-// frame needs is sent so much later.
+// need is the delay at which a frame's packets are there in time. Where frames and packets don't begin together, the
+// last packet that a frame needs is sent so much later.
 func (j *Jitter) need(n int64) int64 {
 	extra := n
 	if j.packet > 0 && n%j.packet == 0 {

@@ -11,16 +11,17 @@ import (
 
 // network is what happens to packets on their way. Times are in milliseconds.
 type network struct {
-	name      string
-	ptime     int                                // of a packet, 20 unless set
-	way       func(r *rand.Rand, at int) float64 // how long a packet that is sent at a moment takes, -1: it is lost
-	twice     float64                            // share that arrives twice
-	drift     float64                            // of the sender's clock, parts per million
-	ts        func(at int) (ts, ssrc uint32)     // where the timestamps jump or the source changes; nil: they count on from near the wrap
-	paused    func(at int) bool                  // no packets are sent: a pause in the speech
-	concealed float64                            // share of what was sent that may be made up
-	delay     float64                            // the delay at the end, at most
-	least     float64                            // and at least
+	name  string
+	ptime int                                // of a packet, 20 unless set
+	way   func(r *rand.Rand, at int) float64 // how long a packet that is sent at a moment takes, -1: it is lost
+	twice float64                            // share that arrives twice
+	drift float64                            // of the sender's clock, parts per million
+	// where the timestamps jump or the source changes; nil: they count on from near the wrap
+	ts        func(at int) (ts, ssrc uint32)
+	paused    func(at int) bool // no packets are sent: a pause in the speech
+	concealed float64           // share of what was sent that may be made up
+	delay     float64           // the delay at the end, at most
+	least     float64           // and at least
 }
 
 func steady(*rand.Rand, int) float64 { return 40 }
@@ -33,9 +34,14 @@ var networks = []network{
 	{name: "all twice", way: steady, twice: 1, concealed: 0, delay: 45},
 	{name: "5 % lost", way: lossy(0.05), concealed: 0.065, delay: 65},
 	{name: "30 % lost", way: lossy(0.3), concealed: 0.35, delay: 65},
-	{name: "even jitter of 40 ms", way: func(r *rand.Rand, _ int) float64 { return 40 + 40*r.Float64() }, concealed: 0.02, delay: 80, least: 35},
-	{name: "even jitter of 120 ms, out of order", way: func(r *rand.Rand, _ int) float64 { return 20 + 120*r.Float64() }, concealed: 0.03, delay: 160, least: 100},
-	{name: "exponential jitter", way: func(r *rand.Rand, _ int) float64 { return 30 + 15*r.ExpFloat64() }, twice: 0.1, concealed: 0.04, delay: 120, least: 40},
+	{name: "even jitter of 40 ms", way: func(r *rand.Rand, _ int) float64 { return 40 + 40*r.Float64() },
+		concealed: 0.02, delay: 80, least: 35},
+	{name: "even jitter of 120 ms, out of order", way: func(r *rand.Rand,
+		_ int) float64 {
+		return 20 + 120*r.Float64()
+	}, concealed: 0.03, delay: 160, least: 100},
+	{name: "exponential jitter", way: func(r *rand.Rand, _ int) float64 { return 30 + 15*r.ExpFloat64() },
+		twice: 0.1, concealed: 0.04, delay: 120, least: 40},
 	{name: "calm after jitter", way: func(r *rand.Rand, at int) float64 {
 		if at < 8000 {
 			return 40 + 100*r.Float64()
@@ -44,7 +50,8 @@ var networks = []network{
 	}, concealed: 0.03, delay: 45},
 	{name: "a sender that is slow", way: steady, drift: -500, concealed: 0.002, delay: 60},
 	{name: "a sender that is fast", way: steady, drift: 500, concealed: 0.002, delay: 60},
-	{name: "stalls of 200 ms", way: func(_ *rand.Rand, at int) float64 { // every four seconds all wait for the last of them
+	// every four seconds all wait for the last of them
+	{name: "stalls of 200 ms", way: func(_ *rand.Rand, at int) float64 {
 		if in := at % 4000; in < 200 && at > 4000 {
 			return float64(240 - in)
 		}
@@ -62,9 +69,16 @@ var networks = []network{
 		}
 		return 40
 	}, concealed: 0.02, delay: 45},
-	{name: "timestamps jump", way: steady, ts: func(at int) (uint32, uint32) { return uint32(at/5000)*1e9 + uint32(at*8), 1 }, concealed: 0.03, delay: 45},
-	{name: "the source changes", way: steady, ts: func(at int) (uint32, uint32) { return uint32(at * 8), uint32(at / 5000) }, concealed: 0.03, delay: 45},
-	{name: "pauses without packets", way: func(r *rand.Rand, _ int) float64 { return 40 + 20*r.Float64() }, paused: func(at int) bool { return at%3000 > 1200 }, concealed: 0.06, delay: 65},
+	{name: "timestamps jump", way: steady, ts: func(at int) (uint32,
+		uint32) {
+		return uint32(at/5000)*1e9 + uint32(at*8), 1
+	}, concealed: 0.03, delay: 45},
+	{name: "the source changes", way: steady, ts: func(at int) (uint32, uint32) {
+		return uint32(at * 8),
+			uint32(at / 5000)
+	}, concealed: 0.03, delay: 45},
+	{name: "pauses without packets", way: func(r *rand.Rand, _ int) float64 { return 40 + 20*r.Float64() },
+		paused: func(at int) bool { return at%3000 > 1200 }, concealed: 0.06, delay: 65},
 }
 
 func lossy(share float64) func(*rand.Rand, int) float64 {
@@ -76,8 +90,8 @@ func lossy(share float64) func(*rand.Rand, int) float64 {
 	}
 }
 
-// TestJitter sends 20 seconds of a steady tone through each network. Of what comes out, no more than the stated share is made up, and the
-// delay at the end is what the network makes necessary.
+// TestJitter sends 20 seconds of a steady tone through each network. Of what comes out, no more than the stated share
+// is made up, and the delay at the end is what the network makes necessary.
 func TestJitter(t *testing.T) {
 	for _, net := range networks {
 		for _, rate := range []Rate{Narrow, Wide} {
@@ -85,18 +99,22 @@ func TestJitter(t *testing.T) {
 				j, out, sent, span := net.run(rate, seed)
 				share := float64(j.Concealed) / float64(sent)
 				if share > net.concealed {
-					t.Errorf("%s, %d Hz, seed %d: %.2f %% are made up, %d packets late", net.name, rate, seed, 100*share, j.Late)
+					t.Errorf("%s, %d Hz, seed %d: %.2f %% are made up, %d packets late", net.name, rate, seed,
+						100*share, j.Late)
 				}
 				if span < net.least || span > net.delay {
-					t.Errorf("%s, %d Hz, seed %d: the delay is %.0f ms at the end, want %v to %v", net.name, rate, seed, span, net.least, net.delay)
+					t.Errorf("%s, %d Hz, seed %d: the delay is %.0f ms at the end, want %v to %v", net.name, rate,
+						seed, span, net.least, net.delay)
 				}
 				if len(out) != 1000*rate.FrameSize() {
 					t.Fatalf("%d samples", len(out))
 				}
-				// A tone of 200 Hz and 8000 moves by 1257 a sample at 8 kHz at most; seams are no steeper than half as much again.
+				// A tone of 200 Hz and 8000 moves by 1257 a sample at 8 kHz at most; seams are no steeper than half
+				// as much again.
 				for i, steepest := 1, 1257*1.6*8000/float64(rate); i < len(out); i++ {
 					if step := math.Abs(float64(out[i]) - float64(out[i-1])); step > steepest && net.ts == nil {
-						t.Errorf("%s, %d Hz, seed %d: a click of %.0f at %d ms", net.name, rate, seed, step, i*1000/int(rate))
+						t.Errorf("%s, %d Hz, seed %d: a click of %.0f at %d ms", net.name, rate, seed, step,
+							i*1000/int(rate))
 						break
 					}
 				}
@@ -158,7 +176,8 @@ func (net network) run(rate Rate, seed uint64) (j *Jitter, out []int16, sent int
 		if len(line) == 0 || tick < length-3000 || net.paused != nil && net.paused(tick-80) {
 			continue
 		}
-		delays = append(delays, float64(j.samples(time.Duration(at*1e6))-j.next+int64(len(frame))-j.least)/float64(perMS))
+		delays = append(delays, float64(j.samples(time.Duration(at*1e6))-j.next+int64(len(frame))-j.least)/float64(
+			perMS))
 	}
 	slices.Sort(delays)
 	return j, out, sent, delays[len(delays)/2]

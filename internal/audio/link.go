@@ -6,8 +6,9 @@ const (
 	linkMost  = 4 // one more, and two are skipped
 )
 
-// link carries the sound of one leg to another of the same rate: it is put by one clock and pulled by another. Between two pulls there may be
-// none, one or some puts, and the clocks may drift: what is missing is concealed, what is too much is skipped, and the seam blended.
+// link carries the sound of one leg to another of the same rate: it is put by one clock and pulled by another.
+// Between two pulls there may be none, one or some puts, and the clocks may drift: what is missing is concealed, what
+// is too much is skipped, and the seam blended.
 type link struct {
 	ring    []int16
 	at, n   int // the first sample that waits, and how many do

@@ -2,7 +2,8 @@ package audio
 
 import "math"
 
-// Level is the rms of samples in dBFS, 0 being a square wave of full scale (a sine of full scale has -3). Digital silence has -100.
+// Level is the rms of samples in dBFS, 0 being a square wave of full scale (a sine of full scale has -3). Digital
+// silence has -100.
 func Level(pcm []int16) float64 {
 	if len(pcm) == 0 {
 		return -100
@@ -34,8 +35,8 @@ func Mix(dst, src []int16, gain float64) {
 	}
 }
 
-// Fade multiplies pcm by a factor that goes evenly from one to the other, so that a change of volume doesn't click. With from equal to to
-// it sets a volume.
+// Fade multiplies pcm by a factor that goes evenly from one to the other, so that a change of volume doesn't click.
+// With from equal to to it sets a volume.
 func Fade(pcm []int16, from, to float64) {
 	step := (to - from) / float64(max(len(pcm), 1))
 	for i, s := range pcm {

@@ -95,7 +95,8 @@ func street(_ testing.TB, seed uint64, rate Rate, n int) []float64 {
 	return unit(base)
 }
 
-// activeLevel is the rms of the frames that are within 20 dB of the loudest, as a factor of full scale: what speech is compared by.
+// activeLevel is the rms of the frames that are within 20 dB of the loudest, as a factor of full scale: what speech
+// is compared by.
 func activeLevel(pcm []int16, rate Rate) float64 {
 	n := rate.FrameSize()
 	loudest := -100.0

@@ -5,9 +5,10 @@ import (
 	"math"
 )
 
-// Resampler changes the rate of a stream among 8, 16, 22.05, 24 and 48 kHz. Its filter is a windowed sinc in polyphase form: the pass band, to 80 %
-// of the lower rate's half (3.2 kHz between 8 and 16 kHz), is flat within 0.05 dB; from the lower rate's half on everything is down by
-// 70 dB or more. The latency is ResampleLatency samples of the lower rate: 3 ms where 8 kHz is the lower one, 1.5 ms at 16 kHz.
+// Resampler changes the rate of a stream among 8, 16, 22.05, 24 and 48 kHz. Its filter is a windowed sinc in
+// polyphase form: the pass band, to 80 % of the lower rate's half (3.2 kHz between 8 and 16 kHz), is flat within 0.05
+// dB; from the lower rate's half on everything is down by 70 dB or more. The latency is ResampleLatency samples of
+// the lower rate: 3 ms where 8 kHz is the lower one, 1.5 ms at 16 kHz.
 type Resampler struct {
 	up, down int // the rate becomes up/down of what it was
 	taps     int // per phase
@@ -30,8 +31,9 @@ func NewResampler(from, to int) (*Resampler, error) {
 	return newResampler(from, to), nil
 }
 
-// NewMirrorResampler goes from 8 to 16 kHz and leaves a quarter (-12 dB) of the mirror image above 4 kHz. It is for recognisers whose models
-// learned on wide-band speech: an empty upper half misleads them more than one that follows the lower.
+// NewMirrorResampler goes from 8 to 16 kHz and leaves a quarter (-12 dB) of the mirror image above 4 kHz. It is for
+// recognisers whose models learned on wide-band speech: an empty upper half misleads them more than one that follows
+// the lower.
 func NewMirrorResampler() *Resampler {
 	r := newResampler(8000, 16000)
 	r.mirror = true
@@ -44,7 +46,8 @@ func newResampler(from, to int) *Resampler {
 	if from == to {
 		return r
 	}
-	// The prototype runs at from*up = to*down. Its cutoff lies in the middle of the transition, from 80 % to 100 % of the lower half rate.
+	// The prototype runs at from*up = to*down. Its cutoff lies in the middle of the transition, from 80 % to 100 % of
+	// the lower half rate.
 	wide := max(r.up, r.down)
 	length := 2*ResampleLatency*wide + 1
 	cutoff := 0.9 / float64(2*wide) // cycles per sample of the prototype
@@ -63,12 +66,12 @@ func newResampler(from, to int) *Resampler {
 	return r
 }
 
-// Size is how many samples come out for so many that go in, from the beginning of the stream: exact whenever the input is of whole 20 ms,
-// or of any other length that gives a whole number.
+// Size is how many samples come out for so many that go in, from the beginning of the stream: exact whenever the
+// input is of whole 20 ms, or of any other length that gives a whole number.
 func (r *Resampler) Size(in int) int { return in * r.up / r.down }
 
-// Resample appends the resampled pcm to dst. Nothing is held back: n samples give Size(n). It allocates only when pcm is longer than
-// any before it, and than 20 ms of 48 kHz.
+// Resample appends the resampled pcm to dst. Nothing is held back: n samples give Size(n). It allocates only when pcm
+// is longer than any before it, and than 20 ms of 48 kHz.
 func (r *Resampler) Resample(dst, pcm []int16) []int16 {
 	if r.taps == 0 {
 		return append(dst, pcm...)
@@ -85,8 +88,8 @@ func (r *Resampler) Resample(dst, pcm []int16) []int16 {
 	return dst
 }
 
-// sample is the output at one phase. A signal whose every other sample has its sign turned is its own mirror image; a quarter of that added
-// to the signal itself is one factor for even samples and another for odd ones.
+// sample is the output at one phase. A signal whose every other sample has its sign turned is its own mirror image; a
+// quarter of that added to the signal itself is one factor for even samples and another for odd ones.
 func (r *Resampler) sample(h []float32, phase int) int16 {
 	sum := dot(h[:r.taps], r.phases[phase*r.taps:(phase+1)*r.taps])
 	if r.mirror {

@@ -34,7 +34,8 @@ func TestFFT(t *testing.T) {
 	}
 }
 
-// amplitudeAt is the amplitude of one frequency in pcm, by a sum over a Hann window that is long enough to keep out what is beside it.
+// amplitudeAt is the amplitude of one frequency in pcm, by a sum over a Hann window that is long enough to keep out
+// what is beside it.
 func amplitudeAt(pcm []int16, rate int, hz float64) float64 {
 	var sum complex128
 	n := float64(len(pcm))
@@ -47,8 +48,8 @@ func amplitudeAt(pcm []int16, rate int, hz float64) float64 {
 
 var rates = []int{8000, 16000, 24000, 48000}
 
-// TestResampler sends tones through every pair of rates: below 80 % of the lower half rate they come out as they went in, everywhere else
-// (images, aliases) there is nothing.
+// TestResampler sends tones through every pair of rates: below 80 % of the lower half rate they come out as they went
+// in, everywhere else (images, aliases) there is nothing.
 func TestResampler(t *testing.T) {
 	const amplitude = 20000
 	all := append([]int{22050}, rates...)
@@ -102,7 +103,8 @@ func residue(pcm []int16, rate int, hz float64) float64 {
 	return 10 * math.Log10(sum/float64(len(pcm))/(1<<30)+1e-12)
 }
 
-// TestResamplerImages looks for the mirror images in what an upsampler makes: near the edge of the band, where they are strongest.
+// TestResamplerImages looks for the mirror images in what an upsampler makes: near the edge of the band, where they
+// are strongest.
 func TestResamplerImages(t *testing.T) {
 	for _, part := range []float64{0.25, 0.5, 0.8} {
 		hz := part * 4000
@@ -125,7 +127,8 @@ func TestResamplerImages(t *testing.T) {
 	}
 }
 
-// TestResamplerStream: a click comes out ResampleLatency later; how a stream is cut into calls changes nothing; frames allocate nothing.
+// TestResamplerStream: a click comes out ResampleLatency later; how a stream is cut into calls changes nothing;
+// frames allocate nothing.
 func TestResamplerStream(t *testing.T) {
 	for _, from := range rates {
 		for _, to := range rates {

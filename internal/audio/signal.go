@@ -7,16 +7,18 @@ type Signal uint8
 
 // The signals.
 const (
-	NoSignal    Signal = iota
-	Beep               // one tone of 400 to 2100 Hz that lasted 0.1 to 2 s: an answering machine records from here on
-	Busy               // busy or congestion: the same burst twice with a pause as long as it, 0.2 to 0.7 s (ITU-T E.180)
-	Ringback           // it rings: a burst of 0.8 to 2.5 s and a pause of 1.5 to 6 s
-	Information        // the special information tones 950, 1400, 1800 Hz: the number can't be reached
+	NoSignal Signal = iota
+	Beep            // one tone of 400 to 2100 Hz that lasted 0.1 to 2 s: an answering machine records from here on
+	// busy or congestion: the same burst twice with a pause as long as it, 0.2 to 0.7 s (ITU-T E.180)
+	Busy
+	Ringback    // it rings: a burst of 0.8 to 2.5 s and a pause of 1.5 to 6 s
+	Information // the special information tones 950, 1400, 1800 Hz: the number can't be reached
 )
 
 // SignalDetector finds signals in the sound of the far end. It looks at 32 ms, every 20 ms.
 //
-// A burst of one tone can't be told from a beep when it ends: a busy tone of a single frequency gives Beep for its first burst.
+// A burst of one tone can't be told from a beep when it ends: a busy tone of a single frequency gives Beep for its
+// first burst.
 type SignalDetector struct {
 	fft      *fft
 	window   []float32
@@ -43,7 +45,8 @@ type burst struct {
 // NewSignalDetector begins a stream.
 func NewSignalDetector(rate Rate) *SignalDetector {
 	n := int(rate) / 8000 * 256
-	d := &SignalDetector{fft: newFFT(n), window: make([]float32, n), history: make([]float32, n), x: make([]float32, n), spectrum: make([]complex64, n/2+1), rate: float64(rate)}
+	d := &SignalDetector{fft: newFFT(n), window: make([]float32, n), history: make([]float32, n),
+		x: make([]float32, n), spectrum: make([]complex64, n/2+1), rate: float64(rate)}
 	for i := range d.window {
 		d.window[i] = float32(0.5 - 0.5*math.Cos(2*math.Pi*(float64(i)+0.5)/float64(n)))
 	}
@@ -57,7 +60,8 @@ func (d *SignalDetector) Detect(f Frame) Signal {
 		d.history[len(d.history)-len(f)+i] = float32(s)
 	}
 	hz, single, ok := d.tone()
-	if near := math.Abs(hz - d.low); ok && d.on >= 3 && near < 60 && d.low > 380 && d.low < 520 && (near > 12 || single != d.single) {
+	if near := math.Abs(hz - d.low); ok && d.on >= 3 && near < 60 && d.low > 380 && d.low < 520 &&
+		(near > 12 || single != d.single) {
 		// 440 and 480 Hz together are too close to be told apart: they wander around their middle.
 		if d.wander++; d.wander > 5 {
 			d.single = false
@@ -102,7 +106,8 @@ func (d *SignalDetector) ended() (signal Signal) {
 	same := math.Abs(now.hz-last.hz) < 12 && now.single == last.single && absInt(now.on-last.on) <= 3
 	d.off = 0
 	switch step := [3]float64{950, 1400, 1800}; {
-	case now.single && d.sit < 3 && math.Abs(now.hz-step[d.sit]) < 60 && now.on >= 8 && now.on <= 24 && (d.sit == 0 || now.off <= 4):
+	case now.single && d.sit < 3 && math.Abs(now.hz-step[d.sit]) < 60 && now.on >= 8 && now.on <= 24 &&
+		(d.sit == 0 || now.off <= 4):
 		if d.sit++; d.sit == 3 {
 			signal = Information
 		}
@@ -176,7 +181,8 @@ func (d *SignalDetector) around(k int) (sum float64) {
 
 // frequency interpolates between the values beside k.
 func (d *SignalDetector) frequency(k int) float64 {
-	a, b, c := math.Sqrt(float64(power(d.spectrum[k-1]))), math.Sqrt(float64(power(d.spectrum[k]))), math.Sqrt(float64(power(d.spectrum[k+1])))
+	a, b, c := math.Sqrt(float64(power(d.spectrum[k-1]))), math.Sqrt(float64(power(d.spectrum[k]))),
+		math.Sqrt(float64(power(d.spectrum[k+1])))
 	// With a Hann window the ratio of neighbours gives the place between them exactly.
 	shift := 0.0
 	if c > a {

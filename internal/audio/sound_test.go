@@ -14,8 +14,8 @@ import (
 	"parley/internal/testenv"
 )
 
-// What the tests listen to: sounds made here, and speech from testdata, which was made with flite's voices (as their names say) and is
-// kept as G.722.
+// What the tests listen to: sounds made here, and speech from testdata, which was made with flite's voices (as their
+// names say) and is kept as G.722.
 
 func speech(t testing.TB, name string, rate Rate) []int16 {
 	t.Helper()

@@ -2,10 +2,11 @@ package audio
 
 import "math"
 
-// VAD says which frames hold speech. It compares the power in 14 bands with what each falls to (its minima over the last seconds) and with
-// what it usually is, looks how these differences are spread lately, and has a small neural network infer: so it gets less sensitive in
-// noise that is itself restless, as that of other people. The weights (vad_weights.go) are made by `go test -tags train -run VADTrain`, which
-// says on what. What the network takes for speech must soon have a pitch, which breath and paper have not.
+// VAD says which frames hold speech. It compares the power in 14 bands with what each falls to (its minima over the
+// last seconds) and with what it usually is, looks how these differences are spread lately, and has a small neural
+// network infer: so it gets less sensitive in noise that is itself restless, as that of other people. The weights
+// (vad_weights.go) are made by `go test -tags train -run VADTrain`, which says on what. What the network takes for
+// speech must soon have a pitch, which breath and paper have not.
 type VAD struct {
 	fft      *fft
 	window   []float32
@@ -48,7 +49,8 @@ const (
 // NewVAD begins a stream.
 func NewVAD(rate Rate) *VAD {
 	n := int(rate) / 8000 * 256
-	v := &VAD{fft: newFFT(n), window: make([]float32, n), history: make([]float32, n), x: make([]float32, n), spectrum: make([]complex64, n/2+1), peak: -100, wave: make([]float32, 128)}
+	v := &VAD{fft: newFFT(n), window: make([]float32, n), history: make([]float32, n), x: make([]float32, n),
+		spectrum: make([]complex64, n/2+1), peak: -100, wave: make([]float32, 128)}
 	for i := range v.window {
 		v.window[i] = float32(0.5-0.5*math.Cos(2*math.Pi*(float64(i)+0.5)/float64(n))) / float32(n)
 	}
@@ -63,8 +65,9 @@ func NewVAD(rate Rate) *VAD {
 	return v
 }
 
-// Detect takes a frame. speech says whether somebody speaks: from up to 60 ms after the first sound until 240 ms after the last. voiced
-// says of the frame alone whether it sounds like speech: the last one that does is where the speech ended.
+// Detect takes a frame. speech says whether somebody speaks: from up to 60 ms after the first sound until 240 ms
+// after the last. voiced says of the frame alone whether it sounds like speech: the last one that does is where the
+// speech ended.
 func (v *VAD) Detect(f Frame) (speech, voiced bool) {
 	v.listen(f)
 	v.logit += 0.5 * (v.infer() - v.logit)
@@ -86,7 +89,8 @@ func (v *VAD) Detect(f Frame) (speech, voiced bool) {
 	return v.hang > 0, voiced
 }
 
-// pitched says whether the sound repeats itself as voices do, 65 to 400 times a second. What is above 2 kHz doesn't tell it.
+// pitched says whether the sound repeats itself as voices do, 65 to 400 times a second. What is above 2 kHz doesn't
+// tell it.
 func (v *VAD) pitched() bool {
 	const shortest, longest = 10, 61 // samples at 4 kHz
 	step := len(v.history) / len(v.wave)

@@ -16,8 +16,9 @@ func (h hearing) rates() (hit, false float64) {
 	return 100 * float64(h.hit) / float64(h.speech), 100 * float64(h.false) / float64(max(h.pause, 1))
 }
 
-// listen runs a detector over speech in noise. Speech are frames within 20 dB of the clean speech's active level; pauses are frames 15 dB
-// below that and more, from 300 ms after the last of them on. What is in between, and the first second, is not counted.
+// listen runs a detector over speech in noise. Speech are frames within 20 dB of the clean speech's active level;
+// pauses are frames 15 dB below that and more, from 300 ms after the last of them on. What is in between, and the
+// first second, is not counted.
 func listen(clean, mixed []int16, rate Rate) (h hearing) {
 	v, n, since := NewVAD(rate), rate.FrameSize(), 100
 	floor := 20*log10(activeLevel(clean, rate)) - 20
@@ -53,8 +54,8 @@ func conversation(t testing.TB, rate Rate, names ...string) []int16 {
 	return concat(2*int(rate), pieces...)
 }
 
-// TestVAD listens to voices that the network didn't learn from, in noises that it doesn't know (of street and car it has seen none; the
-// babble is of these very voices), 10 dB below the speech.
+// TestVAD listens to voices that the network didn't learn from, in noises that it doesn't know (of street and car it
+// has seen none; the babble is of these very voices), 10 dB below the speech.
 func TestVAD(t *testing.T) {
 	for _, kind := range []string{"white", "pink", "babble", "car", "street"} {
 		var all hearing
@@ -80,8 +81,8 @@ func verdict(met bool) string {
 	return "MISSED"
 }
 
-// TestVADRustle: what has no pitch, as breath and paper, is taken for speech for 0.3 s at a time at most, unless it goes on; what has the pitch of a deep or
-// of a high voice goes on being speech.
+// TestVADRustle: what has no pitch, as breath and paper, is taken for speech for 0.3 s at a time at most, unless it
+// goes on; what has the pitch of a deep or of a high voice goes on being speech.
 func TestVADRustle(t *testing.T) {
 	for _, rate := range []Rate{Narrow, Wide} {
 		n, longest := rate.FrameSize(), 0

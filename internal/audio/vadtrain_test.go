@@ -13,9 +13,10 @@ import (
 	"testing"
 )
 
-// trainer makes the network of VAD. It learns from voices of espeak-ng in seven languages and two of flite's (rms, kal16), in white and pink
-// noise, noise that swells, ambient sounds, and the babble of these same voices, 7 to 15 dB below the speech and, in one of three, much
-// less. flite's slt and awb, and the noises of street and car, are kept for the tests.
+// trainer makes the network of VAD. It learns from voices of espeak-ng in seven languages and two of flite's (rms,
+// kal16), in white and pink noise, noise that swells, ambient sounds, and the babble of these same voices, 7 to 15 dB
+// below the speech and, in one of three, much less. flite's slt and awb, and the noises of street and car, are kept
+// for the tests.
 type trainer struct {
 	t      *testing.T
 	rand   *rand.Rand
@@ -212,7 +213,8 @@ func (tr *trainer) learn() {
 				sum /= batch
 				mean[i] += 0.1 * (sum - mean[i])
 				square[i] += 0.001 * (sum*sum - square[i])
-				*weight(i) -= float32(rate * mean[i] / (1 - math.Pow(0.9, step)) / (math.Sqrt(square[i]/(1-math.Pow(0.999, step))) + 1e-8))
+				*weight(i) -= float32(rate * mean[i] / (1 - math.Pow(0.9,
+					step)) / (math.Sqrt(square[i]/(1-math.Pow(0.999, step))) + 1e-8))
 			}
 		}
 		tr.t.Logf("epoch %d: loss %.4f over %d frames", epoch, loss/float64(len(tr.data)), len(tr.data))

@@ -12,7 +12,8 @@ import (
 // wavHeader is the length of the header that a Recorder writes: RIFF, fmt and the beginning of data.
 const wavHeader = 44
 
-// AppendWAVHeader appends the header of a file of 16-bit PCM with so many octets of it. Sizes end at 4 GB: what is longer says so much.
+// AppendWAVHeader appends the header of a file of 16-bit PCM with so many octets of it. Sizes end at 4 GB: what is
+// longer says so much.
 func AppendWAVHeader(dst []byte, rate, channels int, size int64) []byte {
 	le := binary.LittleEndian
 	size = min(size, math.MaxUint32-wavHeader)
@@ -30,8 +31,8 @@ func AppendWAVHeader(dst []byte, rate, channels int, size int64) []byte {
 	return le.AppendUint32(dst, uint32(size))
 }
 
-// Recorder writes a call's recording: 16-bit stereo WAV, the customer left and the assistant right. The header gets its sizes at the end; a
-// file whose writer died is mended by RepairRecording and lacks the last half second at most.
+// Recorder writes a call's recording: 16-bit stereo WAV, the customer left and the assistant right. The header gets
+// its sizes at the end; a file whose writer died is mended by RepairRecording and lacks the last half second at most.
 type Recorder struct {
 	w      io.WriteSeeker
 	rate   Rate
@@ -47,8 +48,8 @@ func NewRecorder(w io.WriteSeeker, rate Rate) (*Recorder, error) {
 	return r, r.err
 }
 
-// Write adds a frame of both sides. A side that is nil or too short is silent for the rest. After an error it writes nothing more and
-// returns that error.
+// Write adds a frame of both sides. A side that is nil or too short is silent for the rest. After an error it writes
+// nothing more and returns that error.
 func (r *Recorder) Write(customer, assistant Frame) error {
 	n := max(len(customer), len(assistant))
 	for i := range n {
@@ -94,8 +95,8 @@ func (r *Recorder) flush(b []byte) {
 	}
 }
 
-// RepairRecording sets the sizes in the header of a recording by how long the file is, and drops what is no whole sample of both sides.
-// A file that was closed as it should be stays as it is.
+// RepairRecording sets the sizes in the header of a recording by how long the file is, and drops what is no whole
+// sample of both sides. A file that was closed as it should be stays as it is.
 func RepairRecording(f interface {
 	io.ReadWriteSeeker
 	Truncate(size int64) error
@@ -134,8 +135,8 @@ func RepairRecording(f interface {
 	return nil
 }
 
-// WAVReader reads 16-bit PCM of one or two channels at 8, 16, 22.05, 24 or 48 kHz. It takes streams whose header doesn't know their size (0 or
-// the largest), as synthesizers write them.
+// WAVReader reads 16-bit PCM of one or two channels at 8, 16, 22.05, 24 or 48 kHz. It takes streams whose header
+// doesn't know their size (0 or the largest), as synthesizers write them.
 type WAVReader struct {
 	Rate     int // Hz
 	Channels int
@@ -198,8 +199,9 @@ func NewWAVReader(r io.Reader) (*WAVReader, error) {
 	}
 }
 
-// Read fills dst with samples, those of two channels taking turns, left first, and returns how many there are: fewer only at the end, and
-// only whole ones of all channels. At the end the error is io.EOF. A file that breaks off ends there.
+// Read fills dst with samples, those of two channels taking turns, left first, and returns how many there are: fewer
+// only at the end, and only whole ones of all channels. At the end the error is io.EOF. A file that breaks off ends
+// there.
 func (w *WAVReader) Read(dst []int16) (n int, err error) {
 	dst = dst[:len(dst)/w.Channels*w.Channels]
 	for n < len(dst) {

@@ -78,9 +78,11 @@ func TestRecorder(t *testing.T) {
 			t.Fatal(err)
 		}
 		mended, _ := os.ReadFile(torn.Name())
-		if got, pcm := readWAV(t, mended); got.left != 0 || len(mended) != len(died) || !slices.Equal(pcm, want[:len(pcm)]) {
+		if got, pcm := readWAV(t, mended); got.left != 0 || len(mended) != len(died) ||
+			!slices.Equal(pcm, want[:len(pcm)]) {
 			t.Errorf("mended: %d octets of %d", len(mended), len(died))
-		} else if size := mended[40:44]; !bytes.Equal(size, AppendWAVHeader(nil, int(rate), 2, int64(len(died)-wavHeader))[40:44]) {
+		} else if size := mended[40:44]; !bytes.Equal(size,
+			AppendWAVHeader(nil, int(rate), 2, int64(len(died)-wavHeader))[40:44]) {
 			t.Errorf("mended: size %x", size)
 		}
 
@@ -161,8 +163,10 @@ func TestWAVReader(t *testing.T) {
 			t.Errorf("%s is taken: %+v", name, r)
 		}
 	}
-	// ffmpeg writes an extensible header for more than two channels or 16 bits only when asked; its plain one has a LIST chunk.
-	if made := ffmpeg(t, octets(tone(24000, 400, 9000, 4800)), "-f", "s16le", "-ar", "24000", "-i", "-", "-f", "wav", "-"); made != nil {
+	// ffmpeg writes an extensible header for more than two channels or 16 bits only when asked; its plain one has a
+	// LIST chunk.
+	if made := ffmpeg(t, octets(tone(24000, 400, 9000, 4800)), "-f", "s16le", "-ar", "24000", "-i", "-", "-f",
+		"wav", "-"); made != nil {
 		if _, got := readWAV(t, made); !slices.Equal(got, tone(24000, 400, 9000, 4800)) {
 			t.Error("ffmpeg's file is read as something else")
 		}

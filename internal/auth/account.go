@@ -14,19 +14,24 @@ func (d *Authority) Create(ctx context.Context, u *parley.User, password string,
 	if u.PasswordHash, err = HashPassword(password); err != nil {
 		return err
 	}
-	return d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error { return create(ctx, tx, u, opening, "Opening balance") })
+	return d.DB.Write(ctx, func(ctx context.Context,
+		tx *store.Tx) error {
+		return create(ctx, tx, u, opening, "Opening balance")
+	})
 }
 
 func create(ctx context.Context, tx *store.Tx, u *parley.User, opening parley.Money, description string) error {
 	if err := tx.CreateUser(ctx, u); err != nil {
 		return err
 	}
-	_, err := tx.Post(ctx, u.ID, &parley.LedgerEntry{Kind: parley.Credit, Amount: opening, Reference: "start", Description: description})
+	_, err := tx.Post(ctx, u.ID, &parley.LedgerEntry{Kind: parley.Credit, Amount: opening, Reference: "start",
+		Description: description})
 	return err
 }
 
 // First makes a server's first account, with a key, where there is none yet: token is "" where there is one.
-func (d *Authority) First(ctx context.Context, u *parley.User, password string, opening parley.Money) (token string, err error) {
+func (d *Authority) First(ctx context.Context, u *parley.User, password string, opening parley.Money) (token string,
+	err error) {
 	if u.PasswordHash, err = HashPassword(password); err != nil {
 		return "", err
 	}
@@ -44,8 +49,10 @@ func (d *Authority) First(ctx context.Context, u *parley.User, password string, 
 	return token, err
 }
 
-// Register makes the account of somebody who signs up, and begins a session of theirs. allow, which may count, is asked last.
-func (d *Authority) Register(ctx context.Context, u *parley.User, password string, allow func() error) (token string, err error) {
+// Register makes the account of somebody who signs up, and begins a session of theirs. allow, which may count, is
+// asked last.
+func (d *Authority) Register(ctx context.Context, u *parley.User, password string,
+	allow func() error) (token string, err error) {
 	if why := WeakPassword(password, u.Name, u.Email); why != "" {
 		var wrong parley.Fields
 		wrong.Add("password", "%s", why)
@@ -68,9 +75,10 @@ func (d *Authority) Register(ctx context.Context, u *parley.User, password strin
 	return token, err
 }
 
-// ChangePassword changes the password of a user who knows the present one: check tries it. Every session ends but a new one in the
-// browser, whose token is returned; API keys stay, unless they are revoked too.
-func (d *Authority) ChangePassword(ctx context.Context, u *parley.User, current, next string, revoke bool, check func(password string) error) (token string, err error) {
+// ChangePassword changes the password of a user who knows the present one: check tries it. Every session ends but a
+// new one in the browser, whose token is returned; API keys stay, unless they are revoked too.
+func (d *Authority) ChangePassword(ctx context.Context, u *parley.User, current, next string, revoke bool,
+	check func(password string) error) (token string, err error) {
 	var wrong parley.Fields
 	if current == "" {
 		wrong.Add("current", "is required.")
@@ -104,7 +112,10 @@ func (d *Authority) SetPassword(ctx context.Context, userID int64, password stri
 	if err != nil {
 		return err
 	}
-	return d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error { return setPassword(ctx, tx, userID, hash, revoke) })
+	return d.DB.Write(ctx, func(ctx context.Context,
+		tx *store.Tx) error {
+		return setPassword(ctx, tx, userID, hash, revoke)
+	})
 }
 
 func setPassword(ctx context.Context, tx *store.Tx, userID int64, hash string, revoke bool) error {
@@ -169,9 +180,11 @@ func (d *Authority) SetPlan(ctx context.Context, userID int64, plan string) erro
 }
 
 // Credit gives a user money by a reference, once (given): the same one a second time gives nothing.
-func (d *Authority) Credit(ctx context.Context, userID int64, amount parley.Money, reference string) (after *parley.User, given bool, err error) {
+func (d *Authority) Credit(ctx context.Context, userID int64, amount parley.Money,
+	reference string) (after *parley.User, given bool, err error) {
 	err = d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
-		given, err = tx.Post(ctx, userID, &parley.LedgerEntry{Kind: parley.Credit, Amount: amount, Reference: reference, Description: "Credit by the operator"})
+		given, err = tx.Post(ctx, userID, &parley.LedgerEntry{Kind: parley.Credit, Amount: amount,
+			Reference: reference, Description: "Credit by the operator"})
 		if err != nil {
 			return err
 		}

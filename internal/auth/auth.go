@@ -83,7 +83,8 @@ func (d *Authority) Login(ctx context.Context, from, email, password string) (*p
 }
 
 // NewKey makes a credential in a transaction and returns its token, `ID|SECRET`, which is kept nowhere.
-func (d *Authority) NewKey(ctx context.Context, tx *store.Tx, userID int64, kind parley.KeyKind, name string) (*parley.Key, string, error) {
+func (d *Authority) NewKey(ctx context.Context, tx *store.Tx, userID int64, kind parley.KeyKind,
+	name string) (*parley.Key, string, error) {
 	raw := make([]byte, 32)
 	rand.Read(raw)
 	secret := base64.RawURLEncoding.EncodeToString(raw) // 43 characters

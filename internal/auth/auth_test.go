@@ -29,7 +29,10 @@ func authority(t *testing.T, db *store.DB) (*auth.Authority, *parley.User) {
 
 func save(t *testing.T, db *store.DB, u *parley.User) {
 	t.Helper()
-	if err := db.Write(t.Context(), func(ctx context.Context, tx *store.Tx) error { return tx.SaveUser(ctx, u) }); err != nil {
+	if err := db.Write(t.Context(), func(ctx context.Context,
+		tx *store.Tx) error {
+		return tx.SaveUser(ctx, u)
+	}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -54,11 +57,14 @@ func TestPasswords(t *testing.T) {
 				t.Errorf("%q: %v", email, err)
 			}
 		}
-		for _, c := range [][2]string{{u.Email, "Correct horse"}, {u.Email, ""}, {u.Email, "correct horse "}, {"nobody@example.com", "correct horse"},
-			{"", ""}, {u.Email + "'", "correct horse"}, {"nobody@example.com", "decoy"}} { // what an unknown user's password is held against opens nothing
+		for _, c := range [][2]string{{u.Email, "Correct horse"}, {u.Email, ""}, {u.Email, "correct horse "},
+			{"nobody@example.com", "correct horse"},
+			// what an unknown user's password is held against opens nothing
+			{"", ""}, {u.Email + "'", "correct horse"}, {"nobody@example.com", "decoy"}} {
 			_, err := d.Login(t.Context(), "192.0.2.1", c[0], c[1])
 			var e *parley.Error
-			if !errors.As(err, &e) || e.Kind != parley.Unauthenticated || strings.Contains(e.Message, c[0]) && c[0] != "" {
+			if !errors.As(err, &e) || e.Kind != parley.Unauthenticated || strings.Contains(e.Message, c[0]) &&
+				c[0] != "" {
 				t.Errorf("%q: %v", c, err)
 			}
 		}
@@ -70,8 +76,8 @@ func TestPasswords(t *testing.T) {
 	})
 }
 
-// Nobody can tell by waiting whether an address is known: an unknown one takes a place among those that hash, too. With every place
-// taken, both kinds of login wait, and both give up with their caller.
+// Nobody can tell by waiting whether an address is known: an unknown one takes a place among those that hash, too.
+// With every place taken, both kinds of login wait, and both give up with their caller.
 func TestLoginHashesForUnknownUsersToo(t *testing.T) {
 	d, u := authority(t, storetest.SQLite(t))
 	free := auth.Occupy()
@@ -100,7 +106,8 @@ func TestTokens(t *testing.T) {
 		d, u := authority(t, db)
 		k, token := key(t, d, u, parley.APIKey)
 		id, secret, _ := strings.Cut(token, "|")
-		if id != fmt.Sprint(k.ID) || len(secret) < 40 || bytes.Contains(k.Hash, []byte(secret)) || len(k.Hash) != 32 || k.ExpiresAt != 0 {
+		if id != fmt.Sprint(k.ID) || len(secret) < 40 || bytes.Contains(k.Hash, []byte(secret)) ||
+			len(k.Hash) != 32 || k.ExpiresAt != 0 {
 			t.Errorf("made %s, kept %x", token, k.Hash)
 		}
 		if _, again := key(t, d, u, parley.APIKey); strings.HasSuffix(again, secret) {
@@ -117,7 +124,8 @@ func TestTokens(t *testing.T) {
 			t.Errorf("as no kind: %v", err)
 		}
 		for _, kind := range []parley.KeyKind{parley.Session, parley.Console} {
-			if s, token := key(t, d, u, kind); s.ExpiresAt.Sub(parley.Now()) > time.Hour || s.ExpiresAt.Sub(parley.Now()) < 59*time.Minute {
+			if s, token := key(t, d, u, kind); s.ExpiresAt.Sub(parley.Now()) > time.Hour ||
+				s.ExpiresAt.Sub(parley.Now()) < 59*time.Minute {
 				t.Errorf("a %s lives until %s", kind, s.ExpiresAt)
 			} else if _, err := d.Authenticate(t.Context(), token, kind); err != nil {
 				t.Errorf("a fresh %s: %v", kind, err)
@@ -137,7 +145,8 @@ func TestTokens(t *testing.T) {
 }
 
 func TestBearerToken(t *testing.T) {
-	for header, want := range map[string]string{"Bearer a|b": "a|b", "bearer a": "a", "BEARER  a ": "a", "Bearer": "", "": "", "Bearer ": "", "Basic a": "", "a": "",
+	for header, want := range map[string]string{"Bearer a|b": "a|b", "bearer a": "a", "BEARER  a ": "a",
+		"Bearer": "", "": "", "Bearer ": "", "Basic a": "", "a": "",
 		" Bearer a": "", "Bearer\ta": "", "Bearera": "", "Bearer a b": "a b"} {
 		if got := auth.BearerToken(header); got != want {
 			t.Errorf("%q holds %q, want %q", header, got, want)
@@ -145,11 +154,12 @@ func TestBearerToken(t *testing.T) {
 	}
 }
 
-// A header that holds a good token is one that a client would write; none makes the parser panic, and none is asked of the database
-// that is not a positive id and a secret of proper length.
+// A header that holds a good token is one that a client would write; none makes the parser panic, and none is asked
+// of the database that is not a positive id and a secret of proper length.
 func FuzzBearer(f *testing.F) {
 	secret := strings.Repeat("s", 43)
-	for _, s := range []string{"Bearer 1|" + secret, "bearer 007|" + secret, "Bearer |" + secret, "Bearer 9223372036854775808|" + secret, "Bearer -1|" + secret, "Bearer 1|\xff",
+	for _, s := range []string{"Bearer 1|" + secret, "bearer 007|" + secret, "Bearer |" + secret,
+		"Bearer 9223372036854775808|" + secret, "Bearer -1|" + secret, "Bearer 1|\xff",
 		"Bearer +1|" + secret, "Bearer 1||" + secret, "Bearer\x00"} {
 		f.Add(s)
 	}
@@ -158,7 +168,8 @@ func FuzzBearer(f *testing.F) {
 		if !ok {
 			return
 		}
-		if id <= 0 || len(secret) < 40 || len(secret) > 128 || !strings.HasSuffix(strings.TrimSpace(header), secret) || !strings.EqualFold(header[:7], "Bearer ") {
+		if id <= 0 || len(secret) < 40 || len(secret) > 128 ||
+			!strings.HasSuffix(strings.TrimSpace(header), secret) || !strings.EqualFold(header[:7], "Bearer ") {
 			t.Errorf("%q holds %d and %q", header, id, secret)
 		}
 		if again, same, ok := auth.ParseToken(fmt.Sprintf("%d|%s", id, secret)); !ok || again != id || same != secret {

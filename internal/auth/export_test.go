@@ -29,7 +29,8 @@ func Waiting() {
 	for {
 		all := string(stacks[:runtime.Stack(stacks, true)])
 		for _, one := range strings.Split(all, "\n\n") {
-			if strings.Contains(one, "[select") && strings.Contains(one, "auth.(*Authority).Login(") && !strings.Contains(one, "store.") {
+			if strings.Contains(one, "[select") && strings.Contains(one, "auth.(*Authority).Login(") &&
+				!strings.Contains(one, "store.") {
 				return
 			}
 		}

@@ -18,7 +18,10 @@ func (d *Authority) MakeKey(ctx context.Context, userID int64, name string) (k *
 
 // RevokeKey removes one of a user's API keys: it is refused from the next request on.
 func (d *Authority) RevokeKey(ctx context.Context, userID, id int64) error {
-	return d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error { return tx.DeleteKey(ctx, userID, parley.APIKey, id) })
+	return d.DB.Write(ctx, func(ctx context.Context,
+		tx *store.Tx) error {
+		return tx.DeleteKey(ctx, userID, parley.APIKey, id)
+	})
 }
 
 // RevokeKeys removes a user's API keys, all but one (0: all), and says how many they were.
@@ -31,7 +34,8 @@ func (d *Authority) RevokeKeys(ctx context.Context, userID, but int64) (n int64,
 }
 
 // Begin begins a session of a user's, in place of that which is ended by it (nil: none), and returns its token.
-func (d *Authority) Begin(ctx context.Context, userID int64, kind parley.KeyKind, name string, ended *Who) (token string, err error) {
+func (d *Authority) Begin(ctx context.Context, userID int64, kind parley.KeyKind, name string,
+	ended *Who) (token string, err error) {
 	err = d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
 		if ended != nil {
 			if err := end(ctx, tx, ended); err != nil {

@@ -44,7 +44,8 @@ func (r *Rate) UnmarshalText(b []byte) (err error) {
 	return err
 }
 
-// Limiter keeps a token bucket per name (a key, an address, a conversation). A bucket that has filled up again is forgotten.
+// Limiter keeps a token bucket per name (a key, an address, a conversation). A bucket that has filled up again is
+// forgotten.
 type Limiter struct {
 	rate    Rate
 	mu      sync.Mutex

@@ -14,14 +14,16 @@ import (
 )
 
 func TestParseRate(t *testing.T) {
-	for text, want := range map[string]auth.Rate{"200/s": {PerSecond: 200, Burst: 400}, "60/min": {PerSecond: 1, Burst: 60}, "10/min": {PerSecond: 10. / 60, Burst: 10},
+	for text, want := range map[string]auth.Rate{"200/s": {PerSecond: 200, Burst: 400},
+		"60/min": {PerSecond: 1, Burst: 60}, "10/min": {PerSecond: 10. / 60, Burst: 10},
 		"5/s": {PerSecond: 5, Burst: 10}, "off": {}} {
 		var r auth.Rate
 		if err := r.UnmarshalText([]byte(text)); err != nil || r != want {
 			t.Errorf("%s is %+v: %v", text, r, err)
 		}
 	}
-	for _, text := range []string{"", "0/s", "-1/s", "1.5/s", "5", "5/", "/s", "5/h", "5/S", "5 / s", " 5/s", "OFF", "9999999999/s", "99999999999999999999/s", "5/s/s", "x/s"} {
+	for _, text := range []string{"", "0/s", "-1/s", "1.5/s", "5", "5/", "/s", "5/h", "5/S", "5 / s", " 5/s", "OFF",
+		"9999999999/s", "99999999999999999999/s", "5/s/s", "x/s"} {
 		if r, err := auth.ParseRate(text); err == nil {
 			t.Errorf("%q is %+v", text, r)
 		}
@@ -40,7 +42,8 @@ func TestLimiter(t *testing.T) {
 		var e *auth.LimitError
 		var p *parley.Error
 		_, err := take("a")
-		if !errors.As(err, &e) || e.RetryAfter != 6 || !errors.As(err, &p) || p.Kind != parley.TooMany || err.Error() != "Too Many Attempts." {
+		if !errors.As(err, &e) || e.RetryAfter != 6 || !errors.As(err, &p) || p.Kind != parley.TooMany ||
+			err.Error() != "Too Many Attempts." {
 			t.Errorf("refused with %+v", err)
 		}
 		if left, err := take("b"); err != nil || left != 9 {

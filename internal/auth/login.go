@@ -26,11 +26,13 @@ const knownFor = 30 * 24 * time.Hour
 
 // NewLogins makes limits from what a pair may.
 func NewLogins(pair Rate) *Logins {
-	return &Logins{pair: NewLimiter(pair), address: NewLimiter(pair.Times(6)), account: NewLimiter(Rate{pair.PerSecond, 6 * pair.Burst}),
-		known: map[string]time.Time{}}
+	return &Logins{pair: NewLimiter(pair), address: NewLimiter(pair.Times(6)),
+		account: NewLimiter(Rate{pair.PerSecond, 6 * pair.Burst}),
+		known:   map[string]time.Time{}}
 }
 
-// Try counts an attempt of an address at an account, or refuses it with a LimitError. Who finds the password right calls good.
+// Try counts an attempt of an address at an account, or refuses it with a LimitError. Who finds the password right
+// calls good.
 func (l *Logins) Try(from, email string, now time.Time) (good func(), err error) {
 	if l == nil { // no limits
 		return func() {}, nil

@@ -17,8 +17,10 @@ import (
 
 func TestNetwork(t *testing.T) {
 	for address, want := range map[string]string{
-		"203.0.113.7": "203.0.113.7", "::ffff:203.0.113.7": "203.0.113.7", "2001:db8:1:2:3:4:5:6": "2001:db8:1:2::/64", "2001:db8:1:2::": "2001:db8:1:2::/64",
-		"2001:db8:1:3::1": "2001:db8:1:3::/64", "fe80::1%eth0": "fe80::/64", "::1": "::/64", "": "", "nobody": "nobody", "203.0.113.7:80": "203.0.113.7:80",
+		"203.0.113.7": "203.0.113.7", "::ffff:203.0.113.7": "203.0.113.7",
+		"2001:db8:1:2:3:4:5:6": "2001:db8:1:2::/64", "2001:db8:1:2::": "2001:db8:1:2::/64",
+		"2001:db8:1:3::1": "2001:db8:1:3::/64", "fe80::1%eth0": "fe80::/64", "::1": "::/64", "": "",
+		"nobody": "nobody", "203.0.113.7:80": "203.0.113.7:80",
 	} {
 		if got := auth.Network(address); got != want {
 			t.Errorf("%q counts as %q, want %q", address, got, want)
@@ -195,7 +197,8 @@ func TestLoginsThatSucceed(t *testing.T) {
 		for i := range 100 {
 			l.Try(fmt.Sprintf("198.51.100.%d", i), "ana@example.com", time.Now())
 		}
-		if err := l.Ask("203.0.113.1", "ana@example.com", time.Now()); err != nil { // whoever makes an account becomes known by it to nobody
+		// whoever makes an account becomes known by it to nobody
+		if err := l.Ask("203.0.113.1", "ana@example.com", time.Now()); err != nil {
 			t.Error(err)
 		}
 		if _, err := l.Try("203.0.113.1", "ana@example.com", time.Now()); err == nil {
@@ -229,7 +232,8 @@ func TestLoginIsLimited(t *testing.T) {
 	d, u := authority(t, storetest.SQLite(t))
 	d.Logins = auth.NewLogins(auth.Rate{PerSecond: 1e-9, Burst: 2})
 	for range 2 {
-		if _, err := d.Login(t.Context(), "192.0.2.1", u.Email, "wrong"); errors.As(err, new(*auth.LimitError)) || err == nil {
+		if _, err := d.Login(t.Context(), "192.0.2.1", u.Email, "wrong"); errors.As(err, new(*auth.LimitError)) ||
+			err == nil {
 			t.Fatal(err)
 		}
 	}
@@ -245,13 +249,19 @@ func TestWeakPasswords(t *testing.T) {
 	about := []string{"Ana María Lopez", "ana.lopez@example.com"}
 	for password, want := range map[string]string{
 		"": "at least 8", "short": "at least 8", "ééééééé": "at least 8", strings.Repeat("correct horse", 100): "1024",
-		"aaaaaaaa": "hardly any", "abababab": "hardly any", "abcdabcd": "hardly any", "11112222": "hardly any", "        ": "hardly any",
-		"12345678": "in a row", "87654321": "in a row", "abcdefgh": "in a row", "qwertyui": "in a row", "QWERTY123": "in a row", "abcd1234": "in a row", "1q2w3e4r": "in a row", "1qaz2wsx": "in a row",
-		"password": "everybody tries", "Password1!": "everybody tries", "P@ssw0rd": "everybody tries", "passw0rd2024": "everybody tries", "12password": "everybody tries", "pass-word": "everybody tries",
-		"Welcome123": "everybody tries", "letmein!": "everybody tries", "iloveyou": "everybody tries", "Summer2026": "everybody tries", "@dmin1234": "everybody tries", "administrator": "everybody tries",
+		"aaaaaaaa": "hardly any", "abababab": "hardly any", "abcdabcd": "hardly any", "11112222": "hardly any",
+		"        ": "hardly any",
+		"12345678": "in a row", "87654321": "in a row", "abcdefgh": "in a row", "qwertyui": "in a row",
+		"QWERTY123": "in a row", "abcd1234": "in a row", "1q2w3e4r": "in a row", "1qaz2wsx": "in a row",
+		"password": "everybody tries", "Password1!": "everybody tries", "P@ssw0rd": "everybody tries",
+		"passw0rd2024": "everybody tries", "12password": "everybody tries", "pass-word": "everybody tries",
+		"Welcome123": "everybody tries", "letmein!": "everybody tries", "iloveyou": "everybody tries",
+		"Summer2026": "everybody tries", "@dmin1234": "everybody tries", "administrator": "everybody tries",
 		"19831204": "numbers and dates", "!!??!!..": "hardly any", "+49 30 90": "numbers and dates",
-		"ana.lopez": "your name", "AnaLopez2024": "your name", "analopez@example.com": "your name", "lopez12345": "your name",
-		"correct horse": "", "battery staple": "", "a good password": "", "new password": "", "another password": "", "eight888": "", "päss wörter": "", "Tr0ub4dor&3": "", "xk7-pq2v": "",
+		"ana.lopez": "your name", "AnaLopez2024": "your name", "analopez@example.com": "your name",
+		"lopez12345":    "your name",
+		"correct horse": "", "battery staple": "", "a good password": "", "new password": "",
+		"another password": "", "eight888": "", "päss wörter": "", "Tr0ub4dor&3": "", "xk7-pq2v": "",
 		"пароль-река-9": "", "8301 2249 7741 0935": "", "superkalifragilistik": "",
 	} {
 		why := auth.WeakPassword(password, about...)
@@ -312,7 +322,8 @@ func TestCredentialsForWeeks(t *testing.T) {
 			}); err != nil {
 				t.Fatal(err)
 			}
-			if want := map[bool]int{true: 3, false: 1}[day <= 14]; rows() != want { // at day 14 exactly they end; they go after it
+			// at day 14 exactly they end; they go after it
+			if want := map[bool]int{true: 3, false: 1}[day <= 14]; rows() != want {
 				t.Fatalf("day %d: %d rows, want %d", day, rows(), want)
 			}
 			time.Sleep(24 * time.Hour)

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// Network is what counts as one client in limits per address: an IPv4 address, or the /64 of an IPv6 one, which a single customer of a
-// provider has all addresses of. What is no address counts as itself.
+// Network is what counts as one client in limits per address: an IPv4 address, or the /64 of an IPv6 one, which a
+// single customer of a provider has all addresses of. What is no address counts as itself.
 func Network(address string) string {
 	ip, err := netip.ParseAddr(address)
 	if err != nil {
@@ -20,7 +20,8 @@ func Network(address string) string {
 	return p.String()
 }
 
-// Slots bounds how much somebody has at once: connections, streams. It keeps the names that have something now and no others.
+// Slots bounds how much somebody has at once: connections, streams. It keeps the names that have something now and no
+// others.
 type Slots struct {
 	most  int
 	mu    sync.Mutex

@@ -13,8 +13,8 @@ const (
 	MaxPassword = 1024
 )
 
-// WeakPassword says why a password is not to be had, in words that follow its name ("must be at least 8 characters."), or "". about is
-// what everybody knows of its owner: name, address.
+// WeakPassword says why a password is not to be had, in words that follow its name ("must be at least 8
+// characters."), or "". about is what everybody knows of its owner: name, address.
 func WeakPassword(password string, about ...string) (why string) {
 	switch n := utf8.RuneCountInString(password); {
 	case n < MinPassword:
@@ -36,7 +36,8 @@ func WeakPassword(password string, about ...string) (why string) {
 		}
 	}
 	for _, text := range about {
-		for _, part := range append(strings.FieldsFunc(text, func(r rune) bool { return r == '@' || unicode.IsSpace(r) }), text) {
+		for _, part := range append(strings.FieldsFunc(text,
+			func(r rune) bool { return r == '@' || unicode.IsSpace(r) }), text) {
 			if part = plainCore(part, false); len(part) >= 3 && slices.Contains(cores, part) {
 				return "is too easy to guess: it is your name or email address. Use several words that do not belong together."
 			}
@@ -63,8 +64,10 @@ func fewCharacters(text string) bool {
 }
 
 // rows are what fingers and heads run along.
-var rows = []string{"abcdefghijklmnopqrstuvwxyz", "01234567890123456789", "qwertyuiopasdfghjklzxcvbnm", "qwertzuiopasdfghjklyxcvbnm", "azertyuiopqsdfghjklmwxcvbn",
-	"1qaz2wsx3edc4rfv5tgb6yhn7ujm", "1q2w3e4r5t6y7u8i9o0p", "zaq12wsxcde34rfvbgt56yhn", "!@#$%^&*()", "qazwsxedcrfvtgbyhnujm"}
+var rows = []string{"abcdefghijklmnopqrstuvwxyz", "01234567890123456789", "qwertyuiopasdfghjklzxcvbnm",
+	"qwertzuiopasdfghjklyxcvbnm", "azertyuiopqsdfghjklmwxcvbn",
+	"1qaz2wsx3edc4rfv5tgb6yhn7ujm", "1q2w3e4r5t6y7u8i9o0p", "zaq12wsxcde34rfvbgt56yhn", "!@#$%^&*()",
+	"qazwsxedcrfvtgbyhnujm"}
 
 // sequence says whether a text is made of at most two pieces that stand in rows, forwards or backwards.
 func sequence(text string) bool {
@@ -98,8 +101,9 @@ func reversed(text string) string {
 
 const digitsAndSigns = "0123456789 !\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~"
 
-// plainCore is a password as who guesses sees it: what is put before and behind a word to please a rule taken off (signs says whether
-// signs that stand for letters too), small letters, digits and signs that stand for letters read as them.
+// plainCore is a password as who guesses sees it: what is put before and behind a word to please a rule taken off
+// (signs says whether signs that stand for letters too), small letters, digits and signs that stand for letters read
+// as them.
 func plainCore(password string, signs bool) string {
 	off := digitsAndSigns
 	if !signs {
@@ -116,7 +120,8 @@ func plainCore(password string, signs bool) string {
 
 var leet = strings.NewReplacer("0", "o", "1", "i", "3", "e", "4", "a", "5", "s", "7", "t", "@", "a", "$", "s", "!", "i")
 
-// common are the words that stand alone in the longest lists of leaked passwords, and what a product's own users are tempted by.
+// common are the words that stand alone in the longest lists of leaked passwords, and what a product's own users are
+// tempted by.
 const common = " password passwort passwords passwordpassword passwd pass passw mypassword thepassword yourpassword motdepasse contrasena contrasenia wachtwoord haslo senha parola salasana " +
 	"admin administrator administrateur adminadmin root toor superuser sysadmin user username guest default changeme changeit letmein letmeinn welcome welcomehome willkommen bienvenue bienvenido " +
 	"login logon signin access secret secrets geheim topsecret test tester testing testtest demo temp temporary sample example " +

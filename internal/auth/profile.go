@@ -10,10 +10,12 @@ import (
 	"parley/internal/store"
 )
 
-// SetProfile changes what body names of a user's own account. A new email address, which is what one signs in with, needs the present
-// password: check tries it.
-func (d *Authority) SetProfile(ctx context.Context, u *parley.User, body map[string]any, check func(password string) error) (*parley.User, error) {
-	if email, _ := body["email"].(string); strings.EqualFold(strings.TrimSpace(email), u.Email) { // the first start's has no domain, as a new one must
+// SetProfile changes what body names of a user's own account. A new email address, which is what one signs in with,
+// needs the present password: check tries it.
+func (d *Authority) SetProfile(ctx context.Context, u *parley.User, body map[string]any,
+	check func(password string) error) (*parley.User, error) {
+	// the first start's has no domain, as a new one must
+	if email, _ := body["email"].(string); strings.EqualFold(strings.TrimSpace(email), u.Email) {
 		body = maps.Clone(body)
 		delete(body, "email")
 	}

@@ -20,7 +20,8 @@ func TestNumberAndSMSPrices(t *testing.T) {
 			t.Errorf("%s: %+v, %v a segment", country, n, p.Segment(country))
 		}
 	}
-	if len(p.Numbers) != 10 || p.Segment("NO") == p.Segment("default") || p.Segment("ZZ") != p.Segment("default") || p.Segment("") != p.SMS["default"] {
+	if len(p.Numbers) != 10 || p.Segment("NO") == p.Segment("default") || p.Segment("ZZ") != p.Segment("default") ||
+		p.Segment("") != p.SMS["default"] {
 		t.Errorf("prices %+v %+v", p.Numbers, p.SMS)
 	}
 	path := filepath.Join(t.TempDir(), "prices.yaml")
@@ -31,12 +32,14 @@ func TestNumberAndSMSPrices(t *testing.T) {
 		return billing.ReadPrices(path)
 	}
 	p, err = read("numbers:\n  US: {stripe_price_id: price_1}\n  GB: {rent: 2.5}\nsms:\n  default: 0.2\n  BR: 0.03\n")
-	if err != nil || p.Numbers["US"] != (billing.NumberPrice{Rent: 1_150_000, StripePriceID: "price_1"}) || p.Numbers["GB"].Rent != 2_500_000 ||
+	if err != nil || p.Numbers["US"] != (billing.NumberPrice{Rent: 1_150_000, StripePriceID: "price_1"}) ||
+		p.Numbers["GB"].Rent != 2_500_000 ||
 		p.Segment("BR") != 30_000 || p.Segment("ZZ") != parley.USD/5 || p.Segment("US") != 8300 {
 		t.Errorf("read %+v: %v", p, err)
 	}
 	for text, want := range map[string]string{
-		"numbers: {DE: {rent: 1}}": "DE", "numbers: {US: {rent: -1}}": "negative", "numbers: {US: {price: 1}}": "price", "sms: {Germany: 1}": "Germany", "sms: {us: 1}": "us", "sms: {US: x}": "x",
+		"numbers: {DE: {rent: 1}}": "DE", "numbers: {US: {rent: -1}}": "negative",
+		"numbers: {US: {price: 1}}": "price", "sms: {Germany: 1}": "Germany", "sms: {us: 1}": "us", "sms: {US: x}": "x",
 	} {
 		if _, err := read(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", text, err)

@@ -34,10 +34,12 @@ type Prices struct {
 
 // CallPrices are what calls cost.
 type CallPrices struct {
-	Assistant parley.Money            // a minute of conversation, charged by the second
-	Trunk     parley.Money            // a started minute over a trunk of the user's own
-	Outbound  map[string]parley.Money // a started minute over the carrier, by country of destination; "default" for those that are not there
-	Inbound   map[string]parley.Money // a started minute that comes in over the carrier, by the number's country; likewise
+	Assistant parley.Money // a minute of conversation, charged by the second
+	Trunk     parley.Money // a started minute over a trunk of the user's own
+	// a started minute over the carrier, by country of destination; "default" for those that are not there
+	Outbound map[string]parley.Money
+	// a started minute that comes in over the carrier, by the number's country; likewise
+	Inbound map[string]parley.Money
 }
 
 // NumberPrice is what a phone number costs.
@@ -100,7 +102,8 @@ func DefaultFile() []byte { return bytes.Clone(defaults) }
 
 // ReadPrices reads the prices and plans file over the embedded defaults; path "" is the defaults alone.
 func ReadPrices(path string) (*Prices, error) {
-	p := &Prices{Plans: map[string]parley.Plan{}, Messages: map[string]parley.Money{}, Numbers: map[string]NumberPrice{}, SMS: map[string]parley.Money{},
+	p := &Prices{Plans: map[string]parley.Plan{}, Messages: map[string]parley.Money{},
+		Numbers: map[string]NumberPrice{}, SMS: map[string]parley.Money{},
 		Calls: CallPrices{Outbound: map[string]parley.Money{}, Inbound: map[string]parley.Money{}}}
 	if err := p.add(defaults); err != nil {
 		return nil, fmt.Errorf("embedded prices: %w", err)
@@ -126,7 +129,8 @@ func (p *Prices) add(text []byte) error {
 	if err := dec.Decode(&f); err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}
-	for _, name := range append([]string{parley.DefaultPlan}, slices.Sorted(maps.Keys(f.Plans))...) { // a new plan begins as the default one stands in the end
+	// a new plan begins as the default one stands in the end
+	for _, name := range append([]string{parley.DefaultPlan}, slices.Sorted(maps.Keys(f.Plans))...) {
 		out, known := p.Plans[name]
 		if !known {
 			out = p.Plans[parley.DefaultPlan]
@@ -135,7 +139,8 @@ func (p *Prices) add(text []byte) error {
 		for limit, n := range f.Plans[name] {
 			switch {
 			case limits[limit] == nil:
-				return fmt.Errorf("plan %s: there is no limit %q; those there are: %s", name, limit, strings.Join(slices.Sorted(maps.Keys(limits)), ", "))
+				return fmt.Errorf("plan %s: there is no limit %q; those there are: %s", name, limit,
+					strings.Join(slices.Sorted(maps.Keys(limits)), ", "))
 			case n == nil:
 			case *n < 0 || limit == "parallel_calls" && *n < 1:
 				return fmt.Errorf("plan %s: parallel_calls must be at least 1, the other limits not negative", name)

@@ -24,7 +24,8 @@ func TestDefaultPrices(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range map[string][3]int{"default": {20, 10, 100}, "trial": {1, 2, 5}, "gone": {20, 10, 100}, "": {20, 10, 100}} {
+	for name, want := range map[string][3]int{"default": {20, 10, 100}, "trial": {1, 2, 5}, "gone": {20, 10, 100},
+		"": {20, 10, 100}} {
 		got := p.Plan(name)
 		if [3]int{got.Campaigns, got.ParallelCalls, got.Tools} != want {
 			t.Errorf("plan %q is %+v", name, got)
@@ -35,7 +36,8 @@ func TestDefaultPrices(t *testing.T) {
 			}
 		}
 	}
-	for kind, want := range map[string]parley.Money{"widget": parley.USD / 100, "test": 0, "api": parley.USD / 100, "whatsapp": parley.USD / 100, "sms": parley.USD / 100} {
+	for kind, want := range map[string]parley.Money{"widget": parley.USD / 100, "test": 0, "api": parley.USD / 100,
+		"whatsapp": parley.USD / 100, "sms": parley.USD / 100} {
 		if got, ok := p.Messages[kind]; !ok || got != want {
 			t.Errorf("a %s message costs %s", kind, got)
 		}
@@ -51,7 +53,9 @@ func TestPricesFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if gold := p.Plan("gold"); gold.Campaigns != 0 || gold.ParallelCalls != 7 || gold.Tools != 1 || gold.Assistants != p.Plan("default").Assistants || p.Plan("trial").Tools != 4 || p.Plan("default").Tools != 100 {
+	if gold := p.Plan("gold"); gold.Campaigns != 0 || gold.ParallelCalls != 7 || gold.Tools != 1 ||
+		gold.Assistants != p.Plan("default").Assistants || p.Plan("trial").Tools != 4 ||
+		p.Plan("default").Tools != 100 {
 		t.Errorf("plans %+v", p.Plans)
 	}
 	if p.Messages["widget"] != 7500 || p.Messages["api"] != 2*parley.USD || p.Messages["sms"] != parley.USD/100 {
@@ -59,7 +63,8 @@ func TestPricesFile(t *testing.T) {
 	}
 	p, err = read(t, "plans:\n  basic: {tools: 9, leads: }\n  default: {parallel_calls: 12, document_mb: 7}\n")
 	basic := p.Plan("default")
-	if basic.Tools = 9; err != nil || basic.Campaigns != 20 || basic.ParallelCalls != 12 || basic.DocumentMB != 7 || p.Plan("basic") != basic {
+	if basic.Tools = 9; err != nil || basic.Campaigns != 20 || basic.ParallelCalls != 12 || basic.DocumentMB != 7 ||
+		p.Plan("basic") != basic {
 		t.Errorf("what a plan leaves out: %+v, %v", p, err)
 	}
 	for _, text := range []string{"", "# nothing\n", "plans: {}\n", "---\n"} {
@@ -83,7 +88,8 @@ func TestPricesFile(t *testing.T) {
 		"a: b\na: c":                                        "",
 		"plans: \xff":                                       "",
 	} {
-		if _, err := read(t, text); err == nil || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), "prices.yaml") {
+		if _, err := read(t, text); err == nil || !strings.Contains(err.Error(), says) ||
+			!strings.Contains(err.Error(), "prices.yaml") {
 			t.Errorf("%q: %v", text, err)
 		}
 	}

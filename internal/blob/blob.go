@@ -1,4 +1,5 @@
-// Package blob keeps uploads and recordings: bytes under a name, in a directory or in S3. Nothing here ever holds a whole file in memory.
+// Package blob keeps uploads and recordings: bytes under a name, in a directory or in S3. Nothing here ever holds a
+// whole file in memory.
 package blob
 
 import (
@@ -9,11 +10,11 @@ import (
 	"strings"
 )
 
-// Store keeps objects. It is safe for concurrent use. Names are paths such as "documents/3f2a…": parts of letters, digits, _ and -, joined
-// by / and with dots inside.
+// Store keeps objects. It is safe for concurrent use. Names are paths such as "documents/3f2a…": parts of letters,
+// digits, _ and -, joined by / and with dots inside.
 type Store interface {
-	// Put stores what r gives until its end, and says how many bytes that were. When it fails, also because r does, there is no object
-	// of that name, or still the former one.
+	// Put stores what r gives until its end, and says how many bytes that were. When it fails, also because r does,
+	// there is no object of that name, or still the former one.
 	Put(ctx context.Context, name string, r io.Reader) (int64, error)
 	// Open opens an object for reading. One that is not there is fs.ErrNotExist.
 	Open(ctx context.Context, name string) (Object, error)

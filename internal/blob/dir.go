@@ -11,8 +11,8 @@ import (
 	"syscall"
 )
 
-// Dir keeps objects as files. What Put has acknowledged survives a power loss; what was cut off leaves a hidden file that the next
-// OpenDir removes. A file that is being written, by this process or another, is locked, and is let be.
+// Dir keeps objects as files. What Put has acknowledged survives a power loss; what was cut off leaves a hidden file
+// that the next OpenDir removes. A file that is being written, by this process or another, is locked, and is let be.
 type Dir struct{ path string }
 
 const cutOff = ".put-*"
@@ -71,7 +71,8 @@ func (d *Dir) Put(ctx context.Context, name string, r io.Reader) (n int64, err e
 		return 0, err // the reader's own, as its giver knows it
 	}
 	to := filepath.Join(d.path, filepath.FromSlash(name))
-	if err = errors.Join(tmp.Sync(), os.MkdirAll(filepath.Dir(to), 0o700), os.Rename(tmp.Name(), to), syncDir(filepath.Dir(to))); err != nil {
+	if err = errors.Join(tmp.Sync(), os.MkdirAll(filepath.Dir(to), 0o700), os.Rename(tmp.Name(), to),
+		syncDir(filepath.Dir(to))); err != nil {
 		return 0, fmt.Errorf("put blob %s: %w", name, err)
 	}
 	return n, nil

@@ -24,8 +24,9 @@ type S3 struct {
 // partSize is the memory that an upload takes: S3's smallest part.
 const partSize = 5 << 20
 
-// OpenS3 prepares a bucket: s3://KEY:SECRET@BUCKET/PREFIX?endpoint=https://host:port&region=REGION. Without KEY and SECRET the usual
-// AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY count; without an endpoint it is Amazon's. It asks the server nothing.
+// OpenS3 prepares a bucket: s3://KEY:SECRET@BUCKET/PREFIX?endpoint=https://host:port&region=REGION. Without KEY and
+// SECRET the usual AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY count; without an endpoint it is Amazon's. It asks the
+// server nothing.
 func OpenS3(address string) (*S3, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" {
@@ -33,7 +34,8 @@ func OpenS3(address string) (*S3, error) {
 	}
 	endpoint := &url.URL{Scheme: "https", Host: "s3.amazonaws.com"}
 	if at := u.Query().Get("endpoint"); at != "" {
-		if endpoint, err = url.Parse(at); err != nil || endpoint.Host == "" || endpoint.Scheme != "http" && endpoint.Scheme != "https" {
+		if endpoint, err = url.Parse(at); err != nil || endpoint.Host == "" || endpoint.Scheme != "http" &&
+			endpoint.Scheme != "https" {
 			return nil, fmt.Errorf("open s3: endpoint %q is no address such as https://host:port", at)
 		}
 	}
@@ -63,8 +65,9 @@ func (s *S3) Put(ctx context.Context, name string, r io.Reader) (int64, error) {
 		return 0, err
 	}
 	seen := &witness{r: r}
-	info, err := s.client.PutObject(ctx, s.bucket, s.prefix+name, seen, -1, minio.PutObjectOptions{PartSize: partSize, NumThreads: 1,
-		ContentType: "application/octet-stream"})
+	info, err := s.client.PutObject(ctx, s.bucket, s.prefix+name, seen, -1,
+		minio.PutObjectOptions{PartSize: partSize, NumThreads: 1,
+			ContentType: "application/octet-stream"})
 	switch {
 	case seen.err != nil:
 		return 0, seen.err

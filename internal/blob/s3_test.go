@@ -23,8 +23,8 @@ import (
 	"time"
 )
 
-// s3 is a server that speaks as much of Amazon's protocol as matters here: signatures of version 4, objects in one piece and in parts,
-// ranges. It keeps objects in files, so that what it holds in memory is not mistaken for ours.
+// s3 is a server that speaks as much of Amazon's protocol as matters here: signatures of version 4, objects in one
+// piece and in parts, ranges. It keeps objects in files, so that what it holds in memory is not mistaken for ours.
 type s3 struct {
 	testing.TB
 	address string
@@ -179,7 +179,8 @@ func (s *s3) signed(r *http.Request) bool {
 		return false
 	}
 	var canonical bytes.Buffer
-	fmt.Fprintf(&canonical, "%s\n%s\n%s\n", r.Method, r.URL.EscapedPath(), strings.ReplaceAll(r.URL.Query().Encode(), "+", "%20"))
+	fmt.Fprintf(&canonical, "%s\n%s\n%s\n", r.Method, r.URL.EscapedPath(),
+		strings.ReplaceAll(r.URL.Query().Encode(), "+", "%20"))
 	for _, h := range strings.Split(field("SignedHeaders"), ";") {
 		value := strings.Join(r.Header.Values(h), ",")
 		switch h {

@@ -1,22 +1,25 @@
-// Package call is the life of calls: making and taking them, which are live, how each ends, what it costs and what is read out of it.
+// Package call is the life of calls: making and taking them, which are live, how each ends, what it costs and what is
+// read out of it.
 //
 // # One end
 //
-// A call is a row from before anything is dialled or answered. What it can cost at most is set aside in the transaction that makes the row;
-// one transaction ends it: state, reason, transcript, what it cost, and that its report is due. Who ends a row that has ended already changes
-// nothing, so that a call has one end and one charge, whoever comes to it.
+// A call is a row from before anything is dialled or answered. What it can cost at most is set aside in the
+// transaction that makes the row; one transaction ends it: state, reason, transcript, what it cost, and that its
+// report is due. Who ends a row that has ended already changes nothing, so that a call has one end and one charge,
+// whoever comes to it.
 //
 // # Nodes
 //
-// The process that has a call says every few seconds, in one statement for all its calls, that it has them. Calls whose process has fallen silent
-// are closed by any other, and are charged for what can be proven: from the answer to the last sign of life. A process that finds its calls
-// closed hangs up. Silence is judged by the database's clock, and only by who has itself been heard all the while (steadiness): when the database
-// was away, nobody's silence means anything.
+// The process that has a call says every few seconds, in one statement for all its calls, that it has them. Calls
+// whose process has fallen silent are closed by any other, and are charged for what can be proven: from the answer to
+// the last sign of life. A process that finds its calls closed hangs up. Silence is judged by the database's clock,
+// and only by who has itself been heard all the while (steadiness): when the database was away, nobody's silence
+// means anything.
 //
 // # Reports
 //
-// What is read out of a call, the events that tell of it and what its campaign does next are its report: made after the end, once, by whichever
-// process takes it. It waits for the recording, so that the events' link leads somewhere.
+// What is read out of a call, the events that tell of it and what its campaign does next are its report: made after
+// the end, once, by whichever process takes it. It waits for the recording, so that the events' link leads somewhere.
 package call
 
 import (
@@ -56,9 +59,9 @@ type Config struct {
 	BaseURL    string        // what links in events start with, such as https://voice.example.com
 	Secret     []byte        // signs links to recordings; the same on all nodes
 
-	// Dial calls somebody. It tells ringing when the far end rings, and returns when it has answered, or with why not: an error that is a
-	// parley.EndedReason or says one (Ended), and is ErrNoSuchNumber too where the far end said that. When ctx ends the call is taken back, and
-	// the error is its cause.
+	// Dial calls somebody. It tells ringing when the far end rings, and returns when it has answered, or with why
+	// not: an error that is a parley.EndedReason or says one (Ended), and is ErrNoSuchNumber too where the far end
+	// said that. When ctx ends the call is taken back, and the error is its cause.
 	Dial func(ctx context.Context, r Route, ringing func()) (audio.Leg, error)
 	Line Line // nil: there is no telephone
 	// Converse has the conversation on a leg that was answered; nil: the session runs.
@@ -70,8 +73,9 @@ type Config struct {
 
 	Unanswered []Unanswered
 	Finished   []Finished
-	Ended      []func(*parley.Call) // are told that a call of this process, or one that it closed, is over: at once, before its report. They must not block
-	Describe   []Describe
+	// are told that a call of this process, or one that it closed, is over: at once, before its report. They must not block
+	Ended    []func(*parley.Call)
+	Describe []Describe
 
 	Beat time.Duration // between a process's signs of life; 0 is 5 s
 	Lost time.Duration // after how long without one it is taken for gone; 0 is 15 s
@@ -83,8 +87,9 @@ type Speech interface {
 	Recognizer(code string) (ai.Recognizer, error)
 }
 
-// Unanswered is told of a call that nobody took, in the transaction that ends it, with the cause that it ended with: the row keeps less of that,
-// and there is nothing to be read out of the call. An error undoes the end; then the call ends without, and Finished alone is told.
+// Unanswered is told of a call that nobody took, in the transaction that ends it, with the cause that it ended with:
+// the row keeps less of that, and there is nothing to be read out of the call. An error undoes the end; then the call
+// ends without, and Finished alone is told.
 type Unanswered func(ctx context.Context, tx *store.Tx, c *parley.Call, cause error) error
 
 // ErrNoSuchNumber is among the causes of a call to a number that is nobody's: the line is as it should be.
@@ -127,7 +132,8 @@ type Center struct {
 // New makes a Center; Run it, and Stop it in the end.
 func New(c Config) *Center {
 	c.Beat, c.Lost = cmp.Or(c.Beat, 5*time.Second), cmp.Or(c.Lost, 15*time.Second)
-	d := &Center{Config: c, node: uuid.NewString(), reports: make(chan struct{}, 1), again: reportAgain, live: map[int64]*live{}, ended: map[parley.CallStatus]int64{}}
+	d := &Center{Config: c, node: uuid.NewString(), reports: make(chan struct{}, 1), again: reportAgain,
+		live: map[int64]*live{}, ended: map[parley.CallStatus]int64{}}
 	if d.Converse == nil {
 		d.Converse = func(ctx context.Context, s *voice.Session, leg audio.Leg) voice.Result { return s.Run(ctx, leg) }
 	}
@@ -139,7 +145,8 @@ func New(c Config) *Center {
 // ErrStopping is what those hear who come while the server stops.
 var ErrStopping = parley.Errorf(parley.Unavailable, "The server is restarting. Please try again in a moment.")
 
-// Stop takes no more calls and waits until those that are live have ended, or until ctx ends: then they are hung up. Run goes on meanwhile.
+// Stop takes no more calls and waits until those that are live have ended, or until ctx ends: then they are hung up.
+// Run goes on meanwhile.
 func (d *Center) Stop(ctx context.Context) {
 	d.mu.Lock()
 	d.stopping = true
@@ -228,7 +235,8 @@ func (d *Center) all() []*live {
 	return slices.Collect(maps.Values(d.live))
 }
 
-// Hangup ends one of the user's calls, at once where this node has it, else within about a second. The error is a Conflict where it is over.
+// Hangup ends one of the user's calls, at once where this node has it, else within about a second. The error is a
+// Conflict where it is over.
 func (d *Center) Hangup(ctx context.Context, userID, id int64) error {
 	err := d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error { return tx.HangupCall(ctx, userID, id) })
 	if err == nil {
@@ -249,8 +257,8 @@ const hold = 48 * time.Hour
 
 func reference(id int64) string { return "call:" + strconv.FormatInt(id, 10) }
 
-// Run keeps this node's calls alive, closes those of nodes that are gone, and makes reports, until ctx ends. Then it finishes the reports
-// under way.
+// Run keeps this node's calls alive, closes those of nodes that are gone, and makes reports, until ctx ends. Then it
+// finishes the reports under way.
 func (d *Center) Run(ctx context.Context) error {
 	var loops sync.WaitGroup
 	loops.Go(func() { d.beat(ctx) })

@@ -34,7 +34,8 @@ func TestCall(t *testing.T) {
 		}
 		leg := h.answered()
 		live := h.status(c.ID, parley.CallInProgress)
-		if live.AnsweredAt == 0 || live.RingingAt == 0 || live.RingingAt > live.AnsweredAt || live.EndedAt != 0 || live.Node != n.Node() {
+		if live.AnsweredAt == 0 || live.RingingAt == 0 || live.RingingAt > live.AnsweredAt || live.EndedAt != 0 ||
+			live.Node != n.Node() {
 			t.Errorf("live as %+v", live)
 		}
 		// 120 s at most: two minutes of the line, two of the assistant.
@@ -42,37 +43,49 @@ func TestCall(t *testing.T) {
 			t.Errorf("%s are set aside, %d entries", reserved, len(entries))
 		}
 		leg.do(h, func(s *voice.Session) {
-			if s.Persona.Initial != "Hello Ana." || !s.Outbound || s.Persona.Language != "en" || s.Persona.Synthesizer == nil || s.Transfer == nil {
+			if s.Persona.Initial != "Hello Ana." || !s.Outbound || s.Persona.Language != "en" ||
+				s.Persona.Synthesizer == nil || s.Transfer == nil {
 				t.Errorf("the session is %+v", s)
 			}
 		})
 		leg.says(h, parley.SpeakerAssistant, "Hello Ana.")
 		leg.says(h, parley.SpeakerCustomer, "I would like a cake.")
 		leg.uses(h, "order_cake")
-		h.until(c.ID, "stored so far", func(c *parley.Call) bool { return len(c.Turns) == 2 && len(c.FunctionCalls) == 1 })
-		if now, err := n.Now(t.Context(), h.user.ID, c.ID); err != nil || len(now.Turns) != 2 || now.AssistantName != "Anna" {
+		h.until(c.ID, "stored so far", func(c *parley.Call) bool {
+			return len(c.Turns) == 2 &&
+				len(c.FunctionCalls) == 1
+		})
+		if now, err := n.Now(t.Context(), h.user.ID, c.ID); err != nil || len(now.Turns) != 2 ||
+			now.AssistantName != "Anna" {
 			t.Errorf("now %+v: %v", now, err)
 		}
 		leg.hangUp(parley.CustomerHangup)
 		got := h.reported(c.ID)
-		if got.Status != parley.CallCompleted || got.EndedReason != parley.CustomerHangup || got.Duration < 1 || len(got.Turns) != 2 || got.AnsweredBy != parley.AnsweredUnknown ||
-			got.FunctionCalls[0].Name != "order_cake" || got.CarrierCost != 14_000 || got.AssistantCost != parley.Money(60_000).MulRatio(got.Duration, 60) {
+		if got.Status != parley.CallCompleted || got.EndedReason != parley.CustomerHangup || got.Duration < 1 ||
+			len(got.Turns) != 2 || got.AnsweredBy != parley.AnsweredUnknown ||
+			got.FunctionCalls[0].Name != "order_cake" || got.CarrierCost != 14_000 ||
+			got.AssistantCost != parley.Money(60_000).MulRatio(got.Duration, 60) {
 			t.Errorf("ended as %+v", got)
 		}
 		if d := cmp.Diff(map[string]any{"status": true, "summary": "Ana wants a cake."}, got.Variables); d != "" {
 			t.Error(d)
 		}
-		if d := cmp.Diff(map[string]any{"sentiment": "positive", "outcome": "success", "score": 9.0}, got.Evaluation); d != "" {
+		if d := cmp.Diff(map[string]any{"sentiment": "positive", "outcome": "success", "score": 9.0},
+			got.Evaluation); d != "" {
 			t.Error(d)
 		}
 		balance, reserved, entries := h.money()
-		if balance != 10*parley.USD-got.TotalCost() || reserved != 0 || len(entries) != 2 || entries[0].Kind != parley.CarrierCharge || entries[1].Kind != parley.CallCharge {
+		if balance != 10*parley.USD-got.TotalCost() || reserved != 0 || len(entries) != 2 ||
+			entries[0].Kind != parley.CarrierCharge || entries[1].Kind != parley.CallCharge {
 			t.Errorf("balance %s, %s set aside, %+v", balance, reserved, entries)
 		}
 		events := h.events()
-		if len(events) != 1 || events[0]["event"] != "call.completed" || events[0]["id"] != float64(c.ID) || events[0]["status"] != "completed" || events[0]["customer_phone"] != "+12025550199" ||
-			events[0]["assistant_phone"] != "+12025550100" || events[0]["transcript"] != "AI: Hello Ana.\nCustomer: I would like a cake." ||
-			!reflect.DeepEqual(events[0]["input_variables"], map[string]any{"who": "Ana"}) || events[0]["recording_url"] != nil {
+		if len(events) != 1 || events[0]["event"] != "call.completed" || events[0]["id"] != float64(c.ID) ||
+			events[0]["status"] != "completed" || events[0]["customer_phone"] != "+12025550199" ||
+			events[0]["assistant_phone"] != "+12025550100" ||
+			events[0]["transcript"] != "AI: Hello Ana.\nCustomer: I would like a cake." ||
+			!reflect.DeepEqual(events[0]["input_variables"], map[string]any{"who": "Ana"}) ||
+			events[0]["recording_url"] != nil {
 			t.Errorf("told %v", events)
 		}
 		if s := n.Stats(); s.Live != 0 || s.Ended[parley.CallCompleted] != 1 {
@@ -85,7 +98,8 @@ func TestCall(t *testing.T) {
 		// The assistant that judges was told what it is there for.
 		judged := false
 		for _, r := range h.model.Requests() {
-			judged = judged || strings.Contains(r.System, "Serve Ana.") && strings.Contains(r.Messages[0].Text, "Customer: I would like a cake.")
+			judged = judged || strings.Contains(r.System, "Serve Ana.") &&
+				strings.Contains(r.Messages[0].Text, "Customer: I would like a cake.")
 		}
 		if !judged {
 			t.Error("nobody judged the call")
@@ -112,12 +126,14 @@ func TestRefusals(t *testing.T) {
 			says string
 		}{
 			{"unknown assistant", call.Order{AssistantID: 9999}, parley.NotFound, "Assistant not found"},
-			{"another's assistant", call.Order{UserID: other.ID, AssistantID: h.a.ID}, parley.NotFound, "Assistant not found"},
+			{"another's assistant", call.Order{UserID: other.ID, AssistantID: h.a.ID}, parley.NotFound,
+				"Assistant not found"},
 			{"inbound", call.Order{AssistantID: inbound.ID}, parley.Invalid, "outbound"},
 			{"inactive", call.Order{AssistantID: asleep.ID}, parley.Invalid, "inactive"},
 			{"no number", call.Order{AssistantID: mute.ID}, parley.Invalid, "no phone number"},
 			{"unpaid number", call.Order{AssistantID: h.a.ID, NumberID: unpaid.ID}, parley.Invalid, "subscription"},
-			{"another's number", call.Order{AssistantID: h.a.ID, NumberID: 9999}, parley.NotFound, "Phone number not found"},
+			{"another's number", call.Order{AssistantID: h.a.ID, NumberID: 9999}, parley.NotFound,
+				"Phone number not found"},
 			{"country", call.Order{AssistantID: h.a.ID, To: "+33142685300"}, parley.Forbidden, "not allowed"},
 			{"premium", call.Order{AssistantID: h.a.ID, To: "+499001234567"}, parley.Forbidden, "not allowed"},
 			{"a day's spend", call.Order{AssistantID: long.ID}, parley.Forbidden, "a day"},
@@ -132,7 +148,8 @@ func TestRefusals(t *testing.T) {
 				t.Errorf("%s: %+v, %v", c.name, got, err)
 			}
 		}
-		if list, total, err := h.db.Calls(t.Context(), h.user.ID, store.CallFilter{}, store.Page{Number: 1, Size: 10}); err != nil || total != 0 {
+		if list, total, err := h.db.Calls(t.Context(), h.user.ID, store.CallFilter{},
+			store.Page{Number: 1, Size: 10}); err != nil || total != 0 {
 			t.Errorf("%d calls: %v", len(list), err)
 		}
 		if _, reserved, _ := h.money(); reserved != 0 {
@@ -169,16 +186,19 @@ func TestLimitsInARace(t *testing.T) {
 					if err := tx.SaveUser(ctx, h.user); err != nil {
 						return err
 					}
-					_, err := tx.Post(ctx, h.user.ID, &parley.LedgerEntry{Kind: parley.Credit, Amount: c.balance - 10*parley.USD, Reference: "less"})
+					_, err := tx.Post(ctx, h.user.ID,
+						&parley.LedgerEntry{Kind: parley.Credit, Amount: c.balance - 10*parley.USD, Reference: "less"})
 					return err
 				})
-				nodes := []*node{h.node(func(cfg *call.Config) { cfg.DailySpend = c.spend }), h.node(func(cfg *call.Config) { cfg.DailySpend = c.spend })}
+				nodes := []*node{h.node(func(cfg *call.Config) { cfg.DailySpend = c.spend }),
+					h.node(func(cfg *call.Config) { cfg.DailySpend = c.spend })}
 				var mu sync.Mutex
 				var wg sync.WaitGroup
 				var made []int64
 				for i := range 12 {
 					wg.Go(func() {
-						got, err := nodes[i%2].Start(context.Background(), call.Order{UserID: h.user.ID, AssistantID: h.a.ID, To: "+12025550199"})
+						got, err := nodes[i%2].Start(context.Background(),
+							call.Order{UserID: h.user.ID, AssistantID: h.a.ID, To: "+12025550199"})
 						var e *parley.Error
 						mu.Lock()
 						defer mu.Unlock()
@@ -239,15 +259,18 @@ func TestUnanswered(t *testing.T) {
 		} {
 			h.far.set(func() { h.far.err = c.err })
 			got := h.reported(n.start().ID)
-			if got.Status != c.status || got.EndedReason != c.reason || got.TotalCost() != 0 || got.Duration != 0 || got.AnsweredAt != 0 || got.RingingAt == 0 || len(got.Evaluation) != 0 {
+			if got.Status != c.status || got.EndedReason != c.reason || got.TotalCost() != 0 || got.Duration != 0 ||
+				got.AnsweredAt != 0 || got.RingingAt == 0 || len(got.Evaluation) != 0 {
 				t.Errorf("%v ended as %+v", c.err, got)
 			}
 		}
 		balance, reserved, entries := h.money()
 		if balance != 10*parley.USD || reserved != 0 || len(entries) != 0 || len(h.model.Requests()) != 0 {
-			t.Errorf("balance %s, %s set aside, %d entries, %d requests to the model", balance, reserved, len(entries), len(h.model.Requests()))
+			t.Errorf("balance %s, %s set aside, %d entries, %d requests to the model", balance, reserved,
+				len(entries), len(h.model.Requests()))
 		}
-		if events := h.events(); len(events) != 11 || events[0]["status"] != "busy" || events[3]["status"] != "no-answer" {
+		if events := h.events(); len(events) != 11 || events[0]["status"] != "busy" ||
+			events[3]["status"] != "no-answer" {
 			t.Errorf("told %v", events)
 		}
 		h.change(h.a, `{"send_webhook_only_on_completed":true}`)
@@ -265,7 +288,8 @@ func TestRingingTime(t *testing.T) {
 	n := h.node()
 	began := time.Now()
 	c := h.reported(n.start().ID)
-	if took := time.Since(began); c.Status != parley.CallNoAnswer || c.EndedReason != parley.NoAnswer || took < time.Second {
+	if took := time.Since(began); c.Status != parley.CallNoAnswer || c.EndedReason != parley.NoAnswer ||
+		took < time.Second {
 		t.Errorf("after %s %s, %s", took, c.Status, c.EndedReason)
 	}
 	if call.ConnectTime <= 64*sip.T1 {
@@ -281,7 +305,8 @@ func TestHangup(t *testing.T) {
 		ringing := near.start()
 		h.status(ringing.ID, parley.CallRinging)
 		h.must(far.Hangup(t.Context(), h.user.ID, ringing.ID))
-		if c := h.reported(ringing.ID); c.Status != parley.CallCanceled || c.EndedReason != parley.Canceled || c.TotalCost() != 0 {
+		if c := h.reported(ringing.ID); c.Status != parley.CallCanceled || c.EndedReason != parley.Canceled ||
+			c.TotalCost() != 0 {
 			t.Errorf("ringing: %+v", c)
 		}
 		h.far.set(func() { h.far.gate = nil })
@@ -291,7 +316,8 @@ func TestHangup(t *testing.T) {
 			h.status(c.ID, parley.CallInProgress)
 			h.must(by.Hangup(t.Context(), h.user.ID, c.ID))
 			<-leg.over
-			if c := h.reported(c.ID); c.Status != parley.CallCompleted || c.EndedReason != parley.APIHangup || c.TotalCost() == 0 {
+			if c := h.reported(c.ID); c.Status != parley.CallCompleted || c.EndedReason != parley.APIHangup ||
+				c.TotalCost() == 0 {
 				t.Errorf("live: %+v", c)
 			}
 			var e *parley.Error
@@ -312,8 +338,8 @@ func storetestUserOnce(h *harness) *parley.User {
 	return storetestUser(h)
 }
 
-// A call whose process is gone is closed by another: one row, one charge, one end, one event; and the process, should it live after all,
-// hangs up and changes nothing.
+// A call whose process is gone is closed by another: one row, one charge, one end, one event; and the process, should
+// it live after all, hangs up and changes nothing.
 func TestLostNode(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		h.model.Usually(aitest.Behaviour{Text: judgement})
@@ -333,7 +359,9 @@ func TestLostNode(t *testing.T) {
 		h.node(quick)
 		h.node(quick) // both look
 		lost, rung := h.reported(talking.ID), h.reported(ringing)
-		if lost.Status != parley.CallFailed || lost.EndedReason != parley.NodeLost || parley.Time(lost.EndedAt) != max(seen.SeenAt, parley.Time(seen.UpdatedAt)) || lost.Duration < 1 || lost.Duration > 20 ||
+		if lost.Status != parley.CallFailed || lost.EndedReason != parley.NodeLost ||
+			parley.Time(lost.EndedAt) != max(seen.SeenAt, parley.Time(seen.UpdatedAt)) || lost.Duration < 1 ||
+			lost.Duration > 20 ||
 			len(lost.Turns) != 1 || lost.Evaluation["outcome"] != "success" {
 			t.Errorf("the live one: %+v, last seen %s, stored at %s", lost, seen.SeenAt, parley.Time(seen.UpdatedAt))
 		}
@@ -354,12 +382,14 @@ func TestLostNode(t *testing.T) {
 		giveUp()
 		stop()
 		<-alive
-		if got := h.call(talking.ID); len(got.Turns) != 1 || got.UpdatedAt != lost.UpdatedAt || got.EndedReason != parley.NodeLost {
+		if got := h.call(talking.ID); len(got.Turns) != 1 || got.UpdatedAt != lost.UpdatedAt ||
+			got.EndedReason != parley.NodeLost {
 			t.Errorf("the dead have changed it: %+v", got)
 		}
 		balance, reserved, entries := h.money()
 		if balance != 10*parley.USD-lost.TotalCost() || reserved != 0 || len(entries) != 2 || len(h.events()) != 2 {
-			t.Errorf("balance %s, %s set aside, %d entries, %d events", balance, reserved, len(entries), len(h.events()))
+			t.Errorf("balance %s, %s set aside, %d entries, %d events", balance, reserved, len(entries),
+				len(h.events()))
 		}
 	})
 }
@@ -368,8 +398,9 @@ func TestLostNode(t *testing.T) {
 func TestAttempt(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		n, also := h.node(), 0
-		order := call.Order{UserID: h.user.ID, AssistantID: h.a.ID, To: "+12025550199", CampaignID: 5, LeadID: 7, Attempt: 1,
-			Also: func(ctx context.Context, tx *store.Tx, c *parley.Call) error { also++; return nil }}
+		order := call.Order{UserID: h.user.ID, AssistantID: h.a.ID, To: "+12025550199", CampaignID: 5, LeadID: 7,
+			Attempt: 1,
+			Also:    func(ctx context.Context, tx *store.Tx, c *parley.Call) error { also++; return nil }}
 		first, err := n.Start(t.Context(), order)
 		h.must(err)
 		again, err := n.Start(t.Context(), order)
@@ -377,7 +408,8 @@ func TestAttempt(t *testing.T) {
 		order.Attempt = 2
 		second, err := n.Start(t.Context(), order)
 		h.must(err)
-		if first.ID != again.ID || second.ID == first.ID || *again.LeadID != 7 || *again.CampaignID != 5 || again.Attempt != 1 || also != 2 {
+		if first.ID != again.ID || second.ID == first.ID || *again.LeadID != 7 || *again.CampaignID != 5 ||
+			again.Attempt != 1 || also != 2 {
 			t.Errorf("calls %d, %d, %d; %d rows", first.ID, again.ID, second.ID, also)
 		}
 		h.answered()
@@ -471,7 +503,8 @@ func TestBrokenConversations(t *testing.T) {
 	}
 	// An assistant that can't speak rings nobody.
 	dumb := h.node(func(c *call.Config) { c.Speech = &speech{err: errors.New("flite is not installed")} })
-	if got := h.reported(dumb.start().ID); got.EndedReason != parley.ProviderFailure || got.RingingAt != 0 || got.TotalCost() != 0 {
+	if got := h.reported(dumb.start().ID); got.EndedReason != parley.ProviderFailure || got.RingingAt != 0 ||
+		got.TotalCost() != 0 {
 		t.Errorf("dumb: %+v", got)
 	}
 }

@@ -7,16 +7,16 @@ import (
 	"parley"
 )
 
-// Destinations say which numbers may be called: those of some countries and prefixes. Numbers that pay whoever has them, and those of
-// satellites, never may.
+// Destinations say which numbers may be called: those of some countries and prefixes. Numbers that pay whoever has
+// them, and those of satellites, never may.
 type Destinations struct {
 	countries map[string]bool
 	prefixes  []string
 	never     []string // prefixes
 }
 
-// ParseDestinations reads a list of ISO country codes (US), prefixes (+49, + for all of the world) and prefixes that never may be called
-// (!+1900). The longest prefix counts; a prefix counts more than a country.
+// ParseDestinations reads a list of ISO country codes (US), prefixes (+49, + for all of the world) and prefixes that
+// never may be called (!+1900). The longest prefix counts; a prefix counts more than a country.
 func ParseDestinations(list []string) (Destinations, error) {
 	d := Destinations{countries: map[string]bool{}}
 	for _, item := range list {
@@ -27,7 +27,8 @@ func ParseDestinations(list []string) (Destinations, error) {
 			d.never = append(d.never, prefix)
 		case plus && strings.Trim(digits, "0123456789") == "":
 			d.prefixes = append(d.prefixes, prefix)
-		case !never && !plus && len(prefix) == 2 && strings.ToUpper(prefix) == prefix && strings.Trim(prefix, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") == "":
+		case !never && !plus && len(prefix) == 2 && strings.ToUpper(prefix) == prefix &&
+			strings.Trim(prefix, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") == "":
 			d.countries[prefix] = true
 		default:
 			return d, fmt.Errorf("%q is neither a country code such as US, a prefix such as +49, nor one that must not be called such as !+1900", item)
@@ -36,7 +37,8 @@ func ParseDestinations(list []string) (Destinations, error) {
 	return d, nil
 }
 
-// Allow says whether an E.164 number may be called. A costly one may where it is a company's, and a prefix names more of it than its country.
+// Allow says whether an E.164 number may be called. A costly one may where it is a company's, and a prefix names more
+// of it than its country.
 func (d Destinations) Allow(e164 string) bool {
 	may, never := longest(d.prefixes, e164), longest(d.never, e164)
 	if parley.CostlyPhone(e164) {
@@ -59,8 +61,9 @@ func longest(prefixes []string, s string) (n int) {
 	return n
 }
 
-// mayTransfer says whether the call may be sent to a place that its assistant names (parley.TransferTarget). What may not be called may not be
-// reached by a transfer either, under whatever name; extensions and SIP addresses are those of a house, which is behind a trunk of the user's.
+// mayTransfer says whether the call may be sent to a place that its assistant names (parley.TransferTarget). What may
+// not be called may not be reached by a transfer either, under whatever name; extensions and SIP addresses are those
+// of a house, which is behind a trunk of the user's.
 func (l *live) mayTransfer(to string) error {
 	_, number, ok := parley.TransferTarget(to)
 	switch {

@@ -21,15 +21,20 @@ func TestDestinations(t *testing.T) {
 		not  []string
 	}{
 		{nil, nil, []string{"+12025550100", "+493012345678"}},
-		{[]string{"US"}, []string{"+12025550100", "+18005550199"}, []string{"+14165550100", "+18765551234", "+19005550100", "+493012345678", "x", ""}},
+		{[]string{"US"}, []string{"+12025550100", "+18005550199"},
+			[]string{"+14165550100", "+18765551234", "+19005550100", "+493012345678", "x", ""}},
 		{[]string{"+1"}, []string{"+12025550100", "+14165550100"}, []string{"+19005550100", "+442079460003"}},
-		{[]string{"+49", "!+4930"}, []string{"+498912345678"}, []string{"+493012345678", "+499001234567", "+4918012345678"}},
+		{[]string{"+49", "!+4930"}, []string{"+498912345678"},
+			[]string{"+493012345678", "+499001234567", "+4918012345678"}},
 		{[]string{"!+49", "+4930", "DE"}, []string{"+493012345678"}, []string{"+498912345678"}},
 		// Personal numbers never; companies' where a prefix says so.
-		{[]string{"GB", "+44"}, []string{"+442079460003", "+447400123004"}, []string{"+447012345678", "+443001234567", "+445512345678"}},
-		{[]string{"GB", "+4470", "+443", "!+4437"}, []string{"+442079460003", "+443001234567"}, []string{"+447012345678", "+443700123456", "+445512345678"}},
+		{[]string{"GB", "+44"}, []string{"+442079460003", "+447400123004"},
+			[]string{"+447012345678", "+443001234567", "+445512345678"}},
+		{[]string{"GB", "+4470", "+443", "!+4437"}, []string{"+442079460003", "+443001234567"},
+			[]string{"+447012345678", "+443700123456", "+445512345678"}},
 		// Everywhere, but for satellites, international premium services, and those that pay who is called.
-		{[]string{"+"}, []string{"+12025550100", "+8613812345678", "+2348031234567"}, []string{"+881612345678", "+870773111632", "+979123456789", "+19005550100", "+499001234567"}},
+		{[]string{"+"}, []string{"+12025550100", "+8613812345678", "+2348031234567"},
+			[]string{"+881612345678", "+870773111632", "+979123456789", "+19005550100", "+499001234567"}},
 		{[]string{"+", "!+86"}, []string{"+12025550100"}, []string{"+8613812345678"}},
 	} {
 		d, err := call.ParseDestinations(c.list)
@@ -77,7 +82,8 @@ func TestTransferDestination(t *testing.T) {
 					t.Errorf("to %s: %v, sent %v", to, err, far.sent)
 				}
 			}
-			if err := s.Transfer(ctx, "+493012345678"); err != nil || len(far.sent) != 1 || far.sent[0] != "+493012345678" {
+			if err := s.Transfer(ctx, "+493012345678"); err != nil || len(far.sent) != 1 ||
+				far.sent[0] != "+493012345678" {
 				t.Errorf("a destination that is allowed: %v, sent %v", err, far.sent)
 			}
 			return voice.Result{Reason: parley.Transferred}
@@ -88,7 +94,8 @@ func TestTransferDestination(t *testing.T) {
 	}
 }
 
-// TestVerifiedCaller: where the operator asks for it, calls over a trunk leave from a number only that its owner has verified.
+// TestVerifiedCaller: where the operator asks for it, calls over a trunk leave from a number only that its owner has
+// verified.
 func TestVerifiedCaller(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		trunk := h.trunk("+4930123456")
@@ -104,7 +111,8 @@ func TestVerifiedCaller(t *testing.T) {
 		stranger := storetest.User(t, h.db, parley.USD)
 		verify := func(userID int64) {
 			h.write(func(ctx context.Context, tx *store.Tx) error {
-				return tx.CreateNumber(ctx, userID, &parley.Number{PhoneNumber: "+4930123456", CountryCode: "DE", Type: parley.NumberCallerID})
+				return tx.CreateNumber(ctx, userID,
+					&parley.Number{PhoneNumber: "+4930123456", CountryCode: "DE", Type: parley.NumberCallerID})
 			})
 		}
 		verify(stranger.ID)

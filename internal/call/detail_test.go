@@ -10,7 +10,8 @@ import (
 	"parley/internal/call"
 )
 
-// Why a call failed stands in its row and in what is told of it, and a conversation that a vendor broke off costs its line alone.
+// Why a call failed stands in its row and in what is told of it, and a conversation that a vendor broke off costs its
+// line alone.
 func TestFailureIsTold(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		missing := &ai.Error{Kind: ai.Config, Err: errors.New("sk-secret"), Mend: "Flite is not installed."}
@@ -20,7 +21,10 @@ func TestFailureIsTold(t *testing.T) {
 				return h.node(func(c *call.Config) { c.Speech = &speech{err: missing} }).start().ID
 			},
 			"SIP 403": func() int64 {
-				h.far.set(func() { h.far.err = parley.Explain(refusedBy(403), "The trunk forbids it (SIP 403 Forbidden).") })
+				h.far.set(func() {
+					h.far.err = parley.Explain(refusedBy(403),
+						"The trunk forbids it (SIP 403 Forbidden).")
+				})
 				defer h.far.set(func() { h.far.err = nil })
 				id := n.start().ID
 				h.reported(id)
@@ -37,14 +41,18 @@ func TestFailureIsTold(t *testing.T) {
 		count := 0
 		for want, make := range told {
 			got := h.reported(make())
-			if got.Status != parley.CallFailed || got.EndedDetail == nil || !strings.Contains(*got.EndedDetail, want) || strings.Contains(*got.EndedDetail, "secret") || got.AssistantCost != 0 {
+			if got.Status != parley.CallFailed || got.EndedDetail == nil ||
+				!strings.Contains(*got.EndedDetail, want) || strings.Contains(*got.EndedDetail, "secret") ||
+				got.AssistantCost != 0 {
 				t.Errorf("%s: %+v", want, got)
 			}
 			if got.Answered() && (got.EndedReason != parley.ProviderFailure || got.CarrierCost == 0) {
 				t.Errorf("%s: %s, the line costs %s", want, got.EndedReason, got.CarrierCost)
 			}
 			events := h.events()
-			if count++; len(events) != count || got.EndedDetail == nil || events[count-1]["ended_detail"] != *got.EndedDetail || events[count-1]["ended_reason"] != string(got.EndedReason) {
+			if count++; len(events) != count || got.EndedDetail == nil ||
+				events[count-1]["ended_detail"] != *got.EndedDetail ||
+				events[count-1]["ended_reason"] != string(got.EndedReason) {
 				t.Errorf("%s: told %v", want, events)
 			}
 		}
@@ -66,7 +74,8 @@ func TestModeIsTold(t *testing.T) {
 	h.must(err)
 	h.must(v.Enter(t.Context()))
 	v.Begin(newLeg())
-	if got := h.reported(v.ID); got.EndedDetail == nil || !strings.Contains(*got.EndedDetail, "multimodal") || !strings.Contains(*got.EndedDetail, "pipeline") {
+	if got := h.reported(v.ID); got.EndedDetail == nil || !strings.Contains(*got.EndedDetail, "multimodal") ||
+		!strings.Contains(*got.EndedDetail, "pipeline") {
 		t.Errorf("%+v", got)
 	}
 }

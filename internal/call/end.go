@@ -17,7 +17,8 @@ func (l *live) end(cause error) {
 	if said := context.Cause(l.ctx); said != nil && isReason(said) {
 		cause = said // who ended it, whatever it tore on its way
 	}
-	if !isReason(cause) || errors.Is(cause, parley.Unreachable) && !errors.Is(cause, ErrNoSuchNumber) { // the row does not say what is wrong with a line
+	// the row does not say what is wrong with a line
+	if !isReason(cause) || errors.Is(cause, parley.Unreachable) && !errors.Is(cause, ErrNoSuchNumber) {
 		slog.Warn("a call failed", "call", l.id, "assistant", l.a.ID, "error", cause)
 	}
 	l.mu.Lock()
@@ -45,18 +46,20 @@ func (l *live) end(cause error) {
 	}
 }
 
-// settle writes the end of a call into its row, however long that takes, and gives the row; nil where another has ended it, or will. What is said
-// of the end (told) and what was said in the call must not keep its money and its line: when the database refuses them it ends without, and
-// keeps what was stored of them while it was live.
+// settle writes the end of a call into its row, however long that takes, and gives the row; nil where another has
+// ended it, or will. What is said of the end (told) and what was said in the call must not keep its money and its
+// line: when the database refuses them it ends without, and keeps what was stored of them while it was live.
 func (l *live) settle(mine *parley.Call, cause error) (closed *parley.Call) {
 	told, texts := l.Unanswered, true
 	for {
 		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 		err := l.write(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
 			closed, err = l.close(ctx, tx, l.id, l.node, cause, told, func(row *parley.Call) bool {
-				row.RingingAt, row.AnsweredAt, row.AnsweredBy, row.RecordingDue = mine.RingingAt, mine.AnsweredAt, mine.AnsweredBy, mine.RecordingDue
+				row.RingingAt, row.AnsweredAt, row.AnsweredBy, row.RecordingDue = mine.RingingAt, mine.AnsweredAt,
+					mine.AnsweredBy, mine.RecordingDue
 				if texts {
-					row.Turns, row.FunctionCalls, row.InputVariables = mine.Turns, mine.FunctionCalls, mine.InputVariables
+					row.Turns, row.FunctionCalls, row.InputVariables = mine.Turns, mine.FunctionCalls,
+						mine.InputVariables
 				}
 				row.End(cause, parley.Time(mine.EndedAt))
 				return true
@@ -81,7 +84,8 @@ func (l *live) settle(mine *parley.Call, cause error) (closed *parley.Call) {
 	}
 }
 
-// write is a transaction whose panic is its error: what can't begin or end one call must not end the process, and so all others.
+// write is a transaction whose panic is its error: what can't begin or end one call must not end the process, and so
+// all others.
 func (d *Center) write(ctx context.Context, fn func(context.Context, *store.Tx) error) error {
 	return survive(func() error { return d.DB.Write(ctx, fn) })
 }
@@ -93,17 +97,19 @@ func isReason(err error) bool {
 	return errors.As(err, &reason) || errors.As(err, &ended)
 }
 
-// A report waits for the recording of its call, so that the events carry the link: for waitRecording where the process lives that has the sound and
-// goes on trying to store it, and for lostRecording where that process is gone and may come back with it.
+// A report waits for the recording of its call, so that the events carry the link: for waitRecording where the
+// process lives that has the sound and goes on trying to store it, and for lostRecording where that process is gone
+// and may come back with it.
 const (
 	waitRecording = time.Hour
 	lostRecording = 10 * time.Minute
 )
 
-// close ends a row: apply brings it up to date and ends it for a cause. What the call cost is taken, what was set aside for it is free again, and
-// its report is due; told are told of one that nobody took. It is nil when the row has ended already, is not node's ("": anybody's), or apply
-// refuses.
-func (d *Center) close(ctx context.Context, tx *store.Tx, id int64, node string, cause error, told []Unanswered, apply func(row *parley.Call) bool) (*parley.Call, error) {
+// close ends a row: apply brings it up to date and ends it for a cause. What the call cost is taken, what was set
+// aside for it is free again, and its report is due; told are told of one that nobody took. It is nil when the row
+// has ended already, is not node's ("": anybody's), or apply refuses.
+func (d *Center) close(ctx context.Context, tx *store.Tx, id int64, node string, cause error, told []Unanswered,
+	apply func(row *parley.Call) bool) (*parley.Call, error) {
 	c, err := tx.CallForUpdate(ctx, id)
 	if err != nil || c.EndedAt != 0 || node != "" && c.Node != node {
 		if store.IsNotFound(err) { // its user was removed
@@ -119,13 +125,16 @@ func (d *Center) close(ctx context.Context, tx *store.Tx, id int64, node string,
 		cost *parley.Money
 		parley.LedgerEntry
 	}{
-		{&c.CarrierCost, parley.LedgerEntry{Kind: parley.CarrierCharge, Description: fmt.Sprintf("Call of %s: %d min over the line", who, c.Costs().CarrierMinutes)}},
-		{&c.AssistantCost, parley.LedgerEntry{Kind: parley.CallCharge, Description: fmt.Sprintf("Call of %s: %d s (%s)", who, c.Costs().AssistantSeconds, c.Type)}},
+		{&c.CarrierCost, parley.LedgerEntry{Kind: parley.CarrierCharge,
+			Description: fmt.Sprintf("Call of %s: %d min over the line", who, c.Costs().CarrierMinutes)}},
+		{&c.AssistantCost, parley.LedgerEntry{Kind: parley.CallCharge,
+			Description: fmt.Sprintf("Call of %s: %d s (%s)", who, c.Costs().AssistantSeconds, c.Type)}},
 	} {
 		e.Amount, e.Reference = -*e.cost, ref
 		if _, err := tx.Post(ctx, c.UserID, &e.LedgerEntry); errors.Is(err, store.Insufficient) {
 			// It was set aside; only an operator who took the money meanwhile leads here.
-			slog.Error("a call can't be charged: the balance is gone", "call", c.ID, "user", c.UserID, "amount", *e.cost)
+			slog.Error("a call can't be charged: the balance is gone", "call", c.ID, "user", c.UserID, "amount",
+				*e.cost)
 			*e.cost = 0
 		} else if err != nil {
 			return nil, err

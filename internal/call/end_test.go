@@ -20,7 +20,8 @@ import (
 	"parley/internal/store/storetest"
 )
 
-// A process that is killed right after an answer, before it has given another sign of life, has begun a second and a minute: they are charged.
+// A process that is killed right after an answer, before it has given another sign of life, has begun a second and a
+// minute: they are charged.
 func TestKilledAtTheAnswer(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		dead := h.node(func(c *call.Config) { c.Beat = time.Hour })
@@ -33,13 +34,15 @@ func TestKilledAtTheAnswer(t *testing.T) {
 		dead.kill()
 		h.node(func(c *call.Config) { c.Lost = time.Second })
 		got, rung := h.reported(answered), h.reported(ringing)
-		if got.EndedReason != parley.NodeLost || got.Duration != 1 || got.CarrierCost != 14_000 || got.AssistantCost != 1_000 || got.EndedAt <= got.AnsweredAt {
+		if got.EndedReason != parley.NodeLost || got.Duration != 1 || got.CarrierCost != 14_000 ||
+			got.AssistantCost != 1_000 || got.EndedAt <= got.AnsweredAt {
 			t.Errorf("it ended as %+v", got)
 		}
 		if rung.EndedReason != parley.NodeLost || rung.Duration != 0 || rung.TotalCost() != 0 {
 			t.Errorf("the one that rang ended as %+v", rung)
 		}
-		if balance, reserved, entries := h.money(); balance != 10*parley.USD-15_000 || reserved != 0 || len(entries) != 2 {
+		if balance, reserved, entries := h.money(); balance != 10*parley.USD-15_000 || reserved != 0 ||
+			len(entries) != 2 {
 			t.Errorf("balance %s, %s set aside, %+v", balance, reserved, entries)
 		}
 	})
@@ -50,7 +53,8 @@ func (h *harness) lost(n int) (ids []int64) {
 	h.Helper()
 	h.write(func(ctx context.Context, tx *store.Tx) error {
 		for range n {
-			c := &parley.Call{AssistantID: h.a.ID, Type: parley.CallOutbound, Status: parley.CallRinging, MaxDuration: 60, Node: "gone"}
+			c := &parley.Call{AssistantID: h.a.ID, Type: parley.CallOutbound, Status: parley.CallRinging,
+				MaxDuration: 60, Node: "gone"}
 			if err := tx.CreateCall(ctx, h.user.ID, c); err != nil {
 				return err
 			}
@@ -102,7 +106,8 @@ func TestUnansweredIsTold(t *testing.T) {
 		broken := 2
 		var finished []int64
 		n := h.node(func(c *call.Config) {
-			c.Unanswered = append(c.Unanswered, func(ctx context.Context, tx *store.Tx, c *parley.Call, cause error) error {
+			c.Unanswered = append(c.Unanswered, func(ctx context.Context, tx *store.Tx, c *parley.Call,
+				cause error) error {
 				row, err := tx.CallForUpdate(ctx, c.ID)
 				mu.Lock()
 				defer mu.Unlock()
@@ -115,7 +120,8 @@ func TestUnansweredIsTold(t *testing.T) {
 				}
 				return err
 			})
-			c.Finished = append(c.Finished, func(_ context.Context, _ *store.Tx, c *parley.Call, _ *parley.Assistant) error {
+			c.Finished = append(c.Finished, func(_ context.Context, _ *store.Tx, c *parley.Call,
+				_ *parley.Assistant) error {
 				mu.Lock()
 				defer mu.Unlock()
 				finished = append(finished, c.ID)
@@ -199,7 +205,9 @@ func TestFailuresAreLogged(t *testing.T) { // not beside others: there is one lo
 	log.mu.Lock()
 	defer log.mu.Unlock()
 	text := log.text.String()
-	if strings.Count(text, "a call failed") != 1 || !strings.Contains(text, "the name of the trunk was not found") || !strings.Contains(text, "voice configuration: flite is not installed") {
+	if strings.Count(text, "a call failed") != 1 ||
+		!strings.Contains(text, "the name of the trunk was not found") ||
+		!strings.Contains(text, "voice configuration: flite is not installed") {
 		t.Errorf("logged %s", text)
 	}
 }
@@ -264,7 +272,8 @@ func TestPanicsStay(t *testing.T) {
 	if c := h.reported(id); c.Status != parley.CallCompleted {
 		t.Errorf("%+v", c)
 	}
-	order := call.Order{UserID: h.user.ID, AssistantID: h.a.ID, To: "+12025550199", Also: func(context.Context, *store.Tx, *parley.Call) error { panic("no lead") }}
+	order := call.Order{UserID: h.user.ID, AssistantID: h.a.ID, To: "+12025550199",
+		Also: func(context.Context, *store.Tx, *parley.Call) error { panic("no lead") }}
 	if c, err := n.Start(t.Context(), order); err == nil || !strings.Contains(err.Error(), "no lead") {
 		t.Errorf("began as %+v: %v", c, err)
 	}
@@ -277,7 +286,8 @@ func TestPanicsStay(t *testing.T) {
 		t.Errorf("refused with %d", in.refused)
 	}
 	blind.Stop(t.Context())
-	err := call.Together(func() error { panic("one") }, func() error { return errors.New("two") }, func() error { return nil })
+	err := call.Together(func() error { panic("one") }, func() error { return errors.New("two") },
+		func() error { return nil })
 	if err == nil || !strings.Contains(err.Error(), "one") || !strings.Contains(err.Error(), "two") {
 		t.Errorf("got %v", err)
 	}

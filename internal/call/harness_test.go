@@ -76,7 +76,8 @@ func open(t testing.TB, db *store.DB) *harness {
 	return h
 }
 
-// slowly has a test run on fake time, in which weeks pass in a moment: on SQLite, as nobody may wait for a network, and without a model.
+// slowly has a test run on fake time, in which weeks pass in a moment: on SQLite, as nobody may wait for a network,
+// and without a model.
 func slowly(t *testing.T, test func(t *testing.T, h *harness)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) { test(t, furnish(t, storetest.SQLite(t), "http://127.0.0.1:9")) })
@@ -85,7 +86,8 @@ func slowly(t *testing.T, test func(t *testing.T, h *harness)) {
 func furnish(t testing.TB, db *store.DB, model string) *harness {
 	t.Helper()
 	h := &harness{TB: t, db: db, dir: t.TempDir(), far: &farEnd{legs: make(chan *leg, 100)}}
-	providers, err := provider.Open(provider.All(openai.Declare(&openai.Settings{BaseURL: model, Stall: 10 * time.Second})))
+	providers, err := provider.Open(provider.All(openai.Declare(&openai.Settings{BaseURL: model,
+		Stall: 10 * time.Second})))
 	h.must(err)
 	t.Cleanup(providers.Close)
 	guard := egress.New(netip.MustParsePrefix("127.0.0.0/8"))
@@ -121,7 +123,8 @@ func (h *harness) write(fn func(context.Context, *store.Tx) error) {
 // rent gives the user a number.
 func (h *harness) rent(phone string) *parley.Number {
 	h.Helper()
-	n := &parley.Number{PhoneNumber: phone, CountryCode: parley.PhoneCountry(phone), Type: parley.NumberNormal, PaidUntil: parley.Now().Add(time.Hour)}
+	n := &parley.Number{PhoneNumber: phone, CountryCode: parley.PhoneCountry(phone), Type: parley.NumberNormal,
+		PaidUntil: parley.Now().Add(time.Hour)}
 	h.write(func(ctx context.Context, tx *store.Tx) error { return tx.CreateNumber(ctx, h.user.ID, n) })
 	return n
 }
@@ -180,8 +183,10 @@ func (h *harness) node(changes ...func(*call.Config)) *node {
 	h.Helper()
 	where, err := call.ParseDestinations([]string{"US", "+49"})
 	h.must(err)
-	c := call.Config{DB: h.db, Assistants: h.assistants, Speech: &speech{}, Prices: h.prices, Hub: event.NewHub(), Blobs: h.blobs, Dir: h.dir, BaseURL: "https://voice.example.com",
-		Secret: []byte("0123456789abcdef0123456789abcdef"), Dial: h.far.dial, Converse: converse, Destinations: where, Beat: 50 * time.Millisecond, Lost: 10 * time.Second}
+	c := call.Config{DB: h.db, Assistants: h.assistants, Speech: &speech{}, Prices: h.prices, Hub: event.NewHub(),
+		Blobs: h.blobs, Dir: h.dir, BaseURL: "https://voice.example.com",
+		Secret: []byte("0123456789abcdef0123456789abcdef"), Dial: h.far.dial, Converse: converse,
+		Destinations: where, Beat: 50 * time.Millisecond, Lost: 10 * time.Second}
 	for _, change := range changes {
 		change(&c)
 	}
@@ -345,7 +350,8 @@ type leg struct {
 }
 
 func newLeg() *leg {
-	return &leg{does: make(chan func(*voice.Session)), reason: make(chan parley.EndedReason, 1), breaks: make(chan error), over: make(chan struct{}), down: make(chan struct{})}
+	return &leg{does: make(chan func(*voice.Session)), reason: make(chan parley.EndedReason, 1),
+		breaks: make(chan error), over: make(chan struct{}), down: make(chan struct{})}
 }
 
 func (l *leg) Hangup() { l.hang.Do(func() { close(l.down) }) }
@@ -379,7 +385,8 @@ func (l *leg) says(h testing.TB, speaker, text string) {
 func (l *leg) uses(h testing.TB, name string) {
 	h.Helper()
 	l.do(h, func(s *voice.Session) {
-		s.Tell(voice.Event{Kind: voice.ToolUsed, Call: agent.ToolCall{Name: name, Arguments: json.RawMessage(`{"a":1}`), Result: "done"}})
+		s.Tell(voice.Event{Kind: voice.ToolUsed, Call: agent.ToolCall{Name: name,
+			Arguments: json.RawMessage(`{"a":1}`), Result: "done"}})
 	})
 }
 

@@ -26,7 +26,8 @@ type Ringer interface {
 	Done() <-chan struct{}
 }
 
-// Arrival is an incoming call: over a trunk of a user's, over the carrier's, or from a softphone on the server's own machine.
+// Arrival is an incoming call: over a trunk of a user's, over the carrier's, or from a softphone on the server's own
+// machine.
 type Arrival struct {
 	Ringer
 	From, To    string // E.164 where they are phone numbers
@@ -78,14 +79,16 @@ func refuse(in Arrival, code int) {
 	}
 }
 
-// accept finds who answers a call and stores its row. A call that is turned down for want of room or money leaves a row too.
+// accept finds who answers a call and stores its row. A call that is turned down for want of room or money leaves a
+// row too.
 func (d *Center) accept(ctx context.Context, in Arrival) (*live, error) {
 	a, n, err := d.callee(ctx, in)
 	if err != nil {
 		return nil, err
 	}
 	c := &parley.Call{AssistantID: a.ID, AssistantName: a.Name, Type: parley.CallInbound, Status: parley.CallInitiated,
-		MaxDuration: a.MaxDuration, CarrierRate: d.carrierRate(parley.CallInbound, n, ""), AssistantRate: d.Prices.Calls.Assistant}
+		MaxDuration: a.MaxDuration, CarrierRate: d.carrierRate(parley.CallInbound, n, ""),
+		AssistantRate: d.Prices.Calls.Assistant}
 	if n != nil {
 		c.AssistantPhone, c.NumberID, c.CustomerPhone = &n.PhoneNumber, &n.ID, caller(in.From)
 	}
@@ -178,7 +181,8 @@ func caller(from string) *string {
 	return nil
 }
 
-// prepareTime is how long a caller hears it ring, beside the time that the inbound webhook takes, for a greeting to be ready.
+// prepareTime is how long a caller hears it ring, beside the time that the inbound webhook takes, for a greeting to
+// be ready.
 const prepareTime = time.Second
 
 // answer lets it ring while the assistant is readied, answers, and has the conversation.

@@ -72,7 +72,8 @@ func (h *harness) newest() *parley.Call {
 // trunk gives the user a trunk with a number of its own.
 func (h *harness) trunk(phone string) *parley.Trunk {
 	h.Helper()
-	t := &parley.Trunk{Name: "PBX", PhoneNumber: phone, SIPAddress: "127.0.0.1", Transport: "udp", SRTP: "off", InboundAuthorizationType: "auth", AllowedInboundIPs: []string{}}
+	t := &parley.Trunk{Name: "PBX", PhoneNumber: phone, SIPAddress: "127.0.0.1", Transport: "udp", SRTP: "off",
+		InboundAuthorizationType: "auth", AllowedInboundIPs: []string{}}
 	h.write(func(ctx context.Context, tx *store.Tx) error { return tx.CreateTrunk(ctx, h.user.ID, t) })
 	return t
 }
@@ -90,12 +91,17 @@ func TestIncoming(t *testing.T) {
 			ours      string
 			carrier   parley.Money
 		}{
-			"carrier":              {call.Arrival{From: "+12025550177", To: "+12025550100"}, desk, "+12025550177", "+12025550100", 8500},
-			"carrier without plus": {call.Arrival{From: "12025550177", To: "12025550100"}, desk, "+12025550177", "+12025550100", 8500},
-			"trunk":                {call.Arrival{From: "+12025550177", To: "front", TrunkID: trunk.ID}, house, "+12025550177", "+4930123456", 500},
-			"extension":            {call.Arrival{From: "200", To: "+4930123456", TrunkID: trunk.ID}, house, "200", "+4930123456", 500},
-			"anonymous":            {call.Arrival{From: "anonymous", To: "+4930123456", TrunkID: trunk.ID}, house, "", "+4930123456", 500},
-			"softphone":            {call.Arrival{From: "ana", To: "7", AssistantID: h.a.ID}, h.a, "", "", 0},
+			"carrier": {call.Arrival{From: "+12025550177", To: "+12025550100"}, desk, "+12025550177",
+				"+12025550100", 8500},
+			"carrier without plus": {call.Arrival{From: "12025550177", To: "12025550100"}, desk, "+12025550177",
+				"+12025550100", 8500},
+			"trunk": {call.Arrival{From: "+12025550177", To: "front", TrunkID: trunk.ID}, house,
+				"+12025550177", "+4930123456", 500},
+			"extension": {call.Arrival{From: "200", To: "+4930123456", TrunkID: trunk.ID}, house, "200",
+				"+4930123456", 500},
+			"anonymous": {call.Arrival{From: "anonymous", To: "+4930123456", TrunkID: trunk.ID}, house,
+				"", "+4930123456", 500},
+			"softphone": {call.Arrival{From: "ana", To: "7", AssistantID: h.a.ID}, h.a, "", "", 0},
 		} {
 			r := newRinger()
 			c.in.Ringer = r
@@ -115,8 +121,10 @@ func TestIncoming(t *testing.T) {
 				}
 				return *p
 			}
-			if !r.rang || r.refused != 0 || got.Type != parley.CallInbound || got.Status != parley.CallCompleted || got.AssistantID != c.assistant.ID || got.RingingAt == 0 ||
-				phone(got.CustomerPhone) != c.customer || phone(got.AssistantPhone) != c.ours || got.CarrierCost != c.carrier || got.AssistantCost == 0 {
+			if !r.rang || r.refused != 0 || got.Type != parley.CallInbound || got.Status != parley.CallCompleted ||
+				got.AssistantID != c.assistant.ID || got.RingingAt == 0 ||
+				phone(got.CustomerPhone) != c.customer || phone(got.AssistantPhone) != c.ours ||
+				got.CarrierCost != c.carrier || got.AssistantCost == 0 {
 				t.Errorf("%s: rang %v, refused %d, %+v", name, r.rang, r.refused, got)
 			}
 		}
@@ -158,7 +166,8 @@ func TestIncomingRefused(t *testing.T) {
 		n.start()
 		b := h.answered()
 		turnedDown("plan", call.Arrival{From: "+12025550177", To: "+12025550100"}, 486)
-		if c := h.reported(h.newest().ID); c.Status != parley.CallBusy || c.EndedReason != parley.LineBusy || *c.CustomerPhone != "+12025550177" || c.TotalCost() != 0 {
+		if c := h.reported(h.newest().ID); c.Status != parley.CallBusy || c.EndedReason != parley.LineBusy ||
+			*c.CustomerPhone != "+12025550177" || c.TotalCost() != 0 {
 			t.Errorf("plan: %+v", c)
 		}
 		a.hangUp(parley.CustomerHangup)
@@ -167,11 +176,13 @@ func TestIncomingRefused(t *testing.T) {
 		h.until(first.ID+1, "over", func(c *parley.Call) bool { return c.EndedAt != 0 })
 		balance, _, _ := h.money()
 		h.write(func(ctx context.Context, tx *store.Tx) error {
-			_, err := tx.Post(ctx, h.user.ID, &parley.LedgerEntry{Kind: parley.Credit, Amount: parley.USD/10 - balance, Reference: "less"})
+			_, err := tx.Post(ctx, h.user.ID, &parley.LedgerEntry{Kind: parley.Credit,
+				Amount: parley.USD/10 - balance, Reference: "less"})
 			return err
 		})
 		turnedDown("balance", call.Arrival{From: "+12025550177", To: "+12025550100"}, 480)
-		if c := h.reported(h.newest().ID); c.Status != parley.CallFailed || c.EndedReason != parley.InsufficientBalance || c.TotalCost() != 0 {
+		if c := h.reported(h.newest().ID); c.Status != parley.CallFailed ||
+			c.EndedReason != parley.InsufficientBalance || c.TotalCost() != 0 {
 			t.Errorf("balance: %+v", c)
 		}
 		h.user.DisabledAt = parley.Now()
@@ -192,7 +203,8 @@ func TestIncomingGivesUp(t *testing.T) {
 	gone := newRinger()
 	close(gone.gone)
 	<-n.take(call.Arrival{Ringer: gone, To: "+12025550100"})
-	if c := h.reported(h.newest().ID); c.Status != parley.CallCanceled || c.EndedReason != parley.Canceled || c.TotalCost() != 0 {
+	if c := h.reported(h.newest().ID); c.Status != parley.CallCanceled || c.EndedReason != parley.Canceled ||
+		c.TotalCost() != 0 {
 		t.Errorf("%+v", c)
 	}
 	torn := newRinger()
@@ -227,14 +239,16 @@ func TestInboundWebhook(t *testing.T) {
 		r := newRinger()
 		over := n.take(call.Arrival{Ringer: r, From: "+12025550177", To: "+12025550100"})
 		r.leg.do(h, func(s *voice.Session) {
-			if s.Persona.Initial != "Hello Ana." || s.Persona.Reengagement != "Ana?" || s.Persona.VoicemailMessage != "+12025550177" {
+			if s.Persona.Initial != "Hello Ana." || s.Persona.Reengagement != "Ana?" ||
+				s.Persona.VoicemailMessage != "+12025550177" {
 				t.Errorf("%+v", s.Persona)
 			}
 			other, err := s.Hand(t.Context(), h.a.ID) // the other one's manners, the same call
 			if err != nil || other.Assistant.ID != h.a.ID || other.Initial != "Hello Ana." {
 				t.Errorf("handed to %+v: %v", other, err)
 			}
-			if _, err := s.Hand(t.Context(), asleep.ID); err == nil || !strings.Contains(err.Error(), "is inactive: activate it") {
+			if _, err := s.Hand(t.Context(), asleep.ID); err == nil ||
+				!strings.Contains(err.Error(), "is inactive: activate it") {
 				t.Errorf("handed to an inactive assistant: %v", err)
 			}
 			if _, err := s.Hand(t.Context(), 9999); !store.IsNotFound(err) {
@@ -244,11 +258,13 @@ func TestInboundWebhook(t *testing.T) {
 		r.leg.hangUp(parley.AssistantHangup)
 		<-over
 		c := h.reported(h.newest().ID)
-		if c.InputVariables["who"] != "Ana" || c.EndedReason != parley.AssistantHangup || asked["customer_phone"] != "+12025550177" || asked["assistant_id"] != float64(a.ID) {
+		if c.InputVariables["who"] != "Ana" || c.EndedReason != parley.AssistantHangup ||
+			asked["customer_phone"] != "+12025550177" || asked["assistant_id"] != float64(a.ID) {
 			t.Errorf("asked %v, %+v", asked, c)
 		}
 		events := h.events()
-		if len(events) != 2 || events[0]["event"] != "call.inbound" || events[1]["event"] != "call.inbound.completed" || events[1]["id"] != float64(c.ID) {
+		if len(events) != 2 || events[0]["event"] != "call.inbound" ||
+			events[1]["event"] != "call.inbound.completed" || events[1]["id"] != float64(c.ID) {
 			t.Errorf("told %v", events)
 		}
 	})
@@ -260,7 +276,8 @@ func TestWeb(t *testing.T) {
 	n := h.node(func(c *call.Config) { c.Speech = mouth })
 	v, err := n.Web(t.Context(), h.a, nil)
 	h.must(err)
-	for deadline := time.Now().Add(20 * time.Second); len(mouth.voice.Said()) == 0; runtime.Gosched() { // while the browser connects
+	// while the browser connects
+	for deadline := time.Now().Add(20 * time.Second); len(mouth.voice.Said()) == 0; runtime.Gosched() {
 		if time.Now().After(deadline) {
 			t.Error("no greeting is prepared")
 			break
@@ -294,7 +311,8 @@ func TestWeb(t *testing.T) {
 		t.Errorf("what a visitor's words are part of is made before they are there: %+v", said)
 	}
 	c := h.reported(v.ID)
-	if c.Type != parley.CallWeb || c.Status != parley.CallCompleted || c.EndedReason != parley.CustomerHangup || c.CustomerPhone != nil || c.AssistantPhone != nil ||
+	if c.Type != parley.CallWeb || c.Status != parley.CallCompleted || c.EndedReason != parley.CustomerHangup ||
+		c.CustomerPhone != nil || c.AssistantPhone != nil ||
 		c.CarrierCost != 0 || c.AssistantCost == 0 {
 		t.Errorf("%+v", c)
 	}

@@ -75,7 +75,8 @@ func (l *live) snapshot() parley.Call {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	c := l.call
-	c.Turns, c.FunctionCalls, c.InputVariables = slices.Clone(c.Turns), slices.Clone(c.FunctionCalls), maps.Clone(c.InputVariables)
+	c.Turns, c.FunctionCalls, c.InputVariables = slices.Clone(c.Turns), slices.Clone(c.FunctionCalls),
+		maps.Clone(c.InputVariables)
 	c.Complete()
 	return c
 }
@@ -96,7 +97,8 @@ func (l *live) change(fn func(c *parley.Call)) {
 	}
 }
 
-// keep stores how far the call is, so that other nodes see it and a crash loses little of it. Neither the sound nor the far end wait for that.
+// keep stores how far the call is, so that other nodes see it and a crash loses little of it. Neither the sound nor
+// the far end wait for that.
 func (l *live) keep(stop <-chan struct{}) {
 	for {
 		select {
@@ -140,7 +142,8 @@ func (l *live) tell(e voice.Event) {
 		l.change(func(c *parley.Call) { c.Turns = append(c.Turns, e.Turn) })
 		out = event.Event{Kind: Turn, Data: e.Turn}
 	case voice.ToolUsed:
-		t := parley.CallTool{FunctionCall: parley.FunctionCall{Name: e.Call.Name, Arguments: e.Call.Arguments, Result: e.Call.Result}}
+		t := parley.CallTool{FunctionCall: parley.FunctionCall{Name: e.Call.Name, Arguments: e.Call.Arguments,
+			Result: e.Call.Result}}
 		l.change(func(c *parley.Call) {
 			t.AtMS = parley.Now().Sub(parley.Time(c.AnsweredAt)).Milliseconds()
 			c.FunctionCalls = append(c.FunctionCalls, t)
@@ -184,24 +187,26 @@ func (l *live) ready() (*voice.Session, error) {
 
 // session is the conversation of an assistant that was readied.
 func (l *live) session(p voice.Persona) *voice.Session {
-	return &voice.Session{Persona: p, Outbound: l.call.Type == parley.CallOutbound, Cache: &l.cache, Tell: l.tell, Hand: l.hand}
+	return &voice.Session{Persona: p, Outbound: l.call.Type == parley.CallOutbound, Cache: &l.cache, Tell: l.tell,
+		Hand: l.hand}
 }
 
-// hand readies another assistant of the same user's to go on. An inactive one takes no call, handed over or not; a test of one that is
-// inactive itself may go on to others like it.
+// hand readies another assistant of the same user's to go on. An inactive one takes no call, handed over or not; a
+// test of one that is inactive itself may go on to others like it.
 func (l *live) hand(ctx context.Context, id int64) (voice.Persona, error) {
 	a, err := l.DB.Assistant(ctx, l.a.UserID, id)
 	if err != nil {
 		return voice.Persona{}, err
 	}
 	if a.Status != "active" && l.a.Status == "active" {
-		return voice.Persona{}, parley.Errorf(parley.Invalid, "The assistant %q is inactive: activate it before calls are handed to it.", a.Name)
+		return voice.Persona{}, parley.Errorf(parley.Invalid,
+			"The assistant %q is inactive: activate it before calls are handed to it.", a.Name)
 	}
 	return l.persona(a, l.occasion())
 }
 
-// talk has the conversation on a leg that was answered; the error is why it is over. The leg is ours to end, whether the session came to run it
-// or not: nobody stays on a silent line.
+// talk has the conversation on a leg that was answered; the error is why it is over. The leg is ours to end, whether
+// the session came to run it or not: nobody stays on a silent line.
 func (l *live) talk(s *voice.Session, leg audio.Leg) error {
 	defer leg.Hangup()
 	var rec *recording
@@ -222,7 +227,8 @@ func (l *live) talk(s *voice.Session, leg audio.Leg) error {
 		}
 	}
 	// The session ends it by the sound's own time, which stands still while the far end holds the call.
-	over := time.AfterFunc(time.Duration(l.a.MaxDuration)*time.Second+time.Second/2, func() { l.cancel(parley.MaxDuration) })
+	over := time.AfterFunc(time.Duration(l.a.MaxDuration)*time.Second+time.Second/2,
+		func() { l.cancel(parley.MaxDuration) })
 	r := l.Converse(l.ctx, s, leg)
 	over.Stop()
 	if rec != nil {

@@ -27,7 +27,8 @@ import (
 	"parley/internal/voice"
 )
 
-// A leg that was opened is ended, whatever became of the session: one that can't hear, one that panics, one whose assistant can't be readied.
+// A leg that was opened is ended, whatever became of the session: one that can't hear, one that panics, one whose
+// assistant can't be readied.
 func TestLegsAreEnded(t *testing.T) {
 	h := lite(t)
 	down := func(what string, n *node) {
@@ -48,7 +49,10 @@ func TestLegsAreEnded(t *testing.T) {
 	down("panic", h.node(func(c *call.Config) {
 		c.Converse = func(context.Context, *voice.Session, audio.Leg) voice.Result { panic("a test's") }
 	}))
-	n := h.node(func(c *call.Config) { c.Speech = &speech{err: &ai.Error{Kind: ai.Config, Err: errors.New("no voice")}} })
+	n := h.node(func(c *call.Config) {
+		c.Speech = &speech{err: &ai.Error{Kind: ai.Config,
+			Err: errors.New("no voice")}}
+	})
 	v, err := n.Web(t.Context(), h.a, nil)
 	h.must(err)
 	h.must(v.Enter(t.Context()))
@@ -70,13 +74,17 @@ func TestUnstorable(t *testing.T) {
 		leg.says(h, parley.SpeakerAssistant, "Hello.")
 		h.until(id, "stored so far", func(c *parley.Call) bool { return len(c.Turns) == 1 })
 		leg.do(h, func(s *voice.Session) {
-			s.Tell(voice.Event{Kind: voice.ToolUsed, Call: agent.ToolCall{Name: "order", Arguments: json.RawMessage(`{"a":`), Result: "done"}})
+			s.Tell(voice.Event{Kind: voice.ToolUsed,
+				Call: agent.ToolCall{Name: "order", Arguments: json.RawMessage(`{"a":`), Result: "done"}})
 			s.Tell(voice.Event{Kind: voice.Answerer, AnsweredBy: parley.AnsweredHuman})
 		})
-		h.until(id, "kept as far as it can be", func(c *parley.Call) bool { return c.AnsweredBy == parley.AnsweredHuman })
+		h.until(id, "kept as far as it can be", func(c *parley.Call) bool {
+			return c.AnsweredBy == parley.AnsweredHuman
+		})
 		leg.hangUp(parley.CustomerHangup)
 		c := h.reported(id)
-		if c.Status != parley.CallCompleted || c.EndedReason != parley.CustomerHangup || len(c.Turns) != 1 || len(c.FunctionCalls) != 0 || c.AssistantCost == 0 {
+		if c.Status != parley.CallCompleted || c.EndedReason != parley.CustomerHangup || len(c.Turns) != 1 ||
+			len(c.FunctionCalls) != 0 || c.AssistantCost == 0 {
 			t.Errorf("%+v", c)
 		}
 		if _, reserved, entries := h.money(); reserved != 0 || len(entries) != 2 {
@@ -122,7 +130,8 @@ func apart(t *testing.T, beat time.Duration, test func(t *testing.T, h *harness,
 	})
 }
 
-// When the database was away from everybody, who comes back first takes nobody for gone: the others have the time to come back too.
+// When the database was away from everybody, who comes back first takes nobody for gone: the others have the time to
+// come back too.
 func TestOutage(t *testing.T) {
 	apart(t, 5*time.Second, func(t *testing.T, h *harness, a, b *node, awayA, awayB *outage) {
 		id := b.start().ID
@@ -174,7 +183,8 @@ func TestNewcomer(t *testing.T) {
 	})
 }
 
-// A call whose row was committed though its process heard that it was not is nobody's: it is closed while that process lives, and costs nothing.
+// A call whose row was committed though its process heard that it was not is nobody's: it is closed while that
+// process lives, and costs nothing.
 func TestPhantom(t *testing.T) {
 	slowly(t, func(t *testing.T, h *harness) {
 		n := h.node(func(c *call.Config) { c.Beat, c.Lost = 5*time.Second, 15*time.Second })
@@ -182,7 +192,8 @@ func TestPhantom(t *testing.T) {
 		h.answered()
 		var phantom int64
 		h.write(func(ctx context.Context, tx *store.Tx) error {
-			c := &parley.Call{AssistantID: h.a.ID, Type: parley.CallOutbound, Status: parley.CallInitiated, MaxDuration: 60, Node: n.Node()}
+			c := &parley.Call{AssistantID: h.a.ID, Type: parley.CallOutbound, Status: parley.CallInitiated,
+				MaxDuration: 60, Node: n.Node()}
 			err := tx.CreateCall(ctx, h.user.ID, c)
 			phantom = c.ID
 			return err
@@ -197,12 +208,14 @@ func TestPhantom(t *testing.T) {
 	})
 }
 
-// Calls that last are nobody's to close, whatever the day; those of a process that has gone are closed soon, and charged to its last sign of life.
+// Calls that last are nobody's to close, whatever the day; those of a process that has gone are closed soon, and
+// charged to its last sign of life.
 func TestWeeksOfCalls(t *testing.T) {
 	apart(t, time.Minute, func(t *testing.T, h *harness, a, _ *node, _, _ *outage) {
 		h.write(func(ctx context.Context, tx *store.Tx) error {
 			h.number.PaidUntil = parley.Now().Add(365 * 24 * time.Hour)
-			_, err := tx.Post(ctx, h.user.ID, &parley.LedgerEntry{Kind: parley.Credit, Amount: 100 * parley.USD, Reference: "more"})
+			_, err := tx.Post(ctx, h.user.ID, &parley.LedgerEntry{Kind: parley.Credit, Amount: 100 * parley.USD,
+				Reference: "more"})
 			return errors.Join(err, tx.SaveNumber(ctx, h.user.ID, h.number))
 		})
 		h.change(h.a, `{"max_duration":3600}`)
@@ -255,7 +268,8 @@ func TestSlowRecording(t *testing.T) {
 	})
 }
 
-// A process that dies while it stores a recording leaves that to the next one with its directory; the event waits for it.
+// A process that dies while it stores a recording leaves that to the next one with its directory; the event waits for
+// it.
 func TestRecordingAcrossRestart(t *testing.T) {
 	slowly(t, func(t *testing.T, h *harness) {
 		h.change(h.a, `{"record":true}`)
@@ -319,7 +333,8 @@ func TestLinksExpire(t *testing.T) {
 		h.answered().hangUp(parley.CustomerHangup)
 		c := h.reported(id)
 		n.kill() // nothing of it is needed any more
-		for _, later := range []time.Duration{0, time.Minute, 11 * time.Hour, 12*time.Hour + 58*time.Minute, 30 * 24 * time.Hour} {
+		for _, later := range []time.Duration{0, time.Minute, 11 * time.Hour, 12*time.Hour + 58*time.Minute,
+			30 * 24 * time.Hour} {
 			time.Sleep(later)
 			made, path := time.Now(), n.RecordingPath(c)
 			open := func() error {
@@ -343,15 +358,18 @@ func TestLinksExpire(t *testing.T) {
 	})
 }
 
-// What a call may be sent to: numbers that may be called, whatever they are called, and a house's own places where the call goes over its trunk.
+// What a call may be sent to: numbers that may be called, whatever they are called, and a house's own places where
+// the call goes over its trunk.
 func TestTransferTargets(t *testing.T) {
 	h := lite(t)
 	trunk := h.trunk("+4930901820")
 	n := h.node()
 	try := func(s *voice.Session) map[string]string {
 		out := map[string]string{}
-		for _, to := range []string{"+12025550142", "+499001234567", "+33142685300", "204", "sip:anna@pbx.example.com", "sip:+12025550142@pbx.example.com",
-			"sip:+499001234567@pbx.example.com", "sip:0033142685300@pbx.example.com", "sip:+33-1-42685300@pbx.example.com", "anna", ""} {
+		for _, to := range []string{"+12025550142", "+499001234567", "+33142685300", "204",
+			"sip:anna@pbx.example.com", "sip:+12025550142@pbx.example.com",
+			"sip:+499001234567@pbx.example.com", "sip:0033142685300@pbx.example.com",
+			"sip:+33-1-42685300@pbx.example.com", "anna", ""} {
 			if err := s.Transfer(t.Context(), to); err != nil {
 				out[to] = err.Error()
 			}
@@ -366,7 +384,8 @@ func TestTransferTargets(t *testing.T) {
 		leg := h.answered()
 		leg.do(h, func(s *voice.Session) {
 			refused := try(s)
-			for _, to := range []string{"+499001234567", "+33142685300", "sip:+499001234567@pbx.example.com", "sip:0033142685300@pbx.example.com",
+			for _, to := range []string{"+499001234567", "+33142685300", "sip:+499001234567@pbx.example.com",
+				"sip:0033142685300@pbx.example.com",
 				"sip:+33-1-42685300@pbx.example.com", "anna", ""} {
 				if refused[to] == "" {
 					t.Errorf("%s: sent to %q", name, to)

@@ -18,8 +18,9 @@ func (d *Center) persona(a *parley.Assistant, o assistant.Occasion) (voice.Perso
 		return voice.Persona{}, err
 	}
 	a = ready.Assistant
-	p := voice.Persona{Assistant: a, Think: ready.Turn, Initial: ready.Initial, Reengagement: a.ReengagementPrompt, VoicemailMessage: a.VoiceMailMessage,
-		Voice: speech.Voice, Language: speech.Language}
+	p := voice.Persona{Assistant: a, Think: ready.Turn, Initial: ready.Initial, Reengagement: a.ReengagementPrompt,
+		VoicemailMessage: a.VoiceMailMessage,
+		Voice:            speech.Voice, Language: speech.Language}
 	if p.Synthesizer, err = d.Speech.Synthesizer(speech.Synthesizer); err != nil {
 		return voice.Persona{}, ai.TheVoice.Of(err)
 	}

@@ -24,8 +24,9 @@ import (
 	"parley/internal/store"
 )
 
-// A recording grows in a file of Config.Dir that is named after its call, and goes into blob storage when the call has ended. A file that is
-// there without a live call was left by a process that died: it is mended and stored by the next one with this directory.
+// A recording grows in a file of Config.Dir that is named after its call, and goes into blob storage when the call
+// has ended. A file that is there without a live call was left by a process that died: it is mended and stored by the
+// next one with this directory.
 
 // recording is one that grows.
 type recording struct{ file *os.File }
@@ -88,8 +89,8 @@ func (d *Center) upload(ctx context.Context, c *parley.Call) error {
 	return os.Remove(path)
 }
 
-// whileServing is a context for what a call leaves to be done: it goes on as long as the server runs, and for a minute when that stops. What is cut
-// is done by recover.
+// whileServing is a context for what a call leaves to be done: it goes on as long as the server runs, and for a
+// minute when that stops. What is cut is done by recover.
 func (d *Center) whileServing() (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(context.Background())
 	stop := context.AfterFunc(d.closing, func() { time.AfterFunc(time.Minute, cancel) })
@@ -142,7 +143,8 @@ func (d *Center) recover(ctx context.Context) error {
 	return errors.Join(failed...)
 }
 
-// linkFor is how long a link to a recording holds at least; it holds until the end of a day, so that it stays the same for a while.
+// linkFor is how long a link to a recording holds at least; it holds until the end of a day, so that it stays the
+// same for a while.
 const linkFor = 7 * 24 * time.Hour
 
 // RecordingPath is a signed way to a call's recording, below the API; "" where there is none.
@@ -154,7 +156,8 @@ func (d *Center) RecordingPath(c *parley.Call) string {
 	return fmt.Sprintf("/recordings/%d/%d/%s", c.ID, expires, d.sign("link", c.ID, expires))
 }
 
-// LinkedCall is the call whose recording a signed way leads to. The error is that there is nothing there, whatever is wrong.
+// LinkedCall is the call whose recording a signed way leads to. The error is that there is nothing there, whatever is
+// wrong.
 func (d *Center) LinkedCall(ctx context.Context, id, expires int64, signature string) (*parley.Call, error) {
 	missing := parley.Errorf(parley.NotFound, "Recording not found")
 	if !hmac.Equal([]byte(signature), []byte(d.sign("link", id, expires))) || time.Now().Unix() >= expires {
@@ -185,7 +188,8 @@ func (d *Center) OpenRecording(ctx context.Context, c *parley.Call) (blob.Object
 	return o, err
 }
 
-// Delete removes one of the user's calls with its recording and the events that tell of it. The error is a Conflict while it is live.
+// Delete removes one of the user's calls with its recording and the events that tell of it. The error is a Conflict
+// while it is live.
 func (d *Center) Delete(ctx context.Context, userID, id int64) error {
 	return d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
 		name, err := tx.DeleteCall(ctx, userID, id)
@@ -206,7 +210,8 @@ type Erased struct {
 	Calls         int `json:"calls"`
 }
 
-// EraseCustomer removes what a user has of a customer, by phone number or a channel's name for them. It refuses who is in a call.
+// EraseCustomer removes what a user has of a customer, by phone number or a channel's name for them. It refuses who
+// is in a call.
 func (d *Center) EraseCustomer(ctx context.Context, userID int64, who string) (gone Erased, err error) {
 	if phone, ok := parley.NormalizePhone(who); ok {
 		who = phone
@@ -225,7 +230,8 @@ func (d *Center) EraseCustomer(ctx context.Context, userID int64, who string) (g
 		}
 		messages, moreMessages, err := tx.EraseSMS(ctx, userID, who)
 		tx.AfterCommit(func() {
-			gone.Conversations, gone.Messages, gone.Calls = gone.Conversations+conversations, gone.Messages+messages, gone.Calls+calls
+			gone.Conversations, gone.Messages, gone.Calls = gone.Conversations+conversations,
+				gone.Messages+messages, gone.Calls+calls
 		})
 		return calls == some || more || moreMessages, err
 	})

@@ -41,13 +41,15 @@ func TestRecording(t *testing.T) {
 		n := h.node()
 		c := n.start()
 		leg := h.answered()
-		if live := h.status(c.ID, parley.CallInProgress); !live.RecordingDue || n.RecordingPath(live) != "" || len(h.files()) != 1 {
+		if live := h.status(c.ID, parley.CallInProgress); !live.RecordingDue || n.RecordingPath(live) != "" ||
+			len(h.files()) != 1 {
 			t.Errorf("recording %+v", live)
 		}
 		leg.hangUp(parley.CustomerHangup)
 		got := h.reported(c.ID)
 		wav := n.heard(got)
-		if got.RecordingDue || string(wav[:4]) != "RIFF" || binary.LittleEndian.Uint16(wav[22:]) != 2 || binary.LittleEndian.Uint32(wav[24:]) != 8000 || len(wav) != 44+640 || len(h.files()) != 0 {
+		if got.RecordingDue || string(wav[:4]) != "RIFF" || binary.LittleEndian.Uint16(wav[22:]) != 2 ||
+			binary.LittleEndian.Uint32(wav[24:]) != 8000 || len(wav) != 44+640 || len(h.files()) != 0 {
 			t.Errorf("%d bytes % x, files %v, %+v", len(wav), wav[:44], h.files(), got)
 		}
 		// The event's link leads there; no other does.
@@ -69,10 +71,16 @@ func TestRecording(t *testing.T) {
 		h.reported(other.ID)
 		elsewhere := h.node(func(c *call.Config) { c.Secret = []byte("another secret that signs") })
 		for name, try := range map[string]func() (*parley.Call, error){
-			"longer":        func() (*parley.Call, error) { return n.LinkedCall(t.Context(), id, expires+1, parts[4]) },
-			"another call":  func() (*parley.Call, error) { return n.LinkedCall(t.Context(), other.ID, expires, parts[4]) },
-			"no signature":  func() (*parley.Call, error) { return n.LinkedCall(t.Context(), id, expires, "") },
-			"another's key": func() (*parley.Call, error) { return elsewhere.LinkedCall(t.Context(), id, expires, parts[4]) },
+			"longer": func() (*parley.Call, error) { return n.LinkedCall(t.Context(), id, expires+1, parts[4]) },
+			"another call": func() (*parley.Call, error) {
+				return n.LinkedCall(t.Context(), other.ID, expires,
+					parts[4])
+			},
+			"no signature": func() (*parley.Call, error) { return n.LinkedCall(t.Context(), id, expires, "") },
+			"another's key": func() (*parley.Call, error) {
+				return elsewhere.LinkedCall(t.Context(), id, expires,
+					parts[4])
+			},
 		} {
 			if found, err := try(); !store.IsNotFound(err) {
 				t.Errorf("%s: %+v, %v", name, found, err)
@@ -142,7 +150,8 @@ func TestDelete(t *testing.T) {
 		worked := make(chan struct{})
 		go func() {
 			defer close(worked)
-			h.db.Work(ctx, ctx, store.Jobs{Workers: jobs, Queues: map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 2}}})
+			h.db.Work(ctx, ctx, store.Jobs{Workers: jobs,
+				Queues: map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 2}}})
 		}()
 		defer func() { stop(); <-worked }()
 		gone := func(name string) {

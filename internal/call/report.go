@@ -22,7 +22,8 @@ const (
 	reportLook  = time.Second      // how often it is looked for reports that another process was to make
 )
 
-// reportAgain is how long after a failure of the model the report is tried again; when that is used up it is made without the model.
+// reportAgain is how long after a failure of the model the report is tried again; when that is used up it is made
+// without the model.
 var reportAgain = []time.Duration{2 * time.Second, 15 * time.Second}
 
 // wake says that a report may be due. It never waits.
@@ -33,7 +34,8 @@ func (d *Center) wake() {
 	}
 }
 
-// report makes the reports that are due until ctx ends; then those that have become due meanwhile, and those under way, for a little while.
+// report makes the reports that are due until ctx ends; then those that have become due meanwhile, and those under
+// way, for a little while.
 func (d *Center) report(ctx context.Context) {
 	work, cut := context.WithCancel(context.WithoutCancel(ctx))
 	defer cut()
@@ -137,9 +139,10 @@ func (d *Center) putOff(ctx context.Context, c *parley.Call, by time.Duration) e
 	})
 }
 
-// read asks the model for what is to be found out from a call, and for its judgement. A call in which the customer said nothing has nothing to
-// be read.
-func (d *Center) read(ctx context.Context, a *parley.Assistant, c *parley.Call) (values, evaluation map[string]any, err error) {
+// read asks the model for what is to be found out from a call, and for its judgement. A call in which the customer
+// said nothing has nothing to be read.
+func (d *Center) read(ctx context.Context, a *parley.Assistant, c *parley.Call) (values, evaluation map[string]any,
+	err error) {
 	if !c.Answered() || !c.CustomerSpoke() || len(a.PostCallSchema) == 0 && !a.PostCallEvaluation {
 		return nil, nil, nil
 	}
@@ -173,12 +176,17 @@ func together(all ...func() error) error {
 	return errors.Join(failed...)
 }
 
-// tellEnded tells whom it concerns that a call is over: the assistant's endpoints, and those who asked for it (Config.Finished).
+// tellEnded tells whom it concerns that a call is over: the assistant's endpoints, and those who asked for it
+// (Config.Finished).
 func (d *Center) tellEnded(ctx context.Context, tx *store.Tx, c *parley.Call, a *parley.Assistant) error {
 	if a.DeletedAt == 0 { // nobody asks for events of a deleted assistant
-		e := parley.CallEnded{ID: c.ID, Type: c.Type, Status: c.Status, CustomerPhone: c.CustomerPhone, AssistantPhone: c.AssistantPhone, Duration: c.Duration,
-			ExtractedVariables: c.Variables, InputVariables: c.InputVariables, Transcript: parley.CallTranscript(c.Turns), Turns: c.Turns, Evaluation: c.Evaluation,
-			AnsweredBy: c.AnsweredBy, EndedReason: c.EndedReason, EndedDetail: c.EndedDetail, CarrierCost: c.CarrierCost, TotalCost: c.TotalCost(), CreatedAt: parley.Time(c.CreatedAt), FinishedAt: parley.Time(c.EndedAt)}
+		e := parley.CallEnded{ID: c.ID, Type: c.Type, Status: c.Status, CustomerPhone: c.CustomerPhone,
+			AssistantPhone: c.AssistantPhone, Duration: c.Duration,
+			ExtractedVariables: c.Variables, InputVariables: c.InputVariables,
+			Transcript: parley.CallTranscript(c.Turns), Turns: c.Turns, Evaluation: c.Evaluation,
+			AnsweredBy: c.AnsweredBy, EndedReason: c.EndedReason, EndedDetail: c.EndedDetail,
+			CarrierCost: c.CarrierCost, TotalCost: c.TotalCost(), CreatedAt: parley.Time(c.CreatedAt),
+			FinishedAt: parley.Time(c.EndedAt)}
 		if path := d.RecordingPath(c); path != "" {
 			e.RecordingURL = strings.TrimSuffix(d.BaseURL, "/") + "/api" + path
 		}

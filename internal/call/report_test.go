@@ -56,11 +56,13 @@ func TestReportAsksNoMore(t *testing.T) {
 	}
 	h.change(h.a, `{"post_call_evaluation":false}`)
 	h.model.Usually(aitest.Behaviour{Text: judgement})
-	if c := h.reported(n.said().ID); len(c.Evaluation) != 0 || c.Variables["status"] != true || len(h.model.Requests()) != 1 {
+	if c := h.reported(n.said().ID); len(c.Evaluation) != 0 || c.Variables["status"] != true ||
+		len(h.model.Requests()) != 1 {
 		t.Errorf("no evaluation: %+v, %d requests", c, len(h.model.Requests()))
 	}
 	h.change(h.a, `{"post_call_evaluation":true,"post_call_schema":[]}`)
-	if c := h.reported(n.said().ID); c.Evaluation["outcome"] != "success" || len(c.Variables) != 0 || len(h.model.Requests()) != 2 {
+	if c := h.reported(n.said().ID); c.Evaluation["outcome"] != "success" || len(c.Variables) != 0 ||
+		len(h.model.Requests()) != 2 {
 		t.Errorf("no schema: %+v, %d requests", c, len(h.model.Requests()))
 	}
 	// Without a language model nothing is judged, and found what rules find.
@@ -75,23 +77,27 @@ func TestReportAsksNoMore(t *testing.T) {
 	}
 }
 
-// Who asked to be told is told once, in the transaction that tells everybody; one that fails undoes it, and it is tried again.
+// Who asked to be told is told once, in the transaction that tells everybody; one that fails undoes it, and it is
+// tried again.
 func TestFinished(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		h.model.Usually(aitest.Behaviour{Text: judgement})
 		var told, tried atomic.Int64
 		finished := func(c *call.Config) {
-			c.Finished = []call.Finished{func(ctx context.Context, tx *store.Tx, c *parley.Call, a *parley.Assistant) error {
+			c.Finished = []call.Finished{func(ctx context.Context, tx *store.Tx, c *parley.Call,
+				a *parley.Assistant) error {
 				if tried.Add(1) == 1 {
 					return errors.New("not now")
 				}
-				if c.Variables["status"] != true || c.Status != parley.CallCompleted || a.ID != h.a.ID || c.AssistantName != "Anna" {
+				if c.Variables["status"] != true || c.Status != parley.CallCompleted || a.ID != h.a.ID ||
+					c.AssistantName != "Anna" {
 					t.Errorf("told of %+v", c)
 				}
 				tx.AfterCommit(func() { told.Add(1) })
 				return nil
 			}}
-			c.Describe = []call.Describe{func(ctx context.Context, tx *store.Tx, c *parley.Call, e *parley.CallEnded) error {
+			c.Describe = []call.Describe{func(ctx context.Context, tx *store.Tx, c *parley.Call,
+				e *parley.CallEnded) error {
 				e.Campaign = &parley.EventCampaign{ID: 5, Name: "Spring"}
 				return nil
 			}}
@@ -109,7 +115,8 @@ func TestFinished(t *testing.T) {
 		})
 		h.reported(c.ID)
 		h.until(c.ID, "told of", func(*parley.Call) bool { return told.Load() > 0 }) // which follows the commit
-		if events := h.events(); len(events) != 1 || told.Load() != 1 || events[0]["campaign"].(map[string]any)["name"] != "Spring" {
+		if events := h.events(); len(events) != 1 || told.Load() != 1 ||
+			events[0]["campaign"].(map[string]any)["name"] != "Spring" {
 			t.Errorf("told %d times, %v", told.Load(), events)
 		}
 	})
@@ -120,7 +127,8 @@ func TestReportTwice(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		gate := make(chan struct{})
 		h.change(h.a, `{"post_call_schema":[]}`)
-		h.model.Script(aitest.Behaviour{Text: judgement, Gate: gate}, aitest.Behaviour{Text: `{"sentiment":"negative","outcome":"failure","score":1}`})
+		h.model.Script(aitest.Behaviour{Text: judgement, Gate: gate},
+			aitest.Behaviour{Text: `{"sentiment":"negative","outcome":"failure","score":1}`})
 		slow := h.node()
 		c := slow.said()
 		h.until(c.ID, "being read", func(c *parley.Call) bool { return c.ReportTries == 1 && h.model.Count() == 1 })
@@ -131,7 +139,8 @@ func TestReportTwice(t *testing.T) {
 		first := h.reported(c.ID)
 		close(gate)
 		slow.kill() // waits for the slow one
-		if got := h.call(c.ID); got.Evaluation["outcome"] != "failure" || got.UpdatedAt != first.UpdatedAt || len(h.events()) != 1 {
+		if got := h.call(c.ID); got.Evaluation["outcome"] != "failure" || got.UpdatedAt != first.UpdatedAt ||
+			len(h.events()) != 1 {
 			t.Errorf("%+v, %d events", got, len(h.events()))
 		}
 	})
@@ -147,7 +156,8 @@ func TestReportOfDeletedAssistant(t *testing.T) {
 	leg.says(h, parley.SpeakerCustomer, "A cake, please.")
 	h.must(h.assistants.Delete(t.Context(), h.user.ID, h.a.ID))
 	leg.hangUp(parley.CustomerHangup)
-	if c := h.reported(c.ID); c.Status != parley.CallCompleted || c.Evaluation["outcome"] != "success" || len(h.events()) != 0 {
+	if c := h.reported(c.ID); c.Status != parley.CallCompleted || c.Evaluation["outcome"] != "success" ||
+		len(h.events()) != 0 {
 		t.Errorf("%+v, %d events", c, len(h.events()))
 	}
 }

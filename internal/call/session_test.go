@@ -45,7 +45,8 @@ func TestSession(t *testing.T) {
 		}
 	})
 	c := h.reported(n.start(func(o *call.Order) { o.Variables = map[string]string{"who": "Ana"} }).ID)
-	if c.Status != parley.CallCompleted || c.EndedReason != parley.CustomerHangup || len(c.Turns) != 1 || c.Turns[0].Text != "Hi Ana." || c.Turns[0].Speaker != parley.SpeakerAssistant {
+	if c.Status != parley.CallCompleted || c.EndedReason != parley.CustomerHangup || len(c.Turns) != 1 ||
+		c.Turns[0].Text != "Hi Ana." || c.Turns[0].Speaker != parley.SpeakerAssistant {
 		t.Errorf("%+v", c)
 	}
 	if wav := n.heard(c); len(wav) != 44+100*4*audio.Narrow.FrameSize() {

@@ -18,7 +18,8 @@ type Order struct {
 	Variables           map[string]string // they go before the assistant's own
 	NumberID            int64             // the own number that it leaves from; 0: the assistant's
 
-	// What a campaign makes it for. Nobody is rung twice for one attempt at a lead: the second time the first call is given.
+	// What a campaign makes it for. Nobody is rung twice for one attempt at a lead: the second time the first call is
+	// given.
 	CampaignID, LeadID int64
 	Attempt            int
 	// Also runs in the transaction that makes the call's row; nil for nothing. Its error refuses the call.
@@ -46,9 +47,12 @@ func (d *Center) Start(ctx context.Context, o Order) (*parley.Call, error) {
 	if err := d.enter(); err != nil {
 		return nil, err
 	}
-	c := &parley.Call{AssistantID: a.ID, AssistantName: a.Name, Attempt: o.Attempt, Type: parley.CallOutbound, Status: parley.CallInitiated,
-		AssistantPhone: &route.Number.PhoneNumber, CustomerPhone: &route.To, NumberID: &route.Number.ID, InputVariables: o.Variables,
-		MaxDuration: a.MaxDuration, CarrierRate: d.carrierRate(parley.CallOutbound, &route.Number, route.To), AssistantRate: d.Prices.Calls.Assistant}
+	c := &parley.Call{AssistantID: a.ID, AssistantName: a.Name, Attempt: o.Attempt, Type: parley.CallOutbound,
+		Status:         parley.CallInitiated,
+		AssistantPhone: &route.Number.PhoneNumber, CustomerPhone: &route.To, NumberID: &route.Number.ID,
+		InputVariables: o.Variables,
+		MaxDuration:    a.MaxDuration, CarrierRate: d.carrierRate(parley.CallOutbound, &route.Number, route.To),
+		AssistantRate: d.Prices.Calls.Assistant}
 	if o.CampaignID != 0 {
 		c.CampaignID, c.LeadID = &o.CampaignID, &o.LeadID
 	}
@@ -88,7 +92,8 @@ func (d *Center) route(ctx context.Context, a *parley.Assistant, o Order) (Route
 		id = *a.PhoneNumberID
 	}
 	if id == 0 {
-		return Route{}, parley.Errorf(parley.Invalid, "The assistant has no phone number to call from: give it one (phone_number_id).")
+		return Route{}, parley.Errorf(parley.Invalid,
+			"The assistant has no phone number to call from: give it one (phone_number_id).")
 	}
 	n, err := d.DB.Number(ctx, a.UserID, id)
 	if err != nil {
@@ -107,7 +112,8 @@ func (d *Center) route(ctx context.Context, a *parley.Assistant, o Order) (Route
 	return r, err
 }
 
-// proved refuses a trunk's number that its owner has not verified, where the operator asks for that: anybody can write down any number.
+// proved refuses a trunk's number that its owner has not verified, where the operator asks for that: anybody can
+// write down any number.
 func (d *Center) proved(ctx context.Context, n *parley.Number) error {
 	if !d.Verified {
 		return nil
@@ -119,7 +125,8 @@ func (d *Center) proved(ctx context.Context, n *parley.Number) error {
 	return err
 }
 
-// carrierRate is what a started minute of a call costs beside the assistant: n is the own number, nil where none has a part in it.
+// carrierRate is what a started minute of a call costs beside the assistant: n is the own number, nil where none has
+// a part in it.
 func (d *Center) carrierRate(kind parley.CallType, n *parley.Number, to string) parley.Money {
 	switch {
 	case n == nil:
@@ -138,8 +145,8 @@ var (
 	errDisabled = parley.Errorf(parley.Forbidden, "The account is disabled.")
 )
 
-// admit lets a call begin, or refuses it: by what may be spent in a day, by the plan's calls at once, by the balance. The account is locked, so
-// that of two calls that begin together the second sees the first.
+// admit lets a call begin, or refuses it: by what may be spent in a day, by the plan's calls at once, by the balance.
+// The account is locked, so that of two calls that begin together the second sees the first.
 func (d *Center) admit(ctx context.Context, tx *store.Tx, userID int64, c *parley.Call) error {
 	if err := tx.LockUser(ctx, userID); err != nil {
 		return err
@@ -191,7 +198,8 @@ func (l *live) dial(r Route) error {
 	}
 	ctx, cancel := context.WithCancelCause(l.ctx)
 	defer cancel(nil)
-	// The way to the far end may take a while before it rings; then it rings for as long as the assistant's settings say.
+	// The way to the far end may take a while before it rings; then it rings for as long as the assistant's settings
+	// say.
 	rings := time.Duration(l.a.RingingTime) * time.Second
 	patience := time.AfterFunc(rings+connectTime, func() { cancel(parley.NoAnswer) })
 	defer patience.Stop()
@@ -210,8 +218,8 @@ func (l *live) dial(r Route) error {
 	return l.talk(s, leg)
 }
 
-// connectTime is how long the way to the far end may take. A trunk that is gone is found out in less (RFC 3261: 32 s), and is not taken for
-// somebody who doesn't answer.
+// connectTime is how long the way to the far end may take. A trunk that is gone is found out in less (RFC 3261: 32
+// s), and is not taken for somebody who doesn't answer.
 const connectTime = 35 * time.Second
 
 // unready is the end of a call whose assistant can't speak or hear.

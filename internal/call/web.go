@@ -38,8 +38,8 @@ func (d *Center) room(ctx context.Context, c *parley.Call, userID int64) error {
 	return err
 }
 
-// WebCall is a browser that wants to call, and is not connected yet: it holds no line and no money, since who only asks and never comes must take
-// nobody's. Either Enter and Begin must follow, or Drop.
+// WebCall is a browser that wants to call, and is not connected yet: it holds no line and no money, since who only
+// asks and never comes must take nobody's. Either Enter and Begin must follow, or Drop.
 type WebCall struct {
 	ID int64 // of the call, after Enter
 
@@ -54,11 +54,15 @@ type WebCall struct {
 	greeted *greeting // nil where none is
 }
 
-// Web readies a call from a browser to an assistant, whoever owns it. The error is what the caller may be told where a call could not begin now:
-// want of money (Payment) or room (Forbidden). The visitor, and not the assistant's owner, gave the variables that visitors names.
-func (d *Center) Web(ctx context.Context, a *parley.Assistant, vars map[string]string, visitors ...string) (*WebCall, error) {
-	v := &WebCall{center: d, a: a, call: parley.Call{AssistantID: a.ID, AssistantName: a.Name, Type: parley.CallWeb, Status: parley.CallInitiated,
-		InputVariables: vars, VisitorNames: visitors, MaxDuration: a.MaxDuration, AssistantRate: d.Prices.Calls.Assistant}}
+// Web readies a call from a browser to an assistant, whoever owns it. The error is what the caller may be told where
+// a call could not begin now: want of money (Payment) or room (Forbidden). The visitor, and not the assistant's
+// owner, gave the variables that visitors names.
+func (d *Center) Web(ctx context.Context, a *parley.Assistant, vars map[string]string,
+	visitors ...string) (*WebCall, error) {
+	v := &WebCall{center: d, a: a, call: parley.Call{AssistantID: a.ID, AssistantName: a.Name, Type: parley.CallWeb,
+		Status:         parley.CallInitiated,
+		InputVariables: vars, VisitorNames: visitors, MaxDuration: a.MaxDuration,
+		AssistantRate: d.Prices.Calls.Assistant}}
 	if err := d.room(ctx, &v.call, a.UserID); err != nil {
 		return nil, err
 	}
@@ -72,7 +76,8 @@ func (d *Center) Web(ctx context.Context, a *parley.Assistant, vars map[string]s
 	return v, nil
 }
 
-// Enter lets the call of a browser that is connected begin; the errors are those of Web, and the visit is to be dropped then.
+// Enter lets the call of a browser that is connected begin; the errors are those of Web, and the visit is to be
+// dropped then.
 func (v *WebCall) Enter(ctx context.Context) error {
 	d := v.center
 	if err := d.enter(); err != nil {

@@ -15,12 +15,13 @@ import (
 // Ahead is what a campaign's start would set going.
 type Ahead struct {
 	Campaign *parley.Campaign
-	Caller   string       // the assistant's name, "" when it was deleted
-	Refusal  string       // why it can't start, "" when it can
-	Opens    time.Time    // when the first call begins; zero where its hours never come
-	Leads    int64        // that are to be called
-	Barred   int64        // of them, those whose numbers are not called from here
-	Places   []Place      // where the leads are, by their numbers: those who would be called at night first, then most first
+	Caller   string    // the assistant's name, "" when it was deleted
+	Refusal  string    // why it can't start, "" when it can
+	Opens    time.Time // when the first call begins; zero where its hours never come
+	Leads    int64     // that are to be called
+	Barred   int64     // of them, those whose numbers are not called from here
+	// where the leads are, by their numbers: those who would be called at night first, then most first
+	Places   []Place
 	Minute   parley.Money // what a minute with each of them costs, all together
 	Free     parley.Money // what may be spent
 	Unfilled []Unfilled   // variables of the assistant's that some leads have no value for
@@ -98,7 +99,8 @@ func (d *Roster) lookAhead(ctx context.Context, a *Ahead, assistant *parley.Assi
 				continue
 			}
 			a.Minute += d.minute(l.PhoneNumber, trunk)
-			begin := l.PhoneNumber[:min(len(l.PhoneNumber), len("+12025550"))] // says as much of the zone as the whole number
+			// says as much of the zone as the whole number
+			begin := l.PhoneNumber[:min(len(l.PhoneNumber), len("+12025550"))]
 			if _, known := zones[begin]; !known {
 				zones[begin] = zoneOf(begin, a.Opens)
 			}
@@ -140,7 +142,10 @@ func (d *Roster) byTrunk(ctx context.Context, c *parley.Campaign, a *parley.Assi
 		ids = []int64{*a.PhoneNumberID}
 	}
 	list, err := d.DB.Numbers(ctx, c.UserID)
-	return !slices.ContainsFunc(list, func(n parley.Number) bool { return n.Type != parley.NumberSIP && slices.Contains(ids, n.ID) }), err
+	return !slices.ContainsFunc(list, func(n parley.Number) bool {
+		return n.Type != parley.NumberSIP &&
+			slices.Contains(ids, n.ID)
+	}), err
 }
 
 // minute is what a call of a minute to a number costs.

@@ -2,16 +2,18 @@
 //
 // # Who is called when
 //
-// Plan is pure: from the running campaigns' states it says how many calls each begins now. Run reads those states, claims as many leads as
-// were granted, and has them called. Everything that decides is in the database: how many calls there are, whose turn a number is, what
-// failed in a row. So several processes may run the same campaigns, and any of them may die.
+// Plan is pure: from the running campaigns' states it says how many calls each begins now. Run reads those states,
+// claims as many leads as were granted, and has them called. Everything that decides is in the database: how many
+// calls there are, whose turn a number is, what failed in a row. So several processes may run the same campaigns, and
+// any of them may die.
 //
 // # Once
 //
-// A claim moves a lead's due_at on by a lease, under the lock of its campaign. The transaction that makes the call moves the lead from
-// scheduled to processing, if the claim still holds and the campaign still runs; a call is unique per lead and attempt besides. A claim
-// whose process dies lapses and is taken up. The transaction that ends a call which nobody took, or completes the report of one that somebody
-// took, writes its lead's next step (Unanswered, Finished).
+// A claim moves a lead's due_at on by a lease, under the lock of its campaign. The transaction that makes the call
+// moves the lead from scheduled to processing, if the claim still holds and the campaign still runs; a call is unique
+// per lead and attempt besides. A claim whose process dies lapses and is taken up. The transaction that ends a call
+// which nobody took, or completes the report of one that somebody took, writes its lead's next step (Unanswered,
+// Finished).
 package campaign
 
 import (
@@ -82,9 +84,10 @@ func (d *Roster) Create(ctx context.Context, u *parley.User, body map[string]any
 	return made, err
 }
 
-// Update changes the fields that body names, also of a campaign that is in progress; the whole must be valid afterwards. A body that changes
-// nothing writes nothing.
-func (d *Roster) Update(ctx context.Context, u *parley.User, id int64, body map[string]any) (c *parley.Campaign, err error) {
+// Update changes the fields that body names, also of a campaign that is in progress; the whole must be valid
+// afterwards. A body that changes nothing writes nothing.
+func (d *Roster) Update(ctx context.Context, u *parley.User, id int64, body map[string]any) (c *parley.Campaign,
+	err error) {
 	err = d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
 		if c, err = tx.CampaignForUpdate(ctx, u.ID, id); err != nil {
 			return err
@@ -106,9 +109,10 @@ func (d *Roster) Update(ctx context.Context, u *parley.User, id int64, body map[
 	return c, nil
 }
 
-// check judges a campaign over old, what it was; nil for a new one. What is wrong with the fields is told before that the assistant is not
-// there.
-func (d *Roster) check(ctx context.Context, q store.Query, u *parley.User, old, c *parley.Campaign, fields parley.Fields) error {
+// check judges a campaign over old, what it was; nil for a new one. What is wrong with the fields is told before that
+// the assistant is not there.
+func (d *Roster) check(ctx context.Context, q store.Query, u *parley.User, old, c *parley.Campaign,
+	fields parley.Fields) error {
 	facts := parley.CampaignFacts{Account: u, Plan: d.Prices.Plan(u.Plan)}
 	missing := false
 	if !fields.Has("assistant_id") {

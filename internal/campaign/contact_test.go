@@ -9,12 +9,14 @@ import (
 	"parley/internal/store"
 )
 
-// A lead's second number is really dialled when the attempts at the first are used up; one on the blacklist is passed over.
+// A lead's second number is really dialled when the attempts at the first are used up; one on the blacklist is passed
+// over.
 func TestSecondNumberIsDialled(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		camp, elsewhere := h.campaign(map[string]any{"max_retries": num(1)}), h.campaign(nil)
 		l := &parley.Lead{CampaignID: camp.ID, PhoneNumber: phone(1), Variables: map[string]string{"name": "Ana"},
-			Contacts: []parley.LeadContact{{PhoneNumber: phone(2), Variables: map[string]string{"name": "Bo"}}, {PhoneNumber: phone(3)}, {PhoneNumber: phone(4)}}}
+			Contacts: []parley.LeadContact{{PhoneNumber: phone(2), Variables: map[string]string{"name": "Bo"}},
+				{PhoneNumber: phone(3)}, {PhoneNumber: phone(4)}}}
 		if err := h.AddLead(t.Context(), h.user.ID, l, false); err != nil {
 			t.Fatal(err)
 		}
@@ -30,7 +32,8 @@ func TestSecondNumberIsDialled(t *testing.T) {
 			if d.To != want || d.Variables["name"] != name {
 				t.Fatalf("%s was called for %v, not %s", d.To, d.Variables, want)
 			}
-			for _, ch := range []LeadChange{{CampaignID: &elsewhere.ID}, {NewContacts: true}} { // not while it is called
+			// not while it is called
+			for _, ch := range []LeadChange{{CampaignID: &elsewhere.ID}, {NewContacts: true}} {
 				if _, err := h.ChangeLead(t.Context(), h.user.ID, l.ID, ch); err != error(errBeingCalled) {
 					t.Errorf("changed while it is called: %v", err)
 				}
@@ -39,7 +42,8 @@ func TestSecondNumberIsDialled(t *testing.T) {
 		}
 		call(phone(1), "Ana", busy)
 		call(phone(1), "Ana", nobody)
-		if got := h.lead(l.ID); got.Status != parley.LeadRescheduled || got.Contact != 1 || got.Attempts != 0 || got.Contacts[0].Status != parley.LeadRescheduled {
+		if got := h.lead(l.ID); got.Status != parley.LeadRescheduled || got.Contact != 1 || got.Attempts != 0 ||
+			got.Contacts[0].Status != parley.LeadRescheduled {
 			t.Fatalf("%+v", got)
 		}
 		if _, err := h.Blacklist(t.Context(), h.user.ID, phone(3)); err != nil {
@@ -49,25 +53,33 @@ func TestSecondNumberIsDialled(t *testing.T) {
 		call(phone(2), "Bo", nobody)
 		call(phone(4), "Ana", person)
 		got := h.lead(l.ID)
-		if got.Status != parley.LeadCompleted || got.Contacts[0].Status != parley.LeadExhausted || got.Contacts[1].Status != parley.LeadBlacklisted || got.Contacts[2].Status != parley.LeadCompleted {
+		if got.Status != parley.LeadCompleted || got.Contacts[0].Status != parley.LeadExhausted ||
+			got.Contacts[1].Status != parley.LeadBlacklisted || got.Contacts[2].Status != parley.LeadCompleted {
 			t.Errorf("%+v", got)
 		}
 		// Its owner writes it off, moves it, and gives it other numbers.
 		off, created := parley.LeadExhausted, parley.LeadCreated
-		if l, err := h.ChangeLead(t.Context(), h.user.ID, l.ID, LeadChange{Status: &off}); err != nil || l.Status != parley.LeadExhausted {
+		if l, err := h.ChangeLead(t.Context(), h.user.ID, l.ID, LeadChange{Status: &off}); err != nil ||
+			l.Status != parley.LeadExhausted {
 			t.Errorf("%+v, %v", l, err)
 		}
 		other := h.campaign(nil)
-		moved, err := h.ChangeLead(t.Context(), h.user.ID, l.ID, LeadChange{CampaignID: &other.ID, Status: &created, NewContacts: true, Contacts: []parley.LeadContact{{PhoneNumber: phone(5)}}})
-		if err != nil || moved.CampaignID != other.ID || moved.Campaign.ID != other.ID || len(moved.Contacts) != 1 || moved.Contacts[0].ID != 1 || moved.Status != parley.LeadCreated || moved.Attempts != 0 {
+		moved, err := h.ChangeLead(t.Context(), h.user.ID, l.ID,
+			LeadChange{CampaignID: &other.ID, Status: &created, NewContacts: true,
+				Contacts: []parley.LeadContact{{PhoneNumber: phone(5)}}})
+		if err != nil || moved.CampaignID != other.ID || moved.Campaign.ID != other.ID ||
+			len(moved.Contacts) != 1 || moved.Contacts[0].ID != 1 || moved.Status != parley.LeadCreated ||
+			moved.Attempts != 0 {
 			t.Errorf("%+v, %v", moved, err)
 		}
 		h.leads(camp, 1, 1)
-		if _, err := h.ChangeLead(t.Context(), h.user.ID, l.ID, LeadChange{CampaignID: &camp.ID}); err != store.DuplicateLead {
+		if _, err := h.ChangeLead(t.Context(), h.user.ID, l.ID,
+			LeadChange{CampaignID: &camp.ID}); err != store.DuplicateLead {
 			t.Errorf("its number is in the campaign already: %v", err)
 		}
 		nobodys := int64(99999)
-		if _, err := h.ChangeLead(t.Context(), h.user.ID, l.ID, LeadChange{CampaignID: &nobodys}); !store.IsNotFound(err) {
+		if _, err := h.ChangeLead(t.Context(), h.user.ID, l.ID,
+			LeadChange{CampaignID: &nobodys}); !store.IsNotFound(err) {
 			t.Errorf("to an unknown campaign: %v", err)
 		}
 		// A further number's owner is erased: the number goes, the lead stays.
@@ -81,7 +93,8 @@ func TestSecondNumberIsDialled(t *testing.T) {
 	})
 }
 
-// A number that is never called from here gives way to the lead's next one, and a lead all of whose numbers are on the blacklist is not called.
+// A number that is never called from here gives way to the lead's next one, and a lead all of whose numbers are on
+// the blacklist is not called.
 func TestFurtherNumbersOfNoUse(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		camp := h.campaign(nil)
@@ -96,8 +109,10 @@ func TestFurtherNumbersOfNoUse(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		l := &parley.Lead{CampaignID: camp.ID, PhoneNumber: phone(1), Contacts: []parley.LeadContact{{PhoneNumber: phone(2)}}}
-		blocked := &parley.Lead{CampaignID: camp.ID, PhoneNumber: phone(7), Contacts: []parley.LeadContact{{PhoneNumber: phone(8)}}}
+		l := &parley.Lead{CampaignID: camp.ID, PhoneNumber: phone(1),
+			Contacts: []parley.LeadContact{{PhoneNumber: phone(2)}}}
+		blocked := &parley.Lead{CampaignID: camp.ID, PhoneNumber: phone(7),
+			Contacts: []parley.LeadContact{{PhoneNumber: phone(8)}}}
 		for _, l := range []*parley.Lead{l, blocked} {
 			if err := h.AddLead(t.Context(), h.user.ID, l, false); err != nil {
 				t.Fatal(err)

@@ -18,13 +18,15 @@ const (
 	mostColumns = 201
 	longestCell = 10_000 // characters, as of any variable
 
-	// A record that line breaks in quotes spread over lines. An open quote must not swallow the list, nor must looking for its end cost much.
+	// A record that line breaks in quotes spread over lines. An open quote must not swallow the list, nor must
+	// looking for its end cost much.
 	longestRecord = 16 << 10 // bytes
 	mostLines     = 50
 )
 
-// sheet reads a CSV file (RFC 4180, and what spreadsheets make of it): commas, semicolons, tabs or bars; UTF-8 or UTF-16, with a mark or
-// without. A quote that never closes costs its own line, not those after it. Cells are text, whatever they look like.
+// sheet reads a CSV file (RFC 4180, and what spreadsheets make of it): commas, semicolons, tabs or bars; UTF-8 or
+// UTF-16, with a mark or without. A quote that never closes costs its own line, not those after it. Cells are text,
+// whatever they look like.
 type sheet struct {
 	lines  *bufio.Reader
 	again  []string // lines that were read ahead
@@ -61,7 +63,8 @@ func openSheet(r io.Reader) (*sheet, error) {
 	}
 	s := &sheet{lines: raw}
 	if order, ok := utf16(head); ok {
-		s.lines = bufio.NewReaderSize(transform.NewReader(raw, unicode.UTF16(order, unicode.UseBOM).NewDecoder()), longestLine)
+		s.lines = bufio.NewReaderSize(transform.NewReader(raw, unicode.UTF16(order, unicode.UseBOM).NewDecoder()),
+			longestLine)
 	}
 	line := ""
 	for strings.TrimSpace(line) == "" {
@@ -143,7 +146,8 @@ func (s *sheet) name(cells []string) error {
 			return badSheet("must be UTF-8 or UTF-16 text.")
 		}
 		name = strings.TrimSpace(name)
-		if plain := strings.NewReplacer(" ", "_", "-", "_").Replace(strings.ToLower(name)); plain == phoneColumn || plain == "phone" {
+		if plain := strings.NewReplacer(" ", "_", "-", "_").Replace(strings.ToLower(name)); plain == phoneColumn ||
+			plain == "phone" {
 			name = phoneColumn
 		}
 		switch {
@@ -164,8 +168,8 @@ func (s *sheet) name(cells []string) error {
 	return nil
 }
 
-// next is the next row: its cells by the header, at least one of which is not empty. The error is io.EOF at the end, a badRow where it
-// can't be read and the reading goes on.
+// next is the next row: its cells by the header, at least one of which is not empty. The error is io.EOF at the end,
+// a badRow where it can't be read and the reading goes on.
 func (s *sheet) next() ([]string, error) {
 	for {
 		line, err := s.line()
@@ -277,7 +281,8 @@ const (
 	torn           // something stands between a closed quote and the next separator
 )
 
-// parser takes a record apart, line by line. A cell is quoted when a quote is the first of it but for spaces; quotes elsewhere are text.
+// parser takes a record apart, line by line. A cell is quoted when a quote is the first of it but for spaces; quotes
+// elsewhere are text.
 type parser struct {
 	comma  byte
 	cells  []string

@@ -71,27 +71,48 @@ func TestSheet(t *testing.T) {
 		"tabs":                 {strings.ReplaceAll(plain, ",", "\t"), nil, two, nil},
 		"bars":                 {strings.ReplaceAll(plain, ",", "|"), nil, two, nil},
 		"a spreadsheet's hint": {"sep=;\n" + strings.ReplaceAll(plain, ",", ";"), nil, two, nil},
-		"a comma in a quote of a header with semicolons": {"phone_number;\"a,b,c\"\n+1;x\n", []string{"phone_number", "a,b,c"}, map[int][]string{1: {"+1", "x"}}, nil},
-		"blank lines count":         {"\n\nphone_number,name\n\n+1,Ána\n\n", nil, map[int][]string{2: {"+1", "Ána"}}, nil},
-		"empty rows count":          {"phone_number,name\n,\n+1,Ána\n,,,\n", nil, map[int][]string{2: {"+1", "Ána"}}, nil},
-		"spaces":                    {" Phone Number , name \n +1 , Ána \n", nil, map[int][]string{1: {"+1", "Ána"}}, nil},
-		"other names":               {"PHONE,name\n+1,x\n", nil, map[int][]string{1: {"+1", "x"}}, nil},
-		"fewer cells":               {"phone_number,name\n+1\n", nil, map[int][]string{1: {"+1"}}, nil},
-		"empty cells at the end":    {"phone_number,name\n+1,x,,\n", nil, map[int][]string{1: {"+1", "x", "", ""}}, nil},
-		"more cells":                {"phone_number,name\n+1,x,y\n+2,z\n", nil, map[int][]string{2: {"+2", "z"}}, map[int]string{1: "There are more cells than columns in the header."}},
-		"quotes":                    {"phone_number,name\n\"+1\", \"a \"\"b\"\", c\" \n", nil, map[int][]string{1: {"+1", `a "b", c`}}, nil},
-		"a quote in a text":         {"phone_number,name\n+1,5\" pipe\n", nil, map[int][]string{1: {"+1", `5" pipe`}}, nil},
-		"a quoted line break":       {"phone_number,name\n+1,\"a\nb\"\n+2,c\n", nil, map[int][]string{1: {"+1", "a\nb"}, 2: {"+2", "c"}}, nil},
-		"formulas are text":         {"phone_number,name\n+1,=HYPERLINK(\"http://x\")\n+2,@SUM(A1)\n+3,-1+1\n", nil, map[int][]string{1: {"+1", `=HYPERLINK("http://x")`}, 2: {"+2", "@SUM(A1)"}, 3: {"+3", "-1+1"}}, nil},
-		"a quote that never closes": {"phone_number,name\n+1,\"a\n+2,b\n+3,c\n", nil, map[int][]string{2: {"+2", "b"}, 3: {"+3", "c"}}, map[int]string{1: quote}},
-		"and one after it":          {"phone_number,name\n+1,\"a\n+2,\"b\"\n+3,\"c\n+4,d\n", nil, map[int][]string{2: {"+2", "b"}, 4: {"+4", "d"}}, map[int]string{1: torn, 3: quote}},
-		"behind a quote":            {"phone_number,name\n+1,\"a\"b\n+2,c\n", nil, map[int][]string{2: {"+2", "c"}}, map[int]string{1: torn}},
-		"a line without end":        {"phone_number,name\n+1," + strings.Repeat("x", longestLine) + "\n+2,c\n", nil, map[int][]string{2: {"+2", "c"}}, map[int]string{1: long}},
-		"a cell too long":           {"phone_number,name\n+1," + strings.Repeat("é", longestCell+1) + "\n+2," + strings.Repeat("é", longestCell) + "\n", nil, map[int][]string{2: {"+2", strings.Repeat("é", longestCell)}}, map[int]string{1: "A cell has more than 10000 characters."}},
-		"another encoding":          {"phone_number,name\n+1,\xc1na\n+2,Bo\n", nil, map[int][]string{2: {"+2", "Bo"}}, map[int]string{1: "There are characters that are not UTF-8: save the file as CSV UTF-8."}},
-		"a null":                    {"phone_number,name\n+1,a\x00b\n+2,c\n", nil, map[int][]string{2: {"+2", "c"}}, map[int]string{1: "There are characters that are not UTF-8: save the file as CSV UTF-8."}},
-		"nameless columns":          {"phone_number,,name\n+1,x,y\n", []string{"phone_number", "", "name"}, map[int][]string{1: {"+1", "x", "y"}}, nil},
-		"no rows":                   {"phone_number\n", []string{"phone_number"}, map[int][]string{}, nil},
+		"a comma in a quote of a header with semicolons": {"phone_number;\"a,b,c\"\n+1;x\n",
+			[]string{"phone_number", "a,b,c"}, map[int][]string{1: {"+1", "x"}}, nil},
+		"blank lines count": {"\n\nphone_number,name\n\n+1,Ána\n\n", nil,
+			map[int][]string{2: {"+1", "Ána"}}, nil},
+		"empty rows count": {"phone_number,name\n,\n+1,Ána\n,,,\n", nil,
+			map[int][]string{2: {"+1", "Ána"}}, nil},
+		"spaces": {" Phone Number , name \n +1 , Ána \n", nil,
+			map[int][]string{1: {"+1", "Ána"}}, nil},
+		"other names": {"PHONE,name\n+1,x\n", nil, map[int][]string{1: {"+1", "x"}}, nil},
+		"fewer cells": {"phone_number,name\n+1\n", nil, map[int][]string{1: {"+1"}}, nil},
+		"empty cells at the end": {"phone_number,name\n+1,x,,\n", nil, map[int][]string{1: {"+1", "x", "", ""}},
+			nil},
+		"more cells": {"phone_number,name\n+1,x,y\n+2,z\n", nil, map[int][]string{2: {"+2", "z"}},
+			map[int]string{1: "There are more cells than columns in the header."}},
+		"quotes": {"phone_number,name\n\"+1\", \"a \"\"b\"\", c\" \n", nil,
+			map[int][]string{1: {"+1", `a "b", c`}}, nil},
+		"a quote in a text": {"phone_number,name\n+1,5\" pipe\n", nil,
+			map[int][]string{1: {"+1", `5" pipe`}}, nil},
+		"a quoted line break": {"phone_number,name\n+1,\"a\nb\"\n+2,c\n", nil,
+			map[int][]string{1: {"+1", "a\nb"}, 2: {"+2", "c"}}, nil},
+		"formulas are text": {"phone_number,name\n+1,=HYPERLINK(\"http://x\")\n+2,@SUM(A1)\n+3,-1+1\n", nil,
+			map[int][]string{1: {"+1", `=HYPERLINK("http://x")`}, 2: {"+2", "@SUM(A1)"}, 3: {"+3", "-1+1"}}, nil},
+		"a quote that never closes": {"phone_number,name\n+1,\"a\n+2,b\n+3,c\n", nil,
+			map[int][]string{2: {"+2", "b"}, 3: {"+3", "c"}}, map[int]string{1: quote}},
+		"and one after it": {"phone_number,name\n+1,\"a\n+2,\"b\"\n+3,\"c\n+4,d\n", nil,
+			map[int][]string{2: {"+2", "b"}, 4: {"+4", "d"}}, map[int]string{1: torn, 3: quote}},
+		"behind a quote": {"phone_number,name\n+1,\"a\"b\n+2,c\n", nil, map[int][]string{2: {"+2", "c"}},
+			map[int]string{1: torn}},
+		"a line without end": {"phone_number,name\n+1," + strings.Repeat("x", longestLine) + "\n+2,c\n", nil,
+			map[int][]string{2: {"+2", "c"}}, map[int]string{1: long}},
+		"a cell too long": {"phone_number,name\n+1," + strings.Repeat("é", longestCell+1) + "\n+2," +
+			strings.Repeat("é", longestCell) + "\n", nil,
+			map[int][]string{2: {"+2", strings.Repeat("é", longestCell)}},
+			map[int]string{1: "A cell has more than 10000 characters."}},
+		"another encoding": {"phone_number,name\n+1,\xc1na\n+2,Bo\n", nil,
+			map[int][]string{2: {"+2", "Bo"}}, map[int]string{
+				1: "There are characters that are not UTF-8: save the file as CSV UTF-8."}},
+		"a null": {"phone_number,name\n+1,a\x00b\n+2,c\n", nil, map[int][]string{2: {"+2", "c"}},
+			map[int]string{1: "There are characters that are not UTF-8: save the file as CSV UTF-8."}},
+		"nameless columns": {"phone_number,,name\n+1,x,y\n", []string{"phone_number", "", "name"},
+			map[int][]string{1: {"+1", "x", "y"}}, nil},
+		"no rows": {"phone_number\n", []string{"phone_number"}, map[int][]string{}, nil},
 	} {
 		header, rows, bad, err := readAll(strings.NewReader(c.file))
 		if c.header == nil {
@@ -100,7 +121,8 @@ func TestSheet(t *testing.T) {
 		if c.bad == nil {
 			c.bad = map[int]string{}
 		}
-		if err != nil || !reflect.DeepEqual(header, c.header) || !reflect.DeepEqual(rows, c.rows) || !reflect.DeepEqual(bad, c.bad) {
+		if err != nil || !reflect.DeepEqual(header, c.header) || !reflect.DeepEqual(rows, c.rows) ||
+			!reflect.DeepEqual(bad, c.bad) {
 			t.Errorf("%s: header %q rows %.300q bad %v: %v", name, header, fmt.Sprint(rows), bad, err)
 		}
 	}
@@ -127,7 +149,8 @@ func TestNoSheet(t *testing.T) {
 		}
 	}
 	broken := errors.New("the line is down")
-	if _, _, _, err := readAll(io.MultiReader(strings.NewReader("phone_number\n+1\n"), failing{broken})); !errors.Is(err, broken) {
+	if _, _, _, err := readAll(io.MultiReader(strings.NewReader("phone_number\n+1\n"),
+		failing{broken})); !errors.Is(err, broken) {
 		t.Errorf("a file that can't be read: %v", err)
 	}
 }
@@ -136,9 +159,11 @@ type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
-// A list in which every quote stays open is read in time that grows with it, not with its square: minutes would be the square's.
+// A list in which every quote stays open is read in time that grows with it, not with its square: minutes would be
+// the square's.
 func TestOpenQuotesStayCheap(t *testing.T) {
-	for _, line := range []string{"+1,\"x", "+1,\"" + strings.Repeat(`""`, 150), `x","y`, "+1,\"" + strings.Repeat("x", 300)} {
+	for _, line := range []string{"+1,\"x", "+1,\"" + strings.Repeat(`""`, 150), `x","y`, "+1,\"" +
+		strings.Repeat("x", 300)} {
 		file := "phone_number,name\n" + strings.Repeat(line+"\n", 5_000)
 		began := time.Now()
 		_, rows, bad, err := readAll(strings.NewReader(file))
@@ -150,7 +175,8 @@ func TestOpenQuotesStayCheap(t *testing.T) {
 
 // What Go's own reader takes is read alike.
 func FuzzSheet(f *testing.F) {
-	for _, seed := range []string{"phone_number,name\n+1,x\n", "phone_number;a\n\"x\";\"y\"\"z\"\n", "phone_number\t\"a\nb\"\n1\t2\n", "\xff\xfep\x00h\x00o\x00n\x00e\x00\n\x00", "phone,b\n\"a\n\n,\"\n"} {
+	for _, seed := range []string{"phone_number,name\n+1,x\n", "phone_number;a\n\"x\";\"y\"\"z\"\n",
+		"phone_number\t\"a\nb\"\n1\t2\n", "\xff\xfep\x00h\x00o\x00n\x00e\x00\n\x00", "phone,b\n\"a\n\n,\"\n"} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, file []byte) {
@@ -167,7 +193,8 @@ func FuzzSheet(f *testing.F) {
 				t.Fatalf("row %d: %q", n, cells)
 			}
 		}
-		if len(bad) > 0 || bytes.ContainsAny(file, "\r\x00|;\t \v\f\u0085\u00a0\u2028\u2029") || bytes.HasPrefix(file, []byte("sep=")) || !utf8.Valid(file) || !isPlain(file) {
+		if len(bad) > 0 || bytes.ContainsAny(file, "\r\x00|;\t \v\f\u0085\u00a0\u2028\u2029") ||
+			bytes.HasPrefix(file, []byte("sep=")) || !utf8.Valid(file) || !isPlain(file) {
 			return
 		}
 		std := csv.NewReader(bytes.NewReader(file))
@@ -195,7 +222,8 @@ func FuzzSheet(f *testing.F) {
 	})
 }
 
-// isPlain leaves out what our reader and Go's are meant to see differently: rows that are nothing but line breaks in quotes.
+// isPlain leaves out what our reader and Go's are meant to see differently: rows that are nothing but line breaks in
+// quotes.
 func isPlain(file []byte) bool {
 	return !bytes.Contains(file, []byte("\"\n")) || !bytes.Contains(file, []byte("\n\""))
 }

@@ -19,8 +19,8 @@ const (
 	exportColumns = 100  // variables that get a column of their own; further ones are left to the API
 )
 
-// Export writes a campaign's leads as CSV, with what became of them: as far as they are now, in the order of their ids. The campaign is looked for
-// before anything is written.
+// Export writes a campaign's leads as CSV, with what became of them: as far as they are now, in the order of their
+// ids. The campaign is looked for before anything is written.
 func (d *Roster) Export(ctx context.Context, userID, id int64, w func(filename string) io.Writer) error {
 	c, err := d.DB.Campaign(ctx, userID, id)
 	if err != nil {
@@ -31,7 +31,8 @@ func (d *Roster) Export(ctx context.Context, userID, id int64, w func(filename s
 		return err
 	}
 	out := csv.NewWriter(w("campaign-" + strconv.FormatInt(id, 10) + ".csv"))
-	head := []string{phoneColumn, "lead_id", "lead_status", "attempts", "next_attempt_at", "last_call_id", "outcome", "answered_by", "total_cost", "sentiment",
+	head := []string{phoneColumn, "lead_id", "lead_status", "attempts", "next_attempt_at", "last_call_id",
+		"outcome", "answered_by", "total_cost", "sentiment",
 		"evaluation", "score"}
 	for _, name := range variables {
 		head = append(head, plain(name))
@@ -41,8 +42,10 @@ func (d *Roster) Export(ctx context.Context, userID, id int64, w func(filename s
 	}
 	out.Write(head) // failures show at the end
 	err = d.everyLead(ctx, c, func(l *parley.Lead) {
-		row := []string{l.PhoneNumber, strconv.FormatInt(l.ID, 10), string(l.Status), strconv.Itoa(l.Attempts), datetime(l.NextAttemptAt), value(l.LastCallID),
-			value(l.Outcome), value(l.AnsweredBy), l.TotalCost.String(), value(l.Evaluation["sentiment"]), value(l.Evaluation["outcome"]), value(l.Evaluation["score"])}
+		row := []string{l.PhoneNumber, strconv.FormatInt(l.ID, 10), string(l.Status), strconv.Itoa(l.Attempts),
+			datetime(l.NextAttemptAt), value(l.LastCallID),
+			value(l.Outcome), value(l.AnsweredBy), l.TotalCost.String(), value(l.Evaluation["sentiment"]),
+			value(l.Evaluation["outcome"]), value(l.Evaluation["score"])}
 		for _, name := range variables {
 			row = append(row, plain(l.Variables[name]))
 		}
@@ -88,9 +91,10 @@ func (d *Roster) everyLead(ctx context.Context, c *parley.Campaign, fn func(*par
 	}
 }
 
-// plain keeps a spreadsheet from taking a text, or a part of it, for a formula: it would run it. Which character parts the cells of a CSV file
-// depends on the reader's country and settings, so that a formula may also stand behind a semicolon, a tab or a line break; spaces before it
-// and its full-width forms don't keep every program from running it.
+// plain keeps a spreadsheet from taking a text, or a part of it, for a formula: it would run it. Which character
+// parts the cells of a CSV file depends on the reader's country and settings, so that a formula may also stand behind
+// a semicolon, a tab or a line break; spaces before it and its full-width forms don't keep every program from running
+// it.
 func plain(text string) string {
 	text = formula.ReplaceAllString(text, "$1'$2")
 	if text != "" && strings.ContainsRune("\t\r\n", rune(text[0])) {

@@ -14,9 +14,9 @@ import (
 // watch is how long after its beginning somebody looks whether the call of a lead is still there.
 const watch = 15 * time.Minute
 
-// Unanswered writes what a call of a campaign's came to that nobody took: the lead's next step, the campaign's counts, its pause when calls fail in a
-// row. It is run in the transaction that ends the call. A number that is nobody's says that the line works: as one who refuses. Where there is no
-// such lead any more the call is Finished's.
+// Unanswered writes what a call of a campaign's came to that nobody took: the lead's next step, the campaign's
+// counts, its pause when calls fail in a row. It is run in the transaction that ends the call. A number that is
+// nobody's says that the line works: as one who refuses. Where there is no such lead any more the call is Finished's.
 func (d *Roster) Unanswered(ctx context.Context, tx *store.Tx, c *parley.Call, cause error) error {
 	e := leadCall(c)
 	if errors.Is(cause, call.ErrNoSuchNumber) {
@@ -25,14 +25,16 @@ func (d *Roster) Unanswered(ctx context.Context, tx *store.Tx, c *parley.Call, c
 	return d.over(ctx, tx, c, e, false)
 }
 
-// Finished is Unanswered of a call that somebody took, and of one that Unanswered has not written. It is run in the transaction that completes the
-// call's report, when it is known what was found out. A call without a campaign, and one that is told a second time, change nothing.
+// Finished is Unanswered of a call that somebody took, and of one that Unanswered has not written. It is run in the
+// transaction that completes the call's report, when it is known what was found out. A call without a campaign, and
+// one that is told a second time, change nothing.
 func (d *Roster) Finished(ctx context.Context, tx *store.Tx, c *parley.Call, _ *parley.Assistant) error {
 	return d.over(ctx, tx, c, leadCall(c), true)
 }
 
 func leadCall(c *parley.Call) *parley.LeadCall {
-	return &parley.LeadCall{ID: c.ID, Serial: c.Attempt, Status: c.Status, AnsweredBy: c.AnsweredBy, Reason: c.EndedReason, Reached: c.RingingAt != 0 || c.Answered(),
+	return &parley.LeadCall{ID: c.ID, Serial: c.Attempt, Status: c.Status, AnsweredBy: c.AnsweredBy,
+		Reason: c.EndedReason, Reached: c.RingingAt != 0 || c.Answered(),
 		Extracted: c.Variables, Evaluation: c.Evaluation, Cost: c.TotalCost(), EndedAt: parley.Time(c.EndedAt)}
 }
 
@@ -43,7 +45,8 @@ func (d *Roster) over(ctx context.Context, tx *store.Tx, c *parley.Call, e *parl
 	return d.finish(ctx, tx, c.UserID, *c.CampaignID, *c.LeadID, e, last)
 }
 
-// Describe adds the lead and the campaign that a call was made for to what its events tell. Those that are gone are not told.
+// Describe adds the lead and the campaign that a call was made for to what its events tell. Those that are gone are
+// not told.
 func (d *Roster) Describe(ctx context.Context, tx *store.Tx, c *parley.Call, e *parley.CallEnded) error {
 	if c.CampaignID == nil || c.LeadID == nil {
 		return nil
@@ -57,8 +60,10 @@ func (d *Roster) Describe(ctx context.Context, tx *store.Tx, c *parley.Call, e *
 	return nil
 }
 
-// finish writes what a call came to for its lead and its campaign; for the campaign alone where the lead is gone, and nobody comes after this.
-func (d *Roster) finish(ctx context.Context, tx *store.Tx, userID, campaignID, leadID int64, e *parley.LeadCall, last bool) error {
+// finish writes what a call came to for its lead and its campaign; for the campaign alone where the lead is gone, and
+// nobody comes after this.
+func (d *Roster) finish(ctx context.Context, tx *store.Tx, userID, campaignID, leadID int64, e *parley.LeadCall,
+	last bool) error {
 	c, err := tx.LockRun(ctx, userID, campaignID) // before the lead: as every transaction that needs both
 	if err != nil {
 		return ignoreMissing(err)
@@ -79,14 +84,15 @@ func (d *Roster) finish(ctx context.Context, tx *store.Tx, userID, campaignID, l
 	now := parley.Now()
 	c.Count(e)
 	forgive := c.Break(leadID, e, now)
-	if err := tx.ForgiveLeads(ctx, campaignID, forgive, now, e.EndedAt.Add(time.Duration(c.RetryInterval)*time.Minute)); err != nil {
+	if err := tx.ForgiveLeads(ctx, campaignID, forgive, now,
+		e.EndedAt.Add(time.Duration(c.RetryInterval)*time.Minute)); err != nil {
 		return err
 	}
 	return tx.SaveCampaignRun(ctx, userID, c)
 }
 
-// settle stores a lead whose call is over. One that is to be called again shows when that will be, in the campaign's hours; one whose number
-// came on the blacklist meanwhile is not.
+// settle stores a lead whose call is over. One that is to be called again shows when that will be, in the campaign's
+// hours; one whose number came on the blacklist meanwhile is not.
 func (d *Roster) settle(ctx context.Context, tx *store.Tx, c *parley.Campaign, l *parley.Lead, now parley.Time) error {
 	if l.Status == parley.LeadRescheduled {
 		blocked, err := tx.Blacklisted(ctx, l.UserID, l.Numbers())
@@ -104,7 +110,8 @@ func (d *Roster) settle(ctx context.Context, tx *store.Tx, c *parley.Campaign, l
 	return tx.SaveLead(ctx, l.UserID, l)
 }
 
-// tidy does what nobody waits for: it removes leads of deleted campaigns, some at a time, and looks for leads whose call was lost.
+// tidy does what nobody waits for: it removes leads of deleted campaigns, some at a time, and looks for leads whose
+// call was lost.
 func (d *Roster) tidy(ctx context.Context) error {
 	if untidy, err := d.DB.UntidyLeads(ctx, parley.Now()); err != nil || !untidy {
 		return err
@@ -127,8 +134,8 @@ func (d *Roster) tidy(ctx context.Context) error {
 	})
 }
 
-// lost ends the wait of a lead for a call that is not there any more, because somebody deleted it before it was reported. The phone
-// may have rung.
+// lost ends the wait of a lead for a call that is not there any more, because somebody deleted it before it was
+// reported. The phone may have rung.
 func (d *Roster) lost(ctx context.Context, tx *store.Tx, l *parley.Lead, now parley.Time) error {
 	if l.LastCallID == nil {
 		return nil
@@ -138,6 +145,7 @@ func (d *Roster) lost(ctx context.Context, tx *store.Tx, l *parley.Lead, now par
 		return err
 	}
 	slog.Warn("the call of a lead is gone", "lead", l.ID, "call", *l.LastCallID)
-	return d.finish(ctx, tx, l.UserID, l.CampaignID, l.ID, &parley.LeadCall{ID: *l.LastCallID, Serial: l.Serial, Status: parley.CallFailed,
-		AnsweredBy: parley.AnsweredUnknown, Reason: parley.NodeLost, Reached: true, EndedAt: now}, true)
+	return d.finish(ctx, tx, l.UserID, l.CampaignID, l.ID,
+		&parley.LeadCall{ID: *l.LastCallID, Serial: l.Serial, Status: parley.CallFailed,
+			AnsweredBy: parley.AnsweredUnknown, Reason: parley.NodeLost, Reached: true, EndedAt: now}, true)
 }

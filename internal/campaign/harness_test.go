@@ -18,7 +18,8 @@ import (
 
 func init() { slog.SetDefault(slog.New(slog.DiscardHandler)) }
 
-// harness is campaigns on a database with a user, an outbound assistant with a number, and a telephone that the test is the far end of.
+// harness is campaigns on a database with a user, an outbound assistant with a number, and a telephone that the test
+// is the far end of.
 type harness struct {
 	testing.TB
 	*Runner
@@ -66,7 +67,8 @@ func (h *harness) person(change func(*parley.Assistant)) *parley.Assistant {
 	h.Helper()
 	a := &parley.Assistant{}
 	form.Defaults(a)
-	a.Name, a.Type, a.Status, a.Mode, a.Timezone, a.SystemPrompt, a.VoiceID, a.LanguageID = "Caller", "outbound", "active", "pipeline", "UTC", "Be kind.", 1, 1
+	a.Name, a.Type, a.Status, a.Mode, a.Timezone, a.SystemPrompt, a.VoiceID, a.LanguageID = "Caller", "outbound",
+		"active", "pipeline", "UTC", "Be kind.", 1, 1
 	if change != nil {
 		change(a)
 	}
@@ -130,8 +132,10 @@ func (h *harness) start(ctx context.Context, o call.Order) (*parley.Call, error)
 			return nil, err
 		}
 	}
-	c := &parley.Call{AssistantID: o.AssistantID, CampaignID: &o.CampaignID, LeadID: &o.LeadID, Attempt: o.Attempt, Type: parley.CallOutbound,
-		Status: parley.CallInitiated, CustomerPhone: &o.To, InputVariables: o.Variables, MaxDuration: 600, CarrierRate: 1000, Node: h.node}
+	c := &parley.Call{AssistantID: o.AssistantID, CampaignID: &o.CampaignID, LeadID: &o.LeadID, Attempt: o.Attempt,
+		Type:   parley.CallOutbound,
+		Status: parley.CallInitiated, CustomerPhone: &o.To, InputVariables: o.Variables, MaxDuration: 600,
+		CarrierRate: 1000, Node: h.node}
 	err := h.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
 		if err := tx.CreateCall(ctx, o.UserID, c); err != nil {
 			return err
@@ -183,7 +187,8 @@ func (a answer) told() error {
 
 var (
 	person  = answer{cause: parley.CustomerHangup, rang: true, talked: 30 * time.Second}
-	machine = answer{cause: parley.Voicemail, rang: true, talked: 10 * time.Second, machine: true, lasts: 20 * time.Second}
+	machine = answer{cause: parley.Voicemail, rang: true, talked: 10 * time.Second, machine: true,
+		lasts: 20 * time.Second}
 	busy    = answer{cause: parley.LineBusy, lasts: 2 * time.Second}
 	nobody  = answer{cause: parley.NoAnswer, rang: true, lasts: 30 * time.Second}
 	down    = answer{cause: parley.Unreachable}

@@ -8,8 +8,8 @@ import (
 	"parley"
 )
 
-// Hours are when a campaign may call: by the clock on the wall of its time zone, whatever the zone does to its clocks. Hours that span
-// midnight belong to the day on which they begin.
+// Hours are when a campaign may call: by the clock on the wall of its time zone, whatever the zone does to its
+// clocks. Hours that span midnight belong to the day on which they begin.
 type Hours struct {
 	zone       *time.Location
 	start, end int     // minutes of the day; end's minute is the last
@@ -70,8 +70,8 @@ func (h *Hours) Open(t time.Time) bool {
 	return false
 }
 
-// Next is the first instant from t on at which calls may begin; the zero time when there is none within eight days, as for hours that
-// lie in a gap of the clocks.
+// Next is the first instant from t on at which calls may begin; the zero time when there is none within eight days,
+// as for hours that lie in a gap of the clocks.
 func (h *Hours) Next(t time.Time) time.Time {
 	if h.Open(t) {
 		return t
@@ -87,8 +87,9 @@ func (h *Hours) Next(t time.Time) time.Time {
 	return t
 }
 
-// step is how far one may go from t, which is closed, and not miss the opening: nearly to the hours' next beginning by the clock as it
-// goes now. Where clocks that are set on the way could bring the opening here, just before it and just behind the end, it is a minute.
+// step is how far one may go from t, which is closed, and not miss the opening: nearly to the hours' next beginning
+// by the clock as it goes now. Where clocks that are set on the way could bring the opening here, just before it and
+// just behind the end, it is a minute.
 func (h *Hours) step(t time.Time) time.Duration {
 	const day, shift = 24 * 60, 3 * 60 // shift is more than clocks are set by
 	local := t.In(h.zone)

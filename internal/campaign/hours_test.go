@@ -13,7 +13,8 @@ func hours(zone, start, end string, on ...string) Hours {
 	if len(on) == 0 {
 		on = days[:]
 	}
-	return HoursOf(&parley.Campaign{Timezone: zone, AllowedHoursStartTime: start + ":00", AllowedHoursEndTime: end + ":00", AllowedDays: on})
+	return HoursOf(&parley.Campaign{Timezone: zone, AllowedHoursStartTime: start + ":00", AllowedHoursEndTime: end +
+		":00", AllowedDays: on})
 }
 
 func at(t testing.TB, text string) time.Time {
@@ -42,16 +43,22 @@ func TestOpen(t *testing.T) {
 		{"equal at midnight too", hours("UTC", "00:00", "00:00"), "2026-03-02 23:59:59", true},
 		{"one minute", hours("UTC", "09:00", "09:01"), "2026-03-02 09:01:59", true},
 		{"another day", hours("UTC", "09:00", "17:00", "tuesday"), "2026-03-02 12:00:00", false},
-		{"the zone's day, not UTC's", hours("Pacific/Auckland", "00:00", "23:59", "tuesday"), "2026-03-02 12:00:00", true},
+		{"the zone's day, not UTC's", hours("Pacific/Auckland", "00:00", "23:59", "tuesday"), "2026-03-02 12:00:00",
+			true},
 		{"west of Greenwich", hours("America/Los_Angeles", "09:00", "17:00", "sunday"), "2026-03-02 00:30:00", true},
 		{"half an hour off", hours("Asia/Kolkata", "09:00", "09:29"), "2026-03-02 03:30:00", true},
 		{"over midnight, evening", hours("UTC", "22:00", "02:00", weekdays...), "2026-03-06 23:00:00", true},
-		{"over midnight, Friday's morning on Saturday", hours("UTC", "22:00", "02:00", weekdays...), "2026-03-07 02:00:59", true},
+		{"over midnight, Friday's morning on Saturday", hours("UTC", "22:00", "02:00", weekdays...),
+			"2026-03-07 02:00:59", true},
 		{"over midnight, closed", hours("UTC", "22:00", "02:00", weekdays...), "2026-03-07 02:01:00", false},
-		{"over midnight, Saturday's evening", hours("UTC", "22:00", "02:00", weekdays...), "2026-03-07 22:00:00", false},
-		{"over midnight, Sunday's morning of no Saturday", hours("UTC", "22:00", "02:00", weekdays...), "2026-03-08 01:00:00", false},
-		{"over midnight, Monday's morning of no Sunday", hours("UTC", "22:00", "02:00", weekdays...), "2026-03-09 01:00:00", false},
-		// Berlin sets its clocks from 02:00 to 03:00 on 2026-03-29 (at 01:00 UTC), and from 03:00 back to 02:00 on 2026-10-25 (at 01:00 UTC).
+		{"over midnight, Saturday's evening", hours("UTC", "22:00", "02:00", weekdays...), "2026-03-07 22:00:00",
+			false},
+		{"over midnight, Sunday's morning of no Saturday", hours("UTC", "22:00", "02:00", weekdays...),
+			"2026-03-08 01:00:00", false},
+		{"over midnight, Monday's morning of no Sunday", hours("UTC", "22:00", "02:00", weekdays...),
+			"2026-03-09 01:00:00", false},
+		// Berlin sets its clocks from 02:00 to 03:00 on 2026-03-29 (at 01:00 UTC), and from 03:00 back to 02:00 on
+		// 2026-10-25 (at 01:00 UTC).
 		{"the day before summer time", hours("Europe/Berlin", "09:00", "17:00"), "2026-03-28 08:00:00", true},
 		{"summer time begins", hours("Europe/Berlin", "09:00", "17:00"), "2026-03-29 07:00:00", true},
 		{"and ends an hour sooner", hours("Europe/Berlin", "09:00", "17:00"), "2026-03-29 15:01:00", false},
@@ -78,8 +85,10 @@ func TestNext(t *testing.T) {
 		{hours("UTC", "09:00", "17:00", "monday"), "2026-03-02 17:01:00", "2026-03-09 09:00:00"},
 		{hours("Europe/Berlin", "09:00", "17:00"), "2026-03-28 20:00:00", "2026-03-29 07:00:00"},
 		{hours("Europe/Berlin", "09:00", "17:00"), "2026-10-24 20:00:00", "2026-10-25 08:00:00"},
-		{hours("Europe/Berlin", "02:30", "02:40"), "2026-03-28 20:00:00", "2026-03-30 00:30:00"}, // the gap's day has no 02:30
-		{hours("Europe/Berlin", "02:30", "02:40"), "2026-10-25 00:41:00", "2026-10-25 01:30:00"}, // once more in the same night
+		// the gap's day has no 02:30
+		{hours("Europe/Berlin", "02:30", "02:40"), "2026-03-28 20:00:00", "2026-03-30 00:30:00"},
+		// once more in the same night
+		{hours("Europe/Berlin", "02:30", "02:40"), "2026-10-25 00:41:00", "2026-10-25 01:30:00"},
 		{hours("Europe/Berlin", "09:00", "02:40"), "2026-10-25 00:41:00", "2026-10-25 01:00:00"},
 		{hours("UTC", "22:00", "02:00", "friday"), "2026-03-07 02:01:00", "2026-03-13 22:00:00"},
 		{hours("Europe/Berlin", "02:30", "02:40", "sunday"), "2026-03-28 20:00:00", "2026-04-05 00:30:00"},
@@ -96,7 +105,8 @@ func TestNext(t *testing.T) {
 // Next is the first open minute, as looking at every minute finds it.
 func TestNextMissesNothing(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
-	names := []string{"UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "America/St_Johns", "Africa/Casablanca", "Asia/Kathmandu", "Pacific/Chatham"}
+	names := []string{"UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "America/St_Johns",
+		"Africa/Casablanca", "Asia/Kathmandu", "Pacific/Chatham"}
 	clock := func() string { return fmt.Sprintf("%02d:%02d", r.IntN(24), r.IntN(60)) }
 	for range 1000 {
 		var on []string

@@ -51,8 +51,8 @@ type Importing struct {
 	Done     bool  `json:"done"`
 }
 
-// ImportLeads adds the rows of a CSV file to a campaign of the user's, some at a time. It fails as a whole only where the file is no such list; what
-// was imported stays, also when ctx ends on the way.
+// ImportLeads adds the rows of a CSV file to a campaign of the user's, some at a time. It fails as a whole only where
+// the file is no such list; what was imported stays, also when ctx ends on the way.
 func (d *Roster) ImportLeads(ctx context.Context, userID int64, in Import) (*ImportReport, error) {
 	if _, err := d.DB.Campaign(ctx, userID, in.CampaignID); err != nil {
 		return nil, err
@@ -69,7 +69,8 @@ func (d *Roster) ImportLeads(ctx context.Context, userID int64, in Import) (*Imp
 	case err != nil:
 		return nil, fmt.Errorf("read the list: %w", err)
 	}
-	im := &importer{Roster: d, Import: in, userID: userID, sheet: s, count: count, report: &ImportReport{Errors: []ImportError{}}, seen: map[string]bool{}}
+	im := &importer{Roster: d, Import: in, userID: userID, sheet: s, count: count,
+		report: &ImportReport{Errors: []ImportError{}}, seen: map[string]bool{}}
 	for end := false; !end; {
 		if end, err = im.batch(ctx); err != nil {
 			return nil, err
@@ -130,19 +131,22 @@ func (im *importer) batch(ctx context.Context) (end bool, err error) {
 	if err := im.add(ctx, leads, rows); err != nil {
 		return false, err
 	}
-	slices.SortStableFunc(im.report.Errors[told:], func(a, b ImportError) int { return a.Row - b.Row }) // duplicates were found last
+	// duplicates were found last
+	slices.SortStableFunc(im.report.Errors[told:], func(a, b ImportError) int { return a.Row - b.Row })
 	if im.Dry {
 		return end, nil
 	}
 	if im.Hub != nil {
-		im.Hub.Tell(Topic(im.CampaignID), event.Event{Kind: "import", Data: Importing{Rows: im.rows, Imported: im.report.Imported,
-			Skipped: im.report.Skipped, Read: im.count.n, Size: im.Size, Done: end}})
+		im.Hub.Tell(Topic(im.CampaignID), event.Event{Kind: "import",
+			Data: Importing{Rows: im.rows, Imported: im.report.Imported,
+				Skipped: im.report.Skipped, Read: im.count.n, Size: im.Size, Done: end}})
 	}
 	im.Wake(im.userID)
 	return end, nil
 }
 
-// lead is a row's lead, nil where its number is none. Empty cells are no variables: the assistant's own values stand then.
+// lead is a row's lead, nil where its number is none. Empty cells are no variables: the assistant's own values stand
+// then.
 func (im *importer) lead(cells []string) *parley.Lead {
 	l := &parley.Lead{Variables: map[string]string{}}
 	phone := ""

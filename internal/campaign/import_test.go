@@ -13,7 +13,8 @@ import (
 	"parley/internal/store"
 )
 
-// Whoever has the campaign's page open sees how far an import is; a sender who leaves in the middle leaves what was imported.
+// Whoever has the campaign's page open sees how far an import is; a sender who leaves in the middle leaves what was
+// imported.
 func TestImportIsTold(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		h.Hub = event.NewHub()
@@ -29,14 +30,17 @@ func TestImportIsTold(t *testing.T) {
 			}
 		}
 		size := int64(list.Len())
-		report, err := h.ImportLeads(t.Context(), h.user.ID, Import{CampaignID: c.ID, File: strings.NewReader(list.String()), Size: size})
-		if err != nil || report.Imported != 1200 || report.Skipped != 12 || len(report.Errors) != 12 || report.Errors[1].Row != 103 {
+		report, err := h.ImportLeads(t.Context(), h.user.ID,
+			Import{CampaignID: c.ID, File: strings.NewReader(list.String()), Size: size})
+		if err != nil || report.Imported != 1200 || report.Skipped != 12 || len(report.Errors) != 12 ||
+			report.Errors[1].Row != 103 {
 			t.Fatalf("%+v: %v", report, err)
 		}
 		var last Importing
 		for n := 0; !last.Done; n++ {
 			now := (<-told).Data.(Importing)
-			if now.Rows <= last.Rows || now.Imported <= last.Imported || now.Read < last.Read || now.Size != size || n > 5 {
+			if now.Rows <= last.Rows || now.Imported <= last.Imported || now.Read < last.Read || now.Size != size ||
+				n > 5 {
 				t.Errorf("after %+v: %+v", last, now)
 			}
 			last = now
@@ -49,10 +53,12 @@ func TestImportIsTold(t *testing.T) {
 		defer cancel()
 		gone := h.campaign(nil)
 		sender := io.MultiReader(strings.NewReader(list.String()), calls(func() { cancel() }))
-		if _, err := h.ImportLeads(ctx, h.user.ID, Import{CampaignID: gone.ID, File: sender}); !errors.Is(err, context.Canceled) {
+		if _, err := h.ImportLeads(ctx, h.user.ID, Import{CampaignID: gone.ID, File: sender}); !errors.Is(err,
+			context.Canceled) {
 			t.Fatalf("the sender has left: %v", err)
 		}
-		if _, n, err := h.DB.Leads(t.Context(), h.user.ID, store.LeadFilter{CampaignID: gone.ID}, store.Page{Number: 1, Size: 1}); err != nil || n < batchRows || n >= 1200 {
+		if _, n, err := h.DB.Leads(t.Context(), h.user.ID, store.LeadFilter{CampaignID: gone.ID},
+			store.Page{Number: 1, Size: 1}); err != nil || n < batchRows || n >= 1200 {
 			t.Errorf("%d leads are there: %v", n, err)
 		}
 	})
@@ -80,7 +86,8 @@ func TestDryImport(t *testing.T) {
 		}
 		for _, duplicates := range []bool{false, true} {
 			dry := do(Import{Dry: true, Duplicates: duplicates})
-			if counts, err := h.DB.LeadCounts(t.Context(), h.user.ID, c.ID); err != nil || !duplicates && counts[parley.LeadCreated] != 2 {
+			if counts, err := h.DB.LeadCounts(t.Context(), h.user.ID, c.ID); err != nil || !duplicates &&
+				counts[parley.LeadCreated] != 2 {
 				t.Fatalf("a dry import added leads: %v %v", counts, err)
 			}
 			if real := do(Import{Duplicates: duplicates}); fmt.Sprint(real) != fmt.Sprint(dry) {

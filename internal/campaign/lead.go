@@ -31,8 +31,9 @@ func (d *Roster) AddLead(ctx context.Context, userID int64, l *parley.Lead, dupl
 type LeadChange struct {
 	PhoneNumber *string // E.164
 	Variables   map[string]string
-	Status      *parley.LeadStatus // created: call it from the start; completed: call it no more; reached-max-retries: likewise, in vain
-	CampaignID  *int64             // where it moves to
+	// created: call it from the start; completed: call it no more; reached-max-retries: likewise, in vain
+	Status      *parley.LeadStatus
+	CampaignID  *int64 // where it moves to
 	Contacts    []parley.LeadContact
 	NewContacts bool // Contacts take the place of those that there are
 	Duplicate   bool // the campaign may have the number already
@@ -70,7 +71,8 @@ func (d *Roster) ChangeLead(ctx context.Context, userID, id int64, ch LeadChange
 }
 
 // rewrite changes whom a lead calls, and for which campaign: not while it is called.
-func (d *Roster) rewrite(ctx context.Context, tx *store.Tx, l *parley.Lead, ch LeadChange, now parley.Time) (err error) {
+func (d *Roster) rewrite(ctx context.Context, tx *store.Tx, l *parley.Lead, ch LeadChange,
+	now parley.Time) (err error) {
 	was := *l
 	if ch.PhoneNumber != nil {
 		l.PhoneNumber = *ch.PhoneNumber
@@ -112,7 +114,8 @@ func (d *Roster) rewrite(ctx context.Context, tx *store.Tx, l *parley.Lead, ch L
 var errBeingCalled = &parley.Error{Kind: parley.Conflict, Message: "The lead is being called just now."}
 
 // moveLead does what a user wants of a lead's status, and sees to it that a number on the blacklist is not called.
-func (d *Roster) moveLead(ctx context.Context, tx *store.Tx, l *parley.Lead, status *parley.LeadStatus, now parley.Time) error {
+func (d *Roster) moveLead(ctx context.Context, tx *store.Tx, l *parley.Lead, status *parley.LeadStatus,
+	now parley.Time) error {
 	switch {
 	case status == nil, *status == l.Status:
 	case *status == parley.LeadCreated:
@@ -130,7 +133,8 @@ func (d *Roster) moveLead(ctx context.Context, tx *store.Tx, l *parley.Lead, sta
 	blocked, err := tx.Blacklisted(ctx, l.UserID, l.Numbers())
 	if err == nil && !l.Reach(blocked) {
 		if status != nil {
-			return parley.Fields{{Name: "status", Messages: []string{"The status can't be created: the phone_number is on the blacklist."}}}.Err()
+			return parley.Fields{{Name: "status", Messages: []string{
+				"The status can't be created: the phone_number is on the blacklist."}}}.Err()
 		}
 		l.Move(parley.LeadBlock, now)
 	}
@@ -149,7 +153,10 @@ func (d *Roster) Blacklist(ctx context.Context, userID int64, number string) (e 
 
 // Unlist lets the user's campaigns call a number again, by the id of its entry on the blacklist.
 func (d *Roster) Unlist(ctx context.Context, userID, id int64) error {
-	return d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error { return tx.DropFromBlacklist(ctx, userID, id) })
+	return d.DB.Write(ctx, func(ctx context.Context,
+		tx *store.Tx) error {
+		return tx.DropFromBlacklist(ctx, userID, id)
+	})
 }
 
 // DeleteLead removes a lead. A call that it has just now goes on.

@@ -11,10 +11,11 @@ import (
 	"parley/internal/form"
 )
 
-// A week of 10,000 leads in a second or two: the planner, the rules of leads and the hours as they are, over a store that is a list in
-// memory and a clock that leaps from event to event.
+// A week of 10,000 leads in a second or two: the planner, the rules of leads and the hours as they are, over a store
+// that is a list in memory and a clock that leaps from event to event.
 func TestWeekOfThousands(t *testing.T) {
-	m := &model{week: week{harness: &harness{TB: t}, leads: 10_000, of: map[int64]*parley.Campaign{}}, now: weekStart, live: map[int64]int{}}
+	m := &model{week: week{harness: &harness{TB: t}, leads: 10_000, of: map[int64]*parley.Campaign{}},
+		now: weekStart, live: map[int64]int{}}
 	m.prepare()
 	for m.now.Before(weekStart.Add(7 * 24 * time.Hour)) {
 		next := m.round()
@@ -37,7 +38,8 @@ type model struct {
 	week
 	now  time.Time
 	list []*parley.Lead
-	// By campaign: who can be called at some time. Either is in the order in which they are due: the interval is the same for all.
+	// By campaign: who can be called at some time. Either is in the order in which they are due: the interval is the
+	// same for all.
 	fresh, again map[int64][]*parley.Lead
 	hours        map[int64]Hours
 	live         map[int64]int // by campaign and by user (negative)
@@ -73,7 +75,8 @@ func (m *model) prepare() {
 			c.ID, c.UserID = u*10+int64(k)+1, u+1
 			m.of[c.ID], m.hours[c.ID] = c, HoursOf(c)
 			for range each {
-				l := &parley.Lead{ID: int64(len(m.list) + 1), CampaignID: c.ID, UserID: c.UserID, PhoneNumber: phone(len(m.list)), Status: parley.LeadCreated,
+				l := &parley.Lead{ID: int64(len(m.list) + 1), CampaignID: c.ID, UserID: c.UserID,
+					PhoneNumber: phone(len(m.list)), Status: parley.LeadCreated,
 					Fresh: true, DueAt: parley.At(m.now)}
 				m.list = append(m.list, l)
 				m.fresh[c.ID] = append(m.fresh[c.ID], l)
@@ -106,7 +109,8 @@ func (m *model) round() time.Time {
 	for _, id := range ids {
 		c := m.of[id]
 		fresh, again := m.fresh[id], m.again[id]
-		s := State{ID: id, User: c.UserID, Hours: m.hours[id], Limit: int(c.MaxCallsInParallel), Account: 10, Live: m.live[id], Left: len(fresh)+len(again)+m.live[id] > 0}
+		s := State{ID: id, User: c.UserID, Hours: m.hours[id], Limit: int(c.MaxCallsInParallel), Account: 10,
+			Live: m.live[id], Left: len(fresh)+len(again)+m.live[id] > 0}
 		if len(again) > 0 {
 			s.Due = again[0].DueAt.Time()
 		}
@@ -141,7 +145,8 @@ func (m *model) dial(c *parley.Campaign) {
 	l.Move(parley.LeadClaim, now)
 	l.Move(parley.LeadDial, now)
 	l.Serial, l.Attempts, l.WatchAt = l.Serial+1, l.Attempts+1, now
-	d := &dialled{Order: call.Order{UserID: c.UserID, To: l.PhoneNumber, NumberID: c.PhoneNumberIDs[c.Rotation%3], CampaignID: c.ID, LeadID: l.ID, Attempt: l.Serial},
+	d := &dialled{Order: call.Order{UserID: c.UserID, To: l.PhoneNumber, NumberID: c.PhoneNumberIDs[c.Rotation%3],
+		CampaignID: c.ID, LeadID: l.ID, Attempt: l.Serial},
 		id: int64(len(m.calls) + 1), at: m.now}
 	l.LastCallID = &d.id
 	c.Rotation++
@@ -161,7 +166,8 @@ func (m *model) finish(e ending) {
 	if a.machine {
 		by = parley.AnsweredMachine
 	}
-	end := &parley.LeadCall{ID: e.d.id, Serial: e.d.Attempt, Status: status, AnsweredBy: by, Reason: reason, Reached: a.rang, Extracted: a.found, EndedAt: parley.At(e.at)}
+	end := &parley.LeadCall{ID: e.d.id, Serial: e.d.Attempt, Status: status, AnsweredBy: by, Reason: reason,
+		Reached: a.rang, Extracted: a.found, EndedAt: parley.At(e.at)}
 	if !e.l.Finish(c, end) {
 		m.Fatalf("lead %d did not wait for its call", e.l.ID)
 	}
@@ -180,7 +186,8 @@ func defaults() *parley.Campaign {
 
 func bindKind(c *parley.Campaign, kind map[string]any) {
 	fields := form.Bind(kind, c, false)
-	c.Check(nil, parley.CampaignFacts{Account: &parley.User{Timezone: "UTC"}, Plan: parley.Plan{ParallelCalls: 10}}, &fields)
+	c.Check(nil, parley.CampaignFacts{Account: &parley.User{Timezone: "UTC"}, Plan: parley.Plan{ParallelCalls: 10}},
+		&fields)
 	if err := fields.Err(); err != nil {
 		panic(err)
 	}

@@ -31,9 +31,10 @@ type Step struct {
 	Again    time.Time // when to look again though nothing has happened; zero for never
 }
 
-// Plan decides what running campaigns do now. live is how many calls each user has of whatever kind, those that are about to begin counted; room is how
-// many calls may begin altogether. Where room is short, those who have the fewest calls are served first, so that nobody's long list holds
-// up another's short one. Plan has no clock, reads nothing and changes nothing but live, which counts what it grants.
+// Plan decides what running campaigns do now. live is how many calls each user has of whatever kind, those that are
+// about to begin counted; room is how many calls may begin altogether. Where room is short, those who have the fewest
+// calls are served first, so that nobody's long list holds up another's short one. Plan has no clock, reads nothing
+// and changes nothing but live, which counts what it grants.
 func Plan(now time.Time, list []State, live map[int64]int, room int) []Step {
 	steps := make([]Step, len(list))
 	queue := map[int64]*turn{}

@@ -10,7 +10,8 @@ import (
 
 // ready is a campaign that could begin as many calls as it may have.
 func ready(id, user int64, change func(*State)) State {
-	s := State{ID: id, User: user, Hours: hours("UTC", "09:00", "17:00"), Limit: 3, Account: 10, Due: noon.Add(-time.Hour), Left: true, Ends: true}
+	s := State{ID: id, User: user, Hours: hours("UTC", "09:00", "17:00"), Limit: 3, Account: 10,
+		Due: noon.Add(-time.Hour), Left: true, Ends: true}
 	if change != nil {
 		change(&s)
 	}
@@ -35,8 +36,10 @@ func TestPlan(t *testing.T) {
 		{"the plan is full", nil, noon, 10, Step{}},
 		{"outside of the hours", nil, night, 0, Step{Again: noon.Add(21 * time.Hour)}},
 		{"no hours ever", func(s *State) { s.Hours = Hours{zone: time.UTC} }, noon, 0, Step{}},
-		{"the first lead is due later", func(s *State) { s.Due = noon.Add(time.Minute) }, noon, 0, Step{Again: noon.Add(time.Minute)}},
-		{"due later, and then it is closed", func(s *State) { s.Due = noon.Add(8 * time.Hour) }, noon, 0, Step{Again: noon.Add(21 * time.Hour)}},
+		{"the first lead is due later", func(s *State) { s.Due = noon.Add(time.Minute) }, noon, 0,
+			Step{Again: noon.Add(time.Minute)}},
+		{"due later, and then it is closed", func(s *State) { s.Due = noon.Add(8 * time.Hour) }, noon, 0,
+			Step{Again: noon.Add(21 * time.Hour)}},
 		{"all leads are being called", func(s *State) { s.Due, s.Live = time.Time{}, 1 }, noon, 1, Step{}},
 		{"paused", func(s *State) { s.Paused = noon.Add(time.Minute) }, noon, 0, Step{Again: noon.Add(time.Minute)}},
 		{"the pause is over", func(s *State) { s.Paused = noon }, noon, 0, Step{Calls: 3}},
@@ -45,20 +48,28 @@ func TestPlan(t *testing.T) {
 		{"no money", func(s *State) { s.Broke = true }, noon, 0, Step{Broke: true}},
 		{"no money, and nothing to pay for", func(s *State) { s.Broke, s.Live = true, 3 }, noon, 3, Step{}},
 		{"no lead is left", func(s *State) { s.Left, s.Due = false, time.Time{} }, noon, 0, Step{Complete: true}},
-		{"no lead is left at night, in a pause", func(s *State) { s.Left, s.Due, s.Paused = false, time.Time{}, noon.Add(time.Hour) }, night, 0, Step{Complete: true}},
-		{"no lead is left, and it goes on", func(s *State) { s.Left, s.Ends, s.Due = false, false, time.Time{} }, noon, 0, Step{}},
+		{"no lead is left at night, in a pause", func(s *State) {
+			s.Left, s.Due, s.Paused = false, time.Time{},
+				noon.Add(time.Hour)
+		}, night, 0, Step{Complete: true}},
+		{"no lead is left, and it goes on", func(s *State) { s.Left, s.Ends, s.Due = false, false, time.Time{} },
+			noon, 0, Step{}},
 	} {
 		list := []State{ready(1, 1, c.change)}
 		got := Plan(c.now, list, map[int64]int{1: c.live}, math.MaxInt)[0]
-		if got.State != &list[0] || got.Calls != c.want.Calls || got.Complete != c.want.Complete || got.Broke != c.want.Broke || !got.Again.Equal(c.want.Again) {
-			t.Errorf("%s: %d calls, complete %v, broke %v, again %s; want %+v", c.name, got.Calls, got.Complete, got.Broke, got.Again, c.want)
+		if got.State != &list[0] || got.Calls != c.want.Calls || got.Complete != c.want.Complete ||
+			got.Broke != c.want.Broke || !got.Again.Equal(c.want.Again) {
+			t.Errorf("%s: %d calls, complete %v, broke %v, again %s; want %+v", c.name, got.Calls, got.Complete,
+				got.Broke, got.Again, c.want)
 		}
 	}
 }
 
 // Where room is short, who has the fewest calls is served first, whoever's list is how long.
 func TestPlanIsFair(t *testing.T) {
-	list := []State{ready(1, 1, func(s *State) { s.Limit, s.Live = 10, 4 }), ready(2, 1, func(s *State) { s.Limit = 10 }), ready(3, 2, func(s *State) { s.Limit = 2 }), ready(4, 3, func(s *State) { s.Limit = 10 })}
+	list := []State{ready(1, 1, func(s *State) { s.Limit, s.Live = 10, 4 }),
+		ready(2, 1, func(s *State) { s.Limit = 10 }), ready(3, 2, func(s *State) { s.Limit = 2 }),
+		ready(4, 3, func(s *State) { s.Limit = 10 })}
 	calls := func(room int) (n []int) {
 		for _, s := range Plan(noon, list, map[int64]int{1: 4}, room) {
 			n = append(n, s.Calls)
@@ -89,7 +100,8 @@ func TestPlanKeepsBounds(t *testing.T) {
 		live, list := map[int64]int{}, []State{}
 		for i := range r.IntN(12) {
 			s := ready(int64(i), int64(r.IntN(4)), func(s *State) {
-				s.Limit, s.Live, s.Account, s.Probing, s.Broke = 1+r.IntN(10), r.IntN(6), 10, r.IntN(5) == 0, r.IntN(9) == 0
+				s.Limit, s.Live, s.Account, s.Probing, s.Broke = 1+r.IntN(10), r.IntN(6), 10, r.IntN(5) == 0,
+					r.IntN(9) == 0
 			})
 			live[s.User] += s.Live
 			list = append(list, s)

@@ -30,12 +30,14 @@ const (
 type Runner struct {
 	*Roster
 	Start func(context.Context, call.Order) (*parley.Call, error) // begins a call, or refuses it (see call.Center)
-	Room  func() int                                              // how many calls this process can begin now; nil for no bound
-	Poll  time.Duration                                           // how often what other processes did is looked for; 0 is a second
+	// how many calls this process can begin now; nil for no bound
+	Room func() int
+	// how often what other processes did is looked for; 0 is a second
+	Poll time.Duration
 }
 
-// Run calls the leads of running campaigns, of all users, until ctx ends. Then it claims nothing more, and what it has claimed and not
-// called waits again; calls that are live are none of its concern.
+// Run calls the leads of running campaigns, of all users, until ctx ends. Then it claims nothing more, and what it
+// has claimed and not called waits again; calls that are live are none of its concern.
 func (d *Runner) Run(ctx context.Context) error {
 	var all time.Time // when everything was last looked at
 	for ctx.Err() == nil {
@@ -61,7 +63,10 @@ func (d *Runner) Run(ctx context.Context) error {
 		}
 		d.rest(ctx, wait)
 	}
-	err := d.DB.Write(context.WithoutCancel(ctx), func(ctx context.Context, tx *store.Tx) error { return tx.GiveUpAll(ctx, d.node, parley.Now()) })
+	err := d.DB.Write(context.WithoutCancel(ctx), func(ctx context.Context,
+		tx *store.Tx) error {
+		return tx.GiveUpAll(ctx, d.node, parley.Now())
+	})
 	if err != nil {
 		return fmt.Errorf("give up the leads that were claimed: %w", err)
 	}
@@ -100,8 +105,8 @@ func (d *Runner) room() int {
 	return d.Room()
 }
 
-// round looks at the campaigns of some users, or with nil at all, and has them do what they are to do now. began is how many calls it
-// began, again when the next round is due though nothing happens.
+// round looks at the campaigns of some users, or with nil at all, and has them do what they are to do now. began is
+// how many calls it began, again when the next round is due though nothing happens.
 func (d *Runner) round(ctx context.Context, users []int64, room int) (began int, again time.Time, err error) {
 	if users == nil {
 		if err := d.tidy(ctx); err != nil {
@@ -146,7 +151,8 @@ func (d *Runner) round(ctx context.Context, users []int64, room int) (began int,
 // state is what the planner needs to know of a campaign.
 func (d *Runner) state(c *store.CampaignState) State {
 	plan := d.Prices.Plan(c.Plan)
-	s := State{ID: c.ID, User: c.UserID, Hours: HoursOf(&c.Campaign), Limit: int(min(c.MaxCallsInParallel, int64(plan.ParallelCalls))), Account: plan.ParallelCalls,
+	s := State{ID: c.ID, User: c.UserID, Hours: HoursOf(&c.Campaign),
+		Limit: int(min(c.MaxCallsInParallel, int64(plan.ParallelCalls))), Account: plan.ParallelCalls,
 		Live: c.Live + c.Scheduled, Paused: c.PausedUntil.Time(), Probing: c.Probing(), Broke: c.Free <= 0,
 		Left: c.Processing || c.Again != 0 || c.First != 0, Ends: c.MarkCompleteWhenNoLeads}
 	due := c.Again
@@ -225,7 +231,8 @@ func (d *Runner) claim(ctx context.Context, id int64, n int) (leads []parley.Lea
 }
 
 // allowed are the claimed leads whose number is not on the blacklist; the others are called no more.
-func (d *Runner) allowed(ctx context.Context, tx *store.Tx, userID int64, claimed []parley.Lead, now parley.Time) (leads []parley.Lead, err error) {
+func (d *Runner) allowed(ctx context.Context, tx *store.Tx, userID int64, claimed []parley.Lead,
+	now parley.Time) (leads []parley.Lead, err error) {
 	var numbers []string
 	for i := range claimed {
 		numbers = append(numbers, claimed[i].Numbers()...)
@@ -257,7 +264,8 @@ var errGone = errors.New("the lead is to be called no more")
 // dial has a claimed lead called, and says whether there is a call.
 func (d *Runner) dial(ctx context.Context, c *store.CampaignState, l *parley.Lead, number int64) (bool, error) {
 	phone, vars := l.Target()
-	o := call.Order{UserID: l.UserID, AssistantID: c.AssistantID, To: phone, Variables: vars, NumberID: number, CampaignID: c.ID, LeadID: l.ID,
+	o := call.Order{UserID: l.UserID, AssistantID: c.AssistantID, To: phone, Variables: vars, NumberID: number,
+		CampaignID: c.ID, LeadID: l.ID,
 		Attempt: l.Serial + 1}
 	o.Also = func(ctx context.Context, tx *store.Tx, made *parley.Call) error {
 		now := parley.Now()
@@ -278,7 +286,10 @@ func (d *Runner) dial(ctx context.Context, c *store.CampaignState, l *parley.Lea
 		return false, d.refused(context.WithoutCancel(ctx), c, l, err)
 	}
 	if c.PauseReason != nil && !c.Probing() { // what it waited for is mended
-		err = d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error { return tx.ResumeCampaign(ctx, c.UserID, c.ID) })
+		err = d.DB.Write(ctx, func(ctx context.Context,
+			tx *store.Tx) error {
+			return tx.ResumeCampaign(ctx, c.UserID, c.ID)
+		})
 	}
 	return true, err
 }
@@ -381,7 +392,8 @@ func (d *Runner) complete(ctx context.Context, userID, id int64) error {
 		if !ok {
 			return nil
 		}
-		c.Status, c.CompletedAt, c.PausedUntil, c.PauseReason, c.Failing, c.Pauses = to, parley.Now(), 0, nil, []int64{}, 0
+		c.Status, c.CompletedAt, c.PausedUntil, c.PauseReason, c.Failing, c.Pauses = to, parley.Now(), 0, nil,
+			[]int64{}, 0
 		if err := tx.SaveCampaignRun(ctx, userID, c); err != nil {
 			return err
 		}
@@ -399,6 +411,7 @@ func (d *Runner) tellCompleted(ctx context.Context, tx *store.Tx, c *parley.Camp
 		return err
 	}
 	stats := c.Stats(leads)
-	e := parley.CampaignCompleted{CampaignID: c.ID, Name: c.Name, Status: string(c.Status), Stats: stats.Map(), CompletedAt: c.CompletedAt}
+	e := parley.CampaignCompleted{CampaignID: c.ID, Name: c.Name, Status: string(c.Status), Stats: stats.Map(),
+		CompletedAt: c.CompletedAt}
 	return tx.EnqueueDelivery(ctx, c.UserID, e.Delivery(u.WebhookURL))
 }

@@ -19,7 +19,8 @@ import (
 // num is a number as a request body has it.
 func num(n int64) json.Number { return json.Number(strconv.FormatInt(n, 10)) }
 
-// A lead goes its way: called, busy, called again after the interval and not before, answered, done; and its campaign with it.
+// A lead goes its way: called, busy, called again after the interval and not before, answered, done; and its campaign
+// with it.
 func TestLeadGoesItsWay(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		c := h.campaign(map[string]any{"retry_interval": num(10)})
@@ -28,7 +29,8 @@ func TestLeadGoesItsWay(t *testing.T) {
 		if n := h.round(); n != 1 {
 			t.Fatalf("%d calls", n)
 		}
-		if got := h.lead(l.ID); got.Status != parley.LeadProcessing || got.Attempts != 1 || got.LastCallID == nil || *got.LastCallID != h.calls[0].id {
+		if got := h.lead(l.ID); got.Status != parley.LeadProcessing || got.Attempts != 1 || got.LastCallID == nil ||
+			*got.LastCallID != h.calls[0].id {
 			t.Fatalf("%+v", got)
 		}
 		if n := h.round(); n != 0 {
@@ -36,7 +38,8 @@ func TestLeadGoesItsWay(t *testing.T) {
 		}
 		h.end(h.calls[0], busy)
 		got := h.lead(l.ID)
-		if got.Status != parley.LeadRescheduled || *got.Outcome != parley.OutcomeBusy || got.DueAt != parley.At(h.calls[0].ended).Add(10*60e9) || parley.Time(got.NextAttemptAt) != got.DueAt {
+		if got.Status != parley.LeadRescheduled || *got.Outcome != parley.OutcomeBusy ||
+			got.DueAt != parley.At(h.calls[0].ended).Add(10*60e9) || parley.Time(got.NextAttemptAt) != got.DueAt {
 			t.Fatalf("%+v", got)
 		}
 		if n := h.round(); n != 0 {
@@ -48,11 +51,13 @@ func TestLeadGoesItsWay(t *testing.T) {
 		}
 		h.end(h.calls[1], person)
 		got = h.lead(l.ID)
-		if got.Status != parley.LeadCompleted || *got.Outcome != parley.OutcomeAnswered || got.TotalCost != 1000 || got.NextAttemptAt != 0 {
+		if got.Status != parley.LeadCompleted || *got.Outcome != parley.OutcomeAnswered || got.TotalCost != 1000 ||
+			got.NextAttemptAt != 0 {
 			t.Fatalf("%+v", got)
 		}
 		h.round()
-		if c = h.now(c); c.Status != parley.CampaignEnded || c.CompletedAt == 0 || c.Answered != 1 || c.Busy != 1 || c.Cost != 1000 {
+		if c = h.now(c); c.Status != parley.CampaignEnded || c.CompletedAt == 0 || c.Answered != 1 || c.Busy != 1 ||
+			c.Cost != 1000 {
 			t.Fatalf("%+v", c)
 		}
 	})
@@ -150,8 +155,8 @@ func TestClaimLapses(t *testing.T) {
 	})
 }
 
-// Between the claim and the call everything may still change its mind: the campaign is stopped, deleted or another assistant's, its hours end, the lead is
-// changed, closed, deleted or blacklisted. Nobody is called then.
+// Between the claim and the call everything may still change its mind: the campaign is stopped, deleted or another
+// assistant's, its hours end, the lead is changed, closed, deleted or blacklisted. Nobody is called then.
 func TestMindChanges(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		other := h.person(nil)
@@ -164,9 +169,13 @@ func TestMindChanges(t *testing.T) {
 				_, err := h.Stop(t.Context(), c.UserID, c.ID)
 				return err
 			}, parley.LeadCreated},
-			{"deleted", func(c *parley.Campaign, l *parley.Lead) error { return h.Delete(t.Context(), c.UserID, c.ID) }, ""},
+			{"deleted", func(c *parley.Campaign, l *parley.Lead) error {
+				return h.Delete(t.Context(), c.UserID,
+					c.ID)
+			}, ""},
 			{"closed for the day", func(c *parley.Campaign, l *parley.Lead) error {
-				_, err := h.Update(t.Context(), h.user, c.ID, map[string]any{"allowed_days": []any{days[(time.Now().Weekday()+3)%7]}, "timezone": "UTC"})
+				_, err := h.Update(t.Context(), h.user, c.ID,
+					map[string]any{"allowed_days": []any{days[(time.Now().Weekday()+3)%7]}, "timezone": "UTC"})
 				return err
 			}, parley.LeadCreated},
 			{"lead closed", func(c *parley.Campaign, l *parley.Lead) error {
@@ -180,14 +189,18 @@ func TestMindChanges(t *testing.T) {
 				return err
 			}, parley.LeadCreated},
 			{"variables changed", func(c *parley.Campaign, l *parley.Lead) error {
-				_, err := h.ChangeLead(t.Context(), c.UserID, l.ID, LeadChange{Variables: map[string]string{"name": "Ana"}})
+				_, err := h.ChangeLead(t.Context(), c.UserID, l.ID,
+					LeadChange{Variables: map[string]string{"name": "Ana"}})
 				return err
 			}, parley.LeadCreated},
 			{"assistant changed", func(c *parley.Campaign, l *parley.Lead) error {
 				_, err := h.Update(t.Context(), h.user, c.ID, map[string]any{"assistant_id": num(other.ID)})
 				return err
 			}, parley.LeadCreated},
-			{"lead deleted", func(c *parley.Campaign, l *parley.Lead) error { return h.DeleteLead(t.Context(), c.UserID, l.ID) }, ""},
+			{"lead deleted", func(c *parley.Campaign,
+				l *parley.Lead) error {
+				return h.DeleteLead(t.Context(), c.UserID, l.ID)
+			}, ""},
 			{"number blacklisted", func(c *parley.Campaign, l *parley.Lead) error {
 				_, err := h.Blacklist(t.Context(), c.UserID, l.PhoneNumber)
 				return err
@@ -196,7 +209,8 @@ func TestMindChanges(t *testing.T) {
 			camp := h.campaign(nil)
 			l := h.leads(camp, i, 1)[0]
 			h.begin(camp)
-			h.refuse = func(call.Order) error { h.refuse = nil; return c.change(camp, l) } // just before the call's transaction
+			// just before the call's transaction
+			h.refuse = func(call.Order) error { h.refuse = nil; return c.change(camp, l) }
 			if n := h.round(); n != 0 || len(h.dialled()) != 0 {
 				t.Fatalf("%s: %d calls", c.what, len(h.dialled()))
 			}
@@ -207,7 +221,8 @@ func TestMindChanges(t *testing.T) {
 			} else if got := h.lead(l.ID); got.Status != c.status || got.Attempts != 0 || got.Owner != "" {
 				t.Errorf("%s: %+v", c.what, got)
 			}
-			if now, err := h.DB.Campaign(t.Context(), h.user.ID, camp.ID); err == nil && now.Status == parley.CampaignInProgress {
+			if now, err := h.DB.Campaign(t.Context(), h.user.ID, camp.ID); err == nil &&
+				now.Status == parley.CampaignInProgress {
 				h.Stop(t.Context(), h.user.ID, camp.ID)
 			}
 		}
@@ -226,7 +241,8 @@ func TestClaimLooksAtBlacklist(t *testing.T) {
 		if got := h.lead(l[0].ID); got.Status != parley.LeadBlacklisted {
 			t.Fatalf("%+v", got)
 		}
-		h.write(func(ctx context.Context, tx *store.Tx) error { // as if it had been made while the entry was not yet there
+		// as if it had been made while the entry was not yet there
+		h.write(func(ctx context.Context, tx *store.Tx) error {
 			raw := *l[0]
 			raw.Status, raw.DueAt = parley.LeadCreated, 1
 			return tx.SaveLead(ctx, h.user.ID, &raw)
@@ -279,7 +295,8 @@ func TestRefusals(t *testing.T) {
 				}
 				continue
 			}
-			if now.PauseReason == nil || *now.PauseReason != c.reason || now.PausedUntil.Sub(parley.Now()) < 50*time.Second || now.Status != parley.CampaignInProgress {
+			if now.PauseReason == nil || *now.PauseReason != c.reason ||
+				now.PausedUntil.Sub(parley.Now()) < 50*time.Second || now.Status != parley.CampaignInProgress {
 				t.Errorf("%v: paused until %v for %v", c.err, now.PausedUntil, now.PauseReason)
 			}
 			if n := h.round(); n != 0 {
@@ -304,7 +321,8 @@ func TestRefusals(t *testing.T) {
 			return nil
 		}
 		h.round()
-		if got := h.lead(never[0].ID); got.Status != parley.LeadExhausted || *got.Outcome != parley.OutcomeFailed || got.Attempts != 0 {
+		if got := h.lead(never[0].ID); got.Status != parley.LeadExhausted || *got.Outcome != parley.OutcomeFailed ||
+			got.Attempts != 0 {
 			t.Errorf("%+v", got)
 		}
 		if len(h.dialled()) != 2 || h.now(camp).PauseReason != nil {
@@ -343,7 +361,8 @@ func TestLineDown(t *testing.T) {
 			t.Fatalf("after %d calls: paused for %v", len(h.dialled()), now.PauseReason)
 		}
 		for _, l := range list[:5] {
-			if got := h.lead(l.ID); got.Status != parley.LeadRescheduled || got.Attempts != 0 || got.DueAt.Sub(parley.Now()) < 59*time.Minute {
+			if got := h.lead(l.ID); got.Status != parley.LeadRescheduled || got.Attempts != 0 ||
+				got.DueAt.Sub(parley.Now()) < 59*time.Minute {
 				t.Fatalf("%+v", got)
 			}
 		}
@@ -372,7 +391,8 @@ func TestLineDown(t *testing.T) {
 	})
 }
 
-// A list of numbers that are nobody's is called to its end: the line that says so works. It also ends what a line that was down has begun.
+// A list of numbers that are nobody's is called to its end: the line that says so works. It also ends what a line
+// that was down has begun.
 func TestBadNumbers(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		c := h.campaign(map[string]any{"max_calls_in_parallel": num(5)})
@@ -391,7 +411,8 @@ func TestBadNumbers(t *testing.T) {
 			t.Errorf("%+v", now)
 		}
 		for _, l := range list {
-			if got := h.lead(l.ID); got.Status != parley.LeadRescheduled || got.Attempts != 1 || *got.Outcome != parley.OutcomeFailed {
+			if got := h.lead(l.ID); got.Status != parley.LeadRescheduled || got.Attempts != 1 ||
+				*got.Outcome != parley.OutcomeFailed {
 				t.Errorf("%+v", got)
 			}
 		}
@@ -411,7 +432,8 @@ func TestBadNumbers(t *testing.T) {
 	})
 }
 
-// Every call counts once for its campaign, also one whose lead was deleted while it rang, and one that was only told in its report.
+// Every call counts once for its campaign, also one whose lead was deleted while it rang, and one that was only told
+// in its report.
 func TestCallsCountOnce(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		c := h.campaign(nil)
@@ -498,7 +520,8 @@ func TestLostCall(t *testing.T) {
 		})
 		h.watch(l.ID)
 		h.round()
-		if got := h.lead(l.ID); got.Status != parley.LeadRescheduled || got.Attempts != 1 || *got.Outcome != parley.OutcomeFailed {
+		if got := h.lead(l.ID); got.Status != parley.LeadRescheduled || got.Attempts != 1 ||
+			*got.Outcome != parley.OutcomeFailed {
 			t.Fatalf("a call that is gone: %+v", got)
 		}
 	})
@@ -516,7 +539,8 @@ func (h *harness) watch(id int64) {
 	})
 }
 
-// A deleted campaign's leads are gone at once for its user, and in small steps from the database; its calls keep its name.
+// A deleted campaign's leads are gone at once for its user, and in small steps from the database; its calls keep its
+// name.
 func TestDeletedCampaign(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		c := h.campaign(nil)
@@ -526,7 +550,8 @@ func TestDeletedCampaign(t *testing.T) {
 		if err := h.Delete(t.Context(), c.UserID, c.ID); err != nil {
 			t.Fatal(err)
 		}
-		if _, total, err := h.DB.Leads(t.Context(), c.UserID, store.LeadFilter{}, store.Page{Number: 1, Size: 10}); err != nil || total != 0 {
+		if _, total, err := h.DB.Leads(t.Context(), c.UserID, store.LeadFilter{},
+			store.Page{Number: 1, Size: 10}); err != nil || total != 0 {
 			t.Fatalf("%d leads: %v", total, err)
 		}
 		for range 5 {
@@ -560,7 +585,8 @@ func TestCompletionIsTold(t *testing.T) {
 		for range 3 {
 			h.round()
 		}
-		list, total, err := h.DB.Deliveries(t.Context(), h.user.ID, parley.EventCampaignCompleted, "", store.Page{Number: 1, Size: 10})
+		list, total, err := h.DB.Deliveries(t.Context(), h.user.ID, parley.EventCampaignCompleted, "",
+			store.Page{Number: 1, Size: 10})
 		if err != nil || total != 1 {
 			t.Fatalf("%d events: %v", total, err)
 		}
@@ -574,8 +600,10 @@ func TestCompletionIsTold(t *testing.T) {
 			Status string
 			Stats  parley.CampaignStats
 		}
-		if err := json.Unmarshal([]byte(d.Payload), &e); err != nil || e.Event != "campaign.completed" || e.Name != "Spring" || e.Status != "completed" ||
-			e.Stats.Total != 2 || e.Stats.ByStatus["completed"] != 2 || e.Stats.Answered != 1 || e.Stats.Voicemail != 1 {
+		if err := json.Unmarshal([]byte(d.Payload), &e); err != nil || e.Event != "campaign.completed" ||
+			e.Name != "Spring" || e.Status != "completed" ||
+			e.Stats.Total != 2 || e.Stats.ByStatus["completed"] != 2 || e.Stats.Answered != 1 ||
+			e.Stats.Voicemail != 1 {
 			t.Errorf("%s: %v", d.Payload, err)
 		}
 
@@ -627,7 +655,8 @@ func TestStopIsStrict(t *testing.T) {
 			}
 		}
 		counts, err := h.DB.LeadCounts(t.Context(), c.UserID, c.ID)
-		if err != nil || counts[parley.LeadScheduled]+counts[parley.LeadProcessing] != 0 || int(counts[parley.LeadCompleted]) != len(calls) {
+		if err != nil || counts[parley.LeadScheduled]+counts[parley.LeadProcessing] != 0 ||
+			int(counts[parley.LeadCompleted]) != len(calls) {
 			t.Errorf("%v of %d calls: %v", counts, len(calls), err)
 		}
 	})

@@ -20,8 +20,8 @@ import (
 // weekStart is the Monday of a week in whose Sunday Europe sets its clocks.
 var weekStart = time.Date(2026, 3, 23, 0, 0, 0, 0, time.UTC)
 
-// A week of four users' campaigns on fake time, through the store: no call outside of its hours, none too soon after the one before, none too many
-// at once or in all, and every lead comes to an end.
+// A week of four users' campaigns on fake time, through the store: no call outside of its hours, none too soon after
+// the one before, none too many at once or in all, and every lead comes to an end.
 func TestWeek(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(weekStart))
@@ -49,7 +49,8 @@ func TestWeek(t *testing.T) {
 			if now := w.now(c); now.Status != parley.CampaignEnded {
 				t.Errorf("campaign in %s is %s after the week: %+v", c.Timezone, now.Status, stats)
 			}
-			if n := stats.ByStatus[parley.LeadCompleted] + stats.ByStatus[parley.LeadExhausted]; n != stats.Total || stats.Total != int64(w.leads/len(w.of)) {
+			if n := stats.ByStatus[parley.LeadCompleted] + stats.ByStatus[parley.LeadExhausted]; n != stats.Total ||
+				stats.Total != int64(w.leads/len(w.of)) {
 				t.Errorf("campaign in %s: %+v", c.Timezone, stats)
 			}
 		}
@@ -65,10 +66,14 @@ type week struct {
 
 // kinds are campaigns of every kind of hours.
 var kinds = []map[string]any{
-	{"timezone": "Europe/Berlin", "allowed_hours_start_time": "09:00", "allowed_hours_end_time": "17:00", "max_calls_in_parallel": num(10)},
-	{"timezone": "America/New_York", "allowed_hours_start_time": "20:00", "allowed_hours_end_time": "02:00", "retry_interval": num(10), "max_retries": num(5)},
-	{"timezone": "Australia/Lord_Howe", "retry_on_voicemail": true, "max_calls_in_parallel": num(5), "max_retries": num(1)},
-	{"timezone": "Asia/Kathmandu", "allowed_days": []any{"wednesday", "saturday", "sunday"}, "retry_on_goal_incomplete": true, "goal_completion_variable": "status"},
+	{"timezone": "Europe/Berlin", "allowed_hours_start_time": "09:00", "allowed_hours_end_time": "17:00",
+		"max_calls_in_parallel": num(10)},
+	{"timezone": "America/New_York", "allowed_hours_start_time": "20:00", "allowed_hours_end_time": "02:00",
+		"retry_interval": num(10), "max_retries": num(5)},
+	{"timezone": "Australia/Lord_Howe", "retry_on_voicemail": true, "max_calls_in_parallel": num(5),
+		"max_retries": num(1)},
+	{"timezone": "Asia/Kathmandu", "allowed_days": []any{"wednesday", "saturday", "sunday"},
+		"retry_on_goal_incomplete": true, "goal_completion_variable": "status"},
 }
 
 // prepare makes the campaigns with their leads, and begins them.
@@ -225,5 +230,6 @@ func allowed(c *parley.Campaign, t time.Time) bool {
 	default:
 		return false
 	}
-	return slices.Contains(c.AllowedDays, map[time.Weekday]string{0: "sunday", 1: "monday", 2: "tuesday", 3: "wednesday", 4: "thursday", 5: "friday", 6: "saturday"}[day.Weekday()])
+	return slices.Contains(c.AllowedDays, map[time.Weekday]string{0: "sunday", 1: "monday", 2: "tuesday",
+		3: "wednesday", 4: "thursday", 5: "friday", 6: "saturday"}[day.Weekday()])
 }

@@ -1,4 +1,5 @@
-// Package carrier is what we ask of those who rent out phone numbers and carry text messages. The sandbox and Twilio are below it.
+// Package carrier is what we ask of those who rent out phone numbers and carry text messages. The sandbox and Twilio
+// are below it.
 package carrier
 
 import (
@@ -9,12 +10,14 @@ import (
 	"parley"
 )
 
-// Carrier rents numbers and sends text messages. Its methods return an *Error where the carrier refused; any other error means that the
-// outcome is not known.
+// Carrier rents numbers and sends text messages. Its methods return an *Error where the carrier refused; any other
+// error means that the outcome is not known.
 type Carrier interface {
-	// Search finds numbers that can be rented in a country (ISO 3166-1 alpha-2) and that contain some digits, "" for any.
+	// Search finds numbers that can be rented in a country (ISO 3166-1 alpha-2) and that contain some digits, "" for
+	// any.
 	Search(ctx context.Context, country, contains string) ([]Number, error)
-	// Buy rents a number (E.164) and points it at us. A number that is rented already is no failure: after a crash it is asked again.
+	// Buy rents a number (E.164) and points it at us. A number that is rented already is no failure: after a crash it
+	// is asked again.
 	Buy(ctx context.Context, number string) error
 	// Release gives a number back. One that is not rented is no failure.
 	Release(ctx context.Context, number string) error
@@ -22,7 +25,8 @@ type Carrier interface {
 	Send(ctx context.Context, m SMS) (sid string, err error)
 }
 
-// Finder is a Carrier that can say what it has taken. It is asked before a message whose fate is not known is sent again.
+// Finder is a Carrier that can say what it has taken. It is asked before a message whose fate is not known is sent
+// again.
 type Finder interface {
 	// Find returns the carrier's names of the messages like m that it took since then, oldest first.
 	Find(ctx context.Context, m SMS, since time.Time) (sids []string, err error)

@@ -1,10 +1,12 @@
-// Package catalog knows what assistants can be made of: languages, voices, the providers that speak and listen, and models.
+// Package catalog knows what assistants can be made of: languages, voices, the providers that speak and listen, and
+// models.
 //
-// Languages are data in this package; the rest is made of what vendors declare, with ids that never change. Only what is configured on this
-// server is listed, but everything is found by its id, so that an assistant survives a provider key being taken away. Models are named by
-// settings; the database gives them their ids, see SetModels.
+// Languages are data in this package; the rest is made of what vendors declare, with ids that never change. Only what
+// is configured on this server is listed, but everything is found by its id, so that an assistant survives a provider
+// key being taken away. Models are named by settings; the database gives them their ids, see SetModels.
 //
-// A Catalog is immutable but for SetModels and safe for concurrent use. What its methods return is shared: it must not be changed.
+// A Catalog is immutable but for SetModels and safe for concurrent use. What its methods return is shared: it must
+// not be changed.
 package catalog
 
 import (
@@ -47,7 +49,8 @@ type voice struct {
 	speaker    *ai.Speaker // by whom it is heard before a call; nil: it can't be
 }
 
-// New makes the catalogue of a server with these vendors. Links start with publicURL, such as https://voice.example.com.
+// New makes the catalogue of a server with these vendors. Links start with publicURL, such as
+// https://voice.example.com.
 func New(publicURL string, vendors []*ai.Vendor) *Catalog {
 	c := &Catalog{
 		languages:      make([]parley.Language, len(languages)),
@@ -104,7 +107,8 @@ func (c *Catalog) addSpeakers(base string) {
 				if s.Named != nil {
 					code = s.Named(code, iso)
 				}
-				c.addVoice(&voice{parley.Voice{SynthesizerProviderID: &s.ID, Tunable: s.Tunable, Code: code, Modes: []string{"pipeline", "dualplex"}}, configured, s}, v, l, base)
+				c.addVoice(&voice{parley.Voice{SynthesizerProviderID: &s.ID, Tunable: s.Tunable, Code: code,
+					Modes: []string{"pipeline", "dualplex"}}, configured, s}, v, l, base)
 				list := c.synthesizersOf[l.ID]
 				if configured && (len(list) == 0 || list[len(list)-1].ID != s.ID) {
 					c.synthesizersOf[l.ID] = append(list, s.Provider)
@@ -114,7 +118,8 @@ func (c *Catalog) addSpeakers(base string) {
 	}
 }
 
-// addRealtime fills in the voices inside a model that hears and speaks. They can be heard before a call where a speaker has them too.
+// addRealtime fills in the voices inside a model that hears and speaks. They can be heard before a call where a
+// speaker has them too.
 func (c *Catalog) addRealtime(r *ai.Realtime, base string) {
 	configured, alike := r.Configured(), c.speaker(r.Alike)
 	if alike == nil || !alike.Configured() {
@@ -122,13 +127,15 @@ func (c *Catalog) addRealtime(r *ai.Realtime, base string) {
 	}
 	for _, v := range r.Voices {
 		for iso := range strings.FieldsSeq(v.Languages) {
-			c.addVoice(&voice{parley.Voice{Code: v.Code, Modes: []string{"multimodal"}}, configured, alike}, v, c.languageByISO[iso], base)
+			c.addVoice(&voice{parley.Voice{Code: v.Code, Modes: []string{"multimodal"}}, configured, alike}, v,
+				c.languageByISO[iso], base)
 		}
 	}
 }
 
 func (c *Catalog) addVoice(v *voice, d ai.Voice, l *parley.Language, base string) {
-	v.ID, v.Name, v.LanguageID, v.Gender, v.Accent, v.Age = voiceID(d.Number, l.ID), d.Name, l.ID, d.Gender, optional(d.Accent), optional(d.Age)
+	v.ID, v.Name, v.LanguageID, v.Gender, v.Accent, v.Age = voiceID(d.Number, l.ID), d.Name, l.ID, d.Gender,
+		optional(d.Accent), optional(d.Age)
 	c.voices[v.ID] = v
 	if !v.configured {
 		return
@@ -167,14 +174,15 @@ func optional(s string) *string {
 	return &s
 }
 
-// Languages lists every language. Their defaults are the best providers configured here, "" where nobody speaks or hears it.
+// Languages lists every language. Their defaults are the best providers configured here, "" where nobody speaks or
+// hears it.
 func (c *Catalog) Languages() []parley.Language { return c.languages }
 
 // Language finds a language by its id, nil if there is none.
 func (c *Catalog) Language(id int64) *parley.Language { return c.languageByID[id] }
 
-// Voices lists the voices of configured providers that serve a mode ("": any) in a language (0: any), those of the language's
-// default synthesizer first.
+// Voices lists the voices of configured providers that serve a mode ("": any) in a language (0: any), those of the
+// language's default synthesizer first.
 func (c *Catalog) Voices(mode string, languageID int64) []parley.Voice {
 	return orEmpty(c.voicesOf[scope{mode, languageID}])
 }
@@ -248,8 +256,8 @@ func (c *Catalog) Transcriber(id int64) *parley.Provider {
 	return nil
 }
 
-// Foreign tells an assistant's owner that the transcriber with a code does not understand the assistant's language (ISO 639-1); "" where it
-// does.
+// Foreign tells an assistant's owner that the transcriber with a code does not understand the assistant's language
+// (ISO 639-1); "" where it does.
 func (c *Catalog) Foreign(code, language string) string {
 	for _, l := range c.listeners {
 		if l.Code == code && !slices.Contains(strings.Fields(l.Languages), language) {
@@ -259,7 +267,8 @@ func (c *Catalog) Foreign(code, language string) string {
 	return ""
 }
 
-// TranscriberConfigured says whether the transcriber with an id listens on this server, and understands a language (0: any).
+// TranscriberConfigured says whether the transcriber with an id listens on this server, and understands a language
+// (0: any).
 func (c *Catalog) TranscriberConfigured(id, languageID int64) bool {
 	return slices.ContainsFunc(c.transcribersOf[languageID], func(p parley.Provider) bool { return p.ID == id })
 }

@@ -26,7 +26,8 @@ const base = "https://voice.example.com/"
 func server(codes ...string) *Catalog {
 	var list []*ai.Vendor
 	for _, code := range codes {
-		v := openai.Declare(&openai.Settings{APIKey: "k", ChatModel: []string{"gpt-5", "gpt-5-mini"}, RealtimeModel: "gpt-realtime", TTSModel: "tts", STTModel: "stt"})
+		v := openai.Declare(&openai.Settings{APIKey: "k", ChatModel: []string{"gpt-5", "gpt-5-mini"},
+			RealtimeModel: "gpt-realtime", TTSModel: "tts", STTModel: "stt"})
 		if code != openai.Code {
 			all := provider.All()
 			v = all[slices.IndexFunc(all, func(v *ai.Vendor) bool { return v.Code == code })]
@@ -43,8 +44,8 @@ func everything() *Catalog {
 	return server(openai.Code, elevenlabs.Code, deepgram.Code, cartesia.Code)
 }
 
-// TestIDs holds the ids that databases have stored: each pinned row must still be there with its meaning. New rows are appended
-// with -update; a change of an old one has to be edited by hand, knowing what it breaks.
+// TestIDs holds the ids that databases have stored: each pinned row must still be there with its meaning. New rows
+// are appended with -update; a change of an old one has to be edited by hand, knowing what it breaks.
 func TestIDs(t *testing.T) {
 	c := everything()
 	var rows []string
@@ -181,7 +182,8 @@ func servers() map[string]*Catalog {
 	return map[string]*Catalog{
 		"nothing":    New(base, provider.All()),
 		"everything": everything(),
-		"chat only":  New(base, provider.All(openai.Declare(&openai.Settings{BaseURL: "http://127.0.0.1/v1", ChatModel: []string{"llama"}}))),
+		"chat only": New(base, provider.All(openai.Declare(&openai.Settings{BaseURL: "http://127.0.0.1/v1",
+			ChatModel: []string{"llama"}}))),
 		"openai":     server(openai.Code),
 		"deepgram":   server(deepgram.Code),
 		"elevenlabs": server(elevenlabs.Code),
@@ -192,12 +194,14 @@ func servers() map[string]*Catalog {
 func TestLanguageDefaults(t *testing.T) {
 	for name, c := range servers() {
 		for _, l := range c.Languages() {
-			if list := c.Synthesizers(l.ID); len(list) == 0 || list[0].Code != l.Default.Synthesizer || !c.speaker(list[0].Code).Configured() {
+			if list := c.Synthesizers(l.ID); len(list) == 0 || list[0].Code != l.Default.Synthesizer ||
+				!c.speaker(list[0].Code).Configured() {
 				t.Errorf("%s: %s: default synthesizer %q of %v", name, l.ISO2, l.Default.Synthesizer, list)
 			}
 			first := c.Voices("pipeline", l.ID)[0]
 			if got := c.Synthesizer(*first.SynthesizerProviderID).Code; got != l.Default.Synthesizer {
-				t.Errorf("%s: %s: the first voice is of %s, the default synthesizer is %s", name, l.ISO2, got, l.Default.Synthesizer)
+				t.Errorf("%s: %s: the first voice is of %s, the default synthesizer is %s", name, l.ISO2, got,
+					l.Default.Synthesizer)
 			}
 			switch list := c.Transcribers(l.ID); {
 			case len(list) == 0 && l.Default.Transcriber != "":
@@ -268,13 +272,15 @@ func TestVoices(t *testing.T) {
 			if id != nil && !slices.Contains(c.Synthesizers(v.LanguageID), *c.Synthesizer(*id)) {
 				t.Errorf("%s: voice %d: its provider is not listed for its language", name, v.ID)
 			}
-			if want := fmt.Sprintf("%s/api/voices/%d/preview", strings.TrimSuffix(base, "/"), v.ID); v.PreviewURL != want {
+			if want := fmt.Sprintf("%s/api/voices/%d/preview", strings.TrimSuffix(base, "/"),
+				v.ID); v.PreviewURL != want {
 				t.Errorf("%s: voice %d: preview %q, want %q", name, v.ID, v.PreviewURL, want)
 			}
 		}
 	}
 	c := New("", provider.All())
-	for _, list := range [][]parley.Voice{c.Voices("multimodal", 0), c.Voices("pipeline", 999), c.Voices("telepathy", 1), c.Voices("", -1)} {
+	for _, list := range [][]parley.Voice{c.Voices("multimodal", 0), c.Voices("pipeline", 999),
+		c.Voices("telepathy", 1), c.Voices("", -1)} {
 		if list == nil || len(list) != 0 {
 			t.Errorf("got %v, want an empty list that is not nil", list)
 		}
@@ -284,7 +290,8 @@ func TestVoices(t *testing.T) {
 // What speaks inside the realtime model can be heard before a call only where the same voice speaks on its own.
 func TestRealtimePreviews(t *testing.T) {
 	for tts, want := range map[string]bool{"": false, "tts": true} {
-		list := New("", provider.All(openai.Declare(&openai.Settings{APIKey: "k", RealtimeModel: "gpt-realtime", TTSModel: tts}))).Voices("multimodal", 0)
+		list := New("", provider.All(openai.Declare(&openai.Settings{APIKey: "k", RealtimeModel: "gpt-realtime",
+			TTSModel: tts}))).Voices("multimodal", 0)
 		if len(list) == 0 {
 			t.Fatal("no voices")
 		}
@@ -296,7 +303,8 @@ func TestRealtimePreviews(t *testing.T) {
 	}
 }
 
-// A voice whose provider is configured no longer is found, so that assistants keep it, but neither listed nor previewed.
+// A voice whose provider is configured no longer is found, so that assistants keep it, but neither listed nor
+// previewed.
 func TestUnconfigured(t *testing.T) {
 	c := server()
 	for _, v := range everything().Voices("", 0) {
@@ -307,7 +315,8 @@ func TestUnconfigured(t *testing.T) {
 		local := v.SynthesizerProviderID != nil && *v.SynthesizerProviderID <= 2
 		listed := slices.ContainsFunc(c.Voices("", v.LanguageID), func(o parley.Voice) bool { return o.ID == v.ID })
 		if listed != local || c.VoiceConfigured(v.ID) != local || (got.PreviewURL != "") != local {
-			t.Errorf("voice %d: local %v, listed %v, configured %v, preview %q", v.ID, local, listed, c.VoiceConfigured(v.ID), got.PreviewURL)
+			t.Errorf("voice %d: local %v, listed %v, configured %v, preview %q", v.ID, local, listed,
+				c.VoiceConfigured(v.ID), got.PreviewURL)
 		}
 	}
 	if p := c.Synthesizer(5); p == nil || p.Code != elevenlabs.Code {
@@ -321,7 +330,8 @@ func TestUnconfigured(t *testing.T) {
 func TestRoles(t *testing.T) {
 	c := New("", provider.All())
 	for _, id := range []int64{-1, 0, 999, 1 << 40} {
-		if c.Language(id) != nil || c.Voice(id) != nil || c.VoiceConfigured(id) || c.Synthesizer(id) != nil || c.Transcriber(id) != nil ||
+		if c.Language(id) != nil || c.Voice(id) != nil || c.VoiceConfigured(id) || c.Synthesizer(id) != nil ||
+			c.Transcriber(id) != nil ||
 			c.Model(id) != nil || c.ModelConfigured(id) || c.TranscriberConfigured(id, 0) {
 			t.Errorf("id %d is known", id)
 		}
@@ -335,14 +345,16 @@ func TestRoles(t *testing.T) {
 	if !c.TranscriberConfigured(3, 1) || c.TranscriberConfigured(3, 4) {
 		t.Error("PocketSphinx understands English alone")
 	}
-	if c.Foreign("pocketsphinx", "de") == "" || c.Foreign("pocketsphinx", "en") != "" || c.Foreign("openai", "de") != "" || c.Foreign("", "de") != "" {
+	if c.Foreign("pocketsphinx", "de") == "" || c.Foreign("pocketsphinx", "en") != "" ||
+		c.Foreign("openai", "de") != "" || c.Foreign("", "de") != "" {
 		t.Error("it is not told who understands which language")
 	}
 	if c.Transcribers(4) == nil || len(c.Transcribers(4)) != 0 {
 		t.Errorf("German is understood without a provider by %v", c.Transcribers(4))
 	}
 	for iso, want := range map[string]string{"en": "en-us", "no": "nb+f3", "de": "de+f3", "zh": "cmn"} {
-		found := slices.ContainsFunc(c.Voices("dualplex", c.languageByISO[iso].ID), func(v parley.Voice) bool { return v.Code == want })
+		found := slices.ContainsFunc(c.Voices("dualplex", c.languageByISO[iso].ID),
+			func(v parley.Voice) bool { return v.Code == want })
 		if !found {
 			t.Errorf("%s has no eSpeak voice %s", iso, want)
 		}

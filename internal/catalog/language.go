@@ -1,6 +1,7 @@
 package catalog
 
-// languages is append-only, ids below 1000. They are stored in databases: rows may be added with new ids, never renumbered, never reused.
+// languages is append-only, ids below 1000. They are stored in databases: rows may be added with new ids, never
+// renumbered, never reused.
 var languages = []struct {
 	id        int64
 	iso, name string

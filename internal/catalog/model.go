@@ -24,8 +24,8 @@ type modelKey struct {
 	code string
 }
 
-// modelsOf names the configured models, the built-in one last. Kind and code are a model's identity: of two vendors' models with the
-// same code the first one counts, and nobody's model can take the built-in one's place.
+// modelsOf names the configured models, the built-in one last. Kind and code are a model's identity: of two vendors'
+// models with the same code the first one counts, and nobody's model can take the built-in one's place.
 func modelsOf(vendors []*ai.Vendor) []parley.Model {
 	seen := map[modelKey]bool{{parley.LLM, ""}: true, {parley.LLM, ai.BuiltIn}: true}
 	var list, last []parley.Model
@@ -69,8 +69,9 @@ func newModels(configured, rows []parley.Model) *models {
 	return m
 }
 
-// SetModels takes all models that the database knows, whatever they were configured by, and so gives the configured ones their ids.
-// The database keeps them stable by (kind, code). It is an error if a configured model is missing; then nothing changes.
+// SetModels takes all models that the database knows, whatever they were configured by, and so gives the configured
+// ones their ids. The database keeps them stable by (kind, code). It is an error if a configured model is missing;
+// then nothing changes.
 func (c *Catalog) SetModels(rows []parley.Model) error {
 	m := newModels(c.configuredModels, rows)
 	for _, model := range m.configured {
@@ -82,7 +83,8 @@ func (c *Catalog) SetModels(rows []parley.Model) error {
 	return nil
 }
 
-// Models lists the configured models; the built-in one, which is always there, comes last. Their ids are 0 until SetModels.
+// Models lists the configured models; the built-in one, which is always there, comes last. Their ids are 0 until
+// SetModels.
 func (c *Catalog) Models() []parley.Model { return c.models.Load().configured }
 
 // ModelsOf lists the configured models of a kind ("": every kind).

@@ -31,18 +31,23 @@ func TestModels(t *testing.T) {
 		want    []string // kind provider code
 	}{
 		"nothing": {provider.All(), []string{"llm local local"}},
-		"everything": {provider.All(openai.Declare(&openai.Settings{APIKey: "k", ChatModel: []string{"gpt-5", "gpt-5-mini"}, RealtimeModel: "gpt-realtime"})), []string{
-			"llm openai gpt-5", "llm openai gpt-5-mini", "multimodal openai gpt-realtime", "dualplex openai gpt-realtime", "llm local local",
+		"everything": {provider.All(openai.Declare(&openai.Settings{APIKey: "k",
+			ChatModel: []string{"gpt-5", "gpt-5-mini"}, RealtimeModel: "gpt-realtime"})), []string{
+			"llm openai gpt-5", "llm openai gpt-5-mini", "multimodal openai gpt-realtime",
+			"dualplex openai gpt-realtime", "llm local local",
 		}},
 		"same code twice, empty names, a false built-in": {
-			provider.All(named("openai", llm("a"), llm("a"), llm(""), llm("local")), named("elevenlabs", llm("a"), llm("b"))),
+			provider.All(named("openai", llm("a"), llm("a"), llm(""), llm("local")),
+				named("elevenlabs", llm("a"), llm("b"))),
 			[]string{"llm openai a", "llm elevenlabs b", "llm local local"},
 		},
 		"a code under two kinds": {
-			provider.All(openai.Declare(&openai.Settings{APIKey: "k", ChatModel: []string{"omni"}, RealtimeModel: "omni"})),
+			provider.All(openai.Declare(&openai.Settings{APIKey: "k", ChatModel: []string{"omni"},
+				RealtimeModel: "omni"})),
 			[]string{"llm openai omni", "multimodal openai omni", "dualplex openai omni", "llm local local"},
 		},
-		"the built-in one declared first": {append([]*ai.Vendor{local.Declare(local.Programs{})}, named("x", llm("a"))), []string{"llm x a", "llm local local"}},
+		"the built-in one declared first": {append([]*ai.Vendor{local.Declare(local.Programs{})},
+			named("x", llm("a"))), []string{"llm x a", "llm local local"}},
 	} {
 		c := New("", test.vendors)
 		var got []string
@@ -61,7 +66,8 @@ func TestModels(t *testing.T) {
 func TestSetModels(t *testing.T) {
 	c := everything()
 	rows := append(numbered(c),
-		parley.Model{ID: 7, Name: "gpt-4", Code: "gpt-4", Kind: parley.LLM, Provider: openai.Code}, // configured in former times
+		// configured in former times
+		parley.Model{ID: 7, Name: "gpt-4", Code: "gpt-4", Kind: parley.LLM, Provider: openai.Code},
 		parley.Model{ID: 8, Name: "gpt-5", Code: "gpt-5", Kind: parley.Dualplex, Provider: openai.Code},
 	)
 	slices.Reverse(rows)
@@ -125,7 +131,8 @@ func TestSetModelsConcurrently(t *testing.T) {
 	for i := range 4 {
 		wg.Go(func() {
 			for n := range 200 {
-				more := append(slices.Clone(rows), parley.Model{ID: int64(1000 + i*1000 + n), Code: "x", Kind: parley.LLM})
+				more := append(slices.Clone(rows), parley.Model{ID: int64(1000 + i*1000 + n), Code: "x",
+					Kind: parley.LLM})
 				if err := c.SetModels(more); err != nil {
 					t.Error(err)
 				}

@@ -21,7 +21,8 @@ func TestWeekday(t *testing.T) {
 		language int64
 		day      time.Weekday
 		want     string
-	}{{1, time.Sunday, "Sunday"}, {4, time.Saturday, "Samstag"}, {2, time.Wednesday, "miércoles"}, {35, time.Monday, "Thứ Hai"}, {0, time.Friday, "Friday"}} {
+	}{{1, time.Sunday, "Sunday"}, {4, time.Saturday, "Samstag"}, {2, time.Wednesday, "miércoles"},
+		{35, time.Monday, "Thứ Hai"}, {0, time.Friday, "Friday"}} {
 		if got := Weekday(c.language, c.day); got != c.want {
 			t.Errorf("%d: %q, want %q", c.language, got, c.want)
 		}

@@ -1,5 +1,6 @@
-// Package channel is what the channels that carry messages have in common: the machine by which a message leaves (Outbox), its price, and the
-// limits of what may go out. Each channel is a package below it, with its own rows, its own words, and who carries its messages.
+// Package channel is what the channels that carry messages have in common: the machine by which a message leaves
+// (Outbox), its price, and the limits of what may go out. Each channel is a package below it, with its own rows, its
+// own words, and who carries its messages.
 package channel
 
 import (
@@ -13,7 +14,8 @@ import (
 	"parley/internal/store"
 )
 
-// Limits are where messages may go, and what outgoing calls and messages may cost an account a day. The zero value allows everything.
+// Limits are where messages may go, and what outgoing calls and messages may cost an account a day. The zero value
+// allows everything.
 type Limits struct {
 	Allow      func(e164 string) bool // nil: everywhere
 	DailySpend parley.Money           // UTC; 0: no limit
@@ -53,7 +55,8 @@ func Work[T river.JobArgs](fn func(context.Context, T) error) river.Worker[T] {
 	})
 }
 
-// Parts cuts a text into messages of at most n characters, at white space where there is some in the second half of one.
+// Parts cuts a text into messages of at most n characters, at white space where there is some in the second half of
+// one.
 func Parts(text string, n int) (list []string) {
 	rest := []rune(strings.TrimSpace(text))
 	for len(rest) > n {

@@ -12,14 +12,16 @@ import (
 	"parley/internal/store"
 )
 
-// Declaration is what a channel declares of itself. The program's settings and their page, and the doctor's report are made of declarations.
+// Declaration is what a channel declares of itself. The program's settings and their page, and the doctor's report
+// are made of declarations.
 type Declaration struct {
 	Code string // its settings begin with it
 	// Settings points to a struct of settings of the program, as an ai.Vendor's do; nil: there are none.
 	Settings any
 	// Open makes the channel. It asks nobody anything, and fails where the settings can't be used.
 	Open func(House) (Channel, error)
-	// Check says what is well, what is missing, and how to mend it; nil: there is nothing to say. publicURL is where the server is reached.
+	// Check says what is well, what is missing, and how to mend it; nil: there is nothing to say. publicURL is where
+	// the server is reached.
 	Check func(ctx context.Context, publicURL string) []parley.Finding
 }
 

@@ -12,10 +12,11 @@ import (
 
 // Outbox is the machine by which the messages of one channel leave; M is the channel's row.
 //
-// Nothing that reaches a carrier is done in a transaction, so a server can die between a carrier's act and the row that says so. Before a
-// carrier is asked, a row stands and the money is set aside (Add). Who claims the row hands the message over (Deliver); one transaction notes
-// what came of it and moves the money (Tell), whoever hears of it first: who asked, or the carrier's report. What a dead server has left
-// standing is claimed again. Reservations don't lapse before that: whoever ends the row frees them.
+// Nothing that reaches a carrier is done in a transaction, so a server can die between a carrier's act and the row
+// that says so. Before a carrier is asked, a row stands and the money is set aside (Add). Who claims the row hands
+// the message over (Deliver); one transaction notes what came of it and moves the money (Tell), whoever hears of it
+// first: who asked, or the carrier's report. What a dead server has left standing is claimed again. Reservations
+// don't lapse before that: whoever ends the row frees them.
 type Outbox[M any] struct {
 	DB  *store.DB
 	Box Box[M]
@@ -25,13 +26,13 @@ type Outbox[M any] struct {
 type Box[M any] interface {
 	// Create stores a new message.
 	Create(ctx context.Context, tx *store.Tx, m *M) error
-	// Claim makes the caller the one who sends a queued message, for a while; mine is false when it is not queued, or another sends it. The
-	// error is ErrNotYet when one before it is to leave first.
+	// Claim makes the caller the one who sends a queued message, for a while; mine is false when it is not queued, or
+	// another sends it. The error is ErrNotYet when one before it is to leave first.
 	Claim(ctx context.Context, tx *store.Tx, id int64, now parley.Time) (m *M, mine bool, err error)
 	// Unclaim ends a claim: the message waits to be sent again, and what has to be known for that is noted.
 	Unclaim(ctx context.Context, tx *store.Tx, id int64) error
-	// Carry hands a message to its carrier and returns the carrier's name for it. Where the channel can find out whether the carrier has it
-	// already, it is handed over once.
+	// Carry hands a message to its carrier and returns the carrier's name for it. Where the channel can find out
+	// whether the carrier has it already, it is handed over once.
 	Carry(ctx context.Context, m *M) (name string, err error)
 	// Judge says what follows from a failure of Carry, and if the message has failed, why, in words for its user.
 	Judge(ctx context.Context, m *M, err error, now parley.Time, waiting bool) (Outcome, string)
@@ -40,13 +41,13 @@ type Box[M any] interface {
 	Lock(ctx context.Context, tx *store.Tx, id int64) (*M, error)
 	// At is where a message stands.
 	At(m *M) State
-	// Comes says whether a message may come from where it stands to what is told of it, and where it stands then. Reports come twice and out of
-	// order: a message never goes back.
+	// Comes says whether a message may come from where it stands to what is told of it, and where it stands then.
+	// Reports come twice and out of order: a message never goes back.
 	Comes(m *M, r Report) (State, bool)
 	// Bill is what a message costs.
 	Bill(m *M) Bill
-	// Save stores what was told of a message. moved is false where its price should have been taken or given back and was not: nothing was left
-	// to take it from, or it has been given back already.
+	// Save stores what was told of a message. moved is false where its price should have been taken or given back and
+	// was not: nothing was left to take it from, or it has been given back already.
 	Save(ctx context.Context, tx *store.Tx, m *M, r Report, moved bool) error
 }
 
@@ -104,8 +105,8 @@ func (o *Outbox[M]) Add(ctx context.Context, tx *store.Tx, m *M) error {
 	return o.Box.Bill(m).hold(ctx, tx)
 }
 
-// Deliver hands a queued message to its carrier, if nobody else does, and notes what came of it. A message that somebody waits for is
-// tried once. The error is a *Failure where the message has failed.
+// Deliver hands a queued message to its carrier, if nobody else does, and notes what came of it. A message that
+// somebody waits for is tried once. The error is a *Failure where the message has failed.
 func (o *Outbox[M]) Deliver(ctx context.Context, id int64, now parley.Time, waiting bool) (*M, error) {
 	var m *M
 	var mine bool
@@ -130,7 +131,8 @@ func (o *Outbox[M]) Hand(ctx context.Context, id int64, m *M, now parley.Time, w
 	case Open:
 		return m, err
 	case Again:
-		free := o.DB.Write(context.WithoutCancel(ctx), func(ctx context.Context, tx *store.Tx) error { return o.Box.Unclaim(ctx, tx, id) })
+		free := o.DB.Write(context.WithoutCancel(ctx),
+			func(ctx context.Context, tx *store.Tx) error { return o.Box.Unclaim(ctx, tx, id) })
 		return m, errors.Join(fmt.Errorf("send message %d: %w", id, err), free)
 	}
 	m, failed := o.Told(ctx, id, Report{Status: Refused, Reason: reason})
@@ -163,8 +165,8 @@ func (o *Outbox[M]) Told(ctx context.Context, id int64, r Report) (m *M, err err
 	return m, err
 }
 
-// Tell brings a message that is locked on to what is told of it, and moves its money with it: taken when the carrier has taken the message,
-// freed or given back when it failed. What was told before changes nothing.
+// Tell brings a message that is locked on to what is told of it, and moves its money with it: taken when the carrier
+// has taken the message, freed or given back when it failed. What was told before changes nothing.
 func (o *Outbox[M]) Tell(ctx context.Context, tx *store.Tx, m *M, r Report) (err error) {
 	was := o.Box.At(m)
 	to, comes := o.Box.Comes(m, r)
@@ -204,7 +206,8 @@ func (b Bill) hold(ctx context.Context, tx *store.Tx) error {
 
 // take is false where neither a reservation nor the balance covers the price.
 func (b Bill) take(ctx context.Context, tx *store.Tx) (bool, error) {
-	_, err := tx.Settle(ctx, b.UserID, &parley.LedgerEntry{Kind: b.Kind, Amount: -b.Cost, Reference: b.Reference, Description: b.For})
+	_, err := tx.Settle(ctx, b.UserID, &parley.LedgerEntry{Kind: b.Kind, Amount: -b.Cost, Reference: b.Reference,
+		Description: b.For})
 	if errors.Is(err, store.Insufficient) {
 		return false, nil
 	}
@@ -216,5 +219,6 @@ func (b Bill) free(ctx context.Context, tx *store.Tx) error {
 }
 
 func (b Bill) back(ctx context.Context, tx *store.Tx) (bool, error) {
-	return tx.Post(ctx, b.UserID, &parley.LedgerEntry{Kind: parley.Refund, Amount: b.Cost, Reference: b.Reference, Description: b.Back})
+	return tx.Post(ctx, b.UserID, &parley.LedgerEntry{Kind: parley.Refund, Amount: b.Cost, Reference: b.Reference,
+		Description: b.Back})
 }

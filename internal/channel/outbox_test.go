@@ -73,7 +73,8 @@ func (b *postbox) Comes(m *letter, r channel.Report) (channel.State, bool) {
 }
 
 func (b *postbox) Bill(m *letter) channel.Bill {
-	return channel.Bill{UserID: m.user, Kind: parley.SMSCharge, Reference: "letter:1", Cost: parley.USD, For: "a letter", Back: "a letter came back"}
+	return channel.Bill{UserID: m.user, Kind: parley.SMSCharge, Reference: "letter:1", Cost: parley.USD,
+		For: "a letter", Back: "a letter came back"}
 }
 
 func (b *postbox) Save(_ context.Context, _ *store.Tx, m *letter, r channel.Report, moved bool) error {
@@ -82,7 +83,8 @@ func (b *postbox) Save(_ context.Context, _ *store.Tx, m *letter, r channel.Repo
 }
 
 // posted is a letter that is queued, of a user with 5 USD.
-func posted(t *testing.T) (db *store.DB, b *postbox, o *channel.Outbox[letter], money func(balance, free parley.Money)) {
+func posted(t *testing.T) (db *store.DB, b *postbox, o *channel.Outbox[letter],
+	money func(balance, free parley.Money)) {
 	t.Helper()
 	db, b = storetest.SQLite(t), &postbox{}
 	o = &channel.Outbox[letter]{DB: db, Box: b}
@@ -99,8 +101,10 @@ func posted(t *testing.T) (db *store.DB, b *postbox, o *channel.Outbox[letter], 
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, err := db.Free(t.Context(), u.ID); err != nil || got != free*parley.USD || now.Balance != balance*parley.USD {
-			t.Errorf("the balance is %s, of which %s are free (%v); want %d and %d", now.Balance, got, err, balance, free)
+		if got, err := db.Free(t.Context(), u.ID); err != nil || got != free*parley.USD ||
+			now.Balance != balance*parley.USD {
+			t.Errorf("the balance is %s, of which %s are free (%v); want %d and %d", now.Balance, got, err, balance,
+				free)
 		}
 	}
 }
@@ -118,13 +122,17 @@ func TestDeliver(t *testing.T) {
 		failed        bool
 		arrived       bool
 	}{
-		"taken":                       {status: "sent", balance: 4, free: 4, claimed: true},
-		"taken, told before":          {told: "delivered", status: "delivered", balance: 4, free: 4, claimed: true},
-		"refused":                     {fail: dead, then: channel.Ended, status: "failed", balance: 5, free: 5, claimed: true, failed: true},
-		"sent, and refused then":      {fail: dead, then: channel.Ended, told: "sent", status: "failed", balance: 5, free: 5, claimed: true, failed: true},
-		"lost, and arrived after all": {fail: dead, then: channel.Ended, told: "delivered", status: "delivered", balance: 4, free: 4, claimed: true, arrived: true},
-		"not known":                   {fail: dead, then: channel.Open, status: "queued", balance: 5, free: 4, claimed: true},
-		"another time":                {fail: dead, then: channel.Again, status: "queued", balance: 5, free: 4},
+		"taken":              {status: "sent", balance: 4, free: 4, claimed: true},
+		"taken, told before": {told: "delivered", status: "delivered", balance: 4, free: 4, claimed: true},
+		"refused": {fail: dead, then: channel.Ended, status: "failed", balance: 5, free: 5,
+			claimed: true, failed: true},
+		"sent, and refused then": {fail: dead, then: channel.Ended, told: "sent", status: "failed", balance: 5,
+			free: 5, claimed: true, failed: true},
+		"lost, and arrived after all": {fail: dead, then: channel.Ended, told: "delivered", status: "delivered",
+			balance: 4, free: 4, claimed: true, arrived: true},
+		"not known": {fail: dead, then: channel.Open, status: "queued", balance: 5, free: 4,
+			claimed: true},
+		"another time": {fail: dead, then: channel.Again, status: "queued", balance: 5, free: 4},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, b, o, money := posted(t)
@@ -139,7 +147,8 @@ func TestDeliver(t *testing.T) {
 			}
 			_, err := o.Deliver(t.Context(), 1, parley.Now(), true)
 			f, failed := errors.AsType[*channel.Failure](err)
-			if (err != nil) != (c.fail != nil && !c.arrived) || failed != c.failed || err != nil && !errors.Is(err, dead) || failed && f.Reason != "no such address" {
+			if (err != nil) != (c.fail != nil && !c.arrived) || failed != c.failed || err != nil &&
+				!errors.Is(err, dead) || failed && f.Reason != "no such address" {
 				t.Errorf("told %v", err)
 			}
 			if b.m.status != c.status || b.m.claimed != c.claimed {
@@ -160,10 +169,11 @@ func TestTold(t *testing.T) {
 		balance parley.Money
 		moved   string
 	}{
-		"sent, delivered":       {[]string{"sent", "delivered", "sent", "delivered"}, 4, "[true true]"},
-		"delivered at once":     {[]string{"delivered", "sent"}, 4, "[true]"},
-		"came back":             {[]string{"sent", "failed", "failed"}, 5, "[true true]"},
-		"came back, or did not": {[]string{"sent", "failed", "delivered", "delivered"}, 5, "[true true true]"}, // what was given back stays so
+		"sent, delivered":   {[]string{"sent", "delivered", "sent", "delivered"}, 4, "[true true]"},
+		"delivered at once": {[]string{"delivered", "sent"}, 4, "[true]"},
+		"came back":         {[]string{"sent", "failed", "failed"}, 5, "[true true]"},
+		// what was given back stays so
+		"came back, or did not": {[]string{"sent", "failed", "delivered", "delivered"}, 5, "[true true true]"},
 		"was never sent":        {[]string{"failed", "sent", "failed"}, 5, "[true]"},
 		"was sent after all":    {[]string{"failed", "delivered"}, 4, "[true true]"},
 		"nothing that is known": {[]string{"queued", ""}, 5, "[]"},
@@ -192,7 +202,8 @@ func TestTakenForNothing(t *testing.T) {
 		if err := tx.Release(ctx, b.m.user, "letter:1"); err != nil {
 			return err
 		}
-		_, err := tx.Post(ctx, b.m.user, &parley.LedgerEntry{Kind: parley.SMSCharge, Amount: -5 * parley.USD, Reference: "all", Description: "x"})
+		_, err := tx.Post(ctx, b.m.user, &parley.LedgerEntry{Kind: parley.SMSCharge, Amount: -5 * parley.USD,
+			Reference: "all", Description: "x"})
 		return err
 	})
 	if err == nil {
@@ -205,7 +216,8 @@ func TestTakenForNothing(t *testing.T) {
 }
 
 func TestParts(t *testing.T) {
-	for text, want := range map[string]string{"": "[]", " a b ": `["a b"]`, "aaaa bbbb": `["aaaa" "bbbb"]`, "aaaaaaa": `["aaaaa" "aa"]`, "a bbbbbbb": `["a bbb" "bbbb"]`} {
+	for text, want := range map[string]string{"": "[]", " a b ": `["a b"]`, "aaaa bbbb": `["aaaa" "bbbb"]`,
+		"aaaaaaa": `["aaaaa" "aa"]`, "a bbbbbbb": `["a bbb" "bbbb"]`} {
 		if got := fmt.Sprintf("%q", channel.Parts(text, 5)); got != want {
 			t.Errorf("%q becomes %s, want %s", text, got, want)
 		}

@@ -44,7 +44,8 @@ func (h *harness) order(answer string) *atomic.Int64 {
 		Schema: []parley.ToolParam{{Name: "what", Type: "string", Description: "what"}}}
 	h.write(func(ctx context.Context, tx *store.Tx) error { return tx.CreateTool(ctx, h.user.ID, t) })
 	var err error
-	if h.a, err = h.assistants.Update(h.Context(), h.user.ID, h.a.ID, map[string]any{"tool_ids": []any{number(t.ID)}}); err != nil {
+	if h.a, err = h.assistants.Update(h.Context(), h.user.ID, h.a.ID,
+		map[string]any{"tool_ids": []any{number(t.ID)}}); err != nil {
 		h.Fatal(err)
 	}
 	return made
@@ -72,7 +73,8 @@ func TestWhateverIsSaidIsStored(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		h.server.Script(aitest.Behaviour{Calls: []ai.ToolCall{{ID: "c1", Name: "order", Arguments: `{"what":"a\u0000b \\u0000 \ud800 ' \ud83c\udf82"}`}}},
+		h.server.Script(aitest.Behaviour{Calls: []ai.ToolCall{{ID: "c1", Name: "order",
+			Arguments: `{"what":"a\u0000b \\u0000 \ud800 ' \ud83c\udf82"}`}}},
 			aitest.Behaviour{Text: "Hi\x00 there"})
 		if got, err := h.say(c, conv, "Hi"); err != nil || got != "Hi there" {
 			t.Fatalf("%q, %v", got, err)
@@ -80,11 +82,13 @@ func TestWhateverIsSaidIsStored(t *testing.T) {
 		list := h.history(conv)
 		call := list[2].FunctionCalls[0]
 		var args struct{ What string }
-		if err := json.Unmarshal(call.Arguments, &args); err != nil || args.What != "ab \\u0000 \uFFFD ' 🎂" || call.Result != `{"note":"it's \u0000 and \\u0000"}` {
+		if err := json.Unmarshal(call.Arguments, &args); err != nil || args.What != "ab \\u0000 \uFFFD ' 🎂" ||
+			call.Result != `{"note":"it's \u0000 and \\u0000"}` {
 			t.Errorf("stored %q, %q: %v", args.What, call.Result, err)
 		}
 		stored, err := h.db.Conversation(t.Context(), h.user.ID, conv.ID)
-		if err != nil || stored.Variables["who"] != "Ana" || stored.Variables["said"] != `\u0000` || stored.Variables["quote"] != `\'; --` {
+		if err != nil || stored.Variables["who"] != "Ana" || stored.Variables["said"] != `\u0000` ||
+			stored.Variables["quote"] != `\'; --` {
 			t.Errorf("variables %q: %v", stored.Variables, err)
 		}
 		if list[1].Attempts != 1 || made.Load() != 1 || h.server.Count() != 2 {
@@ -93,7 +97,8 @@ func TestWhateverIsSaidIsStored(t *testing.T) {
 	})
 }
 
-// A tool that ran for a message does not run again when its reply can't be stored: the next attempt is told what came of it.
+// A tool that ran for a message does not run again when its reply can't be stored: the next attempt is told what came
+// of it.
 func TestToolsRunOnce(t *testing.T) {
 	o := storetest.Options(t, "sqlite")
 	h := open(t, storetest.Open(t, o))
@@ -101,12 +106,14 @@ func TestToolsRunOnce(t *testing.T) {
 	c := h.node()
 	conv := h.start(c, parley.WidgetConversation)
 	mend := storetest.Break(t, o, "INSERT ON messages WHEN NEW.turn > 0")
-	h.server.Script(orderCake, aitest.Behaviour{Text: "Ordered."}, aitest.Behaviour{Text: "Ordered, as I said."}, aitest.Behaviour{Text: "Bye."})
+	h.server.Script(orderCake, aitest.Behaviour{Text: "Ordered."}, aitest.Behaviour{Text: "Ordered, as I said."},
+		aitest.Behaviour{Text: "Bye."})
 	if got, err := h.say(c, conv, "A cake"); err == nil {
 		t.Fatalf("%q was stored", got)
 	}
 	mend()
-	if got, err := h.say(c, conv, "And?"); err != nil || got != "Bye." { // a new message has the one before it tried at once
+	// a new message has the one before it tried at once
+	if got, err := h.say(c, conv, "And?"); err != nil || got != "Bye." {
 		t.Fatalf("%q, %v", got, err)
 	}
 	if want := "assistant: Hello Ana.\nuser: A cake\nassistant: Ordered, as I said.\nuser: And?\nassistant: Bye.\n"; h.contents(conv) != want {
@@ -127,13 +134,16 @@ func TestToolsRunOnce(t *testing.T) {
 	}
 }
 
-// What ran when the process died is not run again, and neither is what ran for a message whose model failed afterwards: the model knows.
+// What ran when the process died is not run again, and neither is what ran for a message whose model failed
+// afterwards: the model knows.
 func TestToolsOfTheDead(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		made := h.order("Order 17.")
 		conv := h.start(h.node(), parley.WidgetConversation)
-		m := &parley.Message{ConversationID: conv.ID, Role: parley.RoleUser, Author: parley.AuthorCustomer, Content: "Two cakes", Pending: true}
-		h.server.Script(aitest.Behaviour{Text: "I'll see."}, orderCake, aitest.Behaviour{Status: 400, Message: "no"}, aitest.Behaviour{Text: "It is ordered."})
+		m := &parley.Message{ConversationID: conv.ID, Role: parley.RoleUser, Author: parley.AuthorCustomer,
+			Content: "Two cakes", Pending: true}
+		h.server.Script(aitest.Behaviour{Text: "I'll see."}, orderCake,
+			aitest.Behaviour{Status: 400, Message: "no"}, aitest.Behaviour{Text: "It is ordered."})
 		call := parley.FunctionCall{Name: "order", Arguments: json.RawMessage(`{"what":"cake"}`), Result: "Order 16."}
 		h.write(func(ctx context.Context, tx *store.Tx) error { // as a node leaves it that dies in its second call
 			if err := tx.AddMessage(ctx, m, 0, parley.Now().Add(time.Hour)); err != nil {
@@ -193,7 +203,8 @@ func quiet(t *testing.T, o store.Options) *harness {
 	}
 	h.assistants = &assistant.Studio{DB: h.db, Catalog: cat, Providers: providers, Tools: tool.New(guard)}
 	h.user = storetest.User(t, h.db, parley.USD)
-	h.a = &parley.Assistant{UserID: h.user.ID, Name: "Desk", Type: "inbound", Status: "active", Timezone: "UTC", ConversationInactivityTimeout: 30}
+	h.a = &parley.Assistant{UserID: h.user.ID, Name: "Desk", Type: "inbound", Status: "active", Timezone: "UTC",
+		ConversationInactivityTimeout: 30}
 	h.write(func(ctx context.Context, tx *store.Tx) error { return tx.CreateAssistant(ctx, h.user.ID, h.a) })
 	return h
 }
@@ -235,11 +246,13 @@ func TestAttemptsEnd(t *testing.T) {
 			t.Fatalf("tried at %v", at)
 		}
 		for i, d := range at { // looked at every two seconds
-			if early, late := want[i]*time.Second, want[i]*time.Second+time.Duration(2*i+1)*time.Second; d < early || d > late {
+			if early, late := want[i]*time.Second, want[i]*time.Second+time.Duration(
+				2*i+1)*time.Second; d < early || d > late {
 				t.Errorf("attempt %d after %v", i+1, d)
 			}
 		}
-		if !m.Failed || m.Cost != 0 || m.Failure == nil || !strings.Contains(*m.Failure, "could not be stored in 6 attempts") {
+		if !m.Failed || m.Cost != 0 || m.Failure == nil ||
+			!strings.Contains(*m.Failure, "could not be stored in 6 attempts") {
 			t.Errorf("%+v", m)
 		}
 		if _, err := w.Wait(t.Context()); err == nil {
@@ -255,7 +268,8 @@ func TestAttemptsEnd(t *testing.T) {
 	})
 }
 
-// A conversation whose end can't be stored is left alone for longer and longer, and ends without what was to be found out from it.
+// A conversation whose end can't be stored is left alone for longer and longer, and ends without what was to be found
+// out from it.
 func TestEndIsTriedAgain(t *testing.T) {
 	o := storetest.Options(t, "sqlite")
 	synctest.Test(t, func(t *testing.T) {
@@ -292,7 +306,8 @@ func TestLeaseLapses(t *testing.T) {
 	o := storetest.Options(t, "sqlite")
 	synctest.Test(t, func(t *testing.T) {
 		h := quiet(t, o)
-		conv := &parley.Conversation{UserID: h.user.ID, AssistantID: h.a.ID, Type: parley.WidgetConversation, Variables: map[string]string{}}
+		conv := &parley.Conversation{UserID: h.user.ID, AssistantID: h.a.ID, Type: parley.WidgetConversation,
+			Variables: map[string]string{}}
 		lease := func(who string, length time.Duration) (mine bool) {
 			h.write(func(ctx context.Context, tx *store.Tx) (err error) {
 				mine, err = tx.Lease(ctx, conv.ID, who, length)
@@ -311,7 +326,8 @@ func TestLeaseLapses(t *testing.T) {
 			if err := tx.CreateConversation(ctx, conv, ""); err != nil {
 				return err
 			}
-			return tx.AddMessage(ctx, &parley.Message{ConversationID: conv.ID, Role: parley.RoleUser, Pending: true}, 0, parley.Now().Add(time.Hour))
+			return tx.AddMessage(ctx, &parley.Message{ConversationID: conv.ID, Role: parley.RoleUser,
+				Pending: true}, 0, parley.Now().Add(time.Hour))
 		})
 		if waiting() != 1 || !lease("dead", 15*time.Second) || waiting() != 0 || lease("living", time.Second) {
 			t.Error("a lease keeps nobody off")
@@ -321,7 +337,8 @@ func TestLeaseLapses(t *testing.T) {
 			t.Error("a lease lapsed early")
 		}
 		time.Sleep(2 * time.Second)
-		if waiting() != 1 || !lease("living", 15*time.Second) || lease("dead", time.Second) || !lease("living", 15*time.Second) {
+		if waiting() != 1 || !lease("living", 15*time.Second) || lease("dead", time.Second) ||
+			!lease("living", 15*time.Second) {
 			t.Error("a lapsed lease keeps others off")
 		}
 		h.write(func(ctx context.Context, tx *store.Tx) error {
@@ -354,7 +371,8 @@ func TestVariablesAtTheSameTime(t *testing.T) {
 		var wg sync.WaitGroup
 		for i := range 24 {
 			wg.Go(func() {
-				if _, err := c.WithCustomer(t.Context(), h.a, parley.APIConversation, "ana", map[string]string{"v" + string(rune('a'+i)): "x"}); err != nil {
+				if _, err := c.WithCustomer(t.Context(), h.a, parley.APIConversation, "ana",
+					map[string]string{"v" + string(rune('a'+i)): "x"}); err != nil {
 					t.Error(err)
 				}
 			})

@@ -13,9 +13,10 @@ import (
 )
 
 const (
-	glance          = 150 * time.Millisecond // how often a node looks whether another has finished with a conversation
-	lookForTakeover = time.Second            // how often it looks, during a reply, whether a person took over on another node
-	turnTime        = 4 * time.Minute        // no reply takes longer
+	glance = 150 * time.Millisecond // how often a node looks whether another has finished with a conversation
+	// how often it looks, during a reply, whether a person took over on another node
+	lookForTakeover = time.Second
+	turnTime        = 4 * time.Minute // no reply takes longer
 
 	maxAttempts    = 6 // at answering one message; a minute passes between the first and the last
 	maxEndAttempts = 3 // at ending a conversation with what is found out from it
@@ -58,8 +59,8 @@ func (c *Chat) attend(id string) {
 	})
 }
 
-// work takes the lease, answers what is pending and ends what has fallen silent. While another node has the lease it looks on for those
-// who wait here.
+// work takes the lease, answers what is pending and ends what has fallen silent. While another node has the lease it
+// looks on for those who wait here.
 func (c *Chat) work(id string) {
 	defer func() { // one conversation's panic is nobody else's; its lease lapses and its waiters are told
 		if p := recover(); p != nil {
@@ -99,7 +100,8 @@ func (c *Chat) lease(ctx context.Context, id string) (mine bool, err error) {
 
 var errLost = errors.New("the lease was lost")
 
-// workLeased works while a heartbeat keeps the lease, and gives it back. It says whether the lease was lost: another node goes on.
+// workLeased works while a heartbeat keeps the lease, and gives it back. It says whether the lease was lost: another
+// node goes on.
 func (c *Chat) workLeased(id string) (lost bool) {
 	ctx, cancel := context.WithCancelCause(c.ctx)
 	beating := make(chan struct{})
@@ -120,7 +122,8 @@ func (c *Chat) workLeased(id string) (lost bool) {
 		}
 	}()
 	failures, err := c.workOff(ctx, id)
-	if err != nil { // a message stays pending, or the end open: it is tried again after a rest, or at once when something new is said
+	// a message stays pending, or the end open: it is tried again after a rest, or at once when something new is said
+	if err != nil {
 		if ctx.Err() == nil {
 			slog.Error("work on a conversation", "conversation", id, "failures", failures, "error", err)
 		} else {
@@ -146,7 +149,8 @@ func (c *Chat) workLeased(id string) (lost bool) {
 	return lost
 }
 
-// workOff answers what is pending in a conversation, and ends it when silence has. With an error it says how often that has failed.
+// workOff answers what is pending in a conversation, and ends it when silence has. With an error it says how often
+// that has failed.
 func (c *Chat) workOff(ctx context.Context, id string) (failures int, err error) {
 	for {
 		m, err := c.DB.Pending(ctx, id)
@@ -162,8 +166,8 @@ func (c *Chat) workOff(ctx context.Context, id string) (failures int, err error)
 	}
 }
 
-// tellWaiters tells those here who wait in a conversation what their messages came to, on whichever node, or the failure err. It says
-// whether somebody still waits.
+// tellWaiters tells those here who wait in a conversation what their messages came to, on whichever node, or the
+// failure err. It says whether somebody still waits.
 func (c *Chat) tellWaiters(id string, failure error) (waiting bool) {
 	if !c.anyWaiter(id) {
 		return false

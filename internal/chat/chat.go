@@ -1,16 +1,17 @@
-// Package chat is a text conversation's life: a customer's message is stored, answered by the assistant, charged once, and ended by
-// silence, in whatever channel it came.
+// Package chat is a text conversation's life: a customer's message is stored, answered by the assistant, charged
+// once, and ended by silence, in whatever channel it came.
 //
 // # Order
 //
-// A message that wants a reply is stored as pending. One node at a time works on a conversation, by a lease on its row, and answers what
-// is pending, oldest first. Who sent a message only waits for its reply to stand: so replies come in order whatever arrives at once, a
-// reader who leaves takes nothing with them, and what a killed node left pending is answered by the next node that looks.
+// A message that wants a reply is stored as pending. One node at a time works on a conversation, by a lease on its
+// row, and answers what is pending, oldest first. Who sent a message only waits for its reply to stand: so replies
+// come in order whatever arrives at once, a reader who leaves takes nothing with them, and what a killed node left
+// pending is answered by the next node that looks.
 //
 // # Money
 //
-// The price of a message is reserved in the transaction that stores it, and taken in the transaction that stores its reply, under the
-// message's own reference: a message is charged once or, when it got no reply, never.
+// The price of a message is reserved in the transaction that stores it, and taken in the transaction that stores its
+// reply, under the message's own reference: a message is charged once or, when it got no reply, never.
 package chat
 
 import (
@@ -39,15 +40,16 @@ type Config struct {
 	Hub        *event.Hub
 	Lease      time.Duration // how long a killed node's conversations wait for another; 0 is 15 s
 
-	// Replied are called in the transaction that stores a reply, for channels that have to send it: asked is the customer's message that it
-	// answers (for a person's reply the newest one; nil when there is none).
+	// Replied are called in the transaction that stores a reply, for channels that have to send it: asked is the
+	// customer's message that it answers (for a person's reply the newest one; nil when there is none).
 	Replied []Replied
 }
 
 // Replied is told of a reply; its error refuses the reply. A channel leaves alone what did not come through it.
 type Replied func(ctx context.Context, tx *store.Tx, conv *parley.Conversation, asked, reply *parley.Message) error
 
-func (c *Chat) replied(ctx context.Context, tx *store.Tx, conv *parley.Conversation, asked, reply *parley.Message) error {
+func (c *Chat) replied(ctx context.Context, tx *store.Tx, conv *parley.Conversation, asked,
+	reply *parley.Message) error {
 	for _, send := range c.Config.Replied {
 		if err := send(ctx, tx, conv, asked, reply); err != nil {
 			return err
@@ -72,13 +74,15 @@ type Chat struct {
 // New makes a Chat; Run it, and Stop it in the end.
 func New(config Config) *Chat {
 	config.Lease = cmp.Or(config.Lease, 15*time.Second)
-	c := &Chat{Config: config, node: uuid.NewString(), attended: map[string]*attendance{}, waiting: map[string]map[int64]*Waiter{}}
+	c := &Chat{Config: config, node: uuid.NewString(), attended: map[string]*attendance{},
+		waiting: map[string]map[int64]*Waiter{}}
 	c.ctx, c.cancel = context.WithCancelCause(context.Background())
 	return c
 }
 
 // errStopping is what those hear who wait while the server stops. Their message is kept and answered by the next start.
-var errStopping = parley.Errorf(parley.Unavailable, "The server is restarting. Your message is kept; please look again in a moment.")
+var errStopping = parley.Errorf(parley.Unavailable,
+	"The server is restarting. Your message is kept; please look again in a moment.")
 
 // lookAround is how often a node looks for conversations that wait for somebody.
 const lookAround = 2 * time.Second
@@ -103,7 +107,8 @@ func (c *Chat) Run(ctx context.Context) error {
 	}
 }
 
-// Stop takes no more messages and waits until those under way are answered, or until ctx ends: then they are cut, and stay pending.
+// Stop takes no more messages and waits until those under way are answered, or until ctx ends: then they are cut, and
+// stay pending.
 func (c *Chat) Stop(ctx context.Context) {
 	c.mu.Lock()
 	c.stopping = true
@@ -119,10 +124,12 @@ func (c *Chat) Stop(ctx context.Context) {
 	c.cancel(errStopping)
 }
 
-// Start makes a conversation of a type with an assistant, with its first message in it. Its visitor, and not its owner, gave the variables
-// that visitors names.
-func (c *Chat) Start(ctx context.Context, a *parley.Assistant, kind parley.ConversationType, vars map[string]string, visitors ...string) (*parley.Conversation, []parley.Message, error) {
-	conv := &parley.Conversation{UserID: a.UserID, AssistantID: a.ID, AssistantUUID: a.UUID, AssistantName: a.Name, Type: kind, Variables: vars,
+// Start makes a conversation of a type with an assistant, with its first message in it. Its visitor, and not its
+// owner, gave the variables that visitors names.
+func (c *Chat) Start(ctx context.Context, a *parley.Assistant, kind parley.ConversationType, vars map[string]string,
+	visitors ...string) (*parley.Conversation, []parley.Message, error) {
+	conv := &parley.Conversation{UserID: a.UserID, AssistantID: a.ID, AssistantUUID: a.UUID, AssistantName: a.Name,
+		Type: kind, Variables: vars,
 		VisitorNames: strings.Join(visitors, " ")}
 	err := c.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
 		// The price of a message must be there, though nothing is taken yet.
@@ -163,7 +170,8 @@ func (c *Chat) create(ctx context.Context, tx *store.Tx, a *parley.Assistant, co
 	return tx.CreateConversation(ctx, conv, first)
 }
 
-// EndsAt is when silence ends a conversation in which something is said now. A deleted assistant, nil, has no say in it.
+// EndsAt is when silence ends a conversation in which something is said now. A deleted assistant, nil, has no say in
+// it.
 func EndsAt(a *parley.Assistant) parley.Time {
 	minutes := int64(30)
 	if a != nil {
@@ -181,9 +189,11 @@ func occasion(conv *parley.Conversation) assistant.Occasion {
 	return o
 }
 
-// WithCustomer is the conversation of an assistant with a customer whom the channel calls identifier, made when there is none. vars are
-// laid over its variables; the customer, and not the assistant's owner, gave those that visitors names.
-func (c *Chat) WithCustomer(ctx context.Context, a *parley.Assistant, kind parley.ConversationType, identifier string, vars map[string]string, visitors ...string) (*parley.Conversation, error) {
+// WithCustomer is the conversation of an assistant with a customer whom the channel calls identifier, made when there
+// is none. vars are laid over its variables; the customer, and not the assistant's owner, gave those that visitors
+// names.
+func (c *Chat) WithCustomer(ctx context.Context, a *parley.Assistant, kind parley.ConversationType,
+	identifier string, vars map[string]string, visitors ...string) (*parley.Conversation, error) {
 	var conv *parley.Conversation
 	err := c.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
 		conv, err = tx.CustomerConversation(ctx, a.ID, kind, identifier)
@@ -193,7 +203,8 @@ func (c *Chat) WithCustomer(ctx context.Context, a *parley.Assistant, kind parle
 		if !store.IsNotFound(err) {
 			return err
 		}
-		conv = &parley.Conversation{UserID: a.UserID, AssistantID: a.ID, AssistantUUID: a.UUID, AssistantName: a.Name, Type: kind,
+		conv = &parley.Conversation{UserID: a.UserID, AssistantID: a.ID, AssistantUUID: a.UUID,
+			AssistantName: a.Name, Type: kind,
 			Variables: vars, VisitorNames: strings.Join(visitors, " "), ExternalIdentifier: &identifier}
 		if phone, ok := parley.NormalizePhone(identifier); ok {
 			conv.CustomerPhone = &phone
@@ -211,7 +222,8 @@ func (c *Chat) free(conv *parley.Conversation) bool {
 	return conv.Type == parley.TestConversation && c.price(conv, "") == 0
 }
 
-// price is what a customer's message in a conversation costs: by the channel that it came through, else by the conversation's type.
+// price is what a customer's message in a conversation costs: by the channel that it came through, else by the
+// conversation's type.
 func (c *Chat) price(conv *parley.Conversation, channel string) parley.Money {
 	if price, ok := c.Prices.Messages[channel]; ok {
 		return price
@@ -225,14 +237,15 @@ func reference(messageID int64) string { return "message:" + strconv.FormatInt(m
 // hold is how long the price of a message stays reserved: longer than any reply takes, renewed when its turn comes.
 const hold = 15 * time.Minute
 
-// Send stores a customer's message and has it answered. The Waiter follows the reply; nobody has to. The error is Insufficient, and
-// nothing is stored, when the owner's balance doesn't cover the price.
+// Send stores a customer's message and has it answered. The Waiter follows the reply; nobody has to. The error is
+// Insufficient, and nothing is stored, when the owner's balance doesn't cover the price.
 func (c *Chat) Send(ctx context.Context, conv *parley.Conversation, text string) (*Waiter, error) {
 	return c.send(ctx, conv, &parley.Message{Content: text})
 }
 
-// Receive stores a customer's message that came through a channel and has it answered; Config.Replied sends the reply. externalID is the
-// channel's own id of the message: received a second time, it changes nothing. A disabled account's assistants answer nobody: it is kept.
+// Receive stores a customer's message that came through a channel and has it answered; Config.Replied sends the
+// reply. externalID is the channel's own id of the message: received a second time, it changes nothing. A disabled
+// account's assistants answer nobody: it is kept.
 func (c *Chat) Receive(ctx context.Context, conv *parley.Conversation, channel, externalID, text string) error {
 	u, err := c.DB.User(ctx, conv.UserID)
 	if err != nil {
@@ -271,7 +284,8 @@ func (c *Chat) send(ctx context.Context, conv *parley.Conversation, m *parley.Me
 			return err
 		}
 		if c.free(conv) {
-			if err := tx.CountDay(ctx, conv.UserID, "test_messages", "free messages in test conversations", parley.Now()); err != nil {
+			if err := tx.CountDay(ctx, conv.UserID, "test_messages", "free messages in test conversations",
+				parley.Now()); err != nil {
 				return err
 			}
 		}
@@ -279,7 +293,8 @@ func (c *Chat) send(ctx context.Context, conv *parley.Conversation, m *parley.Me
 		if conv.Type == parley.WidgetConversation { // anybody may write
 			reserve = tx.ReservePublic
 		}
-		if err := reserve(ctx, conv.UserID, reference(m.ID), c.price(conv, m.Channel), parley.Now().Add(hold)); err != nil {
+		if err := reserve(ctx, conv.UserID, reference(m.ID), c.price(conv, m.Channel),
+			parley.Now().Add(hold)); err != nil {
 			return err
 		}
 		// Before the commit, so that nobody answers it unheard.
@@ -308,14 +323,15 @@ func (c *Chat) send(ctx context.Context, conv *parley.Conversation, m *parley.Me
 	return w, nil
 }
 
-// Keep stores a customer's message that came through a channel and gets no answer: nobody is there to give one, or nothing to pay it
-// with. As with Receive, the second time changes nothing.
+// Keep stores a customer's message that came through a channel and gets no answer: nobody is there to give one, or
+// nothing to pay it with. As with Receive, the second time changes nothing.
 func (c *Chat) Keep(ctx context.Context, conv *parley.Conversation, channel, externalID, text string) error {
 	a, err := c.DB.Assistant(ctx, conv.UserID, conv.AssistantID)
 	if err != nil {
 		return err
 	}
-	m := &parley.Message{ConversationID: conv.ID, Role: parley.RoleUser, Author: parley.AuthorCustomer, Content: text, Channel: channel, ExternalID: externalID}
+	m := &parley.Message{ConversationID: conv.ID, Role: parley.RoleUser, Author: parley.AuthorCustomer,
+		Content: text, Channel: channel, ExternalID: externalID}
 	err = c.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
 		m.ID = 0
 		return tx.AddMessage(ctx, m, 0, EndsAt(a))
@@ -371,11 +387,14 @@ func (c *Chat) Reply(ctx context.Context, userID int64, id, text string) (*parle
 
 // Delete removes a conversation with all that is in it.
 func (c *Chat) Delete(ctx context.Context, userID int64, id string) error {
-	return c.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error { return tx.DeleteConversation(ctx, userID, id) })
+	return c.DB.Write(ctx, func(ctx context.Context,
+		tx *store.Tx) error {
+		return tx.DeleteConversation(ctx, userID, id)
+	})
 }
 
-// SetAI turns the assistant's replies on or off. Off ends the reply that is being made: nothing more of it is told, nothing of it is
-// kept, and it costs nothing.
+// SetAI turns the assistant's replies on or off. Off ends the reply that is being made: nothing more of it is told,
+// nothing of it is kept, and it costs nothing.
 func (c *Chat) SetAI(ctx context.Context, userID int64, id string, on bool) error {
 	err := c.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error { return tx.SetAI(ctx, userID, id, on) })
 	if err != nil {

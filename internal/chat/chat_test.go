@@ -44,7 +44,8 @@ func each(t *testing.T, test func(t *testing.T, h *harness)) {
 func open(t testing.TB, db *store.DB) *harness {
 	h := &harness{TB: t, db: db, server: aitest.NewServer(t)}
 	h.server.Models = []string{"thinker"}
-	providers, err := provider.Open(provider.All(openai.Declare(&openai.Settings{BaseURL: h.server.URL, Stall: 10 * time.Second})))
+	providers, err := provider.Open(provider.All(openai.Declare(&openai.Settings{BaseURL: h.server.URL,
+		Stall: 10 * time.Second})))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,9 +67,12 @@ func open(t testing.TB, db *store.DB) *harness {
 	h.assistants = &assistant.Studio{DB: db, Catalog: cat, Providers: providers, Tools: tool.New(guard)}
 	h.user = storetest.User(t, db, parley.USD)
 	voice := cat.Voices("pipeline", 1)[0]
-	h.a, err = h.assistants.Create(t.Context(), h.user.ID, map[string]any{"name": "Desk", "type": "inbound", "mode": "pipeline", "status": "active",
-		"timezone": "UTC", "voice_id": number(voice.ID), "language_id": number(1), "llm_model_id": number(cat.ModelsOf(parley.LLM)[0].ID),
-		"system_prompt": "Serve {{who}}.", "initial_message": "Hello {{who}}.", "variables": map[string]any{"who": "everybody"}})
+	h.a, err = h.assistants.Create(t.Context(), h.user.ID,
+		map[string]any{"name": "Desk", "type": "inbound", "mode": "pipeline", "status": "active",
+			"timezone": "UTC", "voice_id": number(voice.ID), "language_id": number(1),
+			"llm_model_id":  number(cat.ModelsOf(parley.LLM)[0].ID),
+			"system_prompt": "Serve {{who}}.", "initial_message": "Hello {{who}}.",
+			"variables": map[string]any{"who": "everybody"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +90,8 @@ func (h *harness) write(fn func(context.Context, *store.Tx) error) {
 
 // node is one more process on the database, stopped with the test.
 func (h *harness) node() *chat.Chat {
-	c := chat.New(chat.Config{DB: h.db, Assistants: h.assistants, Prices: h.prices, Hub: event.NewHub(), Lease: time.Second})
+	c := chat.New(chat.Config{DB: h.db, Assistants: h.assistants, Prices: h.prices, Hub: event.NewHub(),
+		Lease: time.Second})
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() { defer close(done); c.Run(ctx) }()
@@ -191,7 +196,8 @@ func TestReplyIsStoredAndChargedOnce(t *testing.T) {
 	})
 }
 
-// A reply that the database can't store is no reply of another node's: whoever waits is told, and the message is answered later, once.
+// A reply that the database can't store is no reply of another node's: whoever waits is told, and the message is
+// answered later, once.
 func TestReplyThatCantBeStored(t *testing.T) {
 	o := storetest.Options(t, "sqlite")
 	h := open(t, storetest.Open(t, o))
@@ -226,7 +232,8 @@ func TestLostLease(t *testing.T) {
 		said <- err
 	}()
 	h.until("the model is asked", func() bool { return h.server.Count() == 1 })
-	storetest.Exec(t, o, "UPDATE conversations SET lease_owner = 'another', lease_until = ?", int64(parley.Now().Add(2*time.Second)))
+	storetest.Exec(t, o, "UPDATE conversations SET lease_owner = 'another', lease_until = ?",
+		int64(parley.Now().Add(2*time.Second)))
 	if err := <-said; err != nil {
 		t.Error(err)
 	}
@@ -260,7 +267,8 @@ func TestOrderOnTwoNodes(t *testing.T) {
 				t.Errorf("%q is followed by %q", list[i].Content, list[i+1].Content)
 			}
 		}
-		for _, r := range h.server.Requests() { // alternating: nobody was asked with a message that was not answered yet
+		// alternating: nobody was asked with a message that was not answered yet
+		for _, r := range h.server.Requests() {
 			for i, m := range r.Messages {
 				if want := []ai.Role{ai.Assistant, ai.User}[i%2]; m.Role != want {
 					t.Errorf("message %d of a request is %s's", i, m.Role)
@@ -311,11 +319,13 @@ func TestModelThatFails(t *testing.T) {
 			h.server.Script(b)
 			got, err := h.say(c, conv, "Hi")
 			var e *parley.Error
-			if !errors.As(err, &e) || e.Kind != parley.Upstream || strings.Contains(e.Message, "sk-secret") || got != "" {
+			if !errors.As(err, &e) || e.Kind != parley.Upstream || strings.Contains(e.Message, "sk-secret") ||
+				got != "" {
 				t.Errorf("%+v came to %q %v", b, got, err)
 			}
 		}
-		if free, err := h.db.Free(t.Context(), h.user.ID); err != nil || free != parley.USD || h.balance() != parley.USD {
+		if free, err := h.db.Free(t.Context(), h.user.ID); err != nil || free != parley.USD ||
+			h.balance() != parley.USD {
 			t.Errorf("failures cost: %v of %v is free: %v", free, h.balance(), err)
 		}
 		if got, err := h.say(c, conv, "Again"); err != nil || !strings.Contains(got, "Again") {
@@ -334,13 +344,15 @@ func TestModelThatFails(t *testing.T) {
 				reasons = append(reasons, *m.Failure)
 			}
 		}
-		if len(reasons) != 3 || !strings.HasPrefix(reasons[0], "The model failed: ") || !strings.Contains(reasons[2], "credentials") || strings.Contains(reasons[2], "sk-secret") {
+		if len(reasons) != 3 || !strings.HasPrefix(reasons[0], "The model failed: ") ||
+			!strings.Contains(reasons[2], "credentials") || strings.Contains(reasons[2], "sk-secret") {
 			t.Errorf("reasons %q", reasons)
 		}
 	})
 }
 
-// Where a message came by SMS or WhatsApp there is no HTTP answer that could tell of a failure: the person is told, and pays nothing.
+// Where a message came by SMS or WhatsApp there is no HTTP answer that could tell of a failure: the person is told,
+// and pays nothing.
 func TestModelThatFailsBehindAChannel(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		c := h.node()
@@ -354,10 +366,12 @@ func TestModelThatFailsBehindAChannel(t *testing.T) {
 			t.Fatal(err)
 		}
 		h.until("the apology", func() bool { return len(h.history(conv)) == before+2 })
-		if last := h.history(conv)[before+1]; !strings.HasPrefix(last.Content, "I'm sorry") || h.balance() != parley.USD {
+		if last := h.history(conv)[before+1]; !strings.HasPrefix(last.Content, "I'm sorry") ||
+			h.balance() != parley.USD {
 			t.Errorf("%+v, balance %v", last, h.balance())
 		}
-		if asked := h.history(conv)[before]; !asked.Failed || asked.Failure == nil || !strings.Contains(*asked.Failure, "credentials") {
+		if asked := h.history(conv)[before]; !asked.Failed || asked.Failure == nil ||
+			!strings.Contains(*asked.Failure, "credentials") {
 			t.Errorf("the apology counts as a reply: %+v", asked)
 		}
 		if free, err := h.db.Free(t.Context(), h.user.ID); err != nil || free != parley.USD {
@@ -391,7 +405,8 @@ func TestDisabledAccountAnswersNobody(t *testing.T) {
 // A node that dies in the middle of a reply leaves the message to the next one.
 func TestNodeThatDies(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
-		dying := chat.New(chat.Config{DB: h.db, Assistants: h.assistants, Prices: h.prices, Hub: event.NewHub(), Lease: time.Second})
+		dying := chat.New(chat.Config{DB: h.db, Assistants: h.assistants, Prices: h.prices, Hub: event.NewHub(),
+			Lease: time.Second})
 		conv := h.start(dying, parley.WidgetConversation)
 		gate := make(chan struct{})
 		defer close(gate)
@@ -414,7 +429,8 @@ func TestNodeThatDies(t *testing.T) {
 		}
 		h.node() // its Run finds what waits
 		h.until("the reply", func() bool { return len(h.history(conv)) == 3 })
-		if got := h.history(conv)[2].Content; !strings.HasPrefix(got, "You said: Hi") || h.balance() != parley.USD-10_000 {
+		if got := h.history(conv)[2].Content; !strings.HasPrefix(got, "You said: Hi") ||
+			h.balance() != parley.USD-10_000 {
 			t.Errorf("%q, balance %v", got, h.balance())
 		}
 		if _, err := dying.Send(t.Context(), conv, "Hi"); err == nil {
@@ -459,8 +475,8 @@ func TestTakingOverAndHandingBack(t *testing.T) {
 	})
 }
 
-// Taking over ends the reply in the middle, on the node that makes it and from another: nothing more of it arrives, none of it is kept,
-// it costs nothing, and the model's stream is let go.
+// Taking over ends the reply in the middle, on the node that makes it and from another: nothing more of it arrives,
+// none of it is kept, it costs nothing, and the model's stream is let go.
 func TestTakingOverInMidReply(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		here, there := h.node(), h.node()
@@ -513,7 +529,8 @@ func TestTakingOverInMidReply(t *testing.T) {
 	})
 }
 
-// A reply that is whole just after somebody took over, on a node that has not heard of it yet, is not stored and costs nothing.
+// A reply that is whole just after somebody took over, on a node that has not heard of it yet, is not stored and
+// costs nothing.
 func TestReplyThatComesAfterTakingOver(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		c := h.node()
@@ -566,14 +583,16 @@ func TestNoMoneyNoReply(t *testing.T) {
 func TestSilenceEndsWithExtraction(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		c := h.node()
-		conv, unheard := h.start(c, parley.TestConversation), h.start(c, parley.WidgetConversation) // what is tried is told as what is meant
+		// what is tried is told as what is meant
+		conv, unheard := h.start(c, parley.TestConversation), h.start(c, parley.WidgetConversation)
 		if _, err := h.say(c, conv, "I want a cake"); err != nil {
 			t.Fatal(err)
 		}
 		past := parley.Now() - 1
 		h.write(func(ctx context.Context, tx *store.Tx) error {
 			for _, id := range []string{conv.ID, unheard.ID} {
-				m := &parley.Message{ConversationID: id, Role: parley.RoleAssistant, Author: parley.AuthorHuman, Content: "Bye"}
+				m := &parley.Message{ConversationID: id, Role: parley.RoleAssistant, Author: parley.AuthorHuman,
+					Content: "Bye"}
 				if err := tx.AddMessage(ctx, m, 0, past); err != nil {
 					return err
 				}
@@ -596,7 +615,8 @@ func TestSilenceEndsWithExtraction(t *testing.T) {
 		if _, err := h.say(c, conv, "One more thing"); err != nil { // it goes on, and will end again
 			t.Error(err)
 		}
-		if again, err := h.db.PublicConversation(t.Context(), conv.ID); err != nil || again.EndsAt == 0 || again.EndedAt != 0 {
+		if again, err := h.db.PublicConversation(t.Context(), conv.ID); err != nil || again.EndsAt == 0 ||
+			again.EndedAt != 0 {
 			t.Errorf("after a new message: %+v %v", again, err)
 		}
 	})
@@ -609,7 +629,8 @@ func TestOneConversationPerCustomer(t *testing.T) {
 		var wg sync.WaitGroup
 		for range 8 {
 			wg.Go(func() {
-				conv, err := c.WithCustomer(t.Context(), h.a, parley.APIConversation, "+12025550123", map[string]string{"who": "Bo"})
+				conv, err := c.WithCustomer(t.Context(), h.a, parley.APIConversation, "+12025550123",
+					map[string]string{"who": "Bo"})
 				if err != nil {
 					t.Error(err)
 					return
@@ -626,7 +647,8 @@ func TestOneConversationPerCustomer(t *testing.T) {
 			}
 		}
 		conv, err := h.db.Conversation(t.Context(), h.user.ID, first)
-		if err != nil || *conv.CustomerPhone != "+12025550123" || conv.MessageCount != 0 { // an initial message would have reached nobody
+		// an initial message would have reached nobody
+		if err != nil || *conv.CustomerPhone != "+12025550123" || conv.MessageCount != 0 {
 			t.Errorf("%+v %v", conv, err)
 		}
 	})

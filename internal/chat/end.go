@@ -9,8 +9,8 @@ import (
 	"parley/internal/store"
 )
 
-// endSilent ends a conversation that silence has ended, with what was found out from it. It may run twice, after a crash: only what is
-// stored counts. What can't be found out or stored in a few attempts is left out.
+// endSilent ends a conversation that silence has ended, with what was found out from it. It may run twice, after a
+// crash: only what is stored counts. What can't be found out or stored in a few attempts is left out.
 func (c *Chat) endSilent(ctx context.Context, id string) (failures int, err error) {
 	conv, err := c.DB.PublicConversation(ctx, id)
 	if store.IsNotFound(err) {
@@ -56,7 +56,8 @@ func tellEnded(ctx context.Context, tx *store.Tx, conv *parley.Conversation) err
 	if err != nil {
 		return err
 	}
-	e := parley.ConversationEnded{ConversationID: conv.ID, AssistantID: a.UUID, AssistantName: a.Name, Type: conv.Type, MessageCount: conv.MessageCount,
+	e := parley.ConversationEnded{ConversationID: conv.ID, AssistantID: a.UUID, AssistantName: a.Name,
+		Type: conv.Type, MessageCount: conv.MessageCount,
 		ExtractedVariables: conv.Extracted, InputVariables: conv.Variables, CustomerPhone: conv.CustomerPhone,
 		CreatedAt: parley.Time(conv.CreatedAt), EndedAt: conv.EndedAt}
 	if e.Sender, err = tx.ConversationSender(ctx, conv); err != nil {
@@ -64,13 +65,14 @@ func tellEnded(ctx context.Context, tx *store.Tx, conv *parley.Conversation) err
 	}
 	e.FormattedTranscript, _ = Transcript(list)
 	for _, m := range list {
-		e.Transcript = append(e.Transcript, parley.TranscriptLine{Role: m.Role, Content: m.Content, Timestamp: parley.Time(m.CreatedAt)})
+		e.Transcript = append(e.Transcript, parley.TranscriptLine{Role: m.Role, Content: m.Content,
+			Timestamp: parley.Time(m.CreatedAt)})
 	}
 	return tx.EnqueueDelivery(ctx, conv.UserID, e.Delivery(a))
 }
 
-// extract finds what the assistant's post_call_schema asks for; nil where nobody said anything. A model that fails leaves every value
-// open: the end of a conversation does not wait for it.
+// extract finds what the assistant's post_call_schema asks for; nil where nobody said anything. A model that fails
+// leaves every value open: the end of a conversation does not wait for it.
 func (c *Chat) extract(ctx context.Context, conv *parley.Conversation) (map[string]any, error) {
 	list, err := c.DB.Messages(ctx, conv.ID)
 	if err != nil {
@@ -98,7 +100,8 @@ func (c *Chat) extract(ctx context.Context, conv *parley.Conversation) (map[stri
 	return values, nil
 }
 
-// Transcript is a conversation as text, a line per message: "AI: …", "Customer: …"; heard says whether the customer said anything.
+// Transcript is a conversation as text, a line per message: "AI: …", "Customer: …"; heard says whether the customer
+// said anything.
 func Transcript(list []parley.Message) (text string, heard bool) {
 	var b strings.Builder
 	for _, m := range list {

@@ -13,7 +13,8 @@ import (
 	"parley/internal/store"
 )
 
-// The end of a conversation is told once, in the transaction that ends it, to the assistant's endpoint where it has one.
+// The end of a conversation is told once, in the transaction that ends it, to the assistant's endpoint where it has
+// one.
 func TestEndIsTold(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		c, second := h.node(), h.node()
@@ -21,7 +22,8 @@ func TestEndIsTold(t *testing.T) {
 		url := "https://example.com/ended"
 		fall := func(conv *parley.Conversation) *parley.Conversation {
 			h.write(func(ctx context.Context, tx *store.Tx) error {
-				m := &parley.Message{ConversationID: conv.ID, Role: parley.RoleAssistant, Author: parley.AuthorHuman, Content: "Bye"}
+				m := &parley.Message{ConversationID: conv.ID, Role: parley.RoleAssistant,
+					Author: parley.AuthorHuman, Content: "Bye"}
 				return tx.AddMessage(ctx, m, 0, parley.Now()-1)
 			})
 			var now *parley.Conversation
@@ -32,7 +34,8 @@ func TestEndIsTold(t *testing.T) {
 			return now
 		}
 		deliveries := func() []parley.Delivery {
-			list, _, err := h.db.Deliveries(t.Context(), h.user.ID, parley.EventConversationEnded, "", store.Page{Number: 1, Size: 10})
+			list, _, err := h.db.Deliveries(t.Context(), h.user.ID, parley.EventConversationEnded, "",
+				store.Page{Number: 1, Size: 10})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -43,10 +46,12 @@ func TestEndIsTold(t *testing.T) {
 			t.Fatal("told without an endpoint")
 		}
 		var err error
-		if h.a, err = h.assistants.Update(t.Context(), h.user.ID, h.a.ID, map[string]any{"conversation_ended_webhook_url": url}); err != nil {
+		if h.a, err = h.assistants.Update(t.Context(), h.user.ID, h.a.ID,
+			map[string]any{"conversation_ended_webhook_url": url}); err != nil {
 			t.Fatal(err)
 		}
-		conv, err := c.WithCustomer(t.Context(), h.a, parley.APIConversation, "+12025550123", map[string]string{"who": "Ana", "customer_name": "Ana Bo"})
+		conv, err := c.WithCustomer(t.Context(), h.a, parley.APIConversation, "+12025550123",
+			map[string]string{"who": "Ana", "customer_name": "Ana Bo"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -66,13 +71,17 @@ func TestEndIsTold(t *testing.T) {
 		if err := json.Unmarshal([]byte(d.Payload), &p); err != nil {
 			t.Fatal(err)
 		}
-		want := []string{"assistant", "assistant_id", "assistant_name", "conversation_id", "created_at", "customer_name", "customer_phone", "ended_at", "event", "extracted_variables",
-			"formatted_transcript", "input_variables", "message_count", "sender", "status", "transcript", "type", "version"}
+		want := []string{"assistant", "assistant_id", "assistant_name", "conversation_id", "created_at",
+			"customer_name", "customer_phone", "ended_at", "event", "extracted_variables",
+			"formatted_transcript", "input_variables", "message_count", "sender", "status", "transcript", "type",
+			"version"}
 		if got := slices.Sorted(maps.Keys(p)); !slices.Equal(got, want) {
 			t.Errorf("keys %v", got)
 		}
-		if got := fmt.Sprintln(p["event"], p["conversation_id"], p["assistant_id"], p["type"], p["message_count"], p["input_variables"], p["customer_phone"], p["extracted_variables"]); got !=
-			fmt.Sprintln("conversation.ended", conv.ID, h.a.UUID, "api", 3, "map[customer_name:Ana Bo who:Ana]", "+12025550123", "map[status:true summary:I want a cake]") {
+		if got := fmt.Sprintln(p["event"], p["conversation_id"], p["assistant_id"], p["type"], p["message_count"],
+			p["input_variables"], p["customer_phone"], p["extracted_variables"]); got !=
+			fmt.Sprintln("conversation.ended", conv.ID, h.a.UUID, "api", 3, "map[customer_name:Ana Bo who:Ana]",
+				"+12025550123", "map[status:true summary:I want a cake]") {
 			t.Errorf("payload %s", got)
 		}
 		if text := "Customer: I want a cake\nAI: You said: I want a cake (prompt: Serve Ana.)\nAI: Bye"; p["formatted_transcript"] != text {
@@ -87,7 +96,9 @@ func TestEndIsTold(t *testing.T) {
 		if raw, _ := json.Marshal(ended.EndedAt); fmt.Sprintf("%q", p["ended_at"]) != string(raw) {
 			t.Errorf("ended_at %v, not %s", p["ended_at"], raw)
 		}
-		if by := fmt.Sprint(p["assistant"]); by != fmt.Sprintf("map[id:%d name:%s uuid:%s]", h.a.ID, h.a.Name, h.a.UUID) || p["version"] != 1.0 || p["status"] != "ended" || p["customer_name"] != "Ana Bo" || p["sender"] != nil {
+		if by := fmt.Sprint(p["assistant"]); by != fmt.Sprintf("map[id:%d name:%s uuid:%s]", h.a.ID, h.a.Name,
+			h.a.UUID) || p["version"] != 1.0 || p["status"] != "ended" || p["customer_name"] != "Ana Bo" ||
+			p["sender"] != nil {
 			t.Errorf("%v", p)
 		}
 	})

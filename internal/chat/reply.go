@@ -16,8 +16,9 @@ import (
 	"parley/internal/store"
 )
 
-// answer has the assistant answer one message and stores what came of it. An error means that nothing was stored and the message waits
-// on, for as many attempts as it has; the model's failure is no such error: it settles the message without a reply.
+// answer has the assistant answer one message and stores what came of it. An error means that nothing was stored and
+// the message waits on, for as many attempts as it has; the model's failure is no such error: it settles the message
+// without a reply.
 func (c *Chat) answer(ctx context.Context, m *parley.Message) error {
 	ctx, cancel := context.WithTimeout(ctx, turnTime)
 	defer cancel()
@@ -66,10 +67,12 @@ func (c *Chat) answer(ctx context.Context, m *parley.Message) error {
 		slog.Warn("the model failed", "conversation", conv.ID, "assistant", a.ID, "kind", ai.KindOf(err), "error", err)
 		return c.giveUp(ctx, conv, a, m, w, reply, err)
 	}
-	if err == nil || ctx.Err() != nil || m.Attempts < maxAttempts { // the server stops, the lease is lost, the database failed: it stays pending
+	// the server stops, the lease is lost, the database failed: it stays pending
+	if err == nil || ctx.Err() != nil || m.Attempts < maxAttempts {
 		return err
 	}
-	slog.Error("a message gets no reply", "conversation", conv.ID, "message", m.ID, "attempts", m.Attempts, "error", err)
+	slog.Error("a message gets no reply", "conversation", conv.ID, "message", m.ID, "attempts", m.Attempts, "error",
+		err)
 	return c.giveUp(ctx, conv, a, m, w, agent.Reply{}, errUnstorable)
 }
 
@@ -77,8 +80,10 @@ func (c *Chat) answer(ctx context.Context, m *parley.Message) error {
 var errUnstorable = parley.Explain(errors.New("the reply could not be stored"),
 	"The reply could not be stored in %d attempts. The server's operator finds the reason in the log, under the conversation's id.", maxAttempts)
 
-// giveUp ends a message that gets no reply, for nothing. Through a channel nobody reads an HTTP answer: the person there is told in words.
-func (c *Chat) giveUp(ctx context.Context, conv *parley.Conversation, a *parley.Assistant, m *parley.Message, w *Waiter, reply agent.Reply, cause error) error {
+// giveUp ends a message that gets no reply, for nothing. Through a channel nobody reads an HTTP answer: the person
+// there is told in words.
+func (c *Chat) giveUp(ctx context.Context, conv *parley.Conversation, a *parley.Assistant, m *parley.Message,
+	w *Waiter, reply agent.Reply, cause error) error {
 	sorry := agent.Sentence(cause)
 	if m.Channel != "" {
 		reply.Text = sorry
@@ -87,7 +92,8 @@ func (c *Chat) giveUp(ctx context.Context, conv *parley.Conversation, a *parley.
 			return err
 		}
 	}
-	return c.settle(ctx, conv, m, w, Answer{}, parley.Explain(parley.Errorf(parley.Upstream, "%s", sorry), "%s", *why(cause)))
+	return c.settle(ctx, conv, m, w, Answer{}, parley.Explain(parley.Errorf(parley.Upstream, "%s", sorry), "%s",
+		*why(cause)))
 }
 
 // why says to the owner why a message got no reply.
@@ -101,8 +107,8 @@ func why(failure error) *string {
 
 var errTakenOver = errors.New("a person has taken over")
 
-// untilTakenOver is a context that ends when a person takes over the conversation: SetAI ends it at once where that happens on this node,
-// a look at the row ends it where it happens on another. done must be called.
+// untilTakenOver is a context that ends when a person takes over the conversation: SetAI ends it at once where that
+// happens on this node, a look at the row ends it where it happens on another. done must be called.
 func (c *Chat) untilTakenOver(ctx context.Context, id string) (_ context.Context, done func()) {
 	ctx, stop := context.WithCancelCause(ctx)
 	c.stopWith(id, stop)
@@ -143,8 +149,10 @@ func (c *Chat) takenOver(id string) {
 	}
 }
 
-// think runs the turn: the conversation up to m, without what came behind it. The sources are what knowledge the model was given.
-func (c *Chat) think(ctx context.Context, conv *parley.Conversation, a *parley.Assistant, m *parley.Message, w *Waiter) (agent.Reply, []parley.MessageSource, error) {
+// think runs the turn: the conversation up to m, without what came behind it. The sources are what knowledge the
+// model was given.
+func (c *Chat) think(ctx context.Context, conv *parley.Conversation, a *parley.Assistant, m *parley.Message,
+	w *Waiter) (agent.Reply, []parley.MessageSource, error) {
 	ready, err := c.Assistants.Ready(a, occasion(conv))
 	if err != nil {
 		return agent.Reply{}, nil, err
@@ -186,7 +194,8 @@ func calls(list []parley.FunctionCall) []agent.ToolCall {
 	return out
 }
 
-// history is what the model sees of a conversation: everything up to the message, and the tools that ran for messages without a reply.
+// history is what the model sees of a conversation: everything up to the message, and the tools that ran for messages
+// without a reply.
 func history(list []parley.Message, upTo int64, made map[int64][]parley.FunctionCall) (out []ai.Message) {
 	for _, m := range list {
 		if m.ID > upTo && (m.Turn == 0 || m.Turn > upTo) {
@@ -204,10 +213,13 @@ func history(list []parley.Message, upTo int64, made map[int64][]parley.Function
 	return out
 }
 
-// store writes a reply, its charge and the end of the waiting in one transaction. failure says why it is no more than an apology.
-func (c *Chat) store(ctx context.Context, conv *parley.Conversation, a *parley.Assistant, m *parley.Message, w *Waiter, reply agent.Reply, sources []parley.MessageSource,
+// store writes a reply, its charge and the end of the waiting in one transaction. failure says why it is no more than
+// an apology.
+func (c *Chat) store(ctx context.Context, conv *parley.Conversation, a *parley.Assistant, m *parley.Message,
+	w *Waiter, reply agent.Reply, sources []parley.MessageSource,
 	price parley.Money, failure *string) error {
-	r := &parley.Message{ConversationID: conv.ID, Turn: m.ID, Role: parley.RoleAssistant, Author: parley.AuthorAI, Content: reply.Text, Sources: sources,
+	r := &parley.Message{ConversationID: conv.ID, Turn: m.ID, Role: parley.RoleAssistant, Author: parley.AuthorAI,
+		Content: reply.Text, Sources: sources,
 		InputTokens: reply.Usage.In, OutputTokens: reply.Usage.Out}
 	for _, call := range reply.Calls {
 		r.FunctionCalls = append(r.FunctionCalls, record(call))
@@ -236,7 +248,8 @@ func (c *Chat) store(ctx context.Context, conv *parley.Conversation, a *parley.A
 				return err
 			}
 		}
-		_, err = tx.Settle(ctx, conv.UserID, &parley.LedgerEntry{Kind: parley.MessageCharge, Amount: -price, Reference: reference(m.ID),
+		_, err = tx.Settle(ctx, conv.UserID, &parley.LedgerEntry{Kind: parley.MessageCharge, Amount: -price,
+			Reference:   reference(m.ID),
 			Description: fmt.Sprintf("Message to %s (%s)", conv.AssistantName, conv.Type)})
 		if err != nil {
 			return err
@@ -262,7 +275,8 @@ func (c *Chat) store(ctx context.Context, conv *parley.Conversation, a *parley.A
 var errAnswered = errors.New("the message has its reply already")
 
 // settle says that a message gets no reply: none is wanted, or it failed.
-func (c *Chat) settle(ctx context.Context, conv *parley.Conversation, m *parley.Message, w *Waiter, a Answer, failure error) error {
+func (c *Chat) settle(ctx context.Context, conv *parley.Conversation, m *parley.Message, w *Waiter, a Answer,
+	failure error) error {
 	var reason *string
 	if failure != nil {
 		reason = why(failure)

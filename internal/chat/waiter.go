@@ -20,8 +20,8 @@ type Piece struct {
 	Call *parley.FunctionCall
 }
 
-// Waiter follows the reply to one message. The reply never waits for its reader: pieces are kept until they are read, and a reply is of
-// bounded length.
+// Waiter follows the reply to one message. The reply never waits for its reader: pieces are kept until they are read,
+// and a reply is of bounded length.
 type Waiter struct {
 	leave func()
 
@@ -112,7 +112,8 @@ func (s sink) ToolStarted(agent.ToolCall) {}
 func (s sink) ToolFinished(c agent.ToolCall) {
 	if s.open() {
 		s.w.change(func() {
-			s.w.pieces = append(s.w.pieces, Piece{Call: &parley.FunctionCall{Name: c.Name, Arguments: c.Arguments, Result: c.Result}})
+			s.w.pieces = append(s.w.pieces, Piece{Call: &parley.FunctionCall{Name: c.Name, Arguments: c.Arguments,
+				Result: c.Result}})
 		})
 	}
 }

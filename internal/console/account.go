@@ -15,9 +15,11 @@ func (c *Console) accountPage(r *request) (*answer, error) {
 	return show("Account", c.account(r, nil, nil)), nil
 }
 
-// passwordChange sets a new password. Every session ends, and this browser gets a new one; API keys stay, unless they are to go too.
+// passwordChange sets a new password. Every session ends, and this browser gets a new one; API keys stay, unless they
+// are to go too.
 func (c *Console) passwordChange(r *request) (*answer, error) {
-	token, err := c.Auth.ChangePassword(r.Context(), r.who.User, r.PostFormValue("current"), r.PostFormValue("password"), r.PostFormValue("revoke_keys") == "1", c.knowsPassword(r))
+	token, err := c.Auth.ChangePassword(r.Context(), r.who.User, r.PostFormValue("current"),
+		r.PostFormValue("password"), r.PostFormValue("revoke_keys") == "1", c.knowsPassword(r))
 	if err == nil {
 		c.setCookie(r, token)
 		return see("/account", "password"), nil

@@ -151,7 +151,8 @@ func (c *Console) fail(r *request, err error) {
 
 // plain is an error as its causer may read it.
 func plain(r *http.Request, err error) *parley.Error {
-	return web.Known(r, err, "Something went wrong on the server. Quote "+web.RequestID(r.Context())+" when you report it.")
+	return web.Known(r, err, "Something went wrong on the server. Quote "+web.RequestID(r.Context())+
+		" when you report it.")
 }
 
 // render sends a page whole, or not at all.
@@ -165,11 +166,13 @@ func (c *Console) render(r *request, a *answer) {
 	}
 	h := r.w.Header()
 	h.Set("Content-Type", "text/html; charset=utf-8")
-	if r.Header.Get("HX-Request") != "" && r.Method == http.MethodGet { // where a script arrived is what the browser shows as its address
+	// where a script arrived is what the browser shows as its address
+	if r.Header.Get("HX-Request") != "" && r.Method == http.MethodGet {
 		q := r.URL.Query()
 		q.Del("done")
 		h.Set("HX-Replace-Url", (&url.URL{Path: r.URL.Path, RawQuery: q.Encode()}).String())
 	}
-	// Compressing a page is safe (BREACH): it holds no token that guards requests, and no other site's request brings the cookie along.
+	// Compressing a page is safe (BREACH): it holds no token that guards requests, and no other site's request brings
+	// the cookie along.
 	web.SendZipped(r.w, r.Request, a.status, b.Bytes())
 }

@@ -19,7 +19,8 @@ var (
 )
 
 func init() {
-	types := map[string]string{".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
+	types := map[string]string{".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8",
+		".svg": "image/svg+xml"}
 	entries, err := assetFS.ReadDir("asset")
 	if err != nil {
 		panic(err)

@@ -74,7 +74,8 @@ func (c *Console) assistantsNamed(r *request, text string, p store.Page) ([]parl
 		return c.Assistants.Page(r.Context(), r.UserID(), p)
 	}
 	text = strings.ToLower(text)
-	list, total, err := c.DB.AssistantsNamed(r.Context(), r.UserID(), func(name string) bool { return strings.Contains(strings.ToLower(name), text) }, p)
+	list, total, err := c.DB.AssistantsNamed(r.Context(), r.UserID(),
+		func(name string) bool { return strings.Contains(strings.ToLower(name), text) }, p)
 	for i := range list {
 		c.Assistants.Complete(&list[i])
 	}

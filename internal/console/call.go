@@ -59,8 +59,8 @@ func callCustomer(c *parley.Call) string {
 	return "somebody without a number"
 }
 
-// callLive sends what changes of a call's page: its turns and tools as they come, what is being said, and where it is in its life. What is
-// said as it is said is known to the node alone that has the call.
+// callLive sends what changes of a call's page: its turns and tools as they come, what is being said, and where it is
+// in its life. What is said as it is said is known to the node alone that has the call.
 func (c *Console) callLive(r *request) (*answer, error) {
 	v, err := c.call(r.Context(), r)
 	if err != nil {
@@ -108,7 +108,8 @@ func (v *callView) parts() (list []part) {
 		}
 		list = append(list, part{"partial", "", partial(v, "")}) // sent once: then as it is heard
 	}
-	return append(list, part{"call-state", v.stateVersion(), callState(v)}, part{"facts", v.factsVersion(), callFacts(v)}, part{"told", v.toldVersion(), callTold(v)})
+	return append(list, part{"call-state", v.stateVersion(), callState(v)},
+		part{"facts", v.factsVersion(), callFacts(v)}, part{"told", v.toldVersion(), callTold(v)})
 }
 
 func (v *callView) stateVersion() string {
@@ -116,7 +117,8 @@ func (v *callView) stateVersion() string {
 }
 
 func (v *callView) factsVersion() string {
-	return fmt.Sprintf("%s.%s.%d.%d.%d.%d.%t", v.Status, v.AnsweredBy, len(v.Variables), len(v.Evaluation), len(v.InputVariables), v.TotalCost(), v.ReportDue == 0)
+	return fmt.Sprintf("%s.%s.%d.%d.%d.%d.%t", v.Status, v.AnsweredBy, len(v.Variables), len(v.Evaluation),
+		len(v.InputVariables), v.TotalCost(), v.ReportDue == 0)
 }
 
 func (v *callView) toldVersion() string {

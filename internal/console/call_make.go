@@ -89,7 +89,8 @@ func (c *Console) callStart(r *request) (*answer, error) {
 			}
 		}
 		to, _ := parley.NormalizePhone(in.PhoneNumber)
-		made, err := c.Calls.Start(r.Context(), call.Order{UserID: r.UserID(), AssistantID: f.assistant.ID, To: to, Variables: in.Variables})
+		made, err := c.Calls.Start(r.Context(), call.Order{UserID: r.UserID(), AssistantID: f.assistant.ID, To: to,
+			Variables: in.Variables})
 		if err == nil {
 			return see("/calls/" + strconv.FormatInt(made.ID, 10)), nil
 		}

@@ -39,7 +39,8 @@ func exchange(t *testing.T, c *Config) *call.Center {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := call.New(call.Config{DB: c.DB, Assistants: c.Assistants, Speech: speech, Prices: c.Prices, Hub: c.Hub, Blobs: blobs, Dir: t.TempDir(), Secret: []byte("s"), Destinations: destinations,
+	d := call.New(call.Config{DB: c.DB, Assistants: c.Assistants, Speech: speech, Prices: c.Prices, Hub: c.Hub,
+		Blobs: blobs, Dir: t.TempDir(), Secret: []byte("s"), Destinations: destinations,
 		Dial: func(ctx context.Context, r call.Route, ringing func()) (audio.Leg, error) {
 			return simulator.Dial(ctx, simulator.Options{To: r.To}, ringing)
 		}})
@@ -56,7 +57,9 @@ func (h *harness) caller(t *testing.T, u *parley.User, name string) *parley.Assi
 	t.Helper()
 	a := h.assistant(t, u, name)
 	n := h.buy(t, u)
-	a, err := h.Assistants.Update(t.Context(), u.ID, a.ID, map[string]any{"type": "outbound", "status": "active", "phone_number_id": numeral(id(n.ID)), "initial_message": "Hello {{who}}, {{company}} here."})
+	a, err := h.Assistants.Update(t.Context(), u.ID, a.ID,
+		map[string]any{"type": "outbound", "status": "active", "phone_number_id": numeral(id(n.ID)),
+			"initial_message": "Hello {{who}}, {{company}} here."})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,13 +71,18 @@ func (h *harness) called(t *testing.T, u *parley.User, a *parley.Assistant, chan
 	t.Helper()
 	to, from := "+14155552671", "+12025550100"
 	now := parley.Now()
-	c := &parley.Call{AssistantID: a.ID, AssistantName: a.Name, Type: parley.CallOutbound, Status: parley.CallInProgress, CustomerPhone: &to, AssistantPhone: &from, MaxDuration: 600,
-		CarrierRate: 14_000, AssistantRate: 60_000, AnsweredAt: parley.DateTime(now.Add(-64_500 * time.Millisecond)), Node: "another",
-		Turns: []parley.CallTurn{{Speaker: parley.SpeakerAssistant, Text: "Hello Ana.", StartedAtMS: 200, Latency: &parley.Latency{FirstPacketMS: 200}},
+	c := &parley.Call{AssistantID: a.ID, AssistantName: a.Name, Type: parley.CallOutbound,
+		Status: parley.CallInProgress, CustomerPhone: &to, AssistantPhone: &from, MaxDuration: 600,
+		CarrierRate: 14_000, AssistantRate: 60_000,
+		AnsweredAt: parley.DateTime(now.Add(-64_500 * time.Millisecond)), Node: "another",
+		Turns: []parley.CallTurn{{Speaker: parley.SpeakerAssistant, Text: "Hello Ana.", StartedAtMS: 200,
+			Latency: &parley.Latency{FirstPacketMS: 200}},
 			{Speaker: parley.SpeakerCustomer, Text: "I would like a cake.", StartedAtMS: 2_000},
 			{Speaker: parley.SpeakerAssistant, Text: "Which one?", StartedAtMS: 61_000, Interrupted: true,
-				Latency: &parley.Latency{EndpointMS: 600, TranscriptMS: 640, FirstTokenMS: 900, FirstSentenceMS: 950, FirstAudioMS: 1100, FirstPacketMS: 1240}}},
-		FunctionCalls: []parley.CallTool{{FunctionCall: parley.FunctionCall{Name: "order_cake", Arguments: json.RawMessage(`{"kind":"any"}`), Result: `{"ok":true}`}, AtMS: 30_000}}}
+				Latency: &parley.Latency{EndpointMS: 600, TranscriptMS: 640, FirstTokenMS: 900,
+					FirstSentenceMS: 950, FirstAudioMS: 1100, FirstPacketMS: 1240}}},
+		FunctionCalls: []parley.CallTool{{FunctionCall: parley.FunctionCall{Name: "order_cake",
+			Arguments: json.RawMessage(`{"kind":"any"}`), Result: `{"ok":true}`}, AtMS: 30_000}}}
 	if change != nil {
 		change(c)
 	}
@@ -128,8 +136,10 @@ func TestCallList(t *testing.T) {
 	rows := func(path string) []string {
 		return v.get(path).is(http.StatusOK).doc().Find(".list li a").Map(textOfNode)
 	}
-	for path, want := range map[string]int{"/calls": pageSize, "/calls?page=2": 3, "/calls?status=busy": 1, "/calls?status=in-progress": 1, "/calls?type=inbound": 1, "/calls?type=web": 1,
-		"/calls?assistant_id=" + id(other.ID): 2, "/calls?phone_number=%2B49+30+90+18+20": 1, "/calls?phone_number=12": 0, "/calls?date_to=2020-01-01": 0, "/calls?date_from=2020-01-01": pageSize,
+	for path, want := range map[string]int{"/calls": pageSize, "/calls?page=2": 3, "/calls?status=busy": 1,
+		"/calls?status=in-progress": 1, "/calls?type=inbound": 1, "/calls?type=web": 1,
+		"/calls?assistant_id=" + id(other.ID): 2, "/calls?phone_number=%2B49+30+90+18+20": 1,
+		"/calls?phone_number=12": 0, "/calls?date_to=2020-01-01": 0, "/calls?date_from=2020-01-01": pageSize,
 		"/calls?status=&type=": pageSize, "/calls?status=busy&type=web": 0} {
 		if got := rows(path); len(got) != want {
 			t.Errorf("%s shows %d calls: %q", path, len(got), got)
@@ -140,7 +150,8 @@ func TestCallList(t *testing.T) {
 	}
 	v.get("/calls?status=busy").says("The line was busy.").says("Night desk")
 	v.get("/calls?status=busy&type=web").says("No call matches these filters.")
-	for _, path := range []string{"/calls?status=x", "/calls?page=0", "/calls?page=x", "/calls?date_from=yesterday", "/calls?type=sms"} {
+	for _, path := range []string{"/calls?status=x", "/calls?page=0", "/calls?page=x", "/calls?date_from=yesterday",
+		"/calls?type=sms"} {
 		v.get(path).moved("/calls")
 	}
 	v.get("/calls?page=9").moved("/calls?page=2")
@@ -167,21 +178,27 @@ func TestCallPage(t *testing.T) {
 	c := h.called(t, u, a, func(c *parley.Call) {
 		over(parley.CustomerHangup)(c)
 		c.AnsweredBy, c.InputVariables = parley.AnsweredHuman, map[string]string{"who": "Ana"}
-		c.Variables, c.Evaluation = map[string]any{"status": true, "summary": "Ana wants a cake.", "age": nil}, map[string]any{"score": 9.5, "sentiment": "positive", "outcome": "success", "extra": "x"}
+		c.Variables, c.Evaluation = map[string]any{"status": true, "summary": "Ana wants a cake.", "age": nil},
+			map[string]any{"score": 9.5, "sentiment": "positive", "outcome": "success", "extra": "x"}
 	})
 	d := parley.NewDelivery(parley.EventCallCompleted, "https://shop.example.com/calls", map[string]any{})
 	d.CallID = &c.ID
 	h.write(t, func(ctx context.Context, tx *store.Tx) error { return tx.EnqueueDelivery(ctx, u.ID, d) })
 	path := "/calls/" + id(c.ID)
 	r := v.get(path).is(http.StatusOK)
-	for _, want := range []string{"The customer hung up.", "a person", "1:05", "2 min × $0.014", "65 s at $0.06 a minute", "$0.09", "9.5", "positive", "Ana wants a cake.", "not said",
+	for _, want := range []string{"The customer hung up.", "a person", "1:05", "2 min × $0.014",
+		"65 s at $0.06 a minute", "$0.09", "9.5", "positive", "Ana wants a cake.", "not said",
 		"half of the replies within 200 ms, the slowest 1.24 s", "call.completed", "order_cake", "interrupted"} {
 		r.says(want)
 	}
-	if got := strings.Join(r.doc().Find("#facts dt").Map(textOfNode), " "); !strings.Contains(got, "Sentiment Outcome Score Extra age status summary who") {
+	if got := strings.Join(r.doc().Find("#facts dt").Map(textOfNode), " "); !strings.Contains(got,
+		"Sentiment Outcome Score Extra age status summary who") {
 		t.Errorf("facts are %q", got)
 	}
-	if got := strings.Join(r.doc().Find("#thread .said").Map(func(_ int, s *goquery.Selection) string { return s.AttrOr("id", "") }), " "); got != "t-0 t-1 x-0 t-2" {
+	if got := strings.Join(r.doc().Find("#thread .said").Map(func(_ int,
+		s *goquery.Selection) string {
+		return s.AttrOr("id", "")
+	}), " "); got != "t-0 t-1 x-0 t-2" {
 		t.Errorf("the transcript goes %q", got)
 	}
 	// The second reply's bars fill the line: 600 of 1240 is the end of the turn.
@@ -200,17 +217,20 @@ func TestCallPage(t *testing.T) {
 	if src := v.get(path).doc().Find("audio").AttrOr("src", ""); src != path+"/recording" {
 		t.Errorf("the player plays %q", src)
 	}
-	if r := v.get(path + "/recording").is(http.StatusOK); len(r.body) != 64044 || r.header.Get("Content-Type") != "audio/wav" || !strings.Contains(r.header.Get("Cache-Control"), "no-store") {
+	if r := v.get(path + "/recording").is(http.StatusOK); len(r.body) != 64044 ||
+		r.header.Get("Content-Type") != "audio/wav" || !strings.Contains(r.header.Get("Cache-Control"), "no-store") {
 		t.Errorf("%d octets, %v", len(r.body), r.header)
 	}
-	if r := v.get(path+"/recording", "Range", "bytes=40-43").is(http.StatusPartialContent); r.body != "\x00\xfa\x00\x00" {
+	if r := v.get(path+"/recording", "Range", "bytes=40-43").is(
+		http.StatusPartialContent); r.body != "\x00\xfa\x00\x00" {
 		t.Errorf("the range is %q", r.body)
 	}
 	var p peaks
 	if err := json.Unmarshal([]byte(v.get(path+"/peaks").is(http.StatusOK).body), &p); err != nil {
 		t.Fatal(err)
 	}
-	if n := len(p.Customer); p.Seconds != 2 || n != len(p.Assistant) || n < 590 || n > 600 || p.Customer[0] != 0 || p.Customer[n-1] != 50 || p.Assistant[n/4] != 0 || p.Assistant[n*3/4] != 10 {
+	if n := len(p.Customer); p.Seconds != 2 || n != len(p.Assistant) || n < 590 || n > 600 || p.Customer[0] != 0 ||
+		p.Customer[n-1] != 50 || p.Assistant[n/4] != 0 || p.Assistant[n*3/4] != 10 {
 		t.Errorf("the shape is %+v", p)
 	}
 
@@ -223,8 +243,10 @@ func TestCallPage(t *testing.T) {
 
 // Every reason and every state has words.
 func TestCallsHaveWords(t *testing.T) {
-	for _, r := range []parley.EndedReason{parley.CustomerHangup, parley.AssistantHangup, parley.APIHangup, parley.Transferred, parley.MaxDuration, parley.MaxSilence, parley.Voicemail, parley.LineBusy,
-		parley.NoAnswer, parley.Rejected, parley.Unreachable, parley.Canceled, parley.InsufficientBalance, parley.ProviderFailure, parley.MediaTimeout, parley.NodeLost, parley.Shutdown} {
+	for _, r := range []parley.EndedReason{parley.CustomerHangup, parley.AssistantHangup, parley.APIHangup,
+		parley.Transferred, parley.MaxDuration, parley.MaxSilence, parley.Voicemail, parley.LineBusy,
+		parley.NoAnswer, parley.Rejected, parley.Unreachable, parley.Canceled, parley.InsufficientBalance,
+		parley.ProviderFailure, parley.MediaTimeout, parley.NodeLost, parley.Shutdown} {
 		if text := reasonText(r); !strings.HasSuffix(text, ".") || strings.Contains(text, "_") {
 			t.Errorf("%s is %q", r, text)
 		}
@@ -247,14 +269,16 @@ func TestCallsHaveWords(t *testing.T) {
 	}
 }
 
-// A reader of a live call's page sees what is said as it is said, by this node or by another, and what becomes of the call.
-// A call that failed because of a vendor is red, with its reason and how to mend it, in the list and on its page.
+// A reader of a live call's page sees what is said as it is said, by this node or by another, and what becomes of the
+// call. A call that failed because of a vendor is red, with its reason and how to mend it, in the list and on its
+// page.
 func TestFailedCallSaysWhy(t *testing.T) {
 	h := open(t)
 	u := h.user(t)
 	a := h.assistant(t, u, "Front desk")
 	c := h.called(t, u, a, func(c *parley.Call) {
-		c.End(parley.Explain(parley.ProviderFailure, "The voice failed: the key of <OpenAI> was refused."), parley.Now())
+		c.End(parley.Explain(parley.ProviderFailure, "The voice failed: the key of <OpenAI> was refused."),
+			parley.Now())
 	})
 	fine := h.called(t, u, a, over(parley.CustomerHangup))
 	v := h.signedIn(t, u)
@@ -298,7 +322,8 @@ func TestCallLive(t *testing.T) {
 	keep(func() { c.Status, c.AnsweredAt = parley.CallInProgress, parley.DateTime(parley.Now()) })
 	until(t, next, "put", "In progress")
 	h.Hub.Tell(call.Topic(c.ID), event.Event{Kind: call.Partial, Data: "I would <b>like"})
-	if e := until(t, next, "put", "I would"); !strings.Contains(e.data["html"], `id="partial"`) || !strings.Contains(e.data["html"], "&lt;b&gt;like") {
+	if e := until(t, next, "put", "I would"); !strings.Contains(e.data["html"], `id="partial"`) ||
+		!strings.Contains(e.data["html"], "&lt;b&gt;like") {
 		t.Errorf("what is being said comes as %s", e.data["html"])
 	}
 	keep(func() {
@@ -307,7 +332,8 @@ func TestCallLive(t *testing.T) {
 	until(t, next, "put", "I would like a cake.")
 	until(t, next, "put", `id="partial" class="said customer partial" data-v="" hidden`)
 	keep(func() {
-		c.FunctionCalls = []parley.CallTool{{FunctionCall: parley.FunctionCall{Name: "order_cake", Arguments: json.RawMessage(`{}`)}, AtMS: 900}}
+		c.FunctionCalls = []parley.CallTool{{FunctionCall: parley.FunctionCall{Name: "order_cake",
+			Arguments: json.RawMessage(`{}`)}, AtMS: 900}}
 	})
 	until(t, next, "put", "order_cake")
 
@@ -330,7 +356,8 @@ func TestCallLive(t *testing.T) {
 	h.write(t, func(ctx context.Context, tx *store.Tx) error { return tx.SaveReport(ctx, c) })
 	h.Hub.Tell(call.Topic(c.ID), event.Event{Kind: call.Reported})
 	until(t, next, "put", "negative")
-	if text := v.get(path).says("It was hung up from the console").doc().Find("main").Text(); strings.Contains(text, "being read") {
+	if text := v.get(path).says("It was hung up from the console").doc().Find("main").Text(); strings.Contains(text,
+		"being read") {
 		t.Error("the report is made, and the page waits for it")
 	}
 }
@@ -354,19 +381,22 @@ func TestMakeCall(t *testing.T) {
 	change(map[string]any{"status": "active"})
 	v.get("/calls/new?to=%2B14155550123").moved(path + "?to=%2B14155550123")
 	v.get(path).says("It has no phone number to call from.")
-	v.post(path, url.Values{"phone_number": {"+14155550123"}}).is(http.StatusUnprocessableEntity).says("It has no phone number to call from.")
+	v.post(path, url.Values{"phone_number": {"+14155550123"}}).is(http.StatusUnprocessableEntity).says(
+		"It has no phone number to call from.")
 	change(map[string]any{"phone_number_id": numeral(id(h.buy(t, u).ID))})
 	h.caller(t, u, "Second <b>")
 	v.get("/calls/new").says("Second <b>")
 
 	form := v.get(path + "?to=%2B14155550123").form(path)
-	if form.Get("phone_number") != "+14155550123" || form.Get("variables.0.key") != "who" || form.Get("variables.1.key") != "company" {
+	if form.Get("phone_number") != "+14155550123" || form.Get("variables.0.key") != "who" ||
+		form.Get("variables.1.key") != "company" {
 		t.Fatalf("the form is %v", form)
 	}
 	form.Set("variables.0.value", "Ana")
 	form.Set("phone_number", "12")
 	r := v.post(path, form).is(http.StatusUnprocessableEntity)
-	if r.doc().Find("#e-phone_number").Length() != 1 || r.form(path).Get("variables.0.value") != "Ana" || r.form(path).Get("phone_number") != "12" {
+	if r.doc().Find("#e-phone_number").Length() != 1 || r.form(path).Get("variables.0.value") != "Ana" ||
+		r.form(path).Get("phone_number") != "12" {
 		t.Error("the mistake is not beside its box, or what was written is lost")
 	}
 	form.Set("phone_number", "+33142685300") // +1 alone may be called
@@ -374,7 +404,8 @@ func TestMakeCall(t *testing.T) {
 	form.Set("phone_number", "+1 415 555 0003")
 	at := v.post(path, form).is(http.StatusSeeOther).header.Get("Location")
 	list, n, err := h.DB.Calls(t.Context(), u.ID, store.CallFilter{}, store.Page{Number: 1, Size: 10})
-	if err != nil || n != 1 || at != "/calls/"+id(list[0].ID) || *list[0].CustomerPhone != "+14155550003" || len(list[0].InputVariables) != 1 || list[0].InputVariables["who"] != "Ana" {
+	if err != nil || n != 1 || at != "/calls/"+id(list[0].ID) || *list[0].CustomerPhone != "+14155550003" ||
+		len(list[0].InputVariables) != 1 || list[0].InputVariables["who"] != "Ana" {
 		t.Fatalf("%s, %d calls: %+v %v", at, n, list, err)
 	}
 	v.waitFor(at, "Call again")
@@ -393,12 +424,16 @@ func TestCallsOfOthersAreUnknown(t *testing.T) {
 	c := h.called(t, owner, a, over(parley.CustomerHangup))
 	h.record(t, c)
 	v := h.signedIn(t, other)
-	for _, p := range []struct{ method, path, id string }{{"GET", "/calls/%", id(c.ID)}, {"GET", "/calls/%/live", id(c.ID)}, {"GET", "/calls/%/recording", id(c.ID)}, {"GET", "/calls/%/peaks", id(c.ID)},
-		{"POST", "/calls/%/hangup", id(c.ID)}, {"POST", "/calls/%/delete", id(c.ID)}, {"GET", "/assistants/%/call", id(a.ID)}, {"POST", "/assistants/%/call", id(a.ID)}} {
+	for _, p := range []struct{ method, path, id string }{{"GET", "/calls/%", id(c.ID)},
+		{"GET", "/calls/%/live", id(c.ID)}, {"GET", "/calls/%/recording", id(c.ID)},
+		{"GET", "/calls/%/peaks", id(c.ID)},
+		{"POST", "/calls/%/hangup", id(c.ID)}, {"POST", "/calls/%/delete", id(c.ID)},
+		{"GET", "/assistants/%/call", id(a.ID)}, {"POST", "/assistants/%/call", id(a.ID)}} {
 		bodies := map[string]bool{}
 		for _, one := range []string{p.id, "424242", "0", "007", "-1", "x", "99999999999999999999"} {
 			path := strings.Replace(p.path, "%", one, 1)
-			bodies[v.send(p.method, path, url.Values{"phone_number": {"+14155550123"}}).is(http.StatusNotFound).doc().Find("main").Text()] = true
+			bodies[v.send(p.method, path, url.Values{"phone_number": {"+14155550123"}}).is(
+				http.StatusNotFound).doc().Find("main").Text()] = true
 		}
 		if len(bodies) != 1 {
 			t.Errorf("%s %s tells a foreign id from an unknown one: %v", p.method, p.path, bodies)
@@ -419,18 +454,24 @@ func TestCallsShowHostileTextAsText(t *testing.T) {
 		phone := evil // SIP callers say who they are as they like
 		c.CustomerPhone, c.AssistantPhone, c.EndedReason = &phone, &phone, evil
 		c.Turns = []parley.CallTurn{{Speaker: parley.SpeakerCustomer, Text: evil}, {Speaker: evil, Text: evil}}
-		c.FunctionCalls = []parley.CallTool{{FunctionCall: parley.FunctionCall{Name: evil, Arguments: json.RawMessage(`{"x":"<script>"}`), Result: evil}}}
-		c.Variables, c.Evaluation, c.InputVariables = map[string]any{evil: evil, "list": []any{evil}}, map[string]any{evil: evil}, map[string]string{evil: evil}
+		c.FunctionCalls = []parley.CallTool{{FunctionCall: parley.FunctionCall{Name: evil,
+			Arguments: json.RawMessage(`{"x":"<script>"}`), Result: evil}}}
+		c.Variables, c.Evaluation, c.InputVariables = map[string]any{evil: evil, "list": []any{evil}},
+			map[string]any{evil: evil}, map[string]string{evil: evil}
 	}
 	done := h.called(t, u, a, func(c *parley.Call) { over(parley.CustomerHangup)(c); hostile(c) })
 	live := h.called(t, u, a, hostile)
 	v := h.signedIn(t, u)
 	h.record(t, done)
-	replies := []*reply{v.get("/calls"), v.get("/calls?phone_number=" + url.QueryEscape(evil[:32])), v.get("/calls/" + id(done.ID)), v.get("/calls/" + id(live.ID)), v.get("/assistants/" + id(a.ID) + "/call?to=" + url.QueryEscape(evil)),
-		v.post("/assistants/"+id(a.ID)+"/call", url.Values{"phone_number": {evil}, "variables": {""}, "variables.0.key": {evil}, "variables.0.value": {evil}}), v.get("/calls/new")}
+	replies := []*reply{v.get("/calls"), v.get("/calls?phone_number=" + url.QueryEscape(evil[:32])),
+		v.get("/calls/" + id(done.ID)), v.get("/calls/" + id(live.ID)),
+		v.get("/assistants/" + id(a.ID) + "/call?to=" + url.QueryEscape(evil)),
+		v.post("/assistants/"+id(a.ID)+"/call", url.Values{"phone_number": {evil}, "variables": {""},
+			"variables.0.key": {evil}, "variables.0.value": {evil}}), v.get("/calls/new")}
 	replies[2].says("alert(1)")
 	for i, r := range replies {
-		if n := r.doc().Find("script:not([src]), img, [onerror]").Length(); n > 0 || strings.Contains(r.body, "<script>") {
+		if n := r.doc().Find("script:not([src]), img, [onerror]").Length(); n > 0 ||
+			strings.Contains(r.body, "<script>") {
 			t.Errorf("%d: %d elements of the text came alive:\n%.3000s", i, n, r.body)
 		}
 	}
@@ -440,7 +481,8 @@ func TestCallsShowHostileTextAsText(t *testing.T) {
 		e, _ := next()
 		html += e.data["html"]
 	}
-	if strings.Contains(html, "<script") || strings.Contains(html, "<img") || !strings.Contains(html, "&lt;script&gt;") {
+	if strings.Contains(html, "<script") || strings.Contains(html, "<img") ||
+		!strings.Contains(html, "&lt;script&gt;") {
 		t.Errorf("the pieces are %s", html)
 	}
 }
@@ -454,7 +496,8 @@ func TestPeaks(t *testing.T) {
 		return bytes.NewReader(b)
 	}
 	p, err := readPeaks(wav(2, 0, -32768, 32767, 0, -16384, 8))
-	if err != nil || len(p.Customer) != 3 || p.Customer[0] != 0 || p.Customer[1] != 100 || p.Customer[2] != 50 || p.Assistant[0] != 100 || p.Assistant[1] != 0 {
+	if err != nil || len(p.Customer) != 3 || p.Customer[0] != 0 || p.Customer[1] != 100 || p.Customer[2] != 50 ||
+		p.Assistant[0] != 100 || p.Assistant[1] != 0 {
 		t.Errorf("%+v %v", p, err)
 	}
 	if p, err := readPeaks(wav(1, 16384)); err != nil || len(p.Customer) != 1 || p.Assistant[0] != 50 {
@@ -462,7 +505,8 @@ func TestPeaks(t *testing.T) {
 	}
 	long := make([]int16, 2*100_001)
 	long[2*100_000] = 32767
-	if p, err := readPeaks(wav(2, long...)); err != nil || len(p.Customer) > mostPeaks || p.Customer[len(p.Customer)-1] != 100 || p.Seconds < 12.5 || p.Seconds > 12.501 {
+	if p, err := readPeaks(wav(2, long...)); err != nil || len(p.Customer) > mostPeaks ||
+		p.Customer[len(p.Customer)-1] != 100 || p.Seconds < 12.5 || p.Seconds > 12.501 {
 		t.Errorf("a long one: %d peaks, %v s, %v", len(p.Customer), p.Seconds, err)
 	}
 	if p, err := readPeaks(wav(2)); err != nil || len(p.Customer) != 0 || p.Seconds != 0 {
@@ -490,7 +534,8 @@ func TestTrunkCheckShowsItsResult(t *testing.T) {
 	trunk := h.trunk(t, u, "Office", "+4930901822")
 	v := h.signedIn(t, u)
 	path := "/trunks/" + id(trunk.ID)
-	v.post(path+"/check", nil).is(http.StatusOK).says("Something is wrong").says("Telephony is not running on this server")
+	v.post(path+"/check", nil).is(http.StatusOK).says("Something is wrong").says(
+		"Telephony is not running on this server")
 	w := &wire{health: call.Health{OptionsMS: 12}}
 	h.Calls.Line, h.Numbers.TrunksChanged = w, w.Refresh
 	v.post(path+"/check", nil).says("It works").says("The trunk answers (12 ms).")

@@ -7,11 +7,14 @@ import (
 )
 
 // statusLabels are the states of calls in words.
-var statusLabels = map[parley.CallStatus]string{parley.CallInitiated: "Starting", parley.CallRinging: "Ringing", parley.CallInProgress: "In progress",
-	parley.CallCompleted: "Completed", parley.CallBusy: "Busy", parley.CallNoAnswer: "No answer", parley.CallFailed: "Failed", parley.CallCanceled: "Canceled"}
+var statusLabels = map[parley.CallStatus]string{parley.CallInitiated: "Starting", parley.CallRinging: "Ringing",
+	parley.CallInProgress: "In progress",
+	parley.CallCompleted:  "Completed", parley.CallBusy: "Busy", parley.CallNoAnswer: "No answer",
+	parley.CallFailed: "Failed", parley.CallCanceled: "Canceled"}
 
 // callTypes are the types of calls in words.
-var callTypes = map[parley.CallType]string{parley.CallInbound: "Inbound", parley.CallOutbound: "Outbound", parley.CallWeb: "Browser"}
+var callTypes = map[parley.CallType]string{parley.CallInbound: "Inbound", parley.CallOutbound: "Outbound",
+	parley.CallWeb: "Browser"}
 
 // reasons say why a call is over, as one would tell somebody.
 var reasons = map[parley.EndedReason]string{
@@ -76,7 +79,8 @@ var stages = []stage{
 	{"Heard", "the first sound was sent"},
 }
 
-// stagesOf are the times of a latency by stage, in milliseconds since the customer's last sound; 0 is one that a reply did without.
+// stagesOf are the times of a latency by stage, in milliseconds since the customer's last sound; 0 is one that a
+// reply did without.
 func stagesOf(l *parley.Latency) []int64 {
 	return []int64{l.EndpointMS, l.TranscriptMS, l.FirstTokenMS, l.FirstSentenceMS, l.FirstAudioMS, l.FirstPacketMS}
 }

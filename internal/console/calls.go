@@ -78,7 +78,8 @@ func (c *Console) calls(r *request) (l *calls, ok bool, err error) {
 		}
 	}
 	from, to := l.bounds()
-	f := store.CallFilter{Status: parley.CallStatus(l.Status), Type: parley.CallType(l.Type), Phone: l.Phone, AssistantID: l.AssistantID, From: from, To: to}
+	f := store.CallFilter{Status: parley.CallStatus(l.Status), Type: parley.CallType(l.Type), Phone: l.Phone,
+		AssistantID: l.AssistantID, From: from, To: to}
 	if n, ok := parley.NormalizePhone(l.Phone); ok {
 		f.Phone = n
 	}

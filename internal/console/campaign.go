@@ -163,7 +163,8 @@ func (c *Console) campaignPage(r *request) (*answer, error) {
 	return show(v.Name, campaignPage(v)), nil
 }
 
-// campaignLive sends what changes of a campaign's page: its state, its counts, its live calls, an import under way; and that the table is old.
+// campaignLive sends what changes of a campaign's page: its state, its counts, its live calls, an import under way;
+// and that the table is old.
 func (c *Console) campaignLive(r *request) (*answer, error) {
 	if _, err := c.DB.Campaign(r.Context(), r.UserID(), r.id("id")); err != nil {
 		return nil, err
@@ -209,7 +210,8 @@ func (v *campaignView) listed() string {
 }
 
 func (v *campaignView) parts() []part {
-	return []part{{"campaign-state", v.stateVersion(), campaignState(v)}, {"campaign-sums", v.sumsVersion(), campaignSums(v)}, {"campaign-calls", v.callsVersion(), campaignCalls(v)}}
+	return []part{{"campaign-state", v.stateVersion(), campaignState(v)},
+		{"campaign-sums", v.sumsVersion(), campaignSums(v)}, {"campaign-calls", v.callsVersion(), campaignCalls(v)}}
 }
 
 func (v *campaignView) stateVersion() string {
@@ -254,15 +256,21 @@ func slicesOf(list ...slice) (out []slice) {
 // progress is how the leads stand.
 func progress(s *parley.CampaignStats) []slice {
 	n := s.ByStatus
-	return slicesOf(slice{label: "Completed", class: "s-good", n: n[parley.LeadCompleted]}, slice{label: "Out of attempts", class: "s-bad", n: n[parley.LeadExhausted]},
-		slice{label: "Blacklisted", class: "s-off", n: n[parley.LeadBlacklisted]}, slice{label: "Being called", class: "s-live", n: n[parley.LeadScheduled] + n[parley.LeadProcessing]},
-		slice{label: "To be called again", class: "s-wait", n: n[parley.LeadRescheduled]}, slice{label: "Not called yet", class: "s-new", n: n[parley.LeadCreated]})
+	return slicesOf(slice{label: "Completed", class: "s-good", n: n[parley.LeadCompleted]},
+		slice{label: "Out of attempts", class: "s-bad", n: n[parley.LeadExhausted]},
+		slice{label: "Blacklisted", class: "s-off", n: n[parley.LeadBlacklisted]},
+		slice{label: "Being called", class: "s-live", n: n[parley.LeadScheduled] + n[parley.LeadProcessing]},
+		slice{label: "To be called again", class: "s-wait", n: n[parley.LeadRescheduled]},
+		slice{label: "Not called yet", class: "s-new", n: n[parley.LeadCreated]})
 }
 
 // outcomes are what became of the calls.
 func outcomes(s *parley.CampaignStats) []slice {
-	return slicesOf(slice{label: "Answered", class: "s-good", n: s.Answered}, slice{label: "Voicemail", class: "s-wait", n: s.Voicemail}, slice{label: "No answer", class: "s-new", n: s.NoAnswer},
-		slice{label: "Busy", class: "s-live", n: s.Busy}, slice{label: "Failed", class: "s-bad", n: s.Failed}, slice{label: "Canceled", class: "s-off", n: s.Canceled})
+	return slicesOf(slice{label: "Answered", class: "s-good", n: s.Answered},
+		slice{label: "Voicemail", class: "s-wait", n: s.Voicemail},
+		slice{label: "No answer", class: "s-new", n: s.NoAnswer},
+		slice{label: "Busy", class: "s-live", n: s.Busy}, slice{label: "Failed", class: "s-bad", n: s.Failed},
+		slice{label: "Canceled", class: "s-off", n: s.Canceled})
 }
 
 // done is how many leads wait no more.
@@ -272,10 +280,14 @@ func done(s *parley.CampaignStats) int64 {
 
 // campaignLabels are the states of campaigns in words, leadLabels those of leads.
 var (
-	campaignLabels = map[parley.CampaignStatus]string{parley.CampaignDraft: "Draft", parley.CampaignInProgress: "In progress", parley.CampaignStopped: "Stopped", parley.CampaignEnded: "Completed"}
-	leadLabels     = map[parley.LeadStatus]string{parley.LeadCreated: "Not called yet", parley.LeadScheduled: "About to be called", parley.LeadProcessing: "Being called",
-		parley.LeadRescheduled: "To be called again", parley.LeadCompleted: "Completed", parley.LeadExhausted: "Out of attempts", parley.LeadBlacklisted: "Blacklisted"}
-	outcomeLabels = map[parley.Outcome]string{parley.OutcomeAnswered: "answered", parley.OutcomeVoicemail: "voicemail", parley.OutcomeBusy: "busy", parley.OutcomeNoAnswer: "no answer",
+	campaignLabels = map[parley.CampaignStatus]string{parley.CampaignDraft: "Draft",
+		parley.CampaignInProgress: "In progress", parley.CampaignStopped: "Stopped", parley.CampaignEnded: "Completed"}
+	leadLabels = map[parley.LeadStatus]string{parley.LeadCreated: "Not called yet",
+		parley.LeadScheduled: "About to be called", parley.LeadProcessing: "Being called",
+		parley.LeadRescheduled: "To be called again", parley.LeadCompleted: "Completed",
+		parley.LeadExhausted: "Out of attempts", parley.LeadBlacklisted: "Blacklisted"}
+	outcomeLabels = map[parley.Outcome]string{parley.OutcomeAnswered: "answered",
+		parley.OutcomeVoicemail: "voicemail", parley.OutcomeBusy: "busy", parley.OutcomeNoAnswer: "no answer",
 		parley.OutcomeFailed: "failed", parley.OutcomeCanceled: "canceled"}
 )
 

@@ -26,7 +26,8 @@ func (f *campaignForm) path() string {
 }
 
 // campaignForm reads what a form chooses from.
-func (c *Console) campaignForm(r *request, camp *parley.Campaign, tree map[string]any, wrong parley.Fields) (*campaignForm, error) {
+func (c *Console) campaignForm(r *request, camp *parley.Campaign, tree map[string]any,
+	wrong parley.Fields) (*campaignForm, error) {
 	f := &campaignForm{fields: fieldsOf[parley.Campaign](tree, wrong)}
 	if camp != nil {
 		f.id, f.name = camp.ID, camp.Name
@@ -50,7 +51,8 @@ func (c *Console) campaignNew(r *request) (*answer, error) {
 	camp := &parley.Campaign{}
 	form.Defaults(camp)
 	camp.Timezone = r.who.User.Timezone
-	camp.AllowedHoursStartTime, camp.AllowedHoursEndTime = "09:00", "18:00" // when people may be called; who wants other hours chooses them
+	// when people may be called; who wants other hours chooses them
+	camp.AllowedHoursStartTime, camp.AllowedHoursEndTime = "09:00", "18:00"
 	camp.AllowedDays = camp.AllowedDays[:5]
 	camp.MaxCallsInParallel = min(3, c.Prices.Plan(r.who.User.Plan).MostParallel())
 	tree := treeOf(camp)

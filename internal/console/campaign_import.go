@@ -13,7 +13,8 @@ import (
 // listLimit bounds a list of leads, as the API bounds it.
 const listLimit = 64 << 20
 
-// campaignImport adds the list in a form to a campaign, campaignCheck looks at it only. Either says what is wrong with which row.
+// campaignImport adds the list in a form to a campaign, campaignCheck looks at it only. Either says what is wrong
+// with which row.
 func (c *Console) campaignImport(r *request) (*answer, error) { return c.takeList(r, false) }
 func (c *Console) campaignCheck(r *request) (*answer, error)  { return c.takeList(r, true) }
 
@@ -37,7 +38,8 @@ func (c *Console) takeList(r *request, dry bool) (*answer, error) {
 		if err != nil {
 			return nil, fmt.Errorf("read the list: %w", err)
 		}
-		report, err = c.Campaigns.ImportLeads(r.Context(), r.UserID(), campaign.Import{CampaignID: r.id("id"), File: file, Size: size, Duplicates: duplicates, Dry: dry})
+		report, err = c.Campaigns.ImportLeads(r.Context(), r.UserID(),
+			campaign.Import{CampaignID: r.id("id"), File: file, Size: size, Duplicates: duplicates, Dry: dry})
 		var e *parley.Error
 		switch {
 		case errors.As(err, &e) && e.Kind == parley.Invalid:
@@ -57,7 +59,8 @@ func (c *Console) takeList(r *request, dry bool) (*answer, error) {
 	return show(v.Name, campaignPage(v)), nil
 }
 
-// listFile keeps the file of a form on disk: only the whole form says what is to be done with it. It is nil where the form has none.
+// listFile keeps the file of a form on disk: only the whole form says what is to be done with it. It is nil where the
+// form has none.
 func (c *Console) listFile(r *request) (file *os.File, duplicates bool, err error) {
 	body := r.upload(listLimit)
 	parts, err := r.MultipartReader()

@@ -60,7 +60,9 @@ func TestCampaignPages(t *testing.T) {
 	v.get("/campaigns/new").says("There is no outbound assistant yet.")
 	a := h.caller(t, u, "Caller <b>")
 	form := v.get("/campaigns/new").form("/campaigns/new")
-	if form.Get("allowed_hours_start_time") != "09:00" || form.Get("allowed_hours_end_time") != "18:00" || strings.Join(form["allowed_days"], " ") != " monday tuesday wednesday thursday friday" || form.Get("max_calls_in_parallel") != "3" {
+	if form.Get("allowed_hours_start_time") != "09:00" || form.Get("allowed_hours_end_time") != "18:00" ||
+		strings.Join(form["allowed_days"], " ") != " monday tuesday wednesday thursday friday" ||
+		form.Get("max_calls_in_parallel") != "3" {
 		t.Errorf("defaults: %v", form)
 	}
 	form.Set("name", "")
@@ -73,7 +75,8 @@ func TestCampaignPages(t *testing.T) {
 	form.Set("timezone", "Europe/Berlin")
 	form["allowed_days"] = []string{"", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"}
 	form.Set("allowed_hours_start_time", "00:00")
-	at := strings.TrimSuffix(v.post("/campaigns/new", form).is(http.StatusSeeOther).header.Get("Location"), "?done=created")
+	at := strings.TrimSuffix(v.post("/campaigns/new", form).is(http.StatusSeeOther).header.Get("Location"),
+		"?done=created")
 	v.get("/campaigns").says("Spring <script>").says("Draft")
 	page := v.get(at).is(http.StatusOK).says("Spring <script>").says(a.Name + " calls").says("Import a list above.")
 	if page.doc().Find("script:not([src])").Length() != 0 {
@@ -83,23 +86,29 @@ func TestCampaignPages(t *testing.T) {
 	// A list is looked at first, and then imported.
 	list := "phone_number;name\n+14155550101;Ana <i>\n12;Bo\n+14155550102;\"Cy\n+14155550101;again\n+14155550103;Di\n"
 	checked := v.sendList(at+"/check", list).is(http.StatusOK).doc().Find("#import-report")
-	if text := checked.Text(); !strings.Contains(text, "2 rows can be imported") || !strings.Contains(text, "3 would be left out") || checked.Find("tbody tr").Length() != 3 {
+	if text := checked.Text(); !strings.Contains(text, "2 rows can be imported") ||
+		!strings.Contains(text, "3 would be left out") || checked.Find("tbody tr").Length() != 3 {
 		t.Errorf("checked: %s", text)
 	}
 	if list, _ := h.DB.Campaigns(t.Context(), u.ID); len(list) != 1 {
 		t.Fatal(list)
 	}
 	v.get(at).says("Import a list above.")
-	if text := v.sendList(at+"/import", list).is(http.StatusOK).doc().Find("#import-report").Text(); !strings.Contains(text, "2 leads imported") || !strings.Contains(text, "3 left out") {
+	if text := v.sendList(at+"/import", list).is(http.StatusOK).doc().Find(
+		"#import-report").Text(); !strings.Contains(text, "2 leads imported") || !strings.Contains(text, "3 left out") {
 		t.Errorf("imported: %s", text)
 	}
-	if text := v.sendList(at+"/import", list, "allow_duplicate", "1").is(http.StatusOK).doc().Find("#import-report").Text(); !strings.Contains(text, "3 leads imported") {
+	if text := v.sendList(at+"/import", list, "allow_duplicate",
+		"1").is(http.StatusOK).doc().Find("#import-report").Text(); !strings.Contains(text, "3 leads imported") {
 		t.Errorf("with duplicates: %s", text)
 	}
-	v.sendList(at+"/import", "name\nAna\n").is(http.StatusUnprocessableEntity).says("The file field must have a phone_number column. Its columns are: name")
+	v.sendList(at+"/import", "name\nAna\n").is(http.StatusUnprocessableEntity).says(
+		"The file field must have a phone_number column. Its columns are: name")
 	v.sendList(at+"/import", "").is(http.StatusUnprocessableEntity).says("Choose a CSV file first.")
 	rows := func(path string) int { return v.get(path).is(http.StatusOK).doc().Find("#results li").Length() }
-	if a, b, c := rows(at), rows(at+"?phone_number=%2B14155550103"), rows(at+"?status=completed"); a != 5 || b != 2 || c != 1 { // the last is the empty list's
+	// the last is the empty list's
+	if a, b, c := rows(at), rows(at+"?phone_number=%2B14155550103"), rows(at+"?status=completed"); a != 5 ||
+		b != 2 || c != 1 {
 		if c = v.get(at + "?status=completed").doc().Find("#results .list li").Length(); a != 5 || b != 2 || c != 0 {
 			t.Errorf("%d leads, %d with a number, %d completed", a, b, c)
 		}
@@ -110,8 +119,10 @@ func TestCampaignPages(t *testing.T) {
 	if to := v.get(at).doc().Find("#campaign-state a.primary").AttrOr("href", ""); to != at+"/start" {
 		t.Errorf("Start leads to %q", to)
 	}
-	ask := v.get(at + "/start").is(http.StatusOK).says("5 leads").says("Every day, 00:00 to 18:00").says("Los Angeles").says("if everybody answers and talks for a minute")
-	if text := strings.Join(strings.Fields(ask.doc().Find("[aria-labelledby=unfilled-t]").Text()), " "); !strings.Contains(text, "{{who}} no lead has a value") || strings.Contains(text, "{{company}}") {
+	ask := v.get(at + "/start").is(http.StatusOK).says("5 leads").says("Every day, 00:00 to 18:00").says(
+		"Los Angeles").says("if everybody answers and talks for a minute")
+	if text := strings.Join(strings.Fields(ask.doc().Find("[aria-labelledby=unfilled-t]").Text()),
+		" "); !strings.Contains(text, "{{who}} no lead has a value") || strings.Contains(text, "{{company}}") {
 		t.Errorf("the variables without a value are %q", text)
 	}
 	v.get(at).says("Draft") // asking starts nothing
@@ -123,7 +134,8 @@ func TestCampaignPages(t *testing.T) {
 	edit := v.get(at + "/edit").form(at + "/edit")
 	edit.Set("name", "Autumn")
 	v.post(at+"/edit", edit).moved(at + "?done=saved")
-	if got := v.get(at + "/export").is(http.StatusOK); got.header.Get("Content-Type") != "text/csv; charset=utf-8" || strings.Count(got.body, "\n") != 6 {
+	if got := v.get(at + "/export").is(http.StatusOK); got.header.Get(
+		"Content-Type") != "text/csv; charset=utf-8" || strings.Count(got.body, "\n") != 6 {
 		t.Errorf("the export is %s", got.body)
 	}
 
@@ -149,7 +161,8 @@ func TestCampaignWaits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := h.Campaigns.AddLead(t.Context(), u.ID, &parley.Lead{CampaignID: c.ID, PhoneNumber: "+14155550101"}, false); err != nil {
+	if err := h.Campaigns.AddLead(t.Context(), u.ID, &parley.Lead{CampaignID: c.ID, PhoneNumber: "+14155550101"},
+		false); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := h.Campaigns.Begin(t.Context(), u.ID, c.ID); err != nil {

@@ -88,7 +88,8 @@ func (c *Console) talkStart(r *request) (*answer, error) {
 
 // failed says whether a tool's call went wrong: what the assistant was told then begins so.
 func failed(f parley.FunctionCall) bool {
-	return slices.ContainsFunc([]string{"Error: ", "The tool failed", "The tool was not called"}, func(s string) bool { return strings.HasPrefix(f.Result, s) })
+	return slices.ContainsFunc([]string{"Error: ", "The tool failed", "The tool was not called"},
+		func(s string) bool { return strings.HasPrefix(f.Result, s) })
 }
 
 // indented is JSON with line breaks; another text is left as it is.

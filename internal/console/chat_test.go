@@ -28,7 +28,8 @@ func think(t *testing.T, c *Config) *aitest.Server {
 	t.Helper()
 	model := aitest.NewServer(t)
 	model.Models = []string{"gpt-4.1-mini"}
-	providers, err := provider.Open(provider.All(openai.Declare(&openai.Settings{BaseURL: model.URL, Stall: 10 * time.Second})))
+	providers, err := provider.Open(provider.All(openai.Declare(&openai.Settings{BaseURL: model.URL,
+		Stall: 10 * time.Second})))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +74,8 @@ func TestTestChatWithoutScript(t *testing.T) {
 	h := open(t)
 	u := h.user(t)
 	a := h.assistant(t, u, "Front desk")
-	if _, err := h.Assistants.Update(t.Context(), u.ID, a.ID, map[string]any{"status": "inactive", "system_prompt": "Serve {{who}} on {{current_date}}."}); err != nil {
+	if _, err := h.Assistants.Update(t.Context(), u.ID, a.ID,
+		map[string]any{"status": "inactive", "system_prompt": "Serve {{who}} on {{current_date}}."}); err != nil {
 		t.Fatal(err)
 	}
 	v := h.signedIn(t, u)
@@ -94,7 +96,8 @@ func TestTestChatWithoutScript(t *testing.T) {
 	form.Set("variables.1.value", "Ana")
 	at := v.post(path, form).is(http.StatusSeeOther).header.Get("Location")
 	conv, err := h.DB.Conversation(t.Context(), u.ID, strings.TrimPrefix(at, "/conversations/"))
-	if err != nil || conv.Type != parley.TestConversation || len(conv.Variables) != 1 || conv.Variables["who"] != "Ana" {
+	if err != nil || conv.Type != parley.TestConversation || len(conv.Variables) != 1 ||
+		conv.Variables["who"] != "Ana" {
 		t.Fatalf("%+v %v", conv, err)
 	}
 	v.get(at).is(http.StatusOK).says("Hello, this is Acme Bakery.")
@@ -177,7 +180,8 @@ func until(t *testing.T, next func() (heard, bool), kind, words string) heard {
 		if !ok {
 			t.Fatalf("the stream ended before %s %q", kind, words)
 		}
-		if e.kind == kind && (words == "" || strings.Contains(e.data["html"]+e.data["text"]+e.data["message"]+e.data["version"], words)) {
+		if e.kind == kind && (words == "" || strings.Contains(
+			e.data["html"]+e.data["text"]+e.data["message"]+e.data["version"], words)) {
 			return e
 		}
 	}
@@ -192,9 +196,11 @@ func TestSayStreams(t *testing.T) {
 	v := h.signedIn(t, u)
 	at := "/conversations/" + conv.ID
 	const evil = `<script>alert(1)</script><img src=x onerror=alert(2)>`
-	h.model.Script(aitest.Behaviour{Calls: []ai.ToolCall{{ID: "c1", Name: "no_such_tool", Arguments: `{"x":"<script>alert(3)</script>"}`}}}, aitest.Behaviour{Text: "Hello " + evil})
+	h.model.Script(aitest.Behaviour{Calls: []ai.ToolCall{{ID: "c1", Name: "no_such_tool",
+		Arguments: `{"x":"<script>alert(3)</script>"}`}}}, aitest.Behaviour{Text: "Hello " + evil})
 	res, next := v.stream("POST", at+"/say", url.Values{"message": {evil}})
-	if res.StatusCode != http.StatusOK || res.Header.Get("Content-Type") != "text/event-stream" || res.Header.Get("Content-Security-Policy") == "" {
+	if res.StatusCode != http.StatusOK || res.Header.Get("Content-Type") != "text/event-stream" ||
+		res.Header.Get("Content-Security-Policy") == "" {
 		t.Fatalf("%d %v", res.StatusCode, res.Header)
 	}
 	var text, html strings.Builder
@@ -216,7 +222,8 @@ func TestSayStreams(t *testing.T) {
 	if text.String() != "Hello "+evil {
 		t.Errorf("the text is %q", text.String())
 	}
-	if strings.Contains(html.String(), "<script") || strings.Contains(html.String(), "<img") || !strings.Contains(html.String(), "&lt;script&gt;alert(3)") {
+	if strings.Contains(html.String(), "<script") || strings.Contains(html.String(), "<img") ||
+		!strings.Contains(html.String(), "&lt;script&gt;alert(3)") {
 		t.Errorf("the pieces are %s", html.String())
 	}
 	if !strings.Contains(html.String(), `class="tool-call failed"`) {
@@ -269,13 +276,15 @@ func TestTestChatIsLimited(t *testing.T) {
 }
 
 func TestToolCallsShow(t *testing.T) {
-	for result, want := range map[string]bool{"Error: no tool": true, "The tool failed with HTTP status 500.": true, "The tool was not called: x.": true,
-		`{"ok":true}`: false, "An Error: of theirs": false, "": false} {
+	for result, want := range map[string]bool{"Error: no tool": true, "The tool failed with HTTP status 500.": true,
+		"The tool was not called: x.": true,
+		`{"ok":true}`:                 false, "An Error: of theirs": false, "": false} {
 		if got := failed(parley.FunctionCall{Result: result}); got != want {
 			t.Errorf("%q failed: %t", result, got)
 		}
 	}
-	for raw, want := range map[string]string{`{"a":[1]}`: "{\n  \"a\": [\n    1\n  ]\n}", "plain": "plain", "": "", "{bad": "{bad"} {
+	for raw, want := range map[string]string{`{"a":[1]}`: "{\n  \"a\": [\n    1\n  ]\n}", "plain": "plain", "": "",
+		"{bad": "{bad"} {
 		if got := indented(raw); got != want {
 			t.Errorf("%q: %q", raw, got)
 		}

@@ -1,11 +1,13 @@
-// Package console is the web console: pages rendered on the server with templ, enhanced by htmx and one small script of our own.
+// Package console is the web console: pages rendered on the server with templ, enhanced by htmx and one small script
+// of our own.
 //
-// Every page works as plain links and forms. Where a form or a link carries hx- attributes, htmx fetches the same whole page and puts
-// only a part of it in place: there is one answer to a request, whoever asks.
+// Every page works as plain links and forms. Where a form or a link carries hx- attributes, htmx fetches the same
+// whole page and puts only a part of it in place: there is one answer to a request, whoever asks.
 //
-// A page is a Go file with its handlers and a templ file with its looks; routes (below) lists them, and nav (layout.go) links them.
-// A handler takes a *request and returns what to show (show), where to go (see), or an error: answer.go turns errors into pages.
-// Forms are read by decode and shown by form (form.go), by the same tags that the API enforces.
+// A page is a Go file with its handlers and a templ file with its looks; routes (below) lists them, and nav
+// (layout.go) links them. A handler takes a *request and returns what to show (show), where to go (see), or an error:
+// answer.go turns errors into pages. Forms are read by decode and shown by form (form.go), by the same tags that the
+// API enforces.
 package console
 
 import (
@@ -72,12 +74,14 @@ type Console struct {
 func New(c Config) *Console {
 	h := &Console{Config: c, mux: http.NewServeMux(),
 		create: auth.NewLimiter(c.Create), message: auth.NewLimiter(c.Message),
-		codes: auth.NewLimiter(auth.Rate{PerSecond: 10.0 / 3600, Burst: 10}), askWho: lookAgain, stopping: make(chan struct{})}
+		codes: auth.NewLimiter(auth.Rate{PerSecond: 10.0 / 3600, Burst: 10}), askWho: lookAgain,
+		stopping: make(chan struct{})}
 	h.routes()
 	if h.Streams == nil {
 		h.Streams = auth.NewSlots(0)
 	}
-	// SameSite keeps the cookie from cross-site requests; this refuses the requests themselves, from other origins of the same site too.
+	// SameSite keeps the cookie from cross-site requests; this refuses the requests themselves, from other origins of
+	// the same site too.
 	guard := http.NewCrossOriginProtection()
 	guard.SetDenyHandler(http.HandlerFunc(h.denyForeign))
 	if own := web.Origin(c.Front.PublicURL); own != "" {
@@ -96,11 +100,13 @@ func New(c Config) *Console {
 	return h
 }
 
-// Stop ends the streams that would go on as long as somebody looks; their readers come back to the next server. Call it once.
+// Stop ends the streams that would go on as long as somebody looks; their readers come back to the next server. Call
+// it once.
 func (c *Console) Stop() { close(c.stopping) }
 
 func (c *Console) denyForeign(w http.ResponseWriter, r *http.Request) {
-	c.fail(&request{Request: r, w: w}, parley.Errorf(parley.Forbidden, "This request came from another website, so it was refused. Open the console itself and try again."))
+	c.fail(&request{Request: r, w: w}, parley.Errorf(parley.Forbidden,
+		"This request came from another website, so it was refused. Open the console itself and try again."))
 }
 
 // routes are all pages.

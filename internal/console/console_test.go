@@ -28,7 +28,8 @@ func TestPagesNeedASession(t *testing.T) {
 		stranger.get(path).moved("/signin?return=" + url.QueryEscape(path))
 		owner.get(path).is(http.StatusOK)
 	}
-	for _, path := range []string{"/assistants/1", "/assistants/1/delete", "/assistants/1/choices", "/tools/1", "/keys", "/keys/1/delete", "/account/password"} {
+	for _, path := range []string{"/assistants/1", "/assistants/1/delete", "/assistants/1/choices", "/tools/1",
+		"/keys", "/keys/1/delete", "/account/password"} {
 		stranger.post(path, nil).moved("/signin")
 		if got := stranger.post(path, nil, "HX-Request", "true"); got.status != http.StatusUnauthorized {
 			t.Errorf("a script's POST %s without a session is answered %d", path, got.status)
@@ -50,12 +51,14 @@ func TestEveryPageIsGuarded(t *testing.T) {
 	}
 	for _, r := range replies {
 		csp := r.header.Get("Content-Security-Policy")
-		for _, want := range []string{"default-src 'none'", "script-src 'self'", "style-src 'self'", "frame-ancestors 'none'", "base-uri 'none'", "form-action 'self'"} {
+		for _, want := range []string{"default-src 'none'", "script-src 'self'", "style-src 'self'",
+			"frame-ancestors 'none'", "base-uri 'none'", "form-action 'self'"} {
 			if !strings.Contains(csp, want) {
 				t.Errorf("policy %q lacks %q", csp, want)
 			}
 		}
-		if strings.Contains(csp, "unsafe") || r.header.Get("X-Content-Type-Options") != "nosniff" || r.header.Get("Cache-Control") != "no-store" || r.header.Get("X-Request-Id") == "" {
+		if strings.Contains(csp, "unsafe") || r.header.Get("X-Content-Type-Options") != "nosniff" ||
+			r.header.Get("Cache-Control") != "no-store" || r.header.Get("X-Request-Id") == "" {
 			t.Errorf("headers %v", r.header)
 		}
 		doc := r.doc()
@@ -65,10 +68,13 @@ func TestEveryPageIsGuarded(t *testing.T) {
 		})
 		doc.Find("*").Each(func(_ int, s *goquery.Selection) {
 			for _, a := range s.Nodes[0].Attr {
-				if strings.HasPrefix(a.Key, "on") || strings.HasPrefix(a.Key, "hx-on") || strings.HasPrefix(a.Val, "javascript:") {
+				if strings.HasPrefix(a.Key, "on") || strings.HasPrefix(a.Key, "hx-on") ||
+					strings.HasPrefix(a.Val, "javascript:") {
 					t.Errorf("script in attribute %s=%q", a.Key, a.Val)
 				}
-				if (a.Key == "src" || a.Key == "href" && goquery.NodeName(s) == "link") && !strings.HasPrefix(a.Val, "/assets/") && !(goquery.NodeName(s) == "audio" && strings.HasPrefix(a.Val, "/calls/")) {
+				if (a.Key == "src" || a.Key == "href" && goquery.NodeName(s) == "link") &&
+					!strings.HasPrefix(a.Val, "/assets/") &&
+					!(goquery.NodeName(s) == "audio" && strings.HasPrefix(a.Val, "/calls/")) {
 					t.Errorf("loads %s", a.Val)
 				}
 			}
@@ -91,16 +97,21 @@ func TestCrossOriginRequestsAreRefused(t *testing.T) {
 	v := h.signedIn(t, u)
 	path := "/assistants/" + id(a.ID) + "/delete"
 	for _, headers := range [][]string{
-		{"Sec-Fetch-Site", "cross-site"}, {"Sec-Fetch-Site", "same-site"}, {"Origin", "https://evil.example"}, {"Origin", "null"},
-		{"Sec-Fetch-Site", "cross-site", "HX-Request", "true"}, {"Origin", "http://voice.example.com"}, {"Origin", "https://voice.example.com:8443"},
-		{"Origin", "https://voice.example.com.evil.example"}, {"Origin", strings.Replace(h.url, "http:", "https:", 1)}, {"Origin", "http://127.0.0.1"}, {"Origin", "http://[::1"},
+		{"Sec-Fetch-Site", "cross-site"}, {"Sec-Fetch-Site", "same-site"}, {"Origin", "https://evil.example"},
+		{"Origin", "null"},
+		{"Sec-Fetch-Site", "cross-site", "HX-Request", "true"}, {"Origin", "http://voice.example.com"},
+		{"Origin", "https://voice.example.com:8443"},
+		{"Origin", "https://voice.example.com.evil.example"},
+		{"Origin", strings.Replace(h.url, "http:", "https:", 1)}, {"Origin", "http://127.0.0.1"},
+		{"Origin", "http://[::1"},
 	} {
 		v.post(path, nil, headers...).is(http.StatusForbidden).says("came from another website")
 	}
 	v.get("/assistants/"+id(a.ID), "Sec-Fetch-Site", "cross-site").is(http.StatusOK) // a link from elsewhere
 	v.post("/theme", nil, "Origin", h.url).is(http.StatusSeeOther)
 	v.post("/theme", nil, "Origin", "https://voice.example.com").is(http.StatusSeeOther)
-	v.post(path, nil, "Origin", "https://voice.example.com", "Sec-Fetch-Site", "same-origin").moved("/assistants?done=deleted")
+	v.post(path, nil, "Origin", "https://voice.example.com", "Sec-Fetch-Site",
+		"same-origin").moved("/assistants?done=deleted")
 }
 
 func TestForeignIdsAreUnknown(t *testing.T) {
@@ -111,9 +122,12 @@ func TestForeignIdsAreUnknown(t *testing.T) {
 	v := h.signedIn(t, other)
 	const unknown = "424242"
 	for _, c := range []struct{ method, path, id string }{
-		{"GET", "/assistants/%", id(a.ID)}, {"POST", "/assistants/%", id(a.ID)}, {"POST", "/assistants/%/choices", id(a.ID)}, {"POST", "/assistants/%/delete", id(a.ID)},
-		{"GET", "/assistants/%/versions", id(a.ID)}, {"GET", "/assistants/%/versions/1", id(a.ID)}, {"POST", "/assistants/%/versions/1/restore", id(a.ID)},
-		{"GET", "/tools/%", id(tool.ID)}, {"POST", "/tools/%", id(tool.ID)}, {"POST", "/tools/%/delete", id(tool.ID)}, {"POST", "/keys/%/delete", id(key)},
+		{"GET", "/assistants/%", id(a.ID)}, {"POST", "/assistants/%", id(a.ID)},
+		{"POST", "/assistants/%/choices", id(a.ID)}, {"POST", "/assistants/%/delete", id(a.ID)},
+		{"GET", "/assistants/%/versions", id(a.ID)}, {"GET", "/assistants/%/versions/1", id(a.ID)},
+		{"POST", "/assistants/%/versions/1/restore", id(a.ID)},
+		{"GET", "/tools/%", id(tool.ID)}, {"POST", "/tools/%", id(tool.ID)},
+		{"POST", "/tools/%/delete", id(tool.ID)}, {"POST", "/keys/%/delete", id(key)},
 	} {
 		bodies := map[string]bool{}
 		for _, one := range []string{c.id, unknown, "0", "007", "-1", "x", "99999999999999999999"} {
@@ -135,7 +149,8 @@ func TestForeignIdsAreUnknown(t *testing.T) {
 		t.Errorf("the owner's keys became %v, %v", keys, err)
 	}
 	for _, path := range []string{"/assistants", "/assistants?q=secret", "/tools", "/keys"} {
-		if body := v.get(path).is(http.StatusOK).doc().Find("main").Text(); strings.Contains(strings.ToLower(body), "secret plans") || strings.Contains(body, "secret_tool") {
+		if body := v.get(path).is(http.StatusOK).doc().Find("main").Text(); strings.Contains(strings.ToLower(body),
+			"secret plans") || strings.Contains(body, "secret_tool") {
 			t.Errorf("%s shows another user's things", path)
 		}
 	}
@@ -146,12 +161,18 @@ func TestHostileTextStaysText(t *testing.T) {
 	h := open(t)
 	u := h.user(t)
 	u.Name = evil
-	if err := h.DB.Write(t.Context(), func(ctx context.Context, tx *store.Tx) error { return tx.SaveUser(ctx, u) }); err != nil {
+	if err := h.DB.Write(t.Context(), func(ctx context.Context,
+		tx *store.Tx) error {
+		return tx.SaveUser(ctx, u)
+	}); err != nil {
 		t.Fatal(err)
 	}
 	a := h.assistant(t, u, evil)
-	_, err := h.Assistants.Update(t.Context(), u.ID, a.ID, map[string]any{"system_prompt": evil, "initial_message": evil, "variables": map[string]any{evil: evil},
-		"keywords": []any{"</textarea><script>"}, "reengagement_prompt": evil, "tools": []any{map[string]any{"type": "call_transfer", "phone_number": "+4930901820", "description": evil}}})
+	_, err := h.Assistants.Update(t.Context(), u.ID, a.ID,
+		map[string]any{"system_prompt": evil, "initial_message": evil, "variables": map[string]any{evil: evil},
+			"keywords": []any{"</textarea><script>"}, "reengagement_prompt": evil,
+			"tools": []any{map[string]any{"type": "call_transfer", "phone_number": "+4930901820",
+				"description": evil}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,9 +183,12 @@ func TestHostileTextStaysText(t *testing.T) {
 	v := h.signedIn(t, u)
 	v.post("/keys", url.Values{"name": {evil}}).is(http.StatusOK)
 	one := "/assistants/" + id(a.ID)
-	for _, r := range []*reply{v.get("/assistants"), v.get("/assistants?q=" + url.QueryEscape(evil)), v.get("/assistants?q=" + url.QueryEscape(evil+"none")), v.get(one), v.get(one + "/versions"),
-		v.get(one + "/versions/1"), v.get(one + "/versions/2"), v.get("/keys"), v.get("/account"), v.post("/signin", url.Values{"email": {evil}, "password": {"x"}, "return": {evil}}),
-		v.post("/assistants/new", url.Values{"name": {evil}, "template": {evil}, "language_id": {evil}}), v.post("/tools/new", url.Values{"name": {evil}, "endpoint": {evil}})} {
+	for _, r := range []*reply{v.get("/assistants"), v.get("/assistants?q=" + url.QueryEscape(evil)),
+		v.get("/assistants?q=" + url.QueryEscape(evil+"none")), v.get(one), v.get(one + "/versions"),
+		v.get(one + "/versions/1"), v.get(one + "/versions/2"), v.get("/keys"), v.get("/account"),
+		v.post("/signin", url.Values{"email": {evil}, "password": {"x"}, "return": {evil}}),
+		v.post("/assistants/new", url.Values{"name": {evil}, "template": {evil}, "language_id": {evil}}),
+		v.post("/tools/new", url.Values{"name": {evil}, "endpoint": {evil}})} {
 		doc := r.doc()
 		if n := doc.Find("script:not([src]), img, [onerror]").Length(); n > 0 {
 			t.Errorf("%d elements of the text came alive:\n%s", n, r.body)
@@ -186,7 +210,9 @@ func TestAssets(t *testing.T) {
 	page.doc().Find("script[src], link[href]").Each(func(_ int, s *goquery.Selection) {
 		path := s.AttrOr("src", s.AttrOr("href", ""))
 		r := v.get(path, "Accept-Encoding", "br, gzip").is(http.StatusOK)
-		if r.header.Get("Content-Encoding") != "gzip" || !strings.Contains(r.header.Get("Cache-Control"), "immutable") || r.header.Get("X-Content-Type-Options") != "nosniff" {
+		if r.header.Get("Content-Encoding") != "gzip" ||
+			!strings.Contains(r.header.Get("Cache-Control"), "immutable") ||
+			r.header.Get("X-Content-Type-Options") != "nosniff" {
 			t.Errorf("%s has headers %v", path, r.header)
 		}
 		z, err := gzip.NewReader(strings.NewReader(r.body))
@@ -197,7 +223,8 @@ func TestAssets(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if plain := v.get(path, "Accept-Encoding", "gzip;q=0").is(http.StatusOK); plain.header.Get("Content-Encoding") != "" || plain.body != string(unzipped) {
+		if plain := v.get(path, "Accept-Encoding", "gzip;q=0").is(http.StatusOK); plain.header.Get(
+			"Content-Encoding") != "" || plain.body != string(unzipped) {
 			t.Errorf("%s differs without gzip", path)
 		}
 		small += len(r.body)
@@ -243,7 +270,8 @@ func TestPanicIsOnePagesFailure(t *testing.T) {
 	h := open(t)
 	h.open("GET /broken", func(*request) (*answer, error) { panic("broken") })
 	v := h.visitor(t)
-	if r := v.get("/broken").is(http.StatusInternalServerError); strings.Contains(r.body, "goroutine") || !strings.Contains(r.body, r.header.Get("X-Request-Id")) {
+	if r := v.get("/broken").is(http.StatusInternalServerError); strings.Contains(r.body, "goroutine") ||
+		!strings.Contains(r.body, r.header.Get("X-Request-Id")) {
 		t.Errorf("a panic shows %s", r.body)
 	}
 	v.get("/signin").is(http.StatusOK)
@@ -252,7 +280,8 @@ func TestPanicIsOnePagesFailure(t *testing.T) {
 func TestFailureHidesItsCause(t *testing.T) {
 	h := open(t)
 	h.open("GET /broken", func(*request) (*answer, error) { return nil, io.ErrUnexpectedEOF })
-	if r := h.visitor(t).get("/broken").is(http.StatusInternalServerError); strings.Contains(r.body, "EOF") || !strings.Contains(r.body, r.header.Get("X-Request-Id")) {
+	if r := h.visitor(t).get("/broken").is(http.StatusInternalServerError); strings.Contains(r.body, "EOF") ||
+		!strings.Contains(r.body, r.header.Get("X-Request-Id")) {
 		t.Errorf("a failure shows %s", r.body)
 	}
 }
@@ -291,7 +320,8 @@ func TestTheme(t *testing.T) {
 	}
 	v.post("/theme", nil, "Referer", "https://evil.example/x").moved("/")
 	v.post("/theme", nil, "Referer", h.url+"//evil.example/x").moved("/")
-	if got := h.visitor(t).get("/signin", "Cookie", `parley_theme="><script>`).doc().Find("html").AttrOr("data-theme", ""); got != "auto" {
+	if got := h.visitor(t).get("/signin", "Cookie",
+		`parley_theme="><script>`).doc().Find("html").AttrOr("data-theme", ""); got != "auto" {
 		t.Errorf("theme %q", got)
 	}
 }
@@ -303,7 +333,10 @@ func TestLinksLead(t *testing.T) {
 	v := h.signedIn(t, u)
 	var links []string
 	for _, path := range h.paths(t, u) {
-		v.get(path).doc().Find("a[href^='/']").Each(func(_ int, s *goquery.Selection) { links = append(links, s.AttrOr("href", "")) })
+		v.get(path).doc().Find("a[href^='/']").Each(func(_ int,
+			s *goquery.Selection) {
+			links = append(links, s.AttrOr("href", ""))
+		})
 	}
 	slices.Sort(links)
 	for _, link := range slices.Compact(links) {
@@ -364,7 +397,8 @@ func TestNavigationIsComplete(t *testing.T) {
 func TestScriptsLearnTheAddress(t *testing.T) {
 	h := open(t)
 	v := h.signedIn(t, h.user(t))
-	for path, want := range map[string]string{"/assistants?q=a+b": "/assistants?q=a+b", "/tools?done=saved": "/tools", "/keys": "/keys"} {
+	for path, want := range map[string]string{"/assistants?q=a+b": "/assistants?q=a+b",
+		"/tools?done=saved": "/tools", "/keys": "/keys"} {
 		if got := v.get(path, "HX-Request", "true").is(http.StatusOK).header.Get("HX-Replace-Url"); got != want {
 			t.Errorf("%s: %q", path, got)
 		}

@@ -32,7 +32,8 @@ type editor struct {
 	modes, languages, voices, llms, multimodals, synthesizers, transcribers, numbers []option
 	bases                                                                            []option // knowledgebases
 	tools                                                                            []parley.Tool
-	others                                                                           []option // assistants to hand over to
+	// assistants to hand over to
+	others []option
 }
 
 func (e *editor) path(more string) string { return assistantPath(e.id, more) }
@@ -106,7 +107,8 @@ func (c *Console) editor(r *request, a *parley.Assistant, tree map[string]any, w
 			return t["type"] == parley.MidCall
 		})
 	}
-	e := &editor{fields: fieldsOf[parley.Assistant](tree, wrong), id: a.ID, uuid: a.UUID, name: a.Name, seen: a.UpdatedAt, talk: begin(a), calls: a.Type == "outbound",
+	e := &editor{fields: fieldsOf[parley.Assistant](tree, wrong), id: a.ID, uuid: a.UUID, name: a.Name,
+		seen: a.UpdatedAt, talk: begin(a), calls: a.Type == "outbound",
 		active: a.Status == "active", base: c.Front.Base(r.Request), warnings: c.Assistants.Warnings(a)}
 	e.talk.voice = c.Answer != nil
 	mode := e.text("mode")
@@ -122,8 +124,10 @@ func (c *Console) editor(r *request, a *parley.Assistant, tree map[string]any, w
 	e.voices = c.voiceOptions(e.fields, mode, language)
 	e.llms = c.modelOptions(e.text("llm_model_id"), parley.LLM)
 	e.multimodals = c.modelOptions(e.text("multimodal_model_id"), parley.ModelKind(mode))
-	e.synthesizers = providerOptions("The voice's own", c.Catalog.Synthesizers(language), c.Catalog.Synthesizer, e.text("synthesizer_provider_id"))
-	e.transcribers = providerOptions("The best for the language", c.Catalog.Transcribers(language), c.Catalog.Transcriber, e.text("transcriber_provider_id"))
+	e.synthesizers = providerOptions("The voice's own", c.Catalog.Synthesizers(language), c.Catalog.Synthesizer,
+		e.text("synthesizer_provider_id"))
+	e.transcribers = providerOptions("The best for the language", c.Catalog.Transcribers(language),
+		c.Catalog.Transcriber, e.text("transcriber_provider_id"))
 	return e, c.ownChoices(r, a, e)
 }
 
@@ -160,7 +164,8 @@ func (c *Console) ownChoices(r *request, a *parley.Assistant, e *editor) error {
 	}
 	e.numbers = []option{{value: "", label: "None"}}
 	for _, n := range numbers {
-		e.numbers = append(e.numbers, option{value: strconv.FormatInt(n.ID, 10), label: n.PhoneNumber + " (" + typeName(n.Type) + ")"})
+		e.numbers = append(e.numbers, option{value: strconv.FormatInt(n.ID, 10), label: n.PhoneNumber + " (" +
+			typeName(n.Type) + ")"})
 		if p := a.PhoneNumberID; p != nil && *p == n.ID && a.Type == "inbound" && !e.active {
 			e.unanswered = parley.FormatPhone(n.PhoneNumber)
 		}
@@ -171,12 +176,14 @@ func (c *Console) ownChoices(r *request, a *parley.Assistant, e *editor) error {
 	}
 	e.bases = []option{{value: "", label: "None"}}
 	for _, k := range bases {
-		e.bases = append(e.bases, option{value: strconv.FormatInt(k.ID, 10), label: k.Name + " (" + count(k.Documents, "document", "documents") + ")"})
+		e.bases = append(e.bases, option{value: strconv.FormatInt(k.ID, 10), label: k.Name + " (" +
+			count(k.Documents, "document", "documents") + ")"})
 	}
 	if e.tools, err = c.DB.Tools(r.Context(), r.UserID()); err != nil {
 		return err
 	}
-	slices.SortStableFunc(e.tools, func(a, b parley.Tool) int { // the chosen ones first, in their order: so saving keeps it
+	// the chosen ones first, in their order: so saving keeps it
+	slices.SortStableFunc(e.tools, func(a, b parley.Tool) int {
 		return cmp.Compare(e.place("tool_ids", a.ID), e.place("tool_ids", b.ID))
 	})
 	e.others = []option{{value: "", label: "Choose an assistant"}}
@@ -198,7 +205,8 @@ func (c *Console) ownChoices(r *request, a *parley.Assistant, e *editor) error {
 // maxOthers bounds the list of assistants to hand over to: a page of many thousands helps nobody.
 const maxOthers = 200
 
-// voiceOptions are the voices of a language and mode by provider. The one that is chosen stays in the list when it is configured no more.
+// voiceOptions are the voices of a language and mode by provider. The one that is chosen stays in the list when it is
+// configured no more.
 func (c *Console) voiceOptions(f *fields, mode string, language int64) (list []option) {
 	now, there := f.text("voice_id"), false
 	for _, v := range c.Catalog.Voices(mode, language) {
@@ -211,7 +219,8 @@ func (c *Console) voiceOptions(f *fields, mode string, language int64) (list []o
 	}
 	id, _ := strconv.ParseInt(now, 10, 64)
 	if v := c.Catalog.Voice(id); v != nil && !there && v.LanguageID == language {
-		list = append(list, option{value: now, label: describeVoice(*v), group: "Not available on this server or in this mode"})
+		list = append(list, option{value: now, label: describeVoice(*v),
+			group: "Not available on this server or in this mode"})
 	}
 	if len(list) == 0 {
 		list = []option{{value: "", label: "No voice speaks this language in this mode"}}
@@ -259,8 +268,8 @@ func providerOptions(none string, providers []parley.Provider, find func(int64) 
 	return list
 }
 
-// toolRow finds the built-in tool of a type among the tools: its name in the form, and whether it is there. One that is not has a place
-// after all others.
+// toolRow finds the built-in tool of a type among the tools: its name in the form, and whether it is there. One that
+// is not has a place after all others.
 func (e *editor) toolRow(kind string) (at string, on bool) {
 	rows := e.rows("tools")
 	for _, row := range rows {

@@ -53,7 +53,8 @@ func TestEditorHasEveryField(t *testing.T) {
 		}
 	}
 	doc.Find("input:not([type=hidden]), select, textarea").Each(func(_ int, s *goquery.Selection) {
-		labelled := s.Closest("label").Length() > 0 || s.AttrOr("aria-label", "") != "" || doc.Find(`label[for="`+s.AttrOr("id", "?")+`"]`).Length() > 0
+		labelled := s.Closest("label").Length() > 0 || s.AttrOr("aria-label", "") != "" ||
+			doc.Find(`label[for="`+s.AttrOr("id", "?")+`"]`).Length() > 0
 		if !labelled {
 			html, _ := goquery.OuterHtml(s)
 			t.Errorf("no label: %s", html)
@@ -68,17 +69,29 @@ func rich(t *testing.T, h *harness, u *parley.User) *parley.Assistant {
 	h.tool(t, u, "between")
 	newer := h.tool(t, u, "book")
 	a, err := h.Assistants.Update(t.Context(), u.ID, a.ID, treeOf(map[string]any{
-		"system_prompt": "Line one.\n\n  Indented {{company}}.\n\"Quotes\" & <tags> </textarea>", "initial_message": "Hello\nthere",
-		"variables":       map[string]any{"company": "A & B\nsecond line", "empty": "", " odd name": "\nstarts with a break"},
-		"llm_temperature": 0.35, "voice_stability": "0.10", "speech_speed": 1.15, "interrupt_sensitivity": 0.125, "endpoint_sensitivity": 4.75, "min_interrupt_words": 3,
-		"fillers": 1, "filler_config": map[string]any{"neutral": []any{"Hm.", "Let me see."}, "question": []any{"Good question."}}, "endpoint_type": "ai",
-		"tool_ids": []any{tool.ID, newer.ID}, "keywords": []any{"Parley", "naïve café"}, "pronunciations": map[string]any{"Dr.": "Doctor"},
-		"tools": []any{map[string]any{"type": "collect_keypad", "timeout": 9, "stop_key": "#"}, map[string]any{"type": "assistant_transfer", "assistant_id": other.ID, "message_before_transfer": "One moment."},
-			map[string]any{"type": "call_transfer", "phone_number": "+4930901820", "warm_transfer": true, "warm_transfer_message": "A caller."}, map[string]any{"type": "end_call"}},
-		"is_webhook_active": true, "webhook_url": "https://hooks.example.com/a?b=c&d=e", "inbound_webhook_url": "https://hooks.example.com/in", "end_call_on_voicemail": 0,
-		"widget_settings": map[string]any{"theme": "dark", "color": "#abc", "title": "Hi", "auto_open": true, "allowed_origins": []any{"https://a.example", "http://b.example:8080"},
-			"pre_chat_fields": []any{map[string]any{"variable": "email", "label": "Your email", "type": "email", "required": true}}},
-		"post_call_schema": []any{map[string]any{"name": "goal", "type": "bool", "description": "Whether it went well"}}, "record": true, "reengagement_prompt": "Still there?",
+		"system_prompt":   "Line one.\n\n  Indented {{company}}.\n\"Quotes\" & <tags> </textarea>",
+		"initial_message": "Hello\nthere",
+		"variables": map[string]any{"company": "A & B\nsecond line", "empty": "",
+			" odd name": "\nstarts with a break"},
+		"llm_temperature": 0.35, "voice_stability": "0.10", "speech_speed": 1.15, "interrupt_sensitivity": 0.125,
+		"endpoint_sensitivity": 4.75, "min_interrupt_words": 3,
+		"fillers": 1, "filler_config": map[string]any{"neutral": []any{"Hm.", "Let me see."},
+			"question": []any{"Good question."}}, "endpoint_type": "ai",
+		"tool_ids": []any{tool.ID, newer.ID}, "keywords": []any{"Parley", "naïve café"},
+		"pronunciations": map[string]any{"Dr.": "Doctor"},
+		"tools": []any{map[string]any{"type": "collect_keypad", "timeout": 9, "stop_key": "#"},
+			map[string]any{"type": "assistant_transfer", "assistant_id": other.ID,
+				"message_before_transfer": "One moment."},
+			map[string]any{"type": "call_transfer", "phone_number": "+4930901820", "warm_transfer": true,
+				"warm_transfer_message": "A caller."}, map[string]any{"type": "end_call"}},
+		"is_webhook_active": true, "webhook_url": "https://hooks.example.com/a?b=c&d=e",
+		"inbound_webhook_url": "https://hooks.example.com/in", "end_call_on_voicemail": 0,
+		"widget_settings": map[string]any{"theme": "dark", "color": "#abc", "title": "Hi", "auto_open": true,
+			"allowed_origins": []any{"https://a.example", "http://b.example:8080"},
+			"pre_chat_fields": []any{map[string]any{"variable": "email", "label": "Your email", "type": "email",
+				"required": true}}},
+		"post_call_schema": []any{map[string]any{"name": "goal", "type": "bool",
+			"description": "Whether it went well"}}, "record": true, "reengagement_prompt": "Still there?",
 	}))
 	if err != nil {
 		t.Fatal(err)
@@ -139,13 +152,16 @@ func TestEditorSaves(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got.Name != "Renamed" || got.Record || got.WebhookURL != nil || got.IsWebhookActive || got.MinInterruptWords != nil || got.MaxDuration != 90 || len(got.ToolIDs) != 0 {
+	if got.Name != "Renamed" || got.Record || got.WebhookURL != nil || got.IsWebhookActive ||
+		got.MinInterruptWords != nil || got.MaxDuration != 90 || len(got.ToolIDs) != 0 {
 		t.Errorf("saved as %+v", got)
 	}
-	if !reflect.DeepEqual(got.Keywords, []string{"one", "two"}) || got.Variables["city"] != "Köln" || len(got.Variables) != 4 {
+	if !reflect.DeepEqual(got.Keywords, []string{"one", "two"}) || got.Variables["city"] != "Köln" ||
+		len(got.Variables) != 4 {
 		t.Errorf("saved as %q, %q", got.Keywords, got.Variables)
 	}
-	if len(got.PostCallSchema) != 2 || got.PostCallSchema[1].Name != "mood" || len(got.Tools) != 1 || got.Tools[0].Type != "assistant_transfer" {
+	if len(got.PostCallSchema) != 2 || got.PostCallSchema[1].Name != "mood" || len(got.Tools) != 1 ||
+		got.Tools[0].Type != "assistant_transfer" {
 		t.Errorf("saved as %+v, %+v", got.PostCallSchema, got.Tools)
 	}
 	if got.PromptVersion != a.PromptVersion {
@@ -169,17 +185,28 @@ func TestEditorErrorsStandBesideTheirFields(t *testing.T) {
 	}
 	long := strings.Repeat("x", 1001)
 	for _, c := range []struct{ field, value string }{
-		{"name", ""}, {"name", strings.Repeat("x", 256)}, {"type", "sideways"}, {"status", ""}, {"mode", "x"}, {"language_id", ""}, {"language_id", "9999"}, {"voice_id", ""}, {"voice_id", "5"},
-		{"timezone", "Mars/Olympus"}, {"timezone", ""}, {"system_prompt", " "}, {"system_prompt", strings.Repeat("x", 100_001)}, {"initial_message", long}, {"llm_model_id", ""},
-		{"llm_model_id", "999"}, {"multimodal_model_id", "999"}, {"phone_number_id", "77"}, {"knowledgebase_id", "77"}, {"knowledgebase_id", "one"}, {"knowledgebase_mode", "x"},
-		{"llm_temperature", "2"}, {"voice_stability", "-1"}, {"voice_similarity", "x"}, {"speech_speed", "9"}, {"ambient_sound", "x"}, {"ambient_sound_volume", "1e9"},
-		{"min_interrupt_words", "11"}, {"interrupt_sensitivity", "6"}, {"endpoint_type", "x"}, {"endpoint_sensitivity", "much"}, {"max_duration", "10"}, {"max_silence_duration", "1.5"},
-		{"reengagement_interval", "601"}, {"reengagement_prompt", long}, {"ringing_time", "0"}, {"voice_mail_message", long}, {"webhook_url", "ftp://x"}, {"webhook_url", ""},
-		{"inbound_webhook_url", "nope"}, {"conversation_ended_webhook_url", "http://"}, {"conversation_inactivity_timeout", "1441"}, {"synthesizer_provider_id", "999"},
-		{"transcriber_provider_id", "999"}, {"post_call_schema.0.name", "No"}, {"post_call_schema.0.type", "date"}, {"post_call_schema.0.description", ""},
-		{"widget_settings.color", "<b>"}, {"widget_settings.mode", "x"}, {"widget_settings.title", strings.Repeat("x", 256)},
-		{"widget_settings.avatar_url", "x"}, {"widget_settings.pre_chat_fields.0.variable", "1x"}, {"widget_settings.pre_chat_fields.0.label", ""}, {"widget_settings.pre_chat_fields.0.type", "x"},
-		{rows["call_transfer"] + "phone_number", "1"}, {rows["collect_keypad"] + "timeout", "31"}, {rows["collect_keypad"] + "stop_key", "5"}, {rows["assistant_transfer"] + "assistant_id", "77"},
+		{"name", ""}, {"name", strings.Repeat("x", 256)}, {"type", "sideways"}, {"status", ""}, {"mode", "x"},
+		{"language_id", ""}, {"language_id", "9999"}, {"voice_id", ""}, {"voice_id", "5"},
+		{"timezone", "Mars/Olympus"}, {"timezone", ""}, {"system_prompt", " "},
+		{"system_prompt", strings.Repeat("x", 100_001)}, {"initial_message", long}, {"llm_model_id", ""},
+		{"llm_model_id", "999"}, {"multimodal_model_id", "999"}, {"phone_number_id", "77"},
+		{"knowledgebase_id", "77"}, {"knowledgebase_id", "one"}, {"knowledgebase_mode", "x"},
+		{"llm_temperature", "2"}, {"voice_stability", "-1"}, {"voice_similarity", "x"}, {"speech_speed", "9"},
+		{"ambient_sound", "x"}, {"ambient_sound_volume", "1e9"},
+		{"min_interrupt_words", "11"}, {"interrupt_sensitivity", "6"}, {"endpoint_type", "x"},
+		{"endpoint_sensitivity", "much"}, {"max_duration", "10"}, {"max_silence_duration", "1.5"},
+		{"reengagement_interval", "601"}, {"reengagement_prompt", long}, {"ringing_time", "0"},
+		{"voice_mail_message", long}, {"webhook_url", "ftp://x"}, {"webhook_url", ""},
+		{"inbound_webhook_url", "nope"}, {"conversation_ended_webhook_url", "http://"},
+		{"conversation_inactivity_timeout", "1441"}, {"synthesizer_provider_id", "999"},
+		{"transcriber_provider_id", "999"}, {"post_call_schema.0.name", "No"}, {"post_call_schema.0.type", "date"},
+		{"post_call_schema.0.description", ""},
+		{"widget_settings.color", "<b>"}, {"widget_settings.mode", "x"},
+		{"widget_settings.title", strings.Repeat("x", 256)},
+		{"widget_settings.avatar_url", "x"}, {"widget_settings.pre_chat_fields.0.variable", "1x"},
+		{"widget_settings.pre_chat_fields.0.label", ""}, {"widget_settings.pre_chat_fields.0.type", "x"},
+		{rows["call_transfer"] + "phone_number", "1"}, {rows["collect_keypad"] + "timeout", "31"},
+		{rows["collect_keypad"] + "stop_key", "5"}, {rows["assistant_transfer"] + "assistant_id", "77"},
 	} {
 		form := url.Values{}
 		for k, values := range good {
@@ -189,31 +216,40 @@ func TestEditorErrorsStandBesideTheirFields(t *testing.T) {
 		r := v.post(path, form).is(http.StatusUnprocessableEntity)
 		doc := r.doc()
 		if wrong := doc.Find(`[id="e-` + c.field + `"]`); wrong.Length() != 1 || strings.TrimSpace(wrong.Text()) == "" {
-			t.Errorf("%s = %.20q: no error beside the field; the list says %s", c.field, c.value, doc.Find(".mistakes").Text())
+			t.Errorf("%s = %.20q: no error beside the field; the list says %s", c.field, c.value,
+				doc.Find(".mistakes").Text())
 		}
-		if doc.Find(`.mistakes a[href="#f-`+c.field+`"]`).Length() != 1 || doc.Find(`[id="f-`+c.field+`"]`).Length() != 1 {
+		if doc.Find(`.mistakes a[href="#f-`+c.field+`"]`).Length() != 1 ||
+			doc.Find(`[id="f-`+c.field+`"]`).Length() != 1 {
 			t.Errorf("%s = %.20q: the list of mistakes does not lead to the field", c.field, c.value)
 		}
-		if box := doc.Find(`input[id="f-` + c.field + `"][type=text]`); box.Length() == 1 && box.AttrOr("value", "") != c.value {
+		if box := doc.Find(`input[id="f-` + c.field + `"][type=text]`); box.Length() == 1 &&
+			box.AttrOr("value", "") != c.value {
 			t.Errorf("%s = %.20q: the box holds %.20q", c.field, c.value, box.AttrOr("value", ""))
 		}
 	}
 	for _, c := range []struct{ field, value, says string }{
-		{"keywords", "ok\r\n" + strings.Repeat("x", 101), "Line 2: This field must not be greater than 100 characters."},
-		{"widget_settings.allowed_origins", "https://a.example/path", "Line 1: "}, {"filler_config.neutral", strings.Repeat("x", 256), "Line 1: "},
-		{"variables.0.value", strings.Repeat("x", 10_001), "must not be greater than 10000 characters."}, {"tool_ids", "77", "Tool 1: "},
+		{"keywords", "ok\r\n" + strings.Repeat("x", 101),
+			"Line 2: This field must not be greater than 100 characters."},
+		{"widget_settings.allowed_origins", "https://a.example/path", "Line 1: "},
+		{"filler_config.neutral", strings.Repeat("x", 256), "Line 1: "},
+		{"variables.0.value", strings.Repeat("x", 10_001), "must not be greater than 10000 characters."},
+		{"tool_ids", "77", "Tool 1: "},
 	} {
 		form := url.Values{}
 		for k, values := range good {
 			form[k] = values
 		}
 		form[c.field] = []string{c.value}
-		if text := v.post(path, form).is(http.StatusUnprocessableEntity).doc().Find(".wrong").Text(); !strings.Contains(text, c.says) {
+		if text := v.post(path, form).is(http.StatusUnprocessableEntity).doc().Find(
+			".wrong").Text(); !strings.Contains(text, c.says) {
 			t.Errorf("%s = %.20q: %q", c.field, c.value, text)
 		}
 	}
 	// The list of mistakes calls fields what their labels do.
-	for field, label := range map[string]string{"max_duration": "Longest call", "post_call_schema.0.name": "Values to extract › Name", rows["call_transfer"] + "phone_number": "Built-in tools › Phone number"} {
+	for field, label := range map[string]string{"max_duration": "Longest call",
+		"post_call_schema.0.name": "Values to extract › Name", rows["call_transfer"] +
+			"phone_number": "Built-in tools › Phone number"} {
 		form := url.Values{}
 		for k, values := range good {
 			form[k] = values
@@ -260,7 +296,10 @@ func TestChoicesFollowLanguageAndMode(t *testing.T) {
 	form.Set("name", "Not saved")
 	form.Set("language_id", "3")
 	doc := v.post(path+"/choices", form).is(http.StatusOK).doc()
-	for _, value := range doc.Find("#voices #f-voice_id option").Map(func(_ int, s *goquery.Selection) string { return s.AttrOr("value", "") }) {
+	for _, value := range doc.Find("#voices #f-voice_id option").Map(func(_ int,
+		s *goquery.Selection) string {
+		return s.AttrOr("value", "")
+	}) {
 		if !strings.HasSuffix(value, "003") {
 			t.Errorf("voice %s does not speak language 3", value)
 		}
@@ -324,7 +363,8 @@ func TestImpossibleChoices(t *testing.T) {
 	}
 	form := page.form(path)
 	form.Set("mode", "multimodal")
-	if got := off(v.post(path+"/choices", form).doc(), "f-mode"); strings.Contains(got, "multimodal") || !strings.Contains(got, "dualplex") {
+	if got := off(v.post(path+"/choices", form).doc(), "f-mode"); strings.Contains(got, "multimodal") ||
+		!strings.Contains(got, "dualplex") {
 		t.Errorf("with multimodal chosen, the mode can't be %q", got)
 	}
 	trunk := v.get("/trunks/new").doc()
@@ -340,14 +380,18 @@ func TestVariablesInUse(t *testing.T) {
 	h := open(t)
 	u := h.user(t)
 	a := h.assistant(t, u, "Front desk")
-	_, err := h.Assistants.Update(t.Context(), u.ID, a.ID, map[string]any{"system_prompt": "{{ company }} {{current_date}} {{typo}} {{typo}} {{not a name}}", "initial_message": "{{first}}"})
+	_, err := h.Assistants.Update(t.Context(), u.ID, a.ID,
+		map[string]any{"system_prompt": "{{ company }} {{current_date}} {{typo}} {{typo}} {{not a name}}",
+			"initial_message": "{{first}}"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := h.signedIn(t, u).get("/assistants/" + id(a.ID)).doc().Find("[data-vars] li").Map(func(_ int, s *goquery.Selection) string {
+	got := h.signedIn(t, u).get("/assistants/" + id(a.ID)).doc().Find("[data-vars] li").Map(func(_ int,
+		s *goquery.Selection) string {
 		return strings.Join(strings.Fields(s.Text()), " ")
 	})
-	if want := []string{"companyyours", "current_datebuilt in", "typono value yet", "firstno value yet"}; !reflect.DeepEqual(squeeze(got), squeeze(want)) {
+	if want := []string{"companyyours", "current_datebuilt in", "typono value yet",
+		"firstno value yet"}; !reflect.DeepEqual(squeeze(got), squeeze(want)) {
 		t.Errorf("%q", got)
 	}
 }
@@ -365,17 +409,21 @@ func TestEditorWarns(t *testing.T) {
 	u := h.user(t)
 	a := h.assistant(t, u, "Front desk")
 	warnings := func() []string {
-		return h.signedIn(t, u).get("/assistants/" + id(a.ID)).is(http.StatusOK).doc().Find("[data-warning]").Map(textOfNode)
+		return h.signedIn(t, u).get("/assistants/" +
+			id(a.ID)).is(http.StatusOK).doc().Find("[data-warning]").Map(textOfNode)
 	}
 	spoken := strings.Join(warnings(), "\n")
 	if strings.Contains(spoken, "warm_transfer") {
 		t.Errorf("warned of what is not there: %s", spoken)
 	}
-	_, err := h.Assistants.Update(t.Context(), u.ID, a.ID, map[string]any{"tools": []any{map[string]any{"type": "call_transfer", "phone_number": "+12025550123", "warm_transfer": true}}})
+	_, err := h.Assistants.Update(t.Context(), u.ID, a.ID,
+		map[string]any{"tools": []any{map[string]any{"type": "call_transfer", "phone_number": "+12025550123",
+			"warm_transfer": true}}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if list := strings.Join(warnings(), "\n"); !strings.Contains(list, "tools.0.warm_transfer: calls can't be announced on this server yet") {
+	if list := strings.Join(warnings(), "\n"); !strings.Contains(list,
+		"tools.0.warm_transfer: calls can't be announced on this server yet") {
 		t.Errorf("the page warns of %q", list)
 	}
 }

@@ -19,7 +19,8 @@ const (
 type badFile struct{ name, why string }
 
 // kinds are the types of documents by the ends of their files' names.
-var kinds = map[string]parley.DocumentType{".pdf": parley.PDF, ".docx": parley.DOCX, ".txt": parley.TXT, ".text": parley.TXT, ".md": parley.TXT}
+var kinds = map[string]parley.DocumentType{".pdf": parley.PDF, ".docx": parley.DOCX, ".txt": parley.TXT,
+	".text": parley.TXT, ".md": parley.TXT}
 
 // kindOf is the type that a file's name stands for, or why there is none.
 func kindOf(name string) (kind parley.DocumentType, why string) {
@@ -69,7 +70,8 @@ func (c *Console) filesAdd(r *request) (*answer, error) {
 			continue // a box without a file
 		}
 		if taken+len(refused) == mostFiles {
-			return nil, parley.Errorf(parley.TooLarge, "At most %d files can be uploaded at once. Those before %s were uploaded: upload the rest separately.", mostFiles, name)
+			return nil, parley.Errorf(parley.TooLarge,
+				"At most %d files can be uploaded at once. Those before %s were uploaded: upload the rest separately.", mostFiles, name)
 		}
 		why, err := c.fileAdd(r, k.ID, name, part)
 		if err != nil && body.Err != nil {
@@ -112,7 +114,8 @@ func fileName(part *multipart.Part) string {
 	return strings.TrimSpace(name)
 }
 
-// fileAdd takes one file in, or says why not. What it does not read of the file, the next step of the form's reader passes over.
+// fileAdd takes one file in, or says why not. What it does not read of the file, the next step of the form's reader
+// passes over.
 func (c *Console) fileAdd(r *request, knowledgebase int64, name string, content io.Reader) (why string, err error) {
 	kind, why := kindOf(name)
 	if why != "" {

@@ -19,16 +19,17 @@ import (
 	"parley"
 )
 
-// decode turns a submitted HTML form into the tree that the API's JSON body would have been, by the json tags of struct type t, so that
-// the same rules judge both. Only what the form names is in the tree. Conventions of the field names:
+// decode turns a submitted HTML form into the tree that the API's JSON body would have been, by the json tags of
+// struct type t, so that the same rules judge both. Only what the form names is in the tree. Conventions of the field
+// names:
 //
 //   - a.b is field b of the object a; a.0.b is field b of the first item of a list (gaps close: indexes only give the order)
 //   - a checkbox comes after a hidden field of the same name with the value 0
 //   - a list of texts is a textarea with one item a line; a list of ids is one field per id
 //   - a map has rows: a.0.key and a.0.value
 //
-// An emptied box clears its field. An item of a list whose boxes are all empty is not there; one with a checkbox a.0.on is there when
-// that is set.
+// An emptied box clears its field. An item of a list whose boxes are all empty is not there; one with a checkbox
+// a.0.on is there when that is set.
 func decode(v url.Values, t reflect.Type) map[string]any {
 	tree, _ := object(v, "", t)
 	return tree
@@ -175,7 +176,8 @@ func treeOf(v any) map[string]any {
 	return tree
 }
 
-// fields is a form to be shown: the values of its boxes, right or wrong, what is wrong with them, and the rules of their type.
+// fields is a form to be shown: the values of its boxes, right or wrong, what is wrong with them, and the rules of
+// their type.
 type fields struct {
 	tree   map[string]any
 	errors parley.Fields
@@ -277,13 +279,15 @@ func (f *fields) pairs(name string) (list []pair) {
 	return list
 }
 
-// wrong is what is wrong with a field, "" when nothing is. The sentence names the field as the API does; here its label stands beside it.
+// wrong is what is wrong with a field, "" when nothing is. The sentence names the field as the API does; here its
+// label stands beside it.
 func (f *fields) wrong(name string) string {
 	for _, e := range f.errors {
 		if e.Name == name {
 			text := strings.Join(e.Messages, " ")
 			text = strings.ReplaceAll(text, "The "+name+" field ", "This field ")
-			return strings.ReplaceAll(text, "The selected "+name+" is invalid.", "This choice is not available any more. Choose another.")
+			return strings.ReplaceAll(text, "The selected "+name+" is invalid.",
+				"This choice is not available any more. Choose another.")
 		}
 	}
 	return ""
@@ -295,7 +299,8 @@ func (f *fields) label(name, label string) string {
 	return label
 }
 
-// form is a form with the list of what is wrong with it on top. Its inside is rendered first: only then the labels are known.
+// form is a form with the list of what is wrong with it on top. Its inside is rendered first: only then the labels
+// are known.
 func (f *fields) form(action string) templ.Component {
 	return templ.ComponentFunc(func(ctx context.Context, w io.Writer) error {
 		var inside strings.Builder
@@ -344,7 +349,8 @@ type rule struct {
 
 // rule finds the rule of a field; the indexes in its name don't matter.
 func (f *fields) rule(name string) rule {
-	parts := slices.DeleteFunc(strings.Split(name, "."), func(s string) bool { _, err := strconv.Atoi(s); return err == nil })
+	parts := slices.DeleteFunc(strings.Split(name, "."),
+		func(s string) bool { _, err := strconv.Atoi(s); return err == nil })
 	return f.rules[strings.Join(parts, ".")]
 }
 
@@ -367,7 +373,8 @@ func gather(t reflect.Type, at string, rules map[string]rule) {
 		if name == "" || name == "-" || sf.Tag.Get("readOnly") == "true" {
 			continue
 		}
-		r := rule{sf.Tag.Get("required") == "true", sf.Tag.Get("maxLength"), sf.Tag.Get("minimum"), sf.Tag.Get("maximum"), sf.Tag.Get("default")}
+		r := rule{sf.Tag.Get("required") == "true", sf.Tag.Get("maxLength"), sf.Tag.Get("minimum"),
+			sf.Tag.Get("maximum"), sf.Tag.Get("default")}
 		inner := sf.Type
 		if inner.Kind() == reflect.Slice {
 			r.maxLength = "" // of an item, not of the box that holds them all

@@ -38,20 +38,24 @@ func TestDecode(t *testing.T) {
 		{"nothing named, nothing there", "", `{}`},
 		{"what is not the form's to set", "id=9&Hidden=x&-=x&other=x", `{}`},
 		{"text, with HTML's line breaks", "name=a%0D%0Ab&link=x", `{"name":"a\nb","link":"x"}`},
-		{"emptied boxes", "name=&link=+&count=&maybe=&rate=&dec=", `{"name":"","link":null,"count":null,"maybe":null,"rate":null,"dec":null}`},
+		{"emptied boxes", "name=&link=+&count=&maybe=&rate=&dec=",
+			`{"name":"","link":null,"count":null,"maybe":null,"rate":null,"dec":null}`},
 		{"numbers", "count=+12&maybe=-3&rate=0.5&dec=1e2", `{"count":12,"maybe":-3,"rate":0.5,"dec":1e2}`},
 		{"no numbers", "count=abc&maybe=1x&rate=.5&dec=01", `{"count":"abc","maybe":"1x","rate":".5","dec":"01"}`},
-		{"no numbers but JSON", "count=null&maybe=true&rate=%7B%7D&dec=%221%22", `{"count":"null","maybe":"true","rate":"{}","dec":"\"1\""}`},
+		{"no numbers but JSON", "count=null&maybe=true&rate=%7B%7D&dec=%221%22",
+			`{"count":"null","maybe":"true","rate":"{}","dec":"\"1\""}`},
 		{"switches", "on=0&on=1&flag=0", `{"on":true,"flag":false}`},
 		{"lines", "lines=a%0D%0A%0D%0A+b+", `{"lines":["a","b"]}`},
 		{"no lines", "lines=", `{"lines":[]}`},
 		{"ids", "ids=&ids=3&ids=x", `{"ids":[3,"x"]}`},
-		{"a map", "vars=&vars.2.key=b&vars.2.value=+2&vars.0.key=a&vars.0.value=&vars.1.key=&vars.1.value=", `{"vars":{"a":"","b":" 2"}}`},
+		{"a map", "vars=&vars.2.key=b&vars.2.value=+2&vars.0.key=a&vars.0.value=&vars.1.key=&vars.1.value=",
+			`{"vars":{"a":"","b":" 2"}}`},
 		{"a value without a name is not lost", "vars=&vars.0.key=&vars.0.value=x", `{"vars":{"":"x"}}`},
 		{"an emptied map", "vars=", `{"vars":{}}`},
 		{"a list, in the order of its numbers", "items=&items.10.name=j&items.2.name=b&items.2.required=0&items.2.required=1", `{"items":[{"name":"b","required":true},{"name":"j"}]}`},
 		{"an empty row", "items=&items.0.name=&items.0.kind=a&items.0.required=1", `{"items":[]}`},
-		{"a switched row", "items=&items.0.on=0&items.0.name=x&items.1.on=0&items.1.on=1&items.1.kind=b", `{"items":[{"kind":"b"}]}`},
+		{"a switched row", "items=&items.0.on=0&items.0.name=x&items.1.on=0&items.1.on=1&items.1.kind=b",
+			`{"items":[{"kind":"b"}]}`},
 		{"no number, no row", "items=&items.x.name=a&items.-1.name=b&items.01.name=c&items.=d", `{"items":[]}`},
 		{"an object", "inside.deep=x", `{"inside":{"deep":"x"}}`},
 	} {
@@ -94,8 +98,10 @@ func TestRulesComeFromTheType(t *testing.T) {
 }
 
 func TestFieldsSurviveStrangeTrees(t *testing.T) {
-	f := fieldsOf[parley.Assistant](map[string]any{"name": []any{"x"}, "keywords": "x", "variables": []any{}, "post_call_schema": map[string]any{}, "tools": []any{nil, "x"}}, nil)
-	if f.text("name") != "" || f.lines("keywords") != "" || f.pairs("variables") != nil || f.rows("post_call_schema") != nil || f.text("tools.1.type.x") != "" || f.text("tools.9") != "" {
+	f := fieldsOf[parley.Assistant](map[string]any{"name": []any{"x"}, "keywords": "x", "variables": []any{},
+		"post_call_schema": map[string]any{}, "tools": []any{nil, "x"}}, nil)
+	if f.text("name") != "" || f.lines("keywords") != "" || f.pairs("variables") != nil ||
+		f.rows("post_call_schema") != nil || f.text("tools.1.type.x") != "" || f.text("tools.9") != "" {
 		t.Error("a wrong shape shows something")
 	}
 }

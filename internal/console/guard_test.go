@@ -26,7 +26,8 @@ func everyRoute(t *testing.T) (list []route) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, m := range regexp.MustCompile(`c\.(page|files|open)\("([A-Z]+) (/[^"]*)"`).FindAllStringSubmatch(string(source), -1) {
+	for _, m := range regexp.MustCompile(`c\.(page|files|open)\("([A-Z]+) (/[^"]*)"`).FindAllStringSubmatch(
+		string(source), -1) {
 		list = append(list, route{method: m[2], path: m[3], anybody: m[1] == "open"})
 	}
 	if len(list) < 100 {
@@ -35,10 +36,12 @@ func everyRoute(t *testing.T) (list []route) {
 	return list
 }
 
-// at is the route's address for some ids, by the route's beginning; fails where a route has an id that is not among them.
+// at is the route's address for some ids, by the route's beginning; fails where a route has an id that is not among
+// them.
 func (r route) at(t *testing.T, ids map[string]string) string {
 	t.Helper()
-	path := strings.NewReplacer("{$}", "", "{document}", ids["document"], "{version}", "1", "{session}", "x").Replace(r.path)
+	path := strings.NewReplacer("{$}", "", "{document}", ids["document"], "{version}", "1", "{session}",
+		"x").Replace(r.path)
 	before, rest, found := strings.Cut(path, "{id}")
 	if !found {
 		return path
@@ -60,7 +63,9 @@ func (h *harness) everything(t *testing.T, u *parley.User, name string) map[stri
 	}
 	c := h.called(t, u, a, over(parley.CustomerHangup))
 	h.record(t, c)
-	camp, err := h.Campaigns.Create(t.Context(), u, map[string]any{"name": name, "assistant_id": numeral(id(a.ID)), "allowed_hours_start_time": "00:00", "allowed_hours_end_time": "23:59", "timezone": "UTC"})
+	camp, err := h.Campaigns.Create(t.Context(), u,
+		map[string]any{"name": name, "assistant_id": numeral(id(a.ID)), "allowed_hours_start_time": "00:00",
+			"allowed_hours_end_time": "23:59", "timezone": "UTC"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,13 +73,17 @@ func (h *harness) everything(t *testing.T, u *parley.User, name string) map[stri
 	if err != nil || len(numbers) == 0 {
 		t.Fatal(numbers, err)
 	}
-	return map[string]string{"/assistants/": id(a.ID), "/calls/": id(c.ID), "/campaigns/": id(camp.ID), "/conversations/": h.talk(t, a, parley.TestConversation).ID, "/knowledge/": id(k.ID),
-		"/tools/": id(h.tool(t, u, "secret_plans").ID), "/numbers/": id(numbers[0].ID), "/numbers/caller-id/": id(h.askCallerID(t, u, "+4930901820")),
-		"/trunks/": id(h.trunk(t, u, name, "+4930901822").ID), "/whatsapp/": id(h.sender(t, u)), "/webhooks/": id(h.delivery(t, u, a).ID), "/webhooks/settings/test/": id(a.ID),
+	return map[string]string{"/assistants/": id(a.ID), "/calls/": id(c.ID), "/campaigns/": id(camp.ID),
+		"/conversations/": h.talk(t, a, parley.TestConversation).ID, "/knowledge/": id(k.ID),
+		"/tools/": id(h.tool(t, u, "secret_plans").ID), "/numbers/": id(numbers[0].ID),
+		"/numbers/caller-id/": id(h.askCallerID(t, u, "+4930901820")),
+		"/trunks/":            id(h.trunk(t, u, name, "+4930901822").ID), "/whatsapp/": id(h.sender(t, u)),
+		"/webhooks/": id(h.delivery(t, u, a).ID), "/webhooks/settings/test/": id(a.ID),
 		"/keys/": id(h.key(t, u)), "document": id(d.ID)}
 }
 
-// Every route asks for a session, every one that changes something refuses other websites, and every one with an id knows its owner alone.
+// Every route asks for a session, every one that changes something refuses other websites, and every one with an id
+// knows its owner alone.
 func TestEveryRouteIsGuarded(t *testing.T) {
 	h := open(t, withCampaigns)
 	owner := h.user(t)
@@ -97,7 +106,8 @@ func TestEveryRouteIsGuarded(t *testing.T) {
 		if r.anybody {
 			continue
 		}
-		if got := nobody.send(r.method, path, body); !strings.HasPrefix(got.is(http.StatusSeeOther).header.Get("Location"), "/signin") {
+		if got := nobody.send(r.method, path, body); !strings.HasPrefix(
+			got.is(http.StatusSeeOther).header.Get("Location"), "/signin") {
 			t.Errorf("%s %s without a session leads to %s", r.method, r.path, got.header.Get("Location"))
 		}
 		nobody.send(r.method, path, body, "HX-Request", "true").is(http.StatusUnauthorized)
@@ -106,7 +116,8 @@ func TestEveryRouteIsGuarded(t *testing.T) {
 		}
 		foreign, none := other.send(r.method, path, body), other.send(r.method, r.at(t, unknown), body)
 		if foreign.status != http.StatusNotFound || none.status != http.StatusNotFound {
-			t.Errorf("%s %s answers another user %d, and for what nobody has %d", r.method, r.path, foreign.status, none.status)
+			t.Errorf("%s %s answers another user %d, and for what nobody has %d", r.method, r.path, foreign.status,
+				none.status)
 		}
 		if foreign.doc().Find("main").Text() != none.doc().Find("main").Text() {
 			t.Errorf("%s %s tells a foreign id from an unknown one", r.method, r.path)
@@ -138,7 +149,8 @@ func TestEveryPageShowsNamesAsText(t *testing.T) {
 			continue
 		}
 		shown += strings.Count(page.doc().Find("main").Text(), evil)
-		if page.doc().Find("script:not([src]), img, [onerror]").Length() > 0 || strings.Contains(page.body, "<script>") {
+		if page.doc().Find("script:not([src]), img, [onerror]").Length() > 0 ||
+			strings.Contains(page.body, "<script>") {
 			t.Errorf("%s: a name came alive", r.path)
 		}
 	}
@@ -165,12 +177,14 @@ func TestEveryPageIsolatesNames(t *testing.T) {
 		}
 		page.doc().Find("main *").Each(func(_ int, el *goquery.Selection) {
 			el.Contents().Each(func(_ int, text *goquery.Selection) {
-				if goquery.NodeName(text) != "#text" || !strings.Contains(text.Text(), name) || el.Closest("optgroup, option, title").Length() > 0 {
+				if goquery.NodeName(text) != "#text" || !strings.Contains(text.Text(), name) ||
+					el.Closest("optgroup, option, title").Length() > 0 {
 					return
 				}
 				shown++
 				if el.Closest("[dir], bdi").Length() == 0 && !strings.Contains(text.Text(), "\u2068"+name+"\u2069") {
-					t.Errorf("%s: the name takes the direction of the page in %q", r.path, strings.TrimSpace(text.Text()))
+					t.Errorf("%s: the name takes the direction of the page in %q", r.path,
+						strings.TrimSpace(text.Text()))
 				}
 			})
 		})
@@ -199,7 +213,9 @@ func TestEveryLivePageLooksOnce(t *testing.T) {
 			continue
 		}
 		pages++
-		if got := v.send(r.method, r.at(t, ids), nil, "Parley-Once", "1").is(http.StatusOK); !strings.Contains(got.body, "event: ") { // the answer has an end
+		// the answer has an end
+		if got := v.send(r.method, r.at(t, ids), nil, "Parley-Once",
+			"1").is(http.StatusOK); !strings.Contains(got.body, "event: ") {
 			t.Errorf("%s says nothing: %q", r.path, got.body)
 		}
 	}

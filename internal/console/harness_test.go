@@ -41,7 +41,10 @@ func open(t *testing.T, change ...func(*Config)) *harness {
 	t.Helper()
 	db := storetest.SQLite(t)
 	cat := catalog.New("", provider.All(openai.Declare(&openai.Settings{APIKey: "k", RealtimeModel: "gpt-realtime"})))
-	err := db.Write(t.Context(), func(ctx context.Context, tx *store.Tx) error { return tx.KeepModels(ctx, cat.Models()) })
+	err := db.Write(t.Context(), func(ctx context.Context,
+		tx *store.Tx) error {
+		return tx.KeepModels(ctx, cat.Models())
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +60,8 @@ func open(t *testing.T, change ...func(*Config)) *harness {
 		t.Fatal(err)
 	}
 	db.PlansAre(prices.Plan)
-	c := Config{DB: db, Auth: &auth.Authority{DB: db, SessionFor: time.Hour}, Assistants: &assistant.Studio{DB: db, Catalog: cat}, Catalog: cat, Prices: prices}
+	c := Config{DB: db, Auth: &auth.Authority{DB: db, SessionFor: time.Hour},
+		Assistants: &assistant.Studio{DB: db, Catalog: cat}, Catalog: cat, Prices: prices}
 	model := think(t, &c)
 	connect(t, &c)
 	for _, f := range change {
@@ -80,7 +84,10 @@ func (h *harness) user(t *testing.T) *parley.User {
 		t.Fatal(err)
 	}
 	u.PasswordHash = hash
-	if err := h.DB.Write(t.Context(), func(ctx context.Context, tx *store.Tx) error { return tx.SaveUser(ctx, u) }); err != nil {
+	if err := h.DB.Write(t.Context(), func(ctx context.Context,
+		tx *store.Tx) error {
+		return tx.SaveUser(ctx, u)
+	}); err != nil {
 		t.Fatal(err)
 	}
 	return u
@@ -89,7 +96,8 @@ func (h *harness) user(t *testing.T) *parley.User {
 // assistant makes one of the user's from a template.
 func (h *harness) assistant(t *testing.T, u *parley.User, name string) *parley.Assistant {
 	t.Helper()
-	body := h.fromTemplate(&templates[0], &newAssistant{Name: name, LanguageID: 1}, u, h.Catalog.Voices("pipeline", 1)[0])
+	body := h.fromTemplate(&templates[0], &newAssistant{Name: name, LanguageID: 1}, u,
+		h.Catalog.Voices("pipeline", 1)[0])
 	a, err := h.Assistants.Create(t.Context(), u.ID, body)
 	if err != nil {
 		t.Fatal(err)
@@ -106,7 +114,10 @@ type visitor struct {
 
 func (h *harness) visitor(t *testing.T) *visitor {
 	jar, _ := cookiejar.New(nil)
-	return &visitor{t, h, &http.Client{Jar: jar, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
+	return &visitor{t, h, &http.Client{Jar: jar, CheckRedirect: func(*http.Request,
+		[]*http.Request) error {
+		return http.ErrUseLastResponse
+	}}}
 }
 
 // signedIn is a visitor who has signed in.
@@ -232,8 +243,10 @@ func (r *reply) form(action string) url.Values {
 func (h *harness) paths(t *testing.T, u *parley.User) []string {
 	a, tool := h.assistant(t, u, "Front desk"), h.tool(t, u, "look_up")
 	one := "/assistants/" + id(a.ID)
-	return append(h.channels(t, u, a), "/assistants", "/assistants?q=desk", "/assistants/new", one, one+"/versions", one+"/versions/1", "/tools", "/tools/new", "/tools/"+id(tool.ID),
-		"/conversations", "/conversations?type=test", "/conversations/"+h.talk(t, a, parley.TestConversation).ID, one+"/talk", "/ledger", "/keys", "/account")
+	return append(h.channels(t, u, a), "/assistants", "/assistants?q=desk", "/assistants/new", one, one+"/versions",
+		one+"/versions/1", "/tools", "/tools/new", "/tools/"+id(tool.ID),
+		"/conversations", "/conversations?type=test", "/conversations/"+h.talk(t, a, parley.TestConversation).ID,
+		one+"/talk", "/ledger", "/keys", "/account")
 }
 
 func id(n int64) string { return strconv.FormatInt(n, 10) }
@@ -242,10 +255,14 @@ const secret = "Bearer very-secret-value"
 
 func (h *harness) tool(t *testing.T, u *parley.User, name string) *parley.Tool {
 	t.Helper()
-	tool := &parley.Tool{Name: name, Description: "Looks something up.", Endpoint: "https://api.example.com/{id}", Method: "GET", Timeout: 7,
+	tool := &parley.Tool{Name: name, Description: "Looks something up.", Endpoint: "https://api.example.com/{id}",
+		Method: "GET", Timeout: 7,
 		Headers: []parley.ToolHeader{{Name: "Authorization", Value: secret}, {Name: "X-Kind", Value: "{{kind}}"}},
 		Schema:  []parley.ToolParam{{Name: "id", Type: "number", Description: "The order's number", Required: true}}}
-	if err := h.DB.Write(t.Context(), func(ctx context.Context, tx *store.Tx) error { return tx.CreateTool(ctx, u.ID, tool) }); err != nil {
+	if err := h.DB.Write(t.Context(), func(ctx context.Context,
+		tx *store.Tx) error {
+		return tx.CreateTool(ctx, u.ID, tool)
+	}); err != nil {
 		t.Fatal(err)
 	}
 	return tool

@@ -102,8 +102,10 @@ func (c *Console) conversations(r *request) (in *inbox, ok bool, err error) {
 		}
 	}
 	from, to := in.bounds()
-	filter := store.ConversationFilter{Type: parley.ConversationType(in.Type), AssistantID: in.AssistantID, From: from, To: to}
-	in.list, in.total, err = c.DB.Conversations(r.Context(), r.UserID(), filter, store.Page{Number: in.Page, Size: pageSize})
+	filter := store.ConversationFilter{Type: parley.ConversationType(in.Type), AssistantID: in.AssistantID,
+		From: from, To: to}
+	in.list, in.total, err = c.DB.Conversations(r.Context(), r.UserID(), filter,
+		store.Page{Number: in.Page, Size: pageSize})
 	return in, true, err
 }
 
@@ -177,7 +179,8 @@ func customer(c *parley.Conversation) string {
 }
 
 // typeLabels are the channels in words.
-var typeLabels = map[parley.ConversationType]string{parley.TestConversation: "Test", parley.WidgetConversation: "Widget",
+var typeLabels = map[parley.ConversationType]string{parley.TestConversation: "Test",
+	parley.WidgetConversation:   "Widget",
 	parley.WhatsAppConversation: "WhatsApp", parley.APIConversation: "API"}
 
 func (c *Console) conversationPage(r *request) (*answer, error) {
@@ -261,7 +264,8 @@ func (c *Console) say(r *request) (*answer, error) {
 	defer w.Leave()
 	if !strings.Contains(r.Header.Get("Accept"), web.EventStream) {
 		var e *parley.Error
-		if _, err := w.Wait(r.Context()); err != nil && !errors.As(err, &e) { // what has a kind is shown beside the message
+		// what has a kind is shown beside the message
+		if _, err := w.Wait(r.Context()); err != nil && !errors.As(err, &e) {
 			return nil, err
 		}
 		return see("/conversations/" + conv.ID), nil
@@ -304,7 +308,8 @@ func (c *Console) say(r *request) (*answer, error) {
 	}
 }
 
-// part is a piece of a conversation's page that can be put in place by itself: its element's id, and what changes when it does.
+// part is a piece of a conversation's page that can be put in place by itself: its element's id, and what changes
+// when it does.
 type part struct {
 	id, version string
 	body        component
@@ -317,7 +322,8 @@ func (t *talk) parts(after int64) (list []part) {
 			list = append(list, part{messageID(m), messageVersion(m), message(m)})
 		}
 	}
-	return append(list, part{"typing", t.typingVersion(), typing(t)}, part{"mode", t.modeVersion(), mode(t)}, part{"facts", t.factsVersion(), facts(t)})
+	return append(list, part{"typing", t.typingVersion(), typing(t)}, part{"mode", t.modeVersion(), mode(t)},
+		part{"facts", t.factsVersion(), facts(t)})
 }
 
 func messageID(m parley.Message) string { return "m-" + strconv.FormatInt(m.ID, 10) }

@@ -15,8 +15,8 @@ import (
 
 type component = templ.Component
 
-// stream sends events to the console's script, which reads them by fetch. Pieces of pages are sent as the same HTML that the pages are
-// made of.
+// stream sends events to the console's script, which reads them by fetch. Pieces of pages are sent as the same HTML
+// that the pages are made of.
 type stream struct {
 	*web.Stream
 	r    *request
@@ -40,7 +40,8 @@ func (s *stream) html(name string, body component) {
 // put sends a piece that goes where its id says.
 func (s *stream) put(body component) { s.html("put", body) }
 
-// ears wake somebody when something happens to any of the topics that they listen to, and say what, where somebody wants to know.
+// ears wake somebody when something happens to any of the topics that they listen to, and say what, where somebody
+// wants to know.
 type ears struct {
 	hub   *event.Hub
 	wake  chan struct{}
@@ -104,14 +105,15 @@ const (
 	signOfLife = 15 * time.Second // how often something is sent, whatever happens
 )
 
-// live calls look until it fails or the reader leaves: at once, whenever something happens to the topics that it names, and now and then.
-// For a reader that asks how things stand, as a hidden tab does, it calls it once.
+// live calls look until it fails or the reader leaves: at once, whenever something happens to the topics that it
+// names, and now and then. For a reader that asks how things stand, as a hidden tab does, it calls it once.
 func (c *Console) live(r *request, look func(s *stream) (topics []string, err error)) (*answer, error) {
 	return c.follow(r, look, nil)
 }
 
 // follow is live for who wants to hear what happens: hear is told, and says whether to look.
-func (c *Console) follow(r *request, look func(s *stream) (topics []string, err error), hear func(s *stream, e event.Event) bool) (*answer, error) {
+func (c *Console) follow(r *request, look func(s *stream) (topics []string, err error),
+	hear func(s *stream, e event.Event) bool) (*answer, error) {
 	leave, err := c.Front.Enter(c.Streams, r.Request)
 	if err != nil {
 		return nil, err
@@ -204,8 +206,8 @@ func (c *Console) inboxLive(r *request) (*answer, error) {
 	})
 }
 
-// conversationLive sends the pieces of a conversation's page that have changed. The script has most of them when it begins, and knows so
-// by their versions.
+// conversationLive sends the pieces of a conversation's page that have changed. The script has most of them when it
+// begins, and knows so by their versions.
 func (c *Console) conversationLive(r *request) (*answer, error) {
 	conv, err := c.DB.Conversation(r.Context(), r.UserID(), r.PathValue("id"))
 	if err != nil {
@@ -216,7 +218,8 @@ func (c *Console) conversationLive(r *request) (*answer, error) {
 	return c.live(r, func(s *stream) ([]string, error) {
 		if was != nil && !was.typing() { // then all that changes shows in the conversation's own row
 			now, err := c.DB.Conversation(r.Context(), r.UserID(), conv.ID)
-			if err != nil || now.MessageCount == was.MessageCount && now.AIEnabled == was.AIEnabled && now.EndedAt == was.EndedAt {
+			if err != nil || now.MessageCount == was.MessageCount && now.AIEnabled == was.AIEnabled &&
+				now.EndedAt == was.EndedAt {
 				return topics, err
 			}
 		}

@@ -78,7 +78,8 @@ func TestConversationByHand(t *testing.T) {
 	h := open(t)
 	u := h.user(t)
 	a := h.assistant(t, u, "Front desk")
-	conv, err := h.Chat.WithCustomer(t.Context(), a, parley.APIConversation, "+49 30 901820", map[string]string{"plan": "gold"})
+	conv, err := h.Chat.WithCustomer(t.Context(), a, parley.APIConversation, "+49 30 901820",
+		map[string]string{"plan": "gold"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +101,8 @@ func TestConversationByHand(t *testing.T) {
 	// What was found out in the end.
 	err = h.DB.Write(t.Context(), func(ctx context.Context, tx *store.Tx) error {
 		conv.Extracted = map[string]any{"status": true, "summary": "<b>fine</b>", "callback": nil, "stars": 4.5}
-		m := &parley.Message{ConversationID: conv.ID, Role: parley.RoleUser, Author: parley.AuthorCustomer, Content: "Bye"}
+		m := &parley.Message{ConversationID: conv.ID, Role: parley.RoleUser, Author: parley.AuthorCustomer,
+			Content: "Bye"}
 		if err := tx.AddMessage(ctx, m, 0, parley.Now().Add(-time.Second)); err != nil {
 			return err
 		}
@@ -127,8 +129,10 @@ func TestForeignConversationsAreUnknown(t *testing.T) {
 	conv := h.talk(t, a, parley.TestConversation)
 	v := h.signedIn(t, other)
 	for _, c := range []struct{ method, path, id string }{
-		{"GET", "/conversations/%", conv.ID}, {"GET", "/conversations/%/live", conv.ID}, {"POST", "/conversations/%/say", conv.ID},
-		{"POST", "/conversations/%/reply", conv.ID}, {"POST", "/conversations/%/ai", conv.ID}, {"POST", "/conversations/%/delete", conv.ID},
+		{"GET", "/conversations/%", conv.ID}, {"GET", "/conversations/%/live", conv.ID},
+		{"POST", "/conversations/%/say", conv.ID},
+		{"POST", "/conversations/%/reply", conv.ID}, {"POST", "/conversations/%/ai", conv.ID},
+		{"POST", "/conversations/%/delete", conv.ID},
 		{"GET", "/assistants/%/talk", id(a.ID)}, {"POST", "/assistants/%/talk", id(a.ID)},
 	} {
 		bodies := map[string]bool{}
@@ -137,7 +141,8 @@ func TestForeignConversationsAreUnknown(t *testing.T) {
 			if c.method == "GET" {
 				form = nil
 			}
-			bodies[v.send(c.method, strings.Replace(c.path, "%", one, 1), form).is(http.StatusNotFound).doc().Find("main").Text()] = true
+			bodies[v.send(c.method, strings.Replace(c.path, "%", one, 1),
+				form).is(http.StatusNotFound).doc().Find("main").Text()] = true
 		}
 		if len(bodies) != 1 {
 			t.Errorf("%s %s tells a foreign id from an unknown one", c.method, c.path)
@@ -155,7 +160,8 @@ func TestForeignConversationsAreUnknown(t *testing.T) {
 	for _, path := range []string{"/conversations/live", "/conversations/" + conv.ID + "/live"} {
 		stranger.get(path, "HX-Request", "true").is(http.StatusUnauthorized)
 	}
-	v.post("/conversations/"+conv.ID+"/reply", url.Values{"message": {"x"}}, "Sec-Fetch-Site", "cross-site").is(http.StatusForbidden)
+	v.post("/conversations/"+conv.ID+"/reply", url.Values{"message": {"x"}}, "Sec-Fetch-Site",
+		"cross-site").is(http.StatusForbidden)
 }
 
 func TestHostileConversationStaysText(t *testing.T) {
@@ -170,13 +176,16 @@ func TestHostileConversationStaysText(t *testing.T) {
 	h.model.Script(aitest.Behaviour{Text: evil})
 	h.say(t, conv, evil)
 	v := h.signedIn(t, u)
-	for _, path := range []string{"/conversations", "/conversations/" + conv.ID, "/assistants/" + id(a.ID) + "/talk", "/ledger"} {
+	for _, path := range []string{"/conversations", "/conversations/" + conv.ID, "/assistants/" + id(a.ID) +
+		"/talk", "/ledger"} {
 		r := v.get(path).is(http.StatusOK)
-		if n := r.doc().Find("script:not([src]), img, [onerror]").Length(); n > 0 || strings.Contains(r.body, "<script>") {
+		if n := r.doc().Find("script:not([src]), img, [onerror]").Length(); n > 0 ||
+			strings.Contains(r.body, "<script>") {
 			t.Errorf("%s: the text came alive:\n%s", path, r.body)
 		}
 	}
-	if got := v.get("/conversations/" + conv.ID).doc().Find(".said.customer .words").Text(); got != strings.TrimSpace(evil) && got != evil {
+	if got := v.get("/conversations/" + conv.ID).doc().Find(
+		".said.customer .words").Text(); got != strings.TrimSpace(evil) && got != evil {
 		t.Errorf("the words are shown as %q", got)
 	}
 }

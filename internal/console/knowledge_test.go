@@ -39,8 +39,10 @@ func shelf(t *testing.T, db *store.DB) *knowledge.Library {
 			}
 			return &document.Text{Sections: []document.Section{{Text: string(raw)}}}, err
 		},
-		ReadSite: func(ctx context.Context, d *parley.Document, progress func(done, total int)) (*document.Text, error) {
-			return &document.Text{Sections: []document.Section{{URL: "javascript:alert(1)", Text: "Prices of " + d.URL}}}, nil
+		ReadSite: func(ctx context.Context, d *parley.Document, progress func(done, total int)) (*document.Text,
+			error) {
+			return &document.Text{Sections: []document.Section{{URL: "javascript:alert(1)", Text: "Prices of " +
+				d.URL}}}, nil
 		}}
 }
 
@@ -52,7 +54,8 @@ func (h *harness) work(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		err := h.DB.Work(ctx, ctx, store.Jobs{Workers: workers, Queues: map[string]river.QueueConfig{knowledge.Queue: {MaxWorkers: 1}}})
+		err := h.DB.Work(ctx, ctx, store.Jobs{Workers: workers,
+			Queues: map[string]river.QueueConfig{knowledge.Queue: {MaxWorkers: 1}}})
 		if err != nil {
 			t.Error(err)
 		}
@@ -104,15 +107,18 @@ func TestKnowledgeWithoutScript(t *testing.T) {
 	u := h.user(t)
 	v := h.signedIn(t, u)
 	v.get("/knowledge").says("Give your assistants something to know")
-	v.post("/knowledge/new", url.Values{"name": {" "}}).is(http.StatusUnprocessableEntity).says("This field is required.")
-	path := v.post("/knowledge/new", url.Values{"name": {"Bakery"}, "description": {"Everything"}}).is(http.StatusSeeOther).header.Get("Location")
+	v.post("/knowledge/new", url.Values{"name": {" "}}).is(http.StatusUnprocessableEntity).says(
+		"This field is required.")
+	path := v.post("/knowledge/new", url.Values{"name": {"Bakery"},
+		"description": {"Everything"}}).is(http.StatusSeeOther).header.Get("Location")
 	path = strings.TrimSuffix(path, "?done=created")
 	v.get(path).says("Bakery").says("There are none yet.").says("None does yet.")
 	form := v.get(path + "/edit").form(path + "/edit")
 	if form.Get("name") != "Bakery" || form.Get("description") != "Everything" {
 		t.Errorf("the form holds %v", form)
 	}
-	v.post(path+"/edit", url.Values{"name": {strings.Repeat("x", 256)}}).is(http.StatusUnprocessableEntity).says("must not be greater than 255")
+	v.post(path+"/edit", url.Values{"name": {strings.Repeat("x", 256)}}).is(http.StatusUnprocessableEntity).says(
+		"must not be greater than 255")
 	v.post(path+"/edit", url.Values{"name": {"Handbook"}, "description": {""}}).moved(path + "?done=saved")
 	if doc := v.get(path).says("Handbook").doc(); strings.Contains(doc.Find("header").Text(), "Everything") {
 		t.Error("the description is still there")
@@ -120,8 +126,10 @@ func TestKnowledgeWithoutScript(t *testing.T) {
 
 	// Files, each by itself: what is refused stops none of the others.
 	v.upload(path+"/files", file{"Hours.TXT", "Open on Mondays."}, file{"", ""}).moved(path + "?done=uploaded")
-	r := v.upload(path+"/files", file{"virus.exe", "MZ"}, file{"Prices.pdf", "Bread costs two euros."}, file{"old.doc", "x"}, file{"big.txt", strings.Repeat("x", parley.MaxDocument+1)}, file{"page.html", "x"})
-	r.is(http.StatusUnprocessableEntity).says("Save it as .docx or PDF").says("It is larger than 20 MB.").says("Give the page's address")
+	r := v.upload(path+"/files", file{"virus.exe", "MZ"}, file{"Prices.pdf", "Bread costs two euros."},
+		file{"old.doc", "x"}, file{"big.txt", strings.Repeat("x", parley.MaxDocument+1)}, file{"page.html", "x"})
+	r.is(http.StatusUnprocessableEntity).says("Save it as .docx or PDF").says("It is larger than 20 MB.").says(
+		"Give the page's address")
 	if got := r.doc().Find(".documents .document-name").Map(textOfNode); strings.Join(got, " ") != "Prices Hours" {
 		t.Errorf("documents are %q", got)
 	}
@@ -146,9 +154,12 @@ func TestKnowledgeWithoutScript(t *testing.T) {
 		form url.Values
 		says string
 	}{
-		{url.Values{"url": {""}, "links": {""}, "relative_links_limit": {"10"}}, "Give an address to begin at"}, {url.Values{"url": {"ftp://x"}}, "must be a valid URL"},
-		{url.Values{"url": {"https://x.example"}, "relative_links_limit": {"51"}}, "50"}, {url.Values{"url": {"https://x.example"}, "relative_links_limit": {"many"}}, "must be an integer"},
-		{url.Values{"links": {"https://a.example/1\r\nnowhere"}}, "Line 2: This field must be a valid URL."}, {url.Values{"url": {"https://x.example"}, "name": {strings.Repeat("x", 256)}}, "255"},
+		{url.Values{"url": {""}, "links": {""}, "relative_links_limit": {"10"}}, "Give an address to begin at"},
+		{url.Values{"url": {"ftp://x"}}, "must be a valid URL"},
+		{url.Values{"url": {"https://x.example"}, "relative_links_limit": {"51"}}, "50"},
+		{url.Values{"url": {"https://x.example"}, "relative_links_limit": {"many"}}, "must be an integer"},
+		{url.Values{"links": {"https://a.example/1\r\nnowhere"}}, "Line 2: This field must be a valid URL."},
+		{url.Values{"url": {"https://x.example"}, "name": {strings.Repeat("x", 256)}}, "255"},
 		{url.Values{"links": {strings.Repeat("https://a.example/\r\n", 51)}}, "50"},
 	} {
 		r := v.post(path+"/site", c.form).is(http.StatusUnprocessableEntity).says(c.says)
@@ -156,8 +167,10 @@ func TestKnowledgeWithoutScript(t *testing.T) {
 			t.Errorf("the box holds %q", got.Get("url"))
 		}
 	}
-	v.post(path+"/site", url.Values{"url": {"https://shop.example:8443/a?b"}, "relative_links_limit": {"7"}}).moved(path + "?done=reading")
-	v.post(path+"/site", url.Values{"url": {""}, "links": {"https://a.example/1\r\n\r\nhttps://a.example/2\r\n"}, "name": {"Two pages"}}).moved(path + "?done=reading")
+	v.post(path+"/site", url.Values{"url": {"https://shop.example:8443/a?b"},
+		"relative_links_limit": {"7"}}).moved(path + "?done=reading")
+	v.post(path+"/site", url.Values{"url": {""}, "links": {"https://a.example/1\r\n\r\nhttps://a.example/2\r\n"},
+		"name": {"Two pages"}}).moved(path + "?done=reading")
 	k, err := h.DB.Knowledgebases(t.Context(), u.ID)
 	if err != nil {
 		t.Fatal(err)
@@ -166,7 +179,8 @@ func TestKnowledgeWithoutScript(t *testing.T) {
 	if err != nil || len(docs) != 4 {
 		t.Fatal(len(docs), err)
 	}
-	if d := docs[1]; d.Name != "shop.example:8443" || d.URL != "https://shop.example:8443/a?b" || d.RelativeLinksLimit != 7 {
+	if d := docs[1]; d.Name != "shop.example:8443" || d.URL != "https://shop.example:8443/a?b" ||
+		d.RelativeLinksLimit != 7 {
 		t.Errorf("the site is %+v", d)
 	}
 	if d := docs[0]; d.Name != "Two pages" || len(d.Links) != 2 || d.URL != "" {
@@ -175,7 +189,8 @@ func TestKnowledgeWithoutScript(t *testing.T) {
 
 	// An assistant that uses it, deleting.
 	a := h.assistant(t, u, "Front desk")
-	if _, err := h.Assistants.Update(t.Context(), u.ID, a.ID, map[string]any{"knowledgebase_id": numeral(id(k[0].ID))}); err != nil {
+	if _, err := h.Assistants.Update(t.Context(), u.ID, a.ID,
+		map[string]any{"knowledgebase_id": numeral(id(k[0].ID))}); err != nil {
 		t.Fatal(err)
 	}
 	v.get(path).says("Front desk").says("1 assistant loses it")
@@ -216,7 +231,8 @@ func TestKnowledgeAnswersAndShowsHostileTextAsText(t *testing.T) {
 	v := h.signedIn(t, u)
 	path := "/knowledge/" + id(k.ID)
 	v.post(path+"/edit", url.Values{"name": {evil}, "description": {evil}}).is(http.StatusSeeOther)
-	v.upload(path+"/files", file{`"><img src=x onerror=alert(3)>.txt`, "Croissants cost two euros. " + evil}, file{"b\xff\r\n.txt", "broken"}, file{".txt", "A file without a name."}).is(http.StatusSeeOther)
+	v.upload(path+"/files", file{`"><img src=x onerror=alert(3)>.txt`, "Croissants cost two euros. " + evil},
+		file{"b\xff\r\n.txt", "broken"}, file{".txt", "A file without a name."}).is(http.StatusSeeOther)
 	v.post(path+"/site", url.Values{"url": {"https://x.example/"}, "name": {evil}}).is(http.StatusSeeOther)
 
 	// The states come by themselves.
@@ -228,9 +244,12 @@ func TestKnowledgeAnswersAndShowsHostileTextAsText(t *testing.T) {
 	for v.get("/knowledge").doc().Find(".tag").Text() == "Processing" { // the stream below tells when
 		until(t, next, "put", "")
 	}
-	replies := []*reply{page, v.get("/knowledge"), v.get(path + "/edit"), v.get(path), v.get(path + "?q=" + url.QueryEscape(evil)), v.get(path + "?q=" + strings.Repeat("x", 4001)),
-		v.post(path+"/site", url.Values{"url": {evil}, "links": {evil}, "name": {evil}}), v.upload(path+"/files", file{evil, "x"}), v.get("/assistants/" + id(h.assistant(t, u, "x").ID))}
-	found := v.get(path + "?q=croissants").says("Croissants cost two euros.").says("score 1.00").says("As the assistant reads it")
+	replies := []*reply{page, v.get("/knowledge"), v.get(path + "/edit"), v.get(path),
+		v.get(path + "?q=" + url.QueryEscape(evil)), v.get(path + "?q=" + strings.Repeat("x", 4001)),
+		v.post(path+"/site", url.Values{"url": {evil}, "links": {evil}, "name": {evil}}),
+		v.upload(path+"/files", file{evil, "x"}), v.get("/assistants/" + id(h.assistant(t, u, "x").ID))}
+	found := v.get(path + "?q=croissants").says("Croissants cost two euros.").says("score 1.00").says(
+		"As the assistant reads it")
 	if pre := found.doc().Find("#found pre").Text(); !strings.Contains(pre, "Croissants cost two euros. "+evil) {
 		t.Errorf("the assistant reads %q", pre)
 	}
@@ -239,7 +258,8 @@ func TestKnowledgeAnswersAndShowsHostileTextAsText(t *testing.T) {
 		t.Error("an address that is none of the web is a link")
 	}
 	for _, r := range append(replies, found, site) {
-		if n := r.doc().Find("script:not([src]), img, [onerror]").Length(); n > 0 || strings.Contains(r.body, "<script>") {
+		if n := r.doc().Find("script:not([src]), img, [onerror]").Length(); n > 0 ||
+			strings.Contains(r.body, "<script>") {
 			t.Errorf("%d elements of the text came alive:\n%.3000s", n, r.body)
 		}
 	}
@@ -265,11 +285,16 @@ func TestKnowledgeOfOthersIsUnknown(t *testing.T) {
 	}
 	v := h.signedIn(t, other)
 	for _, c := range []struct{ method, path, id string }{
-		{"GET", "/knowledge/%", id(k.ID)}, {"GET", "/knowledge/%/live", id(k.ID)}, {"GET", "/knowledge/%/edit", id(k.ID)}, {"POST", "/knowledge/%/edit", id(k.ID)},
-		{"POST", "/knowledge/%/delete", id(k.ID)}, {"POST", "/knowledge/%/site", id(k.ID)}, {"POST", "/knowledge/%/files", id(k.ID)},
-		{"POST", "/knowledge/%/documents/" + id(d.ID) + "/retry", id(k.ID)}, {"POST", "/knowledge/%/documents/" + id(d.ID) + "/delete", id(k.ID)},
-		{"GET", "/knowledge/" + id(mine.ID) + "/documents/%", id(d.ID)}, {"POST", "/knowledge/" + id(mine.ID) + "/documents/%", id(d.ID)},
-		{"POST", "/knowledge/" + id(mine.ID) + "/documents/%/retry", id(d.ID)}, {"POST", "/knowledge/" + id(mine.ID) + "/documents/%/delete", id(d.ID)},
+		{"GET", "/knowledge/%", id(k.ID)}, {"GET", "/knowledge/%/live", id(k.ID)},
+		{"GET", "/knowledge/%/edit", id(k.ID)}, {"POST", "/knowledge/%/edit", id(k.ID)},
+		{"POST", "/knowledge/%/delete", id(k.ID)}, {"POST", "/knowledge/%/site", id(k.ID)},
+		{"POST", "/knowledge/%/files", id(k.ID)},
+		{"POST", "/knowledge/%/documents/" + id(d.ID) + "/retry", id(k.ID)},
+		{"POST", "/knowledge/%/documents/" + id(d.ID) + "/delete", id(k.ID)},
+		{"GET", "/knowledge/" + id(mine.ID) + "/documents/%", id(d.ID)},
+		{"POST", "/knowledge/" + id(mine.ID) + "/documents/%", id(d.ID)},
+		{"POST", "/knowledge/" + id(mine.ID) + "/documents/%/retry", id(d.ID)},
+		{"POST", "/knowledge/" + id(mine.ID) + "/documents/%/delete", id(d.ID)},
 	} {
 		bodies := map[string]bool{}
 		for _, one := range []string{c.id, "424242", "0", "007", "-1", "x", "99999999999999999999"} {
@@ -294,13 +319,15 @@ func TestManyDocumentsHavePages(t *testing.T) {
 	u := h.user(t)
 	k := h.handbook(t, u)
 	for i := range pageSize + 2 {
-		if err := h.Knowledge.Add(t.Context(), u.ID, k.ID, &parley.Document{Name: "Doc " + id(int64(i)), Type: parley.TXT, Links: []string{}}); err != nil {
+		if err := h.Knowledge.Add(t.Context(), u.ID, k.ID,
+			&parley.Document{Name: "Doc " + id(int64(i)), Type: parley.TXT, Links: []string{}}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	v := h.signedIn(t, u)
 	path := "/knowledge/" + id(k.ID)
-	for at, want := range map[string]int{"": pageSize, "?page=2": 2, "?page=9": 2, "?page=x": pageSize, "?q=loaf&page=2": 2} {
+	for at, want := range map[string]int{"": pageSize, "?page=2": 2, "?page=9": 2, "?page=x": pageSize,
+		"?q=loaf&page=2": 2} {
 		if n := v.get(path + at).is(http.StatusOK).doc().Find(".documents > li").Length(); n != want {
 			t.Errorf("%s shows %d documents, want %d", at, n, want)
 		}
@@ -313,7 +340,8 @@ func TestManyDocumentsHavePages(t *testing.T) {
 	until(t, events, "list", "27")
 }
 
-// A browser that stops in the middle of a file is told so, and leaves nothing behind; one that is slow but goes on is waited for.
+// A browser that stops in the middle of a file is told so, and leaves nothing behind; one that is slow but goes on is
+// waited for.
 func TestUploadThatStops(t *testing.T) {
 	h := open(t)
 	h.guard.Pause = 200 * time.Millisecond

@@ -86,7 +86,8 @@ func (f frame) current(e entry) bool {
 	return f.path == e.path || strings.HasPrefix(f.path, e.path+"/")
 }
 
-// themes are what a reader may choose: the system's, or one of ours. A cookie remembers it, so that the first paint is right.
+// themes are what a reader may choose: the system's, or one of ours. A cookie remembers it, so that the first paint
+// is right.
 var themes = []string{"auto", "light", "dark"}
 
 const themeCookie = "parley_theme"
@@ -111,7 +112,8 @@ func nextTheme(now string) string {
 
 // setTheme serves the button where no script does.
 func (c *Console) setTheme(r *request) (*answer, error) {
-	http.SetCookie(r.w, &http.Cookie{Name: themeCookie, Value: nextTheme(theme(r.Request)), Path: "/", MaxAge: 365 * 24 * 3600,
+	http.SetCookie(r.w, &http.Cookie{Name: themeCookie, Value: nextTheme(theme(r.Request)), Path: "/",
+		MaxAge:   365 * 24 * 3600,
 		SameSite: http.SameSiteLaxMode, Secure: c.Front.Secure(r.Request)})
 	back := "/"
 	if from, err := url.Parse(r.Referer()); err == nil && from.Host == r.Host && !strings.HasPrefix(from.Path, "//") {

@@ -22,7 +22,8 @@ func (l *ledger) at(page int) string { return address("/ledger", l.values(), pag
 func (l *ledger) reserved() parley.Money { return l.balance - l.free }
 
 // kindLabels are the kinds of entries in words.
-var kindLabels = map[parley.LedgerKind]string{parley.Credit: "Credit", parley.MessageCharge: "Message", parley.Refund: "Refund",
+var kindLabels = map[parley.LedgerKind]string{parley.Credit: "Credit", parley.MessageCharge: "Message",
+	parley.Refund:     "Refund",
 	parley.RentCharge: "Number rent", parley.SMSCharge: "Text message"}
 
 func kindLabel(k parley.LedgerKind) string {
@@ -39,7 +40,8 @@ func (c *Console) ledgerPage(r *request) (*answer, error) {
 	}
 	from, to := l.bounds()
 	var err error
-	if l.entries, l.total, err = c.DB.Ledger(r.Context(), r.UserID(), from, to, store.Page{Number: l.Page, Size: pageSize}); err != nil {
+	if l.entries, l.total, err = c.DB.Ledger(r.Context(), r.UserID(), from, to,
+		store.Page{Number: l.Page, Size: pageSize}); err != nil {
 		return nil, err
 	}
 	if len(l.entries) == 0 && l.total > 0 {

@@ -25,13 +25,15 @@ func TestLedger(t *testing.T) {
 	h.model.Script(aitest.Behaviour{Text: "Hi."})
 	h.say(t, conv, "Hello")
 	err := h.DB.Write(t.Context(), func(ctx context.Context, tx *store.Tx) error {
-		if _, err := tx.Post(ctx, u.ID, &parley.LedgerEntry{Kind: parley.Credit, Amount: 10 * parley.USD, Reference: "credit:1", Description: "Paid <b>in</b>"}); err != nil {
+		if _, err := tx.Post(ctx, u.ID, &parley.LedgerEntry{Kind: parley.Credit, Amount: 10 * parley.USD,
+			Reference: "credit:1", Description: "Paid <b>in</b>"}); err != nil {
 			return err
 		}
 		if err := tx.Reserve(ctx, u.ID, "call:7", parley.USD/2, parley.Now().Add(time.Hour)); err != nil {
 			return err
 		}
-		_, err := tx.Post(ctx, u.ID, &parley.LedgerEntry{Kind: "teleport", Amount: -parley.USD, Reference: "t:1", Description: "Not known here"})
+		_, err := tx.Post(ctx, u.ID, &parley.LedgerEntry{Kind: "teleport", Amount: -parley.USD, Reference: "t:1",
+			Description: "Not known here"})
 		return err
 	})
 	if err != nil {
@@ -42,13 +44,18 @@ func TestLedger(t *testing.T) {
 	doc.Find(".sums dd").Each(func(_ int, s *selection) { sums = append(sums, s.Text()) })
 	doc.Find(".ledger tbody tr").Each(func(_ int, s *selection) {
 		var cells []string
-		s.Find("td + td").Each(func(_ int, c *selection) { cells = append(cells, strings.Join(strings.Fields(c.Text()), " ")) })
+		s.Find("td + td").Each(func(_ int, c *selection) {
+			cells = append(cells,
+				strings.Join(strings.Fields(c.Text()), " "))
+		})
 		rows = append(rows, strings.Join(cells, " | "))
 	})
 	if got := strings.Join(sums, " "); got != "$13.99 $0.50 $13.49" {
 		t.Errorf("the sums are %s", got)
 	}
-	want := []string{"teleport Not known here t:1 | −$1.00 | $13.99", "Credit Paid <b>in</b> credit:1 | +$10.00 | $14.99", "Message Message to Front desk (widget) message:2 | −$0.01 | $4.99"}
+	want := []string{"teleport Not known here t:1 | −$1.00 | $13.99",
+		"Credit Paid <b>in</b> credit:1 | +$10.00 | $14.99",
+		"Message Message to Front desk (widget) message:2 | −$0.01 | $4.99"}
 	if len(rows) < 3 || strings.Join(rows[:3], "\n") != strings.Join(want, "\n") {
 		t.Errorf("the rows are\n%s", strings.Join(rows, "\n"))
 	}
@@ -59,7 +66,8 @@ func TestLedger(t *testing.T) {
 	v.get("/ledger?page=9&date_from=" + yesterday).moved("/ledger?date_from=" + yesterday)
 	err = h.DB.Write(t.Context(), func(ctx context.Context, tx *store.Tx) error {
 		for i := range pageSize {
-			if _, err := tx.Post(ctx, u.ID, &parley.LedgerEntry{Kind: parley.Refund, Amount: parley.USD, Reference: "r:" + id(int64(i))}); err != nil {
+			if _, err := tx.Post(ctx, u.ID, &parley.LedgerEntry{Kind: parley.Refund, Amount: parley.USD,
+				Reference: "r:" + id(int64(i))}); err != nil {
 				return err
 			}
 		}

@@ -223,7 +223,8 @@ func (c *Console) documentEdit(r *request) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return show(d.Name, documentNamed(d, fieldsOf[knowledge.DocumentName](treeOf(knowledge.DocumentName{Name: d.Name, Description: d.Description}), nil))), nil
+	return show(d.Name, documentNamed(d, fieldsOf[knowledge.DocumentName](
+		treeOf(knowledge.DocumentName{Name: d.Name, Description: d.Description}), nil))), nil
 }
 
 func (c *Console) documentSave(r *request) (*answer, error) {

@@ -47,7 +47,8 @@ type messages struct {
 // moving says whether a message's status will change while somebody looks: carriers tell it within moments.
 func (m *messages) moving(now parley.Time) bool {
 	for _, one := range m.list {
-		if (one.Status == parley.SMSQueued || one.Status == parley.SMSSent) && now.Sub(parley.Time(one.CreatedAt)) < time.Minute {
+		if (one.Status == parley.SMSQueued || one.Status == parley.SMSSent) &&
+			now.Sub(parley.Time(one.CreatedAt)) < time.Minute {
 			return true
 		}
 	}
@@ -75,12 +76,14 @@ func (c *Console) smsList(r *request) (*answer, error) {
 		return see("/messages"), nil
 	}
 	from, until := m.bounds()
-	f := store.SMSFilter{Status: parley.SMSStatus(m.Status), PhoneNumberID: m.NumberID, To: m.Recipient, From: from, Until: until}
+	f := store.SMSFilter{Status: parley.SMSStatus(m.Status), PhoneNumberID: m.NumberID, To: m.Recipient, From: from,
+		Until: until}
 	if to, ok := parley.NormalizePhone(m.Recipient); ok {
 		f.To = to
 	}
 	var err error
-	if m.list, m.total, err = c.DB.SMSPage(r.Context(), r.UserID(), f, store.Page{Number: m.Page, Size: pageSize}); err != nil {
+	if m.list, m.total, err = c.DB.SMSPage(r.Context(), r.UserID(), f,
+		store.Page{Number: m.Page, Size: pageSize}); err != nil {
 		return nil, err
 	}
 	if len(m.list) == 0 && m.total > 0 {
@@ -112,7 +115,8 @@ type smsForm struct {
 func (c *Console) smsForm(r *request, tree map[string]any, wrong parley.Fields, why string) (*smsForm, error) {
 	now := parley.Now()
 	able, err := c.numberOptions(r, func(n *parley.Number) bool { return n.SMSCapable && n.Subscribed(now) })
-	f := &smsForm{fields: fieldsOf[newSMS](tree, wrong), numbers: able, refused: why, sandbox: c.SMS.Sandbox, base: c.base(r)}
+	f := &smsForm{fields: fieldsOf[newSMS](tree, wrong), numbers: able, refused: why, sandbox: c.SMS.Sandbox,
+		base: c.base(r)}
 	f.cost = c.smsCost(f.text("to"), f.text("body"))
 	return f, err
 }
@@ -221,7 +225,8 @@ func (c *Console) outbox(r *request, page int, tree map[string]any, wrong parley
 			o.numbers = append(o.numbers, option{value: n.PhoneNumber, label: parley.FormatPhone(n.PhoneNumber)})
 		}
 	}
-	if o.list, o.total, err = c.DB.Outbox(r.Context(), r.UserID(), store.Page{Number: page, Size: pageSize}); err != nil {
+	if o.list, o.total, err = c.DB.Outbox(r.Context(), r.UserID(),
+		store.Page{Number: page, Size: pageSize}); err != nil {
 		return nil, err
 	}
 	if len(o.list) == 0 && o.total > 0 {

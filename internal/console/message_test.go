@@ -40,24 +40,36 @@ func TestMessages(t *testing.T) {
 		}
 	}
 	// What the contract refuses stands beside the field that it is about, and what was written is still there.
-	r := v.post("/messages/new", url.Values{"from": {id(n.ID)}, "to": {"123"}, "body": {"Hello"}}).is(http.StatusUnprocessableEntity)
-	if got := r.form("/messages/new").Get("body"); r.doc().Find("#e-to").Text() != "Invalid to phone number" || got != "Hello" {
+	r := v.post("/messages/new", url.Values{"from": {id(n.ID)}, "to": {"123"},
+		"body": {"Hello"}}).is(http.StatusUnprocessableEntity)
+	if got := r.form("/messages/new").Get("body"); r.doc().Find("#e-to").Text() != "Invalid to phone number" ||
+		got != "Hello" {
 		t.Errorf("%q %q", r.doc().Find(".mistakes").Text(), got)
 	}
-	if r := v.post("/messages/new", url.Values{"from": {"424242"}, "to": {"+14155552671"}, "body": {"Hello"}}).is(http.StatusUnprocessableEntity); r.doc().Find("#e-from").Text() != "From number not found" {
+	if r := v.post("/messages/new", url.Values{"from": {"424242"}, "to": {"+14155552671"},
+		"body": {"Hello"}}).is(http.StatusUnprocessableEntity); r.doc().Find(
+		"#e-from").Text() != "From number not found" {
 		t.Errorf("%s", r.doc().Find(".mistakes").Text())
 	}
-	v.post("/messages/new", url.Values{"from": {id(n.ID)}, "to": {"+12025550001"}, "body": {"Hello"}}).is(http.StatusUnprocessableEntity).says("The carrier did not take the message").says("Nothing was charged")
-	if err := h.SMS.Receive(t.Context(), carrier.Inbound{SID: "SMstop", From: "+12025550666", To: n.PhoneNumber, Body: "STOP"}); err != nil {
+	v.post("/messages/new", url.Values{"from": {id(n.ID)}, "to": {"+12025550001"},
+		"body": {"Hello"}}).is(http.StatusUnprocessableEntity).says("The carrier did not take the message").says(
+		"Nothing was charged")
+	if err := h.SMS.Receive(t.Context(), carrier.Inbound{SID: "SMstop", From: "+12025550666", To: n.PhoneNumber,
+		Body: "STOP"}); err != nil {
 		t.Fatal(err)
 	}
-	if r := v.post("/messages/new", url.Values{"from": {id(n.ID)}, "to": {"+12025550666"}, "body": {"Hello"}}).is(http.StatusUnprocessableEntity); !strings.Contains(r.doc().Find("#e-to").Text(), "opted out") {
+	if r := v.post("/messages/new", url.Values{"from": {id(n.ID)}, "to": {"+12025550666"},
+		"body": {"Hello"}}).is(http.StatusUnprocessableEntity); !strings.Contains(r.doc().Find("#e-to").Text(),
+		"opted out") {
 		t.Errorf("%s", r.doc().Find(".mistakes").Text())
 	}
 
-	v.post("/messages/new", url.Values{"from": {id(n.ID)}, "to": {"+1 415 555 2671"}, "body": {"Hello\r\nthere"}}).moved("/messages?done=sent")
-	v.get("/messages?done=sent").says("Sent.").says("(415) 555-2671").says("Hello\nthere").says("1 segment").says("Failed")
-	for path, want := range map[string]int{"?status=failed": 1, "?status=sent": 1, "?to=%2B14155552671": 1, "?to=%2B14155552672": 0, "?phone_number_id=" + id(n.ID): 3,
+	v.post("/messages/new", url.Values{"from": {id(n.ID)}, "to": {"+1 415 555 2671"},
+		"body": {"Hello\r\nthere"}}).moved("/messages?done=sent")
+	v.get("/messages?done=sent").says("Sent.").says("(415) 555-2671").says("Hello\nthere").says("1 segment").says(
+		"Failed")
+	for path, want := range map[string]int{"?status=failed": 1, "?status=sent": 1, "?to=%2B14155552671": 1,
+		"?to=%2B14155552672": 0, "?phone_number_id=" + id(n.ID): 3,
 		"?status=queued": 1, "?phone_number_id=424242": 0, "?date_from=2020-01-01": 3, "?date_to=2020-01-01": 0} {
 		if got := v.get("/messages" + path).is(http.StatusOK).doc().Find("#results .list li").Length(); got != want {
 			t.Errorf("%s: %d rows, want %d", path, got, want)
@@ -72,12 +84,15 @@ func TestMessages(t *testing.T) {
 	for field, bad := range map[string]string{"from": "1", "to": "+14155550000", "body": ""} {
 		f := url.Values{"from": {"+14155552671"}, "to": {n.PhoneNumber}, "body": {"Hi"}}
 		f.Set(field, bad)
-		if r := v.post("/messages/outbox", f).is(http.StatusUnprocessableEntity); r.doc().Find("#e-"+field).Text() == "" {
+		if r := v.post("/messages/outbox", f).is(http.StatusUnprocessableEntity); r.doc().Find("#e-"+
+			field).Text() == "" {
 			t.Errorf("%s: no error beside the box", field)
 		}
 	}
-	v.post("/messages/outbox", url.Values{"from": {"+14155552671"}, "to": {n.PhoneNumber}, "body": {"STOP"}}).moved("/messages/outbox?done=received")
-	r = v.post("/messages/new", url.Values{"from": {id(n.ID)}, "to": {"+14155552671"}, "body": {"Still there?"}}).is(http.StatusUnprocessableEntity)
+	v.post("/messages/outbox", url.Values{"from": {"+14155552671"}, "to": {n.PhoneNumber},
+		"body": {"STOP"}}).moved("/messages/outbox?done=received")
+	r = v.post("/messages/new", url.Values{"from": {id(n.ID)}, "to": {"+14155552671"},
+		"body": {"Still there?"}}).is(http.StatusUnprocessableEntity)
 	if !strings.Contains(r.doc().Find("#e-to").Text(), "opted out") {
 		t.Error("STOP was not heeded")
 	}
@@ -89,7 +104,8 @@ func TestMessageNeedsMoney(t *testing.T) {
 	n := h.buy(t, u)
 	h.Prices.SMS["US"] = 100 * parley.USD
 	v := h.signedIn(t, u)
-	r := v.post("/messages/new", url.Values{"from": {id(n.ID)}, "to": {"+14155552671"}, "body": {"Hello"}}).is(http.StatusUnprocessableEntity)
+	r := v.post("/messages/new", url.Values{"from": {id(n.ID)}, "to": {"+14155552671"},
+		"body": {"Hello"}}).is(http.StatusUnprocessableEntity)
 	if got := r.doc().Find("[role=alert].mistakes").Text(); !strings.Contains(got, store.Insufficient.Message) {
 		t.Errorf("%q", got)
 	}
@@ -112,7 +128,8 @@ func TestWhatsAppSenders(t *testing.T) {
 	v.get("/whatsapp").says("none of its numbers is yours yet")
 	one := "/whatsapp/" + id(h.sender(t, u))
 	v.get("/whatsapp").says("Acme").says("Online").says("Good quality").says("Nobody answers")
-	page := v.get(one).says("1,000 people in 24 hours").says("order").says("Approved").says("Pending").says("is ready. <b>").says("Variables: ")
+	page := v.get(one).says("1,000 people in 24 hours").says("order").says("Approved").says("Pending").says(
+		"is ready. <b>").says("Variables: ")
 	form := page.form(one)
 	form.Set("assistant_id", id(a.ID))
 	v.post(one, form).moved(one + "?done=saved")

@@ -179,8 +179,8 @@ func (c *Console) changeNumber(r *request, n *parley.Number, tree map[string]any
 	return err
 }
 
-// answerNumber has an inbound assistant answer a number, or nobody (nil): one number has one assistant, so who answered it until now
-// gives it up first, and has it back when the other can't take it.
+// answerNumber has an inbound assistant answer a number, or nobody (nil): one number has one assistant, so who
+// answered it until now gives it up first, and has it back when the other can't take it.
 func (c *Console) answerNumber(r *request, numberID int64, assistantID *int64) error {
 	answered, err := c.DB.AnsweredNumbers(r.Context(), r.UserID())
 	if err != nil {
@@ -193,14 +193,16 @@ func (c *Console) answerNumber(r *request, numberID int64, assistantID *int64) e
 	if assistantID != nil {
 		a, err := c.DB.Assistant(r.Context(), r.UserID(), *assistantID)
 		if store.IsNotFound(err) || err == nil && a.Type != "inbound" {
-			return parley.Fields{{Name: "assistant_id", Messages: []string{"Choose one of your inbound assistants."}}}.Err()
+			return parley.Fields{{Name: "assistant_id",
+				Messages: []string{"Choose one of your inbound assistants."}}}.Err()
 		}
 		if err != nil {
 			return err
 		}
 	}
 	give := func(assistant int64, number any) error {
-		_, err := c.Assistants.Update(context.WithoutCancel(r.Context()), r.UserID(), assistant, map[string]any{"phone_number_id": number})
+		_, err := c.Assistants.Update(context.WithoutCancel(r.Context()), r.UserID(), assistant,
+			map[string]any{"phone_number_id": number})
 		return err
 	}
 	if had {
@@ -239,7 +241,8 @@ type searchQuery struct {
 	Contains string `query:"contains" json:"contains" maxLength:"10" pattern:"^[0-9]*$" must:"contain only digits"`
 }
 
-var countryNames = enum("US=United States", "CA=Canada", "GB=United Kingdom", "AU=Australia", "DK=Denmark", "FI=Finland", "IL=Israel", "IT=Italy", "NL=Netherlands", "PL=Poland")
+var countryNames = enum("US=United States", "CA=Canada", "GB=United Kingdom", "AU=Australia", "DK=Denmark",
+	"FI=Finland", "IL=Israel", "IT=Italy", "NL=Netherlands", "PL=Poland")
 
 func countryName(code string) string {
 	for _, o := range countryNames {
@@ -272,12 +275,14 @@ func (m *market) countries() (list []option) {
 
 func (c *Console) numberSearch(r *request) (*answer, error) {
 	q := r.URL.Query()
-	return c.market(r, map[string]any{"country_code": q.Get("country_code"), "contains": q.Get("contains")}, q.Has("country_code"), "")
+	return c.market(r, map[string]any{"country_code": q.Get("country_code"), "contains": q.Get("contains")},
+		q.Has("country_code"), "")
 }
 
 // market searches, where there is something to search by, and shows what was found.
 func (c *Console) market(r *request, tree map[string]any, search bool, why string) (*answer, error) {
-	m := &market{asked: search, refused: why, base: c.base(r), prices: func(country string) parley.Money { return c.Prices.Numbers[country].Rent }}
+	m := &market{asked: search, refused: why, base: c.base(r),
+		prices: func(country string) parley.Money { return c.Prices.Numbers[country].Rent }}
 	var wrong parley.Fields
 	if search {
 		values := map[string][]string{}
@@ -309,7 +314,8 @@ func (c *Console) numberBuy(r *request) (*answer, error) {
 	n, err := c.Numbers.Buy(r.Context(), r.UserID(), r.PostFormValue("phone_number"))
 	if why := refusal(err); why != "" {
 		country := r.PostFormValue("country_code")
-		return c.market(r, map[string]any{"country_code": country, "contains": r.PostFormValue("contains")}, country != "", why)
+		return c.market(r, map[string]any{"country_code": country, "contains": r.PostFormValue("contains")},
+			country != "", why)
 	}
 	if err != nil {
 		return nil, err

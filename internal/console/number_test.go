@@ -25,12 +25,15 @@ func TestNumberLife(t *testing.T) {
 
 	// Search: the API's rules and words.
 	v.get("/numbers/buy").is(http.StatusOK).says("Free to spend: $5").says("United States · $")
-	for path, field := range map[string]string{"country_code=DE": "country_code", "country_code=US&contains=12a": "contains", "country_code=US&contains=12345678901": "contains"} {
-		if r := v.get("/numbers/buy?" + path).is(http.StatusUnprocessableEntity); r.doc().Find("#e-"+field).Text() == "" {
+	for path, field := range map[string]string{"country_code=DE": "country_code",
+		"country_code=US&contains=12a": "contains", "country_code=US&contains=12345678901": "contains"} {
+		if r := v.get("/numbers/buy?" + path).is(http.StatusUnprocessableEntity); r.doc().Find("#e-"+
+			field).Text() == "" {
 			t.Errorf("%s: no error beside the box", path)
 		}
 	}
-	v.get("/numbers/buy?country_code=US&contains=9999999999").is(http.StatusOK).says("No free number in United States contains 9999999999")
+	v.get("/numbers/buy?country_code=US&contains=9999999999").is(http.StatusOK).says(
+		"No free number in United States contains 9999999999")
 	found := v.get("/numbers/buy?country_code=US&contains=").is(http.StatusOK)
 	offers := found.doc().Find(".list li")
 	if offers.Length() < 10 {
@@ -48,7 +51,8 @@ func TestNumberLife(t *testing.T) {
 	v.get(at).is(http.StatusOK).says("The number is yours.").says(number)
 	one, _, _ := strings.Cut(at, "?")
 	r := v.post("/numbers/buy", form).is(http.StatusUnprocessableEntity)
-	if text := r.doc().Find("[role=alert].mistakes").Text(); !strings.Contains(text, "is not available") || r.doc().Find(".list li").Length() < 10 {
+	if text := r.doc().Find("[role=alert].mistakes").Text(); !strings.Contains(text, "is not available") ||
+		r.doc().Find(".list li").Length() < 10 {
 		t.Errorf("bought twice: %q", text)
 	}
 
@@ -61,7 +65,8 @@ func TestNumberLife(t *testing.T) {
 	form.Set("nickname", "Shop line")
 	form.Set("assistant_id", id(desk.ID))
 	v.post(one, form).moved(one + "?done=saved")
-	if text := v.get("/numbers").says("Shop line").doc().Find(".list").Text(); !strings.Contains(text, "Not answered: Front desk is inactive") {
+	if text := v.get("/numbers").says("Shop line").doc().Find(".list").Text(); !strings.Contains(text,
+		"Not answered: Front desk is inactive") {
 		t.Errorf("the numbers are %s", text)
 	}
 	answered := func(a *parley.Assistant, want bool) {
@@ -109,12 +114,14 @@ func TestNumberNeedsMoney(t *testing.T) {
 	h := open(t)
 	u := h.user(t)
 	h.write(t, func(ctx context.Context, tx *store.Tx) error {
-		_, err := tx.Post(ctx, u.ID, &parley.LedgerEntry{Kind: parley.MessageCharge, Amount: -5 * parley.USD, Reference: "spent"})
+		_, err := tx.Post(ctx, u.ID, &parley.LedgerEntry{Kind: parley.MessageCharge, Amount: -5 * parley.USD,
+			Reference: "spent"})
 		return err
 	})
 	v := h.signedIn(t, u)
 	number := v.get("/numbers/buy?country_code=US").doc().Find(".list [name=phone_number]").First().AttrOr("value", "")
-	r := v.post("/numbers/buy", url.Values{"phone_number": {number}, "country_code": {"US"}}).is(http.StatusUnprocessableEntity).says(store.Insufficient.Message)
+	r := v.post("/numbers/buy", url.Values{"phone_number": {number},
+		"country_code": {"US"}}).is(http.StatusUnprocessableEntity).says(store.Insufficient.Message)
 	if r.doc().Find(".list li").Length() == 0 {
 		t.Error("the search is lost")
 	}
@@ -134,7 +141,8 @@ func TestTrunks(t *testing.T) {
 	form["register"] = []string{"0", "1"}
 	form.Set("inbound_authorization_type", "ip")
 	form.Set("allowed_inbound_ips", "192.0.2.0/24\r\n2001:db8::1")
-	for field, bad := range map[string]string{"name": "", "phone_number": "123", "sip_address": "no host!", "sip_username": "a b", "transport": "sctp", "srtp": "x",
+	for field, bad := range map[string]string{"name": "", "phone_number": "123", "sip_address": "no host!",
+		"sip_username": "a b", "transport": "sctp", "srtp": "x",
 		"inbound_authorization_type": "none", "sip_password": "", "outbound_proxy": ":", "allowed_inbound_ips": ""} {
 		f := url.Values{}
 		for k, v := range form {
@@ -150,7 +158,8 @@ func TestTrunks(t *testing.T) {
 		}
 	}
 	// What can't work here is refused, with what to choose instead.
-	for field, c := range map[string]struct{ bad, says string }{"transport": {"tls", "choose udp or tcp"}, "srtp": {"required", "choose off, or optional"}} {
+	for field, c := range map[string]struct{ bad, says string }{"transport": {"tls", "choose udp or tcp"},
+		"srtp": {"required", "choose off, or optional"}} {
 		f := url.Values{}
 		for k, v := range form {
 			f[k] = v
@@ -175,17 +184,20 @@ func TestTrunks(t *testing.T) {
 		}
 		return &list[0], password
 	}
-	if got, password := stored(); password != "s3cret word " || !got.Register || got.PhoneNumber != "+4930901820" || len(got.AllowedInboundIPs) != 2 {
+	if got, password := stored(); password != "s3cret word " || !got.Register || got.PhoneNumber != "+4930901820" ||
+		len(got.AllowedInboundIPs) != 2 {
 		t.Errorf("%+v %q", got, password)
 	}
-	if r := v.get(one).says("Office"); strings.Contains(r.body, "s3cret") || r.doc().Find("[name=sip_password]").AttrOr("value", "-") != "" {
+	if r := v.get(one).says("Office"); strings.Contains(r.body, "s3cret") ||
+		r.doc().Find("[name=sip_password]").AttrOr("value", "-") != "" {
 		t.Error("the password comes back")
 	}
 	v.get("/trunks").says("Office").says("10.0.0.5:5060")
 	v.get("/numbers").says("SIP")
 
 	// A number that is on this server already.
-	if r := v.post("/trunks/new", form).is(http.StatusUnprocessableEntity); !strings.Contains(r.doc().Find("#e-phone_number").Text(), "is owned already") {
+	if r := v.post("/trunks/new", form).is(http.StatusUnprocessableEntity); !strings.Contains(
+		r.doc().Find("#e-phone_number").Text(), "is owned already") {
 		t.Error("the number is taken twice")
 	}
 
@@ -218,26 +230,31 @@ func TestCallerIDs(t *testing.T) {
 	v := h.signedIn(t, u)
 	const at = "/numbers/caller-id"
 	for _, bad := range []string{"", "123", "+49"} {
-		if r := v.post(at, url.Values{"phone_number": {bad}}).is(http.StatusUnprocessableEntity); r.doc().Find("#e-phone_number").Text() == "" {
+		if r := v.post(at, url.Values{"phone_number": {bad}}).is(http.StatusUnprocessableEntity); r.doc().Find(
+			"#e-phone_number").Text() == "" {
 			t.Errorf("%q: no error beside the box", bad)
 		}
 	}
-	v.post(at, url.Values{"phone_number": {"+12025550001"}}).is(http.StatusUnprocessableEntity).says("Failed to send the code")
+	v.post(at, url.Values{"phone_number": {"+12025550001"}}).is(http.StatusUnprocessableEntity).says(
+		"Failed to send the code")
 	one := v.post(at, url.Values{"phone_number": {"+49 30 901820"}}).is(http.StatusSeeOther).header.Get("Location")
 	v.get(one).is(http.StatusOK).says("+49 30 901820").says("outbox")
-	code := strings.Fields(v.get("/messages/outbox").says("is your code").doc().Find("#outbox .words-whole").First().Text())[0]
+	code := strings.Fields(v.get("/messages/outbox").says("is your code").doc().Find(
+		"#outbox .words-whole").First().Text())[0]
 	wrong := "000000"
 	if code == wrong {
 		wrong = "000001"
 	}
 	for _, bad := range []string{"", wrong} {
-		if r := v.post(one+"/verify", url.Values{"code": {bad}}).is(http.StatusUnprocessableEntity); r.doc().Find("#e-code").Text() == "" {
+		if r := v.post(one+"/verify", url.Values{"code": {bad}}).is(http.StatusUnprocessableEntity); r.doc().Find(
+			"#e-code").Text() == "" {
 			t.Errorf("%q: no error beside the box", bad)
 		}
 	}
 	to := v.post(one+"/verify", url.Values{"code": {code}}).is(http.StatusSeeOther).header.Get("Location")
 	v.get(to).says("The number is verified.").says("Caller ID")
-	v.post(at, url.Values{"phone_number": {"+49 30 901820"}}).is(http.StatusUnprocessableEntity).says("is yours already")
+	v.post(at, url.Values{"phone_number": {"+49 30 901820"}}).is(http.StatusUnprocessableEntity).says(
+		"is yours already")
 	for range 20 {
 		if r := v.post(at, url.Values{"phone_number": {"+4930901821"}}); r.status == http.StatusTooManyRequests {
 			return
@@ -262,7 +279,8 @@ func TestNumberOfAnInactiveAssistant(t *testing.T) {
 	v := h.signedIn(t, u)
 	at := []string{"/numbers", numberPath(n.PhoneNumberID, ""), "/trunks", assistantPath(a.ID, "")}
 	for _, path := range at {
-		if text := v.get(path).is(http.StatusOK).doc().Find("main .wrong, main .wrong-box").Text(); strings.Contains(text, "ot answered") {
+		if text := v.get(path).is(http.StatusOK).doc().Find(
+			"main .wrong, main .wrong-box").Text(); strings.Contains(text, "ot answered") {
 			t.Errorf("%s says that an active assistant does not answer", path)
 		}
 	}
@@ -271,7 +289,8 @@ func TestNumberOfAnInactiveAssistant(t *testing.T) {
 	}
 	change(map[string]any{"status": "inactive"})
 	for _, path := range at {
-		if text := v.get(path).doc().Find("main .wrong, main .wrong-box").Text(); !strings.Contains(text, "ot answered") || !strings.Contains(text, "inactive") {
+		if text := v.get(path).doc().Find("main .wrong, main .wrong-box").Text(); !strings.Contains(text,
+			"ot answered") || !strings.Contains(text, "inactive") {
 			t.Errorf("%s does not say that nobody answers: %q", path, text)
 		}
 	}

@@ -71,7 +71,8 @@ func visitorsWords(spent, budget parley.Money) string {
 // version changes when anything does: the days before today stand.
 func (o *overview) version() string {
 	d := o.today()
-	return fmt.Sprintf("%s.%d.%d.%d.%d.%d.%d.%d.%s", o.dates[len(o.dates)-1].Format(time.DateOnly), o.balance, o.live, d.Calls, d.Failed, d.FailedMessages,
+	return fmt.Sprintf("%s.%d.%d.%d.%d.%d.%d.%d.%s", o.dates[len(o.dates)-1].Format(time.DateOnly), o.balance,
+		o.live, d.Calls, d.Failed, d.FailedMessages,
 		d.Cost, len(d.Latencies), o.visitors)
 }
 
@@ -92,7 +93,8 @@ func (c *Console) overviewPage(r *request) (*answer, error) {
 	return show("Overview", overviewPage(o)), nil
 }
 
-// overviewLive tells a reader of the overview when it has changed. It reads today alone: that is little, and all that changes.
+// overviewLive tells a reader of the overview when it has changed. It reads today alone: that is little, and all that
+// changes.
 func (c *Console) overviewLive(r *request) (*answer, error) {
 	was := ""
 	return c.live(r, func(s *stream) ([]string, error) {
@@ -112,7 +114,8 @@ func (o *overview) today() store.OverviewDay { return o.days[len(o.days)-1] }
 
 // quiet says whether there was nothing to show.
 func (o *overview) quiet() bool {
-	return o.live == 0 && !slices.ContainsFunc(o.days, func(d store.OverviewDay) bool { return d.Calls+d.FailedMessages > 0 })
+	return o.live == 0 && !slices.ContainsFunc(o.days,
+		func(d store.OverviewDay) bool { return d.Calls+d.FailedMessages > 0 })
 }
 
 // failures are a day's calls and messages that failed, in words.
@@ -132,7 +135,8 @@ func (o *overview) path(more string) string {
 	return assistantPath(o.assistant.ID, more)
 }
 
-// chart is a small picture of the days: a bar for each, with a second, paler one behind it where there are two measures.
+// chart is a small picture of the days: a bar for each, with a second, paler one behind it where there are two
+// measures.
 type chart struct {
 	title, sum, class string
 	words             string // what it shows, for who can't see it
@@ -161,7 +165,8 @@ func (o *overview) chart(title, sum, class string, front, behind []float64, say 
 		return strconv.FormatFloat(chartHeight-h, 'f', -1, 64), strconv.FormatFloat(h, 'f', -1, 64)
 	}
 	for i, v := range front {
-		b := column{x: strconv.FormatFloat(float64(i)*barStep+2, 'f', -1, 64), title: o.dates[i].Format("Jan 2") + ": " + say(i)}
+		b := column{x: strconv.FormatFloat(float64(i)*barStep+2, 'f', -1, 64), title: o.dates[i].Format("Jan 2") +
+			": " + say(i)}
 		b.y, b.height = rise(v)
 		if behind != nil {
 			b.behindY, b.behindHeight = rise(behind[i])
@@ -177,12 +182,14 @@ func (o *overview) chart(title, sum, class string, front, behind []float64, say 
 // charts are the measures of the days.
 func (o *overview) charts() []chart {
 	n := len(o.days)
-	calls, costs, failed, half, most := make([]float64, n), make([]float64, n), make([]float64, n), make([]float64, n), make([]float64, n)
+	calls, costs, failed, half, most := make([]float64, n), make([]float64, n), make([]float64, n),
+		make([]float64, n), make([]float64, n)
 	var all store.OverviewDay
 	for i, d := range o.days {
 		calls[i], costs[i], failed[i] = float64(d.Calls), float64(max(d.Cost, 0)), float64(d.Failed+d.FailedMessages)
 		half[i], most[i] = float64(percentile(d.Latencies, 50)), float64(percentile(d.Latencies, 95))
-		all.Calls, all.Failed, all.FailedMessages, all.Cost = all.Calls+d.Calls, all.Failed+d.Failed, all.FailedMessages+d.FailedMessages, all.Cost+d.Cost
+		all.Calls, all.Failed, all.FailedMessages, all.Cost = all.Calls+d.Calls, all.Failed+d.Failed,
+			all.FailedMessages+d.FailedMessages, all.Cost+d.Cost
 		all.Latencies = append(all.Latencies, d.Latencies...)
 	}
 	latency := "no replies yet"
@@ -190,10 +197,13 @@ func (o *overview) charts() []chart {
 		latency = latencyWords(all.Latencies)
 	}
 	return []chart{
-		o.chart("Calls", strconv.Itoa(all.Calls), "", calls, nil, func(i int) string { return count(o.days[i].Calls, "call", "calls") }),
+		o.chart("Calls", strconv.Itoa(all.Calls), "", calls, nil,
+			func(i int) string { return count(o.days[i].Calls, "call", "calls") }),
 		o.chart("Cost", dollars(all.Cost), "", costs, nil, func(i int) string { return dollars(o.days[i].Cost) }),
-		o.chart("Reply latency", latency, "", half, most, func(i int) string { return latencyWords(o.days[i].Latencies) }),
-		o.chart("Failed", failures(all), "bad", failed, nil, func(i int) string { return failures(o.days[i]) + " failed" }),
+		o.chart("Reply latency", latency, "", half, most,
+			func(i int) string { return latencyWords(o.days[i].Latencies) }),
+		o.chart("Failed", failures(all), "bad", failed, nil,
+			func(i int) string { return failures(o.days[i]) + " failed" }),
 	}
 }
 

@@ -19,16 +19,21 @@ func TestOverview(t *testing.T) {
 	v.get("/").says("Make an assistant")
 	a := h.assistant(t, u, "Front <b>desk</b>")
 	r := v.get("/").says("Write to Front <b>desk</b>")
-	if n := r.doc().Find(`.steps a[href="/numbers"], .steps a[href="/assistants/` + id(a.ID) + `#widget"]`).Length(); n != 2 {
+	if n := r.doc().Find(`.steps a[href="/numbers"], .steps a[href="/assistants/` + id(a.ID) +
+		`#widget"]`).Length(); n != 2 {
 		t.Errorf("%d of the next steps lead somewhere", n)
 	}
 	call := func(status parley.CallStatus, ended parley.Time, ms ...int64) {
 		t.Helper()
 		c := &parley.Call{AssistantID: a.ID, Type: parley.CallWeb, Status: status, EndedAt: parley.DateTime(ended)}
 		for _, n := range ms {
-			c.Turns = append(c.Turns, parley.CallTurn{Speaker: parley.SpeakerAssistant, Text: "Yes.", Latency: &parley.Latency{FirstPacketMS: n}})
+			c.Turns = append(c.Turns, parley.CallTurn{Speaker: parley.SpeakerAssistant, Text: "Yes.",
+				Latency: &parley.Latency{FirstPacketMS: n}})
 		}
-		if err := h.DB.Write(t.Context(), func(ctx context.Context, tx *store.Tx) error { return tx.CreateCall(ctx, u.ID, c) }); err != nil {
+		if err := h.DB.Write(t.Context(), func(ctx context.Context,
+			tx *store.Tx) error {
+			return tx.CreateCall(ctx, u.ID, c)
+		}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -36,10 +41,12 @@ func TestOverview(t *testing.T) {
 	call(parley.CallFailed, parley.Now())
 	call(parley.CallInProgress, 0)
 	doc := v.get("/").is(http.StatusOK).doc()
-	if got := strings.Join(strings.Fields(strings.Join(doc.Find(".sums dd").Map(textOfNode), " ")), "|"); got != "$5.00|1|3|$0.00|1|call" {
+	if got := strings.Join(strings.Fields(strings.Join(doc.Find(".sums dd").Map(textOfNode), " ")),
+		"|"); got != "$5.00|1|3|$0.00|1|call" {
 		t.Errorf("sums: %s", got)
 	}
-	if got := strings.Join(doc.Find(".chart figcaption span").Map(textOfNode), "|"); got != "3|$0.00|p50 600 ms, p95 700 ms|1 call" {
+	if got := strings.Join(doc.Find(".chart figcaption span").Map(textOfNode),
+		"|"); got != "3|$0.00|p50 600 ms, p95 700 ms|1 call" {
 		t.Errorf("charts: %s", got)
 	}
 	if got := strings.Join(strings.Fields(doc.Find(".sums .bad").Text()), " "); got != "Failed today1 call" {
@@ -54,17 +61,20 @@ func TestOverview(t *testing.T) {
 	if err == nil {
 		t.Fatal("the model did not fail")
 	}
-	if got := strings.Join(strings.Fields(v.get("/").doc().Find(".sums .bad").Text()), " "); got != "Failed today1 call 1 message" {
+	if got := strings.Join(strings.Fields(v.get("/").doc().Find(".sums .bad").Text()),
+		" "); got != "Failed today1 call 1 message" {
 		t.Errorf("the failures are %q", got)
 	}
-	if got := v.get("/conversations/" + conv.ID).doc().Find(".said.customer .wrong").Text(); !strings.Contains(got, "It got no reply.") || len(got) < 60 {
+	if got := v.get("/conversations/" + conv.ID).doc().Find(".said.customer .wrong").Text(); !strings.Contains(got,
+		"It got no reply.") || len(got) < 60 {
 		t.Errorf("the message says %q", got) // with the reason, and how to mend it
 	}
 	if doc.Find(".steps").Length() != 0 || doc.Find(".chart svg[role=img][aria-label]").Length() != 4 {
 		t.Error("the charts are not there")
 	}
 	// Another user's day is theirs.
-	if got := h.signedIn(t, h.user(t)).get("/").doc().Find(".sums dd").First().Next().Text(); strings.Contains(got, "3") {
+	if got := h.signedIn(t, h.user(t)).get("/").doc().Find(".sums dd").First().Next().Text(); strings.Contains(got,
+		"3") {
 		t.Errorf("a stranger sees %q", got)
 	}
 }
@@ -87,7 +97,8 @@ func TestOverviewIsLive(t *testing.T) {
 		"one that failed":  func() { h.called(t, u, a, over(parley.ProviderFailure)) },
 		"a charge": func() {
 			h.write(t, func(ctx context.Context, tx *store.Tx) error {
-				_, err := tx.Post(ctx, u.ID, &parley.LedgerEntry{Kind: parley.MessageCharge, Reference: "x", Amount: -parley.USD})
+				_, err := tx.Post(ctx, u.ID, &parley.LedgerEntry{Kind: parley.MessageCharge, Reference: "x",
+					Amount: -parley.USD})
 				return err
 			})
 		},
@@ -106,7 +117,9 @@ func TestPercentile(t *testing.T) {
 		list []int64
 		p    int
 		want int64
-	}{{nil, 50, 0}, {[]int64{7}, 50, 7}, {[]int64{7}, 95, 7}, {[]int64{3, 1, 2}, 50, 2}, {[]int64{4, 3, 1, 2}, 50, 2}, {[]int64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20}, 95, 19}} {
+	}{{nil, 50, 0}, {[]int64{7}, 50, 7}, {[]int64{7}, 95, 7}, {[]int64{3, 1, 2}, 50, 2},
+		{[]int64{4, 3, 1, 2}, 50, 2}, {[]int64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19,
+			20}, 95, 19}} {
 		if got := percentile(c.list, c.p); got != c.want {
 			t.Errorf("p%d of %v is %d, not %d", c.p, c.list, got, c.want)
 		}

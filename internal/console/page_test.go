@@ -40,7 +40,8 @@ func TestAssistantList(t *testing.T) {
 	v.get("/assistants?page=9").moved("/assistants?page=2")
 	v.get("/assistants?page=-1").moved("/assistants")
 	v.get("/assistants?page=x").moved("/assistants")
-	if next := v.get("/assistants?q=desk").doc().Find("a[rel=next]").AttrOr("href", ""); next != "/assistants?page=2&q=desk" {
+	if next := v.get("/assistants?q=desk").doc().Find("a[rel=next]").AttrOr("href",
+		""); next != "/assistants?page=2&q=desk" {
 		t.Errorf("next page of a search is %s", next)
 	}
 }
@@ -66,8 +67,10 @@ func TestEveryTemplateMakesAnAssistant(t *testing.T) {
 			t.Errorf("%+v", a)
 		}
 	}
-	r := v.post("/assistants/new", url.Values{"name": {" "}, "template": {"nothing"}, "language_id": {"9999"}}).is(http.StatusUnprocessableEntity)
-	for _, want := range []string{"This field is required.", "Choose one of the templates.", "No voice on this server speaks this language"} {
+	r := v.post("/assistants/new", url.Values{"name": {" "}, "template": {"nothing"},
+		"language_id": {"9999"}}).is(http.StatusUnprocessableEntity)
+	for _, want := range []string{"This field is required.", "Choose one of the templates.",
+		"No voice on this server speaks this language"} {
 		r.says(want)
 	}
 }
@@ -89,7 +92,8 @@ func TestPromptVersions(t *testing.T) {
 		t.Errorf("%d versions", n)
 	}
 	d := v.get(path + "/versions/2").is(http.StatusOK).doc()
-	if del, ins := d.Find("del").Text(), d.Find("ins").Text(); del != "−You are brief." || ins != "+You are very brief." {
+	if del, ins := d.Find("del").Text(), d.Find("ins").Text(); del != "−You are brief." ||
+		ins != "+You are very brief." {
 		t.Errorf("diff: %q, %q", del, ins)
 	}
 	if d.Find(`form[action="`+path+`/versions/2/restore"]`).Length() != 1 {
@@ -98,7 +102,8 @@ func TestPromptVersions(t *testing.T) {
 	v.get(path + "/versions/3").says("This is the present wording.")
 	v.get(path + "/versions/9").is(http.StatusNotFound)
 	v.post(path+"/versions/2/restore", nil).moved(path + "?done=restored")
-	if got, err := h.Assistants.Get(t.Context(), u.ID, a.ID); err != nil || got.PromptVersion != 4 || got.SystemPrompt != "You are kind.\nYou are brief." {
+	if got, err := h.Assistants.Get(t.Context(), u.ID, a.ID); err != nil || got.PromptVersion != 4 ||
+		got.SystemPrompt != "You are kind.\nYou are brief." {
 		t.Errorf("restored: %d %q %v", got.PromptVersion, got.SystemPrompt, err)
 	}
 }
@@ -127,7 +132,8 @@ func TestToolSecretsStayOnTheServer(t *testing.T) {
 	form := hidden(v.get(path)).form(path)
 	form.Set("description", "Looks an order up.")
 	v.post(path, form).moved(path + "?done=saved")
-	if got := stored(); got.Headers[0].Value != secret || got.Headers[1].Value != "{{kind}}" || got.Description != "Looks an order up." || len(got.Schema) != 1 || !got.Schema[0].Required {
+	if got := stored(); got.Headers[0].Value != secret || got.Headers[1].Value != "{{kind}}" ||
+		got.Description != "Looks an order up." || len(got.Schema) != 1 || !got.Schema[0].Required {
 		t.Errorf("saved as %+v", got)
 	}
 
@@ -147,7 +153,8 @@ func TestToolSecretsStayOnTheServer(t *testing.T) {
 	form = r.form(path) // corrected in the page that showed the error
 	form.Set("method", "POST")
 	v.post(path, form).moved(path + "?done=saved")
-	if got := stored().Headers; len(got) != 2 || got[0] != (parley.ToolHeader{Name: "X-Sort", Value: "{{kind}}"}) || got[1] != (parley.ToolHeader{Name: "X-New", Value: "new"}) {
+	if got := stored().Headers; len(got) != 2 || got[0] != (parley.ToolHeader{Name: "X-Sort", Value: "{{kind}}"}) ||
+		got[1] != (parley.ToolHeader{Name: "X-New", Value: "new"}) {
 		t.Errorf("headers %+v", got)
 	}
 
@@ -172,9 +179,12 @@ func TestToolErrorsStandBesideTheirFields(t *testing.T) {
 	u := h.user(t)
 	h.tool(t, u, "look_up")
 	v := h.signedIn(t, u)
-	good := url.Values{"name": {"book_table"}, "description": {"Books."}, "endpoint": {"https://x.example/"}, "method": {"POST"}, "timeout": {"5"}, "schema": {""}, "headers": {""},
-		"schema.3.name": {"day"}, "schema.3.type": {"string"}, "schema.3.description": {"Which day"}, "schema.3.required": {"0", "1"}}
-	for field, bad := range map[string]string{"name": "Bad Name", "description": "", "endpoint": "ftp://x", "method": "X", "timeout": "31", "schema.3.name": "1", "schema.3.description": "x",
+	good := url.Values{"name": {"book_table"}, "description": {"Books."}, "endpoint": {"https://x.example/"},
+		"method": {"POST"}, "timeout": {"5"}, "schema": {""}, "headers": {""},
+		"schema.3.name": {"day"}, "schema.3.type": {"string"}, "schema.3.description": {"Which day"},
+		"schema.3.required": {"0", "1"}}
+	for field, bad := range map[string]string{"name": "Bad Name", "description": "", "endpoint": "ftp://x",
+		"method": "X", "timeout": "31", "schema.3.name": "1", "schema.3.description": "x",
 		"schema.3.type": "date"} {
 		form := url.Values{}
 		for k, v := range good {
@@ -186,7 +196,8 @@ func TestToolErrorsStandBesideTheirFields(t *testing.T) {
 		if wrong := r.doc().Find(`[id="e-` + shown + `"]`); wrong.Length() != 1 || wrong.Text() == "" {
 			t.Errorf("%s: no error beside the field\n%s", field, r.doc().Find(".mistakes").Text())
 		}
-		if r.doc().Find(`.mistakes a[href="#f-`+shown+`"]`).Length() != 1 || r.doc().Find(`[id="f-`+shown+`"][aria-invalid=true]`).Length() != 1 {
+		if r.doc().Find(`.mistakes a[href="#f-`+shown+`"]`).Length() != 1 ||
+			r.doc().Find(`[id="f-`+shown+`"][aria-invalid=true]`).Length() != 1 {
 			t.Errorf("%s: the list of mistakes does not lead to the field", field)
 		}
 		if got := r.form("/tools/new").Get(shown); got != bad && field != "method" && field != "schema.3.type" {
@@ -198,7 +209,8 @@ func TestToolErrorsStandBesideTheirFields(t *testing.T) {
 		taken[k] = v
 	}
 	taken.Set("name", "look_up")
-	if r := v.post("/tools/new", taken).is(http.StatusUnprocessableEntity); r.doc().Find("#e-name").Text() != "The name has already been taken." {
+	if r := v.post("/tools/new", taken).is(http.StatusUnprocessableEntity); r.doc().Find(
+		"#e-name").Text() != "The name has already been taken." {
 		t.Error("a taken name")
 	}
 	v.post("/tools/new", good).moved("/tools?done=created")
@@ -210,7 +222,8 @@ func TestToolsAreLimitedByThePlan(t *testing.T) {
 	u := h.user(t)
 	h.Prices.Plans["default"] = parley.Plan{Tools: 1}
 	h.tool(t, u, "look_up")
-	form := url.Values{"name": {"book_table"}, "description": {"Books."}, "endpoint": {"https://x.example/"}, "method": {"POST"}}
+	form := url.Values{"name": {"book_table"}, "description": {"Books."}, "endpoint": {"https://x.example/"},
+		"method": {"POST"}}
 	h.signedIn(t, u).post("/tools/new", form).is(http.StatusForbidden).says("Your plan allows 1 tools.")
 }
 
@@ -218,7 +231,8 @@ func TestKeys(t *testing.T) {
 	h := open(t)
 	u := h.user(t)
 	v := h.signedIn(t, u)
-	if r := v.post("/keys", url.Values{"name": {" "}}).is(http.StatusUnprocessableEntity); r.doc().Find("#e-name").Length() != 1 {
+	if r := v.post("/keys", url.Values{"name": {" "}}).is(http.StatusUnprocessableEntity); r.doc().Find(
+		"#e-name").Length() != 1 {
 		t.Error("no error beside the name")
 	}
 	token := v.post("/keys", url.Values{"name": {"shop"}}).is(http.StatusOK).doc().Find("#token").AttrOr("value", "")

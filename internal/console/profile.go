@@ -10,7 +10,8 @@ import (
 func (c *Console) account(r *request, profile, password *fields) component {
 	u := r.who.User
 	if profile == nil {
-		profile = fieldsOf[parley.Profile](treeOf(parley.Profile{Name: u.Name, Email: u.Email, Timezone: u.Timezone}), nil)
+		profile = fieldsOf[parley.Profile](treeOf(parley.Profile{Name: u.Name, Email: u.Email,
+			Timezone: u.Timezone}), nil)
 	}
 	if password == nil {
 		password = fieldsOf[newPassword](nil, nil)

@@ -12,7 +12,8 @@ import (
 	"parley/internal/web"
 )
 
-// cookieName is the session's: over HTTPS with the prefix that keeps other hosts of the same site from setting it (RFC 6265bis, 4.1.3).
+// cookieName is the session's: over HTTPS with the prefix that keeps other hosts of the same site from setting it
+// (RFC 6265bis, 4.1.3).
 func cookieName(secure bool) string {
 	if secure {
 		return "__Host-parley_session"
@@ -34,8 +35,8 @@ func (c *Console) identify(r *request) error {
 	return err
 }
 
-// askToSignIn sends a reader to the sign-in page, and back afterwards. What a script asked for is refused instead, so that a form which
-// is being edited keeps what was typed.
+// askToSignIn sends a reader to the sign-in page, and back afterwards. What a script asked for is refused instead, so
+// that a form which is being edited keeps what was typed.
 func (c *Console) askToSignIn(r *request) (*answer, error) {
 	if r.Header.Get("HX-Request") != "" {
 		return nil, parley.Errorf(parley.Unauthenticated, "Your session has ended. Sign in again.")
@@ -53,10 +54,12 @@ func (c *Console) askToSignIn(r *request) (*answer, error) {
 	return see("/signin?return=" + url.QueryEscape(back)), nil
 }
 
-// localPath is a path on this server, "/" where text is anything else: a link must not send a user elsewhere after signing in.
+// localPath is a path on this server, "/" where text is anything else: a link must not send a user elsewhere after
+// signing in.
 func localPath(text string) string {
 	u, err := url.Parse(text)
-	bad := err != nil || u.Scheme != "" || u.Host != "" || u.User != nil || !strings.HasPrefix(text, "/") || strings.HasPrefix(text, "//") ||
+	bad := err != nil || u.Scheme != "" || u.Host != "" || u.User != nil || !strings.HasPrefix(text, "/") ||
+		strings.HasPrefix(text, "//") ||
 		strings.ContainsAny(text, "\\\r\n\t") || strings.HasPrefix(u.Path, "/signin") || strings.HasPrefix(u.Path, "//")
 	if bad {
 		return "/"
@@ -76,7 +79,8 @@ func (c *Console) signInPage(r *request) (*answer, error) {
 }
 
 func (c *Console) signIn(r *request) (*answer, error) {
-	email, password, back := strings.TrimSpace(r.PostFormValue("email")), r.PostFormValue("password"), localPath(r.PostFormValue("return"))
+	email, password, back := strings.TrimSpace(r.PostFormValue("email")), r.PostFormValue("password"),
+		localPath(r.PostFormValue("return"))
 	again := func(status int, message string) *answer {
 		return &answer{status: status, title: "Sign in", body: signInForm(email, back, message)}
 	}
@@ -108,7 +112,8 @@ func (c *Console) checkPassword(r *request, email, password string) (*parley.Use
 	var limit *auth.LimitError
 	if errors.As(err, &limit) {
 		web.RetryAfter(r.w, err)
-		return nil, parley.Errorf(parley.TooMany, "Too many attempts. Try again in %s.", time.Duration(limit.RetryAfter)*time.Second)
+		return nil, parley.Errorf(parley.TooMany, "Too many attempts. Try again in %s.",
+			time.Duration(limit.RetryAfter)*time.Second)
 	}
 	return u, err
 }
@@ -116,8 +121,9 @@ func (c *Console) checkPassword(r *request, email, password string) (*parley.Use
 // setCookie gives the browser its session; "" ends it.
 func (c *Console) setCookie(r *request, token string) {
 	secure := c.Front.Secure(r.Request)
-	cookie := &http.Cookie{Name: cookieName(secure), Value: token, Path: "/", HttpOnly: true, Secure: secure, SameSite: http.SameSiteLaxMode,
-		MaxAge: int(c.Auth.SessionFor.Seconds())}
+	cookie := &http.Cookie{Name: cookieName(secure), Value: token, Path: "/", HttpOnly: true, Secure: secure,
+		SameSite: http.SameSiteLaxMode,
+		MaxAge:   int(c.Auth.SessionFor.Seconds())}
 	if token == "" {
 		cookie.MaxAge = -1
 	}

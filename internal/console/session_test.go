@@ -26,7 +26,8 @@ func TestSignInGivesAGuardedCookie(t *testing.T) {
 		return list[0]
 	}
 	plain := cookie(h.visitor(t).post("/signin", form).moved("/"))
-	if plain.Name != "parley_session" || !plain.HttpOnly || plain.Secure || plain.SameSite != http.SameSiteLaxMode || plain.Path != "/" || plain.Domain != "" || plain.MaxAge != 3600 {
+	if plain.Name != "parley_session" || !plain.HttpOnly || plain.Secure ||
+		plain.SameSite != http.SameSiteLaxMode || plain.Path != "/" || plain.Domain != "" || plain.MaxAge != 3600 {
 		t.Errorf("cookie %+v", plain)
 	}
 	r := h.visitor(t)
@@ -50,15 +51,19 @@ func TestSignInTellsNothing(t *testing.T) {
 	h := open(t)
 	u := h.user(t)
 	v := h.visitor(t)
-	wrong := v.post("/signin", url.Values{"email": {u.Email}, "password": {"wrong password"}}).is(http.StatusUnauthorized)
-	unknown := v.post("/signin", url.Values{"email": {"nobody@example.com"}, "password": {"wrong password"}}).is(http.StatusUnauthorized)
-	if a, b := strings.ReplaceAll(wrong.body, u.Email, "*"), strings.ReplaceAll(unknown.body, "nobody@example.com", "*"); a != b {
+	wrong := v.post("/signin", url.Values{"email": {u.Email},
+		"password": {"wrong password"}}).is(http.StatusUnauthorized)
+	unknown := v.post("/signin", url.Values{"email": {"nobody@example.com"},
+		"password": {"wrong password"}}).is(http.StatusUnauthorized)
+	if a, b := strings.ReplaceAll(wrong.body, u.Email, "*"),
+		strings.ReplaceAll(unknown.body, "nobody@example.com", "*"); a != b {
 		t.Errorf("an unknown address is told from a wrong password:\n%s\n%s", a, b)
 	}
 	if wrong.header.Get("Set-Cookie") != "" {
 		t.Error("a cookie for a failure")
 	}
-	for _, form := range []url.Values{{}, {"email": {u.Email}}, {"password": {password}}, {"email": {u.Email}, "password": {strings.Repeat("x", 2000)}}} {
+	for _, form := range []url.Values{{}, {"email": {u.Email}}, {"password": {password}},
+		{"email": {u.Email}, "password": {strings.Repeat("x", 2000)}}} {
 		v.post("/signin", form).is(http.StatusUnprocessableEntity)
 	}
 }
@@ -100,7 +105,10 @@ func TestSessionEnds(t *testing.T) {
 	v := h.signedIn(t, u)
 	disabled := *u
 	disabled.DisabledAt = parley.Now()
-	if err := h.DB.Write(t.Context(), func(ctx context.Context, tx *store.Tx) error { return tx.SaveUser(ctx, &disabled) }); err != nil {
+	if err := h.DB.Write(t.Context(), func(ctx context.Context,
+		tx *store.Tx) error {
+		return tx.SaveUser(ctx, &disabled)
+	}); err != nil {
 		t.Fatal(err)
 	}
 	v.get("/account").moved("/signin?return=%2Faccount")
@@ -116,8 +124,10 @@ func TestSessionEnds(t *testing.T) {
 
 func TestReturnPathIsLocal(t *testing.T) {
 	for text, want := range map[string]string{
-		"/keys": "/keys", "/assistants?q=a%20b&page=2": "/assistants?q=a%20b&page=2", "": "/", "keys": "/", "//evil.example": "/", "/\\evil.example": "/",
-		"https://evil.example/": "/", "javascript:alert(1)": "/", "/%2f/evil": "/", "/a\r\nSet-Cookie: x": "/", "/\tx": "/", "/signin?return=/signin": "/", "http:/x": "/",
+		"/keys": "/keys", "/assistants?q=a%20b&page=2": "/assistants?q=a%20b&page=2", "": "/", "keys": "/",
+		"//evil.example": "/", "/\\evil.example": "/",
+		"https://evil.example/": "/", "javascript:alert(1)": "/", "/%2f/evil": "/", "/a\r\nSet-Cookie: x": "/",
+		"/\tx": "/", "/signin?return=/signin": "/", "http:/x": "/",
 		"///evil.example": "/", "/ok//fine": "/ok//fine",
 	} {
 		if got := localPath(text); got != want {
@@ -126,8 +136,10 @@ func TestReturnPathIsLocal(t *testing.T) {
 	}
 	h := open(t)
 	u := h.user(t)
-	h.visitor(t).post("/signin", url.Values{"email": {u.Email}, "password": {password}, "return": {"//evil.example/"}}).moved("/")
-	h.visitor(t).post("/signin", url.Values{"email": {u.Email}, "password": {password}, "return": {"/keys"}}).moved("/keys")
+	h.visitor(t).post("/signin", url.Values{"email": {u.Email}, "password": {password},
+		"return": {"//evil.example/"}}).moved("/")
+	h.visitor(t).post("/signin", url.Values{"email": {u.Email}, "password": {password},
+		"return": {"/keys"}}).moved("/keys")
 }
 
 func TestSignInIsThrottled(t *testing.T) {
@@ -137,7 +149,8 @@ func TestSignInIsThrottled(t *testing.T) {
 	wrong := url.Values{"email": {u.Email}, "password": {"wrong password"}}
 	v.post("/signin", wrong).is(http.StatusUnauthorized)
 	v.post("/signin", wrong).is(http.StatusUnauthorized)
-	r := v.post("/signin", url.Values{"email": {u.Email}, "password": {password}}).is(http.StatusTooManyRequests).says("Too many attempts.")
+	r := v.post("/signin", url.Values{"email": {u.Email},
+		"password": {password}}).is(http.StatusTooManyRequests).says("Too many attempts.")
 	if r.header.Get("Retry-After") == "" {
 		t.Error("no Retry-After")
 	}
@@ -145,14 +158,16 @@ func TestSignInIsThrottled(t *testing.T) {
 	for n := range 20 {
 		email := "user" + id(int64(n)) + "@elsewhere.example"
 		status := v.post("/signin", url.Values{"email": {email}, "password": {"x"}}).status
-		if want := map[bool]int{true: http.StatusUnauthorized, false: http.StatusTooManyRequests}[n < 12-3]; status != want {
+		if want := map[bool]int{true: http.StatusUnauthorized,
+			false: http.StatusTooManyRequests}[n < 12-3]; status != want {
 			t.Fatalf("attempt %d: %d, want %d", n, status, want)
 		}
 	}
 }
 
 func TestPasswordChange(t *testing.T) {
-	h := open(t, func(c *Config) { c.Auth.Logins = auth.NewLogins(auth.Rate{PerSecond: 1e-9, Burst: 4}) }) // two sign-ins, a wrong guess, the right one
+	// two sign-ins, a wrong guess, the right one
+	h := open(t, func(c *Config) { c.Auth.Logins = auth.NewLogins(auth.Rate{PerSecond: 1e-9, Burst: 4}) })
 	u := h.user(t)
 	here, there := h.signedIn(t, u), h.signedIn(t, u)
 	h.key(t, u)
@@ -161,7 +176,9 @@ func TestPasswordChange(t *testing.T) {
 		return here.post("/account/password", url.Values{"current": {current}, "password": {next}})
 	}
 	for _, c := range []struct{ current, next, field string }{
-		{"", "new password", "current"}, {password, "short", "password"}, {password, "Password123!", "password"}, {password, u.Email, "password"}, {password, strings.Repeat("x", 1025), "password"}, {"not it at all", "new password", "current"},
+		{"", "new password", "current"}, {password, "short", "password"}, {password, "Password123!", "password"},
+		{password, u.Email, "password"}, {password, strings.Repeat("x", 1025), "password"},
+		{"not it at all", "new password", "current"},
 	} {
 		r := change(c.current, c.next).is(http.StatusUnprocessableEntity)
 		if r.doc().Find("#e-"+c.field).Length() != 1 {
@@ -208,10 +225,12 @@ func TestKeysAreRevokedTogether(t *testing.T) {
 	}
 	h.key(t, u)
 	h.key(t, u)
-	if v.get("/account").doc().Find("input[name=revoke_keys]").Length() != 1 || v.get("/keys").doc().Find("form[action='/keys/delete']").Length() != 1 {
+	if v.get("/account").doc().Find("input[name=revoke_keys]").Length() != 1 ||
+		v.get("/keys").doc().Find("form[action='/keys/delete']").Length() != 1 {
 		t.Error("the choice is not there")
 	}
-	v.post("/account/password", url.Values{"current": {password}, "password": {"river stone lamp"}, "revoke_keys": {"1"}}).moved("/account?done=password")
+	v.post("/account/password", url.Values{"current": {password}, "password": {"river stone lamp"},
+		"revoke_keys": {"1"}}).moved("/account?done=password")
 	if keys(u) != 0 {
 		t.Errorf("%d keys outlive it", keys(u))
 	}
@@ -249,15 +268,19 @@ func TestStreamsPerAddress(t *testing.T) {
 
 // Name, email address and time zone can be changed; the address, which one signs in with, with the password only.
 func TestProfile(t *testing.T) {
-	h := open(t, func(c *Config) { c.Auth.Logins = auth.NewLogins(auth.Rate{PerSecond: 1e-9, Burst: 4}) }) // a sign-in, a wrong guess, two right ones
+	// a sign-in, a wrong guess, two right ones
+	h := open(t, func(c *Config) { c.Auth.Logins = auth.NewLogins(auth.Rate{PerSecond: 1e-9, Burst: 4}) })
 	u, other := h.user(t), h.user(t)
 	v := h.signedIn(t, u)
 	save := func(name, email, zone, password string) *reply {
-		return v.post("/account", url.Values{"name": {name}, "email": {email}, "timezone": {zone}, "current_password": {password}})
+		return v.post("/account", url.Values{"name": {name}, "email": {email}, "timezone": {zone},
+			"current_password": {password}})
 	}
 	for _, c := range []struct{ name, email, zone, password, field string }{
-		{"", u.Email, "UTC", "", "name"}, {strings.Repeat("x", 256), u.Email, "UTC", "", "name"}, {"Ana", "", "UTC", password, "email"}, {"Ana", "no address", "UTC", password, "email"},
-		{"Ana", u.Email, "Mars", "", "timezone"}, {"Ana", "new@example.com", "UTC", "", "current_password"}, {"Ana", "new@example.com", "UTC", "not it at all", "current_password"},
+		{"", u.Email, "UTC", "", "name"}, {strings.Repeat("x", 256), u.Email, "UTC", "", "name"},
+		{"Ana", "", "UTC", password, "email"}, {"Ana", "no address", "UTC", password, "email"},
+		{"Ana", u.Email, "Mars", "", "timezone"}, {"Ana", "new@example.com", "UTC", "", "current_password"},
+		{"Ana", "new@example.com", "UTC", "not it at all", "current_password"},
 		{"Ana", strings.ToUpper(other.Email), "UTC", password, "email"},
 	} {
 		r := save(c.name, c.email, c.zone, c.password).is(http.StatusUnprocessableEntity)
@@ -268,13 +291,15 @@ func TestProfile(t *testing.T) {
 			t.Error("the password is in the page")
 		}
 	}
-	if now, err := h.DB.User(t.Context(), u.ID); err != nil || now.Name != u.Name || now.Email != u.Email || now.Timezone != u.Timezone {
+	if now, err := h.DB.User(t.Context(), u.ID); err != nil || now.Name != u.Name || now.Email != u.Email ||
+		now.Timezone != u.Timezone {
 		t.Fatalf("a refused change changed %+v %v", now, err)
 	}
 	save("Ana <b>", u.Email, "Europe/Berlin", "").moved("/account?done=saved")
 	v.get("/account").says("Ana <b>").says("Europe/Berlin")
 	save("Ana <b>", "New@Example.com", "Europe/Berlin", password).moved("/account?done=saved")
-	if now, err := h.DB.User(t.Context(), u.ID); err != nil || now.Email != "new@example.com" || now.PasswordHash != u.PasswordHash || now.Balance != u.Balance {
+	if now, err := h.DB.User(t.Context(), u.ID); err != nil || now.Email != "new@example.com" ||
+		now.PasswordHash != u.PasswordHash || now.Balance != u.Balance {
 		t.Errorf("%+v %v", now, err)
 	}
 	// Guessing the password here is counted like guessing at sign-in.

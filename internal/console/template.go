@@ -25,7 +25,8 @@ func extracted(list ...[3]string) (items []any) {
 var templates = []template{
 	{"receptionist", "bell", "Front desk", "Answers calls, knows the house, takes messages.", map[string]any{
 		"type": "inbound", "record": true,
-		"variables":       map[string]any{"company": "Acme Bakery", "opening_hours": "Monday to Saturday, 7 am to 6 pm"},
+		"variables": map[string]any{"company": "Acme Bakery",
+			"opening_hours": "Monday to Saturday, 7 am to 6 pm"},
 		"initial_message": "Hello, this is {{company}}. How can I help you?",
 		"system_prompt": `You are the receptionist of {{company}}. You are friendly and brief: one or two short sentences at a time.
 
@@ -40,11 +41,13 @@ What you do
 4. When all is said, say goodbye and end the call.`,
 		"tools": []any{map[string]any{"type": "end_call"}},
 		"post_call_schema": extracted([3]string{"status", "bool", "Whether the caller got what they wanted"},
-			[3]string{"summary", "string", "A short summary of the conversation"}, [3]string{"callback", "string", "Number to call back, if one was left"}),
+			[3]string{"summary", "string", "A short summary of the conversation"},
+			[3]string{"callback", "string", "Number to call back, if one was left"}),
 	}},
 	{"appointment", "calendar", "Appointment booking", "Finds a time that suits and confirms it.", map[string]any{
-		"type":            "inbound",
-		"variables":       map[string]any{"company": "Bright Smile Dental", "services": "check-up (30 minutes), cleaning (45 minutes)"},
+		"type": "inbound",
+		"variables": map[string]any{"company": "Bright Smile Dental",
+			"services": "check-up (30 minutes), cleaning (45 minutes)"},
 		"initial_message": "Hello, {{company}}. Would you like to make an appointment?",
 		"system_prompt": `You book appointments for {{company}}. Today is {{current_weekday}}, {{current_date}}, the time is {{current_time}}.
 Services: {{services}}.
@@ -57,8 +60,10 @@ Ask for one thing at a time:
 Before you finish, repeat service, day, time and name, and ask whether all is right. Change what is not. Then say goodbye and end the call.
 You can't give medical advice: offer that somebody calls back instead.`,
 		"tools": []any{map[string]any{"type": "end_call"}},
-		"post_call_schema": extracted([3]string{"status", "bool", "Whether an appointment was agreed"}, [3]string{"service", "string", "The service that was booked"},
-			[3]string{"appointment", "string", "Day and time as agreed"}, [3]string{"customer_name", "string", "The caller's full name"}),
+		"post_call_schema": extracted([3]string{"status", "bool", "Whether an appointment was agreed"},
+			[3]string{"service", "string", "The service that was booked"},
+			[3]string{"appointment", "string", "Day and time as agreed"},
+			[3]string{"customer_name", "string", "The caller's full name"}),
 	}},
 	{"support", "help", "Support line", "Solves what it can, hands over what it can't.", map[string]any{
 		"type":            "inbound",
@@ -73,12 +78,14 @@ You can't give medical advice: offer that somebody calls back instead.`,
 Ask at the end whether it works now.`,
 		"endpoint_sensitivity": 0.3,
 		"tools":                []any{map[string]any{"type": "end_call"}},
-		"post_call_schema": extracted([3]string{"status", "bool", "Whether the problem was solved"}, [3]string{"summary", "string", "The problem and what was tried"},
+		"post_call_schema": extracted([3]string{"status", "bool", "Whether the problem was solved"},
+			[3]string{"summary", "string", "The problem and what was tried"},
 			[3]string{"mood", "string", "How the customer felt at the end: calm, annoyed or upset"}),
 	}},
 	{"reminder", "clock", "Outbound reminder", "Calls people, reminds them, notes the answer.", map[string]any{
-		"type":            "outbound",
-		"variables":       map[string]any{"company": "Acme Clinic", "customer_name": "", "appointment": "tomorrow at 10 am"},
+		"type": "outbound",
+		"variables": map[string]any{"company": "Acme Clinic", "customer_name": "",
+			"appointment": "tomorrow at 10 am"},
 		"initial_message": "Hello {{customer_name}}, this is the assistant of {{company}}. Do you have a moment?",
 		"system_prompt": `You call for {{company}} to remind {{customer_name}} of an appointment: {{appointment}}. Say early that you are an automated assistant.
 
@@ -88,12 +95,14 @@ Ask at the end whether it works now.`,
 4. Thank them and end the call. The whole call takes less than a minute.`,
 		"max_duration": 180, "voice_mail_message": "Hello, this is {{company}} with a reminder: {{appointment}}. Please call us if you can't come.",
 		"tools": []any{map[string]any{"type": "end_call"}},
-		"post_call_schema": extracted([3]string{"status", "bool", "Whether the customer was reached and answered"}, [3]string{"coming", "bool", "Whether the customer will come"},
+		"post_call_schema": extracted([3]string{"status", "bool", "Whether the customer was reached and answered"},
+			[3]string{"coming", "bool", "Whether the customer will come"},
 			[3]string{"new_time", "string", "Times that would suit better, if any"}),
 	}},
 	{"leads", "search", "Lead qualification", "Finds out who is interested, and how seriously.", map[string]any{
-		"type":            "outbound",
-		"variables":       map[string]any{"company": "Sunny Roofs", "offer": "solar panels for family homes", "customer_name": ""},
+		"type": "outbound",
+		"variables": map[string]any{"company": "Sunny Roofs", "offer": "solar panels for family homes",
+			"customer_name": ""},
 		"initial_message": "Hello {{customer_name}}, this is the assistant of {{company}}. You asked us about {{offer}}. Is this a good moment?",
 		"system_prompt": `You call people for {{company}} who have asked about {{offer}}. Say early that you are an automated assistant. Today is {{current_weekday}}, {{current_date}}.
 
@@ -107,13 +116,18 @@ Answer simple questions from what you know here; never promise a price. If it is
 If it fits, offer that a colleague calls back, and agree on a day and time. If it doesn't, or they don't want it, thank them and end the call: never persuade.`,
 		"max_duration": 300,
 		"tools":        []any{map[string]any{"type": "end_call"}},
-		"post_call_schema": extracted([3]string{"status", "bool", "Whether this is a lead worth a call from a colleague"}, [3]string{"need", "string", "What they need, in a sentence"},
-			[3]string{"decides", "bool", "Whether the person who was spoken to decides"}, [3]string{"budget", "string", "The budget they named, if any"},
-			[3]string{"begin", "string", "When they want to begin"}, [3]string{"callback", "string", "Day and time agreed for a call from a colleague"}),
+		"post_call_schema": extracted([3]string{"status", "bool",
+			"Whether this is a lead worth a call from a colleague"},
+			[3]string{"need", "string", "What they need, in a sentence"},
+			[3]string{"decides", "bool", "Whether the person who was spoken to decides"},
+			[3]string{"budget", "string", "The budget they named, if any"},
+			[3]string{"begin", "string", "When they want to begin"},
+			[3]string{"callback", "string", "Day and time agreed for a call from a colleague"}),
 	}},
 	{"survey", "ledger", "Survey", "Asks a few questions, and notes every answer.", map[string]any{
-		"type":            "outbound",
-		"variables":       map[string]any{"company": "Acme Hotels", "occasion": "your stay last week", "customer_name": ""},
+		"type": "outbound",
+		"variables": map[string]any{"company": "Acme Hotels", "occasion": "your stay last week",
+			"customer_name": ""},
 		"initial_message": "Hello {{customer_name}}, this is the assistant of {{company}}. May I ask you three short questions about {{occasion}}?",
 		"system_prompt": `You ask the customers of {{company}} about {{occasion}}. Say early that you are an automated assistant and that it takes two minutes.
 
@@ -126,7 +140,9 @@ Take answers as they are: don't argue, don't explain, don't suggest any. When a 
 If they don't want to take part, thank them and end the call at once. At the end thank them and say goodbye.`,
 		"max_duration": 240,
 		"tools":        []any{map[string]any{"type": "end_call"}},
-		"post_call_schema": extracted([3]string{"status", "bool", "Whether all questions were answered"}, [3]string{"score", "number", "How likely they would recommend, 0 to 10"},
-			[3]string{"liked", "string", "What they liked best"}, [3]string{"improve", "string", "What should be better"}),
+		"post_call_schema": extracted([3]string{"status", "bool", "Whether all questions were answered"},
+			[3]string{"score", "number", "How likely they would recommend, 0 to 10"},
+			[3]string{"liked", "string", "What they liked best"},
+			[3]string{"improve", "string", "What should be better"}),
 	}},
 }

@@ -26,7 +26,8 @@ func (c *Console) toolNew(r *request) (*answer, error) {
 	return show("New tool", toolEditor(&toolForm{fields: fieldsOf[parley.Tool](treeOf(t), nil)})), nil
 }
 
-// toolForm is what the page of one tool shows. Values of headers that are stored stay on the server: the form names them by their place.
+// toolForm is what the page of one tool shows. Values of headers that are stored stay on the server: the form names
+// them by their place.
 type toolForm struct {
 	*fields
 	id       int64 // 0: it is new

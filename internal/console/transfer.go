@@ -13,7 +13,8 @@ import (
 	"parley"
 )
 
-// assistantFile is an assistant as a file: its own fields, without ids that mean nothing on another server. What it refers to is named.
+// assistantFile is an assistant as a file: its own fields, without ids that mean nothing on another server. What it
+// refers to is named.
 type assistantFile struct {
 	Format          string         `json:"format"` // fileFormat
 	LLMModel        string         `json:"llm_model,omitempty"`
@@ -26,8 +27,10 @@ type assistantFile struct {
 const fileFormat = "parley-assistant-1"
 
 // notInFiles are fields that stay behind: they belong to a server, or send what callers say to somebody's address.
-var notInFiles = []string{"id", "uuid", "user_id", "phone_number_id", "engine_id", "synthesizer_id", "transcriber_id", "instance_id", "status", "language", "prompt_version",
-	"llm_model_id", "multimodal_model_id", "knowledgebase_id", "tool_ids", "is_webhook_active", "webhook_url", "inbound_webhook_url",
+var notInFiles = []string{"id", "uuid", "user_id", "phone_number_id", "engine_id", "synthesizer_id",
+	"transcriber_id", "instance_id", "status", "language", "prompt_version",
+	"llm_model_id", "multimodal_model_id", "knowledgebase_id", "tool_ids", "is_webhook_active", "webhook_url",
+	"inbound_webhook_url",
 	"conversation_ended_webhook_url", "flows_platform_id", "deleted_at", "created_at", "updated_at"}
 
 // transferredTo is the key by which a file names the assistant that a tool hands over to.
@@ -62,7 +65,8 @@ func (c *Console) assistantExport(r *request) (*answer, error) {
 	}
 	h := r.w.Header()
 	h.Set("Content-Type", "application/json")
-	h.Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": strings.Map(fileRune, a.Name) + ".json"}))
+	h.Set("Content-Disposition", mime.FormatMediaType("attachment",
+		map[string]string{"filename": strings.Map(fileRune, a.Name) + ".json"}))
 	r.w.Write(append(raw, '\n'))
 	return nil, nil
 }
@@ -229,7 +233,8 @@ func (m *imported) choose() {
 		m.body["llm_model_id"] = json.Number(strconv.FormatInt(o.ID, 10))
 	} else if list := m.Catalog.ModelsOf(parley.LLM); len(list) > 0 {
 		if m.file.LLMModel != "" {
-			m.leave("The language model %s: it is not available here, so it thinks with %s.", m.file.LLMModel, list[0].Name)
+			m.leave("The language model %s: it is not available here, so it thinks with %s.", m.file.LLMModel,
+				list[0].Name)
 		}
 		m.body["llm_model_id"] = json.Number(strconv.FormatInt(list[0].ID, 10))
 	}

@@ -40,20 +40,29 @@ func exported(t *testing.T, h *harness, u *parley.User) (*parley.Assistant, []by
 	t.Helper()
 	a, night, tool := h.assistant(t, u, "Front/desk “ä”"), h.assistant(t, u, "Night shift"), h.tool(t, u, "look_up")
 	k := &parley.Knowledgebase{Name: "Opening hours"}
-	if err := h.DB.Write(t.Context(), func(ctx context.Context, tx *store.Tx) error { return tx.CreateKnowledgebase(ctx, u.ID, k) }); err != nil {
+	if err := h.DB.Write(t.Context(), func(ctx context.Context,
+		tx *store.Tx) error {
+		return tx.CreateKnowledgebase(ctx, u.ID, k)
+	}); err != nil {
 		t.Fatal(err)
 	}
-	a, err := h.Assistants.Update(t.Context(), u.ID, a.ID, treeOf(map[string]any{"status": "active", "knowledgebase_id": k.ID, "tool_ids": []int64{tool.ID}, "webhook_url": "https://hooks.example.com/token",
-		"is_webhook_active": true, "speech_speed": 1.1, "keywords": []string{"Acme"}, "widget_settings": map[string]any{"color": "#ff0000"},
-		"tools": []any{map[string]any{"type": "end_call"}, map[string]any{"type": "assistant_transfer", "assistant_id": night.ID, "description": "At night"}}}))
+	a, err := h.Assistants.Update(t.Context(), u.ID, a.ID,
+		treeOf(map[string]any{"status": "active", "knowledgebase_id": k.ID, "tool_ids": []int64{tool.ID},
+			"webhook_url":       "https://hooks.example.com/token",
+			"is_webhook_active": true, "speech_speed": 1.1, "keywords": []string{"Acme"},
+			"widget_settings": map[string]any{"color": "#ff0000"},
+			"tools": []any{map[string]any{"type": "end_call"},
+				map[string]any{"type": "assistant_transfer", "assistant_id": night.ID, "description": "At night"}}}))
 	if err != nil {
 		t.Fatal(err)
 	}
 	r := h.signedIn(t, u).get("/assistants/" + id(a.ID) + "/export").is(http.StatusOK)
-	if got := r.header.Get("Content-Disposition"); !strings.HasPrefix(got, "attachment; filename*=utf-8''Front-desk%20") || !strings.HasSuffix(got, ".json") {
+	if got := r.header.Get("Content-Disposition"); !strings.HasPrefix(got,
+		"attachment; filename*=utf-8''Front-desk%20") || !strings.HasSuffix(got, ".json") {
 		t.Errorf("it is called %s", got)
 	}
-	for _, private := range []string{a.UUID, "hooks.example.com", "very-secret", `_id": ` + id(k.ID) + ",\n    \"knowledgebase_m", `"tool_ids"`, `"assistant_id"`, `"user_id"`} {
+	for _, private := range []string{a.UUID, "hooks.example.com", "very-secret", `_id": ` + id(k.ID) +
+		",\n    \"knowledgebase_m", `"tool_ids"`, `"assistant_id"`, `"user_id"`} {
 		if strings.Contains(r.body, private) {
 			t.Errorf("the file holds %s", private)
 		}
@@ -91,17 +100,20 @@ func TestAssistantGoesAsAFile(t *testing.T) {
 			t.Errorf("%s: %s became %s", name, x, y)
 		}
 	}
-	if twin.ID == a.ID || twin.UUID == a.UUID || twin.Status != "inactive" || twin.WebhookURL != nil || twin.IsWebhookActive || len(twin.ToolIDs) != 1 || twin.KnowledgebaseID == nil ||
+	if twin.ID == a.ID || twin.UUID == a.UUID || twin.Status != "inactive" || twin.WebhookURL != nil ||
+		twin.IsWebhookActive || len(twin.ToolIDs) != 1 || twin.KnowledgebaseID == nil ||
 		len(twin.Tools) != 2 || *twin.Tools[1].AssistantID != *a.Tools[1].AssistantID {
 		t.Errorf("the twin is %+v", twin)
 	}
 
 	// Where it is not, what was left out is said.
 	r := h.signedIn(t, other).sendFile("/assistants/import", file).is(http.StatusOK)
-	for _, left := range []string{"“Opening hours”: you have none", "The tool look_up: you have none", "Handing over to “Night shift”"} {
+	for _, left := range []string{"“Opening hours”: you have none", "The tool look_up: you have none",
+		"Handing over to “Night shift”"} {
 		r.says(left)
 	}
-	if theirs := newest(other); theirs.Name != a.Name || len(theirs.ToolIDs) != 0 || theirs.KnowledgebaseID != nil || len(theirs.Tools) != 1 || theirs.SystemPrompt != a.SystemPrompt {
+	if theirs := newest(other); theirs.Name != a.Name || len(theirs.ToolIDs) != 0 ||
+		theirs.KnowledgebaseID != nil || len(theirs.Tools) != 1 || theirs.SystemPrompt != a.SystemPrompt {
 		t.Errorf("%+v", theirs)
 	}
 }
@@ -132,11 +144,15 @@ func TestAssistantFilesOfOthers(t *testing.T) {
 	}{
 		{func(f *assistantFile) { f.LLMModel = "gpt-99" }, "The language model gpt-99: it is not available here"},
 		{func(f *assistantFile) { f.Assistant["voice_id"] = 424242 }, "The voice: it is not available here"},
-		{func(f *assistantFile) { f.Assistant["transcriber_provider_id"] = 99 }, "The transcription provider: it is not available here"},
-		{func(f *assistantFile) { f.Assistant["mode"], f.MultimodalModel = "multimodal", "gpt-ear" }, "so the mode is pipeline"},
-		{func(f *assistantFile) { f.Assistant["webhook_url"] = "https://evil.example.com" }, "Webhook url: it belongs to the server"},
+		{func(f *assistantFile) { f.Assistant["transcriber_provider_id"] = 99 },
+			"The transcription provider: it is not available here"},
+		{func(f *assistantFile) { f.Assistant["mode"], f.MultimodalModel = "multimodal", "gpt-ear" },
+			"so the mode is pipeline"},
+		{func(f *assistantFile) { f.Assistant["webhook_url"] = "https://evil.example.com" },
+			"Webhook url: it belongs to the server"},
 		{func(f *assistantFile) { f.Assistant["telepathy"] = true }, "Telepathy: this server doesn't know it."},
-		{func(f *assistantFile) { f.Assistant["max_duration"] = 7 }, "Max duration: The max_duration field must be at least 20"},
+		{func(f *assistantFile) { f.Assistant["max_duration"] = 7 },
+			"Max duration: The max_duration field must be at least 20"},
 	} {
 		v.sendFile("/assistants/import", with(c.change)).is(http.StatusOK).says(c.says)
 	}
@@ -149,9 +165,11 @@ func TestAssistantFilesOfOthers(t *testing.T) {
 			t.Errorf("%+v", a)
 		}
 	}
-	for name, raw := range map[string][]byte{"nothing": nil, "no JSON": []byte("<html>"), "a list": []byte("[1]"), "of something else": []byte(`{"format": "x"}`),
-		"without a name": with(func(f *assistantFile) { delete(f.Assistant, "name") }), "a language of nobody": with(func(f *assistantFile) { f.Assistant["language_id"] = 999999 }),
-		"wrong types": with(func(f *assistantFile) { f.Assistant["name"], f.Assistant["tools"] = 7, "x" })} {
+	for name, raw := range map[string][]byte{"nothing": nil, "no JSON": []byte("<html>"), "a list": []byte("[1]"),
+		"of something else":    []byte(`{"format": "x"}`),
+		"without a name":       with(func(f *assistantFile) { delete(f.Assistant, "name") }),
+		"a language of nobody": with(func(f *assistantFile) { f.Assistant["language_id"] = 999999 }),
+		"wrong types":          with(func(f *assistantFile) { f.Assistant["name"], f.Assistant["tools"] = 7, "x" })} {
 		r := v.sendFile("/assistants/import", raw).is(http.StatusUnprocessableEntity)
 		if r.doc().Find("#e-file").Text() == "" {
 			t.Errorf("%s: no word beside the file", name)
@@ -161,5 +179,6 @@ func TestAssistantFilesOfOthers(t *testing.T) {
 		t.Errorf("%d assistants after refusals, %v", len(after), err)
 	}
 	v.post("/assistants/import", nil).is(http.StatusUnprocessableEntity).says("Choose a file")
-	v.sendFile("/assistants/import", bytes.Repeat([]byte(" "), formLimit+1)).is(http.StatusUnprocessableEntity).says("at most 1 MiB")
+	v.sendFile("/assistants/import", bytes.Repeat([]byte(" "),
+		formLimit+1)).is(http.StatusUnprocessableEntity).says("at most 1 MiB")
 }

@@ -83,11 +83,13 @@ func (c *Console) trunkCreate(r *request) (*answer, error) {
 	case !ok:
 		return nil, err
 	}
-	return invalid("New SIP trunk", trunkEditor(&trunkForm{fields: fieldsOf[parley.TrunkInput](forgetful(tree), wrong)})), nil
+	return invalid("New SIP trunk", trunkEditor(&trunkForm{fields: fieldsOf[parley.TrunkInput](forgetful(tree),
+		wrong)})), nil
 }
 
 func editTrunk(t *parley.Trunk, tree map[string]any, wrong parley.Fields) *trunkForm {
-	return &trunkForm{fields: fieldsOf[parley.TrunkInput](tree, wrong), id: t.ID, name: t.Name, password: len(t.Sealed) > 0}
+	return &trunkForm{fields: fieldsOf[parley.TrunkInput](tree, wrong), id: t.ID, name: t.Name,
+		password: len(t.Sealed) > 0}
 }
 
 func (c *Console) trunkEdit(r *request) (*answer, error) {

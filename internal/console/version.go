@@ -16,7 +16,8 @@ func (c *Console) versionList(r *request) (*answer, error) {
 	}
 	q := listQuery{Page: 1}
 	form.Query(r.URL.Query(), &q)
-	list, total, err := c.DB.PromptVersions(r.Context(), r.UserID(), a.ID, store.Page{Number: max(1, q.Page), Size: pageSize})
+	list, total, err := c.DB.PromptVersions(r.Context(), r.UserID(), a.ID,
+		store.Page{Number: max(1, q.Page), Size: pageSize})
 	if err != nil {
 		return nil, err
 	}

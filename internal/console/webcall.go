@@ -9,8 +9,8 @@ import (
 	"parley/internal/web"
 )
 
-// webCallStart begins a test call from this browser with the assistant as it is saved, also one that is inactive: an SDP offer in, the answer
-// out (docs/widget.md). A script asks, so a refusal is told as the API tells it.
+// webCallStart begins a test call from this browser with the assistant as it is saved, also one that is inactive: an
+// SDP offer in, the answer out (docs/widget.md). A script asks, so a refusal is told as the API tells it.
 func (c *Console) webCallStart(r *request) (*answer, error) {
 	err := c.webCall(r)
 	if err == nil {

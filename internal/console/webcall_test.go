@@ -9,7 +9,8 @@ import (
 	"parley"
 )
 
-// A test call is answered by what answers browsers elsewhere, for the user's own assistants only; refusals are told to a script.
+// A test call is answered by what answers browsers elsewhere, for the user's own assistants only; refusals are told
+// to a script.
 func TestWebCall(t *testing.T) {
 	var called []int64
 	var refuse error
@@ -18,7 +19,8 @@ func TestWebCall(t *testing.T) {
 			if refuse != nil {
 				return refuse
 			}
-			if body, err := io.ReadAll(r.Body); err != nil || string(body) != "v=0" || r.Header.Get("Content-Type") != "application/sdp" {
+			if body, err := io.ReadAll(r.Body); err != nil || string(body) != "v=0" ||
+				r.Header.Get("Content-Type") != "application/sdp" {
 				t.Errorf("the offer came as %q, %v", body, err)
 			}
 			called = append(called, a.ID)
@@ -48,14 +50,16 @@ func TestWebCall(t *testing.T) {
 		return res.StatusCode, string(raw), res.Header.Get("Location")
 	}
 	v, other := h.signedIn(t, u), h.signedIn(t, h.user(t))
-	if page := v.get("/assistants/" + id(a.ID)).doc(); page.Find(`[data-call="`+path+`"][hidden]`).Length() != 1 || page.Find("[data-call-start]").Length() != 1 {
+	if page := v.get("/assistants/" + id(a.ID)).doc(); page.Find(`[data-call="`+path+`"][hidden]`).Length() != 1 ||
+		page.Find("[data-call-start]").Length() != 1 {
 		t.Error("the editor has no test call")
 	}
 	status, _, place := send(v, "POST", path)
 	if status != http.StatusCreated || place != path+"/secret" || len(called) != 1 || called[0] != a.ID {
 		t.Fatalf("answered %d at %q, calls %v", status, place, called)
 	}
-	if status, said, _ := send(other, "POST", path); status != http.StatusNotFound || !strings.Contains(said, `"message":"Assistant not found"`) {
+	if status, said, _ := send(other, "POST", path); status != http.StatusNotFound ||
+		!strings.Contains(said, `"message":"Assistant not found"`) {
 		t.Errorf("a stranger's call is answered %d %s", status, said)
 	}
 	if status, _, _ := send(h.visitor(t), "POST", path); status != http.StatusUnauthorized {
@@ -71,7 +75,8 @@ func TestWebCall(t *testing.T) {
 		t.Errorf("a second hangup is answered %d", status)
 	}
 	refuse = parley.Errorf(parley.Payment, "Insufficient balance")
-	if status, said, _ := send(v, "POST", path); status != http.StatusPaymentRequired || !strings.Contains(said, "Insufficient balance") {
+	if status, said, _ := send(v, "POST", path); status != http.StatusPaymentRequired ||
+		!strings.Contains(said, "Insufficient balance") {
 		t.Errorf("without money: %d %s", status, said)
 	}
 	if len(called) != 1 {
@@ -94,7 +99,9 @@ func TestWidgetSnippet(t *testing.T) {
 	a := h.assistant(t, u, "Front desk")
 	v := h.signedIn(t, u)
 	page := v.get("/assistants/" + id(a.ID))
-	if got, want := page.doc().Find("#snippet").AttrOr("value", ""), `<script src="https://voice.example.com/sub/embed.js" data-assistant-id="`+a.UUID+`" async></script>`; got != want {
+	if got, want := page.doc().Find("#snippet").AttrOr("value", ""),
+		`<script src="https://voice.example.com/sub/embed.js" data-assistant-id="`+a.UUID+
+			`" async></script>`; got != want {
 		t.Errorf("the line is %s", got)
 	}
 	page.says("make it active first")

@@ -42,7 +42,8 @@ func (c *Console) deliveryList(r *request) (*answer, error) {
 		return see("/webhooks"), nil
 	}
 	var err error
-	d.list, d.total, err = c.DB.Deliveries(r.Context(), r.UserID(), parley.EventKind(d.Event), parley.DeliveryStatus(d.Status), store.Page{Number: d.Page, Size: pageSize})
+	d.list, d.total, err = c.DB.Deliveries(r.Context(), r.UserID(), parley.EventKind(d.Event),
+		parley.DeliveryStatus(d.Status), store.Page{Number: d.Page, Size: pageSize})
 	if err != nil {
 		return nil, err
 	}
@@ -105,7 +106,8 @@ type hooked struct {
 
 // hooks are the endpoints that an assistant has.
 func hooks(a *parley.Assistant) (list []hooked) {
-	for _, kind := range []parley.EventKind{parley.EventCallCompleted, parley.EventCallInbound, parley.EventCallInboundCompleted, parley.EventConversationEnded} {
+	for _, kind := range []parley.EventKind{parley.EventCallCompleted, parley.EventCallInbound,
+		parley.EventCallInboundCompleted, parley.EventConversationEnded} {
 		if to := kind.WebhookURL(a); to != nil {
 			list = append(list, hooked{kind, *to})
 		}
@@ -166,7 +168,8 @@ func (c *Console) webhookSecret(r *request) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.webhookPage(r, &webhooks{fields: fieldsOf[endpoint](map[string]any{"url": u.WebhookURL}, nil), secret: store.WebhookSecretText(keys[0])})
+	return c.webhookPage(r, &webhooks{fields: fieldsOf[endpoint](map[string]any{"url": u.WebhookURL}, nil),
+		secret: store.WebhookSecretText(keys[0])})
 }
 
 func (c *Console) webhookRotate(r *request) (*answer, error) {

@@ -22,7 +22,8 @@ func TestDeliveries(t *testing.T) {
 	status := 503
 	why := "503 Service Unavailable"
 	h.write(t, func(ctx context.Context, tx *store.Tx) error {
-		_, err := tx.NoteAttempt(ctx, d, &parley.DeliveryAttempt{At: parley.Now(), Status: &status, Error: &why, DurationMS: 41, Answer: "busy <b>"}, 0)
+		_, err := tx.NoteAttempt(ctx, d, &parley.DeliveryAttempt{At: parley.Now(), Status: &status, Error: &why,
+			DurationMS: 41, Answer: "busy <b>"}, 0)
 		return err
 	})
 	h.write(t, func(ctx context.Context, tx *store.Tx) error {
@@ -32,7 +33,8 @@ func TestDeliveries(t *testing.T) {
 		return tx.RecordDelivery(ctx, u.ID, low, &parley.DeliveryAttempt{At: parley.Now(), Status: &ok})
 	})
 	v.get("/webhooks").says("1 attempt").says("503 Service Unavailable").says("balance.low").says("Delivered")
-	for path, want := range map[string]int{"?event=balance.low": 1, "?event=call.inbound": 0, "?status=pending": 1, "?status=failed": 0, "?status=delivered&event=balance.low": 1} {
+	for path, want := range map[string]int{"?event=balance.low": 1, "?event=call.inbound": 0, "?status=pending": 1,
+		"?status=failed": 0, "?status=delivered&event=balance.low": 1} {
 		if n := v.get("/webhooks" + path).is(http.StatusOK).doc().Find(".list li").Length(); n != want {
 			t.Errorf("%s: %d rows, want %d", path, n, want)
 		}
@@ -43,14 +45,17 @@ func TestDeliveries(t *testing.T) {
 
 	one := "/webhooks/" + id(d.ID)
 	page := v.get(one).is(http.StatusOK).says("busy <b>").says("41 ms").says("503 Service Unavailable")
-	if payload := page.doc().Find("#payload").Text(); !strings.Contains(payload, "{\n  \"event\": \"conversation.ended\",\n  \"version\": 1,\n  \"test\": true,") {
+	if payload := page.doc().Find("#payload").Text(); !strings.Contains(payload,
+		"{\n  \"event\": \"conversation.ended\",\n  \"version\": 1,\n  \"test\": true,") {
 		t.Errorf("payload: %s", payload)
 	}
 	v.post(one+"/resend", nil).moved(one + "?done=resent")
-	if got, err := h.DB.Delivery(t.Context(), u.ID, d.ID); err != nil || got.Earlier != 1 || got.Status != parley.DeliveryPending || got.NextAttemptAt > parley.Now() {
+	if got, err := h.DB.Delivery(t.Context(), u.ID, d.ID); err != nil || got.Earlier != 1 ||
+		got.Status != parley.DeliveryPending || got.NextAttemptAt > parley.Now() {
 		t.Errorf("sent again: %+v %v", got, err)
 	}
-	if page := v.get(one + "?done=resent").says("It is being sent again."); page.doc().Find("#delivery[hx-trigger]").Length() != 1 {
+	if page := v.get(one + "?done=resent").says("It is being sent again."); page.doc().Find(
+		"#delivery[hx-trigger]").Length() != 1 {
 		t.Error("a delivery under way does not look for news")
 	}
 }
@@ -60,7 +65,8 @@ func TestDeliveriesBySteps(t *testing.T) {
 	u := h.user(t)
 	h.write(t, func(ctx context.Context, tx *store.Tx) error {
 		for range pageSize + 2 {
-			if err := tx.EnqueueDelivery(ctx, u.ID, parley.BalanceLow{}.Delivery("https://low.example.com/")); err != nil {
+			if err := tx.EnqueueDelivery(ctx, u.ID,
+				parley.BalanceLow{}.Delivery("https://low.example.com/")); err != nil {
 				return err
 			}
 		}
@@ -68,7 +74,8 @@ func TestDeliveriesBySteps(t *testing.T) {
 	})
 	v := h.signedIn(t, u)
 	first := v.get("/webhooks?status=pending").doc()
-	if n, next := first.Find(".list li").Length(), first.Find("a[rel=next]").AttrOr("href", ""); n != pageSize || next != "/webhooks?page=2&status=pending" {
+	if n, next := first.Find(".list li").Length(), first.Find("a[rel=next]").AttrOr("href", ""); n != pageSize ||
+		next != "/webhooks?page=2&status=pending" {
 		t.Errorf("%d rows, then %s", n, next)
 	}
 	if n := v.get("/webhooks?page=2&status=pending").doc().Find(".list li").Length(); n != 2 {
@@ -93,7 +100,8 @@ func TestWebhookSettings(t *testing.T) {
 	if strings.Contains(v.get(at).body, "whsec_") {
 		t.Error("the secret is shown unasked")
 	}
-	if got := v.post("/webhooks/secret", nil).is(http.StatusOK).doc().Find("#secret").AttrOr("value", ""); got != first {
+	if got := v.post("/webhooks/secret", nil).is(http.StatusOK).doc().Find("#secret").AttrOr("value",
+		""); got != first {
 		t.Errorf("shown as %q", got)
 	}
 	v.post("/webhooks/secret/rotate", nil).moved(at + "?done=rotated")
@@ -101,7 +109,8 @@ func TestWebhookSettings(t *testing.T) {
 	if second == first || !strings.HasPrefix(second, "whsec_") {
 		t.Errorf("rotated to %q", second)
 	}
-	if keys, err := event.Keys(t.Context(), h.DB, u.ID, parley.Now()); err != nil || len(keys) != 2 || store.WebhookSecretText(keys[1]) != first {
+	if keys, err := event.Keys(t.Context(), h.DB, u.ID, parley.Now()); err != nil || len(keys) != 2 ||
+		store.WebhookSecretText(keys[1]) != first {
 		t.Errorf("%d keys sign, %v", len(keys), err)
 	}
 
@@ -122,7 +131,8 @@ func TestWebhookSettings(t *testing.T) {
 	}
 
 	// A test for each endpoint that an assistant has.
-	if _, err := h.Assistants.Update(t.Context(), u.ID, a.ID, map[string]any{"conversation_ended_webhook_url": "https://shop.example.com/ended"}); err != nil {
+	if _, err := h.Assistants.Update(t.Context(), u.ID, a.ID,
+		map[string]any{"conversation_ended_webhook_url": "https://shop.example.com/ended"}); err != nil {
 		t.Fatal(err)
 	}
 	test := at + "/test/" + id(a.ID)
@@ -133,6 +143,7 @@ func TestWebhookSettings(t *testing.T) {
 	to := v.post(test, form).is(http.StatusSeeOther).header.Get("Location")
 	v.get(to).is(http.StatusOK).says("The test is on its way.").says("https://shop.example.com/ended")
 	for _, none := range []string{"call.completed", "balance.low", "", "x"} {
-		v.post(test, url.Values{"event": {none}}).is(http.StatusUnprocessableEntity).says("no webhook URL for this event")
+		v.post(test, url.Values{"event": {none}}).is(http.StatusUnprocessableEntity).says(
+			"no webhook URL for this event")
 	}
 }

@@ -57,7 +57,8 @@ func (s *senderForm) limit() string {
 }
 
 func (c *Console) senderForm(r *request, s *parley.WhatsAppSender, f *fields) (*senderForm, error) {
-	out := &senderForm{fields: f, WhatsAppSender: s, assistants: []option{{value: "", label: "Nobody"}}, base: c.base(r)}
+	out := &senderForm{fields: f, WhatsAppSender: s, assistants: []option{{value: "", label: "Nobody"}},
+		base: c.base(r)}
 	all, err := c.Assistants.All(r.Context(), r.UserID(), "")
 	if err != nil {
 		return nil, err

@@ -14,7 +14,8 @@ import (
 
 // What stands on pages, as people read it.
 
-// dollars is an amount as people read it: to the cent, and only below a cent as exact as it is. What goes out has a minus.
+// dollars is an amount as people read it: to the cent, and only below a cent as exact as it is. What goes out has a
+// minus.
 func dollars(m parley.Money) string {
 	const cent = parley.USD / 100
 	sign := ""
@@ -39,7 +40,8 @@ func grouped(number string) string {
 	return whole + "." + rest
 }
 
-// isolated is what somebody has written, within a sentence of ours: whichever way it is written, the sentence around it stays as it is.
+// isolated is what somebody has written, within a sentence of ours: whichever way it is written, the sentence around
+// it stays as it is.
 func isolated(text string) string { return "\u2068" + text + "\u2069" }
 
 // valueText is an extracted value in words.

@@ -22,8 +22,9 @@ const ChildCommand = "read-document"
 // setupFailed begins what a child says when its limits could not be set.
 const setupFailed = "read-document: "
 
-// Child is the other side of [Extractor]: it limits this process, does what is asked of it with what comes on stdin, and writes an answer to
-// stdout. It returns the process's exit code. args are: bytes of memory, seconds of processor time, what is asked.
+// Child is the other side of [Extractor]: it limits this process, does what is asked of it with what comes on stdin,
+// and writes an answer to stdout. It returns the process's exit code. args are: bytes of memory, seconds of processor
+// time, what is asked.
 func Child(args []string, stdin io.Reader, stdout io.Writer) int {
 	if len(args) != 3 {
 		fmt.Fprintln(os.Stderr, setupFailed+"this command is for the program's own use")
@@ -134,8 +135,8 @@ func read(kind string, b []byte) (*Text, error) {
 	return plain(b)
 }
 
-// cpuSpent says whether a process was ended for its processor time: by the kernel's signal, or after having used what a signal would have
-// followed.
+// cpuSpent says whether a process was ended for its processor time: by the kernel's signal, or after having used what
+// a signal would have followed.
 func cpuSpent(p *os.ProcessState) bool {
 	return p != nil && (overCPU(p) || p.UserTime()+p.SystemTime() >= defaultLimits.cpu-time.Second)
 }

@@ -28,7 +28,8 @@ func setLimits(memory, seconds uint64) error {
 		name string
 		n    uint64
 	}{
-		{syscall.RLIMIT_CORE, "core", 0}, {syscall.RLIMIT_FSIZE, "file size", 0}, {syscall.RLIMIT_CPU, "cpu", seconds}, {syscall.RLIMIT_AS, "memory", memory},
+		{syscall.RLIMIT_CORE, "core", 0}, {syscall.RLIMIT_FSIZE, "file size", 0},
+		{syscall.RLIMIT_CPU, "cpu", seconds}, {syscall.RLIMIT_AS, "memory", memory},
 	} {
 		if err := syscall.Setrlimit(l.what, &syscall.Rlimit{Cur: l.n, Max: l.n}); err != nil {
 			return fmt.Errorf("set limit of %s: %w", l.name, err)
@@ -37,9 +38,11 @@ func setLimits(memory, seconds uint64) error {
 	return nil
 }
 
-// within is a shell's script that becomes another program within limits: seconds of processor time, kilobytes of address space, the command line.
-// A process of this program could not, as it may need memory between the one and the other.
-const within = `ulimit -c 0 && ulimit -f 0 && ulimit -t "$1" && ulimit -v "$2" || { echo "` + setupFailed + `no limits" >&2; exit 2; }; shift 2; exec "$@"`
+// within is a shell's script that becomes another program within limits: seconds of processor time, kilobytes of
+// address space, the command line. A process of this program could not, as it may need memory between the one and the
+// other.
+const within = `ulimit -c 0 && ulimit -f 0 && ulimit -t "$1" && ulimit -v "$2" || { echo "` + setupFailed +
+	`no limits" >&2; exit 2; }; shift 2; exec "$@"`
 
 // overCPU: the soft limit sends SIGXCPU, the hard one SIGKILL.
 func overCPU(p *os.ProcessState) bool {

@@ -21,17 +21,19 @@ type Chunk struct {
 	Text    string
 }
 
-// Split cuts sections into passages of at most size characters. It cuts between paragraphs where it can, else between sentences or a
-// table's rows, and inside a sentence only when that alone is longer than size; never inside a character. A passage begins with the last
-// sentences of the one before it, up to overlap characters, and a piece of a table with the table's first row. Sections with the same
-// heading and address go on as one, also over pages. The same sections give the same passages.
+// Split cuts sections into passages of at most size characters. It cuts between paragraphs where it can, else between
+// sentences or a table's rows, and inside a sentence only when that alone is longer than size; never inside a
+// character. A passage begins with the last sentences of the one before it, up to overlap characters, and a piece of
+// a table with the table's first row. Sections with the same heading and address go on as one, also over pages. The
+// same sections give the same passages.
 func Split(sections []Section, size, overlap int) []Chunk {
 	size = max(size, 1)
 	overlap = max(0, min(overlap, size/2))
 	var out []Chunk
 	for i := 0; i < len(sections); {
 		j := i + 1
-		for j < len(sections) && sections[j].URL == sections[i].URL && slices.Equal(sections[j].Heading, sections[i].Heading) {
+		for j < len(sections) && sections[j].URL == sections[i].URL &&
+			slices.Equal(sections[j].Heading, sections[i].Heading) {
 			j++
 		}
 		c := cutter{size: size, overlap: overlap}
@@ -53,7 +55,8 @@ type unit struct {
 	table int // where the first row of its table is among the units, plus one; 0 for no row
 }
 
-// cutter looks at each character a fixed number of times, whatever the text: no step begins again at what an earlier one has passed.
+// cutter looks at each character a fixed number of times, whatever the text: no step begins again at what an earlier
+// one has passed.
 type cutter struct {
 	size, overlap int
 	units         []unit
@@ -67,7 +70,8 @@ func (c *cutter) section(s Section) {
 			continue
 		}
 		glue := "\n\n"
-		if first && len(c.units) > 0 && c.units[len(c.units)-1].page != s.Page && goesOn(c.units[len(c.units)-1].text, block) {
+		if first && len(c.units) > 0 && c.units[len(c.units)-1].page != s.Page &&
+			goesOn(c.units[len(c.units)-1].text, block) {
 			glue = " "
 		}
 		first = false
@@ -138,8 +142,8 @@ func characters(s string, most int) (n int, all bool) {
 	return n, true
 }
 
-// breakAt is the best byte offset to break a text behind at most n characters: at white space in the second half, else anywhere, which is
-// tight.
+// breakAt is the best byte offset to break a text behind at most n characters: at white space in the second half,
+// else anywhere, which is tight.
 func breakAt(s string, n int) (at int, tight bool) {
 	k, space := 0, -1
 	for i, r := range s {
@@ -199,8 +203,8 @@ func (c *cutter) cut(source Chunk) []Chunk {
 // glueLen counts characters; glue is ASCII.
 func glueLen(u unit) int { return len(u.glue) }
 
-// carry is what a passage that begins with unit i repeats: the first row of a table (its index, else -1), or the units from an earlier
-// one on. What is repeated leaves room for unit i.
+// carry is what a passage that begins with unit i repeats: the first row of a table (its index, else -1), or the
+// units from an earlier one on. What is repeated leaves room for unit i.
 func (c *cutter) carry(i int, again bool) (head, from int) {
 	if !again {
 		return -1, i
@@ -283,7 +287,8 @@ func sentence(s string) int {
 	return len(s)
 }
 
-// stop says where a sentence ends that may end with the byte at i, 0 when it does not; and where the run of marks ends that begins at i.
+// stop says where a sentence ends that may end with the byte at i, 0 when it does not; and where the run of marks
+// ends that begins at i.
 func stop(s string, i int) (n, end int) {
 	end = i + 1
 	for end < len(s) {
@@ -311,8 +316,10 @@ func stop(s string, i int) (n, end int) {
 }
 
 // abbreviations that names and numbers follow, in the languages that the catalog speaks most.
-var abbreviations = map[string]bool{"mr": true, "mrs": true, "ms": true, "dr": true, "prof": true, "st": true, "no": true, "nr": true, "vs": true, "fig": true, "vol": true,
-	"art": true, "sec": true, "ch": true, "pp": true, "cf": true, "ca": true, "approx": true, "e.g": true, "i.e": true, "z.b": true, "bzw": true, "str": true, "abs": true, "al": true}
+var abbreviations = map[string]bool{"mr": true, "mrs": true, "ms": true, "dr": true, "prof": true, "st": true,
+	"no": true, "nr": true, "vs": true, "fig": true, "vol": true,
+	"art": true, "sec": true, "ch": true, "pp": true, "cf": true, "ca": true, "approx": true, "e.g": true,
+	"i.e": true, "z.b": true, "bzw": true, "str": true, "abs": true, "al": true}
 
 // abbreviated says whether the word at the end of s wants a full stop without ending the sentence.
 func abbreviated(s string) bool {

@@ -15,22 +15,31 @@ func TestSplit(t *testing.T) {
 		in            []Section
 		want          []Chunk
 	}{
-		"fits": {100, 20, []Section{{Heading: []string{"A", "B"}, Page: 2, URL: "u", Text: "One. Two."}}, []Chunk{{"A > B", 2, "u", "One. Two."}}},
-		"paragraphs before sentences": {40, 0, []Section{{Text: "First one here. And more.\n\nSecond paragraph is here. It ends."}},
+		"fits": {100, 20, []Section{{Heading: []string{"A", "B"}, Page: 2, URL: "u", Text: "One. Two."}},
+			[]Chunk{{"A > B", 2, "u", "One. Two."}}},
+		"paragraphs before sentences": {40, 0, []Section{
+			{Text: "First one here. And more.\n\nSecond paragraph is here. It ends."}},
 			[]Chunk{{Text: "First one here. And more."}, {Text: "Second paragraph is here. It ends."}}},
 		"sentences with overlap": {30, 12, []Section{{Text: "Aaaa aaaa aaaa. Bbbb bbb. Cccc cccc cccc."}},
 			[]Chunk{{Text: "Aaaa aaaa aaaa. Bbbb bbb."}, {Text: "Bbbb bbb. Cccc cccc cccc."}}},
-		"headings part": {100, 20, []Section{{Heading: []string{"A"}, Text: "One."}, {Heading: []string{"B"}, Text: "Two."}}, []Chunk{{Heading: "A", Text: "One."}, {Heading: "B", Text: "Two."}}},
-		"pages go on":   {100, 20, []Section{{Page: 1, Text: "It goes on"}, {Page: 2, Text: "and on. New."}}, []Chunk{{Page: 1, Text: "It goes on and on. New."}}},
-		"page of the beginning": {20, 0, []Section{{Page: 1, Text: "A first sentence."}, {Page: 2, Text: "A second sentence."}},
+		"headings part": {100, 20, []Section{{Heading: []string{"A"}, Text: "One."},
+			{Heading: []string{"B"}, Text: "Two."}},
+			[]Chunk{{Heading: "A", Text: "One."}, {Heading: "B", Text: "Two."}}},
+		"pages go on": {100, 20, []Section{{Page: 1, Text: "It goes on"}, {Page: 2, Text: "and on. New."}},
+			[]Chunk{{Page: 1, Text: "It goes on and on. New."}}},
+		"page of the beginning": {20, 0, []Section{{Page: 1, Text: "A first sentence."},
+			{Page: 2, Text: "A second sentence."}},
 			[]Chunk{{Page: 1, Text: "A first sentence."}, {Page: 2, Text: "A second sentence."}}},
 		"rows with the first": {30, 10, []Section{{Text: "Name | Price\nBread | 2.50 €\nMilk | 1.20 €\nSalt | 0.90 €"}},
-			[]Chunk{{Text: "Name | Price\nBread | 2.50 €"}, {Text: "Name | Price\nMilk | 1.20 €"}, {Text: "Name | Price\nSalt | 0.90 €"}}},
-		"long sentence": {10, 0, []Section{{Text: "aaaa bbbb cccc dddd"}}, []Chunk{{Text: "aaaa bbbb"}, {Text: "cccc dddd"}}},
-		"no spaces":     {3, 0, []Section{{Text: "日本語文字"}}, []Chunk{{Text: "日本語"}, {Text: "文字"}}},
-		"japanese":      {8, 0, []Section{{Text: "これは文です。次の文。"}}, []Chunk{{Text: "これは文です。"}, {Text: "次の文。"}}},
-		"abbreviations": {24, 0, []Section{{Text: "Ask Dr. J. Smith at 3.5 pm. He is e.g. here."}}, []Chunk{{Text: "Ask Dr. J. Smith at 3.5"}, {Text: "pm. He is e.g. here."}}},
-		"nothing":       {10, 0, []Section{{Text: " \n\n "}}, nil},
+			[]Chunk{{Text: "Name | Price\nBread | 2.50 €"}, {Text: "Name | Price\nMilk | 1.20 €"},
+				{Text: "Name | Price\nSalt | 0.90 €"}}},
+		"long sentence": {10, 0, []Section{{Text: "aaaa bbbb cccc dddd"}},
+			[]Chunk{{Text: "aaaa bbbb"}, {Text: "cccc dddd"}}},
+		"no spaces": {3, 0, []Section{{Text: "日本語文字"}}, []Chunk{{Text: "日本語"}, {Text: "文字"}}},
+		"japanese":  {8, 0, []Section{{Text: "これは文です。次の文。"}}, []Chunk{{Text: "これは文です。"}, {Text: "次の文。"}}},
+		"abbreviations": {24, 0, []Section{{Text: "Ask Dr. J. Smith at 3.5 pm. He is e.g. here."}},
+			[]Chunk{{Text: "Ask Dr. J. Smith at 3.5"}, {Text: "pm. He is e.g. here."}}},
+		"nothing": {10, 0, []Section{{Text: " \n\n "}}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := Split(c.in, c.size, c.overlap); !reflect.DeepEqual(got, c.want) {
@@ -95,7 +104,8 @@ func abs(n int) int { return max(n, -n) }
 func BenchmarkSplit(b *testing.B) {
 	var in []Section
 	for p := range 100 {
-		in = append(in, Section{Page: p + 1, Text: strings.Repeat(fmt.Sprintf("The harbour office opens at %d in the morning. Visitors report, e.g. by radio, before mooring.\n", p), 32)})
+		in = append(in, Section{Page: p + 1, Text: strings.Repeat(
+			fmt.Sprintf("The harbour office opens at %d in the morning. Visitors report, e.g. by radio, before mooring.\n", p), 32)})
 	}
 	for b.Loop() {
 		Split(in, ChunkSize, ChunkOverlap)

@@ -37,7 +37,8 @@ type docx struct {
 }
 
 func readDocx(b []byte) (*Text, error) {
-	if bytes.HasPrefix(b, []byte("\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1")) { // a compound file: .doc, and .docx with a password
+	// a compound file: .doc, and .docx with a password
+	if bytes.HasPrefix(b, []byte("\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1")) {
 		return nil, errDoc
 	}
 	z, err := zip.NewReader(bytes.NewReader(b), int64(len(b)))
@@ -69,7 +70,8 @@ func (d *docx) main() (string, error) {
 	}
 	for _, r := range rels {
 		if r.kind == "officeDocument" && strings.HasSuffix(r.target, ".xml") {
-			if !strings.HasPrefix(r.target, "word/") && (strings.HasPrefix(r.target, "xl/") || strings.HasPrefix(r.target, "ppt/")) {
+			if !strings.HasPrefix(r.target, "word/") &&
+				(strings.HasPrefix(r.target, "xl/") || strings.HasPrefix(r.target, "ppt/")) {
 				return "", errNotDocx
 			}
 			return r.target, nil
@@ -112,8 +114,8 @@ func value(e xml.StartElement, key string) string {
 	return ""
 }
 
-// parse calls each with the tokens of a part; a part that is not there has none. Entities other than XML's own are errors, so that
-// nothing is ever expanded or fetched.
+// parse calls each with the tokens of a part; a part that is not there has none. Entities other than XML's own are
+// errors, so that nothing is ever expanded or fetched.
 func (d *docx) parse(part string, each func(*xml.Decoder, xml.Token) error) error {
 	f := d.zip[part]
 	if f == nil {
@@ -178,8 +180,8 @@ func (m *meter) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// document reads the parts in the order in which they help: styles and numbers first, then the body, with notes behind the paragraphs
-// that refer to them, and headers and footers at the end.
+// document reads the parts in the order in which they help: styles and numbers first, then the body, with notes
+// behind the paragraphs that refer to them, and headers and footers at the end.
 func (d *docx) document(main string) (*Text, error) {
 	rels, err := d.relations(main)
 	if err != nil {
@@ -347,7 +349,8 @@ func (d *docx) styles(part string) (map[string]*style, error) {
 	return out, err
 }
 
-// headingName is the level of Word's own heading styles, whose names are the same in every language of Word: "heading 2", "Title".
+// headingName is the level of Word's own heading styles, whose names are the same in every language of Word: "heading
+// 2", "Title".
 func headingName(name string) int {
 	name = strings.ToLower(name)
 	if name == "title" {

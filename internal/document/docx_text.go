@@ -41,8 +41,8 @@ type table struct {
 	rows  []string
 }
 
-// dropped elements hold what a reader does not see: deletions of tracked changes, the twin of a drawing for older programs, and a
-// paragraph's properties as they were before a change.
+// dropped elements hold what a reader does not see: deletions of tracked changes, the twin of a drawing for older
+// programs, and a paragraph's properties as they were before a change.
 var dropped = map[string]bool{"del": true, "moveFrom": true, "Fallback": true, "pPrChange": true}
 
 func (w *wordWriter) token(_ *xml.Decoder, t xml.Token) error {
@@ -76,7 +76,8 @@ func (w *wordWriter) token(_ *xml.Decoder, t xml.Token) error {
 	return nil
 }
 
-// inProperties: <w:del/> within run or row properties marks the paragraph's end or the row as deleted and holds no text.
+// inProperties: <w:del/> within run or row properties marks the paragraph's end or the row as deleted and holds no
+// text.
 func (w *wordWriter) inProperties(name string) bool {
 	return name == "del" && len(w.stack) > 1 && strings.HasSuffix(w.stack[len(w.stack)-2], "Pr")
 }
@@ -160,7 +161,8 @@ func (w *wordWriter) start(e xml.StartElement) {
 	case "tbl":
 		w.tables = append(w.tables, &table{})
 	case "vanish": // a hidden run
-		if n := len(w.stack); n > 2 && w.stack[n-2] == "rPr" && w.stack[n-3] == "r" && value(e, "val") != "0" && value(e, "val") != "false" {
+		if n := len(w.stack); n > 2 && w.stack[n-2] == "rPr" && w.stack[n-3] == "r" && value(e, "val") != "0" &&
+			value(e, "val") != "false" {
 			w.skip = n - 2
 		}
 	case "drawing", "pict":
@@ -407,7 +409,8 @@ func counted(n int, format string) string {
 		for _, d := range []struct {
 			v int
 			s string
-		}{{1000, "m"}, {900, "cm"}, {500, "d"}, {400, "cd"}, {100, "c"}, {90, "xc"}, {50, "l"}, {40, "xl"}, {10, "x"}, {9, "ix"}, {5, "v"}, {4, "iv"}, {1, "i"}} {
+		}{{1000, "m"}, {900, "cm"}, {500, "d"}, {400, "cd"}, {100, "c"}, {90, "xc"}, {50, "l"}, {40, "xl"},
+			{10, "x"}, {9, "ix"}, {5, "v"}, {4, "iv"}, {1, "i"}} {
 			for n >= d.v {
 				s, n = s+d.s, n-d.v
 			}

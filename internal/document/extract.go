@@ -28,17 +28,17 @@ type limits struct {
 
 var defaultLimits = limits{memory: 1 << 30, cpu: 60 * time.Second, wall: 3 * time.Minute}
 
-// Extractor takes the text out of uploaded files and web pages, and cuts it into passages. It does so in child processes, which have no
-// environment, can write no file, and are ended with their context, or when they take more memory or time than a document needs: a hostile
-// one costs that and never the server. The zero Extractor is ready.
+// Extractor takes the text out of uploaded files and web pages, and cuts it into passages. It does so in child
+// processes, which have no environment, can write no file, and are ended with their context, or when they take more
+// memory or time than a document needs: a hostile one costs that and never the server. The zero Extractor is ready.
 type Extractor struct {
 	Program   []string // the command line that leads to [Child]; nil for this program with ChildCommand
 	PDFToText string   // poppler's pdftotext; "" looks for it, "off" reads PDFs in pure Go
 	limits    limits   // zero for the default ones
 }
 
-// Extract reads a document of a kind: pdf, docx or txt. An *os.File is handed to the child as it is, anything else through a temporary
-// file. What is wrong with the document is a *[Failure]; other errors are this machine's.
+// Extract reads a document of a kind: pdf, docx or txt. An *os.File is handed to the child as it is, anything else
+// through a temporary file. What is wrong with the document is a *[Failure]; other errors are this machine's.
 func (x *Extractor) Extract(ctx context.Context, kind string, r io.Reader) (*Text, error) {
 	f, ok := r.(*os.File)
 	if !ok {
@@ -135,13 +135,15 @@ func spool(r io.Reader) (*os.File, error) {
 
 // poppler reads a PDF with pdftotext, and its title with pdfinfo beside it.
 func (x *Extractor) poppler(ctx context.Context, tool string, f *os.File, lim limits) (*Text, error) {
-	out, err := limited(ctx, f, lim, tool, "-enc", "UTF-8", "-eol", "unix", "-l", fmt.Sprint(maxPages+1), "/dev/stdin", "-")
+	out, err := limited(ctx, f, lim, tool, "-enc", "UTF-8", "-eol", "unix", "-l", fmt.Sprint(maxPages+1),
+		"/dev/stdin", "-")
 	if err != nil {
 		return nil, err
 	}
 	title := ""
 	if info, err := exec.LookPath(filepath.Join(filepath.Dir(tool), "pdfinfo")); err == nil {
-		if out, err := limited(ctx, f, lim, info, "-enc", "UTF-8", "/dev/stdin"); err == nil { // a title is worth no failure
+		// a title is worth no failure
+		if out, err := limited(ctx, f, lim, info, "-enc", "UTF-8", "/dev/stdin"); err == nil {
 			for line := range strings.Lines(string(out)) {
 				if t, ok := strings.CutPrefix(line, "Title:"); ok {
 					title = t
@@ -279,7 +281,8 @@ func explain(cmd *exec.Cmd, stderr string) error {
 	switch {
 	case cpuSpent(cmd.ProcessState):
 		return errSlow
-	case has("out of memory", "Out of memory", "cannot allocate", "bad_alloc", "failed to create new OS thread", "address space collisions"):
+	case has("out of memory", "Out of memory", "cannot allocate", "bad_alloc", "failed to create new OS thread",
+		"address space collisions"):
 		return errMemory
 	case has(setupFailed):
 		return fmt.Errorf("limit a reader: %s", stderr)
@@ -293,5 +296,6 @@ func explain(cmd *exec.Cmd, stderr string) error {
 	return errCrash
 }
 
-// childEnv is a child's whole environment; this process's holds secrets. Few threads leave address space for the document.
+// childEnv is a child's whole environment; this process's holds secrets. Few threads leave address space for the
+// document.
 var childEnv = []string{"LC_ALL=C.UTF-8", "GOMAXPROCS=2", "MALLOC_ARENA_MAX=1"}

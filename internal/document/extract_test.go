@@ -70,7 +70,8 @@ func TestExtract(t *testing.T) {
 	guide := "harbour office opens at six flagship, efficient affinity for difficult offices Café Zoë 4.50 € Berth North 45 € breakwater, Опоздавшие платят за полный день. Breakfast is not served in winter."
 	for _, engine := range engines(t) {
 		x := Extractor{PDFToText: engine}
-		for _, name := range []string{"guide-libreoffice.pdf", "guide-cairo.pdf", "guide-owner.pdf", "guide-aes128.pdf", "guide-aes256.pdf", "guide-libreoffice.docx", "guide-pandoc.docx"} {
+		for _, name := range []string{"guide-libreoffice.pdf", "guide-cairo.pdf", "guide-owner.pdf",
+			"guide-aes128.pdf", "guide-aes256.pdf", "guide-libreoffice.docx", "guide-pandoc.docx"} {
 			kind := filepath.Ext(name)[1:]
 			got, err := x.Extract(t.Context(), kind, bytes.NewReader(testdata(t, name)))
 			if err != nil {
@@ -106,17 +107,21 @@ func TestPages(t *testing.T) {
 	file := minimal([]string{"BT /F 12 Tf 50 700 Td (The \\256rst page has a hyphen-) Tj 0 -14 Td (ated word.) Tj ET", "", "BT /F 12 Tf 50 700 Td (Third.) Tj ET"})
 	for _, engine := range engines(t) {
 		got, err := (&Extractor{PDFToText: engine}).Extract(t.Context(), "pdf", bytes.NewReader(file))
-		if err != nil || len(got.Sections) != 2 || got.Sections[0].Page != 1 || got.Sections[1].Page != 3 || got.Sections[1].Text != "Third." {
+		if err != nil || len(got.Sections) != 2 || got.Sections[0].Page != 1 || got.Sections[1].Page != 3 ||
+			got.Sections[1].Text != "Third." {
 			t.Fatalf("%q: %v %+v", engine, err, got)
 		}
-		if text := strings.Join(strings.Fields(got.Sections[0].Text), " "); text != "The first page has a hyphenated word." {
+		if text := strings.Join(strings.Fields(got.Sections[0].Text),
+			" "); text != "The first page has a hyphenated word." {
 			t.Errorf("%q: %q", engine, text)
 		}
 		if len(got.Warnings) != 1 || !strings.Contains(got.Warnings[0], "1 of 3 pages hold no text") {
 			t.Errorf("%q: %q", engine, got.Warnings)
 		}
 	}
-	for in, want := range map[string]string{"a-\nb c": "ab\nc", "non-\nUnicode": "non-Unicode", "1-\n2": "1-\n2", "x -\ny": "x -\ny", "end-": "end-", "a-\nb": "ab", "a-\nb-\nc d": "ab-\nc d", "ﬁne ﬀx²": "fine ffx²", "co\u2010\nop": "coop", "a-\n\nb": "a-\n\nb"} {
+	for in, want := range map[string]string{"a-\nb c": "ab\nc", "non-\nUnicode": "non-Unicode", "1-\n2": "1-\n2",
+		"x -\ny": "x -\ny", "end-": "end-", "a-\nb": "ab", "a-\nb-\nc d": "ab-\nc d", "ﬁne ﬀx²": "fine ffx²",
+		"co\u2010\nop": "coop", "a-\n\nb": "a-\n\nb"} {
 		if got := tidyPage(in); got != want {
 			t.Errorf("tidyPage(%q) = %q", in, got)
 		}
@@ -126,7 +131,8 @@ func TestPages(t *testing.T) {
 // TestReasons: what can't be read says why, whichever way it is read.
 func TestReasons(t *testing.T) {
 	whole := testdata(t, "guide-libreoffice.pdf")
-	loop := minimal([]string{"/X Do BT /F 12 Tf (after the loop) Tj ET"}, "<</Type/XObject/Subtype/Form/Resources<</XObject<</X 100 0 R>>>>/Length 11>>stream\n/X Do /X Do\nendstream")
+	loop := minimal([]string{"/X Do BT /F 12 Tf (after the loop) Tj ET"},
+		"<</Type/XObject/Subtype/Form/Resources<</XObject<</X 100 0 R>>>>/Length 11>>stream\n/X Do /X Do\nendstream")
 	var many bytes.Buffer
 	many.WriteString("%PDF-1.4\n1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj\n2 0 obj<</Type/Pages/Count 10001/Kids[")
 	for i := range maxPages + 1 {
@@ -142,9 +148,10 @@ func TestReasons(t *testing.T) {
 		file []byte
 		want string // "" where it is read
 	}{
-		"a password":     {"pdf", testdata(t, "guide-password.pdf"), "protected by a password"},
-		"AES":            {"pdf", testdata(t, "guide-password256.pdf"), "protected by a password"},
-		"a scan":         {"pdf", minimal([]string{"q 100 0 0 100 0 0 cm BI /W 1 /H 1 /BPC 8 /CS /G ID x EI Q", ""}), "scanned pages without text"},
+		"a password": {"pdf", testdata(t, "guide-password.pdf"), "protected by a password"},
+		"AES":        {"pdf", testdata(t, "guide-password256.pdf"), "protected by a password"},
+		"a scan": {"pdf", minimal([]string{"q 100 0 0 100 0 0 cm BI /W 1 /H 1 /BPC 8 /CS /G ID x EI Q",
+			""}), "scanned pages without text"},
 		"no PDF":         {"pdf", []byte("hello, this is text"), "not a PDF"},
 		"empty":          {"pdf", nil, ""},
 		"cut off":        {"pdf", whole[:600], "damaged"},
@@ -182,10 +189,13 @@ func TestLimits(t *testing.T) {
 		return
 	}
 	// A page of sixty million bytes of text, out of some thousand: each character becomes many times its size.
-	glutton := minimal([]string{"/X Do"}, strings.Replace(deflated(60, "BT /F 9 Tf "+strings.Repeat("(aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa) Tj 0 1 Td ", 1<<20/47)+" ET "), "<<", "<</Type/XObject/Subtype/Form/BBox[0 0 600 800]/Resources<</Font<</F 3 0 R>>>>", 1))
+	glutton := minimal([]string{"/X Do"}, strings.Replace(deflated(60, "BT /F 9 Tf "+
+		strings.Repeat("(aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa) Tj 0 1 Td ", 1<<20/47)+" ET "), "<<",
+		"<</Type/XObject/Subtype/Form/BBox[0 0 600 800]/Resources<</Font<</F 3 0 R>>>>", 1))
 	for _, engine := range engines(t) {
 		t.Run("memory"+engine, func(t *testing.T) {
-			x := Extractor{PDFToText: engine, limits: limits{memory: 48 << 20, cpu: 30 * time.Second, wall: time.Minute}}
+			x := Extractor{PDFToText: engine, limits: limits{memory: 48 << 20, cpu: 30 * time.Second,
+				wall: time.Minute}}
 			if engine == "" { // which needs no memory to start
 				x.limits.memory = 24 << 20
 			}
@@ -200,20 +210,24 @@ func TestLimits(t *testing.T) {
 			for i := range slow {
 				slow[i] = "/X Do"
 			}
-			file := minimal(slow, strings.Replace(deflated(8, "BT /F 9 Tf "+strings.Repeat("(aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa) Tj 1 1 Td ", 1<<18/47)+" ET "), "<<", "<</Type/XObject/Subtype/Form/BBox[0 0 600 800]/Resources<</Font<</F 3 0 R>>>>", 1))
+			file := minimal(slow, strings.Replace(deflated(8, "BT /F 9 Tf "+
+				strings.Repeat("(aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa) Tj 1 1 Td ", 1<<18/47)+" ET "), "<<",
+				"<</Type/XObject/Subtype/Form/BBox[0 0 600 800]/Resources<</Font<</F 3 0 R>>>>", 1))
 			if _, err := x.Extract(t.Context(), "pdf", bytes.NewReader(file)); !errors.Is(err, errSlow) {
 				t.Errorf("got %v", err)
 			}
 		})
 	}
 	t.Run("time", func(t *testing.T) {
-		x := Extractor{Program: []string{"/bin/sh", "-c", "exec sleep 60"}, limits: limits{memory: 1 << 30, cpu: time.Second, wall: 100 * time.Millisecond}}
+		x := Extractor{Program: []string{"/bin/sh", "-c", "exec sleep 60"},
+			limits: limits{memory: 1 << 30, cpu: time.Second, wall: 100 * time.Millisecond}}
 		if _, err := x.Extract(t.Context(), "txt", strings.NewReader("x")); !errors.Is(err, errSlow) {
 			t.Errorf("got %v", err)
 		}
 	})
 	t.Run("output", func(t *testing.T) {
-		x := Extractor{Program: []string{"/bin/sh", "-c", "head -c 200000000 /dev/zero; exec sleep 60"}, limits: limits{memory: 1 << 30, cpu: time.Minute, wall: time.Minute}}
+		x := Extractor{Program: []string{"/bin/sh", "-c", "head -c 200000000 /dev/zero; exec sleep 60"},
+			limits: limits{memory: 1 << 30, cpu: time.Minute, wall: time.Minute}}
 		if _, err := x.Extract(t.Context(), "txt", strings.NewReader("x")); err == nil || err.Error() != tooLong {
 			t.Errorf("got %v", err)
 		}
@@ -254,7 +268,8 @@ func FuzzPages(f *testing.F) {
 		return strings.NewReplacer(" ", "", "\n", "", "\t", "", "-", "", "\u2010", "").Replace(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		if got, want := strip(tidyPage(s)), strip(ligatures(Clean(s))); strings.TrimSpace(got) != strings.TrimSpace(want) {
+		if got, want := strip(tidyPage(s)), strip(ligatures(Clean(s))); strings.TrimSpace(got) != strings.TrimSpace(
+			want) {
 			t.Fatalf("%q became %q", want, got)
 		}
 	})

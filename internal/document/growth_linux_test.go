@@ -14,7 +14,8 @@ import (
 	"unsafe"
 )
 
-// work is the processor time that fn takes of this thread: the least of several tries, so that what else the machine does counts little.
+// work is the processor time that fn takes of this thread: the least of several tries, so that what else the machine
+// does counts little.
 func work(t *testing.T, fn func()) time.Duration {
 	t.Helper()
 	runtime.LockOSThread()
@@ -45,20 +46,27 @@ func linear(t *testing.T, short int, fn func(size int)) {
 	}
 }
 
-// hostile are texts that invite to look at the same again and again: what stands there, repeated, before a letter; and how often for a start.
+// hostile are texts that invite to look at the same again and again: what stands there, repeated, before a letter;
+// and how often for a start.
 var hostile = map[string]struct {
 	part  string
 	times int
 }{
-	"exclamations": {"!", 8 << 10}, "full stops": {".", 8 << 10}, "marks and brackets": {".)]", 4 << 10}, "quotes": {"?”", 4 << 10}, "ellipses": {"…", 8 << 10},
-	"no sentence": {"a", 1 << 19}, "no sentence, words": {"word ", 1 << 17}, "a table": {"a | b\n", 1 << 14}, "a table of long rows": {strings.Repeat("x | ", 500) + "\n", 64},
-	"abbreviations": {"e.g. ", 1 << 14}, "small sentences": {"A. ", 1 << 14}, "items": {"- a\n", 1 << 14}, "paragraphs": {"a\n\n", 1 << 14}, "stops before words": {"! a", 1 << 14},
+	"exclamations": {"!", 8 << 10}, "full stops": {".", 8 << 10}, "marks and brackets": {".)]", 4 << 10},
+	"quotes": {"?”", 4 << 10}, "ellipses": {"…", 8 << 10},
+	"no sentence": {"a", 1 << 19}, "no sentence, words": {"word ", 1 << 17}, "a table": {"a | b\n", 1 << 14},
+	"a table of long rows": {strings.Repeat("x | ", 500) + "\n", 64},
+	"abbreviations":        {"e.g. ", 1 << 14}, "small sentences": {"A. ", 1 << 14}, "items": {"- a\n", 1 << 14},
+	"paragraphs": {"a\n\n", 1 << 14}, "stops before words": {"! a", 1 << 14},
 }
 
 func TestSplitIsLinear(t *testing.T) {
 	for name, c := range hostile {
 		t.Run(name, func(t *testing.T) {
-			linear(t, c.times, func(n int) { Split([]Section{{Text: strings.Repeat(c.part, n) + "a"}}, ChunkSize, ChunkOverlap) })
+			linear(t, c.times, func(n int) {
+				Split([]Section{{Text: strings.Repeat(c.part, n) + "a"}}, ChunkSize,
+					ChunkOverlap)
+			})
 		})
 	}
 	t.Run("sections", func(t *testing.T) {
@@ -100,15 +108,20 @@ func TestSplitCovers(t *testing.T) {
 	}
 }
 
-// nested is a page of some size whose text stands in that many elements, one within the other, each of which calls for a look at what it holds.
+// nested is a page of some size whose text stands in that many elements, one within the other, each of which calls
+// for a look at what it holds.
 func nested(open, shut string, deep, size int) []byte {
-	return []byte("<body><p>Before.</p>" + strings.Repeat(open, deep) + "<p>" + strings.Repeat("harbour office ", size/15) + "</p>" + strings.Repeat(shut, deep) + "<p>" + strings.Repeat("ware house ", size/8))
+	return []byte("<body><p>Before.</p>" + strings.Repeat(open, deep) + "<p>" +
+		strings.Repeat("harbour office ", size/15) + "</p>" + strings.Repeat(shut, deep) + "<p>" +
+		strings.Repeat("ware house ", size/8))
 }
 
 // TestHTMLIsLinear: how deep a page is nested changes little of the work that reading it makes.
 func TestHTMLIsLinear(t *testing.T) {
-	for open, shut := range map[string]string{`<div class="menu">`: "</div>", `<div id="share">`: "</div>", "<header>": "</header>", "<aside>": "</aside>", "<article><footer>": "</footer></article>",
-		"<table><tbody><tr><td>": "</td></tr></tbody></table>", `<div role="navigation">`: "</div>", "<main>": "</main>", "<ul><li>": "</li></ul>", "<blockquote>": "</blockquote>"} {
+	for open, shut := range map[string]string{`<div class="menu">`: "</div>", `<div id="share">`: "</div>",
+		"<header>": "</header>", "<aside>": "</aside>", "<article><footer>": "</footer></article>",
+		"<table><tbody><tr><td>": "</td></tr></tbody></table>", `<div role="navigation">`: "</div>",
+		"<main>": "</main>", "<ul><li>": "</li></ul>", "<blockquote>": "</blockquote>"} {
 		t.Run(open, func(t *testing.T) {
 			read := func(deep int) func() {
 				b := nested(open, shut, deep/strings.Count(open, "<"), 64<<10)
@@ -125,10 +138,12 @@ func TestHTMLIsLinear(t *testing.T) {
 		})
 	}
 	t.Run("many elements", func(t *testing.T) {
-		for _, part := range []string{"<aside>a</aside>", "<header>b</header>", `<p class="menu">c`, "<table><tr><td>d</table>", "<b><p>"} {
+		for _, part := range []string{"<aside>a</aside>", "<header>b</header>", `<p class="menu">c`,
+			"<table><tr><td>d</table>", "<b><p>"} {
 			linear(t, 500, func(n int) {
 				b := []byte("<body>" + strings.Repeat("<div>", 100) + strings.Repeat(part, n))
-				if _, err := readHTML(b, "text/html; charset=utf-8", nil); err != nil && !strings.Contains(err.Error(), "no HTML") {
+				if _, err := readHTML(b, "text/html; charset=utf-8", nil); err != nil &&
+					!strings.Contains(err.Error(), "no HTML") {
 					t.Fatal(err)
 				}
 			})
@@ -146,7 +161,8 @@ func TestHostileWhole(t *testing.T) {
 	if got, err := x.Cut(t.Context(), text.Sections); err != nil || len(got) < 1<<20/ChunkSize {
 		t.Errorf("%d passages, %v", len(got), err)
 	}
-	page, err := x.Page(t.Context(), WebPage{URL: "http://example.com", ContentType: "text/html; charset=utf-8", Body: nested(`<div class="menu">`, "</div>", 450, 3<<20)})
+	page, err := x.Page(t.Context(), WebPage{URL: "http://example.com", ContentType: "text/html; charset=utf-8",
+		Body: nested(`<div class="menu">`, "</div>", 450, 3<<20)})
 	if err != nil || page.Size() < 2<<20 {
 		t.Errorf("%v", err)
 	}
@@ -155,7 +171,8 @@ func TestHostileWhole(t *testing.T) {
 // TestCutInAChild: passages are made in a child, which ends with its context and with its limits; reading a page too.
 func TestCutInAChild(t *testing.T) {
 	in := []Section{{Heading: []string{"A", "B"}, Page: 2, URL: "u", Text: "One. Two."}}
-	if got, err := (&Extractor{}).Cut(t.Context(), in); err != nil || fmt.Sprint(got) != fmt.Sprint(Split(in, ChunkSize, ChunkOverlap)) {
+	if got, err := (&Extractor{}).Cut(t.Context(), in); err != nil ||
+		fmt.Sprint(got) != fmt.Sprint(Split(in, ChunkSize, ChunkOverlap)) {
 		t.Errorf("%v %+v", err, got)
 	}
 	if got, err := (&Extractor{}).Cut(t.Context(), nil); err != nil || len(got) != 0 {
@@ -167,8 +184,9 @@ func TestCutInAChild(t *testing.T) {
 		ask  func(context.Context, *Extractor) error
 		slow error
 	}{
-		"cut":  {func(ctx context.Context, x *Extractor) error { _, err := x.Cut(ctx, in); return err }, errSlow},
-		"page": {func(ctx context.Context, x *Extractor) error { _, err := x.Page(ctx, page); return err }, errSlowPage},
+		"cut": {func(ctx context.Context, x *Extractor) error { _, err := x.Cut(ctx, in); return err }, errSlow},
+		"page": {func(ctx context.Context, x *Extractor) error { _, err := x.Page(ctx, page); return err },
+			errSlowPage},
 	} {
 		began := time.Now()
 		ctx, cancel := context.WithCancel(t.Context())
@@ -181,7 +199,8 @@ func TestCutInAChild(t *testing.T) {
 		if err := c.ask(t.Context(), &slow); !errors.Is(err, c.slow) {
 			t.Errorf("%s: %v", name, err)
 		}
-		if took := time.Since(began); took > 30*time.Second { // the children would end by themselves, each after a minute
+		// the children would end by themselves, each after a minute
+		if took := time.Since(began); took > 30*time.Second {
 			t.Fatalf("%s ends after %v", name, took)
 		}
 	}

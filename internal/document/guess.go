@@ -5,14 +5,15 @@ import "unicode"
 // common are the letters beyond ASCII that languages use a lot; the rest of an alphabet is rarer.
 var common = func() map[rune]bool {
 	m := map[rune]bool{}
-	for _, r := range "äöüßéèêàçôîùñóíáúåøæãõœìòâ" + "ąćęłńśźżčšžřěůýőűđțșăâî" + "оеаинтсрвлкмдпуяыьгзбчйхжшюцщ" + "αειονστρκμλπυηςάέίό" {
+	for _, r := range "äöüßéèêàçôîùñóíáúåøæãõœìòâ" + "ąćęłńśźżčšžřěůýőűđțșăâî" + "оеаинтсрвлкмдпуяыьгзбчйхжшюцщ" +
+		"αειονστρκμλπυηςάέίό" {
 		m[r] = true
 	}
 	return m
 }()
 
-// plausible scores how much a text looks like somebody's language: common letters in words of one script and case are good; symbols,
-// private characters and letters of several scripts in a word are bad.
+// plausible scores how much a text looks like somebody's language: common letters in words of one script and case are
+// good; symbols, private characters and letters of several scripts in a word are bad.
 func plausible(s string) int {
 	score := 0
 	var before rune
@@ -26,7 +27,8 @@ func plausible(s string) int {
 			if alien(before, r) {
 				score -= 6
 			}
-		case unicode.Is(unicode.Hiragana, r), unicode.Is(unicode.Katakana, r) && r < 0xff00, unicode.Is(unicode.Hangul, r):
+		case unicode.Is(unicode.Hiragana, r), unicode.Is(unicode.Katakana, r) && r < 0xff00,
+			unicode.Is(unicode.Hangul, r):
 			score += 6
 		case unicode.Is(unicode.Han, r):
 			score += 3
@@ -50,8 +52,10 @@ func plausible(s string) int {
 			if alien(before, r) {
 				score -= 6
 			}
-		case r == '“' || r == '”' || r == '’' || r == '„' || r == '–' || r == '—' || r == '€' || r == '…' || r == '«' || r == '»' || r == '°' || r == '§' || r == '·' || r == ' ' ||
-			r == '、' || r == '。' || r == '「' || r == '」' || r == '，' || r == '：' || r == '（' || r == '）' || r == '©' || r == '®' || r == '™' || r == '‘' || r == '№':
+		case r == '“' || r == '”' || r == '’' || r == '„' || r == '–' || r == '—' || r == '€' || r == '…' ||
+			r == '«' || r == '»' || r == '°' || r == '§' || r == '·' || r == ' ' ||
+			r == '、' || r == '。' || r == '「' || r == '」' || r == '，' || r == '：' || r == '（' || r == '）' ||
+			r == '©' || r == '®' || r == '™' || r == '‘' || r == '№':
 			score++
 		case unicode.IsControl(r):
 			score -= 20

@@ -16,8 +16,8 @@ import (
 // maxNodes bounds a page's elements and texts.
 const maxNodes = 500_000
 
-// readHTML reads a page: its main text with headings, without navigation and everything else that is on every page. contentType is the
-// header's; base is the page's address, nil for none.
+// readHTML reads a page: its main text with headings, without navigation and everything else that is on every page.
+// contentType is the header's; base is the page's address, nil for none.
 func readHTML(b []byte, contentType string, base *url.URL) (*Page, error) {
 	r, err := charset.NewReader(bytes.NewReader(b), contentType)
 	if err != nil {
@@ -58,7 +58,8 @@ const (
 // furniture are words in an element's class and id that say it is not what the page is about.
 var furniture = regexp.MustCompile(`(?i)(^|[\s_-])(cookies?|consent|gdpr|newsletter|breadcrumbs?|sidebar|share|sharing|social|pagination|pager|skip-link|skiplink|skip-to-content|headerlink|navbar|site-nav|menu|popup|modal|advert|ads|banner|sphinxsidebar|toctree-wrapper-nav|edit-link|editsection|noprint)($|[\s_-])`)
 
-// dropBoilerplate asks of each element what is below and above it: that is measured once for all of them, before each step that removes some.
+// dropBoilerplate asks of each element what is below and above it: that is measured once for all of them, before each
+// step that removes some.
 func dropBoilerplate(body *goquery.Selection) {
 	body.Find(never).Remove()
 	all, above := words(body), ancestry(body.Nodes)
@@ -183,9 +184,12 @@ func (w *htmlWriter) walk(n *html.Node, depth int) {
 }
 
 // inline elements are part of the line that they stand in.
-var inline = map[atom.Atom]bool{atom.A: true, atom.Abbr: true, atom.B: true, atom.Bdi: true, atom.Bdo: true, atom.Big: true, atom.Cite: true, atom.Code: true, atom.Data: true, atom.Del: true,
-	atom.Dfn: true, atom.Em: true, atom.Font: true, atom.I: true, atom.Ins: true, atom.Kbd: true, atom.Label: true, atom.Mark: true, atom.Q: true, atom.Rp: true, atom.Rt: true, atom.Ruby: true,
-	atom.S: true, atom.Samp: true, atom.Small: true, atom.Span: true, atom.Strike: true, atom.Strong: true, atom.Sub: true, atom.Sup: true, atom.Time: true, atom.Tt: true, atom.U: true, atom.Var: true, atom.Wbr: true}
+var inline = map[atom.Atom]bool{atom.A: true, atom.Abbr: true, atom.B: true, atom.Bdi: true, atom.Bdo: true,
+	atom.Big: true, atom.Cite: true, atom.Code: true, atom.Data: true, atom.Del: true,
+	atom.Dfn: true, atom.Em: true, atom.Font: true, atom.I: true, atom.Ins: true, atom.Kbd: true, atom.Label: true,
+	atom.Mark: true, atom.Q: true, atom.Rp: true, atom.Rt: true, atom.Ruby: true,
+	atom.S: true, atom.Samp: true, atom.Small: true, atom.Span: true, atom.Strike: true, atom.Strong: true,
+	atom.Sub: true, atom.Sup: true, atom.Time: true, atom.Tt: true, atom.U: true, atom.Var: true, atom.Wbr: true}
 
 func (w *htmlWriter) children(n *html.Node, depth int) {
 	for c := n.FirstChild; c != nil; c = c.NextSibling {

@@ -19,19 +19,24 @@ func TestHTML(t *testing.T) {
 		want []Section
 	}{
 		"headings": {`<title> The  Title </title><h1>One</h1><p>a<h2>Two <a class=headerlink href=#x>¶</a></h2>b<p>c<h2>Three</h2><h3></h3>d<h1>Four</h1>e`,
-			[]Section{{Heading: []string{"One"}, Text: "a"}, {Heading: []string{"One", "Two"}, Text: "b\n\nc"}, {Heading: []string{"One", "Three"}, Text: "d"}, {Heading: []string{"Four"}, Text: "e"}}},
-		"inline": {`<p>a<b>b</b> <i>c</i><br>d <span>e</span>&nbsp;f<wbr>g &amp; &eacute;</p>`, []Section{{Text: "ab c\nd e fg & é"}}},
-		"lists":  {`<p>Look:</p><ul><li>one<li>two<ol start=1><li>a</li><li>b<p>more</p></li></ol><li>three</ul><p>End`, []Section{{Text: "Look:\n\n- one\n- two\n  1. a\n  2. b\nmore\n- three\n\nEnd"}}},
-		"terms":  {`<dl><dt>Term<dd>what it is<dt>Other<dd>that</dl>`, []Section{{Text: "Term\nwhat it is\n\nOther\nthat"}}},
-		"table":  {`<table><caption>Prices</caption><tr><th>A<th>B</tr><tr><td>1<p>x</td><td>2</td></tr><tr><td></td><td></td></tr></table>`, []Section{{Text: "Prices\n\nA | B\n1 x | 2"}}},
-		"layout": {`<table><tr><td><h1>H</h1><p>a</p><p>b</p></td></tr></table>`, []Section{{Heading: []string{"H"}, Text: "a\n\nb"}}},
-		"pre":    {"<p>Run<pre>\nmake test\n  -v\n</pre>", []Section{{Text: "Run\n\nmake test\n  -v"}}},
+			[]Section{{Heading: []string{"One"}, Text: "a"}, {Heading: []string{"One", "Two"}, Text: "b\n\nc"},
+				{Heading: []string{"One", "Three"}, Text: "d"}, {Heading: []string{"Four"}, Text: "e"}}},
+		"inline": {`<p>a<b>b</b> <i>c</i><br>d <span>e</span>&nbsp;f<wbr>g &amp; &eacute;</p>`,
+			[]Section{{Text: "ab c\nd e fg & é"}}},
+		"lists": {`<p>Look:</p><ul><li>one<li>two<ol start=1><li>a</li><li>b<p>more</p></li></ol><li>three</ul><p>End`, []Section{{Text: "Look:\n\n- one\n- two\n  1. a\n  2. b\nmore\n- three\n\nEnd"}}},
+		"terms": {`<dl><dt>Term<dd>what it is<dt>Other<dd>that</dl>`,
+			[]Section{{Text: "Term\nwhat it is\n\nOther\nthat"}}},
+		"table": {`<table><caption>Prices</caption><tr><th>A<th>B</tr><tr><td>1<p>x</td><td>2</td></tr><tr><td></td><td></td></tr></table>`, []Section{{Text: "Prices\n\nA | B\n1 x | 2"}}},
+		"layout": {`<table><tr><td><h1>H</h1><p>a</p><p>b</p></td></tr></table>`,
+			[]Section{{Heading: []string{"H"}, Text: "a\n\nb"}}},
+		"pre": {"<p>Run<pre>\nmake test\n  -v\n</pre>", []Section{{Text: "Run\n\nmake test\n  -v"}}},
 		"furniture": {`<header><a>Logo</a></header><nav>Menu</nav><div class="cookie-banner">We use cookies</div><aside>Ad</aside><div style="display: none">x</div><script>s</script><style>t</style><noscript>n</noscript><form><input value=v><button>Go</button></form><div role=navigation>n</div><main><header><h1>T</h1></header><p>Text of the page</p><aside>A note</aside></main><footer>Imprint</footer>`,
 			[]Section{{Heading: []string{"T"}, Text: "Text of the page\n\nA note"}}},
 		"not furniture": {`<body class="has-sidebar menu"><div id="content" class="page-menu"><h1>T</h1>All of the text is in here.</div>`, []Section{{Heading: []string{"T"}, Text: "All of the text is in here."}}},
-		"an article":    {`<div>related</div><article><p>This is what the page is about and long.</p></article>`, []Section{{Text: "This is what the page is about and long."}}},
-		"two articles":  {`<article>one</article><article>two</article>`, []Section{{Text: "one\n\ntwo"}}},
-		"nothing":       {`<script>app()</script>`, nil},
+		"an article": {`<div>related</div><article><p>This is what the page is about and long.</p></article>`,
+			[]Section{{Text: "This is what the page is about and long."}}},
+		"two articles": {`<article>one</article><article>two</article>`, []Section{{Text: "one\n\ntwo"}}},
+		"nothing":      {`<script>app()</script>`, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := readHTML([]byte(c.html), "text/html; charset=utf-8", base)
@@ -52,13 +57,16 @@ func TestHTMLHead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got.Title != "T" || got.Canonical != "https://example.com/canon" || !got.Noindex || got.Nofollow || got.Refresh != "https://example.com/next" {
+	if got.Title != "T" || got.Canonical != "https://example.com/canon" || !got.Noindex || got.Nofollow ||
+		got.Refresh != "https://example.com/next" {
 		t.Errorf("%+v", got)
 	}
-	if want := []string{"https://example.com/c/d", "https://other.com/e", "https://example.com/h?i=1"}; !reflect.DeepEqual(got.Links, want) {
+	if want := []string{"https://example.com/c/d", "https://other.com/e",
+		"https://example.com/h?i=1"}; !reflect.DeepEqual(got.Links, want) {
 		t.Errorf("links %q", got.Links)
 	}
-	for rules, want := range map[string][2]bool{"": {true, true}, "all": {true, true}, "none": {}, "noindex,nofollow": {}, "NoFollow": {true, false}, "max-snippet:-1, noindex": {false, true}} {
+	for rules, want := range map[string][2]bool{"": {true, true}, "all": {true, true}, "none": {},
+		"noindex,nofollow": {}, "NoFollow": {true, false}, "max-snippet:-1, noindex": {false, true}} {
 		if index, follow := RobotsRules(rules); [2]bool{index, follow} != want {
 			t.Errorf("%q: %v %v", rules, index, follow)
 		}
@@ -87,7 +95,10 @@ func TestHTMLCharsets(t *testing.T) {
 }
 
 func FuzzHTML(f *testing.F) {
-	for _, s := range []string{`<h1>a</h1><p>b`, `<table><tr><td><table><tr><td>x`, `<ul><li><ol><li><pre>a`, "<title>\x00</title><meta name=robots content=none>", `<a href="//[::1]/%zz">`, strings.Repeat("<div>", 600) + "deep", "\xff\xfe<\x00p\x00>\x00a\x00", `<svg><p>x`, `<select><option>y`, `<li>z<dd>w`, "<p>a\u2028\u0085b"} {
+	for _, s := range []string{`<h1>a</h1><p>b`, `<table><tr><td><table><tr><td>x`, `<ul><li><ol><li><pre>a`,
+		"<title>\x00</title><meta name=robots content=none>", `<a href="//[::1]/%zz">`,
+		strings.Repeat("<div>", 600) + "deep", "\xff\xfe<\x00p\x00>\x00a\x00", `<svg><p>x`, `<select><option>y`,
+		`<li>z<dd>w`, "<p>a\u2028\u0085b"} {
 		f.Add([]byte(s), "text/html")
 	}
 	base, err := url.Parse("http://example.com/")

@@ -19,8 +19,8 @@ type holds struct {
 	blocks       bool // what no table of data has in a cell
 }
 
-// measure looks at every node below some once, and says what each element holds. Asking elements one by one would read the innermost text
-// of a page as often as elements are nested.
+// measure looks at every node below some once, and says what each element holds. Asking elements one by one would
+// read the innermost text of a page as often as elements are nested.
 func measure(nodes []*html.Node) map[*html.Node]holds {
 	m := map[*html.Node]holds{}
 	var look func(n *html.Node) holds
@@ -51,12 +51,14 @@ func measure(nodes []*html.Node) map[*html.Node]holds {
 }
 
 // placed are elements that stand in tables that only place things.
-var placed = map[atom.Atom]bool{atom.Table: true, atom.H1: true, atom.H2: true, atom.H3: true, atom.H4: true, atom.Pre: true, atom.Article: true, atom.Section: true}
+var placed = map[atom.Atom]bool{atom.Table: true, atom.H1: true, atom.H2: true, atom.H3: true, atom.H4: true,
+	atom.Pre: true, atom.Article: true, atom.Section: true}
 
 func holdsText(s string) holds {
 	first, _ := utf8.DecodeRuneInString(s)
 	last, _ := utf8.DecodeLastRuneInString(s)
-	return holds{words: countWords(s), text: s != "", begins: s != "" && !unicode.IsSpace(first), ends: s != "" && !unicode.IsSpace(last)}
+	return holds{words: countWords(s), text: s != "", begins: s != "" && !unicode.IsSpace(first), ends: s != "" &&
+		!unicode.IsSpace(last)}
 }
 
 func countWords(s string) (n int) {

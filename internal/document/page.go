@@ -74,7 +74,8 @@ func (p *Page) head(doc *goquery.Document, base *url.URL) {
 // RobotsRules reads a robots meta tag or X-Robots-Tag header.
 func RobotsRules(content string) (index, follow bool) {
 	index, follow = true, true
-	for _, word := range strings.FieldsFunc(strings.ToLower(content), func(r rune) bool { return r == ',' || r == ' ' || r == ':' }) {
+	for _, word := range strings.FieldsFunc(strings.ToLower(content),
+		func(r rune) bool { return r == ',' || r == ' ' || r == ':' }) {
 		switch word {
 		case "noindex":
 			index = false

@@ -57,7 +57,8 @@ func pagesText(title string, pages []string) (*Text, error) {
 	return t, nil
 }
 
-// tidyPage takes ligatures apart, joins words that were hyphenated at a line's end, and leaves lines and paragraphs as they are.
+// tidyPage takes ligatures apart, joins words that were hyphenated at a line's end, and leaves lines and paragraphs
+// as they are.
 func tidyPage(s string) string {
 	s = blankLines(ligatures(Clean(s)))
 	var b strings.Builder
@@ -90,8 +91,8 @@ func tidyPage(s string) string {
 	return strings.TrimSpace(b.String())
 }
 
-// hyphen says where a line ends without the hyphen that parts a word, if the next line goes on with it; -1 if not. "non-" before a capital
-// keeps its hyphen and is joined all the same.
+// hyphen says where a line ends without the hyphen that parts a word, if the next line goes on with it; -1 if not.
+// "non-" before a capital keeps its hyphen and is joined all the same.
 func hyphen(line, next string) int {
 	var cut int
 	switch {
@@ -113,7 +114,8 @@ func hyphen(line, next string) int {
 	return len(line)
 }
 
-var ligature = strings.NewReplacer("ﬀ", "ff", "ﬁ", "fi", "ﬂ", "fl", "ﬃ", "ffi", "ﬄ", "ffl", "ﬅ", "st", "ﬆ", "st", "Ĳ", "IJ", "ĳ", "ij", "ŉ", "'n", "Ǆ", "DŽ", "ǆ", "dž", "Ǉ", "LJ", "ǉ", "lj", "Ǌ", "NJ", "ǌ", "nj")
+var ligature = strings.NewReplacer("ﬀ", "ff", "ﬁ", "fi", "ﬂ", "fl", "ﬃ", "ffi", "ﬄ", "ffl", "ﬅ", "st", "ﬆ", "st",
+	"Ĳ", "IJ", "ĳ", "ij", "ŉ", "'n", "Ǆ", "DŽ", "ǆ", "dž", "Ǉ", "LJ", "ǉ", "lj", "Ǌ", "NJ", "ǌ", "nj")
 
 // ligatures are taken apart as NFKC does it, and nothing else is changed: NFKC would make "x²" "x2".
 func ligatures(s string) string {

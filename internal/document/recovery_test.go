@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// recovered is the share of want's words that got has, in any order. Hyphens don't count: where a line ends in one, either reading may be
-// right.
+// recovered is the share of want's words that got has, in any order. Hyphens don't count: where a line ends in one,
+// either reading may be right.
 func recovered(want, got string) (share float64, words int) {
 	have := map[string]int{}
 	split := func(s string) []string {
@@ -65,10 +65,11 @@ func unpacked(t testing.TB, name string) []byte {
 	return b
 }
 
-// TestRecovery holds both readers of PDFs against pdftotext: at least 99 of 100 words of each file. Files of packages that are not
-// installed are passed over; our own are always there.
+// TestRecovery holds both readers of PDFs against pdftotext: at least 99 of 100 words of each file. Files of packages
+// that are not installed are passed over; our own are always there.
 func TestRecovery(t *testing.T) {
-	files := []string{"testdata/guide-libreoffice.pdf", "testdata/guide-cairo.pdf", "testdata/guide-weasyprint.pdf", "testdata/guide-owner.pdf"}
+	files := []string{"testdata/guide-libreoffice.pdf", "testdata/guide-cairo.pdf", "testdata/guide-weasyprint.pdf",
+		"testdata/guide-owner.pdf"}
 	root := os.Getenv("PARLEY_TEST_CORPUS") // a tree of more of them, to measure
 	for _, f := range corpus {
 		for _, f := range []string{f, f + ".gz"} { // Debian packs the larger ones
@@ -123,7 +124,8 @@ func TestRecovery(t *testing.T) {
 	}
 }
 
-// TestRecoveryHTML holds web pages of Debian's packages against the same documents as their makers wrote them as plain text.
+// TestRecoveryHTML holds web pages of Debian's packages against the same documents as their makers wrote them as
+// plain text.
 func TestRecoveryHTML(t *testing.T) {
 	const dir = "/usr/share/doc/debian-policy/"
 	for _, name := range []string{"copyright-format-1.0", "debconf_specification"} {
@@ -137,7 +139,9 @@ func TestRecoveryHTML(t *testing.T) {
 			continue
 		}
 		plain := func(s string) string {
-			return strings.NewReplacer("*", " ", "\"", " ", "“", " ", "”", " ", "‘", " ", "’", " ", "'", " ", "|", " ", "`", " ", ".", " ", ",", " ", ":", " ", ";", " ", "(", " ", ")", " ", "[", " ", "]", " ", "=", "", "+", "", "—", " ", "–", " ", "…", " ", "<", " ", ">", " ", "/", " ").Replace(s)
+			return strings.NewReplacer("*", " ", "\"", " ", "“", " ", "”", " ", "‘", " ", "’", " ", "'", " ", "|",
+				" ", "`", " ", ".", " ", ",", " ", ":", " ", ";", " ", "(", " ", ")", " ", "[", " ", "]", " ", "=",
+				"", "+", "", "—", " ", "–", " ", "…", " ", "<", " ", ">", " ", "/", " ").Replace(s)
 		}
 		all := got.Title
 		for _, s := range got.Sections {

@@ -20,7 +20,8 @@ type Text struct {
 	Warnings []string // what was left out, and why
 }
 
-// Failure is why a document can't be read. Its words are for the person who gave it: they say what can be done, and hold no internals.
+// Failure is why a document can't be read. Its words are for the person who gave it: they say what can be done, and
+// hold no internals.
 type Failure struct{ Reason string }
 
 func (e *Failure) Error() string { return e.Reason }
@@ -82,8 +83,8 @@ func (o *outline) block(s, glue string) {
 	o.size += len(s)
 }
 
-// flush ends the section. A heading with no text of its own is kept only as part of the path of those below it, or, where there are none,
-// as text.
+// flush ends the section. A heading with no text of its own is kept only as part of the path of those below it, or,
+// where there are none, as text.
 func (o *outline) flush() {
 	if o.text.Len() > 0 {
 		o.sections = append(o.sections, Section{Heading: append([]string(nil), o.path...), Text: o.text.String()})
@@ -91,7 +92,8 @@ func (o *outline) flush() {
 	}
 }
 
-// Clean makes text that everything downstream can hold: valid UTF-8 without control characters other than line feed and tab.
+// Clean makes text that everything downstream can hold: valid UTF-8 without control characters other than line feed
+// and tab.
 func Clean(s string) string {
 	ok := true
 	for i := range len(s) {

@@ -53,8 +53,10 @@ func blankLines(s string) string {
 
 // magic are the beginnings of files that people take for text.
 var magic = []struct{ prefix, what string }{
-	{"%PDF-", "a PDF"}, {"PK\x03\x04", "a Word document or another packed file"}, {"\xd0\xcf\x11\xe0", "an older Word or Office file"}, {"{\\rtf", "an RTF file"},
-	{"\x89PNG", "a picture"}, {"\xff\xd8\xff", "a picture"}, {"GIF8", "a picture"}, {"\x1f\x8b", "a packed file"}, {"\x7fELF", "a program"}, {"MZ", "a program"}, {"SQLite format 3", "a database"},
+	{"%PDF-", "a PDF"}, {"PK\x03\x04", "a Word document or another packed file"},
+	{"\xd0\xcf\x11\xe0", "an older Word or Office file"}, {"{\\rtf", "an RTF file"},
+	{"\x89PNG", "a picture"}, {"\xff\xd8\xff", "a picture"}, {"GIF8", "a picture"}, {"\x1f\x8b", "a packed file"},
+	{"\x7fELF", "a program"}, {"MZ", "a program"}, {"SQLite format 3", "a database"},
 }
 
 // decodeText turns bytes into UTF-8. label is the character set that a header named, or "".
@@ -85,7 +87,8 @@ func decodeText(b []byte, label string) (string, error) {
 	if e, name := charset.Lookup(label); e != nil && name != "utf-8" {
 		return decodeWith(e, b)
 	}
-	if damaged := bytes.ToValidUTF8(b, nil); len(b)-len(damaged) <= len(b)/200 && multibyte(damaged) { // UTF-8 with a flaw
+	// UTF-8 with a flaw
+	if damaged := bytes.ToValidUTF8(b, nil); len(b)-len(damaged) <= len(b)/200 && multibyte(damaged) {
 		return strings.ToValidUTF8(string(b), "\uFFFD"), nil
 	}
 	return decodeWith(guess(b), b)
@@ -148,8 +151,10 @@ func guess(b []byte) encoding.Encoding {
 	head := b[:min(len(b), 64<<10)]
 	var best encoding.Encoding = charmap.Windows1252
 	score := -1 << 30
-	for _, e := range []encoding.Encoding{charmap.Windows1252, charmap.Windows1250, charmap.Windows1251, charmap.KOI8R, charmap.Windows1253, charmap.Windows1255, charmap.CodePage850,
-		charmap.CodePage866, charmap.Macintosh, japanese.ShiftJIS, japanese.EUCJP, simplifiedchinese.GB18030, korean.EUCKR} {
+	for _, e := range []encoding.Encoding{charmap.Windows1252, charmap.Windows1250, charmap.Windows1251,
+		charmap.KOI8R, charmap.Windows1253, charmap.Windows1255, charmap.CodePage850,
+		charmap.CodePage866, charmap.Macintosh, japanese.ShiftJIS, japanese.EUCJP, simplifiedchinese.GB18030,
+		korean.EUCKR} {
 		out, err := e.NewDecoder().Bytes(head)
 		if err != nil {
 			continue

@@ -29,11 +29,17 @@ func TestCharsets(t *testing.T) {
 		text string
 	}{
 		"UTF-8": {encoding.Nop, german + russian + japan}, "UTF-8 with a mark": {unicode.UTF8BOM, german},
-		"UTF-16 little": {unicode.UTF16(unicode.LittleEndian, unicode.UseBOM), german}, "UTF-16 big": {unicode.UTF16(unicode.BigEndian, unicode.UseBOM), russian},
-		"UTF-16 little, no mark": {unicode.UTF16(unicode.LittleEndian, unicode.IgnoreBOM), german}, "UTF-16 big, no mark": {unicode.UTF16(unicode.BigEndian, unicode.IgnoreBOM), russian},
-		"windows-1252": {charmap.Windows1252, german}, "windows-1252 French": {charmap.Windows1252, french}, "windows-1250": {charmap.Windows1250, polish}, "windows-1251": {charmap.Windows1251, russian},
-		"koi8-r": {charmap.KOI8R, russian}, "cp866": {charmap.CodePage866, russian}, "windows-1253": {charmap.Windows1253, greek}, "windows-1255": {charmap.Windows1255, hebrew},
-		"shift-jis": {japanese.ShiftJIS, japan}, "euc-jp": {japanese.EUCJP, japan}, "iso-2022-jp": {japanese.ISO2022JP, japan}, "gb18030": {simplifiedchinese.GB18030, china}, "euc-kr": {korean.EUCKR, korea},
+		"UTF-16 little":          {unicode.UTF16(unicode.LittleEndian, unicode.UseBOM), german},
+		"UTF-16 big":             {unicode.UTF16(unicode.BigEndian, unicode.UseBOM), russian},
+		"UTF-16 little, no mark": {unicode.UTF16(unicode.LittleEndian, unicode.IgnoreBOM), german},
+		"UTF-16 big, no mark":    {unicode.UTF16(unicode.BigEndian, unicode.IgnoreBOM), russian},
+		"windows-1252":           {charmap.Windows1252, german}, "windows-1252 French": {charmap.Windows1252, french},
+		"windows-1250": {charmap.Windows1250, polish}, "windows-1251": {charmap.Windows1251, russian},
+		"koi8-r": {charmap.KOI8R, russian}, "cp866": {charmap.CodePage866, russian},
+		"windows-1253": {charmap.Windows1253, greek}, "windows-1255": {charmap.Windows1255, hebrew},
+		"shift-jis": {japanese.ShiftJIS, japan}, "euc-jp": {japanese.EUCJP, japan},
+		"iso-2022-jp": {japanese.ISO2022JP, japan}, "gb18030": {simplifiedchinese.GB18030, china},
+		"euc-kr": {korean.EUCKR, korea},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b, err := c.e.NewEncoder().Bytes([]byte(c.text))
@@ -53,8 +59,10 @@ func TestPlain(t *testing.T) {
 	if err != nil || got.Sections[0].Text != "Title\n\nLine one\nline two\n\nPage" {
 		t.Errorf("%v %+v", err, got)
 	}
-	for name, raw := range map[string]string{"empty": "", "blank": " \n\t\n", "a PDF": "%PDF-1.4\n...", "Word": "PK\x03\x04abc", "older": "\xd0\xcf\x11\xe0\xa1\xb1", "RTF": `{\rtf1 hello}`,
-		"picture": "\x89PNG\r\n", "zeros": "text\x00\x00\x00\x01", "not a text file": strings.Repeat("\x01\x02\x03abc", 50)} {
+	for name, raw := range map[string]string{"empty": "", "blank": " \n\t\n", "a PDF": "%PDF-1.4\n...",
+		"Word": "PK\x03\x04abc", "older": "\xd0\xcf\x11\xe0\xa1\xb1", "RTF": `{\rtf1 hello}`,
+		"picture": "\x89PNG\r\n", "zeros": "text\x00\x00\x00\x01",
+		"not a text file": strings.Repeat("\x01\x02\x03abc", 50)} {
 		_, err := plain([]byte(raw))
 		if failure := (*Failure)(nil); !errors.As(err, &failure) || !strings.HasSuffix(failure.Reason, ".") {
 			t.Errorf("%s: %v", name, err)
@@ -63,7 +71,8 @@ func TestPlain(t *testing.T) {
 }
 
 func FuzzText(f *testing.F) {
-	for _, s := range []string{"plain", "\xff\xfea\x00", "gr\xfc\xdfe", "\x93\xfa\x96{", "\x1b$B", "a\x00b\x00", "\xef\xbb\xbfx", "{\\rtf1", "\xc3"} {
+	for _, s := range []string{"plain", "\xff\xfea\x00", "gr\xfc\xdfe", "\x93\xfa\x96{", "\x1b$B", "a\x00b\x00",
+		"\xef\xbb\xbfx", "{\\rtf1", "\xc3"} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) { sound(t)(plain(b)) })
@@ -82,7 +91,8 @@ func sound(t *testing.T) func(*Text, error) {
 			t.Fatal("no text and no reason")
 		}
 		for _, s := range got.Sections {
-			if strings.TrimSpace(s.Text) == "" || !utf8.ValidString(s.Text) || strings.ContainsAny(s.Text, "\x00\r\f\x1b") || !utf8.ValidString(strings.Join(s.Heading, "")) {
+			if strings.TrimSpace(s.Text) == "" || !utf8.ValidString(s.Text) ||
+				strings.ContainsAny(s.Text, "\x00\r\f\x1b") || !utf8.ValidString(strings.Join(s.Heading, "")) {
 				t.Fatalf("%+v", s)
 			}
 		}

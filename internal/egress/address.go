@@ -26,23 +26,27 @@ var table = slices.Concat(
 	blocks("private", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7", "fec0::/10"),
 	blocks("link-local", "169.254.0.0/16", "fe80::/10"),
 	blocks("shared by a carrier's customers", "100.64.0.0/10"), // RFC 6598
-	blocks("a cloud's own", "168.63.129.16/32"),                // Azure's platform, at a public address on every machine there
+	// Azure's platform, at a public address on every machine there
+	blocks("a cloud's own", "168.63.129.16/32"),
 	blocks("for documentation", "192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24", "2001:db8::/32", "3fff::/20"),
 	blocks("for benchmarking", "198.18.0.0/15", "2001:2::/48"),
 	blocks("multicast", "224.0.0.0/4", "ff00::/8"),
 	blocks("for broadcast", "255.255.255.255/32"),
 	// A tunnel's exit is an IPv4 address inside that can be anything.
-	blocks("a tunnel's", "2002::/16", "2001::/32", "192.88.99.0/24"), // 6to4 (RFC 3056), Teredo (RFC 4380), the 6to4 relay
-	blocks("a translator's", "64:ff9b:1::/48"),                       // local NAT64 (RFC 8215)
+	// 6to4 (RFC 3056), Teredo (RFC 4380), the 6to4 relay
+	blocks("a tunnel's", "2002::/16", "2001::/32", "192.88.99.0/24"),
+	blocks("a translator's", "64:ff9b:1::/48"), // local NAT64 (RFC 8215)
 	blocks("reserved", "192.0.0.0/24", "240.0.0.0/4", "2001::/23"),
 )
 
 var (
-	nat64   = netip.MustParsePrefix("64:ff9b::/96") // RFC 6052: a translator connects to the IPv4 address in the last 32 bits
-	unicast = netip.MustParsePrefix("2000::/3")     // all of IPv6 that is given out for public use
+	// RFC 6052: a translator connects to the IPv4 address in the last 32 bits
+	nat64   = netip.MustParsePrefix("64:ff9b::/96")
+	unicast = netip.MustParsePrefix("2000::/3") // all of IPv6 that is given out for public use
 )
 
-// special says what is special about an address, or "" for an ordinary public one. The address is not an IPv4-mapped one.
+// special says what is special about an address, or "" for an ordinary public one. The address is not an IPv4-mapped
+// one.
 func special(a netip.Addr) string {
 	switch {
 	case !a.IsValid():

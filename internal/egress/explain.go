@@ -14,8 +14,8 @@ import (
 	"syscall"
 )
 
-// Refused is a request that the guard did not let out. Its text is meant for the tenant: it names no address that a name was resolved
-// to, and says what the operator can do where something can be done.
+// Refused is a request that the guard did not let out. Its text is meant for the tenant: it names no address that a
+// name was resolved to, and says what the operator can do where something can be done.
 type Refused struct {
 	Reason string
 	Addr   netip.Addr // the address at fault, if it was one; for the operator only
@@ -25,8 +25,8 @@ func (e *Refused) Error() string { return "refused: " + e.Reason }
 
 func refuse(reason string) *Refused { return &Refused{Reason: reason} }
 
-// Explain says in plain words why an exchange failed. The words hold no URL, address or header, so that they can be shown to a tenant,
-// a model or a customer.
+// Explain says in plain words why an exchange failed. The words hold no URL, address or header, so that they can be
+// shown to a tenant, a model or a customer.
 func Explain(err error) string {
 	var (
 		refused     *Refused

@@ -61,8 +61,8 @@ func New(allow ...netip.Prefix) *Guard {
 	return g
 }
 
-// Own names addresses that are this server's own, although no interface has them: those before a router (NAT). It is called before the guard is
-// used.
+// Own names addresses that are this server's own, although no interface has them: those before a router (NAT). It is
+// called before the guard is used.
 func (g *Guard) Own(addrs ...netip.Addr) {
 	for _, a := range addrs {
 		if a.IsValid() {
@@ -74,9 +74,10 @@ func (g *Guard) Own(addrs ...netip.Addr) {
 // Close gives up the connections that are kept for reuse. Exchanges under way go on.
 func (g *Guard) Close() { g.transport.CloseIdleConnections() }
 
-// Client is a guarded HTTP client that follows at most so many redirects. With 0 it follows none and the redirect itself is the answer.
-// Its clients share the guard's connections. It keeps no cookies. A redirect to another origin is followed without the request's own
-// headers, which may hold secrets; from https to http it is refused where there is such a header, or a body, to lose.
+// Client is a guarded HTTP client that follows at most so many redirects. With 0 it follows none and the redirect
+// itself is the answer. Its clients share the guard's connections. It keeps no cookies. A redirect to another origin
+// is followed without the request's own headers, which may hold secrets; from https to http it is refused where there
+// is such a header, or a body, to lose.
 func (g *Guard) Client(redirects int) *http.Client {
 	return &http.Client{Transport: g.transport, CheckRedirect: func(req *http.Request, via []*http.Request) error {
 		if redirects == 0 {
@@ -97,7 +98,8 @@ func (g *Guard) Check(a netip.Addr) error {
 	}
 	const remedy = " (the operator of this server can allow it with " + Setting + ")"
 	if kind := special(a); kind != "" {
-		return &Refused{Addr: a, Reason: "the address is " + kind + ", and only public addresses may be reached" + remedy}
+		return &Refused{Addr: a, Reason: "the address is " + kind + ", and only public addresses may be reached" +
+			remedy}
 	}
 	if g.isOwn(a) {
 		return &Refused{Addr: a, Reason: "the address is this server's own" + remedy}
@@ -105,8 +107,8 @@ func (g *Guard) Check(a netip.Addr) error {
 	return nil
 }
 
-// isOwn says whether an address is this machine's, which firewalls trust and whose services may listen on all addresses. They are asked for each time:
-// interfaces come and go.
+// isOwn says whether an address is this machine's, which firewalls trust and whose services may listen on all
+// addresses. They are asked for each time: interfaces come and go.
 func (g *Guard) isOwn(a netip.Addr) bool {
 	if b := a.As16(); a.Is6() && nat64.Contains(a) {
 		a = netip.AddrFrom4([4]byte(b[12:]))
@@ -158,8 +160,8 @@ func checkURL(u *url.URL) error {
 // plain are the headers that tell nothing about who asks.
 var plain = []string{"Accept", "Accept-Language", "Content-Type", "User-Agent"}
 
-// redirect prepares a hop: what http.Client forwards to another origin is too much, because a tenant's secret can be in any header,
-// and net/http takes a subdomain, another port and another scheme for the same party.
+// redirect prepares a hop: what http.Client forwards to another origin is too much, because a tenant's secret can be
+// in any header, and net/http takes a subdomain, another port and another scheme for the same party.
 func redirect(req *http.Request, via []*http.Request) error {
 	req.Header.Del("Referer") // would carry the query of a tenant's URL to whoever it was redirected to
 	first := via[0]

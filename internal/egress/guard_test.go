@@ -130,7 +130,8 @@ func TestRefusedText(t *testing.T) {
 	g.dialer.Resolver = resolver(t, func(string) []string { return []string{"10.11.12.13"} })
 	_, err := get(t, lazy(t), g.Client(0), "http://internal.test/")
 	mustRefuse(t, err, "private")
-	if s := Explain(err); strings.Contains(s, "10.11") || strings.Contains(s, "internal.test") || !strings.Contains(s, "PARLEY_EGRESS_ALLOW") {
+	if s := Explain(err); strings.Contains(s, "10.11") || strings.Contains(s, "internal.test") ||
+		!strings.Contains(s, "PARLEY_EGRESS_ALLOW") {
 		t.Errorf("text is %q", s)
 	}
 	var r *Refused
@@ -180,7 +181,10 @@ func TestNameChangesItsMind(t *testing.T) {
 	mustRefuse(t, err, "loopback")
 
 	// Of several addresses only the allowed one is tried.
-	g.dialer.Resolver = resolver(t, func(string) []string { return []string{foe, "10.0.0.1", friend, "169.254.169.254"} })
+	g.dialer.Resolver = resolver(t, func(string) []string {
+		return []string{foe, "10.0.0.1", friend,
+			"169.254.169.254"}
+	})
 	if _, err = get(t, lazy(t), g.Client(5), "http://many.test"+port); err != nil {
 		t.Error(err)
 	}
@@ -213,7 +217,8 @@ func TestBounds(t *testing.T) {
 	if tr.Proxy != nil {
 		t.Error("a proxy would be used")
 	}
-	if tr.TLSHandshakeTimeout <= 0 || tr.ResponseHeaderTimeout <= 0 || tr.IdleConnTimeout <= 0 || tr.MaxResponseHeaderBytes <= 0 || tr.MaxIdleConns <= 0 || New().dialer.Timeout <= 0 {
+	if tr.TLSHandshakeTimeout <= 0 || tr.ResponseHeaderTimeout <= 0 || tr.IdleConnTimeout <= 0 ||
+		tr.MaxResponseHeaderBytes <= 0 || tr.MaxIdleConns <= 0 || New().dialer.Timeout <= 0 {
 		t.Error("a bound is missing")
 	}
 	if !tr.Protocols.HTTP1() || tr.Protocols.HTTP2() || tr.Protocols.UnencryptedHTTP2() {

@@ -22,7 +22,8 @@ import (
 
 func tlsConfig(pool *x509.CertPool) *tls.Config { return &tls.Config{RootCAs: pool} }
 
-// raw is a server that reads a request's header and answers with bytes of its own making. talk may write as long as it likes.
+// raw is a server that reads a request's header and answers with bytes of its own making. talk may write as long as
+// it likes.
 func raw(t *testing.T, talk func(c net.Conn)) string {
 	ln, err := net.Listen("tcp", friend+":0")
 	if err != nil {
@@ -85,10 +86,16 @@ func TestRead(t *testing.T) {
 		cut  bool
 		err  string // Explain, "" for none
 	}{
-		{"exact", func(c net.Conn) { io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello") }, 5, 5, false, ""},
-		{"one more", func(c net.Conn) { io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello") }, 4, 4, true, ""},
-		{"empty", func(c net.Conn) { io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n") }, 4, 0, false, ""},
-		{"nothing wanted", func(c net.Conn) { io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello") }, 0, 0, true, ""},
+		{"exact", func(c net.Conn) { io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello") }, 5, 5,
+			false, ""},
+		{"one more", func(c net.Conn) { io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello") }, 4,
+			4, true, ""},
+		{"empty", func(c net.Conn) { io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n") }, 4, 0,
+			false, ""},
+		{"nothing wanted", func(c net.Conn) {
+			io.WriteString(c,
+				"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello")
+		}, 0, 0, true, ""},
 		{"huge", func(c net.Conn) {
 			io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 9000000000000000000\r\n\r\n")
 			forever(c, strings.Repeat("x", 4096))
@@ -108,7 +115,8 @@ func TestRead(t *testing.T) {
 				}
 			}
 		}, 1000, 0, false, ""},
-		{"too short", func(c net.Conn) { io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\nhello") }, 1000, 5, false, "the connection broke off"},
+		{"too short", func(c net.Conn) { io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\nhello") },
+			1000, 5, false, "the connection broke off"},
 		{"broken chunk", func(c net.Conn) {
 			io.WriteString(c, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n9\r\nwor")
 		}, 1000, 8, false, "the connection broke off"},
@@ -148,17 +156,28 @@ func TestBadAnswers(t *testing.T) {
 			io.WriteString(c, "HTTP/1.1 200 OK\r\n")
 			forever(c, "X-Bomb: "+strings.Repeat("x", 1000)+"\r\n")
 		}, "the server's answer could not be understood"},
-		"one endless header":  {func(c net.Conn) { io.WriteString(c, "HTTP/1.1 200 OK\r\nX: "); forever(c, "xxxxxxxx") }, "the server's answer could not be understood"},
-		"endless status line": {func(c net.Conn) { forever(c, "HTTP/1.1 200 ") }, "the server's answer could not be understood"},
-		"endless 100":         {func(c net.Conn) { forever(c, "HTTP/1.1 100 Continue\r\n\r\n") }, "the server's answer could not be understood"},
-		"endless 103":         {func(c net.Conn) { forever(c, "HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n") }, "the server's answer could not be understood"},
-		"no HTTP":             {func(c net.Conn) { io.WriteString(c, "SSH-2.0-OpenSSH_9.9\r\n") }, "the server's answer could not be understood"},
+		"one endless header": {func(c net.Conn) {
+			io.WriteString(c, "HTTP/1.1 200 OK\r\nX: ")
+			forever(c,
+				"xxxxxxxx")
+		}, "the server's answer could not be understood"},
+		"endless status line": {func(c net.Conn) { forever(c, "HTTP/1.1 200 ") },
+			"the server's answer could not be understood"},
+		"endless 100": {func(c net.Conn) { forever(c, "HTTP/1.1 100 Continue\r\n\r\n") },
+			"the server's answer could not be understood"},
+		"endless 103": {func(c net.Conn) { forever(c, "HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n") },
+			"the server's answer could not be understood"},
+		"no HTTP": {func(c net.Conn) { io.WriteString(c, "SSH-2.0-OpenSSH_9.9\r\n") },
+			"the server's answer could not be understood"},
 		"two lengths": {func(c net.Conn) {
 			io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello")
 		}, "the server's answer could not be understood"},
-		"negative length": {func(c net.Conn) { io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\nhello") }, "the server's answer could not be understood"},
-		"hangs up":        {func(net.Conn) {}, "the connection broke off"},
-		"resets":          {func(c net.Conn) { c.(*net.TCPConn).SetLinger(0) }, "the connection broke off"},
+		"negative length": {func(c net.Conn) {
+			io.WriteString(c,
+				"HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\nhello")
+		}, "the server's answer could not be understood"},
+		"hangs up": {func(net.Conn) {}, "the connection broke off"},
+		"resets":   {func(c net.Conn) { c.(*net.TCPConn).SetLinger(0) }, "the connection broke off"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := get(t, lazy(t), guard(t).Client(5), raw(t, c.talk))
@@ -210,9 +229,11 @@ func TestSlow(t *testing.T) {
 		url string
 		set func(*Guard)
 	}{
-		"header":        {url["header"], func(g *Guard) { g.transport.ResponseHeaderTimeout = 20 * time.Millisecond }},
-		"TLS handshake": {url["TLS handshake"], func(g *Guard) { g.transport.TLSHandshakeTimeout = 20 * time.Millisecond }},
-		"connect":       {url["connect"], func(g *Guard) { g.dialer.Timeout = 20 * time.Millisecond }},
+		"header": {url["header"], func(g *Guard) { g.transport.ResponseHeaderTimeout = 20 * time.Millisecond }},
+		"TLS handshake": {url["TLS handshake"], func(g *Guard) {
+			g.transport.TLSHandshakeTimeout = 20 * time.Millisecond
+		}},
+		"connect": {url["connect"], func(g *Guard) { g.dialer.Timeout = 20 * time.Millisecond }},
 	} {
 		t.Run("bound of "+name, func(t *testing.T) {
 			g := guard(t)
@@ -233,7 +254,8 @@ func full(t *testing.T) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { syscall.Close(fd) })
-	if err := errors.Join(syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 2}}), syscall.Listen(fd, 0)); err != nil {
+	if err := errors.Join(syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 2}}),
+		syscall.Listen(fd, 0)); err != nil {
 		t.Fatal(err)
 	}
 	sa, err := syscall.Getsockname(fd)
@@ -278,23 +300,36 @@ func TestExplain(t *testing.T) {
 		ctx       context.Context
 		set       func(*Guard)
 	}{
-		"closed port":       {url: closed, want: "the server does not accept connections there"},
-		"unknown authority": {url: byName(s.URL), want: "the server's certificate is from an unknown authority", set: named},
-		"another name": {url: strings.Replace(s.URL, friend, "other.test", 1), want: "the server's certificate is for another name", set: func(g *Guard) {
-			trust(g, s.Certificate())
-			named(g)
-		}},
-		"expired": {url: byName(s.URL), want: "the server's certificate has expired or is not valid yet", set: func(g *Guard) {
-			trust(g, s.Certificate())
-			g.transport.TLSClientConfig.Time = func() time.Time { return time.Date(2200, 1, 1, 0, 0, 0, 0, time.UTC) }
-			named(g)
-		}},
-		"old TLS":     {url: old.URL, want: "no secure connection could be made with the server"},
-		"no TLS":      {url: strings.Replace(plainURL, "http:", "https:", 1), want: "the server does not speak https there"},
-		"canceled":    {url: plainURL, want: "the request was canceled", ctx: canceled},
-		"NXDOMAIN":    {url: "http://none.test/", want: "the server's name could not be found", set: func(g *Guard) { g.dialer.Resolver = resolver(t, func(string) []string { return nil }) }},
-		"SERVFAIL":    {url: "http://none.test/", want: "the server's name could not be looked up", set: func(g *Guard) { g.dialer.Resolver = resolver(t, func(string) []string { return []string{"SERVFAIL"} }) }},
-		"unreachable": {url: "http://" + friend, want: "the server could not be reached", set: func(g *Guard) { g.dialer.LocalAddr = &net.TCPAddr{IP: net.IPv6loopback} }},
+		"closed port": {url: closed, want: "the server does not accept connections there"},
+		"unknown authority": {url: byName(s.URL), want: "the server's certificate is from an unknown authority",
+			set: named},
+		"another name": {url: strings.Replace(s.URL, friend, "other.test", 1),
+			want: "the server's certificate is for another name", set: func(g *Guard) {
+				trust(g, s.Certificate())
+				named(g)
+			}},
+		"expired": {url: byName(s.URL), want: "the server's certificate has expired or is not valid yet",
+			set: func(g *Guard) {
+				trust(g, s.Certificate())
+				g.transport.TLSClientConfig.Time = func() time.Time {
+					return time.Date(2200, 1, 1, 0, 0, 0, 0,
+						time.UTC)
+				}
+				named(g)
+			}},
+		"old TLS": {url: old.URL, want: "no secure connection could be made with the server"},
+		"no TLS": {url: strings.Replace(plainURL, "http:", "https:", 1),
+			want: "the server does not speak https there"},
+		"canceled": {url: plainURL, want: "the request was canceled", ctx: canceled},
+		"NXDOMAIN": {url: "http://none.test/", want: "the server's name could not be found",
+			set: func(g *Guard) { g.dialer.Resolver = resolver(t, func(string) []string { return nil }) }},
+		"SERVFAIL": {url: "http://none.test/", want: "the server's name could not be looked up",
+			set: func(g *Guard) {
+				g.dialer.Resolver = resolver(t,
+					func(string) []string { return []string{"SERVFAIL"} })
+			}},
+		"unreachable": {url: "http://" + friend, want: "the server could not be reached",
+			set: func(g *Guard) { g.dialer.LocalAddr = &net.TCPAddr{IP: net.IPv6loopback} }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := guard(t)

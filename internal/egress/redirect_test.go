@@ -55,7 +55,8 @@ func TestRedirects(t *testing.T) {
 		t.Error("a connection was made to where none may be")
 	}
 	hops.Store(0)
-	if resp, err := get(t, lazy(t), g.Client(3), home+"/three"); err != nil || resp.StatusCode != 200 || hops.Load() != 4 {
+	if resp, err := get(t, lazy(t), g.Client(3), home+"/three"); err != nil || resp.StatusCode != 200 ||
+		hops.Load() != 4 {
 		t.Errorf("three of three redirects: %v after %d hops", err, hops.Load())
 	}
 	hops.Store(0)
@@ -66,7 +67,8 @@ func TestRedirects(t *testing.T) {
 	}
 	// None are followed: the redirect is the answer.
 	hops.Store(0)
-	if resp, err := get(t, lazy(t), g.Client(0), home+"/?to="+bad); err != nil || resp.StatusCode != 302 || hops.Load() != 1 {
+	if resp, err := get(t, lazy(t), g.Client(0), home+"/?to="+bad); err != nil || resp.StatusCode != 302 ||
+		hops.Load() != 1 {
 		t.Errorf("got %v, %v", resp, err)
 	}
 	for _, to := range []string{"http://%zz/", "http://[::1", "http://a b/", ":"} {

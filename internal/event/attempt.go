@@ -21,7 +21,8 @@ const (
 )
 
 // post makes one attempt at a delivery within a time, and gives what was read of the answer, at most max bytes.
-func (s *Sender) post(ctx context.Context, d *parley.Delivery, keys [][]byte, within time.Duration, max int64) (*parley.DeliveryAttempt, []byte) {
+func (s *Sender) post(ctx context.Context, d *parley.Delivery, keys [][]byte, within time.Duration,
+	max int64) (*parley.DeliveryAttempt, []byte) {
 	began := s.now()
 	start := time.Now()
 	a := &parley.DeliveryAttempt{At: parley.At(began)}
@@ -40,14 +41,16 @@ func (s *Sender) post(ctx context.Context, d *parley.Delivery, keys [][]byte, wi
 	case a.Gone():
 		a.Error = text("The endpoint answered 410 Gone, so that it was disabled.")
 	case status >= 300 && status <= 399:
-		a.Error = text(fmt.Sprintf("The endpoint answered %s. Redirects are not followed: use the final URL.", statusText(status)))
+		a.Error = text(fmt.Sprintf("The endpoint answered %s. Redirects are not followed: use the final URL.",
+			statusText(status)))
 	case !a.Delivered():
 		a.Error = text(fmt.Sprintf("The endpoint answered %s.", statusText(status)))
 	}
 	return a, answer
 }
 
-func (s *Sender) exchange(ctx context.Context, d *parley.Delivery, keys [][]byte, at time.Time, max int64) (status int, answer []byte, err error) {
+func (s *Sender) exchange(ctx context.Context, d *parley.Delivery, keys [][]byte, at time.Time,
+	max int64) (status int, answer []byte, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, d.URL, strings.NewReader(d.Payload))
 	if err != nil {
 		return 0, nil, &egress.Refused{Reason: "the URL is not valid"}

@@ -154,7 +154,8 @@ func TestDocumentedPayloads(t *testing.T) {
 		"public_budget.low":  parley.PublicBudgetLow{}.Delivery(url).Payload,
 		"campaign.completed": parley.CampaignCompleted{}.Delivery(url).Payload,
 	}
-	for _, kind := range []parley.EventKind{parley.EventCallCompleted, parley.EventCallInbound, parley.EventConversationEnded} {
+	for _, kind := range []parley.EventKind{parley.EventCallCompleted, parley.EventCallInbound,
+		parley.EventConversationEnded} {
 		want[string(kind)] = Sample(a, kind).Payload
 	}
 	for _, b := range regexp.MustCompile("(?s)```json\n(.*?)```").FindAllSubmatch(text, -1) {

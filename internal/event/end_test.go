@@ -18,17 +18,23 @@ func TestGone(t *testing.T) {
 		gone, fine := h.endpoint(410), h.endpoint(200)
 		other := storetest.User(t, h.db, 0)
 		all := func(a *parley.Assistant) {
-			a.IsWebhookActive, a.WebhookURL, a.InboundWebhookURL, a.ConversationEndedURL = true, &gone.URL, &gone.URL, &gone.URL
+			a.IsWebhookActive, a.WebhookURL, a.InboundWebhookURL, a.ConversationEndedURL = true, &gone.URL,
+				&gone.URL, &gone.URL
 		}
 		a := h.assistant(h.user.ID, all)
-		b := h.assistant(h.user.ID, func(b *parley.Assistant) { all(b); b.WebhookURL, b.InboundWebhookURL = &fine.URL, &fine.URL })
+		b := h.assistant(h.user.ID, func(b *parley.Assistant) {
+			all(b)
+			b.WebhookURL,
+				b.InboundWebhookURL = &fine.URL, &fine.URL
+		})
 		c := h.assistant(other.ID, all)
 		h.write(func(ctx context.Context, tx *store.Tx) error { return tx.SetWebhookURL(ctx, h.user.ID, gone.URL) })
 		d := h.send(h.user.ID, gone.URL)
 		h.set(d.NextAttemptAt)
 		later, elsewhere := h.send(h.user.ID, gone.URL), h.send(h.user.ID, fine.URL)
 		h.write(func(ctx context.Context, tx *store.Tx) error { // not due yet, as one that waits for its next attempt
-			list, err := tx.ClaimDeliveries(ctx, later.Lane, 10, later.NextAttemptAt, later.NextAttemptAt.Add(time.Hour))
+			list, err := tx.ClaimDeliveries(ctx, later.Lane, 10, later.NextAttemptAt,
+				later.NextAttemptAt.Add(time.Hour))
 			for _, x := range list {
 				if x.ID == d.ID {
 					_, err = tx.ResendDelivery(ctx, h.user.ID, d.ID)
@@ -41,7 +47,8 @@ func TestGone(t *testing.T) {
 		if got := h.delivery(d); got.Status != parley.DeliveryFailed || *got.LastStatus != 410 || got.Attempts != 1 {
 			t.Errorf("%+v", got)
 		}
-		if got := h.delivery(later); got.Status != parley.DeliveryFailed || got.Attempts != 0 || got.NextAttemptAt != 0 || got.LastError == nil {
+		if got := h.delivery(later); got.Status != parley.DeliveryFailed || got.Attempts != 0 ||
+			got.NextAttemptAt != 0 || got.LastError == nil {
 			t.Errorf("what waited for it: %+v", got)
 		}
 		if got := h.delivery(elsewhere); got.Status != parley.DeliveryDelivered {
@@ -54,11 +61,14 @@ func TestGone(t *testing.T) {
 			}
 			return got
 		}
-		if a = read(a); a.IsWebhookActive || a.WebhookURL == nil || a.InboundWebhookURL != nil || a.ConversationEndedURL != nil {
-			t.Errorf("is_webhook_active %v, %v %v %v", a.IsWebhookActive, a.WebhookURL, a.InboundWebhookURL, a.ConversationEndedURL)
+		if a = read(a); a.IsWebhookActive || a.WebhookURL == nil || a.InboundWebhookURL != nil ||
+			a.ConversationEndedURL != nil {
+			t.Errorf("is_webhook_active %v, %v %v %v", a.IsWebhookActive, a.WebhookURL, a.InboundWebhookURL,
+				a.ConversationEndedURL)
 		}
 		if b = read(b); !b.IsWebhookActive || b.InboundWebhookURL == nil || b.ConversationEndedURL != nil {
-			t.Errorf("another URL was disabled, or this one was not: %v %v %v", b.IsWebhookActive, b.InboundWebhookURL, b.ConversationEndedURL)
+			t.Errorf("another URL was disabled, or this one was not: %v %v %v", b.IsWebhookActive,
+				b.InboundWebhookURL, b.ConversationEndedURL)
 		}
 		if c = read(c); !c.IsWebhookActive || c.InboundWebhookURL == nil {
 			t.Error("another user's endpoint was disabled")
@@ -87,7 +97,8 @@ func TestDeadProcess(t *testing.T) {
 			t.Fatal("a delivery that somebody makes was made by another")
 		}
 		h.set(now.Add(claimFor))
-		if h.round(); len(e.got()) != 1 || e.got()[0].header.Get("webhook-id") != d.WebhookID || h.delivery(d).Status != parley.DeliveryDelivered {
+		if h.round(); len(e.got()) != 1 || e.got()[0].header.Get("webhook-id") != d.WebhookID ||
+			h.delivery(d).Status != parley.DeliveryDelivered {
 			t.Errorf("the dead process's delivery: %d requests, %+v", len(e.got()), h.delivery(d))
 		}
 	})
@@ -108,7 +119,8 @@ func TestTwoSenders(t *testing.T) {
 		}
 		wg.Wait()
 		h.until("all deliveries", func() bool {
-			_, total, err := h.db.Deliveries(t.Context(), h.user.ID, parley.EventBalanceLow, parley.DeliveryDelivered, store.Page{Number: 1, Size: 1})
+			_, total, err := h.db.Deliveries(t.Context(), h.user.ID, parley.EventBalanceLow,
+				parley.DeliveryDelivered, store.Page{Number: 1, Size: 1})
 			return err == nil && total == 60
 		})
 		ids := map[string]int{}
@@ -124,10 +136,14 @@ func TestTwoSenders(t *testing.T) {
 // Deliveries go with what they tell of, and in time by themselves.
 func TestErasure(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
-		a := h.assistant(h.user.ID, func(a *parley.Assistant) { url := "https://example.com"; a.ConversationEndedURL = &url })
+		a := h.assistant(h.user.ID, func(a *parley.Assistant) {
+			url := "https://example.com"
+			a.ConversationEndedURL = &url
+		})
 		phone := "+12025550123"
 		told := func(phone *string) (*parley.Conversation, *parley.Delivery) {
-			conv := &parley.Conversation{UserID: h.user.ID, AssistantID: a.ID, Type: parley.WidgetConversation, Variables: map[string]string{}, CustomerPhone: phone}
+			conv := &parley.Conversation{UserID: h.user.ID, AssistantID: a.ID, Type: parley.WidgetConversation,
+				Variables: map[string]string{}, CustomerPhone: phone}
 			var d *parley.Delivery
 			h.write(func(ctx context.Context, tx *store.Tx) error {
 				if err := tx.CreateConversation(ctx, conv, "Hello."); err != nil {
@@ -149,7 +165,8 @@ func TestErasure(t *testing.T) {
 		called.CustomerPhone = &phone
 		zero := 200
 		h.write(func(ctx context.Context, tx *store.Tx) error {
-			if err := tx.RecordDelivery(ctx, h.user.ID, called, &parley.DeliveryAttempt{At: parley.Now(), Status: &zero}); err != nil {
+			if err := tx.RecordDelivery(ctx, h.user.ID, called,
+				&parley.DeliveryAttempt{At: parley.Now(), Status: &zero}); err != nil {
 				return err
 			}
 			if err := tx.DeleteConversation(ctx, h.user.ID, conv.ID); err != nil {
@@ -159,7 +176,8 @@ func TestErasure(t *testing.T) {
 			return err
 		})
 		if there(deleted) || there(erased) || there(called) || !there(kept) {
-			t.Errorf("there: deleted %v, erased %v, called %v, kept %v", there(deleted), there(erased), there(called), there(kept))
+			t.Errorf("there: deleted %v, erased %v, called %v, kept %v", there(deleted), there(erased),
+				there(called), there(kept))
 		}
 		forget := func() {
 			h.write(func(ctx context.Context, tx *store.Tx) error {
@@ -192,19 +210,22 @@ func TestBalanceLow(t *testing.T) {
 			h.Helper()
 			moves++
 			h.write(func(ctx context.Context, tx *store.Tx) error {
-				_, err := tx.Post(ctx, h.user.ID, &parley.LedgerEntry{Kind: parley.Credit, Amount: amount, Reference: fmt.Sprint("move", moves)})
+				_, err := tx.Post(ctx, h.user.ID, &parley.LedgerEntry{Kind: parley.Credit, Amount: amount,
+					Reference: fmt.Sprint("move", moves)})
 				return err
 			})
 		}
 		told := func(want int, last string) {
 			h.Helper()
-			list, total, err := h.db.Deliveries(t.Context(), h.user.ID, parley.EventBalanceLow, "", store.Page{Number: 1, Size: 10})
+			list, total, err := h.db.Deliveries(t.Context(), h.user.ID, parley.EventBalanceLow, "",
+				store.Page{Number: 1, Size: 10})
 			if err != nil || total != want {
 				t.Fatalf("told %d times, not %d: %v", total, want, err)
 			}
 			if want > 0 {
 				d := h.delivery(&list[0])
-				if prefix := `{"event":"balance.low","version":1,"total_balance":` + last + `,"threshold":5,"created_at":"`; len(d.Payload) < len(prefix) || d.Payload[:len(prefix)] != prefix {
+				if prefix := `{"event":"balance.low","version":1,"total_balance":` + last +
+					`,"threshold":5,"created_at":"`; len(d.Payload) < len(prefix) || d.Payload[:len(prefix)] != prefix {
 					t.Errorf("payload %s", d.Payload)
 				}
 			}

@@ -35,13 +35,15 @@ func TestDelivered(t *testing.T) {
 			t.Fatalf("the endpoint got %d requests", len(e.got()))
 		}
 		r := e.got()[0]
-		if r.header.Get("webhook-id") != d.WebhookID || r.body != d.Payload || r.header.Get("Content-Type") != "application/json" {
+		if r.header.Get("webhook-id") != d.WebhookID || r.body != d.Payload ||
+			r.header.Get("Content-Type") != "application/json" {
 			t.Errorf("sent %v %s", r.header, r.body)
 		}
 		if err := h.verify(h.keys()[0], r); err != nil {
 			t.Error(err)
 		}
-		if h.verify(h.keys()[0], heard{r.header, r.body + " "}) == nil || h.verify([]byte("another key of thirty-two bytes."), r) == nil {
+		if h.verify(h.keys()[0], heard{r.header, r.body + " "}) == nil ||
+			h.verify([]byte("another key of thirty-two bytes."), r) == nil {
 			t.Error("anything is verified")
 		}
 		got, log := h.delivery(d), h.log(d)
@@ -51,14 +53,15 @@ func TestDelivered(t *testing.T) {
 		if len(log) != 1 || *log[0].Status != 204 || log[0].Error != nil || log[0].At < d.CreatedAt {
 			t.Errorf("log %+v", log)
 		}
-		if list, total, err := h.db.Deliveries(t.Context(), h.user.ID, "", "", store.Page{Number: 1, Size: 10}); err != nil || total != 1 || list[0].ID != d.ID {
+		if list, total, err := h.db.Deliveries(t.Context(), h.user.ID, "", "",
+			store.Page{Number: 1, Size: 10}); err != nil || total != 1 || list[0].ID != d.ID {
 			t.Errorf("%d deliveries %+v: %v", total, list, err)
 		}
 	})
 }
 
-// What is not taken is tried after 30 s, 1 min, 2 min, 10 min, 1 h, 6 h and not again, under one id with one body; a tenth is added at
-// most.
+// What is not taken is tried after 30 s, 1 min, 2 min, 10 min, 1 h, 6 h and not again, under one id with one body; a
+// tenth is added at most.
 func TestSchedule(t *testing.T) {
 	want := []time.Duration{30 * time.Second, time.Minute, 2 * time.Minute, 10 * time.Minute, time.Hour, 6 * time.Hour}
 	each(t, func(t *testing.T, h *harness) {
@@ -86,10 +89,12 @@ func TestSchedule(t *testing.T) {
 				over := due.Add(time.Duration(h.log(d)[i].DurationMS) * time.Millisecond)
 				delay := want[i] + time.Duration(jitter*float64(want[i])/10)
 				if got.Status != parley.DeliveryPending || got.NextAttemptAt.Sub(over) != delay {
-					t.Errorf("after attempt %d it is %s and the next comes after %v, not %v", i+1, got.Status, got.NextAttemptAt.Sub(over), delay)
+					t.Errorf("after attempt %d it is %s and the next comes after %v, not %v", i+1, got.Status,
+						got.NextAttemptAt.Sub(over), delay)
 				}
 			}
-			if got := h.delivery(d); got.Status != parley.DeliveryFailed || got.NextAttemptAt != 0 || *got.LastError != "The endpoint answered 503 Service Unavailable." {
+			if got := h.delivery(d); got.Status != parley.DeliveryFailed || got.NextAttemptAt != 0 ||
+				*got.LastError != "The endpoint answered 503 Service Unavailable." {
 				t.Errorf("in the end: %+v", got)
 			}
 			h.set(parley.At(h.clock.Add(1000 * time.Hour)))
@@ -143,7 +148,8 @@ func TestResend(t *testing.T) {
 		h.set(got.NextAttemptAt)
 		e.answer(200)
 		h.round()
-		if got = h.delivery(d); got.Status != parley.DeliveryDelivered || got.Attempts != 9 || got.LastError != nil || got.Answer != "answered 200" {
+		if got = h.delivery(d); got.Status != parley.DeliveryDelivered || got.Attempts != 9 ||
+			got.LastError != nil || got.Answer != "answered 200" {
 			t.Errorf("%+v", got)
 		}
 		for _, r := range e.got() {

@@ -94,13 +94,15 @@ func TestManyDeadEndpointsOfOneUser(t *testing.T) {
 	}
 }
 
-// Whatever is under way and due: no bound is ever passed, and a user with nothing under way gets a slot while there is one.
+// Whatever is under way and due: no bound is ever passed, and a user with nothing under way gets a slot while there
+// is one.
 func TestRoom(t *testing.T) {
 	lane := func(user, n int64) int64 { return user<<20 | n }
 	check := func(busy, due []uint16) bool {
 		s := &Sender{lanes: map[int64]int{}, users: map[int64]int{}}
 		for _, b := range busy {
-			if l := lane(int64(b%100)+1, int64(b/100)%5); s.lanes[l] < perLane && s.users[store.LaneUser(l)] < perUser && s.all < slots {
+			if l := lane(int64(b%100)+1, int64(b/100)%5); s.lanes[l] < perLane &&
+				s.users[store.LaneUser(l)] < perUser && s.all < slots {
 				s.count(l, 1)
 			}
 		}
@@ -152,7 +154,8 @@ func TestRoom(t *testing.T) {
 	if s.all != slots/2 {
 		t.Fatalf("%d slots are taken", s.all)
 	}
-	if got, _ := s.room([]int64{lane(1, 7), lane(20, 1), lane(20, 2)}); len(got) != 1 || got[0] != (laneRoom{lane(20, 1), 1}) {
+	if got, _ := s.room([]int64{lane(1, 7), lane(20, 1), lane(20, 2)}); len(got) != 1 ||
+		got[0] != (laneRoom{lane(20, 1), 1}) {
 		t.Errorf("room %v", got)
 	}
 }

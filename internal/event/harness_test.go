@@ -196,7 +196,8 @@ func (h *harness) assistant(userID int64, change func(*parley.Assistant)) *parle
 	h.Helper()
 	a := &parley.Assistant{}
 	form.Defaults(a)
-	a.Name, a.Type, a.Mode, a.Timezone, a.SystemPrompt, a.VoiceID, a.LanguageID = "Desk", "inbound", "pipeline", "UTC", "Be kind.", 1, 1
+	a.Name, a.Type, a.Mode, a.Timezone, a.SystemPrompt, a.VoiceID, a.LanguageID = "Desk", "inbound", "pipeline",
+		"UTC", "Be kind.", 1, 1
 	change(a)
 	h.write(func(ctx context.Context, tx *store.Tx) error { return tx.CreateAssistant(ctx, userID, a) })
 	return a

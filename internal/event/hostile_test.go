@@ -76,7 +76,10 @@ func trickle(piece string) func(net.Conn, <-chan struct{}) {
 func TestHostileEndpoints(t *testing.T) {
 	h := open(t, storetest.SQLite(t))
 	reached := make(chan string, 10)
-	target := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { reached <- r.URL.Path }))
+	target := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter,
+		r *http.Request) {
+		reached <- r.URL.Path
+	}))
 	t.Cleanup(target.Close)
 	answer := func(fn http.HandlerFunc) string {
 		srv := httptest.NewServer(fn)
@@ -96,11 +99,18 @@ func TestHostileEndpoints(t *testing.T) {
 		error     string
 		kept      string // the answer's beginning
 	}{
-		{"taken", answer(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(202); w.Write([]byte("thanks")) }), 202, "", "thanks"},
+		{"taken", answer(func(w http.ResponseWriter,
+			r *http.Request) {
+			w.WriteHeader(202)
+			w.Write([]byte("thanks"))
+		}), 202, "", "thanks"},
 		{"empty", closed, 200, "", ""},
-		{"broken", answer(func(w http.ResponseWriter, r *http.Request) { http.Error(w, "no", 500) }), 500, "The endpoint answered 500 Internal Server Error.", "no\n"},
-		{"odd status", answer(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(599) }), 599, "The endpoint answered 599.", ""},
-		{"gone", answer(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(410) }), 410, "The endpoint answered 410 Gone, so that it was disabled.", ""},
+		{"broken", answer(func(w http.ResponseWriter, r *http.Request) { http.Error(w, "no", 500) }), 500,
+			"The endpoint answered 500 Internal Server Error.", "no\n"},
+		{"odd status", answer(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(599) }), 599,
+			"The endpoint answered 599.", ""},
+		{"gone", answer(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(410) }), 410,
+			"The endpoint answered 410 Gone, so that it was disabled.", ""},
 		{"redirect", answer(func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, target.URL+"/from-redirect", http.StatusTemporaryRedirect)
 		}), 307,
@@ -112,7 +122,8 @@ func TestHostileEndpoints(t *testing.T) {
 				}
 			}
 		}), 200, "", strings.Repeat("x", 4<<10)},
-		{"binary", answer(func(w http.ResponseWriter, r *http.Request) { w.Write([]byte("a\x00b\xffc")) }), 200, "", "a\uFFFDb\uFFFDc"},
+		{"binary", answer(func(w http.ResponseWriter, r *http.Request) { w.Write([]byte("a\x00b\xffc")) }), 200, "",
+			"a\uFFFDb\uFFFDc"},
 		{"hangs", h.raw(func(_ net.Conn, over <-chan struct{}) { <-over }), 0, "No answer came within 1s.", ""},
 		{"slow head", h.raw(trickle("H")), 0, "", ""},
 		{"slow body", h.raw(func(c net.Conn, over <-chan struct{}) {
@@ -123,15 +134,18 @@ func TestHostileEndpoints(t *testing.T) {
 			c.Write([]byte("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nbegin"))
 		}), 200, "", "begin"},
 		{"endless interim answers", h.raw(trickle("HTTP/1.1 103 Early Hints\r\n\r\n")), 0, "", ""},
-		{"endless header", h.raw(trickle("HTTP/1.1 200 OK\r\n" + strings.Repeat("X-A: "+strings.Repeat("a", 1000)+"\r\n", 100))), 0, "", ""},
-		{"no HTTP", h.raw(func(c net.Conn, _ <-chan struct{}) { c.Write([]byte("SSH-2.0-OpenSSH_9.2\r\n")) }), 0, "No answer came: the server's answer could not be understood.", ""},
+		{"endless header", h.raw(trickle("HTTP/1.1 200 OK\r\n" +
+			strings.Repeat("X-A: "+strings.Repeat("a", 1000)+"\r\n", 100))), 0, "", ""},
+		{"no HTTP", h.raw(func(c net.Conn, _ <-chan struct{}) { c.Write([]byte("SSH-2.0-OpenSSH_9.2\r\n")) }), 0,
+			"No answer came: the server's answer could not be understood.", ""},
 		{"hangs up", h.raw(func(net.Conn, <-chan struct{}) {}), 0, "No answer came: the connection broke off.", ""},
 		{"nobody there", refused, 0, "No answer came: the server does not accept connections there.", ""},
 		{"no name", "http://nobody.invalid/", 0, "", ""},
 		{"not a URL", "http://a b/", 0, "No answer came: the URL is not valid.", ""},
 		{"not the web", "ftp://example.com/", 0, "No answer came: only http and https URLs may be reached.", ""},
 		{"private", "http://10.0.0.1/", 0, "No answer came: the address is private, and only public addresses may be reached (the operator of this server can allow it with PARLEY_EGRESS_ALLOW).", ""},
-		{"metadata", "http://169.254.169.254/latest/meta-data/", 0, "No answer came: the address is link-local, and only public addresses may be reached (the operator of this server can allow it with PARLEY_EGRESS_ALLOW).", ""},
+		{"metadata", "http://169.254.169.254/latest/meta-data/", 0,
+			"No answer came: the address is link-local, and only public addresses may be reached (the operator of this server can allow it with PARLEY_EGRESS_ALLOW).", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d := parley.NewDelivery(parley.EventBalanceLow, c.url, map[string]string{"event": "balance.low"})
@@ -177,7 +191,8 @@ func TestGuarded(t *testing.T) {
 	d := h.send(h.user.ID, e.URL)
 	h.set(d.NextAttemptAt)
 	h.round()
-	if got := h.delivery(d); got.Status != parley.DeliveryPending || got.LastStatus != nil || !strings.Contains(*got.LastError, "PARLEY_EGRESS_ALLOW") || len(e.got()) != 0 {
+	if got := h.delivery(d); got.Status != parley.DeliveryPending || got.LastStatus != nil ||
+		!strings.Contains(*got.LastError, "PARLEY_EGRESS_ALLOW") || len(e.got()) != 0 {
 		t.Errorf("%+v", got)
 	}
 }
@@ -197,11 +212,16 @@ func TestInbound(t *testing.T) {
 			{name: "null", answer: `null`, vars: `map[]`},
 			{name: "empty", answer: "", vars: `map[]`},
 			{name: "null characters", answer: `{"a":"x\u0000y"}`, vars: "map[a:x\uFFFDy]"},
-			{name: "a list", answer: `[1]`, vars: `map[]`, error: "The endpoint gave no variables: its answer is no JSON object."},
-			{name: "broken", answer: `{"a":`, vars: `map[]`, error: "The endpoint gave no variables: its answer is no JSON object."},
-			{name: "too long", answer: `{"a":"` + strings.Repeat("x", 64<<10) + `"}`, vars: `map[]`, error: "The endpoint gave no variables: its answer is longer than 64 KiB."},
-			{name: "too many", answer: "{" + many(201) + "}", vars: `map[]`, error: "The endpoint gave no variables: its answer has more than 200."},
-			{name: "refused", answer: `{"name":"Ana"}`, status: 403, vars: `map[]`, error: "The endpoint answered 403 Forbidden."},
+			{name: "a list", answer: `[1]`, vars: `map[]`,
+				error: "The endpoint gave no variables: its answer is no JSON object."},
+			{name: "broken", answer: `{"a":`, vars: `map[]`,
+				error: "The endpoint gave no variables: its answer is no JSON object."},
+			{name: "too long", answer: `{"a":"` + strings.Repeat("x", 64<<10) + `"}`, vars: `map[]`,
+				error: "The endpoint gave no variables: its answer is longer than 64 KiB."},
+			{name: "too many", answer: "{" + many(201) + "}", vars: `map[]`,
+				error: "The endpoint gave no variables: its answer has more than 200."},
+			{name: "refused", answer: `{"name":"Ana"}`, status: 403, vars: `map[]`,
+				error: "The endpoint answered 403 Forbidden."},
 		} {
 			t.Run(c.name, func(t *testing.T) {
 				var body string
@@ -231,13 +251,16 @@ func TestInbound(t *testing.T) {
 					t.Fatalf("%d deliveries: %v", len(list), err)
 				}
 				d, log := h.delivery(&list[0]), h.log(&list[0])
-				if d.Payload != body || d.WebhookID != header.Get("webhook-id") || d.Attempts != 1 || d.NextAttemptAt != 0 || *d.CustomerPhone != "+12025550123" {
+				if d.Payload != body || d.WebhookID != header.Get("webhook-id") || d.Attempts != 1 ||
+					d.NextAttemptAt != 0 || *d.CustomerPhone != "+12025550123" {
 					t.Errorf("%+v", d)
 				}
-				if got := log[0].Error; len(log) != 1 || (got == nil) != (c.error == "") || got != nil && *got != c.error {
+				if got := log[0].Error; len(log) != 1 || (got == nil) != (c.error == "") || got != nil &&
+					*got != c.error {
 					t.Errorf("log %+v", log)
 				}
-				if want := map[bool]parley.DeliveryStatus{true: parley.DeliveryDelivered, false: parley.DeliveryFailed}[c.status == 0]; d.Status != want {
+				if want := map[bool]parley.DeliveryStatus{true: parley.DeliveryDelivered,
+					false: parley.DeliveryFailed}[c.status == 0]; d.Status != want {
 					t.Errorf("status %s", d.Status)
 				}
 			})
@@ -275,7 +298,8 @@ func TestInboundBudget(t *testing.T) {
 
 // Whatever an endpoint answers, what becomes of it is text that a database keeps, and not too much of it.
 func FuzzVariables(f *testing.F) {
-	for _, seed := range []string{`{"a":"b"}`, `{"variables":{"a":1,"b":null}}`, `{"variables":[]}`, `[]`, ``, `{"a":"\ud800","\u0000":"\u0000"}`, "{\"a\":\"\xff\"}", `{"a":{"b":[1, 2]}}`} {
+	for _, seed := range []string{`{"a":"b"}`, `{"variables":{"a":1,"b":null}}`, `{"variables":[]}`, `[]`, ``,
+		`{"a":"\ud800","\u0000":"\u0000"}`, "{\"a\":\"\xff\"}", `{"a":{"b":[1, 2]}}`} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, answer []byte) {

@@ -1,17 +1,18 @@
-// Package event tells what happens: live, to whoever listens in this process (Hub), and by signed webhooks to the users' endpoints
-// (Sender).
+// Package event tells what happens: live, to whoever listens in this process (Hub), and by signed webhooks to the
+// users' endpoints (Sender).
 //
 // # Webhooks
 //
-// Whoever causes an event stores its delivery in the transaction that makes it true (store.Tx.EnqueueDelivery): so there is no event
-// without its cause, and no cause without its event. A Sender claims what is due by moving it on a little, tries it, and notes what
-// came of it; what was claimed by a process that died becomes due again by itself. An event arrives at least once, and always under the
-// same id with the same body.
+// Whoever causes an event stores its delivery in the transaction that makes it true (store.Tx.EnqueueDelivery): so
+// there is no event without its cause, and no cause without its event. A Sender claims what is due by moving it on a
+// little, tries it, and notes what came of it; what was claimed by a process that died becomes due again by itself.
+// An event arrives at least once, and always under the same id with the same body.
 //
 // # Fairness
 //
-// Endpoints are lanes. A lane has a few slots and a user has a few lanes' worth; what waits in a lane is not looked at until a slot in it
-// is free. So an endpoint that hangs fills its own lane, and its backlog, however long, costs the others nothing.
+// Endpoints are lanes. A lane has a few slots and a user has a few lanes' worth; what waits in a lane is not looked
+// at until a slot in it is free. So an endpoint that hangs fills its own lane, and its backlog, however long, costs
+// the others nothing.
 package event
 
 import "sync"
@@ -22,8 +23,8 @@ type Event struct {
 	Data any
 }
 
-// Hub passes events to listeners in this process. It holds nothing: who must not miss anything reads the database when an event wakes
-// them, and now and then besides, for what happened on other nodes.
+// Hub passes events to listeners in this process. It holds nothing: who must not miss anything reads the database
+// when an event wakes them, and now and then besides, for what happened on other nodes.
 type Hub struct {
 	mu     sync.Mutex
 	topics map[string]map[chan Event]struct{}
@@ -35,7 +36,8 @@ func NewHub() *Hub { return &Hub{topics: map[string]map[chan Event]struct{}{}} }
 // backlog is how many events wait for a slow listener; those beyond are dropped for it.
 const backlog = 32
 
-// Listen gives the events of a topic from now on, until stop is called. ok is false when most listeners are there already.
+// Listen gives the events of a topic from now on, until stop is called. ok is false when most listeners are there
+// already.
 func (h *Hub) Listen(topic string, most int) (events <-chan Event, stop func(), ok bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

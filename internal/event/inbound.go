@@ -14,9 +14,11 @@ import (
 // mostVariables is how many variables an endpoint may give a call.
 const mostVariables = 200
 
-// Inbound tells an assistant's endpoint of a call that is about to be answered, and gives the variables that it answers with. It takes
-// two seconds at most, and a little to keep the log. Whatever goes wrong there are no variables, and the delivery log says why.
-func (s *Sender) Inbound(ctx context.Context, a *parley.Assistant, customerPhone, assistantPhone string) map[string]string {
+// Inbound tells an assistant's endpoint of a call that is about to be answered, and gives the variables that it
+// answers with. It takes two seconds at most, and a little to keep the log. Whatever goes wrong there are no
+// variables, and the delivery log says why.
+func (s *Sender) Inbound(ctx context.Context, a *parley.Assistant, customerPhone,
+	assistantPhone string) map[string]string {
 	if a.InboundWebhookURL == nil {
 		return nil
 	}
@@ -42,15 +44,18 @@ func (s *Sender) Inbound(ctx context.Context, a *parley.Assistant, customerPhone
 		}
 	}
 	d.Attempts, d.LastStatus, d.LastError, d.Answer = 1, attempt.Status, attempt.Error, attempt.Answer
-	err = s.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error { return tx.RecordDelivery(ctx, a.UserID, d, attempt) })
+	err = s.DB.Write(ctx, func(ctx context.Context,
+		tx *store.Tx) error {
+		return tx.RecordDelivery(ctx, a.UserID, d, attempt)
+	})
 	if err != nil {
 		slog.ErrorContext(ctx, "log an inbound-call webhook", "assistant", a.ID, "error", err)
 	}
 	return vars
 }
 
-// variables reads an endpoint's answer: an object of variables, or one that has them under "variables". Texts are taken as they are,
-// other values as their JSON; null is none. An empty answer is no variables.
+// variables reads an endpoint's answer: an object of variables, or one that has them under "variables". Texts are
+// taken as they are, other values as their JSON; null is none. An empty answer is no variables.
 func variables(answer []byte) (map[string]string, error) {
 	if len(bytes.TrimSpace(answer)) == 0 {
 		return nil, nil

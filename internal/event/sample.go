@@ -8,7 +8,8 @@ import (
 
 // FirstKind is the first kind of event that an assistant has an endpoint for, "" where it has none.
 func FirstKind(a *parley.Assistant) parley.EventKind {
-	for _, kind := range []parley.EventKind{parley.EventCallCompleted, parley.EventCallInboundCompleted, parley.EventConversationEnded} {
+	for _, kind := range []parley.EventKind{parley.EventCallCompleted, parley.EventCallInboundCompleted,
+		parley.EventConversationEnded} {
 		if kind.WebhookURL(a) != nil {
 			return kind
 		}
@@ -16,7 +17,8 @@ func FirstKind(a *parley.Assistant) parley.EventKind {
 	return ""
 }
 
-// Sample is a made-up event of a kind for an assistant's endpoint, marked as a test; nil where the assistant has no endpoint for it.
+// Sample is a made-up event of a kind for an assistant's endpoint, marked as a test; nil where the assistant has no
+// endpoint for it.
 func Sample(a *parley.Assistant, kind parley.EventKind) *parley.Delivery {
 	url := kind.WebhookURL(a)
 	if url == nil {
@@ -35,11 +37,14 @@ func Example(kind parley.EventKind) *parley.Delivery {
 	case parley.EventPublicBudgetLow:
 		return parley.PublicBudgetLow{Spent: 8_000_000, Budget: 10_000_000, CreatedAt: parley.At(at)}.Delivery(url)
 	case parley.EventCampaignCompleted:
-		stats := map[string]any{"total": 2, "by_status": map[string]int{"completed": 2}, "answered": 1, "voicemail": 1, "busy": 0, "no_answer": 0, "failed": 0, "cost": 0.12}
-		return parley.CampaignCompleted{CampaignID: 7, Name: "Reminders", Status: "completed", Stats: stats, CompletedAt: parley.At(at)}.Delivery(url)
+		stats := map[string]any{"total": 2, "by_status": map[string]int{"completed": 2}, "answered": 1,
+			"voicemail": 1, "busy": 0, "no_answer": 0, "failed": 0, "cost": 0.12}
+		return parley.CampaignCompleted{CampaignID: 7, Name: "Reminders", Status: "completed", Stats: stats,
+			CompletedAt: parley.At(at)}.Delivery(url)
 	}
 	to := url
-	a := &parley.Assistant{ID: 1, UUID: "5f0c7c1e-6a4b-4c52-9d0e-1f5b8a3c2d10", Name: "Front desk", WebhookURL: &to, InboundWebhookURL: &to, ConversationEndedURL: &to}
+	a := &parley.Assistant{ID: 1, UUID: "5f0c7c1e-6a4b-4c52-9d0e-1f5b8a3c2d10", Name: "Front desk", WebhookURL: &to,
+		InboundWebhookURL: &to, ConversationEndedURL: &to}
 	return sample(a, kind, url, at)
 }
 
@@ -52,9 +57,12 @@ func sample(a *parley.Assistant, kind parley.EventKind, url string, now time.Tim
 	const said = "AI: Hello, how can I help you?\nCustomer: I would like an appointment."
 	if kind == parley.EventConversationEnded {
 		at := parley.At(now.Add(-time.Minute))
-		return parley.ConversationEnded{Test: true, ConversationID: "00000000-0000-4000-8000-000000000000", AssistantID: a.UUID, AssistantName: a.Name,
-			Type: parley.WidgetConversation, MessageCount: 2, ExtractedVariables: found, InputVariables: given, FormattedTranscript: said,
-			Transcript: []parley.TranscriptLine{{Role: parley.RoleAssistant, Content: "Hello, how can I help you?", Timestamp: at},
+		return parley.ConversationEnded{Test: true, ConversationID: "00000000-0000-4000-8000-000000000000",
+			AssistantID: a.UUID, AssistantName: a.Name,
+			Type: parley.WidgetConversation, MessageCount: 2, ExtractedVariables: found, InputVariables: given,
+			FormattedTranscript: said,
+			Transcript: []parley.TranscriptLine{{Role: parley.RoleAssistant, Content: "Hello, how can I help you?",
+				Timestamp: at},
 				{Role: parley.RoleUser, Content: "I would like an appointment.", Timestamp: at}},
 			CustomerPhone: &customer, CreatedAt: at, EndedAt: parley.At(now)}.Delivery(a)
 	}
@@ -63,11 +71,13 @@ func sample(a *parley.Assistant, kind parley.EventKind, url string, now time.Tim
 		arrives.Test = true
 		return parley.NewDelivery(kind, url, arrives)
 	}
-	call := parley.CallEnded{Event: kind, Test: true, Type: "outbound", Status: "completed", CustomerPhone: &customer, AssistantPhone: &ours, Duration: 42,
+	call := parley.CallEnded{Event: kind, Test: true, Type: "outbound", Status: "completed",
+		CustomerPhone: &customer, AssistantPhone: &ours, Duration: 42,
 		ExtractedVariables: found, InputVariables: given, Transcript: said, FormattedTranscript: said,
 		Turns: []parley.CallTurn{{Speaker: "assistant", Text: "Hello, how can I help you?", StartedAtMS: 120},
 			{Speaker: "customer", Text: "I would like an appointment.", StartedAtMS: 2900}},
-		Evaluation: map[string]any{"sentiment": "positive", "outcome": "success", "score": 9}, AnsweredBy: "human", EndedReason: parley.CustomerHangup,
+		Evaluation: map[string]any{"sentiment": "positive", "outcome": "success", "score": 9}, AnsweredBy: "human",
+		EndedReason: parley.CustomerHangup,
 		CarrierCost: 5000, TotalCost: 75_000, CreatedAt: parley.At(now.Add(-time.Minute)), FinishedAt: parley.At(now)}
 	if kind == parley.EventCallInboundCompleted {
 		call.Type = "inbound"

@@ -46,8 +46,8 @@ func NewSender(db *store.DB, g *egress.Guard) *Sender {
 		lanes: map[int64]int{}, users: map[int64]int{}, freed: make(chan struct{}, 1)}
 }
 
-// Run delivers what is due, also what other processes enqueued or left behind, until ctx ends. It then waits for the attempts under way,
-// which take ten seconds at most.
+// Run delivers what is due, also what other processes enqueued or left behind, until ctx ends. It then waits for the
+// attempts under way, which take ten seconds at most.
 func (s *Sender) Run(ctx context.Context) error {
 	var attempts sync.WaitGroup
 	defer attempts.Wait()
@@ -114,8 +114,8 @@ type laneRoom struct {
 	n    int
 }
 
-// room gives the slots that are free to lanes, first to the users who have the least under way. full says that it gave as many as one
-// transaction claims.
+// room gives the slots that are free to lanes, first to the users who have the least under way. full says that it
+// gave as many as one transaction claims.
 func (s *Sender) room(due []int64) (list []laneRoom, full bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -26,8 +26,8 @@ func Keys(ctx context.Context, db *store.DB, userID int64, now parley.Time) (key
 	return keys, err
 }
 
-// sign sets the headers of the Standard Webhooks specification (https://www.standardwebhooks.com) for an attempt made now: a signature
-// by each key over id, timestamp and body.
+// sign sets the headers of the Standard Webhooks specification (https://www.standardwebhooks.com) for an attempt made
+// now: a signature by each key over id, timestamp and body.
 func sign(h http.Header, keys [][]byte, id string, now time.Time, body string) {
 	at := strconv.FormatInt(now.Unix(), 10)
 	signatures := make([]string, len(keys))

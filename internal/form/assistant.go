@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Assistants puts the ids of assistants in the place of UUIDs that tree has in fields of struct type t with the format assistant; id finds
-// them (0: there is none, which is no assistant's id either). An error of id ends it.
+// Assistants puts the ids of assistants in the place of UUIDs that tree has in fields of struct type t with the
+// format assistant; id finds them (0: there is none, which is no assistant's id either). An error of id ends it.
 func Assistants(tree map[string]any, t reflect.Type, id func(uuid string) (int64, error)) error {
 	for _, fd := range fieldsOf(t, "json") {
 		var err error

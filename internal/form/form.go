@@ -1,8 +1,9 @@
-// Package form reads a decoded JSON object, a query string or an HTML form into a struct by the rules in its tags, and reports every
-// field that fails in the contract's words. The tags are those of the API reference (huma's): required, minLength, maxLength, minimum,
-// maximum, enum, pattern (with must: what to say), format (http-url, origin, date, email, phone, timezone; assistant on an id, variables on a
-// map), maxItems, uniqueItems, maxProperties, default, readOnly; so that one line says, enforces and documents a rule. A wrong JSON type is
-// that field's error, but for what clients of this API are used to: the digits of an integer in a string, 0 and 1 (also as strings) for a
+// Package form reads a decoded JSON object, a query string or an HTML form into a struct by the rules in its tags,
+// and reports every field that fails in the contract's words. The tags are those of the API reference (huma's):
+// required, minLength, maxLength, minimum, maximum, enum, pattern (with must: what to say), format (http-url, origin,
+// date, email, phone, timezone; assistant on an id, variables on a map), maxItems, uniqueItems, maxProperties,
+// default, readOnly; so that one line says, enforces and documents a rule. A wrong JSON type is that field's error,
+// but for what clients of this API are used to: the digits of an integer in a string, 0 and 1 (also as strings) for a
 // boolean, and any scalar as the value of a variable. Strings are trimmed, unless they are tagged trim:"off".
 package form
 
@@ -21,17 +22,17 @@ import (
 	"parley"
 )
 
-// Bind reads tree into dst, a pointer to a struct, and returns the failing fields. What tree does not name stays as it is in dst; with
-// create, required fields must be there. null clears: a pointer becomes nil, another field takes its default. Lists and maps are
-// replaced, nested objects merged. Unknown and read-only keys are ignored.
+// Bind reads tree into dst, a pointer to a struct, and returns the failing fields. What tree does not name stays as
+// it is in dst; with create, required fields must be there. null clears: a pointer becomes nil, another field takes
+// its default. Lists and maps are replaced, nested objects merged. Unknown and read-only keys are ignored.
 func Bind(tree map[string]any, dst any, create bool) parley.Fields {
 	var f parley.Fields
 	bindStruct("", tree, reflect.ValueOf(dst).Elem(), create, &f)
 	return f
 }
 
-// Defaults sets every field of dst, a pointer to a struct, that has a default tag, and makes its lists and maps empty rather than nil
-// (but for those with omitempty, which are not shown empty).
+// Defaults sets every field of dst, a pointer to a struct, that has a default tag, and makes its lists and maps empty
+// rather than nil (but for those with omitempty, which are not shown empty).
 func Defaults(dst any) { setDefaults(reflect.ValueOf(dst).Elem()) }
 
 // Query reads URL query parameters into the fields of dst that have a query tag.
@@ -46,7 +47,8 @@ func Query(q url.Values, dst any) parley.Fields {
 		var raw any = text
 		switch deref(fd.typ).Kind() {
 		case reflect.Int, reflect.Int64, reflect.Float64:
-			if strings.Trim(text, "0123456789.-") == "" { // no 1e1, no Inf, no 0x1p4, which the number's reader would take
+			// no 1e1, no Inf, no 0x1p4, which the number's reader would take
+			if strings.Trim(text, "0123456789.-") == "" {
 				raw = json.Number(text)
 			}
 		case reflect.Bool:
@@ -221,12 +223,18 @@ var formats = map[string]struct {
 	"origin":   {"origin such as https://example.com", origin},
 	"email": {"email address", func(s string) bool {
 		a, err := mail.ParseAddress(s)
-		return err == nil && a.Address == s && len(s) <= 255 && strings.Contains(s[strings.LastIndexByte(s, '@')+1:], ".")
+		return err == nil && a.Address == s && len(s) <= 255 &&
+			strings.Contains(s[strings.LastIndexByte(s, '@')+1:], ".")
 	}},
 	"timezone": {"IANA time zone such as Europe/Berlin", parley.ValidTimezone},
-	"date":     {"date such as 2026-01-31", func(s string) bool { _, err := time.Parse(time.DateOnly, s); return err == nil }},
-	"phone":    {"phone number in international format", func(s string) bool { _, ok := parley.NormalizePhone(s); return ok }},
-	"uuid":     {"UUID", func(s string) bool { return len(s) == 36 && strings.Count(s, "-") == 4 }},
+	"date": {"date such as 2026-01-31", func(s string) bool {
+		_,
+			err := time.Parse(time.DateOnly, s)
+		return err == nil
+	}},
+	"phone": {"phone number in international format",
+		func(s string) bool { _, ok := parley.NormalizePhone(s); return ok }},
+	"uuid": {"UUID", func(s string) bool { return len(s) == 36 && strings.Count(s, "-") == 4 }},
 }
 
 func httpURL(s string) bool {
@@ -290,7 +298,8 @@ func bindSlice(name string, raw any, v reflect.Value, r *rules, f *parley.Fields
 
 func bindMap(name string, raw any, v reflect.Value, r *rules, f *parley.Fields) {
 	obj, ok := raw.(map[string]any)
-	if list, empty := raw.([]any); empty && len(list) == 0 && r.format == "variables" { // what PHP makes of an empty object
+	// what PHP makes of an empty object
+	if list, empty := raw.([]any); empty && len(list) == 0 && r.format == "variables" {
 		ok = true
 	}
 	if !ok {
@@ -333,7 +342,8 @@ func bindMap(name string, raw any, v reflect.Value, r *rules, f *parley.Fields) 
 	v.Set(out)
 }
 
-// scalarText is the text of a variable: a number as it was written, true, false, or nothing for null. Other values stay what they are.
+// scalarText is the text of a variable: a number as it was written, true, false, or nothing for null. Other values
+// stay what they are.
 func scalarText(raw any) any {
 	switch v := raw.(type) {
 	case nil:

@@ -70,7 +70,8 @@ func fresh() *sample {
 
 func TestDefaults(t *testing.T) {
 	s := fresh()
-	want := &sample{Kind: "a", Age: 7, Ratio: .5, Heat: 10, Flag: true, On: true, IDs: []int64{}, Items: []item{}, Vars: map[string]string{}, Free: map[string]string{},
+	want := &sample{Kind: "a", Age: 7, Ratio: .5, Heat: 10, Flag: true, On: true, IDs: []int64{}, Items: []item{},
+		Vars: map[string]string{}, Free: map[string]string{},
 		Any: map[string]any{}, Inner: inner{Color: "red", Tags: []string{}}}
 	if !reflect.DeepEqual(s, want) {
 		t.Errorf("defaults %+v", s)
@@ -179,8 +180,10 @@ func TestBindPartly(t *testing.T) {
 		t.Fatal(f)
 	}
 	n, zero := "n", int64(0)
-	want := &sample{Name: "Ana", Note: &n, Secret: " s ", Kind: "b", Age: 9, Limit: &zero, Ratio: 1, Heat: 56, Cost: 1_250_000, IDs: []int64{3, 1},
-		Items: []item{{"ab", true}}, Extra: []string{"x"}, Vars: map[string]string{"k": " v "}, Free: map[string]string{}, Any: map[string]any{"x": []any{json.Number("1")}},
+	want := &sample{Name: "Ana", Note: &n, Secret: " s ", Kind: "b", Age: 9, Limit: &zero, Ratio: 1, Heat: 56,
+		Cost: 1_250_000, IDs: []int64{3, 1},
+		Items: []item{{"ab", true}}, Extra: []string{"x"}, Vars: map[string]string{"k": " v "},
+		Free: map[string]string{}, Any: map[string]any{"x": []any{json.Number("1")}},
 		Inner: inner{"blue", []string{"t"}}, Code: "x", Mail: "a@b.de", Day: "2026-01-31"}
 	if !reflect.DeepEqual(s, want) {
 		t.Errorf("bound %+v", s)
@@ -196,7 +199,8 @@ func TestBindPartly(t *testing.T) {
 	if f := form.Bind(tree(t, `{"items":[],"vars":{"z":""},"inner":{"tags":[]},"note":" ","limit":null,"kind":null,"heat":null,"flag":null,"ids":null,"any":null,"extra":null}`), s, false); f != nil {
 		t.Fatal(f)
 	}
-	want.Items, want.Vars, want.Inner.Tags, want.Note, want.Limit, want.Kind = []item{}, map[string]string{"z": ""}, []string{}, nil, nil, "a"
+	want.Items, want.Vars, want.Inner.Tags, want.Note, want.Limit, want.Kind = []item{}, map[string]string{"z": ""},
+		[]string{}, nil, nil, "a"
 	want.Heat, want.Flag, want.IDs, want.Any, want.Extra = 10, true, []int64{}, map[string]any{}, nil
 	if !reflect.DeepEqual(s, want) {
 		t.Errorf("changed to %+v", s)
@@ -210,14 +214,20 @@ func TestBindPartly(t *testing.T) {
 // What clients of this API are used to is taken as what it stands for, and nothing else is.
 func TestBindTakesWhatClientsSend(t *testing.T) {
 	for body, want := range map[string]func(s *sample){
-		`{"age":"12","limit":" 0 ","ids":["3",1]}`: func(s *sample) { zero := int64(0); s.Age, s.Limit, s.IDs = 12, &zero, []int64{3, 1} },
-		`{"on":0,"flag":"0"}`:                      func(s *sample) { s.On, s.Flag = false, false },
-		`{"on":"0","flag":0}`:                      func(s *sample) { s.On, s.Flag = false, false },
-		`{"items":[{"name":"ab","on":"0"}]}`:       func(s *sample) { s.Items = []item{{"ab", false}} },
-		`{"who":"8"}`:                              func(s *sample) { eight := int64(8); s.Who = &eight },
-		`{"free":[]}`:                              func(s *sample) {},
-		`{"free":{"n":1.50,"e":1e3,"big":12345678901234567890,"t":true,"f":false,"nil":null,"s":" x "}}`: func(s *sample) {
-			s.Free = map[string]string{"n": "1.50", "e": "1e3", "big": "12345678901234567890", "t": "true", "f": "false", "nil": "", "s": " x "}
+		`{"age":"12","limit":" 0 ","ids":["3",1]}`: func(s *sample) {
+			zero := int64(0)
+			s.Age, s.Limit, s.IDs = 12,
+				&zero, []int64{3, 1}
+		},
+		`{"on":0,"flag":"0"}`:                func(s *sample) { s.On, s.Flag = false, false },
+		`{"on":"0","flag":0}`:                func(s *sample) { s.On, s.Flag = false, false },
+		`{"items":[{"name":"ab","on":"0"}]}`: func(s *sample) { s.Items = []item{{"ab", false}} },
+		`{"who":"8"}`:                        func(s *sample) { eight := int64(8); s.Who = &eight },
+		`{"free":[]}`:                        func(s *sample) {},
+		`{"free":{"n":1.50,"e":1e3,"big":12345678901234567890,"t":true,"f":false,"nil":null,"s":" x "}}`: func(
+			s *sample) {
+			s.Free = map[string]string{"n": "1.50", "e": "1e3", "big": "12345678901234567890", "t": "true",
+				"f": "false", "nil": "", "s": " x "}
 		},
 	} {
 		got, expect := fresh(), fresh()
@@ -252,21 +262,25 @@ func TestAssistants(t *testing.T) {
 		}
 		return 12, nil
 	}
-	in := tree(t, `{"who":" `+id+` ","text":"`+id+`","vars":{"who":"`+id+`"},"tools":[{"who":"`+id+`"},{"who":5},7],"one":{"who":"`+id+`"}}`)
+	in := tree(t, `{"who":" `+id+` ","text":"`+id+`","vars":{"who":"`+id+`"},"tools":[{"who":"`+id+
+		`"},{"who":5},7],"one":{"who":"`+id+`"}}`)
 	if err := form.Assistants(in, reflect.TypeFor[body](), find); err != nil || asked != 3 {
 		t.Fatalf("asked %d times: %v", asked, err)
 	}
 	delete(in, "tools")
 	var b body
-	if f := form.Bind(in, &b, true); f != nil || b.Who != 12 || *b.One.Who != 12 || b.Text != id || b.Vars["who"] != id {
+	if f := form.Bind(in, &b, true); f != nil || b.Who != 12 || *b.One.Who != 12 || b.Text != id ||
+		b.Vars["who"] != id {
 		t.Errorf("%+v: %v", b, f)
 	}
 	q := url.Values{"who": {id}, "other": {id}}
-	if err := form.QueryAssistants(q, reflect.TypeFor[body](), find); err != nil || q.Get("who") != "12" || q.Get("other") != id {
+	if err := form.QueryAssistants(q, reflect.TypeFor[body](), find); err != nil || q.Get("who") != "12" ||
+		q.Get("other") != id {
 		t.Errorf("%v: %v", q, err)
 	}
 	failed := errors.New("no database")
-	if err := form.Assistants(tree(t, `{"tools":[{"who":"`+id+`"}]}`), reflect.TypeFor[body](), func(string) (int64, error) { return 0, failed }); err != failed {
+	if err := form.Assistants(tree(t, `{"tools":[{"who":"`+id+`"}]}`), reflect.TypeFor[body](),
+		func(string) (int64, error) { return 0, failed }); err != failed {
 		t.Error(err)
 	}
 }
@@ -277,12 +291,18 @@ func TestURLs(t *testing.T) {
 		Origin string `json:"origin" format:"origin"`
 	}
 	for text, want := range map[string][2]bool{ // URL, origin
-		"https://example.com": {true, true}, "http://example.com:8080": {true, true}, "https://example.com/": {true, false}, "https://example.com?x": {true, false},
-		"https://example.com#x": {true, false}, "https://[::1]:80": {true, true}, "http://1.2.3.4": {true, true}, "HTTPS://Example.com": {true, true},
-		"https://example.com/{id}?q={{v}}": {true, false}, "https://example.com?q={v}": {true, false}, "https://{host}": {}, "https://{h}?x": {}, "https://user:pw@example.com": {},
-		"https://": {}, "https://?x": {}, "https://:80": {}, "example.com": {}, "//example.com": {}, "ftp://example.com": {}, "https:/example.com": {}, "https:example.com": {},
-		"https://exa mple.com": {}, "https://example.com/a b": {}, "https://example.com:0": {}, "https://example.com:70000": {}, "https://example.com:x": {},
-		"https://example.com/<script>": {}, "https://example.com\\@evil.com": {}, "https://example.com/\n": {true, false}, "https://exa\nmple.com": {}, "https://%zz": {}, "null": {}, "*": {},
+		"https://example.com": {true, true}, "http://example.com:8080": {true, true},
+		"https://example.com/": {true, false}, "https://example.com?x": {true, false},
+		"https://example.com#x": {true, false}, "https://[::1]:80": {true, true}, "http://1.2.3.4": {true, true},
+		"HTTPS://Example.com":              {true, true},
+		"https://example.com/{id}?q={{v}}": {true, false}, "https://example.com?q={v}": {true, false},
+		"https://{host}": {}, "https://{h}?x": {}, "https://user:pw@example.com": {},
+		"https://": {}, "https://?x": {}, "https://:80": {}, "example.com": {}, "//example.com": {},
+		"ftp://example.com": {}, "https:/example.com": {}, "https:example.com": {},
+		"https://exa mple.com": {}, "https://example.com/a b": {}, "https://example.com:0": {},
+		"https://example.com:70000": {}, "https://example.com:x": {},
+		"https://example.com/<script>": {}, "https://example.com\\@evil.com": {},
+		"https://example.com/\n": {true, false}, "https://exa\nmple.com": {}, "https://%zz": {}, "null": {}, "*": {},
 	} {
 		for i, field := range []string{"url", "origin"} {
 			f := form.Bind(map[string]any{field: text}, &link{}, true)
@@ -305,14 +325,16 @@ type params struct {
 
 func TestQuery(t *testing.T) {
 	var p params
-	if f := form.Query(url.Values{"page": {"3", "x"}, "id": {" 5 "}, "rate": {"0.5"}, "on": {"1"}, "kind": {"b"}, "text": {"äöü"}, "other": {"x"}}, &p); f != nil ||
+	if f := form.Query(url.Values{"page": {"3", "x"}, "id": {" 5 "}, "rate": {"0.5"}, "on": {"1"}, "kind": {"b"},
+		"text": {"äöü"}, "other": {"x"}}, &p); f != nil ||
 		p.Page != 3 || *p.ID != 5 || p.Rate != .5 || !p.On || p.Kind != "b" || p.Text != "äöü" {
 		t.Errorf("%+v: %v", p, f)
 	}
 	if f := form.Query(url.Values{"page": {""}, "id": {" "}}, &params{}); f != nil {
 		t.Error(f)
 	}
-	for name, values := range map[string][]string{"page": {"0", "11", "x", "1e0", "0x1", "1_0", "--1", "1.5", "Inf"}, "id": {"x", "1.5", "true"}, "rate": {"x", "Inf", "1e5"}, "on": {"yes", "2", "TRUE"},
+	for name, values := range map[string][]string{"page": {"0", "11", "x", "1e0", "0x1", "1_0", "--1", "1.5",
+		"Inf"}, "id": {"x", "1.5", "true"}, "rate": {"x", "Inf", "1e5"}, "on": {"yes", "2", "TRUE"},
 		"kind": {"c", "A"}, "text": {"abcd", "\x00", "\xff"}} {
 		for _, v := range values {
 			if f := form.Query(url.Values{name: {v}}, &params{}); len(f) != 1 || !f.Has(name) {

@@ -63,7 +63,8 @@ func decode(text []byte) (map[string]any, bool) {
 
 // Page parameters that are taken are within their bounds, whatever stands in the query.
 func FuzzQuery(f *testing.F) {
-	for _, s := range []string{"page=1&per_page=100", "page=0x1p3", "per_page=%00", "page=1e1", "page=+1", "page=-1&page=2", "per_page=99999999999999999999", "%zz&page=;"} {
+	for _, s := range []string{"page=1&per_page=100", "page=0x1p3", "per_page=%00", "page=1e1", "page=+1",
+		"page=-1&page=2", "per_page=99999999999999999999", "%zz&page=;"} {
 		f.Add(s)
 	}
 	type pages struct {

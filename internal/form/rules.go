@@ -63,7 +63,8 @@ func fieldsOf(t reflect.Type, tag string) []field {
 		if name == "" || name == "-" || sf.Tag.Get("readOnly") == "true" {
 			continue
 		}
-		list = append(list, field{read(sf.Tag), name, sf.Index, sf.Type, sf.Tag.Get("default"), strings.Contains(opts, "omitempty")})
+		list = append(list, field{read(sf.Tag), name, sf.Index, sf.Type, sf.Tag.Get("default"),
+			strings.Contains(opts, "omitempty")})
 	}
 	cache.Store(key{t, tag}, list)
 	return list
@@ -90,9 +91,11 @@ func read(tag reflect.StructTag) rules {
 		return &x
 	}
 	r := rules{
-		required: tag.Get("required") == "true", raw: tag.Get("trim") == "off", unique: tag.Get("uniqueItems") == "true",
-		minLength: count("minLength"), maxLength: count("maxLength"), maxItems: count("maxItems"), maxProperties: count("maxProperties"),
-		minimum: bound("minimum"), maximum: bound("maximum"), format: tag.Get("format"), must: tag.Get("must"),
+		required: tag.Get("required") == "true", raw: tag.Get("trim") == "off",
+		unique:    tag.Get("uniqueItems") == "true",
+		minLength: count("minLength"), maxLength: count("maxLength"), maxItems: count("maxItems"),
+		maxProperties: count("maxProperties"),
+		minimum:       bound("minimum"), maximum: bound("maximum"), format: tag.Get("format"), must: tag.Get("must"),
 	}
 	if s := tag.Get("enum"); s != "" {
 		r.enum = strings.Split(s, ",")

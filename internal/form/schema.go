@@ -10,12 +10,13 @@ import (
 	"parley"
 )
 
-// Schemas writes JSON Schemas (2020-12, as OpenAPI 3.1 takes them) of the types that the API sends and takes, by the tags that Bind
-// enforces. Structs become components, to be found under Components by their name.
+// Schemas writes JSON Schemas (2020-12, as OpenAPI 3.1 takes them) of the types that the API sends and takes, by the
+// tags that Bind enforces. Structs become components, to be found under Components by their name.
 type Schemas struct {
 	Components map[string]any
-	// Names are what types are called in place of their own names: of a generic type, what stands behind its argument's name ("Page"
-	// makes AssistantPage of Paginated[Assistant]; with "[]" behind its name, where the argument is a list).
+	// Names are what types are called in place of their own names: of a generic type, what stands behind its
+	// argument's name ("Page" makes AssistantPage of Paginated[Assistant]; with "[]" behind its name, where the
+	// argument is a list).
 	Names map[string]string
 	types map[string]reflect.Type // of the components
 }
@@ -23,8 +24,8 @@ type Schemas struct {
 // Output is the schema of a value that is sent: every field without omitempty is there.
 func (s *Schemas) Output(t reflect.Type) map[string]any { return s.schema(t, outgoing) }
 
-// Input is the schema of a value that is taken: read-only fields are left out, and only what is tagged so is required; with partial
-// nothing is.
+// Input is the schema of a value that is taken: read-only fields are left out, and only what is tagged so is
+// required; with partial nothing is.
 func (s *Schemas) Input(t reflect.Type, partial bool) map[string]any {
 	if partial {
 		return s.schema(t, patch)
@@ -68,9 +69,11 @@ func (s *Schemas) schema(t reflect.Type, r role) object {
 	case timeType:
 		return object{"type": []string{"string", "null"}, "format": "date-time"}
 	case dateTimeType:
-		return object{"type": []string{"string", "null"}, "pattern": `^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$`, "examples": []string{"2026-01-31 09:30:00"}}
+		return object{"type": []string{"string", "null"}, "pattern": `^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$`,
+			"examples": []string{"2026-01-31 09:30:00"}}
 	case reflect.TypeFor[parley.Fields]():
-		return object{"type": "object", "additionalProperties": object{"type": "array", "items": object{"type": "string"}}}
+		return object{"type": "object", "additionalProperties": object{"type": "array",
+			"items": object{"type": "string"}}}
 	case rawType:
 		return object{}
 	}
@@ -208,7 +211,8 @@ func (s *Schemas) object(t reflect.Type, r role) object {
 		if fd.format == "variables" && r != outgoing {
 			doc = strings.TrimSpace(doc + " Numbers and booleans are taken too and kept as their text, null as an empty one.")
 		}
-		// In words, for generators take a field with a default for one that is always there: a client would have to send them all.
+		// In words, for generators take a field with a default for one that is always there: a client would have to
+		// send them all.
 		if def, ok := p["default"]; ok {
 			delete(p, "default")
 			text, _ := json.Marshal(def)
@@ -232,8 +236,8 @@ func (s *Schemas) object(t reflect.Type, r role) object {
 	return sc
 }
 
-// describe puts a field's rules into its schema, on the items where it is a list. Answers only say what they are: what is in the
-// database may be older than a rule.
+// describe puts a field's rules into its schema, on the items where it is a list. Answers only say what they are:
+// what is in the database may be older than a rule.
 func (fd *field) describe(p object, r role) {
 	if r == outgoing {
 		fd.close(p)

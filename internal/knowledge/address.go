@@ -19,8 +19,8 @@ func siteOf(u *url.URL) string {
 // sessions are parameters that tell visitors or their ways apart, not pages.
 var sessions = regexp.MustCompile(`(?i)^(phpsessid|jsessionid|aspsessionid.*|sessionid|session_id|sid|s|cfid|cftoken|utm_.*|fbclid|gclid|msclkid|mc_cid|mc_eid|ref|_ga)$`)
 
-// key is the same for addresses of the same page: without scheme, fragment, session, slash at the end and name of an index; parameters
-// in order.
+// key is the same for addresses of the same page: without scheme, fragment, session, slash at the end and name of an
+// index; parameters in order.
 func key(u *url.URL) string {
 	p := u.EscapedPath()
 	if i := strings.Index(strings.ToLower(p), ";jsessionid="); i >= 0 {
@@ -49,7 +49,8 @@ var (
 	media     = regexp.MustCompile(`(?i)\.(jpe?g|png|gif|svg|webp|ico|bmp|tiff?|mp[34]|m4[av]|avi|mov|webm|og[gv]|wav|flac|css|m?js|json|xml|rss|atom|zip|t?gz|bz2|xz|7z|rar|tar|deb|rpm|exe|msi|dmg|iso|apk|bin|woff2?|ttf|eot|csv|epub|ics)$`)
 )
 
-// trap says why a link is not followed: "file" for one that holds a document, "trap" for everything that leads nowhere, "" for a page.
+// trap says why a link is not followed: "file" for one that holds a document, "trap" for everything that leads
+// nowhere, "" for a page.
 func trap(u *url.URL) string {
 	p := u.Path
 	switch {

@@ -47,11 +47,12 @@ type Crawler struct {
 	limit func(*crawl)                               // for tests: smaller bounds
 }
 
-// Crawl reads a site into one text, whose sections know their pages' addresses. Pages that can't be read are warnings; when none can,
-// the first one's reason is the *[document.Failure].
+// Crawl reads a site into one text, whose sections know their pages' addresses. Pages that can't be read are
+// warnings; when none can, the first one's reason is the *[document.Failure].
 func (c *Crawler) Crawl(ctx context.Context, s Site) (*document.Text, error) {
-	r := &crawl{Crawler: c, client: c.Guard.Client(0), pageTime: pageTime, pageSize: pageSize, total: crawlTime, robots: map[string]*robotRules{},
-		seen: map[string]bool{}, kept: map[string]bool{}, hashes: map[[32]byte]bool{}}
+	r := &crawl{Crawler: c, client: c.Guard.Client(0), pageTime: pageTime, pageSize: pageSize, total: crawlTime,
+		robots: map[string]*robotRules{},
+		seen:   map[string]bool{}, kept: map[string]bool{}, hashes: map[[32]byte]bool{}}
 	defer c.Guard.Close()
 	if r.sleep == nil {
 		r.Crawler = &Crawler{c.Guard, c.Reader, c.Progress, pause, c.limit}
@@ -170,7 +171,8 @@ func (r *crawl) run(ctx context.Context) {
 		}
 	}
 	if errors.Is(context.Cause(ctx), errCrawlTime) {
-		r.skip("the website", fmt.Sprintf("it took longer than %v; the pages that were left then were not read", r.total))
+		r.skip("the website", fmt.Sprintf("it took longer than %v; the pages that were left then were not read",
+			r.total))
 	}
 }
 
@@ -226,7 +228,8 @@ func (r *crawl) extend(link string) {
 // keep takes a page's text, unless it is there already: by its canonical address, or by what it says.
 func (r *crawl) keep(u *url.URL, p *document.Page) {
 	at := u
-	if c, err := url.Parse(p.Canonical); err == nil && c.Host != "" && siteOf(c) == siteOf(u) && (strings.Trim(c.Path, "/") != "" || strings.Trim(u.Path, "/") == "") {
+	if c, err := url.Parse(p.Canonical); err == nil && c.Host != "" && siteOf(c) == siteOf(u) &&
+		(strings.Trim(c.Path, "/") != "" || strings.Trim(u.Path, "/") == "") {
 		at = c // a site whose every page calls its front page canonical is mistaken
 	}
 	h := sha256.New()

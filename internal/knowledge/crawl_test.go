@@ -48,12 +48,14 @@ func newWebsite(t *testing.T, pages map[string]http.HandlerFunc) *website {
 // read crawls with no pauses.
 func (w *website) read(t *testing.T, s Site, change ...func(*crawl)) (*document.Text, error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute) // each page has a process of its own, slow under the race detector
+	// each page has a process of its own, slow under the race detector
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	c := &Crawler{Guard: egress.New(netip.MustParsePrefix("127.0.0.1/32")), Reader: reader, sleep: func(_ context.Context, d time.Duration) error {
-		w.slept = append(w.slept, d)
-		return nil
-	}}
+	c := &Crawler{Guard: egress.New(netip.MustParsePrefix("127.0.0.1/32")), Reader: reader,
+		sleep: func(_ context.Context, d time.Duration) error {
+			w.slept = append(w.slept, d)
+			return nil
+		}}
 	if len(change) > 0 {
 		c.limit = change[0]
 	}
@@ -94,11 +96,15 @@ func (w *website) paths(got *document.Text) (out []string) {
 
 func TestCrawl(t *testing.T) {
 	w := newWebsite(t, map[string]http.HandlerFunc{
-		"/{$}": say("<title>Home</title><p>front", "/a", "b/", "/a#x", "/a?utm_source=z", "/b/index.html", "http://other.example/", "/pic.png", "/doc.pdf", "mailto:x@y.z", "/cal?month=5", "/2024/05/", "/x/y/x/y/x/y"),
-		"/a":   say("<h1>A</h1><p>alpha", "/deep"), "/b/": say("<p>beta", "/", "/deep"), "/deep": say("<p>deep"),
+		"/{$}": say("<title>Home</title><p>front", "/a", "b/", "/a#x", "/a?utm_source=z", "/b/index.html",
+			"http://other.example/", "/pic.png", "/doc.pdf", "mailto:x@y.z", "/cal?month=5", "/2024/05/",
+			"/x/y/x/y/x/y"),
+		"/a": say("<h1>A</h1><p>alpha", "/deep"), "/b/": say("<p>beta", "/", "/deep"), "/deep": say("<p>deep"),
 	})
 	var progress [][2]int
-	c := &Crawler{Guard: egress.New(netip.MustParsePrefix("127.0.0.1/32")), Reader: reader, Progress: func(done, total int) { progress = append(progress, [2]int{done, total}) }, sleep: func(context.Context, time.Duration) error { return nil }}
+	c := &Crawler{Guard: egress.New(netip.MustParsePrefix("127.0.0.1/32")), Reader: reader,
+		Progress: func(done, total int) { progress = append(progress, [2]int{done, total}) },
+		sleep:    func(context.Context, time.Duration) error { return nil }}
 	got, err := c.Crawl(t.Context(), Site{URL: w.URL + "/", Limit: 10})
 	if err != nil {
 		t.Fatal(err)
@@ -112,16 +118,21 @@ func TestCrawl(t *testing.T) {
 	if !slices.Equal(progress, [][2]int{{1, 3}, {2, 4}, {3, 4}, {4, 4}}) {
 		t.Errorf("progress %v", progress)
 	}
-	if got.Title != "Home" || len(got.Warnings) != 1 || !strings.Contains(got.Warnings[0], "/doc.pdf: it is a file") || len(w.agents) != 1 || !w.agents["ParleyBot/1.0"] {
+	if got.Title != "Home" || len(got.Warnings) != 1 ||
+		!strings.Contains(got.Warnings[0], "/doc.pdf: it is a file") || len(w.agents) != 1 ||
+		!w.agents["ParleyBot/1.0"] {
 		t.Errorf("%q %q %v", got.Title, got.Warnings, w.agents)
 	}
-	if s := got.Sections; s[0].Heading[0] != "Home" || s[1].Heading[0] != "A" || s[1].URL != w.URL+"/a" || s[1].Text != "alpha" && !strings.HasPrefix(s[1].Text, "alpha") {
+	if s := got.Sections; s[0].Heading[0] != "Home" || s[1].Heading[0] != "A" || s[1].URL != w.URL+"/a" ||
+		s[1].Text != "alpha" && !strings.HasPrefix(s[1].Text, "alpha") {
 		t.Errorf("%+v", s)
 	}
-	if got, err = w.read(t, Site{URL: w.URL + "/", Limit: 1}); err != nil || !slices.Equal(w.paths(got), []string{"/", "/a"}) {
+	if got, err = w.read(t, Site{URL: w.URL + "/", Limit: 1}); err != nil ||
+		!slices.Equal(w.paths(got), []string{"/", "/a"}) {
 		t.Errorf("limit 1: %v %q", err, w.paths(got))
 	}
-	if got, err = w.read(t, Site{Links: []string{w.URL + "/deep", w.URL + "/a", w.URL + "/deep"}}); err != nil || !slices.Equal(w.paths(got), []string{"/deep", "/a"}) {
+	if got, err = w.read(t, Site{Links: []string{w.URL + "/deep", w.URL + "/a", w.URL + "/deep"}}); err != nil ||
+		!slices.Equal(w.paths(got), []string{"/deep", "/a"}) {
 		t.Errorf("links: %v %q", err, w.paths(got))
 	}
 }
@@ -135,7 +146,9 @@ func TestCrawlRules(t *testing.T) {
 		"/robots.txt": func(w http.ResponseWriter, _ *http.Request) {
 			fmt.Fprint(w, "User-agent: *\nDisallow: /\n\nUser-agent: ParleyBot\nCrawl-delay: 2\nDisallow: /secret\n")
 		},
-		"/{$}":      say("<p>front", "/secret/a", "/hidden", "/header", "/nofollow", "/twin1", "/twin2", "/canon?v=1", "/canon?v=2", "/moved", "/out", "/loop", "/busy", "/gone", "/bin", "/json", "/empty", "/refresh", "/text", "/private"),
+		"/{$}": say("<p>front", "/secret/a", "/hidden", "/header", "/nofollow", "/twin1", "/twin2",
+			"/canon?v=1", "/canon?v=2", "/moved", "/out", "/loop", "/busy", "/gone", "/bin", "/json", "/empty",
+			"/refresh", "/text", "/private"),
 		"/secret/a": say("<p>secret"),
 		"/hidden":   say(`<meta name="robots" content="noindex"><p>hidden`, "/found"),
 		"/found":    say("<p>found behind hidden"),
@@ -144,8 +157,9 @@ func TestCrawlRules(t *testing.T) {
 			rw.Header().Add("X-Robots-Tag", "noindex")
 			say("<p>header")(rw, r)
 		},
-		"/nofollow": say(`<meta name="robots" content="nofollow"><p>nofollow`, "/unfollowed"), "/unfollowed": say("<p>x"),
-		"/twin1": say("<p>the same"), "/twin2": say("<p>the  same"),
+		"/nofollow":   say(`<meta name="robots" content="nofollow"><p>nofollow`, "/unfollowed"),
+		"/unfollowed": say("<p>x"),
+		"/twin1":      say("<p>the same"), "/twin2": say("<p>the  same"),
 		"/canon": func(rw http.ResponseWriter, r *http.Request) {
 			say(`<link rel=canonical href="/canon"><p>canon `+r.URL.RawQuery)(rw, r)
 		},
@@ -179,20 +193,25 @@ func TestCrawlRules(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := []string{"", "/nofollow", "/twin1", "/canon", "/there", "/busy", "/text", "/found", "/there2"}; !slices.Equal(w.paths(got), want) {
+	if want := []string{"", "/nofollow", "/twin1", "/canon", "/there", "/busy", "/text", "/found",
+		"/there2"}; !slices.Equal(w.paths(got), want) {
 		t.Errorf("kept %q\nwant %q", w.paths(got), want)
 	}
 	all := strings.Join(got.Warnings, "\n")
-	for path, why := range map[string]string{"/secret/a": "robots.txt forbids", "/hidden": "noindex", "/header": "noindex", "/out": "another website", "/loop": "too often", "/private": "another website", "/gone": "404", "/bin": "no web page although",
+	for path, why := range map[string]string{"/secret/a": "robots.txt forbids", "/hidden": "noindex",
+		"/header": "noindex", "/out": "another website", "/loop": "too often", "/private": "another website",
+		"/gone": "404", "/bin": "no web page although",
 		"/json": "no web page but application/json", "/empty": "drawn by scripts"} {
 		if !strings.Contains(all, w.URL+path+": ") || !strings.Contains(all, why) {
 			t.Errorf("%s: %q is not in\n%s", path, why, all)
 		}
 	}
-	if w.count("/secret/a") != 0 || w.count("/unfollowed") != 0 || w.count("/busy") != 2 || w.count("/robots.txt") != 1 {
+	if w.count("/secret/a") != 0 || w.count("/unfollowed") != 0 || w.count("/busy") != 2 ||
+		w.count("/robots.txt") != 1 {
 		t.Errorf("asked %q", w.asked)
 	}
-	if !slices.Contains(w.slept, 7*time.Second) || !slices.Contains(w.slept, 2*time.Second) || !slices.Contains(w.slept, politeness) {
+	if !slices.Contains(w.slept, 7*time.Second) || !slices.Contains(w.slept, 2*time.Second) ||
+		!slices.Contains(w.slept, politeness) {
 		t.Errorf("slept %v", w.slept)
 	}
 	for _, s := range got.Sections {
@@ -277,10 +296,12 @@ func TestCrawlHostile(t *testing.T) {
 	})
 	defer close(stop)
 	var links []string
-	for _, p := range []string{"good", "slow", "endless", "drip", "bomb", "badzip", "brotli", "cut", "charset", "later", "private", "file"} {
+	for _, p := range []string{"good", "slow", "endless", "drip", "bomb", "badzip", "brotli", "cut", "charset",
+		"later", "private", "file"} {
 		links = append(links, w.URL+"/"+p)
 	}
-	got, err := w.read(t, Site{Links: append(links, "not an address", "http://10.0.0.1/")}, func(r *crawl) { r.pageTime, r.pageSize = 500*time.Millisecond, 1<<20 })
+	got, err := w.read(t, Site{Links: append(links, "not an address", "http://10.0.0.1/")},
+		func(r *crawl) { r.pageTime, r.pageSize = 500*time.Millisecond, 1<<20 })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -288,8 +309,11 @@ func TestCrawlHostile(t *testing.T) {
 		t.Errorf("kept %q", p)
 	}
 	all := strings.Join(got.Warnings, "\n")
-	for _, want := range []string{"/slow: the server took too long", "/endless: only the first 1 MB", "/drip: the server took too long", "/badzip: the server's answer is badly compressed", "/brotli: the server packs it",
-		"/cut: the connection broke off", "/later: the server is busy (503)", "/private: the address is link-local", "/file: ", "not an address: it is not the address", "http://10.0.0.1/: the address is private"} {
+	for _, want := range []string{"/slow: the server took too long", "/endless: only the first 1 MB",
+		"/drip: the server took too long", "/badzip: the server's answer is badly compressed",
+		"/brotli: the server packs it",
+		"/cut: the connection broke off", "/later: the server is busy (503)", "/private: the address is link-local",
+		"/file: ", "not an address: it is not the address", "http://10.0.0.1/: the address is private"} {
 		if !strings.Contains(all, want) {
 			t.Errorf("%q is not in\n%s", want, all)
 		}
@@ -299,10 +323,13 @@ func TestCrawlHostile(t *testing.T) {
 	}
 }
 
-// TestCrawlNested: a page whose text stands in hundreds of elements, each of which calls for a look at what it holds, is read as others are.
+// TestCrawlNested: a page whose text stands in hundreds of elements, each of which calls for a look at what it holds,
+// is read as others are.
 func TestCrawlNested(t *testing.T) {
 	text := func(word string) string { return "<p>" + strings.Repeat(word, 3<<20/len(word)) + "</p>" }
-	w := newWebsite(t, map[string]http.HandlerFunc{"/robots.txt": http.NotFound, "/": say(strings.Repeat(`<div class="menu">`, 450) + text("harbour office ") + strings.Repeat("</div>", 450) + text("ware house "))})
+	w := newWebsite(t, map[string]http.HandlerFunc{"/robots.txt": http.NotFound,
+		"/": say(strings.Repeat(`<div class="menu">`, 450) + text("harbour office ") + strings.Repeat("</div>",
+			450) + text("ware house "))})
 	if got, err := w.read(t, Site{URL: w.URL}); err != nil || got.Size() < 2<<20 {
 		t.Errorf("%v", err)
 	}
@@ -313,7 +340,9 @@ func TestCrawlTraps(t *testing.T) {
 	n := 0
 	w := newWebsite(t, map[string]http.HandlerFunc{"/": func(rw http.ResponseWriter, r *http.Request) {
 		n++
-		say(fmt.Sprintf("<p>page %d %s", n, r.URL), fmt.Sprintf("/p%d/", n), fmt.Sprintf("%s/x", strings.TrimSuffix(r.URL.Path, "/")), fmt.Sprintf("?PHPSESSID=%d", n), fmt.Sprintf("?sort=%d", n))(rw, r)
+		say(fmt.Sprintf("<p>page %d %s", n, r.URL), fmt.Sprintf("/p%d/", n),
+			fmt.Sprintf("%s/x", strings.TrimSuffix(r.URL.Path, "/")), fmt.Sprintf("?PHPSESSID=%d", n),
+			fmt.Sprintf("?sort=%d", n))(rw, r)
 	}, "/robots.txt": http.NotFound})
 	got, err := w.read(t, Site{URL: w.URL, Limit: 20})
 	if err != nil {
@@ -341,17 +370,31 @@ func TestCrawlFails(t *testing.T) {
 		pages map[string]http.HandlerFunc
 		want  string
 	}{
-		"robots.txt forbids": {map[string]http.HandlerFunc{"/robots.txt": func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "User-agent: *\nDisallow: /") }, "/": say("<p>x")}, "robots.txt forbids"},
-		"robots.txt breaks":  {map[string]http.HandlerFunc{"/robots.txt": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) }, "/": say("<p>x")}, "robots.txt can't be read (the server answers 500)"},
-		"not there":          {map[string]http.HandlerFunc{"/robots.txt": http.NotFound, "/": http.NotFound}, "404 Not Found"},
-		"always busy":        {map[string]http.HandlerFunc{"/robots.txt": http.NotFound, "/": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(429) }}, "busy (429)"},
-		"a PDF":              {map[string]http.HandlerFunc{"/": func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Type", "application/pdf") }}, "it is a PDF"},
-		"noindex":            {map[string]http.HandlerFunc{"/": say("<meta name=parleybot content=none><p>x")}, "noindex"},
+		"robots.txt forbids": {map[string]http.HandlerFunc{"/robots.txt": func(w http.ResponseWriter,
+			_ *http.Request) {
+			fmt.Fprint(w, "User-agent: *\nDisallow: /")
+		}, "/": say("<p>x")}, "robots.txt forbids"},
+		"robots.txt breaks": {map[string]http.HandlerFunc{"/robots.txt": func(w http.ResponseWriter,
+			_ *http.Request) {
+			w.WriteHeader(500)
+		}, "/": say("<p>x")}, "robots.txt can't be read (the server answers 500)"},
+		"not there": {map[string]http.HandlerFunc{"/robots.txt": http.NotFound, "/": http.NotFound},
+			"404 Not Found"},
+		"always busy": {map[string]http.HandlerFunc{"/robots.txt": http.NotFound,
+			"/": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(429) }}, "busy (429)"},
+		"a PDF": {map[string]http.HandlerFunc{"/": func(w http.ResponseWriter,
+			_ *http.Request) {
+			w.Header().Set("Content-Type", "application/pdf")
+		}}, "it is a PDF"},
+		"noindex": {map[string]http.HandlerFunc{"/": say("<meta name=parleybot content=none><p>x")},
+			"noindex"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWebsite(t, c.pages)
 			_, err := w.read(t, Site{URL: w.URL, Limit: 3})
-			if failure := (*document.Failure)(nil); !errors.As(err, &failure) || !strings.Contains(failure.Reason, c.want) || !strings.HasPrefix(failure.Reason, "Nothing could be read from the website: "+w.URL) {
+			if failure := (*document.Failure)(nil); !errors.As(err, &failure) ||
+				!strings.Contains(failure.Reason, c.want) ||
+				!strings.HasPrefix(failure.Reason, "Nothing could be read from the website: "+w.URL) {
 				t.Errorf("%v", err)
 			}
 		})
@@ -360,13 +403,16 @@ func TestCrawlFails(t *testing.T) {
 
 // TestCrawlStops: the crawl's own time ends it and what was read stays; the caller's end is the caller's.
 func TestCrawlStops(t *testing.T) {
-	w := newWebsite(t, map[string]http.HandlerFunc{"/": say("<p>first", "/hang"), "/robots.txt": http.NotFound, "/hang": func(rw http.ResponseWriter, r *http.Request) { <-r.Context().Done() }})
-	got, err := w.read(t, Site{URL: w.URL, Limit: 3}, func(r *crawl) { r.total = 5 * time.Second }) // the first page's process starts slowly here
+	w := newWebsite(t, map[string]http.HandlerFunc{"/": say("<p>first", "/hang"), "/robots.txt": http.NotFound,
+		"/hang": func(rw http.ResponseWriter, r *http.Request) { <-r.Context().Done() }})
+	// the first page's process starts slowly here
+	got, err := w.read(t, Site{URL: w.URL, Limit: 3}, func(r *crawl) { r.total = 5 * time.Second })
 	if err != nil || len(w.paths(got)) != 1 || !strings.Contains(strings.Join(got.Warnings, ""), "took longer than") {
 		t.Errorf("%v %+v", err, got)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	c := &Crawler{Guard: egress.New(netip.MustParsePrefix("127.0.0.1/32")), Reader: reader, Progress: func(int, int) { cancel() }}
+	c := &Crawler{Guard: egress.New(netip.MustParsePrefix("127.0.0.1/32")), Reader: reader,
+		Progress: func(int, int) { cancel() }}
 	if _, err := c.Crawl(ctx, Site{URL: w.URL, Limit: 3}); !errors.Is(err, context.Canceled) {
 		t.Errorf("canceled: %v", err)
 	}
@@ -374,10 +420,13 @@ func TestCrawlStops(t *testing.T) {
 
 func TestAddresses(t *testing.T) {
 	same := [][]string{
-		{"http://example.com", "https://www.example.com/", "http://EXAMPLE.com:80/index.html", "https://example.com:443/#top", "http://example.com/?utm_source=a&fbclid=b"},
-		{"http://example.com/a/b", "http://example.com/a/b/", "http://example.com/a//b", "http://example.com/a/./c/../b;jsessionid=12?PHPSESSID=9"},
+		{"http://example.com", "https://www.example.com/", "http://EXAMPLE.com:80/index.html",
+			"https://example.com:443/#top", "http://example.com/?utm_source=a&fbclid=b"},
+		{"http://example.com/a/b", "http://example.com/a/b/", "http://example.com/a//b",
+			"http://example.com/a/./c/../b;jsessionid=12?PHPSESSID=9"},
 		{"http://example.com/?a=1&b=2", "http://example.com/?b=2&a=1&sid=7"},
-		{"http://example.com:8080/"}, {"http://sub.example.com/"}, {"http://example.com/a/c"}, {"http://example.com/?a=2"},
+		{"http://example.com:8080/"}, {"http://sub.example.com/"}, {"http://example.com/a/c"},
+		{"http://example.com/?a=2"},
 	}
 	at := map[string]int{}
 	for i, list := range same {
@@ -394,7 +443,9 @@ func TestAddresses(t *testing.T) {
 			}
 		}
 	}
-	for link, want := range map[string]string{"/a": "", "/2024/05/my-article": "", "/v2/2024": "", "/2024/05": "trap", "/2024/05/12/": "trap", "/news/2024-05-12": "trap", "/a.PNG": "trap", "/a.docx": "file", "/x?page=2": "", "/x?Month=5": "trap",
+	for link, want := range map[string]string{"/a": "", "/2024/05/my-article": "", "/v2/2024": "",
+		"/2024/05": "trap", "/2024/05/12/": "trap", "/news/2024-05-12": "trap", "/a.PNG": "trap", "/a.docx": "file",
+		"/x?page=2": "", "/x?Month=5": "trap",
 		"/a/b/a/b/a/b": "trap", "/1/2/3/4/5/6/7/8/9/10/11/12/13": "trap", "/" + strings.Repeat("a", 1000): "trap"} {
 		u, err := url.Parse("http://example.com" + link)
 		if err != nil {
@@ -407,7 +458,8 @@ func TestAddresses(t *testing.T) {
 }
 
 func TestRetryAfter(t *testing.T) {
-	for v, want := range map[string]time.Duration{"": 5 * time.Second, "12": 12 * time.Second, "-1": 5 * time.Second, "soon": 5 * time.Second, "Mon, 02 Jan 2006 15:04:05 GMT": 0} {
+	for v, want := range map[string]time.Duration{"": 5 * time.Second, "12": 12 * time.Second,
+		"-1": 5 * time.Second, "soon": 5 * time.Second, "Mon, 02 Jan 2006 15:04:05 GMT": 0} {
 		if got := retryAfter(http.Header{"Retry-After": {v}}, 1); got != want {
 			t.Errorf("%q: %v", v, got)
 		}
@@ -415,7 +467,8 @@ func TestRetryAfter(t *testing.T) {
 }
 
 func FuzzRobots(f *testing.F) {
-	for _, s := range []string{"User-agent: *\nDisallow: /", "User-agent: parleybot\nAllow: /a*$\nCrawl-delay: 1e9", "Crawl-delay: -1\n\xff", "Disallow: *****************a"} {
+	for _, s := range []string{"User-agent: *\nDisallow: /", "User-agent: parleybot\nAllow: /a*$\nCrawl-delay: 1e9",
+		"Crawl-delay: -1\n\xff", "Disallow: *****************a"} {
 		f.Add([]byte(s), "/a")
 	}
 	f.Fuzz(func(t *testing.T, b []byte, path string) {

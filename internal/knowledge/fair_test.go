@@ -11,8 +11,8 @@ import (
 	"parley/internal/store/storetest"
 )
 
-// TestSlowSitesOfOne: whose websites are slow waits for them alone, is given all the places that are theirs and no more, and loses no
-// document.
+// TestSlowSitesOfOne: whose websites are slow waits for them alone, is given all the places that are theirs and no
+// more, and loses no document.
 func TestSlowSitesOfOne(t *testing.T) {
 	each(t, func(t *testing.T, l *library) {
 		var mu sync.Mutex
@@ -50,7 +50,8 @@ func TestSlowSitesOfOne(t *testing.T) {
 			}
 		}
 		mu.Lock()
-		delete(reading, slow[0].ID) // its place is the next one's from the moment it is deleted, a little before its reader ends
+		// its place is the next one's from the moment it is deleted, a little before its reader ends
+		delete(reading, slow[0].ID)
 		mu.Unlock()
 		if err := l.Delete(t.Context(), l.user.ID, l.base, slow[0].ID); err != nil {
 			t.Fatal(err)

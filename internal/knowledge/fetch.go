@@ -32,7 +32,8 @@ type reason string
 
 func (e reason) Error() string { return string(e) }
 
-// fetch gets a page: through redirects one by one, each by the rules of its site, and again after a pause where the server asks for one.
+// fetch gets a page: through redirects one by one, each by the rules of its site, and again after a pause where the
+// server asks for one.
 func (r *crawl) fetch(ctx context.Context, link string) (*fetched, error) {
 	u, err := url.Parse(link)
 	if err != nil {
@@ -117,7 +118,8 @@ func (r *crawl) get(ctx context.Context, u *url.URL) (*http.Response, *fetched, 
 		return nil, nil, reason("the server packs it in a way that was not asked for (" + short(enc) + ")")
 	}
 	for _, rules := range resp.Header.Values("X-Robots-Tag") {
-		if agent, rest, ok := strings.Cut(rules, ":"); ok && !strings.EqualFold(strings.TrimSpace(agent), document.RobotName) && !strings.Contains(agent, ",") {
+		if agent, rest, ok := strings.Cut(rules, ":"); ok &&
+			!strings.EqualFold(strings.TrimSpace(agent), document.RobotName) && !strings.Contains(agent, ",") {
 			continue // another crawler's
 		} else if ok {
 			rules = rest

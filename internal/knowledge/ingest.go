@@ -36,8 +36,8 @@ type ingestArgs struct {
 // Kind implements river.JobArgs.
 func (ingestArgs) Kind() string { return "document_ingest" }
 
-// ingest may run twice, and at two places at once: the lease lets one of them go on, a run begins by removing what a former attempt of it
-// left behind, and its passages are found only when all are there.
+// ingest may run twice, and at two places at once: the lease lets one of them go on, a run begins by removing what a
+// former attempt of it left behind, and its passages are found only when all are there.
 func (d *Library) ingest(ctx context.Context, job *river.Job[ingestArgs]) error {
 	var doc *parley.Document
 	var owner int64
@@ -93,9 +93,10 @@ func (d *Library) read(ctx context.Context, job *river.Job[ingestArgs], doc *par
 		slog.Error("process a document", "document", doc.ID, "error", err)
 		failure = &document.Failure{Reason: p.excuse(err)}
 	default: // the next attempt may do better
-		return errors.Join(fmt.Errorf("process document %d: %w", doc.ID, err), d.DB.Write(context.WithoutCancel(ctx), func(ctx context.Context, tx *store.Tx) error {
-			return tx.UnleaseDocument(ctx, doc)
-		}))
+		return errors.Join(fmt.Errorf("process document %d: %w", doc.ID, err),
+			d.DB.Write(context.WithoutCancel(ctx), func(ctx context.Context, tx *store.Tx) error {
+				return tx.UnleaseDocument(ctx, doc)
+			}))
 	}
 	return p.finish(context.WithoutCancel(ctx), failure.Reason)
 }
@@ -127,9 +128,11 @@ func (p *processing) progress() parley.Progress {
 	return parley.Progress{Done: int(p.done.Load()), Total: int(p.total.Load())}
 }
 
-// run reads, cuts, embeds and stores. A heartbeat keeps the lease meanwhile and ends the work when the document is deleted.
+// run reads, cuts, embeds and stores. A heartbeat keeps the lease meanwhile and ends the work when the document is
+// deleted.
 func (p *processing) run(ctx context.Context) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, ingestTime, document.Fail("Reading took longer than %v. Split the document into smaller ones.", ingestTime))
+	ctx, cancel := context.WithTimeoutCause(ctx, ingestTime,
+		document.Fail("Reading took longer than %v. Split the document into smaller ones.", ingestTime))
 	defer cancel()
 	ctx, stop := context.WithCancelCause(ctx)
 	beating := make(chan struct{})
@@ -208,7 +211,8 @@ func (p *processing) process(ctx context.Context) error {
 	}
 	words, title := search.Lexicon{}, titleOf(p.doc, text)
 	step := batch
-	if !p.DB.SQLite() && p.Embedder == nil { // a batch takes little time and no writer waits for it, and each counts its words anew
+	// a batch takes little time and no writer waits for it, and each counts its words anew
+	if !p.DB.SQLite() && p.Embedder == nil {
 		step = 5 * batch
 	}
 	for from := 0; from < len(cut); from += step {
@@ -243,8 +247,8 @@ func (p *processing) text(ctx context.Context) (*document.Text, error) {
 	return p.ReadFile(ctx, p.doc.Type, file)
 }
 
-// titleOf is what a document is found by beside its text: its name, and what it calls itself where that says more. A later name counts from
-// the next reading on.
+// titleOf is what a document is found by beside its text: its name, and what it calls itself where that says more. A
+// later name counts from the next reading on.
 func titleOf(doc *parley.Document, text *document.Text) string {
 	if text.Title == "" || strings.Contains(strings.ToLower(doc.Name), strings.ToLower(text.Title)) {
 		return doc.Name
@@ -256,7 +260,8 @@ func titleOf(doc *parley.Document, text *document.Text) string {
 func (p *processing) store(ctx context.Context, l search.Lexicon, title string, from int, cut []document.Chunk) error {
 	chunks := make([]search.Chunk, len(cut))
 	for i, c := range cut {
-		chunks[i] = search.Chunk{Position: from + i, Title: title, Heading: c.Heading, Page: c.Page, URL: c.URL, Text: c.Text}
+		chunks[i] = search.Chunk{Position: from + i, Title: title, Heading: c.Heading, Page: c.Page, URL: c.URL,
+			Text: c.Text}
 	}
 	if p.Embedder != nil {
 		if err := p.embed(ctx, chunks); err != nil {
@@ -328,7 +333,8 @@ func (d *Library) drop(ctx context.Context, doc *parley.Document, keep int64) er
 	}
 }
 
-// tidyArgs is the job that removes what a document holds and nobody can find: all of a deleted one, else what its live run has replaced.
+// tidyArgs is the job that removes what a document holds and nobody can find: all of a deleted one, else what its
+// live run has replaced.
 type tidyArgs struct {
 	Document int64 `json:"document"`
 }

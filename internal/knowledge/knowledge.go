@@ -20,8 +20,8 @@ import (
 // Queue is where the jobs of this package are worked; how many at a time is its MaxWorkers, which is to be Readers.
 const Queue = "knowledge"
 
-// How many documents are processed at a time. Most of the time a website is waited for, so there are more readers than processors, and no
-// user has more places than a few of them: whose websites are slow waits for them alone.
+// How many documents are processed at a time. Most of the time a website is waited for, so there are more readers
+// than processors, and no user has more places than a few of them: whose websites are slow waits for them alone.
 const (
 	Readers = 8 // of a process
 	Places  = 2 // of a user, in all processes
@@ -46,12 +46,13 @@ var errUnderWay = parley.Errorf(parley.Conflict, "The document is being processe
 // strayAfter is when a file that no document came to name is removed.
 const strayAfter = 2 * time.Hour
 
-// Upload stores a document's file and gives its name in blob storage, to be given to Add. The file of an upload that never becomes a
-// document is removed later, also when this process dies.
+// Upload stores a document's file and gives its name in blob storage, to be given to Add. The file of an upload that
+// never becomes a document is removed later, also when this process dies.
 func (d *Library) Upload(ctx context.Context, r io.Reader) (name string, size int64, err error) {
 	name = "documents/" + uuid.NewString()
 	err = d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
-		return tx.Enqueue(ctx, strayArgs{name}, &river.InsertOpts{Queue: Queue, ScheduledAt: time.Now().Add(strayAfter)})
+		return tx.Enqueue(ctx, strayArgs{name}, &river.InsertOpts{Queue: Queue,
+			ScheduledAt: time.Now().Add(strayAfter)})
 	})
 	if err != nil {
 		return "", 0, err
@@ -77,8 +78,8 @@ func (d *Library) Add(ctx context.Context, userID, knowledgebaseID int64, doc *p
 	})
 }
 
-// Again has a document processed once more: a failed one, or a website that has changed. What is found of it stays until that has
-// succeeded.
+// Again has a document processed once more: a failed one, or a website that has changed. What is found of it stays
+// until that has succeeded.
 func (d *Library) Again(ctx context.Context, userID, knowledgebaseID, id int64) (*parley.Document, error) {
 	var doc *parley.Document
 	err := d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
@@ -154,8 +155,9 @@ func (d *Library) lease() time.Duration {
 	return d.Lease
 }
 
-// resume enqueues anew what has lost its process, or waits for a place that a process left without a word. The former job, which its queue
-// believes to be running, does nothing when it comes back: the lease is another's then, or the work done.
+// resume enqueues anew what has lost its process, or waits for a place that a process left without a word. The former
+// job, which its queue believes to be running, does nothing when it comes back: the lease is another's then, or the
+// work done.
 func (d *Library) resume(ctx context.Context) error {
 	users, err := d.DB.WaitingOwners(ctx)
 	if err != nil {

@@ -23,7 +23,8 @@ import (
 	"parley/internal/store/storetest"
 )
 
-// library is a Library on a real database. Its files are texts: a line "# x" is a heading, the others are what stands below it.
+// library is a Library on a real database. Its files are texts: a line "# x" is a heading, the others are what stands
+// below it.
 type library struct {
 	testing.TB
 	*Library
@@ -58,7 +59,8 @@ func newLibrary(t testing.TB, db *store.DB) *library {
 	l.ReadSite = func(ctx context.Context, d *parley.Document, progress func(done, total int)) (*document.Text, error) {
 		n := l.read.Add(1)
 		progress(1, 2)
-		return &document.Text{Sections: []document.Section{{URL: d.URL, Text: fmt.Sprintf("The site was read %d times.", n)}}}, nil
+		return &document.Text{Sections: []document.Section{{URL: d.URL,
+			Text: fmt.Sprintf("The site was read %d times.", n)}}}, nil
 	}
 	l.base = l.knowledgebase(l.user.ID)
 	return l
@@ -103,7 +105,8 @@ func (l *library) work() (stop func()) {
 	soft, cut := context.WithCancel(l.Context())
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		err := l.DB.Work(ctx, soft, store.Jobs{Workers: workers, Queues: map[string]river.QueueConfig{Queue: {MaxWorkers: Readers}}})
+		err := l.DB.Work(ctx, soft, store.Jobs{Workers: workers,
+			Queues: map[string]river.QueueConfig{Queue: {MaxWorkers: Readers}}})
 		if err != nil {
 			l.Error(err)
 		}
@@ -190,22 +193,28 @@ func TestDocumentsAnswer(t *testing.T) {
 	each(t, func(t *testing.T, l *library) {
 		l.work()
 		d := l.settled(l.add("Handbook", handbook).ID)
-		if d.Status != parley.KnowledgeActive || d.ChunksCount != 3 || d.Progress != (parley.Progress{Done: 3, Total: 3}) || d.Error != nil {
+		if d.Status != parley.KnowledgeActive || d.ChunksCount != 3 ||
+			d.Progress != (parley.Progress{Done: 3, Total: 3}) || d.Error != nil {
 			t.Fatalf("%+v", d)
 		}
 		for query, want := range map[string]string{
-			"When do I get my money back? refund": "Goods can be", "opening hours": "The bakery", "How are cakes delivered?": "Bread is",
-			"delivery": "Bread is", "OPENING": "The bakery", "refudns": "Goods can be", "bicyle delivry": "Bread is", "opning huors": "The bakery", "sundays": "The bakery",
+			"When do I get my money back? refund": "Goods can be", "opening hours": "The bakery",
+			"How are cakes delivered?": "Bread is",
+			"delivery":                 "Bread is", "OPENING": "The bakery", "refudns": "Goods can be",
+			"bicyle delivry": "Bread is", "opning huors": "The bakery", "sundays": "The bakery",
 		} {
 			got := l.find(query)
-			if len(got) == 0 || !strings.HasPrefix(got[0].Text, want) || got[0].DocumentName != "Handbook" || got[0].Score <= 0 || got[0].Score > 1 {
+			if len(got) == 0 || !strings.HasPrefix(got[0].Text, want) || got[0].DocumentName != "Handbook" ||
+				got[0].Score <= 0 || got[0].Score > 1 {
 				t.Errorf("%q found %+v", query, got)
 			}
 		}
-		if got := l.find("opening hours"); got[0].Source.Source != "Opening hours" || got[0].Heading != "Opening hours" {
+		if got := l.find("opening hours"); got[0].Source.Source != "Opening hours" ||
+			got[0].Heading != "Opening hours" {
 			t.Errorf("%+v", got[0].Source)
 		}
-		for _, query := range []string{"", "   ", "the of and", "xylophonist", "\x00", "'\"; DROP TABLE chunks --", "(", "\"", "a OR b NOT c*", "\xff\xfe"} {
+		for _, query := range []string{"", "   ", "the of and", "xylophonist", "\x00", "'\"; DROP TABLE chunks --",
+			"(", "\"", "a OR b NOT c*", "\xff\xfe"} {
 			if got := l.find(query); len(got) != 0 {
 				t.Errorf("%q found %+v", query, got)
 			}
@@ -260,8 +269,10 @@ Der Schlüssel für die Straße liegt im Café. Geöffnet wird um sieben, die Li
 # वितरण
 रोटी साइकिल से पहुंचाई जाती है।
 `).ID)
-		for query, want := range map[string]string{"oeffnungszeiten strasse": "Der", "schlussel": "Der", "Wann ist GEÖFFNET?": "Der", "lieferung": "Der", "cafe": "Der", "доставка хлеба": "Мы",
-			"велосипде": "Мы", "自転車": "パン", "面包店": "パン", "αρτοποιειο": "Το", "המאפייה": "המ", "เปิดเจ็ดโมง": "ร้", "साइकिल": "रो"} {
+		for query, want := range map[string]string{"oeffnungszeiten strasse": "Der", "schlussel": "Der",
+			"Wann ist GEÖFFNET?": "Der", "lieferung": "Der", "cafe": "Der", "доставка хлеба": "Мы",
+			"велосипде": "Мы", "自転車": "パン", "面包店": "パン", "αρτοποιειο": "Το", "המאפייה": "המ", "เปิดเจ็ดโมง": "ร้",
+			"साइकिल": "रो"} {
 			if got := l.find(query); len(got) == 0 || !strings.HasPrefix(got[0].Text, want) {
 				t.Errorf("%q found %+v", query, got)
 			}
@@ -279,17 +290,20 @@ func TestFailuresSayWhy(t *testing.T) {
 		}
 		l.work()
 		d := l.settled(l.add("Locked", handbook).ID)
-		if d.Status != parley.KnowledgeFailed || d.Error == nil || !strings.HasPrefix(*d.Error, "The file is encrypted.") {
+		if d.Status != parley.KnowledgeFailed || d.Error == nil ||
+			!strings.HasPrefix(*d.Error, "The file is encrypted.") {
 			t.Fatalf("%+v", d)
 		}
 		good := l.settled(l.add("Good", "# Bread\nRye and wheat.").ID)
-		if k, _ := l.DB.Knowledgebase(t.Context(), l.user.ID, l.base); k.Status != parley.KnowledgeFailed || good.Status != parley.KnowledgeActive {
+		if k, _ := l.DB.Knowledgebase(t.Context(), l.user.ID, l.base); k.Status != parley.KnowledgeFailed ||
+			good.Status != parley.KnowledgeActive {
 			t.Errorf("%+v", k)
 		}
 		if len(l.find("rye")) != 1 {
 			t.Error("a failed document hides a good one")
 		}
-		if d, err := l.Again(t.Context(), l.user.ID, l.base, d.ID); err != nil || d.Status != parley.KnowledgeProcessing || d.Error != nil {
+		if d, err := l.Again(t.Context(), l.user.ID, l.base, d.ID); err != nil ||
+			d.Status != parley.KnowledgeProcessing || d.Error != nil {
 			t.Fatal(d, err)
 		}
 		if d = l.settled(d.ID); d.Status != parley.KnowledgeActive || len(l.find("refunds")) == 0 {
@@ -311,7 +325,8 @@ func TestAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		l.settled(d.ID)
-		if got := l.find("site read times"); len(got) != 1 || !strings.Contains(got[0].Text, "read 1 times") || got[0].URL != "https://example.com/" {
+		if got := l.find("site read times"); len(got) != 1 || !strings.Contains(got[0].Text, "read 1 times") ||
+			got[0].URL != "https://example.com/" {
 			t.Fatalf("%+v", got)
 		}
 		before := l.counts()
@@ -379,7 +394,8 @@ func TestDeletedWithAllThatWasDerived(t *testing.T) {
 		long := strings.Repeat("# Part\nWords of many kinds fill this part of a book about bread and cakes.\n\n# Other\nRye.\n\n", 300)
 		first, second := l.settled(l.add("First", handbook).ID), l.settled(l.add("Second", long).ID)
 		some := l.counts()
-		if some["vectors"] != some["chunks"] || some["chunks"] == 0 || some["words"] == 0 || some["word_tokens"] == 0 || some["chunk_tokens"] == 0 {
+		if some["vectors"] != some["chunks"] || some["chunks"] == 0 || some["words"] == 0 ||
+			some["word_tokens"] == 0 || some["chunk_tokens"] == 0 {
 			t.Fatalf("%v", some)
 		}
 		if err := l.Delete(t.Context(), l.user.ID, l.base, second.ID); err != nil {
@@ -528,7 +544,8 @@ func (m *meaning) Embed(ctx context.Context, texts []string) ([][]float32, error
 	if err := m.fail.Load(); err != nil {
 		return nil, err
 	}
-	topics := [][]string{{"refund", "money", "back"}, {"open", "close", "hours"}, {"deliver", "bicycle", "bike", "van"}, {"rye", "bread"}}
+	topics := [][]string{{"refund", "money", "back"}, {"open", "close", "hours"},
+		{"deliver", "bicycle", "bike", "van"}, {"rye", "bread"}}
 	out := make([][]float32, len(texts))
 	for i, text := range texts {
 		v := make([]float32, 70)
@@ -553,7 +570,8 @@ func TestMeaning(t *testing.T) {
 		l.Embedder = m
 		l.work()
 		l.settled(l.add("Handbook", handbook).ID)
-		if got := l.find("bike"); len(got) == 0 || !strings.HasPrefix(got[0].Text, "Bread is") { // by a word that stands nowhere
+		// by a word that stands nowhere
+		if got := l.find("bike"); len(got) == 0 || !strings.HasPrefix(got[0].Text, "Bread is") {
 			t.Errorf("%+v", got)
 		}
 		l.settled(l.add("More", "# Rye\nA dark grain.").ID) // the codes follow

@@ -15,11 +15,15 @@ func (d *Library) Create(ctx context.Context, userID int64, body map[string]any)
 	if err := form.Bind(body, k, true).Err(); err != nil {
 		return nil, err
 	}
-	return k, d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error { return tx.CreateKnowledgebase(ctx, userID, k) })
+	return k, d.DB.Write(ctx, func(ctx context.Context,
+		tx *store.Tx) error {
+		return tx.CreateKnowledgebase(ctx, userID, k)
+	})
 }
 
 // Change changes the fields of a knowledgebase that body names. A body that changes nothing writes nothing.
-func (d *Library) Change(ctx context.Context, userID, id int64, body map[string]any) (k *parley.Knowledgebase, err error) {
+func (d *Library) Change(ctx context.Context, userID, id int64, body map[string]any) (k *parley.Knowledgebase,
+	err error) {
 	err = d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
 		if k, err = tx.Knowledgebase(ctx, userID, id); err != nil {
 			return err
@@ -40,7 +44,8 @@ type DocumentName struct {
 }
 
 // Rename changes the fields of a document that body names. A body that changes nothing writes nothing.
-func (d *Library) Rename(ctx context.Context, userID, knowledgebaseID, id int64, body map[string]any) (doc *parley.Document, err error) {
+func (d *Library) Rename(ctx context.Context, userID, knowledgebaseID, id int64,
+	body map[string]any) (doc *parley.Document, err error) {
 	err = d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
 		if doc, err = tx.Document(ctx, userID, knowledgebaseID, id); err != nil {
 			return err

@@ -25,7 +25,8 @@ func TestQuestionsPerSearch(t *testing.T) {
 	stop := l.work()
 	l.settled(l.add("Handbook", handbook+strings.Repeat("\n# More\nBread of every kind is delivered daily.\n", 300)).ID)
 	stop()
-	for query, want := range map[string]int64{"delivery bread": 4, "delivrey of braed": 6} { // state, words, [slips, their words,] postings, passages
+	// state, words, [slips, their words,] postings, passages
+	for query, want := range map[string]int64{"delivery bread": 4, "delivrey of braed": 6} {
 		before := count.n.Load()
 		if len(l.find(query)) == 0 {
 			t.Errorf("%q found nothing", query)

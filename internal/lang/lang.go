@@ -1,7 +1,8 @@
-// Package lang holds what is known of languages: the words that turn-taking goes by, the sentences that are always there, and how a text
-// becomes sentences that can be said. What differs from language to language is data, a file for each in data; the rest is pure
-// functions. A language without a file, or without a part of it, falls back: on the sounds of listening alone, on English phrases and
-// signs, on one filler; nothing but such sounds tells its listeners from those who interrupt, and only punctuation tells its sentences' ends.
+// Package lang holds what is known of languages: the words that turn-taking goes by, the sentences that are always
+// there, and how a text becomes sentences that can be said. What differs from language to language is data, a file
+// for each in data; the rest is pure functions. A language without a file, or without a part of it, falls back: on
+// the sounds of listening alone, on English phrases and signs, on one filler; nothing but such sounds tells its
+// listeners from those who interrupt, and only punctuation tells its sentences' ends.
 package lang
 
 import (
@@ -63,8 +64,9 @@ type Signs struct {
 
 // Answering is how answering machines are told from people who take a call.
 type Answering struct {
-	Machine []string           `json:"machine"` // said by answering machines, and not by people who take a call
-	Opening []string           `json:"opening"` // machines begin with these; people say them too, but not before they know who called
+	Machine []string `json:"machine"` // said by answering machines, and not by people who take a call
+	// machines begin with these; people say them too, but not before they know who called
+	Opening []string           `json:"opening"`
 	Person  []string           `json:"person"`  // said by people who greet at length
 	Weights map[string]float64 `json:"weights"` // what single words tell: positive for a machine, negative for a person
 }

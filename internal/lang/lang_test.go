@@ -12,9 +12,11 @@ import (
 	"parley/internal/provider"
 )
 
-// required says which keys a file that has a part must fill in: a language is complete for what it claims. What is not named is optional.
+// required says which keys a file that has a part must fill in: a language is complete for what it claims. What is
+// not named is optional.
 var required = map[string][]string{
-	"words":     {"listening", "greetings", "farewells", "answers", "dangling", "numbers", "positive", "negative", "questions"},
+	"words": {"listening", "greetings", "farewells", "answers", "dangling", "numbers", "positive", "negative",
+		"questions"},
 	"phrases":   {"still_there", "moment", "still_on", "apology", "failure"},
 	"signs":     {"dot", "at", "slash"},
 	"answering": {"machine"},
@@ -26,8 +28,8 @@ var without = map[string][]string{"ja": {"dangling", "numbers"}, "zh": {"danglin
 // borrowing are the languages of the catalog's whose fixed sentences are English, as nobody has written theirs yet.
 var borrowing = []string{"sr", "sl", "fa", "ur", "ta", "th", "et", "lv", "lt", "is"}
 
-// Every language's file is read strictly, and is complete for what it claims; a language of the catalog's has phrases of its own, or is
-// known to borrow them.
+// Every language's file is read strictly, and is complete for what it claims; a language of the catalog's has phrases
+// of its own, or is known to borrow them.
 func TestComplete(t *testing.T) {
 	files, err := fs.Sub(data, "data")
 	if err != nil {
@@ -87,16 +89,20 @@ func TestComplete(t *testing.T) {
 // A language that is not known, or only in part, falls back.
 func TestFallback(t *testing.T) {
 	english, unknown, estonian, swedish := Of("en"), Of("xx"), Of("et"), Of("sv")
-	if unknown.Phrases != english.Phrases || !unknown.English || !english.English || estonian.Phrases != english.Phrases || !estonian.OrdinalDot {
+	if unknown.Phrases != english.Phrases || !unknown.English || !english.English ||
+		estonian.Phrases != english.Phrases || !estonian.OrdinalDot {
 		t.Error("phrases")
 	}
-	if swedish.English || swedish.Phrases == english.Phrases || swedish.Signs == english.Signs || unknown.Signs != english.Signs || Of("hi").Signs != english.Signs {
+	if swedish.English || swedish.Phrases == english.Phrases || swedish.Signs == english.Signs ||
+		unknown.Signs != english.Signs || Of("hi").Signs != english.Signs {
 		t.Error("phrases or signs of a language that has them")
 	}
-	if len(unknown.Words.Listening) != len(known().Sounds) || !swedish.Words.Listening["mm-hm"] || len(swedish.Words.Answers) != 0 || !swedish.Words.Dangling["um"] {
+	if len(unknown.Words.Listening) != len(known().Sounds) || !swedish.Words.Listening["mm-hm"] ||
+		len(swedish.Words.Answers) != 0 || !swedish.Words.Dangling["um"] {
 		t.Error("words")
 	}
-	if !slices.Equal(swedish.Fillers, []string{"Hmm."}) || !slices.Equal(unknown.Fillers, swedish.Fillers) || len(english.Fillers) < 2 {
+	if !slices.Equal(swedish.Fillers, []string{"Hmm."}) || !slices.Equal(unknown.Fillers, swedish.Fillers) ||
+		len(english.Fillers) < 2 {
 		t.Error("fillers")
 	}
 }
@@ -113,8 +119,10 @@ func TestStrict(t *testing.T) {
 		`EOF`:                       `{"words": {`,
 		`cannot unmarshal`:          `{"fillers": "Hmm."}`,
 	} {
-		files := fstest.MapFS{"common.json": {Data: []byte("{}")}, "en.json": {Data: []byte("{}")}, "yy.json": {Data: []byte(file)}}
-		if _, err := load(files); err == nil || !strings.Contains(err.Error(), wrong) || !strings.Contains(err.Error(), "yy.json") {
+		files := fstest.MapFS{"common.json": {Data: []byte("{}")}, "en.json": {Data: []byte("{}")},
+			"yy.json": {Data: []byte(file)}}
+		if _, err := load(files); err == nil || !strings.Contains(err.Error(), wrong) ||
+			!strings.Contains(err.Error(), "yy.json") {
 			t.Errorf("%s: %v, want one that says %q", file, err, wrong)
 		}
 	}

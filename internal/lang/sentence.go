@@ -70,7 +70,8 @@ func (s *Splitter) end() int {
 			if n == len(s.text) {
 				return 0 // what follows decides
 			}
-			if after, _ := utf8.DecodeRuneInString(s.text[n:]); !unicode.IsSpace(after) || r == ';' && s.Language != "el" {
+			if after, _ := utf8.DecodeRuneInString(s.text[n:]); !unicode.IsSpace(after) || r == ';' &&
+				s.Language != "el" {
 				break
 			}
 			if r == '.' && !s.isEnd(i) {
@@ -131,8 +132,8 @@ func (s *Splitter) spaces(i int) int {
 	return i
 }
 
-// isEnd says whether the full stop at i ends a sentence: not after an abbreviation, an initial, the number of a list, or, in languages that
-// write ordinals so, any number.
+// isEnd says whether the full stop at i ends a sentence: not after an abbreviation, an initial, the number of a list,
+// or, in languages that write ordinals so, any number.
 func (s *Splitter) isEnd(i int) bool {
 	before := s.text[:i]
 	word := before[strings.LastIndexFunc(before, unicode.IsSpace)+1:]
@@ -142,10 +143,12 @@ func (s *Splitter) isEnd(i int) bool {
 	}
 	lower := strings.ToLower(word)
 	runes := []rune(word)
-	if len(runes) == 1 && unicode.IsLetter(runes[0]) && !spaceless(runes[0]) && !(runes[0] == 'I' && s.Language == "en") {
+	if len(runes) == 1 && unicode.IsLetter(runes[0]) && !spaceless(runes[0]) &&
+		!(runes[0] == 'I' && s.Language == "en") {
 		return false // an initial, z. B.
 	}
-	if strings.Contains(word, ".") && !strings.ContainsFunc(word, unicode.IsDigit) && utf8.RuneCountInString(word) <= 5 && !strings.Contains(word, "..") {
+	if strings.Contains(word, ".") && !strings.ContainsFunc(word, unicode.IsDigit) &&
+		utf8.RuneCountInString(word) <= 5 && !strings.Contains(word, "..") {
 		return false // e.g., z.B., a.m.
 	}
 	if strings.Trim(word, "0123456789") == "" {

@@ -19,8 +19,8 @@ var (
 	tags      = regexp.MustCompile(`</?[a-zA-Z][^<>]*>`)
 )
 
-// Speakable turns what a model wrote into what can be said: without markup and emoji, with addresses read out. It is "" when nothing is left
-// to be said.
+// Speakable turns what a model wrote into what can be said: without markup and emoji, with addresses read out. It is
+// "" when nothing is left to be said.
 func Speakable(text, language string, pronounced *Pronouncer) string {
 	names := Of(language).Signs
 	text = links.ReplaceAllString(text, "$1")
@@ -59,7 +59,8 @@ func readAddress(a string, names Signs) string {
 	}
 	rest, _, _ = strings.Cut(rest, "?")
 	rest = strings.TrimSuffix(rest, "/")
-	rest = strings.NewReplacer(".", " "+names.Dot+" ", "@", " "+names.At+" ", "/", " "+names.Slash+" ", "-", " ", "_", " ").Replace(rest)
+	rest = strings.NewReplacer(".", " "+names.Dot+" ", "@", " "+names.At+" ", "/", " "+names.Slash+" ", "-", " ",
+		"_", " ").Replace(rest)
 	return rest + end
 }
 
@@ -132,5 +133,6 @@ func wordAt(text string, from, to int) bool {
 		return true
 	}
 	letter := func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
-	return !(from > 0 && letter(before) && letter(first)) && !(to < len(text) && letter(after) && letter(lastRune(text[:to])))
+	return !(from > 0 && letter(before) && letter(first)) &&
+		!(to < len(text) && letter(after) && letter(lastRune(text[:to])))
 }

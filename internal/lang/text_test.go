@@ -31,15 +31,18 @@ func sentences(text, language string, n int) []string {
 func TestSentences(t *testing.T) {
 	for _, c := range []struct{ language, text, want string }{
 		{"en", "Hello. How are you? Fine!", "Hello. |How are you? |Fine!"},
-		{"en", "Dr. Smith lives at 5 St. James St. in Boston. He is in.", "Dr. Smith lives at 5 St. James St. in Boston. |He is in."},
+		{"en", "Dr. Smith lives at 5 St. James St. in Boston. He is in.",
+			"Dr. Smith lives at 5 St. James St. in Boston. |He is in."},
 		{"en", "It costs 3.50 dollars, e.g. for two. OK?", "It costs 3.50 dollars, e.g. for two. |OK?"},
 		{"en", "J. R. R. Tolkien wrote it. I did not.", "J. R. R. Tolkien wrote it. |I did not."},
 		{"en", "Wait... what? \"Really.\" Yes.", "Wait... |what? |\"Really.\" |Yes."},
 		{"en", "Go to example.com/a.b now. Then rest.", "Go to example.com/a.b now. |Then rest."},
 		{"en", "We close at 5 p.m. on Monday. Bye.", "We close at 5 p.m. on Monday. |Bye."},
 		{"en", "Here:\n1. One.\n2. Two.\nDone", "Here:\n|1. One.\n|2. Two.\n|Done"},
-		{"en", "We have three kinds of bread today, which are rye, wheat and oats. Which one?", "We have three kinds of bread today, |which are rye, wheat and oats. |Which one?"},
-		{"de", "Am 3. Mai um 15 Uhr. Passt das? Ja, z. B. am Dienstag.", "Am 3. Mai um 15 Uhr. |Passt das? |Ja, z. B. am Dienstag."},
+		{"en", "We have three kinds of bread today, which are rye, wheat and oats. Which one?",
+			"We have three kinds of bread today, |which are rye, wheat and oats. |Which one?"},
+		{"de", "Am 3. Mai um 15 Uhr. Passt das? Ja, z. B. am Dienstag.",
+			"Am 3. Mai um 15 Uhr. |Passt das? |Ja, z. B. am Dienstag."},
 		{"de", "Das kostet ca. 5,50 Euro bzw. mehr. Gut.", "Das kostet ca. 5,50 Euro bzw. mehr. |Gut."},
 		{"ja", "こんにちは。お元気ですか？はい。", "こんにちは。|お元気ですか？|はい。"},
 		{"zh", "您好！请问您需要什么？", "您好！|请问您需要什么？"},
@@ -56,7 +59,8 @@ func TestSentences(t *testing.T) {
 		}
 	}
 	// Nothing gets longer than can be said in one breath, also without any mark.
-	for _, text := range []string{strings.Repeat("word ", 400), strings.Repeat("x", 3000), strings.Repeat("字", 2000), strings.Repeat("word, ", 400)} {
+	for _, text := range []string{strings.Repeat("word ", 400), strings.Repeat("x", 3000),
+		strings.Repeat("字", 2000), strings.Repeat("word, ", 400)} {
 		for _, s := range sentences(text, "en", 5) {
 			if n := utf8.RuneCountInString(s); n > cutAt+10 {
 				t.Errorf("%d characters in one piece: %.40q", n, s)
@@ -78,7 +82,8 @@ func FuzzSentences(f *testing.F) {
 			t.Errorf("%q became %q", text, got)
 		}
 		for _, s := range got {
-			if s == "" || utf8.RuneCountInString(s) > 2*cutAt && strings.TrimSpace(s) != "" && len(strings.TrimSpace(s)) > 2*cutAt {
+			if s == "" || utf8.RuneCountInString(s) > 2*cutAt && strings.TrimSpace(s) != "" &&
+				len(strings.TrimSpace(s)) > 2*cutAt {
 				t.Errorf("a piece of %d runes", utf8.RuneCountInString(s))
 			}
 			_ = Speakable(s, language, nil)
@@ -87,11 +92,13 @@ func FuzzSentences(f *testing.F) {
 }
 
 func TestSpeakable(t *testing.T) {
-	p := NewPronouncer(map[string]string{"Nguyen": "Win", "SQL": "sequel", "New York": "Nu Jork", "York": "Jork", "東京": "とうきょう", "C++": "C plus plus"})
+	p := NewPronouncer(map[string]string{"Nguyen": "Win", "SQL": "sequel", "New York": "Nu Jork", "York": "Jork",
+		"東京": "とうきょう", "C++": "C plus plus"})
 	for _, c := range []struct{ language, text, want string }{
 		{"en", "**Bold** and *it* and `code` and ~~no~~", "Bold and it and code and no"},
 		{"en", "# Title\n- one\n* two\n> three", "Title one two three"},
-		{"en", "See [the menu](https://x.org/menu) or https://www.example.com/a-b?x=1.", "See the menu or example dot com slash a b."},
+		{"en", "See [the menu](https://x.org/menu) or https://www.example.com/a-b?x=1.",
+			"See the menu or example dot com slash a b."},
 		{"de", "Mail an info@example.de!", "Mail an info ät example Punkt de!"},
 		{"en", "Great 😀👍🏽! 🇩🇪", "Great !"},
 		{"en", "😀 🎉", ""},
@@ -117,22 +124,28 @@ func TestBackchannels(t *testing.T) {
 		language, text string
 		open, want     bool
 	}{
-		{"en", "mm-hm", false, true}, {"en", "Uh-huh, okay.", false, true}, {"en", "yeah yeah", false, true}, {"en", "I see", false, true}, {"en", "Of course!", false, true},
-		{"en", "yeah but", false, false}, {"en", "no", false, false}, {"en", "stop", false, false}, {"en", "", false, false}, {"en", "I", false, false},
+		{"en", "mm-hm", false, true}, {"en", "Uh-huh, okay.", false, true}, {"en", "yeah yeah", false, true},
+		{"en", "I see", false, true}, {"en", "Of course!", false, true},
+		{"en", "yeah but", false, false}, {"en", "no", false, false}, {"en", "stop", false, false},
+		{"en", "", false, false}, {"en", "I", false, false},
 		{"en", "I", true, true}, {"en", "yeah of", true, true}, {"en", "I want", true, false},
 		{"de", "ja genau", false, true}, {"de", "alles klar", false, true}, {"de", "nein", false, false},
-		{"fr", "d'accord", false, true}, {"fr", "d’accord", false, true}, {"es", "sí, claro", false, true}, {"pt", "tá bom", false, true},
-		{"ja", "はい", false, true}, {"ja", "そうですね。", false, true}, {"ja", "違います", false, false}, {"zh", "好的", false, true}, {"zh", "不好", false, false},
+		{"fr", "d'accord", false, true}, {"fr", "d’accord", false, true}, {"es", "sí, claro", false, true},
+		{"pt", "tá bom", false, true},
+		{"ja", "はい", false, true}, {"ja", "そうですね。", false, true}, {"ja", "違います", false, false},
+		{"zh", "好的", false, true}, {"zh", "不好", false, false},
 		{"sv", "mm", false, true}, {"sv", "nej", false, false},
 	} {
 		if got := IsBackchannel(c.text, c.language, c.open); got != c.want {
 			t.Errorf("%s %q (open %v): %v", c.language, c.text, c.open, got)
 		}
 	}
-	if !IsGreeting("Hello, who is this?", "en", false) || !IsGreeting("もしもし", "ja", false) || IsGreeting("hello I want", "en", false) {
+	if !IsGreeting("Hello, who is this?", "en", false) || !IsGreeting("もしもし", "ja", false) ||
+		IsGreeting("hello I want", "en", false) {
 		t.Error("greetings")
 	}
-	if !IsFarewell("okay thank you bye", "en", false) || !IsFarewell("thank", "en", true) || IsFarewell("thank you but", "en", true) {
+	if !IsFarewell("okay thank you bye", "en", false) || !IsFarewell("thank", "en", true) ||
+		IsFarewell("thank you but", "en", true) {
 		t.Error("farewells")
 	}
 	for text, want := range map[string]int{"one two": 2, "それは違います": 4, "don't, stop": 2, "": 0} {
@@ -147,8 +160,10 @@ func TestMoods(t *testing.T) {
 		language, text string
 		want           Mood
 	}{
-		{"en", "when do you open", Question}, {"en", "It is good, isn't it?", Question}, {"en", "my order is broken", Negative}, {"en", "that is great", Positive},
-		{"en", "a table for two", Neutral}, {"de", "das ist kaputt", Negative}, {"de", "wann öffnen Sie", Question}, {"sv", "bra", Neutral},
+		{"en", "when do you open", Question}, {"en", "It is good, isn't it?", Question},
+		{"en", "my order is broken", Negative}, {"en", "that is great", Positive},
+		{"en", "a table for two", Neutral}, {"de", "das ist kaputt", Negative}, {"de", "wann öffnen Sie", Question},
+		{"sv", "bra", Neutral},
 	} {
 		if got := MoodOf(c.text, c.language); got != c.want {
 			t.Errorf("%s %q: %v, want %v", c.language, c.text, got, c.want)
@@ -162,8 +177,10 @@ func TestCutWords(t *testing.T) {
 		share float64
 		want  string
 	}{
-		{"one two three", 0, ""}, {"one two three", 1, "one two three"}, {"one two three", 0.3, "one"}, {"one two three", 0.45, "one two"},
-		{"one two three", 0.38, "one"}, {"one two three", 0.1, ""}, {"extraordinary", 0.4, ""}, {"extraordinary", 0.6, "extraordinary"},
+		{"one two three", 0, ""}, {"one two three", 1, "one two three"}, {"one two three", 0.3, "one"},
+		{"one two three", 0.45, "one two"},
+		{"one two three", 0.38, "one"}, {"one two three", 0.1, ""}, {"extraordinary", 0.4, ""},
+		{"extraordinary", 0.6, "extraordinary"},
 		{"こんにちは元気", 0.5, "こんにち"}, {"a b", 0.99, "a b"},
 	} {
 		if got := Cut(c.text, c.share); got != c.want {

@@ -16,8 +16,8 @@ const (
 	Unfinished
 )
 
-// Completeness judges by the end of a text whether more is to come. Recognizers that write punctuation say it themselves; otherwise the
-// last words do: nobody ends with "and", "my number is" or "the".
+// Completeness judges by the end of a text whether more is to come. Recognizers that write punctuation say it
+// themselves; otherwise the last words do: nobody ends with "and", "my number is" or "the".
 func Completeness(text, language string) Completion {
 	text = strings.TrimSpace(text)
 	tokens := Tokens(text)
@@ -27,7 +27,8 @@ func Completeness(text, language string) Completion {
 	l := &Of(language).Words
 	last := tokens[len(tokens)-1]
 	switch {
-	case strings.HasSuffix(text, ",") || strings.HasSuffix(text, "...") || strings.HasSuffix(text, "…") || strings.HasSuffix(text, "-"):
+	case strings.HasSuffix(text, ",") || strings.HasSuffix(text, "...") || strings.HasSuffix(text, "…") ||
+		strings.HasSuffix(text, "-"):
 		return Unfinished
 	case l.Dangling[last] || len(tokens) > 1 && l.Dangling[tokens[len(tokens)-2]+" "+last]:
 		return Unfinished
@@ -77,10 +78,12 @@ func Tokens(text string) []string {
 
 // spaceless says whether a rune is of a script that has no spaces between its words.
 func spaceless(r rune) bool {
-	return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar) && !unicode.IsMark(r)
+	return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao, unicode.Khmer,
+		unicode.Myanmar) && !unicode.IsMark(r)
 }
 
-// Count counts the words of a text, as min_interrupt_words means them: of scripts without spaces two characters are about one.
+// Count counts the words of a text, as min_interrupt_words means them: of scripts without spaces two characters are
+// about one.
 func Count(text string) int {
 	n, small := 0, 0
 	for _, t := range Tokens(text) {
@@ -105,8 +108,8 @@ func isNumber(token string, l *Words) bool {
 	return token != ""
 }
 
-// IsBackchannel says whether a text only tells that the customer listens: "mm-hm", "yeah, okay". A text that is still being heard (open)
-// may end with the beginning of such words.
+// IsBackchannel says whether a text only tells that the customer listens: "mm-hm", "yeah, okay". A text that is still
+// being heard (open) may end with the beginning of such words.
 func IsBackchannel(text, language string, open bool) bool {
 	l := &Of(language).Words
 	return allOf(text, open, l.Listening)
@@ -192,7 +195,8 @@ func closed(text string) bool {
 func Says(tokens string, phrases []string) bool {
 	tokens = " " + tokens + " "
 	for _, p := range phrases {
-		if strings.Contains(tokens, " "+p+" ") || spacelessIn(p) && strings.Contains(strings.ReplaceAll(tokens, " ", ""), p) {
+		if strings.Contains(tokens, " "+p+" ") || spacelessIn(p) &&
+			strings.Contains(strings.ReplaceAll(tokens, " ", ""), p) {
 			return true
 		}
 	}

@@ -19,7 +19,8 @@ import (
 // codeFor is how long a verification code holds.
 const codeFor = 10 * time.Minute
 
-// AskCallerID sends a code to a number that a user wants to show on outgoing calls. It costs what a text message there costs.
+// AskCallerID sends a code to a number that a user wants to show on outgoing calls. It costs what a text message
+// there costs.
 func (d *Pool) AskCallerID(ctx context.Context, userID int64, number string) (*parley.CallerID, error) {
 	n, err := rand.Int(rand.Reader, big.NewInt(1_000_000))
 	if err != nil {
@@ -52,7 +53,8 @@ func (d *Pool) AskCallerID(ctx context.Context, userID int64, number string) (*p
 	}
 	if err == nil {
 		return c, d.DB.Write(context.WithoutCancel(ctx), func(ctx context.Context, tx *store.Tx) error {
-			_, err := tx.Settle(ctx, userID, &parley.LedgerEntry{Kind: parley.SMSCharge, Amount: -price, Reference: codeReference(c.ID), Description: "Code to " + number})
+			_, err := tx.Settle(ctx, userID, &parley.LedgerEntry{Kind: parley.SMSCharge, Amount: -price,
+				Reference: codeReference(c.ID), Description: "Code to " + number})
 			return err
 		})
 	}
@@ -66,7 +68,8 @@ func (d *Pool) AskCallerID(ctx context.Context, userID int64, number string) (*p
 		slog.ErrorContext(ctx, "forget a caller id", "error", drop) // it expires
 	}
 	if refused := carrier.Refusal(err); refused != nil {
-		return nil, &parley.Undone{Err: &parley.Error{Kind: parley.Internal, Message: "Failed to send the code: " + refused.Message}}
+		return nil, &parley.Undone{Err: &parley.Error{Kind: parley.Internal, Message: "Failed to send the code: " +
+			refused.Message}}
 	}
 	return nil, fmt.Errorf("send the code of caller id %d: %w", c.ID, err)
 }

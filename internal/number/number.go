@@ -1,9 +1,10 @@
-// Package number looks after what joins assistants to the telephone network: rented numbers and their rent, caller ids, and who may make which
-// trunk.
+// Package number looks after what joins assistants to the telephone network: rented numbers and their rent, caller
+// ids, and who may make which trunk.
 //
-// Nothing that reaches a carrier is done in a transaction, so a server can die between a carrier's act and the row that says so. Before a
-// carrier is asked for a number, an order stands and the money is set aside; afterwards one transaction ends the order and takes the money or
-// frees it. What a dead server has left standing is looked for (sweep) and ended: a number is asked for again, which a carrier bears.
+// Nothing that reaches a carrier is done in a transaction, so a server can die between a carrier's act and the row
+// that says so. Before a carrier is asked for a number, an order stands and the money is set aside; afterwards one
+// transaction ends the order and takes the money or frees it. What a dead server has left standing is looked for
+// (sweep) and ended: a number is asked for again, which a carrier bears.
 package number
 
 import (
@@ -29,14 +30,16 @@ type Pool struct {
 	Prices  *billing.Prices
 	Limits  channel.Limits // of the codes that prove a caller id
 	Trunks  parley.TrunkRules
-	// Place says why a trunk must not be where it is, nil where it may; TrunksChanged is told after a change. Both may be nil.
+	// Place says why a trunk must not be where it is, nil where it may; TrunksChanged is told after a change. Both
+	// may be nil.
 	Place         func(ctx context.Context, t *parley.Trunk) error
 	TrunksChanged func()
 }
 
 const (
-	hold    = 60 * 24 * time.Hour // how long money stays set aside for what an order will end; far longer than any stands
-	strands = 20 * time.Second    // what was begun so long ago and has not ended, nobody works on any more
+	// how long money stays set aside for what an order will end; far longer than any stands
+	hold    = 60 * 24 * time.Hour
+	strands = 20 * time.Second // what was begun so long ago and has not ended, nobody works on any more
 )
 
 // The jobs of this room.
@@ -55,9 +58,18 @@ func (sweepArgs) Kind() string { return "line_sweep" } // its former name: nodes
 
 // AddWorkers registers the workers of this room's jobs.
 func (d *Pool) AddWorkers(w *river.Workers) {
-	river.AddWorker(w, channel.Work(func(ctx context.Context, a orderArgs) error { return d.endOrder(ctx, a.UserID, a.ID) }))
-	river.AddWorker(w, channel.Work(func(ctx context.Context, _ rentArgs) error { return d.CollectRent(ctx, parley.Now()) }))
-	river.AddWorker(w, channel.Work(func(ctx context.Context, _ sweepArgs) error { return d.sweep(ctx, parley.Now().Add(-strands)) }))
+	river.AddWorker(w, channel.Work(func(ctx context.Context,
+		a orderArgs) error {
+		return d.endOrder(ctx, a.UserID, a.ID)
+	}))
+	river.AddWorker(w, channel.Work(func(ctx context.Context,
+		_ rentArgs) error {
+		return d.CollectRent(ctx, parley.Now())
+	}))
+	river.AddWorker(w, channel.Work(func(ctx context.Context,
+		_ sweepArgs) error {
+		return d.sweep(ctx, parley.Now().Add(-strands))
+	}))
 }
 
 // Periodic are the jobs that time causes.

@@ -50,8 +50,10 @@ func (d *Pool) Search(ctx context.Context, userID int64, country, contains strin
 	list, shown := []Offer{}, []parley.NumberOffer{}
 	now := parley.Now()
 	for _, n := range spread(found, taken) {
-		list = append(list, Offer{n.PhoneNumber, parley.FormatPhone(n.PhoneNumber), n.CountryCode, price.Rent, price.StripePriceID, n.AddressRequirements, n.SMSCapable})
-		shown = append(shown, parley.NumberOffer{PhoneNumber: n.PhoneNumber, CountryCode: n.CountryCode, SMSCapable: n.SMSCapable, Rent: price.Rent, CreatedAt: now})
+		list = append(list, Offer{n.PhoneNumber, parley.FormatPhone(n.PhoneNumber), n.CountryCode, price.Rent,
+			price.StripePriceID, n.AddressRequirements, n.SMSCapable})
+		shown = append(shown, parley.NumberOffer{PhoneNumber: n.PhoneNumber, CountryCode: n.CountryCode,
+			SMSCapable: n.SMSCapable, Rent: price.Rent, CreatedAt: now})
 	}
 	return list, d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
 		return tx.OfferNumbers(ctx, userID, shown, now.Add(-offerFor))
@@ -115,13 +117,14 @@ func (d *Pool) Buy(ctx context.Context, userID int64, number string) (*parley.Nu
 		if refused.Taken {
 			return nil, &parley.Undone{Err: notAvailable}
 		}
-		return nil, &parley.Undone{Err: &parley.Error{Kind: parley.Internal, Message: "Failed to purchase the phone number: " + refused.Message}}
+		return nil, &parley.Undone{Err: &parley.Error{Kind: parley.Internal,
+			Message: "Failed to purchase the phone number: " + refused.Message}}
 	}
 	return n, err
 }
 
-// lookUp asks the carrier for a number that the user was not shown, and so offers it, where it is for rent. A number that isn't is no error: the
-// order finds that out.
+// lookUp asks the carrier for a number that the user was not shown, and so offers it, where it is for rent. A number
+// that isn't is no error: the order finds that out.
 func (d *Pool) lookUp(ctx context.Context, userID int64, e164 string) error {
 	_, err := d.DB.NumberOffer(ctx, userID, e164, parley.Now().Add(-offerFor))
 	if !store.IsNotFound(err) {
@@ -149,7 +152,8 @@ func (d *Pool) lookUp(ctx context.Context, userID int64, e164 string) error {
 			return err
 		}
 		now := parley.Now()
-		offer := []parley.NumberOffer{{PhoneNumber: e164, CountryCode: n.CountryCode, SMSCapable: n.SMSCapable, Rent: price.Rent, CreatedAt: now}}
+		offer := []parley.NumberOffer{{PhoneNumber: e164, CountryCode: n.CountryCode, SMSCapable: n.SMSCapable,
+			Rent: price.Rent, CreatedAt: now}}
 		return d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
 			return tx.OfferNumbers(ctx, userID, offer, now.Add(-offerFor))
 		})
@@ -160,8 +164,8 @@ func (d *Pool) lookUp(ctx context.Context, userID int64, e164 string) error {
 // lookUpTime is how long the carrier may take to say whether it has a number.
 const lookUpTime = 30 * time.Second
 
-// finishOrder has the carrier sell what was ordered, and makes it the user's or, when it is not to be had, ends the order. Where the
-// outcome is not known the order is cancelled: what the carrier may have sold goes back.
+// finishOrder has the carrier sell what was ordered, and makes it the user's or, when it is not to be had, ends the
+// order. Where the outcome is not known the order is cancelled: what the carrier may have sold goes back.
 func (d *Pool) finishOrder(ctx context.Context, o *parley.NumberOrder) (*parley.Number, error) {
 	err := d.Carrier.Buy(ctx, o.PhoneNumber)
 	if err == nil {
@@ -201,7 +205,8 @@ func (d *Pool) own(ctx context.Context, o *parley.NumberOrder) (*parley.Number, 
 			return fmt.Errorf("the order of %s was ended by another", o.PhoneNumber)
 		}
 		tx.AfterCommit(d.trunksChanged) // one that has claimed the number is not used any more
-		n = &parley.Number{PhoneNumber: o.PhoneNumber, CountryCode: o.CountryCode, Type: parley.NumberNormal, SMSCapable: o.SMSCapable, Rent: o.Rent, CreatedAt: parley.Now()}
+		n = &parley.Number{PhoneNumber: o.PhoneNumber, CountryCode: o.CountryCode, Type: parley.NumberNormal,
+			SMSCapable: o.SMSCapable, Rent: o.Rent, CreatedAt: parley.Now()}
 		begins := n.CreatedAt
 		n.PaidUntil = n.NextRent(begins)
 		if err := tx.CreateNumber(ctx, o.UserID, n); err != nil {
@@ -221,8 +226,8 @@ func rentEntry(n *parley.Number, from parley.Time) *parley.LedgerEntry {
 		Description: fmt.Sprintf("Phone number %s, a month from %s", n.PhoneNumber, from.Time().Format(time.DateOnly))}
 }
 
-// endOrder ends an order that nobody works on any more: one whose buyer was told of a failure is undone, one whose server died is
-// finished.
+// endOrder ends an order that nobody works on any more: one whose buyer was told of a failure is undone, one whose
+// server died is finished.
 func (d *Pool) endOrder(ctx context.Context, userID, id int64) error {
 	o, err := d.DB.Order(ctx, userID, id)
 	if err != nil || o == nil {
@@ -231,7 +236,8 @@ func (d *Pool) endOrder(ctx context.Context, userID, id int64) error {
 	if !o.Cancelled {
 		_, err := d.finishOrder(ctx, o)
 		if carrier.Refusal(err) != nil {
-			slog.WarnContext(ctx, "an order that a crash had cut off was refused", "number", o.PhoneNumber, "error", err)
+			slog.WarnContext(ctx, "an order that a crash had cut off was refused", "number", o.PhoneNumber, "error",
+				err)
 			return nil
 		}
 		return err
@@ -268,7 +274,8 @@ func (d *Pool) Give(ctx context.Context, userID, id int64) error {
 			tx.AfterCommit(d.trunksChanged)
 			return tx.DeleteNumber(ctx, userID, id)
 		case n.ReleasedAt != 0:
-			return parley.Errorf(parley.Refused, "The phone number is given up already; it is yours until %s.", n.PaidUntil.Time().Format(time.DateOnly))
+			return parley.Errorf(parley.Refused, "The phone number is given up already; it is yours until %s.",
+				n.PaidUntil.Time().Format(time.DateOnly))
 		}
 		n.ReleasedAt = parley.Now()
 		return tx.SaveNumber(ctx, userID, n)
@@ -278,7 +285,8 @@ func (d *Pool) Give(ctx context.Context, userID, id int64) error {
 // grace is how long a number is kept whose rent the balance doesn't cover. It sends nothing meanwhile.
 const grace = 7 * 24 * time.Hour
 
-// CollectRent charges the months that have begun by now, and gives back the numbers that were given up or whose rent stays unpaid.
+// CollectRent charges the months that have begun by now, and gives back the numbers that were given up or whose rent
+// stays unpaid.
 func (d *Pool) CollectRent(ctx context.Context, now parley.Time) error {
 	var failed []error
 	for after := int64(0); ; {

@@ -22,14 +22,16 @@ func TestBuy(t *testing.T) {
 			t.Error("a number was bought that the carrier does not have")
 		}
 		n := h.buy(number1)
-		if n.Type != parley.NumberNormal || !n.SMSCapable || n.CountryCode != "US" || !n.Subscribed(parley.Now()) || !h.carrier.Rented(number1) {
+		if n.Type != parley.NumberNormal || !n.SMSCapable || n.CountryCode != "US" || !n.Subscribed(parley.Now()) ||
+			!h.carrier.Rented(number1) {
 			t.Errorf("bought %+v", n)
 		}
 		h.money(4 * parley.USD)
 		_, err := h.pool.Buy(ctx, h.user.ID, number1)
 		h.is(err, parley.Refused)
 		list, err := h.pool.Search(ctx, h.user.ID, "US", "")
-		if err != nil || len(list) != 1 || list[0].PhoneNumber != number2 || list[0].Formatted != "(202) 555-0102" || list[0].Price != parley.USD {
+		if err != nil || len(list) != 1 || list[0].PhoneNumber != number2 ||
+			list[0].Formatted != "(202) 555-0102" || list[0].Price != parley.USD {
 			t.Errorf("then a search finds %+v: %v", list, err)
 		}
 		poor := storetest.User(t, h.db, parley.USD-1)
@@ -42,13 +44,15 @@ func TestBuy(t *testing.T) {
 			t.Error("the carrier was asked for a number that nobody pays")
 		}
 		stranger := storetest.User(t, h.db, parley.USD)
-		if n, err := h.pool.Buy(ctx, stranger.ID, number2); err != nil || n.PhoneNumber != number2 { // found by another: it is looked up again
+		// found by another: it is looked up again
+		if n, err := h.pool.Buy(ctx, stranger.ID, number2); err != nil || n.PhoneNumber != number2 {
 			t.Errorf("a number that is to be had: %+v, %v", n, err)
 		}
 	})
 }
 
-// Whatever the carrier says and wherever the server dies: a number is either the user's and paid once, or nobody's and free.
+// Whatever the carrier says and wherever the server dies: a number is either the user's and paid once, or nobody's
+// and free.
 func TestBuyFailures(t *testing.T) {
 	unknown := errors.New("the line went dead")
 	for name, c := range map[string]struct {
@@ -58,11 +62,12 @@ func TestBuyFailures(t *testing.T) {
 		owned         bool // after the sweep
 	}{
 		"not to be had": {before: on("buy", &carrier.Error{Message: "gone", Taken: true}, false), kind: parley.Refused},
-		"refused":       {before: on("buy", &carrier.Error{Message: "an address is needed"}, false), kind: parley.Internal},
-		"fails before":  {before: on("buy", unknown, false), kind: -1},
-		"fails after":   {after: on("buy", unknown, false), kind: -1},
-		"dies before":   {before: on("buy", nil, true), dies: true, owned: true},
-		"dies after":    {after: on("buy", nil, true), dies: true, owned: true},
+		"refused": {before: on("buy", &carrier.Error{Message: "an address is needed"}, false),
+			kind: parley.Internal},
+		"fails before": {before: on("buy", unknown, false), kind: -1},
+		"fails after":  {after: on("buy", unknown, false), kind: -1},
+		"dies before":  {before: on("buy", nil, true), dies: true, owned: true},
+		"dies after":   {after: on("buy", nil, true), dies: true, owned: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			each(t, func(t *testing.T, h *harness) {
@@ -175,7 +180,8 @@ func TestRent(t *testing.T) {
 			t.Fatal("a number was given back within the days of grace")
 		}
 		h.write(func(ctx context.Context, tx *store.Tx) error {
-			_, err := tx.Post(ctx, h.user.ID, &parley.LedgerEntry{Kind: parley.Credit, Amount: parley.USD, Reference: "again", Description: "x"})
+			_, err := tx.Post(ctx, h.user.ID, &parley.LedgerEntry{Kind: parley.Credit, Amount: parley.USD,
+				Reference: "again", Description: "x"})
 			return err
 		})
 		collect(due.Add(number.Grace - time.Second))
@@ -214,13 +220,15 @@ func TestGiveUp(t *testing.T) {
 			t.Fatal(err)
 		}
 		h.is(h.pool.Give(ctx, h.user.ID, n.ID), parley.Refused)
-		if err := h.pool.CollectRent(ctx, n.PaidUntil-1); err != nil || len(h.numbers()) != 1 || !h.numbers()[0].Subscribed(parley.Now()) {
+		if err := h.pool.CollectRent(ctx, n.PaidUntil-1); err != nil || len(h.numbers()) != 1 ||
+			!h.numbers()[0].Subscribed(parley.Now()) {
 			t.Errorf("it is not kept for the time that is paid: %v", err)
 		}
 		h.carrier.Before = on("release", nil, true)
 		h.dies(func() { h.pool.CollectRent(ctx, n.PaidUntil) })
 		h.carrier.Before = nil
-		if err := h.pool.CollectRent(ctx, n.PaidUntil); err != nil || len(h.numbers()) != 0 || h.carrier.Rented(number1) {
+		if err := h.pool.CollectRent(ctx, n.PaidUntil); err != nil || len(h.numbers()) != 0 ||
+			h.carrier.Rented(number1) {
 			t.Errorf("it was not given back: %v", err)
 		}
 		h.money(4 * parley.USD)
@@ -261,7 +269,8 @@ func TestCallerID(t *testing.T) {
 		_, err = h.pool.VerifyCallerID(ctx, h.user.ID, c.ID, wrong(code))
 		h.is(err, parley.Invalid)
 		n, err := h.pool.VerifyCallerID(ctx, h.user.ID, c.ID, code)
-		if err != nil || n.Type != parley.NumberCallerID || n.PhoneNumber != person || n.CountryCode != "US" || n.SMSCapable || n.Subscribed(parley.Now()) {
+		if err != nil || n.Type != parley.NumberCallerID || n.PhoneNumber != person || n.CountryCode != "US" ||
+			n.SMSCapable || n.Subscribed(parley.Now()) {
 			t.Fatalf("verified %+v: %v", n, err)
 		}
 		_, err = h.pool.AskCallerID(ctx, h.user.ID, person)

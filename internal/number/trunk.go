@@ -102,7 +102,8 @@ func (d *Pool) laid(t *parley.TrunkInput, password bool, lay Lay) (sent bool, er
 	return sent, wrong.Err()
 }
 
-// notOthers refuses a user name that is somebody else's phone number: it would be a call's to them that a trunk answers to.
+// notOthers refuses a user name that is somebody else's phone number: it would be a call's to them that a trunk
+// answers to.
 func notOthers(ctx context.Context, tx *store.Tx, userID int64, t *parley.Trunk) error {
 	others, err := tx.OthersNumber(ctx, userID, t.Meant())
 	if err != nil || !others {

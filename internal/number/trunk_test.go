@@ -13,7 +13,8 @@ import (
 )
 
 func trunkOf(number string) *parley.TrunkInput {
-	return &parley.TrunkInput{Trunk: parley.Trunk{Name: "PBX", PhoneNumber: number, SIPAddress: "pbx.example.com", Transport: "udp", SRTP: "off", InboundAuthorizationType: "auth", AllowedInboundIPs: []string{}}}
+	return &parley.TrunkInput{Trunk: parley.Trunk{Name: "PBX", PhoneNumber: number, SIPAddress: "pbx.example.com",
+		Transport: "udp", SRTP: "off", InboundAuthorizationType: "auth", AllowedInboundIPs: []string{}}}
 }
 
 // as lays nothing over a trunk: it is as it should be.
@@ -34,7 +35,8 @@ func field(t *testing.T, err error) string {
 	return e.Fields[0].Name
 }
 
-// TestTrunkNumbers: a trunk takes no number from who rents it, before or after, and has no name that is somebody's number.
+// TestTrunkNumbers: a trunk takes no number from who rents it, before or after, and has no name that is somebody's
+// number.
 func TestTrunkNumbers(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		ctx := t.Context()
@@ -42,7 +44,8 @@ func TestTrunkNumbers(t *testing.T) {
 		h.buy(number1)
 		err := h.pool.CreateTrunk(ctx, thief.ID, trunkOf(number1), as)
 		h.is(err, parley.Conflict)
-		for _, name := range []string{number1, strings.TrimPrefix(number1, "+"), strings.TrimPrefix(number1, "+1"), "00" + strings.TrimPrefix(number1, "+"), number1 + "@sip.example.com"} {
+		for _, name := range []string{number1, strings.TrimPrefix(number1, "+"), strings.TrimPrefix(number1, "+1"),
+			"00" + strings.TrimPrefix(number1, "+"), number1 + "@sip.example.com"} {
 			mine := trunkOf("+12125550199")
 			mine.SIPUsername = name
 			if got := field(t, h.pool.CreateTrunk(ctx, thief.ID, mine, as)); got != "sip_username" {
@@ -54,7 +57,8 @@ func TestTrunkNumbers(t *testing.T) {
 		if err := h.pool.CreateTrunk(ctx, thief.ID, own, as); err != nil {
 			t.Errorf("one's own number as a name: %v", err)
 		}
-		_, err = h.pool.ChangeTrunk(ctx, thief.ID, own.ID, change(func(t *parley.TrunkInput) { t.SIPUsername = number1 }))
+		_, err = h.pool.ChangeTrunk(ctx, thief.ID, own.ID,
+			change(func(t *parley.TrunkInput) { t.SIPUsername = number1 }))
 		if got := field(t, err); got != "sip_username" {
 			t.Errorf("a change of the name: %s is refused", got)
 		}
@@ -115,11 +119,14 @@ func TestTrunkRules(t *testing.T) {
 	h.pool.Trunks = parley.TrunkRules{IPv4: 24, IPv6: 48, Carrier: "SIP.Carrier.example:5060"}
 	proxy := "sip.carrier.example"
 	for want, c := range map[string]func(*parley.TrunkInput){
-		"sip_address":           func(t *parley.TrunkInput) { t.SIPAddress = "sip.carrier.EXAMPLE.:5070" },
-		"outbound_proxy":        func(t *parley.TrunkInput) { t.OutboundProxy = &proxy },
-		"transport":             func(t *parley.TrunkInput) { t.Transport = "tls" },
-		"srtp":                  func(t *parley.TrunkInput) { t.SRTP = "required" },
-		"allowed_inbound_ips.1": func(t *parley.TrunkInput) { t.AllowedInboundIPs = []string{"192.0.2.0/24", "192.0.0.0/23"} },
+		"sip_address":    func(t *parley.TrunkInput) { t.SIPAddress = "sip.carrier.EXAMPLE.:5070" },
+		"outbound_proxy": func(t *parley.TrunkInput) { t.OutboundProxy = &proxy },
+		"transport":      func(t *parley.TrunkInput) { t.Transport = "tls" },
+		"srtp":           func(t *parley.TrunkInput) { t.SRTP = "required" },
+		"allowed_inbound_ips.1": func(t *parley.TrunkInput) {
+			t.AllowedInboundIPs = []string{"192.0.2.0/24",
+				"192.0.0.0/23"}
+		},
 		"allowed_inbound_ips.0": func(t *parley.TrunkInput) { t.AllowedInboundIPs = []string{"::/0", "2001:db8::/48"} },
 	} {
 		tr := trunkOf("+12125550100")
@@ -134,13 +141,16 @@ func TestTrunkRules(t *testing.T) {
 		return nil
 	}
 	tr := trunkOf("+12125550100")
-	if got := field(t, h.pool.CreateTrunk(ctx, h.user.ID, tr, change(func(t *parley.TrunkInput) { t.SIPAddress = "192.0.2.1" }))); got != "sip_address" {
+	if got := field(t, h.pool.CreateTrunk(ctx, h.user.ID, tr,
+		change(func(t *parley.TrunkInput) { t.SIPAddress = "192.0.2.1" }))); got != "sip_address" {
 		t.Errorf("%s is refused", got)
 	}
-	if err := h.pool.CreateTrunk(ctx, h.user.ID, tr, change(func(t *parley.TrunkInput) { t.SIPAddress = "192.0.2.2" })); err != nil {
+	if err := h.pool.CreateTrunk(ctx, h.user.ID, tr,
+		change(func(t *parley.TrunkInput) { t.SIPAddress = "192.0.2.2" })); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := h.pool.ChangeTrunk(ctx, h.user.ID, tr.ID, change(func(t *parley.TrunkInput) { t.SIPAddress = "192.0.2.1" })); field(t, err) != "sip_address" {
+	if _, err := h.pool.ChangeTrunk(ctx, h.user.ID, tr.ID,
+		change(func(t *parley.TrunkInput) { t.SIPAddress = "192.0.2.1" })); field(t, err) != "sip_address" {
 		t.Error(err)
 	}
 	// What was stored before a rule is read, and can be mended.
@@ -154,10 +164,12 @@ func TestTrunkRules(t *testing.T) {
 		now.Transport = "tls"
 		return tx.SaveTrunk(ctx, h.user.ID, old, &now)
 	})
-	if _, err := h.pool.ChangeTrunk(ctx, h.user.ID, tr.ID, change(func(t *parley.TrunkInput) { t.Name = "x" })); field(t, err) != "transport" {
+	if _, err := h.pool.ChangeTrunk(ctx, h.user.ID, tr.ID,
+		change(func(t *parley.TrunkInput) { t.Name = "x" })); field(t, err) != "transport" {
 		t.Error(err)
 	}
-	if now, err := h.pool.ChangeTrunk(ctx, h.user.ID, tr.ID, change(func(t *parley.TrunkInput) { t.Transport = "tcp" })); err != nil || now.Transport != "tcp" {
+	if now, err := h.pool.ChangeTrunk(ctx, h.user.ID, tr.ID,
+		change(func(t *parley.TrunkInput) { t.Transport = "tcp" })); err != nil || now.Transport != "tcp" {
 		t.Error(now, err)
 	}
 }

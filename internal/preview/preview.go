@@ -1,4 +1,5 @@
-// Package preview lets voices be heard before they are chosen: a sentence in the voice's language, synthesized once and kept in blob storage.
+// Package preview lets voices be heard before they are chosen: a sentence in the voice's language, synthesized once
+// and kept in blob storage.
 package preview
 
 import (
@@ -60,7 +61,8 @@ func (d *Samples) Open(ctx context.Context, voiceID int64) (blob.Object, error) 
 	if speaker == nil {
 		return nil, parley.Errorf(parley.NotFound, "Voice not found")
 	}
-	what := ai.Speech{Text: sentences[d.Catalog.Language(v.LanguageID).ISO2], Voice: v.Code, Language: d.Catalog.Language(v.LanguageID).ISO2, Rate: rate, Speed: 1, Stability: 0.7, Similarity: 0.5}
+	what := ai.Speech{Text: sentences[d.Catalog.Language(v.LanguageID).ISO2], Voice: v.Code,
+		Language: d.Catalog.Language(v.LanguageID).ISO2, Rate: rate, Speed: 1, Stability: 0.7, Similarity: 0.5}
 	name := nameOf(speaker, what)
 	o, err := d.Blobs.Open(ctx, name)
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -78,7 +80,8 @@ func nameOf(speaker *ai.Speaker, what ai.Speech) string {
 	if speaker.Model != nil {
 		model = speaker.Model()
 	}
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%s\x00%s\x00%d", speaker.Code, model, what.Voice, what.Text, what.Rate))
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%s\x00%s\x00%d", speaker.Code, model, what.Voice, what.Text,
+		what.Rate))
 	return "previews/" + hex.EncodeToString(sum[:16]) + ".wav"
 }
 
@@ -138,7 +141,8 @@ func (d *Samples) speak(ctx context.Context, speaker *ai.Speaker, name string, w
 		err = &ai.Error{Kind: ai.Malformed, Err: errors.New("no sound")}
 	}
 	if err = ai.TheVoice.Of(err); err != nil {
-		slog.WarnContext(ctx, "a voice's preview can't be made", "provider", speaker.Code, "voice", what.Voice, "error", err)
+		slog.WarnContext(ctx, "a voice's preview can't be made", "provider", speaker.Code, "voice", what.Voice,
+			"error", err)
 		return shown(speaker, err)
 	}
 	file := append(audio.AppendWAVHeader(make([]byte, 0, 44+len(pcm)), int(rate), 1, int64(len(pcm))), pcm...)

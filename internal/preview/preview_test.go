@@ -51,11 +51,13 @@ func (s *memory) Put(ctx context.Context, name string, r io.Reader) (int64, erro
 }
 
 func withModel(name string) *catalog.Catalog {
-	return catalog.New("", provider.All(openai.Declare(&openai.Settings{APIKey: "k", TTSModel: name, RealtimeModel: "rt"})))
+	return catalog.New("", provider.All(openai.Declare(&openai.Settings{APIKey: "k", TTSModel: name,
+		RealtimeModel: "rt"})))
 }
 
 func samples(voice ai.Synthesizer, err error) *Samples {
-	return &Samples{Catalog: withModel("tts"), Blobs: &memory{m: map[string]string{}}, Synthesizer: func(string) (ai.Synthesizer, error) { return voice, err }}
+	return &Samples{Catalog: withModel("tts"), Blobs: &memory{m: map[string]string{}},
+		Synthesizer: func(string) (ai.Synthesizer, error) { return voice, err }}
 }
 
 // Every language has a sentence of its own, and every voice a preview that plays and says it.
@@ -174,7 +176,8 @@ func TestFailures(t *testing.T) {
 					d = samples(nil, c.err)
 				}
 				_, err := d.Open(t.Context(), c.id)
-				if !is(err, c.kind) || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "s3cret") {
+				if !is(err, c.kind) || !strings.Contains(err.Error(), c.says) ||
+					strings.Contains(err.Error(), "s3cret") {
 					t.Errorf("%s: %v", where, err)
 				}
 				if _, again := d.Open(t.Context(), c.id); again != err { //nolint:errorlint // the same one
@@ -193,7 +196,8 @@ func TestFailures(t *testing.T) {
 		voice := &aitest.Synthesizer{}
 		voice.Usually(aitest.Saying{Hang: true})
 		began := time.Now()
-		if _, err := samples(voice, nil).Open(t.Context(), rms); !is(err, parley.Upstream) || time.Since(began) != speakTime {
+		if _, err := samples(voice, nil).Open(t.Context(), rms); !is(err, parley.Upstream) ||
+			time.Since(began) != speakTime {
 			t.Errorf("hangs: %v after %v", err, time.Since(began))
 		}
 	})

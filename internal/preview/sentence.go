@@ -1,6 +1,7 @@
 package preview
 
-// sentences are what voices say of themselves, by the language's ISO 639-1 code: a greeting, as an assistant would begin a call.
+// sentences are what voices say of themselves, by the language's ISO 639-1 code: a greeting, as an assistant would
+// begin a call.
 var sentences = map[string]string{
 	"en": "Hello! Thank you for calling. How can I help you today?",
 	"es": "¡Hola! Gracias por llamar. ¿En qué puedo ayudarle hoy?",

@@ -1,5 +1,6 @@
-// Package provider is the one list of vendors that this server can think, speak and listen with: those that the operator configures, the built-in
-// responder, which is always there, and the programs for speech that are installed. What a vendor is stands in its own package, in its Declare.
+// Package provider is the one list of vendors that this server can think, speak and listen with: those that the
+// operator configures, the built-in responder, which is always there, and the programs for speech that are installed.
+// What a vendor is stands in its own package, in its Declare.
 package provider
 
 import (
@@ -14,8 +15,8 @@ import (
 	"parley/internal/provider/openai"
 )
 
-// All declares every vendor, with settings that nobody has filled in yet. Their models are offered in this order. Who is given stands in the
-// place of the one with its code.
+// All declares every vendor, with settings that nobody has filled in yet. Their models are offered in this order. Who
+// is given stands in the place of the one with its code.
 func All(instead ...*ai.Vendor) []*ai.Vendor {
 	list := []*ai.Vendor{
 		openai.Declare(&openai.Settings{}),
@@ -65,15 +66,16 @@ func Open(vendors []*ai.Vendor) (*Set, error) {
 	return s, nil
 }
 
-// Model is a vendor's model, by the codes of both. Of a vendor that is not configured the error is an *ai.Error of kind Config: an
-// assistant may name a model that was there once.
+// Model is a vendor's model, by the codes of both. Of a vendor that is not configured the error is an *ai.Error of
+// kind Config: an assistant may name a model that was there once.
 func (s *Set) Model(vendorCode, modelCode string) (ai.Model, error) {
 	if o := s.opened[vendorCode]; o != nil && o.Model != nil {
 		if m := o.Model(modelCode); m != nil {
 			return m, nil
 		}
 	}
-	return nil, &ai.Error{Kind: ai.Config, Err: fmt.Errorf("model %q of provider %q is not configured", modelCode, vendorCode),
+	return nil, &ai.Error{Kind: ai.Config, Err: fmt.Errorf("model %q of provider %q is not configured", modelCode,
+		vendorCode),
 		Mend: fmt.Sprintf("The model %q (%s) is not configured on this server. Choose another, or ask its operator.", modelCode, vendorCode)}
 }
 
@@ -90,8 +92,8 @@ func (s *Set) Embedder() (ai.Embedder, error) {
 	return nil, nil
 }
 
-// Synthesizer is one that speaks, by its code. Of one that is not configured, or a program that is not installed, the error is an *ai.Error of
-// kind Config that says what to do.
+// Synthesizer is one that speaks, by its code. Of one that is not configured, or a program that is not installed, the
+// error is an *ai.Error of kind Config that says what to do.
 func (s *Set) Synthesizer(code string) (ai.Synthesizer, error) {
 	if o := s.speaks[code]; o != nil {
 		return o.Synthesizer(code)

@@ -49,7 +49,9 @@ func TestModel(t *testing.T) {
 			t.Errorf("%s/%s: %v", c.provider, c.model, err)
 			continue
 		}
-		r, err := m.Generate(t.Context(), ai.Request{System: "The sky is blue.", Messages: []ai.Message{{Role: ai.User, Text: "What colour is the sky?"}}}, func(ai.Delta) error { return nil })
+		r, err := m.Generate(t.Context(), ai.Request{System: "The sky is blue.",
+			Messages: []ai.Message{{Role: ai.User, Text: "What colour is the sky?"}}},
+			func(ai.Delta) error { return nil })
 		if err != nil || !strings.Contains(r.Text, c.want) {
 			t.Errorf("%s/%s: got %q, %v", c.provider, c.model, r.Text, err)
 		}
@@ -62,9 +64,11 @@ func TestModel(t *testing.T) {
 // What speaks and listens is found by its code; what is not there says what to do, in an error of kind Config.
 func TestSpeech(t *testing.T) {
 	s := aitest.NewServer(t)
-	nowhere := local.Declare(local.Programs{Flite: local.Flite{Path: "/nowhere/flite"}, ESpeak: local.ESpeak{Path: "/nowhere/espeak-ng"}, Sphinx: local.SphinxConfig{Model: "/nowhere"}})
+	nowhere := local.Declare(local.Programs{Flite: local.Flite{Path: "/nowhere/flite"},
+		ESpeak: local.ESpeak{Path: "/nowhere/espeak-ng"}, Sphinx: local.SphinxConfig{Model: "/nowhere"}})
 	half := openai.Declare(&openai.Settings{BaseURL: s.URL})
-	whole := openai.Declare(&openai.Settings{BaseURL: s.URL, TTSModel: aitest.SpeechModel, STTModel: aitest.TranscriptionModel})
+	whole := openai.Declare(&openai.Settings{BaseURL: s.URL, TTSModel: aitest.SpeechModel,
+		STTModel: aitest.TranscriptionModel})
 	here := filepath.Join(t.TempDir(), "program")
 	if err := os.WriteFile(here, []byte("#!/bin/sh\n"), 0o755); err != nil {
 		t.Fatal(err)
@@ -73,7 +77,8 @@ func TestSpeech(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(model, "en-us.lm.bin"), nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	installed := local.Declare(local.Programs{Flite: local.Flite{Path: here}, ESpeak: local.ESpeak{Path: here}, Sphinx: local.SphinxConfig{Python: here, Model: model}})
+	installed := local.Declare(local.Programs{Flite: local.Flite{Path: here}, ESpeak: local.ESpeak{Path: here},
+		Sphinx: local.SphinxConfig{Python: here, Model: model}})
 	for _, c := range []struct {
 		vendor *ai.Vendor
 		code   string
@@ -106,7 +111,8 @@ func TestSpeech(t *testing.T) {
 
 func told(t *testing.T, what string, there bool, err error, want string) {
 	t.Helper()
-	if there != (want == "") || (err == nil) != there || err != nil && (ai.KindOf(err) != ai.Config || !strings.Contains(err.Error(), want)) {
+	if there != (want == "") || (err == nil) != there || err != nil &&
+		(ai.KindOf(err) != ai.Config || !strings.Contains(err.Error(), want)) {
 		t.Errorf("%s: there %v, %v, want %q", what, there, err, want)
 	}
 }

@@ -6,11 +6,12 @@ import (
 	"time"
 )
 
-// mostPackets is how many packets an address may send within a second: a call has 50, or 100 where a browser wants them short.
+// mostPackets is how many packets an address may send within a second: a call has 50, or 100 where a browser wants
+// them short.
 const mostPackets = 500
 
-// gate is a socket that takes no more than that from anyone: what a flood costs is the reading of it. Behind it packets go through several
-// queues, and those that aren't sound are kept until somebody reads them.
+// gate is a socket that takes no more than that from anyone: what a flood costs is the reading of it. Behind it
+// packets go through several queues, and those that aren't sound are kept until somebody reads them.
 type gate struct {
 	*net.UDPConn
 	second time.Time // the present one's beginning
@@ -41,8 +42,8 @@ func (g *gate) pass(from netip.AddrPort, now time.Time) bool {
 	return g.seen[from] <= mostPackets
 }
 
-// listen opens the sockets of an address: of none, one for every address of the machine, since what is answered from another address than it
-// was sent to is not taken.
+// listen opens the sockets of an address: of none, one for every address of the machine, since what is answered from
+// another address than it was sent to is not taken.
 func listen(at *net.UDPAddr) (sockets []*net.UDPConn, err error) {
 	addresses := []*net.UDPAddr{at}
 	if at.IP == nil || at.IP.IsUnspecified() {

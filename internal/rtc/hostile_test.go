@@ -26,7 +26,8 @@ func TestGarbage(t *testing.T) {
 	call(t).talk(s, p)
 	before := runtime.NumGoroutine()
 	stun := []byte{0, 1, 0, 0, 0x21, 0x12, 0xa4, 0x42, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}
-	name := append([]byte{0, 1, 0, 16, 0x21, 0x12, 0xa4, 0x42, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 0, 6, 0, 9}, "some:body\x00\x00\x00"...)
+	name := append([]byte{0, 1, 0, 16, 0x21, 0x12, 0xa4, 0x42, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 0, 6, 0, 9},
+		"some:body\x00\x00\x00"...)
 	lying := append([]byte{}, stun...)
 	lying[3] = 200 // longer than it is
 	long := make([]byte, 9000)
@@ -42,7 +43,8 @@ func TestGarbage(t *testing.T) {
 	}
 	for i := range 500 {
 		for k, c := range strangers {
-			packet := [][]byte{{}, {0}, stun, name, lying, long, {0x80, 111, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 5}, {22, 254, 253, 0, 0}}[(i+k)%8]
+			packet := [][]byte{{}, {0}, stun, name, lying, long, {0x80, 111, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 5},
+				{22, 254, 253, 0, 0}}[(i+k)%8]
 			if _, err := c.Write(packet); err != nil {
 				t.Fatal(err)
 			}
@@ -64,7 +66,8 @@ func TestGate(t *testing.T) {
 			passed++
 		}
 	}
-	if passed != mostPackets || !g.pass(other, at) || g.pass(one, at.Add(time.Second-1)) || !g.pass(one, at.Add(time.Second)) || len(g.seen) != 1 {
+	if passed != mostPackets || !g.pass(other, at) || g.pass(one, at.Add(time.Second-1)) ||
+		!g.pass(one, at.Add(time.Second)) || len(g.seen) != 1 {
 		t.Errorf("%d of %d passed, %d are known", passed, 3*mostPackets, len(g.seen))
 	}
 }
@@ -132,14 +135,16 @@ func TestHostileCallers(t *testing.T) {
 		}, false},
 		{"many sources", func(t *testing.T, b *browser) {
 			for i := range 60 {
-				if _, err := b.raw.writer.WriteRTP(&rtp.Header{Version: 2, PayloadType: 111, SSRC: uint32(1000 + i)}, []byte{0x48, 0, 0}); err != nil {
+				if _, err := b.raw.writer.WriteRTP(&rtp.Header{Version: 2, PayloadType: 111,
+					SSRC: uint32(1000 + i)}, []byte{0x48, 0, 0}); err != nil {
 					t.Fatal(err)
 				}
 			}
 		}, true},
 		{"more packets than a call has", func(t *testing.T, b *browser) {
 			for i := range 3 * mostPackets {
-				if _, err := b.raw.writer.WriteRTP(&rtp.Header{Version: 2, PayloadType: 111, SSRC: 99, SequenceNumber: uint16(i)}, []byte{0x48, 0, 0}); err != nil {
+				if _, err := b.raw.writer.WriteRTP(&rtp.Header{Version: 2, PayloadType: 111, SSRC: 99,
+					SequenceNumber: uint16(i)}, []byte{0x48, 0, 0}); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -180,7 +185,8 @@ func TestCandidatesAreNotCalled(t *testing.T) {
 	port := victim.LocalAddr().(*net.UDPAddr).Port
 	for _, text := range []string{
 		sdp + fmt.Sprintf("a=candidate:1 1 udp 2130706431 127.0.0.1 %d typ host\r\na=candidate:2 1 tcp 2130706430 127.0.0.1 %d typ host tcptype passive\r\na=candidate:3 1 udp 5 localhost %d typ host\r\na=end-of-candidates\r\n", port, port, port),
-		strings.Replace(sdp, "t=0 0\r\n", "t=0 0\r\na=ice-lite\r\n", 1) + fmt.Sprintf("a=candidate:1 1 udp 2130706431 127.0.0.1 %d typ host\r\n", port),
+		strings.Replace(sdp, "t=0 0\r\n", "t=0 0\r\na=ice-lite\r\n",
+			1) + fmt.Sprintf("a=candidate:1 1 udp 2130706431 127.0.0.1 %d typ host\r\n", port),
 	} {
 		o, err := ReadOffer(text)
 		if err != nil {

@@ -53,7 +53,8 @@ func (l *Leg) answer(ctx context.Context, o *Offer) (string, error) {
 	}
 	engine := l.server.engine
 	receive(&engine.BufferFactory, l)
-	api := webrtc.NewAPI(webrtc.WithSettingEngine(engine), webrtc.WithMediaEngine(l.server.media), webrtc.WithInterceptorRegistry(nil))
+	api := webrtc.NewAPI(webrtc.WithSettingEngine(engine), webrtc.WithMediaEngine(l.server.media),
+		webrtc.WithInterceptorRegistry(nil))
 	l.pc, err = api.NewPeerConnection(webrtc.Configuration{Certificates: []webrtc.Certificate{proof}})
 	if err != nil {
 		return "", fmt.Errorf("answer a browser: %w", err)
@@ -94,8 +95,9 @@ func (l *Leg) answer(ctx context.Context, o *Offer) (string, error) {
 	return describe(l.pc.LocalDescription().SDP, o.opus), nil
 }
 
-// describe says in our answer how we want Opus (RFC 7587, section 6.1): as wide as we hear and at a rate that is good for speech; what is not
-// said is off: stereo, silence suppression, and the redundancy that our decoder has no use for.
+// describe says in our answer how we want Opus (RFC 7587, section 6.1): as wide as we hear and at a rate that is good
+// for speech; what is not said is off: stereo, silence suppression, and the redundancy that our decoder has no use
+// for.
 func describe(answer, opus string) string {
 	lines := strings.Split(answer, "\r\n")
 	out := lines[:0:0]
@@ -187,7 +189,8 @@ func (l *Leg) Rate() audio.Rate { return audio.Wide }
 // Dial has nobody to send keys to.
 func (l *Leg) Dial(string) error { return errors.New("dial keys: a browser takes none") }
 
-// Run moves sound between the browser and p. The errors are parley.CustomerHangup, parley.MediaTimeout, parley.Shutdown, or ctx's cause.
+// Run moves sound between the browser and p. The errors are parley.CustomerHangup, parley.MediaTimeout,
+// parley.Shutdown, or ctx's cause.
 func (l *Leg) Run(ctx context.Context, p audio.Peer) error {
 	l.mu.Lock()
 	if l.running != nil {
@@ -211,8 +214,9 @@ func (l *Leg) Run(ctx context.Context, p audio.Peer) error {
 // mostStreams is more than a browser with one microphone begins, also when it changes it, with their RTCP.
 const mostStreams = 64
 
-// receive has a connection's packets come to the leg itself, from the goroutine that decrypts them: what pion would do is to keep them for
-// another one. T is the type by which pion tells RTP and RTCP apart; the module that names it is not ours to require.
+// receive has a connection's packets come to the leg itself, from the goroutine that decrypts them: what pion would
+// do is to keep them for another one. T is the type by which pion tells RTP and RTCP apart; the module that names it
+// is not ours to require.
 func receive[T ~int](factory *func(T, uint32) io.ReadWriteCloser, l *Leg) {
 	*factory = func(kind T, _ uint32) io.ReadWriteCloser {
 		l.mu.Lock()
@@ -234,7 +238,8 @@ type stream struct {
 	once   sync.Once
 }
 
-// Write takes a packet. What is said before the leg's Run, or after it, nobody hears. A packet that somebody panics over ends its own call.
+// Write takes a packet. What is said before the leg's Run, or after it, nobody hears. A packet that somebody panics
+// over ends its own call.
 func (s *stream) Write(packet []byte) (int, error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -314,7 +319,8 @@ func (l *Leg) attach(d *webrtc.DataChannel) {
 	})
 	d.OnMessage(func(msg webrtc.DataChannelMessage) {
 		var in struct{ Type, Key string }
-		if len(msg.Data) > mostMessage || json.Unmarshal(msg.Data, &in) != nil || in.Type != "digit" || len(in.Key) != 1 || !audio.ValidKeys(in.Key) {
+		if len(msg.Data) > mostMessage || json.Unmarshal(msg.Data, &in) != nil || in.Type != "digit" ||
+			len(in.Key) != 1 || !audio.ValidKeys(in.Key) {
 			return
 		}
 		if m := l.media.Load(); m != nil {

@@ -22,8 +22,8 @@ const (
 	mostKeys  = 32                    // that come at once
 )
 
-// media is the sound of a call: packets to frames and back. It has no clock: the leg's goroutines call packet and tick. Nothing here
-// allocates once it is under way.
+// media is the sound of a call: packets to frames and back. It has no clock: the leg's goroutines call packet and
+// tick. Nothing here allocates once it is under way.
 type media struct {
 	begun time.Time
 	out   *voice
@@ -77,8 +77,10 @@ func newMedia(out *voice, p audio.Peer) *media {
 	if err != nil {
 		panic("rtc: " + err.Error()) // of constants
 	}
-	m := &media{begun: time.Now(), out: out, peer: p, decoder: decoder, pcm: make([]int16, longest*int(audio.Wide)/1000),
-		sender: rtp.NewSender(audio.Wide), to: make(audio.Frame, audio.MaxFrame), from: make(audio.Frame, audio.MaxFrame)}
+	m := &media{begun: time.Now(), out: out, peer: p, decoder: decoder,
+		pcm:    make([]int16, longest*int(audio.Wide)/1000),
+		sender: rtp.NewSender(audio.Wide), to: make(audio.Frame, audio.MaxFrame),
+		from: make(audio.Frame, audio.MaxFrame)}
 	m.receiver = rtp.NewReceiver(audio.Wide, opusClock, func(f audio.Frame) { m.peer.Hear(f) })
 	m.sender.Speak(rtp.Codec{Format: audio.G722})
 	return m
@@ -91,8 +93,9 @@ func (m *media) stop() {
 	m.peer = nil
 }
 
-// packet takes what came from the network, at a moment since begun. Opus is decoded in the order in which it was encoded, all else would upset
-// the decoder: a packet that overtook up to three others waits for them, until the first tick that is half a frame's time later.
+// packet takes what came from the network, at a moment since begun. Opus is decoded in the order in which it was
+// encoded, all else would upset the decoder: a packet that overtook up to three others waits for them, until the
+// first tick that is half a frame's time later.
 func (m *media) packet(data []byte, at time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -260,7 +263,8 @@ func (v *voice) hears(pt uint8) bool {
 	return pt == v.opus
 }
 
-// send sends a packet. One that can't be sent is as good as lost: a network that comes back goes on, one that doesn't ends the call.
+// send sends a packet. One that can't be sent is as good as lost: a network that comes back goes on, one that doesn't
+// ends the call.
 func (v *voice) send(h *pion.Header, payload []byte) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -30,7 +30,8 @@ func rig() (*media, *listener, *wire) {
 func packets(t testing.TB, change func(i int, h *rtp.Header)) (list [][]byte) {
 	t.Helper()
 	for i, payload := range speech(t) {
-		p := rtp.Packet{Header: rtp.Header{Version: 2, PayloadType: 111, SequenceNumber: uint16(65500 + i), Timestamp: uint32(i * 960), SSRC: 42}, Payload: payload}
+		p := rtp.Packet{Header: rtp.Header{Version: 2, PayloadType: 111, SequenceNumber: uint16(65500 + i),
+			Timestamp: uint32(i * 960), SSRC: 42}, Payload: payload}
 		if change != nil {
 			change(i, &p.Header)
 		}
@@ -144,8 +145,10 @@ func TestNetwork(t *testing.T) {
 		if p.frames < c.least || p.frames > n || p.ticks != n {
 			t.Errorf("%s: %d frames of %d heard, %d ticks", c.name, p.frames, n, p.ticks)
 		}
-		if p.energy < clean.energy*c.part || p.energy > clean.energy*1.2 || p.wanted < clean.wanted*c.part || p.wanted > clean.wanted*1.2 {
-			t.Errorf("%s: energy %.3g heard, %.3g in order; %.3g and %.3g without it", c.name, p.energy, p.wanted, clean.energy, clean.wanted)
+		if p.energy < clean.energy*c.part || p.energy > clean.energy*1.2 || p.wanted < clean.wanted*c.part ||
+			p.wanted > clean.wanted*1.2 {
+			t.Errorf("%s: energy %.3g heard, %.3g in order; %.3g and %.3g without it", c.name, p.energy, p.wanted,
+				clean.energy, clean.wanted)
 		}
 	}
 }
@@ -161,9 +164,11 @@ func TestOvertaken(t *testing.T) {
 		return m, p
 	}
 	_, want := hear(10, 11, 12, 13, 14, 15, 16)
-	for _, order := range [][]int{{10, 12, 11, 13, 14, 15, 16}, {10, 14, 13, 12, 11, 16, 15}, {10, 11, 13, 15, 14, 12, 16}, {10, 13, 13, 12, 12, 11, 11, 14, 14, 15, 16}} {
+	for _, order := range [][]int{{10, 12, 11, 13, 14, 15, 16}, {10, 14, 13, 12, 11, 16, 15},
+		{10, 11, 13, 15, 14, 12, 16}, {10, 13, 13, 12, 12, 11, 11, 14, 14, 15, 16}} {
 		if _, p := hear(order...); p.frames != want.frames || p.energy != want.energy {
-			t.Errorf("%v: %d frames of energy %g; in order %d of %g", order, p.frames, p.energy, want.frames, want.energy)
+			t.Errorf("%v: %d frames of energy %g; in order %d of %g", order, p.frames, p.energy, want.frames,
+				want.energy)
 		}
 	}
 	m, p := hear(10, 12, 13)

@@ -1,6 +1,7 @@
-// Package rtc is the browser's leg: WebRTC on one UDP port, by ICE-lite (RFC 8445, section 2.7), so that neither STUN nor TURN is needed where
-// browsers reach that port. A browser sends Opus, which we decode, and hears G.722, which we encode: both in Go. It knows nothing of users
-// and assistants; its handshake is that of WHIP (RFC 9725), whose HTTP is internal/api's.
+// Package rtc is the browser's leg: WebRTC on one UDP port, by ICE-lite (RFC 8445, section 2.7), so that neither STUN
+// nor TURN is needed where browsers reach that port. A browser sends Opus, which we decode, and hears G.722, which we
+// encode: both in Go. It knows nothing of users and assistants; its handshake is that of WHIP (RFC 9725), whose HTTP
+// is internal/api's.
 package rtc
 
 import (
@@ -32,8 +33,8 @@ type Config struct {
 	External netip.Addr // what browsers reach us by, where it isn't the socket's own address (NAT)
 	MaxCalls int        // of browsers that are connected; more are refused; 0 is 1000
 
-	// Connect is how long a browser may take from our answer to the first contact (0: 15 s), Silence how long it may send no sound (0: 30 s),
-	// Lost how long it may be out of reach (0: 15 s).
+	// Connect is how long a browser may take from our answer to the first contact (0: 15 s), Silence how long it may
+	// send no sound (0: 30 s), Lost how long it may be out of reach (0: 15 s).
 	Connect, Silence, Lost time.Duration
 }
 
@@ -60,7 +61,8 @@ type Server struct {
 // New makes a server; Listen opens its port.
 func New(c Config) *Server {
 	c.MaxCalls = cmp.Or(c.MaxCalls, 1000)
-	c.Connect, c.Silence, c.Lost = cmp.Or(c.Connect, 15*time.Second), cmp.Or(c.Silence, 30*time.Second), cmp.Or(c.Lost, 15*time.Second)
+	c.Connect, c.Silence, c.Lost = cmp.Or(c.Connect, 15*time.Second), cmp.Or(c.Silence, 30*time.Second),
+		cmp.Or(c.Lost, 15*time.Second)
 	s := &Server{Config: c, began: time.Now(), legs: map[string]*Leg{}}
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
 	return s
@@ -72,11 +74,13 @@ func (s *Server) Listen() error {
 	if err != nil {
 		return fmt.Errorf("listen for browsers on %q: %w", s.Config.Listen, err)
 	}
-	quiet := &logging.DefaultLoggerFactory{DefaultLogLevel: logging.LogLevelDisabled} // it speaks of every stranger's packet
+	// it speaks of every stranger's packet
+	quiet := &logging.DefaultLoggerFactory{DefaultLogLevel: logging.LogLevelDisabled}
 	sockets, err := listen(at)
 	muxes := make([]ice.UDPMux, len(sockets))
 	for i, socket := range sockets {
-		muxes[i] = ice.NewUDPMuxDefault(ice.UDPMuxParams{UDPConn: &gate{UDPConn: socket, seen: map[netip.AddrPort]int{}}, Logger: quiet.NewLogger("ice")})
+		muxes[i] = ice.NewUDPMuxDefault(ice.UDPMuxParams{UDPConn: &gate{UDPConn: socket,
+			seen: map[netip.AddrPort]int{}}, Logger: quiet.NewLogger("ice")})
 	}
 	if err != nil {
 		return fmt.Errorf("listen for browsers: %w", err)
@@ -95,7 +99,8 @@ func (s *Server) Listen() error {
 	e.SetReceiveMTU(mostPacket)
 	e.SetSCTPMaxReceiveBufferSize(64 << 10) // browsers send keys
 	if s.External.IsValid() {
-		err = e.SetICEAddressRewriteRules(webrtc.ICEAddressRewriteRule{External: []string{s.External.String()}, AsCandidateType: webrtc.ICECandidateTypeHost})
+		err = e.SetICEAddressRewriteRules(webrtc.ICEAddressRewriteRule{External: []string{s.External.String()},
+			AsCandidateType: webrtc.ICECandidateTypeHost})
 	}
 	s.media = new(webrtc.MediaEngine)
 	for _, c := range codecs {
@@ -109,7 +114,8 @@ func (s *Server) Listen() error {
 
 // The codecs, with the payload types that offers usually have; an offer's own count.
 var codecs = []webrtc.RTPCodecParameters{
-	{RTPCodecCapability: webrtc.RTPCodecCapability{MimeType: webrtc.MimeTypeOpus, ClockRate: 48000, Channels: 2}, PayloadType: 111},
+	{RTPCodecCapability: webrtc.RTPCodecCapability{MimeType: webrtc.MimeTypeOpus, ClockRate: 48000, Channels: 2},
+		PayloadType: 111},
 	{RTPCodecCapability: webrtc.RTPCodecCapability{MimeType: webrtc.MimeTypeG722, ClockRate: 8000}, PayloadType: 9},
 }
 
@@ -169,10 +175,11 @@ const (
 // ErrMany is the refusal of an address that offers calls and does not take them up.
 var ErrMany = errors.New("too many offers of this address wait for their browsers")
 
-// Answer takes a browser's offer, and gives our answer. then is called once, in a goroutine that Close waits for: when sound can flow, and
-// the leg must be run; or with the error that says why it won't.
+// Answer takes a browser's offer, and gives our answer. then is called once, in a goroutine that Close waits for:
+// when sound can flow, and the leg must be run; or with the error that says why it won't.
 func (s *Server) Answer(ctx context.Context, o *Offer, then func(*Leg, error)) (*Leg, string, error) {
-	l := &Leg{server: s, ID: uuid.NewString(), from: o.From, open: make(chan struct{}), done: make(chan struct{}), voice: &voice{}}
+	l := &Leg{server: s, ID: uuid.NewString(), from: o.From, open: make(chan struct{}), done: make(chan struct{}),
+		voice: &voice{}}
 	if err := s.admit(l); err != nil {
 		return nil, "", err
 	}

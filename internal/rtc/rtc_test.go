@@ -81,13 +81,16 @@ func call(t *testing.T, change ...func(*webrtc.SettingEngine)) *browser {
 	if err := m.RegisterDefaultCodecs(); err != nil {
 		t.Fatal(err)
 	}
-	pc, err := webrtc.NewAPI(webrtc.WithSettingEngine(e), webrtc.WithMediaEngine(m), webrtc.WithInterceptorRegistry(nil)).NewPeerConnection(webrtc.Configuration{})
+	pc, err := webrtc.NewAPI(webrtc.WithSettingEngine(e), webrtc.WithMediaEngine(m),
+		webrtc.WithInterceptorRegistry(nil)).NewPeerConnection(webrtc.Configuration{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &browser{PeerConnection: pc, t: t, told: make(chan string, 100), open: make(chan bool, 1), heard: make(chan []int16, 1000), states: make(chan webrtc.PeerConnectionState, 10)}
+	b := &browser{PeerConnection: pc, t: t, told: make(chan string, 100), open: make(chan bool, 1),
+		heard: make(chan []int16, 1000), states: make(chan webrtc.PeerConnectionState, 10)}
 	t.Cleanup(func() { _ = pc.GracefulClose() })
-	if b.mic, err = webrtc.NewTrackLocalStaticSample(webrtc.RTPCodecCapability{MimeType: webrtc.MimeTypeOpus, ClockRate: 48000, Channels: 2}, "mic", "mic"); err == nil {
+	if b.mic, err = webrtc.NewTrackLocalStaticSample(webrtc.RTPCodecCapability{MimeType: webrtc.MimeTypeOpus,
+		ClockRate: 48000, Channels: 2}, "mic", "mic"); err == nil {
 		_, err = pc.AddTrack(b.mic)
 	}
 	if err != nil {
@@ -111,7 +114,8 @@ func call(t *testing.T, change ...func(*webrtc.SettingEngine)) *browser {
 				return
 			}
 			if last != nil && (p.SequenceNumber != last.SequenceNumber+1 || (p.Timestamp-last.Timestamp)%160 != 0) {
-				t.Errorf("packet %d at %d follows %d at %d", p.SequenceNumber, p.Timestamp, last.SequenceNumber, last.Timestamp)
+				t.Errorf("packet %d at %d follows %d at %d", p.SequenceNumber, p.Timestamp, last.SequenceNumber,
+					last.Timestamp)
 			}
 			last = p
 			select {
@@ -166,7 +170,8 @@ func (b *browser) speak(ctx context.Context, packets [][]byte) {
 	}
 }
 
-// speech is the packets of an Opus file: a sentence, spoken by flite and encoded by libopus as browsers do when asked for 16 kHz.
+// speech is the packets of an Opus file: a sentence, spoken by flite and encoded by libopus as browsers do when asked
+// for 16 kHz.
 func speech(t testing.TB) (packets [][]byte) {
 	t.Helper()
 	data, err := os.ReadFile("testdata/speech.ogg")
@@ -318,10 +323,12 @@ func TestCall(t *testing.T) {
 		re += float64(v) * math.Cos(2*math.Pi*1000/16000*float64(i))
 		im += float64(v) * math.Sin(2*math.Pi*1000/16000*float64(i))
 	}
-	if part := 2 * (re*re + im*im) / float64(len(tone)) / energy(tone); part < 0.95 || energy(tone)/float64(len(tone)) < 2e7 {
+	if part := 2 * (re*re + im*im) / float64(len(tone)) / energy(tone); part < 0.95 ||
+		energy(tone)/float64(len(tone)) < 2e7 {
 		t.Errorf("%.3f of what is heard is the tone", part)
 	}
-	for _, text := range []string{`{"type":"digit","key":"5"}`, `{"type":"digit","key":"x"}`, `no json`, `{"type":"digit","key":"55"}`, `{"type":"digit","key":"#"}`} {
+	for _, text := range []string{`{"type":"digit","key":"5"}`, `{"type":"digit","key":"x"}`, `no json`,
+		`{"type":"digit","key":"55"}`, `{"type":"digit","key":"#"}`} {
 		if err := b.channel.SendText(text); err != nil {
 			t.Fatal(err)
 		}
@@ -352,7 +359,8 @@ func TestCallsEnd(t *testing.T) {
 		end    func(*Server, *Leg, context.CancelCauseFunc)
 		want   error
 	}{
-		{"silence", Config{Silence: 300 * time.Millisecond}, func(*Server, *Leg, context.CancelCauseFunc) {}, parley.MediaTimeout},
+		{"silence", Config{Silence: 300 * time.Millisecond}, func(*Server, *Leg, context.CancelCauseFunc) {},
+			parley.MediaTimeout},
 		{"hung up over HTTP", Config{}, func(s *Server, l *Leg, _ context.CancelCauseFunc) {
 			if !s.Hangup(l.ID) {
 				t.Error("it is not known")
@@ -436,7 +444,8 @@ func TestCallsThatNeverBegin(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"a=ice-lite", "a=setup:passive", "maxplaybackrate=16000", "G722/8000", "a=candidate:", "a=end-of-candidates"} {
+	for _, want := range []string{"a=ice-lite", "a=setup:passive", "maxplaybackrate=16000", "G722/8000",
+		"a=candidate:", "a=end-of-candidates"} {
 		if !strings.Contains(answer, want) {
 			t.Errorf("no %s in\n%s", want, answer)
 		}
@@ -676,7 +685,8 @@ var offers = []struct{ name, text, want string }{
 	{"audio that is refused", strings.Replace(sdp, "m=audio 9", "m=audio 0", 1), "it has no audio"},
 	{"more media than a call needs", sdp + strings.Repeat("m=audio 9 UDP/TLS/RTP/SAVPF 111\r\nc=IN IP4 0.0.0.0\r\na=mid:1\r\n", mostMedia), "at most 8 media"},
 	{"no Opus", strings.Replace(sdp, "opus/48000/2", "opas/48000/2", 1), "must offer Opus"},
-	{"no G.722", strings.NewReplacer("a=rtpmap:9 G722/8000\r\n", "", "111 9 0", "111 0").Replace(sdp), "must offer Opus"},
+	{"no G.722", strings.NewReplacer("a=rtpmap:9 G722/8000\r\n", "", "111 9 0", "111 0").Replace(sdp),
+		"must offer Opus"},
 }
 
 func TestOffers(t *testing.T) {
@@ -702,7 +712,8 @@ func TestOffers(t *testing.T) {
 		leg.end(parley.CustomerHangup)
 	}
 	// What reads well may still not be answerable; that is the sender's fault.
-	for _, text := range []string{strings.Replace(sdp, "a=fingerprint", "a=fingerprants", 1), strings.Replace(sdp, "a=ice-ufrag", "a=ice-afrag", 1), strings.Replace(sdp, "a=mid:0\r\n", "", 1)} {
+	for _, text := range []string{strings.Replace(sdp, "a=fingerprint", "a=fingerprants", 1),
+		strings.Replace(sdp, "a=ice-ufrag", "a=ice-afrag", 1), strings.Replace(sdp, "a=mid:0\r\n", "", 1)} {
 		o, err := ReadOffer(text)
 		if err != nil {
 			t.Fatal(err)

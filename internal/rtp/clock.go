@@ -17,12 +17,12 @@ func NewClock(began time.Time) *Clock {
 	return &Clock{began: began, next: time.Since(began), timer: time.NewTimer(0)}
 }
 
-// Align moves the next frame on to a moment that many clocks share, one of each grid's length since another moment: what is due together
-// wakes the process once.
+// Align moves the next frame on to a moment that many clocks share, one of each grid's length since another moment:
+// what is due together wakes the process once.
 func (c *Clock) Align(from time.Time, grid time.Duration) { c.next += grid - time.Since(from)%grid }
 
-// Run calls tick for each frame until done is closed: with the time since the beginning, and how many frames were missed before it because
-// the process stood still. These are gone: nothing is sent in a burst.
+// Run calls tick for each frame until done is closed: with the time since the beginning, and how many frames were
+// missed before it because the process stood still. These are gone: nothing is sent in a burst.
 func (c *Clock) Run(done <-chan struct{}, tick func(at time.Duration, missed int)) {
 	defer c.Stop()
 	for c.Wait(done) {
@@ -56,7 +56,8 @@ func (c *Clock) Due() (at time.Duration, missed int) {
 // Stop gives back what Wait took. Run does so itself.
 func (c *Clock) Stop() { c.timer.Stop() }
 
-// following says, where a frame that was due is taken now, when the one after it is due and how many before it were missed.
+// following says, where a frame that was due is taken now, when the one after it is due and how many before it were
+// missed.
 func following(due, now time.Duration) (next time.Duration, missed int) {
 	missed = int((now - due) / frameTime)
 	if missed <= mostBehind {

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// A clock keeps to the times that it began with, however late each of its frames is taken: up to two are made up for, more are a gap.
+// A clock keeps to the times that it began with, however late each of its frames is taken: up to two are made up for,
+// more are a gap.
 func TestClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began, done, frames := time.Now(), make(chan struct{}), 0

@@ -53,7 +53,8 @@ func newWire(t testing.TB, ip string) *wire {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { c.Close() })
-		control, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.ParseIP(ip), Port: c.LocalAddr().(*net.UDPAddr).Port + 1})
+		control, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.ParseIP(ip),
+			Port: c.LocalAddr().(*net.UDPAddr).Port + 1})
 		if err == nil {
 			t.Cleanup(func() { control.Close() })
 			return &wire{c, control, t}

@@ -11,8 +11,8 @@ const (
 	byEvent
 )
 
-// keys tells each key once, although some telephones send it in two ways: once a better way has brought a key, the worse ones are not
-// believed any more.
+// keys tells each key once, although some telephones send it in two ways: once a better way has brought a key, the
+// worse ones are not believed any more.
 type keys struct {
 	best way
 	key  byte

@@ -5,11 +5,12 @@ import (
 	"time"
 )
 
-// latch decides whose packets are the call's. The description says where the far end listens, and with a NAT in between it is wrong: so
-// packets go back to where good ones come from (symmetric RTP, RFC 4961). A stranger who guesses the port must not take the call over or
-// be heard. So the address that the description names is right, and from the addresses that the signalling names the first source is:
-// another is taken only after another description. Anybody else is taken where loose is set, for NATs whose sound comes from an address that
-// nothing has named; then who is patient enough is believed.
+// latch decides whose packets are the call's. The description says where the far end listens, and with a NAT in
+// between it is wrong: so packets go back to where good ones come from (symmetric RTP, RFC 4961). A stranger who
+// guesses the port must not take the call over or be heard. So the address that the description names is right, and
+// from the addresses that the signalling names the first source is: another is taken only after another description.
+// Anybody else is taken where loose is set, for NATs whose sound comes from an address that nothing has named; then
+// who is patient enough is believed.
 type latch struct {
 	loose bool
 
@@ -42,7 +43,8 @@ const (
 // tell sets what a description says.
 func (l *latch) tell(told netip.AddrPort, signal netip.Addr, at time.Duration) {
 	a := told.Addr()
-	if !told.IsValid() || told.Port() == 0 || a.IsUnspecified() || a.IsMulticast() || a.IsLoopback() && !signal.IsLoopback() {
+	if !told.IsValid() || told.Port() == 0 || a.IsUnspecified() || a.IsMulticast() || a.IsLoopback() &&
+		!signal.IsLoopback() {
 		told = netip.AddrPortFrom(signal, told.Port())
 	}
 	anew := latch{loose: l.loose, told: told, signal: signal, since: at, strange: l.strange}

@@ -27,27 +27,52 @@ func TestLatch(t *testing.T) {
 		steps [][]step
 		to    string
 	}{
-		"nothing came":                {told: told, to: told},
-		"as described":                {told: told, steps: [][]step{burst(told, 0, 5, true)}, to: told},
-		"another port, by a NAT":      {told: told, steps: [][]step{burst(port, 0, 5, true)}, to: port},
-		"the signalling's address":    {told: "10.0.0.1:4000", steps: [][]step{burst("192.0.2.2:7777", 0, 5, true)}, to: "192.0.2.2:7777"},
-		"a stranger first":            {told: told, steps: [][]step{burst(stranger, 0, 20, false)}, to: told},
-		"a stranger, patient":         {told: told, steps: [][]step{burst(stranger, 2*time.Second, 1000, false)}, to: told},
-		"then the right one":          {told: told, steps: [][]step{burst(stranger, 2*time.Second, 6, false), burst(told, 2200*time.Millisecond, 3, true)}, to: told},
-		"a stranger in between":       {told: told, steps: [][]step{burst(told, 0, 5, true), burst(stranger, 100*time.Millisecond, 100, false)[:5], burst(told, 200*time.Millisecond, 5, true)}, to: told},
-		"a stranger after silence":    {told: told, steps: [][]step{burst(told, 0, 5, true), burst(stranger, 4*time.Second, 1000, false)}, to: told},
-		"a neighbour after silence":   {told: told, steps: [][]step{burst(told, 0, 5, true), burst(port, 4*time.Second, 1000, false)}, to: told},
-		"a neighbour, then the right": {told: told, steps: [][]step{burst(port, 0, 5, true), burst(told, time.Second, 5, true), burst(port, 2*time.Second, 5, false)}, to: told},
-		"a second source":             {told: "10.0.0.1:4000", steps: [][]step{burst("192.0.2.2:7777", 0, 5, true), burst("192.0.2.2:7778", 9*time.Second, 100, false)}, to: "192.0.2.2:7777"},
+		"nothing came":           {told: told, to: told},
+		"as described":           {told: told, steps: [][]step{burst(told, 0, 5, true)}, to: told},
+		"another port, by a NAT": {told: told, steps: [][]step{burst(port, 0, 5, true)}, to: port},
+		"the signalling's address": {told: "10.0.0.1:4000", steps: [][]step{burst("192.0.2.2:7777", 0, 5, true)},
+			to: "192.0.2.2:7777"},
+		"a stranger first": {told: told, steps: [][]step{burst(stranger, 0, 20, false)}, to: told},
+		"a stranger, patient": {told: told, steps: [][]step{burst(stranger, 2*time.Second, 1000, false)},
+			to: told},
+		"then the right one": {told: told,
+			steps: [][]step{burst(stranger, 2*time.Second, 6, false), burst(told, 2200*time.Millisecond, 3, true)},
+			to:    told},
+		"a stranger in between": {told: told,
+			steps: [][]step{burst(told, 0, 5, true), burst(stranger, 100*time.Millisecond, 100, false)[:5],
+				burst(told, 200*time.Millisecond, 5, true)}, to: told},
+		"a stranger after silence": {told: told,
+			steps: [][]step{burst(told, 0, 5, true), burst(stranger, 4*time.Second, 1000, false)}, to: told},
+		"a neighbour after silence": {told: told,
+			steps: [][]step{burst(told, 0, 5, true), burst(port, 4*time.Second, 1000, false)}, to: told},
+		"a neighbour, then the right": {told: told,
+			steps: [][]step{burst(port, 0, 5, true), burst(told, time.Second, 5, true),
+				burst(port, 2*time.Second, 5, false)}, to: told},
+		"a second source": {told: "10.0.0.1:4000",
+			steps: [][]step{burst("192.0.2.2:7777", 0, 5, true),
+				burst("192.0.2.2:7778", 9*time.Second, 100, false)}, to: "192.0.2.2:7777"},
 
-		"loose: a stranger first":         {loose: true, told: told, steps: [][]step{burst(stranger, 0, 20, false)}, to: told},
-		"loose: a stranger, patient":      {loose: true, told: told, steps: [][]step{burst(stranger, 2*time.Second, 6, false, false, false, false, true)}, to: stranger},
-		"loose: then the right one":       {loose: true, told: told, steps: [][]step{burst(stranger, 2*time.Second, 6, false, false, false, false, true), burst(told, 2200*time.Millisecond, 3, true)}, to: told},
-		"loose: a stranger after silence": {loose: true, told: told, steps: [][]step{burst(told, 0, 5, true), burst(stranger, 4*time.Second, 6, false, false, false, false, true)}, to: stranger},
-		"loose: its port moves":           {loose: true, told: told, steps: [][]step{burst(told, 0, 5, true), burst(port, time.Second, 4, false, false, true)}, to: port},
-		"loose: its port flaps":           {loose: true, told: told, steps: [][]step{burst(told, 0, 5, true), {{port, 110 * time.Millisecond, 9, false}, {told, 120 * time.Millisecond, 6, true}, {port, 130 * time.Millisecond, 10, false}}}, to: told},
-		"loose: noise is no run": {loose: true, told: told, steps: [][]step{{{stranger, 2 * time.Second, 5, false}, {stranger, 2 * time.Second, 900, false}, {stranger, 2 * time.Second, 7, false},
-			{stranger, 2 * time.Second, 77, false}, {stranger, 2 * time.Second, 3, false}, {stranger, 2 * time.Second, 1, false}}}, to: told},
+		"loose: a stranger first": {loose: true, told: told, steps: [][]step{burst(stranger, 0, 20, false)},
+			to: told},
+		"loose: a stranger, patient": {loose: true, told: told,
+			steps: [][]step{burst(stranger, 2*time.Second, 6, false, false, false, false, true)}, to: stranger},
+		"loose: then the right one": {loose: true, told: told,
+			steps: [][]step{burst(stranger, 2*time.Second, 6, false, false, false, false, true),
+				burst(told, 2200*time.Millisecond, 3, true)}, to: told},
+		"loose: a stranger after silence": {loose: true, told: told,
+			steps: [][]step{burst(told, 0, 5, true),
+				burst(stranger, 4*time.Second, 6, false, false, false, false, true)}, to: stranger},
+		"loose: its port moves": {loose: true, told: told,
+			steps: [][]step{burst(told, 0, 5, true), burst(port, time.Second, 4, false, false, true)}, to: port},
+		"loose: its port flaps": {loose: true, told: told,
+			steps: [][]step{burst(told, 0, 5, true),
+				{{port, 110 * time.Millisecond, 9, false}, {told, 120 * time.Millisecond, 6, true},
+					{port, 130 * time.Millisecond, 10, false}}}, to: told},
+		"loose: noise is no run": {loose: true, told: told,
+			steps: [][]step{{{stranger, 2 * time.Second, 5, false}, {stranger, 2 * time.Second, 900, false},
+				{stranger, 2 * time.Second, 7, false},
+				{stranger, 2 * time.Second, 77, false}, {stranger, 2 * time.Second, 3, false},
+				{stranger, 2 * time.Second, 1, false}}}, to: told},
 
 		"loopback of another machine": {told: "127.0.0.1:4000", to: "192.0.2.2:4000"},
 		"no address":                  {told: "0.0.0.0:4000", to: "192.0.2.2:4000"},
@@ -82,11 +107,13 @@ func TestLatch(t *testing.T) {
 	}
 }
 
-// TestLatchAgain tells the same description again, as a re-INVITE does: the sound may have moved, and goes where it went until that is known.
+// TestLatchAgain tells the same description again, as a re-INVITE does: the sound may have moved, and goes where it
+// went until that is known.
 func TestLatchAgain(t *testing.T) {
 	t.Parallel()
 	at := netip.MustParseAddrPort
-	inside, old, moved, stranger := at("10.0.0.1:4000"), at("192.0.2.2:7777"), at("192.0.2.2:8888"), at("203.0.113.9:4000")
+	inside, old, moved, stranger := at("10.0.0.1:4000"), at("192.0.2.2:7777"), at("192.0.2.2:8888"),
+		at("203.0.113.9:4000")
 	var l latch
 	l.tell(inside, old.Addr(), 0)
 	if !l.accept(old, 0, 1, 1) || l.accept(moved, 5*time.Second, 2, 1) {

@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// Ports hands out pairs of UDP ports: an even one for RTP and the odd one after it, which is RTCP's (RFC 3550, section 11).
+// Ports hands out pairs of UDP ports: an even one for RTP and the odd one after it, which is RTCP's (RFC 3550,
+// section 11).
 type Ports struct {
 	mu    sync.Mutex
 	first int    // even
@@ -35,8 +36,8 @@ type Socket struct {
 
 var errNoPort = errors.New("no free RTP port: widen PARLEY_RTP_PORTS")
 
-// Open takes a pair that nobody has, in this process or another, from a random place on, so that a new call doesn't get the late packets
-// of the last one.
+// Open takes a pair that nobody has, in this process or another, from a random place on, so that a new call doesn't
+// get the late packets of the last one.
 func (p *Ports) Open(ip netip.Addr) (*Socket, error) {
 	n := len(p.taken)
 	if n == 0 {
@@ -63,7 +64,8 @@ func bind(ip netip.Addr, port int) (*Socket, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open an RTP port: %w", err)
 	}
-	// It is there before anybody reads it, so that the far end's reports aren't answered with ICMP, which some take for the end of the call.
+	// It is there before anybody reads it, so that the far end's reports aren't answered with ICMP, which some take
+	// for the end of the call.
 	rtcp, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.AddrPortFrom(ip, uint16(port+1))))
 	if err != nil {
 		rtp.Close()
@@ -80,8 +82,8 @@ func (s *Socket) Close() {
 	s.ports.free(s.pair)
 }
 
-// Drain throws away what comes, until stop is called, which may be called twice: what came before a call was answered would be heard all at
-// once afterwards. It also keeps the buffer free for the first word.
+// Drain throws away what comes, until stop is called, which may be called twice: what came before a call was answered
+// would be heard all at once afterwards. It also keeps the buffer free for the first word.
 func (s *Socket) Drain() (stop func()) {
 	over := make(chan struct{})
 	go func() {

@@ -6,8 +6,9 @@ import (
 	"parley/internal/audio"
 )
 
-// Receiver takes the sound of packets as they come and gives it twice: at once, in frames, what was lost concealed, to those who must be
-// quick; and evenly and in order, from a jitter buffer, to who pulls it. What a payload means is its owner's affair.
+// Receiver takes the sound of packets as they come and gives it twice: at once, in frames, what was lost concealed,
+// to those who must be quick; and evenly and in order, from a jitter buffer, to who pulls it. What a payload means is
+// its owner's affair.
 type Receiver struct {
 	rate    int
 	clock   int // of the timestamps, Hz
@@ -27,7 +28,8 @@ type Receiver struct {
 
 // NewReceiver has hear called with what is heard at once, by who calls Put.
 func NewReceiver(rate audio.Rate, clock int, hear func(audio.Frame)) *Receiver {
-	return &Receiver{rate: int(rate), clock: clock, jitter: audio.NewJitter(rate, clock), conceal: audio.NewConceal(rate), hear: hear,
+	return &Receiver{rate: int(rate), clock: clock, jitter: audio.NewJitter(rate, clock),
+		conceal: audio.NewConceal(rate), hear: hear,
 		frame: make(audio.Frame, rate.FrameSize())}
 }
 
@@ -55,8 +57,9 @@ func (r *Receiver) Twice(seq uint16, ssrc uint32) bool {
 	return again
 }
 
-// Put takes the sound of a packet that arrived at a moment, counted from any fixed one. Where packets come out of order they are heard at
-// once in the order in which they are put; one whose place was concealed meanwhile is not heard so.
+// Put takes the sound of a packet that arrived at a moment, counted from any fixed one. Where packets come out of
+// order they are heard at once in the order in which they are put; one whose place was concealed meanwhile is not
+// heard so.
 func (r *Receiver) Put(at time.Duration, seq uint16, ts, ssrc uint32, pcm []int16) {
 	r.jitter.Put(at, seq, ts, ssrc, pcm)
 	switch ahead := seq - r.seq; {

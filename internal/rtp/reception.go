@@ -9,8 +9,8 @@ import (
 // rtpClock is the rate of all timestamps that a session sends and takes, Hz.
 const rtpClock = 8000
 
-// reception counts what comes (RFC 3550, appendix A), of one source at a time. The first packet counts already: who isn't the call's doesn't
-// get here.
+// reception counts what comes (RFC 3550, appendix A), of one source at a time. The first packet counts already: who
+// isn't the call's doesn't get here.
 type reception struct {
 	source
 	before struct{ received, lost int } // of sources that are gone, and of what this one sent before it began anew
@@ -42,7 +42,8 @@ const (
 	mostOrder   = 100  // by how much a packet may come late
 )
 
-// packet counts one (A.1). timed is false where its timestamp isn't that of its sending: all packets of a key have the same.
+// packet counts one (A.1). timed is false where its timestamp isn't that of its sending: all packets of a key have
+// the same.
 func (r *reception) packet(seq uint16, ts, ssrc uint32, at time.Duration, timed bool) {
 	if ssrc != r.ssrc {
 		r.leave()
@@ -71,7 +72,8 @@ func (r *reception) packet(seq uint16, ts, ssrc uint32, at time.Duration, timed 
 }
 
 func (r *reception) begin(seq uint16) {
-	r.source = source{ssrc: r.ssrc, began: true, first: seq, newest: seq, bad: 1 << 16, sent: r.sent, sentAt: r.sentAt, jitter: r.jitter}
+	r.source = source{ssrc: r.ssrc, began: true, first: seq, newest: seq, bad: 1 << 16, sent: r.sent,
+		sentAt: r.sentAt, jitter: r.jitter}
 }
 
 // leave keeps the counts of what is over.
@@ -105,7 +107,8 @@ func (r *source) lost() int { return int(r.expected()) - int(r.received) }
 func (r *source) report(at time.Duration) rtcp.ReceptionReport {
 	expected, received := r.expected()-r.hadExpected, r.received-r.hadReceived
 	r.hadExpected, r.hadReceived = r.expected(), r.received
-	p := rtcp.ReceptionReport{SSRC: r.ssrc, LastSequenceNumber: r.cycles + uint32(r.newest), Jitter: uint32(r.jitter >> 4),
+	p := rtcp.ReceptionReport{SSRC: r.ssrc, LastSequenceNumber: r.cycles + uint32(r.newest),
+		Jitter:    uint32(r.jitter >> 4),
 		TotalLost: uint32(min(max(r.lost(), -1<<23), 1<<23-1)) & 0xFFFFFF}
 	if expected > received {
 		p.FractionLost = uint8(min((expected-received)<<8/expected, 255))
@@ -128,7 +131,8 @@ func ntp(t time.Time) uint64 {
 // middle is the part of an NTP time that reports give back.
 func middle(ntp uint64) uint32 { return uint32(ntp >> 16) }
 
-// roundTrip is what a report that comes now says of the way there and back; it is false where it says nothing, or what can't be.
+// roundTrip is what a report that comes now says of the way there and back; it is false where it says nothing, or
+// what can't be.
 func roundTrip(now uint64, p rtcp.ReceptionReport) (time.Duration, bool) {
 	way := int32(middle(now) - p.LastSenderReport - p.Delay)
 	if p.LastSenderReport == 0 || way < 0 {
@@ -137,8 +141,8 @@ func roundTrip(now uint64, p rtcp.ReceptionReport) (time.Duration, bool) {
 	return time.Duration(int64(way) * int64(time.Second) >> 16), true
 }
 
-// interval is the time until the next report (RFC 3550, section 6.3.1), by a random number in [0, 1). Between two who speak over 64 kbit/s the
-// least that the RFC allows is always more than what the bandwidth asks for.
+// interval is the time until the next report (RFC 3550, section 6.3.1), by a random number in [0, 1). Between two who
+// speak over 64 kbit/s the least that the RFC allows is always more than what the bandwidth asks for.
 func interval(first bool, random float64) time.Duration {
 	least := 5 * time.Second
 	if first {

@@ -32,12 +32,13 @@ func TestReception(t *testing.T) {
 		fraction       uint8
 		total, newest  uint32 // as they are reported
 	}{
-		"all":              {seqs: span(5, 100), received: 100, newest: 104},
-		"across the wrap":  {seqs: span(65530, 16), received: 16, newest: 1<<16 + 9},
-		"a quarter":        {seqs: gaps(100, 4), received: 75, lost: 25, fraction: 64, total: 25, newest: 99},
-		"a tenth":          {seqs: gaps(100, 10), received: 90, lost: 10, fraction: 25, total: 10, newest: 99},
-		"one of two":       {seqs: []uint16{7, 9}, received: 2, lost: 1, fraction: 85, total: 1, newest: 9},
-		"twice each":       {seqs: append(span(0, 50), span(0, 50)...), received: 100, lost: -50, total: 1<<24 - 50, newest: 49},
+		"all":             {seqs: span(5, 100), received: 100, newest: 104},
+		"across the wrap": {seqs: span(65530, 16), received: 16, newest: 1<<16 + 9},
+		"a quarter":       {seqs: gaps(100, 4), received: 75, lost: 25, fraction: 64, total: 25, newest: 99},
+		"a tenth":         {seqs: gaps(100, 10), received: 90, lost: 10, fraction: 25, total: 10, newest: 99},
+		"one of two":      {seqs: []uint16{7, 9}, received: 2, lost: 1, fraction: 85, total: 1, newest: 9},
+		"twice each": {seqs: append(span(0, 50), span(0, 50)...), received: 100, lost: -50, total: 1<<24 - 50,
+			newest: 49},
 		"out of order":     {seqs: []uint16{1, 3, 2, 5, 4}, received: 5, newest: 5},
 		"order at a wrap":  {seqs: []uint16{65534, 0, 65535, 1}, received: 4, newest: 1<<16 + 1},
 		"one from nowhere": {seqs: []uint16{10, 40000, 11}, received: 2, newest: 11},
@@ -49,7 +50,8 @@ func TestReception(t *testing.T) {
 				r.packet(seq, uint32(i)*frameTicks, 9, time.Duration(i)*frameTime, true)
 			}
 			p := r.report(time.Second)
-			if p.SSRC != 9 || p.FractionLost != c.fraction || p.TotalLost != c.total || p.LastSequenceNumber != c.newest || p.Jitter != 0 {
+			if p.SSRC != 9 || p.FractionLost != c.fraction || p.TotalLost != c.total ||
+				p.LastSequenceNumber != c.newest || p.Jitter != 0 {
 				t.Errorf("reports %+v", p)
 			}
 			if p := r.report(time.Second); p.FractionLost != 0 {
@@ -112,15 +114,19 @@ func TestRoundTrip(t *testing.T) {
 		t.Errorf("1970 is %x", got)
 	}
 	// The example of RFC 3550, figure 2.
-	if got, ok := roundTrip(0xb710_8000_0000<<0, rtcp.ReceptionReport{LastSenderReport: 0xb705_2000, Delay: 0x0005_4000}); !ok || got != 6125*time.Millisecond {
+	if got, ok := roundTrip(0xb710_8000_0000<<0, rtcp.ReceptionReport{LastSenderReport: 0xb705_2000,
+		Delay: 0x0005_4000}); !ok || got != 6125*time.Millisecond {
 		t.Errorf("the RFC's example: %v, %v", got, ok)
 	}
 	for _, c := range []struct {
 		kept, whole time.Duration
 		ok          bool
-	}{{0, 0, true}, {time.Second, 1250 * time.Millisecond, true}, {time.Minute, time.Minute + 3*time.Millisecond, true}, {2 * time.Second, time.Second, false}} {
-		got, ok := roundTrip(ntp(sent.Add(c.whole)), rtcp.ReceptionReport{LastSenderReport: middle(ntp(sent)), Delay: fraction(c.kept)})
-		if off := got - (c.whole - c.kept); ok != c.ok || ok && (off > time.Millisecond/10 || off < -time.Millisecond/10) {
+	}{{0, 0, true}, {time.Second, 1250 * time.Millisecond, true},
+		{time.Minute, time.Minute + 3*time.Millisecond, true}, {2 * time.Second, time.Second, false}} {
+		got, ok := roundTrip(ntp(sent.Add(c.whole)),
+			rtcp.ReceptionReport{LastSenderReport: middle(ntp(sent)), Delay: fraction(c.kept)})
+		if off := got - (c.whole - c.kept); ok != c.ok || ok &&
+			(off > time.Millisecond/10 || off < -time.Millisecond/10) {
 			t.Errorf("kept for %v of %v: %v, %v", c.kept, c.whole, got, ok)
 		}
 	}
@@ -135,7 +141,8 @@ func TestInterval(t *testing.T) {
 		first  bool
 		random float64
 		want   time.Duration
-	}{{false, 0, 2052 * time.Millisecond}, {false, 1, 6156 * time.Millisecond}, {true, 0, 1026 * time.Millisecond}, {true, 1, 3078 * time.Millisecond}} {
+	}{{false, 0, 2052 * time.Millisecond}, {false, 1, 6156 * time.Millisecond}, {true, 0, 1026 * time.Millisecond},
+		{true, 1, 3078 * time.Millisecond}} {
 		if got := interval(c.first, c.random).Round(time.Millisecond); got != c.want {
 			t.Errorf("first %v, random %g: %v", c.first, c.random, got)
 		}

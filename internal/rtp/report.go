@@ -22,7 +22,8 @@ type Stats struct {
 	FarJitter time.Duration
 }
 
-// reports is a session's RTCP (RFC 3550, section 6): what it tells the far end of the sound, and what the far end tells.
+// reports is a session's RTCP (RFC 3550, section 6): what it tells the far end of the sound, and what the far end
+// tells.
 type reports struct {
 	name  string // that both ends' reports know us by (RFC 7022)
 	mux   bool   // they come and go where the sound does (RFC 5761)
@@ -74,7 +75,8 @@ func (s *Session) report(at time.Duration, bye bool) {
 	ssrc := s.sender.Header.SSRC
 	var first rtcp.Packet = &rtcp.ReceiverReport{SSRC: ssrc, Reports: blocks}
 	if r.sent != r.sentBefore {
-		first = &rtcp.SenderReport{SSRC: ssrc, NTPTime: ntp(s.began.Add(at)), RTPTime: s.sender.ts, PacketCount: r.sent, OctetCount: r.octets, Reports: blocks}
+		first = &rtcp.SenderReport{SSRC: ssrc, NTPTime: ntp(s.began.Add(at)), RTPTime: s.sender.ts,
+			PacketCount: r.sent, OctetCount: r.octets, Reports: blocks}
 	}
 	packets := []rtcp.Packet{first, rtcp.NewCNAMESourceDescription(ssrc, r.name)}
 	if bye {
@@ -137,8 +139,10 @@ func (s *Session) Stats() Stats {
 	r := &s.reports
 	in := r.in // with what is counted of the source that is heard now
 	in.leave()
-	return Stats{Sent: int(r.sent), Received: in.before.received, Lost: in.before.lost, Jitter: inTime(uint32(in.jitter >> 4)),
-		RoundTrip: r.roundTrip, Reports: r.farCount, FarLost: int(int32(r.far.TotalLost<<8) >> 8), FarJitter: inTime(r.far.Jitter)}
+	return Stats{Sent: int(r.sent), Received: in.before.received, Lost: in.before.lost,
+		Jitter:    inTime(uint32(in.jitter >> 4)),
+		RoundTrip: r.roundTrip, Reports: r.farCount, FarLost: int(int32(r.far.TotalLost<<8) >> 8),
+		FarJitter: inTime(r.far.Jitter)}
 }
 
 func inTime(ticks uint32) time.Duration { return time.Duration(ticks) * time.Second / rtpClock }

@@ -52,7 +52,8 @@ func readTold(t testing.TB, b []byte) (r told) {
 				t.Fatalf("%d blocks in %d octets", r.blocks, len(block))
 			}
 			if r.blocks > 0 {
-				r.of, r.lost, r.newest, r.jitter, r.before, r.since = u32(block), u32(block[4:]), u32(block[8:]), u32(block[12:]), u32(block[16:]), u32(block[20:])
+				r.of, r.lost, r.newest, r.jitter, r.before, r.since = u32(block), u32(block[4:]), u32(block[8:]),
+					u32(block[12:]), u32(block[16:]), u32(block[20:])
 			}
 		case 202:
 			r.name = u32(p[4:]) == r.ssrc && p[8] == 1 && p[9] > 8
@@ -91,11 +92,15 @@ func marshal(t testing.TB, p ...rtcp.Packet) []byte {
 	return b
 }
 
-// TestReports talks for a minute over a network that loses every tenth packet, to RTCP's own port, another one that was told, and RTP's.
+// TestReports talks for a minute over a network that loses every tenth packet, to RTCP's own port, another one that
+// was told, and RTP's.
 func TestReports(t *testing.T) {
 	for name, set := range map[string]func(a *Agreement, w, other *wire){
-		"own":   func(a *Agreement, w, other *wire) {},
-		"told":  func(a *Agreement, w, other *wire) { a.Control = netip.AddrPortFrom(netip.Addr{}, other.addr().Port()) },
+		"own": func(a *Agreement, w, other *wire) {},
+		"told": func(a *Agreement, w, other *wire) {
+			a.Control = netip.AddrPortFrom(netip.Addr{},
+				other.addr().Port())
+		},
 		"named": func(a *Agreement, w, other *wire) { a.Control = other.addr() },
 		"mux":   func(a *Agreement, w, other *wire) { a.Mux = true },
 	} {
@@ -142,22 +147,26 @@ func TestReports(t *testing.T) {
 				if int(r.sent) != i || r.octets != r.sent*160 {
 					t.Errorf("at %v: %d packets of %d octets, and %d were sent", at, r.sent, r.octets, i)
 				}
-				if share := r.lost >> 24; r.blocks != 1 || r.of != theirs || share < 24 || share > 28 || int(r.newest) < i-1 || r.jitter != 0 {
+				if share := r.lost >> 24; r.blocks != 1 || r.of != theirs || share < 24 || share > 28 ||
+					int(r.newest) < i-1 || r.jitter != 0 {
 					t.Errorf("at %v: %+v", at, r)
 				}
 				if n > 0 && (r.before != 0xAAAA_BBBB || r.since < fraction(at-m.reports.in.sentAt)-1) {
 					t.Errorf("at %v: the report that came before is told as %x, %v ago", at, r.before, r.since)
 				}
 				// They answer a quarter of a second later that they have had it for 200 ms.
-				answer := marshal(t, &rtcp.SenderReport{SSRC: theirs, NTPTime: 0x1111_AAAA_BBBB_2222, Reports: []rtcp.ReceptionReport{
-					{SSRC: 4}, {SSRC: r.ssrc, TotalLost: 3, Jitter: 80, LastSenderReport: middle(r.ntp), Delay: fraction(200 * time.Millisecond)}}},
+				answer := marshal(t, &rtcp.SenderReport{SSRC: theirs, NTPTime: 0x1111_AAAA_BBBB_2222,
+					Reports: []rtcp.ReceptionReport{
+						{SSRC: 4}, {SSRC: r.ssrc, TotalLost: 3, Jitter: 80, LastSenderReport: middle(r.ntp),
+							Delay: fraction(200 * time.Millisecond)}}},
 					rtcp.NewCNAMESourceDescription(theirs, "they"))
 				take(answer, netip.MustParseAddrPort("203.0.113.5:77"), at)
 				take(answer[:30], from, at)
 				take(answer, from, at+250*time.Millisecond)
 			}
 			s := m.Stats()
-			if len(reports) < 9 || s.Reports != len(reports) || s.Sent != 3000 || s.Received != 2700 || s.Lost != 300 || s.FarLost != 3 || s.FarJitter != 10*time.Millisecond {
+			if len(reports) < 9 || s.Reports != len(reports) || s.Sent != 3000 || s.Received != 2700 ||
+				s.Lost != 300 || s.FarLost != 3 || s.FarJitter != 10*time.Millisecond {
 				t.Errorf("%d reports, %+v", len(reports), s)
 			}
 			if off := s.RoundTrip - 50*time.Millisecond; off > time.Millisecond || off < -time.Millisecond {
@@ -194,7 +203,8 @@ func TestReportsOnHold(t *testing.T) {
 	t.Parallel()
 	m, w := desk(t, audio.PCMU, true, &still{})
 	m.tick(0, 0)
-	m.agree(Agreement{Codec: codecOf(audio.PCMU, true), Direction: Direction{Receive: true}, Told: w.addr(), Signal: w.addr().Addr()}, 0)
+	m.agree(Agreement{Codec: codecOf(audio.PCMU, true), Direction: Direction{Receive: true}, Told: w.addr(),
+		Signal: w.addr().Addr()}, 0)
 	for i := range 1000 {
 		m.tick(time.Duration(i)*frameTime, 0)
 	}
@@ -212,8 +222,10 @@ func TestReportsOnHold(t *testing.T) {
 
 // FuzzRTCP: whatever is told, nothing fails, and what is told next is well made.
 func FuzzRTCP(f *testing.F) {
-	f.Add(marshal(f, &rtcp.SenderReport{SSRC: 9, NTPTime: 1 << 50, Reports: []rtcp.ReceptionReport{{SSRC: 7, TotalLost: 5, LastSenderReport: 1}}}))
-	f.Add(marshal(f, &rtcp.ReceiverReport{SSRC: 9}, rtcp.NewCNAMESourceDescription(9, "x"), &rtcp.Goodbye{Sources: []uint32{9}, Reason: "tired"}))
+	f.Add(marshal(f, &rtcp.SenderReport{SSRC: 9, NTPTime: 1 << 50,
+		Reports: []rtcp.ReceptionReport{{SSRC: 7, TotalLost: 5, LastSenderReport: 1}}}))
+	f.Add(marshal(f, &rtcp.ReceiverReport{SSRC: 9}, rtcp.NewCNAMESourceDescription(9, "x"),
+		&rtcp.Goodbye{Sources: []uint32{9}, Reason: "tired"}))
 	f.Add([]byte{0x80, 201, 0, 0})
 	f.Add([]byte{0xBF, 200, 0xFF, 0xFF, 0, 0, 0, 9})
 	sock := &Socket{rtp: &net.UDPConn{}, rtcp: &net.UDPConn{}}
@@ -222,7 +234,8 @@ func FuzzRTCP(f *testing.F) {
 		for _, mux := range []bool{false, true} {
 			m := NewSession(sock, audio.Narrow, false, &still{})
 			m.sender.Header.SSRC = 7
-			m.agree(Agreement{Codec: codecOf(audio.PCMU, true), Direction: both, Told: w, Signal: w.Addr(), Mux: mux}, 0)
+			m.agree(Agreement{Codec: codecOf(audio.PCMU, true), Direction: both, Told: w, Signal: w.Addr(),
+				Mux: mux}, 0)
 			m.packet(packet(0, false, 1, 0, 9, make([]byte, 160)), w, 0)
 			m.control(data, w, frameTime)
 			m.packet(data, w, frameTime)

@@ -1,10 +1,11 @@
-// Package rtp is the media plane: the sound of a call between a leg and a network. Its parts can be had alone: Ports and their sockets, the
-// Receiver (packets to frames: what comes twice, what is lost, the jitter buffer), the Sender (frames to packets: their numbers, talkspurts,
-// keys), the Clock of 20 ms. A Session is all of them for a call over plain RTP, with a latch that knows whose packets count, and RTCP, by
-// which each end tells the other what came of the sound. Signalling is elsewhere: it says by an Agreement what a session speaks, and with whom.
+// Package rtp is the media plane: the sound of a call between a leg and a network. Its parts can be had alone: Ports
+// and their sockets, the Receiver (packets to frames: what comes twice, what is lost, the jitter buffer), the Sender
+// (frames to packets: their numbers, talkspurts, keys), the Clock of 20 ms. A Session is all of them for a call over
+// plain RTP, with a latch that knows whose packets count, and RTCP, by which each end tells the other what came of
+// the sound. Signalling is elsewhere: it says by an Agreement what a session speaks, and with whom.
 //
-// A packet goes through two calls in each direction: socket, Session, the peer's Hear; Clock, Session, the peer's Tick, socket. Nothing
-// allocates on the way, and no lock is held but the session's own.
+// A packet goes through two calls in each direction: socket, Session, the peer's Hear; Clock, Session, the peer's
+// Tick, socket. Nothing allocates on the way, and no lock is held but the session's own.
 package rtp
 
 import (
@@ -37,11 +38,12 @@ type Direction struct{ Send, Receive bool }
 // Agreement is what both ends of a session have agreed on.
 type Agreement struct {
 	Codec     Codec
-	Direction Direction      // ours
-	Told      netip.AddrPort // where the far end says that it listens; an unusable address stands for where its signalling is
-	Signal    netip.Addr     // where that is
-	Control   netip.AddrPort // where it says that it listens for RTCP; of an invalid one, at the port after Told's
-	Mux       bool           // where Told is, for both (RFC 5761)
+	Direction Direction // ours
+	// where the far end says that it listens; an unusable address stands for where its signalling is
+	Told    netip.AddrPort
+	Signal  netip.Addr     // where that is
+	Control netip.AddrPort // where it says that it listens for RTCP; of an invalid one, at the port after Told's
+	Mux     bool           // where Told is, for both (RFC 5761)
 }
 
 // control is where RTCP goes, which may be unusable too.

@@ -8,7 +8,8 @@ import (
 	"parley/internal/audio"
 )
 
-// Sender makes the packets of what is said: one for each frame, with keys in between. It has no clock: its owner says how time passes.
+// Sender makes the packets of what is said: one for each frame, with keys in between. It has no clock: its owner says
+// how time passes.
 type Sender struct {
 	Header pion.Header // of the packet that Next made
 
@@ -24,7 +25,8 @@ type Sender struct {
 
 // NewSender begins a stream, which says nothing before Speak.
 func NewSender(rate audio.Rate) *Sender {
-	return &Sender{Header: pion.Header{Version: 2, SequenceNumber: uint16(rand.Uint32()), SSRC: rand.Uint32()}, ts: rand.Uint32(), silent: true,
+	return &Sender{Header: pion.Header{Version: 2, SequenceNumber: uint16(rand.Uint32()), SSRC: rand.Uint32()},
+		ts: rand.Uint32(), silent: true,
 		tones: audio.NewDigits(rate)}
 }
 
@@ -36,14 +38,15 @@ func (s *Sender) Speak(c Codec) {
 	s.codec = c
 }
 
-// Pass lets the time of a frame pass, and of those that were missed before it: who hears the stream hears a gap, not a burst.
+// Pass lets the time of a frame pass, and of those that were missed before it: who hears the stream hears a gap, not
+// a burst.
 func (s *Sender) Pass(missed int) { s.ts += uint32(missed+1) * frameTicks }
 
 // Pause says that nothing is sent for the frame that is due: sound after it is a talkspurt.
 func (s *Sender) Pause() { s.silent = true }
 
-// Dial sends keys after those that are being sent: by RFC 4733 where that was agreed on, otherwise as tones. Sound that is due meanwhile is
-// not sent.
+// Dial sends keys after those that are being sent: by RFC 4733 where that was agreed on, otherwise as tones. Sound
+// that is due meanwhile is not sent.
 func (s *Sender) Dial(keys string) {
 	if s.codec.Event {
 		s.events.Dial(keys)
@@ -52,8 +55,9 @@ func (s *Sender) Dial(keys string) {
 	}
 }
 
-// Next makes the packet that is due: Header says what it is. f is what is said in this frame, which tones may take the place of; spoken is
-// false where that is silence. The payload is good until the next call, and nil where nothing is to be sent.
+// Next makes the packet that is due: Header says what it is. f is what is said in this frame, which tones may take
+// the place of; spoken is false where that is silence. The payload is good until the next call, and nil where nothing
+// is to be sent.
 func (s *Sender) Next(f audio.Frame, spoken bool) (payload []byte) {
 	h := &s.Header
 	if s.events.Active() {

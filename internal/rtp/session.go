@@ -12,7 +12,8 @@ import (
 	"parley/internal/audio"
 )
 
-// Session is the sound of a call over a socket. It calls its peer one call at a time, under its own lock: a peer calls nothing of it.
+// Session is the sound of a call over a socket. It calls its peer one call at a time, under its own lock: a peer
+// calls nothing of it.
 type Session struct {
 	socket *Socket
 	rate   audio.Rate
@@ -50,10 +51,13 @@ type Session struct {
 	}
 }
 
-// NewSession is one whose time begins now. With loose, sound is taken from addresses that nothing has named, where no other comes.
+// NewSession is one whose time begins now. With loose, sound is taken from addresses that nothing has named, where no
+// other comes.
 func NewSession(socket *Socket, rate audio.Rate, loose bool, p audio.Peer) *Session {
-	s := &Session{socket: socket, rate: rate, began: time.Now(), peer: p, latch: latch{loose: loose}, pcm: make([]int16, 0, 2*rate.FrameSize()),
-		sender: NewSender(rate), reports: newReports(), in: make(audio.Frame, rate.FrameSize()), out: make(audio.Frame, rate.FrameSize())}
+	s := &Session{socket: socket, rate: rate, began: time.Now(), peer: p, latch: latch{loose: loose},
+		pcm:    make([]int16, 0, 2*rate.FrameSize()),
+		sender: NewSender(rate), reports: newReports(), in: make(audio.Frame, rate.FrameSize()),
+		out: make(audio.Frame, rate.FrameSize())}
 	s.receiver = NewReceiver(rate, rtpClock, s.hear)
 	s.reports.latch.loose = loose
 	return s
@@ -95,8 +99,8 @@ func (s *Session) agree(a Agreement, at time.Duration) {
 	}
 }
 
-// Run moves sound between the socket and the peer until done is closed; the peer will not be called then any more. watch is called after
-// each frame.
+// Run moves sound between the socket and the peer until done is closed; the peer will not be called then any more.
+// watch is called after each frame.
 func (s *Session) Run(done <-chan struct{}, watch func()) {
 	var readers sync.WaitGroup
 	readers.Go(func() { s.read(s.socket.rtp, done, s.packet) })
@@ -158,7 +162,8 @@ func (s *Session) packet(data []byte, from netip.AddrPort, at time.Duration) {
 		if key := s.events.Read(payload, h.Timestamp, h.Marker, h.SSRC); key != 0 {
 			s.digit(key, byEvent, at)
 		}
-	case decoder == nil || len(payload) == 0 || len(payload) > mostSound || s.held || s.receiver.Twice(h.SequenceNumber, h.SSRC):
+	case decoder == nil || len(payload) == 0 || len(payload) > mostSound || s.held ||
+		s.receiver.Twice(h.SequenceNumber, h.SSRC):
 	default:
 		s.pcm = decoder.Decode(s.pcm[:0], payload)
 		s.receiver.Put(at, h.SequenceNumber, h.Timestamp, h.SSRC, s.pcm)
@@ -249,8 +254,8 @@ func (s *Session) tick(at time.Duration, missed int) {
 	if payload == nil {
 		return
 	}
-	// A packet that can't be sent is as good as one that is lost: a network that comes back goes on, one that doesn't ends the call by
-	// its silence.
+	// A packet that can't be sent is as good as one that is lost: a network that comes back goes on, one that doesn't
+	// ends the call by its silence.
 	_, _ = s.socket.rtp.WriteToUDPAddrPort(s.sender.Packet(payload), s.latch.to())
 	s.reports.sent++
 	s.reports.octets += uint32(len(payload))

@@ -24,7 +24,8 @@ var both = Direction{Send: true, Receive: true}
 
 // codecOf is one whose payload types are the usual ones.
 func codecOf(f audio.Format, event bool) Codec {
-	return Codec{Format: f, Send: f.PayloadType(), Receive: f.PayloadType(), Event: event, SendEvent: 101, ReceiveEvent: 101}
+	return Codec{Format: f, Send: f.PayloadType(), Receive: f.PayloadType(), Event: event, SendEvent: 101,
+		ReceiveEvent: 101}
 }
 
 // desk is a session whose packets go to a wire.
@@ -79,7 +80,8 @@ func TestNoAllocations(t *testing.T) {
 	}
 }
 
-// TestStall stops the clock: what was missed is a gap in the timestamps, not in the sequence, and nothing comes in a burst.
+// TestStall stops the clock: what was missed is a gap in the timestamps, not in the sequence, and nothing comes in a
+// burst.
 func TestStall(t *testing.T) {
 	m, w := desk(t, audio.PCMU, true, &still{})
 	next := func() *pion.Packet {
@@ -136,8 +138,8 @@ func TestTonesOut(t *testing.T) {
 	}
 }
 
-// TestBadNetwork hears a tone through 5 % loss, doubles and packets that change places: continuous to who hears at once, and in order to
-// who records.
+// TestBadNetwork hears a tone through 5 % loss, doubles and packets that change places: continuous to who hears at
+// once, and in order to who records.
 func TestBadNetwork(t *testing.T) {
 	for _, size := range []int{80, 160, 240, 480} { // 10 to 60 ms a packet
 		r := rand.New(rand.NewPCG(1, uint64(size)))
@@ -196,8 +198,10 @@ func TestPayloads(t *testing.T) {
 	p := &still{}
 	m, w := desk(t, audio.PCMU, true, p)
 	ulaw := make([]byte, 160)
-	for i, data := range [][]byte{nil, {0x80}, packet(3, false, 1, 0, 9, ulaw), packet(13, false, 2, 0, 9, []byte{60}), packet(0, false, 3, 0, 9, nil),
-		packet(0, false, 4, 0, 9, make([]byte, mostSound+1)), packet(101, false, 5, 0, 9, []byte{1}), append([]byte{0x40}, packet(0, false, 6, 0, 9, ulaw)[1:]...),
+	for i, data := range [][]byte{nil, {0x80}, packet(3, false, 1, 0, 9, ulaw),
+		packet(13, false, 2, 0, 9, []byte{60}), packet(0, false, 3, 0, 9, nil),
+		packet(0, false, 4, 0, 9, make([]byte, mostSound+1)), packet(101, false, 5, 0, 9, []byte{1}),
+		append([]byte{0x40}, packet(0, false, 6, 0, 9, ulaw)[1:]...),
 		append([]byte{0xA0}, append(packet(0, false, 7, 0, 9, ulaw)[1:171], 255)...)} {
 		m.packet(data, w.addr(), 0)
 		if p.heard != 0 {
@@ -234,7 +238,8 @@ func TestStranger(t *testing.T) {
 	}
 }
 
-// TestPayloadTypes: packets that we send have the payload types that the far end named for them, which need not be those that we named.
+// TestPayloadTypes: packets that we send have the payload types that the far end named for them, which need not be
+// those that we named.
 func TestPayloadTypes(t *testing.T) {
 	// Their answer to our offer, and their offer: in the first case they receive as they say, and send as we have said.
 	for name, c := range map[string]Codec{
@@ -299,7 +304,8 @@ func BenchmarkFrame(b *testing.B) {
 			at, data := time.Duration(0), packet(format.PayloadType(), false, 0, 0, 9, make([]byte, audio.FrameBytes))
 			for i := uint32(0); b.Loop(); i++ {
 				ts := i * frameTicks
-				data[2], data[3], data[4], data[5], data[6], data[7] = byte(i>>8), byte(i), byte(ts>>24), byte(ts>>16), byte(ts>>8), byte(ts)
+				data[2], data[3], data[4], data[5], data[6], data[7] = byte(i>>8), byte(i), byte(ts>>24),
+					byte(ts>>16), byte(ts>>8), byte(ts)
 				m.packet(data, w.addr(), at)
 				m.tick(at, 0)
 				at += frameTime

@@ -30,7 +30,8 @@ type scorer struct {
 }
 
 func newScorer(stems []*weighed, list []term) *scorer {
-	j := &scorer{stems: stems, at: map[string][]int{}, cached: Lexicon{}, text: make([][]int, len(stems)), own: make([][]int, len(stems)), far: make([][]int, len(stems))}
+	j := &scorer{stems: stems, at: map[string][]int{}, cached: Lexicon{}, text: make([][]int, len(stems)),
+		own: make([][]int, len(stems)), far: make([][]int, len(stems))}
 	at := make(map[string]int, len(stems))
 	for i, w := range stems {
 		at[w.stem] = i
@@ -81,7 +82,8 @@ func (j *scorer) scorer(c *Chunk) (exact, tolerant float64) {
 	_, j.others = j.find(own, j.own)
 	j.find(far, j.far)
 	length := 1 - lengthPart + lengthPart*float64(words)/usualWords
-	return j.score(length, func(w *weighed) float64 { return w.exact }), j.score(length, func(w *weighed) float64 { return w.tolerant })
+	return j.score(length, func(w *weighed) float64 { return w.exact }),
+		j.score(length, func(w *weighed) float64 { return w.tolerant })
 }
 
 func (j *scorer) score(length float64, counts func(*weighed) float64) float64 {
@@ -91,7 +93,8 @@ func (j *scorer) score(length float64, counts func(*weighed) float64) float64 {
 		best, topic, weight := 0.0, 0.0, 0.0
 		for _, i := range of { // of the stems that stand for a word the one that says most
 			w := j.stems[i]
-			n := float64(len(j.text[i]))/length + ownHeading*float64(min(1, len(j.own[i]))) + farHeading*float64(min(1, len(j.far[i])))
+			n := float64(len(j.text[i]))/length + ownHeading*float64(min(1,
+				len(j.own[i]))) + farHeading*float64(min(1, len(j.far[i])))
 			value := w.idf * counts(w)
 			weight = max(weight, value)
 			if n > 0 {

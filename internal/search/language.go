@@ -9,13 +9,15 @@ import (
 	"unicode/utf8"
 )
 
-// What the index holds is the same for all languages: words cut to their English stems. In languages that inflect in other ways a question's
-// word stands for all words of the vocabulary that have its stem there. So nothing need be indexed anew, documents in several languages may
-// stand side by side, and a language can be added at any time. All words here are as [terms] yields them: lower case, without accents.
+// What the index holds is the same for all languages: words cut to their English stems. In languages that inflect in
+// other ways a question's word stands for all words of the vocabulary that have its stem there. So nothing need be
+// indexed anew, documents in several languages may stand side by side, and a language can be added at any time. All
+// words here are as [terms] yields them: lower case, without accents.
 
 // language is how one language makes its words, and how it is recognised.
 type language struct {
-	marks   map[string]bool     // words that its texts are full of, and no other's here; none of them are stop words of the index
+	// words that its texts are full of, and no other's here; none of them are stop words of the index
+	marks   map[string]bool
 	stops   map[string]bool     // words of questions that say nothing of what is asked for
 	endings []string            // the longest first
 	derived []string            // endings that make other words; more must be left of a word than with the others
@@ -114,7 +116,8 @@ func (l *language) kin(asked, stem, word string) int {
 		switch {
 		case s == stem:
 			return sameStem
-		case len(stem) >= shortPart && strings.HasPrefix(w, stem), len(s) >= shortPart && len(asked) > len(s)+1 && strings.HasPrefix(asked, s),
+		case len(stem) >= shortPart && strings.HasPrefix(w, stem), len(s) >= shortPart && len(asked) > len(s)+1 &&
+			strings.HasPrefix(asked, s),
 			l.glues && len(w) > shortPart && len(asked) > len(w)+3 && strings.HasSuffix(asked, w):
 			best = nearStem
 		}
@@ -157,12 +160,14 @@ func (l *language) begin(asked, stem string) (out []string) {
 	return out
 }
 
-// spoken are the languages that a question is in, as far as they are known here, and whether its own words say so. One word alone says
-// little, as others have it too (comment, door); it takes two, or a knowledgebase in that language. have says how many of its passages have
-// each mark. A question that says nothing is in the languages of the knowledgebase.
+// spoken are the languages that a question is in, as far as they are known here, and whether its own words say so.
+// One word alone says little, as others have it too (comment, door); it takes two, or a knowledgebase in that
+// language. have says how many of its passages have each mark. A question that says nothing is in the languages of
+// the knowledgebase.
 func spoken(question []string, have map[string]int, total int) (list []*language, said bool) {
 	most := 0
-	counts, others := make([]int, len(languages)), make([]int, len(languages)) // words of the language, and English ones that it has not
+	// words of the language, and English ones that it has not
+	counts, others := make([]int, len(languages)), make([]int, len(languages))
 	for i, l := range languages {
 		for _, w := range question {
 			switch {
@@ -182,8 +187,8 @@ func spoken(question []string, have map[string]int, total int) (list []*language
 	return list, most > 0
 }
 
-// in says whether a knowledgebase has documents in a language: a twentieth of its passages, or, where these are a few documents among many
-// others, what one word borrowed can't be.
+// in says whether a knowledgebase has documents in a language: a twentieth of its passages, or, where these are a few
+// documents among many others, what one word borrowed can't be.
 func (l *language) in(have map[string]int, total int) bool {
 	kinds, sum := 0, 0
 	for m := range l.marks {
@@ -215,8 +220,8 @@ func fields(s string) []string {
 	return list
 }
 
-// elided are a question's words that begin with what has lost its vowel before them, such as l'heure: by the one word that they are in the
-// index, the one that was meant.
+// elided are a question's words that begin with what has lost its vowel before them, such as l'heure: by the one word
+// that they are in the index, the one that was meant.
 func elided(question string) map[string]string {
 	var of map[string]string
 	for _, m := range elision.FindAllStringSubmatch(question, 50) {
@@ -243,7 +248,8 @@ var marks = func() (all []string) {
 	return all
 }()
 
-// telling are the words of a question without those that say nothing in its language; all of them where that leaves none.
+// telling are the words of a question without those that say nothing in its language; all of them where that leaves
+// none.
 func telling(question []string, elided map[string]string, asked []*language) []string {
 	var out []string
 	for _, w := range question {
@@ -275,7 +281,8 @@ func (f family) stems(w string) string {
 // maxKin is how many words may stand for another that are only near it.
 const maxKin = 4
 
-// families finds those of some words of the vocabulary that are kin to each word of a question. elided says which of these stand for others.
+// families finds those of some words of the vocabulary that are kin to each word of a question. elided says which of
+// these stand for others.
 func families(question []string, elided map[string]string, spoken []*language, known []Word) map[string]family {
 	slices.SortFunc(known, func(a, b Word) int {
 		return cmp.Or(cmp.Compare(len(a.Word), len(b.Word)), strings.Compare(a.Word, b.Word))

@@ -14,12 +14,14 @@ var dutch = &language{
 	endings: fields(`jes je ende end ies ie en e`),
 	letters: [][2]string{{"aa", "a"}, {"ee", "e"}, {"oo", "o"}, {"uu", "u"}},
 	tidy:    tidyDutch,
-	other:   map[string]string{"gekoch": "kop", "gesloten": "sluit", "geslot": "sluit", "verzon": "verzen", "gebrach": "breng"},
-	heads:   []string{"ge"},
-	glues:   true,
+	other: map[string]string{"gekoch": "kop", "gesloten": "sluit", "geslot": "sluit", "verzon": "verzen",
+		"gebrach": "breng"},
+	heads: []string{"ge"},
+	glues: true,
 }
 
-// tidyDutch drops a plural's s, a verb's t or d, and writes what is left as it is spoken: bestelt, bestellen; huis, huizen.
+// tidyDutch drops a plural's s, a verb's t or d, and writes what is left as it is spoken: bestelt, bestellen; huis,
+// huizen.
 func tidyDutch(s string) string {
 	if n := len(s); n > 4 && s[n-1] == 's' && strings.IndexByte("lmnor", s[n-2]) >= 0 { // a plural
 		s = s[:n-1]
@@ -51,9 +53,10 @@ var french = &language{
 		ent ees ee es er ir ira irez ies ie aux eaux e s x`),
 	letters: [][2]string{{"œ", "oe"}},
 	tidy:    tidyFrench,
-	other:   map[string]string{"ouvert": "ouvr", "ouvertur": "ouvr", "offert": "offr", "rendu": "rend", "recu": "recev", "recoi": "recev", "vendu": "vend", "vente": "vend", "vent": "vend", "anim": "animal"},
-	heads:   []string{"l", "d", "s", "j", "n", "m", "qu"},
-	elides:  true,
+	other: map[string]string{"ouvert": "ouvr", "ouvertur": "ouvr", "offert": "offr", "rendu": "rend",
+		"recu": "recev", "recoi": "recev", "vendu": "vend", "vente": "vend", "vent": "vend", "anim": "animal"},
+	heads:  []string{"l", "d", "s", "j", "n", "m", "qu"},
+	elides: true,
 }
 
 // tidyFrench: payer, paiement; expédier, expédition; appeler, appelle; rendez, rendre.
@@ -84,8 +87,10 @@ var polish = &language{
 		ysz ycie al ala ali aly alo il ila ili ily yl yla yli any ana ane ani ony ona one eni a e i o u y`),
 	letters: [][2]string{{"ł", "l"}},
 	tidy:    tidyPolish,
-	other: map[string]string{"otwier": "otwart", "otworz": "otwart", "otwor": "otwart", "zwrat": "zwrot", "dostarcz": "dostaw", "zamaw": "zamow", "wymien": "wymian", "zmien": "zmian",
-		"pieniedz": "pieniadz", "zaplat": "plat", "wyslat": "wysyl", "wysl": "wysyl", "przesl": "przesyl", "zamyk": "zamk", "wym": "wymian", "zmi": "zmian"},
+	other: map[string]string{"otwier": "otwart", "otworz": "otwart", "otwor": "otwart", "zwrat": "zwrot",
+		"dostarcz": "dostaw", "zamaw": "zamow", "wymien": "wymian", "zmien": "zmian",
+		"pieniedz": "pieniadz", "zaplat": "plat", "wyslat": "wysyl", "wysl": "wysyl", "przesl": "przesyl",
+		"zamyk": "zamk", "wym": "wymian", "zmi": "zmian"},
 }
 
 // tidyPolish: paczek, paczka; płatny, płatność; zwrot, zwrócić.
@@ -119,8 +124,9 @@ var spanish = &language{
 	endings: fields(`ariamos aramos abamos aremos eremos iremos ieron iendo ando aron aban abas aba amos emos imos adas idas ados idos ada ida ado ido aran eran iran
 		aras eras iras ara era ira arian erian irian aria eria iria ian ias ia ais eis arse erse irse arlos arlas arlo arla erlo erla irlo irla arme erme irme arte ar er ir an en as es
 		os a e o`),
-	tidy:  tidySpanish,
-	other: map[string]string{"abert": "abr", "apertur": "abr", "devolt": "devolv", "devol": "devolv", "hech": "hac", "entregu": "entreg"},
+	tidy: tidySpanish,
+	other: map[string]string{"abert": "abr", "apertur": "abr", "devolt": "devolv", "devol": "devolv", "hech": "hac",
+		"entregu": "entreg"},
 }
 
 // tidySpanish: pago, pague; cuesta, costar; cierra, cerrar.

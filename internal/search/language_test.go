@@ -9,10 +9,20 @@ import (
 // TestKin: forms of a word have one stem, other words another.
 func TestKin(t *testing.T) {
 	for l, sets := range map[*language][]string{
-		dutch:   {"bezorgen bezorgt bezorging bezorgd", "betalen betaalt betaling betaald", "kost kosten", "open opent openen geopend opening", "huis huizen", "leveren levert levering geleverd leveringen", "annuleren annuleert annulering geannuleerd", "winkel winkels"},
-		french:  {"livrer livrez livrons livraison livraisons", "ouvert ouverte ouverture ouvrez ouvrir l'ouverture d'ouverture", "payer paiement paiements payez", "rembourser remboursement rembourse", "heure heures l'heure", "reserver reservation reservez", "delai delais", "annuler annulation annulee"},
-		polish:  {"dostawa dostawy dostawie dostawe dostarczamy", "zwrot zwrotu zwroty zwrocic zwracac", "płatnosc płatnosci płacic zapłacic", "godzina godziny godzin godzinach", "rezerwacja rezerwacji rezerwacje rezerwowac", "otwarty otwarte otwieracie otwarcia", "koszt kosztow kosztuje", "paczka paczki paczek"},
-		spanish: {"entrega entregas entregamos entregar", "devolver devolucion devoluciones devuelto", "abre abren abrir abierto abierta apertura", "pagar pago pagos pague", "cuesta cuestan costar coste", "envio envios enviar enviamos", "reembolso reembolsamos reembolsar", "cerrar cierra cerrado"},
+		dutch: {"bezorgen bezorgt bezorging bezorgd", "betalen betaalt betaling betaald", "kost kosten",
+			"open opent openen geopend opening", "huis huizen", "leveren levert levering geleverd leveringen",
+			"annuleren annuleert annulering geannuleerd", "winkel winkels"},
+		french: {"livrer livrez livrons livraison livraisons",
+			"ouvert ouverte ouverture ouvrez ouvrir l'ouverture d'ouverture", "payer paiement paiements payez",
+			"rembourser remboursement rembourse", "heure heures l'heure", "reserver reservation reservez",
+			"delai delais", "annuler annulation annulee"},
+		polish: {"dostawa dostawy dostawie dostawe dostarczamy", "zwrot zwrotu zwroty zwrocic zwracac",
+			"płatnosc płatnosci płacic zapłacic", "godzina godziny godzin godzinach",
+			"rezerwacja rezerwacji rezerwacje rezerwowac", "otwarty otwarte otwieracie otwarcia",
+			"koszt kosztow kosztuje", "paczka paczki paczek"},
+		spanish: {"entrega entregas entregamos entregar", "devolver devolucion devoluciones devuelto",
+			"abre abren abrir abierto abierta apertura", "pagar pago pagos pague", "cuesta cuestan costar coste",
+			"envio envios enviar enviamos", "reembolso reembolsamos reembolsar", "cerrar cierra cerrado"},
 	} {
 		for i, set := range sets {
 			for asked := range strings.FieldsSeq(set) {
@@ -32,9 +42,11 @@ func TestKin(t *testing.T) {
 	}
 }
 
-// TestIndexStays: what is indexed is what earlier versions indexed. Passages that they stored are found by the same tokens.
+// TestIndexStays: what is indexed is what earlier versions indexed. Passages that they stored are found by the same
+// tokens.
 func TestIndexStays(t *testing.T) {
-	chunks := []Chunk{{Title: "Winkel", Heading: "Levering", Text: "Wij leveren boeken; de boeken en het boeken. Les horaires d'ouverture. Płatność."}}
+	chunks := []Chunk{{Title: "Winkel", Heading: "Levering",
+		Text: "Wij leveren boeken; de boeken en het boeken. Les horaires d'ouverture. Płatność."}}
 	words := Lexicon{}.Index(chunks)
 	slices.Sort(chunks[0].Tokens)
 	if got := strings.Join(chunks[0].Tokens, " "); got != "+boeken -lever -winkel _boeken _de _douvertur _en _horair _leveren _płatnosc _wij" {
@@ -49,7 +61,8 @@ func TestIndexStays(t *testing.T) {
 	}
 }
 
-// TestSpoken: the language is the question's where its words say which, else that of the knowledgebase, whatever words that has borrowed.
+// TestSpoken: the language is the question's where its words say which, else that of the knowledgebase, whatever
+// words that has borrowed.
 func TestSpoken(t *testing.T) {
 	for _, c := range []struct {
 		question string
@@ -58,12 +71,19 @@ func TestSpoken(t *testing.T) {
 		said     bool
 	}{
 		{"How do I open the door?", map[string]int{"wij": 500, "jullie": 500}, nil, true}, // which Dutch has words of
-		{"Wanneer zijn jullie open?", nil, []*language{dutch}, true}, {"Est-ce que vous livrez ?", nil, []*language{french}, true}, {"Czy jest parking?", nil, []*language{polish}, true},
-		{"¿Cuál es el precio?", map[string]int{"puede": 30, "hasta": 30}, []*language{spanish}, true}, {"printer", nil, nil, false},
-		{"Comment syntax", nil, nil, true}, {"Comment syntax", map[string]int{"con": 300, "sans": 300, "w": 300}, nil, true}, {"od -w -z", map[string]int{"w": 300, "z": 300, "od": 300}, nil, false},
-		{"printer", map[string]int{"wij": 30, "jullie": 30}, []*language{dutch}, false}, {"printer", map[string]int{"votre": 3, "vos": 49}, []*language{french}, false},
-		{"printer", map[string]int{"hay": 20, "todos": 3, "wij": 1, "chez": 4}, nil, false}, {"printer", map[string]int{"hay": 900}, nil, false},
-		{"open in weekend", map[string]int{"wij": 500, "jullie": 500}, []*language{dutch}, false}, {"open in weekend", nil, nil, false},
+		{"Wanneer zijn jullie open?", nil, []*language{dutch}, true},
+		{"Est-ce que vous livrez ?", nil, []*language{french}, true},
+		{"Czy jest parking?", nil, []*language{polish}, true},
+		{"¿Cuál es el precio?", map[string]int{"puede": 30, "hasta": 30}, []*language{spanish}, true},
+		{"printer", nil, nil, false},
+		{"Comment syntax", nil, nil, true}, {"Comment syntax", map[string]int{"con": 300, "sans": 300, "w": 300},
+			nil, true}, {"od -w -z", map[string]int{"w": 300, "z": 300, "od": 300}, nil, false},
+		{"printer", map[string]int{"wij": 30, "jullie": 30}, []*language{dutch}, false},
+		{"printer", map[string]int{"votre": 3, "vos": 49}, []*language{french}, false},
+		{"printer", map[string]int{"hay": 20, "todos": 3, "wij": 1, "chez": 4}, nil, false},
+		{"printer", map[string]int{"hay": 900}, nil, false},
+		{"open in weekend", map[string]int{"wij": 500, "jullie": 500}, []*language{dutch}, false},
+		{"open in weekend", nil, nil, false},
 	} {
 		var words []string
 		terms(c.question, func(w string) { words = append(words, w) })

@@ -32,7 +32,8 @@ type Chunk struct {
 	URL             string `bun:"url"`
 	Text            string
 
-	Tokens []string `bun:"-"` // what it is found by; each begins with a sign of its own kind and is of letters, digits and _+-
+	// what it is found by; each begins with a sign of its own kind and is of letters, digits and _+-
+	Tokens []string `bun:"-"`
 	Code   []byte   `bun:"-"` // of Vector: a bit per dimension
 	Vector []byte   `bun:"-"` // nil where there is no embedder
 }
@@ -129,14 +130,16 @@ func addVectors(ctx context.Context, tx *store.Tx, list []Chunk) error {
 	return err
 }
 
-// Drop removes up to limit passages of a document that are of other runs than keep, and uncounts their words, which words tells.
-// It says how many there were.
-func Drop(ctx context.Context, tx *store.Tx, d *parley.Document, keep int64, limit int, words func([]Chunk) []Word) (int, error) {
+// Drop removes up to limit passages of a document that are of other runs than keep, and uncounts their words, which
+// words tells. It says how many there were.
+func Drop(ctx context.Context, tx *store.Tx, d *parley.Document, keep int64, limit int,
+	words func([]Chunk) []Word) (int, error) {
 	if err := tx.LockKnowledgebase(ctx, d.KnowledgebaseID); err != nil {
 		return 0, err
 	}
 	var list []Chunk
-	err := tx.SQL().NewSelect().Model(&list).Where("document_id = ? AND run <> ?", d.ID, keep).OrderExpr("run, position").Limit(int64(limit)).Scan(ctx)
+	err := tx.SQL().NewSelect().Model(&list).Where("document_id = ? AND run <> ?", d.ID,
+		keep).OrderExpr("run, position").Limit(int64(limit)).Scan(ctx)
 	if err != nil || len(list) == 0 {
 		return 0, err
 	}
@@ -148,7 +151,8 @@ func Drop(ctx context.Context, tx *store.Tx, d *parley.Document, keep int64, lim
 		return 0, err
 	}
 	if !tx.SQLite() { // there a trigger does it
-		if _, err := tx.SQL().NewRaw("DELETE FROM chunk_tokens WHERE first IN (?)", bun.List(ids)).Exec(ctx); err != nil {
+		if _, err := tx.SQL().NewRaw("DELETE FROM chunk_tokens WHERE first IN (?)",
+			bun.List(ids)).Exec(ctx); err != nil {
 			return 0, err
 		}
 	}
@@ -197,14 +201,16 @@ func countWords(ctx context.Context, tx *store.Tx, knowledgebaseID int64, words 
 	return index.insert(ctx)
 }
 
-// upsertWords adds to the counts of words. It returns at least those that are new and those that no passage has any more.
+// upsertWords adds to the counts of words. It returns at least those that are new and those that no passage has any
+// more.
 func upsertWords(ctx context.Context, tx *store.Tx, knowledgebaseID int64, words []Word) (rows []Word, err error) {
 	if tx.SQLite() {
 		rows = make([]Word, len(words))
 		for i, w := range words {
 			rows[i] = Word{KnowledgebaseID: knowledgebaseID, Word: w.Word, Chunks: w.Chunks}
 		}
-		_, err = tx.SQL().NewInsert().Model(&rows).On("CONFLICT (knowledgebase_id, word) DO UPDATE").Set("chunks = w.chunks + excluded.chunks").
+		_, err = tx.SQL().NewInsert().Model(&rows).On("CONFLICT (knowledgebase_id, word) DO UPDATE").Set(
+			"chunks = w.chunks + excluded.chunks").
 			Returning("id, word, chunks").Exec(ctx)
 		return rows, err
 	}
@@ -272,7 +278,8 @@ func (x *rows) insert(ctx context.Context) error {
 		for i := range n {
 			args = append(args, x.ids[i], x.texts[i])
 		}
-		_, err := x.tx.SQL().NewRaw("INSERT INTO "+x.table+" (rowid, tokens) VALUES "+strings.Repeat(row+", ", n-1)+row, args...).Exec(ctx)
+		_, err := x.tx.SQL().NewRaw("INSERT INTO "+x.table+" (rowid, tokens) VALUES "+
+			strings.Repeat(row+", ", n-1)+row, args...).Exec(ctx)
 		if err != nil {
 			return err
 		}
@@ -309,7 +316,8 @@ func postings(ctx context.Context, q store.Query, knowledgebaseID int64, tokens 
 		First int64
 		IDs   []byte `bun:"ids"`
 	}
-	if err := q.SQL().NewRaw("SELECT token, first, ids FROM chunk_tokens WHERE token IN (?)", bun.List(wanted)).Scan(ctx, &rows); err != nil {
+	if err := q.SQL().NewRaw("SELECT token, first, ids FROM chunk_tokens WHERE token IN (?)",
+		bun.List(wanted)).Scan(ctx, &rows); err != nil {
 		return nil, err
 	}
 	for _, r := range rows {
@@ -328,7 +336,8 @@ func wordPostings(ctx context.Context, q store.Query, knowledgebaseID int64, tok
 }
 
 // listed reads an index of FTS5 or, on the other database, the words' tsvectors.
-func listed(ctx context.Context, q store.Query, table string, knowledgebaseID int64, tokens []string) ([][]int64, error) {
+func listed(ctx context.Context, q store.Query, table string, knowledgebaseID int64, tokens []string) ([][]int64,
+	error) {
 	lists := make([][]int64, len(tokens))
 	if len(tokens) == 0 {
 		return lists, nil
@@ -379,15 +388,17 @@ func numbers(b []byte) []int64 {
 	return out
 }
 
-// passages are those of some passages of a knowledgebase that are found, with their documents' names, in no order. The signs before columns
-// keep planners that have no statistics yet from looking by them instead of by id.
+// passages are those of some passages of a knowledgebase that are found, with their documents' names, in no order.
+// The signs before columns keep planners that have no statistics yet from looking by them instead of by id.
 func passages(ctx context.Context, q store.Query, knowledgebaseID int64, ids []int64) ([]Chunk, error) {
 	var list []Chunk
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	err := q.SQL().NewSelect().Model(&list).ColumnExpr("c.*, d.name AS document_name").Join("JOIN documents AS d ON d.id = +c.document_id").
-		Where("c.id IN (?) AND +c.knowledgebase_id = ? AND +c.run = d.live AND d.deleted_at = 0", bun.List(ids), knowledgebaseID).Scan(ctx)
+	err := q.SQL().NewSelect().Model(&list).ColumnExpr("c.*, d.name AS document_name").Join(
+		"JOIN documents AS d ON d.id = +c.document_id").
+		Where("c.id IN (?) AND +c.knowledgebase_id = ? AND +c.run = d.live AND d.deleted_at = 0", bun.List(ids),
+			knowledgebaseID).Scan(ctx)
 	return list, err
 }
 
@@ -397,7 +408,8 @@ func Words(ctx context.Context, q store.Query, knowledgebaseID int64, words []st
 	if len(words) == 0 {
 		return nil, nil
 	}
-	err := q.SQL().NewSelect().Model(&list).Where("knowledgebase_id = ? AND word IN (?)", knowledgebaseID, bun.List(words)).Scan(ctx)
+	err := q.SQL().NewSelect().Model(&list).Where("knowledgebase_id = ? AND word IN (?)", knowledgebaseID,
+		bun.List(words)).Scan(ctx)
 	return list, err
 }
 
@@ -412,7 +424,8 @@ func wordsFrom(ctx context.Context, q store.Query, knowledgebaseID int64, begin 
 	if !q.SQLite() {
 		from, to = "~>=~", "~<~"
 	}
-	one := "SELECT * FROM (SELECT word, chunks FROM words WHERE knowledgebase_id = ? AND word " + from + " ? AND word " + to + " ? ORDER BY word" + byBytes(q) + " LIMIT ?) AS w"
+	one := "SELECT * FROM (SELECT word, chunks FROM words WHERE knowledgebase_id = ? AND word " + from +
+		" ? AND word " + to + " ? ORDER BY word" + byBytes(q) + " LIMIT ?) AS w"
 	args := make([]any, 0, 4*len(begin))
 	for _, b := range begin {
 		args = append(args, knowledgebaseID, b, after(b), limit)
@@ -442,7 +455,8 @@ func wordsByID(ctx context.Context, q store.Query, knowledgebaseID int64, ids []
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	err := q.SQL().NewSelect().Model(&list).Where("id IN (?) AND +knowledgebase_id = ?", bun.List(ids), knowledgebaseID).Scan(ctx)
+	err := q.SQL().NewSelect().Model(&list).Where("id IN (?) AND +knowledgebase_id = ?", bun.List(ids),
+		knowledgebaseID).Scan(ctx)
 	return list, err
 }
 
@@ -494,7 +508,8 @@ func vectorsOf(ctx context.Context, q store.Query, ids []int64) (map[int64][]byt
 // Rows counts what all knowledgebases hold, by table.
 func Rows(ctx context.Context, q store.Query) (map[string]int, error) {
 	out := map[string]int{}
-	for _, table := range []string{"knowledgebases", "documents", "chunks", chunkTokens, "vectors", "words", wordTokens} {
+	for _, table := range []string{"knowledgebases", "documents", "chunks", chunkTokens, "vectors", "words",
+		wordTokens} {
 		var n int
 		if err := q.SQL().NewRaw("SELECT count(*) FROM ?", bun.Ident(table)).Scan(ctx, &n); err != nil {
 			return nil, err

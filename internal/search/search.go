@@ -1,6 +1,6 @@
-// Package search finds the passages of documents that answer a question. An [Index] ranks them by the words of the question as they are
-// written, by the words as they were probably meant, and, where there is an embedder, by meaning; its passages, their words and vectors are
-// tables of its own, which [Add] and [Drop] keep.
+// Package search finds the passages of documents that answer a question. An [Index] ranks them by the words of the
+// question as they are written, by the words as they were probably meant, and, where there is an embedder, by
+// meaning; its passages, their words and vectors are tables of its own, which [Add] and [Drop] keep.
 package search
 
 import (
@@ -33,10 +33,12 @@ type Index struct {
 	vectors vectors
 }
 
-// Search finds the passages of one of the user's knowledgebases that answer a question, best first, at most limit. Up to three rankings
-// are fused by reciprocal rank: by the words as they are written, by the words as they were probably meant, and, where there is an
-// embedder, by meaning. The same text is given once, whichever documents have it.
-func (x *Index) Search(ctx context.Context, userID, knowledgebaseID int64, query string, limit int) ([]parley.Passage, error) {
+// Search finds the passages of one of the user's knowledgebases that answer a question, best first, at most limit. Up
+// to three rankings are fused by reciprocal rank: by the words as they are written, by the words as they were
+// probably meant, and, where there is an embedder, by meaning. The same text is given once, whichever documents have
+// it.
+func (x *Index) Search(ctx context.Context, userID, knowledgebaseID int64, query string,
+	limit int) ([]parley.Passage, error) {
 	revision, total, err := x.DB.KnowledgeState(ctx, userID, knowledgebaseID)
 	if err != nil || total == 0 {
 		return []parley.Passage{}, err
@@ -108,8 +110,8 @@ func fuse(rankings [][]int64, chunks map[int64]*Chunk, limit int) []parley.Passa
 	return out
 }
 
-// term is a word of the question: what stands for it, with how far each does. What has one meaning in several words is their stems as the
-// index has them, with spaces between.
+// term is a word of the question: what stands for it, with how far each does. What has one meaning in several words
+// is their stems as the index has them, with spaces between.
 type term struct {
 	stems  map[string]float64
 	exact  string // as it is written, or in another of its forms; "" when the knowledgebase has no such word
@@ -131,7 +133,8 @@ type weighed struct {
 }
 
 // byWords ranks by the question's words: exactly, and, where words had to be corrected, tolerantly too.
-func (x *Index) byWords(ctx context.Context, knowledgebaseID int64, total int, query string) ([][]int64, map[int64]*Chunk, error) {
+func (x *Index) byWords(ctx context.Context, knowledgebaseID int64, total int, query string) ([][]int64,
+	map[int64]*Chunk, error) {
 	chunks := map[int64]*Chunk{}
 	list, corrected, err := x.terms(ctx, knowledgebaseID, total, query)
 	if err != nil || len(list) == 0 {
@@ -224,7 +227,8 @@ func union(a, b []int64) []int64 {
 	return slices.Compact(a)
 }
 
-// gather picks the passages that are worth reading: those that score best by which of the stems they have, the rarest stems first.
+// gather picks the passages that are worth reading: those that score best by which of the stems they have, the rarest
+// stems first.
 func gather(stems []*weighed) []int64 {
 	score := map[int64]float64{}
 	add := func(ids []int64, weight float64) {
@@ -249,9 +253,10 @@ func gather(stems []*weighed) []int64 {
 	return ids[:min(maxJudged, len(ids))]
 }
 
-// terms are the words of a question that are looked for; corrected says that some of them are not written as they are in the
-// knowledgebase.
-func (x *Index) terms(ctx context.Context, knowledgebaseID int64, total int, query string) (list []term, corrected bool, err error) {
+// terms are the words of a question that are looked for; corrected says that some of them are not written as they are
+// in the knowledgebase.
+func (x *Index) terms(ctx context.Context, knowledgebaseID int64, total int, query string) (list []term,
+	corrected bool, err error) {
 	words, kin, err := x.words(ctx, knowledgebaseID, total, query)
 	if err != nil || len(words) == 0 {
 		return nil, false, err // nothing but stop words, which nothing is found by
@@ -299,7 +304,8 @@ func (x *Index) terms(ctx context.Context, knowledgebaseID int64, total int, que
 }
 
 // words are a question's words that say what is asked for, each with the words of the vocabulary that it stands for.
-func (x *Index) words(ctx context.Context, knowledgebaseID int64, total int, query string) ([]string, map[string]family, error) {
+func (x *Index) words(ctx context.Context, knowledgebaseID int64, total int, query string) ([]string,
+	map[string]family, error) {
 	var all, words []string
 	terms(query, func(w string) {
 		if all = append(all, w); !stopwords[w] && !slices.Contains(words, w) {
@@ -311,7 +317,8 @@ func (x *Index) words(ctx context.Context, knowledgebaseID int64, total int, que
 		return nil, nil, nil
 	}
 	bare := elided(query)
-	known, err := Words(ctx, x.DB.Query, knowledgebaseID, slices.Concat(words, slices.Collect(maps.Values(bare)), marks))
+	known, err := Words(ctx, x.DB.Query, knowledgebaseID,
+		slices.Concat(words, slices.Collect(maps.Values(bare)), marks))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -357,7 +364,8 @@ const (
 )
 
 // meant finds which words of the vocabulary strange ones were probably meant to be, with how far each can stand for it.
-func (x *Index) meant(ctx context.Context, knowledgebaseID int64, strange []string) (map[string]map[string]float64, error) {
+func (x *Index) meant(ctx context.Context, knowledgebaseID int64, strange []string) (map[string]map[string]float64,
+	error) {
 	var tokens []string
 	from := map[string]int{}
 	for _, w := range strange {
@@ -412,7 +420,8 @@ func (x *Index) meant(ctx context.Context, knowledgebaseID int64, strange []stri
 	return out, nil
 }
 
-// guesses picks those of some words that are nearest to a misspelt one; of equally near ones those that begin alike, and the commonest.
+// guesses picks those of some words that are nearest to a misspelt one; of equally near ones those that begin alike,
+// and the commonest.
 func guesses(w string, near []*Word) map[string]float64 {
 	r := []rune(w)
 	most := 1
@@ -451,7 +460,8 @@ func (x *Index) near(ctx context.Context, knowledgebaseID, revision int64, query
 	}
 	ids, err := x.vectors.search(ctx, x, knowledgebaseID, revision, query)
 	if err != nil && ctx.Err() == nil {
-		slog.WarnContext(ctx, "search by meaning failed; searched by words alone", "knowledgebase", knowledgebaseID, "error", err)
+		slog.WarnContext(ctx, "search by meaning failed; searched by words alone", "knowledgebase", knowledgebaseID,
+			"error", err)
 	}
 	return ids
 }

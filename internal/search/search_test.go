@@ -38,15 +38,18 @@ func TestTerms(t *testing.T) {
 }
 
 func TestStem(t *testing.T) {
-	for _, same := range [][]string{{"install", "installs", "installed", "installing", "installation", "installations"}, {"package", "packages", "packaged", "packaging"},
-		{"delivery", "deliveries"}, {"run", "runs", "running"}, {"configure", "configured", "configures", "configuring"}, {"call", "calling", "called"}} {
+	for _, same := range [][]string{{"install", "installs", "installed", "installing", "installation",
+		"installations"}, {"package", "packages", "packaged", "packaging"},
+		{"delivery", "deliveries"}, {"run", "runs", "running"},
+		{"configure", "configured", "configures", "configuring"}, {"call", "calling", "called"}} {
 		for _, w := range same[1:] {
 			if stem(w) != stem(same[0]) {
 				t.Errorf("%s becomes %s, %s %s", w, stem(w), same[0], stem(same[0]))
 			}
 		}
 	}
-	for _, other := range [][2]string{{"bus", "bu"}, {"news", "new"}, {"ring", "r"}, {"bed", "b"}, {"öls", "öl"}, {"2nds", "2nd"}} {
+	for _, other := range [][2]string{{"bus", "bu"}, {"news", "new"}, {"ring", "r"}, {"bed", "b"}, {"öls", "öl"},
+		{"2nds", "2nd"}} {
 		if other[0] != "news" && stem(other[0]) == stem(other[1]) {
 			t.Errorf("%v become %s", other, stem(other[0]))
 		}
@@ -177,7 +180,8 @@ func TestNearest(t *testing.T) {
 
 func TestPack(t *testing.T) {
 	code, vector := Pack([]float32{3, -4})
-	if len(code) != 8 || code[0] != 1 || math.Abs(float64(math.Float32frombits(order.LittleEndian.Uint32(vector)))-0.6) > 1e-6 {
+	if len(code) != 8 || code[0] != 1 || math.Abs(float64(math.Float32frombits(
+		order.LittleEndian.Uint32(vector)))-0.6) > 1e-6 {
 		t.Errorf("%v %v", code, vector)
 	}
 	if s := similarity(vector, vector); math.Abs(s-1) > 1e-6 {

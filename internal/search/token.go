@@ -8,7 +8,8 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// A passage is found by tokens: its words cut to their stems. The sign that a token begins with says how the passage has the word.
+// A passage is found by tokens: its words cut to their stems. The sign that a token begins with says how the passage
+// has the word.
 const (
 	inText    = "_"
 	oftenIn   = "+" // three times or more
@@ -18,8 +19,8 @@ const (
 // maxWord bounds a word, in characters; what is longer is nobody's word.
 const maxWord = 40
 
-// terms are a text's words in order: lower case, without accents and apostrophes. Scripts that don't part their words give every two
-// neighbouring signs. A number with a dot or a dash inside, and a name such as x86_64, is its parts.
+// terms are a text's words in order: lower case, without accents and apostrophes. Scripts that don't part their words
+// give every two neighbouring signs. A number with a dot or a dash inside, and a name such as x86_64, is its parts.
 func terms(text string, yield func(word string)) {
 	var w []rune
 	flush := func() {
@@ -51,7 +52,8 @@ func terms(text string, yield func(word string)) {
 			continue
 		}
 		switch {
-		case unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar):
+		case unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao,
+			unicode.Khmer, unicode.Myanmar):
 			flush()
 			if before != 0 {
 				yield(string([]rune{before, r}))
@@ -76,9 +78,11 @@ func terms(text string, yield func(word string)) {
 	flush()
 }
 
-// accent says whether a sign that stands behind a letter is left out: accents, voicing marks, and the vowel points that few write.
+// accent says whether a sign that stands behind a letter is left out: accents, voicing marks, and the vowel points
+// that few write.
 func accent(r rune) bool {
-	return 0x300 <= r && r <= 0x36f || r == 0x3099 || r == 0x309a || 0x591 <= r && r <= 0x5c7 || 0x64b <= r && r <= 0x65f
+	return 0x300 <= r && r <= 0x36f || r == 0x3099 || r == 0x309a || 0x591 <= r && r <= 0x5c7 || 0x64b <= r &&
+		r <= 0x65f
 }
 
 // fold takes accents apart from their letters, so that they can be left out. ASCII stays as it is.
@@ -91,8 +95,8 @@ func fold(s string) string {
 	return s
 }
 
-// stopwords say nothing of what a passage is about, in the languages that most documents here are in. They are neither found nor looked
-// for.
+// stopwords say nothing of what a passage is about, in the languages that most documents here are in. They are
+// neither found nor looked for.
 var stopwords = func() map[string]bool {
 	m := map[string]bool{}
 	for _, w := range strings.Fields(`a an the and or but if of to in on at by for from with about into as is are was were be been being am do does did
@@ -106,8 +110,8 @@ var stopwords = func() map[string]bool {
 	return m
 }()
 
-// stem cuts the endings of English words. In other languages it makes a few pairs of words alike, in passages and in questions both,
-// and so loses nothing.
+// stem cuts the endings of English words. In other languages it makes a few pairs of words alike, in passages and in
+// questions both, and so loses nothing.
 func stem(w string) string {
 	if len(w) < 4 || !ascii(w) || w[0] >= '0' && w[0] <= '9' {
 		return w
@@ -160,8 +164,10 @@ var endings = [...]struct {
 	from, to string
 	least    int
 }{
-	{"ational", "at", 4}, {"ization", "iz", 4}, {"ation", "", 6}, {"ation", "at", 3}, {"ator", "at", 4}, {"fulness", "ful", 4}, {"iveness", "iv", 4},
-	{"ousness", "ous", 4}, {"ement", "", 4}, {"ment", "", 4}, {"ness", "", 4}, {"ally", "al", 4}, {"ably", "abl", 4}, {"ible", "ibl", 4}, {"able", "", 4}, {"ly", "", 4},
+	{"ational", "at", 4}, {"ization", "iz", 4}, {"ation", "", 6}, {"ation", "at", 3}, {"ator", "at", 4},
+	{"fulness", "ful", 4}, {"iveness", "iv", 4},
+	{"ousness", "ous", 4}, {"ement", "", 4}, {"ment", "", 4}, {"ness", "", 4}, {"ally", "al", 4},
+	{"ably", "abl", 4}, {"ible", "ibl", 4}, {"able", "", 4}, {"ly", "", 4},
 }
 
 func ascii(s string) bool {
@@ -235,8 +241,9 @@ func (l Lexicon) Index(chunks []Chunk) []Word {
 	return words
 }
 
-// A misspelt word is found by what a single slip leaves of it: short words by all that is left when one letter is missing (equal for two
-// words that differ by one letter more, less, other or swapped), longer ones by every three letters in a row.
+// A misspelt word is found by what a single slip leaves of it: short words by all that is left when one letter is
+// missing (equal for two words that differ by one letter more, less, other or swapped), longer ones by every three
+// letters in a row.
 const (
 	missing = "_"
 	threes  = "+"

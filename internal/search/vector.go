@@ -47,13 +47,14 @@ func similarity(a, b []byte) float64 {
 	}
 	sum := float32(0)
 	for i := 0; i+4 <= len(a); i += 4 {
-		sum += math.Float32frombits(order.LittleEndian.Uint32(a[i:])) * math.Float32frombits(order.LittleEndian.Uint32(b[i:]))
+		sum += math.Float32frombits(order.LittleEndian.Uint32(a[i:])) * math.Float32frombits(
+			order.LittleEndian.Uint32(b[i:]))
 	}
 	return float64(sum)
 }
 
-// vectors keeps the codes of the knowledgebases that were searched last. It is loaded as searches need it, and follows the revisions
-// that the database tells.
+// vectors keeps the codes of the knowledgebases that were searched last. It is loaded as searches need it, and
+// follows the revisions that the database tells.
 type vectors struct {
 	mu   sync.Mutex
 	kept map[int64]*list.Element // of *codes, by knowledgebase
@@ -80,7 +81,8 @@ type docCodes struct {
 }
 
 // search finds the passages whose vectors are nearest to that of a question.
-func (v *vectors) search(ctx context.Context, x *Index, knowledgebaseID, revision int64, query string) ([]int64, error) {
+func (v *vectors) search(ctx context.Context, x *Index, knowledgebaseID, revision int64, query string) ([]int64,
+	error) {
 	c := v.get(knowledgebaseID)
 	docs, err := c.load(ctx, x, revision)
 	if err != nil || len(docs) == 0 {
@@ -163,8 +165,8 @@ func (v *vectors) get(knowledgebaseID int64) *codes {
 	return c
 }
 
-// keep counts what a knowledgebase's codes take and drops those that were not used for longest, the present ones too where they alone
-// are too many.
+// keep counts what a knowledgebase's codes take and drops those that were not used for longest, the present ones too
+// where they alone are too many.
 func (v *vectors) keep(c *codes) {
 	size := c.bytes()
 	v.mu.Lock()
@@ -191,8 +193,8 @@ func (c *codes) bytes() (n int64) {
 	return n
 }
 
-// load brings the codes up to a revision: what is loaded of documents that have not changed is kept. The map that it returns is not
-// changed any more.
+// load brings the codes up to a revision: what is loaded of documents that have not changed is kept. The map that it
+// returns is not changed any more.
 func (c *codes) load(ctx context.Context, x *Index, revision int64) (map[int64]*docCodes, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

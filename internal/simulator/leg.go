@@ -17,7 +17,8 @@ const greeting = "You have reached my voice mail. I am not available. Please lea
 var talk = []string{"Hello?", "Yes, that's right.", "Could you tell me more?", "Thank you, goodbye."}
 
 const (
-	manners    = 800 * time.Millisecond // of silence before the person answers: longer than an assistant pauses between sentences
+	// of silence before the person answers: longer than an assistant pauses between sentences
+	manners    = 800 * time.Millisecond
 	talkedOver = 3 * time.Second        // the same, where the other spoke at the same time and went silent
 	pickUp     = 200 * time.Millisecond // from the answer to the first word
 	putDown    = time.Second            // from the goodbye to the hang-up, so that it is still heard as a turn
@@ -51,8 +52,8 @@ func (l *leg) Dial(digits string) error {
 // Hangup implements audio.Leg: one that doesn't run takes nothing, and who runs it ends it by its context.
 func (l *leg) Hangup() {}
 
-// Transfer has the far end call elsewhere, as a telephone does that is sent there, and hang up here. Numbers that are busy or don't answer are
-// those of Dial.
+// Transfer has the far end call elsewhere, as a telephone does that is sent there, and hang up here. Numbers that are
+// busy or don't answer are those of Dial.
 func (l *leg) Transfer(ctx context.Context, to string) error {
 	if err := sleep(ctx, redirect); err != nil {
 		return err
@@ -158,7 +159,8 @@ func (n *line) say(pcm []int16) error {
 	return nil
 }
 
-// listen is silent until the other has spoken and finished. What they said while we spoke was perhaps cut short by it: they get time to go on.
+// listen is silent until the other has spoken and finished. What they said while we spoke was perhaps cut short by
+// it: they get time to go on.
 func (n *line) listen() error {
 	const spoken = 100 * time.Millisecond
 	before := n.voiced
@@ -189,8 +191,8 @@ func (n *line) tick() error {
 	return nil
 }
 
-// hear notes whether the other speaks. Ambient sound behind a voice is no speech, whatever it sounds like: what is 14 dB below the loudest does
-// not count.
+// hear notes whether the other speaks. Ambient sound behind a voice is no speech, whatever it sounds like: what is 14
+// dB below the loudest does not count.
 func (n *line) hear() {
 	_, voiced := n.vad.Detect(n.out[:])
 	level := audio.Level(n.out[:])

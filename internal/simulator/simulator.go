@@ -1,6 +1,6 @@
-// Package simulator is people on the telephone who are none. Dial calls the far end of a server without a trunk: somebody who answers, a busy
-// line, a voicemail, in this process. The package phone below it is a telephone for tests, over a real network; nothing of it is in the
-// program.
+// Package simulator is people on the telephone who are none. Dial calls the far end of a server without a trunk:
+// somebody who answers, a busy line, a voicemail, in this process. The package phone below it is a telephone for
+// tests, over a real network; nothing of it is in the program.
 package simulator
 
 import (
@@ -16,11 +16,11 @@ import (
 
 // Options say who is called, and how the far end speaks.
 type Options struct {
-	// To is the number that is dialled. Its last four digits say who is there: 0003 is busy, 0004 never answers, 0005 is a voicemail, and
-	// at all others a person answers.
+	// To is the number that is dialled. Its last four digits say who is there: 0003 is busy, 0004 never answers, 0005
+	// is a voicemail, and at all others a person answers.
 	To string
-	// Synthesizer speaks for the far end, in English. Without one, or when it fails, the far end makes a sound that is like speech and has
-	// no words: enough for a call that can be listened to, and interrupted.
+	// Synthesizer speaks for the far end, in English. Without one, or when it fails, the far end makes a sound that
+	// is like speech and has no words: enough for a call that can be listened to, and interrupted.
 	Synthesizer ai.Synthesizer
 	Voice       string // the vendor's own name of the voice
 	// Lines keeps what the synthesizer said for later calls; nil has it speak anew for this one.
@@ -35,8 +35,9 @@ const (
 	language    = "en"
 )
 
-// Dial calls the far end and returns when it has answered; ringing, where not nil, is told when it rings. The error is why nobody answered:
-// a parley.EndedReason, or what ctx ended with. Nothing is running when it returns; the leg's Run does everything else.
+// Dial calls the far end and returns when it has answered; ringing, where not nil, is told when it rings. The error
+// is why nobody answered: a parley.EndedReason, or what ctx ended with. Nothing is running when it returns; the leg's
+// Run does everything else.
 func Dial(ctx context.Context, o Options, ringing func()) (audio.Leg, error) {
 	answered := time.Now().Add(answerAfter)
 	if err := sleep(ctx, ringAfter); err != nil {
@@ -102,18 +103,19 @@ const longest = 20 * int(rate)
 // speak is nil when the synthesizer failed: a far end that exists to try things with speaks without words then.
 func speak(ctx context.Context, o Options, text string) []int16 {
 	var pcm []int16
-	err := o.Synthesizer.Speak(ctx, ai.Speech{Text: text, Voice: o.Voice, Language: language, Rate: rate}, func(part []int16) error {
-		pcm = append(pcm, part[:min(len(part), longest-len(pcm))]...)
-		return nil
-	})
+	err := o.Synthesizer.Speak(ctx, ai.Speech{Text: text, Voice: o.Voice, Language: language, Rate: rate},
+		func(part []int16) error {
+			pcm = append(pcm, part[:min(len(part), longest-len(pcm))]...)
+			return nil
+		})
 	if err != nil || len(pcm) == 0 {
 		return nil
 	}
 	return pcm
 }
 
-// Lines keeps the sound of what far ends say, as one synthesizer says it: there are few sentences, and a campaign calls many people. It is safe
-// for concurrent use; its zero value is ready, and nil keeps nothing.
+// Lines keeps the sound of what far ends say, as one synthesizer says it: there are few sentences, and a campaign
+// calls many people. It is safe for concurrent use; its zero value is ready, and nil keeps nothing.
 type Lines struct {
 	mu  sync.Mutex
 	pcm map[string][]int16

@@ -32,7 +32,8 @@ type heard struct {
 type span struct{ from, to int }
 
 func newHeard(speak func(*heard) bool) *heard {
-	return &heard{speak: speak, signals: audio.NewSignalDetector(rate), voice: murmur("We talk, and talk, and talk about it all day long and nobody minds.")}
+	return &heard{speak: speak, signals: audio.NewSignalDetector(rate),
+		voice: murmur("We talk, and talk, and talk about it all day long and nobody minds.")}
 }
 
 func (h *heard) Hear(f audio.Frame) {
@@ -125,7 +126,8 @@ func TestPerson(t *testing.T) {
 		if len(h.says) != len(talk) {
 			t.Fatalf("spoke %d times: %v", len(h.says), h.says)
 		}
-		for i, s := range h.says[1:] { // we stop 74 frames after it is silent; 40 later it speaks, as the detector sees it
+		// we stop 74 frames after it is silent; 40 later it speaks, as the detector sees it
+		for i, s := range h.says[1:] {
 			if gap := s.from - h.says[i].to; gap < 74+38 || gap > 74+55 {
 				t.Errorf("answered %d frames after its own words ended: %v", gap, h.says)
 			}
@@ -153,8 +155,8 @@ func TestPersonWaits(t *testing.T) {
 	}
 }
 
-// An assistant whose greeting the person's hello has interrupted goes on a moment later, and is let finish; one that says nothing more is answered
-// after a while.
+// An assistant whose greeting the person's hello has interrupted goes on a moment later, and is let finish; one that
+// says nothing more is answered after a while.
 func TestPersonTalksOver(t *testing.T) {
 	for name, c := range map[string]struct {
 		resumes     int // frames after the hello, for 100 frames; 0 for never
@@ -173,7 +175,8 @@ func TestPersonTalksOver(t *testing.T) {
 						return true
 					case 1: // it takes a moment to notice
 						since := h.frames - h.says[0].to
-						return h.frames-h.says[0].from < 10 || c.resumes > 0 && since > c.resumes && since <= c.resumes+100
+						return h.frames-h.says[0].from < 10 || c.resumes > 0 && since > c.resumes &&
+							since <= c.resumes+100
 					}
 					return answering(h)
 				})
@@ -291,7 +294,8 @@ func TestVoice(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				began, lines := time.Now(), &Lines{}
 				for range 2 {
-					got, err := Dial(t.Context(), Options{To: "+15550100123", Synthesizer: &c.speaker, Voice: "rms", Lines: lines}, nil)
+					got, err := Dial(t.Context(), Options{To: "+15550100123", Synthesizer: &c.speaker, Voice: "rms",
+						Lines: lines}, nil)
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -330,7 +334,8 @@ func TestHungUp(t *testing.T) {
 }
 
 func TestTransfer(t *testing.T) {
-	for to, want := range map[string]error{"+15550100003": parley.LineBusy, "+15550100004": parley.NoAnswer, "+15550100200": nil} {
+	for to, want := range map[string]error{"+15550100003": parley.LineBusy, "+15550100004": parley.NoAnswer,
+		"+15550100200": nil} {
 		synctest.Test(t, func(t *testing.T) {
 			l, err := Dial(t.Context(), Options{To: "+15550100123"}, nil)
 			if err != nil {

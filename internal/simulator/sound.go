@@ -18,8 +18,8 @@ var beep = func() []int16 {
 // vowels are the frequencies of the first three formants, Hz, of a man's a, e, i, o, u.
 var vowels = [5][3]float64{{730, 1090, 2440}, {530, 1840, 2480}, {270, 2290, 3010}, {570, 840, 2410}, {300, 870, 2240}}
 
-// murmur is a sound like speech that says nothing: a voice whose pitch falls, a vowel for each two letters, a hiss here and there between
-// them, a pause at commas and full stops. The same text always sounds the same.
+// murmur is a sound like speech that says nothing: a voice whose pitch falls, a vowel for each two letters, a hiss
+// here and there between them, a pause at commas and full stops. The same text always sounds the same.
 func murmur(text string) []int16 {
 	var pcm []float64
 	r := rand.New(rand.NewPCG(uint64(len(text)), 5))

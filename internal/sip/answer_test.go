@@ -14,7 +14,8 @@ import (
 // taker is a server with one trunk, and a wire in it that may call.
 func taker(t testing.TB, hz float64) (*Server, *answerer, *wire) {
 	a := newAnswerer(hz)
-	s := start(t, Config{Answer: a.answer, Trunks: fixed(Trunk{ID: 1, Number: "+15550001111", ByIP: true, Allowed: loopback})})
+	s := start(t, Config{Answer: a.answer, Trunks: fixed(Trunk{ID: 1, Number: "+15550001111", ByIP: true,
+		Allowed: loopback})})
 	return s, a, newWire(t, "127.0.0.1")
 }
 
@@ -65,7 +66,8 @@ func TestHold(t *testing.T) {
 			c.ask("INVITE", sdp(c.rtp.addr(), "a=sendrecv"))
 			c.ack("")
 			after, _ := c.rtp.listen(hang)
-			if after == nil || after.SequenceNumber != last.SequenceNumber+1 || !after.Marker || after.Timestamp-last.Timestamp < 1600 {
+			if after == nil || after.SequenceNumber != last.SequenceNumber+1 || !after.Marker ||
+				after.Timestamp-last.Timestamp < 1600 {
 				t.Errorf("after the hold %+v, before it %+v", after, last)
 			}
 			c.rtp.talk(c.media(), 600, 2)
@@ -79,7 +81,8 @@ func TestHold(t *testing.T) {
 func TestMediaTimeout(t *testing.T) {
 	t.Parallel()
 	a := newAnswerer(0)
-	s := prepare(t, Config{Answer: a.answer, Trunks: fixed(Trunk{ID: 1, Number: "+15550001111", ByIP: true, Allowed: loopback})})
+	s := prepare(t, Config{Answer: a.answer, Trunks: fixed(Trunk{ID: 1, Number: "+15550001111", ByIP: true,
+		Allowed: loopback})})
 	s.silent, s.longest = 300*time.Millisecond, 700*time.Millisecond
 	launch(t, s)
 	w := newWire(t, "127.0.0.1")
@@ -169,12 +172,14 @@ func TestRequestsInCall(t *testing.T) {
 	s, a, w := taker(t, 0)
 	c := w.call(s, "")
 	in := a.next(t)
-	for _, m := range []struct{ method, want string }{{"OPTIONS", "200"}, {"UPDATE", "405"}, {"PRACK", "405"}, {"MESSAGE", "405"}, {"REFER", "405"}, {"NOTIFY", "489"}, {"INFO", "200"}} {
+	for _, m := range []struct{ method, want string }{{"OPTIONS", "200"}, {"UPDATE", "405"}, {"PRACK", "405"},
+		{"MESSAGE", "405"}, {"REFER", "405"}, {"NOTIFY", "489"}, {"INFO", "200"}} {
 		if res := c.ask(m.method, ""); !strings.HasPrefix(res, "SIP/2.0 "+m.want) {
 			t.Errorf("%s: want %s, got %s", m.method, m.want, res)
 		}
 	}
-	if res := c.ask("INVITE", sdp(c.rtp.addr()), "Require: 100rel, timer"); !strings.HasPrefix(res, "SIP/2.0 420") || field(res, "Unsupported") != "100rel, timer" {
+	if res := c.ask("INVITE", sdp(c.rtp.addr()), "Require: 100rel, timer"); !strings.HasPrefix(res,
+		"SIP/2.0 420") || field(res, "Unsupported") != "100rel, timer" {
 		t.Errorf("Require: %s", res)
 	}
 	c.ack("")
@@ -215,7 +220,8 @@ func TestDigits(t *testing.T) {
 	// The same key by RFC 4733 too: once. From then on INFO is not believed.
 	event := func(key byte, ts uint32, seq uint16) {
 		for i := range uint16(3) {
-			if _, err := c.rtp.WriteToUDPAddrPort(packet(101, i == 0, seq+i, ts, 7, []byte{key, 0x8A, 3, 0x20}), c.media()); err != nil {
+			if _, err := c.rtp.WriteToUDPAddrPort(packet(101, i == 0, seq+i, ts, 7, []byte{key, 0x8A, 3, 0x20}),
+				c.media()); err != nil {
 				t.Error(err)
 			}
 		}
@@ -246,20 +252,22 @@ func TestRefuse(t *testing.T) {
 	t.Parallel()
 	codes := []int{480, 486, 603, 404, 500, 302}
 	next := make(chan int, 1)
-	callee := start(t, Config{Trunks: fixed(Trunk{ID: 1, Number: "+15550001111", ByIP: true, Allowed: loopback}), Answer: func(_ ctxType, in *Invite) {
-		if code := <-next; code != codes[0] { // that one is refused by returning
-			if err := in.Refuse(code); err != nil {
-				t.Error(err)
+	callee := start(t, Config{Trunks: fixed(Trunk{ID: 1, Number: "+15550001111", ByIP: true, Allowed: loopback}),
+		Answer: func(_ ctxType, in *Invite) {
+			if code := <-next; code != codes[0] { // that one is refused by returning
+				if err := in.Refuse(code); err != nil {
+					t.Error(err)
+				}
+				if err := in.Refuse(code); !errors.Is(err, errFinal) {
+					t.Errorf("refused twice: %v", err)
+				}
 			}
-			if err := in.Refuse(code); !errors.Is(err, errFinal) {
-				t.Errorf("refused twice: %v", err)
-			}
-		}
-	}})
+		}})
 	caller := start(t, Config{})
 	for n, code := range codes {
 		next <- code
-		_, err := caller.Dial(soon(t), Dialling{Trunk: Trunk{Address: callee.Addr().String()}, To: "+15550001111", From: "+15550002222"})
+		_, err := caller.Dial(soon(t), Dialling{Trunk: Trunk{Address: callee.Addr().String()}, To: "+15550001111",
+			From: "+15550002222"})
 		var r *Refused
 		if !errors.As(err, &r) || r.Code != codes[n] {
 			t.Fatalf("%d: %v", codes[n], err)
@@ -268,7 +276,8 @@ func TestRefuse(t *testing.T) {
 			t.Errorf("%d: %v", codes[n], r.Ended())
 		}
 	}
-	if _, err := caller.Dial(soon(t), Dialling{Trunk: Trunk{Address: callee.Addr().String()}, To: "+15550001112", From: "+15550002222"}); !slices.Contains([]string{"404"}, codeOf(err)) {
+	if _, err := caller.Dial(soon(t), Dialling{Trunk: Trunk{Address: callee.Addr().String()}, To: "+15550001112",
+		From: "+15550002222"}); !slices.Contains([]string{"404"}, codeOf(err)) {
 		t.Errorf("an unknown number: %v", err)
 	}
 }
@@ -320,7 +329,8 @@ func TestListener(t *testing.T) {
 	in.ends(t, parley.CustomerHangup)
 }
 
-// TestStrangersSound sends sound into a call from elsewhere: nobody hears it, and the call's own sound stays where it was.
+// TestStrangersSound sends sound into a call from elsewhere: nobody hears it, and the call's own sound stays where it
+// was.
 func TestStrangersSound(t *testing.T) {
 	t.Parallel()
 	s, a, w := taker(t, 1000)

@@ -13,7 +13,8 @@ import (
 	"parley/internal/testenv"
 )
 
-// TestBaresip is docs/telephony.md's command line: a softphone on this machine registers, calls an assistant, says a tone and hears another.
+// TestBaresip is docs/telephony.md's command line: a softphone on this machine registers, calls an assistant, says a
+// tone and hears another.
 func TestBaresip(t *testing.T) {
 	t.Parallel()
 	program := testenv.Program(t, "baresip")
@@ -26,7 +27,8 @@ func TestBaresip(t *testing.T) {
 	}
 	for name, text := range map[string]string{
 		"config": "module_path " + modules + "\nmodule g722.so\nmodule g711.so\nmodule ausine.so\nmodule sndfile.so\nmodule_app account.so\nmodule_app menu.so\n" +
-			"sip_listen 127.0.0.1:0\naudio_source ausine,440\nausrc_srate 48000\nausrc_channels 2\nsnd_path " + dir + "\n",
+			"sip_listen 127.0.0.1:0\naudio_source ausine,440\nausrc_srate 48000\nausrc_channels 2\nsnd_path " +
+			dir + "\n",
 		"accounts": fmt.Sprintf("<sip:me@%s>;regint=60;auth_pass=none\n", s.Addr()),
 		"contacts": "",
 	} {
@@ -76,6 +78,7 @@ func TestBaresip(t *testing.T) {
 	pcm := make([]int16, 1<<17)
 	n, _ := w.Read(pcm)
 	if n < 16000 || share(pcm[n/2:n/2+3200], 1000, 16000) < 0.9 {
-		t.Errorf("of %d samples that it heard the middle is no tone of 1000 Hz: %.2f", n, share(pcm[n/2:n/2+3200], 1000, 16000))
+		t.Errorf("of %d samples that it heard the middle is no tone of 1000 Hz: %.2f", n,
+			share(pcm[n/2:n/2+3200], 1000, 16000))
 	}
 }

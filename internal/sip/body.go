@@ -43,7 +43,8 @@ func infoKey(kind string, body []byte) (key byte, ok bool) {
 	case "application/dtmf-relay":
 		signal := ""
 		for line := range strings.SplitSeq(text, "\n") {
-			if name, value, found := strings.Cut(line, "="); found && strings.EqualFold(strings.TrimSpace(name), "Signal") {
+			if name, value, found := strings.Cut(line, "="); found &&
+				strings.EqualFold(strings.TrimSpace(name), "Signal") {
 				signal = strings.TrimSpace(value)
 			}
 		}

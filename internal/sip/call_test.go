@@ -9,7 +9,8 @@ import (
 
 // pair is two servers, of which the first calls the second over a trunk that is known by its address.
 func pair(t testing.TB, transport string, a *answerer) (caller, callee *Server, trunk Trunk) {
-	callee = start(t, Config{Answer: a.answer, Trunks: fixed(Trunk{ID: 1, Number: "+15550001111", ByIP: true, Allowed: loopback})})
+	callee = start(t, Config{Answer: a.answer, Trunks: fixed(Trunk{ID: 1, Number: "+15550001111", ByIP: true,
+		Allowed: loopback})})
 	caller = start(t, Config{})
 	return caller, callee, Trunk{ID: 7, Number: "+15550002222", Address: callee.Addr().String(), Transport: transport}
 }
@@ -21,7 +22,8 @@ func TestCall(t *testing.T) {
 			a := newAnswerer(1000)
 			a.ring = make(chan struct{})
 			caller, _, trunk := pair(t, transport, a)
-			l, err := caller.Dial(soon(t), Dialling{Trunk: trunk, To: "+15550001111", From: "+15550002222", Ringing: func() { close(a.ring) }})
+			l, err := caller.Dial(soon(t), Dialling{Trunk: trunk, To: "+15550001111", From: "+15550002222",
+				Ringing: func() { close(a.ring) }})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -14,8 +14,9 @@ import (
 
 var errSlow = errors.New("no answer in time")
 
-// Check asks a trunk whether it is there, and whether we are registered with it. The error says what is wrong and how to mend it, in words for
-// its owner. Who is asked may be anybody: without an answer in SIP the error says nothing of what there is instead, and it takes its time.
+// Check asks a trunk whether it is there, and whether we are registered with it. The error says what is wrong and how
+// to mend it, in words for its owner. Who is asked may be anybody: without an answer in SIP the error says nothing of
+// what there is instead, and it takes its time.
 func (s *Server) Check(ctx context.Context, t Trunk) (Health, error) {
 	health := Health{Registered: s.Registered(t.ID)}
 	if s.off() {
@@ -33,7 +34,8 @@ func (s *Server) Check(ctx context.Context, t Trunk) (Health, error) {
 	var told *why
 	switch {
 	case errors.Is(err, errPassword):
-		return health, fmt.Errorf("%s is there, but the password was refused: check the user name and password", t.place())
+		return health, fmt.Errorf("%s is there, but the password was refused: check the user name and password",
+			t.place())
 	case errors.As(err, &told):
 		return health, errors.New(told.text)
 	case err != nil && res == nil:

@@ -52,7 +52,8 @@ const (
 	mostFrom      = 32 // connections from one place
 )
 
-// connection is a TCP connection as the library reads it. It cuts the stream into messages, and shows the firewall each.
+// connection is a TCP connection as the library reads it. It cuts the stream into messages, and shows the firewall
+// each.
 type connection struct {
 	net.Conn
 	server *Server
@@ -159,7 +160,8 @@ func messageSize(data []byte) (int, error) {
 	size := -1
 	for line := range bytes.SplitSeq(data[:end], []byte("\r\n")) {
 		name, value, ok := bytes.Cut(line, []byte(":"))
-		if name = bytes.TrimSpace(name); ok && (bytes.EqualFold(name, []byte("Content-Length")) || bytes.EqualFold(name, []byte("l"))) {
+		if name = bytes.TrimSpace(name); ok && (bytes.EqualFold(name, []byte("Content-Length")) ||
+			bytes.EqualFold(name, []byte("l"))) {
 			n, err := strconv.ParseUint(string(bytes.TrimSpace(value)), 10, 16)
 			if err != nil || size >= 0 && size != int(n) {
 				return 0, errFraming
@@ -230,7 +232,8 @@ func (s *Server) listenTCP() {
 	}
 }
 
-// comes says whether another connection from an address is taken, and counts it. Who is known is not kept out by strangers.
+// comes says whether another connection from an address is taken, and counts it. Who is known is not kept out by
+// strangers.
 func (s *Server) comes(a netip.Addr) bool {
 	x := s.index.Load()
 	known := s.local(a) || x.known(a)

@@ -16,8 +16,8 @@ import (
 // longestRing is how long a call that nobody takes back may ring.
 const longestRing = 5 * time.Minute
 
-// Dial calls somebody. It returns when they have answered, with a *Refused, or with an error that is parley.Unreachable. When ctx ends
-// before, the call is taken back and the error is ctx's cause. The leg must be Run.
+// Dial calls somebody. It returns when they have answered, with a *Refused, or with an error that is
+// parley.Unreachable. When ctx ends before, the call is taken back and the error is ctx's cause. The leg must be Run.
 func (s *Server) Dial(ctx context.Context, d Dialling) (audio.Leg, error) {
 	if s.off() {
 		return nil, fmt.Errorf("%w: the telephone is off (PARLEY_SIP_LISTEN)", parley.Unreachable)
@@ -54,7 +54,8 @@ func (s *Server) dialAt(ctx context.Context, d *Dialling, h hop, patience time.D
 	l, err := s.newLeg(h.addr)
 	if err != nil {
 		s.free()
-		return nil, because(fmt.Errorf("%w: %w", parley.Unreachable, err), "This server had no port left for the sound of the call. Try again in a moment.")
+		return nil, because(fmt.Errorf("%w: %w", parley.Unreachable, err),
+			"This server had no port left for the sound of the call. Try again in a moment.")
 	}
 	l.callID, l.local.tag = id, tag
 	a := &attempt{leg: l, ringing: d.Ringing, patience: patience}
@@ -161,7 +162,8 @@ func (a *attempt) transact(ctx context.Context, try *sipgo.Request, h hop) (*sip
 	return a.leg.server.transact(ctx, try, h)
 }
 
-// wait returns the final answer to an INVITE. When ctx ends, or the patience, it leaves the call to somebody who takes it back.
+// wait returns the final answer to an INVITE. When ctx ends, or the patience, it leaves the call to somebody who
+// takes it back.
 func (a *attempt) wait(ctx context.Context, tx *sipgo.ClientTx, try *sipgo.Request, h hop) (*sipgo.Response, error) {
 	provisional := false
 	takeBack := func() {
@@ -282,8 +284,8 @@ func (s *Server) stray(res *sipgo.Response) {
 	}
 }
 
-// takeBack cancels an INVITE. CANCEL must not overtake it, so a first answer is waited for (RFC 3261, section 9.1). A 2xx that crosses it
-// is confirmed, and the call is hung up at once.
+// takeBack cancels an INVITE. CANCEL must not overtake it, so a first answer is waited for (RFC 3261, section 9.1). A
+// 2xx that crosses it is confirmed, and the call is hung up at once.
 func (s *Server) takeBack(l *leg, tx *sipgo.ClientTx, invite *sipgo.Request, h hop, provisional bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), 64*sipgo.T1)
 	defer cancel()

@@ -69,7 +69,8 @@ func (d *dialog) build(method sipgo.RequestMethod, seq uint32) *sipgo.Request {
 	}
 	forwards := sipgo.MaxForwardsHeader(70)
 	id := sipgo.CallIDHeader(d.callID)
-	for _, h := range []sipgo.Header{&forwards, d.local.from(), d.remote.to(), &id, &sipgo.CSeqHeader{SeqNo: seq, MethodName: method},
+	for _, h := range []sipgo.Header{&forwards, d.local.from(), d.remote.to(), &id,
+		&sipgo.CSeqHeader{SeqNo: seq, MethodName: method},
 		&sipgo.ContactHeader{Address: *d.contact.Clone()}, sipgo.NewHeader("User-Agent", agent)} {
 		req.AppendHeader(h)
 	}
@@ -77,9 +78,9 @@ func (d *dialog) build(method sipgo.RequestMethod, seq uint32) *sipgo.Request {
 	return req
 }
 
-// next is where the dialog's requests go: the first proxy, or the contact. A contact that names an inside address, although the far end's
-// messages come from outside, was written behind a NAT: the messages' source is right then. So it is where the contact names a place at which
-// the trunk may not be.
+// next is where the dialog's requests go: the first proxy, or the contact. A contact that names an inside address,
+// although the far end's messages come from outside, was written behind a NAT: the messages' source is right then. So
+// it is where the contact names a place at which the trunk may not be.
 func (d *dialog) next(ctx context.Context) hop {
 	d.mu.Lock()
 	to, now, routed := d.target, d.hop, len(d.route) > 0
@@ -89,7 +90,8 @@ func (d *dialog) next(ctx context.Context) hop {
 	d.mu.Unlock()
 	host := strings.Trim(to.Host, "[]")
 	a, err := netip.ParseAddr(host)
-	if now.tcp && d.server.connected(now.addr) || err == nil && !routed && (inside(a) && !inside(now.addr.Addr()) || a.IsUnspecified()) {
+	if now.tcp && d.server.connected(now.addr) || err == nil && !routed &&
+		(inside(a) && !inside(now.addr.Addr()) || a.IsUnspecified()) {
 		return now
 	}
 	tcp := now.tcp
@@ -133,7 +135,8 @@ func (d *dialog) moved(from netip.AddrPort) {
 	}
 }
 
-// order notes the number of a request of the far end's; it is false for one that is older than the last (RFC 3261, section 12.2.2).
+// order notes the number of a request of the far end's; it is false for one that is older than the last (RFC 3261,
+// section 12.2.2).
 func (d *dialog) order(req *sipgo.Request) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

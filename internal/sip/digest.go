@@ -22,8 +22,8 @@ const (
 	nonceTime = 5 * time.Minute
 )
 
-// digestAuth asks callers for passwords (RFC 3261, section 22; RFC 7616). A challenge costs no memory: it proves by itself that we made it,
-// when, and for which address. Only right answers are remembered, so that none serves twice.
+// digestAuth asks callers for passwords (RFC 3261, section 22; RFC 7616). A challenge costs no memory: it proves by
+// itself that we made it, when, and for which address. Only right answers are remembered, so that none serves twice.
 type digestAuth struct {
 	key [32]byte
 
@@ -70,7 +70,8 @@ func (l *digestAuth) fresh(nonce string, a netip.Addr, now time.Time) bool {
 
 // challenge is the value of WWW-Authenticate.
 func (l *digestAuth) challenge(a netip.Addr, stale bool) string {
-	c := digest.Challenge{Realm: realm, Nonce: l.nonce(a, time.Now()), Algorithm: "MD5", QOP: []string{"auth"}, Stale: stale}
+	c := digest.Challenge{Realm: realm, Nonce: l.nonce(a, time.Now()), Algorithm: "MD5", QOP: []string{"auth"},
+		Stale: stale}
 	return c.String()
 }
 
@@ -91,7 +92,8 @@ func (l *digestAuth) check(req *sipgo.Request, a netip.Addr, trunks []*Trunk) (p
 		return noProof, nil
 	}
 	c, err := digest.ParseCredentials(h.Value())
-	if err != nil || c.Realm != realm || c.Algorithm != "" && !strings.EqualFold(c.Algorithm, "MD5") || c.QOP != "" && c.QOP != "auth" {
+	if err != nil || c.Realm != realm || c.Algorithm != "" && !strings.EqualFold(c.Algorithm, "MD5") ||
+		c.QOP != "" && c.QOP != "auth" {
 		return noProof, nil
 	}
 	now := time.Now()
@@ -106,7 +108,8 @@ func (l *digestAuth) check(req *sipgo.Request, a netip.Addr, trunks []*Trunk) (p
 		if c.QOP != "" {
 			chal.QOP = []string{c.QOP}
 		}
-		want, err := digest.Digest(&chal, digest.Options{Method: string(req.Method), URI: c.URI, Username: t.Username, Password: t.Password, Count: c.Nc, Cnonce: c.Cnonce})
+		want, err := digest.Digest(&chal, digest.Options{Method: string(req.Method), URI: c.URI,
+			Username: t.Username, Password: t.Password, Count: c.Nc, Cnonce: c.Cnonce})
 		if err != nil || subtle.ConstantTimeCompare([]byte(want.Response), []byte(strings.ToLower(c.Response))) != 1 {
 			continue
 		}
@@ -146,8 +149,8 @@ func (l *digestAuth) sweep(now time.Time) {
 	}
 }
 
-// login answers the challenges of one request and those that repeat it: each realm once, and once more where the far end says that its
-// nonce was old. So a wrong password is not tried twice, which some ban for.
+// login answers the challenges of one request and those that repeat it: each realm once, and once more where the far
+// end says that its nonce was old. So a wrong password is not tried twice, which some ban for.
 type login struct {
 	username, password string
 	tried              map[string]int // by header and realm
@@ -186,7 +189,8 @@ func (l *login) answer(req *sipgo.Request, res *sipgo.Response) error {
 			l.tried = map[string]int{}
 		}
 		l.tried[place]++
-		credentials, err := digest.Digest(c, digest.Options{Method: string(req.Method), URI: req.Recipient.String(), Username: l.username, Password: l.password})
+		credentials, err := digest.Digest(c, digest.Options{Method: string(req.Method), URI: req.Recipient.String(),
+			Username: l.username, Password: l.password})
 		if err != nil {
 			return err
 		}

@@ -89,7 +89,8 @@ func (f *far) dial(ctx context.Context, s *Server, p *phone) <-chan dialled {
 	f.rang = make(chan struct{})
 	out := make(chan dialled, 1)
 	go func() {
-		l, err := s.Dial(ctx, Dialling{Trunk: f.trunk(), To: "+15550001111", From: "+15550002222", Ringing: func() { close(f.rang) }})
+		l, err := s.Dial(ctx, Dialling{Trunk: f.trunk(), To: "+15550001111", From: "+15550002222",
+			Ringing: func() { close(f.rang) }})
 		if err != nil {
 			out <- dialled{err: err}
 			return
@@ -115,13 +116,16 @@ func TestInviteText(t *testing.T) {
 	f, s := newFar(t), start(t, Config{})
 	out := f.dial(soon(t), s, newPhone(0))
 	m := f.take("INVITE")
-	for name, want := range map[string]string{"From": "<sip:+15550002222@127.0.0.1>;tag=", "To": "<sip:+15550001111@127.0.0.1>",
-		"P-Asserted-Identity": "<sip:+15550002222@127.0.0.1>", "Contact": "<sip:+15550002222@" + s.Addr().String() + ">", "Via": "SIP/2.0/UDP " + s.Addr().String() + ";branch=z9hG4bK"} {
+	for name, want := range map[string]string{"From": "<sip:+15550002222@127.0.0.1>;tag=",
+		"To":                  "<sip:+15550001111@127.0.0.1>",
+		"P-Asserted-Identity": "<sip:+15550002222@127.0.0.1>", "Contact": "<sip:+15550002222@" + s.Addr().String() +
+			">", "Via": "SIP/2.0/UDP " + s.Addr().String() + ";branch=z9hG4bK"} {
 		if got := field(m, name); !strings.HasPrefix(got, want) {
 			t.Errorf("%s: %q, want %q…", name, got, want)
 		}
 	}
-	for _, want := range []string{"INVITE sip:+15550001111@" + f.addr().String() + " SIP/2.0\r\n", "RTP/AVP 9 0 8 101\r\n", "a=rtpmap:9 G722/8000", "a=ptime:20", ";rport"} {
+	for _, want := range []string{"INVITE sip:+15550001111@" + f.addr().String() + " SIP/2.0\r\n",
+		"RTP/AVP 9 0 8 101\r\n", "a=rtpmap:9 G722/8000", "a=ptime:20", ";rport"} {
 		if !strings.Contains(m, want) {
 			t.Errorf("no %q in\n%s", want, m)
 		}
@@ -240,17 +244,19 @@ func TestCancel(t *testing.T) {
 	t.Run("by the caller", func(t *testing.T) {
 		t.Parallel()
 		ended := make(chan error, 1)
-		s := start(t, Config{Trunks: fixed(Trunk{ID: 1, Number: "+15550001111", ByIP: true, Allowed: loopback}), Answer: func(ctx context.Context, in *Invite) {
-			_ = in.Ring()
-			<-in.Done()
-			ended <- context.Cause(ctx)
-			if _, err := in.Answer(context.Background()); !errors.Is(err, parley.CustomerHangup) {
-				t.Errorf("answered after all: %v", err)
-			}
-		}})
+		s := start(t, Config{Trunks: fixed(Trunk{ID: 1, Number: "+15550001111", ByIP: true, Allowed: loopback}),
+			Answer: func(ctx context.Context, in *Invite) {
+				_ = in.Ring()
+				<-in.Done()
+				ended <- context.Cause(ctx)
+				if _, err := in.Answer(context.Background()); !errors.Is(err, parley.CustomerHangup) {
+					t.Errorf("answered after all: %v", err)
+				}
+			}})
 		c := start(t, Config{})
 		ctx, cancel := context.WithCancelCause(soon(t))
-		_, err := c.Dial(ctx, Dialling{Trunk: Trunk{Address: s.Addr().String()}, To: "+15550001111", From: "+1", Ringing: func() { cancel(why) }})
+		_, err := c.Dial(ctx, Dialling{Trunk: Trunk{Address: s.Addr().String()}, To: "+15550001111", From: "+1",
+			Ringing: func() { cancel(why) }})
 		if !errors.Is(err, why) {
 			t.Error(err)
 		}
@@ -279,7 +285,8 @@ func TestUnreachable(t *testing.T) {
 			t.Log(err)
 		})
 	}
-	if _, err := s.Dial(soon(t), Dialling{Trunk: Trunk{Address: silent.addr().String()}, To: "1\r\nX: y", From: "+1"}); !errors.Is(err, parley.Unreachable) {
+	if _, err := s.Dial(soon(t), Dialling{Trunk: Trunk{Address: silent.addr().String()}, To: "1\r\nX: y",
+		From: "+1"}); !errors.Is(err, parley.Unreachable) {
 		t.Errorf("a header in a number: %v", err)
 	}
 	if _, err := New(Config{Listen: "off"}).Dial(soon(t), Dialling{}); !errors.Is(err, parley.Unreachable) {
@@ -289,8 +296,9 @@ func TestUnreachable(t *testing.T) {
 
 func TestBadAnswers(t *testing.T) {
 	t.Parallel()
-	for name, description := range map[string]string{"none": "", "malformed": "v=0\r\nnonsense\r\n", "no codec of ours": "v=0\r\nc=IN IP4 127.0.0.1\r\nm=audio 4000 RTP/AVP 18\r\n",
-		"turned down": "v=0\r\nc=IN IP4 127.0.0.1\r\nm=audio 0 RTP/AVP 0\r\n"} {
+	for name, description := range map[string]string{"none": "", "malformed": "v=0\r\nnonsense\r\n",
+		"no codec of ours": "v=0\r\nc=IN IP4 127.0.0.1\r\nm=audio 4000 RTP/AVP 18\r\n",
+		"turned down":      "v=0\r\nc=IN IP4 127.0.0.1\r\nm=audio 0 RTP/AVP 0\r\n"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f, s := newFar(t), start(t, Config{})
@@ -309,7 +317,8 @@ func TestNoACK(t *testing.T) {
 	t.Parallel()
 	s, a, w := taker(t, 0)
 	rtp := newWire(t, "127.0.0.1")
-	w.send(s.Addr(), w.message("INVITE", "sip:+15550001111@"+s.Addr().String(), "<sip:+15550001111@"+s.Addr().String()+">", token(20), 1, sdp(rtp.addr())))
+	w.send(s.Addr(), w.message("INVITE", "sip:+15550001111@"+s.Addr().String(), "<sip:+15550001111@"+
+		s.Addr().String()+">", token(20), 1, sdp(rtp.addr())))
 	in := a.next(t)
 	answers := 0
 	for {
@@ -344,12 +353,14 @@ func TestRoute(t *testing.T) {
 		out <- dialled{leg: run(l, newPhone(0))}
 	}()
 	m := proxy.take("INVITE")
-	if !strings.HasPrefix(m, "INVITE sip:+15550001111@carrier.example SIP/2.0") || field(m, "Route") != "<sip:"+proxy.addr().String()+";lr>" {
+	if !strings.HasPrefix(m, "INVITE sip:+15550001111@carrier.example SIP/2.0") || field(m, "Route") != "<sip:"+
+		proxy.addr().String()+";lr>" {
 		t.Errorf("by the proxy:\n%s", m)
 	}
 	proxy.reply(m, "200 OK", sdp(proxy.rtp.addr()), "Record-Route: <sip:"+f.addr().String()+";lr>")
 	ack := f.take("ACK")
-	if !strings.HasPrefix(ack, "ACK sip:far@"+proxy.addr().String()+" ") || field(ack, "Route") != "<sip:"+f.addr().String()+";lr>" {
+	if !strings.HasPrefix(ack, "ACK sip:far@"+proxy.addr().String()+" ") || field(ack, "Route") != "<sip:"+
+		f.addr().String()+";lr>" {
 		t.Errorf("ACK:\n%s", ack)
 	}
 	l := get(t, out)
@@ -378,9 +389,11 @@ func TestTransfer(t *testing.T) {
 		return f, d.leg, told
 	}
 	notify := func(f *far, seq int, state, frag string) {
-		m := f.message("NOTIFY", "sip:parley@"+f.from.String(), field(f.invite, "From"), field(f.invite, "Call-ID"), seq, frag, "Event: refer", "Subscription-State: "+state)
+		m := f.message("NOTIFY", "sip:parley@"+f.from.String(), field(f.invite, "From"), field(f.invite, "Call-ID"),
+			seq, frag, "Event: refer", "Subscription-State: "+state)
 		m = strings.Replace(m, "application/sdp", "message/sipfrag;version=2.0", 1)
-		m = strings.Replace(m, "From: <sip:+15550009999@"+f.addr().String()+">;tag=wire", "From: "+field(f.invite, "To")+";tag=far", 1)
+		m = strings.Replace(m, "From: <sip:+15550009999@"+f.addr().String()+">;tag=wire", "From: "+
+			field(f.invite, "To")+";tag=far", 1)
 		f.send(f.from, m)
 		if res := f.final(); !strings.HasPrefix(res, "SIP/2.0 200") {
 			t.Errorf("NOTIFY: %s", res)
@@ -400,7 +413,8 @@ func TestTransfer(t *testing.T) {
 			t.Error(err)
 		}
 		m := f.message("BYE", "sip:parley@"+f.from.String(), field(f.invite, "From"), field(f.invite, "Call-ID"), 3, "")
-		f.send(f.from, strings.Replace(m, "From: <sip:+15550009999@"+f.addr().String()+">;tag=wire", "From: "+field(f.invite, "To")+";tag=far", 1))
+		f.send(f.from, strings.Replace(m, "From: <sip:+15550009999@"+f.addr().String()+">;tag=wire", "From: "+
+			field(f.invite, "To")+";tag=far", 1))
 		l.ends(t, parley.Transferred)
 	})
 	t.Run("busy", func(t *testing.T) {
@@ -437,7 +451,8 @@ func TestTransfer(t *testing.T) {
 		f.reply(f.take("REFER"), "202 Accepted", "")
 		notify(f, 1, "active", "SIP/2.0 100 Trying\r\n")
 		m := f.message("BYE", "sip:parley@"+f.from.String(), field(f.invite, "From"), field(f.invite, "Call-ID"), 2, "")
-		f.send(f.from, strings.Replace(m, "From: <sip:+15550009999@"+f.addr().String()+">;tag=wire", "From: "+field(f.invite, "To")+";tag=far", 1))
+		f.send(f.from, strings.Replace(m, "From: <sip:+15550009999@"+f.addr().String()+">;tag=wire", "From: "+
+			field(f.invite, "To")+";tag=far", 1))
 		if err := get(t, told); err != nil {
 			t.Error(err)
 		}

@@ -99,7 +99,8 @@ func (d *firewall) keep(x *index) {
 }
 
 func newFirewall() *firewall {
-	return &firewall{visitors: map[netip.Addr]*visitor{}, gates: map[int64]*gate{}, all: rate.NewLimiter(strangersRate, strangersBurst), calls: rate.NewLimiter(callRate, callBurst),
+	return &firewall{visitors: map[netip.Addr]*visitor{}, gates: map[int64]*gate{},
+		all: rate.NewLimiter(strangersRate, strangersBurst), calls: rate.NewLimiter(callRate, callBurst),
 		refusals: rate.NewLimiter(callRate, callRate)}
 }
 
@@ -169,7 +170,8 @@ func (d *firewall) failed(a netip.Addr) {
 	}
 	if v.failures++; v.failures >= mostFailures {
 		v.failures, v.until = 0, now.Add(banTime)
-		slog.Warn("too many wrong passwords for a SIP trunk: not taking calls from that address for a while", "address", a, "for", banTime)
+		slog.Warn("too many wrong passwords for a SIP trunk: not taking calls from that address for a while",
+			"address", a, "for", banTime)
 	}
 }
 
@@ -190,7 +192,8 @@ func (d *firewall) turnAway(from netip.AddrPort) {
 	d.total++
 	d.last = from
 	if now := time.Now(); now.Sub(d.logged) >= logEvery {
-		slog.Info("SIP messages that belong to no trunk got no answer", "messages", d.dropped, "last_from", from.String())
+		slog.Info("SIP messages that belong to no trunk got no answer", "messages", d.dropped, "last_from",
+			from.String())
 		d.logged, d.dropped = now, 0
 	}
 }

@@ -168,7 +168,8 @@ func (p *phone) await(t testing.TB, what string, is func() bool) {
 		case <-give:
 			p.mu.Lock()
 			defer p.mu.Unlock()
-			t.Fatalf("waited in vain until %s; %d ticks, heard %d samples, keys %q", what, p.ticks, len(p.heard), p.keys)
+			t.Fatalf("waited in vain until %s; %d ticks, heard %d samples, keys %q", what, p.ticks, len(p.heard),
+				p.keys)
 		}
 	}
 }
@@ -178,7 +179,8 @@ func (p *phone) hears(t testing.TB, hz float64) {
 	t.Helper()
 	p.await(t, fmt.Sprintf("a tone of %g Hz is heard", hz), func() bool {
 		n := int(p.rate) / 5
-		return n > 0 && len(p.heard) > n && len(p.played) > n && share(p.heard[len(p.heard)-n:], hz, p.rate) > 0.9 && share(p.played[len(p.played)-n:], hz, p.rate) > 0.9
+		return n > 0 && len(p.heard) > n && len(p.played) > n &&
+			share(p.heard[len(p.heard)-n:], hz, p.rate) > 0.9 && share(p.played[len(p.played)-n:], hz, p.rate) > 0.9
 	})
 }
 
@@ -297,7 +299,8 @@ func newWire(t testing.TB, ip string) *wire {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { c.Close() })
-		control, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.ParseIP(ip), Port: c.LocalAddr().(*net.UDPAddr).Port + 1})
+		control, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.ParseIP(ip),
+			Port: c.LocalAddr().(*net.UDPAddr).Port + 1})
 		if err == nil {
 			t.Cleanup(func() { control.Close() })
 			return &wire{c, control, t}
@@ -353,8 +356,10 @@ func (w *wire) finalOf(callID string, seq int) string {
 // message writes a request of the wire's, with CRLF line ends.
 func (w *wire) message(method, uri, to, callID string, seq int, body string, headers ...string) string {
 	branch := "z9hG4bK" + token(16)
-	lines := []string{method + " " + uri + " SIP/2.0", "Via: SIP/2.0/UDP " + w.addr().String() + ";rport;branch=" + branch, "Max-Forwards: 70",
-		"From: <sip:+15550009999@" + w.addr().String() + ">;tag=wire", "To: " + to, "Call-ID: " + callID, fmt.Sprintf("CSeq: %d %s", seq, method),
+	lines := []string{method + " " + uri + " SIP/2.0", "Via: SIP/2.0/UDP " + w.addr().String() + ";rport;branch=" +
+		branch, "Max-Forwards: 70",
+		"From: <sip:+15550009999@" + w.addr().String() + ">;tag=wire", "To: " + to, "Call-ID: " + callID,
+		fmt.Sprintf("CSeq: %d %s", seq, method),
 		"Contact: <sip:wire@" + w.addr().String() + ">"}
 	lines = append(lines, headers...)
 	if body != "" {
@@ -490,7 +495,8 @@ func (w *wire) sendPacket(to netip.AddrPort, hz float64, first uint16, i int, ss
 	for k := range pcm {
 		pcm[k] = int16(8000 * math.Sin(2*math.Pi*hz*float64(i*160+k)/8000))
 	}
-	if _, err := w.WriteToUDPAddrPort(packet(0, i == 0, first+uint16(i), uint32(i)*160, ssrc, audio.EncodeULaw(nil, pcm)), to); err != nil && !errors.Is(err, net.ErrClosed) {
+	if _, err := w.WriteToUDPAddrPort(packet(0, i == 0, first+uint16(i), uint32(i)*160, ssrc,
+		audio.EncodeULaw(nil, pcm)), to); err != nil && !errors.Is(err, net.ErrClosed) {
 		w.t.Error(err)
 	}
 }

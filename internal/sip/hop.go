@@ -29,9 +29,9 @@ func (h hop) transport() string {
 	return "UDP"
 }
 
-// try does something at the places where a trunk, or the proxy before it, may be, one after the other, until one of them has answered (RFC
-// 3263, section 4.3): the next one's turn is when a place can't be reached, says 503 or, with patience, nothing for so long. All together have
-// the time that one has alone, whose patience is 0.
+// try does something at the places where a trunk, or the proxy before it, may be, one after the other, until one of
+// them has answered (RFC 3263, section 4.3): the next one's turn is when a place can't be reached, says 503 or, with
+// patience, nothing for so long. All together have the time that one has alone, whose patience is 0.
 func (s *Server) try(ctx context.Context, t *Trunk, do func(h hop, patience time.Duration) error) error {
 	began := time.Now()
 	hops, err := s.hops(ctx, t)
@@ -82,11 +82,14 @@ const (
 	mostHops    = 8
 )
 
-// hops are where a trunk, or the proxy before it, may be, in the order in which they are tried. There is one at least, or an error.
+// hops are where a trunk, or the proxy before it, may be, in the order in which they are tried. There is one at
+// least, or an error.
 func (s *Server) hops(ctx context.Context, t *Trunk) ([]hop, error) {
 	tcp := t.tcp()
 	if !tcp && t.Transport != "" && !strings.EqualFold(t.Transport, "udp") {
-		return nil, because(fmt.Errorf("%w: transport %s is not there yet", parley.Unreachable, t.Transport), "This server does not speak %s to trunks yet: set the trunk's transport to udp or tcp.", strings.ToUpper(t.Transport))
+		return nil, because(fmt.Errorf("%w: transport %s is not there yet", parley.Unreachable, t.Transport),
+			"This server does not speak %s to trunks yet: set the trunk's transport to udp or tcp.",
+			strings.ToUpper(t.Transport))
 	}
 	found, err := s.resolve(ctx, t.place(), tcp)
 	if err != nil {
@@ -105,7 +108,8 @@ func (s *Server) hops(ctx context.Context, t *Trunk) ([]hop, error) {
 	}
 	if len(addrs) == 0 {
 		if host, _, _ := hostPort(t.place()); err == errPrivate && !isAddr(host) { //nolint:errorlint // it is our own
-			err = absent{fmt.Errorf("%w: %s is at no public address", parley.Unreachable, host)} // what a name inside stands for is not told
+			// what a name inside stands for is not told
+			err = absent{fmt.Errorf("%w: %s is at no public address", parley.Unreachable, host)}
 		}
 		return nil, err
 	}
@@ -123,7 +127,8 @@ func (s *Server) hops(ctx context.Context, t *Trunk) ([]hop, error) {
 	return hops[:min(len(hops), mostHops)], nil
 }
 
-// resolve finds the addresses of host[:port], the best one first (RFC 3263): a name without a port may have SRV records, which name both.
+// resolve finds the addresses of host[:port], the best one first (RFC 3263): a name without a port may have SRV
+// records, which name both.
 func (s *Server) resolve(ctx context.Context, to string, tcp bool) (all []netip.AddrPort, err error) {
 	host, port, err := hostPort(to)
 	if err != nil || host == "" {
@@ -142,7 +147,8 @@ func (s *Server) resolve(ctx context.Context, to string, tcp bool) (all []netip.
 			proto = "tcp"
 		}
 		// By priority, and drawn by weight.
-		if _, found, err := s.resolver.LookupSRV(ctx, "sip", proto, host); err == nil && len(found) > 0 && found[0].Target != "." {
+		if _, found, err := s.resolver.LookupSRV(ctx, "sip", proto, host); err == nil && len(found) > 0 &&
+			found[0].Target != "." {
 			records = found
 		}
 	}
@@ -213,10 +219,12 @@ func (s *Server) reachable(to netip.AddrPort) (netip.AddrPort, error) {
 	switch {
 	case own.IsLoopback() && !to.Addr().IsLoopback():
 		const text = "the telephone listens on %s, whence only this machine is reached: set PARLEY_SIP_LISTEN to 0.0.0.0:%d"
-		return to, because(fmt.Errorf("%w: "+text, parley.Unreachable, own, s.addr.Port()), "This server can't reach trunks elsewhere: "+text+".", own, s.addr.Port())
+		return to, because(fmt.Errorf("%w: "+text, parley.Unreachable, own, s.addr.Port()),
+			"This server can't reach trunks elsewhere: "+text+".", own, s.addr.Port())
 	case own.Is4() && to.Addr().Is6():
 		const text = "it is an IPv6 address, and PARLEY_SIP_LISTEN has only IPv4: set it to [::]:%d"
-		return to, because(fmt.Errorf("%w: %s: "+text, parley.Unreachable, to.Addr(), s.addr.Port()), "This server can't reach the trunk: "+text+".", s.addr.Port())
+		return to, because(fmt.Errorf("%w: %s: "+text, parley.Unreachable, to.Addr(), s.addr.Port()),
+			"This server can't reach the trunk: "+text+".", s.addr.Port())
 	}
 	return to, nil
 }
@@ -235,7 +243,8 @@ func (s *Server) near(peer netip.Addr) netip.Addr {
 	return c.LocalAddr().(*net.UDPAddr).AddrPort().Addr().Unmap()
 }
 
-// shown is the address that a peer is told: where there is a NAT before us, the outer one, but not to those who are inside with us.
+// shown is the address that a peer is told: where there is a NAT before us, the outer one, but not to those who are
+// inside with us.
 func (s *Server) shown(peer netip.Addr) netip.Addr {
 	if e := s.config.External; e.IsValid() && !inside(peer) {
 		return e.Unmap()
@@ -261,7 +270,8 @@ func (s *Server) contact(user string, h hop) sipgo.Uri {
 
 // address sets where a request goes and which way, and gives it a new top Via (RFC 3261, section 18.1.1; RFC 3581).
 func (s *Server) address(req *sipgo.Request, h hop) {
-	via := &sipgo.ViaHeader{ProtocolName: "SIP", ProtocolVersion: "2.0", Transport: h.transport(), Host: s.shown(h.addr.Addr()).String(), Port: int(s.addr.Port())}
+	via := &sipgo.ViaHeader{ProtocolName: "SIP", ProtocolVersion: "2.0", Transport: h.transport(),
+		Host: s.shown(h.addr.Addr()).String(), Port: int(s.addr.Port())}
 	via.Params.Add("branch", sipgo.RFC3261BranchMagicCookie+s.mark+token(16))
 	via.Params.Add("rport", "")
 	req.RemoveHeader("Via")
@@ -306,8 +316,8 @@ func silence(h hop) error {
 	return absent{fmt.Errorf("%w: %w from %s over %s", parley.Unreachable, errSilence, h.addr, h.transport())}
 }
 
-// ask sends a request that is no INVITE and returns the final answer, after proving the password where that is asked for. Each try has the
-// next number: that of req is the last one's afterwards.
+// ask sends a request that is no INVITE and returns the final answer, after proving the password where that is asked
+// for. Each try has the next number: that of req is the last one's afterwards.
 func (s *Server) ask(ctx context.Context, req *sipgo.Request, h hop, l *login) (*sipgo.Response, error) {
 	for {
 		try := req.Clone()

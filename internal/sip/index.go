@@ -29,7 +29,8 @@ type index struct {
 const tailDigits = 6
 
 func newIndex(trunks []Trunk) *index {
-	x := &index{byTail: map[string][]*Trunk{}, byName: map[string][]*Trunk{}, byID: map[int64]*Trunk{}, friends: map[netip.Prefix]bool{}, triers: map[netip.Prefix]bool{},
+	x := &index{byTail: map[string][]*Trunk{}, byName: map[string][]*Trunk{}, byID: map[int64]*Trunk{},
+		friends: map[netip.Prefix]bool{}, triers: map[netip.Prefix]bool{},
 		hosts: map[netip.Addr]bool{}, homes: map[int64]netip.AddrPort{}, tokens: map[string]int64{}}
 	for i := range trunks {
 		t := &trunks[i]
@@ -44,7 +45,8 @@ func newIndex(trunks []Trunk) *index {
 		}
 		from := t.Allowed
 		if len(from) == 0 {
-			from = []netip.Prefix{netip.PrefixFrom(netip.IPv4Unspecified(), 0), netip.PrefixFrom(netip.IPv6Unspecified(), 0)}
+			from = []netip.Prefix{netip.PrefixFrom(netip.IPv4Unspecified(), 0),
+				netip.PrefixFrom(netip.IPv6Unspecified(), 0)}
 		}
 		for _, p := range from {
 			if t.ByIP && len(t.Allowed) > 0 {
@@ -94,8 +96,8 @@ func (t *Trunk) allows(a netip.Addr) bool {
 	return slices.ContainsFunc(t.Allowed, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
-// numbered are the trunks whose number was called, in the order in which they were made. In full, a number is that of one trunk alone; as it is
-// dialled in a trunk's own country it may be that of others in other countries.
+// numbered are the trunks whose number was called, in the order in which they were made. In full, a number is that of
+// one trunk alone; as it is dialled in a trunk's own country it may be that of others in other countries.
 func (x *index) numbered(called []string, full bool) (found []*Trunk) {
 	for _, u := range called {
 		same := x.byTail[tail(u)]
@@ -123,9 +125,10 @@ type route struct {
 
 // judge says whom a call is for. local says that it comes from a softphone's place. For a stranger the route is empty.
 //
-// Anybody may name a trunk as they like, say that they may be called from any address, and have a number that looks like somebody else's
-// where it is dialled in short. So a number that is called in full comes first: on this server it is one trunk's alone. Then come the
-// carrier's, then numbers in short, and names last, which let nobody in without the password.
+// Anybody may name a trunk as they like, say that they may be called from any address, and have a number that looks
+// like somebody else's where it is dialled in short. So a number that is called in full comes first: on this server
+// it is one trunk's alone. Then come the carrier's, then numbers in short, and names last, which let nobody in
+// without the password.
 func (x *index) route(req *sipgo.Request, from netip.AddrPort, local bool) (v route) {
 	called := calledOf(req)
 	token, tokened := x.tokens[called[0]]
@@ -167,7 +170,8 @@ func (x *index) route(req *sipgo.Request, from netip.AddrPort, local bool) (v ro
 	}
 	// What may be a call of the carrier's to a number of its own is nobody else's before a password has told who calls.
 	if asked := len(v.try); asked == 0 || !strings.HasPrefix(v.to, "+") {
-		for _, t := range x.numbered(called, false) { // the first one that may be meant is: a later one must not step before it
+		// the first one that may be meant is: a later one must not step before it
+		for _, t := range x.numbered(called, false) {
 			if look([]*Trunk{t}) {
 				v.to = t.Number
 				return v
@@ -193,8 +197,8 @@ func (x *index) route(req *sipgo.Request, from netip.AddrPort, local bool) (v ro
 	return v
 }
 
-// calledOf is who was called, by the Request-URI, and where that says no number in full by To: To is what a caller far away may have
-// written, and does not say where a call was sent.
+// calledOf is who was called, by the Request-URI, and where that says no number in full by To: To is what a caller
+// far away may have written, and does not say where a call was sent.
 func calledOf(req *sipgo.Request) []string {
 	called := []string{userOf(&req.Recipient)}
 	if to := userOf(&req.To().Address); to != called[0] && !strings.HasPrefix(number(called[0], ""), "+") {
@@ -227,7 +231,8 @@ func carried(called []string) string {
 	return called[0]
 }
 
-// number is the E.164 form of a user part where it is a phone number, as it is dialled in the country of home, and the user part otherwise.
+// number is the E.164 form of a user part where it is a phone number, as it is dialled in the country of home, and
+// the user part otherwise.
 func number(user, home string) string {
 	if user == home {
 		return user

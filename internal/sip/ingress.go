@@ -11,9 +11,9 @@ import (
 	sipgo "github.com/emiago/sipgo/sip"
 )
 
-// admit says whether a message may go on to the transactions. It runs before anything is remembered or answered for a message: what
-// matches no trunk and no call leaves no trace, challenges and refusals are answered from here without any state, and only as many calls
-// begin as there is room for. stream is nil for UDP.
+// admit says whether a message may go on to the transactions. It runs before anything is remembered or answered for a
+// message: what matches no trunk and no call leaves no trace, challenges and refusals are answered from here without
+// any state, and only as many calls begin as there is room for. stream is nil for UDP.
 func (s *Server) admit(data []byte, from netip.AddrPort, stream *connection) bool {
 	if len(bytes.TrimLeft(data, "\r\n\x00")) == 0 {
 		return false // a keep-alive
@@ -56,7 +56,8 @@ func sane(data []byte) (m sipgo.Message) {
 	if err != nil {
 		return nil
 	}
-	if res, ok := m.(*sipgo.Response); ok && (res.Via() == nil || res.CSeq() == nil || res.From() == nil || res.To() == nil || res.CallID() == nil ||
+	if res, ok := m.(*sipgo.Response); ok && (res.Via() == nil || res.CSeq() == nil || res.From() == nil ||
+		res.To() == nil || res.CallID() == nil ||
 		res.StatusCode < 100 || res.StatusCode > 699) {
 		return nil
 	}
@@ -128,7 +129,8 @@ func (g *ingress) serve(tagged bool) {
 		g.send(registered(g.req))
 	case method == sipgo.REGISTER:
 		g.reply(403)
-	case method == sipgo.BYE, method == sipgo.INFO, method == sipgo.NOTIFY, method == sipgo.PRACK, method == sipgo.UPDATE:
+	case method == sipgo.BYE, method == sipgo.INFO, method == sipgo.NOTIFY, method == sipgo.PRACK,
+		method == sipgo.UPDATE:
 		g.reply(481)
 	case method == sipgo.SUBSCRIBE, method == sipgo.PUBLISH:
 		g.reply(489)
@@ -137,7 +139,8 @@ func (g *ingress) serve(tagged bool) {
 	}
 }
 
-// registered answers a softphone that wants to register, although it need not: calls to it are not made, but some don't call before.
+// registered answers a softphone that wants to register, although it need not: calls to it are not made, but some
+// don't call before.
 func registered(req *sipgo.Request) *sipgo.Response {
 	res := respond(req, 200)
 	expires := "3600"
@@ -223,8 +226,8 @@ func (s *Server) expect(g *ingress, v route) bool {
 	return !full
 }
 
-// forgetLost drops calls that were let in and after a time haven't come to a transaction, which happens where a connection is lost in
-// between.
+// forgetLost drops calls that were let in and after a time haven't come to a transaction, which happens where a
+// connection is lost in between.
 func (s *Server) forgetLost(after time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -238,7 +241,8 @@ func (s *Server) forgetLost(after time.Duration) {
 
 // inviteKey is the same for an INVITE, its repetitions, its CANCEL and the ACK of a refusal.
 func inviteKey(req *sipgo.Request) string {
-	return req.CallID().Value() + " " + tagOf(req.From().Params) + " " + strconv.FormatUint(uint64(req.CSeq().SeqNo), 10)
+	return req.CallID().Value() + " " + tagOf(req.From().Params) + " " +
+		strconv.FormatUint(uint64(req.CSeq().SeqNo), 10)
 }
 
 // reply answers a request without remembering it: whoever repeats it is answered again.

@@ -47,8 +47,8 @@ func newInvite(s *Server, from netip.Addr, v route) *Invite {
 	return in
 }
 
-// Context ends when the caller gives up before an answer, with parley.CustomerHangup, and when the server stops. Afterwards nothing can
-// be answered.
+// Context ends when the caller gives up before an answer, with parley.CustomerHangup, and when the server stops.
+// Afterwards nothing can be answered.
 func (in *Invite) Context() context.Context { return in.ctx }
 
 // Done is that of Context.
@@ -99,8 +99,8 @@ func (in *Invite) Refuse(code int) error {
 	return in.respond(respond(in.req, code))
 }
 
-// Answer takes the call. It returns as soon as the answer is sent, so that sound can begin beside it; the leg must be Run. Where the
-// caller doesn't confirm the answer the leg ends.
+// Answer takes the call. It returns as soon as the answer is sent, so that sound can begin beside it; the leg must be
+// Run. Where the caller doesn't confirm the answer the leg ends.
 func (in *Invite) Answer(ctx context.Context) (audio.Leg, error) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -245,12 +245,14 @@ func (in *Invite) caller() string {
 	if h := in.req.GetHeader("P-Asserted-Identity"); h != nil && in.Trunk != nil {
 		var asserted sipgo.Uri
 		value, _, _ := strings.Cut(h.Value(), ",")
-		if _, err := sipgo.ParseAddressValue(strings.TrimSpace(value), &asserted, &sipgo.HeaderParams{}); err == nil && userOf(&asserted) != "" {
+		if _, err := sipgo.ParseAddressValue(strings.TrimSpace(value), &asserted,
+			&sipgo.HeaderParams{}); err == nil && userOf(&asserted) != "" {
 			from = asserted
 		}
 	}
 	user := userOf(&from)
-	if strings.EqualFold(user, "anonymous") || strings.EqualFold(user, "unavailable") || strings.EqualFold(from.Host, "anonymous.invalid") {
+	if strings.EqualFold(user, "anonymous") || strings.EqualFold(user, "unavailable") ||
+		strings.EqualFold(from.Host, "anonymous.invalid") {
 		return ""
 	}
 	home := ""

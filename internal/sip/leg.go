@@ -18,8 +18,8 @@ import (
 	"parley/internal/rtp"
 )
 
-// leg is a call: its dialog, its sound, and how it ends. It is there from before the first message of ours until the far end knows that it
-// is over.
+// leg is a call: its dialog, its sound, and how it ends. It is there from before the first message of ours until the
+// far end knows that it is over.
 type leg struct {
 	dialog
 
@@ -146,9 +146,9 @@ func (l *leg) peer() netip.Addr {
 	return l.hop.addr.Addr()
 }
 
-// Run moves sound between the network and p. The errors are parley.CustomerHangup, parley.Transferred when the far end went where Transfer
-// sent it, parley.MediaTimeout, parley.Shutdown, ctx's cause, or what is wrong. While the far end holds the call p hears nothing and isn't
-// ticked: it stands still.
+// Run moves sound between the network and p. The errors are parley.CustomerHangup, parley.Transferred when the far
+// end went where Transfer sent it, parley.MediaTimeout, parley.Shutdown, ctx's cause, or what is wrong. While the far
+// end holds the call p hears nothing and isn't ticked: it stands still.
 func (l *leg) Run(ctx context.Context, p audio.Peer) error {
 	st := &l.state
 	st.Lock()

@@ -62,13 +62,15 @@ func oneCall(t *testing.T, s *Server, trunk Trunk, takeBack bool) {
 	}
 }
 
-// TestManyCalls makes 200 calls, twelve at a time, one in four of which is taken back; nothing of them is left while the servers still run.
+// TestManyCalls makes 200 calls, twelve at a time, one in four of which is taken back; nothing of them is left while
+// the servers still run.
 func TestManyCalls(t *testing.T) {
 	a := newAnswerer(0)
 	a.ring = make(chan struct{})
 	close(a.ring)
 	base := runtime.NumGoroutine()
-	callee := prepare(t, Config{Answer: a.answer, Ports: [2]int{40000, 40999}, Trunks: fixed(Trunk{ID: 1, Number: "+15550001111", ByIP: true, Allowed: loopback})})
+	callee := prepare(t, Config{Answer: a.answer, Ports: [2]int{40000, 40999},
+		Trunks: fixed(Trunk{ID: 1, Number: "+15550001111", ByIP: true, Allowed: loopback})})
 	stopCallee := launch(t, callee)
 	caller := prepare(t, Config{Ports: [2]int{41000, 41999}})
 	stopCaller := launch(t, caller)
@@ -78,7 +80,8 @@ func TestManyCalls(t *testing.T) {
 	for range 12 { // the race detector and G.722 take their time
 		wg.Go(func() {
 			for i := range next {
-				oneCall(t, caller, Trunk{Address: callee.Addr().String(), Transport: []string{"udp", "tcp"}[i%2]}, i%4 == 3)
+				oneCall(t, caller, Trunk{Address: callee.Addr().String(), Transport: []string{"udp", "tcp"}[i%2]},
+					i%4 == 3)
 			}
 		})
 	}
@@ -87,9 +90,11 @@ func TestManyCalls(t *testing.T) {
 	}
 	close(next)
 	wg.Wait()
-	for give := time.Now().Add(hang); callee.ports.Used()+caller.ports.Used() > 0 || callee.calls()+caller.calls() > 0; time.Sleep(10 * time.Millisecond) {
+	for give := time.Now().Add(hang); callee.ports.Used()+caller.ports.Used() > 0 ||
+		callee.calls()+caller.calls() > 0; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(give) {
-			t.Fatalf("%d and %d ports, %d and %d calls are left", callee.ports.Used(), caller.ports.Used(), callee.calls(), caller.calls())
+			t.Fatalf("%d and %d ports, %d and %d calls are left", callee.ports.Used(), caller.ports.Used(),
+				callee.calls(), caller.calls())
 		}
 	}
 	settle(t, running+4) // the connection's readers stay
@@ -105,7 +110,8 @@ func TestManyCalls(t *testing.T) {
 func TestFlood(t *testing.T) {
 	a := newAnswerer(1000)
 	trunk := Trunk{ID: 1, Number: "+15550001111", ByIP: true, Allowed: loopback}
-	s := start(t, Config{Answer: a.answer, MaxCalls: 3, Trunks: fixed(trunk, Trunk{ID: 2, Number: "+15550001112", Username: "bob", Password: "x"})})
+	s := start(t, Config{Answer: a.answer, MaxCalls: 3,
+		Trunks: fixed(trunk, Trunk{ID: 2, Number: "+15550001112", Username: "bob", Password: "x"})})
 	caller := start(t, Config{})
 	to := Trunk{Address: s.Addr().String()}
 	l, err := caller.Dial(soon(t), Dialling{Trunk: to, To: trunk.Number, From: "+15550002222"})
@@ -170,7 +176,8 @@ func TestFull(t *testing.T) {
 	if m := invite("a"); !strings.HasPrefix(m, "SIP/2.0 503") || field(m, "Retry-After") == "" {
 		t.Errorf("full: %s", m)
 	}
-	if _, err := s.Dial(soon(t), Dialling{Trunk: Trunk{Address: w.addr().String()}, To: "+1", From: "+1"}); !errors.Is(err, parley.Unreachable) {
+	if _, err := s.Dial(soon(t), Dialling{Trunk: Trunk{Address: w.addr().String()}, To: "+1",
+		From: "+1"}); !errors.Is(err, parley.Unreachable) {
 		t.Errorf("dialling when full: %v", err)
 	}
 	calls[0].ask("BYE", "")
@@ -197,7 +204,8 @@ func TestStop(t *testing.T) {
 	t.Parallel()
 	a := newAnswerer(0)
 	ringing := make(chan error, 1)
-	s := prepare(t, Config{Trunks: fixed(Trunk{ID: 1, Number: "+15550001111", ByIP: true, Allowed: loopback}, Trunk{ID: 2, Number: "+15550001112", ByIP: true, Allowed: loopback}),
+	s := prepare(t, Config{Trunks: fixed(Trunk{ID: 1, Number: "+15550001111", ByIP: true, Allowed: loopback},
+		Trunk{ID: 2, Number: "+15550001112", ByIP: true, Allowed: loopback}),
 		Answer: func(ctx context.Context, in *Invite) {
 			if in.Trunk.ID == 2 {
 				_ = in.Ring()
@@ -244,12 +252,15 @@ func TestStop(t *testing.T) {
 func TestListen(t *testing.T) {
 	t.Parallel()
 	s := start(t, Config{})
-	for listen, want := range map[string]string{s.Addr().String(): "PARLEY_SIP_LISTEN", "nonsense": "PARLEY_SIP_LISTEN", "192.0.2.1:5060": "PARLEY_SIP_LISTEN"} {
-		if err := New(Config{Listen: listen, Ports: [2]int{20000, 20100}}).Listen(); err == nil || !strings.Contains(err.Error(), want) {
+	for listen, want := range map[string]string{s.Addr().String(): "PARLEY_SIP_LISTEN",
+		"nonsense": "PARLEY_SIP_LISTEN", "192.0.2.1:5060": "PARLEY_SIP_LISTEN"} {
+		if err := New(Config{Listen: listen, Ports: [2]int{20000, 20100}}).Listen(); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", listen, err)
 		}
 	}
-	if err := New(Config{Listen: "127.0.0.1:0", Ports: [2]int{20001, 20002}}).Listen(); err == nil || !strings.Contains(err.Error(), "PARLEY_RTP_PORTS") {
+	if err := New(Config{Listen: "127.0.0.1:0", Ports: [2]int{20001, 20002}}).Listen(); err == nil ||
+		!strings.Contains(err.Error(), "PARLEY_RTP_PORTS") {
 		t.Errorf("no ports: %v", err)
 	}
 	off := New(Config{Listen: "off"})
@@ -267,13 +278,15 @@ func TestListen(t *testing.T) {
 func TestWildcard(t *testing.T) {
 	t.Parallel()
 	a := newAnswerer(1000)
-	s := start(t, Config{Listen: ":0", External: netip.MustParseAddr("203.0.113.7"), Answer: a.answer, Trunks: fixed(Trunk{ID: 1, Number: "+15550001111", ByIP: true, Allowed: loopback})})
+	s := start(t, Config{Listen: ":0", External: netip.MustParseAddr("203.0.113.7"), Answer: a.answer,
+		Trunks: fixed(Trunk{ID: 1, Number: "+15550001111", ByIP: true, Allowed: loopback})})
 	if got := s.shown(netip.MustParseAddr("198.51.100.1")).String(); got != "203.0.113.7" {
 		t.Errorf("outside: %s", got)
 	}
 	caller := start(t, Config{})
 	for _, transport := range []string{"udp", "tcp"} {
-		l, err := caller.Dial(soon(t), Dialling{Trunk: Trunk{Address: fmt.Sprint("127.0.0.1:", s.Addr().Port()), Transport: transport}, To: "+15550001111", From: "+15550002222"})
+		l, err := caller.Dial(soon(t), Dialling{Trunk: Trunk{Address: fmt.Sprint("127.0.0.1:", s.Addr().Port()),
+			Transport: transport}, To: "+15550001111", From: "+15550002222"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -289,7 +302,8 @@ func TestWildcard(t *testing.T) {
 	}
 	if _, err := os.Stat("/proc/net/if_inet6"); err == nil {
 		six := newWire(t, "::1")
-		six.send(netip.AddrPortFrom(netip.IPv6Loopback(), s.Addr().Port()), six.message("OPTIONS", "sip:x@y", "<sip:x@y>", "six", 1, ""))
+		six.send(netip.AddrPortFrom(netip.IPv6Loopback(), s.Addr().Port()),
+			six.message("OPTIONS", "sip:x@y", "<sip:x@y>", "six", 1, ""))
 		if m := six.receive(100 * time.Millisecond); m != "" {
 			t.Errorf("a stranger by IPv6: %s", m)
 		}

@@ -11,7 +11,8 @@ import (
 	"parley/internal/rtp"
 )
 
-// A call that is over lets go of the conversation, while SIP still remembers the call: for repeated messages there are 32 s to come.
+// A call that is over lets go of the conversation, while SIP still remembers the call: for repeated messages there
+// are 32 s to come.
 func TestEndedCallLetsGo(t *testing.T) {
 	t.Parallel()
 	type remains struct {

@@ -18,20 +18,27 @@ const (
 )
 
 func init() {
-	// 100 Trying is sent by hand, after the To tag is set: the library's timer would read the request while it is written.
+	// 100 Trying is sent by hand, after the To tag is set: the library's timer would read the request while it is
+	// written.
 	sipgo.Timer_1xx = time.Hour
-	// Messages over 1300 bytes are to go over TCP (RFC 3261, section 18.1.1). No telephone does that; they let IP fragment them, and so do we.
+	// Messages over 1300 bytes are to go over TCP (RFC 3261, section 18.1.1). No telephone does that; they let IP
+	// fragment them, and so do we.
 	sipgo.UDPMTUSize = 16384
 	sipgo.SetDefaultLogger(quiet)
 }
 
 // phrases are the reason phrases of RFC 3261, section 21.
 var phrases = map[int]string{
-	100: "Trying", 180: "Ringing", 200: "OK", 400: "Bad Request", 401: "Unauthorized", 403: "Forbidden", 404: "Not Found",
-	405: "Method Not Allowed", 408: "Request Timeout", 410: "Gone", 415: "Unsupported Media Type", 416: "Unsupported URI Scheme",
-	420: "Bad Extension", 480: "Temporarily Unavailable", 481: "Call/Transaction Does Not Exist", 482: "Loop Detected", 484: "Address Incomplete",
-	486: "Busy Here", 487: "Request Terminated", 488: "Not Acceptable Here", 489: "Bad Event", 491: "Request Pending", 500: "Server Internal Error",
-	501: "Not Implemented", 503: "Service Unavailable", 505: "Version Not Supported", 600: "Busy Everywhere", 603: "Decline",
+	100: "Trying", 180: "Ringing", 200: "OK", 400: "Bad Request", 401: "Unauthorized", 403: "Forbidden",
+	404: "Not Found",
+	405: "Method Not Allowed", 408: "Request Timeout", 410: "Gone", 415: "Unsupported Media Type",
+	416: "Unsupported URI Scheme",
+	420: "Bad Extension", 480: "Temporarily Unavailable", 481: "Call/Transaction Does Not Exist",
+	482: "Loop Detected", 484: "Address Incomplete",
+	486: "Busy Here", 487: "Request Terminated", 488: "Not Acceptable Here", 489: "Bad Event",
+	491: "Request Pending", 500: "Server Internal Error",
+	501: "Not Implemented", 503: "Service Unavailable", 505: "Version Not Supported", 600: "Busy Everywhere",
+	603: "Decline",
 	604: "Does Not Exist Anywhere", 606: "Not Acceptable",
 }
 
@@ -121,7 +128,8 @@ func escape(s string) string {
 	var b strings.Builder
 	for i := 0; i < len(s); i++ {
 		c := s[i]
-		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.IndexByte("-_.!~*'()&=+$,", c) >= 0 {
+		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' ||
+			strings.IndexByte("-_.!~*'()&=+$,", c) >= 0 {
 			b.WriteByte(c)
 		} else {
 			fmt.Fprintf(&b, "%%%02X", c)
@@ -158,12 +166,13 @@ func addrPort(s string) netip.AddrPort {
 // complete says whether a request has the headers that every one must have (RFC 3261, section 8.1.1).
 func complete(req *sipgo.Request) bool {
 	via, cseq := req.Via(), req.CSeq()
-	return via != nil && via.Host != "" && cseq != nil && cseq.MethodName == req.Method && req.From() != nil && req.To() != nil && req.CallID() != nil &&
+	return via != nil && via.Host != "" && cseq != nil && cseq.MethodName == req.Method && req.From() != nil &&
+		req.To() != nil && req.CallID() != nil &&
 		tagOf(req.From().Params) != ""
 }
 
-// sdpOf is the session description in a message, and whether its body is of a kind that we read. Some put it into a multipart body beside
-// others.
+// sdpOf is the session description in a message, and whether its body is of a kind that we read. Some put it into a
+// multipart body beside others.
 func sdpOf(m sipgo.Message) (sdp []byte, ok bool) {
 	body := m.Body()
 	if len(body) == 0 {

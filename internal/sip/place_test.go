@@ -16,7 +16,8 @@ import (
 	"parley"
 )
 
-// TestPlace: a user's trunk is not at the operator's carrier, nor at this server, nor, where the operator says so, at an address inside.
+// TestPlace: a user's trunk is not at the operator's carrier, nor at this server, nor, where the operator says so, at
+// an address inside.
 func TestPlace(t *testing.T) {
 	t.Parallel()
 	carrier := newFar(t)
@@ -27,15 +28,18 @@ func TestPlace(t *testing.T) {
 		}
 		return nil
 	}
-	s := prepare(t, Config{Reach: reach, Trunks: fixed(Trunk{Address: "localhost:" + fmt.Sprint(carrier.addr().Port()), ByIP: true, Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("203.0.113.0/24")}})})
+	s := prepare(t, Config{Reach: reach, Trunks: fixed(Trunk{Address: "localhost:" +
+		fmt.Sprint(carrier.addr().Port()), ByIP: true,
+		Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("203.0.113.0/24")}})})
 	s.asking = 300 * time.Millisecond
 	launch(t, s)
 	for name, c := range map[string]struct {
 		trunk Trunk
 		says  string
 	}{
-		"the carrier":                 {Trunk{Address: carrier.addr().String()}, "own carrier"},
-		"the carrier, by name":        {Trunk{Address: "localhost:" + fmt.Sprint(carrier.addr().Port()), Transport: "tcp"}, "own carrier"},
+		"the carrier": {Trunk{Address: carrier.addr().String()}, "own carrier"},
+		"the carrier, by name": {Trunk{Address: "localhost:" + fmt.Sprint(carrier.addr().Port()),
+			Transport: "tcp"}, "own carrier"},
 		"the carrier, as a proxy":     {Trunk{Address: "127.0.0.1:9", Proxy: carrier.addr().String()}, "own carrier"},
 		"this server":                 {Trunk{Address: s.Addr().String()}, "own telephone"},
 		"an address inside":           {Trunk{Address: "127.0.0.2:5060"}, "is not public"},
@@ -52,7 +56,9 @@ func TestPlace(t *testing.T) {
 			continue
 		}
 		var told interface{ Explain() string }
-		if _, err := s.Dial(soon(t), Dialling{Trunk: c.trunk, To: "+15550001111", From: "+15550003333"}); !errors.Is(err, parley.Unreachable) || !errors.As(err, &told) || !strings.Contains(told.Explain(), c.says) {
+		if _, err := s.Dial(soon(t), Dialling{Trunk: c.trunk, To: "+15550001111",
+			From: "+15550003333"}); !errors.Is(err, parley.Unreachable) || !errors.As(err, &told) ||
+			!strings.Contains(told.Explain(), c.says) {
 			t.Errorf("%s: a call ends with %v", name, err)
 		}
 		if _, err := s.Check(soon(t), c.trunk); err == nil || !strings.Contains(err.Error(), c.says) {
@@ -62,8 +68,10 @@ func TestPlace(t *testing.T) {
 	if m := carrier.receive(100 * time.Millisecond); m != "" {
 		t.Errorf("the carrier got\n%s", m)
 	}
-	// Addresses that the carrier calls from are its own too, whatever it is called by; those of the machine itself are told apart by their ports.
-	if !s.isCarrier(netip.MustParseAddrPort("203.0.113.9:5070")) || s.isCarrier(netip.MustParseAddrPort("127.0.0.1:9")) {
+	// Addresses that the carrier calls from are its own too, whatever it is called by; those of the machine itself
+	// are told apart by their ports.
+	if !s.isCarrier(netip.MustParseAddrPort("203.0.113.9:5070")) ||
+		s.isCarrier(netip.MustParseAddrPort("127.0.0.1:9")) {
 		t.Error("whose address is the carrier's")
 	}
 	// What a name inside stands for is not told.
@@ -83,10 +91,12 @@ func TestPlace(t *testing.T) {
 // TestContactElsewhere: the far end of a user's trunk can't have us send messages to where the trunk may not be.
 func TestContactElsewhere(t *testing.T) {
 	t.Parallel()
-	s := start(t, Config{Listen: "0.0.0.0:0", Trunks: fixed(Trunk{Address: "198.51.100.9", ByIP: true, Allowed: []netip.Prefix{netip.MustParsePrefix("203.0.113.0/24")}})})
+	s := start(t, Config{Listen: "0.0.0.0:0", Trunks: fixed(Trunk{Address: "198.51.100.9", ByIP: true,
+		Allowed: []netip.Prefix{netip.MustParsePrefix("203.0.113.0/24")}})})
 	s.findCarrier(soon(t))
 	source := netip.MustParseAddrPort("192.0.2.5:7777")
-	for contact, want := range map[string]string{"sip:x@198.51.100.1:5070": "198.51.100.1:5070", "sip:x@198.51.100.9:5070": "192.0.2.5:7777", "sip:x@203.0.113.9": "192.0.2.5:7777"} {
+	for contact, want := range map[string]string{"sip:x@198.51.100.1:5070": "198.51.100.1:5070",
+		"sip:x@198.51.100.9:5070": "192.0.2.5:7777", "sip:x@203.0.113.9": "192.0.2.5:7777"} {
 		for _, routed := range []bool{false, true} {
 			d := dialog{server: s, hop: hop{addr: source}, trunk: &Trunk{ID: 7, Number: "+15550003333"}}
 			if err := sipgo.ParseUri(contact, &d.target); err != nil {
@@ -117,12 +127,15 @@ func TestConnections(t *testing.T) {
 		}
 		a.answer(ctx, in)
 	}
-	s := prepare(t, Config{Answer: answer, Trunks: fixed(Trunk{ID: 1, Number: "+15550001111", ByIP: true, Allowed: loopback},
-		Trunk{ID: 2, Number: "+15550001112", ByIP: true, Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.2/32")}})})
+	s := prepare(t, Config{Answer: answer, Trunks: fixed(Trunk{ID: 1, Number: "+15550001111", ByIP: true,
+		Allowed: loopback},
+		Trunk{ID: 2, Number: "+15550001112", ByIP: true,
+			Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.2/32")}})})
 	s.idling = 300 * time.Millisecond
 	launch(t, s)
 	caller := start(t, Config{})
-	l, err := caller.Dial(soon(t), Dialling{Trunk: Trunk{Address: s.Addr().String(), Transport: "tcp"}, To: "+15550001111", From: "+15550002222"})
+	l, err := caller.Dial(soon(t), Dialling{Trunk: Trunk{Address: s.Addr().String(), Transport: "tcp"},
+		To: "+15550001111", From: "+15550002222"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,7 +165,8 @@ func TestConnections(t *testing.T) {
 	other := dial("127.0.0.2")
 	w := newWire(t, "127.0.0.2")
 	uri := "sip:+15550001112@" + s.Addr().String()
-	if _, err := io.WriteString(other, strings.Replace(w.message("INVITE", uri, "<"+uri+">", "idle", 1, ""), "SIP/2.0/UDP", "SIP/2.0/TCP", 1)); err != nil {
+	if _, err := io.WriteString(other, strings.Replace(w.message("INVITE", uri, "<"+uri+">", "idle", 1, ""),
+		"SIP/2.0/UDP", "SIP/2.0/TCP", 1)); err != nil {
 		t.Fatal(err)
 	}
 	all, err := io.ReadAll(other)

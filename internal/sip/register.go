@@ -98,7 +98,8 @@ func (s *Server) follow(trunks []Trunk) {
 	}
 	for id, t := range want {
 		ctx, stop := context.WithCancel(s.ctx)
-		r := &registration{server: s, trunk: t, token: "p" + strings.ToLower(token(20)), stop: stop, wake: make(chan struct{}, 1)}
+		r := &registration{server: s, trunk: t, token: "p" + strings.ToLower(token(20)), stop: stop,
+			wake: make(chan struct{}, 1)}
 		callID, seq := token(26), uint32(0)
 		r.ask = func(ctx context.Context, expires int) (int, error) { return r.register(ctx, callID, &seq, expires) }
 		s.regs[id] = r
@@ -231,7 +232,8 @@ func (r *registration) note(err error, got time.Duration) {
 	case err == nil && (!was || before != nil):
 		slog.Info("registered with a SIP trunk", "trunk", r.trunk.ID, "address", r.trunk.Address)
 	case err != nil && (before == nil || before.Error() != err.Error()):
-		slog.Warn("can't register with a SIP trunk", "trunk", r.trunk.ID, "address", r.trunk.Address, "still_registered", was, "error", err)
+		slog.Warn("can't register with a SIP trunk", "trunk", r.trunk.ID, "address", r.trunk.Address,
+			"still_registered", was, "error", err)
 	}
 	if err == nil && !was {
 		r.server.Refresh() // that it lapses is seen when the trunks are read
@@ -264,7 +266,8 @@ func (r *registration) registerAt(ctx context.Context, h hop, callID string, seq
 	*seq++
 	req := s.plain(sipgo.REGISTER, t, t.Username, callID, *seq)
 	contact := s.contact(r.token, h)
-	req.AppendHeader(&sipgo.ContactHeader{Address: contact, Params: sipgo.HeaderParams{{K: "expires", V: strconv.Itoa(expires)}}})
+	req.AppendHeader(&sipgo.ContactHeader{Address: contact,
+		Params: sipgo.HeaderParams{{K: "expires", V: strconv.Itoa(expires)}}})
 	req.AppendHeader(sipgo.NewHeader("Expires", strconv.Itoa(expires)))
 	req.AppendHeader(sipgo.NewHeader("Allow", allowed))
 	res, err := s.ask(ctx, req, h, &login{username: t.Username, password: t.Password})
@@ -327,7 +330,8 @@ func (s *Server) plain(method sipgo.RequestMethod, t *Trunk, user, callID string
 		req.AppendHeader(&sipgo.RouteHeader{Address: u})
 	}
 	forwards, id := sipgo.MaxForwardsHeader(70), sipgo.CallIDHeader(callID)
-	for _, h := range []sipgo.Header{&forwards, name{own, token(16)}.from(), name{uri: own}.to(), &id, &sipgo.CSeqHeader{SeqNo: seq, MethodName: method},
+	for _, h := range []sipgo.Header{&forwards, name{own, token(16)}.from(), name{uri: own}.to(), &id,
+		&sipgo.CSeqHeader{SeqNo: seq, MethodName: method},
 		sipgo.NewHeader("User-Agent", agent)} {
 		req.AppendHeader(h)
 	}

@@ -61,12 +61,14 @@ func (r *registrar) since(at time.Time) (list []time.Time) {
 	return list
 }
 
-// TestRegistrationWeeks lives through four weeks at a registrar, a night without it, one that has another password, and the return.
+// TestRegistrationWeeks lives through four weeks at a registrar, a night without it, one that has another password,
+// and the return.
 func TestRegistrationWeeks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &registrar{answer: func(expires int) (int, error) { return expires, nil }}
 		s := New(Config{})
-		reg := &registration{server: s, trunk: Trunk{ID: 1, Number: "+15550001111"}, wake: make(chan struct{}, 1), ask: r.ask}
+		reg := &registration{server: s, trunk: Trunk{ID: 1, Number: "+15550001111"}, wake: make(chan struct{}, 1),
+			ask: r.ask}
 		s.regs[1] = reg
 		ctx, cancel := context.WithCancel(t.Context())
 		over := make(chan struct{})
@@ -81,11 +83,13 @@ func TestRegistrationWeeks(t *testing.T) {
 			}
 		}
 		lapsed, _ := r.late()
-		if n := len(r.since(time.Time{})); lapsed > 0 || n < int(4*week/(time.Hour*86/100)) || n > int(4*week/(time.Hour*74/100))+1 {
+		if n := len(r.since(time.Time{})); lapsed > 0 || n < int(4*week/(time.Hour*86/100)) ||
+			n > int(4*week/(time.Hour*74/100))+1 {
 			t.Errorf("asked %d times in four weeks for an hour each, %d times too late", n, lapsed)
 		}
 
-		// Nobody answers: what was granted holds until it lapses, and it is tried again, not too often and not too seldom.
+		// Nobody answers: what was granted holds until it lapses, and it is tried again, not too often and not too
+		// seldom.
 		until := r.becomes(func(int) (int, error) { return 0, errSilence })
 		down := time.Now()
 		time.Sleep(time.Until(until) - time.Second)
@@ -115,7 +119,8 @@ func TestRegistrationWeeks(t *testing.T) {
 		lapsed, _ = r.late()
 		time.Sleep(week)
 		again, _ := r.late()
-		if n := len(r.since(back)); again != lapsed || n < int(week/(52*time.Second)) || n > int(week/(44*time.Second)) {
+		if n := len(r.since(back)); again != lapsed || n < int(week/(52*time.Second)) ||
+			n > int(week/(44*time.Second)) {
 			t.Errorf("asked %d times in a week for a minute each, %d times too late", n, again-lapsed)
 		}
 

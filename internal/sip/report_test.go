@@ -34,7 +34,8 @@ func TestReports(t *testing.T) {
 			hush()
 			c.ask("BYE", "")
 			in.ends(t, parley.CustomerHangup)
-			conn := map[string]*net.UDPConn{"the port after": c.rtp.control, "another": other.UDPConn, "the same": c.rtp.UDPConn}[name]
+			conn := map[string]*net.UDPConn{"the port after": c.rtp.control, "another": other.UDPConn,
+				"the same": c.rtp.UDPConn}[name]
 			for goodbye := false; !goodbye; {
 				buf := make([]byte, 2048)
 				_ = conn.SetReadDeadline(time.Now().Add(hang))

@@ -12,8 +12,8 @@ import (
 	"parley/internal/rtp"
 )
 
-// Session descriptions (RFC 8866) as far as an audio call needs them (RFC 3264). What telephones send is often out of order or incomplete,
-// so lines are taken wherever they stand.
+// Session descriptions (RFC 8866) as far as an audio call needs them (RFC 3264). What telephones send is often out of
+// order or incomplete, so lines are taken wherever they stand.
 
 const (
 	mostStreams = 16
@@ -21,7 +21,8 @@ const (
 	eventType   = 101 // the payload type that we offer telephone-event with
 )
 
-var directions = map[string]rtp.Direction{"sendrecv": {Send: true, Receive: true}, "sendonly": {Send: true}, "recvonly": {Receive: true}, "inactive": {}}
+var directions = map[string]rtp.Direction{"sendrecv": {Send: true, Receive: true}, "sendonly": {Send: true},
+	"recvonly": {Receive: true}, "inactive": {}}
 
 // nameOf is what a description calls a direction.
 func nameOf(d rtp.Direction) string {
@@ -138,8 +139,8 @@ func parseControl(value string) netip.AddrPort {
 	return netip.AddrPortFrom(addr.Unmap(), uint16(port))
 }
 
-// mirror is what our side of the stream does: it sends where the far end listens, which it doesn't at the address 0.0.0.0 either (the hold
-// of RFC 2543).
+// mirror is what our side of the stream does: it sends where the far end listens, which it doesn't at the address
+// 0.0.0.0 either (the hold of RFC 2543).
 func (m *stream) mirror() rtp.Direction {
 	return rtp.Direction{Send: m.dir.Receive && !(m.addr.IsValid() && m.addr.IsUnspecified()), Receive: m.dir.Send}
 }
@@ -163,8 +164,9 @@ func (m *stream) encoding(pt string) (format audio.Format, event, ok bool) {
 	return 0, false, false
 }
 
-// choose is the codec of the first format that is in what we have, which the far end therefore likes most, among those of a rate (0 for
-// any). Received packets have the payload types of own, where that is a description of ours that the far end answered.
+// choose is the codec of the first format that is in what we have, which the far end therefore likes most, among
+// those of a rate (0 for any). Received packets have the payload types of own, where that is a description of ours
+// that the far end answered.
 func (m *stream) choose(rate audio.Rate, own *codecs) (c rtp.Codec, ok bool) {
 	for _, pt := range m.formats {
 		number, err := strconv.ParseUint(pt, 10, 8)
@@ -228,7 +230,8 @@ func (l *local) head(b *strings.Builder) {
 	if l.addr.Addr().Is6() {
 		family = "IP6"
 	}
-	fmt.Fprintf(b, "v=0\r\no=parley %d %d IN %s %s\r\ns=-\r\nc=IN %s %s\r\nt=0 0\r\n", l.id, l.version, family, l.addr.Addr(), family, l.addr.Addr())
+	fmt.Fprintf(b, "v=0\r\no=parley %d %d IN %s %s\r\ns=-\r\nc=IN %s %s\r\nt=0 0\r\n", l.id, l.version, family,
+		l.addr.Addr(), family, l.addr.Addr())
 }
 
 // offer describes what we would like.
@@ -243,7 +246,8 @@ func (l *local) offer(c codecs, dir rtp.Direction) []byte {
 	for _, f := range c {
 		fmt.Fprintf(&b, "a=rtpmap:%d %s/%d\r\n", f.PayloadType(), f, f.ClockRate())
 	}
-	fmt.Fprintf(&b, "a=rtpmap:%d telephone-event/8000\r\na=fmtp:%d 0-15\r\na=ptime:20\r\na=%s\r\n", eventType, eventType, nameOf(dir))
+	fmt.Fprintf(&b, "a=rtpmap:%d telephone-event/8000\r\na=fmtp:%d 0-15\r\na=ptime:20\r\na=%s\r\n", eventType,
+		eventType, nameOf(dir))
 	return []byte(b.String())
 }
 

@@ -26,34 +26,48 @@ func TestNegotiation(t *testing.T) {
 		addr   string
 		mirror string
 	}{
-		"the offerer's first":   {text: head + "m=audio 4000 RTP/AVP 8 0 9 101\r\na=rtpmap:101 telephone-event/8000\r\n", want: rtp.Codec{Format: audio.PCMA, Send: 8, Receive: 8, Event: true, SendEvent: 101, ReceiveEvent: 101}},
-		"G722 first":            {text: head + "m=audio 4000 RTP/AVP 9 0\r\n", want: rtp.Codec{Format: audio.G722, Send: 9, Receive: 9}},
-		"what we don't have":    {text: head + "m=audio 4000 RTP/AVP 18 3 0\r\n", want: rtp.Codec{Format: audio.PCMU}},
-		"dynamic types":         {text: head + "m=audio 4000 RTP/AVP 96 97\r\na=rtpmap:96 pcma/8000/1\r\na=rtpmap:97 Telephone-Event/8000\r\n", want: rtp.Codec{Format: audio.PCMA, Send: 96, Receive: 96, Event: true, SendEvent: 97, ReceiveEvent: 97}},
-		"a static type renamed": {text: head + "m=audio 4000 RTP/AVP 0 8\r\na=rtpmap:0 opus/48000/2\r\n", want: rtp.Codec{Format: audio.PCMA, Send: 8, Receive: 8}},
-		"the answer's types":    {text: head + "m=audio 4000 RTP/AVP 96 100\r\na=rtpmap:96 G722/8000\r\na=rtpmap:100 telephone-event/8000\r\n", own: &own, want: rtp.Codec{Format: audio.G722, Send: 96, Receive: 9, Event: true, SendEvent: 100, ReceiveEvent: 101}},
-		"of a rate":             {text: head + "m=audio 4000 RTP/AVP 9 8\r\n", rate: audio.Narrow, want: rtp.Codec{Format: audio.PCMA, Send: 8, Receive: 8}},
-		"none of a rate":        {text: head + "m=audio 4000 RTP/AVP 0 8\r\n", rate: audio.Wide, none: true},
-		"video before it":       {text: head + "m=video 5000 RTP/AVP 31\r\nm=audio 4000 RTP/AVP 0\r\n", want: rtp.Codec{Format: audio.PCMU}, place: 1},
-		"encrypted only":        {text: head + "m=audio 4000 RTP/SAVP 0\r\n", none: true},
-		"encrypted or not":      {text: head + "m=audio 4000 RTP/SAVP 0\r\nm=audio 4002 RTP/AVP 0\r\n", want: rtp.Codec{Format: audio.PCMU}, place: 1},
-		"turned down":           {text: head + "m=audio 0 RTP/AVP 0\r\n", none: true},
-		"no streams":            {text: head, none: true},
-		"its own address":       {text: head + "m=audio 4000 RTP/AVP 0\r\nc=IN IP4 192.0.2.9/127\r\n", want: rtp.Codec{Format: audio.PCMU}, addr: "192.0.2.9"},
-		"IPv6":                  {text: "v=0\r\nc=IN IP6 2001:db8::1\r\nm=audio 4000 RTP/AVP 0\r\n", want: rtp.Codec{Format: audio.PCMU}, addr: "2001:db8::1"},
-		"a name":                {text: "v=0\r\nc=IN IP4 media.example\r\nm=audio 4000 RTP/AVP 0\r\n", want: rtp.Codec{Format: audio.PCMU}, addr: "invalid IP"},
-		"LF alone":              {text: strings.ReplaceAll(head+"m=audio 4000 RTP/AVP 0\r\n", "\r\n", "\n"), want: rtp.Codec{Format: audio.PCMU}},
-		"sendonly":              {text: head + "a=sendonly\r\nm=audio 4000 RTP/AVP 0\r\n", want: rtp.Codec{Format: audio.PCMU}, mirror: "recvonly"},
-		"recvonly":              {text: head + "m=audio 4000 RTP/AVP 0\r\na=recvonly\r\n", want: rtp.Codec{Format: audio.PCMU}, mirror: "sendonly"},
-		"inactive":              {text: head + "a=sendonly\r\nm=audio 4000 RTP/AVP 0\r\na=inactive\r\n", want: rtp.Codec{Format: audio.PCMU}, mirror: "inactive"},
-		"held as of old":        {text: "v=0\r\nc=IN IP4 0.0.0.0\r\nm=audio 4000 RTP/AVP 0\r\n", want: rtp.Codec{Format: audio.PCMU}, mirror: "recvonly", addr: "0.0.0.0"},
-		"not a description":     {text: "hello", bad: true},
-		"a line without =":      {text: head + "nonsense\r\n", bad: true},
-		"a port too high":       {text: head + "m=audio 70000 RTP/AVP 0\r\n", bad: true},
-		"no formats":            {text: head + "m=audio 4000 RTP/AVP\r\n", bad: true},
-		"a torn address":        {text: "v=0\r\nc=IN IP4\r\nm=audio 4000 RTP/AVP 0\r\n", bad: true},
-		"far too many lines":    {text: head + strings.Repeat("m=audio 4000 RTP/AVP 0\r\n", 100), bad: true},
-		"a type that is none":   {text: head + "m=audio 4000 RTP/AVP x 300 -1 0\r\n", want: rtp.Codec{Format: audio.PCMU}},
+		"the offerer's first": {text: head + "m=audio 4000 RTP/AVP 8 0 9 101\r\na=rtpmap:101 telephone-event/8000\r\n", want: rtp.Codec{Format: audio.PCMA, Send: 8, Receive: 8, Event: true, SendEvent: 101, ReceiveEvent: 101}},
+		"G722 first": {text: head + "m=audio 4000 RTP/AVP 9 0\r\n",
+			want: rtp.Codec{Format: audio.G722, Send: 9, Receive: 9}},
+		"what we don't have": {text: head + "m=audio 4000 RTP/AVP 18 3 0\r\n", want: rtp.Codec{Format: audio.PCMU}},
+		"dynamic types":      {text: head + "m=audio 4000 RTP/AVP 96 97\r\na=rtpmap:96 pcma/8000/1\r\na=rtpmap:97 Telephone-Event/8000\r\n", want: rtp.Codec{Format: audio.PCMA, Send: 96, Receive: 96, Event: true, SendEvent: 97, ReceiveEvent: 97}},
+		"a static type renamed": {text: head + "m=audio 4000 RTP/AVP 0 8\r\na=rtpmap:0 opus/48000/2\r\n",
+			want: rtp.Codec{Format: audio.PCMA, Send: 8, Receive: 8}},
+		"the answer's types": {text: head + "m=audio 4000 RTP/AVP 96 100\r\na=rtpmap:96 G722/8000\r\na=rtpmap:100 telephone-event/8000\r\n", own: &own, want: rtp.Codec{Format: audio.G722, Send: 96, Receive: 9, Event: true, SendEvent: 100, ReceiveEvent: 101}},
+		"of a rate": {text: head + "m=audio 4000 RTP/AVP 9 8\r\n", rate: audio.Narrow,
+			want: rtp.Codec{Format: audio.PCMA, Send: 8, Receive: 8}},
+		"none of a rate": {text: head + "m=audio 4000 RTP/AVP 0 8\r\n", rate: audio.Wide, none: true},
+		"video before it": {text: head + "m=video 5000 RTP/AVP 31\r\nm=audio 4000 RTP/AVP 0\r\n",
+			want: rtp.Codec{Format: audio.PCMU}, place: 1},
+		"encrypted only": {text: head + "m=audio 4000 RTP/SAVP 0\r\n", none: true},
+		"encrypted or not": {text: head + "m=audio 4000 RTP/SAVP 0\r\nm=audio 4002 RTP/AVP 0\r\n",
+			want: rtp.Codec{Format: audio.PCMU}, place: 1},
+		"turned down": {text: head + "m=audio 0 RTP/AVP 0\r\n", none: true},
+		"no streams":  {text: head, none: true},
+		"its own address": {text: head + "m=audio 4000 RTP/AVP 0\r\nc=IN IP4 192.0.2.9/127\r\n",
+			want: rtp.Codec{Format: audio.PCMU}, addr: "192.0.2.9"},
+		"IPv6": {text: "v=0\r\nc=IN IP6 2001:db8::1\r\nm=audio 4000 RTP/AVP 0\r\n",
+			want: rtp.Codec{Format: audio.PCMU}, addr: "2001:db8::1"},
+		"a name": {text: "v=0\r\nc=IN IP4 media.example\r\nm=audio 4000 RTP/AVP 0\r\n",
+			want: rtp.Codec{Format: audio.PCMU}, addr: "invalid IP"},
+		"LF alone": {text: strings.ReplaceAll(head+"m=audio 4000 RTP/AVP 0\r\n", "\r\n", "\n"),
+			want: rtp.Codec{Format: audio.PCMU}},
+		"sendonly": {text: head + "a=sendonly\r\nm=audio 4000 RTP/AVP 0\r\n",
+			want: rtp.Codec{Format: audio.PCMU}, mirror: "recvonly"},
+		"recvonly": {text: head + "m=audio 4000 RTP/AVP 0\r\na=recvonly\r\n",
+			want: rtp.Codec{Format: audio.PCMU}, mirror: "sendonly"},
+		"inactive": {text: head + "a=sendonly\r\nm=audio 4000 RTP/AVP 0\r\na=inactive\r\n",
+			want: rtp.Codec{Format: audio.PCMU}, mirror: "inactive"},
+		"held as of old": {text: "v=0\r\nc=IN IP4 0.0.0.0\r\nm=audio 4000 RTP/AVP 0\r\n",
+			want: rtp.Codec{Format: audio.PCMU}, mirror: "recvonly", addr: "0.0.0.0"},
+		"not a description":  {text: "hello", bad: true},
+		"a line without =":   {text: head + "nonsense\r\n", bad: true},
+		"a port too high":    {text: head + "m=audio 70000 RTP/AVP 0\r\n", bad: true},
+		"no formats":         {text: head + "m=audio 4000 RTP/AVP\r\n", bad: true},
+		"a torn address":     {text: "v=0\r\nc=IN IP4\r\nm=audio 4000 RTP/AVP 0\r\n", bad: true},
+		"far too many lines": {text: head + strings.Repeat("m=audio 4000 RTP/AVP 0\r\n", 100), bad: true},
+		"a type that is none": {text: head + "m=audio 4000 RTP/AVP x 300 -1 0\r\n",
+			want: rtp.Codec{Format: audio.PCMU}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d, err := parseSDP([]byte(c.text))
@@ -103,7 +117,8 @@ func TestAnswerText(t *testing.T) {
 	if got := string(l.answer(d, place, c, directions["recvonly"])); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
-	if got := l.offer(narrowCodecs, directions["sendrecv"]); !bytes.Contains(got, []byte("o=parley 5 2 ")) || !bytes.Contains(got, []byte("RTP/AVP 0 8 101\r\n")) {
+	if got := l.offer(narrowCodecs, directions["sendrecv"]); !bytes.Contains(got, []byte("o=parley 5 2 ")) ||
+		!bytes.Contains(got, []byte("RTP/AVP 0 8 101\r\n")) {
 		t.Errorf("the offer after it:\n%s", got)
 	}
 }
@@ -140,7 +155,8 @@ func FuzzSDP(f *testing.F) {
 
 func TestInfoKey(t *testing.T) {
 	t.Parallel()
-	for text, want := range map[string]byte{"Signal=5\r\nDuration=160": '5', "signal = # ": '#', "Signal=10": '*', "Signal=11": '#', "Signal=a": 'A', "Signal=16": 0, "Duration=1": 0, "": 0, "Signal=55": 0} {
+	for text, want := range map[string]byte{"Signal=5\r\nDuration=160": '5', "signal = # ": '#', "Signal=10": '*',
+		"Signal=11": '#', "Signal=a": 'A', "Signal=16": 0, "Duration=1": 0, "": 0, "Signal=55": 0} {
 		if got, ok := infoKey("application/dtmf-relay; charset=utf-8", []byte(text)); got != want || !ok {
 			t.Errorf("%q: %q, %v", text, got, ok)
 		}
@@ -167,8 +183,10 @@ func TestMultipart(t *testing.T) {
 func TestControl(t *testing.T) {
 	t.Parallel()
 	const head = "v=0\r\nc=IN IP4 192.0.2.1\r\na=rtcp:9 IN IP4 192.0.2.9\r\na=rtcp-mux\r\nm=audio 4000 RTP/AVP 0\r\n"
-	for attribute, want := range map[string]string{"": "invalid AddrPort", "a=rtcp:53020": "invalid AddrPort 53020", "a=rtcp:53020 IN IP4 192.0.2.7": "192.0.2.7:53020",
-		"a=rtcp:53020 IN IP6 2001:db8::7": "[2001:db8::7]:53020", "a=rtcp:53020 IN IP4 media.example": "invalid AddrPort 53020", "a=rtcp:x": "invalid AddrPort",
+	for attribute, want := range map[string]string{"": "invalid AddrPort", "a=rtcp:53020": "invalid AddrPort 53020",
+		"a=rtcp:53020 IN IP4 192.0.2.7":     "192.0.2.7:53020",
+		"a=rtcp:53020 IN IP6 2001:db8::7":   "[2001:db8::7]:53020",
+		"a=rtcp:53020 IN IP4 media.example": "invalid AddrPort 53020", "a=rtcp:x": "invalid AddrPort",
 		"a=rtcp:70000": "invalid AddrPort", "a=rtcp:1 2": "invalid AddrPort", "a=rtcp-mux": "mux"} {
 		d, err := parseSDP([]byte(head + attribute + "\r\n"))
 		if err != nil {
@@ -187,7 +205,8 @@ func TestControl(t *testing.T) {
 		}
 		l := local{addr: netip.MustParseAddrPort("198.51.100.1:20000")}
 		place, c, _ := d.audio(0, nil)
-		if answer := string(l.answer(d, place, c, directions["sendrecv"])); strings.Contains(answer, "a=rtcp-mux\r\n") != m.mux {
+		if answer := string(l.answer(d, place, c, directions["sendrecv"])); strings.Contains(answer,
+			"a=rtcp-mux\r\n") != m.mux {
 			t.Errorf("%q is answered with %s", attribute, answer)
 		}
 	}

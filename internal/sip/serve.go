@@ -8,8 +8,8 @@ import (
 	"parley"
 )
 
-// serve is called by the library, in a goroutine of its own, for every request that begins a transaction. The firewall lets in only what
-// belongs to a call or begins one.
+// serve is called by the library, in a goroutine of its own, for every request that begins a transaction. The
+// firewall lets in only what belongs to a call or begins one.
 func (s *Server) serve(req *sipgo.Request, tx *sipgo.ServerTx) {
 	if !s.enter() {
 		tx.Terminate()
@@ -44,7 +44,8 @@ func (s *Server) within(l *leg, req *sipgo.Request, tx *sipgo.ServerTx) {
 		_ = tx.Respond(respond(req, 481))
 		return
 	}
-	if !l.order(req) && req.Method == sipgo.INVITE { // messages overtake each other, and only this one must not be taken for news
+	// messages overtake each other, and only this one must not be taken for news
+	if !l.order(req) && req.Method == sipgo.INVITE {
 		_ = tx.Respond(respond(req, 500))
 		return
 	}
@@ -103,7 +104,8 @@ func (l *leg) handle(req *sipgo.Request, tx *sipgo.ServerTx) {
 	}
 }
 
-// reinvite changes the session: hold and resume, another address, another codec of the same rate (RFC 3261, section 14.2).
+// reinvite changes the session: hold and resume, another address, another codec of the same rate (RFC 3261, section
+// 14.2).
 func (l *leg) reinvite(req *sipgo.Request, tx *sipgo.ServerTx) {
 	st := &l.state
 	l.settle()
@@ -152,8 +154,9 @@ func (l *leg) reinvite(req *sipgo.Request, tx *sipgo.ServerTx) {
 	l.server.begin(func() { l.confirm(tx, res, p) })
 }
 
-// settle ends what may still stand between the last INVITE of theirs and a new one. Who sends a new one has our 2xx (section 14.1): its ACK
-// is lost, or a moment behind, for each message has a goroutine of its own. Only an ACK that brings an answer must be waited for.
+// settle ends what may still stand between the last INVITE of theirs and a new one. Who sends a new one has our 2xx
+// (section 14.1): its ACK is lost, or a moment behind, for each message has a goroutine of its own. Only an ACK that
+// brings an answer must be waited for.
 func (l *leg) settle() {
 	l.state.Lock()
 	p := l.state.pending

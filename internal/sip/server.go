@@ -71,11 +71,15 @@ type Server struct {
 
 // New makes a server. It does nothing before Listen and Run.
 func New(c Config) *Server {
-	s := &Server{config: c, ports: rtp.NewPorts(c.Ports[0], c.Ports[1]), mark: token(12), firewall: newFirewall(), digest: newDigestAuth(),
+	s := &Server{config: c, ports: rtp.NewPorts(c.Ports[0], c.Ports[1]), mark: token(12), firewall: newFirewall(),
+		digest:  newDigestAuth(),
 		refresh: make(chan struct{}, 1), ready: make(chan struct{}), idle: make(chan struct{}),
-		invites: map[string]*Invite{}, legs: map[string]*leg{}, regs: map[int64]*registration{}, dials: map[netip.AddrPort]chan struct{}{}, shunned: map[netip.AddrPort]time.Time{}, carrier: carrierPlaces{seen: map[netip.AddrPort]time.Time{}},
-		from:   map[netip.Addr]int{},
-		silent: 30 * time.Second, longest: 10 * time.Minute, patient: 2 * time.Second, asking: 5 * time.Second, idling: 15 * time.Minute,
+		invites: map[string]*Invite{}, legs: map[string]*leg{}, regs: map[int64]*registration{},
+		dials: map[netip.AddrPort]chan struct{}{}, shunned: map[netip.AddrPort]time.Time{},
+		carrier: carrierPlaces{seen: map[netip.AddrPort]time.Time{}},
+		from:    map[netip.Addr]int{},
+		silent:  30 * time.Second, longest: 10 * time.Minute, patient: 2 * time.Second, asking: 5 * time.Second,
+		idling:  15 * time.Minute,
 		passing: 4 * time.Second, resolver: net.DefaultResolver}
 	s.ctx, s.stop = context.WithCancelCause(context.Background())
 	s.index.Store(&index{})
@@ -110,9 +114,11 @@ func (s *Server) Listen() error {
 		return fmt.Errorf("listen for SIP on %s (PARLEY_SIP_LISTEN): %w", want, err)
 	}
 	s.streams = &streams{conns: make(chan *connection), done: make(chan struct{}), addr: s.tcp.Addr()}
-	s.transport = sipgo.NewTransportLayer(net.DefaultResolver, sipgo.NewParser(), nil, sipgo.WithTransportLayerLogger(quiet),
+	s.transport = sipgo.NewTransportLayer(net.DefaultResolver, sipgo.NewParser(), nil,
+		sipgo.WithTransportLayerLogger(quiet),
 		sipgo.WithTransportLayerTransports(sipgo.TransportsConfig{TCP: &sipgo.TransportTCP{DialerCreate: noDial}}))
-	s.txs = sipgo.NewTransactionLayer(s.transport, sipgo.WithTransactionLayerLogger(quiet), sipgo.WithTransactionLayerUnhandledResponseHandler(s.stray))
+	s.txs = sipgo.NewTransactionLayer(s.transport, sipgo.WithTransactionLayerLogger(quiet),
+		sipgo.WithTransactionLayerUnhandledResponseHandler(s.stray))
 	s.txs.OnRequest(s.serve)
 	return nil
 }
@@ -133,8 +139,8 @@ func (s *Server) bind(want *net.UDPAddr) (err error) {
 // Addr is where the server listens, for UDP and TCP alike. It is invalid before Listen, and where the telephone is off.
 func (s *Server) Addr() netip.AddrPort { return s.addr }
 
-// Run serves until ctx ends: it registers with trunks and takes calls. Live calls end with ctx too. When it returns all is over, given that
-// those who run legs return when these end.
+// Run serves until ctx ends: it registers with trunks and takes calls. Live calls end with ctx too. When it returns
+// all is over, given that those who run legs return when these end.
 func (s *Server) Run(ctx context.Context) error {
 	if s.off() {
 		<-ctx.Done()

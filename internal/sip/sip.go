@@ -1,5 +1,5 @@
-// Package sip is the telephone line: trunks and their registrations, calls in and out, and the leg that carries a call's sound in RTP.
-// It knows nothing of users and assistants: cmd/parley gives it the trunks and takes the calls.
+// Package sip is the telephone line: trunks and their registrations, calls in and out, and the leg that carries a
+// call's sound in RTP. It knows nothing of users and assistants: cmd/parley gives it the trunks and takes the calls.
 package sip
 
 import (
@@ -21,12 +21,14 @@ type Config struct {
 	Loose bool // sound is taken from addresses that the signalling does not name, where no other comes
 
 	Softphone bool // sip:ASSISTANT_ID@HOST from this machine reaches the assistant
-	// Reach says why a user's trunk may not be at an address; nil: it may be anywhere but at the carrier and at this server.
+	// Reach says why a user's trunk may not be at an address; nil: it may be anywhere but at the carrier and at this
+	// server.
 	Reach func(netip.Addr) error
-	// Trunks are all trunks that may call us and that we register with. It is asked at the start, now and then, and after Refresh.
+	// Trunks are all trunks that may call us and that we register with. It is asked at the start, now and then, and
+	// after Refresh.
 	Trunks func(ctx context.Context) ([]Trunk, error)
-	// Answer takes an incoming call: it runs in a goroutine of its own, and the call is over when it returns. ctx is the Invite's own: it
-	// ends when the caller gives up, and when the server stops.
+	// Answer takes an incoming call: it runs in a goroutine of its own, and the call is over when it returns. ctx is
+	// the Invite's own: it ends when the caller gives up, and when the server stops.
 	Answer func(ctx context.Context, in *Invite)
 }
 

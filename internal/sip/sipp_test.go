@@ -34,8 +34,10 @@ func sipp(t *testing.T, scenario, transport string, args ...string) (at netip.Ad
 	}
 	mode := map[string]string{"udp": "u1", "tcp": "t1"}[transport]
 	dir := t.TempDir()
-	cmd := exec.Command(program, append([]string{"-sf", file, "-i", "127.0.0.1", "-p", strconv.Itoa(int(at.Port())), "-mi", "127.0.0.1", "-mp", strconv.Itoa(media),
-		"-t", mode, "-m", "1", "-nostdin", "-timeout", "15", "-timeout_error", "-trace_err", "-trace_msg", "-error_file", dir + "/errors", "-message_file", dir + "/messages"}, args...)...)
+	cmd := exec.Command(program, append([]string{"-sf", file, "-i", "127.0.0.1", "-p", strconv.Itoa(int(at.Port())),
+		"-mi", "127.0.0.1", "-mp", strconv.Itoa(media),
+		"-t", mode, "-m", "1", "-nostdin", "-timeout", "15", "-timeout_error", "-trace_err", "-trace_msg",
+		"-error_file", dir + "/errors", "-message_file", dir + "/messages"}, args...)...)
 	done := make(chan error, 1)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -64,7 +66,8 @@ func TestSippCalls(t *testing.T) {
 		t.Run(transport, func(t *testing.T) {
 			t.Parallel()
 			a := newAnswerer(0)
-			s := start(t, Config{Answer: a.answer, Trunks: fixed(Trunk{ID: 1, Number: "+15550001111", ByIP: true, Allowed: loopback}, Trunk{ID: 2, Number: "+15550001112", Username: "bob", Password: "right"})})
+			s := start(t, Config{Answer: a.answer, Trunks: fixed(Trunk{ID: 1, Number: "+15550001111", ByIP: true,
+				Allowed: loopback}, Trunk{ID: 2, Number: "+15550001112", Username: "bob", Password: "right"})})
 			_, over := sipp(t, "uac", transport, "-s", "+15550001111", s.Addr().String())
 			in := a.next(t)
 			in.ends(t, parley.CustomerHangup)
@@ -80,11 +83,12 @@ func TestSippCalls(t *testing.T) {
 	t.Run("cancel", func(t *testing.T) {
 		t.Parallel()
 		ended := make(chan error, 1)
-		s := start(t, Config{Trunks: fixed(Trunk{ID: 1, Number: "+15550001111", ByIP: true, Allowed: loopback}), Answer: func(ctx context.Context, in *Invite) {
-			_ = in.Ring()
-			<-ctx.Done()
-			ended <- context.Cause(ctx)
-		}})
+		s := start(t, Config{Trunks: fixed(Trunk{ID: 1, Number: "+15550001111", ByIP: true, Allowed: loopback}),
+			Answer: func(ctx context.Context, in *Invite) {
+				_ = in.Ring()
+				<-ctx.Done()
+				ended <- context.Cause(ctx)
+			}})
 		_, over := sipp(t, "uac_cancel", "udp", "-s", "+15550001111", s.Addr().String())
 		if err := get(t, ended); err != error(parley.CustomerHangup) {
 			t.Errorf("ended with %v", err)
@@ -100,7 +104,8 @@ func TestSippAnswers(t *testing.T) {
 		at, over := sipp(t, scenario, transport)
 		trunk := Trunk{Address: at.String(), Transport: transport, Username: "bob", Password: "right"}
 		for give := time.Now().Add(hang); transport == "tcp"; { // until it listens
-			if _, err := s.Check(ctx, Trunk{Address: at.String(), Transport: "tcp"}); err == nil || !errors.Is(err, parley.Unreachable) || time.Now().After(give) {
+			if _, err := s.Check(ctx, Trunk{Address: at.String(), Transport: "tcp"}); err == nil ||
+				!errors.Is(err, parley.Unreachable) || time.Now().After(give) {
 				break
 			}
 		}

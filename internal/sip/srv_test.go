@@ -16,8 +16,8 @@ import (
 	"parley"
 )
 
-// zone is a resolver that knows _sip._udp.trunk.test and _sip._tcp.trunk.test, with a place for each address; the first one is the best.
-// All hosts are 127.0.0.1.
+// zone is a resolver that knows _sip._udp.trunk.test and _sip._tcp.trunk.test, with a place for each address; the
+// first one is the best. All hosts are 127.0.0.1.
 func zone(t *testing.T, places ...netip.AddrPort) *net.Resolver {
 	t.Helper()
 	w := newWire(t, "127.0.0.1")
@@ -42,10 +42,12 @@ func zone(t *testing.T, places ...netip.AddrPort) *net.Resolver {
 				for i := range places { // the worst one first
 					i = len(places) - 1 - i
 					m.Answers = append(m.Answers, dnsmessage.Resource{Header: h,
-						Body: &dnsmessage.SRVResource{Priority: uint16(10 * i), Port: places[i].Port(), Target: dnsmessage.MustNewName("host.test.")}})
+						Body: &dnsmessage.SRVResource{Priority: uint16(10 * i), Port: places[i].Port(),
+							Target: dnsmessage.MustNewName("host.test.")}})
 				}
 			case q.Type == dnsmessage.TypeA && name == "host.test.":
-				m.Answers = append(m.Answers, dnsmessage.Resource{Header: h, Body: &dnsmessage.AResource{A: [4]byte{127, 0, 0, 1}}})
+				m.Answers = append(m.Answers, dnsmessage.Resource{Header: h,
+					Body: &dnsmessage.AResource{A: [4]byte{127, 0, 0, 1}}})
 			case name != "host.test.":
 				m.RCode = dnsmessage.RCodeNameError
 			}
@@ -63,7 +65,8 @@ func zone(t *testing.T, places ...netip.AddrPort) *net.Resolver {
 	}}
 }
 
-// When the first place of a trunk's domain takes no call, the next one does (RFC 3263, section 4.3), and those after it aren't asked.
+// When the first place of a trunk's domain takes no call, the next one does (RFC 3263, section 4.3), and those after
+// it aren't asked.
 func TestNextPlace(t *testing.T) {
 	t.Parallel()
 	refused := netip.MustParseAddrPort("127.0.0.1:1")
@@ -96,7 +99,8 @@ func TestNextPlace(t *testing.T) {
 			call := func() <-chan dialled {
 				out := make(chan dialled, 1)
 				go func() {
-					l, err := s.Dial(soon(t), Dialling{Trunk: trunk, To: "+15550001111", From: "+15550002222", Ringing: func() { rang <- true }})
+					l, err := s.Dial(soon(t), Dialling{Trunk: trunk, To: "+15550001111", From: "+15550002222",
+						Ringing: func() { rang <- true }})
 					if err != nil {
 						out <- dialled{err: err}
 						return
@@ -132,7 +136,8 @@ func TestNextPlace(t *testing.T) {
 				return
 			}
 			again := second.take("INVITE")
-			if field(again, "Call-ID") != field(m, "Call-ID") || field(again, "From") != field(m, "From") || field(again, "CSeq") != field(m, "CSeq") ||
+			if field(again, "Call-ID") != field(m, "Call-ID") || field(again, "From") != field(m, "From") ||
+				field(again, "CSeq") != field(m, "CSeq") ||
 				field(again, "Via") == field(m, "Via") {
 				t.Errorf("it is another call:\n%s\nand\n%s", m, again)
 			}
@@ -181,7 +186,8 @@ func TestNoPlace(t *testing.T) {
 	launch(t, s)
 	began := time.Now()
 	_, err := s.Dial(soon(t), Dialling{Trunk: Trunk{Address: "trunk.test"}, To: "+15550001111", From: "+15550002222"})
-	if took := time.Since(began); !errors.Is(err, parley.Unreachable) || !errors.Is(err, errSilence) || took < 64*sipgo.T1 || took > 64*sipgo.T1+s.passing-time.Second/2 {
+	if took := time.Since(began); !errors.Is(err, parley.Unreachable) || !errors.Is(err, errSilence) ||
+		took < 64*sipgo.T1 || took > 64*sipgo.T1+s.passing-time.Second/2 {
 		t.Errorf("after %v: %v", took, err)
 	}
 	second.take("INVITE")
@@ -230,13 +236,15 @@ func TestRegisterNextPlace(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			first, second := newFar(t), newFar(t)
-			s := prepare(t, Config{Trunks: fixed(Trunk{ID: 1, Number: "+15550001111", Address: "trunk.test", Username: "alice", Password: "secret", Register: true})})
+			s := prepare(t, Config{Trunks: fixed(Trunk{ID: 1, Number: "+15550001111", Address: "trunk.test",
+				Username: "alice", Password: "secret", Register: true})})
 			s.passing, s.resolver = 300*time.Millisecond, zone(t, first.addr(), second.addr())
 			launch(t, s)
 			if m := first.take("REGISTER"); status != "" {
 				first.reply(m, status, "")
 			}
-			second.reply(second.take("REGISTER"), "401 Unauthorized", "", `WWW-Authenticate: Digest realm="r", nonce="n"`)
+			second.reply(second.take("REGISTER"), "401 Unauthorized", "",
+				`WWW-Authenticate: Digest realm="r", nonce="n"`)
 			m := second.take("REGISTER")
 			if field(m, "Authorization") == "" {
 				t.Errorf("it proves nothing:\n%s", m)

@@ -42,8 +42,8 @@ func tortures(t testing.TB) (names []string, expect, text map[string]string) {
 	return names, expect, text
 }
 
-// TestTorture throws them at the port: each is answered as it should be, by UDP, and afterwards an ordinary call works. Over TCP and from
-// strangers nothing fails either.
+// TestTorture throws them at the port: each is answered as it should be, by UDP, and afterwards an ordinary call
+// works. Over TCP and from strangers nothing fails either.
 func TestTorture(t *testing.T) {
 	t.Parallel()
 	names, expect, text := tortures(t)
@@ -51,7 +51,8 @@ func TestTorture(t *testing.T) {
 	trunk := Trunk{ID: 1, Number: "+15550001111", ByIP: true, Allowed: loopback}
 	s := start(t, Config{Softphone: true, Answer: a.answer, Trunks: fixed(trunk)})
 	filled := func(name, wire, from string) string {
-		return strings.NewReplacer("{server}", s.Addr().String(), "{wire}", wire, "{branch}", token(12), "{callid}", name+from).Replace(text[name])
+		return strings.NewReplacer("{server}", s.Addr().String(), "{wire}", wire, "{branch}", token(12), "{callid}",
+			name+from).Replace(text[name])
 	}
 	for _, name := range names {
 		w := newWire(t, "127.0.0.1")
@@ -103,7 +104,8 @@ func FuzzMessage(f *testing.F) {
 	for _, m := range text {
 		f.Add([]byte(m), true)
 	}
-	s := prepare(f, Config{Softphone: true, Trunks: fixed(Trunk{ID: 1, Number: "+15550001111", ByIP: true, Allowed: loopback}, Trunk{ID: 2, Number: "+15550001112", Username: "bob", Password: "x"})})
+	s := prepare(f, Config{Softphone: true, Trunks: fixed(Trunk{ID: 1, Number: "+15550001111", ByIP: true,
+		Allowed: loopback}, Trunk{ID: 2, Number: "+15550001112", Username: "bob", Password: "x"})})
 	launch(f, s)
 	w := newWire(f, "127.0.0.1")
 	f.Fuzz(func(t *testing.T, data []byte, friend bool) {
@@ -113,7 +115,8 @@ func FuzzMessage(f *testing.F) {
 		if friend { // through the socket and the transactions
 			_, _ = w.WriteToUDPAddrPort(data, s.Addr())
 		} else { // no address twice: the firewall would not look
-			s.admit(data, netip.AddrPortFrom(netip.AddrFrom4([4]byte{203, 0, byte(rand.Uint32()), byte(rand.Uint32())}), 5060), nil)
+			s.admit(data, netip.AddrPortFrom(netip.AddrFrom4([4]byte{203, 0, byte(rand.Uint32()),
+				byte(rand.Uint32())}), 5060), nil)
 		}
 	})
 }
@@ -121,8 +124,10 @@ func FuzzMessage(f *testing.F) {
 func TestMessageSize(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]int{
-		"OPTIONS x SIP/2.0\r\nl: 3\r\n\r\nabcdef": 30, "A\r\nContent-Length : 0\r\n\r\n": 25, "A\r\nContent-Length: 5\r\n\r\nabc": 0, "A\r\nContent-Le": 0,
-		"A\r\n\r\n": -1, "A\r\nContent-Length: x\r\n\r\n": -1, "A\r\nContent-Length: 1\r\nl: 2\r\n\r\nab": -1, "A\r\nl: 99999\r\n\r\n": -1, strings.Repeat("A", 70000): -1,
+		"OPTIONS x SIP/2.0\r\nl: 3\r\n\r\nabcdef": 30, "A\r\nContent-Length : 0\r\n\r\n": 25,
+		"A\r\nContent-Length: 5\r\n\r\nabc": 0, "A\r\nContent-Le": 0,
+		"A\r\n\r\n": -1, "A\r\nContent-Length: x\r\n\r\n": -1, "A\r\nContent-Length: 1\r\nl: 2\r\n\r\nab": -1,
+		"A\r\nl: 99999\r\n\r\n": -1, strings.Repeat("A", 70000): -1,
 	} {
 		got, err := messageSize([]byte(text))
 		if err != nil {

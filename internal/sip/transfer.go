@@ -22,9 +22,9 @@ type frag struct {
 // transferTime is how long a far end may take to reach somebody.
 const transferTime = 2 * time.Minute
 
-// Transfer asks the far end to call somebody else in our place (RFC 3515): an E.164 number, which the far end's own host is asked for, or a
-// sip: address. It returns nil when somebody has answered there, and a *Refused when not; the call goes on then. Afterwards either side
-// hangs up. While one is under way there can't be another.
+// Transfer asks the far end to call somebody else in our place (RFC 3515): an E.164 number, which the far end's own
+// host is asked for, or a sip: address. It returns nil when somebody has answered there, and a *Refused when not; the
+// call goes on then. Afterwards either side hangs up. While one is under way there can't be another.
 func (l *leg) Transfer(ctx context.Context, to string) error {
 	target, err := l.referTo(to)
 	if err != nil {
@@ -48,7 +48,8 @@ func (l *leg) Transfer(ctx context.Context, to string) error {
 		return parley.Shutdown
 	}
 	defer l.server.leave()
-	ctx, cancel := context.WithTimeoutCause(ctx, transferTime, fmt.Errorf("the far end didn't tell within %s whether it reached %s", transferTime, to))
+	ctx, cancel := context.WithTimeoutCause(ctx, transferTime,
+		fmt.Errorf("the far end didn't tell within %s whether it reached %s", transferTime, to))
 	defer cancel()
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)

@@ -27,7 +27,9 @@ func TestPassword(t *testing.T) {
 			callee := start(t, Config{Answer: a.answer, Trunks: fixed(own)})
 			caller := start(t, Config{})
 			dial := func(password string) (*running, error) {
-				l, err := caller.Dial(soon(t), Dialling{Trunk: Trunk{Address: callee.Addr().String(), Transport: transport, Username: "bob", Password: password}, To: "+15550001111", From: "+15550002222"})
+				l, err := caller.Dial(soon(t), Dialling{Trunk: Trunk{Address: callee.Addr().String(),
+					Transport: transport, Username: "bob", Password: password}, To: "+15550001111",
+					From: "+15550002222"})
 				if err != nil {
 					return nil, err
 				}
@@ -55,13 +57,15 @@ func TestPassword(t *testing.T) {
 	}
 }
 
-// TestPasswordTriedOnce asks for a password again and again: it is sent once for each realm, and once more for a nonce that was old.
+// TestPasswordTriedOnce asks for a password again and again: it is sent once for each realm, and once more for a
+// nonce that was old.
 func TestPasswordTriedOnce(t *testing.T) {
 	t.Parallel()
 	f, s := newFar(t), start(t, Config{})
 	out := f.dial(soon(t), s, newPhone(0))
 	m := f.take("INVITE")
-	f.reply(m, "407 Proxy Authentication Required", "", `Proxy-Authenticate: Digest realm="proxy", nonce="a", qop="auth, auth-int", algorithm=md5`)
+	f.reply(m, "407 Proxy Authentication Required", "",
+		`Proxy-Authenticate: Digest realm="proxy", nonce="a", qop="auth, auth-int", algorithm=md5`)
 	f.take("ACK")
 	m = f.take("INVITE")
 	if field(m, "CSeq") != "2 INVITE" {
@@ -97,7 +101,8 @@ func proves(t testing.TB, m, header, username, password string) {
 	if c.QOP != "" {
 		chal.QOP = []string{c.QOP}
 	}
-	want, err := digest.Digest(&chal, digest.Options{Method: method, URI: uri, Username: username, Password: password, Count: c.Nc, Cnonce: c.Cnonce})
+	want, err := digest.Digest(&chal, digest.Options{Method: method, URI: uri, Username: username,
+		Password: password, Count: c.Nc, Cnonce: c.Cnonce})
 	if err != nil || want.Response != c.Response || c.URI != uri || c.Username != username {
 		t.Errorf("%s proves nothing: %s", header, field(m, header))
 	}
@@ -120,7 +125,8 @@ func TestReplay(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		cred, err := digest.Digest(c, digest.Options{Method: "INVITE", URI: uri, Username: "bob", Password: "right", Count: count})
+		cred, err := digest.Digest(c, digest.Options{Method: "INVITE", URI: uri, Username: "bob", Password: "right",
+			Count: count})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -141,11 +147,13 @@ func TestReplay(t *testing.T) {
 			t.Errorf("credentials used again from %s address: %s", name, res)
 		}
 	}
-	if res := invite(w, "three", 1, login(field(refused, "WWW-Authenticate"), 2)); !strings.HasPrefix(res, "SIP/2.0 200") {
+	if res := invite(w, "three", 1, login(field(refused, "WWW-Authenticate"), 2)); !strings.HasPrefix(res,
+		"SIP/2.0 200") {
 		t.Errorf("the same nonce with the next count: %s", res)
 	}
 	in.stop(errDone)
-	old := digest.Challenge{Realm: realm, Nonce: s.digest.nonce(netip.MustParseAddr("127.0.0.1"), time.Now().Add(-time.Hour)), Algorithm: "MD5", QOP: []string{"auth"}}
+	old := digest.Challenge{Realm: realm, Nonce: s.digest.nonce(netip.MustParseAddr("127.0.0.1"),
+		time.Now().Add(-time.Hour)), Algorithm: "MD5", QOP: []string{"auth"}}
 	if res := invite(w, "four", 1, login(old.String(), 1)); !strings.HasPrefix(res, "SIP/2.0 401") {
 		t.Errorf("an old nonce: %s", res)
 	}
@@ -156,11 +164,13 @@ func TestReplay(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		cred, err := digest.Digest(c, digest.Options{Method: "INVITE", URI: uri, Username: "bob", Password: fmt.Sprint(i)})
+		cred, err := digest.Digest(c, digest.Options{Method: "INVITE", URI: uri, Username: "bob",
+			Password: fmt.Sprint(i)})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if res := invite(guesser, fmt.Sprint("guess", i), 2, "Authorization: "+cred.String()); !strings.HasPrefix(res, "SIP/2.0 403") {
+		if res := invite(guesser, fmt.Sprint("guess", i), 2, "Authorization: "+
+			cred.String()); !strings.HasPrefix(res, "SIP/2.0 403") {
 			t.Errorf("guess %d: %s", i, res)
 		}
 	}
@@ -174,15 +184,18 @@ func TestReplay(t *testing.T) {
 func TestStrangers(t *testing.T) {
 	t.Parallel()
 	for name, trunks := range map[string][]Trunk{
-		"no trunks":        nil,
-		"known by address": {{ID: 1, Number: "+15550001111", Address: "10.0.0.1", ByIP: true, Allowed: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}},
-		"by password":      {{ID: 1, Number: "+15550001111", Address: "10.0.0.1", Username: "bob", Password: "right"}},
-		"password, placed": {{ID: 1, Number: "+15550001111", Address: "10.0.0.1", Username: "bob", Password: "right", Allowed: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}},
+		"no trunks": nil,
+		"known by address": {{ID: 1, Number: "+15550001111", Address: "10.0.0.1", ByIP: true,
+			Allowed: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}},
+		"by password": {{ID: 1, Number: "+15550001111", Address: "10.0.0.1", Username: "bob", Password: "right"}},
+		"password, placed": {{ID: 1, Number: "+15550001111", Address: "10.0.0.1", Username: "bob",
+			Password: "right", Allowed: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var calls atomic.Int32
-			s := start(t, Config{Softphone: true, Trunks: fixed(trunks...), Answer: func(context.Context, *Invite) { calls.Add(1) }})
+			s := start(t, Config{Softphone: true, Trunks: fixed(trunks...),
+				Answer: func(context.Context, *Invite) { calls.Add(1) }})
 			w := newWire(t, "127.0.0.2")
 			uri := "sip:100@" + s.Addr().String()
 			number := uri
@@ -222,7 +235,8 @@ func TestStrangers(t *testing.T) {
 		trunk := Trunk{ID: 1, Number: "+15550001111", Username: "bob", Password: "right"}
 		s := start(t, Config{Trunks: fixed(trunk)})
 		c := newWire(t, "127.0.0.2")
-		text := c.message("OPTIONS", "sip:x@y", "<sip:x@y>", "tcp", 1, "") + "\r\n\r\n" + c.message("INVITE", "sip:x@y", "<sip:x@y>", "tcp2", 1, "")
+		text := c.message("OPTIONS", "sip:x@y", "<sip:x@y>", "tcp", 1, "") + "\r\n\r\n" +
+			c.message("INVITE", "sip:x@y", "<sip:x@y>", "tcp2", 1, "")
 		if got := overTCP(t, "127.0.0.2", s.Addr(), text, 200*time.Millisecond); got != "" {
 			t.Errorf("an answer: %s", got)
 		}
@@ -239,7 +253,8 @@ func TestSoftphone(t *testing.T) {
 	w := newWire(t, "127.0.0.1")
 	uri := "sip:42@" + s.Addr().String()
 	w.send(s.Addr(), w.message("REGISTER", "sip:"+s.Addr().String(), "<"+uri+">", "reg", 1, "", "Expires: 600"))
-	if m := w.final(); !strings.HasPrefix(m, "SIP/2.0 200") || field(m, "Contact") != "<sip:wire@"+w.addr().String()+">;expires=600" {
+	if m := w.final(); !strings.HasPrefix(m, "SIP/2.0 200") || field(m, "Contact") != "<sip:wire@"+
+		w.addr().String()+">;expires=600" {
 		t.Errorf("REGISTER: %s", m)
 	}
 	w.send(s.Addr(), w.message("OPTIONS", uri, "<"+uri+">", "opt", 1, ""))
@@ -258,7 +273,8 @@ func TestSoftphone(t *testing.T) {
 	}
 	in.phone.hears(t, 440)
 	r.hangUp(t)
-	if _, err := caller.Dial(soon(t), Dialling{Trunk: Trunk{Address: s.Addr().String()}, To: "bob", From: "me"}); codeOf(err) != "404" {
+	if _, err := caller.Dial(soon(t), Dialling{Trunk: Trunk{Address: s.Addr().String()}, To: "bob",
+		From: "me"}); codeOf(err) != "404" {
 		t.Errorf("no assistant: %v", err)
 	}
 	// Off, it isn't there for anybody.
@@ -278,7 +294,10 @@ func TestRegister(t *testing.T) {
 	var trunks atomic.Pointer[[]Trunk]
 	trunks.Store(&[]Trunk{trunk})
 	a := newAnswerer(0)
-	s := prepare(t, Config{Answer: a.answer, Trunks: func(context.Context) ([]Trunk, error) { return *trunks.Load(), nil }})
+	s := prepare(t, Config{Answer: a.answer, Trunks: func(context.Context) ([]Trunk, error) {
+		return *trunks.Load(),
+			nil
+	}})
 	stop := launch(t, s)
 	registered := func(want bool) {
 		t.Helper()
@@ -289,7 +308,8 @@ func TestRegister(t *testing.T) {
 		}
 	}
 	m := f.take("REGISTER")
-	if !strings.HasPrefix(m, "REGISTER sip:"+f.addr().String()+" SIP/2.0") || !strings.HasPrefix(field(m, "From"), "<sip:alice@127.0.0.1>") || field(m, "To") != "<sip:alice@127.0.0.1>" {
+	if !strings.HasPrefix(m, "REGISTER sip:"+f.addr().String()+" SIP/2.0") ||
+		!strings.HasPrefix(field(m, "From"), "<sip:alice@127.0.0.1>") || field(m, "To") != "<sip:alice@127.0.0.1>" {
 		t.Errorf("REGISTER:\n%s", m)
 	}
 	if s.Registered(1) {
@@ -398,14 +418,17 @@ func TestCheck(t *testing.T) {
 	if h, err := s.Check(soon(t), Trunk{Address: answers(t).String()}); err != nil || h.OptionsMS < 1 || h.Registered {
 		t.Errorf("%+v, %v", h, err)
 	}
-	if h, err := s.Check(soon(t), Trunk{Address: answers(t).String(), Transport: "tcp"}); err != nil || h.OptionsMS < 1 {
+	if h, err := s.Check(soon(t), Trunk{Address: answers(t).String(), Transport: "tcp"}); err != nil ||
+		h.OptionsMS < 1 {
 		t.Errorf("TCP: %+v, %v", h, err)
 	}
 	silent := newWire(t, "127.0.0.1")
-	if _, err := s.Check(soon(t), Trunk{Address: silent.addr().String()}); err == nil || !strings.Contains(err.Error(), "no answer from "+silent.addr().String()+" within 1s") {
+	if _, err := s.Check(soon(t), Trunk{Address: silent.addr().String()}); err == nil ||
+		!strings.Contains(err.Error(), "no answer from "+silent.addr().String()+" within 1s") {
 		t.Errorf("silent: %v", err)
 	}
-	// A name that isn't there, a closed port, and one on which something else speaks, all look like silence, and take as long.
+	// A name that isn't there, a closed port, and one on which something else speaks, all look like silence, and take
+	// as long.
 	other, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -429,7 +452,8 @@ func TestCheck(t *testing.T) {
 		if transport == "" {
 			transport = "UDP"
 		}
-		if want := "no answer from " + trunk.Address + " within 1s: check the address and the transport (" + transport + "), and that it lets this server in"; fmt.Sprint(err) != want {
+		if want := "no answer from " + trunk.Address + " within 1s: check the address and the transport (" +
+			transport + "), and that it lets this server in"; fmt.Sprint(err) != want {
 			t.Errorf("%s: %v, want %s", what, err, want)
 		}
 		if took := time.Since(began); took < time.Second {
@@ -448,7 +472,8 @@ func TestCheck(t *testing.T) {
 	if err := get(t, got); err == nil || !strings.Contains(err.Error(), "password was refused") {
 		t.Errorf("a wrong password: %v", err)
 	}
-	if _, err := New(Config{Listen: "off"}).Check(soon(t), f.trunk()); err == nil || !strings.Contains(err.Error(), "PARLEY_SIP_LISTEN") {
+	if _, err := New(Config{Listen: "off"}).Check(soon(t), f.trunk()); err == nil ||
+		!strings.Contains(err.Error(), "PARLEY_SIP_LISTEN") {
 		t.Errorf("off: %v", err)
 	}
 }
@@ -461,7 +486,8 @@ func TestRegisterOverTCP(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	s := start(t, Config{Trunks: fixed(Trunk{ID: 1, Number: "+15550001111", Address: l.Addr().String(), Transport: "tcp", Username: "alice", Password: "secret", Register: true})})
+	s := start(t, Config{Trunks: fixed(Trunk{ID: 1, Number: "+15550001111", Address: l.Addr().String(),
+		Transport: "tcp", Username: "alice", Password: "secret", Register: true})})
 	for range 2 {
 		_ = l.(*net.TCPListener).SetDeadline(time.Now().Add(hang))
 		c, err := l.Accept()

@@ -13,8 +13,8 @@ import (
 	"parley"
 )
 
-// why is a failure with the sentence that a trunk's owner is told of it. What it wraps is for the log alone: where it came from, or where it did not
-// get to, may be a stranger's.
+// why is a failure with the sentence that a trunk's owner is told of it. What it wraps is for the log alone: where it
+// came from, or where it did not get to, may be a stranger's.
 type why struct {
 	text string
 	err  error
@@ -39,15 +39,18 @@ func logged(err error) error {
 func because(err error, format string, a ...any) error { return &why{fmt.Sprintf(format, a...), err} }
 
 var (
-	errCarrier = because(fmt.Errorf("%w: a user's trunk points at the carrier", parley.Unreachable), "%s", parley.CarrierTrunk)
-	errSelf    = because(fmt.Errorf("%w: a user's trunk points at this server", parley.Unreachable), "The address is this server's own telephone.")
+	errCarrier = because(fmt.Errorf("%w: a user's trunk points at the carrier", parley.Unreachable), "%s",
+		parley.CarrierTrunk)
+	errSelf = because(fmt.Errorf("%w: a user's trunk points at this server", parley.Unreachable),
+		"The address is this server's own telephone.")
 	errPrivate = because(fmt.Errorf("%w: a user's trunk points at an address that is not public", parley.Unreachable),
 		"The address is not public, and trunks reach public addresses alone on this server: its operator decides (PARLEY_TRUNK_PRIVATE).")
-	errLines = because(fmt.Errorf("%w: all lines are in use", parley.Unreachable), "All lines of this server were in use. Try again in a moment.")
+	errLines = because(fmt.Errorf("%w: all lines are in use", parley.Unreachable),
+		"All lines of this server were in use. Try again in a moment.")
 )
 
-// unanswered is the one sentence for all that comes before an answer in SIP: a name that isn't there, a port that is closed, silence. Told
-// apart they would be a map of networks that are none of the trunk's owner's business.
+// unanswered is the one sentence for all that comes before an answer in SIP: a name that isn't there, a port that is
+// closed, silence. Told apart they would be a map of networks that are none of the trunk's owner's business.
 func (s *Server) unanswered(t *Trunk, err error) error {
 	if _, told := errors.AsType[*why](err); told {
 		return err
@@ -114,8 +117,8 @@ const (
 	carrierKept  = 24 * time.Hour // for how long a place counts: a name may give another one each time
 )
 
-// isCarrier says whether an address is the carrier's: one of its places, or of the networks that it calls from. Of the machine's own
-// addresses the port says whose it is.
+// isCarrier says whether an address is the carrier's: one of its places, or of the networks that it calls from. Of
+// the machine's own addresses the port says whose it is.
 func (s *Server) isCarrier(to netip.AddrPort) bool {
 	if !to.Addr().IsLoopback() {
 		for _, t := range s.index.Load().carriers {
@@ -169,7 +172,8 @@ func (s *Server) findCarrier(ctx context.Context) {
 	}
 }
 
-// Place says why a trunk must not be where it is, in words for its owner; nil where it may be, or where nobody can tell.
+// Place says why a trunk must not be where it is, in words for its owner; nil where it may be, or where nobody can
+// tell.
 func (s *Server) Place(ctx context.Context, t Trunk) error {
 	if s.off() {
 		return nil

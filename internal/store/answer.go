@@ -33,7 +33,8 @@ type claim struct {
 	touched atomic.Bool
 }
 
-// Under has the first write that is committed with the context say in the same transaction that the key's request took effect.
+// Under has the first write that is committed with the context say in the same transaction that the key's request
+// took effect.
 func (a *FirstAnswer) Under(ctx context.Context) context.Context {
 	return context.WithValue(ctx, underKey{}, &claim{of: a})
 }
@@ -48,7 +49,8 @@ func marked(ctx context.Context, fn func(context.Context, *Tx) error) func(conte
 		if err := fn(ctx, tx); err != nil {
 			return err
 		}
-		_, err := tx.q.NewRaw("UPDATE idempotency_keys SET touched = TRUE WHERE user_id = ? AND key = ?", c.of.UserID, c.of.Key).Exec(ctx)
+		_, err := tx.q.NewRaw("UPDATE idempotency_keys SET touched = TRUE WHERE user_id = ? AND key = ?",
+			c.of.UserID, c.of.Key).Exec(ctx)
 		tx.AfterCommit(func() { c.touched.Store(true) })
 		return err
 	}
@@ -59,7 +61,8 @@ const answerFor = 24 * time.Hour
 
 // ClaimAnswer takes the key for a request, or returns the request that has it.
 func (tx *Tx) ClaimAnswer(ctx context.Context, a *FirstAnswer) (*FirstAnswer, error) {
-	_, err := tx.q.NewDelete().Model(a).Where("user_id = ? AND key = ? AND created_at < ?", a.UserID, a.Key, a.CreatedAt.Add(-answerFor)).Exec(ctx)
+	_, err := tx.q.NewDelete().Model(a).Where("user_id = ? AND key = ? AND created_at < ?", a.UserID, a.Key,
+		a.CreatedAt.Add(-answerFor)).Exec(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -77,13 +80,15 @@ func (tx *Tx) ClaimAnswer(ctx context.Context, a *FirstAnswer) (*FirstAnswer, er
 
 // KeepAnswer stores the answer of the request that has the key.
 func (tx *Tx) KeepAnswer(ctx context.Context, a *FirstAnswer) error {
-	_, err := tx.q.NewUpdate().Model(a).Column("status", "answer").Where("user_id = ? AND key = ?", a.UserID, a.Key).Exec(ctx)
+	_, err := tx.q.NewUpdate().Model(a).Column("status", "answer").Where("user_id = ? AND key = ?", a.UserID,
+		a.Key).Exec(ctx)
 	return err
 }
 
-// FreeAnswer gives the key back if nothing was committed under it, or if all of that is undone; false when it stays taken. A commit whose
-// answer was lost counts: this waits for it.
+// FreeAnswer gives the key back if nothing was committed under it, or if all of that is undone; false when it stays
+// taken. A commit whose answer was lost counts: this waits for it.
 func (tx *Tx) FreeAnswer(ctx context.Context, a *FirstAnswer, undone bool) (bool, error) {
-	return some(tx.q.NewDelete().Model((*FirstAnswer)(nil)).Where("user_id = ? AND key = ? AND status = 0", a.UserID, a.Key).
+	return some(tx.q.NewDelete().Model((*FirstAnswer)(nil)).Where("user_id = ? AND key = ? AND status = 0",
+		a.UserID, a.Key).
 		Where("NOT touched OR ?", undone).Exec(ctx))
 }

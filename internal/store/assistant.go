@@ -20,18 +20,22 @@ const (
 
 // Assistant is one of the user's assistants with its tools.
 func (q Query) Assistant(ctx context.Context, userID, id int64) (*parley.Assistant, error) {
-	return q.assistant(ctx, func(s *bun.SelectQuery) *bun.SelectQuery { return s.Where("id = ? AND user_id = ?", id, userID) })
+	return q.assistant(ctx, func(s *bun.SelectQuery) *bun.SelectQuery {
+		return s.Where("id = ? AND user_id = ?", id,
+			userID)
+	})
 }
 
-// AssistantForUpdate is Assistant, kept from others until the transaction ends: what is then saved loses nobody's change.
+// AssistantForUpdate is Assistant, kept from others until the transaction ends: what is then saved loses nobody's
+// change.
 func (tx *Tx) AssistantForUpdate(ctx context.Context, userID, id int64) (*parley.Assistant, error) {
 	return tx.assistant(ctx, func(s *bun.SelectQuery) *bun.SelectQuery {
 		return tx.locked(s.Where("id = ? AND user_id = ?", id, userID))
 	})
 }
 
-// AssistantByUUID is the assistant with that UUID, whoever owns it: the public routes know no user. Those of a disabled account are not
-// there.
+// AssistantByUUID is the assistant with that UUID, whoever owns it: the public routes know no user. Those of a
+// disabled account are not there.
 func (q Query) AssistantByUUID(ctx context.Context, uuid string) (*parley.Assistant, error) {
 	return q.assistant(ctx, func(s *bun.SelectQuery) *bun.SelectQuery {
 		return s.Where("uuid = ? AND EXISTS (SELECT 1 FROM users WHERE users.id = user_id AND users.disabled_at = 0)", uuid)
@@ -40,7 +44,8 @@ func (q Query) AssistantByUUID(ctx context.Context, uuid string) (*parley.Assist
 
 // AssistantID is the id of the user's assistant with that UUID, 0 where there is none.
 func (q Query) AssistantID(ctx context.Context, userID int64, uuid string) (id int64, err error) {
-	err = q.q.NewSelect().Model((*parley.Assistant)(nil)).Column("id").Where("uuid = ? AND user_id = ?", strings.ToLower(uuid), userID).
+	err = q.q.NewSelect().Model((*parley.Assistant)(nil)).Column("id").Where("uuid = ? AND user_id = ?",
+		strings.ToLower(uuid), userID).
 		Where(alive).Scan(ctx, &id)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = nil
@@ -55,14 +60,19 @@ func (q Query) AnyAssistant(ctx context.Context, id int64) (*parley.Assistant, e
 
 // CallAssistant is the assistant of one of the user's calls, also one that was deleted since.
 func (q Query) CallAssistant(ctx context.Context, userID, id int64) (*parley.Assistant, error) {
-	return q.anyAssistant(ctx, func(s *bun.SelectQuery) *bun.SelectQuery { return s.Where("id = ? AND user_id = ?", id, userID) })
+	return q.anyAssistant(ctx, func(s *bun.SelectQuery) *bun.SelectQuery {
+		return s.Where("id = ? AND user_id = ?",
+			id, userID)
+	})
 }
 
-func (q Query) assistant(ctx context.Context, which func(*bun.SelectQuery) *bun.SelectQuery) (*parley.Assistant, error) {
+func (q Query) assistant(ctx context.Context, which func(*bun.SelectQuery) *bun.SelectQuery) (*parley.Assistant,
+	error) {
 	return q.anyAssistant(ctx, func(s *bun.SelectQuery) *bun.SelectQuery { return which(s).Where(alive) })
 }
 
-func (q Query) anyAssistant(ctx context.Context, which func(*bun.SelectQuery) *bun.SelectQuery) (*parley.Assistant, error) {
+func (q Query) anyAssistant(ctx context.Context, which func(*bun.SelectQuery) *bun.SelectQuery) (*parley.Assistant,
+	error) {
 	list := make([]parley.Assistant, 0, 1)
 	if err := which(q.q.NewSelect().Model(&list)).Scan(ctx); err != nil {
 		return nil, err
@@ -115,13 +125,16 @@ func (q Query) Assistants(ctx context.Context, userID int64, kind string) ([]par
 	return list, q.complete(ctx, list)
 }
 
-// AssistantsNamed is a page of the user's assistants whose names match, oldest first. Until it is known who they are, names alone are read.
-func (q Query) AssistantsNamed(ctx context.Context, userID int64, match func(name string) bool, p Page) ([]parley.Assistant, int, error) {
+// AssistantsNamed is a page of the user's assistants whose names match, oldest first. Until it is known who they are,
+// names alone are read.
+func (q Query) AssistantsNamed(ctx context.Context, userID int64, match func(name string) bool,
+	p Page) ([]parley.Assistant, int, error) {
 	var all []struct {
 		ID   int64
 		Name string
 	}
-	err := q.q.NewSelect().Table("assistants").Column("id", "name").Where("user_id = ?", userID).Where(alive).Order("id").Scan(ctx, &all)
+	err := q.q.NewSelect().Table("assistants").Column("id", "name").Where("user_id = ?",
+		userID).Where(alive).Order("id").Scan(ctx, &all)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -137,19 +150,22 @@ func (q Query) AssistantsNamed(ctx context.Context, userID int64, match func(nam
 	if len(ids) == 0 {
 		return list, len(found), nil
 	}
-	if err := q.q.NewSelect().Model(&list).Where("user_id = ? AND id IN (?)", userID, bun.List(ids)).Where(alive).Order("id").Scan(ctx); err != nil {
+	if err := q.q.NewSelect().Model(&list).Where("user_id = ? AND id IN (?)", userID,
+		bun.List(ids)).Where(alive).Order("id").Scan(ctx); err != nil {
 		return nil, 0, err
 	}
 	return list, len(found), q.complete(ctx, list)
 }
 
 // AssistantFacts answers what the database knows about the ids that a names, for its owner userID.
-func (q Query) AssistantFacts(ctx context.Context, userID int64, a *parley.Assistant) (f parley.AssistantFacts, err error) {
+func (q Query) AssistantFacts(ctx context.Context, userID int64, a *parley.Assistant) (f parley.AssistantFacts,
+	err error) {
 	if a.PhoneNumberID != nil {
 		if f.Number, err = q.Number(ctx, userID, *a.PhoneNumberID); IsNotFound(err) {
 			f.Number, err = nil, nil
 		} else if err == nil && a.Type == "inbound" {
-			f.NumberTaken, err = q.q.NewSelect().Model(a).Where("phone_number_id = ? AND type = 'inbound' AND id <> ?", *a.PhoneNumberID, a.ID).
+			f.NumberTaken, err = q.q.NewSelect().Model(a).Where(
+				"phone_number_id = ? AND type = 'inbound' AND id <> ?", *a.PhoneNumberID, a.ID).
 				Where(alive).Exists(ctx)
 		}
 		if err != nil {
@@ -157,7 +173,8 @@ func (q Query) AssistantFacts(ctx context.Context, userID int64, a *parley.Assis
 		}
 	}
 	if a.KnowledgebaseID != nil {
-		f.Knowledgebase, err = q.q.NewSelect().Table("knowledgebases").Where("id = ? AND user_id = ? AND deleted_at = 0", *a.KnowledgebaseID, userID).Exists(ctx)
+		f.Knowledgebase, err = q.q.NewSelect().Table("knowledgebases").Where(
+			"id = ? AND user_id = ? AND deleted_at = 0", *a.KnowledgebaseID, userID).Exists(ctx)
 		if err != nil {
 			return f, err
 		}
@@ -269,16 +286,19 @@ func (tx *Tx) addToolIDs(ctx context.Context, a *parley.Assistant) error {
 }
 
 func (tx *Tx) keepPrompt(ctx context.Context, a *parley.Assistant) error {
-	_, err := tx.q.NewDelete().Model((*parley.PromptVersion)(nil)).Where("assistant_id = ? AND version <= ?", a.ID, a.PromptVersion-parley.MostPromptVersions).Exec(ctx)
+	_, err := tx.q.NewDelete().Model((*parley.PromptVersion)(nil)).Where("assistant_id = ? AND version <= ?", a.ID,
+		a.PromptVersion-parley.MostPromptVersions).Exec(ctx)
 	if err != nil {
 		return err
 	}
-	_, err = tx.q.NewInsert().Model(&parley.PromptVersion{AssistantID: a.ID, Version: a.PromptVersion, SystemPrompt: a.SystemPrompt,
+	_, err = tx.q.NewInsert().Model(&parley.PromptVersion{AssistantID: a.ID, Version: a.PromptVersion,
+		SystemPrompt:   a.SystemPrompt,
 		InitialMessage: a.InitialMessage, CreatedAt: a.UpdatedAt}).Exec(ctx)
 	return err
 }
 
-// DeleteAssistant hides an assistant: it talks no more and frees its number, and its history stays. One without any is removed.
+// DeleteAssistant hides an assistant: it talks no more and frees its number, and its history stays. One without any
+// is removed.
 func (tx *Tx) DeleteAssistant(ctx context.Context, userID, id int64) error {
 	gone, err := some(tx.q.NewRaw(`DELETE FROM assistants WHERE id = ? AND user_id = ? AND deleted_at = 0
 		AND NOT EXISTS (SELECT 1 FROM conversations WHERE assistant_id = ?) AND NOT EXISTS (SELECT 1 FROM calls WHERE assistant_id = ?)
@@ -286,20 +306,23 @@ func (tx *Tx) DeleteAssistant(ctx context.Context, userID, id int64) error {
 	if err != nil || gone {
 		return err
 	}
-	res, err := tx.q.NewUpdate().Model((*parley.Assistant)(nil)).Set("deleted_at = ?", parley.Now()).Set("phone_number_id = NULL").
+	res, err := tx.q.NewUpdate().Model((*parley.Assistant)(nil)).Set("deleted_at = ?",
+		parley.Now()).Set("phone_number_id = NULL").
 		Where("id = ? AND user_id = ?", id, userID).Where(alive).Exec(ctx)
 	return one(res, err, assistantNotFound)
 }
 
 // PromptVersions are the wordings that an assistant of the user's has had, newest first.
-func (q Query) PromptVersions(ctx context.Context, userID, assistantID int64, p Page) ([]parley.PromptVersion, int, error) {
+func (q Query) PromptVersions(ctx context.Context, userID, assistantID int64, p Page) ([]parley.PromptVersion, int,
+	error) {
 	list := []parley.PromptVersion{}
 	total, err := page(ctx, q.promptVersions(&list, userID, assistantID), p, "version DESC")
 	return list, total, err
 }
 
 // PromptVersion is one wording of an assistant of the user's.
-func (q Query) PromptVersion(ctx context.Context, userID, assistantID int64, version int) (*parley.PromptVersion, error) {
+func (q Query) PromptVersion(ctx context.Context, userID, assistantID int64, version int) (*parley.PromptVersion,
+	error) {
 	v := new(parley.PromptVersion)
 	err := q.promptVersions(v, userID, assistantID).Where("version = ?", version).Scan(ctx)
 	return v, notFound(err, "Prompt version not found")

@@ -36,7 +36,8 @@ func TestAssistantsNamed(t *testing.T) {
 				}
 			}
 		}
-		if list, total, err := db.AssistantsNamed(t.Context(), u.ID, func(string) bool { return false }, store.Page{Number: 1, Size: 2}); err != nil || total != 0 || len(list) != 0 {
+		if list, total, err := db.AssistantsNamed(t.Context(), u.ID, func(string) bool { return false },
+			store.Page{Number: 1, Size: 2}); err != nil || total != 0 || len(list) != 0 {
 			t.Errorf("nobody's name: %d of %d, %v", len(list), total, err)
 		}
 	})
@@ -47,7 +48,10 @@ func TestAssistantByUUIDOfItsUser(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		ctx, own, other := t.Context(), storetest.User(t, db, 0), storetest.User(t, db, 0)
 		a := &parley.Assistant{UserID: own.ID, Name: "Desk"}
-		if err := db.Write(ctx, func(ctx context.Context, tx *store.Tx) error { return tx.CreateAssistant(ctx, own.ID, a) }); err != nil {
+		if err := db.Write(ctx, func(ctx context.Context,
+			tx *store.Tx) error {
+			return tx.CreateAssistant(ctx, own.ID, a)
+		}); err != nil {
 			t.Fatal(err)
 		}
 		if id, err := db.AssistantID(ctx, own.ID, a.UUID); err != nil || id != a.ID {

@@ -21,7 +21,8 @@ func (q Query) Blacklisted(ctx context.Context, userID int64, numbers []string) 
 		return nil, nil
 	}
 	var found []string
-	err := q.q.NewRaw("SELECT phone_number FROM blacklist WHERE user_id = ? AND phone_number IN (?)", userID, bun.List(numbers)).Scan(ctx, &found)
+	err := q.q.NewRaw("SELECT phone_number FROM blacklist WHERE user_id = ? AND phone_number IN (?)", userID,
+		bun.List(numbers)).Scan(ctx, &found)
 	on := make(map[string]bool, len(found))
 	for _, n := range found {
 		on[n] = true
@@ -29,8 +30,8 @@ func (q Query) Blacklisted(ctx context.Context, userID int64, numbers []string) 
 	return on, err
 }
 
-// AddToBlacklist keeps the user's campaigns from calling a number. Leads that wait with it, also those that a node is about to call, wait
-// no more: what was claimed meanwhile is found out when it is to be dialled.
+// AddToBlacklist keeps the user's campaigns from calling a number. Leads that wait with it, also those that a node is
+// about to call, wait no more: what was claimed meanwhile is found out when it is to be dialled.
 func (tx *Tx) AddToBlacklist(ctx context.Context, userID int64, number string) (*parley.BlacklistEntry, error) {
 	if err := tx.room(ctx, userID, blacklistLimit, 1); err != nil {
 		return nil, err
@@ -39,7 +40,8 @@ func (tx *Tx) AddToBlacklist(ctx context.Context, userID int64, number string) (
 	e := &parley.BlacklistEntry{UserID: userID, PhoneNumber: number, CreatedAt: parley.DateTime(now)}
 	_, err := tx.q.NewInsert().Model(e).Exec(ctx)
 	if Violates(err, "blacklist.user_id, blacklist.phone_number", "blacklist_user_id_phone_number_key") {
-		return nil, parley.Fields{{Name: "phone_number", Messages: []string{"The phone_number is on the blacklist already."}}}.Err()
+		return nil, parley.Fields{{Name: "phone_number",
+			Messages: []string{"The phone_number is on the blacklist already."}}}.Err()
 	}
 	if err != nil {
 		return nil, err
@@ -57,7 +59,8 @@ func (tx *Tx) AddToBlacklist(ctx context.Context, userID int64, number string) (
 	return e, err
 }
 
-// DropFromBlacklist takes a number off the user's blacklist. Leads that it stopped stay stopped until somebody resets them.
+// DropFromBlacklist takes a number off the user's blacklist. Leads that it stopped stay stopped until somebody resets
+// them.
 func (tx *Tx) DropFromBlacklist(ctx context.Context, userID, id int64) error {
 	res, err := tx.q.NewRaw("DELETE FROM blacklist WHERE id = ? AND user_id = ?", id, userID).Exec(ctx)
 	return one(res, err, "Blacklist entry not found")

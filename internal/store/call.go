@@ -15,7 +15,8 @@ const callNotFound = "Call not found"
 
 // calls reads calls with the names that they show.
 func (q Query) calls(model any) *bun.SelectQuery {
-	return q.q.NewSelect().Model(model).ModelTableExpr("calls AS c").ColumnExpr("c.*").ColumnExpr("a.name AS assistant_name, p.name AS campaign_name").
+	return q.q.NewSelect().Model(model).ModelTableExpr("calls AS c").ColumnExpr("c.*").ColumnExpr(
+		"a.name AS assistant_name, p.name AS campaign_name").
 		Join("JOIN assistants AS a ON a.id = c.assistant_id").Join("LEFT JOIN campaigns AS p ON p.id = c.campaign_id")
 }
 
@@ -26,15 +27,16 @@ func (q Query) Call(ctx context.Context, userID, id int64) (*parley.Call, error)
 	return c, notFound(err, callNotFound)
 }
 
-// RecordedCall is the call with that id, whoever has it: for links to recordings, whose signature is the proof, and for files that a process
-// has left behind.
+// RecordedCall is the call with that id, whoever has it: for links to recordings, whose signature is the proof, and
+// for files that a process has left behind.
 func (q Query) RecordedCall(ctx context.Context, id int64) (*parley.Call, error) {
 	c := new(parley.Call)
 	err := q.calls(c).Where("c.id = ?", id).Scan(ctx)
 	return c, notFound(err, callNotFound)
 }
 
-// CallForUpdate is the call with that id, kept from others until the transaction ends: what has a call, or ends it, knows no user.
+// CallForUpdate is the call with that id, kept from others until the transaction ends: what has a call, or ends it,
+// knows no user.
 func (tx *Tx) CallForUpdate(ctx context.Context, id int64) (*parley.Call, error) {
 	c := new(parley.Call)
 	err := tx.lock(tx.calls(c).Where("c.id = ?", id), "UPDATE OF c").Scan(ctx)
@@ -83,8 +85,8 @@ func (tx *Tx) CreateCall(ctx context.Context, userID int64, c *parley.Call) erro
 	return err
 }
 
-// clock is the database's time in a query, by which processes judge one another: their own clocks may be apart. The processes on an SQLite are
-// on one machine, and have one.
+// clock is the database's time in a query, by which processes judge one another: their own clocks may be apart. The
+// processes on an SQLite are on one machine, and have one.
 func (q Query) clock() any {
 	if q.sqlite {
 		return parley.Now()
@@ -108,7 +110,8 @@ func day(t parley.Time) int64 { return int64(t) / (24 * time.Hour).Microseconds(
 
 // Spend is what the user's outgoing calls of a time's day (UTC) cost, with what those that are live may cost.
 func (q Query) Spend(ctx context.Context, userID int64, at parley.Time) (amount parley.Money, err error) {
-	err = q.q.NewRaw("SELECT coalesce((SELECT amount FROM call_spend WHERE user_id = ? AND day = ?), 0)", userID, day(at)).Scan(ctx, &amount)
+	err = q.q.NewRaw("SELECT coalesce((SELECT amount FROM call_spend WHERE user_id = ? AND day = ?), 0)", userID,
+		day(at)).Scan(ctx, &amount)
 	return amount, err
 }
 
@@ -118,8 +121,10 @@ func (tx *Tx) AddSpend(ctx context.Context, userID int64, at parley.Time, amount
 	return err
 }
 
-// TakeSpend is AddSpend, and says what the day has come to: who takes more at the same moment is counted already, or sees this.
-func (tx *Tx) TakeSpend(ctx context.Context, userID int64, at parley.Time, amount parley.Money) (total parley.Money, err error) {
+// TakeSpend is AddSpend, and says what the day has come to: who takes more at the same moment is counted already, or
+// sees this.
+func (tx *Tx) TakeSpend(ctx context.Context, userID int64, at parley.Time, amount parley.Money) (total parley.Money,
+	err error) {
 	err = tx.q.NewRaw(`INSERT INTO call_spend (user_id, day, amount) VALUES (?, ?, ?) ON CONFLICT (user_id) DO UPDATE
 		SET amount = CASE WHEN call_spend.day = excluded.day THEN call_spend.amount ELSE 0 END + excluded.amount, day = excluded.day
 		WHERE call_spend.day <= excluded.day RETURNING amount`, userID, day(at), amount).Scan(ctx, &total)
@@ -131,7 +136,8 @@ func (tx *Tx) TakeSpend(ctx context.Context, userID int64, at parley.Time, amoun
 
 // CorrectSpend corrects the count of a time's day, where that is still the day that is counted.
 func (tx *Tx) CorrectSpend(ctx context.Context, userID int64, at parley.Time, by parley.Money) error {
-	_, err := tx.q.NewRaw("UPDATE call_spend SET amount = amount + ? WHERE user_id = ? AND day = ?", by, userID, day(at)).Exec(ctx)
+	_, err := tx.q.NewRaw("UPDATE call_spend SET amount = amount + ? WHERE user_id = ? AND day = ?", by, userID,
+		day(at)).Exec(ctx)
 	return err
 }
 
@@ -148,7 +154,8 @@ func (tx *Tx) KeepCallState(ctx context.Context, c *parley.Call) (bool, error) {
 func (tx *Tx) keepCall(ctx context.Context, c *parley.Call, texts ...string) (bool, error) {
 	c.UpdatedAt = parley.DateTime(parley.Now())
 	c.Complete()
-	return some(tx.q.NewUpdate().Model(c).Column("status", "ringing_at", "answered_at", "answered_by", "recording_due", "updated_at").Column(texts...).
+	return some(tx.q.NewUpdate().Model(c).Column("status", "ringing_at", "answered_at", "answered_by",
+		"recording_due", "updated_at").Column(texts...).
 		Where("id = ? AND node = ? AND ended_at = 0", c.ID, c.Node).Exec(ctx))
 }
 
@@ -156,12 +163,13 @@ func (tx *Tx) keepCall(ctx context.Context, c *parley.Call, texts ...string) (bo
 func (tx *Tx) EndCall(ctx context.Context, c *parley.Call) error {
 	c.UpdatedAt = parley.DateTime(parley.Now())
 	c.Complete()
-	_, err := tx.q.NewUpdate().Model(c).ExcludeColumn("id", "user_id", "assistant_id", "campaign_id", "lead_id", "attempt", "created_at").WherePK().Exec(ctx)
+	_, err := tx.q.NewUpdate().Model(c).ExcludeColumn("id", "user_id", "assistant_id", "campaign_id", "lead_id",
+		"attempt", "created_at").WherePK().Exec(ctx)
 	return err
 }
 
-// RenewCalls says of some calls of a process that it has them, at a time of the database's clock, and gives those of them that are live. What
-// they are charged for is counted by the process's own clock, as their answer is.
+// RenewCalls says of some calls of a process that it has them, at a time of the database's clock, and gives those of
+// them that are live. What they are charged for is counted by the process's own clock, as their answer is.
 func (tx *Tx) RenewCalls(ctx context.Context, node string, ids []int64, seen parley.Time) (live []int64, err error) {
 	if len(ids) == 0 {
 		return nil, nil
@@ -170,9 +178,11 @@ func (tx *Tx) RenewCalls(ctx context.Context, node string, ids []int64, seen par
 	return live, err
 }
 
-// HangupCall asks for the end of one of the user's calls, whichever process has it. The error is a Conflict where it is over.
+// HangupCall asks for the end of one of the user's calls, whichever process has it. The error is a Conflict where it
+// is over.
 func (tx *Tx) HangupCall(ctx context.Context, userID, id int64) error {
-	asked, err := some(tx.q.NewRaw("UPDATE calls SET hangup_at = ? WHERE id = ? AND user_id = ? AND ended_at = 0", parley.Now(), id, userID).Exec(ctx))
+	asked, err := some(tx.q.NewRaw("UPDATE calls SET hangup_at = ? WHERE id = ? AND user_id = ? AND ended_at = 0",
+		parley.Now(), id, userID).Exec(ctx))
 	if err != nil || asked {
 		return err
 	}
@@ -190,17 +200,20 @@ func (q Query) CallsToHangUp(ctx context.Context, node string) (ids []int64, err
 
 // LostCalls are live calls of which nothing was heard since a time of the database's clock.
 func (q Query) LostCalls(ctx context.Context, since parley.Time, limit int) (ids []int64, err error) {
-	err = q.q.NewRaw("SELECT id FROM calls WHERE ended_at = 0 AND seen_at < ? ORDER BY id LIMIT ?", since, limit).Scan(ctx, &ids)
+	err = q.q.NewRaw("SELECT id FROM calls WHERE ended_at = 0 AND seen_at < ? ORDER BY id LIMIT ?", since,
+		limit).Scan(ctx, &ids)
 	return ids, err
 }
 
 // ReportDue says whether a call's report is due.
 func (q Query) ReportDue(ctx context.Context, now parley.Time) (due bool, err error) {
-	err = q.q.NewRaw("SELECT EXISTS (SELECT 1 FROM calls WHERE report_due > 0 AND report_due <= ?)", now).Scan(ctx, &due)
+	err = q.q.NewRaw("SELECT EXISTS (SELECT 1 FROM calls WHERE report_due > 0 AND report_due <= ?)", now).Scan(ctx,
+		&due)
 	return due, err
 }
 
-// ClaimReports takes at most limit calls whose report is due, until then: who has not made it by that time makes room for another.
+// ClaimReports takes at most limit calls whose report is due, until then: who has not made it by that time makes room
+// for another.
 func (tx *Tx) ClaimReports(ctx context.Context, now, until parley.Time, limit int) (list []parley.Call, err error) {
 	err = tx.q.NewRaw(`UPDATE calls SET report_due = ?, report_tries = report_tries + 1 WHERE id IN (SELECT id FROM calls
 		WHERE report_due > 0 AND report_due <= ? ORDER BY report_due, id LIMIT ?`+tx.skipLocked()+`) RETURNING *`, until, now, limit).Scan(ctx, &list)
@@ -217,7 +230,8 @@ func (tx *Tx) PutOffReport(ctx context.Context, id int64, claimed, due parley.Ti
 func (tx *Tx) SaveReport(ctx context.Context, c *parley.Call) error {
 	c.ReportDue, c.UpdatedAt = 0, parley.DateTime(parley.Now())
 	c.Complete()
-	_, err := tx.q.NewUpdate().Model(c).Column("variables", "evaluation", "report_due", "updated_at").WherePK().Exec(ctx)
+	_, err := tx.q.NewUpdate().Model(c).Column("variables", "evaluation", "report_due",
+		"updated_at").WherePK().Exec(ctx)
 	return err
 }
 
@@ -229,19 +243,20 @@ func (tx *Tx) NoRecording(ctx context.Context, id int64) error {
 	return err
 }
 
-// KeepRecording says where a call's recording is, "" where there is none after all; false when the call is gone. A report that waited for
-// it is due at once.
+// KeepRecording says where a call's recording is, "" where there is none after all; false when the call is gone. A
+// report that waited for it is due at once.
 func (tx *Tx) KeepRecording(ctx context.Context, id int64, name string, size int64) (bool, error) {
 	now := parley.Now()
 	return some(tx.q.NewRaw(`UPDATE calls SET recording = ?, recording_size = ?, recording_due = FALSE, updated_at = ?,
 		report_due = CASE WHEN report_due > ? AND report_tries = 0 THEN ? ELSE report_due END WHERE id = ?`, name, size, now, now, now, id).Exec(ctx))
 }
 
-// DeleteCall removes one of the user's calls with the events that tell of it, and gives its recording's name. What it cost stays in the
-// ledger. The error is a Conflict while it is live.
+// DeleteCall removes one of the user's calls with the events that tell of it, and gives its recording's name. What it
+// cost stays in the ledger. The error is a Conflict while it is live.
 func (tx *Tx) DeleteCall(ctx context.Context, userID, id int64) (recording string, err error) {
 	var rows []parley.Call
-	err = tx.q.NewRaw("DELETE FROM calls WHERE id = ? AND user_id = ? AND ended_at > 0 RETURNING id, recording", id, userID).Scan(ctx, &rows)
+	err = tx.q.NewRaw("DELETE FROM calls WHERE id = ? AND user_id = ? AND ended_at > 0 RETURNING id, recording", id,
+		userID).Scan(ctx, &rows)
 	switch {
 	case err != nil:
 		return "", err
@@ -255,10 +270,13 @@ func (tx *Tx) DeleteCall(ctx context.Context, userID, id int64) (recording strin
 	return rows[0].Recording, err
 }
 
-// EraseCalls removes at most limit of the user's calls with a customer, and gives the names of their recordings. The events that tell of them go with the
-// customer's number. It is refused while there is a live one, which would be kept.
-func (tx *Tx) EraseCalls(ctx context.Context, userID int64, phone string, limit int) (recordings []string, calls int, err error) {
-	live, err := tx.q.NewSelect().Model((*parley.Call)(nil)).Where("user_id = ? AND customer_phone = ? AND ended_at = 0", userID, phone).Exists(ctx)
+// EraseCalls removes at most limit of the user's calls with a customer, and gives the names of their recordings. The
+// events that tell of them go with the customer's number. It is refused while there is a live one, which would be
+// kept.
+func (tx *Tx) EraseCalls(ctx context.Context, userID int64, phone string, limit int) (recordings []string,
+	calls int, err error) {
+	live, err := tx.q.NewSelect().Model((*parley.Call)(nil)).Where(
+		"user_id = ? AND customer_phone = ? AND ended_at = 0", userID, phone).Exists(ctx)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -295,7 +313,8 @@ func (tx *Tx) ForgetRecordings(ctx context.Context, before parley.Time, limit in
 	return recordingsOf(rows), err
 }
 
-// ForgetCalls removes at most limit calls that ended before a time, and gives how many and the names of their recordings.
+// ForgetCalls removes at most limit calls that ended before a time, and gives how many and the names of their
+// recordings.
 func (tx *Tx) ForgetCalls(ctx context.Context, before parley.Time, limit int) (recordings []string, n int, err error) {
 	var rows []parley.Call
 	err = tx.q.NewRaw(`DELETE FROM calls WHERE id IN (SELECT id FROM calls WHERE ended_at > 0 AND ended_at < ? AND report_due = 0 ORDER BY ended_at LIMIT ?)

@@ -22,7 +22,8 @@ import (
 // spoken stores an assistant of a user's, with nothing that a rule would ask for.
 func spoken(t *testing.T, db *store.DB, userID int64) *parley.Assistant {
 	t.Helper()
-	a := &parley.Assistant{UUID: uuid.NewString(), Name: "Anna", Type: "outbound", Status: "active", Mode: "pipeline", Timezone: "UTC", LanguageID: 1, VoiceID: 1001}
+	a := &parley.Assistant{UUID: uuid.NewString(), Name: "Anna", Type: "outbound", Status: "active",
+		Mode: "pipeline", Timezone: "UTC", LanguageID: 1, VoiceID: 1001}
 	write(t, db, func(ctx context.Context, tx *store.Tx) error { return tx.CreateAssistant(ctx, userID, a) })
 	return a
 }
@@ -65,7 +66,8 @@ func TestCallsOfUsers(t *testing.T) {
 		phone := "+12025550199"
 		var ids []int64
 		for i := range 6 {
-			c := &parley.Call{AssistantID: a.ID, Type: parley.CallWeb, Status: parley.CallCompleted, EndedAt: parley.DateTime(100 + i), Node: "n"}
+			c := &parley.Call{AssistantID: a.ID, Type: parley.CallWeb, Status: parley.CallCompleted,
+				EndedAt: parley.DateTime(100 + i), Node: "n"}
 			switch i {
 			case 1:
 				c.Type, c.CustomerPhone = parley.CallInbound, &phone
@@ -82,9 +84,15 @@ func TestCallsOfUsers(t *testing.T) {
 			f    store.CallFilter
 			want []int // newest first
 		}{
-			"all": {store.CallFilter{}, []int{5, 4, 3, 2, 1, 0}}, "status": {store.CallFilter{Status: parley.CallRinging}, []int{2}}, "type": {store.CallFilter{Type: parley.CallInbound}, []int{1}},
-			"phone": {store.CallFilter{Phone: phone}, []int{1}}, "campaign": {store.CallFilter{CampaignID: 5}, []int{3}}, "assistant": {store.CallFilter{AssistantID: a.ID + 1}, nil},
-			"from": {store.CallFilter{From: parley.Now().Add(time.Hour)}, nil}, "to": {store.CallFilter{To: parley.Now().Add(time.Hour), Type: parley.CallWeb, Status: parley.CallCompleted}, []int{5, 4, 3, 0}},
+			"all":       {store.CallFilter{}, []int{5, 4, 3, 2, 1, 0}},
+			"status":    {store.CallFilter{Status: parley.CallRinging}, []int{2}},
+			"type":      {store.CallFilter{Type: parley.CallInbound}, []int{1}},
+			"phone":     {store.CallFilter{Phone: phone}, []int{1}},
+			"campaign":  {store.CallFilter{CampaignID: 5}, []int{3}},
+			"assistant": {store.CallFilter{AssistantID: a.ID + 1}, nil},
+			"from":      {store.CallFilter{From: parley.Now().Add(time.Hour)}, nil},
+			"to": {store.CallFilter{To: parley.Now().Add(time.Hour), Type: parley.CallWeb,
+				Status: parley.CallCompleted}, []int{5, 4, 3, 0}},
 		} {
 			list, total, err := db.Calls(t.Context(), u.ID, c.f, store.Page{Number: 1, Size: 10})
 			var got []int
@@ -95,10 +103,13 @@ func TestCallsOfUsers(t *testing.T) {
 				t.Errorf("%s: %v of %d: %v", name, got, total, err)
 			}
 		}
-		if list, total, err := db.Calls(t.Context(), u.ID, store.CallFilter{}, store.Page{Number: 2, Size: 4}); err != nil || total != 6 || len(list) != 2 || list[0].ID != ids[1] || list[0].AssistantName != "Anna" {
+		if list, total, err := db.Calls(t.Context(), u.ID, store.CallFilter{},
+			store.Page{Number: 2, Size: 4}); err != nil || total != 6 || len(list) != 2 || list[0].ID != ids[1] ||
+			list[0].AssistantName != "Anna" {
 			t.Errorf("second page: %+v of %d: %v", list, total, err)
 		}
-		if _, total, err := db.Calls(t.Context(), other.ID, store.CallFilter{}, store.Page{Number: 1, Size: 4}); err != nil || total != 0 {
+		if _, total, err := db.Calls(t.Context(), other.ID, store.CallFilter{},
+			store.Page{Number: 1, Size: 4}); err != nil || total != 0 {
 			t.Errorf("another sees %d: %v", total, err)
 		}
 		if n, err := db.LiveCalls(t.Context(), u.ID); err != nil || n != 1 {
@@ -113,7 +124,8 @@ func TestCallsOfUsers(t *testing.T) {
 			_, attempt := tx.AttemptCall(ctx, other.ID, 7, 2)
 			_, deleted := tx.DeleteCall(ctx, other.ID, ids[0])
 			_, assistant := tx.CallAssistant(ctx, other.ID, a.ID)
-			for name, err := range map[string]error{"read": read, "attempt": attempt, "hang up": tx.HangupCall(ctx, other.ID, ids[2]), "delete": deleted, "assistant": assistant} {
+			for name, err := range map[string]error{"read": read, "attempt": attempt,
+				"hang up": tx.HangupCall(ctx, other.ID, ids[2]), "delete": deleted, "assistant": assistant} {
 				if !store.IsNotFound(err) {
 					t.Errorf("%s: %v", name, err)
 				}
@@ -123,8 +135,12 @@ func TestCallsOfUsers(t *testing.T) {
 			}
 			return nil
 		})
-		again := &parley.Call{AssistantID: a.ID, Type: parley.CallOutbound, Status: parley.CallInitiated, LeadID: list7(), Attempt: 2}
-		err := db.Write(t.Context(), func(ctx context.Context, tx *store.Tx) error { return tx.CreateCall(ctx, u.ID, again) })
+		again := &parley.Call{AssistantID: a.ID, Type: parley.CallOutbound, Status: parley.CallInitiated,
+			LeadID: list7(), Attempt: 2}
+		err := db.Write(t.Context(), func(ctx context.Context,
+			tx *store.Tx) error {
+			return tx.CreateCall(ctx, u.ID, again)
+		})
 		if !store.Violates(err, "calls.lead_id, calls.attempt", "calls_attempt") {
 			t.Errorf("one attempt twice: %v", err)
 		}
@@ -156,7 +172,8 @@ func TestCallLeases(t *testing.T) {
 			}
 			return errors.Join(err, wrong)
 		})
-		if lost, err := db.LostCalls(t.Context(), later, 10); err != nil || !slices.Equal(lost, []int64{second.ID, others.ID}) {
+		if lost, err := db.LostCalls(t.Context(), later, 10); err != nil ||
+			!slices.Equal(lost, []int64{second.ID, others.ID}) {
 			t.Errorf("lost %v: %v", lost, err)
 		}
 		write(t, db, func(ctx context.Context, tx *store.Tx) error { return tx.HangupCall(ctx, u.ID, mine.ID) })
@@ -213,7 +230,8 @@ func TestForgetCalls(t *testing.T) {
 		u := storetest.User(t, db, 0)
 		a := spoken(t, db, u.ID)
 		for i := range 5 {
-			c := &parley.Call{AssistantID: a.ID, Type: parley.CallWeb, Status: parley.CallCompleted, EndedAt: parley.DateTime(10 + i), Recording: fmt.Sprintf("recordings/%d.wav", i)}
+			c := &parley.Call{AssistantID: a.ID, Type: parley.CallWeb, Status: parley.CallCompleted,
+				EndedAt: parley.DateTime(10 + i), Recording: fmt.Sprintf("recordings/%d.wav", i)}
 			write(t, db, func(ctx context.Context, tx *store.Tx) error { return tx.CreateCall(ctx, u.ID, c) })
 		}
 		live := &parley.Call{AssistantID: a.ID, Type: parley.CallWeb, Status: parley.CallInProgress}
@@ -233,13 +251,15 @@ func TestForgetCalls(t *testing.T) {
 			}
 			return err
 		})
-		if _, total, err := db.Calls(t.Context(), u.ID, store.CallFilter{}, store.Page{Number: 1, Size: 10}); err != nil || total != 2 {
+		if _, total, err := db.Calls(t.Context(), u.ID, store.CallFilter{},
+			store.Page{Number: 1, Size: 10}); err != nil || total != 2 {
 			t.Errorf("%d are left: %v", total, err)
 		}
 	})
 }
 
-// Processes judge one another by the database's clock, wherever their own clocks stand: what one writes of its calls is never of another clock.
+// Processes judge one another by the database's clock, wherever their own clocks stand: what one writes of its calls
+// is never of another clock.
 func TestCallsByTheDatabasesClock(t *testing.T) {
 	if !slices.Contains(storetest.Engines(), "postgres") {
 		return
@@ -252,7 +272,8 @@ func TestCallsByTheDatabasesClock(t *testing.T) {
 	}
 	defer conn.Close()
 	// A database whose clock is an hour ahead of ours.
-	for _, q := range []string{"CREATE SCHEMA ahead", "CREATE FUNCTION ahead.clock_timestamp() RETURNS timestamptz LANGUAGE sql AS $$ SELECT pg_catalog.clock_timestamp() + interval '1 hour' $$"} {
+	for _, q := range []string{"CREATE SCHEMA ahead",
+		"CREATE FUNCTION ahead.clock_timestamp() RETURNS timestamptz LANGUAGE sql AS $$ SELECT pg_catalog.clock_timestamp() + interval '1 hour' $$"} {
 		if _, err := conn.Exec(q); err != nil {
 			t.Fatal(err)
 		}
@@ -291,14 +312,18 @@ func TestRefused(t *testing.T) {
 		a := spoken(t, db, u.ID)
 		try := func(c *parley.Call) error {
 			c.AssistantID, c.Type, c.Status = a.ID, parley.CallWeb, parley.CallInitiated
-			return db.Write(t.Context(), func(ctx context.Context, tx *store.Tx) error { return tx.CreateCall(ctx, u.ID, c) })
+			return db.Write(t.Context(), func(ctx context.Context,
+				tx *store.Tx) error {
+				return tx.CreateCall(ctx, u.ID, c)
+			})
 		}
 		torn := parley.CallTool{FunctionCall: parley.FunctionCall{Name: "x", Arguments: json.RawMessage(`{"a":`)}}
 		if err := try(&parley.Call{FunctionCalls: []parley.CallTool{torn}}); !store.Refused(err) {
 			t.Errorf("broken JSON: %v", err)
 		}
 		foreign := db.Write(t.Context(), func(ctx context.Context, tx *store.Tx) error {
-			return tx.CreateCall(ctx, 9999, &parley.Call{AssistantID: a.ID, Type: parley.CallWeb, Status: parley.CallInitiated})
+			return tx.CreateCall(ctx, 9999, &parley.Call{AssistantID: a.ID, Type: parley.CallWeb,
+				Status: parley.CallInitiated})
 		})
 		if !store.Refused(foreign) {
 			t.Errorf("a user who isn't there: %v", foreign)

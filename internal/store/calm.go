@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Calm is a log handler that passes at most one line a second that says that the database does not answer, with how many it left out:
-// when it is away every loop and every request says so.
+// Calm is a log handler that passes at most one line a second that says that the database does not answer, with how
+// many it left out: when it is away every loop and every request says so.
 func Calm(h slog.Handler) slog.Handler { return calm{h, new(silence)} }
 
 type calm struct {
@@ -47,14 +47,16 @@ func (c calm) Handle(ctx context.Context, r slog.Record) error {
 	return c.Handler.Handle(ctx, r)
 }
 
-// tellsAway says whether one of a line's values is an error of a database that is away. The queue writes its errors as texts.
+// tellsAway says whether one of a line's values is an error of a database that is away. The queue writes its errors
+// as texts.
 func tellsAway(r slog.Record) (found bool) {
 	r.Attrs(func(a slog.Attr) bool {
 		switch v := a.Value.Any().(type) {
 		case error:
 			found = away(v)
 		case string:
-			found = strings.HasPrefix(a.Key, "err") && (strings.Contains(v, notReached) || strings.Contains(v, "SQLSTATE 57P0"))
+			found = strings.HasPrefix(a.Key, "err") &&
+				(strings.Contains(v, notReached) || strings.Contains(v, "SQLSTATE 57P0"))
 		}
 		return !found
 	})

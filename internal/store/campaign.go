@@ -37,7 +37,8 @@ func (q Query) campaign(ctx context.Context, s *bun.SelectQuery, userID, id int6
 // Campaigns are all the user's campaigns, newest first.
 func (q Query) Campaigns(ctx context.Context, userID int64) ([]parley.Campaign, error) {
 	list := []parley.Campaign{}
-	if err := q.q.NewSelect().Model(&list).Where("user_id = ?", userID).Where(alive).Order("id DESC").Scan(ctx); err != nil {
+	if err := q.q.NewSelect().Model(&list).Where("user_id = ?",
+		userID).Where(alive).Order("id DESC").Scan(ctx); err != nil {
 		return nil, err
 	}
 	return list, q.addNumbers(ctx, list)
@@ -81,13 +82,16 @@ func (tx *Tx) CreateCampaign(ctx context.Context, userID int64, c *parley.Campai
 }
 
 // campaignSettings are the columns that a user decides on.
-var campaignSettings = []string{"name", "assistant_id", "timezone", "max_calls_in_parallel", "mark_complete_when_no_leads", "allowed_hours_start_time",
-	"allowed_hours_end_time", "allowed_days", "max_retries", "retry_interval", "retry_on_voicemail", "retry_on_goal_incomplete", "goal_completion_variable"}
+var campaignSettings = []string{"name", "assistant_id", "timezone", "max_calls_in_parallel",
+	"mark_complete_when_no_leads", "allowed_hours_start_time",
+	"allowed_hours_end_time", "allowed_days", "max_retries", "retry_interval", "retry_on_voicemail",
+	"retry_on_goal_incomplete", "goal_completion_variable"}
 
 // SaveCampaign stores what a user decides on.
 func (tx *Tx) SaveCampaign(ctx context.Context, userID int64, c *parley.Campaign) error {
 	c.UpdatedAt = parley.Now()
-	res, err := tx.q.NewUpdate().Model(c).Column(campaignSettings...).Column("updated_at").Where("id = ? AND user_id = ?", c.ID, userID).Where(alive).Exec(ctx)
+	res, err := tx.q.NewUpdate().Model(c).Column(campaignSettings...).Column("updated_at").Where(
+		"id = ? AND user_id = ?", c.ID, userID).Where(alive).Exec(ctx)
 	if err := one(res, err, campaignNotFound); err != nil {
 		return err
 	}
@@ -118,14 +122,17 @@ func (tx *Tx) keepNumbers(ctx context.Context, c *parley.Campaign) error {
 // SaveCampaignRun stores what the running of a campaign changes: its status, its pause, its counts.
 func (tx *Tx) SaveCampaignRun(ctx context.Context, userID int64, c *parley.Campaign) error {
 	c.UpdatedAt = parley.Now()
-	res, err := tx.q.NewUpdate().Model(c).Column("status", "paused_until", "pause_reason", "started_at", "completed_at", "updated_at", "failing", "pauses",
-		"rotation", "answered", "voicemail", "busy", "no_answer", "failed", "canceled", "cost").Where("id = ? AND user_id = ?", c.ID, userID).Exec(ctx)
+	res, err := tx.q.NewUpdate().Model(c).Column("status", "paused_until", "pause_reason", "started_at",
+		"completed_at", "updated_at", "failing", "pauses",
+		"rotation", "answered", "voicemail", "busy", "no_answer", "failed", "canceled",
+		"cost").Where("id = ? AND user_id = ?", c.ID, userID).Exec(ctx)
 	return one(res, err, campaignNotFound)
 }
 
 // DeleteCampaign hides a campaign: it calls nobody more. Its leads are removed by EmptyCampaigns; its calls stay.
 func (tx *Tx) DeleteCampaign(ctx context.Context, userID, id int64) error {
-	res, err := tx.q.NewRaw("UPDATE campaigns SET deleted_at = ? WHERE id = ? AND user_id = ? AND "+alive, parley.Now(), id, userID).Exec(ctx)
+	res, err := tx.q.NewRaw("UPDATE campaigns SET deleted_at = ? WHERE id = ? AND user_id = ? AND "+alive,
+		parley.Now(), id, userID).Exec(ctx)
 	return one(res, err, campaignNotFound)
 }
 
@@ -136,10 +143,12 @@ func (q Query) UntidyLeads(ctx context.Context, now parley.Time) (untidy bool, e
 	return untidy, err
 }
 
-// EmptyCampaigns removes at most limit leads of deleted campaigns, of whatever user, and says whether there may be more.
+// EmptyCampaigns removes at most limit leads of deleted campaigns, of whatever user, and says whether there may be
+// more.
 func (tx *Tx) EmptyCampaigns(ctx context.Context, limit int) (more bool, err error) {
 	var ids []int64
-	err = tx.q.NewRaw("SELECT id FROM campaigns WHERE deleted_at > 0 AND NOT emptied ORDER BY id LIMIT 1").Scan(ctx, &ids)
+	err = tx.q.NewRaw("SELECT id FROM campaigns WHERE deleted_at > 0 AND NOT emptied ORDER BY id LIMIT 1").Scan(ctx,
+		&ids)
 	if err != nil || len(ids) == 0 {
 		return false, err
 	}
@@ -150,9 +159,11 @@ func (tx *Tx) EmptyCampaigns(ctx context.Context, limit int) (more bool, err err
 	return true, err
 }
 
-// deletedCampaigns are those of the user's whose leads are still there, and hidden with them. There are hardly ever any.
+// deletedCampaigns are those of the user's whose leads are still there, and hidden with them. There are hardly ever
+// any.
 func (q Query) deletedCampaigns(ctx context.Context, userID int64) (ids []int64, err error) {
-	err = q.q.NewRaw("SELECT id FROM campaigns WHERE user_id = ? AND deleted_at > 0 AND NOT emptied", userID).Scan(ctx, &ids)
+	err = q.q.NewRaw("SELECT id FROM campaigns WHERE user_id = ? AND deleted_at > 0 AND NOT emptied",
+		userID).Scan(ctx, &ids)
 	return ids, err
 }
 
@@ -163,7 +174,8 @@ func (q Query) LeadCounts(ctx context.Context, userID, id int64) (map[parley.Lea
 }
 
 // LeadCountsOf is LeadCounts of some of the user's campaigns.
-func (q Query) LeadCountsOf(ctx context.Context, userID int64, ids []int64) (map[int64]map[parley.LeadStatus]int64, error) {
+func (q Query) LeadCountsOf(ctx context.Context, userID int64, ids []int64) (map[int64]map[parley.LeadStatus]int64,
+	error) {
 	of := map[int64]map[parley.LeadStatus]int64{}
 	if len(ids) == 0 {
 		return of, nil
@@ -186,7 +198,8 @@ func (q Query) LeadCountsOf(ctx context.Context, userID int64, ids []int64) (map
 
 // CampaignCalls are the live calls of a campaign of the user's, the newest first.
 func (q Query) CampaignCalls(ctx context.Context, userID, id int64) (list []parley.Call, err error) {
-	err = q.calls(&list).Where("c.campaign_id = ? AND c.user_id = ? AND c.ended_at = 0", id, userID).OrderExpr("c.id DESC").Scan(ctx)
+	err = q.calls(&list).Where("c.campaign_id = ? AND c.user_id = ? AND c.ended_at = 0", id,
+		userID).OrderExpr("c.id DESC").Scan(ctx)
 	return list, err
 }
 
@@ -197,7 +210,8 @@ func (q Query) LeadsLeft(ctx context.Context, campaignID int64) (left bool, err 
 	return left, err
 }
 
-// CampaignState is a running campaign with all that decides whether it may call now. Nothing of it is counted in memory.
+// CampaignState is a running campaign with all that decides whether it may call now. Nothing of it is counted in
+// memory.
 type CampaignState struct {
 	parley.Campaign `bun:",extend"`
 
@@ -210,8 +224,10 @@ type CampaignState struct {
 	Live       int          `bun:"-"` // its calls
 }
 
-// RunningCampaigns are the campaigns in progress, of all users or of some, with the users' live calls, whatever those are for.
-func (q Query) RunningCampaigns(ctx context.Context, users ...int64) (list []CampaignState, live map[int64]int, err error) {
+// RunningCampaigns are the campaigns in progress, of all users or of some, with the users' live calls, whatever those
+// are for.
+func (q Query) RunningCampaigns(ctx context.Context, users ...int64) (list []CampaignState, live map[int64]int,
+	err error) {
 	now := parley.Now()
 	s := q.q.NewSelect().Model(&list).ModelTableExpr("campaigns AS c").ColumnExpr("c.*, u.plan, u.balance AS free").
 		ColumnExpr("(SELECT count(*) FROM leads WHERE campaign_id = c.id AND status = 'scheduled' AND due_at > ?) AS scheduled", now).
@@ -245,7 +261,8 @@ func (q Query) reserved(ctx context.Context, users []int64, now parley.Time) (ma
 		UserID int64
 		Amount parley.Money
 	}
-	s := q.q.NewSelect().TableExpr("reservations").ColumnExpr("user_id, sum(amount) AS amount").Where("expires_at > ?", now).GroupExpr("user_id")
+	s := q.q.NewSelect().TableExpr("reservations").ColumnExpr("user_id, sum(amount) AS amount").Where(
+		"expires_at > ?", now).GroupExpr("user_id")
 	if len(users) > 0 {
 		s.Where("user_id IN (?)", bun.List(users))
 	}
@@ -257,8 +274,8 @@ func (q Query) reserved(ctx context.Context, users []int64, now parley.Time) (ma
 	return of, err
 }
 
-// LockCampaign is a campaign in progress, kept from others until the transaction ends; nil where it is in progress no more, or another
-// has it just now.
+// LockCampaign is a campaign in progress, kept from others until the transaction ends; nil where it is in progress no
+// more, or another has it just now.
 func (tx *Tx) LockCampaign(ctx context.Context, id int64) (*parley.Campaign, error) {
 	list := make([]parley.Campaign, 0, 1)
 	s := tx.lock(tx.q.NewSelect().Model(&list).Where("id = ?", id).Where(campaignRuns), "UPDATE SKIP LOCKED")
@@ -268,7 +285,8 @@ func (tx *Tx) LockCampaign(ctx context.Context, id int64) (*parley.Campaign, err
 	return &list[0], tx.addNumbers(ctx, list)
 }
 
-// LockRun is a campaign of the user's, in whatever state and without its numbers, kept from others until the transaction ends.
+// LockRun is a campaign of the user's, in whatever state and without its numbers, kept from others until the
+// transaction ends.
 func (tx *Tx) LockRun(ctx context.Context, userID, id int64) (*parley.Campaign, error) {
 	c := new(parley.Campaign)
 	err := tx.locked(tx.q.NewSelect().Model(c).Where("id = ? AND user_id = ?", id, userID)).Scan(ctx)
@@ -277,15 +295,16 @@ func (tx *Tx) LockRun(ctx context.Context, userID, id int64) (*parley.Campaign, 
 
 // CampaignLive is how many calls a campaign has, or is about to have, by the state of this transaction.
 func (tx *Tx) CampaignLive(ctx context.Context, c *parley.Campaign, now parley.Time) (n int, err error) {
-	if err = tx.q.NewRaw("SELECT count(*) FROM leads WHERE campaign_id = ? AND status = 'scheduled' AND due_at > ?", c.ID, now).Scan(ctx, &n); err != nil {
+	if err = tx.q.NewRaw("SELECT count(*) FROM leads WHERE campaign_id = ? AND status = 'scheduled' AND due_at > ?",
+		c.ID, now).Scan(ctx, &n); err != nil {
 		return 0, err
 	}
 	live, err := tx.liveCalls(ctx, []int64{c.UserID}, map[int64]int{})
 	return n + live[c.ID], err
 }
 
-// PauseCampaign keeps a campaign in progress from calling for a while, and says why. Pauses that grow are the breaker's (see
-// parley.Campaign.Break); this one is for what the next try may find mended.
+// PauseCampaign keeps a campaign in progress from calling for a while, and says why. Pauses that grow are the
+// breaker's (see parley.Campaign.Break); this one is for what the next try may find mended.
 func (tx *Tx) PauseCampaign(ctx context.Context, userID, id int64, reason string, until parley.Time) error {
 	_, err := tx.q.NewRaw("UPDATE campaigns SET paused_until = ?, pause_reason = ? WHERE id = ? AND user_id = ? AND paused_until < ? AND "+campaignRuns,
 		until, reason, id, userID, until).Exec(ctx)
@@ -306,7 +325,8 @@ func (tx *Tx) RotateCampaign(ctx context.Context, id int64, calls int) error {
 }
 
 // liveCalls counts the live calls of some users, or of all, by campaign, and by user into byUser.
-func (q Query) liveCalls(ctx context.Context, users []int64, byUser map[int64]int) (byCampaign map[int64]int, err error) {
+func (q Query) liveCalls(ctx context.Context, users []int64, byUser map[int64]int) (byCampaign map[int64]int,
+	err error) {
 	var rows []struct {
 		UserID     int64
 		CampaignID int64

@@ -10,7 +10,8 @@ import (
 	"parley/internal/store/storetest"
 )
 
-// Who writes while the database is closed, or afterwards, hears so: a request that outlives a server that failed ends with an error.
+// Who writes while the database is closed, or afterwards, hears so: a request that outlives a server that failed ends
+// with an error.
 func TestWriteAfterClose(t *testing.T) {
 	for _, engine := range storetest.Engines() {
 		t.Run(engine, func(t *testing.T) {
@@ -23,7 +24,8 @@ func TestWriteAfterClose(t *testing.T) {
 						if i == 1 {
 							begun <- struct{}{}
 						}
-						if err := db.Write(context.Background(), func(context.Context, *store.Tx) error { return nil }); err != nil {
+						if err := db.Write(context.Background(),
+							func(context.Context, *store.Tx) error { return nil }); err != nil {
 							if engine == "sqlite" && !errors.Is(err, store.ErrClosed) {
 								t.Error(err)
 							}

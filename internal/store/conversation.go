@@ -17,7 +17,8 @@ const conversationNotFound = "Conversation not found"
 
 func (q Query) conversations(model any) *bun.SelectQuery {
 	return q.q.NewSelect().Model(model).ModelTableExpr("conversations AS c").ColumnExpr("c.*").
-		ColumnExpr("a.uuid AS assistant_uuid, a.name AS assistant_name").Join("JOIN assistants AS a ON a.id = c.assistant_id")
+		ColumnExpr("a.uuid AS assistant_uuid, a.name AS assistant_name").Join(
+		"JOIN assistants AS a ON a.id = c.assistant_id")
 }
 
 // Conversation is one of the user's conversations.
@@ -38,7 +39,8 @@ func (tx *Tx) ConversationForUpdate(ctx context.Context, id string) (*parley.Con
 }
 
 // CustomerConversation is the conversation of an assistant with a customer whom the channel calls identifier.
-func (q Query) CustomerConversation(ctx context.Context, assistantID int64, kind parley.ConversationType, identifier string) (*parley.Conversation, error) {
+func (q Query) CustomerConversation(ctx context.Context, assistantID int64, kind parley.ConversationType,
+	identifier string) (*parley.Conversation, error) {
 	return q.conversation(ctx, func(s *bun.SelectQuery) {
 		s.Where("c.assistant_id = ? AND c.type = ? AND c.external_identifier = ?", assistantID, kind, identifier)
 	})
@@ -62,7 +64,8 @@ type ConversationFilter struct {
 }
 
 // Conversations is a page of the user's conversations, newest first.
-func (q Query) Conversations(ctx context.Context, userID int64, f ConversationFilter, p Page) ([]parley.Conversation, int, error) {
+func (q Query) Conversations(ctx context.Context, userID int64, f ConversationFilter,
+	p Page) ([]parley.Conversation, int, error) {
 	list := []parley.Conversation{}
 	ids := q.q.NewSelect().TableExpr("conversations").Where("user_id = ?", userID)
 	only(ids, "type", f.Type)
@@ -80,7 +83,8 @@ func (q Query) Conversations(ctx context.Context, userID int64, f ConversationFi
 	return list, total, err
 }
 
-// ConversationSender is the number of ours that a conversation's customer writes to, where its channel has one: nil otherwise.
+// ConversationSender is the number of ours that a conversation's customer writes to, where its channel has one: nil
+// otherwise.
 func (q Query) ConversationSender(ctx context.Context, c *parley.Conversation) (*string, error) {
 	var phones []string
 	err := q.q.NewRaw(`SELECT s.phone_number FROM whatsapp_messages AS m JOIN whatsapp_senders AS s ON s.id = m.sender_id
@@ -102,7 +106,8 @@ func (tx *Tx) CreateConversation(ctx context.Context, c *parley.Conversation, fi
 	if err != nil || first == "" {
 		return err
 	}
-	return tx.insertMessage(ctx, &parley.Message{ConversationID: c.ID, Role: parley.RoleAssistant, Author: parley.AuthorAI, Content: first, CreatedAt: now})
+	return tx.insertMessage(ctx, &parley.Message{ConversationID: c.ID, Role: parley.RoleAssistant,
+		Author: parley.AuthorAI, Content: first, CreatedAt: now})
 }
 
 func (tx *Tx) insertMessage(ctx context.Context, m *parley.Message) error {
@@ -110,8 +115,8 @@ func (tx *Tx) insertMessage(ctx context.Context, m *parley.Message) error {
 	return err
 }
 
-// AddMessage stores a message, counts it and what it cost. The conversation, which must be the transaction's first lock, ends by silence
-// at endsAt again.
+// AddMessage stores a message, counts it and what it cost. The conversation, which must be the transaction's first
+// lock, ends by silence at endsAt again.
 func (tx *Tx) AddMessage(ctx context.Context, m *parley.Message, cost parley.Money, endsAt parley.Time) error {
 	m.CreatedAt = parley.DateTime(parley.Now())
 	res, err := tx.q.NewRaw(`UPDATE conversations SET message_count = message_count + 1, total_cost = total_cost + ?, ends_at = ?, ended_at = 0,
@@ -122,7 +127,8 @@ func (tx *Tx) AddMessage(ctx context.Context, m *parley.Message, cost parley.Mon
 	return tx.insertMessage(ctx, m)
 }
 
-// SettleMessage says that a customer's message waits no longer, and why it failed where it did (nil: it did not); false when it did not wait.
+// SettleMessage says that a customer's message waits no longer, and why it failed where it did (nil: it did not);
+// false when it did not wait.
 func (tx *Tx) SettleMessage(ctx context.Context, id int64, cost parley.Money, failure *string) (bool, error) {
 	return some(tx.q.NewRaw("UPDATE messages SET pending = FALSE, failed = ?, error = ?, cost = ? WHERE id = ? AND pending",
 		failure != nil, failure, cost, id).Exec(ctx))
@@ -131,7 +137,8 @@ func (tx *Tx) SettleMessage(ctx context.Context, id int64, cost parley.Money, fa
 // TryMessage counts an attempt to answer a pending message; 0 when it waits no longer.
 func (tx *Tx) TryMessage(ctx context.Context, id int64) (attempts int, err error) {
 	var list []int
-	err = tx.q.NewRaw("UPDATE messages SET attempts = attempts + 1 WHERE id = ? AND pending RETURNING attempts", id).Scan(ctx, &list)
+	err = tx.q.NewRaw("UPDATE messages SET attempts = attempts + 1 WHERE id = ? AND pending RETURNING attempts",
+		id).Scan(ctx, &list)
 	if len(list) == 0 {
 		return 0, err
 	}
@@ -150,7 +157,8 @@ func (tx *Tx) KeepMessageCall(ctx context.Context, messageID int64, n int, c par
 	if done {
 		row.Result = &c.Result
 	}
-	_, err := tx.q.NewInsert().Model(row).On("CONFLICT (message_id, n) DO UPDATE").Set("result = EXCLUDED.result").Exec(ctx)
+	_, err := tx.q.NewInsert().Model(row).On("CONFLICT (message_id, n) DO UPDATE").Set(
+		"result = EXCLUDED.result").Exec(ctx)
 	return err
 }
 
@@ -163,7 +171,8 @@ func (tx *Tx) DropMessageCalls(ctx context.Context, messageID int64) error {
 // MessageCalls are the tool calls of a conversation's messages that have no reply, by message and in order.
 func (q Query) MessageCalls(ctx context.Context, conversationID string) (map[int64][]parley.FunctionCall, error) {
 	var list []messageCall
-	err := q.q.NewSelect().Model(&list).Where("message_id IN (SELECT id FROM messages WHERE conversation_id = ?)", conversationID).
+	err := q.q.NewSelect().Model(&list).Where("message_id IN (SELECT id FROM messages WHERE conversation_id = ?)",
+		conversationID).
 		Order("message_id", "n").Scan(ctx)
 	calls := map[int64][]parley.FunctionCall{}
 	for _, c := range list {
@@ -171,7 +180,8 @@ func (q Query) MessageCalls(ctx context.Context, conversationID string) (map[int
 		if c.Result != nil {
 			result = *c.Result
 		}
-		calls[c.MessageID] = append(calls[c.MessageID], parley.FunctionCall{Name: c.Name, Arguments: c.Arguments, Result: result})
+		calls[c.MessageID] = append(calls[c.MessageID],
+			parley.FunctionCall{Name: c.Name, Arguments: c.Arguments, Result: result})
 	}
 	return calls, err
 }
@@ -200,7 +210,8 @@ func (q Query) Messages(ctx context.Context, conversationID string) ([]parley.Me
 // MessagesAfter are the messages of a conversation with a higher id, by id: what a live listener has not seen.
 func (q Query) MessagesAfter(ctx context.Context, conversationID string, id int64) ([]parley.Message, error) {
 	list := []parley.Message{}
-	err := q.q.NewSelect().Model(&list).Where("conversation_id = ? AND id > ?", conversationID, id).Order("id").Scan(ctx)
+	err := q.q.NewSelect().Model(&list).Where("conversation_id = ? AND id > ?", conversationID,
+		id).Order("id").Scan(ctx)
 	return list, err
 }
 
@@ -220,10 +231,14 @@ func (q Query) LastAsked(ctx context.Context, conversationID string) (*parley.Me
 
 // Pending is the oldest message of a conversation that waits for its reply, nil when none does.
 func (q Query) Pending(ctx context.Context, conversationID string) (*parley.Message, error) {
-	return first[parley.Message](ctx, q, func(s *bun.SelectQuery) { s.Where("conversation_id = ? AND pending", conversationID).Order("id") })
+	return first[parley.Message](ctx, q, func(s *bun.SelectQuery) {
+		s.Where("conversation_id = ? AND pending",
+			conversationID).Order("id")
+	})
 }
 
-// Lease makes owner the one who works on a conversation until then, unless another's lease runs; it renews owner's own, and ends a rest.
+// Lease makes owner the one who works on a conversation until then, unless another's lease runs; it renews owner's
+// own, and ends a rest.
 func (tx *Tx) Lease(ctx context.Context, conversationID, owner string, length time.Duration) (bool, error) {
 	now := parley.Now()
 	return some(tx.q.NewRaw("UPDATE conversations SET lease_owner = ?, lease_until = ? WHERE id = ? AND (lease_until < ? OR lease_owner IN (?, ''))",
@@ -242,7 +257,8 @@ func (tx *Tx) Rest(ctx context.Context, conversationID, owner string, until parl
 	return err
 }
 
-// Unattended are conversations that wait for a node: a message is pending, or silence has ended them, and nobody has the lease.
+// Unattended are conversations that wait for a node: a message is pending, or silence has ended them, and nobody has
+// the lease.
 func (q Query) Unattended(ctx context.Context, now parley.Time, limit int) (ids []string, err error) {
 	err = q.q.NewRaw(`SELECT id FROM conversations WHERE ends_at > 0 AND ends_at <= ? AND lease_until < ?
 		UNION SELECT c.id FROM messages m JOIN conversations c ON c.id = m.conversation_id WHERE m.pending AND c.lease_until < ?
@@ -250,22 +266,28 @@ func (q Query) Unattended(ctx context.Context, now parley.Time, limit int) (ids 
 	return ids, err
 }
 
-// EndConversation marks a conversation as ended by silence, with what was found out from it; false when it goes on or has ended already.
-func (tx *Tx) EndConversation(ctx context.Context, c *parley.Conversation, extracted map[string]any, now parley.Time) (bool, error) {
+// EndConversation marks a conversation as ended by silence, with what was found out from it; false when it goes on or
+// has ended already.
+func (tx *Tx) EndConversation(ctx context.Context, c *parley.Conversation, extracted map[string]any,
+	now parley.Time) (bool, error) {
 	c.Extracted, c.EndedAt = extracted, now
 	return some(tx.q.NewUpdate().Model(c).Column("extracted", "ended_at").Set("ends_at = 0").
 		Where("id = ? AND ends_at > 0 AND ends_at <= ?", c.ID, now).Exec(ctx))
 }
 
-// SetAI turns the assistant's replies on or off. Messages that wait when they are turned off wait no longer: somebody else answers.
+// SetAI turns the assistant's replies on or off. Messages that wait when they are turned off wait no longer: somebody
+// else answers.
 func (tx *Tx) SetAI(ctx context.Context, userID int64, id string, on bool) error {
-	res, err := tx.q.NewRaw("UPDATE conversations SET ai_enabled = ? WHERE id = ? AND user_id = ?", on, id, userID).Exec(ctx)
+	res, err := tx.q.NewRaw("UPDATE conversations SET ai_enabled = ? WHERE id = ? AND user_id = ?", on, id,
+		userID).Exec(ctx)
 	return one(res, err, conversationNotFound)
 }
 
-// AddVariables puts values over a conversation's variables, as they are when it has the row to itself. Those that visitors names come from
-// the customer: they go over what a customer gave before, and never over what the assistant's owner gave.
-func (tx *Tx) AddVariables(ctx context.Context, c *parley.Conversation, vars map[string]string, visitors []string) error {
+// AddVariables puts values over a conversation's variables, as they are when it has the row to itself. Those that
+// visitors names come from the customer: they go over what a customer gave before, and never over what the
+// assistant's owner gave.
+func (tx *Tx) AddVariables(ctx context.Context, c *parley.Conversation, vars map[string]string,
+	visitors []string) error {
 	if len(vars) == 0 {
 		return nil
 	}
@@ -280,7 +302,8 @@ func (tx *Tx) AddVariables(ctx context.Context, c *parley.Conversation, vars map
 	names := strings.Fields(now.VisitorNames)
 	for k, v := range vars {
 		_, there := merged[k]
-		visitor, before := slices.Contains(visitors, k), slices.Contains(names, k) || now.VisitorNames == parley.EveryVisitor
+		visitor, before := slices.Contains(visitors, k), slices.Contains(names, k) ||
+			now.VisitorNames == parley.EveryVisitor
 		switch {
 		case visitor && there && !before:
 			continue
@@ -302,13 +325,15 @@ func (tx *Tx) AddVariables(ctx context.Context, c *parley.Conversation, vars map
 
 // DeleteConversation removes a conversation with its messages. What it cost stays in the ledger.
 func (tx *Tx) DeleteConversation(ctx context.Context, userID int64, id string) error {
-	res, err := tx.q.NewDelete().Model((*parley.Conversation)(nil)).Where("id = ? AND user_id = ?", id, userID).Exec(ctx)
+	res, err := tx.q.NewDelete().Model((*parley.Conversation)(nil)).Where("id = ? AND user_id = ?", id,
+		userID).Exec(ctx)
 	return one(res, err, conversationNotFound)
 }
 
-// EraseCustomer removes what the user's conversations and campaigns hold of a customer, by phone number or the channel's name for them: one
-// step of it, that says how many conversations are gone and whether there is more.
-func (tx *Tx) EraseCustomer(ctx context.Context, userID int64, identifier string) (conversations int, more bool, err error) {
+// EraseCustomer removes what the user's conversations and campaigns hold of a customer, by phone number or the
+// channel's name for them: one step of it, that says how many conversations are gone and whether there is more.
+func (tx *Tx) EraseCustomer(ctx context.Context, userID int64, identifier string) (conversations int, more bool,
+	err error) {
 	for _, statement := range []string{
 		"DELETE FROM webhook_deliveries WHERE id IN (SELECT id FROM webhook_deliveries WHERE user_id = ? AND customer_phone = ? LIMIT ?)",
 		// The blacklist keeps the number: it is there for the customer's sake.
@@ -331,17 +356,23 @@ func (tx *Tx) EraseCustomer(ctx context.Context, userID int64, identifier string
 	return conversations, more || rest, err
 }
 
-// ForgetConversations removes conversations that nothing was said in since a time: one step of it, that says whether there is more.
+// ForgetConversations removes conversations that nothing was said in since a time: one step of it, that says whether
+// there is more.
 func (tx *Tx) ForgetConversations(ctx context.Context, before parley.Time) (more bool, err error) {
-	_, more, err = tx.removeConversations(ctx, func(s *bun.SelectQuery) { s.Where("updated_at < ?", before).Order("updated_at") })
+	_, more, err = tx.removeConversations(ctx, func(s *bun.SelectQuery) {
+		s.Where("updated_at < ?",
+			before).Order("updated_at")
+	})
 	return more, err
 }
 
 // Step is about how many rows a step of removing takes: some milliseconds of everybody's writes.
 const Step = 500
 
-// removeConversations removes a few of the conversations that which picks, with their messages; those of a long one in steps of their own.
-func (tx *Tx) removeConversations(ctx context.Context, which func(*bun.SelectQuery)) (removed int, more bool, err error) {
+// removeConversations removes a few of the conversations that which picks, with their messages; those of a long one
+// in steps of their own.
+func (tx *Tx) removeConversations(ctx context.Context, which func(*bun.SelectQuery)) (removed int, more bool,
+	err error) {
 	var ids []string
 	s := tx.q.NewSelect().Table("conversations").Column("id").Limit(Step / 10)
 	which(s)
@@ -359,7 +390,8 @@ func (tx *Tx) removeConversations(ctx context.Context, which func(*bun.SelectQue
 
 // LastMessage is the id of a conversation's newest message, 0 when it has none.
 func (q Query) LastMessage(ctx context.Context, conversationID string) (id int64, err error) {
-	err = q.q.NewRaw("SELECT coalesce(max(id), 0) FROM messages WHERE conversation_id = ?", conversationID).Scan(ctx, &id)
+	err = q.q.NewRaw("SELECT coalesce(max(id), 0) FROM messages WHERE conversation_id = ?",
+		conversationID).Scan(ctx, &id)
 	return id, err
 }
 
@@ -369,7 +401,8 @@ func (q Query) LastMessages(ctx context.Context, conversationIDs []string) (map[
 		return nil, nil
 	}
 	var list []parley.Message
-	newest := q.q.NewSelect().TableExpr("messages").ColumnExpr("max(id)").Where("conversation_id IN (?)", bun.List(conversationIDs)).GroupExpr("conversation_id")
+	newest := q.q.NewSelect().TableExpr("messages").ColumnExpr("max(id)").Where("conversation_id IN (?)",
+		bun.List(conversationIDs)).GroupExpr("conversation_id")
 	if err := q.q.NewSelect().Model(&list).Where("id IN (?)", newest).Scan(ctx); err != nil {
 		return nil, err
 	}

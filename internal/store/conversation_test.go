@@ -16,14 +16,17 @@ func TestLastMessages(t *testing.T) {
 		u := storetest.User(t, db, parley.USD)
 		a := assistant(t, db, u.ID, nil)
 		var ids []string
-		for _, said := range [][]string{{"Hello", "One", "Two"}, {"Good day"}, {""}} { // the first words, then the customer's
-			c := &parley.Conversation{UserID: u.ID, AssistantID: a.ID, Type: parley.WidgetConversation, Variables: map[string]string{}}
+		// the first words, then the customer's
+		for _, said := range [][]string{{"Hello", "One", "Two"}, {"Good day"}, {""}} {
+			c := &parley.Conversation{UserID: u.ID, AssistantID: a.ID, Type: parley.WidgetConversation,
+				Variables: map[string]string{}}
 			write(t, db, func(ctx context.Context, tx *store.Tx) error {
 				if err := tx.CreateConversation(ctx, c, said[0]); err != nil {
 					return err
 				}
 				for _, text := range said[1:] {
-					m := &parley.Message{ConversationID: c.ID, Role: parley.RoleUser, Author: parley.AuthorCustomer, Content: text}
+					m := &parley.Message{ConversationID: c.ID, Role: parley.RoleUser, Author: parley.AuthorCustomer,
+						Content: text}
 					if err := tx.AddMessage(ctx, m, 0, parley.Now()); err != nil {
 						return err
 					}
@@ -42,13 +45,14 @@ func TestLastMessages(t *testing.T) {
 	})
 }
 
-// What a customer calls themselves goes over what they said before, and never over what the assistant's owner said; whose a value is stays
-// known.
+// What a customer calls themselves goes over what they said before, and never over what the assistant's owner said;
+// whose a value is stays known.
 func TestAddVariables(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		u := storetest.User(t, db, parley.USD)
 		a := assistant(t, db, u.ID, nil)
-		c := &parley.Conversation{UserID: u.ID, AssistantID: a.ID, Type: parley.WhatsAppConversation, Variables: map[string]string{"customer_name": "eve"}, VisitorNames: "customer_name"}
+		c := &parley.Conversation{UserID: u.ID, AssistantID: a.ID, Type: parley.WhatsAppConversation,
+			Variables: map[string]string{"customer_name": "eve"}, VisitorNames: "customer_name"}
 		write(t, db, func(ctx context.Context, tx *store.Tx) error { return tx.CreateConversation(ctx, c, "") })
 		for i, step := range []struct {
 			vars           map[string]string
@@ -58,7 +62,8 @@ func TestAddVariables(t *testing.T) {
 			{map[string]string{"customer_name": "Eve"}, []string{"customer_name"}, "map[]", "map[customer_name:Eve]"},
 			{map[string]string{"plan": "gold"}, nil, "map[plan:gold]", "map[customer_name:Eve]"},
 			{map[string]string{"customer_name": "Ana"}, nil, "map[customer_name:Ana plan:gold]", "map[]"},
-			{map[string]string{"customer_name": "Eve", "plan": "free", "mood": "good"}, []string{"customer_name", "plan", "mood"}, "map[customer_name:Ana plan:gold]", "map[mood:good]"},
+			{map[string]string{"customer_name": "Eve", "plan": "free", "mood": "good"},
+				[]string{"customer_name", "plan", "mood"}, "map[customer_name:Ana plan:gold]", "map[mood:good]"},
 		} {
 			write(t, db, func(ctx context.Context, tx *store.Tx) error {
 				return tx.AddVariables(ctx, c, step.vars, step.visitors)

@@ -1,13 +1,13 @@
-// Package store is the database: SQLite inside, or PostgreSQL when one machine is not enough. SQL lives here and nowhere else, one file
-// per aggregate, one method body for both engines. Every method that reads or writes a user's things takes the user's id first, and
-// answers parley.NotFound alike for what is unknown and what is another user's.
+// Package store is the database: SQLite inside, or PostgreSQL when one machine is not enough. SQL lives here and
+// nowhere else, one file per aggregate, one method body for both engines. Every method that reads or writes a user's
+// things takes the user's id first, and answers parley.NotFound alike for what is unknown and what is another user's.
 //
 // # Durability
 //
-// SQLite runs in WAL mode with synchronous=FULL: every commit is synced to disk before it is acknowledged, so neither a killed process
-// nor a power loss takes back what was answered (NORMAL, the usual choice, would lose the last commits at a power loss). What that sync
-// costs is shared: writes that wait for each other commit together (see write.go). PostgreSQL keeps its own default, synchronous_commit
-// = on, which says the same.
+// SQLite runs in WAL mode with synchronous=FULL: every commit is synced to disk before it is acknowledged, so neither
+// a killed process nor a power loss takes back what was answered (NORMAL, the usual choice, would lose the last
+// commits at a power loss). What that sync costs is shared: writes that wait for each other commit together (see
+// write.go). PostgreSQL keeps its own default, synchronous_commit = on, which says the same.
 package store
 
 import (
@@ -33,8 +33,8 @@ import (
 	"parley"
 )
 
-// Query holds what can be read: a DB and a Tx both embed it, so that a question is asked in the same words inside and outside a
-// transaction.
+// Query holds what can be read: a DB and a Tx both embed it, so that a question is asked in the same words inside and
+// outside a transaction.
 type Query struct {
 	q      bun.IDB
 	sqlite bool
@@ -124,7 +124,8 @@ func newDB(read, write *bun.DB, postgres *patience, o Options) (*DB, error) {
 	if o.Watch != nil {
 		read, write = read.WithQueryHook(o.Watch), write.WithQueryHook(o.Watch)
 	}
-	db := &DB{Query: Query{q: read, sqlite: postgres == nil, box: b, news: make(chan struct{}, 1)}, read: read, write: write, postgres: postgres}
+	db := &DB{Query: Query{q: read, sqlite: postgres == nil, box: b, news: make(chan struct{}, 1)}, read: read,
+		write: write, postgres: postgres}
 	if db.jobs, err = inserter(write.DB, db.sqlite); err != nil {
 		return nil, err
 	}
@@ -148,7 +149,8 @@ func (db *DB) Close() error {
 	return db.write.Close()
 }
 
-// SQL is what package search asks with: its tables are its own, and written and read by nobody else. Every other question has a method here.
+// SQL is what package search asks with: its tables are its own, and written and read by nobody else. Every other
+// question has a method here.
 func (q Query) SQL() bun.IDB { return q.q }
 
 // SQLite says which engine it is.
@@ -160,7 +162,8 @@ func (db *DB) Ping(ctx context.Context) error {
 	return db.q.NewRaw("SELECT 1").Scan(ctx, &one)
 }
 
-// locked keeps the rows that are read from others until the transaction ends. SQLite has one writer and needs no clause for it.
+// locked keeps the rows that are read from others until the transaction ends. SQLite has one writer and needs no
+// clause for it.
 func (q Query) locked(s *bun.SelectQuery) *bun.SelectQuery { return q.lock(s, "UPDATE") }
 
 // lock is locked in another way than the usual one: of one table of a join, or together with other readers.
@@ -179,7 +182,8 @@ func (q Query) skipLocked() string {
 	return " FOR UPDATE SKIP LOCKED"
 }
 
-// Backup writes a consistent copy of a SQLite database to a file that does not exist yet, also while a server runs on it.
+// Backup writes a consistent copy of a SQLite database to a file that does not exist yet, also while a server runs on
+// it.
 func (db *DB) Backup(ctx context.Context, path string) error {
 	if !db.SQLite() {
 		return errors.New("this database is PostgreSQL: back it up with pg_dump")
@@ -235,8 +239,8 @@ func first[T any](ctx context.Context, q Query, which func(*bun.SelectQuery)) (*
 	return &list[0], nil
 }
 
-// Violates says whether err is a unique or foreign-key rule of the schema that was broken, by the name of its index or by
-// "table.column" (SQLite names a plain unique index by its columns).
+// Violates says whether err is a unique or foreign-key rule of the schema that was broken, by the name of its index
+// or by "table.column" (SQLite names a plain unique index by its columns).
 func Violates(err error, names ...string) bool {
 	var text string
 	var pg *pgconn.PgError

@@ -45,7 +45,8 @@ func (q Query) Documents(ctx context.Context, userID, knowledgebaseID int64) ([]
 
 func (q Query) ownKnowledgebase(ctx context.Context, userID, id int64) error {
 	var one int
-	err := q.q.NewRaw("SELECT 1 FROM knowledgebases WHERE id = ? AND user_id = ? AND deleted_at = 0", id, userID).Scan(ctx, &one)
+	err := q.q.NewRaw("SELECT 1 FROM knowledgebases WHERE id = ? AND user_id = ? AND deleted_at = 0", id,
+		userID).Scan(ctx, &one)
 	return notFound(err, knowledgebaseNotFound)
 }
 
@@ -82,7 +83,8 @@ func (tx *Tx) CreateDocument(ctx context.Context, userID, knowledgebaseID int64,
 	if err := tx.ownKnowledgebase(ctx, userID, knowledgebaseID); err != nil {
 		return err
 	}
-	d.ID, d.KnowledgebaseID, d.Status, d.Run, d.CreatedAt = 0, knowledgebaseID, parley.KnowledgeProcessing, 1, parley.Now()
+	d.ID, d.KnowledgebaseID, d.Status, d.Run, d.CreatedAt = 0, knowledgebaseID, parley.KnowledgeProcessing, 1,
+		parley.Now()
 	d.UpdatedAt = d.CreatedAt
 	_, err := tx.q.NewInsert().Model(d).Exec(ctx)
 	d.Complete()
@@ -92,13 +94,14 @@ func (tx *Tx) CreateDocument(ctx context.Context, userID, knowledgebaseID int64,
 // SaveDocument stores a changed name and description.
 func (tx *Tx) SaveDocument(ctx context.Context, userID int64, d *parley.Document) error {
 	d.UpdatedAt = parley.Now()
-	res, err := tx.q.NewUpdate().Model(d).Column("name", "description", "updated_at").Where("id = ? AND deleted_at = 0", d.ID).
+	res, err := tx.q.NewUpdate().Model(d).Column("name", "description",
+		"updated_at").Where("id = ? AND deleted_at = 0", d.ID).
 		Where("knowledgebase_id IN (SELECT id FROM knowledgebases WHERE user_id = ?)", userID).Exec(ctx)
 	return one(res, err, documentNotFound)
 }
 
-// AgainDocument puts a document into processing anew; what is found of it stays until that has succeeded. false says that it is in
-// processing already.
+// AgainDocument puts a document into processing anew; what is found of it stays until that has succeeded. false says
+// that it is in processing already.
 func (tx *Tx) AgainDocument(ctx context.Context, userID int64, d *parley.Document) (bool, error) {
 	d.UpdatedAt = parley.Now()
 	var run []int64
@@ -130,30 +133,34 @@ func (tx *Tx) HideDocument(ctx context.Context, userID, knowledgebaseID, id int6
 }
 
 func (tx *Tx) revise(ctx context.Context, knowledgebaseID int64) error {
-	_, err := tx.q.NewRaw("UPDATE knowledgebases SET revision = revision + 1, updated_at = ? WHERE id = ?", parley.Now(), knowledgebaseID).Exec(ctx)
+	_, err := tx.q.NewRaw("UPDATE knowledgebases SET revision = revision + 1, updated_at = ? WHERE id = ?",
+		parley.Now(), knowledgebaseID).Exec(ctx)
 	return err
 }
 
-// AnyDocument is a document for the one who processes it, nil when it is gone; hidden says that it is deleted and not yet forgotten.
+// AnyDocument is a document for the one who processes it, nil when it is gone; hidden says that it is deleted and not
+// yet forgotten.
 func (q Query) AnyDocument(ctx context.Context, id int64) (d *parley.Document, hidden bool, err error) {
 	var list []struct {
 		parley.Document `bun:",extend"`
 		DeletedAt       parley.Time
 	}
-	err = q.q.NewSelect().Model(&list).ModelTableExpr("documents AS d").ColumnExpr("d.*").Where("d.id = ?", id).Scan(ctx)
+	err = q.q.NewSelect().Model(&list).ModelTableExpr("documents AS d").ColumnExpr("d.*").Where("d.id = ?",
+		id).Scan(ctx)
 	if err != nil || len(list) == 0 {
 		return nil, false, err
 	}
 	return &list[0].Document, list[0].DeletedAt > 0, nil
 }
 
-// LeaseDocument makes the caller the one who processes a run of a document; nil when somebody does already, or it is wanted no more.
-// Expired leases are taken over.
+// LeaseDocument makes the caller the one who processes a run of a document; nil when somebody does already, or it is
+// wanted no more. Expired leases are taken over.
 func (tx *Tx) LeaseDocument(ctx context.Context, id, run int64, length time.Duration) (*parley.Document, error) {
 	now := parley.Now()
 	var list []parley.Document
 	err := tx.q.NewUpdate().Model(&list).Set("lease_until = ?", now.Add(length)).
-		Where("id = ? AND run = ? AND status = ? AND deleted_at = 0 AND lease_until < ?", id, run, parley.KnowledgeProcessing, now).
+		Where("id = ? AND run = ? AND status = ? AND deleted_at = 0 AND lease_until < ?", id, run,
+			parley.KnowledgeProcessing, now).
 		Returning("*").Scan(ctx)
 	if err != nil || len(list) == 0 {
 		return nil, err
@@ -162,7 +169,8 @@ func (tx *Tx) LeaseDocument(ctx context.Context, id, run int64, length time.Dura
 }
 
 // RenewDocument keeps a lease and tells the progress; false when the run is wanted no more.
-func (tx *Tx) RenewDocument(ctx context.Context, d *parley.Document, p parley.Progress, length time.Duration) (bool, error) {
+func (tx *Tx) RenewDocument(ctx context.Context, d *parley.Document, p parley.Progress, length time.Duration) (bool,
+	error) {
 	return some(tx.q.NewRaw(`UPDATE documents SET lease_until = ?, progress_done = ?, progress_total = ?
 		WHERE id = ? AND run = ? AND status = ? AND deleted_at = 0`,
 		parley.Now().Add(length), p.Done, p.Total, d.ID, d.Run, parley.KnowledgeProcessing).Exec(ctx))
@@ -181,7 +189,8 @@ func (q Query) DocumentOwner(ctx context.Context, id int64) (userID int64, err e
 	return ids[0], nil
 }
 
-// FreePlaces is how many more documents of a user may be processed, of so many. Transactions that ask for the same user wait for each other.
+// FreePlaces is how many more documents of a user may be processed, of so many. Transactions that ask for the same
+// user wait for each other.
 func (tx *Tx) FreePlaces(ctx context.Context, userID int64, places int) (int, error) {
 	if err := tx.LockUser(ctx, userID); err != nil {
 		return 0, err
@@ -230,12 +239,13 @@ func (q Query) LapsedDocuments(ctx context.Context, now parley.Time, limit int) 
 
 // UnleaseDocument gives a lease back, for the next one who tries.
 func (tx *Tx) UnleaseDocument(ctx context.Context, d *parley.Document) error {
-	_, err := tx.q.NewRaw("UPDATE documents SET lease_until = 0 WHERE id = ? AND run = ? AND status = 'processing'", d.ID, d.Run).Exec(ctx)
+	_, err := tx.q.NewRaw("UPDATE documents SET lease_until = 0 WHERE id = ? AND run = ? AND status = 'processing'",
+		d.ID, d.Run).Exec(ctx)
 	return err
 }
 
-// FinishDocument ends a run. With failure "" its passages, which are all stored, become the ones that are found, in this one step;
-// otherwise those of an earlier run stay. false says that the run was wanted no more.
+// FinishDocument ends a run. With failure "" its passages, which are all stored, become the ones that are found, in
+// this one step; otherwise those of an earlier run stay. false says that the run was wanted no more.
 func (tx *Tx) FinishDocument(ctx context.Context, d *parley.Document, failure string) (bool, error) {
 	if err := tx.LockKnowledgebase(ctx, d.KnowledgebaseID); err != nil {
 		return false, err

@@ -16,10 +16,11 @@ import (
 
 const deliveryNotFound = "Webhook delivery not found"
 
-// Deliveries that are due are found by lane: a lane is an endpoint of a user's, and what waits in one costs nothing to pass by, however
-// much it is.
+// Deliveries that are due are found by lane: a lane is an endpoint of a user's, and what waits in one costs nothing
+// to pass by, however much it is.
 
-// lane names a user's endpoint; User reads the user back. That two of one user's endpoints share a lane by chance does no harm.
+// lane names a user's endpoint; User reads the user back. That two of one user's endpoints share a lane by chance
+// does no harm.
 func lane(userID int64, url string) int64 {
 	sum := sha256.Sum256([]byte(url))
 	return userID<<20 | int64(binary.BigEndian.Uint32(sum[:])>>12)
@@ -34,8 +35,8 @@ func (db *DB) WatchDeliveries() <-chan struct{} { return db.news }
 // WarnBelow sets the balance below which accounts are told so, once per fall. Call it before anything is charged.
 func (db *DB) WarnBelow(threshold parley.Money) { db.threshold = threshold }
 
-// EnqueueDelivery has an event delivered: at once, and until its schedule is used up, from the moment that this transaction is committed.
-// A nil delivery, of an event that has no endpoint, is no delivery.
+// EnqueueDelivery has an event delivered: at once, and until its schedule is used up, from the moment that this
+// transaction is committed. A nil delivery, of an event that has no endpoint, is no delivery.
 func (tx *Tx) EnqueueDelivery(ctx context.Context, userID int64, d *parley.Delivery) error {
 	if d == nil {
 		return nil
@@ -73,7 +74,8 @@ func (q Query) wake() {
 	}
 }
 
-// DueLanes are the lanes in which a delivery is due. The index is read one step per lane that has something pending, not per delivery.
+// DueLanes are the lanes in which a delivery is due. The index is read one step per lane that has something pending,
+// not per delivery.
 func (q Query) DueLanes(ctx context.Context, now parley.Time) (lanes []int64, err error) {
 	const next = "SELECT lane FROM webhook_deliveries WHERE next_attempt_at > 0 AND lane > %s ORDER BY lane LIMIT 1"
 	err = q.q.NewRaw(`WITH RECURSIVE lanes (lane) AS (
@@ -84,25 +86,28 @@ func (q Query) DueLanes(ctx context.Context, now parley.Time) (lanes []int64, er
 	return lanes, err
 }
 
-// ClaimDeliveries takes at most n due deliveries of a lane for the caller, longest due first, until then: if the caller has not noted an
-// attempt by that time they are due again.
-func (tx *Tx) ClaimDeliveries(ctx context.Context, lane int64, n int, now, until parley.Time) (list []parley.Delivery, err error) {
+// ClaimDeliveries takes at most n due deliveries of a lane for the caller, longest due first, until then: if the
+// caller has not noted an attempt by that time they are due again.
+func (tx *Tx) ClaimDeliveries(ctx context.Context, lane int64, n int, now,
+	until parley.Time) (list []parley.Delivery, err error) {
 	err = tx.q.NewRaw(`UPDATE webhook_deliveries SET next_attempt_at = ? WHERE id IN (SELECT id FROM webhook_deliveries
 		WHERE lane = ? AND next_attempt_at > 0 AND next_attempt_at <= ? ORDER BY next_attempt_at, id LIMIT ?`+tx.skipLocked()+`) RETURNING *`,
 		until, lane, now, n).Scan(ctx, &list)
 	return list, err
 }
 
-// NoteAttempt stores an attempt at a delivery that was claimed, and what becomes of it (see parley.Delivery.Note). An endpoint that is
-// gone is disabled. A delivery that was deleted meanwhile stays so.
-func (tx *Tx) NoteAttempt(ctx context.Context, claimed *parley.Delivery, a *parley.DeliveryAttempt, jitter float64) (*parley.Delivery, error) {
+// NoteAttempt stores an attempt at a delivery that was claimed, and what becomes of it (see parley.Delivery.Note). An
+// endpoint that is gone is disabled. A delivery that was deleted meanwhile stays so.
+func (tx *Tx) NoteAttempt(ctx context.Context, claimed *parley.Delivery, a *parley.DeliveryAttempt,
+	jitter float64) (*parley.Delivery, error) {
 	d := new(parley.Delivery)
 	err := tx.locked(tx.q.NewSelect().Model(d).Where("id = ?", claimed.ID)).Scan(ctx)
 	if err != nil {
 		return nil, notFound(err, deliveryNotFound)
 	}
 	d.Note(a, d.NextAttemptAt == claimed.NextAttemptAt, jitter)
-	_, err = tx.q.NewUpdate().Model(d).Column("status", "attempts", "last_status", "last_error", "answer", "next_attempt_at").WherePK().Exec(ctx)
+	_, err = tx.q.NewUpdate().Model(d).Column("status", "attempts", "last_status", "last_error", "answer",
+		"next_attempt_at").WherePK().Exec(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -117,16 +122,19 @@ func (tx *Tx) keepAttempt(ctx context.Context, d *parley.Delivery, a *parley.Del
 	return tx.disableEndpoint(ctx, d.UserID, d.URL)
 }
 
-// disableEndpoint does for a URL that wants no more what its user would do: it is taken out wherever it stands, and what waits for it has
-// failed. The post-call URL stays, switched off, as disable-webhook leaves it.
+// disableEndpoint does for a URL that wants no more what its user would do: it is taken out wherever it stands, and
+// what waits for it has failed. The post-call URL stays, switched off, as disable-webhook leaves it.
 func (tx *Tx) disableEndpoint(ctx context.Context, userID int64, url string) error {
-	for _, set := range []string{"is_webhook_active = FALSE WHERE is_webhook_active AND webhook_url = ?", "inbound_webhook_url = NULL WHERE inbound_webhook_url = ?",
+	for _, set := range []string{"is_webhook_active = FALSE WHERE is_webhook_active AND webhook_url = ?",
+		"inbound_webhook_url = NULL WHERE inbound_webhook_url = ?",
 		"conversation_ended_webhook_url = NULL WHERE conversation_ended_webhook_url = ?"} {
-		if _, err := tx.q.NewRaw("UPDATE assistants SET updated_at = ?, "+set+" AND user_id = ?", parley.Now(), url, userID).Exec(ctx); err != nil {
+		if _, err := tx.q.NewRaw("UPDATE assistants SET updated_at = ?, "+set+" AND user_id = ?", parley.Now(), url,
+			userID).Exec(ctx); err != nil {
 			return err
 		}
 	}
-	if _, err := tx.q.NewRaw("UPDATE users SET webhook_url = '' WHERE id = ? AND webhook_url = ?", userID, url).Exec(ctx); err != nil {
+	if _, err := tx.q.NewRaw("UPDATE users SET webhook_url = '' WHERE id = ? AND webhook_url = ?", userID,
+		url).Exec(ctx); err != nil {
 		return err
 	}
 	_, err := tx.q.NewRaw(`UPDATE webhook_deliveries SET status = ?, last_error = ?, next_attempt_at = 0
@@ -137,7 +145,8 @@ func (tx *Tx) disableEndpoint(ctx context.Context, userID int64, url string) err
 
 // SetWebhookURL says where the account's own events go, "" for nowhere.
 func (tx *Tx) SetWebhookURL(ctx context.Context, userID int64, url string) error {
-	res, err := tx.q.NewRaw("UPDATE users SET webhook_url = ?, updated_at = ? WHERE id = ?", url, parley.Now(), userID).Exec(ctx)
+	res, err := tx.q.NewRaw("UPDATE users SET webhook_url = ?, updated_at = ? WHERE id = ?", url, parley.Now(),
+		userID).Exec(ctx)
 	return one(res, err, "User not found")
 }
 
@@ -152,12 +161,15 @@ func (q Query) Delivery(ctx context.Context, userID, id int64) (*parley.Delivery
 func (q Query) DeliveryLog(ctx context.Context, userID, id int64) ([]parley.DeliveryAttempt, error) {
 	list := []parley.DeliveryAttempt{}
 	err := q.q.NewSelect().Model(&list).Where("delivery_id = ?", id).
-		Where("EXISTS (SELECT 1 FROM webhook_deliveries WHERE id = ? AND user_id = ?)", id, userID).Order("id").Scan(ctx)
+		Where("EXISTS (SELECT 1 FROM webhook_deliveries WHERE id = ? AND user_id = ?)", id,
+			userID).Order("id").Scan(ctx)
 	return list, err
 }
 
-// Deliveries is a page of the user's deliveries, newest first, without their payloads; of one event or status unless they are "".
-func (q Query) Deliveries(ctx context.Context, userID int64, event parley.EventKind, status parley.DeliveryStatus, p Page) ([]parley.Delivery, int, error) {
+// Deliveries is a page of the user's deliveries, newest first, without their payloads; of one event or status unless
+// they are "".
+func (q Query) Deliveries(ctx context.Context, userID int64, event parley.EventKind, status parley.DeliveryStatus,
+	p Page) ([]parley.Delivery, int, error) {
 	list := []parley.Delivery{}
 	s := q.q.NewSelect().Model(&list).ExcludeColumn("payload", "answer").Where("user_id = ?", userID)
 	only(s, "event", event)
@@ -169,7 +181,8 @@ func (q Query) Deliveries(ctx context.Context, userID int64, event parley.EventK
 // CallDeliveries are those that tell of one of the user's calls, newest first, without their payloads.
 func (q Query) CallDeliveries(ctx context.Context, userID, callID int64) ([]parley.Delivery, error) {
 	list := []parley.Delivery{}
-	err := q.q.NewSelect().Model(&list).ExcludeColumn("payload", "answer").Where("user_id = ? AND call_id = ?", userID, callID).Order("id DESC").Scan(ctx)
+	err := q.q.NewSelect().Model(&list).ExcludeColumn("payload", "answer").Where("user_id = ? AND call_id = ?",
+		userID, callID).Order("id DESC").Scan(ctx)
 	return list, err
 }
 
@@ -186,22 +199,26 @@ func (tx *Tx) ResendDelivery(ctx context.Context, userID, id int64) (*parley.Del
 	return d, err
 }
 
-// WebhookResponse is what the endpoint answered to a call's post-call event (to the inbound one where that was the only one), nil when
-// nothing did yet.
+// WebhookResponse is what the endpoint answered to a call's post-call event (to the inbound one where that was the
+// only one), nil when nothing did yet.
 func (q Query) WebhookResponse(ctx context.Context, userID, callID int64) (*parley.WebhookResponse, error) {
 	of, err := q.WebhookResponses(ctx, userID, []int64{callID})
 	return of[callID], err
 }
 
-// WebhookResponses are what the endpoints answered to the post-call events of some of the user's calls, by call (see WebhookResponse).
-func (q Query) WebhookResponses(ctx context.Context, userID int64, ids []int64) (map[int64]*parley.WebhookResponse, error) {
+// WebhookResponses are what the endpoints answered to the post-call events of some of the user's calls, by call (see
+// WebhookResponse).
+func (q Query) WebhookResponses(ctx context.Context, userID int64, ids []int64) (map[int64]*parley.WebhookResponse,
+	error) {
 	of := make(map[int64]*parley.WebhookResponse, len(ids))
 	if len(ids) == 0 {
 		return of, nil
 	}
 	var list []parley.Delivery
-	err := q.q.NewSelect().Model(&list).Column("call_id", "last_status", "answer").Where("call_id IN (?) AND user_id = ?", bun.List(ids), userID).
-		Where("last_status IS NOT NULL AND event IN (?, ?)", parley.EventCallCompleted, parley.EventCallInboundCompleted).
+	err := q.q.NewSelect().Model(&list).Column("call_id", "last_status",
+		"answer").Where("call_id IN (?) AND user_id = ?", bun.List(ids), userID).
+		Where("last_status IS NOT NULL AND event IN (?, ?)", parley.EventCallCompleted,
+			parley.EventCallInboundCompleted).
 		OrderExpr("event, id DESC").Scan(ctx)
 	for _, d := range list {
 		if of[*d.CallID] == nil {
@@ -223,7 +240,8 @@ func (tx *Tx) balanceFell(ctx context.Context, userID int64, balance parley.Mone
 	if err != nil || u.WebhookURL == "" {
 		return err
 	}
-	return tx.EnqueueDelivery(ctx, userID, parley.BalanceLow{TotalBalance: balance, Threshold: tx.threshold, CreatedAt: parley.Now()}.Delivery(u.WebhookURL))
+	return tx.EnqueueDelivery(ctx, userID, parley.BalanceLow{TotalBalance: balance, Threshold: tx.threshold,
+		CreatedAt: parley.Now()}.Delivery(u.WebhookURL))
 }
 
 const (
@@ -245,11 +263,12 @@ type webhookSecretRow struct {
 	CreatedAt parley.Time
 }
 
-// WebhookSecrets are the secrets that sign a user's webhooks now, the present one first; none before the first is made. They are keys of
-// 32 bytes (WebhookSecretText writes one as the user knows it).
+// WebhookSecrets are the secrets that sign a user's webhooks now, the present one first; none before the first is
+// made. They are keys of 32 bytes (WebhookSecretText writes one as the user knows it).
 func (q Query) WebhookSecrets(ctx context.Context, userID int64, now parley.Time) (keys [][]byte, err error) {
 	var rows []webhookSecretRow
-	err = q.q.NewSelect().Model(&rows).Where("user_id = ? AND (ends_at = 0 OR ends_at > ?)", userID, now).Order("id DESC").Limit(mostSecrets).Scan(ctx)
+	err = q.q.NewSelect().Model(&rows).Where("user_id = ? AND (ends_at = 0 OR ends_at > ?)", userID,
+		now).Order("id DESC").Limit(mostSecrets).Scan(ctx)
 	for _, r := range rows {
 		key, err := q.box.open(webhookSecret, r.Sealed)
 		if err != nil {
@@ -278,10 +297,12 @@ func (tx *Tx) RotateWebhookSecret(ctx context.Context, userID int64, now parley.
 	if err := tx.LockUser(ctx, userID); err != nil {
 		return nil, err
 	}
-	if _, err := tx.q.NewRaw("DELETE FROM webhook_secrets WHERE user_id = ? AND ends_at > 0 AND ends_at <= ?", userID, now).Exec(ctx); err != nil {
+	if _, err := tx.q.NewRaw("DELETE FROM webhook_secrets WHERE user_id = ? AND ends_at > 0 AND ends_at <= ?",
+		userID, now).Exec(ctx); err != nil {
 		return nil, err
 	}
-	_, err := tx.q.NewRaw("UPDATE webhook_secrets SET ends_at = ? WHERE user_id = ? AND ends_at = 0", now.Add(SecretOverlap), userID).Exec(ctx)
+	_, err := tx.q.NewRaw("UPDATE webhook_secrets SET ends_at = ? WHERE user_id = ? AND ends_at = 0",
+		now.Add(SecretOverlap), userID).Exec(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -291,7 +312,8 @@ func (tx *Tx) RotateWebhookSecret(ctx context.Context, userID int64, now parley.
 func (tx *Tx) makeWebhookSecret(ctx context.Context, userID int64, now parley.Time) ([]byte, error) {
 	key := make([]byte, 32)
 	rand.Read(key)
-	_, err := tx.q.NewInsert().Model(&webhookSecretRow{UserID: userID, Sealed: tx.box.seal(webhookSecret, key), CreatedAt: now}).Exec(ctx)
+	_, err := tx.q.NewInsert().Model(&webhookSecretRow{UserID: userID, Sealed: tx.box.seal(webhookSecret, key),
+		CreatedAt: now}).Exec(ctx)
 	return key, err
 }
 

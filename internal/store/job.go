@@ -14,9 +14,9 @@ import (
 	"github.com/riverqueue/river/rivermigrate"
 )
 
-// Work that must survive a crash is a job: a row that is inserted in the transaction that causes the work, and deleted when it is done.
-// A job runs at least once; what it does must bear a second time. The rooms that own the work declare its arguments (river.JobArgs) and
-// its worker; cmd registers them and calls Work.
+// Work that must survive a crash is a job: a row that is inserted in the transaction that causes the work, and
+// deleted when it is done. A job runs at least once; what it does must bear a second time. The rooms that own the
+// work declare its arguments (river.JobArgs) and its worker; cmd registers them and calls Work.
 
 // Enqueue inserts a job with this transaction.
 func (tx *Tx) Enqueue(ctx context.Context, args river.JobArgs, opts *river.InsertOpts) error {
@@ -43,14 +43,16 @@ type Jobs struct {
 	Started  func() // called when they are being worked; may be nil
 }
 
-// pollJobs is how soon a job that nobody announced is seen: on SQLite all of them, on PostgreSQL those whose notification was lost.
+// pollJobs is how soon a job that nobody announced is seen: on SQLite all of them, on PostgreSQL those whose
+// notification was lost.
 const pollJobs = 200 * time.Millisecond
 
-// Work works jobs until ctx ends. Then it takes no more, gives those under way until soft ends to finish, and cancels them; what was
-// cut off is tried again by the next start.
+// Work works jobs until ctx ends. Then it takes no more, gives those under way until soft ends to finish, and cancels
+// them; what was cut off is tried again by the next start.
 func (db *DB) Work(ctx, soft context.Context, j Jobs) error {
 	config := &river.Config{Workers: j.Workers, Queues: j.Queues, PeriodicJobs: j.Periodic, FetchPollInterval: pollJobs,
-		FetchCooldown: 20 * time.Millisecond, Logger: slog.New(quiet{slog.Default().Handler()}), JobTimeout: -1, // workers set their own
+		// workers set their own
+		FetchCooldown: 20 * time.Millisecond, Logger: slog.New(quiet{slog.Default().Handler()}), JobTimeout: -1,
 		RescueStuckJobsAfter: 10 * time.Minute, MaxAttempts: 25}
 	if db.sqlite {
 		client, err := river.NewClient(riversqlite.New(db.write.DB), config)

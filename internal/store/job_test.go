@@ -57,7 +57,8 @@ func TestJobs(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan error)
 		go func() {
-			done <- db.Work(ctx, t.Context(), store.Jobs{Workers: workers, Queues: map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 2}}})
+			done <- db.Work(ctx, t.Context(), store.Jobs{Workers: workers,
+				Queues: map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 2}}})
 		}()
 		next := func(want string) {
 			select {

@@ -23,7 +23,8 @@ func (q Query) Credential(ctx context.Context, id int64) (*parley.Key, *parley.U
 // Keys are the user's API keys, newest first.
 func (q Query) Keys(ctx context.Context, userID int64) ([]parley.Key, error) {
 	list := []parley.Key{}
-	err := q.q.NewSelect().Model(&list).Where("user_id = ? AND kind = ?", userID, parley.APIKey).Order("id DESC").Scan(ctx)
+	err := q.q.NewSelect().Model(&list).Where("user_id = ? AND kind = ?", userID,
+		parley.APIKey).Order("id DESC").Scan(ctx)
 	return list, err
 }
 
@@ -51,13 +52,15 @@ func (tx *Tx) CreateKey(ctx context.Context, k *parley.Key) error {
 
 // DeleteKey revokes a credential of that kind; it is refused from the next request on.
 func (tx *Tx) DeleteKey(ctx context.Context, userID int64, kind parley.KeyKind, id int64) error {
-	res, err := tx.q.NewDelete().Model((*parley.Key)(nil)).Where("id = ? AND user_id = ? AND kind = ?", id, userID, kind).Exec(ctx)
+	res, err := tx.q.NewDelete().Model((*parley.Key)(nil)).Where("id = ? AND user_id = ? AND kind = ?", id, userID,
+		kind).Exec(ctx)
 	return one(res, err, "API key not found.")
 }
 
 // DeleteKeys revokes the user's API keys, all but one (0: all), and says how many they were.
 func (tx *Tx) DeleteKeys(ctx context.Context, userID, but int64) (int64, error) {
-	res, err := tx.q.NewDelete().Model((*parley.Key)(nil)).Where("user_id = ? AND kind = ? AND id <> ?", userID, parley.APIKey, but).Exec(ctx)
+	res, err := tx.q.NewDelete().Model((*parley.Key)(nil)).Where("user_id = ? AND kind = ? AND id <> ?", userID,
+		parley.APIKey, but).Exec(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -77,8 +80,8 @@ func (tx *Tx) KeyUsed(ctx context.Context, id int64, at parley.Time) error {
 	return err
 }
 
-// Expire removes what is past its time: sessions, first answers, lapsed reservations, counts of former days. One step of it, that says whether there
-// is more.
+// Expire removes what is past its time: sessions, first answers, lapsed reservations, counts of former days. One step
+// of it, that says whether there is more.
 func (tx *Tx) Expire(ctx context.Context, now parley.Time) (more bool, err error) {
 	for statement, before := range map[string]parley.Time{
 		"DELETE FROM keys WHERE id IN (SELECT id FROM keys WHERE expires_at > 0 AND expires_at < ? LIMIT ?)":                            now,
@@ -91,6 +94,7 @@ func (tx *Tx) Expire(ctx context.Context, now parley.Time) (more bool, err error
 		}
 		more = more || n == Step
 	}
-	_, err = tx.q.NewDelete().Table("public_spend").Where("day < ?", day(now)-1).Exec(ctx) // a row for each account that has visitors
+	// a row for each account that has visitors
+	_, err = tx.q.NewDelete().Table("public_spend").Where("day < ?", day(now)-1).Exec(ctx)
 	return more, err
 }

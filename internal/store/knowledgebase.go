@@ -60,8 +60,8 @@ func (tx *Tx) SaveKnowledgebase(ctx context.Context, userID int64, k *parley.Kno
 	return one(res, err, knowledgebaseNotFound)
 }
 
-// HideKnowledgebase deletes a knowledgebase as far as anybody can see, with its documents, and detaches its assistants. ForgetDocument
-// and ForgetWords remove what it held.
+// HideKnowledgebase deletes a knowledgebase as far as anybody can see, with its documents, and detaches its
+// assistants. ForgetDocument and ForgetWords remove what it held.
 func (tx *Tx) HideKnowledgebase(ctx context.Context, userID, id int64) error {
 	now := parley.Now()
 	res, err := tx.q.NewRaw("UPDATE knowledgebases SET deleted_at = ?, revision = revision + 1 WHERE id = ? AND user_id = ? AND deleted_at = 0",
@@ -69,22 +69,25 @@ func (tx *Tx) HideKnowledgebase(ctx context.Context, userID, id int64) error {
 	if err := one(res, err, knowledgebaseNotFound); err != nil {
 		return err
 	}
-	if _, err := tx.q.NewRaw("UPDATE assistants SET knowledgebase_id = NULL WHERE knowledgebase_id = ?", id).Exec(ctx); err != nil {
+	if _, err := tx.q.NewRaw("UPDATE assistants SET knowledgebase_id = NULL WHERE knowledgebase_id = ?",
+		id).Exec(ctx); err != nil {
 		return err
 	}
-	_, err = tx.q.NewRaw("UPDATE documents SET deleted_at = ? WHERE knowledgebase_id = ? AND deleted_at = 0", now, id).Exec(ctx)
+	_, err = tx.q.NewRaw("UPDATE documents SET deleted_at = ? WHERE knowledgebase_id = ? AND deleted_at = 0", now,
+		id).Exec(ctx)
 	return err
 }
 
 // HiddenDocuments are the documents of a knowledgebase that are deleted and not yet forgotten.
 func (q Query) HiddenDocuments(ctx context.Context, knowledgebaseID int64, limit int) ([]parley.Document, error) {
 	var list []parley.Document
-	err := q.q.NewSelect().Model(&list).Where("knowledgebase_id = ? AND deleted_at > 0", knowledgebaseID).Order("id").Limit(int64(limit)).Scan(ctx)
+	err := q.q.NewSelect().Model(&list).Where("knowledgebase_id = ? AND deleted_at > 0",
+		knowledgebaseID).Order("id").Limit(int64(limit)).Scan(ctx)
 	return list, err
 }
 
-// ForgetWords removes up to limit words of a deleted knowledgebase's vocabulary and says how many; when none are left, the knowledgebase
-// itself goes.
+// ForgetWords removes up to limit words of a deleted knowledgebase's vocabulary and says how many; when none are
+// left, the knowledgebase itself goes.
 func (tx *Tx) ForgetWords(ctx context.Context, knowledgebaseID int64, limit int) (int, error) {
 	n, err := count(tx.q.NewRaw(`DELETE FROM words WHERE id IN (SELECT w.id FROM words AS w JOIN knowledgebases AS k ON k.id = w.knowledgebase_id
 		WHERE w.knowledgebase_id = ? AND k.deleted_at > 0 LIMIT ?)`, knowledgebaseID, limit).Exec(ctx))

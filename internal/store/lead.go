@@ -35,8 +35,8 @@ func (q Query) lead(ctx context.Context, s *bun.SelectQuery, userID, id int64) (
 	return &list[0], q.nameCampaigns(ctx, userID, list)
 }
 
-// LockLead is a lead of the user's, also of a deleted campaign, without its campaign's name, kept from others until the transaction ends; nil
-// with the error where there is none.
+// LockLead is a lead of the user's, also of a deleted campaign, without its campaign's name, kept from others until
+// the transaction ends; nil with the error where there is none.
 func (tx *Tx) LockLead(ctx context.Context, userID, id int64) (*parley.Lead, error) {
 	l := new(parley.Lead)
 	if err := tx.locked(tx.q.NewSelect().Model(l).Where("id = ? AND user_id = ?", id, userID)).Scan(ctx); err != nil {
@@ -56,7 +56,8 @@ func (q Query) nameCampaigns(ctx context.Context, userID int64, list []parley.Le
 		return nil
 	}
 	var rows []parley.EventCampaign
-	err := q.q.NewRaw("SELECT id, name FROM campaigns WHERE user_id = ? AND id IN (?)", userID, bun.List(ids)).Scan(ctx, &rows)
+	err := q.q.NewRaw("SELECT id, name FROM campaigns WHERE user_id = ? AND id IN (?)", userID,
+		bun.List(ids)).Scan(ctx, &rows)
 	for i := range list {
 		list[i].ShowContacts()
 		for _, c := range rows {
@@ -102,21 +103,28 @@ func (q Query) Leads(ctx context.Context, userID int64, f LeadFilter, p Page) ([
 }
 
 // LeadsAfter are leads of a campaign of the user's with a higher id, by id.
-func (q Query) LeadsAfter(ctx context.Context, userID, campaignID, id int64, limit int) (list []parley.Lead, err error) {
-	err = q.q.NewSelect().Model(&list).Where("campaign_id = ? AND user_id = ? AND id > ?", campaignID, userID, id).Order("id").Limit(int64(limit)).Scan(ctx)
+func (q Query) LeadsAfter(ctx context.Context, userID, campaignID, id int64, limit int) (list []parley.Lead,
+	err error) {
+	err = q.q.NewSelect().Model(&list).Where("campaign_id = ? AND user_id = ? AND id > ?", campaignID, userID,
+		id).Order("id").Limit(int64(limit)).Scan(ctx)
 	return list, err
 }
 
-// LeadsToCall are leads of a campaign of the user's that are to be called, with a higher id, by id: their numbers and variables alone.
-func (q Query) LeadsToCall(ctx context.Context, userID, campaignID, after int64, limit int) (list []parley.Lead, err error) {
+// LeadsToCall are leads of a campaign of the user's that are to be called, with a higher id, by id: their numbers and
+// variables alone.
+func (q Query) LeadsToCall(ctx context.Context, userID, campaignID, after int64, limit int) (list []parley.Lead,
+	err error) {
 	err = q.q.NewSelect().Model(&list).Column("id", "phone_number", "variables").
-		Where("campaign_id = ? AND user_id = ? AND id > ? AND due_at > 0", campaignID, userID, after).Order("id").Limit(int64(limit)).Scan(ctx)
+		Where("campaign_id = ? AND user_id = ? AND id > ? AND due_at > 0", campaignID, userID,
+			after).Order("id").Limit(int64(limit)).Scan(ctx)
 	return list, err
 }
 
-// AddLeads stores new leads of a campaign of the user's, which must be valid: those whose number is on the blacklist as blacklisted, the
-// others to be called. A number that the campaign has already is left out unless duplicates are wanted; added says which were stored.
-func (tx *Tx) AddLeads(ctx context.Context, userID, campaignID int64, list []*parley.Lead, duplicates bool) (added []bool, err error) {
+// AddLeads stores new leads of a campaign of the user's, which must be valid: those whose number is on the blacklist
+// as blacklisted, the others to be called. A number that the campaign has already is left out unless duplicates are
+// wanted; added says which were stored.
+func (tx *Tx) AddLeads(ctx context.Context, userID, campaignID int64, list []*parley.Lead,
+	duplicates bool) (added []bool, err error) {
 	var numbers []string
 	for _, l := range list {
 		numbers = append(numbers, l.Numbers()...)
@@ -133,7 +141,8 @@ func (tx *Tx) AddLeads(ctx context.Context, userID, campaignID int64, list []*pa
 	rows := make([]*parley.Lead, 0, len(list))
 	added = make([]bool, len(list))
 	for i, l := range list {
-		l.ID, l.UserID, l.CampaignID, l.Status, l.Fresh, l.DueAt, l.Duplicate = 0, userID, campaignID, parley.LeadCreated, true, now, has[l.PhoneNumber]
+		l.ID, l.UserID, l.CampaignID, l.Status, l.Fresh, l.DueAt, l.Duplicate = 0, userID, campaignID,
+			parley.LeadCreated, true, now, has[l.PhoneNumber]
 		l.CreatedAt, l.UpdatedAt = parley.DateTime(now), parley.DateTime(now)
 		l.Evaluation, l.Extracted = map[string]any{}, map[string]any{}
 		if l.Variables == nil {
@@ -161,7 +170,8 @@ func (tx *Tx) AddLeads(ctx context.Context, userID, campaignID int64, list []*pa
 }
 
 // CampaignNumbers says which of some numbers a campaign of the user's has leads with.
-func (q Query) CampaignNumbers(ctx context.Context, userID, campaignID int64, numbers []string) (map[string]bool, error) {
+func (q Query) CampaignNumbers(ctx context.Context, userID, campaignID int64, numbers []string) (map[string]bool,
+	error) {
 	var there []string
 	err := q.q.NewRaw("SELECT phone_number FROM leads WHERE campaign_id = ? AND user_id = ? AND phone_number IN (?)", campaignID, userID, bun.List(numbers)).Scan(ctx, &there)
 	has := make(map[string]bool, len(there))
@@ -171,8 +181,8 @@ func (q Query) CampaignNumbers(ctx context.Context, userID, campaignID int64, nu
 	return has, err
 }
 
-// insertLeads stores rows and gives them their ids. refused is told of those whose number another transaction has added to the campaign just
-// now.
+// insertLeads stores rows and gives them their ids. refused is told of those whose number another transaction has
+// added to the campaign just now.
 func (tx *Tx) insertLeads(ctx context.Context, rows []*parley.Lead, refused func(*parley.Lead)) error {
 	type row struct {
 		ID          int64
@@ -185,7 +195,8 @@ func (tx *Tx) insertLeads(ctx context.Context, rows []*parley.Lead, refused func
 	if err != nil {
 		return err
 	}
-	slices.SortFunc(stored, func(a, b row) int { return cmp.Compare(a.ID, b.ID) }) // as they were given: no order is promised
+	// as they were given: no order is promised
+	slices.SortFunc(stored, func(a, b row) int { return cmp.Compare(a.ID, b.ID) })
 	ids := make(map[row][]int64, len(stored))
 	for _, s := range stored {
 		key := row{0, s.PhoneNumber, s.Duplicate}
@@ -207,7 +218,8 @@ func (tx *Tx) SaveLead(ctx context.Context, userID int64, l *parley.Lead) error 
 	if len(l.Contacts) == 0 {
 		l.Contacts = nil
 	}
-	res, err := tx.q.NewUpdate().Model(l).ExcludeColumn("id", "user_id", "created_at").Where("id = ? AND user_id = ?", l.ID, userID).Exec(ctx)
+	res, err := tx.q.NewUpdate().Model(l).ExcludeColumn("id", "user_id",
+		"created_at").Where("id = ? AND user_id = ?", l.ID, userID).Exec(ctx)
 	return one(res, leadOnce(err), leadNotFound)
 }
 
@@ -219,7 +231,8 @@ func leadOnce(err error) error {
 }
 
 // DuplicateLead is the refusal of a number that a campaign has already.
-var DuplicateLead = parley.Fields{{Name: "phone_number", Messages: []string{"The phone_number is in this campaign already: send allow_duplicate to add it again."}}}.Err()
+var DuplicateLead = parley.Fields{{Name: "phone_number",
+	Messages: []string{"The phone_number is in this campaign already: send allow_duplicate to add it again."}}}.Err()
 
 // DeleteLead removes a lead. A call that it has just now goes on.
 func (tx *Tx) DeleteLead(ctx context.Context, userID, id int64) error {
@@ -228,7 +241,8 @@ func (tx *Tx) DeleteLead(ctx context.Context, userID, id int64) error {
 	return one(res, err, leadNotFound)
 }
 
-// dropContacts removes a customer's number from among the further numbers of the user's leads: one step of it, that says whether there is more.
+// dropContacts removes a customer's number from among the further numbers of the user's leads: one step of it, that
+// says whether there is more.
 func (tx *Tx) dropContacts(ctx context.Context, userID int64, phone string) (more bool, err error) {
 	var list []parley.Lead
 	err = tx.locked(tx.q.NewSelect().Model(&list).Where("user_id = ? AND contacts IS NOT NULL AND CAST(contacts AS TEXT) LIKE ?", userID, `%"`+phone+`"%`).
@@ -243,9 +257,10 @@ func (tx *Tx) dropContacts(ctx context.Context, userID int64, phone string) (mor
 	return dropped == Step, err
 }
 
-// ClaimLeads takes at most n leads of a campaign that are due, for owner until then: those that are tried again first, longest due first.
-// The campaign must be locked. What owner has not called by then is due again.
-func (tx *Tx) ClaimLeads(ctx context.Context, campaignID int64, n int, owner string, now, until parley.Time) ([]parley.Lead, error) {
+// ClaimLeads takes at most n leads of a campaign that are due, for owner until then: those that are tried again
+// first, longest due first. The campaign must be locked. What owner has not called by then is due again.
+func (tx *Tx) ClaimLeads(ctx context.Context, campaignID int64, n int, owner string, now,
+	until parley.Time) ([]parley.Lead, error) {
 	list := make([]parley.Lead, 0, n)
 	for _, which := range []string{"NOT fresh", "fresh"} {
 		if len(list) >= n {
@@ -269,15 +284,18 @@ func (tx *Tx) BlockLeads(ctx context.Context, ids []int64, now parley.Time) erro
 	if len(ids) == 0 {
 		return nil
 	}
-	_, err := tx.q.NewRaw("UPDATE leads SET "+leadBlock.set+", due_at = 0, next_attempt_at = 0, owner = '', updated_at = ? WHERE id IN (?) AND "+leadBlock.from,
+	_, err := tx.q.NewRaw("UPDATE leads SET "+leadBlock.set+
+		", due_at = 0, next_attempt_at = 0, owner = '', updated_at = ? WHERE id IN (?) AND "+leadBlock.from,
 		now, bun.List(ids)).Exec(ctx)
 	return err
 }
 
-// DialLead notes, in the transaction that makes it, that a claimed lead is being called; false when it must not be: the claim has lapsed
-// and another has taken it, it was blocked, closed or deleted, its campaign is in progress no more, or open says that it must not call
-// now. Whoever stops a campaign waits for this transaction, or this one sees the stop.
-func (tx *Tx) DialLead(ctx context.Context, l *parley.Lead, callID int64, now, watch parley.Time, open func(*parley.Campaign) bool) (bool, error) {
+// DialLead notes, in the transaction that makes it, that a claimed lead is being called; false when it must not be:
+// the claim has lapsed and another has taken it, it was blocked, closed or deleted, its campaign is in progress no
+// more, or open says that it must not call now. Whoever stops a campaign waits for this transaction, or this one sees
+// the stop.
+func (tx *Tx) DialLead(ctx context.Context, l *parley.Lead, callID int64, now, watch parley.Time,
+	open func(*parley.Campaign) bool) (bool, error) {
 	var list []parley.Campaign
 	s := tx.lock(tx.q.NewSelect().Model(&list).Where("id = ?", l.CampaignID).Where(campaignRuns), "SHARE")
 	if err := s.Scan(ctx); err != nil || len(list) == 0 || !open(&list[0]) {
@@ -314,7 +332,8 @@ func (tx *Tx) ForgiveLeads(ctx context.Context, campaignID int64, ids []int64, n
 	return err
 }
 
-// WatchedLeads are leads, of whatever user, whose call should have been heard of by now, and keeps them from others for a while.
+// WatchedLeads are leads, of whatever user, whose call should have been heard of by now, and keeps them from others
+// for a while.
 func (tx *Tx) WatchedLeads(ctx context.Context, now, until parley.Time, limit int) (list []parley.Lead, err error) {
 	err = tx.q.NewRaw(`UPDATE leads SET watch_at = ? WHERE id IN (SELECT id FROM leads WHERE watch_at > 0 AND watch_at <= ? ORDER BY watch_at LIMIT ?`+tx.skipLocked()+`) RETURNING *`,
 		until, now, limit).Scan(ctx, &list)
@@ -323,5 +342,6 @@ func (tx *Tx) WatchedLeads(ctx context.Context, now, until parley.Time, limit in
 
 // InCampaign says whether a campaign has another lead than except with a number.
 func (q Query) InCampaign(ctx context.Context, campaignID int64, number string, except int64) (bool, error) {
-	return q.q.NewSelect().Model((*parley.Lead)(nil)).Where("campaign_id = ? AND phone_number = ? AND id <> ?", campaignID, number, except).Exists(ctx)
+	return q.q.NewSelect().Model((*parley.Lead)(nil)).Where("campaign_id = ? AND phone_number = ? AND id <> ?",
+		campaignID, number, except).Exists(ctx)
 }

@@ -7,8 +7,8 @@ import (
 	"parley"
 )
 
-// leadMove is what an event does to leads, as SQL: made of the table by which parley.Lead.Move moves a single one, so that what moves many at
-// once moves none that the table does not.
+// leadMove is what an event does to leads, as SQL: made of the table by which parley.Lead.Move moves a single one, so
+// that what moves many at once moves none that the table does not.
 type leadMove struct {
 	from string // the condition that a lead is in a state which the event leads from
 	set  string // status = the state that it leads to

@@ -10,12 +10,14 @@ import (
 	"parley/internal/store/storetest"
 )
 
-// From every state, with and without attempts, every event leads in SQL to where the table of moves leads it, and nowhere else.
+// From every state, with and without attempts, every event leads in SQL to where the table of moves leads it, and
+// nowhere else.
 func TestLeadMovesInSQL(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		u := storetest.User(t, db, parley.USD)
 		a := assistant(t, db, u.ID, func(a *parley.Assistant) { a.Type = "outbound" })
-		c := &parley.Campaign{Name: "C", AssistantID: a.ID, Timezone: "UTC", MaxCallsInParallel: 1, AllowedDays: []string{}}
+		c := &parley.Campaign{Name: "C", AssistantID: a.ID, Timezone: "UTC", MaxCallsInParallel: 1,
+			AllowedDays: []string{}}
 		l := &parley.Lead{PhoneNumber: "+14155550123"}
 		write(t, db, func(ctx context.Context, tx *store.Tx) error {
 			if err := tx.CreateCampaign(ctx, u.ID, c); err != nil {
@@ -44,7 +46,8 @@ func TestLeadMovesInSQL(t *testing.T) {
 					want := *l
 					want.Move(e, parley.Now())
 					if got.Status != want.Status {
-						t.Errorf("%s from %s after %d attempts leads to %s, want %s", e, from, attempts, got.Status, want.Status)
+						t.Errorf("%s from %s after %d attempts leads to %s, want %s", e, from, attempts, got.Status,
+							want.Status)
 					}
 				}
 			}

@@ -9,12 +9,14 @@ import (
 // Insufficient is the refusal of a charge that the balance doesn't cover.
 var Insufficient = &parley.Error{Kind: parley.Payment, Message: "Insufficient balance"}
 
-// funds locks the user's money for this transaction and says what there is, and how much of it is set aside for others than reference.
-// Every movement begins here, so that two of them never judge the same balance.
-func (tx *Tx) funds(ctx context.Context, userID int64, reference string, now parley.Time) (balance, reserved parley.Money, err error) {
+// funds locks the user's money for this transaction and says what there is, and how much of it is set aside for
+// others than reference. Every movement begins here, so that two of them never judge the same balance.
+func (tx *Tx) funds(ctx context.Context, userID int64, reference string, now parley.Time) (balance,
+	reserved parley.Money, err error) {
 	lock := ""
 	if !tx.sqlite {
-		lock = " FOR NO KEY UPDATE" // what the transaction has inserted for the user before holds their key: a stronger lock could deadlock
+		// what the transaction has inserted for the user before holds their key: a stronger lock could deadlock
+		lock = " FOR NO KEY UPDATE"
 	}
 	if err = tx.q.NewRaw("SELECT balance FROM users WHERE id = ?"+lock, userID).Scan(ctx, &balance); err != nil {
 		return 0, 0, notFound(err, "User not found")
@@ -25,8 +27,9 @@ func (tx *Tx) funds(ctx context.Context, userID int64, reference string, now par
 	return balance, reserved, err
 }
 
-// Post moves e.Amount into or out of a user's balance and writes the entry. The same kind and reference a second time changes nothing
-// and says so. A charge beyond what is free (balance less others' reservations) is refused with Insufficient.
+// Post moves e.Amount into or out of a user's balance and writes the entry. The same kind and reference a second time
+// changes nothing and says so. A charge beyond what is free (balance less others' reservations) is refused with
+// Insufficient.
 func (tx *Tx) Post(ctx context.Context, userID int64, e *parley.LedgerEntry) (posted bool, err error) {
 	if e.Amount == 0 {
 		return false, nil
@@ -36,7 +39,8 @@ func (tx *Tx) Post(ctx context.Context, userID int64, e *parley.LedgerEntry) (po
 	if err != nil {
 		return false, err
 	}
-	done, err := tx.q.NewSelect().Model(e).Where("user_id = ? AND kind = ? AND reference = ?", userID, e.Kind, e.Reference).Exists(ctx)
+	done, err := tx.q.NewSelect().Model(e).Where("user_id = ? AND kind = ? AND reference = ?", userID, e.Kind,
+		e.Reference).Exists(ctx)
 	if err != nil || done {
 		return false, err
 	}
@@ -62,17 +66,20 @@ func (tx *Tx) Post(ctx context.Context, userID int64, e *parley.LedgerEntry) (po
 	return err == nil, err
 }
 
-// Ledger is a page of the user's entries, newest first. from and to bound created_at where they are not 0; to is exclusive.
-func (q Query) Ledger(ctx context.Context, userID int64, from, to parley.Time, p Page) (list []parley.LedgerEntry, total int, err error) {
+// Ledger is a page of the user's entries, newest first. from and to bound created_at where they are not 0; to is
+// exclusive.
+func (q Query) Ledger(ctx context.Context, userID int64, from, to parley.Time, p Page) (list []parley.LedgerEntry,
+	total int, err error) {
 	s := q.q.NewSelect().Model(&list).Where("user_id = ?", userID)
 	between(s, from, to)
 	total, err = page(ctx, s, p, "id DESC")
 	return list, total, err
 }
 
-// Reserve sets an amount aside under a reference until it is settled, released, or lapses at until. The same reference again renews it.
-// What is not free is refused with Insufficient.
-func (tx *Tx) Reserve(ctx context.Context, userID int64, reference string, amount parley.Money, until parley.Time) error {
+// Reserve sets an amount aside under a reference until it is settled, released, or lapses at until. The same
+// reference again renews it. What is not free is refused with Insufficient.
+func (tx *Tx) Reserve(ctx context.Context, userID int64, reference string, amount parley.Money,
+	until parley.Time) error {
 	if amount == 0 {
 		return nil
 	}
@@ -95,7 +102,8 @@ func (tx *Tx) Release(ctx context.Context, userID int64, reference string) error
 	return tx.release(ctx, userID, reference)
 }
 
-// Settle takes the real price (e.Amount, negative) of what was set aside under e.Reference, and gives the rest back. Once.
+// Settle takes the real price (e.Amount, negative) of what was set aside under e.Reference, and gives the rest back.
+// Once.
 func (tx *Tx) Settle(ctx context.Context, userID int64, e *parley.LedgerEntry) (posted bool, err error) {
 	posted, err = tx.Post(ctx, userID, e)
 	if err != nil {

@@ -6,7 +6,8 @@ import (
 	"parley"
 )
 
-// PlansAre says what accounts of a plan may have, by its name. Call it before anything is made; without it nothing is limited.
+// PlansAre says what accounts of a plan may have, by its name. Call it before anything is made; without it nothing is
+// limited.
 func (db *DB) PlansAre(plan func(name string) parley.Plan) { db.plan = plan }
 
 // limit is something that a plan limits.
@@ -14,15 +15,19 @@ type limit struct {
 	name  string // in the prices file
 	words string // for people
 	count string // how many the user has; one ? for the user's id
-	loose bool   // made so often that those who make one don't wait for each other: a few more than the limit may come of it
+	// made so often that those who make one don't wait for each other: a few more than the limit may come of it
+	loose bool
 }
 
 var (
-	campaignLimit      = limit{"campaigns", "campaigns", "SELECT count(*) FROM campaigns WHERE user_id = ? AND deleted_at = 0", false}
-	toolLimit          = limit{"tools", "tools", "SELECT count(*) FROM tools WHERE user_id = ?", false}
-	assistantLimit     = limit{"assistants", "assistants", "SELECT count(*) FROM assistants WHERE user_id = ? AND deleted_at = 0", false}
-	knowledgebaseLimit = limit{"knowledgebases", "knowledgebases", "SELECT count(*) FROM knowledgebases WHERE user_id = ? AND deleted_at = 0", false}
-	documentLimit      = limit{"documents", "documents", `SELECT count(*) FROM documents WHERE deleted_at = 0
+	campaignLimit = limit{"campaigns", "campaigns",
+		"SELECT count(*) FROM campaigns WHERE user_id = ? AND deleted_at = 0", false}
+	toolLimit      = limit{"tools", "tools", "SELECT count(*) FROM tools WHERE user_id = ?", false}
+	assistantLimit = limit{"assistants", "assistants",
+		"SELECT count(*) FROM assistants WHERE user_id = ? AND deleted_at = 0", false}
+	knowledgebaseLimit = limit{"knowledgebases", "knowledgebases",
+		"SELECT count(*) FROM knowledgebases WHERE user_id = ? AND deleted_at = 0", false}
+	documentLimit = limit{"documents", "documents", `SELECT count(*) FROM documents WHERE deleted_at = 0
 		AND knowledgebase_id IN (SELECT id FROM knowledgebases WHERE user_id = ? AND deleted_at = 0)`, false}
 	fileLimit = limit{"document_mb", "MB of documents", `SELECT coalesce(sum(size), 0) FROM documents WHERE deleted_at = 0
 		AND knowledgebase_id IN (SELECT id FROM knowledgebases WHERE user_id = ? AND deleted_at = 0)`, false}
@@ -30,13 +35,16 @@ var (
 		(SELECT count(*) FROM number_orders WHERE user_id = o.id AND NOT cancelled) FROM users o WHERE o.id = ?`, false}
 	trunkLimit     = limit{"trunks", "SIP trunks", "SELECT count(*) FROM trunks WHERE user_id = ?", false}
 	leadLimit      = limit{"leads", "leads", "SELECT count(*) FROM leads WHERE user_id = ?", true}
-	blacklistLimit = limit{"blacklist", "numbers on the blacklist", "SELECT count(*) FROM blacklist WHERE user_id = ?", false}
-	keyLimit       = limit{"api_keys", "API keys", "SELECT count(*) FROM keys WHERE user_id = ? AND kind = 'api'", false}
+	blacklistLimit = limit{"blacklist", "numbers on the blacklist",
+		"SELECT count(*) FROM blacklist WHERE user_id = ?", false}
+	keyLimit = limit{"api_keys", "API keys", "SELECT count(*) FROM keys WHERE user_id = ? AND kind = 'api'",
+		false}
 )
 
 const mega = 1 << 20
 
-// room refuses to make n more of something than the account's plan allows. Those who make things of one user wait for each other.
+// room refuses to make n more of something than the account's plan allows. Those who make things of one user wait for
+// each other.
 func (tx *Tx) room(ctx context.Context, userID int64, l limit, n int64) error {
 	if tx.plan == nil || n == 0 {
 		return nil
@@ -95,8 +103,8 @@ func (tx *Tx) paidFor(ctx context.Context, userID int64) error {
 	return notFound(err, "User not found")
 }
 
-// CountDay counts something to a time's day, and refuses it where the plan allows no more. What is refused is not counted, as its transaction
-// fails.
+// CountDay counts something to a time's day, and refuses it where the plan allows no more. What is refused is not
+// counted, as its transaction fails.
 func (tx *Tx) CountDay(ctx context.Context, userID int64, name, words string, at parley.Time) error {
 	if tx.plan == nil {
 		return nil
@@ -116,7 +124,8 @@ func (tx *Tx) CountDay(ctx context.Context, userID int64, name, words string, at
 	return err
 }
 
-// EnqueueTest has a made-up event delivered, as often a day as the user's plan allows: each costs the server a request and a row.
+// EnqueueTest has a made-up event delivered, as often a day as the user's plan allows: each costs the server a
+// request and a row.
 func (tx *Tx) EnqueueTest(ctx context.Context, userID int64, d *parley.Delivery) error {
 	if err := tx.CountDay(ctx, userID, "webhook_tests", "test webhooks", parley.Now()); err != nil {
 		return err

@@ -17,18 +17,22 @@ import (
 // forbidden says whether err is a plan's refusal that names words.
 func forbidden(err error, words string) bool {
 	var e *parley.Error
-	return errors.As(err, &e) && e.Kind == parley.Forbidden && strings.Contains(e.Message, words) && strings.Contains(e.Message, "operator")
+	return errors.As(err, &e) && e.Kind == parley.Forbidden && strings.Contains(e.Message, words) &&
+		strings.Contains(e.Message, "operator")
 }
 
-// Of everything that an account can make, its plan allows so many and no more; another account's don't count, and what is deleted makes room.
+// Of everything that an account can make, its plan allows so many and no more; another account's don't count, and
+// what is deleted makes room.
 func TestPlanLimits(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		u, other := storetest.User(t, db, parley.USD), storetest.User(t, db, parley.USD)
 		own := assistant(t, db, u.ID, nil)
 		kb, theirs := &parley.Knowledgebase{Name: "A"}, &parley.Knowledgebase{Name: "B"}
-		camp := &parley.Campaign{Name: "C", AssistantID: own.ID, Timezone: "UTC", MaxCallsInParallel: 1, AllowedDays: []string{}}
+		camp := &parley.Campaign{Name: "C", AssistantID: own.ID, Timezone: "UTC", MaxCallsInParallel: 1,
+			AllowedDays: []string{}}
 		write(t, db, func(ctx context.Context, tx *store.Tx) error {
-			return errors.Join(tx.CreateKnowledgebase(ctx, u.ID, kb), tx.CreateKnowledgebase(ctx, other.ID, theirs), tx.CreateCampaign(ctx, u.ID, camp))
+			return errors.Join(tx.CreateKnowledgebase(ctx, u.ID, kb), tx.CreateKnowledgebase(ctx, other.ID, theirs),
+				tx.CreateCampaign(ctx, u.ID, camp))
 		})
 		var plan parley.Plan
 		db.PlansAre(func(name string) parley.Plan {
@@ -45,7 +49,8 @@ func TestPlanLimits(t *testing.T) {
 				if user == other.ID {
 					in = theirs.ID
 				}
-				return tx.CreateDocument(ctx, user, in, &parley.Document{Name: "D", Type: parley.TXT, Links: []string{}, Size: size})
+				return tx.CreateDocument(ctx, user, in,
+					&parley.Document{Name: "D", Type: parley.TXT, Links: []string{}, Size: size})
 			}
 		}
 		for _, c := range []struct {
@@ -57,10 +62,13 @@ func TestPlanLimits(t *testing.T) {
 				return tx.CreateAssistant(ctx, user, &parley.Assistant{Name: "A", Type: "inbound", Mode: "pipeline"})
 			}},
 			{"tools", "tools", 0, func(ctx context.Context, tx *store.Tx, user int64) error {
-				return tx.CreateTool(ctx, user, &parley.Tool{Name: strings.Repeat("a", n+1), Method: "GET", Schema: []parley.ToolParam{}})
+				return tx.CreateTool(ctx, user, &parley.Tool{Name: strings.Repeat("a", n+1), Method: "GET",
+					Schema: []parley.ToolParam{}})
 			}},
 			{"campaigns", "campaigns", 1, func(ctx context.Context, tx *store.Tx, user int64) error {
-				return tx.CreateCampaign(ctx, user, &parley.Campaign{Name: "C", AssistantID: own.ID, Timezone: "UTC", MaxCallsInParallel: 1, AllowedDays: []string{}})
+				return tx.CreateCampaign(ctx, user,
+					&parley.Campaign{Name: "C", AssistantID: own.ID, Timezone: "UTC", MaxCallsInParallel: 1,
+						AllowedDays: []string{}})
 			}},
 			{"knowledgebases", "knowledgebases", 1, func(ctx context.Context, tx *store.Tx, user int64) error {
 				return tx.CreateKnowledgebase(ctx, user, &parley.Knowledgebase{Name: "K"})
@@ -85,7 +93,8 @@ func TestPlanLimits(t *testing.T) {
 				return err
 			}},
 			{"api_keys", "API keys", 0, func(ctx context.Context, tx *store.Tx, user int64) error {
-				return tx.CreateKey(ctx, &parley.Key{UserID: user, Kind: parley.APIKey, Name: "k", Hash: []byte(next())})
+				return tx.CreateKey(ctx, &parley.Key{UserID: user, Kind: parley.APIKey, Name: "k",
+					Hash: []byte(next())})
 			}},
 			{"conversations", "new conversations a day", 0, func(ctx context.Context, tx *store.Tx, user int64) error {
 				return tx.CountDay(ctx, user, "conversations", "new conversations", parley.Now())
@@ -94,7 +103,8 @@ func TestPlanLimits(t *testing.T) {
 				return tx.CountDay(ctx, user, "test_conversations", "tests", parley.Now())
 			}},
 			{"webhook_tests", "test webhooks a day", 0, func(ctx context.Context, tx *store.Tx, user int64) error {
-				return tx.EnqueueTest(ctx, user, &parley.Delivery{Event: "call.completed", URL: "https://example.com/" + next(), Payload: "{}"})
+				return tx.EnqueueTest(ctx, user, &parley.Delivery{Event: "call.completed",
+					URL: "https://example.com/" + next(), Payload: "{}"})
 			}},
 			{"test_messages", "tests a day", 0, func(ctx context.Context, tx *store.Tx, user int64) error {
 				return tx.CountDay(ctx, user, "test_messages", "tests", parley.Now())
@@ -105,7 +115,10 @@ func TestPlanLimits(t *testing.T) {
 				*p = 1000
 			}
 			one := func(user int64) error {
-				return db.Write(t.Context(), func(ctx context.Context, tx *store.Tx) error { return c.make(ctx, tx, user) })
+				return db.Write(t.Context(), func(ctx context.Context,
+					tx *store.Tx) error {
+					return c.make(ctx, tx, user)
+				})
 			}
 			*plan.Limits()[c.limit] = c.has + 2
 			for range 2 {
@@ -124,7 +137,8 @@ func TestPlanLimits(t *testing.T) {
 				t.Errorf("%s: on a larger plan: %v", c.limit, err)
 			}
 			*plan.Limits()[c.limit] = 1
-			if slices.Contains([]string{"leads", "campaigns", "knowledgebases", "document_readings"}, c.limit) { // another account can't, or has some
+			// another account can't, or has some
+			if slices.Contains([]string{"leads", "campaigns", "knowledgebases", "document_readings"}, c.limit) {
 				continue
 			}
 			n++
@@ -186,11 +200,14 @@ func TestPlanRoom(t *testing.T) {
 // An account that made itself pays before it costs anything; its first credit makes it an account like any other.
 func TestSignedUp(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		u := &parley.User{Name: "N", Email: "new@example.com", PasswordHash: "-", Timezone: "UTC", Plan: parley.TrialPlan, SignedUpAt: parley.Now()}
+		u := &parley.User{Name: "N", Email: "new@example.com", PasswordHash: "-", Timezone: "UTC",
+			Plan: parley.TrialPlan, SignedUpAt: parley.Now()}
 		write(t, db, func(ctx context.Context, tx *store.Tx) error { return tx.CreateUser(ctx, u) })
 		order := func() error {
 			return db.Write(t.Context(), func(ctx context.Context, tx *store.Tx) error {
-				return errors.Join(tx.CreateOrder(ctx, u.ID, &parley.NumberOrder{PhoneNumber: "+14155550100", CountryCode: "US"}), // a rent of nothing
+				// a rent of nothing
+				return errors.Join(tx.CreateOrder(ctx, u.ID,
+					&parley.NumberOrder{PhoneNumber: "+14155550100", CountryCode: "US"}),
 					tx.AskCallerID(ctx, u.ID, &parley.CallerID{PhoneNumber: "+14155550101", Code: "1"}))
 			})
 		}
@@ -200,7 +217,8 @@ func TestSignedUp(t *testing.T) {
 		}
 		credit := func(amount parley.Money, reference string) *parley.User {
 			write(t, db, func(ctx context.Context, tx *store.Tx) error {
-				_, err := tx.Post(ctx, u.ID, &parley.LedgerEntry{Kind: parley.Credit, Amount: amount, Reference: reference, Description: "x"})
+				_, err := tx.Post(ctx, u.ID, &parley.LedgerEntry{Kind: parley.Credit, Amount: amount,
+					Reference: reference, Description: "x"})
 				return err
 			})
 			now, err := db.User(t.Context(), u.ID)

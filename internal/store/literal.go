@@ -10,8 +10,8 @@ import (
 	"parley"
 )
 
-// literal writes texts and JSON into queries so that every engine takes them, whatever they hold: a reply that can't be stored would be
-// thought again. Where text comes in it is cleaned (parley.CleanText); this is the net below.
+// literal writes texts and JSON into queries so that every engine takes them, whatever they hold: a reply that can't
+// be stored would be thought again. Where text comes in it is cleaned (parley.CleanText); this is the net below.
 type literal struct{ schema.Dialect }
 
 // AppendString leaves out what no column of text holds.
@@ -19,7 +19,8 @@ func (d literal) AppendString(b []byte, s string) []byte {
 	return d.Dialect.AppendString(b, parley.CleanText(s))
 }
 
-// AppendJSON writes JSON as a plain literal, without the escapes that PostgreSQL refuses in it: NUL, and halves of surrogate pairs.
+// AppendJSON writes JSON as a plain literal, without the escapes that PostgreSQL refuses in it: NUL, and halves of
+// surrogate pairs.
 func (d literal) AppendJSON(b, doc []byte) []byte {
 	doc = storable(doc)
 	b = append(b, '\'')
@@ -32,7 +33,8 @@ func (d literal) AppendJSON(b, doc []byte) []byte {
 	return append(b, '\'')
 }
 
-// storable is a JSON document without what PostgreSQL refuses: invalid UTF-8 and lone surrogates become U+FFFD, NUL goes.
+// storable is a JSON document without what PostgreSQL refuses: invalid UTF-8 and lone surrogates become U+FFFD, NUL
+// goes.
 func storable(doc []byte) []byte {
 	doc = bytes.ToValidUTF8(bytes.ReplaceAll(doc, []byte{0}, nil), []byte("\uFFFD"))
 	if !bytes.Contains(doc, []byte(`\u`)) {

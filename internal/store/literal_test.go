@@ -45,7 +45,8 @@ func FuzzStorable(f *testing.F) {
 		if err := json.Unmarshal(storable(doc), &back); err != nil {
 			t.Fatalf("%q: %v", s, err)
 		}
-		if want := strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", ""); utf8.ValidString(s) && back != want {
+		if want := strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", ""); utf8.ValidString(s) &&
+			back != want {
 			t.Errorf("%q came back as %q", s, back)
 		}
 	})

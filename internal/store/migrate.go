@@ -17,7 +17,8 @@ import (
 //go:embed migrations
 var embedded embed.FS
 
-// migrations are all there are. They obey the rules of migrate_test.go, so that nodes of the former version go on meanwhile.
+// migrations are all there are. They obey the rules of migrate_test.go, so that nodes of the former version go on
+// meanwhile.
 var migrations fs.FS = embedded
 
 // migrating is the advisory lock of nodes that migrate one PostgreSQL.
@@ -58,12 +59,13 @@ func (db *DB) Migrate(ctx context.Context) (applied int, err error) {
 	}
 }
 
-// takeTurn waits for the lock of those who migrate. It asks again and again, each time in a statement of its own: one statement that
-// waited would be a transaction that CREATE INDEX CONCURRENTLY waits for, and neither would ever end.
+// takeTurn waits for the lock of those who migrate. It asks again and again, each time in a statement of its own: one
+// statement that waited would be a transaction that CREATE INDEX CONCURRENTLY waits for, and neither would ever end.
 func takeTurn(ctx context.Context, conn *sql.Conn) error {
 	for {
 		var mine bool
-		if err := conn.QueryRowContext(ctx, "SELECT pg_try_advisory_lock($1)", migrating).Scan(&mine); err != nil || mine {
+		if err := conn.QueryRowContext(ctx, "SELECT pg_try_advisory_lock($1)", migrating).Scan(&mine); err != nil ||
+			mine {
 			return err
 		}
 		select {

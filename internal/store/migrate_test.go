@@ -28,7 +28,8 @@ var (
 	constant  = regexp.MustCompile(`DEFAULT ('[^']*'|-?[0-9.]+|TRUE|FALSE|NULL)( |$)`)
 )
 
-// breaks says what of a migration would stop nodes of the former version, or everybody's writes for longer than a moment.
+// breaks says what of a migration would stop nodes of the former version, or everybody's writes for longer than a
+// moment.
 func breaks(engine, sql string) (wrong []string) {
 	concurrent := strings.Contains(sql, "-- +goose NO TRANSACTION")
 	if _, down, ok := strings.Cut(sql, "-- +goose Down"); ok && down != "" {
@@ -153,7 +154,8 @@ func TestMigrationRules(t *testing.T) {
 	}
 }
 
-// WithMigrations has the program know other migrations than its own, until the test ends: those that keep says, and more.
+// WithMigrations has the program know other migrations than its own, until the test ends: those that keep says, and
+// more.
 func WithMigrations(t *testing.T, keep func(name string) bool, more map[string]string) {
 	t.Helper()
 	files := fstest.MapFS{}

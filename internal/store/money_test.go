@@ -14,8 +14,8 @@ import (
 	"parley/internal/store/storetest"
 )
 
-// Whatever is charged, refunded, reserved, settled, released, retried and torn in the middle, by several at once: the balance is the sum
-// of the ledger and never below zero, and what is free is never below zero by a charge.
+// Whatever is charged, refunded, reserved, settled, released, retried and torn in the middle, by several at once: the
+// balance is the sum of the ledger and never below zero, and what is free is never below zero by a charge.
 func TestMoneyHoldsUnderAnyInterleaving(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		const workers, steps = 8, 60
@@ -32,13 +32,16 @@ func TestMoneyHoldsUnderAnyInterleaving(t *testing.T) {
 					err := db.Write(t.Context(), func(ctx context.Context, tx *store.Tx) (err error) {
 						switch op {
 						case 0:
-							_, err = tx.Post(ctx, u.ID, &parley.LedgerEntry{Kind: parley.MessageCharge, Amount: -amount, Reference: ref})
+							_, err = tx.Post(ctx, u.ID,
+								&parley.LedgerEntry{Kind: parley.MessageCharge, Amount: -amount, Reference: ref})
 						case 1:
-							_, err = tx.Post(ctx, u.ID, &parley.LedgerEntry{Kind: parley.Refund, Amount: amount / 2, Reference: ref})
+							_, err = tx.Post(ctx, u.ID,
+								&parley.LedgerEntry{Kind: parley.Refund, Amount: amount / 2, Reference: ref})
 						case 2:
 							err = tx.Reserve(ctx, u.ID, ref, amount, parley.Now().Add(time.Hour))
 						case 3:
-							_, err = tx.Settle(ctx, u.ID, &parley.LedgerEntry{Kind: parley.MessageCharge, Amount: -amount, Reference: ref})
+							_, err = tx.Settle(ctx, u.ID,
+								&parley.LedgerEntry{Kind: parley.MessageCharge, Amount: -amount, Reference: ref})
 						case 4:
 							err = tx.Release(ctx, u.ID, ref)
 						}

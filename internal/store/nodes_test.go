@@ -37,7 +37,8 @@ func TestNodesBuildAnIndexTogether(t *testing.T) {
 	within(t, 60*time.Second, "migrating", func() error { wg.Wait(); return nil })
 }
 
-// A migration that waits for a table in use keeps nobody waiting behind it for more than a moment, and goes on when the table is free.
+// A migration that waits for a table in use keeps nobody waiting behind it for more than a moment, and goes on when
+// the table is free.
 func TestMigrationStepsBack(t *testing.T) {
 	if len(storetest.Engines()) == 1 {
 		t.Skip("PostgreSQL is left out")
@@ -45,7 +46,8 @@ func TestMigrationStepsBack(t *testing.T) {
 	o := storetest.Empty(t, "postgres")
 	db := storetest.Open(t, o)
 	u := storetest.User(t, db, parley.USD)
-	store.WithMigrations(t, all, map[string]string{"postgres/9000_column.sql": "ALTER TABLE users ADD COLUMN probe BIGINT;"})
+	store.WithMigrations(t, all, map[string]string{
+		"postgres/9000_column.sql": "ALTER TABLE users ADD COLUMN probe BIGINT;"})
 	reading, read, migrated := make(chan struct{}), make(chan struct{}), make(chan error, 1)
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -68,7 +70,8 @@ func TestMigrationStepsBack(t *testing.T) {
 		migrated <- err
 	}()
 	store.AwaitLock(t, db)
-	if err := within(t, 20*time.Second, "another's read", func() error { _, err := db.User(t.Context(), u.ID); return err }); err != nil {
+	if err := within(t, 20*time.Second, "another's read",
+		func() error { _, err := db.User(t.Context(), u.ID); return err }); err != nil {
 		t.Error(err)
 	}
 	close(read)

@@ -69,7 +69,8 @@ func (tx *Tx) NumberForUpdate(ctx context.Context, userID, id int64) (*parley.Nu
 
 // SaveNumber stores what may change about a number.
 func (tx *Tx) SaveNumber(ctx context.Context, userID int64, n *parley.Number) error {
-	res, err := tx.q.NewUpdate().Model(n).Column("phone_number", "nickname", "country_code", "paid_until", "released_at").
+	res, err := tx.q.NewUpdate().Model(n).Column("phone_number", "nickname", "country_code", "paid_until",
+		"released_at").
 		Where("id = ? AND user_id = ?", n.ID, userID).Exec(ctx)
 	return one(res, numberOwned(err, n.PhoneNumber), numberNotFound)
 }
@@ -93,15 +94,18 @@ func (q Query) RentedNumber(ctx context.Context, e164 string) (*parley.Number, e
 }
 
 // NumbersDue are the rented numbers whose paid period is over, by id, from the one behind after.
-func (q Query) NumbersDue(ctx context.Context, now parley.Time, after int64, limit int) (list []parley.Number, err error) {
-	err = q.q.NewSelect().Model(&list).Where("type = ? AND paid_until <= ? AND id > ?", parley.NumberNormal, now, after).Order("id").Limit(int64(limit)).Scan(ctx)
+func (q Query) NumbersDue(ctx context.Context, now parley.Time, after int64, limit int) (list []parley.Number,
+	err error) {
+	err = q.q.NewSelect().Model(&list).Where("type = ? AND paid_until <= ? AND id > ?", parley.NumberNormal, now,
+		after).Order("id").Limit(int64(limit)).Scan(ctx)
 	return list, err
 }
 
 // NumberAssistant is the active inbound assistant that answers one of the user's numbers, nil when none does.
 func (q Query) NumberAssistant(ctx context.Context, userID, numberID int64) (*parley.Assistant, error) {
 	a, err := q.assistant(ctx, func(s *bun.SelectQuery) *bun.SelectQuery {
-		return s.Where("user_id = ? AND phone_number_id = ? AND type = 'inbound' AND status = 'active'", userID, numberID)
+		return s.Where("user_id = ? AND phone_number_id = ? AND type = 'inbound' AND status = 'active'", userID,
+			numberID)
 	})
 	if IsNotFound(err) {
 		return nil, nil
@@ -109,8 +113,8 @@ func (q Query) NumberAssistant(ctx context.Context, userID, numberID int64) (*pa
 	return a, err
 }
 
-// TakenNumbers says which of some numbers nobody can rent here: they are rented, or being bought. That a trunk has one says nothing: whoever
-// made the trunk has written it down, and the carrier rents out its own.
+// TakenNumbers says which of some numbers nobody can rent here: they are rented, or being bought. That a trunk has
+// one says nothing: whoever made the trunk has written it down, and the carrier rents out its own.
 func (q Query) TakenNumbers(ctx context.Context, numbers []string) (map[string]bool, error) {
 	taken := map[string]bool{}
 	if len(numbers) == 0 {
@@ -127,21 +131,25 @@ func (q Query) TakenNumbers(ctx context.Context, numbers []string) (map[string]b
 
 // OfferNumbers keeps what a search showed a user, and forgets what was shown before a time.
 func (tx *Tx) OfferNumbers(ctx context.Context, userID int64, list []parley.NumberOffer, forget parley.Time) error {
-	if _, err := tx.q.NewDelete().Model((*parley.NumberOffer)(nil)).Where("created_at < ?", forget).Exec(ctx); err != nil || len(list) == 0 {
+	if _, err := tx.q.NewDelete().Model((*parley.NumberOffer)(nil)).Where("created_at < ?",
+		forget).Exec(ctx); err != nil || len(list) == 0 {
 		return err
 	}
 	for i := range list {
 		list[i].UserID = userID
 	}
-	_, err := tx.q.NewInsert().Model(&list).On("CONFLICT (user_id, phone_number) DO UPDATE").Set("rent = EXCLUDED.rent").
+	_, err := tx.q.NewInsert().Model(&list).On("CONFLICT (user_id, phone_number) DO UPDATE").Set(
+		"rent = EXCLUDED.rent").
 		Set("sms_capable = EXCLUDED.sms_capable").Set("created_at = EXCLUDED.created_at").Exec(ctx)
 	return err
 }
 
 // NumberOffer is what a search showed the user of a number, since a time.
-func (q Query) NumberOffer(ctx context.Context, userID int64, number string, since parley.Time) (*parley.NumberOffer, error) {
+func (q Query) NumberOffer(ctx context.Context, userID int64, number string,
+	since parley.Time) (*parley.NumberOffer, error) {
 	o := new(parley.NumberOffer)
-	err := q.q.NewSelect().Model(o).Where("user_id = ? AND phone_number = ? AND created_at >= ?", userID, number, since).Scan(ctx)
+	err := q.q.NewSelect().Model(o).Where("user_id = ? AND phone_number = ? AND created_at >= ?", userID, number,
+		since).Scan(ctx)
 	return o, notFound(err, numberNotFound)
 }
 
@@ -162,7 +170,8 @@ func (tx *Tx) CreateOrder(ctx context.Context, userID int64, o *parley.NumberOrd
 		return err
 	}
 	// Asked once the order stands: it has waited for whoever was buying the number, and who may have it now.
-	owned, err := tx.q.NewSelect().Model((*parley.Number)(nil)).Where("phone_number = ? AND type = ?", o.PhoneNumber, parley.NumberNormal).Exists(ctx)
+	owned, err := tx.q.NewSelect().Model((*parley.Number)(nil)).Where("phone_number = ? AND type = ?",
+		o.PhoneNumber, parley.NumberNormal).Exists(ctx)
 	if err == nil && owned {
 		return alreadyOwned(o.PhoneNumber)
 	}
@@ -176,18 +185,21 @@ func (q Query) Order(ctx context.Context, userID, id int64) (*parley.NumberOrder
 
 // CancelOrder notes that the buyer was told of a failure; false when the purchase has ended.
 func (tx *Tx) CancelOrder(ctx context.Context, userID, id int64) (bool, error) {
-	return some(tx.q.NewRaw("UPDATE number_orders SET cancelled = TRUE WHERE id = ? AND user_id = ?", id, userID).Exec(ctx))
+	return some(tx.q.NewRaw("UPDATE number_orders SET cancelled = TRUE WHERE id = ? AND user_id = ?", id,
+		userID).Exec(ctx))
 }
 
 // StrandedOrders are purchases that somebody began before a time and has not ended.
-func (q Query) StrandedOrders(ctx context.Context, before parley.Time, limit int) (orders []parley.NumberOrder, err error) {
+func (q Query) StrandedOrders(ctx context.Context, before parley.Time, limit int) (orders []parley.NumberOrder,
+	err error) {
 	err = q.q.NewSelect().Model(&orders).Where("created_at < ?", before).Order("id").Limit(int64(limit)).Scan(ctx)
 	return orders, err
 }
 
 // EndOrder removes a purchase; false when another has ended it, or, unless cancelled, when it was cancelled.
 func (tx *Tx) EndOrder(ctx context.Context, userID, id int64, cancelled bool) (bool, error) {
-	return some(tx.q.NewRaw("DELETE FROM number_orders WHERE id = ? AND user_id = ? AND cancelled = ?", id, userID, cancelled).Exec(ctx))
+	return some(tx.q.NewRaw("DELETE FROM number_orders WHERE id = ? AND user_id = ? AND cancelled = ?", id, userID,
+		cancelled).Exec(ctx))
 }
 
 // DeleteNumber gives a number up at once; assistants lose it.
@@ -206,7 +218,8 @@ func (tx *Tx) AskCallerID(ctx context.Context, userID int64, c *parley.CallerID)
 	}
 	c.ID, c.UserID, c.CreatedAt = 0, userID, parley.Now()
 	c.Sealed = tx.box.seal("caller id code", []byte(c.Code))
-	_, err := tx.q.NewDelete().Model(c).Where("user_id = ? AND phone_number = ? OR expires_at < ?", userID, c.PhoneNumber, c.CreatedAt).Exec(ctx)
+	_, err := tx.q.NewDelete().Model(c).Where("user_id = ? AND phone_number = ? OR expires_at < ?", userID,
+		c.PhoneNumber, c.CreatedAt).Exec(ctx)
 	if err == nil {
 		_, err = tx.q.NewInsert().Model(c).Exec(ctx)
 	}
@@ -251,7 +264,8 @@ func (tx *Tx) DropCallerID(ctx context.Context, userID, id int64) error {
 
 // ProvedNumber says whether a number is proved to be the user's: they rent it, or have verified it as a caller id.
 func (q Query) ProvedNumber(ctx context.Context, userID int64, e164 string) (bool, error) {
-	return q.q.NewSelect().Model((*parley.Number)(nil)).Where("user_id = ? AND phone_number = ? AND type <> ?", userID, e164, parley.NumberSIP).Exists(ctx)
+	return q.q.NewSelect().Model((*parley.Number)(nil)).Where("user_id = ? AND phone_number = ? AND type <> ?",
+		userID, e164, parley.NumberSIP).Exists(ctx)
 }
 
 // OthersNumber says whether one of some numbers is another user's, who rents it or has it on a trunk.
@@ -259,5 +273,6 @@ func (q Query) OthersNumber(ctx context.Context, userID int64, numbers []string)
 	if len(numbers) == 0 {
 		return false, nil
 	}
-	return q.q.NewSelect().Model((*parley.Number)(nil)).Where("type <> 'caller_id' AND phone_number IN (?) AND user_id <> ?", bun.List(numbers), userID).Exists(ctx)
+	return q.q.NewSelect().Model((*parley.Number)(nil)).Where(
+		"type <> 'caller_id' AND phone_number IN (?) AND user_id <> ?", bun.List(numbers), userID).Exists(ctx)
 }

@@ -18,11 +18,12 @@ type OverviewDay struct {
 	Latencies      []int64      // of replies in its newest calls: milliseconds until the first sound
 }
 
-// overviewSample is of how many calls a day the replies are read: their turns are much to read, and more of them change little.
+// overviewSample is of how many calls a day the replies are read: their turns are much to read, and more of them
+// change little.
 const overviewSample = 20
 
-// Overview counts the user's days from an instant on, oldest first: the first begins then, each has 24 hours, and what comes later belongs to
-// the last.
+// Overview counts the user's days from an instant on, oldest first: the first begins then, each has 24 hours, and
+// what comes later belongs to the last.
 func (q Query) Overview(ctx context.Context, userID int64, from parley.Time, days int) ([]OverviewDay, error) {
 	list := make([]OverviewDay, days)
 	at := func(n int64) *OverviewDay { return &list[min(max(n, 0), int64(days-1))] }
@@ -83,7 +84,8 @@ func (q Query) Overview(ctx context.Context, userID int64, from parley.Time, day
 			ORDER BY created_at DESC, id DESC LIMIT ?) AS d`+strconv.Itoa(n))
 		args = append(args, n, userID, begin, end, overviewSample)
 	}
-	err = q.q.NewRaw("SELECT s.day, "+ms+" AS ms FROM ("+strings.Join(newest, " UNION ALL ")+") AS s JOIN calls AS c ON c.id = s.id CROSS JOIN "+each+
+	err = q.q.NewRaw("SELECT s.day, "+ms+" AS ms FROM ("+strings.Join(newest, " UNION ALL ")+
+		") AS s JOIN calls AS c ON c.id = s.id CROSS JOIN "+each+
 		" WHERE "+ms+" > 0", args...).Scan(ctx, &replies)
 	for _, r := range replies {
 		at(r.Day).Latencies = append(at(r.Day).Latencies, r.MS)

@@ -19,7 +19,8 @@ func TestOverview(t *testing.T) {
 		turns := func(ms ...int64) (list []parley.CallTurn) {
 			list = append(list, parley.CallTurn{Speaker: parley.SpeakerCustomer, Text: "Hello?"})
 			for _, n := range ms {
-				list = append(list, parley.CallTurn{Speaker: parley.SpeakerAssistant, Text: "Yes.", Latency: &parley.Latency{FirstPacketMS: n}})
+				list = append(list, parley.CallTurn{Speaker: parley.SpeakerAssistant, Text: "Yes.",
+					Latency: &parley.Latency{FirstPacketMS: n}})
 			}
 			return list
 		}
@@ -35,7 +36,8 @@ func TestOverview(t *testing.T) {
 		post := func(userID int64, kind parley.LedgerKind, amount parley.Money) {
 			t.Helper()
 			write(t, db, func(ctx context.Context, tx *store.Tx) error {
-				_, err := tx.Post(ctx, userID, &parley.LedgerEntry{Kind: kind, Amount: amount, Reference: fmt.Sprint(kind, amount)})
+				_, err := tx.Post(ctx, userID, &parley.LedgerEntry{Kind: kind, Amount: amount,
+					Reference: fmt.Sprint(kind, amount)})
 				return err
 			})
 		}
@@ -47,7 +49,8 @@ func TestOverview(t *testing.T) {
 
 		fail := func(a *parley.Assistant, userID int64, reason *string) {
 			t.Helper()
-			conv := &parley.Conversation{UserID: userID, AssistantID: a.ID, Type: parley.WidgetConversation, Variables: map[string]string{}}
+			conv := &parley.Conversation{UserID: userID, AssistantID: a.ID, Type: parley.WidgetConversation,
+				Variables: map[string]string{}}
 			m := &parley.Message{Role: parley.RoleUser, Author: parley.AuthorCustomer, Content: "Hi", Pending: true}
 			write(t, db, func(ctx context.Context, tx *store.Tx) error {
 				if err := tx.CreateConversation(ctx, conv, ""); err != nil {
@@ -79,9 +82,11 @@ func TestOverview(t *testing.T) {
 				slices.Sort(d.Latencies)
 				want := store.OverviewDay{}
 				if i == c.want {
-					want = store.OverviewDay{Calls: 3, Failed: 1, FailedMessages: 2, Cost: 325, Latencies: []int64{300, 700, 900}}
+					want = store.OverviewDay{Calls: 3, Failed: 1, FailedMessages: 2, Cost: 325,
+						Latencies: []int64{300, 700, 900}}
 				}
-				if d.Calls != want.Calls || d.Failed != want.Failed || d.FailedMessages != want.FailedMessages || d.Cost != want.Cost || !slices.Equal(d.Latencies, want.Latencies) {
+				if d.Calls != want.Calls || d.Failed != want.Failed || d.FailedMessages != want.FailedMessages ||
+					d.Cost != want.Cost || !slices.Equal(d.Latencies, want.Latencies) {
 					t.Errorf("begun %v ago: day %d is %+v, not %+v", c.ago, i, d, want)
 				}
 			}

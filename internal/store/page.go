@@ -38,8 +38,8 @@ func page(ctx context.Context, s *bun.SelectQuery, p Page, order string) (total 
 	return total, err
 }
 
-// pageOf counts a list of long rows and makes its query that of the keys of one page, newest first, unless there are no more: what is
-// skipped is skipped in the index alone, and rows are read for the page.
+// pageOf counts a list of long rows and makes its query that of the keys of one page, newest first, unless there are
+// no more: what is skipped is skipped in the index alone, and rows are read for the page.
 func pageOf(ctx context.Context, s *bun.SelectQuery, p Page, key string) (total int, more bool, err error) {
 	total, more, err = p.of(ctx, s, key+" DESC")
 	s.Column(key)

@@ -40,7 +40,8 @@ func within(t *testing.T, limit time.Duration, what string, fn func() error) err
 	}
 }
 
-// A host that is gone, without a reset: nothing waits for it for ever, with a deadline or without one, and what comes back works again.
+// A host that is gone, without a reset: nothing waits for it for ever, with a deadline or without one, and what comes
+// back works again.
 func TestHostGone(t *testing.T) {
 	p, db := pgProxy(t, func(o *store.Options) { o.Answer = time.Second })
 	u := storetest.User(t, db, parley.USD)
@@ -114,7 +115,8 @@ func TestWaitsForTheDatabase(t *testing.T) {
 	}
 	wrong := o
 	wrong.Postgres, wrong.Wait = o.Postgres+"-none", time.Hour
-	if err := within(t, 30*time.Second, "a wrong name", func() error { _, err := store.Open(t.Context(), wrong); return err }); err == nil {
+	if err := within(t, 30*time.Second, "a wrong name",
+		func() error { _, err := store.Open(t.Context(), wrong); return err }); err == nil {
 		t.Error("a database that is not there was opened")
 	}
 	p := storetest.NewProxy(t, o)
@@ -164,7 +166,10 @@ func TestCommitWithoutAnswer(t *testing.T) {
 	u := storetest.User(t, db, 0)
 	p.LoseCommit()
 	u.Name = "Bo"
-	if err := db.Write(t.Context(), func(ctx context.Context, tx *store.Tx) error { return tx.SaveUser(ctx, u) }); err == nil {
+	if err := db.Write(t.Context(), func(ctx context.Context,
+		tx *store.Tx) error {
+		return tx.SaveUser(ctx, u)
+	}); err == nil {
 		t.Fatal("the answer was heard")
 	}
 	if got, err := db.User(t.Context(), u.ID); err != nil || got.Name != "Bo" {

@@ -21,14 +21,16 @@ import (
 	"github.com/uptrace/bun/dialect/pgdialect"
 )
 
-// How long PostgreSQL may take. A host that is gone without a word (no reset, no closed connection) must hold nothing here for ever.
+// How long PostgreSQL may take. A host that is gone without a word (no reset, no closed connection) must hold nothing
+// here for ever.
 const (
 	connectTime   = 10 * time.Second
 	statementTime = 30 * time.Second // then the server gives a statement up, and a transaction that nobody goes on with
 	answerTime    = 40 * time.Second // longer: then we give up a server that says nothing
 	writeTime     = time.Minute      // a whole transaction, with the waiting for a connection
-	lockTime      = 3 * time.Second  // a migration that waits for a table keeps others waiting behind it: then it steps back, and tries again
-	unheardTime   = 20 * time.Second // then TCP gives a peer up that acknowledges nothing
+	// a migration that waits for a table keeps others waiting behind it: then it steps back, and tries again
+	lockTime    = 3 * time.Second
+	unheardTime = 20 * time.Second // then TCP gives a peer up that acknowledges nothing
 )
 
 // patience is how a PostgreSQL is reached, and for how long it is waited for.
@@ -42,7 +44,8 @@ func openPostgres(ctx context.Context, o Options) (*DB, error) {
 	if err != nil {
 		return nil, errors.New("the PostgreSQL address can't be read: write it as postgres://user:password@host:5432/database")
 	}
-	// bun writes the arguments into the text of a query: preparing each text would cost a round trip and fill the server's cache.
+	// bun writes the arguments into the text of a query: preparing each text would cost a round trip and fill the
+	// server's cache.
 	cfg.DefaultQueryExecMode = pgx.QueryExecModeSimpleProtocol
 	cfg.ConnectTimeout = cmp.Or(cfg.ConnectTimeout, connectTime)
 	p := &patience{cfg, cmp.Or(o.Answer, answerTime)}
@@ -57,7 +60,8 @@ func openPostgres(ctx context.Context, o Options) (*DB, error) {
 	return newDB(db, db, p, o)
 }
 
-// await pings until the database answers, for as long as it may. What waiting does not mend, such as a wrong password, ends it at once.
+// await pings until the database answers, for as long as it may. What waiting does not mend, such as a wrong
+// password, ends it at once.
 func await(ctx context.Context, host string, wait time.Duration, ping func(context.Context) error) error {
 	begun := time.Now()
 	var told time.Time
@@ -74,7 +78,8 @@ func await(ctx context.Context, host string, wait time.Duration, ping func(conte
 		}
 		if time.Since(told) >= 10*time.Second {
 			told = time.Now()
-			slog.WarnContext(ctx, "waiting for PostgreSQL to answer", "host", host, "for", (wait - time.Since(begun)).Round(time.Second), "error", err)
+			slog.WarnContext(ctx, "waiting for PostgreSQL to answer", "host", host, "for",
+				(wait - time.Since(begun)).Round(time.Second), "error", err)
 		}
 		select {
 		case <-ctx.Done():
@@ -83,7 +88,8 @@ func await(ctx context.Context, host string, wait time.Duration, ping func(conte
 	}
 }
 
-// pool opens connections whose every answer must come within a time, unless that is 0: the server bounds their statements then.
+// pool opens connections whose every answer must come within a time, unless that is 0: the server bounds their
+// statements then.
 func (p *patience) pool(answer time.Duration) *sql.DB {
 	cfg := p.config.Copy()
 	cfg.DialFunc = dial(answer)

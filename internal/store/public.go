@@ -9,21 +9,26 @@ import (
 )
 
 // PublicBudgetSpent is what visitors are told when their part of an account's money is used up for the day.
-var PublicBudgetSpent = &parley.Error{Kind: parley.Payment, Message: "This assistant has reached its limit for today. Please try again tomorrow."}
+var PublicBudgetSpent = &parley.Error{Kind: parley.Payment,
+	Message: "This assistant has reached its limit for today. Please try again tomorrow."}
 
-// LimitPublic sets what strangers may spend of an account in a day (UTC), by the widget and by calls from browsers; 0: no limit. Call it
-// before anything is reserved.
+// LimitPublic sets what strangers may spend of an account in a day (UTC), by the widget and by calls from browsers;
+// 0: no limit. Call it before anything is reserved.
 func (db *DB) LimitPublic(budget parley.Money) { db.publicBudget = budget }
 
-// PublicSpend is what a user's public channels cost at a time's day, with what is set aside for what is under way, and what they may.
+// PublicSpend is what a user's public channels cost at a time's day, with what is set aside for what is under way,
+// and what they may.
 func (q Query) PublicSpend(ctx context.Context, userID int64, at parley.Time) (spent, budget parley.Money, err error) {
-	err = q.q.NewRaw("SELECT coalesce((SELECT amount FROM public_spend WHERE user_id = ? AND day = ?), 0)", userID, day(at)).Scan(ctx, &spent)
+	err = q.q.NewRaw("SELECT coalesce((SELECT amount FROM public_spend WHERE user_id = ? AND day = ?), 0)", userID,
+		day(at)).Scan(ctx, &spent)
 	return spent, q.publicBudget, err
 }
 
-// ReservePublic is Reserve for what a stranger causes: it counts against the account's budget for the day, which is warned of when four
-// fifths are gone, and refuses beyond it. The user's money is locked, so that of two who come together the second sees the first.
-func (tx *Tx) ReservePublic(ctx context.Context, userID int64, reference string, amount parley.Money, until parley.Time) error {
+// ReservePublic is Reserve for what a stranger causes: it counts against the account's budget for the day, which is
+// warned of when four fifths are gone, and refuses beyond it. The user's money is locked, so that of two who come
+// together the second sees the first.
+func (tx *Tx) ReservePublic(ctx context.Context, userID int64, reference string, amount parley.Money,
+	until parley.Time) error {
 	if err := tx.Reserve(ctx, userID, reference, amount, until); err != nil || amount == 0 {
 		return err
 	}
@@ -51,21 +56,25 @@ func (tx *Tx) ReservePublic(ctx context.Context, userID int64, reference string,
 
 // warnPublic tells the account's endpoint, where it has one, once a day that the budget will soon be gone.
 func (tx *Tx) warnPublic(ctx context.Context, userID int64, spent parley.Money, now parley.Time) error {
-	if _, err := tx.q.NewRaw("UPDATE public_spend SET warned = TRUE WHERE user_id = ? AND day = ?", userID, day(now)).Exec(ctx); err != nil {
+	if _, err := tx.q.NewRaw("UPDATE public_spend SET warned = TRUE WHERE user_id = ? AND day = ?", userID,
+		day(now)).Exec(ctx); err != nil {
 		return err
 	}
 	u, err := tx.User(ctx, userID)
 	if err != nil || u.WebhookURL == "" {
 		return err
 	}
-	return tx.EnqueueDelivery(ctx, userID, parley.PublicBudgetLow{Spent: spent, Budget: tx.publicBudget, CreatedAt: now}.Delivery(u.WebhookURL))
+	return tx.EnqueueDelivery(ctx, userID, parley.PublicBudgetLow{Spent: spent, Budget: tx.publicBudget,
+		CreatedAt: now}.Delivery(u.WebhookURL))
 }
 
-// release removes a reservation. One that counted against the public budget leaves there what was really charged under its reference.
+// release removes a reservation. One that counted against the public budget leaves there what was really charged
+// under its reference.
 func (tx *Tx) release(ctx context.Context, userID int64, reference string) error {
 	var amount parley.Money
 	var counted int64
-	err := tx.q.NewRaw("DELETE FROM reservations WHERE user_id = ? AND reference = ? RETURNING amount, public_day", userID, reference).Scan(ctx, &amount, &counted)
+	err := tx.q.NewRaw("DELETE FROM reservations WHERE user_id = ? AND reference = ? RETURNING amount, public_day",
+		userID, reference).Scan(ctx, &amount, &counted)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil
 	}
@@ -74,6 +83,7 @@ func (tx *Tx) release(ctx context.Context, userID int64, reference string) error
 	}
 	_, err = tx.q.NewRaw(`UPDATE public_spend SET amount = amount - ? - coalesce((SELECT sum(amount) FROM ledger
 		WHERE user_id = ? AND kind IN (?, ?, ?) AND reference = ?), 0) WHERE user_id = ? AND day = ?`,
-		amount, userID, parley.MessageCharge, parley.CallCharge, parley.CarrierCharge, reference, userID, counted).Exec(ctx)
+		amount, userID, parley.MessageCharge, parley.CallCharge, parley.CarrierCharge, reference, userID,
+		counted).Exec(ctx)
 	return err
 }

@@ -15,7 +15,8 @@ import (
 	"parley/internal/store/storetest"
 )
 
-// However many strangers come at once, no more than the budget is set aside; what they do not cost is free again, what they cost is not.
+// However many strangers come at once, no more than the budget is set aside; what they do not cost is free again,
+// what they cost is not.
 func TestPublicBudget(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		db.LimitPublic(100)
@@ -72,7 +73,8 @@ func TestPublicBudget(t *testing.T) {
 		spent(90)
 		settle := func(reference string, amount parley.Money) {
 			write(t, db, func(ctx context.Context, tx *store.Tx) error {
-				_, err := tx.Settle(ctx, u.ID, &parley.LedgerEntry{Kind: parley.MessageCharge, Amount: -amount, Reference: reference})
+				_, err := tx.Settle(ctx, u.ID, &parley.LedgerEntry{Kind: parley.MessageCharge, Amount: -amount,
+					Reference: reference})
 				return err
 			})
 		}
@@ -81,7 +83,8 @@ func TestPublicBudget(t *testing.T) {
 		settle(held[2], 4)
 		settle(held[2], 4) // twice is once
 		spent(84)
-		write(t, db, func(ctx context.Context, tx *store.Tx) error { return tx.Release(ctx, u.ID, held[1]) }) // it is gone
+		// it is gone
+		write(t, db, func(ctx context.Context, tx *store.Tx) error { return tx.Release(ctx, u.ID, held[1]) })
 		spent(84)
 		if err := reserve(u.ID, "message:99", 16); err != nil {
 			t.Error(err)
@@ -128,15 +131,18 @@ func TestPublicBudgetIsWarnedOf(t *testing.T) {
 						return err
 					}
 				}
-				return tx.ReservePublic(ctx, u.ID, reference, map[bool]parley.Money{true: 0, false: 20}[i == 5], parley.Now().Add(time.Hour))
+				return tx.ReservePublic(ctx, u.ID, reference, map[bool]parley.Money{true: 0, false: 20}[i == 5],
+					parley.Now().Add(time.Hour))
 			})
-			list, total, err := db.Deliveries(t.Context(), u.ID, parley.EventPublicBudgetLow, "", store.Page{Number: 1, Size: 10})
+			list, total, err := db.Deliveries(t.Context(), u.ID, parley.EventPublicBudgetLow, "",
+				store.Page{Number: 1, Size: 10})
 			if err != nil || total != want {
 				t.Fatalf("after %d: %d warnings, want %d: %v", i+1, total, want, err)
 			}
 			if want == 1 {
 				d, err := db.Delivery(t.Context(), u.ID, list[0].ID)
-				if err != nil || !containsAll(d.Payload, `"event":"public_budget.low"`, `"spent":0.00008`, `"budget":0.0001`) {
+				if err != nil || !containsAll(d.Payload, `"event":"public_budget.low"`, `"spent":0.00008`,
+					`"budget":0.0001`) {
 					t.Errorf("%s: %v", d.Payload, err)
 				}
 			}

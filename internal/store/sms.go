@@ -27,7 +27,8 @@ func (q Query) SMS(ctx context.Context, userID, id int64) (*parley.SMS, error) {
 	return m, notFound(err, smsNotFound)
 }
 
-// SMSForUpdate is the message with that id, whoever's it is (jobs and carriers know no user), kept from others until the transaction ends.
+// SMSForUpdate is the message with that id, whoever's it is (jobs and carriers know no user), kept from others until
+// the transaction ends.
 func (tx *Tx) SMSForUpdate(ctx context.Context, id int64) (*parley.SMS, error) {
 	m := new(parley.SMS)
 	err := tx.locked(tx.q.NewSelect().Model(m).Where("id = ?", id)).Scan(ctx)
@@ -61,8 +62,9 @@ func (q Query) SMSPage(ctx context.Context, userID int64, f SMSFilter, p Page) (
 	return list, total, err
 }
 
-// ClaimSMS makes the caller the one who sends a queued message, for as long as the lease; false when it is not queued, or another sends it.
-// m is the message as it was before, so that AttemptedAt says whether it may have been sent already.
+// ClaimSMS makes the caller the one who sends a queued message, for as long as the lease; false when it is not
+// queued, or another sends it. m is the message as it was before, so that AttemptedAt says whether it may have been
+// sent already.
 func (tx *Tx) ClaimSMS(ctx context.Context, id int64, lease time.Duration) (m *parley.SMS, mine bool, err error) {
 	if m, err = tx.SMSForUpdate(ctx, id); err != nil {
 		return nil, false, err
@@ -75,7 +77,8 @@ func (tx *Tx) ClaimSMS(ctx context.Context, id int64, lease time.Duration) (m *p
 	if attempted == 0 {
 		attempted = now
 	}
-	_, err = tx.q.NewRaw("UPDATE sms SET lease_until = ?, attempted_at = ? WHERE id = ?", now.Add(lease), attempted, id).Exec(ctx)
+	_, err = tx.q.NewRaw("UPDATE sms SET lease_until = ?, attempted_at = ? WHERE id = ?", now.Add(lease), attempted,
+		id).Exec(ctx)
 	return m, err == nil, err
 }
 
@@ -85,8 +88,8 @@ func (tx *Tx) UnclaimSMS(ctx context.Context, id int64) error {
 	return err
 }
 
-// MoveSMS brings a message on to a state that it may come to, with what the carrier said: false when it is there or beyond already. A sid
-// that another message has is refused by the rule sms_sid.
+// MoveSMS brings a message on to a state that it may come to, with what the carrier said: false when it is there or
+// beyond already. A sid that another message has is refused by the rule sms_sid.
 func (tx *Tx) MoveSMS(ctx context.Context, m *parley.SMS, to parley.SMSStatus, sid, reason string) (bool, error) {
 	var from []parley.SMSStatus
 	for _, s := range []parley.SMSStatus{parley.SMSQueued, parley.SMSSent} {
@@ -104,7 +107,8 @@ func (tx *Tx) MoveSMS(ctx context.Context, m *parley.SMS, to parley.SMSStatus, s
 		m.Error = &reason
 	}
 	now := parley.DateTime(parley.Now())
-	moved, err := some(tx.q.NewUpdate().Model(m).Column("sid", "error").Set("status = ?", to).Set("lease_until = 0").Set("updated_at = ?", now).
+	moved, err := some(tx.q.NewUpdate().Model(m).Column("sid", "error").Set("status = ?",
+		to).Set("lease_until = 0").Set("updated_at = ?", now).
 		Where("id = ? AND status IN (?)", m.ID, bun.List(from)).Exec(ctx))
 	if moved {
 		m.Status, m.UpdatedAt, m.LeaseUntil = to, now, 0
@@ -118,7 +122,8 @@ func (q Query) NewSIDs(ctx context.Context, sids []string) (unknown []string, er
 		return nil, nil
 	}
 	var known []string
-	if err := q.q.NewSelect().Table("sms").Column("sid").Where("sid IN (?)", bun.List(sids)).Scan(ctx, &known); err != nil {
+	if err := q.q.NewSelect().Table("sms").Column("sid").Where("sid IN (?)", bun.List(sids)).Scan(ctx,
+		&known); err != nil {
 		return nil, err
 	}
 	has := map[string]bool{}
@@ -165,14 +170,15 @@ func (tx *Tx) HandledSMS(ctx context.Context, id int64) error {
 	return err
 }
 
-// StrandedSMS are the ids of what somebody began before a time and has not ended: messages to be sent that nobody has a lease of, and messages
-// that came in.
+// StrandedSMS are the ids of what somebody began before a time and has not ended: messages to be sent that nobody has
+// a lease of, and messages that came in.
 func (q Query) StrandedSMS(ctx context.Context, before parley.Time, limit int) (out, in []int64, err error) {
 	if err = q.q.NewRaw("SELECT id FROM sms WHERE status = 'queued' AND updated_at < ? AND lease_until < ? ORDER BY id LIMIT ?",
 		before, parley.Now(), limit).Scan(ctx, &out); err != nil {
 		return nil, nil, err
 	}
-	err = q.q.NewRaw("SELECT id FROM sms_inbound WHERE NOT handled AND created_at < ? ORDER BY id LIMIT ?", before, limit).Scan(ctx, &in)
+	err = q.q.NewRaw("SELECT id FROM sms_inbound WHERE NOT handled AND created_at < ? ORDER BY id LIMIT ?", before,
+		limit).Scan(ctx, &in)
 	return out, in, err
 }
 
@@ -182,18 +188,21 @@ func (tx *Tx) OptOut(ctx context.Context, userID int64, number, person string, o
 		_, err = tx.q.NewRaw("INSERT INTO sms_opt_outs (user_id, sender, recipient, created_at) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
 			userID, number, person, parley.Now()).Exec(ctx)
 	} else {
-		_, err = tx.q.NewRaw("DELETE FROM sms_opt_outs WHERE user_id = ? AND sender = ? AND recipient = ?", userID, number, person).Exec(ctx)
+		_, err = tx.q.NewRaw("DELETE FROM sms_opt_outs WHERE user_id = ? AND sender = ? AND recipient = ?", userID,
+			number, person).Exec(ctx)
 	}
 	return err
 }
 
 // OptedOut says whether a person wants no messages from one of the user's numbers.
 func (q Query) OptedOut(ctx context.Context, userID int64, number, person string) (bool, error) {
-	return q.q.NewSelect().Table("sms_opt_outs").Where("user_id = ? AND sender = ? AND recipient = ?", userID, number, person).Exists(ctx)
+	return q.q.NewSelect().Table("sms_opt_outs").Where("user_id = ? AND sender = ? AND recipient = ?", userID,
+		number, person).Exists(ctx)
 }
 
-// EraseSMS removes the user's messages to and from a person: one step of it, that says whether there is more. What is still to be sent goes
-// out first and is erased by another time; that the person wants no messages is kept, for their own sake.
+// EraseSMS removes the user's messages to and from a person: one step of it, that says whether there is more. What is
+// still to be sent goes out first and is erased by another time; that the person wants no messages is kept, for their
+// own sake.
 func (tx *Tx) EraseSMS(ctx context.Context, userID int64, person string) (removed int, more bool, err error) {
 	return tx.removeSMS(ctx, "user_id = ? AND recipient = ?", "user_id = ? AND sender = ?", userID, person)
 }
@@ -206,9 +215,11 @@ func (tx *Tx) ForgetSMS(ctx context.Context, before parley.Time) (more bool, err
 
 // removeSMS removes a few of the messages that conditions pick, out and in.
 func (tx *Tx) removeSMS(ctx context.Context, out, in string, args ...any) (removed int, more bool, err error) {
-	for _, from := range []string{"sms WHERE status <> 'queued' AND " + out, "sms_inbound WHERE " + in, "sandbox_outbox WHERE " + out} {
+	for _, from := range []string{"sms WHERE status <> 'queued' AND " + out, "sms_inbound WHERE " + in,
+		"sandbox_outbox WHERE " + out} {
 		table, _, _ := strings.Cut(from, " ")
-		n, err := count(tx.q.NewRaw("DELETE FROM "+table+" WHERE id IN (SELECT id FROM "+from+" LIMIT ?)", append(args, Step)...).Exec(ctx))
+		n, err := count(tx.q.NewRaw("DELETE FROM "+table+" WHERE id IN (SELECT id FROM "+from+" LIMIT ?)",
+			append(args, Step)...).Exec(ctx))
 		if err != nil {
 			return 0, false, err
 		}

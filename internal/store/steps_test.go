@@ -18,13 +18,15 @@ import (
 // talk stores a conversation of n messages.
 func talk(t *testing.T, db *store.DB, a *parley.Assistant, phone string, n int) *parley.Conversation {
 	t.Helper()
-	c := &parley.Conversation{UserID: a.UserID, AssistantID: a.ID, Type: parley.TestConversation, Variables: map[string]string{}, CustomerPhone: &phone}
+	c := &parley.Conversation{UserID: a.UserID, AssistantID: a.ID, Type: parley.TestConversation,
+		Variables: map[string]string{}, CustomerPhone: &phone}
 	write(t, db, func(ctx context.Context, tx *store.Tx) error {
 		if err := tx.CreateConversation(ctx, c, ""); err != nil {
 			return err
 		}
 		for i := range n {
-			if err := tx.AddMessage(ctx, &parley.Message{ConversationID: c.ID, Role: parley.RoleUser, Content: fmt.Sprint(i)}, 0, 0); err != nil {
+			if err := tx.AddMessage(ctx, &parley.Message{ConversationID: c.ID, Role: parley.RoleUser,
+				Content: fmt.Sprint(i)}, 0, 0); err != nil {
 				return err
 			}
 		}
@@ -33,8 +35,10 @@ func talk(t *testing.T, db *store.DB, a *parley.Assistant, phone string, n int) 
 	return c
 }
 
-// steps runs a removal step by step and says how many there were, and how many messages of some conversations the largest took.
-func steps(t *testing.T, db *store.DB, left func() int, step func(context.Context, *store.Tx) (bool, error)) (n, largest int) {
+// steps runs a removal step by step and says how many there were, and how many messages of some conversations the
+// largest took.
+func steps(t *testing.T, db *store.DB, left func() int, step func(context.Context, *store.Tx) (bool, error)) (n,
+	largest int) {
 	t.Helper()
 	before := left()
 	err := db.InSteps(t.Context(), func(ctx context.Context, tx *store.Tx) (bool, error) {
@@ -63,7 +67,8 @@ func TestRemovingInSteps(t *testing.T) {
 		}
 		for i := range store.Step + 1 {
 			write(t, db, func(ctx context.Context, tx *store.Tx) error {
-				return tx.CreateSMS(ctx, u.ID, &parley.SMS{From: "+12025550100", To: phone, Status: parley.SMSSent, SID: fmt.Sprint(db.SQLite(), i)})
+				return tx.CreateSMS(ctx, u.ID, &parley.SMS{From: "+12025550100", To: phone, Status: parley.SMSSent,
+					SID: fmt.Sprint(db.SQLite(), i)})
 			})
 		}
 		left := func() (n int) {
@@ -89,7 +94,8 @@ func TestRemovingInSteps(t *testing.T) {
 				t.Fatalf("%s is left: %v", c.ID, err)
 			}
 		}
-		if _, total, err := db.SMSPage(t.Context(), u.ID, store.SMSFilter{}, store.Page{Number: 1, Size: 1}); err != nil || total != 0 {
+		if _, total, err := db.SMSPage(t.Context(), u.ID, store.SMSFilter{},
+			store.Page{Number: 1, Size: 1}); err != nil || total != 0 {
 			t.Errorf("%d text messages are left: %v", total, err)
 		}
 		if list, err := db.Messages(t.Context(), kept.ID); err != nil || len(list) != 3 {
@@ -101,7 +107,8 @@ func TestRemovingInSteps(t *testing.T) {
 		n, largest = steps(t, db, left, func(ctx context.Context, tx *store.Tx) (bool, error) {
 			return tx.ForgetConversations(ctx, parley.Now()+1)
 		})
-		if _, err := db.Conversation(t.Context(), u.ID, old.ID); !store.IsNotFound(err) || n < 2 || largest > store.Step {
+		if _, err := db.Conversation(t.Context(), u.ID, old.ID); !store.IsNotFound(err) || n < 2 ||
+			largest > store.Step {
 			t.Errorf("%v after %d steps, the largest of %d", err, n, largest)
 		}
 	})
@@ -122,7 +129,10 @@ func TestStepsEnd(t *testing.T) {
 		t.Errorf("%d steps: %v", n, err)
 	}
 	broken := errors.New("broken")
-	if err := db.InSteps(t.Context(), func(context.Context, *store.Tx) (bool, error) { return true, broken }); !errors.Is(err, broken) {
+	if err := db.InSteps(t.Context(), func(context.Context, *store.Tx) (bool, error) {
+		return true,
+			broken
+	}); !errors.Is(err, broken) {
 		t.Error(err)
 	}
 }
@@ -141,11 +151,13 @@ func claimsLapse(t *testing.T, db *store.DB) {
 	u := storetest.User(t, db, 0)
 	a := spoken(t, db, u.ID)
 	campaign := &parley.Campaign{Name: "c", AssistantID: a.ID, AllowedDays: []string{}}
-	d := &parley.Delivery{Event: parley.EventBalanceLow, URL: "https://example.com", Status: parley.DeliveryPending, Payload: "{}"}
+	d := &parley.Delivery{Event: parley.EventBalanceLow, URL: "https://example.com", Status: parley.DeliveryPending,
+		Payload: "{}"}
 	sms := &parley.SMS{From: "+12025550100", To: "+12025550123", Status: parley.SMSQueued}
 	k, doc := &parley.Knowledgebase{Name: "k"}, &parley.Document{Name: "d"}
 	write(t, db, func(ctx context.Context, tx *store.Tx) error {
-		err := errors.Join(tx.CreateCampaign(ctx, u.ID, campaign), tx.EnqueueDelivery(ctx, u.ID, d), tx.CreateSMS(ctx, u.ID, sms), tx.CreateKnowledgebase(ctx, u.ID, k))
+		err := errors.Join(tx.CreateCampaign(ctx, u.ID, campaign), tx.EnqueueDelivery(ctx, u.ID, d),
+			tx.CreateSMS(ctx, u.ID, sms), tx.CreateKnowledgebase(ctx, u.ID, k))
 		if err == nil {
 			_, err = tx.AddLeads(ctx, u.ID, campaign.ID, []*parley.Lead{{PhoneNumber: "+12025550123"}}, false)
 		}

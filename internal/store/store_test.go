@@ -30,7 +30,8 @@ func assistant(t *testing.T, db *store.DB, userID int64, change func(*parley.Ass
 	t.Helper()
 	a := &parley.Assistant{}
 	form.Defaults(a)
-	a.Name, a.Type, a.Mode, a.Timezone, a.SystemPrompt, a.VoiceID, a.LanguageID = "Desk", "inbound", "pipeline", "UTC", "Be kind.", 1, 1
+	a.Name, a.Type, a.Mode, a.Timezone, a.SystemPrompt, a.VoiceID, a.LanguageID = "Desk", "inbound", "pipeline",
+		"UTC", "Be kind.", 1, 1
 	if change != nil {
 		change(a)
 	}
@@ -41,7 +42,8 @@ func assistant(t *testing.T, db *store.DB, userID int64, change func(*parley.Ass
 func TestAssistantRoundTrip(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		ctx, u, other := t.Context(), storetest.User(t, db, 0), storetest.User(t, db, 0)
-		tool := &parley.Tool{Name: "look_up", Description: "Looks up.", Endpoint: "https://example.com", Method: "GET", Timeout: 10,
+		tool := &parley.Tool{Name: "look_up", Description: "Looks up.", Endpoint: "https://example.com",
+			Method: "GET", Timeout: 10,
 			Headers: []parley.ToolHeader{{Name: "X-Key", Value: "s3cret"}}, Schema: []parley.ToolParam{}}
 		write(t, db, func(ctx context.Context, tx *store.Tx) error { return tx.CreateTool(ctx, u.ID, tool) })
 		words := int64(3)
@@ -58,13 +60,17 @@ func TestAssistantRoundTrip(t *testing.T) {
 			t.Fatal(err)
 		}
 		made.MidCallTools = []parley.Tool{*tool}
-		if d := cmp.Diff(made, got, cmp.FilterPath(func(p cmp.Path) bool { return p.Last().String() == ".Sealed" }, cmp.Ignore())); d != "" {
+		if d := cmp.Diff(made, got, cmp.FilterPath(func(p cmp.Path) bool { return p.Last().String() == ".Sealed" },
+			cmp.Ignore())); d != "" {
 			t.Error(d)
 		}
 		if _, err := db.Assistant(ctx, other.ID, made.ID); !store.IsNotFound(err) {
 			t.Errorf("another user reads it: %v", err)
 		}
-		err = db.Write(ctx, func(ctx context.Context, tx *store.Tx) error { return tx.DeleteAssistant(ctx, other.ID, made.ID) })
+		err = db.Write(ctx, func(ctx context.Context,
+			tx *store.Tx) error {
+			return tx.DeleteAssistant(ctx, other.ID, made.ID)
+		})
 		if !store.IsNotFound(err) {
 			t.Errorf("another user deletes it: %v", err)
 		}
@@ -118,7 +124,10 @@ func TestOneInboundAssistantPerNumber(t *testing.T) {
 			wg.Go(func() {
 				a := &parley.Assistant{PhoneNumberID: &n.ID, Type: "inbound", Mode: "pipeline"}
 				form.Defaults(&a.FillerConfig)
-				err := db.Write(t.Context(), func(ctx context.Context, tx *store.Tx) error { return tx.CreateAssistant(ctx, u.ID, a) })
+				err := db.Write(t.Context(), func(ctx context.Context,
+					tx *store.Tx) error {
+					return tx.CreateAssistant(ctx, u.ID, a)
+				})
 				var e *parley.Error
 				if !errors.As(err, &e) || !e.Fields.Has("phone_number_id") {
 					t.Errorf("a second inbound assistant got the number: %v", err)
@@ -176,7 +185,10 @@ func TestWriteIsolation(t *testing.T) {
 		}
 		cancelled, cancel := context.WithCancel(ctx)
 		cancel()
-		if err := db.Write(cancelled, func(ctx context.Context, tx *store.Tx) error { return tx.KeepModels(ctx, model("late")) }); err == nil {
+		if err := db.Write(cancelled, func(ctx context.Context,
+			tx *store.Tx) error {
+			return tx.KeepModels(ctx, model("late"))
+		}); err == nil {
 			t.Error("a cancelled write was done")
 		}
 	})
@@ -191,8 +203,9 @@ func TestLedgerRaces(t *testing.T) {
 		for i := range 160 { // 80 references, each twice, a dollar and a half each: 66 fit
 			wg.Go(func() {
 				err := db.Write(t.Context(), func(ctx context.Context, tx *store.Tx) error {
-					posted, err := tx.Post(ctx, u.ID, &parley.LedgerEntry{Kind: parley.MessageCharge, Amount: -1_500_000,
-						Reference: "m" + string(rune('A'+i%80)), Description: "test"})
+					posted, err := tx.Post(ctx, u.ID,
+						&parley.LedgerEntry{Kind: parley.MessageCharge, Amount: -1_500_000,
+							Reference: "m" + string(rune('A'+i%80)), Description: "test"})
 					if posted {
 						tx.AfterCommit(func() { mu.Lock(); charged++; mu.Unlock() })
 					}
@@ -238,7 +251,8 @@ func TestParity(t *testing.T) {
 				t.Fatal(err)
 			}
 			both, _, _ := strings.Cut(string(text), "-- This engine only.")
-			return column.FindAllString(strings.ReplaceAll(both, " CONCURRENTLY", ""), -1) // PostgreSQL builds them beside everybody's writes
+			// PostgreSQL builds them beside everybody's writes
+			return column.FindAllString(strings.ReplaceAll(both, " CONCURRENTLY", ""), -1)
 		}
 		if d := cmp.Diff(shape("sqlite"), shape("postgres")); d != "" {
 			t.Errorf("%s: %s", n, d)
@@ -285,7 +299,8 @@ func TestSecretsAreSealed(t *testing.T) {
 	o := storetest.Options(t, "sqlite")
 	db := storetest.Open(t, o)
 	u := storetest.User(t, db, 0)
-	tool := &parley.Tool{Name: "a", Headers: []parley.ToolHeader{{Name: "Authorization", Value: "Bearer very-secret-value"}}, Schema: []parley.ToolParam{}}
+	tool := &parley.Tool{Name: "a", Headers: []parley.ToolHeader{{Name: "Authorization",
+		Value: "Bearer very-secret-value"}}, Schema: []parley.ToolParam{}}
 	write(t, db, func(ctx context.Context, tx *store.Tx) error { return tx.CreateTool(ctx, u.ID, tool) })
 	copyTo := t.TempDir() + "/copy.db"
 	if err := db.Backup(t.Context(), copyTo); err != nil {

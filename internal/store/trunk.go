@@ -58,7 +58,8 @@ func (q Query) AnyTrunk(ctx context.Context, id int64) (*parley.Trunk, error) {
 	return t, notFound(err, trunkNotFound)
 }
 
-// AllTrunks are the trunks of all users: the server has one telephone line, which registers with them and lets their calls in.
+// AllTrunks are the trunks of all users: the server has one telephone line, which registers with them and lets their
+// calls in.
 func (q Query) AllTrunks(ctx context.Context) ([]parley.Trunk, error) {
 	list := []parley.Trunk{}
 	err := q.anyTrunks(&list).OrderExpr("t.id").Scan(ctx)
@@ -81,13 +82,14 @@ func (q Query) SealPassword(t *parley.Trunk, password string) {
 	}
 }
 
-// CreateTrunk stores a new trunk, and its number as an owned number of type sip. The error is a Conflict where the number is on this
-// server already.
+// CreateTrunk stores a new trunk, and its number as an owned number of type sip. The error is a Conflict where the
+// number is on this server already.
 func (tx *Tx) CreateTrunk(ctx context.Context, userID int64, t *parley.Trunk) error {
 	if err := tx.room(ctx, userID, trunkLimit, 1); err != nil {
 		return err
 	}
-	n := &parley.Number{PhoneNumber: t.PhoneNumber, CountryCode: parley.PhoneCountry(t.PhoneNumber), Type: parley.NumberSIP}
+	n := &parley.Number{PhoneNumber: t.PhoneNumber, CountryCode: parley.PhoneCountry(t.PhoneNumber),
+		Type: parley.NumberSIP}
 	if err := tx.free(ctx, t.PhoneNumber); err != nil {
 		return err
 	}
@@ -121,7 +123,8 @@ func (tx *Tx) SaveTrunk(ctx context.Context, userID int64, old, t *parley.Trunk)
 	return one(res, err, trunkNotFound)
 }
 
-// free refuses a number that somebody has or buys. A new number is nobody's before it is stored, so that who is asking does not matter.
+// free refuses a number that somebody has or buys. A new number is nobody's before it is stored, so that who is
+// asking does not matter.
 func (tx *Tx) free(ctx context.Context, number string) error {
 	taken, err := tx.TakenNumbers(ctx, []string{number})
 	if err != nil {

@@ -50,7 +50,8 @@ func emailOnce(err error) error {
 // SaveUser stores what an operator or the user may change: everything but the balance.
 func (tx *Tx) SaveUser(ctx context.Context, u *parley.User) error {
 	u.UpdatedAt = parley.Now()
-	res, err := tx.q.NewUpdate().Model(u).ExcludeColumn("id", "balance", "created_at", "signed_up_at").WherePK().Exec(ctx)
+	res, err := tx.q.NewUpdate().Model(u).ExcludeColumn("id", "balance", "created_at",
+		"signed_up_at").WherePK().Exec(ctx)
 	return one(res, emailOnce(err), "User not found")
 }
 

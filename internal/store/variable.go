@@ -8,9 +8,9 @@ import (
 	"parley"
 )
 
-// The variables of an assistant may hold keys and passwords (for the headers and endpoints of its tools), so they are encrypted as those
-// headers are. The column of former versions stays empty; what one of their nodes writes there while a server is renewed node by node counts,
-// and is encrypted by the next change, or by SealVariables.
+// The variables of an assistant may hold keys and passwords (for the headers and endpoints of its tools), so they are
+// encrypted as those headers are. The column of former versions stays empty; what one of their nodes writes there
+// while a server is renewed node by node counts, and is encrypted by the next change, or by SealVariables.
 
 const variablesSeal = "assistant variables"
 
@@ -46,7 +46,8 @@ func (tx *Tx) SealVariables(ctx context.Context, limit int) (int, error) {
 	if !tx.sqlite {
 		empty = "'{}'::jsonb"
 	}
-	s := tx.locked(tx.q.NewSelect().Model(&list).Column("id", "variables").Where("variables <> " + empty).Limit(int64(limit)))
+	s := tx.locked(tx.q.NewSelect().Model(&list).Column("id", "variables").Where("variables <> " +
+		empty).Limit(int64(limit)))
 	if err := s.Scan(ctx); err != nil {
 		return 0, err
 	}

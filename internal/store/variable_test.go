@@ -18,7 +18,10 @@ import (
 func TestVariables(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		u := storetest.User(t, db, 0)
-		a := assistant(t, db, u.ID, func(a *parley.Assistant) { a.Variables = map[string]string{"key": "s3cret", "who": "Zoë"} })
+		a := assistant(t, db, u.ID, func(a *parley.Assistant) {
+			a.Variables = map[string]string{"key": "s3cret",
+				"who": "Zoë"}
+		})
 		check := func(want map[string]string) *parley.Assistant {
 			t.Helper()
 			got, err := db.Assistant(t.Context(), u.ID, a.ID)
@@ -26,7 +29,8 @@ func TestVariables(t *testing.T) {
 				t.Fatal(err)
 			}
 			list, err := db.Assistants(t.Context(), u.ID, "")
-			if err != nil || !maps.Equal(got.Variables, want) || got.Variables == nil || !maps.Equal(list[0].Variables, want) {
+			if err != nil || !maps.Equal(got.Variables, want) || got.Variables == nil ||
+				!maps.Equal(list[0].Variables, want) {
 				t.Errorf("variables %v, in the list %v: %v", got.Variables, list, err)
 			}
 			return got
@@ -35,14 +39,17 @@ func TestVariables(t *testing.T) {
 		changed := *old
 		for _, vars := range []map[string]string{{"key": "n3w"}, {}, {"a": ""}} {
 			changed.Variables = vars
-			write(t, db, func(ctx context.Context, tx *store.Tx) error { return tx.SaveAssistant(ctx, u.ID, old, &changed) })
+			write(t, db, func(ctx context.Context, tx *store.Tx) error {
+				return tx.SaveAssistant(ctx, u.ID, old,
+					&changed)
+			})
 			check(vars)
 		}
 	})
 }
 
-// The database's files hold no variable in plain text: not of what is made, not of what is changed, and not of what a former version stored
-// once it was looked after.
+// The database's files hold no variable in plain text: not of what is made, not of what is changed, and not of what a
+// former version stored once it was looked after.
 func TestVariablesAtRest(t *testing.T) {
 	o := storetest.Options(t, "sqlite")
 	db := storetest.Open(t, o)
@@ -69,7 +76,8 @@ func TestVariablesAtRest(t *testing.T) {
 	}
 
 	// As a node of a former version has it: what it wrote counts, and is sealed when somebody looks.
-	storetest.Exec(t, o, fmt.Sprintf(`UPDATE assistants SET variables = '{"api_key":"%s"}' WHERE id = %d`, former, a.ID))
+	storetest.Exec(t, o, fmt.Sprintf(`UPDATE assistants SET variables = '{"api_key":"%s"}' WHERE id = %d`, former,
+		a.ID))
 	read := func() string {
 		got, err := db.Assistant(t.Context(), u.ID, a.ID)
 		if err != nil {
@@ -82,7 +90,11 @@ func TestVariablesAtRest(t *testing.T) {
 	}
 	for _, want := range []int{1, 0} {
 		var n int
-		write(t, db, func(ctx context.Context, tx *store.Tx) (err error) { n, err = tx.SealVariables(ctx, 100); return err })
+		write(t, db, func(ctx context.Context, tx *store.Tx) (err error) {
+			n,
+				err = tx.SealVariables(ctx, 100)
+			return err
+		})
 		if got := read(); n != want || got != former {
 			t.Errorf("sealed %d, want %d; reads %q", n, want, got)
 		}
@@ -121,7 +133,8 @@ func TestPromptVersionsAreBounded(t *testing.T) {
 		}
 		spoken := assistant(t, db, u.ID, nil)
 		write(t, db, func(ctx context.Context, tx *store.Tx) error {
-			if err := tx.CreateConversation(ctx, &parley.Conversation{UserID: u.ID, AssistantID: spoken.ID, Type: parley.WidgetConversation, Variables: map[string]string{}}, ""); err != nil {
+			if err := tx.CreateConversation(ctx, &parley.Conversation{UserID: u.ID, AssistantID: spoken.ID,
+				Type: parley.WidgetConversation, Variables: map[string]string{}}, ""); err != nil {
 				return err
 			}
 			return tx.DeleteAssistant(ctx, u.ID, spoken.ID)

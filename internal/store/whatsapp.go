@@ -45,8 +45,8 @@ func (q Query) AllWhatsAppSenders(ctx context.Context) (list []parley.WhatsAppSe
 	return list, q.senders(&list).OrderExpr("s.id").Scan(ctx)
 }
 
-// KeepWhatsAppSenders follows the platform: numbers that are new come, known ones change, and those that it names no more are offline.
-// Ids and what is ours (user, assistant) stay.
+// KeepWhatsAppSenders follows the platform: numbers that are new come, known ones change, and those that it names no
+// more are offline. Ids and what is ours (user, assistant) stay.
 func (tx *Tx) KeepWhatsAppSenders(ctx context.Context, told []parley.WhatsAppSender) error {
 	known, err := tx.AllWhatsAppSenders(ctx)
 	if err != nil {
@@ -59,7 +59,8 @@ func (tx *Tx) KeepWhatsAppSenders(ctx context.Context, told []parley.WhatsAppSen
 			s.ID, s.CreatedAt = 0, now
 			_, err = tx.q.NewInsert().Model(&s).Exec(ctx)
 		} else {
-			_, err = tx.q.NewUpdate().Model(&s).Column("phone_number", "display_name", "status", "quality_rating", "messaging_limit", "updated_at").
+			_, err = tx.q.NewUpdate().Model(&s).Column("phone_number", "display_name", "status", "quality_rating",
+				"messaging_limit", "updated_at").
 				Where("graph_id = ?", s.GraphID).Exec(ctx)
 			known = slices.Delete(known, i, i+1)
 		}
@@ -126,7 +127,8 @@ func (tx *Tx) KeepWhatsAppTemplates(ctx context.Context, told []parley.WhatsAppT
 			t.ID, t.CreatedAt = 0, now
 			_, err = tx.q.NewInsert().Model(&t).Exec(ctx)
 		} else {
-			_, err = tx.q.NewUpdate().Model(&t).ExcludeColumn("id", "graph_id", "created_at").Where("graph_id = ?", t.GraphID).Exec(ctx)
+			_, err = tx.q.NewUpdate().Model(&t).ExcludeColumn("id", "graph_id", "created_at").Where("graph_id = ?",
+				t.GraphID).Exec(ctx)
 			known = slices.Delete(known, i, i+1)
 		}
 		if err != nil {
@@ -167,8 +169,8 @@ func (q Query) WhatsAppMessage(ctx context.Context, id int64) (*parley.WhatsAppM
 	return first[parley.WhatsAppMessage](ctx, q, func(s *bun.SelectQuery) { s.Where("id = ?", id) })
 }
 
-// WhatsAppMessageForUpdate is a message by our id, or where that is 0 by the platform's, kept from others until the transaction ends; nil
-// when there is none.
+// WhatsAppMessageForUpdate is a message by our id, or where that is 0 by the platform's, kept from others until the
+// transaction ends; nil when there is none.
 func (tx *Tx) WhatsAppMessageForUpdate(ctx context.Context, id int64, wamid string) (*parley.WhatsAppMessage, error) {
 	return first[parley.WhatsAppMessage](ctx, tx.Query, func(s *bun.SelectQuery) {
 		if id != 0 {
@@ -180,27 +182,30 @@ func (tx *Tx) WhatsAppMessageForUpdate(ctx context.Context, id int64, wamid stri
 	})
 }
 
-// WhatsAppRoute is the message that shows by which sender a customer is written to in a conversation: the one that is answered, else the
-// newest; nil when there is none.
+// WhatsAppRoute is the message that shows by which sender a customer is written to in a conversation: the one that is
+// answered, else the newest; nil when there is none.
 func (q Query) WhatsAppRoute(ctx context.Context, conversationID, wamid string) (*parley.WhatsAppMessage, error) {
 	return first[parley.WhatsAppMessage](ctx, q, func(s *bun.SelectQuery) {
-		s.Where("conversation_id = ?", conversationID).OrderExpr("CASE WHEN wamid = ? AND wamid <> '' THEN 0 ELSE 1 END, id DESC", wamid)
+		s.Where("conversation_id = ?", conversationID).OrderExpr(
+			"CASE WHEN wamid = ? AND wamid <> '' THEN 0 ELSE 1 END, id DESC", wamid)
 	})
 }
 
 // underWay are the replies that are on their way to the platform: those that a conversation holds already.
 const underWay = "NOT inbound AND message_id <> 0 AND status IN ('queued', 'sending')"
 
-// ClaimWhatsAppMessage takes a reply to be sent; nil when it is not for the caller: it is sent, or somebody has been at it since before.
-// waits says that an earlier one of the same conversation goes first.
-func (tx *Tx) ClaimWhatsAppMessage(ctx context.Context, id int64, before parley.Time) (m *parley.WhatsAppMessage, waits bool, err error) {
+// ClaimWhatsAppMessage takes a reply to be sent; nil when it is not for the caller: it is sent, or somebody has been
+// at it since before. waits says that an earlier one of the same conversation goes first.
+func (tx *Tx) ClaimWhatsAppMessage(ctx context.Context, id int64, before parley.Time) (m *parley.WhatsAppMessage,
+	waits bool, err error) {
 	if m, err = tx.WhatsAppMessageForUpdate(ctx, id, ""); err != nil || m == nil {
 		return nil, false, err
 	}
 	if m.Inbound || m.Status != parley.WhatsAppQueued && (m.Status != parley.WhatsAppSending || m.UpdatedAt >= before) {
 		return nil, false, nil
 	}
-	waits, err = tx.q.NewSelect().Model(m).Where("conversation_id = ? AND id < ?", m.ConversationID, m.ID).Where(underWay).Exists(ctx)
+	waits, err = tx.q.NewSelect().Model(m).Where("conversation_id = ? AND id < ?", m.ConversationID,
+		m.ID).Where(underWay).Exists(ctx)
 	if err != nil || waits {
 		return nil, waits, err
 	}
@@ -209,20 +214,24 @@ func (tx *Tx) ClaimWhatsAppMessage(ctx context.Context, id int64, before parley.
 }
 
 // StrandedWhatsApp are the messages that nobody has touched since then though they are not sent, oldest first.
-func (q Query) StrandedWhatsApp(ctx context.Context, before parley.Time, limit int) (list []parley.WhatsAppMessage, err error) {
-	err = q.q.NewSelect().Model(&list).Where("status IN ('queued', 'sending') AND updated_at < ?", before).Order("id").Limit(int64(limit)).Scan(ctx)
+func (q Query) StrandedWhatsApp(ctx context.Context, before parley.Time, limit int) (list []parley.WhatsAppMessage,
+	err error) {
+	err = q.q.NewSelect().Model(&list).Where("status IN ('queued', 'sending') AND updated_at < ?",
+		before).Order("id").Limit(int64(limit)).Scan(ctx)
 	return list, err
 }
 
 // SaveWhatsAppMessage stores what became of a message.
 func (tx *Tx) SaveWhatsAppMessage(ctx context.Context, m *parley.WhatsAppMessage) error {
 	m.UpdatedAt = parley.Now()
-	_, err := tx.q.NewUpdate().Model(m).Column("message_id", "wamid", "status", "error", "cost", "updated_at").WherePK().Exec(ctx)
+	_, err := tx.q.NewUpdate().Model(m).Column("message_id", "wamid", "status", "error", "cost",
+		"updated_at").WherePK().Exec(ctx)
 	return err
 }
 
 // ReduceCost takes back what a message cost its conversation.
 func (tx *Tx) ReduceCost(ctx context.Context, conversationID string, amount parley.Money) error {
-	_, err := tx.q.NewRaw("UPDATE conversations SET total_cost = total_cost - ? WHERE id = ?", amount, conversationID).Exec(ctx)
+	_, err := tx.q.NewRaw("UPDATE conversations SET total_cost = total_cost - ? WHERE id = ?", amount,
+		conversationID).Exec(ctx)
 	return err
 }

@@ -26,10 +26,11 @@ func (tx *Tx) use(btx bun.Tx) { tx.sql, tx.q = btx, btx }
 // AfterCommit asks for fn to be called once the transaction is committed, in the goroutine that called Write.
 func (tx *Tx) AfterCommit(fn func()) { tx.after = append(tx.after, fn) }
 
-// Write runs fn in a transaction: everything it wrote is there when Write returns nil, and nothing of it otherwise. fn gets a context
-// that is not cancelled with ctx, because a write that has begun is cheaper to finish than to tear; it must not wait for anything but
-// the database, and may run twice (PostgreSQL retries what lost a race). A deadline of ctx bounds it all the same, and without one
-// PostgreSQL has a minute: a host that is gone answers nothing. Whether a write that ran out of time was committed is not known.
+// Write runs fn in a transaction: everything it wrote is there when Write returns nil, and nothing of it otherwise.
+// fn gets a context that is not cancelled with ctx, because a write that has begun is cheaper to finish than to tear;
+// it must not wait for anything but the database, and may run twice (PostgreSQL retries what lost a race). A deadline
+// of ctx bounds it all the same, and without one PostgreSQL has a minute: a host that is gone answers nothing.
+// Whether a write that ran out of time was committed is not known.
 func (db *DB) Write(ctx context.Context, fn func(context.Context, *Tx) error) error {
 	fn = marked(ctx, fn)
 	if db.queue != nil {
@@ -68,8 +69,8 @@ func (db *DB) Write(ctx context.Context, fn func(context.Context, *Tx) error) er
 	return err
 }
 
-// InSteps writes in short transactions until fn says that nothing is left to be done: what removes or changes much must not hold up
-// everybody's writes. Each step stands by itself; one that is cut off goes on with the next call.
+// InSteps writes in short transactions until fn says that nothing is left to be done: what removes or changes much
+// must not hold up everybody's writes. Each step stands by itself; one that is cut off goes on with the next call.
 func (db *DB) InSteps(ctx context.Context, fn func(context.Context, *Tx) (more bool, err error)) error {
 	for more := true; more; {
 		if err := ctx.Err(); err != nil {
@@ -123,9 +124,9 @@ func (db *DB) writeSQLite(ctx context.Context, fn func(context.Context, *Tx) err
 // maxTogether bounds how long the first of a batch waits for the last.
 const maxTogether = 64
 
-// commitTogether is the one writer: it takes the writes that wait, runs each in a savepoint of one transaction, and commits them with
-// one sync. A write that fails is rolled back alone. Without this every write would pay a sync of its own and 32 clients would share
-// 1 / sync-time writes a second.
+// commitTogether is the one writer: it takes the writes that wait, runs each in a savepoint of one transaction, and
+// commits them with one sync. A write that fails is rolled back alone. Without this every write would pay a sync of
+// its own and 32 clients would share 1 / sync-time writes a second.
 func (db *DB) commitTogether() {
 	defer close(db.done)
 	batch := make([]*pending, 0, maxTogether)
@@ -180,8 +181,8 @@ func (db *DB) commit(batch *[]*pending) {
 	}
 }
 
-// run executes one write inside a savepoint. It returns an error only when the whole transaction is lost; the write's own outcome is in
-// p.err.
+// run executes one write inside a savepoint. It returns an error only when the whole transaction is lost; the write's
+// own outcome is in p.err.
 func (p *pending) run(tx bun.Tx) error {
 	if p.err = p.ctx.Err(); p.err != nil {
 		return nil

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Met says whether err, of looking for something that a test needs, is nil. Where all tests must be run as a whole (CI=true, which make
-// test sets) the test fails when it is not.
+// Met says whether err, of looking for something that a test needs, is nil. Where all tests must be run as a whole
+// (CI=true, which make test sets) the test fails when it is not.
 func Met(t testing.TB, err error) bool {
 	t.Helper()
 	switch {

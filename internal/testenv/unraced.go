@@ -9,11 +9,12 @@ import (
 	"slices"
 )
 
-// Unraced is the path of the tests' own program without the race detector, for tests that run it as a child with limits: the detector would take
-// most of the child's time, and so much address space that its limits mean nothing. Under the detector it is built anew, and done removes it.
-// For TestMain, in the directory of the tests.
+// Unraced is the path of the tests' own program without the race detector, for tests that run it as a child with
+// limits: the detector would take most of the child's time, and so much address space that its limits mean nothing.
+// Under the detector it is built anew, and done removes it. For TestMain, in the directory of the tests.
 func Unraced() (path string, done func(), err error) {
-	if info, ok := debug.ReadBuildInfo(); !ok || !slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
+	if info, ok := debug.ReadBuildInfo(); !ok || !slices.Contains(info.Settings,
+		debug.BuildSetting{Key: "-race", Value: "true"}) {
 		path, err = os.Executable()
 		return path, func() {}, err
 	}

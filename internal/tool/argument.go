@@ -11,8 +11,8 @@ import (
 	"parley"
 )
 
-// arguments are the arguments that the schema names, each a string, json.Number or bool. Harmless slips are mended (a number in quotes);
-// what the schema does not name is dropped. The error says all that is wrong.
+// arguments are the arguments that the schema names, each a string, json.Number or bool. Harmless slips are mended (a
+// number in quotes); what the schema does not name is dropped. The error says all that is wrong.
 func arguments(schema []parley.ToolParam, args map[string]any) (map[string]any, error) {
 	values := map[string]any{}
 	var wrong []string

@@ -10,8 +10,8 @@ import (
 	"parley"
 )
 
-// endpoint is the URL of a call, and which arguments it took. Only the path and the query of the template are filled in: scheme and
-// host are the template's own, whatever the values hold. A fragment is never sent.
+// endpoint is the URL of a call, and which arguments it took. Only the path and the query of the template are filled
+// in: scheme and host are the template's own, whatever the values hold. A fragment is never sent.
 func endpoint(t *parley.Tool, values map[string]any, vars map[string]string) (*url.URL, map[string]bool, error) {
 	template, _, _ := strings.Cut(strings.TrimSpace(t.Endpoint), "#")
 	scheme, rest, ok := strings.Cut(template, "://")
@@ -49,12 +49,14 @@ type filling struct {
 	used   map[string]bool // the arguments that the template took
 }
 
-// path fills in a path, segment by segment, so that each value stays within the segment in which its placeholder stands.
+// path fills in a path, segment by segment, so that each value stays within the segment in which its placeholder
+// stands.
 func (f *filling) path(template string) (string, error) {
 	segments := strings.Split(template, "/")
 	for i, s := range segments {
 		for _, tk := range f.tokens(s) {
-			if tk.kind == argument && plain(f.values[tk.text]) == "" { // would name another resource: DELETE /users/ for /users/{id}
+			// would name another resource: DELETE /users/ for /users/{id}
+			if tk.kind == argument && plain(f.values[tk.text]) == "" {
 				return "", fmt.Errorf("the argument %s must not be empty", tk.text)
 			}
 		}
@@ -67,17 +69,18 @@ func (f *filling) path(template string) (string, error) {
 	return strings.Join(segments, "/"), nil
 }
 
-// leaves says whether a filled-in segment, or a part of it where a server takes an escaped slash for a slash, is a dot segment
-// (RFC 3986 section 3.3).
+// leaves says whether a filled-in segment, or a part of it where a server takes an escaped slash for a slash, is a
+// dot segment (RFC 3986 section 3.3).
 func leaves(segment string) bool {
 	s, err := url.PathUnescape(segment)
 	if err != nil {
 		return true
 	}
-	return slices.ContainsFunc(strings.FieldsFunc(s, func(c rune) bool { return c == '/' || c == '\\' }), func(part string) bool {
-		part, _, _ = strings.Cut(part, ";") // some servers drop what follows a semicolon before they look for dots
-		return part == "." || part == ".."
-	})
+	return slices.ContainsFunc(strings.FieldsFunc(s, func(c rune) bool { return c == '/' || c == '\\' }),
+		func(part string) bool {
+			part, _, _ = strings.Cut(part, ";") // some servers drop what follows a semicolon before they look for dots
+			return part == "." || part == ".."
+		})
 }
 
 // fill replaces the placeholders of a part of the endpoint by escaped values. A variable without a value is empty.
@@ -110,8 +113,8 @@ type token struct {
 	text string
 }
 
-// tokens cuts a template up, in one pass, so that no value is ever looked at for placeholders. What is no placeholder is literal:
-// a {name} that the schema does not have, and {{…}} without a name in it, as in parley.Render.
+// tokens cuts a template up, in one pass, so that no value is ever looked at for placeholders. What is no placeholder
+// is literal: a {name} that the schema does not have, and {{…}} without a name in it, as in parley.Render.
 func (f *filling) tokens(template string) []token {
 	var list []token
 	add := func(k kind, n int, text string) {
@@ -153,7 +156,8 @@ func tidy(s string) string {
 	for i := range len(s) {
 		c := s[i]
 		switch {
-		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', strings.IndexByte("-._~!$&'()*+,;=:@/?[]", c) >= 0,
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9',
+			strings.IndexByte("-._~!$&'()*+,;=:@/?[]", c) >= 0,
 			c == '%' && i+2 < len(s) && isHex(s[i+1]) && isHex(s[i+2]):
 			b.WriteByte(c)
 		default:

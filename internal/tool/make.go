@@ -20,9 +20,10 @@ func Create(ctx context.Context, db *store.DB, userID int64, body map[string]any
 	return t, db.Write(ctx, func(ctx context.Context, tx *store.Tx) error { return tx.CreateTool(ctx, userID, t) })
 }
 
-// Change changes the fields that body names, which may depend on the tool as it is now; the whole must be valid afterwards. A body that
-// changes nothing writes nothing.
-func Change(ctx context.Context, db *store.DB, userID, id int64, body func(now parley.Tool) (map[string]any, error)) (t *parley.Tool, err error) {
+// Change changes the fields that body names, which may depend on the tool as it is now; the whole must be valid
+// afterwards. A body that changes nothing writes nothing.
+func Change(ctx context.Context, db *store.DB, userID, id int64,
+	body func(now parley.Tool) (map[string]any, error)) (t *parley.Tool, err error) {
 	err = db.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
 		if t, err = tx.ToolForUpdate(ctx, userID, id); err != nil {
 			return err
@@ -45,8 +46,8 @@ func Delete(ctx context.Context, db *store.DB, userID, id int64) error {
 	return db.Write(ctx, func(ctx context.Context, tx *store.Tx) error { return tx.DeleteTool(ctx, userID, id) })
 }
 
-// lay lays a body over a tool. Among the fields that fail is the name where another tool has it: of a tool whose fields are right the
-// database says so.
+// lay lays a body over a tool. Among the fields that fail is the name where another tool has it: of a tool whose
+// fields are right the database says so.
 func lay(ctx context.Context, q store.Query, userID int64, body map[string]any, t *parley.Tool, whole bool) error {
 	fields := form.Bind(body, t, whole)
 	t.Check(&fields)

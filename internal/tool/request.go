@@ -54,7 +54,8 @@ func request(ctx context.Context, t *parley.Tool, args map[string]any, vars Vari
 
 // ours are the headers that belong to the connection and not to the tool.
 var ours = []string{
-	"Accept-Encoding", "Connection", "Content-Length", "Expect", "Host", "Keep-Alive", "Proxy-Authorization", "Proxy-Connection", "Te",
+	"Accept-Encoding", "Connection", "Content-Length", "Expect", "Host", "Keep-Alive", "Proxy-Authorization",
+	"Proxy-Connection", "Te",
 	"Trailer", "Transfer-Encoding", "Upgrade",
 }
 

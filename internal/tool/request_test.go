@@ -26,7 +26,8 @@ func params(list ...string) []parley.ToolParam { // "id:number" is required, "id
 func TestEndpoint(t *testing.T) {
 	const base = "https://api.test/"
 	type object = map[string]any
-	vars := map[string]string{"phone": "+49 30/1&2", "brace": "{id}", "braces": "{{phone}}", "dots": "..", "utf": "ü", "half": "."}
+	vars := map[string]string{"phone": "+49 30/1&2", "brace": "{id}", "braces": "{{phone}}", "dots": "..",
+		"utf": "ü", "half": "."}
 	for _, c := range []struct {
 		endpoint string
 		args     object
@@ -57,7 +58,8 @@ func TestEndpoint(t *testing.T) {
 		{base + "{id}id}}", object{"id": "{{"}, base + "%7B%7Bid%7D%7D"},
 		// what is no placeholder stays
 		{base + "{none}", object{"none": "x"}, base + "%7Bnone%7D"},
-		{base + "{}/{{}}/{{a b}}/{ id }/}{", object{"id": "x"}, base + "%7B%7D/%7B%7B%7D%7D/%7B%7Ba%20b%7D%7D/%7B%20id%20%7D/%7D%7B"},
+		{base + "{}/{{}}/{{a b}}/{ id }/}{", object{"id": "x"}, base +
+			"%7B%7D/%7B%7B%7D%7D/%7B%7Ba%20b%7D%7D/%7B%20id%20%7D/%7D%7B"},
 		{base + "{{{id}}}", object{"id": "x"}, base + "%7B%7Bx%7D%7D"},
 		{base + "{{id}}", object{"id": "x"}, base}, // a variable of that name, which there is not
 		// literals that are no good URL do not loosen the values
@@ -159,7 +161,8 @@ func TestArguments(t *testing.T) {
 			t.Errorf("%#v as %s: %#v, %v", c.given, c.typ, got, err)
 		}
 	}
-	_, err := arguments(params("aa:string", "bb:number", "cc:number?", "dd:boolean", "ee:string"), map[string]any{"bb": nil, "cc": nil, "dd": "maybe", "ee": "fine"})
+	_, err := arguments(params("aa:string", "bb:number", "cc:number?", "dd:boolean", "ee:string"),
+		map[string]any{"bb": nil, "cc": nil, "dd": "maybe", "ee": "fine"})
 	if want := "the argument aa is missing, the argument bb is missing, the argument dd must be a boolean"; err == nil || err.Error() != want {
 		t.Errorf("got %v", err)
 	}
@@ -195,8 +198,10 @@ func TestRequest(t *testing.T) {
 				Headers: []parley.ToolHeader{
 					{Name: "authorization", Value: "Bearer {{token}}"}, {Name: "X-Hook", Value: "{{hook}} {id}"},
 					{Name: "X-Twice", Value: "1"}, {Name: "x-twice", Value: "2"},
-					{Name: "Host", Value: "evil.test"}, {Name: "Content-Length", Value: "1"}, {Name: "Transfer-Encoding", Value: "gzip"},
-					{Name: "Connection", Value: "X-Hook"}, {Name: "Accept-Encoding", Value: "br"}, {Name: "Upgrade", Value: "websocket"},
+					{Name: "Host", Value: "evil.test"}, {Name: "Content-Length", Value: "1"},
+					{Name: "Transfer-Encoding", Value: "gzip"},
+					{Name: "Connection", Value: "X-Hook"}, {Name: "Accept-Encoding", Value: "br"},
+					{Name: "Upgrade", Value: "websocket"},
 				},
 			}, args, Owned(vars))
 			if r.Error != "" || r.Status != 200 {
@@ -207,7 +212,8 @@ func TestRequest(t *testing.T) {
 				t.Errorf("got %+v", g)
 			}
 			wantHeader := map[string]string{
-				"Authorization": "Bearer  s3cret", "X-Hook": "{{token}}{id} {id}", "X-Twice": "2", "User-Agent": "Parley/1", "Connection": "", "Upgrade": "",
+				"Authorization": "Bearer  s3cret", "X-Hook": "{{token}}{id} {id}", "X-Twice": "2",
+				"User-Agent": "Parley/1", "Connection": "", "Upgrade": "",
 				"Accept-Encoding": "gzip", "Content-Type": "application/json",
 			}
 			if want.body == "" {
@@ -223,9 +229,11 @@ func TestRequest(t *testing.T) {
 	// All by default: no arguments left over, and headers of the tool's own before ours.
 	r := runner(t).Run(t.Context(), &parley.Tool{
 		Method: "POST", Endpoint: base, Timeout: 30,
-		Headers: []parley.ToolHeader{{Name: "User-Agent", Value: "Own/2"}, {Name: "Content-Type", Value: "application/vnd.api+json"}},
+		Headers: []parley.ToolHeader{{Name: "User-Agent", Value: "Own/2"},
+			{Name: "Content-Type", Value: "application/vnd.api+json"}},
 	}, args, Variables{})
-	if g := <-seen; r.Error != "" || g.body != "{}" || g.uri != "/" || g.header.Get("User-Agent") != "Own/2" || g.header.Get("Content-Type") != "application/vnd.api+json" {
+	if g := <-seen; r.Error != "" || g.body != "{}" || g.uri != "/" || g.header.Get("User-Agent") != "Own/2" ||
+		g.header.Get("Content-Type") != "application/vnd.api+json" {
 		t.Errorf("got %+v, %+v", g, r)
 	}
 }
@@ -238,12 +246,18 @@ func TestNotCalled(t *testing.T) {
 		args map[string]any
 		want string
 	}{
-		{parley.Tool{Endpoint: base, Schema: params("city:string", "day:number")}, map[string]any{"day": "soon"}, "the argument city is missing, the argument day must be a number"},
-		{parley.Tool{Endpoint: base + "/{city}", Schema: params("city:string")}, map[string]any{"city": ""}, "the argument city must not be empty"},
-		{parley.Tool{Endpoint: base + "/{city}", Schema: params("city:string")}, map[string]any{"city": ".."}, "an argument or variable must not lead to another path (. or ..)"},
-		{parley.Tool{Endpoint: "http://{city}/", Schema: params("city:string")}, map[string]any{"city": "x"}, "its endpoint has a placeholder in the host; only path and query may have one"},
-		{parley.Tool{Endpoint: base, Headers: []parley.ToolHeader{{Name: "X-Key", Value: "a{{nl}}b"}}}, nil, "the value of its header X-Key holds a line break or another control character"},
-		{parley.Tool{Endpoint: base, Headers: []parley.ToolHeader{{Name: "x-key", Value: "a\x7fb"}}}, nil, "the value of its header X-Key holds a line break or another control character"},
+		{parley.Tool{Endpoint: base, Schema: params("city:string", "day:number")}, map[string]any{"day": "soon"},
+			"the argument city is missing, the argument day must be a number"},
+		{parley.Tool{Endpoint: base + "/{city}", Schema: params("city:string")}, map[string]any{"city": ""},
+			"the argument city must not be empty"},
+		{parley.Tool{Endpoint: base + "/{city}", Schema: params("city:string")}, map[string]any{"city": ".."},
+			"an argument or variable must not lead to another path (. or ..)"},
+		{parley.Tool{Endpoint: "http://{city}/", Schema: params("city:string")}, map[string]any{"city": "x"},
+			"its endpoint has a placeholder in the host; only path and query may have one"},
+		{parley.Tool{Endpoint: base, Headers: []parley.ToolHeader{{Name: "X-Key", Value: "a{{nl}}b"}}}, nil,
+			"the value of its header X-Key holds a line break or another control character"},
+		{parley.Tool{Endpoint: base, Headers: []parley.ToolHeader{{Name: "x-key", Value: "a\x7fb"}}}, nil,
+			"the value of its header X-Key holds a line break or another control character"},
 		{parley.Tool{Endpoint: base, Method: "GET /x"}, nil, "its method is not valid"},
 	} {
 		if c.tool.Method == "" {
@@ -251,7 +265,8 @@ func TestNotCalled(t *testing.T) {
 		}
 		c.tool.Timeout = 30
 		r := runner(t).Run(t.Context(), &c.tool, c.args, Owned(map[string]string{"nl": "\r\nX-Evil: 1"}))
-		if want := "The tool was not called: " + c.want + "."; r.Error != want || r.Text() != want || r.Status != 0 || r.Body != "" {
+		if want := "The tool was not called: " + c.want + "."; r.Error != want || r.Text() != want ||
+			r.Status != 0 || r.Body != "" {
 			t.Errorf("got %+v, want %s", r, want)
 		}
 	}
@@ -267,13 +282,14 @@ func TestSchema(t *testing.T) {
 	if got := string(Schema(&parley.Tool{})); got != `{"type":"object","properties":{},"required":[]}` {
 		t.Errorf("empty: %s", got)
 	}
-	if got := Schema(&parley.Tool{Schema: []parley.ToolParam{{Name: `q"uote`, Type: "string", Description: "line\nbreak \"x\" \xff"}}}); !json.Valid(got) {
+	if got := Schema(&parley.Tool{Schema: []parley.ToolParam{{Name: `q"uote`, Type: "string",
+		Description: "line\nbreak \"x\" \xff"}}}); !json.Valid(got) {
 		t.Errorf("invalid: %s", got)
 	}
 }
 
-// Whatever arguments and variables hold, they change neither scheme nor host, nor the number of path segments, nor the names of the query;
-// and a template without parameters is filled in as parley.Render does it.
+// Whatever arguments and variables hold, they change neither scheme nor host, nor the number of path segments, nor
+// the names of the query; and a template without parameters is filled in as parley.Render does it.
 func FuzzEndpoint(f *testing.F) {
 	for _, c := range [][4]string{
 		{"users/{id}/x?q={id}&y={{name}}", "7", "Ann", ""},
@@ -299,7 +315,8 @@ func FuzzEndpoint(f *testing.F) {
 			t.Fatalf("%q: %v", u, err)
 		}
 		for _, v := range []*url.URL{u, parsed} {
-			if v.Scheme != "https" || v.Host != "api.test:8443" || v.User != nil || v.Fragment != "" || !strings.HasPrefix(v.EscapedPath(), "/") {
+			if v.Scheme != "https" || v.Host != "api.test:8443" || v.User != nil || v.Fragment != "" ||
+				!strings.HasPrefix(v.EscapedPath(), "/") {
 				t.Fatalf("%q became %q", template, u)
 			}
 		}
@@ -320,7 +337,8 @@ func FuzzEndpoint(f *testing.F) {
 				t.Errorf("%q became %q", template, u)
 			}
 		}
-		if g, w := strings.Count(u.RawQuery, "&"), strings.Count(blank.RawQuery, "&"); g != w || strings.Count(u.RawQuery, "=") != strings.Count(blank.RawQuery, "=") {
+		if g, w := strings.Count(u.RawQuery, "&"), strings.Count(blank.RawQuery, "&"); g != w ||
+			strings.Count(u.RawQuery, "=") != strings.Count(blank.RawQuery, "=") {
 			t.Errorf("%q became %q: another query", template, u)
 		}
 		same := (&filling{vars: map[string]string{"name": value}, values: args})
@@ -340,6 +358,7 @@ func FuzzEndpoint(f *testing.F) {
 }
 
 func ExampleSchema() {
-	fmt.Println(string(Schema(&parley.Tool{Schema: []parley.ToolParam{{Name: "city", Type: "string", Description: "Where", Required: true}}})))
+	fmt.Println(string(Schema(&parley.Tool{Schema: []parley.ToolParam{{Name: "city", Type: "string",
+		Description: "Where", Required: true}}})))
 	// Output: {"type":"object","properties":{"city":{"type":"string","description":"Where"}},"required":["city"]}
 }

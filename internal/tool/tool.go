@@ -1,5 +1,5 @@
-// Package tool runs mid-call tools: it checks what a model gave as arguments, makes the request of a tool's template, and turns
-// whatever comes back, or doesn't, into words for the model.
+// Package tool runs mid-call tools: it checks what a model gave as arguments, makes the request of a tool's template,
+// and turns whatever comes back, or doesn't, into words for the model.
 package tool
 
 import (
@@ -41,7 +41,8 @@ func (r Result) Text() string {
 	if r.Status < 200 || r.Status > 299 {
 		notes = append(notes, fmt.Sprintf("The tool failed with HTTP status %s.", status(r.Status)))
 	} else if r.Body == "" {
-		notes = append(notes, fmt.Sprintf("The tool succeeded with HTTP status %s and an empty answer.", status(r.Status)))
+		notes = append(notes, fmt.Sprintf("The tool succeeded with HTTP status %s and an empty answer.",
+			status(r.Status)))
 	}
 	if r.Truncated {
 		notes = append(notes, "Only the beginning of the tool's answer follows; it is longer than can be read.")
@@ -62,8 +63,9 @@ func status(code int) string {
 
 // Variables are the values of {{variable}}, by where they may stand.
 type Variables struct {
-	All   map[string]string // in the path and the query of an endpoint
-	Owner map[string]string // in headers: without what whoever talks to the assistant wrote, as headers carry keys and say who asks
+	All map[string]string // in the path and the query of an endpoint
+	// in headers: without what whoever talks to the assistant wrote, as headers carry keys and say who asks
+	Owner map[string]string
 }
 
 // Owned are variables that the tool's owner gave.
@@ -75,8 +77,8 @@ type Runner struct{ client *http.Client }
 // New makes a runner whose requests go out through the guard.
 func New(g *egress.Guard) *Runner { return &Runner{g.Client(maxRedirects)} }
 
-// Run calls the tool once and never again, with decoded JSON values as arguments (numbers as float64 or json.Number). It returns
-// within the tool's timeout and always with a result: what goes wrong is told in it.
+// Run calls the tool once and never again, with decoded JSON values as arguments (numbers as float64 or json.Number).
+// It returns within the tool's timeout and always with a result: what goes wrong is told in it.
 func (r *Runner) Run(ctx context.Context, t *parley.Tool, args map[string]any, vars Variables) Result {
 	start := time.Now()
 	result := r.run(ctx, t, args, vars)

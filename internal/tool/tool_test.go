@@ -105,7 +105,8 @@ func TestRun(t *testing.T) {
 		{"JSON", "application/json", `{"a":"ü"}`, 200, `{"a":"ü"}`, `{"a":"ü"}`},
 		{"created", "text/plain", "done", 201, "done", "done"},
 		{"empty", "", "", 204, "", "The tool succeeded with HTTP status 204 No Content and an empty answer."},
-		{"not found", "application/json", `{"message":"no such order"}`, 404, `{"message":"no such order"}`, "The tool failed with HTTP status 404 Not Found.\n\n" + `{"message":"no such order"}`},
+		{"not found", "application/json", `{"message":"no such order"}`, 404, `{"message":"no such order"}`,
+			"The tool failed with HTTP status 404 Not Found.\n\n" + `{"message":"no such order"}`},
 		{"server error", "text/plain", "", 500, "", "The tool failed with HTTP status 500 Internal Server Error."},
 		{"odd status", "text/plain", "x", 799, "x", "The tool failed with HTTP status 799.\n\nx"},
 		{"not UTF-8", "text/plain", "a\xff\xfeb\xc3", 200, "a\uFFFDb\uFFFD", "a\uFFFDb\uFFFD"},
@@ -115,14 +116,21 @@ func TestRun(t *testing.T) {
 		{"UTF-16LE", "text/plain", "\xff\xfeh\x00i\x00", 200, "hi", "hi"},
 		{"UTF-16BE", "text/plain", "\xfe\xff\x00h\x00i", 200, "hi", "hi"},
 		{"declared UTF-16", "text/plain; charset=utf-16be", "\x00h\x00i", 200, "hi", "hi"},
-		{"image", "image/png", "\x89PNG\r\n\x1a\n\x00\x00", 200, "[The answer is binary data (image/png, 10 bytes) and can't be shown as text.]", "[The answer is binary data (image/png, 10 bytes) and can't be shown as text.]"},
-		{"image called text", "text/plain", "\x89PNG\r\n\x1a\n\x00\x00", 200, "[The answer is binary data (image/png, 10 bytes) and can't be shown as text.]", ""},
-		{"PDF without type", "", "%PDF-1.7\n", 200, "[The answer is binary data (application/pdf, 9 bytes) and can't be shown as text.]", ""},
+		{"image", "image/png", "\x89PNG\r\n\x1a\n\x00\x00", 200,
+			"[The answer is binary data (image/png, 10 bytes) and can't be shown as text.]",
+			"[The answer is binary data (image/png, 10 bytes) and can't be shown as text.]"},
+		{"image called text", "text/plain", "\x89PNG\r\n\x1a\n\x00\x00", 200,
+			"[The answer is binary data (image/png, 10 bytes) and can't be shown as text.]", ""},
+		{"PDF without type", "", "%PDF-1.7\n", 200,
+			"[The answer is binary data (application/pdf, 9 bytes) and can't be shown as text.]", ""},
 		{"text called binary", "application/octet-stream", "hello", 200, "hello", "hello"},
-		{"NUL far behind", "text/plain", strings.Repeat("x", 600) + "\x00", 200, "[The answer is binary data (application/octet-stream, 601 bytes) and can't be shown as text.]", ""},
-		{"binary failure", "image/png", "\x00\x01", 502, "[The answer is binary data (image/png, 2 bytes) and can't be shown as text.]",
+		{"NUL far behind", "text/plain", strings.Repeat("x", 600) + "\x00", 200,
+			"[The answer is binary data (application/octet-stream, 601 bytes) and can't be shown as text.]", ""},
+		{"binary failure", "image/png", "\x00\x01", 502,
+			"[The answer is binary data (image/png, 2 bytes) and can't be shown as text.]",
 			"The tool failed with HTTP status 502 Bad Gateway.\n\n[The answer is binary data (image/png, 2 bytes) and can't be shown as text.]"},
-		{"exactly 64 KiB", "text/plain", strings.Repeat("x", limit), 200, strings.Repeat("x", limit), strings.Repeat("x", limit)},
+		{"exactly 64 KiB", "text/plain", strings.Repeat("x", limit), 200, strings.Repeat("x", limit),
+			strings.Repeat("x", limit)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := call(t, serve(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -147,10 +155,17 @@ func TestTooLong(t *testing.T) {
 		want        string // repeated fills Body
 		size        int
 	}{
-		"one byte more":    {"text/plain", func(w io.Writer) { io.WriteString(w, strings.Repeat("x", MaxAnswer+1)) }, "x", MaxAnswer},
-		"rune cut through": {"text/plain", func(w io.Writer) { io.WriteString(w, strings.Repeat("\u20ac", MaxAnswer)) }, "\u20ac", MaxAnswer - 1},
-		"grows decoded":    {"text/plain; charset=latin1", func(w io.Writer) { io.WriteString(w, strings.Repeat("\xe4", MaxAnswer)) }, "ä", MaxAnswer},
-		"endless":          {"text/plain", func(w io.Writer) { forever(w, "12345678") }, "12345678", MaxAnswer},
+		"one byte more": {"text/plain", func(w io.Writer) {
+			io.WriteString(w,
+				strings.Repeat("x", MaxAnswer+1))
+		}, "x", MaxAnswer},
+		"rune cut through": {"text/plain", func(w io.Writer) {
+			io.WriteString(w,
+				strings.Repeat("\u20ac", MaxAnswer))
+		}, "\u20ac", MaxAnswer - 1},
+		"grows decoded": {"text/plain; charset=latin1",
+			func(w io.Writer) { io.WriteString(w, strings.Repeat("\xe4", MaxAnswer)) }, "ä", MaxAnswer},
+		"endless": {"text/plain", func(w io.Writer) { forever(w, "12345678") }, "12345678", MaxAnswer},
 		"gzip bomb": {"gzip", func(w io.Writer) {
 			z := gzip.NewWriter(w)
 			defer z.Close()
@@ -170,10 +185,13 @@ func TestTooLong(t *testing.T) {
 				w.Header().Set("Content-Type", c.contentType)
 				c.write(w)
 			}))
-			if r.Status != 200 || !r.Truncated || r.Error != "" || r.Body != strings.Repeat(c.want, c.size/len(c.want)) {
-				t.Errorf("status %d, truncated %t, error %q, %d bytes: %.20q", r.Status, r.Truncated, r.Error, len(r.Body), r.Body)
+			if r.Status != 200 || !r.Truncated || r.Error != "" ||
+				r.Body != strings.Repeat(c.want, c.size/len(c.want)) {
+				t.Errorf("status %d, truncated %t, error %q, %d bytes: %.20q", r.Status, r.Truncated, r.Error,
+					len(r.Body), r.Body)
 			}
-			if s := r.Text(); len(s) > MaxAnswer || !utf8.ValidString(s) || !strings.HasPrefix(s, "Only the beginning of the tool's answer follows") {
+			if s := r.Text(); len(s) > MaxAnswer || !utf8.ValidString(s) ||
+				!strings.HasPrefix(s, "Only the beginning of the tool's answer follows") {
 				t.Errorf("Text has %d bytes: %.80q", len(s), s)
 			}
 		})
@@ -234,7 +252,10 @@ func TestFailures(t *testing.T) {
 		"redirect to file":     {to("file:///etc/passwd"), "only http and https URLs may be reached"},
 		"redirect loop":        {to("/"), "the server redirects too often"},
 		"hangs up":             {raw(t, func(net.Conn) {}), "the connection broke off"},
-		"too short":            {raw(t, func(c net.Conn) { io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\nhello") }), "the connection broke off"},
+		"too short": {raw(t, func(c net.Conn) {
+			io.WriteString(c,
+				"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\nhello")
+		}), "the connection broke off"},
 		"breaks mid-body": {raw(t, func(c net.Conn) {
 			io.WriteString(c, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n")
 		}), "the connection broke off"},
@@ -242,17 +263,23 @@ func TestFailures(t *testing.T) {
 			io.WriteString(c, "HTTP/1.1 200 OK\r\n")
 			forever(c, "X: "+strings.Repeat("x", 999)+"\r\n")
 		}), "the server's answer could not be understood"},
-		"no HTTP": {raw(t, func(c net.Conn) { io.WriteString(c, "220 mail.test ESMTP\r\n") }), "the server's answer could not be understood"},
+		"no HTTP": {raw(t, func(c net.Conn) { io.WriteString(c, "220 mail.test ESMTP\r\n") }),
+			"the server's answer could not be understood"},
 		"no gzip": {raw(t, func(c net.Conn) {
 			io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 12\r\n\r\nhello, world")
 		}), "the server's answer is badly compressed"},
-		"slow header":        {raw(t, func(net.Conn) { <-stop }), ""},
-		"slow body":          {raw(t, func(c net.Conn) { io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\nhello"); <-stop }), ""},
+		"slow header": {raw(t, func(net.Conn) { <-stop }), ""},
+		"slow body": {raw(t, func(c net.Conn) {
+			io.WriteString(c,
+				"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\nhello")
+			<-stop
+		}), ""},
 		"never accepts":      {"http://" + silent.Addr().String(), ""},
 		"never shakes hands": {"https://" + silent.Addr().String(), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			tool := &parley.Tool{Method: "GET", Endpoint: c.url, Timeout: 20, Headers: []parley.ToolHeader{{Name: "X-Key", Value: "s3cret"}}}
+			tool := &parley.Tool{Method: "GET", Endpoint: c.url, Timeout: 20,
+				Headers: []parley.ToolHeader{{Name: "X-Key", Value: "s3cret"}}}
 			want := "The tool failed: " + c.want + "."
 			if c.want == "" {
 				tool.Timeout = 1
@@ -296,9 +323,13 @@ func TestRedirectFollowed(t *testing.T) {
 		got <- r.Method + " " + r.Header.Get("X-Key") + " " + string(b)
 		fmt.Fprint(w, "moved")
 	})
-	url := serve(t, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, other, http.StatusPermanentRedirect) })
+	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, other,
+			http.StatusPermanentRedirect)
+	})
 	r := runner(t).Run(t.Context(), &parley.Tool{
-		Method: "POST", Endpoint: url, Timeout: 30, Schema: params("city:string"), Headers: []parley.ToolHeader{{Name: "X-Key", Value: "s3cret"}},
+		Method: "POST", Endpoint: url, Timeout: 30, Schema: params("city:string"),
+		Headers: []parley.ToolHeader{{Name: "X-Key", Value: "s3cret"}},
 	}, map[string]any{"city": "Rome"}, Variables{})
 	if r.Body != "moved" || r.Status != 200 {
 		t.Fatalf("got %+v", r)
@@ -346,7 +377,8 @@ func FuzzAnswer(f *testing.F) {
 		if r.Text() == "" {
 			t.Error("the model is told nothing")
 		}
-		if !more && encoding == "" && strings.HasPrefix(http.DetectContentType(raw), "text/plain; charset=utf-8") && utf8.Valid(raw) && contentType == "" &&
+		if !more && encoding == "" && strings.HasPrefix(http.DetectContentType(raw), "text/plain; charset=utf-8") &&
+			utf8.Valid(raw) && contentType == "" &&
 			!strings.Contains(string(raw), "\x00") && body != strings.TrimPrefix(string(raw), "\ufeff") {
 			t.Errorf("plain text was changed: %.100q", body)
 		}

@@ -8,8 +8,8 @@ import (
 	"parley/internal/lang"
 )
 
-// amd (answering machine detection) finds out whether a person or a machine took the call: by what it says, and by how it says it. A person
-// greets and waits; a machine speaks on. It is a part of the turn machine and as pure.
+// amd (answering machine detection) finds out whether a person or a machine took the call: by what it says, and by
+// how it says it. A person greets and waits; a machine speaks on. It is a part of the turn machine and as pure.
 type amd struct {
 	active bool // the call is outbound and the result may still change
 	result parley.AnsweredBy
@@ -29,13 +29,14 @@ type amd struct {
 }
 
 const (
-	stretchGap   = 600 * time.Millisecond // a longer pause begins another stretch
-	humanPause   = 400 * time.Millisecond // who is silent for so long after a greeting waits for us
-	humanMax     = 3 * time.Second        // of a greeting
-	greetingTime = 5 * time.Second        // so long after a person's greeting it may turn out to be a part of a machine's
-	longPause    = time.Second            // who is silent for so long waits for us, however long they greeted
-	tellingScore = 0.8                    // words that add up to this are a machine's, with so much speech
-	tellingWord  = 0.7                    // one of them weighs as much
+	stretchGap = 600 * time.Millisecond // a longer pause begins another stretch
+	humanPause = 400 * time.Millisecond // who is silent for so long after a greeting waits for us
+	humanMax   = 3 * time.Second        // of a greeting
+	// so long after a person's greeting it may turn out to be a part of a machine's
+	greetingTime = 5 * time.Second
+	longPause    = time.Second // who is silent for so long waits for us, however long they greeted
+	tellingScore = 0.8         // words that add up to this are a machine's, with so much speech
+	tellingWord  = 0.7         // one of them weighs as much
 	tellingTime  = 1400 * time.Millisecond
 	machineMin   = 4200 * time.Millisecond // nobody greets for so long without a pause
 	businessMin  = 8 * time.Second         // except who answers for a company
@@ -79,8 +80,8 @@ func (d *amd) words(n int, text, language string) {
 	}
 }
 
-// weigh adds up what the single words of a greeting tell: recognizers lose some, so that no phrase can be relied on. Words that tell little tell
-// nothing without one that tells more.
+// weigh adds up what the single words of a greeting tell: recognizers lose some, so that no phrase can be relied on.
+// Words that tell little tell nothing without one that tells more.
 func weigh(tokens []string, weights map[string]float64) float64 {
 	sum, most := 0.0, 0.0
 	seen := map[string]bool{}

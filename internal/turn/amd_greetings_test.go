@@ -1,21 +1,30 @@
 package turn
 
-// What is said when a call is taken. The rules were made with the first half, and with the voices rms and kal16; they are judged by the
-// second half, in other voices.
+// What is said when a call is taken. The rules were made with the first half, and with the voices rms and kal16; they
+// are judged by the second half, in other voices.
 
 var people = [2][]string{{
 	"Hello?", "Yes?", "Hello, this is Peter.", "Good morning.", "Hi, who is this?", "Smith speaking.", "Hello, hello?",
-	"Acme bakery, this is Sarah, how can I help you?", "Good afternoon, Doctor Miller's office, how may I help you today?", "Yeah, hi.",
-	"Thank you for calling Green Garden, you are speaking with Tom, what can I do for you?", "One moment please. Hello?",
-	"Hello, Miller.", "Hi Anna, I was about to call you back.", "Can you hear me? Hello?", "Reception, good morning.", "Hello, sorry, I was in the other room. Who is it?",
-	"Hi, sorry, can I call you back in five minutes?", "Yes hello, Doctor Brown's practice, what is it about?", "You've reached the front desk, this is Paul, how can I help?",
+	"Acme bakery, this is Sarah, how can I help you?",
+	"Good afternoon, Doctor Miller's office, how may I help you today?", "Yeah, hi.",
+	"Thank you for calling Green Garden, you are speaking with Tom, what can I do for you?",
+	"One moment please. Hello?",
+	"Hello, Miller.", "Hi Anna, I was about to call you back.", "Can you hear me? Hello?",
+	"Reception, good morning.", "Hello, sorry, I was in the other room. Who is it?",
+	"Hi, sorry, can I call you back in five minutes?", "Yes hello, Doctor Brown's practice, what is it about?",
+	"You've reached the front desk, this is Paul, how can I help?",
 	"Hello, I can't talk right now, who is this?", "Good evening, The Blue Lion, do you want to book a table?",
-	"Hello? Sorry, I'm busy right now, please call back later.", "Please take me off your list.", "I'm not interested, thank you.", "Hello, is this about my order? I have been waiting for your call.",
+	"Hello? Sorry, I'm busy right now, please call back later.", "Please take me off your list.",
+	"I'm not interested, thank you.", "Hello, is this about my order? I have been waiting for your call.",
 }, {
-	"Hello.", "Yeah?", "This is Martin.", "Jones.", "Hi there.", "Hello, who's calling?", "Good afternoon, Linda speaking.", "Hey, what's up?", "Yes, hello, can you hear me?",
-	"Baker and Sons, Mary speaking, what can I do for you?", "Good morning, Riverside Hotel, this is Daniel at the reception, how may I direct your call?",
-	"Thank you for calling City Dental, my name is Laura, how can I help you?", "Hold on a second. Okay, now I can talk.", "Hello, this is the Taylor family.",
-	"Customer service, you're through to James.", "Hi, I'm driving, can we make it short?", "Sorry, who am I talking to?", "Pizza Roma, good evening, for delivery or pick up?",
+	"Hello.", "Yeah?", "This is Martin.", "Jones.", "Hi there.", "Hello, who's calling?",
+	"Good afternoon, Linda speaking.", "Hey, what's up?", "Yes, hello, can you hear me?",
+	"Baker and Sons, Mary speaking, what can I do for you?",
+	"Good morning, Riverside Hotel, this is Daniel at the reception, how may I direct your call?",
+	"Thank you for calling City Dental, my name is Laura, how can I help you?",
+	"Hold on a second. Okay, now I can talk.", "Hello, this is the Taylor family.",
+	"Customer service, you're through to James.", "Hi, I'm driving, can we make it short?",
+	"Sorry, who am I talking to?", "Pizza Roma, good evening, for delivery or pick up?",
 }}
 
 var machines = [2][]string{{

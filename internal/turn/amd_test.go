@@ -25,11 +25,12 @@ type sample struct {
 	begin time.Duration // of the speech, after the answer
 }
 
-// judged plays a sample to a machine that called, and says what it thought and when. Recognition is imitated: a quarter of the words are
-// not understood, and each is known 300 ms after it was said.
+// judged plays a sample to a machine that called, and says what it thought and when. Recognition is imitated: a
+// quarter of the words are not understood, and each is known 300 ms after it was said.
 func judged(s sample) (parley.AnsweredBy, time.Duration) {
 	r := rand.New(rand.NewPCG(s.seed, 7))
-	m := New(Manner{Language: "en", Interruptible: true, Confirm: 300 * time.Millisecond, Endpoint: 600 * time.Millisecond, Reengage: time.Minute,
+	m := New(Manner{Language: "en", Interruptible: true, Confirm: 300 * time.Millisecond,
+		Endpoint: 600 * time.Millisecond, Reengage: time.Minute,
 		MaxSilence: time.Minute, MaxDuration: 10 * time.Minute, Wait: true, Outbound: true})
 	vad := audio.NewVAD(audio.Narrow)
 	gain, noise := 0.3+0.7*r.Float64(), 20+80*r.Float64()*r.Float64()
@@ -83,8 +84,8 @@ func judged(s sample) (parley.AnsweredBy, time.Duration) {
 	return result, when
 }
 
-// People are told from machines: at most 1 of 100 people is lost, 9 of 10 machines are caught, and the median result comes within 2.5 s of the
-// answer. The voices are synthetic, and recognition is imitated.
+// People are told from machines: at most 1 of 100 people is lost, 9 of 10 machines are caught, and the median result
+// comes within 2.5 s of the answer. The voices are synthetic, and recognition is imitated.
 func TestWhoAnswered(t *testing.T) {
 	if raced {
 		t.Skip("it has one goroutine; make test runs it without the race detector")
@@ -94,7 +95,8 @@ func TestWhoAnswered(t *testing.T) {
 		testenv.Nil(t, err)
 	}
 	held := []string{"slt", "awb", "en-gb+m3", "en-us+f4"}
-	judgement(t, "other voices", slices.Concat(people[0], people[1]), slices.Concat(machines[0], machines[1]), held, true)
+	judgement(t, "other voices", slices.Concat(people[0], people[1]), slices.Concat(machines[0], machines[1]), held,
+		true)
 	if os.Getenv("PARLEY_QUALITY") == "all" {
 		judgement(t, "tuned on", people[0], machines[0], []string{"rms", "kal16"}, false)
 		judgement(t, "other voices and words", people[1], machines[1], held, false)
@@ -127,10 +129,11 @@ func judgement(t *testing.T, name string, people, machines, voices []string, bou
 					if strings.Contains(voice, "+") {
 						speaker = local.ESpeak{}
 					}
-					err := speaker.Speak(t.Context(), ai.Speech{Text: text, Voice: voice, Language: "en", Rate: audio.Narrow}, func(p []int16) error {
-						l.pcm = append(l.pcm, p...)
-						return nil
-					})
+					err := speaker.Speak(t.Context(),
+						ai.Speech{Text: text, Voice: voice, Language: "en", Rate: audio.Narrow}, func(p []int16) error {
+							l.pcm = append(l.pcm, p...)
+							return nil
+						})
 					if err != nil {
 						t.Error(err)
 					}
@@ -148,7 +151,8 @@ func judgement(t *testing.T, name string, people, machines, voices []string, bou
 	for i := range 2 * each {
 		k := i % 2
 		l := lines[k][i/2%len(lines[k])]
-		s := sample{pcm: l.pcm, text: l.text, seed: uint64(i), begin: time.Duration(200+rand.New(rand.NewPCG(uint64(i), 9)).IntN(900)) * time.Millisecond}
+		s := sample{pcm: l.pcm, text: l.text, seed: uint64(i),
+			begin: time.Duration(200+rand.New(rand.NewPCG(uint64(i), 9)).IntN(900)) * time.Millisecond}
 		who, when := judged(s)
 		if who == parley.AnsweredUnknown {
 			when = time.Minute
@@ -166,15 +170,18 @@ func judgement(t *testing.T, name string, people, machines, voices []string, bou
 			share, goal, met = 100-share, ">= 90", 10*wrong[k] <= each
 		}
 		median, late := times[k][each/2], times[k][each*9/10]
-		t.Logf("quality: %s: voicemail: %s: %.1f %% (goal %s %%: %s)", name, fmt.Sprintf(what, each), share, goal, result(met))
-		t.Logf("quality: %s: voicemail: the median verdict on these comes %v after the answer, 9 of 10 within %v", name, median, late)
+		t.Logf("quality: %s: voicemail: %s: %.1f %% (goal %s %%: %s)", name, fmt.Sprintf(what, each), share, goal,
+			result(met))
+		t.Logf("quality: %s: voicemail: the median verdict on these comes %v after the answer, 9 of 10 within %v",
+			name, median, late)
 		if bound && !met {
 			t.Errorf("%s: %.1f %%", fmt.Sprintf(what, each), share)
 		}
 	}
 	all := slices.Concat(times[0], times[1])
 	slices.Sort(all)
-	t.Logf("quality: %s: voicemail: the median verdict comes %v after the answer (goal <= 2.5s: %s)", name, all[each], result(all[each] <= 2500*time.Millisecond))
+	t.Logf("quality: %s: voicemail: the median verdict comes %v after the answer (goal <= 2.5s: %s)", name,
+		all[each], result(all[each] <= 2500*time.Millisecond))
 	if bound && all[each] > 2500*time.Millisecond {
 		t.Errorf("the median verdict comes after %v", all[each])
 	}

@@ -78,7 +78,8 @@ const (
 	Partial                    // what the customer is saying has changed: Text
 	Note                       // what the customer said stands in the transcript, unanswered: Text, From
 
-	Think  // begin a Reply by thinking: Purpose, Text, From and Last (of what is answered, or of the silence that is broken), Early
+	// begin a Reply by thinking: Purpose, Text, From and Last (of what is answered, or of the silence that is broken), Early
+	Think
 	Commit // the turn that an early Reply answers has ended
 	GiveUp // end the thinking of Reply
 	Say    // say a fixed sentence as a part of Reply: Purpose
@@ -86,7 +87,8 @@ const (
 	Cut    // Reply is cut off: Join, Over
 	Finish // Reply was played to its end
 
-	Arm       // speech that begins now silences the reply: with the very next packet, before this machine has heard of it
+	// speech that begins now silences the reply: with the very next packet, before this machine has heard of it
+	Arm
 	Disarm    // it doesn't
 	Hold      // be silent from the next packet on
 	Resume    // go on where it stopped

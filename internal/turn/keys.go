@@ -22,7 +22,8 @@ func (m *Machine) digit(key byte) {
 		s := &m.turn[n-1]
 		s.text, s.last = strings.TrimSuffix(s.text, "]")+" "+string(rune(key))+"]", m.now
 	} else {
-		m.turn = append(m.turn, segment{keypad: true, text: "[keypad: " + string(rune(key)) + "]", from: m.now, last: m.now})
+		m.turn = append(m.turn, segment{keypad: true, text: "[keypad: " + string(rune(key)) + "]", from: m.now,
+			last: m.now})
 	}
 	s := &m.turn[len(m.turn)-1]
 	s.final = key == '#' || len(s.text) > 2*MaxKeys
@@ -47,8 +48,8 @@ type collect struct {
 	since time.Duration // when the wait began; 0: the question is still being said
 }
 
-// gather begins to collect keys for a tool. Those that were pressed since the reply began are the first of them; the question is said all the same,
-// unless they end it.
+// gather begins to collect keys for a tool. Those that were pressed since the reply began are the first of them; the
+// question is said all the same, unless they end it.
 func (m *Machine) gather(r *reply, e Event) {
 	m.collect = collect{on: true, id: r.id, wait: e.Wait, stop: e.Key}
 	early := ""

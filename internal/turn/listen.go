@@ -130,7 +130,8 @@ func (m *Machine) prune(i int) {
 	}
 }
 
-// hear ends what has ended: an utterance after a short silence, keys after a longer one, and the wait for a text that doesn't come.
+// hear ends what has ended: an utterance after a short silence, keys after a longer one, and the wait for a text that
+// doesn't come.
 func (m *Machine) hear() {
 	if m.open {
 		s := &m.turn[m.latest()]
@@ -243,9 +244,10 @@ func (m *Machine) overlap() {
 	text := m.fresh.of(m.turn, true)
 	longest, pending, closed := m.sum()
 	gist := m.gists.of(text, pending > 0, m.findGist)
-	small := gist.isSmall(r) || longest < briefTime && !m.tentative(r) && (gist.hollow || gist.words <= 2 && m.wavered())
-	// A text that may still change counts when there is more speech behind it than who only listens makes: nothing is lost meanwhile,
-	// the assistant is silent already.
+	small := gist.isSmall(r) || longest < briefTime && !m.tentative(r) &&
+		(gist.hollow || gist.words <= 2 && m.wavered())
+	// A text that may still change counts when there is more speech behind it than who only listens makes: nothing is
+	// lost meanwhile, the assistant is silent already.
 	told := text != "" && !small && (pending == 0 || longest >= m.sure())
 	switch {
 	case told && m.tentative(r):
@@ -277,7 +279,8 @@ func (m *Machine) overlap() {
 	}
 	// A yes or a no to what is being asked, however short; not the word that people take a call with.
 	greets := r.purpose == Greeting && (opening || gist.greeting && !gist.backchannel)
-	answers := r.sounded && r.question && !r.thinking && r.spoken-r.played <= 1 && !greets && (gist.isSmall(r) || gist.finished == lang.Finished)
+	answers := r.sounded && r.question && !r.thinking && r.spoken-r.played <= 1 && !greets &&
+		(gist.isSmall(r) || gist.finished == lang.Finished)
 	m.turn = slices.DeleteFunc(m.turn, func(s segment) bool {
 		if s.queued || s.keypad {
 			return false
@@ -294,15 +297,19 @@ func (m *Machine) sure() time.Duration { return max(m.manner.Confirm, sureTime) 
 
 // wavered says whether the ear took for words of listening what it has changed its mind on since.
 func (m *Machine) wavered() bool {
-	return slices.ContainsFunc(m.turn, func(s segment) bool { return !s.queued && s.nod != "" && !strings.HasPrefix(s.text, s.nod) })
+	return slices.ContainsFunc(m.turn, func(s segment) bool {
+		return !s.queued && s.nod != "" &&
+			!strings.HasPrefix(s.text, s.nod)
+	})
 }
 
-// opening says whether what is said over the initial message is, before its text is known, taken for the word that people take a call
-// with: waiting for the text would leave them in a silence in which they say it again.
+// opening says whether what is said over the initial message is, before its text is known, taken for the word that
+// people take a call with: waiting for the text would leave them in a silence in which they say it again.
 func (m *Machine) opening(r *reply) bool {
 	first := slices.IndexFunc(m.turn, func(s segment) bool { return !s.queued })
 	s := &m.turn[first]
-	return m.manner.Outbound && r.purpose == Greeting && s.from < openingTime && m.turn[len(m.turn)-1].last-s.from < m.sure()
+	return m.manner.Outbound && r.purpose == Greeting && s.from < openingTime &&
+		m.turn[len(m.turn)-1].last-s.from < m.sure()
 }
 
 // tentative says whether nothing of the reply was heard yet, so that the customer may go on as if it were not there.
@@ -313,8 +320,8 @@ func (m *Machine) cuttable(r *reply) bool {
 	return m.manner.Interruptible && !r.firm && !m.tentative(r)
 }
 
-// sum is about what was said since the reply began: the longest utterance, how many texts are still being found, and when the newest
-// utterance ended.
+// sum is about what was said since the reply began: the longest utterance, how many texts are still being found, and
+// when the newest utterance ended.
 func (m *Machine) sum() (longest time.Duration, pending int, closed time.Duration) {
 	for i := range m.turn {
 		s := &m.turn[i]

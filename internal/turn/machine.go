@@ -1,12 +1,14 @@
-// Package turn decides who speaks when. Its machine is pure: what happens goes in as events, which bring the time with them, and what is
-// to be done comes out as actions, so that any order of events can be tried without a call. There is no other way in or out.
+// Package turn decides who speaks when. Its machine is pure: what happens goes in as events, which bring the time
+// with them, and what is to be done comes out as actions, so that any order of events can be tried without a call.
+// There is no other way in or out.
 //
-// There is at most one reply at a time. What the customer says is kept in segments, each an utterance of the ear; those that are not
-// answered yet are the turn. A turn that has ended is taken: a reply to it begins. What is said before that reply sounds goes back into
-// the turn with what was taken; what is said while it sounds holds the playout at once, and either cuts the reply off or lets it go on.
+// There is at most one reply at a time. What the customer says is kept in segments, each an utterance of the ear;
+// those that are not answered yet are the turn. A turn that has ended is taken: a reply to it begins. What is said
+// before that reply sounds goes back into the turn with what was taken; what is said while it sounds holds the
+// playout at once, and either cuts the reply off or lets it go on.
 //
-// event.go has the events and actions, manner.go what an assistant's fields come to, listen.go the customer's side and speak.go the
-// assistant's, keys.go the keypad, and amd.go finds out whether a person or a machine took the call.
+// event.go has the events and actions, manner.go what an assistant's fields come to, listen.go the customer's side
+// and speak.go the assistant's, keys.go the keypad, and amd.go finds out whether a person or a machine took the call.
 package turn
 
 import (
@@ -98,8 +100,9 @@ type reply struct {
 func (r *reply) drained() bool { return r.played >= r.spoken }
 
 const (
-	onsetTime      = 40 * time.Millisecond  // about how much was said before a detector noticed
-	segmentSilence = 200 * time.Millisecond // an utterance is over: its text is found while the turn's end is waited for
+	onsetTime = 40 * time.Millisecond // about how much was said before a detector noticed
+	// an utterance is over: its text is found while the turn's end is waited for
+	segmentSilence = 200 * time.Millisecond
 	sureTime       = 900 * time.Millisecond // so much speech is no cough and no "mm-hm"
 	briefTime      = 700 * time.Millisecond // who says less than that says it in few words
 	judgeTime      = 3 * time.Second        // so long may something that holds a reply go on undecided
@@ -107,18 +110,19 @@ const (
 	patienceTime   = 3 * time.Second        // so long is a final text waited for when there is a partial one
 	lostTime       = 8 * time.Second        // and so long when there is none
 	longest        = 30 * time.Second       // of an utterance
-	droneTime      = 5 * time.Second        // in which an ear that streams tells nothing new of a sound: it is none of theirs
-	openingTime    = 2 * time.Second        // so soon after the answer people say who they are
-	fillerTime     = 700 * time.Millisecond // a reply is slow
-	coverTime      = 500 * time.Millisecond // a tool is
-	coverAgain     = 8 * time.Second        // and still is
-	lostFloor      = 300 * time.Millisecond // what is shorter and was lost was a noise
-	stallTime      = 20 * time.Second       // a model that does nothing for so long has failed
-	keypadTime     = 2 * time.Second        // a pause that ends keys
-	frameTime      = 20 * time.Millisecond
-	maxFailures    = 2
-	maxAsked       = 2
-	maxMissed      = 3
+	// in which an ear that streams tells nothing new of a sound: it is none of theirs
+	droneTime   = 5 * time.Second
+	openingTime = 2 * time.Second        // so soon after the answer people say who they are
+	fillerTime  = 700 * time.Millisecond // a reply is slow
+	coverTime   = 500 * time.Millisecond // a tool is
+	coverAgain  = 8 * time.Second        // and still is
+	lostFloor   = 300 * time.Millisecond // what is shorter and was lost was a noise
+	stallTime   = 20 * time.Second       // a model that does nothing for so long has failed
+	keypadTime  = 2 * time.Second        // a pause that ends keys
+	frameTime   = 20 * time.Millisecond
+	maxFailures = 2
+	maxAsked    = 2
+	maxMissed   = 3
 )
 
 // MaxKeys is how many keys are collected, or pressed, at most at a time.
@@ -315,8 +319,9 @@ type gist struct {
 func (m *Machine) gistOf(text string, open bool) gist {
 	l := m.manner.Language
 	return gist{
-		words: lang.Count(text), backchannel: lang.IsBackchannel(text, l, open), greeting: lang.IsGreeting(text, l, open),
-		goodbye: lang.IsFarewell(text, l, open), hollow: lang.IsHollow(text, l), finished: lang.Completeness(text, l),
+		words: lang.Count(text), backchannel: lang.IsBackchannel(text, l, open),
+		greeting: lang.IsGreeting(text, l, open),
+		goodbye:  lang.IsFarewell(text, l, open), hollow: lang.IsHollow(text, l), finished: lang.Completeness(text, l),
 	}
 }
 

@@ -57,10 +57,12 @@ func (w *world) failf(format string, args ...any) {
 	var b strings.Builder
 	for _, o := range w.log {
 		if a := o.action; o.acts {
-			fmt.Fprintf(&b, "%v     action %d id=%d what=%d text=%q join=%v %s\n", o.at, a.Kind, a.Reply, a.Purpose, a.Text, a.Join, string(a.Reason))
+			fmt.Fprintf(&b, "%v     action %d id=%d what=%d text=%q join=%v %s\n", o.at, a.Kind, a.Reply, a.Purpose,
+				a.Text, a.Join, string(a.Reason))
 		} else {
 			e := o.event
-			fmt.Fprintf(&b, "%v event %d id=%d n=%d text=%q speech=%v final=%v failed=%v key=%q\n", o.at, e.Kind, e.Reply, e.N, e.Text, e.Speech, e.Final, e.Failed, e.Key)
+			fmt.Fprintf(&b, "%v event %d id=%d n=%d text=%q speech=%v final=%v failed=%v key=%q\n", o.at, e.Kind,
+				e.Reply, e.N, e.Text, e.Speech, e.Final, e.Failed, e.Key)
 		}
 	}
 	w.t.Fatalf("%s\nafter\n%s", fmt.Sprintf(format, args...), b.String())
@@ -78,7 +80,8 @@ func (w *world) send(e Event) {
 	actions := w.m.Step(e)
 	w.obey(actions)
 	// Who is silent as soon as speech begins where the machine is armed does what it would have said.
-	if holds := slices.ContainsFunc(actions, func(a Action) bool { return a.Kind == Hold }); e.Kind == Voice && e.Speech && e.Voiced && holds && !armed {
+	if holds := slices.ContainsFunc(actions, func(a Action) bool { return a.Kind == Hold }); e.Kind == Voice &&
+		e.Speech && e.Voiced && holds && !armed {
 		w.failf("it is held, and was not armed")
 	}
 }
@@ -158,7 +161,8 @@ func (w *world) obey(actions []Action) {
 	}
 }
 
-// rest is the end of whatever is under way, in a fair world: texts are found, the model answers, sound is played, and nobody says more.
+// rest is the end of whatever is under way, in a fair world: texts are found, the model answers, sound is played, and
+// nobody says more.
 func (w *world) rest() {
 	for range 4000 {
 		if w.ended > 0 || w.m.reply == nil && len(w.m.turn) == 0 && !w.m.open && !w.m.mailbox.on {
@@ -225,14 +229,16 @@ func (w *world) account() {
 	}
 }
 
-// An ear that has heard "sure", and then makes another short word of it, has heard somebody who listens; one that hears more has heard more.
+// An ear that has heard "sure", and then makes another short word of it, has heard somebody who listens; one that
+// hears more has heard more.
 func TestNod(t *testing.T) {
 	for _, c := range []struct {
 		partial, final string
 		frames         int
 		cut            bool
 	}{
-		{"sure", "shah", 20, false}, {"oh", "over", 20, true}, {"yeah", "yeah wait", 25, true}, {"sure", "shah", 60, true}, {"shah", "shah", 20, true},
+		{"sure", "shah", 20, false}, {"oh", "over", 20, true}, {"yeah", "yeah wait", 25, true},
+		{"sure", "shah", 60, true}, {"shah", "shah", 20, true},
 		{"yeah", "yet he was late", 25, true},
 	} {
 		w := newWorld(t, manners(0))
@@ -249,16 +255,20 @@ func TestNod(t *testing.T) {
 		}
 		w.send(Event{Kind: Text, N: 0, Text: c.final, Final: true})
 		if w.dead[1] != c.cut || w.held {
-			t.Errorf("%q, then %q after %d frames: cut off %v, held %v", c.partial, c.final, c.frames, w.dead[1], w.held)
+			t.Errorf("%q, then %q after %d frames: cut off %v, held %v", c.partial, c.final, c.frames, w.dead[1],
+				w.held)
 		}
 	}
 }
 
 func manners(bits byte) Manner {
 	m := Manner{
-		Language: "en", Interruptible: bits&1 == 0, Confirm: 300 * time.Millisecond, Endpoint: 600 * time.Millisecond, Smart: bits&2 != 0,
-		Reengage: 10 * time.Second, MaxSilence: 25 * time.Second, MaxDuration: 3 * time.Minute, Fillers: bits&4 != 0, Wait: bits&8 != 0,
-		Prompted: bits&16 != 0, Speculate: bits&6 == 6, Outbound: bits&32 != 0, EndOnMachine: bits&64 != 0, Message: bits&128 != 0,
+		Language: "en", Interruptible: bits&1 == 0, Confirm: 300 * time.Millisecond,
+		Endpoint: 600 * time.Millisecond, Smart: bits&2 != 0,
+		Reengage: 10 * time.Second, MaxSilence: 25 * time.Second, MaxDuration: 3 * time.Minute,
+		Fillers: bits&4 != 0, Wait: bits&8 != 0,
+		Prompted: bits&16 != 0, Speculate: bits&6 == 6, Outbound: bits&32 != 0, EndOnMachine: bits&64 != 0,
+		Message: bits&128 != 0,
 	}
 	if bits&3 != 3 {
 		m.Initial = "Hello, how can I help?"
@@ -336,8 +346,8 @@ func TestMachineAnyOrder(t *testing.T) {
 	}
 }
 
-// op is one thing that happens. In capitals and for bytes that mean nothing it may be a lie: about a reply that is over, or a text that
-// nobody waits for.
+// op is one thing that happens. In capitals and for bytes that mean nothing it may be a lie: about a reply that is
+// over, or a text that nobody waits for.
 func (w *world) op(op byte) {
 	live := w.live
 	if op >= 128 {

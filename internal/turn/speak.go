@@ -13,7 +13,8 @@ func (m *Machine) begin(w Purpose, taken []segment) *reply {
 	for i := range taken {
 		taken[i].queued = false
 	}
-	m.reply = &reply{id: m.ids, purpose: w, taken: taken, at: m.now, progress: m.now, silent: m.now, deaf: m.open && m.drones}
+	m.reply = &reply{id: m.ids, purpose: w, taken: taken, at: m.now, progress: m.now, silent: m.now, deaf: m.open &&
+		m.drones}
 	return m.reply
 }
 
@@ -191,8 +192,8 @@ func (m *Machine) enter(next *Manner) {
 	m.act(Action{Kind: Think, Reply: r.id, Purpose: Entrance})
 }
 
-// silence asks whether anybody is there when nobody speaks, and ends the call when that was asked twice and nobody has answered. Who waits for
-// the customer to speak first greets in place of asking for the first time.
+// silence asks whether anybody is there when nobody speaks, and ends the call when that was asked twice and nobody
+// has answered. Who waits for the customer to speak first greets in place of asking for the first time.
 func (m *Machine) silence() {
 	limit, quiet := m.manner.Reengage, m.now-m.quietAt
 	if m.asked == 0 {

@@ -18,7 +18,8 @@ type asides struct {
 func (s *asides) filler(a *parley.Assistant, language, customer string) string {
 	c := &a.FillerConfig
 	m := lang.MoodOf(customer, language)
-	list := map[lang.Mood][]string{lang.Neutral: c.Neutral, lang.Negative: c.Negative, lang.Positive: c.Positive, lang.Question: c.Question}[m]
+	list := map[lang.Mood][]string{lang.Neutral: c.Neutral, lang.Negative: c.Negative, lang.Positive: c.Positive,
+		lang.Question: c.Question}[m]
 	if len(list) == 0 {
 		m, list = lang.Neutral, c.Neutral
 	}

@@ -87,11 +87,13 @@ func (b *book) settle() {
 	}
 }
 
-// answered says whether a customer's turn can't be joined by another any more: its reply was heard, or is over, or there is none.
+// answered says whether a customer's turn can't be joined by another any more: its reply was heard, or is over, or
+// there is none.
 func (b *book) answered(e *entry) bool {
 	for i, other := range b.entries {
 		if other == e {
-			return i+1 >= len(b.entries) || b.entries[i+1].answer == nil || b.entries[i+1].answer.sounded || b.entries[i+1].answer.over
+			return i+1 >= len(b.entries) || b.entries[i+1].answer == nil || b.entries[i+1].answer.sounded ||
+				b.entries[i+1].answer.over
 		}
 	}
 	return true
@@ -100,11 +102,13 @@ func (b *book) answered(e *entry) bool {
 // turn is an entry as the transcript has it; false when nothing of it was heard.
 func (b *book) turn(e *entry) (parley.CallTurn, bool) {
 	if e.answer == nil {
-		return parley.CallTurn{Speaker: parley.SpeakerCustomer, Text: e.text, StartedAtMS: e.from.Milliseconds()}, e.text != "" && !e.joined
+		return parley.CallTurn{Speaker: parley.SpeakerCustomer, Text: e.text, StartedAtMS: e.from.Milliseconds()},
+			e.text != "" && !e.joined
 	}
 	a := e.answer
 	text, all := a.heard(b.out, -1)
-	t := parley.CallTurn{Speaker: parley.SpeakerAssistant, Text: text, StartedAtMS: a.from.Milliseconds(), Interrupted: a.cut && !(all && a.thought)}
+	t := parley.CallTurn{Speaker: parley.SpeakerAssistant, Text: text, StartedAtMS: a.from.Milliseconds(),
+		Interrupted: a.cut && !(all && a.thought)}
 	if a.anchor >= 0 && a.sounded {
 		marks := a.marks
 		t.Latency = &marks
@@ -161,7 +165,8 @@ func (b *book) history() []ai.Message {
 	return out
 }
 
-// heard is the text of a reply as far as it was heard, of one step of thinking or (-1) as the transcript has it, and whether that is all.
+// heard is the text of a reply as far as it was heard, of one step of thinking or (-1) as the transcript has it, and
+// whether that is all.
 func (a *answer) heard(out *playout, step int) (text string, all bool) {
 	var b strings.Builder
 	all = true

@@ -10,7 +10,8 @@ import (
 	"parley/internal/ai"
 )
 
-// Cache keeps the sound of fixed sentences (greetings, fillers) for all sessions. It is safe for concurrent use; its zero value is ready.
+// Cache keeps the sound of fixed sentences (greetings, fillers) for all sessions. It is safe for concurrent use; its
+// zero value is ready.
 type Cache struct {
 	// Size is how many octets of sound it keeps, 0 is DefaultCacheSize. What was not said for longest goes first.
 	Size int

@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// clock is a conversation's time: since the answer, without what the leg stood still for, as it does while the far end holds the call.
+// clock is a conversation's time: since the answer, without what the leg stood still for, as it does while the far
+// end holds the call.
 type clock struct {
 	start time.Time
 

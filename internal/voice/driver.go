@@ -2,12 +2,12 @@ package voice
 
 import "parley/internal/turn"
 
-// driver hears, thinks and speaks for one persona of a session; the session keeps what is common to all ways of doing so: who speaks when,
-// what is played, the transcript, the recording, tools, keys, silence, transfers, the end. A session has one driver at a time, and another
-// when another assistant goes on.
+// driver hears, thinks and speaks for one persona of a session; the session keeps what is common to all ways of doing
+// so: who speaks when, what is played, the transcript, the recording, tools, keys, silence, transfers, the end. A
+// session has one driver at a time, and another when another assistant goes on.
 //
-// All methods are called by the owner: none may wait. What takes its time a driver does in goroutines of its own (run.safely), and what comes
-// of it goes back to the owner by way of run.inbox:
+// All methods are called by the owner: none may wait. What takes its time a driver does in goroutines of its own
+// (run.safely), and what comes of it goes back to the owner by way of run.inbox:
 //
 //   - what was heard of an utterance: run.understood
 //   - a reply as it forms: run.wrote, run.sentence (text that is to be spoken), run.thought when all of it is there
@@ -15,16 +15,18 @@ import "parley/internal/turn"
 //   - sound: playout.put into a part that it was given to speak
 //   - its end, when it can't go on: run.fail
 type driver interface {
-	// enter makes it the session's: utterance n and those after it are for its ears. first says that nobody was there before.
+	// enter makes it the session's: utterance n and those after it are for its ears. first says that nobody was there
+	// before.
 	enter(n int, first bool)
-	// hear takes 20 ms of the far end, cleaned, as they come; talking says that they are part of an utterance. It may not keep them.
+	// hear takes 20 ms of the far end, cleaned, as they come; talking says that they are part of an utterance. It may
+	// not keep them.
 	hear(pcm []int16, talking bool)
 	// utterance begins one, with what was heard a little before. endUtterance is its end: its final text is waited for.
 	utterance(before []*frame)
 	endUtterance()
 
-	// think makes a reply to what the book has (run.history), keys that nobody collected among it. early has tools wait for commit, as the
-	// customer may go on.
+	// think makes a reply to what the book has (run.history), keys that nobody collected among it. early has tools
+	// wait for commit, as the customer may go on.
 	think(a *answer, early bool)
 	commit(a *answer)
 	// giveUp ends the thinking of a reply that nothing comes of.

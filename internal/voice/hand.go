@@ -17,8 +17,10 @@ func (r *run) mannerOf(p *Persona) turn.Manner {
 		Language: p.Language, Interruptible: a.AllowInterruptions, Confirm: turn.Confirmation(a.InterruptSensitivity),
 		Endpoint: turn.Endpointing(a.EndpointSensitivity), Smart: a.EndpointType == "ai",
 		Wait: a.WaitForCustomer, Reengage: seconds(a.ReengagementInterval), Prompted: p.Reengagement != "",
-		MaxSilence: seconds(a.MaxSilenceDuration), MaxDuration: seconds(a.MaxDuration), Fillers: bool(a.Fillers), Speculate: r.Speculate,
-		Outbound: r.Outbound, EndOnMachine: bool(a.EndCallOnVoicemail), Message: lang.Speakable(p.VoicemailMessage, p.Language, nil) != "",
+		MaxSilence: seconds(a.MaxSilenceDuration), MaxDuration: seconds(a.MaxDuration), Fillers: bool(a.Fillers),
+		Speculate: r.Speculate,
+		Outbound:  r.Outbound, EndOnMachine: bool(a.EndCallOnVoicemail),
+		Message: lang.Speakable(p.VoicemailMessage, p.Language, nil) != "",
 	}
 	if lang.Speakable(p.Initial, p.Language, nil) != "" {
 		m.Initial = p.Initial
@@ -29,7 +31,8 @@ func (r *run) mannerOf(p *Persona) turn.Manner {
 	return m
 }
 
-// handOver readies another assistant to go on when the reply has been heard. One that has introduced itself in this call doesn't do so again.
+// handOver readies another assistant to go on when the reply has been heard. One that has introduced itself in this
+// call doesn't do so again.
 func (r *run) handOver(a *answer, id int64) error {
 	p, err := r.Hand(r.ctx, id)
 	if err != nil {

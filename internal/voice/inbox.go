@@ -30,7 +30,8 @@ func (b *inbox) post(f func()) {
 	b.ring()
 }
 
-// ask has the owner do something and waits until that is done. The owner may not ask, nor who holds a lock that it may need.
+// ask has the owner do something and waits until that is done. The owner may not ask, nor who holds a lock that it
+// may need.
 func (b *inbox) ask(f func()) {
 	done := make(chan struct{})
 	b.post(func() {

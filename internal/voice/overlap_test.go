@@ -22,7 +22,8 @@ import (
 
 // What customers say over a reply, by language: that they listen, and that they want something.
 var listening = map[string][]string{
-	"en": {"[[m'h@m]]", "[[@h'V]]", "uh huh", "yeah", "okay", "right", "I see", "yes", "sure", "got it", "oh okay", "yeah yeah", "all right", "[[m:]]"},
+	"en": {"[[m'h@m]]", "[[@h'V]]", "uh huh", "yeah", "okay", "right", "I see", "yes", "sure", "got it", "oh okay",
+		"yeah yeah", "all right", "[[m:]]"},
 	"de": {"ja", "genau", "okay", "ach so", "alles klar", "ja ja", "verstehe"},
 	"fr": {"oui", "d'accord", "ah bon", "très bien", "oui oui"},
 	"es": {"sí", "vale", "claro", "de acuerdo", "ajá"},
@@ -32,11 +33,15 @@ var listening = map[string][]string{
 }
 
 var wanting = map[string][]string{
-	"en": {"wait a moment", "no that is wrong", "stop", "hold on please", "excuse me", "can I ask something", "I have a question", "what does it cost", "that is not what I want",
-		"sorry what did you say", "could you repeat that", "I don't need that", "no no no", "let me speak to a human", "hang on", "never mind", "how long does it take",
+	"en": {"wait a moment", "no that is wrong", "stop", "hold on please", "excuse me", "can I ask something",
+		"I have a question", "what does it cost", "that is not what I want",
+		"sorry what did you say", "could you repeat that", "I don't need that", "no no no",
+		"let me speak to a human", "hang on", "never mind", "how long does it take",
 		"I want to cancel", "what was the second one", "I am not interested"},
-	"de": {"Moment mal bitte", "nein das stimmt nicht", "was kostet das", "ich habe eine Frage", "können Sie das wiederholen", "das brauche ich nicht"},
-	"fr": {"attendez un instant", "non ce n'est pas ça", "combien ça coûte", "j'ai une question", "pouvez-vous répéter"},
+	"de": {"Moment mal bitte", "nein das stimmt nicht", "was kostet das", "ich habe eine Frage",
+		"können Sie das wiederholen", "das brauche ich nicht"},
+	"fr": {"attendez un instant", "non ce n'est pas ça", "combien ça coûte", "j'ai une question",
+		"pouvez-vous répéter"},
 	"es": {"espere un momento", "no eso no es", "cuánto cuesta", "tengo una pregunta", "puede repetirlo"},
 	"it": {"aspetti un momento", "no non è così", "quanto costa", "ho una domanda"},
 	"nl": {"wacht even", "nee dat klopt niet", "wat kost dat", "ik heb een vraag"},
@@ -45,8 +50,10 @@ var wanting = map[string][]string{
 
 // The voices that the rules were made with, and those that they are judged by.
 var customers = [2]map[string][]string{
-	{"en": {"rms", "kal16", "en-us+m1", "en-us+f2"}, "de": {"de+m1", "de+f2"}, "fr": {"fr+f2"}, "es": {"es+m1"}, "it": {"it+f2"}, "nl": {"nl+m1"}, "pl": {"pl+f2"}},
-	{"en": {"slt", "awb", "en-us+m7", "en-gb+f1"}, "de": {"de+m7", "de+f1"}, "fr": {"fr+m7"}, "es": {"es+f1"}, "it": {"it+m7"}, "nl": {"nl+f1"}, "pl": {"pl+m7"}},
+	{"en": {"rms", "kal16", "en-us+m1", "en-us+f2"}, "de": {"de+m1", "de+f2"}, "fr": {"fr+f2"}, "es": {"es+m1"},
+		"it": {"it+f2"}, "nl": {"nl+m1"}, "pl": {"pl+f2"}},
+	{"en": {"slt", "awb", "en-us+m7", "en-gb+f1"}, "de": {"de+m7", "de+f1"}, "fr": {"fr+m7"}, "es": {"es+f1"},
+		"it": {"it+m7"}, "nl": {"nl+f1"}, "pl": {"pl+m7"}},
 }
 
 // overlap is a call in which something is heard while the assistant speaks.
@@ -75,7 +82,8 @@ func overlaps(t testing.TB, n int, heldOut, wants bool) (list []*overlap) {
 	}
 	others := []string{"de", "fr", "es", "it", "nl", "pl"}
 	for i := range n {
-		o := &overlap{seed: first + uint64(i), language: "en", rate: []audio.Rate{audio.Narrow, audio.Wide}[(i/2+i/24)%2], clean: i%3 > 0}
+		o := &overlap{seed: first + uint64(i), language: "en",
+			rate: []audio.Rate{audio.Narrow, audio.Wide}[(i/2+i/24)%2], clean: i%3 > 0}
 		r := rand.New(rand.NewPCG(o.seed, 5))
 		var x []float64
 		texts := listening
@@ -186,7 +194,10 @@ func (o *overlap) perform(t *testing.T, sphinx ai.Recognizer, talk []float64) {
 // understood says whether the ear told one of the words.
 func (o *overlap) understood() bool {
 	return slices.ContainsFunc(strings.Fields(strings.ToLower(o.text)), func(word string) bool {
-		return slices.ContainsFunc(o.heard, func(text string) bool { return slices.Contains(strings.Fields(text), word) })
+		return slices.ContainsFunc(o.heard, func(text string) bool {
+			return slices.Contains(strings.Fields(text),
+				word)
+		})
 	})
 }
 
@@ -307,9 +318,9 @@ func (e *imitationEar) Close() {
 	close(e.out)
 }
 
-// Coughs, doors, keyboards, "mm-hm" and "okay" over a reply let it go on where it stopped, in 95 of 100; of interruptions, 2 of 100 are
-// missed. The detector, the session and the English recognizer are the real ones, on fake time, and texts come 150 ms after the sound; in
-// other languages recognition is imitated.
+// Coughs, doors, keyboards, "mm-hm" and "okay" over a reply let it go on where it stopped, in 95 of 100; of
+// interruptions, 2 of 100 are missed. The detector, the session and the English recognizer are the real ones, on fake
+// time, and texts come 150 ms after the sound; in other languages recognition is imitated.
 func TestOverlaps(t *testing.T) {
 	count := 24
 	halves := []bool{true}
@@ -333,11 +344,13 @@ func TestOverlaps(t *testing.T) {
 				resumed++
 				k[1]++
 			} else {
-				t.Logf("%s not resumed: cut off by %s %q (%s, seed %d), heard as %q", name, o.kind, o.text, o.language, o.seed, o.heard)
+				t.Logf("%s not resumed: cut off by %s %q (%s, seed %d), heard as %q", name, o.kind, o.text,
+					o.language, o.seed, o.heard)
 			}
 			if o.whole && o.more > 0 {
 				answered++
-				t.Logf("%s answered: %s %q (%s, seed %d), heard as %q", name, o.kind, o.text, o.language, o.seed, o.heard)
+				t.Logf("%s answered: %s %q (%s, seed %d), heard as %q", name, o.kind, o.text, o.language, o.seed,
+					o.heard)
 			}
 			kinds[o.kind] = k
 		}
@@ -357,9 +370,12 @@ func TestOverlaps(t *testing.T) {
 		if !whole(t) && (resumed < count-3 || missed > 2) { // so few can't be held to shares
 			t.Errorf("of %d, %d resumed; of %d, %d missed", count, resumed, count, missed)
 		}
-		told(t, heldOut && whole(t), share(resumed), 95, true, "%s: of %d noises and words of listening over a reply, %.1f %% resumed where they stopped (and %d were answered afterwards)",
+		told(t, heldOut && whole(t), share(resumed), 95, true,
+			"%s: of %d noises and words of listening over a reply, %.1f %% resumed where they stopped (and %d were answered afterwards)",
 			name, count, share(resumed), answered)
-		told(t, heldOut && whole(t), share(missed), 2, false, "%s: of %d interruptions, %.1f %% missed (%d of them with no word understood)", name, count, share(missed), deaf)
+		told(t, heldOut && whole(t), share(missed), 2, false,
+			"%s: of %d interruptions, %.1f %% missed (%d of them with no word understood)", name, count,
+			share(missed), deaf)
 	}
 }
 

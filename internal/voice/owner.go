@@ -14,8 +14,9 @@ import (
 // preroll is how much of what was said before the detector noticed goes to the ear.
 const preroll = 300 * time.Millisecond
 
-// own is the goroutine that owns a call: it takes what the leg, the vendors and the tools tell, one thing after the other, until the inbox
-// is closed. Of what is there at the same time, frames come first, then what was played, then what was posted.
+// own is the goroutine that owns a call: it takes what the leg, the vendors and the tools tell, one thing after the
+// other, until the inbox is closed. Of what is there at the same time, frames come first, then what was played, then
+// what was posted.
 func (r *run) own() {
 	defer close(r.inbox.done)
 	for {
@@ -41,7 +42,8 @@ func (r *run) own() {
 	}
 }
 
-// guard ends the call when what was being done panics. The owner goes on: it is asked for what there is to be told of the call.
+// guard ends the call when what was being done panics. The owner goes on: it is asked for what there is to be told of
+// the call.
 func (r *run) guard() {
 	if v := recover(); v != nil {
 		r.panicked(v, debug.Stack())

@@ -34,8 +34,9 @@ func (s *stuck) Write([]int16) {
 	}
 }
 
-// The sound of a call waits for nobody: while the session is held up its legs go on, who speaks silences the assistant with the very next
-// packet, and what they say is there for the ear afterwards, as far as there is room for it.
+// The sound of a call waits for nobody: while the session is held up its legs go on, who speaks silences the
+// assistant with the very next packet, and what they say is there for the ear afterwards, as far as there is room for
+// it.
 func TestSoundWaitsForNobody(t *testing.T) {
 	for _, late := range []time.Duration{500 * time.Millisecond, 3 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {

@@ -8,8 +8,9 @@ import (
 	"parley/internal/turn"
 )
 
-// peer is what the leg calls, frame by frame: the audio path of a session. Nothing here waits for the owner, or allocates but for the first
-// frames and the first noise. What the owner decides comes as atomic values, and through the playout.
+// peer is what the leg calls, frame by frame: the audio path of a session. Nothing here waits for the owner, or
+// allocates but for the first frames and the first noise. What the owner decides comes as atomic values, and through
+// the playout.
 type peer struct {
 	r        *run
 	detector Detector
@@ -130,8 +131,9 @@ func (p *peer) blank() *frame {
 	return &frame{pcm: make([]int16, 0, p.r.rate.FrameSize())}
 }
 
-// echoShare is how much of what the far end hears may come back from its line: 20 dB less. What is fainter, while the assistant speaks or just
-// after it, is no customer. Their quiet voice is louder than that; an echo that is louder needs an echo canceller.
+// echoShare is how much of what the far end hears may come back from its line: 20 dB less. What is fainter, while the
+// assistant speaks or just after it, is no customer. Their quiet voice is louder than that; an echo that is louder
+// needs an echo canceller.
 const echoShare = 0.01
 
 // echoFade is how much of it is left after 20 ms: 12 dB in the 300 ms that an echo may take.
@@ -145,8 +147,9 @@ func energy(f []int16) float64 {
 	return float64(sum) / float64(max(len(f), 1))
 }
 
-// floor says whether there is noise on the line, by the faintest frame of the last seconds: on most lines there is none to be taken out, and
-// looking for it in every frame would cost more than everything else that is done with them.
+// floor says whether there is noise on the line, by the faintest frame of the last seconds: on most lines there is
+// none to be taken out, and looking for it in every frame would cost more than everything else that is done with
+// them.
 type floor struct {
 	low, next float64 // the least energy of the last second, and of this one
 	n         int

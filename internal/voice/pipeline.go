@@ -8,7 +8,8 @@ import (
 	"parley/internal/lang"
 )
 
-// pipeline is the driver that hears with a recognizer, thinks with a model, and speaks with a synthesizer: hear.go, think.go, speak.go.
+// pipeline is the driver that hears with a recognizer, thinks with a model, and speaks with a synthesizer: hear.go,
+// think.go, speak.go.
 type pipeline struct {
 	r *run
 	*mouth
@@ -71,7 +72,8 @@ func (d *pipeline) stop(a *answer) {
 // close implements driver.
 func (d *pipeline) close() { d.r.safely(d.ear.Close) }
 
-// warm makes the sounds of what is to be said at once when it is said: fillers. Who failed will be seen when it is needed.
+// warm makes the sounds of what is to be said at once when it is said: fillers. Who failed will be seen when it is
+// needed.
 func (d *pipeline) warm() {
 	a := d.Assistant
 	if !a.Fillers {

@@ -97,7 +97,8 @@ func (p *tape) drop() {
 	p.blocks, p.pcm, p.ended = nil, nil, true
 }
 
-// heard is the part of a text whose sound was heard: cut between words, by how much of the sound was played. rate is of the samples.
+// heard is the part of a text whose sound was heard: cut between words, by how much of the sound was played. rate is
+// of the samples.
 func (p *tape) heard(text string, rate audio.Rate) string {
 	switch {
 	case p.whole && p.played >= p.size && !p.cut && p.ended:
@@ -117,8 +118,9 @@ func (p *tape) heard(text string, rate audio.Rate) string {
 // charsPerSecond is how quickly people, and their imitations, speak.
 const charsPerSecond = 15
 
-// playout is what the far end is going to hear: the parts of the present reply, in order. The owner fills and clears it, vendors add sound to
-// its parts, the leg pulls frames out of it. Its lock is held for as long as it takes to copy a piece of sound, and nothing is called under it.
+// playout is what the far end is going to hear: the parts of the present reply, in order. The owner fills and clears
+// it, vendors add sound to its parts, the leg pulls frames out of it. Its lock is held for as long as it takes to
+// copy a piece of sound, and nothing is called under it.
 type playout struct {
 	rate audio.Rate
 
@@ -273,8 +275,8 @@ func (o *playout) clear() {
 	o.parts, o.paused, o.reflex, o.fade = o.parts[:0], false, false, false
 }
 
-// put adds sound to a part as far as there is room, and says how much, and whether it is the first. wanted is false where the part was left out.
-// Where there is no room for all of it, room is told when there is.
+// put adds sound to a part as far as there is room, and says how much, and whether it is the first. wanted is false
+// where the part was left out. Where there is no room for all of it, room is told when there is.
 func (o *playout) put(p *part, pcm []int16, room chan<- struct{}) (n int, first, wanted bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -15,8 +15,8 @@ import (
 	"parley/internal/testenv"
 )
 
-// The figures that the design names are measured by tests: on a few samples whenever they run, on all of them for `make bench
-// GROUP=quality`, which sets PARLEY_QUALITY and prints the lines that begin with "quality: ".
+// The figures that the design names are measured by tests: on a few samples whenever they run, on all of them for
+// `make bench GROUP=quality`, which sets PARLEY_QUALITY and prints the lines that begin with "quality: ".
 
 // whole says whether all samples are wanted.
 func whole(t testing.TB) bool { return os.Getenv("PARLEY_QUALITY") == "all" }
@@ -43,10 +43,14 @@ func TestNoiseSuppressionAndRecognition(t *testing.T) {
 	}
 	sphinx := recognizer(t)
 	texts := []string{
-		"please tell me when the bakery opens in the morning", "I want to cancel my appointment for tomorrow", "I am calling about my order from last week",
-		"my name is John Miller and I live in Boston", "can you tell me how much a room costs", "I would like to speak with somebody about my bill",
-		"we need a table for four people on Friday evening", "is there a train to the airport after midnight", "the package has not arrived and I am not happy about it",
-		"could you send me the address of the office", "do you have anything that is less expensive", "I have lost my card and I need a new one",
+		"please tell me when the bakery opens in the morning", "I want to cancel my appointment for tomorrow",
+		"I am calling about my order from last week",
+		"my name is John Miller and I live in Boston", "can you tell me how much a room costs",
+		"I would like to speak with somebody about my bill",
+		"we need a table for four people on Friday evening", "is there a train to the airport after midnight",
+		"the package has not arrived and I am not happy about it",
+		"could you send me the address of the office", "do you have anything that is less expensive",
+		"I have lost my card and I need a new one",
 	}
 	for _, kind := range []string{"hiss", "cafe", "office", "city"} {
 		var wrong [2]int
@@ -67,7 +71,8 @@ func TestNoiseSuppressionAndRecognition(t *testing.T) {
 			}
 		}
 		share := func(n int) float64 { return 100 * float64(n) / float64(words) }
-		told(t, false, share(wrong[1]), share(wrong[0]), false, "recognition of speech in noise (%s, 15 dB): %.1f %% of %d words wrong with noise suppression, %.1f %% without",
+		told(t, false, share(wrong[1]), share(wrong[0]), false,
+			"recognition of speech in noise (%s, 15 dB): %.1f %% of %d words wrong with noise suppression, %.1f %% without",
 			kind, share(wrong[1]), words, share(wrong[0]))
 	}
 }

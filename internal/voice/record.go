@@ -7,8 +7,8 @@ import (
 	"parley/internal/audio"
 )
 
-// recording writes both sides of a call. The disk may be slow and the leg must not wait: the sound goes by pages through a short queue to a
-// goroutine, and what finds no page is silence.
+// recording writes both sides of a call. The disk may be slow and the leg must not wait: the sound goes by pages
+// through a short queue to a goroutine, and what finds no page is silence.
 type recording struct {
 	rec   *audio.Recorder
 	size  int   // of a frame
@@ -37,7 +37,8 @@ func newRecording(w io.WriteSeeker, rate audio.Rate, wg *sync.WaitGroup) (*recor
 	if err != nil {
 		return nil, err
 	}
-	r := &recording{rec: rec, size: rate.FrameSize(), queue: make(chan *page, mostPages), free: make(chan *page, mostPages), done: make(chan struct{})}
+	r := &recording{rec: rec, size: rate.FrameSize(), queue: make(chan *page, mostPages),
+		free: make(chan *page, mostPages), done: make(chan struct{})}
 	wg.Go(r.write)
 	return r, nil
 }

@@ -29,10 +29,12 @@ func (d *slowDisk) Write(p []byte) (int, error) {
 	return d.memory.Write(p)
 }
 
-// What a slow disk has no time for is silence: what was said afterwards is where it was said, and the recording is as long as the call.
+// What a slow disk has no time for is silence: what was said afterwards is where it was said, and the recording is as
+// long as the call.
 func TestRecordingOnSlowDisk(t *testing.T) {
 	const frames = 450
-	for _, stuck := range []time.Duration{5 * time.Second, 20 * time.Second} { // it comes back, or doesn't within the call
+	// it comes back, or doesn't within the call
+	for _, stuck := range []time.Duration{5 * time.Second, 20 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
 			file := &slowDisk{stuck: stuck}
 			s := voice.Session{Persona: persona(&aitest.Fake{}, &aitest.Synthesizer{}, deaf{}), Record: file}

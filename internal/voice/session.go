@@ -23,8 +23,8 @@ var (
 	errPanic   = errors.New("the session panicked")
 )
 
-// Prepare makes the greeting's sound before the call is answered, and keeps it in the Cache: a greeting that is there is heard at once.
-// An error says that the voice doesn't work; the call may be tried all the same.
+// Prepare makes the greeting's sound before the call is answered, and keeps it in the Cache: a greeting that is there
+// is heard at once. An error says that the voice doesn't work; the call may be tried all the same.
 func (s *Session) Prepare(ctx context.Context, rate audio.Rate) error {
 	p := &s.Persona
 	if s.Cache == nil {
@@ -45,12 +45,13 @@ func (s *Session) Prepare(ctx context.Context, rate audio.Rate) error {
 	return nil
 }
 
-// Run holds the conversation, and blocks until it is over: the far end left, the session hung up, or ctx ended. Then nothing is left
-// running. It starts the leg, and the time since the answer counts from here. A session runs once.
+// Run holds the conversation, and blocks until it is over: the far end left, the session hung up, or ctx ended. Then
+// nothing is left running. It starts the leg, and the time since the answer counts from here. A session runs once.
 func (s *Session) Run(ctx context.Context, leg audio.Leg) Result {
 	p := s.Persona
 	if !p.complete() {
-		return Result{Reason: parley.ProviderFailure, AnsweredBy: parley.AnsweredUnknown, Turns: []parley.CallTurn{}, Err: errIncomplete}
+		return Result{Reason: parley.ProviderFailure, AnsweredBy: parley.AnsweredUnknown,
+			Turns: []parley.CallTurn{}, Err: errIncomplete}
 	}
 	if s.Cache == nil {
 		s.Cache = new(Cache)
@@ -63,7 +64,8 @@ func (s *Session) Run(ctx context.Context, leg audio.Leg) Result {
 	defer r.cancel(nil)
 	r.out.rate = r.rate
 	r.owned = owned{
-		m: turn.New(r.mannerOf(&p)), book: book{out: &r.out, tell: s.Tell}, before: make([]*frame, 0, preroll/audio.FrameTime),
+		m: turn.New(r.mannerOf(&p)), book: book{out: &r.out, tell: s.Tell},
+		before:     make([]*frame, 0, preroll/audio.FrameTime),
 		answeredBy: parley.AnsweredUnknown,
 	}
 	return r.hold(ctx)
@@ -167,7 +169,8 @@ func (r *run) hold(ctx context.Context) Result {
 		r.noted(fmt.Errorf("%d frames of the customer's were not listened to: %w", r.peer.lost, errLate))
 	}
 	return Result{
-		Reason: r.reason, Turns: r.book.turns(), Calls: r.book.calls(), AnsweredBy: r.answeredBy, Usage: r.usage, Err: errors.Join(r.errs...),
+		Reason: r.reason, Turns: r.book.turns(), Calls: r.book.calls(), AnsweredBy: r.answeredBy, Usage: r.usage,
+		Err:     errors.Join(r.errs...),
 		Failure: r.failure(),
 	}
 }
@@ -184,7 +187,8 @@ func (r *run) finish() {
 	}
 }
 
-// failure is the vendor's failure that the call came to, nil for none: an utterance alone that was not understood breaks no call.
+// failure is the vendor's failure that the call came to, nil for none: an utterance alone that was not understood
+// breaks no call.
 func (r *run) failure() error {
 	switch b := &r.broken; {
 	case b.fatal != nil:

@@ -25,8 +25,9 @@ import (
 
 func assistant() *parley.Assistant {
 	return &parley.Assistant{
-		ID: 1, Name: "Test", AllowInterruptions: true, InterruptSensitivity: 0.5, EndpointType: "vad", EndpointSensitivity: 0.5,
-		SpeechSpeed: 100, VoiceStability: 70, VoiceSimilarity: 50, AmbientSoundVolume: 50, AmbientSound: "off",
+		ID: 1, Name: "Test", AllowInterruptions: true, InterruptSensitivity: 0.5, EndpointType: "vad",
+		EndpointSensitivity: 0.5,
+		SpeechSpeed:         100, VoiceStability: 70, VoiceSimilarity: 50, AmbientSoundVolume: 50, AmbientSound: "off",
 		MaxDuration: 600, MaxSilenceDuration: 40, ReengagementInterval: 30, EndCallOnVoicemail: true,
 	}
 }
@@ -88,7 +89,8 @@ func speechLike(rate audio.Rate, n int) [][]int16 {
 	return frames
 }
 
-// Hear and Tick allocate nothing, nor does the owner for them: in silence, while the customer speaks, while the assistant does, and while both do.
+// Hear and Tick allocate nothing, nor does the owner for them: in silence, while the customer speaks, while the
+// assistant does, and while both do.
 func TestFramesAllocateNothing(t *testing.T) {
 	for _, outbound := range []bool{false, true} {
 		for _, rate := range []audio.Rate{audio.Narrow, audio.Wide} {
@@ -131,7 +133,8 @@ func TestFramesAllocateNothing(t *testing.T) {
 				for _, o := range []struct {
 					what  string
 					frame func(int) []int16
-				}{{"silence", func(int) []int16 { return in }}, {"the customer speaks", func(i int) []int16 { return said[i] }}} {
+				}{{"silence", func(int) []int16 { return in }},
+					{"the customer speaks", func(i int) []int16 { return said[i] }}} {
 					i := 0
 					for range 30 {
 						peer.Hear(o.frame(i))
@@ -194,14 +197,16 @@ func TestRealDetector(t *testing.T) {
 				s.Persona.Assistant.EnableNoiseCancellation = clean
 				var first, silent time.Duration
 				leg := &driven{rate: rate, run: func(ctx context.Context, p audio.Peer) error {
-					speech, quiet, out := speechLike(rate, 400), make([]int16, rate.FrameSize()), make([]int16, rate.FrameSize())
+					speech, quiet, out := speechLike(rate, 400), make([]int16, rate.FrameSize()),
+						make([]int16, rate.FrameSize())
 					tick := time.NewTicker(20 * time.Millisecond)
 					defer tick.Stop()
 					for i := range 320 {
 						<-tick.C
 						at := time.Duration(i) * 20 * time.Millisecond
 						in := quiet
-						if i >= 50 && i < 110 || i >= 160 && i < 220 { // 1.0 to 2.2 s, and again into the reply, which begins at 2.8 s
+						// 1.0 to 2.2 s, and again into the reply, which begins at 2.8 s
+						if i >= 50 && i < 110 || i >= 160 && i < 220 {
 							in = speech[i]
 						}
 						p.Hear(in)
@@ -214,13 +219,17 @@ func TestRealDetector(t *testing.T) {
 					return parley.CustomerHangup
 				}}
 				r := s.Run(t.Context(), leg)
-				if want := 2200*time.Millisecond + 600*time.Millisecond; first < want-80*time.Millisecond || first > want+80*time.Millisecond {
+				if want := 2200*time.Millisecond + 600*time.Millisecond; first < want-80*time.Millisecond ||
+					first > want+80*time.Millisecond {
 					t.Errorf("%d Hz, cleaned %v: the reply began at %v, want about %v", rate, clean, first, want)
 				}
 				if onset := 3200 * time.Millisecond; silent < onset || silent > onset+120*time.Millisecond {
-					t.Errorf("%d Hz, cleaned %v: the customer spoke at %v, and the assistant was silent at %v", rate, clean, onset, silent)
+					t.Errorf("%d Hz, cleaned %v: the customer spoke at %v, and the assistant was silent at %v",
+						rate, clean, onset, silent)
 				}
-				if got := parley.CallTranscript(r.Turns); !strings.HasPrefix(got, "Customer: good evening\nAI: Good") || !strings.HasSuffix(got, "\nCustomer: how are you\nAI: Fine.") {
+				if got := parley.CallTranscript(r.Turns); !strings.HasPrefix(got,
+					"Customer: good evening\nAI: Good") ||
+					!strings.HasSuffix(got, "\nCustomer: how are you\nAI: Fine.") {
 					t.Errorf("%d Hz, cleaned %v: %s", rate, clean, got)
 				}
 				if len(ear.Heard()) != 1 || ear.Live() != 0 {
@@ -309,7 +318,8 @@ func TestAmbientSound(t *testing.T) {
 	}
 }
 
-// A greeting that was prepared is heard with the first packet, however slow the voice is; the vendor is asked once for many calls.
+// A greeting that was prepared is heard with the first packet, however slow the voice is; the vendor is asked once
+// for many calls.
 func TestPreparedGreeting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		mouth, cache := &aitest.Synthesizer{}, &voice.Cache{}
@@ -432,7 +442,8 @@ func TestReasons(t *testing.T) {
 		}
 	})
 	// A persona that lacks a part is no reason to panic.
-	if r := (&voice.Session{}).Run(t.Context(), &driven{rate: audio.Narrow}); r.Reason != parley.ProviderFailure || r.Err == nil {
+	if r := (&voice.Session{}).Run(t.Context(), &driven{rate: audio.Narrow}); r.Reason != parley.ProviderFailure ||
+		r.Err == nil {
 		t.Error(r)
 	}
 }
@@ -450,17 +461,20 @@ func TestVendorSettings(t *testing.T) {
 			time.Sleep(time.Second)
 			return parley.CustomerHangup
 		}})
-		want := ai.Speech{Text: "Hallo.", Voice: "anna", Language: "de", Rate: audio.Wide, Speed: 1.2, Stability: 0.3, Similarity: 0.9}
+		want := ai.Speech{Text: "Hallo.", Voice: "anna", Language: "de", Rate: audio.Wide, Speed: 1.2,
+			Stability: 0.3, Similarity: 0.9}
 		if said := mouth.Said(); len(said) != 1 || said[0] != want {
 			t.Errorf("spoken: %+v", said)
 		}
-		if h := ear.Heard(); len(h) != 1 || h[0].Language != "de" || h[0].Rate != audio.Wide || len(h[0].Keywords) != 1 || h[0].Keywords[0] != "Nguyen" {
+		if h := ear.Heard(); len(h) != 1 || h[0].Language != "de" || h[0].Rate != audio.Wide ||
+			len(h[0].Keywords) != 1 || h[0].Keywords[0] != "Nguyen" {
 			t.Errorf("heard: %+v", h)
 		}
 	})
 }
 
-// What the assistant says comes back from the line, weaker: it doesn't interrupt itself. A customer who is as loud as it does.
+// What the assistant says comes back from the line, weaker: it doesn't interrupt itself. A customer who is as loud as
+// it does.
 func TestEcho(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -542,7 +556,8 @@ func TestCache(t *testing.T) {
 			t.Fatal(err)
 		}
 		if asked("first one.") != 1 || asked("second one.") != 2 {
-			t.Errorf("asked %d times for what is in use, %d times for what was not", asked("first one."), asked("second one."))
+			t.Errorf("asked %d times for what is in use, %d times for what was not", asked("first one."),
+				asked("second one."))
 		}
 
 		mouth.On("broken.", aitest.Saying{Delay: time.Second, Err: aitest.ErrVoice})
@@ -570,7 +585,8 @@ func TestLeadingSilence(t *testing.T) {
 			for i := range quiet {
 				quiet[i] = make([]int16, 160)
 			}
-			s := voice.Session{Persona: persona(&aitest.Fake{}, spokenBy(append(quiet, speechLike(audio.Narrow, 20)...)), deaf{})}
+			s := voice.Session{Persona: persona(&aitest.Fake{},
+				spokenBy(append(quiet, speechLike(audio.Narrow, 20)...)), deaf{})}
 			s.Persona.Initial = "Hello."
 			if prepared {
 				if err := s.Prepare(t.Context(), audio.Narrow); err != nil {

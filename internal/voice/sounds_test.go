@@ -53,13 +53,15 @@ var clatter = map[string]func(r *rand.Rand) []float64{
 	"door": func(r *rand.Rand) []float64 {
 		x := burst(r, 0.2+0.3*r.Float64(), 0.002, 0.04+0.06*r.Float64(), 60+120*r.Float64(), 3, 1)
 		if r.IntN(2) == 0 { // the latch before it
-			x = append(append(burst(r, 0.03, 0.001, 0.01, 2500, 4, 0.5), make([]float64, int(wide*0.1*r.Float64()))...), x...)
+			x = append(append(burst(r, 0.03, 0.001, 0.01, 2500, 4, 0.5),
+				make([]float64, int(wide*0.1*r.Float64()))...), x...)
 		}
 		return x
 	},
 	"keyboard": func(r *rand.Rand) (x []float64) {
 		for range 3 + r.IntN(14) {
-			x = append(x, burst(r, 0.02+0.02*r.Float64(), 0.001, 0.006, 1200+2500*r.Float64(), 2, 0.4+0.6*r.Float64())...)
+			x = append(x, burst(r, 0.02+0.02*r.Float64(), 0.001, 0.006, 1200+2500*r.Float64(), 2,
+				0.4+0.6*r.Float64())...)
 			x = append(x, make([]float64, int(wide*(0.05+0.2*r.Float64())))...)
 		}
 		return x
@@ -181,7 +183,8 @@ func leveled(x []float64, db float64) []int16 {
 // spoken are texts that were said by a program, at 16 kHz; every text is said once.
 var spoken = map[string][]float64{}
 
-// say has flite (a voice of its own name) or espeak-ng (all others) say a text. It is no business of bubbles: it runs programs.
+// say has flite (a voice of its own name) or espeak-ng (all others) say a text. It is no business of bubbles: it runs
+// programs.
 func say(t testing.TB, voice, text string) []float64 {
 	t.Helper()
 	if x, ok := spoken[voice+"/"+text]; ok {

@@ -55,7 +55,8 @@ func (d *pipeline) giveUp(a *answer) {
 	a.think.cancel(errStalled)
 }
 
-// answer runs the turn. What an earlier one is still doing comes to its end first: an order that is being placed is not placed twice.
+// answer runs the turn. What an earlier one is still doing comes to its end first: an order that is being placed is
+// not placed twice.
 func (d *pipeline) answer(a *answer, t *thinking, before <-chan struct{}) {
 	r := d.r
 	if before != nil {

@@ -23,13 +23,16 @@ type keys struct {
 	pressed bool // a key ended it, not the time
 }
 
-// outlasting makes tools that go on when the customer interrupts the reply: what they do is done outside, and the model hears of it in the
-// next one.
+// outlasting makes tools that go on when the customer interrupts the reply: what they do is done outside, and the
+// model hears of it in the next one.
 func (r *run) outlasting(tools []agent.Tool) []agent.Tool {
 	out := slices.Clone(tools)
 	for i := range out {
 		run := out[i].Run
-		out[i].Run = func(ctx context.Context, arguments json.RawMessage) (string, error) { return run(r.ctx, arguments) }
+		out[i].Run = func(ctx context.Context, arguments json.RawMessage) (string,
+			error) {
+			return run(r.ctx, arguments)
+		}
 	}
 	return out
 }
@@ -93,7 +96,9 @@ func (r *run) endCall(a *answer) agent.Tool {
 
 func (r *run) callTransfer(a *answer, t *parley.AssistantTool) agent.Tool {
 	return agent.Tool{
-		Tool: ai.Tool{Description: "Transfers the call to " + t.PhoneNumber + ". Tell the customer first, in the same reply: the call is transferred when it has been heard.", Schema: reasoned},
+		Tool: ai.Tool{Description: "Transfers the call to " + t.PhoneNumber +
+			". Tell the customer first, in the same reply: the call is transferred when it has been heard.",
+			Schema: reasoned},
 		Ends: true,
 		Run: func(ctx context.Context, _ json.RawMessage) (string, error) {
 			if err := r.untilHeard(ctx, a); err != nil {
@@ -116,7 +121,8 @@ func (r *run) callTransfer(a *answer, t *parley.AssistantTool) agent.Tool {
 
 func (r *run) dtmfInput(a *answer) agent.Tool {
 	return agent.Tool{
-		Tool: ai.Tool{Description: "Presses keys on the telephone, for example in the menu of another system.", Schema: dialled},
+		Tool: ai.Tool{Description: "Presses keys on the telephone, for example in the menu of another system.",
+			Schema: dialled},
 		Run: func(ctx context.Context, arguments json.RawMessage) (string, error) {
 			var in struct{ Digits string }
 			if err := json.Unmarshal(arguments, &in); err != nil {

@@ -1,5 +1,5 @@
-// Package voice holds a conversation on a leg: what is heard, what is said, what is done, and when it is over. Who speaks when is decided by
-// the turn machine (internal/turn), to which a Session gives time, sound and the vendors.
+// Package voice holds a conversation on a leg: what is heard, what is said, what is done, and when it is over. Who
+// speaks when is decided by the turn machine (internal/turn), to which a Session gives time, sound and the vendors.
 //
 // Everything in a session has one owner, and owners talk by events:
 //
@@ -28,17 +28,19 @@ import (
 	"parley/internal/audio"
 )
 
-// Persona is who speaks on a call: an assistant that was readied for it, with the voice that it speaks with and the ear that it hears with.
+// Persona is who speaks on a call: an assistant that was readied for it, with the voice that it speaks with and the
+// ear that it hears with.
 type Persona struct {
 	Assistant *parley.Assistant // its manners: every field about voice
-	// Think makes a turn of thinking: history ends with what is to be answered. The session adds the assistant's built-in tools, and
-	// changes the turn as it needs: each call makes a new one.
+	// Think makes a turn of thinking: history ends with what is to be answered. The session adds the assistant's
+	// built-in tools, and changes the turn as it needs: each call makes a new one.
 	Think func(history []ai.Message, sink agent.Sink) *agent.Turn
 
 	// Rendered texts, "" for none.
 	Initial, Reengagement, VoicemailMessage string
 
-	// Synthesizer speaks. A Cache knows sounds by it: the same vendor should be the same (comparable) value in all calls.
+	// Synthesizer speaks. A Cache knows sounds by it: the same vendor should be the same (comparable) value in all
+	// calls.
 	Synthesizer ai.Synthesizer
 	Voice       string // the vendor's own name of the voice
 	Language    string // ISO 639-1
@@ -50,8 +52,9 @@ type Session struct {
 	Persona  Persona
 	Outbound bool // we called: who answered is judged, and a voicemail is dealt with
 
-	// Speculate has replies begun as soon as what the customer said is known, while it is still waited whether they go on. That saves most
-	// of the model's time, and costs the requests that are given up. Tools run only when the turn has ended.
+	// Speculate has replies begun as soon as what the customer said is known, while it is still waited whether they
+	// go on. That saves most of the model's time, and costs the requests that are given up. Tools run only when the
+	// turn has ended.
 	Speculate bool
 
 	Cache  *Cache         // of fixed sentences, shared by all sessions; may be nil
@@ -93,19 +96,20 @@ type Event struct {
 
 // Result is what a conversation came to.
 type Result struct {
-	// Reason is why it is over: the cause that ctx ended with or that the leg returned, where that is a parley.EndedReason, or the
-	// session's own end reason.
+	// Reason is why it is over: the cause that ctx ended with or that the leg returned, where that is a
+	// parley.EndedReason, or the session's own end reason.
 	Reason     parley.EndedReason
 	Turns      []parley.CallTurn
 	Calls      []agent.ToolCall // the tools that were used, in order
 	AnsweredBy parley.AnsweredBy
 	Usage      ai.Usage // what the models counted
 	Err        error    // what went wrong on the way, for the log
-	Failure    error    // the vendor's failure that it came to: it ended the call, or the assistant's last reply was an apology for it
+	// the vendor's failure that it came to: it ended the call, or the assistant's last reply was an apology for it
+	Failure error
 }
 
-// Transferrer is a leg that can ask the far end to go elsewhere (a blind transfer). It returns when the far end has taken it on, or with
-// the error that it refused with.
+// Transferrer is a leg that can ask the far end to go elsewhere (a blind transfer). It returns when the far end has
+// taken it on, or with the error that it refused with.
 type Transferrer interface {
 	audio.Leg
 	Transfer(ctx context.Context, to string) error

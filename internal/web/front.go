@@ -1,5 +1,6 @@
-// Package web is what the API, the console and the widget share of HTTP: who the client is and by which address it came, how long a request
-// may take to arrive and an answer to be read, what an error is answered, what is done once, and how streams, files and assets are sent.
+// Package web is what the API, the console and the widget share of HTTP: who the client is and by which address it
+// came, how long a request may take to arrive and an answer to be read, what an error is answered, what is done once,
+// and how streams, files and assets are sent.
 package web
 
 import (
@@ -58,7 +59,8 @@ func (f Front) Client(r *http.Request) string { return auth.Network(f.Address(r)
 
 // Secure says whether the client speaks HTTPS: to us, to a proxy that we trust, or to the public address.
 func (f Front) Secure(r *http.Request) bool {
-	return r.TLS != nil || f.forwarded(r) && r.Header.Get("X-Forwarded-Proto") == "https" || Origin(f.PublicURL) == Origin("https://"+r.Host)
+	return r.TLS != nil || f.forwarded(r) && r.Header.Get("X-Forwarded-Proto") == "https" ||
+		Origin(f.PublicURL) == Origin("https://"+r.Host)
 }
 
 // Base is what links to this server start with.
@@ -72,7 +74,8 @@ func (f Front) Base(r *http.Request) string {
 	return "http://" + r.Host
 }
 
-// Own says whether a request comes from a page of this server: by the Origin header that browsers send, scheme, host and port.
+// Own says whether a request comes from a page of this server: by the Origin header that browsers send, scheme, host
+// and port.
 func (f Front) Own(r *http.Request) bool {
 	from := Origin(r.Header.Get("Origin"))
 	if from == "" {
@@ -85,8 +88,9 @@ func (f Front) Own(r *http.Request) bool {
 	return from == Origin(used+r.Host) || from == Origin(f.PublicURL)
 }
 
-// Origin is the origin of an address as origins are compared (RFC 6454): scheme and host in small letters, the port where it is not the
-// scheme's own. It is "" where text has none: "null", other schemes, a name without a scheme. What compares origins compares these, whole.
+// Origin is the origin of an address as origins are compared (RFC 6454): scheme and host in small letters, the port
+// where it is not the scheme's own. It is "" where text has none: "null", other schemes, a name without a scheme.
+// What compares origins compares these, whole.
 func Origin(text string) string {
 	u, err := url.Parse(text)
 	if err != nil || u.Hostname() == "" || u.User != nil || u.Opaque != "" {

@@ -11,9 +11,14 @@ import (
 
 func TestOrigin(t *testing.T) {
 	for text, want := range map[string]string{
-		"https://example.com": "https://example.com", "HTTPS://Example.COM": "https://example.com", "https://example.com/": "https://example.com", "https://example.com:443": "https://example.com",
-		"http://example.com:80/a?b": "http://example.com", "http://example.com:443": "http://example.com:443", "https://example.com:8443": "https://example.com:8443", "http://[2001:DB8::1]:8080": "http://[2001:db8::1]:8080",
-		"null": "", "": "", "example.com": "", "//example.com": "", "file:///x": "", "ftp://example.com": "", "https://": "", "https:example.com": "", "https://a@example.com": "", "javascript:alert(1)": "",
+		"https://example.com": "https://example.com", "HTTPS://Example.COM": "https://example.com",
+		"https://example.com/": "https://example.com", "https://example.com:443": "https://example.com",
+		"http://example.com:80/a?b": "http://example.com", "http://example.com:443": "http://example.com:443",
+		"https://example.com:8443":  "https://example.com:8443",
+		"http://[2001:DB8::1]:8080": "http://[2001:db8::1]:8080",
+		"null":                      "", "": "", "example.com": "", "//example.com": "", "file:///x": "",
+		"ftp://example.com": "",
+		"https://":          "", "https:example.com": "", "https://a@example.com": "", "javascript:alert(1)": "",
 		"chrome-extension://abc": "", "https://exa mple.com": "",
 	} {
 		if got := web.Origin(text); got != want {
@@ -43,8 +48,10 @@ func TestOwnPages(t *testing.T) {
 		{web.Front{}, "", "null", "192.0.2.1:9", "", false, false},
 		{web.Front{}, "voice.example.com", "http://voice.example.com.evil.example", "192.0.2.1:9", "", false, false},
 		{web.Front{}, "voice.example.com", "http://evil-voice.example.com", "192.0.2.1:9", "", false, false},
-		{web.Front{Proxies: proxies}, "voice.example.com", "https://voice.example.com", "10.1.1.1:9", "https", false, true},
-		{web.Front{Proxies: proxies}, "voice.example.com", "https://voice.example.com", "192.0.2.1:9", "https", false, false},
+		{web.Front{Proxies: proxies}, "voice.example.com", "https://voice.example.com", "10.1.1.1:9", "https",
+			false, true},
+		{web.Front{Proxies: proxies}, "voice.example.com", "https://voice.example.com", "192.0.2.1:9", "https",
+			false, false},
 		{public, "10.0.0.3:8080", "https://voice.example.com", "192.0.2.1:9", "", false, true},
 		{public, "10.0.0.3:8080", "http://voice.example.com", "192.0.2.1:9", "", false, false},
 		{public, "10.0.0.3:8080", "https://voice.example.com:8443", "192.0.2.1:9", "", false, false},

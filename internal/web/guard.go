@@ -9,7 +9,8 @@ import (
 )
 
 const (
-	// Pause is how long a client may send nothing of a body that it has begun, and how long it may take to accept a piece of an answer.
+	// Pause is how long a client may send nothing of a body that it has begun, and how long it may take to accept a
+	// piece of an answer.
 	Pause = 30 * time.Second
 	// BodyTime is how long a whole body may take, unless Patience gives it more.
 	BodyTime = 30 * time.Second
@@ -21,8 +22,8 @@ const (
 	piece = 32 << 10
 )
 
-// Guard keeps slow clients from holding a request for ever, whatever route it takes: bodies arrive in time, and answers are read in time,
-// streams too. Handlers may take as long as they like.
+// Guard keeps slow clients from holding a request for ever, whatever route it takes: bodies arrive in time, and
+// answers are read in time, streams too. Handlers may take as long as they like.
 type Guard struct {
 	Handler http.Handler
 	Pause   time.Duration // 0: Pause
@@ -38,7 +39,8 @@ func (g *Guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	out := &writer{w, http.NewResponseController(w), cmp.Or(g.Pause, Pause)}
 	out.control.SetWriteDeadline(time.Time{}) // of the connection's last answer
 	if r.Body != nil && r.Body != http.NoBody {
-		in := &body{ReadCloser: r.Body, guard: g, control: out.control, until: time.Now().Add(cmp.Or(g.Whole, BodyTime))}
+		in := &body{ReadCloser: r.Body, guard: g, control: out.control,
+			until: time.Now().Add(cmp.Or(g.Whole, BodyTime))}
 		g.arriving(in)
 		defer g.arrived(in)
 		defer in.last()
@@ -49,7 +51,8 @@ func (g *Guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.Handler.ServeHTTP(out, r)
 }
 
-// Stop gives the bodies that have not arrived five more seconds: a server that stops waits for nobody who has not asked yet.
+// Stop gives the bodies that have not arrived five more seconds: a server that stops waits for nobody who has not
+// asked yet.
 func (g *Guard) Stop() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -132,7 +135,8 @@ func (b *body) Read(p []byte) (int, error) {
 	if err != nil {
 		b.mu.Lock()
 		b.over = true
-		if err == io.EOF { // from here on net/http watches the connection for the client's leaving, however long that takes
+		// from here on net/http watches the connection for the client's leaving, however long that takes
+		if err == io.EOF {
 			b.control.SetReadDeadline(time.Time{})
 		}
 		b.mu.Unlock()
@@ -213,6 +217,6 @@ func (r *Witness) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// StreamLife is how long a live stream goes on. Readers come back by themselves; one that has gone away unseen, or only pretends to read,
-// does not.
+// StreamLife is how long a live stream goes on. Readers come back by themselves; one that has gone away unseen, or
+// only pretends to read, does not.
 const StreamLife = 30 * time.Minute

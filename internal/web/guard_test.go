@@ -68,7 +68,8 @@ func takes(ended *chan error) http.HandlerFunc {
 	}
 }
 
-// A body that comes in drips is cut off when its time is over, and one that stops when the pause is; whatever the handler.
+// A body that comes in drips is cut off when its time is over, and one that stops when the pause is; whatever the
+// handler.
 func TestDrippedBodies(t *testing.T) {
 	for name, c := range map[string]struct {
 		every, patience, want time.Duration
@@ -86,7 +87,8 @@ func TestDrippedBodies(t *testing.T) {
 				conn := dial()
 				defer conn.Close()
 				began := time.Now()
-				fmt.Fprintf(conn, "POST / HTTP/1.1\r\nHost: x\r\nPatience: %s\r\nContent-Length: 100000\r\n\r\n", c.patience)
+				fmt.Fprintf(conn, "POST / HTTP/1.1\r\nHost: x\r\nPatience: %s\r\nContent-Length: 100000\r\n\r\n",
+					c.patience)
 				stop := make(chan struct{})
 				var dripping sync.WaitGroup
 				dripping.Go(func() {
@@ -115,20 +117,21 @@ func TestDrippedBodies(t *testing.T) {
 
 // A route that never reads its body is held by it no longer than a moment.
 func TestBodiesThatNobodyReads(t *testing.T) {
-	served(t, func(w http.ResponseWriter, r *http.Request) { http.NotFound(w, r) }, func(_ *web.Guard, _ *http.Server, dial func() net.Conn) {
-		conn := dial()
-		defer conn.Close()
-		began := time.Now()
-		fmt.Fprint(conn, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\nx")
-		in := bufio.NewReader(conn)
-		res, err := http.ReadResponse(in, nil)
-		if err != nil || res.StatusCode != 404 {
-			t.Fatal(res, err)
-		}
-		if _, err := io.Copy(io.Discard, in); err != nil || time.Since(began) > web.Pause {
-			t.Errorf("the connection was held for %s: %v", time.Since(began), err)
-		}
-	})
+	served(t, func(w http.ResponseWriter, r *http.Request) { http.NotFound(w, r) },
+		func(_ *web.Guard, _ *http.Server, dial func() net.Conn) {
+			conn := dial()
+			defer conn.Close()
+			began := time.Now()
+			fmt.Fprint(conn, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\nx")
+			in := bufio.NewReader(conn)
+			res, err := http.ReadResponse(in, nil)
+			if err != nil || res.StatusCode != 404 {
+				t.Fatal(res, err)
+			}
+			if _, err := io.Copy(io.Discard, in); err != nil || time.Since(began) > web.Pause {
+				t.Errorf("the connection was held for %s: %v", time.Since(began), err)
+			}
+		})
 }
 
 // A handler may take longer than a body or an answer may: no deadline is left over from either.
@@ -211,26 +214,27 @@ func TestUnreadAnswers(t *testing.T) {
 // A reader who is slow but goes on gets all of it.
 func TestSlowReader(t *testing.T) {
 	const size = 1 << 20
-	served(t, func(w http.ResponseWriter, r *http.Request) { w.Write(make([]byte, size)) }, func(_ *web.Guard, _ *http.Server, dial func() net.Conn) {
-		conn := dial()
-		defer conn.Close()
-		fmt.Fprint(conn, "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
-		n, buf := 0, make([]byte, 16<<10)
-		for {
-			m, err := conn.Read(buf)
-			n += m
-			if err == io.EOF {
-				break
+	served(t, func(w http.ResponseWriter, r *http.Request) { w.Write(make([]byte, size)) },
+		func(_ *web.Guard, _ *http.Server, dial func() net.Conn) {
+			conn := dial()
+			defer conn.Close()
+			fmt.Fprint(conn, "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+			n, buf := 0, make([]byte, 16<<10)
+			for {
+				m, err := conn.Read(buf)
+				n += m
+				if err == io.EOF {
+					break
+				}
+				if err != nil {
+					t.Fatalf("after %d bytes: %v", n, err)
+				}
+				time.Sleep(5 * time.Second)
 			}
-			if err != nil {
-				t.Fatalf("after %d bytes: %v", n, err)
+			if n < size {
+				t.Errorf("%d bytes came", n)
 			}
-			time.Sleep(5 * time.Second)
-		}
-		if n < size {
-			t.Errorf("%d bytes came", n)
-		}
-	})
+		})
 }
 
 // A server that stops does not wait for who has not finished asking, and does wait for who has.
@@ -294,7 +298,8 @@ func TestBodiesThatBeginLate(t *testing.T) {
 // HTTP/2 has streams that stand still in a connection that does not.
 func TestUnreadStreamOfHTTP2(t *testing.T) {
 	failed := make(chan error, 1)
-	g := &web.Guard{Pause: 100 * time.Millisecond, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	g := &web.Guard{Pause: 100 * time.Millisecond, Handler: http.HandlerFunc(func(w http.ResponseWriter,
+		r *http.Request) {
 		if r.URL.Path != "/big" {
 			io.WriteString(w, r.Proto)
 			return

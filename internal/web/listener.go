@@ -9,8 +9,8 @@ import (
 	"parley/internal/auth"
 )
 
-// Listen limits the connections that one client has at once to most (0: no limit); those beyond are closed as they come. Trusted proxies
-// speak for many, and have no limit.
+// Listen limits the connections that one client has at once to most (0: no limit); those beyond are closed as they
+// come. Trusted proxies speak for many, and have no limit.
 func (f Front) Listen(l net.Listener, most int) net.Listener {
 	if most <= 0 {
 		return l

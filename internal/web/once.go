@@ -18,18 +18,21 @@ type Answer struct {
 	Body   []byte
 }
 
-// Once runs a user's request once a day under the Idempotency-Key that it carries: the key is claimed before the request runs and holds its
-// answer afterwards, so that a repetition gets the first answer (again). A client that leaves changes nothing of that. asked is a hash of
-// what is asked; told is what a failure is answered, nil where that says no more than that something went wrong.
+// Once runs a user's request once a day under the Idempotency-Key that it carries: the key is claimed before the
+// request runs and holds its answer afterwards, so that a repetition gets the first answer (again). A client that
+// leaves changes nothing of that. asked is a hash of what is asked; told is what a failure is answered, nil where
+// that says no more than that something went wrong.
 //
-// The key is freed by a failure that certainly changed nothing: the first transaction that run commits says so in the key's row, and
-// with that the key is taken for good, whether the commit's answer is heard or not, and whether this process lives or not. What failed
-// after that keeps its answer, or, where nobody knows what it came to, is never repeated. Who runs requests writes down what is about to
-// be done before it is done outside.
-func Once(r *http.Request, db *store.DB, userID int64, asked []byte, run func(context.Context) (*Answer, error), told func(error) *Answer) (a *Answer, again bool, err error) {
+// The key is freed by a failure that certainly changed nothing: the first transaction that run commits says so in the
+// key's row, and with that the key is taken for good, whether the commit's answer is heard or not, and whether this
+// process lives or not. What failed after that keeps its answer, or, where nobody knows what it came to, is never
+// repeated. Who runs requests writes down what is about to be done before it is done outside.
+func Once(r *http.Request, db *store.DB, userID int64, asked []byte, run func(context.Context) (*Answer, error),
+	told func(error) *Answer) (a *Answer, again bool, err error) {
 	key := r.Header.Get("Idempotency-Key")
 	if len(key) > 255 || !utf8.ValidString(key) {
-		return nil, false, parley.Errorf(parley.Refused, "The Idempotency-Key header must be UTF-8 of at most 255 bytes.")
+		return nil, false, parley.Errorf(parley.Refused,
+			"The Idempotency-Key header must be UTF-8 of at most 255 bytes.")
 	}
 	c := &claim{db, &store.FirstAnswer{UserID: userID, Key: key, Request: asked, CreatedAt: parley.Now()}}
 	ctx := context.WithoutCancel(r.Context()) // from here on the key must find its end, whoever still listens
@@ -44,9 +47,11 @@ func Once(r *http.Request, db *store.DB, userID int64, asked []byte, run func(co
 	case old != nil && !bytes.Equal(old.Request, asked):
 		return nil, false, parley.Errorf(parley.Conflict, "The Idempotency-Key was used with another request.")
 	case old != nil && old.Status == 0 && old.Touched:
-		return nil, false, parley.Errorf(parley.Conflict, "A request with this Idempotency-Key took effect, at least in part, and has no answer yet. Look at what it did before you use a new key.")
+		return nil, false, parley.Errorf(parley.Conflict,
+			"A request with this Idempotency-Key took effect, at least in part, and has no answer yet. Look at what it did before you use a new key.")
 	case old != nil && old.Status == 0:
-		return nil, false, parley.Errorf(parley.Conflict, "A request with this Idempotency-Key is under way or was cut off. Look whether it took effect before you use a new key.")
+		return nil, false, parley.Errorf(parley.Conflict,
+			"A request with this Idempotency-Key is under way or was cut off. Look whether it took effect before you use a new key.")
 	case old != nil:
 		return &Answer{old.Status, old.Answer}, true, nil
 	}

@@ -41,14 +41,16 @@ func LoggedPath(path string) string {
 	return path
 }
 
-// Known is an error as its causer may read it. One that is ours to mend is logged, here and nowhere else, and told by otherwise.
+// Known is an error as its causer may read it. One that is ours to mend is logged, here and nowhere else, and told by
+// otherwise.
 func Known(r *http.Request, err error, otherwise string) *parley.Error {
 	var e *parley.Error
 	if errors.As(err, &e) {
 		return e
 	}
 	if r.Context().Err() == nil || !errors.Is(err, context.Canceled) { // else nobody is there to read it
-		slog.ErrorContext(r.Context(), "request failed", "method", r.Method, "path", LoggedPath(r.URL.Path), "request_id", RequestID(r.Context()), "error", err)
+		slog.ErrorContext(r.Context(), "request failed", "method", r.Method, "path", LoggedPath(r.URL.Path),
+			"request_id", RequestID(r.Context()), "error", err)
 	}
 	return &parley.Error{Kind: parley.Internal, Message: otherwise}
 }
@@ -69,12 +71,13 @@ func Status(k parley.Kind) int { return statusOf[k] }
 
 var statusOf = map[parley.Kind]int{
 	parley.Internal: 500, parley.Refused: 400, parley.Unauthenticated: 401, parley.Payment: 402, parley.Forbidden: 403,
-	parley.NotFound: 404, parley.Conflict: 409, parley.TooLarge: 413, parley.Unsupported: 415, parley.Invalid: 422, parley.TooMany: 429,
+	parley.NotFound: 404, parley.Conflict: 409, parley.TooLarge: 413, parley.Unsupported: 415, parley.Invalid: 422,
+	parley.TooMany:  429,
 	parley.Upstream: 502, parley.Unavailable: 503,
 }
 
-// RetryAfter says in an answer's header, and by what it returns, after how many seconds a request that a limit refused may be made again; 0
-// for other errors.
+// RetryAfter says in an answer's header, and by what it returns, after how many seconds a request that a limit
+// refused may be made again; 0 for other errors.
 func RetryAfter(w http.ResponseWriter, err error) int {
 	var limit *auth.LimitError
 	if !errors.As(err, &limit) {

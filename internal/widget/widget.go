@@ -1,6 +1,6 @@
-// Package widget is what stands on other people's websites: the script embed.js, which shows a chat window for an assistant and knows the
-// server that it came from; its texts in the assistant's language; and a page to try it on. The script talks with the public routes of
-// the API, and needs no other file until somebody makes a call.
+// Package widget is what stands on other people's websites: the script embed.js, which shows a chat window for an
+// assistant and knows the server that it came from; its texts in the assistant's language; and a page to try it on.
+// The script talks with the public routes of the API, and needs no other file until somebody makes a call.
 package widget
 
 import (
@@ -26,7 +26,8 @@ var (
 )
 
 func init() {
-	for name, contentType := range map[string]string{"embed.js": "text/javascript; charset=utf-8", "web-call.js": "text/javascript; charset=utf-8", "demo.css": "text/css; charset=utf-8"} {
+	for name, contentType := range map[string]string{"embed.js": "text/javascript; charset=utf-8",
+		"web-call.js": "text/javascript; charset=utf-8", "demo.css": "text/css; charset=utf-8"} {
 		served["/"+name] = web.NewAsset(read(name), contentType)
 	}
 	served["/widget-demo.css"] = served["/demo.css"]
@@ -66,7 +67,8 @@ func Texts(iso string) json.RawMessage {
 // RightToLeft says whether a language is written so.
 func RightToLeft(iso string) bool { return slices.Contains([]string{"ar", "fa", "he", "ur"}, iso) }
 
-// demoPolicy is a strict one: what works under it works on websites that have one. Pictures may be the assistant's avatar.
+// demoPolicy is a strict one: what works under it works on websites that have one. Pictures may be the assistant's
+// avatar.
 const demoPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src https: http:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
 // Handler serves Paths.
@@ -91,8 +93,8 @@ func Handler(front web.Front) http.Handler {
 	})
 }
 
-// serve sends a file. Its address never changes, so it is asked for again after a few minutes; pages of every origin may load it, also
-// those that are isolated from others.
+// serve sends a file. Its address never changes, so it is asked for again after a few minutes; pages of every origin
+// may load it, also those that are isolated from others.
 func serve(w http.ResponseWriter, r *http.Request, f *web.Asset) {
 	h := w.Header()
 	h.Set("Cache-Control", "public, max-age=300, stale-while-revalidate=86400")
@@ -110,7 +112,8 @@ func serve(w http.ResponseWriter, r *http.Request, f *web.Asset) {
 
 func serveDemo(w http.ResponseWriter, r *http.Request, base string) {
 	var b bytes.Buffer
-	if err := demo.Execute(&b, map[string]string{"Base": base, "Assistant": r.URL.Query().Get("assistant")}); err != nil {
+	if err := demo.Execute(&b, map[string]string{"Base": base,
+		"Assistant": r.URL.Query().Get("assistant")}); err != nil {
 		http.Error(w, "The page can't be shown.", http.StatusInternalServerError)
 		return
 	}

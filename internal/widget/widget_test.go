@@ -106,12 +106,14 @@ func TestHandler(t *testing.T) {
 		return w
 	}
 	for _, path := range Paths {
-		if w := get("GET", path); w.Code != 200 || w.Header().Get("X-Content-Type-Options") != "nosniff" || w.Body.Len() == 0 {
+		if w := get("GET", path); w.Code != 200 || w.Header().Get("X-Content-Type-Options") != "nosniff" ||
+			w.Body.Len() == 0 {
 			t.Errorf("%s: %d %v", path, w.Code, w.Header())
 		}
 	}
 	w := get("GET", "/embed.js")
-	if w.Header().Get("Access-Control-Allow-Origin") != "*" || w.Header().Get("Cross-Origin-Resource-Policy") != "cross-origin" {
+	if w.Header().Get("Access-Control-Allow-Origin") != "*" ||
+		w.Header().Get("Cross-Origin-Resource-Policy") != "cross-origin" {
 		t.Errorf("%v", w.Header())
 	}
 	if w := get("GET", "/embed.js", "If-None-Match", w.Header().Get("ETag")); w.Code != 304 || w.Body.Len() != 0 {
@@ -124,13 +126,16 @@ func TestHandler(t *testing.T) {
 		t.Errorf("unknown: %d", w.Code)
 	}
 	demo := get("GET", `/widget-demo?assistant="><script>alert(1)</script>`)
-	if csp := demo.Header().Get("Content-Security-Policy"); strings.Contains(csp, "unsafe") || !strings.Contains(csp, "default-src 'none'") {
+	if csp := demo.Header().Get("Content-Security-Policy"); strings.Contains(csp, "unsafe") ||
+		!strings.Contains(csp, "default-src 'none'") {
 		t.Errorf("policy %q", csp)
 	}
-	if body := demo.Body.String(); strings.Contains(body, "<script>alert") || !strings.Contains(body, "http://voice.example.com/embed.js") {
+	if body := demo.Body.String(); strings.Contains(body, "<script>alert") ||
+		!strings.Contains(body, "http://voice.example.com/embed.js") {
 		t.Errorf("demo: %s", body)
 	}
-	if body := get("GET", "/widget-demo").Body.String(); !strings.Contains(body, "Which assistant?") || strings.Contains(body, "<script") {
+	if body := get("GET", "/widget-demo").Body.String(); !strings.Contains(body, "Which assistant?") ||
+		strings.Contains(body, "<script") {
 		t.Errorf("demo without an assistant: %s", body)
 	}
 }

@@ -23,11 +23,13 @@ func TestFakeScript(t *testing.T) {
 	boom := errors.New("boom")
 	f.Script(Step{Text: "one two", Err: boom}, Step{Text: "x", Finish: ai.Length})
 	var got []string
-	r, err := f.Generate(t.Context(), ai.Request{System: "s"}, func(d ai.Delta) error { got = append(got, d.Text); return nil })
+	r, err := f.Generate(t.Context(), ai.Request{System: "s"},
+		func(d ai.Delta) error { got = append(got, d.Text); return nil })
 	if err != boom || r.Text != "one two" || strings.Join(got, "|") != "one |two" {
 		t.Errorf("got %+v, %v, %q", r, err, got)
 	}
-	if r, err := f.Generate(t.Context(), ai.Request{}, func(ai.Delta) error { return nil }); err != nil || r.Finish != ai.Length {
+	if r, err := f.Generate(t.Context(), ai.Request{}, func(ai.Delta) error { return nil }); err != nil ||
+		r.Finish != ai.Length {
 		t.Errorf("got %+v, %v", r, err)
 	}
 	if r := f.Requests(); len(r) != 2 || r[0].System != "s" {
@@ -39,22 +41,28 @@ func TestEcho(t *testing.T) {
 	tools := []ai.Tool{{Name: "a"}, {Name: "b"}}
 	steps := ai.Request{Tools: tools, Messages: user(`call a with {"x":"}"} and call b with {} then call a with {"y":{"z":1}}`)}
 	first := Echo(steps)
-	if len(first.Calls) != 2 || first.Calls[0].Arguments != `{"x":"}"}` || first.Calls[1].Name != "b" || first.Calls[0].ID == first.Calls[1].ID {
+	if len(first.Calls) != 2 || first.Calls[0].Arguments != `{"x":"}"}` || first.Calls[1].Name != "b" ||
+		first.Calls[0].ID == first.Calls[1].ID {
 		t.Fatalf("got %+v", first)
 	}
-	steps.Messages = append(steps.Messages, ai.Message{Role: ai.Assistant, Calls: first.Calls}, ai.Message{Role: ai.ToolRole, Text: "1"}, ai.Message{Role: ai.ToolRole, Text: "2"})
+	steps.Messages = append(steps.Messages, ai.Message{Role: ai.Assistant, Calls: first.Calls},
+		ai.Message{Role: ai.ToolRole, Text: "1"}, ai.Message{Role: ai.ToolRole, Text: "2"})
 	second := Echo(steps)
-	if len(second.Calls) != 1 || second.Calls[0].Arguments != `{"y":{"z":1}}` || second.Calls[0].ID == first.Calls[0].ID {
+	if len(second.Calls) != 1 || second.Calls[0].Arguments != `{"y":{"z":1}}` ||
+		second.Calls[0].ID == first.Calls[0].ID {
 		t.Fatalf("got %+v", second)
 	}
-	steps.Messages = append(steps.Messages, ai.Message{Role: ai.Assistant, Calls: second.Calls}, ai.Message{Role: ai.ToolRole, Text: "3"})
+	steps.Messages = append(steps.Messages, ai.Message{Role: ai.Assistant, Calls: second.Calls},
+		ai.Message{Role: ai.ToolRole, Text: "3"})
 	if last := Echo(steps); last.Text != "The tool answered: 3" {
 		t.Errorf("got %+v", last)
 	}
 	for text, want := range map[string]string{
-		`call c with {}`: "You said: call c with {} (prompt: P)", `call a with {`: "You said: call a with { (prompt: P)", "hi": "You said: hi (prompt: P)",
+		`call c with {}`: "You said: call c with {} (prompt: P)",
+		`call a with {`:  "You said: call a with { (prompt: P)", "hi": "You said: hi (prompt: P)",
 	} {
-		if got := Echo(ai.Request{System: "P", Tools: tools, Messages: user(text)}); got.Text != want || len(got.Calls) > 0 {
+		if got := Echo(ai.Request{System: "P", Tools: tools, Messages: user(text)}); got.Text != want ||
+			len(got.Calls) > 0 {
 			t.Errorf("%s: got %+v", text, got)
 		}
 	}
@@ -88,15 +96,21 @@ func TestServerRefuses(t *testing.T) {
 		{`{"model":"test-model","messages":[{"role":"user","content":null}]}`, 400, "content"},
 		{`{"model":"test-model","messages":[` + u + `,` + call + `]}`, 400, "tool_call_id"},
 		{`{"model":"test-model","messages":[` + u + `,` + call + `,` + u + `]}`, 400, "tool_call_id"},
-		{`{"model":"test-model","messages":[` + u + `,{"role":"tool","tool_call_id":"1","content":"x"}]}`, 400, "preceding"},
-		{`{"model":"test-model","messages":[` + u + `],"tools":[{"type":"function","function":{"name":"a b"}}]}`, 400, "tools[0].function.name"},
-		{`{"model":"test-model","messages":[` + u + `],"tools":[{"type":"function","function":{"name":"a"}},{"type":"function","function":{"name":"a"}}]}`, 400, "unique"},
+		{`{"model":"test-model","messages":[` + u + `,{"role":"tool","tool_call_id":"1","content":"x"}]}`, 400,
+			"preceding"},
+		{`{"model":"test-model","messages":[` + u + `],"tools":[{"type":"function","function":{"name":"a b"}}]}`,
+			400, "tools[0].function.name"},
+		{`{"model":"test-model","messages":[` + u +
+			`],"tools":[{"type":"function","function":{"name":"a"}},{"type":"function","function":{"name":"a"}}]}`,
+			400, "unique"},
 		{`{"model":"test-model","messages":[` + u + `],"tool_choice":"none"}`, 400, "tool_choice"},
 		{`{"model":"test-model","messages":[` + u + `],"temperature":3}`, 400, "temperature"},
 		{`{"model":"test-model","messages":[` + u + `],"logprobs":true}`, 400, "unsupported_parameter"},
-		{`{"model":"test-model","messages":[` + u + `],"stream_options":{"include_usage":true}}`, 400, "stream_options"},
+		{`{"model":"test-model","messages":[` + u + `],"stream_options":{"include_usage":true}}`, 400,
+			"stream_options"},
 		{`{"model":"test-model","messages":[` + u + `],"max_tokens":1,"max_completion_tokens":1}`, 400, "max_tokens"},
-		{`{"model":"test-model","messages":[` + u + `],"response_format":{"type":"json_schema","json_schema":{"name":"x","strict":true,"schema":{"type":"object","properties":{"a":{}}}}}}`, 400, "additionalProperties"},
+		{`{"model":"test-model","messages":[` + u +
+			`],"response_format":{"type":"json_schema","json_schema":{"name":"x","strict":true,"schema":{"type":"object","properties":{"a":{}}}}}}`, 400, "additionalProperties"},
 		{`{"model":"test-model","messages":[` + u + `]}`, 200, `"content":"You said: x (prompt: )"`},
 	} {
 		res := post(t, s, c.body)
@@ -104,7 +118,8 @@ func TestServerRefuses(t *testing.T) {
 		var e struct {
 			Error *struct{ Message, Type string }
 		}
-		if err := json.Unmarshal(b, &e); err != nil || res.StatusCode != c.status || !strings.Contains(string(b), c.holds) || (c.status != 200) != (e.Error != nil) {
+		if err := json.Unmarshal(b, &e); err != nil || res.StatusCode != c.status ||
+			!strings.Contains(string(b), c.holds) || (c.status != 200) != (e.Error != nil) {
 			t.Errorf("%s\n got %d %s, want %d with %s", c.body, res.StatusCode, b, c.status, c.holds)
 		}
 	}
@@ -163,7 +178,8 @@ func TestServerStream(t *testing.T) {
 	want := []string{
 		`{"content":"","role":"assistant"}`, `{"content":"Zoë "}`, `{"content":"ok"}`,
 		`{"tool_calls":[{"index":0,"id":"c","type":"function","function":{"name":"n","arguments":""}}]}`,
-		`{"tool_calls":[{"index":0,"function":{"arguments":"{\"a\":"}}]}`, `{"tool_calls":[{"index":0,"function":{"arguments":"123}"}}]}`,
+		`{"tool_calls":[{"index":0,"function":{"arguments":"{\"a\":"}}]}`,
+		`{"tool_calls":[{"index":0,"function":{"arguments":"123}"}}]}`,
 		"tool_calls", `usage {"completion_tokens":3,"prompt_tokens":3,"total_tokens":6}`, "[DONE]",
 	}
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
@@ -217,7 +233,8 @@ func TestServerFaults(t *testing.T) {
 		s := NewServer(t)
 		s.Script(Behaviour{Text: "one two", Fault: fault, After: 1})
 		b, err := io.ReadAll(post(t, s, streamed).Body)
-		if (err != nil) != (want.end != nil) || !strings.Contains(string(b), want.holds) || strings.Contains(string(b), "[DONE]") {
+		if (err != nil) != (want.end != nil) || !strings.Contains(string(b), want.holds) ||
+			strings.Contains(string(b), "[DONE]") {
 			t.Errorf("%s: %v, %s", fault, err, b)
 		}
 	}

@@ -13,8 +13,8 @@ import (
 	"parley/internal/ai"
 )
 
-// Conform checks that a Model keeps what ai.Model promises. The model must answer from what it is told: a Fake, one of a Server, the
-// local one, or a real one.
+// Conform checks that a Model keeps what ai.Model promises. The model must answer from what it is told: a Fake, one
+// of a Server, the local one, or a real one.
 func Conform(t *testing.T, m ai.Model) {
 	shop := "You work for the Blue Door bakery. The bakery opens at seven in the morning and closes at six. Bread is baked by Zoë and costs 4 €. Orders can be cancelled until noon. Parking is behind the house."
 	lookUp := ai.Tool{
@@ -51,7 +51,8 @@ func Conform(t *testing.T, m ai.Model) {
 		t.Run("calls a tool named "+name, func(t *testing.T) {
 			tool := lookUp
 			tool.Name = name
-			r := generate(t, m, ai.Request{System: shop, Tools: []ai.Tool{tool}, Messages: user("Please look up order number 4711: call look_up_order with {\"order_number\": 4711}")})
+			r := generate(t, m, ai.Request{System: shop, Tools: []ai.Tool{tool},
+				Messages: user("Please look up order number 4711: call look_up_order with {\"order_number\": 4711}")})
 			if name != "look_up_order" && len(r.Calls) == 0 {
 				return // a model may not see the tool in such a name; it must survive it
 			}
@@ -59,7 +60,8 @@ func Conform(t *testing.T, m ai.Model) {
 				t.Fatalf("got %+v", r)
 			}
 			var args map[string]any
-			if err := json.Unmarshal([]byte(r.Calls[0].Arguments), &args); err != nil || args["order_number"] != 4711.0 {
+			if err := json.Unmarshal([]byte(r.Calls[0].Arguments), &args); err != nil ||
+				args["order_number"] != 4711.0 {
 				t.Errorf("arguments %s: %v", r.Calls[0].Arguments, err)
 			}
 		})
@@ -67,7 +69,8 @@ func Conform(t *testing.T, m ai.Model) {
 	t.Run("answers from a tool's result", func(t *testing.T) {
 		r := generate(t, m, ai.Request{System: shop, Tools: []ai.Tool{lookUp}, Messages: []ai.Message{
 			asked,
-			{Role: ai.Assistant, Calls: []ai.ToolCall{{ID: "call_1", Name: lookUp.Name, Arguments: `{"order_number":4711}`}}},
+			{Role: ai.Assistant, Calls: []ai.ToolCall{{ID: "call_1", Name: lookUp.Name,
+				Arguments: `{"order_number":4711}`}}},
 			{Role: ai.ToolRole, CallID: "call_1", Text: `{"status":"shipped on Tuesday"}`},
 		}})
 		if !strings.Contains(r.Text, "shipped on Tuesday") || len(r.Calls) > 0 {
@@ -75,7 +78,8 @@ func Conform(t *testing.T, m ai.Model) {
 		}
 	})
 	t.Run("answers in words when it may not call", func(t *testing.T) {
-		r := generate(t, m, ai.Request{System: shop, Tools: []ai.Tool{lookUp}, NoCalls: true, Messages: []ai.Message{asked}})
+		r := generate(t, m, ai.Request{System: shop, Tools: []ai.Tool{lookUp}, NoCalls: true,
+			Messages: []ai.Message{asked}})
 		if r.Text == "" || len(r.Calls) > 0 || r.Finish != ai.Stop {
 			t.Errorf("got %+v", r)
 		}
@@ -87,7 +91,8 @@ func Conform(t *testing.T, m ai.Model) {
 		for i := range 32 {
 			wg.Go(func() {
 				text := fmt.Sprintf("When does the bakery close? Number %d asks.", i)
-				r, err := m.Generate(t.Context(), ai.Request{System: shop, Messages: user(text)}, func(ai.Delta) error { return nil })
+				r, err := m.Generate(t.Context(), ai.Request{System: shop, Messages: user(text)},
+					func(ai.Delta) error { return nil })
 				if err != nil || r.Text == "" {
 					t.Errorf("request %d: %+v, %v", i, r, err)
 				}
@@ -99,8 +104,9 @@ func Conform(t *testing.T, m ai.Model) {
 
 func conformSchema(t *testing.T, m ai.Model) {
 	r := generate(t, m, ai.Request{
-		System:   "Fill in what the transcript says.\n- status (boolean): Whether the goal was reached\n- summary (string): A short summary\n- items (number): How many loaves were ordered\n",
-		Schema:   &ai.Schema{Name: "extraction", JSON: json.RawMessage(`{"type":"object","properties":{"status":{"type":["boolean","null"]},"summary":{"type":["string","null"]},"items":{"type":["number","null"]}},"required":["status","summary","items"],"additionalProperties":false}`)},
+		System: "Fill in what the transcript says.\n- status (boolean): Whether the goal was reached\n- summary (string): A short summary\n- items (number): How many loaves were ordered\n",
+		Schema: &ai.Schema{Name: "extraction", JSON: json.RawMessage(
+			`{"type":"object","properties":{"status":{"type":["boolean","null"]},"summary":{"type":["string","null"]},"items":{"type":["number","null"]}},"required":["status","summary","items"],"additionalProperties":false}`)},
 		Messages: user("AI: How can I help?\nCustomer: I would like to order 3 loaves.\nAI: Done.\nCustomer: Thanks, bye."),
 	})
 	var o map[string]any
@@ -123,7 +129,10 @@ func conformStop(t *testing.T, m ai.Model, shop string) {
 
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(cause)
-	if _, err := m.Generate(ctx, req, func(ai.Delta) error { t.Error("yielded after the end"); return nil }); !errors.Is(err, cause) {
+	if _, err := m.Generate(ctx, req, func(ai.Delta) error {
+		t.Error("yielded after the end")
+		return nil
+	}); !errors.Is(err, cause) {
 		t.Errorf("cancelled before: %v", err)
 	}
 

@@ -14,7 +14,8 @@ import (
 
 // ConformEmbedder checks that an Embedder keeps what ai.Embedder promises.
 func ConformEmbedder(t *testing.T, e ai.Embedder) {
-	bakery, bread, parking := "The bakery opens at seven in the morning.", "When does the bakery open in the morning?", "Parking costs four dollars behind the house."
+	bakery, bread, parking := "The bakery opens at seven in the morning.",
+		"When does the bakery open in the morning?", "Parking costs four dollars behind the house."
 	t.Run("has a name", func(t *testing.T) {
 		if e.Name() == "" {
 			t.Error("it has none")
@@ -32,7 +33,8 @@ func ConformEmbedder(t *testing.T, e ai.Embedder) {
 	t.Run("keeps the order", func(t *testing.T) {
 		var texts []string
 		for i := range 40 {
-			texts = append(texts, strings.Repeat([]string{"bread ", "parking ", "morning "}[i%3], i+1)+string(rune('a'+i%26)))
+			texts = append(texts, strings.Repeat([]string{"bread ", "parking ", "morning "}[i%3],
+				i+1)+string(rune('a'+i%26)))
 		}
 		all := embedded(t, e, texts...)
 		for _, i := range []int{0, 7, 39} {

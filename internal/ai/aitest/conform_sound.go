@@ -14,7 +14,8 @@ import (
 	"parley/internal/audio"
 )
 
-// ConformSynthesizer checks that a Synthesizer keeps what ai.Synthesizer promises; as names a voice of its, and that voice's language.
+// ConformSynthesizer checks that a Synthesizer keeps what ai.Synthesizer promises; as names a voice of its, and that
+// voice's language.
 func ConformSynthesizer(t *testing.T, s ai.Synthesizer, as ai.Speech) {
 	const sentence = "Thank you for calling the bakery, how can I help you today?"
 	say := func(text string, change func(*ai.Speech)) ai.Speech {
@@ -62,8 +63,10 @@ func ConformSynthesizer(t *testing.T, s ai.Synthesizer, as ai.Speech) {
 		})
 	}
 	for _, text := range []string{
-		"-o /tmp/spoken", "--help me please", "/etc/passwd", "a; touch /tmp/x `id` $(id) | more", "zero\x00byte \x01\x1b[31m", "<speak>one &amp; two</speak>",
-		`She said "it’s fine" — yes…`, "[[h@l'oU]] there", "Zoë paid 4 € 🙂", "100% of e.g. A/B\r\nnext line", "\xff\xfe broken",
+		"-o /tmp/spoken", "--help me please", "/etc/passwd", "a; touch /tmp/x `id` $(id) | more",
+		"zero\x00byte \x01\x1b[31m", "<speak>one &amp; two</speak>",
+		`She said "it’s fine" — yes…`, "[[h@l'oU]] there", "Zoë paid 4 € 🙂", "100% of e.g. A/B\r\nnext line",
+		"\xff\xfe broken",
 	} {
 		t.Run(fmt.Sprintf("says %q", text), func(t *testing.T) {
 			if n := len(heard(t, s, say(text, nil))); n == 0 {
@@ -287,7 +290,8 @@ func final(t *testing.T, e ai.Ear, utterance int) ai.Transcript {
 				t.Errorf("the ear closed before utterance %d was understood", utterance)
 				return got
 			}
-			if got.Utterance != utterance || !got.Final && got.Err != nil || got.Err != nil && ai.KindOf(got.Err) == "" {
+			if got.Utterance != utterance || !got.Final && got.Err != nil || got.Err != nil &&
+				ai.KindOf(got.Err) == "" {
 				t.Errorf("got %+v, want a transcript of utterance %d", got, utterance)
 			}
 			if got.Final {
@@ -302,6 +306,7 @@ func final(t *testing.T, e ai.Ear, utterance int) ai.Transcript {
 
 // plain is a text's letters and digits.
 func plain(s string) string {
-	words := strings.FieldsFunc(strings.ToLower(s), func(r rune) bool { return !(r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r > 127) })
+	words := strings.FieldsFunc(strings.ToLower(s),
+		func(r rune) bool { return !(r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r > 127) })
 	return strings.Join(words, " ")
 }

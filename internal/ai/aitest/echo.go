@@ -46,7 +46,8 @@ func Echo(req ai.Request) ai.Reply {
 		return ai.Reply{Text: "The tool answered: " + strings.Join(results, "; "), Finish: ai.Stop}
 	}
 	prompt := []rune(req.System)
-	return ai.Reply{Text: "You said: " + said + " (prompt: " + string(prompt[:min(len(prompt), 500)]) + ")", Finish: ai.Stop}
+	return ai.Reply{Text: "You said: " + said + " (prompt: " + string(prompt[:min(len(prompt), 500)]) + ")",
+		Finish: ai.Stop}
 }
 
 var callPattern = regexp.MustCompile(`(?i)\bcall ([\w.-]+) with \{`)

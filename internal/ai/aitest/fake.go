@@ -1,6 +1,7 @@
-// Package aitest holds what tests and benchmarks think, speak and listen with instead of a vendor: the scripted Fake, Synthesizer and
-// Recognizer, a Server that speaks the OpenAI-compatible protocol on a loopback port and misbehaves on request, and the suites that every
-// implementation of the interfaces of package ai passes: Conform, ConformSynthesizer, ConformRecognizer, ConformEmbedder.
+// Package aitest holds what tests and benchmarks think, speak and listen with instead of a vendor: the scripted Fake,
+// Synthesizer and Recognizer, a Server that speaks the OpenAI-compatible protocol on a loopback port and misbehaves
+// on request, and the suites that every implementation of the interfaces of package ai passes: Conform,
+// ConformSynthesizer, ConformRecognizer, ConformEmbedder.
 package aitest
 
 import (
@@ -13,8 +14,8 @@ import (
 	"parley/internal/ai"
 )
 
-// Fake is a scripted ai.Model. Each request takes the next step of the script; when it has run out, or where a step says nothing of the
-// reply, it answers as Echo does.
+// Fake is a scripted ai.Model. Each request takes the next step of the script; when it has run out, or where a step
+// says nothing of the reply, it answers as Echo does.
 type Fake struct {
 	mu       sync.Mutex
 	script   []Step

@@ -10,8 +10,9 @@ import (
 	"parley/internal/ai"
 )
 
-// Recognizer is an ai.Recognizer that understands what the script says. An utterance takes the next step of the script with its first
-// loud sound; one of silence takes none and means "". Where the script has run out, Hear decides. The zero value is ready.
+// Recognizer is an ai.Recognizer that understands what the script says. An utterance takes the next step of the
+// script with its first loud sound; one of silence takes none and means "". Where the script has run out, Hear
+// decides. The zero value is ready.
 type Recognizer struct {
 	// Hear says what an utterance means for which nothing is scripted, by all of its sound; nil: "".
 	Hear func(pcm []int16, h ai.Hearing) string
@@ -106,7 +107,8 @@ func (r *Recognizer) Listen(ctx context.Context, h ai.Hearing) (ai.Ear, error) {
 	}
 	r.live++
 	ctx, cancel := context.WithCancel(ctx)
-	e := &ear{r: r, h: h, ctx: ctx, cancel: cancel, out: make(chan ai.Transcript), wake: make(chan struct{}, 1), done: make(chan struct{})}
+	e := &ear{r: r, h: h, ctx: ctx, cancel: cancel, out: make(chan ai.Transcript), wake: make(chan struct{}, 1),
+		done: make(chan struct{})}
 	go e.run()
 	return e, nil
 }
@@ -166,7 +168,8 @@ func (e *ear) Write(pcm []int16) {
 
 // End implements ai.Ear.
 func (e *ear) End() {
-	t := telling{Transcript: ai.Transcript{Utterance: e.number, Text: e.u.Text, Final: true, Err: e.u.Err}, delay: e.u.Delay, gate: e.u.Gate, hang: e.u.Hang}
+	t := telling{Transcript: ai.Transcript{Utterance: e.number, Text: e.u.Text, Final: true, Err: e.u.Err},
+		delay: e.u.Delay, gate: e.u.Gate, hang: e.u.Hang}
 	if !e.scripted && e.r.Hear != nil {
 		t.Text = e.r.Hear(e.pcm, e.h)
 	}

@@ -17,10 +17,11 @@ import (
 // ModelName is the model that a Server has unless Models says otherwise.
 const ModelName = "test-model"
 
-// Server speaks the OpenAI-compatible protocol on a loopback port. Chat completions: streamed and whole replies, usage, tool calls in
-// pieces, structured output, the list of models, and errors in OpenAI's shape for what a real server refuses (an unknown model, a wrong
-// key, tool names it doesn't take, calls without results). Script makes it misbehave; otherwise it answers as Echo does. Speech: its voice is
-// a Synthesizer, so that each text is a tone. Transcripts: it understands those tones, or what Transcribe says. Vectors.
+// Server speaks the OpenAI-compatible protocol on a loopback port. Chat completions: streamed and whole replies,
+// usage, tool calls in pieces, structured output, the list of models, and errors in OpenAI's shape for what a real
+// server refuses (an unknown model, a wrong key, tool names it doesn't take, calls without results). Script makes it
+// misbehave; otherwise it answers as Echo does. Speech: its voice is a Synthesizer, so that each text is a tone.
+// Transcripts: it understands those tones, or what Transcribe says. Vectors.
 //
 // The exported fields may be set before the first request.
 type Server struct {
@@ -35,8 +36,8 @@ type Server struct {
 	Transcribe func(Utterance) string
 	// WholeTranscripts are sent also to who asks for a stream, as by servers that don't know it.
 	WholeTranscripts bool
-	// Refuses are the fields of a request that this server answers with 400, as servers do that don't know them (response_format,
-	// stream_options) and models that don't take them (temperature, max_tokens).
+	// Refuses are the fields of a request that this server answers with 400, as servers do that don't know them
+	// (response_format, stream_options) and models that don't take them (temperature, max_tokens).
 	Refuses []string
 
 	http     *http.Server
@@ -71,8 +72,8 @@ type Behaviour struct {
 	RetryAfter string // of a Retry-After header
 	Code       string // error.code
 	Message    string // error.message
-	// Raw is a whole body, sent with Status (or 200) instead of all of that; to a chat as an event stream when Status is 0, elsewhere with
-	// the content type Type.
+	// Raw is a whole body, sent with Status (or 200) instead of all of that; to a chat as an event stream when Status
+	// is 0, elsewhere with the content type Type.
 	Raw, Type string
 
 	// Fault happens after After tokens.
@@ -114,7 +115,8 @@ func Serve() (*Server, error) {
 		return nil, fmt.Errorf("serve test model: %w", err)
 	}
 	s := &Server{URL: "http://" + ln.Addr().String() + "/v1", Models: []string{ModelName}, stop: make(chan struct{}),
-		SpeechModels: []string{SpeechModel}, TranscriptionModels: []string{TranscriptionModel}, EmbeddingModels: []string{EmbeddingModel}, Voice: &Synthesizer{}}
+		SpeechModels: []string{SpeechModel}, TranscriptionModels: []string{TranscriptionModel},
+		EmbeddingModels: []string{EmbeddingModel}, Voice: &Synthesizer{}}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/chat/completions", s.chat)
 	mux.HandleFunc("GET /v1/models", s.models)
@@ -122,7 +124,8 @@ func Serve() (*Server, error) {
 	mux.HandleFunc("POST /v1/audio/transcriptions", s.transcribe)
 	mux.HandleFunc("POST /v1/embeddings", s.embed)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		fail(w, http.StatusNotFound, "invalid_request_error", "", fmt.Sprintf("Invalid URL (%s %s)", r.Method, r.URL.Path))
+		fail(w, http.StatusNotFound, "invalid_request_error", "",
+			fmt.Sprintf("Invalid URL (%s %s)", r.Method, r.URL.Path))
 	})
 	s.http = &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
 	s.handlers.Go(func() { _ = s.http.Serve(ln) }) // ends by Close

@@ -25,7 +25,8 @@ const (
 )
 
 // Voices are those that a Server speaks with: OpenAI's.
-var Voices = []string{"alloy", "ash", "ballad", "coral", "echo", "fable", "nova", "onyx", "sage", "shimmer", "verse", "marin", "cedar"}
+var Voices = []string{"alloy", "ash", "ballad", "coral", "echo", "fable", "nova", "onyx", "sage", "shimmer",
+	"verse", "marin", "cedar"}
 
 // SpeechRequest is a request for speech that the server got.
 type SpeechRequest struct {
@@ -67,7 +68,8 @@ func (s *script) take() Behaviour {
 	return b
 }
 
-// ScriptSpeech appends to how the next requests for speech are answered. A Behaviour's tokens are pieces of sound then, of PieceTime.
+// ScriptSpeech appends to how the next requests for speech are answered. A Behaviour's tokens are pieces of sound
+// then, of PieceTime.
 func (s *Server) ScriptSpeech(b ...Behaviour) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -156,7 +158,8 @@ func (s *Server) speak(w http.ResponseWriter, r *http.Request) {
 		err = json.Unmarshal(body, &in)
 	}
 	if err != nil {
-		fail(w, http.StatusBadRequest, "invalid_request_error", "", fmt.Sprintf("We could not parse the JSON body of your request: %v", err))
+		fail(w, http.StatusBadRequest, "invalid_request_error", "",
+			fmt.Sprintf("We could not parse the JSON body of your request: %v", err))
 		return
 	}
 	s.mu.Lock()
@@ -184,7 +187,8 @@ func (s *Server) judgeSpeech(in SpeechRequest, body []byte) *refusal {
 	_ = json.Unmarshal(body, &fields) // it is an object
 	for _, name := range s.Refuses {
 		if _, ok := fields[name]; ok {
-			return refuse(name, "unsupported_parameter", "Unsupported parameter: '%s' is not supported with this model.", name)
+			return refuse(name, "unsupported_parameter",
+				"Unsupported parameter: '%s' is not supported with this model.", name)
 		}
 	}
 	switch {
@@ -214,25 +218,26 @@ func noModel(name string) *refusal {
 func (a *answer) sound(voice *Synthesizer, in SpeechRequest) {
 	i := 0
 	var raw []byte
-	err := voice.Speak(a.ctx, ai.Speech{Text: in.Input, Voice: in.Voice, Rate: serverRate, Speed: in.Speed}, func(pcm []int16) error {
-		pause := a.TokenDelay
-		if i == 0 {
-			pause = a.FirstDelay
-		}
-		if a.Fault != "" && i == a.After {
-			a.faultInSound()
-			return ErrYield
-		}
-		raw = raw[:0]
-		for _, v := range pcm {
-			raw = append(raw, byte(v), byte(uint16(v)>>8))
-		}
-		if !a.sleep(pause) || !a.write(raw) || i == 0 && a.Gate != nil && !a.hold(a.Gate) {
-			return ErrYield
-		}
-		i++
-		return nil
-	})
+	err := voice.Speak(a.ctx, ai.Speech{Text: in.Input, Voice: in.Voice, Rate: serverRate, Speed: in.Speed},
+		func(pcm []int16) error {
+			pause := a.TokenDelay
+			if i == 0 {
+				pause = a.FirstDelay
+			}
+			if a.Fault != "" && i == a.After {
+				a.faultInSound()
+				return ErrYield
+			}
+			raw = raw[:0]
+			for _, v := range pcm {
+				raw = append(raw, byte(v), byte(uint16(v)>>8))
+			}
+			if !a.sleep(pause) || !a.write(raw) || i == 0 && a.Gate != nil && !a.hold(a.Gate) {
+				return ErrYield
+			}
+			i++
+			return nil
+		})
 	switch {
 	case err == nil && a.Fault != "":
 		a.faultInSound()
@@ -301,17 +306,20 @@ func (s *Server) readUtterance(r *http.Request) (in Utterance, bad *refusal) {
 		return in, refuse("file", "", "Missing required parameter: 'file'.")
 	}
 	defer file.Close()
-	in = Utterance{Model: r.FormValue("model"), Language: r.FormValue("language"), Prompt: r.FormValue("prompt"), Stream: r.FormValue("stream") == "true"}
+	in = Utterance{Model: r.FormValue("model"), Language: r.FormValue("language"), Prompt: r.FormValue("prompt"),
+		Stream: r.FormValue("stream") == "true"}
 	for _, name := range s.Refuses {
 		if r.Form.Has(name) {
-			return in, refuse(name, "unsupported_parameter", "Unsupported parameter: '%s' is not supported with this model.", name)
+			return in, refuse(name, "unsupported_parameter",
+				"Unsupported parameter: '%s' is not supported with this model.", name)
 		}
 	}
 	if !slices.Contains(s.TranscriptionModels, in.Model) {
 		return in, noModel(in.Model)
 	}
 	if f := r.FormValue("response_format"); f != "" && f != "json" {
-		return in, refuse("response_format", "unsupported_value", "response_format '%s' is not compatible with this model.", f)
+		return in, refuse("response_format", "unsupported_value",
+			"response_format '%s' is not compatible with this model.", f)
 	}
 	wav, err := audio.NewWAVReader(file)
 	if err != nil || wav.Channels != 1 {
@@ -400,7 +408,8 @@ func (s *Server) embed(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusBadRequest, "invalid_request_error", "", "'$.input' is invalid.")
 		return
 	}
-	reply(w, http.StatusOK, map[string]any{"object": "list", "model": in.Model, "data": list, "usage": map[string]int{"prompt_tokens": count, "total_tokens": count}})
+	reply(w, http.StatusOK, map[string]any{"object": "list", "model": in.Model, "data": list,
+		"usage": map[string]int{"prompt_tokens": count, "total_tokens": count}})
 }
 
 func vector(text string) []float64 {

@@ -102,7 +102,8 @@ func TestUnderstanding(t *testing.T) {
 		lost := &ai.Error{Kind: ai.Interrupted, Err: errors.New("lost")}
 		r := &Recognizer{}
 		r.Say("one two three")
-		r.Script(Understanding{Text: "later", Partials: []string{"la"}, Delay: time.Second}, Understanding{Text: "never", Err: lost}, Understanding{Hang: true})
+		r.Script(Understanding{Text: "later", Partials: []string{"la"}, Delay: time.Second},
+			Understanding{Text: "never", Err: lost}, Understanding{Hang: true})
 		e, err := r.Listen(t.Context(), ai.Hearing{Language: "en", Rate: audio.Narrow, Keywords: []string{"k"}})
 		if err != nil {
 			t.Fatal(err)
@@ -129,8 +130,10 @@ func TestUnderstanding(t *testing.T) {
 		for range 7 {
 			got = append(got, <-e.Transcripts())
 		}
-		want := []ai.Transcript{{Utterance: 0, Text: "one"}, {Utterance: 0, Text: "one two"}, {Utterance: 0, Text: "one two three", Final: true},
-			{Utterance: 1, Text: "la"}, {Utterance: 1, Text: "later", Final: true}, {Utterance: 2, Final: true}, {Utterance: 3, Final: true, Err: lost}}
+		want := []ai.Transcript{{Utterance: 0, Text: "one"}, {Utterance: 0, Text: "one two"},
+			{Utterance: 0, Text: "one two three", Final: true},
+			{Utterance: 1, Text: "la"}, {Utterance: 1, Text: "later", Final: true}, {Utterance: 2, Final: true},
+			{Utterance: 3, Final: true, Err: lost}}
 		if !slices.Equal(got, want) || time.Since(began) != time.Second {
 			t.Errorf("after %v: got %+v", time.Since(began), got)
 		}
@@ -159,7 +162,8 @@ func TestServerRefusesSound(t *testing.T) {
 		{"/audio/speech", `{`, 400, "parse"},
 		{"/audio/speech", `{"model":"tts-9","voice":"alloy","input":"x"}`, 404, "model_not_found"},
 		{"/audio/speech", `{` + voice + `,"input":" "}`, 400, "'input'"},
-		{"/audio/speech", `{` + voice + `,"input":"` + strings.Repeat("x", 4097) + `"}`, 400, "string_above_max_length"},
+		{"/audio/speech", `{` + voice + `,"input":"` + strings.Repeat("x", 4097) + `"}`, 400,
+			"string_above_max_length"},
 		{"/audio/speech", `{` + voice + `,"input":"x","speed":9}`, 400, "speed"},
 		{"/audio/speech", `{` + voice + `,"input":"x","instructions":"sadly"}`, 400, "unsupported_parameter"},
 		{"/audio/speech", `{"model":"test-tts","voice":"bob","input":"x"}`, 400, "bob"},
@@ -177,7 +181,8 @@ func TestServerRefusesSound(t *testing.T) {
 		n, _ := res.Body.Read(body)
 		res.Body.Close()
 		if res.StatusCode != c.status || !strings.Contains(string(body[:n]), c.holds) {
-			t.Errorf("%s %.80s\n got %d %s, want %d with %s", c.path, c.body, res.StatusCode, body[:n], c.status, c.holds)
+			t.Errorf("%s %.80s\n got %d %s, want %d with %s", c.path, c.body, res.StatusCode, body[:n], c.status,
+				c.holds)
 		}
 	}
 }

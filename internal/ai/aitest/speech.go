@@ -15,8 +15,9 @@ import (
 	"parley/internal/audio"
 )
 
-// Synthesizer is an ai.Synthesizer whose every text sounds as a tone of its own, as long as SpeechTime says: Find tells which text is heard
-// in a piece of sound. It speaks at once and all of it, unless On or Usually say otherwise. The zero value is ready.
+// Synthesizer is an ai.Synthesizer whose every text sounds as a tone of its own, as long as SpeechTime says: Find
+// tells which text is heard in a piece of sound. It speaks at once and all of it, unless On or Usually say otherwise.
+// The zero value is ready.
 type Synthesizer struct {
 	mu     sync.Mutex
 	on     map[string]Saying
@@ -48,7 +49,8 @@ const (
 	loudness    = 8000  // amplitude
 )
 
-// SpeechTime is how long a Synthesizer's sound of a text is: 50 ms for each character, in whole frames; none without a letter or digit.
+// SpeechTime is how long a Synthesizer's sound of a text is: 50 ms for each character, in whole frames; none without
+// a letter or digit.
 func SpeechTime(text string, speed float64) time.Duration {
 	if !strings.ContainsFunc(text, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }) {
 		return 0
@@ -91,7 +93,8 @@ func (s *Synthesizer) Live() int {
 	return s.live
 }
 
-// Pitch is the tone of a text, in Hz. The first 56 texts, in the order in which they were asked for, have different ones.
+// Pitch is the tone of a text, in Hz. The first 56 texts, in the order in which they were asked for, have different
+// ones.
 func (s *Synthesizer) Pitch(text string) float64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()

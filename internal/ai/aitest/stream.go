@@ -38,7 +38,8 @@ func (a *answer) whole() {
 	}
 	out := map[string]any{
 		"id": "chatcmpl-test", "object": "chat.completion", "created": time.Now().Unix(), "model": a.in.Model,
-		"choices": []any{map[string]any{"index": 0, "message": message, "logprobs": nil, "finish_reason": wireFinish(a.Finish)}},
+		"choices": []any{map[string]any{"index": 0, "message": message, "logprobs": nil,
+			"finish_reason": wireFinish(a.Finish)}},
 	}
 	if !a.NoUsage {
 		out["usage"] = a.usage()
@@ -105,7 +106,8 @@ func (a *answer) includeUsage() (bool, bool) {
 	return in.StreamOptions.IncludeUsage, true
 }
 
-// deltas are the reply in pieces as OpenAI makes them: words; then each call's id and name, and its arguments bit by bit.
+// deltas are the reply in pieces as OpenAI makes them: words; then each call's id and name, and its arguments bit by
+// bit.
 func (a *answer) deltas() []map[string]any {
 	var out []map[string]any
 	for _, p := range pieces(a.Text, nil) {
@@ -126,11 +128,13 @@ func (a *answer) deltas() []map[string]any {
 }
 
 func (a *answer) send(delta map[string]any, finish any) bool {
-	return a.event(map[string]any{"choices": []any{map[string]any{"index": 0, "delta": delta, "logprobs": nil, "finish_reason": finish}}})
+	return a.event(map[string]any{"choices": []any{map[string]any{"index": 0, "delta": delta, "logprobs": nil,
+		"finish_reason": finish}}})
 }
 
 func (a *answer) event(chunk map[string]any) bool {
-	chunk["id"], chunk["object"], chunk["created"], chunk["model"] = "chatcmpl-test", "chat.completion.chunk", time.Now().Unix(), a.in.Model
+	chunk["id"], chunk["object"], chunk["created"], chunk["model"] = "chatcmpl-test", "chat.completion.chunk",
+		time.Now().Unix(), a.in.Model
 	var b bytes.Buffer
 	b.WriteString("data: ")
 	e := json.NewEncoder(&b)
@@ -140,7 +144,8 @@ func (a *answer) event(chunk map[string]any) bool {
 	return a.write(b.Bytes())
 }
 
-// write sends bytes, each piece of Cut bytes as a segment and chunk of its own. It says whether the client is still there.
+// write sends bytes, each piece of Cut bytes as a segment and chunk of its own. It says whether the client is still
+// there.
 func (a *answer) write(p []byte) bool {
 	for len(p) > 0 {
 		n := len(p)
@@ -193,7 +198,8 @@ func (a *answer) fault() {
 	case Stall:
 		a.hold(nil)
 	case Failure:
-		b, _ := json.Marshal(map[string]any{"error": refusal{Message: "The server had an error while processing your request.", Type: "server_error"}})
+		b, _ := json.Marshal(map[string]any{"error": refusal{
+			Message: "The server had an error while processing your request.", Type: "server_error"}})
 		a.write([]byte("data: " + string(b) + "\n\n"))
 	case Garbage:
 		a.write([]byte("data: {\"choices\":[{\"delta\":\n\n"))

@@ -20,7 +20,8 @@ type refusal struct {
 }
 
 func refuse(param, code, format string, a ...any) *refusal {
-	return &refusal{Message: fmt.Sprintf(format, a...), Type: "invalid_request_error", Param: orNull(param), Code: orNull(code), status: http.StatusBadRequest}
+	return &refusal{Message: fmt.Sprintf(format, a...), Type: "invalid_request_error", Param: orNull(param),
+		Code: orNull(code), status: http.StatusBadRequest}
 }
 
 // The request as it is on the wire.
@@ -88,11 +89,13 @@ func (s *Server) read(body []byte) (Request, *refusal) {
 	out.Model, out.Stream = in.Model, in.Stream
 	out.Temperature, out.MaxTokens = in.Temperature, max(in.MaxTokens, in.MaxCompletion)
 	if in.MaxTokens != 0 && in.MaxCompletion != 0 {
-		return out, refuse("max_tokens", "invalid_parameter", "Setting 'max_tokens' and 'max_completion_tokens' at the same time is not supported.")
+		return out, refuse("max_tokens", "invalid_parameter",
+			"Setting 'max_tokens' and 'max_completion_tokens' at the same time is not supported.")
 	}
 	for _, name := range s.Refuses {
 		if _, ok := fields[name]; ok {
-			return out, refuse(name, "unsupported_parameter", "Unsupported parameter: '%s' is not supported with this model.", name)
+			return out, refuse(name, "unsupported_parameter",
+				"Unsupported parameter: '%s' is not supported with this model.", name)
 		}
 	}
 	if in.StreamOptions != nil && !in.Stream {
@@ -104,16 +107,19 @@ func (s *Server) read(body []byte) (Request, *refusal) {
 		return out, r
 	}
 	if in.Temperature != nil && (*in.Temperature < 0 || *in.Temperature > 2) {
-		return out, refuse("temperature", "decimal_above_max_value", "Invalid 'temperature': expected a value between 0 and 2.")
+		return out, refuse("temperature", "decimal_above_max_value",
+			"Invalid 'temperature': expected a value between 0 and 2.")
 	}
 	for i, t := range in.Tools {
 		if t.Type != "function" || !namePattern.MatchString(t.Function.Name) {
-			return out, refuse(fmt.Sprintf("tools[%d].function.name", i), "invalid_value", "Invalid 'tools[%d].function.name': string does not match pattern '^[a-zA-Z0-9_-]+$'.", i)
+			return out, refuse(fmt.Sprintf("tools[%d].function.name", i), "invalid_value",
+				"Invalid 'tools[%d].function.name': string does not match pattern '^[a-zA-Z0-9_-]+$'.", i)
 		}
 		if slices.ContainsFunc(out.Tools, func(o ai.Tool) bool { return o.Name == t.Function.Name }) {
 			return out, refuse("tools", "", "Tool names must be unique.")
 		}
-		out.Tools = append(out.Tools, ai.Tool{Name: t.Function.Name, Description: t.Function.Description, Schema: t.Function.Parameters})
+		out.Tools = append(out.Tools, ai.Tool{Name: t.Function.Name, Description: t.Function.Description,
+			Schema: t.Function.Parameters})
 	}
 	if in.ToolChoice != nil && len(in.Tools) == 0 {
 		return out, refuse("tool_choice", "", "'tool_choice' is only allowed when 'tools' are specified.")

@@ -1,4 +1,5 @@
-// Package carriertest is for tests: a scripted carrier, a server that speaks Twilio's REST protocol, and what every carrier must do.
+// Package carriertest is for tests: a scripted carrier, a server that speaks Twilio's REST protocol, and what every
+// carrier must do.
 package carriertest
 
 import (
@@ -20,8 +21,8 @@ type Fake struct {
 	rented map[string]int // by number, how often it was bought
 	sent   []Sent
 
-	// Before and After, where they are set, are called before and after an act ("buy", "release", "send"; what) has its effect. Their error
-	// is the answer; a panic is the caller's death.
+	// Before and After, where they are set, are called before and after an act ("buy", "release", "send"; what) has
+	// its effect. Their error is the answer; a panic is the caller's death.
 	Before, After func(act, what string) error
 }
 
@@ -115,7 +116,8 @@ func (f *Fake) Rented(number string) bool {
 	return f.rented[number] > 0
 }
 
-// Conform holds a carrier against what the house asks of every one. The carrier must have numbers in the US and take messages to good.
+// Conform holds a carrier against what the house asks of every one. The carrier must have numbers in the US and take
+// messages to good.
 func Conform(t *testing.T, c carrier.Carrier, good string) {
 	t.Helper()
 	ctx := t.Context()
@@ -167,7 +169,8 @@ func Conform(t *testing.T, c carrier.Carrier, good string) {
 		}
 	}
 	if _, ok := c.(carrier.Once); ok {
-		if again, err := c.Send(ctx, carrier.SMS{UserID: 1, Reference: "sms:1", From: number, To: good, Body: "Hello"}); err != nil || again != sid {
+		if again, err := c.Send(ctx, carrier.SMS{UserID: 1, Reference: "sms:1", From: number, To: good,
+			Body: "Hello"}); err != nil || again != sid {
 			t.Errorf("the same message again: %q, not %q: %v", again, sid, err)
 		}
 	}

@@ -21,8 +21,8 @@ const (
 	AuthToken  = "5ecret-t0ken-of-the-account"
 )
 
-// Server speaks Twilio's REST protocol as Twilio documents it: form-encoded requests with Basic credentials, JSON answers, numbered
-// errors, status callbacks with a signature.
+// Server speaks Twilio's REST protocol as Twilio documents it: form-encoded requests with Basic credentials, JSON
+// answers, numbered errors, status callbacks with a signature.
 type Server struct {
 	testing.TB
 	URL       string
@@ -35,8 +35,8 @@ type Server struct {
 	requests  []string // method and path of each
 	serial    int
 
-	// Fail, where it is set, sees each request first; when it says that it has answered, the server does nothing more. Cut drops the
-	// connection after a request has taken effect.
+	// Fail, where it is set, sees each request first; when it says that it has answered, the server does nothing
+	// more. Cut drops the connection after a request has taken effect.
 	Fail func(w http.ResponseWriter, r *http.Request) bool
 	Cut  func(r *http.Request) bool
 }
@@ -107,7 +107,8 @@ func (s *Server) Requests(method, path string) (n int) {
 func Refuse(w http.ResponseWriter, status, code int, message string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	json.NewEncoder(w).Encode(map[string]any{"code": code, "message": message, "more_info": fmt.Sprintf("https://www.twilio.com/docs/errors/%d", code), "status": status})
+	json.NewEncoder(w).Encode(map[string]any{"code": code, "message": message,
+		"more_info": fmt.Sprintf("https://www.twilio.com/docs/errors/%d", code), "status": status})
 }
 
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -167,13 +168,15 @@ func (s *Server) answer(r *http.Request, path string) (int, object) {
 		list := []any{}
 		for _, n := range s.available {
 			if strings.Contains(n, q.Get("Contains")) && s.rented[n] == "" {
-				list = append(list, object{"friendly_name": n, "phone_number": n, "iso_country": "US", "region": "CA", "address_requirements": "none", "beta": false,
+				list = append(list, object{"friendly_name": n, "phone_number": n, "iso_country": "US",
+					"region": "CA", "address_requirements": "none", "beta": false,
 					"capabilities": object{"voice": true, "SMS": true, "MMS": true}})
 			}
 		}
 		return 200, object{"available_phone_numbers": list, "uri": path}
 	case r.Method == "GET" && path == "/AvailablePhoneNumbers/GB/Mobile.json":
-		return 200, object{"available_phone_numbers": []any{object{"friendly_name": "+447400123456", "phone_number": "+447400123456", "iso_country": "GB",
+		return 200, object{"available_phone_numbers": []any{object{"friendly_name": "+447400123456",
+			"phone_number": "+447400123456", "iso_country": "GB",
 			"address_requirements": "any", "capabilities": object{"voice": true, "SMS": true, "MMS": false}}}}
 	case r.Method == "GET" && strings.HasPrefix(path, "/AvailablePhoneNumbers/"):
 		return refusal(404, 20404, "The requested resource "+path+" was not found")
@@ -185,7 +188,8 @@ func (s *Server) answer(r *http.Request, path string) (int, object) {
 		s.serial++
 		s.rented[n], s.smsURL[n] = fmt.Sprintf("PN%032d", s.serial), q.Get("SmsUrl")
 		s.trunk[n] = q.Get("TrunkSid")
-		return 201, object{"sid": s.rented[n], "phone_number": n, "sms_url": s.smsURL[n], "capabilities": object{"voice": true, "sms": true}}
+		return 201, object{"sid": s.rented[n], "phone_number": n, "sms_url": s.smsURL[n],
+			"capabilities": object{"voice": true, "sms": true}}
 	case path == "/IncomingPhoneNumbers.json" && r.Method == "GET":
 		list := []any{}
 		for n, sid := range s.rented {
@@ -207,7 +211,8 @@ func (s *Server) answer(r *http.Request, path string) (int, object) {
 	case path == "/Messages.json" && r.Method == "GET":
 		list := []any{}
 		for _, m := range slices.Backward(s.messages) { // newest first
-			if day := m.At.UTC().Format(time.DateOnly); m.From == q.Get("From") && m.To == q.Get("To") && day >= q.Get("DateSent>") {
+			if day := m.At.UTC().Format(time.DateOnly); m.From == q.Get("From") && m.To == q.Get("To") &&
+				day >= q.Get("DateSent>") {
 				list = append(list, m.json())
 			}
 		}
@@ -221,24 +226,29 @@ func (s *Server) take(q url.Values) (int, object) {
 	case q.Get("Body") == "":
 		return refusal(400, 21602, "Message body is required")
 	case s.rented[q.Get("From")] == "":
-		return refusal(400, 21606, "The 'From' phone number provided ("+q.Get("From")+") is not a valid, message-capable Twilio phone number for this destination")
+		return refusal(400, 21606, "The 'From' phone number provided ("+q.Get("From")+
+			") is not a valid, message-capable Twilio phone number for this destination")
 	case strings.HasSuffix(q.Get("To"), "0009"):
 		return refusal(400, 21610, "Attempt to send to unsubscribed recipient")
 	}
 	s.serial++
-	m := Message{fmt.Sprintf("SM%032d", s.serial), q.Get("From"), q.Get("To"), q.Get("Body"), q.Get("StatusCallback"), time.Now()}
+	m := Message{fmt.Sprintf("SM%032d", s.serial), q.Get("From"), q.Get("To"), q.Get("Body"),
+		q.Get("StatusCallback"), time.Now()}
 	s.messages = append(s.messages, m)
 	return 201, m.json()
 }
 
 func (m Message) json() object {
-	return object{"sid": m.SID, "account_sid": AccountSID, "from": m.From, "to": m.To, "body": m.Body, "status": "queued", "direction": "outbound-api",
-		"error_code": nil, "error_message": nil, "date_created": m.At.UTC().Format(time.RFC1123Z), "date_sent": nil, "num_segments": "1"}
+	return object{"sid": m.SID, "account_sid": AccountSID, "from": m.From, "to": m.To, "body": m.Body,
+		"status": "queued", "direction": "outbound-api",
+		"error_code": nil, "error_message": nil, "date_created": m.At.UTC().Format(time.RFC1123Z), "date_sent": nil,
+		"num_segments": "1"}
 }
 
 // Told is the request in which Twilio tells the status of a message.
 func (m Message) Told(status string, extra ...string) *http.Request {
-	form := url.Values{"AccountSid": {AccountSID}, "MessageSid": {m.SID}, "SmsSid": {m.SID}, "MessageStatus": {status}, "SmsStatus": {status},
+	form := url.Values{"AccountSid": {AccountSID}, "MessageSid": {m.SID}, "SmsSid": {m.SID},
+		"MessageStatus": {status}, "SmsStatus": {status},
 		"From": {m.From}, "To": {m.To}, "ApiVersion": {"2010-04-01"}}
 	for i := 0; i+1 < len(extra); i += 2 {
 		form.Set(extra[i], extra[i+1])
@@ -257,6 +267,8 @@ func Signed(address string, form url.Values) *http.Request {
 
 // Inbound is the form in which Twilio tells of a message that came in.
 func Inbound(sid, from, to, body string) url.Values {
-	return url.Values{"AccountSid": {AccountSID}, "MessageSid": {sid}, "SmsSid": {sid}, "SmsStatus": {"received"}, "From": {from}, "To": {to}, "Body": {body},
-		"NumMedia": {"0"}, "NumSegments": {"1"}, "FromCountry": {"US"}, "ToCountry": {"US"}, "ApiVersion": {"2010-04-01"}}
+	return url.Values{"AccountSid": {AccountSID}, "MessageSid": {sid}, "SmsSid": {sid}, "SmsStatus": {"received"},
+		"From": {from}, "To": {to}, "Body": {body},
+		"NumMedia": {"0"}, "NumSegments": {"1"}, "FromCountry": {"US"}, "ToCountry": {"US"},
+		"ApiVersion": {"2010-04-01"}}
 }

@@ -1,5 +1,6 @@
-// Package sandbox is the carrier that is there without any: a fixed stock of numbers in each country, and an outbox in place of a
-// network. Nothing leaves the machine. What becomes of a message is decided by the last four digits of its recipient.
+// Package sandbox is the carrier that is there without any: a fixed stock of numbers in each country, and an outbox
+// in place of a network. Nothing leaves the machine. What becomes of a message is decided by the last four digits of
+// its recipient.
 package sandbox
 
 import (
@@ -36,7 +37,8 @@ func (c *Carrier) Search(_ context.Context, country, contains string) ([]carrier
 		for i := range s.count {
 			n := fmt.Sprintf(s.format, s.first+i*s.step)
 			if strings.Contains(n, contains) {
-				list = append(list, carrier.Number{PhoneNumber: n, CountryCode: country, AddressRequirements: s.address, SMSCapable: s.sms})
+				list = append(list, carrier.Number{PhoneNumber: n, CountryCode: country,
+					AddressRequirements: s.address, SMSCapable: s.sms})
 			}
 		}
 	}
@@ -65,7 +67,8 @@ func (c *Carrier) Send(ctx context.Context, m carrier.SMS) (string, error) {
 	fate := parley.SMSDelivered
 	switch {
 	case strings.HasSuffix(m.To, Fails):
-		return "", &carrier.Error{Code: 30001, Message: "The sandbox refuses messages to numbers that end in " + Fails + "."}
+		return "", &carrier.Error{Code: 30001, Message: "The sandbox refuses messages to numbers that end in " +
+			Fails + "."}
 	case strings.HasSuffix(m.To, Undelivered):
 		fate = parley.SMSUndelivered
 	}
@@ -83,9 +86,10 @@ type series struct {
 	address            string
 }
 
-// stock is what can be rented, in every country that the product rents in. Where a country keeps numbers for fiction they are those
-// (555-01xx in North America, Ofcom's and the ACMA's drama ranges); elsewhere they are runs in ranges of the right kind. Mobile numbers take
-// text messages everywhere, geographic ones in North America alone, as at real carriers.
+// stock is what can be rented, in every country that the product rents in. Where a country keeps numbers for fiction
+// they are those (555-01xx in North America, Ofcom's and the ACMA's drama ranges); elsewhere they are runs in ranges
+// of the right kind. Mobile numbers take text messages everywhere, geographic ones in North America alone, as at real
+// carriers.
 var stock = map[string][]series{
 	"US": {
 		{"+1202555%04d", 101, 1, 49, true, "none"},

@@ -51,14 +51,16 @@ func TestStock(t *testing.T) {
 		seen, sms := map[string]bool{}, 0
 		for _, n := range list {
 			p, err := phonenumbers.Parse(n.PhoneNumber, "")
-			if err != nil || !phonenumbers.IsValidNumber(p) || phonenumbers.GetRegionCodeForNumber(p) != country || seen[n.PhoneNumber] {
+			if err != nil || !phonenumbers.IsValidNumber(p) || phonenumbers.GetRegionCodeForNumber(p) != country ||
+				seen[n.PhoneNumber] {
 				t.Errorf("%s: %s is not valid there, or there twice", country, n.PhoneNumber)
 			}
 			seen[n.PhoneNumber] = true
 			if n.SMSCapable {
 				sms++
 			}
-			if kind := phonenumbers.GetNumberType(p); country != "US" && country != "CA" && country != "DK" && n.SMSCapable != (kind == phonenumbers.MOBILE) {
+			if kind := phonenumbers.GetNumberType(p); country != "US" && country != "CA" && country != "DK" &&
+				n.SMSCapable != (kind == phonenumbers.MOBILE) {
 				t.Errorf("%s: %s has type %v and sms %v", country, n.PhoneNumber, kind, n.SMSCapable)
 			}
 			if last := n.PhoneNumber[len(n.PhoneNumber)-4:]; country == "US" && (last < "0100" || last > "0199") {
@@ -81,14 +83,16 @@ func TestStock(t *testing.T) {
 func TestFates(t *testing.T) {
 	o := &outbox{}
 	c := sandbox.New(o.keep)
-	for to, want := range map[string]parley.SMSStatus{"+12025550123": parley.SMSDelivered, "+12025550002": parley.SMSUndelivered, "+12025550001": ""} {
+	for to, want := range map[string]parley.SMSStatus{"+12025550123": parley.SMSDelivered,
+		"+12025550002": parley.SMSUndelivered, "+12025550001": ""} {
 		o.fate = ""
 		_, err := c.Send(t.Context(), carrier.SMS{Reference: "sms:" + to, To: to, Body: "x"})
 		if o.fate != want || (want == "") != (carrier.Refusal(err) != nil) {
 			t.Errorf("%s: %q %v", to, o.fate, err)
 		}
 	}
-	if _, err := c.Send(t.Context(), carrier.SMS{Reference: "caller-id:1", To: "+12025550123"}); err != nil || !strings.HasPrefix(o.last.From, "+1") {
+	if _, err := c.Send(t.Context(), carrier.SMS{Reference: "caller-id:1", To: "+12025550123"}); err != nil ||
+		!strings.HasPrefix(o.last.From, "+1") {
 		t.Errorf("a message of nobody's came from %q: %v", o.last.From, err)
 	}
 }

@@ -1,5 +1,5 @@
-// Package twilio is Twilio as a carrier, by its documented REST interface (version 2010-04-01): numbers are searched, rented and given
-// back, text messages sent. What Twilio tells us of them comes in through Webhooks.
+// Package twilio is Twilio as a carrier, by its documented REST interface (version 2010-04-01): numbers are searched,
+// rented and given back, text messages sent. What Twilio tells us of them comes in through Webhooks.
 package twilio
 
 import (
@@ -25,7 +25,8 @@ type Config struct {
 	AuthToken  string
 	BaseURL    string // https://api.twilio.com when ""
 	PublicURL  string // ours, for its webhooks; without it Twilio tells us nothing
-	TrunkSID   string // the Elastic SIP Trunk (TK…) whose origination is our telephone; without it bought numbers take no calls
+	// the Elastic SIP Trunk (TK…) whose origination is our telephone; without it bought numbers take no calls
+	TrunkSID string
 }
 
 // Client is an account at Twilio.
@@ -42,7 +43,8 @@ func New(c Config) *Client {
 	c.BaseURL = strings.TrimSuffix(cmp.Or(c.BaseURL, "https://api.twilio.com"), "/")
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	return &Client{Config: c, http: &http.Client{Transport: t, Timeout: patience,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}} // credentials go nowhere else
+		// credentials go nowhere else
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
 }
 
 // Close drops idle connections.
@@ -53,7 +55,8 @@ func (c *Client) Ping(ctx context.Context) error {
 	return c.ask(ctx, http.MethodGet, ".json", nil, new(struct{}))
 }
 
-// kinds are the resources that a country's numbers stand under. Where geographic numbers take no text messages, mobile ones come first.
+// kinds are the resources that a country's numbers stand under. Where geographic numbers take no text messages,
+// mobile ones come first.
 func kinds(country string) []string {
 	if country == "US" || country == "CA" {
 		return []string{"Local"}
@@ -82,7 +85,8 @@ func (c *Client) Search(ctx context.Context, country, contains string) ([]carrie
 				} `json:"capabilities"`
 			} `json:"available_phone_numbers"`
 		}
-		err := c.ask(ctx, http.MethodGet, "/AvailablePhoneNumbers/"+url.PathEscape(country)+"/"+kind+".json?"+q.Encode(), nil, &out)
+		err := c.ask(ctx, http.MethodGet, "/AvailablePhoneNumbers/"+url.PathEscape(country)+"/"+kind+".json?"+
+			q.Encode(), nil, &out)
 		if e := carrier.Refusal(err); e != nil && e.Status == http.StatusNotFound { // no numbers of this kind there
 			continue
 		}
@@ -91,7 +95,8 @@ func (c *Client) Search(ctx context.Context, country, contains string) ([]carrie
 		}
 		for _, n := range out.Numbers {
 			if strings.Contains(n.PhoneNumber, contains) {
-				list = append(list, carrier.Number{PhoneNumber: n.PhoneNumber, CountryCode: cmp.Or(n.ISOCountry, country),
+				list = append(list, carrier.Number{PhoneNumber: n.PhoneNumber,
+					CountryCode:         cmp.Or(n.ISOCountry, country),
 					AddressRequirements: requirements(n.AddressRequirements), SMSCapable: n.Capabilities.SMS})
 			}
 		}
@@ -146,7 +151,8 @@ func (c *Client) rented(ctx context.Context, number string) (sid string, err err
 			PhoneNumber string `json:"phone_number"`
 		} `json:"incoming_phone_numbers"`
 	}
-	err = c.ask(ctx, http.MethodGet, "/IncomingPhoneNumbers.json?"+url.Values{"PhoneNumber": {number}}.Encode(), nil, &out)
+	err = c.ask(ctx, http.MethodGet, "/IncomingPhoneNumbers.json?"+url.Values{"PhoneNumber": {number}}.Encode(),
+		nil, &out)
 	for _, n := range out.Numbers {
 		if n.PhoneNumber == number { // the filter matches parts too
 			return n.SID, err
@@ -168,7 +174,8 @@ func (c *Client) Release(ctx context.Context, number string) error {
 	return err
 }
 
-// Send hands a message over. Its reports name our reference, so that one that is faster than our own bookkeeping finds its message.
+// Send hands a message over. Its reports name our reference, so that one that is faster than our own bookkeeping
+// finds its message.
 func (c *Client) Send(ctx context.Context, m carrier.SMS) (string, error) {
 	if m.From == "" {
 		return "", &carrier.Error{Message: "The carrier needs a number of yours to send from: rent one that is SMS-capable first."}
@@ -188,7 +195,8 @@ func (c *Client) Send(ctx context.Context, m carrier.SMS) (string, error) {
 	case err != nil:
 		return "", err
 	case out.Status == "failed":
-		return "", &carrier.Error{Status: http.StatusCreated, Code: out.Code, Message: cmp.Or(out.Message, "The carrier refused the message.")}
+		return "", &carrier.Error{Status: http.StatusCreated, Code: out.Code,
+			Message: cmp.Or(out.Message, "The carrier refused the message.")}
 	case out.SID == "":
 		return "", errors.New("twilio took a message and did not name it")
 	}
@@ -198,7 +206,8 @@ func (c *Client) Send(ctx context.Context, m carrier.SMS) (string, error) {
 // Find looks for messages like m that were taken since then.
 func (c *Client) Find(ctx context.Context, m carrier.SMS, since time.Time) (sids []string, err error) {
 	since = since.Add(-time.Minute) // clocks differ
-	q := url.Values{"From": {m.From}, "To": {m.To}, "DateSent>": {since.UTC().Format(time.DateOnly)}, "PageSize": {"100"}}
+	q := url.Values{"From": {m.From}, "To": {m.To}, "DateSent>": {since.UTC().Format(time.DateOnly)},
+		"PageSize": {"100"}}
 	var out struct {
 		Messages []struct {
 			SID         string `json:"sid"`
@@ -226,7 +235,8 @@ func (c *Client) AnswersKeywords() {}
 // mostTries is how often a request is made that Twilio did not take.
 const mostTries = 4
 
-// ask sends one request. Being asked to slow down, and not being reached at all, are tried again while there is time: nothing was done.
+// ask sends one request. Being asked to slow down, and not being reached at all, are tried again while there is time:
+// nothing was done.
 func (c *Client) ask(ctx context.Context, method, path string, form url.Values, out any) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -274,7 +284,8 @@ func (c *Client) try(ctx context.Context, method, path string, form url.Values, 
 	if form != nil {
 		body = strings.NewReader(form.Encode())
 	}
-	req, err := http.NewRequestWithContext(ctx, method, c.BaseURL+"/2010-04-01/Accounts/"+url.PathEscape(c.AccountSID)+path, body)
+	req, err := http.NewRequestWithContext(ctx, method, c.BaseURL+"/2010-04-01/Accounts/"+
+		url.PathEscape(c.AccountSID)+path, body)
 	if err != nil {
 		return fmt.Errorf("ask twilio: %w", err)
 	}
@@ -324,7 +335,8 @@ func refusal(res *http.Response, text []byte) error {
 		after, _ := strconv.Atoi(res.Header.Get("Retry-After"))
 		return &slowDown{refused, time.Duration(max(0, after)) * time.Second}
 	case res.StatusCode == http.StatusUnauthorized || res.StatusCode == http.StatusForbidden && e.Code == 20003:
-		refused.Message = "The carrier refuses this server's account: its operator must look at it." // the user can't mend that
+		// the user can't mend that
+		refused.Message = "The carrier refuses this server's account: its operator must look at it."
 		return refused
 	case res.StatusCode >= 500:
 		return fmt.Errorf("twilio failed: %s (%d, %d)", refused.Message, refused.Status, refused.Code)

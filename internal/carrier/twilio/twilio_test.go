@@ -29,7 +29,8 @@ func TestConforms(t *testing.T) {
 func TestSearchOtherCountries(t *testing.T) {
 	c := carriertest.NewServer(t).Client(public)
 	list, err := c.Search(t.Context(), "GB", "74")
-	if err != nil || len(list) != 1 || list[0] != (carrier.Number{PhoneNumber: "+447400123456", CountryCode: "GB", AddressRequirements: "foreign", SMSCapable: true}) {
+	if err != nil || len(list) != 1 || list[0] != (carrier.Number{PhoneNumber: "+447400123456", CountryCode: "GB",
+		AddressRequirements: "foreign", SMSCapable: true}) {
 		t.Errorf("GB: %+v %v", list, err)
 	}
 	if list, err := c.Search(t.Context(), "FI", ""); err != nil || len(list) != 0 {
@@ -51,10 +52,12 @@ func TestTellsWhereWeAre(t *testing.T) {
 	if got := s.Rented()["+14155550100"]; got != public+"/webhooks/twilio/sms" {
 		t.Errorf("inbound messages go to %q", got)
 	}
-	if _, err := c.Send(t.Context(), carrier.SMS{Reference: "sms:7", From: "+14155550100", To: "+12025550777", Body: "Żółć & co=1"}); err != nil {
+	if _, err := c.Send(t.Context(), carrier.SMS{Reference: "sms:7", From: "+14155550100", To: "+12025550777",
+		Body: "Żółć & co=1"}); err != nil {
 		t.Fatal(err)
 	}
-	if m := s.Messages()[0]; m.Callback != public+"/webhooks/twilio/status?reference=sms%3A7" || m.Body != "Żółć & co=1" {
+	if m := s.Messages()[0]; m.Callback != public+"/webhooks/twilio/status?reference=sms%3A7" ||
+		m.Body != "Żółć & co=1" {
 		t.Errorf("sent %+v", m)
 	}
 }
@@ -62,11 +65,13 @@ func TestTellsWhereWeAre(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	s := carriertest.NewServer(t)
 	c := s.Client("")
-	if _, err := c.Send(t.Context(), carrier.SMS{To: "+12025550777", Body: "x"}); carrier.Refusal(err) == nil || s.Requests("POST", "") != 0 {
+	if _, err := c.Send(t.Context(), carrier.SMS{To: "+12025550777", Body: "x"}); carrier.Refusal(err) == nil ||
+		s.Requests("POST", "") != 0 {
 		t.Errorf("a message from nobody: %v", err)
 	}
 	_, err := c.Send(t.Context(), carrier.SMS{From: "+14155550100", To: "+12025550777", Body: "x"})
-	if e := carrier.Refusal(err); e == nil || e.Code != 21606 || e.Later || !strings.Contains(e.Message, "message-capable") {
+	if e := carrier.Refusal(err); e == nil || e.Code != 21606 || e.Later ||
+		!strings.Contains(e.Message, "message-capable") {
 		t.Errorf("from a number that is not ours: %v", err)
 	}
 	wrong := twilio.New(twilio.Config{AccountSID: carriertest.AccountSID, AuthToken: "wrong", BaseURL: s.URL})
@@ -205,7 +210,8 @@ func TestWebhooks(t *testing.T) {
 	if w.Body.String() != "<Response></Response>" || w.Header().Get("Content-Type") != "text/xml" {
 		t.Errorf("answered %q as %s", w.Body, w.Header().Get("Content-Type"))
 	}
-	if len(got.in) != 1 || got.in[0] != (carrier.Inbound{SID: "SM1", From: "+12025550777", To: "+14155550100", Body: "Grüße 👋"}) {
+	if len(got.in) != 1 || got.in[0] != (carrier.Inbound{SID: "SM1", From: "+12025550777", To: "+14155550100",
+		Body: "Grüße 👋"}) {
 		t.Fatalf("received %+v", got.in)
 	}
 	form.Set("NumMedia", "1")
@@ -215,11 +221,14 @@ func TestWebhooks(t *testing.T) {
 		t.Errorf("with a picture: %q", got.in[1].Body)
 	}
 
-	m := carriertest.Message{SID: "SM2", From: "+14155550100", To: "+12025550777", Callback: public + "/webhooks/twilio/status?reference=sms%3A7"}
-	for status, want := range map[string]parley.SMSStatus{"accepted": "queued", "sending": "queued", "sent": "sent", "delivered": "delivered", "undelivered": "undelivered", "failed": "failed"} {
+	m := carriertest.Message{SID: "SM2", From: "+14155550100", To: "+12025550777", Callback: public +
+		"/webhooks/twilio/status?reference=sms%3A7"}
+	for status, want := range map[string]parley.SMSStatus{"accepted": "queued", "sending": "queued", "sent": "sent",
+		"delivered": "delivered", "undelivered": "undelivered", "failed": "failed"} {
 		got.reports = nil
 		ask(m.Told(status, "ErrorCode", map[bool]string{true: "30003"}[want == "undelivered"]), 204)
-		if len(got.reports) != 1 || got.reports[0].Status != want || got.reports[0].Reference != "sms:7" || got.reports[0].SID != "SM2" {
+		if len(got.reports) != 1 || got.reports[0].Status != want || got.reports[0].Reference != "sms:7" ||
+			got.reports[0].SID != "SM2" {
 			t.Errorf("%s: %+v", status, got.reports)
 		}
 		if want == "undelivered" && !strings.Contains(got.reports[0].Error, "30003") {
@@ -260,15 +269,18 @@ func TestWebhooks(t *testing.T) {
 	defer slog.SetDefault(old)
 	got.fail = errors.New("the database is away")
 	ask(m.Told("sent"), 500)
-	if !strings.Contains(log.String(), "the database is away") || strings.Contains(log.String(), carriertest.AuthToken) {
+	if !strings.Contains(log.String(), "the database is away") ||
+		strings.Contains(log.String(), carriertest.AuthToken) {
 		t.Errorf("logged %s", log.String())
 	}
 }
 
 // The example of Twilio's documentation.
 func TestSignature(t *testing.T) {
-	form := url.Values{"CallSid": {"CA1234567890ABCDE"}, "Caller": {"+14158675309"}, "Digits": {"1234"}, "From": {"+14158675309"}, "To": {"+18005551212"}}
-	if got := twilio.Signature("12345", "https://mycompany.com/myapp.php?foo=1&bar=2", form); got != "RSOYDt4T1cUTdK1PDd93/VVr8B8=" {
+	form := url.Values{"CallSid": {"CA1234567890ABCDE"}, "Caller": {"+14158675309"}, "Digits": {"1234"},
+		"From": {"+14158675309"}, "To": {"+18005551212"}}
+	if got := twilio.Signature("12345", "https://mycompany.com/myapp.php?foo=1&bar=2",
+		form); got != "RSOYDt4T1cUTdK1PDd93/VVr8B8=" {
 		t.Errorf("signature %s", got)
 	}
 }

@@ -30,8 +30,8 @@ type Receiver interface {
 	Report(context.Context, carrier.Report) error
 }
 
-// Webhooks answers Twilio's requests: messages that came in, and what became of those that we sent. A request whose signature is not
-// Twilio's is refused and changes nothing.
+// Webhooks answers Twilio's requests: messages that came in, and what became of those that we sent. A request whose
+// signature is not Twilio's is refused and changes nothing.
 func (c *Client) Webhooks(to Receiver) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST "+smsPath, func(w http.ResponseWriter, r *http.Request) {
@@ -39,7 +39,8 @@ func (c *Client) Webhooks(to Receiver) http.Handler {
 		if !ok {
 			return
 		}
-		err := to.Receive(r.Context(), carrier.Inbound{SID: form.Get("MessageSid"), From: form.Get("From"), To: form.Get("To"), Body: words(form)})
+		err := to.Receive(r.Context(), carrier.Inbound{SID: form.Get("MessageSid"), From: form.Get("From"),
+			To: form.Get("To"), Body: words(form)})
 		if err != nil {
 			slog.ErrorContext(r.Context(), "take an inbound message", "sid", form.Get("MessageSid"), "error", err)
 			http.Error(w, "not taken", http.StatusInternalServerError)
@@ -74,8 +75,9 @@ func (c *Client) Webhooks(to Receiver) http.Handler {
 
 // states are Twilio's states of a message in the product's words.
 var states = map[string]parley.SMSStatus{
-	"accepted": parley.SMSQueued, "scheduled": parley.SMSQueued, "queued": parley.SMSQueued, "sending": parley.SMSQueued,
-	"sent": parley.SMSSent, "delivered": parley.SMSDelivered, "read": parley.SMSDelivered,
+	"accepted": parley.SMSQueued, "scheduled": parley.SMSQueued, "queued": parley.SMSQueued,
+	"sending": parley.SMSQueued,
+	"sent":    parley.SMSSent, "delivered": parley.SMSDelivered, "read": parley.SMSDelivered,
 	"undelivered": parley.SMSUndelivered, "failed": parley.SMSFailed, "canceled": parley.SMSFailed,
 }
 
@@ -85,7 +87,8 @@ func words(form url.Values) string {
 	n, _ := strconv.Atoi(form.Get("NumMedia"))
 	for i := range min(n, 10) {
 		kind := form.Get("MediaContentType" + strconv.Itoa(i))
-		text = strings.TrimSpace(text + "\n[attachment: " + strings.ToValidUTF8(strings.ReplaceAll(kind, "\x00", ""), "") + "]")
+		text = strings.TrimSpace(text + "\n[attachment: " +
+			strings.ToValidUTF8(strings.ReplaceAll(kind, "\x00", ""), "") + "]")
 	}
 	return text
 }
@@ -110,8 +113,8 @@ func (c *Client) authentic(w http.ResponseWriter, r *http.Request) (url.Values, 
 	return r.PostForm, true
 }
 
-// Signature is what X-Twilio-Signature holds: the HMAC-SHA1, with the account's token, of the URL followed by the form's names and
-// values in order of the names.
+// Signature is what X-Twilio-Signature holds: the HMAC-SHA1, with the account's token, of the URL followed by the
+// form's names and values in order of the names.
 func Signature(token, address string, form url.Values) string {
 	mac := hmac.New(sha1.New, []byte(token))
 	io.WriteString(mac, address)

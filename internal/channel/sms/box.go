@@ -36,7 +36,8 @@ func (c box) Claim(ctx context.Context, tx *store.Tx, id int64, _ parley.Time) (
 // Unclaim leaves the attempt noted, so that the next one looks first whether this one has arrived.
 func (box) Unclaim(ctx context.Context, tx *store.Tx, id int64) error { return tx.UnclaimSMS(ctx, id) }
 
-// Carry gives a message to the carrier. One that may have been given before is looked for first, and so is one whose fate was not told.
+// Carry gives a message to the carrier. One that may have been given before is looked for first, and so is one whose
+// fate was not told.
 func (c box) Carry(ctx context.Context, m *parley.SMS) (sid string, err error) {
 	out := carrier.SMS{UserID: m.UserID, Reference: reference(m.ID), From: m.From, To: m.To, Body: m.Body}
 	finder, canFind := c.Carrier.(carrier.Finder)
@@ -66,7 +67,8 @@ func (c box) Carry(ctx context.Context, m *parley.SMS) (sid string, err error) {
 func (c box) find(ctx context.Context, finder carrier.Finder, m carrier.SMS, since parley.Time) (string, error) {
 	sids, err := finder.Find(ctx, m, since.Time())
 	if err != nil {
-		return "", fmt.Errorf("look for %s at the carrier: %w", m.Reference, errors.New(err.Error())) // no refusal: its fate is still open
+		// no refusal: its fate is still open
+		return "", fmt.Errorf("look for %s at the carrier: %w", m.Reference, errors.New(err.Error()))
 	}
 	unknown, err := c.DB.NewSIDs(ctx, sids)
 	if err != nil || len(unknown) == 0 {
@@ -75,7 +77,8 @@ func (c box) find(ctx context.Context, finder carrier.Finder, m carrier.SMS, sin
 	return unknown[0], nil
 }
 
-func (c box) Judge(ctx context.Context, m *parley.SMS, err error, now parley.Time, waiting bool) (channel.Outcome, string) {
+func (c box) Judge(ctx context.Context, m *parley.SMS, err error, now parley.Time, waiting bool) (channel.Outcome,
+	string) {
 	refused := carrier.Refusal(err)
 	young := now.Sub(parley.Time(m.CreatedAt)) < tryFor
 	switch {
@@ -113,7 +116,8 @@ func (box) Comes(m *parley.SMS, r channel.Report) (channel.State, bool) {
 }
 
 func (box) Bill(m *parley.SMS) channel.Bill {
-	return channel.Bill{UserID: m.UserID, Kind: parley.SMSCharge, Reference: reference(m.ID), Cost: m.TotalCost, For: "SMS to " + m.To, Back: "SMS to " + m.To + " failed"}
+	return channel.Bill{UserID: m.UserID, Kind: parley.SMSCharge, Reference: reference(m.ID), Cost: m.TotalCost,
+		For: "SMS to " + m.To, Back: "SMS to " + m.To + " failed"}
 }
 
 func (box) Save(ctx context.Context, tx *store.Tx, m *parley.SMS, r channel.Report, moved bool) error {
@@ -121,7 +125,8 @@ func (box) Save(ctx context.Context, tx *store.Tx, m *parley.SMS, r channel.Repo
 	if !failed && !moved {
 		return store.Insufficient
 	}
-	if changed, err := tx.MoveSMS(ctx, m, parley.SMSStatus(r.Status), r.Name, r.Reason); err != nil || !changed || !failed {
+	if changed, err := tx.MoveSMS(ctx, m, parley.SMSStatus(r.Status), r.Name, r.Reason); err != nil || !changed ||
+		!failed {
 		return err
 	}
 	return tx.CorrectSpend(ctx, m.UserID, parley.Time(m.CreatedAt), -m.TotalCost)

@@ -74,7 +74,8 @@ func open(t testing.TB, db *store.DB) *harness {
 		t.Fatal(err)
 	}
 	h.people = &assistant.Studio{DB: db, Catalog: h.cat, Providers: providers, Tools: tool.New(guard)}
-	h.texts.Chat = chat.New(chat.Config{DB: db, Assistants: h.people, Prices: prices, Hub: h.hub, Replied: []chat.Replied{h.texts.Replied}})
+	h.texts.Chat = chat.New(chat.Config{DB: db, Assistants: h.people, Prices: prices, Hub: h.hub,
+		Replied: []chat.Replied{h.texts.Replied}})
 	t.Cleanup(func() { h.texts.Chat.Stop(context.Background()) })
 	return h
 }
@@ -91,9 +92,11 @@ func (h *harness) assistant(n *parley.Number) *parley.Assistant {
 	h.Helper()
 	voice := h.cat.Voices("pipeline", 1)[0]
 	num := func(n int64) json.Number { return json.Number(fmt.Sprint(n)) }
-	a, err := h.people.Create(h.Context(), h.user.ID, map[string]any{"name": "Desk", "type": "inbound", "mode": "pipeline", "status": "active",
-		"timezone": "UTC", "voice_id": num(voice.ID), "language_id": num(1), "llm_model_id": num(h.cat.ModelsOf(parley.LLM)[0].ID),
-		"phone_number_id": num(n.ID), "system_prompt": "We are open from 7 am to 6 pm. This is {{assistant_phone}}."})
+	a, err := h.people.Create(h.Context(), h.user.ID,
+		map[string]any{"name": "Desk", "type": "inbound", "mode": "pipeline", "status": "active",
+			"timezone": "UTC", "voice_id": num(voice.ID), "language_id": num(1),
+			"llm_model_id":    num(h.cat.ModelsOf(parley.LLM)[0].ID),
+			"phone_number_id": num(n.ID), "system_prompt": "We are open from 7 am to 6 pm. This is {{assistant_phone}}."})
 	if err != nil {
 		h.Fatal(err)
 	}

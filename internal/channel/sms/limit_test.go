@@ -16,7 +16,10 @@ func TestSMSLimits(t *testing.T) {
 		ctx := t.Context()
 		h.texts.Prices.SMS["default"] = cent
 		n := h.buy(number1) // 1 USD
-		h.texts.Limits.Allow = func(e164 string) bool { return strings.HasPrefix(e164, "+1") && !parley.CostlyPhone(e164) }
+		h.texts.Limits.Allow = func(e164 string) bool {
+			return strings.HasPrefix(e164, "+1") &&
+				!parley.CostlyPhone(e164)
+		}
 		h.offices.Limits = h.texts.Limits
 		says := func(err error, words string) {
 			t.Helper()
@@ -32,7 +35,8 @@ func TestSMSLimits(t *testing.T) {
 			_, err = h.offices.AskCallerID(ctx, h.user.ID, to)
 			says(err, "PARLEY_CALL_PREFIXES")
 		}
-		if _, err := h.texts.Send(ctx, h.user.ID, n.ID+1, abroad, "Hi"); err == nil || err.Error() != "From number not found" {
+		if _, err := h.texts.Send(ctx, h.user.ID, n.ID+1, abroad, "Hi"); err == nil ||
+			err.Error() != "From number not found" {
 			t.Errorf("a number that is not there: %v", err)
 		}
 		if len(h.carrier.Sent()) != 0 {
@@ -42,7 +46,10 @@ func TestSMSLimits(t *testing.T) {
 		// Four segments are what a day may cost; calls of the day count too.
 		h.texts.Limits.DailySpend = 5 * cent
 		h.offices.Limits = h.texts.Limits
-		h.write(func(ctx context.Context, tx *store.Tx) error { return tx.AddSpend(ctx, h.user.ID, parley.Now(), cent) })
+		h.write(func(ctx context.Context, tx *store.Tx) error {
+			return tx.AddSpend(ctx, h.user.ID, parley.Now(),
+				cent)
+		})
 		if _, err := h.offices.AskCallerID(ctx, h.user.ID, person); err != nil {
 			t.Fatal(err)
 		}

@@ -50,7 +50,8 @@ func (c *Channel) Receive(ctx context.Context, in carrier.Inbound) error {
 	if !person { // a short code or a name: it can be read, and not be answered
 		from = strings.TrimSpace(in.From)
 	}
-	m := &parley.InboundSMS{SID: in.SID, UserID: n.UserID, NumberID: n.ID, From: from, To: to, Body: strings.TrimSpace(in.Body)}
+	m := &parley.InboundSMS{SID: in.SID, UserID: n.UserID, NumberID: n.ID, From: from, To: to,
+		Body: strings.TrimSpace(in.Body)}
 	err = c.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
 		m.ID, m.Handled = 0, m.Body == "" || from == ""
 		fresh, err := tx.AddInboundSMS(ctx, m)
@@ -87,7 +88,8 @@ func (c *Channel) Pretend(ctx context.Context, userID int64, from, to, body stri
 }
 
 // keyword does what a message asks for that is a keyword.
-func (c *Channel) keyword(ctx context.Context, tx *store.Tx, n *parley.Number, m *parley.InboundSMS, person bool) (bool, error) {
+func (c *Channel) keyword(ctx context.Context, tx *store.Tx, n *parley.Number, m *parley.InboundSMS,
+	person bool) (bool, error) {
 	word := strings.ToUpper(strings.Trim(m.Body, " \t\r\n.!\"'"))
 	out, err := tx.OptedOut(ctx, n.UserID, n.PhoneNumber, m.From)
 	if err != nil {
@@ -112,8 +114,8 @@ func (c *Channel) keyword(ctx context.Context, tx *store.Tx, n *parley.Number, m
 	return true, err
 }
 
-// answer gives a message that came in to the number's assistant. The reply goes out when it stands (Replied). It may run twice: the
-// conversation takes a message once.
+// answer gives a message that came in to the number's assistant. The reply goes out when it stands (Replied). It may
+// run twice: the conversation takes a message once.
 func (c *Channel) answer(ctx context.Context, id int64) error {
 	m, err := c.DB.InboundSMS(ctx, id, "")
 	if store.IsNotFound(err) || err == nil && m.Handled {
@@ -149,14 +151,17 @@ func (c *Channel) converse(ctx context.Context, a *parley.Assistant, m *parley.I
 		if err = c.Chat.Receive(ctx, conv, parley.ChannelSMS, m.SID, body); !errors.Is(err, store.Insufficient) {
 			return err
 		}
-		slog.WarnContext(ctx, "an inbound message gets no answer: the balance doesn't cover it", "user", m.UserID, "conversation", conv.ID)
+		slog.WarnContext(ctx, "an inbound message gets no answer: the balance doesn't cover it", "user", m.UserID,
+			"conversation", conv.ID)
 	}
 	return c.Chat.Keep(ctx, conv, parley.ChannelSMS, m.SID, body)
 }
 
-// Replied sends the reply to a message that came as a text message, in the transaction that stores it. A person who replies in the
-// assistant's place is told why it can't be sent; of an assistant's reply it stands in the list of messages.
-func (c *Channel) Replied(ctx context.Context, tx *store.Tx, conv *parley.Conversation, asked, reply *parley.Message) error {
+// Replied sends the reply to a message that came as a text message, in the transaction that stores it. A person who
+// replies in the assistant's place is told why it can't be sent; of an assistant's reply it stands in the list of
+// messages.
+func (c *Channel) Replied(ctx context.Context, tx *store.Tx, conv *parley.Conversation, asked,
+	reply *parley.Message) error {
 	if asked == nil || asked.Channel != parley.ChannelSMS || strings.TrimSpace(reply.Content) == "" {
 		return nil
 	}

@@ -75,7 +75,9 @@ func TestAnswered(t *testing.T) {
 		var wg sync.WaitGroup
 		for range 4 { // and again, to several nodes
 			wg.Go(func() {
-				if err := h.texts.Receive(t.Context(), carrier.Inbound{SID: "SMin2", From: person, To: number1, Body: "Where is +12025550101?"}); err != nil {
+				if err := h.texts.Receive(t.Context(),
+					carrier.Inbound{SID: "SMin2", From: person, To: number1,
+						Body: "Where is +12025550101?"}); err != nil {
 					t.Error(err)
 				}
 			})
@@ -90,7 +92,8 @@ func TestAnswered(t *testing.T) {
 		if err := h.sweep(); err != nil {
 			t.Fatal(err)
 		}
-		if len(list) != 4 || len(h.carrier.Sent()) != 2 || *conv.CustomerPhone != person || conv.Type != parley.APIConversation {
+		if len(list) != 4 || len(h.carrier.Sent()) != 2 || *conv.CustomerPhone != person ||
+			conv.Type != parley.APIConversation {
 			t.Errorf("%d messages, %d sent, conversation %+v", len(list), len(h.carrier.Sent()), conv)
 		}
 		if got := h.sent()[0]; got != person+": "+list[1].Content || h.carrier.Sent()[0].From != number1 {
@@ -118,14 +121,16 @@ func TestAnswered(t *testing.T) {
 func TestAnsweredOnce(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		a := h.assistant(h.buy(number1))
-		if err := h.texts.Receive(t.Context(), carrier.Inbound{SID: "SMin1", From: person, To: number1, Body: "When are you open?"}); err != nil {
+		if err := h.texts.Receive(t.Context(), carrier.Inbound{SID: "SMin1", From: person, To: number1,
+			Body: "When are you open?"}); err != nil {
 			t.Fatal(err)
 		}
 		conv, err := h.texts.Chat.WithCustomer(t.Context(), a, parley.APIConversation, person, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := h.texts.Chat.Receive(t.Context(), conv, parley.ChannelSMS, "SMin1", "When are you open?"); err != nil {
+		if err := h.texts.Chat.Receive(t.Context(), conv, parley.ChannelSMS, "SMin1",
+			"When are you open?"); err != nil {
 			t.Fatal(err)
 		}
 		for range 2 {
@@ -178,7 +183,8 @@ func TestKeywords(t *testing.T) {
 		}
 		say("help")
 		last("STOP")
-		if _, err := h.db.CustomerConversation(t.Context(), a.ID, parley.APIConversation, person); !store.IsNotFound(err) {
+		if _, err := h.db.CustomerConversation(t.Context(), a.ID, parley.APIConversation,
+			person); !store.IsNotFound(err) {
 			t.Errorf("the assistant was given keywords: %v", err)
 		}
 		for _, word := range []string{"please stop", "stop it", "yes"} { // these are words for the assistant
@@ -220,7 +226,8 @@ func TestCarrierAnswersKeywords(t *testing.T) {
 		h.buy(number1)
 		h.texts.Carrier = selfAnswering{h.carrier}
 		h.hears("SMin1", person, "STOP")
-		if out, err := h.db.OptedOut(t.Context(), h.user.ID, number1, person); err != nil || !out || len(h.sent()) != 0 {
+		if out, err := h.db.OptedOut(t.Context(), h.user.ID, number1, person); err != nil || !out ||
+			len(h.sent()) != 0 {
 			t.Errorf("opted out: %v, sent %q: %v", out, h.sent(), err)
 		}
 	})
@@ -253,7 +260,8 @@ func TestUnanswerable(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			_, err = tx.Post(ctx, h.user.ID, &parley.LedgerEntry{Kind: parley.SMSCharge, Amount: -free, Reference: "all", Description: "x"})
+			_, err = tx.Post(ctx, h.user.ID, &parley.LedgerEntry{Kind: parley.SMSCharge, Amount: -free,
+				Reference: "all", Description: "x"})
 			return err
 		})
 		h.hears("SMin7", person, "Hello?")

@@ -17,11 +17,12 @@ type reportArgs carrier.Report
 
 func (reportArgs) Kind() string { return "sandbox_report" }
 
-// Outbox keeps the sandbox carrier's messages in a database: it is the sandbox.Outbox of a server. Their fate is reported a moment later,
-// as a carrier's is.
+// Outbox keeps the sandbox carrier's messages in a database: it is the sandbox.Outbox of a server. Their fate is
+// reported a moment later, as a carrier's is.
 func Outbox(db *store.DB) func(context.Context, carrier.SMS, parley.SMSStatus) (string, error) {
 	return func(ctx context.Context, m carrier.SMS, fate parley.SMSStatus) (string, error) {
-		kept := &parley.OutboxSMS{UserID: m.UserID, Reference: m.Reference, SID: "SM" + uuid.NewString(), From: m.From, To: m.To, Body: m.Body, Status: fate}
+		kept := &parley.OutboxSMS{UserID: m.UserID, Reference: m.Reference, SID: "SM" + uuid.NewString(),
+			From: m.From, To: m.To, Body: m.Body, Status: fate}
 		err := db.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
 			fresh, err := tx.KeepOutbox(ctx, kept)
 			if err != nil || !fresh {

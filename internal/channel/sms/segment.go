@@ -2,8 +2,9 @@ package sms
 
 import "unicode/utf16"
 
-// GSM 03.38 (3GPP TS 23.038): what a message of 7-bit characters may hold, and how much. A longer message is sent in parts that lose
-// room to the header which joins them; a part never ends within an escaped character or a surrogate pair.
+// GSM 03.38 (3GPP TS 23.038): what a message of 7-bit characters may hold, and how much. A longer message is sent in
+// parts that lose room to the header which joins them; a part never ends within an escaped character or a surrogate
+// pair.
 const (
 	gsmOne, gsmPart   = 160, 153 // septets of 140 octets, without and with a 6-octet header
 	ucs2One, ucs2Part = 70, 67   // 16-bit units

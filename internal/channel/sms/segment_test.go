@@ -25,17 +25,22 @@ func TestSegmentsTable(t *testing.T) {
 		text string
 		want int
 	}{
-		"one letter": {"a", 1}, "160": {a(160), 1}, "161": {a(161), 2}, "306": {a(306), 2}, "307": {a(307), 3}, "459": {a(459), 3}, "460": {a(460), 4},
+		"one letter": {"a", 1}, "160": {a(160), 1}, "161": {a(161), 2}, "306": {a(306), 2}, "307": {a(307), 3},
+		"459": {a(459), 3}, "460": {a(460), 4},
 		"80 euros": {strings.Repeat("€", 80), 1}, "81 euros": {strings.Repeat("€", 81), 2},
-		"159 and a euro":        {a(159) + "€", 2},
-		"158 and a euro":        {a(158) + "€", 1},
-		"an escape at the edge": {a(152) + "€" + a(10), 2}, "two of 76 euros and one over": {strings.Repeat("€", 153), 3},
-		"70 of UCS-2": {strings.Repeat("ж", 70), 1}, "71 of UCS-2": {strings.Repeat("ж", 71), 2}, "134": {strings.Repeat("ж", 134), 2}, "135": {strings.Repeat("ж", 135), 3},
+		"159 and a euro":               {a(159) + "€", 2},
+		"158 and a euro":               {a(158) + "€", 1},
+		"an escape at the edge":        {a(152) + "€" + a(10), 2},
+		"two of 76 euros and one over": {strings.Repeat("€", 153), 3},
+		"70 of UCS-2":                  {strings.Repeat("ж", 70), 1}, "71 of UCS-2": {strings.Repeat("ж", 71), 2},
+		"134": {strings.Repeat("ж", 134), 2}, "135": {strings.Repeat("ж", 135), 3},
 		"35 emoji": {strings.Repeat("😀", 35), 1}, "36 emoji": {strings.Repeat("😀", 36), 2},
-		"66 emoji fill two parts but for a unit each": {strings.Repeat("😀", 66), 2}, "67 emoji": {strings.Repeat("😀", 67), 3},
+		"66 emoji fill two parts but for a unit each": {strings.Repeat("😀", 66), 2},
+		"67 emoji":           {strings.Repeat("😀", 67), 3},
 		"one foreign letter": {a(69) + "ж", 1}, "one foreign letter more": {a(70) + "ж", 2},
-		"the whole alphabet": {basic, 1}, "the whole extension": {strings.Repeat(extended, 8), 1}, "a backtick is in no table": {a(70) + "`", 2},
-		"ç is not Ç": {a(70) + "ç", 2},
+		"the whole alphabet": {basic, 1}, "the whole extension": {strings.Repeat(extended, 8), 1},
+		"a backtick is in no table": {a(70) + "`", 2},
+		"ç is not Ç":                {a(70) + "ç", 2},
 	} {
 		if got := sms.Segments(c.text); len(got) != c.want {
 			t.Errorf("%s: %d segments, not %d", name, len(got), c.want)
@@ -44,7 +49,8 @@ func TestSegmentsTable(t *testing.T) {
 }
 
 func FuzzSegments(f *testing.F) {
-	for _, s := range []string{"hello", strings.Repeat("€", 200), strings.Repeat("a😀", 100), strings.Repeat("a", 152) + "€€", "\f\r\n", "\x00", "�"} {
+	for _, s := range []string{"hello", strings.Repeat("€", 200), strings.Repeat("a😀", 100),
+		strings.Repeat("a", 152) + "€€", "\f\r\n", "\x00", "�"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {

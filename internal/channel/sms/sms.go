@@ -26,14 +26,16 @@ type Channel struct {
 	Prices  *billing.Prices
 	Limits  channel.Limits
 
-	Chat  *chat.Chat    // answers what comes in; its Config.Replied names our Replied
-	Lease time.Duration // how long a dead server's message waits for another; longer than a carrier is waited for. 0 is 20 s
+	Chat *chat.Chat // answers what comes in; its Config.Replied names our Replied
+	// how long a dead server's message waits for another; longer than a carrier is waited for. 0 is 20 s
+	Lease time.Duration
 }
 
 // Declare declares the channel. Its carrier is that of the rented numbers, whose settings are elsewhere.
 func Declare() *channel.Declaration {
 	return &channel.Declaration{Code: "sms", Open: func(h channel.House) (channel.Channel, error) {
-		return &Channel{DB: h.DB, Carrier: h.Carrier, Sandbox: h.Sandbox, Prices: h.Prices, Limits: h.Limits, Chat: h.Chat}, nil
+		return &Channel{DB: h.DB, Carrier: h.Carrier, Sandbox: h.Sandbox, Prices: h.Prices, Limits: h.Limits,
+			Chat: h.Chat}, nil
 	}}
 }
 
@@ -60,10 +62,19 @@ func (sweepArgs) Kind() string   { return "sms_sweep" }
 
 // AddWorkers registers the workers of this channel's jobs.
 func (c *Channel) AddWorkers(w *river.Workers) {
-	river.AddWorker(w, channel.Work(func(ctx context.Context, a sendArgs) error { return c.outbox().Resume(ctx, a.ID, parley.Now()) }))
+	river.AddWorker(w, channel.Work(func(ctx context.Context,
+		a sendArgs) error {
+		return c.outbox().Resume(ctx, a.ID, parley.Now())
+	}))
 	river.AddWorker(w, channel.Work(func(ctx context.Context, a inboundArgs) error { return c.answer(ctx, a.ID) }))
-	river.AddWorker(w, channel.Work(func(ctx context.Context, _ sweepArgs) error { return c.sweep(ctx, parley.Now().Add(-strands)) }))
-	river.AddWorker(w, channel.Work(func(ctx context.Context, a reportArgs) error { return c.Report(ctx, carrier.Report(a)) }))
+	river.AddWorker(w, channel.Work(func(ctx context.Context,
+		_ sweepArgs) error {
+		return c.sweep(ctx, parley.Now().Add(-strands))
+	}))
+	river.AddWorker(w, channel.Work(func(ctx context.Context,
+		a reportArgs) error {
+		return c.Report(ctx, carrier.Report(a))
+	}))
 }
 
 // Periodic are the jobs that time causes.
@@ -101,8 +112,8 @@ type Failure struct {
 
 func (f *Failure) Error() string { return "failed to send SMS: " + f.Reason }
 
-// Send sends a message from one of a user's numbers and waits until the carrier has taken it. What speaks against it is told in the
-// contract's order; the error is a *Failure where the carrier refused.
+// Send sends a message from one of a user's numbers and waits until the carrier has taken it. What speaks against it
+// is told in the contract's order; the error is a *Failure where the carrier refused.
 func (c *Channel) Send(ctx context.Context, userID, from int64, to, body string) (*parley.SMS, error) {
 	ctx = context.WithoutCancel(ctx) // what has begun is finished, whoever still listens
 	refuse := func(text string) error { return parley.Errorf(parley.Refused, "%s", text) }
@@ -154,7 +165,8 @@ func (c *Channel) Send(ctx context.Context, userID, from int64, to, body string)
 
 // compose makes a message and its price.
 func (c *Channel) compose(n *parley.Number, to, body string) *parley.SMS {
-	m := &parley.SMS{PhoneNumberID: n.ID, UserID: n.UserID, From: n.PhoneNumber, To: to, Body: body, Segments: len(Segments(body)),
+	m := &parley.SMS{PhoneNumberID: n.ID, UserID: n.UserID, From: n.PhoneNumber, To: to, Body: body,
+		Segments:     len(Segments(body)),
 		SegmentPrice: c.Prices.Segment(parley.PhoneCountry(to)), Status: parley.SMSQueued}
 	m.TotalCost = m.SegmentPrice * parley.Money(m.Segments)
 	return m
@@ -183,8 +195,8 @@ func (c *Channel) add(ctx context.Context, tx *store.Tx, m *parley.SMS) error {
 	return c.outbox().Add(ctx, tx, m)
 }
 
-// queue stores a message that nobody waits for, and the job that sends it. One that the balance doesn't cover, or that may not go there or cost
-// so much, stands as failed.
+// queue stores a message that nobody waits for, and the job that sends it. One that the balance doesn't cover, or
+// that may not go there or cost so much, stands as failed.
 func (c *Channel) queue(ctx context.Context, tx *store.Tx, n *parley.Number, to, body string) (refusal, err error) {
 	m := c.compose(n, to, body)
 	free, err := tx.Free(ctx, n.UserID)
@@ -228,7 +240,8 @@ func (c *Channel) Report(ctx context.Context, r carrier.Report) error {
 		}
 		id = m.ID
 	}
-	if _, err := c.outbox().Told(ctx, id, channel.Report{Name: r.SID, Status: string(r.Status), Reason: r.Error}); !store.IsNotFound(err) {
+	if _, err := c.outbox().Told(ctx, id, channel.Report{Name: r.SID, Status: string(r.Status),
+		Reason: r.Error}); !store.IsNotFound(err) {
 		return err
 	}
 	return nil

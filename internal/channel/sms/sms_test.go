@@ -17,11 +17,13 @@ func TestSend(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		n := h.buy(number1)
 		m, err := h.texts.Send(t.Context(), h.user.ID, n.ID, "+1 202 555 0777", "Grüße 👋")
-		if err != nil || m.Status != parley.SMSSent || m.To != person || m.From != number1 || m.Segments != 1 || m.TotalCost != cent || m.SID != "SM1" {
+		if err != nil || m.Status != parley.SMSSent || m.To != person || m.From != number1 || m.Segments != 1 ||
+			m.TotalCost != cent || m.SID != "SM1" {
 			t.Fatalf("sent %+v: %v", m, err)
 		}
 		h.money(4*parley.USD - cent)
-		if got := h.carrier.Sent(); len(got) != 1 || got[0].Body != "Grüße 👋" || got[0].Reference != fmt.Sprintf("sms:%d", m.ID) {
+		if got := h.carrier.Sent(); len(got) != 1 || got[0].Body != "Grüße 👋" ||
+			got[0].Reference != fmt.Sprintf("sms:%d", m.ID) {
 			t.Errorf("the carrier has %+v", got)
 		}
 		if err := h.sweep(); err != nil || len(h.carrier.Sent()) != 1 {
@@ -39,8 +41,10 @@ func TestSendFailures(t *testing.T) {
 		sent          int // by the carrier, after the sweep
 		status        parley.SMSStatus
 	}{
-		"refused":                {before: on("send", &carrier.Error{Message: "no route"}, false), status: parley.SMSFailed},
-		"later":                  {before: on("send", &carrier.Error{Message: "slow down", Later: true}, false), status: parley.SMSFailed},
+		"refused": {before: on("send", &carrier.Error{Message: "no route"}, false),
+			status: parley.SMSFailed},
+		"later": {before: on("send", &carrier.Error{Message: "slow down", Later: true}, false),
+			status: parley.SMSFailed},
 		"fails before":           {before: on("send", unknown, false), status: parley.SMSFailed},
 		"answer lost":            {after: on("send", unknown, false), sent: 1, status: parley.SMSSent},
 		"dies before":            {before: on("send", nil, true), dies: true, sent: 1, status: parley.SMSSent},
@@ -49,21 +53,24 @@ func TestSendFailures(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			each(t, func(t *testing.T, h *harness) {
 				n := h.buy(number1)
-				if _, err := h.texts.Send(t.Context(), h.user.ID, n.ID, person, "the same words"); err != nil { // an earlier message that is alike
+				// an earlier message that is alike
+				if _, err := h.texts.Send(t.Context(), h.user.ID, n.ID, person, "the same words"); err != nil {
 					t.Fatal(err)
 				}
 				h.carrier.Before, h.carrier.After = c.before, c.after
 				send := func() {
 					m, err := h.texts.Send(t.Context(), h.user.ID, n.ID, person, "the same words")
 					var f *sms.Failure
-					if failed := errors.As(err, &f); failed != (c.status == parley.SMSFailed) || m == nil || m.Status != c.status {
+					if failed := errors.As(err, &f); failed != (c.status == parley.SMSFailed) || m == nil ||
+						m.Status != c.status {
 						t.Errorf("answered %+v: %v", m, err)
 					}
 				}
 				if c.dies {
 					h.dies(send)
 					u, _ := h.db.User(t.Context(), h.user.ID)
-					if free, _ := h.db.Free(t.Context(), h.user.ID); u.Balance != 4*parley.USD-cent || free != u.Balance-cent {
+					if free, _ := h.db.Free(t.Context(), h.user.ID); u.Balance != 4*parley.USD-cent ||
+						free != u.Balance-cent {
 						t.Errorf("balance %v, of which %v is free", u.Balance, free)
 					}
 				} else {
@@ -212,7 +219,9 @@ func TestReportBeforeTheRow(t *testing.T) {
 				if act == "send" {
 					sent := h.carrier.Sent()
 					last := sent[len(sent)-1]
-					if err := h.texts.Report(t.Context(), carrier.Report{Reference: last.Reference, SID: last.SID, Status: parley.SMSDelivered}); err != nil {
+					if err := h.texts.Report(t.Context(),
+						carrier.Report{Reference: last.Reference, SID: last.SID,
+							Status: parley.SMSDelivered}); err != nil {
 						t.Error(err)
 					}
 					if dies {
@@ -223,7 +232,8 @@ func TestReportBeforeTheRow(t *testing.T) {
 			}
 		}
 		h.carrier.After = told(false)
-		if m, err := h.texts.Send(t.Context(), h.user.ID, n.ID, person, "x"); err != nil || m.Status != parley.SMSDelivered || m.SID != "SM1" {
+		if m, err := h.texts.Send(t.Context(), h.user.ID, n.ID, person, "x"); err != nil ||
+			m.Status != parley.SMSDelivered || m.SID != "SM1" {
 			t.Errorf("sent %+v: %v", m, err)
 		}
 		h.carrier.After = told(true)

@@ -15,8 +15,8 @@ import (
 	"parley/internal/store"
 )
 
-// box is what the machine that sends messages asks of WhatsApp: of replies, whose rows wait for a job and say all, and of what a user sends,
-// whose row is claimed by who made it.
+// box is what the machine that sends messages asks of WhatsApp: of replies, whose rows wait for a job and say all,
+// and of what a user sends, whose row is claimed by who made it.
 type box struct {
 	*Channel
 	sender  *parley.WhatsAppSender // of what a user sends; nil: a reply
@@ -92,7 +92,8 @@ func (b box) Carry(ctx context.Context, m *parley.WhatsAppMessage) (string, erro
 	return b.Graph.Send(ctx, sender.GraphID, m.Phone, message)
 }
 
-func (b box) Judge(ctx context.Context, m *parley.WhatsAppMessage, err error, now parley.Time, waiting bool) (channel.Outcome, string) {
+func (b box) Judge(ctx context.Context, m *parley.WhatsAppMessage, err error, now parley.Time,
+	waiting bool) (channel.Outcome, string) {
 	e, said := errors.AsType[*graph.Error](err)
 	switch {
 	case errors.Is(err, errSenderGone):
@@ -143,7 +144,8 @@ func (box) Comes(m *parley.WhatsAppMessage, r channel.Report) (channel.State, bo
 
 func (box) Bill(m *parley.WhatsAppMessage) channel.Bill {
 	what := "WhatsApp message to " + m.Phone
-	return channel.Bill{UserID: m.UserID, Kind: parley.WhatsAppCharge, Reference: reference(m.ID), Cost: m.Cost, For: what, Back: what + " was not delivered"}
+	return channel.Bill{UserID: m.UserID, Kind: parley.WhatsAppCharge, Reference: reference(m.ID), Cost: m.Cost,
+		For: what, Back: what + " was not delivered"}
 }
 
 func (b box) Save(ctx context.Context, tx *store.Tx, m *parley.WhatsAppMessage, r channel.Report, moved bool) error {
@@ -180,7 +182,8 @@ func (b box) record(ctx context.Context, tx *store.Tx, row *parley.WhatsAppMessa
 	if err != nil && !store.IsNotFound(err) {
 		return err
 	}
-	m := &parley.Message{ConversationID: row.ConversationID, Role: parley.RoleAssistant, Author: parley.AuthorHuman, Content: row.Body}
+	m := &parley.Message{ConversationID: row.ConversationID, Role: parley.RoleAssistant, Author: parley.AuthorHuman,
+		Content: row.Body}
 	if err := tx.AddMessage(ctx, m, row.Cost, chat.EndsAt(a)); err != nil {
 		return err
 	}

@@ -27,7 +27,8 @@ func Declare(s *Settings) *channel.Declaration {
 			if err != nil {
 				return nil, err
 			}
-			return &Channel{DB: h.DB, Prices: h.Prices, Chat: h.Chat, Graph: graph, AppSecret: s.AppSecret, VerifyToken: s.VerifyToken}, nil
+			return &Channel{DB: h.DB, Prices: h.Prices, Chat: h.Chat, Graph: graph, AppSecret: s.AppSecret,
+				VerifyToken: s.VerifyToken}, nil
 		}}
 }
 

@@ -16,8 +16,8 @@ import (
 	"parley/internal/store"
 )
 
-// Receive takes what a webhook tells, whose signature was verified. When it returns nil all of it is stored; told again, it changes
-// nothing. Replies are made by the conversations' own workers.
+// Receive takes what a webhook tells, whose signature was verified. When it returns nil all of it is stored; told
+// again, it changes nothing. Replies are made by the conversations' own workers.
 func (w *Channel) Receive(ctx context.Context, n graph.Notice) error {
 	for _, m := range n.Messages {
 		if err := w.take(ctx, m); err != nil {
@@ -32,8 +32,9 @@ func (w *Channel) Receive(ctx context.Context, n graph.Notice) error {
 	return nil
 }
 
-// take stores a customer's message and has it answered by the sender's assistant. The row of the window comes first, the message in the
-// conversation second; both come once, so a crash in between is mended when the platform tells it again.
+// take stores a customer's message and has it answered by the sender's assistant. The row of the window comes first,
+// the message in the conversation second; both come once, so a crash in between is mended when the platform tells it
+// again.
 func (w *Channel) take(ctx context.Context, m graph.Inbound) error {
 	sender, err := w.DB.WhatsAppSenderOf(ctx, m.Sender)
 	if store.IsNotFound(err) || err == nil && sender.UserID == nil {
@@ -52,13 +53,15 @@ func (w *Channel) take(ctx context.Context, m graph.Inbound) error {
 	if err != nil {
 		return err
 	}
-	row := &parley.WhatsAppMessage{SenderID: sender.ID, ConversationID: conv.ID, WAMID: m.ID, Inbound: true, Phone: m.Phone,
+	row := &parley.WhatsAppMessage{SenderID: sender.ID, ConversationID: conv.ID, WAMID: m.ID, Inbound: true,
+		Phone:  m.Phone,
 		Status: parley.WhatsAppReceived, SaidAt: m.SaidAt}
 	err = w.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
 		_, err := tx.AddWhatsAppMessage(ctx, userID, row)
 		return err
 	})
-	if err != nil && !store.Violates(err, "whatsapp_messages.wamid", "whatsapp_messages_wamid") { // another node was told it at the same time
+	// another node was told it at the same time
+	if err != nil && !store.Violates(err, "whatsapp_messages.wamid", "whatsapp_messages_wamid") {
 		return err
 	}
 	if answers {
@@ -70,7 +73,8 @@ func (w *Channel) take(ctx context.Context, m graph.Inbound) error {
 	return w.Chat.Keep(ctx, conv, parley.ChannelWhatsApp, m.ID, m.Text)
 }
 
-// follow notes what became of a message. Statuses come in any order, and also before the answer to the request that sent the message.
+// follow notes what became of a message. Statuses come in any order, and also before the answer to the request that
+// sent the message.
 func (w *Channel) follow(ctx context.Context, s graph.Status) error {
 	return w.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
 		row, err := tx.WhatsAppMessageForUpdate(ctx, 0, s.ID)
@@ -97,9 +101,11 @@ func (w *Channel) follow(ctx context.Context, s graph.Status) error {
 // maxText is the longest text that the platform takes, in characters.
 const maxText = 4096
 
-// Replied sends what was said in a WhatsApp conversation, by the assistant or by a person, to the customer: rows and jobs in the
-// transaction that stores the reply. A person is refused when it can't go out; what the assistant says is kept in any case.
-func (w *Channel) Replied(ctx context.Context, tx *store.Tx, conv *parley.Conversation, asked, reply *parley.Message) error {
+// Replied sends what was said in a WhatsApp conversation, by the assistant or by a person, to the customer: rows and
+// jobs in the transaction that stores the reply. A person is refused when it can't go out; what the assistant says is
+// kept in any case.
+func (w *Channel) Replied(ctx context.Context, tx *store.Tx, conv *parley.Conversation, asked,
+	reply *parley.Message) error {
 	if conv.Type != parley.WhatsAppConversation || w.Graph == nil {
 		return nil
 	}
@@ -117,12 +123,14 @@ func (w *Channel) Replied(ctx context.Context, tx *store.Tx, conv *parley.Conver
 		}
 	}
 	for _, part := range channel.Parts(reply.Content, maxText) {
-		row := &parley.WhatsAppMessage{UserID: conv.UserID, SenderID: route.SenderID, ConversationID: conv.ID, MessageID: reply.ID, Phone: route.Phone, Body: part,
+		row := &parley.WhatsAppMessage{UserID: conv.UserID, SenderID: route.SenderID, ConversationID: conv.ID,
+			MessageID: reply.ID, Phone: route.Phone, Body: part,
 			Status: parley.WhatsAppQueued}
 		if err := w.outbox().Add(ctx, tx, row); err != nil {
 			return err
 		}
-		if err := tx.Enqueue(ctx, deliverArgs{row.ID}, &river.InsertOpts{MaxAttempts: 5}); err != nil { // then the sweep goes on
+		// then the sweep goes on
+		if err := tx.Enqueue(ctx, deliverArgs{row.ID}, &river.InsertOpts{MaxAttempts: 5}); err != nil {
 			return err
 		}
 	}

@@ -27,8 +27,8 @@ type Busy struct{ After time.Duration }
 
 func (e *Busy) Error() string { return "Too Many Attempts." }
 
-// Send sends a message and returns its row: what the platform calls it, and where it stands in its conversation. It costs nothing unless
-// the platform takes it.
+// Send sends a message and returns its row: what the platform calls it, and where it stands in its conversation. It
+// costs nothing unless the platform takes it.
 func (w *Channel) Send(ctx context.Context, userID int64, o Outgoing) (*parley.WhatsAppMessage, error) {
 	sender, err := w.Sender(ctx, userID, o.SenderID)
 	if err != nil {
@@ -70,11 +70,13 @@ func (w *Channel) Send(ctx context.Context, userID int64, o Outgoing) (*parley.W
 	if err != nil {
 		return nil, err
 	}
-	row := &parley.WhatsAppMessage{UserID: userID, SenderID: sender.ID, ConversationID: conv.ID, Phone: phone, Body: text, Status: parley.WhatsAppSending, Cost: price}
+	row := &parley.WhatsAppMessage{UserID: userID, SenderID: sender.ID, ConversationID: conv.ID, Phone: phone,
+		Body: text, Status: parley.WhatsAppSending, Cost: price}
 	out := w.sending(sender, &m)
 	err = w.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error { return out.Add(ctx, tx, row) })
 	if errors.Is(err, store.Insufficient) {
-		return nil, &parley.Undone{Err: coded(parley.Payment, insufficient, "Insufficient balance")} // the conversation is there, and empty
+		// the conversation is there, and empty
+		return nil, &parley.Undone{Err: coded(parley.Payment, insufficient, "Insufficient balance")}
 	}
 	if err != nil {
 		return nil, err
@@ -100,7 +102,8 @@ func (w *Channel) template(ctx context.Context, o Outgoing) (*parley.WhatsAppTem
 	case err != nil:
 		return nil, err
 	case t.Status != parley.TemplateApproved:
-		return nil, coded(parley.Invalid, templateUnapproved, "The template %s is not approved: its status is %s.", t.Name, t.Status)
+		return nil, coded(parley.Invalid, templateUnapproved, "The template %s is not approved: its status is %s.",
+			t.Name, t.Status)
 	}
 	want := t.Variables()
 	fits := len(o.Variables) == len(want)
@@ -112,13 +115,16 @@ func (w *Channel) template(ctx context.Context, o Outgoing) (*parley.WhatsAppTem
 		if len(want) > 0 {
 			takes = "the variables " + strings.Join(want, ", ")
 		}
-		return nil, coded(parley.Invalid, templateMismatch, "The template %s takes %s, each with a value.", t.Name, takes)
+		return nil, coded(parley.Invalid, templateMismatch, "The template %s takes %s, each with a value.", t.Name,
+			takes)
 	}
 	return t, nil
 }
 
-// conversation is the one with a customer, made when there is none. visitors names customerName where the customer calls themselves so.
-func (w *Channel) conversation(ctx context.Context, a *parley.Assistant, phone, name string, visitors ...string) (*parley.Conversation, error) {
+// conversation is the one with a customer, made when there is none. visitors names customerName where the customer
+// calls themselves so.
+func (w *Channel) conversation(ctx context.Context, a *parley.Assistant, phone, name string,
+	visitors ...string) (*parley.Conversation, error) {
 	var vars map[string]string
 	if name = parley.VisitorText(name, false); name != "" {
 		vars = map[string]string{customerName: name}
@@ -148,7 +154,8 @@ func (w *Channel) said(ctx context.Context, e *graph.Error) error {
 	case graph.WindowClosed:
 		return errSessionExpired
 	case graph.BadTemplate:
-		return coded(parley.Invalid, templateMismatch, "WhatsApp says that the variables don't fit the template: %s", e.Text)
+		return coded(parley.Invalid, templateMismatch,
+			"WhatsApp says that the variables don't fit the template: %s", e.Text)
 	case graph.Unapproved:
 		return coded(parley.Invalid, templateUnapproved, "WhatsApp does not send this template: %s", e.Text)
 	case graph.BadRecipient:

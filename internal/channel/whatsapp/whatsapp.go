@@ -20,11 +20,13 @@ import (
 	"parley/internal/store"
 )
 
-// Channel is where messages go to and come from WhatsApp: one Business account, whose numbers (senders) the operator gives to users.
+// Channel is where messages go to and come from WhatsApp: one Business account, whose numbers (senders) the operator
+// gives to users.
 //
-// The platform is told the row's name of a message (biz_opaque_callback_data): so an answer that got lost, in the network or with a killed
-// server, is made up for by the first status that the platform tells. It knows no message by our name before it has taken it, and takes the
-// same one twice: a reply whose answer got lost is sent again, unless a status has told meanwhile that it went out; what a user sends is not.
+// The platform is told the row's name of a message (biz_opaque_callback_data): so an answer that got lost, in the
+// network or with a killed server, is made up for by the first status that the platform tells. It knows no message by
+// our name before it has taken it, and takes the same one twice: a reply whose answer got lost is sent again, unless
+// a status has told meanwhile that it went out; what a user sends is not.
 type Channel struct {
 	DB     *store.DB
 	Prices *billing.Prices
@@ -70,7 +72,10 @@ func (deliverArgs) Kind() string { return "whatsapp_deliver" }
 // AddWorkers registers the workers of WhatsApp's jobs.
 func (w *Channel) AddWorkers(to *river.Workers) {
 	river.AddWorker(to, channel.Work(func(ctx context.Context, _ syncArgs) error { return w.Sync(ctx) }))
-	river.AddWorker(to, channel.Work(func(ctx context.Context, _ sweepArgs) error { return w.Sweep(ctx, parley.Now()) }))
+	river.AddWorker(to, channel.Work(func(ctx context.Context,
+		_ sweepArgs) error {
+		return w.Sweep(ctx, parley.Now())
+	}))
 	river.AddWorker(to, &postman{w: w})
 }
 
@@ -110,11 +115,17 @@ func (w *Channel) Sync(ctx context.Context) error {
 	}
 	senders, err := w.Graph.Senders(ctx)
 	if err == nil {
-		err = w.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error { return tx.KeepWhatsAppSenders(ctx, senders) })
+		err = w.DB.Write(ctx, func(ctx context.Context,
+			tx *store.Tx) error {
+			return tx.KeepWhatsAppSenders(ctx, senders)
+		})
 	}
 	templates, failed := w.Graph.Templates(ctx)
 	if failed == nil {
-		failed = w.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error { return tx.KeepWhatsAppTemplates(ctx, templates) })
+		failed = w.DB.Write(ctx, func(ctx context.Context,
+			tx *store.Tx) error {
+			return tx.KeepWhatsAppTemplates(ctx, templates)
+		})
 	}
 	if err = errors.Join(err, failed); err != nil {
 		return fmt.Errorf("synchronise WhatsApp: %w", err)
@@ -148,7 +159,10 @@ func (w *Channel) Assign(ctx context.Context, phone string, userID int64) (*parl
 	if err != nil {
 		return nil, err
 	}
-	return s, w.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error { return tx.AssignWhatsAppSender(ctx, s.ID, userID) })
+	return s, w.DB.Write(ctx, func(ctx context.Context,
+		tx *store.Tx) error {
+		return tx.AssignWhatsAppSender(ctx, s.ID, userID)
+	})
 }
 
 // Senders are the user's senders; status "" is any.
@@ -172,8 +186,10 @@ func (w *Channel) Sender(ctx context.Context, userID, id int64) (*parley.WhatsAp
 	return s, err
 }
 
-// SetAssistant has one of the user's assistants answer a sender, or nobody (nil). A foreign assistant is the field's error.
-func (w *Channel) SetAssistant(ctx context.Context, userID, id int64, assistantID *int64) (*parley.WhatsAppSender, error) {
+// SetAssistant has one of the user's assistants answer a sender, or nobody (nil). A foreign assistant is the field's
+// error.
+func (w *Channel) SetAssistant(ctx context.Context, userID, id int64, assistantID *int64) (*parley.WhatsAppSender,
+	error) {
 	s, err := w.Sender(ctx, userID, id)
 	if err != nil {
 		return nil, err
@@ -181,7 +197,8 @@ func (w *Channel) SetAssistant(ctx context.Context, userID, id int64, assistantI
 	if assistantID != nil {
 		_, err := w.DB.Assistant(ctx, userID, *assistantID)
 		if store.IsNotFound(err) {
-			return nil, parley.Fields{{Name: "assistant_id", Messages: []string{"The selected assistant_id is invalid."}}}.Err()
+			return nil, parley.Fields{{Name: "assistant_id",
+				Messages: []string{"The selected assistant_id is invalid."}}}.Err()
 		}
 		if err != nil {
 			return nil, err
@@ -193,9 +210,10 @@ func (w *Channel) SetAssistant(ctx context.Context, userID, id int64, assistantI
 	})
 }
 
-// keeper is the assistant in whose name a sender's conversations are kept, and whether it answers them: the sender's own does, when it
-// is active; without one the user's oldest only keeps them, so that nothing is lost.
-func (w *Channel) keeper(ctx context.Context, userID int64, s *parley.WhatsAppSender) (a *parley.Assistant, answers bool, err error) {
+// keeper is the assistant in whose name a sender's conversations are kept, and whether it answers them: the sender's
+// own does, when it is active; without one the user's oldest only keeps them, so that nothing is lost.
+func (w *Channel) keeper(ctx context.Context, userID int64, s *parley.WhatsAppSender) (a *parley.Assistant,
+	answers bool, err error) {
 	if s.AssistantID != nil {
 		a, err = w.DB.Assistant(ctx, userID, *s.AssistantID)
 		if err == nil || !store.IsNotFound(err) {
@@ -224,7 +242,8 @@ func (w *Channel) phone(ctx context.Context, userID int64, s *parley.WhatsAppSen
 }
 
 // Session says what may be sent to a customer now, and whether there is a conversation with them.
-func (w *Channel) Session(ctx context.Context, userID, senderID int64, phone string) (s parley.WhatsAppSession, talked bool, err error) {
+func (w *Channel) Session(ctx context.Context, userID, senderID int64, phone string) (s parley.WhatsAppSession,
+	talked bool, err error) {
 	sender, err := w.Sender(ctx, userID, senderID)
 	if err != nil {
 		return s, false, err
@@ -247,7 +266,8 @@ func (w *Channel) Session(ctx context.Context, userID, senderID int64, phone str
 	return parley.SessionAt(last, parley.Now()), talked, nil
 }
 
-// Sweep sends the replies that a dead server, or the platform's bad hour, has left behind, and ends what stands too long.
+// Sweep sends the replies that a dead server, or the platform's bad hour, has left behind, and ends what stands too
+// long.
 func (w *Channel) Sweep(ctx context.Context, now parley.Time) error {
 	list, err := w.DB.StrandedWhatsApp(ctx, now.Add(-abandoned), 200)
 	if err != nil {

@@ -178,7 +178,8 @@ func inRange(v, low, high uint32, n int) bool {
 	return true
 }
 
-// lookup is a code's text. Maps are written with a code's size other than the string's, so the value decides where the size does not.
+// lookup is a code's text. Maps are written with a code's size other than the string's, so the value decides where
+// the size does not.
 func (m *cmap) lookup(c code) (string, bool) {
 	for _, size := range [...]int{c.size, 1, 2} {
 		if t, ok := m.text[code{c.value, size}]; ok {

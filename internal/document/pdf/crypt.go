@@ -11,8 +11,8 @@ import (
 	"encoding/binary"
 )
 
-// crypt decrypts what the standard security handler encrypted with an empty user password (7.6): files that anybody may open, but not
-// change or print. A file that asks for a password has err set.
+// crypt decrypts what the standard security handler encrypted with an empty user password (7.6): files that anybody
+// may open, but not change or print. A file that asks for a password has err set.
 type crypt struct {
 	key  []byte
 	kind name // V2 (RC4), AESV2, AESV3 or Identity

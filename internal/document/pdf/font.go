@@ -172,7 +172,8 @@ func (f *file) builtin(descriptor dict) *[256]string {
 // standardWidths are those of the standard font that comes nearest.
 func (t *font) standardWidths(base string) {
 	base = strings.ToLower(trimTag(base))
-	family, bold, italic := "Helvetica", strings.Contains(base, "bold"), strings.Contains(base, "italic") || strings.Contains(base, "oblique")
+	family, bold, italic := "Helvetica", strings.Contains(base, "bold"), strings.Contains(base, "italic") ||
+		strings.Contains(base, "oblique")
 	switch {
 	case strings.Contains(base, "cour"), strings.Contains(base, "mono"):
 		t.missing = 600
@@ -182,7 +183,8 @@ func (t *font) standardWidths(base string) {
 	case strings.Contains(base, "dingbats"):
 		family = "ZapfDingbats"
 	case strings.Contains(base, "times"), strings.Contains(base, "serif"), strings.Contains(base, "roman"):
-		family = "Times-" + map[[2]bool]string{{false, false}: "Roman", {true, false}: "Bold", {false, true}: "Italic", {true, true}: "BoldItalic"}[[2]bool{bold, italic}]
+		family = "Times-" + map[[2]bool]string{{false, false}: "Roman", {true, false}: "Bold",
+			{false, true}: "Italic", {true, true}: "BoldItalic"}[[2]bool{bold, italic}]
 	case bold:
 		family = "Helvetica-Bold"
 	}
@@ -221,8 +223,8 @@ func (f *file) composite(t *font, d dict) {
 	}
 }
 
-// predefined knows the encodings of 9.7.5.2 that are character sets of their own. Their glyphs' numbers are not known here, so that all
-// are as wide as the font's default.
+// predefined knows the encodings of 9.7.5.2 that are character sets of their own. Their glyphs' numbers are not known
+// here, so that all are as wide as the font's default.
 func (t *font) predefined(enc string) {
 	var e encoding.Encoding
 	switch {

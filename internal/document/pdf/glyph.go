@@ -24,7 +24,8 @@ var glyphs = sync.OnceValue(func() map[string]string {
 		}
 	}
 	// Names of TeX's fonts that the list doesn't have.
-	for key, text := range map[string]string{"ff": "ff", "ffi": "ffi", "ffl": "ffl", "fi": "fi", "fl": "fl", "dotlessj": "ȷ", "visiblespace": "␣", "suppress": "", "mu": "µ", "Omega": "Ω", "Delta": "Δ"} {
+	for key, text := range map[string]string{"ff": "ff", "ffi": "ffi", "ffl": "ffl", "fi": "fi", "fl": "fl",
+		"dotlessj": "ȷ", "visiblespace": "␣", "suppress": "", "mu": "µ", "Omega": "Ω", "Delta": "Δ"} {
 		m[key] = text
 	}
 	return m
@@ -97,7 +98,8 @@ func unhexRunes(hex string, n int) string {
 	return string(out)
 }
 
-// numbered reads names such as "a65", "c65", "G41" or "C0065", which some writers make from a character's code. base is 10 or 16.
+// numbered reads names such as "a65", "c65", "G41" or "C0065", which some writers make from a character's code. base
+// is 10 or 16.
 func numbered(glyph string, base int) (code int, ok bool) {
 	digits := strings.TrimLeft(glyph, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
 	if base == 16 && len(glyph) > 1 {
@@ -110,7 +112,8 @@ func numbered(glyph string, base int) (code int, ok bool) {
 	return int(v), err == nil && v < 256
 }
 
-// cork is the text of a code that stands for itself: Latin-1, and below that what TeX's fonts have in the Cork encoding.
+// cork is the text of a code that stands for itself: Latin-1, and below that what TeX's fonts have in the Cork
+// encoding.
 func cork(code int) string {
 	if code >= 32 {
 		return string(rune(code))

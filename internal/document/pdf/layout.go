@@ -8,7 +8,8 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// mark is a character on the page, seen in its own direction of reading: x grows along it and y upwards, whatever way the page is turned.
+// mark is a character on the page, seen in its own direction of reading: x grows along it and y upwards, whatever way
+// the page is turned.
 type mark struct {
 	text       string
 	x, y       float64 // where it begins, on its baseline
@@ -94,7 +95,8 @@ func (r *row) add(g *mark) {
 }
 
 // spacing accents as fonts have them, and what they are above a letter.
-var accents = map[string]rune{"`": 0x300, "´": 0x301, "ˆ": 0x302, "^": 0x302, "˜": 0x303, "~": 0x303, "¯": 0x304, "˘": 0x306, "˙": 0x307, "¨": 0x308,
+var accents = map[string]rune{"`": 0x300, "´": 0x301, "ˆ": 0x302, "^": 0x302, "˜": 0x303, "~": 0x303, "¯": 0x304,
+	"˘": 0x306, "˙": 0x307, "¨": 0x308,
 	"˚": 0x30a, "˝": 0x30b, "ˇ": 0x30c, "¸": 0x327, "˛": 0x328}
 
 // accent composes a letter and an accent that are printed over each other, as TeX's older fonts do.
@@ -121,8 +123,8 @@ func (r *row) accent(g *mark) bool {
 	return true
 }
 
-// layout makes text of a page's marks: rows by what is written on in one line, in the order of writing, with an empty line where the
-// distance or the size changes.
+// layout makes text of a page's marks: rows by what is written on in one line, in the order of writing, with an empty
+// line where the distance or the size changes.
 func layout(marks []mark) string {
 	var rows []*row
 	var r *row
@@ -165,8 +167,8 @@ func between(a, b *row) string {
 	return "\n"
 }
 
-// joinRows puts rows together that are pieces of one line although other things were written in between: the one begins where the
-// other ends.
+// joinRows puts rows together that are pieces of one line although other things were written in between: the one
+// begins where the other ends.
 func joinRows(rows []*row) []*row {
 	type key struct {
 		turn int8
@@ -181,7 +183,8 @@ func joinRows(rows []*row) []*row {
 			near := ends[at(r, d)]
 			for i := len(near) - 1; i >= 0 && i >= len(near)-16; i-- {
 				gap := r.x - near[i].end
-				if size := min(near[i].size, r.size); math.Abs(near[i].y-r.y) < 0.1*size && gap > -wordGap*size && gap < 0.4*size {
+				if size := min(near[i].size, r.size); math.Abs(near[i].y-r.y) < 0.1*size && gap > -wordGap*size &&
+					gap < 0.4*size {
 					before = near[i]
 					break
 				}

@@ -251,7 +251,8 @@ func (l *lexer) escape(out []byte) []byte {
 	return append(out, byte(v))
 }
 
-// object reads an object, or the keyword that stands in its place. A stream's data is left to whoever knows where it ends.
+// object reads an object, or the keyword that stands in its place. A stream's data is left to whoever knows where it
+// ends.
 func (l *lexer) object(depth int) any {
 	tok := l.token()
 	switch t := tok.(type) {
@@ -332,7 +333,8 @@ func (l *lexer) body(n int) []byte {
 		l.i++
 	}
 	rest := l.b[l.i:]
-	if n >= 0 && n <= len(rest) && bytes.HasPrefix(bytes.TrimLeft(rest[n:min(n+32, len(rest))], "\x00\t\n\f\r "), []byte("endstream")) {
+	if n >= 0 && n <= len(rest) && bytes.HasPrefix(bytes.TrimLeft(rest[n:min(n+32, len(rest))], "\x00\t\n\f\r "),
+		[]byte("endstream")) {
 		l.i += n
 		return rest[:n]
 	}

@@ -38,7 +38,8 @@ func streamOf(dict, data string) string {
 
 // page makes a file of one page in the font object 4.
 func page(content, font string, more ...string) []byte {
-	return build(append([]string{"<</Type/Catalog/Pages 2 0 R>>", "<</Type/Pages/Kids[3 0 R]/Count 1/Resources<</Font<</F 4 0 R>>/XObject<</X 6 0 R>>/Properties<</P 6 0 R>>>>>>",
+	return build(append([]string{"<</Type/Catalog/Pages 2 0 R>>",
+		"<</Type/Pages/Kids[3 0 R]/Count 1/Resources<</Font<</F 4 0 R>>/XObject<</X 6 0 R>>/Properties<</P 6 0 R>>>>>>",
 		"<</Type/Page/Parent 2 0 R/Contents 5 0 R>>", font, streamOf("", content)}, more...)...)
 }
 
@@ -54,28 +55,53 @@ func TestText(t *testing.T) {
 	}{
 		"strings": {`BT /F 10 Tf (a\(b\)\\ \141\
 c(d)) Tj ET`, helvetica, nil, `a(b)\ ac(d)`},
-		"hex":                                    {`BT /F 10 Tf <48 65 6C6c6f2> Tj ET`, helvetica, nil, "Hello"},
-		"words by places":                        {`BT /F 10 Tf [(Kern)20(ed)-400(words)] TJ ET`, helvetica, nil, "Kerned words"},
-		"lines":                                  {`BT /F 10 Tf 12 TL 50 700 Td (one) Tj T* (two) Tj (three) ' 0 -40 Td (four) Tj ET`, helvetica, nil, "one\ntwo\nthree\n\nfour"},
-		"word spacing":                           {`BT /F 10 Tf 5 Tw (a b) Tj 0 Tw 4 Tc (cd) Tj ET`, helvetica, nil, "a bc d"},
-		"a row in pieces":                        {`BT /F 10 Tf 1 0 0 1 50 700 Tm (left) Tj 1 0 0 1 300 700 Tm (right) Tj ET`, helvetica, nil, "left right"},
-		"a word in pieces, with another between": {`BT /F 10 Tf 1 0 0 1 50 700 Tm (be) Tj 1 0 0 1 50 650 Tm (other) Tj 1 0 0 1 61.1 700 Tm (fore) Tj ET`, helvetica, nil, "before\n\nother"},
-		"superscript":                            {`BT /F 10 Tf (x) Tj /F 6 Tf 4 Ts (2) Tj ET`, helvetica, nil, "x2"},
-		"printed twice":                          {`BT /F 10 Tf 50 700 Td (b) Tj 1 0 0 1 50.2 700 Tm (b) Tj ET`, helvetica, nil, "b"},
-		"turned":                                 {`BT /F 10 Tf 0 1 -1 0 50 50 Tm (up) Tj ( there) Tj ET`, helvetica, nil, "up there"},
-		"differences":                            {`BT /F 10 Tf (abc) Tj ET`, "<</Subtype/Type1/BaseFont/X/Encoding<</Differences[97/fi/Euro/uni00E9]>>>>", nil, "fi€é"},
-		"WinAnsi":                                {`BT /F 10 Tf (\200\344) Tj ET`, "<</Subtype/TrueType/BaseFont/X/Encoding/WinAnsiEncoding>>", nil, "€ä"},
-		"Symbol":                                 {`BT /F 10 Tf (abG) Tj ET`, "<</Subtype/Type1/BaseFont/Symbol>>", nil, "αβΓ"},
-		"numbers for names":                      {`BT /F 10 Tf (\033\034x) Tj ET`, "<</Subtype/Type3/FontMatrix[.01 0 0 .01 0 0]/FirstChar 27/Widths[50 50]/Encoding<</Differences[27/a27/a28 120/a120]>>>>", nil, "fffix"},
-		"accents":                                {`BT /F 10 Tf [(\302)333(e)] TJ ET`, "<</Subtype/Type1/BaseFont/Helvetica/Encoding/StandardEncoding>>", nil, "é"},
-		"to Unicode":                             {`BT /F 10 Tf <00010002000300050007> Tj ET`, wide, []string{cmap}, "Hi😀acy"},
-		"built-in names":                         {`BT /F 10 Tf (A) Tj ET`, "<</Subtype/Type1/BaseFont/X/FontDescriptor<</FontFile 6 0 R>>>>", []string{streamOf("", "%!PS\n/Encoding 256 array\ndup 65 /alpha put\nreadonly def eexec xyz")}, "α"},
-		"Chinese":                                {"BT /F 10 Tf <c4e3bac3> Tj ET", "<</Subtype/Type0/Encoding/GBK-EUC-H/DescendantFonts[<<>>]>>", nil, "你好"},
-		"a form":                                 {`q 1 0 0 1 0 10 cm /X Do Q`, helvetica, []string{streamOf("/Type/XObject/Subtype/Form/Matrix[1 0 0 1 0 0]", "BT /F 10 Tf (in form) Tj ET")}, "in form"},
-		"text instead":                           {`BT /F 10 Tf /Span <</ActualText (whole)>> BDC (w) Tj (h) Tj EMC ( end) Tj /Span /P BDC (z) Tj EMC ET`, helvetica, []string{"<</ActualText <feff00e9>>>"}, "whole endé"},
-		"an image within":                        {"BT /F 10 Tf (a) Tj ET BI /W 2 /H 2 ID \x00EI\xff ( EI Q BT /F 10 Tf 100 0 Td (b) Tj ET", helvetica, nil, "a b"},
-		"nonsense":                               {`]] >> ( BT /F 10 Tf`, helvetica, nil, ""},
-		"more nonsense":                          {`Q Q EMC Tj TJ 1 Tf /F Tf BT /F 10 Tf /G 5 Tf (x) Tj /F 9 Tf (ok) Tj [(] Tj ET`, helvetica, nil, "ok"},
+		"hex": {`BT /F 10 Tf <48 65 6C6c6f2> Tj ET`, helvetica, nil, "Hello"},
+		"words by places": {`BT /F 10 Tf [(Kern)20(ed)-400(words)] TJ ET`, helvetica, nil,
+			"Kerned words"},
+		"lines": {
+			`BT /F 10 Tf 12 TL 50 700 Td (one) Tj T* (two) Tj (three) ' 0 -40 Td (four) Tj ET`, helvetica, nil,
+			"one\ntwo\nthree\n\nfour"},
+		"word spacing": {`BT /F 10 Tf 5 Tw (a b) Tj 0 Tw 4 Tc (cd) Tj ET`, helvetica, nil,
+			"a bc d"},
+		"a row in pieces": {
+			`BT /F 10 Tf 1 0 0 1 50 700 Tm (left) Tj 1 0 0 1 300 700 Tm (right) Tj ET`, helvetica, nil, "left right"},
+		"a word in pieces, with another between": {
+			`BT /F 10 Tf 1 0 0 1 50 700 Tm (be) Tj 1 0 0 1 50 650 Tm (other) Tj 1 0 0 1 61.1 700 Tm (fore) Tj ET`,
+			helvetica, nil, "before\n\nother"},
+		"superscript": {`BT /F 10 Tf (x) Tj /F 6 Tf 4 Ts (2) Tj ET`, helvetica, nil, "x2"},
+		"printed twice": {`BT /F 10 Tf 50 700 Td (b) Tj 1 0 0 1 50.2 700 Tm (b) Tj ET`,
+			helvetica, nil, "b"},
+		"turned": {`BT /F 10 Tf 0 1 -1 0 50 50 Tm (up) Tj ( there) Tj ET`,
+			helvetica, nil, "up there"},
+		"differences": {`BT /F 10 Tf (abc) Tj ET`,
+			"<</Subtype/Type1/BaseFont/X/Encoding<</Differences[97/fi/Euro/uni00E9]>>>>", nil, "fi€é"},
+		"WinAnsi": {`BT /F 10 Tf (\200\344) Tj ET`,
+			"<</Subtype/TrueType/BaseFont/X/Encoding/WinAnsiEncoding>>", nil, "€ä"},
+		"Symbol": {`BT /F 10 Tf (abG) Tj ET`, "<</Subtype/Type1/BaseFont/Symbol>>",
+			nil, "αβΓ"},
+		"numbers for names": {`BT /F 10 Tf (\033\034x) Tj ET`,
+			"<</Subtype/Type3/FontMatrix[.01 0 0 .01 0 0]/FirstChar 27/Widths[50 50]/Encoding<</Differences[27/a27/a28 120/a120]>>>>", nil, "fffix"},
+		"accents": {`BT /F 10 Tf [(\302)333(e)] TJ ET`,
+			"<</Subtype/Type1/BaseFont/Helvetica/Encoding/StandardEncoding>>", nil, "é"},
+		"to Unicode": {`BT /F 10 Tf <00010002000300050007> Tj ET`, wide, []string{cmap},
+			"Hi😀acy"},
+		"built-in names": {`BT /F 10 Tf (A) Tj ET`,
+			"<</Subtype/Type1/BaseFont/X/FontDescriptor<</FontFile 6 0 R>>>>",
+			[]string{streamOf("", "%!PS\n/Encoding 256 array\ndup 65 /alpha put\nreadonly def eexec xyz")}, "α"},
+		"Chinese": {"BT /F 10 Tf <c4e3bac3> Tj ET",
+			"<</Subtype/Type0/Encoding/GBK-EUC-H/DescendantFonts[<<>>]>>", nil, "你好"},
+		"a form": {`q 1 0 0 1 0 10 cm /X Do Q`, helvetica,
+			[]string{streamOf("/Type/XObject/Subtype/Form/Matrix[1 0 0 1 0 0]", "BT /F 10 Tf (in form) Tj ET")},
+			"in form"},
+		"text instead": {
+			`BT /F 10 Tf /Span <</ActualText (whole)>> BDC (w) Tj (h) Tj EMC ( end) Tj /Span /P BDC (z) Tj EMC ET`,
+			helvetica, []string{"<</ActualText <feff00e9>>>"}, "whole endé"},
+		"an image within": {
+			"BT /F 10 Tf (a) Tj ET BI /W 2 /H 2 ID \x00EI\xff ( EI Q BT /F 10 Tf 100 0 Td (b) Tj ET", helvetica,
+			nil, "a b"},
+		"nonsense": {`]] >> ( BT /F 10 Tf`, helvetica, nil, ""},
+		"more nonsense": {
+			`Q Q EMC Tj TJ 1 Tf /F Tf BT /F 10 Tf /G 5 Tf (x) Tj /F 9 Tf (ok) Tj [(] Tj ET`, helvetica, nil, "ok"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			doc, err := Read(page(c.content, c.font, c.more...), 9)
@@ -126,15 +152,18 @@ func TestFilters(t *testing.T) {
 		run += string(rune(len(part)-1)) + part
 	}
 	for name, c := range map[string][2]string{
-		"flate":      {"/Filter/FlateDecode", flate.String()},
-		"cut off":    {"/Filter/FlateDecode", flate.String()[:flate.Len()-6]},
-		"two":        {"/Filter[/ASCII85Decode/FlateDecode]", a85.String() + "~>"},
-		"hex":        {"/Filter/ASCIIHexDecode", hex.EncodeToString([]byte(content)) + ">"},
-		"predictors": {fmt.Sprintf("/Filter/FlateDecode/DecodeParms<</Predictor 15/Columns %d>>", columns), up.String()},
-		"runs":       {"/Filter/RunLengthDecode", run + "\x80"},
-		"lzw":        {"/Filter/LZWDecode", lzwed(content)},
+		"flate":   {"/Filter/FlateDecode", flate.String()},
+		"cut off": {"/Filter/FlateDecode", flate.String()[:flate.Len()-6]},
+		"two":     {"/Filter[/ASCII85Decode/FlateDecode]", a85.String() + "~>"},
+		"hex":     {"/Filter/ASCIIHexDecode", hex.EncodeToString([]byte(content)) + ">"},
+		"predictors": {fmt.Sprintf("/Filter/FlateDecode/DecodeParms<</Predictor 15/Columns %d>>", columns),
+			up.String()},
+		"runs": {"/Filter/RunLengthDecode", run + "\x80"},
+		"lzw":  {"/Filter/LZWDecode", lzwed(content)},
 	} {
-		file := build("<</Type/Catalog/Pages 2 0 R>>", "<</Type/Pages/Kids[3 0 R]/Count 1>>", "<</Type/Page/Parent 2 0 R/Resources<</Font<</F 4 0 R>>>>/Contents[5 0 R]>>", helvetica, streamOf(c[0], c[1]))
+		file := build("<</Type/Catalog/Pages 2 0 R>>", "<</Type/Pages/Kids[3 0 R]/Count 1>>",
+			"<</Type/Page/Parent 2 0 R/Resources<</Font<</F 4 0 R>>>>/Contents[5 0 R]>>", helvetica,
+			streamOf(c[0], c[1]))
 		doc, err := Read(file, 9)
 		if err != nil || strings.Count(doc.Pages[0], "packed and unpacked") != 400 {
 			t.Errorf("%s: %v %+v", name, err, doc)
@@ -174,22 +203,26 @@ func lzwed(s string) string {
 func TestMended(t *testing.T) {
 	whole := page("BT /F 10 Tf (mended) Tj ET", helvetica)
 	packed := func() []byte { // objects within an object stream, no table
-		return []byte("%PDF-1.5\n7 0 obj" + streamOf("/Type/ObjStm/N 3/First 15", "1 0 2 31 4 81   <</Type/Catalog/Pages 2 0 R>>   <</Type/Pages/Kids[3 0 R]/Count 1>>               "+helvetica) +
+		return []byte("%PDF-1.5\n7 0 obj" + streamOf("/Type/ObjStm/N 3/First 15",
+			"1 0 2 31 4 81   <</Type/Catalog/Pages 2 0 R>>   <</Type/Pages/Kids[3 0 R]/Count 1>>               "+
+				helvetica) +
 			"endobj\n3 0 obj<</Type/Page/Parent 2 0 R/Resources<</Font<</F 4 0 R>>>>/Contents 5 0 R>>endobj\n5 0 obj" + streamOf("", "BT /F 10 Tf (mended) Tj ET") + "endobj\n8 0 obj<</Type/XRef/Root 1 0 R>>endobj\n%%EOF")
 	}
 	for name, file := range map[string][]byte{
-		"whole":             whole,
-		"rubbish before":    append([]byte("HTTP/1.1 200 OK\r\n\r\n"), whole...),
-		"rubbish behind":    append(bytes.Clone(whole), "\n<html>"...),
-		"no table":          whole[:bytes.Index(whole, []byte("xref"))],
-		"a wrong table":     bytes.ReplaceAll(whole, []byte("00000 n"), []byte("00007 n"))[:len(whole)],
-		"wrong offsets":     bytes.Replace(whole, []byte("%PDF-1.7\n"), []byte("%PDF-1.7\n% more than there was\n"), 1),
-		"wrong length":      bytes.Replace(whole, []byte("/Length 26"), []byte("/Length 99"), 1),
-		"Prev in a circle":  bytes.Replace(whole, []byte("/Root 1 0 R"), []byte(fmt.Sprintf("/Root 1 0 R/Prev %d", bytes.Index(whole, []byte("xref")))), 1),
-		"an object stream":  packed(),
-		"version 2":         bytes.Replace(whole, []byte("%PDF-1.7"), []byte("%PDF-2.0"), 1),
-		"carriage returns":  bytes.ReplaceAll(whole, []byte("\nendobj\n"), []byte("\rendobj\r")),
-		"a circle of forms": page("BT /F 10 Tf (mended) Tj ET /X Do", helvetica, streamOf("/Subtype/Form/Resources<</XObject<</X 6 0 R>>>>", "/X Do /X Do")),
+		"whole":          whole,
+		"rubbish before": append([]byte("HTTP/1.1 200 OK\r\n\r\n"), whole...),
+		"rubbish behind": append(bytes.Clone(whole), "\n<html>"...),
+		"no table":       whole[:bytes.Index(whole, []byte("xref"))],
+		"a wrong table":  bytes.ReplaceAll(whole, []byte("00000 n"), []byte("00007 n"))[:len(whole)],
+		"wrong offsets":  bytes.Replace(whole, []byte("%PDF-1.7\n"), []byte("%PDF-1.7\n% more than there was\n"), 1),
+		"wrong length":   bytes.Replace(whole, []byte("/Length 26"), []byte("/Length 99"), 1),
+		"Prev in a circle": bytes.Replace(whole, []byte("/Root 1 0 R"),
+			[]byte(fmt.Sprintf("/Root 1 0 R/Prev %d", bytes.Index(whole, []byte("xref")))), 1),
+		"an object stream": packed(),
+		"version 2":        bytes.Replace(whole, []byte("%PDF-1.7"), []byte("%PDF-2.0"), 1),
+		"carriage returns": bytes.ReplaceAll(whole, []byte("\nendobj\n"), []byte("\rendobj\r")),
+		"a circle of forms": page("BT /F 10 Tf (mended) Tj ET /X Do", helvetica,
+			streamOf("/Subtype/Form/Resources<</XObject<</X 6 0 R>>>>", "/X Do /X Do")),
 	} {
 		doc, err := Read(file, 9)
 		if err != nil || len(doc.Pages) != 1 || doc.Pages[0] != "mended" {
@@ -216,7 +249,8 @@ func TestMended(t *testing.T) {
 }
 
 func TestGlyphNames(t *testing.T) {
-	for glyph, want := range map[string]string{"A": "A", "eacute": "é", "a.alt": "a", "f_f_i": "ffi", "uni20AC": "€", "u1F600": "😀", "uniD800": "", "nonsense": "", "": "", "_": "", "ffl": "ffl"} {
+	for glyph, want := range map[string]string{"A": "A", "eacute": "é", "a.alt": "a", "f_f_i": "ffi",
+		"uni20AC": "€", "u1F600": "😀", "uniD800": "", "nonsense": "", "": "", "_": "", "ffl": "ffl"} {
 		if got := glyphText(glyph); got != want {
 			t.Errorf("%q: %q", glyph, got)
 		}
@@ -247,10 +281,13 @@ func FuzzRead(f *testing.F) {
 // FuzzContent is closer to the matter: a page's content and a font's map within a sound file.
 func FuzzContent(f *testing.F) {
 	f.Add("BT /F 10 Tf [(a)-300(b)] TJ T* (c) ' ET q Q BI ID EI", "1 beginbfrange<00><ff><0041>endbfrange")
-	f.Add("/X Do BT /F -1 Tf 1e38 0 0 1e-38 0 0 Tm (z) Tj (y) \" ET", "beginbfchar<0001>/a endbfchar <00000000><ffffffff>begincodespacerange 1 endcodespacerange")
+	f.Add("/X Do BT /F -1 Tf 1e38 0 0 1e-38 0 0 Tm (z) Tj (y) \" ET",
+		"beginbfchar<0001>/a endbfchar <00000000><ffffffff>begincodespacerange 1 endcodespacerange")
 	f.Fuzz(func(t *testing.T, content, cmap string) {
 		for _, font := range []string{"<</Subtype/Type0/Encoding 6 0 R/ToUnicode 6 0 R/DescendantFonts[<</W[0 9 1 1[2]]>>]>>", "<</Subtype/Type1/ToUnicode 6 0 R/Widths 6 0 R>>"} {
-			if _, err := Read(page(content, font, streamOf("/Subtype/Form", cmap)), 9); err != nil && !errors.Is(err, ErrBroken) && !errors.Is(err, ErrPages) && !errors.Is(err, errTooMuch) && !errors.Is(err, ErrPassword) {
+			if _, err := Read(page(content, font, streamOf("/Subtype/Form", cmap)), 9); err != nil &&
+				!errors.Is(err, ErrBroken) && !errors.Is(err, ErrPages) && !errors.Is(err, errTooMuch) &&
+				!errors.Is(err, ErrPassword) {
 				t.Fatal(err)
 			}
 		}

@@ -119,7 +119,8 @@ func (f *file) readXrefStream(s stream) bool {
 	return true
 }
 
-// rebuild finds the objects of a damaged file by looking for "12 0 obj" all over it. The last of a number is the one that counts.
+// rebuild finds the objects of a damaged file by looking for "12 0 obj" all over it. The last of a number is the one
+// that counts.
 func (f *file) rebuild() {
 	trailer := f.trailer
 	f.reset()
@@ -151,7 +152,8 @@ func (f *file) rebuild() {
 	f.rebuildStreams(streams, trailer)
 }
 
-// rebuildStreams takes what the found objects tell: cross-reference streams hold the trailer, object streams more objects.
+// rebuildStreams takes what the found objects tell: cross-reference streams hold the trailer, object streams more
+// objects.
 func (f *file) rebuildStreams(nums []int, before dict) {
 	var packs []int
 	for _, num := range nums {

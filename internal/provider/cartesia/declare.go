@@ -24,10 +24,16 @@ const languages = "en es fr de it pt nl pl sv da no fi cs sk hu ro bg hr sr sl e
 
 // voices keep their accent in other languages: the English ones speak English. Numbers from 701.
 var voices = []ai.Voice{
-	{Number: 701, Languages: "en", Code: "f786b574-daa5-4673-aa0c-cbe3e8534c02", Name: "Katie", Gender: "female", Accent: "American"},
-	{Number: 702, Languages: "en", Code: "5ee9feff-1265-424a-9d7f-8e4d431a12c7", Name: "Ronald", Gender: "male", Accent: "American"},
-	{Number: 703, Languages: "en", Code: "9626c31c-bec5-4cca-baa8-f8ba9e84c8bc", Name: "Jacqueline", Gender: "female", Accent: "American"},
-	{Number: 704, Languages: "en", Code: "a167e0f3-df7e-4d52-a9c3-f949145efdab", Name: "Blake", Gender: "male", Accent: "American"},
-	{Number: 705, Languages: "en", Code: "e07c00bc-4134-4eae-9ea4-1a55fb45746b", Name: "Brooke", Gender: "female", Accent: "American"},
-	{Number: 706, Languages: "en", Code: "f9836c6e-a0bd-460e-9d3c-f7299fa60f94", Name: "Caroline", Gender: "female", Accent: "American"},
+	{Number: 701, Languages: "en", Code: "f786b574-daa5-4673-aa0c-cbe3e8534c02", Name: "Katie", Gender: "female",
+		Accent: "American"},
+	{Number: 702, Languages: "en", Code: "5ee9feff-1265-424a-9d7f-8e4d431a12c7", Name: "Ronald", Gender: "male",
+		Accent: "American"},
+	{Number: 703, Languages: "en", Code: "9626c31c-bec5-4cca-baa8-f8ba9e84c8bc", Name: "Jacqueline",
+		Gender: "female", Accent: "American"},
+	{Number: 704, Languages: "en", Code: "a167e0f3-df7e-4d52-a9c3-f949145efdab", Name: "Blake", Gender: "male",
+		Accent: "American"},
+	{Number: 705, Languages: "en", Code: "e07c00bc-4134-4eae-9ea4-1a55fb45746b", Name: "Brooke", Gender: "female",
+		Accent: "American"},
+	{Number: 706, Languages: "en", Code: "f9836c6e-a0bd-460e-9d3c-f7299fa60f94", Name: "Caroline", Gender: "female",
+		Accent: "American"},
 }

@@ -26,7 +26,8 @@ const languages = "en es fr de it pt nl pl sv da no fi cs sk hu ro bg hr sr sl e
 var voices = []ai.Voice{
 	{Number: 501, Languages: "en", Code: "aura-2-thalia-en", Name: "Thalia", Gender: "female", Accent: "American"},
 	{Number: 502, Languages: "en", Code: "aura-2-apollo-en", Name: "Apollo", Gender: "male", Accent: "American"},
-	{Number: 503, Languages: "en", Code: "aura-2-andromeda-en", Name: "Andromeda", Gender: "female", Accent: "American"},
+	{Number: 503, Languages: "en", Code: "aura-2-andromeda-en", Name: "Andromeda", Gender: "female",
+		Accent: "American"},
 	{Number: 504, Languages: "en", Code: "aura-2-arcas-en", Name: "Arcas", Gender: "male", Accent: "American"},
 	{Number: 505, Languages: "en", Code: "aura-2-helena-en", Name: "Helena", Gender: "female", Accent: "American"},
 	{Number: 506, Languages: "en", Code: "aura-2-aries-en", Name: "Aries", Gender: "male", Accent: "American"},

@@ -13,8 +13,9 @@ const Code = "elevenlabs"
 func Declare() *ai.Vendor {
 	provider, never := parley.Provider{ID: 5, Code: Code, Name: "ElevenLabs"}, func() bool { return false }
 	return &ai.Vendor{
-		Code:      Code,
-		Speakers:  []ai.Speaker{{Provider: provider, Rank: 10, Tunable: parley.Tunable{Stability: true, Similarity: true}, Voices: voices, Configured: never}},
+		Code: Code,
+		Speakers: []ai.Speaker{{Provider: provider, Rank: 10,
+			Tunable: parley.Tunable{Stability: true, Similarity: true}, Voices: voices, Configured: never}},
 		Listeners: []ai.Listener{{Provider: provider, Rank: 20, Languages: scribe, Configured: never}},
 	}
 }
@@ -27,18 +28,32 @@ const (
 
 // voices are the premade ones, which every account has. Numbers from 401.
 var voices = []ai.Voice{
-	{Number: 401, Languages: flash, Code: "EXAVITQu4vr4xnSDxMaL", Name: "Sarah", Gender: "female", Accent: "American", Age: "young"},
-	{Number: 402, Languages: flash, Code: "JBFqnCBsd6RMkjVDRZzb", Name: "George", Gender: "male", Accent: "British", Age: "middle-aged"},
-	{Number: 403, Languages: flash, Code: "FGY2WhTYpPnrIDTdsKH5", Name: "Laura", Gender: "female", Accent: "American", Age: "young"},
-	{Number: 404, Languages: flash, Code: "IKne3meq5aSn9XLyUdCD", Name: "Charlie", Gender: "male", Accent: "Australian", Age: "young"},
-	{Number: 405, Languages: flash, Code: "Xb7hH8MSUJpSbSDYk0k2", Name: "Alice", Gender: "female", Accent: "British", Age: "middle-aged"},
-	{Number: 406, Languages: flash, Code: "CwhRBWXzGAHq8TQ4Fs17", Name: "Roger", Gender: "male", Accent: "American", Age: "middle-aged"},
-	{Number: 407, Languages: flash, Code: "XrExE9yKIg1WjnnlVkGX", Name: "Matilda", Gender: "female", Accent: "American", Age: "middle-aged"},
-	{Number: 408, Languages: flash, Code: "cjVigY5qzO86Huf0OWal", Name: "Eric", Gender: "male", Accent: "American", Age: "middle-aged"},
-	{Number: 409, Languages: flash, Code: "cgSgspJ2msm6clMCkdW9", Name: "Jessica", Gender: "female", Accent: "American", Age: "young"},
-	{Number: 410, Languages: flash, Code: "nPczCjzI2devNBz1zQrb", Name: "Brian", Gender: "male", Accent: "American", Age: "middle-aged"},
-	{Number: 411, Languages: flash, Code: "pFZP5JQG7iQjIQuC4Bku", Name: "Lily", Gender: "female", Accent: "British", Age: "middle-aged"},
-	{Number: 412, Languages: flash, Code: "onwK4e9ZLuTAKqWW03F9", Name: "Daniel", Gender: "male", Accent: "British", Age: "middle-aged"},
-	{Number: 413, Languages: flash, Code: "iP95p4xoKVk53GoZ742B", Name: "Chris", Gender: "male", Accent: "American", Age: "middle-aged"},
-	{Number: 414, Languages: flash, Code: "pqHfZKP75CvOlQylNhV4", Name: "Bill", Gender: "male", Accent: "American", Age: "old"},
+	{Number: 401, Languages: flash, Code: "EXAVITQu4vr4xnSDxMaL", Name: "Sarah", Gender: "female",
+		Accent: "American", Age: "young"},
+	{Number: 402, Languages: flash, Code: "JBFqnCBsd6RMkjVDRZzb", Name: "George", Gender: "male", Accent: "British",
+		Age: "middle-aged"},
+	{Number: 403, Languages: flash, Code: "FGY2WhTYpPnrIDTdsKH5", Name: "Laura", Gender: "female",
+		Accent: "American", Age: "young"},
+	{Number: 404, Languages: flash, Code: "IKne3meq5aSn9XLyUdCD", Name: "Charlie", Gender: "male",
+		Accent: "Australian", Age: "young"},
+	{Number: 405, Languages: flash, Code: "Xb7hH8MSUJpSbSDYk0k2", Name: "Alice", Gender: "female",
+		Accent: "British", Age: "middle-aged"},
+	{Number: 406, Languages: flash, Code: "CwhRBWXzGAHq8TQ4Fs17", Name: "Roger", Gender: "male", Accent: "American",
+		Age: "middle-aged"},
+	{Number: 407, Languages: flash, Code: "XrExE9yKIg1WjnnlVkGX", Name: "Matilda", Gender: "female",
+		Accent: "American", Age: "middle-aged"},
+	{Number: 408, Languages: flash, Code: "cjVigY5qzO86Huf0OWal", Name: "Eric", Gender: "male", Accent: "American",
+		Age: "middle-aged"},
+	{Number: 409, Languages: flash, Code: "cgSgspJ2msm6clMCkdW9", Name: "Jessica", Gender: "female",
+		Accent: "American", Age: "young"},
+	{Number: 410, Languages: flash, Code: "nPczCjzI2devNBz1zQrb", Name: "Brian", Gender: "male", Accent: "American",
+		Age: "middle-aged"},
+	{Number: 411, Languages: flash, Code: "pFZP5JQG7iQjIQuC4Bku", Name: "Lily", Gender: "female", Accent: "British",
+		Age: "middle-aged"},
+	{Number: 412, Languages: flash, Code: "onwK4e9ZLuTAKqWW03F9", Name: "Daniel", Gender: "male", Accent: "British",
+		Age: "middle-aged"},
+	{Number: 413, Languages: flash, Code: "iP95p4xoKVk53GoZ742B", Name: "Chris", Gender: "male", Accent: "American",
+		Age: "middle-aged"},
+	{Number: 414, Languages: flash, Code: "pqHfZKP75CvOlQylNhV4", Name: "Bill", Gender: "male", Accent: "American",
+		Age: "old"},
 }

@@ -16,10 +16,11 @@ var (
 	codePattern   = regexp.MustCompile(`\b[A-Za-z]{0,6}-?\d[A-Za-z0-9-]*\b`)
 	numberPattern = regexp.MustCompile(`[-+]?\d[\d,]*(?:\.\d+)?`)
 	thousands     = regexp.MustCompile(`^[-+]?\d{1,3}(?:,\d{3})+(?:\.\d+)?$`)
-	numberWords   = map[string]float64{"one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10, "eleven": 11, "twelve": 12, "dozen": 12}
-	noWords       = regexp.MustCompile(`(?i)\b(?:no|not|never|without|don't|doesn't|won't|can't|cannot|isn't|wasn't|false|off)\b`)
-	yesWords      = regexp.MustCompile(`(?i)\b(?:yes|yeah|yep|sure|true|on|with|of course|absolutely|definitely|please)\b`)
-	clause        = regexp.MustCompile(`[,;.!?](?:\s|$)|\n| (?:and|but|with|to|for|at|on|in|then|please|because)\s`)
+	numberWords   = map[string]float64{"one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7,
+		"eight": 8, "nine": 9, "ten": 10, "eleven": 11, "twelve": 12, "dozen": 12}
+	noWords  = regexp.MustCompile(`(?i)\b(?:no|not|never|without|don't|doesn't|won't|can't|cannot|isn't|wasn't|false|off)\b`)
+	yesWords = regexp.MustCompile(`(?i)\b(?:yes|yeah|yep|sure|true|on|with|of course|absolutely|definitely|please)\b`)
+	clause   = regexp.MustCompile(`[,;.!?](?:\s|$)|\n| (?:and|but|with|to|for|at|on|in|then|please|because)\s`)
 )
 
 // finder finds the arguments of one call. What was taken for one parameter is not taken for the next.
@@ -29,8 +30,8 @@ type finder struct {
 	used map[string]bool
 }
 
-// argument finds a parameter's value: as JSON in the message, after the parameter's name, or by its look; then in what the customer said
-// earlier. An optional one must be named, or look like nothing else.
+// argument finds a parameter's value: as JSON in the message, after the parameter's name, or by its look; then in
+// what the customer said earlier. An optional one must be named, or look like nothing else.
 func (f *finder) argument(name string, p property, required bool, earlier []string) (any, bool) {
 	if v, ok := given(f.said, name); ok {
 		return convert(v, p)
@@ -90,7 +91,8 @@ func (f *finder) named(text, name string, p property) (any, bool) {
 	if len(words) == 0 || p.is("boolean") {
 		return nil, false
 	}
-	at := regexp.MustCompile(`(?i)\b` + strings.Join(words, `[ _-]?`) + `\b(?:\s*(?:is|are|was|of|to|=|:|#|no\.?|number)\b?)*[\s:=#]*`).FindStringIndex(text)
+	at := regexp.MustCompile(`(?i)\b` + strings.Join(words, `[ _-]?`) +
+		`\b(?:\s*(?:is|are|was|of|to|=|:|#|no\.?|number)\b?)*[\s:=#]*`).FindStringIndex(text)
 	if at == nil {
 		return nil, false
 	}
@@ -206,7 +208,8 @@ func (f *finder) typed(text, name string, p property, required bool) (any, bool)
 			return nil, false
 		}
 	}
-	for _, w := range []string{"question", "query", "messag", "message", "text", "note", "reason", "request", "comment"} {
+	for _, w := range []string{"question", "query", "messag", "message", "text", "note", "reason", "request",
+		"comment"} {
 		if stemSet(spoken(name))[stem(w)] {
 			return strings.TrimSpace(text), true
 		}

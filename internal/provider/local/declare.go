@@ -20,8 +20,8 @@ type Programs struct {
 	Sphinx SphinxConfig
 }
 
-// Declare declares what is always there: the responder that is no language model, and the programs for speech, which are listed wherever we
-// run. The doctor says whether they are installed.
+// Declare declares what is always there: the responder that is no language model, and the programs for speech, which
+// are listed wherever we run. The doctor says whether they are installed.
 func Declare(p Programs) *ai.Vendor {
 	always := func() bool { return true }
 	return &ai.Vendor{
@@ -30,11 +30,14 @@ func Declare(p Programs) *ai.Vendor {
 			return []parley.Model{{Kind: parley.LLM, Code: ai.BuiltIn, Name: "Built-in (no language model)"}}
 		},
 		Speakers: []ai.Speaker{
-			{Provider: parley.Provider{ID: 1, Code: FliteCode, Name: "Local (Flite)"}, Rank: 50, Voices: flite, Configured: always, Install: "apt-get install flite"},
-			{Provider: parley.Provider{ID: 2, Code: ESpeakCode, Name: "Local (eSpeak NG)"}, Rank: 60, Voices: espeak, Named: named, Configured: always, Install: "apt-get install espeak-ng"},
+			{Provider: parley.Provider{ID: 1, Code: FliteCode, Name: "Local (Flite)"}, Rank: 50, Voices: flite,
+				Configured: always, Install: "apt-get install flite"},
+			{Provider: parley.Provider{ID: 2, Code: ESpeakCode, Name: "Local (eSpeak NG)"}, Rank: 60,
+				Voices: espeak, Named: named, Configured: always, Install: "apt-get install espeak-ng"},
 		},
 		Listeners: []ai.Listener{
-			{Provider: parley.Provider{ID: 3, Code: SphinxCode, Name: "Local (PocketSphinx)"}, Rank: 50, Languages: "en", Configured: always,
+			{Provider: parley.Provider{ID: 3, Code: SphinxCode, Name: "Local (PocketSphinx)"}, Rank: 50,
+				Languages: "en", Configured: always,
 				Foreign: "PocketSphinx, which listens, understands English alone. Choose another transcriber, or another language."},
 		},
 		Open:  p.open,
@@ -114,19 +117,22 @@ func (p Programs) check(ctx context.Context) []parley.Finding {
 func speaks(ctx context.Context, name, voice string, s ai.Synthesizer, find func() (string, error)) parley.Finding {
 	path, err := find()
 	if err != nil {
-		return parley.Finding{State: "note", What: name, Text: "not installed: its voices are silent. apt-get install " + name}
+		return parley.Finding{State: "note", What: name,
+			Text: "not installed: its voices are silent. apt-get install " + name}
 	}
 	began, first := time.Now(), time.Duration(0)
-	err = s.Speak(ctx, ai.Speech{Text: "Hello there.", Voice: voice, Language: "en", Rate: audio.Narrow}, func([]int16) error {
-		if first == 0 {
-			first = time.Since(began)
-		}
-		return nil
-	})
+	err = s.Speak(ctx, ai.Speech{Text: "Hello there.", Voice: voice, Language: "en", Rate: audio.Narrow},
+		func([]int16) error {
+			if first == 0 {
+				first = time.Since(began)
+			}
+			return nil
+		})
 	if err != nil {
 		return parley.Finding{State: "FAIL", What: name, Text: ai.TheVoice.Of(err).Error()}
 	}
-	return parley.Finding{State: "ok", What: name, Text: fmt.Sprintf("%s speaks after %d ms", path, first.Milliseconds())}
+	return parley.Finding{State: "ok", What: name, Text: fmt.Sprintf("%s speaks after %d ms", path,
+		first.Milliseconds())}
 }
 
 func (p Programs) listens(ctx context.Context) parley.Finding {
@@ -139,7 +145,9 @@ func (p Programs) listens(ctx context.Context) parley.Finding {
 		return found("note", "not there: nobody listens without a provider. %v", errors.Unwrap(err))
 	}
 	if err := sphinx.Check(ctx); err != nil {
-		return found("FAIL", "%v (it needs the packages pocketsphinx, pocketsphinx-en-us and python3)", errors.Unwrap(err))
+		return found("FAIL", "%v (it needs the packages pocketsphinx, pocketsphinx-en-us and python3)",
+			errors.Unwrap(err))
 	}
-	return found("ok", "understands English, some %d at once on %d cores", DecodersPerCore*runtime.NumCPU(), runtime.NumCPU())
+	return found("ok", "understands English, some %d at once on %d cores", DecodersPerCore*runtime.NumCPU(),
+		runtime.NumCPU())
 }

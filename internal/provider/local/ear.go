@@ -46,7 +46,8 @@ type utteranceEnd struct {
 
 func newSphinxEar(s *Sphinx, h ai.Hearing) *sphinxEar {
 	e := &sphinxEar{s: s, out: make(chan ai.Transcript, 8), done: make(chan struct{}), wake: make(chan struct{}, 1),
-		chunk: int(chunkTime * time.Duration(h.Rate) / time.Second), ring: make([]int16, int(ringTime*time.Duration(h.Rate)/time.Second)), ends: make([]utteranceEnd, 0, 16)}
+		chunk: int(chunkTime * time.Duration(h.Rate) / time.Second),
+		ring:  make([]int16, int(ringTime*time.Duration(h.Rate)/time.Second)), ends: make([]utteranceEnd, 0, 16)}
 	if h.Rate == audio.Narrow {
 		e.resample = audio.NewMirrorResampler()
 	}
@@ -95,7 +96,8 @@ func (e *sphinxEar) Close() {
 	<-e.done
 }
 
-// next copies the next chunk of the present utterance to dst; end is not nil when it is the last. Without either there is nothing yet.
+// next copies the next chunk of the present utterance to dst; end is not nil when it is the last. Without either
+// there is nothing yet.
 func (e *sphinxEar) next(dst []int16) (pcm []int16, end *utteranceEnd) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -78,7 +78,8 @@ func (t transcript) summary() any {
 	}
 }
 
-// evaluate says whether something is so: the goal by how the customer ended, anything else by the last thing they said about it.
+// evaluate says whether something is so: the goal by how the customer ended, anything else by the last thing they
+// said about it.
 func (t transcript) evaluate(name string, about map[string]bool) any {
 	for w := range strings.FieldsSeq(spoken(name)) {
 		if !goalName[w] {
@@ -101,7 +102,8 @@ func (t transcript) evaluate(name string, about map[string]bool) any {
 	return !noWords.MatchString(list[0]) && !badWord.MatchString(list[0])
 }
 
-// text finds a text by how it looks or by what the customer said of themselves; otherwise it is the sentence that is about it.
+// text finds a text by how it looks or by what the customer said of themselves; otherwise it is the sentence that is
+// about it.
 func (t transcript) text(name string, p property, about map[string]bool) any {
 	if re := look(name, p); re != nil {
 		for _, s := range t.customer {
@@ -126,7 +128,8 @@ func (t transcript) text(name string, p property, about map[string]bool) any {
 	return nil
 }
 
-// related are the sentences that share words with what is asked for: those that share most first, and of these the latest.
+// related are the sentences that share words with what is asked for: those that share most first, and of these the
+// latest.
 func related(list []string, about map[string]bool) []string {
 	most, out := 0, []string(nil)
 	for i := len(list) - 1; i >= 0; i-- {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// enough is the share of a question, weighted by how rare its words are, that an answer must cover to be trusted; less than little is no
-// answer at all.
+// enough is the share of a question, weighted by how rare its words are, that an answer must cover to be trusted;
+// less than little is no answer at all.
 const (
 	enough = 0.6
 	little = 0.3
@@ -33,8 +33,8 @@ var (
 	bold   = strings.NewReplacer("**", "", "__", "", "`", "")
 )
 
-// passages takes a prompt or a document apart into what can be said of it. A heading goes with what stands under it, a question with its
-// answer, and "You are ..." becomes "I am ...".
+// passages takes a prompt or a document apart into what can be said of it. A heading goes with what stands under it,
+// a question with its answer, and "You are ..." becomes "I am ...".
 func passages(text string) []passage {
 	var out []passage
 	add := func(say, about string) {
@@ -60,7 +60,8 @@ func passages(text string) []passage {
 			question = ""
 		default:
 			for _, s := range sentences(line) {
-				if isItem && heading != "" && !strings.Contains(s, ": ") && !orders.MatchString(heading) && len(strings.Fields(s)) < 8 {
+				if isItem && heading != "" && !strings.Contains(s, ": ") && !orders.MatchString(heading) &&
+					len(strings.Fields(s)) < 8 {
 					add(heading+": "+s, "")
 				} else {
 					add(s, heading)
@@ -100,8 +101,8 @@ func cutWord(s string, prefixes ...string) (string, bool) {
 	return "", false
 }
 
-// find answers a question with the passages that cover its words best: the best one, and others as far as they add words. cover is the
-// share of the question that the answer bears on.
+// find answers a question with the passages that cover its words best: the best one, and others as far as they add
+// words. cover is the share of the question that the answer bears on.
 func find(list []passage, question string) (answer string, cover float64) {
 	asked := stems(question)
 	weight := make(map[string]float64, len(asked))
@@ -133,7 +134,8 @@ func find(list []passage, question string) (answer string, cover float64) {
 					g += weight[w]
 				}
 			}
-			// Of two that say as much the shorter one is better, and one about the matter better than one about the assistant.
+			// Of two that say as much the shorter one is better, and one about the matter better than one about the
+			// assistant.
 			s := g / (1 + 0.02*float64(len(p.stems)))
 			if strings.HasPrefix(p.say, "I ") {
 				s *= 0.8

@@ -1,6 +1,7 @@
-// Package local is the model that is always there: a responder without a language model. It answers with the sentences of the prompt and
-// of given passages that bear on the question, remembers what the customer said of themselves in the conversation, calls a tool whose
-// words the message uses, and says what it is. The same request always gets the same reply.
+// Package local is the model that is always there: a responder without a language model. It answers with the
+// sentences of the prompt and of given passages that bear on the question, remembers what the customer said of
+// themselves in the conversation, calls a tool whose words the message uses, and says what it is. The same request
+// always gets the same reply.
 package local
 
 import (

@@ -36,7 +36,8 @@ func dialogue(t *testing.T, system string, tools []ai.Tool, lines ...string) ai.
 	var last ai.Reply
 	for _, line := range lines {
 		history = append(history, ai.Message{Role: ai.User, Text: line})
-		r, err := Model{}.Generate(t.Context(), ai.Request{System: system, Tools: tools, Messages: history}, func(ai.Delta) error { return nil })
+		r, err := Model{}.Generate(t.Context(), ai.Request{System: system, Tools: tools, Messages: history},
+			func(ai.Delta) error { return nil })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -97,15 +98,20 @@ func TestAnswers(t *testing.T) {
 
 func tool(name, description, properties string, required ...string) ai.Tool {
 	r, _ := json.Marshal(append([]string{}, required...))
-	return ai.Tool{Name: name, Description: description, Schema: json.RawMessage(fmt.Sprintf(`{"type":"object","properties":{%s},"required":%s}`, properties, r))}
+	return ai.Tool{Name: name, Description: description,
+		Schema: json.RawMessage(fmt.Sprintf(`{"type":"object","properties":{%s},"required":%s}`, properties, r))}
 }
 
 var office = []ai.Tool{
-	tool("get_weather", "Get the current weather of a city.", `"city":{"type":"string","description":"Name of the city"}`, "city"),
-	tool("book_appointment", "Book an appointment for the customer.", `"date":{"type":"string","description":"The day"},"email":{"type":"string","description":"Where the confirmation goes"},"people":{"type":"number","description":"How many come"},"urgent":{"type":"boolean","description":"Whether it can't wait"}`, "date", "email"),
-	tool("check_order", "Check the status of an order.", `"order_number":{"type":"number","description":"Number of the order"}`, "order_number"),
+	tool("get_weather", "Get the current weather of a city.",
+		`"city":{"type":"string","description":"Name of the city"}`, "city"),
+	tool("book_appointment", "Book an appointment for the customer.",
+		`"date":{"type":"string","description":"The day"},"email":{"type":"string","description":"Where the confirmation goes"},"people":{"type":"number","description":"How many come"},"urgent":{"type":"boolean","description":"Whether it can't wait"}`, "date", "email"),
+	tool("check_order", "Check the status of an order.",
+		`"order_number":{"type":"number","description":"Number of the order"}`, "order_number"),
 	tool("send_note", "Send a note to the team.", `"text":{"type":"string","description":"What to tell"}`, "text"),
-	tool("search_knowledgebase", "Search the knowledgebase.", `"query":{"type":"string","description":"What to search for"}`, "query"),
+	tool("search_knowledgebase", "Search the knowledgebase.",
+		`"query":{"type":"string","description":"What to search for"}`, "query"),
 }
 
 func TestCalls(t *testing.T) {
@@ -116,9 +122,12 @@ func TestCalls(t *testing.T) {
 		{"My order number is 88|Please check my order", `check_order {"order_number":88}`},
 		{"Please check my order|It is 4711", `check_order {"order_number":4711}`},
 		{"Please check my order", "Please tell me the order number."},
-		{"Book an appointment on 2026-03-04 for ana@example.com", `book_appointment {"date":"2026-03-04","email":"ana@example.com"}`},
-		{"My email is ana@example.com|I want to book an appointment next Tuesday, people: 3", `book_appointment {"date":"next Tuesday","email":"ana@example.com","people":3}`},
-		{"Book an urgent appointment tomorrow, bo@example.org", `book_appointment {"date":"tomorrow","email":"bo@example.org","urgent":true}`},
+		{"Book an appointment on 2026-03-04 for ana@example.com",
+			`book_appointment {"date":"2026-03-04","email":"ana@example.com"}`},
+		{"My email is ana@example.com|I want to book an appointment next Tuesday, people: 3",
+			`book_appointment {"date":"next Tuesday","email":"ana@example.com","people":3}`},
+		{"Book an urgent appointment tomorrow, bo@example.org",
+			`book_appointment {"date":"tomorrow","email":"bo@example.org","urgent":true}`},
 		{`Send the team a note: "Call me back"`, `send_note {"text":"Call me back"}`},
 		{`call check_order with {"order_number": 5}`, `check_order {"order_number":5}`},
 		{"Do you have gluten-free pizza?", `search_knowledgebase {"query":"Do you have gluten-free pizza?"}`},
@@ -138,11 +147,14 @@ func TestCalls(t *testing.T) {
 
 func TestResults(t *testing.T) {
 	for _, c := range []struct{ tool, asked, result, want string }{
-		{"check_order", "Where is my order?", `{"status":"in the oven","ready_at":"9:30"}`, "Here is what I found: ready at: 9:30; status: in the oven."},
+		{"check_order", "Where is my order?", `{"status":"in the oven","ready_at":"9:30"}`,
+			"Here is what I found: ready at: 9:30; status: in the oven."},
 		{"check_order", "Where is my order?", "Error: status 404", "that did not work: status 404."},
 		{"check_order", "Where is my order?", "", "That is done."},
 		{"check_order", "Where is my order?", "It left at nine", "Here is what I found: It left at nine."},
-		{"search_knowledgebase", "Is there gluten in the pizza?", `{"data":[{"text":"Our pizza is free of gluten. We open at ten.","document_name":"menu"}]}`, "Our pizza is free of gluten."},
+		{"search_knowledgebase", "Is there gluten in the pizza?",
+			`{"data":[{"text":"Our pizza is free of gluten. We open at ten.","document_name":"menu"}]}`,
+			"Our pizza is free of gluten."},
 		{"search_knowledgebase", "Is there gluten in the pizza?", `{"data":[]}`, "found nothing"},
 	} {
 		r, err := Model{}.Generate(t.Context(), ai.Request{System: bakery, Tools: office, Messages: []ai.Message{
@@ -194,7 +206,9 @@ func TestSentences(t *testing.T) {
 }
 
 func TestStems(t *testing.T) {
-	for _, group := range []string{"opens opening opened open", "orders ordered ordering order", "deliveries delivers delivery deliver", "bakes baked baking bake", "cancelled cancels cancelling", "costs price prices fee", "glass glass"} {
+	for _, group := range []string{"opens opening opened open", "orders ordered ordering order",
+		"deliveries delivers delivery deliver", "bakes baked baking bake", "cancelled cancels cancelling",
+		"costs price prices fee", "glass glass"} {
 		words := strings.Fields(group)
 		for _, w := range words {
 			if stem(w) != stem(words[0]) {
@@ -209,12 +223,17 @@ func FuzzRespond(f *testing.F) {
 	f.Add("# \n- \nQ: \nA:", "check \"\" {", "Error:", "")
 	f.Add("You are", "my is is", "[[[", "(")
 	f.Fuzz(func(t *testing.T, system, said, result, param string) {
-		p, _ := json.Marshal(map[string]any{"type": "object", "properties": map[string]any{param: map[string]any{"type": "string"}, "n": map[string]any{"type": "number"}}, "required": []string{param}})
+		p, _ := json.Marshal(map[string]any{"type": "object",
+			"properties": map[string]any{param: map[string]any{"type": "string"},
+				"n": map[string]any{"type": "number"}}, "required": []string{param}})
 		tools := append([]ai.Tool{{Name: param, Description: said, Schema: p}}, office...)
-		base := []ai.Message{{Role: ai.User, Text: result}, {Role: ai.Assistant, Text: system}, {Role: ai.User, Text: said}}
+		base := []ai.Message{{Role: ai.User, Text: result}, {Role: ai.Assistant, Text: system},
+			{Role: ai.User, Text: said}}
 		for _, req := range []ai.Request{
 			{System: system, Messages: base, Tools: tools},
-			{System: system, Messages: append(base, ai.Message{Role: ai.Assistant, Calls: []ai.ToolCall{{ID: "1", Name: param}}}, ai.Message{Role: ai.ToolRole, CallID: "1", Text: result}), Tools: tools},
+			{System: system, Messages: append(base,
+				ai.Message{Role: ai.Assistant, Calls: []ai.ToolCall{{ID: "1", Name: param}}},
+				ai.Message{Role: ai.ToolRole, CallID: "1", Text: result}), Tools: tools},
 			{System: system, Messages: base, Schema: &ai.Schema{Name: "x", JSON: p}},
 		} {
 			r, err := Model{}.Generate(t.Context(), req, func(ai.Delta) error { return nil })

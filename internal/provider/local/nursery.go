@@ -22,7 +22,8 @@ import (
 //go:embed sphinx.py
 var sphinxScript string
 
-// nursery is the process that has loaded the library, and forks decoders. It lives as long as it is wanted; when it dies, its decoders do.
+// nursery is the process that has loaded the library, and forks decoders. It lives as long as it is wanted; when it
+// dies, its decoders do.
 type nursery struct {
 	limits  limits
 	cmd     *exec.Cmd
@@ -77,7 +78,8 @@ func (n *nursery) run() {
 	case ready:
 		n.err = &ai.Error{Kind: ai.Interrupted, Err: fmt.Errorf("the recognizer's process ended: %v%s", err, n.said)}
 	case slow:
-		n.err = &ai.Error{Kind: ai.Stalled, Err: fmt.Errorf("pocketsphinx was not loaded within %v%s", n.limits.load, n.said)}
+		n.err = &ai.Error{Kind: ai.Stalled, Err: fmt.Errorf("pocketsphinx was not loaded within %v%s",
+			n.limits.load, n.said)}
 	default:
 		n.err = &ai.Error{Kind: ai.Config, Err: fmt.Errorf("pocketsphinx can't be loaded: %v%s", err, n.said)}
 	}
@@ -110,7 +112,8 @@ func (n *nursery) open() (*decoder, error) {
 	defer theirs.Close()
 	n.number++
 	_ = n.control.SetWriteDeadline(time.Now().Add(exitTime))
-	if _, _, err := n.control.WriteMsgUnix([]byte("open "+strconv.Itoa(n.number)), syscall.UnixRights(int(theirs.Fd())), nil); err != nil {
+	if _, _, err := n.control.WriteMsgUnix([]byte("open "+strconv.Itoa(n.number)),
+		syscall.UnixRights(int(theirs.Fd())), nil); err != nil {
 		ours.Close()
 		return nil, &ai.Error{Kind: ai.Unreachable, Err: fmt.Errorf("fork a recognizer: %w", err)}
 	}
@@ -150,7 +153,8 @@ func (d *decoder) hear(ctx context.Context, kind byte, pcm []int16) (string, err
 	case ctx.Err() != nil:
 		return "", context.Cause(ctx)
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return "", &ai.Error{Kind: ai.Stalled, Err: fmt.Errorf("the recognizer said nothing for %v", d.nursery.limits.decode)}
+		return "", &ai.Error{Kind: ai.Stalled, Err: fmt.Errorf("the recognizer said nothing for %v",
+			d.nursery.limits.decode)}
 	case err != nil:
 		return "", &ai.Error{Kind: ai.Interrupted, Err: fmt.Errorf("the recognizer has died: %w", err)}
 	}

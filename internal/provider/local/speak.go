@@ -23,8 +23,8 @@ const (
 	maxSound  = 10 * time.Minute // what comes of them at most
 	pieceTime = 100 * time.Millisecond
 	exitTime  = 2 * time.Second // a program that has closed its output ends within
-	// A voice of Flite's begins with a fifth of a second of silence, which whoever waits for an answer would hear as slowness. Of what comes
-	// before the first sample that is louder than quiet, this much is left: soft consonants.
+	// A voice of Flite's begins with a fifth of a second of silence, which whoever waits for an answer would hear as
+	// slowness. Of what comes before the first sample that is louder than quiet, this much is left: soft consonants.
 	quiet    = 400
 	leadTime = 40 * time.Millisecond
 )
@@ -32,8 +32,8 @@ const (
 // defaultStall is how long a program may print nothing.
 const defaultStall = 15 * time.Second
 
-// program is one that prints speech as WAV on its standard output, run once for each text: one that is killed can't have said more, and
-// with a few milliseconds to its first sample there is nothing that a pool would save.
+// program is one that prints speech as WAV on its standard output, run once for each text: one that is killed can't
+// have said more, and with a few milliseconds to its first sample there is nothing that a pool would save.
 type program struct {
 	name, pkg string        // of the file, and of Debian's package
 	path      string        // "": on the PATH
@@ -44,14 +44,17 @@ type program struct {
 func (p program) find() (string, error) {
 	path, err := exec.LookPath(cmp.Or(p.path, p.name))
 	if err != nil {
-		return "", &ai.Error{Kind: ai.Config, Err: fmt.Errorf("%s is not installed: apt-get install %s (%w)", p.name, p.pkg, err),
+		return "", &ai.Error{Kind: ai.Config, Err: fmt.Errorf("%s is not installed: apt-get install %s (%w)",
+			p.name, p.pkg, err),
 			Mend: fmt.Sprintf("The voice is made by %s, which is not installed on this server. Choose another voice, or ask its operator: apt-get install %s.", p.name, p.pkg)}
 	}
 	return path, nil
 }
 
-// speak runs the program and yields what it prints, at the rate that is asked for. The text goes to its standard input, or is among args.
-func (p program) speak(ctx context.Context, args []string, input string, rate audio.Rate, yield func([]int16) error) error {
+// speak runs the program and yields what it prints, at the rate that is asked for. The text goes to its standard
+// input, or is among args.
+func (p program) speak(ctx context.Context, args []string, input string, rate audio.Rate,
+	yield func([]int16) error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}

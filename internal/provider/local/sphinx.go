@@ -23,7 +23,8 @@ const SphinxCode = "pocketsphinx"
 // DefaultModel is where Debian's package pocketsphinx-en-us has its model.
 const DefaultModel = "/usr/share/pocketsphinx/model/en-us"
 
-// DecodersPerCore is how many live at once for each core: one is busy for a quarter to a half of the time that somebody speaks.
+// DecodersPerCore is how many live at once for each core: one is busy for a quarter to a half of the time that
+// somebody speaks.
 const DecodersPerCore = 4
 
 // failTime is after what time a process that could not be started is tried again.
@@ -48,10 +49,10 @@ type SphinxConfig struct {
 
 // Sphinx understands English with PocketSphinx. It implements ai.Recognizer; it knows no keywords.
 //
-// The library is C and is loaded by a process of its own: loaded into this one it would cost the server its being one static file, and a
-// crash would end all calls. That process runs a few lines of Python, which every Debian has, and forks: the model is in memory once (100
-// MB), a decoder adds some 25 MB. An ear has a decoder from its first utterance on and keeps it, with what it has learned of the line, until
-// another ear needs it more.
+// The library is C and is loaded by a process of its own: loaded into this one it would cost the server its being one
+// static file, and a crash would end all calls. That process runs a few lines of Python, which every Debian has, and
+// forks: the model is in memory once (100 MB), a decoder adds some 25 MB. An ear has a decoder from its first
+// utterance on and keeps it, with what it has learned of the line, until another ear needs it more.
 type Sphinx struct {
 	c      SphinxConfig
 	limits limits
@@ -119,7 +120,8 @@ func (s *Sphinx) Listen(ctx context.Context, h ai.Hearing) (ai.Ear, error) {
 		return nil, err
 	}
 	if h.Language != "en" {
-		return nil, &ai.Error{Kind: ai.Config, Err: fmt.Errorf("pocketsphinx understands English alone, not %q", h.Language),
+		return nil, &ai.Error{Kind: ai.Config, Err: fmt.Errorf("pocketsphinx understands English alone, not %q",
+			h.Language),
 			Mend: "PocketSphinx, which listens, understands English alone. Choose another transcriber, or another language."}
 	}
 	if h.Rate != audio.Narrow && h.Rate != audio.Wide {
@@ -165,8 +167,8 @@ func (s *Sphinx) start() (*nursery, error) {
 	return n, nil
 }
 
-// take gives an ear its decoder for an utterance: the one that it had, a new one, or one that another ear has no use for now. It waits
-// for a moment when there is none.
+// take gives an ear its decoder for an utterance: the one that it had, a new one, or one that another ear has no use
+// for now. It waits for a moment when there is none.
 func (s *Sphinx) take(ctx context.Context, e *sphinxEar) (*decoder, error) {
 	n, err := s.start()
 	if err != nil {
@@ -199,7 +201,8 @@ func (s *Sphinx) take(ctx context.Context, e *sphinxEar) (*decoder, error) {
 			case <-changed:
 				continue
 			case <-patience.C:
-				return nil, &ai.Error{Kind: ai.Overloaded, Err: fmt.Errorf("all %d recognizers are busy: use a provider, or a larger machine", s.c.Decoders)}
+				return nil, &ai.Error{Kind: ai.Overloaded,
+					Err: fmt.Errorf("all %d recognizers are busy: use a provider, or a larger machine", s.c.Decoders)}
 			case <-ctx.Done():
 				return nil, context.Cause(ctx)
 			}

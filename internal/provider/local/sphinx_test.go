@@ -24,7 +24,8 @@ func hearing(t testing.TB, c SphinxConfig) *Sphinx {
 	t.Cleanup(func() {
 		s.Close()
 		if n := s.nursery; n != nil {
-			until(t, "the recognizer's processes to be gone", func() bool { return len(processes(t, group, n.cmd.Process.Pid)) == 0 })
+			until(t, "the recognizer's processes to be gone",
+				func() bool { return len(processes(t, group, n.cmd.Process.Pid)) == 0 })
 		}
 	})
 	return s
@@ -117,12 +118,14 @@ func open(t testing.TB, s *Sphinx, rate audio.Rate) ai.Ear {
 	return e
 }
 
-// Of what the clearest voices say over a telephone, at most one word in five is misunderstood, and there are transcripts before the end.
+// Of what the clearest voices say over a telephone, at most one word in five is misunderstood, and there are
+// transcripts before the end.
 func TestSphinxUnderstands(t *testing.T) {
 	s := hearing(t, SphinxConfig{})
 	wrong, words, partials := 0, 0, 0
 	for voice, texts := range map[string][]string{
-		"rms":   {"Please tell me when the bakery opens in the morning.", "I want to cancel my appointment for tomorrow."},
+		"rms": {"Please tell me when the bakery opens in the morning.",
+			"I want to cancel my appointment for tomorrow."},
 		"kal16": {"I am calling about my order from last week.", "My name is John Miller and I live in Boston."},
 	} {
 		e := open(t, s, audio.Narrow)
@@ -213,7 +216,8 @@ func processes(t testing.TB, field, is int) (list []int) {
 	return list
 }
 
-// When there are fewer decoders than ears, those that are not hearing anything give theirs away; when all are busy, that is told.
+// When there are fewer decoders than ears, those that are not hearing anything give theirs away; when all are busy,
+// that is told.
 func TestSphinxBusy(t *testing.T) {
 	s := hearing(t, SphinxConfig{Decoders: 1})
 	s.limits.wait = 200 * time.Millisecond
@@ -226,7 +230,8 @@ func TestSphinxBusy(t *testing.T) {
 	}
 	a.Write(sound) // goes on speaking
 	until(t, "the decoder to be busy", func() bool { s.mu.Lock(); defer s.mu.Unlock(); return len(s.idle) == 0 })
-	if got, _ := utterance(t, b, sound); ai.KindOf(got.Err) != ai.Overloaded || !strings.Contains(got.Err.Error(), "busy") {
+	if got, _ := utterance(t, b, sound); ai.KindOf(got.Err) != ai.Overloaded ||
+		!strings.Contains(got.Err.Error(), "busy") {
 		t.Errorf("beside another: %+v", got)
 	}
 	a.End()
@@ -248,7 +253,8 @@ func TestSphinxBehind(t *testing.T) {
 	if got, _ := utterance(t, e, make([]int16, 11*8000)); ai.KindOf(got.Err) != ai.Overloaded {
 		t.Errorf("got %+v", got)
 	}
-	if got, _ := utterance(t, e, phone(t, "Yes please.", "rms", audio.Narrow)); got.Text != "yes please" || got.Err != nil {
+	if got, _ := utterance(t, e, phone(t, "Yes please.", "rms", audio.Narrow)); got.Text != "yes please" ||
+		got.Err != nil {
 		t.Errorf("afterwards %+v", got)
 	}
 }
@@ -270,9 +276,11 @@ func TestSphinxMissing(t *testing.T) {
 		kind ai.Kind
 		says string
 	}{
-		"no model":       {SphinxConfig{Model: "/nowhere"}, ai.Config, "apt-get install pocketsphinx pocketsphinx-en-us"},
-		"no Python":      {SphinxConfig{Python: "/nowhere/python3"}, ai.Config, "apt-get install python3"},
-		"no library":     {SphinxConfig{Python: script("echo no library, said Python >&2; exit 1")}, ai.Config, "no library, said Python"},
+		"no model": {SphinxConfig{Model: "/nowhere"}, ai.Config,
+			"apt-get install pocketsphinx pocketsphinx-en-us"},
+		"no Python": {SphinxConfig{Python: "/nowhere/python3"}, ai.Config, "apt-get install python3"},
+		"no library": {SphinxConfig{Python: script("echo no library, said Python >&2; exit 1")}, ai.Config,
+			"no library, said Python"},
 		"a broken model": {SphinxConfig{Model: empty}, ai.Config, "can't be loaded"},
 		"a slow start":   {SphinxConfig{Python: script("sleep 1000")}, ai.Stalled, "not loaded within"},
 	} {
@@ -354,7 +362,8 @@ func TestSphinxRing(t *testing.T) {
 	}
 }
 
-// BenchmarkSphinx measures how much of the time that somebody speaks a decoder takes, and what a customer waits for at the end.
+// BenchmarkSphinx measures how much of the time that somebody speaks a decoder takes, and what a customer waits for
+// at the end.
 func BenchmarkSphinx(b *testing.B) {
 	s := hearing(b, SphinxConfig{})
 	e := open(b, s, audio.Narrow)

@@ -181,15 +181,16 @@ func (t *talk) courtesy() string {
 // maxTold is how many bytes of a tool's result are told when no sentence of it stands out.
 const maxTold = 800
 
-// tell answers from the results of the tools that were called: from what a search found the sentences that bear on the question, of
-// anything else all of it.
+// tell answers from the results of the tools that were called: from what a search found the sentences that bear on
+// the question, of anything else all of it.
 func (t *talk) tell(tools []ai.Tool) string {
 	var out []string
 	for i, r := range t.results {
 		plain := readable(r)
 		switch {
 		case strings.HasPrefix(r, "Error:"):
-			out = append(out, "I am sorry, that did not work: "+ended(strings.TrimSpace(strings.TrimPrefix(r, "Error:"))))
+			out = append(out, "I am sorry, that did not work: "+
+				ended(strings.TrimSpace(strings.TrimPrefix(r, "Error:"))))
 		case i < len(t.called) && searches(toolNamed(tools, t.called[i].Name)):
 			if found, _ := find(passages(plain), t.said); found != "" {
 				out = append(out, found)
@@ -199,7 +200,8 @@ func (t *talk) tell(tools []ai.Tool) string {
 		case plain == "":
 			out = append(out, "That is done.")
 		default:
-			out = append(out, "Here is what I found: "+ended(short(strings.Join(strings.Fields(strings.ReplaceAll(plain, "\n", "; ")), " "), maxTold)))
+			out = append(out, "Here is what I found: "+
+				ended(short(strings.Join(strings.Fields(strings.ReplaceAll(plain, "\n", "; ")), " "), maxTold)))
 		}
 	}
 	return strings.Join(out, " ")

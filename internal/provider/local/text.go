@@ -15,7 +15,8 @@ some all get got know want like need give say show dont im id ive youre whats it
 var same = map[string]string{
 	"price": "cost", "fee": "cost", "much": "cost", "charge": "cost", "pric": "cost", "charg": "cost", "rate": "cost",
 	"hour": "open", "where": "address", "locat": "address", "located": "address", "mail": "email", "telephone": "phone",
-	"cancell": "cancel", "purchas": "buy", "ship": "deliver", "shipp": "deliver", "delivery": "deliver", "deliveri": "deliver",
+	"cancell": "cancel", "purchas": "buy", "ship": "deliver", "shipp": "deliver", "delivery": "deliver",
+	"deliveri": "deliver",
 }
 
 func set(words string) map[string]bool {
@@ -26,7 +27,8 @@ func set(words string) map[string]bool {
 	return m
 }
 
-// tokens are a text's words in lower case, without apostrophes; each sign of a script that doesn't part words is a word.
+// tokens are a text's words in lower case, without apostrophes; each sign of a script that doesn't part words is a
+// word.
 func tokens(text string) []string {
 	var out []string
 	var w strings.Builder

@@ -65,8 +65,9 @@ func newCall(name string, args map[string]any) *ai.ToolCall {
 	return &ai.ToolCall{ID: "call_1", Name: name, Arguments: string(text)}
 }
 
-// choose finds the tool that the message is about: one that it names, or that shares at least two words with it, one of them of the name, or all of a name that is one word.
-// Without all its required arguments there is no call; lacks then names what is missing of a tool that is clearly meant.
+// choose finds the tool that the message is about: one that it names, or that shares at least two words with it, one
+// of them of the name, or all of a name that is one word. Without all its required arguments there is no call; lacks
+// then names what is missing of a tool that is clearly meant.
 func (t *talk) choose(tools []ai.Tool) (call *ai.ToolCall, lacks string) {
 	said, also := t.said, t.earlier
 	if t.asked && len(t.earlier) > 0 {
@@ -115,7 +116,8 @@ func mentions(text, name string) bool {
 	return name != "" && strings.Contains(strings.ToLower(text), strings.ToLower(name)) && len(name) > 3
 }
 
-// matches counts the words that a message shares with a tool; 0 when they are too few. sure tells that the tool is clearly meant.
+// matches counts the words that a message shares with a tool; 0 when they are too few. sure tells that the tool is
+// clearly meant.
 func matches(tool ai.Tool, said string, have map[string]bool) (n int, sure bool) {
 	if mentions(said, tool.Name) {
 		return 1000, true

@@ -21,8 +21,9 @@ const (
 	ESpeakCode = "espeak"
 )
 
-// Flite speaks English with CMU Flite: the voices rms, slt, awb, kal16 and kal. The zero value finds the program on the PATH. While a text
-// is being said it stands in the machine's list of processes: the program reads and writes files in a way that pipes don't bear.
+// Flite speaks English with CMU Flite: the voices rms, slt, awb, kal16 and kal. The zero value finds the program on
+// the PATH. While a text is being said it stands in the machine's list of processes: the program reads and writes
+// files in a way that pipes don't bear.
 type Flite struct {
 	Path  string
 	Stall time.Duration // how long the program may print nothing; 0: 15 s
@@ -57,8 +58,8 @@ func (f Flite) Speak(ctx context.Context, s ai.Speech, yield func([]int16) error
 	return f.program().speak(ctx, append(args, "-o", "/dev/stdout", "-t", text), "", s.Rate, yield)
 }
 
-// ESpeak speaks many languages with eSpeak NG. A voice is the program's name of a language, with a variant: de, en-us+f3. The zero value
-// finds the program on the PATH.
+// ESpeak speaks many languages with eSpeak NG. A voice is the program's name of a language, with a variant: de,
+// en-us+f3. The zero value finds the program on the PATH.
 type ESpeak struct {
 	Path  string
 	Stall time.Duration // how long the program may print nothing; 0: 15 s
@@ -89,7 +90,8 @@ func (e ESpeak) Speak(ctx context.Context, s ai.Speech, yield func([]int16) erro
 	}
 	text = strings.ReplaceAll(text, "[[", "[ [") // phonemes would follow
 	pace := strconv.Itoa(int(wordsPerMinute*speed(s) + 0.5))
-	return e.program().speak(ctx, []string{"-b", "1", "-v", s.Voice, "-s", pace, "--stdin", "--stdout"}, text, s.Rate, yield)
+	return e.program().speak(ctx, []string{"-b", "1", "-v", s.Voice, "-s", pace, "--stdin", "--stdout"}, text,
+		s.Rate, yield)
 }
 
 // speed is within what can be understood.
@@ -100,14 +102,15 @@ func speed(s ai.Speech) float64 {
 	return min(max(s.Speed, 0.5), 2)
 }
 
-// sayable is a text as a program may have it: in one line, without what is not there to be said (eSpeak takes control characters as
-// commands).
+// sayable is a text as a program may have it: in one line, without what is not there to be said (eSpeak takes control
+// characters as commands).
 func sayable(ctx context.Context, text string) (string, error) {
 	if ctx.Err() != nil {
 		return "", context.Cause(ctx)
 	}
 	if n := utf8.RuneCountInString(text); n > maxText {
-		return "", &ai.Error{Kind: ai.TooLong, Err: fmt.Errorf("a text of %d characters, %d are said at once", n, maxText)}
+		return "", &ai.Error{Kind: ai.TooLong, Err: fmt.Errorf("a text of %d characters, %d are said at once", n,
+			maxText)}
 	}
 	text = strings.Map(func(r rune) rune {
 		if unicode.IsSpace(r) || unicode.IsControl(r) || unicode.Is(unicode.So, r) && r != '°' || r == utf8.RuneError {
@@ -124,10 +127,13 @@ func hasWord(text string) bool {
 }
 
 // foreign is what a program that knows English alone is told in place of signs beyond ASCII.
-var foreign = strings.NewReplacer("’", "'", "‘", "'", "“", `"`, "”", `"`, "„", `"`, "«", `"`, "»", `"`, "–", ", ", "—", ", ", "…", "... ", "€", " euros ", "£", " pounds ",
-	"¥", " yen ", "°", " degrees ", "×", " times ", "½", " one half ", "¼", " one quarter ", "ß", "ss", "æ", "ae", "Æ", "Ae", "ø", "o", "Ø", "O", "œ", "oe", "Œ", "Oe", "ł", "l", "Ł", "L", "đ", "d", "Đ", "D")
+var foreign = strings.NewReplacer("’", "'", "‘", "'", "“", `"`, "”", `"`, "„", `"`, "«", `"`, "»", `"`, "–", ", ",
+	"—", ", ", "…", "... ", "€", " euros ", "£", " pounds ",
+	"¥", " yen ", "°", " degrees ", "×", " times ", "½", " one half ", "¼", " one quarter ", "ß", "ss", "æ", "ae",
+	"Æ", "Ae", "ø", "o", "Ø", "O", "œ", "oe", "Œ", "Oe", "ł", "l", "Ł", "L", "đ", "d", "Đ", "D")
 
-// ascii writes a text for Flite, which takes bytes beyond ASCII for nothing: letters lose their accents, what is no Latin letter goes.
+// ascii writes a text for Flite, which takes bytes beyond ASCII for nothing: letters lose their accents, what is no
+// Latin letter goes.
 func ascii(text string) string {
 	text = norm.NFKD.String(foreign.Replace(text))
 	text = strings.Map(func(r rune) rune {

@@ -57,12 +57,14 @@ func TestVoices(t *testing.T) {
 		t.Errorf("%d voices sound as %d", len(fliteVoices), n)
 	}
 	for _, voice := range []string{"", "nobody", "-lv", "/tmp/x.flitevox"} {
-		if err := (Flite{}).Speak(t.Context(), ai.Speech{Text: "x", Voice: voice, Rate: 8000}, nil); ai.KindOf(err) != ai.Config {
+		if err := (Flite{}).Speak(t.Context(), ai.Speech{Text: "x", Voice: voice, Rate: 8000},
+			nil); ai.KindOf(err) != ai.Config {
 			t.Errorf("flite %q: %v", voice, err)
 		}
 	}
 	for _, voice := range []string{"", "-x", "../../x", "xx-nobody", "en us"} {
-		if err := (ESpeak{}).Speak(t.Context(), ai.Speech{Text: "x", Voice: voice, Rate: 8000}, nil); ai.KindOf(err) != ai.Config {
+		if err := (ESpeak{}).Speak(t.Context(), ai.Speech{Text: "x", Voice: voice, Rate: 8000},
+			nil); ai.KindOf(err) != ai.Config {
 			t.Errorf("espeak %q: %v", voice, err)
 		}
 	}
@@ -78,8 +80,9 @@ func said(t testing.TB, s ai.Synthesizer, what ai.Speech) (pcm []int16) {
 
 func TestASCII(t *testing.T) {
 	for text, want := range map[string]string{
-		"plain, text!": "plain, text!", "it’s “fine” — yes…": `it's "fine" , yes...`, "Zoë Łódź Straße Ærø": "Zoe Lodz Strasse Aero",
-		"4 €, £5": "4 euros , pounds 5", "你好": "", "ﬁne ½": "fine one half",
+		"plain, text!": "plain, text!", "it’s “fine” — yes…": `it's "fine" , yes...`,
+		"Zoë Łódź Straße Ærø": "Zoe Lodz Strasse Aero",
+		"4 €, £5":             "4 euros , pounds 5", "你好": "", "ﬁne ½": "fine one half",
 	} {
 		if got := ascii(text); got != want {
 			t.Errorf("%q: got %q, want %q", text, got, want)
@@ -136,7 +139,8 @@ func TestBrokenPrograms(t *testing.T) {
 		{"hangs", "sleep 1000", ai.Stalled, false, ""},
 		{"hangs in the middle", head(8000, 1, 0) + sound + "sleep 1000", ai.Stalled, true, ""},
 		{"never ends", head(8000, 1, 0) + "exec cat /dev/zero", ai.Malformed, false, "10m"},
-		{"closes its output and hangs", head(8000, 1, 8000) + sound + "exec >&- ; sleep 1000", ai.Interrupted, true, ""},
+		{"closes its output and hangs", head(8000, 1, 8000) + sound + "exec >&- ; sleep 1000", ai.Interrupted, true,
+			""},
 	} {
 		n := 0
 		err := fake(t, c.script).Speak(t.Context(), hello, func(p []int16) error { n += len(p); return nil })
@@ -145,7 +149,8 @@ func TestBrokenPrograms(t *testing.T) {
 		}
 	}
 	gone := Flite{Path: filepath.Join(t.TempDir(), "gone")}
-	if err := gone.Speak(t.Context(), hello, nil); ai.KindOf(err) != ai.Config || !strings.Contains(err.Error(), "apt-get install flite") {
+	if err := gone.Speak(t.Context(), hello, nil); ai.KindOf(err) != ai.Config ||
+		!strings.Contains(err.Error(), "apt-get install flite") {
 		t.Errorf("not installed: %v", err)
 	}
 	long := hello
@@ -159,7 +164,8 @@ func TestBrokenPrograms(t *testing.T) {
 func TestProgramsEnd(t *testing.T) {
 	t.Setenv("PARLEY_SECRET_KEY", "s3cret")
 	dir := t.TempDir()
-	f := fake(t, `env > `+dir+`/env; trap '' TERM INT HUP; sleep 1000 & echo $! > `+dir+`/child.new; mv `+dir+`/child.new `+dir+`/child; wait`)
+	f := fake(t, `env > `+dir+`/env; trap '' TERM INT HUP; sleep 1000 & echo $! > `+dir+`/child.new; mv `+dir+
+		`/child.new `+dir+`/child; wait`)
 	f.Stall = time.Minute
 	cause := errors.New("hung up")
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -176,7 +182,8 @@ func TestProgramsEnd(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	until(t, "the program's child to be gone", func() bool { return dead(child) })
-	if env, err := os.ReadFile(dir + "/env"); err != nil || bytes.Contains(env, []byte("s3cret")) || !bytes.Contains(env, []byte("PATH=")) {
+	if env, err := os.ReadFile(dir + "/env"); err != nil || bytes.Contains(env, []byte("s3cret")) ||
+		!bytes.Contains(env, []byte("PATH=")) {
 		t.Errorf("its environment: %s, %v", env, err)
 	}
 }
@@ -207,7 +214,8 @@ func FuzzText(f *testing.F) {
 		f.Add(text)
 	}
 	dir := f.TempDir()
-	script := "#!/bin/sh\nprintf '%s\\n' \"$#\" \"$@\" > " + dir + "/args\nprintf '" + quoted(audio.AppendWAVHeader(nil, 8000, 1, 0)) + "\\001\\001'\n"
+	script := "#!/bin/sh\nprintf '%s\\n' \"$#\" \"$@\" > " + dir + "/args\nprintf '" +
+		quoted(audio.AppendWAVHeader(nil, 8000, 1, 0)) + "\\001\\001'\n"
 	if err := os.WriteFile(dir+"/fake", []byte(script), 0o755); err != nil {
 		f.Fatal(err)
 	}
@@ -215,7 +223,8 @@ func FuzzText(f *testing.F) {
 		_ = os.Remove(dir + "/args")
 		what := hello
 		what.Text = text
-		if err := (Flite{Path: dir + "/fake"}).Speak(t.Context(), what, func([]int16) error { return nil }); err != nil && ai.KindOf(err) != ai.TooLong {
+		if err := (Flite{Path: dir + "/fake"}).Speak(t.Context(), what,
+			func([]int16) error { return nil }); err != nil && ai.KindOf(err) != ai.TooLong {
 			t.Fatal(err)
 		}
 		raw, err := os.ReadFile(dir + "/args")
@@ -223,7 +232,8 @@ func FuzzText(f *testing.F) {
 			return // nothing to say
 		}
 		lines := strings.Split(strings.TrimSuffix(string(raw), "\n"), "\n")
-		if want := []string{"6", "-voice", "rms", "-o", "/dev/stdout", "-t"}; len(lines) != 7 || !slices.Equal(lines[:6], want) || !hasWord(lines[6]) {
+		if want := []string{"6", "-voice", "rms", "-o", "/dev/stdout", "-t"}; len(lines) != 7 ||
+			!slices.Equal(lines[:6], want) || !hasWord(lines[6]) {
 			t.Errorf("%q is run as %q", text, lines)
 		}
 	})
@@ -239,7 +249,8 @@ func BenchmarkFirstSample(b *testing.B) {
 		for _, text := range []string{"Yes.", "Thank you for calling the bakery, how can I help you today?"} {
 			b.Run(fmt.Sprintf("%s/%d", name, len(text)), func(b *testing.B) {
 				for b.Loop() {
-					_ = c.s.Speak(b.Context(), ai.Speech{Text: text, Voice: c.voice, Rate: audio.Narrow}, func([]int16) error { return errors.New("enough") })
+					_ = c.s.Speak(b.Context(), ai.Speech{Text: text, Voice: c.voice, Rate: audio.Narrow},
+						func([]int16) error { return errors.New("enough") })
 				}
 			})
 		}

@@ -12,9 +12,11 @@ import (
 	"parley/internal/ai"
 )
 
-// ask makes a request by hand, where the SDK has nothing to add, and passes its answer to take. sound is how many bytes of sound may come,
-// 0 when the answer is text; begun says whether take has given anything of it away already. The error is an *ai.Error, or what ended it from our side.
-func (c *Client) ask(ctx context.Context, req *http.Request, sound int, take func(res *http.Response) error, begun func() bool) error {
+// ask makes a request by hand, where the SDK has nothing to add, and passes its answer to take. sound is how many
+// bytes of sound may come, 0 when the answer is text; begun says whether take has given anything of it away already.
+// The error is an *ai.Error, or what ended it from our side.
+func (c *Client) ask(ctx context.Context, req *http.Request, sound int, take func(res *http.Response) error,
+	begun func() bool) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	if ctx.Err() != nil {
@@ -58,7 +60,8 @@ func (c *Client) ask(ctx context.Context, req *http.Request, sound int, take fun
 // refusal is the error of a yield, which ends a request.
 type refusal struct{ error }
 
-// again makes attempts until one succeeds, or another can't go better; begun says whether a part of the answer has been given away.
+// again makes attempts until one succeeds, or another can't go better; begun says whether a part of the answer has
+// been given away.
 func again(ctx context.Context, what, model string, begun func() bool, attempt func() error) error {
 	for n := 1; ; n++ {
 		err := attempt()

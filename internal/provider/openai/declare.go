@@ -31,7 +31,8 @@ func Declare(s *Settings) *ai.Vendor {
 		Settings: s,
 		Models:   s.models,
 		Speakers: []ai.Speaker{{Provider: provider, Rank: 40, Voices: voices,
-			Configured: func() bool { return s.configured() && s.TTSModel != "" }, Model: func() string { return s.TTSModel }}},
+			Configured: func() bool { return s.configured() && s.TTSModel != "" },
+			Model:      func() string { return s.TTSModel }}},
 		Listeners: []ai.Listener{{Provider: provider, Rank: 30, Languages: languages,
 			Configured: func() bool { return s.configured() && s.STTModel != "" }}},
 		Realtime: &ai.Realtime{Voices: realtime, Alike: Code,
@@ -94,7 +95,8 @@ func (s *Settings) models() (list []parley.Model) {
 		list = append(list, parley.Model{Kind: parley.LLM, Code: code, Name: code})
 	}
 	if code := s.RealtimeModel; s.configured() && code != "" {
-		list = append(list, parley.Model{Kind: parley.Multimodal, Code: code, Name: code}, parley.Model{Kind: parley.Dualplex, Code: code, Name: code})
+		list = append(list, parley.Model{Kind: parley.Multimodal, Code: code, Name: code},
+			parley.Model{Kind: parley.Dualplex, Code: code, Name: code})
 	}
 	return list
 }
@@ -110,7 +112,8 @@ func (s *Settings) open() (*ai.Opened, error) {
 				if s.EmbeddingModel == "" {
 					return nil, nil
 				}
-				return nil, &ai.Error{Kind: ai.Config, Err: fmt.Errorf("embedding model %q is not configured", s.EmbeddingModel)}
+				return nil, &ai.Error{Kind: ai.Config,
+					Err: fmt.Errorf("embedding model %q is not configured", s.EmbeddingModel)}
 			},
 			Synthesizer: noSynthesizer,
 			Recognizer:  noRecognizer,

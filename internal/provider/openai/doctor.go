@@ -22,7 +22,8 @@ func (s *Settings) check(ctx context.Context) []parley.Finding {
 
 func (s *Settings) checkModels(ctx context.Context) []parley.Finding {
 	if !s.configured() {
-		return []parley.Finding{{State: "note", What: "language model", Text: "none: the built-in responder answers from the prompt and the knowledgebase. Set PARLEY_OPENAI_API_KEY, or PARLEY_OPENAI_BASE_URL and PARLEY_OPENAI_CHAT_MODEL for a server of your own"}}
+		return []parley.Finding{{State: "note", What: "language model",
+			Text: "none: the built-in responder answers from the prompt and the knowledgebase. Set PARLEY_OPENAI_API_KEY, or PARLEY_OPENAI_BASE_URL and PARLEY_OPENAI_CHAT_MODEL for a server of your own"}}
 	}
 	base := cmp.Or(s.BaseURL, DefaultBaseURL)
 	known, err := modelsOf(ctx, base, s.APIKey)
@@ -32,7 +33,8 @@ func (s *Settings) checkModels(ctx context.Context) []parley.Finding {
 	at := func(what string, models ...string) parley.Finding {
 		for _, m := range models {
 			if len(known) > 0 && !slices.Contains(known, m) {
-				return parley.Finding{State: "note", What: what, Text: fmt.Sprintf("%s does not list %s; it lists %s", base, m, short(known))}
+				return parley.Finding{State: "note", What: what,
+					Text: fmt.Sprintf("%s does not list %s; it lists %s", base, m, short(known))}
 			}
 		}
 		return parley.Finding{State: "ok", What: what, Text: base + " with " + strings.Join(models, ", ")}
@@ -41,12 +43,14 @@ func (s *Settings) checkModels(ctx context.Context) []parley.Finding {
 	if s.TTSModel != "" {
 		list = append(list, at("speech model", s.TTSModel))
 	} else {
-		list = append(list, parley.Finding{State: "note", What: "speech model", Text: "none: voices are those of flite and espeak-ng. Set PARLEY_OPENAI_TTS_MODEL, such as gpt-4o-mini-tts"})
+		list = append(list, parley.Finding{State: "note", What: "speech model",
+			Text: "none: voices are those of flite and espeak-ng. Set PARLEY_OPENAI_TTS_MODEL, such as gpt-4o-mini-tts"})
 	}
 	if s.STTModel != "" {
 		return append(list, at("transcription", s.STTModel))
 	}
-	return append(list, parley.Finding{State: "note", What: "transcription", Text: "none: pocketsphinx alone listens, to English. Set PARLEY_OPENAI_STT_MODEL, such as gpt-4o-mini-transcribe"})
+	return append(list, parley.Finding{State: "note", What: "transcription",
+		Text: "none: pocketsphinx alone listens, to English. Set PARLEY_OPENAI_STT_MODEL, such as gpt-4o-mini-transcribe"})
 }
 
 // short names a few of many.
@@ -110,7 +114,8 @@ func (s *Settings) checkEmbedder(ctx context.Context) parley.Finding {
 	}
 	v, err := e.Embed(ctx, []string{"doctor"})
 	if err != nil {
-		return found("FAIL", "%s: %v; documents can't be read as long as it fails", s.EmbeddingModel, ai.TheEmbedder.Of(err))
+		return found("FAIL", "%s: %v; documents can't be read as long as it fails", s.EmbeddingModel,
+			ai.TheEmbedder.Of(err))
 	}
 	return found("ok", "%s answers, with %d dimensions", s.EmbeddingModel, len(v[0]))
 }

@@ -12,20 +12,32 @@ import (
 func TestDoctor(t *testing.T) {
 	srv := aitest.NewServer(t)
 	srv.APIKey = "k3y"
-	good := Settings{BaseURL: srv.URL, APIKey: "k3y", ChatModel: []string{aitest.ModelName}, TTSModel: aitest.SpeechModel,
+	good := Settings{BaseURL: srv.URL, APIKey: "k3y", ChatModel: []string{aitest.ModelName},
+		TTSModel: aitest.SpeechModel,
 		STTModel: aitest.TranscriptionModel, EmbeddingModel: aitest.EmbeddingModel}
 	for name, c := range map[string]struct {
 		change func(*Settings)
 		want   []string // state, what, and a part of the text
 	}{
-		"all is well":         {func(*Settings) {}, []string{"ok|language model|test-model", "ok|speech model|test-tts", "ok|transcription|test-stt", "ok|embedding model|64 dimensions"}},
-		"a wrong key":         {func(s *Settings) { s.APIKey = "wr0ng" }, []string{"FAIL|language model|PARLEY_OPENAI_API_KEY", "FAIL|embedding model|401"}},
-		"nobody there":        {func(s *Settings) { s.BaseURL = "http://127.0.0.1:1/v1" }, []string{"FAIL|language model|can't be reached", "FAIL|embedding model|unreachable"}},
-		"other speech models": {func(s *Settings) { s.TTSModel, s.STTModel = "tts-9", "stt-9" }, []string{"ok|language model|", "note|speech model|does not list tts-9", "note|transcription|does not list stt-9", "ok|embedding model|"}},
-		"no speech models":    {func(s *Settings) { s.TTSModel, s.STTModel = "", "" }, []string{"ok|language model|", "note|speech model|PARLEY_OPENAI_TTS_MODEL", "note|transcription|PARLEY_OPENAI_STT_MODEL", "ok|embedding model|"}},
-		"another embedder":    {func(s *Settings) { s.EmbeddingModel = "other" }, []string{"ok|language model|", "ok|speech model|", "ok|transcription|", "FAIL|embedding model|404"}},
-		"no vendor":           {func(s *Settings) { *s = Settings{} }, []string{"note|language model|built-in", "note|embedding model|PARLEY_OPENAI_EMBEDDING_MODEL"}},
-		"an embedder alone":   {func(s *Settings) { *s = Settings{EmbeddingModel: "e"} }, []string{"note|language model|", "FAIL|embedding model|PARLEY_OPENAI_BASE_URL"}},
+		"all is well": {func(*Settings) {},
+			[]string{"ok|language model|test-model", "ok|speech model|test-tts", "ok|transcription|test-stt",
+				"ok|embedding model|64 dimensions"}},
+		"a wrong key": {func(s *Settings) { s.APIKey = "wr0ng" },
+			[]string{"FAIL|language model|PARLEY_OPENAI_API_KEY", "FAIL|embedding model|401"}},
+		"nobody there": {func(s *Settings) { s.BaseURL = "http://127.0.0.1:1/v1" },
+			[]string{"FAIL|language model|can't be reached", "FAIL|embedding model|unreachable"}},
+		"other speech models": {func(s *Settings) { s.TTSModel, s.STTModel = "tts-9", "stt-9" },
+			[]string{"ok|language model|", "note|speech model|does not list tts-9",
+				"note|transcription|does not list stt-9", "ok|embedding model|"}},
+		"no speech models": {func(s *Settings) { s.TTSModel, s.STTModel = "", "" },
+			[]string{"ok|language model|", "note|speech model|PARLEY_OPENAI_TTS_MODEL",
+				"note|transcription|PARLEY_OPENAI_STT_MODEL", "ok|embedding model|"}},
+		"another embedder": {func(s *Settings) { s.EmbeddingModel = "other" },
+			[]string{"ok|language model|", "ok|speech model|", "ok|transcription|", "FAIL|embedding model|404"}},
+		"no vendor": {func(s *Settings) { *s = Settings{} },
+			[]string{"note|language model|built-in", "note|embedding model|PARLEY_OPENAI_EMBEDDING_MODEL"}},
+		"an embedder alone": {func(s *Settings) { *s = Settings{EmbeddingModel: "e"} },
+			[]string{"note|language model|", "FAIL|embedding model|PARLEY_OPENAI_BASE_URL"}},
 	} {
 		s := good
 		c.change(&s)
@@ -41,7 +53,8 @@ func compare(t *testing.T, name string, got []parley.Finding, want []string) {
 	}
 	for i, f := range got {
 		w := strings.SplitN(want[i], "|", 3)
-		if f.State != w[0] || f.What != w[1] || !strings.Contains(f.Text, w[2]) || strings.Contains(f.Text, "k3y") || strings.Contains(f.Text, "wr0ng") {
+		if f.State != w[0] || f.What != w[1] || !strings.Contains(f.Text, w[2]) ||
+			strings.Contains(f.Text, "k3y") || strings.Contains(f.Text, "wr0ng") {
 			t.Errorf("%s: got %+v, want %q", name, f, want[i])
 		}
 	}

@@ -57,7 +57,8 @@ func (e *embedder) Embed(ctx context.Context, texts []string) ([][]float32, erro
 		if pause > maxRetryAfter {
 			return nil, err
 		}
-		slog.WarnContext(ctx, "embedding model asked again", "model", e.model, "attempt", attempt+1, "pause", pause, "error", err)
+		slog.WarnContext(ctx, "embedding model asked again", "model", e.model, "attempt", attempt+1, "pause", pause,
+			"error", err)
 		if !sleep(ctx, pause+rand.N(pause/2)) {
 			return nil, context.Cause(ctx)
 		}
@@ -74,8 +75,10 @@ func (e *embedder) attempt(ctx context.Context, texts []string) ([][]float32, er
 		}
 	}
 	var res *http.Response
-	got, err := e.client.embed.New(ctx, sdk.EmbeddingNewParams{Model: e.model, Input: sdk.EmbeddingNewParamsInputUnion{OfArrayOfStrings: short},
-		EncodingFormat: sdk.EmbeddingNewParamsEncodingFormatFloat}, option.WithResponseInto(&res), option.WithMiddleware(bounded))
+	got, err := e.client.embed.New(ctx, sdk.EmbeddingNewParams{Model: e.model,
+		Input:          sdk.EmbeddingNewParamsInputUnion{OfArrayOfStrings: short},
+		EncodingFormat: sdk.EmbeddingNewParamsEncodingFormatFloat}, option.WithResponseInto(&res),
+		option.WithMiddleware(bounded))
 	switch {
 	case errors.Is(context.Cause(ctx), errStalled):
 		return nil, &ai.Error{Kind: ai.Stalled, Err: fmt.Errorf("no vectors within %v", embedTime)}
@@ -88,7 +91,8 @@ func (e *embedder) attempt(ctx context.Context, texts []string) ([][]float32, er
 	}
 	out := make([][]float32, len(texts))
 	for _, d := range got.Data {
-		if d.Index < 0 || d.Index >= int64(len(out)) || out[d.Index] != nil || len(d.Embedding) == 0 || len(d.Embedding) != len(got.Data[0].Embedding) {
+		if d.Index < 0 || d.Index >= int64(len(out)) || out[d.Index] != nil || len(d.Embedding) == 0 ||
+			len(d.Embedding) != len(got.Data[0].Embedding) {
 			return nil, malformed("vector %d of %d, with %d dimensions", d.Index, len(texts), len(d.Embedding))
 		}
 		v := make([]float32, len(d.Embedding))

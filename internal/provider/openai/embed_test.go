@@ -14,7 +14,8 @@ import (
 	"parley/internal/provider/openai"
 )
 
-// vectorServer answers requests for vectors as OpenAI does: a text's vector is its length and its number, told in the opposite order.
+// vectorServer answers requests for vectors as OpenAI does: a text's vector is its length and its number, told in the
+// opposite order.
 func vectorServer(t *testing.T, behave func(n int64, w http.ResponseWriter) (done bool)) (ai.Embedder, *atomic.Int64) {
 	t.Helper()
 	asked := new(atomic.Int64)
@@ -37,7 +38,8 @@ func vectorServer(t *testing.T, behave func(n int64, w http.ResponseWriter) (don
 		}
 		var list []string
 		for i, text := range req.Input {
-			list = append([]string{fmt.Sprintf(`{"object":"embedding","index":%d,"embedding":[%d,%d]}`, i, len(text), i)}, list...)
+			list = append([]string{fmt.Sprintf(`{"object":"embedding","index":%d,"embedding":[%d,%d]}`, i,
+				len(text), i)}, list...)
 		}
 		w.Header().Set("Content-Type", "application/json")
 		fmt.Fprintf(w, `{"object":"list","model":"embedder","data":[%s],"usage":{"prompt_tokens":1,"total_tokens":1}}`, strings.Join(list, ","))
@@ -100,7 +102,8 @@ func TestEmbedFailures(t *testing.T) {
 		{"too few", answer(`{"data":[{"index":0,"embedding":[1]}]}`), ai.Malformed, 1},
 		{"one twice", answer(`{"data":[{"index":0,"embedding":[1]},{"index":0,"embedding":[1]}]}`), ai.Malformed, 1},
 		{"out of range", answer(`{"data":[{"index":0,"embedding":[1]},{"index":9,"embedding":[1]}]}`), ai.Malformed, 1},
-		{"of two lengths", answer(`{"data":[{"index":0,"embedding":[1]},{"index":1,"embedding":[1,2]}]}`), ai.Malformed, 1},
+		{"of two lengths", answer(`{"data":[{"index":0,"embedding":[1]},{"index":1,"embedding":[1,2]}]}`),
+			ai.Malformed, 1},
 		{"empty", answer(`{"data":[{"index":0,"embedding":[]},{"index":1,"embedding":[]}]}`), ai.Malformed, 1},
 		{"no JSON", answer(`<html>`), ai.Malformed, 1},
 	} {

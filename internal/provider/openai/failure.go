@@ -44,7 +44,8 @@ func failure(err error, res *http.Response, seen bool) error {
 	return &ai.Error{Kind: ai.Unreachable, Err: err}
 }
 
-// said is what OpenAI's error objects hold; other servers leave fields out, send numbers as code, or a plain text as error.
+// said is what OpenAI's error objects hold; other servers leave fields out, send numbers as code, or a plain text as
+// error.
 type said struct{ Message, Type, Param, Code string }
 
 func parse(body []byte) said {
@@ -89,11 +90,13 @@ func (s said) kind(status int) ai.Kind {
 	case status == http.StatusTooManyRequests || s.Code == "rate_limit_exceeded":
 		return ai.RateLimited
 	case s.Code == "context_length_exceeded" || status == http.StatusRequestEntityTooLarge ||
-		(status == 0 || status == http.StatusBadRequest) && has("context length", "context window", "maximum context", "too many tokens", "context size"):
+		(status == 0 || status == http.StatusBadRequest) &&
+			has("context length", "context window", "maximum context", "too many tokens", "context size"):
 		return ai.TooLong
 	case s.Code == "content_filter" || s.Code == "content_policy_violation" || s.Code == "moderation_blocked":
 		return ai.Refused
-	case status == 0 || status == http.StatusRequestTimeout || status == http.StatusConflict || status == http.StatusTooEarly || status >= 500:
+	case status == 0 || status == http.StatusRequestTimeout || status == http.StatusConflict ||
+		status == http.StatusTooEarly || status >= 500:
 		return ai.Overloaded
 	}
 	return ai.Config
@@ -103,7 +106,8 @@ func (s said) kind(status int) ai.Kind {
 func refused(res *http.Response) error {
 	body, _ := io.ReadAll(res.Body) // from memory
 	s := parse(body)
-	e := &ai.Error{Kind: s.kind(res.StatusCode), RetryAfter: retryAfter(res.Header), Err: fmt.Errorf("status %d: %s", res.StatusCode, s.Message)}
+	e := &ai.Error{Kind: s.kind(res.StatusCode), RetryAfter: retryAfter(res.Header),
+		Err: fmt.Errorf("status %d: %s", res.StatusCode, s.Message)}
 	if res.StatusCode == http.StatusBadRequest || res.StatusCode == http.StatusUnprocessableEntity {
 		e.Err = fmt.Errorf("status %d: %w", res.StatusCode, &badRequest{s.Param, s.Message})
 	}

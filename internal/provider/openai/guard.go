@@ -26,7 +26,8 @@ const (
 	drainTime = 100 * time.Millisecond
 )
 
-// guard watches one answer: how long it is silent and how much it is. It ends the request by cancelling it with a cause.
+// guard watches one answer: how long it is silent and how much it is. It ends the request by cancelling it with a
+// cause.
 type guard struct {
 	stall  time.Duration
 	cancel context.CancelCauseFunc
@@ -89,7 +90,8 @@ func (g *guard) count(p []byte) bool {
 	return g.total <= maxStream
 }
 
-// Close implements io.Closer. What follows the last event, a chunk of no bytes, is read so that the connection can be used again.
+// Close implements io.Closer. What follows the last event, a chunk of no bytes, is read so that the connection can be
+// used again.
 func (g *guard) Close() error {
 	if !g.ended {
 		t := time.AfterFunc(drainTime, func() { g.cancel(errDrained) })

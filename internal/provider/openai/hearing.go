@@ -22,8 +22,8 @@ const (
 	maxWaiting = 8
 )
 
-// Recognizer is one of the server's transcription models; whether there is such a one shows when it is asked. Each utterance is sent when it
-// is over, one after the other; there are no earlier transcripts than the model's answer.
+// Recognizer is one of the server's transcription models; whether there is such a one shows when it is asked. Each
+// utterance is sent when it is over, one after the other; there are no earlier transcripts than the model's answer.
 func (c *Client) Recognizer(model string) ai.Recognizer {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -49,7 +49,8 @@ func (r *recognizer) Listen(ctx context.Context, h ai.Hearing) (ai.Ear, error) {
 	if h.Rate != audio.Narrow && h.Rate != audio.Wide {
 		return nil, &ai.Error{Kind: ai.Config, Err: fmt.Errorf("hear at %d Hz: calls have 8000 or 16000", h.Rate)}
 	}
-	e := &ear{r: r, h: h, limit: int(maxUtterance/time.Second) * int(h.Rate), out: make(chan ai.Transcript), done: make(chan struct{})}
+	e := &ear{r: r, h: h, limit: int(maxUtterance/time.Second) * int(h.Rate), out: make(chan ai.Transcript),
+		done: make(chan struct{})}
 	e.ctx, e.cancel = context.WithCancel(ctx)
 	context.AfterFunc(e.ctx, e.shut)
 	return e, nil
@@ -133,7 +134,8 @@ func (e *ear) ask() {
 	for u, ok := e.next(); ok; u, ok = e.next() {
 		t := ai.Transcript{Utterance: u.number, Final: true}
 		if u.lost {
-			t.Err = &ai.Error{Kind: ai.Overloaded, Err: fmt.Errorf("%d utterances wait for their transcripts", maxWaiting)}
+			t.Err = &ai.Error{Kind: ai.Overloaded, Err: fmt.Errorf("%d utterances wait for their transcripts",
+				maxWaiting)}
 		} else {
 			partial := func(text string) error { return e.tell(ai.Transcript{Utterance: u.number, Text: text}) }
 			if t.Text, t.Err = e.r.transcribe(e.ctx, e.h, &u.sound, partial); t.Err != nil {

@@ -15,7 +15,8 @@ func TestNames(t *testing.T) {
 	s := aitest.NewServer(t)
 	m := client(t, s, 0)
 	seen := map[string]bool{}
-	for _, name := range []string{"plain", "with-dash", strings.Repeat("x", 64), strings.Repeat("x", 65), long + "a", long + "b", "look up", "look.up", "größe", "", "😀"} {
+	for _, name := range []string{"plain", "with-dash", strings.Repeat("x", 64), strings.Repeat("x", 65), long +
+		"a", long + "b", "look up", "look.up", "größe", "", "😀"} {
 		wire := names{}.wire(name)
 		if !regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`).MatchString(wire) || seen[wire] {
 			t.Errorf("%q goes out as %q", name, wire)

@@ -1,5 +1,6 @@
-// Package openai thinks, speaks and listens with OpenAI, or any server that speaks its protocol (Ollama, vLLM, LocalAI, ...): chat and
-// vectors through the official SDK, sound by hand, which the SDK would hold back or hold whole.
+// Package openai thinks, speaks and listens with OpenAI, or any server that speaks its protocol (Ollama, vLLM,
+// LocalAI, ...): chat and vectors through the official SDK, sound by hand, which the SDK would hold back or hold
+// whole.
 package openai
 
 import (
@@ -84,7 +85,8 @@ func open(c Config, transport http.RoundTripper) *Client {
 		option.WithMaxRetries(0), // ours know what has been said already
 	}
 	base := strings.TrimRight(cmp.Or(c.BaseURL, DefaultBaseURL), "/")
-	return &Client{base: base, key: c.APIKey, stall: cmp.Or(c.Stall, DefaultStall), http: hc, models: map[string]*model{}, hearers: map[string]*recognizer{},
+	return &Client{base: base, key: c.APIKey, stall: cmp.Or(c.Stall, DefaultStall), http: hc,
+		models: map[string]*model{}, hearers: map[string]*recognizer{},
 		chat: sdk.NewChatCompletionService(options...), embed: sdk.NewEmbeddingService(options...)}
 }
 
@@ -165,7 +167,8 @@ func (m *model) attempt(ctx context.Context, req ai.Request, r *reading) error {
 	defer guard.timer.Stop()
 
 	var res *http.Response
-	stream := m.client.chat.NewStreaming(ctx, m.params(req, names), option.WithResponseInto(&res), option.WithMiddleware(guard.middleware))
+	stream := m.client.chat.NewStreaming(ctx, m.params(req, names), option.WithResponseInto(&res),
+		option.WithMiddleware(guard.middleware))
 	defer stream.Close()
 	defer cancel(nil) // before Close, which otherwise reads to the end to keep the connection
 	for stream.Next() {

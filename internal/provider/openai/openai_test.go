@@ -68,7 +68,9 @@ func TestRequest(t *testing.T) {
 	req := ask("Hello ✓")
 	req.Temperature, req.MaxTokens = &temperature, 321
 	req.Tools = []ai.Tool{{Name: "odd name!", Description: "does"}}
-	req.Messages = append([]ai.Message{{Role: ai.Assistant, Text: "Hi", Calls: []ai.ToolCall{{ID: "a", Name: "odd name!", Arguments: "not json"}}}, {Role: ai.ToolRole, CallID: "a", Text: "12"}}, req.Messages...)
+	req.Messages = append([]ai.Message{{Role: ai.Assistant, Text: "Hi",
+		Calls: []ai.ToolCall{{ID: "a", Name: "odd name!", Arguments: "not json"}}},
+		{Role: ai.ToolRole, CallID: "a", Text: "12"}}, req.Messages...)
 	if _, err := m.Generate(t.Context(), req, ignore); err != nil {
 		t.Fatal(err)
 	}
@@ -76,10 +78,12 @@ func TestRequest(t *testing.T) {
 	if got.Header.Get("Authorization") != "" {
 		t.Errorf("no key is configured, yet %q was sent", got.Header.Get("Authorization"))
 	}
-	if !got.Stream || *got.Temperature != 0.25 || got.MaxTokens != 321 || got.System != "Be kind." || !strings.Contains(string(got.Body), `"include_usage":true`) {
+	if !got.Stream || *got.Temperature != 0.25 || got.MaxTokens != 321 || got.System != "Be kind." ||
+		!strings.Contains(string(got.Body), `"include_usage":true`) {
 		t.Errorf("got %s", got.Body)
 	}
-	if len(got.Messages) != 3 || got.Messages[0].Calls[0].Arguments != "{}" || got.Messages[0].Calls[0].Name != got.Tools[0].Name || got.Messages[2].Text != "Hello ✓" {
+	if len(got.Messages) != 3 || got.Messages[0].Calls[0].Arguments != "{}" ||
+		got.Messages[0].Calls[0].Name != got.Tools[0].Name || got.Messages[2].Text != "Hello ✓" {
 		t.Errorf("got %+v", got.Messages)
 	}
 }
@@ -87,14 +91,16 @@ func TestRequest(t *testing.T) {
 func TestToolCalls(t *testing.T) {
 	s := aitest.NewServer(t)
 	m := client(t, s, 0)
-	calls := []ai.ToolCall{{ID: "c1", Name: "weather", Arguments: `{"city":"Zürich"}`}, {ID: "c2", Name: "time", Arguments: `{}`}}
+	calls := []ai.ToolCall{{ID: "c1", Name: "weather", Arguments: `{"city":"Zürich"}`},
+		{ID: "c2", Name: "time", Arguments: `{}`}}
 	s.Script(aitest.Behaviour{Text: "Let me see. ", Calls: calls, Cut: 2},
 		aitest.Behaviour{Calls: calls, Finish: ai.Stop, NoUsage: true}, // Ollama says stop
 		aitest.Behaviour{Raw: sse(
 			`{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"x","function":{"name":"a","arguments":"{}"}}]}}]}`,
 			`{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"y","function":{"name":"b","arguments":"{}"}}]}}]}`,
 			`{"choices":[{"index":0,"delta":{"tool_calls":[{"index":1,"function":{"name":"c","arguments":"{}"}}]},"finish_reason":"tool_calls"}]}`)})
-	for i, want := range []string{"[{c1 weather {\"city\":\"Zürich\"}} {c2 time {}}]", "[{c1 weather {\"city\":\"Zürich\"}} {c2 time {}}]", "[{x a {}} {y b {}} {call_2 c {}}]"} {
+	for i, want := range []string{"[{c1 weather {\"city\":\"Zürich\"}} {c2 time {}}]",
+		"[{c1 weather {\"city\":\"Zürich\"}} {c2 time {}}]", "[{x a {}} {y b {}} {call_2 c {}}]"} {
 		r, err := m.Generate(t.Context(), ask("go"), ignore)
 		if err != nil || fmt.Sprint(r.Calls) != want || r.Finish != ai.ToolCalls {
 			t.Errorf("%d: got %+v, %v", i, r, err)
@@ -123,39 +129,48 @@ func TestFailures(t *testing.T) {
 		{"429 then well", []aitest.Behaviour{{Status: 429, RetryAfter: "0.01"}, ok}, "", 2, "Fine."},
 		{"429 three times", []aitest.Behaviour{{Status: 429}, {Status: 429}, {Status: 429}}, ai.RateLimited, 3, ""},
 		{"429 for a minute", []aitest.Behaviour{{Status: 429, RetryAfter: "60"}}, ai.RateLimited, 1, ""},
-		{"429 until a date", []aitest.Behaviour{{Status: 429, RetryAfter: time.Now().Add(time.Hour).UTC().Format(http.TimeFormat)}}, ai.RateLimited, 1, ""},
+		{"429 until a date", []aitest.Behaviour{{Status: 429,
+			RetryAfter: time.Now().Add(time.Hour).UTC().Format(http.TimeFormat)}}, ai.RateLimited, 1, ""},
 		{"no quota", []aitest.Behaviour{{Status: 429, Code: "insufficient_quota"}}, ai.Config, 1, ""},
 		{"500 then well", []aitest.Behaviour{{Status: 500}, {Status: 503}, ok}, "", 3, "Fine."},
-		{"502 of a proxy", []aitest.Behaviour{{Status: 502, Raw: "<html>Bad Gateway</html>"}, {Status: 502, Raw: "<html>"}, {Status: 502, Raw: "{\"error\":\"gone\"}"}}, ai.Overloaded, 3, ""},
+		{"502 of a proxy", []aitest.Behaviour{{Status: 502, Raw: "<html>Bad Gateway</html>"},
+			{Status: 502, Raw: "<html>"}, {Status: 502, Raw: "{\"error\":\"gone\"}"}}, ai.Overloaded, 3, ""},
 		{"400", []aitest.Behaviour{{Status: 400, Message: "bad"}}, ai.Config, 1, ""},
 		{"401", []aitest.Behaviour{{Status: 401, Code: "invalid_api_key"}}, ai.Config, 1, ""},
 		{"context", []aitest.Behaviour{{Status: 400, Code: "context_length_exceeded"}}, ai.TooLong, 1, ""},
-		{"context of vLLM", []aitest.Behaviour{{Status: 400, Message: "This model's maximum context length is 4096 tokens."}}, ai.TooLong, 1, ""},
+		{"context of vLLM", []aitest.Behaviour{{Status: 400,
+			Message: "This model's maximum context length is 4096 tokens."}}, ai.TooLong, 1, ""},
 		{"413", []aitest.Behaviour{{Status: 413}}, ai.TooLong, 1, ""},
 		{"content", []aitest.Behaviour{{Status: 400, Code: "content_filter"}}, ai.Refused, 1, ""},
 		{"reset before anything", []aitest.Behaviour{{Fault: aitest.Reset}, ok}, "", 2, "Fine."},
-		{"reset in the middle", []aitest.Behaviour{{Text: "a b c", Fault: aitest.Reset, After: 2}}, ai.Interrupted, 1, "a b "},
+		{"reset in the middle", []aitest.Behaviour{{Text: "a b c", Fault: aitest.Reset, After: 2}}, ai.Interrupted,
+			1, "a b "},
 		{"500 in a stream before anything", []aitest.Behaviour{{Fault: aitest.Failure}, ok}, "", 2, "Fine."},
-		{"500 in mid-stream", []aitest.Behaviour{{Text: "a b c", Fault: aitest.Failure, After: 1}}, ai.Interrupted, 1, "a "},
+		{"500 in mid-stream", []aitest.Behaviour{{Text: "a b c", Fault: aitest.Failure, After: 1}}, ai.Interrupted,
+			1, "a "},
 		{"cut off", []aitest.Behaviour{{Text: "a b c", Fault: aitest.Cutoff, After: 2}}, ai.Interrupted, 1, "a b "},
 		{"cut off at once", []aitest.Behaviour{{Text: "a b c", Fault: aitest.Cutoff}}, ai.Malformed, 1, ""},
 		{"garbage", []aitest.Behaviour{{Text: "a b c", Fault: aitest.Garbage, After: 1}}, ai.Malformed, 1, "a "},
 		{"garbage at once", []aitest.Behaviour{{Fault: aitest.Garbage}}, ai.Malformed, 1, ""},
 		{"endless", []aitest.Behaviour{{Text: "a b c", Fault: aitest.Endless, After: 1}}, ai.Malformed, 1, "a "},
 		{"no stream", []aitest.Behaviour{{Raw: `{"choices":[{"message":{"content":"whole"}}]}`}}, ai.Malformed, 1, ""},
-		{"call cut off, then well", []aitest.Behaviour{{Calls: []ai.ToolCall{{ID: "1", Name: "n", Arguments: `{"a":1}`}}, Fault: aitest.Reset, After: 2}, ok}, "", 2, "Fine."},
+		{"call cut off, then well", []aitest.Behaviour{
+			{Calls: []ai.ToolCall{{ID: "1", Name: "n", Arguments: `{"a":1}`}}, Fault: aitest.Reset, After: 2}, ok},
+			"", 2, "Fine."},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			s := aitest.NewServer(t)
 			s.Script(c.script...)
 			var text strings.Builder
-			r, err := client(t, s, 0).Generate(t.Context(), ask("x"), func(d ai.Delta) error { text.WriteString(d.Text); return nil })
+			r, err := client(t, s, 0).Generate(t.Context(), ask("x"),
+				func(d ai.Delta) error { text.WriteString(d.Text); return nil })
 			if ai.KindOf(err) != c.want || (err != nil) != (c.want != "") {
 				t.Errorf("got %v, want %q", err, c.want)
 			}
 			if s.Count() != c.asked || text.String() != c.text || r.Text != c.text {
-				t.Errorf("asked %d times (want %d), yielded %q, reply %q (want %q)", s.Count(), c.asked, text.String(), r.Text, c.text)
+				t.Errorf("asked %d times (want %d), yielded %q, reply %q (want %q)", s.Count(), c.asked,
+					text.String(), r.Text, c.text)
 			}
 		})
 	}
@@ -169,11 +184,13 @@ func TestWrongKeyAndModel(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	if _, err := c.Model(aitest.ModelName).Generate(t.Context(), ask("x"), ignore); ai.KindOf(err) != ai.Config || strings.Contains(err.Error(), "sk-wrong") {
+	if _, err := c.Model(aitest.ModelName).Generate(t.Context(), ask("x"), ignore); ai.KindOf(err) != ai.Config ||
+		strings.Contains(err.Error(), "sk-wrong") {
 		t.Errorf("wrong key: %v", err)
 	}
 	s.APIKey = ""
-	if _, err := c.Model("none").Generate(t.Context(), ask("x"), ignore); ai.KindOf(err) != ai.Config || !strings.Contains(err.Error(), "none") {
+	if _, err := c.Model("none").Generate(t.Context(), ask("x"), ignore); ai.KindOf(err) != ai.Config ||
+		!strings.Contains(err.Error(), "none") {
 		t.Errorf("wrong model: %v", err)
 	}
 }
@@ -198,7 +215,8 @@ func TestRefusedFields(t *testing.T) {
 	req := ask("x")
 	req.Temperature, req.MaxTokens, req.NoCalls = &zero, 9, true
 	req.Tools = []ai.Tool{{Name: "a"}}
-	req.Schema = &ai.Schema{Name: "s", JSON: json.RawMessage(`{"type":"object","properties":{"marker":{"type":"string"}},"required":["marker"],"additionalProperties":false}`)}
+	req.Schema = &ai.Schema{Name: "s", JSON: json.RawMessage(
+		`{"type":"object","properties":{"marker":{"type":"string"}},"required":["marker"],"additionalProperties":false}`)}
 	for i, want := range []int{6, 7} {
 		if _, err := m.Generate(t.Context(), req, ignore); err != nil {
 			t.Fatal(err)
@@ -354,7 +372,8 @@ func (p *pipe) RoundTrip(r *http.Request) (*http.Response, error) {
 		pw.Close()
 	}()
 	context.AfterFunc(r.Context(), func() { pr.CloseWithError(r.Context().Err()) })
-	return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: pr, Request: r}, nil
+	return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: pr,
+		Request: r}, nil
 }
 
 const word = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"word \"}}]}\n\n"
@@ -383,10 +402,16 @@ func TestStalls(t *testing.T) {
 	}{
 		{"headers", &pipe{after: []time.Duration{time.Hour}}, 0, ai.Stalled, "", 10 * time.Second},
 		{"first token", &pipe{write: func(w io.Writer) { write(w, time.Hour) }}, 0, ai.Stalled, "", 10 * time.Second},
-		{"in the middle", &pipe{write: func(w io.Writer) { write(w, word, 9*time.Second, word, time.Hour) }}, 0, ai.Stalled, "word word ", 19 * time.Second},
-		{"comments keep it alive", &pipe{write: func(w io.Writer) { write(w, 9*time.Second, ": wait\n\n", 9*time.Second, word, end) }}, 0, "", "word ", 18 * time.Second},
-		{"a slow reader is no stall", &pipe{write: func(w io.Writer) { write(w, word, word, end) }}, time.Minute, "", "word word ", 2 * time.Minute},
-		{"a connection that isn't ended holds nobody up", &pipe{write: func(w io.Writer) { write(w, word, end, time.Hour) }}, 0, "", "word ", drainTime},
+		{"in the middle", &pipe{write: func(w io.Writer) { write(w, word, 9*time.Second, word, time.Hour) }}, 0,
+			ai.Stalled, "word word ", 19 * time.Second},
+		{"comments keep it alive", &pipe{write: func(w io.Writer) {
+			write(w, 9*time.Second, ": wait\n\n",
+				9*time.Second, word, end)
+		}}, 0, "", "word ", 18 * time.Second},
+		{"a slow reader is no stall", &pipe{write: func(w io.Writer) { write(w, word, word, end) }}, time.Minute,
+			"", "word word ", 2 * time.Minute},
+		{"a connection that isn't ended holds nobody up",
+			&pipe{write: func(w io.Writer) { write(w, word, end, time.Hour) }}, 0, "", "word ", drainTime},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -418,7 +443,8 @@ func TestPauses(t *testing.T) {
 			var asked []time.Time
 			m := open(Config{BaseURL: "http://model.test/v1"}, roundTrip(func(r *http.Request) (*http.Response, error) {
 				asked = append(asked, time.Now())
-				return &http.Response{StatusCode: 429, Header: http.Header{"Retry-After": {c.retryAfter}}, Body: io.NopCloser(strings.NewReader("{}")), Request: r}, nil
+				return &http.Response{StatusCode: 429, Header: http.Header{"Retry-After": {c.retryAfter}},
+					Body: io.NopCloser(strings.NewReader("{}")), Request: r}, nil
 			})).Model("m")
 			_, err := m.Generate(t.Context(), ask("x"), ignore)
 			if e, ok := errors.AsType[*ai.Error](err); !ok || e.Kind != ai.RateLimited || !e.Retry() {
@@ -428,7 +454,8 @@ func TestPauses(t *testing.T) {
 			for i := range len(asked) - 1 {
 				pauses = append(pauses, asked[i+1].Sub(asked[i]))
 			}
-			if len(pauses) != 2 || pauses[0] < c.least[0] || pauses[1] < c.least[1] || slices.Max(pauses) > 2*c.least[1] {
+			if len(pauses) != 2 || pauses[0] < c.least[0] || pauses[1] < c.least[1] ||
+				slices.Max(pauses) > 2*c.least[1] {
 				t.Errorf("pauses %v", pauses)
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), firstPause/2)
@@ -452,7 +479,8 @@ func FuzzStream(f *testing.F) {
 	f.Add([]byte("data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":-1}]}}],\"usage\":{\"prompt_tokens\":1e99}}\n\n"))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		c := open(Config{BaseURL: "http://model.test/v1"}, roundTrip(func(r *http.Request) (*http.Response, error) {
-			return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: io.NopCloser(strings.NewReader(string(body))), Request: r}, nil
+			return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"text/event-stream"}},
+				Body: io.NopCloser(strings.NewReader(string(body))), Request: r}, nil
 		}))
 		m := c.Model("m").(*model)
 		var text strings.Builder

@@ -32,9 +32,10 @@ func (m *model) params(req ai.Request, names names) sdk.ChatCompletionNewParams 
 	}
 	system := req.System
 	if m.sends("response_format", req) {
-		p.ResponseFormat.OfJSONSchema = &shared.ResponseFormatJSONSchemaParam{JSONSchema: shared.ResponseFormatJSONSchemaJSONSchemaParam{
-			Name: req.Schema.Name, Strict: sdk.Bool(true), Schema: req.Schema.JSON,
-		}}
+		p.ResponseFormat.OfJSONSchema = &shared.ResponseFormatJSONSchemaParam{
+			JSONSchema: shared.ResponseFormatJSONSchemaJSONSchemaParam{
+				Name: req.Schema.Name, Strict: sdk.Bool(true), Schema: req.Schema.JSON,
+			}}
 	} else if req.Schema != nil {
 		system += "\n\nAnswer with one JSON object and nothing else: no words around it, no code fence. It follows this JSON Schema:\n" + string(req.Schema.JSON)
 	}
@@ -74,9 +75,11 @@ func message(m ai.Message, names names) sdk.ChatCompletionMessageParamUnion {
 		if !json.Valid([]byte(args)) {
 			args = "{}" // servers that parse it would refuse the whole conversation; the result tells what was wrong
 		}
-		out.ToolCalls = append(out.ToolCalls, sdk.ChatCompletionMessageToolCallUnionParam{OfFunction: &sdk.ChatCompletionMessageFunctionToolCallParam{
-			ID: c.ID, Function: sdk.ChatCompletionMessageFunctionToolCallFunctionParam{Name: names.wire(c.Name), Arguments: args},
-		}})
+		out.ToolCalls = append(out.ToolCalls, sdk.ChatCompletionMessageToolCallUnionParam{
+			OfFunction: &sdk.ChatCompletionMessageFunctionToolCallParam{
+				ID: c.ID, Function: sdk.ChatCompletionMessageFunctionToolCallFunctionParam{Name: names.wire(c.Name),
+					Arguments: args},
+			}})
 	}
 	return sdk.ChatCompletionMessageParamUnion{OfAssistant: &out}
 }
@@ -90,7 +93,8 @@ func parameters(schema json.RawMessage) shared.FunctionParameters {
 }
 
 // optional are the fields that a request can do without.
-var optional = []string{"response_format", "temperature", "stream_options", "tool_choice", "max_completion_tokens", "max_tokens"}
+var optional = []string{"response_format", "temperature", "stream_options", "tool_choice", "max_completion_tokens",
+	"max_tokens"}
 
 // sends says whether a request has an optional field. The lock is held.
 func (m *model) sends(field string, req ai.Request) bool {

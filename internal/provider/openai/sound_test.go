@@ -54,7 +54,8 @@ func TestSpeak(t *testing.T) {
 		wav = binary.LittleEndian.AppendUint16(wav, uint16(v))
 	}
 	for name, b := range map[string]aitest.Behaviour{
-		"whole": {}, "odd pieces": {Cut: 777}, "bare WAV": {Raw: string(wav), Type: "application/octet-stream"}, "WAV": {Raw: string(wav), Type: "audio/wav"},
+		"whole": {}, "odd pieces": {Cut: 777}, "bare WAV": {Raw: string(wav), Type: "application/octet-stream"},
+		"WAV": {Raw: string(wav), Type: "audio/wav"},
 	} {
 		s.ScriptSpeech(b)
 		got := said(t, speaker, alloy)
@@ -121,9 +122,11 @@ func TestSpeakFailures(t *testing.T) {
 		{"no quota", []aitest.Behaviour{{Status: 429, Code: "insufficient_quota"}}, ai.Config, 1, false},
 		{"refused", []aitest.Behaviour{{Status: 400, Code: "content_policy_violation"}}, ai.Refused, 1, false},
 		{"MP3", []aitest.Behaviour{{Raw: "ID3 something", Type: "audio/mpeg"}}, ai.Malformed, 1, false},
-		{"an error as JSON with 200", []aitest.Behaviour{{Raw: `{"error":"no"}`, Type: "application/json"}}, ai.Malformed, 1, false},
+		{"an error as JSON with 200", []aitest.Behaviour{{Raw: `{"error":"no"}`, Type: "application/json"}},
+			ai.Malformed, 1, false},
 		{"no sound", []aitest.Behaviour{{Raw: "\x00", Type: "audio/pcm"}}, ai.Malformed, 1, false},
-		{"broken WAV", []aitest.Behaviour{{Raw: "RIFF\x00\x00\x00\x00WAVEdata", Type: "audio/wav"}}, ai.Malformed, 1, false},
+		{"broken WAV", []aitest.Behaviour{{Raw: "RIFF\x00\x00\x00\x00WAVEdata", Type: "audio/wav"}}, ai.Malformed,
+			1, false},
 		{"reset before the first piece", []aitest.Behaviour{{Fault: aitest.Reset}}, "", 2, true},
 		{"reset in the middle", []aitest.Behaviour{{Fault: aitest.Reset, After: 2}}, ai.Interrupted, 1, true},
 		{"stalls before the first piece", []aitest.Behaviour{{Fault: aitest.Stall}}, ai.Stalled, 1, false},
@@ -133,7 +136,8 @@ func TestSpeakFailures(t *testing.T) {
 		client, s := sounding(t, 300*time.Millisecond)
 		s.ScriptSpeech(c.script...)
 		n := 0
-		err := client.Synthesizer(aitest.SpeechModel).Speak(t.Context(), alloy, func(p []int16) error { n += len(p); return nil })
+		err := client.Synthesizer(aitest.SpeechModel).Speak(t.Context(), alloy,
+			func(p []int16) error { n += len(p); return nil })
 		if ai.KindOf(err) != c.kind || len(s.Speeches()) != c.asked || (n > 0) != c.heard {
 			t.Errorf("%s: %v, asked %d times, %d samples", c.name, err, len(s.Speeches()), n)
 		}
@@ -145,7 +149,8 @@ func TestSpeakFailures(t *testing.T) {
 	}
 	long := alloy
 	long.Text = strings.Repeat("ü", 4097)
-	if err := client.Synthesizer(aitest.SpeechModel).Speak(t.Context(), long, nil); ai.KindOf(err) != ai.TooLong || len(s.Speeches()) != 1 {
+	if err := client.Synthesizer(aitest.SpeechModel).Speak(t.Context(), long, nil); ai.KindOf(err) != ai.TooLong ||
+		len(s.Speeches()) != 1 {
 		t.Errorf("a long text: %v", err)
 	}
 }
@@ -171,7 +176,8 @@ func TestRecognizerConforms(t *testing.T) {
 // ear opens an ear that is closed at the end.
 func ear(t *testing.T, c *openai.Client, keywords ...string) ai.Ear {
 	t.Helper()
-	e, err := c.Recognizer(aitest.TranscriptionModel).Listen(t.Context(), ai.Hearing{Language: "de", Rate: audio.Narrow, Keywords: keywords})
+	e, err := c.Recognizer(aitest.TranscriptionModel).Listen(t.Context(),
+		ai.Hearing{Language: "de", Rate: audio.Narrow, Keywords: keywords})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -225,7 +231,8 @@ func TestTranscribe(t *testing.T) {
 	for got := next(t, e); !got.Final; got = next(t, e) {
 	}
 	us := s.Utterances()
-	if len(us) != 2 || us[0].Prompt != "Zoë, Blue Door" || us[0].Language != "de" || len(us[0].PCM) != 8000 || len(us[1].PCM) != 60*16000 {
+	if len(us) != 2 || us[0].Prompt != "Zoë, Blue Door" || us[0].Language != "de" || len(us[0].PCM) != 8000 ||
+		len(us[1].PCM) != 60*16000 {
 		t.Errorf("asked %d times: %q, %d and %d samples", len(us), us[0].Prompt, len(us[0].PCM), len(us[1].PCM))
 	}
 	e.Write(tone(0.05)) // too short to be asked about
@@ -271,13 +278,18 @@ func TestTranscribeFailures(t *testing.T) {
 		{"no text", []aitest.Behaviour{{Raw: `{"txt":"x"}`, Type: "application/json"}}, ai.Malformed, "", 1},
 		{"an empty text", []aitest.Behaviour{{Raw: `{"text":""}`, Type: "application/json"}}, "", "", 1},
 		{"stalls", []aitest.Behaviour{{Text: "a b c", Fault: aitest.Stall, After: 1}}, ai.Stalled, "", 1},
-		{"reset in the middle", []aitest.Behaviour{{Text: "a b c", Fault: aitest.Reset, After: 1}}, ai.Interrupted, "", 1},
-		{"ends in the middle", []aitest.Behaviour{{Text: "a b c", Fault: aitest.Cutoff, After: 1}}, ai.Interrupted, "", 1},
-		{"fails in the middle", []aitest.Behaviour{{Text: "a b c", Fault: aitest.Failure, After: 1}}, ai.Overloaded, "", 1},
+		{"reset in the middle", []aitest.Behaviour{{Text: "a b c", Fault: aitest.Reset, After: 1}}, ai.Interrupted,
+			"", 1},
+		{"ends in the middle", []aitest.Behaviour{{Text: "a b c", Fault: aitest.Cutoff, After: 1}}, ai.Interrupted,
+			"", 1},
+		{"fails in the middle", []aitest.Behaviour{{Text: "a b c", Fault: aitest.Failure, After: 1}}, ai.Overloaded,
+			"", 1},
 		{"garbage", []aitest.Behaviour{{Text: "a b c", Fault: aitest.Garbage, After: 1}}, ai.Malformed, "", 1},
 		{"endless", []aitest.Behaviour{{Text: "a b c", Fault: aitest.Endless, After: 1}}, ai.Malformed, "", 1},
-		{"chunks as vLLM's", []aitest.Behaviour{{Type: sse, Raw: "data: {\"choices\":[{\"delta\":{\"content\":\"a \"}}]}\n\ndata: {\"choices\":[{\"delta\":{\"content\":\"b\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n"}}, "", "a b", 1},
-		{"chunks without the last line", []aitest.Behaviour{{Type: sse, Raw: "data: {\"choices\":[{\"delta\":{\"content\":\"a\"},\"finish_reason\":\"stop\"}]}\n\n"}}, "", "a", 1},
+		{"chunks as vLLM's", []aitest.Behaviour{{Type: sse,
+			Raw: "data: {\"choices\":[{\"delta\":{\"content\":\"a \"}}]}\n\ndata: {\"choices\":[{\"delta\":{\"content\":\"b\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n"}}, "", "a b", 1},
+		{"chunks without the last line", []aitest.Behaviour{{Type: sse,
+			Raw: "data: {\"choices\":[{\"delta\":{\"content\":\"a\"},\"finish_reason\":\"stop\"}]}\n\n"}}, "", "a", 1},
 	} {
 		client, s := sounding(t, 300*time.Millisecond)
 		s.ScriptTranscripts(c.script...)
@@ -331,7 +343,8 @@ func TestTranscribeOverload(t *testing.T) {
 	}
 }
 
-// What is written is what the server hears, in whatever pieces it comes, and again when it didn't listen the first time.
+// What is written is what the server hears, in whatever pieces it comes, and again when it didn't listen the first
+// time.
 func TestUtteranceArrives(t *testing.T) {
 	c, s := sounding(t, 0)
 	s.ScriptTranscripts(aitest.Behaviour{Status: 503}, aitest.Behaviour{Text: "yes"})

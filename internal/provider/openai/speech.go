@@ -89,7 +89,8 @@ func maxSound(text string) int {
 	return 2 * speechRate * (20 + utf8.RuneCountInString(text)/2)
 }
 
-// speak yields the sound of an answer: bare samples, as they were asked for, or a WAV file, which some servers send whatever is asked.
+// speak yields the sound of an answer: bare samples, as they were asked for, or a WAV file, which some servers send
+// whatever is asked.
 func speak(ctx context.Context, res *http.Response, rate audio.Rate, yield func([]int16) error) error {
 	kind := res.Header.Get("Content-Type")
 	for _, other := range []string{"json", "text/", "mpeg", "mp3", "opus", "ogg", "aac", "flac"} {
@@ -133,7 +134,10 @@ type work struct {
 	in, out []int16
 }
 
-var works = sync.Pool{New: func() any { return &work{body: bufio.NewReaderSize(nil, 2*int(speechPiece*speechRate/time.Second))} }}
+var works = sync.Pool{New: func() any {
+	return &work{body: bufio.NewReaderSize(nil,
+		2*int(speechPiece*speechRate/time.Second))}
+}}
 
 func speakWAV(ctx context.Context, body io.Reader, rate audio.Rate, yield func([]int16) error) error {
 	wav, err := audio.NewWAVReader(body)

@@ -17,7 +17,8 @@ import (
 const maxPrompt = 800
 
 // transcribe asks what was said. Where the server streams its answer, partial gets the text as it grows.
-func (r *recognizer) transcribe(ctx context.Context, h ai.Hearing, said *sound, partial func(string) error) (string, error) {
+func (r *recognizer) transcribe(ctx context.Context, h ai.Hearing, said *sound, partial func(string) error) (string,
+	error) {
 	if said.n < int(minUtterance*time.Duration(h.Rate)/time.Second) || said.silent() {
 		return "", nil
 	}
@@ -81,7 +82,8 @@ func (r *recognizer) learn(err error) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, name := range dispensable {
-		if !r.refused[name] && (bad.param == name || bad.param == "" && strings.Contains(strings.ToLower(bad.message), name)) {
+		if !r.refused[name] && (bad.param == name || bad.param == "" &&
+			strings.Contains(strings.ToLower(bad.message), name)) {
 			r.refused[name] = true
 			return true
 		}

@@ -78,8 +78,8 @@ func (s *sound) silent() bool {
 	return true
 }
 
-// upload is the body of POST /audio/transcriptions: a form with an utterance as a WAV file of one channel at 16 kHz, which is written as it
-// is sent.
+// upload is the body of POST /audio/transcriptions: a form with an utterance as a WAV file of one channel at 16 kHz,
+// which is written as it is sent.
 type upload struct {
 	kind       string // its content type
 	head, tail []byte
@@ -106,7 +106,8 @@ func (r *recognizer) upload(h ai.Hearing, s *sound) *upload {
 	_, _ = w.CreateFormFile("file", "utterance.wav")
 	n := b.Len()
 	_ = w.Close()
-	u := &upload{kind: w.FormDataContentType(), tail: b.Bytes()[n:], pcm: 2 * s.n * int(audio.Wide/h.Rate), double: h.Rate == audio.Narrow, sound: s}
+	u := &upload{kind: w.FormDataContentType(), tail: b.Bytes()[n:], pcm: 2 * s.n * int(audio.Wide/h.Rate),
+		double: h.Rate == audio.Narrow, sound: s}
 	u.head = audio.AppendWAVHeader(b.Bytes()[:n:n], int(audio.Wide), 1, int64(u.pcm))
 	return u
 }
@@ -191,8 +192,9 @@ func (f *file) encode() {
 // reach is how many samples on either side have a part in what is between two.
 const reach = 12
 
-// between is what each has, in 65536ths: a half-band filter, a sinc under a Kaiser window. What is below 3.3 kHz stays as it is, and its mirror
-// image, above 4.7 kHz, is 68 dB down. A telephone has next to nothing above; audio.Resampler, which parts that too, takes four times as long.
+// between is what each has, in 65536ths: a half-band filter, a sinc under a Kaiser window. What is below 3.3 kHz
+// stays as it is, and its mirror image, above 4.7 kHz, is 68 dB down. A telephone has next to nothing above;
+// audio.Resampler, which parts that too, takes four times as long.
 var between = func() (c [reach]int) {
 	bessel := func(x float64) float64 { // I0
 		sum, term := 1.0, 1.0
@@ -205,7 +207,8 @@ var between = func() (c [reach]int) {
 	rest := 1 << 15
 	for k := reach - 1; k >= 0; k-- {
 		x := float64(k) + 0.5
-		c[k] = int(math.Round(65536 * math.Sin(math.Pi*x) / (math.Pi * x) * bessel(6.5*math.Sqrt(1-x*x/reach/reach)) / bessel(6.5)))
+		c[k] = int(math.Round(65536 * math.Sin(math.Pi*x) / (math.Pi * x) * bessel(
+			6.5*math.Sqrt(1-x*x/reach/reach)) / bessel(6.5)))
 		rest -= c[k]
 	}
 	c[0] += rest // a constant stays one

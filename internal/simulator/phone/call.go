@@ -41,13 +41,14 @@ func (p *Phone) newCall(id string, at netip.AddrPort) (*Call, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Call{phone: p, id: id, at: at, media: m, responses: make(chan *message, 100), gotACK: make(chan struct{}), done: make(chan struct{})}, nil
+	return &Call{phone: p, id: id, at: at, media: m, responses: make(chan *message, 100),
+		gotACK: make(chan struct{}), done: make(chan struct{})}, nil
 }
 
 func (c *Call) contact() string { return fmt.Sprintf("<sip:phone@%s>", c.phone.Addr()) }
 
-// Call calls somebody at a server and returns when they have answered, or with a *Refused. from is who calls. When ctx ends before, the call
-// is taken back.
+// Call calls somebody at a server and returns when they have answered, or with a *Refused. from is who calls. When
+// ctx ends before, the call is taken back.
 func (p *Phone) Call(ctx context.Context, from, to string, server netip.AddrPort) (*Call, error) {
 	c, err := p.newCall(token(), server)
 	if err != nil {
@@ -114,7 +115,8 @@ func (c *Call) invite(ctx context.Context, direction string) error {
 	return nil
 }
 
-// confirm sends the ACK. That of a refusal belongs to the INVITE's transaction and has its branch, that of a 200 has one of its own.
+// confirm sends the ACK. That of a refusal belongs to the INVITE's transaction and has its branch, that of a 200 has
+// one of its own.
 func (c *Call) confirm(invite, r *message) {
 	number, _, _ := strings.Cut(invite.get("cseq"), " ")
 	uri, via := invite.uri(), invite.get("via")
@@ -122,7 +124,8 @@ func (c *Call) confirm(invite, r *message) {
 		uri, via = c.target, c.via()
 	}
 	ack := &message{start: "ACK " + uri + " SIP/2.0"}
-	ack.add("via", via).add("max-forwards", "70").add("from", c.local).add("to", r.get("to")).add("call-id", c.id).add("cseq", number+" ACK")
+	ack.add("via", via).add("max-forwards", "70").add("from", c.local).add("to", r.get("to")).add("call-id",
+		c.id).add("cseq", number+" ACK")
 	if r.status() < 300 {
 		c.mu.Lock()
 		c.ack = ack
@@ -221,7 +224,8 @@ func (c *Call) ask(ctx context.Context, m *message) (*message, error) {
 func (c *Call) cancel(invite *message) *message {
 	number, _, _ := strings.Cut(invite.get("cseq"), " ")
 	m := &message{start: "CANCEL " + invite.uri() + " SIP/2.0"}
-	return m.add("via", invite.get("via")).add("max-forwards", "70").add("from", c.local).add("to", invite.get("to")).add("call-id", c.id).add("cseq", number+" CANCEL")
+	return m.add("via", invite.get("via")).add("max-forwards", "70").add("from", c.local).add("to",
+		invite.get("to")).add("call-id", c.id).add("cseq", number+" CANCEL")
 }
 
 // response takes one to a request of ours.
@@ -230,7 +234,8 @@ func (c *Call) response(m *message) {
 		c.mu.Lock()
 		ack := c.ack
 		c.mu.Unlock()
-		if ack != nil && strings.HasPrefix(ack.get("cseq"), strings.TrimSuffix(m.get("cseq"), "INVITE")) { // they did not get it
+		// they did not get it
+		if ack != nil && strings.HasPrefix(ack.get("cseq"), strings.TrimSuffix(m.get("cseq"), "INVITE")) {
 			c.phone.send(ack, c.at)
 			return
 		}

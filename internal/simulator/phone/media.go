@@ -149,8 +149,8 @@ func (m *media) stop() {
 
 func (m *media) wait() { m.running.Wait() }
 
-// speak sends a packet every 20 ms, by the program's own clock. The packets are made here, octet by octet: who takes the program's code for
-// it would not see what is wrong with that.
+// speak sends a packet every 20 ms, by the program's own clock. The packets are made here, octet by octet: who takes
+// the program's code for it would not see what is wrong with that.
 func (m *media) speak() {
 	m.mu.Lock()
 	encoder := audio.NewEncoder(m.format)
@@ -236,7 +236,8 @@ func (m *media) hear() {
 		if n < 12 || buf[0]>>6 != 2 {
 			continue
 		}
-		p := Packet{At: time.Now(), Seq: binary.BigEndian.Uint16(buf[2:]), TS: binary.BigEndian.Uint32(buf[4:]), SSRC: binary.BigEndian.Uint32(buf[8:]),
+		p := Packet{At: time.Now(), Seq: binary.BigEndian.Uint16(buf[2:]), TS: binary.BigEndian.Uint32(buf[4:]),
+			SSRC: binary.BigEndian.Uint32(buf[8:]),
 			Type: buf[1] & 127, Marker: buf[1]&128 != 0, Level: -100}
 		body := buf[12+4*int(buf[0]&15) : n]
 		var key byte
@@ -268,7 +269,8 @@ func (m *media) told() {
 			return
 		}
 		if b := buf[:n]; n >= 52 && b[0] == 0x81 && b[1] == 200 { // a sender's, of one source
-			r := Report{At: time.Now(), Sent: int(binary.BigEndian.Uint32(b[20:])), Lost: int(binary.BigEndian.Uint32(b[32:]) & 0xFFFFFF)}
+			r := Report{At: time.Now(), Sent: int(binary.BigEndian.Uint32(b[20:])),
+				Lost: int(binary.BigEndian.Uint32(b[32:]) & 0xFFFFFF)}
 			m.mu.Lock()
 			m.reports = append(m.reports, r)
 			m.mu.Unlock()

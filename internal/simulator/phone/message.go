@@ -21,7 +21,8 @@ type message struct {
 type field struct{ name, value string }
 
 // compact are the short names of RFC 3261, section 7.3.3.
-var compact = map[string]string{"v": "via", "f": "from", "t": "to", "i": "call-id", "m": "contact", "c": "content-type", "l": "content-length", "r": "refer-to"}
+var compact = map[string]string{"v": "via", "f": "from", "t": "to", "i": "call-id", "m": "contact",
+	"c": "content-type", "l": "content-length", "r": "refer-to"}
 
 // parse reads a datagram.
 func parse(raw []byte) (*message, error) {
@@ -115,8 +116,10 @@ func (m *message) respond(code int, tag string) *message {
 	return r
 }
 
-var reasons = map[int]string{100: "Trying", 180: "Ringing", 183: "Session Progress", 200: "OK", 202: "Accepted", 404: "Not Found", 480: "Temporarily Unavailable",
-	481: "Call/Transaction Does Not Exist", 486: "Busy Here", 487: "Request Terminated", 488: "Not Acceptable Here", 503: "Service Unavailable", 603: "Decline"}
+var reasons = map[int]string{100: "Trying", 180: "Ringing", 183: "Session Progress", 200: "OK", 202: "Accepted",
+	404: "Not Found", 480: "Temporarily Unavailable",
+	481: "Call/Transaction Does Not Exist", 486: "Busy Here", 487: "Request Terminated", 488: "Not Acceptable Here",
+	503: "Service Unavailable", 603: "Decline"}
 
 // inBrackets is the URI of a Contact, From or To.
 func inBrackets(s string) string {
@@ -166,7 +169,8 @@ func authorize(challenge, method, uri, name, password string) string {
 	if part("qop") == "" {
 		return out + `, response="` + sum(one+":"+nonce+":"+two) + `"`
 	}
-	return out + fmt.Sprintf(`, qop=auth, nc=00000001, cnonce="%s", response="%s"`, cnonce, sum(one+":"+nonce+":00000001:"+cnonce+":auth:"+two))
+	return out + fmt.Sprintf(`, qop=auth, nc=00000001, cnonce="%s", response="%s"`, cnonce,
+		sum(one+":"+nonce+":00000001:"+cnonce+":auth:"+two))
 }
 
 // offer is a session description: where we hear, by which codecs, and which way sound goes.

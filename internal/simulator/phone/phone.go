@@ -1,6 +1,6 @@
-// Package phone is a telephone for tests and benchmarks: a SIP user agent on loopback with real RTP that says what it is given and keeps
-// what it hears. It shares no code of SIP with the program, and makes and reads RTP and RTCP octet by octet, so that both are not wrong in
-// the same way; codecs, keys and the clock are the program's.
+// Package phone is a telephone for tests and benchmarks: a SIP user agent on loopback with real RTP that says what it
+// is given and keeps what it hears. It shares no code of SIP with the program, and makes and reads RTP and RTCP octet
+// by octet, so that both are not wrong in the same way; codecs, keys and the clock are the program's.
 package phone
 
 import (
@@ -61,7 +61,8 @@ func ListenOn(at netip.AddrPort) (*Phone, error) {
 		return nil, fmt.Errorf("phone: %w", err)
 	}
 	conn.SetReadBuffer(4 << 20) // hundreds of calls at once
-	p := &Phone{conn: conn, incoming: make(chan *Incoming, 1000), calls: map[string]*Call{}, waiting: map[string]*Incoming{}, answered: map[string][]byte{}}
+	p := &Phone{conn: conn, incoming: make(chan *Incoming, 1000), calls: map[string]*Call{},
+		waiting: map[string]*Incoming{}, answered: map[string][]byte{}}
 	p.reader.Go(p.read)
 	return p, nil
 }
@@ -182,7 +183,8 @@ type Incoming struct {
 }
 
 func (p *Phone) invited(m *message, from netip.AddrPort) {
-	in := &Incoming{From: user(m.get("from")), To: user(m.uri()), phone: p, invite: m, at: from, tag: token(), gone: make(chan struct{})}
+	in := &Incoming{From: user(m.get("from")), To: user(m.uri()), phone: p, invite: m, at: from, tag: token(),
+		gone: make(chan struct{})}
 	in.Cancel = in.gone
 	p.mu.Lock()
 	p.waiting[m.get("call-id")] = in

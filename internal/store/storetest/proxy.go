@@ -111,7 +111,8 @@ func (p *Proxy) carry(ctx context.Context, c net.Conn, server string) {
 	}
 	wg.Go(func() {
 		copying(c, s, func(b []byte) bool {
-			if b[0] == 'Q' && bytes.Contains(bytes.ToLower(b), []byte("commit\x00")) && p.lose.CompareAndSwap(true, false) {
+			if b[0] == 'Q' && bytes.Contains(bytes.ToLower(b), []byte("commit\x00")) &&
+				p.lose.CompareAndSwap(true, false) {
 				lost.Store(true)
 			}
 			return false

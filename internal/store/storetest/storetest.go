@@ -1,5 +1,5 @@
-// Package storetest gives tests a fresh, migrated database: a SQLite file in a temp directory, or a database of its own in a real
-// PostgreSQL that the test process starts and that ends with it.
+// Package storetest gives tests a fresh, migrated database: a SQLite file in a temp directory, or a database of its
+// own in a real PostgreSQL that the test process starts and that ends with it.
 package storetest
 
 import (
@@ -32,7 +32,8 @@ import (
 // Secret is the key that test databases encrypt with.
 var Secret = []byte("0123456789abcdef0123456789abcdef")
 
-// Engines are the databases that Each runs on. PARLEY_TEST_POSTGRES=off leaves PostgreSQL out (make check); make test never does.
+// Engines are the databases that Each runs on. PARLEY_TEST_POSTGRES=off leaves PostgreSQL out (make check); make test
+// never does.
 func Engines() []string {
 	if os.Getenv("PARLEY_TEST_POSTGRES") == "off" {
 		return []string{"sqlite"}
@@ -169,7 +170,8 @@ func Query(t testing.TB, o store.Options, dst any, query string, args ...any) {
 	}
 }
 
-// Break has what a statement does to a SQLite database fail, such as "UPDATE OF pending ON messages", until it is mended.
+// Break has what a statement does to a SQLite database fail, such as "UPDATE OF pending ON messages", until it is
+// mended.
 func Break(t testing.TB, o store.Options, statement string) (mend func()) {
 	t.Helper()
 	Exec(t, o, "CREATE TRIGGER broken BEFORE "+statement+" BEGIN SELECT RAISE(ABORT, 'broken for a test'); END")
@@ -179,12 +181,14 @@ func Break(t testing.TB, o store.Options, statement string) (mend func()) {
 // User stores a user with a balance.
 func User(t testing.TB, db *store.DB, balance parley.Money) *parley.User {
 	t.Helper()
-	u := &parley.User{Name: "Ana", Email: fmt.Sprintf("user%d@example.com", serial.Add(1)), PasswordHash: "-", Timezone: "UTC", Plan: "default"}
+	u := &parley.User{Name: "Ana", Email: fmt.Sprintf("user%d@example.com", serial.Add(1)), PasswordHash: "-",
+		Timezone: "UTC", Plan: "default"}
 	err := db.Write(t.Context(), func(ctx context.Context, tx *store.Tx) error {
 		if err := tx.CreateUser(ctx, u); err != nil {
 			return err
 		}
-		_, err := tx.Post(ctx, u.ID, &parley.LedgerEntry{Kind: parley.Credit, Amount: balance, Reference: "start", Description: "test"})
+		_, err := tx.Post(ctx, u.ID, &parley.LedgerEntry{Kind: parley.Credit, Amount: balance, Reference: "start",
+			Description: "test"})
 		u.Balance = balance
 		return err
 	})
@@ -253,7 +257,8 @@ func start() (string, error) {
 			return "", err
 		}
 	}
-	initdb := exec.Command(filepath.Join(bin, "initdb"), "-D", dir+"/data", "-U", "parley", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync")
+	initdb := exec.Command(filepath.Join(bin, "initdb"), "-D", dir+"/data", "-U", "parley", "-A", "trust", "-E",
+		"UTF8", "--locale=C", "--no-sync")
 	initdb.Dir, initdb.SysProcAttr = dir, &syscall.SysProcAttr{Credential: cred}
 	if out, err := initdb.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("initdb: %v\n%s", err, out)
@@ -268,13 +273,15 @@ func start() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	cmd := exec.Command(filepath.Join(bin, "postgres"), "-D", dir+"/data", "-p", port, "-k", dir, "-c", "listen_addresses=127.0.0.1",
+	cmd := exec.Command(filepath.Join(bin, "postgres"), "-D", dir+"/data", "-p", port, "-k", dir, "-c",
+		"listen_addresses=127.0.0.1",
 		"-c", "fsync=off", "-c", "full_page_writes=off", "-c", "max_connections=400", "-c", "shared_buffers=64MB")
 	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: cred, Pdeathsig: syscall.SIGQUIT}
 	started := make(chan error)
 	go func() {
-		// The death signal is bound to the thread that started the child: this goroutine keeps it for the process's life.
+		// The death signal is bound to the thread that started the child: this goroutine keeps it for the process's
+		// life.
 		runtime.LockOSThread()
 		started <- cmd.Start()
 		cmd.Wait()

@@ -12,8 +12,9 @@ import (
 // Rate is that of a Leg's frames.
 const Rate = audio.Narrow
 
-// Leg is a telephone that is held by a script. It ticks every 20 ms of whatever time there is: within synctest, fake time. What the
-// customer says is frames that carry the number of an utterance; what they hear is told apart by the Voice.
+// Leg is a telephone that is held by a script. It ticks every 20 ms of whatever time there is: within synctest, fake
+// time. What the customer says is frames that carry the number of an utterance; what they hear is told apart by the
+// Voice.
 type Leg struct {
 	Voice *Voice
 
@@ -174,7 +175,8 @@ type state struct {
 func (l *Leg) state() state {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	s := state{voiced: l.voiced, began: l.began, silent: l.silent, audible: l.audible, talking: len(l.lines) > 0, dialled: l.dialled}
+	s := state{voiced: l.voiced, began: l.began, silent: l.silent, audible: l.audible, talking: len(l.lines) > 0,
+		dialled: l.dialled}
 	if !l.start.IsZero() {
 		s.at = time.Since(l.start)
 	}

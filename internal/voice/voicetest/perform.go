@@ -138,7 +138,8 @@ func (p *play) perform(words []string, raw string) {
 	}
 }
 
-var kinds = map[string]ai.Kind{"overloaded": ai.Overloaded, "refused": ai.Refused, "stalled": ai.Stalled, "config": ai.Config}
+var kinds = map[string]ai.Kind{"overloaded": ai.Overloaded, "refused": ai.Refused, "stalled": ai.Stalled,
+	"config": ai.Config}
 
 func (p *play) model(a *args) {
 	var t Thought
@@ -338,7 +339,8 @@ func (p *play) asks(a *args) bool {
 		p.begin()
 		text := a.text()
 		s := p.until(fmt.Sprintf("%q to its end", text), func(s state) bool {
-			return len(s.heard) > p.next && (s.heard[p.next].Frames >= s.heard[p.next].Whole || s.heard[p.next].Text != text)
+			return len(s.heard) > p.next && (s.heard[p.next].Frames >= s.heard[p.next].Whole ||
+				s.heard[p.next].Text != text)
 		})
 		p.compare(s, text, a)
 		p.next++
@@ -416,7 +418,8 @@ func (p *play) check(verb string, a *args) {
 			p.errorf("the error is %v, not %q", p.result.Err, want)
 		}
 	case "failure":
-		if want := a.text(); want == "none" && p.result.Failure != nil || want != "none" && !strings.Contains(parley.Explanation(p.result.Failure), want) {
+		if want := a.text(); want == "none" && p.result.Failure != nil || want != "none" &&
+			!strings.Contains(parley.Explanation(p.result.Failure), want) {
 			p.errorf("the failure is %v, not %q", p.result.Failure, want)
 		}
 	case "latency":

@@ -22,10 +22,12 @@ import (
 	"parley/internal/voice"
 )
 
-// Play performs a dialogue script on fake time: a play with a customer, an assistant, and vendors who do as they are told.
+// Play performs a dialogue script on fake time: a play with a customer, an assistant, and vendors who do as they are
+// told.
 //
-// Each line is a statement, in the order of the play; # begins a comment. Texts are in quotes, times as in 1.5s or 300ms.
-// What is not said otherwise is an assistant with the defaults of the API, but no noise cancellation: its frames are marked.
+// Each line is a statement, in the order of the play; # begins a comment. Texts are in quotes, times as in 1.5s or
+// 300ms. What is not said otherwise is an assistant with the defaults of the API, but no noise cancellation: its
+// frames are marked.
 //
 //	assistant FIELD JSON                    a field of the assistant
 //	initial|reengagement|mailbox "…"        its texts
@@ -122,7 +124,8 @@ type prop struct {
 }
 
 func newPlay(t *testing.T, path string) *play {
-	p := &play{t: t, path: path, brain: &Brain{}, voice: &Voice{}, ear: &Listener{}, tools: map[string]*prop{}, heirs: map[int64]voice.Persona{}, done: make(chan struct{})}
+	p := &play{t: t, path: path, brain: &Brain{}, voice: &Voice{}, ear: &Listener{}, tools: map[string]*prop{},
+		heirs: map[int64]voice.Persona{}, done: make(chan struct{})}
 	p.leg = NewLeg(p.voice)
 	p.session = voice.Session{
 		Persona: p.persona(1),
@@ -136,7 +139,8 @@ func newPlay(t *testing.T, path string) *play {
 		Tell: func(e voice.Event) {
 			switch e.Kind {
 			case voice.TurnEnded:
-				p.note("turn: %s: %q interrupted=%v latency=%+v", e.Turn.Speaker, e.Turn.Text, e.Turn.Interrupted, e.Turn.Latency)
+				p.note("turn: %s: %q interrupted=%v latency=%+v", e.Turn.Speaker, e.Turn.Text, e.Turn.Interrupted,
+					e.Turn.Latency)
 			case voice.ToolUsed:
 				p.note("tool: %s %s -> %s", e.Call.Name, e.Call.Arguments, e.Call.Result)
 			default:
@@ -149,8 +153,9 @@ func newPlay(t *testing.T, path string) *play {
 
 func (p *play) persona(id int64) voice.Persona {
 	a := &parley.Assistant{
-		ID: id, Name: "Test", AllowInterruptions: true, InterruptSensitivity: 0.5, EndpointType: "vad", EndpointSensitivity: 0.5,
-		SpeechSpeed: 100, VoiceStability: 70, VoiceSimilarity: 50, AmbientSoundVolume: 50, AmbientSound: "off",
+		ID: id, Name: "Test", AllowInterruptions: true, InterruptSensitivity: 0.5, EndpointType: "vad",
+		EndpointSensitivity: 0.5,
+		SpeechSpeed:         100, VoiceStability: 70, VoiceSimilarity: 50, AmbientSoundVolume: 50, AmbientSound: "off",
 		MaxDuration: 600, MaxSilenceDuration: 40, ReengagementInterval: 30, EndCallOnVoicemail: true,
 	}
 	return voice.Persona{
@@ -281,7 +286,8 @@ func (p *play) checkTranscript(heard []Heard) {
 			n--
 		}
 		if want := float64(h.Frames)/float64(h.Whole)*float64(len(words)) - 1.5; float64(n) < want {
-			p.errorf("the transcript %q lacks what was heard: %d of %d frames of %q", all.String(), h.Frames, h.Whole, h.Text)
+			p.errorf("the transcript %q lacks what was heard: %d of %d frames of %q", all.String(), h.Frames,
+				h.Whole, h.Text)
 		}
 	}
 }

@@ -15,7 +15,8 @@ import (
 // CharTime is how long a Voice takes for a character.
 const CharTime = 60 * time.Millisecond
 
-// Voice is a Synthesizer whose every text is a constant of its own, so that a script knows from each frame what is heard.
+// Voice is a Synthesizer whose every text is a constant of its own, so that a script knows from each frame what is
+// heard.
 type Voice struct {
 	Delay time.Duration // before the first piece of a sentence
 	Pace  time.Duration // before each further piece, of 100 ms
@@ -208,7 +209,8 @@ func (b *Brain) Generate(ctx context.Context, req ai.Request, yield func(ai.Delt
 	return reply, nil
 }
 
-// Listener is a Recognizer that understands the frames of a Leg's customer: a word is understood when the middle of it was heard.
+// Listener is a Recognizer that understands the frames of a Leg's customer: a word is understood when the middle of
+// it was heard.
 type Listener struct {
 	Delay      time.Duration // from the end of an utterance to its text
 	NoPartials bool
@@ -256,7 +258,8 @@ func (l *Listener) Listen(ctx context.Context, h ai.Hearing) (ai.Ear, error) {
 		return nil, &ai.Error{Kind: ai.Unreachable, Err: errors.New("no ear")}
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	e := &ear{l: l, ctx: ctx, cancel: cancel, out: make(chan ai.Transcript), wake: make(chan struct{}, 1), done: make(chan struct{})}
+	e := &ear{l: l, ctx: ctx, cancel: cancel, out: make(chan ai.Transcript), wake: make(chan struct{}, 1),
+		done: make(chan struct{})}
 	go e.run()
 	return e, nil
 }
@@ -292,7 +295,8 @@ func (e *ear) Write(pcm []int16) {
 		if middle := (2*i + 1) * of / (2 * len(words)); middle == at {
 			e.text = append(e.text, w)
 			if !e.l.NoPartials {
-				e.tell(telling{Transcript: ai.Transcript{Utterance: e.n, Text: strings.Join(e.text, " ")}, at: time.Now()})
+				e.tell(telling{Transcript: ai.Transcript{Utterance: e.n, Text: strings.Join(e.text, " ")},
+					at: time.Now()})
 			}
 		}
 	}
@@ -305,7 +309,8 @@ func (e *ear) Write(pcm []int16) {
 }
 
 func (e *ear) End() {
-	t := telling{Transcript: ai.Transcript{Utterance: e.n, Text: strings.Join(e.text, " "), Final: true}, at: time.Now().Add(e.l.Delay)}
+	t := telling{Transcript: ai.Transcript{Utterance: e.n, Text: strings.Join(e.text, " "), Final: true},
+		at: time.Now().Add(e.l.Delay)}
 	e.l.mu.Lock()
 	if e.l.Fails > 0 {
 		e.l.Fails--
@@ -363,7 +368,8 @@ func (e *ear) run() {
 	}
 }
 
-// Detector finds the customer's speech in the frames of a Leg as a real one does: two frames late, and for 240 ms after it.
+// Detector finds the customer's speech in the frames of a Leg as a real one does: two frames late, and for 240 ms
+// after it.
 type Detector struct{ run, rest int }
 
 // Detect implements voice.Detector.

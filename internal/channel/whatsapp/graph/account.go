@@ -35,7 +35,8 @@ func (c *Client) Senders(ctx context.Context) ([]parley.WhatsAppSender, error) {
 }
 
 func (n number) sender() parley.WhatsAppSender {
-	s := parley.WhatsAppSender{GraphID: n.ID, PhoneNumber: Phone(n.Display), DisplayName: n.Name, Status: parley.SenderOffline,
+	s := parley.WhatsAppSender{GraphID: n.ID, PhoneNumber: Phone(n.Display), DisplayName: n.Name,
+		Status:        parley.SenderOffline,
 		QualityRating: "GREEN", MessagingLimit: tier(cmp.Or(n.PortfolioLimit, n.NumberLimit))}
 	switch n.Status { // the others send nothing at all; these answer customers at least
 	case "CONNECTED", "FLAGGED", "RESTRICTED", "RATE_LIMITED":
@@ -107,7 +108,8 @@ type component struct {
 
 // Templates are the account's message templates, whatever their status.
 func (c *Client) Templates(ctx context.Context) ([]parley.WhatsAppTemplate, error) {
-	found, err := list[template](ctx, c, "message_templates", "id,name,language,category,status,parameter_format,components")
+	found, err := list[template](ctx, c, "message_templates",
+		"id,name,language,category,status,parameter_format,components")
 	templates := make([]parley.WhatsAppTemplate, 0, len(found))
 	for _, t := range found {
 		if t.ID != "" && t.Name != "" {
@@ -120,10 +122,11 @@ func (c *Client) Templates(ctx context.Context) ([]parley.WhatsAppTemplate, erro
 // gap is a placeholder: {{1}} or {{first_name}}.
 var gap = regexp.MustCompile(`\{\{\s*([A-Za-z0-9_]+)\s*\}\}`)
 
-// ours names the template's gaps. The body's keep the names that they have in the text; a positional one elsewhere would be mistaken for
-// one of them and is called header_1, and button_1 for the first button.
+// ours names the template's gaps. The body's keep the names that they have in the text; a positional one elsewhere
+// would be mistaken for one of them and is called header_1, and button_1 for the first button.
 func (t template) ours() parley.WhatsAppTemplate {
-	out := parley.WhatsAppTemplate{GraphID: t.ID, Name: t.Name, Language: t.Language, Category: t.Category, Status: t.Status, Slots: []parley.TemplateSlot{}}
+	out := parley.WhatsAppTemplate{GraphID: t.ID, Name: t.Name, Language: t.Language, Category: t.Category,
+		Status: t.Status, Slots: []parley.TemplateSlot{}}
 	named := t.Format == "NAMED"
 	for _, part := range t.Components {
 		switch part.Type {
@@ -140,7 +143,8 @@ func (t template) ours() parley.WhatsAppTemplate {
 			}
 		case "BUTTONS":
 			for i, b := range part.Buttons {
-				s := parley.TemplateSlot{Variable: "button_" + strconv.Itoa(i+1), Component: "button", Index: i, Kind: "url"}
+				s := parley.TemplateSlot{Variable: "button_" + strconv.Itoa(i+1), Component: "button", Index: i,
+					Kind: "url"}
 				switch {
 				case b.Type == "COPY_CODE":
 					s.Kind = "copy_code"

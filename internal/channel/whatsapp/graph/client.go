@@ -1,5 +1,6 @@
-// Package graph speaks Meta's WhatsApp Cloud API: the numbers and templates of one WhatsApp Business account, sending, and the webhook
-// by which it tells what came in and what became of what was sent (developers.facebook.com/docs/whatsapp/cloud-api).
+// Package graph speaks Meta's WhatsApp Cloud API: the numbers and templates of one WhatsApp Business account,
+// sending, and the webhook by which it tells what came in and what became of what was sent
+// (developers.facebook.com/docs/whatsapp/cloud-api).
 package graph
 
 import (
@@ -51,8 +52,9 @@ func New(c Config) *Client {
 		base += "/" + Version
 	}
 	return &Client{base: base, token: c.Token, business: c.BusinessID, http: &http.Client{
-		Transport:     http.DefaultTransport.(*http.Transport).Clone(),
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // the token goes nowhere else
+		Transport: http.DefaultTransport.(*http.Transport).Clone(),
+		// the token goes nowhere else
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
 }
 
@@ -67,10 +69,11 @@ type Message struct {
 	Opaque   string // comes back with the message's statuses
 }
 
-// Send sends a message from a number (by its id) to a phone in E.164. It returns the platform's id of the message. The error is an
-// *Error; sending again is not safe where its Unknown is set.
+// Send sends a message from a number (by its id) to a phone in E.164. It returns the platform's id of the message.
+// The error is an *Error; sending again is not safe where its Unknown is set.
 func (c *Client) Send(ctx context.Context, from, to string, m Message) (wamid string, err error) {
-	body := map[string]any{"messaging_product": "whatsapp", "recipient_type": "individual", "to": strings.TrimPrefix(to, "+")}
+	body := map[string]any{"messaging_product": "whatsapp", "recipient_type": "individual",
+		"to": strings.TrimPrefix(to, "+")}
 	if m.Opaque != "" {
 		body["biz_opaque_callback_data"] = m.Opaque
 	}

@@ -26,12 +26,14 @@ const (
 
 // reasons are the platform's error codes that mean something of their own to us.
 var reasons = map[int]Reason{
-	1: Busy, 2: Busy, 4: Busy, 80007: Busy, 130429: Busy, 131048: Busy, 131056: Busy, 131016: Busy, 131057: Busy, 133004: Busy,
+	1: Busy, 2: Busy, 4: Busy, 80007: Busy, 130429: Busy, 131048: Busy, 131056: Busy, 131016: Busy, 131057: Busy,
+	133004: Busy,
 	131047: WindowClosed,
 	132000: BadTemplate, 132005: BadTemplate, 132012: BadTemplate, 132018: BadTemplate,
 	132001: Unapproved, 132007: Unapproved, 132015: Unapproved, 132016: Unapproved,
 	131021: BadRecipient, 131026: BadRecipient, 131030: BadRecipient, 131050: BadRecipient, 130497: BadRecipient,
-	0: BadSender, 3: BadSender, 10: BadSender, 33: BadSender, 190: BadSender, 368: BadSender, 131005: BadSender, 131031: BadSender,
+	0: BadSender, 3: BadSender, 10: BadSender, 33: BadSender, 190: BadSender, 368: BadSender, 131005: BadSender,
+	131031: BadSender,
 	131042: BadSender, 131045: BadSender, 133010: BadSender,
 }
 

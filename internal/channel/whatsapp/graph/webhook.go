@@ -115,7 +115,8 @@ func readMessage(raw json.RawMessage, names map[string]string) (Inbound, bool) {
 		Timestamp json.Number `json:"timestamp"`
 		said
 	}
-	if decode(raw, &m) != nil || clean(m.ID) == "" || Phone(m.From) == "" || m.Type == "system" { // a changed number is nobody's message
+	// a changed number is nobody's message
+	if decode(raw, &m) != nil || clean(m.ID) == "" || Phone(m.From) == "" || m.Type == "system" {
 		return Inbound{}, false
 	}
 	// The platform's clock, for it judges the window; but never a time to come.
@@ -123,7 +124,8 @@ func readMessage(raw json.RawMessage, names map[string]string) (Inbound, bool) {
 	if n, err := strconv.ParseInt(string(m.Timestamp), 10, 64); err == nil && n > 0 && n < at.Unix() {
 		at = time.Unix(n, 0)
 	}
-	return Inbound{ID: clean(m.ID), Phone: Phone(m.From), Name: names[m.From], Text: clean(m.words()), SaidAt: parley.At(at)}, true
+	return Inbound{ID: clean(m.ID), Phone: Phone(m.From), Name: names[m.From], Text: clean(m.words()),
+		SaidAt: parley.At(at)}, true
 }
 
 func readStatus(raw json.RawMessage) (Status, bool) {

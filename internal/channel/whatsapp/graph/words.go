@@ -64,7 +64,8 @@ type choice struct {
 	Description string `json:"description"`
 }
 
-// words is the message as the model reads it: text as it is, everything else named, in brackets, so that an answer can speak of it.
+// words is the message as the model reads it: text as it is, everything else named, in brackets, so that an answer
+// can speak of it.
 func (s *said) words() string {
 	switch s.Type {
 	case "text":

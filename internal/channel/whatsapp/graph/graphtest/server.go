@@ -1,5 +1,5 @@
-// Package graphtest is a Graph API on a loopback port, for tests: the numbers and templates of an account, page by page, sending with
-// the platform's own refusals, and webhooks as the platform signs them. Script makes it misbehave.
+// Package graphtest is a Graph API on a loopback port, for tests: the numbers and templates of an account, page by
+// page, sending with the platform's own refusals, and webhooks as the platform signs them. Script makes it misbehave.
 package graphtest
 
 import (
@@ -31,14 +31,16 @@ type Object = map[string]any
 
 // Number is a phone number of the account as the platform tells it.
 func Number(id, display, name, status, quality, limit string) Object {
-	return Object{"id": id, "display_phone_number": display, "verified_name": name, "status": status, "quality_rating": quality,
+	return Object{"id": id, "display_phone_number": display, "verified_name": name, "status": status,
+		"quality_rating": quality,
 		"whatsapp_business_manager_messaging_limit": limit}
 }
 
 // Template is a template of the account with a body and further components.
 func Template(id, name, status, format, body string, more ...Object) Object {
-	return Object{"id": id, "name": name, "language": "en_US", "category": "UTILITY", "status": status, "parameter_format": format,
-		"components": append([]Object{{"type": "BODY", "text": body}}, more...)}
+	return Object{"id": id, "name": name, "language": "en_US", "category": "UTILITY", "status": status,
+		"parameter_format": format,
+		"components":       append([]Object{{"type": "BODY", "text": body}}, more...)}
 }
 
 // Behaviour is how the server answers one message. The zero value takes it.
@@ -76,8 +78,10 @@ func New(t testing.TB) *Server {
 	t.Helper()
 	s := &Server{}
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /{version}/"+BusinessID+"/phone_numbers", func(w http.ResponseWriter, r *http.Request) { s.list(w, r, s.numbers) })
-	mux.HandleFunc("GET /{version}/"+BusinessID+"/message_templates", func(w http.ResponseWriter, r *http.Request) { s.list(w, r, s.templates) })
+	mux.HandleFunc("GET /{version}/"+BusinessID+"/phone_numbers",
+		func(w http.ResponseWriter, r *http.Request) { s.list(w, r, s.numbers) })
+	mux.HandleFunc("GET /{version}/"+BusinessID+"/message_templates",
+		func(w http.ResponseWriter, r *http.Request) { s.list(w, r, s.templates) })
 	mux.HandleFunc("POST /{version}/{number}/messages", s.message)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { refuse(w, 400, 100, "Unsupported request") })
 	srv := httptest.NewServer(mux)
@@ -122,8 +126,10 @@ func (s *Server) Sent() []Sent {
 }
 
 func refuse(w http.ResponseWriter, status, code int, text string) {
-	say(w, status, Object{"error": Object{"message": fmt.Sprintf("(#%d) %s", code, text), "type": "OAuthException", "code": code,
-		"error_data": Object{"messaging_product": "whatsapp", "details": text}, "fbtrace_id": "Az8or2yhqkZfEZ-_4Qn_Bam"}})
+	say(w, status, Object{"error": Object{"message": fmt.Sprintf("(#%d) %s", code, text), "type": "OAuthException",
+		"code":       code,
+		"error_data": Object{"messaging_product": "whatsapp", "details": text},
+		"fbtrace_id": "Az8or2yhqkZfEZ-_4Qn_Bam"}})
 }
 
 func say(w http.ResponseWriter, status int, v any) {
@@ -180,7 +186,8 @@ func (s *Server) message(w http.ResponseWriter, r *http.Request) {
 		} `json:"text"`
 		Template Object `json:"template"`
 	}
-	if err := json.NewDecoder(r.Body).Decode(&in); err != nil || in.Product != "whatsapp" || !digits.MatchString(in.To) {
+	if err := json.NewDecoder(r.Body).Decode(&in); err != nil || in.Product != "whatsapp" ||
+		!digits.MatchString(in.To) {
 		refuse(w, 400, 100, "Invalid parameter")
 		return
 	}
@@ -211,7 +218,8 @@ func (s *Server) message(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	s.mu.Lock()
-	one := Sent{ID: fmt.Sprintf("wamid.OUT%d", len(s.sent)+1), From: r.PathValue("number"), To: in.To, Text: in.Text.Body, Template: in.Template, Opaque: in.Opaque}
+	one := Sent{ID: fmt.Sprintf("wamid.OUT%d", len(s.sent)+1), From: r.PathValue("number"), To: in.To,
+		Text: in.Text.Body, Template: in.Template, Opaque: in.Opaque}
 	s.sent = append(s.sent, one)
 	s.mu.Unlock()
 	if b.Taken != nil {
@@ -264,13 +272,15 @@ func (s *Server) check(sent Object) (code int, text string) {
 	return 132001, "template name does not exist in the translation"
 }
 
-// Inbound is the body of a webhook that tells of a customer's message; fields are those of its type, such as {"type": "text", "text": …}.
+// Inbound is the body of a webhook that tells of a customer's message; fields are those of its type, such as {"type":
+// "text", "text": …}.
 func Inbound(number, from, name, wamid string, at time.Time, fields Object) []byte {
 	m := Object{"from": from, "id": wamid, "timestamp": strconv.FormatInt(at.Unix(), 10)}
 	for k, v := range fields {
 		m[k] = v
 	}
-	return change(number, Object{"contacts": []Object{{"profile": Object{"name": name}, "wa_id": from}}, "messages": []Object{m}})
+	return change(number, Object{"contacts": []Object{{"profile": Object{"name": name}, "wa_id": from}},
+		"messages": []Object{m}})
 }
 
 // Text is an Inbound of text.
@@ -280,7 +290,8 @@ func Text(number, from, wamid, text string) []byte {
 
 // Status is the body of a webhook that tells what became of a message.
 func Status(number, wamid, status, opaque string, errors ...Object) []byte {
-	s := Object{"id": wamid, "status": status, "timestamp": strconv.FormatInt(time.Now().Unix(), 10), "recipient_id": "16505551234"}
+	s := Object{"id": wamid, "status": status, "timestamp": strconv.FormatInt(time.Now().Unix(), 10),
+		"recipient_id": "16505551234"}
 	if opaque != "" {
 		s["biz_opaque_callback_data"] = opaque
 	}
@@ -293,7 +304,8 @@ func Status(number, wamid, status, opaque string, errors ...Object) []byte {
 func change(number string, value Object) []byte {
 	value["messaging_product"] = "whatsapp"
 	value["metadata"] = Object{"display_phone_number": "15550783881", "phone_number_id": number}
-	body, err := json.Marshal(Object{"object": "whatsapp_business_account", "entry": []Object{{"id": BusinessID, "changes": []Object{{"field": "messages", "value": value}}}}})
+	body, err := json.Marshal(Object{"object": "whatsapp_business_account",
+		"entry": []Object{{"id": BusinessID, "changes": []Object{{"field": "messages", "value": value}}}}})
 	if err != nil {
 		panic(err)
 	}
