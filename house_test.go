@@ -473,3 +473,33 @@ func askers(t *testing.T, text string) (n int) {
 	})
 	return n
 }
+
+// TestHouseWalks holds the three walks of docs/ARCHITECTURE.md against the code: each step's functions are in its files.
+func TestHouseWalks(t *testing.T) {
+	page, err := os.ReadFile("docs/ARCHITECTURE.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, walks, _ := strings.Cut(string(page), "## Three walks")
+	walks, _, _ = strings.Cut(walks, "\n## ")
+	steps := regexp.MustCompile("(?m)^\\| [^|`]+ \\| (`[^|]+`) \\| (`[^|]+`) \\|$").FindAllStringSubmatch(walks, -1)
+	if len(steps) < 25 {
+		t.Fatalf("%d steps", len(steps))
+	}
+	quoted := regexp.MustCompile("`([^`]+)`")
+	for _, step := range steps {
+		var code strings.Builder
+		for _, file := range quoted.FindAllStringSubmatch(step[1], -1) {
+			text, err := os.ReadFile(file[1])
+			if err != nil {
+				t.Errorf("a walk goes through a file that is not there: %v", err)
+			}
+			code.Write(text)
+		}
+		for _, name := range quoted.FindAllStringSubmatch(step[2], -1) {
+			if !regexp.MustCompile(`(?m)^func (\([^)]+\) )?` + name[1] + `\(`).MatchString(code.String()) {
+				t.Errorf("a walk goes through %s, which is not in %s", name[1], step[1])
+			}
+		}
+	}
+}
