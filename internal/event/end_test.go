@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"parley"
@@ -197,6 +198,31 @@ func TestErasure(t *testing.T) {
 		}
 		if err := Forget(t.Context(), h.db); err != nil {
 			t.Error(err)
+		}
+	})
+}
+
+// Deliveries are kept for thirty days, and then forgotten.
+func TestDeliveriesAreKept(t *testing.T) {
+	o := storetest.Options(t, "sqlite")
+	synctest.Test(t, func(t *testing.T) {
+		h := open(t, storetest.Open(t, o))
+		d := parley.NewDelivery(parley.EventCallInbound, "https://example.com", map[string]string{})
+		ok := 200
+		h.write(func(ctx context.Context, tx *store.Tx) error {
+			return tx.RecordDelivery(ctx, h.user.ID, d, &parley.DeliveryAttempt{At: parley.Now(), Status: &ok})
+		})
+		for _, c := range []struct {
+			after time.Duration
+			there bool
+		}{{29 * 24 * time.Hour, true}, {2 * 24 * time.Hour, false}} {
+			time.Sleep(c.after)
+			if err := Forget(t.Context(), h.db); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := h.db.Delivery(t.Context(), h.user.ID, d.ID); store.IsNotFound(err) == c.there {
+				t.Errorf("%v later: %v", c.after, err)
+			}
 		}
 	})
 }
