@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -119,7 +120,8 @@ func TestContactElsewhere(t *testing.T) {
 // One place gets so many connections and no more, however long those that it has stay.
 func TestConnectionsOfAPlace(t *testing.T) {
 	t.Parallel()
-	s := start(t, Config{Answer: newAnswerer(0).answer})
+	s := start(t, Config{Answer: newAnswerer(0).answer, Trunks: fixed(Trunk{ID: 1, Number: "+15550001111", ByIP: true,
+		Allowed: loopback})})
 	dial := func() net.Conn {
 		c, err := (&net.Dialer{}).DialContext(soon(t), "tcp", s.Addr().String())
 		if err != nil {
@@ -129,12 +131,17 @@ func TestConnectionsOfAPlace(t *testing.T) {
 		_ = c.SetDeadline(time.Now().Add(hang))
 		return c
 	}
-	for range mostFrom {
+	first := dial()
+	for range mostFrom - 1 {
 		dial()
 	}
 	_, err := dial().Read(make([]byte, 1))
 	if !errors.Is(err, io.EOF) && (err == nil || !strings.Contains(err.Error(), "reset")) {
 		t.Errorf("one place gets any number of connections: %v", err)
+	}
+	_ = first.SetDeadline(time.Now().Add(50 * time.Millisecond))
+	if _, err := first.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("one that was there before: %v", err)
 	}
 }
 
