@@ -114,7 +114,7 @@ func TestHostileCallers(t *testing.T) {
 		{"many channels", func(t *testing.T, b *browser) {
 			for range 40 {
 				if _, err := b.CreateDataChannel("x", nil); err != nil {
-					t.Fatal(err)
+					return // the server has ended the call already
 				}
 			}
 		}, true},
@@ -137,7 +137,7 @@ func TestHostileCallers(t *testing.T) {
 			for i := range 60 {
 				if _, err := b.raw.writer.WriteRTP(&rtp.Header{Version: 2, PayloadType: 111,
 					SSRC: uint32(1000 + i)}, []byte{0x48, 0, 0}); err != nil {
-					t.Fatal(err)
+					return // likewise
 				}
 			}
 		}, true},
