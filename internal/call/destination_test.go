@@ -26,6 +26,8 @@ func TestDestinations(t *testing.T) {
 		{[]string{"+1"}, []string{"+12025550100", "+14165550100"}, []string{"+19005550100", "+442079460003"}},
 		{[]string{"+49", "!+4930"}, []string{"+498912345678"},
 			[]string{"+493012345678", "+499001234567", "+4918012345678"}},
+		// What is both allowed and refused is refused.
+		{[]string{"+49", "+4930", "!+4930"}, []string{"+498912345678"}, []string{"+493012345678"}},
 		{[]string{"!+49", "+4930", "DE"}, []string{"+493012345678"}, []string{"+498912345678"}},
 		// Personal numbers never; companies' where a prefix says so.
 		{[]string{"GB", "+44"}, []string{"+442079460003", "+447400123004"},
