@@ -46,7 +46,7 @@ race:
 	go test -timeout $(TIMEOUT) -run '^($(weeks))$$' ./internal/call
 
 e2e:
-	@if [ -z "$$(go list ./e2e/... 2>/dev/null)" ]; then exit 0; fi; echo go test -timeout $(TIMEOUT) ./e2e/...; go test -timeout $(TIMEOUT) ./e2e/...
+	@if [ -z "$$(go list ./e2e/... 2>/dev/null)" ]; then exit 0; fi; echo go test -timeout 30m ./e2e/...; go test -timeout 30m ./e2e/...
 
 check: static ## Format, vet, staticcheck, structure, unit tests on SQLite: within 90 seconds once the caches are warm
 	PARLEY_TEST_POSTGRES=off go test $(units)
