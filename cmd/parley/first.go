@@ -74,7 +74,7 @@ func firstAssistant(cat *catalog.Catalog) map[string]any {
 	voice := cat.Voices("pipeline", 1)[0]
 	model := cat.ModelsOf(parley.LLM)[0]
 	return body(map[string]any{
-		"name": "Front authority", "type": "inbound", "mode": "pipeline", "status": "active", "timezone": "UTC",
+		"name": "Front desk", "type": "inbound", "mode": "pipeline", "status": "active", "timezone": "UTC",
 		"record":      true,
 		"language_id": voice.LanguageID, "voice_id": voice.ID, "llm_model_id": model.ID,
 		"initial_message": "Hello, this is {{company}}. How can I help you?",
