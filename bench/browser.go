@@ -129,7 +129,7 @@ func (c *visitor) sizes() error {
 	if err != nil {
 		return err
 	}
-	res, err := c.PostForm(c.base+"/signin", url.Values{"email": {"bench@example.com"}, "password": {"password"}})
+	res, err := c.PostForm(c.base+"/signin", url.Values{"email": {"bench@example.com"}, "password": {password}})
 	if err != nil {
 		return err
 	}

@@ -35,7 +35,10 @@ func (b *bench) close() {
 }
 
 // secret is the setting PARLEY_SECRET_KEY of programs under test.
-const secret = "a secret for benchmarks only"
+const (
+	secret   = "a secret for benchmarks only"
+	password = "measured walrus ladder"
+)
 
 // program is a running parley.
 type program struct {
@@ -57,10 +60,11 @@ func (b *bench) serve(seed func(context.Context, *store.DB, *parley.User) error,
 	run := func(args ...string) (string, error) {
 		cmd := exec.Command(b.binary, args...)
 		cmd.Env = append(os.Environ(), "PARLEY_DATA="+data, "PARLEY_SECRET_KEY="+secret)
+		cmd.Stderr = os.Stderr
 		out, err := cmd.Output()
 		return strings.TrimSpace(string(out)), err
 	}
-	if _, err := run("user", "create", "--email", "bench@example.com", "--password", "password", "--balance",
+	if _, err := run("user", "create", "--email", "bench@example.com", "--password", password, "--balance",
 		"100000"); err != nil {
 		return nil, fmt.Errorf("%s: %w (make build makes it)", b.binary, err)
 	}
