@@ -45,7 +45,7 @@ func benchAPI(b *bench) error {
 				"endpoint":"https://shop.example.com/orders/{number}","schema":[{"name":"number","type":"string","description":"Order number"}]}`)
 		}},
 		{"create an assistant", 5300, 201, func(n int64) []byte {
-			return request("POST", "/api/user/assistants", p.token, `{"name":"Bench","type":"inbound","mode":"pipeline","timezone":"UTC",
+			return request("POST", "/api/user/assistants", owners[n%int64(len(owners))], `{"name":"Bench","type":"inbound","mode":"pipeline","timezone":"UTC",
 				"voice_id":1001,"language_id":1,"llm_model_id":1,"system_prompt":"`+prompt+`"}`)
 		}},
 	} {

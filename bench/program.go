@@ -40,6 +40,12 @@ const (
 	password = "measured walrus ladder"
 )
 
+// unlimited is a plan that no measurement reaches the end of.
+const unlimited = `plans:
+  default: {parallel_calls: 1000, assistants: 10000000, tools: 10000000, documents: 10000000, document_mb: 1000000,
+    document_readings: 10000000, conversations: 10000000, test_conversations: 10000000, test_messages: 10000000}
+`
+
 // program is a running parley.
 type program struct {
 	addr  string
@@ -57,6 +63,10 @@ func (b *bench) serve(seed func(context.Context, *store.DB, *parley.User) error,
 	}
 	b.undo = append(b.undo, func() { os.RemoveAll(data) })
 	p := &program{data: data}
+	plans := filepath.Join(data, "prices.yaml")
+	if err := os.WriteFile(plans, []byte(unlimited), 0o600); err != nil {
+		return nil, err
+	}
 	run := func(args ...string) (string, error) {
 		cmd := exec.Command(b.binary, args...)
 		cmd.Env = append(os.Environ(), "PARLEY_DATA="+data, "PARLEY_SECRET_KEY="+secret)
@@ -82,7 +92,7 @@ func (b *bench) serve(seed func(context.Context, *store.DB, *parley.User) error,
 	l.Close()
 	cmd := exec.Command(b.binary, "serve")
 	cmd.Env = append(append(os.Environ(), "PARLEY_DATA="+data, "PARLEY_SECRET_KEY="+secret, "PARLEY_LISTEN="+p.addr,
-		"PARLEY_RATE_API=off",
+		"PARLEY_RATE_API=off", "PARLEY_PRICES="+plans,
 		"PARLEY_RATE_PUBLIC=off", "PARLEY_PUBLIC_DAILY_SPEND=0", "PARLEY_CONNECTIONS_PER_ADDRESS=0",
 		"PARLEY_STREAMS_PER_ADDRESS=0", "PARLEY_SIP_LISTEN=off", "PARLEY_WEBRTC_LISTEN=off"), env...)
 	cmd.Stderr = os.Stderr

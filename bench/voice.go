@@ -53,10 +53,10 @@ func benchVoice(b *bench) error {
 	return b.passing(v, speech)
 }
 
-// passing makes a thousand short calls, 25 at once and at most 80 a second (the line takes 100), and tells what they
+// passing makes a thousand short calls, 25 at once and at most 20 a second (one trunk may begin 25), and tells what they
 // leave behind.
 func (b *bench) passing(v *vendor, speech []int16) error {
-	const calls, together, perSecond = 1000, 25, 80
+	const calls, together, perSecond = 1000, 25, 20
 	p, at, assistant, err := b.telephone(v)
 	if err != nil {
 		return err
@@ -327,11 +327,6 @@ func (b *bench) telephone(v *vendor) (p *program, at netip.AddrPort, assistant i
 	}
 	at = conn.LocalAddr().(*net.UDPAddr).AddrPort()
 	conn.Close()
-	prices := filepath.Join(os.TempDir(), fmt.Sprintf("parley-bench-%d.yaml", os.Getpid()))
-	if err := os.WriteFile(prices, []byte("plans:\n  default: {parallel_calls: 1000}\n"), 0o600); err != nil {
-		return nil, at, 0, err
-	}
-	defer os.Remove(prices)
 	p, err = b.serve(func(ctx context.Context, db *store.DB, u *parley.User) error {
 		a := &parley.Assistant{}
 		form.Defaults(a)
@@ -344,6 +339,6 @@ func (b *bench) telephone(v *vendor) (p *program, at netip.AddrPort, assistant i
 		return err
 	}, "PARLEY_OPENAI_BASE_URL="+v.url, "PARLEY_OPENAI_CHAT_MODEL=bench", "PARLEY_OPENAI_TTS_MODEL=bench",
 		"PARLEY_OPENAI_STT_MODEL=bench",
-		"PARLEY_SIP_LISTEN="+at.String(), "PARLEY_RTP_PORTS=20000-21999", "PARLEY_PRICES="+prices, "PARLEY_DRAIN=1s")
+		"PARLEY_SIP_LISTEN="+at.String(), "PARLEY_RTP_PORTS=20000-21999", "PARLEY_DRAIN=1s")
 	return p, at, assistant, err
 }

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"parley"
@@ -86,4 +87,38 @@ func TestMoneyHoldsUnderAnyInterleaving(t *testing.T) {
 			t.Errorf("only %d movements: the test shows nothing", len(list))
 		}
 	})
+}
+
+// What is set aside can be spent on nothing else, until its time is over. By a clock of the test's own.
+func TestReservationsLapse(t *testing.T) {
+	for _, engine := range storetest.Engines() {
+		t.Run(engine, func(t *testing.T) {
+			o := storetest.Options(t, engine)
+			synctest.Test(t, func(t *testing.T) {
+				db := storetest.Open(t, o)
+				u := storetest.User(t, db, 1000)
+				write(t, db, func(ctx context.Context, tx *store.Tx) error {
+					return tx.Reserve(ctx, u.ID, "a number", 900, parley.Now().Add(time.Minute))
+				})
+				spend := func(reference string) error {
+					return db.Write(t.Context(), func(ctx context.Context, tx *store.Tx) error {
+						_, err := tx.Post(ctx, u.ID, &parley.LedgerEntry{Kind: parley.MessageCharge, Amount: -200,
+							Reference: reference})
+						return err
+					})
+				}
+				if err := spend("early"); !errors.Is(err, store.Insufficient) {
+					t.Errorf("what was set aside was spent: %v", err)
+				}
+				time.Sleep(59 * time.Second)
+				if err := spend("a second before"); !errors.Is(err, store.Insufficient) {
+					t.Errorf("what was set aside was spent a second early: %v", err)
+				}
+				time.Sleep(2 * time.Second)
+				if err := spend("late"); err != nil {
+					t.Errorf("what was set aside is held for ever: %v", err)
+				}
+			})
+		})
+	}
 }
