@@ -1,0 +1,165 @@
+// Package wire is the WebSocket under the vendors that stream: dialled, read and closed with failures told in ai's kinds.
+// It knows no vendor.
+package wire
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"parley/internal/ai"
+)
+
+const (
+	dialTime  = 5 * time.Second // for the handshake
+	sendTime  = 5 * time.Second // for a message to be taken by the network
+	maxAnswer = 16 << 20        // octets of one message
+)
+
+// ErrClosed is what a Conn says that was closed here.
+var ErrClosed = net.ErrClosed
+
+// Conn is an open WebSocket. One goroutine receives, any number may send. Its errors are *ai.Error, or ErrClosed.
+type Conn struct {
+	ws     *websocket.Conn
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	pings  sync.WaitGroup
+	begun  atomic.Bool // something was received
+	buf    []byte
+}
+
+// Options are how a Conn is opened.
+type Options struct {
+	Header http.Header
+	// Ping is how often the far end is asked for a sign of life; one that gives none for as long has stalled. Somebody
+	// must be receiving all the time. 0: never.
+	Ping time.Duration
+}
+
+// Address is a URL for Dial: a path and a query below a vendor's base URL, which is http or https.
+func Address(base, path string, query url.Values) (string, error) {
+	u, err := url.Parse(base)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return "", errors.New("the base URL is no http or https URL")
+	}
+	u.Path = strings.TrimSuffix(u.Path, "/") + path
+	u.RawQuery = query.Encode()
+	return u.String(), nil
+}
+
+// Dial opens a WebSocket. The error is an *ai.Error that says what can be done about it, unless ctx has ended: then it
+// is context.Cause(ctx), which matters to nothing else than the dialling.
+func Dial(ctx context.Context, address string, o Options) (*Conn, error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	dial, cancel := context.WithTimeout(ctx, dialTime)
+	defer cancel()
+	ws, res, err := websocket.Dial(dial, address, &websocket.DialOptions{HTTPHeader: o.Header})
+	if err != nil {
+		return nil, unopened(ctx, res, err)
+	}
+	ws.SetReadLimit(maxAnswer)
+	c := &Conn{ws: ws}
+	c.ctx, c.cancel = context.WithCancelCause(context.Background())
+	if o.Ping > 0 {
+		c.pings.Go(func() { c.ping(o.Ping) })
+	}
+	return c, nil
+}
+
+// Receive waits for the next message; text says that it is one of text. It may be used until the next Receive.
+func (c *Conn) Receive() (data []byte, text bool, err error) {
+	kind, r, err := c.ws.Reader(c.ctx)
+	if err == nil {
+		c.buf, err = readAll(c.buf[:0], r)
+	}
+	if err != nil {
+		return nil, false, c.failure(err)
+	}
+	c.begun.Store(true)
+	return c.buf, kind == websocket.MessageText, nil
+}
+
+func readAll(b []byte, r io.Reader) ([]byte, error) {
+	for {
+		if len(b) == cap(b) {
+			b = append(b, 0)[:len(b)]
+		}
+		n, err := r.Read(b[len(b):cap(b)])
+		b = b[:len(b)+n]
+		if errors.Is(err, io.EOF) {
+			return b, nil
+		}
+		if err != nil {
+			return b, err
+		}
+	}
+}
+
+// Send sends a value as JSON.
+func (c *Conn) Send(v any) error {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return &ai.Error{Kind: ai.Malformed, Err: err}
+	}
+	return c.send(websocket.MessageText, raw)
+}
+
+// SendBinary sends octets.
+func (c *Conn) SendBinary(raw []byte) error { return c.send(websocket.MessageBinary, raw) }
+
+func (c *Conn) send(kind websocket.MessageType, raw []byte) error {
+	ctx, cancel := context.WithTimeoutCause(c.ctx, sendTime,
+		&ai.Error{Kind: ai.Stalled, Err: fmt.Errorf("the vendor took nothing for %v", sendTime)})
+	defer cancel()
+	if err := c.ws.Write(ctx, kind, raw); err != nil {
+		if e, ok := errors.AsType[*ai.Error](context.Cause(ctx)); ok {
+			c.cancel(e) // the socket is closed by that too
+		}
+		return c.failure(err)
+	}
+	return nil
+}
+
+// ping asks for signs of life until the Conn is closed.
+func (c *Conn) ping(every time.Duration) {
+	t := time.NewTicker(every)
+	defer t.Stop()
+	for {
+		select {
+		case <-t.C:
+		case <-c.ctx.Done():
+			return
+		}
+		ctx, cancel := context.WithTimeout(c.ctx, every)
+		err := c.ws.Ping(ctx)
+		if err != nil && ctx.Err() != nil && c.ctx.Err() == nil {
+			c.cancel(&ai.Error{Kind: ai.Stalled, Err: fmt.Errorf("no answer to a ping for %v", every)})
+		}
+		cancel()
+		if err != nil { // who receives is told, and why
+			return
+		}
+	}
+}
+
+// Close drops the connection, and returns when nothing of it is left running. Who says goodbye in the vendor's words
+// sends them before.
+func (c *Conn) Close() {
+	c.cancel(ErrClosed)
+	_ = c.ws.CloseNow()
+	c.pings.Wait()
+}
