@@ -257,7 +257,9 @@ func TestRoomAfterTheEnd(t *testing.T) {
 // dumb is a vendor that panics.
 type dumb struct{}
 
-func (dumb) Speak(context.Context, ai.Speech, func([]int16) error) error { panic("no voice") }
+func (dumb) Speak(context.Context, ai.Speech, <-chan string, func(ai.Sound) error) error {
+	panic("no voice")
+}
 
 type dumbSpeech struct{ speech }
 

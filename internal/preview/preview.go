@@ -61,32 +61,33 @@ func (d *Samples) Open(ctx context.Context, voiceID int64) (blob.Object, error) 
 	if speaker == nil {
 		return nil, parley.Errorf(parley.NotFound, "Voice not found")
 	}
-	what := ai.Speech{Text: sentences[d.Catalog.Language(v.LanguageID).ISO2], Voice: v.Code,
-		Language: d.Catalog.Language(v.LanguageID).ISO2, Rate: rate, Speed: 1, Stability: 0.7, Similarity: 0.5}
-	name := nameOf(speaker, what)
+	language := d.Catalog.Language(v.LanguageID).ISO2
+	as, text := ai.Speech{Voice: v.Code, Language: language, Rate: rate, Speed: 1, Stability: 0.7, Similarity: 0.5},
+		sentences[language]
+	name := nameOf(speaker, as, text)
 	o, err := d.Blobs.Open(ctx, name)
 	if !errors.Is(err, fs.ErrNotExist) {
 		return o, err
 	}
-	if err := d.make(ctx, voiceID, speaker, name, what); err != nil {
+	if err := d.make(ctx, voiceID, speaker, name, as, text); err != nil {
 		return nil, err
 	}
 	return d.Blobs.Open(ctx, name)
 }
 
 // nameOf is the name of a preview's blob: whatever it depends on is in it.
-func nameOf(speaker *ai.Speaker, what ai.Speech) string {
+func nameOf(speaker *ai.Speaker, as ai.Speech, text string) string {
 	model := ""
 	if speaker.Model != nil {
 		model = speaker.Model()
 	}
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%s\x00%s\x00%d", speaker.Code, model, what.Voice, what.Text,
-		what.Rate))
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%s\x00%s\x00%d", speaker.Code, model, as.Voice, text,
+		as.Rate))
 	return "previews/" + hex.EncodeToString(sum[:16]) + ".wav"
 }
 
 // make synthesizes a preview. Who asks for one that is being made waits for it.
-func (d *Samples) make(ctx context.Context, id int64, speaker *ai.Speaker, name string, what ai.Speech) error {
+func (d *Samples) make(ctx context.Context, id int64, speaker *ai.Speaker, name string, as ai.Speech, text string) error {
 	d.mu.Lock()
 	if d.making == nil {
 		d.making, d.slots = map[int64]*making{}, make(chan struct{}, atOnce)
@@ -99,7 +100,7 @@ func (d *Samples) make(ctx context.Context, id int64, speaker *ai.Speaker, name 
 		// Others may wait for it too: it goes on when the first who asked has left.
 		aside, cancel := context.WithTimeout(context.WithoutCancel(ctx), speakTime)
 		defer cancel()
-		err := d.speak(aside, speaker, name, what)
+		err := d.speak(aside, speaker, name, as, text)
 		d.mu.Lock()
 		if m.err, m.at = err, time.Now(); err == nil {
 			delete(d.making, id)
@@ -117,7 +118,7 @@ func (d *Samples) make(ctx context.Context, id int64, speaker *ai.Speaker, name 
 	}
 }
 
-func (d *Samples) speak(ctx context.Context, speaker *ai.Speaker, name string, what ai.Speech) error {
+func (d *Samples) speak(ctx context.Context, speaker *ai.Speaker, name string, as ai.Speech, text string) error {
 	select {
 	case d.slots <- struct{}{}:
 		defer func() { <-d.slots }()
@@ -127,7 +128,7 @@ func (d *Samples) speak(ctx context.Context, speaker *ai.Speaker, name string, w
 	var pcm []byte
 	s, err := d.Synthesizer(speaker.Code)
 	if err == nil {
-		err = s.Speak(ctx, what, func(piece []int16) error {
+		err = ai.Say(ctx, s, as, text, func(piece []int16) error {
 			for _, v := range piece {
 				pcm = binary.LittleEndian.AppendUint16(pcm, uint16(v))
 			}
@@ -141,7 +142,7 @@ func (d *Samples) speak(ctx context.Context, speaker *ai.Speaker, name string, w
 		err = &ai.Error{Kind: ai.Malformed, Err: errors.New("no sound")}
 	}
 	if err = ai.TheVoice.Of(err); err != nil {
-		slog.WarnContext(ctx, "a voice's preview can't be made", "provider", speaker.Code, "voice", what.Voice,
+		slog.WarnContext(ctx, "a voice's preview can't be made", "provider", speaker.Code, "voice", as.Voice,
 			"error", err)
 		return shown(speaker, err)
 	}

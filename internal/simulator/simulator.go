@@ -103,7 +103,7 @@ const longest = 20 * int(rate)
 // speak is nil when the synthesizer failed: a far end that exists to try things with speaks without words then.
 func speak(ctx context.Context, o Options, text string) []int16 {
 	var pcm []int16
-	err := o.Synthesizer.Speak(ctx, ai.Speech{Text: text, Voice: o.Voice, Language: language, Rate: rate},
+	err := ai.Say(ctx, o.Synthesizer, ai.Speech{Voice: o.Voice, Language: language, Rate: rate}, text,
 		func(part []int16) error {
 			pcm = append(pcm, part[:min(len(part), longest-len(pcm))]...)
 			return nil

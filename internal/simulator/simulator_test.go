@@ -256,9 +256,9 @@ type speaker struct {
 	gives int
 }
 
-func (s *speaker) Speak(ctx context.Context, what ai.Speech, yield func([]int16) error) error {
-	s.texts = append(s.texts, what.Text)
-	if what.Rate != rate || what.Language != language || what.Voice != "rms" {
+func (s *speaker) Say(ctx context.Context, as ai.Speech, text string, yield func([]int16) error) error {
+	s.texts = append(s.texts, text)
+	if as.Rate != rate || as.Language != language || as.Voice != "rms" {
 		s.err = errors.New("another voice is meant")
 	}
 	if err := sleep(ctx, s.takes); err != nil {
@@ -294,7 +294,7 @@ func TestVoice(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				began, lines := time.Now(), &Lines{}
 				for range 2 {
-					got, err := Dial(t.Context(), Options{To: "+15550100123", Synthesizer: &c.speaker, Voice: "rms",
+					got, err := Dial(t.Context(), Options{To: "+15550100123", Synthesizer: ai.Streamed(&c.speaker), Voice: "rms",
 						Lines: lines}, nil)
 					if err != nil {
 						t.Fatal(err)

@@ -125,12 +125,12 @@ func judgement(t *testing.T, name string, people, machines, voices []string, bou
 				wg.Go(func() {
 					room <- struct{}{}
 					defer func() { <-room }()
-					var speaker ai.Synthesizer = local.Flite{}
+					var speaker ai.Plain = local.Flite{}
 					if strings.Contains(voice, "+") {
 						speaker = local.ESpeak{}
 					}
-					err := speaker.Speak(t.Context(),
-						ai.Speech{Text: text, Voice: voice, Language: "en", Rate: audio.Narrow}, func(p []int16) error {
+					err := speaker.Say(t.Context(),
+						ai.Speech{Voice: voice, Language: "en", Rate: audio.Narrow}, text, func(p []int16) error {
 							l.pcm = append(l.pcm, p...)
 							return nil
 						})

@@ -30,6 +30,7 @@ const DefaultCacheSize = 64 << 20
 type soundKey struct {
 	vendor ai.Synthesizer
 	speech ai.Speech
+	text   string
 }
 
 type sound struct {
@@ -43,12 +44,12 @@ type flight struct {
 	pcm  []int16 // nil when it failed
 }
 
-// key is what a sound is kept under; false where the vendor can't be told from others.
-func keyOf(vendor ai.Synthesizer, s ai.Speech) (soundKey, bool) {
-	if vendor == nil || !reflect.TypeOf(vendor).Comparable() {
+// keyOf is what a sound is kept under; false where the vendor can't be told from others.
+func keyOf(vendor ai.Synthesizer, as ai.Speech, text string) (soundKey, bool) {
+	if vendor == nil || !reflect.ValueOf(vendor).Comparable() {
 		return soundKey{}, false
 	}
-	return soundKey{vendor, s}, true
+	return soundKey{vendor, as, text}, true
 }
 
 // find gives a sound that is there. It is shared: nobody writes to it.
@@ -132,7 +133,7 @@ func (c *Cache) fly(ctx context.Context, key soundKey, f *flight) (err error) {
 		close(f.done)
 	}()
 	err = errNoSound // of a panic
-	err = key.vendor.Speak(ctx, key.speech, func(piece []int16) error {
+	err = ai.Say(ctx, key.vendor, key.speech, key.text, func(piece []int16) error {
 		pcm = append(pcm, piece...)
 		return nil
 	})

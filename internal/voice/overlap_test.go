@@ -152,7 +152,7 @@ func (o *overlap) perform(t *testing.T, sphinx ai.Recognizer, talk []float64) {
 	}
 	var asked atomic.Int32
 	model := answering(func() string { return fmt.Sprint("Reply number ", asked.Add(1)) })
-	p := persona(model, numbered{talk, o.rate}, ear)
+	p := persona(model, ai.Streamed(numbered{talk, o.rate}), ear)
 	p.Language = o.language
 	p.Assistant.EnableNoiseCancellation = o.clean
 	s := voice.Session{Persona: p, Tell: func(e voice.Event) {
@@ -215,15 +215,15 @@ type numbered struct {
 	rate audio.Rate
 }
 
-func (v numbered) Speak(_ context.Context, s ai.Speech, yield func([]int16) error) error {
-	n := s.Rate.FrameSize()
+func (v numbered) Say(_ context.Context, as ai.Speech, text string, yield func([]int16) error) error {
+	n := as.Rate.FrameSize()
 	frame := make([]int16, n)
 	for i := range replyFrames {
 		for j := range frame {
 			frame[j] = int16(v.talk[(i*n+j)*(wide/int(v.rate))%len(v.talk)])
 		}
 		frame[0], frame[3*n/4] = 3000, 0 // no silence that could be left out
-		if strings.Contains(s.Text, "1") {
+		if strings.Contains(text, "1") {
 			frame[3*n/4] = int16(i + 1)
 		} else if i > 10 {
 			break
@@ -310,6 +310,8 @@ func (e *imitationEar) End() {
 		e.out <- t
 	})
 }
+
+func (e *imitationEar) Continuous() bool { return false }
 
 func (e *imitationEar) Transcripts() <-chan ai.Transcript { return e.out }
 

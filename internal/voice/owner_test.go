@@ -41,7 +41,7 @@ func TestSoundWaitsForNobody(t *testing.T) {
 	for _, late := range []time.Duration{500 * time.Millisecond, 3 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
 			ear := &stuck{time: late}
-			s := voice.Session{Persona: persona(&aitest.Fake{}, spokenBy(speechLike(audio.Narrow, 500)), ear)}
+			s := voice.Session{Persona: persona(&aitest.Fake{}, ai.Streamed(spokenBy(speechLike(audio.Narrow, 500))), ear)}
 			s.Detect = func(audio.Rate) voice.Detector { return &voicetest.Detector{} }
 			s.Persona.Initial = "Hello."
 			if err := s.Prepare(t.Context(), audio.Narrow); err != nil {

@@ -83,8 +83,8 @@ func (d *pipeline) warm() {
 		c := &a.FillerConfig
 		all := slices.Concat(c.Neutral, c.Question, c.Positive, c.Negative)
 		for _, text := range all[:min(len(all), 16)] {
-			key, ok := keyOf(d.Synthesizer, d.speech(lang.Speakable(text, d.Language, d.pronounced)))
-			if !ok || key.speech.Text == "" || d.r.Cache.load(d.r.ctx, key) != nil {
+			key, ok := keyOf(d.Synthesizer, d.speech(), lang.Speakable(text, d.Language, d.pronounced))
+			if !ok || key.text == "" || d.r.Cache.load(d.r.ctx, key) != nil {
 				return
 			}
 		}

@@ -34,9 +34,8 @@ func (s *Session) Prepare(ctx context.Context, rate audio.Rate) error {
 		return fmt.Errorf("prepare a greeting: %w", errNoSound)
 	}
 	m := newMouth(*p, rate)
-	speech := m.speech(lang.Speakable(p.Initial, p.Language, m.pronounced))
-	key, ok := keyOf(p.Synthesizer, speech)
-	if speech.Text == "" || !ok {
+	key, ok := keyOf(p.Synthesizer, m.speech(), lang.Speakable(p.Initial, p.Language, m.pronounced))
+	if key.text == "" || !ok {
 		return nil
 	}
 	if err := s.Cache.load(ctx, key); err != nil {

@@ -55,6 +55,7 @@ type deafEar struct {
 
 func (*deafEar) Write([]int16)                       {}
 func (*deafEar) End()                                {}
+func (*deafEar) Continuous() bool                    { return false }
 func (e *deafEar) Transcripts() <-chan ai.Transcript { return e.out }
 func (e *deafEar) Close()                            { e.once.Do(func() { close(e.out) }) }
 
@@ -360,7 +361,7 @@ func TestPanics(t *testing.T) {
 					panic("boom")
 				}
 			}
-			p := persona(&aitest.Fake{}, mouthFunc(func() { boom("speak") }), deaf{})
+			p := persona(&aitest.Fake{}, ai.Streamed(mouthFunc(func() { boom("speak") })), deaf{})
 			p.Initial = "Hello."
 			s := voice.Session{Persona: p}
 			s.Tell = func(voice.Event) { boom("tell") }
@@ -388,10 +389,10 @@ type detectFunc func()
 
 func (f detectFunc) Detect(audio.Frame) (bool, bool) { f(); return false, false }
 
-// mouthFunc is a Synthesizer that calls a function before it says something very short.
+// mouthFunc is a synthesizer that calls a function before it says something very short.
 type mouthFunc func()
 
-func (f mouthFunc) Speak(_ context.Context, _ ai.Speech, yield func([]int16) error) error {
+func (f mouthFunc) Say(_ context.Context, _ ai.Speech, _ string, yield func([]int16) error) error {
 	f()
 	return yield([]int16{1000, 1000})
 }
@@ -461,8 +462,8 @@ func TestVendorSettings(t *testing.T) {
 			time.Sleep(time.Second)
 			return parley.CustomerHangup
 		}})
-		want := ai.Speech{Text: "Hallo.", Voice: "anna", Language: "de", Rate: audio.Wide, Speed: 1.2,
-			Stability: 0.3, Similarity: 0.9}
+		want := aitest.Spoken{Text: "Hallo.", Speech: ai.Speech{Voice: "anna", Language: "de", Rate: audio.Wide,
+			Speed: 1.2, Stability: 0.3, Similarity: 0.9}}
 		if said := mouth.Said(); len(said) != 1 || said[0] != want {
 			t.Errorf("spoken: %+v", said)
 		}
@@ -482,7 +483,7 @@ func TestEcho(t *testing.T) {
 		wants bool
 	}{{"echo", 0.05, false}, {"customer", 0.5, true}} {
 		synctest.Test(t, func(t *testing.T) {
-			s := voice.Session{Persona: persona(&aitest.Fake{}, spokenBy(speechLike(audio.Narrow, 200)), deaf{})}
+			s := voice.Session{Persona: persona(&aitest.Fake{}, ai.Streamed(spokenBy(speechLike(audio.Narrow, 200))), deaf{})}
 			s.Persona.Initial = "Hello."
 			silent := false
 			leg := &driven{rate: audio.Narrow, run: func(_ context.Context, p audio.Peer) error {
@@ -507,10 +508,10 @@ func TestEcho(t *testing.T) {
 	}
 }
 
-// spokenBy is a Synthesizer that says everything in the same frames.
+// spokenBy is a synthesizer that says everything in the same frames.
 type spokenBy [][]int16
 
-func (v spokenBy) Speak(_ context.Context, _ ai.Speech, yield func([]int16) error) error {
+func (v spokenBy) Say(_ context.Context, _ ai.Speech, _ string, yield func([]int16) error) error {
 	for _, f := range v {
 		if err := yield(f); err != nil {
 			return err
@@ -586,7 +587,7 @@ func TestLeadingSilence(t *testing.T) {
 				quiet[i] = make([]int16, 160)
 			}
 			s := voice.Session{Persona: persona(&aitest.Fake{},
-				spokenBy(append(quiet, speechLike(audio.Narrow, 20)...)), deaf{})}
+				ai.Streamed(spokenBy(append(quiet, speechLike(audio.Narrow, 20)...))), deaf{})}
 			s.Persona.Initial = "Hello."
 			if prepared {
 				if err := s.Prepare(t.Context(), audio.Narrow); err != nil {

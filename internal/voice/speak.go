@@ -23,11 +23,11 @@ func newMouth(p Persona, rate audio.Rate) *mouth {
 	return &mouth{Persona: p, rate: rate, pronounced: lang.NewPronouncer(p.Assistant.Pronunciations)}
 }
 
-// speech is what the synthesizer is asked for.
-func (m *mouth) speech(text string) ai.Speech {
+// speech is how the synthesizer is to speak.
+func (m *mouth) speech() ai.Speech {
 	a := m.Assistant
 	return ai.Speech{
-		Text: text, Voice: m.Voice, Language: m.Language, Rate: m.rate, Speed: a.SpeechSpeed.Float(),
+		Voice: m.Voice, Language: m.Language, Rate: m.rate, Speed: a.SpeechSpeed.Float(),
 		Stability: a.VoiceStability.Float(), Similarity: a.VoiceSimilarity.Float(),
 	}
 }
@@ -85,7 +85,7 @@ func (d *pipeline) speak(a *answer, p *part) {
 		r.out.add(p)
 		return
 	}
-	if key, ok := keyOf(d.Synthesizer, d.speech(p.speak)); ok {
+	if key, ok := keyOf(d.Synthesizer, d.speech(), p.speak); ok {
 		if pcm := r.Cache.find(key); pcm != nil {
 			p.pcm, p.size, p.whole = pcm, len(pcm), true
 			r.out.add(p)
@@ -132,12 +132,11 @@ func (d *pipeline) sound(a *answer, s *speech, p *part) error {
 	defer cancel(nil)
 	stall := time.AfterFunc(speechStall, func() { cancel(errStalled) })
 	defer stall.Stop()
-	what := d.speech(p.speak)
-	key, keep := keyOf(d.Synthesizer, what)
+	key, keep := keyOf(d.Synthesizer, d.speech(), p.speak)
 	keep = keep && p.keep
 	var kept []int16
 	lead := int(leadTrim * time.Duration(d.rate) / time.Second)
-	err := d.Synthesizer.Speak(ctx, what, func(pcm []int16) error {
+	err := ai.Say(ctx, d.Synthesizer, d.speech(), p.speak, func(pcm []int16) error {
 		stall.Stop()
 		defer stall.Reset(speechStall)
 		if lead > 0 {

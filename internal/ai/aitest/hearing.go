@@ -16,6 +16,9 @@ import (
 type Recognizer struct {
 	// Hear says what an utterance means for which nothing is scripted, by all of its sound; nil: "".
 	Hear func(pcm []int16, h ai.Hearing) string
+	// Turns makes ears that are given all sound and find turns in it: one starts with loud sound, may be over after
+	// EagerTime of silence, and is after EndTime.
+	Turns bool
 	// Err fails Listen.
 	Err error
 
@@ -38,6 +41,12 @@ type Understanding struct {
 
 // PartialTime is the loud sound that a partial transcript of a Recognizer takes.
 const PartialTime = 200 * time.Millisecond
+
+// EagerTime and EndTime are how much silence, in the sound, makes an ear that finds turns say so.
+const (
+	EagerTime = 100 * time.Millisecond
+	EndTime   = 400 * time.Millisecond
+)
 
 // loud is the mean amplitude from which a piece of sound is no silence.
 const loud = 300
@@ -132,6 +141,10 @@ type ear struct {
 	told     int // partials
 	pcm      []int16
 
+	turn  ai.Turn       // what was told last
+	last  int           // the utterance of the latest loud sound
+	quiet time.Duration // since then
+
 	mu    sync.Mutex
 	queue []telling
 }
@@ -145,19 +158,28 @@ type telling struct {
 
 // Write implements ai.Ear.
 func (e *ear) Write(pcm []int16) {
-	if e.r.Hear != nil {
-		e.pcm = append(e.pcm, pcm...)
-	}
 	sum := 0
 	for _, v := range pcm {
 		sum += max(int(v), -int(v))
 	}
-	if sum < loud*len(pcm) || len(pcm) == 0 {
+	quiet := sum < loud*len(pcm) || len(pcm) == 0
+	if e.r.Hear != nil && !(quiet && e.r.Turns) { // who is given everything tells speech from silence
+		e.pcm = append(e.pcm, pcm...)
+	}
+	if quiet {
+		e.silence(time.Duration(len(pcm)) * time.Second / time.Duration(e.h.Rate))
 		return
 	}
 	if !e.begun {
 		e.begun = true
 		e.u, e.scripted = e.r.next()
+	}
+	e.quiet, e.last = 0, e.number
+	switch e.turn {
+	case "", ai.TurnEnded:
+		e.tellTurn(ai.TurnStarted, "")
+	case ai.TurnEager:
+		e.tellTurn(ai.TurnResumed, "")
 	}
 	e.loud += time.Duration(len(pcm)) * time.Second / time.Duration(e.h.Rate)
 	for e.told < len(e.u.Partials) && e.loud >= PartialTime*time.Duration(e.told+1) {
@@ -165,6 +187,32 @@ func (e *ear) Write(pcm []int16) {
 		e.told++
 	}
 }
+
+// silence lets a turn come to its end.
+func (e *ear) silence(d time.Duration) {
+	e.quiet += d
+	text := ""
+	if e.last == e.number { // else its final transcript has said it
+		text = e.u.Text
+	}
+	switch {
+	case e.turn == "" || e.turn == ai.TurnEnded:
+	case e.quiet >= EndTime:
+		e.tellTurn(ai.TurnEnded, text)
+	case e.quiet >= EagerTime && e.turn != ai.TurnEager:
+		e.tellTurn(ai.TurnEager, text)
+	}
+}
+
+func (e *ear) tellTurn(t ai.Turn, text string) {
+	if e.r.Turns {
+		e.turn = t
+		e.tell(telling{Transcript: ai.Transcript{Utterance: e.last, Text: text, Turn: t}})
+	}
+}
+
+// Continuous implements ai.Ear.
+func (e *ear) Continuous() bool { return e.r.Turns }
 
 // End implements ai.Ear.
 func (e *ear) End() {

@@ -218,7 +218,7 @@ func noModel(name string) *refusal {
 func (a *answer) sound(voice *Synthesizer, in SpeechRequest) {
 	i := 0
 	var raw []byte
-	err := voice.Speak(a.ctx, ai.Speech{Text: in.Input, Voice: in.Voice, Rate: serverRate, Speed: in.Speed},
+	err := voice.say(a.ctx, ai.Speech{Voice: in.Voice, Rate: serverRate, Speed: in.Speed}, in.Input,
 		func(pcm []int16) error {
 			pause := a.TokenDelay
 			if i == 0 {

@@ -20,12 +20,23 @@ func tones() (*Synthesizer, *Recognizer, Heard) {
 	return voice, &Recognizer{Hear: func(pcm []int16, h ai.Hearing) string { return voice.Find(pcm, h.Rate) }}, Heard{
 		Language: "en", Texts: []string{"one and a half", "two", "three of them"},
 		Sound: func(t *testing.T, text string, rate audio.Rate) []int16 {
-			return heard(t, voice, ai.Speech{Text: text, Rate: rate})
+			return heard(t, voice, ai.Speech{Rate: rate}, text)
 		},
 	}
 }
 
-func TestSynthesizerConforms(t *testing.T) { ConformSynthesizer(t, &Synthesizer{}, ai.Speech{}) }
+func TestSynthesizerConforms(t *testing.T) {
+	t.Run("plainly", func(t *testing.T) { ConformSynthesizer(t, &Synthesizer{}, ai.Speech{}) })
+	t.Run("with times", func(t *testing.T) { ConformSynthesizer(t, &Synthesizer{Times: true}, ai.Speech{}) })
+	t.Run("streamed", func(t *testing.T) { ConformSynthesizer(t, ai.Streamed(one{&Synthesizer{}}), ai.Speech{}) })
+}
+
+// one is a vendor that takes one text at a time.
+type one struct{ *Synthesizer }
+
+func (o one) Say(ctx context.Context, as ai.Speech, text string, yield func(pcm []int16) error) error {
+	return o.say(ctx, as, text, yield)
+}
 
 func TestRecognizerConforms(t *testing.T) {
 	_, r, h := tones()
@@ -33,6 +44,8 @@ func TestRecognizerConforms(t *testing.T) {
 	if n := r.Live(); n != 0 {
 		t.Errorf("%d ears are left open", n)
 	}
+	r.Turns = true
+	ConformRecognizer(t, r, h)
 }
 
 // Each text is its own tone, found in 40 ms, and in no noise.
@@ -41,7 +54,7 @@ func TestFind(t *testing.T) {
 	sound := map[string][]int16{}
 	for i := range pitches {
 		text := strings.Repeat("x", i+5)
-		sound[text] = heard(t, s, ai.Speech{Text: text, Rate: audio.Narrow})
+		sound[text] = heard(t, s, ai.Speech{Rate: audio.Narrow}, text)
 		if got, want := len(sound[text]), int(SpeechTime(text, 1)*8000/time.Second); got != want {
 			t.Fatalf("%d samples, want %d", got, want)
 		}
@@ -84,14 +97,14 @@ func TestSaying(t *testing.T) {
 			s.On(text, c.how)
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			began, n := time.Now(), 0
-			err := s.Speak(ctx, ai.Speech{Text: text, Rate: audio.Wide}, func([]int16) error { n++; return nil })
+			err := ai.Say(ctx, s, ai.Speech{Rate: audio.Wide}, text, func([]int16) error { n++; return nil })
 			if err != c.err || n != c.pieces || time.Since(began) != c.took || s.Live() != 0 { //nolint:errorlint // as it is
 				t.Errorf("%+v: %v, %d pieces, %v", c.how, err, n, time.Since(began))
 			}
 			cancel()
 		}
 		s.Usually(Saying{Err: boom})
-		if err := s.Speak(t.Context(), ai.Speech{Text: "other"}, nil); err != boom || len(s.Said()) != 8 { //nolint:errorlint // likewise
+		if err := ai.Say(t.Context(), s, ai.Speech{Rate: audio.Wide}, "other", nil); err != boom || len(s.Said()) != 8 { //nolint:errorlint // likewise
 			t.Errorf("%v, %d said", err, len(s.Said()))
 		}
 	})

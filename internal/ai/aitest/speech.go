@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 	"unicode"
+	"unicode/utf8"
 
 	"parley/internal/ai"
 	"parley/internal/audio"
@@ -19,12 +20,21 @@ import (
 // tells which text is heard in a piece of sound. It speaks at once and all of it, unless On or Usually say otherwise.
 // The zero value is ready.
 type Synthesizer struct {
+	// Times has it tell when each word has been said: with the piece that holds its end.
+	Times bool
+
 	mu     sync.Mutex
 	on     map[string]Saying
 	usual  Saying
 	pitch  map[string]float64 // by text, in Hz
-	spoken []ai.Speech
+	spoken []Spoken
 	live   int
+}
+
+// Spoken is a text that a Synthesizer was given.
+type Spoken struct {
+	ai.Speech
+	Text string
 }
 
 // Saying is how a Synthesizer says a text.
@@ -80,13 +90,13 @@ func (s *Synthesizer) Usually(how Saying) {
 }
 
 // Said is what it was asked to say, in order.
-func (s *Synthesizer) Said() []ai.Speech {
+func (s *Synthesizer) Said() []Spoken {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.spoken)
 }
 
-// Live is how many Speak are running.
+// Live is how many texts are being said.
 func (s *Synthesizer) Live() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -151,15 +161,73 @@ func energyAt(pcm []int16, frequency float64) float64 {
 }
 
 // Speak implements ai.Synthesizer.
-func (s *Synthesizer) Speak(ctx context.Context, what ai.Speech, yield func(pcm []int16) error) error {
+func (s *Synthesizer) Speak(ctx context.Context, as ai.Speech, texts <-chan string, yield func(ai.Sound) error) error {
+	for i := 0; ; i++ {
+		var text string
+		open := false
+		if ctx.Err() == nil {
+			select {
+			case text, open = <-texts:
+			case <-ctx.Done():
+			}
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if !open {
+			return nil
+		}
+		var words []ai.Word
+		if s.Times {
+			words = WordTimes(text, as.Speed)
+		}
+		said := time.Duration(0)
+		err := s.say(ctx, as, text, func(pcm []int16) error {
+			said += time.Duration(len(pcm)) * time.Second / time.Duration(as.Rate)
+			n := 0
+			for n < len(words) && words[n].At <= said {
+				n++
+			}
+			known := words[:n:n]
+			words = words[n:]
+			return yield(ai.Sound{Text: i, PCM: pcm, Words: known})
+		})
+		if err == nil {
+			err = yield(ai.Sound{Text: i, Words: words, Last: true})
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// WordTimes is when a Synthesizer has said each word of a text: its characters are of the same length.
+func WordTimes(text string, speed float64) []ai.Word {
+	all, runes := SpeechTime(text, speed), utf8.RuneCountInString(text)
+	if all == 0 {
+		return nil
+	}
+	var words []ai.Word
+	n, before := 0, ' '
+	for at, r := range text {
+		if unicode.IsSpace(r) && !unicode.IsSpace(before) {
+			words = append(words, ai.Word{Until: at, At: all * time.Duration(n) / time.Duration(runes)})
+		}
+		n, before = n+1, r
+	}
+	return append(words, ai.Word{Until: len(text), At: all})
+}
+
+// say says one text.
+func (s *Synthesizer) say(ctx context.Context, as ai.Speech, text string, yield func(pcm []int16) error) error {
 	s.mu.Lock()
-	s.spoken = append(s.spoken, what)
+	s.spoken = append(s.spoken, Spoken{as, text})
 	s.live++
-	how, ok := s.on[what.Text]
+	how, ok := s.on[text]
 	if !ok {
 		how = s.usual
 	}
-	pitch := s.pitchOf(what.Text)
+	pitch := s.pitchOf(text)
 	s.mu.Unlock()
 	defer func() {
 		s.mu.Lock()
@@ -167,12 +235,12 @@ func (s *Synthesizer) Speak(ctx context.Context, what ai.Speech, yield func(pcm 
 		s.mu.Unlock()
 	}()
 
-	left := SpeechTime(what.Text, what.Speed)
+	left := SpeechTime(text, as.Speed)
 	ends := how.Hang || how.Err != nil
 	if ends {
 		left = min(left, how.After)
 	}
-	piece := make([]int16, int(PieceTime*time.Duration(what.Rate)/time.Second))
+	piece := make([]int16, int(PieceTime*time.Duration(as.Rate)/time.Second))
 	at := 0
 	for i := 0; left > 0; i++ {
 		pause := how.Pace
@@ -182,9 +250,9 @@ func (s *Synthesizer) Speak(ctx context.Context, what ai.Speech, yield func(pcm 
 		if err := wait(ctx, pause, how.Gate, i); err != nil {
 			return err
 		}
-		n := min(len(piece), int(left*time.Duration(what.Rate)/time.Second))
+		n := min(len(piece), int(left*time.Duration(as.Rate)/time.Second))
 		for j := range n {
-			piece[j] = int16(loudness * math.Sin(2*math.Pi*pitch*float64(at+j)/float64(what.Rate)))
+			piece[j] = int16(loudness * math.Sin(2*math.Pi*pitch*float64(at+j)/float64(as.Rate)))
 		}
 		at += n
 		left -= PieceTime

@@ -83,17 +83,11 @@ func (p Programs) open() (*ai.Opened, error) {
 			}
 			return Model{}
 		},
-		Synthesizer: func(code string) (s ai.Synthesizer, err error) {
-			if s = p.Flite; code == FliteCode {
-				_, err = p.Flite.Find()
-			} else {
-				s = p.ESpeak
-				_, err = p.ESpeak.Find()
+		Synthesizer: func(code string) (ai.Synthesizer, error) {
+			if code == FliteCode {
+				return installed(p.Flite)
 			}
-			if err != nil {
-				return nil, err
-			}
-			return s, nil
+			return installed(p.ESpeak)
 		},
 		Recognizer: func(string) (ai.Recognizer, error) {
 			if err := sphinx.Find(); err != nil {
@@ -114,14 +108,25 @@ func (p Programs) check(ctx context.Context) []parley.Finding {
 	}
 }
 
-func speaks(ctx context.Context, name, voice string, s ai.Synthesizer, find func() (string, error)) parley.Finding {
+// installed is a program that speaks, where it is there.
+func installed(p interface {
+	ai.Plain
+	Find() (string, error)
+}) (ai.Synthesizer, error) {
+	if _, err := p.Find(); err != nil {
+		return nil, err
+	}
+	return ai.Streamed(p), nil
+}
+
+func speaks(ctx context.Context, name, voice string, s ai.Plain, find func() (string, error)) parley.Finding {
 	path, err := find()
 	if err != nil {
 		return parley.Finding{State: "note", What: name,
 			Text: "not installed: its voices are silent. apt-get install " + name}
 	}
 	began, first := time.Now(), time.Duration(0)
-	err = s.Speak(ctx, ai.Speech{Text: "Hello there.", Voice: voice, Language: "en", Rate: audio.Narrow},
+	err = s.Say(ctx, ai.Speech{Voice: voice, Language: "en", Rate: audio.Narrow}, "Hello there.",
 		func([]int16) error {
 			if first == 0 {
 				first = time.Since(began)

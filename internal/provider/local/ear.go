@@ -87,6 +87,9 @@ func (e *sphinxEar) nudge() {
 	}
 }
 
+// Continuous implements ai.Ear.
+func (e *sphinxEar) Continuous() bool { return false }
+
 // Transcripts implements ai.Ear.
 func (e *sphinxEar) Transcripts() <-chan ai.Transcript { return e.out }
 

@@ -33,7 +33,7 @@ func hearing(t testing.TB, c SphinxConfig) *Sphinx {
 
 // phone is a voice as a telephone carries it.
 func phone(t testing.TB, text, voice string, rate audio.Rate) []int16 {
-	pcm := said(t, Flite{}, ai.Speech{Text: text, Voice: voice, Rate: rate})
+	pcm := said(t, Flite{}, ai.Speech{Voice: voice, Rate: rate}, text)
 	pcm = append(append(make([]int16, rate/5), pcm...), make([]int16, rate/5)...)
 	if rate == audio.Narrow {
 		pcm = audio.DecodeULaw(pcm[:0], audio.EncodeULaw(nil, pcm))

@@ -38,24 +38,24 @@ func (f Flite) program() program {
 
 var fliteVoices = map[string]bool{"rms": true, "slt": true, "awb": true, "kal16": true, "kal": true}
 
-// Speak implements ai.Synthesizer.
-func (f Flite) Speak(ctx context.Context, s ai.Speech, yield func([]int16) error) error {
-	text, err := sayable(ctx, s.Text)
+// Say implements ai.Plain.
+func (f Flite) Say(ctx context.Context, as ai.Speech, text string, yield func([]int16) error) error {
+	text, err := sayable(ctx, text)
 	if err != nil {
 		return err
 	}
-	if !fliteVoices[s.Voice] { // the program would take another without a word
-		return &ai.Error{Kind: ai.Config, Err: fmt.Errorf("flite has no voice %q", s.Voice)}
+	if !fliteVoices[as.Voice] { // the program would take another without a word
+		return &ai.Error{Kind: ai.Config, Err: fmt.Errorf("flite has no voice %q", as.Voice)}
 	}
 	if text = ascii(text); !hasWord(text) {
 		return nil
 	}
-	args := []string{"-voice", s.Voice}
-	if v := speed(s); v != 1 {
+	args := []string{"-voice", as.Voice}
+	if v := speed(as); v != 1 {
 		args = append(args, "--setf", "duration_stretch="+strconv.FormatFloat(1/v, 'f', 3, 64))
 	}
 	// What follows -t is text, whatever it begins with.
-	return f.program().speak(ctx, append(args, "-o", "/dev/stdout", "-t", text), "", s.Rate, yield)
+	return f.program().speak(ctx, append(args, "-o", "/dev/stdout", "-t", text), "", as.Rate, yield)
 }
 
 // ESpeak speaks many languages with eSpeak NG. A voice is the program's name of a language, with a variant: de,
@@ -76,22 +76,22 @@ var espeakVoice = regexp.MustCompile(`^[a-z]{2,3}(-[a-zA-Z0-9]+)*(\+[a-zA-Z0-9]+
 
 const wordsPerMinute = 175 // eSpeak's own speed
 
-// Speak implements ai.Synthesizer.
-func (e ESpeak) Speak(ctx context.Context, s ai.Speech, yield func([]int16) error) error {
-	text, err := sayable(ctx, s.Text)
+// Say implements ai.Plain.
+func (e ESpeak) Say(ctx context.Context, as ai.Speech, text string, yield func([]int16) error) error {
+	text, err := sayable(ctx, text)
 	if err != nil {
 		return err
 	}
-	if !espeakVoice.MatchString(s.Voice) {
-		return &ai.Error{Kind: ai.Config, Err: fmt.Errorf("espeak-ng has no voice %q", s.Voice)}
+	if !espeakVoice.MatchString(as.Voice) {
+		return &ai.Error{Kind: ai.Config, Err: fmt.Errorf("espeak-ng has no voice %q", as.Voice)}
 	}
 	if !hasWord(text) {
 		return nil
 	}
 	text = strings.ReplaceAll(text, "[[", "[ [") // phonemes would follow
-	pace := strconv.Itoa(int(wordsPerMinute*speed(s) + 0.5))
-	return e.program().speak(ctx, []string{"-b", "1", "-v", s.Voice, "-s", pace, "--stdin", "--stdout"}, text,
-		s.Rate, yield)
+	pace := strconv.Itoa(int(wordsPerMinute*speed(as) + 0.5))
+	return e.program().speak(ctx, []string{"-b", "1", "-v", as.Voice, "-s", pace, "--stdin", "--stdout"}, text,
+		as.Rate, yield)
 }
 
 // speed is within what can be understood.

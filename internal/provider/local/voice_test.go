@@ -25,7 +25,7 @@ func TestFliteConforms(t *testing.T) {
 	needFlite(t)
 	for _, voice := range []string{"rms", "kal"} { // of 16 and 8 kHz
 		t.Run(voice, func(t *testing.T) {
-			aitest.ConformSynthesizer(t, Flite{}, ai.Speech{Voice: voice, Language: "en"})
+			aitest.ConformSynthesizer(t, ai.Streamed(Flite{}), ai.Speech{Voice: voice, Language: "en"})
 		})
 	}
 }
@@ -35,7 +35,7 @@ func TestESpeakConforms(t *testing.T) {
 	testenv.Nil(t, err)
 	for voice, language := range map[string]string{"en-us+f3": "en", "de": "de"} {
 		t.Run(voice, func(t *testing.T) {
-			aitest.ConformSynthesizer(t, ESpeak{}, ai.Speech{Voice: voice, Language: language})
+			aitest.ConformSynthesizer(t, ai.Streamed(ESpeak{}), ai.Speech{Voice: voice, Language: language})
 		})
 	}
 }
@@ -45,7 +45,7 @@ func TestVoices(t *testing.T) {
 	needFlite(t)
 	var sounds []string
 	for voice := range fliteVoices {
-		pcm := said(t, Flite{}, ai.Speech{Text: "Hello there", Voice: voice, Rate: audio.Narrow})
+		pcm := said(t, Flite{}, ai.Speech{Voice: voice, Rate: audio.Narrow}, "Hello there")
 		at := slices.IndexFunc(pcm, func(s int16) bool { return s > quiet || s < -quiet })
 		if at < 0 || at > 8000*int(leadTime)/int(time.Second) {
 			t.Errorf("%s begins with %d silent samples", voice, at)
@@ -57,23 +57,23 @@ func TestVoices(t *testing.T) {
 		t.Errorf("%d voices sound as %d", len(fliteVoices), n)
 	}
 	for _, voice := range []string{"", "nobody", "-lv", "/tmp/x.flitevox"} {
-		if err := (Flite{}).Speak(t.Context(), ai.Speech{Text: "x", Voice: voice, Rate: 8000},
+		if err := (Flite{}).Say(t.Context(), ai.Speech{Voice: voice, Rate: 8000}, "x",
 			nil); ai.KindOf(err) != ai.Config {
 			t.Errorf("flite %q: %v", voice, err)
 		}
 	}
 	for _, voice := range []string{"", "-x", "../../x", "xx-nobody", "en us"} {
-		if err := (ESpeak{}).Speak(t.Context(), ai.Speech{Text: "x", Voice: voice, Rate: 8000},
+		if err := (ESpeak{}).Say(t.Context(), ai.Speech{Voice: voice, Rate: 8000}, "x",
 			nil); ai.KindOf(err) != ai.Config {
 			t.Errorf("espeak %q: %v", voice, err)
 		}
 	}
 }
 
-func said(t testing.TB, s ai.Synthesizer, what ai.Speech) (pcm []int16) {
+func said(t testing.TB, s ai.Plain, as ai.Speech, text string) (pcm []int16) {
 	t.Helper()
-	if err := s.Speak(t.Context(), what, func(p []int16) error { pcm = append(pcm, p...); return nil }); err != nil {
-		t.Fatalf("say %q: %v", what.Text, err)
+	if err := s.Say(t.Context(), as, text, func(p []int16) error { pcm = append(pcm, p...); return nil }); err != nil {
+		t.Fatalf("say %q: %v", text, err)
 	}
 	return pcm
 }
@@ -109,7 +109,7 @@ func quoted(b []byte) string {
 	return s.String()
 }
 
-var hello = ai.Speech{Text: "hello", Voice: "rms", Rate: audio.Narrow}
+var rms = ai.Speech{Voice: "rms", Rate: audio.Narrow}
 
 // What a program does wrong is told by its kind.
 func TestBrokenPrograms(t *testing.T) {
@@ -143,19 +143,17 @@ func TestBrokenPrograms(t *testing.T) {
 			""},
 	} {
 		n := 0
-		err := fake(t, c.script).Speak(t.Context(), hello, func(p []int16) error { n += len(p); return nil })
+		err := fake(t, c.script).Say(t.Context(), rms, "hello", func(p []int16) error { n += len(p); return nil })
 		if ai.KindOf(err) != c.kind || (n > 0) != c.heard || err != nil && !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %d samples, %v", c.name, n, err)
 		}
 	}
 	gone := Flite{Path: filepath.Join(t.TempDir(), "gone")}
-	if err := gone.Speak(t.Context(), hello, nil); ai.KindOf(err) != ai.Config ||
+	if err := gone.Say(t.Context(), rms, "hello", nil); ai.KindOf(err) != ai.Config ||
 		!strings.Contains(err.Error(), "apt-get install flite") {
 		t.Errorf("not installed: %v", err)
 	}
-	long := hello
-	long.Text = strings.Repeat("a", maxText+1)
-	if err := (Flite{}).Speak(t.Context(), long, nil); ai.KindOf(err) != ai.TooLong {
+	if err := (Flite{}).Say(t.Context(), rms, strings.Repeat("a", maxText+1), nil); ai.KindOf(err) != ai.TooLong {
 		t.Errorf("too long: %v", err)
 	}
 }
@@ -170,7 +168,7 @@ func TestProgramsEnd(t *testing.T) {
 	cause := errors.New("hung up")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	spoken := make(chan error, 1)
-	go func() { spoken <- f.Speak(ctx, hello, nil) }()
+	go func() { spoken <- f.Say(ctx, rms, "hello", nil) }()
 	var child int
 	until(t, "the program to start another", func() bool {
 		raw, err := os.ReadFile(dir + "/child")
@@ -221,9 +219,7 @@ func FuzzText(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		_ = os.Remove(dir + "/args")
-		what := hello
-		what.Text = text
-		if err := (Flite{Path: dir + "/fake"}).Speak(t.Context(), what,
+		if err := (Flite{Path: dir + "/fake"}).Say(t.Context(), rms, text,
 			func([]int16) error { return nil }); err != nil && ai.KindOf(err) != ai.TooLong {
 			t.Fatal(err)
 		}
@@ -243,13 +239,13 @@ func FuzzText(f *testing.F) {
 func BenchmarkFirstSample(b *testing.B) {
 	needFlite(b)
 	for name, c := range map[string]struct {
-		s     ai.Synthesizer
+		s     ai.Plain
 		voice string
 	}{"flite rms": {Flite{}, "rms"}, "flite kal16": {Flite{}, "kal16"}, "espeak-ng en-us": {ESpeak{}, "en-us"}} {
 		for _, text := range []string{"Yes.", "Thank you for calling the bakery, how can I help you today?"} {
 			b.Run(fmt.Sprintf("%s/%d", name, len(text)), func(b *testing.B) {
 				for b.Loop() {
-					_ = c.s.Speak(b.Context(), ai.Speech{Text: text, Voice: c.voice, Rate: audio.Narrow},
+					_ = c.s.Say(b.Context(), ai.Speech{Voice: c.voice, Rate: audio.Narrow}, text,
 						func([]int16) error { return errors.New("enough") })
 				}
 			})

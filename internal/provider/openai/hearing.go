@@ -105,6 +105,9 @@ func (e *ear) End() {
 	}
 }
 
+// Continuous implements ai.Ear.
+func (e *ear) Continuous() bool { return false }
+
 // Transcripts implements ai.Ear.
 func (e *ear) Transcripts() <-chan ai.Transcript { return e.out }
 

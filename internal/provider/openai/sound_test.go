@@ -34,7 +34,9 @@ func sounding(t *testing.T, stall time.Duration) (*openai.Client, *aitest.Server
 	return c, s
 }
 
-var alloy = ai.Speech{Text: "Good morning everybody", Voice: "alloy", Language: "en", Rate: audio.Narrow, Speed: 1}
+const goodMorning = "Good morning everybody"
+
+var alloy = ai.Speech{Voice: "alloy", Language: "en", Rate: audio.Narrow, Speed: 1}
 
 func TestSynthesizerConforms(t *testing.T) {
 	c, s := sounding(t, 0)
@@ -48,7 +50,7 @@ func TestSynthesizerConforms(t *testing.T) {
 func TestSpeak(t *testing.T) {
 	c, s := sounding(t, 0)
 	speaker := c.Synthesizer(aitest.SpeechModel)
-	want := said(t, s.Voice, alloy)
+	want := said(t, s.Voice, alloy, goodMorning)
 	wav := audio.AppendWAVHeader(nil, 8000, 1, int64(2*len(want)))
 	for _, v := range want {
 		wav = binary.LittleEndian.AppendUint16(wav, uint16(v))
@@ -58,8 +60,8 @@ func TestSpeak(t *testing.T) {
 		"WAV": {Raw: string(wav), Type: "audio/wav"},
 	} {
 		s.ScriptSpeech(b)
-		got := said(t, speaker, alloy)
-		if len(got) != len(want) || s.Voice.Find(got, audio.Narrow) != alloy.Text {
+		got := said(t, speaker, alloy, goodMorning)
+		if len(got) != len(want) || s.Voice.Find(got, audio.Narrow) != goodMorning {
 			t.Errorf("%s: %d samples of %q, want %d", name, len(got), s.Voice.Find(got, audio.Narrow), len(want))
 		}
 		if clicks := roughness(got); clicks > 1.2*roughness(want) {
@@ -67,7 +69,7 @@ func TestSpeak(t *testing.T) {
 		}
 	}
 	for _, r := range s.Speeches() {
-		if r.Format != "pcm" || r.Voice != "alloy" || r.Input != alloy.Text || r.Model != aitest.SpeechModel {
+		if r.Format != "pcm" || r.Voice != "alloy" || r.Input != goodMorning || r.Model != aitest.SpeechModel {
 			t.Errorf("asked %+v", r)
 		}
 	}
@@ -82,9 +84,9 @@ func roughness(pcm []int16) float64 {
 	return most
 }
 
-func said(t *testing.T, s ai.Synthesizer, what ai.Speech) (pcm []int16) {
+func said(t *testing.T, s ai.Synthesizer, as ai.Speech, text string) (pcm []int16) {
 	t.Helper()
-	if err := s.Speak(t.Context(), what, func(p []int16) error { pcm = append(pcm, p...); return nil }); err != nil {
+	if err := ai.Say(t.Context(), s, as, text, func(p []int16) error { pcm = append(pcm, p...); return nil }); err != nil {
 		t.Fatal(err)
 	}
 	return pcm
@@ -96,7 +98,7 @@ func TestSpeakStreams(t *testing.T) {
 	gate := make(chan struct{})
 	s.ScriptSpeech(aitest.Behaviour{Gate: gate})
 	pieces := 0
-	err := c.Synthesizer(aitest.SpeechModel).Speak(t.Context(), alloy, func([]int16) error {
+	err := ai.Say(t.Context(), c.Synthesizer(aitest.SpeechModel), alloy, goodMorning, func([]int16) error {
 		if pieces++; pieces == 1 {
 			close(gate)
 		}
@@ -136,20 +138,19 @@ func TestSpeakFailures(t *testing.T) {
 		client, s := sounding(t, 300*time.Millisecond)
 		s.ScriptSpeech(c.script...)
 		n := 0
-		err := client.Synthesizer(aitest.SpeechModel).Speak(t.Context(), alloy,
+		err := ai.Say(t.Context(), client.Synthesizer(aitest.SpeechModel), alloy, goodMorning,
 			func(p []int16) error { n += len(p); return nil })
 		if ai.KindOf(err) != c.kind || len(s.Speeches()) != c.asked || (n > 0) != c.heard {
 			t.Errorf("%s: %v, asked %d times, %d samples", c.name, err, len(s.Speeches()), n)
 		}
 	}
 	client, s := sounding(t, 0)
-	err := client.Synthesizer("other").Speak(t.Context(), alloy, nil)
+	err := ai.Say(t.Context(), client.Synthesizer("other"), alloy, goodMorning, nil)
 	if ai.KindOf(err) != ai.Config || !strings.Contains(err.Error(), "other") {
 		t.Errorf("another model: %v", err)
 	}
-	long := alloy
-	long.Text = strings.Repeat("ü", 4097)
-	if err := client.Synthesizer(aitest.SpeechModel).Speak(t.Context(), long, nil); ai.KindOf(err) != ai.TooLong ||
+	long := strings.Repeat("ü", 4097)
+	if err := ai.Say(t.Context(), client.Synthesizer(aitest.SpeechModel), alloy, long, nil); ai.KindOf(err) != ai.TooLong ||
 		len(s.Speeches()) != 1 {
 		t.Errorf("a long text: %v", err)
 	}
@@ -162,7 +163,7 @@ func TestRecognizerConforms(t *testing.T) {
 		aitest.ConformRecognizer(t, c.Recognizer(aitest.TranscriptionModel), aitest.Heard{
 			Language: "en", Texts: []string{"one and a half", "two", "three of them"},
 			Sound: func(t *testing.T, text string, rate audio.Rate) []int16 {
-				return said(t, s.Voice, ai.Speech{Text: text, Rate: rate})
+				return said(t, s.Voice, ai.Speech{Rate: rate}, text)
 			},
 		})
 		for _, u := range s.Utterances() {
@@ -470,7 +471,7 @@ func TestNobodyListens(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	if err := c.Synthesizer("x").Speak(t.Context(), alloy, nil); ai.KindOf(err) != ai.Unreachable {
+	if err := ai.Say(t.Context(), c.Synthesizer("x"), alloy, goodMorning, nil); ai.KindOf(err) != ai.Unreachable {
 		t.Errorf("speech: %v", err)
 	}
 	e := ear(t, c)
@@ -482,7 +483,7 @@ func TestNobodyListens(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
 	<-ctx.Done()
-	if err := c.Synthesizer("x").Speak(ctx, alloy, nil); !errors.Is(err, context.DeadlineExceeded) {
+	if err := ai.Say(ctx, c.Synthesizer("x"), alloy, goodMorning, nil); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("late: %v", err)
 	}
 }

@@ -29,9 +29,9 @@ const (
 
 // Synthesizer is one of the server's speech models; whether there is such a one shows when it is asked.
 // Those of one model are equal, so that caches find what was said before.
-func (c *Client) Synthesizer(model string) ai.Synthesizer { return synthesizer{c, model} }
+func (c *Client) Synthesizer(model string) ai.Synthesizer { return ai.Streamed(speaker{c, model}) }
 
-type synthesizer struct {
+type speaker struct {
 	client *Client
 	model  string
 }
@@ -45,20 +45,21 @@ type speechRequest struct {
 	Speed  float64 `json:"speed,omitempty"`
 }
 
-// Speak implements ai.Synthesizer. A failed request is made again as long as nothing has been heard.
-func (s synthesizer) Speak(ctx context.Context, what ai.Speech, yield func([]int16) error) error {
+// Say implements ai.Plain: the protocol takes whole texts. A failed request is made again as long as nothing has been
+// heard.
+func (s speaker) Say(ctx context.Context, as ai.Speech, text string, yield func([]int16) error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	if !strings.ContainsFunc(what.Text, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }) {
+	if !strings.ContainsFunc(text, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }) {
 		return nil // servers refuse it, or sigh
 	}
-	if n := utf8.RuneCountInString(what.Text); n > maxInput {
+	if n := utf8.RuneCountInString(text); n > maxInput {
 		return &ai.Error{Kind: ai.TooLong, Err: fmt.Errorf("a text of %d characters, %d are said at once", n, maxInput)}
 	}
-	in := speechRequest{Model: s.model, Input: what.Text, Voice: what.Voice, Format: "pcm"}
-	if what.Speed != 1 {
-		in.Speed = what.Speed
+	in := speechRequest{Model: s.model, Input: text, Voice: as.Voice, Format: "pcm"}
+	if as.Speed != 1 {
+		in.Speed = as.Speed
 	}
 	body, err := json.Marshal(in)
 	if err != nil {
@@ -71,13 +72,13 @@ func (s synthesizer) Speak(ctx context.Context, what ai.Speech, yield func([]int
 			return &ai.Error{Kind: ai.Config, Err: err}
 		}
 		req.Header.Set("Content-Type", "application/json")
-		return s.client.ask(ctx, req, maxSound(what.Text), func(res *http.Response) error {
-			err := speak(ctx, res, what.Rate, func(pcm []int16) error {
+		return s.client.ask(ctx, req, maxSound(text), func(res *http.Response) error {
+			err := speak(ctx, res, as.Rate, func(pcm []int16) error {
 				begun = true
 				return yield(pcm)
 			})
 			if err == nil && !begun {
-				err = malformed("no sound for %q", what.Text)
+				err = malformed("no sound for %q", text)
 			}
 			return err
 		}, func() bool { return begun })

@@ -159,7 +159,7 @@ func (p *play) persona(id int64) voice.Persona {
 		MaxDuration: 600, MaxSilenceDuration: 40, ReengagementInterval: 30, EndCallOnVoicemail: true,
 	}
 	return voice.Persona{
-		Assistant: a, Synthesizer: p.voice, Recognizer: p.ear, Voice: "test", Language: "en",
+		Assistant: a, Synthesizer: ai.Streamed(p.voice), Recognizer: p.ear, Voice: "test", Language: "en",
 		Think: func(history []ai.Message, sink agent.Sink) *agent.Turn {
 			turn := &agent.Turn{Model: p.brain, System: fmt.Sprint("assistant ", id), History: history, Sink: sink}
 			for name, prop := range p.tools {

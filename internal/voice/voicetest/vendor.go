@@ -15,7 +15,7 @@ import (
 // CharTime is how long a Voice takes for a character.
 const CharTime = 60 * time.Millisecond
 
-// Voice is a Synthesizer whose every text is a constant of its own, so that a script knows from each frame what is
+// Voice is a synthesizer whose every text is a constant of its own, so that a script knows from each frame what is
 // heard.
 type Voice struct {
 	Delay time.Duration // before the first piece of a sentence
@@ -26,7 +26,6 @@ type Voice struct {
 
 	mu    sync.Mutex
 	texts []string
-	Said  []ai.Speech
 }
 
 const (
@@ -58,11 +57,10 @@ func (v *Voice) value(text string) int16 {
 	return int16(firstValue + 8*(len(v.texts)-1))
 }
 
-// Speak implements ai.Synthesizer.
-func (v *Voice) Speak(ctx context.Context, s ai.Speech, yield func([]int16) error) error {
+// Say implements ai.Plain.
+func (v *Voice) Say(ctx context.Context, as ai.Speech, text string, yield func([]int16) error) error {
 	v.mu.Lock()
-	v.Said = append(v.Said, s)
-	value := v.value(s.Text)
+	value := v.value(text)
 	fails, hangs := v.Fails > 0, v.Hangs > 0
 	if fails {
 		v.Fails--
@@ -80,21 +78,21 @@ func (v *Voice) Speak(ctx context.Context, s ai.Speech, yield func([]int16) erro
 		<-ctx.Done()
 		return context.Cause(ctx)
 	}
-	n := framesOf(s.Text) * s.Rate.FrameSize()
-	piece := make([]int16, 5*s.Rate.FrameSize())
+	n := framesOf(text) * as.Rate.FrameSize()
+	piece := make([]int16, 5*as.Rate.FrameSize())
 	for i := range piece {
 		piece[i] = value
 	}
 	for at := 0; at < n; at += len(piece) {
 		for i := range 5 { // each frame says which of the sentence's it is, where fading leaves it alone
-			piece[i*s.Rate.FrameSize()+mark] = int16(at/s.Rate.FrameSize() + i)
+			piece[i*as.Rate.FrameSize()+mark] = int16(at/as.Rate.FrameSize() + i)
 		}
 		if at > 0 {
 			if err := sleep(ctx, v.Pace); err != nil {
 				return err
 			}
 		}
-		if s.Text == v.Break && at >= n/2 {
+		if text == v.Break && at >= n/2 {
 			return &ai.Error{Kind: ai.Interrupted, Err: errors.New("the voice broke")}
 		}
 		if err := yield(piece[:min(len(piece), n-at)]); err != nil {
@@ -320,6 +318,9 @@ func (e *ear) End() {
 	e.n, e.text = e.n+1, nil
 	e.tell(t)
 }
+
+// Continuous implements ai.Ear.
+func (e *ear) Continuous() bool { return false }
 
 func (e *ear) tell(t telling) {
 	e.mu.Lock()
