@@ -147,6 +147,8 @@ type Call struct {
 	Variables     map[string]any `bun:"type:json" json:"variables"` // found out from it, by post_call_schema
 	Turns         []CallTurn     `bun:"type:json" json:"turns"`
 	FunctionCalls []CallTool     `bun:"type:json" json:"function_calls"`
+	// who stood in for whom, in order
+	VendorSwitches []VendorSwitch `bun:"type:json" json:"vendor_switches" doc:"Where a vendor failed in the call, and another went on."`
 	AnsweredBy    AnsweredBy     `json:"answered_by"`
 	Evaluation    map[string]any `bun:"type:json" json:"evaluation"` // sentiment, outcome, score; {} when off
 	EndedReason   EndedReason    `json:"ended_reason"`               // "" while it is live
@@ -256,6 +258,9 @@ func (c *Call) Complete() {
 	}
 	if c.FunctionCalls == nil {
 		c.FunctionCalls = []CallTool{}
+	}
+	if c.VendorSwitches == nil {
+		c.VendorSwitches = []VendorSwitch{}
 	}
 	if c.AnsweredBy == "" {
 		c.AnsweredBy = AnsweredUnknown

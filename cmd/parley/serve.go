@@ -142,8 +142,9 @@ func (h *server) openAssistants(t *terminal) (err error) {
 	h.tools, h.hub, h.webhooks = tool.New(h.guard), event.NewHub(), event.NewSender(h.db, h.guard)
 	h.auth = &auth.Authority{DB: h.db, SessionFor: s.SessionFor, Logins: auth.NewLogins(s.RateLogin)}
 	h.assistants = &assistant.Studio{DB: h.db, Catalog: h.catalog, Providers: h.providers, Tools: h.tools,
-		Knowledge: h.documents}
-	return nil
+		Knowledge: h.documents,
+		Fallback:  assistant.Fallback{Models: s.FallbackModels, ModelAfter: s.FallbackModelAfter}}
+	return h.assistants.Fallback.Check(h.catalog)
 }
 
 // openLines opens what assistants talk over: the socket of HTTP, channels, telephone, browsers. The socket is open

@@ -24,6 +24,7 @@ type Studio struct {
 	Providers *provider.Set
 	Tools     *tool.Runner
 	Knowledge *knowledge.Library
+	Fallback  Fallback
 }
 
 // Create makes an assistant from the fields of a request body. The error names every field that fails.

@@ -85,18 +85,32 @@ func (d *Studio) Ready(a *parley.Assistant, o Occasion) (*Ready, error) {
 	return r, nil
 }
 
-// thinker is the model that an assistant thinks with in text: its own, or for one whose own model hears and speaks,
-// the server's first; and whether that is the built-in one, which is no language model.
-func (d *Studio) thinker(a *parley.Assistant) (thinker ai.Model, builtIn bool, err error) {
-	m := &d.Catalog.ModelsOf(parley.LLM)[0] // there is always the built-in one
-	if a.LLMModelID != nil {
-		if m = d.Catalog.Model(*a.LLMModelID); m == nil {
-			return nil, false, &ai.Error{Kind: ai.Config, Err: fmt.Errorf("there is no model %d", *a.LLMModelID),
-				Mend: "The assistant's model is no longer there: choose another."}
-		}
+// own is the model that an assistant thinks with in text: its own, or for one whose own model hears and speaks, the
+// server's first.
+func (d *Studio) own(a *parley.Assistant) (*parley.Model, error) {
+	if a.LLMModelID == nil {
+		return &d.Catalog.ModelsOf(parley.LLM)[0], nil // there is always the built-in one
 	}
-	thinker, err = d.Providers.Model(m.Provider, m.Code)
-	return thinker, m.Provider == ai.BuiltIn, err
+	if m := d.Catalog.Model(*a.LLMModelID); m != nil {
+		return m, nil
+	}
+	return nil, &ai.Error{Kind: ai.Config, Err: fmt.Errorf("there is no model %d", *a.LLMModelID),
+		Mend: "The assistant's model is no longer there: choose another."}
+}
+
+// thinker is what an assistant thinks with: its own model, and those that go on where it fails; and whether that is
+// the built-in one, which is no language model, and never fails.
+func (d *Studio) thinker(a *parley.Assistant) (thinker ai.Model, builtIn bool, err error) {
+	m, err := d.own(a)
+	if err != nil {
+		return nil, false, err
+	}
+	if m.Provider == ai.BuiltIn {
+		thinker, err = d.Providers.Model(m.Provider, m.Code)
+		return thinker, true, err
+	}
+	thinker, err = d.minds(m)
+	return thinker, false, err
 }
 
 // midCall is a mid-call tool as the agent runs it.

@@ -59,7 +59,10 @@ func (d *Studio) Warnings(a *parley.Assistant) (list []string) {
 			list = append(list, fmt.Sprintf("tools.%d.warm_transfer: calls can't be announced on this server yet. The call is transferred at once, and who takes over hears nothing before.", i))
 		}
 	}
-	_, _, err := d.thinker(a)
+	m, err := d.own(a)
+	if err == nil {
+		_, err = d.Providers.Model(m.Provider, m.Code)
+	}
 	add(ai.TheModel, err)
 	speech, err := d.Speech(a)
 	if err != nil {

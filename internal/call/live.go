@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/internal/ai"
 	"parley/internal/assistant"
 	"parley/internal/audio"
 	"parley/internal/event"
@@ -37,7 +38,7 @@ type live struct {
 // begin registers a call whose row stands. It is over when end has returned.
 func (d *Center) begin(c *parley.Call, a *parley.Assistant) *live {
 	l := &live{Center: d, a: a, id: c.ID, news: make(chan struct{}, 1), call: *c}
-	l.ctx, l.cancel = context.WithCancelCause(d.ctx)
+	l.ctx, l.cancel = context.WithCancelCause(ai.Tallied(d.ctx, &ai.Tally{Switched: l.switched}))
 	d.mu.Lock()
 	d.live[c.ID] = l
 	d.mu.Unlock()
@@ -77,6 +78,7 @@ func (l *live) snapshot() parley.Call {
 	c := l.call
 	c.Turns, c.FunctionCalls, c.InputVariables = slices.Clone(c.Turns), slices.Clone(c.FunctionCalls),
 		maps.Clone(c.InputVariables)
+	c.VendorSwitches = slices.Clone(c.VendorSwitches)
 	c.Complete()
 	return c
 }
@@ -156,6 +158,23 @@ func (l *live) tell(e voice.Event) {
 		return
 	}
 	l.Hub.Tell(Topic(l.id), out)
+}
+
+// mostSwitches of a call's vendors are kept in its record.
+const mostSwitches = 100
+
+// switched notes that another vendor goes on.
+func (l *live) switched(s ai.Switch) {
+	l.change(func(c *parley.Call) {
+		if len(c.VendorSwitches) == mostSwitches {
+			return
+		}
+		w := parley.VendorSwitch{Part: string(s.Part), From: s.From, To: s.To, Reason: string(s.Why)}
+		if c.Answered() {
+			w.AtMS = max(s.At.Sub(parley.Time(c.AnsweredAt).Time()).Milliseconds(), 0)
+		}
+		c.VendorSwitches = append(c.VendorSwitches, w)
+	})
 }
 
 func (l *live) occasion() assistant.Occasion {

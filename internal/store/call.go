@@ -143,7 +143,7 @@ func (tx *Tx) CorrectSpend(ctx context.Context, userID int64, at parley.Time, by
 
 // KeepCall stores how far a live call of a process is; false when it is over, or another's.
 func (tx *Tx) KeepCall(ctx context.Context, c *parley.Call) (bool, error) {
-	return tx.keepCall(ctx, c, "turns", "function_calls", "input_variables")
+	return tx.keepCall(ctx, c, "turns", "function_calls", "input_variables", "vendor_switches")
 }
 
 // KeepCallState is KeepCall without what was said and done.

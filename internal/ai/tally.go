@@ -1,0 +1,126 @@
+package ai
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Tally is what vendors did for one conversation: where one stood in for another, and what was used of each. It
+// travels in the context that vendors are asked with, is safe for concurrent use, and a nil one notes nothing.
+type Tally struct {
+	// Switched is told of each Switch as it happens; nil: nobody is. It must not block.
+	Switched func(Switch)
+
+	mu     sync.Mutex
+	acting map[actor]string
+	uses   []Use
+}
+
+// actor is a part of a conversation, by the vendor that should do it.
+type actor struct {
+	part   Part
+	should string
+}
+
+// Switch is that another vendor does a part of a conversation from here on.
+type Switch struct {
+	At       time.Time
+	Part     Part
+	From, To string // vendors, with the model where there are several
+	Why      Kind   // how From failed; "" when it answers again
+}
+
+// Use is what was used of a vendor.
+type Use struct {
+	Part          Part
+	Vendor, Model string
+	Usage                 // tokens
+	AudioIn, AudioOut int // tokens of sound, of a model that hears and speaks; they are not among Usage's
+	Heard         time.Duration
+	Spoken        int // characters
+}
+
+type tallyKey struct{}
+
+// Tallied is a context in which vendors are noted in a tally.
+func Tallied(ctx context.Context, t *Tally) context.Context { return context.WithValue(ctx, tallyKey{}, t) }
+
+// TallyOf is the tally of a context, nil for none.
+func TallyOf(ctx context.Context) *Tally {
+	t, _ := ctx.Value(tallyKey{}).(*Tally)
+	return t
+}
+
+// Acts notes who does a part that should is to do, and why another did not; it says whether that is news.
+func (t *Tally) Acts(part Part, should, who string, why Kind) bool {
+	if t == nil {
+		return who != should
+	}
+	t.mu.Lock()
+	from, ok := t.acting[actor{part, should}]
+	if !ok {
+		from = should
+	}
+	if t.acting == nil {
+		t.acting = map[actor]string{}
+	}
+	t.acting[actor{part, should}] = who
+	t.mu.Unlock()
+	if from == who {
+		return false
+	}
+	if who == should {
+		why = ""
+	}
+	if t.Switched != nil {
+		t.Switched(Switch{time.Now(), part, from, who, why})
+	}
+	return true
+}
+
+// Acting is who did a part last that should is to do.
+func (t *Tally) Acting(part Part, should string) string {
+	if t == nil {
+		return should
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if who, ok := t.acting[actor{part, should}]; ok {
+		return who
+	}
+	return should
+}
+
+// Spend adds what was used of a vendor.
+func (t *Tally) Spend(u Use) {
+	if t == nil {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	i := slices.IndexFunc(t.uses, func(o Use) bool {
+		return o.Part == u.Part && o.Vendor == u.Vendor && o.Model == u.Model
+	})
+	if i < 0 {
+		t.uses = append(t.uses, u)
+		return
+	}
+	o := &t.uses[i]
+	o.Add(u.Usage)
+	o.AudioIn += u.AudioIn
+	o.AudioOut += u.AudioOut
+	o.Heard += u.Heard
+	o.Spoken += u.Spoken
+}
+
+// Uses are what was used so far, in the order of their first use.
+func (t *Tally) Uses() []Use {
+	if t == nil {
+		return nil
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Clone(t.uses)
+}

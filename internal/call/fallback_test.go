@@ -1,0 +1,73 @@
+package call_test
+
+import (
+	"context"
+	"testing"
+
+	"parley"
+	"parley/internal/ai"
+	"parley/internal/assistant"
+	"parley/internal/audio"
+	"parley/internal/call"
+	"parley/internal/catalog"
+	"parley/internal/provider"
+	"parley/internal/provider/openai"
+	"parley/internal/store"
+	"parley/internal/voice"
+)
+
+// spare adds a model that goes on where the assistant's own fails.
+func (h *harness) spare() {
+	h.Helper()
+	cat := catalog.New("", provider.All(openai.Declare(&openai.Settings{APIKey: "k",
+		ChatModel: []string{"thinker", "spare"}})))
+	h.write(func(ctx context.Context, tx *store.Tx) error { return tx.KeepModels(ctx, cat.Models()) })
+	rows, err := h.db.Models(h.Context())
+	h.must(err)
+	h.must(cat.SetModels(rows))
+	h.assistants.Catalog, h.assistants.Fallback.Models = cat, []string{"openai/spare"}
+	h.must(h.assistants.Fallback.Check(cat))
+}
+
+// A model that fails in a call is followed by the next, and the call's record says so.
+func TestModelFallsBack(t *testing.T) {
+	each(t, func(t *testing.T, h *harness) {
+		h.spare()
+		h.model.Models = []string{"spare"}
+		var reply string
+		n := h.node(func(c *call.Config) {
+			c.Converse = func(ctx context.Context, s *voice.Session, l audio.Leg) voice.Result {
+				for range 2 { // the second time it is known
+					got, err := s.Persona.Think([]ai.Message{{Role: ai.User, Text: "hello"}}, nil).Run(ctx)
+					h.must(err)
+					reply = got.Text
+				}
+				return voice.Result{Reason: parley.AssistantHangup}
+			}
+		})
+		c := h.reported(n.start().ID)
+		if reply == "" || c.Status != parley.CallCompleted {
+			t.Errorf("said %q: %+v", reply, c)
+		}
+		want := parley.VendorSwitch{Part: "model", From: "openai/thinker", To: "openai/spare",
+			Reason: "configuration"}
+		if len(c.VendorSwitches) != 1 {
+			t.Fatalf("switches %+v", c.VendorSwitches)
+		}
+		if got := c.VendorSwitches[0]; got.AtMS < 0 || (parley.VendorSwitch{Part: got.Part, From: got.From, To: got.To,
+			Reason: got.Reason}) != want {
+			t.Errorf("noted %+v, want %+v", got, want)
+		}
+	})
+}
+
+// A list that names what is not there is refused when the server starts.
+func TestFallbackIsChecked(t *testing.T) {
+	h := lite(t)
+	f := &assistant.Fallback{Models: []string{"openai/thinker"}}
+	h.must(f.Check(h.assistants.Catalog))
+	f.Models = append(f.Models, "openai/none")
+	if err := f.Check(h.assistants.Catalog); err == nil {
+		t.Error("a model that is not there is no mistake")
+	}
+}

@@ -1,0 +1,165 @@
+package failover
+
+import (
+	"errors"
+	"sync"
+	"time"
+
+	"parley/internal/ai"
+)
+
+// When a circuit opens, and for how long.
+const (
+	mostFailures = 3                // within window
+	window       = 30 * time.Second // in which failures count
+	firstPause   = 15 * time.Second // of an open circuit; it doubles with each probe that fails
+	longestPause = 2 * time.Minute
+	configPause  = 5 * time.Minute // an operator must mend it: nothing is lost by asking seldom
+	longestRetry = 5 * time.Minute // of what a vendor asks to wait
+)
+
+// Circuit says whether a part of a vendor's is asked at all. It is closed as long as requests go well, opens after
+// some failures, and then lets one request through now and then, to see. It is safe for concurrent use.
+type Circuit struct {
+	mu       sync.Mutex
+	failures []time.Time // of the last while it was closed, oldest first
+	until    time.Time   // it is open until then; zero: it is closed
+	pause    time.Duration
+	why      ai.Kind // of the failure that opened it
+	probing  bool
+}
+
+// pass is a request that a circuit let through. Exactly one of well, failed and void is called, by one goroutine; what
+// comes after that changes nothing.
+type pass struct {
+	c     *Circuit
+	probe bool
+	done  bool
+}
+
+// enter asks for a pass; nil where the circuit is open, with the reason.
+func (c *Circuit) enter() (*pass, ai.Kind) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.until.IsZero():
+		return &pass{c: c}, ""
+	case c.probing || time.Now().Before(c.until):
+		return nil, c.why
+	}
+	c.probing = true
+	return &pass{c: c, probe: true}, ""
+}
+
+// force is a pass through a circuit however it stands: where all are open, somebody has to be asked.
+func (c *Circuit) force() *pass { return &pass{c: c} }
+
+// Open says whether the circuit lets nobody through now.
+func (c *Circuit) Open() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return !c.until.IsZero() && (c.probing || time.Now().Before(c.until))
+}
+
+// well says that the vendor did what it was asked for.
+func (p *pass) well() {
+	p.settle(func(c *Circuit) {
+		if !c.until.IsZero() { // a probe, or one that was forced: it is there again
+			c.until, c.pause, c.failures = time.Time{}, 0, nil
+		}
+	})
+}
+
+// void says that nothing was learned: nobody wanted the answer any more.
+func (p *pass) void() { p.settle(func(*Circuit) {}) }
+
+// failed says that the vendor failed. What is wrong with the request alone says nothing of the vendor.
+func (p *pass) failed(err error) {
+	kind := ai.KindOf(err)
+	if kind == ai.TooLong || kind == ai.Refused {
+		p.well()
+		return
+	}
+	p.settle(func(c *Circuit) {
+		now := time.Now()
+		c.failures = append(c.failures, now)
+		for now.Sub(c.failures[0]) > window {
+			c.failures = c.failures[1:]
+		}
+		pause := retryAfter(err)
+		switch {
+		case kind == ai.Config:
+			pause = configPause
+		case pause > 0: // as the vendor asks
+		case p.probe || !c.until.IsZero():
+			c.pause = min(2*c.pause, longestPause)
+			pause = c.pause
+		case len(c.failures) < mostFailures:
+			return
+		default:
+			c.pause = firstPause
+			pause = c.pause
+		}
+		c.pause = max(c.pause, firstPause)
+		c.why, c.failures = kind, nil
+		if until := now.Add(pause); until.After(c.until) {
+			c.until = until
+		}
+	})
+}
+
+func (p *pass) settle(fn func(*Circuit)) {
+	if p.done {
+		return
+	}
+	p.done = true
+	p.c.mu.Lock()
+	defer p.c.mu.Unlock()
+	if p.probe {
+		p.c.probing = false
+	}
+	fn(p.c)
+}
+
+func retryAfter(err error) time.Duration {
+	if e, ok := errors.AsType[*ai.Error](err); ok && e.Kind == ai.RateLimited {
+		return min(e.RetryAfter, longestRetry)
+	}
+	return 0
+}
+
+// Circuits are those of a process, by part and name. The zero value is ready, and safe for concurrent use.
+type Circuits struct {
+	mu  sync.Mutex
+	all map[circuitKey]*Circuit
+}
+
+type circuitKey struct {
+	part ai.Part
+	name string
+}
+
+// mostCircuits are kept; beyond that those that are closed are forgotten.
+const mostCircuits = 4096
+
+// Of is the circuit of a part, by the name of what does it.
+func (s *Circuits) Of(part ai.Part, name string) *Circuit {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	key := circuitKey{part, name}
+	if c := s.all[key]; c != nil {
+		return c
+	}
+	if s.all == nil {
+		s.all = map[circuitKey]*Circuit{}
+	}
+	if len(s.all) >= mostCircuits {
+		for k, c := range s.all {
+			if !c.Open() {
+				delete(s.all, k)
+			}
+		}
+	}
+	s.all[key] = new(Circuit)
+	return s.all[key]
+}
