@@ -148,12 +148,12 @@ type Call struct {
 	Turns         []CallTurn     `bun:"type:json" json:"turns"`
 	FunctionCalls []CallTool     `bun:"type:json" json:"function_calls"`
 	// who stood in for whom, in order
-	VendorSwitches []VendorSwitch `bun:"type:json" json:"vendor_switches" doc:"Where a vendor failed in the call, and another went on."`
-	AnsweredBy    AnsweredBy     `json:"answered_by"`
-	Evaluation    map[string]any `bun:"type:json" json:"evaluation"` // sentiment, outcome, score; {} when off
-	EndedReason   EndedReason    `json:"ended_reason"`               // "" while it is live
-	EndedDetail   *string        `json:"ended_detail" doc:"Where something failed: which part, why, and how to mend it, in a sentence; null otherwise."`
-	Duration      int64          `json:"duration"` // seconds since the answer, begun ones counted
+	VendorSwitches []VendorSwitch `bun:"type:json" json:"vendor_switches,omitempty" doc:"Where a vendor failed in the call, and another went on."`
+	AnsweredBy     AnsweredBy     `json:"answered_by"`
+	Evaluation     map[string]any `bun:"type:json" json:"evaluation"` // sentiment, outcome, score; {} when off
+	EndedReason    EndedReason    `json:"ended_reason"`               // "" while it is live
+	EndedDetail    *string        `json:"ended_detail" doc:"Where something failed: which part, why, and how to mend it, in a sentence; null otherwise."`
+	Duration       int64          `json:"duration"` // seconds since the answer, begun ones counted
 
 	MaxDuration   int64 `json:"-"` // seconds: it never goes on for longer, and is never charged for more
 	CarrierRate   Money `json:"-"` // a started minute
@@ -258,9 +258,6 @@ func (c *Call) Complete() {
 	}
 	if c.FunctionCalls == nil {
 		c.FunctionCalls = []CallTool{}
-	}
-	if c.VendorSwitches == nil {
-		c.VendorSwitches = []VendorSwitch{}
 	}
 	if c.AnsweredBy == "" {
 		c.AnsweredBy = AnsweredUnknown

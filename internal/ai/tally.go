@@ -34,18 +34,20 @@ type Switch struct {
 
 // Use is what was used of a vendor.
 type Use struct {
-	Part          Part
-	Vendor, Model string
+	Part              Part
+	Vendor, Model     string
 	Usage                 // tokens
 	AudioIn, AudioOut int // tokens of sound, of a model that hears and speaks; they are not among Usage's
-	Heard         time.Duration
-	Spoken        int // characters
+	Heard             time.Duration
+	Spoken            int // characters
 }
 
 type tallyKey struct{}
 
 // Tallied is a context in which vendors are noted in a tally.
-func Tallied(ctx context.Context, t *Tally) context.Context { return context.WithValue(ctx, tallyKey{}, t) }
+func Tallied(ctx context.Context, t *Tally) context.Context {
+	return context.WithValue(ctx, tallyKey{}, t)
+}
 
 // TallyOf is the tally of a context, nil for none.
 func TallyOf(ctx context.Context) *Tally {
