@@ -25,6 +25,7 @@ require (
 	github.com/pion/opus v0.1.0
 	github.com/pion/rtcp v1.2.17
 	github.com/pion/rtp v1.10.6
+	github.com/pion/srtp/v3 v3.0.12
 	github.com/pion/webrtc/v4 v4.2.18
 	github.com/pressly/goose/v3 v3.28.0
 	github.com/prometheus/client_golang v1.25.0
@@ -89,7 +90,7 @@ require (
 	github.com/pion/randutil v0.1.0 // indirect
 	github.com/pion/sctp v1.11.1 // indirect
 	github.com/pion/sdp/v3 v3.0.20 // indirect
-	github.com/pion/srtp/v3 v3.0.12 // indirect
+
 	github.com/pion/stun/v3 v3.1.6 // indirect
 	github.com/pion/transport/v4 v4.0.2 // indirect
 	github.com/pion/turn/v5 v5.0.12 // indirect

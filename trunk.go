@@ -24,7 +24,7 @@ type Trunk struct {
 	SIPAddress               string   `bun:"sip_address" json:"sip_address" required:"true" maxLength:"255" doc:"host[:port]; private addresses are allowed, unless the operator says otherwise (PARLEY_TRUNK_PRIVATE). Not this server's own carrier."`
 	SIPUsername              string   `bun:"sip_username" json:"sip_username" maxLength:"255" pattern:"^[^\\s\"<>]*$" must:"not contain spaces, quotes or angle brackets" doc:"Required with register. Not somebody else's phone number."`
 	Transport                string   `json:"transport" default:"udp" enum:"udp,tcp,tls" doc:"tls is refused: it is not spoken here yet."`
-	SRTP                     string   `bun:"srtp" json:"srtp" default:"off" enum:"off,optional,required" doc:"Sound is not encrypted here yet: required is refused, optional goes on without."`
+	SRTP                     string   `bun:"srtp" json:"srtp" default:"off" enum:"off,optional,required" doc:"Encrypted sound, by SDES. optional: offered, and taken where it is offered; required: calls without are refused, both ways."`
 	Register                 bool     `json:"register" default:"false" doc:"Register with the trunk, so that its calls find us."`
 	Registered               bool     `bun:"-" json:"registered" readOnly:"true"`
 	InboundAuthorizationType string   `json:"inbound_authorization_type" default:"auth" enum:"auth,ip" doc:"auth: callers prove that they know the password; ip: their address is enough."`
@@ -109,9 +109,6 @@ func (t *Trunk) Check(password bool, r *TrunkRules, f *Fields) {
 	}
 	if t.Transport == "tls" {
 		f.AddText("transport", "This server does not speak TLS to trunks yet: choose udp or tcp.")
-	}
-	if t.SRTP == "required" {
-		f.AddText("srtp", "This server does not encrypt the sound of trunks (SRTP) yet: choose off, or optional, which goes on without.")
 	}
 	if t.Register && t.SIPUsername == "" && !f.Has("sip_username") {
 		f.Add("sip_username", "is required when register is true.")

@@ -62,7 +62,6 @@ func TestPhoneThief(t *testing.T) {
 		"outbound_proxy":        {"outbound_proxy": carrier.Addr().String()},
 		"allowed_inbound_ips.0": {"allowed_inbound_ips": []string{"0.0.0.0/0"}},
 		"transport":             {"transport": "tls"},
-		"srtp":                  {"srtp": "required"},
 	} {
 		if status, wrong := trunk("+493012345678", change); status != http.StatusUnprocessableEntity ||
 			len(wrong[field]) != 1 || len(wrong) != 1 {

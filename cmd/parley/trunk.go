@@ -56,7 +56,7 @@ func networks(list []string) (out []netip.Prefix, err error) {
 var (
 	// errUnspoken is what is said of trunks that ask for what the line can't do.
 	errUnspoken = parley.Errorf(parley.Unavailable,
-		"This server does not speak TLS or SRTP to trunks yet: set transport to udp or tcp, and srtp to off or optional.")
+		"This server does not speak TLS to trunks yet: set transport to udp or tcp.")
 	// errRented is said of trunks whose number the carrier rents out: whoever rents it has it.
 	errRented = parley.Errorf(parley.Unavailable, "The trunk is not used: its number is rented from this server's carrier. Give the trunk a number of your own.")
 )
@@ -65,7 +65,7 @@ var (
 // might be wider.
 func (p *telephone) trunk(t *parley.Trunk) (sip.Trunk, error) {
 	switch {
-	case t.Transport == "tls" || t.SRTP == "required":
+	case t.Transport == "tls":
 		return sip.Trunk{}, errUnspoken
 	case t.Rented:
 		return sip.Trunk{}, errRented
@@ -80,7 +80,7 @@ func (p *telephone) trunk(t *parley.Trunk) (sip.Trunk, error) {
 	}
 	allowed = slices.DeleteFunc(allowed, p.rules.Wide)
 	out := sip.Trunk{ID: t.ID, Number: t.PhoneNumber, Address: t.SIPAddress, Transport: t.Transport,
-		Username: t.SIPUsername, Password: password,
+		SRTP: t.SRTP, Username: t.SIPUsername, Password: password,
 		Register: t.Register, ByIP: t.InboundAuthorizationType == "ip", Allowed: allowed}
 	if t.OutboundProxy != nil {
 		out.Proxy = *t.OutboundProxy

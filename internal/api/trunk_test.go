@@ -165,7 +165,7 @@ func TestTrunkRules(t *testing.T) {
 		"sip_username":               {"a b", "a\"b", "<x>", strings.Repeat("x", 256)},
 		"sip_password":               {strings.Repeat("x", 256), "a\x00b"},
 		"transport":                  {"", "sctp", "UDP", "tls"},
-		"srtp":                       {"", "on", "required"},
+		"srtp":                       {"", "on"},
 		"inbound_authorization_type": {"", "none"},
 		"outbound_proxy":             {"a b", "host:99999"},
 	}

@@ -371,9 +371,6 @@ func TestImpossibleChoices(t *testing.T) {
 	if got := off(trunk, "f-transport"); got != "tls: TLS (not supported by this server); " {
 		t.Errorf("the transport can't be %q", got)
 	}
-	if got := off(trunk, "f-srtp"); got != "required: Required (not supported by this server); " {
-		t.Errorf("SRTP can't be %q", got)
-	}
 }
 
 func TestVariablesInUse(t *testing.T) {

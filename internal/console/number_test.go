@@ -158,8 +158,7 @@ func TestTrunks(t *testing.T) {
 		}
 	}
 	// What can't work here is refused, with what to choose instead.
-	for field, c := range map[string]struct{ bad, says string }{"transport": {"tls", "choose udp or tcp"},
-		"srtp": {"required", "choose off, or optional"}} {
+	for field, c := range map[string]struct{ bad, says string }{"transport": {"tls", "choose udp or tcp"}} {
 		f := url.Values{}
 		for k, v := range form {
 			f[k] = v

@@ -383,7 +383,7 @@ func trunkEditor(t *trunkForm) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = t.Select("srtp", "Encrypted audio (SRTP)", "", unless(false, "not supported by this server", enum("required=Required"), enum("off=Off", "optional=Optional: calls are not encrypted by this server")...)).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = t.Select("srtp", "Encrypted audio (SRTP)", "Keys go with the signalling: only TLS hides them on the way.", enum("off=Off", "optional=Optional: where the other side can", "required=Required: no calls without")).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

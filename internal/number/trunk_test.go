@@ -122,7 +122,6 @@ func TestTrunkRules(t *testing.T) {
 		"sip_address":    func(t *parley.TrunkInput) { t.SIPAddress = "sip.carrier.EXAMPLE.:5070" },
 		"outbound_proxy": func(t *parley.TrunkInput) { t.OutboundProxy = &proxy },
 		"transport":      func(t *parley.TrunkInput) { t.Transport = "tls" },
-		"srtp":           func(t *parley.TrunkInput) { t.SRTP = "required" },
 		"allowed_inbound_ips.1": func(t *parley.TrunkInput) {
 			t.AllowedInboundIPs = []string{"192.0.2.0/24",
 				"192.0.0.0/23"}

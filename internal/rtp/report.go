@@ -20,6 +20,9 @@ type Stats struct {
 	Reports   int // how often
 	FarLost   int
 	FarJitter time.Duration
+
+	Suite      Suite // by which sound is encrypted, "" where it is not
+	Unreadable int   // packets that came and could not be decrypted
 }
 
 // reports is a session's RTCP (RFC 3550, section 6): what it tells the far end of the sound, and what the far end
@@ -88,6 +91,11 @@ func (s *Session) report(at time.Duration, bye bool) {
 	}
 	r.sentBefore = r.sent
 	r.made++
+	if s.cover.on() {
+		if data = s.cover.sendReport(data); data == nil {
+			return
+		}
+	}
 	_, _ = conn.WriteToUDPAddrPort(data, to) // one that is lost is followed by another
 }
 
@@ -123,11 +131,23 @@ func (s *Session) reported(data []byte, at time.Duration) {
 	}
 }
 
+// readable is a report that came, decrypted where sound is encrypted; nil for one that is not the far end's.
+func (s *Session) readable(data []byte) []byte {
+	if s.cover.on() {
+		return s.cover.report(data)
+	}
+	return data
+}
+
 // control takes what came to RTCP's own port. The source is judged as that of the sound is.
 func (s *Session) control(data []byte, from netip.AddrPort, at time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if r := &s.reports; isReport(data) && !r.mux && r.latch.accept(from, at, 0, 0) {
+	r := &s.reports
+	if !isReport(data) || r.mux {
+		return
+	}
+	if data = s.readable(data); data != nil && r.latch.accept(from, at, 0, 0) {
 		s.reported(data, at)
 	}
 }
@@ -142,7 +162,7 @@ func (s *Session) Stats() Stats {
 	return Stats{Sent: int(r.sent), Received: in.before.received, Lost: in.before.lost,
 		Jitter:    inTime(uint32(in.jitter >> 4)),
 		RoundTrip: r.roundTrip, Reports: r.farCount, FarLost: int(int32(r.far.TotalLost<<8) >> 8),
-		FarJitter: inTime(r.far.Jitter)}
+		FarJitter: inTime(r.far.Jitter), Suite: s.cover.out.Suite, Unreadable: s.cover.unreadable}
 }
 
 func inTime(ticks uint32) time.Duration { return time.Duration(ticks) * time.Second / rtpClock }

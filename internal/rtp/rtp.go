@@ -1,7 +1,7 @@
 // Package rtp is the media plane: the sound of a call between a leg and a network. Its parts can be had alone: Ports
 // and their sockets, the Receiver (packets to frames: what comes twice, what is lost, the jitter buffer), the Sender
 // (frames to packets: their numbers, talkspurts, keys), the Clock of 20 ms. A Session is all of them for a call over
-// plain RTP, with a latch that knows whose packets count, and RTCP, by which each end tells the other what came of
+// RTP or SRTP, with a latch that knows whose packets count, and RTCP, by which each end tells the other what came of
 // the sound. Signalling is elsewhere: it says by an Agreement what a session speaks, and with whom.
 //
 // A packet goes through two calls in each direction: socket, Session, the peer's Hear; Clock, Session, the peer's
@@ -44,6 +44,9 @@ type Agreement struct {
 	Signal  netip.Addr     // where that is
 	Control netip.AddrPort // where it says that it listens for RTCP; of an invalid one, at the port after Told's
 	Mux     bool           // where Told is, for both (RFC 5761)
+	// what the far end encrypts with, and what we do. Where only one is known nothing is taken, or sent, in the other
+	// direction.
+	In, Out Key
 }
 
 // control is where RTCP goes, which may be unusable too.

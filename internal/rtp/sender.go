@@ -23,9 +23,10 @@ type Sender struct {
 	tones   *audio.Digits
 }
 
-// NewSender begins a stream, which says nothing before Speak.
+// NewSender begins a stream, which says nothing before Speak. Its numbers begin in the lower half: who misses the
+// first packets of an encrypted one must not mistake how often they went round (RFC 3711, section 3.3.1).
 func NewSender(rate audio.Rate) *Sender {
-	return &Sender{Header: pion.Header{Version: 2, SequenceNumber: uint16(rand.Uint32()), SSRC: rand.Uint32()},
+	return &Sender{Header: pion.Header{Version: 2, SequenceNumber: uint16(rand.Uint32()) >> 1, SSRC: rand.Uint32()},
 		ts: rand.Uint32(), silent: true,
 		tones: audio.NewDigits(rate)}
 }

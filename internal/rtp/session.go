@@ -44,6 +44,7 @@ type Session struct {
 	in, out audio.Frame
 
 	reports reports
+	cover   cover
 
 	dialled struct {
 		sync.Mutex
@@ -87,6 +88,7 @@ func (s *Session) agree(a Agreement, at time.Duration) {
 		s.detector = audio.NewDigitDetector(s.rate)
 	}
 	s.codec = c
+	s.cover.agree(a.In, a.Out)
 	s.sender.Speak(c)
 	s.latch.tell(a.Told, a.Signal, at)
 	s.reports.mux = a.Mux
@@ -139,7 +141,7 @@ func (s *Session) packet(data []byte, from netip.AddrPort, at time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.reports.mux && isReport(data) {
-		if from == s.latch.to() {
+		if data = s.readable(data); data != nil && from == s.latch.to() {
 			s.reported(data, at)
 		}
 		return
@@ -151,7 +153,15 @@ func (s *Session) packet(data []byte, from netip.AddrPort, at time.Duration) {
 	}
 	decoder := s.decoderOf(h.PayloadType)
 	isEvent := s.codec.Event && h.PayloadType == s.codec.ReceiveEvent
-	if decoder == nil && !isEvent && h.PayloadType != noise || !s.latch.accept(from, at, h.SequenceNumber, h.SSRC) {
+	if decoder == nil && !isEvent && h.PayloadType != noise {
+		return
+	}
+	if s.cover.on() {
+		if data = s.cover.packet(h, data); data == nil {
+			return
+		}
+	}
+	if !s.latch.accept(from, at, h.SequenceNumber, h.SSRC) {
 		return
 	}
 	s.heard, s.now = at, at
@@ -254,9 +264,16 @@ func (s *Session) tick(at time.Duration, missed int) {
 	if payload == nil {
 		return
 	}
+	packet := s.sender.Packet(payload)
+	if s.cover.on() {
+		packet = s.cover.send(packet)
+	}
+	if packet == nil {
+		return
+	}
 	// A packet that can't be sent is as good as one that is lost: a network that comes back goes on, one that doesn't
 	// ends the call by its silence.
-	_, _ = s.socket.rtp.WriteToUDPAddrPort(s.sender.Packet(payload), s.latch.to())
+	_, _ = s.socket.rtp.WriteToUDPAddrPort(packet, s.latch.to())
 	s.reports.sent++
 	s.reports.octets += uint32(len(payload))
 }

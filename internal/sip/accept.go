@@ -13,7 +13,7 @@ import (
 var errNoACK = errors.New("the far end didn't confirm the call: no ACK came")
 
 // expect remembers that an ACK is due.
-func (l *leg) expect(seq uint32, offer codecs, acked chan struct{}) *pending {
+func (l *leg) expect(seq uint32, offer *ours, acked chan struct{}) *pending {
 	p := &pending{seq: seq, offer: offer, acked: acked}
 	l.state.Lock()
 	l.state.pending = p
@@ -76,22 +76,22 @@ func (l *leg) acknowledge(req *sipgo.Request) {
 }
 
 // answeredLocked takes the far end's answer to an offer of ours out of a message.
-func (l *leg) answeredLocked(m sipgo.Message, offer codecs) error {
+func (l *leg) answeredLocked(m sipgo.Message, offer *ours) error {
 	text, _ := sdpOf(m)
 	d, err := parseSDP(text)
 	if err != nil {
 		return err
 	}
-	place, c, ok := d.audio(l.Rate(), &offer)
+	c, ok := d.audio(l.Rate(), offer, l.secrecy())
 	if !ok {
 		return errNoCodec
 	}
-	d.streams[place].mux = false // we did not offer it
-	l.agreeLocked(c, &d.streams[place])
+	d.streams[c.place].mux = false // we did not offer it
+	l.agreeLocked(d, c)
 	return nil
 }
 
-var errNoCodec = errors.New("the far end chose no codec of those that were offered")
+var errNoCodec = errors.New("the far end chose no codec, or no encryption, of those that were offered")
 
 // acknowledged says that nothing is due any more.
 func (l *leg) acknowledged(p *pending) {

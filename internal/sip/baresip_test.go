@@ -10,6 +10,7 @@ import (
 
 	"parley"
 	"parley/internal/audio"
+	"parley/internal/rtp"
 	"parley/internal/testenv"
 )
 
@@ -17,6 +18,19 @@ import (
 // tone and hears another.
 func TestBaresip(t *testing.T) {
 	t.Parallel()
+	for name, c := range map[string]struct {
+		account string
+		suite   rtp.Suite
+	}{"plain": {}, "srtp": {";mediaenc=srtp", rtp.AES80}, "srtp-mand": {";mediaenc=srtp-mand", rtp.AES80},
+		"srtp-mandf": {";mediaenc=srtp-mandf", rtp.AES80}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			baresipCalls(t, c.account, c.suite)
+		})
+	}
+}
+
+func baresipCalls(t *testing.T, account string, suite rtp.Suite) {
 	program := testenv.Program(t, "baresip")
 	a := newAnswerer(1000)
 	s := start(t, Config{Softphone: true, Answer: a.answer})
@@ -26,10 +40,10 @@ func TestBaresip(t *testing.T) {
 		modules = found[0]
 	}
 	for name, text := range map[string]string{
-		"config": "module_path " + modules + "\nmodule g722.so\nmodule g711.so\nmodule ausine.so\nmodule sndfile.so\nmodule_app account.so\nmodule_app menu.so\n" +
+		"config": "module_path " + modules + "\nmodule g722.so\nmodule g711.so\nmodule srtp.so\nmodule ausine.so\nmodule sndfile.so\nmodule_app account.so\nmodule_app menu.so\n" +
 			"sip_listen 127.0.0.1:0\naudio_source ausine,440\nausrc_srate 48000\nausrc_channels 2\nsnd_path " +
 			dir + "\n",
-		"accounts": fmt.Sprintf("<sip:me@%s>;regint=60;auth_pass=none\n", s.Addr()),
+		"accounts": fmt.Sprintf("<sip:me@%s>;regint=60;auth_pass=none%s\n", s.Addr(), account),
 		"contacts": "",
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
@@ -55,6 +69,9 @@ func TestBaresip(t *testing.T) {
 		t.Errorf("assistant %d, rate %d", in.in.AssistantID, in.leg.Rate())
 	}
 	in.phone.hears(t, 440)
+	if got := in.leg.(*leg).Stats(); got.Suite != suite || got.Unreadable > 2 {
+		t.Errorf("%+v, want suite %q", got, suite)
+	}
 	in.ends(t, parley.CustomerHangup)
 	if err := get(t, over); err != nil {
 		t.Fatal(err)

@@ -81,6 +81,7 @@ type attempt struct {
 	ringing  func()
 	patience time.Duration // for its first word; 0: as long as it takes
 	invite   *sipgo.Request
+	offer    *ours
 	early    *description // of a provisional answer
 }
 
@@ -109,7 +110,8 @@ func (a *attempt) describe(d *Dialling, h hop) {
 	a.invite = l.build(sipgo.INVITE, l.seq)
 	a.invite.AppendHeader(sipgo.NewHeader("Allow", allowed))
 	a.invite.AppendHeader(sipgo.NewHeader("P-Asserted-Identity", "<"+from.String()+">"))
-	withSDP(a.invite, l.own.offer(allCodecs, directions["sendrecv"]))
+	a.offer = l.offer(allCodecs)
+	withSDP(a.invite, l.own.offer(*a.offer, directions["sendrecv"], l.secrecy()))
 }
 
 // run sends the INVITE until somebody has answered it for good.
@@ -228,11 +230,11 @@ func (a *attempt) answered(invite *sipgo.Request, res *sipgo.Response) error {
 		d, err = a.early, nil
 	}
 	if err == nil {
-		place, c, fits := d.audio(0, &allCodecs)
+		c, fits := d.audio(0, a.offer, l.secrecy())
 		if fits {
 			l.state.Lock()
-			d.streams[place].mux = false // we did not offer it
-			l.agreeLocked(c, &d.streams[place])
+			d.streams[c.place].mux = false // we did not offer it
+			l.agreeLocked(d, c)
 			l.early = false
 			l.state.Unlock()
 			if l.server.ctx.Err() == nil {
@@ -243,8 +245,11 @@ func (a *attempt) answered(invite *sipgo.Request, res *sipgo.Response) error {
 		}
 		err = errNoCodec
 	}
-	err = because(fmt.Errorf("%w: %w", parley.Unreachable, err),
-		"The trunk answered with sound that this server does not speak: have it take G.711 or G.722, without encryption (SRTP).")
+	says := "The trunk answered with sound that this server does not speak: have it take G.711 or G.722."
+	if l.secrecy() == srtpRequired {
+		says = "The trunk answered without encryption of the sound that this server knows, and its srtp is required: have it encrypt by SRTP with keys in the description (SDES), or set srtp to optional."
+	}
+	err = because(fmt.Errorf("%w: %w", parley.Unreachable, err), "%s", says)
 	l.end(err, true)
 	return err
 }

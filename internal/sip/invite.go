@@ -33,12 +33,11 @@ type Invite struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 
-	mu    sync.Mutex
-	final bool // was answered or refused
-	leg   *leg
-	offer *description // nil where the caller leaves the offer to us
-	place int          // of the stream in it that we take
-	codec rtp.Codec
+	mu     sync.Mutex
+	final  bool // was answered or refused
+	leg    *leg
+	offer  *description // nil where the caller leaves the offer to us
+	choice choice       // what we take of it
 }
 
 func newInvite(s *Server, from netip.Addr, v route) *Invite {
@@ -59,7 +58,7 @@ func (in *Invite) Rate() audio.Rate {
 	if in.offer == nil {
 		return audio.Narrow
 	}
-	return in.codec.Format.Rate()
+	return in.choice.codec.Format.Rate()
 }
 
 var errFinal = errors.New("the call was answered or refused already")
@@ -113,18 +112,21 @@ func (in *Invite) Answer(ctx context.Context) (audio.Leg, error) {
 		return nil, context.Cause(in.ctx)
 	}
 	in.final = true
-	l, offered := in.leg, narrowCodecs
+	l := in.leg
+	var offered *ours
 	res := respond(in.req, 200)
 	l.state.Lock()
 	if in.offer != nil {
-		l.agreeLocked(in.codec, &in.offer.streams[in.place])
-		withSDP(res, l.own.answer(in.offer, in.place, in.codec, l.state.agreed.Direction))
-		offered = nil
+		withSDP(res, l.answerLocked(in.offer, in.choice))
 	} else {
 		// The far end's choice comes with its ACK, but the rate must be known now: both ends have G.711.
 		l.rate.Store(int32(audio.Narrow))
 		l.state.agreed = rtp.Agreement{Codec: rtp.Codec{Format: audio.PCMU}, Direction: directions["sendrecv"]}
-		withSDP(res, l.own.offer(offered, l.state.agreed.Direction))
+		offered = l.offer(narrowCodecs)
+		if l.secrecy() == srtpRequired { // nothing is said or heard in the clear meanwhile
+			l.state.agreed.Out = offered.keys[0].key
+		}
+		withSDP(res, l.own.offer(*offered, l.state.agreed.Direction, l.secrecy()))
 	}
 	l.early = false
 	l.state.Unlock()
@@ -136,7 +138,7 @@ func (in *Invite) Answer(ctx context.Context) (audio.Leg, error) {
 	return l, nil
 }
 
-func (in *Invite) confirmed(res *sipgo.Response, offered codecs) error {
+func (in *Invite) confirmed(res *sipgo.Response, offered *ours) error {
 	l := in.leg
 	p := l.expect(in.req.CSeq().SeqNo, offered, l.acked)
 	if err := in.respond(res); err != nil {
@@ -278,11 +280,11 @@ func (in *Invite) look() (code int, headers []string) {
 	if err != nil {
 		return 400, nil
 	}
-	place, c, ok := d.audio(0, nil)
+	c, ok := d.audio(0, nil, in.leg.secrecy())
 	if !ok {
 		return 488, nil
 	}
-	in.offer, in.place, in.codec = d, place, c
+	in.offer, in.choice = d, c
 	return 0, nil
 }
 

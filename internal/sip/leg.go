@@ -51,7 +51,7 @@ type leg struct {
 // pending is a 2xx to an INVITE until its ACK comes.
 type pending struct {
 	seq   uint32
-	offer codecs // what the 2xx offered, where the ACK brings the answer
+	offer *ours // what the 2xx offered, where the ACK brings the answer
 	acked chan struct{}
 }
 
@@ -119,12 +119,49 @@ func (l *leg) Dial(digits string) error {
 	return nil
 }
 
-// agreeLocked takes over what a description agreed on.
-func (l *leg) agreeLocked(c rtp.Codec, m *stream) {
-	l.rate.Store(int32(c.Format.Rate()))
-	l.state.agreed = rtp.Agreement{Codec: c, Direction: m.mirror(), Told: netip.AddrPortFrom(m.addr, uint16(m.port)),
-		Control: m.control, Mux: m.mux}
+// agreeLocked takes over what was chosen of a description.
+func (l *leg) agreeLocked(d *description, c choice) {
+	m := &d.streams[c.place]
+	l.rate.Store(int32(c.codec.Format.Rate()))
+	l.state.agreed = rtp.Agreement{Codec: c.codec, Direction: m.mirror(),
+		Told: netip.AddrPortFrom(m.addr, uint16(m.port)), Control: m.control, Mux: m.mux,
+		In: c.theirs.key, Out: c.ours.key}
 	l.apply()
+}
+
+// secrecy is what the call's trunk wants of encryption. Of a softphone on this machine it is taken where it is offered.
+func (l *leg) secrecy() secrecy {
+	switch {
+	case l.trunk == nil:
+		return srtpOptional
+	case l.trunk.SRTP == "":
+		return srtpOff
+	}
+	return secrecy(l.trunk.SRTP)
+}
+
+// offer is a new one of ours. Its keys are new each time: who answers it may be a telephone that the call has just
+// come to, which knows nothing of how far the last ones were used.
+func (l *leg) offer(c codecs) *ours {
+	o := &ours{codecs: c}
+	if l.secrecy() != srtpOff {
+		o.keys = newKeys()
+	}
+	return o
+}
+
+// answerLocked takes an offer and says what we answer. Our key goes on where theirs does, and is a new one otherwise, for
+// the same reason.
+func (l *leg) answerLocked(d *description, c choice) []byte {
+	if c.theirs.key.Suite != "" {
+		was := l.state.agreed
+		c.ours = sdes{c.theirs.tag, was.Out}
+		if was.In != c.theirs.key || was.Out.Suite != c.theirs.key.Suite {
+			c.ours.key = rtp.NewKey(c.theirs.key.Suite)
+		}
+	}
+	l.agreeLocked(d, c)
+	return l.own.answer(d, c, l.state.agreed.Direction)
 }
 
 // apply tells the sound what was agreed on.

@@ -44,6 +44,7 @@ type stream struct {
 	names       map[string]string // by payload type: NAME/CLOCK
 	control     netip.AddrPort    // a=rtcp (RFC 3605); port 0: none, and the address may be invalid
 	mux         bool              // a=rtcp-mux (RFC 5761)
+	crypto      []sdes            // that we can do
 }
 
 // description is what of a session description matters.
@@ -119,6 +120,10 @@ func (m *stream) attribute(value string) {
 		m.mux = true
 	case name == "rtcp":
 		m.control = parseControl(rest)
+	case name == "crypto" && len(m.crypto) < mostCrypto:
+		if c, ok := parseCrypto(rest); ok {
+			m.crypto = append(m.crypto, c)
+		}
 	}
 }
 
@@ -204,18 +209,49 @@ func (c codecs) ofRate(r audio.Rate) codecs {
 	return slices.DeleteFunc(slices.Clone(c), func(f audio.Format) bool { return f.Rate() != r })
 }
 
-// audio finds the first stream that can carry a call over plain RTP: its place and its codec.
-func (d *description) audio(rate audio.Rate, own *codecs) (int, rtp.Codec, bool) {
-	for i := range d.streams {
-		m := &d.streams[i]
-		if m.kind != "audio" || m.port == 0 || m.proto != "RTP/AVP" && m.proto != "RTP/AVPF" {
+// choice is what is taken of a description.
+type choice struct {
+	place        int // of the stream
+	codec        rtp.Codec
+	theirs, ours sdes // without a suite where sound is plain; ours is known where theirs answers it
+}
+
+// ours is what we have said in an offer that a description answers.
+type ours struct {
+	codecs codecs
+	keys   []sdes
+}
+
+// audio finds the first stream that can carry a call: of those that are encrypted, then of the others, as far as both
+// are wanted. Many offer encryption in a stream of the plain kind (RTP/AVP with a=crypto), to be taken or not.
+func (d *description) audio(rate audio.Rate, own *ours, srtp secrecy) (c choice, ok bool) {
+	var list *codecs
+	var keys []sdes
+	if own != nil {
+		list, keys = &own.codecs, append([]sdes{}, own.keys...)
+	}
+	for _, encrypted := range []bool{true, false} {
+		if encrypted && srtp == srtpOff || !encrypted && srtp == srtpRequired {
 			continue
 		}
-		if c, ok := m.choose(rate, own); ok {
-			return i, c, true
+		for i := range d.streams {
+			m := &d.streams[i]
+			plain := m.proto == "RTP/AVP" || m.proto == "RTP/AVPF"
+			if m.kind != "audio" || m.port == 0 || !plain && (!encrypted || m.proto != "RTP/SAVP" && m.proto != "RTP/SAVPF") {
+				continue
+			}
+			c = choice{place: i}
+			if encrypted {
+				if c.theirs, c.ours, ok = m.cryptoFor(keys); !ok {
+					continue
+				}
+			}
+			if c.codec, ok = m.choose(rate, list); ok {
+				return c, true
+			}
 		}
 	}
-	return 0, rtp.Codec{}, false
+	return choice{}, false
 }
 
 // local is our side of a session.
@@ -234,11 +270,16 @@ func (l *local) head(b *strings.Builder) {
 		l.addr.Addr(), family, l.addr.Addr())
 }
 
-// offer describes what we would like.
-func (l *local) offer(c codecs, dir rtp.Direction) []byte {
+// offer describes what we would like. Where encryption is only an offer, it is made as most PBXs make it, in a stream
+// of the plain kind: who doesn't know it passes it over.
+func (l *local) offer(o ours, dir rtp.Direction, srtp secrecy) []byte {
 	var b strings.Builder
 	l.head(&b)
-	fmt.Fprintf(&b, "m=audio %d RTP/AVP", l.addr.Port())
+	c, proto := o.codecs, "RTP/AVP"
+	if srtp == srtpRequired {
+		proto = "RTP/SAVP"
+	}
+	fmt.Fprintf(&b, "m=audio %d %s", l.addr.Port(), proto)
 	for _, f := range c {
 		fmt.Fprintf(&b, " %d", f.PayloadType())
 	}
@@ -248,15 +289,19 @@ func (l *local) offer(c codecs, dir rtp.Direction) []byte {
 	}
 	fmt.Fprintf(&b, "a=rtpmap:%d telephone-event/8000\r\na=fmtp:%d 0-15\r\na=ptime:20\r\na=%s\r\n", eventType,
 		eventType, nameOf(dir))
+	for _, k := range o.keys {
+		b.WriteString(k.line())
+	}
 	return []byte(b.String())
 }
 
 // answer takes one stream of an offer, and turns the others down (RFC 3264, section 6).
-func (l *local) answer(d *description, taken int, c rtp.Codec, dir rtp.Direction) []byte {
+func (l *local) answer(d *description, taken choice, dir rtp.Direction) []byte {
 	var b strings.Builder
 	l.head(&b)
+	c := taken.codec
 	for i, m := range d.streams {
-		if i != taken {
+		if i != taken.place {
 			fmt.Fprintf(&b, "m=%s 0 %s %s\r\n", m.kind, m.proto, m.formats[0])
 			continue
 		}
@@ -272,6 +317,9 @@ func (l *local) answer(d *description, taken int, c rtp.Codec, dir rtp.Direction
 			b.WriteString("a=rtcp-mux\r\n")
 		}
 		fmt.Fprintf(&b, "a=ptime:20\r\na=%s\r\n", nameOf(dir))
+		if taken.ours.key.Suite != "" {
+			b.WriteString(taken.ours.line())
+		}
 	}
 	return []byte(b.String())
 }

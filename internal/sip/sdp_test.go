@@ -77,7 +77,12 @@ func TestNegotiation(t *testing.T) {
 			if c.bad {
 				return
 			}
-			place, got, ok := d.audio(c.rate, c.own)
+			var own *ours
+			if c.own != nil {
+				own = &ours{codecs: *c.own}
+			}
+			chosen, ok := d.audio(c.rate, own, srtpOff)
+			place, got := chosen.place, chosen.codec
 			if ok == c.none {
 				t.Fatalf("fits: %v", ok)
 			}
@@ -110,14 +115,14 @@ func TestAnswerText(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	place, c, _ := d.audio(0, nil)
+	c, _ := d.audio(0, nil, srtpOff)
 	l := local{id: 5, addr: netip.MustParseAddrPort("198.51.100.1:20000")}
 	const want = "v=0\r\no=parley 5 1 IN IP4 198.51.100.1\r\ns=-\r\nc=IN IP4 198.51.100.1\r\nt=0 0\r\nm=video 0 RTP/AVP 31\r\nm=audio 20000 RTP/AVP 8 96\r\n" +
 		"a=rtpmap:8 PCMA/8000\r\na=rtpmap:96 telephone-event/8000\r\na=fmtp:96 0-15\r\na=ptime:20\r\na=recvonly\r\nm=audio 0 RTP/AVP 0\r\n"
-	if got := string(l.answer(d, place, c, directions["recvonly"])); got != want {
+	if got := string(l.answer(d, c, directions["recvonly"])); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
-	if got := l.offer(narrowCodecs, directions["sendrecv"]); !bytes.Contains(got, []byte("o=parley 5 2 ")) ||
+	if got := l.offer(ours{codecs: narrowCodecs}, directions["sendrecv"], srtpOff); !bytes.Contains(got, []byte("o=parley 5 2 ")) ||
 		!bytes.Contains(got, []byte("RTP/AVP 0 8 101\r\n")) {
 		t.Errorf("the offer after it:\n%s", got)
 	}
@@ -128,27 +133,37 @@ func FuzzSDP(f *testing.F) {
 	f.Add([]byte("v=0\r\no=- 1 1 IN IP4 192.0.2.1\r\ns=-\r\nc=IN IP4 192.0.2.1\r\nt=0 0\r\nm=audio 4000 RTP/AVP 0 101\r\na=rtpmap:101 telephone-event/8000\r\na=sendonly\r\n"))
 	f.Add([]byte("v=0\nm=audio 4000 RTP/AVP 96\na=rtpmap:96 G722/8000\nc=IN IP6 ::1\n"))
 	f.Add([]byte("v=0\r\nm=audio 65535/2 RTP/AVPF 8\r\na=rtpmap:\r\na=inactive\r\nm=x 1 y z\r\n"))
+	f.Add([]byte("v=0\r\nm=audio 4 RTP/SAVP 0\r\na=crypto:1 AES_CM_128_HMAC_SHA1_80 inline:WVNfX19zZW1jdGwgKCkgewkyMjA7fQp9CnVubGVz|2^31|1:4 WSH=64\r\n"))
+	f.Add([]byte("v=0\r\nm=audio 4 RTP/AVP 0\r\na=crypto:999999999 aead_aes_128_gcm inline:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA==|1:128\r\n"))
 	f.Add([]byte("v=0\r\nm=\x00 0 \xff 0\r\n"))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		d, err := parseSDP(text)
 		if err != nil {
 			return
 		}
-		place, c, ok := d.audio(0, nil)
+		c, ok := d.audio(0, nil, srtpOptional)
 		if !ok {
 			return
 		}
+		if c.ours = c.theirs; c.theirs.key.Suite != "" {
+			c.ours.key = rtp.NewKey(c.theirs.key.Suite)
+		}
 		l := local{id: 1, addr: netip.MustParseAddrPort("198.51.100.1:20000")}
-		back, err := parseSDP(l.answer(d, place, c, d.streams[place].mirror()))
+		back, err := parseSDP(l.answer(d, c, d.streams[c.place].mirror()))
 		if err != nil {
 			t.Fatalf("our answer can't be read: %v", err)
 		}
 		if len(back.streams) != len(d.streams) {
 			t.Fatalf("%d streams were answered with %d", len(d.streams), len(back.streams))
 		}
-		again, got, ok := back.audio(0, nil)
-		if !ok || again != place || got.Format != c.Format || got.Send != c.Receive {
-			t.Fatalf("place %d %+v was answered with %d %+v", place, c, again, got)
+		srtp := srtpOff
+		if c.ours.key.Suite != "" {
+			srtp = srtpRequired
+		}
+		again, ok := back.audio(0, nil, srtp)
+		if !ok || again.place != c.place || again.codec.Format != c.codec.Format || again.codec.Send != c.codec.Receive ||
+			again.theirs != c.ours {
+			t.Fatalf("%+v was answered with %+v", c, again)
 		}
 	})
 }
@@ -204,8 +219,8 @@ func TestControl(t *testing.T) {
 			t.Errorf("%q: %s, want %s", attribute, got, want)
 		}
 		l := local{addr: netip.MustParseAddrPort("198.51.100.1:20000")}
-		place, c, _ := d.audio(0, nil)
-		if answer := string(l.answer(d, place, c, directions["sendrecv"])); strings.Contains(answer,
+		c, _ := d.audio(0, nil, srtpOff)
+		if answer := string(l.answer(d, c, directions["sendrecv"])); strings.Contains(answer,
 			"a=rtcp-mux\r\n") != m.mux {
 			t.Errorf("%q is answered with %s", attribute, answer)
 		}

@@ -126,23 +126,22 @@ func (l *leg) reinvite(req *sipgo.Request, tx *sipgo.ServerTx) {
 	}
 	res := respond(req, 200, "Allow", allowed)
 	res.AppendHeader(&sipgo.ContactHeader{Address: *l.contact.Clone()})
-	var offered codecs
+	var offered *ours
 	if len(text) == 0 {
-		offered = allCodecs.ofRate(l.Rate())
-		withSDP(res, l.own.offer(offered, directions["sendrecv"]))
+		offered = l.offer(allCodecs.ofRate(l.Rate()))
+		withSDP(res, l.own.offer(*offered, directions["sendrecv"], l.secrecy()))
 	} else {
 		d, err := parseSDP(text)
 		if err != nil {
 			_ = tx.Respond(respond(req, 400))
 			return
 		}
-		place, c, ok := d.audio(l.Rate(), nil)
+		c, ok := d.audio(l.Rate(), nil, l.secrecy())
 		if !ok {
 			_ = tx.Respond(respond(req, 488))
 			return
 		}
-		l.agreeLocked(c, &d.streams[place])
-		withSDP(res, l.own.answer(d, place, c, st.agreed.Direction))
+		withSDP(res, l.answerLocked(d, c))
 	}
 	l.learn(req)
 	p := &pending{seq: req.CSeq().SeqNo, offer: offered, acked: make(chan struct{})}

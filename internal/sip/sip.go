@@ -38,6 +38,7 @@ type Trunk struct {
 	Number    string // E.164; "" for the carrier's
 	Address   string // host[:port]
 	Transport string // udp, tcp
+	SRTP      string // off, optional, required; "" is off
 	Proxy     string // host[:port], "" for none
 	Username  string
 	Password  string

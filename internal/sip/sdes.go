@@ -1,0 +1,128 @@
+package sip
+
+import (
+	"encoding/base64"
+	"fmt"
+	"math/big"
+	"strconv"
+	"strings"
+
+	"parley/internal/rtp"
+)
+
+// Keys of SRTP as descriptions tell them (RFC 4568). They are as secret as the signalling is: over TLS, to the next
+// hop; over UDP and TCP, to whoever reads along.
+
+// secrecy is what a trunk wants of encrypted sound.
+type secrecy string
+
+const (
+	srtpOff      secrecy = "off"
+	srtpOptional secrecy = "optional"
+	srtpRequired secrecy = "required"
+)
+
+// offered are the suites that we offer, the one that everybody has first. Of an offer the far end's first is taken.
+var offered = []rtp.Suite{rtp.AES80, rtp.AESGCM, rtp.AES32}
+
+const (
+	mostCrypto    = 16      // lines of a stream
+	leastLifetime = 1 << 18 // packets that a key must be good for: more than an hour's
+)
+
+// sdes is an a=crypto line: what who wrote it encrypts with.
+type sdes struct {
+	tag int
+	key rtp.Key
+}
+
+// newKeys are those of an offer.
+func newKeys() []sdes {
+	var list []sdes
+	for i, s := range offered {
+		list = append(list, sdes{i + 1, rtp.NewKey(s)})
+	}
+	return list
+}
+
+func (s sdes) line() string {
+	return fmt.Sprintf("a=crypto:%d %s inline:%s\r\n", s.tag, s.key.Suite,
+		base64.StdEncoding.EncodeToString([]byte(s.key.Secret)))
+}
+
+// parseCrypto reads what follows a=crypto: it is false for what we can't do, which an answer must not choose.
+func parseCrypto(value string) (c sdes, ok bool) {
+	f := strings.Fields(value)
+	if len(f) < 3 {
+		return c, false
+	}
+	tag, err := strconv.ParseUint(f[0], 10, 30)
+	if err != nil {
+		return c, false
+	}
+	for _, param := range f[3:] {
+		// A hint on the window does not bind us; what begins with "-" may be passed over. The others would have sound
+		// go unencrypted, or keys change on the way.
+		if name, _, _ := strings.Cut(param, "="); name != "WSH" && !strings.HasPrefix(name, "-") {
+			return c, false
+		}
+	}
+	c.tag, c.key.Suite = int(tag), rtp.Suite(strings.ToUpper(f[1]))
+	method, info, _ := strings.Cut(f[2], ":")
+	if !strings.EqualFold(method, "inline") || strings.Contains(info, ";") || c.key.Suite.Size() == 0 {
+		return c, false
+	}
+	parts := strings.Split(info, "|")
+	secret, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(parts[0], "="))
+	if err != nil || len(secret) != c.key.Suite.Size() || len(parts) > 3 {
+		return c, false
+	}
+	c.key.Secret = string(secret)
+	for i, part := range parts[1:] {
+		if mki, isMKI := parseMKI(part); isMKI && i == len(parts)-2 {
+			c.key.MKI = mki
+		} else if i > 0 || !livesLong(part) {
+			return c, false
+		}
+	}
+	return c, true
+}
+
+// livesLong says whether the lifetime of a key, "2^31" or a number of packets, is that of a call.
+func livesLong(s string) bool {
+	if exponent, isPower := strings.CutPrefix(s, "2^"); isPower {
+		n, err := strconv.ParseUint(exponent, 10, 8)
+		return err == nil && n <= 48 && 1<<n >= leastLifetime
+	}
+	n, err := strconv.ParseUint(s, 10, 64)
+	return err == nil && n >= leastLifetime
+}
+
+// parseMKI reads VALUE:LENGTH.
+func parseMKI(s string) (mki string, ok bool) {
+	value, length, found := strings.Cut(s, ":")
+	n, err := strconv.ParseUint(length, 10, 8)
+	if !found || err != nil || n < 1 || n > 128 || len(value) > 400 {
+		return "", false
+	}
+	v, isNumber := new(big.Int).SetString(value, 10)
+	if !isNumber || v.Sign() < 0 || v.BitLen() > int(8*n) {
+		return "", false
+	}
+	return string(v.FillBytes(make([]byte, n))), true
+}
+
+// cryptoFor chooses a line of the stream: the first that we can do, or where it answers ours, the one that does.
+func (m *stream) cryptoFor(ours []sdes) (theirs, own sdes, ok bool) {
+	for _, c := range m.crypto {
+		if ours == nil {
+			return c, own, true
+		}
+		for _, o := range ours {
+			if o.tag == c.tag && o.key.Suite == c.key.Suite {
+				return c, o, true
+			}
+		}
+	}
+	return theirs, own, false
+}
