@@ -62,6 +62,9 @@ type ToolCall struct {
 	Name string `json:"name"`
 	// Arguments is what the model wrote: a JSON object when it did well, anything otherwise.
 	Arguments string `json:"arguments"`
+	// Seal is what the vendor that made the call wants back with it in the following requests, "" for nothing. It is
+	// the vendor's own; others pass over it.
+	Seal string `json:"seal,omitempty"`
 }
 
 // Tool is a tool as the model sees it.
@@ -107,8 +110,17 @@ const (
 // Usage is what a reply took, in tokens, as the vendor counts them; zero where it doesn't say.
 type Usage struct {
 	In  int `json:"in"`
-	Out int `json:"out"`
+	Out int `json:"out"` // with what the model thought and didn't say
+
+	// Of In, what the vendor had in its cache, and what it put there. Vendors have prices of their own for both.
+	Cached int `json:"cached,omitempty"`
+	Stored int `json:"stored,omitempty"`
 }
 
 // Add adds another reply's usage.
-func (u *Usage) Add(v Usage) { u.In += v.In; u.Out += v.Out }
+func (u *Usage) Add(v Usage) {
+	u.In += v.In
+	u.Out += v.Out
+	u.Cached += v.Cached
+	u.Stored += v.Stored
+}

@@ -54,9 +54,9 @@ func TestErrorNamesItsPart(t *testing.T) {
 }
 
 func TestUsage(t *testing.T) {
-	u := Usage{1, 2}
-	u.Add(Usage{10, 20})
-	if u != (Usage{11, 22}) {
+	u := Usage{1, 2, 3, 4}
+	u.Add(Usage{10, 20, 30, 40})
+	if u != (Usage{11, 22, 33, 44}) {
 		t.Errorf("got %+v", u)
 	}
 }

@@ -8,9 +8,11 @@ import (
 	"slices"
 
 	"parley/internal/ai"
+	"parley/internal/provider/anthropic"
 	"parley/internal/provider/cartesia"
 	"parley/internal/provider/deepgram"
 	"parley/internal/provider/elevenlabs"
+	"parley/internal/provider/gemini"
 	"parley/internal/provider/local"
 	"parley/internal/provider/openai"
 )
@@ -20,6 +22,8 @@ import (
 func All(instead ...*ai.Vendor) []*ai.Vendor {
 	list := []*ai.Vendor{
 		openai.Declare(&openai.Settings{}),
+		anthropic.Declare(&anthropic.Settings{}),
+		gemini.Declare(&gemini.Settings{}),
 		elevenlabs.Declare(),
 		deepgram.Declare(),
 		cartesia.Declare(),

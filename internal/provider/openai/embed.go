@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
-	"math/rand/v2"
 	"net/http"
 	"time"
 
@@ -14,6 +12,7 @@ import (
 	"github.com/openai/openai-go/v3/option"
 
 	"parley/internal/ai"
+	"parley/internal/provider/rest"
 )
 
 // embedTime bounds one request for vectors.
@@ -41,32 +40,19 @@ func (e *embedder) Embed(ctx context.Context, texts []string) ([][]float32, erro
 	if len(texts) == 0 {
 		return nil, nil
 	}
-	for attempt := 1; ; attempt++ {
-		out, err := e.attempt(ctx, texts)
-		if err == nil {
-			return out, nil
-		}
-		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
-		}
-		failure, ok := errors.AsType[*ai.Error](err)
-		if !ok || !failure.Retry() || attempt == attempts {
-			return nil, err
-		}
-		pause := max(firstPause<<(attempt-1), failure.RetryAfter)
-		if pause > maxRetryAfter {
-			return nil, err
-		}
-		slog.WarnContext(ctx, "embedding model asked again", "model", e.model, "attempt", attempt+1, "pause", pause,
-			"error", err)
-		if !sleep(ctx, pause+rand.N(pause/2)) {
-			return nil, context.Cause(ctx)
-		}
+	var out [][]float32
+	err := rest.Again(ctx, "embedding model", e.model, func() bool { return false }, func() (err error) {
+		out, err = e.attempt(ctx, texts)
+		return err
+	})
+	if err != nil && ctx.Err() != nil {
+		err = context.Cause(ctx)
 	}
+	return out, err
 }
 
 func (e *embedder) attempt(ctx context.Context, texts []string) ([][]float32, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, embedTime, errStalled)
+	ctx, cancel := context.WithTimeoutCause(ctx, embedTime, rest.ErrStalled)
 	defer cancel()
 	short := make([]string, len(texts))
 	for i, t := range texts {
@@ -80,20 +66,20 @@ func (e *embedder) attempt(ctx context.Context, texts []string) ([][]float32, er
 		EncodingFormat: sdk.EmbeddingNewParamsEncodingFormatFloat}, option.WithResponseInto(&res),
 		option.WithMiddleware(bounded))
 	switch {
-	case errors.Is(context.Cause(ctx), errStalled):
+	case errors.Is(context.Cause(ctx), rest.ErrStalled):
 		return nil, &ai.Error{Kind: ai.Stalled, Err: fmt.Errorf("no vectors within %v", embedTime)}
-	case errors.Is(err, errEndless):
-		return nil, &ai.Error{Kind: ai.Malformed, Err: errEndless}
+	case errors.Is(err, rest.ErrEndless):
+		return nil, &ai.Error{Kind: ai.Malformed, Err: rest.ErrEndless}
 	case err != nil:
 		return nil, failure(err, res, false)
 	case len(got.Data) != len(texts):
-		return nil, malformed("%d vectors for %d texts", len(got.Data), len(texts))
+		return nil, rest.Malformed("%d vectors for %d texts", len(got.Data), len(texts))
 	}
 	out := make([][]float32, len(texts))
 	for _, d := range got.Data {
 		if d.Index < 0 || d.Index >= int64(len(out)) || out[d.Index] != nil || len(d.Embedding) == 0 ||
 			len(d.Embedding) != len(got.Data[0].Embedding) {
-			return nil, malformed("vector %d of %d, with %d dimensions", d.Index, len(texts), len(d.Embedding))
+			return nil, rest.Malformed("vector %d of %d, with %d dimensions", d.Index, len(texts), len(d.Embedding))
 		}
 		v := make([]float32, len(d.Embedding))
 		for i, x := range d.Embedding {
@@ -121,13 +107,9 @@ type boundedBody struct {
 func (b *boundedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if b.left -= n; b.left < 0 {
-		return 0, errEndless
+		return 0, rest.ErrEndless
 	}
 	return n, err
-}
-
-func malformed(format string, a ...any) error {
-	return &ai.Error{Kind: ai.Malformed, Err: fmt.Errorf(format, a...)}
 }
 
 // cut shortens a text to what is embedded, between runes.

@@ -6,13 +6,12 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"strconv"
 	"strings"
-	"time"
 
 	"github.com/openai/openai-go/v3/packages/ssestream"
 
 	"parley/internal/ai"
+	"parley/internal/provider/rest"
 )
 
 // badRequest is a 4xx with what the server says of it.
@@ -23,7 +22,8 @@ func (b *badRequest) Error() string { return b.message }
 // failure says what an error of the SDK means. seen tells that a part of the reply has been yielded.
 func failure(err error, res *http.Response, seen bool) error {
 	if res != nil && res.StatusCode >= 400 {
-		return refused(res)
+		body, _ := io.ReadAll(res.Body) // from memory: the SDK has put it back, and the guard has bounded it
+		return refused(res.StatusCode, res.Header, body)
 	}
 	if e, ok := errors.AsType[*ssestream.StreamError](err); ok {
 		said := parse(e.Event.Data)
@@ -33,15 +33,7 @@ func failure(err error, res *http.Response, seen bool) error {
 		}
 		return &ai.Error{Kind: kind, Err: fmt.Errorf("in mid-stream: %s", said.Message)}
 	}
-	_, syntax := errors.AsType[*json.SyntaxError](err)
-	_, shape := errors.AsType[*json.UnmarshalTypeError](err)
-	switch {
-	case syntax || shape:
-		return &ai.Error{Kind: ai.Malformed, Err: err}
-	case seen:
-		return &ai.Error{Kind: ai.Interrupted, Err: err}
-	}
-	return &ai.Error{Kind: ai.Unreachable, Err: err}
+	return rest.Failure(err, seen)
 }
 
 // said is what OpenAI's error objects hold; other servers leave fields out, send numbers as code, or a plain text as
@@ -102,29 +94,13 @@ func (s said) kind(status int) ai.Kind {
 	return ai.Config
 }
 
-// refused says what an answer that is an error means. The SDK has put the body back, and the guard has bounded it.
-func refused(res *http.Response) error {
-	body, _ := io.ReadAll(res.Body) // from memory
+// refused says what an answer that is an error means.
+func refused(status int, header http.Header, body []byte) error {
 	s := parse(body)
-	e := &ai.Error{Kind: s.kind(res.StatusCode), RetryAfter: retryAfter(res.Header),
-		Err: fmt.Errorf("status %d: %s", res.StatusCode, s.Message)}
-	if res.StatusCode == http.StatusBadRequest || res.StatusCode == http.StatusUnprocessableEntity {
-		e.Err = fmt.Errorf("status %d: %w", res.StatusCode, &badRequest{s.Param, s.Message})
+	e := &ai.Error{Kind: s.kind(status), RetryAfter: rest.RetryAfter(header),
+		Err: fmt.Errorf("status %d: %s", status, s.Message)}
+	if status == http.StatusBadRequest || status == http.StatusUnprocessableEntity {
+		e.Err = fmt.Errorf("status %d: %w", status, &badRequest{s.Param, s.Message})
 	}
 	return e
-}
-
-// retryAfter reads Retry-After (RFC 9110 section 10.2.3) and OpenAI's retry-after-ms.
-func retryAfter(h http.Header) time.Duration {
-	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil && ms > 0 && ms < 1e9 {
-		return time.Duration(ms * float64(time.Millisecond))
-	}
-	v := h.Get("Retry-After")
-	if s, err := strconv.ParseFloat(v, 64); err == nil && s > 0 && s < 1e6 {
-		return time.Duration(s * float64(time.Second))
-	}
-	if at, err := http.ParseTime(v); err == nil {
-		return max(0, time.Until(at))
-	}
-	return 0
 }

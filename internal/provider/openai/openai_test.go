@@ -18,6 +18,7 @@ import (
 
 	"parley/internal/ai"
 	"parley/internal/ai/aitest"
+	"parley/internal/provider/rest"
 )
 
 func client(t testing.TB, s *aitest.Server, stall time.Duration) ai.Model {
@@ -99,8 +100,8 @@ func TestToolCalls(t *testing.T) {
 			`{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"x","function":{"name":"a","arguments":"{}"}}]}}]}`,
 			`{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"y","function":{"name":"b","arguments":"{}"}}]}}]}`,
 			`{"choices":[{"index":0,"delta":{"tool_calls":[{"index":1,"function":{"name":"c","arguments":"{}"}}]},"finish_reason":"tool_calls"}]}`)})
-	for i, want := range []string{"[{c1 weather {\"city\":\"Zürich\"}} {c2 time {}}]",
-		"[{c1 weather {\"city\":\"Zürich\"}} {c2 time {}}]", "[{x a {}} {y b {}} {call_2 c {}}]"} {
+	for i, want := range []string{"[{c1 weather {\"city\":\"Zürich\"} } {c2 time {} }]",
+		"[{c1 weather {\"city\":\"Zürich\"} } {c2 time {} }]", "[{x a {} } {y b {} } {call_2 c {} }]"} {
 		r, err := m.Generate(t.Context(), ask("go"), ignore)
 		if err != nil || fmt.Sprint(r.Calls) != want || r.Finish != ai.ToolCalls {
 			t.Errorf("%d: got %+v, %v", i, r, err)
@@ -277,7 +278,7 @@ func TestConnectionsAreUsedAgain(t *testing.T) {
 	}
 	defer c.Close()
 	dials := 0
-	tr := c.http.Transport.(*http.Transport)
+	tr := c.rest.HTTP.Transport.(*http.Transport)
 	dial := tr.DialContext
 	tr.DialContext = func(ctx context.Context, network, addr string) (conn net.Conn, err error) {
 		dials++
@@ -411,7 +412,7 @@ func TestStalls(t *testing.T) {
 		{"a slow reader is no stall", &pipe{write: func(w io.Writer) { write(w, word, word, end) }}, time.Minute,
 			"", "word word ", 2 * time.Minute},
 		{"a connection that isn't ended holds nobody up",
-			&pipe{write: func(w io.Writer) { write(w, word, end, time.Hour) }}, 0, "", "word ", drainTime},
+			&pipe{write: func(w io.Writer) { write(w, word, end, time.Hour) }}, 0, "", "word ", rest.DrainTime},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -436,7 +437,7 @@ func TestPauses(t *testing.T) {
 		retryAfter string
 		least      []time.Duration
 	}{
-		{"", []time.Duration{firstPause, 2 * firstPause}},
+		{"", []time.Duration{rest.FirstPause, 2 * rest.FirstPause}},
 		{"3", []time.Duration{3 * time.Second, 3 * time.Second}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
@@ -458,7 +459,7 @@ func TestPauses(t *testing.T) {
 				slices.Max(pauses) > 2*c.least[1] {
 				t.Errorf("pauses %v", pauses)
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), firstPause/2)
+			ctx, cancel := context.WithTimeout(t.Context(), rest.FirstPause/2)
 			defer cancel()
 			if _, err := m.Generate(ctx, ask("x"), ignore); !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("cancelled in a pause: %v", err)
@@ -485,15 +486,15 @@ func FuzzStream(f *testing.F) {
 		m := c.Model("m").(*model)
 		var text strings.Builder
 		calls := 0
-		rd := &reading{yield: func(d ai.Delta) error {
+		rd := rest.NewReading(func(d ai.Delta) error {
 			text.WriteString(d.Text)
 			if d.Call != nil {
 				calls++
 			}
 			return nil
-		}}
-		err := m.attempt(t.Context(), ask("x"), rd)
-		r := rd.reply()
+		})
+		err := m.attempt(t.Context(), ask("x"), rd, m.refused.Begin())
+		r := rd.Reply()
 		if r.Text != text.String() || len(r.Calls) != calls {
 			t.Errorf("reply %+v, yielded %q and %d calls", r, text.String(), calls)
 		}

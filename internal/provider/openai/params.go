@@ -1,37 +1,31 @@
 package openai
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
-	"errors"
-	"regexp"
-	"strings"
 
 	sdk "github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/shared"
 
 	"parley/internal/ai"
+	"parley/internal/provider/rest"
 )
 
 // params is the request in the SDK's words, without the fields that the model refuses.
-func (m *model) params(req ai.Request, names names) sdk.ChatCompletionNewParams {
-	m.mu.Lock()
-	defer m.mu.Unlock()
+func (m *model) params(req ai.Request, names rest.Names, sent *rest.Sent) sdk.ChatCompletionNewParams {
 	p := sdk.ChatCompletionNewParams{Model: m.code}
-	if m.sends("temperature", req) {
+	if sent.Send("temperature", req.Temperature != nil) {
 		p.Temperature = sdk.Float(*req.Temperature)
 	}
-	if m.sends("max_tokens", req) {
+	if sent.Send("max_tokens", req.MaxTokens > 0) {
 		p.MaxTokens = sdk.Int(int64(req.MaxTokens))
-	} else if m.sends("max_completion_tokens", req) {
+	} else if sent.Send("max_completion_tokens", req.MaxTokens > 0) { // OpenAI's newer models take this one only
 		p.MaxCompletionTokens = sdk.Int(int64(req.MaxTokens))
 	}
-	if m.sends("stream_options", req) {
+	if sent.Send("stream_options", true) {
 		p.StreamOptions.IncludeUsage = sdk.Bool(true)
 	}
 	system := req.System
-	if m.sends("response_format", req) {
+	if sent.Send("response_format", req.Schema != nil) {
 		p.ResponseFormat.OfJSONSchema = &shared.ResponseFormatJSONSchemaParam{
 			JSONSchema: shared.ResponseFormatJSONSchemaJSONSchemaParam{
 				Name: req.Schema.Name, Strict: sdk.Bool(true), Schema: req.Schema.JSON,
@@ -41,10 +35,10 @@ func (m *model) params(req ai.Request, names names) sdk.ChatCompletionNewParams 
 	}
 	for _, t := range req.Tools {
 		p.Tools = append(p.Tools, sdk.ChatCompletionFunctionTool(shared.FunctionDefinitionParam{
-			Name: names.wire(t.Name), Description: sdk.String(t.Description), Parameters: parameters(t.Schema),
+			Name: names.Wire(t.Name), Description: sdk.String(t.Description), Parameters: parameters(t.Schema),
 		}))
 	}
-	if m.sends("tool_choice", req) {
+	if sent.Send("tool_choice", req.NoCalls && len(req.Tools) > 0) {
 		p.ToolChoice.OfAuto = sdk.String("none")
 	}
 	if system != "" {
@@ -56,7 +50,7 @@ func (m *model) params(req ai.Request, names names) sdk.ChatCompletionNewParams 
 	return p
 }
 
-func message(m ai.Message, names names) sdk.ChatCompletionMessageParamUnion {
+func message(m ai.Message, names rest.Names) sdk.ChatCompletionMessageParamUnion {
 	switch m.Role {
 	case ai.User:
 		return sdk.UserMessage(m.Text)
@@ -77,7 +71,7 @@ func message(m ai.Message, names names) sdk.ChatCompletionMessageParamUnion {
 		}
 		out.ToolCalls = append(out.ToolCalls, sdk.ChatCompletionMessageToolCallUnionParam{
 			OfFunction: &sdk.ChatCompletionMessageFunctionToolCallParam{
-				ID: c.ID, Function: sdk.ChatCompletionMessageFunctionToolCallFunctionParam{Name: names.wire(c.Name),
+				ID: c.ID, Function: sdk.ChatCompletionMessageFunctionToolCallFunctionParam{Name: names.Wire(c.Name),
 					Arguments: args},
 			}})
 	}
@@ -90,80 +84,4 @@ func parameters(schema json.RawMessage) shared.FunctionParameters {
 		p = shared.FunctionParameters{"type": "object", "properties": map[string]any{}}
 	}
 	return p
-}
-
-// optional are the fields that a request can do without.
-var optional = []string{"response_format", "temperature", "stream_options", "tool_choice", "max_completion_tokens",
-	"max_tokens"}
-
-// sends says whether a request has an optional field. The lock is held.
-func (m *model) sends(field string, req ai.Request) bool {
-	if m.refused[field] {
-		return false
-	}
-	switch field {
-	case "response_format":
-		return req.Schema != nil
-	case "temperature":
-		return req.Temperature != nil
-	case "tool_choice":
-		return req.NoCalls && len(req.Tools) > 0
-	case "max_tokens":
-		return req.MaxTokens > 0
-	case "max_completion_tokens": // OpenAI's newer models take this one only, many other servers max_tokens only
-		return req.MaxTokens > 0 && m.refused["max_tokens"]
-	}
-	return true
-}
-
-// learn notes which field of the request the server refused, and says whether to ask again without it.
-func (m *model) learn(err error, req ai.Request) bool {
-	bad, ok := errors.AsType[*badRequest](err)
-	if !ok {
-		return false
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for _, field := range optional {
-		if m.sends(field, req) && (bad.param == field || bad.param == "" && strings.Contains(bad.message, field)) {
-			m.refused[field] = true
-			return true
-		}
-	}
-	return false
-}
-
-var wireName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
-
-// names translates tool names to what OpenAI takes, and back.
-type names map[string]string // by wire name
-
-func newNames(tools []ai.Tool) names {
-	n := make(names, len(tools))
-	for _, t := range tools {
-		n[n.wire(t.Name)] = t.Name
-	}
-	return n
-}
-
-// wire is the name itself, or a recognisable part of it with a hash where it is too long or odd.
-func (names) wire(name string) string {
-	if wireName.MatchString(name) {
-		return name
-	}
-	part := strings.Map(func(r rune) rune {
-		if r < 0x80 && wireName.MatchString(string(r)) {
-			return r
-		}
-		return '_'
-	}, name)
-	sum := sha256.Sum256([]byte(name))
-	return part[:min(len(part), 47)] + "_" + hex.EncodeToString(sum[:8])
-}
-
-func (n names) own(wire string) string {
-	if name, ok := n[wire]; ok {
-		return name
-	}
-	return wire
 }

@@ -18,6 +18,7 @@ import (
 
 	"parley/internal/ai"
 	"parley/internal/audio"
+	"parley/internal/provider/rest"
 )
 
 const (
@@ -66,19 +67,19 @@ func (s speaker) Say(ctx context.Context, as ai.Speech, text string, yield func(
 		return &ai.Error{Kind: ai.Malformed, Err: err}
 	}
 	begun := false
-	return again(ctx, "speech model", s.model, func() bool { return begun }, func() error {
-		req, err := http.NewRequest(http.MethodPost, s.client.base+"/audio/speech", bytes.NewReader(body))
+	return rest.Again(ctx, "speech model", s.model, func() bool { return begun }, func() error {
+		req, err := http.NewRequest(http.MethodPost, s.client.rest.Base+"/audio/speech", bytes.NewReader(body))
 		if err != nil {
 			return &ai.Error{Kind: ai.Config, Err: err}
 		}
 		req.Header.Set("Content-Type", "application/json")
-		return s.client.ask(ctx, req, maxSound(text), func(res *http.Response) error {
+		return s.client.rest.Ask(ctx, req, maxSound(text), func(res *http.Response) error {
 			err := speak(ctx, res, as.Rate, func(pcm []int16) error {
 				begun = true
 				return yield(pcm)
 			})
 			if err == nil && !begun {
-				err = malformed("no sound for %q", text)
+				err = rest.Malformed("no sound for %q", text)
 			}
 			return err
 		}, func() bool { return begun })
@@ -96,7 +97,7 @@ func speak(ctx context.Context, res *http.Response, rate audio.Rate, yield func(
 	kind := res.Header.Get("Content-Type")
 	for _, other := range []string{"json", "text/", "mpeg", "mp3", "opus", "ogg", "aac", "flac"} {
 		if strings.Contains(kind, other) {
-			return malformed("the server sent %s in place of PCM", kind)
+			return rest.Malformed("the server sent %s in place of PCM", kind)
 		}
 	}
 	w := works.Get().(*work)
@@ -143,7 +144,7 @@ var works = sync.Pool{New: func() any {
 func speakWAV(ctx context.Context, body io.Reader, rate audio.Rate, yield func([]int16) error) error {
 	wav, err := audio.NewWAVReader(body)
 	if err != nil || wav.Channels != 1 {
-		return malformed("the server sent a WAV file that is not of one channel of 16-bit PCM: %v", err)
+		return rest.Malformed("the server sent a WAV file that is not of one channel of 16-bit PCM: %v", err)
 	}
 	out, err := newSpoken(wav.Rate, rate, yield)
 	if err != nil {
@@ -201,7 +202,7 @@ func (s *spoken) give(ctx context.Context, pcm []int16) error {
 		return context.Cause(ctx) // what has arrived already is not wanted any more
 	}
 	if err := s.yield(s.out); err != nil {
-		return refusal{err}
+		return rest.Refuse(err)
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"parley/internal/ai"
+	"parley/internal/provider/rest"
 )
 
 // maxPrompt is how many bytes of keywords are sent: models take some 200 tokens.
@@ -25,16 +26,16 @@ func (r *recognizer) transcribe(ctx context.Context, h ai.Hearing, said *sound, 
 	var text string
 	for {
 		begun := false
-		err := again(ctx, "transcription model", r.model, func() bool { return begun }, func() error {
+		err := rest.Again(ctx, "transcription model", r.model, func() bool { return begun }, func() error {
 			u := r.upload(h, said)
 			defer u.close()
-			req, err := http.NewRequest(http.MethodPost, r.client.base+"/audio/transcriptions", u.open())
+			req, err := http.NewRequest(http.MethodPost, r.client.rest.Base+"/audio/transcriptions", u.open())
 			if err != nil {
 				return &ai.Error{Kind: ai.Config, Err: err}
 			}
 			req.ContentLength, req.GetBody = u.size(), func() (io.ReadCloser, error) { return u.open(), nil }
 			req.Header.Set("Content-Type", u.kind)
-			return r.client.ask(ctx, req, 0, func(res *http.Response) (err error) {
+			return r.client.rest.Ask(ctx, req, 0, func(res *http.Response) (err error) {
 				text, err = transcript(res, func(so string) error {
 					begun = true
 					return partial(so)
@@ -102,7 +103,7 @@ func transcript(res *http.Response, partial func(string) error) (string, error) 
 			Text *string `json:"text"`
 		}
 		if err := json.Unmarshal(body, &answer); err != nil || answer.Text == nil {
-			return "", malformed("a transcript without a text: %.200q", body)
+			return "", rest.Malformed("a transcript without a text: %.200q", body)
 		}
 		return *answer.Text, nil
 	}
@@ -130,7 +131,7 @@ func transcript(res *http.Response, partial func(string) error) (string, error) 
 			}
 			text.WriteString(more.text)
 			if err := partial(strings.TrimSpace(text.String())); err != nil {
-				return "", refusal{err}
+				return "", rest.Refuse(err)
 			}
 		}
 		switch {
@@ -164,7 +165,7 @@ func event(data []byte) (whole *string, more addition, err error) {
 		} `json:"choices"`
 	}
 	if err := json.Unmarshal(data, &e); err != nil {
-		return nil, more, malformed("an event that is no JSON: %.200q", data)
+		return nil, more, rest.Malformed("an event that is no JSON: %.200q", data)
 	}
 	switch {
 	case len(e.Error) > 0 && string(e.Error) != "null" || e.Type == "error":

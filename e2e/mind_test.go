@@ -1,0 +1,52 @@
+package e2e
+
+import (
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"parley/internal/ai"
+	"parley/internal/provider/anthropic/anthropictest"
+	"parley/internal/provider/gemini/geminitest"
+)
+
+// An assistant that thinks with each vendor looks an order up with a tool, and answers from what it found.
+func TestMinds(t *testing.T) {
+	claude, gemini := anthropictest.New(t), geminitest.New(t)
+	s := start(t, "PARLEY_EGRESS_ALLOW=127.0.0.0/8", "PARLEY_ANTHROPIC_BASE_URL="+claude.URL, "PARLEY_ANTHROPIC_API_KEY="+anthropictest.Key,
+		"PARLEY_ANTHROPIC_MODEL="+anthropictest.Plain, "PARLEY_GEMINI_BASE_URL="+gemini.URL,
+		"PARLEY_GEMINI_API_KEY="+geminitest.Key, "PARLEY_GEMINI_MODEL="+geminitest.Flash)
+	s.bakery(t)
+	type model struct {
+		ID   int64
+		Name string
+	}
+	var models []model
+	if status := s.call(t, "GET", "/user/assistants/models?type=llm", nil, &models); status != http.StatusOK {
+		t.Fatalf("the models are answered %d", status)
+	}
+	for _, code := range []string{anthropictest.Plain, geminitest.Flash} {
+		i := slices.IndexFunc(models, func(m model) bool { return m.Name == code })
+		if i < 0 {
+			t.Fatalf("%s is not among %v", code, models)
+		}
+		if status := s.call(t, "PUT", "/user/assistant/"+strconv.FormatInt(s.Assistant, 10),
+			map[string]any{"llm_model_id": models[i].ID}, nil); status != http.StatusOK {
+			t.Fatalf("the assistant is answered %d", status)
+		}
+		status, got := s.say(t, s.converse(t), `Please call order_status with {"number":"4711"}`)
+		if status != http.StatusOK || got.Message == nil || !strings.HasPrefix(*got.Message, "The tool answered: ") ||
+			!strings.Contains(*got.Message, "baked") || len(got.FunctionCalls) != 1 {
+			t.Errorf("%s answered %d %+v", code, status, got)
+		}
+	}
+	for name, last := range map[string]ai.Request{
+		"anthropic": claude.Requests()[len(claude.Requests())-1].Request,
+		"gemini":    gemini.Requests()[len(gemini.Requests())-1].Request} {
+		if len(last.Tools) < 2 || !strings.Contains(last.System, "Acme Bakery") {
+			t.Errorf("%s was asked %+v", name, last)
+		}
+	}
+}

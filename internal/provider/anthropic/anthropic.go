@@ -1,0 +1,233 @@
+// Package anthropic thinks with Anthropic's models, by the Messages API. It is asked by hand: the reply's stream is
+// watched, bounded and tried again as every vendor's is, and nothing is read from the environment.
+package anthropic
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"parley/internal/ai"
+	"parley/internal/provider/rest"
+)
+
+// DefaultBaseURL is Anthropic's own.
+const DefaultBaseURL = "https://api.anthropic.com"
+
+// version is that of the API; it is sent with each request.
+const version = "2023-06-01"
+
+// Config says which server to ask.
+type Config struct {
+	BaseURL string        // with or without /v1; "" is DefaultBaseURL
+	APIKey  string        // "" for servers that ask for none
+	Stall   time.Duration // 0 is rest.DefaultStall
+}
+
+// Client is one server. It is safe for concurrent use.
+type Client struct {
+	rest *rest.Client
+
+	mu     sync.Mutex
+	models map[string]*model
+}
+
+// Open prepares a client; it doesn't ask the server anything.
+func Open(c Config) (*Client, error) { return open(c, rest.Transport()) }
+
+func open(c Config, transport http.RoundTripper) (*Client, error) {
+	base, err := rest.Base(cmp.Or(c.BaseURL, DefaultBaseURL), DefaultBaseURL)
+	if err != nil {
+		return nil, fmt.Errorf("open anthropic: %w", err)
+	}
+	return &Client{models: map[string]*model{}, rest: &rest.Client{
+		Base: strings.TrimSuffix(base, "/v1"), Stall: cmp.Or(c.Stall, rest.DefaultStall),
+		HTTP: &http.Client{Transport: transport}, Refused: refused,
+		Sign: func(h http.Header) {
+			h.Set("anthropic-version", version)
+			if c.APIKey != "" {
+				h.Set("x-api-key", c.APIKey)
+			}
+		}}}, nil
+}
+
+// Close drops idle connections.
+func (c *Client) Close() { c.rest.HTTP.CloseIdleConnections() }
+
+// Model is one of the server's models; whether there is such a one shows when it is asked.
+func (c *Client) Model(code string) ai.Model {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.models[code] == nil {
+		c.models[code] = &model{client: c, code: code}
+	}
+	return c.models[code]
+}
+
+type model struct {
+	client *Client
+	code   string
+
+	refused rest.Refused
+}
+
+// Generate implements ai.Model.
+func (m *model) Generate(ctx context.Context, req ai.Request, yield func(ai.Delta) error) (ai.Reply, error) {
+	words := false // the schema goes into the prompt
+	var sent *rest.Sent
+	return rest.Generate(ctx, m.code, yield, func(r *rest.Reading) error {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		names := rest.NewNames(req.Tools)
+		in := &reading{Reading: r, open: map[int]*rest.Call{}}
+		sent = m.refused.Begin()
+		p := m.params(req, names, words, sent)
+		if err := m.client.rest.Post(ctx, "/v1/messages", p, in.take, r.Seen); err != nil {
+			return err
+		}
+		return r.End(names)
+	}, func(err error) bool {
+		bad, ok := errors.AsType[*badRequest](err)
+		if !ok {
+			return false
+		}
+		if req.Schema != nil && !words && bad.names("output_config.format", "output_format", "schema") {
+			words = true // this schema is too much for it; the next one may not be
+			return true
+		}
+		return sent.Learn(func(field string) bool { return bad.names(field) })
+	})
+}
+
+// reading is a reply as far as it was read.
+type reading struct {
+	*rest.Reading
+	open map[int]*rest.Call // by the index of the content block
+}
+
+// event is any event of the stream.
+type event struct {
+	Type    string `json:"type"`
+	Index   int    `json:"index"`
+	Message struct {
+		Usage usage `json:"usage"`
+	} `json:"message"`
+	Block struct {
+		Type  string          `json:"type"`
+		Text  string          `json:"text"`
+		ID    string          `json:"id"`
+		Name  string          `json:"name"`
+		Input json.RawMessage `json:"input"`
+	} `json:"content_block"`
+	Delta struct {
+		Type       string `json:"type"`
+		Text       string `json:"text"`
+		JSON       string `json:"partial_json"`
+		StopReason string `json:"stop_reason"`
+	} `json:"delta"`
+	Usage usage `json:"usage"`
+}
+
+// usage counts what was read anew, read from the cache and stored in it apart.
+type usage struct {
+	In     int `json:"input_tokens"`
+	Stored int `json:"cache_creation_input_tokens"`
+	Cached int `json:"cache_read_input_tokens"`
+	Out    int `json:"output_tokens"`
+}
+
+// take reads an event. Kinds that are not known are passed over, as Anthropic asks of its clients; so are what the
+// model thinks, and pings.
+func (r *reading) take(name string, data []byte) error {
+	if name == "ping" {
+		return nil
+	}
+	var e event
+	if err := json.Unmarshal(data, &e); err != nil {
+		return err
+	}
+	switch e.Type {
+	case "error":
+		return r.broken(data)
+	case "message_start":
+		r.count(e.Message.Usage)
+	case "content_block_start":
+		return r.begin(e)
+	case "content_block_delta":
+		switch e.Delta.Type {
+		case "text_delta":
+			return r.Say(e.Delta.Text)
+		case "input_json_delta":
+			c := r.open[e.Index]
+			if c == nil {
+				return rest.Malformed("arguments of a call that has not begun")
+			}
+			return r.Write(c, e.Delta.JSON)
+		}
+	case "content_block_stop":
+		delete(r.open, e.Index)
+	case "message_delta":
+		r.count(e.Usage)
+		if e.Delta.StopReason != "" {
+			r.Finish = finish(e.Delta.StopReason)
+		}
+	case "message_stop":
+		return rest.ErrEnough
+	}
+	return nil
+}
+
+func (r *reading) begin(e event) error {
+	switch e.Block.Type {
+	case "text":
+		return r.Say(e.Block.Text)
+	case "tool_use":
+		c, err := r.Begin()
+		if err != nil {
+			return err
+		}
+		c.ID, c.Name = e.Block.ID, e.Block.Name
+		r.open[e.Index] = c
+		if in := string(e.Block.Input); in != "" && in != "{}" && in != "null" {
+			return r.Write(c, in) // a server that doesn't send it in pieces
+		}
+	}
+	return nil
+}
+
+// count takes the figures of an event. They are those of the whole reply so far; some events have not all of them.
+func (r *reading) count(u usage) {
+	if in := u.In + u.Stored + u.Cached; in > 0 {
+		r.Usage.In, r.Usage.Stored, r.Usage.Cached = in, u.Stored, u.Cached
+	}
+	r.Usage.Out = max(r.Usage.Out, u.Out)
+}
+
+// broken is the error of an error event, which may come after 200 and after text.
+func (r *reading) broken(data []byte) error {
+	s := parse(data)
+	kind := s.kind(0)
+	if r.Seen() && (kind == ai.Overloaded || kind == ai.RateLimited) {
+		kind = ai.Interrupted
+	}
+	return &ai.Error{Kind: kind, Err: fmt.Errorf("in mid-stream: %s: %s", s.Type, s.Message)}
+}
+
+func finish(reason string) ai.Finish {
+	switch reason {
+	case "max_tokens", "model_context_window_exceeded":
+		return ai.Length
+	case "tool_use":
+		return ai.ToolCalls
+	case "refusal":
+		return ai.Filtered
+	}
+	return ai.Stop
+}

@@ -1,0 +1,61 @@
+package anthropic
+
+import (
+	"time"
+
+	"parley"
+	"parley/internal/ai"
+)
+
+// Code is the code of this vendor.
+const Code = "anthropic"
+
+// Settings are what the operator sets of it.
+type Settings struct {
+	APIKey  string        `name:"anthropic-api-key" help:"API key of Anthropic."`
+	BaseURL string        `name:"anthropic-base-url" help:"Base URL of the Messages API (https://api.anthropic.com)."`
+	Model   []string      `name:"anthropic-model" help:"Chat models, comma-separated (claude-haiku-5-5,claude-sonnet-5-5)."`
+	Stall   time.Duration `name:"anthropic-stall" default:"30s" help:"How long the API may send nothing before a request counts as failed."`
+}
+
+// Declare declares Anthropic, or the server with its API that the settings name.
+func Declare(s *Settings) *ai.Vendor {
+	return &ai.Vendor{Code: Code, Settings: s, Models: s.list, Open: s.open, Check: s.check}
+}
+
+// configured says whether there is a server to ask.
+func (s *Settings) configured() bool { return s.APIKey != "" || s.BaseURL != "" }
+
+// models are those that the server is asked for; without a setting the quickest first, since people wait.
+func (s *Settings) models() []string {
+	switch {
+	case !s.configured():
+		return nil
+	case len(s.Model) == 0:
+		return []string{"claude-haiku-5-5", "claude-sonnet-5-5"}
+	}
+	return s.Model
+}
+
+func (s *Settings) list() (list []parley.Model) {
+	for _, code := range s.models() {
+		list = append(list, parley.Model{Kind: parley.LLM, Code: code, Name: code})
+	}
+	return list
+}
+
+func (s *Settings) open() (*ai.Opened, error) {
+	if !s.configured() {
+		return &ai.Opened{Close: func() {}}, nil
+	}
+	c, err := Open(Config{BaseURL: s.BaseURL, APIKey: s.APIKey, Stall: s.Stall})
+	if err != nil {
+		return nil, err
+	}
+	return &ai.Opened{Close: c.Close, Model: func(code string) ai.Model {
+		if code == "" {
+			return nil
+		}
+		return c.Model(code)
+	}}, nil
+}

@@ -1,0 +1,83 @@
+package anthropic
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"parley/internal/ai"
+	"parley/internal/provider/rest"
+)
+
+// badRequest is a 400 with what the server says of it.
+type badRequest struct{ message string }
+
+func (b *badRequest) Error() string { return b.message }
+
+// names says whether it complains of one of these.
+func (b *badRequest) names(fields ...string) bool {
+	text := strings.ToLower(b.message)
+	for _, f := range fields {
+		if strings.Contains(text, f) {
+			return true
+		}
+	}
+	return false
+}
+
+// said is what an error says of itself: {"type":"error","error":{"type":…,"message":…}}.
+type said struct {
+	Type    string `json:"type"`
+	Message string `json:"message"`
+}
+
+func parse(body []byte) said {
+	var e struct {
+		Error said `json:"error"`
+	}
+	if json.Unmarshal(body, &e) != nil || e.Error == (said{}) {
+		return said{Message: fmt.Sprintf("%.300q", body)}
+	}
+	return e.Error
+}
+
+// kind judges by what is said and the HTTP status; 0 is an error inside a stream.
+func (s said) kind(status int) ai.Kind {
+	switch s.Type {
+	case "rate_limit_error":
+		return ai.RateLimited
+	case "overloaded_error", "api_error", "timeout_error":
+		return ai.Overloaded
+	case "request_too_large":
+		return ai.TooLong
+	case "authentication_error", "permission_error", "not_found_error", "billing_error":
+		return ai.Config
+	case "invalid_request_error":
+		if text := strings.ToLower(s.Message); strings.Contains(text, "prompt is too long") ||
+			strings.Contains(text, "context window") || strings.Contains(text, "context limit") {
+			return ai.TooLong
+		}
+		return ai.Config
+	}
+	switch {
+	case status == http.StatusTooManyRequests:
+		return ai.RateLimited
+	case status == http.StatusRequestEntityTooLarge:
+		return ai.TooLong
+	case status == 0 || status == http.StatusRequestTimeout || status == http.StatusConflict || status >= 500:
+		return ai.Overloaded
+	}
+	return ai.Config
+}
+
+// refused says what an answer that is an error means.
+func refused(status int, h http.Header, body []byte) error {
+	s := parse(body)
+	e := &ai.Error{Kind: s.kind(status), RetryAfter: rest.RetryAfter(h),
+		Err: fmt.Errorf("status %d: %s", status, s.Message)}
+	if e.Kind == ai.Config && status == http.StatusBadRequest {
+		e.Err = fmt.Errorf("status %d: %w", status, &badRequest{s.Message})
+	}
+	return e
+}

@@ -1,0 +1,139 @@
+package rest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"parley/internal/ai"
+)
+
+const (
+	maxText      = 1 << 20 // bytes of a reply's text
+	maxArguments = 1 << 20 // bytes of all its calls' arguments
+	maxCalls     = 128
+)
+
+// Reading is a reply as far as it was read.
+type Reading struct {
+	Finish ai.Finish // "" as long as the reply has not ended
+	Usage  ai.Usage
+
+	yield func(ai.Delta) error
+	seen  bool // something was yielded
+
+	text  strings.Builder
+	calls []*Call
+	size  int // of all arguments
+	whole []ai.ToolCall
+}
+
+// Call is a call of which pieces have come.
+type Call struct {
+	ID, Name, Seal string
+
+	args strings.Builder
+}
+
+// NewReading is the beginning of a reply.
+func NewReading(yield func(ai.Delta) error) *Reading { return &Reading{yield: yield} }
+
+// Seen says whether anything has been given away.
+func (r *Reading) Seen() bool { return r.seen }
+
+// Say takes a piece of the text.
+func (r *Reading) Say(text string) error {
+	if text == "" {
+		return nil
+	}
+	if r.text.Len()+len(text) > maxText {
+		return &ai.Error{Kind: ai.Malformed, Err: ErrEndless}
+	}
+	r.text.WriteString(text)
+	return r.give(ai.Delta{Text: text})
+}
+
+func (r *Reading) give(d ai.Delta) error {
+	r.seen = true
+	return Refuse(r.yield(d))
+}
+
+// Begin takes a further call.
+func (r *Reading) Begin() (*Call, error) {
+	if len(r.calls) == maxCalls {
+		return nil, Malformed("more than %d tool calls", maxCalls)
+	}
+	c := &Call{}
+	r.calls = append(r.calls, c)
+	return c, nil
+}
+
+// Write takes a piece of a call's arguments.
+func (r *Reading) Write(c *Call, arguments string) error {
+	if r.size += len(arguments); r.size > maxArguments {
+		return &ai.Error{Kind: ai.Malformed, Err: ErrEndless}
+	}
+	c.args.WriteString(arguments)
+	return nil
+}
+
+// End is called when the stream ended without an error: the calls are complete now. Arguments that a vendor leaves
+// out are an empty object.
+func (r *Reading) End(names Names) error {
+	if r.Finish == "" {
+		kind := ai.Malformed
+		if r.seen {
+			kind = ai.Interrupted
+		}
+		return &ai.Error{Kind: kind, Err: errors.New("the stream ended before the reply did")}
+	}
+	ids := map[string]bool{}
+	for i, c := range r.calls {
+		if c.ID == "" || ids[c.ID] {
+			c.ID = fmt.Sprintf("call_%d", i)
+		}
+		ids[c.ID] = true
+		if c.args.Len() == 0 {
+			c.args.WriteString("{}")
+		}
+		made := ai.ToolCall{ID: c.ID, Name: names.Own(c.Name), Arguments: c.args.String(), Seal: c.Seal}
+		r.whole = append(r.whole, made)
+		if err := r.give(ai.Delta{Call: &made}); err != nil {
+			return err
+		}
+	}
+	if len(r.whole) > 0 && r.Finish == ai.Stop {
+		r.Finish = ai.ToolCalls // some servers say stop
+	}
+	return nil
+}
+
+// Reply is what has come.
+func (r *Reading) Reply() ai.Reply {
+	return ai.Reply{Text: r.text.String(), Calls: r.whole, Finish: r.Finish, Usage: r.Usage}
+}
+
+// Generate has a reply made, as ai.Model's Generate does. attempt makes the request once and reads the answer; a
+// request that failed is made again as long as nothing of the reply has been seen. learn says whether the failure
+// teaches how to ask so that it goes better; the request is then made again at once.
+func Generate(ctx context.Context, model string, yield func(ai.Delta) error, attempt func(*Reading) error,
+	learn func(error) bool) (ai.Reply, error) {
+	var r *Reading
+	err := Again(ctx, "model", model, func() bool { return r.seen }, func() error {
+		for {
+			r = NewReading(yield)
+			err := attempt(r)
+			if stop, ok := errors.AsType[Refusal](err); ok {
+				return stop.error
+			}
+			if err == nil || r.seen || ctx.Err() != nil || !learn(err) {
+				return err
+			}
+		}
+	})
+	if err != nil && ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	return r.Reply(), err
+}
