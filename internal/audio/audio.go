@@ -50,7 +50,8 @@ type Leg interface {
 	Hangup()
 }
 
-// Peer is who listens and speaks on a leg. The leg makes one call at a time, and none may block.
+// Peer is who listens and speaks on a leg. The leg makes one call at a time, under no lock of its own, and none may
+// block.
 type Peer interface {
 	// Hear takes a frame as soon as it arrives, ahead of the jitter buffer, for those who must be quick: voice
 	// detection, recognition.

@@ -205,7 +205,7 @@ func (l *Leg) Run(ctx context.Context, p audio.Peer) error {
 	l.media.Store(m)
 	l.clock(ctx, m)
 	l.media.Store(nil)
-	m.stop()
+	m.peer.Stop()
 	return l.cause
 }
 

@@ -28,8 +28,8 @@ type media struct {
 	begun time.Time
 	out   *voice
 
-	mu    sync.Mutex // serialises the peer's calls too
-	peer  audio.Peer // nil when the call is over
+	mu    sync.Mutex
+	peer  *rtp.Teller
 	heard time.Duration
 
 	// Receiving.
@@ -46,8 +46,7 @@ type media struct {
 	sound, keys bucket
 
 	// Sending.
-	sender   *rtp.Sender
-	to, from audio.Frame
+	sender *rtp.Sender
 }
 
 // early is a packet that overtook others.
@@ -77,20 +76,12 @@ func newMedia(out *voice, p audio.Peer) *media {
 	if err != nil {
 		panic("rtc: " + err.Error()) // of constants
 	}
-	m := &media{begun: time.Now(), out: out, peer: p, decoder: decoder,
-		pcm:    make([]int16, longest*int(audio.Wide)/1000),
-		sender: rtp.NewSender(audio.Wide), to: make(audio.Frame, audio.MaxFrame),
-		from: make(audio.Frame, audio.MaxFrame)}
-	m.receiver = rtp.NewReceiver(audio.Wide, opusClock, func(f audio.Frame) { m.peer.Hear(f) })
+	m := &media{begun: time.Now(), out: out, decoder: decoder, pcm: make([]int16, longest*int(audio.Wide)/1000),
+		sender: rtp.NewSender(audio.Wide)}
+	m.peer = rtp.NewTeller(&m.mu, audio.Wide, p, m.pull, m.push)
+	m.receiver = rtp.NewReceiver(audio.Wide, opusClock, m.peer.Hear)
 	m.sender.Speak(rtp.Codec{Format: audio.G722})
 	return m
-}
-
-// stop returns when the peer will not be called any more.
-func (m *media) stop() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.peer = nil
 }
 
 // packet takes what came from the network, at a moment since begun. Opus is decoded in the order in which it was
@@ -98,9 +89,13 @@ func (m *media) stop() {
 // first tick that is half a frame's time later.
 func (m *media) packet(data []byte, at time.Duration) {
 	m.mu.Lock()
-	defer m.mu.Unlock()
+	defer m.peer.Tell()
+	m.order(data, at)
+}
+
+func (m *media) order(data []byte, at time.Duration) {
 	h := &m.header
-	if _, err := h.Unmarshal(data); err != nil || m.peer == nil {
+	if _, err := h.Unmarshal(data); err != nil {
 		return
 	}
 	m.heard = at
@@ -182,26 +177,35 @@ func (m *media) take(data []byte, at time.Duration) {
 // digit takes a key that was pressed.
 func (m *media) digit(key byte, at time.Duration) {
 	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.peer != nil && m.keys.add(at, keyTime, (mostKeys-1)*keyTime) {
+	if m.keys.add(at, keyTime, (mostKeys-1)*keyTime) {
 		m.peer.Digit(key)
 	}
+	m.peer.Tell()
 }
 
 // tick moves 20 ms of sound in both directions.
 func (m *media) tick(at time.Duration, missed int) {
 	m.mu.Lock()
-	defer m.mu.Unlock()
+	m.peer.Tick(at, missed)
+	m.peer.Tell()
+}
+
+// pull is the half of a tick in which the peer hears.
+func (m *media) pull(at time.Duration, missed int, in audio.Frame) bool {
 	m.sender.Pass(missed)
 	if m.waiting > 0 && at-m.first >= audio.FrameTime/2 {
 		m.release()
 	}
-	m.receiver.Pull(at, m.to)
-	spoken := m.peer.Tick(m.to, m.from)
+	m.receiver.Pull(at, in)
+	return true
+}
+
+// push is the half of a tick in which it speaks.
+func (m *media) push(out audio.Frame, spoken bool) {
 	if !spoken {
-		clear(m.from)
+		clear(out)
 	}
-	payload := m.sender.Next(m.from, spoken)
+	payload := m.sender.Next(out, spoken)
 	m.out.send(&m.sender.Header, payload)
 }
 

@@ -248,7 +248,7 @@ func TestOtherPackets(t *testing.T) {
 		t.Errorf("%d frames heard, silent for %v", p.frames, m.silence(5*time.Second))
 	}
 	m.packet(list[2], 6*time.Second)
-	m.stop()
+	m.peer.Stop()
 	m.packet(list[3], 6*time.Second)
 	m.digit('1', 6*time.Second)
 	if p.frames != 1 || p.digits != "" {

@@ -12,15 +12,14 @@ import (
 	"parley/internal/audio"
 )
 
-// Session is the sound of a call over a socket. It calls its peer one call at a time, under its own lock: a peer
-// calls nothing of it.
+// Session is the sound of a call over a socket. It calls its peer one call at a time, under no lock.
 type Session struct {
 	socket *Socket
 	rate   audio.Rate
 	began  time.Time
 
-	mu    sync.Mutex // serialises the peer's calls too
-	peer  audio.Peer
+	mu    sync.Mutex
+	peer  *Teller
 	latch latch
 	codec Codec
 	dir   Direction     // ours
@@ -40,8 +39,7 @@ type Session struct {
 	now      time.Duration // when the packet came that is being heard
 
 	// Sending.
-	sender  *Sender
-	in, out audio.Frame
+	sender *Sender
 
 	reports reports
 	cover   cover
@@ -55,10 +53,9 @@ type Session struct {
 // NewSession is one whose time begins now. With loose, sound is taken from addresses that nothing has named, where no
 // other comes.
 func NewSession(socket *Socket, rate audio.Rate, loose bool, p audio.Peer) *Session {
-	s := &Session{socket: socket, rate: rate, began: time.Now(), peer: p, latch: latch{loose: loose},
-		pcm:    make([]int16, 0, 2*rate.FrameSize()),
-		sender: NewSender(rate), reports: newReports(), in: make(audio.Frame, rate.FrameSize()),
-		out: make(audio.Frame, rate.FrameSize())}
+	s := &Session{socket: socket, rate: rate, began: time.Now(), latch: latch{loose: loose},
+		pcm: make([]int16, 0, 2*rate.FrameSize()), sender: NewSender(rate), reports: newReports()}
+	s.peer = NewTeller(&s.mu, rate, p, s.pull, s.push)
 	s.receiver = NewReceiver(rate, rtpClock, s.hear)
 	s.reports.latch.loose = loose
 	return s
@@ -114,6 +111,7 @@ func (s *Session) Run(done <-chan struct{}, watch func()) {
 	_ = s.socket.rtp.SetReadDeadline(past)
 	_ = s.socket.rtcp.SetReadDeadline(past)
 	readers.Wait()
+	s.peer.Stop()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.report(s.time(), true)
@@ -139,7 +137,11 @@ func (s *Session) read(conn *net.UDPConn, done <-chan struct{}, take func([]byte
 // packet takes what came from the network.
 func (s *Session) packet(data []byte, from netip.AddrPort, at time.Duration) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer s.peer.Tell()
+	s.take(data, from, at)
+}
+
+func (s *Session) take(data []byte, from netip.AddrPort, at time.Duration) {
 	if s.reports.mux && isReport(data) {
 		if data = s.readable(data); data != nil && from == s.latch.to() {
 			s.reported(data, at)
@@ -219,8 +221,8 @@ func (s *Session) digit(key byte, w way, at time.Duration) {
 // Press takes a key that came by signalling.
 func (s *Session) Press(key byte) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.digit(key, byInfo, s.time())
+	s.peer.Tell()
 }
 
 // Dial sends keys to the far end.
@@ -244,7 +246,12 @@ func (s *Session) takeDialled() {
 // tick moves 20 ms of sound in both directions.
 func (s *Session) tick(at time.Duration, missed int) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.peer.Tick(at, missed)
+	s.peer.Tell()
+}
+
+// pull is the half of a tick in which the peer hears.
+func (s *Session) pull(at time.Duration, missed int, in audio.Frame) bool {
 	s.sender.Pass(missed)
 	if at >= s.reports.next {
 		s.report(at, false)
@@ -252,15 +259,19 @@ func (s *Session) tick(at time.Duration, missed int) {
 	}
 	if s.held { // nobody is there: the conversation stands still, and what was to be said isn't lost
 		s.sender.Pause()
-		return
+		return false
 	}
-	s.receiver.Pull(at, s.in)
-	spoken := s.peer.Tick(s.in, s.out)
+	s.receiver.Pull(at, in)
+	return true
+}
+
+// push is the half of a tick in which it speaks.
+func (s *Session) push(out audio.Frame, spoken bool) {
 	if !spoken {
-		clear(s.out)
+		clear(out)
 	}
 	s.takeDialled()
-	payload := s.sender.Next(s.out, spoken)
+	payload := s.sender.Next(out, spoken)
 	if payload == nil {
 		return
 	}
