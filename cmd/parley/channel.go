@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -9,11 +8,10 @@ import (
 
 	"github.com/riverqueue/river"
 
-	"parley"
 	"parley/internal/channel"
 	"parley/internal/channel/sms"
 	"parley/internal/channel/whatsapp"
-	"parley/internal/store"
+	"parley/internal/chat"
 )
 
 // allChannels declares every channel by which messages come and go, with settings that nobody has filled in yet: the
@@ -41,15 +39,12 @@ func (s *Settings) openChannels(h channel.House) (list channels, err error) {
 	return list, nil
 }
 
-// Replied has each channel send what is its to send.
-func (list *channels) Replied(ctx context.Context, tx *store.Tx, conv *parley.Conversation, asked,
-	reply *parley.Message) error {
-	for _, c := range *list {
-		if err := c.Replied(ctx, tx, conv, asked, reply); err != nil {
-			return err
-		}
+// replied are how each channel sends replies.
+func (list channels) replied() (all []chat.Replied) {
+	for _, c := range list {
+		all = append(all, c.Replied)
 	}
-	return nil
+	return all
 }
 
 func (list channels) AddWorkers(w *river.Workers) {

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -118,19 +119,16 @@ func (h *server) openAssistants(t *terminal) (err error) {
 	if err != nil {
 		return err
 	}
-	if h.db, err = s.openIn(t, bootWait); err != nil {
+	rules := store.Rules{LowBalance: h.prices.LowBalance, PublicBudget: budget, Plan: h.prices.Plan}
+	if h.db, err = s.openUnder(t, rules, bootWait); err != nil {
 		return err
 	}
 	h.closers = append(h.closers, h.db.Close)
-	h.db.WarnBelow(h.prices.LowBalance)
-	h.db.PlansAre(h.prices.Plan)
-	h.db.LimitPublic(budget)
 	if h.providers, err = provider.Open(s.vendors); err != nil {
 		return err
 	}
 	h.closing(h.providers.Close)
-	h.guard = egress.New(s.EgressAllow...)
-	h.guard.Own(s.ExternalIP)
+	h.guard = egress.New([]netip.Addr{s.ExternalIP}, s.EgressAllow...)
 	h.closing(h.guard.Close)
 	h.catalog = catalog.New(s.PublicURL, s.vendors)
 	if err := keepModels(t, h.db, h.catalog); err != nil {
@@ -165,9 +163,11 @@ func (h *server) openLines() (err error) {
 	h.carrier = s.carrier(h.db)
 	h.closing(h.carrier.close)
 	h.conversations = chat.New(chat.Config{DB: h.db, Assistants: h.assistants, Prices: h.prices, Hub: h.hub,
-		Replied: []chat.Replied{h.channels.Replied}})
-	h.channels, err = s.openChannels(channel.House{DB: h.db, Prices: h.prices, Limits: limits,
-		Carrier: h.carrier.Carrier, Sandbox: h.carrier.sandbox, Chat: h.conversations})
+		Channels: func(c *chat.Chat) []chat.Replied {
+			h.channels, err = s.openChannels(channel.House{DB: h.db, Prices: h.prices, Limits: limits,
+				Carrier: h.carrier.Carrier, Sandbox: h.carrier.sandbox, Chat: c})
+			return h.channels.replied()
+		}})
 	if err != nil {
 		return err
 	}
@@ -175,9 +175,9 @@ func (h *server) openLines() (err error) {
 	if h.phone, err = s.telephone(h.db, h.carrier.sandbox, h.providers, h.guard); err != nil {
 		return err
 	}
-	h.numbers = &number.Pool{DB: h.db, Carrier: h.carrier.Carrier, Prices: h.prices, Limits: limits,
+	h.numbers = number.New(number.Config{DB: h.db, Carrier: h.carrier.Carrier, Prices: h.prices, Limits: limits,
 		Trunks: h.phone.rules, Place: h.phone.place,
-		TrunksChanged: h.phone.Refresh}
+		TrunksChanged: h.phone.Refresh})
 	h.campaigns = campaign.New(campaign.Config{DB: h.db, Prices: h.prices, Hub: h.hub, Allow: destinations.Allow})
 	secret, err := s.secret()
 	if err != nil {

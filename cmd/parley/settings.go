@@ -160,16 +160,18 @@ func (s *Settings) dbOptions() (store.Options, error) {
 	return store.Options{Path: filepath.Join(s.Data, "parley.db"), Postgres: s.Database, Secret: secret}, err
 }
 
-// open opens the database and brings its schema up to date.
-func (s *Settings) open(ctx context.Context) (*store.DB, error) { return s.openIn(ctx, 0) }
+// open opens the database for the operator, whom no rules bind, and brings its schema up to date.
+func (s *Settings) open(ctx context.Context) (*store.DB, error) {
+	return s.openUnder(ctx, store.Rules{}, 0)
+}
 
-// openIn is open, which waits for a PostgreSQL that does not answer yet.
-func (s *Settings) openIn(ctx context.Context, wait time.Duration) (*store.DB, error) {
+// openUnder is open under rules, and waits for a PostgreSQL that does not answer yet.
+func (s *Settings) openUnder(ctx context.Context, rules store.Rules, wait time.Duration) (*store.DB, error) {
 	o, err := s.dbOptions()
 	if err != nil {
 		return nil, err
 	}
-	o.Wait = wait
+	o.Rules, o.Wait = rules, wait
 	db, err := store.Open(ctx, o)
 	if err != nil {
 		return nil, err

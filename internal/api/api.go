@@ -69,7 +69,6 @@ type API struct {
 	limitVisitor                          *auth.Limiter // public messages per address
 	limitBegun, limitHeard                *auth.Limiter // public conversations and calls, and messages, per assistant
 	limitWhatsApp                         *auth.Limiter // sends per key
-	limitCodes                            *auth.Limiter // verification codes sent per user
 	limitSignups                          *auth.Limiter // accounts made per address
 	reference                             []byte        // /api/openapi.json
 	stopping                              chan struct{} // closed when streams without an end of their own must end
@@ -84,7 +83,6 @@ func New(c Config) *API {
 		limitBegun: auth.NewLimiter(c.Rates.Create.Times(10)),
 		limitHeard: auth.NewLimiter(c.Rates.Message.Times(10)), limitReply: auth.NewLimiter(c.Rates.Reply),
 		limitWhatsApp: auth.NewLimiter(c.Rates.WhatsApp),
-		limitCodes:    auth.NewLimiter(auth.Rate{PerSecond: 10.0 / 3600, Burst: 10}),
 		limitSignups:  auth.NewLimiter(auth.Rate{PerSecond: 10.0 / 3600, Burst: 10})}
 	if a.Streams == nil {
 		a.Streams = auth.NewSlots(0)

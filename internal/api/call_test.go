@@ -50,7 +50,7 @@ func eachPhone(t *testing.T, test func(t *testing.T, p *phones)) {
 	t.Helper()
 	for _, engine := range storetest.Engines() {
 		t.Run(engine, func(t *testing.T) {
-			w, o := make(writes, 1), storetest.Options(t, engine)
+			w, o := make(writes, 1), storetest.Options(t, engine, rules)
 			o.Watch = w
 			p := openPhones(t, storetest.Open(t, o))
 			p.written = w
@@ -549,7 +549,7 @@ func TestQueriesOfCalls(t *testing.T) {
 	for _, engine := range storetest.Engines() {
 		t.Run(engine, func(t *testing.T) {
 			c := &counter{}
-			o := storetest.Options(t, engine)
+			o := storetest.Options(t, engine, rules)
 			o.Watch = c
 			p := openPhones(t, storetest.Open(t, o))
 			p.write(func(ctx context.Context, tx *store.Tx) error {

@@ -32,7 +32,7 @@ func has(t testing.TB, o map[string]any, kinds map[string]string) {
 // TestClientCalls: a node chooses an outbound assistant from a plain list and sends its id back as text, with
 // variables from a form.
 func TestClientCalls(t *testing.T) {
-	p := openPhones(t, storetest.SQLite(t))
+	p := openPhones(t, storetest.SQLite(t, rules))
 	has(t, p.get("/user/me", status(200)).json(), map[string]string{"name": "string", "email": "string",
 		"total_balance": "number"})
 	list := p.get("/user/assistants/outbound", status(200)).list()
@@ -130,7 +130,7 @@ func TestClientCampaigns(t *testing.T) {
 // TestClientConversations: a chat by the assistant's UUID, a reply to a customer by its id, and lists by what the
 // client knows of them.
 func TestClientConversations(t *testing.T) {
-	h, _ := talking(t, storetest.SQLite(t), nil)
+	h, _ := talking(t, storetest.SQLite(t, rules), nil)
 	a, uuid := h.active(nil)
 	begun := h.post("/conversations", map[string]any{"assistant_id": uuid, "type": "test",
 		"variables": map[string]any{"who": "Ana", "age": 42}}, status(200)).json()

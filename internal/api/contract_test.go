@@ -30,7 +30,7 @@ func TestWarnings(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(none.Close)
-	db := storetest.SQLite(t)
+	db := storetest.SQLite(t, rules)
 	h := open(t, db, func(c *api.Config) {
 		c.Assistants = &assistant.Studio{DB: db, Catalog: c.Catalog,
 			Providers: none}
@@ -65,7 +65,7 @@ func TestWarnings(t *testing.T) {
 
 	model := aitest.NewServer(t)
 	model.Models = richModels
-	working, _ := talking(t, storetest.SQLite(t), nil)
+	working, _ := talking(t, storetest.SQLite(t, rules), nil)
 	for _, v := range working.get("/user/assistants/voices?mode=pipeline&language_id=1").list() {
 		if v["synthesizer_provider_id"] != json.Number("1") { // Flite, which is installed
 			continue
@@ -285,7 +285,7 @@ func TestToolTestVariables(t *testing.T) {
 		io.WriteString(w, "ok")
 	}))
 	t.Cleanup(far.Close)
-	guard := egress.New(netip.MustParsePrefix("127.0.0.0/8"))
+	guard := egress.New(nil, netip.MustParsePrefix("127.0.0.0/8"))
 	t.Cleanup(guard.Close)
 	h := lite(t, func(c *api.Config) { c.Tools = tool.New(guard) })
 	n := h.tool(map[string]any{"name": "look_up", "method": "GET", "schema": []any{},

@@ -24,8 +24,9 @@ import (
 	"parley/internal/tool"
 )
 
-// talking is a house whose assistants think, with a model server of ours.
-func talking(t testing.TB, db *store.DB, change func(*api.Config)) (*harness, *aitest.Server) {
+// talking is a house whose assistants think, with a model server of ours, and with these channels.
+func talking(t testing.TB, db *store.DB, change func(*api.Config),
+	channels ...func(*chat.Chat) []chat.Replied) (*harness, *aitest.Server) {
 	t.Helper()
 	model := aitest.NewServer(t)
 	model.Models = richModels
@@ -35,11 +36,15 @@ func talking(t testing.TB, db *store.DB, change func(*api.Config)) (*harness, *a
 	}
 	t.Cleanup(providers.Close)
 	h := open(t, db, func(c *api.Config) {
-		guard := egress.New()
+		guard := egress.New(nil)
 		t.Cleanup(guard.Close)
 		c.Tools, c.Hub = tool.New(guard), event.NewHub()
 		c.Assistants = &assistant.Studio{DB: db, Catalog: c.Catalog, Providers: providers, Tools: c.Tools}
-		c.Chat = chat.New(chat.Config{DB: db, Assistants: c.Assistants, Prices: c.Prices, Hub: c.Hub})
+		config := chat.Config{DB: db, Assistants: c.Assistants, Prices: c.Prices, Hub: c.Hub}
+		for _, open := range channels { // one, or none
+			config.Channels = open
+		}
+		c.Chat = chat.New(config)
 		conversations := c.Chat
 		t.Cleanup(func() { conversations.Stop(context.Background()) })
 		if change != nil {
@@ -51,7 +56,7 @@ func talking(t testing.TB, db *store.DB, change func(*api.Config)) (*harness, *a
 
 // eachTalking runs a test in a talking house on each database.
 func eachTalking(t *testing.T, test func(t *testing.T, h *harness, model *aitest.Server)) {
-	storetest.Each(t, func(t *testing.T, db *store.DB) {
+	eachDB(t, func(t *testing.T, db *store.DB) {
 		h, model := talking(t, db, nil)
 		test(t, h, model)
 	})
@@ -383,7 +388,7 @@ func TestPublicLimitsAndCORS(t *testing.T) {
 		}
 		return r
 	}
-	h, _ := talking(t, storetest.SQLite(t), func(c *api.Config) {
+	h, _ := talking(t, storetest.SQLite(t, rules), func(c *api.Config) {
 		c.Rates.Create, c.Rates.Message, c.Rates.Reply = rate("3/min"), rate("2/min"), rate("1/min")
 	})
 	aid, uuid := h.active(nil)

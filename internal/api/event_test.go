@@ -187,7 +187,7 @@ func TestWebhookDeliveries(t *testing.T) {
 
 func TestWebhookTest(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
-		guard := egress.New(netip.MustParsePrefix("127.0.0.0/8"))
+		guard := egress.New(nil, netip.MustParsePrefix("127.0.0.0/8"))
 		ctx, stop := context.WithCancel(context.Background())
 		done := make(chan struct{})
 		go func() { defer close(done); event.NewSender(h.db, guard).Run(ctx) }()

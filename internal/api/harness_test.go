@@ -73,16 +73,34 @@ func rich() *catalog.Catalog {
 
 var richModels = []string{"gpt-4o", "gpt-4o-mini"}
 
+// usual are the prices and plans of a server without a prices file.
+func usual() *billing.Prices {
+	prices, err := billing.ReadPrices("")
+	if err != nil {
+		panic(err)
+	}
+	return prices
+}
+
+// rules are those of a server with the usual plans.
+var rules = store.Rules{Plan: usual().Plan}
+
+// eachDB runs a test on each database.
+func eachDB(t *testing.T, test func(t *testing.T, db *store.DB)) {
+	t.Helper()
+	storetest.Each(t, test, rules)
+}
+
 // each runs a test in a house on each database.
 func each(t *testing.T, test func(t *testing.T, h *harness)) {
 	t.Helper()
-	storetest.Each(t, func(t *testing.T, db *store.DB) { test(t, open(t, db, nil)) })
+	eachDB(t, func(t *testing.T, db *store.DB) { test(t, open(t, db, nil)) })
 }
 
 // lite is a house on SQLite, for what no database has a part in.
 func lite(t testing.TB, change func(*api.Config)) *harness {
 	t.Helper()
-	return open(t, storetest.SQLite(t), change)
+	return open(t, storetest.SQLite(t, rules), change)
 }
 
 func open(t testing.TB, db *store.DB, change func(*api.Config)) *harness {
@@ -96,16 +114,12 @@ func open(t testing.TB, db *store.DB, change func(*api.Config)) *harness {
 	if err != nil {
 		t.Fatal(err)
 	}
-	prices, err := billing.ReadPrices("")
-	if err != nil {
-		t.Fatal(err)
-	}
-	db.PlansAre(prices.Plan)
+	prices := usual()
 	from := sandbox.New(sms.Outbox(db))
 	c := api.Config{DB: db, Auth: h.authority, Catalog: h.cat,
 		Assistants: &assistant.Studio{DB: db, Catalog: h.cat}, Prices: prices, WhatsApp: &whatsapp.Channel{DB: db},
 		Calls:   phone.New(phone.Config{DB: db}),
-		Numbers: &number.Pool{DB: db, Carrier: from, Prices: prices},
+		Numbers: number.New(number.Config{DB: db, Carrier: from, Prices: prices}),
 		SMS:     &sms.Channel{DB: db, Carrier: from, Sandbox: true, Prices: prices}}
 	blobs, err := blob.OpenDir(t.TempDir())
 	if err != nil {

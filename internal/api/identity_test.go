@@ -226,7 +226,7 @@ func TestBrokenCredentials(t *testing.T) {
 func TestRegister(t *testing.T) {
 	none := header("Authorization", "")
 	lite(t, nil).post("/register", map[string]any{}, none, status(404)).is(`{"message":"Not found."}`)
-	storetest.Each(t, func(t *testing.T, db *store.DB) {
+	eachDB(t, func(t *testing.T, db *store.DB) {
 		h := open(t, db, func(c *api.Config) { c.Signup = true })
 		body := map[string]any{"name": "Zoë", "email": "Zoe@Example.com", "password": "eight888"}
 		a := h.post("/register", body, none, status(201)).json()

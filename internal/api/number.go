@@ -2,8 +2,6 @@ package api
 
 import (
 	"context"
-	"strconv"
-	"time"
 
 	"parley"
 	"parley/internal/number"
@@ -146,16 +144,7 @@ type callerIDRequest struct {
 
 func (a *API) askCallerID(ctx context.Context, r *request, in *callerIDRequest) (*messageData[*parley.CallerID],
 	error) {
-	number, ok := parley.NormalizePhone(in.Body.PhoneNumber)
-	if !ok {
-		var f parley.Fields
-		f.Add("phone_number", "must be a phone number in international format.")
-		return nil, f.Err()
-	}
-	if _, err := a.limitCodes.Take(strconv.FormatInt(r.UserID(), 10), time.Now()); err != nil {
-		return nil, err
-	}
-	c, err := a.Numbers.AskCallerID(ctx, r.UserID(), number)
+	c, err := a.Numbers.AskCallerID(ctx, r.UserID(), in.Body.PhoneNumber)
 	return &messageData[*parley.CallerID]{"Verification code sent successfully", c}, err
 }
 

@@ -294,7 +294,7 @@ func TestTwilioBehindTheAPI(t *testing.T) {
 	}
 	h := lite(t, func(c *api.Config) {
 		twilio := server.Client("https://voice.example.com")
-		c.Numbers = &number.Pool{DB: c.DB, Carrier: twilio, Prices: prices}
+		c.Numbers = number.New(number.Config{DB: c.DB, Carrier: twilio, Prices: prices})
 		c.SMS = &sms.Channel{DB: c.DB, Carrier: twilio, Prices: prices}
 	})
 	h.get("/user/sandbox/outbox", status(404))

@@ -156,7 +156,7 @@ func TestIdempotencyOfALostCommit(t *testing.T) {
 	if len(storetest.Engines()) == 1 {
 		t.Skip("PostgreSQL is left out")
 	}
-	p := storetest.NewProxy(t, storetest.Options(t, "postgres"))
+	p := storetest.NewProxy(t, storetest.Options(t, "postgres", rules))
 	h := open(t, storetest.Open(t, p.Options), nil)
 	ran := 0
 	api.Handle(h.api, api.Op{Method: "POST", Path: "/user/pay", Name: "pay", Tag: "Probe", Status: 201,

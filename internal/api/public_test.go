@@ -26,7 +26,7 @@ func from(address string) option { return header("X-Forwarded-For", address) }
 
 // Visitors are limited by where they come from, and together by what they talk to; the owner is not.
 func TestVisitorsAreLimited(t *testing.T) {
-	h, _ := talking(t, storetest.SQLite(t), func(c *api.Config) {
+	h, _ := talking(t, storetest.SQLite(t, rules), func(c *api.Config) {
 		behind(c)
 		c.Rates.Create, c.Rates.Message = auth.Rate{PerSecond: 1e-9, Burst: 3}, auth.Rate{PerSecond: 1e-9, Burst: 2}
 	})
@@ -88,8 +88,9 @@ func TestVisitorsAreLimited(t *testing.T) {
 
 // What is used up of the day's budget is refused to visitors in words, and said to the owner before.
 func TestVisitorsBudget(t *testing.T) {
-	eachTalking(t, func(t *testing.T, h *harness, _ *aitest.Server) {
-		h.db.LimitPublic(parley.USD / 20) // five messages
+	five := store.Rules{Plan: rules.Plan, PublicBudget: parley.USD / 20} // messages
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		h, _ := talking(t, db, nil)
 		_, uuid := h.active(nil)
 		h.put("/user/webhook-endpoint", map[string]any{"url": "https://hooks.example.com/parley"}, status(200))
 		id := h.converse(uuid)
@@ -107,7 +108,7 @@ func TestVisitorsBudget(t *testing.T) {
 		h.post("/conversations/"+free+"/messages", map[string]any{"message": "Hi"}, status(200)) // no visitor's
 		h.post("/ai/generate-reply", map[string]any{"assistant_id": uuid, "customer_identifier": "c",
 			"message": "Hi"}, status(200))
-	})
+	}, five)
 }
 
 // A disabled account and an inactive assistant are gone from the public at once: new and open chats, also those that
@@ -159,7 +160,7 @@ func TestWhatIsClosedToThePublic(t *testing.T) {
 
 // A stream that a credential has begun ends with the credential.
 func TestStreamEndsWithItsCredential(t *testing.T) {
-	h, _ := talking(t, storetest.SQLite(t), nil)
+	h, _ := talking(t, storetest.SQLite(t, rules), nil)
 	_, uuid := h.active(nil)
 	id := h.post("/conversations", map[string]any{"assistant_id": uuid, "type": "test"},
 		status(200)).json()["conversation_id"].(string)
@@ -185,7 +186,7 @@ func TestStreamEndsWithItsCredential(t *testing.T) {
 
 // An address has so many live streams; what is left makes room.
 func TestStreamsPerAddress(t *testing.T) {
-	h, _ := talking(t, storetest.SQLite(t), func(c *api.Config) { c.Streams = auth.NewSlots(2) })
+	h, _ := talking(t, storetest.SQLite(t, rules), func(c *api.Config) { c.Streams = auth.NewSlots(2) })
 	_, uuid := h.active(nil)
 	id := h.converse(uuid)
 	follow := func() *http.Response {
@@ -217,7 +218,7 @@ func TestStreamsPerAddress(t *testing.T) {
 
 // Origins are compared whole, and the assistant's owner, not any account, needs none.
 func TestAllowedOrigins(t *testing.T) {
-	h, _ := talking(t, storetest.SQLite(t), nil)
+	h, _ := talking(t, storetest.SQLite(t, rules), nil)
 	_, uuid := h.active(map[string]any{"widget_settings": map[string]any{
 		"allowed_origins": []string{"https://shop.example.com", "http://localhost:8080"}}})
 	stranger := h.stranger()

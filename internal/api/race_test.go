@@ -149,7 +149,7 @@ func TestQueriesPerRequest(t *testing.T) {
 	for _, engine := range storetest.Engines() {
 		t.Run(engine, func(t *testing.T) {
 			c := &counter{}
-			o := storetest.Options(t, engine)
+			o := storetest.Options(t, engine, rules)
 			o.Watch = c
 			h := open(t, storetest.Open(t, o), nil)
 			h.fill(100)
@@ -196,7 +196,7 @@ func TestQueriesOfCampaigns(t *testing.T) {
 	for _, engine := range storetest.Engines() {
 		t.Run(engine, func(t *testing.T) {
 			c := &counter{}
-			o := storetest.Options(t, engine)
+			o := storetest.Options(t, engine, rules)
 			o.Watch = c
 			h := open(t, storetest.Open(t, o), nil)
 			who, gone := h.caller(nil), int64(0)

@@ -108,7 +108,7 @@ func (f *forgetful) Send(ctx context.Context, m carrier.SMS) (string, error) {
 
 // A message that was sent, and then could not be noted as sent, is not sent again.
 func TestSMSThatCantBeNoted(t *testing.T) {
-	o := storetest.Options(t, "sqlite")
+	o := storetest.Options(t, "sqlite", rules)
 	db := storetest.Open(t, o)
 	f := &forgetful{Carrier: sandbox.New(sms.Outbox(db)), forget: func() { storetest.Exec(t, o, "DELETE FROM sms") }}
 	h := open(t, db, func(c *api.Config) { c.SMS = &sms.Channel{DB: db, Carrier: f, Prices: c.Prices} })

@@ -11,13 +11,12 @@ import (
 	"parley/internal/api"
 	"parley/internal/billing"
 	"parley/internal/store"
-	"parley/internal/store/storetest"
 )
 
 // A hostile trial tenant: an account that made itself has its tests for nothing up to a bound, and nothing else that
 // costs the operator before it has paid.
 func TestTrialAccount(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, db *store.DB) {
+	eachDB(t, func(t *testing.T, db *store.DB) {
 		h, _ := talking(t, db, func(c *api.Config) {
 			c.Signup = true
 			c.Prices.Numbers["US"] = billing.NumberPrice{} // numbers that cost the tenant nothing
@@ -95,7 +94,7 @@ func TestTrialAccount(t *testing.T) {
 
 // Tests that are paid for are not counted: money bounds them.
 func TestPaidTests(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, db *store.DB) {
+	eachDB(t, func(t *testing.T, db *store.DB) {
 		h, model := talking(t, db, func(c *api.Config) {
 			c.Prices.Messages["test"] = parley.USD / 100
 			c.Prices.Plans[parley.DefaultPlan] = parley.Plan{Assistants: 1, Conversations: 5, APIKeys: 9}

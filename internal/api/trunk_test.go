@@ -111,7 +111,7 @@ func TestTrunkLife(t *testing.T) {
 
 // The password is encrypted where it lies and in no answer.
 func TestTrunkPassword(t *testing.T) {
-	o := storetest.Options(t, "sqlite")
+	o := storetest.Options(t, "sqlite", rules)
 	db := storetest.Open(t, o)
 	h := open(t, db, nil)
 	made := h.post(trunksAt, trunkBody(), status(201))

@@ -15,21 +15,20 @@ import (
 	"parley/internal/api"
 	"parley/internal/egress"
 	"parley/internal/store"
-	"parley/internal/store/storetest"
 	"parley/internal/tool"
 )
 
 // A hostile visitor: what nobody asked them for is not taken, and nothing of theirs reaches a tool's headers, from
 // whichever public channel and whatever credential that is not the owner's. The owner's own variables do.
 func TestVisitorsVariables(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, db *store.DB) {
+	eachDB(t, func(t *testing.T, db *store.DB) {
 		seen := make(chan string, 10)
 		shop := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			seen <- r.URL.String() + " " + r.Header.Get("Authorization") + " " + r.Header.Get("X-Who")
 		}))
 		defer shop.Close()
 		h, model := talking(t, db, func(c *api.Config) {
-			guard := egress.New(netip.MustParsePrefix("127.0.0.0/8"))
+			guard := egress.New(nil, netip.MustParsePrefix("127.0.0.0/8"))
 			t.Cleanup(guard.Close)
 			c.Tools = tool.New(guard)
 			c.Assistants.Tools = c.Tools

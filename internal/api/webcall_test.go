@@ -255,7 +255,7 @@ func TestOffersThatNobodyTakesUp(t *testing.T) {
 
 // Who is connected when the last line has gone to somebody else is told so.
 func TestLastLineIsGone(t *testing.T) {
-	h := ringing(t, storetest.SQLite(t), nil)
+	h := ringing(t, storetest.SQLite(t, rules), nil)
 	_, uuid := h.active(nil)
 	pc, offer, told := caller(t)
 	res, answer := h.dial(uuid, offer)

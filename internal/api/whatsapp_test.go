@@ -56,7 +56,7 @@ var (
 )
 
 func eachTexting(t *testing.T, test func(t *testing.T, x *texting)) {
-	storetest.Each(t, func(t *testing.T, db *store.DB) { test(t, openTexting(t, db, auth.Rate{})) })
+	eachDB(t, func(t *testing.T, db *store.DB) { test(t, openTexting(t, db, auth.Rate{})) })
 }
 
 func openTexting(t testing.TB, db *store.DB, rate auth.Rate) *texting {
@@ -66,9 +66,10 @@ func openTexting(t testing.TB, db *store.DB, rate auth.Rate) *texting {
 	x.line = &whatsapp.Channel{DB: db, Graph: x.graph.Client(t), AppSecret: graphtest.AppSecret,
 		VerifyToken: graphtest.VerifyToken}
 	x.harness, x.model = talking(t, db, func(c *api.Config) {
-		c.WhatsApp, x.line.Prices, x.line.Chat = x.line, c.Prices, c.Chat
-		c.Chat.Config.Replied = []chat.Replied{x.line.Replied}
-		c.Rates.WhatsApp = rate
+		c.WhatsApp, x.line.Prices, c.Rates.WhatsApp = x.line, c.Prices, rate
+	}, func(c *chat.Chat) []chat.Replied {
+		x.line.Chat = c
+		return []chat.Replied{x.line.Replied}
 	})
 	if err := x.line.Sync(t.Context()); err != nil {
 		t.Fatal(err)
@@ -611,7 +612,7 @@ func TestWhatsAppReplyIsRetried(t *testing.T) {
 }
 
 func TestWhatsAppWebhook(t *testing.T) {
-	x := openTexting(t, storetest.SQLite(t), auth.Rate{})
+	x := openTexting(t, storetest.SQLite(t, rules), auth.Rate{})
 	verify := func(query string) (int, string) {
 		t.Helper()
 		res, err := http.Get(x.hooks + "?" + query)
@@ -663,7 +664,7 @@ func TestWhatsAppWebhook(t *testing.T) {
 }
 
 func TestWhatsAppLimitAndNone(t *testing.T) {
-	x := openTexting(t, storetest.SQLite(t), auth.Rate{PerSecond: 0.001, Burst: 2})
+	x := openTexting(t, storetest.SQLite(t, rules), auth.Rate{PerSecond: 0.001, Burst: 2})
 	body := map[string]any{"sender_id": x.sender, "template_id": x.template("hello"), "recipient_phone": customer}
 	for range 2 {
 		x.post("/user/whatsapp/send", body, status(200))
@@ -736,7 +737,7 @@ func TestWhatsAppStranded(t *testing.T) {
 
 // A reply that is too long for the platform goes out in parts, in order.
 func TestWhatsAppLongReply(t *testing.T) {
-	x := openTexting(t, storetest.SQLite(t), auth.Rate{})
+	x := openTexting(t, storetest.SQLite(t, rules), auth.Rate{})
 	long := strings.TrimSpace(strings.Repeat("word ", 1000)) + "."
 	x.model.Script(aitest.Behaviour{Text: long})
 	x.tell(graphtest.Text("111", "14155552671", "wamid.1", "Tell me all"))

@@ -52,26 +52,31 @@ func (d *Studio) Create(ctx context.Context, userID int64, body map[string]any) 
 // nothing writes nothing.
 func (d *Studio) Update(ctx context.Context, userID, id int64, body map[string]any) (*parley.Assistant, error) {
 	err := d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
-		old, err := tx.AssistantForUpdate(ctx, userID, id)
-		if err != nil {
-			return err
-		}
-		a := *old
-		a.Tools = slices.Clone(old.Tools)
-		fields := bind(body, &a, false)
-		a.Adapt(old)
-		if err := d.check(ctx, tx.Query, userID, old, &a, fields); err != nil {
-			return err
-		}
-		if reflect.DeepEqual(old, &a) {
-			return nil
-		}
-		return tx.SaveAssistant(ctx, userID, old, &a)
+		return d.change(ctx, tx, userID, id, body)
 	})
 	if err != nil {
 		return nil, err
 	}
 	return d.Get(ctx, userID, id)
+}
+
+// change is Update in a transaction.
+func (d *Studio) change(ctx context.Context, tx *store.Tx, userID, id int64, body map[string]any) error {
+	old, err := tx.AssistantForUpdate(ctx, userID, id)
+	if err != nil {
+		return err
+	}
+	a := *old
+	a.Tools = slices.Clone(old.Tools)
+	fields := bind(body, &a, false)
+	a.Adapt(old)
+	if err := d.check(ctx, tx.Query, userID, old, &a, fields); err != nil {
+		return err
+	}
+	if reflect.DeepEqual(old, &a) {
+		return nil
+	}
+	return tx.SaveAssistant(ctx, userID, old, &a)
 }
 
 // Get is a complete assistant of the user's.

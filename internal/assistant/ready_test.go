@@ -52,7 +52,7 @@ func TestReady(t *testing.T) {
 		w.Write([]byte("shipped"))
 	}))
 	defer srv.Close()
-	guard := egress.New(netip.MustParsePrefix("127.0.0.0/8"))
+	guard := egress.New(nil, netip.MustParsePrefix("127.0.0.0/8"))
 	defer guard.Close()
 	d := studio(t, storetest.SQLite(t))
 	var err error

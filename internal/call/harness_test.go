@@ -90,7 +90,7 @@ func furnish(t testing.TB, db *store.DB, model string) *harness {
 		Stall: 10 * time.Second})))
 	h.must(err)
 	t.Cleanup(providers.Close)
-	guard := egress.New(netip.MustParsePrefix("127.0.0.0/8"))
+	guard := egress.New(nil, netip.MustParsePrefix("127.0.0.0/8"))
 	t.Cleanup(guard.Close)
 	cat := catalog.New("", provider.All(openai.Declare(&openai.Settings{APIKey: "k", ChatModel: []string{"thinker"}})))
 	h.write(func(ctx context.Context, tx *store.Tx) error { return tx.KeepModels(ctx, cat.Models()) })

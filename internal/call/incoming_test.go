@@ -233,7 +233,7 @@ func TestInboundWebhook(t *testing.T) {
 		defer srv.Close()
 		a := h.assistant(`{"type":"inbound","phone_number_id":%d,"inbound_webhook_url":%q,"reengagement_prompt":"{{who}}?","voice_mail_message":"{{customer_phone}}"}`, h.number.ID, srv.URL)
 		asleep := h.assistant(`{"type":"inbound","status":"inactive"}`)
-		guard := egress.New(netip.MustParsePrefix("127.0.0.0/8"))
+		guard := egress.New(nil, netip.MustParsePrefix("127.0.0.0/8"))
 		defer guard.Close()
 		n := h.node(func(c *call.Config) { c.Webhooks = event.NewSender(h.db, guard) })
 		r := newRinger()

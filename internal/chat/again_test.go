@@ -37,7 +37,7 @@ func (h *harness) order(answer string) *atomic.Int64 {
 		w.Write([]byte(answer))
 	}))
 	h.Cleanup(shop.Close)
-	guard := egress.New(netip.MustParsePrefix("127.0.0.0/8"))
+	guard := egress.New(nil, netip.MustParsePrefix("127.0.0.0/8"))
 	h.Cleanup(guard.Close)
 	h.assistants.Tools = tool.New(guard)
 	t := &parley.Tool{Name: "order", Description: "Orders.", Method: "POST", Endpoint: shop.URL, Timeout: 10,
@@ -187,7 +187,7 @@ func quiet(t *testing.T, o store.Options) *harness {
 		t.Fatal(err)
 	}
 	t.Cleanup(providers.Close)
-	guard := egress.New()
+	guard := egress.New(nil)
 	t.Cleanup(guard.Close)
 	cat := catalog.New("", provider.All())
 	h.write(func(ctx context.Context, tx *store.Tx) error { return tx.KeepModels(ctx, cat.Models()) })

@@ -40,17 +40,19 @@ type Config struct {
 	Hub        *event.Hub
 	Lease      time.Duration // how long a killed node's conversations wait for another; 0 is 15 s
 
-	// Replied are called in the transaction that stores a reply, for channels that have to send it: asked is the
-	// customer's message that it answers (for a person's reply the newest one; nil when there is none).
-	Replied []Replied
+	// Channels opens the channels that hand messages in and send replies: New calls it with the Chat, which they keep
+	// and don't use yet. nil: there are none.
+	Channels func(*Chat) []Replied
 }
 
-// Replied is told of a reply; its error refuses the reply. A channel leaves alone what did not come through it.
+// Replied is how a channel sends a reply. It is called in the transaction that stores the reply: asked is the
+// customer's message that it answers (for a person's reply the newest one; nil when there is none). Its error refuses
+// the reply. A channel leaves alone what did not come through it.
 type Replied func(ctx context.Context, tx *store.Tx, conv *parley.Conversation, asked, reply *parley.Message) error
 
 func (c *Chat) replied(ctx context.Context, tx *store.Tx, conv *parley.Conversation, asked,
 	reply *parley.Message) error {
-	for _, send := range c.Config.Replied {
+	for _, send := range c.channels {
 		if err := send(ctx, tx, conv, asked, reply); err != nil {
 			return err
 		}
@@ -61,6 +63,7 @@ func (c *Chat) replied(ctx context.Context, tx *store.Tx, conv *parley.Conversat
 // Chat holds text conversations.
 type Chat struct {
 	Config
+	channels []Replied
 	node     string // this process, in leases
 	ctx      context.Context
 	cancel   context.CancelCauseFunc
@@ -77,6 +80,9 @@ func New(config Config) *Chat {
 	c := &Chat{Config: config, node: uuid.NewString(), attended: map[string]*attendance{},
 		waiting: map[string]map[int64]*Waiter{}}
 	c.ctx, c.cancel = context.WithCancelCause(context.Background())
+	if config.Channels != nil {
+		c.channels = config.Channels(c)
+	}
 	return c
 }
 
@@ -243,7 +249,7 @@ func (c *Chat) Send(ctx context.Context, conv *parley.Conversation, text string)
 	return c.send(ctx, conv, &parley.Message{Content: text})
 }
 
-// Receive stores a customer's message that came through a channel and has it answered; Config.Replied sends the
+// Receive stores a customer's message that came through a channel and has it answered; the channel's Replied sends the
 // reply. externalID is the channel's own id of the message: received a second time, it changes nothing. A disabled
 // account's assistants answer nobody: it is kept.
 func (c *Chat) Receive(ctx context.Context, conv *parley.Conversation, channel, externalID, text string) error {

@@ -50,7 +50,7 @@ func open(t testing.TB, db *store.DB) *harness {
 		t.Fatal(err)
 	}
 	t.Cleanup(providers.Close)
-	guard := egress.New()
+	guard := egress.New(nil)
 	t.Cleanup(guard.Close)
 	cat := catalog.New("", provider.All(openai.Declare(&openai.Settings{APIKey: "k", ChatModel: []string{"thinker"}})))
 	h.write(func(ctx context.Context, tx *store.Tx) error { return tx.KeepModels(ctx, cat.Models()) })

@@ -27,7 +27,7 @@ func connect(t *testing.T, c *Config) {
 			"Dear {{1}}, your order {{2}} is ready. <b>"),
 			graphtest.Template("t2", "new", "PENDING", "POSITIONAL", "Soon.")})
 	from := sandbox.New(sms.Outbox(c.DB))
-	c.Numbers = &number.Pool{DB: c.DB, Carrier: from, Prices: c.Prices}
+	c.Numbers = number.New(number.Config{DB: c.DB, Carrier: from, Prices: c.Prices})
 	c.SMS = &sms.Channel{DB: c.DB, Carrier: from, Sandbox: true, Prices: c.Prices, Chat: c.Chat}
 	c.WhatsApp = &whatsapp.Channel{DB: c.DB, Prices: c.Prices, Chat: c.Chat, Graph: platform.Client(t)}
 	c.Knowledge, c.Calls = shelf(t, c.DB), exchange(t, c)

@@ -34,7 +34,7 @@ func think(t *testing.T, c *Config) *aitest.Server {
 		t.Fatal(err)
 	}
 	t.Cleanup(providers.Close)
-	guard := egress.New(netip.MustParsePrefix("127.0.0.0/8"))
+	guard := egress.New(nil, netip.MustParsePrefix("127.0.0.0/8"))
 	t.Cleanup(guard.Close)
 	c.Assistants.Providers, c.Assistants.Tools, c.Hub = providers, tool.New(guard), event.NewHub()
 	c.Chat = chat.New(chat.Config{DB: c.DB, Assistants: c.Assistants, Prices: c.Prices, Hub: c.Hub})

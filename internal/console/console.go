@@ -64,7 +64,6 @@ type Console struct {
 	Config
 	mux             *http.ServeMux
 	create, message *auth.Limiter
-	codes           *auth.Limiter // verification codes sent per user, as the API bounds them
 	handler         http.Handler
 	askWho          time.Duration // how often a live stream asks whether its session still stands
 	stopping        chan struct{} // closed when streams without an end of their own must end
@@ -74,8 +73,7 @@ type Console struct {
 func New(c Config) *Console {
 	h := &Console{Config: c, mux: http.NewServeMux(),
 		create: auth.NewLimiter(c.Create), message: auth.NewLimiter(c.Message),
-		codes: auth.NewLimiter(auth.Rate{PerSecond: 10.0 / 3600, Burst: 10}), askWho: lookAgain,
-		stopping: make(chan struct{})}
+		askWho: lookAgain, stopping: make(chan struct{})}
 	h.routes()
 	if h.Streams == nil {
 		h.Streams = auth.NewSlots(0)

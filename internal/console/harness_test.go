@@ -39,9 +39,20 @@ type harness struct {
 
 func open(t *testing.T, change ...func(*Config)) *harness {
 	t.Helper()
-	db := storetest.SQLite(t)
+	return openUnder(t, store.Rules{}, change...)
+}
+
+// openUnder is open under rules of the operator's, with the usual plans.
+func openUnder(t *testing.T, rules store.Rules, change ...func(*Config)) *harness {
+	t.Helper()
+	prices, err := billing.ReadPrices("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rules.Plan = prices.Plan
+	db := storetest.SQLite(t, rules)
 	cat := catalog.New("", provider.All(openai.Declare(&openai.Settings{APIKey: "k", RealtimeModel: "gpt-realtime"})))
-	err := db.Write(t.Context(), func(ctx context.Context,
+	err = db.Write(t.Context(), func(ctx context.Context,
 		tx *store.Tx) error {
 		return tx.KeepModels(ctx, cat.Models())
 	})
@@ -55,11 +66,6 @@ func open(t *testing.T, change ...func(*Config)) *harness {
 	if err := cat.SetModels(rows); err != nil {
 		t.Fatal(err)
 	}
-	prices, err := billing.ReadPrices("")
-	if err != nil {
-		t.Fatal(err)
-	}
-	db.PlansAre(prices.Plan)
 	c := Config{DB: db, Auth: &auth.Authority{DB: db, SessionFor: time.Hour},
 		Assistants: &assistant.Studio{DB: db, Catalog: cat}, Catalog: cat, Prices: prices}
 	model := think(t, &c)

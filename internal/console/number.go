@@ -1,19 +1,15 @@
 package console
 
 import (
-	"context"
-	"encoding/json"
 	"errors"
 	"reflect"
 	"slices"
 	"strconv"
-	"time"
 
 	"parley"
 	"parley/internal/channel/sms"
 	"parley/internal/form"
 	"parley/internal/number"
-	"parley/internal/store"
 )
 
 // refusal is why something was refused, in words for its page; "" for errors that are ours to mend.
@@ -171,53 +167,11 @@ func (c *Console) numberSave(r *request) (*answer, error) {
 // changeNumber stores what the form of a number names.
 func (c *Console) changeNumber(r *request, n *parley.Number, tree map[string]any, in numberInput) error {
 	if _, sent := tree["assistant_id"]; sent {
-		if err := c.answerNumber(r, n.ID, in.AssistantID); err != nil {
+		if err := c.Assistants.AnswerNumber(r.Context(), r.UserID(), n.ID, in.AssistantID); err != nil {
 			return err
 		}
 	}
 	_, err := c.Numbers.Rename(r.Context(), r.UserID(), n.ID, in.Nickname)
-	return err
-}
-
-// answerNumber has an inbound assistant answer a number, or nobody (nil): one number has one assistant, so who
-// answered it until now gives it up first, and has it back when the other can't take it.
-func (c *Console) answerNumber(r *request, numberID int64, assistantID *int64) error {
-	answered, err := c.DB.AnsweredNumbers(r.Context(), r.UserID())
-	if err != nil {
-		return err
-	}
-	before, had := answered[numberID]
-	if had && assistantID != nil && *assistantID == before || !had && assistantID == nil {
-		return nil
-	}
-	if assistantID != nil {
-		a, err := c.DB.Assistant(r.Context(), r.UserID(), *assistantID)
-		if store.IsNotFound(err) || err == nil && a.Type != "inbound" {
-			return parley.Fields{{Name: "assistant_id",
-				Messages: []string{"Choose one of your inbound assistants."}}}.Err()
-		}
-		if err != nil {
-			return err
-		}
-	}
-	give := func(assistant int64, number any) error {
-		_, err := c.Assistants.Update(context.WithoutCancel(r.Context()), r.UserID(), assistant,
-			map[string]any{"phone_number_id": number})
-		return err
-	}
-	if had {
-		if err := give(before, nil); err != nil {
-			return err
-		}
-	}
-	if assistantID == nil {
-		return nil
-	}
-	number := json.Number(strconv.FormatInt(numberID, 10))
-	err = give(*assistantID, number)
-	if err != nil && had {
-		return errors.Join(err, give(before, number))
-	}
 	return err
 }
 
@@ -336,17 +290,14 @@ func (c *Console) callerIDAsk(r *request) (*answer, error) {
 	tree := decode(r.PostForm, reflect.TypeFor[newCallerID]())
 	var in newCallerID
 	wrong := form.Bind(tree, &in, true)
-	number, ok := parley.NormalizePhone(in.PhoneNumber)
-	if !ok && len(wrong) == 0 {
-		wrong.Add("phone_number", "must be a phone number in international format.")
+	var asked *parley.CallerID
+	err := wrong.Err()
+	if err == nil {
+		asked, err = c.Numbers.AskCallerID(r.Context(), r.UserID(), in.PhoneNumber)
 	}
-	if len(wrong) > 0 {
+	if wrong, ok := fieldErrors(err); ok {
 		return invalid("New caller id", callerIDNew(fieldsOf[newCallerID](tree, wrong), "")), nil
 	}
-	if _, err := c.codes.Take(strconv.FormatInt(r.UserID(), 10), time.Now()); err != nil {
-		return nil, err
-	}
-	asked, err := c.Numbers.AskCallerID(r.Context(), r.UserID(), number)
 	if why := refusal(err); why != "" {
 		return invalid("New caller id", callerIDNew(fieldsOf[newCallerID](tree, nil), why)), nil
 	}

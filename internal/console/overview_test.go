@@ -128,8 +128,7 @@ func TestPercentile(t *testing.T) {
 
 // The owner sees why visitors are refused, and before that they will be.
 func TestVisitorsBudgetOnTheOverview(t *testing.T) {
-	h := open(t)
-	h.DB.LimitPublic(2 * parley.USD)
+	h := openUnder(t, store.Rules{PublicBudget: 2 * parley.USD})
 	u := h.user(t)
 	v := h.signedIn(t, u)
 	for i, want := range []string{"", "", "$1.60 of the $2.00", "refused until 00:00 UTC: the $2.00"} {

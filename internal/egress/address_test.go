@@ -36,7 +36,7 @@ func TestCheck(t *testing.T) {
 	for kind, list := range refused {
 		for _, s := range list {
 			a, _ := netip.ParseAddr(s)
-			err := New().Check(a)
+			err := New(nil).Check(a)
 			var r *Refused
 			if !errors.As(err, &r) || !strings.Contains(r.Reason, kind) || !strings.Contains(r.Reason, Setting) {
 				t.Errorf("Check(%q) = %v, want refused as %s", s, err, kind)
@@ -46,7 +46,7 @@ func TestCheck(t *testing.T) {
 	// What a translator connects to is what its address holds.
 	for _, s := range []string{"127.0.0.1", "10.0.0.1", "169.254.169.254", "100.64.0.1", "0.0.0.0",
 		"255.255.255.255", "192.168.1.1"} {
-		if New().Check(netip.MustParseAddr("64:ff9b::"+s)) == nil {
+		if New(nil).Check(netip.MustParseAddr("64:ff9b::"+s)) == nil {
 			t.Errorf("NAT64 of %s is not refused", s)
 		}
 	}
@@ -58,7 +58,7 @@ func TestCheck(t *testing.T) {
 		"2001:200::1", "2001:4860:4860::8888", "2606:4700:4700::1111", "2a00::1", "2003::1", "2620:4f:8000::1",
 		"3ffe::1", "2606:4700::5efd:8.8.8.8", "2606:4700::100:5efe:8.8.8.8",
 	} {
-		if err := New().Check(netip.MustParseAddr(s)); err != nil {
+		if err := New(nil).Check(netip.MustParseAddr(s)); err != nil {
 			t.Errorf("Check(%s) = %v, want nil", s, err)
 		}
 	}
@@ -86,12 +86,12 @@ func TestAllow(t *testing.T) {
 		{"fe80::/10", "fe80::1", true},
 		{"fe80::/10", "fe80::1%eth0", false}, // a prefix names no interface
 	} {
-		g := New(netip.MustParsePrefix("192.168.7.0/24"), netip.MustParsePrefix(c.allow))
+		g := New(nil, netip.MustParsePrefix("192.168.7.0/24"), netip.MustParsePrefix(c.allow))
 		if err := g.Check(netip.MustParseAddr(c.addr)); (err == nil) != c.ok {
 			t.Errorf("allowing %s: Check(%s) = %v", c.allow, c.addr, err)
 		}
 	}
-	if New(netip.Prefix{}).Check(netip.MustParseAddr("10.0.0.1")) == nil {
+	if New(nil, netip.Prefix{}).Check(netip.MustParseAddr("10.0.0.1")) == nil {
 		t.Error("an invalid prefix allows something")
 	}
 }
@@ -107,7 +107,7 @@ func FuzzCheck(f *testing.F) {
 		f.Add(b, "")
 		f.Add(b, "eth0")
 	}
-	g := New()
+	g := New(nil)
 	f.Fuzz(func(t *testing.T, b []byte, zone string) {
 		a, ok := netip.AddrFromSlice(b)
 		if !ok {
@@ -130,7 +130,7 @@ func FuzzCheck(f *testing.F) {
 			}
 		}
 		u := a.Unmap()
-		if e := New(netip.PrefixFrom(u, u.BitLen())).Check(a); (e == nil) != (u.Zone() == "" || err == nil) {
+		if e := New(nil, netip.PrefixFrom(u, u.BitLen())).Check(a); (e == nil) != (u.Zone() == "" || err == nil) {
 			t.Errorf("allowed %s: %v", a, e)
 		}
 		if err != nil {
@@ -149,9 +149,8 @@ func FuzzCheck(f *testing.F) {
 // TestOwnAddress: what others reach this machine by is no way into it.
 func TestOwnAddress(t *testing.T) {
 	own, outer := netip.MustParseAddr("8.8.4.4"), netip.MustParseAddr("9.9.9.10")
-	g := New(netip.MustParsePrefix("2606:4700::1/128"))
+	g := New([]netip.Addr{outer, {}}, netip.MustParsePrefix("2606:4700::1/128"))
 	defer g.Close()
-	g.Own(outer, netip.Addr{})
 	g.addrs = func() ([]net.Addr, error) {
 		return []net.Addr{&net.IPNet{IP: own.AsSlice(), Mask: net.CIDRMask(24, 32)},
 			&net.IPNet{IP: net.ParseIP("2606:4700::1"), Mask: net.CIDRMask(64, 128)},

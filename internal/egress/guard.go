@@ -33,9 +33,15 @@ type Guard struct {
 	transport transport
 }
 
-// New makes a guard that allows these prefixes besides the public addresses.
-func New(allow ...netip.Prefix) *Guard {
+// New makes a guard that allows these prefixes besides the public addresses. own are addresses of this server that no
+// interface has: those of the router before it (NAT). Invalid ones are left out.
+func New(own []netip.Addr, allow ...netip.Prefix) *Guard {
 	g := &Guard{addrs: net.InterfaceAddrs}
+	for _, a := range own {
+		if a.IsValid() {
+			g.own = append(g.own, a.Unmap())
+		}
+	}
 	for _, p := range allow {
 		if p.Addr().Is4In6() && p.Bits() >= 96 { // judged as IPv4, as it will be dialled
 			p = netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96)
@@ -59,16 +65,6 @@ func New(allow ...netip.Prefix) *Guard {
 		MaxResponseHeaderBytes: maxHeaderBytes,
 	}
 	return g
-}
-
-// Own names addresses that are this server's own, although no interface has them: those before a router (NAT). It is
-// called before the guard is used.
-func (g *Guard) Own(addrs ...netip.Addr) {
-	for _, a := range addrs {
-		if a.IsValid() {
-			g.own = append(g.own, a.Unmap())
-		}
-	}
 }
 
 // Close gives up the connections that are kept for reuse. Exchanges under way go on.

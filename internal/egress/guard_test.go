@@ -22,7 +22,7 @@ import (
 const friend, foe = "127.0.0.2", "127.0.0.1"
 
 func guard(t *testing.T) *Guard {
-	g := New(netip.MustParsePrefix(friend + "/32"))
+	g := New(nil, netip.MustParsePrefix(friend+"/32"))
 	t.Cleanup(g.Close)
 	return g
 }
@@ -213,12 +213,12 @@ func TestDialer(t *testing.T) {
 }
 
 func TestBounds(t *testing.T) {
-	tr := New().transport.Transport
+	tr := New(nil).transport.Transport
 	if tr.Proxy != nil {
 		t.Error("a proxy would be used")
 	}
 	if tr.TLSHandshakeTimeout <= 0 || tr.ResponseHeaderTimeout <= 0 || tr.IdleConnTimeout <= 0 ||
-		tr.MaxResponseHeaderBytes <= 0 || tr.MaxIdleConns <= 0 || New().dialer.Timeout <= 0 {
+		tr.MaxResponseHeaderBytes <= 0 || tr.MaxIdleConns <= 0 || New(nil).dialer.Timeout <= 0 {
 		t.Error("a bound is missing")
 	}
 	if !tr.Protocols.HTTP1() || tr.Protocols.HTTP2() || tr.Protocols.UnencryptedHTTP2() {

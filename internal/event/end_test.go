@@ -230,7 +230,6 @@ func TestDeliveriesAreKept(t *testing.T) {
 // An account is told once per fall below the threshold.
 func TestBalanceLow(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
-		h.db.WarnBelow(5 * parley.USD)
 		moves := 0
 		move := func(amount parley.Money) {
 			h.Helper()
@@ -271,5 +270,5 @@ func TestBalanceLow(t *testing.T) {
 		move(1*parley.USD + 1) // 5: armed again
 		move(-1 * parley.USD)
 		told(2, "4")
-	})
+	}, store.Rules{LowBalance: 5 * parley.USD})
 }

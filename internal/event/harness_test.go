@@ -34,9 +34,9 @@ type harness struct {
 	clock time.Time
 }
 
-func each(t *testing.T, test func(t *testing.T, h *harness)) {
+func each(t *testing.T, test func(t *testing.T, h *harness), rules ...store.Rules) {
 	t.Helper()
-	storetest.Each(t, func(t *testing.T, db *store.DB) { test(t, open(t, db)) })
+	storetest.Each(t, func(t *testing.T, db *store.DB) { test(t, open(t, db)) }, rules...)
 }
 
 func open(t testing.TB, db *store.DB) *harness {
@@ -47,7 +47,7 @@ func open(t testing.TB, db *store.DB) *harness {
 
 // sender is one more process on the database.
 func (h *harness) sender() *Sender {
-	guard := egress.New(netip.MustParsePrefix("127.0.0.0/8"))
+	guard := egress.New(nil, netip.MustParsePrefix("127.0.0.0/8"))
 	h.Cleanup(guard.Close)
 	s := NewSender(h.db, guard)
 	s.now = func() time.Time {

@@ -185,7 +185,7 @@ func TestHostileEndpoints(t *testing.T) {
 func TestGuarded(t *testing.T) {
 	h := open(t, storetest.SQLite(t))
 	e := h.endpoint(200)
-	guard := egress.New()
+	guard := egress.New(nil)
 	t.Cleanup(guard.Close)
 	h.s.client = guard.Client(0)
 	d := h.send(h.user.ID, e.URL)

@@ -51,7 +51,7 @@ func (w *website) read(t *testing.T, s Site, change ...func(*crawl)) (*document.
 	// each page has a process of its own, slow under the race detector
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	c := &Crawler{Guard: egress.New(netip.MustParsePrefix("127.0.0.1/32")), Reader: reader,
+	c := &Crawler{Guard: egress.New(nil, netip.MustParsePrefix("127.0.0.1/32")), Reader: reader,
 		sleep: func(_ context.Context, d time.Duration) error {
 			w.slept = append(w.slept, d)
 			return nil
@@ -102,7 +102,7 @@ func TestCrawl(t *testing.T) {
 		"/a": say("<h1>A</h1><p>alpha", "/deep"), "/b/": say("<p>beta", "/", "/deep"), "/deep": say("<p>deep"),
 	})
 	var progress [][2]int
-	c := &Crawler{Guard: egress.New(netip.MustParsePrefix("127.0.0.1/32")), Reader: reader,
+	c := &Crawler{Guard: egress.New(nil, netip.MustParsePrefix("127.0.0.1/32")), Reader: reader,
 		Progress: func(done, total int) { progress = append(progress, [2]int{done, total}) },
 		sleep:    func(context.Context, time.Duration) error { return nil }}
 	got, err := c.Crawl(t.Context(), Site{URL: w.URL + "/", Limit: 10})
@@ -411,7 +411,7 @@ func TestCrawlStops(t *testing.T) {
 		t.Errorf("%v %+v", err, got)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	c := &Crawler{Guard: egress.New(netip.MustParsePrefix("127.0.0.1/32")), Reader: reader,
+	c := &Crawler{Guard: egress.New(nil, netip.MustParsePrefix("127.0.0.1/32")), Reader: reader,
 		Progress: func(int, int) { cancel() }}
 	if _, err := c.Crawl(ctx, Site{URL: w.URL, Limit: 3}); !errors.Is(err, context.Canceled) {
 		t.Errorf("canceled: %v", err)

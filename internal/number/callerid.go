@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/internal/auth"
 	"parley/internal/carrier"
 	"parley/internal/store"
 )
@@ -19,9 +20,21 @@ import (
 // codeFor is how long a verification code holds.
 const codeFor = 10 * time.Minute
 
+// codeRate is how many codes a user may have sent: ten an hour.
+var codeRate = auth.Rate{PerSecond: 10.0 / 3600, Burst: 10}
+
 // AskCallerID sends a code to a number that a user wants to show on outgoing calls. It costs what a text message
 // there costs.
-func (d *Pool) AskCallerID(ctx context.Context, userID int64, number string) (*parley.CallerID, error) {
+func (d *Pool) AskCallerID(ctx context.Context, userID int64, phone string) (*parley.CallerID, error) {
+	number, ok := parley.NormalizePhone(phone)
+	if !ok {
+		var f parley.Fields
+		f.Add("phone_number", "must be a phone number in international format.")
+		return nil, f.Err()
+	}
+	if _, err := d.codes.Take(strconv.FormatInt(userID, 10), time.Now()); err != nil {
+		return nil, err
+	}
 	n, err := rand.Int(rand.Reader, big.NewInt(1_000_000))
 	if err != nil {
 		return nil, err

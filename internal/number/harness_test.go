@@ -45,7 +45,7 @@ func open(t testing.TB, db *store.DB) *harness {
 	prices.Numbers["US"] = billing.NumberPrice{Rent: parley.USD}
 	prices.SMS["US"] = parley.USD / 100
 	h.user = storetest.User(t, db, 5*parley.USD)
-	h.pool = &number.Pool{DB: db, Carrier: h.carrier, Prices: prices}
+	h.pool = number.New(number.Config{DB: db, Carrier: h.carrier, Prices: prices})
 	return h
 }
 

@@ -17,14 +17,15 @@ import (
 	"github.com/riverqueue/river"
 
 	"parley"
+	"parley/internal/auth"
 	"parley/internal/billing"
 	"parley/internal/carrier"
 	"parley/internal/channel"
 	"parley/internal/store"
 )
 
-// Pool is where numbers are rented, shown and claimed.
-type Pool struct {
+// Config is what a Pool works with.
+type Config struct {
 	DB      *store.DB
 	Carrier carrier.Carrier
 	Prices  *billing.Prices
@@ -35,6 +36,15 @@ type Pool struct {
 	Place         func(ctx context.Context, t *parley.Trunk) error
 	TrunksChanged func()
 }
+
+// Pool is where numbers are rented, shown and claimed.
+type Pool struct {
+	Config
+	codes *auth.Limiter // verification codes sent per user
+}
+
+// New makes a pool.
+func New(c Config) *Pool { return &Pool{Config: c, codes: auth.NewLimiter(codeRate)} }
 
 const (
 	// how long money stays set aside for what an order will end; far longer than any stands

@@ -40,11 +40,8 @@ type Query struct {
 	sqlite bool
 	box    box
 
-	news      chan struct{} // has a token when deliveries were committed
-	threshold parley.Money  // see WarnBelow
-
-	publicBudget parley.Money                  // see LimitPublic
-	plan         func(name string) parley.Plan // see PlansAre
+	news  chan struct{} // has a token when deliveries were committed
+	rules Rules
 }
 
 // DB is an open database. Its methods may be called from any goroutine.
@@ -72,6 +69,14 @@ type Options struct {
 	Answer time.Duration // how long PostgreSQL may take to answer; 0 is 40 s
 
 	Watch bun.QueryHook // sees every query; nil for none
+	Rules Rules
+}
+
+// Rules are what an operator allows accounts. The zero value limits nothing and warns of nothing.
+type Rules struct {
+	LowBalance   parley.Money                  // an account whose balance falls below it is told so, once per fall
+	PublicBudget parley.Money                  // what visitors may spend of an account's money in a day (UTC); 0: no limit
+	Plan         func(name string) parley.Plan // what accounts of a plan may have; nil: as much as they like
 }
 
 // Open connects, without changing anything in the database: call Migrate before use.
@@ -124,8 +129,8 @@ func newDB(read, write *bun.DB, postgres *patience, o Options) (*DB, error) {
 	if o.Watch != nil {
 		read, write = read.WithQueryHook(o.Watch), write.WithQueryHook(o.Watch)
 	}
-	db := &DB{Query: Query{q: read, sqlite: postgres == nil, box: b, news: make(chan struct{}, 1)}, read: read,
-		write: write, postgres: postgres}
+	db := &DB{Query: Query{q: read, sqlite: postgres == nil, box: b, news: make(chan struct{}, 1), rules: o.Rules},
+		read: read, write: write, postgres: postgres}
 	if db.jobs, err = inserter(write.DB, db.sqlite); err != nil {
 		return nil, err
 	}

@@ -32,9 +32,6 @@ func LaneUser(lane int64) int64 { return lane >> 20 }
 // WatchDeliveries gives a channel that has a token when deliveries were committed here since it was last read.
 func (db *DB) WatchDeliveries() <-chan struct{} { return db.news }
 
-// WarnBelow sets the balance below which accounts are told so, once per fall. Call it before anything is charged.
-func (db *DB) WarnBelow(threshold parley.Money) { db.threshold = threshold }
-
 // EnqueueDelivery has an event delivered: at once, and until its schedule is used up, from the moment that this
 // transaction is committed. A nil delivery, of an event that has no endpoint, is no delivery.
 func (tx *Tx) EnqueueDelivery(ctx context.Context, userID int64, d *parley.Delivery) error {
@@ -240,7 +237,7 @@ func (tx *Tx) balanceFell(ctx context.Context, userID int64, balance parley.Mone
 	if err != nil || u.WebhookURL == "" {
 		return err
 	}
-	return tx.EnqueueDelivery(ctx, userID, parley.BalanceLow{TotalBalance: balance, Threshold: tx.threshold,
+	return tx.EnqueueDelivery(ctx, userID, parley.BalanceLow{TotalBalance: balance, Threshold: tx.rules.LowBalance,
 		CreatedAt: parley.Now()}.Delivery(u.WebhookURL))
 }
 

@@ -60,7 +60,7 @@ func (tx *Tx) Post(ctx context.Context, userID int64, e *parley.LedgerEntry) (po
 			return false, err
 		}
 	}
-	if balance >= tx.threshold && e.BalanceAfter < tx.threshold {
+	if low := tx.rules.LowBalance; balance >= low && e.BalanceAfter < low {
 		err = tx.balanceFell(ctx, userID, e.BalanceAfter)
 	}
 	return err == nil, err

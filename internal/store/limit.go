@@ -6,10 +6,6 @@ import (
 	"parley"
 )
 
-// PlansAre says what accounts of a plan may have, by its name. Call it before anything is made; without it nothing is
-// limited.
-func (db *DB) PlansAre(plan func(name string) parley.Plan) { db.plan = plan }
-
 // limit is something that a plan limits.
 type limit struct {
 	name  string // in the prices file
@@ -46,7 +42,7 @@ const mega = 1 << 20
 // room refuses to make n more of something than the account's plan allows. Those who make things of one user wait for
 // each other.
 func (tx *Tx) room(ctx context.Context, userID int64, l limit, n int64) error {
-	if tx.plan == nil || n == 0 {
+	if tx.rules.Plan == nil || n == 0 {
 		return nil
 	}
 	if !l.loose {
@@ -70,7 +66,7 @@ func (tx *Tx) room(ctx context.Context, userID int64, l limit, n int64) error {
 
 // RoomForLeads says how many more leads the user's plan allows.
 func (tx *Tx) RoomForLeads(ctx context.Context, userID int64) (int64, error) {
-	if tx.plan == nil {
+	if tx.rules.Plan == nil {
 		return 1 << 40, nil
 	}
 	most, has, err := tx.used(ctx, userID, leadLimit)
@@ -89,7 +85,7 @@ func (tx *Tx) used(ctx context.Context, userID int64, l limit) (most, has int64,
 
 // allows is a limit of a plan.
 func (tx *Tx) allows(plan, limit string) int64 {
-	p := tx.plan(plan)
+	p := tx.rules.Plan(plan)
 	return int64(*p.Limits()[limit])
 }
 
@@ -106,7 +102,7 @@ func (tx *Tx) paidFor(ctx context.Context, userID int64) error {
 // CountDay counts something to a time's day, and refuses it where the plan allows no more. What is refused is not
 // counted, as its transaction fails.
 func (tx *Tx) CountDay(ctx context.Context, userID int64, name, words string, at parley.Time) error {
-	if tx.plan == nil {
+	if tx.rules.Plan == nil {
 		return nil
 	}
 	var plan string

@@ -24,7 +24,9 @@ func forbidden(err error, words string) bool {
 // Of everything that an account can make, its plan allows so many and no more; another account's don't count, and
 // what is deleted makes room.
 func TestPlanLimits(t *testing.T) {
+	plan, names := plenty(), map[string]bool{}
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		plan = plenty()
 		u, other := storetest.User(t, db, parley.USD), storetest.User(t, db, parley.USD)
 		own := assistant(t, db, u.ID, nil)
 		kb, theirs := &parley.Knowledgebase{Name: "A"}, &parley.Knowledgebase{Name: "B"}
@@ -33,13 +35,6 @@ func TestPlanLimits(t *testing.T) {
 		write(t, db, func(ctx context.Context, tx *store.Tx) error {
 			return errors.Join(tx.CreateKnowledgebase(ctx, u.ID, kb), tx.CreateKnowledgebase(ctx, other.ID, theirs),
 				tx.CreateCampaign(ctx, u.ID, camp))
-		})
-		var plan parley.Plan
-		db.PlansAre(func(name string) parley.Plan {
-			if name != u.Plan {
-				t.Errorf("asked for plan %q", name)
-			}
-			return plan
 		})
 		n := 0
 		next := func() string { n++; return fmt.Sprintf("+1415556%04d", n) }
@@ -110,10 +105,7 @@ func TestPlanLimits(t *testing.T) {
 				return tx.CountDay(ctx, user, "test_messages", "tests", parley.Now())
 			}},
 		} {
-			plan = parley.Plan{}
-			for _, p := range plan.Limits() {
-				*p = 1000
-			}
+			plan = plenty()
 			one := func(user int64) error {
 				return db.Write(t.Context(), func(ctx context.Context,
 					tx *store.Tx) error {
@@ -146,14 +138,24 @@ func TestPlanLimits(t *testing.T) {
 				t.Errorf("%s: another account: %v", c.limit, err)
 			}
 		}
-	})
+		if len(names) != 1 || !names[u.Plan] {
+			t.Errorf("asked for plans %v", names)
+		}
+	}, store.Rules{Plan: func(name string) parley.Plan { names[name] = true; return plan }})
+}
+
+// plenty is a plan that nothing here uses up.
+func plenty() (plan parley.Plan) {
+	for _, p := range plan.Limits() {
+		*p = 1000
+	}
+	return plan
 }
 
 // Weeks of a day's count: each day begins with nothing, and a node whose clock is behind opens no day again.
 func TestDayCount(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		u := storetest.User(t, db, 0)
-		db.PlansAre(func(string) parley.Plan { return parley.Plan{TestMessages: 3} })
 		count := func(at time.Time) error {
 			return db.Write(t.Context(), func(ctx context.Context, tx *store.Tx) error {
 				return tx.CountDay(ctx, u.ID, "test_messages", "tests", parley.At(at))
@@ -173,14 +175,13 @@ func TestDayCount(t *testing.T) {
 			}
 			midnight = midnight.AddDate(0, 0, 1)
 		}
-	})
+	}, store.Rules{Plan: func(string) parley.Plan { return parley.Plan{TestMessages: 3} }})
 }
 
 // What is deleted does not count.
 func TestPlanRoom(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		u := storetest.User(t, db, 0)
-		db.PlansAre(func(string) parley.Plan { return parley.Plan{Assistants: 1} })
 		first := assistant(t, db, u.ID, nil)
 		create := func() error {
 			return db.Write(t.Context(), func(ctx context.Context, tx *store.Tx) error {
@@ -194,7 +195,7 @@ func TestPlanRoom(t *testing.T) {
 		if err := create(); err != nil {
 			t.Errorf("after one was deleted: %v", err)
 		}
-	})
+	}, store.Rules{Plan: func(string) parley.Plan { return parley.Plan{Assistants: 1} }})
 }
 
 // An account that made itself pays before it costs anything; its first credit makes it an account like any other.

@@ -12,16 +12,12 @@ import (
 var PublicBudgetSpent = &parley.Error{Kind: parley.Payment,
 	Message: "This assistant has reached its limit for today. Please try again tomorrow."}
 
-// LimitPublic sets what strangers may spend of an account in a day (UTC), by the widget and by calls from browsers;
-// 0: no limit. Call it before anything is reserved.
-func (db *DB) LimitPublic(budget parley.Money) { db.publicBudget = budget }
-
 // PublicSpend is what a user's public channels cost at a time's day, with what is set aside for what is under way,
 // and what they may.
 func (q Query) PublicSpend(ctx context.Context, userID int64, at parley.Time) (spent, budget parley.Money, err error) {
 	err = q.q.NewRaw("SELECT coalesce((SELECT amount FROM public_spend WHERE user_id = ? AND day = ?), 0)", userID,
 		day(at)).Scan(ctx, &spent)
-	return spent, q.publicBudget, err
+	return spent, q.rules.PublicBudget, err
 }
 
 // ReservePublic is Reserve for what a stranger causes: it counts against the account's budget for the day, which is
@@ -44,11 +40,11 @@ func (tx *Tx) ReservePublic(ctx context.Context, userID int64, reference string,
 		ON CONFLICT (user_id, day) DO UPDATE SET amount = public_spend.amount + excluded.amount RETURNING amount, warned`,
 		userID, day(now), amount).Scan(ctx, &spent, &warned)
 	switch {
-	case err != nil || tx.publicBudget == 0:
+	case err != nil || tx.rules.PublicBudget == 0:
 		return err
-	case spent > tx.publicBudget:
+	case spent > tx.rules.PublicBudget:
 		return PublicBudgetSpent
-	case !warned && spent >= tx.publicBudget/5*4:
+	case !warned && spent >= tx.rules.PublicBudget/5*4:
 		return tx.warnPublic(ctx, userID, spent, now)
 	}
 	return nil
@@ -64,7 +60,7 @@ func (tx *Tx) warnPublic(ctx context.Context, userID int64, spent parley.Money, 
 	if err != nil || u.WebhookURL == "" {
 		return err
 	}
-	return tx.EnqueueDelivery(ctx, userID, parley.PublicBudgetLow{Spent: spent, Budget: tx.publicBudget,
+	return tx.EnqueueDelivery(ctx, userID, parley.PublicBudgetLow{Spent: spent, Budget: tx.rules.PublicBudget,
 		CreatedAt: now}.Delivery(u.WebhookURL))
 }
 

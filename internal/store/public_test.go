@@ -19,7 +19,6 @@ import (
 // what they cost is not.
 func TestPublicBudget(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		db.LimitPublic(100)
 		u, other := storetest.User(t, db, parley.USD), storetest.User(t, db, parley.USD)
 		reserve := func(userID int64, reference string, amount parley.Money) error {
 			return db.Write(t.Context(), func(ctx context.Context, tx *store.Tx) error {
@@ -112,13 +111,12 @@ func TestPublicBudget(t *testing.T) {
 		spent(100) // yesterday's may still be corrected
 		expire(tomorrow.Add(48 * time.Hour))
 		spent(0)
-	})
+	}, store.Rules{PublicBudget: 100})
 }
 
 // The account is told once a day, before the budget is used up.
 func TestPublicBudgetIsWarnedOf(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		db.LimitPublic(100)
 		u := storetest.User(t, db, parley.USD)
 		write(t, db, func(ctx context.Context, tx *store.Tx) error {
 			return tx.SetWebhookURL(ctx, u.ID, "https://hooks.example.com")
@@ -147,7 +145,7 @@ func TestPublicBudgetIsWarnedOf(t *testing.T) {
 				}
 			}
 		}
-	})
+	}, store.Rules{PublicBudget: 100})
 }
 
 func containsAll(text string, parts ...string) bool {

@@ -64,7 +64,7 @@ func serve(t *testing.T, h http.HandlerFunc) string {
 
 // runner may reach the local servers at 127.0.0.1 and nothing else that is not public.
 func runner(t *testing.T) *Runner {
-	g := egress.New(netip.MustParsePrefix("127.0.0.1/32"))
+	g := egress.New(nil, netip.MustParsePrefix("127.0.0.1/32"))
 	t.Cleanup(g.Close)
 	return New(g)
 }

@@ -57,12 +57,12 @@ func open(t testing.TB, db *store.DB) *harness {
 	prices.SMS["US"] = parley.USD / 100
 	h.user = storetest.User(t, db, 5*parley.USD)
 	h.texts = &sms.Channel{DB: db, Carrier: h.carrier, Prices: prices, Lease: time.Nanosecond}
-	h.offices = &number.Pool{DB: db, Carrier: h.carrier, Prices: prices}
+	h.offices = number.New(number.Config{DB: db, Carrier: h.carrier, Prices: prices})
 	providers, err := provider.Open(provider.All())
 	if err != nil {
 		t.Fatal(err)
 	}
-	guard := egress.New()
+	guard := egress.New(nil)
 	t.Cleanup(func() { providers.Close(); guard.Close() })
 	h.cat = catalog.New("", provider.All())
 	h.write(func(ctx context.Context, tx *store.Tx) error { return tx.KeepModels(ctx, h.cat.Models()) })
@@ -74,8 +74,11 @@ func open(t testing.TB, db *store.DB) *harness {
 		t.Fatal(err)
 	}
 	h.people = &assistant.Studio{DB: db, Catalog: h.cat, Providers: providers, Tools: tool.New(guard)}
-	h.texts.Chat = chat.New(chat.Config{DB: db, Assistants: h.people, Prices: prices, Hub: h.hub,
-		Replied: []chat.Replied{h.texts.Replied}})
+	chat.New(chat.Config{DB: db, Assistants: h.people, Prices: prices, Hub: h.hub,
+		Channels: func(c *chat.Chat) []chat.Replied {
+			h.texts.Chat = c
+			return []chat.Replied{h.texts.Replied}
+		}})
 	t.Cleanup(func() { h.texts.Chat.Stop(context.Background()) })
 	return h
 }

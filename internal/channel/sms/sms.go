@@ -26,7 +26,7 @@ type Channel struct {
 	Prices  *billing.Prices
 	Limits  channel.Limits
 
-	Chat *chat.Chat // answers what comes in; its Config.Replied names our Replied
+	Chat *chat.Chat // answers what comes in; it tells our Replied of replies
 	// how long a dead server's message waits for another; longer than a carrier is waited for. 0 is 20 s
 	Lease time.Duration
 }

@@ -30,7 +30,7 @@ import (
 type Channel struct {
 	DB     *store.DB
 	Prices *billing.Prices
-	Chat   *chat.Chat    // answers what comes in; its Config.Replied names our Replied
+	Chat   *chat.Chat    // answers what comes in; it tells our Replied of replies
 	Graph  *graph.Client // nil: WhatsApp is not configured, and there are no senders
 
 	AppSecret   string // signs webhooks; without it none is believed

@@ -41,36 +41,41 @@ func Engines() []string {
 	return []string{"sqlite", "postgres"}
 }
 
-// Each runs a test once on each engine.
-func Each(t *testing.T, test func(t *testing.T, db *store.DB)) {
+// Each runs a test once on each engine, under these rules or under none.
+func Each(t *testing.T, test func(t *testing.T, db *store.DB), rules ...store.Rules) {
 	t.Helper()
 	for _, engine := range Engines() {
-		t.Run(engine, func(t *testing.T) { test(t, Open(t, Options(t, engine))) })
+		t.Run(engine, func(t *testing.T) { test(t, Open(t, Options(t, engine, rules...))) })
 	}
 }
 
 // SQLite is a fresh SQLite database.
-func SQLite(t testing.TB) *store.DB {
+func SQLite(t testing.TB, rules ...store.Rules) *store.DB {
 	t.Helper()
-	return Open(t, Options(t, "sqlite"))
+	return Open(t, Options(t, "sqlite", rules...))
 }
 
-// Options name a fresh, migrated database of an engine: a copy of one that this process migrated once.
-func Options(t testing.TB, engine string) store.Options {
+// Options name a fresh, migrated database of an engine, under these rules or under none: a copy of one that this
+// process migrated once.
+func Options(t testing.TB, engine string, rules ...store.Rules) (o store.Options) {
 	t.Helper()
 	if engine == "postgres" {
 		if err := migrated.postgres(); err != nil {
 			t.Fatal(err)
 		}
-		return store.Options{Postgres: create(t, template), Secret: Secret}
+		o = store.Options{Postgres: create(t, template), Secret: Secret}
+	} else {
+		file, err := migrated.sqlite()
+		if err != nil {
+			t.Fatal(err)
+		}
+		o = Empty(t, engine)
+		if err := os.WriteFile(o.Path, file, 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
-	file, err := migrated.sqlite()
-	if err != nil {
-		t.Fatal(err)
-	}
-	o := Empty(t, engine)
-	if err := os.WriteFile(o.Path, file, 0o600); err != nil {
-		t.Fatal(err)
+	for _, r := range rules {
+		o.Rules = r
 	}
 	return o
 }
