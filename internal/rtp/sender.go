@@ -19,7 +19,7 @@ type Sender struct {
 	key     uint32 // of the key that is being sent
 	silent  bool   // nothing was said in the last packet
 	packet  [headerSize + audio.FrameBytes]byte
-	events  audio.EventSender
+	events  EventSender
 	tones   *audio.Digits
 }
 

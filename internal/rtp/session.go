@@ -32,7 +32,7 @@ type Session struct {
 	decoder  *audio.Decoder
 	other    *audio.Decoder // of another format at the same rate, which some send although it wasn't agreed on last
 	receiver *Receiver
-	events   audio.EventReader
+	events   EventReader
 	detector *audio.DigitDetector // where telephone-event wasn't agreed on
 	keys     keys
 	pcm      []int16

@@ -103,7 +103,7 @@ func TestStall(t *testing.T) {
 	}
 	// A key that lasts over a stall is one key.
 	m.Dial("5")
-	var reader audio.EventReader
+	var reader EventReader
 	keys := ""
 	for i := range 12 {
 		m.tick(2*time.Second, i%2*3)

@@ -65,7 +65,7 @@ type media struct {
 	events  int
 	sending bool
 	queue   []saying
-	keys    audio.EventSender
+	keys    rtp.EventSender
 	tones   *audio.Digits
 	packets []Packet
 	sound   []int16 // at the format's rate, as it came
@@ -225,7 +225,7 @@ func (m *media) hear() {
 	m.mu.Lock()
 	decoder, format, events := audio.NewDecoder(m.format), m.format, m.events
 	m.mu.Unlock()
-	var keys audio.EventReader
+	var keys rtp.EventReader
 	buf := make([]byte, 2000)
 	pcm := make([]int16, 0, 1000)
 	for {

@@ -1,4 +1,4 @@
-package audio
+package rtp
 
 import (
 	"encoding/binary"
@@ -31,9 +31,9 @@ type EventSender struct {
 }
 
 const (
-	eventOn   = 5                                 // packets of a key that grow, the last of them with the end bit
-	eventLast = eventOn + eventEnds - 1           // packets in all
-	eventAll  = eventOn + int(digitOff/FrameTime) // steps in all
+	eventOn   = 5                       // packets of a key that grow, the last of them with the end bit
+	eventLast = eventOn + eventEnds - 1 // packets in all
+	eventAll  = eventOn + 4             // steps in all
 )
 
 // Dial adds keys to those that are sent. What is no key is left out.
