@@ -50,7 +50,7 @@ func TestEventSender(t *testing.T) {
 		if p.payload[0] != key || p.ts != uint32(begin) || p.marker != (step == 0) ||
 			(p.payload[1]&0x80 != 0) != (step >= 4) ||
 			duration != uint16(min(step+1, 5)*160) || p.payload[1]&0x40 != 0 {
-			t.Errorf("eventPacket %d: %+v", i, p)
+			t.Errorf("packet %d: %+v", i, p)
 		}
 	}
 	var s EventSender
