@@ -91,6 +91,15 @@ func eachDB(t *testing.T, test func(t *testing.T, db *store.DB)) {
 	storetest.Each(t, test, rules)
 }
 
+// eachPlanned is eachDB with plans that the test names.
+func eachPlanned(t *testing.T, test func(t *testing.T, db *store.DB, plan func(*billing.Prices))) {
+	t.Helper()
+	prices := usual()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		test(t, db, func(p *billing.Prices) { prices = p })
+	}, store.Rules{Plan: func(name string) parley.Plan { return prices.Plan(name) }})
+}
+
 // each runs a test in a house on each database.
 func each(t *testing.T, test func(t *testing.T, h *harness)) {
 	t.Helper()

@@ -16,8 +16,9 @@ import (
 // A hostile trial tenant: an account that made itself has its tests for nothing up to a bound, and nothing else that
 // costs the operator before it has paid.
 func TestTrialAccount(t *testing.T) {
-	eachDB(t, func(t *testing.T, db *store.DB) {
+	eachPlanned(t, func(t *testing.T, db *store.DB, plan func(*billing.Prices)) {
 		h, _ := talking(t, db, func(c *api.Config) {
+			plan(c.Prices)
 			c.Signup = true
 			c.Prices.Numbers["US"] = billing.NumberPrice{} // numbers that cost the tenant nothing
 			trial := c.Prices.Plans[parley.TrialPlan]
@@ -94,8 +95,9 @@ func TestTrialAccount(t *testing.T) {
 
 // Tests that are paid for are not counted: money bounds them.
 func TestPaidTests(t *testing.T) {
-	eachDB(t, func(t *testing.T, db *store.DB) {
+	eachPlanned(t, func(t *testing.T, db *store.DB, plan func(*billing.Prices)) {
 		h, model := talking(t, db, func(c *api.Config) {
+			plan(c.Prices)
 			c.Prices.Messages["test"] = parley.USD / 100
 			c.Prices.Plans[parley.DefaultPlan] = parley.Plan{Assistants: 1, Conversations: 5, APIKeys: 9}
 		})

@@ -2,7 +2,6 @@ package audio
 
 import (
 	"math"
-	"math/rand/v2"
 	"strings"
 	"testing"
 )

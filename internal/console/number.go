@@ -19,7 +19,7 @@ func refusal(err error) string {
 	switch {
 	case errors.As(err, &f):
 		return "The carrier did not take the message: " + f.Reason + " Nothing was charged."
-	case errors.As(err, &e) && e.Kind != parley.NotFound && e.Kind != parley.Invalid:
+	case errors.As(err, &e) && e.Kind != parley.NotFound && e.Kind != parley.Invalid && e.Kind != parley.TooMany:
 		return e.Message
 	}
 	return ""

@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"parley/internal/audio"
 )
 
 // eventPacket is an event as the reader gets it.
@@ -110,7 +112,7 @@ func FuzzEventReader(f *testing.F) {
 	f.Add(uint64(2), "111111*#AA", uint32(0xFFFFF000), uint8(80), uint8(1))
 	f.Add(uint64(3), "55", uint32(0x7FFFFF00), uint8(0), uint8(6))
 	f.Fuzz(func(t *testing.T, seed uint64, keys string, ts uint32, loss, spread uint8) {
-		if len(keys) > 40 || !ValidKeys(keys) {
+		if len(keys) > 40 || !audio.ValidKeys(keys) {
 			return
 		}
 		rnd := rand.New(rand.NewPCG(seed, 9))
