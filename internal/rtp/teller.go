@@ -35,8 +35,11 @@ type news struct {
 	pcm  [audio.MaxFrame]int16
 }
 
-// mostNews is how much waits for a peer that takes its time. More is lost to it.
-const mostNews = 64
+// How much waits for a peer that takes its time; more is lost to it. Keys still find room where frames don't.
+const (
+	mostFrames = 64
+	mostNews   = 2 * mostFrames
+)
 
 // NewTeller has its owner's part of a tick done under the lock: pull, which fills in what was heard, or says with
 // false that the peer isn't ticked; and push, which takes what is to be said.
@@ -48,21 +51,21 @@ func NewTeller(mu *sync.Mutex, rate audio.Rate, p audio.Peer,
 
 // Hear is for a frame that was heard.
 func (t *Teller) Hear(f audio.Frame) {
-	if n := t.add(); n != nil {
+	if n := t.add(mostFrames); n != nil {
 		n.key, n.size = 0, copy(n.pcm[:], f)
 	}
 }
 
 // Digit is for a key that was pressed.
 func (t *Teller) Digit(key byte) {
-	if n := t.add(); n != nil {
+	if n := t.add(mostNews); n != nil {
 		n.key = key
 	}
 }
 
-func (t *Teller) add() *news {
+func (t *Teller) add(most int) *news {
 	n := len(t.queue)
-	if n == mostNews || t.stopped {
+	if n >= most || t.stopped {
 		return nil
 	}
 	if n == cap(t.queue) {
