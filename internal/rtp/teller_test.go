@@ -110,7 +110,7 @@ func TestTeller(t *testing.T) {
 					hear(3 + i)
 				}
 				tell.Digit('6') // a key still finds room
-				tell.Tell() // leaves it to the one that is in the call
+				tell.Tell()     // leaves it to the one that is in the call
 			}()
 			<-other
 		}
