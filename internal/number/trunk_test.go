@@ -126,7 +126,7 @@ func TestTrunkRules(t *testing.T) {
 			t.AllowedInboundIPs = []string{"192.0.2.0/24",
 				"192.0.0.0/23"}
 		},
-		"allowed_inbound_ips.0": func(t *parley.TrunkInput) { t.AllowedInboundIPs = []string{"::/0", "2001:db8::/48"} },
+		"allowed_inbound_ips.0": func(t *parley.TrunkInput) { t.AllowedInboundIPs = []string{"2001:db8::/47", "2001:db8::/48"} },
 	} {
 		tr := trunkOf("+12125550100")
 		if got := field(t, h.pool.CreateTrunk(ctx, h.user.ID, tr, change(c))); got != want {
