@@ -39,7 +39,11 @@ type Opened struct {
 	Embedder    func() (Embedder, error) // nil without an error: the settings name none
 	Synthesizer func(code string) (Synthesizer, error)
 	Recognizer  func(code string) (Recognizer, error)
-	Close       func()
+	// Voices lists the voices that a key's account has besides those that are declared, as cloned ones, without
+	// numbers; nil where the vendor has no such. The key may be a user's: the settings need not name one. The error is
+	// an *Error, unless ctx ended.
+	Voices func(ctx context.Context, key string) ([]Voice, error)
+	Close  func()
 }
 
 // Speaker is a synthesizer of a vendor's, with its voices. Codes and ids are stored, and never change.

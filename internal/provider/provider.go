@@ -24,9 +24,9 @@ func All(instead ...*ai.Vendor) []*ai.Vendor {
 		openai.Declare(&openai.Settings{}),
 		anthropic.Declare(&anthropic.Settings{}),
 		gemini.Declare(&gemini.Settings{}),
-		elevenlabs.Declare(),
+		elevenlabs.Declare(&elevenlabs.Settings{}),
 		deepgram.Declare(),
-		cartesia.Declare(),
+		cartesia.Declare(&cartesia.Settings{}),
 		local.Declare(local.Programs{}),
 	}
 	for _, v := range instead {

@@ -1,4 +1,5 @@
-// Package cartesia is Cartesia: its voices and languages, whose numbers assistants can hold. Nothing opens it yet.
+// Package cartesia speaks with Cartesia: by contexts on one WebSocket, with the times of its words. It doesn't listen
+// yet.
 package cartesia
 
 import (
@@ -9,14 +10,49 @@ import (
 // Code is the code of this vendor.
 const Code = "cartesia"
 
-// Declare declares Cartesia, which no setting configures.
-func Declare() *ai.Vendor {
-	provider, never := parley.Provider{ID: 7, Code: Code, Name: "Cartesia"}, func() bool { return false }
+// Settings are what the operator sets of it.
+type Settings struct {
+	APIKey   string `name:"cartesia-api-key" help:"API key of Cartesia: it speaks (it does not)."`
+	BaseURL  string `name:"cartesia-base-url" help:"Base URL of Cartesia (https://api.cartesia.ai)."`
+	TTSModel string `name:"cartesia-tts-model" default:"sonic-3" help:"Model of Cartesia that speaks."`
+}
+
+func (s *Settings) configured() bool { return s.APIKey != "" }
+
+// Declare declares Cartesia.
+func Declare(s *Settings) *ai.Vendor {
+	provider := parley.Provider{ID: 7, Code: Code, Name: "Cartesia"}
 	return &ai.Vendor{
-		Code:      Code,
-		Speakers:  []ai.Speaker{{Provider: provider, Rank: 20, Voices: voices, Configured: never}},
-		Listeners: []ai.Listener{{Provider: provider, Rank: 40, Languages: languages, Configured: never}},
+		Code:     Code,
+		Settings: s,
+		Speakers: []ai.Speaker{{Provider: provider, Rank: 20, Voices: voices, Configured: s.configured,
+			Model: func() string { return s.TTSModel }}},
+		Listeners: []ai.Listener{{Provider: provider, Rank: 40, Languages: languages, Configured: func() bool { return false }}},
+		Open:      s.open,
+		Check:     s.check,
 	}
+}
+
+// need says to the operator what is missing.
+const need = "set PARLEY_CARTESIA_API_KEY"
+
+func (s *Settings) open() (*ai.Opened, error) {
+	c, err := open(s)
+	if err != nil {
+		return nil, err
+	}
+	return &ai.Opened{
+		Recognizer: func(code string) (ai.Recognizer, error) {
+			return nil, ai.NotConfigured("transcriber", code, "choose another")
+		},
+		Synthesizer: func(code string) (ai.Synthesizer, error) {
+			if !s.configured() {
+				return nil, ai.NotConfigured("synthesizer", code, need)
+			}
+			return c.voice, nil
+		},
+		Close: c.close,
+	}, nil
 }
 
 // languages are those of ink-whisper that we know.

@@ -1,4 +1,5 @@
-// Package elevenlabs is ElevenLabs: its voices and languages, whose numbers assistants can hold. Nothing opens it yet.
+// Package elevenlabs speaks with ElevenLabs: by several contexts on one WebSocket, with times known to the character. It
+// doesn't listen yet.
 package elevenlabs
 
 import (
@@ -9,15 +10,51 @@ import (
 // Code is the code of this vendor.
 const Code = "elevenlabs"
 
-// Declare declares ElevenLabs, which no setting configures.
-func Declare() *ai.Vendor {
-	provider, never := parley.Provider{ID: 5, Code: Code, Name: "ElevenLabs"}, func() bool { return false }
+// Settings are what the operator sets of it.
+type Settings struct {
+	APIKey   string `name:"elevenlabs-api-key" help:"API key of ElevenLabs: it speaks (it does not)."`
+	BaseURL  string `name:"elevenlabs-base-url" help:"Base URL of ElevenLabs, without /v1 (https://api.elevenlabs.io)."`
+	TTSModel string `name:"elevenlabs-tts-model" default:"eleven_flash_v2_5" help:"Model of ElevenLabs that speaks."`
+}
+
+func (s *Settings) configured() bool { return s.APIKey != "" }
+
+// Declare declares ElevenLabs.
+func Declare(s *Settings) *ai.Vendor {
+	provider := parley.Provider{ID: 5, Code: Code, Name: "ElevenLabs"}
 	return &ai.Vendor{
-		Code: Code,
+		Code:     Code,
+		Settings: s,
 		Speakers: []ai.Speaker{{Provider: provider, Rank: 10,
-			Tunable: parley.Tunable{Stability: true, Similarity: true}, Voices: voices, Configured: never}},
-		Listeners: []ai.Listener{{Provider: provider, Rank: 20, Languages: scribe, Configured: never}},
+			Tunable: parley.Tunable{Stability: true, Similarity: true}, Voices: voices, Configured: s.configured,
+			Model: func() string { return s.TTSModel }}},
+		Listeners: []ai.Listener{{Provider: provider, Rank: 20, Languages: scribe, Configured: func() bool { return false }}},
+		Open:      s.open,
+		Check:     s.check,
 	}
+}
+
+// need says to the operator what is missing.
+const need = "set PARLEY_ELEVENLABS_API_KEY"
+
+func (s *Settings) open() (*ai.Opened, error) {
+	c, err := open(s)
+	if err != nil {
+		return nil, err
+	}
+	return &ai.Opened{
+		Recognizer: func(code string) (ai.Recognizer, error) {
+			return nil, ai.NotConfigured("transcriber", code, "choose another")
+		},
+		Synthesizer: func(code string) (ai.Synthesizer, error) {
+			if !s.configured() {
+				return nil, ai.NotConfigured("synthesizer", code, need)
+			}
+			return c.voice, nil
+		},
+		Voices: c.voicesOf,
+		Close:  c.close,
+	}, nil
 }
 
 const (

@@ -1,0 +1,52 @@
+package elevenlabs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"parley"
+	"parley/internal/ai"
+)
+
+// check asks ElevenLabs for its models, which costs nothing, and says what the key is used for.
+func (s *Settings) check(ctx context.Context) []parley.Finding {
+	if s.APIKey == "" {
+		return nil
+	}
+	found := func(state, format string, a ...any) []parley.Finding {
+		return []parley.Finding{{State: state, What: "ElevenLabs", Text: fmt.Sprintf(format, a...)}}
+	}
+	c, err := open(s)
+	if err != nil {
+		return found("FAIL", "PARLEY_ELEVENLABS_BASE_URL: %v", err)
+	}
+	defer c.close()
+	var models []struct {
+		ID     string `json:"model_id"`
+		Speaks bool   `json:"can_do_text_to_speech"`
+	}
+	err = c.ask(ctx, "/v1/models", s.APIKey, &models)
+	var failure *ai.Error
+	switch {
+	case errors.As(err, &failure) && strings.Contains(failure.Error(), "missing_permissions"):
+		return found("note", "%s knows the key in PARLEY_ELEVENLABS_API_KEY, which may not list models (models_read); speech with %s is not checked", c.base, s.TTSModel)
+	case failure != nil && failure.Kind == ai.Config:
+		return found("FAIL", "%s refuses the key in PARLEY_ELEVENLABS_API_KEY: %v", c.base, failure.Err)
+	case err != nil:
+		return found("FAIL", "%s: %v", c.base, err)
+	}
+	var known []string
+	for _, m := range models {
+		if m.Speaks {
+			known = append(known, m.ID)
+		}
+	}
+	if len(known) > 0 && !slices.Contains(known, s.TTSModel) {
+		return found("note", "%s does not list %s, which PARLEY_ELEVENLABS_TTS_MODEL names; it lists %s", c.base,
+			s.TTSModel, strings.Join(known, ", "))
+	}
+	return found("ok", "%s answers: speech with %s", c.base, s.TTSModel)
+}
