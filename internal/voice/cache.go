@@ -4,6 +4,7 @@ import (
 	"container/list"
 	"context"
 	"reflect"
+	"slices"
 	"sync"
 	"time"
 
@@ -33,15 +34,17 @@ type soundKey struct {
 	text   string
 }
 
+// sound is what was said. It is shared: nobody writes to it.
 type sound struct {
 	key soundKey
 	pcm []int16
+	times
 }
 
 // flight is a sound that is being made.
 type flight struct {
 	done chan struct{}
-	pcm  []int16 // nil when it failed
+	made bool // it did not fail
 }
 
 // keyOf is what a sound is kept under; false where the vendor can't be told from others.
@@ -52,8 +55,8 @@ func keyOf(vendor ai.Synthesizer, as ai.Speech, text string) (soundKey, bool) {
 	return soundKey{vendor, as, text}, true
 }
 
-// find gives a sound that is there. It is shared: nobody writes to it.
-func (c *Cache) find(key soundKey) []int16 {
+// find gives a sound that is there.
+func (c *Cache) find(key soundKey) *sound {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e := c.sounds[key]
@@ -61,11 +64,11 @@ func (c *Cache) find(key soundKey) []int16 {
 		return nil
 	}
 	c.order.MoveToFront(e)
-	return e.Value.(*sound).pcm
+	return e.Value.(*sound)
 }
 
 // keep adds a sound, and lets go of others to make room.
-func (c *Cache) keep(key soundKey, pcm []int16) {
+func (c *Cache) keep(key soundKey, pcm []int16, t times) {
 	limit := c.Size
 	if limit == 0 {
 		limit = DefaultCacheSize
@@ -78,7 +81,7 @@ func (c *Cache) keep(key soundKey, pcm []int16) {
 	if c.sounds == nil {
 		c.sounds = map[soundKey]*list.Element{}
 	}
-	c.sounds[key] = c.order.PushFront(&sound{key, pcm})
+	c.sounds[key] = c.order.PushFront(&sound{key, pcm, t})
 	c.size += 2 * len(pcm)
 	for c.size > limit {
 		last := c.order.Remove(c.order.Back()).(*sound)
@@ -109,7 +112,7 @@ func (c *Cache) load(ctx context.Context, key soundKey) error {
 		}
 		select {
 		case <-f.done:
-			if f.pcm != nil {
+			if f.made {
 				return nil
 			}
 			// Who made it gave up, or failed: now it is on us.
@@ -121,11 +124,11 @@ func (c *Cache) load(ctx context.Context, key soundKey) error {
 
 func (c *Cache) fly(ctx context.Context, key soundKey, f *flight) (err error) {
 	var pcm []int16
+	var t times
 	defer func() {
-		if err == nil {
-			lead := int(leadTrim * time.Duration(key.speech.Rate) / time.Second)
-			f.pcm = append([]int16{}, pcm[leadingSilence(pcm[:min(lead, len(pcm))]):]...)
-			c.keep(key, f.pcm)
+		if f.made = err == nil; f.made {
+			t.lead = leadingSilence(pcm[:min(int(leadTrim*time.Duration(key.speech.Rate)/time.Second), len(pcm))])
+			c.keep(key, slices.Clone(pcm[t.lead:]), t)
 		}
 		c.mu.Lock()
 		delete(c.flights, key)
@@ -133,10 +136,13 @@ func (c *Cache) fly(ctx context.Context, key soundKey, f *flight) (err error) {
 		close(f.done)
 	}()
 	err = errNoSound // of a panic
-	err = ai.Say(ctx, key.vendor, key.speech, key.text, func(piece []int16) error {
-		pcm = append(pcm, piece...)
+	texts := make(chan string, 1)
+	texts <- key.text
+	close(texts)
+	err = key.vendor.Speak(ctx, key.speech, texts, func(piece ai.Sound) error {
+		pcm = append(pcm, piece.PCM...)
+		t.add(key.text, piece.Words)
 		return nil
 	})
-	err = ai.TheVoice.Of(err)
-	return err
+	return ai.TheVoice.Of(err)
 }

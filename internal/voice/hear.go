@@ -16,7 +16,7 @@ type hearing struct {
 
 // listen opens the persona's ear.
 func (d *pipeline) listen() (*hearing, error) {
-	ear, err := d.Recognizer.Listen(d.r.ctx, ai.Hearing{Language: d.Language, Rate: d.rate,
+	ear, err := d.Recognizer.Listen(d.r.ctx, ai.Hearing{Language: d.Language, Rate: d.r.rate,
 		Keywords: d.Assistant.Keywords})
 	if err != nil {
 		return nil, ai.TheRecognizer.Of(err)

@@ -4,14 +4,11 @@ import (
 	"context"
 	"errors"
 	"slices"
-
-	"parley/internal/lang"
 )
 
 // pipeline is the driver that hears with a recognizer, thinks with a model, and speaks with a synthesizer: hear.go,
 // think.go, speak.go.
 type pipeline struct {
-	r *run
 	*mouth
 	ear *hearing
 }
@@ -21,7 +18,7 @@ func newPipeline(r *run, p Persona) (*pipeline, error) {
 	if !p.complete() {
 		return nil, errIncomplete
 	}
-	d := &pipeline{r: r, mouth: newMouth(p, r.rate)}
+	d := &pipeline{mouth: newMouth(r, p, r.rate)}
 	var err error
 	d.ear, err = d.listen()
 	return d, err
@@ -83,7 +80,7 @@ func (d *pipeline) warm() {
 		c := &a.FillerConfig
 		all := slices.Concat(c.Neutral, c.Question, c.Positive, c.Negative)
 		for _, text := range all[:min(len(all), 16)] {
-			key, ok := keyOf(d.Synthesizer, d.speech(), lang.Speakable(text, d.Language, d.pronounced))
+			key, ok := d.key(d.spoken(text))
 			if !ok || key.text == "" || d.r.Cache.load(d.r.ctx, key) != nil {
 				return
 			}

@@ -4,6 +4,7 @@ import (
 	"sync"
 	"time"
 
+	"parley/internal/ai"
 	"parley/internal/audio"
 	"parley/internal/lang"
 )
@@ -17,12 +18,14 @@ type part struct {
 	keep    bool   // its sound goes into the cache
 	text    string // as it is read; the texts of a reply's parts are the reply
 	speak   string // as it is said
+	again   bool   // it has failed once
 
 	tape // guarded by the playout's lock once it is there
 }
 
 // tape is the sound of a part.
 type tape struct {
+	times
 	pcm    []int16  // a known sound, whole; it is shared and never written
 	blocks []*block // otherwise: what has arrived and was not played yet
 	size   int      // samples that have arrived
@@ -30,6 +33,25 @@ type tape struct {
 	whole  bool // all has arrived
 	ended  bool // it was played, or left out
 	cut    bool // it was left out
+}
+
+// times says when the words of a part have been said.
+type times struct {
+	words []ai.Word // of the part as it is said, as far as they are known
+	lead  int       // samples that were left out before its sound
+}
+
+// add adds times that have become known of a text; those that make no sense are left out.
+func (t *times) add(spoken string, words []ai.Word) {
+	for _, w := range words {
+		var last ai.Word
+		if n := len(t.words); n > 0 {
+			last = t.words[n-1]
+		}
+		if w.Until > last.Until && w.Until <= len(spoken) && w.At >= last.At {
+			t.words = append(t.words, w)
+		}
+	}
 }
 
 // block is a piece of sound. Blocks go round: a call that is silent has none.
@@ -97,9 +119,9 @@ func (p *tape) drop() {
 	p.blocks, p.pcm, p.ended = nil, nil, true
 }
 
-// heard is the part of a text whose sound was heard: cut between words, by how much of the sound was played. rate is
-// of the samples.
-func (p *tape) heard(text string, rate audio.Rate) string {
+// heard is the part of a text whose sound was heard, cut between words: by their times as far as these are known, and
+// else by how much of the sound was played. rate is of the samples, spoken the text as it was said.
+func (p *tape) heard(text, spoken string, rate audio.Rate) string {
 	switch {
 	case p.whole && p.played >= p.size && !p.cut && p.ended:
 		return text
@@ -112,7 +134,26 @@ func (p *tape) heard(text string, rate audio.Rate) string {
 	if !p.whole { // the rest is not there yet: guess by the usual pace
 		size = max(size, len([]rune(text))*int(rate)/charsPerSecond)
 	}
+	if len(p.words) > 0 {
+		return lang.Heard(text, spoken, p.said(spoken, size, rate))
+	}
 	return lang.Cut(text, float64(p.played)/float64(size))
+}
+
+// said is how many octets of what is said have been played, when size is how long all of it is.
+func (p *tape) said(spoken string, size int, rate audio.Rate) int {
+	at := func(n int) time.Duration { return time.Duration(n+p.lead) * time.Second / time.Duration(rate) }
+	now, last := at(p.played), ai.Word{}
+	for _, w := range p.words {
+		if w.At > now {
+			return last.Until
+		}
+		last = w
+	}
+	if rest := at(size) - last.At; rest > 0 { // of what follows no time is known
+		return last.Until + len(lang.Cut(spoken[last.Until:], float64(now-last.At)/float64(rest)))
+	}
+	return last.Until
 }
 
 // charsPerSecond is how quickly people, and their imitations, speak.
@@ -293,17 +334,42 @@ func (o *playout) put(p *part, pcm []int16, room chan<- struct{}) (n int, first,
 	return n, first, true
 }
 
-// finish says that all of a part's sound has arrived.
-func (o *playout) finish(p *part) {
+// trim says that so many samples before a part's sound were left out.
+func (o *playout) trim(p *part, n int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	p.lead += n
+}
+
+// timed adds times of a part's words.
+func (o *playout) timed(p *part, words []ai.Word) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	p.add(p.speak, words)
+}
+
+// finish says that all of a part's sound has arrived, and returns its times.
+func (o *playout) finish(p *part) times {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	p.whole = true
+	return p.times
 }
 
-// empty says whether nothing of a part's sound has arrived.
+// gone says whether a part was left out.
+func (o *playout) gone(p *part) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return p.ended
+}
+
+// empty says whether nothing of a part's sound has arrived. Of one that is to be made again nothing is known then.
 func (o *playout) empty(p *part) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if p.size == 0 {
+		p.times = times{}
+	}
 	return p.size == 0
 }
 
@@ -312,7 +378,7 @@ func (o *playout) heard(p *part) string {
 	o.mu.Lock()
 	s := p.tape
 	o.mu.Unlock()
-	return s.heard(p.text, o.rate)
+	return s.heard(p.text, p.speak, o.rate)
 }
 
 // unheard counts a part as not heard at all.

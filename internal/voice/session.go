@@ -11,16 +11,17 @@ import (
 	"parley"
 	"parley/internal/ai"
 	"parley/internal/audio"
-	"parley/internal/lang"
 	"parley/internal/turn"
 )
 
 var (
 	errNoSound = errors.New("the synthesizer gave no sound")
-	errStalled = errors.New("the synthesizer sent nothing for too long")
-	errLost    = errors.New("the recognizer is gone")
-	errLate    = errors.New("the session was held up")
-	errPanic   = errors.New("the session panicked")
+	// what it was given is not all there, and it says that nothing is wrong
+	errUnfinished = errors.New("the synthesizer stopped before all was said")
+	errStalled    = errors.New("the synthesizer sent nothing for too long")
+	errLost       = errors.New("the recognizer is gone")
+	errLate       = errors.New("the session was held up")
+	errPanic      = errors.New("the session panicked")
 )
 
 // Prepare makes the greeting's sound before the call is answered, and keeps it in the Cache: a greeting that is there
@@ -33,8 +34,8 @@ func (s *Session) Prepare(ctx context.Context, rate audio.Rate) error {
 	if p.Assistant == nil || p.Synthesizer == nil {
 		return fmt.Errorf("prepare a greeting: %w", errNoSound)
 	}
-	m := newMouth(*p, rate)
-	key, ok := keyOf(p.Synthesizer, m.speech(), lang.Speakable(p.Initial, p.Language, m.pronounced))
+	m := newMouth(nil, *p, rate)
+	key, ok := m.key(m.spoken(p.Initial))
 	if key.text == "" || !ok {
 		return nil
 	}

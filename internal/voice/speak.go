@@ -12,82 +12,41 @@ import (
 	"parley/internal/lang"
 )
 
-// mouth is how a persona speaks.
+// mouth is how a persona speaks: each part of a reply goes to its synthesizer as it comes, or out of the cache.
 type mouth struct {
 	Persona
-	rate       audio.Rate
+	r          *run // nil before the call
+	as         ai.Speech
 	pronounced *lang.Pronouncer
 }
 
-func newMouth(p Persona, rate audio.Rate) *mouth {
-	return &mouth{Persona: p, rate: rate, pronounced: lang.NewPronouncer(p.Assistant.Pronunciations)}
-}
-
-// speech is how the synthesizer is to speak.
-func (m *mouth) speech() ai.Speech {
-	a := m.Assistant
-	return ai.Speech{
-		Voice: m.Voice, Language: m.Language, Rate: m.rate, Speed: a.SpeechSpeed.Float(),
+func newMouth(r *run, p Persona, rate audio.Rate) *mouth {
+	a := p.Assistant
+	return &mouth{Persona: p, r: r, pronounced: lang.NewPronouncer(a.Pronunciations), as: ai.Speech{
+		Voice: p.Voice, Language: p.Language, Rate: rate, Speed: a.SpeechSpeed.Float(),
 		Stability: a.VoiceStability.Float(), Similarity: a.VoiceSimilarity.Float(),
-	}
+	}}
 }
 
-const (
-	speechStall = 10 * time.Second // a synthesizer that sends nothing for so long has failed
-	speechAhead = 3 * time.Second  // so much sound is kept ready; who sends more waits
-)
+// key is what the sound of a text is kept under; false where the vendor can't be told from others.
+func (m *mouth) key(spoken string) (soundKey, bool) { return keyOf(m.Synthesizer, m.as, spoken) }
 
-// speech gives a reply's parts a sound, one after the other: the next one is made while the former is played.
-type speech struct {
-	ctx    context.Context
-	cancel context.CancelCauseFunc
-	signal chan struct{} // there is another part, or room for more sound
+// spoken is a text as it is said.
+func (m *mouth) spoken(text string) string { return lang.Speakable(text, m.Language, m.pronounced) }
 
-	mu    sync.Mutex
-	queue []*part
-}
-
-func (s *speech) push(p *part) {
-	s.mu.Lock()
-	s.queue = append(s.queue, p)
-	s.mu.Unlock()
-	select {
-	case s.signal <- struct{}{}:
-	default:
-	}
-}
-
-// pop waits for the next part; nil when the reply is over.
-func (s *speech) pop() *part {
-	for {
-		s.mu.Lock()
-		if len(s.queue) > 0 {
-			p := s.queue[0]
-			s.queue = s.queue[1:]
-			s.mu.Unlock()
-			return p
-		}
-		s.mu.Unlock()
-		select {
-		case <-s.signal:
-		case <-s.ctx.Done():
-			return nil
-		}
-	}
-}
-
-// speak implements driver.
-func (d *pipeline) speak(a *answer, p *part) {
-	r := d.r
-	p.speak = lang.Speakable(p.text, d.Language, d.pronounced)
+// speak implements driver. The parts of a reply are played in the order in which they come here, wherever their sound
+// is from.
+func (m *mouth) speak(a *answer, p *part) {
+	r := m.r
+	p.speak = m.spoken(p.text)
 	if p.speak == "" {
 		p.whole = true // nothing to be said
 		r.out.add(p)
 		return
 	}
-	if key, ok := keyOf(d.Synthesizer, d.speech(), p.speak); ok {
-		if pcm := r.Cache.find(key); pcm != nil {
-			p.pcm, p.size, p.whole = pcm, len(pcm), true
+	if key, ok := m.key(p.speak); ok {
+		if s := r.Cache.find(key); s != nil {
+			p.pcm, p.size, p.whole, p.times = s.pcm, len(s.pcm), true, s.times
 			r.out.add(p)
 			r.audible(a, p, r.clock.now())
 			return
@@ -95,69 +54,237 @@ func (d *pipeline) speak(a *answer, p *part) {
 	}
 	r.out.add(p)
 	if a.speech == nil {
-		s := &speech{signal: make(chan struct{}, 1)}
+		s := &speech{m: m, a: a, whole: a.thought, more: make(chan struct{}, 1), room: make(chan struct{}, 1)}
 		s.ctx, s.cancel = context.WithCancelCause(r.ctx)
 		a.speech = s
-		r.safely(func() { d.utter(a, s) })
+		r.safely(s.run)
 	}
 	a.speech.push(p)
 }
 
-// utter makes the sound of a reply's parts until the reply is over.
-func (d *pipeline) utter(a *answer, s *speech) {
-	r := d.r
-	defer s.cancel(nil)
-	for p := s.pop(); p != nil; p = s.pop() {
-		err := d.sound(a, s, p)
-		if err != nil && s.ctx.Err() == nil && r.out.empty(p) { // nothing was heard: once more
-			r.note(fmt.Errorf("speak: %w", err))
-			err = d.sound(a, s, p)
-		}
-		switch {
-		case s.ctx.Err() != nil:
-			return
-		case err != nil && r.out.empty(p):
-			r.fail(fmt.Errorf("speak again: %w", err))
-			return
-		case err != nil: // the rest of the sentence is lost
-			r.note(fmt.Errorf("speak to the end: %w", err))
-		}
-		r.out.finish(p)
+// allSaid is told when a reply has no more parts, as far as is known: what it says comes to its end.
+func (m *mouth) allSaid(a *answer) {
+	if a.speech != nil {
+		a.speech.end()
 	}
 }
 
-// sound makes one part's sound.
-func (d *pipeline) sound(a *answer, s *speech, p *part) error {
-	ctx, cancel := context.WithCancelCause(s.ctx)
-	defer cancel(nil)
-	stall := time.AfterFunc(speechStall, func() { cancel(errStalled) })
-	defer stall.Stop()
-	key, keep := keyOf(d.Synthesizer, d.speech(), p.speak)
-	keep = keep && p.keep
-	var kept []int16
-	lead := int(leadTrim * time.Duration(d.rate) / time.Second)
-	err := ai.Say(ctx, d.Synthesizer, d.speech(), p.speak, func(pcm []int16) error {
-		stall.Stop()
-		defer stall.Reset(speechStall)
-		if lead > 0 {
-			n := leadingSilence(pcm[:min(lead, len(pcm))])
-			pcm, lead = pcm[n:], lead-n
-			if len(pcm) > 0 {
-				lead = 0
-			}
-		}
-		if keep {
-			kept = append(kept, pcm...)
-		}
-		return d.put(ctx, a, s, p, pcm)
-	})
-	if cause := context.Cause(ctx); errors.Is(cause, errStalled) {
-		return &ai.Error{Part: ai.TheVoice, Kind: ai.Stalled, Err: errStalled}
+const (
+	speechStall = 10 * time.Second // a synthesizer that owes sound and sends none for so long has failed
+	speechAhead = 3 * time.Second  // so much sound is kept ready; who sends more waits
+)
+
+// speech gives a reply's parts their sound. One request to the synthesizer takes all of them, as they come; another
+// is made when that has ended or failed and there is more to be said.
+type speech struct {
+	m      *mouth
+	a      *answer
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	more   chan struct{} // there is another part, or there will be none
+	room   chan struct{} // for more sound
+
+	mu    sync.Mutex
+	queue []*part
+	whole bool // nothing more will come
+}
+
+func (s *speech) push(p *part) {
+	s.mu.Lock()
+	s.queue = append(s.queue, p)
+	s.mu.Unlock()
+	s.wake()
+}
+
+func (s *speech) end() {
+	s.mu.Lock()
+	s.whole = true
+	s.mu.Unlock()
+	s.wake()
+}
+
+func (s *speech) wake() {
+	select {
+	case s.more <- struct{}{}:
+	default:
 	}
-	if err == nil && keep {
-		d.r.Cache.keep(key, kept)
+}
+
+// wait waits for the next part, and says whether there is one: there is none when ctx has ended, or (unless it is to
+// wait all the same) when all was said.
+func (s *speech) wait(ctx context.Context, forever bool) bool {
+	for {
+		s.mu.Lock()
+		some, whole := len(s.queue) > 0, s.whole && !forever
+		s.mu.Unlock()
+		switch {
+		case ctx.Err() != nil || !some && whole:
+			return false
+		case some:
+			return true
+		}
+		select {
+		case <-s.more:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// run makes the sound of a reply's parts until the reply is over.
+func (s *speech) run() {
+	defer s.cancel(nil)
+	for s.wait(s.ctx, true) {
+		t := &stream{speech: s}
+		err := t.run()
+		if s.ctx.Err() != nil || !s.goOn(t.given[t.done:], err) {
+			return
+		}
+	}
+}
+
+// goOn is for the parts that were given to a synthesizer and of which it has not given all sound. Whether the
+// conversation can go on it says.
+func (s *speech) goOn(left []*part, err error) bool {
+	r := s.m.r
+	switch {
+	case len(left) == 0:
+		return true // whatever it was, nothing was lost
+	case err == nil:
+		err = ai.TheVoice.Of(&ai.Error{Kind: ai.Malformed, Err: errUnfinished})
+	}
+	switch p := left[0]; {
+	case r.out.empty(p) && !p.again: // nothing was heard: once more
+		p.again = true
+		r.note(fmt.Errorf("speak: %w", err))
+	case r.out.empty(p):
+		r.fail(fmt.Errorf("speak again: %w", err))
+		return false
+	default: // the rest of the sentence is lost
+		r.note(fmt.Errorf("speak to the end: %w", err))
+		r.out.finish(p)
+		left = left[1:]
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.queue = append(left[:len(left):len(left)], s.queue...)
+	return true
+}
+
+// stream is one request to a synthesizer.
+type stream struct {
+	*speech
+	stall *time.Timer // runs while sound is owed
+
+	mu    sync.Mutex
+	given []*part
+	done  int // of them: their sound is there
+
+	// of who yields, about the present part
+	lead int     // how much silence may still be left out
+	kept []int16 // its sound, where that is to be kept
+}
+
+func (t *stream) run() error {
+	ctx, cancel := context.WithCancelCause(t.ctx)
+	var feeding sync.WaitGroup
+	defer feeding.Wait()
+	defer cancel(nil)
+	t.stall = time.AfterFunc(speechStall, func() { cancel(errStalled) })
+	t.stall.Stop()
+	defer t.stall.Stop()
+	texts := make(chan string)
+	feeding.Go(func() { t.feed(ctx, texts) })
+	t.begin()
+	err := t.m.Synthesizer.Speak(ctx, t.m.as, texts, func(sound ai.Sound) error { return t.take(ctx, sound) })
+	if errors.Is(context.Cause(ctx), errStalled) {
+		err = &ai.Error{Kind: ai.Stalled, Err: errStalled}
 	}
 	return ai.TheVoice.Of(err)
+}
+
+// feed gives the parts to the synthesizer as they come.
+func (t *stream) feed(ctx context.Context, texts chan<- string) {
+	for t.wait(ctx, false) {
+		t.speech.mu.Lock()
+		p := t.queue[0]
+		t.queue = t.queue[1:]
+		t.speech.mu.Unlock()
+		if t.m.r.out.gone(p) {
+			continue
+		}
+		t.owe(p)
+		select {
+		case texts <- p.speak:
+		case <-ctx.Done():
+			return
+		}
+	}
+	if ctx.Err() == nil {
+		close(texts)
+	}
+}
+
+// owe adds a part to those whose sound the synthesizer owes.
+func (t *stream) owe(p *part) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.done == len(t.given) {
+		t.stall.Reset(speechStall)
+	}
+	t.given = append(t.given, p)
+}
+
+// take takes sound to the playout, and waits while there is enough of it.
+func (t *stream) take(ctx context.Context, sound ai.Sound) error {
+	out := &t.m.r.out
+	t.mu.Lock()
+	if sound.Text != t.done || sound.Text >= len(t.given) {
+		defer t.mu.Unlock()
+		return &ai.Error{Kind: ai.Malformed, Err: fmt.Errorf("sound of text %d, when %d of %d are whole", sound.Text,
+			t.done, len(t.given))}
+	}
+	p := t.given[t.done]
+	t.stall.Stop()
+	t.mu.Unlock()
+
+	pcm := sound.PCM
+	if t.lead > 0 && len(pcm) > 0 {
+		n := leadingSilence(pcm[:min(t.lead, len(pcm))])
+		out.trim(p, n)
+		if pcm, t.lead = pcm[n:], t.lead-n; len(pcm) > 0 {
+			t.lead = 0
+		}
+	}
+	if len(sound.Words) > 0 {
+		out.timed(p, sound.Words)
+	}
+	if p.keep {
+		t.kept = append(t.kept, pcm...)
+	}
+	if err := t.put(ctx, p, pcm); err != nil {
+		return err
+	}
+	if sound.Last {
+		times := out.finish(p)
+		if key, ok := t.m.key(p.speak); ok && p.keep {
+			t.m.r.Cache.keep(key, t.kept, times)
+		}
+		t.begin()
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if sound.Last {
+		t.done++
+	}
+	if t.done < len(t.given) {
+		t.stall.Reset(speechStall)
+	}
+	return nil
+}
+
+// begin is before a part's sound.
+func (t *stream) begin() {
+	t.lead, t.kept = int(leadTrim*time.Duration(t.m.as.Rate)/time.Second), nil
 }
 
 // leadTrim is how much silence before the first sound of a sentence is left out, at most: it would be waited for.
@@ -174,21 +301,22 @@ func leadingSilence(pcm []int16) int {
 }
 
 // put adds sound to a part, and waits while there is enough of it.
-func (d *pipeline) put(ctx context.Context, a *answer, s *speech, p *part, pcm []int16) error {
+func (t *stream) put(ctx context.Context, p *part, pcm []int16) error {
+	r := t.m.r
 	for len(pcm) > 0 {
-		n, first, wanted := d.r.out.put(p, pcm, s.signal)
+		n, first, wanted := r.out.put(p, pcm, t.room)
 		if !wanted { // it was left out
 			return context.Cause(ctx)
 		}
 		if pcm = pcm[n:]; first {
-			now := d.r.clock.now()
-			d.r.inbox.post(func() { d.r.audible(a, p, now) })
+			now := r.clock.now()
+			r.inbox.post(func() { r.audible(t.a, p, now) })
 		}
 		if len(pcm) == 0 {
 			return nil
 		}
 		select {
-		case <-s.signal:
+		case <-t.room:
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}

@@ -87,6 +87,7 @@ func (d *pipeline) answer(a *answer, t *thinking, before <-chan struct{}) {
 			s.flush()
 		}
 		r.thought(a, reply.Usage, err, stopped)
+		d.allSaid(a)
 	})
 }
 
