@@ -56,13 +56,16 @@ func run(args []string, stdout, stderr io.Writer) int {
 	c := commands{Settings: settingsOf(provider.All(), allChannels())}
 	parser, err := kong.New(&c, kong.Name("parley"), kong.DefaultEnvars("PARLEY"), kong.UsageOnError(),
 		kong.Writers(stdout, stderr),
-		kong.Description("Voice and chat assistants on your own server.\n\nEvery flag is also an environment variable: --public-url is PARLEY_PUBLIC_URL."),
+		kong.Description("Voice and chat assistants on your own server.\n\nEvery flag is also an environment variable: --public-url is PARLEY_PUBLIC_URL. A secret may stand in a file: PARLEY_OPENAI_API_KEY_FILE names it."),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}), kong.Vars{"version": built()})
 	if err != nil {
 		fmt.Fprintln(stderr, "parley:", err)
 		return 2
 	}
 	parsed, err := parser.Parse(args)
+	if err == nil {
+		err = readSecrets(parser.Model.Flags)
+	}
 	if err != nil {
 		fmt.Fprintln(stderr, "parley:", err)
 		return 2

@@ -1,7 +1,9 @@
 package openai
 
 import (
+	"cmp"
 	"fmt"
+	"strings"
 	"time"
 
 	"parley"
@@ -11,17 +13,62 @@ import (
 // Code is the code of this vendor.
 const Code = "openai"
 
-// Settings are what the operator sets of it.
+// Settings are what the operator sets of it. Each ability may have a server of its own.
 type Settings struct {
-	APIKey         string        `name:"openai-api-key" help:"API key of OpenAI, or of any server with a compatible API."`
-	BaseURL        string        `name:"openai-base-url" help:"Base URL of the API, including /v1 (https://api.openai.com/v1)."`
-	ChatModel      []string      `name:"openai-chat-model" help:"Chat models, comma-separated (gpt-4.1-mini)."`
-	EmbeddingModel string        `name:"openai-embedding-model" help:"Embedding model: documents are found by meaning too; those read before it was set are after a retry (none)."`
-	TTSModel       string        `name:"openai-tts-model" help:"Model that speaks (the local programs do)."`
-	STTModel       string        `name:"openai-stt-model" help:"Model that listens (the local programs do)."`
-	RealtimeModel  string        `name:"openai-realtime-model" help:"Model that hears and speaks: assistants can be given it, calls can't use it yet (none)."`
-	Stall          time.Duration `name:"openai-stall" default:"30s" help:"How long the API may send nothing before a request counts as failed."`
+	APIKey           string        `name:"openai-api-key" help:"API key of OpenAI, or of any server with a compatible API."`
+	BaseURL          string        `name:"openai-base-url" help:"Base URL of the API, including /v1 (https://api.openai.com/v1)."`
+	ChatModel        []string      `name:"openai-chat-model" help:"Chat models, comma-separated (gpt-4.1-mini)."`
+	EmbeddingModel   string        `name:"openai-embedding-model" help:"Embedding model: documents are found by meaning too; those read before it was set are after a retry (none)."`
+	EmbeddingBaseURL string        `name:"openai-embedding-base-url" help:"Base URL of the server that has it (PARLEY_OPENAI_BASE_URL)."`
+	EmbeddingAPIKey  string        `name:"openai-embedding-api-key" help:"API key of that server (PARLEY_OPENAI_API_KEY at its own server)."`
+	TTSModel         string        `name:"openai-tts-model" help:"Model that speaks (the local programs do)."`
+	TTSBaseURL       string        `name:"openai-tts-base-url" help:"Base URL of the server that has it (PARLEY_OPENAI_BASE_URL)."`
+	TTSAPIKey        string        `name:"openai-tts-api-key" help:"API key of that server (PARLEY_OPENAI_API_KEY at its own server)."`
+	STTModel         string        `name:"openai-stt-model" help:"Model that listens (the local programs do)."`
+	STTBaseURL       string        `name:"openai-stt-base-url" help:"Base URL of the server that has it (PARLEY_OPENAI_BASE_URL)."`
+	STTAPIKey        string        `name:"openai-stt-api-key" help:"API key of that server (PARLEY_OPENAI_API_KEY at its own server)."`
+	RealtimeModel    string        `name:"openai-realtime-model" help:"Model that hears and speaks: assistants can be given it, calls can't use it yet (none)."`
+	RealtimeBaseURL  string        `name:"openai-realtime-base-url" help:"Base URL of the server that has it (PARLEY_OPENAI_BASE_URL)."`
+	RealtimeAPIKey   string        `name:"openai-realtime-api-key" help:"API key of that server (PARLEY_OPENAI_API_KEY at its own server)."`
+	Stall            time.Duration `name:"openai-stall" default:"30s" help:"How long the API may send nothing before a request counts as failed."`
 }
+
+// server is where an ability is asked for; the zero value is none.
+type server struct{ base, key string }
+
+// general is the server that thinks, and does whatever has no server of its own.
+func (s *Settings) general() server {
+	if s.APIKey == "" && s.BaseURL == "" {
+		return server{}
+	}
+	return server{normal(cmp.Or(s.BaseURL, DefaultBaseURL)), s.APIKey}
+}
+
+// server is that of an ability with these settings. The general key goes to the general server alone: whoever sets
+// another base URL sets its key too, where it asks for one.
+func (s *Settings) server(base, key string) server {
+	g := s.general()
+	if base = normal(base); base != "" && base != g.base {
+		return server{base, key}
+	}
+	switch {
+	case key != "":
+		return server{cmp.Or(g.base, normal(cmp.Or(base, DefaultBaseURL))), key}
+	case base != "" && g == server{}:
+		return server{base, ""}
+	}
+	return g
+}
+
+func normal(base string) string { return strings.TrimRight(base, "/") }
+
+func (s *Settings) embedding() server { return s.server(s.EmbeddingBaseURL, s.EmbeddingAPIKey) }
+func (s *Settings) tts() server       { return s.server(s.TTSBaseURL, s.TTSAPIKey) }
+func (s *Settings) stt() server       { return s.server(s.STTBaseURL, s.STTAPIKey) }
+func (s *Settings) realtime() server  { return s.server(s.RealtimeBaseURL, s.RealtimeAPIKey) }
+
+// there says whether there is a server to ask.
+func (s server) there() bool { return s != server{} }
 
 // Declare declares OpenAI, or the server with a compatible API that the settings name.
 func Declare(s *Settings) *ai.Vendor {
@@ -31,12 +78,12 @@ func Declare(s *Settings) *ai.Vendor {
 		Settings: s,
 		Models:   s.models,
 		Speakers: []ai.Speaker{{Provider: provider, Rank: 40, Voices: voices,
-			Configured: func() bool { return s.configured() && s.TTSModel != "" },
+			Configured: func() bool { return s.tts().there() && s.TTSModel != "" },
 			Model:      func() string { return s.TTSModel }}},
 		Listeners: []ai.Listener{{Provider: provider, Rank: 30, Languages: languages,
-			Configured: func() bool { return s.configured() && s.STTModel != "" }}},
+			Configured: func() bool { return s.stt().there() && s.STTModel != "" }}},
 		Realtime: &ai.Realtime{Voices: realtime, Alike: Code,
-			Configured: func() bool { return s.configured() && s.RealtimeModel != "" }},
+			Configured: func() bool { return s.realtime().there() && s.RealtimeModel != "" }},
 		Open:  s.open,
 		Check: s.check,
 	}
@@ -76,13 +123,10 @@ var realtime = []ai.Voice{
 	{Number: 310, Languages: languages, Code: "verse", Name: "Verse", Gender: "male"},
 }
 
-// configured says whether there is a server to ask.
-func (s *Settings) configured() bool { return s.APIKey != "" || s.BaseURL != "" }
-
 // chatModels are the chat models that the server is asked for.
 func (s *Settings) chatModels() []string {
 	switch {
-	case !s.configured():
+	case !s.general().there():
 		return nil
 	case len(s.ChatModel) == 0:
 		return []string{"gpt-4.1-mini"}
@@ -94,7 +138,7 @@ func (s *Settings) models() (list []parley.Model) {
 	for _, code := range s.chatModels() {
 		list = append(list, parley.Model{Kind: parley.LLM, Code: code, Name: code})
 	}
-	if code := s.RealtimeModel; s.configured() && code != "" {
+	if code := s.RealtimeModel; s.realtime().there() && code != "" {
 		list = append(list, parley.Model{Kind: parley.Multimodal, Code: code, Name: code},
 			parley.Model{Kind: parley.Dualplex, Code: code, Name: code})
 	}
@@ -102,58 +146,77 @@ func (s *Settings) models() (list []parley.Model) {
 }
 
 // with says to the operator what a model that is set needs besides.
-const with = ", with PARLEY_OPENAI_API_KEY or PARLEY_OPENAI_BASE_URL"
+const with = ", with PARLEY_OPENAI_API_KEY or PARLEY_OPENAI_BASE_URL, or a server of its own"
+
+// servers are the clients of the servers that the settings name; abilities on one server share one.
+type servers map[server]*Client
+
+func (list servers) client(at server, s *Settings) (*Client, error) {
+	if c := list[at]; c != nil {
+		return c, nil
+	}
+	c, err := Open(Config{BaseURL: at.base, APIKey: at.key, Stall: s.Stall})
+	if err == nil {
+		list[at] = c
+	}
+	return c, err
+}
 
 func (s *Settings) open() (*ai.Opened, error) {
-	if !s.configured() {
-		return &ai.Opened{
-			Model: func(string) ai.Model { return nil },
-			Embedder: func() (ai.Embedder, error) {
-				if s.EmbeddingModel == "" {
-					return nil, nil
-				}
-				return nil, &ai.Error{Kind: ai.Config,
-					Err: fmt.Errorf("embedding model %q is not configured", s.EmbeddingModel)}
-			},
-			Synthesizer: noSynthesizer,
-			Recognizer:  noRecognizer,
-			Close:       func() {},
-		}, nil
-	}
-	c, err := Open(Config{BaseURL: s.BaseURL, APIKey: s.APIKey, Stall: s.Stall})
-	if err != nil {
-		return nil, err
-	}
+	list := servers{}
 	o := &ai.Opened{
-		Model: func(code string) ai.Model {
-			if code == "" {
-				return nil
-			}
-			return c.Model(code)
+		Model:    func(string) ai.Model { return nil },
+		Embedder: func() (ai.Embedder, error) { return nil, nil },
+		Synthesizer: func(code string) (ai.Synthesizer, error) {
+			return nil, ai.NotConfigured("synthesizer", code, "set PARLEY_OPENAI_TTS_MODEL"+with)
 		},
-		Embedder: func() (ai.Embedder, error) {
-			if s.EmbeddingModel == "" {
-				return nil, nil
-			}
-			return c.Embedder(s.EmbeddingModel), nil
+		Recognizer: func(code string) (ai.Recognizer, error) {
+			return nil, ai.NotConfigured("transcriber", code, "set PARLEY_OPENAI_STT_MODEL"+with)
 		},
-		Synthesizer: noSynthesizer,
-		Recognizer:  noRecognizer,
-		Close:       c.Close,
+		Close: func() {
+			for _, c := range list {
+				c.Close()
+			}
+		},
 	}
-	if s.TTSModel != "" {
-		o.Synthesizer = func(string) (ai.Synthesizer, error) { return c.Synthesizer(s.TTSModel), nil }
+	for _, ability := range []struct {
+		at    server
+		wants bool
+		give  func(c *Client)
+	}{
+		{s.general(), true, func(c *Client) {
+			o.Model = func(code string) ai.Model {
+				if code == "" {
+					return nil
+				}
+				return c.Model(code)
+			}
+		}},
+		{s.embedding(), s.EmbeddingModel != "", func(c *Client) {
+			o.Embedder = func() (ai.Embedder, error) { return c.Embedder(s.EmbeddingModel), nil }
+		}},
+		{s.tts(), s.TTSModel != "", func(c *Client) {
+			o.Synthesizer = func(string) (ai.Synthesizer, error) { return c.Synthesizer(s.TTSModel), nil }
+		}},
+		{s.stt(), s.STTModel != "", func(c *Client) {
+			o.Recognizer = func(string) (ai.Recognizer, error) { return c.Recognizer(s.STTModel), nil }
+		}},
+	} {
+		if !ability.wants || !ability.at.there() {
+			continue
+		}
+		c, err := list.client(ability.at, s)
+		if err != nil {
+			o.Close()
+			return nil, err
+		}
+		ability.give(c)
 	}
-	if s.STTModel != "" {
-		o.Recognizer = func(string) (ai.Recognizer, error) { return c.Recognizer(s.STTModel), nil }
+	if s.EmbeddingModel != "" && !s.embedding().there() {
+		o.Embedder = func() (ai.Embedder, error) {
+			return nil, &ai.Error{Kind: ai.Config,
+				Err: fmt.Errorf("embedding model %q is not configured", s.EmbeddingModel)}
+		}
 	}
 	return o, nil
-}
-
-func noSynthesizer(code string) (ai.Synthesizer, error) {
-	return nil, ai.NotConfigured("synthesizer", code, "set PARLEY_OPENAI_TTS_MODEL"+with)
-}
-
-func noRecognizer(code string) (ai.Recognizer, error) {
-	return nil, ai.NotConfigured("transcriber", code, "set PARLEY_OPENAI_STT_MODEL"+with)
 }

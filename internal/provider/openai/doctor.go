@@ -1,7 +1,6 @@
 package openai
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,42 +14,76 @@ import (
 	"parley/internal/ai"
 )
 
-// check asks the server for its models, which costs nothing, and has one word embedded.
+// check asks each server for its models, which costs nothing, and has one word embedded.
 func (s *Settings) check(ctx context.Context) []parley.Finding {
-	return append(s.checkModels(ctx), s.checkEmbedder(ctx))
+	d := &doctor{asked: map[server]answer{}}
+	list := []parley.Finding{d.models(ctx, "language model", "", s.general(), s.chatModels(),
+		"none of this vendor: without another one the built-in responder answers from the prompt and the knowledgebase. Set PARLEY_OPENAI_API_KEY, or PARLEY_OPENAI_BASE_URL and PARLEY_OPENAI_CHAT_MODEL for a server of your own")}
+	for _, a := range []struct {
+		what, name string
+		at         server
+		model      string
+		without    string
+	}{
+		{"speech model", "TTS", s.tts(), s.TTSModel,
+			"none: voices are those of flite and espeak-ng. Set PARLEY_OPENAI_TTS_MODEL, such as gpt-4o-mini-tts"},
+		{"transcription", "STT", s.stt(), s.STTModel,
+			"none: pocketsphinx alone listens, to English. Set PARLEY_OPENAI_STT_MODEL, such as gpt-4o-mini-transcribe"},
+		{"realtime model", "REALTIME", s.realtime(), s.RealtimeModel, ""},
+	} {
+		switch {
+		case a.model != "":
+			list = append(list, d.models(ctx, a.what, a.name+"_", a.at, []string{a.model},
+				fmt.Sprintf("%s has no server: set PARLEY_OPENAI_%s_BASE_URL or PARLEY_OPENAI_API_KEY", a.model, a.name)))
+		case a.at.there() && a.without != "":
+			list = append(list, parley.Finding{State: "note", What: a.what, Text: a.without})
+		}
+	}
+	return append(list, s.checkEmbedder(ctx))
 }
 
-func (s *Settings) checkModels(ctx context.Context) []parley.Finding {
-	if !s.configured() {
-		return []parley.Finding{{State: "note", What: "language model",
-			Text: "none: the built-in responder answers from the prompt and the knowledgebase. Set PARLEY_OPENAI_API_KEY, or PARLEY_OPENAI_BASE_URL and PARLEY_OPENAI_CHAT_MODEL for a server of your own"}}
+// doctor asks each server once.
+type doctor struct{ asked map[server]answer }
+
+type answer struct {
+	models []string // none where the server doesn't say
+	err    error
+	key    bool // the key was refused
+}
+
+// models says whether a server answers and has the models of an ability, whose settings have name in theirs. Of an
+// ability that could be and has no server it tells why.
+func (d *doctor) models(ctx context.Context, what, name string, at server, models []string,
+	without string) parley.Finding {
+	found := func(state, format string, a ...any) parley.Finding {
+		return parley.Finding{State: state, What: what, Text: fmt.Sprintf(format, a...)}
 	}
-	base := cmp.Or(s.BaseURL, DefaultBaseURL)
-	known, err := modelsOf(ctx, base, s.APIKey)
-	if err != nil {
-		return []parley.Finding{{State: "FAIL", What: "language model", Text: err.Error()}}
-	}
-	at := func(what string, models ...string) parley.Finding {
-		for _, m := range models {
-			if len(known) > 0 && !slices.Contains(known, m) {
-				return parley.Finding{State: "note", What: what,
-					Text: fmt.Sprintf("%s does not list %s; it lists %s", base, m, short(known))}
-			}
+	if !at.there() {
+		if name == "" {
+			return found("note", "%s", without)
 		}
-		return parley.Finding{State: "ok", What: what, Text: base + " with " + strings.Join(models, ", ")}
+		return found("FAIL", "%s", without)
 	}
-	list := []parley.Finding{at("language model", s.chatModels()...)}
-	if s.TTSModel != "" {
-		list = append(list, at("speech model", s.TTSModel))
-	} else {
-		list = append(list, parley.Finding{State: "note", What: "speech model",
-			Text: "none: voices are those of flite and espeak-ng. Set PARLEY_OPENAI_TTS_MODEL, such as gpt-4o-mini-tts"})
+	a, ok := d.asked[at]
+	if !ok {
+		a = list(ctx, at)
+		d.asked[at] = a
 	}
-	if s.STTModel != "" {
-		return append(list, at("transcription", s.STTModel))
+	setting := "PARLEY_OPENAI_" + name
+	switch {
+	case a.key && at.key == "":
+		return found("FAIL", "%s asks for a key: set %sAPI_KEY", at.base, setting)
+	case a.key:
+		return found("FAIL", "%s refuses the key in %sAPI_KEY (or PARLEY_OPENAI_API_KEY)", at.base, setting)
+	case a.err != nil:
+		return found("FAIL", "%v: check %sBASE_URL (or PARLEY_OPENAI_BASE_URL) and the network", a.err, setting)
 	}
-	return append(list, parley.Finding{State: "note", What: "transcription",
-		Text: "none: pocketsphinx alone listens, to English. Set PARLEY_OPENAI_STT_MODEL, such as gpt-4o-mini-transcribe"})
+	for _, m := range models {
+		if len(a.models) > 0 && !slices.Contains(a.models, m) {
+			return found("note", "%s does not list %s; it lists %s", at.base, m, short(a.models))
+		}
+	}
+	return found("ok", "%s answers, with %s", at.base, strings.Join(models, ", "))
 }
 
 // short names a few of many.
@@ -62,38 +95,38 @@ func short(list []string) string {
 	return strings.Join(list, ", ")
 }
 
-// modelsOf is what a server lists; none where it doesn't say.
-func modelsOf(ctx context.Context, base, key string) ([]string, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(base, "/")+"/models", nil)
+// list has a server list its models.
+func list(ctx context.Context, at server) answer {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at.base+"/models", nil)
 	if err != nil {
-		return nil, errors.New("PARLEY_OPENAI_BASE_URL is no URL")
+		return answer{err: errors.New("the base URL is none")}
 	}
-	if key != "" {
-		req.Header.Set("Authorization", "Bearer "+key)
+	if at.key != "" {
+		req.Header.Set("Authorization", "Bearer "+at.key)
 	}
 	res, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return nil, fmt.Errorf("%s can't be reached: %w", base, err)
+		return answer{err: fmt.Errorf("%s can't be reached: %w", at.base, err)}
 	}
 	defer res.Body.Close()
 	body, _ := io.ReadAll(io.LimitReader(res.Body, 1<<20)) // what is no list counts as none
 	switch {
 	case res.StatusCode == http.StatusUnauthorized || res.StatusCode == http.StatusForbidden:
-		return nil, errors.New(base + " refuses the key in PARLEY_OPENAI_API_KEY")
+		return answer{key: true}
 	case res.StatusCode >= 500:
-		return nil, fmt.Errorf("%s answers %s", base, res.Status)
+		return answer{err: fmt.Errorf("%s answers %s", at.base, res.Status)}
 	}
-	var answer struct {
+	var all struct {
 		Data []struct {
 			ID string `json:"id"`
 		} `json:"data"`
 	}
-	_ = json.Unmarshal(body, &answer)
-	var ids []string
-	for _, m := range answer.Data {
-		ids = append(ids, m.ID)
+	_ = json.Unmarshal(body, &all)
+	var a answer
+	for _, m := range all.Data {
+		a.models = append(a.models, m.ID)
 	}
-	return ids, nil
+	return a
 }
 
 func (s *Settings) checkEmbedder(ctx context.Context) parley.Finding {
@@ -103,19 +136,20 @@ func (s *Settings) checkEmbedder(ctx context.Context) parley.Finding {
 	if s.EmbeddingModel == "" {
 		return found("note", "none: documents are found by their words, not by what they mean. Set PARLEY_OPENAI_EMBEDDING_MODEL, such as text-embedding-3-small")
 	}
-	o, err := s.open()
-	if err != nil {
-		return found("FAIL", "%v", err)
+	at := s.embedding()
+	if !at.there() {
+		return found("FAIL", "%s has no server: set PARLEY_OPENAI_EMBEDDING_BASE_URL, PARLEY_OPENAI_API_KEY or PARLEY_OPENAI_BASE_URL",
+			s.EmbeddingModel)
 	}
-	defer o.Close()
-	e, err := o.Embedder()
+	c, err := Open(Config{BaseURL: at.base, APIKey: at.key, Stall: s.Stall})
 	if err != nil {
-		return found("FAIL", "%v: set PARLEY_OPENAI_API_KEY or PARLEY_OPENAI_BASE_URL too", err)
+		return found("FAIL", "%v: check PARLEY_OPENAI_EMBEDDING_BASE_URL (or PARLEY_OPENAI_BASE_URL)", err)
 	}
-	v, err := e.Embed(ctx, []string{"doctor"})
+	defer c.Close()
+	v, err := c.Embedder(s.EmbeddingModel).Embed(ctx, []string{"doctor"})
 	if err != nil {
-		return found("FAIL", "%s: %v; documents can't be read as long as it fails", s.EmbeddingModel,
+		return found("FAIL", "%s at %s: %v; documents can't be read as long as it fails", s.EmbeddingModel, at.base,
 			ai.TheEmbedder.Of(err))
 	}
-	return found("ok", "%s answers, with %d dimensions", s.EmbeddingModel, len(v[0]))
+	return found("ok", "%s answers, with %s, of %d dimensions", at.base, s.EmbeddingModel, len(v[0]))
 }

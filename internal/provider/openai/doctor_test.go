@@ -21,11 +21,13 @@ func TestDoctor(t *testing.T) {
 	}{
 		"all is well": {func(*Settings) {},
 			[]string{"ok|language model|test-model", "ok|speech model|test-tts", "ok|transcription|test-stt",
-				"ok|embedding model|64 dimensions"}},
+				"ok|embedding model|of 64 dimensions"}},
 		"a wrong key": {func(s *Settings) { s.APIKey = "wr0ng" },
-			[]string{"FAIL|language model|PARLEY_OPENAI_API_KEY", "FAIL|embedding model|401"}},
+			[]string{"FAIL|language model|PARLEY_OPENAI_API_KEY", "FAIL|speech model|PARLEY_OPENAI_TTS_API_KEY",
+				"FAIL|transcription|PARLEY_OPENAI_STT_API_KEY", "FAIL|embedding model|401"}},
 		"nobody there": {func(s *Settings) { s.BaseURL = "http://127.0.0.1:1/v1" },
-			[]string{"FAIL|language model|can't be reached", "FAIL|embedding model|unreachable"}},
+			[]string{"FAIL|language model|can't be reached", "FAIL|speech model|PARLEY_OPENAI_TTS_BASE_URL",
+				"FAIL|transcription|PARLEY_OPENAI_STT_BASE_URL", "FAIL|embedding model|unreachable"}},
 		"other speech models": {func(s *Settings) { s.TTSModel, s.STTModel = "tts-9", "stt-9" },
 			[]string{"ok|language model|", "note|speech model|does not list tts-9",
 				"note|transcription|does not list stt-9", "ok|embedding model|"}},
@@ -38,6 +40,17 @@ func TestDoctor(t *testing.T) {
 			[]string{"note|language model|built-in", "note|embedding model|PARLEY_OPENAI_EMBEDDING_MODEL"}},
 		"an embedder alone": {func(s *Settings) { *s = Settings{EmbeddingModel: "e"} },
 			[]string{"note|language model|", "FAIL|embedding model|PARLEY_OPENAI_BASE_URL"}},
+		"a voice alone": {func(s *Settings) { *s = Settings{TTSModel: "e"} },
+			[]string{"note|language model|", "FAIL|speech model|PARLEY_OPENAI_TTS_BASE_URL", "note|embedding model|"}},
+		"servers of their own": {func(s *Settings) {
+			s.BaseURL, s.APIKey = "http://127.0.0.1:1/v1", "wr0ng"
+			s.TTSBaseURL, s.TTSAPIKey = srv.URL+"/", "k3y"
+			s.STTBaseURL, s.RealtimeBaseURL, s.RealtimeModel = srv.URL, srv.URL, aitest.ModelName
+			s.RealtimeAPIKey = "k3y"
+			s.EmbeddingBaseURL, s.EmbeddingAPIKey = srv.URL, "k3y"
+		}, []string{"FAIL|language model|127.0.0.1:1", "ok|speech model|" + srv.URL,
+			"FAIL|transcription|asks for a key: set PARLEY_OPENAI_STT_API_KEY", "ok|realtime model|" + aitest.ModelName,
+			"ok|embedding model|" + srv.URL}},
 	} {
 		s := good
 		c.change(&s)
