@@ -1,6 +1,7 @@
 package parley
 
 import (
+	"crypto/x509"
 	"net/netip"
 	"regexp"
 	"slices"
@@ -23,7 +24,8 @@ type Trunk struct {
 	PhoneNumber              string   `bun:",scanonly" json:"phone_number" required:"true" maxLength:"32" doc:"E.164; on no other trunk or number of this server. Where the carrier rents it out later, the trunk is no longer used."`
 	SIPAddress               string   `bun:"sip_address" json:"sip_address" required:"true" maxLength:"255" doc:"host[:port]; private addresses are allowed, unless the operator says otherwise (PARLEY_TRUNK_PRIVATE). Not this server's own carrier."`
 	SIPUsername              string   `bun:"sip_username" json:"sip_username" maxLength:"255" pattern:"^[^\\s\"<>]*$" must:"not contain spaces, quotes or angle brackets" doc:"Required with register. Not somebody else's phone number."`
-	Transport                string   `json:"transport" default:"udp" enum:"udp,tcp,tls" doc:"tls is refused: it is not spoken here yet."`
+	Transport                string   `json:"transport" default:"udp" enum:"udp,tcp,tls" doc:"tls: the trunk proves by its certificate to be the host of sip_address, or of outbound_proxy."`
+	TLSCA                    string   `bun:"tls_ca" json:"tls_ca" maxLength:"65536" doc:"Certificates (PEM) of whom the trunk's own is signed by, or its own; empty: the authorities that the server's system knows."`
 	SRTP                     string   `bun:"srtp" json:"srtp" default:"off" enum:"off,optional,required" doc:"Encrypted sound, by SDES. optional: offered, and taken where it is offered; required: calls without are refused, both ways."`
 	Register                 bool     `json:"register" default:"false" doc:"Register with the trunk, so that its calls find us."`
 	Registered               bool     `bun:"-" json:"registered" readOnly:"true"`
@@ -107,8 +109,8 @@ func (t *Trunk) Check(password bool, r *TrunkRules, f *Fields) {
 	if p := t.OutboundProxy; p != nil && !f.Has("outbound_proxy") && r.carriers(*p) {
 		f.AddText("outbound_proxy", CarrierTrunk)
 	}
-	if t.Transport == "tls" {
-		f.AddText("transport", "This server does not speak TLS to trunks yet: choose udp or tcp.")
+	if t.TLSCA != "" && !f.Has("tls_ca") && !x509.NewCertPool().AppendCertsFromPEM([]byte(t.TLSCA)) {
+		f.Add("tls_ca", "must hold certificates in PEM format.")
 	}
 	if t.Register && t.SIPUsername == "" && !f.Has("sip_username") {
 		f.Add("sip_username", "is required when register is true.")

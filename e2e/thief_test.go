@@ -61,7 +61,6 @@ func TestPhoneThief(t *testing.T) {
 		"sip_address":           {"sip_address": carrier.Addr().String()},
 		"outbound_proxy":        {"outbound_proxy": carrier.Addr().String()},
 		"allowed_inbound_ips.0": {"allowed_inbound_ips": []string{"0.0.0.0/0"}},
-		"transport":             {"transport": "tls"},
 	} {
 		if status, wrong := trunk("+493012345678", change); status != http.StatusUnprocessableEntity ||
 			len(wrong[field]) != 1 || len(wrong) != 1 {

@@ -25,6 +25,7 @@ import (
 	"parley/internal/call"
 	"parley/internal/campaign"
 	"parley/internal/catalog"
+	"parley/internal/cert"
 	"parley/internal/channel"
 	"parley/internal/channel/sms"
 	"parley/internal/channel/whatsapp"
@@ -256,11 +257,17 @@ func (l *loops) run(name string, fn func(ctx context.Context) error) {
 func (h *server) serve(t *terminal) (err error) {
 	served := make(chan error, 1)
 	go func() {
-		if h.TLSCert != "" {
-			served <- h.http.ServeTLS(h.at, h.TLSCert, h.TLSKey)
-		} else {
+		if h.TLSCert == "" {
 			served <- h.http.Serve(h.at)
+			return
 		}
+		files, err := cert.Open(h.TLSCert, h.TLSKey)
+		if err != nil {
+			served <- err
+			return
+		}
+		h.http.TLSConfig = files.Server()
+		served <- h.http.ServeTLS(h.at, "", "")
 	}()
 	working, talking, telling, jobs := newLoops(), newLoops(), newLoops(), newLoops()
 	working.run("the sweep", h.sweep)

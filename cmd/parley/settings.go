@@ -49,6 +49,10 @@ type Settings struct {
 	Drain             time.Duration  `default:"1h" help:"How long a stopping server waits for live calls and requests. A second signal stops it at once."`
 
 	SIPListen            string     `name:"sip-listen" default:"127.0.0.1:5060" help:"Listen address of SIP, UDP and TCP; off disables telephony."`
+	SIPTLSListen         string     `name:"sip-tls-listen" default:"off" help:"Listen address of SIP over TLS, such as 0.0.0.0:5061; off for none."`
+	SIPTLSCert           string     `name:"sip-tls-cert" help:"Certificate file of SIP over TLS (that of PARLEY_TLS_CERT)."`
+	SIPTLSKey            string     `name:"sip-tls-key" help:"Private key file of that certificate (that of PARLEY_TLS_KEY)."`
+	SIPTLSClientCA       string     `name:"sip-tls-client-ca" help:"File of certificate authorities (PEM): who connects to SIP over TLS must show a certificate of theirs."`
 	RTPPorts             string     `name:"rtp-ports" default:"10000-19999" help:"UDP port range for call audio (RTP)."`
 	WebRTCListen         string     `name:"webrtc-listen" default:"127.0.0.1:8189" help:"UDP listen address for calls from browsers (WebRTC); off disables them."`
 	ExternalIP           netip.Addr `name:"external-ip" help:"Public IP to advertise to trunks and browsers when this server is behind NAT."`

@@ -1,13 +1,17 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
 	"math"
 	"net"
 	"net/netip"
+	"os"
 	"strconv"
 	"strings"
 	"syscall"
@@ -18,6 +22,7 @@ import (
 	"parley"
 	"parley/internal/audio"
 	"parley/internal/call"
+	"parley/internal/cert"
 	"parley/internal/egress"
 	"parley/internal/provider"
 	"parley/internal/provider/local"
@@ -134,7 +139,40 @@ func (s *Settings) sipConfig() (c sip.Config, err error) {
 		return c, fmt.Errorf("PARLEY_RTP_PORTS: %q is no range of ports such as 10000-19999", s.RTPPorts)
 	}
 	c.Ports = [2]int{int(a), int(b)}
-	return c, nil
+	return c, s.sipTLS(&c)
+}
+
+// sipTLS reads how the line proves who it is. A certificate without an address to listen on is for trunks that ask for it.
+func (s *Settings) sipTLS(c *sip.Config) error {
+	certFile, keyFile := cmp.Or(s.SIPTLSCert, s.TLSCert), cmp.Or(s.SIPTLSKey, s.TLSKey)
+	if s.SIPTLSListen != "off" && s.SIPTLSListen != "" {
+		c.Secure = s.SIPTLSListen
+		if _, _, err := net.SplitHostPort(c.Secure); err != nil {
+			return fmt.Errorf("PARLEY_SIP_TLS_LISTEN: %q is no address such as 0.0.0.0:5061, nor off", c.Secure)
+		}
+		if certFile == "" || keyFile == "" {
+			return errors.New("PARLEY_SIP_TLS_LISTEN needs a certificate: set PARLEY_SIP_TLS_CERT and PARLEY_SIP_TLS_KEY, or PARLEY_TLS_CERT and PARLEY_TLS_KEY")
+		}
+	} else if s.SIPTLSCert == "" {
+		return nil
+	}
+	files, err := cert.Open(certFile, keyFile)
+	if err != nil {
+		return fmt.Errorf("PARLEY_SIP_TLS_CERT: %w", err)
+	}
+	c.TLS = files.Server()
+	if s.SIPTLSClientCA == "" {
+		return nil
+	}
+	text, err := os.ReadFile(s.SIPTLSClientCA)
+	if err != nil {
+		return fmt.Errorf("PARLEY_SIP_TLS_CLIENT_CA: %w", err)
+	}
+	c.TLS.ClientAuth, c.TLS.ClientCAs = tls.RequireAndVerifyClientCert, x509.NewCertPool()
+	if !c.TLS.ClientCAs.AppendCertsFromPEM(text) {
+		return fmt.Errorf("PARLEY_SIP_TLS_CLIENT_CA: %s holds no certificates in PEM format", s.SIPTLSClientCA)
+	}
+	return nil
 }
 
 // dial takes the way that a number has: its own trunk, the carrier's, or where there is no carrier the far end in
@@ -258,12 +296,15 @@ func checkTelephone(s *Settings) (list []finding) {
 	for _, probe := range []func() (interface{ Close() error }, error){
 		func() (interface{ Close() error }, error) { return net.ListenPacket("udp", config.Listen) },
 		func() (interface{ Close() error }, error) { return net.Listen("tcp", config.Listen) },
+		func() (interface{ Close() error }, error) {
+			return net.Listen("tcp", cmp.Or(config.Secure, "127.0.0.1:0"))
+		},
 	} {
 		l, err := probe()
 		switch {
 		case errors.Is(err, syscall.EADDRINUSE):
-			list = append(list, finding{"note", what, config.Listen +
-				" is in use: a server runs there already, or choose another with PARLEY_SIP_LISTEN"})
+			list = append(list, finding{"note", what, strings.TrimSuffix(config.Listen+" or "+config.Secure, " or ") +
+				" is in use: a server runs there already, or choose another with PARLEY_SIP_LISTEN, PARLEY_SIP_TLS_LISTEN"})
 		case err != nil:
 			list = append(list, finding{"FAIL", what,
 				fmt.Sprintf("%v: choose another address with PARLEY_SIP_LISTEN", err)})

@@ -43,7 +43,7 @@ func TestFailedCallsAreExplained(t *testing.T) {
 		{fmt.Errorf("call +1: %w", parley.Explain(fmt.Errorf("%w: connect to 10.0.0.7:22: refused",
 			parley.Unreachable), "Nothing answered at pbx.example.")), false,
 			[]string{"The call did not get through. Nothing answered at pbx.example."}},
-		{failed(call.Route{}, errUnspoken), false, []string{"does not speak TLS", "udp or tcp."}},
+		{failed(call.Route{}, errRented), false, []string{"is rented from this server's carrier"}},
 		{failed(call.Route{}, errors.New("transport sctp is not there")), false,
 			[]string{"no way out: transport sctp"}},
 	} {

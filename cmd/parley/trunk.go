@@ -53,21 +53,13 @@ func networks(list []string) (out []netip.Prefix, err error) {
 	return out, nil
 }
 
-var (
-	// errUnspoken is what is said of trunks that ask for what the line can't do.
-	errUnspoken = parley.Errorf(parley.Unavailable,
-		"This server does not speak TLS to trunks yet: set transport to udp or tcp.")
-	// errRented is said of trunks whose number the carrier rents out: whoever rents it has it.
-	errRented = parley.Errorf(parley.Unavailable, "The trunk is not used: its number is rented from this server's carrier. Give the trunk a number of your own.")
-)
+// errRented is said of trunks whose number the carrier rents out: whoever rents it has it.
+var errRented = parley.Errorf(parley.Unavailable, "The trunk is not used: its number is rented from this server's carrier. Give the trunk a number of your own.")
 
 // trunk is a user's trunk as the line knows it. Networks that are too wide are left out: they were stored when they
 // might be wider.
 func (p *telephone) trunk(t *parley.Trunk) (sip.Trunk, error) {
-	switch {
-	case t.Transport == "tls":
-		return sip.Trunk{}, errUnspoken
-	case t.Rented:
+	if t.Rented {
 		return sip.Trunk{}, errRented
 	}
 	password, err := p.db.TrunkPassword(t)
@@ -80,7 +72,7 @@ func (p *telephone) trunk(t *parley.Trunk) (sip.Trunk, error) {
 	}
 	allowed = slices.DeleteFunc(allowed, p.rules.Wide)
 	out := sip.Trunk{ID: t.ID, Number: t.PhoneNumber, Address: t.SIPAddress, Transport: t.Transport,
-		SRTP: t.SRTP, Username: t.SIPUsername, Password: password,
+		CA: t.TLSCA, SRTP: t.SRTP, Username: t.SIPUsername, Password: password,
 		Register: t.Register, ByIP: t.InboundAuthorizationType == "ip", Allowed: allowed}
 	if t.OutboundProxy != nil {
 		out.Proxy = *t.OutboundProxy

@@ -26,7 +26,7 @@ func TestTrunkLife(t *testing.T) {
 		trunk := made["data"].(map[string]any)
 		want := []string{"allowed_inbound_ips", "created_at", "id", "inbound_authorization_type", "name",
 			"outbound_proxy", "phone_number", "phone_number_id", "register",
-			"registered", "sip_address", "sip_username", "srtp", "transport", "updated_at"}
+			"registered", "sip_address", "sip_username", "srtp", "tls_ca", "transport", "updated_at"}
 		if made["message"] != "SIP trunk created successfully" || !slices.Equal(keys(trunk), want) {
 			t.Errorf("made %v", made)
 		}
@@ -139,7 +139,7 @@ func TestTrunkPassword(t *testing.T) {
 
 var trunkKinds = map[string]string{"name": "string", "phone_number": "string", "sip_address": "string",
 	"sip_username": "string", "sip_password": "string", "transport": "string",
-	"srtp": "string", "register": "bool", "inbound_authorization_type": "string", "allowed_inbound_ips": "array",
+	"srtp": "string", "tls_ca": "string", "register": "bool", "inbound_authorization_type": "string", "allowed_inbound_ips": "array",
 	"outbound_proxy": "string"}
 
 func TestTrunkRules(t *testing.T) {
@@ -164,7 +164,8 @@ func TestTrunkRules(t *testing.T) {
 			"sip:x@y", strings.Repeat("a", 64) + ".de"},
 		"sip_username":               {"a b", "a\"b", "<x>", strings.Repeat("x", 256)},
 		"sip_password":               {strings.Repeat("x", 256), "a\x00b"},
-		"transport":                  {"", "sctp", "UDP", "tls"},
+		"transport":                  {"", "sctp", "UDP"},
+		"tls_ca":                     {"no certificate", strings.Repeat("x", 70000)},
 		"srtp":                       {"", "on"},
 		"inbound_authorization_type": {"", "none"},
 		"outbound_proxy":             {"a b", "host:99999"},

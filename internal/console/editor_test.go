@@ -367,10 +367,6 @@ func TestImpossibleChoices(t *testing.T) {
 		!strings.Contains(got, "dualplex") {
 		t.Errorf("with multimodal chosen, the mode can't be %q", got)
 	}
-	trunk := v.get("/trunks/new").doc()
-	if got := off(trunk, "f-transport"); got != "tls: TLS (not supported by this server); " {
-		t.Errorf("the transport can't be %q", got)
-	}
 }
 
 func TestVariablesInUse(t *testing.T) {

@@ -121,7 +121,7 @@ func TestTrunkRules(t *testing.T) {
 	for want, c := range map[string]func(*parley.TrunkInput){
 		"sip_address":    func(t *parley.TrunkInput) { t.SIPAddress = "sip.carrier.EXAMPLE.:5070" },
 		"outbound_proxy": func(t *parley.TrunkInput) { t.OutboundProxy = &proxy },
-		"transport":      func(t *parley.TrunkInput) { t.Transport = "tls" },
+		"tls_ca":         func(t *parley.TrunkInput) { t.TLSCA = "no certificate" },
 		"allowed_inbound_ips.1": func(t *parley.TrunkInput) {
 			t.AllowedInboundIPs = []string{"192.0.2.0/24",
 				"192.0.0.0/23"}
@@ -160,15 +160,15 @@ func TestTrunkRules(t *testing.T) {
 			return err
 		}
 		now := *old
-		now.Transport = "tls"
+		now.TLSCA = "no certificate"
 		return tx.SaveTrunk(ctx, h.user.ID, old, &now)
 	})
 	if _, err := h.pool.ChangeTrunk(ctx, h.user.ID, tr.ID,
-		change(func(t *parley.TrunkInput) { t.Name = "x" })); field(t, err) != "transport" {
+		change(func(t *parley.TrunkInput) { t.Name = "x" })); field(t, err) != "tls_ca" {
 		t.Error(err)
 	}
 	if now, err := h.pool.ChangeTrunk(ctx, h.user.ID, tr.ID,
-		change(func(t *parley.TrunkInput) { t.Transport = "tcp" })); err != nil || now.Transport != "tcp" {
+		change(func(t *parley.TrunkInput) { t.TLSCA, t.Transport = "", "tls" })); err != nil || now.Transport != "tls" {
 		t.Error(now, err)
 	}
 }

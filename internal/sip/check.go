@@ -40,7 +40,7 @@ func (s *Server) Check(ctx context.Context, t Trunk) (Health, error) {
 		return health, errors.New(told.text)
 	case err != nil && res == nil:
 		<-ctx.Done()
-		return health, fmt.Errorf("no answer from %s within %s: check the address and the transport (%s), and that it lets this server in", t.place(), s.asking, hop{tcp: t.tcp()}.transport())
+		return health, fmt.Errorf("no answer from %s within %s: check the address and the transport (%s), and that it lets this server in", t.place(), s.asking, t.way())
 	}
 	health.OptionsMS = max(time.Since(began).Milliseconds(), 1)
 	if res.StatusCode == 503 {

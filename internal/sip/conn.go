@@ -3,6 +3,7 @@ package sip
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -57,6 +58,7 @@ const (
 type connection struct {
 	net.Conn
 	server *Server
+	way    way
 	remote netip.AddrPort
 	ready  chan struct{} // closed when the library knows it
 	came   bool          // it was not opened by us
@@ -67,8 +69,8 @@ type connection struct {
 	over     sync.Once
 }
 
-func newConnection(s *Server, c net.Conn) *connection {
-	return &connection{Conn: c, server: s, remote: addrPort(c.RemoteAddr().String()), ready: make(chan struct{})}
+func newConnection(s *Server, c net.Conn, w way) *connection {
+	return &connection{Conn: c, server: s, way: w, remote: addrPort(c.RemoteAddr().String()), ready: make(chan struct{})}
 }
 
 func (c *connection) Read(b []byte) (int, error) {
@@ -136,6 +138,7 @@ func (c *connection) finish() {
 		if c.came {
 			c.server.leaves(c.remote.Addr())
 		}
+		c.server.forget(c)
 		c.server.lostConnection(c.remote)
 		c.server.readers.Done()
 	})
@@ -208,10 +211,11 @@ func (l *streams) Accept() (net.Conn, error) {
 func (l *streams) Addr() net.Addr { return l.addr }
 func (l *streams) Close() error   { return nil }
 
-// listenTCP takes connections until the listener is closed.
-func (s *Server) listenTCP() {
+// listenTCP takes connections until the listener is closed. Of TLS the first read shakes hands, in the time that a
+// stranger has.
+func (s *Server) listenTCP(l net.Listener, w way) {
 	for {
-		c, err := s.tcp.Accept()
+		c, err := l.Accept()
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
@@ -225,7 +229,10 @@ func (s *Server) listenTCP() {
 			c.Close()
 			continue
 		}
-		conn := newConnection(s, c)
+		if w == overTLS {
+			c = tls.Server(c, s.config.TLS)
+		}
+		conn := newConnection(s, c, w)
 		conn.came = true
 		_ = conn.SetReadDeadline(time.Now().Add(firstMessage))
 		s.give(conn)
@@ -266,7 +273,7 @@ func (s *Server) carries(a netip.AddrPort) bool {
 	return slices.ContainsFunc(legs, func(l *leg) bool {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		return l.hop == hop{a, true}
+		return l.hop.addr == a && l.hop.way.stream()
 	})
 }
 
@@ -277,16 +284,17 @@ func (s *Server) give(c *connection) bool {
 	}
 	s.readers.Add(1)
 	select {
-	case s.streams.conns <- c:
-	case <-s.streams.done:
+	case s.streams[c.way].conns <- c:
+	case <-s.streams[c.way].done:
 		c.finish()
 		return false
 	}
 	return true
 }
 
-// connect sees to it that there is a TCP connection to an address. Those who want the same one wait for it together.
-func (s *Server) connect(ctx context.Context, to netip.AddrPort) error {
+// connect sees to it that there is a connection to a place. Those who want the same one wait for it together.
+func (s *Server) connect(ctx context.Context, h hop) error {
+	to := h.addr
 	for {
 		s.mu.Lock()
 		under := s.dials[to]
@@ -309,13 +317,14 @@ func (s *Server) connect(ctx context.Context, to netip.AddrPort) error {
 		delete(s.dials, to)
 		close(done)
 	}()
-	if s.connected(to) {
-		return nil
+	if s.connected(to, h.way) {
+		return s.proven(h)
 	}
-	return s.open(ctx, to)
+	return s.open(ctx, h)
 }
 
-func (s *Server) open(ctx context.Context, to netip.AddrPort) error {
+func (s *Server) open(ctx context.Context, h hop) error {
+	to := h.addr
 	ctx, cancel := context.WithTimeout(ctx, connectTime)
 	defer cancel()
 	var d net.Dialer
@@ -326,16 +335,43 @@ func (s *Server) open(ctx context.Context, to netip.AddrPort) error {
 	if err != nil {
 		return fmt.Errorf("connect to %s over TCP: %w", to, err)
 	}
-	c := newConnection(s, raw)
+	if h.way == overTLS {
+		if raw, err = s.handshake(ctx, raw, h); err != nil {
+			return err
+		}
+	}
+	c := newConnection(s, raw, h.way)
 	c.admitted = true
+	s.mu.Lock()
+	s.opened[to] = c
+	s.mu.Unlock()
 	if !s.give(c) {
 		return io.ErrClosedPipe
 	}
 	select {
 	case <-c.ready:
 		return nil
-	case <-s.streams.done:
+	case <-s.streams[h.way].done:
 		return io.ErrClosedPipe
+	}
+}
+
+// forget forgets a connection.
+func (s *Server) forget(c *connection) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.opened[c.remote] == c {
+		delete(s.opened, c.remote)
+	}
+}
+
+// ping keeps a connection that we opened alive (RFC 5626, section 3.5.1). One that is dead is found out by it.
+func (s *Server) ping(to netip.AddrPort) {
+	s.mu.Lock()
+	c := s.opened[to]
+	s.mu.Unlock()
+	if c != nil {
+		_, _ = c.Write([]byte("\r\n\r\n"))
 	}
 }
 

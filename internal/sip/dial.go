@@ -102,8 +102,8 @@ func (a *attempt) describe(d *Dialling, h hop) {
 		host, port, _ := hostPort(t.Proxy)
 		proxy := sipgo.Uri{Scheme: "sip", Host: host, Port: port}
 		proxy.UriParams.Add("lr", "")
-		if h.tcp {
-			proxy.UriParams.Add("transport", "tcp")
+		if h.way.stream() {
+			proxy.UriParams.Add("transport", strings.ToLower(h.transport()))
 		}
 		l.route = []sipgo.Uri{proxy}
 	}

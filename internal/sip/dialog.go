@@ -1,6 +1,7 @@
 package sip
 
 import (
+	"cmp"
 	"context"
 	"net"
 	"net/netip"
@@ -90,29 +91,38 @@ func (d *dialog) next(ctx context.Context) hop {
 	d.mu.Unlock()
 	host := strings.Trim(to.Host, "[]")
 	a, err := netip.ParseAddr(host)
-	if now.tcp && d.server.connected(now.addr) || err == nil && !routed &&
+	if now.way.stream() && d.server.connected(now.addr, now.way) || err == nil && !routed &&
 		(inside(a) && !inside(now.addr.Addr()) || a.IsUnspecified()) {
 		return now
 	}
-	tcp := now.tcp
+	h := hop{way: now.way, name: host}
+	if d.trunk != nil {
+		h.ca = d.trunk.CA
+	}
 	if v, ok := to.UriParams.Get("transport"); ok {
-		tcp = strings.EqualFold(v, "tcp")
+		if w, known := wayOf(v); known && now.way != overTLS { // what began encrypted stays so
+			h.way = w
+		}
+	}
+	if to.Scheme == "sips" {
+		h.way = overTLS
 	}
 	if err == nil {
-		addr, err := d.server.reachable(netip.AddrPortFrom(a.Unmap(), uint16(orDefault(to.Port))))
-		if err != nil || d.server.allowed(d.trunk, addr) != nil {
+		h.addr, err = d.server.reachable(netip.AddrPortFrom(a.Unmap(), uint16(cmp.Or(to.Port, h.way.port()))))
+		if err != nil || d.server.allowed(d.trunk, h.addr) != nil {
 			return now
 		}
-		return hop{addr, tcp}
+		return h
 	}
 	if to.Port != 0 {
 		host = net.JoinHostPort(host, strconv.Itoa(to.Port))
 	}
-	addrs, err := d.server.resolve(ctx, host, tcp)
+	addrs, err := d.server.resolve(ctx, host, h.way)
 	if err != nil || d.server.allowed(d.trunk, addrs[0]) != nil {
 		return now
 	}
-	return hop{addrs[0], tcp}
+	h.addr = addrs[0]
+	return h
 }
 
 // ask sends a request within the dialog and returns its final answer.

@@ -537,8 +537,8 @@ func tones(keys string) (frames [][]byte) {
 	return frames
 }
 
-// overTCP sends text from an address and returns what comes back within a time, or until the connection is closed.
-func overTCP(t testing.TB, from string, to netip.AddrPort, text string, within time.Duration) string {
+// byTCP sends text from an address and returns what comes back within a time, or until the connection is closed.
+func byTCP(t testing.TB, from string, to netip.AddrPort, text string, within time.Duration) string {
 	t.Helper()
 	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
 	c, err := d.DialContext(soon(t), "tcp", to.String())

@@ -1,6 +1,7 @@
 package sip
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,18 +17,49 @@ import (
 	"parley"
 )
 
+// way is a transport of messages.
+type way string
+
+const (
+	overUDP way = "UDP"
+	overTCP way = "TCP"
+	overTLS way = "TLS"
+)
+
+// wayOf reads a transport as addresses and trunks name it; it is false for one that we don't have.
+func wayOf(s string) (way, bool) {
+	switch strings.ToLower(s) {
+	case "", "udp":
+		return overUDP, true
+	case "tcp":
+		return overTCP, true
+	case "tls":
+		return overTLS, true
+	}
+	return "", false
+}
+
+// stream says whether messages go over connections.
+func (w way) stream() bool { return w == overTCP || w == overTLS }
+
+// port is where the way leads without another being named.
+func (w way) port() int {
+	if w == overTLS {
+		return sipgo.DefaultTlsPort
+	}
+	return sipgo.DefaultUdpPort
+}
+
 // hop is where messages go next.
 type hop struct {
 	addr netip.AddrPort
-	tcp  bool
+	way  way
+	// Over TLS: whom the far end must prove to be, "" on a connection that is there; and the authorities that are
+	// believed, as PEM, "" for the system's.
+	name, ca string
 }
 
-func (h hop) transport() string {
-	if h.tcp {
-		return "TCP"
-	}
-	return "UDP"
-}
+func (h hop) transport() string { return string(h.way) }
 
 // try does something at the places where a trunk, or the proxy before it, may be, one after the other, until one of
 // them has answered (RFC 3263, section 4.3): the next one's turn is when a place can't be reached, says 503 or, with
@@ -85,13 +117,13 @@ const (
 // hops are where a trunk, or the proxy before it, may be, in the order in which they are tried. There is one at
 // least, or an error.
 func (s *Server) hops(ctx context.Context, t *Trunk) ([]hop, error) {
-	tcp := t.tcp()
-	if !tcp && t.Transport != "" && !strings.EqualFold(t.Transport, "udp") {
-		return nil, because(fmt.Errorf("%w: transport %s is not there yet", parley.Unreachable, t.Transport),
-			"This server does not speak %s to trunks yet: set the trunk's transport to udp or tcp.",
+	w, ok := wayOf(t.Transport)
+	if !ok {
+		return nil, because(fmt.Errorf("%w: transport %s is not there", parley.Unreachable, t.Transport),
+			"This server does not speak %s to trunks: set the trunk's transport to udp, tcp or tls.",
 			strings.ToUpper(t.Transport))
 	}
-	found, err := s.resolve(ctx, t.place(), tcp)
+	found, err := s.resolve(ctx, t.place(), w)
 	if err != nil {
 		return nil, err
 	}
@@ -114,13 +146,15 @@ func (s *Server) hops(ctx context.Context, t *Trunk) ([]hop, error) {
 		return nil, err
 	}
 	var hops, last []hop
+	host, _, _ := hostPort(t.place())
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, a := range addrs {
+		h := hop{a, w, host, t.CA}
 		if at, ok := s.shunned[a]; ok && time.Since(at) < shunTime {
-			last = append(last, hop{a, tcp})
+			last = append(last, h)
 		} else {
-			hops = append(hops, hop{a, tcp})
+			hops = append(hops, h)
 		}
 	}
 	hops = append(hops, last...)
@@ -129,25 +163,28 @@ func (s *Server) hops(ctx context.Context, t *Trunk) ([]hop, error) {
 
 // resolve finds the addresses of host[:port], the best one first (RFC 3263): a name without a port may have SRV
 // records, which name both.
-func (s *Server) resolve(ctx context.Context, to string, tcp bool) (all []netip.AddrPort, err error) {
+func (s *Server) resolve(ctx context.Context, to string, w way) (all []netip.AddrPort, err error) {
 	host, port, err := hostPort(to)
 	if err != nil || host == "" {
 		return nil, absent{fmt.Errorf("%w: %q is no host[:port]", parley.Unreachable, to)}
 	}
 	if a, err := netip.ParseAddr(host); err == nil {
-		to, err := s.reachable(netip.AddrPortFrom(a.Unmap(), uint16(orDefault(port))))
+		to, err := s.reachable(netip.AddrPortFrom(a.Unmap(), uint16(cmp.Or(port, w.port()))))
 		return []netip.AddrPort{to}, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, resolveTime)
 	defer cancel()
 	records := []*net.SRV{{Target: host, Port: uint16(port)}}
 	if port == 0 && strings.Contains(strings.TrimSuffix(host, "."), ".") {
-		proto := "udp"
-		if tcp {
+		service, proto := "sip", "udp"
+		switch w {
+		case overTCP:
 			proto = "tcp"
+		case overTLS:
+			service, proto = "sips", "tcp"
 		}
 		// By priority, and drawn by weight.
-		if _, found, err := s.resolver.LookupSRV(ctx, "sip", proto, host); err == nil && len(found) > 0 &&
+		if _, found, err := s.resolver.LookupSRV(ctx, service, proto, host); err == nil && len(found) > 0 &&
 			found[0].Target != "." {
 			records = found
 		}
@@ -160,7 +197,7 @@ func (s *Server) resolve(ctx context.Context, to string, tcp bool) (all []netip.
 			ctx, cancel = context.WithTimeout(ctx, spareTime)
 			defer cancel()
 		}
-		found, err := s.addresses(ctx, strings.TrimSuffix(r.Target, "."), orDefault(int(r.Port)))
+		found, err := s.addresses(ctx, strings.TrimSuffix(r.Target, "."), cmp.Or(int(r.Port), w.port()))
 		if err != nil {
 			last = err
 		}
@@ -204,13 +241,6 @@ func (s *Server) addresses(ctx context.Context, host string, port int) (all []ne
 func isAddr(host string) bool {
 	_, err := netip.ParseAddr(host)
 	return err == nil
-}
-
-func orDefault(port int) int {
-	if port == 0 {
-		return sipgo.DefaultUdpPort
-	}
-	return port
 }
 
 // reachable says what is wrong where our socket can't reach an address.
@@ -261,24 +291,32 @@ func inside(a netip.Addr) bool {
 
 // contact is where others reach us, as told to a peer.
 func (s *Server) contact(user string, h hop) sipgo.Uri {
-	u := sipgo.Uri{Scheme: "sip", User: user, Host: s.shown(h.addr.Addr()).String(), Port: int(s.addr.Port())}
-	if h.tcp {
-		u.UriParams.Add("transport", "tcp")
+	u := sipgo.Uri{Scheme: "sip", User: user, Host: s.shown(h.addr.Addr()).String(), Port: s.port(h.way)}
+	if h.way.stream() {
+		u.UriParams.Add("transport", strings.ToLower(h.transport()))
 	}
 	return u
+}
+
+// port is where we listen. Who speaks TLS to us although we don't listen for it uses the connection that is there.
+func (s *Server) port(w way) int {
+	if w == overTLS && s.secure != nil {
+		return s.secure.Addr().(*net.TCPAddr).Port
+	}
+	return int(s.addr.Port())
 }
 
 // address sets where a request goes and which way, and gives it a new top Via (RFC 3261, section 18.1.1; RFC 3581).
 func (s *Server) address(req *sipgo.Request, h hop) {
 	via := &sipgo.ViaHeader{ProtocolName: "SIP", ProtocolVersion: "2.0", Transport: h.transport(),
-		Host: s.shown(h.addr.Addr()).String(), Port: int(s.addr.Port())}
+		Host: s.shown(h.addr.Addr()).String(), Port: s.port(h.way)}
 	via.Params.Add("branch", sipgo.RFC3261BranchMagicCookie+s.mark+token(16))
 	via.Params.Add("rport", "")
 	req.RemoveHeader("Via")
 	req.PrependHeader(via)
 	req.SetTransport(h.transport())
 	req.SetDestination(h.addr.String())
-	if !h.tcp { // from the socket that we listen on, so that answers pass a NAT
+	if !h.way.stream() { // from the socket that we listen on, so that answers pass a NAT
 		req.Laddr = sipgo.Addr{IP: s.udp.LocalAddr().(*net.UDPAddr).IP, Port: int(s.addr.Port())}
 	}
 }
@@ -290,8 +328,10 @@ func (s *Server) transact(ctx context.Context, req *sipgo.Request, h hop) (*sipg
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
-	if h.tcp {
-		if err := s.connect(ctx, h.addr); err != nil {
+	if h.way.stream() {
+		if err := s.connect(ctx, h); errors.As(err, new(*why)) {
+			return nil, err
+		} else if err != nil {
 			return nil, absent{fmt.Errorf("%w: %w", parley.Unreachable, err)}
 		}
 	}
@@ -353,9 +393,9 @@ func final(ctx context.Context, tx *sipgo.ClientTx, h hop) (*sipgo.Response, err
 	}
 }
 
-// connected says whether there is a TCP connection to an address.
-func (s *Server) connected(to netip.AddrPort) bool {
-	c, err := s.transport.GetConnection("tcp", to.String())
+// connected says whether there is a connection to an address.
+func (s *Server) connected(to netip.AddrPort, w way) bool {
+	c, err := s.transport.GetConnection(string(w), to.String())
 	if err != nil {
 		return false
 	}

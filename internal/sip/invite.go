@@ -225,7 +225,7 @@ func (in *Invite) describe(peer netip.AddrPort) {
 	l.callID = req.CallID().Value()
 	l.local = name{*req.To().Address.Clone(), in.tag}
 	l.remote = name{*req.From().Address.Clone(), tagOf(req.From().Params)}
-	l.hop = hop{peer, req.Transport() == "TCP"}
+	l.hop = hop{addr: peer, way: way(strings.ToUpper(req.Transport()))}
 	l.route = recordRoute(req, false)
 	l.target = l.remote.uri
 	l.learn(req)
@@ -238,6 +238,9 @@ func (in *Invite) describe(peer netip.AddrPort) {
 		user = userOf(&req.Recipient)
 	}
 	l.contact = in.server.contact(escape(user), l.hop)
+	if req.Recipient.Scheme == "sips" { // so is what it leads to (RFC 3261, section 12.1.1)
+		l.contact.Scheme, l.contact.UriParams = "sips", nil
+	}
 	in.From = in.caller()
 }
 

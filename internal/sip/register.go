@@ -183,7 +183,7 @@ func (s *Server) lostConnection(to netip.AddrPort) {
 	defer s.mu.Unlock()
 	for _, r := range s.regs {
 		r.mu.Lock()
-		if r.home == to && strings.EqualFold(r.trunk.Transport, "tcp") {
+		if r.home == to && r.trunk.way().stream() {
 			select {
 			case r.wake <- struct{}{}:
 			default:
@@ -197,7 +197,7 @@ func (s *Server) lostConnection(to netip.AddrPort) {
 func (r *registration) rest(ctx context.Context, wait time.Duration) {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
-	alive := time.NewTicker(keepAlive)
+	alive := time.NewTicker(r.server.alive)
 	defer alive.Stop()
 	for {
 		select {
@@ -211,7 +211,10 @@ func (r *registration) rest(ctx context.Context, wait time.Duration) {
 			r.mu.Lock()
 			home := r.home
 			r.mu.Unlock()
-			if home.IsValid() && !strings.EqualFold(r.trunk.Transport, "tcp") {
+			switch {
+			case r.trunk.way().stream():
+				r.server.ping(home)
+			case home.IsValid():
 				_, _ = r.server.udp.WriteToUDPAddrPort([]byte("\r\n\r\n"), home)
 			}
 		}

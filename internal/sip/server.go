@@ -24,10 +24,12 @@ type Server struct {
 	addr      netip.AddrPort
 	udp       *net.UDPConn
 	tcp       *net.TCPListener
+	secure    *net.TCPListener // for TLS; nil: none
 	transport *sipgo.TransportLayer
 	txs       *sipgo.TransactionLayer
-	streams   *streams
-	strangers atomic.Int32 // connections that have brought nothing yet
+	streams   map[way]*streams
+	opened    map[netip.AddrPort]*connection // by us
+	strangers atomic.Int32                   // connections that have brought nothing yet
 	ports     *rtp.Ports
 
 	mark     string // is in the branch of every request that we send, so that answers are told from forgeries
@@ -64,6 +66,7 @@ type Server struct {
 	patient time.Duration // for those who don't answer when the server stops
 	asking  time.Duration // for a trunk's answer to Check
 	idling  time.Duration // of a TCP connection that came, without a message or a call
+	alive   time.Duration // between two signs of life to a registrar
 	passing time.Duration // for the first word of a place when there is another
 
 	resolver *net.Resolver
@@ -77,9 +80,9 @@ func New(c Config) *Server {
 		invites: map[string]*Invite{}, legs: map[string]*leg{}, regs: map[int64]*registration{},
 		dials: map[netip.AddrPort]chan struct{}{}, shunned: map[netip.AddrPort]time.Time{},
 		carrier: carrierPlaces{seen: map[netip.AddrPort]time.Time{}},
-		from:    map[netip.Addr]int{},
-		silent:  30 * time.Second, longest: 10 * time.Minute, patient: 2 * time.Second, asking: 5 * time.Second,
-		idling:  15 * time.Minute,
+		from:    map[netip.Addr]int{}, opened: map[netip.AddrPort]*connection{},
+		silent: 30 * time.Second, longest: 10 * time.Minute, patient: 2 * time.Second, asking: 5 * time.Second,
+		idling: 15 * time.Minute, alive: keepAlive,
 		passing: 4 * time.Second, resolver: net.DefaultResolver}
 	s.ctx, s.stop = context.WithCancelCause(context.Background())
 	s.index.Store(&index{})
@@ -113,10 +116,21 @@ func (s *Server) Listen() error {
 		}
 		return fmt.Errorf("listen for SIP on %s (PARLEY_SIP_LISTEN): %w", want, err)
 	}
-	s.streams = &streams{conns: make(chan *connection), done: make(chan struct{}), addr: s.tcp.Addr()}
+	if s.config.Secure != "" {
+		if err := s.listenSecure(); err != nil {
+			s.udp.Close()
+			s.tcp.Close()
+			return err
+		}
+	}
+	s.streams = map[way]*streams{}
+	for _, w := range []way{overTCP, overTLS} {
+		s.streams[w] = &streams{conns: make(chan *connection), done: make(chan struct{}), addr: s.tcp.Addr()}
+	}
 	s.transport = sipgo.NewTransportLayer(net.DefaultResolver, sipgo.NewParser(), nil,
 		sipgo.WithTransportLayerLogger(quiet),
-		sipgo.WithTransportLayerTransports(sipgo.TransportsConfig{TCP: &sipgo.TransportTCP{DialerCreate: noDial}}))
+		sipgo.WithTransportLayerTransports(sipgo.TransportsConfig{TCP: &sipgo.TransportTCP{DialerCreate: noDial},
+			TLS: &sipgo.TransportTLS{TransportTCP: &sipgo.TransportTCP{DialerCreate: noDial}}}))
 	s.txs = sipgo.NewTransactionLayer(s.transport, sipgo.WithTransactionLayerLogger(quiet),
 		sipgo.WithTransactionLayerUnhandledResponseHandler(s.stray))
 	s.txs.OnRequest(s.serve)
@@ -136,6 +150,20 @@ func (s *Server) bind(want *net.UDPAddr) (err error) {
 	return err
 }
 
+func (s *Server) listenSecure() error {
+	if s.config.TLS == nil {
+		return errors.New("PARLEY_SIP_TLS_LISTEN needs a certificate: set PARLEY_SIP_TLS_CERT and PARLEY_SIP_TLS_KEY, or PARLEY_TLS_CERT and PARLEY_TLS_KEY")
+	}
+	at, err := net.ResolveTCPAddr("tcp", s.config.Secure)
+	if err != nil {
+		return fmt.Errorf("PARLEY_SIP_TLS_LISTEN must be host:port, such as 0.0.0.0:5061: %w", err)
+	}
+	if s.secure, err = net.ListenTCP("tcp", at); err != nil {
+		return fmt.Errorf("listen for SIP over TLS on %s (PARLEY_SIP_TLS_LISTEN): %w", at, err)
+	}
+	return nil
+}
+
 // Addr is where the server listens, for UDP and TCP alike. It is invalid before Listen, and where the telephone is off.
 func (s *Server) Addr() netip.AddrPort { return s.addr }
 
@@ -148,8 +176,12 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 	s.loadTrunks(ctx)
 	s.readers.Go(func() { _ = s.transport.ServeUDP(&datagrams{UDPConn: s.udp, server: s}) })
-	s.readers.Go(func() { _ = s.transport.ServeTCP(s.streams) })
-	s.readers.Go(s.listenTCP)
+	s.readers.Go(func() { _ = s.transport.ServeTCP(s.streams[overTCP]) })
+	s.readers.Go(func() { _ = s.transport.ServeTLS(s.streams[overTLS]) })
+	s.readers.Go(func() { s.listenTCP(s.tcp, overTCP) })
+	if s.secure != nil {
+		s.readers.Go(func() { s.listenTCP(s.secure, overTLS) })
+	}
 	s.watch(ctx)
 
 	s.Refuse()
@@ -162,8 +194,13 @@ func (s *Server) Run(ctx context.Context) error {
 	<-s.idle
 
 	s.txs.Close()
-	close(s.streams.done)
+	for _, l := range s.streams {
+		close(l.done)
+	}
 	s.tcp.Close()
+	if s.secure != nil {
+		s.secure.Close()
+	}
 	s.udp.Close()
 	_ = s.transport.Close()
 	s.readers.Wait()

@@ -4,16 +4,20 @@ package sip
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"net/netip"
-	"strings"
 
 	"parley"
 )
 
 // Config is what a server needs. Nothing of it changes afterwards.
 type Config struct {
-	Listen   string     // host:port, for UDP and TCP; "off" for no telephone
+	Listen string // host:port, for UDP and TCP; "off" for no telephone
+	Secure string // host:port, for TLS; "" for none
+	// TLS is how we prove who we are, with GetCertificate alone: to those who come, and to trunks that ask for it. Nil:
+	// not at all. With ClientCAs those who come must prove it too.
+	TLS      *tls.Config
 	Ports    [2]int     // of RTP: the first and the last
 	External netip.Addr // what others reach us by, where it isn't the socket's own address (NAT)
 	MaxCalls int        // more are refused with 503; 0: as many as there are ports
@@ -37,7 +41,8 @@ type Trunk struct {
 	ID        int64  // unique; 0 is the carrier's, which has many numbers
 	Number    string // E.164; "" for the carrier's
 	Address   string // host[:port]
-	Transport string // udp, tcp
+	Transport string // udp, tcp, tls
+	CA        string // PEM: over TLS, the authorities that are believed; "" for the system's
 	SRTP      string // off, optional, required; "" is off
 	Proxy     string // host[:port], "" for none
 	Username  string
@@ -55,7 +60,11 @@ func (t *Trunk) place() string {
 	return t.Address
 }
 
-func (t *Trunk) tcp() bool { return strings.EqualFold(t.Transport, "tcp") }
+// way is the trunk's transport; one that we don't have is told by hops.
+func (t *Trunk) way() way {
+	w, _ := wayOf(t.Transport)
+	return w
+}
 
 // Dialling is an outgoing call.
 type Dialling struct {

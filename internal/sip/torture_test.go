@@ -76,7 +76,7 @@ func TestTorture(t *testing.T) {
 		}
 	}
 	for _, name := range names {
-		overTCP(t, "127.0.0.1", s.Addr(), filled(name, "127.0.0.1:9", "tcp"), 5*time.Millisecond)
+		byTCP(t, "127.0.0.1", s.Addr(), filled(name, "127.0.0.1:9", "tcp"), 5*time.Millisecond)
 	}
 	stranger := newWire(t, "127.0.0.2")
 	for _, name := range names {

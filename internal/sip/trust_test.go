@@ -237,10 +237,10 @@ func TestStrangers(t *testing.T) {
 		c := newWire(t, "127.0.0.2")
 		text := c.message("OPTIONS", "sip:x@y", "<sip:x@y>", "tcp", 1, "") + "\r\n\r\n" +
 			c.message("INVITE", "sip:x@y", "<sip:x@y>", "tcp2", 1, "")
-		if got := overTCP(t, "127.0.0.2", s.Addr(), text, 200*time.Millisecond); got != "" {
+		if got := byTCP(t, "127.0.0.2", s.Addr(), text, 200*time.Millisecond); got != "" {
 			t.Errorf("an answer: %s", got)
 		}
-		if got := overTCP(t, "127.0.0.2", s.Addr(), "GET / HTTP/1.1\r\nHost: x\r\n\r\n", hang); got != "" {
+		if got := byTCP(t, "127.0.0.2", s.Addr(), "GET / HTTP/1.1\r\nHost: x\r\n\r\n", hang); got != "" {
 			t.Errorf("an answer: %s", got)
 		}
 	})

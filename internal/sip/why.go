@@ -67,7 +67,7 @@ func (s *Server) unanswered(t *Trunk, err error) error {
 	if s.config.Reach != nil && t.Number != "" {
 		public = " Only public addresses are reached."
 	}
-	return because(err, "Nothing answered at %s over %s. Check the trunk's address and transport, and that it lets this server in.%s", t.place(), hop{tcp: t.tcp()}.transport(), public)
+	return because(err, "Nothing answered at %s over %s. Check the trunk's address and transport, and that it lets this server in.%s", t.place(), t.way(), public)
 }
 
 // allowed says why a trunk may not be where an address is, nil where it may. The operator's own may be anywhere.
@@ -91,7 +91,7 @@ func (s *Server) allowed(t *Trunk, to netip.AddrPort) error {
 // isSelf says whether an address is where this server listens.
 func (s *Server) isSelf(to netip.AddrPort) bool {
 	a, own := to.Addr(), s.addr.Addr()
-	if to.Port() != s.addr.Port() {
+	if to.Port() != s.addr.Port() && int(to.Port()) != s.port(overTLS) {
 		return false
 	}
 	if a == own || a == s.config.External.Unmap() || own.IsUnspecified() && a.IsLoopback() {
@@ -150,9 +150,9 @@ func (s *Server) findCarrier(ctx context.Context) {
 	var found []netip.AddrPort
 	for _, t := range s.index.Load().carriers {
 		for _, at := range []string{t.Address, t.Proxy} {
-			for _, tcp := range []bool{false, true} {
+			for _, w := range []way{overUDP, overTCP, overTLS} {
 				if at != "" {
-					list, _ := s.resolve(context.WithoutCancel(ctx), at, tcp)
+					list, _ := s.resolve(context.WithoutCancel(ctx), at, w)
 					found = append(found, list...)
 				}
 			}
