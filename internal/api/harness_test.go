@@ -64,7 +64,7 @@ func init() { slog.SetDefault(slog.New(slog.DiscardHandler)) }
 
 // rich is a catalogue with something of everything: voices of several providers, models of every kind.
 func rich() *catalog.Catalog {
-	another := deepgram.Declare()
+	another := deepgram.Declare(&deepgram.Settings{})
 	another.Speakers[0].Configured = func() bool { return true }
 	another.Listeners[0].Configured = another.Speakers[0].Configured
 	return catalog.New("https://voice.example.com", provider.All(another, openai.Declare(&openai.Settings{APIKey: "k",

@@ -25,7 +25,7 @@ func All(instead ...*ai.Vendor) []*ai.Vendor {
 		anthropic.Declare(&anthropic.Settings{}),
 		gemini.Declare(&gemini.Settings{}),
 		elevenlabs.Declare(&elevenlabs.Settings{}),
-		deepgram.Declare(),
+		deepgram.Declare(&deepgram.Settings{}),
 		cartesia.Declare(&cartesia.Settings{}),
 		local.Declare(local.Programs{}),
 	}

@@ -1,7 +1,13 @@
-// Package deepgram is Deepgram: its voices and languages, whose numbers assistants can hold. Nothing opens it yet.
+// Package deepgram is Deepgram: Nova and Flux, which listen, and Aura, which speaks, over WebSockets.
 package deepgram
 
 import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
 	"parley"
 	"parley/internal/ai"
 )
@@ -9,17 +15,81 @@ import (
 // Code is the code of this vendor.
 const Code = "deepgram"
 
-// Declare declares Deepgram, which no setting configures.
-func Declare() *ai.Vendor {
-	provider, never := parley.Provider{ID: 6, Code: Code, Name: "Deepgram"}, func() bool { return false }
+// Settings are what the operator sets of it.
+type Settings struct {
+	APIKey   string `name:"deepgram-api-key" help:"API key of Deepgram, which listens and speaks."`
+	BaseURL  string `name:"deepgram-base-url" help:"Base URL of Deepgram's API, such as that of Europe, https://api.eu.deepgram.com (https://api.deepgram.com)."`
+	STTModel string `name:"deepgram-stt-model" help:"Deepgram's model that listens: nova-3, nova-2, flux-general-en or flux-general-multi, which find turns; languages that it does not understand are nova-3's (nova-3)."`
+}
+
+// Declare declares Deepgram, as the settings have it.
+func Declare(s *Settings) *ai.Vendor {
+	provider, configured := parley.Provider{ID: 6, Code: Code, Name: "Deepgram"}, func() bool { return s.APIKey != "" }
 	return &ai.Vendor{
 		Code:      Code,
-		Speakers:  []ai.Speaker{{Provider: provider, Rank: 30, Voices: voices, Configured: never}},
-		Listeners: []ai.Listener{{Provider: provider, Rank: 10, Languages: languages, Configured: never}},
+		Settings:  s,
+		Speakers:  []ai.Speaker{{Provider: provider, Rank: 30, Voices: voices, Configured: configured}},
+		Listeners: []ai.Listener{{Provider: provider, Rank: 10, Languages: languages, Configured: configured}},
+		Open:      s.open,
+		Check:     s.check,
 	}
 }
 
-// languages are those of nova-3 that we know.
+func (s *Settings) open() (*ai.Opened, error) {
+	c, err := s.client()
+	if err != nil {
+		return nil, fmt.Errorf("PARLEY_DEEPGRAM_BASE_URL: %w", err)
+	}
+	lines := &pool{client: c}
+	ears := &recognizer{client: c, model: s.STTModel, plain: map[string]bool{}}
+	const mend = "set PARLEY_DEEPGRAM_API_KEY"
+	return &ai.Opened{
+		Synthesizer: func(code string) (ai.Synthesizer, error) {
+			if s.APIKey == "" {
+				return nil, ai.NotConfigured("synthesizer", code, mend)
+			}
+			return synthesizer{lines}, nil
+		},
+		Recognizer: func(code string) (ai.Recognizer, error) {
+			if s.APIKey == "" {
+				return nil, ai.NotConfigured("transcriber", code, mend)
+			}
+			return ears, nil
+		},
+		Close: lines.close,
+	}, nil
+}
+
+// check asks for the projects that the key is of, which costs nothing.
+func (s *Settings) check(ctx context.Context) []parley.Finding {
+	found := func(state, format string, a ...any) []parley.Finding {
+		return []parley.Finding{{State: state, What: "deepgram", Text: fmt.Sprintf(format, a...)}}
+	}
+	if s.APIKey == "" {
+		return found("note", "not used. Set PARLEY_DEEPGRAM_API_KEY for its speech and transcription")
+	}
+	c, err := s.client()
+	if err != nil {
+		return found("FAIL", "PARLEY_DEEPGRAM_BASE_URL is no http or https URL")
+	}
+	switch status, err := c.ask(ctx, "/v1/projects"); {
+	case err != nil:
+		return found("FAIL", "%s can't be reached: %v", c.base, err)
+	case status == http.StatusUnauthorized || status == http.StatusForbidden:
+		return found("FAIL", "%s refuses the key in PARLEY_DEEPGRAM_API_KEY (status %d)", c.base, status)
+	case status != http.StatusOK:
+		return found("FAIL", "%s answers with status %d; PARLEY_DEEPGRAM_BASE_URL has no path", c.base, status)
+	}
+	model := modelFor(s.STTModel, "en")
+	known := func(family string) bool { return strings.HasPrefix(model, family) }
+	if !slices.ContainsFunc([]string{nova3, nova2, fluxModel, fluxMulti}, known) {
+		return found("note", "%s takes the key; PARLEY_DEEPGRAM_STT_MODEL is %s, which is none of nova-3, nova-2, flux-general-en, flux-general-multi",
+			c.base, model)
+	}
+	return found("ok", "%s listens with %s, and speaks", c.base, model)
+}
+
+// languages are those of nova-3 that we know, and Thai, which is nova-2's.
 const languages = "en es fr de it pt nl pl sv da no fi cs sk hu ro bg hr sr sl el tr ru uk he fa hi ur ta zh ja ko th vi id ms et lv lt ca"
 
 // voices are those of Aura 2. Numbers from 501.

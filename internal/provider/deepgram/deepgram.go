@@ -1,0 +1,56 @@
+package deepgram
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"net/url"
+	"time"
+
+	"parley/internal/ai"
+	"parley/internal/provider/wire"
+)
+
+// DefaultBaseURL is the vendor's own address; it has others for Europe, Australia and India.
+const DefaultBaseURL = "https://api.deepgram.com"
+
+// client is one account of the vendor's.
+type client struct {
+	base, key string
+}
+
+func (s *Settings) client() (*client, error) {
+	c := &client{cmp.Or(s.BaseURL, DefaultBaseURL), s.APIKey}
+	if _, err := wire.Address(c.base, "", nil); err != nil {
+		return nil, &ai.Error{Kind: ai.Config, Err: err}
+	}
+	return c, nil
+}
+
+// dial opens a socket, which is asked for signs of life every so often.
+func (c *client) dial(ctx context.Context, path string, query url.Values, ping time.Duration) (*wire.Conn, error) {
+	address, err := wire.Address(c.base, path, query)
+	if err != nil {
+		return nil, &ai.Error{Kind: ai.Config, Err: err}
+	}
+	return wire.Dial(ctx, address, wire.Options{Header: http.Header{"Authorization": {"Token " + c.key}}, Ping: ping})
+}
+
+// ask asks for a resource, and gives the status of the answer.
+func (c *client) ask(ctx context.Context, path string) (int, error) {
+	address, err := wire.Address(c.base, path, nil)
+	if err != nil {
+		return 0, err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return 0, err
+	}
+	req.Header.Set("Authorization", "Token "+c.key)
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return 0, err
+	}
+	defer res.Body.Close()
+	return res.StatusCode, nil
+}

@@ -1,0 +1,141 @@
+package deepgram
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"parley/internal/ai"
+	"parley/internal/audio"
+	"parley/internal/provider/wire"
+)
+
+const (
+	// piece is how much sound is sent at once, as the vendor advises for Flux. It adds nothing to the time from an
+	// utterance's end to its text: an End sends what there is.
+	piece = 80 * time.Millisecond
+	// signs is how often an ear's socket is asked for a sign of life.
+	signs = 10 * time.Second
+	// maxKeywords is how many are told: the vendor takes 500 tokens.
+	maxKeywords = 50
+)
+
+// The models that we know how to ask.
+const (
+	nova3     = "nova-3"
+	nova2     = "nova-2"
+	fluxModel = "flux-general-en"
+	fluxMulti = "flux-general-multi"
+)
+
+// fluxLanguages are those of flux-general-multi.
+const fluxLanguages = "en es de fr hi ru pt ja it nl"
+
+// onlyNova2 are the languages that nova-3 does not understand and nova-2 does.
+const onlyNova2 = "th"
+
+// modelFor is the model that hears a language: the one that is set, where it understands it.
+func modelFor(set, language string) string {
+	speaks := func(list string) bool { return slices.Contains(strings.Fields(list), language) }
+	model := cmp.Or(set, nova3)
+	switch {
+	case model == fluxModel && language == "en", model == fluxMulti && speaks(fluxLanguages):
+		return model
+	case speaks(onlyNova2):
+		return nova2
+	case model == fluxModel || model == fluxMulti:
+		return nova3
+	}
+	return model
+}
+
+// recognizer listens with the model that is set, or another that understands the language.
+type recognizer struct {
+	client *client
+	model  string
+
+	mu    sync.Mutex
+	plain map[string]bool // models and languages that take no keywords, as the server said
+}
+
+// Listen implements ai.Recognizer. It dials, so that a key that is wrong is known before anything is said.
+func (r *recognizer) Listen(ctx context.Context, h ai.Hearing) (ai.Ear, error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	if h.Rate != audio.Narrow && h.Rate != audio.Wide {
+		return nil, &ai.Error{Kind: ai.Config, Err: fmt.Errorf("hear at %d Hz: calls have 8000 or 16000", h.Rate)}
+	}
+	model := modelFor(r.model, h.Language)
+	conn, err := r.dial(ctx, model, h)
+	if err != nil {
+		return nil, err
+	}
+	o := wire.EarOptions{Rate: h.Rate, Piece: piece}
+	if strings.HasPrefix(model, "flux") {
+		o.Continuous = true
+		return wire.NewEar(ctx, conn, o, func(e *wire.Ear) wire.Protocol { return newFlux(conn, e, h.Rate) }), nil
+	}
+	return wire.NewEar(ctx, conn, o, func(e *wire.Ear) wire.Protocol { return newNova(conn, e, h.Rate) }), nil
+}
+
+// dial opens a socket to listen on. Not every model takes keywords in every language: one that refuses them is asked
+// without, now and from now on.
+func (r *recognizer) dial(ctx context.Context, model string, h ai.Hearing) (*wire.Conn, error) {
+	kind := model + " " + h.Language
+	r.mu.Lock()
+	if r.plain[kind] {
+		h.Keywords = nil
+	}
+	r.mu.Unlock()
+	path, query := question(model, h)
+	conn, err := r.client.dial(ctx, path, query, signs)
+	if wire.StatusOf(err) != http.StatusBadRequest || len(h.Keywords) == 0 {
+		return conn, err
+	}
+	h.Keywords = nil
+	path, query = question(model, h)
+	if conn, err = r.client.dial(ctx, path, query, signs); err == nil {
+		r.mu.Lock()
+		r.plain[kind] = true
+		r.mu.Unlock()
+	}
+	return conn, err
+}
+
+// question is what a model is opened with.
+func question(model string, h ai.Hearing) (path string, query url.Values) {
+	query = url.Values{"model": {model}, "encoding": {"linear16"}, "sample_rate": {strconv.Itoa(int(h.Rate))}}
+	keywords := h.Keywords[:min(len(h.Keywords), maxKeywords)]
+	if strings.HasPrefix(model, "flux") {
+		query.Set("eager_eot_threshold", eagerThreshold)
+		query.Set("eot_threshold", endThreshold)
+		query.Set("eot_timeout_ms", endTimeout)
+		if model == fluxMulti {
+			query.Set("language_hint", h.Language)
+		}
+		query["keyterm"] = keywords
+		return "/v2/listen", query
+	}
+	query.Set("language", h.Language)
+	query.Set("channels", "1")
+	query.Set("interim_results", "true")
+	query.Set("punctuate", "true")
+	query.Set("smart_format", "true")
+	// Where an utterance ends is the session's to say, and Finalize tells. The vendor's own finding of ends would only
+	// tear utterances into more pieces.
+	query.Set("endpointing", "false")
+	if strings.HasPrefix(model, nova3) {
+		query["keyterm"] = keywords
+	} else {
+		query["keywords"] = keywords
+	}
+	return "/v1/listen", query
+}

@@ -1,0 +1,219 @@
+package wire
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"parley/internal/ai"
+	"parley/internal/audio"
+)
+
+// Protocol is how a vendor is listened with, on one Conn. Its methods are called by one goroutine, the Ear's. An error
+// closes the ear.
+type Protocol interface {
+	// Sound sends a piece of sound: samples of 16 bits, the lower octet first.
+	Sound(raw []byte) error
+	// End tells that an utterance is over, with all its sound sent. A vendor that can finish is asked to. lost is not nil
+	// when a part of the utterance could not be sent: its final transcript has this error then.
+	End(lost error) error
+	// Message takes a message of the vendor's; it may be used until Message returns.
+	Message(data []byte, text bool) error
+	// Tick is called when nothing else happened for as long as it asked for the last time, and after everything that
+	// happened. It answers for what the vendor did not, and keeps the connection alive.
+	Tick(now time.Time) (next time.Duration, err error)
+	// Waits names the oldest utterance whose final transcript was not told, and says whether it has ended.
+	Waits() (utterance int, ok bool)
+	// Bye takes leave of the vendor.
+	Bye()
+}
+
+// Ear is an ai.Ear that sends what is heard on a Conn, by a vendor's Protocol. It closes with the Conn.
+type Ear struct {
+	conn       *Conn
+	protocol   Protocol
+	tape       *tape
+	rate       audio.Rate
+	continuous bool
+
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	out    chan ai.Transcript
+	done   chan struct{}
+}
+
+// EarOptions are how an Ear listens.
+type EarOptions struct {
+	Rate       audio.Rate
+	Continuous bool
+	Piece      time.Duration // of sound that is sent at once
+}
+
+// maxTold is how many transcripts wait for who follows the ear. Of more, those that are not final are left out.
+const maxTold = 64
+
+// NewEar makes an Ear, and what speaks the vendor's protocol for it. It closes with ctx.
+func NewEar(ctx context.Context, c *Conn, o EarOptions, protocol func(*Ear) Protocol) *Ear {
+	e := &Ear{conn: c, tape: newTape(o.Rate, o.Piece, o.Continuous), rate: o.Rate, continuous: o.Continuous,
+		out: make(chan ai.Transcript, maxTold), done: make(chan struct{})}
+	e.ctx, e.cancel = context.WithCancelCause(ctx)
+	e.protocol = protocol(e)
+	go e.run()
+	return e
+}
+
+// Write implements ai.Ear.
+func (e *Ear) Write(pcm []int16) { e.tape.write(pcm) }
+
+// End implements ai.Ear.
+func (e *Ear) End() {
+	if e.ctx.Err() == nil {
+		e.tape.end()
+	}
+}
+
+// Continuous implements ai.Ear.
+func (e *Ear) Continuous() bool { return e.continuous }
+
+// Transcripts implements ai.Ear.
+func (e *Ear) Transcripts() <-chan ai.Transcript { return e.out }
+
+// Close implements ai.Ear.
+func (e *Ear) Close() {
+	e.cancel(ErrClosed)
+	<-e.done
+}
+
+// Tell hands on a transcript. The Protocol calls it.
+func (e *Ear) Tell(t ai.Transcript) {
+	if !t.Final && t.Turn == "" {
+		select {
+		case e.out <- t:
+		default: // there will be another
+		}
+		return
+	}
+	select {
+	case e.out <- t:
+	case <-e.ctx.Done():
+	}
+}
+
+// run speaks with the vendor until the ear is closed, or the connection.
+func (e *Ear) run() {
+	defer close(e.done)
+	defer close(e.out)
+	in, taken := make(chan message), make(chan struct{})
+	var reading sync.WaitGroup
+	reading.Go(func() { e.receive(in, taken) })
+	err := e.follow(in, taken)
+	if e.ctx.Err() != nil {
+		e.protocol.Bye()
+	} else if err != nil && !errors.Is(err, ErrClosed) {
+		e.fail(err)
+	}
+	e.cancel(err)
+	e.conn.Close()
+	reading.Wait()
+}
+
+type message struct {
+	data []byte
+	text bool
+	err  error
+}
+
+// receive hands every message to the ear's goroutine, and waits until it has been dealt with.
+func (e *Ear) receive(in chan<- message, taken <-chan struct{}) {
+	for {
+		var m message
+		m.data, m.text, m.err = e.conn.Receive()
+		select {
+		case in <- m:
+		case <-e.ctx.Done():
+			return
+		}
+		if m.err != nil {
+			return
+		}
+		select {
+		case <-taken:
+		case <-e.ctx.Done():
+			return
+		}
+	}
+}
+
+func (e *Ear) follow(in <-chan message, taken chan<- struct{}) error {
+	var raw []byte
+	next, err := e.protocol.Tick(time.Now())
+	if err != nil {
+		return err
+	}
+	t := time.NewTimer(next)
+	defer t.Stop()
+	for {
+		select {
+		case <-e.ctx.Done():
+			return context.Cause(e.ctx)
+		case m := <-in:
+			if m.err != nil {
+				return m.err
+			}
+			if err := e.protocol.Message(m.data, m.text); err != nil {
+				return err
+			}
+			select {
+			case taken <- struct{}{}:
+			case <-e.ctx.Done():
+			}
+		case <-e.tape.wake:
+			if err := e.send(&raw); err != nil {
+				return err
+			}
+		case <-t.C:
+		}
+		next, err := e.protocol.Tick(time.Now())
+		if err != nil {
+			return err
+		}
+		t.Reset(next)
+	}
+}
+
+// send sends what there is.
+func (e *Ear) send(buf *[]byte) error {
+	for e.ctx.Err() == nil {
+		raw, end, more := e.tape.next((*buf)[:0])
+		*buf = raw
+		if !more {
+			return nil
+		}
+		if len(raw) > 0 {
+			if err := e.protocol.Sound(raw); err != nil {
+				return err
+			}
+		}
+		if end == nil {
+			continue
+		}
+		var lost error
+		if end.lost > 0 {
+			lost = &ai.Error{Kind: ai.Overloaded, Err: fmt.Errorf("%v of sound could not be sent",
+				time.Duration(end.lost)*time.Second/time.Duration(e.rate))}
+		}
+		if err := e.protocol.End(lost); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fail tells of the utterance that is waited for why it is lost. The ear closes then.
+func (e *Ear) fail(err error) {
+	if n, ok := e.protocol.Waits(); ok || e.tape.ending() {
+		e.Tell(ai.Transcript{Utterance: n, Final: true, Err: err})
+	}
+}
