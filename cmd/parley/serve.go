@@ -142,7 +142,9 @@ func (h *server) openAssistants(t *terminal) (err error) {
 	h.auth = &auth.Authority{DB: h.db, SessionFor: s.SessionFor, Logins: auth.NewLogins(s.RateLogin)}
 	h.assistants = &assistant.Studio{DB: h.db, Catalog: h.catalog, Providers: h.providers, Tools: h.tools,
 		Knowledge: h.documents,
-		Fallback:  assistant.Fallback{Models: s.FallbackModels, ModelAfter: s.FallbackModelAfter}}
+		Fallback: assistant.Fallback{Models: s.FallbackModels, ModelAfter: s.FallbackModelAfter,
+			Voices: s.FallbackVoices, VoiceAfter: s.FallbackVoiceAfter,
+			Transcribers: s.FallbackTranscribers, TranscriberAfter: s.FallbackTranscriberAfter}}
 	return h.assistants.Fallback.Check(h.catalog)
 }
 

@@ -75,8 +75,12 @@ type Settings struct {
 	ConnectionsPerAddress int `default:"500" help:"Connections that a client address (IPv6: its /64) has at once; trusted proxies have no limit. 0: no limit."`
 	StreamsPerAddress     int `default:"100" help:"Live event streams that a client address has at once; 0: no limit."`
 
-	FallbackModels     []string      `help:"Models that go on, in this order, where an assistant's own fails or is late: VENDOR/MODEL (none)."`
-	FallbackModelAfter time.Duration `default:"2.5s" help:"How long a model may take to its first word before the next one is asked too."`
+	FallbackModels           []string      `help:"Models that go on, in this order, where an assistant's own fails or is late: VENDOR/MODEL (none)."`
+	FallbackModelAfter       time.Duration `default:"2.5s" help:"How long a model may take to its first word before the next one is asked too."`
+	FallbackVoices           []string      `help:"Providers that go on speaking, in this order, where an assistant's own voice fails or is late, with a voice of the same language and, if they can, gender (none)."`
+	FallbackVoiceAfter       time.Duration `default:"1s" help:"How long a voice may take to its first sound before the next one is asked too."`
+	FallbackTranscribers     []string      `help:"Providers that go on listening, in this order, where an assistant's own transcriber fails or is late (none)."`
+	FallbackTranscriberAfter time.Duration `default:"3s" help:"How long a transcriber may take to the text of what was said before the next one hears it."`
 
 	RateAPI      auth.Rate `name:"rate-api" default:"200/s" help:"API requests per key: N/s, N/min or off."`
 	RateLogin    auth.Rate `default:"10/min" help:"Login attempts per address and email, in the API and the console together; six times that per address, and of those that fail per account."`

@@ -3,6 +3,7 @@ package assistant
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,71 +15,166 @@ import (
 
 // Fallback is who goes on where an assistant's vendors fail, on this server. The zero value is nobody.
 type Fallback struct {
-	Models     []string      // vendor/model
-	ModelAfter time.Duration // how long a model may take before the next one is asked; 0: see package failover
+	Models       []string // vendor/model
+	Voices       []string // codes of providers: one of their voices is chosen by language and gender
+	Transcribers []string // codes of providers: those count that understand the language
+	// How long each part may take before the next one is asked; 0: see package failover.
+	ModelAfter, VoiceAfter, TranscriberAfter time.Duration
 
 	circuits failover.Circuits
 }
 
 // Check says what of a server's lists is not there.
 func (f *Fallback) Check(c *catalog.Catalog) error {
-	for _, name := range f.Models {
-		if modelNamed(c, name) == nil {
-			var there []string
-			for _, m := range c.ModelsOf(parley.LLM) {
-				there = append(there, nameOf(&m))
+	var models []string
+	for _, m := range c.ModelsOf(parley.LLM) {
+		models = append(models, nameOf(&m))
+	}
+	for _, one := range []struct {
+		setting, what string
+		names, there  []string
+	}{
+		{"PARLEY_FALLBACK_MODELS", "model", f.Models, models},
+		{"PARLEY_FALLBACK_VOICES", "provider", f.Voices, codes(c.Synthesizers(0))},
+		{"PARLEY_FALLBACK_TRANSCRIBERS", "provider", f.Transcribers, codes(c.Transcribers(0))},
+	} {
+		for _, name := range one.names {
+			if !slices.Contains(one.there, name) {
+				return fmt.Errorf("%s: there is no %s %q; those configured are: %s", one.setting, one.what, name,
+					strings.Join(one.there, ", "))
 			}
-			return fmt.Errorf("PARLEY_FALLBACK_MODELS: there is no model %q; those configured are: %s", name,
-				strings.Join(there, ", "))
 		}
 	}
 	return nil
 }
 
+func codes(list []parley.Provider) (codes []string) {
+	for _, p := range list {
+		codes = append(codes, p.Code)
+	}
+	return codes
+}
+
+// nameOf is what a model is called in lists and records.
 func nameOf(m *parley.Model) string { return m.Provider + "/" + m.Code }
 
-func modelNamed(c *catalog.Catalog, name string) *parley.Model {
-	for _, m := range c.ModelsOf(parley.LLM) {
-		if nameOf(&m) == name {
-			return &m
-		}
-	}
-	return nil
+// link is a place in a list. The circuit is that of what fails with it.
+func link[T comparable](f *Fallback, part ai.Part, name, circuit string, do T) failover.Link[T] {
+	return failover.Link[T]{Name: name, Circuit: f.circuits.Of(part, circuit), Do: do}
 }
 
-// minds is a model, and those that go on where it fails. The error is that of the first where there is no other.
-func (d *Studio) minds(first *parley.Model) (ai.Model, error) {
+// mind is a model of an assistant's, and those that go on where it fails. The error is that of the first where there
+// is no other.
+func (d *Studio) mind(first *parley.Model) (ai.Model, error) {
 	f := &d.Fallback
 	m, err := d.Providers.Model(first.Provider, first.Code)
-	if err != nil {
-		m = absentModel{err}
+	list := &failover.Model{Budget: f.ModelAfter}
+	add := func(name string, m ai.Model) {
+		list.Links = append(list.Links, link(f, ai.TheModel, name, name, m))
 	}
-	name := nameOf(first)
-	list := &failover.Model{Budget: f.ModelAfter,
-		Links: []failover.Link[ai.Model]{{Name: name, Circuit: f.circuits.Of(ai.TheModel, name), Do: m}}}
-	for _, name := range f.Models {
-		next := modelNamed(d.Catalog, name)
-		if next == nil || nameOf(next) == nameOf(first) {
-			continue
-		}
+	if add(nameOf(first), m); err != nil {
+		list.Links[0].Do = absent{err}
+	}
+	for _, next := range d.modelsAfter(first) {
 		if m, failed := d.Providers.Model(next.Provider, next.Code); failed == nil {
-			list.Links = append(list.Links,
-				failover.Link[ai.Model]{Name: name, Circuit: f.circuits.Of(ai.TheModel, name), Do: m})
+			add(nameOf(&next), m)
 		}
 	}
 	if len(list.Links) == 1 {
-		if err != nil {
-			return nil, err
-		}
-		return m, nil
+		return m, err
 	}
 	return list, nil
 }
 
-// absentModel stands for a model that is not on this server: another goes on.
-type absentModel struct{ err error }
+// modelsAfter are those that go on where a model fails.
+func (d *Studio) modelsAfter(first *parley.Model) (list []parley.Model) {
+	for _, name := range d.Fallback.Models {
+		for _, m := range d.Catalog.ModelsOf(parley.LLM) {
+			if nameOf(&m) == name && m.ID != first.ID {
+				list = append(list, m)
+			}
+		}
+	}
+	return list
+}
+
+// Speaker is an assistant's voice, and those that go on where it fails; open opens a synthesizer by its code. The
+// error is that of the first where there is no other.
+func (d *Studio) Speaker(s Speech, open func(code string) (ai.Synthesizer, error)) (ai.Synthesizer, error) {
+	f := &d.Fallback
+	first, err := open(s.Synthesizer)
+	var list []failover.Link[failover.Speaker]
+	add := func(code, voice, name string, s ai.Synthesizer) {
+		list = append(list, link(f, ai.TheVoice, code+"/"+name, code, failover.Speaker{Synthesizer: s, Voice: voice}))
+	}
+	if add(s.Synthesizer, s.Voice, s.voice.Name, first); err != nil {
+		list[0].Do.Synthesizer = absent{err}
+	}
+	for _, v := range s.voices {
+		code := d.Catalog.Synthesizer(*v.SynthesizerProviderID).Code
+		if next, failed := open(code); failed == nil {
+			add(code, v.Code, v.Name, next)
+		}
+	}
+	if len(list) == 1 {
+		return first, err
+	}
+	return failover.NewSynthesizer(f.VoiceAfter, list...), nil
+}
+
+// Listener is an assistant's ear, and those that go on where it fails; open opens a recognizer by its code. The error
+// is that of the first where there is no other.
+func (d *Studio) Listener(s Speech, open func(code string) (ai.Recognizer, error)) (ai.Recognizer, error) {
+	f := &d.Fallback
+	first, err := open(s.Recognizer)
+	list := &failover.Recognizer{Budget: f.TranscriberAfter}
+	add := func(code string, r ai.Recognizer) {
+		list.Links = append(list.Links, link(f, ai.TheRecognizer, code, code, r))
+	}
+	if add(s.Recognizer, first); err != nil {
+		list.Links[0].Do = absent{err}
+	}
+	for _, code := range s.recognizers {
+		if next, failed := open(code); failed == nil {
+			add(code, next)
+		}
+	}
+	if len(list.Links) == 1 {
+		return first, err
+	}
+	return list, nil
+}
+
+// standIns are the voices and the recognizers that go on where an assistant's fail.
+func (d *Studio) standIns(v *parley.Voice, recognizer string) (voices []*parley.Voice, recognizers []string) {
+	for _, code := range d.Fallback.Voices {
+		if next := d.Catalog.Alike(v, code); next != nil && next.ID != v.ID {
+			voices = append(voices, next)
+		}
+	}
+	for _, p := range d.Catalog.Transcribers(v.LanguageID) {
+		if p.Code != recognizer && slices.Contains(d.Fallback.Transcribers, p.Code) {
+			recognizers = append(recognizers, p.Code)
+		}
+	}
+	slices.SortFunc(recognizers, func(a, b string) int {
+		return slices.Index(d.Fallback.Transcribers, a) - slices.Index(d.Fallback.Transcribers, b)
+	})
+	return voices, recognizers
+}
+
+// absent stands for what is not on this server: another goes on.
+type absent struct{ err error }
 
 // Generate implements ai.Model.
-func (a absentModel) Generate(context.Context, ai.Request, func(ai.Delta) error) (ai.Reply, error) {
+func (a absent) Generate(context.Context, ai.Request, func(ai.Delta) error) (ai.Reply, error) {
 	return ai.Reply{}, a.err
 }
+
+// Speak implements ai.Synthesizer.
+func (a absent) Speak(context.Context, ai.Speech, <-chan string, func(ai.Sound) error) error {
+	return a.err
+}
+
+// Listen implements ai.Recognizer.
+func (a absent) Listen(context.Context, ai.Hearing) (ai.Ear, error) { return nil, a.err }

@@ -109,7 +109,7 @@ func (d *Studio) thinker(a *parley.Assistant) (thinker ai.Model, builtIn bool, e
 		thinker, err = d.Providers.Model(m.Provider, m.Code)
 		return thinker, true, err
 	}
-	thinker, err = d.minds(m)
+	thinker, err = d.mind(m)
 	return thinker, false, err
 }
 

@@ -13,6 +13,11 @@ type Speech struct {
 	Voice                   string // the provider's own name of it
 	Language                string // ISO 639-1
 	Synthesizer, Recognizer string
+
+	voice *parley.Voice
+	// who goes on where these fail, in order
+	voices      []*parley.Voice
+	recognizers []string
 }
 
 // Speech finds what an assistant speaks and hears with. The error explains to its owner why a call can't be held.
@@ -39,6 +44,8 @@ func (d *Studio) Speech(a *parley.Assistant) (s Speech, err error) {
 	if s.Recognizer == "" {
 		return missing("Nothing on this server understands %s: choose another language, or ask its operator to configure a transcriber that does.", language.Name)
 	}
+	s.voice = v
+	s.voices, s.recognizers = d.standIns(v, s.Recognizer)
 	return s, nil
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"parley"
 	"parley/internal/ai"
+	"parley/internal/ai/aitest"
 	"parley/internal/assistant"
 	"parley/internal/audio"
 	"parley/internal/call"
@@ -71,3 +72,46 @@ func TestFallbackIsChecked(t *testing.T) {
 		t.Error("a model that is not there is no mistake")
 	}
 }
+
+// A voice that fails in a call is followed by a voice of the next provider, and so is an ear.
+func TestSpeechFallsBack(t *testing.T) {
+	h := lite(t)
+	f := &h.assistants.Fallback
+	f.Voices, f.Transcribers = []string{"espeak", "flite"}, []string{"openai"}
+	own := &aitest.Synthesizer{}
+	own.Usually(aitest.Saying{Err: aitest.ErrVoice})
+	other := &aitest.Synthesizer{}
+	n := h.node(func(c *call.Config) {
+		c.Converse = nil
+		c.Speech = several{"flite": own, "espeak": other}
+		c.Dial = func(ctx context.Context, r call.Route, ringing func()) (audio.Leg, error) {
+			ringing()
+			return &ticking{150}, nil
+		}
+	})
+	h.change(h.a, `{"initial_message":"Good morning."}`)
+	c := h.reported(n.start().ID)
+	if c.Status != parley.CallCompleted || len(c.Turns) != 1 || c.Turns[0].Text != "Good morning." {
+		t.Errorf("%+v", c)
+	}
+	if s := c.VendorSwitches; len(s) != 1 || s[0].Part != "voice" || s[0].Reason != "unreachable" {
+		t.Errorf("switches %+v", s)
+	}
+	for _, s := range other.Said() {
+		if s.Voice == "" {
+			t.Errorf("said in no voice: %+v", s)
+		}
+	}
+}
+
+// several are synthesizers by their codes.
+type several map[string]ai.Synthesizer
+
+func (s several) Synthesizer(code string) (ai.Synthesizer, error) {
+	if v := s[code]; v != nil {
+		return v, nil
+	}
+	return nil, ai.NotConfigured("synthesizer", code, "nothing can be done")
+}
+
+func (several) Recognizer(string) (ai.Recognizer, error) { return &aitest.Recognizer{}, nil }

@@ -21,9 +21,9 @@ func (d *Center) persona(a *parley.Assistant, o assistant.Occasion) (voice.Perso
 	p := voice.Persona{Assistant: a, Think: ready.Turn, Initial: ready.Initial, Reengagement: a.ReengagementPrompt,
 		VoicemailMessage: a.VoiceMailMessage,
 		Voice:            speech.Voice, Language: speech.Language}
-	if p.Synthesizer, err = d.Speech.Synthesizer(speech.Synthesizer); err != nil {
+	if p.Synthesizer, err = d.Assistants.Speaker(speech, d.Speech.Synthesizer); err != nil {
 		return voice.Persona{}, ai.TheVoice.Of(err)
 	}
-	p.Recognizer, err = d.Speech.Recognizer(speech.Recognizer)
+	p.Recognizer, err = d.Assistants.Listener(speech, d.Speech.Recognizer)
 	return p, ai.TheRecognizer.Of(err)
 }

@@ -201,6 +201,29 @@ func (c *Catalog) VoiceConfigured(id int64) bool {
 	return v != nil && v.configured
 }
 
+// Alike is a voice of another provider that can stand in for a voice: of its language, and of its gender where there is
+// one; nil where the provider has none.
+func (c *Catalog) Alike(v *parley.Voice, provider string) (alike *parley.Voice) {
+	s := c.speaker(provider)
+	if s == nil {
+		return nil
+	}
+	list := c.voicesOf[scope{"pipeline", v.LanguageID}]
+	for i := range list {
+		one := &list[i]
+		if one.SynthesizerProviderID == nil || *one.SynthesizerProviderID != s.ID {
+			continue
+		}
+		if one.Gender == v.Gender {
+			return one
+		}
+		if alike == nil {
+			alike = one
+		}
+	}
+	return alike
+}
+
 // Synthesizers lists the configured providers that speak a language (0: any), the best first.
 func (c *Catalog) Synthesizers(languageID int64) []parley.Provider {
 	return orEmpty(c.synthesizersOf[languageID])

@@ -67,8 +67,16 @@ func (c *Cache) find(key soundKey) *sound {
 	return e.Value.(*sound)
 }
 
-// keep adds a sound, and lets go of others to make room.
-func (c *Cache) keep(key soundKey, pcm []int16, t times) {
+// steady is a voice that is several vendors', and says whether it sounds now as it usually does.
+type steady interface {
+	Steady(ctx context.Context) bool
+}
+
+// keep adds a sound, and lets go of others to make room. What another voice said in the vendor's place is not kept.
+func (c *Cache) keep(ctx context.Context, key soundKey, pcm []int16, t times) {
+	if v, ok := key.vendor.(steady); ok && !v.Steady(ctx) {
+		return
+	}
 	limit := c.Size
 	if limit == 0 {
 		limit = DefaultCacheSize
@@ -128,7 +136,7 @@ func (c *Cache) fly(ctx context.Context, key soundKey, f *flight) (err error) {
 	defer func() {
 		if f.made = err == nil; f.made {
 			t.lead = leadingSilence(pcm[:min(int(leadTrim*time.Duration(key.speech.Rate)/time.Second), len(pcm))])
-			c.keep(key, slices.Clone(pcm[t.lead:]), t)
+			c.keep(ctx, key, slices.Clone(pcm[t.lead:]), t)
 		}
 		c.mu.Lock()
 		delete(c.flights, key)

@@ -267,7 +267,7 @@ func (t *stream) take(ctx context.Context, sound ai.Sound) error {
 	if sound.Last {
 		times := out.finish(p)
 		if key, ok := t.m.key(p.speak); ok && p.keep {
-			t.m.r.Cache.keep(key, t.kept, times)
+			t.m.r.Cache.keep(ctx, key, t.kept, times)
 		}
 		t.begin()
 	}

@@ -61,6 +61,14 @@ func (c *Circuit) Open() bool {
 	return !c.until.IsZero() && (c.probing || time.Now().Before(c.until))
 }
 
+// Steady says whether the circuit is closed, and nothing has failed for a while.
+func (c *Circuit) Steady() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := len(c.failures)
+	return c.until.IsZero() && (n == 0 || time.Since(c.failures[n-1]) > window)
+}
+
 // well says that the vendor did what it was asked for.
 func (p *pass) well() {
 	p.settle(func(c *Circuit) {

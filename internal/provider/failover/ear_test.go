@@ -1,0 +1,284 @@
+package failover
+
+import (
+	"context"
+	"math"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"parley/internal/ai"
+	"parley/internal/ai/aitest"
+	"parley/internal/audio"
+)
+
+// mortal is a recognizer whose ears can be torn away.
+type mortal struct {
+	*aitest.Recognizer
+	tear []context.CancelFunc
+}
+
+func (m *mortal) Listen(ctx context.Context, h ai.Hearing) (ai.Ear, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	m.tear = append(m.tear, cancel)
+	return m.Recognizer.Listen(ctx, h)
+}
+
+// hearers is a list of recognizers named a, b, c, with circuits of their own.
+func hearers(all ...ai.Recognizer) *Recognizer {
+	var c Circuits
+	r := &Recognizer{}
+	for i, one := range all {
+		name := string(rune('a' + i))
+		r.Links = append(r.Links, Link[ai.Recognizer]{name, c.Of(ai.TheRecognizer, name), one})
+	}
+	return r
+}
+
+// length is a recognizer that understands how long what it heard is.
+func length() *aitest.Recognizer {
+	return &aitest.Recognizer{Hear: func(pcm []int16, h ai.Hearing) string {
+		return (time.Duration(len(pcm)) * time.Second / time.Duration(h.Rate)).String()
+	}}
+}
+
+// tone is so much loud sound.
+func tone(d time.Duration) []int16 {
+	pcm := make([]int16, int(d*8000/time.Second))
+	for i := range pcm {
+		pcm[i] = int16(8000 * math.Sin(float64(i)/3))
+	}
+	return pcm
+}
+
+// open opens an ear; what it notes is appended to the list.
+func open(t *testing.T, r ai.Recognizer, switches *[]string) ai.Ear {
+	t.Helper()
+	tally := &ai.Tally{Switched: func(w ai.Switch) {
+		*switches = append(*switches, w.From+">"+w.To+" "+string(w.Why))
+	}}
+	e, err := r.Listen(ai.Tallied(t.Context(), tally), ai.Hearing{Rate: audio.Narrow})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+// final is the next final transcript.
+func final(t *testing.T, e ai.Ear) ai.Transcript {
+	t.Helper()
+	for got := range e.Transcripts() {
+		if got.Final {
+			return got
+		}
+	}
+	t.Fatal("the ear has closed")
+	return ai.Transcript{}
+}
+
+func TestRecognizerConforms(t *testing.T) {
+	v := &aitest.Synthesizer{}
+	say := func(t *testing.T, text string, rate audio.Rate) (all []int16) {
+		err := ai.Say(t.Context(), v, ai.Speech{Rate: rate}, text, func(pcm []int16) error {
+			all = append(all, pcm...)
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return all
+	}
+	hears := func(pcm []int16, h ai.Hearing) string { return v.Find(pcm[:min(len(pcm), int(h.Rate)/5)], h.Rate) }
+	for _, turns := range []bool{false, true} {
+		aitest.ConformRecognizer(t, hearers(&aitest.Recognizer{Hear: hears, Turns: turns},
+			&aitest.Recognizer{Hear: hears}), aitest.Heard{Texts: []string{"first words", "second", "the third"}, Sound: say})
+	}
+}
+
+// An ear that is lost in the middle of an utterance is followed by the next, which hears all of it.
+func TestEarIsLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := &mortal{Recognizer: length()}, length()
+		var switches []string
+		e := open(t, hearers(a, b), &switches)
+		e.Write(tone(300 * time.Millisecond))
+		e.End()
+		if got := final(t, e); got.Text != "300ms" || got.Utterance != 0 {
+			t.Errorf("%+v", got)
+		}
+		e.Write(tone(time.Second))
+		a.tear[0]()
+		synctest.Wait()
+		e.Write(tone(500 * time.Millisecond))
+		e.End()
+		e.Write(tone(200 * time.Millisecond))
+		e.End()
+		for i, want := range []string{"1.5s", "200ms"} {
+			if got := final(t, e); got.Text != want || got.Utterance != i+1 || got.Err != nil {
+				t.Errorf("%+v, want %s", got, want)
+			}
+		}
+		e.Close()
+		if _, open := <-e.Transcripts(); open || a.Live()+b.Live() != 0 {
+			t.Errorf("%d and %d ears are open", a.Live(), b.Live())
+		}
+		if !slices.Equal(switches, []string{"a>b interrupted"}) {
+			t.Errorf("noted %q", switches)
+		}
+	})
+}
+
+// An utterance that is lost, or whose text is late, is heard by the next, with those that came after it.
+func TestEarLosesAnUtterance(t *testing.T) {
+	for name, c := range map[string]struct {
+		u     aitest.Understanding
+		after time.Duration
+	}{
+		"lost": {aitest.Understanding{Err: fault(ai.Overloaded)}, 0},
+		"late": {aitest.Understanding{Hang: true}, EarBudget},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			a, b := length(), length()
+			a.Script(c.u)
+			var switches []string
+			e := open(t, hearers(a, b), &switches)
+			defer e.Close()
+			began := time.Now()
+			e.Write(tone(400 * time.Millisecond))
+			e.End()
+			e.Write(tone(100 * time.Millisecond))
+			if got := final(t, e); got.Text != "400ms" || got.Err != nil || time.Since(began) != c.after {
+				t.Errorf("%s: %+v after %s", name, got, time.Since(began))
+			}
+			e.Write(tone(100 * time.Millisecond))
+			e.End()
+			if got := final(t, e); got.Text != "200ms" || got.Utterance != 1 || len(switches) != 1 {
+				t.Errorf("%s: %+v, %q", name, got, switches)
+			}
+		})
+	}
+}
+
+// Where nobody else can hear it an utterance is lost, and a lost ear closes.
+func TestEarsFail(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := &mortal{Recognizer: length()}, &mortal{Recognizer: length()}
+		a.Script(aitest.Understanding{Err: fault(ai.Overloaded)})
+		b.Script(aitest.Understanding{Err: fault(ai.Malformed)})
+		var switches []string
+		e := open(t, hearers(a, b), &switches)
+		e.Write(tone(time.Second))
+		e.End()
+		if got := final(t, e); ai.KindOf(got.Err) != ai.Malformed || got.Utterance != 0 {
+			t.Errorf("%+v", got)
+		}
+		e.Write(tone(time.Second))
+		e.End()
+		if got := final(t, e); got.Err != nil || got.Utterance != 1 {
+			t.Errorf("%+v", got)
+		}
+		b.tear[0]()
+		e.Write(tone(time.Second))
+		synctest.Wait() // a hears it now
+		a.tear[1]()
+		if _, open := <-e.Transcripts(); open {
+			t.Error("it hears nothing, and is open")
+		}
+		e.Write(tone(time.Second))
+		e.End()
+		e.Close()
+	})
+}
+
+// One that can't be opened is passed over, and the next conversation's ears know who is down.
+func TestEarCanNotBeOpened(t *testing.T) {
+	a, b := length(), length()
+	a.Err = fault(ai.Config)
+	r, switches := hearers(a, b), []string{}
+	for range 2 {
+		e := open(t, r, &switches)
+		e.Write(tone(time.Second))
+		e.End()
+		if got := final(t, e); got.Text != "1s" {
+			t.Errorf("%+v", got)
+		}
+		e.Close()
+	}
+	if len(a.Heard()) != 1 || !slices.Equal(switches, []string{"a>b configuration", "a>b configuration"}) {
+		t.Errorf("asked %d times, %q", len(a.Heard()), switches)
+	}
+	b.Err = fault(ai.Unreachable)
+	if _, err := r.Listen(t.Context(), ai.Hearing{Rate: audio.Narrow}); err == nil {
+		t.Error("nobody can be opened")
+	}
+}
+
+// Of an ear that is given all sound, one that takes utterances hears what is speech.
+func TestGate(t *testing.T) {
+	g, heard := newGate(audio.Narrow), &counter{}
+	g.write(make([]int16, 8000), heard)
+	if heard.n != 0 {
+		t.Errorf("%d samples of silence", heard.n)
+	}
+	g.open = true
+	g.write(tone(time.Second), heard)
+	if heard.n != 8000 {
+		t.Errorf("%d samples of speech", heard.n)
+	}
+}
+
+type counter struct {
+	ai.Ear
+	n int
+}
+
+func (c *counter) Write(pcm []int16) { c.n += len(pcm) }
+
+// The tape keeps the newest of what is too long, and gives back what was written as μ-law has it.
+func TestTape(t *testing.T) {
+	tp := newTape(audio.Narrow)
+	pcm := tone(20 * time.Second)
+	for i := 0; i < len(pcm); i += 160 {
+		tp.write(pcm[i : i+160])
+	}
+	var got []int16
+	tp.replay(func(p []int16) { got = append(got, p...) }, func() { t.Error("nothing has ended") })
+	want := pcm[len(pcm)-len(got):]
+	if time.Duration(len(got))*time.Second/8000 != tapeTime {
+		t.Fatalf("%d samples", len(got))
+	}
+	for i, v := range got {
+		if d := math.Abs(float64(v) - float64(want[i])); d > 300 {
+			t.Fatalf("sample %d is %d of %d", i, v, want[i])
+		}
+	}
+	tp.ended(time.Now())
+	tp.done()
+	if tp.end != 0 {
+		t.Error("an empty tape goes on")
+	}
+}
+
+// Nothing is allocated for a packet.
+func TestEarAllocates(t *testing.T) {
+	e, err := hearers(silentEar{}, silentEar{}).Listen(t.Context(), ai.Hearing{Rate: audio.Narrow})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	frame := tone(audio.FrameTime)
+	if n := testing.AllocsPerRun(2000, func() { e.Write(frame) }); n != 0 {
+		t.Errorf("%v allocations a packet", n)
+	}
+}
+
+// silentEar understands nothing.
+type silentEar struct{}
+
+func (silentEar) Listen(context.Context, ai.Hearing) (ai.Ear, error) { return silentEar{}, nil }
+func (silentEar) Write([]int16)                                      {}
+func (silentEar) End()                                               {}
+func (silentEar) Continuous() bool                                   { return false }
+func (silentEar) Transcripts() <-chan ai.Transcript                  { return nil }
+func (silentEar) Close()                                             {}
