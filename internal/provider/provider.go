@@ -116,6 +116,8 @@ func (s *Set) Recognizer(code string) (ai.Recognizer, error) {
 // Close drops idle connections and ends the programs that wait for work.
 func (s *Set) Close() {
 	for _, o := range s.order {
-		o.Close()
+		if o.Close != nil {
+			o.Close()
+		}
 	}
 }
