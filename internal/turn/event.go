@@ -37,6 +37,13 @@ const (
 	Lost                   // utterances before N won't be understood any more
 	End                    // the call is over: Reason
 
+	// What an ear that finds turns says of the customer's: N, the utterance in whose sound it found that, and Text, of
+	// that utterance, where it tells it.
+	Started // they have begun to speak
+	Eager   // they may have finished
+	Resumed // they had not
+	Ended   // they have
+
 	Token     // the model wrote something
 	Sentence  // a sentence is there: Text
 	Thought   // the model is done: Failed

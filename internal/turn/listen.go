@@ -89,6 +89,9 @@ func (m *Machine) heard(e Event) {
 	text := strings.Join(strings.Fields(e.Text), " ")
 	m.amd.words(e.N, text, m.manner.Language)
 	if i < 0 || m.turn[i].final {
+		if e.Final && text != "" {
+			m.corrected(e.N, text)
+		}
 		return
 	}
 	s := &m.turn[i]
@@ -177,8 +180,8 @@ func (m *Machine) listen() {
 	}
 	text := m.all.of(turn, false)
 	lastly := turn[len(turn)-1]
-	early := !lastly.keypad && !m.longEnough(text, m.now-lastly.last)
-	if early && !(m.manner.Speculate && m.greeted && text != "" && m.promising(text)) {
+	early := !m.isOver(text, &lastly)
+	if early && !(m.manner.Speculate && m.greeted && m.promising(text)) {
 		return
 	}
 	turn, m.turn = slices.Clone(turn), slices.Delete(m.turn, 0, len(turn))
@@ -211,16 +214,11 @@ func (m *Machine) listen() {
 	m.say(Greeting)
 }
 
-// promising says whether a reply to this text is worth beginning before the turn has ended.
-func (m *Machine) promising(text string) bool {
-	return m.gists.of(text, false, m.findGist).finished != lang.Unfinished
-}
-
 // commit lets an early reply be heard when the turn that it answers has ended.
 func (m *Machine) commit(r *reply) {
 	turn, speaking := m.unanswered()
 	unheard := slices.ContainsFunc(turn, func(s segment) bool { return !s.queued })
-	if !r.early || speaking || unheard || !m.longEnough(m.all.of(r.taken, false), m.now-r.taken[len(r.taken)-1].last) {
+	if !r.early || speaking || unheard || !m.isOver(m.all.of(r.taken, false), &r.taken[len(r.taken)-1]) {
 		return
 	}
 	r.early, r.at, r.progress = false, m.now, m.now

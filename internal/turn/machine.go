@@ -7,8 +7,9 @@
 // before that reply sounds goes back into the turn with what was taken; what is said while it sounds holds the
 // playout at once, and either cuts the reply off or lets it go on.
 //
-// event.go has the events and actions, manner.go what an assistant's fields come to, listen.go the customer's side
-// and speak.go the assistant's, keys.go the keypad, and amd.go finds out whether a person or a machine took the call.
+// event.go has the events and actions, manner.go what an assistant's fields come to, listen.go the customer's side,
+// found.go what an ear that finds turns says of it, speak.go the assistant's side, keys.go the keypad, and amd.go finds
+// out whether a person or a machine took the call.
 package turn
 
 import (
@@ -28,6 +29,9 @@ type Machine struct {
 	open    bool // the ear hears
 	streams bool // it tells what is being said, not only what was said
 	drones  bool // what it hears is a noise that doesn't stop
+
+	says EventKind     // what an ear that finds turns said last; Tick for nothing
+	went time.Duration // when it last said that they go on
 
 	last time.Duration // the last voiced frame
 	next int           // number of the next segment
@@ -65,6 +69,8 @@ type segment struct {
 	closed time.Duration // when the ear was told that it is over
 	told   time.Duration // when its text changed, or it began
 	final  bool          // the text won't change any more
+	hasty  bool          // it is taken for final, as an ear that finds turns said it: the true one is still to come
+	ended  bool          // the turn is over with it, by the word of such an ear
 	lost   bool          // the recognizer failed
 	keypad bool
 	queued bool // said during a reply that it didn't cut off: answered after it
@@ -164,7 +170,10 @@ func (m *Machine) Step(e Event) []Action {
 	case Text:
 		m.heard(e)
 	case Lost:
+		m.says = Tick
 		m.lose(e.N)
+	case Started, Eager, Resumed, Ended:
+		m.found(e)
 	case Key:
 		m.digit(e.Key)
 	case Beep:
@@ -178,7 +187,8 @@ func (m *Machine) Step(e Event) []Action {
 	if m.settle(); m.over {
 		return m.out
 	}
-	if e.Kind == Text {
+	switch e.Kind {
+	case Text, Started, Eager, Resumed, Ended:
 		m.tell()
 	}
 	m.watch()

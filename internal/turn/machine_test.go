@@ -78,10 +78,16 @@ func (w *world) send(e Event) {
 	}
 	armed := w.armed
 	actions := w.m.Step(e)
+	if r := w.m.reply; e.Kind == Resumed && r != nil && r.early {
+		w.failf("they go on, and reply %d is still thought of", r.id)
+	}
 	w.obey(actions)
 	// Who is silent as soon as speech begins where the machine is armed does what it would have said.
-	if holds := slices.ContainsFunc(actions, func(a Action) bool { return a.Kind == Hold }); e.Kind == Voice &&
-		e.Speech && e.Voiced && holds && !armed {
+	has := func(kind ActionKind) bool {
+		return slices.ContainsFunc(actions, func(a Action) bool { return a.Kind == kind })
+	}
+	// A reply that is thought of early is quiet from its beginning: there is nothing to silence.
+	if e.Kind == Voice && e.Speech && e.Voiced && has(Hold) && !has(Think) && !armed {
 		w.failf("it is held, and was not armed")
 	}
 }
@@ -292,6 +298,7 @@ func FuzzMachine(f *testing.F) {
 	f.Add(byte(0), []byte("vvvvvvvvvvvvvvvvvvvvvvvvvv............l...............................................S.p............vvvvvvvv.....ll"))
 	f.Add(byte(0), []byte("p.vvvvvvvvvvvvvvvvvvvvv............f.............................sL.d.p"))
 	f.Add(byte(0), []byte("p.vvvvvvvvvvvvvvvvvvvvv............f.............................sH.d.pTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTT"))
+	f.Add(byte(6), []byte("p.avvvvvvvvvvvvvvvvvvvvvvvv.....g...r.vvvvvvvvvvvvvvv.....gf..n......................s.S.vvvvvvvvvvvvvvvn........f"))
 	f.Fuzz(func(t *testing.T, bits byte, script []byte) {
 		if len(script) <= 2000 {
 			perform(t, bits, script)
@@ -326,7 +333,7 @@ func TestMachineAnyOrder(t *testing.T) {
 		runs = 300
 	}
 	// Runs of speech and silence of all lengths, and between them what a call is made of.
-	const usual, rare = "tfhbessSSppdppdffSSpp", "mlxOoWcLFGHBT012#E\x81\x90\xf3\xf0"
+	const usual, rare = "tfhbessSSppdppdffSSppggrnna", "mlxOoWcLFGHBT012#EyzN\x81\x90\xf3\xf0"
 	for seed := range runs {
 		r := rand.New(rand.NewPCG(uint64(seed), 1))
 		var script []byte
@@ -418,9 +425,34 @@ func (w *world) op(op byte) {
 			w.keys++
 		}
 		w.send(Event{Kind: Key, Key: op})
+	case 'a', 'g', 'r', 'n', 'y', 'z', 'N':
+		w.finds(op)
 	case 'E':
 		w.send(Event{Kind: End, Reason: parley.CustomerHangup})
 	}
+}
+
+// finds is what an ear that finds turns says of its newest utterance, in any order; N is about the one before.
+func (w *world) finds(op byte) {
+	e := Event{N: w.m.next - 1}
+	switch op {
+	case 'a':
+		e.Kind = Started
+	case 'g', 'y':
+		e.Kind = Eager
+	case 'r':
+		e.Kind = Resumed
+	case 'n', 'z', 'N':
+		e.Kind = Ended
+	}
+	if op == 'N' {
+		e.N--
+	}
+	if (op == 'g' || op == 'n') && len(w.ear) > 0 {
+		w.texts++
+		e.N, e.Text = w.ear[len(w.ear)-1], fmt.Sprintf("w%dx say this", w.texts)
+	}
+	w.send(e)
 }
 
 // text is what the ear says of its oldest utterance, or of one that it doesn't know.

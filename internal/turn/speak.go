@@ -13,8 +13,8 @@ func (m *Machine) begin(w Purpose, taken []segment) *reply {
 	for i := range taken {
 		taken[i].queued = false
 	}
-	m.reply = &reply{id: m.ids, purpose: w, taken: taken, at: m.now, progress: m.now, silent: m.now, deaf: m.open &&
-		m.drones}
+	m.reply = &reply{id: m.ids, purpose: w, taken: taken, at: m.now, progress: m.now, silent: m.now,
+		deaf: m.drones && (m.open || m.now-m.last <= 2*frameTime)}
 	return m.reply
 }
 

@@ -10,8 +10,9 @@ import (
 // hearing is an open ear of a pipeline's.
 type hearing struct {
 	ai.Ear
-	base  int // the session's number of its first utterance
-	tries int // ears that were lost before it, one after the other
+	all   bool // it hears everything, and finds turns
+	base  int  // the session's number of its first utterance
+	tries int  // ears that were lost before it, one after the other
 }
 
 // listen opens the persona's ear.
@@ -21,7 +22,7 @@ func (d *pipeline) listen() (*hearing, error) {
 	if err != nil {
 		return nil, ai.TheRecognizer.Of(err)
 	}
-	return &hearing{Ear: ear}, nil
+	return &hearing{Ear: ear, all: ear.Continuous()}, nil
 }
 
 // attach makes an ear the one that hears utterance n, and those after it.

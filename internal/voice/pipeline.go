@@ -41,13 +41,16 @@ func (d *pipeline) enter(n int, first bool) {
 
 // hear implements driver.
 func (d *pipeline) hear(pcm []int16, talking bool) {
-	if talking {
+	if talking || d.ear.all {
 		d.ear.Write(pcm)
 	}
 }
 
 // utterance implements driver.
 func (d *pipeline) utterance(before []*frame) {
+	if d.ear.all {
+		return // it has heard it
+	}
 	for _, f := range before {
 		d.ear.Write(f.pcm)
 	}

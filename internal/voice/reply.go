@@ -41,6 +41,9 @@ func (r *run) think(act turn.Action) {
 	r.book.assistant(a)
 	r.book.settle()
 	r.reply = a
+	if act.Early {
+		r.eager.Begun++
+	}
 	r.cast.think(a, act.Early)
 }
 
@@ -48,6 +51,7 @@ func (r *run) think(act turn.Action) {
 func (r *run) commit(id int) {
 	if a := r.reply; a != nil && a.id == id {
 		a.marks.EndpointMS = since(r.clock.now(), a.anchor)
+		r.eager.Used++
 		r.cast.commit(a)
 	}
 }
@@ -149,11 +153,24 @@ func (r *run) understood(base int, t ai.Transcript) {
 		r.broken.heard = ai.TheRecognizer.Of(t.Err)
 		r.noted(fmt.Errorf("understand utterance %d: %w", t.Utterance, r.broken.heard))
 	}
-	if t.Final {
+	said, finds := turns[t.Turn]
+	if t.Final || finds && t.Text != "" {
 		r.final = r.clock.now()
 	}
-	r.step(turn.Event{Kind: turn.Text, N: base + t.Utterance, Text: t.Text, Final: t.Final, Failed: t.Err != nil})
+	e := turn.Event{Kind: turn.Text, N: base + t.Utterance, Text: t.Text, Final: t.Final, Failed: t.Err != nil}
+	if t.Final || !finds {
+		r.step(e)
+		e.Text = ""
+	}
+	if finds {
+		e.Kind = said
+		r.step(e)
+	}
 }
+
+// turns are what an ear says of them, for the machine.
+var turns = map[ai.Turn]turn.EventKind{ai.TurnStarted: turn.Started, ai.TurnEager: turn.Eager,
+	ai.TurnResumed: turn.Resumed, ai.TurnEnded: turn.Ended}
 
 // history is what the model is told before it answers.
 func (r *run) history(a *answer) []ai.Message {

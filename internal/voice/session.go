@@ -117,6 +117,7 @@ type owned struct {
 	reason     parley.EndedReason
 	answeredBy parley.AnsweredBy
 	usage      ai.Usage
+	eager      Eager
 	errs       []error
 	broken     struct{ fatal, thought, heard error } // what failed and has not worked since
 }
@@ -170,6 +171,7 @@ func (r *run) hold(ctx context.Context) Result {
 	}
 	return Result{
 		Reason: r.reason, Turns: r.book.turns(), Calls: r.book.calls(), AnsweredBy: r.answeredBy, Usage: r.usage,
+		Eager:   r.eager,
 		Err:     errors.Join(r.errs...),
 		Failure: r.failure(),
 	}

@@ -103,10 +103,15 @@ type Result struct {
 	Calls      []agent.ToolCall // the tools that were used, in order
 	AnsweredBy parley.AnsweredBy
 	Usage      ai.Usage // what the models counted
-	Err        error    // what went wrong on the way, for the log
+	Eager      Eager
+	Err        error // what went wrong on the way, for the log
 	// the vendor's failure that it came to: it ended the call, or the assistant's last reply was an apology for it
 	Failure error
 }
+
+// Eager counts the replies that were begun before the customer's turn had ended, and those of them that were used: the
+// others were given up, as the customer went on.
+type Eager struct{ Begun, Used int }
 
 // Transferrer is a leg that can ask the far end to go elsewhere (a blind transfer). It returns when the far end has
 // taken it on, or with the error that it refused with.

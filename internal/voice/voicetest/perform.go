@@ -14,6 +14,7 @@ import (
 	"parley"
 	"parley/internal/ai"
 	"parley/internal/audio"
+	"parley/internal/voice"
 )
 
 // args are the words of a statement that were not read yet.
@@ -231,6 +232,8 @@ func (p *play) setEar(a *args) {
 		p.ear.Refuses = a.number()
 	case "drops":
 		p.ear.Drops = a.number()
+	case "turns":
+		p.ear.Eager, p.ear.End = a.time(), a.time()
 	default:
 		p.fatalf("an ear doesn't %s", w)
 	}
@@ -421,6 +424,15 @@ func (p *play) check(verb string, a *args) {
 		if want := a.text(); want == "none" && p.result.Failure != nil || want != "none" &&
 			!strings.Contains(parley.Explanation(p.result.Failure), want) {
 			p.errorf("the failure is %v, not %q", p.result.Failure, want)
+		}
+	case "eager":
+		a.is("replies")
+		begun, used := a.number(), 0
+		if a.is("used") {
+			used = a.number()
+		}
+		if got := p.result.Eager; got != (voice.Eager{Begun: begun, Used: used}) {
+			p.errorf("%d replies were begun before the turn's end, and %d used", got.Begun, got.Used)
 		}
 	case "latency":
 		p.latency(a)

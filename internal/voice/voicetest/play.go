@@ -36,6 +36,7 @@ import (
 //	tool NAME answers "…" [after T], tool NAME fails
 //	voice delay|pace T, voice fails|hangs N, voice breaks "…"
 //	ear delay T, ear partials off, ear loses|refuses|drops N
+//	ear turns T T                           it finds turns: after so much silence one may be over, and after so much it is
 //	transfer works|fails [after T], hand ID initial "…", hand ID fails
 //
 //	customer says "…" for T, customer coughs|beeps for T, customer presses KEYS [every T], customer holds for T, customer hangs up
@@ -52,6 +53,7 @@ import (
 //	transcript, read                        the lines that follow, indented: AI: …, Customer: … (-- at the end: interrupted);
 //	                                        the messages of the model's last request as role: text
 //	model asked N, tool NAME ran N, dialled KEYS, answered by WHO, error "…", failure "…" (as its owner is told; "none"), latency first_packet_ms N (of the last reply)
+//	eager replies N used N                  how many were begun before the turn's end, and used
 func Play(t *testing.T, path string) {
 	text, err := os.ReadFile(path)
 	if err != nil {

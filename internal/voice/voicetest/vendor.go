@@ -216,6 +216,10 @@ type Listener struct {
 	Refuses    int // so many times, Listen fails
 	Drops      int // so many ears close by themselves when they hear something
 
+	// Eager and End are how much silence makes an ear that finds turns say that one may be over, and that it is. 0: the ear
+	// is given utterances alone, and finds none.
+	Eager, End time.Duration
+
 	mu    sync.Mutex
 	lines []string // by number, from 1
 	Heard []ai.Hearing
@@ -273,6 +277,10 @@ type ear struct {
 	n    int
 	text []string
 
+	turn  ai.Turn
+	spoke int           // the utterance of the latest sound
+	quiet time.Duration // since then
+
 	mu    sync.Mutex
 	queue []telling
 }
@@ -285,7 +293,15 @@ type telling struct {
 
 func (e *ear) Write(pcm []int16) {
 	if len(pcm) < 3 || pcm[0] == 0 {
+		e.silence()
 		return
+	}
+	e.quiet, e.spoke = 0, e.n
+	switch e.turn {
+	case "", ai.TurnEnded:
+		e.finds(ai.TurnStarted)
+	case ai.TurnEager:
+		e.finds(ai.TurnResumed)
 	}
 	words := e.l.words(int(pcm[0]))
 	at, of := int(pcm[1]), int(pcm[2])
@@ -320,7 +336,31 @@ func (e *ear) End() {
 }
 
 // Continuous implements ai.Ear.
-func (e *ear) Continuous() bool { return false }
+func (e *ear) Continuous() bool { return e.l.End > 0 }
+
+// silence is 20 ms of it.
+func (e *ear) silence() {
+	e.quiet += audio.FrameTime
+	switch {
+	case e.turn == "" || e.turn == ai.TurnEnded:
+	case e.quiet >= e.l.End:
+		e.finds(ai.TurnEnded)
+	case e.quiet >= e.l.Eager && e.turn != ai.TurnEager:
+		e.finds(ai.TurnEager)
+	}
+}
+
+func (e *ear) finds(t ai.Turn) {
+	if !e.Continuous() {
+		return
+	}
+	e.turn = t
+	said := ai.Transcript{Utterance: e.spoke, Turn: t}
+	if e.spoke == e.n {
+		said.Text = strings.Join(e.text, " ")
+	}
+	e.tell(telling{Transcript: said, at: time.Now().Add(e.l.Delay)})
+}
 
 func (e *ear) tell(t telling) {
 	e.mu.Lock()

@@ -1,0 +1,115 @@
+package turn
+
+import (
+	"slices"
+
+	"parley/internal/lang"
+)
+
+// What an ear that finds turns says of the customer's. It comes beside the detector's frames and the texts: an end is
+// taken on its word, and where it says nothing the rules of listen.go stand.
+
+// found takes what an ear says of the turn.
+func (m *Machine) found(e Event) {
+	if e.Text != "" {
+		m.heard(Event{Kind: Text, N: e.N, Text: e.Text})
+	}
+	m.says = e.Kind
+	r := m.reply
+	switch e.Kind {
+	case Started:
+		m.went = m.now
+	case Resumed:
+		m.went = m.now
+		if r != nil && r.early {
+			m.rejoin(r) // nothing of it was heard
+		}
+	case Eager:
+		if r == nil || m.tentative(r) {
+			m.hasten(e.N, false)
+		}
+	case Ended:
+		m.hasten(e.N, true)
+		if r != nil && r.early {
+			for i := range r.taken {
+				r.taken[i].ended = true
+			}
+		}
+	}
+}
+
+// hasten takes what was said up to an utterance for all that there will be of it; ended says that the turn is over, too.
+// An utterance of which the ear has not understood anything yet goes on: somebody may have begun to speak again.
+func (m *Machine) hasten(n int, ended bool) {
+	sounds := m.now-m.last <= 2*frameTime
+	for i := range m.turn {
+		s := &m.turn[i]
+		open := m.open && i == m.latest()
+		if s.keypad || s.n > n || open && (s.text == "" || sounds && !ended) {
+			continue
+		}
+		if open {
+			m.drones = sounds // it is nothing that they say
+			m.shut()
+		}
+		if s.text != "" && !s.final {
+			s.final, s.hasty = true, true
+		}
+		s.ended = s.ended || ended
+	}
+}
+
+// corrected takes the final text of an utterance that was answered for sooner. A reply that was begun to something else
+// is given up, as long as the turn that it answers is not over.
+func (m *Machine) corrected(n int, text string) {
+	differs := func(s *segment) bool {
+		if s.keypad || s.n != n || !s.hasty {
+			return false
+		}
+		was := s.text
+		s.hasty, s.text = false, text
+		return !slices.Equal(lang.Tokens(was), lang.Tokens(text))
+	}
+	for i := range m.turn {
+		differs(&m.turn[i])
+	}
+	r := m.reply
+	if r == nil || !r.early {
+		return
+	}
+	for i := range r.taken {
+		if differs(&r.taken[i]) {
+			m.rejoin(r)
+			return
+		}
+	}
+}
+
+// isOver says whether a turn is over, that has this text and ends with this segment: by the word of the ear, or by the
+// silence since.
+func (m *Machine) isOver(text string, lastly *segment) bool {
+	switch {
+	case lastly.keypad || lastly.ended:
+		return true
+	case m.says != Started && m.says != Resumed:
+		return m.longEnough(text, m.now-lastly.last)
+	}
+	quiet := m.now - max(lastly.last, m.went) // they go on, it says
+	if m.manner.Smart {
+		return quiet >= slowest
+	}
+	return m.longEnough(text, quiet)
+}
+
+// promising says whether a reply to this text is worth beginning before the turn has ended.
+func (m *Machine) promising(text string) bool {
+	switch {
+	case text == "":
+		return false
+	case m.says == Eager:
+		return true
+	case m.says == Resumed && m.last <= m.went:
+		return false // they have not gone on yet
+	}
+	return m.gists.of(text, false, m.findGist).finished != lang.Unfinished
+}

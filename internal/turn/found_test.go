@@ -1,0 +1,133 @@
+package turn
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// ears plays what an ear that finds turns says: a script of steps with a ";" between them. "v12" are frames of
+// speech, ".5" of silence; a text may follow the others.
+func (w *world) ears(script string) {
+	n := func() int { return w.m.next - 1 }
+	for _, step := range strings.Split(script, ";") {
+		verb, text, _ := strings.Cut(strings.TrimSpace(step), " ")
+		count := 0
+		if _, err := fmt.Sscanf(verb[1:], "%d", &count); err == nil && (verb[0] == 'v' || verb[0] == '.') {
+			for range count {
+				w.op(verb[0])
+			}
+			continue
+		}
+		switch verb {
+		case "started":
+			w.send(Event{Kind: Started, N: n(), Text: text})
+		case "eager":
+			w.send(Event{Kind: Eager, N: n(), Text: text})
+		case "resumed":
+			w.send(Event{Kind: Resumed, N: n(), Text: text})
+		case "ended":
+			w.send(Event{Kind: Ended, N: n(), Text: text})
+		case "earlier": // an end that is told when another utterance has begun
+			w.send(Event{Kind: Ended, N: n() - 1, Text: text})
+		case "partial":
+			w.send(Event{Kind: Text, N: n(), Text: text})
+		case "final":
+			w.send(Event{Kind: Text, N: n(), Text: text, Final: true})
+		case "heard": // the reply's first words
+			w.send(Event{Kind: Sentence, Reply: w.live, Text: "A sentence of some length."})
+			w.send(Event{Kind: Thought, Reply: w.live})
+			w.sounds = true
+			w.send(Event{Kind: Sounded, Reply: w.live})
+		default:
+			w.t.Fatalf("what is %q?", verb)
+		}
+	}
+}
+
+// said is what the machine has said of thinking.
+func (w *world) said() []string {
+	var list []string
+	for _, o := range w.log {
+		if !o.acts {
+			continue
+		}
+		switch a := o.action; a.Kind {
+		case Think:
+			name := "think"
+			if a.Early {
+				name = "early"
+			}
+			list = append(list, fmt.Sprintf("%s %q", name, a.Text))
+		case Commit:
+			list = append(list, "commit")
+		case Cut:
+			list = append(list, fmt.Sprintf("cut joined=%v", a.Join))
+		}
+	}
+	return list
+}
+
+// What an ear says of turns moves them on at once, and nothing is answered twice or dropped for it.
+func TestEarsTurns(t *testing.T) {
+	vad, smart, idle := manners(0), manners(2), manners(0)
+	for _, m := range []*Manner{&vad, &smart, &idle} {
+		m.Initial = ""
+	}
+	vad.Speculate, smart.Speculate = true, true
+	for name, c := range map[string]struct {
+		manner Manner
+		script string
+		want   []string
+	}{
+		"an end is taken at once":      {vad, "v30; .5; ended a table please", []string{`think "a table please"`}},
+		"an eager end begins to think": {vad, "v30; .5; eager a table", []string{`early "a table"`}},
+		"and the end lets it be heard": {vad, "v30; .5; eager a table; .3; ended a table",
+			[]string{`early "a table"`, "commit"}},
+		"an end after the utterance was closed": {vad, "v30; .5; eager a table; .10; final a table; .3; ended",
+			[]string{`early "a table"`, "commit"}},
+		"who goes on drops it": {vad, "v30; .5; eager a table; .3; resumed; v20; .5; eager with a view",
+			[]string{`early "a table"`, "cut joined=true", `early "a table with a view"`}},
+		"whoever is said to go on and doesn't is waited for": {vad, "v30; .5; eager a table; .3; resumed; .29",
+			[]string{`early "a table"`, "cut joined=true"}},
+		"but not for ever": {vad, "v30; .5; eager a table; .3; resumed; .31",
+			[]string{`early "a table"`, "cut joined=true", `think "a table"`}},
+		"an ear that says no more leaves it to the pause": {vad, "v30; .5; eager a table; .26",
+			[]string{`early "a table"`, "commit"}},
+		"and not before it": {vad, "v30; .5; eager a table; .23", []string{`early "a table"`}},
+		"where what was said counts, the ear's end is waited for": {smart,
+			"v30; started; .12; final yes please.; .86", []string{`early "yes please."`}},
+		"two seconds": {smart, "v30; started; .12; final yes please.; .90", []string{`early "yes please."`, "commit"}},
+		"elsewhere the pause is enough": {vad, "v30; started; .12; final a table; .20",
+			[]string{`early "a table"`, "commit"}},
+		"nothing is begun where that is not wanted": {idle, "v30; .5; eager a table; .20", nil},
+		"and what was said is answered all the same": {idle, "v30; .5; eager a table; .3; ended",
+			[]string{`think "a table"`}},
+		"the final text is what it was taken for": {vad, "v30; .5; eager a table; final A table.",
+			[]string{`early "a table"`}},
+		"it is not": {vad, "v30; .5; eager a table; final a cable",
+			[]string{`early "a table"`, "cut joined=true", `early "a cable"`}},
+		"it comes when all is decided": {vad, "v30; .5; ended a table; final a cable", []string{`think "a table"`}},
+		"an end without a text waits for it": {vad, "v30; .12; ended; .3; final a table",
+			[]string{`think "a table"`}},
+		"an end while a noise goes on": {vad, "v30; partial a table; v30; ended a table",
+			[]string{`think "a table"`}},
+		"an eager end while they speak": {vad, "v30; partial a table; v30; eager a table", nil},
+		"an end of what was before":     {vad, "v30; .12; final a table; v5; earlier", []string{`early "a table"`}},
+		"listening to a reply": {vad, "v30; .5; ended a table; heard; .10; v20; .5; eager mm-hm; .8; ended mm-hm; .9",
+			[]string{`think "a table"`}},
+		"interrupting it": {vad, "v30; .5; ended a table; heard; .10; v20; .5; ended wait for me",
+			[]string{`think "a table"`, "cut joined=false", `think "wait for me"`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, c.manner)
+			w.ears(c.script)
+			if got := w.said(); !slices.Equal(got, c.want) {
+				w.failf("got %q, want %q", got, c.want)
+			}
+			w.rest()
+			w.account()
+		})
+	}
+}
