@@ -79,7 +79,7 @@ type model struct {
 
 // Generate implements ai.Model.
 func (m *model) Generate(ctx context.Context, req ai.Request, yield func(ai.Delta) error) (ai.Reply, error) {
-	words := false // the schema goes into the prompt
+	var how manner
 	var sent *rest.Sent
 	return rest.Generate(ctx, m.code, yield, func(r *rest.Reading) error {
 		if ctx.Err() != nil {
@@ -88,7 +88,7 @@ func (m *model) Generate(ctx context.Context, req ai.Request, yield func(ai.Delt
 		names := rest.NewNames(req.Tools)
 		in := &reading{Reading: r, open: map[int]*rest.Call{}}
 		sent = m.refused.Begin()
-		p := m.params(req, names, words, sent)
+		p := m.params(req, names, how, sent)
 		if err := m.client.rest.Post(ctx, "/v1/messages", p, in.take, r.Seen); err != nil {
 			return err
 		}
@@ -98,8 +98,12 @@ func (m *model) Generate(ctx context.Context, req ai.Request, yield func(ai.Delt
 		if !ok {
 			return false
 		}
-		if req.Schema != nil && !words && bad.names("output_config.format", "output_format", "schema") {
-			words = true // this schema is too much for it; the next one may not be
+		switch {
+		case req.Schema != nil && !how.words && bad.names("output_config.format", "output_format", "schema"):
+			how.words = true // this schema is too much for it; the next one may not be
+			return true
+		case !how.unsealed && bad.names("thinking", "signature") && !bad.names("thinking.type") && seals(req.Messages):
+			how.unsealed = true // of another account, or of a conversation that has been cut since
 			return true
 		}
 		return sent.Learn(func(field string) bool { return bad.names(field) })
@@ -110,6 +114,9 @@ func (m *model) Generate(ctx context.Context, req ai.Request, yield func(ai.Delt
 type reading struct {
 	*rest.Reading
 	open map[int]*rest.Call // by the index of the content block
+
+	thoughts []thought // before the first call
+	size     int       // of them
 }
 
 // event is any event of the stream.
@@ -125,11 +132,17 @@ type event struct {
 		ID    string          `json:"id"`
 		Name  string          `json:"name"`
 		Input json.RawMessage `json:"input"`
+
+		Thinking  string `json:"thinking"`
+		Signature string `json:"signature"`
+		Data      string `json:"data"`
 	} `json:"content_block"`
 	Delta struct {
 		Type       string `json:"type"`
 		Text       string `json:"text"`
 		JSON       string `json:"partial_json"`
+		Thinking   string `json:"thinking"`
+		Signature  string `json:"signature"`
 		StopReason string `json:"stop_reason"`
 	} `json:"delta"`
 	Usage usage `json:"usage"`
@@ -143,8 +156,7 @@ type usage struct {
 	Out    int `json:"output_tokens"`
 }
 
-// take reads an event. Kinds that are not known are passed over, as Anthropic asks of its clients; so are what the
-// model thinks, and pings.
+// take reads an event. Kinds that are not known are passed over, as Anthropic asks of its clients; so are pings.
 func (r *reading) take(name string, data []byte) error {
 	if name == "ping" {
 		return nil
@@ -170,6 +182,8 @@ func (r *reading) take(name string, data []byte) error {
 				return rest.Malformed("arguments of a call that has not begun")
 			}
 			return r.Write(c, e.Delta.JSON)
+		case "thinking_delta", "signature_delta":
+			r.think(e)
 		}
 	case "content_block_stop":
 		delete(r.open, e.Index)
@@ -188,12 +202,15 @@ func (r *reading) begin(e event) error {
 	switch e.Block.Type {
 	case "text":
 		return r.Say(e.Block.Text)
+	case "thinking", "redacted_thinking":
+		r.think(e)
 	case "tool_use":
 		c, err := r.Begin()
 		if err != nil {
 			return err
 		}
-		c.ID, c.Name = e.Block.ID, e.Block.Name
+		c.ID, c.Name, c.Seal = e.Block.ID, e.Block.Name, sealed(r.thoughts)
+		r.thoughts = nil
 		r.open[e.Index] = c
 		if in := string(e.Block.Input); in != "" && in != "{}" && in != "null" {
 			return r.Write(c, in) // a server that doesn't send it in pieces

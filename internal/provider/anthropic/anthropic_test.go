@@ -119,6 +119,44 @@ func TestLearns(t *testing.T) {
 	}
 }
 
+// What a model thought before it called goes back with the result, to a model that thinks; what it refuses does not.
+func TestThoughts(t *testing.T) {
+	s := anthropictest.New(t)
+	c := client(t, s, 0)
+	req := ask("call a with {\"x\":1} and call b with {}")
+	req.Tools = []ai.Tool{{Name: "a"}, {Name: "b"}}
+	first, err := c.Model(anthropictest.Deep).Generate(t.Context(), req, resttest.Ignore)
+	if err != nil || len(first.Calls) != 2 || first.Calls[0].Seal == "" || first.Calls[1].Seal != "" {
+		t.Fatalf("got %+v, %v", first, err)
+	}
+	for name, c := range map[string]struct {
+		model       ai.Model
+		seal        string
+		back, asked int
+	}{
+		"its own":             {c.Model(anthropictest.Deep), first.Calls[0].Seal, 1, 1},
+		"another account's":   {c.Model(anthropictest.Deep), strings.Replace(first.Calls[0].Seal, "c2ln", "eHh4", 1), 0, 2},
+		"another vendor's":    {c.Model(anthropictest.Deep), `{"vendor":"gemini","thoughts":[{"type":"thinking"}]}`, 0, 1},
+		"none":                {c.Model(anthropictest.Deep), "", 0, 1},
+		"one that thinks not": {c.Model(anthropictest.Plain), first.Calls[0].Seal, 0, 1},
+	} {
+		calls := append([]ai.ToolCall(nil), first.Calls...)
+		calls[0].Seal = c.seal
+		with := req
+		with.Messages = append(append([]ai.Message(nil), req.Messages...),
+			ai.Message{Role: ai.Assistant, Text: "Let me see.", Calls: calls},
+			ai.Message{Role: ai.ToolRole, CallID: calls[0].ID, Text: "12"},
+			ai.Message{Role: ai.ToolRole, CallID: calls[1].ID, Text: "13"})
+		before := s.Count()
+		r, err := c.model.Generate(t.Context(), with, resttest.Ignore)
+		requests := s.Requests()
+		if got := requests[len(requests)-1]; err != nil || r.Text != "The tool answered: 12; 13" ||
+			got.Thoughts != c.back || s.Count()-before != c.asked {
+			t.Errorf("%s: got %q, %v, asked %d times, %s", name, r.Text, err, s.Count()-before, got.Body)
+		}
+	}
+}
+
 // A schema that is too much for the API goes into the prompt, this time alone.
 func TestSchemaInWords(t *testing.T) {
 	s := anthropictest.New(t)

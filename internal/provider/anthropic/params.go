@@ -2,6 +2,7 @@ package anthropic
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"parley/internal/ai"
@@ -48,7 +49,7 @@ type message struct {
 	Content []block `json:"content"`
 }
 
-// block is a piece of a message: text, tool_use or tool_result.
+// block is a piece of a message: text, thinking, tool_use or tool_result.
 type block struct {
 	Type      string          `json:"type"`
 	Text      string          `json:"text,omitempty"`
@@ -57,6 +58,9 @@ type block struct {
 	Input     json.RawMessage `json:"input,omitempty"`
 	ToolUseID string          `json:"tool_use_id,omitempty"`
 	Content   string          `json:"content,omitempty"`
+	Thinking  *string         `json:"thinking,omitempty"`
+	Signature string          `json:"signature,omitempty"`
+	Data      string          `json:"data,omitempty"`
 	Cache     *kind           `json:"cache_control,omitempty"`
 }
 
@@ -67,10 +71,16 @@ type tool struct {
 	Cache       *kind           `json:"cache_control,omitempty"`
 }
 
+// manner is how one request differs from what the model usually gets.
+type manner struct {
+	words    bool // the schema goes into the prompt
+	unsealed bool // thoughts are not sent
+}
+
 // params is the request in Anthropic's words, without what the model refuses: newer ones take no temperature, some
-// can't be told not to think, and these alone can be told to think little. words asks for the schema in the prompt.
-func (m *model) params(req ai.Request, names rest.Names, words bool, sent *rest.Sent) request {
-	p := request{Model: m.code, MaxTokens: req.MaxTokens, Stream: true, Messages: messages(req.Messages, names)}
+// can't be told not to think, and these alone can be told to think little.
+func (m *model) params(req ai.Request, names rest.Names, how manner, sent *rest.Sent) request {
+	p := request{Model: m.code, MaxTokens: req.MaxTokens, Stream: true}
 	if p.MaxTokens <= 0 {
 		p.MaxTokens = maxTokens
 	}
@@ -87,8 +97,9 @@ func (m *model) params(req ai.Request, names rest.Names, words bool, sent *rest.
 			out.Effort = "low"
 		}
 	}
+	p.Messages = messages(req.Messages, names, p.Thinking == nil && !how.unsealed)
 	system := req.System
-	if req.Schema != nil && !words {
+	if req.Schema != nil && !how.words {
 		out.Format = &format{"json_schema", req.Schema.JSON}
 	} else if req.Schema != nil {
 		system += "\n\nAnswer with one JSON object and nothing else: no words around it, no code fence. It follows this JSON Schema:\n" + string(req.Schema.JSON)
@@ -133,8 +144,8 @@ const (
 )
 
 // messages is a conversation as Anthropic takes it: what one side said in a row is one message, the results of calls
-// come first in the one that follows them, and nothing is empty.
-func messages(list []ai.Message, names rest.Names) (out []message) {
+// come first in the one that follows them, and nothing is empty. A model that thinks gets its thoughts back with calls.
+func messages(list []ai.Message, names rest.Names, thoughts bool) (out []message) {
 	add := func(role string, blocks ...block) {
 		if len(out) == 0 && role == "assistant" && len(blocks) > 0 {
 			out = append(out, message{"user", []block{{Type: "text", Text: opening}}})
@@ -150,6 +161,9 @@ func messages(list []ai.Message, names rest.Names) (out []message) {
 		if m.Role == ai.ToolRole {
 			add("user", block{Type: "tool_result", ToolUseID: m.CallID, Content: m.Text})
 			continue
+		}
+		if thoughts && len(m.Calls) > 0 {
+			blocks = unseal(m.Calls[0])
 		}
 		if strings.TrimSpace(m.Text) != "" {
 			blocks = append(blocks, block{Type: "text", Text: m.Text})
@@ -181,4 +195,9 @@ func schema(raw json.RawMessage) json.RawMessage {
 		return json.RawMessage(`{"type":"object","properties":{}}`)
 	}
 	return raw
+}
+
+// seals says whether a conversation has thoughts of Anthropic's in it.
+func seals(list []ai.Message) bool {
+	return slices.ContainsFunc(list, func(m ai.Message) bool { return len(m.Calls) > 0 && unseal(m.Calls[0]) != nil })
 }

@@ -150,14 +150,15 @@ var ErrEnough = errors.New("the last event has come")
 func events(ctx context.Context, body io.Reader, take func(name string, data []byte) error) error {
 	lines := bufio.NewReader(body)
 	var name string
-	var data []byte
+	var data, long []byte
 	for {
-		line, err := lines.ReadSlice('\n')
-		whole := line
-		for errors.Is(err, bufio.ErrBufferFull) { // longer than the buffer: the guard bounds it
-			whole = bytes.Clone(whole)
-			line, err = lines.ReadSlice('\n')
-			whole = append(whole, line...)
+		whole, err := lines.ReadSlice('\n')
+		if errors.Is(err, bufio.ErrBufferFull) { // the guard bounds it
+			for long = long[:0]; errors.Is(err, bufio.ErrBufferFull); whole, err = lines.ReadSlice('\n') {
+				long = append(long, whole...)
+			}
+			long = append(long, whole...)
+			whole = long
 		}
 		switch {
 		case errors.Is(err, io.EOF):

@@ -7,6 +7,9 @@ import (
 
 type usage struct{ In, Stored, Cached int }
 
+// signature holds what the model thought.
+const signature = "c2lnbmF0dXJl"
+
 // argumentPiece is how many runes of a call's arguments one event carries.
 const argumentPiece = 5
 
@@ -40,7 +43,9 @@ func answer(model string, said ai.Reply, u usage, thinks bool) resttest.Answer {
 	}
 	if thinks {
 		out.Head = append(out.Head, block(map[string]any{"type": "thinking", "thinking": "", "signature": ""},
-			map[string]any{"type": "signature_delta", "signature": "c2lnbmF0dXJl"})...)
+			map[string]any{"type": "thinking_delta", "thinking": ""},
+			map[string]any{"type": "signature_delta", "signature": signature[:4]},
+			map[string]any{"type": "signature_delta", "signature": signature[4:]})...)
 	}
 	if said.Text != "" {
 		var deltas []map[string]any

@@ -43,6 +43,7 @@ type Request struct {
 	Thinking string // "" where it is left to the model
 	Effort   string
 	Marks    int // cache_control
+	Thoughts int // that came back
 }
 
 // New starts a server that is closed at the end of the test.

@@ -46,6 +46,8 @@ type block struct {
 	Input     json.RawMessage `json:"input"`
 	ToolUseID string          `json:"tool_use_id"`
 	Content   string          `json:"content"`
+	Thinking  *string         `json:"thinking"`
+	Signature string          `json:"signature"`
 	Cache     *typed          `json:"cache_control"`
 }
 
@@ -211,6 +213,14 @@ func (in *request) conversation(out *Request) string {
 				}
 				text += b.Text
 				calls.Text += b.Text
+			case b.Type == "thinking" && m.Role == "assistant":
+				switch {
+				case b.Thinking == nil || *b.Thinking != "" || b.Signature != signature:
+					return fmt.Sprintf("messages.%d.content.%d: Invalid `signature` in `thinking` block", i, j)
+				case in.Thinking != nil || j > 0:
+					return fmt.Sprintf("messages.%d.content.%d: a `thinking` block stands where none may", i, j)
+				}
+				out.Thoughts++
 			case b.Type == "tool_use" && m.Role == "assistant":
 				var o map[string]any
 				if !toolID.MatchString(b.ID) || !toolName.MatchString(b.Name) {
