@@ -100,9 +100,9 @@ func (r EndedReason) EndStatus(answered bool) CallStatus {
 	return CallFailed
 }
 
-// Disposition is what a call came to, by the cause that it ended with: its state and the reason. A cause is, or
-// wraps, an EndedReason, or says one by a method Ended() EndedReason; any other is a failure: of the way there before
-// an answer, of ours afterwards. Who hangs up before an answer, on either side, takes the call back.
+// Disposition is how a call ended, by the cause that ended it: its state and the reason. A cause is an EndedReason,
+// wraps one, or names one by a method Ended() EndedReason. Any other cause is a failure: of the route before an answer,
+// and ours afterwards. If either side hangs up before an answer, the call is canceled.
 func Disposition(cause error, answered bool) (CallStatus, EndedReason) {
 	var reason EndedReason
 	var ended interface{ Ended() EndedReason }
@@ -205,7 +205,7 @@ func (c *Call) Possible() Money {
 	return carrier + assistant
 }
 
-// costs are those of so many seconds. What its end took longer than it may have lasted is not charged.
+// costs are the costs of so many seconds. Time beyond the longest that the call may have lasted is not charged.
 func (c *Call) costs(seconds int64) (carrier, assistant Money) {
 	seconds = min(seconds, c.MaxDuration)
 	return c.CarrierRate * Money((seconds+59)/60), c.AssistantRate.MulRatio(seconds, 60)

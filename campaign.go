@@ -29,8 +29,8 @@ const (
 	CampaignComplete CampaignEvent = "complete" // no lead is left, and it is to end then
 )
 
-// CampaignMoves is every way of a campaign from state to state; docs/campaigns.md draws it. What is not in it does
-// not happen.
+// CampaignMoves has every move of a campaign from one state to another; docs/campaigns.md draws them. No other move
+// exists.
 var CampaignMoves = map[CampaignStatus]map[CampaignEvent]CampaignStatus{
 	CampaignDraft:      {CampaignStart: CampaignInProgress},
 	CampaignInProgress: {CampaignStop: CampaignStopped, CampaignComplete: CampaignEnded},
@@ -93,8 +93,8 @@ type CampaignFacts struct {
 // MostParallel is how many calls at once a campaign may have on a plan.
 func (p Plan) MostParallel() int64 { return int64(min(10, p.ParallelCalls)) }
 
-// Check fills in what depends on the account, and adds the rules that the fields' own can't see. What old, the
-// campaign as it is, has already is not judged again; old is nil for a new one.
+// Check fills in what depends on the account, and adds the rules that the fields' own can't see. Values that the
+// campaign already has, in old, are not judged again; old is nil for a new campaign.
 func (c *Campaign) Check(old *Campaign, facts CampaignFacts, f *Fields) {
 	if old == nil {
 		old = &Campaign{}

@@ -36,7 +36,7 @@ func (d *Decimal) UnmarshalJSON(b []byte) error {
 	return err
 }
 
-// ParseDecimal reads a decimal number, rounding half up to hundredths. What is no plain decimal of sensible size is
+// ParseDecimal reads a decimal number, rounding half up to hundredths. Anything but a plain decimal of sensible size is
 // an error.
 func ParseDecimal(s string) (Decimal, error) {
 	bad := fmt.Errorf("%q is not a decimal number", s)

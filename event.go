@@ -36,8 +36,8 @@ const (
 	DeliveryFailed    DeliveryStatus = "failed"
 )
 
-// Delivery is an event on its way to an endpoint. What is sent never changes: every attempt has the same id and the
-// same body.
+// Delivery is an event on its way to an endpoint. Its content never changes: every attempt has the same id and the same
+// body.
 type Delivery struct {
 	bun.BaseModel `bun:"webhook_deliveries" json:"-"`
 

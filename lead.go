@@ -43,8 +43,8 @@ const (
 	LeadWriteOff LeadEvent = "write off"
 )
 
-// LeadMoves is every way of a lead from state to state; docs/campaigns.md draws it. What is not in it does not
-// happen. A lead that is given up waits as before: created where it had no attempt yet, else rescheduled.
+// LeadMoves has every move of a lead from one state to another; docs/campaigns.md draws them. No other move exists. A
+// lead that is given up waits as before: created if it had no attempt yet, else rescheduled.
 var LeadMoves = map[LeadStatus]map[LeadEvent]LeadStatus{
 	LeadCreated: {LeadClaim: LeadScheduled, LeadBlock: LeadBlacklisted, LeadReset: LeadCreated,
 		LeadClose: LeadCompleted, LeadWriteOff: LeadExhausted},
@@ -122,8 +122,8 @@ type Lead struct {
 	WatchAt   Time   `json:"-"` // while its last call is not over and told: when to see whether that is still there
 }
 
-// Move brings the lead to the state that an event leads to, and says whether the event leads anywhere. What was
-// closed while it was called is not called again before that call's end.
+// Move brings the lead to the state that an event leads to, and says whether the event leads anywhere. A lead that was
+// closed during a call is not called again before that call's end.
 func (l *Lead) Move(e LeadEvent, now Time) bool {
 	to, ok := l.Status.After(e, l.Attempts)
 	if !ok || e == LeadReset && l.WatchAt > 0 {

@@ -5,7 +5,7 @@ import (
 	"unicode"
 )
 
-// What the variables of one thing hold at most: so many of them, and so much in their names and values together. No
+// The most that the variables of one thing may hold: their number, and the bytes of their names and values together. No
 // rendering brings more.
 const (
 	MostVariables     = 200

@@ -39,9 +39,9 @@ func (r redactor) Write(p []byte) (int, error) {
 // shortest is how long a key or a password is at least: what is shorter may stand in every other word.
 const shortest = 8
 
-// secrets are what is looked for and what stands in its place, the longest first. Of an address it is the user and
-// password up to the @, and the values in its query, as they are written there: alone they may be words such as
-// postgres.
+// secrets are what is looked for and what stands in its place, the longest first. For an address, these are the user
+// and password up to the @, and the values in its query, exactly as written there: on their own they may be words such
+// as postgres.
 func (s *Settings) secrets() (pairs []string) {
 	hide := map[string]string{}
 	for name, text := range s.texts() {

@@ -235,7 +235,8 @@ func (h *server) openFaces() {
 	h.http.RegisterOnShutdown(guard.Stop)
 }
 
-// loops are goroutines that end with their context. An error of one that has not is told; the others go on.
+// loops are goroutines that end with their context. If one ends earlier with an error, that is logged, and the others
+// go on.
 type loops struct {
 	sync.WaitGroup
 	ctx  context.Context

@@ -17,7 +17,7 @@ import (
 // unreachable is what the line's errors begin with that say why there was no way.
 var unreachable = parley.Unreachable.Error() + ": "
 
-// failed is the end of a call that has no way out, which is logged.
+// failed ends a call for which there is no route, and logs it.
 func failed(r call.Route, err error) error {
 	slog.Error("a call has no way out", "number", r.Number.ID, "error", err)
 	return parley.Explain(parley.Unreachable, "The call has no way out: %s.", strings.TrimSuffix(err.Error(), "."))
@@ -32,8 +32,8 @@ func unassigned(err error) error {
 	return err
 }
 
-// explained gives what the line says of a call that failed its sentence. Busy, unanswered and canceled calls did not
-// fail. What is wrong with the carrier is the operator's business, and its address nobody else's.
+// explained puts the line's reason for a failed call into a sentence. Busy, unanswered and canceled calls have not
+// failed. Trouble with the carrier is for the operator to know, and nobody else learns its address.
 func explained(err error, carrier bool) error {
 	if r, ok := errors.AsType[*sip.Refused](err); ok {
 		switch r.Ended() {

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// What the linker is told (make build); what it is not told, the build's own record knows.
+// Set by the linker (make build); what it does not set comes from the build's own record.
 var version, commit, date string
 
 // versionCmd says which build this is.

@@ -190,9 +190,9 @@ func (f *follower) catchUp(c *parley.Call) (over bool) {
 	return c.EndedAt != 0
 }
 
-// followCall sends how a call stands, with its turns so far (or those after the one that Last-Event-ID names), and
-// what happens in it until its end. What is said as it is said comes from this node alone; of a call on another node
-// its turns come, within about a second.
+// followCall sends how a call stands, with its turns so far (or those after the one that Last-Event-ID names), and what
+// happens in it until its end. Words that are still being spoken come only from the node that has the call; from
+// another node, whole turns arrive within about a second.
 func (a *API) followCall(ctx context.Context, r *request, in *byID) (*struct{}, error) {
 	leave, err := a.Front.Enter(a.Streams, r.Request)
 	if err != nil {

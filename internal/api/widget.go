@@ -60,8 +60,8 @@ func (a *API) onWebsite(ctx context.Context, r *request, id string,
 	return s, may(r, s)
 }
 
-// mayBegin judges whether a page may begin something that costs: a conversation, a call. What visitors begin counts
-// against the assistant.
+// mayBegin judges whether a page may begin something that costs: a conversation, a call. It counts against the
+// assistant.
 func (a *API) mayBegin(r *request, s *parley.Assistant) error {
 	if err := a.mayUse(r, s); err != nil || r.owns(s.UserID) {
 		return err

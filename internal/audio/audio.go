@@ -30,12 +30,12 @@ const MaxFrame = int(Wide) / 50
 // FrameSize is the number of samples in a frame.
 func (r Rate) FrameSize() int { return int(r) / 50 }
 
-// Frame is FrameTime of mono PCM: 160 samples at 8 kHz, 320 at 16 kHz. Who is called with a frame may use it until it
-// returns.
+// Frame is FrameTime of mono PCM: 160 samples at 8 kHz, 320 at 16 kHz. A function that is called with a frame may use
+// it until it returns.
 type Frame []int16
 
-// Leg is one end of a call's audio: a telephone, a browser. It owns the socket and the 20 ms clock. What else a leg
-// can do (transfer the call, hold it) is asked for by a type assertion.
+// Leg is one end of a call's audio: a telephone, a browser. It owns the socket and the 20 ms clock. Its other abilities
+// (to transfer the call, to hold it) are found by a type assertion.
 type Leg interface {
 	// Rate is that of all frames in both directions; it never changes.
 	Rate() Rate

@@ -13,7 +13,7 @@ type Bridge struct {
 	members []*Member
 }
 
-// Member is one leg on a bridge: its Peer, or a part of one. Who joins is heard by all.
+// Member is one leg on a bridge: its Peer, or a part of one. A member that joins is heard by all.
 type Member struct {
 	bridge *Bridge
 	voice  voice
@@ -49,8 +49,8 @@ func (b *Bridge) Join(r Rate) *Member {
 	return m
 }
 
-// Leave ends it for this member: nobody hears it, and it hears nobody. Who whispered to it is heard by nobody then,
-// not by all.
+// Leave takes this member off the bridge: nobody hears it, and it hears nobody. A member that whispered to it is then
+// heard by nobody, and not by all.
 func (m *Member) Leave() {
 	b := m.bridge
 	b.mu.Lock()
@@ -86,8 +86,8 @@ func (m *Member) set(quiet bool, to *Member) {
 // reaches says whether another hears the member.
 func (m *Member) reaches(other *Member) bool { return !m.quiet && (m.to == nil || m.to == other) }
 
-// Tick takes what the member's leg has said, and fills out with what it is to hear. What is louder than can be stops
-// there.
+// Tick takes what the member's leg has said, and fills out with what the member is to hear. The sum is clipped at full
+// scale.
 func (m *Member) Tick(in, out Frame) bool {
 	m.bridge.mu.Lock()
 	defer m.bridge.mu.Unlock()

@@ -37,7 +37,7 @@ const (
 // NewDigits has nothing to play.
 func NewDigits(rate Rate) *Digits { return &Digits{rate: float64(rate)} }
 
-// Dial adds keys to what is played. What is no key is left out.
+// Dial adds keys to those being played. Characters that are no keys are left out.
 func (d *Digits) Dial(keys string) {
 	d.queue += strings.Map(func(r rune) rune {
 		if strings.ContainsRune(dtmfKeys, r) {

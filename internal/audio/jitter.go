@@ -18,9 +18,9 @@ const (
 // packets are pauses. The sequence number only tells what came before already.
 //
 // The delay follows the network: it covers 98 % of the last 256 packets, within MinDelay and MaxDelay, and is changed
-// by whole pitch periods, unheard. So a sender's clock that is fast or slow is followed too. What is missing is
-// concealed. When nothing has arrived at all, playing waits for it rather than losing it, as long as that keeps the
-// delay within MaxDelay.
+// by whole pitch periods, unheard. So a sender's clock that is fast or slow is followed too. Missing sound is
+// concealed. When nothing at all has arrived, playing waits rather than losing sound, as long as the delay stays within
+// MaxDelay.
 type Jitter struct {
 	rate, clock int64
 	conceal     *Conceal

@@ -27,7 +27,7 @@ func Peak(pcm []int16) float64 {
 // Gain is the factor of so many dB.
 func Gain(db float64) float64 { return math.Pow(10, db/20) }
 
-// Mix adds gain times src to dst. What goes beyond full scale stops there.
+// Mix adds gain times src to dst. The sum is clipped at full scale.
 func Mix(dst, src []int16, gain float64) {
 	g := int64(gain * (1 << 16))
 	for i := range min(len(dst), len(src)) {

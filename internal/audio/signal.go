@@ -69,7 +69,7 @@ func (d *SignalDetector) Detect(f Frame) Signal {
 		single, hz = d.single, d.low
 	}
 	if ok && d.on > 0 && (math.Abs(hz-d.low) > 12 || single != d.single) {
-		// Another tone at once: the old one is over. Of two tones that sound together, the edges may look like one.
+		// Another tone at once: the old one is over. The edges of two tones that sound together may look like one.
 		if d.on < 3 {
 			d.single, d.low = single, hz
 		} else {

@@ -5,8 +5,8 @@ import "math"
 // VAD says which frames hold speech. It compares the power in 14 bands with what each falls to (its minima over the
 // last seconds) and with what it usually is, looks how these differences are spread lately, and has a small neural
 // network infer: so it gets less sensitive in noise that is itself restless, as that of other people. The weights
-// (vad_weights.go) are made by `go test -tags train -run VADTrain`, which says on what. What the network takes for
-// speech must soon have a pitch, which breath and paper have not.
+// (vad_weights.go) are made by `go test -tags train -run VADTrain`, which says on what. Sound that the network takes
+// for speech must soon show a pitch, which breath and rustling paper don't have.
 type VAD struct {
 	fft      *fft
 	window   []float32
@@ -89,8 +89,7 @@ func (v *VAD) Detect(f Frame) (speech, voiced bool) {
 	return v.hang > 0, voiced
 }
 
-// pitched says whether the sound repeats itself as voices do, 65 to 400 times a second. What is above 2 kHz doesn't
-// tell it.
+// pitched says whether the sound repeats itself as voices do, 65 to 400 times a second. Only sound below 2 kHz counts.
 func (v *VAD) pitched() bool {
 	const shortest, longest = 10, 61 // samples at 4 kHz
 	step := len(v.history) / len(v.wave)

@@ -164,7 +164,7 @@ func (d *Authority) Disable(ctx context.Context, userID int64, undo bool) error 
 	})
 }
 
-// SetPlan gives a user a plan. Who does that vouches for the account.
+// SetPlan gives a user a plan. By doing so the operator vouches for the account.
 func (d *Authority) SetPlan(ctx context.Context, userID int64, plan string) error {
 	return d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
 		u, err := tx.User(ctx, userID)

@@ -31,8 +31,8 @@ func NewLogins(pair Rate) *Logins {
 		known:   map[string]time.Time{}}
 }
 
-// Try counts an attempt of an address at an account, or refuses it with a LimitError. Who finds the password right
-// calls good.
+// Try counts an attempt of an address at an account, or refuses it with a LimitError. The caller calls good when the
+// password was right.
 func (l *Logins) Try(from, email string, now time.Time) (good func(), err error) {
 	if l == nil { // no limits
 		return func() {}, nil

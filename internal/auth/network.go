@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// Network is what counts as one client in limits per address: an IPv4 address, or the /64 of an IPv6 one, which a
-// single customer of a provider has all addresses of. What is no address counts as itself.
+// Network is what counts as one client in limits per address: an IPv4 address, or the /64 of an IPv6 one, since a
+// single customer of a provider has all addresses in it. A text that is no address counts as itself.
 func Network(address string) string {
 	ip, err := netip.ParseAddr(address)
 	if err != nil {

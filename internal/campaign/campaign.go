@@ -109,8 +109,8 @@ func (d *Roster) Update(ctx context.Context, u *parley.User, id int64, body map[
 	return c, nil
 }
 
-// check judges a campaign over old, what it was; nil for a new one. What is wrong with the fields is told before that
-// the assistant is not there.
+// check judges a campaign over old, what it was; nil for a new one. Wrong fields are reported before a missing
+// assistant.
 func (d *Roster) check(ctx context.Context, q store.Query, u *parley.User, old, c *parley.Campaign,
 	fields parley.Fields) error {
 	facts := parley.CampaignFacts{Account: u, Plan: d.Prices.Plan(u.Plan)}

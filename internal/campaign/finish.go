@@ -25,9 +25,9 @@ func (d *Roster) Unanswered(ctx context.Context, tx *store.Tx, c *parley.Call, c
 	return d.over(ctx, tx, c, e, false)
 }
 
-// Finished is Unanswered of a call that somebody took, and of one that Unanswered has not written. It is run in the
-// transaction that completes the call's report, when it is known what was found out. A call without a campaign, and
-// one that is told a second time, change nothing.
+// Finished does the same for a call that somebody took, and for one that Unanswered has not written. It runs in the
+// transaction that completes the call's report, when the findings are known. A call without a campaign, and one that is
+// told a second time, change nothing.
 func (d *Roster) Finished(ctx context.Context, tx *store.Tx, c *parley.Call, _ *parley.Assistant) error {
 	return d.over(ctx, tx, c, leadCall(c), true)
 }

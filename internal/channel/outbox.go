@@ -12,11 +12,11 @@ import (
 
 // Outbox is the machine by which the messages of one channel leave; M is the channel's row.
 //
-// Nothing that reaches a carrier is done in a transaction, so a server can die between a carrier's act and the row
-// that says so. Before a carrier is asked, a row stands and the money is set aside (Add). Who claims the row hands
-// the message over (Deliver); one transaction notes what came of it and moves the money (Tell), whoever hears of it
-// first: who asked, or the carrier's report. What a dead server has left standing is claimed again. Reservations
-// don't lapse before that: whoever ends the row frees them.
+// Nothing that reaches a carrier is done in a transaction, so a server can die between a carrier's act and the row that
+// says so. Before a carrier is asked, the row is stored and the money set aside (Add). Whoever claims the row hands the
+// message over (Deliver). One transaction notes what came of it and moves the money (Tell), whether the handover or the
+// carrier's report tells first. A message that a dead server left unfinished is claimed again. Reservations don't lapse
+// before that: whoever ends the row frees them.
 type Outbox[M any] struct {
 	DB  *store.DB
 	Box Box[M]
@@ -166,7 +166,7 @@ func (o *Outbox[M]) Told(ctx context.Context, id int64, r Report) (m *M, err err
 }
 
 // Tell brings a message that is locked on to what is told of it, and moves its money with it: taken when the carrier
-// has taken the message, freed or given back when it failed. What was told before changes nothing.
+// has taken the message, freed or given back when it failed. A report that came before changes nothing.
 func (o *Outbox[M]) Tell(ctx context.Context, tx *store.Tx, m *M, r Report) (err error) {
 	was := o.Box.At(m)
 	to, comes := o.Box.Comes(m, r)

@@ -60,7 +60,7 @@ func callCustomer(c *parley.Call) string {
 }
 
 // callLive sends what changes of a call's page: its turns and tools as they come, what is being said, and where it is
-// in its life. What is said as it is said is known to the node alone that has the call.
+// in its life. Only the node that has the call knows the words that are still being spoken.
 func (c *Console) callLive(r *request) (*answer, error) {
 	v, err := c.call(r.Context(), r)
 	if err != nil {

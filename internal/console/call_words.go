@@ -120,7 +120,7 @@ func (v *callView) waterfall() *waterfall {
 	return w
 }
 
-// bars are a reply's parts. What was ready before the step in front of it takes no room.
+// bars are a reply's parts. A part that was ready before the one in front of it takes no room.
 func (w *waterfall) bars(r timed) (list []bar) {
 	done := int64(0)
 	for i, ms := range r.times {

@@ -87,7 +87,7 @@ func New(c Config) *Console {
 	}
 	within := guard.Handler(h.mux)
 	h.handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		// Of a browser that sends an Origin alone the guard compares the host; this compares the scheme too.
+		// If a browser sends only an Origin, the guard compares its host; this compares the scheme too.
 		old := r.Header.Get("Sec-Fetch-Site") == "" && r.Header.Get("Origin") != ""
 		if old && r.Method != http.MethodGet && r.Method != http.MethodHead && !c.Front.Own(r) {
 			h.denyForeign(w, r)

@@ -114,8 +114,8 @@ func fileName(part *multipart.Part) string {
 	return strings.TrimSpace(name)
 }
 
-// fileAdd takes one file in, or says why not. What it does not read of the file, the next step of the form's reader
-// passes over.
+// fileAdd takes one file in, or says why not. The part of the file that it does not read is skipped by the next step of
+// the form's reader.
 func (c *Console) fileAdd(r *request, knowledgebase int64, name string, content io.Reader) (why string, err error) {
 	kind, why := kindOf(name)
 	if why != "" {

@@ -131,7 +131,7 @@ func items(texts []string, kind reflect.Kind) []any {
 	return list
 }
 
-// pairs are the rows of a map. Of two rows with the same name the last one counts, as in JSON.
+// pairs are the rows of a map. If two rows have the same name, the last one counts, as in JSON.
 func pairs(v url.Values, name string) (map[string]any, bool) {
 	rows := map[string]any{}
 	for _, i := range indexes(v, name) {

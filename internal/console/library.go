@@ -133,7 +133,7 @@ type siteForm struct {
 	*fields
 }
 
-// site is what the form of a website holds. What is made of it obeys parley.DocumentInput.
+// site holds the form of a website. The document that is made of it obeys parley.DocumentInput.
 type site struct {
 	Name  string   `json:"name" maxLength:"255"`
 	URL   string   `json:"url" maxLength:"2048"`

@@ -35,8 +35,8 @@ func (c *Console) identify(r *request) error {
 	return err
 }
 
-// askToSignIn sends a reader to the sign-in page, and back afterwards. What a script asked for is refused instead, so
-// that a form which is being edited keeps what was typed.
+// askToSignIn sends a reader to the sign-in page, and back afterwards. A script's request is refused instead, so a form
+// that is being edited keeps what was typed.
 func (c *Console) askToSignIn(r *request) (*answer, error) {
 	if r.Header.Get("HX-Request") != "" {
 		return nil, parley.Errorf(parley.Unauthenticated, "Your session has ended. Sign in again.")

@@ -13,8 +13,8 @@ import (
 	"parley"
 )
 
-// assistantFile is an assistant as a file: its own fields, without ids that mean nothing on another server. What it
-// refers to is named.
+// assistantFile is an assistant as a file: its own fields, without ids, which would mean nothing on another server.
+// Things that it refers to are named.
 type assistantFile struct {
 	Format          string         `json:"format"` // fileFormat
 	LLMModel        string         `json:"llm_model,omitempty"`

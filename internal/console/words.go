@@ -12,10 +12,10 @@ import (
 	"parley"
 )
 
-// What stands on pages, as people read it.
+// Values on pages, as people read them.
 
-// dollars is an amount as people read it: to the cent, and only below a cent as exact as it is. What goes out has a
-// minus.
+// dollars is an amount as people read it: to the cent, and only below a cent as exact as it is. Money that goes out has
+// a minus.
 func dollars(m parley.Money) string {
 	const cent = parley.USD / 100
 	sign := ""

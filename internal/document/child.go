@@ -48,7 +48,7 @@ func Child(args []string, stdin io.Reader, stdout io.Writer) int {
 	return 0
 }
 
-// What a child is asked for, beside the kinds of files, which it reads as they are. These come as gob.
+// Tasks of a child, besides reading the kinds of files as they are. Their input is gob.
 const (
 	askPages = "pages" // what poppler said: a popplerText
 	askPage  = "page"  // a web page: a WebPage

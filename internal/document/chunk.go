@@ -203,8 +203,8 @@ func (c *cutter) cut(source Chunk) []Chunk {
 // glueLen counts characters; glue is ASCII.
 func glueLen(u unit) int { return len(u.glue) }
 
-// carry is what a passage that begins with unit i repeats: the first row of a table (its index, else -1), or the
-// units from an earlier one on. What is repeated leaves room for unit i.
+// carry is what a passage that begins with unit i repeats: the first row of a table (its index, else -1), or the units
+// from an earlier one on. The repetition leaves room for unit i.
 func (c *cutter) carry(i int, again bool) (head, from int) {
 	if !again {
 		return -1, i

@@ -12,5 +12,6 @@
 // address. Within a section an empty line parts paragraphs, and a table has a row on each line with " | " between its
 // cells; [Split] relies on that.
 //
-// What can't be read is a [Failure], whose words are for the person who gave the document and say what to do about it.
+// If a document can't be read, the error is a [Failure]: a sentence for the person who gave the document, which says
+// what to do about it.
 package document

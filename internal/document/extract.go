@@ -38,7 +38,7 @@ type Extractor struct {
 }
 
 // Extract reads a document of a kind: pdf, docx or txt. An *os.File is handed to the child as it is, anything else
-// through a temporary file. What is wrong with the document is a *[Failure]; other errors are this machine's.
+// through a temporary file. A fault of the document is a *[Failure]; other errors are this machine's.
 func (x *Extractor) Extract(ctx context.Context, kind string, r io.Reader) (*Text, error) {
 	f, ok := r.(*os.File)
 	if !ok {
@@ -62,7 +62,7 @@ func (x *Extractor) Extract(ctx context.Context, kind string, r io.Reader) (*Tex
 			if !errors.Is(err, errBroken) && !errors.Is(err, errCrash) {
 				return got, err
 			}
-			// What poppler gives up, the other reader may mend, or name better.
+			// If poppler gives up, the other reader may manage, or name the fault better.
 		}
 	}
 	if _, err := f.Seek(0, io.SeekStart); err != nil {

@@ -49,7 +49,7 @@ func readHTML(b []byte, contentType string, base *url.URL) (*Page, error) {
 
 func squeeze(s string) string { return strings.Join(strings.Fields(Clean(s)), " ") }
 
-// What is no part of a page's text. A header within the main part may hold its heading and stays.
+// Elements that are no part of a page's text. A header within the main part stays, since it may hold the heading.
 const (
 	never  = `script, style, noscript, template, iframe, object, embed, svg, canvas, video, audio, select, button, input, textarea, dialog, menu, head, link, meta, [hidden], [aria-hidden="true"]`
 	around = `nav, aside, footer, [role="navigation"], [role="banner"], [role="contentinfo"], [role="search"], [role="complementary"], [role="dialog"], [role="alertdialog"], [role="menu"], [role="menubar"]`

@@ -71,7 +71,7 @@ func tidyPage(s string) string {
 		line, rest := s[:i], s[i+1:]
 		if j := hyphen(line, rest); j >= 0 {
 			b.WriteString(line[:j])
-			// What remains of the word comes up to this line, so that the lines stay lines.
+			// The rest of the word moves up to this line, so lines stay lines.
 			end := strings.IndexAny(rest, " \n")
 			if end < 0 {
 				end = len(rest)

@@ -22,9 +22,9 @@ import (
 	"parley"
 )
 
-// Bind reads tree into dst, a pointer to a struct, and returns the failing fields. What tree does not name stays as
-// it is in dst; with create, required fields must be there. null clears: a pointer becomes nil, another field takes
-// its default. Lists and maps are replaced, nested objects merged. Unknown and read-only keys are ignored.
+// Bind reads tree into dst, a pointer to a struct, and returns the failing fields. Fields that tree does not name stay
+// as they are in dst; with create, required fields must be there. null clears: a pointer becomes nil, another field
+// takes its default. Lists and maps are replaced, nested objects merged. Unknown and read-only keys are ignored.
 func Bind(tree map[string]any, dst any, create bool) parley.Fields {
 	var f parley.Fields
 	bindStruct("", tree, reflect.ValueOf(dst).Elem(), create, &f)

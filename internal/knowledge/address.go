@@ -39,7 +39,7 @@ func key(u *url.URL) string {
 }
 
 var (
-	// What a page of these kinds is asked for ends never: calendars, orders of lists, answers, prints.
+	// Pages of these kinds lead to ever more addresses: calendars, orders of lists, answers, prints.
 	endless = regexp.MustCompile(`(?i)^(year|month|week|day|date|cal|calendar|start|end|from|to|sort|sortby|order|orderby|dir|filter.*|replytocom|print|printable|share|action|oldid|diff|rev|highlight)$`)
 	// An archive by date; an article below one has a name behind it.
 	archive = regexp.MustCompile(`/(19|20|21)\d\d/\d{1,2}(/\d{1,2})?/?$`)

@@ -78,8 +78,8 @@ func (d *Library) Add(ctx context.Context, userID, knowledgebaseID int64, doc *p
 	})
 }
 
-// Again has a document processed once more: a failed one, or a website that has changed. What is found of it stays
-// until that has succeeded.
+// Again has a document processed once more: a failed one, or a website that has changed. What was found of it before
+// stays until then.
 func (d *Library) Again(ctx context.Context, userID, knowledgebaseID, id int64) (*parley.Document, error) {
 	var doc *parley.Document
 	err := d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) (err error) {

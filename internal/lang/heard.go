@@ -7,8 +7,8 @@ import (
 )
 
 // Heard is the part of a written text that has been said when the first until octets of its spoken form have: whole
-// words, as far as the last that was said to its end. What is written otherwise than it is said (a number, an address)
-// counts by its share of the words.
+// words, as far as the last that was said to its end. Text that is written differently from how it is said (a number,
+// an address) counts by its share of the words.
 func Heard(text, spoken string, until int) string {
 	said, written := words(spoken), words(text)
 	k := 0
@@ -86,8 +86,8 @@ func words(text string) (list []word) {
 // match is a word that is the same in both texts.
 type match struct{ written, said int }
 
-// align finds words that are the same in both texts, in order: those that both begin and end with, and the longest common
-// sequence of what is between them. Of what is too long for that none is found.
+// align finds words that are the same in both texts, in order: those that both begin and end with, and the longest
+// common sequence of what is between them. If what is between them is too long, it finds none there.
 func align(written, said []word) (matches []match) {
 	same := func(a, b word) bool { return a.key != "" && a.key == b.key }
 	from, to := 0, 0 // how many both begin with, and end with

@@ -1,8 +1,8 @@
-// Package lang holds what is known of languages: the words that turn-taking goes by, the sentences that are always
-// there, and how a text becomes sentences that can be said. What differs from language to language is data, a file
-// for each in data; the rest is pure functions. A language without a file, or without a part of it, falls back: on
-// the sounds of listening alone, on English phrases and signs, on one filler; nothing but such sounds tells its
-// listeners from those who interrupt, and only punctuation tells its sentences' ends.
+// Package lang holds what we know of languages: the words that turn-taking relies on, fixed sentences, and how a text
+// becomes sentences that can be spoken. Whatever differs between languages is data, one file each in data; the rest is
+// pure functions. A language without a file, or without a part of it, falls back: on the sounds of listening alone, on
+// English phrases and signs, on one filler; nothing but such sounds tells its listeners from those who interrupt, and
+// only punctuation tells its sentences' ends.
 package lang
 
 import (
@@ -74,7 +74,8 @@ type Answering struct {
 // Set is words or phrases; in a file, a list.
 type Set map[string]bool
 
-// UnmarshalJSON implements json.Unmarshaler. What is there twice, empty or not in lower case is refused: it is a slip.
+// UnmarshalJSON implements json.Unmarshaler. Entries that are there twice, empty, or not in lower case are refused as
+// slips.
 func (s *Set) UnmarshalJSON(raw []byte) error {
 	var list []string
 	if err := json.Unmarshal(raw, &list); err != nil {
@@ -107,7 +108,7 @@ type books struct {
 	languages map[string]*Language
 }
 
-// known are the embedded files. What is wrong with them is found by the tests, which read them too.
+// known are the embedded files. The tests read them too, and find what is wrong with them.
 var known = sync.OnceValue(func() *books {
 	files, err := fs.Sub(data, "data")
 	if err != nil {

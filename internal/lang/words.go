@@ -42,7 +42,7 @@ func Completeness(text, language string) Completion {
 	return Undecided
 }
 
-// Tokens cuts a text into lower-case words. Of scripts without spaces each character is a word.
+// Tokens cuts a text into lower-case words. In scripts without spaces each character is a word.
 func Tokens(text string) []string {
 	var out []string
 	var word strings.Builder

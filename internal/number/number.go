@@ -1,10 +1,10 @@
 // Package number looks after what joins assistants to the telephone network: rented numbers and their rent, caller
 // ids, and who may make which trunk.
 //
-// Nothing that reaches a carrier is done in a transaction, so a server can die between a carrier's act and the row
-// that says so. Before a carrier is asked for a number, an order stands and the money is set aside; afterwards one
-// transaction ends the order and takes the money or frees it. What a dead server has left standing is looked for
-// (sweep) and ended: a number is asked for again, which a carrier bears.
+// Nothing that reaches a carrier is done in a transaction, so a server can die between a carrier's act and the row that
+// says so. Before a carrier is asked for a number, an order is stored and the money set aside; afterwards one
+// transaction ends the order and takes or frees the money. Orders that a dead server left open are looked for (sweep)
+// and ended: the number is asked for again, which carriers allow.
 package number
 
 import (

@@ -29,7 +29,7 @@ const (
 	offerFor   = 24 * time.Hour // how long a price that was shown is kept
 )
 
-// Search finds numbers in a country that contain some digits. What it shows the user may buy.
+// Search finds numbers in a country that contain some digits. The user may buy what it shows.
 func (d *Pool) Search(ctx context.Context, userID int64, country, contains string) ([]Offer, error) {
 	price, ok := d.Prices.Numbers[country]
 	if !ok {

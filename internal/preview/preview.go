@@ -86,7 +86,7 @@ func nameOf(speaker *ai.Speaker, as ai.Speech, text string) string {
 	return "previews/" + hex.EncodeToString(sum[:16]) + ".wav"
 }
 
-// make synthesizes a preview. Who asks for one that is being made waits for it.
+// make synthesizes a preview. If it is already being made, the caller waits for it.
 func (d *Samples) make(ctx context.Context, id int64, speaker *ai.Speaker, name string, as ai.Speech, text string) error {
 	d.mu.Lock()
 	if d.making == nil {

@@ -238,8 +238,8 @@ type stream struct {
 	once   sync.Once
 }
 
-// Write takes a packet. What is said before the leg's Run, or after it, nobody hears. A packet that somebody panics
-// over ends its own call.
+// Write takes a packet. Sound from before the leg's Run or after it is heard by nobody. A packet that causes a panic
+// ends its own call.
 func (s *stream) Write(packet []byte) (int, error) {
 	defer func() {
 		if v := recover(); v != nil {

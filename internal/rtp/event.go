@@ -36,7 +36,7 @@ const (
 	eventAll  = eventOn + 4             // steps in all
 )
 
-// Dial adds keys to those that are sent. What is no key is left out.
+// Dial adds keys to those being sent. Characters that are no keys are left out.
 func (s *EventSender) Dial(keys string) {
 	s.queue += strings.Map(func(r rune) rune {
 		if strings.ContainsRune(eventKeys, r) {

@@ -25,7 +25,7 @@ type latch struct {
 
 	strange bool // somebody else would have liked to be heard
 
-	// Who would like to be heard, where loose.
+	// The source that asks to be heard, if loose.
 	other netip.AddrPort
 	ssrc  uint32
 	seq   uint16

@@ -6,9 +6,9 @@ import (
 	"parley/internal/audio"
 )
 
-// Receiver takes the sound of packets as they come and gives it twice: at once, in frames, what was lost concealed,
-// to those who must be quick; and evenly and in order, from a jitter buffer, to who pulls it. What a payload means is
-// its owner's affair.
+// Receiver takes the sound of packets as they come and gives it out twice: at once, in frames, with losses concealed,
+// to listeners that must be quick; and evenly and in order, from a jitter buffer, to whoever pulls it. Its owner
+// decodes the payloads.
 type Receiver struct {
 	rate    int
 	clock   int // of the timestamps, Hz

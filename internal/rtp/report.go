@@ -99,7 +99,7 @@ func (s *Session) report(at time.Duration, bye bool) {
 	_, _ = conn.WriteToUDPAddrPort(data, to) // one that is lost is followed by another
 }
 
-// reported takes what the far end tells. What it tells of others, and what is no report, is passed over.
+// reported takes what the far end reports. It ignores reports about other sources, and whatever is no report.
 func (s *Session) reported(data []byte, at time.Duration) {
 	r := &s.reports
 	packets, err := rtcp.Unmarshal(data)

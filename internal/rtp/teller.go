@@ -7,8 +7,8 @@ import (
 	"parley/internal/audio"
 )
 
-// Teller makes a peer's calls for the goroutines of a leg: one at a time, in order, and under no lock. What comes
-// while another goroutine is in a call is left to that one, so nobody waits for a peer.
+// Teller makes a peer's calls for the goroutines of a leg: one at a time, in order, and under no lock. News that comes
+// while another goroutine is in such a call is left to that one, so nobody waits for a peer.
 //
 // All of it is guarded by its owner's lock, which every method but Stop is called with.
 type Teller struct {

@@ -88,7 +88,7 @@ func (l *language) bare(w string) []string {
 	return out
 }
 
-// base is a question's word as it is compared with others. What was elided before it is gone already.
+// base is a question's word as it is compared with others. An elided article before it has been removed already.
 func (l *language) base(w string) string {
 	if l.elides {
 		return w

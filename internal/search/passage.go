@@ -166,7 +166,8 @@ func Drop(ctx context.Context, tx *store.Tx, d *parley.Document, keep int64, lim
 // maxRows is how many rows a statement has at most: SQLite takes a megabyte of it.
 const maxRows = 500
 
-// countWords adds to the counts of a knowledgebase's words, or takes from them. What no passage has goes.
+// countWords adds to the counts of a knowledgebase's words, or takes from them. A word that no passage has any more is
+// removed.
 func countWords(ctx context.Context, tx *store.Tx, knowledgebaseID int64, words []Word) error {
 	index := rowsOf(tx, wordTokens, knowledgebaseID)
 	for len(words) > 0 {

@@ -110,8 +110,8 @@ func fuse(rankings [][]int64, chunks map[int64]*Chunk, limit int) []parley.Passa
 	return out
 }
 
-// term is a word of the question: what stands for it, with how far each does. What has one meaning in several words
-// is their stems as the index has them, with spaces between.
+// term is a word of the question: the words that stand for it, each with its weight. A meaning of several words is
+// their stems, as the index has them, with spaces between.
 type term struct {
 	stems  map[string]float64
 	exact  string // as it is written, or in another of its forms; "" when the knowledgebase has no such word

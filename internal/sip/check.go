@@ -15,8 +15,8 @@ import (
 var errSlow = errors.New("no answer in time")
 
 // Check asks a trunk whether it is there, and whether we are registered with it. The error says what is wrong and how
-// to mend it, in words for its owner. Who is asked may be anybody: without an answer in SIP the error says nothing of
-// what there is instead, and it takes its time.
+// to mend it, in words for its owner. The address may be anybody's: if no SIP answer comes, the error does not say what
+// is there instead, and takes as long in any case.
 func (s *Server) Check(ctx context.Context, t Trunk) (Health, error) {
 	health := Health{Registered: s.Registered(t.ID)}
 	if s.off() {

@@ -239,8 +239,8 @@ func (s *Server) listenTCP(l net.Listener, w way) {
 	}
 }
 
-// comes says whether another connection from an address is taken, and counts it. Who is known is not kept out by
-// strangers.
+// comes says whether another connection from an address is taken, and counts it. Strangers can't keep out those we
+// know.
 func (s *Server) comes(a netip.Addr) bool {
 	x := s.index.Load()
 	known := s.local(a) || x.known(a)

@@ -132,7 +132,7 @@ type route struct {
 func (x *index) route(req *sipgo.Request, from netip.AddrPort, local bool) (v route) {
 	called := calledOf(req)
 	token, tokened := x.tokens[called[0]]
-	// What comes from the registrar comes over our registration, where we have proved who we are.
+	// Calls from the registrar come over our registration, for which we have proved who we are.
 	atHome := func(t *Trunk) bool {
 		home, ok := x.homes[t.ID]
 		return ok && (from == home || from.Addr() == home.Addr() && tokened && token == t.ID)
@@ -168,7 +168,8 @@ func (x *index) route(req *sipgo.Request, from netip.AddrPort, local bool) (v ro
 	if look(x.carriers) {
 		return v
 	}
-	// What may be a call of the carrier's to a number of its own is nobody else's before a password has told who calls.
+	// A call that may be the carrier's, to one of its numbers, is given to nobody else before a password has shown who
+	// calls.
 	if asked := len(v.try); asked == 0 || !strings.HasPrefix(v.to, "+") {
 		// the first one that may be meant is: a later one must not step before it
 		for _, t := range x.numbered(called, false) {

@@ -12,8 +12,8 @@ import (
 	"parley/internal/rtp"
 )
 
-// Session descriptions (RFC 8866) as far as an audio call needs them (RFC 3264). What telephones send is often out of
-// order or incomplete, so lines are taken wherever they stand.
+// Session descriptions (RFC 8866) as far as an audio call needs them (RFC 3264). Telephones often send them incomplete
+// or out of order, so lines are taken wherever they stand.
 
 const (
 	mostStreams = 16

@@ -153,9 +153,9 @@ func (l *leg) reinvite(req *sipgo.Request, tx *sipgo.ServerTx) {
 	l.server.begin(func() { l.confirm(tx, res, p) })
 }
 
-// settle ends what may still stand between the last INVITE of theirs and a new one. Who sends a new one has our 2xx
-// (section 14.1): its ACK is lost, or a moment behind, for each message has a goroutine of its own. Only an ACK that
-// brings an answer must be waited for.
+// settle ends whatever is still open from their last INVITE before a new one. A far end that sends a new one has our
+// 2xx (section 14.1): its ACK is lost, or a moment late, since each message has a goroutine of its own. Only an ACK
+// that brings an answer must be waited for.
 func (l *leg) settle() {
 	l.state.Lock()
 	p := l.state.pending

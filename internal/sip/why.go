@@ -13,8 +13,8 @@ import (
 	"parley"
 )
 
-// why is a failure with the sentence that a trunk's owner is told of it. What it wraps is for the log alone: where it
-// came from, or where it did not get to, may be a stranger's.
+// why is a failure with a sentence about it for the trunk's owner. The error that it wraps is only for the log: the
+// address in it may be a stranger's.
 type why struct {
 	text string
 	err  error

@@ -168,8 +168,8 @@ func (tx *Tx) EndCall(ctx context.Context, c *parley.Call) error {
 	return err
 }
 
-// RenewCalls says of some calls of a process that it has them, at a time of the database's clock, and gives those of
-// them that are live. What they are charged for is counted by the process's own clock, as their answer is.
+// RenewCalls notes, by the database's clock, that a process still has some calls, and returns those of them that are
+// live. The time that is charged for is counted by the process's own clock, as the answer is.
 func (tx *Tx) RenewCalls(ctx context.Context, node string, ids []int64, seen parley.Time) (live []int64, err error) {
 	if len(ids) == 0 {
 		return nil, nil
@@ -251,8 +251,8 @@ func (tx *Tx) KeepRecording(ctx context.Context, id int64, name string, size int
 		report_due = CASE WHEN report_due > ? AND report_tries = 0 THEN ? ELSE report_due END WHERE id = ?`, name, size, now, now, now, id).Exec(ctx))
 }
 
-// DeleteCall removes one of the user's calls with the events that tell of it, and gives its recording's name. What it
-// cost stays in the ledger. The error is a Conflict while it is live.
+// DeleteCall removes one of the user's calls with its events, and returns its recording's name. Its cost stays in the
+// ledger. The error is a Conflict while the call is live.
 func (tx *Tx) DeleteCall(ctx context.Context, userID, id int64) (recording string, err error) {
 	var rows []parley.Call
 	err = tx.q.NewRaw("DELETE FROM calls WHERE id = ? AND user_id = ? AND ended_at > 0 RETURNING id, recording", id,

@@ -323,7 +323,7 @@ func (tx *Tx) AddVariables(ctx context.Context, c *parley.Conversation, vars map
 	return err
 }
 
-// DeleteConversation removes a conversation with its messages. What it cost stays in the ledger.
+// DeleteConversation removes a conversation with its messages. Its cost stays in the ledger.
 func (tx *Tx) DeleteConversation(ctx context.Context, userID int64, id string) error {
 	res, err := tx.q.NewDelete().Model((*parley.Conversation)(nil)).Where("id = ? AND user_id = ?", id,
 		userID).Exec(ctx)

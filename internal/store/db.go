@@ -4,10 +4,10 @@
 //
 // # Durability
 //
-// SQLite runs in WAL mode with synchronous=FULL: every commit is synced to disk before it is acknowledged, so neither
-// a killed process nor a power loss takes back what was answered (NORMAL, the usual choice, would lose the last
-// commits at a power loss). What that sync costs is shared: writes that wait for each other commit together (see
-// write.go). PostgreSQL keeps its own default, synchronous_commit = on, which says the same.
+// SQLite runs in WAL mode with synchronous=FULL: every commit is synced to disk before it is acknowledged, so neither a
+// killed process nor a power loss takes back what was answered (NORMAL, the usual choice, would lose the last commits
+// at a power loss). The cost of that sync is shared: writes that wait for each other commit together (see write.go).
+// PostgreSQL keeps its own default, synchronous_commit = on, which says the same.
 package store
 
 import (

@@ -257,8 +257,8 @@ func (tx *Tx) dropContacts(ctx context.Context, userID int64, phone string) (mor
 	return dropped == Step, err
 }
 
-// ClaimLeads takes at most n leads of a campaign that are due, for owner until then: those that are tried again
-// first, longest due first. The campaign must be locked. What owner has not called by then is due again.
+// ClaimLeads takes at most n leads of a campaign that are due, for owner until then: those that are tried again first,
+// longest due first. The campaign must be locked. Leads that owner has not called by then are due again.
 func (tx *Tx) ClaimLeads(ctx context.Context, campaignID int64, n int, owner string, now,
 	until parley.Time) ([]parley.Lead, error) {
 	list := make([]parley.Lead, 0, n)

@@ -76,8 +76,8 @@ func (q Query) Ledger(ctx context.Context, userID int64, from, to parley.Time, p
 	return list, total, err
 }
 
-// Reserve sets an amount aside under a reference until it is settled, released, or lapses at until. The same
-// reference again renews it. What is not free is refused with Insufficient.
+// Reserve sets an amount aside under a reference until it is settled, released, or lapses at until. The same reference
+// again renews it. An amount that is not free is refused with Insufficient.
 func (tx *Tx) Reserve(ctx context.Context, userID int64, reference string, amount parley.Money,
 	until parley.Time) error {
 	if amount == 0 {

@@ -99,8 +99,8 @@ func (tx *Tx) paidFor(ctx context.Context, userID int64) error {
 	return notFound(err, "User not found")
 }
 
-// CountDay counts something to a time's day, and refuses it where the plan allows no more. What is refused is not
-// counted, as its transaction fails.
+// CountDay counts something to a time's day, and refuses it where the plan allows no more. A refusal is not counted,
+// since its transaction fails.
 func (tx *Tx) CountDay(ctx context.Context, userID int64, name, words string, at parley.Time) error {
 	if tx.rules.Plan == nil {
 		return nil

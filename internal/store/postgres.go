@@ -60,7 +60,7 @@ func openPostgres(ctx context.Context, o Options) (*DB, error) {
 	return newDB(db, db, p, o)
 }
 
-// await pings until the database answers, for as long as it may. What waiting does not mend, such as a wrong
+// await pings until the database answers, for as long as it may. A fault that waiting can't mend, such as a wrong
 // password, ends it at once.
 func await(ctx context.Context, host string, wait time.Duration, ping func(context.Context) error) error {
 	begun := time.Now()

@@ -200,14 +200,15 @@ func (q Query) OptedOut(ctx context.Context, userID int64, number, person string
 		number, person).Exists(ctx)
 }
 
-// EraseSMS removes the user's messages to and from a person: one step of it, that says whether there is more. What is
-// still to be sent goes out first and is erased by another time; that the person wants no messages is kept, for their
-// own sake.
+// EraseSMS is one step of removing the user's messages to and from a person; it says whether there are more. Messages
+// that are still to be sent go out first and are erased the next time. If the person has asked for no more messages,
+// that is kept, for their own sake.
 func (tx *Tx) EraseSMS(ctx context.Context, userID int64, person string) (removed int, more bool, err error) {
 	return tx.removeSMS(ctx, "user_id = ? AND recipient = ?", "user_id = ? AND sender = ?", userID, person)
 }
 
-// ForgetSMS removes messages, out and in, that are older than a time: one step of it. What is still to be sent stays.
+// ForgetSMS is one step of removing messages, out and in, that are older than a time. Those that are still to be sent
+// stay.
 func (tx *Tx) ForgetSMS(ctx context.Context, before parley.Time) (more bool, err error) {
 	_, more, err = tx.removeSMS(ctx, "created_at < ?", "created_at < ? AND handled", before)
 	return more, err

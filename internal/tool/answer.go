@@ -11,8 +11,8 @@ import (
 	"golang.org/x/text/encoding/htmlindex"
 )
 
-// text is an answer's body as valid UTF-8 of at most MaxAnswer bytes, and whether there is more of it. Of a body that
-// is no text it says just that.
+// text is an answer's body as valid UTF-8 of at most MaxAnswer bytes, and whether there is more of it. If the body is
+// no text, it says just that.
 func text(raw []byte, more bool, h http.Header) (string, bool) {
 	if more {
 		raw = raw[:whole(raw)]

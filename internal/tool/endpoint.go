@@ -113,8 +113,8 @@ type token struct {
 	text string
 }
 
-// tokens cuts a template up, in one pass, so that no value is ever looked at for placeholders. What is no placeholder
-// is literal: a {name} that the schema does not have, and {{…}} without a name in it, as in parley.Render.
+// tokens cuts a template up, in one pass, so that no value is ever looked at for placeholders. Everything but a
+// placeholder is literal: a {name} that the schema does not have, and {{…}} without a name in it, as in parley.Render.
 func (f *filling) tokens(template string) []token {
 	var list []token
 	add := func(k kind, n int, text string) {

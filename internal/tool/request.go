@@ -59,7 +59,7 @@ var ours = []string{
 	"Trailer", "Transfer-Encoding", "Upgrade",
 }
 
-// setHeaders sets the tool's headers. Of two of the same name the last counts.
+// setHeaders sets the tool's headers. If two have the same name, the last one counts.
 func setHeaders(h http.Header, headers []parley.ToolHeader, vars map[string]string) error {
 	for _, th := range headers {
 		name := http.CanonicalHeaderKey(th.Name)

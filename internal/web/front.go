@@ -90,7 +90,7 @@ func (f Front) Own(r *http.Request) bool {
 
 // Origin is the origin of an address as origins are compared (RFC 6454): scheme and host in small letters, the port
 // where it is not the scheme's own. It is "" where text has none: "null", other schemes, a name without a scheme.
-// What compares origins compares these, whole.
+// Origins are always compared in this form, whole.
 func Origin(text string) string {
 	u, err := url.Parse(text)
 	if err != nil || u.Hostname() == "" || u.User != nil || u.Opaque != "" {

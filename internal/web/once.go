@@ -25,8 +25,8 @@ type Answer struct {
 //
 // The key is freed by a failure that certainly changed nothing: the first transaction that run commits says so in the
 // key's row, and with that the key is taken for good, whether the commit's answer is heard or not, and whether this
-// process lives or not. What failed after that keeps its answer, or, where nobody knows what it came to, is never
-// repeated. Who runs requests writes down what is about to be done before it is done outside.
+// process lives or not. A request that fails after that keeps its answer, or, if nobody knows how it ended, is never
+// repeated. Handlers write down what they are about to do outside before they do it.
 func Once(r *http.Request, db *store.DB, userID int64, asked []byte, run func(context.Context) (*Answer, error),
 	told func(error) *Answer) (a *Answer, again bool, err error) {
 	key := r.Header.Get("Idempotency-Key")

@@ -1,6 +1,6 @@
-// Package sandbox is the carrier that is there without any: a fixed stock of numbers in each country, and an outbox
-// in place of a network. Nothing leaves the machine. What becomes of a message is decided by the last four digits of
-// its recipient.
+// Package sandbox is the carrier of a server that has no other: a fixed stock of numbers in each country, and an outbox
+// in place of a network. Nothing leaves the machine. The last four digits of a message's recipient decide what becomes
+// of it.
 package sandbox
 
 import (

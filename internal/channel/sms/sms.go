@@ -112,8 +112,8 @@ type Failure struct {
 
 func (f *Failure) Error() string { return "failed to send SMS: " + f.Reason }
 
-// Send sends a message from one of a user's numbers and waits until the carrier has taken it. What speaks against it
-// is told in the contract's order; the error is a *Failure where the carrier refused.
+// Send sends a message from one of a user's numbers and waits until the carrier has taken it. Reasons to refuse it are
+// reported in the contract's order. The error is a *Failure if the carrier refused the message.
 func (c *Channel) Send(ctx context.Context, userID, from int64, to, body string) (*parley.SMS, error) {
 	ctx = context.WithoutCancel(ctx) // what has begun is finished, whoever still listens
 	refuse := func(text string) error { return parley.Errorf(parley.Refused, "%s", text) }

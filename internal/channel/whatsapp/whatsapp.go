@@ -108,7 +108,7 @@ func (w *Channel) Periodic() []*river.PeriodicJob {
 	return []*river.PeriodicJob{channel.Every(5*time.Minute, syncArgs{}), channel.Every(30*time.Second, sweepArgs{})}
 }
 
-// Sync brings senders and templates up to date. What could not be asked for stays as it was.
+// Sync brings senders and templates up to date. Whatever could not be fetched stays as it was.
 func (w *Channel) Sync(ctx context.Context) error {
 	if w.Graph == nil {
 		return nil

@@ -13,8 +13,8 @@ const maxStream = 64 << 20
 
 var errFilter = errors.New("a stream is encoded in a way that holds no text")
 
-// decode undoes a stream's filters. What could be decoded before an error is returned without one: files are cut off
-// and damaged in ways that other readers forgive.
+// decode undoes a stream's filters. After an error it returns what it could decode, and no error: files are cut off and
+// damaged in ways that other readers forgive.
 func (f *file) decode(s stream) ([]byte, error) {
 	data := s.raw
 	filters, params := f.list(s.dict["Filter"]), f.list(s.dict["DecodeParms"])

@@ -12,7 +12,7 @@ import (
 	"unicode/utf16"
 )
 
-// What can be wrong with a file.
+// Faults of a file.
 var (
 	ErrNotPDF   = errors.New("not a PDF file")
 	ErrBroken   = errors.New("the PDF file is damaged")

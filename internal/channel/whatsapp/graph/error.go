@@ -12,7 +12,7 @@ import (
 // Reason is what a refusal means to us.
 type Reason int
 
-// The reasons. What has none of its own is Refused.
+// The reasons. An error without one of its own is Refused.
 const (
 	Refused      Reason = iota
 	NoAnswer            // the network failed, or the answer was none

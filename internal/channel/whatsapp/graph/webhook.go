@@ -77,7 +77,8 @@ type payload struct {
 	} `json:"entry"`
 }
 
-// Read reads a webhook's body. What in it is not understood is left out: one odd message must not keep the others away.
+// Read reads a webhook's body. Parts that it doesn't understand are left out: one odd message must not keep the others
+// away.
 func Read(body []byte) (n Notice, err error) {
 	var p payload
 	if err := decode(body, &p); err != nil {
