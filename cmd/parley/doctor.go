@@ -10,10 +10,14 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
+	"parley"
+	"parley/internal/ai"
 	"parley/internal/blob"
 	"parley/internal/store"
 )
@@ -34,13 +38,7 @@ func (c *doctorCmd) Run(s *Settings, t *terminal) error {
 	defer cancel()
 	found := []finding{checkData(s), checkDatabase(ctx, s), checkBlob(ctx, s), checkSecret(s), checkPrices(s),
 		checkListen(s), checkTLS(s), checkPublicURL(s)}
-	for _, v := range s.vendors {
-		if v.Check != nil {
-			for _, f := range v.Check(ctx) {
-				found = append(found, finding{f.State, f.What, f.Text})
-			}
-		}
-	}
+	found = append(found, checkVendors(ctx, s.vendors)...)
 	found = append(found, checkCarrier(ctx, s))
 	for _, c := range s.channels {
 		if c.Check != nil {
@@ -62,6 +60,27 @@ func (c *doctorCmd) Run(s *Settings, t *terminal) error {
 		return fmt.Errorf("%d of %d checks failed", failed, len(found))
 	}
 	return nil
+}
+
+// vendorTime is how long a vendor may take to answer the doctor.
+const vendorTime = 20 * time.Second
+
+// checkVendors asks all vendors at once: one that hangs keeps no other from being heard.
+func checkVendors(ctx context.Context, vendors []*ai.Vendor) (found []finding) {
+	ctx, cancel := context.WithTimeout(ctx, vendorTime)
+	defer cancel()
+	said := make([][]parley.Finding, len(vendors))
+	var wg sync.WaitGroup
+	for i, v := range vendors {
+		if v.Check != nil {
+			wg.Go(func() { said[i] = v.Check(ctx) })
+		}
+	}
+	wg.Wait()
+	for _, f := range slices.Concat(said...) {
+		found = append(found, finding{f.State, f.What, f.Text})
+	}
+	return found
 }
 
 func checkData(s *Settings) finding {

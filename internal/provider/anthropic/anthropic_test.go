@@ -317,6 +317,21 @@ func TestDoctor(t *testing.T) {
 	}
 }
 
+// A server that takes connections and says nothing is told of when the doctor's time is over.
+func TestDoctorOfTheSilent(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	list := Declare(&Settings{APIKey: "k", BaseURL: "http://" + ln.Addr().String()}).Check(ctx)
+	if len(list) != 1 || list[0].State != "FAIL" || !strings.Contains(list[0].Text, "does not answer: check PARLEY_ANTHROPIC_BASE_URL") {
+		t.Errorf("got %+v", list)
+	}
+}
+
 func TestDeclared(t *testing.T) {
 	if v := Declare(&Settings{}); len(v.Models()) != 0 {
 		t.Errorf("without a key there are %v", v.Models())

@@ -50,6 +50,8 @@ func (d Doctor) Check(ctx context.Context, c *Client, models []string) parley.Fi
 			return found("FAIL", "%s refuses the key: check %s_API_KEY (%v)", c.Base, d.Setting, errors.Unwrap(err))
 		case ai.KindOf(err) == ai.Malformed:
 			return found("FAIL", "%s answers %d, but not as this API does: check %s_BASE_URL", c.Base, status, d.Setting)
+		case ctx.Err() != nil:
+			return found("FAIL", "%s does not answer: check %s_BASE_URL and the network", c.Base, d.Setting)
 		case ai.KindOf(err) == ai.Unreachable || ai.KindOf(err) == ai.Stalled:
 			return found("FAIL", "%s can't be reached: %v; check %s_BASE_URL and the network", c.Base,
 				errors.Unwrap(err), d.Setting)
