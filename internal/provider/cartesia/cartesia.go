@@ -24,11 +24,11 @@ const (
 
 // client is Cartesia as one set of settings has it. It is safe for concurrent use.
 type client struct {
-	base  string // without a slash at the end
-	key   string
-	tts   string // the model
-	http  *http.Client
-	voice *speech.Voice
+	base     string // without a slash at the end
+	key      string
+	tts, stt string // models
+	http     *http.Client
+	voice    *speech.Voice
 }
 
 func open(s *Settings) (*client, error) {
@@ -37,7 +37,7 @@ func open(s *Settings) (*client, error) {
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return nil, fmt.Errorf("open cartesia: %q is no base URL such as %s", base, DefaultBaseURL)
 	}
-	c := &client{base: strings.TrimRight(base, "/"), key: s.APIKey, tts: s.TTSModel,
+	c := &client{base: strings.TrimRight(base, "/"), key: s.APIKey, tts: s.TTSModel, stt: s.STTModel,
 		http: &http.Client{Timeout: askTime}}
 	c.voice = speech.NewVoice(tongue{c}, manners)
 	return c, nil

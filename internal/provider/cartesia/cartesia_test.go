@@ -22,7 +22,7 @@ var as = ai.Speech{Voice: cartesiatest.Voice, Language: "en", Rate: audio.Narrow
 // vendor is Cartesia with a server's address, and what changes.
 func vendor(t *testing.T, s *cartesiatest.Server, change ...func(*Settings)) *ai.Opened {
 	t.Helper()
-	set := &Settings{APIKey: cartesiatest.Key, BaseURL: s.URL, TTSModel: "sonic-3"}
+	set := &Settings{APIKey: cartesiatest.Key, BaseURL: s.URL, TTSModel: "sonic-3", STTModel: "ink-whisper"}
 	for _, c := range change {
 		c(set)
 	}
@@ -41,6 +41,15 @@ func voiceOf(t *testing.T, s *cartesiatest.Server, change ...func(*Settings)) ai
 		t.Fatal(err)
 	}
 	return v
+}
+
+func earOf(t *testing.T, s *cartesiatest.Server, change ...func(*Settings)) ai.Recognizer {
+	t.Helper()
+	r, err := vendor(t, s, change...).Recognizer(Code)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
 }
 
 // sound is a text's, of the server's Speaker.
@@ -219,6 +228,96 @@ func TestVoiceFails(t *testing.T) {
 	}
 }
 
+func TestEarConforms(t *testing.T) {
+	s := cartesiatest.New(t)
+	aitest.ConformRecognizer(t, earOf(t, s), aitest.Heard{Language: "en",
+		Texts: []string{"one and a half", "two", "three of them"},
+		Sound: func(t *testing.T, text string, rate audio.Rate) []int16 { return sound(t, s, text, rate) }})
+}
+
+// finals reads the final transcripts of n utterances.
+func finals(t *testing.T, e ai.Ear, n int) (out []ai.Transcript) {
+	t.Helper()
+	guard := time.After(20 * time.Second)
+	for len(out) < n {
+		select {
+		case got, ok := <-e.Transcripts():
+			if !ok {
+				return out
+			}
+			if got.Final {
+				out = append(out, got)
+			}
+		case <-guard:
+			t.Fatal("20 s have passed")
+		}
+	}
+	return out
+}
+
+func TestEarFails(t *testing.T) {
+	for name, c := range map[string]struct {
+		h    cartesiatest.Hearing
+		kind ai.Kind
+	}{
+		"key": {cartesiatest.Hearing{Error: 401}, ai.Config}, "rate": {cartesiatest.Hearing{Error: 429}, ai.RateLimited},
+		"failed": {cartesiatest.Hearing{Error: 500}, ai.Overloaded}, "1011": {cartesiatest.Hearing{Close: 1011}, ai.Interrupted},
+		"stalled": {cartesiatest.Hearing{Never: true}, ai.Stalled},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := cartesiatest.New(t)
+			s.Script(cartesiatest.Hearing{Text: "this is the first"}, c.h)
+			e, err := earOf(t, s).Listen(t.Context(), ai.Hearing{Language: "en", Rate: audio.Narrow})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer e.Close()
+			for range 2 {
+				e.Write(sound(t, s, "anything at all", audio.Narrow))
+				e.End()
+			}
+			got := finals(t, e, 2)
+			if len(got) != 2 || got[0].Text != "this is the first" || ai.KindOf(got[1].Err) != c.kind {
+				t.Errorf("got %+v", got)
+			}
+			if _, open := <-e.Transcripts(); open {
+				t.Error("the ear goes on")
+			}
+		})
+	}
+}
+
+// The model that finds turns is given everything that is heard, and says when somebody may have finished, and has.
+func TestTurnsConform(t *testing.T) {
+	s := cartesiatest.New(t)
+	r := earOf(t, s, func(s *Settings) { s.STTModel = "ink-2" })
+	aitest.ConformRecognizer(t, r, aitest.Heard{Language: "en", Texts: []string{"one and a half", "two", "three of them"},
+		Sound: func(t *testing.T, text string, rate audio.Rate) []int16 { return sound(t, s, text, rate) }})
+}
+
+// It has English alone, and takes words to be heard better.
+func TestEarModels(t *testing.T) {
+	s := cartesiatest.New(t)
+	r := earOf(t, s, func(s *Settings) { s.STTModel = "ink-2" })
+	for _, language := range []string{"en", "de"} {
+		e, err := r.Listen(t.Context(), ai.Hearing{Language: language, Rate: audio.Wide, Keywords: []string{"Brezel"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.Continuous() != (language == "en") {
+			t.Errorf("%s: continuous %v", language, e.Continuous())
+		}
+		e.Close()
+	}
+	q := s.Queries()
+	if !strings.Contains(q[0], "model=ink-2") || !strings.Contains(q[0], "keyterm=Brezel") ||
+		!strings.Contains(q[1], "model=ink-whisper") || strings.Contains(q[1], "keyterm") ||
+		!strings.Contains(q[1], "language=de") || !strings.Contains(q[1], "sample_rate=16000") {
+		t.Errorf("asked with %q", q)
+	}
+}
+
 func TestDoctor(t *testing.T) {
 	s := cartesiatest.New(t)
 	for name, c := range map[string]struct {
@@ -230,7 +329,7 @@ func TestDoctor(t *testing.T) {
 		"nobody there": {func(s *Settings) { s.BaseURL = "http://127.0.0.1:1" }, "FAIL", "127.0.0.1:1"},
 		"no address":   {func(s *Settings) { s.BaseURL = "x" }, "FAIL", "PARLEY_CARTESIA_BASE_URL"},
 	} {
-		set := &Settings{APIKey: cartesiatest.Key, BaseURL: s.URL, TTSModel: "sonic-3"}
+		set := &Settings{APIKey: cartesiatest.Key, BaseURL: s.URL, TTSModel: "sonic-3", STTModel: "ink-whisper"}
 		c.change(set)
 		got := Declare(set).Check(t.Context())
 		if len(got) != 1 || got[0].State != c.state || !strings.Contains(got[0].Text, c.holds) ||
@@ -243,7 +342,8 @@ func TestDoctor(t *testing.T) {
 	}
 	o := vendor(t, s, func(s *Settings) { s.APIKey = "" })
 	_, err := o.Synthesizer(Code)
-	for _, err := range []error{err} {
+	_, err2 := o.Recognizer(Code)
+	for _, err := range []error{err, err2} {
 		if ai.KindOf(err) != ai.Config || !strings.Contains(err.Error(), "PARLEY_CARTESIA_API_KEY") {
 			t.Errorf("got %v", err)
 		}

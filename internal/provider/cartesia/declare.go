@@ -1,5 +1,5 @@
-// Package cartesia speaks with Cartesia: by contexts on one WebSocket, with the times of its words. It doesn't listen
-// yet.
+// Package cartesia speaks and listens with Cartesia: speech by contexts on one WebSocket, with the times of its words,
+// and transcription that is told when somebody has finished.
 package cartesia
 
 import (
@@ -12,9 +12,10 @@ const Code = "cartesia"
 
 // Settings are what the operator sets of it.
 type Settings struct {
-	APIKey   string `name:"cartesia-api-key" help:"API key of Cartesia: it speaks (it does not)."`
+	APIKey   string `name:"cartesia-api-key" help:"API key of Cartesia: it speaks and listens (neither)."`
 	BaseURL  string `name:"cartesia-base-url" help:"Base URL of Cartesia (https://api.cartesia.ai)."`
 	TTSModel string `name:"cartesia-tts-model" default:"sonic-3" help:"Model of Cartesia that speaks."`
+	STTModel string `name:"cartesia-stt-model" default:"ink-whisper" help:"Model of Cartesia that listens; to other languages than English always ink-whisper."`
 }
 
 func (s *Settings) configured() bool { return s.APIKey != "" }
@@ -27,7 +28,7 @@ func Declare(s *Settings) *ai.Vendor {
 		Settings: s,
 		Speakers: []ai.Speaker{{Provider: provider, Rank: 20, Voices: voices, Configured: s.configured,
 			Model: func() string { return s.TTSModel }}},
-		Listeners: []ai.Listener{{Provider: provider, Rank: 40, Languages: languages, Configured: func() bool { return false }}},
+		Listeners: []ai.Listener{{Provider: provider, Rank: 40, Languages: languages, Configured: s.configured}},
 		Open:      s.open,
 		Check:     s.check,
 	}
@@ -42,14 +43,17 @@ func (s *Settings) open() (*ai.Opened, error) {
 		return nil, err
 	}
 	return &ai.Opened{
-		Recognizer: func(code string) (ai.Recognizer, error) {
-			return nil, ai.NotConfigured("transcriber", code, "choose another")
-		},
 		Synthesizer: func(code string) (ai.Synthesizer, error) {
 			if !s.configured() {
 				return nil, ai.NotConfigured("synthesizer", code, need)
 			}
 			return c.voice, nil
+		},
+		Recognizer: func(code string) (ai.Recognizer, error) {
+			if !s.configured() {
+				return nil, ai.NotConfigured("transcriber", code, need)
+			}
+			return dialect{c}, nil
 		},
 		Close: c.close,
 	}, nil

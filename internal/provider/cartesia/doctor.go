@@ -30,5 +30,5 @@ func (s *Settings) check(ctx context.Context) []parley.Finding {
 	case err != nil:
 		return found("FAIL", "%s: %v", c.base, err)
 	}
-	return found("ok", "%s answers: speech with %s", c.base, s.TTSModel)
+	return found("ok", "%s answers: speech with %s, transcription with %s", c.base, s.TTSModel, s.STTModel)
 }

@@ -1,5 +1,5 @@
-// Package elevenlabs speaks with ElevenLabs: by several contexts on one WebSocket, with times known to the character. It
-// doesn't listen yet.
+// Package elevenlabs speaks and listens with ElevenLabs: speech by several contexts on one WebSocket, whose times are
+// known to the character, and realtime transcription.
 package elevenlabs
 
 import (
@@ -12,9 +12,10 @@ const Code = "elevenlabs"
 
 // Settings are what the operator sets of it.
 type Settings struct {
-	APIKey   string `name:"elevenlabs-api-key" help:"API key of ElevenLabs: it speaks (it does not)."`
+	APIKey   string `name:"elevenlabs-api-key" help:"API key of ElevenLabs: it speaks and listens (neither)."`
 	BaseURL  string `name:"elevenlabs-base-url" help:"Base URL of ElevenLabs, without /v1 (https://api.elevenlabs.io)."`
 	TTSModel string `name:"elevenlabs-tts-model" default:"eleven_flash_v2_5" help:"Model of ElevenLabs that speaks."`
+	STTModel string `name:"elevenlabs-stt-model" default:"scribe_v2_realtime" help:"Model of ElevenLabs that listens."`
 }
 
 func (s *Settings) configured() bool { return s.APIKey != "" }
@@ -28,7 +29,7 @@ func Declare(s *Settings) *ai.Vendor {
 		Speakers: []ai.Speaker{{Provider: provider, Rank: 10,
 			Tunable: parley.Tunable{Stability: true, Similarity: true}, Voices: voices, Configured: s.configured,
 			Model: func() string { return s.TTSModel }}},
-		Listeners: []ai.Listener{{Provider: provider, Rank: 20, Languages: scribe, Configured: func() bool { return false }}},
+		Listeners: []ai.Listener{{Provider: provider, Rank: 20, Languages: scribe, Configured: s.configured}},
 		Open:      s.open,
 		Check:     s.check,
 	}
@@ -43,14 +44,17 @@ func (s *Settings) open() (*ai.Opened, error) {
 		return nil, err
 	}
 	return &ai.Opened{
-		Recognizer: func(code string) (ai.Recognizer, error) {
-			return nil, ai.NotConfigured("transcriber", code, "choose another")
-		},
 		Synthesizer: func(code string) (ai.Synthesizer, error) {
 			if !s.configured() {
 				return nil, ai.NotConfigured("synthesizer", code, need)
 			}
 			return c.voice, nil
+		},
+		Recognizer: func(code string) (ai.Recognizer, error) {
+			if !s.configured() {
+				return nil, ai.NotConfigured("transcriber", code, need)
+			}
+			return dialect{c}, nil
 		},
 		Voices: c.voicesOf,
 		Close:  c.close,

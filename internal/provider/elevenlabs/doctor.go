@@ -32,7 +32,7 @@ func (s *Settings) check(ctx context.Context) []parley.Finding {
 	var failure *ai.Error
 	switch {
 	case errors.As(err, &failure) && strings.Contains(failure.Error(), "missing_permissions"):
-		return found("note", "%s knows the key in PARLEY_ELEVENLABS_API_KEY, which may not list models (models_read); speech with %s is not checked", c.base, s.TTSModel)
+		return found("note", "%s knows the key in PARLEY_ELEVENLABS_API_KEY, which may not list models (models_read); speech with %s, transcription with %s are not checked", c.base, s.TTSModel, s.STTModel)
 	case failure != nil && failure.Kind == ai.Config:
 		return found("FAIL", "%s refuses the key in PARLEY_ELEVENLABS_API_KEY: %v", c.base, failure.Err)
 	case err != nil:
@@ -48,5 +48,5 @@ func (s *Settings) check(ctx context.Context) []parley.Finding {
 		return found("note", "%s does not list %s, which PARLEY_ELEVENLABS_TTS_MODEL names; it lists %s", c.base,
 			s.TTSModel, strings.Join(known, ", "))
 	}
-	return found("ok", "%s answers: speech with %s", c.base, s.TTSModel)
+	return found("ok", "%s answers: speech with %s, transcription with %s", c.base, s.TTSModel, s.STTModel)
 }

@@ -8,9 +8,19 @@ import (
 	"time"
 
 	"parley/internal/ai"
+	"parley/internal/ai/aitest"
 	"parley/internal/audio"
 	"parley/internal/provider/elevenlabs/elevenlabstest"
 )
+
+func earOf(t *testing.T, s *elevenlabstest.Server, change ...func(*Settings)) ai.Recognizer {
+	t.Helper()
+	r, err := vendor(t, s, change...).Recognizer(Code)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
 
 // sound is a text's, of the server's Speaker.
 func sound(t *testing.T, s *elevenlabstest.Server, text string, rate audio.Rate) (pcm []int16) {
@@ -25,18 +35,115 @@ func sound(t *testing.T, s *elevenlabstest.Server, text string, rate audio.Rate)
 	return pcm
 }
 
+func TestEarConforms(t *testing.T) {
+	s := elevenlabstest.New(t)
+	aitest.ConformRecognizer(t, earOf(t, s), aitest.Heard{Language: "en",
+		Texts: []string{"one and a half", "two", "three of them"},
+		Sound: func(t *testing.T, text string, rate audio.Rate) []int16 { return sound(t, s, text, rate) }})
+}
+
+// finals reads the final transcripts of n utterances.
+func finals(t *testing.T, e ai.Ear, n int) (out []ai.Transcript) {
+	t.Helper()
+	guard := time.After(20 * time.Second)
+	for len(out) < n {
+		select {
+		case got, ok := <-e.Transcripts():
+			if !ok {
+				return out
+			}
+			if got.Final {
+				out = append(out, got)
+			}
+		case <-guard:
+			t.Fatal("20 s have passed")
+		}
+	}
+	return out
+}
+
+// The shortest utterance is understood too: less than ElevenLabs commits is filled with silence.
+func TestEarShort(t *testing.T) {
+	s := elevenlabstest.New(t)
+	e, err := earOf(t, s).Listen(t.Context(), ai.Hearing{Language: "de", Rate: audio.Wide, Keywords: []string{"Brezel & Co"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	s.Script(elevenlabstest.Hearing{Text: "ja"})
+	e.Write(sound(t, s, "ja", audio.Wide)[:1600])
+	e.End()
+	if got := finals(t, e, 1); len(got) != 1 || got[0].Text != "ja" || got[0].Err != nil {
+		t.Errorf("got %+v", got)
+	}
+	if q := s.Queries()[0]; !strings.Contains(q, "language_code=de") || !strings.Contains(q, "keyterms=Brezel+%26+Co") ||
+		!strings.Contains(q, "audio_format=pcm_16000") || !strings.Contains(q, "commit_strategy=manual") {
+		t.Errorf("asked with %s", q)
+	}
+}
+
+// What goes wrong is told of the utterance that is lost, and the ear closes.
+func TestEarFails(t *testing.T) {
+	for name, c := range map[string]struct {
+		h    elevenlabstest.Hearing
+		kind ai.Kind
+	}{
+		"key":      {elevenlabstest.Hearing{Error: "auth_error"}, ai.Config},
+		"quota":    {elevenlabstest.Hearing{Error: "quota_exceeded"}, ai.Config},
+		"rate":     {elevenlabstest.Hearing{Error: "rate_limited"}, ai.RateLimited},
+		"overflow": {elevenlabstest.Hearing{Error: "queue_overflow"}, ai.Overloaded},
+		"failed":   {elevenlabstest.Hearing{Error: "transcriber_error"}, ai.Overloaded},
+		"expired":  {elevenlabstest.Hearing{Error: "session_time_limit_exceeded"}, ai.Interrupted},
+		"1011":     {elevenlabstest.Hearing{Close: 1011}, ai.Interrupted},
+		"stalled":  {elevenlabstest.Hearing{Never: true}, ai.Stalled},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := elevenlabstest.New(t)
+			s.Script(elevenlabstest.Hearing{Text: "first"}, c.h)
+			e, err := earOf(t, s).Listen(t.Context(), ai.Hearing{Language: "en", Rate: audio.Narrow})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer e.Close()
+			for range 2 {
+				e.Write(sound(t, s, "anything at all", audio.Narrow))
+				e.End()
+			}
+			got := finals(t, e, 2)
+			if len(got) != 2 || got[0].Text != "first" || got[1].Utterance != 1 || ai.KindOf(got[1].Err) != c.kind {
+				t.Errorf("got %+v", got)
+			}
+			if _, open := <-e.Transcripts(); open {
+				t.Error("the ear goes on")
+			}
+		})
+	}
+	s := elevenlabstest.New(t)
+	for refusal, kind := range map[elevenlabstest.Refusal]ai.Kind{
+		{Status: 401, Code: "invalid_api_key"}: ai.Config, {Status: 429, RetryAfter: 3}: ai.RateLimited,
+		{Status: 500}: ai.Overloaded,
+	} {
+		s.Refuse(refusal)
+		if _, err := earOf(t, s).Listen(t.Context(), ai.Hearing{Rate: audio.Narrow}); ai.KindOf(err) != kind {
+			t.Errorf("%+v: %v", refusal, err)
+		}
+	}
+}
+
 // Without a key nothing is asked; what is missing is said.
 func TestUnconfigured(t *testing.T) {
 	s := elevenlabstest.New(t)
 	o := vendor(t, s, func(s *Settings) { s.APIKey = "" })
 	_, err := o.Synthesizer(Code)
-	for _, err := range []error{err} {
+	_, err2 := o.Recognizer(Code)
+	for _, err := range []error{err, err2} {
 		if ai.KindOf(err) != ai.Config || !strings.Contains(err.Error(), "PARLEY_ELEVENLABS_API_KEY") {
 			t.Errorf("got %v", err)
 		}
 	}
 	v := Declare(&Settings{})
-	if v.Speakers[0].Configured() || v.Check(t.Context()) != nil {
+	if v.Speakers[0].Configured() || v.Listeners[0].Configured() || v.Check(t.Context()) != nil {
 		t.Error("it counts as configured")
 	}
 	if _, err := Declare(&Settings{BaseURL: "ftp://x"}).Open(); err == nil {
@@ -96,7 +203,7 @@ func TestDoctor(t *testing.T) {
 		if c.refuse.Status != 0 {
 			s.Refuse(c.refuse)
 		}
-		set := &Settings{APIKey: elevenlabstest.Key, BaseURL: s.URL, TTSModel: "eleven_flash_v2_5"}
+		set := &Settings{APIKey: elevenlabstest.Key, BaseURL: s.URL, TTSModel: "eleven_flash_v2_5", STTModel: "scribe_v2_realtime"}
 		c.change(set)
 		got := Declare(set).Check(t.Context())
 		if len(got) != 1 || got[0].State != c.state || !strings.Contains(got[0].Text, c.holds) ||

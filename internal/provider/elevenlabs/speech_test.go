@@ -23,7 +23,8 @@ var as = ai.Speech{Voice: elevenlabstest.Voice, Language: "en", Rate: audio.Narr
 // vendor is ElevenLabs with a server's address, and what changes.
 func vendor(t *testing.T, s *elevenlabstest.Server, change ...func(*Settings)) *ai.Opened {
 	t.Helper()
-	set := &Settings{APIKey: elevenlabstest.Key, BaseURL: s.URL, TTSModel: "eleven_flash_v2_5"}
+	set := &Settings{APIKey: elevenlabstest.Key, BaseURL: s.URL, TTSModel: "eleven_flash_v2_5",
+		STTModel: "scribe_v2_realtime"}
 	for _, c := range change {
 		c(set)
 	}

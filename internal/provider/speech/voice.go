@@ -1,6 +1,7 @@
 // Package speech is what several vendors of speech have in common. A Voice speaks several replies on one WebSocket, each
 // in a context of its own: sockets are shared and kept, what was cancelled is thrown away, and what the vendor tells of
-// its sound becomes the times of words. What a vendor's messages look like its own package says, as a Tongue.
+// its sound becomes the times of words. An ear asks for the text of each utterance when it is over. What a vendor's
+// messages look like its own package says, as a Tongue and a Dialect.
 package speech
 
 import (

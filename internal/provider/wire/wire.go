@@ -118,6 +118,9 @@ func (c *Conn) Send(v any) error {
 	return c.send(websocket.MessageText, raw)
 }
 
+// SendText sends a text that is no JSON.
+func (c *Conn) SendText(text string) error { return c.send(websocket.MessageText, []byte(text)) }
+
 // SendBinary sends octets.
 func (c *Conn) SendBinary(raw []byte) error { return c.send(websocket.MessageBinary, raw) }
 

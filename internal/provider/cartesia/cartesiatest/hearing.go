@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"net/http"
-	"slices"
 	"strings"
 
 	"github.com/coder/websocket"
@@ -18,12 +17,11 @@ func (s *Server) listen(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	rate := map[string]audio.Rate{"8000": audio.Narrow, "16000": audio.Wide}[q.Get("sample_rate")]
 	model := q.Get("model")
-	if rate == 0 || q.Get("encoding") != "pcm_s16le" || !slices.Contains([]string{"ink-whisper", "ink-2"}, model) ||
-		model == "ink-2" && q.Get("language") != "en" || q.Has("keyterm") && model == "ink-whisper" {
+	if rate == 0 || q.Get("encoding") != "pcm_s16le" || model != "ink-whisper" {
 		answer(w, 400, map[string]any{"error_code": "model_not_found", "title": "No", "message": "a model or format that this server doesn't have"})
 		return
 	}
-	conn := s.accept(w, r, "cartesia_version", "model", "language", "encoding", "sample_rate", "keyterm", "min_volume",
+	conn := s.accept(w, r, "cartesia_version", "model", "language", "encoding", "sample_rate", "min_volume",
 		"max_silence_duration_secs")
 	if conn == nil {
 		return

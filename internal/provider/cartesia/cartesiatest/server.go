@@ -74,6 +74,7 @@ func New(t testing.TB) *Server {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /tts/websocket", s.guard(s.speak))
 	mux.HandleFunc("GET /stt/websocket", s.guard(s.listen))
+	mux.HandleFunc("GET /stt/turns/websocket", s.guard(s.follow))
 	mux.HandleFunc("GET /voices", s.guard(func(w http.ResponseWriter, _ *http.Request) {
 		answer(w, 200, map[string]any{"data": []any{map[string]string{"id": Voice}}, "has_more": true})
 	}))

@@ -7,16 +7,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"time"
 
 	"github.com/coder/websocket"
 
-	"parley/internal/ai/aitest"
 	"parley/internal/audio"
 )
-
-// spokenTime is how long the Speaker's sound of a text is.
-func spokenTime(text string, speed float64) time.Duration { return aitest.SpeechTime(text, speed) }
 
 // listen is the socket of realtime transcription.
 func (s *Server) listen(w http.ResponseWriter, r *http.Request) {

@@ -63,6 +63,7 @@ type Manner struct {
 	Snake     bool // names as in the documents' examples: context_id, is_final, charsDurationsMs
 	Across    bool // the end of a text and the beginning of the next are one message, where both are there
 	Odd       bool // messages end within a sample
+	Uneven    bool // a text is said ever more slowly
 	Zombie    bool // a context that is closed stays: nothing more is said of it
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/coder/websocket"
 
 	"parley/internal/ai"
+	"parley/internal/ai/aitest"
 	"parley/internal/audio"
 )
 
@@ -154,6 +155,7 @@ func (d *desk) take(ctx context.Context, raw []byte, speaking *sync.WaitGroup) (
 		}
 		// Whatever names a context makes one, also an empty text that was to keep it alive.
 		if len(d.contexts) >= maxContexts {
+			d.locked(func() { d.most = maxContexts + 1 })
 			return "max_active_conversations", "Maximum simultaneous contexts per WebSocket connection exceeded (5). Please close an existing context before opening a new one."
 		}
 		if r.Settings == nil || r.Text == nil || *r.Text != " " || r.Context == "" {
@@ -197,7 +199,7 @@ type piece struct {
 	pcm   []int16
 	chars []string
 	from  []time.Duration // from the beginning of the piece
-	each  time.Duration
+	long  []time.Duration
 }
 
 // talk says what a context is given until it is closed.
@@ -214,7 +216,7 @@ func (d *desk) talk(ctx context.Context, c *talk) {
 		if !ok {
 			break
 		}
-		pieces, err := d.sound(ctx, c, text, func(p *piece) { d.piece(ctx, c, &held, p) })
+		err := d.sound(ctx, c, text, func(p *piece) { d.piece(c, &held, p) })
 		if ctx.Err() != nil {
 			return
 		}
@@ -222,7 +224,6 @@ func (d *desk) talk(ctx context.Context, c *talk) {
 			d.conn.Close(websocket.StatusInternalError, "internal error")
 			return
 		}
-		_ = pieces
 		if held != nil && !(d.Manner.Across && len(c.texts) > 0) {
 			d.sendPiece(c, held)
 			held = nil
@@ -244,14 +245,14 @@ func (d *desk) talk(ctx context.Context, c *talk) {
 }
 
 // piece sends a piece, and keeps the last of a text where it may become one with the next text's first.
-func (d *desk) piece(_ context.Context, c *talk, held **piece, p *piece) {
+func (d *desk) piece(c *talk, held **piece, p *piece) {
 	if h := *held; h != nil {
 		if d.Manner.Across && p.from != nil && len(p.from) > 0 && p.from[0] == 0 && h.end() {
 			shift := time.Duration(len(h.pcm)) * time.Second / time.Duration(d.rate)
 			for _, f := range p.from {
 				h.from = append(h.from, f+shift)
 			}
-			h.pcm, h.chars = append(h.pcm, p.pcm...), append(h.chars, p.chars...)
+			h.pcm, h.chars, h.long = append(h.pcm, p.pcm...), append(h.chars, p.chars...), append(h.long, p.long...)
 			d.sendPiece(c, h)
 			*held = nil
 			return
@@ -265,30 +266,37 @@ func (d *desk) piece(_ context.Context, c *talk, held **piece, p *piece) {
 func (p *piece) end() bool { return len(p.chars) > 0 && p.chars[len(p.chars)-1] == " " }
 
 // sound makes a text's sound, and when each of its characters is said.
-func (d *desk) sound(ctx context.Context, c *talk, text string, yield func(*piece)) (n int, err error) {
+func (d *desk) sound(ctx context.Context, c *talk, text string, yield func(*piece)) error {
 	d.locked(func() { d.said = append(d.said, strings.TrimSpace(text)) })
 	runes := []rune(text)
-	var all time.Duration // set with the first piece: characters share the time evenly
 	at, next := time.Duration(0), 0
 	as := ai.Speech{Voice: d.voice, Rate: d.rate, Speed: c.speed}
-	all = spokenTime(text, c.speed)
-	each := all / time.Duration(max(1, len(runes)))
-	err = ai.Say(ctx, d.Speaker, as, strings.TrimSpace(text), func(pcm []int16) error {
-		p := &piece{pcm: slices.Clone(pcm), each: each}
+	all := aitest.SpeechTime(text, c.speed)
+	begins := func(i int) time.Duration { return d.Manner.At(i, len(runes), all) }
+	err := ai.Say(ctx, d.Speaker, as, strings.TrimSpace(text), func(pcm []int16) error {
+		p := &piece{pcm: slices.Clone(pcm)}
 		end := at + time.Duration(len(pcm))*time.Second/time.Duration(d.rate)
-		for ; next < len(runes) && (each*time.Duration(next) < end || end >= all); next++ {
+		for ; next < len(runes) && (begins(next) < end || end >= all); next++ {
 			p.chars = append(p.chars, string(runes[next]))
-			p.from = append(p.from, min(each*time.Duration(next), end)-at)
+			p.from = append(p.from, min(begins(next), end)-at)
+			p.long = append(p.long, begins(next+1)-begins(next))
 		}
 		at = end
-		n++
 		yield(p)
 		return nil
 	})
 	if errors.Is(err, context.Canceled) {
-		err = nil
+		return nil
 	}
-	return n, err
+	return err
+}
+
+// At is when the i-th of n characters begins to be said, of a text that takes so long.
+func (m Manner) At(i, n int, all time.Duration) time.Duration {
+	if m.Uneven {
+		return all * time.Duration(i*i) / time.Duration(n*n)
+	}
+	return all * time.Duration(i) / time.Duration(n)
 }
 
 // sendPiece sends a message of sound.
@@ -303,9 +311,9 @@ func (d *desk) sendPiece(c *talk, p *piece) {
 	}
 	c.done += len(p.pcm)
 	starts, durations := []float64{}, []float64{}
-	for _, f := range p.from {
+	for i, f := range p.from {
 		starts = append(starts, float64(int(base+f.Seconds()*1000)))
-		durations = append(durations, float64(int(p.each.Seconds()*1000)))
+		durations = append(durations, float64(int(p.long[i].Seconds()*1000)))
 	}
 	length := "charDurationsMs"
 	name := "contextId"

@@ -1,0 +1,96 @@
+package elevenlabs
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"time"
+
+	"parley/internal/ai"
+	"parley/internal/audio"
+	"parley/internal/provider/speech"
+	"parley/internal/provider/wire"
+)
+
+// dialect is ElevenLabs' realtime transcription (Scribe), whose segments end when they are committed.
+type dialect struct{ *client }
+
+// A commit of less than 0.3 s of sound is ignored (commit_throttled).
+var listening = speech.Listening{Shortest: 300 * time.Millisecond, Keep: 10 * time.Second}
+
+// maxKeyterms is how many words may be named to be heard better, at most.
+const maxKeyterms = 100
+
+// Listen implements ai.Recognizer.
+func (d dialect) Listen(ctx context.Context, h ai.Hearing) (ai.Ear, error) {
+	return speech.Listen(ctx, d, listening, h)
+}
+
+// Dial implements speech.Dialect.
+func (d dialect) Dial(ctx context.Context, h ai.Hearing) (*wire.Conn, error) {
+	q := url.Values{
+		"model_id":        {d.stt},
+		"audio_format":    {fmt.Sprintf("pcm_%d", h.Rate)},
+		"commit_strategy": {"manual"},
+	}
+	if h.Language != "" {
+		q.Set("language_code", h.Language)
+	}
+	if len(h.Keywords) > 0 {
+		q["keyterms"] = h.Keywords[:min(len(h.Keywords), maxKeyterms)]
+	}
+	return d.dial(ctx, "/v1/speech-to-text/realtime", q)
+}
+
+// chunk is the one message that is sent.
+type chunk struct {
+	Type   string     `json:"message_type"`
+	Audio  []byte     `json:"audio_base_64"`
+	Commit bool       `json:"commit"`
+	Rate   audio.Rate `json:"sample_rate"`
+}
+
+func send(c *wire.Conn, raw []byte, commit bool, h ai.Hearing) error {
+	return c.Send(chunk{Type: "input_audio_chunk", Audio: raw, Commit: commit, Rate: h.Rate})
+}
+
+// Sound implements speech.Dialect.
+func (d dialect) Sound(c *wire.Conn, raw []byte, h ai.Hearing) error { return send(c, raw, false, h) }
+
+// Ask implements speech.Dialect: a commit goes with a piece of sound, which may be empty.
+func (d dialect) Ask(c *wire.Conn, h ai.Hearing) error { return send(c, []byte{}, true, h) }
+
+// Keep implements speech.Dialect: pings are not enough.
+func (d dialect) Keep(c *wire.Conn, h ai.Hearing) error { return send(c, []byte{}, false, h) }
+
+// Bye implements speech.Dialect: there is no message for it.
+func (d dialect) Bye(*wire.Conn) {}
+
+// Read implements speech.Dialect.
+func (d dialect) Read(raw []byte) (u speech.Understood, err error) {
+	var m struct {
+		Type  string          `json:"message_type"`
+		Text  string          `json:"text"`
+		Error json.RawMessage `json:"error"`
+	}
+	if err := json.Unmarshal(raw, &m); err != nil {
+		return u, err
+	}
+	switch m.Type {
+	case "partial_transcript":
+		u.Text = m.Text
+	case "committed_transcript":
+		u.Text, u.Fixed, u.Answered = m.Text+" ", true, true
+	case "commit_throttled": // too little was said to be committed
+		u.Answered = true
+	case "session_started", "committed_transcript_with_timestamps":
+	default:
+		if len(m.Error) > 0 {
+			return u, &ai.Error{Kind: cmp.Or(kinds[m.Type], ai.Overloaded),
+				Err: fmt.Errorf("%s: %.200s", m.Type, text(m.Error))}
+		}
+	}
+	return u, nil
+}

@@ -1,0 +1,196 @@
+package speech
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"parley/internal/ai"
+	"parley/internal/audio"
+	"parley/internal/provider/wire"
+)
+
+// Dialect is a vendor's protocol of listening to utterances: it is sent sound, and asked for its text when an utterance
+// is over. Its methods may be called by many goroutines at once.
+type Dialect interface {
+	// Dial opens a session, whose errors are *ai.Error, unless ctx has ended.
+	Dial(ctx context.Context, h ai.Hearing) (*wire.Conn, error)
+	// Sound sends sound: samples of 16 bits, the lower octet first.
+	Sound(c *wire.Conn, raw []byte, h ai.Hearing) error
+	// Ask asks for the text of all that was sent since it asked last.
+	Ask(c *wire.Conn, h ai.Hearing) error
+	// Keep keeps an idle session alive.
+	Keep(c *wire.Conn, h ai.Hearing) error
+	// Bye takes leave.
+	Bye(c *wire.Conn)
+	// Read reads a message.
+	Read(raw []byte) (Understood, error)
+}
+
+// Understood is what a vendor says of the sound that it was sent.
+type Understood struct {
+	Text string
+	// Fixed says that Text is appended to the utterance; otherwise it is a guess of what comes after what is fixed.
+	Fixed bool
+	// Answered says that this was all of what it was asked for.
+	Answered bool
+}
+
+// Listening is how a Dialect is listened with.
+type Listening struct {
+	// Shortest is how much sound an utterance must have: silence is added to a shorter one.
+	Shortest time.Duration
+	// Keep is how often an idle session is kept alive.
+	Keep time.Duration
+}
+
+const (
+	pieceTime  = 100 * time.Millisecond // of sound that is sent at once
+	answerTime = 8 * time.Second        // for a text: then the session has stalled
+)
+
+// Listen opens an ear that speaks a Dialect.
+func Listen(ctx context.Context, d Dialect, l Listening, h ai.Hearing) (ai.Ear, error) {
+	return Open(ctx, h, wire.EarOptions{Piece: pieceTime},
+		func(ctx context.Context) (*wire.Conn, error) { return d.Dial(ctx, h) },
+		func(c *wire.Conn, e *wire.Ear) wire.Protocol {
+			return &asking{d: d, l: l, h: h, conn: c, ear: e, open: []*utterance{{}}, said: time.Now()}
+		})
+}
+
+// Open opens an ear with a protocol of its own. It dials, so that a key that is wrong is known before anything is said.
+func Open(ctx context.Context, h ai.Hearing, o wire.EarOptions, dial func(context.Context) (*wire.Conn, error),
+	protocol func(*wire.Conn, *wire.Ear) wire.Protocol) (ai.Ear, error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	if h.Rate != audio.Narrow && h.Rate != audio.Wide {
+		return nil, &ai.Error{Kind: ai.Config, Err: fmt.Errorf("hear at %d Hz: calls have 8000 or 16000", h.Rate)}
+	}
+	conn, err := dial(ctx)
+	if err != nil {
+		return nil, err
+	}
+	o.Rate = h.Rate
+	return wire.NewEar(ctx, conn, o, func(e *wire.Ear) wire.Protocol { return protocol(conn, e) }), nil
+}
+
+// asking speaks a Dialect for an ear. What comes back is about the oldest utterance that was sent and is not answered.
+type asking struct {
+	d    Dialect
+	l    Listening
+	h    ai.Hearing
+	conn *wire.Conn
+	ear  *wire.Ear
+
+	said   time.Time // when something was sent last
+	number int       // of the oldest utterance that is open
+	open   []*utterance
+}
+
+// utterance is one whose final text was not told. The last one that is open has not ended.
+type utterance struct {
+	sent  int // octets
+	ended bool
+	asked time.Time
+	lost  error
+	text  string // what is fixed
+}
+
+// Sound implements wire.Protocol.
+func (a *asking) Sound(raw []byte) error {
+	a.open[len(a.open)-1].sent += len(raw)
+	a.said = time.Now()
+	return a.d.Sound(a.conn, raw, a.h)
+}
+
+// End implements wire.Protocol.
+func (a *asking) End(lost error) error {
+	u := a.open[len(a.open)-1]
+	if u.sent > 0 {
+		if short := 2*int(a.l.Shortest*time.Duration(a.h.Rate)/time.Second) - u.sent; short > 0 {
+			if err := a.Sound(make([]byte, short)); err != nil {
+				return err
+			}
+		}
+		if err := a.d.Ask(a.conn, a.h); err != nil {
+			return err
+		}
+	}
+	u.ended, u.asked, u.lost, a.said = true, time.Now(), lost, time.Now()
+	a.open = append(a.open, &utterance{})
+	return nil
+}
+
+// Message implements wire.Protocol.
+func (a *asking) Message(data []byte, _ bool) error {
+	t, err := a.d.Read(data)
+	if err != nil {
+		if ai.KindOf(err) == "" {
+			err = &ai.Error{Kind: ai.Malformed, Err: fmt.Errorf("%w in a message of %d octets", err, len(data))}
+		}
+		return err
+	}
+	a.settle()
+	u := a.open[0]
+	if u.sent == 0 || t.Text == "" && !t.Answered { // nothing, or of sound that nobody asked for
+		return nil
+	}
+	text := u.text + t.Text
+	if t.Fixed {
+		u.text = text
+	}
+	if t.Answered && u.ended {
+		a.finish(u.text)
+	} else if text = strings.TrimSpace(text); text != "" {
+		a.ear.Tell(ai.Transcript{Utterance: a.number, Text: text})
+	}
+	return nil
+}
+
+// settle answers for utterances without any sound.
+func (a *asking) settle() {
+	for u := a.open[0]; u.ended && u.sent == 0; u = a.open[0] {
+		a.finish("")
+	}
+}
+
+// finish tells the final text of the oldest utterance.
+func (a *asking) finish(text string) {
+	u := a.open[0]
+	t := ai.Transcript{Utterance: a.number, Text: strings.TrimSpace(text), Final: true, Err: u.lost}
+	if t.Err != nil {
+		t.Text = ""
+	}
+	a.ear.Tell(t)
+	a.open = slices.Delete(a.open, 0, 1)
+	a.number++
+}
+
+// Tick implements wire.Protocol.
+func (a *asking) Tick(now time.Time) (time.Duration, error) {
+	a.settle()
+	next := a.l.Keep - now.Sub(a.said)
+	if next <= 0 {
+		a.said, next = now, a.l.Keep
+		if err := a.d.Keep(a.conn, a.h); err != nil {
+			return 0, err
+		}
+	}
+	if u := a.open[0]; u.ended {
+		left := answerTime - now.Sub(u.asked)
+		if left <= 0 {
+			return 0, &ai.Error{Kind: ai.Stalled, Err: errStalled}
+		}
+		next = min(next, left)
+	}
+	return next, nil
+}
+
+// Waits implements wire.Protocol.
+func (a *asking) Waits() (int, bool) { return a.number, a.open[0].ended }
+
+// Bye implements wire.Protocol.
+func (a *asking) Bye() { a.d.Bye(a.conn) }
