@@ -147,6 +147,8 @@ type Call struct {
 	Variables     map[string]any `bun:"type:json" json:"variables"` // found out from it, by post_call_schema
 	Turns         []CallTurn     `bun:"type:json" json:"turns"`
 	FunctionCalls []CallTool     `bun:"type:json" json:"function_calls"`
+	// what was used of each vendor, known at the end
+	VendorUses []VendorUse `bun:"type:json" json:"vendor_uses,omitempty" doc:"What the call used of each vendor; informational."`
 	// who stood in for whom, in order
 	VendorSwitches []VendorSwitch `bun:"type:json" json:"vendor_switches,omitempty" doc:"Where a vendor failed in the call, and another went on."`
 	AnsweredBy     AnsweredBy     `json:"answered_by"`

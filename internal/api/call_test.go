@@ -280,7 +280,7 @@ func TestCall(t *testing.T) {
 			"carrier_cost", "client_phone_number", "cost_breakdown", "created_at",
 			"duration", "ended_at", "ended_detail", "ended_reason", "evaluation", "function_calls", "id",
 			"input_variables", "recording_url", "ringing_at", "status", "total_cost", "transcript", "turns", "type",
-			"updated_at", "variables", "webhook_response"}
+			"updated_at", "variables", "vendor_uses", "webhook_response"}
 		if !slices.Equal(keys(c), want) {
 			t.Errorf("keys %q", keys(c))
 		}

@@ -29,6 +29,8 @@ type Prices struct {
 
 	Calls CallPrices
 
+	Vendors map[string]parley.VendorPrice // what the operator pays: by vendor, or vendor/model
+
 	LowBalance parley.Money // accounts are told when their balance falls below it
 }
 
@@ -57,6 +59,14 @@ func (p *Prices) Outbound(country string) parley.Money { return of(p.Calls.Outbo
 // Inbound is the price of a started minute of a call that comes in over the carrier to a number of a country.
 func (p *Prices) Inbound(country string) parley.Money { return of(p.Calls.Inbound, country) }
 
+// Vendor is what the operator pays for a vendor's model: its own price, or the vendor's.
+func (p *Prices) Vendor(vendor, model string) parley.VendorPrice {
+	if price, ok := p.Vendors[vendor+"/"+model]; ok {
+		return price
+	}
+	return p.Vendors[vendor]
+}
+
 func of(prices map[string]parley.Money, country string) parley.Money {
 	if m, ok := prices[country]; ok {
 		return m
@@ -80,6 +90,15 @@ type file struct {
 		Inbound   map[string]amount `yaml:"inbound"`
 	} `yaml:"calls"`
 	LowBalance *amount `yaml:"low_balance"`
+	Vendors    map[string]struct {
+		Input       *amount `yaml:"input"`
+		Cached      *amount `yaml:"cached"`
+		Output      *amount `yaml:"output"`
+		AudioInput  *amount `yaml:"audio_input"`
+		AudioOutput *amount `yaml:"audio_output"`
+		Characters  *amount `yaml:"characters"`
+		Minute      *amount `yaml:"minute"`
+	} `yaml:"vendors"`
 }
 
 // amount is USD in the file.
@@ -104,7 +123,7 @@ func DefaultFile() []byte { return bytes.Clone(defaults) }
 func ReadPrices(path string) (*Prices, error) {
 	p := &Prices{Plans: map[string]parley.Plan{}, Messages: map[string]parley.Money{},
 		Numbers: map[string]NumberPrice{}, SMS: map[string]parley.Money{},
-		Calls: CallPrices{Outbound: map[string]parley.Money{}, Inbound: map[string]parley.Money{}}}
+		Vendors: map[string]parley.VendorPrice{}, Calls: CallPrices{Outbound: map[string]parley.Money{}, Inbound: map[string]parley.Money{}}}
 	if err := p.add(defaults); err != nil {
 		return nil, fmt.Errorf("embedded prices: %w", err)
 	}
@@ -176,6 +195,12 @@ func (p *Prices) add(text []byte) error {
 		if one.from != nil {
 			*one.to = parley.Money(*one.from)
 		}
+	}
+	for name, v := range f.Vendors {
+		p.Vendors[name] = parley.VendorPrice{Input: (*parley.Money)(v.Input), Cached: (*parley.Money)(v.Cached),
+			Output: (*parley.Money)(v.Output), AudioInput: (*parley.Money)(v.AudioInput),
+			AudioOutput: (*parley.Money)(v.AudioOutput), Characters: (*parley.Money)(v.Characters),
+			Minute: (*parley.Money)(v.Minute)}
 	}
 	return errors.Join(byCountry("sms", p.SMS, f.SMS), byCountry("calls.outbound", p.Calls.Outbound, f.Calls.Outbound),
 		byCountry("calls.inbound", p.Calls.Inbound, f.Calls.Inbound))

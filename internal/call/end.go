@@ -60,7 +60,7 @@ func (l *live) settle(mine *parley.Call, cause error) (closed *parley.Call) {
 				if texts {
 					row.Turns, row.FunctionCalls, row.InputVariables = mine.Turns, mine.FunctionCalls,
 						mine.InputVariables
-					row.VendorSwitches = mine.VendorSwitches
+					row.VendorSwitches, row.VendorUses = mine.VendorSwitches, mine.VendorUses
 				}
 				row.End(cause, parley.Time(mine.EndedAt))
 				return true

@@ -35,6 +35,8 @@ func TestModelFallsBack(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		h.spare()
 		h.model.Models = []string{"spare"}
+		dollar := parley.USD
+		h.prices.Vendors["openai"] = parley.VendorPrice{Output: &dollar}
 		var reply string
 		n := h.node(func(c *call.Config) {
 			c.Converse = func(ctx context.Context, s *voice.Session, l audio.Leg) voice.Result {
@@ -49,6 +51,10 @@ func TestModelFallsBack(t *testing.T) {
 		c := h.reported(n.start().ID)
 		if reply == "" || c.Status != parley.CallCompleted {
 			t.Errorf("said %q: %+v", reply, c)
+		}
+		if u := c.VendorUses; len(u) != 1 || u[0].Part != "model" || u[0].Vendor != "openai" || u[0].Model != "spare" ||
+			u[0].TokensIn == 0 || u[0].TokensOut == 0 || u[0].Cost == nil || *u[0].Cost != parley.Money(u[0].TokensOut) {
+			t.Errorf("uses %+v", u)
 		}
 		want := parley.VendorSwitch{Part: "model", From: "openai/thinker", To: "openai/spare",
 			Reason: "configuration"}

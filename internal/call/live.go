@@ -78,7 +78,7 @@ func (l *live) snapshot() parley.Call {
 	c := l.call
 	c.Turns, c.FunctionCalls, c.InputVariables = slices.Clone(c.Turns), slices.Clone(c.FunctionCalls),
 		maps.Clone(c.InputVariables)
-	c.VendorSwitches = slices.Clone(c.VendorSwitches)
+	c.VendorSwitches, c.VendorUses = slices.Clone(c.VendorSwitches), slices.Clone(c.VendorUses)
 	c.Complete()
 	return c
 }
@@ -177,6 +177,30 @@ func (l *live) switched(s ai.Switch) {
 	})
 }
 
+// uses adds what a tally counted to what was used of vendors before, with what it cost.
+func (d *Center) uses(before []parley.VendorUse, t *ai.Tally) []parley.VendorUse {
+	list := slices.Clone(before)
+	for _, one := range t.Uses() {
+		i := slices.IndexFunc(list, func(o parley.VendorUse) bool {
+			return o.Part == string(one.Part) && o.Vendor == one.Vendor && o.Model == one.Model
+		})
+		if i < 0 {
+			i = len(list)
+			list = append(list, parley.VendorUse{Part: string(one.Part), Vendor: one.Vendor, Model: one.Model})
+		}
+		u := &list[i]
+		u.TokensIn += int64(one.In)
+		u.TokensCached += int64(one.Cached)
+		u.TokensOut += int64(one.Out)
+		u.AudioTokensIn += int64(one.AudioIn)
+		u.AudioTokensOut += int64(one.AudioOut)
+		u.SecondsHeard += one.Heard.Round(10 * time.Millisecond).Seconds()
+		u.CharactersSpoken += int64(one.Spoken)
+		u.Price(d.Prices.Vendor(u.Vendor, u.Model))
+	}
+	return list
+}
+
 func (l *live) occasion() assistant.Occasion {
 	c := l.snapshot()
 	return occasion(&c)
@@ -259,6 +283,7 @@ func (l *live) talk(s *voice.Session, leg audio.Leg) error {
 		slog.Warn("something went wrong in a call", "call", l.id, "error", r.Err)
 	}
 	l.change(func(c *parley.Call) {
+		c.VendorUses = l.uses(nil, ai.TallyOf(l.ctx))
 		c.Turns = r.Turns // as they were heard in the end
 		if r.AnsweredBy != "" {
 			c.AnsweredBy = r.AnsweredBy

@@ -96,7 +96,8 @@ func (d *Center) makeReport(ctx context.Context, c *parley.Call) error {
 		return err
 	}
 	asking, cancel := context.WithTimeout(ctx, reportTime)
-	values, evaluation, err := d.read(asking, a, c)
+	tally := new(ai.Tally)
+	values, evaluation, err := d.read(ai.Tallied(asking, tally), a, c)
 	cancel()
 	if err != nil {
 		switch tries := c.ReportTries; {
@@ -119,7 +120,7 @@ func (d *Center) makeReport(ctx context.Context, c *parley.Call) error {
 			}
 			return err
 		}
-		row.Variables, row.Evaluation = values, evaluation
+		row.Variables, row.Evaluation, row.VendorUses = values, evaluation, d.uses(row.VendorUses, tally)
 		if err := tx.SaveReport(ctx, row); err != nil {
 			return err
 		}

@@ -117,7 +117,7 @@ func (v *callView) stateVersion() string {
 }
 
 func (v *callView) factsVersion() string {
-	return fmt.Sprintf("%s.%s.%d.%d.%d.%d.%t", v.Status, v.AnsweredBy, len(v.Variables), len(v.Evaluation),
+	return fmt.Sprintf("%s.%s.%d.%d.%d.%d.%d.%d.%t", v.Status, v.AnsweredBy, len(v.VendorUses), len(v.VendorSwitches), len(v.Variables), len(v.Evaluation),
 		len(v.InputVariables), v.TotalCost(), v.ReportDue == 0)
 }
 

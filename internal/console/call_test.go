@@ -553,3 +553,22 @@ func TestTrunkCheckShowsItsResult(t *testing.T) {
 	w.err = errors.New("nobody answers at <10.0.0.5>:5060")
 	v.post(path+"/check", nil).says("Something is wrong").says("Nobody answers at <10.0.0.5>:5060")
 }
+
+// What a call used of vendors, and where one stood in for another, is on its page.
+func TestCallVendors(t *testing.T) {
+	h := open(t)
+	u := h.user(t)
+	v := h.signedIn(t, u)
+	cost := parley.Money(12_000)
+	c := h.called(t, u, h.caller(t, u, "Front desk"), func(c *parley.Call) {
+		c.VendorUses = []parley.VendorUse{{Part: "model", Vendor: "openai", Model: "gpt", TokensIn: 900, TokensOut: 40,
+			Cost: &cost}, {Part: "recognizer", Vendor: "deepgram", SecondsHeard: 12.3}}
+		c.VendorSwitches = []parley.VendorSwitch{{AtMS: 61_000, Part: "voice", From: "elevenlabs/Sarah",
+			To: "deepgram/Thalia", Reason: "stalled"}}
+	})
+	page := v.get("/calls/" + id(c.ID))
+	for _, text := range []string{"Model openai/gpt", "900 tokens in, 40 tokens out", "13 s heard",
+		"Voice elevenlabs/Sarah sent nothing for too long, and deepgram/Thalia went on."} {
+		page.says(text)
+	}
+}

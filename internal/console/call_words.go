@@ -1,7 +1,11 @@
 package console
 
 import (
+	"fmt"
+	"math"
 	"slices"
+	"strconv"
+	"strings"
 
 	"parley"
 )
@@ -159,4 +163,45 @@ func judged(e map[string]any) (names []string) {
 	}
 	slices.Sort(rest[len(names):])
 	return rest
+}
+
+// useName is a vendor that a call used, and for what.
+func useName(u parley.VendorUse) string {
+	if u.Model == "" {
+		return firstUpper(u.Part) + " " + u.Vendor
+	}
+	return firstUpper(u.Part) + " " + u.Vendor + "/" + u.Model
+}
+
+// useText is what was used of it.
+func useText(u parley.VendorUse) string {
+	var list []string
+	add := func(n int64, what string) {
+		if n > 0 {
+			list = append(list, strconv.FormatInt(n, 10)+" "+what)
+		}
+	}
+	add(u.TokensIn, "tokens in")
+	add(u.TokensCached, "of them cached")
+	add(u.TokensOut, "tokens out")
+	add(u.AudioTokensIn, "tokens of sound in")
+	add(u.AudioTokensOut, "tokens of sound out")
+	add(u.CharactersSpoken, "characters")
+	add(int64(math.Ceil(u.SecondsHeard)), "s heard")
+	return strings.Join(list, ", ")
+}
+
+// switchText says that another vendor went on.
+func switchText(s parley.VendorSwitch) string {
+	why, ok := map[string]string{"rate limited": "took no more requests", "overloaded": "was overloaded or down",
+		"unreachable": "could not be reached", "interrupted": "broke off in the middle",
+		"stalled": "sent nothing for too long", "malformed": "sent what could not be understood",
+		"configuration": "refused the server's settings", "too long": "takes no request of that length"}[s.Reason]
+	switch {
+	case s.Reason == "":
+		return fmt.Sprintf("The %s is %s again.", s.Part, s.To)
+	case !ok:
+		why = "failed"
+	}
+	return fmt.Sprintf("%s %s, and %s went on.", firstUpper(s.Part+" "+s.From), why, s.To)
 }

@@ -45,11 +45,13 @@ type Set struct {
 	order   []*ai.Opened
 	speaks  map[string]*ai.Opened // by the speaker's code
 	listens map[string]*ai.Opened
+	models  map[string]func() string // of the speakers that have one
 }
 
 // Open opens vendors; it asks none of them anything. Close the set.
 func Open(vendors []*ai.Vendor) (*Set, error) {
-	s := &Set{opened: map[string]*ai.Opened{}, speaks: map[string]*ai.Opened{}, listens: map[string]*ai.Opened{}}
+	s := &Set{opened: map[string]*ai.Opened{}, speaks: map[string]*ai.Opened{}, listens: map[string]*ai.Opened{},
+		models: map[string]func() string{}}
 	for _, v := range vendors {
 		if v.Open == nil {
 			continue
@@ -61,7 +63,7 @@ func Open(vendors []*ai.Vendor) (*Set, error) {
 		}
 		s.opened[v.Code], s.order = o, append(s.order, o)
 		for _, sp := range v.Speakers {
-			s.speaks[sp.Code] = o
+			s.speaks[sp.Code], s.models[sp.Code] = o, sp.Model
 		}
 		for _, l := range v.Listeners {
 			s.listens[l.Code] = o
@@ -75,7 +77,7 @@ func Open(vendors []*ai.Vendor) (*Set, error) {
 func (s *Set) Model(vendorCode, modelCode string) (ai.Model, error) {
 	if o := s.opened[vendorCode]; o != nil && o.Model != nil {
 		if m := o.Model(modelCode); m != nil {
-			return m, nil
+			return countedModel{m, vendorCode, modelCode}, nil
 		}
 	}
 	return nil, &ai.Error{Kind: ai.Config, Err: fmt.Errorf("model %q of provider %q is not configured", modelCode,
@@ -100,7 +102,15 @@ func (s *Set) Embedder() (ai.Embedder, error) {
 // error is an *ai.Error of kind Config that says what to do.
 func (s *Set) Synthesizer(code string) (ai.Synthesizer, error) {
 	if o := s.speaks[code]; o != nil {
-		return o.Synthesizer(code)
+		v, err := o.Synthesizer(code)
+		if err != nil {
+			return nil, err
+		}
+		counted := countedVoice{Synthesizer: v, vendor: code}
+		if model := s.models[code]; model != nil {
+			counted.model = model()
+		}
+		return counted, nil
 	}
 	return nil, ai.NotConfigured("synthesizer", code, "choose a voice of another provider")
 }
@@ -108,7 +118,11 @@ func (s *Set) Synthesizer(code string) (ai.Synthesizer, error) {
 // Recognizer is one that listens, by its code, with errors as those of Synthesizer.
 func (s *Set) Recognizer(code string) (ai.Recognizer, error) {
 	if o := s.listens[code]; o != nil {
-		return o.Recognizer(code)
+		r, err := o.Recognizer(code)
+		if err != nil {
+			return nil, err
+		}
+		return countedEar{r, code}, nil
 	}
 	return nil, ai.NotConfigured("transcriber", code, "choose another")
 }

@@ -230,7 +230,7 @@ func (tx *Tx) PutOffReport(ctx context.Context, id int64, claimed, due parley.Ti
 func (tx *Tx) SaveReport(ctx context.Context, c *parley.Call) error {
 	c.ReportDue, c.UpdatedAt = 0, parley.DateTime(parley.Now())
 	c.Complete()
-	_, err := tx.q.NewUpdate().Model(c).Column("variables", "evaluation", "report_due",
+	_, err := tx.q.NewUpdate().Model(c).Column("variables", "evaluation", "vendor_uses", "report_due",
 		"updated_at").WherePK().Exec(ctx)
 	return err
 }

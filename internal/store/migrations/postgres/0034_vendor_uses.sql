@@ -1,0 +1,3 @@
+-- +goose Up
+-- What a call used of each vendor.
+ALTER TABLE calls ADD COLUMN vendor_uses JSONB;
