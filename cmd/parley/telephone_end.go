@@ -54,7 +54,7 @@ func explained(err error, carrier bool) error {
 	return parley.Explain(err, "The call did not get through: %s. Check the trunk's settings; its check in the console tells more.", strings.ReplaceAll(why, unreachable, ""))
 }
 
-// refusal says what a SIP status means for who made the call, and what to do.
+// refusal says what a SIP status means for the user who placed the call, and what to do about it.
 func refusal(r *sip.Refused, carrier bool) string {
 	said := strings.TrimSpace(fmt.Sprintf("SIP %d %s", r.Code, phraseOf(r.Reason)))
 	text := "The trunk refused the call (%s). Ask its provider what that means."

@@ -1,6 +1,6 @@
-// Package audio is the sound of a call: 20 ms frames of mono 16-bit PCM at 8 or 16 kHz, and all that is done to them
-// on their way between a network and a conversation. Codecs, resampling, the jitter buffer with concealment, voice
-// detection, noise suppression, tones and digits, ambient sound, mixing, legs that are joined, WAV files.
+// Package audio is the sound of a call: 20 ms frames of mono 16-bit PCM at 8 or 16 kHz, and their processing on the way
+// between a network and a conversation. Codecs, resampling, the jitter buffer with concealment, voice detection, noise
+// suppression, tones and digits, ambient sound, mixing, legs that are joined, WAV files.
 //
 // Everything here is a value with a state: nothing starts a goroutine, reads a clock or opens a file, and nothing
 // that runs once per frame allocates. A value serves one stream and one goroutine at a time; a Pair and a Bridge,

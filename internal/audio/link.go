@@ -55,7 +55,7 @@ type voice struct {
 	frame []int16 // the same at the other rate
 }
 
-// serve readies the voice for who hears it at a rate.
+// serve readies the voice for a listener at a rate.
 func (v *voice) serve(r Rate) {
 	if r != v.rate && v.other == nil {
 		v.other, v.frame = newResampler(int(v.rate), int(r)), make([]int16, 0, r.FrameSize())

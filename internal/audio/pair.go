@@ -42,5 +42,5 @@ func (e *End) Tick(in, out Frame) bool {
 // Hear needs nothing ahead of time.
 func (e *End) Hear(Frame) {}
 
-// Digit keeps keys from the other side: who may press them there is not the sound's affair.
+// Digit keeps keys from the other side: whether they may be pressed there is not decided here.
 func (e *End) Digit(byte) {}

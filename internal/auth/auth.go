@@ -1,4 +1,4 @@
-// Package auth says who is asking: passwords, API keys and sessions, and how often somebody may ask.
+// Package auth says who is asking (passwords, API keys and sessions), and how often they may ask.
 package auth
 
 import (

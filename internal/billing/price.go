@@ -1,4 +1,4 @@
-// Package billing knows what things cost: the prices and plans file. Money moves in the store (Tx.Post, Tx.Reserve).
+// Package billing knows the prices and plans, which are in a file. Money moves in the store (Tx.Post, Tx.Reserve).
 package billing
 
 import (

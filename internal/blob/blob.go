@@ -1,5 +1,5 @@
-// Package blob keeps uploads and recordings: bytes under a name, in a directory or in S3. Nothing here ever holds a
-// whole file in memory.
+// Package blob keeps uploads and recordings: bytes under a name, in a directory or in S3. It never holds a whole file
+// in memory.
 package blob
 
 import (

@@ -1,5 +1,5 @@
-// Package carrier is what we ask of those who rent out phone numbers and carry text messages. The sandbox and Twilio
-// are below it.
+// Package carrier is the interface to companies that rent out phone numbers and carry text messages. The sandbox and
+// Twilio are below it.
 package carrier
 
 import (

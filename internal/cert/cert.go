@@ -1,5 +1,5 @@
-// Package cert holds a certificate and its key that stand in files. Whoever renews them (ACME, mostly) writes the files
-// anew: they are read again then, without a restart.
+// Package cert holds a certificate and its key, which are in files. When they are renewed (mostly by ACME), the new
+// files are read without a restart.
 package cert
 
 import (

@@ -1,6 +1,6 @@
 // Package channel is what the channels that carry messages have in common: the machine by which a message leaves
-// (Outbox), its price, and the limits of what may go out. Each channel is a package below it, with its own rows, its
-// own words, and who carries its messages.
+// (Outbox), its price, and the limits of what may go out. Each channel is a package below it, with its own rows, words
+// and carrier.
 package channel
 
 import (

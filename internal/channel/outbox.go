@@ -67,7 +67,7 @@ const (
 	Refused = "failed"
 )
 
-// Report is what is told of a message: by its carrier, or by who handed it over.
+// Report is news of a message: from its carrier, or from the code that handed it over.
 type Report struct {
 	Name   string // the carrier's for the message, "" where it doesn't say
 	Status string // in the channel's words

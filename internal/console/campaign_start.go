@@ -8,7 +8,7 @@ import (
 	"parley/internal/campaign"
 )
 
-// campaignAhead is the question before a campaign's start: who is called, when, and what it may cost.
+// campaignAhead is the page before a campaign's start: who will be called, when, and what it may cost.
 type campaignAhead struct{ *campaign.Ahead }
 
 func (c *Console) campaignAsk(r *request) (*answer, error) {

@@ -237,7 +237,8 @@ func (c *Console) personReply(r *request) (*answer, error) {
 	return see("/conversations/" + id), nil
 }
 
-// say says something as the customer of a test conversation, and sends the reply as it forms to who can read it so.
+// say says something as the customer of a test conversation, and streams the reply to browsers that can read it as it
+// forms.
 func (c *Console) say(r *request) (*answer, error) {
 	conv, err := c.DB.Conversation(r.Context(), r.UserID(), r.PathValue("id"))
 	if err != nil {

@@ -111,7 +111,7 @@ func (c *Console) live(r *request, look func(s *stream) (topics []string, err er
 	return c.follow(r, look, nil)
 }
 
-// follow is live for who wants to hear what happens: hear is told, and says whether to look.
+// follow is live for callers that want the events themselves: hear gets each, and says whether to look.
 func (c *Console) follow(r *request, look func(s *stream) (topics []string, err error),
 	hear func(s *stream, e event.Event) bool) (*answer, error) {
 	leave, err := c.Front.Enter(c.Streams, r.Request)

@@ -1,5 +1,5 @@
-// Package document reads what documents say: files and web pages become sections, and these become passages. It knows
-// of no users and keeps nothing.
+// Package document reads documents: files and web pages become sections, and these become passages. It knows nothing of
+// users and stores nothing.
 //
 //	Extractor.Extract   a PDF, Word or text file   -> Text
 //	Extractor.Page      a web page                 -> Page, a Text with its links

@@ -1,5 +1,4 @@
-// Package egress is the way out for everything that a tenant's URL can reach: mid-call tools, webhooks, websites to
-// be read.
+// Package egress guards requests to URLs that tenants name: mid-call tools, webhooks, websites to be read.
 //
 // A [Guard] judges the address that a connection is about to be made to, after the name was resolved, so that it
 // makes no difference what a name resolved to a moment ago, or which redirect led there. Public addresses pass; all

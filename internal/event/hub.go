@@ -1,5 +1,5 @@
-// Package event tells what happens: live, to whoever listens in this process (Hub), and by signed webhooks to the
-// users' endpoints (Sender).
+// Package event reports what happens: live, to listeners in this process (Hub), and by signed webhooks to the users'
+// endpoints (Sender).
 //
 // # Webhooks
 //
@@ -23,8 +23,8 @@ type Event struct {
 	Data any
 }
 
-// Hub passes events to listeners in this process. It holds nothing: who must not miss anything reads the database
-// when an event wakes them, and now and then besides, for what happened on other nodes.
+// Hub passes events to listeners in this process. It stores nothing: listeners that must not miss anything read the
+// database when an event wakes them, and now and then besides, for what happened on other nodes.
 type Hub struct {
 	mu     sync.Mutex
 	topics map[string]map[chan Event]struct{}

@@ -1,5 +1,5 @@
-// Package number looks after what joins assistants to the telephone network: rented numbers and their rent, caller
-// ids, and who may make which trunk.
+// Package number looks after the numbers by which assistants reach the telephone network: rented numbers and their
+// rent, caller ids, and who may make which trunk.
 //
 // Nothing that reaches a carrier is done in a transaction, so a server can die between a carrier's act and the row that
 // says so. Before a carrier is asked for a number, an order is stored and the money set aside; afterwards one

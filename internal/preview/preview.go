@@ -1,4 +1,4 @@
-// Package preview lets voices be heard before they are chosen: a sentence in the voice's language, synthesized once
+// Package preview lets people hear voices before they choose one: a sentence in the voice's language, synthesized once
 // and kept in blob storage.
 package preview
 

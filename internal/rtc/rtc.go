@@ -1,7 +1,7 @@
-// Package rtc is the browser's leg: WebRTC on one UDP port, by ICE-lite (RFC 8445, section 2.7), so that neither STUN
-// nor TURN is needed where browsers reach that port. A browser sends Opus, which we decode, and hears G.722, which we
-// encode: both in Go. It knows nothing of users and assistants; its handshake is that of WHIP (RFC 9725), whose HTTP
-// is internal/api's.
+// Package rtc is the browser's leg: WebRTC on one UDP port, by ICE-lite (RFC 8445, section 2.7), so neither STUN nor
+// TURN is needed if browsers can reach that port. A browser sends Opus, which we decode, and hears G.722, which we
+// encode, both in Go. The package knows nothing of users and assistants; its handshake is WHIP's (RFC 9725), and the
+// HTTP of that is in internal/api.
 package rtc
 
 import (

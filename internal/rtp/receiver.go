@@ -26,14 +26,14 @@ type Receiver struct {
 	filled int
 }
 
-// NewReceiver has hear called with what is heard at once, by who calls Put.
+// NewReceiver makes a receiver that calls hear with frames as they arrive, from within Put.
 func NewReceiver(rate audio.Rate, clock int, hear func(audio.Frame)) *Receiver {
 	return &Receiver{rate: int(rate), clock: clock, jitter: audio.NewJitter(rate, clock),
 		conceal: audio.NewConceal(rate), hear: hear,
 		frame: make(audio.Frame, rate.FrameSize())}
 }
 
-// mostBridge is how long a loss is concealed for who listens at once, who keeps the time so.
+// mostBridge is how long a loss is concealed for the immediate listener, so that it keeps the time.
 const mostBridge = 120 * time.Millisecond
 
 // Of says whether a source is the one that is heard.

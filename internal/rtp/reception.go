@@ -9,8 +9,8 @@ import (
 // rtpClock is the rate of all timestamps that a session sends and takes, Hz.
 const rtpClock = 8000
 
-// reception counts what comes (RFC 3550, appendix A), of one source at a time. The first packet counts already: who
-// isn't the call's doesn't get here.
+// reception counts what comes (RFC 3550, appendix A), of one source at a time. The first packet already counts:
+// strangers' packets don't get here.
 type reception struct {
 	source
 	before struct{ received, lost int } // of sources that are gone, and of what this one sent before it began anew

@@ -1,8 +1,9 @@
-// Package rtp is the media plane: the sound of a call between a leg and a network. Its parts can be had alone: Ports
-// and their sockets, the Receiver (packets to frames: what comes twice, what is lost, the jitter buffer), the Sender
-// (frames to packets: their numbers, talkspurts, keys), the Clock of 20 ms. A Session is all of them for a call over
-// RTP or SRTP, with a latch that knows whose packets count, and RTCP, by which each end tells the other what came of
-// the sound. Signalling is elsewhere: it says by an Agreement what a session speaks, and with whom.
+// Package rtp is the media plane: the sound of a call between a leg and a network. Its parts can be used alone: Ports
+// and their sockets, the Receiver (packets to frames: duplicates, losses, the jitter buffer), the Sender (frames to
+// packets: their numbers, talkspurts, keys), the Clock of 20 ms, and the Teller, which calls the leg's peer. A Session
+// is all of them for a call over RTP or SRTP, with a latch that knows whose packets count, and with RTCP, by which each
+// end reports to the other how the sound arrived. Signalling is elsewhere: its Agreement says what a session speaks,
+// and with whom.
 //
 // A packet goes through two calls in each direction: socket, Session, the peer's Hear; Clock, Session, the peer's
 // Tick, socket. Nothing allocates on the way, and no lock is held but the session's own.
@@ -32,7 +33,7 @@ type Codec struct {
 	SendEvent, ReceiveEvent uint8
 }
 
-// Direction says who sends, as seen by who says it.
+// Direction says which ends send, seen from one of them.
 type Direction struct{ Send, Receive bool }
 
 // Agreement is what both ends of a session have agreed on.

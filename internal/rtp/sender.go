@@ -23,8 +23,9 @@ type Sender struct {
 	tones   *audio.Digits
 }
 
-// NewSender begins a stream, which says nothing before Speak. Its numbers begin in the lower half: who misses the
-// first packets of an encrypted one must not mistake how often they went round (RFC 3711, section 3.3.1).
+// NewSender begins a stream, which says nothing before Speak. Its numbers begin in the lower half: a receiver that
+// misses the first packets of an encrypted stream must not mistake how often they have wrapped (RFC 3711, section
+// 3.3.1).
 func NewSender(rate audio.Rate) *Sender {
 	return &Sender{Header: pion.Header{Version: 2, SequenceNumber: uint16(rand.Uint32()) >> 1, SSRC: rand.Uint32()},
 		ts: rand.Uint32(), silent: true,
@@ -39,8 +40,7 @@ func (s *Sender) Speak(c Codec) {
 	s.codec = c
 }
 
-// Pass lets the time of a frame pass, and of those that were missed before it: who hears the stream hears a gap, not
-// a burst.
+// Pass lets the time of a frame pass, and of those missed before it: the listener hears a gap, not a burst.
 func (s *Sender) Pass(missed int) { s.ts += uint32(missed+1) * frameTicks }
 
 // Pause says that nothing is sent for the frame that is due: sound after it is a talkspurt.

@@ -1,6 +1,6 @@
 // Package search finds the passages of documents that answer a question. An [Index] ranks them by the words of the
-// question as they are written, by the words as they were probably meant, and, where there is an embedder, by
-// meaning; its passages, their words and vectors are tables of its own, which [Add] and [Drop] keep.
+// question as they are written, by the words as they were probably meant, and, if there is an embedder, by meaning. Its
+// passages, their words and vectors have tables of their own, which [Add] and [Drop] keep up to date.
 package search
 
 import (

@@ -140,8 +140,8 @@ func (l *leg) secrecy() secrecy {
 	return secrecy(l.trunk.SRTP)
 }
 
-// offer is a new one of ours. Its keys are new each time: who answers it may be a telephone that the call has just
-// come to, which knows nothing of how far the last ones were used.
+// offer is a new one of ours. Its keys are new each time: the call may have just moved to another telephone, which
+// doesn't know how far the last ones were used.
 func (l *leg) offer(c codecs) *ours {
 	o := &ours{codecs: c}
 	if l.secrecy() != srtpOff {

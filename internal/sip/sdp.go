@@ -270,8 +270,8 @@ func (l *local) head(b *strings.Builder) {
 		l.addr.Addr(), family, l.addr.Addr())
 }
 
-// offer describes what we would like. Where encryption is only an offer, it is made as most PBXs make it, in a stream
-// of the plain kind: who doesn't know it passes it over.
+// offer describes what we would like. If encryption is optional, it is offered as most PBXs do it, in a stream of the
+// plain kind: a far end that doesn't know it ignores it.
 func (l *local) offer(o ours, dir rtp.Direction, srtp secrecy) []byte {
 	var b strings.Builder
 	l.head(&b)

@@ -11,8 +11,8 @@ import (
 	"parley"
 )
 
-// TLS to trunks (RFC 3261, section 26.2; RFC 5922): who answers must prove to be whom the trunk's address names, which
-// DNS alone does not.
+// TLS to trunks (RFC 3261, section 26.2; RFC 5922): the server that answers must prove that it is the one in the
+// trunk's address, which DNS alone does not prove.
 
 // handshake makes a connection a TLS one.
 func (s *Server) handshake(ctx context.Context, raw net.Conn, h hop) (net.Conn, error) {

@@ -94,7 +94,7 @@ func (q Query) clock() any {
 	return bun.Safe("(extract(epoch FROM clock_timestamp()) * 1000000)::bigint")
 }
 
-// Clock is the database's time, asked of the database: who can't reach it has none.
+// Clock is the database's time, asked of the database itself: without the database there is none.
 func (q Query) Clock(ctx context.Context) (now parley.Time, err error) {
 	err = q.q.NewRaw("SELECT ?", q.clock()).Scan(ctx, &now)
 	return now, err
@@ -121,8 +121,7 @@ func (tx *Tx) AddSpend(ctx context.Context, userID int64, at parley.Time, amount
 	return err
 }
 
-// TakeSpend is AddSpend, and says what the day has come to: who takes more at the same moment is counted already, or
-// sees this.
+// TakeSpend is AddSpend, and returns the day's sum: of two that spend at the same moment, the later one sees the other.
 func (tx *Tx) TakeSpend(ctx context.Context, userID int64, at parley.Time, amount parley.Money) (total parley.Money,
 	err error) {
 	err = tx.q.NewRaw(`INSERT INTO call_spend (user_id, day, amount) VALUES (?, ?, ?) ON CONFLICT (user_id) DO UPDATE
@@ -212,8 +211,8 @@ func (q Query) ReportDue(ctx context.Context, now parley.Time) (due bool, err er
 	return due, err
 }
 
-// ClaimReports takes at most limit calls whose report is due, until then: who has not made it by that time makes room
-// for another.
+// ClaimReports takes at most limit calls whose report is due, until then: a report that is not made by that time may be
+// claimed by another process.
 func (tx *Tx) ClaimReports(ctx context.Context, now, until parley.Time, limit int) (list []parley.Call, err error) {
 	err = tx.q.NewRaw(`UPDATE calls SET report_due = ?, report_tries = report_tries + 1 WHERE id IN (SELECT id FROM calls
 		WHERE report_due > 0 AND report_due <= ? ORDER BY report_due, id LIMIT ?`+tx.skipLocked()+`) RETURNING *`, until, now, limit).Scan(ctx, &list)

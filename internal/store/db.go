@@ -1,6 +1,7 @@
 // Package store is the database: SQLite inside, or PostgreSQL when one machine is not enough. SQL lives here and
 // nowhere else, one file per aggregate, one method body for both engines. Every method that reads or writes a user's
-// things takes the user's id first, and answers parley.NotFound alike for what is unknown and what is another user's.
+// things takes the user's id first, and returns parley.NotFound both for a thing that doesn't exist and for another
+// user's.
 //
 // # Durability
 //

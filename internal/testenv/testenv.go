@@ -1,4 +1,5 @@
-// Package testenv is for tests: what they need of the machine beside Go. scripts/setup installs it.
+// Package testenv tells tests whether the machine has the programs that they need besides Go. scripts/setup installs
+// these.
 package testenv
 
 import (

@@ -1,5 +1,5 @@
-// Package tool runs mid-call tools: it checks what a model gave as arguments, makes the request of a tool's template,
-// and turns whatever comes back, or doesn't, into words for the model.
+// Package tool runs mid-call tools: it checks the model's arguments, makes a request from the tool's template, and
+// turns the answer, or its absence, into words for the model.
 package tool
 
 import (

@@ -1,5 +1,5 @@
-// Package web is what the API, the console and the widget share of HTTP: who the client is and by which address it
-// came, how long a request may take to arrive and an answer to be read, what an error is answered, what is done once,
+// Package web is the HTTP that the API, the console and the widget share: the client's address and the server's own,
+// how long a request may take to arrive and an answer to be read, the status of an error, requests that are done once,
 // and how streams, files and assets are sent.
 package web
 

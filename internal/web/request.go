@@ -33,7 +33,7 @@ func RequestID(ctx context.Context) string {
 	return id
 }
 
-// LoggedPath is a path without the signature of a link: who has that needs no key.
+// LoggedPath is a path without a link's signature: whoever has that needs no key.
 func LoggedPath(path string) string {
 	if strings.HasPrefix(path, "/api/recordings/") {
 		return path[:strings.LastIndexByte(path, '/')+1] + "-"

@@ -1,6 +1,6 @@
-// Package widget is what stands on other people's websites: the script embed.js, which shows a chat window for an
-// assistant and knows the server that it came from; its texts in the assistant's language; and a page to try it on.
-// The script talks with the public routes of the API, and needs no other file until somebody makes a call.
+// Package widget is for other people's websites: the script embed.js, which shows an assistant's chat window and knows
+// the server that it came from; its texts in the assistant's language; and a page to try it on. The script uses the
+// public routes of the API, and needs no other file until somebody makes a call.
 package widget
 
 import (

@@ -45,7 +45,7 @@ func (c *Carrier) Search(_ context.Context, country, contains string) ([]carrier
 	return list, nil
 }
 
-// Buy rents a number of the stock. The sandbox remembers nothing: who has which number is known to who asks.
+// Buy rents a number of the stock. The sandbox remembers nothing: the caller knows who has which number.
 func (c *Carrier) Buy(ctx context.Context, number string) error {
 	list, _ := c.Search(ctx, parley.PhoneCountry(number), number[1:])
 	for _, n := range list {

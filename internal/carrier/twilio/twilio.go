@@ -229,7 +229,7 @@ func (c *Client) Find(ctx context.Context, m carrier.SMS, since time.Time) (sids
 	return sids, nil
 }
 
-// AnswersKeywords: Twilio answers STOP, START and HELP itself, and stops messages to who has opted out.
+// AnswersKeywords: Twilio answers STOP, START and HELP itself, and stops messages to people who have opted out.
 func (c *Client) AnswersKeywords() {}
 
 // mostTries is how often a request is made that Twilio did not take.

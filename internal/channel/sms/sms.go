@@ -1,4 +1,4 @@
-// Package sms is the channel of text messages: out from rented numbers and in to them, over whoever carries them.
+// Package sms is the channel of text messages, from and to rented numbers, over any carrier.
 package sms
 
 import (

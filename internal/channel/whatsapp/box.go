@@ -15,8 +15,8 @@ import (
 	"parley/internal/store"
 )
 
-// box is what the machine that sends messages asks of WhatsApp: of replies, whose rows wait for a job and say all,
-// and of what a user sends, whose row is claimed by who made it.
+// box is WhatsApp's part of the machine that sends messages: for replies, whose complete rows wait for a job, and for a
+// user's own sends, whose rows are claimed by the request that makes them.
 type box struct {
 	*Channel
 	sender  *parley.WhatsAppSender // of what a user sends; nil: a reply

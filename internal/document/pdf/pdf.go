@@ -1,6 +1,6 @@
-// Package pdf reads the text of PDF files in pure Go: objects, also of damaged files, fonts and their encodings, the
-// operators of a page's content, and the places of characters, out of which words and lines are made. It knows
-// nothing of pictures.
+// Package pdf reads the text of PDF files in pure Go: objects, even in damaged files, fonts and their encodings, the
+// operators of a page's content, and the positions of characters, from which it makes words and lines. It ignores
+// pictures.
 //
 // The reader is made for hostile files: nothing in it recurses or loops without a bound. Its memory and time are
 // bounded only loosely, by the size of what is inflated and by the number of operators, so that whoever reads

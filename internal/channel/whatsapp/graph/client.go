@@ -1,5 +1,5 @@
-// Package graph speaks Meta's WhatsApp Cloud API: the numbers and templates of one WhatsApp Business account,
-// sending, and the webhook by which it tells what came in and what became of what was sent
+// Package graph speaks Meta's WhatsApp Cloud API: the numbers and templates of one WhatsApp Business account, sending,
+// and the webhook that reports incoming messages and the fate of sent ones
 // (developers.facebook.com/docs/whatsapp/cloud-api).
 package graph
 
