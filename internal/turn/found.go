@@ -101,13 +101,16 @@ func (m *Machine) isOver(text string, lastly *segment) bool {
 	return m.longEnough(text, quiet)
 }
 
-// promising says whether a reply to this text is worth beginning before the turn has ended.
+// promising says whether a reply to this text is worth beginning before the turn has ended: on the word of the ear, or on
+// our own where that is wanted.
 func (m *Machine) promising(text string) bool {
 	switch {
 	case text == "":
 		return false
 	case m.says == Eager:
 		return true
+	case !m.manner.Speculate:
+		return false
 	case m.says == Resumed && m.last <= m.went:
 		return false // they have not gone on yet
 	}

@@ -23,7 +23,7 @@ type Manner struct {
 	MaxSilence  time.Duration
 	MaxDuration time.Duration
 	Fillers     bool
-	Speculate   bool // replies are begun before the turn has ended
+	Speculate   bool // replies are begun before the turn has ended, without an ear that says when
 
 	Outbound     bool
 	EndOnMachine bool

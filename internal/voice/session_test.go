@@ -42,20 +42,21 @@ func persona(model ai.Model, mouth ai.Synthesizer, ear ai.Recognizer) voice.Pers
 }
 
 // deaf is a Recognizer that understands nothing and does nothing.
-type deaf struct{}
+type deaf struct{ all bool }
 
-func (deaf) Listen(ctx context.Context, _ ai.Hearing) (ai.Ear, error) {
-	return &deafEar{out: make(chan ai.Transcript)}, nil
+func (d deaf) Listen(ctx context.Context, _ ai.Hearing) (ai.Ear, error) {
+	return &deafEar{all: d.all, out: make(chan ai.Transcript)}, nil
 }
 
 type deafEar struct {
+	all  bool
 	out  chan ai.Transcript
 	once sync.Once
 }
 
 func (*deafEar) Write([]int16)                       {}
 func (*deafEar) End()                                {}
-func (*deafEar) Continuous() bool                    { return false }
+func (e *deafEar) Continuous() bool                  { return e.all }
 func (e *deafEar) Transcripts() <-chan ai.Transcript { return e.out }
 func (e *deafEar) Close()                            { e.once.Do(func() { close(e.out) }) }
 
@@ -95,7 +96,7 @@ func speechLike(rate audio.Rate, n int) [][]int16 {
 func TestFramesAllocateNothing(t *testing.T) {
 	for _, outbound := range []bool{false, true} {
 		for _, rate := range []audio.Rate{audio.Narrow, audio.Wide} {
-			p := persona(&aitest.Fake{}, &aitest.Synthesizer{}, deaf{})
+			p := persona(&aitest.Fake{}, &aitest.Synthesizer{}, deaf{all: outbound})
 			p.Initial = strings.Repeat("This is a greeting that is long enough to speak over. ", 20)
 			p.Assistant.EnableNoiseCancellation = true
 			p.Assistant.AmbientSound = "office"

@@ -105,6 +105,37 @@ func TestHeardToTheWord(t *testing.T) {
 	}
 }
 
+// sparing is a synthesizer that counts what is allocated for its pieces.
+type sparing struct{ each float64 }
+
+func (s *sparing) Speak(_ context.Context, as ai.Speech, texts <-chan string, yield func(ai.Sound) error) (err error) {
+	<-texts
+	pcm := make([]int16, as.Rate.FrameSize())
+	for i := range pcm {
+		pcm[i] = 5000
+	}
+	_ = yield(ai.Sound{PCM: pcm})
+	s.each = testing.AllocsPerRun(100, func() { err = errors.Join(err, yield(ai.Sound{PCM: pcm})) })
+	return errors.Join(err, yield(ai.Sound{Last: true}))
+}
+
+// A piece of sound on its way to the playout allocates nothing.
+func TestPiecesAllocateNothing(t *testing.T) {
+	mouth := &sparing{each: -1}
+	s := voice.Session{Persona: persona(&aitest.Fake{}, mouth, deaf{})}
+	s.Persona.Assistant.MaxSilenceDuration = 1 // then it asks, in a sentence that nobody has kept
+	r := s.Run(t.Context(), &driven{rate: audio.Narrow, run: func(_ context.Context, p audio.Peer) error {
+		for range 200 {
+			time.Sleep(audio.FrameTime)
+			p.Tick(nil, make([]int16, 160))
+		}
+		return parley.CustomerHangup
+	}})
+	if mouth.each != 0 || r.Err != nil {
+		t.Errorf("%v allocations for each: %v", mouth.each, r.Err)
+	}
+}
+
 // meddler is a synthesizer in whose sound somebody meddles.
 type meddler struct {
 	aitest.Synthesizer

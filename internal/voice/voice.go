@@ -53,7 +53,7 @@ type Session struct {
 	Outbound bool // we called: who answered is judged, and a voicemail is dealt with
 
 	// Speculate has replies begun as soon as what the customer said is known, while it is still waited whether they
-	// go on. That saves most of the model's time, and costs the requests that are given up. Tools run only when the
+	// go on. Where an ear finds turns, its word that one may be over does so too, whatever this says. That saves most of the model's time, and costs the requests that are given up. Tools run only when the
 	// turn has ended.
 	Speculate bool
 
