@@ -188,6 +188,8 @@ func (s *Server) accept(w http.ResponseWriter, r *http.Request, known ...string)
 			return nil
 		}
 	}
+	// Before who dials knows that the socket is open.
+	s.locked(func() { s.queries = append(s.queries, r.URL.RawQuery) })
 	c, err := websocket.Accept(w, r, nil)
 	if err != nil {
 		return nil
@@ -196,7 +198,6 @@ func (s *Server) accept(w http.ResponseWriter, r *http.Request, known ...string)
 	s.locked(func() {
 		s.sockets[c] = true
 		s.opened++
-		s.queries = append(s.queries, r.URL.RawQuery)
 	})
 	select {
 	case <-s.stop:

@@ -198,6 +198,8 @@ func query(w http.ResponseWriter, r *http.Request, known ...string) bool {
 
 // accept opens a socket.
 func (s *Server) accept(w http.ResponseWriter, r *http.Request, kind string) *websocket.Conn {
+	// Before who dials knows that the socket is open.
+	s.locked(func() { s.queries = append(s.queries, r.URL.RawQuery) })
 	c, err := websocket.Accept(w, r, nil)
 	if err != nil {
 		return nil
@@ -206,7 +208,6 @@ func (s *Server) accept(w http.ResponseWriter, r *http.Request, kind string) *we
 	s.locked(func() {
 		s.sockets[c] = true
 		s.opened[kind]++
-		s.queries = append(s.queries, r.URL.RawQuery)
 	})
 	select {
 	case <-s.stop:
