@@ -66,3 +66,45 @@ func TestDeepgramTalk(t *testing.T) {
 		})
 	}
 }
+
+// An ear whose socket is closed in the middle of an utterance is replaced, and the conversation goes on.
+func TestDeepgramEarLost(t *testing.T) {
+	t.Parallel()
+	for model, path := range map[string]string{"nova-3": deepgramtest.ListenPath, "flux-general-en": deepgramtest.FluxPath} {
+		t.Run(model, func(t *testing.T) {
+			t.Parallel()
+			d := deepgramtest.NewServer(t)
+			l, v := bakeryLine(t, nil, "PARLEY_DEEPGRAM_API_KEY="+deepgramtest.Key, "PARLEY_DEEPGRAM_BASE_URL="+d.URL,
+				"PARLEY_DEEPGRAM_STT_MODEL="+model)
+			v.Voice = d.Voice // which is heard
+			at := map[string]string{"flux-general-en": "StartOfTurn"}[model]
+			d.Script(path, deepgramtest.Behaviour{Fault: deepgramtest.Close, At: at})
+			c := l.greeted(t, l.phone)
+			ears := func() (n int) {
+				for _, o := range d.Opened() {
+					if o.Path == path {
+						n++
+					}
+				}
+				return n
+			}
+			d.Hears("Nobody will know.")
+			v.Script(aitest.Behaviour{Text: "For how many people?"})
+			lost := asks(t, c)
+			eventually(t, "another ear", func() bool { return ears() == 2 })
+			eventually(t, "the end of what was lost", func() bool { return time.Since(lost.To()) > 2*time.Second })
+			d.Hears("I would like a table.")
+			asks(t, c)
+			v.awaits(t, c, "For how many people?")
+			silent(t, c, 500*time.Millisecond)
+			if err := c.Hangup(); err != nil {
+				t.Error(err)
+			}
+			row := l.over(t)
+			row.expect(t, parley.CallCompleted, parley.CustomerHangup)
+			if !strings.Contains(row.Transcript, "Customer: I would like a table.\nAI: For how many people?") {
+				t.Errorf("transcript:\n%s", row.Transcript)
+			}
+		})
+	}
+}

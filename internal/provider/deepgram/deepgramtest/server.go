@@ -77,7 +77,8 @@ type Behaviour struct {
 
 	Delay time.Duration // before each answer
 	Fault Fault
-	After int // messages that are answered as they should be before Fault
+	After int    // messages that are answered as they should be before Fault
+	At    string // where there is one, Fault comes in place of this event of Flux's, not before
 	// Mute answers no Finalize.
 	Mute bool
 }
@@ -343,6 +344,9 @@ func (p *peer) send(v any) bool {
 	p.mu.Lock()
 	p.sent++
 	fails := p.Fault != "" && p.sent > p.After
+	if m, ok := v.(map[string]any); ok && p.At != "" {
+		fails = fails && m["event"] == p.At
+	}
 	p.mu.Unlock()
 	if fails && !p.fail() {
 		return false
