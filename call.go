@@ -151,6 +151,7 @@ type Call struct {
 	VendorUses []VendorUse `bun:"type:json" json:"vendor_uses,omitempty" doc:"What the call used of each vendor; informational."`
 	// who stood in for whom, in order
 	VendorSwitches []VendorSwitch `bun:"type:json" json:"vendor_switches,omitempty" doc:"Where a vendor failed in the call, and another went on."`
+	Media          *CallMedia     `bun:"type:json" json:"media,omitempty" doc:"How the sound of a telephone call was; there once it is over."`
 	AnsweredBy     AnsweredBy     `json:"answered_by"`
 	Evaluation     map[string]any `bun:"type:json" json:"evaluation"` // sentiment, outcome, score; {} when off
 	EndedReason    EndedReason    `json:"ended_reason"`               // "" while it is live

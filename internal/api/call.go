@@ -26,6 +26,8 @@ func (a *API) callRoutes() {
 		Summary: "Hang up"}, a.hangUpCall)
 	handle(a, op{Method: "GET", Path: "/user/calls/{id}/events", Name: "followCall", Tag: tag, NotFound: missing,
 		Stream: "text/event-stream", Summary: "Follow a call live (server-sent events)"}, a.followCall)
+	handle(a, op{Method: "GET", Path: "/user/calls/{id}/sip", Name: "listCallSIP", Tag: tag, NotFound: missing,
+		Summary: "The SIP messages of a telephone call that is over, in order"}, a.listCallSIP)
 	handle(a, op{Method: "GET", Path: "/user/calls/{id}/recording", Name: "getRecording", Tag: tag,
 		NotFound: missing, Stream: "audio/wav", Summary: "The recording, as WAV"}, a.getRecording)
 	handle(a, op{Method: "GET", Path: "/recordings/{id}/{expires}/{signature}", Name: "getLinkedRecording",
@@ -150,6 +152,11 @@ func (a *API) getCall(ctx context.Context, r *request, in *byID) (*shownCall, er
 	}
 	out := a.show(r.Request, *c, response)
 	return &out, nil
+}
+
+func (a *API) listCallSIP(ctx context.Context, r *request, in *byID) (*listOf[parley.SIPMessage], error) {
+	list, err := a.DB.CallSIP(ctx, r.UserID(), in.ID)
+	return &listOf[parley.SIPMessage]{list}, err
 }
 
 func (a *API) deleteCall(ctx context.Context, r *request, in *byID) (*notice, error) {

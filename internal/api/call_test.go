@@ -321,7 +321,17 @@ func TestCall(t *testing.T) {
 			}
 			other.post(path+"/hangup", nil, status(404)).is(`{"message":"Call not found"}`)
 			other.get(path+"/events", status(404)).is(`{"message":"Call not found"}`)
+			other.get(path+"/sip", status(404)).is(`{"message":"Call not found"}`)
 			other.get(path+"/recording", status(404)).is(`{"message":"Call not found"}`)
+		}
+		p.get(callAt(n, "/sip"), status(200)).is(`{"data":[]}`)
+		p.write(func(ctx context.Context, tx *store.Tx) error {
+			return tx.KeepSIP(ctx, n, []parley.SIPMessage{{Direction: "in", Transport: "tls", Peer: "192.0.2.1:5061",
+				Text: "BYE sip:x SIP/2.0"}})
+		})
+		if rows := p.get(callAt(n, "/sip"), status(200)).rows(); len(rows) != 1 || rows[0]["text"] != "BYE sip:x SIP/2.0" ||
+			rows[0]["transport"] != "tls" {
+			t.Errorf("SIP messages %v", rows)
 		}
 		p.post(callAt(n, "/hangup"), nil, status(409))
 		p.delete(callAt(n), status(200)).is(`{"message":"Call deleted successfully"}`)

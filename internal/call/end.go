@@ -14,6 +14,7 @@ import (
 
 // end ends a call of this process: in the row, for those who listen, and with its recording in blob storage.
 func (l *live) end(cause error) {
+	signalled := l.signalled(cause)
 	if said := context.Cause(l.ctx); said != nil && isReason(said) {
 		cause = said // who ended it, whatever it tore on its way
 	}
@@ -37,6 +38,9 @@ func (l *live) end(cause error) {
 	l.tellOver(closed)
 	l.Hub.Tell(Topic(l.id), event.Event{Kind: Status, Data: mine.Status})
 	l.Hub.Tell(Topic(l.id), event.Event{Kind: End})
+	if signalled != nil {
+		l.keepSIP(signalled.Ladder())
+	}
 	if mine.RecordingDue {
 		ctx, cancel := l.whileServing()
 		defer cancel()
@@ -57,6 +61,7 @@ func (l *live) settle(mine *parley.Call, cause error) (closed *parley.Call) {
 			closed, err = l.close(ctx, tx, l.id, l.node, cause, told, func(row *parley.Call) bool {
 				row.RingingAt, row.AnsweredAt, row.AnsweredBy, row.RecordingDue = mine.RingingAt, mine.AnsweredAt,
 					mine.AnsweredBy, mine.RecordingDue
+				row.Media = mine.Media
 				if texts {
 					row.Turns, row.FunctionCalls, row.InputVariables = mine.Turns, mine.FunctionCalls,
 						mine.InputVariables

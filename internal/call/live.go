@@ -33,6 +33,7 @@ type live struct {
 	mu     sync.Mutex
 	call   parley.Call // as it stands; what is stored follows
 	ending bool        // its row is being ended
+	sip    signalled   // nil: nothing is known
 }
 
 // begin registers a call whose row stands. It is over when end has returned.
@@ -252,6 +253,11 @@ func (l *live) hand(ctx context.Context, id int64) (voice.Persona, error) {
 // the session came to run it or not: nobody stays on a silent line.
 func (l *live) talk(s *voice.Session, leg audio.Leg) error {
 	defer leg.Hangup()
+	if known, ok := leg.(signalled); ok {
+		l.mu.Lock()
+		l.sip = known
+		l.mu.Unlock()
+	}
 	var rec *recording
 	if l.a.Record {
 		if rec = l.record(); rec != nil {
@@ -284,6 +290,9 @@ func (l *live) talk(s *voice.Session, leg audio.Leg) error {
 	}
 	l.change(func(c *parley.Call) {
 		c.VendorUses = l.uses(nil, ai.TallyOf(l.ctx))
+		if m, ok := leg.(measured); ok {
+			c.Media = m.Media()
+		}
 		c.Turns = r.Turns // as they were heard in the end
 		if r.AnsweredBy != "" {
 			c.AnsweredBy = r.AnsweredBy

@@ -19,6 +19,7 @@ import (
 type callView struct {
 	*parley.Call
 	told []parley.Delivery // events that tell of it
+	sip  []parley.SIPMessage
 }
 
 func (v *callView) path(more string) string {
@@ -35,7 +36,11 @@ func (c *Console) call(ctx context.Context, r *request) (*callView, error) {
 		one.Duration = one.Talked(parley.Now())
 	}
 	told, err := c.DB.CallDeliveries(ctx, r.UserID(), one.ID)
-	return &callView{one, told}, err
+	if err != nil {
+		return nil, err
+	}
+	messages, err := c.DB.CallSIP(ctx, r.UserID(), one.ID)
+	return &callView{one, told, messages}, err
 }
 
 func (c *Console) callPage(r *request) (*answer, error) {
@@ -109,7 +114,7 @@ func (v *callView) parts() (list []part) {
 		list = append(list, part{"partial", "", partial(v, "")}) // sent once: then as it is heard
 	}
 	return append(list, part{"call-state", v.stateVersion(), callState(v)},
-		part{"facts", v.factsVersion(), callFacts(v)}, part{"told", v.toldVersion(), callTold(v)})
+		part{"facts", v.factsVersion(), callFacts(v)}, part{"sip", strconv.Itoa(len(v.sip)), callSIP(v)}, part{"told", v.toldVersion(), callTold(v)})
 }
 
 func (v *callView) stateVersion() string {
@@ -127,6 +132,17 @@ func (v *callView) toldVersion() string {
 		fmt.Fprintf(&b, "%d.%s.%d ", d.ID, d.Status, d.Attempts)
 	}
 	return b.String()
+}
+
+// title is the first line of a message.
+func title(m parley.SIPMessage) string {
+	line, _, _ := strings.Cut(m.Text, "\r\n")
+	return line
+}
+
+// soundText is how sound was, in a line.
+func soundText(s parley.CallSound) string {
+	return fmt.Sprintf("%.1f of 4.4 (MOS estimate), %.1f %% lost, jitter %.0f ms", s.MOS, s.LossPercent, s.JitterMS)
 }
 
 // scene is a turn of a call, or a tool that was used in it.

@@ -281,7 +281,20 @@ func TestFailedCallSaysWhy(t *testing.T) {
 			parley.Now())
 	})
 	fine := h.called(t, u, a, over(parley.CustomerHangup))
+	fine.Media = &parley.CallMedia{Codec: "G722", Encryption: "AEAD_AES_128_GCM",
+		Heard: parley.CallSound{LossPercent: 1.5, JitterMS: 3, MOS: 4.31}}
+	h.write(t, func(ctx context.Context, tx *store.Tx) error {
+		return errors.Join(tx.EndCall(ctx, fine), tx.KeepSIP(ctx, fine.ID, []parley.SIPMessage{
+			{Direction: "in", Transport: "udp", Peer: "192.0.2.1:5060", Text: "BYE <x> SIP/2.0\r\nVia: y\r\n\r\n"}}))
+	})
 	v := h.signedIn(t, u)
+	shown := v.get("/calls/" + id(fine.ID)).is(http.StatusOK).doc()
+	if got := shown.Find("#sip summary code").Text(); got != "BYE <x> SIP/2.0" {
+		t.Errorf("the SIP messages say %q", got)
+	}
+	if got := shown.Find("#facts").Text(); !strings.Contains(got, "AEAD_AES_128_GCM") || !strings.Contains(got, "1.5 % lost") {
+		t.Errorf("the facts say %q", got)
+	}
 	for path, where := range map[string]string{"/calls": "#call-" + id(c.ID), "/calls/" + id(c.ID): "#call-state"} {
 		doc := v.get(path).is(http.StatusOK).doc()
 		if got := doc.Find(where + " .wrong").Text(); got != "The voice failed: the key of <OpenAI> was refused." {

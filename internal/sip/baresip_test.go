@@ -80,7 +80,8 @@ func TestBaresipAnswers(t *testing.T) {
 			trunk := Trunk{ID: 7, Number: "+15550002222", Address: fmt.Sprintf("127.0.0.1:%d", port), Transport: c.transport,
 				SRTP: c.srtp, CA: ca.pem}
 			if c.transport == "tls" {
-				trunk.Address = fmt.Sprintf("127.0.0.1:%d", port+1) // where it listens for TLS
+				port++ // where it listens for TLS
+				trunk.Address = fmt.Sprintf("127.0.0.1:%d", port)
 			}
 			b.listens(t, port)
 			l, err := s.Dial(soon(t), Dialling{Trunk: trunk, To: "+15550001111", From: "+15550002222"})

@@ -40,9 +40,16 @@ func (d *datagrams) ReadFrom(b []byte) (int, net.Addr, error) {
 		}
 		from = netip.AddrPortFrom(from.Addr().Unmap(), from.Port())
 		if d.server.admit(b[:n], from, nil) {
+			d.server.ladders.note(b[:n], from, overUDP, true)
 			return n, net.UDPAddrFromAddrPort(from), nil
 		}
 	}
+}
+
+// WriteTo is how the library sends.
+func (d *datagrams) WriteTo(b []byte, to net.Addr) (int, error) {
+	d.server.ladders.note(b, addrPort(to.String()), overUDP, false)
+	return d.UDPConn.WriteTo(b, to)
 }
 
 const (
@@ -112,6 +119,7 @@ func (c *connection) fill() error {
 			return err
 		}
 		if c.server.admit(c.in[:size], c.remote, c) {
+			c.server.ladders.note(c.in[:size], c.remote, c.way, true)
 			c.out = append(c.out, c.in[:size]...)
 			c.accept()
 		}
@@ -145,6 +153,7 @@ func (c *connection) finish() {
 }
 
 func (c *connection) Write(b []byte) (int, error) {
+	c.server.ladders.note(b, c.remote, c.way, false)
 	_ = c.SetWriteDeadline(time.Now().Add(writeTime))
 	return c.Conn.Write(b)
 }

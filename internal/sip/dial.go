@@ -35,13 +35,16 @@ func (s *Server) Dial(ctx context.Context, d Dialling) (audio.Leg, error) {
 		d.Ringing = sync.OnceFunc(d.Ringing)
 	}
 	id, tag := token(26), token(16) // at every place: it is the same call
+	if d.Trunk.kept() {
+		s.ladders.begin(id)
+	}
 	var l *leg
 	err := s.try(ctx, &d.Trunk, func(h hop, patience time.Duration) (err error) {
 		l, err = s.dialAt(ctx, &d, h, patience, id, tag)
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("call %s: %w", d.To, err)
+		return nil, unreached{fmt.Errorf("call %s: %w", d.To, err), s.ladders.find(id)}
 	}
 	return l, nil
 }
@@ -57,7 +60,7 @@ func (s *Server) dialAt(ctx context.Context, d *Dialling, h hop, patience time.D
 		return nil, because(fmt.Errorf("%w: %w", parley.Unreachable, err),
 			"This server had no port left for the sound of the call. Try again in a moment.")
 	}
-	l.callID, l.local.tag = id, tag
+	l.callID, l.local.tag, l.ladder = id, tag, s.ladders.find(id)
 	a := &attempt{leg: l, ringing: d.Ringing, patience: patience}
 	a.describe(d, h)
 	l.add()

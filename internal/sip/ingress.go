@@ -220,6 +220,9 @@ func (s *Server) expect(g *ingress, v route) bool {
 		s.invites[inviteKey(g.req)] = newInvite(s, g.from.Addr(), v)
 	}
 	s.mu.Unlock()
+	if !full && v.trunk.kept() {
+		s.ladders.begin(g.req.CallID().Value())
+	}
 	if full && s.firewall.refusals.Allow() {
 		g.reply(503, "Retry-After", "30")
 	}
@@ -267,5 +270,6 @@ func (g *ingress) send(res *sipgo.Response) {
 		}
 		to = netip.AddrPortFrom(to.Addr(), uint16(port))
 	}
+	g.s.ladders.note(text, to, overUDP, false)
 	_, _ = g.s.udp.WriteToUDPAddrPort(text, to)
 }

@@ -223,6 +223,7 @@ func (in *Invite) describe(peer netip.AddrPort) {
 	l, req := in.leg, in.req
 	l.trunk = in.Trunk
 	l.callID = req.CallID().Value()
+	l.ladder = in.server.ladders.find(l.callID)
 	l.local = name{*req.To().Address.Clone(), in.tag}
 	l.remote = name{*req.From().Address.Clone(), tagOf(req.From().Params)}
 	l.hop = hop{addr: peer, way: way(strings.ToUpper(req.Transport()))}

@@ -46,6 +46,9 @@ type leg struct {
 	acked chan struct{} // closed when the far end has our 2xx, or never will
 
 	ack atomic.Pointer[sipgo.Request] // of the far end's 2xx
+
+	ladder *ladder       // nil: nothing is kept
+	gone   chan struct{} // closed when the far end knows that it is over, or never will
 }
 
 // pending is a 2xx to an INVITE until its ACK comes.
@@ -66,7 +69,8 @@ func (s *Server) newLeg(peer netip.AddrPort) (*leg, error) {
 		sock.Close()
 		return nil, parley.Shutdown
 	}
-	l := &leg{socket: sock, early: true, done: make(chan struct{}), acked: make(chan struct{})}
+	l := &leg{socket: sock, early: true, done: make(chan struct{}), acked: make(chan struct{}),
+		gone: make(chan struct{})}
 	l.server = s
 	l.own = local{id: uint64(rand.Uint32()), addr: netip.AddrPortFrom(s.shown(peer.Addr()), uint16(sock.Port))}
 	return l, nil
@@ -83,6 +87,7 @@ func (l *leg) remove() {
 	l.server.mu.Lock()
 	defer l.server.mu.Unlock()
 	delete(l.server.legs, l.key())
+	close(l.gone)
 }
 
 // release gives back what newLeg took: the ports and the room.

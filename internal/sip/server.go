@@ -60,6 +60,7 @@ type Server struct {
 	from     map[netip.Addr]int // TCP connections that came, by place
 
 	looking sync.Mutex // for the carrier
+	ladders ladders
 
 	silent  time.Duration // without RTP a call is over
 	longest time.Duration // of a hold
@@ -80,7 +81,7 @@ func New(c Config) *Server {
 		invites: map[string]*Invite{}, legs: map[string]*leg{}, regs: map[int64]*registration{},
 		dials: map[netip.AddrPort]chan struct{}{}, shunned: map[netip.AddrPort]time.Time{},
 		carrier: carrierPlaces{seen: map[netip.AddrPort]time.Time{}},
-		from:    map[netip.Addr]int{}, opened: map[netip.AddrPort]*connection{},
+		from:    map[netip.Addr]int{}, opened: map[netip.AddrPort]*connection{}, ladders: ladders{all: map[string]*ladder{}},
 		silent: 30 * time.Second, longest: 10 * time.Minute, patient: 2 * time.Second, asking: 5 * time.Second,
 		idling: 15 * time.Minute, alive: keepAlive,
 		passing: 4 * time.Second, resolver: net.DefaultResolver}
@@ -220,6 +221,7 @@ func (s *Server) watch(ctx context.Context) {
 		case <-poll.C:
 			s.digest.sweep(time.Now())
 			s.forgetLost(5 * time.Second)
+			s.sweepLadders()
 		}
 		s.loadTrunks(ctx)
 	}

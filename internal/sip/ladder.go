@@ -1,0 +1,192 @@
+package sip
+
+import (
+	"bytes"
+	"net/netip"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+
+	"parley"
+)
+
+// Each call over a user's own trunk keeps what was said of it, as it went over the wire. Those over the carrier's
+// don't: where that is, is nobody's business but the operator's.
+
+const (
+	mostMessages = 80      // of a call; later ones are left out
+	mostText     = 8 << 10 // octets of one
+	laddersKept  = 40 * time.Second
+	ladderWait   = time.Second
+)
+
+// ladder is what was said of one call, by one Call-ID.
+type ladder struct {
+	mu   sync.Mutex
+	list []parley.SIPMessage
+	last time.Time
+}
+
+func (l *ladder) messages() []parley.SIPMessage {
+	if l == nil {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return append([]parley.SIPMessage(nil), l.list...)
+}
+
+// ladders are those of a server, by Call-ID.
+type ladders struct {
+	mu  sync.Mutex
+	all map[string]*ladder
+}
+
+// begin keeps what is said by a Call-ID from now on, unless it is kept already.
+func (a *ladders) begin(callID string) *ladder {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	l := a.all[callID]
+	if l == nil {
+		l = &ladder{last: time.Now()}
+		a.all[callID] = l
+	}
+	return l
+}
+
+func (a *ladders) find(callID string) *ladder {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.all[callID]
+}
+
+// note keeps a message, where it is one of a call's.
+func (a *ladders) note(data []byte, peer netip.AddrPort, w way, in bool) {
+	l := a.find(callIDOf(data))
+	if l == nil {
+		return
+	}
+	m := parley.SIPMessage{At: parley.Now(), Direction: "out", Transport: strings.ToLower(string(w)), Peer: peer.String(),
+		Text: redacted(data)}
+	if in {
+		m.Direction = "in"
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.last = time.Now()
+	if len(l.list) < mostMessages {
+		l.list = append(l.list, m)
+	}
+}
+
+// sweep forgets those of calls that are over: who wants to know of one has it.
+func (a *ladders) sweep(live map[string]bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for id, l := range a.all {
+		l.mu.Lock()
+		idle := time.Since(l.last) > laddersKept
+		l.mu.Unlock()
+		if idle && !live[id] {
+			delete(a.all, id)
+		}
+	}
+}
+
+// sweepLadders forgets what was said of calls that are over.
+func (s *Server) sweepLadders() {
+	live := map[string]bool{}
+	s.mu.Lock()
+	for _, l := range s.legs {
+		live[l.callID] = true
+	}
+	s.mu.Unlock()
+	s.ladders.sweep(live)
+}
+
+// kept says whether a trunk's calls keep what is said of them.
+func (t *Trunk) kept() bool { return t == nil || t.Number != "" }
+
+// callIDOf is a message's Call-ID, "" where it has none.
+func callIDOf(data []byte) string {
+	for len(data) > 0 {
+		line, rest, _ := bytes.Cut(data, []byte("\r\n"))
+		if len(line) == 0 {
+			return "" // the body begins
+		}
+		if name, value, ok := bytes.Cut(line, []byte(":")); ok {
+			if name = bytes.TrimSpace(name); bytes.EqualFold(name, []byte("Call-ID")) || bytes.EqualFold(name, []byte("i")) {
+				return string(bytes.TrimSpace(value))
+			}
+		}
+		data = rest
+	}
+	return ""
+}
+
+var (
+	inline   = regexp.MustCompile(`(?i)(inline\s*:)[^\r\n]*`)
+	password = regexp.MustCompile(`(?i)(sips?:[^\s:@<>;]*):[^\s@<>]*@`)
+)
+
+const hidden = "[hidden]"
+
+// redacted is a message without what proves a password, without keys, and without the digits that a person has
+// pressed: they may be a card's.
+func redacted(data []byte) string {
+	head, body, _ := strings.Cut(strings.ToValidUTF8(string(data), "\uFFFD"), "\r\n\r\n")
+	var b strings.Builder
+	secret, digits := false, strings.HasPrefix(head, "INFO ")
+	for i, line := range strings.Split(head, "\r\n") {
+		goesOn := strings.HasPrefix(line, " ") || strings.HasPrefix(line, "\t")
+		if i > 0 && !(goesOn && secret) {
+			b.WriteString("\r\n")
+		}
+		if goesOn {
+			if !secret {
+				b.WriteString(password.ReplaceAllString(line, "$1:"+hidden+"@"))
+			}
+			continue
+		}
+		name, _, _ := strings.Cut(line, ":")
+		name = strings.TrimSpace(name)
+		secret = strings.EqualFold(name, "Authorization") || strings.EqualFold(name, "Proxy-Authorization")
+		if secret {
+			b.WriteString(name + ": " + hidden)
+		} else {
+			b.WriteString(password.ReplaceAllString(line, "$1:"+hidden+"@"))
+		}
+	}
+	b.WriteString("\r\n\r\n")
+	if digits && body != "" {
+		b.WriteString(hidden)
+	} else {
+		b.WriteString(inline.ReplaceAllString(body, "$1"+hidden))
+	}
+	text := strings.ReplaceAll(b.String(), "\x00", "\uFFFD")
+	if len(text) > mostText {
+		text = strings.ToValidUTF8(text[:mostText], "") + "…"
+	}
+	return text
+}
+
+// Ladder is what was said of the call. It waits a little for what is said of its end.
+func (l *leg) Ladder() []parley.SIPMessage {
+	give := time.NewTimer(ladderWait)
+	defer give.Stop()
+	select {
+	case <-l.gone:
+	case <-give.C:
+	}
+	return l.ladder.messages()
+}
+
+// unreached is the error of a call that nobody answered, with what was said of it.
+type unreached struct {
+	error
+	ladder *ladder
+}
+
+func (u unreached) Unwrap() error               { return u.error }
+func (u unreached) Ladder() []parley.SIPMessage { return u.ladder.messages() }

@@ -1,0 +1,3 @@
+-- +goose Up
+-- How the sound of a call was.
+ALTER TABLE calls ADD COLUMN media TEXT;

@@ -1,0 +1,29 @@
+package parley
+
+// CallMedia is how the sound of a telephone call was, as this end counted it and the far end's reports (RTCP) told it.
+type CallMedia struct {
+	Codec       string     `json:"codec"`
+	Encryption  string     `json:"encryption" doc:"The SRTP suite; empty where sound was not encrypted."`
+	RoundTripMS *int64     `json:"round_trip_ms" doc:"null where the far end's reports did not tell."`
+	Heard       CallSound  `json:"heard" doc:"Sound of the far end, as it came here."`
+	Said        *CallSound `json:"said" doc:"Sound of ours, as the far end reported it; null where it reported nothing."`
+	// encrypted packets that the far end's key did not fit, or that came again
+	Unreadable int `json:"unreadable_packets,omitempty"`
+}
+
+// CallSound is sound in one direction.
+type CallSound struct {
+	Packets     int     `json:"packets"`
+	LossPercent float64 `json:"loss_percent"`
+	JitterMS    float64 `json:"jitter_ms"`
+	MOS         float64 `json:"mos" doc:"1 to 4.4: an estimate by the E-model (ITU-T G.107) from loss, jitter and delay."`
+}
+
+// SIPMessage is one of a call's, as it went over the wire, without what proves a password or decrypts sound.
+type SIPMessage struct {
+	At        Time   `json:"at"`
+	Direction string `json:"direction" enum:"in,out" doc:"in: from the far end."`
+	Transport string `json:"transport" enum:"udp,tcp,tls"`
+	Peer      string `json:"peer" doc:"The far end's address."`
+	Text      string `json:"text" doc:"The message, without passwords and keys."`
+}
