@@ -180,3 +180,9 @@ func isType(v any, want string) bool {
 	}
 	return true
 }
+
+// Call runs calls that a model made which hears and speaks by itself, as Run does: the records are in the same order,
+// and ended says that one of them ended the turn. Their sink and tools are the turn's.
+func (t *Turn) Call(ctx context.Context, calls []ai.ToolCall) (records []ToolCall, ended bool, err error) {
+	return t.call(ctx, 0, calls)
+}

@@ -43,7 +43,9 @@ type Opened struct {
 	// numbers; nil where the vendor has no such. The key may be a user's: the settings need not name one. The error is
 	// an *Error, unless ctx ended.
 	Voices func(ctx context.Context, key string) ([]Voice, error)
-	Close  func() // nil: there is nothing to close
+	// Realtime gives a model that hears; nil: none does.
+	Realtime func(code string) (RealtimeModel, error)
+	Close    func() // nil: there is nothing to close
 }
 
 // Speaker is a synthesizer of a vendor's, with its voices. Codes and ids are stored, and never change.

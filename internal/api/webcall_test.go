@@ -30,6 +30,9 @@ type mouth struct{}
 
 func (mouth) Synthesizer(string) (ai.Synthesizer, error) { return new(aitest.Synthesizer), nil }
 func (mouth) Recognizer(string) (ai.Recognizer, error)   { return new(aitest.Recognizer), nil }
+func (mouth) Realtime(_, model string) (ai.RealtimeModel, error) {
+	return nil, ai.NotConfigured("realtime model", model, "it is not")
+}
 
 // ringing is a house that browsers can call.
 func ringing(t *testing.T, db *store.DB, change func(*api.Config)) *harness {

@@ -6,13 +6,17 @@ import (
 
 	"parley"
 	"parley/internal/ai"
+	"parley/internal/form"
 )
 
 // Speech is what an assistant speaks and hears with, by the codes of providers.
 type Speech struct {
-	Voice                   string // the provider's own name of it
-	Language                string // ISO 639-1
-	Synthesizer, Recognizer string
+	Voice       string // the provider's own name of it
+	Language    string // ISO 639-1
+	Synthesizer string // "" where the model speaks, and nobody else has its voice
+	Recognizer  string // "" where the model hears
+	// In multimodal and dualplex mode.
+	Provider, Model string
 
 	voice *parley.Voice
 	// who goes on where these fail, in order
@@ -24,7 +28,7 @@ type Speech struct {
 func (d *Studio) Speech(a *parley.Assistant) (s Speech, err error) {
 	missing := func(format string, args ...any) (Speech, error) { return s, parley.Explain(nil, format, args...) }
 	if a.Mode != "pipeline" {
-		return missing("Calls in %s mode can't be held on this server: set the assistant's mode to pipeline.", a.Mode)
+		return d.realtime(a)
 	}
 	language, v := d.Catalog.Language(a.LanguageID), d.Catalog.Voice(a.VoiceID)
 	if language == nil || v == nil || v.SynthesizerProviderID == nil {
@@ -46,6 +50,34 @@ func (d *Studio) Speech(a *parley.Assistant) (s Speech, err error) {
 	}
 	s.voice = v
 	s.voices, s.recognizers = d.standIns(v, s.Recognizer)
+	return s, nil
+}
+
+// realtime finds what an assistant speaks and hears with in multimodal and dualplex mode.
+func (d *Studio) realtime(a *parley.Assistant) (s Speech, err error) {
+	missing := func(format string, args ...any) (Speech, error) { return s, parley.Explain(nil, format, args...) }
+	language, v := d.Catalog.Language(a.LanguageID), d.Catalog.Voice(a.VoiceID)
+	if language == nil || v == nil {
+		return missing("The assistant's language or voice is no longer there (language %d, voice %d): choose others.", a.LanguageID, a.VoiceID)
+	}
+	var m *parley.Model
+	if a.MultimodalModelID != nil {
+		m = d.Catalog.Model(*a.MultimodalModelID)
+	}
+	if m == nil {
+		return missing("The model of the assistant's %s mode is no longer there: choose another, or set the mode to pipeline.", a.Mode)
+	}
+	s = Speech{Voice: v.Code, Language: language.ISO2, Provider: m.Provider, Model: m.Code, voice: v}
+	switch {
+	case a.Mode == "multimodal":
+		if alike := d.Catalog.Heard(v.ID); alike != nil && alike.Configured() {
+			s.Synthesizer = alike.Code
+		}
+	case v.SynthesizerProviderID == nil || d.Catalog.Synthesizer(*v.SynthesizerProviderID) == nil:
+		return missing("The provider of the assistant's voice is no longer there: choose another voice.")
+	default:
+		s.Synthesizer = d.Catalog.Synthesizer(*v.SynthesizerProviderID).Code
+	}
 	return s, nil
 }
 
@@ -76,12 +108,37 @@ func (d *Studio) Warnings(a *parley.Assistant) (list []string) {
 		add("", err)
 		return list
 	}
-	_, err = d.Providers.Synthesizer(speech.Synthesizer)
-	add(ai.TheVoice, err)
+	if speech.Synthesizer != "" {
+		_, err = d.Providers.Synthesizer(speech.Synthesizer)
+		add(ai.TheVoice, err)
+	}
+	if speech.Model != "" {
+		_, err = d.Providers.Realtime(speech.Provider, speech.Model)
+		add(ai.TheModel, err)
+		return append(list, unused(a)...)
+	}
 	_, err = d.Providers.Recognizer(speech.Recognizer)
 	add(ai.TheRecognizer, err)
 	if foreign := d.Catalog.Foreign(speech.Recognizer, speech.Language); foreign != "" {
 		list = append(list, foreign)
+	}
+	return list
+}
+
+// unused says which fields that somebody set do nothing in the assistant's mode.
+func unused(a *parley.Assistant) (list []string) {
+	warn := func(is bool, field, why string) {
+		if is {
+			list = append(list, fmt.Sprintf("%s does nothing in %s mode: %s.", field, a.Mode, why))
+		}
+	}
+	fresh := parley.Assistant{}
+	form.Defaults(&fresh)
+	warn(a.LLMTemperature != fresh.LLMTemperature, "llm_temperature", "the model takes none")
+	if a.Mode == "multimodal" {
+		warn(a.VoiceStability != fresh.VoiceStability, "voice_stability", "the voice is the model's own")
+		warn(a.VoiceSimilarity != fresh.VoiceSimilarity, "voice_similarity", "the voice is the model's own")
+		warn(len(a.Pronunciations) > 0, "pronunciations", "the model says its words itself; tell it in the prompt")
 	}
 	return list
 }

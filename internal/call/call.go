@@ -85,6 +85,7 @@ type Config struct {
 type Speech interface {
 	Synthesizer(code string) (ai.Synthesizer, error)
 	Recognizer(code string) (ai.Recognizer, error)
+	Realtime(vendor, model string) (ai.RealtimeModel, error)
 }
 
 // Unanswered is told of a call that nobody took, in the transaction that ends it, with the cause that it ended with:

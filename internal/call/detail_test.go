@@ -69,7 +69,7 @@ func TestModeIsTold(t *testing.T) {
 	h := lite(t)
 	n := h.node()
 	a := *h.a
-	a.Mode = "multimodal"
+	a.Mode, a.MultimodalModelID = "multimodal", nil
 	v, err := n.Web(t.Context(), &a, nil)
 	h.must(err)
 	h.must(v.Enter(t.Context()))

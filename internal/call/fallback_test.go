@@ -121,3 +121,8 @@ func (s several) Synthesizer(code string) (ai.Synthesizer, error) {
 }
 
 func (several) Recognizer(string) (ai.Recognizer, error) { return &aitest.Recognizer{}, nil }
+
+// Realtime implements call.Speech: none of them hears and speaks.
+func (several) Realtime(_, model string) (ai.RealtimeModel, error) {
+	return nil, ai.NotConfigured("realtime model", model, "it is not")
+}

@@ -177,6 +177,9 @@ type speech struct {
 
 func (s *speech) Synthesizer(string) (ai.Synthesizer, error) { return &s.voice, s.err }
 func (s *speech) Recognizer(string) (ai.Recognizer, error)   { return &s.ear, s.err }
+func (s *speech) Realtime(_, model string) (ai.RealtimeModel, error) {
+	return nil, ai.NotConfigured("realtime model", model, "it is not")
+}
 
 // node starts a process, with changes of its configuration.
 func (h *harness) node(changes ...func(*call.Config)) *node {

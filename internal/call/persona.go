@@ -21,8 +21,15 @@ func (d *Center) persona(a *parley.Assistant, o assistant.Occasion) (voice.Perso
 	p := voice.Persona{Assistant: a, Think: ready.Turn, Initial: ready.Initial, Reengagement: a.ReengagementPrompt,
 		VoicemailMessage: a.VoiceMailMessage,
 		Voice:            speech.Voice, Language: speech.Language}
-	if p.Synthesizer, err = d.Assistants.Speaker(speech, d.Speech.Synthesizer); err != nil {
-		return voice.Persona{}, ai.TheVoice.Of(err)
+	if speech.Synthesizer != "" {
+		if p.Synthesizer, err = d.Assistants.Speaker(speech, d.Speech.Synthesizer); err != nil {
+			return voice.Persona{}, ai.TheVoice.Of(err)
+		}
+	}
+	if speech.Model != "" {
+		p.Writes = a.Mode == "dualplex"
+		p.Realtime, err = d.Speech.Realtime(speech.Provider, speech.Model)
+		return p, ai.TheModel.Of(err)
 	}
 	p.Recognizer, err = d.Assistants.Listener(speech, d.Speech.Recognizer)
 	return p, ai.TheRecognizer.Of(err)

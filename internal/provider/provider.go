@@ -127,6 +127,14 @@ func (s *Set) Recognizer(code string) (ai.Recognizer, error) {
 	return nil, ai.NotConfigured("transcriber", code, "choose another")
 }
 
+// Realtime is a vendor's model that hears and speaks, by the codes of both, with errors as those of Model.
+func (s *Set) Realtime(vendorCode, modelCode string) (ai.RealtimeModel, error) {
+	if o := s.opened[vendorCode]; o != nil && o.Realtime != nil {
+		return o.Realtime(modelCode)
+	}
+	return nil, ai.NotConfigured("realtime model", modelCode, "choose another, or the mode pipeline")
+}
+
 // Close drops idle connections and ends the programs that wait for work.
 func (s *Set) Close() {
 	for _, o := range s.order {

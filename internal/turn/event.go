@@ -24,6 +24,13 @@ type Event struct {
 	Manner *Manner
 }
 
+// Said is a part of what is answered: an utterance of the ear, whose text may still be found.
+type Said struct {
+	N     int // -1: keys
+	Text  string
+	Final bool
+}
+
 // EventKind says what happened.
 type EventKind uint8
 
@@ -46,7 +53,7 @@ const (
 
 	Token     // the model wrote something
 	Sentence  // a sentence is there: Text
-	Thought   // the model is done: Failed
+	Thought   // the model is done: Failed, Text (of what it said, where no Sentence told)
 	Sounded   // the first sound of the reply left
 	Played    // a part of it was played to its end
 	ToolBegan // a tool runs
@@ -56,6 +63,7 @@ const (
 	Leave     // the call ends when the reply has been played: Reason
 	Firm      // whether the reply can't be cut off any more: Final
 	Handed    // another assistant goes on when the reply has been played: Manner
+	Spoken    // a part of it was given to the playout by who thought it
 )
 
 // Action is something that is to be done. Its kind says which fields count.
@@ -72,6 +80,7 @@ type Action struct {
 	Join    bool          // nothing of the reply was heard, and what it answered goes on
 	Over    bool          // the call is over with it
 	Machine bool
+	Said    []Said // where a text may still be found: what Text consists of
 	Reason  parley.EndedReason
 }
 
@@ -83,9 +92,10 @@ const (
 	OpenEar  ActionKind = iota // let the ear hear utterance N, from a little before
 	CloseEar                   // the utterance is over
 	Partial                    // what the customer is saying has changed: Text
-	Note                       // what the customer said stands in the transcript, unanswered: Text, From
+	Note                       // what the customer said stands in the transcript, unanswered: Text, From, Said
+	Forget                     // utterance N was none
 
-	// begin a Reply by thinking: Purpose, Text, From and Last (of what is answered, or of the silence that is broken), Early
+	// begin a Reply by thinking: Purpose, Text, From and Last (of what is answered, or of the silence that is broken), Early, Said
 	Think
 	Commit // the turn that an early Reply answers has ended
 	GiveUp // end the thinking of Reply

@@ -88,6 +88,9 @@ func (m *Machine) heard(e Event) {
 	i := slices.IndexFunc(m.turn, func(s segment) bool { return !s.keypad && s.n == e.N })
 	text := strings.Join(strings.Fields(e.Text), " ")
 	m.amd.words(e.N, text, m.manner.Language)
+	if i < 0 {
+		m.late(e.N, text, e.Final && !e.Failed)
+	}
 	if i < 0 || m.turn[i].final {
 		if e.Final && text != "" {
 			m.corrected(e.N, text)
@@ -99,7 +102,7 @@ func (m *Machine) heard(e Event) {
 		if text != s.text {
 			s.text, s.told = text, m.now
 		}
-		m.streams = m.streams || !e.Final
+		m.streams = m.streams || !e.Final && (!m.manner.Sound || m.open && i == m.latest())
 		if !e.Final && lang.IsNod(text, m.manner.Language) {
 			s.nod = text
 		}
@@ -129,6 +132,7 @@ func (m *Machine) prune(i int) {
 	s := &m.turn[i]
 	open := m.open && i == m.latest()
 	if s.final && s.text == "" && !open && (!s.lost || s.last-s.from < lostFloor) {
+		m.forget(s)
 		m.turn = slices.Delete(m.turn, i, i+1)
 	}
 }
@@ -175,7 +179,7 @@ func (m *Machine) unanswered() (turn []segment, speaking bool) {
 // listen takes the turn when it has ended.
 func (m *Machine) listen() {
 	turn, speaking := m.unanswered()
-	if speaking || len(turn) == 0 || slices.ContainsFunc(turn, func(s segment) bool { return !s.final }) {
+	if speaking || len(turn) == 0 || slices.ContainsFunc(turn, func(s segment) bool { return !s.final && !m.spoke(&s) }) {
 		return
 	}
 	text := m.all.of(turn, false)
@@ -185,7 +189,7 @@ func (m *Machine) listen() {
 		return
 	}
 	turn, m.turn = slices.Clone(turn), slices.Delete(m.turn, 0, len(turn))
-	if text == "" { // lost
+	if text == "" && !m.manner.Sound { // lost
 		if m.missed++; m.missed >= maxMissed {
 			m.end(parley.ProviderFailure)
 			return
@@ -196,7 +200,8 @@ func (m *Machine) listen() {
 	}
 	m.missed = 0
 	r := m.begin(Answer, turn)
-	a := Action{Kind: Think, Reply: r.id, Purpose: Answer, Text: text, From: turn[0].from, Last: lastly.last}
+	a := Action{Kind: Think, Reply: r.id, Purpose: Answer, Text: text, From: turn[0].from, Last: lastly.last,
+		Said: m.said(turn)}
 	if m.greeted {
 		r.thinking, r.early, a.Early = true, early, early
 		m.hush(r)
@@ -206,7 +211,7 @@ func (m *Machine) listen() {
 	m.greeted = true // they spoke first, and are greeted now
 	if lang.IsGreeting(text, m.manner.Language, false) {
 		r.purpose, r.taken = Greeting, nil
-		m.act(Action{Kind: Note, Text: text, From: a.From})
+		m.act(Action{Kind: Note, Text: text, From: a.From, Said: a.Said})
 	} else {
 		r.thinking, r.preface = true, true
 		m.act(a)
@@ -247,9 +252,13 @@ func (m *Machine) overlap() {
 	// A text that may still change counts when there is more speech behind it than who only listens makes: nothing is
 	// lost meanwhile, the assistant is silent already.
 	told := text != "" && !small && (pending == 0 || longest >= m.sure())
+	sounds := text == "" && m.sounds(r, longest, pending)
 	switch {
-	case told && m.tentative(r):
+	case (told || sounds) && m.tentative(r):
 		m.rejoin(r)
+		return
+	case sounds && m.cuttable(r):
+		m.stop(false)
 		return
 	case told && m.cuttable(r) && longest >= m.manner.Confirm && gist.words >= m.manner.MinWords:
 		m.stop(false)
@@ -283,7 +292,11 @@ func (m *Machine) overlap() {
 		if s.queued || s.keypad {
 			return false
 		}
-		return s.text == "" && !s.lost || !answers && (small || s.last-s.from+frameTime < m.manner.Confirm)
+		gone := s.text == "" && !s.lost || !answers && (small || s.last-s.from+frameTime < m.manner.Confirm)
+		if gone {
+			m.forget(&s)
+		}
+		return gone
 	})
 	for i := range m.turn {
 		m.turn[i].queued = true

@@ -111,6 +111,8 @@ const (
 	segmentSilence = 200 * time.Millisecond
 	sureTime       = 900 * time.Millisecond // so much speech is no cough and no "mm-hm"
 	briefTime      = 700 * time.Millisecond // who says less than that says it in few words
+	soundTime      = 500 * time.Millisecond // a sound of that length is taken for speech before its text is known
+	wordTime       = 400 * time.Millisecond // about as long as a word
 	judgeTime      = 3 * time.Second        // so long may something that holds a reply go on undecided
 	holdTime       = time.Second            // so long is a text waited for before a held reply goes on
 	patienceTime   = 3 * time.Second        // so long is a final text waited for when there is a partial one
@@ -266,8 +268,8 @@ func (m *Machine) end(reason parley.EndedReason) {
 
 // note puts what was said and is not going to be answered into the transcript.
 func (m *Machine) note() {
-	if text := said(m.turn); text != "" {
-		m.act(Action{Kind: Note, Text: text, From: m.turn[0].from})
+	if text := said(m.turn); text != "" || m.manner.Sound && len(m.turn) > 0 {
+		m.act(Action{Kind: Note, Text: text, From: m.turn[0].from, Said: m.said(m.turn)})
 	}
 	m.turn = nil
 }

@@ -24,6 +24,7 @@ type Manner struct {
 	MaxDuration time.Duration
 	Fillers     bool
 	Speculate   bool // replies are begun before the turn has ended, without an ear that says when
+	Sound       bool // what was said is answered by its sound: nobody waits for the text of what can't be a noise
 
 	Outbound     bool
 	EndOnMachine bool

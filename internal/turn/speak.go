@@ -49,7 +49,12 @@ func (m *Machine) ofReply(e Event) {
 		r.spoken++
 		r.question = lang.Asks(e.Text)
 		m.act(Action{Kind: Speak, Reply: r.id, Text: e.Text})
+	case Spoken:
+		r.spoken++
 	case Thought:
+		if e.Text != "" {
+			r.question = lang.Asks(e.Text)
+		}
 		m.thought(r, e.Failed)
 	case Sounded:
 		r.sounded = true

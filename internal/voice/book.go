@@ -1,6 +1,7 @@
 package voice
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -24,6 +25,7 @@ type entry struct {
 	answer *answer // nil for the customer
 	joined bool    // the customer went on: the next of theirs begins with this text
 	told   bool
+	said   []turn.Said // what the text consists of, where parts of it may still be found
 }
 
 // answer is the session's side of a reply: what is to be said, and what was done for it.
@@ -47,15 +49,58 @@ type answer struct {
 
 	failed error // why the thinking did
 
-	speech *speech   // the pipeline's
-	think  *thinking // and this
+	speech *speech   // the synthesizer's
+	think  *thinking // the model's
+	asked  []*asking // a realtime model's
+	rounds int       // of calls that it made
+	keys   []string  // that it answers
 }
 
 // customer adds what the customer said.
-func (b *book) customer(text string, from time.Duration) *entry {
-	e := &entry{text: text, from: from}
-	b.entries = append(b.entries, e)
-	return e
+func (b *book) customer(a turn.Action) {
+	b.entries = append(b.entries, &entry{text: a.Text, from: a.From, said: a.Said})
+}
+
+// understood takes the text of an utterance that stands in the book already, and says whether it does.
+func (b *book) understood(n int, text string, final bool) (known bool) {
+	for _, e := range b.entries {
+		i := slices.IndexFunc(e.said, func(s turn.Said) bool { return s.N == n })
+		if i < 0 || e.said[i].Final {
+			continue
+		}
+		known = true
+		if s := &e.said[i]; text != "" || final {
+			s.Text, s.Final = text, final
+		}
+		var texts []string
+		for _, s := range e.said {
+			if text := strings.Join(strings.Fields(s.Text), " "); text != "" {
+				texts = append(texts, text)
+			}
+		}
+		e.text = strings.Join(texts, " ")
+	}
+	return known
+}
+
+// has says whether an utterance stands in the book.
+func (b *book) has(n int) bool {
+	return slices.ContainsFunc(b.entries, func(e *entry) bool {
+		return slices.ContainsFunc(e.said, func(s turn.Said) bool { return s.N == n })
+	})
+}
+
+// open says whether a part of its text is still being found.
+func (e *entry) open() bool {
+	return slices.ContainsFunc(e.said, func(s turn.Said) bool { return !s.Final })
+}
+
+// close gives up the texts that are still being found: the call is over.
+func (b *book) close() {
+	for _, e := range b.entries {
+		e.said = nil
+	}
+	b.settle()
 }
 
 // assistant adds a reply.
@@ -76,6 +121,9 @@ func (b *book) settle() {
 	for _, e := range b.entries {
 		if e.told || e.joined || e.answer != nil && !e.answer.over {
 			continue
+		}
+		if e.open() {
+			return // what follows is told after it
 		}
 		if e.answer == nil && !b.answered(e) {
 			continue
@@ -173,7 +221,7 @@ func (a *answer) heard(out *playout, step int) (text string, all bool) {
 	apart := false // a fixed sentence brings no space with it
 	for _, p := range a.parts {
 		h := out.heard(p)
-		if step < 0 || p.step == step && !p.aside {
+		if step < 0 || p.step == step && !p.aside && !p.told {
 			if b.Len() > 0 && h != "" && (apart || p.keep) {
 				b.WriteByte(' ')
 			}

@@ -24,6 +24,8 @@ type driver interface {
 	// utterance begins one, with what was heard a little before. endUtterance is its end: its final text is waited for.
 	utterance(before []*frame)
 	endUtterance()
+	// forget says that utterance n was none.
+	forget(n int)
 
 	// think makes a reply to what the book has (run.history), keys that nobody collected among it. early has tools
 	// wait for commit, as the customer may go on.
@@ -48,7 +50,13 @@ type cast struct {
 
 // engage readies a driver for a persona. It may wait, and is not called by the owner.
 func (r *run) engage(p Persona) (*cast, error) {
-	d, err := newPipeline(r, p)
+	var d driver
+	var err error
+	if p.Realtime != nil {
+		d, err = newRealtime(r, p)
+	} else {
+		d, err = newPipeline(r, p)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -18,7 +18,8 @@ func (r *run) mannerOf(p *Persona) turn.Manner {
 		Endpoint: turn.Endpointing(a.EndpointSensitivity), Smart: a.EndpointType == "ai",
 		Wait: a.WaitForCustomer, Reengage: seconds(a.ReengagementInterval), Prompted: p.Reengagement != "",
 		MaxSilence: seconds(a.MaxSilenceDuration), MaxDuration: seconds(a.MaxDuration), Fillers: bool(a.Fillers),
-		Speculate: r.Speculate,
+		Speculate: r.Speculate && p.Realtime == nil,
+		Sound:     p.Realtime != nil,
 		Outbound:  r.Outbound, EndOnMachine: bool(a.EndCallOnVoicemail),
 		Message: lang.Speakable(p.VoicemailMessage, p.Language, nil) != "",
 	}

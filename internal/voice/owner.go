@@ -195,8 +195,10 @@ func (r *run) act(a turn.Action) {
 			r.collected <- keys{a.Text, a.Pressed}
 			r.collected = nil
 		}
+	case turn.Forget:
+		r.cast.forget(a.N)
 	case turn.Note:
-		r.book.customer(a.Text, a.From)
+		r.book.customer(a)
 		r.book.settle()
 	case turn.Partial:
 		r.told(Event{Kind: PartialHeard, Text: a.Text})

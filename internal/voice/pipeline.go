@@ -26,8 +26,11 @@ func newPipeline(r *run, p Persona) (*pipeline, error) {
 
 var errIncomplete = errors.New("the persona has no assistant, brain, voice or ear")
 
-// complete says whether a persona has all that a pipeline needs.
+// complete says whether a persona has all that its driver needs.
 func (p *Persona) complete() bool {
+	if p.Realtime != nil {
+		return p.Assistant != nil && p.Think != nil && (p.Synthesizer != nil || !p.Writes)
+	}
 	return p.Assistant != nil && p.Think != nil && p.Synthesizer != nil && p.Recognizer != nil
 }
 
@@ -58,6 +61,9 @@ func (d *pipeline) utterance(before []*frame) {
 
 // endUtterance implements driver.
 func (d *pipeline) endUtterance() { d.ear.End() }
+
+// forget implements driver: its model reads what was said, and is told nothing of that.
+func (*pipeline) forget(int) {}
 
 // stop implements driver.
 func (d *pipeline) stop(a *answer) {

@@ -16,6 +16,7 @@ type part struct {
 	aside   bool   // a filler: it is in the transcript, and not in what the model is told
 	initial bool   // it is the initial message
 	keep    bool   // its sound goes into the cache
+	told    bool   // the model has been told of it apart from the history
 	text    string // as it is read; the texts of a reply's parts are the reply
 	speak   string // as it is said
 	again   bool   // it has failed once
@@ -33,6 +34,7 @@ type tape struct {
 	whole  bool // all has arrived
 	ended  bool // it was played, or left out
 	cut    bool // it was left out
+	pace   *pace
 }
 
 // times says when the words of a part have been said.
@@ -130,14 +132,17 @@ func (p *tape) heard(text, spoken string, rate audio.Rate) string {
 	case p.whole && p.played >= p.size:
 		return text
 	}
-	size := p.size
+	played, size := p.played, p.size
+	if p.pace != nil {
+		played, size = p.pace.at(played, rate), p.pace.at(size, rate)
+	}
 	if !p.whole { // the rest is not there yet: guess by the usual pace
 		size = max(size, len([]rune(text))*int(rate)/charsPerSecond)
 	}
 	if len(p.words) > 0 {
 		return lang.Heard(text, spoken, p.said(spoken, size, rate))
 	}
-	return lang.Cut(text, float64(p.played)/float64(size))
+	return lang.Cut(text, float64(played)/float64(max(size, 1)))
 }
 
 // said is how many octets of what is said have been played, when size is how long all of it is.

@@ -36,7 +36,12 @@ func (r *run) think(act turn.Action) {
 			a.marks.EndpointMS = since(r.clock.now(), act.Last)
 		}
 		a.marks.TranscriptMS = since(max(r.final, act.Last), act.Last)
-		r.book.customer(act.Text, act.From)
+		r.book.customer(act)
+		for _, s := range act.Said {
+			if s.N < 0 {
+				a.keys = append(a.keys, s.Text)
+			}
+		}
 	}
 	r.book.assistant(a)
 	r.book.settle()
@@ -165,6 +170,12 @@ func (r *run) understood(base int, t ai.Transcript) {
 	if finds {
 		e.Kind = said
 		r.step(e)
+	}
+	if r.book.understood(base+t.Utterance, t.Text, t.Final) {
+		if a := r.reply; t.Final && a != nil && a.anchor >= 0 {
+			a.marks.TranscriptMS = since(r.clock.now(), a.anchor)
+		}
+		r.book.settle()
 	}
 }
 

@@ -31,6 +31,9 @@ func (s *Session) Prepare(ctx context.Context, rate audio.Rate) error {
 	if s.Cache == nil {
 		s.Cache = new(Cache)
 	}
+	if p.Realtime != nil && p.Synthesizer == nil {
+		return nil // the model will say it
+	}
 	if p.Assistant == nil || p.Synthesizer == nil {
 		return fmt.Errorf("prepare a greeting: %w", errNoSound)
 	}
@@ -160,7 +163,7 @@ func (r *run) hold(ctx context.Context) Result {
 		r.recording.close()
 	}
 	r.wg.Wait()
-	r.inbox.ask(r.book.settle)
+	r.inbox.ask(r.book.close)
 	r.inbox.close()
 	<-r.inbox.done
 	if r.recording != nil && r.recording.err != nil {

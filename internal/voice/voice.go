@@ -12,8 +12,8 @@
 //   - The playout (playout.go) has the sound that is there, under a lock of its own that is held only while sound is copied: the vendors'
 //     goroutines add to it, the leg takes from it, the owner says what is in it and reads how much of it was heard.
 //   - The clock (clock.go) has the time, in the same way.
-//   - A driver (driver.go) hears, thinks and speaks for a persona; the owner calls it. There is one: the pipeline (pipeline.go) of
-//     recognizer, model and synthesizer.
+//   - A driver (driver.go) hears, thinks and speaks for a persona; the owner calls it. There are two: the pipeline (pipeline.go) of
+//     recognizer, model and synthesizer, and realtime (realtime.go), one model that hears and speaks or writes.
 //   - Vendors and tools have goroutines of their own, which wait for as long as they must. They post what they have to the owner's inbox
 //     (inbox.go), which never waits, or ask the owner and wait for the answer; the owner never waits for them.
 package voice
@@ -45,6 +45,12 @@ type Persona struct {
 	Voice       string // the vendor's own name of the voice
 	Language    string // ISO 639-1
 	Recognizer  ai.Recognizer
+
+	// Realtime hears in place of the Recognizer, and answers in place of Think's model; of Think it has the prompt and the
+	// tools. Without Writes it speaks too, as Voice: a Synthesizer, which is optional then, has the same voice and says
+	// what is to be said word by word. With Writes the Synthesizer says everything.
+	Realtime ai.RealtimeModel
+	Writes   bool
 }
 
 // Session is one conversation on one leg.

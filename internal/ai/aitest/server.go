@@ -21,7 +21,8 @@ const ModelName = "test-model"
 // usage, tool calls in pieces, structured output, the list of models, and errors in OpenAI's shape for what a real
 // server refuses (an unknown model, a wrong key, tool names it doesn't take, calls without results). Script makes it
 // misbehave; otherwise it answers as Echo does. Speech: its voice is a Synthesizer, so that each text is a tone.
-// Transcripts: it understands those tones, or what Transcribe says. Vectors.
+// Transcripts: it understands those tones, or what Transcribe says. Vectors. Realtime sessions, which do all of that at
+// once.
 //
 // The exported fields may be set before the first request.
 type Server struct {
@@ -39,6 +40,8 @@ type Server struct {
 	// Refuses are the fields of a request that this server answers with 400, as servers do that don't know them
 	// (response_format, stream_options) and models that don't take them (temperature, max_tokens).
 	Refuses []string
+	// SessionTime is how long a realtime session lasts; 0 is for ever.
+	SessionTime time.Duration
 
 	http     *http.Server
 	handlers sync.WaitGroup
@@ -52,6 +55,9 @@ type Server struct {
 	count    int
 
 	speech, hearing script
+	realtime        script
+	sessions        []*realtimeConn
+	complaints      []string
 	speeches        []SpeechRequest
 	utterances      []Utterance
 }
@@ -123,6 +129,7 @@ func Serve() (*Server, error) {
 	mux.HandleFunc("POST /v1/audio/speech", s.speak)
 	mux.HandleFunc("POST /v1/audio/transcriptions", s.transcribe)
 	mux.HandleFunc("POST /v1/embeddings", s.embed)
+	mux.HandleFunc("GET /v1/realtime", s.converse)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusNotFound, "invalid_request_error", "",
 			fmt.Sprintf("Invalid URL (%s %s)", r.Method, r.URL.Path))
@@ -208,7 +215,8 @@ func (s *Server) models(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	list := []map[string]any{}
-	for _, m := range slices.Concat(s.Models, s.SpeechModels, s.TranscriptionModels, s.EmbeddingModels) {
+	for _, m := range slices.Concat(s.Models, s.SpeechModels, s.TranscriptionModels, s.EmbeddingModels,
+		[]string{RealtimeModel}) {
 		list = append(list, map[string]any{"id": m, "object": "model", "created": 1700000000, "owned_by": "test"})
 	}
 	reply(w, http.StatusOK, map[string]any{"object": "list", "data": list})

@@ -27,9 +27,10 @@ type Settings struct {
 	STTModel         string        `name:"openai-stt-model" help:"Model that listens (the local programs do)."`
 	STTBaseURL       string        `name:"openai-stt-base-url" help:"Base URL of the server that has it (PARLEY_OPENAI_BASE_URL)."`
 	STTAPIKey        string        `name:"openai-stt-api-key" help:"API key of that server (PARLEY_OPENAI_API_KEY at its own server)."`
-	RealtimeModel    string        `name:"openai-realtime-model" help:"Model that hears and speaks: assistants can be given it, calls can't use it yet (none)."`
+	RealtimeModel    string        `name:"openai-realtime-model" help:"Model that hears and speaks, for assistants in multimodal and dualplex mode (none)."`
 	RealtimeBaseURL  string        `name:"openai-realtime-base-url" help:"Base URL of the server that has it (PARLEY_OPENAI_BASE_URL)."`
 	RealtimeAPIKey   string        `name:"openai-realtime-api-key" help:"API key of that server (PARLEY_OPENAI_API_KEY at its own server)."`
+	RealtimeSTT      string        `name:"openai-realtime-stt-model" default:"gpt-4o-mini-transcribe" help:"Model that writes down what the realtime model hears: for transcripts, and to tell interruptions from words of listening."`
 	Stall            time.Duration `name:"openai-stall" default:"30s" help:"How long the API may send nothing before a request counts as failed."`
 }
 
@@ -197,6 +198,14 @@ func (s *Settings) open() (*ai.Opened, error) {
 		}},
 		{s.tts(), s.TTSModel != "", func(c *Client) {
 			o.Synthesizer = func(string) (ai.Synthesizer, error) { return c.Synthesizer(s.TTSModel), nil }
+		}},
+		{s.realtime(), s.RealtimeModel != "", func(c *Client) {
+			o.Realtime = func(code string) (ai.RealtimeModel, error) {
+				if code != s.RealtimeModel {
+					return nil, ai.NotConfigured("realtime model", code, "set PARLEY_OPENAI_REALTIME_MODEL"+with)
+				}
+				return c.RealtimeModel(code, s.RealtimeSTT), nil
+			}
 		}},
 		{s.stt(), s.STTModel != "", func(c *Client) {
 			o.Recognizer = func(string) (ai.Recognizer, error) { return c.Recognizer(s.STTModel), nil }

@@ -121,6 +121,9 @@ func (c *Conn) Send(v any) error {
 // SendText sends a text that is no JSON.
 func (c *Conn) SendText(text string) error { return c.send(websocket.MessageText, []byte(text)) }
 
+// SendWritten sends a text that is written already.
+func (c *Conn) SendWritten(raw []byte) error { return c.send(websocket.MessageText, raw) }
+
 // SendBinary sends octets.
 func (c *Conn) SendBinary(raw []byte) error { return c.send(websocket.MessageBinary, raw) }
 

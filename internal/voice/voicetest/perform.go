@@ -110,6 +110,8 @@ func (p *play) perform(words []string, raw string) {
 		p.setVoice(a)
 	case "ear":
 		p.setEar(a)
+	case "mind":
+		p.setMind(a)
 	case "transfer":
 		p.transfer(a)
 	case "hand":
@@ -236,6 +238,23 @@ func (p *play) setEar(a *args) {
 		p.ear.Eager, p.ear.End = a.time(), a.time()
 	default:
 		p.fatalf("an ear doesn't %s", w)
+	}
+}
+
+func (p *play) setMind(a *args) {
+	switch w := a.word(); w {
+	case "connects":
+		p.mind.Connecting, _ = a.timeOf("after")
+	case "lives":
+		p.mind.Life = a.time()
+	case "drops":
+		p.mind.Drops = a.number()
+	case "refuses":
+		p.mind.Refuses = a.number()
+	case "pauses":
+		p.mind.Pause = a.time()
+	default:
+		p.fatalf("a mind doesn't %s", w)
 	}
 }
 

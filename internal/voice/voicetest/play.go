@@ -37,6 +37,7 @@ import (
 //	voice delay|pace T, voice fails|hangs N, voice breaks "…"
 //	ear delay T, ear partials off, ear loses|refuses|drops N
 //	ear turns T T                           it finds turns: after so much silence one may be over, and after so much it is
+//	mind connects after T, mind lives T, mind drops|refuses N, mind pauses T       of a model that hears for itself
 //	transfer works|fails [after T], hand ID initial "…", hand ID fails
 //
 //	customer says "…" for T, customer coughs|beeps for T, customer presses KEYS [every T], customer holds for T, customer hangs up
@@ -54,13 +55,19 @@ import (
 //	                                        the messages of the model's last request as role: text
 //	model asked N, tool NAME ran N, dialled KEYS, answered by WHO, error "…", failure "…" (as its owner is told; "none"), latency first_packet_ms N (of the last reply)
 //	eager replies N used N                  how many were begun before the turn's end, and used
-func Play(t *testing.T, path string) {
+func Play(t *testing.T, path string) { PlayIn(t, path, "pipeline") }
+
+// PlayIn performs it in another mode: multimodal, where a Mind says all, alike, where the Voice says what is to be said
+// word by word, or dualplex.
+func PlayIn(t *testing.T, path, mode string) {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	synctest.Test(t, func(t *testing.T) {
 		p := newPlay(t, path)
+		p.mode = mode
+		p.session.Persona = p.persona(1)
 		defer p.report()
 		lines := bufio.NewScanner(strings.NewReader(string(text)))
 		var block []string
@@ -101,6 +108,7 @@ type play struct {
 	brain   *Brain
 	voice   *Voice
 	ear     *Listener
+	mind    *Mind
 	tools   map[string]*prop
 	heirs   map[int64]voice.Persona
 
@@ -112,6 +120,7 @@ type play struct {
 	next    int           // the first thing heard that no line of the script has mentioned
 
 	loosely bool
+	mode    string
 
 	mu  sync.Mutex
 	log []string
@@ -128,6 +137,7 @@ type prop struct {
 func newPlay(t *testing.T, path string) *play {
 	p := &play{t: t, path: path, brain: &Brain{}, voice: &Voice{}, ear: &Listener{}, tools: map[string]*prop{},
 		heirs: map[int64]voice.Persona{}, done: make(chan struct{})}
+	p.mind = &Mind{Brain: p.brain, Voice: p.voice, Ear: p.ear}
 	p.leg = NewLeg(p.voice)
 	p.session = voice.Session{
 		Persona: p.persona(1),
@@ -160,7 +170,7 @@ func (p *play) persona(id int64) voice.Persona {
 		SpeechSpeed:         100, VoiceStability: 70, VoiceSimilarity: 50, AmbientSoundVolume: 50, AmbientSound: "off",
 		MaxDuration: 600, MaxSilenceDuration: 40, ReengagementInterval: 30, EndCallOnVoicemail: true,
 	}
-	return voice.Persona{
+	who := voice.Persona{
 		Assistant: a, Synthesizer: ai.Streamed(p.voice), Recognizer: p.ear, Voice: "test", Language: "en",
 		Think: func(history []ai.Message, sink agent.Sink) *agent.Turn {
 			turn := &agent.Turn{Model: p.brain, System: fmt.Sprint("assistant ", id), History: history, Sink: sink}
@@ -170,6 +180,13 @@ func (p *play) persona(id int64) voice.Persona {
 			return turn
 		},
 	}
+	if p.mode != "pipeline" {
+		who.Realtime, who.Recognizer, who.Writes = p.mind, nil, p.mode == "dualplex"
+	}
+	if p.mode == "multimodal" {
+		who.Synthesizer = nil
+	}
+	return who
 }
 
 func (o *prop) run(p *play) func(context.Context, json.RawMessage) (string, error) {

@@ -1,0 +1,275 @@
+package aitest
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"parley/internal/ai"
+	"parley/internal/audio"
+)
+
+// RealtimeServer is what ConformRealtime has of the server that a model is asked from: Server, and servers like it.
+type RealtimeServer interface {
+	ScriptRealtime(b ...Behaviour)
+	ScriptTranscripts(b ...Behaviour)
+	Conversations() []RealtimeConversation
+}
+
+// ConformRealtime checks that a RealtimeModel keeps what its interface promises.
+func ConformRealtime(t *testing.T, m ai.RealtimeModel, s RealtimeServer) {
+	for _, rate := range []audio.Rate{audio.Narrow, audio.Wide} {
+		for _, writes := range []bool{false, true} {
+			open := func(t *testing.T) *talk {
+				setup := ai.RealtimeSetup{System: "You are a baker.", Voice: "marin", Language: "en", Rate: rate,
+					Writes: writes, Speed: 1, Keywords: []string{"Ciabatta"},
+					Tools: []ai.Tool{{Name: "order", Description: "Orders", Schema: json.RawMessage(`{"type":"object","properties":{}}`)}}}
+				if writes {
+					setup.Voice = ""
+				}
+				c, err := m.Connect(t.Context(), setup)
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(c.Close)
+				return &talk{T: t, RealtimeSession: c, s: s, rate: rate, texts: map[int]string{}, sounds: map[int]int{}}
+			}
+			name := "speaks"
+			if writes {
+				name = "writes"
+			}
+			t.Run(name, func(t *testing.T) { conformTalk(open(t), writes) })
+			t.Run(name+" and is cut", func(t *testing.T) { conformCut(open(t), writes) })
+			t.Run(name+" and calls", func(t *testing.T) { conformCalls(open(t)) })
+			t.Run(name+" and fails", func(t *testing.T) { conformFailure(open(t)) })
+		}
+	}
+}
+
+// talk is a session that is tried.
+type talk struct {
+	*testing.T
+	ai.RealtimeSession
+	s      RealtimeServer
+	rate   audio.Rate
+	texts  map[int]string
+	sounds map[int]int
+	heard  string
+	calls  []ai.ToolCall
+	failed error
+}
+
+// says is an utterance of a second.
+func (c *talk) says(text string) {
+	c.s.ScriptTranscripts(Behaviour{Text: text})
+	for range 50 {
+		frame := make([]int16, c.rate.FrameSize())
+		for i := range frame {
+			frame[i] = int16(1000 * (i%7 - 3))
+		}
+		c.Write(frame)
+	}
+	c.End()
+}
+
+// until takes events until one of a kind about n comes.
+func (c *talk) until(kind ai.RealtimeKind, n int) ai.RealtimeEvent {
+	c.Helper()
+	guard := time.After(10 * time.Second)
+	for {
+		select {
+		case e, ok := <-c.Events():
+			if !ok {
+				c.Fatalf("the session ended: %v", c.failed)
+			}
+			switch e.Kind {
+			case ai.RealtimeText:
+				c.texts[e.N] += e.Text
+			case ai.RealtimeSound:
+				c.sounds[e.N] += len(e.PCM)
+			case ai.RealtimeCall:
+				c.calls = append(c.calls, *e.Call)
+			case ai.RealtimeLost:
+				c.failed = e.Err
+			case ai.RealtimeHeard:
+				if e.Final {
+					c.heard = e.Text
+				}
+			}
+			if e.Kind == kind && e.N == n && (kind != ai.RealtimeHeard || e.Final) {
+				return e
+			}
+		case <-guard:
+			c.Fatalf("no event %d about %d", kind, n)
+		}
+	}
+}
+
+// items are what the server holds of the session.
+func (c *talk) items() (out []string) {
+	list := c.s.Conversations()
+	for _, i := range list[len(list)-1].Items {
+		line := strings.TrimSpace(i.Role + " " + i.Type + " " + i.Text)
+		out = append(out, line)
+	}
+	return out
+}
+
+// holds waits until the server holds this.
+func (c *talk) holds(want ...string) {
+	c.Helper()
+	var got []string
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		if got = c.items(); strings.Join(got, "|") == strings.Join(want, "|") {
+			return
+		}
+	}
+	c.Fatalf("the server holds\n  %s\nnot\n  %s", strings.Join(got, "\n  "), strings.Join(want, "\n  "))
+}
+
+func conformTalk(c *talk, writes bool) {
+	c.s.ScriptRealtime(Behaviour{Text: "We open at nine in the morning."})
+	c.Add(1, ai.Message{Role: ai.Assistant, Text: "Hello."})
+	c.says("when do you open")
+	c.until(ai.RealtimeHeard, 0)
+	c.Respond(2, "", false)
+	if e := c.until(ai.RealtimeDone, 2); e.Err != nil || e.Usage.Out == 0 {
+		c.Errorf("%+v", e)
+	}
+	if c.texts[2] != "We open at nine in the morning." || c.heard != "when do you open" {
+		c.Errorf("it heard %q and said %q", c.heard, c.texts[2])
+	}
+	want := int(SpeechTime(c.texts[2], 1) * time.Duration(c.rate) / time.Second)
+	if n := c.sounds[2]; writes && n > 0 || !writes && (n < want*9/10 || n > want*11/10) {
+		c.Errorf("%d samples, want %d", n, want)
+	}
+	c.holds("assistant message Hello.", "user message when do you open", "assistant message We open at nine in the morning.")
+
+	// a noise is forgotten, and an aside is in no conversation
+	c.says("mhm")
+	c.until(ai.RealtimeHeard, 1)
+	c.Forget(1)
+	if !writes {
+		c.Say(3, "One moment please.")
+		c.until(ai.RealtimeDone, 3)
+		if c.sounds[3] == 0 {
+			c.Error("nothing was said")
+		}
+	}
+	c.holds("assistant message Hello.", "user message when do you open", "assistant message We open at nine in the morning.")
+
+	// two at once come one after the other
+	c.s.ScriptRealtime(Behaviour{Text: "First one."}, Behaviour{Text: "Second one."})
+	c.Respond(4, "", false)
+	c.Respond(5, "Say more.", true)
+	c.until(ai.RealtimeDone, 4)
+	c.until(ai.RealtimeDone, 5)
+	if c.texts[4] != "First one." || c.texts[5] != "Second one." {
+		c.Errorf("%v", c.texts)
+	}
+}
+
+func conformCut(c *talk, writes bool) {
+	const long = "We have bread and rolls and cakes and pies and tarts and buns every single morning."
+	// in the middle of the making
+	gate := make(chan struct{})
+	defer close(gate)
+	b := Behaviour{Text: long, TokenDelay: 20 * time.Millisecond}
+	c.s.ScriptRealtime(b)
+	c.says("what do you have")
+	c.Respond(1, "", false)
+	c.until(ai.RealtimeText, 1)
+	for range 6 {
+		if writes {
+			c.until(ai.RealtimeText, 1)
+		} else {
+			c.until(ai.RealtimeSound, 1)
+		}
+	}
+	c.Cut(1, 500*time.Millisecond, "We have")
+	c.until(ai.RealtimeDone, 1)
+	c.holds("user message what do you have", "assistant message We have")
+
+	// after it
+	c.s.ScriptRealtime(Behaviour{Text: long})
+	c.Respond(2, "", false)
+	c.until(ai.RealtimeDone, 2)
+	c.Cut(2, 1100*time.Millisecond, "We have bread and")
+	c.holds("user message what do you have", "assistant message We have", "assistant message We have bread and")
+
+	// before anything of it was heard, and before it was begun
+	c.s.ScriptRealtime(Behaviour{Text: long, TokenDelay: 20 * time.Millisecond}, Behaviour{Text: "Yes."})
+	c.Respond(3, "", false)
+	c.Respond(4, "", false)
+	c.until(ai.RealtimeText, 3)
+	c.Cut(4, 0, "")
+	c.Cut(3, 0, "")
+	c.Add(5, ai.Message{Role: ai.Assistant, Text: "What you have not heard."})
+	c.Cut(5, 0, "What you")
+	c.Respond(6, "", false)
+	c.until(ai.RealtimeDone, 6)
+	c.holds("user message what do you have", "assistant message We have", "assistant message We have bread and",
+		"assistant message What you", "assistant message Yes.")
+}
+
+func conformCalls(c *talk) {
+	c.s.ScriptRealtime(Behaviour{Text: "Let me see.", Calls: []ai.ToolCall{{Name: "order", Arguments: `{"n":1}`}}},
+		Behaviour{Text: "It is ordered."})
+	c.says("order it")
+	c.Respond(1, "", false)
+	c.until(ai.RealtimeDone, 1)
+	if len(c.calls) != 1 || c.calls[0].Name != "order" || c.calls[0].Arguments != `{"n":1}` || c.calls[0].ID == "" {
+		c.Fatalf("%+v", c.calls)
+	}
+	c.Result(c.calls[0].ID, "order 5 placed")
+	c.Respond(2, "", false)
+	c.until(ai.RealtimeDone, 2)
+	c.holds("user message order it", "assistant message Let me see.", "function_call", "function_call_output order 5 placed",
+		"assistant message It is ordered.")
+
+	// what was said and done before is told to another session
+	c.Add(3, ai.Message{Role: ai.User, Text: "again"}, ai.Message{Role: ai.Assistant, Text: "Well.",
+		Calls: []ai.ToolCall{{ID: "c10000001", Name: "order", Arguments: "{}"}}},
+		ai.Message{Role: ai.ToolRole, CallID: "c10000001", Text: "no"})
+	c.s.ScriptRealtime(Behaviour{Text: "Not possible."})
+	c.Respond(4, "", false)
+	c.until(ai.RealtimeDone, 4)
+	if got := c.items(); len(got) != 10 || got[8] != "function_call_output no" {
+		c.Errorf("%q", got)
+	}
+
+	// a call that was made before it was cut is not going to be answered
+	c.s.ScriptRealtime(Behaviour{Calls: []ai.ToolCall{{Name: "order", Arguments: "{}"}}, Text: "Once more, then.",
+		TokenDelay: 10 * time.Millisecond})
+	c.Respond(5, "", false)
+	c.until(ai.RealtimeText, 5)
+	c.Cut(5, 0, "")
+	c.until(ai.RealtimeDone, 5)
+	if len(c.calls) != 1 {
+		c.Errorf("%+v", c.calls)
+	}
+}
+
+func conformFailure(c *talk) {
+	c.s.ScriptRealtime(Behaviour{Code: "rate_limit_exceeded", Message: "later"}, Behaviour{Text: "Yes.", Fault: Failure, After: 1},
+		Behaviour{Text: "All is well."}, Behaviour{Text: "It breaks off here.", Fault: Reset, After: 1})
+	for n, want := range []ai.Kind{ai.RateLimited, ai.Overloaded, ""} {
+		c.Respond(n, "", false)
+		if e := c.until(ai.RealtimeDone, n); ai.KindOf(e.Err) != want {
+			c.Errorf("%d: %v, want %s", n, e.Err, want)
+		}
+	}
+	c.Respond(3, "", false)
+	e := c.until(ai.RealtimeLost, 0)
+	if ai.KindOf(e.Err) != ai.Interrupted {
+		c.Errorf("%v", e.Err)
+	}
+	if _, ok := <-c.Events(); ok {
+		c.Error("something happened after the end")
+	}
+	c.Write(make([]int16, 160)) // nobody minds
+	c.End()
+	c.Respond(9, "", false)
+	c.Cut(3, 0, "")
+}

@@ -1,0 +1,441 @@
+package openai
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"parley/internal/ai"
+	"parley/internal/audio"
+	"parley/internal/provider/rest"
+	"parley/internal/provider/wire"
+)
+
+// RealtimeModel is one of the server's models that hear and speak, over a WebSocket. hears is the model that writes
+// down what it heard.
+func (c *Client) RealtimeModel(code, hears string) ai.RealtimeModel {
+	return &realtimeModel{c, code, hears}
+}
+
+type realtimeModel struct {
+	client      *Client
+	code, hears string
+}
+
+const (
+	connectTime  = 10 * time.Second
+	pingTime     = 20 * time.Second
+	expiryNotice = 5 * time.Minute // so long before its end a session says that it is going to end
+)
+
+// Connect implements ai.RealtimeModel.
+func (m *realtimeModel) Connect(ctx context.Context, setup ai.RealtimeSetup) (ai.RealtimeSession, error) {
+	address, err := wire.Address(m.client.rest.Base, "/realtime", url.Values{"model": {m.code}})
+	if err != nil {
+		return nil, ai.TheModel.Of(&ai.Error{Kind: ai.Config, Err: err})
+	}
+	header := http.Header{}
+	m.client.rest.Sign(header)
+	conn, err := wire.Dial(ctx, address, wire.Options{Header: header, Ping: pingTime})
+	if err != nil {
+		return nil, ai.TheModel.Of(err)
+	}
+	s := &session{conn: conn, setup: setup, names: rest.NewNames(setup.Tools), hears: m.hears,
+		out: make(chan ai.RealtimeEvent, 16), done: make(chan struct{}), responses: map[int]*response{},
+		named: map[string]*response{}, heard: map[string]*hearsay{}, calls: map[string]string{}}
+	s.writer.init()
+	if err := s.accepted(ctx); err != nil {
+		conn.Close()
+		return nil, ai.TheModel.Of(err)
+	}
+	s.ctx, s.cancel = context.WithCancel(ctx)
+	go s.run()
+	return s, nil
+}
+
+// accepted has the server take the session's terms. A server that is silent meanwhile has stalled.
+func (s *session) accepted(ctx context.Context) error {
+	patience, cancel := context.WithTimeout(ctx, connectTime)
+	defer cancel()
+	stop := context.AfterFunc(patience, s.conn.Close)
+	err := s.begin()
+	switch stopped := stop(); {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case !stopped:
+		return &ai.Error{Kind: ai.Stalled, Err: errors.New("the session was not accepted in time")}
+	}
+	return err
+}
+
+// session is an open conversation. Who uses it writes to the writer, the reader's goroutine takes what the server
+// sends; both know the items under the lock.
+type session struct {
+	conn   *wire.Conn
+	setup  ai.RealtimeSetup
+	names  rest.Names
+	hears  string
+	ctx    context.Context
+	cancel context.CancelFunc
+	out    chan ai.RealtimeEvent
+	done   chan struct{}
+	expiry time.Time // zero where the server doesn't say
+	writer
+
+	rateIn, rateOut *audio.Resampler // nil where the line's own codec is sent
+	wide            []int16          // scratch of who writes
+
+	mu         sync.Mutex
+	responses  map[int]*response    // by our number
+	named      map[string]*response // by the server's
+	waiting    []*response          // asked for while another is under way
+	active     *response            // writes to the conversation
+	utterances int                  // that have ended
+	committed  []*hearsay           // whose item is not known yet, in order
+	said       []*hearsay           // all
+	heard      map[string]*hearsay
+	items      []string          // of the conversation, in order
+	calls      map[string]string // the items of calls
+}
+
+// response is something that the model was asked to say, or a text that was added.
+type response struct {
+	n      int
+	create any // the message that asks for it
+	apart  bool
+	id     string
+	items  []item
+	over   bool // the server has said so
+	told   bool // and so have we
+	cut    bool
+	at     time.Duration
+	text   string
+}
+
+// item is one of a response's.
+type item struct {
+	id      string
+	call    bool
+	samples int
+	settled bool // it was made what was heard
+}
+
+// hearsay is something that the customer said.
+type hearsay struct {
+	n         int
+	item      string
+	text      string
+	forgotten bool
+	final     bool
+}
+
+// format is how sound is sent: a telephone's as it is on the line, any other as the one PCM that there is.
+func (s *session) format() map[string]any {
+	if s.setup.Rate == audio.Narrow {
+		return map[string]any{"type": "audio/pcmu"}
+	}
+	return map[string]any{"type": "audio/pcm", "rate": realtimeRate}
+}
+
+// realtimeRate is that of the PCM of realtime sessions.
+const realtimeRate = 24000
+
+// begin waits for the session, sets it up, and waits until that is accepted.
+func (s *session) begin() error {
+	if s.setup.Rate != audio.Narrow {
+		var err error
+		if s.rateIn, err = audio.NewResampler(int(s.setup.Rate), realtimeRate); err != nil {
+			return &ai.Error{Kind: ai.Config, Err: err}
+		}
+		if s.rateOut, err = audio.NewResampler(realtimeRate, int(s.setup.Rate)); err != nil {
+			return &ai.Error{Kind: ai.Config, Err: err}
+		}
+	}
+	created, err := s.expect("session.created")
+	if err != nil {
+		return err
+	}
+	if at := created.Session.ExpiresAt; at > 0 {
+		s.expiry = time.Unix(at, 0)
+	}
+	if err := s.conn.Send(map[string]any{"type": "session.update", "session": s.terms()}); err != nil {
+		return err
+	}
+	_, err = s.expect("session.updated")
+	return err
+}
+
+// terms are what the session is set up with.
+func (s *session) terms() map[string]any {
+	hears := map[string]any{"model": s.hears}
+	if s.setup.Language != "" {
+		hears["language"] = s.setup.Language
+	}
+	if len(s.setup.Keywords) > 0 {
+		hears["prompt"] = strings.Join(s.setup.Keywords, ", ")
+	}
+	sound := map[string]any{"input": map[string]any{"format": s.format(), "transcription": hears,
+		"turn_detection": nil}}
+	modality := "text"
+	if !s.setup.Writes {
+		modality = "audio"
+		output := map[string]any{"format": s.format(), "voice": s.setup.Voice}
+		if s.setup.Speed > 0 {
+			output["speed"] = min(max(s.setup.Speed, 0.25), 1.5)
+		}
+		sound["output"] = output
+	}
+	tools := []any{}
+	for _, t := range s.setup.Tools {
+		tools = append(tools, map[string]any{"type": "function", "name": s.names.Wire(t.Name),
+			"description": t.Description, "parameters": parameters(t.Schema)})
+	}
+	return map[string]any{"type": "realtime", "instructions": s.setup.System, "output_modalities": []string{modality},
+		"audio": sound, "tools": tools, "tool_choice": "auto",
+		// what was said long ago is let go in large steps, which keeps the rest in the server's cache
+		"truncation": map[string]any{"type": "retention_ratio", "retention_ratio": 0.8}}
+}
+
+// expect reads until an event of a kind comes; an error is one that the session was refused with.
+func (s *session) expect(kind string) (realtimeEvent, error) {
+	for {
+		raw, _, err := s.conn.Receive()
+		if err != nil {
+			return realtimeEvent{}, err
+		}
+		var e realtimeEvent
+		if err := json.Unmarshal(raw, &e); err != nil {
+			return realtimeEvent{}, &ai.Error{Kind: ai.Malformed, Err: err}
+		}
+		switch e.Type {
+		case kind:
+			return e, nil
+		case "error":
+			return realtimeEvent{}, e.Error.failure()
+		}
+	}
+}
+
+// run holds the session until it ends.
+func (s *session) run() {
+	defer close(s.done)
+	defer close(s.out)
+	stop := context.AfterFunc(s.ctx, s.conn.Close)
+	var wg sync.WaitGroup
+	wg.Go(func() { s.write(s.ctx, s.conn) })
+	wg.Go(s.watch)
+	err := s.read()
+	ended := s.ctx.Err() != nil
+	s.cancel()
+	if stop() {
+		s.conn.Close()
+	}
+	wg.Wait()
+	if !ended {
+		s.out <- ai.RealtimeEvent{Kind: ai.RealtimeLost, Err: ai.TheModel.Of(err)}
+	}
+}
+
+// watch says when the session is about to end.
+func (s *session) watch() {
+	if s.expiry.IsZero() {
+		return
+	}
+	left := time.Until(s.expiry)
+	t := time.NewTimer(left - min(expiryNotice, left/2))
+	defer t.Stop()
+	select {
+	case <-t.C:
+		s.tell(ai.RealtimeEvent{Kind: ai.RealtimeExpiring, Remaining: time.Until(s.expiry)})
+	case <-s.ctx.Done():
+	}
+}
+
+func (s *session) tell(e ai.RealtimeEvent) {
+	select {
+	case s.out <- e:
+	case <-s.ctx.Done():
+	}
+}
+
+// Events implements ai.RealtimeSession.
+func (s *session) Events() <-chan ai.RealtimeEvent { return s.out }
+
+// Close implements ai.RealtimeSession.
+func (s *session) Close() {
+	s.cancel()
+	for range s.out { // nobody reads it any more
+	}
+	<-s.done
+}
+
+// Write implements ai.RealtimeSession.
+func (s *session) Write(pcm []int16) {
+	if s.rateIn != nil {
+		s.wide = s.rateIn.Resample(s.wide[:0], pcm)
+		pcm = s.wide
+	}
+	s.sound(pcm, s.rateIn == nil)
+}
+
+// shortest is the least sound that the server takes for an utterance.
+const shortest = 100 * time.Millisecond
+
+// End implements ai.RealtimeSession.
+func (s *session) End() {
+	s.mu.Lock()
+	u := &hearsay{n: s.utterances}
+	s.utterances++
+	s.committed, s.said = append(s.committed, u), append(s.said, u)
+	s.mu.Unlock()
+	rate := int(audio.Narrow)
+	if s.rateIn != nil {
+		rate = realtimeRate
+	}
+	if lacks := int(shortest)*rate/int(time.Second) - s.written; lacks > 0 {
+		s.sound(make([]int16, lacks), s.rateIn == nil)
+	}
+	s.written = 0
+	s.send(map[string]any{"type": "input_audio_buffer.commit", "event_id": "commit_" + strconv.Itoa(u.n)})
+}
+
+// Forget implements ai.RealtimeSession.
+func (s *session) Forget(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n < 0 || n >= len(s.said) || s.said[n].forgotten {
+		return
+	}
+	u := s.said[n]
+	u.forgotten = true
+	if u.item != "" {
+		s.remove(u.item)
+	}
+}
+
+// remove takes an item out of the conversation. The lock is held.
+func (s *session) remove(id string) {
+	for i, known := range s.items {
+		if known == id {
+			s.items = append(s.items[:i], s.items[i+1:]...)
+			break
+		}
+	}
+	s.send(map[string]any{"type": "conversation.item.delete", "item_id": id})
+}
+
+// Add implements ai.RealtimeSession.
+func (s *session) Add(n int, messages ...ai.Message) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := &response{n: n, over: true, told: true}
+	s.responses[n] = r
+	for i, m := range messages {
+		id := fmt.Sprintf("parley_%d_%d", n, i)
+		switch {
+		case m.Role == ai.ToolRole:
+			s.result(m.CallID, m.Text)
+			continue
+		case m.Text != "":
+			r.items = append(r.items, item{id: id})
+			s.insert(id, "", m)
+		}
+		for j, c := range m.Calls {
+			args := c.Arguments
+			if !json.Valid([]byte(args)) {
+				args = "{}"
+			}
+			s.send(map[string]any{"type": "conversation.item.create", "item": map[string]any{"type": "function_call",
+				"id": fmt.Sprintf("%s_%d", id, j), "call_id": c.ID, "name": s.names.Wire(c.Name), "arguments": args}})
+		}
+	}
+}
+
+// insert puts a text into the conversation, after another item ("": last). The lock is held.
+func (s *session) insert(id, after string, m ai.Message) {
+	role, kind := "user", "input_text"
+	if m.Role == ai.Assistant {
+		role, kind = "assistant", "output_text"
+	}
+	create := map[string]any{"type": "conversation.item.create", "item": map[string]any{"type": "message", "id": id,
+		"role": role, "content": []any{map[string]any{"type": kind, "text": m.Text}}}}
+	if after != "" {
+		create["previous_item_id"] = after
+	}
+	s.send(create)
+}
+
+func (s *session) result(callID, text string) {
+	create := map[string]any{"type": "conversation.item.create", "item": map[string]any{"type": "function_call_output",
+		"call_id": callID, "output": text}}
+	if after := s.calls[callID]; after != "" {
+		create["previous_item_id"] = after
+	}
+	s.send(create)
+}
+
+// Result implements ai.RealtimeSession: it stands after its call, whatever was said since.
+func (s *session) Result(callID, result string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.result(callID, result)
+}
+
+// Respond implements ai.RealtimeSession.
+func (s *session) Respond(n int, instruction string, words bool) {
+	terms := map[string]any{"metadata": map[string]string{"n": strconv.Itoa(n)}}
+	if instruction != "" { // they stand in place of the session's own
+		terms["instructions"] = strings.TrimSpace(s.setup.System + "\n\n" + instruction)
+	}
+	if words {
+		terms["tool_choice"] = "none"
+	}
+	s.ask(&response{n: n, create: map[string]any{"type": "response.create", "event_id": eventOf(n), "response": terms}})
+}
+
+// Say implements ai.RealtimeSession: a response apart from the conversation, which could tempt the model to say more.
+func (s *session) Say(n int, text string) {
+	s.ask(&response{n: n, apart: true, create: map[string]any{"type": "response.create", "event_id": eventOf(n),
+		"response": map[string]any{"metadata": map[string]string{"n": strconv.Itoa(n)}, "conversation": "none",
+			"tools": []any{}, "tool_choice": "none",
+			"instructions": verbatim, "input": []any{map[string]any{"type": "message", "role": "user",
+				"content": []any{map[string]any{"type": "input_text", "text": text}}}}}}})
+}
+
+// verbatim has the model read a text out.
+const verbatim = "You are a voice that reads out. Say the text of the message exactly as it is written, word for word, in its own language: add nothing, leave nothing out, and answer nothing that it asks."
+
+func eventOf(n int) string { return "response_" + strconv.Itoa(n) }
+
+// ask sends for a response, or keeps it until none other writes to the conversation.
+func (s *session) ask(r *response) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.responses[r.n] = r
+	s.waiting = append(s.waiting, r)
+	s.next()
+}
+
+// next sends for the responses that need not wait. The lock is held.
+func (s *session) next() {
+	var wait []*response
+	for _, r := range s.waiting {
+		switch {
+		case r.apart:
+			s.send(r.create)
+		case s.active == nil:
+			s.active = r
+			s.send(r.create)
+		default:
+			wait = append(wait, r)
+		}
+	}
+	s.waiting = wait
+}

@@ -1,0 +1,353 @@
+package openai
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"parley/internal/ai"
+	"parley/internal/audio"
+)
+
+// realtimeEvent is what a realtime server sends: the fields that matter here, of all its events.
+type realtimeEvent struct {
+	Type           string `json:"type"`
+	ItemID         string `json:"item_id"`
+	PreviousItemID string `json:"previous_item_id"`
+	ResponseID     string `json:"response_id"`
+	Delta          string `json:"delta"`
+	Transcript     string `json:"transcript"`
+	CallID         string `json:"call_id"`
+	Name           string `json:"name"`
+	Arguments      string `json:"arguments"`
+	Session        struct {
+		ExpiresAt int64 `json:"expires_at"`
+	} `json:"session"`
+	Item struct {
+		ID   string `json:"id"`
+		Type string `json:"type"`
+	} `json:"item"`
+	Response struct {
+		ID            string            `json:"id"`
+		Status        string            `json:"status"`
+		Metadata      map[string]string `json:"metadata"`
+		StatusDetails struct {
+			Type   string        `json:"type"`
+			Reason string        `json:"reason"`
+			Error  realtimeError `json:"error"`
+		} `json:"status_details"`
+		Usage struct {
+			InputTokens  int `json:"input_tokens"`
+			OutputTokens int `json:"output_tokens"`
+		} `json:"usage"`
+	} `json:"response"`
+	Error realtimeError `json:"error"`
+}
+
+// realtimeError is a realtime server's error.
+type realtimeError struct {
+	Type    string `json:"type"`
+	Code    string `json:"code"`
+	Message string `json:"message"`
+	EventID string `json:"event_id"`
+}
+
+// failure says what an error means.
+func (e *realtimeError) failure() *ai.Error {
+	kind := ai.Overloaded
+	switch {
+	case e.Code == "rate_limit_exceeded":
+		kind = ai.RateLimited
+	case e.Code == "context_length_exceeded":
+		kind = ai.TooLong
+	case e.Code == "content_filter":
+		kind = ai.Refused
+	case e.Code == "insufficient_quota", e.Type == "insufficient_quota", e.Type == "invalid_request_error",
+		e.Type == "authentication_error", e.Type == "permission_error":
+		kind = ai.Config
+	}
+	return &ai.Error{Kind: kind, Err: fmt.Errorf("%s %s: %s", e.Type, e.Code, e.Message)}
+}
+
+// read takes what the server sends until the socket ends; the error says why it did.
+func (s *session) read() error {
+	for {
+		raw, _, err := s.conn.Receive()
+		if err != nil {
+			return err
+		}
+		var e realtimeEvent
+		if err := json.Unmarshal(raw, &e); err != nil {
+			return &ai.Error{Kind: ai.Malformed, Err: err}
+		}
+		if err := s.take(&e); err != nil {
+			return err
+		}
+	}
+}
+
+// take does what an event says. The error ends the session.
+func (s *session) take(e *realtimeEvent) error {
+	var out []ai.RealtimeEvent
+	tell := func(e ai.RealtimeEvent) { out = append(out, e) }
+	s.mu.Lock()
+	err := s.event(e, tell)
+	s.mu.Unlock()
+	for _, e := range out {
+		s.tell(e)
+	}
+	return err
+}
+
+// event does so under the lock.
+func (s *session) event(e *realtimeEvent, tell func(ai.RealtimeEvent)) error {
+	switch e.Type {
+	case "input_audio_buffer.committed":
+		s.commit(e.ItemID)
+	case "conversation.item.added":
+		s.added(e.Item.ID, e.PreviousItemID)
+	case "conversation.item.input_audio_transcription.delta":
+		if u := s.heard[e.ItemID]; u != nil && !u.final {
+			u.text += e.Delta
+			tell(ai.RealtimeEvent{Kind: ai.RealtimeHeard, N: u.n, Text: u.text})
+		}
+	case "conversation.item.input_audio_transcription.completed":
+		s.understood(e.ItemID, e.Transcript, nil, tell)
+	case "conversation.item.input_audio_transcription.failed":
+		s.understood(e.ItemID, "", e.Error.failure(), tell)
+	case "response.created":
+		s.created(e)
+	case "response.output_item.added":
+		if r := s.named[e.ResponseID]; r != nil {
+			r.items = append(r.items, item{id: e.Item.ID, call: e.Item.Type == "function_call"})
+			s.settle(r)
+		}
+	case "response.output_audio.delta":
+		return s.spoken(e, tell)
+	case "response.output_audio_transcript.delta", "response.output_text.delta":
+		if r := s.named[e.ResponseID]; r != nil && !r.cut {
+			tell(ai.RealtimeEvent{Kind: ai.RealtimeText, N: r.n, Text: e.Delta})
+		}
+	case "response.function_call_arguments.done":
+		if r := s.named[e.ResponseID]; r != nil && !r.cut {
+			s.calls[e.CallID] = e.ItemID
+			tell(ai.RealtimeEvent{Kind: ai.RealtimeCall, N: r.n,
+				Call: &ai.ToolCall{ID: e.CallID, Name: s.names.Own(e.Name), Arguments: e.Arguments}})
+		}
+	case "response.done":
+		s.finish(e, tell)
+	case "error":
+		return s.refused(e, tell)
+	}
+	return nil
+}
+
+// commit names the oldest utterance that has no item yet.
+func (s *session) commit(id string) {
+	if len(s.committed) == 0 {
+		return
+	}
+	u := s.committed[0]
+	s.committed = s.committed[1:]
+	u.item = id
+	s.heard[id] = u
+	if u.forgotten {
+		s.remove(id)
+	}
+}
+
+// added notes where an item stands.
+func (s *session) added(id, after string) {
+	if slices.Contains(s.items, id) {
+		return
+	}
+	at := len(s.items)
+	if i := slices.Index(s.items, after); i >= 0 {
+		at = i + 1
+	}
+	s.items = slices.Insert(s.items, at, id)
+}
+
+func (s *session) understood(id, text string, err error, tell func(ai.RealtimeEvent)) {
+	u := s.heard[id]
+	if u == nil || u.final {
+		return
+	}
+	u.final = true
+	if err != nil {
+		err = ai.TheRecognizer.Of(err)
+	}
+	tell(ai.RealtimeEvent{Kind: ai.RealtimeHeard, N: u.n, Text: strings.TrimSpace(text), Final: true, Err: err})
+}
+
+// created names a response.
+func (s *session) created(e *realtimeEvent) {
+	r := s.active
+	if n, err := strconv.Atoi(e.Response.Metadata["n"]); err == nil {
+		r = s.responses[n]
+	}
+	if r == nil {
+		return
+	}
+	r.id = e.Response.ID
+	s.named[r.id] = r
+	if r.cut {
+		s.cancelled(r)
+	}
+}
+
+func (s *session) cancelled(r *response) {
+	s.send(map[string]any{"type": "response.cancel", "response_id": r.id})
+}
+
+// spoken is the next sound of a response.
+func (s *session) spoken(e *realtimeEvent, tell func(ai.RealtimeEvent)) error {
+	r := s.named[e.ResponseID]
+	if r == nil || r.cut {
+		return nil
+	}
+	raw, err := base64.StdEncoding.DecodeString(e.Delta)
+	if err != nil {
+		return &ai.Error{Kind: ai.Malformed, Err: err}
+	}
+	var pcm []int16
+	if s.rateOut == nil {
+		pcm = audio.DecodeULaw(make([]int16, 0, len(raw)), raw)
+	} else {
+		wide := make([]int16, len(raw)/2)
+		for i := range wide {
+			wide[i] = int16(raw[2*i]) | int16(raw[2*i+1])<<8
+		}
+		pcm = s.rateOut.Resample(make([]int16, 0, s.rateOut.Size(len(wide))+1), wide)
+	}
+	for i := range r.items {
+		if r.items[i].id == e.ItemID {
+			r.items[i].samples += len(pcm)
+		}
+	}
+	tell(ai.RealtimeEvent{Kind: ai.RealtimeSound, N: r.n, PCM: pcm})
+	return nil
+}
+
+// finish is the end of a response.
+func (s *session) finish(e *realtimeEvent, tell func(ai.RealtimeEvent)) {
+	r := s.named[e.Response.ID]
+	if r == nil || r.over {
+		return
+	}
+	var err error
+	switch d := &e.Response.StatusDetails; e.Response.Status {
+	case "failed":
+		f := d.Error.failure()
+		if f.Kind == ai.Config && d.Error.Type == "invalid_request_error" && d.Error.Code == "" {
+			f.Kind = ai.Malformed
+		}
+		err = f
+	case "incomplete":
+		if d.Reason == "content_filter" {
+			err = &ai.Error{Kind: ai.Refused, Err: errors.New("the content filter cut the reply")}
+		}
+	}
+	s.end(r, ai.Usage{In: e.Response.Usage.InputTokens, Out: e.Response.Usage.OutputTokens}, err, tell)
+}
+
+// end lets the next response begin.
+func (s *session) end(r *response, used ai.Usage, err error, tell func(ai.RealtimeEvent)) {
+	r.over = true
+	delete(s.named, r.id)
+	if s.active == r {
+		s.active = nil
+	}
+	s.settle(r)
+	if !r.told {
+		r.told = true
+		tell(ai.RealtimeEvent{Kind: ai.RealtimeDone, N: r.n, Usage: used, Err: ai.TheModel.Of(err)})
+	}
+	s.next()
+}
+
+// refused is an error that an event of ours had, or the session itself.
+func (s *session) refused(e *realtimeEvent, tell func(ai.RealtimeEvent)) error {
+	f := e.Error.failure()
+	kind, number, _ := strings.Cut(e.Error.EventID, "_")
+	n, err := strconv.Atoi(number)
+	switch {
+	case e.Error.Code == "session_expired":
+		return &ai.Error{Kind: ai.Interrupted, Err: f.Err}
+	case err == nil && kind == "commit" && len(s.committed) > 0 && s.committed[0].n == n:
+		u := s.committed[0]
+		s.committed, u.final = s.committed[1:], true
+		tell(ai.RealtimeEvent{Kind: ai.RealtimeHeard, N: u.n, Final: true})
+	case err == nil && kind == "response" && s.responses[n] != nil && !s.responses[n].over:
+		s.end(s.responses[n], ai.Usage{}, f, tell)
+	case e.Error.EventID == "" && f.Kind != ai.Config: // a session goes on after most errors
+		slog.Warn("a realtime model's server had an error", "error", f.Err)
+	default: // what was to be cut or forgotten was gone already
+		slog.Debug("a realtime model's server refused an event", "error", f.Err)
+	}
+	return nil
+}
+
+// Cut implements ai.RealtimeSession.
+func (s *session) Cut(n int, heard time.Duration, text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := s.responses[n]
+	if r == nil || r.cut {
+		return
+	}
+	r.cut, r.at, r.text = true, heard, text
+	switch {
+	case r.over:
+	case slices.Contains(s.waiting, r): // nobody was asked
+		s.waiting = slices.DeleteFunc(s.waiting, func(w *response) bool { return w == r })
+		r.over, r.told = true, true
+	case r.id != "":
+		s.cancelled(r)
+	}
+	s.settle(r)
+}
+
+// settle makes the items of a response that was cut what was heard of it. Texts can't be cut, only replaced. The lock
+// is held.
+func (s *session) settle(r *response) {
+	if !r.cut || r.apart {
+		return
+	}
+	for i := range r.items {
+		it := &r.items[i]
+		if it.settled {
+			continue
+		}
+		it.settled = true
+		had := time.Duration(it.samples) * time.Second / time.Duration(s.setup.Rate)
+		switch {
+		case it.call:
+			if !r.over {
+				s.remove(it.id)
+			}
+		case it.samples > 0 && r.at > 0: // milliseconds beyond its end are refused
+			s.send(map[string]any{"type": "conversation.item.truncate", "item_id": it.id, "content_index": 0,
+				"audio_end_ms": min(r.at, had).Milliseconds()})
+			r.at = max(r.at-had, 0)
+		default:
+			after := "root"
+			if at := slices.Index(s.items, it.id); at > 0 {
+				after = s.items[at-1]
+			} else if at < 0 {
+				after = ""
+			}
+			s.remove(it.id)
+			if text := r.text; text != "" && (r.create == nil || s.setup.Writes) {
+				r.text = ""
+				s.insert(it.id+"_", after, ai.Message{Role: ai.Assistant, Text: text})
+			}
+		}
+	}
+}

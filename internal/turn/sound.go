@@ -1,0 +1,80 @@
+package turn
+
+import (
+	"slices"
+	"time"
+)
+
+// What is otherwise where replies are made by the sound of what was said, whose text comes later, or not at all.
+
+// said is what segments say, where texts may still be found.
+func (m *Machine) said(segments []segment) []Said {
+	if !m.manner.Sound {
+		return nil
+	}
+	var out []Said
+	for _, s := range segments {
+		n := s.n
+		if s.keypad {
+			n = -1
+		}
+		out = append(out, Said{N: n, Text: s.text, Final: s.final || s.keypad})
+	}
+	return out
+}
+
+// forget says that an utterance was none.
+func (m *Machine) forget(s *segment) {
+	if m.manner.Sound && !s.keypad {
+		m.act(Action{Kind: Forget, N: s.n})
+	}
+}
+
+// spoke says whether an utterance can be answered though its text is not known. A short one may be a noise: its text is
+// waited for, and not for long. So it is as long as nobody was greeted: it may be the word that people take a call
+// with.
+func (m *Machine) spoke(s *segment) bool {
+	size := s.last - s.from + frameTime
+	switch {
+	case !m.manner.Sound || s.keypad:
+		return false
+	case m.now-s.closed >= holdTime:
+		return s.text != "" || size >= lostFloor
+	}
+	return m.greeted && (s.text != "" || size >= soundTime)
+}
+
+// sounds says whether what is said over a reply counts before its text is known: when it has ended, and is too long for
+// a noise or a word of listening.
+func (m *Machine) sounds(r *reply, longest time.Duration, pending int) bool {
+	if !m.manner.Sound || m.open || pending == 0 || m.now-m.last < m.manner.Endpoint {
+		return false
+	}
+	if m.tentative(r) {
+		return longest >= soundTime
+	}
+	return longest >= max(m.sure(), time.Duration(m.manner.MinWords)*wordTime)
+}
+
+// late takes the text of an utterance that is being answered already: where nothing was said at all, the answer is
+// given up as long as nobody has heard of it.
+func (m *Machine) late(n int, text string, final bool) {
+	r := m.reply
+	if r == nil || !m.manner.Sound {
+		return
+	}
+	i := slices.IndexFunc(r.taken, func(s segment) bool { return !s.keypad && s.n == n })
+	if i < 0 || r.taken[i].final {
+		return
+	}
+	if s := &r.taken[i]; text != "" || final {
+		s.text, s.final = text, final
+	}
+	nothing := !slices.ContainsFunc(r.taken, func(s segment) bool { return !s.final || s.text != "" })
+	if nothing && m.tentative(r) {
+		for i := range r.taken {
+			m.forget(&r.taken[i])
+		}
+		m.stop(true)
+	}
+}

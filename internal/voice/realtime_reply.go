@@ -1,0 +1,377 @@
+package voice
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"parley"
+	"parley/internal/agent"
+	"parley/internal/ai"
+	"parley/internal/audio"
+	"parley/internal/lang"
+	"parley/internal/turn"
+)
+
+// asking is a response that the model was asked for, or a text that it is to say.
+type asking struct {
+	n           int
+	a           *answer
+	instruction string
+	words       bool   // it may call no tools
+	verbatim    string // it says this
+	step        int    // of the answer's; -1: nothing was said yet
+	part        *part  // its sound; nil where there is none
+	split       lang.Splitter
+	text        string
+	calls       []ai.ToolCall
+	done        bool // the model has nothing to add
+	over        bool // and nobody would hear it
+}
+
+// ask asks the model for a response.
+func (d *realtime) ask(a *answer, instruction string, words bool) {
+	d.n++
+	q := &asking{n: d.n, a: a, instruction: instruction, words: words, step: -1,
+		split: lang.Splitter{Language: d.Language}}
+	a.asked = append(a.asked, q)
+	d.asked[q.n] = q
+	if d.link != nil {
+		d.link.Respond(q.n, instruction, words)
+	}
+}
+
+// ofReply takes what the model says.
+func (d *realtime) ofReply(q *asking, e ai.RealtimeEvent) {
+	r := d.r
+	if q.over || q.a.over || r.over || r.ctx.Err() != nil {
+		r.usage.Add(e.Usage)
+		if e.Kind == ai.RealtimeDone {
+			delete(d.asked, q.n)
+		}
+		return
+	}
+	d.tries = 0
+	switch e.Kind {
+	case ai.RealtimeSound:
+		d.sound(q, e.PCM)
+	case ai.RealtimeText:
+		d.write(q, e.Text)
+	case ai.RealtimeCall:
+		q.calls = append(q.calls, *e.Call)
+	case ai.RealtimeDone:
+		d.done(q, e.Usage, e.Err)
+	}
+}
+
+// begin notes that a response has begun.
+func (d *realtime) begin(q *asking) bool {
+	if q.verbatim != "" {
+		return true
+	}
+	if !d.r.wrote(q.a) {
+		return false
+	}
+	if q.step < 0 {
+		q.step = q.a.step
+	}
+	return true
+}
+
+// sound adds to what is heard of a response. All that the model sends is kept: it is the present reply's alone.
+func (d *realtime) sound(q *asking, pcm []int16) {
+	if !d.begin(q) {
+		return
+	}
+	d.voiced(q)
+	if d.r.out.fill(q.part, pcm) {
+		d.r.audible(q.a, q.part, d.r.clock.now())
+	}
+}
+
+// voiced gives a response a part in the playout.
+func (d *realtime) voiced(q *asking) {
+	r := d.r
+	if q.part != nil {
+		return
+	}
+	p := &part{reply: q.a.id, step: q.a.step}
+	q.part = p
+	q.a.parts = append(q.a.parts, p)
+	r.out.add(p)
+	if q.a.marks.FirstSentenceMS == 0 && q.a.anchor >= 0 {
+		q.a.marks.FirstSentenceMS = since(r.clock.now(), q.a.anchor)
+	}
+	r.step(turn.Event{Kind: turn.Spoken, Reply: q.a.id})
+}
+
+// write adds to a response's text.
+func (d *realtime) write(q *asking, text string) {
+	if text = parley.CleanText(text); q.verbatim != "" || text == "" || !d.begin(q) {
+		return
+	}
+	if q.text == "" && len(q.a.said()) > 0 {
+		text = "\n" + text // a step's text is a sentence of its own
+	}
+	q.text += text
+	if !d.Writes {
+		d.voiced(q)
+		q.part.text += text
+		return
+	}
+	for _, sentence := range q.split.Push(text) {
+		d.r.sentence(q.a, sentence)
+	}
+}
+
+// done is the end of a response: its calls are made, or the reply is thought.
+func (d *realtime) done(q *asking, used ai.Usage, err error) {
+	r, a := d.r, q.a
+	q.done = true
+	delete(d.asked, q.n)
+	d.finish(q)
+	if q.verbatim != "" {
+		r.usage.Add(used)
+		if err != nil {
+			r.noted(fmt.Errorf("say %q: %w", q.verbatim, err))
+		}
+		return
+	}
+	if d.Writes {
+		r.sentence(a, q.split.Flush())
+	}
+	if len(q.calls) > 0 && err == nil {
+		r.usage.Add(used)
+		d.run(q)
+		return
+	}
+	if err == nil && strings.TrimSpace(q.text) == "" && q.part == nil && !a.used {
+		err = ai.TheModel.Of(&ai.Error{Kind: ai.Malformed, Err: errors.New("the reply is empty")})
+	}
+	d.thought(a, q.text, used, err)
+}
+
+// thought tells that all of a reply is there.
+func (d *realtime) thought(a *answer, text string, used ai.Usage, err error) {
+	r := d.r
+	r.usage.Add(used)
+	err = ai.TheModel.Of(err)
+	a.thought = a.thought || err == nil
+	if d.mouth != nil {
+		d.mouth.allSaid(a)
+	}
+	if err == nil {
+		r.broken.thought = nil
+	} else {
+		r.noted(fmt.Errorf("reply %d: %w", a.id, err))
+		a.failed, r.broken.thought = err, err
+	}
+	r.step(turn.Event{Kind: turn.Thought, Reply: a.id, Failed: err != nil, Text: strings.TrimSpace(text)})
+}
+
+// finish says that all of a response's sound is there.
+func (d *realtime) finish(q *asking) {
+	if q.part != nil && !d.Writes {
+		d.r.out.finish(q.part)
+	}
+}
+
+// run makes a response's calls, tells the model what came of them, and asks it to go on.
+func (d *realtime) run(q *asking) {
+	r, a := d.r, q.a
+	l, t := d.link, a.think
+	done := make(chan struct{})
+	r.busy = done
+	a.rounds++
+	r.safely(func() {
+		defer close(done)
+		records, ended, err := d.turn(a).Call(t.ctx, q.calls)
+		r.inbox.ask(func() {
+			for _, c := range records {
+				d.result(l, c)
+			}
+			switch {
+			case a.over || t.ctx.Err() != nil:
+			case ended || err != nil:
+				d.thought(a, "", ai.Usage{}, err)
+			default:
+				d.ask(a, "", a.rounds >= agent.DefaultSteps-1)
+			}
+		})
+	})
+}
+
+// result tells the model what came of a call; a session that doesn't know of it is told that too.
+func (d *realtime) result(l *link, c agent.ToolCall) {
+	switch {
+	case d.link == nil: // the next one reads the book
+	case d.link == l:
+		l.Result(c.ID, c.Result)
+	default:
+		d.n++
+		d.link.Add(d.n, agent.Trim(agent.Replay("", []agent.ToolCall{c}), budget)...)
+	}
+}
+
+// said are the parts of a reply that its model has said so far.
+func (a *answer) said() []*part {
+	return slices.DeleteFunc(slices.Clone(a.parts), func(p *part) bool { return p.keep || p.aside || p.text == "" })
+}
+
+// whole says whether all of a response was heard.
+func (d *realtime) whole(q *asking) bool {
+	if !q.done {
+		return false
+	}
+	for _, p := range d.partsOf(q) {
+		if d.audible(p) != p.text {
+			return false
+		}
+	}
+	return true
+}
+
+// partsOf are the parts that a response is heard in.
+func (d *realtime) partsOf(q *asking) (list []*part) {
+	if q.part != nil {
+		return []*part{q.part}
+	}
+	for _, p := range q.a.parts {
+		if p.step == q.step && !p.aside && !p.keep {
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
+// cut tells the model what of a response was heard.
+func (d *realtime) cut(q *asking) {
+	if d.link == nil {
+		return
+	}
+	var heard time.Duration
+	var text strings.Builder
+	if q.a.sounded {
+		for _, p := range d.partsOf(q) {
+			text.WriteString(d.audible(p))
+			heard += d.r.out.position(p)
+		}
+	}
+	d.link.Cut(q.n, heard, strings.TrimSpace(text.String()))
+}
+
+// resume asks a new session for what the former one owed. What it has said of a response is heard, and it goes on from
+// there.
+func (d *realtime) resume() {
+	l := d.link
+	for _, n := range slices.Sorted(maps.Keys(d.asked)) {
+		q := d.asked[n]
+		if q.over || q.done || q.a.over {
+			delete(d.asked, n)
+			continue
+		}
+		if q.verbatim != "" {
+			if d.r.out.empty(q.part) {
+				l.Say(q.n, q.verbatim)
+			} else {
+				d.done(q, ai.Usage{}, errGone) // half a sentence is heard; it is not begun anew
+			}
+			continue
+		}
+		said := q.text
+		if q.part != nil {
+			said = d.r.out.broke(q.part)
+		}
+		q.text, q.split = said, lang.Splitter{Language: d.Language}
+		if strings.TrimSpace(said) == "" {
+			l.Respond(q.n, q.instruction, q.words)
+			continue
+		}
+		delete(d.asked, n)
+		q.done = true
+		d.finish(q)
+		d.ask(q.a, strings.TrimSpace(q.instruction+"\n[The line broke off in the middle of your answer. The customer has heard: “"+
+			said+"”. Go on exactly after that, and repeat nothing.]"), q.words)
+	}
+}
+
+// fill adds sound to a part, however much there is already, and says whether it is the first.
+func (o *playout) fill(p *part, pcm []int16) (first bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if p.ended || p.size > int(longestPart/time.Second)*int(o.rate) {
+		return false
+	}
+	first = p.size == 0
+	if p.pace == nil {
+		p.pace = &pace{}
+	}
+	p.pace.add(pcm, o.rate.FrameSize())
+	p.put(pcm)
+	return first
+}
+
+// longestPart bounds what a model may say at a time.
+const longestPart = 5 * time.Minute
+
+// position is how much of a part was heard.
+func (o *playout) position(p *part) time.Duration {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return time.Duration(p.played) * time.Second / time.Duration(o.rate)
+}
+
+// broke cuts a part's text to what its sound is likely to have, as no more of it will come.
+func (o *playout) broke(p *part) string {
+	o.mu.Lock()
+	size := p.size
+	o.mu.Unlock()
+	p.text = lang.Cut(p.text, soundingTime(p.text, size, o.rate))
+	return p.text
+}
+
+// each gives out the sound that is kept, in order; it stays.
+func (p *tape) each(yield func(pcm []int16)) {
+	for _, b := range p.blocks {
+		yield(b.samples[b.from:b.n])
+	}
+}
+
+// pace is where in a part something is heard: pauses between sentences have no words in them.
+type pace struct {
+	frames []int32 // how many samples up to the end of each 20 ms belong to sound
+	rest   int     // samples of a frame that has begun
+	loud   bool    // something was heard in it
+	sum    int32
+}
+
+// faint is the amplitude up to which nothing is heard.
+const faint = 200
+
+func (c *pace) add(pcm []int16, frame int) {
+	for _, v := range pcm {
+		c.loud = c.loud || v > faint || v < -faint
+		if c.rest++; c.rest == frame {
+			if c.loud {
+				c.sum += int32(frame)
+			}
+			c.frames = append(c.frames, c.sum)
+			c.rest, c.loud = 0, false
+		}
+	}
+}
+
+// at is how many samples of sound there are before a position.
+func (c *pace) at(position int, rate audio.Rate) int {
+	i := position/rate.FrameSize() - 1
+	switch {
+	case i < 0 || len(c.frames) == 0:
+		return 0
+	case i >= len(c.frames):
+		return int(c.sum)
+	}
+	return int(c.frames[i])
+}

@@ -1,0 +1,68 @@
+package voice_test
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"parley/internal/voice/voicetest"
+)
+
+// pipelineOnly are dialogues about what the other modes have not.
+var pipelineOnly = []string{
+	"speculation.dialogue", "speculation-given-up.dialogue", "speculation-tool.dialogue", // nothing is begun early
+	// the ear and the model are one: testdata/realtime has what becomes of it
+	"ear-drops.dialogue", "ear-keeps-dropping.dialogue", "ear-loses.dialogue", "ear-loses-all.dialogue", "ear-refuses.dialogue",
+	"noise-slow-ear.dialogue",                                   // a sound whose text doesn't come within a second is answered
+	"collect-ahead.dialogue", "wait-for-customer-asks.dialogue", // the order in which the model is told
+	"nul.dialogue", // of what is heard nobody cleans the model's own copy
+}
+
+// writtenOnly are those about a synthesizer, or about sentences of which a model has not said a part.
+var writtenOnly = []string{"pronunciations.dialogue", "model-breaks.dialogue", "voice-fails.dialogue",
+	"voice-fails-once.dialogue", "voice-hangs.dialogue", "barge-in.dialogue", "tool-interrupted.dialogue",
+	"transfer-interrupted.dialogue"}
+
+// The dialogues are held in the other modes too: the same people are heard, answered and interrupted.
+func TestDialoguesInOtherModes(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.dialogue")
+	if err != nil || len(files) == 0 {
+		t.Fatal("there are no dialogues", err)
+	}
+	for _, mode := range []string{"multimodal", "alike", "dualplex"} {
+		for _, f := range files {
+			name := filepath.Base(f)
+			if strings.HasPrefix(name, "ear-turns") || slices.Contains(pipelineOnly, name) || mode != "dualplex" && slices.Contains(writtenOnly, name) {
+				continue
+			}
+			t.Run(mode+"/"+filepath.Base(f), func(t *testing.T) { voicetest.PlayIn(t, f, mode) })
+		}
+	}
+}
+
+// What only the other modes have.
+func TestRealtimeDialogues(t *testing.T) {
+	files, err := filepath.Glob("testdata/realtime/*.dialogue")
+	if err != nil || len(files) == 0 {
+		t.Fatal("there are no dialogues", err)
+	}
+	for _, mode := range []string{"multimodal", "alike", "dualplex"} {
+		for _, f := range files {
+			t.Run(mode+"/"+filepath.Base(f), func(t *testing.T) { voicetest.PlayIn(t, f, mode) })
+		}
+	}
+}
+
+// A thousand interruptions at random moments in each mode.
+func TestInterruptions(t *testing.T) {
+	for _, mode := range []string{"multimodal", "dualplex"} {
+		for seed := range 50 {
+			t.Run(fmt.Sprint(mode, "/", seed), func(t *testing.T) {
+				t.Parallel()
+				voicetest.Interruptions(t, mode, 20, uint64(seed))
+			})
+		}
+	}
+}
