@@ -12,7 +12,7 @@ type hearing struct {
 	ai.Ear
 	all   bool // it hears everything, and finds turns
 	base  int  // the session's number of its first utterance
-	tries int  // ears that were lost before it, one after the other
+	tries int  // ears that were lost before it, one after the other; the owner's
 }
 
 // listen opens the persona's ear.
@@ -45,18 +45,20 @@ func (d *pipeline) follow(ear *hearing) {
 	for t := range ear.Transcripts() {
 		r.inbox.post(func() {
 			if d.hears(ear) {
+				if t.Err == nil {
+					ear.tries = 0 // it works: what is lost hours later counts anew
+				}
 				r.understood(ear.base, t)
 			}
 		})
 	}
-	lost := false
-	r.inbox.ask(func() { lost = d.hears(ear) && r.ctx.Err() == nil })
+	lost, tries := false, 0
+	r.inbox.ask(func() { lost, tries = d.hears(ear) && r.ctx.Err() == nil, ear.tries+1 })
 	if !lost {
 		return
 	}
 	gone := &ai.Error{Part: ai.TheRecognizer, Kind: ai.Interrupted, Err: errLost}
 	r.note(gone)
-	tries := ear.tries + 1
 	if tries > maxEars {
 		r.fail(fmt.Errorf("after %d more ears: %w", maxEars, gone))
 		return

@@ -14,7 +14,7 @@ import (
 var pipelineOnly = []string{
 	"speculation.dialogue", "speculation-given-up.dialogue", "speculation-tool.dialogue", // nothing is begun early
 	// the ear and the model are one: testdata/realtime has what becomes of it
-	"ear-drops.dialogue", "ear-keeps-dropping.dialogue", "ear-loses.dialogue", "ear-loses-all.dialogue", "ear-refuses.dialogue",
+	"ear-drops.dialogue", "ear-drops-now-and-then.dialogue", "ear-keeps-dropping.dialogue", "ear-loses.dialogue", "ear-loses-all.dialogue", "ear-refuses.dialogue",
 	"noise-slow-ear.dialogue",                                   // a sound whose text doesn't come within a second is answered
 	"collect-ahead.dialogue", "wait-for-customer-asks.dialogue", // the order in which the model is told
 	"nul.dialogue", // of what is heard nobody cleans the model's own copy

@@ -29,7 +29,7 @@ type outgoing struct {
 }
 
 const (
-	soundPiece = 800     // octets of µ-law in a message: 100 ms; of PCM a sixth of that
+	soundPiece = 800     // octets of µ-law in a message: 100 ms, of PCM six times as many
 	mostSound  = 4 << 20 // that may wait for the server
 	soundHead  = `{"type":"input_audio_buffer.append","audio":"`
 	soundTail  = `"}`
