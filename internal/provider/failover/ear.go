@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"parley/internal/ai"
@@ -54,8 +56,8 @@ type ear struct {
 	cancel     context.CancelCauseFunc
 	out        chan ai.Transcript
 	wg         sync.WaitGroup
-	timer      *time.Timer // until the oldest utterance that has ended without its text is late
-	tries      int         // ears since a text came; run's alone
+	timer      *time.Timer  // until the oldest utterance that has ended without its text is late
+	tries      atomic.Int32 // ears since a text came; run's alone writes it
 
 	// The caller's goroutine writes, run puts another in the place of who listens. A vendor's Write and End never
 	// block, so they are called with this held.
@@ -98,7 +100,7 @@ func (e *ear) open(q *queue[ai.Recognizer]) (*listener, error) {
 		if link == nil {
 			return nil, cmp.Or(failed, error(errNobody))
 		}
-		inner, err := link.Do.Listen(e.ctx, e.h)
+		inner, err := link.Do.Listen(ai.WithNext(e.ctx, func() bool { return e.another(link) }), e.h)
 		if err == nil {
 			q.acts(e.ctx, link.Name)
 			return &listener{Ear: inner, link: link, pass: pass}, nil
@@ -111,6 +113,16 @@ func (e *ear) open(q *queue[ai.Recognizer]) (*listener, error) {
 		q.why = ai.KindOf(err)
 		failed = cmp.Or(failed, err)
 	}
+}
+
+// another says whether one listens in the place of this one where it fails now.
+func (e *ear) another(than *Link[ai.Recognizer]) bool {
+	if int(e.tries.Load())+1 >= len(e.links) {
+		return false
+	}
+	return slices.ContainsFunc(e.links, func(l Link[ai.Recognizer]) bool {
+		return l.Name != than.Name && !l.Circuit.Open()
+	})
 }
 
 var errNobody = errors.New("there is no other recognizer")
@@ -209,7 +221,8 @@ func (e *ear) tell(l *listener, t ai.Transcript) {
 			l.pass.well()
 		}
 		l.pass.void()
-		l.pass, e.tries = l.link.Circuit.force(), 0
+		l.pass = l.link.Circuit.force()
+		e.tries.Store(0)
 		e.mu.Lock()
 		e.sound.done()
 		e.await()
@@ -235,7 +248,7 @@ func (e *ear) await() {
 func (e *ear) replace(l *listener, failed error) *listener {
 	l.pass.failed(failed)
 	l.pass = l.link.Circuit.force()
-	if e.tries++; e.tries >= len(e.links) {
+	if int(e.tries.Add(1)) >= len(e.links) {
 		return nil
 	}
 	q := line(ai.TheRecognizer, e.links, l.link.Name)

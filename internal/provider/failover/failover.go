@@ -17,6 +17,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"time"
 
 	"parley/internal/ai"
@@ -82,6 +83,15 @@ func (q *queue[T]) pop() (*Link[T], *pass) {
 		return &q.links[0], q.links[0].Circuit.force()
 	}
 	return nil, nil
+}
+
+// ahead is the context for who was given last: as long as one of those behind may be asked, it spends no time on
+// attempts of its own.
+func (q *queue[T]) ahead(ctx context.Context) context.Context {
+	behind := q.links[q.next:]
+	return ai.WithNext(ctx, func() bool {
+		return slices.ContainsFunc(behind, func(l Link[T]) bool { return !l.Circuit.Open() })
+	})
 }
 
 // acts notes who does the part now.

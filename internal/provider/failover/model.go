@@ -108,7 +108,7 @@ func (r *reply) ask() bool {
 	if link == nil {
 		return false
 	}
-	ctx, cancel := context.WithCancelCause(r.ctx)
+	ctx, cancel := context.WithCancelCause(r.ahead(r.ctx))
 	a := &attempt{link: link, pass: pass, cancel: cancel}
 	r.under = append(r.under, a)
 	r.timer.Reset(r.budget)

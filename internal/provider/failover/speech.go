@@ -169,7 +169,7 @@ func (r *speech) ask() bool {
 	if link == nil {
 		return false
 	}
-	ctx, cancel := context.WithCancelCause(r.ctx)
+	ctx, cancel := context.WithCancelCause(r.ahead(r.ctx))
 	u := &utterance{link: link, pass: pass, cancel: cancel, taken: make(chan error, 1), text: r.text, offset: r.given}
 	if text, _, _ := r.script.at(r.text); r.given > 0 {
 		u.from = r.pace.said(text, r.given, r.words)

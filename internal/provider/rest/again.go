@@ -20,7 +20,8 @@ const (
 )
 
 // Again makes attempts until one succeeds, or another can't go better; begun says whether a part of the answer has
-// been given away. what and model are for the log.
+// been given away. Who has another vendor behind it makes one attempt: the other answers sooner than a pause is over.
+// what and model are for the log.
 func Again(ctx context.Context, what, model string, begun func() bool, attempt func() error) error {
 	for n := 1; ; n++ {
 		err := attempt()
@@ -28,7 +29,7 @@ func Again(ctx context.Context, what, model string, begun func() bool, attempt f
 			return err
 		}
 		failure, ok := errors.AsType[*ai.Error](err)
-		if !ok || begun() || !failure.Retry() || n == attempts {
+		if !ok || begun() || !failure.Retry() || n == attempts || ai.HasNext(ctx) {
 			return err
 		}
 		pause := max(FirstPause<<(n-1), failure.RetryAfter)
