@@ -218,7 +218,8 @@ func (h *server) openFaces() {
 		Chat:  h.conversations,
 		Calls: h.calls, Campaigns: h.campaigns, Hub: h.hub, Numbers: h.numbers, SMS: texts, WhatsApp: messenger,
 		Knowledge: h.documents,
-		Front:     front, Create: rates.Create, Message: rates.Message, Streams: streams}
+		Front:     front, Streams: streams}
+	look.Create, look.Message = h.api.Limits()
 	if h.browsers != nil {
 		look.Answer, look.Hangup = h.api.AnswerBrowser, h.browsers.Hangup
 	}

@@ -97,6 +97,10 @@ func New(c Config) *API {
 	return a
 }
 
+// Limits are how often conversations and calls may begin per address, and how often something may be said in one
+// conversation: who comes through the console too has no second share.
+func (a *API) Limits() (begin, say *auth.Limiter) { return a.limitCreate, a.limitMessage }
+
 // Stop ends the streams that would go on as long as somebody listens; their readers come back to the next server.
 // Call it once.
 func (a *API) Stop() { close(a.stopping) }

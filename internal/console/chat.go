@@ -66,7 +66,7 @@ func (c *Console) talkStart(r *request) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := c.create.Take(c.Front.Client(r.Request), time.Now()); err != nil {
+	if _, err := c.Create.Take(c.Front.Client(r.Request), time.Now()); err != nil {
 		return nil, err
 	}
 	tree := decode(r.PostForm, reflect.TypeFor[struct {

@@ -260,7 +260,8 @@ func TestSayStreams(t *testing.T) {
 // A test chat is held to the limits of the API's.
 func TestTestChatIsLimited(t *testing.T) {
 	h := open(t, func(c *Config) {
-		c.Create, c.Message = auth.Rate{PerSecond: .001, Burst: 2}, auth.Rate{PerSecond: .001, Burst: 1}
+		c.Create = auth.NewLimiter(auth.Rate{PerSecond: .001, Burst: 2})
+		c.Message = auth.NewLimiter(auth.Rate{PerSecond: .001, Burst: 1})
 	})
 	u := h.user(t)
 	a := h.assistant(t, u, "Front desk")

@@ -53,30 +53,33 @@ type Config struct {
 	Answer func(w http.ResponseWriter, r *http.Request, a *parley.Assistant, place func(session string) string) error
 	Hangup func(session string) bool
 
-	Front   web.Front   // how the server is seen from outside
-	Create  auth.Rate   // test chats begun per address
-	Message auth.Rate   // messages per test chat
-	Streams *auth.Slots // live streams at once per address, the API's too; nil: no limit
+	Front   web.Front     // how the server is seen from outside
+	Create  *auth.Limiter // test chats and calls begun per address, the API's too; nil: no limit
+	Message *auth.Limiter // messages per conversation, the API's too; nil: no limit
+	Streams *auth.Slots   // live streams at once per address, the API's too; nil: no limit
 }
 
 // Console is the handler of every page.
 type Console struct {
 	Config
-	mux             *http.ServeMux
-	create, message *auth.Limiter
-	handler         http.Handler
-	askWho          time.Duration // how often a live stream asks whether its session still stands
-	stopping        chan struct{} // closed when streams without an end of their own must end
+	mux      *http.ServeMux
+	handler  http.Handler
+	askWho   time.Duration // how often a live stream asks whether its session still stands
+	stopping chan struct{} // closed when streams without an end of their own must end
 }
 
 // New makes the console. It starts nothing.
 func New(c Config) *Console {
-	h := &Console{Config: c, mux: http.NewServeMux(),
-		create: auth.NewLimiter(c.Create), message: auth.NewLimiter(c.Message),
-		askWho: lookAgain, stopping: make(chan struct{})}
+	h := &Console{Config: c, mux: http.NewServeMux(), askWho: lookAgain, stopping: make(chan struct{})}
 	h.routes()
 	if h.Streams == nil {
 		h.Streams = auth.NewSlots(0)
+	}
+	if h.Create == nil {
+		h.Create = auth.NewLimiter(auth.Rate{})
+	}
+	if h.Message == nil {
+		h.Message = auth.NewLimiter(auth.Rate{})
 	}
 	// SameSite keeps the cookie from cross-site requests; this refuses the requests themselves, from other origins of
 	// the same site too.

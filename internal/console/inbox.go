@@ -251,7 +251,7 @@ func (c *Console) say(r *request) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := c.message.Take(conv.ID, time.Now()); err != nil {
+	if _, err := c.Message.Take(conv.ID, time.Now()); err != nil {
 		return nil, err
 	}
 	before, err := c.DB.LastMessage(r.Context(), conv.ID)

@@ -32,7 +32,7 @@ func (c *Console) webCall(r *request) error {
 	if c.Answer == nil {
 		return parley.Errorf(parley.Unavailable, "This server takes no calls from browsers.")
 	}
-	if _, err := c.create.Take(c.Front.Client(r.Request), time.Now()); err != nil {
+	if _, err := c.Create.Take(c.Front.Client(r.Request), time.Now()); err != nil {
 		return err
 	}
 	return c.Answer(r.w, r.Request, a, func(session string) string {
