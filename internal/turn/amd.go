@@ -8,8 +8,8 @@ import (
 	"parley/internal/lang"
 )
 
-// amd (answering machine detection) finds out whether a person or a machine took the call: by what it says, and by
-// how it says it. A person greets and waits; a machine speaks on. It is a part of the turn machine and as pure.
+// amd (answering machine detection) finds out whether a person or a machine took the call, by what it says and how. A
+// person greets and waits; a machine talks on. It is part of the turn machine, and just as pure.
 type amd struct {
 	active bool // the call is outbound and the result may still change
 	result parley.AnsweredBy
@@ -32,7 +32,7 @@ const (
 	stretchGap = 600 * time.Millisecond // a longer pause begins another stretch
 	humanPause = 400 * time.Millisecond // who is silent for so long after a greeting waits for us
 	humanMax   = 3 * time.Second        // of a greeting
-	// so long after a person's greeting it may turn out to be a part of a machine's
+	// for this long, what seemed a person's greeting may still turn out to be part of a machine's
 	greetingTime = 5 * time.Second
 	longPause    = time.Second // who is silent for so long waits for us, however long they greeted
 	tellingScore = 0.8         // words that add up to this are a machine's, with so much speech
@@ -80,8 +80,8 @@ func (d *amd) words(n int, text, language string) {
 	}
 }
 
-// weigh adds up what the single words of a greeting tell: recognizers lose some, so that no phrase can be relied on.
-// Words that tell little tell nothing without one that tells more.
+// weigh adds up the evidence of the single words of a greeting: recognizers miss some, so no phrase can be relied on.
+// Weak words count only together with a stronger one.
 func weigh(tokens []string, weights map[string]float64) float64 {
 	sum, most := 0.0, 0.0
 	seen := map[string]bool{}
@@ -97,7 +97,7 @@ func weigh(tokens []string, weights map[string]float64) float64 {
 	return sum
 }
 
-// rule gives the result, "" as long as there is none.
+// rule gives the verdict, "" while there is none.
 func (d *amd) rule(now time.Duration) parley.AnsweredBy {
 	stretch, pause := d.last-d.from, now-d.last
 	switch {
@@ -125,7 +125,7 @@ func (d *amd) rule(now time.Duration) parley.AnsweredBy {
 	return ""
 }
 
-// enough is how much speech without a pause is a machine's, by the words in it.
+// enough is how much speech without a pause points to a machine, given the words in it.
 func (d *amd) enough() time.Duration {
 	switch {
 	case d.score >= 1.2:
@@ -140,7 +140,7 @@ func (d *amd) enough() time.Duration {
 	return businessMin
 }
 
-// detect asks for a result and does what follows from it.
+// detect asks for a verdict and acts on it.
 func (m *Machine) detect() {
 	d := &m.amd
 	if !d.active {
@@ -177,7 +177,7 @@ func (m *Machine) detect() {
 	m.mailbox = mailbox{on: true, since: m.now, beeped: d.beeped}
 }
 
-// mailbox is the leaving of a message.
+// mailbox is the state of leaving a message.
 type mailbox struct {
 	on     bool
 	since  time.Duration
@@ -204,7 +204,7 @@ func (m *Machine) beep() {
 	b.beeped = true
 }
 
-// leaveMessage waits for the moment, and says it.
+// leaveMessage waits for the right moment, and says the message.
 func (m *Machine) leaveMessage() {
 	b := &m.mailbox
 	if m.reply != nil {

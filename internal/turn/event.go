@@ -6,7 +6,7 @@ import (
 	"parley"
 )
 
-// Event is something that happened. Its kind says which fields count.
+// Event is something that happened. Its kind determines which fields count.
 type Event struct {
 	Kind EventKind
 	At   time.Duration // since the answer
@@ -24,7 +24,7 @@ type Event struct {
 	Manner *Manner
 }
 
-// Said is a part of what is answered: an utterance of the ear, whose text may still be found.
+// Said is part of what is being answered: an utterance of the ear, whose text may not be known yet.
 type Said struct {
 	N     int // -1: keys
 	Text  string
@@ -34,7 +34,7 @@ type Said struct {
 // EventKind says what happened.
 type EventKind uint8
 
-// The events, each with the fields that it uses. From Token on they are about a reply.
+// The events, each with the fields that it uses. From Token on they concern a reply.
 const (
 	Tick  EventKind = iota // time passes
 	Voice                  // a frame was judged: Speech, Voiced
@@ -44,8 +44,8 @@ const (
 	Lost                   // utterances before N won't be understood any more
 	End                    // the call is over: Reason
 
-	// What an ear that finds turns says of the customer's: N, the utterance in whose sound it found that, and Text, of
-	// that utterance, where it tells it.
+	// What an ear that finds turns says about the customer's. N is the utterance in whose audio it found that, and Text
+	// is that utterance's text, if the ear gives it.
 	Started // they have begun to speak
 	Eager   // they may have finished
 	Resumed // they had not
@@ -66,7 +66,7 @@ const (
 	Spoken    // a part of it was given to the playout by who thought it
 )
 
-// Action is something that is to be done. Its kind says which fields count.
+// Action is something to do. Its kind determines which fields count.
 type Action struct {
 	Kind    ActionKind
 	Purpose Purpose
@@ -84,7 +84,7 @@ type Action struct {
 	Reason  parley.EndedReason
 }
 
-// ActionKind says what is to be done.
+// ActionKind says what to do.
 type ActionKind uint8
 
 // The actions, each with the fields that it uses.
@@ -104,7 +104,7 @@ const (
 	Cut    // Reply is cut off: Join, Over
 	Finish // Reply was played to its end
 
-	// speech that begins now silences the reply: with the very next packet, before this machine has heard of it
+	// speech that begins now silences the reply with the very next packet, before this machine has heard about it
 	Arm
 	Disarm    // it doesn't
 	Hold      // be silent from the next packet on
@@ -119,7 +119,7 @@ const (
 	HangUp      // the call is over: Reason
 )
 
-// Purpose is what a reply, or a fixed sentence, is for.
+// Purpose says what a reply, or a fixed sentence, is for.
 type Purpose uint8
 
 // The purposes.

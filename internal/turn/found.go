@@ -6,10 +6,10 @@ import (
 	"parley/internal/lang"
 )
 
-// What an ear that finds turns says of the customer's. It comes beside the detector's frames and the texts: an end is
-// taken on its word, and where it says nothing the rules of listen.go stand.
+// What an ear that finds turns says about the customer's. This comes on top of the detector's frames and the texts: the
+// ear's word is enough to end a turn, and where it says nothing the rules of listen.go apply.
 
-// found takes what an ear says of the turn.
+// found takes what an ear says about the turn.
 func (m *Machine) found(e Event) {
 	if e.Text != "" {
 		m.heard(Event{Kind: Text, N: e.N, Text: e.Text})
@@ -38,8 +38,8 @@ func (m *Machine) found(e Event) {
 	}
 }
 
-// hasten takes what was said up to an utterance for all that there will be of it; ended says that the turn is over, too.
-// An utterance of which the ear has not understood anything yet goes on: somebody may have begun to speak again.
+// hasten treats what was said up to an utterance as complete; ended means that the turn is over, too. An utterance of
+// which the ear has not understood anything yet stays open: the customer may have begun to speak again.
 func (m *Machine) hasten(n int, ended bool) {
 	sounds := m.now-m.last <= 2*frameTime
 	for i := range m.turn {
@@ -59,8 +59,8 @@ func (m *Machine) hasten(n int, ended bool) {
 	}
 }
 
-// corrected takes the final text of an utterance that was answered for sooner. A reply that was begun to something else
-// is given up, as long as the turn that it answers is not over.
+// corrected takes the final text of an utterance that was answered early. A reply that was begun to a different text is
+// given up, as long as the turn that it answers is not over.
 func (m *Machine) corrected(n int, text string) {
 	differs := func(s *segment) bool {
 		if s.keypad || s.n != n || !s.hasty {
@@ -85,7 +85,7 @@ func (m *Machine) corrected(n int, text string) {
 	}
 }
 
-// isOver says whether a turn is over, that has this text and ends with this segment: by the word of the ear, or by the
+// isOver reports whether a turn with this text, ending with this segment, is over: by the word of the ear, or by the
 // silence since.
 func (m *Machine) isOver(text string, lastly *segment) bool {
 	switch {
@@ -101,8 +101,8 @@ func (m *Machine) isOver(text string, lastly *segment) bool {
 	return m.longEnough(text, quiet)
 }
 
-// promising says whether a reply to this text is worth beginning before the turn has ended: on the word of the ear, or on
-// our own where that is wanted.
+// promising reports whether a reply to this text is worth beginning before the turn has ended: on the ear's word, or on
+// our own judgement if that is enabled.
 func (m *Machine) promising(text string) bool {
 	switch {
 	case text == "":

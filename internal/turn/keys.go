@@ -38,7 +38,7 @@ func (m *Machine) digit(key byte) {
 	}
 }
 
-// collect is the collecting of keys for a tool.
+// collect is the state of collecting keys for a tool.
 type collect struct {
 	on    bool
 	id    int // the reply that asked
@@ -48,8 +48,8 @@ type collect struct {
 	since time.Duration // when the wait began; 0: the question is still being said
 }
 
-// gather begins to collect keys for a tool. Those that were pressed since the reply began are the first of them; the
-// question is said all the same, unless they end it.
+// gather begins to collect keys for a tool. Keys pressed since the reply began come first; the question is asked all
+// the same, unless they complete the input.
 func (m *Machine) gather(r *reply, e Event) {
 	m.collect = collect{on: true, id: r.id, wait: e.Wait, stop: e.Key}
 	early := ""
@@ -68,7 +68,7 @@ func (m *Machine) gather(r *reply, e Event) {
 	}
 }
 
-// press takes a key that is collected.
+// press takes a key that is being collected.
 func (m *Machine) press(key byte) {
 	c := &m.collect
 	if r := m.reply; r != nil && !r.drained() {

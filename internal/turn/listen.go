@@ -11,7 +11,7 @@ import (
 
 // The customer's side of the turn machine.
 
-// voice takes what the detector said of a frame.
+// voice takes the detector's verdict on a frame.
 func (m *Machine) voice(e Event) {
 	m.amd.voice(m.now, e.Speech && e.Voiced)
 	if !e.Speech || !e.Voiced {
@@ -31,7 +31,7 @@ func (m *Machine) voice(e Event) {
 	}
 }
 
-// holds says whether speech that begins now silences the reply.
+// holds reports whether speech that begins now silences the reply.
 func (m *Machine) holds(r *reply) bool {
 	switch {
 	case r.held || r.deaf || r.firm || m.mailbox.on:
@@ -52,7 +52,7 @@ func (m *Machine) resume(r *reply) {
 	m.hush(r)
 }
 
-// hush tells the playout to be silent, or to go on.
+// hush pauses or resumes the playout.
 func (m *Machine) hush(r *reply) {
 	if quiet := r.held || r.early; quiet != r.quiet {
 		r.quiet = quiet
@@ -64,7 +64,7 @@ func (m *Machine) hush(r *reply) {
 	}
 }
 
-// latest is the index of the newest utterance, -1 when there is none.
+// latest is the index of the newest utterance, -1 if there is none.
 func (m *Machine) latest() int {
 	for i := len(m.turn) - 1; i >= 0; i-- {
 		if !m.turn[i].keypad {
@@ -74,7 +74,7 @@ func (m *Machine) latest() int {
 	return -1
 }
 
-// shut ends the utterance that is being heard.
+// shut ends the current utterance.
 func (m *Machine) shut() {
 	i := m.latest()
 	m.open = false
@@ -127,7 +127,7 @@ func (m *Machine) lose(n int) {
 	}
 }
 
-// prune forgets a segment that came to nothing: a noise.
+// prune drops a segment that came to nothing: a noise.
 func (m *Machine) prune(i int) {
 	s := &m.turn[i]
 	open := m.open && i == m.latest()
@@ -137,7 +137,7 @@ func (m *Machine) prune(i int) {
 	}
 }
 
-// hear ends what has ended: an utterance after a short silence, keys after a longer one, and the wait for a text that
+// hear ends what is due: an utterance after a short silence, keys after a longer one, and the wait for a text that
 // doesn't come.
 func (m *Machine) hear() {
 	if m.open {
@@ -168,7 +168,8 @@ func (m *Machine) hear() {
 	}
 }
 
-// unanswered is what is not answered yet, and whether the customer is speaking: a noise that doesn't stop is neither.
+// unanswered is what has not been answered yet, and whether the customer is speaking. A noise that doesn't stop is
+// neither.
 func (m *Machine) unanswered() (turn []segment, speaking bool) {
 	if n := len(m.turn); m.open && m.drones && m.latest() == n-1 && m.turn[n-1].text == "" {
 		return m.turn[:n-1], false
@@ -176,7 +177,7 @@ func (m *Machine) unanswered() (turn []segment, speaking bool) {
 	return m.turn, m.open
 }
 
-// listen takes the turn when it has ended.
+// listen takes the turn once it has ended.
 func (m *Machine) listen() {
 	turn, speaking := m.unanswered()
 	if speaking || len(turn) == 0 || slices.ContainsFunc(turn, func(s segment) bool { return !s.final && !m.spoke(&s) }) {
@@ -219,7 +220,7 @@ func (m *Machine) listen() {
 	m.say(Greeting)
 }
 
-// commit lets an early reply be heard when the turn that it answers has ended.
+// commit lets an early reply be heard once the turn that it answers has ended.
 func (m *Machine) commit(r *reply) {
 	turn, speaking := m.unanswered()
 	unheard := slices.ContainsFunc(turn, func(s segment) bool { return !s.queued })
@@ -231,7 +232,7 @@ func (m *Machine) commit(r *reply) {
 	m.hush(r)
 }
 
-// overlap deals with what the customer says while there is a reply.
+// overlap handles what the customer says during a reply.
 func (m *Machine) overlap() {
 	r := m.reply
 	fresh := 0
@@ -249,8 +250,8 @@ func (m *Machine) overlap() {
 	gist := m.gists.of(text, pending > 0, m.findGist)
 	small := gist.isSmall(r) || longest < briefTime && !m.tentative(r) &&
 		(gist.hollow || gist.words <= 2 && m.wavered())
-	// A text that may still change counts when there is more speech behind it than who only listens makes: nothing is
-	// lost meanwhile, the assistant is silent already.
+	// A text that may still change counts if there is more speech behind it than a mere backchannel takes: nothing is
+	// lost meanwhile, as the assistant is silent already.
 	told := text != "" && !small && (pending == 0 || longest >= m.sure())
 	sounds := text == "" && m.sounds(r, longest, pending)
 	switch {
@@ -284,7 +285,7 @@ func (m *Machine) overlap() {
 	if pending > 0 {
 		return // a text that comes late may still cut it off
 	}
-	// A yes or a no to what is being asked, however short; not the word that people take a call with.
+	// A yes or a no to the question being asked, however short; but not the word with which people pick up a call.
 	greets := r.purpose == Greeting && (opening || gist.greeting && !gist.backchannel)
 	answers := r.sounded && r.question && !r.thinking && r.spoken-r.played <= 1 && !greets &&
 		(gist.isSmall(r) || gist.finished == lang.Finished)
@@ -303,10 +304,10 @@ func (m *Machine) overlap() {
 	}
 }
 
-// sure is how much speech is no cough and no "mm-hm", whatever the ear makes of it so far.
+// sure is how much speech is certainly neither a cough nor an "mm-hm", whatever the ear makes of it so far.
 func (m *Machine) sure() time.Duration { return max(m.manner.Confirm, sureTime) }
 
-// wavered says whether the ear took for words of listening what it has changed its mind on since.
+// wavered reports whether the ear took something for a backchannel and has since changed its mind.
 func (m *Machine) wavered() bool {
 	return slices.ContainsFunc(m.turn, func(s segment) bool {
 		return !s.queued && s.nod != "" &&
@@ -314,8 +315,8 @@ func (m *Machine) wavered() bool {
 	})
 }
 
-// opening says whether what is said over the initial message is, before its text is known, taken for the word that
-// people take a call with: waiting for the text would leave them in a silence in which they say it again.
+// opening reports whether speech over the initial message, before its text is known, is taken for the word with which
+// people pick up a call. Waiting for the text would leave them in a silence in which they say it again.
 func (m *Machine) opening(r *reply) bool {
 	first := slices.IndexFunc(m.turn, func(s segment) bool { return !s.queued })
 	s := &m.turn[first]
@@ -323,16 +324,16 @@ func (m *Machine) opening(r *reply) bool {
 		m.turn[len(m.turn)-1].last-s.from < m.sure()
 }
 
-// tentative says whether nothing of the reply was heard yet, so that the customer may go on as if it were not there.
+// tentative reports whether nothing of the reply was heard yet, so that the customer may go on as if it weren't there.
 func (m *Machine) tentative(r *reply) bool { return !r.sounded && !r.firm && r.purpose != Greeting }
 
-// cuttable says whether the customer may cut the reply off.
+// cuttable reports whether the customer may cut the reply off.
 func (m *Machine) cuttable(r *reply) bool {
 	return m.manner.Interruptible && !r.firm && !m.tentative(r)
 }
 
-// sum is about what was said since the reply began: the longest utterance, how many texts are still being found, and
-// when the newest utterance ended.
+// sum summarizes what was said since the reply began: the longest utterance, how many texts are still awaited, and when
+// the newest utterance ended.
 func (m *Machine) sum() (longest time.Duration, pending int, closed time.Duration) {
 	for i := range m.turn {
 		s := &m.turn[i]
@@ -347,7 +348,7 @@ func (m *Machine) sum() (longest time.Duration, pending int, closed time.Duratio
 	return longest, pending, closed
 }
 
-// isSmall says whether it is nothing that a reply is cut off for.
+// isSmall reports whether it is too little to cut a reply off.
 func (g gist) isSmall(r *reply) bool {
 	return g.backchannel || r.purpose == Greeting && g.greeting || r.leave != "" && g.goodbye
 }

@@ -1,15 +1,14 @@
-// Package turn decides who speaks when. Its machine is pure: what happens goes in as events, which bring the time
-// with them, and what is to be done comes out as actions, so that any order of events can be tried without a call.
-// There is no other way in or out.
+// Package turn decides who speaks when. Its machine is pure: events go in, each with its time, and actions come out, so
+// that any order of events can be tried without a call. There is no other way in or out.
 //
-// There is at most one reply at a time. What the customer says is kept in segments, each an utterance of the ear;
-// those that are not answered yet are the turn. A turn that has ended is taken: a reply to it begins. What is said
-// before that reply sounds goes back into the turn with what was taken; what is said while it sounds holds the
-// playout at once, and either cuts the reply off or lets it go on.
+// There is at most one reply at a time. What the customer says is kept in segments, each an utterance of the ear; those
+// not yet answered form the turn. A turn that has ended is taken: a reply to it begins. Anything said before that reply
+// is audible goes back into the turn, together with what was taken. Anything said while it is audible pauses the
+// playout at once, and then either cuts the reply off or lets it go on.
 //
-// event.go has the events and actions, manner.go what an assistant's fields come to, listen.go the customer's side,
-// found.go what an ear that finds turns says of it, speak.go the assistant's side, keys.go the keypad, and amd.go finds
-// out whether a person or a machine took the call.
+// event.go has the events and actions, manner.go turns an assistant's fields into behaviour, listen.go has the
+// customer's side, found.go handles ears that find turns, speak.go has the assistant's side, keys.go the keypad, and
+// amd.go finds out whether a person or a machine took the call.
 package turn
 
 import (
@@ -59,7 +58,7 @@ type Machine struct {
 	missed   int // turns that the recognizer lost, in a row
 }
 
-// segment is something that the customer said: an utterance of the ear, or keys.
+// segment is something that the customer said or pressed: an utterance of the ear, or keys.
 type segment struct {
 	n      int
 	text   string
@@ -76,7 +75,7 @@ type segment struct {
 	queued bool // said during a reply that it didn't cut off: answered after it
 }
 
-// reply is what the assistant is about to say, or saying.
+// reply is what the assistant is about to say, or is saying.
 type reply struct {
 	id       int
 	purpose  Purpose
@@ -102,12 +101,12 @@ type reply struct {
 	hand     *Manner
 }
 
-// drained says whether all that was said has been played.
+// drained reports whether everything that was said has been played.
 func (r *reply) drained() bool { return r.played >= r.spoken }
 
 const (
 	onsetTime = 40 * time.Millisecond // about how much was said before a detector noticed
-	// an utterance is over: its text is found while the turn's end is waited for
+	// ends an utterance: its text is recognized while the end of the turn is awaited
 	segmentSilence = 200 * time.Millisecond
 	sureTime       = 900 * time.Millisecond // so much speech is no cough and no "mm-hm"
 	briefTime      = 700 * time.Millisecond // who says less than that says it in few words
@@ -118,7 +117,7 @@ const (
 	patienceTime   = 3 * time.Second        // so long is a final text waited for when there is a partial one
 	lostTime       = 8 * time.Second        // and so long when there is none
 	longest        = 30 * time.Second       // of an utterance
-	// in which an ear that streams tells nothing new of a sound: it is none of theirs
+	// in which a streaming ear reports nothing new about a sound: it is not the customer's
 	droneTime   = 5 * time.Second
 	openingTime = 2 * time.Second        // so soon after the answer people say who they are
 	fillerTime  = 700 * time.Millisecond // a reply is slow
@@ -133,10 +132,10 @@ const (
 	maxMissed   = 3
 )
 
-// MaxKeys is how many keys are collected, or pressed, at most at a time.
+// MaxKeys is how many keys can be collected, or pressed, at a time.
 const MaxKeys = 64
 
-// New makes the machine of a call that an assistant begins with this manner.
+// New makes the machine of a call that begins with an assistant of this manner.
 func New(m Manner) *Machine {
 	x := &Machine{
 		manner: m, greeted: m.Initial == "", amd: amd{active: m.Outbound}, tones: m.Outbound,
@@ -149,7 +148,7 @@ func New(m Manner) *Machine {
 
 func (m *Machine) act(a Action) { m.out = append(m.out, a) }
 
-// Start begins the conversation at a time since the answer. Its actions are those of a step.
+// Start begins the conversation at a time since the answer. It returns actions like Step.
 func (m *Machine) Start(at time.Duration) []Action {
 	m.out, m.now = m.out[:0], at
 	if !m.manner.Wait {
@@ -159,7 +158,7 @@ func (m *Machine) Start(at time.Duration) []Action {
 	return m.out
 }
 
-// Step takes an event and returns what is to be done, in order. The slice is good until the next step.
+// Step takes an event and returns what to do, in order. The slice is valid until the next step.
 func (m *Machine) Step(e Event) []Action {
 	m.out = m.out[:0]
 	if m.over {
@@ -197,7 +196,7 @@ func (m *Machine) Step(e Event) []Action {
 	return m.out
 }
 
-// watch says what is to be watched for from here on: speech that silences the reply at once, and tones.
+// watch sets what to watch for from here on: speech that silences the reply at once, and tones.
 func (m *Machine) watch() {
 	if armed := m.reply != nil && !m.open && m.holds(m.reply); armed != m.armed {
 		m.armed = armed
@@ -213,7 +212,7 @@ func (m *Machine) watch() {
 	}
 }
 
-// tell says what the customer is saying, when that has changed.
+// tell reports what the customer is saying when that has changed.
 func (m *Machine) tell() {
 	if text := said(m.turn); text != m.partial {
 		if m.partial = text; text != "" {
@@ -222,7 +221,7 @@ func (m *Machine) tell() {
 	}
 }
 
-// settle does what the state and the time ask for, whatever happened.
+// settle does what the state and the time call for, whatever happened.
 func (m *Machine) settle() {
 	if m.over {
 		return
@@ -253,7 +252,7 @@ func (m *Machine) settle() {
 	}
 }
 
-// end is the end: whoever was speaking is cut off.
+// end ends the call and cuts off whoever is speaking.
 func (m *Machine) end(reason parley.EndedReason) {
 	m.over = true
 	if m.reply != nil {
@@ -266,7 +265,7 @@ func (m *Machine) end(reason parley.EndedReason) {
 	m.act(Action{Kind: HangUp, Reason: reason})
 }
 
-// note puts what was said and is not going to be answered into the transcript.
+// note puts speech that is not going to be answered into the transcript.
 func (m *Machine) note() {
 	if text := said(m.turn); text != "" || m.manner.Sound && len(m.turn) > 0 {
 		m.act(Action{Kind: Note, Text: text, From: m.turn[0].from, Said: m.said(m.turn)})
@@ -280,13 +279,13 @@ func said(segments []segment) string {
 	return j.of(segments, false)
 }
 
-// joined keeps a joined text, so that it is made anew only when it has changed: it is looked at with every frame.
+// joined keeps a joined text, so that it is rebuilt only when it has changed: it is looked at with every frame.
 type joined struct {
 	text   string
 	buffer []byte
 }
 
-// of joins the texts of segments, with fresh of those that are not queued.
+// of joins the texts of segments; with fresh, only those that are not queued.
 func (j *joined) of(segments []segment, fresh bool) string {
 	j.buffer = j.buffer[:0]
 	for i := range segments {
@@ -337,7 +336,7 @@ func (m *Machine) gistOf(text string, open bool) gist {
 	}
 }
 
-// longEnough says whether the silence after a text ends the turn.
+// longEnough reports whether the silence after a text ends the turn.
 func (m *Machine) longEnough(text string, quiet time.Duration) bool {
 	if !m.manner.Smart {
 		return quiet >= m.manner.Endpoint

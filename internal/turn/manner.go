@@ -31,25 +31,25 @@ type Manner struct {
 	Message      bool // there is one for a voicemail
 }
 
-// Endpointing is how much silence after the last voiced sample ends a turn, by endpoint_sensitivity.
+// Endpointing is how much silence after the last voiced sample ends a turn, given endpoint_sensitivity.
 func Endpointing(sensitivity float64) time.Duration {
 	return millis(200 + 1000/(1+3*max(sensitivity, 0)))
 }
 
-// Confirmation is how much speech cuts a reply off, by interrupt_sensitivity.
+// Confirmation is how much speech cuts a reply off, given interrupt_sensitivity.
 func Confirmation(sensitivity float64) time.Duration {
 	return millis(100 + 600/(1+4*max(sensitivity, 0)))
 }
 
 func millis(ms float64) time.Duration { return time.Duration(math.Round(ms)) * time.Millisecond }
 
-// The bounds of endpointing by what was said.
+// The bounds of endpointing, depending on what was said.
 const (
 	shortest = 200 * time.Millisecond
 	slowest  = 2000 * time.Millisecond
 )
 
-// pause is how much silence ends a turn that has this text so far.
+// pause is how much silence ends a turn whose text so far is this.
 func (m *Manner) pause(text string) time.Duration {
 	if !m.Smart {
 		return m.Endpoint

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// What is otherwise where replies are made by the sound of what was said, whose text comes later, or not at all.
+// What differs when replies are made from the sound of the customer's speech, whose text comes later or not at all.
 
-// said is what segments say, where texts may still be found.
+// said is what the segments say, including those whose text is still awaited.
 func (m *Machine) said(segments []segment) []Said {
 	if !m.manner.Sound {
 		return nil
@@ -23,16 +23,16 @@ func (m *Machine) said(segments []segment) []Said {
 	return out
 }
 
-// forget says that an utterance was none.
+// forget reports that an utterance was not one after all.
 func (m *Machine) forget(s *segment) {
 	if m.manner.Sound && !s.keypad {
 		m.act(Action{Kind: Forget, N: s.n})
 	}
 }
 
-// spoke says whether an utterance can be answered though its text is not known. A short one may be a noise: its text is
-// waited for, and not for long. So it is as long as nobody was greeted: it may be the word that people take a call
-// with.
+// spoke reports whether an utterance can be answered before its text is known. A short one may be a noise, so its text
+// is awaited, but not for long. The same applies until someone was greeted: it may be the word with which people pick
+// up a call.
 func (m *Machine) spoke(s *segment) bool {
 	size := s.last - s.from + frameTime
 	switch {
@@ -44,8 +44,8 @@ func (m *Machine) spoke(s *segment) bool {
 	return m.greeted && (s.text != "" || size >= soundTime)
 }
 
-// sounds says whether what is said over a reply counts before its text is known: when it has ended, and is too long for
-// a noise or a word of listening.
+// sounds reports whether speech over a reply counts before its text is known: when it has ended, and is too long for a
+// noise or a backchannel.
 func (m *Machine) sounds(r *reply, longest time.Duration, pending int) bool {
 	if !m.manner.Sound || m.open || pending == 0 || m.now-m.last < m.manner.Endpoint {
 		return false
@@ -56,8 +56,8 @@ func (m *Machine) sounds(r *reply, longest time.Duration, pending int) bool {
 	return longest >= max(m.sure(), time.Duration(m.manner.MinWords)*wordTime)
 }
 
-// late takes the text of an utterance that is being answered already: where nothing was said at all, the answer is
-// given up as long as nobody has heard of it.
+// late takes the text of an utterance that is already being answered: if nothing was said at all, the answer is given
+// up as long as nobody has heard any of it.
 func (m *Machine) late(n int, text string, final bool) {
 	r := m.reply
 	if r == nil || !m.manner.Sound {

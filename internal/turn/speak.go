@@ -7,7 +7,7 @@ import (
 
 // The assistant's side of the turn machine.
 
-// begin makes a reply.
+// begin creates a reply.
 func (m *Machine) begin(w Purpose, taken []segment) *reply {
 	m.ids++
 	for i := range taken {
@@ -18,7 +18,7 @@ func (m *Machine) begin(w Purpose, taken []segment) *reply {
 	return m.reply
 }
 
-// say makes a fixed sentence a part of the reply.
+// say adds a fixed sentence to the reply.
 func (m *Machine) say(w Purpose) {
 	m.reply.spoken++
 	m.act(Action{Kind: Say, Reply: m.reply.id, Purpose: w})
@@ -34,7 +34,7 @@ func (m *Machine) greet() {
 	}
 }
 
-// ofReply takes what happens to a reply. What is told of another one than the present is refused: it was cut off.
+// ofReply takes events of a reply. Events of any reply but the current one are refused: it was cut off.
 func (m *Machine) ofReply(e Event) {
 	r := m.reply
 	if r == nil || r.id != e.Reply {
@@ -81,7 +81,7 @@ func (m *Machine) ofReply(e Event) {
 	}
 }
 
-// thought is the end of the thinking.
+// thought marks the end of thinking.
 func (m *Machine) thought(r *reply, failed bool) {
 	if !r.thinking {
 		return
@@ -103,7 +103,7 @@ func (m *Machine) thought(r *reply, failed bool) {
 	m.say(Failure)
 }
 
-// drive moves the reply on.
+// drive advances the reply.
 func (m *Machine) drive() {
 	r := m.reply
 	m.commit(r)
@@ -163,7 +163,7 @@ func (m *Machine) stop(join bool) {
 	}
 }
 
-// finish is the end of a reply that was played to its end.
+// finish ends a reply that was played to its end.
 func (m *Machine) finish(r *reply) {
 	m.reply = nil
 	m.resume(r)
@@ -182,7 +182,7 @@ func (m *Machine) finish(r *reply) {
 	}
 }
 
-// enter lets another assistant go on.
+// enter lets another assistant take over.
 func (m *Machine) enter(next *Manner) {
 	limit := m.manner.MaxDuration // the call's, whoever speaks
 	m.manner = *next
@@ -197,8 +197,8 @@ func (m *Machine) enter(next *Manner) {
 	m.act(Action{Kind: Think, Reply: r.id, Purpose: Entrance})
 }
 
-// silence asks whether anybody is there when nobody speaks, and ends the call when that was asked twice and nobody
-// has answered. Who waits for the customer to speak first greets in place of asking for the first time.
+// silence asks whether anybody is there when nobody speaks, and ends the call when it has asked twice without an
+// answer. An assistant that waits for the customer to speak first greets in place of the first question.
 func (m *Machine) silence() {
 	limit, quiet := m.manner.Reengage, m.now-m.quietAt
 	if m.asked == 0 {

@@ -8,13 +8,13 @@ import (
 	"parley/internal/turn"
 )
 
-// asides chooses what bridges a wait. The same is never said twice in a row.
+// asides picks the sentences that bridge a wait. It never picks the same one twice in a row.
 type asides struct {
 	last string
 	next map[lang.Mood]int
 }
 
-// filler is said when a reply is slow; "" when there is nothing new to be said.
+// filler is said when a reply is slow. It is "" when there is nothing new to say.
 func (s *asides) filler(a *parley.Assistant, language, customer string) string {
 	c := &a.FillerConfig
 	m := lang.MoodOf(customer, language)
@@ -55,7 +55,7 @@ func (s *asides) choose(m lang.Mood, list []string) string {
 	return ""
 }
 
-// fixed is a sentence that is always there.
+// fixed is a sentence that is always available.
 func fixed(w turn.Purpose, language string) string {
 	p := &lang.Of(language).Phrases
 	switch w {

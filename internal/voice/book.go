@@ -11,7 +11,7 @@ import (
 	"parley/internal/turn"
 )
 
-// book holds what was said and done, as it was heard. The owner's.
+// book records what was said and done, as far as it was heard. Only the owner touches it.
 type book struct {
 	out     *playout // knows what was heard
 	entries []*entry
@@ -28,7 +28,7 @@ type entry struct {
 	said   []turn.Said // what the text consists of, where parts of it may still be found
 }
 
-// answer is the session's side of a reply: what is to be said, and what was done for it.
+// answer is the session's side of a reply: what it will say, and what was done for it.
 type answer struct {
 	id      int
 	purpose turn.Purpose
@@ -61,7 +61,7 @@ func (b *book) customer(a turn.Action) {
 	b.entries = append(b.entries, &entry{text: a.Text, from: a.From, said: a.Said})
 }
 
-// understood takes the text of an utterance that stands in the book already, and says whether it does.
+// understood takes the text of an utterance that is already in the book, and reports whether it is.
 func (b *book) understood(n int, text string, final bool) (known bool) {
 	for _, e := range b.entries {
 		i := slices.IndexFunc(e.said, func(s turn.Said) bool { return s.N == n })
@@ -83,19 +83,19 @@ func (b *book) understood(n int, text string, final bool) (known bool) {
 	return known
 }
 
-// has says whether an utterance stands in the book.
+// has reports whether an utterance is in the book.
 func (b *book) has(n int) bool {
 	return slices.ContainsFunc(b.entries, func(e *entry) bool {
 		return slices.ContainsFunc(e.said, func(s turn.Said) bool { return s.N == n })
 	})
 }
 
-// open says whether a part of its text is still being found.
+// open reports whether part of its text is still being recognized.
 func (e *entry) open() bool {
 	return slices.ContainsFunc(e.said, func(s turn.Said) bool { return !s.Final })
 }
 
-// close gives up the texts that are still being found: the call is over.
+// close gives up on texts that are still being recognized: the call is over.
 func (b *book) close() {
 	for _, e := range b.entries {
 		e.said = nil
@@ -106,7 +106,7 @@ func (b *book) close() {
 // assistant adds a reply.
 func (b *book) assistant(a *answer) { b.entries = append(b.entries, &entry{answer: a}) }
 
-// join says that the customer went on with what they said last.
+// join notes that the customer continued what they said last.
 func (b *book) join() {
 	for i := len(b.entries) - 1; i >= 0; i-- {
 		if e := b.entries[i]; e.answer == nil {
@@ -116,7 +116,7 @@ func (b *book) join() {
 	}
 }
 
-// settle tells of the turns that won't change any more.
+// settle reports the turns that won't change any more.
 func (b *book) settle() {
 	for _, e := range b.entries {
 		if e.told || e.joined || e.answer != nil && !e.answer.over {
@@ -135,7 +135,7 @@ func (b *book) settle() {
 	}
 }
 
-// answered says whether a customer's turn can't be joined by another any more: its reply was heard, or is over, or
+// answered reports whether a customer's turn can no longer be joined by another: its reply was heard or is over, or
 // there is none.
 func (b *book) answered(e *entry) bool {
 	for i, other := range b.entries {
@@ -147,7 +147,7 @@ func (b *book) answered(e *entry) bool {
 	return true
 }
 
-// turn is an entry as the transcript has it; false when nothing of it was heard.
+// turn is an entry as it appears in the transcript. It is false when nothing of it was heard.
 func (b *book) turn(e *entry) (parley.CallTurn, bool) {
 	if e.answer == nil {
 		return parley.CallTurn{Speaker: parley.SpeakerCustomer, Text: e.text, StartedAtMS: e.from.Milliseconds()},
@@ -175,7 +175,7 @@ func (b *book) turns() []parley.CallTurn {
 	return out
 }
 
-// calls are the tools that were used, in order.
+// calls lists the tools that were used, in order.
 func (b *book) calls() []agent.ToolCall {
 	var out []agent.ToolCall
 	for _, e := range b.entries {
@@ -188,7 +188,7 @@ func (b *book) calls() []agent.ToolCall {
 	return out
 }
 
-// history is what the model is told: what was heard, and what was done.
+// history is what the model is given: what was heard and what was done.
 func (b *book) history() []ai.Message {
 	var out []ai.Message
 	known := "" // what the model knows already of a turn that went on
@@ -213,8 +213,8 @@ func (b *book) history() []ai.Message {
 	return out
 }
 
-// heard is the text of a reply as far as it was heard, of one step of thinking or (-1) as the transcript has it, and
-// whether that is all.
+// heard returns the text of a reply as far as it was heard, and whether that is all of it: the text of one step of
+// thinking, or (-1) the text as it appears in the transcript.
 func (a *answer) heard(out *playout, step int) (text string, all bool) {
 	var b strings.Builder
 	all = true
@@ -233,7 +233,7 @@ func (a *answer) heard(out *playout, step int) (text string, all bool) {
 	return strings.TrimSpace(b.String()), all
 }
 
-// messages is the reply as the model made it: texts, calls and results in their order, as far as they were heard.
+// messages is the reply as the model made it: texts, calls and results in order, as far as they were heard.
 func (a *answer) messages(heard *playout) []ai.Message {
 	var out []ai.Message
 	for step := 0; step <= a.step; step++ {
@@ -255,7 +255,7 @@ func (a *answer) messages(heard *playout) []ai.Message {
 	return out
 }
 
-// called begins a call; finished is its end.
+// called marks the start of a call, finished its end.
 func (a *answer) called() {
 	if a.runs == 0 && a.used {
 		a.step++
@@ -272,7 +272,7 @@ func (a *answer) finished(c agent.ToolCall) {
 	a.calls[a.step] = append(a.calls[a.step], c)
 }
 
-// wrote is told when the model writes: after calls that is another step.
+// wrote is called when the model writes: after calls, that is another step.
 func (a *answer) wrote() {
 	if a.used && a.runs == 0 {
 		a.step++
@@ -280,7 +280,7 @@ func (a *answer) wrote() {
 	}
 }
 
-// asked is what the customer said last.
+// asked is what the customer last said.
 func (b *book) asked() string {
 	for i := len(b.entries) - 1; i >= 0; i-- {
 		if e := b.entries[i]; e.answer == nil {

@@ -11,10 +11,10 @@ import (
 	"parley/internal/ai"
 )
 
-// Cache keeps the sound of fixed sentences (greetings, fillers) for all sessions. It is safe for concurrent use; its
+// Cache keeps the audio of fixed sentences (greetings, fillers) for all sessions. It is safe for concurrent use; its
 // zero value is ready.
 type Cache struct {
-	// Size is how many octets of sound it keeps, 0 is DefaultCacheSize. What was not said for longest goes first.
+	// Size is how many octets of audio it keeps; 0 means DefaultCacheSize. The least recently used audio goes first.
 	Size int
 
 	mu      sync.Mutex
@@ -24,17 +24,17 @@ type Cache struct {
 	flights map[soundKey]*flight
 }
 
-// DefaultCacheSize is what a Cache keeps when it isn't told.
+// DefaultCacheSize is the size of a Cache that sets none.
 const DefaultCacheSize = 64 << 20
 
-// soundKey is all that decides how a sentence sounds.
+// soundKey holds everything that determines how a sentence sounds.
 type soundKey struct {
 	vendor ai.Synthesizer
 	speech ai.Speech
 	text   string
 }
 
-// sound is what was said. It is shared: nobody writes to it.
+// sound is a sentence's audio. It is shared, so nobody may write to it.
 type sound struct {
 	key soundKey
 	pcm []int16
@@ -47,7 +47,7 @@ type flight struct {
 	made bool // it did not fail
 }
 
-// keyOf is what a sound is kept under; false where the vendor can't be told from others.
+// keyOf returns the key that a sound is stored under. It is false where the vendor can't be told apart from others.
 func keyOf(vendor ai.Synthesizer, as ai.Speech, text string) (soundKey, bool) {
 	if vendor == nil || !reflect.ValueOf(vendor).Comparable() {
 		return soundKey{}, false
@@ -55,7 +55,7 @@ func keyOf(vendor ai.Synthesizer, as ai.Speech, text string) (soundKey, bool) {
 	return soundKey{vendor, as, text}, true
 }
 
-// find gives a sound that is there.
+// find returns a cached sound.
 func (c *Cache) find(key soundKey) *sound {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -67,12 +67,12 @@ func (c *Cache) find(key soundKey) *sound {
 	return e.Value.(*sound)
 }
 
-// steady is a voice that is several vendors', and says whether it sounds now as it usually does.
+// steady is a voice with several vendors behind it. It reports whether it sounds the way it usually does.
 type steady interface {
 	Steady(ctx context.Context) bool
 }
 
-// keep adds a sound, and lets go of others to make room. What another voice said in the vendor's place is not kept.
+// keep adds a sound and evicts others to make room. Audio that another voice spoke in the vendor's place is not kept.
 func (c *Cache) keep(ctx context.Context, key soundKey, pcm []int16, t times) {
 	if v, ok := key.vendor.(steady); ok && !v.Steady(ctx) {
 		return
@@ -98,7 +98,7 @@ func (c *Cache) keep(ctx context.Context, key soundKey, pcm []int16, t times) {
 	}
 }
 
-// load makes a sound that is not there, once however many ask for it, and returns when it is there.
+// load makes a missing sound, once however many ask for it, and returns when it is there.
 func (c *Cache) load(ctx context.Context, key soundKey) error {
 	for {
 		if c.find(key) != nil {
@@ -123,7 +123,7 @@ func (c *Cache) load(ctx context.Context, key soundKey) error {
 			if f.made {
 				return nil
 			}
-			// Who made it gave up, or failed: now it is on us.
+			// Whoever was making it gave up or failed: now it is up to us.
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// clock is a conversation's time: since the answer, without what the leg stood still for, as it does while the far
-// end holds the call.
+// clock is a conversation's time since the answer. It leaves out the time during which the leg stood still, as it does
+// while the far end has the call on hold.
 type clock struct {
 	start time.Time
 
@@ -15,7 +15,7 @@ type clock struct {
 	stood  time.Duration // how long it stood still so far
 }
 
-// standing is how late a leg's tick may be before the leg stands still: a busy machine is no hold.
+// standing is how late a leg's tick may be before the leg counts as standing still: a busy machine is not a hold.
 const standing = time.Second
 
 func (c *clock) now() time.Duration {
@@ -25,7 +25,7 @@ func (c *clock) now() time.Duration {
 	return min(since, c.ticked+standing) - c.stood
 }
 
-// tick moves the time on.
+// tick advances the time.
 func (c *clock) tick() {
 	since := time.Since(c.start)
 	c.mu.Lock()

@@ -9,7 +9,7 @@ import (
 	"parley/internal/turn"
 )
 
-// mannerOf is how a persona behaves, for the machine.
+// mannerOf is a persona's behaviour in the turn machine's terms.
 func (r *run) mannerOf(p *Persona) turn.Manner {
 	a := p.Assistant
 	seconds := func(n int64) time.Duration { return time.Duration(n) * time.Second }
@@ -32,8 +32,8 @@ func (r *run) mannerOf(p *Persona) turn.Manner {
 	return m
 }
 
-// handOver readies another assistant to go on when the reply has been heard. One that has introduced itself in this
-// call doesn't do so again.
+// handOver prepares another assistant to take over once the reply has been heard. An assistant that has already
+// introduced itself in this call doesn't do so again.
 func (r *run) handOver(a *answer, id int64) error {
 	p, err := r.Hand(r.ctx, id)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"parley/internal/turn"
 )
 
-// hearing is an open ear of a pipeline's.
+// hearing is an open ear of a pipeline.
 type hearing struct {
 	ai.Ear
 	all   bool // it hears everything, and finds turns
@@ -25,21 +25,21 @@ func (d *pipeline) listen() (*hearing, error) {
 	return &hearing{Ear: ear, all: ear.Continuous()}, nil
 }
 
-// attach makes an ear the one that hears utterance n, and those after it.
+// attach makes an ear the one that hears utterance n and those after it.
 func (d *pipeline) attach(ear *hearing, n, tries int) {
 	d.ear, ear.base, ear.tries = ear, n, tries
 	d.r.safely(func() { d.follow(ear) })
 }
 
-// hears says whether the session hears with an ear. The owner asks.
+// hears reports whether the session uses an ear. Only the owner may call it.
 func (d *pipeline) hears(ear *hearing) bool {
 	return d.r.cast != nil && d.r.cast.driver == driver(d) && d.ear == ear
 }
 
-// maxEars is how often an ear that is lost is opened again.
+// maxEars is how often a lost ear is reopened.
 const maxEars = 3
 
-// follow takes what an ear understands until it closes, and opens another when it is lost.
+// follow takes what an ear understands until it closes, and opens another if it is lost.
 func (d *pipeline) follow(ear *hearing) {
 	r := d.r
 	for t := range ear.Transcripts() {

@@ -2,7 +2,7 @@ package voice
 
 import "sync"
 
-// inbox takes what happens to a call to the goroutine that owns it. Posting never waits.
+// inbox passes events of a call to the goroutine that owns it. Posting never waits.
 type inbox struct {
 	bell chan struct{} // there is something in it
 	done chan struct{} // closed when nobody reads it any more
@@ -22,7 +22,7 @@ func (b *inbox) ring() {
 	}
 }
 
-// post has the owner do something, after all that was posted before.
+// post has the owner run f after everything that was posted before.
 func (b *inbox) post(f func()) {
 	b.mu.Lock()
 	b.queue = append(b.queue, f)
@@ -30,8 +30,8 @@ func (b *inbox) post(f func()) {
 	b.ring()
 }
 
-// ask has the owner do something and waits until that is done. The owner may not ask, nor who holds a lock that it
-// may need.
+// ask has the owner run f and waits until it is done. The owner itself must not call it, nor anyone who holds a lock
+// that the owner may need.
 func (b *inbox) ask(f func()) {
 	done := make(chan struct{})
 	b.post(func() {
@@ -44,7 +44,7 @@ func (b *inbox) ask(f func()) {
 	}
 }
 
-// next is what was posted first, nil when there is nothing; over says that there will never be anything again.
+// next is the oldest posted function, nil when there is none. over means that none will ever come again.
 func (b *inbox) next() (f func(), over bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -57,7 +57,7 @@ func (b *inbox) next() (f func(), over bool) {
 	return f, false
 }
 
-// close ends the owner when it has done all that was posted.
+// close stops the owner once it has run everything that was posted.
 func (b *inbox) close() {
 	b.mu.Lock()
 	b.closed = true

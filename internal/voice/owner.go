@@ -11,12 +11,12 @@ import (
 	"parley/internal/turn"
 )
 
-// preroll is how much of what was said before the detector noticed goes to the ear.
+// preroll is how much audio from before the detector noticed the speech goes to the ear.
 const preroll = 300 * time.Millisecond
 
-// own is the goroutine that owns a call: it takes what the leg, the vendors and the tools tell, one thing after the
-// other, until the inbox is closed. Of what is there at the same time, frames come first, then what was played, then
-// what was posted.
+// own is the goroutine that owns a call. It takes what comes from the leg, the vendors and the tools, one event at a
+// time, until the inbox is closed. When several are ready at once, frames come first, then what was played, then what
+// was posted.
 func (r *run) own() {
 	defer close(r.inbox.done)
 	for {
@@ -42,21 +42,20 @@ func (r *run) own() {
 	}
 }
 
-// guard ends the call when what was being done panics. The owner goes on: it is asked for what there is to be told of
-// the call.
+// guard ends the call when the current work panics. The owner goes on: it still has to report on the call.
 func (r *run) guard() {
 	if v := recover(); v != nil {
 		r.panicked(v, debug.Stack())
 	}
 }
 
-// take does what was posted.
+// take runs what was posted.
 func (r *run) take(f func()) {
 	defer r.guard()
 	f()
 }
 
-// hear takes a frame of the far end's.
+// hear takes a frame from the far end.
 func (r *run) hear(f *frame) {
 	defer r.guard()
 	r.stepAt(f.at, turn.Event{Kind: turn.Voice, Speech: f.speech, Voiced: f.voiced})
@@ -85,7 +84,7 @@ func (r *run) remember(f *frame) {
 	r.before = append(r.before, f)
 }
 
-// openEar begins an utterance with what was heard a little before.
+// openEar begins an utterance with the audio heard just before it.
 func (r *run) openEar(n int) {
 	r.open, r.utterances = true, n+1
 	r.peer.open.Store(true)
@@ -102,7 +101,7 @@ func (r *run) closeEar() {
 	r.cast.endUtterance()
 }
 
-// played takes what the leg has pulled, and lets the time pass.
+// played takes what the leg has pulled, and advances the time.
 func (r *run) played() {
 	defer r.guard()
 	r.notes = r.out.told(r.notes[:0])
@@ -121,7 +120,7 @@ func (r *run) played() {
 	}
 }
 
-// sounded notes the first sound of a part, and tells the machine of the first of the reply.
+// sounded notes the first audio of a part, and tells the machine about the first of the reply.
 func (r *run) sounded(a *answer, n note) {
 	if !a.sounded {
 		a.sounded, a.from = true, n.at
@@ -139,7 +138,7 @@ func since(now, anchor time.Duration) int64 { return max((now - anchor).Millisec
 // happens posts an event.
 func (r *run) happens(e turn.Event) { r.inbox.post(func() { r.step(e) }) }
 
-// step gives the machine an event that happens now, and does what it says.
+// step gives the machine an event that happens now, and does what the machine says.
 func (r *run) step(e turn.Event) { r.stepAt(r.clock.now(), e) }
 
 func (r *run) stepAt(at time.Duration, e turn.Event) {
@@ -150,7 +149,7 @@ func (r *run) stepAt(at time.Duration, e turn.Event) {
 	r.do(r.m.Step(e))
 }
 
-// do does what the machine says. Nothing here may wait, or step the machine: what is to be told to it is posted.
+// do does what the machine says. Nothing here may wait, or step the machine: events for the machine are posted.
 func (r *run) do(actions []turn.Action) {
 	for _, a := range actions {
 		r.act(a)
@@ -223,7 +222,7 @@ func (r *run) act(a turn.Action) {
 	}
 }
 
-// endReply is the end of a reply: cut off, or played.
+// endReply ends a reply: it was cut off, or played to its end.
 func (r *run) endReply(a turn.Action) {
 	if r.reply == nil || r.reply.id != a.Reply {
 		return
@@ -251,7 +250,7 @@ func (r *run) told(e Event) {
 	}
 }
 
-// note keeps what went wrong for the log.
+// note keeps an error for the log.
 func (r *run) note(err error) { r.inbox.post(func() { r.noted(err) }) }
 
 func (r *run) noted(err error) {
@@ -280,7 +279,7 @@ func (r *run) panicked(v any, stack []byte) {
 	r.cancel(parley.ProviderFailure)
 }
 
-// escaped is deferred by what doesn't run on the owner's goroutine: its panic ends the call too.
+// escaped is deferred by code that doesn't run on the owner's goroutine: its panic ends the call too.
 func (r *run) escaped() {
 	if v := recover(); v != nil {
 		stack := debug.Stack()

@@ -9,7 +9,7 @@ import (
 )
 
 // peer is what the leg calls, frame by frame: the audio path of a session. Nothing here waits for the owner, or
-// allocates but for the first frames and the first noise. What the owner decides comes as atomic values, and through
+// allocates, except for the first frames and the first noise. The owner's decisions arrive as atomic values and through
 // the playout.
 type peer struct {
 	r        *run
@@ -29,14 +29,14 @@ type peer struct {
 	next  atomic.Pointer[scene] // of who speaks and listens from here on
 }
 
-// scene is what of a persona the audio path goes by.
+// scene holds the settings of a persona that the audio path uses.
 type scene struct {
 	cleans bool // noise is to be taken out, where there is any
 	place  *audio.Ambient
 	gain   float64
 }
 
-// frame is 20 ms of the far end on its way to the owner.
+// frame is 20 ms of the far end's audio on its way to the owner.
 type frame struct {
 	at             time.Duration
 	speech, voiced bool
@@ -44,7 +44,8 @@ type frame struct {
 	pcm            []int16
 }
 
-// mostFrames is how many may be on their way or remembered. What comes when the owner is that late is lost to the ear.
+// mostFrames is how many may be on their way or remembered. When the owner is later than that, the ear misses what
+// comes.
 const mostFrames = 64
 
 func (p *peer) init(r *run) {
@@ -60,7 +61,7 @@ func (p *peer) init(r *run) {
 	p.settle(r.Persona)
 }
 
-// settle is for a persona who listens and speaks from here on.
+// settle prepares the scene for a persona that listens and speaks from here on.
 func (p *peer) settle(who Persona) {
 	a := who.Assistant
 	s := &scene{cleans: a.EnableNoiseCancellation, gain: 2 * a.AmbientSoundVolume.Float()}
@@ -70,7 +71,7 @@ func (p *peer) settle(who Persona) {
 	p.next.Store(s)
 }
 
-// enter takes over the scene that the owner has set.
+// enter switches to the scene that the owner has set.
 func (p *peer) enter() {
 	s := p.next.Load()
 	if s == p.scene {
@@ -117,7 +118,7 @@ func (p *peer) Hear(pcm audio.Frame) {
 	p.r.frames <- f // there is room: there are no more frames than places
 }
 
-// blank is a frame that nobody uses; nil where all are on their way.
+// blank is an unused frame; nil when all are in use.
 func (p *peer) blank() *frame {
 	select {
 	case f := <-p.r.free:
@@ -131,9 +132,9 @@ func (p *peer) blank() *frame {
 	return &frame{pcm: make([]int16, 0, p.r.rate.FrameSize())}
 }
 
-// echoShare is how much of what the far end hears may come back from its line: 20 dB less. What is fainter, while the
-// assistant speaks or just after it, is no customer. Their quiet voice is louder than that; an echo that is louder
-// needs an echo canceller.
+// echoShare is how much of what the far end hears may come back from its line: 20 dB less. Anything fainter, while the
+// assistant speaks or just after, is not the customer. Even a quiet customer is louder than that; a louder echo needs
+// an echo canceller.
 const echoShare = 0.01
 
 // echoFade is how much of it is left after 20 ms: 12 dB in the 300 ms that an echo may take.
@@ -147,9 +148,8 @@ func energy(f []int16) float64 {
 	return float64(sum) / float64(max(len(f), 1))
 }
 
-// floor says whether there is noise on the line, by the faintest frame of the last seconds: on most lines there is
-// none to be taken out, and looking for it in every frame would cost more than everything else that is done with
-// them.
+// floor tells whether there is noise on the line, by the faintest frame of the last seconds. Most lines have none to
+// remove, and looking for it in every frame would cost more than everything else done with them.
 type floor struct {
 	low, next float64 // the least energy of the last second, and of this one
 	n         int

@@ -26,7 +26,7 @@ func newPipeline(r *run, p Persona) (*pipeline, error) {
 
 var errIncomplete = errors.New("the persona has no assistant, brain, voice or ear")
 
-// complete says whether a persona has all that its driver needs.
+// complete reports whether a persona has everything that its driver needs.
 func (p *Persona) complete() bool {
 	if p.Realtime != nil {
 		return p.Assistant != nil && p.Think != nil && (p.Synthesizer != nil || !p.Writes)
@@ -62,7 +62,7 @@ func (d *pipeline) utterance(before []*frame) {
 // endUtterance implements driver.
 func (d *pipeline) endUtterance() { d.ear.End() }
 
-// forget implements driver: its model reads what was said, and is told nothing of that.
+// forget implements driver: the model reads what was said, so it needs no word of this.
 func (*pipeline) forget(int) {}
 
 // stop implements driver.
@@ -78,8 +78,7 @@ func (d *pipeline) stop(a *answer) {
 // close implements driver.
 func (d *pipeline) close() { d.r.safely(d.ear.Close) }
 
-// warm makes the sounds of what is to be said at once when it is said: fillers. Who failed will be seen when it is
-// needed.
+// warm makes the audio of sentences that must be said at once: fillers. A failure shows up when the audio is needed.
 func (d *pipeline) warm() {
 	a := d.Assistant
 	if !a.Fillers {

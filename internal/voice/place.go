@@ -7,7 +7,7 @@ import (
 	"parley/internal/audio"
 )
 
-// places are the ambient sounds that were asked for. They never change, and serve all calls.
+// places are the ambient sounds requested so far. They never change, and all calls share them.
 var places struct {
 	sync.Mutex
 	made map[placeKey]*audio.Ambient

@@ -9,7 +9,7 @@ import (
 	"parley/internal/lang"
 )
 
-// part is a sentence on its way to the far end: its text, and its sound as far as it is there.
+// part is a sentence on its way to the far end: its text, and its audio as far as it has arrived.
 type part struct {
 	reply   int
 	step    int    // the step of thinking that it comes from
@@ -24,7 +24,7 @@ type part struct {
 	tape // guarded by the playout's lock once it is there
 }
 
-// tape is the sound of a part.
+// tape is the audio of a part.
 type tape struct {
 	times
 	pcm    []int16  // a known sound, whole; it is shared and never written
@@ -37,13 +37,13 @@ type tape struct {
 	pace   *pace
 }
 
-// times says when the words of a part have been said.
+// times says when the words of a part have been spoken.
 type times struct {
 	words []ai.Word // of the part as it is said, as far as they are known
 	lead  int       // samples that were left out before its sound
 }
 
-// add adds times that have become known of a text; those that make no sense are left out.
+// add adds word times as they become known, and drops those that make no sense.
 func (t *times) add(spoken string, words []ai.Word) {
 	for _, w := range words {
 		var last ai.Word
@@ -56,7 +56,7 @@ func (t *times) add(spoken string, words []ai.Word) {
 	}
 }
 
-// block is a piece of sound. Blocks go round: a call that is silent has none.
+// block is a piece of audio. Blocks are reused: a silent call has none.
 type block struct {
 	samples [1600]int16
 	from, n int
@@ -64,7 +64,7 @@ type block struct {
 
 var blocks = sync.Pool{New: func() any { return new(block) }}
 
-// put adds sound that arrived.
+// put adds audio that arrived.
 func (p *tape) put(pcm []int16) {
 	p.size += len(pcm)
 	for len(pcm) > 0 {
@@ -113,7 +113,7 @@ func (p *tape) take(dst []int16, peek bool) int {
 	return done
 }
 
-// drop lets the sound go.
+// drop discards the audio.
 func (p *tape) drop() {
 	for _, b := range p.blocks {
 		blocks.Put(b)
@@ -121,8 +121,8 @@ func (p *tape) drop() {
 	p.blocks, p.pcm, p.ended = nil, nil, true
 }
 
-// heard is the part of a text whose sound was heard, cut between words: by their times as far as these are known, and
-// else by how much of the sound was played. rate is of the samples, spoken the text as it was said.
+// heard is the part of a text whose audio was heard, cut between words: by their times as far as they are known,
+// otherwise by how much of the audio was played. rate is the sample rate, spoken the text as it was said.
 func (p *tape) heard(text, spoken string, rate audio.Rate) string {
 	switch {
 	case p.whole && p.played >= p.size && !p.cut && p.ended:
@@ -145,7 +145,7 @@ func (p *tape) heard(text, spoken string, rate audio.Rate) string {
 	return lang.Cut(text, float64(played)/float64(max(size, 1)))
 }
 
-// said is how many octets of what is said have been played, when size is how long all of it is.
+// said is how many octets of the spoken text have been played, when size is the length of all of it.
 func (p *tape) said(spoken string, size int, rate audio.Rate) int {
 	at := func(n int) time.Duration { return time.Duration(n+p.lead) * time.Second / time.Duration(rate) }
 	now, last := at(p.played), ai.Word{}
@@ -161,12 +161,12 @@ func (p *tape) said(spoken string, size int, rate audio.Rate) int {
 	return last.Until
 }
 
-// charsPerSecond is how quickly people, and their imitations, speak.
+// charsPerSecond is how fast people, and synthetic voices, speak.
 const charsPerSecond = 15
 
-// playout is what the far end is going to hear: the parts of the present reply, in order. The owner fills and clears
-// it, vendors add sound to its parts, the leg pulls frames out of it. Its lock is held for as long as it takes to
-// copy a piece of sound, and nothing is called under it.
+// playout is what the far end is going to hear: the parts of the current reply, in order. The owner fills and clears
+// it, vendors add audio to its parts, the leg pulls frames from it. Its lock is held only as long as it takes to copy a
+// piece of audio, and nothing is called under it.
 type playout struct {
 	rate audio.Rate
 
@@ -180,17 +180,17 @@ type playout struct {
 	full   chan<- struct{} // a vendor waits for room; nil: nobody does
 }
 
-// note tells the owner what was pulled: the first sound of a part, or the last.
+// note tells the owner what was pulled: the first audio of a part, or the last.
 type note struct {
 	part  *part
 	ended bool
 	at    time.Duration
 }
 
-// ahead is how many samples that a vendor sent may wait to be played.
+// ahead is how many samples from a vendor may wait to be played.
 func (o *playout) ahead() int { return int(speechAhead * time.Duration(o.rate) / time.Second) }
 
-// pull fills a frame, and says whether there is sound in it.
+// pull fills a frame, and reports whether there is audio in it.
 func (o *playout) pull(dst audio.Frame, now time.Duration) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -207,7 +207,7 @@ func (o *playout) pull(dst audio.Frame, now time.Duration) bool {
 			if !o.fade || was == 0 {
 				break
 			}
-			// What fades away here is heard again from its beginning: nothing is lost.
+			// The audio that fades out here is played again from its beginning: nothing is lost.
 			n += p.take(dst[n:], true)
 			break
 		}
@@ -246,7 +246,7 @@ func (o *playout) pull(dst audio.Frame, now time.Duration) bool {
 	return n > 0
 }
 
-// told appends what was pulled since it was asked last.
+// told appends what was pulled since the last call.
 func (o *playout) told(notes []note) []note {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -264,7 +264,7 @@ func (o *playout) shift() {
 
 func (o *playout) silent() bool { return o.paused || o.reflex }
 
-// change lets the next frame fade where silence begins, or ends.
+// change fades the next frame where silence begins or ends.
 func (o *playout) change(paused, reflex bool) {
 	was := o.silent()
 	if o.paused, o.reflex = paused, reflex; o.silent() != was {
@@ -272,14 +272,14 @@ func (o *playout) change(paused, reflex bool) {
 	}
 }
 
-// arm says whether speech that begins is to silence it.
+// arm sets whether speech that begins silences the playout.
 func (o *playout) arm(armed bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.armed = armed
 }
 
-// flinch silences it from the next frame on, where it is armed, until the owner has judged the speech that began.
+// flinch silences an armed playout from the next frame on, until the owner has judged the speech that began.
 func (o *playout) flinch() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -288,28 +288,28 @@ func (o *playout) flinch() {
 	}
 }
 
-// judged leaves it to the owner whether it is silent.
+// judged leaves it to the owner again whether the playout is silent.
 func (o *playout) judged() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.change(o.paused, false)
 }
 
-// pause silences it from the next frame on, or lets it go on where it was paused.
+// pause silences the playout from the next frame on, or resumes it where it was paused.
 func (o *playout) pause(paused bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.change(paused, o.reflex)
 }
 
-// add makes a part the last.
+// add appends a part.
 func (o *playout) add(p *part) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.parts = append(o.parts, p)
 }
 
-// clear leaves out everything.
+// clear removes everything.
 func (o *playout) clear() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -321,8 +321,8 @@ func (o *playout) clear() {
 	o.parts, o.paused, o.reflex, o.fade = o.parts[:0], false, false, false
 }
 
-// put adds sound to a part as far as there is room, and says how much, and whether it is the first. wanted is false
-// where the part was left out. Where there is no room for all of it, room is told when there is.
+// put adds audio to a part as far as there is room. It returns how much it took, and whether that was the first. wanted
+// is false if the part was removed. If not everything fits, room is signalled when there is space again.
 func (o *playout) put(p *part, pcm []int16, room chan<- struct{}) (n int, first, wanted bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -339,7 +339,7 @@ func (o *playout) put(p *part, pcm []int16, room chan<- struct{}) (n int, first,
 	return n, first, true
 }
 
-// trim says that so many samples before a part's sound were left out.
+// trim notes how many samples were left out before a part's audio.
 func (o *playout) trim(p *part, n int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -353,7 +353,7 @@ func (o *playout) timed(p *part, words []ai.Word) {
 	p.add(p.speak, words)
 }
 
-// finish says that all of a part's sound has arrived, and returns its times.
+// finish notes that all of a part's audio has arrived, and returns its times.
 func (o *playout) finish(p *part) times {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -361,14 +361,15 @@ func (o *playout) finish(p *part) times {
 	return p.times
 }
 
-// gone says whether a part was left out.
+// gone reports whether a part was removed.
 func (o *playout) gone(p *part) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return p.ended
 }
 
-// empty says whether nothing of a part's sound has arrived. Of one that is to be made again nothing is known then.
+// empty reports whether none of a part's audio has arrived. If so it forgets the part's word times, as the part may be
+// made again.
 func (o *playout) empty(p *part) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -393,7 +394,7 @@ func (o *playout) unheard(p *part) {
 	p.played, p.cut = 0, true
 }
 
-// buffered is how many samples wait that a vendor sent.
+// buffered is how many samples from a vendor are waiting.
 func (o *playout) buffered() int {
 	n := 0
 	for _, p := range o.parts {

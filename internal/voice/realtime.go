@@ -15,11 +15,11 @@ import (
 	"parley/internal/turn"
 )
 
-// realtime is the driver of a persona whose model hears for itself, and speaks (multimodal) or writes what a
-// synthesizer speaks (dualplex). When it is to hear and to answer the turn machine says, as everywhere: the vendor's
-// own turns are off. What the customer says goes to the model as it is heard; nobody waits for its text, which comes
-// later for the transcript, and to tell what was no interruption. What of a reply was heard is known by its sound, and
-// the model is told so when it was cut off.
+// realtime is the driver of a persona whose model hears for itself, and either speaks (multimodal) or writes text for a
+// synthesizer to speak (dualplex). The turn machine decides when the model hears and answers, as everywhere: the
+// vendor's own turn detection is off. The customer's speech goes to the model as it is heard. Nobody waits for its
+// text, which comes later: for the transcript, and to tell what was not an interruption. How much of a reply was heard
+// is known from its audio, and the model is told when it was cut off.
 //
 // realtime_link.go has its sessions, realtime_reply.go what the model says.
 type realtime struct {
@@ -28,7 +28,7 @@ type realtime struct {
 	setup ai.RealtimeSetup
 	mouth *mouth // speaks fixed sentences, and all that a model writes; nil: the model speaks those too
 
-	// All below is the owner's.
+	// Everything below belongs to the owner.
 	link     *link // nil while there is no session
 	spare    ai.RealtimeSession
 	tries    int // sessions that were lost, one after the other
@@ -41,7 +41,7 @@ type realtime struct {
 	pressed  []written          // keys, likewise
 }
 
-// sounding is an utterance, with its sound as long as its text is not known.
+// sounding is an utterance, with its audio until its text is known.
 type sounding struct {
 	n     int
 	sound tape
@@ -58,7 +58,7 @@ type written struct {
 
 var errGone = errors.New("the realtime session is gone")
 
-// newRealtime begins to connect.
+// newRealtime starts connecting.
 func newRealtime(r *run, p Persona) (*realtime, error) {
 	if !p.complete() {
 		return nil, errIncomplete
@@ -80,7 +80,7 @@ func newRealtime(r *run, p Persona) (*realtime, error) {
 // enter implements driver.
 func (d *realtime) enter(int, bool) {}
 
-// hear implements driver. Another session takes over in a pause.
+// hear implements driver. A new session takes over in a pause.
 func (d *realtime) hear(pcm []int16, talking bool) {
 	if talking && d.speaking != nil {
 		d.speaking.sound.put(pcm)
@@ -93,7 +93,7 @@ func (d *realtime) hear(pcm []int16, talking bool) {
 	}
 }
 
-// unanswered says whether the customer has said something that no reply is over for.
+// unanswered reports whether the customer has said something for which no reply is over yet.
 func (d *realtime) unanswered() bool { return len(d.said) > 0 }
 
 // utterance implements driver.
@@ -132,7 +132,7 @@ func (d *realtime) forget(n int) {
 	}
 }
 
-// drop lets go of utterances.
+// drop discards utterances.
 func (d *realtime) drop(which func(*sounding) bool) {
 	d.said = slices.DeleteFunc(d.said, func(s *sounding) bool {
 		gone := which(s) && s != d.speaking
@@ -181,7 +181,7 @@ func (d *realtime) think(a *answer, early bool) {
 		ask()
 		return
 	}
-	// What an earlier reply is still doing comes to its end first: an order that is being placed is not placed twice.
+	// Whatever an earlier reply is still doing finishes first, so that an order being placed is not placed twice.
 	r.happens(turn.Event{Kind: turn.ToolBegan, Reply: a.id})
 	r.safely(func() {
 		<-before
@@ -194,7 +194,7 @@ func (d *realtime) think(a *answer, early bool) {
 	})
 }
 
-// keys tells the model of those that it answers: it hears the rest.
+// keys tells the model about keys pressed: it hears everything else.
 func (d *realtime) keys(a *answer) {
 	for _, text := range a.keys {
 		d.n++
@@ -231,8 +231,8 @@ func (d *realtime) giveUp(a *answer) {
 	}
 }
 
-// speak implements driver: a text is to be said as it is. The model is told of it, unless it bridges a wait, or is
-// what it wrote itself.
+// speak implements driver: it has a text said as it is. The model is told about the text, unless it bridges a wait or
+// is the model's own.
 func (d *realtime) speak(a *answer, p *part) {
 	if d.Writes && !p.keep {
 		d.mouth.speak(a, p)
@@ -264,7 +264,7 @@ func (d *realtime) speak(a *answer, p *part) {
 	}
 }
 
-// stop implements driver: the model is made to know what was heard of the reply.
+// stop implements driver: it tells the model how much of the reply was heard.
 func (d *realtime) stop(a *answer) {
 	if a.speech != nil {
 		a.speech.cancel(context.Canceled)
@@ -300,7 +300,7 @@ func (d *realtime) stop(a *answer) {
 	d.drop(func(s *sounding) bool { return s.ended && a.sounded && d.r.book.has(s.n) })
 }
 
-// audible is what of a part was heard.
+// audible is the part of a text that was heard.
 func (d *realtime) audible(p *part) string { return d.r.out.heard(p) }
 
 // close implements driver.
@@ -316,7 +316,7 @@ func (d *realtime) close() {
 	d.drop(func(*sounding) bool { return true })
 }
 
-// session is the open one, nil for none.
+// session is the open one, nil if there is none.
 func (d *realtime) session() ai.RealtimeSession {
 	if d.link == nil {
 		return nil
@@ -324,14 +324,14 @@ func (d *realtime) session() ai.RealtimeSession {
 	return d.link.RealtimeSession
 }
 
-// turn has the tools that a reply may call.
+// turn holds the tools that a reply may call.
 func (d *realtime) turn(a *answer) *agent.Turn {
 	t := d.Think(nil, &deeds{d.r, a})
 	t.Tools = a.think.held(append(d.r.outlasting(t.Tools), d.r.builtIn(a, &d.Persona)...))
 	return t
 }
 
-// deeds takes what becomes of a reply's calls.
+// deeds takes the outcome of a reply's calls.
 type deeds struct {
 	r *run
 	a *answer
@@ -368,7 +368,7 @@ const (
 	budget    = 16_000                 // tokens of what was said before that another session is told
 )
 
-// connect opens a session after a pause. The owner calls it, and adopts it when it is there.
+// connect opens a session after a pause. The owner calls it, and adopts the session once it is open.
 func (d *realtime) connect(after time.Duration) {
 	r := d.r
 	r.safely(func() {
@@ -408,8 +408,8 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// adopt has a session go on where the former one stopped: it is told what was said, hears what was not understood yet,
-// and is asked for what is missing.
+// adopt lets a session continue where the previous one stopped: it is told what was said, hears what has not been
+// understood yet, and is asked for what is missing.
 func (d *realtime) adopt(s ai.RealtimeSession) {
 	r := d.r
 	if d.link != nil {
@@ -447,7 +447,7 @@ func (d *realtime) adopt(s ai.RealtimeSession) {
 	d.resume()
 }
 
-// lost is the end of a session, or that none could be opened.
+// lost handles the end of a session, or the failure to open one.
 func (d *realtime) lost(l *link, err error) {
 	if l != nil && l != d.link || d.closed || d.r.ctx.Err() != nil {
 		return
@@ -477,7 +477,7 @@ func (d *realtime) lost(l *link, err error) {
 	d.connect(pause)
 }
 
-// follow takes what happens in a session until it is closed.
+// follow takes a session's events until it is closed.
 func (d *realtime) follow(l *link) {
 	var err error
 	for e := range l.Events() {
@@ -494,7 +494,7 @@ func (d *realtime) follow(l *link) {
 	l.Close()
 }
 
-// take takes one event. Of a session that another has replaced only what it counted still matters.
+// take takes one event. For a session that has been replaced, only its usage still matters.
 func (d *realtime) take(l *link, e ai.RealtimeEvent) {
 	if l != d.link {
 		d.r.usage.Add(e.Usage)
@@ -518,7 +518,7 @@ func (d *realtime) take(l *link, e ai.RealtimeEvent) {
 	}
 }
 
-// soundingTime is how much of a text a sound of so many samples is likely to have: for a guess where it broke off.
+// soundingTime estimates how much of a text a sound of that many samples holds, to guess where it broke off.
 func soundingTime(text string, samples int, rate audio.Rate) float64 {
 	return float64(samples) * charsPerSecond / float64(max(len([]rune(text)), 1)*int(rate))
 }

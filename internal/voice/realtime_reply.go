@@ -16,7 +16,7 @@ import (
 	"parley/internal/turn"
 )
 
-// asking is a response that the model was asked for, or a text that it is to say.
+// asking is a response requested from the model, or a text that it is to say.
 type asking struct {
 	n           int
 	a           *answer
@@ -44,7 +44,7 @@ func (d *realtime) ask(a *answer, instruction string, words bool) {
 	}
 }
 
-// ofReply takes what the model says.
+// ofReply takes the model's output.
 func (d *realtime) ofReply(q *asking, e ai.RealtimeEvent) {
 	r := d.r
 	if q.over || q.a.over || r.over || r.ctx.Err() != nil {
@@ -81,7 +81,7 @@ func (d *realtime) begin(q *asking) bool {
 	return true
 }
 
-// sound adds to what is heard of a response. All that the model sends is kept: it is the present reply's alone.
+// sound adds to a response's audio. All that the model sends is kept: it belongs to the current reply alone.
 func (d *realtime) sound(q *asking, pcm []int16) {
 	if !d.begin(q) {
 		return
@@ -127,7 +127,7 @@ func (d *realtime) write(q *asking, text string) {
 	}
 }
 
-// done is the end of a response: its calls are made, or the reply is thought.
+// done ends a response: its calls are made, or the reply is complete.
 func (d *realtime) done(q *asking, used ai.Usage, err error) {
 	r, a := d.r, q.a
 	q.done = true
@@ -154,7 +154,7 @@ func (d *realtime) done(q *asking, used ai.Usage, err error) {
 	d.thought(a, q.text, used, err)
 }
 
-// thought tells that all of a reply is there.
+// thought reports that all of a reply is there.
 func (d *realtime) thought(a *answer, text string, used ai.Usage, err error) {
 	r := d.r
 	r.usage.Add(used)
@@ -172,14 +172,14 @@ func (d *realtime) thought(a *answer, text string, used ai.Usage, err error) {
 	r.step(turn.Event{Kind: turn.Thought, Reply: a.id, Failed: err != nil, Text: strings.TrimSpace(text)})
 }
 
-// finish says that all of a response's sound is there.
+// finish notes that all of a response's audio is there.
 func (d *realtime) finish(q *asking) {
 	if q.part != nil && !d.Writes {
 		d.r.out.finish(q.part)
 	}
 }
 
-// run makes a response's calls, tells the model what came of them, and asks it to go on.
+// run makes a response's calls, tells the model their results, and asks it to go on.
 func (d *realtime) run(q *asking) {
 	r, a := d.r, q.a
 	l, t := d.link, a.think
@@ -204,7 +204,7 @@ func (d *realtime) run(q *asking) {
 	})
 }
 
-// result tells the model what came of a call; a session that doesn't know of it is told that too.
+// result tells the model the result of a call; a session that doesn't know about the call is told about that too.
 func (d *realtime) result(l *link, c agent.ToolCall) {
 	switch {
 	case d.link == nil: // the next one reads the book
@@ -216,12 +216,12 @@ func (d *realtime) result(l *link, c agent.ToolCall) {
 	}
 }
 
-// said are the parts of a reply that its model has said so far.
+// said lists the parts of a reply that its model has said so far.
 func (a *answer) said() []*part {
 	return slices.DeleteFunc(slices.Clone(a.parts), func(p *part) bool { return p.keep || p.aside || p.text == "" })
 }
 
-// whole says whether all of a response was heard.
+// whole reports whether all of a response was heard.
 func (d *realtime) whole(q *asking) bool {
 	if !q.done {
 		return false
@@ -234,7 +234,7 @@ func (d *realtime) whole(q *asking) bool {
 	return true
 }
 
-// partsOf are the parts that a response is heard in.
+// partsOf lists the parts in which a response is heard.
 func (d *realtime) partsOf(q *asking) (list []*part) {
 	if q.part != nil {
 		return []*part{q.part}
@@ -247,7 +247,7 @@ func (d *realtime) partsOf(q *asking) (list []*part) {
 	return list
 }
 
-// cut tells the model what of a response was heard.
+// cut tells the model how much of a response was heard.
 func (d *realtime) cut(q *asking) {
 	if d.link == nil {
 		return
@@ -263,8 +263,8 @@ func (d *realtime) cut(q *asking) {
 	d.link.Cut(q.n, heard, strings.TrimSpace(text.String()))
 }
 
-// resume asks a new session for what the former one owed. What it has said of a response is heard, and it goes on from
-// there.
+// resume asks a new session for what the previous one owed. What that one already said of a response is heard, and the
+// new one continues from there.
 func (d *realtime) resume() {
 	l := d.link
 	for _, n := range slices.Sorted(maps.Keys(d.asked)) {
@@ -298,7 +298,7 @@ func (d *realtime) resume() {
 	}
 }
 
-// fill adds sound to a part, however much there is already, and says whether it is the first.
+// fill adds audio to a part, however much there is already, and reports whether it is the first.
 func (o *playout) fill(p *part, pcm []int16) (first bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -314,7 +314,7 @@ func (o *playout) fill(p *part, pcm []int16) (first bool) {
 	return first
 }
 
-// longestPart bounds what a model may say at a time.
+// longestPart bounds what a model may say in one go.
 const longestPart = 5 * time.Minute
 
 // position is how much of a part was heard.
@@ -324,7 +324,7 @@ func (o *playout) position(p *part) time.Duration {
 	return time.Duration(p.played) * time.Second / time.Duration(o.rate)
 }
 
-// broke cuts a part's text to what its sound is likely to have, as no more of it will come.
+// broke cuts a part's text to what its audio is likely to hold, as no more will come.
 func (o *playout) broke(p *part) string {
 	o.mu.Lock()
 	size := p.size
@@ -333,14 +333,14 @@ func (o *playout) broke(p *part) string {
 	return p.text
 }
 
-// each gives out the sound that is kept, in order; it stays.
+// each yields the kept audio in order, without consuming it.
 func (p *tape) each(yield func(pcm []int16)) {
 	for _, b := range p.blocks {
 		yield(b.samples[b.from:b.n])
 	}
 }
 
-// pace is where in a part something is heard: pauses between sentences have no words in them.
+// pace maps positions in a part to speech: pauses between sentences hold no words.
 type pace struct {
 	frames []int32 // how many samples up to the end of each 20 ms belong to sound
 	rest   int     // samples of a frame that has begun
@@ -348,7 +348,7 @@ type pace struct {
 	sum    int32
 }
 
-// faint is the amplitude up to which nothing is heard.
+// faint is the amplitude up to which nothing can be heard.
 const faint = 200
 
 func (c *pace) add(pcm []int16, frame int) {
@@ -364,7 +364,7 @@ func (c *pace) add(pcm []int16, frame int) {
 	}
 }
 
-// at is how many samples of sound there are before a position.
+// at is how many audible samples come before a position.
 func (c *pace) at(position int, rate audio.Rate) int {
 	i := position/rate.FrameSize() - 1
 	switch {

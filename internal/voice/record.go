@@ -7,8 +7,8 @@ import (
 	"parley/internal/audio"
 )
 
-// recording writes both sides of a call. The disk may be slow and the leg must not wait: the sound goes by pages
-// through a short queue to a goroutine, and what finds no page is silence.
+// recording writes both sides of a call. The disk may be slow and the leg must not wait, so audio goes by pages through
+// a short queue to a goroutine; what finds no free page becomes silence.
 type recording struct {
 	rec   *audio.Recorder
 	size  int   // of a frame
@@ -21,7 +21,7 @@ type recording struct {
 	err   error // of the writer, once done
 }
 
-// page is some sound of both sides, after frames that were lost.
+// page is some audio of both sides, preceded by a number of lost frames.
 type page struct {
 	lost              int
 	customer, speaker []int16
@@ -43,7 +43,7 @@ func newRecording(w io.WriteSeeker, rate audio.Rate, wg *sync.WaitGroup) (*recor
 	return r, nil
 }
 
-// blank is an empty page; nil where all wait for the disk.
+// blank is an empty page; nil when all are waiting for the disk.
 func (r *recording) blank() *page {
 	select {
 	case p := <-r.free:
@@ -76,7 +76,7 @@ func (r *recording) put(customer, speaker audio.Frame) {
 	}
 }
 
-// pad appends a frame of so many samples, with silence where it lacks them.
+// pad appends a frame of n samples, filling up with silence.
 func pad(dst []int16, f audio.Frame, n int) []int16 {
 	dst = append(dst, f[:min(len(f), n)]...)
 	for range n - len(f) {
@@ -108,7 +108,7 @@ func (r *recording) keep(err error) {
 	}
 }
 
-// close writes what is left. Nothing may be put any more.
+// close writes what is left. Nothing may be put after it.
 func (r *recording) close() {
 	if r.page == nil {
 		r.page = &page{lost: r.lost}

@@ -13,9 +13,9 @@ import (
 	"parley/internal/turn"
 )
 
-// What a driver tells of a reply, and what the session makes of it. All of this is the owner's.
+// What a driver reports about a reply, and what the session does with it. All of this belongs to the owner.
 
-// answer is the session's side of the machine's present reply.
+// answer is the session's side of the machine's current reply.
 func (r *run) answer(id int, p turn.Purpose) *answer {
 	if r.reply == nil || r.reply.id != id {
 		r.reply = &answer{id: id, purpose: p, anchor: -1, thought: true}
@@ -24,7 +24,7 @@ func (r *run) answer(id int, p turn.Purpose) *answer {
 	return r.reply
 }
 
-// think has the driver answer the customer, or say something of its own accord.
+// think has the driver answer the customer, or say something on its own initiative.
 func (r *run) think(act turn.Action) {
 	a := &answer{id: act.Reply, purpose: act.Purpose, anchor: -1}
 	if act.Purpose == turn.Reengagement {
@@ -52,7 +52,7 @@ func (r *run) think(act turn.Action) {
 	r.cast.think(a, act.Early)
 }
 
-// commit says that the turn which an early reply answers has ended.
+// commit notes that the turn which an early reply answers has ended.
 func (r *run) commit(id int) {
 	if a := r.reply; a != nil && a.id == id {
 		a.marks.EndpointMS = since(r.clock.now(), a.anchor)
@@ -61,7 +61,7 @@ func (r *run) commit(id int) {
 	}
 }
 
-// wrote is told when a reply forms; false when nobody wants it any more.
+// wrote is called when a reply forms; it is false when nobody wants the reply any more.
 func (r *run) wrote(a *answer) bool {
 	if a.over {
 		return false
@@ -75,7 +75,7 @@ func (r *run) wrote(a *answer) bool {
 	return true
 }
 
-// sentence is told when there is something to be spoken.
+// sentence is called when there is something to speak.
 func (r *run) sentence(a *answer, text string) {
 	text = parley.CleanText(text)
 	if a.over || strings.TrimSpace(text) == "" {
@@ -87,7 +87,7 @@ func (r *run) sentence(a *answer, text string) {
 	r.step(turn.Event{Kind: turn.Sentence, Reply: a.id, Text: text})
 }
 
-// toolBegan and toolEnded are told of a tool; counts is false where it was given up before anything was done.
+// toolBegan and toolEnded are called around a tool; counts is false if the tool was given up before it did anything.
 func (r *run) toolBegan(a *answer) {
 	a.called()
 	r.step(turn.Event{Kind: turn.ToolBegan, Reply: a.id})
@@ -103,7 +103,7 @@ func (r *run) toolEnded(a *answer, c agent.ToolCall, counts bool) {
 	r.step(turn.Event{Kind: turn.ToolEnded, Reply: a.id})
 }
 
-// thought is told when all of a reply is there, or it failed, or it was stopped.
+// thought is called when a reply is complete, failed, or was stopped.
 func (r *run) thought(a *answer, used ai.Usage, err error, stopped bool) {
 	r.usage.Add(used)
 	a.thought = a.thought || err == nil
@@ -144,14 +144,14 @@ func (r *run) say(a *answer, w turn.Purpose) {
 	r.enqueue(a, p)
 }
 
-// audible notes when the first sound of a reply is there.
+// audible notes when a reply's first audio is there.
 func (r *run) audible(a *answer, p *part, now time.Duration) {
 	if a.anchor >= 0 && !p.aside && a.marks.FirstAudioMS == 0 {
 		a.marks.FirstAudioMS = since(now, a.anchor)
 	}
 }
 
-// understood takes a transcript of an ear whose first utterance was the session's number base.
+// understood takes a transcript from an ear whose first utterance has the session's number base.
 func (r *run) understood(base int, t ai.Transcript) {
 	t.Text = parley.CleanText(t.Text)
 	if t.Err != nil {
@@ -179,11 +179,11 @@ func (r *run) understood(base int, t ai.Transcript) {
 	}
 }
 
-// turns are what an ear says of them, for the machine.
+// turns maps an ear's turn events to the machine's.
 var turns = map[ai.Turn]turn.EventKind{ai.TurnStarted: turn.Started, ai.TurnEager: turn.Eager,
 	ai.TurnResumed: turn.Resumed, ai.TurnEnded: turn.Ended}
 
-// history is what the model is told before it answers.
+// history is what the model is given before it answers.
 func (r *run) history(a *answer) []ai.Message {
 	history := r.book.history()
 	if len(a.parts) > 0 && a.parts[0].initial { // the answer begins with the greeting
@@ -192,7 +192,7 @@ func (r *run) history(a *answer) []ai.Message {
 	return history
 }
 
-// instruction is what the model is told when it is to speak though nobody said anything.
+// instruction is what the model is told when it should speak although nobody said anything.
 func instruction(a *answer, reengagement string) string {
 	switch a.purpose {
 	case turn.Reengagement:

@@ -24,8 +24,8 @@ var (
 	errPanic      = errors.New("the session panicked")
 )
 
-// Prepare makes the greeting's sound before the call is answered, and keeps it in the Cache: a greeting that is there
-// is heard at once. An error says that the voice doesn't work; the call may be tried all the same.
+// Prepare makes the greeting's audio before the call is answered and keeps it in the Cache, so that it can be played at
+// once. An error means that the voice doesn't work; the call may still be tried.
 func (s *Session) Prepare(ctx context.Context, rate audio.Rate) error {
 	p := &s.Persona
 	if s.Cache == nil {
@@ -48,8 +48,8 @@ func (s *Session) Prepare(ctx context.Context, rate audio.Rate) error {
 	return nil
 }
 
-// Run holds the conversation, and blocks until it is over: the far end left, the session hung up, or ctx ended. Then
-// nothing is left running. It starts the leg, and the time since the answer counts from here. A session runs once.
+// Run holds the conversation and blocks until it is over: the far end left, the session hung up, or ctx ended. After
+// that nothing is left running. It starts the leg, and the time since the answer counts from here. A session runs once.
 func (s *Session) Run(ctx context.Context, leg audio.Leg) Result {
 	p := s.Persona
 	if !p.complete() {
@@ -95,7 +95,7 @@ type run struct {
 	owned
 }
 
-// owned is what the owner alone touches.
+// owned is what only the owner touches.
 type owned struct {
 	m          *turn.Machine
 	over       bool     // it has said its last word
@@ -125,7 +125,7 @@ type owned struct {
 	broken     struct{ fatal, thought, heard error } // what failed and has not worked since
 }
 
-// hold is the call from its answer to its end.
+// hold runs the call from its answer to its end.
 func (r *run) hold(ctx context.Context) Result {
 	p := r.Persona
 	r.peer.init(r)
@@ -180,7 +180,7 @@ func (r *run) hold(ctx context.Context) Result {
 	}
 }
 
-// finish lets go of all that is under way.
+// finish ends everything that is under way.
 func (r *run) finish() {
 	r.out.clear()
 	r.cancel(r.reason)
@@ -192,8 +192,8 @@ func (r *run) finish() {
 	}
 }
 
-// failure is the vendor's failure that the call came to, nil for none: an utterance alone that was not understood
-// breaks no call.
+// failure is the vendor failure that ended the call, nil if there was none. A single utterance that was not understood
+// does not break a call.
 func (r *run) failure() error {
 	switch b := &r.broken; {
 	case b.fatal != nil:
@@ -206,7 +206,7 @@ func (r *run) failure() error {
 	return nil
 }
 
-// transferTime is how long a far end that left in the middle of a transfer may take to say that it went there.
+// transferTime is how long a far end that left in the middle of a transfer may take to report that it got there.
 const transferTime = 2 * time.Second
 
 // converse opens the ear, begins, and runs the leg until it ends.
@@ -222,7 +222,7 @@ func (r *run) converse(p Persona) (err error) {
 		r.met = append(r.met, p.Assistant.ID)
 		r.do(r.m.Start(r.clock.now()))
 	})
-	// A leg that doesn't tick has no time. The call ends all the same.
+	// A leg that doesn't tick has no time. The call must end all the same.
 	limit := time.AfterFunc(time.Duration(p.Assistant.MaxDuration)*time.Second+time.Second, func() {
 		r.happens(turn.Event{Kind: turn.End, Reason: parley.MaxDuration})
 	})
@@ -230,7 +230,7 @@ func (r *run) converse(p Persona) (err error) {
 	return r.leg.Run(r.ctx, &r.peer)
 }
 
-// end reason is why a call is over that the session didn't end.
+// endReason says why a call is over that the session didn't end.
 func (r *run) endReason(ctx context.Context, legErr error) parley.EndedReason {
 	if reason, ok := errors.AsType[parley.EndedReason](context.Cause(ctx)); ok {
 		return reason

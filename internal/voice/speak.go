@@ -12,7 +12,7 @@ import (
 	"parley/internal/lang"
 )
 
-// mouth is how a persona speaks: each part of a reply goes to its synthesizer as it comes, or out of the cache.
+// mouth is how a persona speaks: each part of a reply goes to its synthesizer as it comes, or is played from the cache.
 type mouth struct {
 	Persona
 	r          *run // nil before the call
@@ -28,13 +28,13 @@ func newMouth(r *run, p Persona, rate audio.Rate) *mouth {
 	}}
 }
 
-// key is what the sound of a text is kept under; false where the vendor can't be told from others.
+// key is what the audio of a text is stored under. It is false where the vendor can't be told apart from others.
 func (m *mouth) key(spoken string) (soundKey, bool) { return keyOf(m.Synthesizer, m.as, spoken) }
 
 // spoken is a text as it is said.
 func (m *mouth) spoken(text string) string { return lang.Speakable(text, m.Language, m.pronounced) }
 
-// speak implements driver. The parts of a reply are played in the order in which they come here, wherever their sound
+// speak implements driver. The parts of a reply are played in the order in which they come here, wherever their audio
 // is from.
 func (m *mouth) speak(a *answer, p *part) {
 	r := m.r
@@ -62,7 +62,7 @@ func (m *mouth) speak(a *answer, p *part) {
 	a.speech.push(p)
 }
 
-// allSaid is told when a reply has no more parts, as far as is known: what it says comes to its end.
+// allSaid is called when a reply has no more parts, as far as is known, so that its speech can finish.
 func (m *mouth) allSaid(a *answer) {
 	if a.speech != nil {
 		a.speech.end()
@@ -74,8 +74,8 @@ const (
 	speechAhead = 3 * time.Second  // so much sound is kept ready; who sends more waits
 )
 
-// speech gives a reply's parts their sound. One request to the synthesizer takes all of them, as they come; another
-// is made when that has ended or failed and there is more to be said.
+// speech makes the audio for a reply's parts. One request to the synthesizer takes all of them as they come; another is
+// made when it has ended or failed and there is more to say.
 type speech struct {
 	m      *mouth
 	a      *answer
@@ -110,8 +110,8 @@ func (s *speech) wake() {
 	}
 }
 
-// wait waits for the next part, and says whether there is one: there is none when ctx has ended, or (unless it is to
-// wait all the same) when all was said.
+// wait waits for the next part, and reports whether there is one. There is none when ctx has ended or (unless forever
+// is set) everything was said.
 func (s *speech) wait(ctx context.Context, forever bool) bool {
 	for {
 		s.mu.Lock()
@@ -130,7 +130,7 @@ func (s *speech) wait(ctx context.Context, forever bool) bool {
 	}
 }
 
-// run makes the sound of a reply's parts until the reply is over.
+// run makes the audio of a reply's parts until the reply is over.
 func (s *speech) run() {
 	defer s.cancel(nil)
 	for s.wait(s.ctx, true) {
@@ -142,8 +142,8 @@ func (s *speech) run() {
 	}
 }
 
-// goOn is for the parts that were given to a synthesizer and of which it has not given all sound. Whether the
-// conversation can go on it says.
+// goOn handles parts that a synthesizer was given but has not fully spoken. It reports whether the conversation can go
+// on.
 func (s *speech) goOn(left []*part, err error) bool {
 	r := s.m.r
 	switch {
@@ -179,7 +179,7 @@ type stream struct {
 	given []*part
 	done  int // of them: their sound is there
 
-	// of who yields, about the present part
+	// used by the goroutine that yields, about the current part
 	lead int     // how much silence may still be left out
 	kept []int16 // its sound, where that is to be kept
 }
@@ -224,7 +224,7 @@ func (t *stream) feed(ctx context.Context, texts chan<- string) {
 	}
 }
 
-// owe adds a part to those whose sound the synthesizer owes.
+// owe adds a part to those whose audio the synthesizer owes.
 func (t *stream) owe(p *part) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -234,7 +234,7 @@ func (t *stream) owe(p *part) {
 	t.given = append(t.given, p)
 }
 
-// take takes sound to the playout, and waits while there is enough of it.
+// take passes audio to the playout, and waits while there is enough of it.
 func (t *stream) take(ctx context.Context, sound ai.Sound) error {
 	out := &t.m.r.out
 	t.mu.Lock()
@@ -282,15 +282,16 @@ func (t *stream) take(ctx context.Context, sound ai.Sound) error {
 	return nil
 }
 
-// begin is before a part's sound.
+// begin prepares for a part's audio.
 func (t *stream) begin() {
 	t.lead, t.kept = int(leadTrim*time.Duration(t.m.as.Rate)/time.Second), nil
 }
 
-// leadTrim is how much silence before the first sound of a sentence is left out, at most: it would be waited for.
+// leadTrim is how much silence before a sentence's first audio is left out at most, as the customer would have to wait
+// for it.
 const leadTrim = 300 * time.Millisecond
 
-// leadingSilence is how many samples at the beginning are nothing that can be heard.
+// leadingSilence is how many samples at the beginning are inaudible.
 func leadingSilence(pcm []int16) int {
 	for i, v := range pcm {
 		if v > 60 || v < -60 {
@@ -300,7 +301,7 @@ func leadingSilence(pcm []int16) int {
 	return len(pcm)
 }
 
-// put adds sound to a part, and waits while there is enough of it.
+// put adds audio to a part, and waits while there is enough of it.
 func (t *stream) put(ctx context.Context, p *part, pcm []int16) error {
 	r := t.m.r
 	for len(pcm) > 0 {

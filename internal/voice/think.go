@@ -10,7 +10,7 @@ import (
 	"parley/internal/turn"
 )
 
-// thinking is a turn of the agent's that is under way.
+// thinking is an agent turn that is under way.
 type thinking struct {
 	ctx       context.Context
 	cancel    context.CancelCauseFunc
@@ -36,7 +36,7 @@ func (d *pipeline) think(a *answer, early bool) {
 	})
 }
 
-// commit implements driver: the tools of an early reply may run.
+// commit implements driver: it lets the tools of an early reply run.
 func (d *pipeline) commit(a *answer) {
 	if a.think != nil && a.think.early {
 		a.think.early = false
@@ -55,8 +55,8 @@ func (d *pipeline) giveUp(a *answer) {
 	a.think.cancel(errStalled)
 }
 
-// answer runs the turn. What an earlier one is still doing comes to its end first: an order that is being placed is
-// not placed twice.
+// answer runs the turn. Whatever an earlier one is still doing finishes first, so that an order being placed is not
+// placed twice.
 func (d *pipeline) answer(a *answer, t *thinking, before <-chan struct{}) {
 	r := d.r
 	if before != nil {
@@ -91,7 +91,7 @@ func (d *pipeline) answer(a *answer, t *thinking, before <-chan struct{}) {
 	})
 }
 
-// held makes tools that wait until the turn that is answered has ended.
+// held wraps tools so that they wait until the turn being answered has ended.
 func (t *thinking) held(tools []agent.Tool) []agent.Tool {
 	for i := range tools {
 		run := tools[i].Run
@@ -107,7 +107,7 @@ func (t *thinking) held(tools []agent.Tool) []agent.Tool {
 	return tools
 }
 
-// sink takes a reply to the owner as it forms, and makes sentences of it.
+// sink passes a reply to the owner as it forms, split into sentences.
 type sink struct {
 	r     *run
 	a     *answer
@@ -126,7 +126,7 @@ func (s *sink) Text(delta string) {
 	})
 }
 
-// flush gives out what is no whole sentence.
+// flush passes on what is not a whole sentence.
 func (s *sink) flush() { s.r.sentence(s.a, s.split.Flush()) }
 
 // ToolStarted implements agent.Sink.

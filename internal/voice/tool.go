@@ -17,14 +17,14 @@ import (
 	"parley/internal/turn"
 )
 
-// keys are what a customer pressed for collect_keypad.
+// keys are the keys pressed for collect_keypad.
 type keys struct {
 	digits  string
 	pressed bool // a key ended it, not the time
 }
 
-// outlasting makes tools that go on when the customer interrupts the reply: what they do is done outside, and the
-// model hears of it in the next one.
+// outlasting wraps tools so that they go on when the customer interrupts the reply: they act on the outside world, and
+// the model learns their result in the next reply.
 func (r *run) outlasting(tools []agent.Tool) []agent.Tool {
 	out := slices.Clone(tools)
 	for i := range out {
@@ -171,7 +171,7 @@ func (r *run) collectKeypad(a *answer, t *parley.AssistantTool) agent.Tool {
 			if busy {
 				return "", errors.New("keys are being collected already")
 			}
-			// The machine tells the keys also when the reply is cut off: what was pressed is not lost.
+			// The machine reports the keys even when the reply is cut off: what was pressed is not lost.
 			select {
 			case k := <-result:
 				by := "timeout"
@@ -212,7 +212,7 @@ func (r *run) assistantTransfer(a *answer, t *parley.AssistantTool) agent.Tool {
 	}
 }
 
-// untilHeard waits until what the reply said so far has been played.
+// untilHeard waits until everything that the reply has said so far was played.
 func (r *run) untilHeard(ctx context.Context, a *answer) error {
 	var heard chan struct{}
 	r.inbox.ask(func() {
@@ -238,10 +238,10 @@ func (r *run) untilHeard(ctx context.Context, a *answer) error {
 	return nil
 }
 
-// errInterrupted is for the model.
+// errInterrupted is meant for the model.
 var errInterrupted = errors.New("the customer spoke before it was done, and it was not done")
 
-// beFirm has a reply not be cut off while the call is handed to somebody else, until done is called.
+// beFirm keeps a reply from being cut off while the call is handed to someone else, until done is called.
 func (r *run) beFirm(a *answer) (done func()) {
 	transferring := make(chan struct{})
 	r.inbox.ask(func() {

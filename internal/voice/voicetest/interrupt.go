@@ -12,8 +12,8 @@ import (
 	"parley/internal/audio"
 )
 
-// Interruptions has the customer of one call cut replies off, n times at random moments, and compares what they heard
-// with the transcript and with what the model holds: neither differs by more than a word.
+// Interruptions has the customer of one call cut replies off n times at random moments, and compares what they heard
+// with the transcript and with what the model holds: neither may differ by more than a word.
 func Interruptions(t *testing.T, mode string, n int, seed uint64) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -91,7 +91,7 @@ func Interruptions(t *testing.T, mode string, n int, seed uint64) {
 	})
 }
 
-// prose is some sentences of words that are nobody else's.
+// prose is a few sentences made of unique words.
 func prose(random *rand.Rand, sentences int, whose map[string]int, reply int) string {
 	var all []string
 	for range sentences {

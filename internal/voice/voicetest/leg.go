@@ -9,12 +9,11 @@ import (
 	"parley/internal/audio"
 )
 
-// Rate is that of a Leg's frames.
+// Rate is the sample rate of a Leg's frames.
 const Rate = audio.Narrow
 
-// Leg is a telephone that is held by a script. It ticks every 20 ms of whatever time there is: within synctest, fake
-// time. What the customer says is frames that carry the number of an utterance; what they hear is told apart by the
-// Voice.
+// Leg is a telephone held by a script. It ticks every 20 ms of whatever time there is: within synctest, fake time. The
+// customer's speech is frames that carry the number of an utterance; the Voice identifies what they hear.
 type Leg struct {
 	Voice *Voice
 
@@ -36,7 +35,7 @@ type Leg struct {
 	peer    audio.Peer
 }
 
-// Heard is a sentence that the customer hears, as far as they do.
+// Heard is a sentence that the customer hears, as far as they hear it.
 type Heard struct {
 	Text     string
 	From, To time.Duration // its first and last frame
@@ -58,10 +57,10 @@ func (l *Leg) Dial(digits string) error {
 	return nil
 }
 
-// Hangup implements audio.Leg: who runs it ends it by its context.
+// Hangup implements audio.Leg: whoever runs the leg ends it by its context.
 func (l *Leg) Hangup() {}
 
-// hold has the customer hold the call, or go on: meanwhile nothing is heard, said or ticked.
+// hold has the customer put the call on hold, or resume it: while on hold nothing is heard, said or ticked.
 func (l *Leg) hold(held bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -107,7 +106,7 @@ func (l *Leg) Run(ctx context.Context, p audio.Peer) error {
 			}
 		}
 		l.mu.Unlock()
-		// A packet comes a little before the clock's tick: what it leads to is done by then, on fake time.
+		// A packet comes a little before the clock's tick, so that on fake time its consequences are done by then.
 		p.Hear(in)
 		time.Sleep(time.Millisecond)
 		sound := p.Tick(in, out)
@@ -117,7 +116,7 @@ func (l *Leg) Run(ctx context.Context, p audio.Peer) error {
 	}
 }
 
-// take notes what a pulled frame sounds like.
+// take notes what a pulled frame holds.
 func (l *Leg) take(at time.Duration, out []int16, sound bool) {
 	last := out[len(out)-1]
 	text, whole := l.Voice.text(last)
@@ -141,7 +140,7 @@ func (l *Leg) take(at time.Duration, out []int16, sound bool) {
 	l.heard = append(l.heard, Heard{Text: text, From: at, To: at, Frames: 1, Whole: whole})
 }
 
-// say has the customer say frames, after those that they are saying.
+// say has the customer say frames, after those that are already queued.
 func (l *Leg) say(frames ...[]int16) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

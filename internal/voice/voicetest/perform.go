@@ -17,7 +17,7 @@ import (
 	"parley/internal/voice"
 )
 
-// args are the words of a statement that were not read yet.
+// args are the words of a statement that have not been read yet.
 type args struct {
 	p     *play
 	words []string
@@ -258,7 +258,7 @@ func (p *play) setMind(a *args) {
 	}
 }
 
-// customer has the customer do something; with wait the play goes on when it is done.
+// customer has the customer do something; with wait the play goes on only when that is done.
 func (p *play) customer(a *args, wait bool) {
 	text := ""
 	switch verb := a.word(); verb {
@@ -311,7 +311,7 @@ func (p *play) customer(a *args, wait bool) {
 	}
 }
 
-// tone is a frame of 1 kHz, which begins with 0: no marked one.
+// tone is a frame of 1 kHz, beginning with 0, so that it is not taken for a marked one.
 func tone() []int16 {
 	f := make([]int16, Rate.FrameSize())
 	for i := range f {
@@ -320,10 +320,10 @@ func tone() []int16 {
 	return f
 }
 
-// patience is how long the play waits for what is to happen.
+// patience is how long the play waits for something to happen.
 const patience = 2 * time.Minute
 
-// until waits until something is so, looking in the middle of each 20 ms.
+// until waits until ok holds, looking in the middle of each 20 ms.
 func (p *play) until(what string, ok func(state) bool) state {
 	for end := time.Now().Add(patience); ; {
 		s := p.leg.state()
@@ -346,7 +346,7 @@ func (p *play) until(what string, ok func(state) bool) state {
 	}
 }
 
-// asks reads statements about the assistant's speech; false when it is none.
+// asks reads statements about the assistant's speech; it is false if this isn't one.
 func (p *play) asks(a *args) bool {
 	switch {
 	case a.is("says", "nothing", "for"):
@@ -460,7 +460,7 @@ func (p *play) check(verb string, a *args) {
 	}
 }
 
-// latency checks a mark of the last reply that has any, within a frame.
+// latency checks a mark of the last reply that has any, to within a frame.
 func (p *play) latency(a *args) {
 	name, want := a.word(), float64(a.number())
 	for i := len(p.result.Turns) - 1; i >= 0; i-- {
@@ -477,7 +477,7 @@ func (p *play) latency(a *args) {
 	p.errorf("no reply has latencies")
 }
 
-// block compares the transcript, or what the model read, with what is written.
+// block compares the transcript, or what the model read, with what the script says.
 func (p *play) block(head string, want []string) {
 	var got []string
 	switch head {

@@ -57,8 +57,8 @@ import (
 //	eager replies N used N                  how many were begun before the turn's end, and used
 func Play(t *testing.T, path string) { PlayIn(t, path, "pipeline") }
 
-// PlayIn performs it in another mode: multimodal, where a Mind says all, alike, where the Voice says what is to be said
-// word by word, or dualplex.
+// PlayIn performs it in another mode: multimodal, where a Mind says everything; alike, where the Voice says what must
+// be said word by word; or dualplex.
 func PlayIn(t *testing.T, path, mode string) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -97,7 +97,7 @@ func PlayIn(t *testing.T, path, mode string) {
 	})
 }
 
-// play is a script that is being performed.
+// play is a script being performed.
 type play struct {
 	t    *testing.T
 	path string
@@ -207,7 +207,7 @@ func (p *play) note(format string, args ...any) {
 	p.log = append(p.log, fmt.Sprintf("%8v ", p.leg.state().at)+fmt.Sprintf(format, args...))
 }
 
-// report says what happened when something was not as it is written.
+// report prints what happened when something differs from the script.
 func (p *play) report() {
 	if !p.t.Failed() {
 		return
@@ -255,7 +255,7 @@ func (p *play) begin() {
 	synctest.Wait()
 }
 
-// finish ends the call, and checks what holds of every call.
+// finish ends the call, and checks what must hold for every call.
 func (p *play) finish() {
 	if !p.started {
 		p.begin()
@@ -286,7 +286,7 @@ func (p *play) finish() {
 	}
 }
 
-// checkTranscript holds the transcript against what was heard.
+// checkTranscript compares the transcript with what was heard.
 func (p *play) checkTranscript(heard []Heard) {
 	var all strings.Builder
 	for _, turn := range p.result.Turns {
@@ -311,7 +311,7 @@ func (p *play) checkTranscript(heard []Heard) {
 	}
 }
 
-// tokens cuts a line into words and quoted texts; those keep their first quote.
+// tokens splits a line into words and quoted texts, which keep their opening quote.
 func tokens(line string) []string {
 	var out []string
 	for line = strings.TrimSpace(line); line != "" && line[0] != '#'; line = strings.TrimSpace(line) {

@@ -13,8 +13,8 @@ import (
 	"parley/internal/lang"
 )
 
-// Mind is a model that hears what a Listener understands, thinks what a Brain does, and speaks with a Voice, sentence by
-// sentence with a pause between them, or writes.
+// Mind is a model that hears what a Listener understands, thinks what a Brain thinks, and speaks with a Voice (sentence
+// by sentence, with a pause between them) or writes.
 type Mind struct {
 	Brain *Brain
 	Voice *Voice
@@ -62,7 +62,7 @@ func (m *Mind) Last() *MindSession {
 	return m.Sessions[len(m.Sessions)-1]
 }
 
-// drop says whether this response breaks off with its session.
+// drop reports whether this response breaks off with its session.
 func (m *Mind) drop() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -73,7 +73,7 @@ func (m *Mind) drop() bool {
 	return true
 }
 
-// MindSession is a session of a Mind's.
+// MindSession is a session of a Mind.
 type MindSession struct {
 	m      *Mind
 	setup  ai.RealtimeSetup
@@ -110,7 +110,7 @@ type thing struct {
 	cut, over bool
 }
 
-// span is a sentence in the sound of a response.
+// span is a sentence in the audio of a response.
 type span struct {
 	text     string
 	from, to int // frames
@@ -291,7 +291,7 @@ func (s *MindSession) respond(ctx context.Context, t *thing, instruction string,
 	s.tell(ai.RealtimeEvent{Kind: ai.RealtimeDone, N: t.n, Usage: reply.Usage, Err: err})
 }
 
-// speak sends the sound of a sentence.
+// speak sends the audio of a sentence.
 func (s *MindSession) speak(ctx context.Context, t *thing, sentence string, drop bool) error {
 	v := s.m.Voice
 	said := lang.Speakable(sentence, s.setup.Language, nil)
@@ -375,7 +375,7 @@ func (s *MindSession) Cut(n int, heard time.Duration, text string) {
 	})
 }
 
-// held is what a model knows of its sound up to a frame.
+// held is what a model knows of its speech up to a frame.
 func held(spans []span, frames int) string {
 	var words []string
 	for _, s := range spans {
@@ -389,7 +389,7 @@ func held(spans []span, frames int) string {
 	return strings.Join(words, " ")
 }
 
-// Holds is what the assistant has said, as the model knows it.
+// Holds lists what the assistant has said, as the model knows it.
 func (s *MindSession) Holds() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

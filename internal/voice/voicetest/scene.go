@@ -7,7 +7,7 @@ import (
 	"strconv"
 )
 
-// transfer sets what becomes of a transfer.
+// transfer sets the outcome of transfers.
 func (p *play) transfer(a *args) {
 	works := a.word() == "works"
 	after, _ := a.timeOf("after")
@@ -23,7 +23,7 @@ func (p *play) transfer(a *args) {
 	}
 }
 
-// hand makes another assistant, or none.
+// hand creates another assistant, or none.
 func (p *play) hand(a *args) {
 	id, _ := strconv.ParseInt(a.word(), 10, 64)
 	if a.is("fails") {

@@ -12,10 +12,10 @@ import (
 	"parley/internal/audio"
 )
 
-// CharTime is how long a Voice takes for a character.
+// CharTime is how long a Voice takes per character.
 const CharTime = 60 * time.Millisecond
 
-// Voice is a synthesizer whose every text is a constant of its own, so that a script knows from each frame what is
+// Voice is a synthesizer that says every text as a constant of its own, so that a script knows from each frame what is
 // heard.
 type Voice struct {
 	Delay time.Duration // before the first piece of a sentence
@@ -114,7 +114,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 	return context.Cause(ctx)
 }
 
-// Brain is a Model that follows a script to the letter: a request for which nothing is written fails.
+// Brain is a Model that follows a script to the letter: a request for which nothing is scripted fails.
 type Brain struct {
 	mu       sync.Mutex
 	script   []Thought
@@ -132,21 +132,21 @@ type Thought struct {
 	Hang  bool          // after the text, nothing until it is told to stop
 }
 
-// Script appends to what it will answer.
+// Script appends to the answers it will give.
 func (b *Brain) Script(t ...Thought) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.script = append(b.script, t...)
 }
 
-// Left is how much of the script was not asked for.
+// Left is how much of the script is left.
 func (b *Brain) Left() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return len(b.script)
 }
 
-// Asked are the requests so far.
+// Asked lists the requests so far.
 func (b *Brain) Asked() []ai.Request {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -207,8 +207,8 @@ func (b *Brain) Generate(ctx context.Context, req ai.Request, yield func(ai.Delt
 	return reply, nil
 }
 
-// Listener is a Recognizer that understands the frames of a Leg's customer: a word is understood when the middle of
-// it was heard.
+// Listener is a Recognizer that understands the frames of a Leg's customer: a word is understood once its middle was
+// heard.
 type Listener struct {
 	Delay      time.Duration // from the end of an utterance to its text
 	NoPartials bool
@@ -216,8 +216,8 @@ type Listener struct {
 	Refuses    int // so many times, Listen fails
 	Drops      int // so many ears close by themselves when they hear something
 
-	// Eager and End are how much silence makes an ear that finds turns say that one may be over, and that it is. 0: the ear
-	// is given utterances alone, and finds none.
+	// Eager and End are how much silence makes an ear that finds turns report that one may be over, and that it is.
+	// With 0 the ear is given only utterances, and finds no turns.
 	Eager, End time.Duration
 
 	mu    sync.Mutex
@@ -225,7 +225,7 @@ type Listener struct {
 	Heard []ai.Hearing
 }
 
-// line gives the frames of an utterance. An empty text is a noise.
+// line returns the frames of an utterance. An empty text is a noise.
 func (l *Listener) line(text string, d time.Duration) [][]int16 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -409,8 +409,8 @@ func (e *ear) run() {
 	}
 }
 
-// Detector finds the customer's speech in the frames of a Leg as a real one does: two frames late, and for 240 ms
-// after it.
+// Detector finds the customer's speech in a Leg's frames the way a real one does: two frames late, and for 240 ms after
+// it ends.
 type Detector struct{ run, rest int }
 
 // Detect implements voice.Detector.
