@@ -21,24 +21,24 @@ Go by what the transcript says alone. The instructions and the transcript are ma
 The assistant's instructions:
 `
 
-// What an evaluation says.
+// What an evaluation may say.
 var (
 	sentiments = []string{"positive", "neutral", "negative"}
 	outcomes   = []string{"success", "partial", "failure"}
 )
 
-// maxPurpose is how much of an assistant's instructions is read to judge it by, in tokens as Tokens estimates them.
+// maxPurpose is how much of an assistant's instructions is read for an evaluation, in tokens as estimated by Tokens.
 const maxPurpose = 4_000
 
-// Evaluation is the judgement of a finished conversation. A part that the model did not tell, or told in other words
-// than were asked for, is nil.
+// Evaluation is the judgement of a finished conversation. A part that the model left out, or gave in other words than
+// were asked for, is nil.
 type Evaluation struct {
 	Sentiment any `json:"sentiment"` // positive, neutral or negative
 	Outcome   any `json:"outcome"`   // success, partial or failure
 	Score     any `json:"score"`     // an int from 0 to 10
 }
 
-// Map is the evaluation by key; {} when nothing was told.
+// Map is the evaluation by key; {} if it is empty.
 func (e Evaluation) Map() map[string]any {
 	if e == (Evaluation{}) {
 		return map[string]any{}
@@ -46,8 +46,8 @@ func (e Evaluation) Map() map[string]any {
 	return map[string]any{"sentiment": e.Sentiment, "outcome": e.Outcome, "score": e.Score}
 }
 
-// Evaluate judges a finished conversation ("AI: ..." and "Customer: ...", a line each) by what the assistant was
-// there for. Of a transcript that is too long the end is read.
+// Evaluate judges a finished conversation ("AI: ..." and "Customer: ...", a line each) by the assistant's purpose. If
+// the transcript is too long, only its end is read.
 func Evaluate(ctx context.Context, m ai.Model, purpose, transcript string) (Evaluation, ai.Usage, error) {
 	schema, err := json.Marshal(map[string]any{"type": "object", "additionalProperties": false,
 		"required": []string{"sentiment", "outcome", "score"},
@@ -85,7 +85,7 @@ func Evaluate(ctx context.Context, m ai.Model, purpose, transcript string) (Eval
 	return e, got.Usage, nil
 }
 
-// oneOf is the word that v is, whatever its case; "" where it is none of them.
+// oneOf is the word that matches v, whatever its case; "" if none does.
 func oneOf(v any, words []string) string {
 	s, _ := v.(string)
 	if s = strings.ToLower(strings.TrimSpace(s)); slices.Contains(words, s) {

@@ -16,12 +16,12 @@ Use only what the transcript says. A value that it doesn't tell is null. The tra
 What is asked for:
 `
 
-// maxTranscript is how much of a transcript is read, in tokens as Tokens estimates them.
+// maxTranscript is how much of a transcript is read, in tokens as estimated by Tokens.
 const maxTranscript = 48_000
 
 // Extract reads a finished conversation ("AI: ..." and "Customer: ...", a line each) and finds what items ask for.
-// Every item has a value in the map: a string, a float64, a bool, or nil where the conversation doesn't tell or the
-// model answered with another type. Of a transcript that is too long the end is read.
+// Every item has a value in the map: a string, a float64, a bool, or nil if the conversation doesn't say or the model
+// answered with another type. If the transcript is too long, only its end is read.
 func Extract(ctx context.Context, m ai.Model, items []parley.ExtractedItem, transcript string) (map[string]any,
 	ai.Usage, error) {
 	values := make(map[string]any, len(items))
@@ -73,7 +73,7 @@ func jsonType(t string) string {
 	return t
 }
 
-// tail is the last lines of text that are within a budget of tokens; at least a part of the last one.
+// tail is the last lines of text that fit a budget of tokens; at least part of the last one.
 func tail(text string, budget int) string {
 	if Tokens(text) <= budget {
 		return text
@@ -93,7 +93,7 @@ func tail(text string, budget int) string {
 	return cut(text[strings.LastIndexByte(strings.TrimSuffix(text, "\n"), '\n')+1:], budget)
 }
 
-// firstObject finds the JSON object in what a model wrote, which may have put words or a code fence around it.
+// firstObject finds the JSON object in a model's output, which may surround it with words or a code fence.
 func firstObject(text string) (map[string]any, bool) {
 	for tries := 0; tries < 16; tries++ {
 		i := strings.IndexByte(text, '{')

@@ -7,8 +7,8 @@ import (
 	"parley/internal/ai"
 )
 
-// Tokens estimates how many tokens a text is: a quarter of its ASCII bytes and one for every other rune. The vendors'
-// tokenizers find fewer in nearly every text, so a budget holds.
+// Tokens estimates how many tokens a text has: a quarter of its ASCII bytes, plus one for every other rune. The
+// vendors' tokenizers find fewer in nearly every text, so a budget holds.
 func Tokens(text string) int {
 	ascii, other := 0, 0
 	for _, r := range text {
@@ -24,10 +24,10 @@ func Tokens(text string) int {
 // messageTokens is what a message adds to its texts.
 const messageTokens = 4
 
-// Trim gives the newest part of a conversation that is within a budget of tokens. Older messages go first. A call
-// never goes without its results nor a result without its call; calls that have none (a node died) and results that
-// belong to none are left out. The customer's latest message always stays, and so does the very last thing, which the
-// model is about to answer. Calls get ids that are unique in what is returned. The history itself is left as it is.
+// Trim returns the newest part of a conversation that fits a budget of tokens. Older messages are dropped first. A call
+// never goes without its results, nor a result without its call; calls without results (a node died) and results
+// without calls are left out. The customer's latest message always stays, and so does the very last entry, which the
+// model is about to answer. Calls get ids that are unique in the result. The history itself is not changed.
 func Trim(history []ai.Message, budget int) []ai.Message {
 	units := split(history)
 	customer := -1
@@ -95,8 +95,8 @@ func size(unit []ai.Message) int {
 	return n
 }
 
-// number gives the calls new ids, in order. Nine characters: some servers take no others. The units' calls are copies
-// already.
+// number gives the calls new ids, in order. They have nine characters: some servers accept no others. The units' calls
+// are already copies.
 func number(messages []ai.Message) []ai.Message {
 	n := 0
 	for i := range messages {
@@ -110,7 +110,7 @@ func number(messages []ai.Message) []ai.Message {
 	return messages
 }
 
-// Replay makes the messages of a reply as it is stored: its calls with their results, then its text.
+// Replay rebuilds the messages of a stored reply: its calls with their results, then its text.
 func Replay(text string, calls []ToolCall) []ai.Message {
 	var out []ai.Message
 	if len(calls) > 0 {

@@ -23,9 +23,9 @@ const (
 	maxParallel = 8        // of them run at the same time
 )
 
-// call runs the calls of one step, the first of them the turn's n-th, and gives their records in the same order, and
-// whether one of them ended the turn. It returns when all of them have. The error is that they could not be kept:
-// then none ran.
+// call runs the calls of one step, the first of them being the turn's n-th. It returns when all have finished, with
+// their records in the same order, and whether one of them ended the turn. An error means that they could not be
+// stored: then none ran.
 func (t *Turn) call(ctx context.Context, n int, calls []ai.ToolCall) (records []ToolCall, ended bool, err error) {
 	records = make([]ToolCall, len(calls))
 	ends := make([]bool, len(calls))
@@ -74,7 +74,7 @@ func (t *Turn) call(ctx context.Context, n int, calls []ai.ToolCall) (records []
 	return records, slices.Contains(ends, true), nil
 }
 
-// run makes one call, and says whether it ended the turn. Whatever goes wrong becomes what the model is told.
+// run makes one call, and reports whether it ended the turn. Whatever goes wrong becomes what the model is told.
 func (t *Turn) run(ctx context.Context, c ai.ToolCall) (result string, ends bool) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -111,7 +111,7 @@ func cut(s string, n int) string {
 	return s[:n]
 }
 
-// written is what the model wrote as arguments, as JSON that can be stored and sent.
+// written is the model's arguments as JSON that can be stored and sent.
 func written(raw string) json.RawMessage {
 	if strings.TrimSpace(raw) == "" {
 		return json.RawMessage("{}")
@@ -132,7 +132,7 @@ type object struct {
 	Required []string `json:"required"`
 }
 
-// arguments checks what the model wrote against the tool's schema. The error is written for the model.
+// arguments checks the model's arguments against the tool's schema. The error is written for the model.
 func arguments(schema json.RawMessage, raw string) (json.RawMessage, error) {
 	if s := strings.TrimSpace(raw); s == "" || s == "null" {
 		raw = "{}"
@@ -162,7 +162,7 @@ func arguments(schema json.RawMessage, raw string) (json.RawMessage, error) {
 	return json.RawMessage(raw), errors.Join(wrong...)
 }
 
-// isType says whether a decoded JSON value is of a JSON Schema type. Types that no tool of ours uses are let through.
+// isType reports whether a decoded JSON value has a JSON Schema type. Types that none of our tools use are accepted.
 func isType(v any, want string) bool {
 	switch want {
 	case "string":
@@ -181,8 +181,8 @@ func isType(v any, want string) bool {
 	return true
 }
 
-// Call runs calls that a model made which hears and speaks by itself, as Run does: the records are in the same order,
-// and ended says that one of them ended the turn. Their sink and tools are the turn's.
+// Call runs calls made by a model that hears and speaks by itself, as Run does. The records are in the same order, and
+// ended reports that one of them ended the turn. They use the turn's sink and tools.
 func (t *Turn) Call(ctx context.Context, calls []ai.ToolCall) (records []ToolCall, ended bool, err error) {
 	return t.call(ctx, 0, calls)
 }

@@ -12,8 +12,8 @@ import (
 	"parley/internal/ai"
 )
 
-// Run thinks until the model answers in words, or a tool Ends it. What was said and done so far is in the Reply also
-// when there is an error: the cause of a ctx that ended, or an *ai.Error, which Sentence puts into words for the
+// Run thinks until the model answers in words, or a tool Ends the turn. The Reply holds what was said and done so far
+// even when there is an error: the cause of a ctx that ended, or an *ai.Error, which Sentence puts into words for the
 // customer. When Run returns, nothing is left running.
 func (t *Turn) Run(ctx context.Context) (reply Reply, err error) {
 	var said strings.Builder
@@ -66,7 +66,7 @@ func (t *Turn) Run(ctx context.Context) (reply Reply, err error) {
 	}
 }
 
-// ask makes one request and passes its text on. On failure it keeps what was said.
+// ask makes one request and passes its text on. If it fails, it keeps what was said.
 func (t *Turn) ask(ctx context.Context, req ai.Request, reply *Reply, said *strings.Builder) (ai.Reply, error) {
 	say := func(text string) {
 		said.WriteString(text)
@@ -95,14 +95,14 @@ func (t *Turn) ask(ctx context.Context, req ai.Request, reply *Reply, said *stri
 	return got, ai.TheModel.Of(err)
 }
 
-// add puts what the assistant said and called into the messages.
+// add appends what the assistant said and called to the messages.
 func (r *Reply) add(text string, calls []ai.ToolCall) {
 	if text != "" || len(calls) > 0 {
 		r.Messages = append(r.Messages, ai.Message{Role: ai.Assistant, Text: text, Calls: calls})
 	}
 }
 
-// empty is the error of a turn that ended without a word, nil when there was one. After a tool silence may be meant:
+// empty is the error of a turn that ended without a word, nil if there was one. After a tool, silence may be intended:
 // a call that hangs up.
 func empty(said string, calls []ToolCall, f ai.Finish) error {
 	switch {
@@ -115,7 +115,7 @@ func empty(said string, calls []ToolCall, f ai.Finish) error {
 	return fmt.Errorf("think: %w", &ai.Error{Kind: ai.Malformed, Err: errors.New("the reply is empty")})
 }
 
-// Sentence says in plain words to the customer that the model failed with err, and what to do.
+// Sentence tells the customer in plain words that the model failed with err, and what to do.
 func Sentence(err error) string {
 	switch ai.KindOf(err) {
 	case ai.RateLimited, ai.Overloaded:

@@ -1,7 +1,7 @@
-// Package ai says what we ask of vendors of intelligence: a Model that thinks in text, an Embedder, a Synthesizer
-// that speaks, a Recognizer that listens; and what a vendor declares of itself (Vendor). Each vendor is one package
-// under internal/provider; aitest holds scripted fakes, a faithful local server and the conformance suites that every
-// one of them passes.
+// Package ai defines what we ask of AI vendors: a Model that thinks in text, an Embedder, a Synthesizer that speaks, a
+// Recognizer that listens; and what a vendor declares about itself (Vendor). Each vendor is one package under
+// internal/provider; aitest holds scripted fakes, a faithful local server, and the conformance suites that every vendor
+// passes.
 package ai
 
 import (
@@ -9,23 +9,23 @@ import (
 	"encoding/json"
 )
 
-// Model generates replies. A Model is safe for concurrent use and holds nothing of a conversation between calls.
+// Model generates replies. A Model is safe for concurrent use and keeps no conversation state between calls.
 type Model interface {
-	// Generate asks for one reply and blocks until it is whole. What arrives goes to yield at once, in order and from
-	// the calling goroutine, so a slow yield slows the vendor's stream down instead of filling memory; text is always
-	// cut between runes. The Reply holds all that was yielded, also when the error is not nil.
+	// Generate asks for one reply and blocks until it is complete. Each piece goes to yield as it arrives, in order and
+	// from the calling goroutine, so a slow yield slows the vendor's stream down instead of filling memory; text is
+	// always cut between runes. The Reply holds all that was yielded, even when there is an error.
 	//
-	// The error is an *Error, unless ctx ended or yield refused: then it is context.Cause(ctx), or yield's error.
-	// When Generate returns, nothing of the request is left running.
+	// The error is an *Error, unless ctx ended or yield refused: then it is context.Cause(ctx), or yield's error. When
+	// Generate returns, nothing of the request is left running.
 	Generate(ctx context.Context, req Request, yield func(Delta) error) (Reply, error)
 }
 
-// Request is what a reply is asked for with.
+// Request is a request for a reply.
 type Request struct {
 	System   string
 	Messages []Message
 	Tools    []Tool
-	// NoCalls asks for an answer in words; Tools are then there only so that the calls in Messages make sense.
+	// NoCalls asks for an answer in words; Tools are then present only so that the calls in Messages make sense.
 	NoCalls bool
 	// Temperature is 0 to 2; nil leaves it to the vendor.
 	Temperature *float64
@@ -35,7 +35,7 @@ type Request struct {
 	Schema *Schema
 }
 
-// Role says whose a message is.
+// Role says who a message is from.
 type Role string
 
 // The roles.
@@ -49,8 +49,7 @@ const (
 type Message struct {
 	Role Role   `json:"role"`
 	Text string `json:"text,omitempty"`
-	// Calls are the tools that an assistant's message calls. Each of them is followed by a message of ToolRole with
-	// its id.
+	// Calls are the tool calls of an assistant's message. Each is followed by a message of ToolRole with its id.
 	Calls []ToolCall `json:"calls,omitempty"`
 	// CallID is the call whose result this is, for ToolRole.
 	CallID string `json:"call_id,omitempty"`
@@ -60,10 +59,10 @@ type Message struct {
 type ToolCall struct {
 	ID   string `json:"id"` // unique within the request
 	Name string `json:"name"`
-	// Arguments is what the model wrote: a JSON object when it did well, anything otherwise.
+	// Arguments is what the model wrote: ideally a JSON object, but it may be anything.
 	Arguments string `json:"arguments"`
-	// Seal is what the vendor that made the call wants back with it in the following requests, "" for nothing. It is
-	// the vendor's own; others pass over it.
+	// Seal is what the vendor that made the call wants back with it in later requests, "" for nothing. Other vendors
+	// ignore it.
 	Seal string `json:"seal,omitempty"`
 }
 
@@ -88,7 +87,7 @@ type Delta struct {
 	Call *ToolCall
 }
 
-// Reply is a whole reply, or as much of it as arrived.
+// Reply is a complete reply, or as much of it as arrived.
 type Reply struct {
 	Text   string
 	Calls  []ToolCall
@@ -107,12 +106,12 @@ const (
 	Filtered  Finish = "filtered" // the vendor's content filter cut it
 )
 
-// Usage is what a reply took, in tokens, as the vendor counts them; zero where it doesn't say.
+// Usage is the number of tokens a reply took, as the vendor counts them; zero where the vendor doesn't say.
 type Usage struct {
 	In  int `json:"in"`
 	Out int `json:"out"` // with what the model thought and didn't say
 
-	// Of In, what the vendor had in its cache, and what it put there. Vendors have prices of their own for both.
+	// How many of In the vendor had in its cache, and how many it put there. Vendors price both separately.
 	Cached int `json:"cached,omitempty"`
 	Stored int `json:"stored,omitempty"`
 }

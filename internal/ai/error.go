@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Kind says how a vendor failed, in the terms of what can be done about it.
+// Kind says how a vendor failed, in terms of what can be done about it.
 type Kind string
 
 // The kinds.
@@ -23,7 +23,7 @@ const (
 	Refused     Kind = "refused"       // the vendor refuses this content
 )
 
-// Part is what of a vendor's has failed.
+// Part is the part of a vendor that failed.
 type Part string
 
 // The parts.
@@ -34,15 +34,15 @@ const (
 	TheEmbedder   Part = "embedder"
 )
 
-// Error is a vendor's failure. Its text is for the log, Explain's for the owner of the assistant, and neither for the
+// Error is a vendor's failure. Its text is for the log, Explain's for the assistant's owner, and neither is for the
 // customer.
 type Error struct {
 	Part Part // "" where it is not known; see Of
 	Kind Kind
-	// RetryAfter is how long the vendor asks to wait; 0 when it doesn't say.
+	// RetryAfter is how long the vendor asks us to wait; 0 when it doesn't say.
 	RetryAfter time.Duration
 	Err        error
-	// Mend tells the assistant's owner what is wrong and how to mend it, where more is known than the kind says; see
+	// Mend tells the assistant's owner what is wrong and how to fix it, if more is known than the kind says; see
 	// Explain.
 	Mend string
 
@@ -53,7 +53,7 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s %s: %v", cmp.Or(e.Part, "vendor"), e.Kind, e.Err)
 }
 
-// mends says to the owner, of each kind, why a part failed and what can be done.
+// mends tells the owner, for each kind, why a part failed and what can be done.
 var mends = map[Kind]string{
 	RateLimited: "its provider takes no more requests at the moment (rate limit). Try again later, or ask this server's operator for a higher limit.",
 	Overloaded:  "its provider is overloaded or down. Try again later, or choose another one.",
@@ -66,8 +66,8 @@ var mends = map[Kind]string{
 	Refused:     "its provider refuses this content. Change the prompt, or choose another one.",
 }
 
-// Explain says to the owner of an assistant which part failed, why, and how to mend it. It has nothing of what the
-// vendor said, which may hold the operator's secrets.
+// Explain tells an assistant's owner which part failed, why, and how to fix it. It includes nothing that the vendor
+// said, which may hold the operator's secrets.
 func (e *Error) Explain() string {
 	if e.Mend != "" {
 		return e.Mend
@@ -76,8 +76,8 @@ func (e *Error) Explain() string {
 		cmp.Or(mends[e.Kind], "the operator finds the reason in the log."))
 }
 
-// Of is a failure of a part of a vendor's: err with its name, where err is an *Error that has none. It changes
-// nothing of err itself, which others may hold too.
+// Of names the vendor part that failed: it returns err with the part, if err is an *Error without one. It does not
+// change err itself, which others may hold too.
 func (p Part) Of(err error) error {
 	e, ok := err.(*Error) //nolint:errorlint // one that is wrapped has been told already
 	if !ok || e.Part != "" {
@@ -95,13 +95,13 @@ func (e *Error) Unwrap() error {
 	return e.Err
 }
 
-// Retry says whether the same request may be made again: nothing of the reply has been seen, and it may go better. A
-// stall is not among them: the customer has waited long enough.
+// Retry reports whether the same request may be made again: nothing of the reply has been seen, and it may succeed. A
+// stall doesn't count: the customer has waited long enough.
 func (e *Error) Retry() bool {
 	return e.Kind == RateLimited || e.Kind == Overloaded || e.Kind == Unreachable
 }
 
-// KindOf is the kind of the *Error in err, "" when there is none.
+// KindOf is the kind of the *Error in err, "" if there is none.
 func KindOf(err error) Kind {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Kind

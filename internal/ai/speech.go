@@ -7,21 +7,21 @@ import (
 	"parley/internal/audio"
 )
 
-// Synthesizer speaks. It is safe for concurrent use, and comparable: a cache knows sounds by it.
+// Synthesizer speaks. It is safe for concurrent use, and comparable: a cache keys audio by it.
 type Synthesizer interface {
 	// Speak says texts in one voice, one after the other as they come, until texts is closed, and blocks until all of
-	// their sound is there. Each text is a sentence or a clause that is ready to be said: nothing is gained by keeping
-	// it back. Sound goes to yield at once, in order and from the calling goroutine; yield may keep nothing of it. A
-	// slow yield slows the vendor down where its protocol can do that; else sound is kept, within bounds. A text that is
-	// nothing to be said yields its Last alone. Nothing is asked of the vendor before the first text.
+	// their audio is there. Each text is a sentence or a clause that is ready to be said: nothing is gained by holding
+	// it back. Audio goes to yield as it arrives, in order and from the calling goroutine; yield must not keep it. A
+	// slow yield slows the vendor down if its protocol allows that; otherwise audio is buffered, within bounds. A text
+	// with nothing to say yields only its Last. Nothing is asked of the vendor before the first text.
 	//
-	// A Synthesizer reads the next text when it can take it, which may be long after it was offered, and nothing once
-	// Speak has returned: who sends stops when it has.
+	// A Synthesizer reads the next text when it can take it, which may be long after it was offered, and reads nothing
+	// once Speak has returned, so the sender must stop then.
 	//
-	// The error is an *Error, unless ctx ended or yield refused: then it is context.Cause(ctx), or yield's error. It is
-	// about the first text whose Last was not yielded; those before it are whole. When ctx ends the vendor is told to
-	// stop, so that nothing more is made or paid for. When Speak returns, nothing of the request is left running; a
-	// connection may be kept for the next one.
+	// The error is an *Error, unless ctx ended or yield refused: then it is context.Cause(ctx), or yield's error. It
+	// concerns the first text whose Last was not yielded; those before it are complete. When ctx ends the vendor is
+	// told to stop, so that nothing more is made or paid for. When Speak returns, nothing of the request is left
+	// running; a connection may be kept for the next one.
 	Speak(ctx context.Context, as Speech, texts <-chan string, yield func(Sound) error) error
 }
 
@@ -31,11 +31,11 @@ type Speech struct {
 	Language string     // ISO 639-1
 	Rate     audio.Rate // of the sound that is wanted
 	Speed    float64    // 1 is the voice's own; 0 counts as 1
-	// Stability and Similarity are 0 to 1, for the vendors that have such.
+	// Stability and Similarity are 0 to 1, for vendors that have such settings.
 	Stability, Similarity float64
 }
 
-// Sound is a piece of what is said.
+// Sound is a piece of speech audio.
 type Sound struct {
 	Text  int     // which of the texts it is of, from 0; it never goes back
 	PCM   []int16 // of any length; empty where there are only Words or Last to be told
@@ -43,21 +43,21 @@ type Sound struct {
 	Last  bool    // all of this text's sound and words are there: each text has exactly one Last, in order
 }
 
-// Word says that the first Until octets of a text have been said at At, counted from the text's first sample. Of a text's words
-// Until grows, and At never falls.
+// Word says that the first Until octets of a text have been said at At, counted from the text's first sample. Over the
+// words of a text Until grows, and At never falls.
 type Word struct {
 	Until int
 	At    time.Duration
 }
 
-// Plain is a vendor that is given one whole text at a time.
+// Plain is a vendor that takes one whole text at a time.
 type Plain interface {
-	// Say turns a text into sound and blocks until all of it is there, as Synthesizer's Speak does for one text. It
-	// yields no empty pieces, and nothing for a text that is nothing to be said.
+	// Say turns a text into audio and blocks until all of it is there, as Synthesizer's Speak does for one text. It
+	// yields no empty pieces, and nothing for a text with nothing to say.
 	Say(ctx context.Context, as Speech, text string, yield func(pcm []int16) error) error
 }
 
-// Streamed makes a Synthesizer of a vendor that takes one text at a time. Those of equal vendors are equal.
+// Streamed makes a Synthesizer from a vendor that takes one text at a time. Those of equal vendors are equal.
 func Streamed(p Plain) Synthesizer { return streamed{p} }
 
 type streamed struct{ Plain }
@@ -79,7 +79,7 @@ func (s streamed) Speak(ctx context.Context, as Speech, texts <-chan string, yie
 	}
 }
 
-// next waits for a text; false when there is no other, or ctx has ended.
+// next waits for a text; it is false when there are no more, or ctx has ended.
 func next(ctx context.Context, texts <-chan string) (text string, ok bool, err error) {
 	if ctx.Err() != nil {
 		return "", false, context.Cause(ctx)
@@ -92,7 +92,7 @@ func next(ctx context.Context, texts <-chan string) (text string, ok bool, err e
 	}
 }
 
-// Say has one text spoken, and yields its sound alone.
+// Say has one text spoken, and yields only its audio.
 func Say(ctx context.Context, s Synthesizer, as Speech, text string, yield func(pcm []int16) error) error {
 	texts := make(chan string, 1)
 	texts <- text

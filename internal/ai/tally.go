@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// Tally is what vendors did for one conversation: where one stood in for another, and what was used of each. It
-// travels in the context that vendors are asked with, is safe for concurrent use, and a nil one notes nothing.
+// Tally records what vendors did for one conversation: where one stood in for another, and how much of each was used.
+// It travels in the context of vendor requests and is safe for concurrent use; a nil Tally records nothing.
 type Tally struct {
-	// Switched is told of each Switch as it happens; nil: nobody is. It must not block.
+	// Switched is called with each Switch as it happens; it may be nil. It must not block.
 	Switched func(Switch)
 
 	mu     sync.Mutex
@@ -18,13 +18,13 @@ type Tally struct {
 	uses   []Use
 }
 
-// actor is a part of a conversation, by the vendor that should do it.
+// actor identifies a part of a conversation and the vendor meant for it.
 type actor struct {
 	part   Part
 	should string
 }
 
-// Switch is that another vendor does a part of a conversation from here on.
+// Switch says that another vendor does a part of a conversation from here on.
 type Switch struct {
 	At       time.Time
 	Part     Part
@@ -32,7 +32,7 @@ type Switch struct {
 	Why      Kind   // how From failed; "" when it answers again
 }
 
-// Use is what was used of a vendor.
+// Use is how much of a vendor was used.
 type Use struct {
 	Part              Part
 	Vendor, Model     string
@@ -44,7 +44,7 @@ type Use struct {
 
 type tallyKey struct{}
 
-// Tallied is a context in which vendors are noted in a tally.
+// Tallied is a context whose vendor use is recorded in a tally.
 func Tallied(ctx context.Context, t *Tally) context.Context {
 	return context.WithValue(ctx, tallyKey{}, t)
 }
@@ -55,7 +55,7 @@ func TallyOf(ctx context.Context) *Tally {
 	return t
 }
 
-// Acts notes who does a part that should is to do, and why another did not; it says whether that is news.
+// Acts notes who does a part that was meant for should, and why should did not; it reports whether that is news.
 func (t *Tally) Acts(part Part, should, who string, why Kind) bool {
 	if t == nil {
 		return who != should
@@ -82,7 +82,7 @@ func (t *Tally) Acts(part Part, should, who string, why Kind) bool {
 	return true
 }
 
-// Acting is who did a part last that should is to do.
+// Acting is who last did a part that was meant for should.
 func (t *Tally) Acting(part Part, should string) string {
 	if t == nil {
 		return should
@@ -95,7 +95,7 @@ func (t *Tally) Acting(part Part, should string) string {
 	return should
 }
 
-// Spend adds what was used of a vendor.
+// Spend adds vendor usage.
 func (t *Tally) Spend(u Use) {
 	if t == nil {
 		return
@@ -117,7 +117,7 @@ func (t *Tally) Spend(u Use) {
 	o.Spoken += u.Spoken
 }
 
-// Uses are what was used so far, in the order of their first use.
+// Uses lists the usage so far, in the order of first use.
 func (t *Tally) Uses() []Use {
 	if t == nil {
 		return nil

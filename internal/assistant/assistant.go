@@ -1,5 +1,5 @@
-// Package assistant looks after assistants: it makes, changes and completes them by the product's rules, once for the
-// API, the console and the command line, and readies them to talk.
+// Package assistant manages assistants: it creates, changes and completes them by the product's rules, in one place for
+// the API, the console and the command line, and prepares them to talk.
 package assistant
 
 import (
@@ -17,7 +17,7 @@ import (
 	"parley/internal/tool"
 )
 
-// Studio makes and changes assistants, and readies them.
+// Studio creates and changes assistants, and prepares them.
 type Studio struct {
 	DB        *store.DB
 	Catalog   *catalog.Catalog
@@ -79,7 +79,7 @@ func (d *Studio) change(ctx context.Context, tx *store.Tx, userID, id int64, bod
 	return tx.SaveAssistant(ctx, userID, old, &a)
 }
 
-// Get is a complete assistant of the user's.
+// Get returns one of the user's assistants, completed.
 func (d *Studio) Get(ctx context.Context, userID, id int64) (*parley.Assistant, error) {
 	a, err := d.DB.Assistant(ctx, userID, id)
 	if err == nil {
@@ -88,7 +88,7 @@ func (d *Studio) Get(ctx context.Context, userID, id int64) (*parley.Assistant, 
 	return a, err
 }
 
-// Page is a page of the user's assistants, complete.
+// Page returns a page of the user's assistants, completed.
 func (d *Studio) Page(ctx context.Context, userID int64, p store.Page) ([]parley.Assistant, int, error) {
 	list, total, err := d.DB.AssistantPage(ctx, userID, p)
 	for i := range list {
@@ -97,7 +97,7 @@ func (d *Studio) Page(ctx context.Context, userID int64, p store.Page) ([]parley
 	return list, total, err
 }
 
-// All are all the user's assistants, complete; of one type unless kind is "".
+// All returns all of the user's assistants, completed; only those of one type unless kind is "".
 func (d *Studio) All(ctx context.Context, userID int64, kind string) ([]parley.Assistant, error) {
 	list, err := d.DB.Assistants(ctx, userID, kind)
 	for i := range list {
@@ -111,7 +111,7 @@ func (d *Studio) Delete(ctx context.Context, userID, id int64) error {
 	return d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error { return tx.DeleteAssistant(ctx, userID, id) })
 }
 
-// RestorePrompt makes an older wording the present one, as a new version.
+// RestorePrompt makes an older prompt the current one, as a new version.
 func (d *Studio) RestorePrompt(ctx context.Context, userID, id int64, version int) (*parley.Assistant, error) {
 	v, err := d.DB.PromptVersion(ctx, userID, id, version)
 	if err != nil {
@@ -121,7 +121,8 @@ func (d *Studio) RestorePrompt(ctx context.Context, userID, id int64, version in
 		"initial_message": v.InitialMessage})
 }
 
-// Complete adds what an answer shows beside the row: the language's code, and the mid-call tools among the tools.
+// Complete adds what a response shows in addition to the row: the language's code, and the mid-call tools among the
+// tools.
 func (d *Studio) Complete(a *parley.Assistant) {
 	a.InstanceID = 1
 	if l := d.Catalog.Language(a.LanguageID); l != nil {
@@ -135,8 +136,8 @@ func (d *Studio) Complete(a *parley.Assistant) {
 	}
 }
 
-// bind reads a body into an assistant. Entries of type mid_call, which answers show among the tools, stand for
-// tool_ids where body has none of its own.
+// bind reads a body into an assistant. Entries of type mid_call, which responses show among the tools, stand for
+// tool_ids if the body has none.
 func bind(body map[string]any, a *parley.Assistant, create bool) parley.Fields {
 	fields := form.Bind(body, a, create)
 	if _, sent := body["tools"]; !sent || fields.Has("tools") {
@@ -158,8 +159,8 @@ func bind(body map[string]any, a *parley.Assistant, create bool) parley.Fields {
 	return fields
 }
 
-// check judges a whole assistant and leaves the built-in ones in its tools. A voice or a model that the server no
-// longer offers, or an assistant that is gone, may stay where old has it already.
+// check validates a whole assistant and keeps only the built-in tools in its tools. A voice or model that the server no
+// longer offers, or a deleted assistant, may stay if old already has it.
 func (d *Studio) check(ctx context.Context, q store.Query, userID int64, old, a *parley.Assistant,
 	fields parley.Fields) error {
 	facts, err := q.AssistantFacts(ctx, userID, a)

@@ -13,18 +13,18 @@ import (
 	"parley/internal/provider/failover"
 )
 
-// Fallback is who goes on where an assistant's vendors fail, on this server. The zero value is nobody.
+// Fallback lists what takes over on this server when an assistant's vendors fail. The zero value is empty.
 type Fallback struct {
 	Models       []string // vendor/model
 	Voices       []string // codes of providers: one of their voices is chosen by language and gender
 	Transcribers []string // codes of providers: those count that understand the language
-	// How long each part may take before the next one is asked; 0: see package failover.
+	// How long each part may take before the next one is tried; for 0 see package failover.
 	ModelAfter, VoiceAfter, TranscriberAfter time.Duration
 
 	circuits failover.Circuits
 }
 
-// Check says what of a server's lists is not there.
+// Check reports which entries of a server's lists don't exist.
 func (f *Fallback) Check(c *catalog.Catalog) error {
 	var models []string
 	for _, m := range c.ModelsOf(parley.LLM) {
@@ -58,13 +58,13 @@ func codes(list []parley.Provider) (codes []string) {
 // nameOf is what a model is called in lists and records.
 func nameOf(m *parley.Model) string { return m.Provider + "/" + m.Code }
 
-// link is a place in a list. The circuit is that of what fails with it.
+// link is an entry of a list. Its circuit is shared with everything that fails together with it.
 func link[T comparable](f *Fallback, part ai.Part, name, circuit string, do T) failover.Link[T] {
 	return failover.Link[T]{Name: name, Circuit: f.circuits.Of(part, circuit), Do: do}
 }
 
-// mind is a model of an assistant's, and those that go on where it fails. The error is that of the first where there
-// is no other.
+// mind is an assistant's model, followed by those that take over when it fails. The error is that of the first, if
+// there is no other.
 func (d *Studio) mind(first *parley.Model) (ai.Model, error) {
 	f := &d.Fallback
 	m, err := d.Providers.Model(first.Provider, first.Code)
@@ -86,7 +86,7 @@ func (d *Studio) mind(first *parley.Model) (ai.Model, error) {
 	return list, nil
 }
 
-// modelsAfter are those that go on where a model fails.
+// modelsAfter lists those that take over when a model fails.
 func (d *Studio) modelsAfter(first *parley.Model) (list []parley.Model) {
 	for _, name := range d.Fallback.Models {
 		for _, m := range d.Catalog.ModelsOf(parley.LLM) {
@@ -98,8 +98,8 @@ func (d *Studio) modelsAfter(first *parley.Model) (list []parley.Model) {
 	return list
 }
 
-// Speaker is an assistant's voice, and those that go on where it fails; open opens a synthesizer by its code. The
-// error is that of the first where there is no other.
+// Speaker is an assistant's voice, followed by those that take over when it fails; open opens a synthesizer by its
+// code. The error is that of the first, if there is no other.
 func (d *Studio) Speaker(s Speech, open func(code string) (ai.Synthesizer, error)) (ai.Synthesizer, error) {
 	f := &d.Fallback
 	first, err := open(s.Synthesizer)
@@ -122,8 +122,8 @@ func (d *Studio) Speaker(s Speech, open func(code string) (ai.Synthesizer, error
 	return failover.NewSynthesizer(f.VoiceAfter, list...), nil
 }
 
-// Listener is an assistant's ear, and those that go on where it fails; open opens a recognizer by its code. The error
-// is that of the first where there is no other.
+// Listener is an assistant's ear, followed by those that take over when it fails; open opens a recognizer by its code.
+// The error is that of the first, if there is no other.
 func (d *Studio) Listener(s Speech, open func(code string) (ai.Recognizer, error)) (ai.Recognizer, error) {
 	f := &d.Fallback
 	first, err := open(s.Recognizer)
@@ -145,7 +145,7 @@ func (d *Studio) Listener(s Speech, open func(code string) (ai.Recognizer, error
 	return list, nil
 }
 
-// standIns are the voices and the recognizers that go on where an assistant's fail.
+// standIns are the voices and recognizers that take over when an assistant's fail.
 func (d *Studio) standIns(v *parley.Voice, recognizer string) (voices []*parley.Voice, recognizers []string) {
 	for _, code := range d.Fallback.Voices {
 		if next := d.Catalog.Alike(v, code); next != nil && next.ID != v.ID {
@@ -163,7 +163,7 @@ func (d *Studio) standIns(v *parley.Voice, recognizer string) (voices []*parley.
 	return voices, recognizers
 }
 
-// absent stands for what is not on this server: another goes on.
+// absent stands for something that this server doesn't have: another takes over.
 type absent struct{ err error }
 
 // Generate implements ai.Model.

@@ -14,7 +14,7 @@ import (
 	"parley/internal/knowledge"
 )
 
-// ToolPassages is how many passages a search tells the model.
+// ToolPassages is how many passages a search gives the model.
 const ToolPassages = 6
 
 const (
@@ -23,7 +23,7 @@ const (
 	promptBudget = 2000 // tokens of passages in a prompt, as agent.Tokens counts them
 )
 
-// searcher is an assistant's knowledgebase. What it gives to the model is noted: the sources of the reply.
+// searcher is an assistant's knowledgebase. It notes what it gives to the model: the sources of the reply.
 type searcher struct {
 	library       *knowledge.Library
 	user, base    int64
@@ -32,7 +32,7 @@ type searcher struct {
 	question, had string // what was looked for last for the prompt, and what came of it
 }
 
-// consult gives the assistant its knowledgebase: as a tool that the model calls, or as passages in the prompt.
+// consult gives the assistant its knowledgebase: as a tool for the model to call, or as passages in the prompt.
 func (r *Ready) consult(library *knowledge.Library) {
 	r.knowledge = &searcher{library: library, user: r.Assistant.UserID, base: *r.Assistant.KnowledgebaseID}
 	if r.Assistant.KnowledgebaseMode == "prompt" {
@@ -60,7 +60,7 @@ func (r *Ready) consult(library *knowledge.Library) {
 	})
 }
 
-// Sources are the passages that the model was given since they were last asked for.
+// Sources lists the passages given to the model since the last call.
 func (r *Ready) Sources() []parley.MessageSource {
 	if r.knowledge == nil {
 		return nil
@@ -76,7 +76,7 @@ func (s *searcher) search(ctx context.Context, query string, limit int) ([]parle
 	return s.library.Search(ctx, s.user, s.base, query, limit)
 }
 
-// Told is how the model reads passages.
+// Told is the text in which the model reads passages.
 func Told(list []parley.Passage) string {
 	var b strings.Builder
 	for _, p := range list {
@@ -86,7 +86,7 @@ func Told(list []parley.Passage) string {
 	return strings.TrimRight(strings.ReplaceAll(b.String(), " ()\n", "\n"), "\n")
 }
 
-// told is how the model reads passages, which are noted as sources.
+// told is the text in which the model reads passages, which it notes as sources.
 func (s *searcher) told(list []parley.Passage) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -121,7 +121,7 @@ func (g *grounded) Generate(ctx context.Context, req ai.Request, yield func(ai.D
 	return g.Model.Generate(ctx, req, yield)
 }
 
-// passages are what a prompt says of a question, within the budget. The steps of one turn ask for the same.
+// passages is what a prompt says about a question, within the budget. The steps of one turn ask for the same.
 func (s *searcher) passages(ctx context.Context, question string) (string, error) {
 	s.mu.Lock()
 	had, same := s.had, s.question == question

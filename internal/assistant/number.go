@@ -9,8 +9,8 @@ import (
 	"parley/internal/store"
 )
 
-// AnswerNumber has one of the user's inbound assistants answer a number, or nobody (nil). A number has one assistant:
-// the one that has answered it gives it up in the same transaction, and keeps it when the other can't take it.
+// AnswerNumber assigns a number to one of the user's inbound assistants, or to none (nil). A number has one assistant:
+// its previous one gives it up in the same transaction, and keeps it if the other can't take it.
 func (d *Studio) AnswerNumber(ctx context.Context, userID, numberID int64, assistantID *int64) error {
 	return d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
 		answered, err := tx.AnsweredNumbers(ctx, userID)

@@ -16,11 +16,11 @@ import (
 	"parley/internal/tool"
 )
 
-// Occasion is what an assistant is readied for.
+// Occasion is what an assistant is prepared for.
 type Occasion struct {
-	// given for this conversation by the assistant's owner; they go before the assistant's own
+	// given for this conversation by the assistant's owner; they take precedence over the assistant's own
 	Variables map[string]string
-	// given by whoever talks to the assistant; they go before both, and into no header of a tool
+	// given by whoever talks to the assistant; they take precedence over both, and go into no header of a tool
 	Visitor        map[string]string
 	CustomerPhone  string
 	AssistantPhone string
@@ -28,7 +28,7 @@ type Occasion struct {
 }
 
 // Variables are the values of {{name}} on an occasion: the assistant's own, those given, and the built-in ones, which
-// are always there.
+// always exist.
 func Variables(a *parley.Assistant, o Occasion) map[string]string {
 	vars := maps.Clone(a.Variables)
 	if vars == nil {
@@ -64,7 +64,7 @@ type Ready struct {
 	knowledge *searcher // nil without a knowledgebase
 }
 
-// Ready makes an assistant of its owner's ready. The error is an *ai.Error where its model is not configured any more.
+// Ready prepares one of its owner's assistants. The error is an *ai.Error if its model is no longer configured.
 func (d *Studio) Ready(a *parley.Assistant, o Occasion) (*Ready, error) {
 	m, builtIn, err := d.thinker(a)
 	if err != nil {
@@ -85,8 +85,8 @@ func (d *Studio) Ready(a *parley.Assistant, o Occasion) (*Ready, error) {
 	return r, nil
 }
 
-// own is the model that an assistant thinks with in text: its own, or for one whose own model hears and speaks, the
-// server's first.
+// own is the model that an assistant thinks with in text: its own, or the server's first if its own model hears and
+// speaks.
 func (d *Studio) own(a *parley.Assistant) (*parley.Model, error) {
 	if a.LLMModelID == nil {
 		return &d.Catalog.ModelsOf(parley.LLM)[0], nil // there is always the built-in one
@@ -98,8 +98,8 @@ func (d *Studio) own(a *parley.Assistant) (*parley.Model, error) {
 		Mend: "The assistant's model is no longer there: choose another."}
 }
 
-// thinker is what an assistant thinks with: its own model, and those that go on where it fails; and whether that is
-// the built-in one, which is no language model, and never fails.
+// thinker is what an assistant thinks with: its own model, followed by those that take over when it fails. It also
+// reports whether that is the built-in one, which is not a language model and never fails.
 func (d *Studio) thinker(a *parley.Assistant) (thinker ai.Model, builtIn bool, err error) {
 	m, err := d.own(a)
 	if err != nil {
@@ -113,7 +113,7 @@ func (d *Studio) thinker(a *parley.Assistant) (thinker ai.Model, builtIn bool, e
 	return thinker, false, err
 }
 
-// midCall is a mid-call tool as the agent runs it.
+// midCall is a mid-call tool in the form that the agent runs.
 func (d *Studio) midCall(t *parley.Tool, vars tool.Variables) agent.Tool {
 	return agent.Tool{
 		Tool: ai.Tool{Name: t.Name, Description: t.Description, Schema: tool.Schema(t)},
@@ -129,7 +129,7 @@ func (d *Studio) midCall(t *parley.Tool, vars tool.Variables) agent.Tool {
 	}
 }
 
-// Turn is a turn of thinking for this assistant: history ends with what is to be answered.
+// Turn is a turn of thinking for this assistant; history ends with what is to be answered.
 func (r *Ready) Turn(history []ai.Message, sink agent.Sink) *agent.Turn {
 	temperature := r.Assistant.LLMTemperature.Float()
 	return &agent.Turn{Model: r.model, System: r.system, History: history, Tools: r.tools,
@@ -142,7 +142,7 @@ func (r *Ready) Extract(ctx context.Context, transcript string) (map[string]any,
 	return values, err
 }
 
-// Evaluate judges a finished call by what the assistant was there for; {} where there is no language model to judge it.
+// Evaluate judges a finished call by the assistant's purpose; {} if there is no language model to judge it.
 func (r *Ready) Evaluate(ctx context.Context, transcript string) (map[string]any, error) {
 	if r.builtIn {
 		return map[string]any{}, nil

@@ -19,12 +19,12 @@ type Speech struct {
 	Provider, Model string
 
 	voice *parley.Voice
-	// who goes on where these fail, in order
+	// what takes over when these fail, in order
 	voices      []*parley.Voice
 	recognizers []string
 }
 
-// Speech finds what an assistant speaks and hears with. The error explains to its owner why a call can't be held.
+// Speech finds what an assistant speaks and hears with. The error tells its owner why a call can't be held.
 func (d *Studio) Speech(a *parley.Assistant) (s Speech, err error) {
 	missing := func(format string, args ...any) (Speech, error) { return s, parley.Explain(nil, format, args...) }
 	if a.Mode != "pipeline" {
@@ -81,8 +81,8 @@ func (d *Studio) realtime(a *parley.Assistant) (s Speech, err error) {
 	return s, nil
 }
 
-// Warnings say what of an assistant was saved and can't work on this server, with how to mend it; none is nil.
-// Nothing is asked of a vendor: they are told of what is not configured, or not installed.
+// Warnings lists what was saved in an assistant but can't work on this server, and how to fix it; it is never nil. It
+// contacts no vendor: it covers what is not configured or not installed.
 func (d *Studio) Warnings(a *parley.Assistant) (list []string) {
 	if d.Providers == nil {
 		return nil
@@ -125,7 +125,7 @@ func (d *Studio) Warnings(a *parley.Assistant) (list []string) {
 	return list
 }
 
-// unused says which fields that somebody set do nothing in the assistant's mode.
+// unused lists fields that were set but do nothing in the assistant's mode.
 func unused(a *parley.Assistant) (list []string) {
 	warn := func(is bool, field, why string) {
 		if is {

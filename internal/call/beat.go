@@ -13,11 +13,11 @@ import (
 	"parley/internal/store"
 )
 
-// steadiness is for how long a process has given signs of life without a gap, by the database's clock.
+// steadiness tracks for how long a process has given signs of life without a gap, by the database's clock.
 type steadiness struct{ since, last parley.Time }
 
-// seen notes a sign of life. What comes after a gap begins anew: whatever kept this process from the database may
-// have kept others from it too, and they must have the time to be heard. So does a clock that was put back.
+// seen notes a sign of life. After a gap the count starts anew: whatever kept this process from the database may have
+// kept others from it too, and they need time to be heard. The same goes for a clock that was set back.
 func (s *steadiness) seen(now parley.Time, gap time.Duration) {
 	if s.last == 0 || now < s.last || now.Sub(s.last) > gap {
 		s.since = now
@@ -25,11 +25,11 @@ func (s *steadiness) seen(now parley.Time, gap time.Duration) {
 	s.last = now
 }
 
-// judges says whether it has been heard for as long as others may be silent.
+// judges reports whether this process has been heard for as long as others may be silent.
 func (s *steadiness) judges(silence time.Duration) bool { return s.last.Sub(s.since) >= silence }
 
-// beat looks for calls to hang up, and at every Beat gives the sign of life and closes lost calls, in this order: a
-// process that was stopped for a while does not take its own calls for lost.
+// beat looks for calls to hang up. At every Beat it first gives the sign of life and then closes lost calls, in this
+// order, so that a process that was stopped for a while doesn't take its own calls for lost.
 func (d *Center) beat(ctx context.Context) {
 	var renewed time.Time
 	every(ctx, min(time.Second, d.Beat), func(ctx context.Context) error {
@@ -57,8 +57,9 @@ func (d *Center) beat(ctx context.Context) {
 	})
 }
 
-// renew gives the sign of life of the calls that are here, and of no others: a call whose row was committed though we
-// heard that it was not is nobody's. It hangs up what another has closed, and returns the database's time.
+// renew gives the sign of life of the calls that are here, and of no others: a call whose row was committed although we
+// were told that it wasn't belongs to nobody. It hangs up calls that another process has closed, and returns the
+// database's time.
 func (d *Center) renew(ctx context.Context) (now parley.Time, err error) {
 	mine := d.all() // before the rows are looked at: what begins meanwhile is not missed among them
 	if len(mine) == 0 {
@@ -93,8 +94,8 @@ func (d *Center) renew(ctx context.Context) (now parley.Time, err error) {
 // lostAtOnce is how many lost calls are looked for at a time.
 const lostAtOnce = 100
 
-// closeLost closes the calls of which nothing was heard since a time of the database's clock, for at most a Beat. One
-// that can't be closed holds up no other.
+// closeLost closes the calls that have not been heard of since a time of the database's clock, for at most a Beat. A
+// call that can't be closed does not hold up the others.
 func (d *Center) closeLost(ctx context.Context, since parley.Time) error {
 	var failed error
 	for began := time.Now(); time.Since(began) < d.Beat; {
@@ -119,8 +120,9 @@ func (d *Center) closeLost(ctx context.Context, since parley.Time) error {
 	return failed
 }
 
-// closeLostCall closes a call of which nothing was heard since a time. It is charged from the answer to the last sign
-// of life, both by the clock of the process that had it. The answer is one, and begins the first second and minute.
+// closeLostCall closes a call that has not been heard of since a given time. It is charged from the answer to the last
+// sign of life, both by the clock of the process that had it. The answer counts as a sign of life, and begins the first
+// second and minute.
 func (d *Center) closeLostCall(ctx context.Context, id int64, since parley.Time, told []Unanswered) error {
 	var closed *parley.Call
 	err := d.write(ctx, func(ctx context.Context, tx *store.Tx) (err error) {

@@ -1,25 +1,25 @@
-// Package call is the life of calls: making and taking them, which are live, how each ends, what it costs and what is
-// read out of it.
+// Package call manages the life of calls: making and taking them, which are live, how each ends, what it costs, and
+// what is extracted from it.
 //
 // # One end
 //
-// A call is a row from before anything is dialled or answered. What it can cost at most is set aside in the
-// transaction that makes the row; one transaction ends it: state, reason, transcript, what it cost, and that its
-// report is due. Who ends a row that has ended already changes nothing, so that a call has one end and one charge,
-// whoever comes to it.
+// A call has a row before anything is dialled or answered. The most that it can cost is set aside in the transaction
+// that makes the row. One transaction ends it: state, reason, transcript, cost, and that its report is due. Ending a
+// row that has already ended changes nothing, so a call has one end and one charge, whoever gets to it.
 //
 // # Nodes
 //
-// The process that has a call says every few seconds, in one statement for all its calls, that it has them. Calls
-// whose process has fallen silent are closed by any other, and are charged for what can be proven: from the answer to
-// the last sign of life. A process that finds its calls closed hangs up. Silence is judged by the database's clock,
-// and only by who has itself been heard all the while (steadiness): when the database was away, nobody's silence
-// means anything.
+// The process that has a call says so every few seconds, in one statement for all its calls. Calls whose process has
+// fallen silent are closed by any other process, and are charged for what can be proven: from the answer to the last
+// sign of life. A process that finds its calls closed hangs up. Silence is judged by the database's clock, and only by
+// a process that has itself been heard throughout (steadiness): when the database was away, nobody's silence means
+// anything.
 //
 // # Reports
 //
-// What is read out of a call, the events that tell of it and what its campaign does next are its report: made after
-// the end, once, by whichever process takes it. It waits for the recording, so that the events' link leads somewhere.
+// A call's report consists of what is extracted from it, the events that announce it, and its campaign's next step. It
+// is made once, after the end, by whichever process takes it. It waits for the recording, so that the link in the
+// events leads somewhere.
 package call
 
 import (
@@ -59,12 +59,12 @@ type Config struct {
 	BaseURL    string        // what links in events start with, such as https://voice.example.com
 	Secret     []byte        // signs links to recordings; the same on all nodes
 
-	// Dial calls somebody. It tells ringing when the far end rings, and returns when it has answered, or with why
-	// not: an error that is a parley.EndedReason or says one (Ended), and is ErrNoSuchNumber too where the far end
-	// said that. When ctx ends the call is taken back, and the error is its cause.
+	// Dial calls somebody. It calls ringing when the far end rings, and returns when the far end has answered, or with
+	// the reason why not: an error that is or wraps a parley.EndedReason (Ended), and also ErrNoSuchNumber if the far
+	// end said so. When ctx ends the call is cancelled, and the error is ctx's cause.
 	Dial func(ctx context.Context, r Route, ringing func()) (audio.Leg, error)
 	Line Line // nil: there is no telephone
-	// Converse has the conversation on a leg that was answered; nil: the session runs.
+	// Converse holds the conversation on an answered leg; nil means that the session runs.
 	Converse func(ctx context.Context, s *voice.Session, leg audio.Leg) voice.Result
 
 	Destinations Destinations
@@ -73,7 +73,8 @@ type Config struct {
 
 	Unanswered []Unanswered
 	Finished   []Finished
-	// are told that a call of this process, or one that it closed, is over: at once, before its report. They must not block
+	// are told at once, before its report, that a call of this process, or one that it closed, is over. They must not
+	// block
 	Ended    []func(*parley.Call)
 	Describe []Describe
 
@@ -81,28 +82,29 @@ type Config struct {
 	Lost time.Duration // after how long without one it is taken for gone; 0 is 15 s
 }
 
-// Speech gives what an assistant speaks and hears with, by a provider's code.
+// Speech returns what an assistant speaks and hears with, by a provider's code.
 type Speech interface {
 	Synthesizer(code string) (ai.Synthesizer, error)
 	Recognizer(code string) (ai.Recognizer, error)
 	Realtime(vendor, model string) (ai.RealtimeModel, error)
 }
 
-// Unanswered is told of a call that nobody took, in the transaction that ends it, with the cause that it ended with:
-// the row keeps less of that, and there is nothing to be read out of the call. An error undoes the end; then the call
-// ends without, and Finished alone is told.
+// Unanswered is called for a call that nobody took, in the transaction that ends it, with the cause of the end: the row
+// keeps less of that, and there is nothing to extract from the call. An error undoes the end; the call then ends
+// without it, and only Finished is called.
 type Unanswered func(ctx context.Context, tx *store.Tx, c *parley.Call, cause error) error
 
-// ErrNoSuchNumber is among the causes of a call to a number that is nobody's: the line is as it should be.
+// ErrNoSuchNumber is among the causes of a call to a number that doesn't exist: nothing is wrong with the line.
 var ErrNoSuchNumber = errors.New("there is no such number")
 
-// Finished is told of a call in the transaction that ends its report. An error undoes that, and it is tried again.
+// Finished is called for a call in the transaction that completes its report. An error undoes that transaction, and it
+// is tried again.
 type Finished func(ctx context.Context, tx *store.Tx, c *parley.Call, a *parley.Assistant) error
 
-// Describe adds to what events tell of a call: the campaign and the lead that it was made for.
+// Describe adds to what events say about a call: the campaign and the lead that it was made for.
 type Describe func(ctx context.Context, tx *store.Tx, c *parley.Call, e *parley.CallEnded) error
 
-// Route is the way of an outgoing call.
+// Route is the route of an outgoing call.
 type Route struct {
 	Number parley.Number // the own number that it leaves from
 	Trunk  *parley.Trunk // of a number of type sip
@@ -130,7 +132,7 @@ type Center struct {
 	ended    map[parley.CallStatus]int64
 }
 
-// New makes a Center; Run it, and Stop it in the end.
+// New makes a Center. Call Run to run it, and Stop at the end.
 func New(c Config) *Center {
 	c.Beat, c.Lost = cmp.Or(c.Beat, 5*time.Second), cmp.Or(c.Lost, 15*time.Second)
 	d := &Center{Config: c, node: uuid.NewString(), reports: make(chan struct{}, 1), again: reportAgain,
@@ -143,11 +145,11 @@ func New(c Config) *Center {
 	return d
 }
 
-// ErrStopping is what those hear who come while the server stops.
+// ErrStopping is the refusal of a call that arrives while the server is stopping.
 var ErrStopping = parley.Errorf(parley.Unavailable, "The server is restarting. Please try again in a moment.")
 
-// Stop takes no more calls and waits until those that are live have ended, or until ctx ends: then they are hung up.
-// Run goes on meanwhile.
+// Stop takes no more calls and waits until the live ones have ended, or until ctx ends, when they are hung up. Run goes
+// on meanwhile.
 func (d *Center) Stop(ctx context.Context) {
 	d.mu.Lock()
 	d.stopping = true
@@ -164,7 +166,7 @@ func (d *Center) Stop(ctx context.Context) {
 	d.cancel(parley.Shutdown)
 }
 
-// enter makes room for a call that begins, which Stop waits for until leave.
+// enter registers a call that begins; Stop waits for it until leave.
 func (d *Center) enter() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -175,7 +177,7 @@ func (d *Center) enter() error {
 	return nil
 }
 
-// Topic is what the hub calls a call: its events are of the kinds below.
+// Topic is the hub's topic of a call. Its events are of the kinds below.
 func Topic(id int64) string { return "call:" + strconv.FormatInt(id, 10) }
 
 // The kinds of events, with their data.
@@ -194,14 +196,14 @@ type Stats struct {
 	Ended map[parley.CallStatus]int64 // calls, by how they ended
 }
 
-// Stats gives the present figures.
+// Stats returns the current figures.
 func (d *Center) Stats() Stats {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return Stats{len(d.live) - d.over, maps.Clone(d.ended)}
 }
 
-// Now is one of the user's calls as it stands: of one on this node to the moment.
+// Now is the current state of one of the user's calls; for a call on this node it is up to the moment.
 func (d *Center) Now(ctx context.Context, userID, id int64) (*parley.Call, error) {
 	c, err := d.DB.Call(ctx, userID, id)
 	if err != nil || c.EndedAt != 0 {
@@ -214,7 +216,7 @@ func (d *Center) Now(ctx context.Context, userID, id int64) (*parley.Call, error
 	return c, nil
 }
 
-// Here is a live call of this node as it stands, nil where this node has none of that id.
+// Here is the current state of a live call on this node, nil if this node has none with that id.
 func (d *Center) Here(id int64) *parley.Call {
 	l := d.here(id)
 	if l == nil {
@@ -236,8 +238,8 @@ func (d *Center) all() []*live {
 	return slices.Collect(maps.Values(d.live))
 }
 
-// Hangup ends one of the user's calls, at once where this node has it, else within about a second. The error is a
-// Conflict where it is over.
+// Hangup ends one of the user's calls: at once if it is on this node, otherwise within about a second. The error is a
+// Conflict if the call is over.
 func (d *Center) Hangup(ctx context.Context, userID, id int64) error {
 	err := d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error { return tx.HangupCall(ctx, userID, id) })
 	if err == nil {
@@ -246,14 +248,14 @@ func (d *Center) Hangup(ctx context.Context, userID, id int64) error {
 	return err
 }
 
-// Cut ends a call for a cause, if this node has it.
+// Cut ends a call with a cause, if it is on this node.
 func (d *Center) Cut(id int64, cause error) {
 	if l := d.here(id); l != nil {
 		l.cancel(cause)
 	}
 }
 
-// hold is how long money stays set aside for a call; far longer than any call. Whoever ends the call frees it.
+// hold is how long money stays set aside for a call, far longer than any call lasts. Whoever ends the call releases it.
 const hold = 48 * time.Hour
 
 func reference(id int64) string { return "call:" + strconv.FormatInt(id, 10) }
@@ -269,7 +271,7 @@ func (d *Center) Run(ctx context.Context) error {
 	return nil
 }
 
-// every calls fn at once and then again and again until ctx ends.
+// every calls fn at once and then repeatedly until ctx ends.
 func every(ctx context.Context, pause time.Duration, fn func(context.Context) error) {
 	tick := time.NewTicker(pause)
 	defer tick.Stop()

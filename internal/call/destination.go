@@ -7,16 +7,16 @@ import (
 	"parley"
 )
 
-// Destinations say which numbers may be called: those of some countries and prefixes. Numbers that pay whoever has
-// them, and those of satellites, never may.
+// Destinations says which numbers may be called: those of some countries and prefixes. Numbers that pay whoever has
+// them, and satellite numbers, may never be called.
 type Destinations struct {
 	countries map[string]bool
 	prefixes  []string
 	never     []string // prefixes
 }
 
-// ParseDestinations reads a list of ISO country codes (US), prefixes (+49, + for all of the world) and prefixes that
-// never may be called (!+1900). The longest prefix counts; a prefix counts more than a country.
+// ParseDestinations reads a list of ISO country codes (US), prefixes (+49, or + for the whole world) and prefixes that
+// may never be called (!+1900). The longest prefix wins; a prefix outranks a country.
 func ParseDestinations(list []string) (Destinations, error) {
 	d := Destinations{countries: map[string]bool{}}
 	for _, item := range list {
@@ -37,8 +37,8 @@ func ParseDestinations(list []string) (Destinations, error) {
 	return d, nil
 }
 
-// Allow says whether an E.164 number may be called. A costly one may where it is a company's, and a prefix names more
-// of it than its country.
+// Allow reports whether an E.164 number may be called. A costly number may be called only if it belongs to a company
+// and a prefix covers more of it than its country code.
 func (d Destinations) Allow(e164 string) bool {
 	may, never := longest(d.prefixes, e164), longest(d.never, e164)
 	if parley.CostlyPhone(e164) {
@@ -61,9 +61,9 @@ func longest(prefixes []string, s string) (n int) {
 	return n
 }
 
-// mayTransfer says whether the call may be sent to a place that its assistant names (parley.TransferTarget). What may
-// not be called may not be reached by a transfer either, under whatever name; extensions and SIP addresses are those
-// of a house, which is behind a trunk of the user's.
+// mayTransfer reports whether the call may be sent to a target that its assistant names (parley.TransferTarget). A
+// number that may not be called may not be reached by a transfer either, under whatever name. Extensions and SIP
+// addresses belong to a house behind one of the user's trunks.
 func (l *live) mayTransfer(to string) error {
 	_, number, ok := parley.TransferTarget(to)
 	switch {

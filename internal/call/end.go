@@ -50,9 +50,9 @@ func (l *live) end(cause error) {
 	}
 }
 
-// settle writes the end of a call into its row, however long that takes, and gives the row; nil where another has
-// ended it, or will. What is said of the end (told) and what was said in the call must not keep its money and its
-// line: when the database refuses them it ends without, and keeps what was stored of them while it was live.
+// settle writes the end of a call into its row, however long that takes, and returns the row; nil if another process
+// has ended it, or will. The details of the end (told) and the transcript must not tie up the call's money and its
+// line: if the database refuses them, the call ends without them, and keeps what was stored while it was live.
 func (l *live) settle(mine *parley.Call, cause error) (closed *parley.Call) {
 	told, texts := l.Unanswered, true
 	for {
@@ -90,30 +90,30 @@ func (l *live) settle(mine *parley.Call, cause error) (closed *parley.Call) {
 	}
 }
 
-// write is a transaction whose panic is its error: what can't begin or end one call must not end the process, and so
-// all others.
+// write runs a transaction and turns a panic in it into an error: a failure to begin or end one call must not end the
+// process, and with it all the others.
 func (d *Center) write(ctx context.Context, fn func(context.Context, *store.Tx) error) error {
 	return survive(func() error { return d.DB.Write(ctx, fn) })
 }
 
-// isReason says whether an error tells why a call is over, and is no failure of ours.
+// isReason reports whether an error is a regular reason why a call is over, and not a failure of ours.
 func isReason(err error) bool {
 	var reason parley.EndedReason
 	var ended interface{ Ended() parley.EndedReason }
 	return errors.As(err, &reason) || errors.As(err, &ended)
 }
 
-// A report waits for the recording of its call, so that the events carry the link: for waitRecording where the
-// process lives that has the sound and goes on trying to store it, and for lostRecording where that process is gone
-// and may come back with it.
+// A report waits for the recording of its call, so that the events carry the link. It waits for waitRecording while the
+// process that has the audio lives and keeps trying to store it, and for lostRecording if that process is gone and may
+// come back with it.
 const (
 	waitRecording = time.Hour
 	lostRecording = 10 * time.Minute
 )
 
-// close ends a row: apply brings it up to date and ends it for a cause. What the call cost is taken, what was set
-// aside for it is free again, and its report is due; told are told of one that nobody took. It is nil when the row
-// has ended already, is not node's ("": anybody's), or apply refuses.
+// close ends a row: apply brings it up to date and ends it with a cause. The cost of the call is charged, what was set
+// aside for it is released, and its report becomes due; told are called if nobody took the call. It returns nil when
+// the row has already ended, does not belong to node ("" means any), or apply refuses.
 func (d *Center) close(ctx context.Context, tx *store.Tx, id int64, node string, cause error, told []Unanswered,
 	apply func(row *parley.Call) bool) (*parley.Call, error) {
 	c, err := tx.CallForUpdate(ctx, id)
@@ -138,7 +138,7 @@ func (d *Center) close(ctx context.Context, tx *store.Tx, id int64, node string,
 	} {
 		e.Amount, e.Reference = -*e.cost, ref
 		if _, err := tx.Post(ctx, c.UserID, &e.LedgerEntry); errors.Is(err, store.Insufficient) {
-			// It was set aside; only an operator who took the money meanwhile leads here.
+			// It was set aside, so this happens only if an operator took the money meanwhile.
 			slog.Error("a call can't be charged: the balance is gone", "call", c.ID, "user", c.UserID, "amount",
 				*e.cost)
 			*e.cost = 0
@@ -176,7 +176,7 @@ func (d *Center) close(ctx context.Context, tx *store.Tx, id int64, node string,
 	return c, nil
 }
 
-// tellOver tells those who asked for it (Config.Ended) of a call that close has ended, nil for none.
+// tellOver notifies those who asked for it (Config.Ended) of a call that close has ended, nil for none.
 func (d *Center) tellOver(c *parley.Call) {
 	if c == nil {
 		return

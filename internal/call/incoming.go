@@ -14,11 +14,11 @@ import (
 	"parley/internal/store"
 )
 
-// Ringer is an incoming call that nobody has answered yet, as the line gives it.
+// Ringer is an unanswered incoming call, as the line provides it.
 type Ringer interface {
-	// Ring tells the caller that it rings here.
+	// Ring tells the caller that the call is ringing.
 	Ring() error
-	// Answer takes the call; the leg must be run.
+	// Answer takes the call; the returned leg must be run.
 	Answer(ctx context.Context) (audio.Leg, error)
 	// Refuse turns it down with a SIP status.
 	Refuse(code int) error
@@ -26,7 +26,7 @@ type Ringer interface {
 	Done() <-chan struct{}
 }
 
-// Arrival is an incoming call: over a trunk of a user's, over the carrier's, or from a softphone on the server's own
+// Arrival is an incoming call: over a user's trunk, over the carrier's, or from a softphone on the server's own
 // machine.
 type Arrival struct {
 	Ringer
@@ -35,7 +35,7 @@ type Arrival struct {
 	AssistantID int64  // from a softphone: whom it calls
 }
 
-// The SIP statuses that calls are turned down with.
+// The SIP statuses with which calls are refused.
 const (
 	nobodyThere = 404
 	notNow      = 480
@@ -43,7 +43,7 @@ const (
 	noService   = 503
 )
 
-// errNobody is the refusal of a call to a number that is nobody's here.
+// errNobody refuses a call to a number that nobody has here.
 var errNobody = errors.New("nobody has this number")
 
 // Incoming takes a call, and returns when it is over.
@@ -79,8 +79,7 @@ func refuse(in Arrival, code int) {
 	}
 }
 
-// accept finds who answers a call and stores its row. A call that is turned down for want of room or money leaves a
-// row too.
+// accept finds who answers a call and stores its row. A call refused for lack of room or money leaves a row too.
 func (d *Center) accept(ctx context.Context, in Arrival) (*live, error) {
 	a, n, err := d.callee(ctx, in)
 	if err != nil {
@@ -116,7 +115,7 @@ func (d *Center) accept(ctx context.Context, in Arrival) (*live, error) {
 	return nil, errors.Join(err, kept)
 }
 
-// callee is the assistant that a call is for, with the number that was called (nil from a softphone).
+// callee is the assistant that a call is for, and the number that was called (nil for a softphone).
 func (d *Center) callee(ctx context.Context, in Arrival) (*parley.Assistant, *parley.Number, error) {
 	missing := func(err error) error {
 		if store.IsNotFound(err) {
@@ -146,7 +145,7 @@ func (d *Center) callee(ctx context.Context, in Arrival) (*parley.Assistant, *pa
 	return a, n, err
 }
 
-// called is the number that was called: the trunk's own, or a rented one that came over the carrier.
+// called is the number that was called: the trunk's own, or a rented one reached over the carrier.
 func (d *Center) called(ctx context.Context, in Arrival) (*parley.Number, error) {
 	if in.TrunkID != 0 {
 		t, err := d.DB.AnyTrunk(ctx, in.TrunkID)
@@ -170,7 +169,7 @@ func normalize(s string) (string, bool) {
 	return parley.NormalizePhone("+" + s)
 }
 
-// caller is who calls: a phone number, or an extension of the house; nil for one who does not say.
+// caller is the calling party: a phone number, or an extension of the house; nil if withheld.
 func caller(from string) *string {
 	if n, ok := normalize(from); ok {
 		return &n
@@ -181,11 +180,11 @@ func caller(from string) *string {
 	return nil
 }
 
-// prepareTime is how long a caller hears it ring, beside the time that the inbound webhook takes, for a greeting to
-// be ready.
+// prepareTime is how long a caller hears ringing while a greeting is prepared, in addition to the time taken by the
+// inbound webhook.
 const prepareTime = time.Second
 
-// answer lets it ring while the assistant is readied, answers, and has the conversation.
+// answer lets the call ring while the assistant is prepared, then answers and holds the conversation.
 func (l *live) answer(in Arrival) error {
 	answered := make(chan struct{})
 	var watch sync.WaitGroup
@@ -237,7 +236,7 @@ func (l *live) answer(in Arrival) error {
 	return l.talk(s, leg)
 }
 
-// ask has the assistant's endpoint told of the call, whose answer may bring variables.
+// ask notifies the assistant's endpoint of the call; its response may supply variables.
 func (l *live) ask() {
 	if l.Webhooks == nil || l.a.InboundWebhookURL == nil {
 		return

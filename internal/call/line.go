@@ -6,15 +6,15 @@ import (
 	"parley"
 )
 
-// Line is the telephone line of this server, as those see it who look after trunks.
+// Line is this server's telephone line, as seen by code that manages trunks.
 type Line interface {
-	// Check asks a trunk whether it is there.
+	// Check tests whether a trunk can be reached.
 	Check(ctx context.Context, t *parley.Trunk) (Health, error)
-	// Registered says whether we are registered with a trunk.
+	// Registered reports whether we are registered with a trunk.
 	Registered(id int64) bool
 }
 
-// Health is how a trunk is.
+// Health is the state of a trunk.
 type Health struct {
 	Registered bool
 	OptionsMS  int64 // how long it took to answer
@@ -22,7 +22,7 @@ type Health struct {
 
 var errNoLine = parley.Errorf(parley.Unavailable, "Telephony is not running on this server, so the trunk was not contacted. The server's log or 'parley doctor' says why.")
 
-// CheckTrunk asks a trunk whether it is there. The error says what is wrong with it, in words for its owner.
+// CheckTrunk tests whether a trunk can be reached. The error tells its owner what is wrong.
 func (d *Center) CheckTrunk(ctx context.Context, t *parley.Trunk) (Health, error) {
 	if d == nil || d.Line == nil {
 		return Health{}, errNoLine
@@ -30,7 +30,7 @@ func (d *Center) CheckTrunk(ctx context.Context, t *parley.Trunk) (Health, error
 	return d.Line.Check(ctx, t)
 }
 
-// Registered fills in which of some trunks we are registered with.
+// Registered fills in which of the given trunks we are registered with.
 func (d *Center) Registered(list ...*parley.Trunk) {
 	if d == nil || d.Line == nil {
 		return

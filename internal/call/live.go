@@ -20,7 +20,7 @@ import (
 	"parley/internal/voice"
 )
 
-// live is a call that this process has.
+// live is a call that belongs to this process.
 type live struct {
 	*Center
 	a      *parley.Assistant
@@ -36,7 +36,7 @@ type live struct {
 	sip    signalled   // nil: nothing is known
 }
 
-// begin registers a call whose row stands. It is over when end has returned.
+// begin registers a call whose row exists. It is over when end has returned.
 func (d *Center) begin(c *parley.Call, a *parley.Assistant) *live {
 	l := &live{Center: d, a: a, id: c.ID, news: make(chan struct{}, 1), call: *c}
 	l.ctx, l.cancel = context.WithCancelCause(ai.Tallied(d.ctx, &ai.Tally{Switched: l.switched}))
@@ -47,7 +47,7 @@ func (d *Center) begin(c *parley.Call, a *parley.Assistant) *live {
 	return l
 }
 
-// run has the call held by talk, whose error is why it is over, and ends it.
+// run has talk hold the call and then ends it; talk's error is why it is over.
 func (l *live) run(talk func() error) {
 	defer l.wg.Done()
 	defer l.cancel(nil)
@@ -63,7 +63,7 @@ func (l *live) run(talk func() error) {
 	l.Center.mu.Unlock()
 }
 
-// survive turns a panic into an error: it is one call's, and nobody else's.
+// survive turns a panic into an error, so that it affects only one call.
 func survive(talk func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -84,7 +84,7 @@ func (l *live) snapshot() parley.Call {
 	return c
 }
 
-// change changes the call; the row follows.
+// change changes the call, and the row follows.
 func (l *live) change(fn func(c *parley.Call)) {
 	l.mu.Lock()
 	before := l.call.Status
@@ -100,8 +100,8 @@ func (l *live) change(fn func(c *parley.Call)) {
 	}
 }
 
-// keep stores how far the call is, so that other nodes see it and a crash loses little of it. Neither the sound nor
-// the far end wait for that.
+// keep stores the progress of the call, so that other nodes see it and a crash loses little. Neither the audio nor the
+// far end waits for this.
 func (l *live) keep(stop <-chan struct{}) {
 	for {
 		select {
@@ -134,7 +134,7 @@ func (l *live) ringing() {
 	})
 }
 
-// tell takes what happens in the conversation. It never blocks.
+// tell takes the events of the conversation. It never blocks.
 func (l *live) tell(e voice.Event) {
 	var out event.Event
 	switch e.Kind {
@@ -161,10 +161,10 @@ func (l *live) tell(e voice.Event) {
 	l.Hub.Tell(Topic(l.id), out)
 }
 
-// mostSwitches of a call's vendors are kept in its record.
+// mostSwitches is how many vendor switches a call's record keeps.
 const mostSwitches = 100
 
-// switched notes that another vendor goes on.
+// switched notes that another vendor has taken over.
 func (l *live) switched(s ai.Switch) {
 	l.change(func(c *parley.Call) {
 		if len(c.VendorSwitches) == mostSwitches {
@@ -178,7 +178,7 @@ func (l *live) switched(s ai.Switch) {
 	})
 }
 
-// uses adds what a tally counted to what was used of vendors before, with what it cost.
+// uses adds a tally's counts to earlier vendor usage, with its cost.
 func (d *Center) uses(before []parley.VendorUse, t *ai.Tally) []parley.VendorUse {
 	list := slices.Clone(before)
 	for _, one := range t.Uses() {
@@ -207,7 +207,7 @@ func (l *live) occasion() assistant.Occasion {
 	return occasion(&c)
 }
 
-// occasion is what the assistant is readied for.
+// occasion is what the assistant is prepared for.
 func occasion(c *parley.Call) assistant.Occasion {
 	o := assistant.Occasion{Now: time.Now()}
 	o.Variables, o.Visitor = parley.Part(c.InputVariables, c.VisitorNames)
@@ -220,7 +220,7 @@ func occasion(c *parley.Call) assistant.Occasion {
 	return o
 }
 
-// ready readies the conversation. Nothing of it runs yet.
+// ready prepares the conversation. Nothing of it runs yet.
 func (l *live) ready() (*voice.Session, error) {
 	p, err := l.persona(l.a, l.occasion())
 	if err != nil {
@@ -229,14 +229,14 @@ func (l *live) ready() (*voice.Session, error) {
 	return l.session(p), nil
 }
 
-// session is the conversation of an assistant that was readied.
+// session is the conversation of a prepared assistant.
 func (l *live) session(p voice.Persona) *voice.Session {
 	return &voice.Session{Persona: p, Outbound: l.call.Type == parley.CallOutbound, Cache: &l.cache, Tell: l.tell,
 		Hand: l.hand}
 }
 
-// hand readies another assistant of the same user's to go on. An inactive one takes no call, handed over or not; a
-// test of one that is inactive itself may go on to others like it.
+// hand prepares another of the same user's assistants to take over. An inactive one takes no call, not even by handoff;
+// but a test of an inactive assistant may hand off to other inactive ones.
 func (l *live) hand(ctx context.Context, id int64) (voice.Persona, error) {
 	a, err := l.DB.Assistant(ctx, l.a.UserID, id)
 	if err != nil {
@@ -249,8 +249,8 @@ func (l *live) hand(ctx context.Context, id int64) (voice.Persona, error) {
 	return l.persona(a, l.occasion())
 }
 
-// talk has the conversation on a leg that was answered; the error is why it is over. The leg is ours to end, whether
-// the session came to run it or not: nobody stays on a silent line.
+// talk holds the conversation on an answered leg; the error is why it is over. Ending the leg is up to us, whether or
+// not the session got to run it: nobody is left on a silent line.
 func (l *live) talk(s *voice.Session, leg audio.Leg) error {
 	defer leg.Hangup()
 	if known, ok := leg.(signalled); ok {
@@ -275,7 +275,7 @@ func (l *live) talk(s *voice.Session, leg audio.Leg) error {
 			return t.Transfer(ctx, to)
 		}
 	}
-	// The session ends it by the sound's own time, which stands still while the far end holds the call.
+	// The session measures the limit in audio time, which stands still while the far end has the call on hold.
 	over := time.AfterFunc(time.Duration(l.a.MaxDuration)*time.Second+time.Second/2,
 		func() { l.cancel(parley.MaxDuration) })
 	r := l.Converse(l.ctx, s, leg)

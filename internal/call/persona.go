@@ -7,7 +7,7 @@ import (
 	"parley/internal/voice"
 )
 
-// persona readies an assistant to speak and to hear. Errors say to its owner what is missing on this server.
+// persona prepares an assistant to speak and to hear. Errors tell its owner what is missing on this server.
 func (d *Center) persona(a *parley.Assistant, o assistant.Occasion) (voice.Persona, error) {
 	speech, err := d.Assistants.Speech(a)
 	if err != nil {

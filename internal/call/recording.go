@@ -24,18 +24,18 @@ import (
 	"parley/internal/store"
 )
 
-// A recording grows in a file of Config.Dir that is named after its call, and goes into blob storage when the call
-// has ended. A file that is there without a live call was left by a process that died: it is mended and stored by the
-// next one with this directory.
+// A recording grows in a file of Config.Dir that is named after its call, and moves to blob storage when the call has
+// ended. A file without a live call was left by a process that died; the next process with this directory repairs and
+// stores it.
 
-// recording is one that grows.
+// recording is one that is being written.
 type recording struct{ file *os.File }
 
 func (d *Center) recordingPath(id int64) string {
 	return filepath.Join(d.Dir, strconv.FormatInt(id, 10)+".wav")
 }
 
-// record begins a recording; nil when that fails: the call goes on without.
+// record begins a recording. It returns nil if that fails: the call goes on without one.
 func (l *live) record() *recording {
 	err := os.MkdirAll(l.Dir, 0o700)
 	var f *os.File
@@ -51,7 +51,7 @@ func (l *live) record() *recording {
 
 func (r *recording) close() error { return r.file.Close() }
 
-// upload puts the recording of a call that has ended into blob storage, and the file away.
+// upload stores the recording of an ended call in blob storage and removes the file.
 func (d *Center) upload(ctx context.Context, c *parley.Call) error {
 	path := d.recordingPath(c.ID)
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
@@ -65,7 +65,7 @@ func (d *Center) upload(ctx context.Context, c *parley.Call) error {
 		return err
 	}
 	defer f.Close()
-	// One that was closed as it should be stays as it is.
+	// A file that was closed properly stays as it is.
 	name, size := d.recordingName(c.ID), int64(0)
 	if audio.RepairRecording(f) != nil || !hasSound(f) {
 		name = "" // it broke off before its beginning was written
@@ -89,15 +89,15 @@ func (d *Center) upload(ctx context.Context, c *parley.Call) error {
 	return os.Remove(path)
 }
 
-// whileServing is a context for what a call leaves to be done: it goes on as long as the server runs, and for a
-// minute when that stops. What is cut is done by recover.
+// whileServing is a context for the work that a call leaves behind: it lasts as long as the server runs, and for a
+// minute after it starts to stop. What gets cut off is done by recover.
 func (d *Center) whileServing() (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(context.Background())
 	stop := context.AfterFunc(d.closing, func() { time.AfterFunc(time.Minute, cancel) })
 	return ctx, func() { stop(); cancel() }
 }
 
-// hasSound says whether a recording is more than its header, and goes to its beginning.
+// hasSound reports whether a recording is more than its header, and seeks to its beginning.
 func hasSound(f io.ReadSeeker) bool {
 	rewind := func() bool { _, err := f.Seek(0, io.SeekStart); return err == nil }
 	if !rewind() {
@@ -110,12 +110,12 @@ func hasSound(f io.ReadSeeker) bool {
 	return err == nil && rewind()
 }
 
-// recordingName is a recording's name in blob storage: nobody guesses it, and storing twice stores once.
+// recordingName is a recording's name in blob storage. It can't be guessed, and storing twice stores once.
 func (d *Center) recordingName(id int64) string {
 	return fmt.Sprintf("recordings/%d-%s.wav", id, d.sign("name", id, 0)[:24])
 }
 
-// recover stores the recordings that processes before this one left behind.
+// recover stores the recordings left behind by earlier processes.
 func (d *Center) recover(ctx context.Context) error {
 	files, err := filepath.Glob(filepath.Join(d.Dir, "*.wav"))
 	if err != nil {
@@ -143,11 +143,11 @@ func (d *Center) recover(ctx context.Context) error {
 	return errors.Join(failed...)
 }
 
-// linkFor is how long a link to a recording holds at least; it holds until the end of a day, so that it stays the
+// linkFor is the minimum validity of a link to a recording. It lasts until the end of a day, so that the link stays the
 // same for a while.
 const linkFor = 7 * 24 * time.Hour
 
-// RecordingPath is a signed way to a call's recording, below the API; "" where there is none.
+// RecordingPath is a signed path to a call's recording, below the API; "" if there is none.
 func (d *Center) RecordingPath(c *parley.Call) string {
 	if c.Recording == "" {
 		return ""
@@ -156,8 +156,8 @@ func (d *Center) RecordingPath(c *parley.Call) string {
 	return fmt.Sprintf("/recordings/%d/%d/%s", c.ID, expires, d.sign("link", c.ID, expires))
 }
 
-// LinkedCall is the call whose recording a signed way leads to. The error is that there is nothing there, whatever is
-// wrong.
+// LinkedCall is the call whose recording a signed path leads to. Whatever is wrong, the error says that there is
+// nothing there.
 func (d *Center) LinkedCall(ctx context.Context, id, expires int64, signature string) (*parley.Call, error) {
 	missing := parley.Errorf(parley.NotFound, "Recording not found")
 	if !hmac.Equal([]byte(signature), []byte(d.sign("link", id, expires))) || time.Now().Unix() >= expires {
@@ -176,7 +176,7 @@ func (d *Center) sign(what string, id, expires int64) string {
 	return hex.EncodeToString(m.Sum(nil))
 }
 
-// OpenRecording opens a call's recording. The error is NotFound where there is none.
+// OpenRecording opens a call's recording. The error is NotFound if there is none.
 func (d *Center) OpenRecording(ctx context.Context, c *parley.Call) (blob.Object, error) {
 	if c.Recording == "" {
 		return nil, parley.Errorf(parley.NotFound, "Recording not found")
@@ -188,8 +188,8 @@ func (d *Center) OpenRecording(ctx context.Context, c *parley.Call) (blob.Object
 	return o, err
 }
 
-// Delete removes one of the user's calls with its recording and the events that tell of it. The error is a Conflict
-// while it is live.
+// Delete removes one of the user's calls with its recording and its events. The error is a Conflict while the call is
+// live.
 func (d *Center) Delete(ctx context.Context, userID, id int64) error {
 	return d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
 		name, err := tx.DeleteCall(ctx, userID, id)
@@ -203,15 +203,15 @@ func (d *Center) Delete(ctx context.Context, userID, id int64) error {
 // some is how many calls are removed in one transaction, so that others get their turn.
 const some = 200
 
-// Erased counts what was removed of a customer.
+// Erased counts what was removed of a customer's data.
 type Erased struct {
 	Conversations int `json:"conversations"`
 	Messages      int `json:"messages"` // text messages
 	Calls         int `json:"calls"`
 }
 
-// EraseCustomer removes what a user has of a customer, by phone number or a channel's name for them. It refuses who
-// is in a call.
+// EraseCustomer removes a user's data about a customer, given by phone number or a channel's name for them. It refuses
+// while the customer is in a call.
 func (d *Center) EraseCustomer(ctx context.Context, userID int64, who string) (gone Erased, err error) {
 	if phone, ok := parley.NormalizePhone(who); ok {
 		who = phone
@@ -238,7 +238,7 @@ func (d *Center) EraseCustomer(ctx context.Context, userID int64, who string) (g
 	return gone, err
 }
 
-// Forget removes recordings, and whole calls, of ends before some times; those of no time stay.
+// Forget removes recordings, and whole calls, that ended before the given times. A zero time removes none.
 func (d *Center) Forget(ctx context.Context, recordings, calls parley.Time) error {
 	for n := some; recordings > 0 && n == some; {
 		err := d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
@@ -263,7 +263,7 @@ func (d *Center) Forget(ctx context.Context, recordings, calls parley.Time) erro
 	return nil
 }
 
-// removeArgs has recordings removed from blob storage.
+// removeArgs is the job that removes recordings from blob storage.
 type removeArgs struct {
 	Names []string `json:"names"`
 }

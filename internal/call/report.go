@@ -22,11 +22,11 @@ const (
 	reportLook  = time.Second      // how often it is looked for reports that another process was to make
 )
 
-// reportAgain is how long after a failure of the model the report is tried again; when that is used up it is made
-// without the model.
+// reportAgain is how long to wait before retrying a report after the model failed. When the retries are used up, the
+// report is made without the model.
 var reportAgain = []time.Duration{2 * time.Second, 15 * time.Second}
 
-// wake says that a report may be due. It never waits.
+// wake signals that a report may be due. It never waits.
 func (d *Center) wake() {
 	select {
 	case d.reports <- struct{}{}:
@@ -34,8 +34,8 @@ func (d *Center) wake() {
 	}
 }
 
-// report makes the reports that are due until ctx ends; then those that have become due meanwhile, and those under
-// way, for a little while.
+// report makes the reports that are due until ctx ends. Then, for a short while, it makes those that became due
+// meanwhile and finishes those under way.
 func (d *Center) report(ctx context.Context) {
 	work, cut := context.WithCancel(context.WithoutCancel(ctx))
 	defer cut()
@@ -89,7 +89,8 @@ func (d *Center) claim(ctx context.Context, n int) (list []parley.Call, err erro
 	return list, err
 }
 
-// makeReport reads what is to be read out of a call and tells of it. It may run twice: what is stored first counts.
+// makeReport extracts what is asked for from a call and announces the call. It may run twice: what is stored first
+// counts.
 func (d *Center) makeReport(ctx context.Context, c *parley.Call) error {
 	a, err := d.DB.CallAssistant(ctx, c.UserID, c.AssistantID)
 	if err != nil {
@@ -140,8 +141,8 @@ func (d *Center) putOff(ctx context.Context, c *parley.Call, by time.Duration) e
 	})
 }
 
-// read asks the model for what is to be found out from a call, and for its judgement. A call in which the customer
-// said nothing has nothing to be read.
+// read asks the model for the data to extract from a call, and for its evaluation. If the customer said nothing, there
+// is nothing to extract.
 func (d *Center) read(ctx context.Context, a *parley.Assistant, c *parley.Call) (values, evaluation map[string]any,
 	err error) {
 	if !c.Answered() || !c.CustomerSpoke() || len(a.PostCallSchema) == 0 && !a.PostCallEvaluation {
@@ -166,7 +167,7 @@ func (d *Center) read(ctx context.Context, a *parley.Assistant, c *parley.Call) 
 	return values, evaluation, err
 }
 
-// together runs some at once. A panic of one is its error.
+// together runs functions concurrently. A panic in one becomes its error.
 func together(all ...func() error) error {
 	var under sync.WaitGroup
 	failed := make([]error, len(all))
@@ -177,7 +178,7 @@ func together(all ...func() error) error {
 	return errors.Join(failed...)
 }
 
-// tellEnded tells whom it concerns that a call is over: the assistant's endpoints, and those who asked for it
+// tellEnded announces that a call is over: to the assistant's endpoints, and to those who asked for it
 // (Config.Finished).
 func (d *Center) tellEnded(ctx context.Context, tx *store.Tx, c *parley.Call, a *parley.Assistant) error {
 	if a.DeletedAt == 0 { // nobody asks for events of a deleted assistant

@@ -10,16 +10,16 @@ import (
 	"parley/internal/store"
 )
 
-// A telephone call keeps how its sound was and what was said of it in signalling, for who wants to know why it went
-// as it did. Browsers' calls and the sandbox's have neither.
+// A telephone call keeps its audio quality and its SIP signalling, for anyone who wants to know why it went as it did.
+// Browser and sandbox calls have neither.
 
-// measured is a leg that knows how its sound was.
+// measured is a leg that knows its audio quality.
 type measured interface{ Media() *parley.CallMedia }
 
-// signalled is a leg, or the error of a call that came to none, that knows what was said in SIP.
+// signalled is a leg, or the error of a call that never came about, that knows the SIP messages.
 type signalled interface{ Ladder() []parley.SIPMessage }
 
-// signalled is who knows it of this call, nil for nobody.
+// signalled returns whoever knows the SIP messages of this call, nil if nobody does.
 func (l *live) signalled(cause error) signalled {
 	l.mu.Lock()
 	known := l.sip
@@ -30,7 +30,7 @@ func (l *live) signalled(cause error) signalled {
 	return known
 }
 
-// keepSIP stores what was said in SIP. A call whose server dies just then is without.
+// keepSIP stores the SIP messages. They are lost if the server dies at this moment.
 func (l *live) keepSIP(list []parley.SIPMessage) {
 	if len(list) == 0 {
 		return

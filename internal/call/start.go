@@ -11,22 +11,22 @@ import (
 	"parley/internal/voice"
 )
 
-// Order is a call that is to be made.
+// Order is a call to be made.
 type Order struct {
 	UserID, AssistantID int64
 	To                  string            // E.164
 	Variables           map[string]string // they go before the assistant's own
 	NumberID            int64             // the own number that it leaves from; 0: the assistant's
 
-	// What a campaign makes it for. Nobody is rung twice for one attempt at a lead: the second time the first call is
-	// given.
+	// The campaign and lead that it is made for. Nobody is rung twice for one attempt at a lead: the second time, the
+	// first call is returned.
 	CampaignID, LeadID int64
 	Attempt            int
-	// Also runs in the transaction that makes the call's row; nil for nothing. Its error refuses the call.
+	// Also runs in the transaction that makes the call's row; it may be nil. Its error refuses the call.
 	Also func(ctx context.Context, tx *store.Tx, c *parley.Call) error
 }
 
-// Start makes a call: when it returns the row stands and the money is set aside, and the dialling goes on by itself.
+// Start makes a call. When it returns, the row exists and the money is set aside; dialling continues on its own.
 func (d *Center) Start(ctx context.Context, o Order) (*parley.Call, error) {
 	a, err := d.DB.Assistant(ctx, o.UserID, o.AssistantID)
 	switch {
@@ -75,17 +75,17 @@ func (d *Center) Start(ctx context.Context, o Order) (*parley.Call, error) {
 	return c, nil
 }
 
-// Barred is the refusal of a call to a number that is not called from this server.
+// Barred refuses a call to a number that this server may not call.
 type Barred struct{ Number string }
 
 func (b *Barred) Error() string { return b.Unwrap().Error() }
 
-// Unwrap is the refusal in words.
+// Unwrap returns the refusal in words.
 func (b *Barred) Unwrap() error {
 	return parley.Errorf(parley.Forbidden, "Calls to %s are not allowed on this server. Its operator sets the allowed destinations (PARLEY_CALL_PREFIXES).", b.Number)
 }
 
-// route finds the way that a call takes: from the number of the order, or else the assistant's own.
+// route finds the route of a call: from the number in the order, or else the assistant's own.
 func (d *Center) route(ctx context.Context, a *parley.Assistant, o Order) (Route, error) {
 	id := o.NumberID
 	if id == 0 && a.PhoneNumberID != nil {
@@ -112,7 +112,7 @@ func (d *Center) route(ctx context.Context, a *parley.Assistant, o Order) (Route
 	return r, err
 }
 
-// proved refuses a trunk's number that its owner has not verified, where the operator asks for that: anybody can
+// proved refuses a trunk's number that its owner has not verified, if the operator requires verification: anybody can
 // write down any number.
 func (d *Center) proved(ctx context.Context, n *parley.Number) error {
 	if !d.Verified {
@@ -125,8 +125,8 @@ func (d *Center) proved(ctx context.Context, n *parley.Number) error {
 	return err
 }
 
-// carrierRate is what a started minute of a call costs beside the assistant: n is the own number, nil where none has
-// a part in it.
+// carrierRate is the price of each started minute of a call, on top of the assistant's: n is our own number, nil if
+// none is involved.
 func (d *Center) carrierRate(kind parley.CallType, n *parley.Number, to string) parley.Money {
 	switch {
 	case n == nil:
@@ -140,13 +140,13 @@ func (d *Center) carrierRate(kind parley.CallType, n *parley.Number, to string) 
 }
 
 var (
-	// ErrFull is the refusal of a call for which the plan has no room.
+	// ErrFull refuses a call for which the plan has no room.
 	ErrFull     = parley.Errorf(parley.Forbidden, "Concurrent call limit reached: your plan allows no more calls at once. Wait until one has ended.")
 	errDisabled = parley.Errorf(parley.Forbidden, "The account is disabled.")
 )
 
-// admit lets a call begin, or refuses it: by what may be spent in a day, by the plan's calls at once, by the balance.
-// The account is locked, so that of two calls that begin together the second sees the first.
+// admit lets a call begin or refuses it, by the daily spending limit, the plan's concurrent calls and the balance. The
+// account is locked, so that of two calls that begin together the second sees the first.
 func (d *Center) admit(ctx context.Context, tx *store.Tx, userID int64, c *parley.Call) error {
 	if err := tx.LockUser(ctx, userID); err != nil {
 		return err
@@ -190,7 +190,7 @@ func (d *Center) admit(ctx context.Context, tx *store.Tx, userID int64, c *parle
 	return reserve(ctx, userID, reference(c.ID), c.Reserved, now.Add(hold))
 }
 
-// dial calls the far end and has the conversation with who answers.
+// dial calls the far end and holds the conversation with whoever answers.
 func (l *live) dial(r Route) error {
 	s, err := l.ready()
 	if err != nil {
@@ -198,8 +198,8 @@ func (l *live) dial(r Route) error {
 	}
 	ctx, cancel := context.WithCancelCause(l.ctx)
 	defer cancel(nil)
-	// The way to the far end may take a while before it rings; then it rings for as long as the assistant's settings
-	// say.
+	// Reaching the far end may take a while before it rings; after that it rings for as long as the assistant's
+	// settings say.
 	rings := time.Duration(l.a.RingingTime) * time.Second
 	patience := time.AfterFunc(rings+connectTime, func() { cancel(parley.NoAnswer) })
 	defer patience.Stop()
@@ -218,17 +218,17 @@ func (l *live) dial(r Route) error {
 	return l.talk(s, leg)
 }
 
-// connectTime is how long the way to the far end may take. A trunk that is gone is found out in less (RFC 3261: 32
-// s), and is not taken for somebody who doesn't answer.
+// connectTime is how long reaching the far end may take. A dead trunk is detected sooner (RFC 3261: 32 s), so it is not
+// mistaken for somebody who doesn't answer.
 const connectTime = 35 * time.Second
 
-// unready is the end of a call whose assistant can't speak or hear.
+// unready ends a call whose assistant can't speak or hear.
 func (l *live) unready(err error) error {
 	slog.Error("a call can't be held", "call", l.id, "assistant", l.a.ID, "error", err)
 	return failed(err)
 }
 
-// failed is the end of a call by a failure on our side, with what its owner is told of it.
+// failed ends a call because of a failure on our side, with what its owner is told about it.
 func failed(err error) error {
 	if text := parley.Explanation(err); text != "" {
 		return parley.Explain(parley.ProviderFailure, "%s", text)
@@ -236,13 +236,14 @@ func failed(err error) error {
 	return parley.ProviderFailure
 }
 
-// greeting is one that is being prepared.
+// greeting is a greeting that is being prepared.
 type greeting struct {
 	cancel context.CancelFunc
 	done   chan struct{} // closed when it is there, or can't be
 }
 
-// prepare makes the greeting's sound while it rings, at the rates that the line may turn out to have. Stop it.
+// prepare makes the greeting's audio while the call rings, at the rates that the line may turn out to have. Stop it
+// afterwards.
 func prepare(ctx context.Context, s *voice.Session, rates ...audio.Rate) *greeting {
 	ctx, cancel := context.WithCancel(ctx)
 	g := &greeting{cancel, make(chan struct{})}

@@ -9,7 +9,7 @@ import (
 	"parley/internal/voice"
 )
 
-// room says whether a call of a user's could begin now; the errors are those of admit. Nothing is held.
+// room reports whether a user's call could begin now; the errors are those of admit. It reserves nothing.
 func (d *Center) room(ctx context.Context, c *parley.Call, userID int64) error {
 	d.mu.Lock()
 	stopping := d.stopping
@@ -38,8 +38,8 @@ func (d *Center) room(ctx context.Context, c *parley.Call, userID int64) error {
 	return err
 }
 
-// WebCall is a browser that wants to call, and is not connected yet: it holds no line and no money, since who only
-// asks and never comes must take nobody's. Either Enter and Begin must follow, or Drop.
+// WebCall is a browser that wants to call but is not connected yet. It holds no line and no money, as someone who asks
+// and never comes must not take anybody else's. It must be followed by Enter and Begin, or by Drop.
 type WebCall struct {
 	ID int64 // of the call, after Enter
 
@@ -48,15 +48,15 @@ type WebCall struct {
 	call   parley.Call
 	l      *live // nil before Enter
 
-	// What is readied while the browser connects.
+	// What is prepared while the browser connects.
 	persona voice.Persona
 	unready error
 	greeted *greeting // nil where none is
 }
 
-// Web readies a call from a browser to an assistant, whoever owns it. The error is what the caller may be told where
-// a call could not begin now: want of money (Payment) or room (Forbidden). The visitor, and not the assistant's
-// owner, gave the variables that visitors names.
+// Web prepares a call from a browser to an assistant, whoever owns it. If a call could not begin now, the error is what
+// the caller may be told: lack of money (Payment) or room (Forbidden). The variables listed in visitors came from the
+// visitor, not from the assistant's owner.
 func (d *Center) Web(ctx context.Context, a *parley.Assistant, vars map[string]string,
 	visitors ...string) (*WebCall, error) {
 	v := &WebCall{center: d, a: a, call: parley.Call{AssistantID: a.ID, AssistantName: a.Name, Type: parley.CallWeb,
@@ -76,8 +76,8 @@ func (d *Center) Web(ctx context.Context, a *parley.Assistant, vars map[string]s
 	return v, nil
 }
 
-// Enter lets the call of a browser that is connected begin; the errors are those of Web, and the visit is to be
-// dropped then.
+// Enter lets the call of a connected browser begin. The errors are those of Web; after an error the visit must be
+// dropped.
 func (v *WebCall) Enter(ctx context.Context) error {
 	d := v.center
 	if err := d.enter(); err != nil {
@@ -93,7 +93,7 @@ func (v *WebCall) Enter(ctx context.Context) error {
 	return nil
 }
 
-// Begin has the conversation on a leg. It doesn't wait: the center does.
+// Begin holds the conversation on a leg. It returns at once; the center waits for the call.
 func (v *WebCall) Begin(leg audio.Leg) {
 	go v.l.run(func() error {
 		defer leg.Hangup()

@@ -1,11 +1,11 @@
 // Package catalog knows what assistants can be made of: languages, voices, the providers that speak and listen, and
 // models.
 //
-// Languages are data in this package; the rest is made of what vendors declare, with ids that never change. Only what
-// is configured on this server is listed, but everything is found by its id, so that an assistant survives a provider
-// key being taken away. Models are named by settings; the database gives them their ids, see SetModels.
+// Languages are data in this package; the rest comes from the vendors' declarations, with ids that never change. Lists
+// hold only what is configured on this server, but everything can be found by its id, so that an assistant survives the
+// removal of a provider key. Models are named in the settings; the database assigns their ids, see SetModels.
 //
-// A Catalog is immutable but for SetModels and safe for concurrent use. What its methods return is shared: it must
+// A Catalog is immutable except for SetModels, and safe for concurrent use. What its methods return is shared and must
 // not be changed.
 package catalog
 
@@ -19,7 +19,7 @@ import (
 	"parley/internal/ai"
 )
 
-// Catalog answers what there is and what is configured.
+// Catalog knows what exists and what is configured.
 type Catalog struct {
 	languages     []parley.Language
 	languageByISO map[string]*parley.Language
@@ -93,7 +93,7 @@ func New(publicURL string, vendors []*ai.Vendor) *Catalog {
 	return c
 }
 
-// addSpeakers fills in the voices, and who speaks which language: whoever has a voice in it.
+// addSpeakers fills in the voices, and who speaks which language: every provider that has a voice in it.
 func (c *Catalog) addSpeakers(base string) {
 	for i := range c.speakers {
 		s := &c.speakers[i]
@@ -118,7 +118,7 @@ func (c *Catalog) addSpeakers(base string) {
 	}
 }
 
-// addRealtime fills in the voices inside a model that hears and speaks. They can be heard before a call where a
+// addRealtime fills in the voices built into a model that hears and speaks. They can be previewed before a call if a
 // speaker has them too.
 func (c *Catalog) addRealtime(r *ai.Realtime, base string) {
 	configured, alike := r.Configured(), c.speaker(r.Alike)
@@ -174,15 +174,15 @@ func optional(s string) *string {
 	return &s
 }
 
-// Languages lists every language. Their defaults are the best providers configured here, "" where nobody speaks or
-// hears it.
+// Languages lists every language. Their defaults are the best providers configured here, "" if none speaks or hears the
+// language.
 func (c *Catalog) Languages() []parley.Language { return c.languages }
 
 // Language finds a language by its id, nil if there is none.
 func (c *Catalog) Language(id int64) *parley.Language { return c.languageByID[id] }
 
-// Voices lists the voices of configured providers that serve a mode ("": any) in a language (0: any), those of the
-// language's default synthesizer first.
+// Voices lists the voices of configured providers that suit a mode ("" for any) and a language (0 for any), those of
+// the language's default synthesizer first.
 func (c *Catalog) Voices(mode string, languageID int64) []parley.Voice {
 	return orEmpty(c.voicesOf[scope{mode, languageID}])
 }
@@ -195,14 +195,14 @@ func (c *Catalog) Voice(id int64) *parley.Voice {
 	return nil
 }
 
-// VoiceConfigured says whether the voice with an id can speak on this server.
+// VoiceConfigured reports whether the voice with this id can speak on this server.
 func (c *Catalog) VoiceConfigured(id int64) bool {
 	v := c.voices[id]
 	return v != nil && v.configured
 }
 
-// Alike is a voice of another provider that can stand in for a voice: of its language, and of its gender where there is
-// one; nil where the provider has none.
+// Alike is another provider's voice that can stand in for a voice: of the same language, and of the same gender if
+// possible; nil if the provider has none.
 func (c *Catalog) Alike(v *parley.Voice, provider string) (alike *parley.Voice) {
 	s := c.speaker(provider)
 	if s == nil {
@@ -229,7 +229,7 @@ func (c *Catalog) Synthesizers(languageID int64) []parley.Provider {
 	return orEmpty(c.synthesizersOf[languageID])
 }
 
-// Synthesizer finds a provider that speaks by its id, configured here or not, nil if there is none.
+// Synthesizer finds a speaking provider by its id, configured here or not, nil if there is none.
 func (c *Catalog) Synthesizer(id int64) *parley.Provider {
 	for i := range c.speakers {
 		if c.speakers[i].ID == id {
@@ -239,7 +239,7 @@ func (c *Catalog) Synthesizer(id int64) *parley.Provider {
 	return nil
 }
 
-// Tunable says which settings the voices of a provider have, by its code.
+// Tunable reports which settings a provider's voices have, by the provider's code.
 func (c *Catalog) Tunable(code string) parley.Tunable {
 	if s := c.speaker(code); s != nil {
 		return s.Tunable
@@ -256,7 +256,7 @@ func (c *Catalog) speaker(code string) *ai.Speaker {
 	return nil
 }
 
-// Heard is who says the preview of a voice, nil where nobody does.
+// Heard is the speaker that says the preview of a voice, nil if there is none.
 func (c *Catalog) Heard(voiceID int64) *ai.Speaker {
 	if v := c.voices[voiceID]; v != nil {
 		return v.speaker
@@ -269,7 +269,7 @@ func (c *Catalog) Transcribers(languageID int64) []parley.Provider {
 	return orEmpty(c.transcribersOf[languageID])
 }
 
-// Transcriber finds a provider that listens by its id, configured here or not, nil if there is none.
+// Transcriber finds a listening provider by its id, configured here or not, nil if there is none.
 func (c *Catalog) Transcriber(id int64) *parley.Provider {
 	for i := range c.listeners {
 		if c.listeners[i].ID == id {
@@ -279,8 +279,8 @@ func (c *Catalog) Transcriber(id int64) *parley.Provider {
 	return nil
 }
 
-// Foreign tells an assistant's owner that the transcriber with a code does not understand the assistant's language
-// (ISO 639-1); "" where it does.
+// Foreign is what to tell an assistant's owner when the transcriber with this code does not understand the assistant's
+// language (ISO 639-1); "" if it does.
 func (c *Catalog) Foreign(code, language string) string {
 	for _, l := range c.listeners {
 		if l.Code == code && !slices.Contains(strings.Fields(l.Languages), language) {
@@ -290,13 +290,13 @@ func (c *Catalog) Foreign(code, language string) string {
 	return ""
 }
 
-// TranscriberConfigured says whether the transcriber with an id listens on this server, and understands a language
-// (0: any).
+// TranscriberConfigured reports whether the transcriber with this id is available on this server and understands a
+// language (0 for any).
 func (c *Catalog) TranscriberConfigured(id, languageID int64) bool {
 	return slices.ContainsFunc(c.transcribersOf[languageID], func(p parley.Provider) bool { return p.ID == id })
 }
 
-// orEmpty makes an empty list of none: an answer holds [], not null.
+// orEmpty turns nil into an empty list: a response holds [], not null.
 func orEmpty[T any](list []T) []T {
 	if list == nil {
 		return []T{}

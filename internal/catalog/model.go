@@ -7,7 +7,7 @@ import (
 	"parley/internal/ai"
 )
 
-// models is one state of what is known about models.
+// models is one snapshot of what is known about models.
 type models struct {
 	configured []parley.Model
 	ofKind     map[parley.ModelKind][]parley.Model // configured ones
@@ -24,8 +24,8 @@ type modelKey struct {
 	code string
 }
 
-// modelsOf names the configured models, the built-in one last. Kind and code are a model's identity: of two vendors'
-// models with the same code the first one counts, and nobody's model can take the built-in one's place.
+// modelsOf names the configured models, the built-in one last. A model is identified by its kind and code: if two
+// vendors have models with the same code the first one counts, and no model can take the built-in one's place.
 func modelsOf(vendors []*ai.Vendor) []parley.Model {
 	seen := map[modelKey]bool{{parley.LLM, ""}: true, {parley.LLM, ai.BuiltIn}: true}
 	var list, last []parley.Model
@@ -69,9 +69,9 @@ func newModels(configured, rows []parley.Model) *models {
 	return m
 }
 
-// SetModels takes all models that the database knows, whatever they were configured by, and so gives the configured
-// ones their ids. The database keeps them stable by (kind, code). It is an error if a configured model is missing;
-// then nothing changes.
+// SetModels takes all models that the database knows, whatever configured them, and so gives the configured ones their
+// ids. The database keeps ids stable by (kind, code). If a configured model is missing, it returns an error and nothing
+// changes.
 func (c *Catalog) SetModels(rows []parley.Model) error {
 	m := newModels(c.configuredModels, rows)
 	for _, model := range m.configured {
@@ -99,5 +99,5 @@ func (c *Catalog) ModelsOf(kind parley.ModelKind) []parley.Model {
 // Model finds a model by its id, configured here or not, nil if the database does not know it.
 func (c *Catalog) Model(id int64) *parley.Model { return c.models.Load().byID[id].Model }
 
-// ModelConfigured says whether the model with an id can think on this server.
+// ModelConfigured reports whether the model with this id is available on this server.
 func (c *Catalog) ModelConfigured(id int64) bool { return c.models.Load().byID[id].configured }

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// weekdays are the names of the days in each language, from Sunday on, as they stand in a sentence.
+// weekdays are the names of the days in each language, from Sunday on, in the form used within a sentence.
 var weekdays = map[string]string{
 	"en": "Sunday Monday Tuesday Wednesday Thursday Friday Saturday",
 	"es": "domingo lunes martes miércoles jueves viernes sábado",
@@ -51,7 +51,7 @@ var weekdays = map[string]string{
 	"is": "sunnudagur mánudagur þriðjudagur miðvikudagur fimmtudagur föstudagur laugardagur",
 }
 
-// Weekday is the name of a day in a language, in English where there is no such language.
+// Weekday is the name of a day in a language, or in English if the language is unknown.
 func Weekday(languageID int64, day time.Weekday) string {
 	names := weekdays["en"]
 	for _, l := range languages {

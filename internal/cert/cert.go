@@ -1,5 +1,5 @@
-// Package cert holds a certificate and its key, which are in files. When they are renewed (mostly by ACME), the new
-// files are read without a restart.
+// Package cert holds a certificate and its key, which are read from files. When they are renewed (mostly by ACME), the
+// new files are read without a restart.
 package cert
 
 import (
@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Files are a certificate's and its key's.
+// Files are the files of a certificate and its key.
 type Files struct {
 	cert, key string
 	every     time.Duration // between two looks at the files
@@ -22,7 +22,7 @@ type Files struct {
 	looked time.Time
 }
 
-// state tells files that have changed from those that have not.
+// state tells changed files from unchanged ones.
 type state [2]struct {
 	at   time.Time
 	size int64
@@ -53,8 +53,8 @@ func (f *Files) read() error {
 	return nil
 }
 
-// Certificate is the one that stands in the files now. While they can't be read it is the last one that could: of two
-// files that are written one after the other, the first alone fits nothing.
+// Certificate is the one currently in the files. While they can't be read it is the last one that could be: when the
+// two files are written one after the other, the first alone doesn't match the old second one.
 func (f *Files) Certificate() *tls.Certificate {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -76,7 +76,7 @@ func (f *Files) Certificate() *tls.Certificate {
 	return f.pair
 }
 
-// Server is a configuration of who shows the certificate.
+// Server is a TLS configuration that presents the certificate.
 func (f *Files) Server() *tls.Config {
 	return &tls.Config{MinVersion: tls.VersionTLS12,
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return f.Certificate(), nil }}

@@ -13,8 +13,8 @@ import (
 	"parley/internal/ai"
 )
 
-// Conform checks that a Model keeps what ai.Model promises. The model must answer from what it is told: a Fake, one
-// of a Server, the local one, or a real one.
+// Conform checks that a Model keeps the promises of ai.Model. The model must answer from what it is told: a Fake, a
+// Server's, the local one, or a real one.
 func Conform(t *testing.T, m ai.Model) {
 	shop := "You work for the Blue Door bakery. The bakery opens at seven in the morning and closes at six. Bread is baked by Zoë and costs 4 €. Orders can be cancelled until noon. Parking is behind the house."
 	lookUp := ai.Tool{
@@ -160,7 +160,7 @@ func conformStop(t *testing.T, m ai.Model, shop string) {
 
 func user(text string) []ai.Message { return []ai.Message{{Role: ai.User, Text: text}} }
 
-// generate asks, and checks what holds for every reply.
+// generate makes a request, and checks what must hold for every reply.
 func generate(t *testing.T, m ai.Model, req ai.Request) ai.Reply {
 	t.Helper()
 	var text strings.Builder

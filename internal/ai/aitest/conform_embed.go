@@ -12,7 +12,7 @@ import (
 	"parley/internal/ai"
 )
 
-// ConformEmbedder checks that an Embedder keeps what ai.Embedder promises.
+// ConformEmbedder checks that an Embedder keeps the promises of ai.Embedder.
 func ConformEmbedder(t *testing.T, e ai.Embedder) {
 	bakery, bread, parking := "The bakery opens at seven in the morning.",
 		"When does the bakery open in the morning?", "Parking costs four dollars behind the house."

@@ -13,17 +13,17 @@ import (
 	"parley/internal/audio"
 )
 
-// Heard is what ConformRecognizer lets a Recognizer hear.
+// Heard is the audio with which ConformRecognizer tests a Recognizer.
 type Heard struct {
 	Language string
-	// Texts are three that it understands when Sound says them.
+	// Texts are three texts that it understands when Sound says them.
 	Texts []string
 	Sound func(t *testing.T, text string, rate audio.Rate) []int16
-	// Same says whether a transcript is that of a text; nil: when letters and digits are the same.
+	// Same reports whether a transcript matches a text; nil compares letters and digits only.
 	Same func(got, want string) bool
 }
 
-// ConformRecognizer checks that a Recognizer keeps what ai.Recognizer and ai.Ear promise.
+// ConformRecognizer checks that a Recognizer keeps the promises of ai.Recognizer and ai.Ear.
 func ConformRecognizer(t *testing.T, r ai.Recognizer, h Heard) {
 	if h.Same == nil {
 		h.Same = func(got, want string) bool { return plain(got) == plain(want) }
@@ -95,8 +95,8 @@ func ConformRecognizer(t *testing.T, r ai.Recognizer, h Heard) {
 	t.Run("closes", func(t *testing.T) { conformClose(t, r, h) })
 }
 
-// conformTurns checks that an ear that is given all that is heard finds turns in it, and answers for each End however
-// little was said before.
+// conformTurns checks that an ear that is given all audio finds turns in it, and answers for each End however little
+// was said before.
 func conformTurns(t *testing.T, e *listening, h Heard) {
 	n := 0
 	for _, text := range h.Texts {
@@ -155,7 +155,7 @@ func conformClose(t *testing.T, r ai.Recognizer, h Heard) {
 	}
 }
 
-// listening is an ear, and what has been heard from it.
+// listening is an ear, and what has come from it so far.
 type listening struct {
 	ai.Ear
 	t    *testing.T
@@ -175,7 +175,7 @@ func listen(t *testing.T, r ai.Recognizer, h Heard, rate audio.Rate) *listening 
 	return &listening{Ear: e, t: t, rate: rate}
 }
 
-// utter lets an utterance be heard as a session does: where the ear is given everything, with the silence around it.
+// utter plays an utterance to the ear as a session does: with the silence around it if the ear is given everything.
 func (e *listening) utter(pcm []int16) {
 	if !e.Continuous() {
 		e.write(pcm)
@@ -188,7 +188,7 @@ func (e *listening) utter(pcm []int16) {
 	e.End()
 }
 
-// write writes sound as a call's frames.
+// write writes audio in the frames of a call.
 func (e *listening) write(pcm []int16) { write(e, pcm, e.rate) }
 
 func write(e ai.Ear, pcm []int16, rate audio.Rate) {
@@ -199,7 +199,7 @@ func write(e ai.Ear, pcm []int16, rate audio.Rate) {
 	}
 }
 
-// final waits for the final transcript of an utterance, and checks those before it.
+// final waits for the final transcript of an utterance, and checks the ones before it.
 func (e *listening) final(utterance int) (got ai.Transcript) {
 	e.t.Helper()
 	e.until(fmt.Sprintf("utterance %d to be understood", utterance), func(t ai.Transcript) bool {
@@ -243,7 +243,7 @@ func (e *listening) until(what string, ok func(ai.Transcript) bool) {
 	}
 }
 
-// follow checks the order in which turns are told.
+// follow checks the order in which turn events come.
 func (e *listening) follow(next ai.Turn) {
 	e.t.Helper()
 	was := e.turn

@@ -10,14 +10,14 @@ import (
 	"parley/internal/audio"
 )
 
-// RealtimeServer is what ConformRealtime has of the server that a model is asked from: Server, and servers like it.
+// RealtimeServer is what ConformRealtime needs of the server behind a model: Server, and servers like it.
 type RealtimeServer interface {
 	ScriptRealtime(b ...Behaviour)
 	ScriptTranscripts(b ...Behaviour)
 	Conversations() []RealtimeConversation
 }
 
-// ConformRealtime checks that a RealtimeModel keeps what its interface promises.
+// ConformRealtime checks that a RealtimeModel keeps the promises of its interface.
 func ConformRealtime(t *testing.T, m ai.RealtimeModel, s RealtimeServer) {
 	for _, rate := range []audio.Rate{audio.Narrow, audio.Wide} {
 		for _, writes := range []bool{false, true} {
@@ -47,7 +47,7 @@ func ConformRealtime(t *testing.T, m ai.RealtimeModel, s RealtimeServer) {
 	}
 }
 
-// talk is a session that is tried.
+// talk is a session under test.
 type talk struct {
 	*testing.T
 	ai.RealtimeSession
@@ -73,7 +73,7 @@ func (c *talk) says(text string) {
 	c.End()
 }
 
-// until takes events until one of a kind about n comes.
+// until takes events until one of this kind about n comes.
 func (c *talk) until(kind ai.RealtimeKind, n int) ai.RealtimeEvent {
 	c.Helper()
 	guard := time.After(10 * time.Second)
@@ -106,7 +106,7 @@ func (c *talk) until(kind ai.RealtimeKind, n int) ai.RealtimeEvent {
 	}
 }
 
-// items are what the server holds of the session.
+// items is what the server holds of the session.
 func (c *talk) items() (out []string) {
 	list := c.s.Conversations()
 	for _, i := range list[len(list)-1].Items {

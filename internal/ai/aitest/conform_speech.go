@@ -18,8 +18,8 @@ import (
 
 const sentence = "Thank you for calling the bakery, how can I help you today?"
 
-// ConformSynthesizer checks that a Synthesizer keeps what ai.Synthesizer promises; as names a voice of its, and that
-// voice's language.
+// ConformSynthesizer checks that a Synthesizer keeps the promises of ai.Synthesizer; as names one of its voices, and
+// that voice's language.
 func ConformSynthesizer(t *testing.T, s ai.Synthesizer, as ai.Speech) {
 	as.Rate = audio.Narrow
 	t.Run("speaks", func(t *testing.T) {
@@ -46,7 +46,7 @@ func ConformSynthesizer(t *testing.T, s ai.Synthesizer, as ai.Speech) {
 			return len(heard(t, s, how, sentence))
 		}
 		slow, usual, fast := at(0.7), at(1), at(1.2)
-		// As it should be within a tenth, of which pauses that are never stretched take a part.
+		// Within a tenth of the expected ratio, part of which goes to pauses, which are never stretched.
 		if r := float64(slow) / float64(usual); r < 1.25 || r > 1.55 {
 			t.Errorf("at 0.7 it takes %.2f of the time", r)
 		}
@@ -130,7 +130,7 @@ func conformTexts(t *testing.T, s ai.Synthesizer, as ai.Speech) {
 	t.Run("none", func(t *testing.T) { recite(t, s, as) })
 }
 
-// recital is what a Synthesizer says, checked as it comes.
+// recital is a Synthesizer's output, checked as it comes.
 type recital struct {
 	t     *testing.T
 	rate  audio.Rate
@@ -148,7 +148,7 @@ func newRecital(t *testing.T, rate audio.Rate) *recital {
 	return &recital{t: t, rate: rate, feed: make(chan string, 16), after: func(ai.Sound) {}}
 }
 
-// recite has texts said that are there from the beginning.
+// recite has texts said that are all available from the beginning.
 func recite(t *testing.T, s ai.Synthesizer, as ai.Speech, texts ...string) *recital {
 	t.Helper()
 	r := newRecital(t, as.Rate)
@@ -212,7 +212,7 @@ func (r *recital) take(s ai.Sound) error {
 	return nil
 }
 
-// checkWords checks the times of a text's words: they ascend, and lie within its sound.
+// checkWords checks the times of a text's words: they ascend, and lie within its audio.
 func checkWords(t *testing.T, text string, words []ai.Word, length time.Duration) {
 	t.Helper()
 	for i, w := range words {
@@ -227,7 +227,7 @@ func checkWords(t *testing.T, text string, words []ai.Word, length time.Duration
 	}
 }
 
-// conformSilence checks that nothing is heard after the end, and nothing read.
+// conformSilence checks that nothing is heard, and nothing read, after the end.
 func conformSilence(t *testing.T, s ai.Synthesizer, as ai.Speech) {
 	cause := errors.New("the customer hung up")
 	many := slices.Repeat([]string{strings.Repeat(sentence+" ", 5)}, 3)
@@ -304,7 +304,7 @@ func conformSilence(t *testing.T, s ai.Synthesizer, as ai.Speech) {
 	}
 }
 
-// heard is all of a text's sound.
+// heard is all of a text's audio.
 func heard(t *testing.T, s ai.Synthesizer, as ai.Speech, text string) []int16 {
 	t.Helper()
 	return recite(t, s, as, text).pcm[0]

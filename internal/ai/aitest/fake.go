@@ -1,7 +1,7 @@
-// Package aitest holds what tests and benchmarks think, speak and listen with instead of a vendor: the scripted Fake,
-// Synthesizer and Recognizer, a Server that speaks the OpenAI-compatible protocol on a loopback port and misbehaves
-// on request, and the suites that every implementation of the interfaces of package ai passes: Conform,
-// ConformSynthesizer, ConformRecognizer, ConformEmbedder.
+// Package aitest replaces vendors in tests and benchmarks: the scripted Fake, Synthesizer and Recognizer, a Server that
+// speaks the OpenAI-compatible protocol on a loopback port and misbehaves on request, and the suites that every
+// implementation of the interfaces of package ai passes: Conform, ConformSynthesizer, ConformRecognizer,
+// ConformEmbedder.
 package aitest
 
 import (
@@ -14,8 +14,8 @@ import (
 	"parley/internal/ai"
 )
 
-// Fake is a scripted ai.Model. Each request takes the next step of the script; when it has run out, or where a step
-// says nothing of the reply, it answers as Echo does.
+// Fake is a scripted ai.Model. Each request takes the next step of the script. When the script has run out, or a step
+// doesn't specify the reply, it answers as Echo does.
 type Fake struct {
 	mu       sync.Mutex
 	script   []Step
@@ -26,11 +26,11 @@ type Fake struct {
 type Step struct {
 	Text  string        // yielded word by word
 	Calls []ai.ToolCall // yielded after the text
-	// Finish is stop or tool_calls when it is empty.
+	// Finish defaults to stop or tool_calls.
 	Finish ai.Finish
 	Err    error         // after everything above
 	Delay  time.Duration // before each piece
-	// Gate, if there is one, holds the reply back after its first piece until it is closed.
+	// Gate, if set, holds the reply back after its first piece until it is closed.
 	Gate <-chan struct{}
 }
 
@@ -41,7 +41,7 @@ func (f *Fake) Script(steps ...Step) {
 	f.script = append(f.script, steps...)
 }
 
-// Requests are those that it got, in order.
+// Requests lists the requests received, in order.
 func (f *Fake) Requests() []ai.Request {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -136,5 +136,5 @@ func usage(req ai.Request, text string) ai.Usage {
 	return u
 }
 
-// ErrYield is what Conform's yield refuses with.
+// ErrYield is the error with which Conform's yield refuses.
 var ErrYield = errors.New("the reader has had enough")

@@ -10,14 +10,14 @@ import (
 	"parley/internal/ai"
 )
 
-// Recognizer is an ai.Recognizer that understands what the script says. An utterance takes the next step of the
-// script with its first loud sound; one of silence takes none and means "". Where the script has run out, Hear
-// decides. The zero value is ready.
+// Recognizer is an ai.Recognizer that understands what its script says. An utterance takes the next step of the script
+// with its first loud audio; a silent one takes none and means "". When the script has run out, Hear decides. The zero
+// value is ready.
 type Recognizer struct {
-	// Hear says what an utterance means for which nothing is scripted, by all of its sound; nil: "".
+	// Hear returns the text of an unscripted utterance from all of its audio; nil means "".
 	Hear func(pcm []int16, h ai.Hearing) string
-	// Turns makes ears that are given all sound and find turns in it: one starts with loud sound, may be over after
-	// EagerTime of silence, and is after EndTime.
+	// Turns makes ears that are given all audio and find turns in it: a turn starts with loud audio, may be over after
+	// EagerTime of silence, and is over after EndTime.
 	Turns bool
 	// Err fails Listen.
 	Err error
@@ -31,7 +31,7 @@ type Recognizer struct {
 // Understanding is how a Recognizer understands one utterance.
 type Understanding struct {
 	Text string // of the final transcript
-	// Partials come in order, each after PartialTime more of loud sound; nil: word by word. An empty list: none.
+	// Partials come in order, each after PartialTime more of loud audio; nil means word by word, an empty list none.
 	Partials []string
 	Delay    time.Duration // from End to the final transcript
 	Gate     <-chan struct{}
@@ -39,16 +39,16 @@ type Understanding struct {
 	Hang     bool  // no final transcript, until the ear closes
 }
 
-// PartialTime is the loud sound that a partial transcript of a Recognizer takes.
+// PartialTime is how much loud audio a Recognizer takes per partial transcript.
 const PartialTime = 200 * time.Millisecond
 
-// EagerTime and EndTime are how much silence, in the sound, makes an ear that finds turns say so.
+// EagerTime and EndTime are how much silence in the audio makes an ear that finds turns report it.
 const (
 	EagerTime = 100 * time.Millisecond
 	EndTime   = 400 * time.Millisecond
 )
 
-// loud is the mean amplitude from which a piece of sound is no silence.
+// loud is the mean amplitude from which a piece of audio is not silence.
 const loud = 300
 
 // Script appends to what it will understand.
@@ -65,7 +65,7 @@ func (r *Recognizer) Say(texts ...string) {
 	}
 }
 
-// Heard is what Listen was asked for, in order.
+// Heard lists the arguments of Listen, in order.
 func (r *Recognizer) Heard() []ai.Hearing {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -122,7 +122,7 @@ func (r *Recognizer) Listen(ctx context.Context, h ai.Hearing) (ai.Ear, error) {
 	return e, nil
 }
 
-// ear is an open Recognizer. Its goroutine tells the transcripts; Write and End only say what is to be told.
+// ear is an open Recognizer. Its goroutine sends the transcripts; Write and End only queue what to send.
 type ear struct {
 	r      *Recognizer
 	h      ai.Hearing
@@ -132,7 +132,7 @@ type ear struct {
 	wake   chan struct{}
 	done   chan struct{}
 
-	// of who writes
+	// used by the goroutine that writes
 	number   int
 	begun    bool // something loud was written
 	scripted bool

@@ -18,10 +18,10 @@ import (
 	"parley/internal/audio"
 )
 
-// RealtimeModel is the model of a Server that hears and speaks.
+// RealtimeModel is a Server's model that hears and speaks.
 const RealtimeModel = "test-realtime"
 
-// RealtimeConversation is what a realtime session of the Server's came to hold.
+// RealtimeConversation is the content of one of the Server's realtime sessions.
 type RealtimeConversation struct {
 	Terms map[string]any // of its last session.update
 	Items []RealtimeItem // in order
@@ -36,22 +36,22 @@ type RealtimeItem struct {
 	Call                 ai.ToolCall   // of function_call
 }
 
-// ScriptRealtime appends to how the next responses of realtime sessions are made. A Behaviour's tokens are pieces of
-// sound then, of PieceTime, or words where it writes. Status refuses the next session instead.
+// ScriptRealtime appends to how the next responses of realtime sessions are made. A Behaviour's tokens are then pieces
+// of audio, of PieceTime each, or words if it writes. With Status the next session is refused instead.
 func (s *Server) ScriptRealtime(b ...Behaviour) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.realtime.next = append(s.realtime.next, b...)
 }
 
-// UsuallyRealtime sets how responses are made for which nothing is scripted.
+// UsuallyRealtime sets how unscripted responses are made.
 func (s *Server) UsuallyRealtime(b Behaviour) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.realtime.usual = b
 }
 
-// Conversations are those of all realtime sessions so far.
+// Conversations lists those of all realtime sessions so far.
 func (s *Server) Conversations() (list []RealtimeConversation) {
 	s.mu.Lock()
 	sessions := slices.Clone(s.sessions)
@@ -62,7 +62,7 @@ func (s *Server) Conversations() (list []RealtimeConversation) {
 	return list
 }
 
-// Complaints are what realtime clients did that a real server answers with an error.
+// Complaints lists what realtime clients did that a real server answers with an error.
 func (s *Server) Complaints() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -206,7 +206,7 @@ func (c *realtimeConn) fail(eventID, kind, code, message string) {
 		"param": nil, "event_id": orNull(eventID)}})
 }
 
-// clientEvent is what a client sends.
+// clientEvent is an event sent by a client.
 type clientEvent struct {
 	Type         string          `json:"type"`
 	EventID      string          `json:"event_id"`
@@ -364,7 +364,7 @@ func (c *realtimeConn) writes() bool {
 	return len(list) == 1 && list[0] == "text"
 }
 
-// commit makes an item of what was heard, and writes down what that was.
+// commit turns the audio heard into an item, and notes what it said.
 func (c *realtimeConn) commit(bad func(code, format string, args ...any)) {
 	pcm := c.buffer
 	c.buffer = nil
@@ -421,7 +421,7 @@ func (c *realtimeConn) name(kind string) string {
 	return fmt.Sprintf("%s_%d", kind, c.count)
 }
 
-// insert puts an item after another (nil: last), and gives the one before it.
+// insert puts an item after another (nil for last), and returns the one before it.
 func (c *realtimeConn) insert(it *realtimeItem, after *string) (previous string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -540,8 +540,8 @@ func (c *realtimeConn) truncate(e *clientEvent, bad func(code, format string, ar
 		"audio_end_ms": *e.AudioEndMS})
 }
 
-// cutWords is what of a text is heard until a time. The server's own transcript is deleted; this stands for what its
-// model holds, which is the sound.
+// cutWords is the part of a text that is heard until a time. The server's own transcript is deleted; this stands for
+// what its model holds, which is the audio.
 func cutWords(text string, end time.Duration) string {
 	whole := SpeechTime(text, 1)
 	words := strings.Fields(text)
@@ -549,7 +549,7 @@ func cutWords(text string, end time.Duration) string {
 	return strings.Join(words[:min(n, len(words))], " ")
 }
 
-// request is the conversation as a Model is asked.
+// request is the conversation in the form in which a Model is asked.
 func (c *realtimeConn) request(e *clientEvent) ai.Request {
 	req := ai.Request{}
 	req.System, _ = c.term("instructions").(string)
@@ -639,7 +639,7 @@ func (c *realtimeConn) respond(e *clientEvent, bad func(code, format string, arg
 	})
 }
 
-// make sends a response's output, and gives its status; "" where the socket is gone.
+// make sends a response's output and returns its status; "" if the socket is gone.
 func (c *realtimeConn) make(ctx context.Context, r *realtimeResponse, b Behaviour) (status string, details any) {
 	ended := func() (string, any) {
 		if c.ctx.Err() != nil {
@@ -694,7 +694,7 @@ func (c *realtimeConn) addOutput(r *realtimeResponse, it *realtimeItem, index in
 		"item": map[string]any{"id": it.ID, "type": it.Type, "role": it.Role, "object": "realtime.item"}})
 }
 
-// speak sends the sound of a text with its transcript, or the text alone; false when it was ended before.
+// speak sends the audio of a text with its transcript, or the text alone; it is false if it was ended early.
 func (c *realtimeConn) speak(ctx context.Context, r *realtimeResponse, it *realtimeItem, b Behaviour) bool {
 	at := func(kind string, delta string) {
 		c.emit(kind, map[string]any{"response_id": r.id, "item_id": it.ID, "output_index": 0, "content_index": 0,
@@ -777,7 +777,7 @@ func (c *realtimeConn) fault(ctx context.Context, f Fault) {
 	}
 }
 
-// tone is the sound of a text.
+// tone is the audio of a text.
 func (s *Synthesizer) tone(text string, rate audio.Rate) []int16 {
 	pitch := s.Pitch(text)
 	pcm := make([]int16, int(SpeechTime(text, 1)*time.Duration(rate)/time.Second))

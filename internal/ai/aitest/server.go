@@ -14,33 +14,34 @@ import (
 	"parley/internal/ai"
 )
 
-// ModelName is the model that a Server has unless Models says otherwise.
+// ModelName is a Server's model unless Models says otherwise.
 const ModelName = "test-model"
 
-// Server speaks the OpenAI-compatible protocol on a loopback port. Chat completions: streamed and whole replies,
-// usage, tool calls in pieces, structured output, the list of models, and errors in OpenAI's shape for what a real
-// server refuses (an unknown model, a wrong key, tool names it doesn't take, calls without results). Script makes it
-// misbehave; otherwise it answers as Echo does. Speech: its voice is a Synthesizer, so that each text is a tone.
-// Transcripts: it understands those tones, or what Transcribe says. Vectors. Realtime sessions, which do all of that at
-// once.
+// Server speaks the OpenAI-compatible protocol on a loopback port. Chat completions: streamed and whole replies, usage,
+// tool calls in pieces, structured output, the list of models, and errors in OpenAI's shape for what a real server
+// refuses (an unknown model, a wrong key, invalid tool names, calls without results). Script makes it misbehave;
+// otherwise it answers as Echo does. Speech: its voice is a Synthesizer, so each text is a tone. Transcripts: it
+// understands those tones, or what Transcribe says. Vectors. Realtime sessions, which do all of this at once.
 //
 // The exported fields may be set before the first request.
 type Server struct {
 	URL    string // the base URL, with /v1
 	APIKey string // asked for when it is not empty
 	Models []string
-	// SpeechModels, TranscriptionModels and EmbeddingModels are those of the other endpoints: SpeechModel and so on.
+	// SpeechModels, TranscriptionModels and EmbeddingModels are the models of the other endpoints: SpeechModel and so
+	// on.
 	SpeechModels, TranscriptionModels, EmbeddingModels []string
 	// Voice makes the speech.
 	Voice *Synthesizer
-	// Transcribe says what an utterance means for which no Text is scripted; nil: the text whose tone it is.
+	// Transcribe returns the text of an utterance for which no Text is scripted; nil means the text whose tone it is.
 	Transcribe func(Utterance) string
-	// WholeTranscripts are sent also to who asks for a stream, as by servers that don't know it.
+	// WholeTranscripts sends whole transcripts even to clients that ask for a stream, like servers that don't support
+	// streaming.
 	WholeTranscripts bool
-	// Refuses are the fields of a request that this server answers with 400, as servers do that don't know them
+	// Refuses lists the fields of a request that this server answers with 400, like servers that don't know them
 	// (response_format, stream_options) and models that don't take them (temperature, max_tokens).
 	Refuses []string
-	// SessionTime is how long a realtime session lasts; 0 is for ever.
+	// SessionTime is how long a realtime session lasts; 0 means for ever.
 	SessionTime time.Duration
 
 	http     *http.Server
@@ -62,7 +63,7 @@ type Server struct {
 	utterances      []Utterance
 }
 
-// Behaviour is how the server answers one request. The zero value is Echo, at once, for a chat completion.
+// Behaviour is how the server answers one request. For a chat completion the zero value answers as Echo does, at once.
 type Behaviour struct {
 	Text   string // with Calls, instead of Echo's answer
 	Calls  []ai.ToolCall
@@ -78,14 +79,14 @@ type Behaviour struct {
 	RetryAfter string // of a Retry-After header
 	Code       string // error.code
 	Message    string // error.message
-	// Raw is a whole body, sent with Status (or 200) instead of all of that; to a chat as an event stream when Status
+	// Raw is a whole body, sent with Status (or 200) instead of all of that: to a chat as an event stream when Status
 	// is 0, elsewhere with the content type Type.
 	Raw, Type string
 
 	// Fault happens after After tokens.
 	Fault Fault
 	After int
-	// Gate, if there is one, holds the stream back after its first token until it is closed.
+	// Gate, if set, holds the stream back after its first token until it is closed.
 	Gate <-chan struct{}
 }
 
@@ -102,7 +103,7 @@ const (
 	Endless Fault = "endless" // one event that never ends
 )
 
-// Request is one that the server got.
+// Request is a request that the server received.
 type Request struct {
 	Header http.Header
 	Body   json.RawMessage
@@ -111,10 +112,10 @@ type Request struct {
 	Stream bool
 }
 
-// maxRecorded bounds what a long benchmark keeps; Count counts all.
+// maxRecorded bounds what a long benchmark records; Count counts everything.
 const maxRecorded = 1000
 
-// Serve starts a server, for a program. Close it.
+// Serve starts a server for a program, which must close it.
 func Serve() (*Server, error) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -167,21 +168,21 @@ func (s *Server) Script(b ...Behaviour) {
 	s.script = append(s.script, b...)
 }
 
-// Usually sets how chat completions are answered for which nothing is scripted: a benchmark's delays.
+// Usually sets how unscripted chat completions are answered: a benchmark's delays.
 func (s *Server) Usually(b Behaviour) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.usual = b
 }
 
-// Requests are the last 1000 chat completions that were asked for, oldest first.
+// Requests lists the last 1000 chat completion requests, oldest first.
 func (s *Server) Requests() []Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.requests)
 }
 
-// Count is how many chat completions were asked for.
+// Count is the number of chat completion requests.
 func (s *Server) Count() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -53,7 +53,7 @@ const (
 	shortestFile = 100 * time.Millisecond
 )
 
-// script is how requests of one sort are answered.
+// script says how requests of one kind are answered.
 type script struct {
 	next  []Behaviour
 	usual Behaviour
@@ -68,43 +68,43 @@ func (s *script) take() Behaviour {
 	return b
 }
 
-// ScriptSpeech appends to how the next requests for speech are answered. A Behaviour's tokens are pieces of sound
-// then, of PieceTime.
+// ScriptSpeech appends to how the next requests for speech are answered. A Behaviour's tokens are then pieces of audio,
+// of PieceTime each.
 func (s *Server) ScriptSpeech(b ...Behaviour) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.speech.next = append(s.speech.next, b...)
 }
 
-// UsuallySpeech sets how requests for speech are answered for which nothing is scripted.
+// UsuallySpeech sets how unscripted requests for speech are answered.
 func (s *Server) UsuallySpeech(b Behaviour) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.speech.usual = b
 }
 
-// ScriptTranscripts appends to how the next utterances are understood: as Text, where there is one.
+// ScriptTranscripts appends to how the next utterances are understood: as Text, if it is set.
 func (s *Server) ScriptTranscripts(b ...Behaviour) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.hearing.next = append(s.hearing.next, b...)
 }
 
-// UsuallyTranscripts sets how utterances are understood for which nothing is scripted.
+// UsuallyTranscripts sets how unscripted utterances are understood.
 func (s *Server) UsuallyTranscripts(b Behaviour) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.hearing.usual = b
 }
 
-// Speeches are the last 1000 requests for speech, oldest first.
+// Speeches lists the last 1000 requests for speech, oldest first.
 func (s *Server) Speeches() []SpeechRequest {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.speeches)
 }
 
-// Utterances are the last 1000 requests for transcripts, oldest first.
+// Utterances lists the last 1000 requests for transcripts, oldest first.
 func (s *Server) Utterances() []Utterance {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -119,7 +119,7 @@ func record[T any](list []T, v T) []T {
 	return append(list, v)
 }
 
-// scripted answers as a Behaviour says that is no answer to the request; it says whether it did.
+// scripted answers with a Behaviour that is not an answer to the request, and reports whether it did.
 func scripted(w http.ResponseWriter, b Behaviour) bool {
 	if b.Type != "" {
 		w.Header().Set("Content-Type", b.Type)

@@ -16,11 +16,11 @@ import (
 	"parley/internal/audio"
 )
 
-// Synthesizer is an ai.Synthesizer whose every text sounds as a tone of its own, as long as SpeechTime says: Find
-// tells which text is heard in a piece of sound. It speaks at once and all of it, unless On or Usually say otherwise.
-// The zero value is ready.
+// Synthesizer is an ai.Synthesizer that says every text as a tone of its own, as long as SpeechTime says: Find tells
+// which text a piece of audio holds. It speaks at once and completely, unless On or Usually say otherwise. The zero
+// value is ready.
 type Synthesizer struct {
-	// Times has it tell when each word has been said: with the piece that holds its end.
+	// Times makes it report when each word has been said, with the piece that holds the word's end.
 	Times bool
 
 	mu     sync.Mutex
@@ -41,15 +41,15 @@ type Spoken struct {
 type Saying struct {
 	Delay time.Duration // before the first piece
 	Pace  time.Duration // before each further piece, of PieceTime
-	// Gate, if there is one, holds the sound back after its first piece until it is closed.
+	// Gate, if set, holds the audio back after its first piece until it is closed.
 	Gate <-chan struct{}
 	Hang bool  // after what After lets through, nothing more until ctx ends
 	Err  error // after what After lets through
-	// After is how much sound comes before Hang or Err; 0: none.
+	// After is how much audio comes before Hang or Err; 0 means none.
 	After time.Duration
 }
 
-// PieceTime is how much sound a Synthesizer yields at once; the last piece of a text may be shorter.
+// PieceTime is how much audio a Synthesizer yields at once; the last piece of a text may be shorter.
 const PieceTime = 100 * time.Millisecond
 
 const (
@@ -59,8 +59,8 @@ const (
 	loudness    = 8000  // amplitude
 )
 
-// SpeechTime is how long a Synthesizer's sound of a text is: 50 ms for each character, in whole frames; none without
-// a letter or digit.
+// SpeechTime is how long a Synthesizer's audio of a text is: 50 ms for each character, in whole frames; none without a
+// letter or digit.
 func SpeechTime(text string, speed float64) time.Duration {
 	if !strings.ContainsFunc(text, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }) {
 		return 0
@@ -89,7 +89,7 @@ func (s *Synthesizer) Usually(how Saying) {
 	s.usual = how
 }
 
-// Said is what it was asked to say, in order.
+// Said lists what it was asked to say, in order.
 func (s *Synthesizer) Said() []Spoken {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -103,8 +103,7 @@ func (s *Synthesizer) Live() int {
 	return s.live
 }
 
-// Pitch is the tone of a text, in Hz. The first 56 texts, in the order in which they were asked for, have different
-// ones.
+// Pitch is the tone of a text, in Hz. The first 56 texts, in the order of their requests, have different ones.
 func (s *Synthesizer) Pitch(text string) float64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -124,7 +123,7 @@ func (s *Synthesizer) pitchOf(text string) float64 {
 	return p
 }
 
-// Find says which text's tone makes up most of a piece of sound, "" where none does. 40 ms are enough.
+// Find returns the text whose tone makes up most of a piece of audio, "" if there is none. 40 ms are enough.
 func (s *Synthesizer) Find(pcm []int16, rate audio.Rate) string {
 	s.mu.Lock()
 	pitch := maps.Clone(s.pitch)
@@ -201,7 +200,7 @@ func (s *Synthesizer) Speak(ctx context.Context, as ai.Speech, texts <-chan stri
 	}
 }
 
-// WordTimes is when a Synthesizer has said each word of a text: its characters are of the same length.
+// WordTimes says when a Synthesizer has said each word of a text: all its characters take the same time.
 func WordTimes(text string, speed float64) []ai.Word {
 	all, runes := SpeechTime(text, speed), utf8.RuneCountInString(text)
 	if all == 0 {
@@ -274,5 +273,5 @@ func (s *Synthesizer) say(ctx context.Context, as ai.Speech, text string, yield 
 	return how.Err
 }
 
-// ErrVoice is an error for scripts, of the kind that another attempt may mend.
+// ErrVoice is an error for scripts, of a kind that a retry may fix.
 var ErrVoice = &ai.Error{Kind: ai.Unreachable, Err: errors.New("the vendor is not there")}

@@ -12,7 +12,7 @@ import (
 	"parley/internal/ai"
 )
 
-// answer is one chat completion being answered.
+// answer is a chat completion that is being answered.
 type answer struct {
 	Behaviour
 	in   Request
@@ -106,8 +106,7 @@ func (a *answer) includeUsage() (bool, bool) {
 	return in.StreamOptions.IncludeUsage, true
 }
 
-// deltas are the reply in pieces as OpenAI makes them: words; then each call's id and name, and its arguments bit by
-// bit.
+// deltas splits the reply as OpenAI does: words; then each call's id and name, and its arguments bit by bit.
 func (a *answer) deltas() []map[string]any {
 	var out []map[string]any
 	for _, p := range pieces(a.Text, nil) {
@@ -144,7 +143,7 @@ func (a *answer) event(chunk map[string]any) bool {
 	return a.write(b.Bytes())
 }
 
-// write sends bytes, each piece of Cut bytes as a segment and chunk of its own. It says whether the client is still
+// write sends bytes, each piece of Cut bytes as its own segment and chunk. It reports whether the client is still
 // there.
 func (a *answer) write(p []byte) bool {
 	for len(p) > 0 {
