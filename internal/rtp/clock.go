@@ -2,27 +2,27 @@ package rtp
 
 import "time"
 
-// mostBehind is how many frames are made up for; a longer stall is a gap.
+// mostBehind is how many missed frames are made up for; a longer stall is a gap.
 const mostBehind = 2
 
-// Clock says every 20 ms that a frame is due. The times are counted from its beginning, so that nothing drifts.
+// Clock reports every 20 ms that a frame is due. Times count from its beginning, so that nothing drifts.
 type Clock struct {
 	began time.Time
 	next  time.Duration
 	timer *time.Timer
 }
 
-// NewClock counts from a moment. The first frame is due now.
+// NewClock counts from a moment. The first frame is due at once.
 func NewClock(began time.Time) *Clock {
 	return &Clock{began: began, next: time.Since(began), timer: time.NewTimer(0)}
 }
 
-// Align moves the next frame on to a moment that many clocks share, one of each grid's length since another moment:
-// what is due together wakes the process once.
+// Align moves the next frame to a moment shared by many clocks, a multiple of grid after another moment: frames that
+// are due together wake the process once.
 func (c *Clock) Align(from time.Time, grid time.Duration) { c.next += grid - time.Since(from)%grid }
 
-// Run calls tick for each frame until done is closed: with the time since the beginning, and how many frames were
-// missed before it because the process stood still. These are gone: nothing is sent in a burst.
+// Run calls tick for each frame until done is closed, with the time since the beginning, and the number of frames
+// missed before it because the process stood still. Missed frames are gone: nothing is sent in a burst.
 func (c *Clock) Run(done <-chan struct{}, tick func(at time.Duration, missed int)) {
 	defer c.Stop()
 	for c.Wait(done) {
@@ -30,7 +30,7 @@ func (c *Clock) Run(done <-chan struct{}, tick func(at time.Duration, missed int
 	}
 }
 
-// Wait returns when a frame is due, which Due must take then, or with false when done is closed.
+// Wait returns when a frame is due, which must then be taken by Due, or returns false when done is closed.
 func (c *Clock) Wait(done <-chan struct{}) bool {
 	c.timer.Reset(c.next - time.Since(c.began))
 	select {
@@ -53,11 +53,10 @@ func (c *Clock) Due() (at time.Duration, missed int) {
 	return at, missed
 }
 
-// Stop gives back what Wait took. Run does so itself.
+// Stop releases what Wait took. Run does so itself.
 func (c *Clock) Stop() { c.timer.Stop() }
 
-// following says, where a frame that was due is taken now, when the one after it is due and how many before it were
-// missed.
+// following says, when a due frame is taken now, when the next one is due and how many were missed before it.
 func following(due, now time.Duration) (next time.Duration, missed int) {
 	missed = int((now - due) / frameTime)
 	if missed <= mostBehind {

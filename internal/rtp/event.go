@@ -6,7 +6,7 @@ import (
 )
 
 // Telephone events of RFC 4733: keys as packets of their own. A key takes many packets, one every 20 ms, all with the
-// timestamp of its beginning and each saying how long it lasts so far; the last one comes three times.
+// timestamp of its beginning, each giving the duration so far; the last one is sent three times.
 
 const (
 	eventKeys  = "0123456789*#ABCD" // by event code, section 3.2
@@ -23,7 +23,7 @@ type EventPacket struct {
 	Marker bool // the RTP header's marker bit: a key begins
 }
 
-// EventSender makes the packets of keys, for a clock of 8 kHz: 100 ms each, and 80 ms between them. Its zero value is
+// EventSender makes the packets of keys, for a clock of 8 kHz: 100 ms each, with 80 ms between them. Its zero value is
 // ready.
 type EventSender struct {
 	queue string
@@ -36,7 +36,7 @@ const (
 	eventAll  = eventOn + 4             // steps in all
 )
 
-// Dial adds keys to those being sent. Characters that are no keys are left out.
+// Dial adds keys to those being sent. Other characters are ignored.
 func (s *EventSender) Dial(keys string) {
 	s.queue += strings.Map(func(r rune) rune {
 		if strings.ContainsRune(eventKeys, r) {
@@ -46,11 +46,11 @@ func (s *EventSender) Dial(keys string) {
 	}, keys)
 }
 
-// Active says whether there is something to send: no sound is sent meanwhile.
+// Active reports whether there is something to send: no audio is sent meanwhile.
 func (s *EventSender) Active() bool { return s.queue != "" }
 
-// Next is to be called every 20 ms in place of sending a frame while Active; the sequence numbers of the stream go
-// on, and so do its timestamps. It is false where the pause after a key has nothing to send.
+// Next must be called every 20 ms while Active, instead of sending a frame; the sequence numbers of the stream go on,
+// and so do its timestamps. It is false during the pause after a key, when there is nothing to send.
 func (s *EventSender) Next() (p EventPacket, ok bool) {
 	if s.queue == "" {
 		return p, false
@@ -69,8 +69,8 @@ func (s *EventSender) Next() (p EventPacket, ok bool) {
 	return p, ok
 }
 
-// EventReader finds the keys in received packets. Every key of which one packet arrives is reported, once, whatever
-// else is lost, comes twice or comes late. Its zero value is ready.
+// EventReader finds the keys in received packets. Every key of which at least one packet arrives is reported once,
+// whatever else is lost, duplicated or late. Its zero value is ready.
 type EventReader struct {
 	began bool
 	ssrc  uint32
@@ -85,8 +85,8 @@ type seenEvent struct {
 	until uint32 // ts and the longest duration heard of
 }
 
-// Read takes a packet's payload, timestamp, marker bit and source; it returns the key that it is the first to tell
-// of, 0 otherwise. Events that are no keys (flash, fax tones) are not told.
+// Read takes a packet's payload, timestamp, marker bit and source; it returns the key if this packet is the first to
+// report it, otherwise 0. Events other than keys (flash, fax tones) are not reported.
 func (r *EventReader) Read(payload []byte, ts uint32, marker bool, ssrc uint32) byte {
 	if len(payload) < 4 || int(payload[0]) >= len(eventKeys) {
 		return 0
@@ -109,8 +109,8 @@ func (r *EventReader) Read(payload []byte, ts uint32, marker bool, ssrc uint32) 
 			}
 			return 0
 		}
-		// One that begins within what was heard of a key that is still down is that key: one longer than 65535 goes
-		// on with a new timestamp (section 2.5.1.3), and some senders move the timestamp with every packet.
+		// An event that begins within the duration reported so far of a key still down is the same key: one longer than
+		// 65535 goes on with a new timestamp (section 2.5.1.3), and some senders move the timestamp with every packet.
 		if !e.ended && !marker && (int32(ts-e.ts) > 0 && int32(e.until-ts) >= 0 || ts-e.ts == 0xFFFF) {
 			known = true
 		}

@@ -2,7 +2,7 @@ package rtp
 
 import "time"
 
-// way is how a key comes. Later ones are more reliable.
+// way is how a key arrives. Later ones are more reliable.
 type way uint8
 
 const (
@@ -11,15 +11,15 @@ const (
 	byEvent
 )
 
-// keys tells each key once, although some telephones send it in two ways: once a better way has brought a key, the
-// worse ones are not believed any more.
+// keys reports each key once, although some telephones send it in two ways: once a key has come in a better way, the
+// worse ones are ignored.
 type keys struct {
 	best way
 	key  byte
 	at   time.Duration
 }
 
-// first says whether a key is a new one.
+// first reports whether a key is new.
 func (k *keys) first(key byte, w way, at time.Duration) bool {
 	if w < k.best {
 		return false

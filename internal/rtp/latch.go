@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// latch decides whose packets are the call's. The description says where the far end listens, and with a NAT in
-// between it is wrong: so packets go back to where good ones come from (symmetric RTP, RFC 4961). A stranger who
-// guesses the port must not take the call over or be heard. So the address that the description names is right, and
-// from the addresses that the signalling names the first source is: another is taken only after another description.
-// Anybody else is taken where loose is set, for NATs whose sound comes from an address that nothing has named; then
-// who is patient enough is believed.
+// latch decides whose packets belong to the call. The description says where the far end listens, but behind a NAT that
+// is wrong, so packets go back to where good ones come from (symmetric RTP, RFC 4961). A stranger who guesses the port
+// must not be able to take the call over or be heard. So the address in the description is accepted, and so is the
+// first source at an address that the signalling names: another one is accepted only after a new description. Others
+// are accepted only if loose is set, for NATs that send audio from an address that nothing has named; then a source
+// that is patient enough is believed.
 type latch struct {
 	loose bool
 
@@ -25,7 +25,7 @@ type latch struct {
 
 	strange bool // somebody else would have liked to be heard
 
-	// The source that asks to be heard, if loose.
+	// The source that is asking to be heard, if loose.
 	other netip.AddrPort
 	ssrc  uint32
 	seq   uint16
@@ -56,10 +56,10 @@ func (l *latch) tell(told netip.AddrPort, signal netip.Addr, at time.Duration) {
 	*l = anew
 }
 
-// near says whether an address is one of those that the signalling names.
+// near reports whether an address is one that the signalling names.
 func (l *latch) near(a netip.Addr) bool { return a == l.told.Addr() || a == l.signal }
 
-// accept says whether a packet is the call's. at counts from the call's beginning.
+// accept reports whether a packet belongs to the call. at counts from the call's beginning.
 func (l *latch) accept(from netip.AddrPort, at time.Duration, seq uint16, ssrc uint32) bool {
 	switch first := !l.from.IsValid(); {
 	case from == l.from:
@@ -77,7 +77,7 @@ func (l *latch) accept(from netip.AddrPort, at time.Duration, seq uint16, ssrc u
 	return true
 }
 
-// patient says whether who isn't named has sent enough, and nobody else has for long enough.
+// patient reports whether an unnamed source has sent enough, and nobody else has sent for long enough.
 func (l *latch) patient(from netip.AddrPort, at time.Duration, seq uint16, ssrc uint32) bool {
 	if from != l.other || ssrc != l.ssrc || seq-l.seq == 0 || seq-l.seq > 3 {
 		l.other, l.ssrc, l.run = from, ssrc, 0

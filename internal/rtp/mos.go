@@ -2,9 +2,9 @@ package rtp
 
 import "time"
 
-// MOS is how people would judge a sound of which a share is lost, concealed as we do, and that is on its way for so
-// long: 1 to 4.4, by the E-model of ITU-T G.107 with the values of G.711 and its concealment (G.113, appendix I), all
-// else as by default. It is an estimate: nobody has listened.
+// MOS estimates how people would rate audio with this share of loss, concealed as we do it, and this delay: 1 to 4.4,
+// by the E-model of ITU-T G.107 with the values of G.711 and its concealment (G.113, appendix I) and defaults for
+// everything else. It is an estimate: nobody has listened.
 func MOS(lost float64, delay time.Duration) float64 {
 	const (
 		best      = 93.2 // R of a call that nothing impairs
@@ -25,7 +25,7 @@ func MOS(lost float64, delay time.Duration) float64 {
 	return 1 + 0.035*r + r*(r-60)*(100-r)*7e-6
 }
 
-// lostOf is how much of what was sent is lost.
+// lostOf is the share of what was sent that is lost.
 func lostOf(lost, all int) float64 {
 	if all <= 0 {
 		return 0
@@ -33,19 +33,18 @@ func lostOf(lost, all int) float64 {
 	return min(max(float64(lost)/float64(all), 0), 1)
 }
 
-// delay is how long sound is on its way to an ear: half of the way there and back, a packet, and what a jitter buffer
-// needs.
+// delay is how long audio takes to reach the ear: half the round trip, a packet, and what a jitter buffer needs.
 func (s *Stats) delay(jitter time.Duration) time.Duration {
 	return s.RoundTrip/2 + frameTime + 2*jitter
 }
 
-// Heard is how much of the far end's sound was lost, and how what came would be judged.
+// Heard is the share of the far end's audio that was lost, and the rating of what arrived.
 func (s *Stats) Heard() (lost, mos float64) {
 	lost = lostOf(s.Lost, s.Received+s.Lost)
 	return lost, MOS(lost, s.delay(s.Jitter))
 }
 
-// Said is that of ours, as the far end tells; it is false where it has told nothing.
+// Said is the same for our audio, as the far end reports it; it is false if the far end has reported nothing.
 func (s *Stats) Said() (lost, mos float64, told bool) {
 	lost = lostOf(s.FarLost, s.Sent)
 	return lost, MOS(lost, s.delay(s.FarJitter)), s.Reports > 0

@@ -36,7 +36,7 @@ type Socket struct {
 
 var errNoPort = errors.New("no free RTP port: widen PARLEY_RTP_PORTS")
 
-// Open takes a pair that nobody has, in this process or another, from a random place on, so that a new call doesn't
+// Open takes a pair that is unused in this process and others. It starts at a random place, so that a new call doesn't
 // get the late packets of the last one.
 func (p *Ports) Open(ip netip.Addr) (*Socket, error) {
 	n := len(p.taken)
@@ -64,7 +64,7 @@ func bind(ip netip.Addr, port int) (*Socket, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open an RTP port: %w", err)
 	}
-	// It is there before anybody reads it, so that the far end's reports aren't answered with ICMP, which some take
+	// It is open before anybody reads from it, so that the far end's reports aren't answered with ICMP, which some take
 	// for the end of the call.
 	rtcp, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.AddrPortFrom(ip, uint16(port+1))))
 	if err != nil {
@@ -82,8 +82,8 @@ func (s *Socket) Close() {
 	s.ports.free(s.pair)
 }
 
-// Drain throws away what comes, until stop is called, which may be called twice: what came before a call was answered
-// would be heard all at once afterwards. It also keeps the buffer free for the first word.
+// Drain throws away what arrives until stop is called, which may be called twice: otherwise what came before a call was
+// answered would be heard all at once afterwards. It also keeps the buffer free for the first word.
 func (s *Socket) Drain() (stop func()) {
 	over := make(chan struct{})
 	go func() {
@@ -107,7 +107,7 @@ func (s *Socket) Drain() (stop func()) {
 	}
 }
 
-// past is a deadline that ends who is reading at once.
+// past is a deadline that ends a pending read at once.
 var past = time.Unix(1, 0)
 
 // Len is how many pairs there are.

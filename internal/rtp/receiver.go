@@ -6,7 +6,7 @@ import (
 	"parley/internal/audio"
 )
 
-// Receiver takes the sound of packets as they come and gives it out twice: at once, in frames, with losses concealed,
+// Receiver takes the audio of packets as they arrive and passes it on twice: at once, in frames, with losses concealed,
 // to listeners that must be quick; and evenly and in order, from a jitter buffer, to whoever pulls it. Its owner
 // decodes the payloads.
 type Receiver struct {
@@ -33,13 +33,14 @@ func NewReceiver(rate audio.Rate, clock int, hear func(audio.Frame)) *Receiver {
 		frame: make(audio.Frame, rate.FrameSize())}
 }
 
-// mostBridge is how long a loss is concealed for the immediate listener, so that it keeps the time.
+// mostBridge is how long a loss is concealed for the immediate listener, to keep it in time.
 const mostBridge = 120 * time.Millisecond
 
-// Of says whether a source is the one that is heard.
+// Of reports whether a source is the one being heard.
 func (r *Receiver) Of(ssrc uint32) bool { return r.began && ssrc == r.ssrc }
 
-// Twice says whether a packet came before, of the last 64, and notes it. Decoding it again would upset the decoder.
+// Twice notes a packet, and reports whether it is a duplicate among the last 64. Decoding it again would upset the
+// decoder.
 func (r *Receiver) Twice(seq uint16, ssrc uint32) bool {
 	if !r.Of(ssrc) {
 		return false
@@ -57,9 +58,8 @@ func (r *Receiver) Twice(seq uint16, ssrc uint32) bool {
 	return again
 }
 
-// Put takes the sound of a packet that arrived at a moment, counted from any fixed one. Where packets come out of
-// order they are heard at once in the order in which they are put; one whose place was concealed meanwhile is not
-// heard so.
+// Put takes the audio of a packet that arrived at a moment, counted from any fixed one. Packets out of order are heard
+// at once in the order in which they are put, except those whose place was concealed meanwhile.
 func (r *Receiver) Put(at time.Duration, seq uint16, ts, ssrc uint32, pcm []int16) {
 	r.jitter.Put(at, seq, ts, ssrc, pcm)
 	switch ahead := seq - r.seq; {
@@ -79,7 +79,7 @@ func (r *Receiver) Put(at time.Duration, seq uint16, ts, ssrc uint32, pcm []int1
 // Pull fills a frame with what is to be heard at a moment of Put's clock.
 func (r *Receiver) Pull(at time.Duration, f audio.Frame) { r.jitter.Pull(at, f) }
 
-// bridge conceals what was lost of the packets that are ahead, which last so many ticks together.
+// bridge conceals the loss of the packets before this one, which together last this many ticks.
 func (r *Receiver) bridge(ticks uint32, ahead int) {
 	most := r.clock * int(mostBridge/time.Millisecond) / 1000
 	if ahead < 2 || int64(ticks) > 8*int64(most) {
@@ -99,7 +99,7 @@ func (r *Receiver) bridge(ticks uint32, ahead int) {
 	}
 }
 
-// cut makes frames of what came.
+// cut makes frames of what arrived.
 func (r *Receiver) cut(pcm []int16) {
 	for len(pcm) > 0 {
 		n := copy(r.frame[r.filled:], pcm)

@@ -6,10 +6,10 @@ import (
 	"github.com/pion/rtcp"
 )
 
-// rtpClock is the rate of all timestamps that a session sends and takes, Hz.
+// rtpClock is the rate of all timestamps that a session sends and receives, Hz.
 const rtpClock = 8000
 
-// reception counts what comes (RFC 3550, appendix A), of one source at a time. The first packet already counts:
+// reception counts received packets (RFC 3550, appendix A), of one source at a time. The first packet already counts:
 // strangers' packets don't get here.
 type reception struct {
 	source
@@ -42,8 +42,8 @@ const (
 	mostOrder   = 100  // by how much a packet may come late
 )
 
-// packet counts one (A.1). timed is false where its timestamp isn't that of its sending: all packets of a key have
-// the same.
+// packet counts one (A.1). timed is false if its timestamp isn't the time of sending: all packets of a key have the
+// same.
 func (r *reception) packet(seq uint16, ts, ssrc uint32, at time.Duration, timed bool) {
 	if ssrc != r.ssrc {
 		r.leave()
@@ -76,7 +76,7 @@ func (r *reception) begin(seq uint16) {
 		sentAt: r.sentAt, jitter: r.jitter}
 }
 
-// leave keeps the counts of what is over.
+// leave keeps the counts of a source that is over.
 func (r *reception) leave() {
 	if r.began {
 		r.before.received += int(r.received)
@@ -84,7 +84,7 @@ func (r *reception) leave() {
 	}
 }
 
-// measure takes the way of a packet into the jitter (A.8).
+// measure adds a packet's transit time to the jitter (A.8).
 func (r *source) measure(ts uint32, at time.Duration) {
 	transit := int32(ticks(at) - ts)
 	if d := transit - r.transit; r.timed {
@@ -100,10 +100,10 @@ func ticks(d time.Duration) uint32 { return uint32(int64(d) * rtpClock / int64(t
 
 func (r *source) expected() uint32 { return r.cycles + uint32(r.newest) - uint32(r.first) + 1 }
 
-// lost is how many did not come. It is less than 0 where packets came twice.
+// lost is how many did not arrive. It is negative if packets came twice.
 func (r *source) lost() int { return int(r.expected()) - int(r.received) }
 
-// report is what the source is told, once every interval (A.3).
+// report is the report to the source, made once every interval (A.3).
 func (r *source) report(at time.Duration) rtcp.ReceptionReport {
 	expected, received := r.expected()-r.hadExpected, r.received-r.hadReceived
 	r.hadExpected, r.hadReceived = r.expected(), r.received
@@ -122,17 +122,17 @@ func (r *source) report(at time.Duration) rtcp.ReceptionReport {
 // fraction is a duration in 1/65536 s.
 func fraction(d time.Duration) uint32 { return uint32(int64(d) << 16 / int64(time.Second)) }
 
-// ntp is a moment as NTP has it: seconds since 1900, and their fraction.
+// ntp is a moment in NTP format: seconds since 1900, and their fraction.
 func ntp(t time.Time) uint64 {
 	const to1970 = 2_208_988_800
 	return uint64(t.Unix()+to1970)<<32 | uint64(t.Nanosecond())<<32/uint64(time.Second)
 }
 
-// middle is the part of an NTP time that reports give back.
+// middle is the part of an NTP time that reports return.
 func middle(ntp uint64) uint32 { return uint32(ntp >> 16) }
 
-// roundTrip is what a report that comes now says of the way there and back; it is false where it says nothing, or
-// what can't be.
+// roundTrip is the round trip time by a report that arrives now; it is false if the report says nothing about it, or
+// something impossible.
 func roundTrip(now uint64, p rtcp.ReceptionReport) (time.Duration, bool) {
 	way := int32(middle(now) - p.LastSenderReport - p.Delay)
 	if p.LastSenderReport == 0 || way < 0 {
@@ -141,8 +141,8 @@ func roundTrip(now uint64, p rtcp.ReceptionReport) (time.Duration, bool) {
 	return time.Duration(int64(way) * int64(time.Second) >> 16), true
 }
 
-// interval is the time until the next report (RFC 3550, section 6.3.1), by a random number in [0, 1). Between two who
-// speak over 64 kbit/s the least that the RFC allows is always more than what the bandwidth asks for.
+// interval is the time until the next report (RFC 3550, section 6.3.1), given a random number in [0, 1). Between two
+// speakers over 64 kbit/s the RFC's minimum is always more than what the bandwidth asks for.
 func interval(first bool, random float64) time.Duration {
 	least := 5 * time.Second
 	if first {

@@ -25,8 +25,8 @@ type Stats struct {
 	Unreadable int   // packets that came and could not be decrypted
 }
 
-// reports is a session's RTCP (RFC 3550, section 6): what it tells the far end of the sound, and what the far end
-// tells.
+// reports is a session's RTCP (RFC 3550, section 6): what it tells the far end about the audio, and what the far end
+// tells us.
 type reports struct {
 	name  string // that both ends' reports know us by (RFC 7022)
 	mux   bool   // they come and go where the sound does (RFC 5761)
@@ -53,12 +53,12 @@ func newReports() reports {
 	return reports{name: string(b[:]), next: interval(true, mrand.Float64())}
 }
 
-// isReport tells RTCP from RTP where both come to one port (RFC 5761, section 4).
+// isReport tells RTCP from RTP when both come to one port (RFC 5761, section 4).
 func isReport(data []byte) bool {
 	return len(data) > 1 && data[0]>>6 == 2 && data[1] >= 192 && data[1] < 224
 }
 
-// report sends what is due every five seconds or so; bye is the last one.
+// report sends what is due about every five seconds; bye makes it the last one.
 func (s *Session) report(at time.Duration, bye bool) {
 	r := &s.reports
 	if bye && r.sent == 0 && r.made == 0 { // nobody knows us (section 6.3.7)
@@ -99,7 +99,7 @@ func (s *Session) report(at time.Duration, bye bool) {
 	_, _ = conn.WriteToUDPAddrPort(data, to) // one that is lost is followed by another
 }
 
-// reported takes what the far end reports. It ignores reports about other sources, and whatever is no report.
+// reported takes the far end's report. It ignores reports about other sources, and anything that is not a report.
 func (s *Session) reported(data []byte, at time.Duration) {
 	r := &s.reports
 	packets, err := rtcp.Unmarshal(data)
@@ -131,7 +131,7 @@ func (s *Session) reported(data []byte, at time.Duration) {
 	}
 }
 
-// readable is a report that came, decrypted where sound is encrypted; nil for one that is not the far end's.
+// readable is a received report, decrypted if audio is encrypted; nil if it is not the far end's.
 func (s *Session) readable(data []byte) []byte {
 	if s.cover.on() {
 		return s.cover.report(data)
@@ -139,7 +139,7 @@ func (s *Session) readable(data []byte) []byte {
 	return data
 }
 
-// control takes what came to RTCP's own port. The source is judged as that of the sound is.
+// control takes what came to RTCP's own port. Its source is judged like that of the audio.
 func (s *Session) control(data []byte, from netip.AddrPort, at time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -152,7 +152,7 @@ func (s *Session) control(data []byte, from netip.AddrPort, at time.Duration) {
 	}
 }
 
-// Stats are the counts so far, and after the session's end the last ones.
+// Stats returns the counts so far, or the final ones after the session's end.
 func (s *Session) Stats() Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,12 +1,12 @@
-// Package rtp is the media plane: the sound of a call between a leg and a network. Its parts can be used alone: Ports
-// and their sockets, the Receiver (packets to frames: duplicates, losses, the jitter buffer), the Sender (frames to
-// packets: their numbers, talkspurts, keys), the Clock of 20 ms, and the Teller, which calls the leg's peer. A Session
-// is all of them for a call over RTP or SRTP, with a latch that knows whose packets count, and with RTCP, by which each
-// end reports to the other how the sound arrived. Signalling is elsewhere: its Agreement says what a session speaks,
-// and with whom.
+// Package rtp is the media plane: it carries the audio of a call between a leg and a network. Its parts can be used
+// alone: Ports and their sockets, the Receiver (packets to frames: duplicates, losses, the jitter buffer), the Sender
+// (frames to packets: their numbers, talkspurts, keys), the Clock of 20 ms, and the Teller, which calls the leg's peer.
+// A Session combines them all for a call over RTP or SRTP, with a latch that knows whose packets count, and with RTCP,
+// by which each end reports to the other how the audio arrived. Signalling is elsewhere: its Agreement says what a
+// session speaks, and with whom.
 //
-// A packet goes through two calls in each direction: socket, Session, the peer's Hear; Clock, Session, the peer's
-// Tick, socket. Nothing allocates on the way, and no lock is held but the session's own.
+// A packet goes through two calls in each direction: socket, Session, the peer's Hear; Clock, Session, the peer's Tick,
+// socket. Nothing allocates on the way, and no lock is held but the session's own.
 package rtp
 
 import (
@@ -24,7 +24,7 @@ const (
 	mostSound  = 8 * frameTicks // octets in a packet: 160 ms
 )
 
-// Codec is what was agreed on. The payload types of both ways are mostly, but need not be, the same.
+// Codec is the codec agreed on. The payload types of the two directions are usually, but not necessarily, the same.
 type Codec struct {
 	Format        audio.Format
 	Send, Receive uint8

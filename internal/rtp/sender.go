@@ -8,7 +8,7 @@ import (
 	"parley/internal/audio"
 )
 
-// Sender makes the packets of what is said: one for each frame, with keys in between. It has no clock: its owner says
+// Sender makes the packets of outgoing audio: one for each frame, with keys in between. It has no clock: its owner says
 // how time passes.
 type Sender struct {
 	Header pion.Header // of the packet that Next made

@@ -7,9 +7,10 @@ import (
 	sipgo "github.com/emiago/sipgo/sip"
 )
 
-// A 2xx to an INVITE is repeated until its ACK comes, by us and not by the transaction (RFC 3261, section 13.3.1.4).
+// A 2xx to an INVITE is retransmitted until its ACK arrives, by us and not by the transaction (RFC 3261, section
+// 13.3.1.4).
 
-// errNoACK ends a call whose far end never confirmed it.
+// errNoACK ends a call that the far end never confirmed.
 var errNoACK = errors.New("the far end didn't confirm the call: no ACK came")
 
 // expect remembers that an ACK is due.
@@ -21,7 +22,7 @@ func (l *leg) expect(seq uint32, offer *ours, acked chan struct{}) *pending {
 	return p
 }
 
-// confirm repeats a 2xx until its ACK comes, or ends the call.
+// confirm retransmits a 2xx until its ACK arrives, or ends the call.
 func (l *leg) confirm(tx *sipgo.ServerTx, res *sipgo.Response, p *pending) {
 	every := sipgo.T1
 	again := time.NewTimer(every)
@@ -56,7 +57,7 @@ func (l *leg) confirm(tx *sipgo.ServerTx, res *sipgo.Response, p *pending) {
 	}
 }
 
-// acknowledge takes an ACK, and the answer in it where the 2xx made the offer.
+// acknowledge takes an ACK, including the answer in it if the 2xx made the offer.
 func (l *leg) acknowledge(req *sipgo.Request) {
 	l.state.Lock()
 	p := l.state.pending
@@ -75,7 +76,7 @@ func (l *leg) acknowledge(req *sipgo.Request) {
 	}
 }
 
-// answeredLocked takes the far end's answer to an offer of ours out of a message.
+// answeredLocked takes the far end's answer to our offer out of a message.
 func (l *leg) answeredLocked(m sipgo.Message, offer *ours) error {
 	text, _ := sdpOf(m)
 	d, err := parseSDP(text)
@@ -93,7 +94,7 @@ func (l *leg) answeredLocked(m sipgo.Message, offer *ours) error {
 
 var errNoCodec = errors.New("the far end chose no codec, or no encryption, of those that were offered")
 
-// acknowledged says that nothing is due any more.
+// acknowledged notes that no ACK is due any more.
 func (l *leg) acknowledged(p *pending) {
 	l.state.Lock()
 	defer l.state.Unlock()

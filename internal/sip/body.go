@@ -34,7 +34,7 @@ func partOf(kind string, body []byte) (sdp []byte, ok bool) {
 	return nil, false
 }
 
-// infoKey is the key that a SIP INFO tells, 0 for none; ok says that its media type is one for keys.
+// infoKey is the key in a SIP INFO, 0 if there is none; ok reports whether its media type is one for keys.
 func infoKey(kind string, body []byte) (key byte, ok bool) {
 	media, _, _ := mime.ParseMediaType(kind)
 	text := strings.TrimSpace(string(body))
@@ -62,7 +62,7 @@ func infoKey(kind string, body []byte) (key byte, ok bool) {
 	return text[0], true
 }
 
-// fragment is the status that a message/sipfrag body begins with (RFC 3420), 0 for none.
+// fragment is the status at the start of a message/sipfrag body (RFC 3420), 0 if there is none.
 func fragment(body []byte) (code int, reason string) {
 	line, _, _ := strings.Cut(strings.TrimSpace(string(body)), "\n")
 	version, rest, _ := strings.Cut(strings.TrimSpace(line), " ")

@@ -14,9 +14,9 @@ import (
 
 var errSlow = errors.New("no answer in time")
 
-// Check asks a trunk whether it is there, and whether we are registered with it. The error says what is wrong and how
-// to mend it, in words for its owner. The address may be anybody's: if no SIP answer comes, the error does not say what
-// is there instead, and takes as long in any case.
+// Check tests whether a trunk can be reached, and whether we are registered with it. The error tells its owner what is
+// wrong and how to fix it. The address may be anybody's, so if no SIP answer comes, the error does not say what is
+// there instead, and always takes the same time.
 func (s *Server) Check(ctx context.Context, t Trunk) (Health, error) {
 	health := Health{Registered: s.Registered(t.ID)}
 	if s.off() {
@@ -52,7 +52,7 @@ func (s *Server) Check(ctx context.Context, t Trunk) (Health, error) {
 	return health, nil
 }
 
-// options asks a trunk with OPTIONS.
+// options sends a trunk OPTIONS.
 func (s *Server) options(ctx context.Context, t *Trunk) (*sipgo.Response, error) {
 	hops, err := s.hops(ctx, t)
 	if err != nil {

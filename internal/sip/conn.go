@@ -18,10 +18,10 @@ import (
 	"time"
 )
 
-// quiet swallows what the library logs: it logs every malformed message of every scanner.
+// quiet discards the library's log: it logs every malformed message of every scanner.
 var quiet = slog.New(slog.DiscardHandler)
 
-// datagrams is the UDP socket as the library reads it: it sees only what the firewall lets in.
+// datagrams is the UDP socket as the library reads it: the library sees only what the firewall lets in.
 type datagrams struct {
 	*net.UDPConn
 	server *Server
@@ -60,8 +60,8 @@ const (
 	mostFrom      = 32 // connections from one place
 )
 
-// connection is a TCP connection as the library reads it. It cuts the stream into messages, and shows the firewall
-// each.
+// connection is a TCP connection as the library reads it. It splits the stream into messages, and shows each to the
+// firewall.
 type connection struct {
 	net.Conn
 	server *Server
@@ -92,7 +92,7 @@ func (c *connection) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// fill reads on until a message was let in, or what came is used up.
+// fill reads on until a message is let in, or the input is used up.
 func (c *connection) fill() error {
 	var buf [4096]byte
 	n, err := c.Conn.Read(buf[:])
@@ -127,7 +127,7 @@ func (c *connection) fill() error {
 	}
 }
 
-// accept says that the connection has brought something that was let in.
+// accept notes that the connection has carried something that was let in.
 func (c *connection) accept() {
 	if !c.admitted {
 		c.admitted = true
@@ -136,7 +136,7 @@ func (c *connection) accept() {
 	}
 }
 
-// finish is called when nothing can be read any more.
+// finish is called when nothing more can be read.
 func (c *connection) finish() {
 	c.over.Do(func() {
 		if !c.admitted {
@@ -160,7 +160,7 @@ func (c *connection) Write(b []byte) (int, error) {
 
 var errFraming = errors.New("not a SIP message")
 
-// messageSize is the length of the message that data begins with, 0 while it is not whole.
+// messageSize is the length of the message that data begins with, 0 while it is incomplete.
 func messageSize(data []byte) (int, error) {
 	end := bytes.Index(data, []byte("\r\n\r\n"))
 	if end < 0 {
@@ -194,7 +194,7 @@ func messageSize(data []byte) (int, error) {
 	return size, nil
 }
 
-// streams hands the library our connections: those that came in, and those that we opened.
+// streams hands our connections to the library, incoming and outgoing.
 type streams struct {
 	conns chan *connection
 	done  chan struct{}
@@ -202,7 +202,7 @@ type streams struct {
 	last  *connection
 }
 
-// Accept is called by the library alone, when it knows the connection that it got before.
+// Accept is called only by the library, when it has registered the previous connection.
 func (l *streams) Accept() (net.Conn, error) {
 	if l.last != nil {
 		close(l.last.ready)
@@ -220,8 +220,8 @@ func (l *streams) Accept() (net.Conn, error) {
 func (l *streams) Addr() net.Addr { return l.addr }
 func (l *streams) Close() error   { return nil }
 
-// listenTCP takes connections until the listener is closed. Of TLS the first read shakes hands, in the time that a
-// stranger has.
+// listenTCP accepts connections until the listener is closed. On TLS the first read does the handshake, within the time
+// that a stranger has.
 func (s *Server) listenTCP(l net.Listener, w way) {
 	for {
 		c, err := l.Accept()
@@ -248,7 +248,7 @@ func (s *Server) listenTCP(l net.Listener, w way) {
 	}
 }
 
-// comes says whether another connection from an address is taken, and counts it. Strangers can't keep out those we
+// comes counts another connection from an address and reports whether it is accepted. Strangers can't keep out those we
 // know.
 func (s *Server) comes(a netip.Addr) bool {
 	x := s.index.Load()
@@ -265,7 +265,7 @@ func (s *Server) comes(a netip.Addr) bool {
 	return true
 }
 
-// leaves counts a connection that came as gone.
+// leaves counts an incoming connection as gone.
 func (s *Server) leaves(a netip.Addr) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -274,7 +274,7 @@ func (s *Server) leaves(a netip.Addr) {
 	}
 }
 
-// carries says whether the messages of a live call come over the connection with an address.
+// carries reports whether the connection with an address carries the messages of a live call.
 func (s *Server) carries(a netip.AddrPort) bool {
 	s.mu.Lock()
 	legs := slices.Collect(maps.Values(s.legs))
@@ -301,7 +301,7 @@ func (s *Server) give(c *connection) bool {
 	return true
 }
 
-// connect sees to it that there is a connection to a place. Those who want the same one wait for it together.
+// connect makes sure that there is a connection to a place. Callers that want the same one wait for it together.
 func (s *Server) connect(ctx context.Context, h hop) error {
 	to := h.addr
 	for {
@@ -374,7 +374,7 @@ func (s *Server) forget(c *connection) {
 	}
 }
 
-// ping keeps a connection that we opened alive (RFC 5626, section 3.5.1). One that is dead is found out by it.
+// ping keeps a connection that we opened alive (RFC 5626, section 3.5.1). It also detects dead connections.
 func (s *Server) ping(to netip.AddrPort) {
 	s.mu.Lock()
 	c := s.opened[to]
@@ -386,7 +386,7 @@ func (s *Server) ping(to netip.AddrPort) {
 
 const connectTime = 10 * time.Second
 
-// noDial is the dialer that the library gets: a connection that it opened by itself would have no firewall.
+// noDial is the dialer that the library gets: a connection that it opened by itself would bypass the firewall.
 func noDial(net.Addr) net.Dialer {
 	return net.Dialer{ControlContext: func(context.Context, string, string, syscall.RawConn) error {
 		return errors.New("the connection was lost")

@@ -13,11 +13,11 @@ import (
 	"parley/internal/audio"
 )
 
-// longestRing is how long a call that nobody takes back may ring.
+// longestRing is how long a call may ring if nobody cancels it.
 const longestRing = 5 * time.Minute
 
-// Dial calls somebody. It returns when they have answered, with a *Refused, or with an error that is
-// parley.Unreachable. When ctx ends before, the call is taken back and the error is ctx's cause. The leg must be Run.
+// Dial calls somebody. It returns when they have answered, or with a *Refused, or with an error that is
+// parley.Unreachable. If ctx ends first, the call is cancelled and the error is ctx's cause. The leg must be Run.
 func (s *Server) Dial(ctx context.Context, d Dialling) (audio.Leg, error) {
 	if s.off() {
 		return nil, fmt.Errorf("%w: the telephone is off (PARLEY_SIP_LISTEN)", parley.Unreachable)
@@ -88,7 +88,7 @@ type attempt struct {
 	early    *description // of a provisional answer
 }
 
-// describe fills in the dialog as far as it is known, and writes the INVITE.
+// describe fills in what is known of the dialog, and writes the INVITE.
 func (a *attempt) describe(d *Dialling, h hop) {
 	l, t := a.leg, &d.Trunk
 	s := l.server
@@ -117,7 +117,7 @@ func (a *attempt) describe(d *Dialling, h hop) {
 	withSDP(a.invite, l.own.offer(*a.offer, directions["sendrecv"], l.secrecy()))
 }
 
-// run sends the INVITE until somebody has answered it for good.
+// run sends the INVITE until there is a final answer.
 func (a *attempt) run(ctx context.Context, h hop) error {
 	l := a.leg
 	ctx, cancel := context.WithTimeoutCause(ctx, longestRing, parley.NoAnswer)
@@ -167,8 +167,8 @@ func (a *attempt) transact(ctx context.Context, try *sipgo.Request, h hop) (*sip
 	return a.leg.server.transact(ctx, try, h)
 }
 
-// wait returns the final answer to an INVITE. When ctx ends, or the patience, it leaves the call to somebody who
-// takes it back.
+// wait returns the final answer to an INVITE. When ctx or the patience ends, it leaves the call to a goroutine that
+// cancels it.
 func (a *attempt) wait(ctx context.Context, tx *sipgo.ClientTx, try *sipgo.Request, h hop) (*sipgo.Response, error) {
 	provisional := false
 	takeBack := func() {
@@ -201,7 +201,7 @@ func (a *attempt) wait(ctx context.Context, tx *sipgo.ClientTx, try *sipgo.Reque
 	}
 }
 
-// progress takes a provisional answer: it rings, or early sound comes.
+// progress takes a provisional answer: ringing, or early media.
 func (a *attempt) progress(res *sipgo.Response) {
 	if text, ok := sdpOf(res); ok && len(text) > 0 {
 		if d, err := parseSDP(text); err == nil {
@@ -214,7 +214,7 @@ func (a *attempt) progress(res *sipgo.Response) {
 	}
 }
 
-// answered makes the dialog of a 2xx, and confirms it.
+// answered makes the dialog from a 2xx, and confirms it.
 func (a *attempt) answered(invite *sipgo.Request, res *sipgo.Response) error {
 	l := a.leg
 	l.mu.Lock()
@@ -257,7 +257,7 @@ func (a *attempt) answered(invite *sipgo.Request, res *sipgo.Response) error {
 	return err
 }
 
-// sendACK confirms the far end's 2xx. It proves the password as the INVITE did (RFC 3261, section 22.1).
+// sendACK confirms the far end's 2xx, with the same credentials as the INVITE (RFC 3261, section 22.1).
 func (l *leg) sendACK(invite *sipgo.Request) {
 	l.mu.Lock()
 	ack := l.build(sipgo.ACK, invite.CSeq().SeqNo)
@@ -272,7 +272,7 @@ func (l *leg) sendACK(invite *sipgo.Request) {
 	_ = l.server.transport.WriteMsg(ack.Clone()) // a lost one is asked for by repeating the 2xx
 }
 
-// stray takes answers that belong to no transaction: a 2xx that is repeated because our ACK was lost.
+// stray takes answers that belong to no transaction: a 2xx that is retransmitted because our ACK was lost.
 func (s *Server) stray(res *sipgo.Response) {
 	if !s.enter() {
 		return
@@ -292,8 +292,8 @@ func (s *Server) stray(res *sipgo.Response) {
 	}
 }
 
-// takeBack cancels an INVITE. CANCEL must not overtake it, so a first answer is waited for (RFC 3261, section 9.1). A
-// 2xx that crosses it is confirmed, and the call is hung up at once.
+// takeBack cancels an INVITE. CANCEL must not overtake it, so it waits for a first answer (RFC 3261, section 9.1). If a
+// 2xx crosses the CANCEL, it is confirmed and the call is hung up at once.
 func (s *Server) takeBack(l *leg, tx *sipgo.ClientTx, invite *sipgo.Request, h hop, provisional bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), 64*sipgo.T1)
 	defer cancel()
@@ -352,7 +352,7 @@ func (s *Server) cancel(ctx context.Context, invite *sipgo.Request, h hop) {
 	}
 }
 
-// abandon confirms a 2xx that nobody wants any more, and hangs up.
+// abandon confirms a 2xx that is no longer wanted, and hangs up.
 func (l *leg) abandon(ctx context.Context, invite *sipgo.Request, res *sipgo.Response) {
 	l.mu.Lock()
 	l.remote.tag = tagOf(res.To().Params)

@@ -12,7 +12,7 @@ import (
 	sipgo "github.com/emiago/sipgo/sip"
 )
 
-// dialog is what both sides of a call remember of each other (RFC 3261, section 12).
+// dialog is the state that both sides of a call share (RFC 3261, section 12).
 type dialog struct {
 	server        *Server
 	trunk         *Trunk // nil for a softphone
@@ -41,7 +41,7 @@ func (d *dialog) learn(m interface{ Contact() *sipgo.ContactHeader }) {
 	}
 }
 
-// recordRoute are the proxies that want to stay on the way, from us to the far end.
+// recordRoute lists the proxies that want to stay on the path, from us to the far end.
 func recordRoute(m sipgo.Message, caller bool) (route []sipgo.Uri) {
 	for _, h := range m.GetHeaders("Record-Route") {
 		if rr, ok := h.(*sipgo.RecordRouteHeader); ok {
@@ -55,7 +55,7 @@ func recordRoute(m sipgo.Message, caller bool) (route []sipgo.Uri) {
 	return route
 }
 
-// request makes one within the dialog.
+// request makes a request within the dialog.
 func (d *dialog) request(method sipgo.RequestMethod) *sipgo.Request {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -79,9 +79,9 @@ func (d *dialog) build(method sipgo.RequestMethod, seq uint32) *sipgo.Request {
 	return req
 }
 
-// next is where the dialog's requests go: the first proxy, or the contact. A contact that names an inside address,
-// although the far end's messages come from outside, was written behind a NAT: the messages' source is right then. So
-// it is where the contact names a place at which the trunk may not be.
+// next is where the dialog's requests go: the first proxy, or the contact. A contact with a private address, although
+// the far end's messages come from outside, was written behind a NAT: then requests go to the source of its messages.
+// The same applies if the contact names a place where the trunk may not be.
 func (d *dialog) next(ctx context.Context) hop {
 	d.mu.Lock()
 	to, now, routed := d.target, d.hop, len(d.route) > 0
@@ -136,7 +136,7 @@ func (d *dialog) ask(ctx context.Context, req *sipgo.Request) (*sipgo.Response, 
 	return res, err
 }
 
-// moved notes whence the far end's messages come: a NAT may change it.
+// moved notes where the far end's messages come from: a NAT may change it.
 func (d *dialog) moved(from netip.AddrPort) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -145,7 +145,7 @@ func (d *dialog) moved(from netip.AddrPort) {
 	}
 }
 
-// order notes the number of a request of the far end's; it is false for one that is older than the last (RFC 3261,
+// order notes the sequence number of the far end's request; it is false if that is older than the last (RFC 3261,
 // section 12.2.2).
 func (d *dialog) order(req *sipgo.Request) bool {
 	d.mu.Lock()

@@ -22,8 +22,9 @@ const (
 	nonceTime = 5 * time.Minute
 )
 
-// digestAuth asks callers for passwords (RFC 3261, section 22; RFC 7616). A challenge costs no memory: it proves by
-// itself that we made it, when, and for which address. Only right answers are remembered, so that none serves twice.
+// digestAuth asks callers for passwords (RFC 3261, section 22; RFC 7616). A challenge needs no memory: it proves by
+// itself that we made it, when, and for which address. Only correct answers are remembered, so that none can be used
+// twice.
 type digestAuth struct {
 	key [32]byte
 
@@ -43,7 +44,7 @@ func newDigestAuth() *digestAuth {
 	return l
 }
 
-// nonce makes the text that a password is proved with.
+// nonce makes the text against which a password is proved.
 func (l *digestAuth) nonce(a netip.Addr, now time.Time) string {
 	b := make([]byte, 16, 32)
 	binary.BigEndian.PutUint64(b, uint64(now.Unix()))
@@ -58,7 +59,7 @@ func (l *digestAuth) sign(b []byte, a netip.Addr) []byte {
 	return h.Sum(nil)[:16]
 }
 
-// fresh says whether a nonce is ours, for that address, and not old.
+// fresh reports whether a nonce is ours, was made for that address, and is not old.
 func (l *digestAuth) fresh(nonce string, a netip.Addr, now time.Time) bool {
 	b, err := base64.RawURLEncoding.DecodeString(nonce)
 	if err != nil || len(b) != 32 || !hmac.Equal(b[16:], l.sign(b[:16], a)) {
@@ -75,7 +76,7 @@ func (l *digestAuth) challenge(a netip.Addr, stale bool) string {
 	return c.String()
 }
 
-// proof is what a request says of its sender.
+// proof is what a request proves about its sender.
 type proof int
 
 const (
@@ -85,7 +86,7 @@ const (
 	rightProof
 )
 
-// check looks at a request's credentials. It returns the trunk whose password they prove.
+// check examines a request's credentials. It returns the trunk whose password they prove.
 func (l *digestAuth) check(req *sipgo.Request, a netip.Addr, trunks []*Trunk) (proof, *Trunk) {
 	h := req.GetHeader("Authorization")
 	if h == nil {
@@ -121,7 +122,7 @@ func (l *digestAuth) check(req *sipgo.Request, a netip.Addr, trunks []*Trunk) (p
 	return wrongProof, nil
 }
 
-// use notes a right answer; it is false for one that was given before.
+// use notes a correct answer; it is false if the answer was used before.
 func (l *digestAuth) use(nonce string, count int, req *sipgo.Request, now time.Time) bool {
 	branch, _ := req.Via().Params.Get("branch")
 	request := req.CallID().Value() + " " + req.CSeq().Value() + " " + branch
@@ -149,8 +150,8 @@ func (l *digestAuth) sweep(now time.Time) {
 	}
 }
 
-// login answers the challenges of one request and those that repeat it: each realm once, and once more where the far
-// end says that its nonce was old. So a wrong password is not tried twice, which some ban for.
+// login answers the challenges to one request and its repetitions: once per realm, and once more if the far end says
+// that its nonce was old. So a wrong password is not tried twice, for which some would ban us.
 type login struct {
 	username, password string
 	tried              map[string]int // by header and realm
@@ -161,7 +162,7 @@ var (
 	errNoLogin  = errors.New("a password is asked for, and the trunk has none")
 )
 
-// answer adds credentials to a request, by a 401 or 407 to it.
+// answer adds credentials to a request that got a 401 or 407.
 func (l *login) answer(req *sipgo.Request, res *sipgo.Response) error {
 	ask, reply := "WWW-Authenticate", "Authorization"
 	if res.StatusCode == sipgo.StatusProxyAuthRequired {

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// firewall counts who knocks how often, so that scanners and floods cost little and learn nothing.
+// firewall counts how often each address knocks, so that scanners and floods cost little and learn nothing.
 type firewall struct {
 	mu       sync.Mutex
 	visitors map[netip.Addr]*visitor // by place
@@ -32,7 +32,7 @@ type visitor struct {
 	until    time.Time
 }
 
-// gate is how many calls may begin over one trunk, so that a flood over one leaves room for the others.
+// gate limits how many calls may begin over one trunk, so that a flood over one leaves room for the others.
 type gate struct {
 	calls    *rate.Limiter
 	refusals *rate.Limiter // answers to calls above that
@@ -45,7 +45,7 @@ const (
 	logEvery     = time.Minute
 )
 
-// Per second, and at once.
+// Per second, and in one burst.
 const (
 	strangerRate, strangerBurst   = 10, 30
 	strangersRate, strangersBurst = 300, 600
@@ -54,10 +54,10 @@ const (
 	trunkRate, trunkBurst         = 25, 200 // of calls over one trunk
 )
 
-// softphones are all softphones together, as a trunk.
+// softphones stands for all softphones together, as if they were one trunk.
 const softphones = -1
 
-// place is what an address counts as: of IPv6 everybody has a whole network of them.
+// place is what an address counts as: with IPv6 everybody has a whole network of addresses.
 func place(a netip.Addr) netip.Addr {
 	if a.Is4() {
 		return a
@@ -66,7 +66,7 @@ func place(a netip.Addr) netip.Addr {
 	return p.Addr()
 }
 
-// begin says whether another call may begin over a trunk, and where not, whether that is answered.
+// begin reports whether another call may begin over a trunk, and if not, whether to answer that.
 func (d *firewall) begin(trunk int64) (ok, answer bool) {
 	d.mu.Lock()
 	g := d.gates[trunk]
@@ -87,7 +87,7 @@ func (d *firewall) begin(trunk int64) (ok, answer bool) {
 	return true, false
 }
 
-// keep forgets the gates of trunks that are gone.
+// keep drops the gates of trunks that are gone.
 func (d *firewall) keep(x *index) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -104,7 +104,7 @@ func newFirewall() *firewall {
 		refusals: rate.NewLimiter(callRate, callRate)}
 }
 
-// knock says whether a message may be looked at. A friend is an address that a trunk names.
+// knock reports whether a message may be looked at. A friend is an address that a trunk names.
 func (d *firewall) knock(a netip.Addr, friend bool) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -116,7 +116,7 @@ func (d *firewall) knock(a netip.Addr, friend bool) bool {
 	return friend || d.all.AllowN(now, 1)
 }
 
-// visitor is what is known of an address; nil when too many are remembered already. A friend always has a place.
+// visitor is what is known about an address; nil when too many are remembered already. A friend always has a place.
 func (d *firewall) visitor(a netip.Addr, friend bool, now time.Time) *visitor {
 	limit, burst := rate.Limit(strangerRate), strangerBurst
 	if friend {
@@ -142,7 +142,7 @@ func (d *firewall) visitor(a netip.Addr, friend bool, now time.Time) *visitor {
 	return v
 }
 
-// forget drops whom nothing was heard of for a while.
+// forget drops the addresses that have not been heard from for a while.
 func (d *firewall) forget(now time.Time) {
 	for a, v := range d.visitors {
 		if now.Sub(v.seen) > 10*time.Second && now.After(v.until) && v.failures == 0 || now.Sub(v.seen) > banTime {
@@ -151,7 +151,7 @@ func (d *firewall) forget(now time.Time) {
 	}
 }
 
-// banned says whether an address has guessed too many passwords. Its live calls go on.
+// banned reports whether an address has guessed too many passwords. Its live calls go on.
 func (d *firewall) banned(a netip.Addr) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -159,7 +159,7 @@ func (d *firewall) banned(a netip.Addr) bool {
 	return v != nil && time.Now().Before(v.until)
 }
 
-// failed notes a wrong password. From where too many came, no more calls are taken for a while.
+// failed notes a wrong password. After too many, no more calls are accepted from that address for a while.
 func (d *firewall) failed(a netip.Addr) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -175,7 +175,7 @@ func (d *firewall) failed(a netip.Addr) {
 	}
 }
 
-// passed forgets the wrong passwords: whoever knows the right one has mistyped before.
+// passed forgets the wrong passwords: someone who knows the right one had only mistyped.
 func (d *firewall) passed(a netip.Addr) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -17,7 +17,7 @@ import (
 	"parley"
 )
 
-// way is a transport of messages.
+// way is a transport for messages.
 type way string
 
 const (
@@ -26,7 +26,7 @@ const (
 	overTLS way = "TLS"
 )
 
-// wayOf reads a transport as addresses and trunks name it; it is false for one that we don't have.
+// wayOf parses a transport as addresses and trunks name it; it is false for one that we don't support.
 func wayOf(s string) (way, bool) {
 	switch strings.ToLower(s) {
 	case "", "udp":
@@ -39,10 +39,10 @@ func wayOf(s string) (way, bool) {
 	return "", false
 }
 
-// stream says whether messages go over connections.
+// stream reports whether messages go over connections.
 func (w way) stream() bool { return w == overTCP || w == overTLS }
 
-// port is where the way leads without another being named.
+// port is the transport's default port.
 func (w way) port() int {
 	if w == overTLS {
 		return sipgo.DefaultTlsPort
@@ -50,20 +50,20 @@ func (w way) port() int {
 	return sipgo.DefaultUdpPort
 }
 
-// hop is where messages go next.
+// hop is the next destination of messages.
 type hop struct {
 	addr netip.AddrPort
 	way  way
-	// Over TLS: whom the far end must prove to be, "" on a connection that is there; and the authorities that are
-	// believed, as PEM, "" for the system's.
+	// Over TLS: the name that the far end must prove, "" on an existing connection; and the trusted authorities as PEM,
+	// "" for the system's.
 	name, ca string
 }
 
 func (h hop) transport() string { return string(h.way) }
 
-// try does something at the places where a trunk, or the proxy before it, may be, one after the other, until one of
-// them has answered (RFC 3263, section 4.3): the next one's turn is when a place can't be reached, says 503 or, with
-// patience, nothing for so long. All together have the time that one has alone, whose patience is 0.
+// try does something at the possible places of a trunk, or of the proxy before it, one after the other, until one has
+// answered (RFC 3263, section 4.3). The next one is tried when a place can't be reached, says 503 or, if there is
+// patience, says nothing for that long. Together they have the time that a single one has, whose patience is 0.
 func (s *Server) try(ctx context.Context, t *Trunk, do func(h hop, patience time.Duration) error) error {
 	began := time.Now()
 	hops, err := s.hops(ctx, t)
@@ -85,7 +85,7 @@ func (s *Server) try(ctx context.Context, t *Trunk, do func(h hop, patience time
 	return orCause(ctx, s.unanswered(t, err))
 }
 
-// passes says whether a failure is a place's own, so that the next one may do better.
+// passes reports whether a failure is specific to one place, so that the next one may do better.
 func passes(err error) bool {
 	if r, ok := errors.AsType[*Refused](err); ok {
 		return r.Code == 503
@@ -94,12 +94,12 @@ func passes(err error) bool {
 	return ok
 }
 
-// absent is the error of a request that nobody took.
+// absent is the error of a request that nobody answered.
 type absent struct{ error }
 
 func (a absent) Unwrap() error { return a.error }
 
-// shun has a place tried after the others for a while, so that not every call waits for it.
+// shun moves a place to the end of the list for a while, so that not every call waits for it.
 func (s *Server) shun(a netip.AddrPort) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -114,8 +114,7 @@ const (
 	mostHops    = 8
 )
 
-// hops are where a trunk, or the proxy before it, may be, in the order in which they are tried. There is one at
-// least, or an error.
+// hops lists where a trunk, or the proxy before it, may be, in the order to try. There is at least one, or an error.
 func (s *Server) hops(ctx context.Context, t *Trunk) ([]hop, error) {
 	w, ok := wayOf(t.Transport)
 	if !ok {
@@ -140,7 +139,7 @@ func (s *Server) hops(ctx context.Context, t *Trunk) ([]hop, error) {
 	}
 	if len(addrs) == 0 {
 		if host, _, _ := hostPort(t.place()); err == errPrivate && !isAddr(host) { //nolint:errorlint // it is our own
-			// what a name inside stands for is not told
+			// what an internal name resolves to is not revealed
 			err = absent{fmt.Errorf("%w: %s is at no public address", parley.Unreachable, host)}
 		}
 		return nil, err
@@ -162,7 +161,7 @@ func (s *Server) hops(ctx context.Context, t *Trunk) ([]hop, error) {
 }
 
 // resolve finds the addresses of host[:port], the best one first (RFC 3263): a name without a port may have SRV
-// records, which name both.
+// records, which give both.
 func (s *Server) resolve(ctx context.Context, to string, w way) (all []netip.AddrPort, err error) {
 	host, port, err := hostPort(to)
 	if err != nil || host == "" {
@@ -183,7 +182,7 @@ func (s *Server) resolve(ctx context.Context, to string, w way) (all []netip.Add
 		case overTLS:
 			service, proto = "sips", "tcp"
 		}
-		// By priority, and drawn by weight.
+		// By priority, then drawn at random by weight.
 		if _, found, err := s.resolver.LookupSRV(ctx, service, proto, host); err == nil && len(found) > 0 &&
 			found[0].Target != "." {
 			records = found
@@ -213,7 +212,8 @@ func (s *Server) resolve(ctx context.Context, to string, w way) (all []netip.Add
 	return all, nil
 }
 
-// addresses are those of a host that we can reach. IPv4 is first: telephony over IPv6 is rare, and rarely tried.
+// addresses lists a host's addresses that we can reach. IPv4 comes first: telephony over IPv6 is rare, and rarely
+// tested.
 func (s *Server) addresses(ctx context.Context, host string, port int) (all []netip.AddrPort, err error) {
 	found, err := s.resolver.LookupNetIP(ctx, "ip", host)
 	if err != nil {
@@ -243,7 +243,7 @@ func isAddr(host string) bool {
 	return err == nil
 }
 
-// reachable says what is wrong where our socket can't reach an address.
+// reachable says what is wrong if our socket can't reach an address.
 func (s *Server) reachable(to netip.AddrPort) (netip.AddrPort, error) {
 	own := s.addr.Addr()
 	switch {
@@ -259,12 +259,12 @@ func (s *Server) reachable(to netip.AddrPort) (netip.AddrPort, error) {
 	return to, nil
 }
 
-// near is our address on the way to a peer.
+// near is our own address on the route to a peer.
 func (s *Server) near(peer netip.Addr) netip.Addr {
 	if own := s.addr.Addr(); !own.IsUnspecified() {
 		return own
 	}
-	// Connecting a UDP socket sends nothing, and chooses the address that packets would leave from.
+	// Connecting a UDP socket sends nothing, and picks the address that packets would leave from.
 	c, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(netip.AddrPortFrom(peer, 9)))
 	if err != nil {
 		return netip.AddrFrom4([4]byte{127, 0, 0, 1})
@@ -273,8 +273,7 @@ func (s *Server) near(peer netip.Addr) netip.Addr {
 	return c.LocalAddr().(*net.UDPAddr).AddrPort().Addr().Unmap()
 }
 
-// shown is the address that a peer is told: where there is a NAT before us, the outer one, but not to those who are
-// inside with us.
+// shown is the address that a peer is told: behind a NAT the outer one, but not for peers inside it with us.
 func (s *Server) shown(peer netip.Addr) netip.Addr {
 	if e := s.config.External; e.IsValid() && !inside(peer) {
 		return e.Unmap()
@@ -284,12 +283,12 @@ func (s *Server) shown(peer netip.Addr) netip.Addr {
 
 var shared = netip.MustParsePrefix("100.64.0.0/10") // RFC 6598
 
-// inside says whether an address is one that the internet doesn't route.
+// inside reports whether an address is not routed on the internet.
 func inside(a netip.Addr) bool {
 	return a.IsPrivate() || a.IsLoopback() || a.IsLinkLocalUnicast() || shared.Contains(a)
 }
 
-// contact is where others reach us, as told to a peer.
+// contact is the address at which others reach us, as told to a peer.
 func (s *Server) contact(user string, h hop) sipgo.Uri {
 	u := sipgo.Uri{Scheme: "sip", User: user, Host: s.shown(h.addr.Addr()).String(), Port: s.port(h.way)}
 	if h.way.stream() {
@@ -298,7 +297,7 @@ func (s *Server) contact(user string, h hop) sipgo.Uri {
 	return u
 }
 
-// port is where we listen. Who speaks TLS to us although we don't listen for it uses the connection that is there.
+// port is where we listen. A peer that speaks TLS to us although we don't listen for it uses the existing connection.
 func (s *Server) port(w way) int {
 	if w == overTLS && s.secure != nil {
 		return s.secure.Addr().(*net.TCPAddr).Port
@@ -306,7 +305,7 @@ func (s *Server) port(w way) int {
 	return int(s.addr.Port())
 }
 
-// address sets where a request goes and which way, and gives it a new top Via (RFC 3261, section 18.1.1; RFC 3581).
+// address sets a request's destination and transport, and gives it a new top Via (RFC 3261, section 18.1.1; RFC 3581).
 func (s *Server) address(req *sipgo.Request, h hop) {
 	via := &sipgo.ViaHeader{ProtocolName: "SIP", ProtocolVersion: "2.0", Transport: h.transport(),
 		Host: s.shown(h.addr.Addr()).String(), Port: s.port(h.way)}
@@ -344,7 +343,7 @@ func (s *Server) transact(ctx context.Context, req *sipgo.Request, h hop) (*sipg
 
 var errSilence = errors.New("no answer")
 
-// lost says in words why a transaction ended without an answer.
+// lost explains why a transaction ended without an answer.
 func lost(err error, h hop) error {
 	if errors.Is(err, sipgo.ErrTransactionTimeout) {
 		return silence(h)
@@ -356,8 +355,8 @@ func silence(h hop) error {
 	return absent{fmt.Errorf("%w: %w from %s over %s", parley.Unreachable, errSilence, h.addr, h.transport())}
 }
 
-// ask sends a request that is no INVITE and returns the final answer, after proving the password where that is asked
-// for. Each try has the next number: that of req is the last one's afterwards.
+// ask sends a request other than INVITE and returns the final answer, after proving the password if asked to. Each
+// attempt has the next sequence number; afterwards req has the last one's.
 func (s *Server) ask(ctx context.Context, req *sipgo.Request, h hop, l *login) (*sipgo.Response, error) {
 	for {
 		try := req.Clone()
@@ -393,7 +392,7 @@ func final(ctx context.Context, tx *sipgo.ClientTx, h hop) (*sipgo.Response, err
 	}
 }
 
-// connected says whether there is a connection to an address.
+// connected reports whether there is a connection to an address.
 func (s *Server) connected(to netip.AddrPort, w way) bool {
 	c, err := s.transport.GetConnection(string(w), to.String())
 	if err != nil {

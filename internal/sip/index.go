@@ -13,7 +13,7 @@ import (
 	sipgo "github.com/emiago/sipgo/sip"
 )
 
-// index is the trunks as a message that comes in asks for them. It is not changed; another takes its place.
+// index holds the trunks in the form that incoming messages are matched against. It is never changed, only replaced.
 type index struct {
 	byTail   map[string][]*Trunk // by the last digits of their numbers
 	byName   map[string][]*Trunk // by user name
@@ -59,7 +59,7 @@ func newIndex(trunks []Trunk) *index {
 	return x
 }
 
-// tail is the end of a number, which is the same however it is written.
+// tail is the end of a number, which is the same in every notation.
 func tail(user string) string {
 	b := make([]byte, 0, 32)
 	for i := 0; i < len(user) && len(b) < cap(b); i++ {
@@ -70,10 +70,10 @@ func tail(user string) string {
 	return string(b[max(0, len(b)-tailDigits):])
 }
 
-// known says whether an address belongs to a trunk.
+// known reports whether an address belongs to a trunk.
 func (x *index) known(a netip.Addr) bool { return x.hosts[a] || within(x.friends, a) }
 
-// open says whether somebody at an address may prove to be a trunk.
+// open reports whether somebody at an address may prove to be a trunk.
 func (x *index) open(a netip.Addr) bool { return within(x.triers, a) }
 
 func within(places map[netip.Prefix]bool, a netip.Addr) bool {
@@ -85,7 +85,7 @@ func within(places map[netip.Prefix]bool, a netip.Addr) bool {
 	return false
 }
 
-// provable says whether there is a password by which a trunk can be told from others.
+// provable reports whether a password tells the trunk from others.
 func (t *Trunk) provable() bool { return !t.ByIP && t.Username != "" && t.Password != "" }
 
 func (t *Trunk) mayTry(a netip.Addr) bool {
@@ -96,8 +96,8 @@ func (t *Trunk) allows(a netip.Addr) bool {
 	return slices.ContainsFunc(t.Allowed, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
-// numbered are the trunks whose number was called, in the order in which they were made. In full, a number is that of
-// one trunk alone; as it is dialled in a trunk's own country it may be that of others in other countries.
+// numbered lists the trunks whose number was called, in the order of their creation. A number in full belongs to one
+// trunk alone; as dialled within a trunk's own country it may belong to others in other countries.
 func (x *index) numbered(called []string, full bool) (found []*Trunk) {
 	for _, u := range called {
 		same := x.byTail[tail(u)]
@@ -114,7 +114,7 @@ func (x *index) numbered(called []string, full bool) (found []*Trunk) {
 	return found
 }
 
-// route is what is to be done with a call that begins.
+// route says what to do with a new call.
 type route struct {
 	trunk     *Trunk // let in
 	to        string // the number called
@@ -132,13 +132,13 @@ type route struct {
 func (x *index) route(req *sipgo.Request, from netip.AddrPort, local bool) (v route) {
 	called := calledOf(req)
 	token, tokened := x.tokens[called[0]]
-	// Calls from the registrar come over our registration, for which we have proved who we are.
+	// Calls from the registrar arrive over our registration, for which we have proved who we are.
 	atHome := func(t *Trunk) bool {
 		home, ok := x.homes[t.ID]
 		return ok && (from == home || from.Addr() == home.Addr() && tokened && token == t.ID)
 	}
 	welcome := func(t *Trunk) bool { return t.ByIP && t.allows(from.Addr()) || atHome(t) }
-	// look says whether one of some trunks lets the call in; the others may be told a password.
+	// look reports whether one of the given trunks lets the call in; the others may still be proved by a password.
 	look := func(trunks []*Trunk) bool {
 		for _, t := range trunks {
 			if welcome(t) {
@@ -168,10 +168,10 @@ func (x *index) route(req *sipgo.Request, from netip.AddrPort, local bool) (v ro
 	if look(x.carriers) {
 		return v
 	}
-	// A call that may be the carrier's, to one of its numbers, is given to nobody else before a password has shown who
-	// calls.
+	// A call that may be the carrier's, to one of its numbers, goes to nobody else before a password has shown who is
+	// calling.
 	if asked := len(v.try); asked == 0 || !strings.HasPrefix(v.to, "+") {
-		// the first one that may be meant is: a later one must not step before it
+		// the first one that may be meant is taken: a later one must not get ahead of it
 		for _, t := range x.numbered(called, false) {
 			if look([]*Trunk{t}) {
 				v.to = t.Number
@@ -198,8 +198,8 @@ func (x *index) route(req *sipgo.Request, from netip.AddrPort, local bool) (v ro
 	return v
 }
 
-// calledOf is who was called, by the Request-URI, and where that says no number in full by To: To is what a caller
-// far away may have written, and does not say where a call was sent.
+// calledOf lists who was called, by the Request-URI, and if that has no full number, by To: To is what a distant caller
+// may have written, and does not say where a call was sent.
 func calledOf(req *sipgo.Request) []string {
 	called := []string{userOf(&req.Recipient)}
 	if to := userOf(&req.To().Address); to != called[0] && !strings.HasPrefix(number(called[0], ""), "+") {
@@ -208,7 +208,7 @@ func calledOf(req *sipgo.Request) []string {
 	return called
 }
 
-// answersTo says whether a called user is the trunk's number, in whatever way it is written, or its name.
+// answersTo reports whether a called user is the trunk's number, in whatever notation, or its name.
 func (t *Trunk) answersTo(user string) bool {
 	return user != "" && (user == t.Username || t.Number != "" && number(user, t.Number) == t.Number)
 }
@@ -222,7 +222,7 @@ func extension(user string) (int64, bool) {
 	return id, err == nil && id > 0
 }
 
-// carried is the number among those that were called.
+// carried is the phone number among those called.
 func carried(called []string) string {
 	for _, u := range called {
 		if n := number(u, ""); strings.HasPrefix(n, "+") {
@@ -232,8 +232,8 @@ func carried(called []string) string {
 	return called[0]
 }
 
-// number is the E.164 form of a user part where it is a phone number, as it is dialled in the country of home, and
-// the user part otherwise.
+// number is the E.164 form of a user part that is a phone number as dialled in the country of home, and otherwise the
+// user part itself.
 func number(user, home string) string {
 	if user == home {
 		return user

@@ -11,15 +11,15 @@ import (
 	sipgo "github.com/emiago/sipgo/sip"
 )
 
-// admit says whether a message may go on to the transactions. It runs before anything is remembered or answered for a
-// message: what matches no trunk and no call leaves no trace, challenges and refusals are answered from here without
-// any state, and only as many calls begin as there is room for. stream is nil for UDP.
+// admit reports whether a message may go on to the transactions. It runs before anything is remembered or answered: a
+// message that matches no trunk and no call leaves no trace, challenges and refusals are sent from here without any
+// state, and only as many calls begin as there is room for. stream is nil for UDP.
 func (s *Server) admit(data []byte, from netip.AddrPort, stream *connection) bool {
 	if len(bytes.TrimLeft(data, "\r\n\x00")) == 0 {
 		return false // a keep-alive
 	}
 	if bytes.HasPrefix(data, []byte("SIP/2.0 ")) {
-		// Answers go to those who asked: they carry a branch of ours.
+		// Answers belong to requests of ours: they carry our branch.
 		if !bytes.Contains(data, []byte(s.mark)) || sane(data) == nil {
 			s.firewall.turnAway(from)
 			return false
@@ -45,7 +45,7 @@ func (s *Server) admit(data []byte, from netip.AddrPort, stream *connection) boo
 	return in
 }
 
-// sane parses a message. A parser that fails on somebody's packet must not take the process with it.
+// sane parses a message. A parser that panics on somebody's packet must not take the process down.
 func sane(data []byte) (m sipgo.Message) {
 	defer func() {
 		if recover() != nil {
@@ -64,7 +64,7 @@ func sane(data []byte) (m sipgo.Message) {
 	return m
 }
 
-// busy says whether there are calls, to which strangers' messages might belong.
+// busy reports whether there are calls, to which strangers' messages might belong.
 func (s *Server) busy() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -117,7 +117,7 @@ func (g *ingress) admit(x *index) bool {
 	return false
 }
 
-// serve answers what belongs to no call: without a transaction, whose memory of 32 s would add up.
+// serve answers what belongs to no call, without a transaction: those are remembered for 32 s, which would add up.
 func (g *ingress) serve(tagged bool) {
 	switch method := g.req.Method; {
 	case tagged || method == sipgo.CANCEL:
@@ -139,8 +139,7 @@ func (g *ingress) serve(tagged bool) {
 	}
 }
 
-// registered answers a softphone that wants to register, although it need not: calls to it are not made, but some
-// don't call before.
+// registered answers a softphone that wants to register. It need not, as we never call it, but some won't call before.
 func registered(req *sipgo.Request) *sipgo.Response {
 	res := respond(req, 200)
 	expires := "3600"
@@ -167,7 +166,7 @@ func registered(req *sipgo.Request) *sipgo.Response {
 	return res
 }
 
-// invite looks at a call that begins.
+// invite examines a new call.
 func (g *ingress) invite(x *index) bool {
 	v := x.route(g.req, g.from, g.local)
 	if len(v.try) > 0 {
@@ -201,7 +200,7 @@ func (g *ingress) invite(x *index) bool {
 	return g.s.expect(g, v)
 }
 
-// expect makes room for a call that is let in.
+// expect makes room for a call that was let in.
 func (s *Server) expect(g *ingress, v route) bool {
 	over := int64(softphones)
 	if v.trunk != nil {
@@ -229,7 +228,7 @@ func (s *Server) expect(g *ingress, v route) bool {
 	return !full
 }
 
-// forgetLost drops calls that were let in and after a time haven't come to a transaction, which happens where a
+// forgetLost drops calls that were let in but have not reached a transaction after a while, which happens if a
 // connection is lost in between.
 func (s *Server) forgetLost(after time.Duration) {
 	s.mu.Lock()
@@ -248,7 +247,7 @@ func inviteKey(req *sipgo.Request) string {
 		strconv.FormatUint(uint64(req.CSeq().SeqNo), 10)
 }
 
-// reply answers a request without remembering it: whoever repeats it is answered again.
+// reply answers a request without remembering it: a retransmission is answered again.
 func (g *ingress) reply(code int, headers ...string) {
 	g.req.SetSource(g.from.String())
 	g.send(respond(g.req, code, headers...))

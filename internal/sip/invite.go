@@ -16,7 +16,7 @@ import (
 	"parley/internal/rtp"
 )
 
-// Invite is an incoming call that was let in: it comes over a trunk, or from a softphone on this machine.
+// Invite is an incoming call that was let in, over a trunk or from a softphone on this machine.
 type Invite struct {
 	Trunk       *Trunk // nil from a softphone
 	AssistantID int64  // from a softphone: whom it calls
@@ -46,14 +46,14 @@ func newInvite(s *Server, from netip.Addr, v route) *Invite {
 	return in
 }
 
-// Context ends when the caller gives up before an answer, with parley.CustomerHangup, and when the server stops.
-// Afterwards nothing can be answered.
+// Context ends with parley.CustomerHangup when the caller gives up before an answer, and when the server stops. After
+// that the call can't be answered.
 func (in *Invite) Context() context.Context { return in.ctx }
 
 // Done is that of Context.
 func (in *Invite) Done() <-chan struct{} { return in.ctx.Done() }
 
-// Rate is that of the leg which Answer will give.
+// Rate is the sample rate of the leg that Answer will return.
 func (in *Invite) Rate() audio.Rate {
 	if in.offer == nil {
 		return audio.Narrow
@@ -63,7 +63,7 @@ func (in *Invite) Rate() audio.Rate {
 
 var errFinal = errors.New("the call was answered or refused already")
 
-// Ring tells the caller that it rings here.
+// Ring tells the caller that the call is ringing.
 func (in *Invite) Ring() error {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -84,7 +84,7 @@ func (in *Invite) respond(res *sipgo.Response) error {
 	return in.tx.Respond(res)
 }
 
-// Refuse turns the call down with a SIP status of 300 to 699.
+// Refuse rejects the call with a SIP status of 300 to 699.
 func (in *Invite) Refuse(code int) error {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -98,8 +98,8 @@ func (in *Invite) Refuse(code int) error {
 	return in.respond(respond(in.req, code))
 }
 
-// Answer takes the call. It returns as soon as the answer is sent, so that sound can begin beside it; the leg must be
-// Run. Where the caller doesn't confirm the answer the leg ends.
+// Answer takes the call. It returns as soon as the answer is sent, so that audio can start at the same time; the leg
+// must be Run. If the caller doesn't confirm the answer, the leg ends.
 func (in *Invite) Answer(ctx context.Context) (audio.Leg, error) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -148,7 +148,7 @@ func (in *Invite) confirmed(res *sipgo.Response, offered *ours) error {
 	return nil
 }
 
-// invited is called for an INVITE outside of calls that the firewall has let in.
+// invited is called for an INVITE outside any call, which the firewall has let in.
 func (s *Server) invited(req *sipgo.Request, tx *sipgo.ServerTx) {
 	key := inviteKey(req)
 	s.mu.Lock()
@@ -180,7 +180,7 @@ func (s *Server) invited(req *sipgo.Request, tx *sipgo.ServerTx) {
 	in.take()
 }
 
-// take leads a call from its offer to its end.
+// take runs a call from its offer to its end.
 func (in *Invite) take() {
 	s := in.server
 	defer in.cancel(errFinal)
@@ -245,7 +245,7 @@ func (in *Invite) describe(peer netip.AddrPort) {
 	in.From = in.caller()
 }
 
-// caller is who calls: trunks are believed what they assert (RFC 3325).
+// caller is the calling party: we believe what trunks assert (RFC 3325).
 func (in *Invite) caller() string {
 	from := *in.req.From().Address.Clone()
 	if h := in.req.GetHeader("P-Asserted-Identity"); h != nil && in.Trunk != nil {
@@ -268,7 +268,7 @@ func (in *Invite) caller() string {
 	return number(user, home)
 }
 
-// look reads the offer. It returns the status to refuse it with, 0 when there is something that we can speak.
+// look reads the offer. It returns the status to refuse it with, 0 if there is something that we support.
 func (in *Invite) look() (code int, headers []string) {
 	if bad := required(in.req); bad != "" {
 		return 420, []string{"Unsupported", bad}
@@ -292,7 +292,7 @@ func (in *Invite) look() (code int, headers []string) {
 	return 0, nil
 }
 
-// required are the extensions that a request insists on: we have none (RFC 3261, section 8.2.2.3).
+// required lists the extensions that a request insists on: we support none (RFC 3261, section 8.2.2.3).
 func required(req *sipgo.Request) string {
 	var all []string
 	for _, h := range req.GetHeaders("Require") {

@@ -11,8 +11,8 @@ import (
 	"parley"
 )
 
-// Each call over a user's own trunk keeps what was said of it, as it went over the wire. Those over the carrier's
-// don't: where that is, is nobody's business but the operator's.
+// Each call over a user's own trunk keeps its SIP messages, as they went over the wire. Calls over the carrier don't:
+// where the carrier is, is only the operator's business.
 
 const (
 	mostMessages = 80      // of a call; later ones are left out
@@ -21,7 +21,7 @@ const (
 	ladderWait   = time.Second
 )
 
-// ladder is what was said of one call, by one Call-ID.
+// ladder is the messages of one call, that is, of one Call-ID.
 type ladder struct {
 	mu   sync.Mutex
 	list []parley.SIPMessage
@@ -37,13 +37,13 @@ func (l *ladder) messages() []parley.SIPMessage {
 	return append([]parley.SIPMessage(nil), l.list...)
 }
 
-// ladders are those of a server, by Call-ID.
+// ladders holds a server's ladders, by Call-ID.
 type ladders struct {
 	mu  sync.Mutex
 	all map[string]*ladder
 }
 
-// begin keeps what is said by a Call-ID from now on, unless it is kept already.
+// begin records the messages of a Call-ID from now on, unless it already does.
 func (a *ladders) begin(callID string) *ladder {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -61,7 +61,7 @@ func (a *ladders) find(callID string) *ladder {
 	return a.all[callID]
 }
 
-// note keeps a message, where it is one of a call's.
+// note records a message if it belongs to a recorded call.
 func (a *ladders) note(data []byte, peer netip.AddrPort, w way, in bool) {
 	l := a.find(callIDOf(data))
 	if l == nil {
@@ -80,7 +80,7 @@ func (a *ladders) note(data []byte, peer netip.AddrPort, w way, in bool) {
 	}
 }
 
-// sweep forgets those of calls that are over: who wants to know of one has it.
+// sweep drops the ladders of calls that are over: whoever needs one has it.
 func (a *ladders) sweep(live map[string]bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -94,7 +94,7 @@ func (a *ladders) sweep(live map[string]bool) {
 	}
 }
 
-// sweepLadders forgets what was said of calls that are over.
+// sweepLadders drops the ladders of calls that are over.
 func (s *Server) sweepLadders() {
 	live := map[string]bool{}
 	s.mu.Lock()
@@ -105,10 +105,10 @@ func (s *Server) sweepLadders() {
 	s.ladders.sweep(live)
 }
 
-// kept says whether a trunk's calls keep what is said of them.
+// kept reports whether a trunk's calls keep their messages.
 func (t *Trunk) kept() bool { return t == nil || t.Number != "" }
 
-// callIDOf is a message's Call-ID, "" where it has none.
+// callIDOf is a message's Call-ID, "" if it has none.
 func callIDOf(data []byte) string {
 	for len(data) > 0 {
 		line, rest, _ := bytes.Cut(data, []byte("\r\n"))
@@ -132,8 +132,8 @@ var (
 
 const hidden = "[hidden]"
 
-// redacted is a message without what proves a password, without keys, and without the digits that a person has
-// pressed: they may be a card's.
+// redacted is a message without password proofs, without keys, and without the digits that a person pressed: they may
+// be a card number.
 func redacted(data []byte) string {
 	head, body, _ := strings.Cut(strings.ToValidUTF8(string(data), "\uFFFD"), "\r\n\r\n")
 	var b strings.Builder
@@ -171,7 +171,7 @@ func redacted(data []byte) string {
 	return text
 }
 
-// Ladder is what was said of the call. It waits a little for what is said of its end.
+// Ladder returns the call's messages. It waits briefly for those of its end.
 func (l *leg) Ladder() []parley.SIPMessage {
 	give := time.NewTimer(ladderWait)
 	defer give.Stop()
@@ -182,7 +182,7 @@ func (l *leg) Ladder() []parley.SIPMessage {
 	return l.ladder.messages()
 }
 
-// unreached is the error of a call that nobody answered, with what was said of it.
+// unreached is the error of an unanswered call, with its messages.
 type unreached struct {
 	error
 	ladder *ladder

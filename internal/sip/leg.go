@@ -18,8 +18,8 @@ import (
 	"parley/internal/rtp"
 )
 
-// leg is a call: its dialog, its sound, and how it ends. It is there from before the first message of ours until the
-// far end knows that it is over.
+// leg is a call: its dialog, its audio, and how it ends. It exists from before our first message until the far end
+// knows that the call is over.
 type leg struct {
 	dialog
 
@@ -51,14 +51,14 @@ type leg struct {
 	gone   chan struct{} // closed when the far end knows that it is over, or never will
 }
 
-// pending is a 2xx to an INVITE until its ACK comes.
+// pending is a 2xx to an INVITE that awaits its ACK.
 type pending struct {
 	seq   uint32
 	offer *ours // what the 2xx offered, where the ACK brings the answer
 	acked chan struct{}
 }
 
-// newLeg is one that has room, and ports, from a peer's point of view.
+// newLeg makes a leg towards a peer, with room and ports taken.
 func (s *Server) newLeg(peer netip.AddrPort) (*leg, error) {
 	ip := s.addr.Addr() // the wildcard takes both families
 	sock, err := s.ports.Open(ip)
@@ -76,7 +76,7 @@ func (s *Server) newLeg(peer netip.AddrPort) (*leg, error) {
 	return l, nil
 }
 
-// add lets messages find the leg.
+// add makes the leg reachable for messages.
 func (l *leg) add() {
 	l.server.mu.Lock()
 	defer l.server.mu.Unlock()
@@ -90,17 +90,17 @@ func (l *leg) remove() {
 	close(l.gone)
 }
 
-// release gives back what newLeg took: the ports and the room.
+// release gives back the ports and the room that newLeg took.
 func (l *leg) release() {
 	l.socket.Close()
 	l.server.free()
 	l.server.leave()
 }
 
-// Rate is that of all frames in both directions.
+// Rate is the sample rate of all frames in both directions.
 func (l *leg) Rate() audio.Rate { return audio.Rate(l.rate.Load()) }
 
-// Stats are what is known of the call's sound, while the leg runs and after it.
+// Stats are what is known of the call's audio, during the leg's run and after it.
 func (l *leg) Stats() rtp.Stats {
 	if s := l.last.Load(); s != nil {
 		return *s
@@ -111,7 +111,7 @@ func (l *leg) Stats() rtp.Stats {
 	return rtp.Stats{}
 }
 
-// Dial sends keys, by RFC 4733 where that was agreed on, otherwise as tones. Sound that is due meanwhile is not sent.
+// Dial sends keys, by RFC 4733 if that was agreed on, otherwise as tones. Audio due meanwhile is not sent.
 func (l *leg) Dial(digits string) error {
 	if !audio.ValidKeys(digits) {
 		return fmt.Errorf("dial %q: keys are 0-9, *, # and A-D", digits)
@@ -124,7 +124,7 @@ func (l *leg) Dial(digits string) error {
 	return nil
 }
 
-// agreeLocked takes over what was chosen of a description.
+// agreeLocked adopts what was chosen from a description.
 func (l *leg) agreeLocked(d *description, c choice) {
 	m := &d.streams[c.place]
 	l.rate.Store(int32(c.codec.Format.Rate()))
@@ -134,7 +134,8 @@ func (l *leg) agreeLocked(d *description, c choice) {
 	l.apply()
 }
 
-// secrecy is what the call's trunk wants of encryption. Of a softphone on this machine it is taken where it is offered.
+// secrecy is the encryption that the call's trunk wants. For a softphone on this machine, encryption is used if it is
+// offered.
 func (l *leg) secrecy() secrecy {
 	switch {
 	case l.trunk == nil:
@@ -145,7 +146,7 @@ func (l *leg) secrecy() secrecy {
 	return secrecy(l.trunk.SRTP)
 }
 
-// offer is a new one of ours. Its keys are new each time: the call may have just moved to another telephone, which
+// offer makes a new offer of ours. Its keys are always new: the call may have just moved to another telephone, which
 // doesn't know how far the last ones were used.
 func (l *leg) offer(c codecs) *ours {
 	o := &ours{codecs: c}
@@ -155,8 +156,8 @@ func (l *leg) offer(c codecs) *ours {
 	return o
 }
 
-// answerLocked takes an offer and says what we answer. Our key goes on where theirs does, and is a new one otherwise, for
-// the same reason.
+// answerLocked takes an offer and returns our answer. Our key stays in use if theirs does, and is a new one otherwise,
+// for the same reason.
 func (l *leg) answerLocked(d *description, c choice) []byte {
 	if c.theirs.key.Suite != "" {
 		was := l.state.agreed
@@ -169,7 +170,7 @@ func (l *leg) answerLocked(d *description, c choice) []byte {
 	return l.own.answer(d, c, l.state.agreed.Direction)
 }
 
-// apply tells the sound what was agreed on.
+// apply tells the audio what was agreed on.
 func (l *leg) apply() {
 	if m := l.sound.Load(); m != nil {
 		m.Agree(l.agreement())
@@ -188,9 +189,9 @@ func (l *leg) peer() netip.Addr {
 	return l.hop.addr.Addr()
 }
 
-// Run moves sound between the network and p. The errors are parley.CustomerHangup, parley.Transferred when the far
-// end went where Transfer sent it, parley.MediaTimeout, parley.Shutdown, ctx's cause, or what is wrong. While the far
-// end holds the call p hears nothing and isn't ticked: it stands still.
+// Run moves audio between the network and p. The errors are parley.CustomerHangup, parley.Transferred when the far end
+// went where Transfer sent it, parley.MediaTimeout, parley.Shutdown, ctx's cause, or whatever is wrong. While the far
+// end has the call on hold, p hears nothing and isn't ticked: it stands still.
 func (l *leg) Run(ctx context.Context, p audio.Peer) error {
 	st := &l.state
 	st.Lock()
@@ -220,7 +221,7 @@ func (l *leg) Run(ctx context.Context, p audio.Peer) error {
 	return l.cause
 }
 
-// pressed tells a key that came by SIP INFO, when somebody listens.
+// pressed reports a key that came by SIP INFO, if anybody listens.
 func (l *leg) pressed(key byte) {
 	l.state.Lock()
 	defer l.state.Unlock()
@@ -248,7 +249,7 @@ func (l *leg) watch(m *rtp.Session) {
 	l.end(parley.MediaTimeout, true)
 }
 
-// trunkID is that of the trunk that the call came or went over, 0 for the carrier's and a softphone's.
+// trunkID is the id of the call's trunk, 0 for the carrier's and a softphone's.
 func (l *leg) trunkID() int64 {
 	if l.trunk == nil {
 		return 0
@@ -268,7 +269,7 @@ func (l *leg) ended() bool {
 // Hangup ends the call from our side.
 func (l *leg) Hangup() { l.end(parley.AssistantHangup, true) }
 
-// end ends the call, once. With bye the far end is told; otherwise it has told us.
+// end ends the call, once. With bye the far end is told; otherwise the far end told us.
 func (l *leg) end(cause error, bye bool) {
 	st := &l.state
 	st.Lock()
@@ -291,12 +292,12 @@ func (l *leg) end(cause error, bye bool) {
 	}
 }
 
-// hangUp sends BYE, when the far end has confirmed the call or won't any more (RFC 3261, section 15).
+// hangUp sends BYE once the far end has confirmed the call, or won't any more (RFC 3261, section 15).
 func (l *leg) hangUp() {
 	defer l.remove()
 	ctx, cancel := context.WithTimeout(context.Background(), 64*sipgo.T1)
 	defer cancel()
-	// A stopping server doesn't wait long for those who don't answer.
+	// A stopping server doesn't wait long for far ends that don't answer.
 	defer context.AfterFunc(l.server.ctx, func() { time.AfterFunc(l.server.patient, cancel) })()
 	select {
 	case <-l.acked:

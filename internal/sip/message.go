@@ -18,10 +18,10 @@ const (
 )
 
 func init() {
-	// 100 Trying is sent by hand, after the To tag is set: the library's timer would read the request while it is
-	// written.
+	// We send 100 Trying ourselves, after the To tag is set: the library's timer would read the request while it is
+	// being written.
 	sipgo.Timer_1xx = time.Hour
-	// Messages over 1300 bytes are to go over TCP (RFC 3261, section 18.1.1). No telephone does that; they let IP
+	// Messages over 1300 bytes should go over TCP (RFC 3261, section 18.1.1). No telephone does that; they let IP
 	// fragment them, and so do we.
 	sipgo.UDPMTUSize = 16384
 	sipgo.SetDefaultLogger(quiet)
@@ -60,13 +60,13 @@ func respond(req *sipgo.Request, code int, headers ...string) *sipgo.Response {
 	return res
 }
 
-// withSDP gives a message a session description.
+// withSDP adds a session description to a message.
 func withSDP(m sipgo.Message, sdp []byte) {
 	m.AppendHeader(sipgo.NewHeader("Content-Type", "application/sdp"))
 	m.SetBody(sdp)
 }
 
-// token is a random text of n characters that a SIP token may have.
+// token is a random text of n characters that are valid in a SIP token.
 func token(n int) string { return rand.Text()[:n] }
 
 // name is a From or To header: an address and its tag.
@@ -95,7 +95,7 @@ func tagOf(p sipgo.HeaderParams) string {
 	return t
 }
 
-// userOf is the user part of an address as it is meant, without parameters.
+// userOf is the user part of an address, unescaped and without parameters.
 func userOf(u *sipgo.Uri) string {
 	user := u.User
 	if user == "" && u.Raw() != "" {
@@ -123,7 +123,7 @@ func unescape(s string) string {
 	return b.String()
 }
 
-// escape makes a text the user part of an address (RFC 3261, section 25.1).
+// escape makes a text into the user part of an address (RFC 3261, section 25.1).
 func escape(s string) string {
 	var b strings.Builder
 	for i := 0; i < len(s); i++ {
@@ -138,7 +138,7 @@ func escape(s string) string {
 	return b.String()
 }
 
-// hostPort takes host[:port] apart; the port is 0 where there is none.
+// hostPort splits host[:port]; the port is 0 if there is none.
 func hostPort(s string) (host string, port int, err error) {
 	if a, err := netip.ParseAddr(strings.Trim(s, "[]")); err == nil {
 		return a.String(), 0, nil
@@ -163,7 +163,7 @@ func addrPort(s string) netip.AddrPort {
 	return netip.AddrPortFrom(a.Addr().Unmap(), a.Port())
 }
 
-// complete says whether a request has the headers that every one must have (RFC 3261, section 8.1.1).
+// complete reports whether a request has the headers that every one must have (RFC 3261, section 8.1.1).
 func complete(req *sipgo.Request) bool {
 	via, cseq := req.Via(), req.CSeq()
 	return via != nil && via.Host != "" && cseq != nil && cseq.MethodName == req.Method && req.From() != nil &&
@@ -172,7 +172,7 @@ func complete(req *sipgo.Request) bool {
 }
 
 // sdpOf is the session description in a message, and whether its body is of a kind that we read. Some put it into a
-// multipart body beside others.
+// multipart body with other parts.
 func sdpOf(m sipgo.Message) (sdp []byte, ok bool) {
 	body := m.Body()
 	if len(body) == 0 {

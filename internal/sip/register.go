@@ -25,7 +25,7 @@ type registration struct {
 	stop   context.CancelFunc
 	wake   chan struct{} // has a token when the connection that we registered over is gone
 
-	// ask has the registrar register us for some seconds, 0 to undo it, and returns for how many it does.
+	// ask asks the registrar to register us for some seconds, 0 to undo it, and returns for how many it does.
 	ask func(ctx context.Context, expires int) (int, error)
 
 	mu    sync.Mutex
@@ -43,7 +43,7 @@ const (
 	mostExpires = 7 * 24 * 3600    // seconds; who wants to be asked less often is not
 )
 
-// Registered says whether we are registered with a trunk.
+// Registered reports whether we are registered with a trunk.
 func (s *Server) Registered(id int64) bool {
 	s.mu.Lock()
 	r := s.regs[id]
@@ -56,10 +56,10 @@ func (s *Server) Registered(id int64) bool {
 	return r.holds()
 }
 
-// holds says whether we are registered. The caller holds mu.
+// holds reports whether we are registered. The caller holds mu.
 func (r *registration) holds() bool { return time.Now().Before(r.until) }
 
-// loadTrunks asks for the trunks and lets registrations follow.
+// loadTrunks fetches the trunks and updates the registrations.
 func (s *Server) loadTrunks(ctx context.Context) {
 	if s.config.Trunks == nil {
 		return
@@ -111,7 +111,7 @@ func (s *Server) follow(trunks []Trunk) {
 	}
 }
 
-// reindex makes the index that incoming messages are judged by.
+// reindex builds the index that incoming messages are matched against.
 func (s *Server) reindex(trunks []Trunk) {
 	x := newIndex(trunks)
 	for i := range trunks {
@@ -138,7 +138,7 @@ func (s *Server) reindex(trunks []Trunk) {
 	s.firewall.keep(x)
 }
 
-// run registers, again before it expires, and undoes it at the end.
+// run registers, renews before it expires, and unregisters at the end.
 func (r *registration) run(ctx context.Context) {
 	expires, failures, raised := wantExpires, 0, false
 	for ctx.Err() == nil {
@@ -177,7 +177,7 @@ func (r *registration) run(ctx context.Context) {
 	}
 }
 
-// lostConnection registers anew where we did over a TCP connection that is gone: calls came over it.
+// lostConnection registers again if we had done so over a TCP connection that is gone: calls came over it.
 func (s *Server) lostConnection(to netip.AddrPort) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -193,7 +193,7 @@ func (s *Server) lostConnection(to netip.AddrPort) {
 	}
 }
 
-// rest waits, and keeps a NAT's mapping alive meanwhile (RFC 5626, section 3.5.1).
+// rest waits, and keeps a NAT mapping alive meanwhile (RFC 5626, section 3.5.1).
 func (r *registration) rest(ctx context.Context, wait time.Duration) {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
@@ -221,7 +221,7 @@ func (r *registration) rest(ctx context.Context, wait time.Duration) {
 	}
 }
 
-// note keeps how the last try went, and says so when that has changed.
+// note keeps the outcome of the last attempt, and logs it when that has changed.
 func (r *registration) note(err error, got time.Duration) {
 	err = logged(err)
 	r.mu.Lock()
@@ -243,12 +243,12 @@ func (r *registration) note(err error, got time.Duration) {
 	}
 }
 
-// brief is a 423: the registrar wants no less than so many seconds.
+// brief is a 423: the registrar wants at least this many seconds.
 type brief int
 
 func (b brief) Error() string { return fmt.Sprintf("the registrar wants at least %d seconds", int(b)) }
 
-// register registers for some seconds, 0 to undo it, and returns for how many it holds.
+// register registers for some seconds, 0 to undo it, and returns for how many it is valid.
 func (r *registration) register(ctx context.Context, callID string, seq *uint32, expires int) (got int, err error) {
 	err = r.server.try(ctx, &r.trunk, func(h hop, patience time.Duration) error {
 		if patience > 0 {
@@ -263,7 +263,7 @@ func (r *registration) register(ctx context.Context, callID string, seq *uint32,
 	return got, err
 }
 
-// registerAt sends one REGISTER, and another where the password is asked for.
+// registerAt sends one REGISTER, and another if the password is asked for.
 func (r *registration) registerAt(ctx context.Context, h hop, callID string, seq *uint32, expires int) (int, error) {
 	s, t := r.server, &r.trunk
 	*seq++
@@ -296,7 +296,7 @@ func (r *registration) registerAt(ctx context.Context, h hop, callID string, seq
 	return max(granted(res, r.token, expires), 30), nil
 }
 
-// granted is for how long our contact holds: the registrar may know others of the same account.
+// granted is how long our contact is valid: the registrar may know others of the same account.
 func granted(res *sipgo.Response, token string, wanted int) int {
 	general := wanted
 	if h := res.GetHeader("Expires"); h != nil {
@@ -318,7 +318,7 @@ func granted(res *sipgo.Response, token string, wanted int) int {
 	return general
 }
 
-// plain makes a request outside of calls to a trunk.
+// plain makes a request to a trunk outside any call.
 func (s *Server) plain(method sipgo.RequestMethod, t *Trunk, user, callID string, seq uint32) *sipgo.Request {
 	host, port, _ := hostPort(t.Address)
 	if before, domain, ok := strings.Cut(user, "@"); ok { // some providers' names have their domain

@@ -10,10 +10,10 @@ import (
 	"parley/internal/rtp"
 )
 
-// Keys of SRTP as descriptions tell them (RFC 4568). They are as secret as the signalling is: over TLS, to the next
-// hop; over UDP and TCP, to whoever reads along.
+// SRTP keys as session descriptions carry them (RFC 4568). They are only as secret as the signalling: over TLS, to the
+// next hop; over UDP and TCP, to anyone listening in.
 
-// secrecy is what a trunk wants of encrypted sound.
+// secrecy is the encryption of audio that a trunk wants.
 type secrecy string
 
 const (
@@ -22,7 +22,8 @@ const (
 	srtpRequired secrecy = "required"
 )
 
-// offered are the suites that we offer, the one that everybody has first. Of an offer the far end's first is taken.
+// offered are the suites that we offer, beginning with the one that everybody has. From an offer, the far end's first
+// choice is taken.
 var offered = []rtp.Suite{rtp.AES80, rtp.AESGCM, rtp.AES32}
 
 const (
@@ -30,13 +31,13 @@ const (
 	leastLifetime = 1 << 18 // packets that a key must be good for: more than an hour's
 )
 
-// sdes is an a=crypto line: what who wrote it encrypts with.
+// sdes is an a=crypto line: what its writer encrypts with.
 type sdes struct {
 	tag int
 	key rtp.Key
 }
 
-// newKeys are those of an offer.
+// newKeys are the keys of an offer.
 func newKeys() []sdes {
 	var list []sdes
 	for i, s := range offered {
@@ -50,7 +51,7 @@ func (s sdes) line() string {
 		base64.StdEncoding.EncodeToString([]byte(s.key.Secret)))
 }
 
-// parseCrypto reads what follows a=crypto: it is false for what we can't do, which an answer must not choose.
+// parseCrypto parses what follows a=crypto. It is false for what we don't support, which an answer must not choose.
 func parseCrypto(value string) (c sdes, ok bool) {
 	f := strings.Fields(value)
 	if len(f) < 3 {
@@ -61,8 +62,8 @@ func parseCrypto(value string) (c sdes, ok bool) {
 		return c, false
 	}
 	for _, param := range f[3:] {
-		// A hint on the window does not bind us; what begins with "-" may be passed over. The others would have sound
-		// go unencrypted, or keys change on the way.
+		// A window size hint does not bind us, and anything that begins with "-" may be ignored. The others would leave
+		// audio unencrypted, or change keys on the way.
 		if name, _, _ := strings.Cut(param, "="); name != "WSH" && !strings.HasPrefix(name, "-") {
 			return c, false
 		}
@@ -88,7 +89,7 @@ func parseCrypto(value string) (c sdes, ok bool) {
 	return c, true
 }
 
-// livesLong says whether the lifetime of a key, "2^31" or a number of packets, is that of a call.
+// livesLong reports whether the lifetime of a key, "2^31" or a number of packets, is long enough for a call.
 func livesLong(s string) bool {
 	if exponent, isPower := strings.CutPrefix(s, "2^"); isPower {
 		n, err := strconv.ParseUint(exponent, 10, 8)
@@ -112,7 +113,7 @@ func parseMKI(s string) (mki string, ok bool) {
 	return string(v.FillBytes(make([]byte, n))), true
 }
 
-// cryptoFor chooses a line of the stream: the first that we can do, or where it answers ours, the one that does.
+// cryptoFor chooses a line of the stream: the first that we support or, if it answers ours, the one that does.
 func (m *stream) cryptoFor(ours []sdes) (theirs, own sdes, ok bool) {
 	for _, c := range m.crypto {
 		if ours == nil {

@@ -13,7 +13,7 @@ import (
 )
 
 // Session descriptions (RFC 8866) as far as an audio call needs them (RFC 3264). Telephones often send them incomplete
-// or out of order, so lines are taken wherever they stand.
+// or out of order, so lines are accepted wherever they are.
 
 const (
 	mostStreams = 16
@@ -47,7 +47,7 @@ type stream struct {
 	crypto      []sdes            // that we can do
 }
 
-// description is what of a session description matters.
+// description holds the parts of a session description that matter.
 type description struct{ streams []stream }
 
 var errSDP = errors.New("malformed session description")
@@ -127,7 +127,7 @@ func (m *stream) attribute(value string) {
 	}
 }
 
-// parseControl reads where RTCP goes: a port, and perhaps an address, "IN IP4 192.0.2.1".
+// parseControl parses where RTCP goes: a port, and perhaps an address, "IN IP4 192.0.2.1".
 func parseControl(value string) netip.AddrPort {
 	f := strings.Fields(value)
 	if len(f) != 1 && len(f) != 4 {
@@ -144,8 +144,8 @@ func parseControl(value string) netip.AddrPort {
 	return netip.AddrPortFrom(addr.Unmap(), uint16(port))
 }
 
-// mirror is what our side of the stream does: it sends where the far end listens, which it doesn't at the address
-// 0.0.0.0 either (the hold of RFC 2543).
+// mirror is what our side of the stream does: it sends if the far end listens, which it doesn't at the address 0.0.0.0
+// either (the hold of RFC 2543).
 func (m *stream) mirror() rtp.Direction {
 	return rtp.Direction{Send: m.dir.Receive && !(m.addr.IsValid() && m.addr.IsUnspecified()), Receive: m.dir.Send}
 }
@@ -169,9 +169,9 @@ func (m *stream) encoding(pt string) (format audio.Format, event, ok bool) {
 	return 0, false, false
 }
 
-// choose is the codec of the first format that is in what we have, which the far end therefore likes most, among
-// those of a rate (0 for any). Received packets have the payload types of own, where that is a description of ours
-// that the far end answered.
+// choose picks the codec of the first format that we have, and so the one that the far end likes most, among those of a
+// rate (0 for any). Received packets have the payload types of own, if that is a description of ours that the far end
+// answered.
 func (m *stream) choose(rate audio.Rate, own *codecs) (c rtp.Codec, ok bool) {
 	for _, pt := range m.formats {
 		number, err := strconv.ParseUint(pt, 10, 8)
@@ -196,7 +196,7 @@ func (m *stream) choose(rate audio.Rate, own *codecs) (c rtp.Codec, ok bool) {
 	return c, ok
 }
 
-// codecs are formats in the order in which we like them.
+// codecs are formats in our order of preference.
 type codecs []audio.Format
 
 var (
@@ -209,21 +209,21 @@ func (c codecs) ofRate(r audio.Rate) codecs {
 	return slices.DeleteFunc(slices.Clone(c), func(f audio.Format) bool { return f.Rate() != r })
 }
 
-// choice is what is taken of a description.
+// choice is what is chosen from a description.
 type choice struct {
 	place        int // of the stream
 	codec        rtp.Codec
 	theirs, ours sdes // without a suite where sound is plain; ours is known where theirs answers it
 }
 
-// ours is what we have said in an offer that a description answers.
+// ours is what we said in an offer that a description answers.
 type ours struct {
 	codecs codecs
 	keys   []sdes
 }
 
-// audio finds the first stream that can carry a call: of those that are encrypted, then of the others, as far as both
-// are wanted. Many offer encryption in a stream of the plain kind (RTP/AVP with a=crypto), to be taken or not.
+// audio finds the first stream that can carry a call: first among the encrypted ones, then among the others, as far as
+// both are wanted. Many offer encryption in a plain stream (RTP/AVP with a=crypto), to be used or not.
 func (d *description) audio(rate audio.Rate, own *ours, srtp secrecy) (c choice, ok bool) {
 	var list *codecs
 	var keys []sdes
@@ -270,8 +270,8 @@ func (l *local) head(b *strings.Builder) {
 		l.addr.Addr(), family, l.addr.Addr())
 }
 
-// offer describes what we would like. If encryption is optional, it is offered as most PBXs do it, in a stream of the
-// plain kind: a far end that doesn't know it ignores it.
+// offer describes what we would like. Optional encryption is offered the way most PBXs do it, in a plain stream: a far
+// end that doesn't know it ignores it.
 func (l *local) offer(o ours, dir rtp.Direction, srtp secrecy) []byte {
 	var b strings.Builder
 	l.head(&b)
@@ -295,7 +295,7 @@ func (l *local) offer(o ours, dir rtp.Direction, srtp secrecy) []byte {
 	return []byte(b.String())
 }
 
-// answer takes one stream of an offer, and turns the others down (RFC 3264, section 6).
+// answer accepts one stream of an offer, and rejects the others (RFC 3264, section 6).
 func (l *local) answer(d *description, taken choice, dir rtp.Direction) []byte {
 	var b strings.Builder
 	l.head(&b)

@@ -14,7 +14,7 @@ import (
 // TLS to trunks (RFC 3261, section 26.2; RFC 5922): the server that answers must prove that it is the one in the
 // trunk's address, which DNS alone does not prove.
 
-// handshake makes a connection a TLS one.
+// handshake turns a connection into a TLS one.
 func (s *Server) handshake(ctx context.Context, raw net.Conn, h hop) (net.Conn, error) {
 	config := &tls.Config{ServerName: h.name, MinVersion: tls.VersionTLS12}
 	if h.ca != "" {
@@ -34,8 +34,7 @@ func (s *Server) handshake(ctx context.Context, raw net.Conn, h hop) (net.Conn, 
 	return c, nil
 }
 
-// untrusted says what is wrong with a certificate, in words for the trunk's owner. Whatever else has failed looks like
-// silence.
+// untrusted tells the trunk's owner what is wrong with a certificate. Any other failure looks like silence.
 func untrusted(h hop, err error) error {
 	bad, is := errors.AsType[*tls.CertificateVerificationError](err)
 	if !is {
@@ -58,8 +57,8 @@ func untrusted(h hop, err error) error {
 		"The trunk's TLS certificate can't be trusted: %s.", reason)
 }
 
-// proven says whether the connection that is there has proved to be whom a hop names: another trunk's may go to the
-// same address and have proved less.
+// proven reports whether the existing connection has proved the name that a hop requires: another trunk's connection
+// may go to the same address and have proved less.
 func (s *Server) proven(h hop) error {
 	if h.way != overTLS || h.name == "" {
 		return nil

@@ -8,8 +8,8 @@ import (
 	"parley"
 )
 
-// serve is called by the library, in a goroutine of its own, for every request that begins a transaction. The
-// firewall lets in only what belongs to a call or begins one.
+// serve is called by the library, in its own goroutine, for every request that begins a transaction. The firewall lets
+// in only what belongs to a call or begins one.
 func (s *Server) serve(req *sipgo.Request, tx *sipgo.ServerTx) {
 	if !s.enter() {
 		tx.Terminate()
@@ -44,7 +44,7 @@ func (s *Server) within(l *leg, req *sipgo.Request, tx *sipgo.ServerTx) {
 		_ = tx.Respond(respond(req, 481))
 		return
 	}
-	// messages overtake each other, and only this one must not be taken for news
+	// messages overtake each other, and only this one must not be taken for a new one
 	if !l.order(req) && req.Method == sipgo.INVITE {
 		_ = tx.Respond(respond(req, 500))
 		return
@@ -154,8 +154,8 @@ func (l *leg) reinvite(req *sipgo.Request, tx *sipgo.ServerTx) {
 }
 
 // settle ends whatever is still open from their last INVITE before a new one. A far end that sends a new one has our
-// 2xx (section 14.1): its ACK is lost, or a moment late, since each message has a goroutine of its own. Only an ACK
-// that brings an answer must be waited for.
+// 2xx (section 14.1): its ACK is lost, or a moment late, since each message has its own goroutine. Only an ACK that
+// brings an answer must be waited for.
 func (l *leg) settle() {
 	l.state.Lock()
 	p := l.state.pending

@@ -17,7 +17,7 @@ import (
 	"parley/internal/rtp"
 )
 
-// Server is the telephone line of this process.
+// Server is this process's telephone line.
 type Server struct {
 	config Config
 
@@ -165,11 +165,11 @@ func (s *Server) listenSecure() error {
 	return nil
 }
 
-// Addr is where the server listens, for UDP and TCP alike. It is invalid before Listen, and where the telephone is off.
+// Addr is where the server listens, for both UDP and TCP. It is invalid before Listen, and when telephony is off.
 func (s *Server) Addr() netip.AddrPort { return s.addr }
 
 // Run serves until ctx ends: it registers with trunks and takes calls. Live calls end with ctx too. When it returns
-// all is over, given that those who run legs return when these end.
+// everything is over, provided that those who run legs return when these end.
 func (s *Server) Run(ctx context.Context) error {
 	if s.off() {
 		<-ctx.Done()
@@ -245,7 +245,7 @@ func (s *Server) endAll() {
 	}
 }
 
-// Refuse turns new calls away with 503 from now on: the first of two stops. Live calls go on.
+// Refuse rejects new calls with 503 from now on, as the first of two steps of stopping. Live calls go on.
 func (s *Server) Refuse() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -260,7 +260,7 @@ func (s *Server) Refresh() {
 	}
 }
 
-// begin runs f in a goroutine that Run waits for. Whoever calls it is waited for, too.
+// begin runs f in a goroutine that Run waits for. Run waits for the caller, too.
 func (s *Server) begin(f func()) {
 	s.mu.Lock()
 	s.work++
@@ -271,7 +271,7 @@ func (s *Server) begin(f func()) {
 	}()
 }
 
-// enter holds Run up until leave is called. It is false once the server has stopped.
+// enter makes Run wait until leave is called. It is false once the server has stopped.
 func (s *Server) enter() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -289,7 +289,7 @@ func (s *Server) leave() {
 	s.closeIdle()
 }
 
-// closeIdle ends a server that is stopping and has nothing to do any more. The caller holds mu.
+// closeIdle ends a server that is stopping and has nothing left to do. The caller holds mu.
 func (s *Server) closeIdle() {
 	if s.stopping && s.work == 0 && !s.closed {
 		s.closed = true
@@ -322,7 +322,7 @@ func (s *Server) free() {
 	s.live--
 }
 
-// local says whether an address is a softphone's: this machine's own.
+// local reports whether an address is a softphone's: this machine's own.
 func (s *Server) local(a netip.Addr) bool {
 	return s.config.Softphone && (a == netip.AddrFrom4([4]byte{127, 0, 0, 1}) || a == netip.IPv6Loopback())
 }

@@ -1,5 +1,5 @@
 // Package sip is the telephone line: trunks and their registrations, calls in and out, and the leg that carries a
-// call's sound in RTP. It knows nothing of users and assistants: cmd/parley gives it the trunks and takes the calls.
+// call's audio over RTP. It knows nothing of users and assistants: cmd/parley supplies the trunks and takes the calls.
 package sip
 
 import (
@@ -11,12 +11,12 @@ import (
 	"parley"
 )
 
-// Config is what a server needs. Nothing of it changes afterwards.
+// Config is what a server needs. Nothing in it changes afterwards.
 type Config struct {
 	Listen string // host:port, for UDP and TCP; "off" for no telephone
 	Secure string // host:port, for TLS; "" for none
-	// TLS is how we prove who we are, with GetCertificate alone: to those who come, and to trunks that ask for it. Nil:
-	// not at all. With ClientCAs those who come must prove it too.
+	// TLS is how we prove who we are, with GetCertificate alone: to those who connect, and to trunks that ask for it.
+	// nil means not at all. With ClientCAs set, those who connect must prove their identity too.
 	TLS      *tls.Config
 	Ports    [2]int     // of RTP: the first and the last
 	External netip.Addr // what others reach us by, where it isn't the socket's own address (NAT)
@@ -25,18 +25,18 @@ type Config struct {
 	Loose bool // sound is taken from addresses that the signalling does not name, where no other comes
 
 	Softphone bool // sip:ASSISTANT_ID@HOST from this machine reaches the assistant
-	// Reach says why a user's trunk may not be at an address; nil: it may be anywhere but at the carrier and at this
-	// server.
+	// Reach says why a user's trunk may not be at an address; nil means that it may be anywhere but at the carrier and
+	// at this server.
 	Reach func(netip.Addr) error
-	// Trunks are all trunks that may call us and that we register with. It is asked at the start, now and then, and
+	// Trunks lists all trunks that may call us and that we register with. It is called at the start, periodically, and
 	// after Refresh.
 	Trunks func(ctx context.Context) ([]Trunk, error)
-	// Answer takes an incoming call: it runs in a goroutine of its own, and the call is over when it returns. ctx is
-	// the Invite's own: it ends when the caller gives up, and when the server stops.
+	// Answer takes an incoming call. It runs in its own goroutine, and the call is over when it returns. ctx is the
+	// Invite's own: it ends when the caller gives up, and when the server stops.
 	Answer func(ctx context.Context, in *Invite)
 }
 
-// Trunk is a way in and out.
+// Trunk is a route in and out.
 type Trunk struct {
 	ID        int64  // unique; 0 is the carrier's, which has many numbers
 	Number    string // E.164; "" for the carrier's
@@ -52,7 +52,7 @@ type Trunk struct {
 	Allowed   []netip.Prefix // with ByIP: whose; otherwise, where there are any: who may try
 }
 
-// place is where the trunk is reached.
+// place is the address at which the trunk is reached.
 func (t *Trunk) place() string {
 	if t.Proxy != "" {
 		return t.Proxy
@@ -60,7 +60,7 @@ func (t *Trunk) place() string {
 	return t.Address
 }
 
-// way is the trunk's transport; one that we don't have is told by hops.
+// way is the trunk's transport; hops reports one that we don't support.
 func (t *Trunk) way() way {
 	w, _ := wayOf(t.Transport)
 	return w
@@ -73,13 +73,13 @@ type Dialling struct {
 	Ringing  func() // is told, once, when the far end rings; may be nil
 }
 
-// Health is how a trunk is.
+// Health is the state of a trunk.
 type Health struct {
 	Registered bool
 	OptionsMS  int64 // how long it took to answer OPTIONS
 }
 
-// Refused is a call, or something else that was asked for, that the far end turned down.
+// Refused is the far end's refusal of a call or another request.
 type Refused struct {
 	Code   int    // the SIP status, 300 to 699
 	Reason string // its phrase
@@ -87,7 +87,7 @@ type Refused struct {
 
 func (r *Refused) Error() string { return fmt.Sprintf("the far end refused: %d %s", r.Code, r.Reason) }
 
-// Ended is why a call that was refused so is over.
+// Ended is the reason why a call refused like this is over.
 func (r *Refused) Ended() parley.EndedReason { return parley.ReasonOfSIP(r.Code) }
 
 // Unwrap makes errors.Is and errors.As find the parley.EndedReason.

@@ -7,7 +7,7 @@ import (
 	"parley"
 )
 
-// Media is how the call's sound was, nil where none was agreed on.
+// Media is the audio quality of the call, nil if no audio was agreed on.
 func (l *leg) Media() *parley.CallMedia {
 	s := l.Stats()
 	l.state.Lock()

@@ -12,19 +12,19 @@ import (
 	"parley"
 )
 
-// frag is what a NOTIFY says of a transfer.
+// frag is what a NOTIFY says about a transfer.
 type frag struct {
 	code   int
 	reason string
 	over   bool // no more will come
 }
 
-// transferTime is how long a far end may take to reach somebody.
+// transferTime is how long a far end may take to reach the target.
 const transferTime = 2 * time.Minute
 
-// Transfer asks the far end to call somebody else in our place (RFC 3515): an E.164 number, which the far end's own
-// host is asked for, or a sip: address. It returns nil when somebody has answered there, and a *Refused when not; the
-// call goes on then. Afterwards either side hangs up. While one is under way there can't be another.
+// Transfer asks the far end to call somebody else in our place (RFC 3515): an E.164 number at the far end's own host,
+// or a sip: address. It returns nil when somebody has answered there, and a *Refused if not; in that case the call goes
+// on. Afterwards either side hangs up. Only one can be under way at a time.
 func (l *leg) Transfer(ctx context.Context, to string) error {
 	target, err := l.referTo(to)
 	if err != nil {
@@ -83,7 +83,7 @@ func (l *leg) hand(handed bool) {
 	l.state.handed = handed
 }
 
-// follow waits for what becomes of a transfer.
+// follow waits for the outcome of a transfer.
 func (l *leg) follow(ctx context.Context, told <-chan frag) error {
 	for {
 		select {

@@ -13,8 +13,8 @@ import (
 	"parley"
 )
 
-// why is a failure with a sentence about it for the trunk's owner. The error that it wraps is only for the log: the
-// address in it may be a stranger's.
+// why is a failure with a sentence for the trunk's owner. The error that it wraps is only for the log: the address in
+// it may be a stranger's.
 type why struct {
 	text string
 	err  error
@@ -28,7 +28,7 @@ func (w *why) Unwrap() error { return w.err }
 // Explain is the sentence.
 func (w *why) Explain() string { return w.text }
 
-// logged is what of a failure is for the log.
+// logged is the part of a failure that is meant for the log.
 func logged(err error) error {
 	if w, ok := errors.AsType[*why](err); ok {
 		return w.err
@@ -49,8 +49,8 @@ var (
 		"All lines of this server were in use. Try again in a moment.")
 )
 
-// unanswered is the one sentence for all that comes before an answer in SIP: a name that isn't there, a port that is
-// closed, silence. Told apart they would be a map of networks that are none of the trunk's owner's business.
+// unanswered is the one sentence for everything short of an answer in SIP: an unknown name, a closed port, silence. If
+// these could be told apart, they would reveal a map of networks that are none of the trunk owner's business.
 func (s *Server) unanswered(t *Trunk, err error) error {
 	if _, told := errors.AsType[*why](err); told {
 		return err
@@ -70,7 +70,7 @@ func (s *Server) unanswered(t *Trunk, err error) error {
 	return because(err, "Nothing answered at %s over %s. Check the trunk's address and transport, and that it lets this server in.%s", t.place(), t.way(), public)
 }
 
-// allowed says why a trunk may not be where an address is, nil where it may. The operator's own may be anywhere.
+// allowed says why a trunk may not be at an address, nil if it may. The operator's own trunk may be anywhere.
 func (s *Server) allowed(t *Trunk, to netip.AddrPort) error {
 	if t == nil || t.Number == "" {
 		return nil
@@ -88,7 +88,7 @@ func (s *Server) allowed(t *Trunk, to netip.AddrPort) error {
 	return nil
 }
 
-// isSelf says whether an address is where this server listens.
+// isSelf reports whether an address is where this server listens.
 func (s *Server) isSelf(to netip.AddrPort) bool {
 	a, own := to.Addr(), s.addr.Addr()
 	if to.Port() != s.addr.Port() && int(to.Port()) != s.port(overTLS) {
@@ -106,7 +106,7 @@ func (s *Server) isSelf(to netip.AddrPort) bool {
 	return false
 }
 
-// carrierPlaces are where the operator's carrier was found.
+// carrierPlaces are the addresses where the operator's carrier was found.
 type carrierPlaces struct {
 	looked time.Time
 	seen   map[netip.AddrPort]time.Time
@@ -117,8 +117,8 @@ const (
 	carrierKept  = 24 * time.Hour // for how long a place counts: a name may give another one each time
 )
 
-// isCarrier says whether an address is the carrier's: one of its places, or of the networks that it calls from. Of
-// the machine's own addresses the port says whose it is.
+// isCarrier reports whether an address is the carrier's: one of its places, or in the networks that it calls from. If
+// the address is this machine's own, the port decides.
 func (s *Server) isCarrier(to netip.AddrPort) bool {
 	if !to.Addr().IsLoopback() {
 		for _, t := range s.index.Load().carriers {
@@ -137,7 +137,7 @@ func (s *Server) isCarrier(to netip.AddrPort) bool {
 	return false
 }
 
-// findCarrier looks where the carrier is, when that is due. Those who come at once wait for one look.
+// findCarrier looks up where the carrier is, when that is due. Concurrent callers wait for the same lookup.
 func (s *Server) findCarrier(ctx context.Context) {
 	s.looking.Lock()
 	defer s.looking.Unlock()
@@ -172,8 +172,7 @@ func (s *Server) findCarrier(ctx context.Context) {
 	}
 }
 
-// Place says why a trunk must not be where it is, in words for its owner; nil where it may be, or where nobody can
-// tell.
+// Place tells its owner why a trunk must not be where it is; nil if it may be there, or if nobody can tell.
 func (s *Server) Place(ctx context.Context, t Trunk) error {
 	if s.off() {
 		return nil
