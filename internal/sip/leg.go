@@ -280,12 +280,13 @@ func (l *leg) end(cause error, bye bool) {
 	st.ended = true
 	running := st.running
 	l.cause, l.left = cause, !bye
-	close(l.done)
 	st.Unlock()
+	if !bye {
+		l.remove() // who learns of the end may rely on it: another BYE belongs to no call
+	}
+	close(l.done)
 	if bye {
 		l.server.begin(l.hangUp)
-	} else {
-		l.remove()
 	}
 	if !running {
 		l.release()

@@ -31,7 +31,8 @@ type realtime struct {
 	// Everything below belongs to the owner.
 	link     *link // nil while there is no session
 	spare    ai.RealtimeSession
-	tries    int // sessions that were lost, one after the other
+	tries    int  // sessions that were lost, one after the other
+	entered  bool // it is the session's driver
 	closed   bool
 	n        int                // numbers of responses and texts
 	asked    map[int]*asking    // responses that may still say something
@@ -77,8 +78,13 @@ func newRealtime(r *run, p Persona) (*realtime, error) {
 	return d, nil
 }
 
-// enter implements driver.
-func (d *realtime) enter(int, bool) {}
+// enter implements driver. A session that opened before is told what was said only now, when all of it is known.
+func (d *realtime) enter(int, bool) {
+	d.entered = true
+	if d.link == nil && d.spare != nil {
+		d.adopt(d.spare)
+	}
+}
 
 // hear implements driver. A new session takes over in a pause.
 func (d *realtime) hear(pcm []int16, talking bool) {
@@ -382,7 +388,7 @@ func (d *realtime) connect(after time.Duration) {
 			case late:
 			case err != nil:
 				d.lost(nil, err)
-			case d.link == nil:
+			case d.link == nil && d.entered:
 				d.adopt(s)
 			default:
 				d.spare = s
