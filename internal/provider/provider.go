@@ -1,6 +1,6 @@
-// Package provider is the one list of vendors that this server can think, speak and listen with: those that the
-// operator configures, the built-in responder, which is always there, and the programs for speech that are installed.
-// What a vendor is stands in its own package, in its Declare.
+// Package provider is the one list of vendors with which this server can think, speak and listen: those that the
+// operator configures, the built-in responder, which is always available, and the installed speech programs. Each
+// vendor describes itself in its own package, in its Declare.
 package provider
 
 import (
@@ -17,8 +17,8 @@ import (
 	"parley/internal/provider/openai"
 )
 
-// All declares every vendor, with settings that nobody has filled in yet. Their models are offered in this order. Who
-// is given stands in the place of the one with its code.
+// All declares every vendor, with empty settings. Their models are offered in this order. A vendor passed in instead
+// replaces the one with its code.
 func All(instead ...*ai.Vendor) []*ai.Vendor {
 	list := []*ai.Vendor{
 		openai.Declare(&openai.Settings{}),
@@ -39,7 +39,7 @@ func All(instead ...*ai.Vendor) []*ai.Vendor {
 	return list
 }
 
-// Set is the opened vendors of a server. It is safe for concurrent use.
+// Set is a server's opened vendors. It is safe for concurrent use.
 type Set struct {
 	opened  map[string]*ai.Opened // by the vendor's code
 	order   []*ai.Opened
@@ -48,7 +48,7 @@ type Set struct {
 	models  map[string]func() string // of the speakers that have one
 }
 
-// Open opens vendors; it asks none of them anything. Close the set.
+// Open opens vendors without contacting any. Close the set.
 func Open(vendors []*ai.Vendor) (*Set, error) {
 	s := &Set{opened: map[string]*ai.Opened{}, speaks: map[string]*ai.Opened{}, listens: map[string]*ai.Opened{},
 		models: map[string]func() string{}}
@@ -72,8 +72,8 @@ func Open(vendors []*ai.Vendor) (*Set, error) {
 	return s, nil
 }
 
-// Model is a vendor's model, by the codes of both. Of a vendor that is not configured the error is an *ai.Error of
-// kind Config: an assistant may name a model that was there once.
+// Model is a vendor's model, by the codes of both. If the vendor is not configured, the error is an *ai.Error of kind
+// Config: an assistant may name a model that is no longer there.
 func (s *Set) Model(vendorCode, modelCode string) (ai.Model, error) {
 	if o := s.opened[vendorCode]; o != nil && o.Model != nil {
 		if m := o.Model(modelCode); m != nil {
@@ -85,7 +85,7 @@ func (s *Set) Model(vendorCode, modelCode string) (ai.Model, error) {
 		Mend: fmt.Sprintf("The model %q (%s) is not configured on this server. Choose another, or ask its operator.", modelCode, vendorCode)}
 }
 
-// Embedder is the first embedding model that the settings name, nil where they name none.
+// Embedder is the first embedding model that the settings name, nil if they name none.
 func (s *Set) Embedder() (ai.Embedder, error) {
 	for _, o := range s.order {
 		if o.Embedder == nil {
@@ -98,8 +98,8 @@ func (s *Set) Embedder() (ai.Embedder, error) {
 	return nil, nil
 }
 
-// Synthesizer is one that speaks, by its code. Of one that is not configured, or a program that is not installed, the
-// error is an *ai.Error of kind Config that says what to do.
+// Synthesizer returns a synthesizer by its code. If it is not configured, or its program is not installed, the error is
+// an *ai.Error of kind Config that says what to do.
 func (s *Set) Synthesizer(code string) (ai.Synthesizer, error) {
 	if o := s.speaks[code]; o != nil {
 		v, err := o.Synthesizer(code)
@@ -115,7 +115,7 @@ func (s *Set) Synthesizer(code string) (ai.Synthesizer, error) {
 	return nil, ai.NotConfigured("synthesizer", code, "choose a voice of another provider")
 }
 
-// Recognizer is one that listens, by its code, with errors as those of Synthesizer.
+// Recognizer returns a recognizer by its code, with the same errors as Synthesizer.
 func (s *Set) Recognizer(code string) (ai.Recognizer, error) {
 	if o := s.listens[code]; o != nil {
 		r, err := o.Recognizer(code)
@@ -127,7 +127,7 @@ func (s *Set) Recognizer(code string) (ai.Recognizer, error) {
 	return nil, ai.NotConfigured("transcriber", code, "choose another")
 }
 
-// Realtime is a vendor's model that hears and speaks, by the codes of both, with errors as those of Model.
+// Realtime is a vendor's model that hears and speaks, by the codes of both, with the same errors as Model.
 func (s *Set) Realtime(vendorCode, modelCode string) (ai.RealtimeModel, error) {
 	if o := s.opened[vendorCode]; o != nil && o.Realtime != nil {
 		return o.Realtime(modelCode)

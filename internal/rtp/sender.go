@@ -23,8 +23,8 @@ type Sender struct {
 	tones   *audio.Digits
 }
 
-// NewSender begins a stream, which says nothing before Speak. Its numbers begin in the lower half: a receiver that
-// misses the first packets of an encrypted stream must not mistake how often they have wrapped (RFC 3711, section
+// NewSender begins a stream, which sends nothing before Speak. Its sequence numbers begin in the lower half: a receiver
+// that misses the first packets of an encrypted stream must not miscount how often they have wrapped (RFC 3711, section
 // 3.3.1).
 func NewSender(rate audio.Rate) *Sender {
 	return &Sender{Header: pion.Header{Version: 2, SequenceNumber: uint16(rand.Uint32()) >> 1, SSRC: rand.Uint32()},
@@ -43,11 +43,11 @@ func (s *Sender) Speak(c Codec) {
 // Pass lets the time of a frame pass, and of those missed before it: the listener hears a gap, not a burst.
 func (s *Sender) Pass(missed int) { s.ts += uint32(missed+1) * frameTicks }
 
-// Pause says that nothing is sent for the frame that is due: sound after it is a talkspurt.
+// Pause notes that nothing is sent for the frame that is due: audio after it starts a talkspurt.
 func (s *Sender) Pause() { s.silent = true }
 
-// Dial sends keys after those that are being sent: by RFC 4733 where that was agreed on, otherwise as tones. Sound
-// that is due meanwhile is not sent.
+// Dial sends keys after those already being sent: by RFC 4733 if that was agreed on, otherwise as tones. Audio due
+// meanwhile is not sent.
 func (s *Sender) Dial(keys string) {
 	if s.codec.Event {
 		s.events.Dial(keys)
@@ -56,9 +56,8 @@ func (s *Sender) Dial(keys string) {
 	}
 }
 
-// Next makes the packet that is due: Header says what it is. f is what is said in this frame, which tones may take
-// the place of; spoken is false where that is silence. The payload is good until the next call, and nil where nothing
-// is to be sent.
+// Next makes the packet that is due: Header describes it. f is the frame to send, which tones may replace; spoken is
+// false if it is silence. The payload is valid until the next call, and nil if there is nothing to send.
 func (s *Sender) Next(f audio.Frame, spoken bool) (payload []byte) {
 	h := &s.Header
 	if s.events.Active() {

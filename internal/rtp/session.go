@@ -12,7 +12,7 @@ import (
 	"parley/internal/audio"
 )
 
-// Session is the sound of a call over a socket. It calls its peer one call at a time, under no lock.
+// Session carries the audio of a call over a socket. It calls its peer one call at a time, under no lock.
 type Session struct {
 	socket *Socket
 	rate   audio.Rate
@@ -50,8 +50,8 @@ type Session struct {
 	}
 }
 
-// NewSession is one whose time begins now. With loose, sound is taken from addresses that nothing has named, where no
-// other comes.
+// NewSession makes a session whose time begins now. With loose, audio is accepted from addresses that nothing has
+// named, if no other arrives.
 func NewSession(socket *Socket, rate audio.Rate, loose bool, p audio.Peer) *Session {
 	s := &Session{socket: socket, rate: rate, began: time.Now(), latch: latch{loose: loose},
 		pcm: make([]int16, 0, 2*rate.FrameSize()), sender: NewSender(rate), reports: newReports()}
@@ -61,7 +61,7 @@ func NewSession(socket *Socket, rate audio.Rate, loose bool, p audio.Peer) *Sess
 	return s
 }
 
-// Agree takes over what both ends agreed on, as often as they do.
+// Agree adopts what both ends agreed on, each time they do.
 func (s *Session) Agree(a Agreement) { s.agree(a, s.time()) }
 
 func (s *Session) time() time.Duration { return time.Since(s.began) }
@@ -98,7 +98,7 @@ func (s *Session) agree(a Agreement, at time.Duration) {
 	}
 }
 
-// Run moves sound between the socket and the peer until done is closed; the peer will not be called then any more.
+// Run moves audio between the socket and the peer until done is closed; after that the peer is not called any more.
 // watch is called after each frame.
 func (s *Session) Run(done <-chan struct{}, watch func()) {
 	var readers sync.WaitGroup
@@ -182,7 +182,7 @@ func (s *Session) take(data []byte, from netip.AddrPort, at time.Duration) {
 	}
 }
 
-// Unpad takes the padding off a payload.
+// Unpad removes the padding from a payload.
 func Unpad(h *pion.Header, payload []byte) []byte {
 	if h.Padding && len(payload) > 0 {
 		return payload[:max(0, len(payload)-int(payload[len(payload)-1]))]
@@ -190,7 +190,7 @@ func Unpad(h *pion.Header, payload []byte) []byte {
 	return payload
 }
 
-// decoderOf is the one for a payload type, nil where it is none of ours.
+// decoderOf is the decoder for a payload type, nil if it is none of ours.
 func (s *Session) decoderOf(pt uint8) *audio.Decoder {
 	if pt == s.codec.Receive {
 		return s.decoder
@@ -201,7 +201,7 @@ func (s *Session) decoderOf(pt uint8) *audio.Decoder {
 	return nil
 }
 
-// hear is called with each frame that is heard at once.
+// hear is called with each frame of the immediate audio.
 func (s *Session) hear(f audio.Frame) {
 	if s.detector != nil {
 		if key := s.detector.Detect(f); key != 0 {
@@ -211,7 +211,7 @@ func (s *Session) hear(f audio.Frame) {
 	s.peer.Hear(f)
 }
 
-// digit tells a key that was pressed.
+// digit reports a key that was pressed.
 func (s *Session) digit(key byte, w way, at time.Duration) {
 	if s.keys.first(key, w, at) {
 		s.peer.Digit(key)
@@ -232,7 +232,7 @@ func (s *Session) Dial(keys string) {
 	s.dialled.keys += keys
 }
 
-// takeDialled moves what was dialled to where it is sent from.
+// takeDialled moves dialled keys to where they are sent from.
 func (s *Session) takeDialled() {
 	s.dialled.Lock()
 	keys := s.dialled.keys
@@ -243,7 +243,7 @@ func (s *Session) takeDialled() {
 	}
 }
 
-// tick moves 20 ms of sound in both directions.
+// tick moves 20 ms of audio in both directions.
 func (s *Session) tick(at time.Duration, missed int) {
 	s.mu.Lock()
 	s.peer.Tick(at, missed)
@@ -282,21 +282,22 @@ func (s *Session) push(out audio.Frame, spoken bool) {
 	if packet == nil {
 		return
 	}
-	// A packet that can't be sent is as good as one that is lost: a network that comes back goes on, one that doesn't
-	// ends the call by its silence.
+	// A packet that can't be sent is as good as lost: if the network comes back the call goes on, if not the silence
+	// ends it.
 	_, _ = s.socket.rtp.WriteToUDPAddrPort(packet, s.latch.to())
 	s.reports.sent++
 	s.reports.octets += uint32(len(payload))
 }
 
-// Missed says whether sound came in vain: from addresses that aren't the call's, and none since from one that is.
+// Missed reports whether audio arrived in vain: from addresses that aren't the call's, with none since from one that
+// is.
 func (s *Session) Missed() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.latch.strange && !s.latch.from.IsValid()
 }
 
-// Silence says for how long nothing has come, and whether that was to be expected: by a hold.
+// Silence is how long nothing has arrived, and whether that was expected because of a hold.
 func (s *Session) Silence() (since time.Duration, agreed bool) { return s.silence(s.time()) }
 
 func (s *Session) silence(at time.Duration) (since time.Duration, agreed bool) {

@@ -13,10 +13,10 @@ import (
 	"parley/internal/audio"
 )
 
-// Suite is a way to encrypt sound (RFC 3711, RFC 7714), by the name that signalling has for it (RFC 4568).
+// Suite is a way to encrypt audio (RFC 3711, RFC 7714), by its name in signalling (RFC 4568).
 type Suite string
 
-// The suites that we have.
+// The suites that we support.
 const (
 	AES80  Suite = "AES_CM_128_HMAC_SHA1_80"
 	AES32  Suite = "AES_CM_128_HMAC_SHA1_32"
@@ -32,18 +32,17 @@ var suites = map[Suite]struct {
 	AESGCM: {srtp.ProtectionProfileAeadAes128Gcm, 16, 12},
 }
 
-// Size is how many octets a key of the suite has, with its salt: 0 for a suite that we don't have.
+// Size is how many octets a key of the suite has, including its salt: 0 for a suite that we don't support.
 func (s Suite) Size() int { return suites[s].key + suites[s].salt }
 
-// Key is what one end encrypts its sound with. The zero value stands for none: plain RTP. It is printed as nothing
-// that would help anybody.
+// Key is what one end encrypts its audio with. The zero value means none: plain RTP. Printing it reveals nothing.
 type Key struct {
 	Suite  Suite
 	Secret string // key and salt, as many octets as the suite's Size says
 	MKI    string // goes with each packet; mostly ""
 }
 
-// NewKey makes one.
+// NewKey makes a random key.
 func NewKey(s Suite) Key {
 	b := make([]byte, s.Size())
 	_, _ = rand.Read(b) // never fails
@@ -58,7 +57,7 @@ func (k Key) LogValue() slog.Value { return slog.StringValue(fmt.Sprint(k)) }
 
 var errKey = errors.New("not a key of its suite")
 
-// context makes what encrypts or decrypts with the key. Doubles are found by sources, which allocates nothing.
+// context makes what encrypts or decrypts with the key. Sources detect duplicates themselves, without allocating.
 func (k Key) context() (*srtp.Context, error) {
 	s, ok := suites[k.Suite]
 	if !ok || len(k.Secret) != s.key+s.salt { // the library's own error would show the key
@@ -77,7 +76,7 @@ const (
 	mostTag      = 128 // octets that encrypting adds, MKI included
 )
 
-// cover is a session's SRTP. Without keys it is not on, and sound goes plain.
+// cover is a session's SRTP. Without keys it is off, and audio is sent in the clear.
 type cover struct {
 	in, out    Key
 	seal       *srtp.Context
@@ -95,8 +94,7 @@ type opener struct {
 	sources map[uint32]*window
 }
 
-// agree takes keys over. Those that stay go on where they are: to count from the beginning again would be to use a
-// key twice.
+// agree adopts keys. Those that stay continue where they are: counting from the beginning again would use a key twice.
 func (c *cover) agree(in, out Key) {
 	if out != c.out {
 		c.seal, _ = out.context() // without one nothing is sent
@@ -113,10 +111,10 @@ func (c *cover) agree(in, out Key) {
 	}
 }
 
-// on says whether sound is encrypted, or must be once the keys are known.
+// on reports whether audio is encrypted, or must be once the keys are known.
 func (c *cover) on() bool { return c.in.Suite != "" || c.out.Suite != "" }
 
-// packet decrypts one that came. The result is good until the next call, and nil for what is not the far end's.
+// packet decrypts a received packet. The result is valid until the next call, and nil for what is not the far end's.
 func (c *cover) packet(h *pion.Header, data []byte) []byte {
 	for _, o := range [...]*opener{c.open, c.was} {
 		if o == nil {
@@ -150,8 +148,8 @@ func (o *opener) packet(plain []byte, h *pion.Header, data []byte, scratch *pion
 	return plain
 }
 
-// send encrypts a packet of ours. The result is good until the next call, and nil where there is no key: what was to
-// be encrypted does not go out plain.
+// send encrypts a packet of ours. The result is valid until the next call, and nil if there is no key: what must be
+// encrypted is never sent in the clear.
 func (c *cover) send(packet []byte) []byte {
 	if c.seal == nil {
 		return nil
@@ -188,8 +186,8 @@ func (c *cover) sendReport(data []byte) []byte {
 	return sealed
 }
 
-// window tells what of a source came before (RFC 3711, section 3.3.2). Who repeats a packet that is older than what it
-// reaches over is not believed either.
+// window tracks which packets of a source came before (RFC 3711, section 3.3.2). A repeated packet that is older than
+// the window is not accepted either.
 type window struct {
 	newest int64  // by the sequence number and how often that went round
 	seen   uint64 // of the 64 packets up to the newest

@@ -10,7 +10,7 @@ import (
 // Teller makes a peer's calls for the goroutines of a leg: one at a time, in order, and under no lock. News that comes
 // while another goroutine is in such a call is left to that one, so nobody waits for a peer.
 //
-// All of it is guarded by its owner's lock, which every method but Stop is called with.
+// Its owner's lock guards all of it, and must be held for every method but Stop.
 type Teller struct {
 	mu   *sync.Mutex
 	peer audio.Peer
@@ -35,28 +35,28 @@ type news struct {
 	pcm  [audio.MaxFrame]int16
 }
 
-// How much waits for a peer that takes its time; more is lost to it. Keys still find room where frames don't.
+// How much may wait for a slow peer; anything beyond is lost to it. Keys still find room when frames don't.
 const (
 	mostFrames = 64
 	mostNews   = 2 * mostFrames
 )
 
-// NewTeller has its owner's part of a tick done under the lock: pull, which fills in what was heard, or says with
-// false that the peer isn't ticked; and push, which takes what is to be said.
+// NewTeller makes a Teller that runs its owner's part of a tick under the lock: pull, which fills in what was heard, or
+// returns false if the peer isn't ticked; and push, which takes what is to be said.
 func NewTeller(mu *sync.Mutex, rate audio.Rate, p audio.Peer,
 	pull func(at time.Duration, missed int, in audio.Frame) bool, push func(out audio.Frame, spoken bool)) *Teller {
 	return &Teller{mu: mu, peer: p, pull: pull, push: push, idle: sync.Cond{L: mu},
 		in: make(audio.Frame, rate.FrameSize()), out: make(audio.Frame, rate.FrameSize())}
 }
 
-// Hear is for a frame that was heard.
+// Hear takes a frame that was heard.
 func (t *Teller) Hear(f audio.Frame) {
 	if n := t.add(mostFrames); n != nil {
 		n.key, n.size = 0, copy(n.pcm[:], f)
 	}
 }
 
-// Digit is for a key that was pressed.
+// Digit takes a key that was pressed.
 func (t *Teller) Digit(key byte) {
 	if n := t.add(mostNews); n != nil {
 		n.key = key
@@ -76,7 +76,7 @@ func (t *Teller) add(most int) *news {
 	return &t.queue[n]
 }
 
-// Tick is for a frame that is due. Where the one before is still due, that one is missed.
+// Tick takes a frame that is due. If the one before is still due, that one is missed.
 func (t *Teller) Tick(at time.Duration, missed int) {
 	if t.due {
 		missed += t.missed + 1
@@ -84,7 +84,7 @@ func (t *Teller) Tick(at time.Duration, missed int) {
 	t.due, t.at, t.missed = !t.stopped, at, missed
 }
 
-// Tell tells the peer what there is, and gives up the owner's lock.
+// Tell passes the peer its news, and releases the owner's lock.
 func (t *Teller) Tell() {
 	if t.busy {
 		t.mu.Unlock()
@@ -111,7 +111,7 @@ func (t *Teller) Tell() {
 	}
 }
 
-// tell tells the news, without the lock.
+// tell passes on the news, without the lock.
 func (t *Teller) tell() {
 	t.queue, t.told = t.told[:0], t.queue
 	t.mu.Unlock()

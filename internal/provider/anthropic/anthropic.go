@@ -1,5 +1,5 @@
-// Package anthropic thinks with Anthropic's models, by the Messages API. It is asked by hand: the reply's stream is
-// watched, bounded and tried again as every vendor's is, and nothing is read from the environment.
+// Package anthropic thinks with Anthropic's models through the Messages API. It makes requests without the SDK, so that
+// the reply's stream is watched, bounded and retried as with every vendor, and nothing is read from the environment.
 package anthropic
 
 import (
@@ -30,7 +30,7 @@ type Config struct {
 	Stall   time.Duration // 0 is rest.DefaultStall
 }
 
-// Client is one server. It is safe for concurrent use.
+// Client is a client of one server. It is safe for concurrent use.
 type Client struct {
 	rest *rest.Client
 
@@ -38,7 +38,7 @@ type Client struct {
 	models map[string]*model
 }
 
-// Open prepares a client; it doesn't ask the server anything.
+// Open prepares a client without contacting the server.
 func Open(c Config) (*Client, error) { return open(c, rest.Transport()) }
 
 func open(c Config, transport http.RoundTripper) (*Client, error) {
@@ -60,7 +60,7 @@ func open(c Config, transport http.RoundTripper) (*Client, error) {
 // Close drops idle connections.
 func (c *Client) Close() { c.rest.HTTP.CloseIdleConnections() }
 
-// Model is one of the server's models; whether there is such a one shows when it is asked.
+// Model is one of the server's models; whether it exists shows when it is used.
 func (c *Client) Model(code string) ai.Model {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 // Code is the code of this vendor.
 const Code = "anthropic"
 
-// Settings are what the operator sets of it.
+// Settings are the operator's settings for this vendor.
 type Settings struct {
 	APIKey  string        `name:"anthropic-api-key" help:"API key of Anthropic."`
 	BaseURL string        `name:"anthropic-base-url" help:"Base URL of the Messages API (https://api.anthropic.com)."`
@@ -18,7 +18,7 @@ type Settings struct {
 	Stall   time.Duration `name:"anthropic-stall" default:"30s" help:"How long the API may send nothing before a request counts as failed."`
 }
 
-// Declare declares Anthropic, or the server with its API that the settings name.
+// Declare declares Anthropic, or the compatible server that the settings name.
 func Declare(s *Settings) *ai.Vendor {
 	return &ai.Vendor{Code: Code, Settings: s, Models: s.list, Open: s.open, Check: s.check}
 }

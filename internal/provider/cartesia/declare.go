@@ -1,5 +1,5 @@
-// Package cartesia speaks and listens with Cartesia: speech by contexts on one WebSocket, with the times of its words,
-// and transcription that is told when somebody has finished.
+// Package cartesia speaks and listens with Cartesia: speech by contexts on one WebSocket, with word times, and
+// transcription that is told when somebody has finished.
 package cartesia
 
 import (
@@ -10,7 +10,7 @@ import (
 // Code is the code of this vendor.
 const Code = "cartesia"
 
-// Settings are what the operator sets of it.
+// Settings are the operator's settings for this vendor.
 type Settings struct {
 	APIKey   string `name:"cartesia-api-key" help:"API key of Cartesia: it speaks and listens (neither)."`
 	BaseURL  string `name:"cartesia-base-url" help:"Base URL of Cartesia (https://api.cartesia.ai)."`

@@ -15,14 +15,14 @@ import (
 // Code is the code of this vendor.
 const Code = "deepgram"
 
-// Settings are what the operator sets of it.
+// Settings are the operator's settings for this vendor.
 type Settings struct {
 	APIKey   string `name:"deepgram-api-key" help:"API key of Deepgram, which listens and speaks."`
 	BaseURL  string `name:"deepgram-base-url" help:"Base URL of Deepgram's API, such as that of Europe, https://api.eu.deepgram.com (https://api.deepgram.com)."`
 	STTModel string `name:"deepgram-stt-model" help:"Deepgram's model that listens: nova-3, nova-2, flux-general-en or flux-general-multi, which find turns; languages that it does not understand are nova-3's (nova-3)."`
 }
 
-// Declare declares Deepgram, as the settings have it.
+// Declare declares Deepgram according to the settings.
 func Declare(s *Settings) *ai.Vendor {
 	provider, configured := parley.Provider{ID: 6, Code: Code, Name: "Deepgram"}, func() bool { return s.APIKey != "" }
 	return &ai.Vendor{

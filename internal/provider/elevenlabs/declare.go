@@ -1,5 +1,5 @@
-// Package elevenlabs speaks and listens with ElevenLabs: speech by several contexts on one WebSocket, whose times are
-// known to the character, and realtime transcription.
+// Package elevenlabs speaks and listens with ElevenLabs: speech by several contexts on one WebSocket, with times per
+// character, and realtime transcription.
 package elevenlabs
 
 import (
@@ -10,7 +10,7 @@ import (
 // Code is the code of this vendor.
 const Code = "elevenlabs"
 
-// Settings are what the operator sets of it.
+// Settings are the operator's settings for this vendor.
 type Settings struct {
 	APIKey   string `name:"elevenlabs-api-key" help:"API key of ElevenLabs: it speaks and listens (neither)."`
 	BaseURL  string `name:"elevenlabs-base-url" help:"Base URL of ElevenLabs, without /v1 (https://api.elevenlabs.io)."`

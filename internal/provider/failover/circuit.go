@@ -18,8 +18,8 @@ const (
 	longestRetry = 5 * time.Minute // of what a vendor asks to wait
 )
 
-// Circuit says whether a part of a vendor's is asked at all. It is closed as long as requests go well, opens after
-// some failures, and then lets one request through now and then, to see. It is safe for concurrent use.
+// Circuit decides whether a vendor's part is asked at all. It is closed as long as requests go well, opens after some
+// failures, and then lets a request through now and then as a test. It is safe for concurrent use.
 type Circuit struct {
 	mu       sync.Mutex
 	failures []time.Time // of the last while it was closed, oldest first
@@ -54,14 +54,14 @@ func (c *Circuit) enter() (*pass, ai.Kind) {
 // force is a pass through a circuit however it stands: where all are open, somebody has to be asked.
 func (c *Circuit) force() *pass { return &pass{c: c} }
 
-// Open says whether the circuit lets nobody through now.
+// Open reports whether the circuit lets nobody through now.
 func (c *Circuit) Open() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return !c.until.IsZero() && (c.probing || time.Now().Before(c.until))
 }
 
-// Steady says whether the circuit is closed, and nothing has failed for a while.
+// Steady reports whether the circuit is closed, and nothing has failed for a while.
 func (c *Circuit) Steady() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -136,7 +136,7 @@ func retryAfter(err error) time.Duration {
 	return 0
 }
 
-// Circuits are those of a process, by part and name. The zero value is ready, and safe for concurrent use.
+// Circuits holds a process's circuits, by part and name. The zero value is ready, and safe for concurrent use.
 type Circuits struct {
 	mu  sync.Mutex
 	all map[circuitKey]*Circuit
@@ -150,7 +150,7 @@ type circuitKey struct {
 // mostCircuits are kept; beyond that those that are closed are forgotten.
 const mostCircuits = 4096
 
-// Of is the circuit of a part, by the name of what does it.
+// Of is the circuit of a part, by the name of its vendor.
 func (s *Circuits) Of(part ai.Part, name string) *Circuit {
 	s.mu.Lock()
 	defer s.mu.Unlock()

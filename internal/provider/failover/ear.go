@@ -12,11 +12,10 @@ import (
 	"parley/internal/ai"
 )
 
-// EarBudget is how long an ear may take to what was said after the end of an utterance, where no setting says
-// otherwise.
+// EarBudget is how long after the end of an utterance an ear may take for its text, if no setting says otherwise.
 const EarBudget = 3 * time.Second
 
-// Recognizer is a list of recognizers, as one.
+// Recognizer combines a list of recognizers into one.
 type Recognizer struct {
 	Links  []Link[ai.Recognizer] // at least one
 	Budget time.Duration         // to the final text after an utterance's end; 0 is EarBudget
@@ -25,10 +24,10 @@ type Recognizer struct {
 // errDeaf is what failed in an ear whose connection is lost.
 var errDeaf = errors.New("the recognizer is gone")
 
-// Listen implements ai.Recognizer. Where an ear is lost, loses an utterance or is late with its text, the next one is
-// opened in its place and is given the sound that no text has come of; where there is no other a lost ear closes. Who
-// listens is told Continuous of the first ear. Where that is so, and the next one takes utterances alone, it is given
-// what is speech; the other way round one that finds turns is given utterances.
+// Listen implements ai.Recognizer. If an ear is lost, loses an utterance or is late with its text, the next one is
+// opened in its place and is given the audio that has had no text yet; if there is no other, a lost ear closes.
+// Continuous tells the caller about the first ear. If that one is continuous and the next one takes only utterances,
+// the next one is given what is speech; the other way round, an ear that finds turns is given only utterances.
 func (r *Recognizer) Listen(ctx context.Context, h ai.Hearing) (ai.Ear, error) {
 	e := &ear{links: r.Links, h: h, budget: budgetOr(r.Budget, EarBudget), sound: newTape(h.Rate),
 		out: make(chan ai.Transcript, 16)}

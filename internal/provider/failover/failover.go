@@ -1,14 +1,14 @@
-// Package failover stands between assistants and vendors: of several that can do a part, in order, it has the first do
-// it, and the next one where that fails or is late, with the same words and in the middle of a call.
+// Package failover stands between assistants and vendors: given several that can do a part, in order, it has the first
+// do it, and the next one if that fails or is late, with the same words and in the middle of a call.
 //
-// A list has a budget. Who has sent nothing when it is over gets a rival: the next of the list is asked too, and who
-// sends first goes on; the others are told to stop. Who fails before that is followed by the next at once. A Circuit
-// remembers who is down, for all conversations of the process, so that nobody waits for them again. Where all are down
-// they are asked all the same.
+// A list has a budget. A vendor that has sent nothing when the budget is used up gets a rival: the next of the list is
+// asked too, the first to send something continues, and the others are told to stop. A vendor that fails before that is
+// followed by the next at once. A Circuit remembers which are down, for all conversations of the process, so that
+// nobody waits for them again. If all are down they are asked all the same.
 //
-// Who breaks after it began is followed by the next, which is told what has been said already: of a model's reply the
-// text so far (model.go), of a voice's the words that are still to be said (speech.go), of an ear's the sound that
-// nothing has come of (ear.go).
+// A vendor that breaks after it began is followed by the next, which is told what has been said already: for a model's
+// reply the text so far (model.go), for a voice the words still to be said (speech.go), for an ear the audio that has
+// had no result (ear.go).
 //
 // Each switch is noted in the ai.Tally of the context, once, and in the log.
 package failover
@@ -23,7 +23,7 @@ import (
 	"parley/internal/ai"
 )
 
-// Link is one of a list.
+// Link is an entry of a list.
 type Link[T comparable] struct {
 	Name    string // of the vendor, with the model or voice where it has several: for the record and the log
 	Circuit *Circuit

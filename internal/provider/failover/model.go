@@ -11,10 +11,10 @@ import (
 	"parley/internal/ai"
 )
 
-// ModelBudget is how long a model may take to its first word, where no setting says otherwise.
+// ModelBudget is how long a model may take until its first word, if no setting says otherwise.
 const ModelBudget = 2500 * time.Millisecond
 
-// Model is a list of models, as one.
+// Model combines a list of models into one.
 type Model struct {
 	Links  []Link[ai.Model] // at least one
 	Budget time.Duration    // to the first word; 0 is ModelBudget

@@ -13,28 +13,28 @@ import (
 	"parley/internal/ai"
 )
 
-// VoiceBudget is how long a voice may take to its first sound, where no setting says otherwise. In the middle of what
-// it says it may be silent for twice as long: some sound is kept ready.
+// VoiceBudget is how long a voice may take until its first audio, if no setting says otherwise. In the middle of its
+// speech it may be silent for twice as long, as some audio is buffered.
 const VoiceBudget = time.Second
 
-// Most is how many there are in a list of voices.
+// Most is the maximum length of a list of voices.
 const Most = 4
 
-// Speaker is a voice of a synthesizer's.
+// Speaker is a synthesizer's voice.
 type Speaker struct {
 	Synthesizer ai.Synthesizer
 	Voice       string // the vendor's own name of it
 }
 
-// Synthesizer is a list of voices, as one. Lists of the same are equal: a cache knows sounds by them.
+// Synthesizer combines a list of voices into one. Lists of the same voices are equal: a cache keys audio by them.
 type Synthesizer struct {
 	links  [Most]Link[Speaker]
 	n      int
 	budget time.Duration
 }
 
-// NewSynthesizer makes a list of at least one voice; those beyond Most are left out. Budget is to the first sound; 0
-// is VoiceBudget.
+// NewSynthesizer makes a list of at least one voice; those beyond Most are left out. The budget lasts until the first
+// audio; 0 means VoiceBudget.
 func NewSynthesizer(budget time.Duration, links ...Link[Speaker]) Synthesizer {
 	s := Synthesizer{budget: budget}
 	s.n = copy(s.links[:], links)
@@ -59,8 +59,8 @@ func (s Synthesizer) Speak(ctx context.Context, as ai.Speech, texts <-chan strin
 	return r.run()
 }
 
-// Steady says whether what is said now is said by the first voice, which has not failed of late: a sound that is kept
-// for later should be in the voice that was asked for.
+// Steady reports whether speech now comes from the first voice, which has not failed recently: audio that is cached
+// should be in the voice that was asked for.
 func (s Synthesizer) Steady(ctx context.Context) bool {
 	first := &s.links[0]
 	return ai.TallyOf(ctx).Acting(ai.TheVoice, first.Name) == first.Name && first.Circuit.Steady()

@@ -10,7 +10,7 @@ import (
 // Code is the code of this vendor.
 const Code = "gemini"
 
-// Settings are what the operator sets of it.
+// Settings are the operator's settings for this vendor.
 type Settings struct {
 	APIKey  string        `name:"gemini-api-key" help:"API key of Google's Gemini API."`
 	BaseURL string        `name:"gemini-base-url" help:"Base URL of the Gemini API (https://generativelanguage.googleapis.com)."`
@@ -18,7 +18,7 @@ type Settings struct {
 	Stall   time.Duration `name:"gemini-stall" default:"30s" help:"How long the API may send nothing before a request counts as failed."`
 }
 
-// Declare declares Gemini, or the server with its API that the settings name.
+// Declare declares Gemini, or the compatible server that the settings name.
 func Declare(s *Settings) *ai.Vendor {
 	return &ai.Vendor{Code: Code, Settings: s, Models: s.list, Open: s.open, Check: s.check}
 }

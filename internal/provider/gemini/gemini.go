@@ -1,4 +1,4 @@
-// Package gemini thinks with Google's Gemini models, by the Gemini API's generateContent, streamed.
+// Package gemini thinks with Google's Gemini models through the Gemini API's generateContent, streamed.
 package gemini
 
 import (
@@ -27,7 +27,7 @@ type Config struct {
 	Stall   time.Duration // 0 is rest.DefaultStall
 }
 
-// Client is one server. It is safe for concurrent use.
+// Client is a client of one server. It is safe for concurrent use.
 type Client struct {
 	rest *rest.Client
 
@@ -35,7 +35,7 @@ type Client struct {
 	models map[string]*model
 }
 
-// Open prepares a client; it doesn't ask the server anything.
+// Open prepares a client without contacting the server.
 func Open(c Config) (*Client, error) { return open(c, rest.Transport()) }
 
 func open(c Config, transport http.RoundTripper) (*Client, error) {
@@ -56,8 +56,8 @@ func open(c Config, transport http.RoundTripper) (*Client, error) {
 // Close drops idle connections.
 func (c *Client) Close() { c.rest.HTTP.CloseIdleConnections() }
 
-// Model is one of the server's models, with or without models/ before its name; whether there is such a one shows
-// when it is asked.
+// Model is one of the server's models, with or without models/ before its name; whether it exists shows when it is
+// used.
 func (c *Client) Model(code string) ai.Model {
 	c.mu.Lock()
 	defer c.mu.Unlock()

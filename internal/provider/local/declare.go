@@ -13,15 +13,16 @@ import (
 	"parley/internal/audio"
 )
 
-// Programs are those that speak and listen without a vendor. The zero values find what Debian's packages install.
+// Programs are the programs that speak and listen without a vendor. The zero values find what Debian's packages
+// install.
 type Programs struct {
 	Flite  Flite
 	ESpeak ESpeak
 	Sphinx SphinxConfig
 }
 
-// Declare declares what is always there: the responder that is no language model, and the programs for speech, which
-// are listed wherever we run. The doctor says whether they are installed.
+// Declare declares what is always available: the responder, which is not a language model, and the speech programs,
+// which are listed wherever we run. The doctor reports whether they are installed.
 func Declare(p Programs) *ai.Vendor {
 	always := func() bool { return true }
 	return &ai.Vendor{

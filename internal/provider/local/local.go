@@ -1,5 +1,5 @@
-// Package local is the model that is always there: a responder without a language model. It answers with the
-// sentences of the prompt and of given passages that bear on the question, remembers what the customer said of
+// Package local is the model that is always available: a responder without a language model. It answers with the
+// sentences of the prompt and of given passages that are relevant to the question, remembers what customers said about
 // themselves in the conversation, calls a tool whose words the message uses, and says what it is. The same request
 // always gets the same reply.
 package local

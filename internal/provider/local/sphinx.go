@@ -23,7 +23,7 @@ const SphinxCode = "pocketsphinx"
 // DefaultModel is where Debian's package pocketsphinx-en-us has its model.
 const DefaultModel = "/usr/share/pocketsphinx/model/en-us"
 
-// DecodersPerCore is how many live at once for each core: one is busy for a quarter to a half of the time that
+// DecodersPerCore is how many decoders live at once per core: one is busy for a quarter to a half of the time that
 // somebody speaks.
 const DecodersPerCore = 4
 
@@ -39,7 +39,7 @@ type limits struct {
 
 var usualLimits = limits{load: 20 * time.Second, decode: 10 * time.Second, wait: 3 * time.Second}
 
-// SphinxConfig says what to recognize with; the zero value is what Debian's packages install.
+// SphinxConfig says what to recognize with; the zero value uses what Debian's packages install.
 type SphinxConfig struct {
 	Python string // "": python3 on the PATH
 	Model  string // the directory; "": DefaultModel
@@ -76,7 +76,7 @@ func NewSphinx(c SphinxConfig) *Sphinx {
 // absent says to an assistant's owner what is missing, before what the operator installs.
 const absent = "PocketSphinx, which listens, is not installed on this server. Choose another transcriber, or ask its operator:"
 
-// Find looks whether what is needed is installed; the error, of kind Config, says what to install.
+// Find checks whether what is needed is installed; the error, of kind Config, says what to install.
 func (s *Sphinx) Find() error {
 	if _, err := os.Stat(filepath.Join(s.c.Model, "en-us.lm.bin")); err != nil {
 		return &ai.Error{Kind: ai.Config, Err: fmt.Errorf("pocketsphinx has no model: apt-get install pocketsphinx pocketsphinx-en-us (%w)", err),
@@ -88,7 +88,7 @@ func (s *Sphinx) Find() error {
 	return nil
 }
 
-// Check loads the library and its model, and so knows whether it works.
+// Check loads the library and its model, to find out whether it works.
 func (s *Sphinx) Check(ctx context.Context) error {
 	if err := s.Find(); err != nil {
 		return err

@@ -21,15 +21,15 @@ const (
 	ESpeakCode = "espeak"
 )
 
-// Flite speaks English with CMU Flite: the voices rms, slt, awb, kal16 and kal. The zero value finds the program on
-// the PATH. While a text is being said it stands in the machine's list of processes: the program reads and writes
-// files in a way that pipes don't bear.
+// Flite speaks English with CMU Flite: the voices rms, slt, awb, kal16 and kal. The zero value finds the program on the
+// PATH. While a text is being spoken it is visible in the machine's process list, because the program reads and writes
+// files in a way that doesn't work with pipes.
 type Flite struct {
 	Path  string
 	Stall time.Duration // how long the program may print nothing; 0: 15 s
 }
 
-// Find says where the program is; the error, of kind Config, what to install.
+// Find says where the program is; the error, of kind Config, says what to install.
 func (f Flite) Find() (string, error) { return f.program().find() }
 
 func (f Flite) program() program {
@@ -58,14 +58,14 @@ func (f Flite) Say(ctx context.Context, as ai.Speech, text string, yield func([]
 	return f.program().speak(ctx, append(args, "-o", "/dev/stdout", "-t", text), "", as.Rate, yield)
 }
 
-// ESpeak speaks many languages with eSpeak NG. A voice is the program's name of a language, with a variant: de,
+// ESpeak speaks many languages with eSpeak NG. A voice is the program's name for a language, with a variant: de,
 // en-us+f3. The zero value finds the program on the PATH.
 type ESpeak struct {
 	Path  string
 	Stall time.Duration // how long the program may print nothing; 0: 15 s
 }
 
-// Find says where the program is; the error, of kind Config, what to install.
+// Find says where the program is; the error, of kind Config, says what to install.
 func (e ESpeak) Find() (string, error) { return e.program().find() }
 
 func (e ESpeak) program() program {

@@ -13,7 +13,7 @@ import (
 // Code is the code of this vendor.
 const Code = "openai"
 
-// Settings are what the operator sets of it. Each ability may have a server of its own.
+// Settings are the operator's settings for this vendor. Each ability may have its own server.
 type Settings struct {
 	APIKey           string        `name:"openai-api-key" help:"API key of OpenAI, or of any server with a compatible API."`
 	BaseURL          string        `name:"openai-base-url" help:"Base URL of the API, including /v1 (https://api.openai.com/v1)."`

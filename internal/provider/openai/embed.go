@@ -24,7 +24,7 @@ const maxEmbedding = 16 << 10
 // maxAnswer is how many bytes an answer with vectors has at most.
 const maxAnswer = 64 << 20
 
-// Embedder is one of the server's embedding models; whether there is such a one shows when it is asked.
+// Embedder is one of the server's embedding models; whether it exists shows when it is used.
 func (c *Client) Embedder(model string) ai.Embedder { return &embedder{c, model} }
 
 type embedder struct {

@@ -22,8 +22,8 @@ const (
 	maxWaiting = 8
 )
 
-// Recognizer is one of the server's transcription models; whether there is such a one shows when it is asked. Each
-// utterance is sent when it is over, one after the other; there are no earlier transcripts than the model's answer.
+// Recognizer is one of the server's transcription models; whether it exists shows when it is used. Each utterance is
+// sent when it is over, one after the other; there are no transcripts before the model's answer.
 func (c *Client) Recognizer(model string) ai.Recognizer {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -1,6 +1,6 @@
-// Package openai thinks, speaks and listens with OpenAI, or any server that speaks its protocol (Ollama, vLLM,
-// LocalAI, ...): chat and vectors through the official SDK, sound by hand, which the SDK would hold back or hold
-// whole.
+// Package openai thinks, speaks and listens with OpenAI, or any server that speaks its protocol (Ollama, vLLM, LocalAI,
+// ...). Chat and vectors go through the official SDK; audio doesn't, as the SDK would delay it or hold all of it in
+// memory.
 package openai
 
 import (
@@ -30,7 +30,7 @@ type Config struct {
 	Stall   time.Duration // 0 is rest.DefaultStall
 }
 
-// Client is one server. It is safe for concurrent use.
+// Client is a client of one server. It is safe for concurrent use.
 type Client struct {
 	rest  *rest.Client
 	chat  sdk.ChatCompletionService
@@ -41,7 +41,7 @@ type Client struct {
 	hearers map[string]*recognizer
 }
 
-// Open prepares a client; it doesn't ask the server anything.
+// Open prepares a client without contacting the server.
 func Open(c Config) (*Client, error) {
 	if _, err := rest.Base(cmp.Or(c.BaseURL, DefaultBaseURL), DefaultBaseURL); err != nil {
 		return nil, fmt.Errorf("open openai: %w", err)
@@ -72,7 +72,7 @@ func open(c Config, transport http.RoundTripper) *Client {
 // Close drops idle connections.
 func (c *Client) Close() { c.rest.HTTP.CloseIdleConnections() }
 
-// Model is one of the server's models; whether there is such a one shows when it is asked.
+// Model is one of the server's models; whether it exists shows when it is used.
 func (c *Client) Model(code string) ai.Model {
 	c.mu.Lock()
 	defer c.mu.Unlock()

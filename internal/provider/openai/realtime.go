@@ -18,8 +18,8 @@ import (
 	"parley/internal/provider/wire"
 )
 
-// RealtimeModel is one of the server's models that hear and speak, over a WebSocket. hears is the model that writes
-// down what it heard.
+// RealtimeModel is one of the server's models that hear and speak, over a WebSocket. hears is the model that
+// transcribes what it heard.
 func (c *Client) RealtimeModel(code, hears string) ai.RealtimeModel {
 	return &realtimeModel{c, code, hears}
 }

@@ -28,8 +28,8 @@ const (
 	speechPiece = 100 * time.Millisecond
 )
 
-// Synthesizer is one of the server's speech models; whether there is such a one shows when it is asked.
-// Those of one model are equal, so that caches find what was said before.
+// Synthesizer is one of the server's speech models; whether it exists shows when it is used. Synthesizers of one model
+// are equal, so that caches find what was said before.
 func (c *Client) Synthesizer(model string) ai.Synthesizer { return ai.Streamed(speaker{c, model}) }
 
 type speaker struct {

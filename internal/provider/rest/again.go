@@ -19,9 +19,8 @@ const (
 	maxRetryAfter = 5 * time.Second // a server that asks for a longer pause is not asked again: a person waits
 )
 
-// Again makes attempts until one succeeds, or another can't go better; begun says whether a part of the answer has
-// been given away. Who has another vendor behind it makes one attempt: the other answers sooner than a pause is over.
-// what and model are for the log.
+// Again makes attempts until one succeeds, or another is pointless; begun reports whether part of the answer has been
+// passed on. what and model are for the log.
 func Again(ctx context.Context, what, model string, begun func() bool, attempt func() error) error {
 	for n := 1; ; n++ {
 		err := attempt()

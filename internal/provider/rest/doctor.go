@@ -14,7 +14,7 @@ import (
 	"parley/internal/ai"
 )
 
-// Doctor asks a server for each model that it is to be used for, which costs nothing.
+// Doctor asks a server about each model that it is to be used for, which costs nothing.
 type Doctor struct {
 	What    string // the line's name
 	Setting string // what its settings begin with, as PARLEY_ANTHROPIC
@@ -22,7 +22,7 @@ type Doctor struct {
 	Use     string // what the models are used for
 }
 
-// Check says whether the server answers, takes the key, and has the models; and which setting to mend where not.
+// Check reports whether the server answers, accepts the key, and has the models, and if not, which setting to fix.
 func (d Doctor) Check(ctx context.Context, c *Client, models []string) parley.Finding {
 	found := func(state, format string, a ...any) parley.Finding {
 		return parley.Finding{State: state, What: d.What, Text: fmt.Sprintf(format, a...)}

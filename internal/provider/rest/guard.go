@@ -26,7 +26,7 @@ const (
 	DrainTime = 100 * time.Millisecond
 )
 
-// Guard watches one answer: how long it is silent and how much it is. It ends the request by cancelling it with a
+// Guard watches one answer: how long it is silent and how large it is. It ends the request by cancelling it with a
 // cause.
 type Guard struct {
 	// Sound says that the answer is no text: it has no events, but so many bytes at most.
@@ -43,7 +43,7 @@ type Guard struct {
 	ended   bool
 }
 
-// NewGuard begins to watch. Stop it.
+// NewGuard starts watching. Stop it.
 func NewGuard(stall time.Duration, cancel context.CancelCauseFunc) *Guard {
 	return &Guard{stall: stall, cancel: cancel, timer: time.AfterFunc(stall, func() { cancel(ErrStalled) })}
 }
@@ -108,11 +108,11 @@ func (g *Guard) Close() error {
 	return g.body.Close()
 }
 
-// Unwanted says that nothing more of the answer is read.
+// Unwanted notes that nothing more of the answer will be read.
 func (g *Guard) Unwanted() { g.ended = true }
 
 // Ended is what ended the request from our side: a failure that the guard found, as an *ai.Error, or the cause of a
-// context that is over; nil where neither did. ctx is the one that the guard cancels.
+// context that is over; nil if neither did. ctx is the one that the guard cancels.
 func (g *Guard) Ended(ctx context.Context) error {
 	switch cause := context.Cause(ctx); {
 	case errors.Is(cause, ErrStalled):

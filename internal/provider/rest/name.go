@@ -13,7 +13,7 @@ import (
 // Gemini a letter or an underscore at the beginning.
 var plain = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_-]{0,63}$`)
 
-// Names translates names of tools to what vendors take, and back.
+// Names translates tool names to what vendors accept, and back.
 type Names map[string]string // by wire name
 
 // NewNames are those of tools.
@@ -25,7 +25,7 @@ func NewNames(tools []ai.Tool) Names {
 	return n
 }
 
-// Wire is the name itself, or a recognisable part of it with a hash where it is too long or odd.
+// Wire is the name itself, or a recognizable part of it with a hash if it is too long or has odd characters.
 func (Names) Wire(name string) string {
 	if plain.MatchString(name) {
 		return name

@@ -15,7 +15,7 @@ const (
 	maxCalls     = 128
 )
 
-// Reading is a reply as far as it was read.
+// Reading is a reply as far as it has been read.
 type Reading struct {
 	Finish ai.Finish // "" as long as the reply has not ended
 	Usage  ai.Usage
@@ -29,17 +29,17 @@ type Reading struct {
 	whole []ai.ToolCall
 }
 
-// Call is a call of which pieces have come.
+// Call is a tool call that has partly arrived.
 type Call struct {
 	ID, Name, Seal string
 
 	args strings.Builder
 }
 
-// NewReading is the beginning of a reply.
+// NewReading begins a reply.
 func NewReading(yield func(ai.Delta) error) *Reading { return &Reading{yield: yield} }
 
-// Seen says whether anything has been given away.
+// Seen reports whether anything has been passed on.
 func (r *Reading) Seen() bool { return r.seen }
 
 // Say takes a piece of the text.
@@ -59,7 +59,7 @@ func (r *Reading) give(d ai.Delta) error {
 	return Refuse(r.yield(d))
 }
 
-// Begin takes a further call.
+// Begin starts another call.
 func (r *Reading) Begin() (*Call, error) {
 	if len(r.calls) == maxCalls {
 		return nil, Malformed("more than %d tool calls", maxCalls)
@@ -78,8 +78,8 @@ func (r *Reading) Write(c *Call, arguments string) error {
 	return nil
 }
 
-// End is called when the stream ended without an error: the calls are complete now. Arguments that a vendor leaves
-// out are an empty object.
+// End is called when the stream ended without an error: the calls are now complete. If a vendor leaves out the
+// arguments, they are an empty object.
 func (r *Reading) End(names Names) error {
 	if r.Finish == "" {
 		kind := ai.Malformed
@@ -109,14 +109,14 @@ func (r *Reading) End(names Names) error {
 	return nil
 }
 
-// Reply is what has come.
+// Reply is what has arrived.
 func (r *Reading) Reply() ai.Reply {
 	return ai.Reply{Text: r.text.String(), Calls: r.whole, Finish: r.Finish, Usage: r.Usage}
 }
 
-// Generate has a reply made, as ai.Model's Generate does. attempt makes the request once and reads the answer; a
-// request that failed is made again as long as nothing of the reply has been seen. learn says whether the failure
-// teaches how to ask so that it goes better; the request is then made again at once.
+// Generate makes a reply, as ai.Model's Generate does. attempt makes the request once and reads the answer; a request
+// that failed is repeated as long as nothing of the reply has been seen. learn reports whether the failure teaches how
+// to ask better; the request is then repeated at once.
 func Generate(ctx context.Context, model string, yield func(ai.Delta) error, attempt func(*Reading) error,
 	learn func(error) bool) (ai.Reply, error) {
 	var r *Reading

@@ -2,14 +2,14 @@ package rest
 
 import "sync"
 
-// Refused is what of a request a model or its server doesn't take, as it said; it is not sent again. The zero value
-// is ready.
+// Refused holds the parts of requests that a model or its server said it doesn't accept; they are not sent again. The
+// zero value is ready.
 type Refused struct {
 	mu     sync.Mutex
 	fields map[string]bool
 }
 
-// Has says whether a field was refused.
+// Has reports whether a field was refused.
 func (r *Refused) Has(field string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -26,16 +26,16 @@ func (r *Refused) Add(field string) {
 	r.fields[field] = true
 }
 
-// Sent are the fields of one request that could be left out.
+// Sent holds the fields of one request that could be left out.
 type Sent struct {
 	refused *Refused
 	fields  []string
 }
 
-// Begin is a request of which nothing is sent yet.
+// Begin starts a request of which nothing is sent yet.
 func (r *Refused) Begin() *Sent { return &Sent{refused: r} }
 
-// Send says whether to send a field that is wanted.
+// Send reports whether to send a field that is wanted.
 func (s *Sent) Send(field string, wanted bool) bool {
 	if !wanted || s.refused.Has(field) {
 		return false
@@ -44,8 +44,8 @@ func (s *Sent) Send(field string, wanted bool) bool {
 	return true
 }
 
-// Learn notes the first field that was sent and complained of, and says whether there was one: then the request goes
-// better without it. It judges by what this request sent: another may have learnt the same meanwhile.
+// Learn notes the first field that was sent and complained about, and reports whether there was one: then the request
+// will do better without it. It judges by what this request sent: another may have learnt the same meanwhile.
 func (s *Sent) Learn(complains func(field string) bool) bool {
 	for _, f := range s.fields {
 		if complains(f) {

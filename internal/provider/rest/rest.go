@@ -1,6 +1,5 @@
-// Package rest is what the protocols of vendors have in common: a request over HTTP that is watched while it is
-// answered, events of a stream, attempts that are made again where that is safe, a reply as it is put together, and
-// names of tools that every vendor takes.
+// Package rest is what vendors' protocols have in common: an HTTP request that is watched while it is answered, stream
+// events, retries where they are safe, assembling a reply, and tool names that every vendor accepts.
 package rest
 
 import (
@@ -25,7 +24,7 @@ const DefaultStall = 30 * time.Second
 
 const idleConns = 1024 // kept for the next turns of as many conversations
 
-// Client asks one server. It is safe for concurrent use.
+// Client is a client of one server. It is safe for concurrent use.
 type Client struct {
 	Base  string // without a slash at the end
 	Stall time.Duration
@@ -36,7 +35,7 @@ type Client struct {
 	Refused func(status int, h http.Header, body []byte) error
 }
 
-// Base is the base URL without a slash at its end, or an error that names one that is right.
+// Base is the base URL without a trailing slash, or an error that gives a valid example.
 func Base(text, example string) (string, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
@@ -58,10 +57,10 @@ func Transport() *http.Transport {
 	}
 }
 
-// Refusal is the error of a yield, which ends a request.
+// Refusal is a yield's error, which ends a request.
 type Refusal struct{ error }
 
-// Refuse is err as a yield's, nil where it is none.
+// Refuse marks err as a yield's; nil stays nil.
 func Refuse(err error) error {
 	if err == nil {
 		return nil
@@ -69,8 +68,8 @@ func Refuse(err error) error {
 	return Refusal{err}
 }
 
-// Ask makes a request and passes its answer to take. sound is how many bytes of sound may come, 0 when the answer is
-// text; begun says whether take has given anything of it away already. The error is an *ai.Error, or what ended the
+// Ask makes a request and passes its answer to take. sound is how many bytes of audio may come, 0 if the answer is
+// text; begun reports whether take has already passed on any of it. The error is an *ai.Error, or what ended the
 // request from our side.
 func (c *Client) Ask(ctx context.Context, req *http.Request, sound int, take func(res *http.Response) error,
 	begun func() bool) error {
@@ -103,8 +102,8 @@ func (c *Client) Ask(ctx context.Context, req *http.Request, sound int, take fun
 	return Failure(err, begun())
 }
 
-// Failure is err as an *ai.Error: what failed on the way, or in what was sent. begun tells that a part of the answer
-// has been given away.
+// Failure is err as an *ai.Error: what failed on the way, or in what was sent. begun means that part of the answer has
+// been passed on.
 func Failure(err error, begun bool) error {
 	if err == nil {
 		return nil
@@ -123,7 +122,7 @@ func Failure(err error, begun bool) error {
 	return &ai.Error{Kind: ai.Unreachable, Err: err}
 }
 
-// Post asks with a JSON body for a stream of events, and passes each of them to take.
+// Post sends a JSON body, and passes each event of the resulting stream to take.
 func (c *Client) Post(ctx context.Context, path string, body any, take func(name string, data []byte) error,
 	begun func() bool) error {
 	raw, err := json.Marshal(body)
@@ -143,7 +142,7 @@ func (c *Client) Post(ctx context.Context, path string, body any, take func(name
 	}, begun)
 }
 
-// ErrEnough is what take returns when no further event is wanted.
+// ErrEnough is what take returns when it wants no more events.
 var ErrEnough = errors.New("the last event has come")
 
 // events reads server-sent events. One that is cut off at the end is none.
@@ -194,7 +193,7 @@ func events(ctx context.Context, body io.Reader, take func(name string, data []b
 	}
 }
 
-// Malformed is an answer that is not what the protocol says.
+// Malformed is the error of an answer that violates the protocol.
 func Malformed(format string, a ...any) error {
 	return &ai.Error{Kind: ai.Malformed, Err: fmt.Errorf(format, a...)}
 }

@@ -12,8 +12,8 @@ import (
 	"parley/internal/provider/wire"
 )
 
-// Dialect is a vendor's protocol of listening to utterances: it is sent sound, and asked for its text when an utterance
-// is over. Its methods may be called by many goroutines at once.
+// Dialect is a vendor's protocol for listening to utterances: it is sent audio, and asked for its text when an
+// utterance is over. Its methods may be called by many goroutines at once.
 type Dialect interface {
 	// Dial opens a session, whose errors are *ai.Error, unless ctx has ended.
 	Dial(ctx context.Context, h ai.Hearing) (*wire.Conn, error)
@@ -29,7 +29,7 @@ type Dialect interface {
 	Read(raw []byte) (Understood, error)
 }
 
-// Understood is what a vendor says of the sound that it was sent.
+// Understood is what a vendor says about the audio that it was sent.
 type Understood struct {
 	Text string
 	// Fixed says that Text is appended to the utterance; otherwise it is a guess of what comes after what is fixed.
@@ -38,7 +38,7 @@ type Understood struct {
 	Answered bool
 }
 
-// Listening is how a Dialect is listened with.
+// Listening says how to listen with a Dialect.
 type Listening struct {
 	// Shortest is how much sound an utterance must have: silence is added to a shorter one.
 	Shortest time.Duration
@@ -60,7 +60,8 @@ func Listen(ctx context.Context, d Dialect, l Listening, h ai.Hearing) (ai.Ear, 
 		})
 }
 
-// Open opens an ear with a protocol of its own. It dials, so that a key that is wrong is known before anything is said.
+// Open opens an ear with a protocol of its own. It dials at once, so that a wrong key is noticed before anything is
+// said.
 func Open(ctx context.Context, h ai.Hearing, o wire.EarOptions, dial func(context.Context) (*wire.Conn, error),
 	protocol func(*wire.Conn, *wire.Ear) wire.Protocol) (ai.Ear, error) {
 	if ctx.Err() != nil {

@@ -1,7 +1,7 @@
-// Package speech is what several vendors of speech have in common. A Voice speaks several replies on one WebSocket, each
-// in a context of its own: sockets are shared and kept, what was cancelled is thrown away, and what the vendor tells of
-// its sound becomes the times of words. An ear asks for the text of each utterance when it is over. What a vendor's
-// messages look like its own package says, as a Tongue and a Dialect.
+// Package speech is what several speech vendors have in common. A Voice speaks several replies on one WebSocket, each
+// in its own context: sockets are shared and kept, cancelled audio is thrown away, and the vendor's timing information
+// becomes word times. An ear asks for the text of each utterance when it is over. Each vendor's own package defines its
+// messages, as a Tongue and a Dialect.
 package speech
 
 import (
@@ -12,7 +12,8 @@ import (
 	"parley/internal/provider/wire"
 )
 
-// Tongue is a vendor's protocol of speech; its messages are sent as JSON. Its methods are called by many goroutines at once.
+// Tongue is a vendor's speech protocol; its messages are sent as JSON. Its methods are called by many goroutines at
+// once.
 type Tongue interface {
 	// Line names the sort of socket that speaks so: voices that can share one have the same.
 	Line(as ai.Speech) (string, error)
@@ -34,7 +35,7 @@ type Tongue interface {
 	Closed(reason string) ai.Kind
 }
 
-// Event is what a vendor says of a context, or of the whole socket where Context is "".
+// Event is what a vendor says about a context, or about the whole socket if Context is "".
 type Event struct {
 	Context string
 	Sound   []byte // samples of 16 bits, little-endian
@@ -83,7 +84,7 @@ func NewVoice(t Tongue, m Manners) *Voice {
 	return v
 }
 
-// Patience sets how long the vendor may send nothing while it has texts to say; without it that is Stall. It is set
+// Patience sets how long the vendor may send nothing while it has texts to say; the default is Stall. It must be called
 // before the first Speak.
 func (v *Voice) Patience(d time.Duration) { v.stall = d }
 

@@ -11,7 +11,7 @@ import (
 	"parley/internal/audio"
 )
 
-// Protocol is how a vendor is listened with, on one Conn. Its methods are called by one goroutine, the Ear's. An error
+// Protocol is a vendor's listening protocol on one Conn. Its methods are called by one goroutine, the Ear's. An error
 // closes the ear.
 type Protocol interface {
 	// Sound sends a piece of sound: samples of 16 bits, the lower octet first.
@@ -30,7 +30,7 @@ type Protocol interface {
 	Bye()
 }
 
-// Ear is an ai.Ear that sends what is heard on a Conn, by a vendor's Protocol. It closes with the Conn.
+// Ear is an ai.Ear that sends audio on a Conn, by a vendor's Protocol. It closes with the Conn.
 type Ear struct {
 	conn       *Conn
 	protocol   Protocol
@@ -54,7 +54,7 @@ type EarOptions struct {
 // maxTold is how many transcripts wait for who follows the ear. Of more, those that are not final are left out.
 const maxTold = 64
 
-// NewEar makes an Ear, and what speaks the vendor's protocol for it. It closes with ctx.
+// NewEar makes an Ear, and the Protocol that speaks for it. It closes with ctx.
 func NewEar(ctx context.Context, c *Conn, o EarOptions, protocol func(*Ear) Protocol) *Ear {
 	e := &Ear{conn: c, tape: newTape(o.Rate, o.Piece, o.Continuous), rate: o.Rate, continuous: o.Continuous,
 		out: make(chan ai.Transcript, maxTold), done: make(chan struct{})}
@@ -86,7 +86,7 @@ func (e *Ear) Close() {
 	<-e.done
 }
 
-// Tell hands on a transcript. The Protocol calls it.
+// Tell passes on a transcript. The Protocol calls it.
 func (e *Ear) Tell(t ai.Transcript) {
 	if !t.Final && t.Turn == "" {
 		select {

@@ -31,7 +31,7 @@ func unopened(ctx context.Context, res *http.Response, err error) error {
 	return &ai.Error{Kind: ai.Unreachable, Err: err}
 }
 
-// Refused says what an HTTP answer that is an error means. It reads the body, and does not close it.
+// Refused says what an HTTP error response means. It reads the body, and does not close it.
 func Refused(res *http.Response) *ai.Error {
 	e := &ai.Error{Kind: ai.Config, RetryAfter: retryAfter(res.Header)}
 	switch code := res.StatusCode; {
@@ -48,7 +48,7 @@ func Refused(res *http.Response) *ai.Error {
 	return e
 }
 
-// Status is an answer to a handshake that is no WebSocket.
+// Status is a handshake response that is not a WebSocket.
 type Status struct {
 	Code int
 	Body string
@@ -56,7 +56,7 @@ type Status struct {
 
 func (s *Status) Error() string { return fmt.Sprintf("status %d: %s", s.Code, s.Body) }
 
-// StatusOf is the HTTP status that a handshake was refused with; 0 where none was.
+// StatusOf is the HTTP status with which a handshake was refused; 0 if it wasn't.
 func StatusOf(err error) int {
 	if s, ok := errors.AsType[*Status](err); ok {
 		return s.Code
@@ -64,7 +64,7 @@ func StatusOf(err error) int {
 	return 0
 }
 
-// CloseOf is the code and the reason that the far end closed a Conn with; 0 where it didn't.
+// CloseOf is the code and the reason with which the far end closed a Conn; 0 if it didn't.
 func CloseOf(err error) (code int, reason string) {
 	if e, ok := errors.AsType[websocket.CloseError](err); ok {
 		return int(e.Code), e.Reason

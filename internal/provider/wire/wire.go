@@ -1,5 +1,5 @@
-// Package wire is the WebSocket under the vendors that stream: dialled, read and closed with failures told in ai's kinds.
-// It knows no vendor.
+// Package wire is the WebSocket under the streaming vendors: dialled, read and closed, with failures reported in ai's
+// kinds. It knows no vendor.
 package wire
 
 import (
@@ -27,7 +27,7 @@ const (
 	maxAnswer = 16 << 20        // octets of one message
 )
 
-// ErrClosed is what a Conn says that was closed here.
+// ErrClosed is the error of a Conn that was closed on this side.
 var ErrClosed = net.ErrClosed
 
 // Conn is an open WebSocket. One goroutine receives, any number may send. Its errors are *ai.Error, or ErrClosed.
@@ -60,7 +60,7 @@ func Address(base, path string, query url.Values) (string, error) {
 }
 
 // Dial opens a WebSocket. The error is an *ai.Error that says what can be done about it, unless ctx has ended: then it
-// is context.Cause(ctx), which matters to nothing else than the dialling.
+// is context.Cause(ctx). ctx affects only the dialling.
 func Dial(ctx context.Context, address string, o Options) (*Conn, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -80,7 +80,8 @@ func Dial(ctx context.Context, address string, o Options) (*Conn, error) {
 	return c, nil
 }
 
-// Receive waits for the next message; text says that it is one of text. It may be used until the next Receive.
+// Receive waits for the next message; text reports whether it is a text message. The data is valid until the next
+// Receive.
 func (c *Conn) Receive() (data []byte, text bool, err error) {
 	kind, r, err := c.ws.Reader(c.ctx)
 	if err == nil {
@@ -118,10 +119,10 @@ func (c *Conn) Send(v any) error {
 	return c.send(websocket.MessageText, raw)
 }
 
-// SendText sends a text that is no JSON.
+// SendText sends a text that is not JSON.
 func (c *Conn) SendText(text string) error { return c.send(websocket.MessageText, []byte(text)) }
 
-// SendWritten sends a text that is written already.
+// SendWritten sends a text that is already encoded.
 func (c *Conn) SendWritten(raw []byte) error { return c.send(websocket.MessageText, raw) }
 
 // SendBinary sends octets.
@@ -162,8 +163,8 @@ func (c *Conn) ping(every time.Duration) {
 	}
 }
 
-// Close drops the connection, and returns when nothing of it is left running. Who says goodbye in the vendor's words
-// sends them before.
+// Close drops the connection, and returns when nothing of it is left running. To say goodbye in the vendor's words,
+// send them first.
 func (c *Conn) Close() {
 	c.cancel(ErrClosed)
 	_ = c.ws.CloseNow()

@@ -1,4 +1,4 @@
-// Package anthropictest is for tests: a server that speaks Anthropic's Messages API on a loopback port, streamed. It
+// Package anthropictest is for tests: a server that speaks Anthropic's Messages API, streamed, on a loopback port. It
 // refuses what the API refuses, answers as aitest.Echo does, and misbehaves on request.
 package anthropictest
 
@@ -15,7 +15,7 @@ import (
 	"parley/internal/provider/rest/resttest"
 )
 
-// Key is the key that is asked for.
+// Key is the key that the server accepts.
 const Key = "sk-ant-test-0123456789"
 
 // The models that a server has, which take different things.
@@ -34,7 +34,7 @@ type Server struct {
 	cached   map[string]bool // prompts up to a mark
 }
 
-// Request is one that the server got and took.
+// Request is a request that the server accepted.
 type Request struct {
 	Header http.Header
 	Body   json.RawMessage
@@ -58,7 +58,7 @@ func New(t testing.TB) *Server {
 	return s
 }
 
-// Requests are those that the server took, oldest first.
+// Requests lists the accepted requests, oldest first.
 func (s *Server) Requests() []Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,6 +1,6 @@
-// Package cartesiatest is, for tests, a server that speaks Cartesia's protocol: speech by contexts on one WebSocket
-// with the times of words, transcription that is told when an utterance is over, and voices. It refuses what Cartesia
-// refuses, and misbehaves as it is told.
+// Package cartesiatest is a test server that speaks Cartesia's protocol: speech by contexts on one WebSocket with word
+// times, transcription that is told when an utterance is over, and voices. It refuses what Cartesia refuses, and
+// misbehaves on request.
 package cartesiatest
 
 import (
@@ -25,7 +25,7 @@ const (
 	Voice = "f786b574-daa5-4673-aa0c-cbe3e8534c02"
 )
 
-// Server is Cartesia. Every text that it speaks is a tone of its own, of its Speaker.
+// Server stands in for Cartesia. It speaks every text as a tone of its own, from its Speaker.
 type Server struct {
 	URL     string
 	Speaker *aitest.Synthesizer
@@ -51,7 +51,7 @@ type Server struct {
 	cancels int
 }
 
-// Refusal is how a handshake, or a request, is refused; Status 0: the next context is, with Code and In.
+// Refusal is how a handshake, or a request, is refused. With Status 0 the next context is refused, with Code and In.
 type Refusal struct {
 	Status     int
 	Code       string
@@ -92,7 +92,7 @@ func New(t testing.TB) *Server {
 // Refuse has the next requests refused.
 func (s *Server) Refuse(r ...Refusal) { s.locked(func() { s.refuse = append(s.refuse, r...) }) }
 
-// Script says how the next utterances are understood.
+// Script sets how the next utterances are understood.
 func (s *Server) Script(h ...Hearing) { s.locked(func() { s.script = append(s.script, h...) }) }
 
 // Kick closes all sockets; with code 0 they break.
@@ -112,25 +112,25 @@ func (s *Server) Kick(code websocket.StatusCode, reason string) {
 	}
 }
 
-// Opened is how many sockets were opened.
+// Opened is the number of sockets opened.
 func (s *Server) Opened() (n int) {
 	s.locked(func() { n = s.opened })
 	return n
 }
 
-// Contexts is how many contexts were opened, and how many cancelled.
+// Contexts is the number of contexts opened, and of those cancelled.
 func (s *Server) Contexts() (opened, cancelled int) {
 	s.locked(func() { opened, cancelled = len(s.ids), s.cancels })
 	return opened, cancelled
 }
 
-// Said is what was spoken, whole or in part, in the order in which it was begun.
+// Said lists what was spoken, whole or in part, in the order in which it was begun.
 func (s *Server) Said() (texts []string) {
 	s.locked(func() { texts = slices.Clone(s.said) })
 	return texts
 }
 
-// Queries are the queries with which sockets were opened.
+// Queries lists the queries with which sockets were opened.
 func (s *Server) Queries() (q []string) {
 	s.locked(func() { q = slices.Clone(s.queries) })
 	return q

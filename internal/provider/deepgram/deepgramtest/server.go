@@ -1,5 +1,5 @@
 // Package deepgramtest is for tests: a server that speaks Deepgram's protocol on loopback, understands tones that stand
-// for texts, and misbehaves when it is told to.
+// for texts, and misbehaves on request.
 package deepgramtest
 
 import (
@@ -22,7 +22,7 @@ import (
 	"parley/internal/audio"
 )
 
-// Key is the key that a Server takes.
+// Key is the key that a Server accepts.
 const Key = "d33pgram"
 
 // The paths that a Server has sockets on.
@@ -32,7 +32,7 @@ const (
 	SpeakPath  = "/v1/speak"
 )
 
-// Server is Deepgram, as far as calls need it. Set the fields before it is asked.
+// Server stands in for Deepgram, as far as calls need it. Set the fields before its first request.
 type Server struct {
 	URL string
 	// Voice says what is spoken, and knows which text a tone in what is heard stands for.
@@ -63,13 +63,13 @@ type Server struct {
 	sent   int
 }
 
-// Opened is a socket that was asked for.
+// Opened is a requested socket.
 type Opened struct {
 	Path  string
 	Query url.Values
 }
 
-// Behaviour is how a socket behaves. The zero value is as it should be.
+// Behaviour is how a socket behaves. The zero value behaves correctly.
 type Behaviour struct {
 	// Status refuses the handshake; 0: it is taken.
 	Status     int
@@ -131,7 +131,7 @@ func (s *Server) Script(path string, b ...Behaviour) {
 	s.script[path] = append(s.script[path], b...)
 }
 
-// Hears says how the next utterances are understood that are no tones.
+// Hears sets how the next utterances that are not tones are understood.
 func (s *Server) Hears(texts ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -147,28 +147,28 @@ func (s *Server) next() (text string) {
 	return text
 }
 
-// Opened are the sockets that were asked for, in order.
+// Opened lists the requested sockets, in order.
 func (s *Server) Opened() []Opened {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.opened)
 }
 
-// Said are the texts that were flushed, in order.
+// Said lists the texts that were flushed, in order.
 func (s *Server) Said() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.said)
 }
 
-// Got is how many messages of a type have come; "" is sound.
+// Got is how many messages of a type have arrived; "" stands for audio.
 func (s *Server) Got(kind string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.got[kind]
 }
 
-// Answers is how many messages it has sent.
+// Answers is how many messages the server has sent.
 func (s *Server) Answers() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,6 +1,6 @@
-// Package elevenlabstest is, for tests, a server that speaks ElevenLabs' protocol: speech by several contexts on one
-// WebSocket with the time of each character, realtime transcription, models and voices. It refuses what ElevenLabs
-// refuses, and misbehaves as it is told.
+// Package elevenlabstest is a test server that speaks ElevenLabs' protocol: speech by several contexts on one WebSocket
+// with the time of each character, realtime transcription, models and voices. It refuses what ElevenLabs refuses, and
+// misbehaves on request.
 package elevenlabstest
 
 import (
@@ -28,7 +28,7 @@ const (
 // maxContexts is how many contexts a socket may have.
 const maxContexts = 5
 
-// Server is ElevenLabs. Every text that it speaks is a tone of its own, of its Speaker.
+// Server stands in for ElevenLabs. It speaks every text as a tone of its own, from its Speaker.
 type Server struct {
 	URL     string
 	Speaker *aitest.Synthesizer
@@ -105,7 +105,7 @@ func New(t testing.TB) *Server {
 // Refuse has the next requests refused.
 func (s *Server) Refuse(r ...Refusal) { s.locked(func() { s.refuse = append(s.refuse, r...) }) }
 
-// Script says how the next utterances are understood.
+// Script sets how the next utterances are understood.
 func (s *Server) Script(h ...Hearing) { s.locked(func() { s.script = append(s.script, h...) }) }
 
 // Kick closes all sockets; with code 0 they break.
@@ -125,25 +125,25 @@ func (s *Server) Kick(code websocket.StatusCode, reason string) {
 	}
 }
 
-// Opened is how many sockets were opened for speech, and for listening.
+// Opened is the number of sockets opened for speech, and for listening.
 func (s *Server) Opened() (speech, hearing int) {
 	s.locked(func() { speech, hearing = s.opened["speech"], s.opened["hearing"] })
 	return speech, hearing
 }
 
-// Said is what was spoken, whole or in part, in the order in which it was begun.
+// Said lists what was spoken, whole or in part, in the order in which it was begun.
 func (s *Server) Said() (texts []string) {
 	s.locked(func() { texts = slices.Clone(s.said) })
 	return texts
 }
 
-// Contexts is how many contexts there are, how many a socket had at most, and how many were closed before their end.
+// Contexts is the number of contexts now, the most that one socket had, and how many were closed before their end.
 func (s *Server) Contexts() (now, most, cancelled int) {
 	s.locked(func() { now, most, cancelled = s.now, s.most, s.cancels })
 	return now, most, cancelled
 }
 
-// Queries are the queries with which sockets were opened.
+// Queries lists the queries with which sockets were opened.
 func (s *Server) Queries() (q []string) {
 	s.locked(func() { q = slices.Clone(s.queries) })
 	return q

@@ -19,7 +19,7 @@ import (
 	"parley/internal/provider/rest/resttest"
 )
 
-// Key is the key that is asked for.
+// Key is the key that the server accepts.
 const Key = "AIza-test-0123456789"
 
 // The models that a server has, which take different things.
@@ -37,7 +37,7 @@ type Server struct {
 	requests []Request
 }
 
-// Request is one that the server got and took.
+// Request is a request that the server accepted.
 type Request struct {
 	Header http.Header
 	Body   json.RawMessage
@@ -61,7 +61,7 @@ func New(t testing.TB) *Server {
 	return s
 }
 
-// Requests are those that the server took, oldest first.
+// Requests lists the accepted requests, oldest first.
 func (s *Server) Requests() []Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -17,16 +17,16 @@ import (
 // Open makes a model of a new server, which counts as gone when it sends nothing for stall.
 type Open func(t *testing.T, stall time.Duration) (*Server, ai.Model)
 
-// Ask is a request that every model takes.
+// Ask is a request that every model accepts.
 func Ask(text string) ai.Request {
 	return ai.Request{System: "Be kind.", Messages: []ai.Message{{Role: ai.User, Text: text}}}
 }
 
-// Ignore is a yield that takes everything.
+// Ignore is a yield that accepts everything.
 func Ignore(ai.Delta) error { return nil }
 
-// Conform checks what holds for every vendor of text beyond aitest.Conform: how its servers fail. What fails before
-// anything was seen is tried again where that may help; the rest is told at once.
+// Conform checks what must hold for every text vendor beyond aitest.Conform: how its servers fail. A failure before
+// anything was seen is retried if that may help; the rest are reported at once.
 func Conform(t *testing.T, open Open) {
 	t.Run("torn apart", func(t *testing.T) {
 		for _, cut := range []int{1, 3, 7} { // bytes of a TCP segment: runes and lines are torn

@@ -1,5 +1,5 @@
-// Package resttest is for tests: what the servers of ours that stand for vendors have in common. A vendor's server says
-// what its protocol's requests and events are; scripted behaviours make it slow, tear its events apart, and break off.
+// Package resttest is for tests: what our vendor test servers have in common. A vendor's server defines its protocol's
+// requests and events; scripted behaviours make it slow, tear its events apart, and break off.
 package resttest
 
 import (
@@ -87,21 +87,21 @@ func (s *Server) Script(b ...aitest.Behaviour) {
 	s.script = append(s.script, b...)
 }
 
-// Usually sets how requests are answered for which nothing is scripted.
+// Usually sets how unscripted requests are answered.
 func (s *Server) Usually(b aitest.Behaviour) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.usual = b
 }
 
-// Count is how many requests took a behaviour.
+// Count is how many requests used a behaviour.
 func (s *Server) Count() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.count
 }
 
-// Next is how the present request is to be answered.
+// Next is how the current request is to be answered.
 func (s *Server) Next() aitest.Behaviour {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -154,7 +154,7 @@ func JSON(w http.ResponseWriter, status int, v any) {
 	_ = json.NewEncoder(w).Encode(v) // the client may have left
 }
 
-// Event is one of a stream; without a name it has none.
+// Event is an event of a stream; its name may be empty.
 type Event struct {
 	Name string
 	Data any
