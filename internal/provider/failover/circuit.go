@@ -29,15 +29,15 @@ type Circuit struct {
 	probing  bool
 }
 
-// pass is a request that a circuit let through. Exactly one of well, failed and void is called, by one goroutine; what
-// comes after that changes nothing.
+// pass is a request that a circuit let through. One goroutine calls exactly one of well, failed and void; later calls
+// change nothing.
 type pass struct {
 	c     *Circuit
 	probe bool
 	done  bool
 }
 
-// enter asks for a pass; nil where the circuit is open, with the reason.
+// enter asks for a pass; nil with the reason if the circuit is open.
 func (c *Circuit) enter() (*pass, ai.Kind) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -69,7 +69,7 @@ func (c *Circuit) Steady() bool {
 	return c.until.IsZero() && (n == 0 || time.Since(c.failures[n-1]) > window)
 }
 
-// well says that the vendor did what it was asked for.
+// well reports that the vendor did what it was asked to do.
 func (p *pass) well() {
 	p.settle(func(c *Circuit) {
 		if !c.until.IsZero() { // a probe, or one that was forced: it is there again
@@ -78,10 +78,10 @@ func (p *pass) well() {
 	})
 }
 
-// void says that nothing was learned: nobody wanted the answer any more.
+// void reports that nothing was learned: the answer was no longer wanted.
 func (p *pass) void() { p.settle(func(*Circuit) {}) }
 
-// failed says that the vendor failed. What is wrong with the request alone says nothing of the vendor.
+// failed reports that the vendor failed. A fault in the request alone says nothing about the vendor.
 func (p *pass) failed(err error) {
 	kind := ai.KindOf(err)
 	if kind == ai.TooLong || kind == ai.Refused {

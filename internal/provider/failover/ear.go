@@ -91,7 +91,7 @@ func (l *listener) end() {
 	}
 }
 
-// open opens the next ear of a list; the error is the first one's where none can be opened.
+// open opens the next ear of a list; if none can be opened, the error is that of the first.
 func (e *ear) open(q *queue[ai.Recognizer]) (*listener, error) {
 	var failed error
 	for {
@@ -114,7 +114,7 @@ func (e *ear) open(q *queue[ai.Recognizer]) (*listener, error) {
 	}
 }
 
-// another says whether one listens in the place of this one where it fails now.
+// another reports whether another vendor would take over if this one failed now.
 func (e *ear) another(than *Link[ai.Recognizer]) bool {
 	if int(e.tries.Load())+1 >= len(e.links) {
 		return false
@@ -163,7 +163,7 @@ func (e *ear) Close() {
 	e.wg.Wait()
 }
 
-// run passes on what is understood, and has the next one listen where that breaks.
+// run passes on what is understood, and switches to the next vendor if that breaks.
 func (e *ear) run(l *listener) {
 	defer close(e.out)
 	defer func() { e.finish(l) }()
@@ -201,7 +201,7 @@ func (e *ear) run(l *listener) {
 	}
 }
 
-// finish closes who listens.
+// finish closes the current ear.
 func (e *ear) finish(l *listener) {
 	e.mu.Lock()
 	e.closed = true

@@ -38,11 +38,11 @@ func late() error { return &ai.Error{Kind: ai.Stalled, Err: errLate} }
 // errOver is why the others of a race are stopped.
 var errOver = errors.New("another vendor was faster")
 
-// further says whether the next of a list may go better after a failure of one: a request that is refused for what it
-// says is not offered to others.
+// further reports whether the next of a list may do better after one has failed: a request refused for its content is
+// not offered to others.
 func further(err error) bool { return ai.KindOf(err) != ai.Refused }
 
-// queue gives the links of a list one after the other, those whose circuits are closed.
+// queue yields the links of a list whose circuits are closed, one after the other.
 type queue[T comparable] struct {
 	part  ai.Part
 	links []Link[T] // in the order of this conversation
@@ -66,7 +66,7 @@ func line[T comparable](part ai.Part, links []Link[T], begin string) *queue[T] {
 	return q
 }
 
-// pop is the next link that may be asked. Where all circuits are open the first is asked all the same.
+// pop is the next link that may be asked. If all circuits are open the first is asked all the same.
 func (q *queue[T]) pop() (*Link[T], *pass) {
 	for q.next < len(q.links) {
 		l := &q.links[q.next]

@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// joint joins what goes on to what was said: it holds back what only repeats the end of that, which models do.
+// joint joins a continuation to what was said: it holds back a repetition of its end, which models tend to produce.
 type joint struct {
 	said  string
 	ends  []string // of what was said, in words, the longest first
@@ -34,7 +34,7 @@ func wordsOf(text string) []string {
 	return strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !isWord(r) })
 }
 
-// push takes a piece of what goes on, and gives what of it is new.
+// push takes a piece of the continuation, and returns the new part of it.
 func (j *joint) push(text string) string {
 	if j.joins {
 		return text
@@ -48,7 +48,7 @@ func (j *joint) push(text string) string {
 	return j.flush()
 }
 
-// flush gives what is held back and is no repetition.
+// flush returns what is held back and is not a repetition.
 func (j *joint) flush() string {
 	if j.joins {
 		return ""

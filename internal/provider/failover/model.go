@@ -128,7 +128,7 @@ func (r *reply) ask() bool {
 	return true
 }
 
-// tooLate gives those who have sent nothing a rival.
+// tooLate gives those that have sent nothing a rival.
 func (r *reply) tooLate() {
 	r.why = ai.Stalled
 	for _, a := range r.under {
@@ -137,7 +137,7 @@ func (r *reply) tooLate() {
 	r.ask()
 }
 
-// wins has one go on alone.
+// wins lets one attempt go on alone.
 func (r *reply) wins(a *attempt) {
 	r.winner = a
 	r.timer.Stop()
@@ -264,7 +264,7 @@ func (r *reply) wait() {
 	}
 }
 
-// leave lets go of one that nobody waits for any more: who answered did well.
+// leave releases an attempt that nobody waits for any more: if it has answered it did well.
 func (r *reply) leave(a *attempt) {
 	if a == r.winner {
 		a.pass.well()

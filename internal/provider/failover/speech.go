@@ -150,7 +150,7 @@ func (r *speech) read() (over bool) {
 	return over && len(r.under) == 0
 }
 
-// wait gives who speaks time.
+// wait gives the current voice time.
 func (r *speech) wait() {
 	if !r.owed {
 		r.timer.Stop()
@@ -194,7 +194,7 @@ func (r *speech) ask() bool {
 	return true
 }
 
-// tooLate gives who has sent nothing for too long a rival; whoever sends first goes on.
+// tooLate gives a voice that has sent nothing for too long a rival; the first to send something goes on.
 func (r *speech) tooLate() {
 	r.why = ai.Stalled
 	for _, u := range r.under {
@@ -282,7 +282,7 @@ func (r *speech) settle() {
 	}
 }
 
-// leave lets go of one that nobody waits for any more: who spoke did well.
+// leave releases a voice that nobody waits for any more: if it has spoken it did well.
 func (r *speech) leave(u *utterance) {
 	if u == r.speaks {
 		u.pass.well()

@@ -31,7 +31,7 @@ type Client struct {
 	HTTP  *http.Client
 	// Sign adds the credentials.
 	Sign func(h http.Header)
-	// Refused says what an answer that is an error means: an *ai.Error.
+	// Refused says what an error response means: an *ai.Error.
 	Refused func(status int, h http.Header, body []byte) error
 }
 

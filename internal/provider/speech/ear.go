@@ -23,7 +23,7 @@ type Dialect interface {
 	Ask(c *wire.Conn, h ai.Hearing) error
 	// Keep keeps an idle session alive.
 	Keep(c *wire.Conn, h ai.Hearing) error
-	// Bye takes leave.
+	// Bye says goodbye.
 	Bye(c *wire.Conn)
 	// Read reads a message.
 	Read(raw []byte) (Understood, error)

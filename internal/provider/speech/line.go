@@ -116,7 +116,7 @@ func (p *pool) close() {
 	p.wg.Wait()
 }
 
-// spoilt says whether contexts that were given up stay: who knows what the vendor does with the next ones.
+// spoilt reports whether abandoned contexts linger: then there is no telling what the vendor does with the next ones.
 func (l *line) spoilt(now time.Time) bool {
 	for _, c := range l.channels {
 		if !c.dropped.IsZero() && now.Sub(c.dropped) > overTime {
@@ -233,7 +233,7 @@ func (l *line) fail(err error) {
 	}
 }
 
-// stalled closes the socket where none of its contexts hears anything.
+// stalled closes the socket if none of its contexts hears anything.
 func (l *line) stalled(err error) {
 	l.pool.mu.Lock()
 	alive := time.Since(l.heard) < l.pool.voice.stall/2
@@ -294,7 +294,7 @@ func (c *channel) live() bool {
 	return !c.over
 }
 
-// drop says that nobody listens any more. The context keeps its place until it is over.
+// drop notes that nobody listens any more. The context keeps its place until it is over.
 func (c *channel) drop() {
 	c.line.pool.mu.Lock()
 	defer c.line.pool.mu.Unlock()

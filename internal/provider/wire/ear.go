@@ -26,7 +26,7 @@ type Protocol interface {
 	Tick(now time.Time) (next time.Duration, err error)
 	// Waits names the oldest utterance whose final transcript was not told, and says whether it has ended.
 	Waits() (utterance int, ok bool)
-	// Bye takes leave of the vendor.
+	// Bye says goodbye to the vendor.
 	Bye()
 }
 
@@ -211,7 +211,7 @@ func (e *Ear) send(buf *[]byte) error {
 	return nil
 }
 
-// fail tells of the utterance that is waited for why it is lost. The ear closes then.
+// fail reports why the awaited utterance is lost. The ear then closes.
 func (e *Ear) fail(err error) {
 	if n, ok := e.protocol.Waits(); ok || e.tape.ending() {
 		e.Tell(ai.Transcript{Utterance: n, Final: true, Err: err})

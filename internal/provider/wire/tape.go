@@ -9,13 +9,13 @@ import (
 )
 
 const (
-	// tapeTime is how far a vendor may be behind who speaks: what does not fit is lost.
+	// tapeTime is how far a vendor may lag behind the speaker: what does not fit is lost.
 	tapeTime = 20 * time.Second
 	// maxUtterance is how much of an utterance is sent; what is said beyond that is not heard.
 	maxUtterance = 60 * time.Second
 )
 
-// tape holds sound between who hears it, who never waits and never allocates, and who sends it.
+// tape holds audio between the listener, who never waits and never allocates, and the sender.
 type tape struct {
 	piece int           // samples that are sent at once
 	limit int           // of an utterance; 0: none
