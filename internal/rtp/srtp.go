@@ -57,7 +57,7 @@ func (k Key) LogValue() slog.Value { return slog.StringValue(fmt.Sprint(k)) }
 
 var errKey = errors.New("not a key of its suite")
 
-// context makes what encrypts or decrypts with the key. Sources detect duplicates themselves, without allocating.
+// context makes what encrypts or decrypts with the key. Duplicates are detected per source (window), without allocating.
 func (k Key) context() (*srtp.Context, error) {
 	s, ok := suites[k.Suite]
 	if !ok || len(k.Secret) != s.key+s.salt { // the library's own error would show the key
