@@ -11,11 +11,11 @@ import (
 
 // check asks Cartesia for a voice, which costs nothing, and says what the key is used for.
 func (s *Settings) check(ctx context.Context) []parley.Finding {
-	if s.APIKey == "" {
-		return nil
-	}
 	found := func(state, format string, a ...any) []parley.Finding {
-		return []parley.Finding{{State: state, What: "Cartesia", Text: fmt.Sprintf(format, a...)}}
+		return []parley.Finding{{State: state, What: Code, Text: fmt.Sprintf(format, a...)}}
+	}
+	if s.APIKey == "" {
+		return found("note", "not configured: set PARLEY_CARTESIA_API_KEY for its speech and transcription")
 	}
 	c, err := open(s)
 	if err != nil {

@@ -66,7 +66,7 @@ func (s *Settings) check(ctx context.Context) []parley.Finding {
 		return []parley.Finding{{State: state, What: "deepgram", Text: fmt.Sprintf(format, a...)}}
 	}
 	if s.APIKey == "" {
-		return found("note", "not used. Set PARLEY_DEEPGRAM_API_KEY for its speech and transcription")
+		return found("note", "not configured: set PARLEY_DEEPGRAM_API_KEY for its speech and transcription")
 	}
 	c, err := s.client()
 	if err != nil {

@@ -13,11 +13,11 @@ import (
 
 // check asks ElevenLabs for its models, which costs nothing, and says what the key is used for.
 func (s *Settings) check(ctx context.Context) []parley.Finding {
-	if s.APIKey == "" {
-		return nil
-	}
 	found := func(state, format string, a ...any) []parley.Finding {
-		return []parley.Finding{{State: state, What: "ElevenLabs", Text: fmt.Sprintf(format, a...)}}
+		return []parley.Finding{{State: state, What: Code, Text: fmt.Sprintf(format, a...)}}
+	}
+	if s.APIKey == "" {
+		return found("note", "not configured: set PARLEY_ELEVENLABS_API_KEY for its speech and transcription")
 	}
 	c, err := open(s)
 	if err != nil {

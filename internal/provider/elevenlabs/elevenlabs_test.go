@@ -196,6 +196,7 @@ func TestDoctor(t *testing.T) {
 		"wrong key":     {func(s *Settings) { s.APIKey = "s3cret" }, elevenlabstest.Refusal{}, "FAIL", "PARLEY_ELEVENLABS_API_KEY"},
 		"nobody there":  {func(s *Settings) { s.BaseURL = "http://127.0.0.1:1" }, elevenlabstest.Refusal{}, "FAIL", "127.0.0.1:1"},
 		"no address":    {func(s *Settings) { s.BaseURL = "x" }, elevenlabstest.Refusal{}, "FAIL", "PARLEY_ELEVENLABS_BASE_URL"},
+		"no key":        {func(s *Settings) { s.APIKey = "" }, elevenlabstest.Refusal{}, "note", "not configured: set PARLEY_ELEVENLABS_API_KEY"},
 		"another model": {func(s *Settings) { s.TTSModel = "eleven_v9" }, elevenlabstest.Refusal{}, "note", "eleven_multilingual_v2"},
 		"down":          {func(*Settings) {}, elevenlabstest.Refusal{Status: 503}, "FAIL", "503"},
 		"narrow key":    {func(*Settings) {}, elevenlabstest.Refusal{Status: 401, Code: "missing_permissions"}, "note", "models_read"},
