@@ -143,8 +143,11 @@ func TestUnconfigured(t *testing.T) {
 		}
 	}
 	v := Declare(&Settings{})
-	if v.Speakers[0].Configured() || v.Listeners[0].Configured() || v.Check(t.Context()) != nil {
+	if v.Speakers[0].Configured() || v.Listeners[0].Configured() {
 		t.Error("it counts as configured")
+	}
+	if f := v.Check(t.Context()); len(f) != 1 || f[0].State != "note" || !strings.Contains(f[0].Text, "PARLEY_ELEVENLABS_API_KEY") {
+		t.Errorf("found %v", f)
 	}
 	if _, err := Declare(&Settings{BaseURL: "ftp://x"}).Open(); err == nil {
 		t.Error("a base URL that is none was accepted")

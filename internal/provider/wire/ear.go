@@ -37,6 +37,7 @@ type Ear struct {
 	tape       *tape
 	rate       audio.Rate
 	continuous bool
+	cut        bool // the connection failed while the end of an utterance was sent
 
 	ctx    context.Context
 	cancel context.CancelCauseFunc
@@ -191,6 +192,7 @@ func (e *Ear) send(buf *[]byte) error {
 		if !more {
 			return nil
 		}
+		e.cut = end != nil
 		if len(raw) > 0 {
 			if err := e.protocol.Sound(raw); err != nil {
 				return err
@@ -207,13 +209,14 @@ func (e *Ear) send(buf *[]byte) error {
 		if err := e.protocol.End(lost); err != nil {
 			return err
 		}
+		e.cut = false
 	}
 	return nil
 }
 
 // fail reports why the awaited utterance is lost. The ear then closes.
 func (e *Ear) fail(err error) {
-	if n, ok := e.protocol.Waits(); ok || e.tape.ending() {
+	if n, ok := e.protocol.Waits(); ok || e.cut || e.tape.ending() {
 		e.Tell(ai.Transcript{Utterance: n, Final: true, Err: err})
 	}
 }

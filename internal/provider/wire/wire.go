@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -27,8 +26,9 @@ const (
 	maxAnswer = 16 << 20        // octets of one message
 )
 
-// ErrClosed is the error of a Conn that was closed on this side.
-var ErrClosed = net.ErrClosed
+// ErrClosed is the error of a Conn that was closed on this side. It is not net.ErrClosed, with which the WebSocket
+// library also answers a write after the far end closed.
+var ErrClosed = errors.New("the connection was closed on this side")
 
 // Conn is an open WebSocket. One goroutine receives, any number may send. Its errors are *ai.Error, or ErrClosed.
 type Conn struct {

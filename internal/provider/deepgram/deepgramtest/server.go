@@ -77,8 +77,9 @@ type Behaviour struct {
 
 	Delay time.Duration // before each answer
 	Fault Fault
-	After int    // messages that are answered as they should be before Fault
-	At    string // where there is one, Fault comes in place of this event of Flux's, not before
+	After int             // messages that are answered as they should be before Fault
+	At    string          // where there is one, Fault comes in place of this event of Flux's, not before
+	Hold  <-chan struct{} // where there is one, Fault comes when it is closed, not before
 	// Mute answers no Finalize.
 	Mute bool
 }
@@ -360,6 +361,12 @@ func (p *peer) send(v any) bool {
 
 // fail does what it is told to; true when the socket goes on.
 func (p *peer) fail() bool {
+	if p.Hold != nil {
+		select {
+		case <-p.Hold:
+		case <-p.ctx.Done():
+		}
+	}
 	switch p.Fault {
 	case Reset:
 		_ = p.ws.CloseNow()
