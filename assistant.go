@@ -134,13 +134,23 @@ type PreChatField struct {
 
 // AssistantTool is an entry of an assistant's tools: a built-in one with its settings, or (in answers) a mid-call tool.
 type AssistantTool struct {
-	Type string `json:"type" required:"true" enum:"end_call,call_transfer,dtmf_input,collect_keypad,assistant_transfer,mid_call"`
+	Type string `json:"type" required:"true" enum:"end_call,call_transfer,warm_call_transfer,dtmf_input,collect_keypad,assistant_transfer,mid_call"`
 
 	// call_transfer
 	PhoneNumber         string `json:"phone_number,omitempty" maxLength:"64" doc:"call_transfer: where to, as a number in international format; or an extension of 2 to 6 digits or a sip: address, which calls over a SIP trunk of one's own reach."`
 	Description         string `json:"description,omitempty" maxLength:"1000" doc:"When the assistant uses it."`
-	WarmTransfer        *bool  `json:"warm_transfer,omitempty" doc:"call_transfer: announce the caller first."`
-	WarmTransferMessage string `json:"warm_transfer_message,omitempty" maxLength:"1000" doc:"call_transfer: said to who takes over."`
+	WarmTransfer        *bool  `json:"warm_transfer,omitempty" doc:"call_transfer: call the target first, say what it is about, and join both when it is accepted, as warm_call_transfer does by default."`
+	WarmTransferMessage string `json:"warm_transfer_message,omitempty" maxLength:"1000" doc:"call_transfer with warm_transfer: said to the customer before it begins."`
+	// warm_call_transfer
+	SupervisorPhone        string `json:"supervisor_phone,omitempty" maxLength:"64" doc:"warm_call_transfer: who is called, as phone_number."`
+	OutboundPhoneID        *int64 `json:"outbound_phone_id,omitempty" doc:"warm_call_transfer: own phone number that the target is called from; null: the number of the call."`
+	CallerIDMode           string `json:"caller_id_mode,omitempty" enum:"outbound_number,customer_number" doc:"warm_call_transfer: whose number the target sees (outbound_number)."`
+	HoldMusic              string `json:"hold_music,omitempty" enum:"hold_music,none" doc:"warm_call_transfer: what the customer hears meanwhile (hold_music)."`
+	HoldMusicVolume        *int64 `json:"hold_music_volume,omitempty" minimum:"0" maximum:"100" doc:"warm_call_transfer: 80 unless set."`
+	HoldMessage            string `json:"hold_message,omitempty" maxLength:"1000" doc:"warm_call_transfer: said to the customer before it begins."`
+	SummaryInstructions    string `json:"summary_instructions,omitempty" maxLength:"2000" doc:"warm_call_transfer: how the conversation is summed up for the target."`
+	BriefingInitialMessage string `json:"briefing_initial_message,omitempty" maxLength:"1000" doc:"warm_call_transfer: said first to the target."`
+	ConnectedMessage       string `json:"connected_message,omitempty" maxLength:"1000" doc:"warm_call_transfer: said to both when they are joined."`
 	// collect_keypad
 	Timeout *int64 `json:"timeout,omitempty" minimum:"1" maximum:"30" doc:"collect_keypad: seconds to wait for a key (5); mid_call: the tool's timeout."`
 	StopKey string `json:"stop_key,omitempty" maxLength:"1" doc:"collect_keypad: the key that ends it, # (the default) or *."`
@@ -172,6 +182,7 @@ type AssistantFacts struct {
 	Knowledgebase bool           // knowledgebase_id is the user's
 	Tools         map[int64]bool // those of tool_ids that are the user's
 	Assistants    map[int64]bool // those of the assistant_transfer tools that are the user's
+	Numbers       map[int64]bool // those of the warm_call_transfer tools that are the user's
 }
 
 // Check adds what the fields' own rules can't see: rules across fields, and the ids. Fields that failed already are
@@ -272,18 +283,18 @@ func (a *Assistant) checkTools(facts AssistantFacts, f *Fields) {
 		t, at := &a.Tools[i], "tools."+strconv.Itoa(i)
 		// Several destinations make sense; several of the others would be the same tool twice.
 		if several := t.Type == "assistant_transfer" || t.Type == "call_transfer" ||
-			t.Type == MidCall; seen[t.Type] && !several && !f.Has(at+".type") {
+			t.Type == "warm_call_transfer" || t.Type == MidCall; seen[t.Type] && !several && !f.Has(at+".type") {
 			f.Add(at+".type", "has a duplicate value.")
 		}
 		seen[t.Type] = true
 		switch t.Type {
 		case "call_transfer":
-			if to, _, ok := TransferTarget(t.PhoneNumber); ok {
-				t.PhoneNumber = to
-			} else if t.PhoneNumber == "" {
-				f.Add(at+".phone_number", "is required.")
-			} else {
-				f.Add(at+".phone_number", "must be a phone number in international format, an extension of 2 to 6 digits or a sip: address.")
+			checkTarget(&t.PhoneNumber, at+".phone_number", f)
+		case "warm_call_transfer":
+			t.completeWarm()
+			checkTarget(&t.SupervisorPhone, at+".supervisor_phone", f)
+			if n := t.OutboundPhoneID; n != nil && !facts.Numbers[*n] {
+				f.AddText(at+".outbound_phone_id", "The selected "+at+".outbound_phone_id is invalid.")
 			}
 		case "collect_keypad":
 			if t.Timeout == nil {
@@ -305,6 +316,47 @@ func (a *Assistant) checkTools(facts AssistantFacts, f *Fields) {
 			}
 		}
 	}
+}
+
+// checkTarget judges where a call may be sent, and writes it as it is kept.
+func checkTarget(to *string, at string, f *Fields) {
+	if target, _, ok := TransferTarget(*to); ok {
+		*to = target
+	} else if *to == "" {
+		f.Add(at, "is required.")
+	} else {
+		f.Add(at, "must be a phone number in international format, an extension of 2 to 6 digits or a sip: address.")
+	}
+}
+
+// completeWarm fills in the defaults of a warm_call_transfer.
+func (t *AssistantTool) completeWarm() {
+	if t.CallerIDMode == "" {
+		t.CallerIDMode = "outbound_number"
+	}
+	if t.HoldMusic == "" {
+		t.HoldMusic = "hold_music"
+	}
+	if t.HoldMusicVolume == nil {
+		eighty := int64(80)
+		t.HoldMusicVolume = &eighty
+	}
+}
+
+// Warm is a tool that announces the caller to whoever takes over, as a warm_call_transfer; nil for any other tool.
+func (t *AssistantTool) Warm() *AssistantTool {
+	switch {
+	case t.Type == "warm_call_transfer":
+		w := *t
+		w.completeWarm()
+		return &w
+	case t.Type == "call_transfer" && t.WarmTransfer != nil && *t.WarmTransfer:
+		w := AssistantTool{Type: t.Type, SupervisorPhone: t.PhoneNumber, Description: t.Description,
+			HoldMessage: t.WarmTransferMessage}
+		w.completeWarm()
+		return &w
+	}
+	return nil
 }
 
 // checkNames refuses the same name twice where a name must say which.

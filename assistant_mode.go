@@ -40,7 +40,8 @@ func (a *Assistant) Rendered(vars map[string]string) *Assistant {
 
 // texts are what of a tool is said, or told to the model.
 func (t *AssistantTool) texts() []*string {
-	return []*string{&t.Description, &t.WarmTransferMessage, &t.MessageBeforeTransfer}
+	return []*string{&t.Description, &t.WarmTransferMessage, &t.MessageBeforeTransfer, &t.HoldMessage,
+		&t.SummaryInstructions, &t.BriefingInitialMessage, &t.ConnectedMessage}
 }
 
 // Adapt sets fields that a newly chosen mode does not have to their defaults, where the change left them as they were

@@ -113,6 +113,12 @@ func TestAssistantCheck(t *testing.T) {
 		}, []string{"tools.0.assistant_id"}},
 		{"transfer to a foreign one", tool(parley.AssistantTool{Type: "assistant_transfer",
 			AssistantID: ptr(int64(8))}), []string{"tools.0.assistant_id"}},
+		{"warm transfers", tool(parley.AssistantTool{Type: "warm_call_transfer", SupervisorPhone: "204"},
+			parley.AssistantTool{Type: "warm_call_transfer", SupervisorPhone: "+4930901820"}), nil},
+		{"warm transfer to nowhere", tool(parley.AssistantTool{Type: "warm_call_transfer", PhoneNumber: "+4930901820"}),
+			[]string{"tools.0.supervisor_phone"}},
+		{"warm transfer over a foreign number", tool(parley.AssistantTool{Type: "warm_call_transfer",
+			SupervisorPhone: "204", OutboundPhoneID: ptr(int64(3))}), []string{"tools.0.outbound_phone_id"}},
 		{"transfer to nobody", tool(parley.AssistantTool{Type: "assistant_transfer"}),
 			[]string{"tools.0.assistant_id"}},
 	} {
@@ -151,11 +157,26 @@ func TestAssistantCheckLeavesFailedFieldsAlone(t *testing.T) {
 
 func TestAssistantCheckCompletesTools(t *testing.T) {
 	a, facts := valid()
-	a.Tools = []parley.AssistantTool{{Type: "collect_keypad"}, {Type: "call_transfer", PhoneNumber: "0049 30 901820"}}
+	a.Tools = []parley.AssistantTool{{Type: "collect_keypad"}, {Type: "call_transfer", PhoneNumber: "0049 30 901820"},
+		{Type: "warm_call_transfer", SupervisorPhone: "0049 30 901820", OutboundPhoneID: ptr(int64(4))}}
+	facts.Numbers = map[int64]bool{4: true}
 	var f parley.Fields
 	if a.Check(facts, &f); f.Err() != nil || *a.Tools[0].Timeout != 5 || a.Tools[0].StopKey != "#" ||
 		a.Tools[1].PhoneNumber != "+4930901820" {
 		t.Errorf("%+v: %v", a.Tools, f.Err())
+	}
+	if w := a.Tools[2]; w.SupervisorPhone != "+4930901820" || w.CallerIDMode != "outbound_number" ||
+		w.HoldMusic != "hold_music" || *w.HoldMusicVolume != 80 {
+		t.Errorf("%+v", w)
+	}
+	yes := true
+	warm := (&parley.AssistantTool{Type: "call_transfer", PhoneNumber: "204", WarmTransfer: &yes,
+		WarmTransferMessage: "One moment."}).Warm()
+	if warm == nil || warm.SupervisorPhone != "204" || warm.HoldMessage != "One moment." || *warm.HoldMusicVolume != 80 {
+		t.Errorf("%+v", warm)
+	}
+	if a.Tools[1].Warm() != nil || a.Tools[2].Warm() == nil {
+		t.Error("which transfers are warm?")
 	}
 }
 

@@ -41,7 +41,7 @@ type ToolParam struct {
 
 // BuiltinTools are the names that mid-call tools may not take.
 var BuiltinTools = []string{"end_call", "call_transfer", "dtmf_input", "collect_keypad", "assistant_transfer",
-	"search_knowledgebase"}
+	"warm_call_transfer", "search_knowledgebase"}
 
 // Check adds what the fields' own rules can't see.
 func (t *Tool) Check(f *Fields) {

@@ -31,7 +31,8 @@ func (a *Assistant) Texts() []string {
 			a.FillerConfig.Question)
 	}
 	for _, t := range a.Tools {
-		texts = append(texts, t.WarmTransferMessage, t.MessageBeforeTransfer)
+		texts = append(texts, t.WarmTransferMessage, t.MessageBeforeTransfer, t.HoldMessage, t.SummaryInstructions,
+			t.BriefingInitialMessage, t.ConnectedMessage)
 	}
 	for _, t := range a.MidCallTools {
 		texts = append(texts, t.Endpoint)

@@ -94,8 +94,12 @@ func (d *Studio) Warnings(a *parley.Assistant) (list []string) {
 		}
 	}
 	for i, t := range a.Tools {
-		if t.WarmTransfer != nil && *t.WarmTransfer {
-			list = append(list, fmt.Sprintf("tools.%d.warm_transfer: calls can't be announced on this server yet. The call is transferred at once, and who takes over hears nothing before.", i))
+		field := "warm_transfer"
+		if t.Type == "warm_call_transfer" {
+			field = "type"
+		}
+		if t.Warm() != nil {
+			list = append(list, fmt.Sprintf("tools.%d.%s: calls can't be announced on this server yet. The call is transferred at once, and who takes over hears nothing before.", i, field))
 		}
 	}
 	m, err := d.own(a)

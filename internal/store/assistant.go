@@ -182,11 +182,17 @@ func (q Query) AssistantFacts(ctx context.Context, userID int64, a *parley.Assis
 	if f.Tools, err = q.owned(ctx, "tools", userID, a.ToolIDs); err != nil {
 		return f, err
 	}
-	var others []int64
+	var others, numbers []int64
 	for _, t := range a.Tools {
 		if t.AssistantID != nil {
 			others = append(others, *t.AssistantID)
 		}
+		if t.OutboundPhoneID != nil {
+			numbers = append(numbers, *t.OutboundPhoneID)
+		}
+	}
+	if f.Numbers, err = q.owned(ctx, "numbers", userID, numbers); err != nil {
+		return f, err
 	}
 	f.Assistants, err = q.owned(ctx, "assistants", userID, others)
 	return f, err

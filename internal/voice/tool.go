@@ -51,7 +51,12 @@ func (r *run) builtIn(a *answer, p *Persona) []agent.Tool {
 			if r.Transfer == nil {
 				continue
 			}
-			tool = r.callTransfer(a, t)
+			tool = r.callTransfer(a, t.PhoneNumber)
+		case "warm_call_transfer":
+			if r.Transfer == nil {
+				continue
+			}
+			tool = r.callTransfer(a, t.SupervisorPhone)
 		case "dtmf_input":
 			tool = r.dtmfInput(a)
 		case "collect_keypad":
@@ -94,9 +99,9 @@ func (r *run) endCall(a *answer) agent.Tool {
 	}
 }
 
-func (r *run) callTransfer(a *answer, t *parley.AssistantTool) agent.Tool {
+func (r *run) callTransfer(a *answer, to string) agent.Tool {
 	return agent.Tool{
-		Tool: ai.Tool{Description: "Transfers the call to " + t.PhoneNumber +
+		Tool: ai.Tool{Description: "Transfers the call to " + to +
 			". Tell the customer first, in the same reply: the call is transferred when it has been heard.",
 			Schema: reasoned},
 		Ends: true,
@@ -105,7 +110,7 @@ func (r *run) callTransfer(a *answer, t *parley.AssistantTool) agent.Tool {
 				return "", err
 			}
 			done := r.beFirm(a)
-			err := r.Transfer(r.ctx, t.PhoneNumber)
+			err := r.Transfer(r.ctx, to)
 			if err == nil {
 				r.happens(turn.Event{Kind: turn.End, Reason: parley.Transferred})
 			}
