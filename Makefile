@@ -11,8 +11,10 @@ TIMEOUT ?= 15m
 units = $(shell go list ./... | grep -v '^parley/e2e')
 # Requests and pages: what they call is raced in its own tests; with the race detector these two would take as long as all others together.
 faces = parley/internal/api parley/internal/console
-# One goroutine alone and much to count: under the race detector these are left out, or cut short.
-pure = TestWhoAnswered|TestMachineAnyOrder
+# Packages that share nothing between goroutines and count much: the race detector would find nothing, and take minutes. What in
+# audio is used by several at once is raced by name.
+pure = parley/internal/audio parley/internal/turn parley/internal/document parley/internal/document/pdf
+shared = TestBridge.*|TestPair
 # Weeks of fake time, beat by beat: the race detector would take minutes for each. What they run is raced in the tests beside them.
 weeks = TestWeeksOfCalls|TestSlowRecording|TestRecordingAcrossRestart
 
@@ -40,7 +42,8 @@ test: ## Install what the tests need if it is missing, and run all of them
 race plain e2e: export CI := true
 
 race:
-	go test -race -timeout $(TIMEOUT) -skip '^($(weeks))$$' $(filter-out $(faces),$(units))
+	go test -race -timeout $(TIMEOUT) -skip '^($(weeks))$$' $(filter-out $(faces) $(pure),$(units))
+	go test -race -timeout $(TIMEOUT) -run '^($(shared))$$' parley/internal/audio
 
 # The end-to-end tests mostly wait: what runs without the race detector runs beside them.
 rest:
@@ -49,8 +52,7 @@ rest:
 		[ $$e2e -eq 0 ] && [ $$plain -eq 0 ]
 
 plain:
-	go test -timeout $(TIMEOUT) $(faces)
-	go test -timeout $(TIMEOUT) -run '^($(pure))$$' ./internal/turn
+	go test -timeout $(TIMEOUT) $(faces) $(pure)
 	go test -timeout $(TIMEOUT) -run '^($(weeks))$$' ./internal/call
 
 e2e:

@@ -87,9 +87,6 @@ func judged(s sample) (parley.AnsweredBy, time.Duration) {
 // People are told from machines: at most 1 of 100 people is lost, 9 of 10 machines are caught, and the median result
 // comes within 2.5 s of the answer. The voices are synthetic, and recognition is imitated.
 func TestWhoAnswered(t *testing.T) {
-	if raced {
-		t.Skip("it has one goroutine; make test runs it without the race detector")
-	}
 	for _, find := range []func() (string, error){(local.Flite{}).Find, (local.ESpeak{}).Find} {
 		_, err := find()
 		testenv.Nil(t, err)

@@ -328,10 +328,7 @@ func perform(t testing.TB, bits byte, script []byte) {
 
 // TestMachineAnyOrder is the same for events that are likely to follow each other.
 func TestMachineAnyOrder(t *testing.T) {
-	runs := 4_000
-	if raced {
-		runs = 300
-	}
+	const runs = 4_000
 	// Runs of speech and silence of all lengths, and between them what a call is made of.
 	const usual, rare = "tfhbessSSppdppdffSSppggrnna", "mlxOoWcLFGHBT012#EyzN\x81\x90\xf3\xf0"
 	for seed := range runs {
