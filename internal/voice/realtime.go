@@ -3,14 +3,10 @@ package voice
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
-	"time"
 
-	"parley/internal/agent"
 	"parley/internal/ai"
-	"parley/internal/audio"
 	"parley/internal/lang"
 	"parley/internal/turn"
 )
@@ -21,7 +17,7 @@ import (
 // text, which comes later: for the transcript, and to tell what was not an interruption. How much of a reply was heard
 // is known from its audio, and the model is told when it was cut off.
 //
-// realtime_link.go has its sessions, realtime_reply.go what the model says.
+// realtime_link.go has its sessions, realtime_reply.go what the model says, realtime_sound.go its sound.
 type realtime struct {
 	r *run
 	Persona
@@ -328,203 +324,4 @@ func (d *realtime) session() ai.RealtimeSession {
 		return nil
 	}
 	return d.link.RealtimeSession
-}
-
-// turn holds the tools that a reply may call.
-func (d *realtime) turn(a *answer) *agent.Turn {
-	t := d.Think(nil, &deeds{d.r, a})
-	t.Tools = a.think.held(append(d.r.outlasting(t.Tools), d.r.builtIn(a, &d.Persona)...))
-	return t
-}
-
-// deeds takes the outcome of a reply's calls.
-type deeds struct {
-	r *run
-	a *answer
-}
-
-// Text implements agent.Sink.
-func (*deeds) Text(string) {}
-
-// ToolStarted implements agent.Sink.
-func (s *deeds) ToolStarted(agent.ToolCall) { s.r.inbox.post(func() { s.r.toolBegan(s.a) }) }
-
-// ToolFinished implements agent.Sink.
-func (s *deeds) ToolFinished(c agent.ToolCall) {
-	s.r.inbox.post(func() { s.r.toolEnded(s.a, c, !s.a.think.early) })
-}
-
-// link is an open session.
-type link struct {
-	ai.RealtimeSession
-	order []int // the run's numbers of its utterances
-}
-
-func (l *link) begin(n int) { l.order = append(l.order, n) }
-
-func (l *link) forget(n int) {
-	if i := slices.Index(l.order, n); i >= 0 {
-		l.Forget(i)
-	}
-}
-
-const (
-	maxLinks  = 3                      // how often a session that is lost is opened again, one after the other
-	linkPause = 300 * time.Millisecond // before the second attempt
-	budget    = 16_000                 // tokens of what was said before that another session is told
-)
-
-// connect opens a session after a pause. The owner calls it, and adopts the session once it is open.
-func (d *realtime) connect(after time.Duration) {
-	r := d.r
-	r.safely(func() {
-		if !sleep(r.ctx, after) {
-			return
-		}
-		s, err := d.Realtime.Connect(r.ctx, d.setup)
-		late := true
-		r.inbox.ask(func() {
-			switch late = d.closed || r.over; {
-			case late:
-			case err != nil:
-				d.lost(nil, err)
-			case d.link == nil && d.entered:
-				d.adopt(s)
-			default:
-				d.spare = s
-			}
-		})
-		if late && s != nil {
-			s.Close()
-		}
-	})
-}
-
-func sleep(ctx context.Context, d time.Duration) bool {
-	if d <= 0 {
-		return ctx.Err() == nil
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
-// adopt lets a session continue where the previous one stopped: it is told what was said, hears what has not been
-// understood yet, and is asked for what is missing.
-func (d *realtime) adopt(s ai.RealtimeSession) {
-	r := d.r
-	if d.link != nil {
-		r.safely(d.link.Close)
-	}
-	l := &link{RealtimeSession: s}
-	d.link, d.spare = l, nil
-	r.safely(func() { d.follow(l) })
-	for p, w := range d.texts { // what is being said now is told whole
-		p.told = true
-		d.n++
-		w.n = d.n
-	}
-	if history := agent.Trim(r.book.history(), budget); len(history) > 0 {
-		d.n++
-		l.Add(d.n, history...)
-	}
-	for p, w := range d.texts {
-		l.Add(w.n, ai.Message{Role: ai.Assistant, Text: p.text})
-	}
-	for _, u := range d.said {
-		switch {
-		case u.final && r.book.has(u.n):
-		case u.final && u.text != "":
-			d.n++
-			l.Add(d.n, ai.Message{Role: ai.User, Text: u.text})
-		case !u.final:
-			l.begin(u.n)
-			u.sound.each(l.Write)
-			if u.ended {
-				l.End()
-			}
-		}
-	}
-	d.resume()
-}
-
-// lost handles the end of a session, or the failure to open one.
-func (d *realtime) lost(l *link, err error) {
-	if l != nil && l != d.link || d.closed || d.r.ctx.Err() != nil {
-		return
-	}
-	if d.link != nil && l == nil { // another could not be opened; this one still serves
-		d.r.noted(fmt.Errorf("open another session: %w", err))
-		return
-	}
-	d.link = nil
-	d.r.noted(fmt.Errorf("the session is lost: %w", err))
-	if d.spare != nil {
-		d.adopt(d.spare)
-		return
-	}
-	d.tries++
-	if d.tries > maxLinks || ai.KindOf(err) == ai.Config {
-		d.r.fail(fmt.Errorf("after %d sessions: %w", d.tries, err))
-		return
-	}
-	pause := time.Duration(0)
-	if d.tries > 1 {
-		pause = linkPause << (d.tries - 2)
-		if e, ok := errors.AsType[*ai.Error](err); ok {
-			pause = max(pause, min(e.RetryAfter, 5*time.Second))
-		}
-	}
-	d.connect(pause)
-}
-
-// follow takes a session's events until it is closed.
-func (d *realtime) follow(l *link) {
-	var err error
-	for e := range l.Events() {
-		if e.Kind == ai.RealtimeLost {
-			err = e.Err
-			continue
-		}
-		d.r.inbox.post(func() { d.take(l, e) })
-	}
-	if err == nil {
-		err = &ai.Error{Part: ai.TheModel, Kind: ai.Interrupted, Err: errGone}
-	}
-	d.r.inbox.post(func() { d.lost(l, err) })
-	l.Close()
-}
-
-// take takes one event. For a session that has been replaced, only its usage still matters.
-func (d *realtime) take(l *link, e ai.RealtimeEvent) {
-	if l != d.link {
-		d.r.usage.Add(e.Usage)
-		return
-	}
-	switch e.Kind {
-	case ai.RealtimeHeard:
-		if e.N < len(l.order) {
-			d.heard(l.order[e.N], e)
-		}
-	case ai.RealtimeExpiring:
-		if d.spare == nil {
-			d.connect(0)
-		}
-	default:
-		if q := d.asked[e.N]; q != nil {
-			d.ofReply(q, e)
-		} else {
-			d.r.usage.Add(e.Usage)
-		}
-	}
-}
-
-// soundingTime estimates how much of a text a sound of that many samples holds, to guess where it broke off.
-func soundingTime(text string, samples int, rate audio.Rate) float64 {
-	return float64(samples) * charsPerSecond / float64(max(len([]rune(text)), 1)*int(rate))
 }

@@ -11,7 +11,6 @@ import (
 	"parley"
 	"parley/internal/agent"
 	"parley/internal/ai"
-	"parley/internal/audio"
 	"parley/internal/lang"
 	"parley/internal/turn"
 )
@@ -216,6 +215,30 @@ func (d *realtime) result(l *link, c agent.ToolCall) {
 	}
 }
 
+// turn holds the tools that a reply may call.
+func (d *realtime) turn(a *answer) *agent.Turn {
+	t := d.Think(nil, &deeds{d.r, a})
+	t.Tools = a.think.held(append(d.r.outlasting(t.Tools), d.r.builtIn(a, &d.Persona)...))
+	return t
+}
+
+// deeds takes the outcome of a reply's calls.
+type deeds struct {
+	r *run
+	a *answer
+}
+
+// Text implements agent.Sink.
+func (*deeds) Text(string) {}
+
+// ToolStarted implements agent.Sink.
+func (s *deeds) ToolStarted(agent.ToolCall) { s.r.inbox.post(func() { s.r.toolBegan(s.a) }) }
+
+// ToolFinished implements agent.Sink.
+func (s *deeds) ToolFinished(c agent.ToolCall) {
+	s.r.inbox.post(func() { s.r.toolEnded(s.a, c, !s.a.think.early) })
+}
+
 // said lists the parts of a reply that its model has said so far.
 func (a *answer) said() []*part {
 	return slices.DeleteFunc(slices.Clone(a.parts), func(p *part) bool { return p.keep || p.aside || p.text == "" })
@@ -296,82 +319,4 @@ func (d *realtime) resume() {
 		d.ask(q.a, strings.TrimSpace(q.instruction+"\n[The line broke off in the middle of your answer. The customer has heard: “"+
 			said+"”. Go on exactly after that, and repeat nothing.]"), q.words)
 	}
-}
-
-// fill adds audio to a part, however much there is already, and reports whether it is the first.
-func (o *playout) fill(p *part, pcm []int16) (first bool) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if p.ended || p.size > int(longestPart/time.Second)*int(o.rate) {
-		return false
-	}
-	first = p.size == 0
-	if p.pace == nil {
-		p.pace = &pace{}
-	}
-	p.pace.add(pcm, o.rate.FrameSize())
-	p.put(pcm)
-	return first
-}
-
-// longestPart bounds what a model may say in one go.
-const longestPart = 5 * time.Minute
-
-// position is how much of a part was heard.
-func (o *playout) position(p *part) time.Duration {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return time.Duration(p.played) * time.Second / time.Duration(o.rate)
-}
-
-// broke cuts a part's text to what its audio is likely to hold, as no more will come.
-func (o *playout) broke(p *part) string {
-	o.mu.Lock()
-	size := p.size
-	o.mu.Unlock()
-	p.text = lang.Cut(p.text, soundingTime(p.text, size, o.rate))
-	return p.text
-}
-
-// each yields the kept audio in order, without consuming it.
-func (p *tape) each(yield func(pcm []int16)) {
-	for _, b := range p.blocks {
-		yield(b.samples[b.from:b.n])
-	}
-}
-
-// pace maps positions in a part to speech: pauses between sentences hold no words.
-type pace struct {
-	frames []int32 // how many samples up to the end of each 20 ms belong to sound
-	rest   int     // samples of a frame that has begun
-	loud   bool    // something was heard in it
-	sum    int32
-}
-
-// faint is the amplitude up to which nothing can be heard.
-const faint = 200
-
-func (c *pace) add(pcm []int16, frame int) {
-	for _, v := range pcm {
-		c.loud = c.loud || v > faint || v < -faint
-		if c.rest++; c.rest == frame {
-			if c.loud {
-				c.sum += int32(frame)
-			}
-			c.frames = append(c.frames, c.sum)
-			c.rest, c.loud = 0, false
-		}
-	}
-}
-
-// at is how many audible samples come before a position.
-func (c *pace) at(position int, rate audio.Rate) int {
-	i := position/rate.FrameSize() - 1
-	switch {
-	case i < 0 || len(c.frames) == 0:
-		return 0
-	case i >= len(c.frames):
-		return int(c.sum)
-	}
-	return int(c.frames[i])
 }
