@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -14,12 +15,23 @@ import (
 
 // vendor is an OpenAI-compatible server that thinks, speaks and hears by script. Every text that it speaks is a tone
 // of its own, so that a telephone knows which is heard.
-type vendor struct{ *aitest.Server }
+type vendor struct {
+	*aitest.Server
+
+	mu    sync.Mutex
+	heard map[*phone.Call]*hearing
+}
+
+// hearing is what a telephone has heard so far: the text of each 40 ms.
+type hearing struct {
+	samples int
+	texts   []string
+}
 
 // speaking starts the program with a telephone line and such a vendor.
 func speaking(t *testing.T, env ...string) (*line, *vendor) {
 	t.Helper()
-	v := &vendor{aitest.NewServer(t)}
+	v := &vendor{Server: aitest.NewServer(t), heard: map[*phone.Call]*hearing{}}
 	v.Transcribe = func(aitest.Utterance) string { return "" } // what is not scripted is not understood
 	return telephone(t, append([]string{"PARLEY_OPENAI_BASE_URL=" + v.URL, "PARLEY_OPENAI_CHAT_MODEL=" +
 		aitest.ModelName, "PARLEY_OPENAI_TTS_MODEL=" + aitest.SpeechModel,
@@ -39,13 +51,28 @@ type piece struct {
 	long time.Duration
 }
 
+// texts is the text that a telephone heard in each 40 ms. What was looked at before is not looked at again.
+func (v *vendor) texts(c *phone.Call) []string {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	h := v.heard[c]
+	if h == nil {
+		h = &hearing{}
+		v.heard[c] = h
+	}
+	pcm, rate := c.Sound(), c.Rate()
+	for n := frames * rate.FrameSize(); len(pcm)-h.samples >= n; h.samples += n {
+		h.texts = append(h.texts, v.Voice.Find(pcm[h.samples:h.samples+n], rate))
+	}
+	return h.texts
+}
+
+// frames is how many are looked at together to know the text.
+const frames = 2
+
 // on is what a telephone heard, text after text; "" is silence. What lasts less than 60 ms is not told.
 func (v *vendor) on(c *phone.Call) (out []piece) {
-	pcm, rate := c.Sound(), c.Rate()
-	const frames = 2
-	n := frames * rate.FrameSize()
-	for ; len(pcm) >= n; pcm = pcm[n:] {
-		text := v.Voice.Find(pcm[:n], rate)
+	for _, text := range v.texts(c) {
 		if k := len(out) - 1; k >= 0 && out[k].text == text {
 			out[k].long += frames * audio.FrameTime
 		} else {

@@ -101,6 +101,7 @@ const (
 	Failure Fault = "failure" // an error event in OpenAI's shape, as a server's 500 in mid-stream
 	Garbage Fault = "garbage" // an event that is no JSON
 	Endless Fault = "endless" // one event that never ends
+	Expired Fault = "expired" // a realtime session has lasted as long as it may
 )
 
 // Request is a request that the server received.

@@ -132,14 +132,17 @@ func (s *Synthesizer) Find(pcm []int16, rate audio.Rate) string {
 	for _, v := range pcm {
 		total += float64(v) * float64(v)
 	}
+	// A tone of amplitude a has the mean energy a²/2. What is weaker than a hundredth of ours is nothing.
+	if total < loudness*loudness/200*float64(len(pcm)) {
+		return ""
+	}
 	best, most := "", 0.0
 	for text, p := range pitch {
 		if e := energyAt(pcm, p/float64(rate)); e > most {
 			best, most = text, e
 		}
 	}
-	// A tone of amplitude a has the mean energy a²/2. What is weaker than a hundredth of ours is nothing.
-	if most < total/2 || total < loudness*loudness/200*float64(len(pcm)) {
+	if most < total/2 {
 		return ""
 	}
 	return best
