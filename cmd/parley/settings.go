@@ -66,6 +66,7 @@ type Settings struct {
 
 	PublicDailySpend string `default:"20" help:"USD that strangers may cost an account a day (UTC), by the widget and by calls from browsers; 0: no limit."`
 
+	SIPSession    int      `name:"sip-session" default:"1800" help:"Seconds after which a telephone call ends whose session nobody refreshes (RFC 4028), as it is asked for; 0 doesn't ask."`
 	RTPSource     string   `name:"rtp-source" default:"signalled" enum:"signalled,any" help:"Whose sound a call takes: that of the addresses which its signalling names, or, for odd NATs, anybody's who sends where no other does."`
 	Trunks        []string `default:"all" help:"Who may make SIP trunks: all, none, or plans and accounts by their e-mail address."`
 	TrunkPrivate  string   `default:"on" enum:"on,off" help:"Trunks may point at addresses that are not public: a PBX in the house."`

@@ -125,9 +125,12 @@ func (p *telephone) calls() bool { return p.line != nil || p.sandbox && p.carrie
 // sipConfig reads the settings of the line.
 func (s *Settings) sipConfig() (c sip.Config, err error) {
 	c = sip.Config{Listen: s.SIPListen, Softphone: s.Softphone == "on", External: s.ExternalIP,
-		Loose: s.RTPSource == "any"}
+		Loose: s.RTPSource == "any", Session: time.Duration(s.SIPSession) * time.Second}
 	if c.Listen == "off" {
 		return c, nil
+	}
+	if s.SIPSession != 0 && (s.SIPSession < 90 || s.SIPSession > 86400) {
+		return c, fmt.Errorf("PARLEY_SIP_SESSION: %d is no number of seconds from 90 to 86400, nor 0", s.SIPSession)
 	}
 	if _, _, err := net.SplitHostPort(c.Listen); err != nil {
 		return c, fmt.Errorf("PARLEY_SIP_LISTEN: %q is no address such as 0.0.0.0:5060, nor off", c.Listen)

@@ -19,6 +19,7 @@ func TestTelephoneSettings(t *testing.T) {
 		"PARLEY_SIP_TLS_LISTEN":       func(s *Settings) { s.SIPTLSListen = "5061" },
 		"PARLEY_SIP_TLS_LISTEN needs": func(s *Settings) { s.SIPTLSListen = "127.0.0.1:0" },
 		"PARLEY_SIP_TLS_CERT":         func(s *Settings) { s.SIPTLSCert, s.SIPTLSKey = "/nowhere", "/nowhere" },
+		"PARLEY_SIP_SESSION":          func(s *Settings) { s.SIPSession = 60 },
 		"PARLEY_SIP_LISTEN":           func(s *Settings) { s.SIPListen = "5060" },
 		"PARLEY_RTP_PORTS":            func(s *Settings) { s.RTPPorts = "20000-10000" },
 		`"10000" is no range`:         func(s *Settings) { s.RTPPorts = "10000" },

@@ -86,6 +86,8 @@ type attempt struct {
 	invite   *sipgo.Request
 	offer    *ours
 	early    *description // of a provisional answer
+	// the session's interval, and the shortest that the far end accepts
+	every, least time.Duration
 }
 
 // describe fills in what is known of the dialog, and writes the INVITE.
@@ -110,11 +112,14 @@ func (a *attempt) describe(d *Dialling, h hop) {
 		}
 		l.route = []sipgo.Uri{proxy}
 	}
+	l.caller = true
 	a.invite = l.build(sipgo.INVITE, l.seq)
-	a.invite.AppendHeader(sipgo.NewHeader("Allow", allowed))
+	able(a.invite)
+	a.every = s.config.Session
+	askTimer(a.invite, a.every, 0, false)
 	a.invite.AppendHeader(sipgo.NewHeader("P-Asserted-Identity", "<"+from.String()+">"))
 	a.offer = l.offer(allCodecs)
-	withSDP(a.invite, l.own.offer(*a.offer, directions["sendrecv"], l.secrecy()))
+	withSDP(a.invite, l.offerLocked(a.offer, directions["sendrecv"]))
 }
 
 // run sends the INVITE until there is a final answer.
@@ -147,14 +152,20 @@ func (a *attempt) run(ctx context.Context, h hop) error {
 			if err := l.login.answer(a.invite, res); err != nil {
 				return fmt.Errorf("%w (%w)", &Refused{code, res.Reason}, err)
 			}
-			l.mu.Lock()
-			l.seq++
-			l.mu.Unlock()
-			a.invite.CSeq().SeqNo++
+			a.invite.CSeq().SeqNo = l.number()
+		case code == 422 && a.longer(res):
+			askTimer(a.invite, a.every, a.least, false)
+			a.invite.CSeq().SeqNo = l.number()
 		default:
 			return &Refused{code, res.Reason}
 		}
 	}
+}
+
+// longer notes that the far end refuses our session timer as too short, and wants a longer one.
+func (a *attempt) longer(res *sipgo.Response) (ok bool) {
+	a.every, a.least, ok = longer(res, a.every, a.least)
+	return ok
 }
 
 // transact sends the INVITE.
@@ -225,6 +236,7 @@ func (a *attempt) answered(invite *sipgo.Request, res *sipgo.Response) error {
 	}
 	l.mu.Unlock()
 	l.learn(res)
+	l.renewed(res)
 	l.sendACK(invite)
 	close(l.acked)
 	text, ok := sdpOf(res)

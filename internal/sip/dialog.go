@@ -5,6 +5,7 @@ import (
 	"context"
 	"net"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -20,6 +21,7 @@ type dialog struct {
 	local, remote name
 	login         login // of the trunk
 	contact       sipgo.Uri
+	caller        bool // we called: the Call-ID is ours
 
 	mu     sync.Mutex
 	target sipgo.Uri   // where the far end wants its requests
@@ -27,18 +29,48 @@ type dialog struct {
 	hop    hop         // whence its messages come
 	seq    uint32      // ours
 	theirs uint32
-	heard  bool // theirs is set
+	heard  bool     // theirs is set
+	allow  []string // the methods that the far end says it knows; nil: it hasn't said
 }
 
 func (d *dialog) key() string { return d.callID + " " + d.local.tag }
 
-// learn takes the far end's contact from a message.
-func (d *dialog) learn(m interface{ Contact() *sipgo.ContactHeader }) {
+// message is a request or a response.
+type message interface {
+	sipgo.Message
+	Contact() *sipgo.ContactHeader
+}
+
+// learn takes the far end's contact from a message, and which methods it knows.
+func (d *dialog) learn(m message) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	if c := m.Contact(); c != nil && (c.Address.Scheme == "sip" || c.Address.Scheme == "sips") && c.Address.Host != "" {
-		d.mu.Lock()
 		d.target = *c.Address.Clone()
-		d.mu.Unlock()
 	}
+	if list := valuesOf(m, "Allow"); list != nil {
+		d.allow = list
+	}
+}
+
+// knows reports whether the far end says that it knows a method.
+func (d *dialog) knows(m sipgo.RequestMethod) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Contains(d.allow, string(m))
+}
+
+// credentials answer the challenges to one of the dialog's requests.
+func (d *dialog) credentials() *login {
+	return &login{username: d.login.username, password: d.login.password, number: d.number}
+}
+
+// number is the next one of our requests.
+func (d *dialog) number() uint32 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.seq++
+	return d.seq
 }
 
 // recordRoute lists the proxies that want to stay on the path, from us to the far end.
@@ -128,12 +160,7 @@ func (d *dialog) next(ctx context.Context) hop {
 // ask sends a request within the dialog and returns its final answer.
 func (d *dialog) ask(ctx context.Context, req *sipgo.Request) (*sipgo.Response, error) {
 	h := d.next(ctx)
-	l := login{username: d.login.username, password: d.login.password}
-	res, err := d.server.ask(ctx, req, h, &l)
-	d.mu.Lock()
-	d.seq = max(d.seq, req.CSeq().SeqNo) // tries with a password count too
-	d.mu.Unlock()
-	return res, err
+	return d.server.ask(ctx, req, h, d.credentials())
 }
 
 // moved notes where the far end's messages come from: a NAT may change it.

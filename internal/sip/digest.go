@@ -154,7 +154,17 @@ func (l *digestAuth) sweep(now time.Time) {
 // that its nonce was old. So a wrong password is not tried twice, for which some would ban us.
 type login struct {
 	username, password string
+	number             func() uint32  // gives the requests of a dialog their numbers; nil: the next one
 	tried              map[string]int // by header and realm
+}
+
+// renumber gives a request that is repeated its new sequence number.
+func (l *login) renumber(req *sipgo.Request) {
+	if l.number != nil {
+		req.CSeq().SeqNo = l.number()
+	} else {
+		req.CSeq().SeqNo++
+	}
 }
 
 var (

@@ -372,12 +372,17 @@ func (s *Server) ask(ctx context.Context, req *sipgo.Request, h hop, l *login) (
 		if err := l.answer(req, res); err != nil {
 			return res, err
 		}
-		req.CSeq().SeqNo++
+		l.renumber(req)
 	}
 }
 
 func final(ctx context.Context, tx *sipgo.ClientTx, h hop) (*sipgo.Response, error) {
 	defer tx.Terminate()
+	return outcome(ctx, tx, h)
+}
+
+// outcome is the final answer to a request.
+func outcome(ctx context.Context, tx *sipgo.ClientTx, h hop) (*sipgo.Response, error) {
 	for {
 		select {
 		case res := <-tx.Responses():

@@ -38,6 +38,7 @@ type Invite struct {
 	leg    *leg
 	offer  *description // nil where the caller leaves the offer to us
 	choice choice       // what we take of it
+	timer  terms
 }
 
 func newInvite(s *Server, from netip.Addr, v route) *Invite {
@@ -79,7 +80,7 @@ func (in *Invite) respond(res *sipgo.Response) error {
 	}
 	if code := res.StatusCode; code > 100 && code < 300 {
 		res.AppendHeader(&sipgo.ContactHeader{Address: *in.leg.contact.Clone()})
-		res.AppendHeader(sipgo.NewHeader("Allow", allowed))
+		able(res)
 	}
 	return in.tx.Respond(res)
 }
@@ -126,10 +127,12 @@ func (in *Invite) Answer(ctx context.Context) (audio.Leg, error) {
 		if l.secrecy() == srtpRequired { // nothing is said or heard in the clear meanwhile
 			l.state.agreed.Out = offered.keys[0].key
 		}
-		withSDP(res, l.own.offer(*offered, l.state.agreed.Direction, l.secrecy()))
+		withSDP(res, l.offerLocked(offered, l.state.agreed.Direction))
 	}
 	l.early = false
 	l.state.Unlock()
+	addHeaders(res, in.timer.headers)
+	l.session.Store(newSession(in.timer.every, in.timer.least, in.timer.ours, time.Now()))
 	l.add()
 	if err := in.confirmed(res, offered); err != nil {
 		l.end(err, false)
@@ -273,6 +276,9 @@ func (in *Invite) look() (code int, headers []string) {
 	if bad := required(in.req); bad != "" {
 		return 420, []string{"Unsupported", bad}
 	}
+	if in.timer = timerOf(in.req).grant(in.server.config.Session, in.server.least); in.timer.tooShort {
+		return 422, []string{"Min-SE", seconds(in.server.least)}
+	}
 	text, ok := sdpOf(in.req)
 	if !ok {
 		return 415, []string{"Accept", "application/sdp"}
@@ -286,17 +292,8 @@ func (in *Invite) look() (code int, headers []string) {
 	}
 	c, ok := d.audio(0, nil, in.leg.secrecy())
 	if !ok {
-		return 488, nil
+		return 488, unfit(488, text)
 	}
 	in.offer, in.choice = d, c
 	return 0, nil
-}
-
-// required lists the extensions that a request insists on: we support none (RFC 3261, section 8.2.2.3).
-func required(req *sipgo.Request) string {
-	var all []string
-	for _, h := range req.GetHeaders("Require") {
-		all = append(all, h.Value())
-	}
-	return strings.Join(all, ", ")
 }

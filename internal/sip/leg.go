@@ -23,22 +23,26 @@ import (
 type leg struct {
 	dialog
 
-	socket *rtp.Socket
-	own    local        // our description
-	early  bool         // not answered yet
-	rate   atomic.Int32 // 0 until the first agreement
-	sound  atomic.Pointer[rtp.Session]
-	last   atomic.Pointer[rtp.Stats] // of a leg that has run
+	socket  *rtp.Socket
+	own     local                   // our description
+	early   bool                    // not answered yet
+	session atomic.Pointer[session] // nil: it has no end
+	rate    atomic.Int32            // 0 until the first agreement
+	sound   atomic.Pointer[rtp.Session]
+	last    atomic.Pointer[rtp.Stats] // of a leg that has run
 
 	state struct {
 		sync.Mutex
-		ended   bool
-		running bool
-		pending *pending      // a 2xx of ours that waits for its ACK
-		agreed  rtp.Agreement // as it was last; its signalling's address is the dialog's
-		refer   chan frag     // of a transfer under way
-		handed  bool          // the far end has taken a transfer on
-		keys    string        // pressed before anybody listened
+		ended    bool
+		running  bool
+		pending  *pending      // a 2xx of ours that waits for its ACK
+		offering bool          // an INVITE of ours within the call is not answered yet
+		said     []byte        // our description, as it was sent last
+		as       ours          // what it says, to read an answer by
+		agreed   rtp.Agreement // as it was last; its signalling's address is the dialog's
+		refer    chan frag     // of a transfer under way
+		handed   bool          // the far end has taken a transfer on
+		keys     string        // pressed before anybody listened
 	}
 	done  chan struct{} // closed when the call is over
 	cause error         // why; set before done is closed
@@ -167,7 +171,22 @@ func (l *leg) answerLocked(d *description, c choice) []byte {
 		}
 	}
 	l.agreeLocked(d, c)
-	return l.own.answer(d, c, l.state.agreed.Direction)
+	as := ours{codecs: codecs{c.codec.Format}}
+	if c.ours.key.Suite != "" {
+		as.keys = []sdes{c.ours}
+	}
+	return l.sayLocked(as, l.own.answer(d, c, l.state.agreed.Direction))
+}
+
+// offerLocked describes an offer of ours.
+func (l *leg) offerLocked(o *ours, dir rtp.Direction) []byte {
+	return l.sayLocked(*o, l.own.offer(*o, dir, l.secrecy()))
+}
+
+// sayLocked keeps our description: an offer that is to change nothing repeats it.
+func (l *leg) sayLocked(as ours, text []byte) []byte {
+	l.state.said, l.state.as = text, as
+	return text
 }
 
 // apply tells the audio what was agreed on.
@@ -232,8 +251,9 @@ func (l *leg) pressed(key byte) {
 	}
 }
 
-// watch ends a call that has fallen silent.
+// watch refreshes the call's session, and ends a call that has fallen silent.
 func (l *leg) watch(m *rtp.Session) {
+	l.timed(time.Now())
 	since, agreed := m.Silence()
 	most := l.server.silent
 	if agreed {

@@ -14,7 +14,7 @@ import (
 
 const (
 	agent   = "Parley"
-	allowed = "INVITE, ACK, CANCEL, BYE, OPTIONS, INFO, NOTIFY"
+	allowed = "INVITE, ACK, CANCEL, BYE, OPTIONS, INFO, NOTIFY, UPDATE"
 )
 
 func init() {
@@ -33,7 +33,7 @@ var phrases = map[int]string{
 	404: "Not Found",
 	405: "Method Not Allowed", 408: "Request Timeout", 410: "Gone", 415: "Unsupported Media Type",
 	416: "Unsupported URI Scheme",
-	420: "Bad Extension", 480: "Temporarily Unavailable", 481: "Call/Transaction Does Not Exist",
+	420: "Bad Extension", 422: "Session Interval Too Small", 480: "Temporarily Unavailable", 481: "Call/Transaction Does Not Exist",
 	482: "Loop Detected", 484: "Address Incomplete",
 	486: "Busy Here", 487: "Request Terminated", 488: "Not Acceptable Here", 489: "Bad Event",
 	491: "Request Pending", 500: "Server Internal Error",
@@ -54,10 +54,15 @@ func respond(req *sipgo.Request, code int, headers ...string) *sipgo.Response {
 	res := sipgo.NewResponseFromRequest(req, code, phrase(code), nil)
 	res.SipVersion = "SIP/2.0" // whatever the request's
 	res.AppendHeader(sipgo.NewHeader("Server", agent))
-	for i := 0; i+1 < len(headers); i += 2 {
-		res.AppendHeader(sipgo.NewHeader(headers[i], headers[i+1]))
-	}
+	addHeaders(res, headers)
 	return res
+}
+
+// addHeaders adds pairs of name and value to a message.
+func addHeaders(m sipgo.Message, headers []string) {
+	for i := 0; i+1 < len(headers); i += 2 {
+		m.AppendHeader(sipgo.NewHeader(headers[i], headers[i+1]))
+	}
 }
 
 // withSDP adds a session description to a message.

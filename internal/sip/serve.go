@@ -95,6 +95,8 @@ func (l *leg) handle(req *sipgo.Request, tx *sipgo.ServerTx) {
 			l.pressed(key) // before the answer, after which the next one may come
 		}
 		_ = tx.Respond(respond(req, 200))
+	case sipgo.UPDATE:
+		l.updated(req, tx)
 	case sipgo.NOTIFY:
 		_ = tx.Respond(respond(req, l.notified(req)))
 	case sipgo.OPTIONS:
@@ -115,35 +117,37 @@ func (l *leg) reinvite(req *sipgo.Request, tx *sipgo.ServerTx) {
 	case st.ended:
 		_ = tx.Respond(respond(req, 481))
 		return
-	case l.early, st.pending != nil: // ours, or theirs before it, is not done
+	case l.early, st.offering, st.pending != nil: // ours, or theirs before it, is not done
 		_ = tx.Respond(respond(req, 491))
 		return
 	}
 	text, ok := sdpOf(req)
-	if !ok {
+	g := timerOf(req).grant(l.server.config.Session, l.server.least)
+	switch {
+	case !ok:
 		_ = tx.Respond(respond(req, 415, "Accept", "application/sdp"))
 		return
+	case g.tooShort:
+		_ = tx.Respond(respond(req, 422, "Min-SE", seconds(l.server.least)))
+		return
 	}
-	res := respond(req, 200, "Allow", allowed)
+	res := respond(req, 200, g.headers...)
+	able(res)
 	res.AppendHeader(&sipgo.ContactHeader{Address: *l.contact.Clone()})
 	var offered *ours
 	if len(text) == 0 {
 		offered = l.offer(allCodecs.ofRate(l.Rate()))
-		withSDP(res, l.own.offer(*offered, directions["sendrecv"], l.secrecy()))
+		withSDP(res, l.offerLocked(offered, directions["sendrecv"]))
 	} else {
-		d, err := parseSDP(text)
-		if err != nil {
-			_ = tx.Respond(respond(req, 400))
-			return
-		}
-		c, ok := d.audio(l.Rate(), nil, l.secrecy())
-		if !ok {
-			_ = tx.Respond(respond(req, 488))
+		d, c, code := l.read(text)
+		if code != 0 {
+			_ = tx.Respond(respond(req, code, unfit(code, text)...))
 			return
 		}
 		withSDP(res, l.answerLocked(d, c))
 	}
 	l.learn(req)
+	l.session.Store(newSession(g.every, g.least, g.ours, time.Now()))
 	p := &pending{seq: req.CSeq().SeqNo, offer: offered, acked: make(chan struct{})}
 	st.pending = p
 	if tx.Respond(res) != nil {

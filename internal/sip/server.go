@@ -69,6 +69,7 @@ type Server struct {
 	idling  time.Duration // of a TCP connection that came, without a message or a call
 	alive   time.Duration // between two signs of life to a registrar
 	passing time.Duration // for the first word of a place when there is another
+	least   time.Duration // that a session timer may have
 
 	resolver *net.Resolver
 }
@@ -84,7 +85,7 @@ func New(c Config) *Server {
 		from:    map[netip.Addr]int{}, opened: map[netip.AddrPort]*connection{}, ladders: ladders{all: map[string]*ladder{}},
 		silent: 30 * time.Second, longest: 10 * time.Minute, patient: 2 * time.Second, asking: 5 * time.Second,
 		idling: 15 * time.Minute, alive: keepAlive,
-		passing: 4 * time.Second, resolver: net.DefaultResolver}
+		passing: 4 * time.Second, least: leastInterval, resolver: net.DefaultResolver}
 	s.ctx, s.stop = context.WithCancelCause(context.Background())
 	s.index.Store(&index{})
 	return s

@@ -7,6 +7,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"net/netip"
+	"time"
 
 	"parley"
 )
@@ -21,6 +22,8 @@ type Config struct {
 	Ports    [2]int     // of RTP: the first and the last
 	External netip.Addr // what others reach us by, where it isn't the socket's own address (NAT)
 	MaxCalls int        // more are refused with 503; 0: as many as there are ports
+
+	Session time.Duration // after which a call ends that nobody refreshes, as we ask for it; 0: we don't ask
 
 	Loose bool // sound is taken from addresses that the signalling does not name, where no other comes
 

@@ -1,0 +1,115 @@
+package sip
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	sipgo "github.com/emiago/sipgo/sip"
+)
+
+// supported are the extensions that others may require of us.
+const supported = "timer"
+
+// able adds to a message what we can do.
+func able(m sipgo.Message) {
+	m.AppendHeader(sipgo.NewHeader("Allow", allowed))
+	m.AppendHeader(sipgo.NewHeader("Supported", supported))
+}
+
+// valuesOf lists the values of a header, which may have several in a line, under any of its names.
+func valuesOf(m sipgo.Message, names ...string) (list []string) {
+	for _, name := range names {
+		for _, h := range m.GetHeaders(name) {
+			for v := range strings.SplitSeq(h.Value(), ",") {
+				if v = strings.TrimSpace(v); v != "" {
+					list = append(list, v)
+				}
+			}
+		}
+	}
+	return list
+}
+
+// supports reports whether a message says that its sender has an extension, or insists on it.
+func supports(m sipgo.Message, option string) bool {
+	return slices.ContainsFunc(valuesOf(m, "Supported", "k", "Require"), func(v string) bool {
+		return strings.EqualFold(v, option)
+	})
+}
+
+// required lists the extensions that a request insists on and that we don't have (RFC 3261, section 8.2.2.3).
+func required(req *sipgo.Request) string {
+	list := slices.DeleteFunc(valuesOf(req, "Require"), func(v string) bool {
+		return slices.ContainsFunc(strings.Split(supported, ", "), func(s string) bool { return strings.EqualFold(s, v) })
+	})
+	return strings.Join(list, ", ")
+}
+
+// updated changes the session as an INVITE does, but at once (RFC 3311), or only refreshes it.
+func (l *leg) updated(req *sipgo.Request, tx *sipgo.ServerTx) {
+	st := &l.state
+	st.Lock()
+	defer st.Unlock()
+	text, ok := sdpOf(req)
+	g := timerOf(req).grant(l.server.config.Session, l.server.least)
+	switch {
+	case st.ended:
+		_ = tx.Respond(respond(req, 481))
+		return
+	case g.tooShort:
+		_ = tx.Respond(respond(req, 422, "Min-SE", seconds(l.server.least)))
+		return
+	case !ok:
+		_ = tx.Respond(respond(req, 415, "Accept", "application/sdp"))
+		return
+	case len(text) > 0 && (st.offering || st.pending != nil && st.pending.offer != nil): // ours is not answered yet
+		_ = tx.Respond(respond(req, 491))
+		return
+	}
+	res := respond(req, 200, g.headers...)
+	able(res)
+	res.AppendHeader(&sipgo.ContactHeader{Address: *l.contact.Clone()})
+	if len(text) > 0 {
+		d, c, code := l.read(text)
+		if code != 0 {
+			_ = tx.Respond(respond(req, code, unfit(code, text)...))
+			return
+		}
+		withSDP(res, l.answerLocked(d, c))
+	}
+	l.learn(req)
+	l.session.Store(newSession(g.every, g.least, g.ours, time.Now()))
+	_ = tx.Respond(res)
+}
+
+// read examines an offer within the call; code is the status to refuse it with, or 0.
+func (l *leg) read(text []byte) (d *description, c choice, code int) {
+	d, err := parseSDP(text)
+	if err != nil {
+		return nil, c, 400
+	}
+	c, ok := d.audio(l.Rate(), nil, l.secrecy())
+	if !ok {
+		return nil, c, 488
+	}
+	return d, c, 0
+}
+
+// unfit is a Warning that says why an offer was refused with 488 (RFC 3261, section 20.43). A fax is the most frequent
+// one: the call goes on, and the far end's gateway may send it as sound.
+func unfit(code int, text []byte) []string {
+	if code != 488 {
+		return nil
+	}
+	number, why := 305, "the call's sound is G.722 or G.711, and keeps its sampling rate"
+	if d, err := parseSDP(text); err == nil && len(d.streams) > 0 &&
+		!slices.ContainsFunc(d.streams, func(m stream) bool { return m.kind == "audio" && m.port != 0 }) {
+		number, why = 304, "this call carries sound alone"
+		if slices.ContainsFunc(d.streams, func(m stream) bool { return m.kind == "image" }) {
+			why = "fax (T.38) is not spoken here; the call goes on as it was"
+		}
+	}
+	return []string{"Warning", strconv.Itoa(number) + " " + agent + " \"" + why + "\""}
+}
