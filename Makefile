@@ -14,7 +14,7 @@ faces = parley/internal/api parley/internal/console
 # Packages that share nothing between goroutines and count much: the race detector would find nothing, and take minutes. What in
 # audio is used by several at once is raced by name.
 pure = parley/internal/audio parley/internal/turn parley/internal/document parley/internal/document/pdf
-shared = TestBridge.*|TestPair
+shared = TestBridge.*|TestPair|TestTape.*
 # Weeks of fake time, beat by beat: the race detector would take minutes for each. What they run is raced in the tests beside them.
 weeks = TestWeeksOfCalls|TestSlowRecording|TestRecordingAcrossRestart
 

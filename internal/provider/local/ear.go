@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"parley/internal/ai"
@@ -12,42 +11,28 @@ import (
 )
 
 const (
-	// ringTime is how far the decoder may be behind who speaks. It covers the loading of the model, and a busy machine.
-	ringTime     = 10 * time.Second
+	// tapeTime is how far the decoder may be behind who speaks. It covers the loading of the model, and a busy machine.
+	tapeTime     = 10 * time.Second
 	chunkTime    = 100 * time.Millisecond // of sound that is decoded at once: so often the text may change
 	maxUtterance = 60 * time.Second       // what is said beyond that is not heard
 )
 
-// sphinxEar keeps what it is told in a ring; its goroutine has it decoded.
+// sphinxEar keeps what it is told on a tape; its goroutine has it decoded.
 type sphinxEar struct {
 	s      *Sphinx
 	cancel context.CancelFunc
 	out    chan ai.Transcript
 	done   chan struct{}
-	wake   chan struct{}
-	chunk  int // samples
-
-	mu      sync.Mutex
-	ring    []int16
-	written int64 // samples, of all utterances
-	read    int64
-	lost    bool // a part of the present utterance did not fit
-	ends    []utteranceEnd
+	tape   *audio.Tape
 
 	// The goroutine's own.
 	resample *audio.Resampler // nil at 16 kHz
 	wide     []int16
 }
 
-type utteranceEnd struct {
-	at   int64 // of written
-	lost bool
-}
-
 func newSphinxEar(s *Sphinx, h ai.Hearing) *sphinxEar {
-	e := &sphinxEar{s: s, out: make(chan ai.Transcript, 8), done: make(chan struct{}), wake: make(chan struct{}, 1),
-		chunk: int(chunkTime * time.Duration(h.Rate) / time.Second),
-		ring:  make([]int16, int(ringTime*time.Duration(h.Rate)/time.Second)), ends: make([]utteranceEnd, 0, 16)}
+	e := &sphinxEar{s: s, out: make(chan ai.Transcript, 8), done: make(chan struct{}),
+		tape: audio.NewTape(h.Rate, tapeTime, chunkTime, maxUtterance)}
 	if h.Rate == audio.Narrow {
 		e.resample = audio.NewMirrorResampler()
 	}
@@ -55,37 +40,10 @@ func newSphinxEar(s *Sphinx, h ai.Hearing) *sphinxEar {
 }
 
 // Write implements ai.Ear.
-func (e *sphinxEar) Write(pcm []int16) {
-	e.mu.Lock()
-	if free := len(e.ring) - int(e.written-e.read); len(pcm) > free {
-		pcm, e.lost = pcm[:free], true
-	}
-	at := int(e.written % int64(len(e.ring)))
-	n := copy(e.ring[at:], pcm)
-	copy(e.ring, pcm[n:])
-	e.written += int64(len(pcm))
-	enough := int(e.written-e.read) >= e.chunk
-	e.mu.Unlock()
-	if enough {
-		e.nudge()
-	}
-}
+func (e *sphinxEar) Write(pcm []int16) { e.tape.Write(pcm) }
 
 // End implements ai.Ear.
-func (e *sphinxEar) End() {
-	e.mu.Lock()
-	e.ends = append(e.ends, utteranceEnd{e.written, e.lost})
-	e.lost = false
-	e.mu.Unlock()
-	e.nudge()
-}
-
-func (e *sphinxEar) nudge() {
-	select {
-	case e.wake <- struct{}{}:
-	default:
-	}
-}
+func (e *sphinxEar) End() { e.tape.End() }
 
 // Continuous implements ai.Ear.
 func (e *sphinxEar) Continuous() bool { return false }
@@ -97,30 +55,6 @@ func (e *sphinxEar) Transcripts() <-chan ai.Transcript { return e.out }
 func (e *sphinxEar) Close() {
 	e.cancel()
 	<-e.done
-}
-
-// next copies the next chunk of the present utterance to dst; end is not nil when it is the last. Without either
-// there is nothing yet.
-func (e *sphinxEar) next(dst []int16) (pcm []int16, end *utteranceEnd) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	have := int(e.written - e.read)
-	if len(e.ends) > 0 {
-		have = int(e.ends[0].at - e.read)
-	} else if have < e.chunk {
-		return nil, nil
-	}
-	n := min(have, e.chunk)
-	at := int(e.read % int64(len(e.ring)))
-	dst = append(dst, e.ring[at:min(at+n, len(e.ring))]...)
-	dst = append(dst, e.ring[:n-len(dst)]...)
-	e.read += int64(n)
-	if n == have && len(e.ends) > 0 {
-		last := e.ends[0]
-		e.ends = e.ends[:copy(e.ends, e.ends[1:])]
-		return dst, &last
-	}
-	return dst, nil
 }
 
 // run decodes utterance after utterance until ctx ends.
@@ -154,35 +88,33 @@ func (e *sphinxEar) utterance(ctx context.Context, number int) (text string, err
 			e.s.drop(d)
 		}
 	}()
-	chunk := make([]int16, 0, e.chunk)
-	heard, told := 0, ""
+	var chunk []int16
+	told := ""
 	for {
-		pcm, end := e.next(chunk[:0])
-		if pcm == nil && end == nil {
+		p, ok := e.tape.Next(chunk[:0])
+		chunk = p.PCM
+		if !ok {
 			select {
-			case <-e.wake:
+			case <-e.tape.Wake():
 				continue
 			case <-ctx.Done():
 				return "", context.Cause(ctx)
 			}
 		}
-		if heard += len(pcm); heard > e.chunk*int(maxUtterance/chunkTime) {
-			pcm = nil
-		}
-		if d == nil && err == nil && len(pcm) > 0 {
+		if d == nil && err == nil && len(p.PCM) > 0 {
 			d, err = e.s.take(ctx, e)
 		}
-		if d != nil && (len(pcm) > 0 || end != nil) {
+		if d != nil && (len(p.PCM) > 0 || p.End) {
 			kind := byte(soundGoesOn)
-			if end != nil {
+			if p.End {
 				kind = soundEnds
 			}
-			if text, err = d.hear(ctx, kind, e.widen(pcm)); err != nil {
+			if text, err = d.hear(ctx, kind, e.widen(p.PCM)); err != nil {
 				e.s.drop(d)
 				d = nil
 			}
 		}
-		if end == nil {
+		if !p.End {
 			if err == nil && text != told && text != "" {
 				told = text
 				e.tell(ctx, ai.Transcript{Utterance: number, Text: text})
@@ -193,20 +125,20 @@ func (e *sphinxEar) utterance(ctx context.Context, number int) (text string, err
 			e.s.park(e, d)
 			d = nil
 		}
-		return text, e.errorOf(err, end)
+		return text, errorOf(err, p.Lost)
 	}
 }
 
 // errorOf is an utterance's *ai.Error.
-func (e *sphinxEar) errorOf(err error, end *utteranceEnd) error {
+func errorOf(err error, lost int) error {
 	if err != nil {
 		if _, ok := errors.AsType[*ai.Error](err); !ok {
 			err = &ai.Error{Kind: ai.Interrupted, Err: err}
 		}
 		return err
 	}
-	if end.lost {
-		return &ai.Error{Kind: ai.Overloaded, Err: fmt.Errorf("the recognizer was more than %v behind", ringTime)}
+	if lost > 0 {
+		return &ai.Error{Kind: ai.Overloaded, Err: fmt.Errorf("the recognizer was more than %v behind", tapeTime)}
 	}
 	return nil
 }

@@ -323,45 +323,6 @@ func TestSphinxWrite(t *testing.T) {
 	}
 }
 
-// The ring gives back what was written, in chunks that end where utterances do.
-func TestSphinxRing(t *testing.T) {
-	e := newSphinxEar(NewSphinx(SphinxConfig{}), ai.Hearing{Language: "en", Rate: audio.Narrow})
-	chunk := make([]int16, 0, e.chunk)
-	write, read := int16(0), int16(0)
-	for round := range 60 {
-		for range 37 + round {
-			frame := make([]int16, 81)
-			for i := range frame {
-				frame[i] = write
-				write++
-			}
-			e.Write(frame)
-		}
-		whole := round%3 == 0
-		if whole {
-			e.End()
-		}
-		for {
-			pcm, end := e.next(chunk[:0])
-			for _, s := range pcm {
-				if s != read {
-					t.Fatalf("round %d: read %d, want %d", round, s, read)
-				}
-				read++
-			}
-			if end != nil && (read != write || end.lost) {
-				t.Fatalf("round %d: the end is at %d, want %d", round, read, write)
-			}
-			if pcm == nil && end == nil || end != nil {
-				break
-			}
-			if len(pcm) != e.chunk && !whole {
-				t.Fatalf("round %d: a chunk of %d", round, len(pcm))
-			}
-		}
-	}
-}
-
 // BenchmarkSphinx measures how much of the time that somebody speaks a decoder takes, and what a customer waits for
 // at the end.
 func BenchmarkSphinx(b *testing.B) {

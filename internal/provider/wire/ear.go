@@ -2,6 +2,7 @@ package wire
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"sync"
@@ -34,7 +35,7 @@ type Protocol interface {
 type Ear struct {
 	conn       *Conn
 	protocol   Protocol
-	tape       *tape
+	tape       *audio.Tape
 	rate       audio.Rate
 	continuous bool
 	cut        bool // the connection failed while the end of an utterance was sent
@@ -52,12 +53,23 @@ type EarOptions struct {
 	Piece      time.Duration // of sound that is sent at once
 }
 
+const (
+	// tapeTime is how far a vendor may lag behind the speaker: what does not fit is lost.
+	tapeTime = 20 * time.Second
+	// maxUtterance is how much of an utterance is sent; what is said beyond that is not heard.
+	maxUtterance = 60 * time.Second
+)
+
 // maxTold is how many transcripts wait for who follows the ear. Of more, those that are not final are left out.
 const maxTold = 64
 
 // NewEar makes an Ear, and the Protocol that speaks for it. It closes with ctx.
 func NewEar(ctx context.Context, c *Conn, o EarOptions, protocol func(*Ear) Protocol) *Ear {
-	e := &Ear{conn: c, tape: newTape(o.Rate, o.Piece, o.Continuous), rate: o.Rate, continuous: o.Continuous,
+	limit := maxUtterance
+	if o.Continuous {
+		limit = 0
+	}
+	e := &Ear{conn: c, tape: audio.NewTape(o.Rate, tapeTime, o.Piece, limit), rate: o.Rate, continuous: o.Continuous,
 		out: make(chan ai.Transcript, maxTold), done: make(chan struct{})}
 	e.ctx, e.cancel = context.WithCancelCause(ctx)
 	e.protocol = protocol(e)
@@ -66,12 +78,12 @@ func NewEar(ctx context.Context, c *Conn, o EarOptions, protocol func(*Ear) Prot
 }
 
 // Write implements ai.Ear.
-func (e *Ear) Write(pcm []int16) { e.tape.write(pcm) }
+func (e *Ear) Write(pcm []int16) { e.tape.Write(pcm) }
 
 // End implements ai.Ear.
 func (e *Ear) End() {
 	if e.ctx.Err() == nil {
-		e.tape.end()
+		e.tape.End()
 	}
 }
 
@@ -148,7 +160,7 @@ func (e *Ear) receive(in chan<- message, taken <-chan struct{}) {
 }
 
 func (e *Ear) follow(in <-chan message, taken chan<- struct{}) error {
-	var raw []byte
+	var b buffer
 	next, err := e.protocol.Tick(time.Now())
 	if err != nil {
 		return err
@@ -170,8 +182,8 @@ func (e *Ear) follow(in <-chan message, taken chan<- struct{}) error {
 			case taken <- struct{}{}:
 			case <-e.ctx.Done():
 			}
-		case <-e.tape.wake:
-			if err := e.send(&raw); err != nil {
+		case <-e.tape.Wake():
+			if err := e.send(&b); err != nil {
 				return err
 			}
 		case <-t.C:
@@ -184,27 +196,37 @@ func (e *Ear) follow(in <-chan message, taken chan<- struct{}) error {
 	}
 }
 
+// buffer holds the piece that is sent.
+type buffer struct {
+	pcm []int16
+	raw []byte
+}
+
 // send sends what there is.
-func (e *Ear) send(buf *[]byte) error {
+func (e *Ear) send(b *buffer) error {
 	for e.ctx.Err() == nil {
-		raw, end, more := e.tape.next((*buf)[:0])
-		*buf = raw
-		if !more {
+		p, ok := e.tape.Next(b.pcm[:0])
+		b.pcm = p.PCM
+		if !ok {
 			return nil
 		}
-		e.cut = end != nil
-		if len(raw) > 0 {
-			if err := e.protocol.Sound(raw); err != nil {
+		e.cut = p.End
+		if len(p.PCM) > 0 {
+			b.raw = b.raw[:0]
+			for _, s := range p.PCM {
+				b.raw = binary.LittleEndian.AppendUint16(b.raw, uint16(s))
+			}
+			if err := e.protocol.Sound(b.raw); err != nil {
 				return err
 			}
 		}
-		if end == nil {
+		if !p.End {
 			continue
 		}
 		var lost error
-		if end.lost > 0 {
+		if p.Lost > 0 {
 			lost = &ai.Error{Kind: ai.Overloaded, Err: fmt.Errorf("%v of sound could not be sent",
-				time.Duration(end.lost)*time.Second/time.Duration(e.rate))}
+				time.Duration(p.Lost)*time.Second/time.Duration(e.rate))}
 		}
 		if err := e.protocol.End(lost); err != nil {
 			return err
@@ -216,7 +238,7 @@ func (e *Ear) send(buf *[]byte) error {
 
 // fail reports why the awaited utterance is lost. The ear then closes.
 func (e *Ear) fail(err error) {
-	if n, ok := e.protocol.Waits(); ok || e.cut || e.tape.ending() {
+	if n, ok := e.protocol.Waits(); ok || e.cut || e.tape.Ending() {
 		e.Tell(ai.Transcript{Utterance: n, Final: true, Err: err})
 	}
 }
