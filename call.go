@@ -152,11 +152,13 @@ type Call struct {
 	// who stood in for whom, in order
 	VendorSwitches []VendorSwitch `bun:"type:json" json:"vendor_switches,omitempty" doc:"Where a vendor failed in the call, and another went on."`
 	Media          *CallMedia     `bun:"type:json" json:"media,omitempty" doc:"How the sound of a telephone call was; there once it is over."`
-	AnsweredBy     AnsweredBy     `json:"answered_by"`
-	Evaluation     map[string]any `bun:"type:json" json:"evaluation"` // sentiment, outcome, score; {} when off
-	EndedReason    EndedReason    `json:"ended_reason"`               // "" while it is live
-	EndedDetail    *string        `json:"ended_detail" doc:"Where something failed: which part, why, and how to mend it, in a sentence; null otherwise."`
-	Duration       int64          `json:"duration"` // seconds since the answer, begun ones counted
+	// known at the start; nil where there is nothing to say
+	Signalling  *CallSignalling `bun:"type:json" json:"signalling,omitempty" doc:"What SIP said about a telephone call, besides its numbers."`
+	AnsweredBy  AnsweredBy      `json:"answered_by"`
+	Evaluation  map[string]any  `bun:"type:json" json:"evaluation"` // sentiment, outcome, score; {} when off
+	EndedReason EndedReason     `json:"ended_reason"`               // "" while it is live
+	EndedDetail *string         `json:"ended_detail" doc:"Where something failed: which part, why, and how to mend it, in a sentence; null otherwise."`
+	Duration    int64           `json:"duration"` // seconds since the answer, begun ones counted
 
 	MaxDuration   int64 `json:"-"` // seconds: it never goes on for longer, and is never charged for more
 	CarrierRate   Money `json:"-"` // a started minute

@@ -32,8 +32,11 @@ type Trunk struct {
 	InboundAuthorizationType string   `json:"inbound_authorization_type" default:"auth" enum:"auth,ip" doc:"auth: callers prove that they know the password; ip: their address is enough."`
 	AllowedInboundIPs        []string `bun:"allowed_inbound_ips,type:json" json:"allowed_inbound_ips" maxItems:"100" maxLength:"64" doc:"Addresses or networks (CIDR) of /24 or more bits, IPv6 /48 (PARLEY_TRUNK_NETWORKS); required with ip."`
 	OutboundProxy            *string  `json:"outbound_proxy" maxLength:"255" doc:"host[:port]"`
-	CreatedAt                Time     `json:"created_at" readOnly:"true"`
-	UpdatedAt                Time     `json:"updated_at" readOnly:"true"`
+	HideCallerID             bool     `bun:"hide_caller_id" json:"hide_caller_id" default:"false" doc:"Calls over the trunk don't show who calls, unless the call says otherwise; the trunk itself is told."`
+	// rendered when a call is made
+	SIPHeaders map[string]string `bun:"sip_headers,type:json" json:"sip_headers" maxProperties:"20" doc:"X- headers that every call over the trunk sends; {{name}} stands for the call's variables."`
+	CreatedAt  Time              `json:"created_at" readOnly:"true"`
+	UpdatedAt  Time              `json:"updated_at" readOnly:"true"`
 
 	// its number is rented from the carrier now, by whomever: the trunk is not used
 	Rented bool   `bun:",scanonly" json:"-"`
@@ -112,6 +115,7 @@ func (t *Trunk) Check(password bool, r *TrunkRules, f *Fields) {
 	if t.TLSCA != "" && !f.Has("tls_ca") && !x509.NewCertPool().AppendCertsFromPEM([]byte(t.TLSCA)) {
 		f.Add("tls_ca", "must hold certificates in PEM format.")
 	}
+	CheckSIPHeaders("sip_headers", t.SIPHeaders, f)
 	if t.Register && t.SIPUsername == "" && !f.Has("sip_username") {
 		f.Add("sip_username", "is required when register is true.")
 	}

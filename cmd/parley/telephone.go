@@ -93,7 +93,7 @@ func (s *Settings) telephone(db *store.DB, sandbox bool, providers *provider.Set
 		config.Reach = guard.Check
 	}
 	config.Answer = func(ctx context.Context, in *sip.Invite) {
-		a := call.Arrival{Ringer: in, From: in.From, To: in.To, AssistantID: in.AssistantID}
+		a := call.Arrival{Ringer: in, From: in.From, To: in.To, AssistantID: in.AssistantID, Signalling: &in.Signalling}
 		if in.Trunk != nil {
 			a.TrunkID = in.Trunk.ID
 		}
@@ -182,6 +182,9 @@ func (s *Settings) sipTLS(c *sip.Config) error {
 // this process.
 func (p *telephone) dial(ctx context.Context, r call.Route, ringing func()) (audio.Leg, error) {
 	d := sip.Dialling{To: r.To, From: r.Number.PhoneNumber, Ringing: ringing}
+	if s := r.Signalling; s != nil {
+		d.Withheld, d.Headers = s.Withheld, s.Headers
+	}
 	switch {
 	case r.Trunk != nil:
 		t, err := p.trunk(r.Trunk)

@@ -37,9 +37,11 @@ func (a *API) callRoutes() {
 
 type newCall struct {
 	Body struct {
-		PhoneNumber string            `json:"phone_number" required:"true" maxLength:"32" format:"phone" doc:"Whom to call, in international format (E.164)."`
-		AssistantID int64             `json:"assistant_id" required:"true" format:"assistant" doc:"An own, active outbound assistant."`
-		Variables   map[string]string `json:"variables" maxProperties:"200" format:"variables" doc:"Values of {{name}} in the prompt and the initial message."`
+		PhoneNumber  string            `json:"phone_number" required:"true" maxLength:"32" format:"phone" doc:"Whom to call, in international format (E.164)."`
+		AssistantID  int64             `json:"assistant_id" required:"true" format:"assistant" doc:"An own, active outbound assistant."`
+		Variables    map[string]string `json:"variables" maxProperties:"200" format:"variables" doc:"Values of {{name}} in the prompt and the initial message."`
+		SIPHeaders   map[string]string `json:"sip_headers" maxProperties:"20" doc:"X- headers of the call's INVITE; {{name}} stands for variables. They go before the trunk's of the same name."`
+		HideCallerID *bool             `json:"hide_caller_id" doc:"Whether the number that calls is kept from the person called; as the trunk says, where it is not sent."`
 	}
 }
 
@@ -51,9 +53,13 @@ type startedCall struct {
 }
 
 func (a *API) makeCall(ctx context.Context, r *request, in *newCall) (*startedCall, error) {
+	var wrong parley.Fields
+	if parley.CheckSIPHeaders("sip_headers", in.Body.SIPHeaders, &wrong); len(wrong) > 0 {
+		return nil, wrong.Err()
+	}
 	to, _ := parley.NormalizePhone(in.Body.PhoneNumber) // its format was judged
 	c, err := a.Calls.Start(ctx, call.Order{UserID: r.UserID(), AssistantID: in.Body.AssistantID, To: to,
-		Variables: in.Body.Variables})
+		Variables: in.Body.Variables, SIPHeaders: in.Body.SIPHeaders, HideCallerID: in.Body.HideCallerID})
 	if err != nil {
 		return nil, err
 	}

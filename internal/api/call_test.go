@@ -208,6 +208,8 @@ func TestMakeCallRefused(t *testing.T) {
 			status(422)).fails("assistant_id", "variables")
 		p.post(at, map[string]any{"phone_number": "+12025550100", "assistant_id": p.to,
 			"variables": map[string]any{"a": []int{1}}}, status(422)).fails("variables.a")
+		p.post(at, map[string]any{"phone_number": "+12025550100", "assistant_id": p.to,
+			"sip_headers": map[string]any{"Via": "x", "X-A": "a\r\nVia: b"}}, status(422)).fails("sip_headers.Via", "sip_headers.X-A")
 		good := map[string]any{"phone_number": "+12025550100", "assistant_id": p.to}
 		for name, c := range map[string]struct {
 			change map[string]any

@@ -24,9 +24,9 @@ func TestTrunkLife(t *testing.T) {
 		h.get(trunksAt, status(200)).is(`{"data":[]}`)
 		made := h.post(trunksAt, trunkBody(), status(201)).json()
 		trunk := made["data"].(map[string]any)
-		want := []string{"allowed_inbound_ips", "created_at", "id", "inbound_authorization_type", "name",
+		want := []string{"allowed_inbound_ips", "created_at", "hide_caller_id", "id", "inbound_authorization_type", "name",
 			"outbound_proxy", "phone_number", "phone_number_id", "register",
-			"registered", "sip_address", "sip_username", "srtp", "tls_ca", "transport", "updated_at"}
+			"registered", "sip_address", "sip_headers", "sip_username", "srtp", "tls_ca", "transport", "updated_at"}
 		if made["message"] != "SIP trunk created successfully" || !slices.Equal(keys(trunk), want) {
 			t.Errorf("made %v", made)
 		}

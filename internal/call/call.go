@@ -109,6 +109,8 @@ type Route struct {
 	Number parley.Number // the own number that it leaves from
 	Trunk  *parley.Trunk // of a number of type sip
 	To     string        // E.164
+	// what the call says about itself; nil: nothing but its numbers
+	Signalling *parley.CallSignalling
 }
 
 // Center makes and takes calls.

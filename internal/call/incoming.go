@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -33,6 +34,7 @@ type Arrival struct {
 	From, To    string // E.164 where they are phone numbers
 	TrunkID     int64  // 0 is the carrier's
 	AssistantID int64  // from a softphone: whom it calls
+	Signalling  *parley.CallSignalling
 }
 
 // The SIP statuses with which calls are refused.
@@ -88,6 +90,10 @@ func (d *Center) accept(ctx context.Context, in Arrival) (*live, error) {
 	c := &parley.Call{AssistantID: a.ID, AssistantName: a.Name, Type: parley.CallInbound, Status: parley.CallInitiated,
 		MaxDuration: a.MaxDuration, CarrierRate: d.carrierRate(parley.CallInbound, n, ""),
 		AssistantRate: d.Prices.Calls.Assistant}
+	if s := in.Signalling; s != nil {
+		c.Signalling, c.InputVariables = s, s.Given(a.Variables)
+		c.VisitorNames = slices.Sorted(maps.Keys(c.InputVariables))
+	}
 	if n != nil {
 		c.AssistantPhone, c.NumberID, c.CustomerPhone = &n.PhoneNumber, &n.ID, caller(in.From)
 	}
@@ -251,6 +257,10 @@ func (l *live) ask() {
 			}
 			maps.Copy(all, vars)
 			c.InputVariables = all
+			c.VisitorNames = slices.DeleteFunc(slices.Clone(c.VisitorNames), func(name string) bool {
+				_, owners := vars[name]
+				return owners
+			})
 		})
 	}
 }

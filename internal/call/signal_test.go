@@ -3,12 +3,14 @@ package call_test
 import (
 	"context"
 	"errors"
+	"reflect"
 	"testing"
 	"time"
 
 	"parley"
 	"parley/internal/audio"
 	"parley/internal/call"
+	"parley/internal/store"
 	"parley/internal/voice"
 )
 
@@ -65,5 +67,64 @@ func TestCallKeepsSignalling(t *testing.T) {
 			t.Errorf("%+v", busy)
 		}
 		kept(busy.ID, 1)
+	})
+}
+
+// TestSignalling: an outgoing call says what its trunk and its order want, with the call's variables in it. What an
+// incoming one says stands in its row, and its headers are variables, but not in place of the owner's.
+func TestSignalling(t *testing.T) {
+	each(t, func(t *testing.T, h *harness) {
+		hang := func(ctx context.Context, s *voice.Session, l audio.Leg) voice.Result {
+			return voice.Result{Reason: parley.AssistantHangup}
+		}
+		n := h.node(func(c *call.Config) { c.Converse = hang })
+		if plain := h.reported(n.start().ID); plain.Signalling != nil {
+			t.Errorf("a call without anything: %+v", plain.Signalling)
+		}
+		trunk := h.trunk("+4930123456")
+		h.write(func(ctx context.Context, tx *store.Tx) error {
+			changed := *trunk
+			changed.HideCallerID, changed.SIPHeaders = true, map[string]string{"X-Who": "{{who}}", "X-Line": "1"}
+			return tx.SaveTrunk(ctx, h.user.ID, trunk, &changed)
+		})
+		a := h.assistant(`{"phone_number_id":%d}`, trunk.PhoneNumberID)
+		for name, o := range map[string]call.Order{
+			"as the trunk says": {},
+			"as the call says":  {HideCallerID: new(bool), SIPHeaders: map[string]string{"x-line": "{{who}} 2"}},
+		} {
+			o.UserID, o.AssistantID, o.To, o.Variables = h.user.ID, a.ID, "+12025550123", map[string]string{"who": "Ana"}
+			made, err := n.Start(t.Context(), o)
+			h.must(err)
+			got := h.reported(made.ID).Signalling
+			want := &parley.CallSignalling{Withheld: true, Headers: map[string]string{"X-Who": "Ana", "X-Line": "1"},
+				Diversions: []parley.Diversion{}}
+			if o.HideCallerID != nil {
+				want.Withheld, want.Headers = false, map[string]string{"X-Who": "Ana", "x-line": "Ana 2"}
+			}
+			h.far.set(func() {
+				if !reflect.DeepEqual(got, want) || !reflect.DeepEqual(h.far.route.Signalling, want) {
+					t.Errorf("%s: %+v in the row, dialled with %+v", name, got, h.far.route.Signalling)
+				}
+			})
+		}
+
+		h.assistant(`{"type":"inbound","phone_number_id":%d,"initial_message":"{{who}} {{order_id}} {{diverted_from}}"}`, h.number.ID)
+		n = h.node()
+		r := newRinger()
+		said := &parley.CallSignalling{Withheld: true, Diversions: []parley.Diversion{{PhoneNumber: "+493011", Reason: "no-answer"}},
+			Headers: map[string]string{"X-Order-Id": "4711", "X-Who": "Eve"}}
+		over := n.take(call.Arrival{Ringer: r, To: "+12025550100", Signalling: said})
+		r.leg.do(h, func(s *voice.Session) {
+			if s.Persona.Initial != "everybody 4711 +493011" {
+				t.Errorf("says %q", s.Persona.Initial)
+			}
+		})
+		r.leg.hangUp(parley.CustomerHangup)
+		<-over
+		c := h.reported(h.newest().ID)
+		if !reflect.DeepEqual(c.Signalling, said) || c.CustomerPhone != nil || c.InputVariables["order_id"] != "4711" ||
+			len(c.InputVariables) != 2 {
+			t.Errorf("the row has %+v, %v", c.Signalling, c.InputVariables)
+		}
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/internal/assistant"
 	"parley/internal/audio"
 	"parley/internal/store"
 	"parley/internal/voice"
@@ -17,6 +18,8 @@ type Order struct {
 	To                  string            // E.164
 	Variables           map[string]string // they go before the assistant's own
 	NumberID            int64             // the own number that it leaves from; 0: the assistant's
+	SIPHeaders          map[string]string // X-…: they go before the trunk's own
+	HideCallerID        *bool             // nil: as the trunk says
 
 	// The campaign and lead that it is made for. Nobody is rung twice for one attempt at a lead: the second time, the
 	// first call is returned.
@@ -56,6 +59,7 @@ func (d *Center) Start(ctx context.Context, o Order) (*parley.Call, error) {
 	if o.CampaignID != 0 {
 		c.CampaignID, c.LeadID = &o.CampaignID, &o.LeadID
 	}
+	c.Signalling = signalling(a, c, &route, &o)
 	err = d.write(ctx, func(ctx context.Context, tx *store.Tx) error {
 		if err := d.admit(ctx, tx, a.UserID, c); err != nil || o.Also == nil {
 			return err
@@ -70,9 +74,26 @@ func (d *Center) Start(ctx context.Context, o Order) (*parley.Call, error) {
 		return nil, err
 	}
 	l := d.begin(c, a)
-	l.house = route.Trunk != nil
+	l.house, route.Signalling = route.Trunk != nil, c.Signalling
 	go l.run(func() error { return l.dial(route) })
 	return c, nil
+}
+
+// signalling is what an outgoing call says about itself in SIP; nil if that is nothing but its numbers.
+func signalling(a *parley.Assistant, c *parley.Call, r *Route, o *Order) *parley.CallSignalling {
+	s := &parley.CallSignalling{Diversions: []parley.Diversion{}}
+	var trunks map[string]string
+	if r.Trunk != nil {
+		s.Withheld, trunks = r.Trunk.HideCallerID, r.Trunk.SIPHeaders
+	}
+	if o.HideCallerID != nil {
+		s.Withheld = *o.HideCallerID
+	}
+	s.Headers = parley.SIPHeaders(assistant.Variables(a, occasion(c)), trunks, o.SIPHeaders)
+	if !s.Withheld && len(s.Headers) == 0 {
+		return nil
+	}
+	return s
 }
 
 // Barred refuses a call to a number that this server may not call.

@@ -60,6 +60,8 @@ func callCustomer(c *parley.Call) string {
 		return parley.FormatPhone(*c.CustomerPhone)
 	case c.Type == parley.CallWeb:
 		return "a browser"
+	case c.Signalling != nil && c.Signalling.Withheld:
+		return "a withheld number"
 	}
 	return "somebody without a number"
 }
@@ -132,6 +134,21 @@ func (v *callView) toldVersion() string {
 		fmt.Fprintf(&b, "%d.%s.%d ", d.ID, d.Status, d.Attempts)
 	}
 	return b.String()
+}
+
+// diversionText is who sent a call on, and why.
+func diversionText(d parley.Diversion) string {
+	who := d.PhoneNumber
+	switch {
+	case who == "":
+		who = "a withheld number"
+	case strings.HasPrefix(who, "+"):
+		who = parley.FormatPhone(who)
+	}
+	if d.Reason == "" {
+		return who
+	}
+	return who + " (" + strings.ReplaceAll(d.Reason, "-", " ") + ")"
 }
 
 // title is the first line of a message.

@@ -103,6 +103,9 @@ func (a *attempt) describe(d *Dialling, h hop) {
 	l.hop, l.target, l.seq = h, to, 1
 	l.login = login{username: t.Username, password: t.Password}
 	l.contact = s.contact(escape(d.From), h)
+	if d.Withheld {
+		l.local.uri, l.contact.User = nobody, nobody.User
+	}
 	if t.Proxy != "" {
 		host, port, _ := hostPort(t.Proxy)
 		proxy := sipgo.Uri{Scheme: "sip", Host: host, Port: port}
@@ -117,7 +120,7 @@ func (a *attempt) describe(d *Dialling, h hop) {
 	able(a.invite)
 	a.every = s.config.Session
 	askTimer(a.invite, a.every, 0, false)
-	a.invite.AppendHeader(sipgo.NewHeader("P-Asserted-Identity", "<"+from.String()+">"))
+	d.dress(a.invite, from)
 	a.offer = l.offer(allCodecs)
 	withSDP(a.invite, l.offerLocked(a.offer, directions["sendrecv"]))
 }

@@ -394,6 +394,17 @@ func field(message, name string) string {
 	return ""
 }
 
+// requestOf reads a request.
+func requestOf(t testing.TB, text string) *sipgo.Request {
+	t.Helper()
+	m, err := sipgo.ParseMessage([]byte(text))
+	req, ok := m.(*sipgo.Request)
+	if err != nil || !ok {
+		t.Fatalf("%v:\n%s", err, text)
+	}
+	return req
+}
+
 func bodyOf(message string) string {
 	_, b, _ := strings.Cut(message, "\r\n\r\n")
 	return b

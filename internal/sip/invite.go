@@ -21,6 +21,7 @@ type Invite struct {
 	Trunk       *Trunk // nil from a softphone
 	AssistantID int64  // from a softphone: whom it calls
 	From, To    string // E.164 where they are phone numbers; From is "" for a caller who hides it
+	Signalling  parley.CallSignalling
 
 	server *Server
 	since  time.Time
@@ -245,30 +246,7 @@ func (in *Invite) describe(peer netip.AddrPort) {
 	if req.Recipient.Scheme == "sips" { // so is what it leads to (RFC 3261, section 12.1.1)
 		l.contact.Scheme, l.contact.UriParams = "sips", nil
 	}
-	in.From = in.caller()
-}
-
-// caller is the calling party: we believe what trunks assert (RFC 3325).
-func (in *Invite) caller() string {
-	from := *in.req.From().Address.Clone()
-	if h := in.req.GetHeader("P-Asserted-Identity"); h != nil && in.Trunk != nil {
-		var asserted sipgo.Uri
-		value, _, _ := strings.Cut(h.Value(), ",")
-		if _, err := sipgo.ParseAddressValue(strings.TrimSpace(value), &asserted,
-			&sipgo.HeaderParams{}); err == nil && userOf(&asserted) != "" {
-			from = asserted
-		}
-	}
-	user := userOf(&from)
-	if strings.EqualFold(user, "anonymous") || strings.EqualFold(user, "unavailable") ||
-		strings.EqualFold(from.Host, "anonymous.invalid") {
-		return ""
-	}
-	home := ""
-	if in.Trunk != nil {
-		home = in.Trunk.Number
-	}
-	return number(user, home)
+	in.identify()
 }
 
 // look reads the offer. It returns the status to refuse it with, 0 if there is something that we support.

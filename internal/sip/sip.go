@@ -72,8 +72,10 @@ func (t *Trunk) way() way {
 // Dialling is an outgoing call.
 type Dialling struct {
 	Trunk    Trunk
-	To, From string // E.164
-	Ringing  func() // is told, once, when the far end rings; may be nil
+	To, From string            // E.164
+	Withheld bool              // who calls is not shown to the person called
+	Headers  map[string]string // X- headers that go with the call
+	Ringing  func()            // is told, once, when the far end rings; may be nil
 }
 
 // Health is the state of a trunk.

@@ -1,0 +1,213 @@
+package sip
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	sipgo "github.com/emiago/sipgo/sip"
+
+	"parley"
+)
+
+// Who calls, and what else an INVITE says of a call. A trunk is believed what it asserts (RFC 3325); a softphone is not.
+
+const (
+	mostDiversions = 10
+	longestName    = 100 // characters
+)
+
+// party is somebody in a header: a name, an address, and parameters.
+type party struct {
+	name   string
+	uri    sipgo.Uri
+	params sipgo.HeaderParams
+}
+
+// parties are those in all headers of a name, in order. What can't be read is left out.
+func parties(req *sipgo.Request, header string) (list []party) {
+	for _, h := range req.GetHeaders(header) {
+		for _, text := range splitList(h.Value()) {
+			p := party{}
+			name, err := sipgo.ParseAddressValue(text, &p.uri, &p.params)
+			if err != nil || userOf(&p.uri) == "" {
+				continue
+			}
+			p.name = name
+			if list = append(list, p); len(list) > 2*mostDiversions {
+				return list
+			}
+		}
+	}
+	return list
+}
+
+// splitList splits a header's value at the commas that are neither in quotes nor in angle brackets.
+func splitList(value string) (list []string) {
+	quoted, inside, from := false, false, 0
+	for i := 0; i < len(value); i++ {
+		switch c := value[i]; {
+		case c == '\\' && quoted:
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '<':
+			inside = true
+		case c == '>':
+			inside = false
+		case c == ',' && !inside:
+			list, from = append(list, strings.TrimSpace(value[from:i])), i+1
+		}
+	}
+	return append(list, strings.TrimSpace(value[from:]))
+}
+
+// identify finds out who calls and how the call came here.
+func (in *Invite) identify() {
+	from := in.req.From()
+	who := party{name: from.DisplayName, uri: *from.Address.Clone()}
+	withheld := anonymous(&who.uri)
+	if in.Trunk != nil {
+		who, withheld = in.asserted(who, withheld)
+		in.Signalling.Diversions = in.diversions()
+	}
+	in.Signalling.Headers = extensions(in.req)
+	if in.Signalling.Withheld = withheld; withheld {
+		return
+	}
+	user := userOf(&who.uri)
+	if strings.EqualFold(user, "unavailable") || strings.EqualFold(user, "anonymous") {
+		return
+	}
+	in.From = in.called(user)
+	in.Signalling.CallerName = shownName(who.name)
+}
+
+// called is a user part as a number, in the notation of the trunk's country too.
+func (in *Invite) called(user string) string {
+	home := ""
+	if in.Trunk != nil {
+		home = in.Trunk.Number
+	}
+	return number(user, home)
+}
+
+// asserted is who calls by what the trunk asserts, and whether they want that kept from the person called (RFC 3323).
+func (in *Invite) asserted(who party, withheld bool) (party, bool) {
+	if list := parties(in.req, "P-Asserted-Identity"); len(list) > 0 {
+		if list[0].name == "" {
+			list[0].name = who.name
+		}
+		who = list[0]
+	} else if list := parties(in.req, "Remote-Party-ID"); len(list) > 0 {
+		if role, ok := list[0].params.Get("party"); !ok || strings.EqualFold(role, "calling") {
+			who = list[0]
+			switch privacy, _ := who.params.Get("privacy"); strings.ToLower(privacy) {
+			case "full", "uri", "yes":
+				withheld = true
+			}
+		}
+	}
+	for _, h := range in.req.GetHeaders("Privacy") {
+		for _, wish := range strings.FieldsFunc(h.Value(), func(c rune) bool { return c == ';' || c == ',' }) {
+			switch strings.ToLower(strings.TrimSpace(wish)) {
+			case "id", "user":
+				return who, true
+			}
+		}
+	}
+	return who, withheld
+}
+
+// anonymous reports whether an address hides who it is.
+func anonymous(u *sipgo.Uri) bool {
+	return strings.EqualFold(userOf(u), "anonymous") || strings.EqualFold(u.Host, "anonymous.invalid")
+}
+
+// shownName is a display name as people read it.
+func shownName(s string) string {
+	s = parley.VisitorText(strings.NewReplacer(`\"`, `"`, `\\`, `\`).Replace(s), false)
+	if strings.EqualFold(s, "anonymous") {
+		return ""
+	}
+	return string([]rune(s)[:min(len([]rune(s)), longestName)])
+}
+
+// causes are what the reasons of History-Info are called in Diversion (RFC 7544, section 5).
+var causes = map[string]string{"302": "unconditional", "404": "unknown", "408": "no-answer", "480": "deflection",
+	"486": "user-busy", "487": "deflection", "503": "unavailable"}
+
+// diversions are those who sent the call on, the last one first.
+func (in *Invite) diversions() (list []parley.Diversion) {
+	add := func(p *party, reason string) {
+		d := parley.Diversion{Reason: parley.VisitorText(strings.Trim(reason, `"`), false)}
+		hidden, _ := p.params.Get("privacy")
+		if d.PhoneNumber = in.called(userOf(&p.uri)); anonymous(&p.uri) || hidden == "full" || hidden == "uri" {
+			d.PhoneNumber = ""
+		}
+		if len(list) < mostDiversions && len(d.PhoneNumber)+len(d.Reason) <= 128 {
+			list = append(list, d)
+		}
+	}
+	told := parties(in.req, "Diversion") // RFC 5806: the last one comes first
+	for i := range told {
+		reason, _ := told[i].params.Get("reason")
+		add(&told[i], reason)
+	}
+	if len(list) > 0 {
+		return list
+	}
+	// RFC 7044: everybody who was called, in order. The last one is us, and each tells why the call came there.
+	history := parties(in.req, "History-Info")
+	for i := len(history) - 2; i >= 0; i-- {
+		add(&history[i], whyLeft(&history[i], &history[i+1]))
+	}
+	return list
+}
+
+// whyLeft is why a call went on from one of its history to the next: as the next one's address says (RFC 4458), or as
+// the first one's (RFC 7044, section 10.2).
+func whyLeft(from, to *party) string {
+	if cause, ok := to.uri.UriParams.Get("cause"); ok {
+		return causes[cause]
+	}
+	reason, _ := from.uri.Headers.Get("Reason")
+	for part := range strings.SplitSeq(unescape(reason), ";") {
+		if name, value, ok := strings.Cut(strings.TrimSpace(part), "="); ok && strings.EqualFold(name, "cause") {
+			return causes[strings.TrimSpace(value)]
+		}
+	}
+	return ""
+}
+
+// extensions are an INVITE's X- headers. Too many, and too long ones, are left out.
+func extensions(req *sipgo.Request) map[string]string {
+	all := map[string]string{}
+	for _, h := range req.Headers() {
+		name := h.Name()
+		if !parley.ValidSIPHeader(name) || len(all) == parley.MostSIPHeaders || len(h.Value()) > parley.LongestSIPValue {
+			continue
+		}
+		if _, twice := all[name]; !twice {
+			all[name] = parley.VisitorText(h.Value(), false)
+		}
+	}
+	return all
+}
+
+// dress adds to an INVITE what else it says. The network learns who calls, for it must know whom to charge.
+func (d *Dialling) dress(invite *sipgo.Request, from sipgo.Uri) {
+	invite.AppendHeader(sipgo.NewHeader("P-Asserted-Identity", "<"+from.String()+">"))
+	if d.Withheld {
+		invite.AppendHeader(sipgo.NewHeader("Privacy", "id"))
+	}
+	for _, name := range slices.Sorted(maps.Keys(d.Headers)) {
+		if value := parley.VisitorText(d.Headers[name], false); parley.ValidSIPHeader(name) && value != "" {
+			invite.AppendHeader(sipgo.NewHeader(name, value))
+		}
+	}
+}
+
+// nobody is who calls where that is withheld (RFC 3323, section 4.1.1.3).
+var nobody = sipgo.Uri{Scheme: "sip", User: "anonymous", Host: "anonymous.invalid"}

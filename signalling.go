@@ -1,0 +1,88 @@
+package parley
+
+import (
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// CallSignalling is what the SIP signalling of a telephone call said about it, besides the numbers.
+type CallSignalling struct {
+	CallerName string      `json:"caller_name" doc:"The caller's name as the trunk gave it; empty without one."`
+	Withheld   bool        `json:"withheld" doc:"The caller's number is not shown: theirs of an incoming call, ours of an outgoing one."`
+	Diversions []Diversion `json:"diversions" doc:"Who sent an incoming call on to us (Diversion or History-Info), the last one first."`
+	// by the names that were sent
+	Headers map[string]string `json:"headers" doc:"X- headers that came with the call, or went with it."`
+}
+
+// Diversion is one who was called before us and sent the call on.
+type Diversion struct {
+	PhoneNumber string `json:"phone_number" doc:"Empty where it is withheld."`
+	Reason      string `json:"reason" doc:"user-busy, no-answer, unconditional, deflection, unavailable, …; empty where nobody said."`
+}
+
+// The most X- headers that a call takes or sends, and the bytes of one's value: many devices cut longer lines.
+const (
+	MostSIPHeaders  = 20
+	LongestSIPValue = 1024
+)
+
+var sipHeaderName = regexp.MustCompile(`^[Xx]-[A-Za-z0-9_-]{1,62}$`)
+
+// ValidSIPHeader says whether a header may come or go with a call: others are the server's own to write.
+func ValidSIPHeader(name string) bool { return sipHeaderName.MatchString(name) }
+
+// CheckSIPHeaders adds what is wrong with the headers of a field.
+func CheckSIPHeaders(field string, headers map[string]string, f *Fields) {
+	if len(headers) > MostSIPHeaders {
+		f.Add(field, "must not have more than %d entries.", MostSIPHeaders)
+	}
+	for _, name := range slices.Sorted(maps.Keys(headers)) {
+		switch at := field + "." + name; {
+		case !ValidSIPHeader(name):
+			f.Add(at, "must have a name that begins with X-, and then has up to 62 letters, digits, hyphens and underscores.")
+		case strings.ContainsFunc(headers[name], unicode.IsControl):
+			f.Add(at, "must be one line, without control characters.")
+		case len(headers[name]) > LongestSIPValue:
+			f.Add(at, "must not be longer than %d bytes.", LongestSIPValue)
+		}
+	}
+}
+
+// SIPHeaders are the headers that a call sends: a trunk's, and the call's own, which replace the trunk's of the same
+// name. {{name}} stands for variables. Headers that end up empty are left out.
+func SIPHeaders(vars map[string]string, trunk, call map[string]string) map[string]string {
+	headers := map[string]string{}
+	for _, own := range []map[string]string{trunk, call} {
+		for name, value := range own {
+			maps.DeleteFunc(headers, func(other, _ string) bool { return strings.EqualFold(other, name) })
+			if value = head(VisitorText(Render(value, vars), false), LongestSIPValue); value != "" {
+				headers[name] = value
+			}
+		}
+	}
+	return headers
+}
+
+// Given are the variables that an incoming call brings: X-Order-Id: 4711 is {{order_id}}, and diverted_from is who sent
+// the call on. Names that the assistant's owner has given a value are left out, and so are the built-in ones: whoever
+// calls must not replace the owner's words.
+func (s *CallSignalling) Given(owner map[string]string) map[string]string {
+	vars := map[string]string{}
+	give := func(name, value string) {
+		_, taken := owner[name]
+		_, twice := vars[name]
+		if !taken && !twice && !slices.Contains(BuiltinVariables, name) {
+			vars[name] = value
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Headers)) {
+		give(strings.ReplaceAll(strings.ToLower(name[2:]), "-", "_"), s.Headers[name])
+	}
+	if len(s.Diversions) > 0 && s.Diversions[0].PhoneNumber != "" {
+		give("diverted_from", s.Diversions[0].PhoneNumber)
+	}
+	return vars
+}
