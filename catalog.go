@@ -37,8 +37,9 @@ type Voice struct {
 	SynthesizerProviderID *int64  `json:"synthesizer_provider_id"`
 	Tunable
 
-	Code  string   `json:"-"` // the provider's own name of the voice
-	Modes []string `json:"-"` // the assistant modes that it serves
+	Code   string   `json:"-"` // the provider's own name of the voice
+	Inside string   `json:"-"` // the code of the vendor inside whose realtime models it speaks; "" for a synthesizer's
+	Modes  []string `json:"-"` // the assistant modes that it serves
 }
 
 // ModelKind is what a model is for.

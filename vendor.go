@@ -13,25 +13,26 @@ type VendorSwitch struct {
 
 // VendorUse is what a call used of a vendor. It is for the operator's eyes: what the account is charged is another matter.
 type VendorUse struct {
-	Part             string  `json:"part" enum:"model,voice,recognizer"`
-	Vendor           string  `json:"vendor"`
-	Model            string  `json:"model,omitempty"`
-	TokensIn         int64   `json:"tokens_in,omitempty" doc:"With those that the vendor had in its cache."`
-	TokensCached     int64   `json:"tokens_cached,omitempty" doc:"Of tokens_in."`
-	TokensOut        int64   `json:"tokens_out,omitempty"`
-	AudioTokensIn    int64   `json:"audio_tokens_in,omitempty"`
-	AudioTokensOut   int64   `json:"audio_tokens_out,omitempty"`
-	SecondsHeard     float64 `json:"seconds_heard,omitempty"`
-	CharactersSpoken int64   `json:"characters_spoken,omitempty"`
-	Cost             *Money  `json:"cost,omitempty" doc:"By the operator's prices, at the time; absent where these name none."`
+	Part              string  `json:"part" enum:"model,voice,recognizer"`
+	Vendor            string  `json:"vendor"`
+	Model             string  `json:"model,omitempty"`
+	TokensIn          int64   `json:"tokens_in,omitempty" doc:"With those that the vendor had in its cache."`
+	TokensCached      int64   `json:"tokens_cached,omitempty" doc:"Of tokens_in."`
+	TokensOut         int64   `json:"tokens_out,omitempty"`
+	AudioTokensIn     int64   `json:"audio_tokens_in,omitempty" doc:"Of sound, with those that the vendor had in its cache; they are not among tokens_in."`
+	AudioTokensCached int64   `json:"audio_tokens_cached,omitempty" doc:"Of audio_tokens_in."`
+	AudioTokensOut    int64   `json:"audio_tokens_out,omitempty"`
+	SecondsHeard      float64 `json:"seconds_heard,omitempty"`
+	CharactersSpoken  int64   `json:"characters_spoken,omitempty"`
+	Cost              *Money  `json:"cost,omitempty" doc:"By the operator's prices, at the time; absent where these name none."`
 }
 
 // VendorPrice is what an operator pays a vendor: USD a million tokens or characters, or a minute heard. What is nil
 // costs nothing that is known.
 type VendorPrice struct {
-	Input, Cached, Output, AudioInput, AudioOutput *Money
-	Characters                                     *Money
-	Minute                                         *Money
+	Input, Cached, Output, AudioInput, AudioCached, AudioOutput *Money
+	Characters                                                  *Money
+	Minute                                                      *Money
 }
 
 // Price sets what a use costs.
@@ -48,7 +49,8 @@ func (u *VendorUse) Price(p VendorPrice) {
 	add(u.TokensIn-u.TokensCached, p.Input, million)
 	add(u.TokensCached, cmp.Or(p.Cached, p.Input), million)
 	add(u.TokensOut, p.Output, million)
-	add(u.AudioTokensIn, p.AudioInput, million)
+	add(u.AudioTokensIn-u.AudioTokensCached, p.AudioInput, million)
+	add(u.AudioTokensCached, cmp.Or(p.AudioCached, p.AudioInput), million)
 	add(u.AudioTokensOut, p.AudioOutput, million)
 	add(u.CharactersSpoken, p.Characters, million)
 	add(int64(u.SecondsHeard*1000), p.Minute, 60_000)

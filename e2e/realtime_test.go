@@ -3,8 +3,10 @@ package e2e
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"parley"
 	"parley/internal/ai/aitest"
@@ -31,7 +33,7 @@ func modeFields(t *testing.T, l *line, mode string, fields map[string]any) map[s
 		var models, voices []struct{ ID int64 }
 		l.call(t, "GET", "/user/assistants/models?type="+mode, nil, &models)
 		l.call(t, "GET", "/user/assistants/voices?language_id=1&mode="+mode, nil, &voices)
-		if len(models) != 1 || len(voices) == 0 {
+		if len(models) == 0 || len(voices) == 0 {
 			t.Fatalf("models %v, voices %v", models, voices)
 		}
 		all["multimodal_model_id"], all["voice_id"] = models[0].ID, voices[0].ID
@@ -63,6 +65,66 @@ func TestRealtimeGreets(t *testing.T) {
 	}
 }
 
+// A realtime model that breaks off and can't be opened again is followed by the next, which knows what was said. The
+// record says so, and what each of them used.
+func TestRealtimeFailsOver(t *testing.T) {
+	t.Parallel()
+	for _, m := range modes[1:] {
+		t.Run(m.name, func(t *testing.T) {
+			t.Parallel()
+			l, v := inMode(t, m.mode, nil,
+				"PARLEY_OPENAI_REALTIME_MODEL="+aitest.RealtimeModel+","+aitest.SpareRealtimeModel,
+				"PARLEY_FALLBACK_MODELS=openai/"+aitest.SpareRealtimeModel)
+			c := l.greeted(t, l.phone)
+			v.hears("Good morning.", "What do you have?")
+			v.ScriptRealtime(aitest.Behaviour{Text: "How can I help?"}, aitest.Behaviour{Text: long, Fault: aitest.Reset, After: 8},
+				aitest.Behaviour{Status: http.StatusServiceUnavailable}, aitest.Behaviour{Text: "And so it goes on."})
+			asks(t, c)
+			v.awaits(t, c, "How can I help?")
+			silent(t, c, 300*time.Millisecond)
+			asks(t, c)
+			v.awaits(t, c, "And so it goes on.")
+			silent(t, c, 300*time.Millisecond)
+			if err := c.Hangup(); err != nil {
+				t.Error(err)
+			}
+			row := l.over(t)
+			row.expect(t, parley.CallCompleted, parley.CustomerHangup)
+			if !strings.Contains(row.Transcript, "And so it goes on.") {
+				t.Error(row.Transcript)
+			}
+			want := parley.VendorSwitch{Part: "model", From: "openai/" + aitest.RealtimeModel,
+				To: "openai/" + aitest.SpareRealtimeModel, Reason: "overloaded"}
+			if list := l.switched(t, row.ID); len(list) != 1 || list[0] != want {
+				t.Errorf("switches %+v", list)
+			}
+			var full struct {
+				Uses []parley.VendorUse `json:"vendor_uses"`
+			}
+			l.call(t, "GET", fmt.Sprintf("/user/calls/%d", row.ID), nil, &full)
+			used := map[string]parley.VendorUse{}
+			for _, u := range full.Uses {
+				used[u.Part+" "+u.Model] = u
+			}
+			for _, model := range []string{aitest.RealtimeModel, aitest.SpareRealtimeModel} {
+				if u := used["model "+model]; u.Vendor != "openai" || u.TokensIn == 0 || u.AudioTokensIn == 0 ||
+					u.TokensOut == 0 || (u.AudioTokensOut > 0) != (m.mode == "multimodal") {
+					t.Errorf("of %s was used %+v", model, u)
+				}
+			}
+			if u := used["recognizer "+aitest.TranscriptionModel]; u.AudioTokensIn == 0 {
+				t.Errorf("of the transcription was used %+v", u)
+			}
+			conversations := v.Conversations()
+			last := conversations[len(conversations)-1]
+			if last.Model != aitest.SpareRealtimeModel || len(last.Items) == 0 || !slices.ContainsFunc(last.Items,
+				func(i aitest.RealtimeItem) bool { return i.Role == "assistant" && i.Text == "How can I help?" }) {
+				t.Errorf("%s knows %+v", last.Model, last.Items)
+			}
+		})
+	}
+}
+
 // A model that can't be reached ends the call, and its owner is told why.
 func TestRealtimeGone(t *testing.T) {
 	t.Parallel()
@@ -79,5 +141,8 @@ func TestRealtimeGone(t *testing.T) {
 	l.call(t, "GET", fmt.Sprintf("/user/calls/%d", row.ID), nil, &full)
 	if !strings.Contains(full.Detail, "overloaded") {
 		t.Errorf("%q", full.Detail)
+	}
+	if said := row.said("assistant"); len(said) != 1 || !strings.HasPrefix(said[0], welcome) || said[0] == welcome {
+		t.Errorf("the caller was told %q", said)
 	}
 }

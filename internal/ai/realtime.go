@@ -10,7 +10,8 @@ import (
 // RealtimeModel is a single model that hears and thinks, and speaks or writes. It is safe for concurrent use.
 type RealtimeModel interface {
 	// Connect opens a session, and blocks until the vendor has accepted its setup. The error is an *Error, unless ctx
-	// ended: then it is context.Cause(ctx). If ctx ends later, the session closes itself.
+	// ended: then it is context.Cause(ctx). If ctx ends later, the session closes itself. What the vendor counts while
+	// it lasts is spent on the Tally of ctx, tokens of sound apart from others.
 	Connect(ctx context.Context, s RealtimeSetup) (RealtimeSession, error)
 }
 

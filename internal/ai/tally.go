@@ -38,6 +38,7 @@ type Use struct {
 	Vendor, Model     string
 	Usage                 // tokens
 	AudioIn, AudioOut int // tokens of sound, of a model that hears and speaks; they are not among Usage's
+	AudioCached       int // of AudioIn: those that the vendor had in its cache
 	Heard             time.Duration
 	Spoken            int // characters
 }
@@ -113,6 +114,7 @@ func (t *Tally) Spend(u Use) {
 	o.Add(u.Usage)
 	o.AudioIn += u.AudioIn
 	o.AudioOut += u.AudioOut
+	o.AudioCached += u.AudioCached
 	o.Heard += u.Heard
 	o.Spoken += u.Spoken
 }

@@ -68,7 +68,7 @@ func rich() *catalog.Catalog {
 	another.Speakers[0].Configured = func() bool { return true }
 	another.Listeners[0].Configured = another.Speakers[0].Configured
 	return catalog.New("https://voice.example.com", provider.All(another, openai.Declare(&openai.Settings{APIKey: "k",
-		ChatModel: richModels, RealtimeModel: "gpt-realtime", TTSModel: "tts-1", STTModel: "whisper-1"})))
+		ChatModel: richModels, RealtimeModel: []string{"gpt-realtime"}, TTSModel: "tts-1", STTModel: "whisper-1"})))
 }
 
 var richModels = []string{"gpt-4o", "gpt-4o-mini"}

@@ -15,7 +15,7 @@ import (
 
 // Fallback lists what takes over on this server when an assistant's vendors fail. The zero value is empty.
 type Fallback struct {
-	Models       []string // vendor/model
+	Models       []string // vendor/model: those that think in text, and those that hear
 	Voices       []string // codes of providers: one of their voices is chosen by language and gender
 	Transcribers []string // codes of providers: those count that understand the language
 	// How long each part may take before the next one is tried; for 0 see package failover.
@@ -27,8 +27,10 @@ type Fallback struct {
 // Check reports which entries of a server's lists don't exist.
 func (f *Fallback) Check(c *catalog.Catalog) error {
 	var models []string
-	for _, m := range c.ModelsOf(parley.LLM) {
-		models = append(models, nameOf(&m))
+	for _, m := range c.ModelsOf("") {
+		if name := nameOf(&m); !slices.Contains(models, name) {
+			models = append(models, name)
+		}
 	}
 	for _, one := range []struct {
 		setting, what string
@@ -86,10 +88,41 @@ func (d *Studio) mind(first *parley.Model) (ai.Model, error) {
 	return list, nil
 }
 
-// modelsAfter lists those that take over when a model fails.
+// Hearer is the realtime model of an assistant, followed by those that take over when it fails; open opens one by its
+// codes. The error is that of the first, if there is no other.
+func (d *Studio) Hearer(s Speech, open func(vendor, code string) (ai.RealtimeModel, error)) (ai.RealtimeModel, error) {
+	f := &d.Fallback
+	m, err := open(s.Provider, s.Model)
+	list := &failover.Realtime{Budget: f.ModelAfter}
+	add := func(name, voice string, m ai.RealtimeModel) {
+		list.Links = append(list.Links, link(f, ai.TheModel, name, name, failover.Speaking{RealtimeModel: m, Voice: voice}))
+	}
+	if add(s.Provider+"/"+s.Model, s.Voice, m); err != nil {
+		list.Links[0].Do.RealtimeModel = absent{err}
+	}
+	for _, next := range s.hearers {
+		voice := s.Voice
+		if next.Kind == parley.Multimodal {
+			inside := d.Catalog.Inside(s.voice, next.Provider)
+			if inside == nil {
+				continue // it has no voice in the language
+			}
+			voice = inside.Code
+		}
+		if m, failed := open(next.Provider, next.Code); failed == nil {
+			add(nameOf(&next), voice, m)
+		}
+	}
+	if len(list.Links) == 1 {
+		return m, err
+	}
+	return list, nil
+}
+
+// modelsAfter lists those that take over when a model fails: of the same kind.
 func (d *Studio) modelsAfter(first *parley.Model) (list []parley.Model) {
 	for _, name := range d.Fallback.Models {
-		for _, m := range d.Catalog.ModelsOf(parley.LLM) {
+		for _, m := range d.Catalog.ModelsOf(first.Kind) {
 			if nameOf(&m) == name && m.ID != first.ID {
 				list = append(list, m)
 			}
@@ -174,6 +207,11 @@ func (a absent) Generate(context.Context, ai.Request, func(ai.Delta) error) (ai.
 // Speak implements ai.Synthesizer.
 func (a absent) Speak(context.Context, ai.Speech, <-chan string, func(ai.Sound) error) error {
 	return a.err
+}
+
+// Connect implements ai.RealtimeModel.
+func (a absent) Connect(context.Context, ai.RealtimeSetup) (ai.RealtimeSession, error) {
+	return nil, a.err
 }
 
 // Listen implements ai.Recognizer.

@@ -22,6 +22,7 @@ type Speech struct {
 	// what takes over when these fail, in order
 	voices      []*parley.Voice
 	recognizers []string
+	hearers     []parley.Model
 }
 
 // Speech finds what an assistant speaks and hears with. The error tells its owner why a call can't be held.
@@ -67,7 +68,7 @@ func (d *Studio) realtime(a *parley.Assistant) (s Speech, err error) {
 	if m == nil {
 		return missing("The model of the assistant's %s mode is no longer there: choose another, or set the mode to pipeline.", a.Mode)
 	}
-	s = Speech{Voice: v.Code, Language: language.ISO2, Provider: m.Provider, Model: m.Code, voice: v}
+	s = Speech{Voice: v.Code, Language: language.ISO2, Provider: m.Provider, Model: m.Code, voice: v, hearers: d.modelsAfter(m)}
 	switch {
 	case a.Mode == "multimodal":
 		if alike := d.Catalog.Heard(v.ID); alike != nil && alike.Configured() {
@@ -78,6 +79,7 @@ func (d *Studio) realtime(a *parley.Assistant) (s Speech, err error) {
 	default:
 		s.Synthesizer = d.Catalog.Synthesizer(*v.SynthesizerProviderID).Code
 	}
+	s.voices, _ = d.standIns(v, "")
 	return s, nil
 }
 

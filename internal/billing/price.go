@@ -95,6 +95,7 @@ type file struct {
 		Cached      *amount `yaml:"cached"`
 		Output      *amount `yaml:"output"`
 		AudioInput  *amount `yaml:"audio_input"`
+		AudioCached *amount `yaml:"audio_cached"`
 		AudioOutput *amount `yaml:"audio_output"`
 		Characters  *amount `yaml:"characters"`
 		Minute      *amount `yaml:"minute"`
@@ -198,7 +199,7 @@ func (p *Prices) add(text []byte) error {
 	}
 	for name, v := range f.Vendors {
 		p.Vendors[name] = parley.VendorPrice{Input: (*parley.Money)(v.Input), Cached: (*parley.Money)(v.Cached),
-			Output: (*parley.Money)(v.Output), AudioInput: (*parley.Money)(v.AudioInput),
+			Output: (*parley.Money)(v.Output), AudioInput: (*parley.Money)(v.AudioInput), AudioCached: (*parley.Money)(v.AudioCached),
 			AudioOutput: (*parley.Money)(v.AudioOutput), Characters: (*parley.Money)(v.Characters),
 			Minute: (*parley.Money)(v.Minute)}
 	}

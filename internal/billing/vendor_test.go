@@ -7,7 +7,7 @@ import (
 )
 
 func TestVendorPrices(t *testing.T) {
-	p, err := read(t, "vendors:\n  acme: {minute: 0.06, characters: 30, input: 1}\n  acme/big: {input: 2, cached: 0.5, output: 8}\n")
+	p, err := read(t, "vendors:\n  acme: {minute: 0.06, characters: 30, input: 1}\n  acme/big: {input: 2, cached: 0.5, output: 8}\n  acme/hears: {audio_input: 32, audio_cached: 0.4, audio_output: 64}\n")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,6 +28,8 @@ func TestVendorPrices(t *testing.T) {
 		{parley.VendorUse{Vendor: "acme", CharactersSpoken: 1000}, 30_000},
 		{parley.VendorUse{Vendor: "other", CharactersSpoken: 1000}, -1},
 		{parley.VendorUse{Vendor: "acme", Model: "big", SecondsHeard: 60}, -1},
+		{parley.VendorUse{Vendor: "acme", Model: "hears", AudioTokensIn: 1000, AudioTokensCached: 900, AudioTokensOut: 100},
+			3200 + 360 + 6400},
 	} {
 		if got := cost(c.use); got != c.want {
 			t.Errorf("%+v costs %d, want %d", c.use, got, c.want)

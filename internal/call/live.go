@@ -194,6 +194,7 @@ func (d *Center) uses(before []parley.VendorUse, t *ai.Tally) []parley.VendorUse
 		u.TokensCached += int64(one.Cached)
 		u.TokensOut += int64(one.Out)
 		u.AudioTokensIn += int64(one.AudioIn)
+		u.AudioTokensCached += int64(one.AudioCached)
 		u.AudioTokensOut += int64(one.AudioOut)
 		u.SecondsHeard += one.Heard.Round(10 * time.Millisecond).Seconds()
 		u.CharactersSpoken += int64(one.Spoken)

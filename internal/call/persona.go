@@ -28,7 +28,7 @@ func (d *Center) persona(a *parley.Assistant, o assistant.Occasion) (voice.Perso
 	}
 	if speech.Model != "" {
 		p.Writes = a.Mode == "dualplex"
-		p.Realtime, err = d.Speech.Realtime(speech.Provider, speech.Model)
+		p.Realtime, err = d.Assistants.Hearer(speech, d.Speech.Realtime)
 		return p, ai.TheModel.Of(err)
 	}
 	p.Recognizer, err = d.Assistants.Listener(speech, d.Speech.Recognizer)

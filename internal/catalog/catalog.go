@@ -75,7 +75,7 @@ func New(publicURL string, vendors []*ai.Vendor) *Catalog {
 	c.addSpeakers(base)
 	for _, v := range vendors {
 		if v.Realtime != nil {
-			c.addRealtime(v.Realtime, base)
+			c.addRealtime(v.Code, v.Realtime, base)
 		}
 	}
 	c.addListeners()
@@ -120,14 +120,14 @@ func (c *Catalog) addSpeakers(base string) {
 
 // addRealtime fills in the voices built into a model that hears and speaks. They can be previewed before a call if a
 // speaker has them too.
-func (c *Catalog) addRealtime(r *ai.Realtime, base string) {
+func (c *Catalog) addRealtime(vendor string, r *ai.Realtime, base string) {
 	configured, alike := r.Configured(), c.speaker(r.Alike)
 	if alike == nil || !alike.Configured() {
 		base = ""
 	}
 	for _, v := range r.Voices {
 		for iso := range strings.FieldsSeq(v.Languages) {
-			c.addVoice(&voice{parley.Voice{Code: v.Code, Modes: []string{"multimodal"}}, configured, alike}, v,
+			c.addVoice(&voice{parley.Voice{Code: v.Code, Inside: vendor, Modes: []string{"multimodal"}}, configured, alike}, v,
 				c.languageByISO[iso], base)
 		}
 	}
@@ -218,6 +218,26 @@ func (c *Catalog) Alike(v *parley.Voice, provider string) (alike *parley.Voice) 
 			return one
 		}
 		if alike == nil {
+			alike = one
+		}
+	}
+	return alike
+}
+
+// Inside is the voice inside a vendor's realtime models that can stand in for another, likewise: the same voice, if it
+// is the vendor's own.
+func (c *Catalog) Inside(v *parley.Voice, vendor string) (alike *parley.Voice) {
+	if v.Inside == vendor {
+		return v
+	}
+	list := c.voicesOf[scope{"multimodal", v.LanguageID}]
+	for i := range list {
+		one := &list[i]
+		switch {
+		case one.Inside != vendor:
+		case one.Gender == v.Gender:
+			return one
+		case alike == nil:
 			alike = one
 		}
 	}

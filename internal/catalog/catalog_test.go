@@ -27,7 +27,7 @@ func server(codes ...string) *Catalog {
 	var list []*ai.Vendor
 	for _, code := range codes {
 		v := openai.Declare(&openai.Settings{APIKey: "k", ChatModel: []string{"gpt-5", "gpt-5-mini"},
-			RealtimeModel: "gpt-realtime", TTSModel: "tts", STTModel: "stt"})
+			RealtimeModel: []string{"gpt-realtime"}, TTSModel: "tts", STTModel: "stt"})
 		if code != openai.Code {
 			all := provider.All()
 			v = all[slices.IndexFunc(all, func(v *ai.Vendor) bool { return v.Code == code })]
@@ -290,7 +290,7 @@ func TestVoices(t *testing.T) {
 // What speaks inside the realtime model can be heard before a call only where the same voice speaks on its own.
 func TestRealtimePreviews(t *testing.T) {
 	for tts, want := range map[string]bool{"": false, "tts": true} {
-		list := New("", provider.All(openai.Declare(&openai.Settings{APIKey: "k", RealtimeModel: "gpt-realtime",
+		list := New("", provider.All(openai.Declare(&openai.Settings{APIKey: "k", RealtimeModel: []string{"gpt-realtime"},
 			TTSModel: tts}))).Voices("multimodal", 0)
 		if len(list) == 0 {
 			t.Fatal("no voices")

@@ -32,7 +32,7 @@ func TestModels(t *testing.T) {
 	}{
 		"nothing": {provider.All(), []string{"llm local local"}},
 		"everything": {provider.All(openai.Declare(&openai.Settings{APIKey: "k",
-			ChatModel: []string{"gpt-5", "gpt-5-mini"}, RealtimeModel: "gpt-realtime"})), []string{
+			ChatModel: []string{"gpt-5", "gpt-5-mini"}, RealtimeModel: []string{"gpt-realtime"}})), []string{
 			"llm openai gpt-5", "llm openai gpt-5-mini", "multimodal openai gpt-realtime",
 			"dualplex openai gpt-realtime", "llm local local",
 		}},
@@ -43,7 +43,7 @@ func TestModels(t *testing.T) {
 		},
 		"a code under two kinds": {
 			provider.All(openai.Declare(&openai.Settings{APIKey: "k", ChatModel: []string{"omni"},
-				RealtimeModel: "omni"})),
+				RealtimeModel: []string{"omni"}})),
 			[]string{"llm openai omni", "multimodal openai omni", "dualplex openai omni", "llm local local"},
 		},
 		"the built-in one declared first": {append([]*ai.Vendor{local.Declare(local.Programs{})},

@@ -185,6 +185,7 @@ func useText(u parley.VendorUse) string {
 	add(u.TokensCached, "of them cached")
 	add(u.TokensOut, "tokens out")
 	add(u.AudioTokensIn, "tokens of sound in")
+	add(u.AudioTokensCached, "of them cached")
 	add(u.AudioTokensOut, "tokens of sound out")
 	add(u.CharactersSpoken, "characters")
 	add(int64(math.Ceil(u.SecondsHeard)), "s heard")

@@ -51,7 +51,7 @@ func openUnder(t *testing.T, rules store.Rules, change ...func(*Config)) *harnes
 	}
 	rules.Plan = prices.Plan
 	db := storetest.SQLite(t, rules)
-	cat := catalog.New("", provider.All(openai.Declare(&openai.Settings{APIKey: "k", RealtimeModel: "gpt-realtime"})))
+	cat := catalog.New("", provider.All(openai.Declare(&openai.Settings{APIKey: "k", RealtimeModel: []string{"gpt-realtime"}})))
 	err = db.Write(t.Context(), func(ctx context.Context,
 		tx *store.Tx) error {
 		return tx.KeepModels(ctx, cat.Models())

@@ -52,7 +52,7 @@ func (s *memory) Put(ctx context.Context, name string, r io.Reader) (int64, erro
 
 func withModel(name string) *catalog.Catalog {
 	return catalog.New("", provider.All(openai.Declare(&openai.Settings{APIKey: "k", TTSModel: name,
-		RealtimeModel: "rt"})))
+		RealtimeModel: []string{"rt"}})))
 }
 
 func samples(voice ai.Synthesizer, err error) *Samples {

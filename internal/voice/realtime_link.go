@@ -7,8 +7,10 @@ import (
 	"slices"
 	"time"
 
+	"parley"
 	"parley/internal/agent"
 	"parley/internal/ai"
+	"parley/internal/turn"
 )
 
 // link is an open session.
@@ -126,8 +128,8 @@ func (d *realtime) lost(l *link, err error) {
 		return
 	}
 	d.tries++
-	if d.tries > maxLinks || ai.KindOf(err) == ai.Config {
-		d.r.fail(fmt.Errorf("after %d sessions: %w", d.tries, err))
+	if d.tries > maxLinks || l == nil && ai.KindOf(err) == ai.Config {
+		d.bye(fmt.Errorf("after %d sessions: %w", d.tries, err))
 		return
 	}
 	pause := time.Duration(0)
@@ -138,6 +140,32 @@ func (d *realtime) lost(l *link, err error) {
 		}
 	}
 	d.connect(pause)
+}
+
+// bye ends the call, as no session can be had any more. A reply that is owed becomes an apology, if somebody else has a
+// voice.
+func (d *realtime) bye(err error) {
+	r, a := d.r, d.r.reply
+	if a == nil || d.mouth == nil {
+		r.fail(err)
+		return
+	}
+	r.noted(err)
+	r.broken.fatal = err
+	d.closed = true // nothing is opened any more
+	r.inbox.post(func() {
+		r.step(turn.Event{Kind: turn.Leave, Reply: a.id, Reason: parley.ProviderFailure})
+		switch {
+		case a.over:
+			r.step(turn.Event{Kind: turn.End, Reason: parley.ProviderFailure})
+		case a.think != nil && !a.thought:
+			d.thought(a, "", ai.Usage{}, err)
+		default: // it was said by somebody else, or all of it is there
+			r.say(a, turn.Failure)
+			r.step(turn.Event{Kind: turn.Spoken, Reply: a.id})
+			d.mouth.allSaid(a)
+		}
+	})
 }
 
 // follow takes a session's events until it is closed.

@@ -2,6 +2,7 @@ package aitest
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -28,12 +29,13 @@ func ConformRealtime(t *testing.T, m ai.RealtimeModel, s RealtimeServer) {
 				if writes {
 					setup.Voice = ""
 				}
-				c, err := m.Connect(t.Context(), setup)
+				tally := new(ai.Tally)
+				c, err := m.Connect(ai.Tallied(t.Context(), tally), setup)
 				if err != nil {
 					t.Fatal(err)
 				}
 				t.Cleanup(c.Close)
-				return &talk{T: t, RealtimeSession: c, s: s, rate: rate, texts: map[int]string{}, sounds: map[int]int{}}
+				return &talk{T: t, RealtimeSession: c, tally: tally, s: s, rate: rate, texts: map[int]string{}, sounds: map[int]int{}}
 			}
 			name := "speaks"
 			if writes {
@@ -51,6 +53,7 @@ func ConformRealtime(t *testing.T, m ai.RealtimeModel, s RealtimeServer) {
 type talk struct {
 	*testing.T
 	ai.RealtimeSession
+	tally  *ai.Tally
 	s      RealtimeServer
 	rate   audio.Rate
 	texts  map[int]string
@@ -136,6 +139,12 @@ func conformTalk(c *talk, writes bool) {
 	c.Respond(2, "", false)
 	if e := c.until(ai.RealtimeDone, 2); e.Err != nil || e.Usage.Out == 0 {
 		c.Errorf("%+v", e)
+	}
+	if uses := c.tally.Uses(); len(uses) == 0 || !slices.ContainsFunc(uses, func(u ai.Use) bool {
+		return u.Part == ai.TheModel && u.Vendor != "" && u.Model != "" && u.In > 0 && u.Out > 0 && u.AudioIn > 0 &&
+			u.AudioCached <= u.AudioIn && writes == (u.AudioOut == 0)
+	}) {
+		c.Errorf("it spent %+v", uses)
 	}
 	if c.texts[2] != "We open at nine in the morning." || c.heard != "when do you open" {
 		c.Errorf("it heard %q and said %q", c.heard, c.texts[2])

@@ -216,6 +216,8 @@ func (c *realtimeConn) commit(bad func(code, format string, args ...any)) {
 				map[string]any{"item_id": it.ID, "content_index": 0, "delta": w.Text})
 		}
 		at["transcript"] = text
+		at["usage"] = map[string]any{"type": "tokens", "input_tokens": 12, "output_tokens": 3, "total_tokens": 15,
+			"input_token_details": map[string]any{"text_tokens": 2, "audio_tokens": 10}}
 		c.emit("conversation.item.input_audio_transcription.completed", at)
 	})
 }

@@ -97,8 +97,20 @@ func (c *realtimeConn) respond(e *clientEvent, bad func(code, format string, arg
 		}
 		c.emit("response.done", map[string]any{"response": map[string]any{"id": r.id, "object": "realtime.response",
 			"status": status, "status_details": details, "metadata": metadata,
-			"usage": map[string]any{"input_tokens": 10, "output_tokens": len(strings.Fields(b.Text)) + 1}}})
+			"usage": c.usage(b)}})
 	})
+}
+
+// usage is what a response is counted as: a few words of prompt, half of them cached, and sound in and out.
+func (c *realtimeConn) usage(b Behaviour) map[string]any {
+	text, sound := len(strings.Fields(b.Text))+1, 20*len(strings.Fields(b.Text))
+	if c.writes() {
+		sound = 0
+	}
+	return map[string]any{"input_tokens": 10 + 40, "output_tokens": text + sound, "total_tokens": 50 + text + sound,
+		"input_token_details": map[string]any{"text_tokens": 10, "audio_tokens": 40, "cached_tokens": 35,
+			"cached_tokens_details": map[string]any{"text_tokens": 5, "audio_tokens": 30}},
+		"output_token_details": map[string]any{"text_tokens": text, "audio_tokens": sound}}
 }
 
 // make sends a response's output and returns its status; "" if the socket is gone.

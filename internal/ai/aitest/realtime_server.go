@@ -13,11 +13,15 @@ import (
 	"parley/internal/ai"
 )
 
-// RealtimeModel is a Server's model that hears and speaks.
-const RealtimeModel = "test-realtime"
+// RealtimeModel is a Server's model that hears and speaks; SpareRealtimeModel is another one.
+const (
+	RealtimeModel      = "test-realtime"
+	SpareRealtimeModel = "test-realtime-spare"
+)
 
 // RealtimeConversation is the content of one of the Server's realtime sessions.
 type RealtimeConversation struct {
+	Model string
 	Terms map[string]any // of its last session.update
 	Items []RealtimeItem // in order
 	Over  bool
@@ -80,10 +84,11 @@ func (s *Server) DropRealtime(code int, reason string) {
 
 // realtimeConn is a realtime session.
 type realtimeConn struct {
-	s   *Server
-	ws  *websocket.Conn
-	ctx context.Context
-	wg  sync.WaitGroup
+	s     *Server
+	model string
+	ws    *websocket.Conn
+	ctx   context.Context
+	wg    sync.WaitGroup
 
 	mu      sync.Mutex
 	terms   map[string]any
@@ -139,10 +144,11 @@ func (s *Server) converse(w http.ResponseWriter, r *http.Request) {
 		case <-ctx.Done():
 		}
 	}()
-	c := &realtimeConn{s: s, ws: ws, ctx: ctx, outside: map[string]*realtimeResponse{}, terms: map[string]any{}}
+	c := &realtimeConn{s: s, model: r.URL.Query().Get("model"), ws: ws, ctx: ctx,
+		outside: map[string]*realtimeResponse{}, terms: map[string]any{}}
 	defer func() { _ = ws.CloseNow() }()
-	if m := r.URL.Query().Get("model"); m != RealtimeModel {
-		c.fail("", "invalid_request_error", "model_not_found", "The model `"+m+"` does not exist.")
+	if c.model != RealtimeModel && c.model != SpareRealtimeModel {
+		c.fail("", "invalid_request_error", "model_not_found", "The model `"+c.model+"` does not exist.")
 		_ = ws.Close(websocket.StatusPolicyViolation, "model_not_found")
 		return
 	}
@@ -174,7 +180,7 @@ func (s *Server) converse(w http.ResponseWriter, r *http.Request) {
 func (c *realtimeConn) conversation() RealtimeConversation {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	out := RealtimeConversation{Terms: c.terms, Over: c.over}
+	out := RealtimeConversation{Model: c.model, Terms: c.terms, Over: c.over}
 	for _, i := range c.items {
 		out.Items = append(out.Items, i.RealtimeItem)
 	}

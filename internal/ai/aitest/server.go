@@ -218,7 +218,7 @@ func (s *Server) models(w http.ResponseWriter, r *http.Request) {
 	}
 	list := []map[string]any{}
 	for _, m := range slices.Concat(s.Models, s.SpeechModels, s.TranscriptionModels, s.EmbeddingModels,
-		[]string{RealtimeModel}) {
+		[]string{RealtimeModel, SpareRealtimeModel}) {
 		list = append(list, map[string]any{"id": m, "object": "model", "created": 1700000000, "owned_by": "test"})
 	}
 	reply(w, http.StatusOK, map[string]any{"object": "list", "data": list})

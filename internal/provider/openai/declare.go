@@ -3,6 +3,7 @@ package openai
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -27,8 +28,8 @@ type Settings struct {
 	STTModel         string        `name:"openai-stt-model" help:"Model that listens (the local programs do)."`
 	STTBaseURL       string        `name:"openai-stt-base-url" help:"Base URL of the server that has it (PARLEY_OPENAI_BASE_URL)."`
 	STTAPIKey        string        `name:"openai-stt-api-key" help:"API key of that server (PARLEY_OPENAI_API_KEY at its own server)."`
-	RealtimeModel    string        `name:"openai-realtime-model" help:"Model that hears and speaks, for assistants in multimodal and dualplex mode (none)."`
-	RealtimeBaseURL  string        `name:"openai-realtime-base-url" help:"Base URL of the server that has it (PARLEY_OPENAI_BASE_URL)."`
+	RealtimeModel    []string      `name:"openai-realtime-model" help:"Models that hear and speak, comma-separated, for assistants in multimodal and dualplex mode (none)."`
+	RealtimeBaseURL  string        `name:"openai-realtime-base-url" help:"Base URL of the server that has them (PARLEY_OPENAI_BASE_URL)."`
 	RealtimeAPIKey   string        `name:"openai-realtime-api-key" help:"API key of that server (PARLEY_OPENAI_API_KEY at its own server)."`
 	RealtimeSTT      string        `name:"openai-realtime-stt-model" default:"gpt-4o-mini-transcribe" help:"Model that writes down what the realtime model hears: for transcripts, and to tell interruptions from words of listening."`
 	Stall            time.Duration `name:"openai-stall" default:"30s" help:"How long the API may send nothing before a request counts as failed."`
@@ -84,7 +85,7 @@ func Declare(s *Settings) *ai.Vendor {
 		Listeners: []ai.Listener{{Provider: provider, Rank: 30, Languages: languages,
 			Configured: func() bool { return s.stt().there() && s.STTModel != "" }}},
 		Realtime: &ai.Realtime{Voices: realtime, Alike: Code,
-			Configured: func() bool { return s.realtime().there() && s.RealtimeModel != "" }},
+			Configured: func() bool { return s.realtime().there() && len(s.realtimeModels()) > 0 }},
 		Open:  s.open,
 		Check: s.check,
 	}
@@ -139,11 +140,18 @@ func (s *Settings) models() (list []parley.Model) {
 	for _, code := range s.chatModels() {
 		list = append(list, parley.Model{Kind: parley.LLM, Code: code, Name: code})
 	}
-	if code := s.RealtimeModel; s.realtime().there() && code != "" {
-		list = append(list, parley.Model{Kind: parley.Multimodal, Code: code, Name: code},
-			parley.Model{Kind: parley.Dualplex, Code: code, Name: code})
+	if s.realtime().there() {
+		for _, code := range s.realtimeModels() {
+			list = append(list, parley.Model{Kind: parley.Multimodal, Code: code, Name: code},
+				parley.Model{Kind: parley.Dualplex, Code: code, Name: code})
+		}
 	}
 	return list
+}
+
+// realtimeModels are the models that hear. A setting that is set to nothing names none.
+func (s *Settings) realtimeModels() []string {
+	return slices.DeleteFunc(slices.Clone(s.RealtimeModel), func(code string) bool { return code == "" })
 }
 
 // with says to the operator what a model that is set needs besides.
@@ -199,9 +207,9 @@ func (s *Settings) open() (*ai.Opened, error) {
 		{s.tts(), s.TTSModel != "", func(c *Client) {
 			o.Synthesizer = func(string) (ai.Synthesizer, error) { return c.Synthesizer(s.TTSModel), nil }
 		}},
-		{s.realtime(), s.RealtimeModel != "", func(c *Client) {
+		{s.realtime(), len(s.realtimeModels()) > 0, func(c *Client) {
 			o.Realtime = func(code string) (ai.RealtimeModel, error) {
-				if code != s.RealtimeModel {
+				if !slices.Contains(s.realtimeModels(), code) {
 					return nil, ai.NotConfigured("realtime model", code, "set PARLEY_OPENAI_REALTIME_MODEL"+with)
 				}
 				return c.RealtimeModel(code, s.RealtimeSTT), nil

@@ -22,24 +22,33 @@ func (s *Settings) check(ctx context.Context) []parley.Finding {
 	for _, a := range []struct {
 		what, name string
 		at         server
-		model      string
+		models     []string
 		without    string
 	}{
-		{"speech model", "TTS", s.tts(), s.TTSModel,
+		{"speech model", "TTS", s.tts(), some(s.TTSModel),
 			"none: voices are those of flite and espeak-ng. Set PARLEY_OPENAI_TTS_MODEL, such as gpt-4o-mini-tts"},
-		{"transcription", "STT", s.stt(), s.STTModel,
+		{"transcription", "STT", s.stt(), some(s.STTModel),
 			"none: pocketsphinx alone listens, to English. Set PARLEY_OPENAI_STT_MODEL, such as gpt-4o-mini-transcribe"},
-		{"realtime model", "REALTIME", s.realtime(), s.RealtimeModel, ""},
+		{"realtime model", "REALTIME", s.realtime(), s.realtimeModels(), ""},
 	} {
 		switch {
-		case a.model != "":
-			list = append(list, d.models(ctx, a.what, a.name+"_", a.at, []string{a.model},
-				fmt.Sprintf("%s has no server: set PARLEY_OPENAI_%s_BASE_URL or PARLEY_OPENAI_API_KEY", a.model, a.name)))
+		case len(a.models) > 0:
+			list = append(list, d.models(ctx, a.what, a.name+"_", a.at, a.models,
+				fmt.Sprintf("%s has no server: set PARLEY_OPENAI_%s_BASE_URL or PARLEY_OPENAI_API_KEY",
+					strings.Join(a.models, ", "), a.name)))
 		case a.at.there() && a.without != "":
 			list = append(list, parley.Finding{State: "note", What: a.what, Text: a.without})
 		}
 	}
 	return append(list, s.checkEmbedder(ctx))
+}
+
+// some is a list of one, or of none.
+func some(model string) []string {
+	if model == "" {
+		return nil
+	}
+	return []string{model}
 }
 
 // doctor asks each server once.

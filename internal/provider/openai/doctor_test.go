@@ -45,7 +45,7 @@ func TestDoctor(t *testing.T) {
 		"servers of their own": {func(s *Settings) {
 			s.BaseURL, s.APIKey = "http://127.0.0.1:1/v1", "wr0ng"
 			s.TTSBaseURL, s.TTSAPIKey = srv.URL+"/", "k3y"
-			s.STTBaseURL, s.RealtimeBaseURL, s.RealtimeModel = srv.URL, srv.URL, aitest.ModelName
+			s.STTBaseURL, s.RealtimeBaseURL, s.RealtimeModel = srv.URL, srv.URL, []string{aitest.ModelName}
 			s.RealtimeAPIKey = "k3y"
 			s.EmbeddingBaseURL, s.EmbeddingAPIKey = srv.URL, "k3y"
 		}, []string{"FAIL|language model|127.0.0.1:1", "ok|speech model|" + srv.URL,

@@ -47,8 +47,9 @@ func (m *realtimeModel) Connect(ctx context.Context, setup ai.RealtimeSetup) (ai
 	if err != nil {
 		return nil, ai.TheModel.Of(err)
 	}
-	s := &session{conn: conn, setup: setup, names: rest.NewNames(setup.Tools), hears: m.hears,
-		out: make(chan ai.RealtimeEvent, 16), done: make(chan struct{}), responses: map[int]*response{},
+	s := &session{conn: conn, setup: setup, names: rest.NewNames(setup.Tools), model: m.code, hears: m.hears,
+		tally: ai.TallyOf(ctx),
+		out:   make(chan ai.RealtimeEvent, 16), done: make(chan struct{}), responses: map[int]*response{},
 		named: map[string]*response{}, heard: map[string]*hearsay{}, calls: map[string]string{}}
 	s.writer.init()
 	if err := s.accepted(ctx); err != nil {
@@ -81,7 +82,9 @@ type session struct {
 	conn   *wire.Conn
 	setup  ai.RealtimeSetup
 	names  rest.Names
-	hears  string
+	model  string
+	hears  string    // the model that writes down what was heard
+	tally  *ai.Tally // of the call
 	ctx    context.Context
 	cancel context.CancelFunc
 	out    chan ai.RealtimeEvent

@@ -42,11 +42,9 @@ type realtimeEvent struct {
 			Reason string        `json:"reason"`
 			Error  realtimeError `json:"error"`
 		} `json:"status_details"`
-		Usage struct {
-			InputTokens  int `json:"input_tokens"`
-			OutputTokens int `json:"output_tokens"`
-		} `json:"usage"`
+		Usage realtimeUsage `json:"usage"`
 	} `json:"response"`
+	Usage realtimeUsage `json:"usage"`
 	Error realtimeError `json:"error"`
 }
 
@@ -94,6 +92,7 @@ func (s *session) read() error {
 
 // take does what an event says. The error ends the session.
 func (s *session) take(e *realtimeEvent) error {
+	s.spend(e)
 	var out []ai.RealtimeEvent
 	tell := func(e ai.RealtimeEvent) { out = append(out, e) }
 	s.mu.Lock()
@@ -254,7 +253,7 @@ func (s *session) finish(e *realtimeEvent, tell func(ai.RealtimeEvent)) {
 			err = &ai.Error{Kind: ai.Refused, Err: errors.New("the content filter cut the reply")}
 		}
 	}
-	s.end(r, ai.Usage{In: e.Response.Usage.InputTokens, Out: e.Response.Usage.OutputTokens}, err, tell)
+	s.end(r, e.Response.Usage.whole(), err, tell)
 }
 
 // end lets the next response begin.

@@ -1,0 +1,49 @@
+package openai
+
+import (
+	"time"
+
+	"parley/internal/ai"
+)
+
+// realtimeUsage is what the server counts for a response, or for the text of an utterance. A text that is charged by
+// the length of its sound has seconds instead of tokens.
+type realtimeUsage struct {
+	InputTokens  int         `json:"input_tokens"`
+	OutputTokens int         `json:"output_tokens"`
+	Seconds      float64     `json:"seconds"`
+	Input        tokenCounts `json:"input_token_details"`
+	Output       tokenCounts `json:"output_token_details"`
+}
+
+// tokenCounts says of what kind tokens are. Those that were in the server's cache are among the others.
+type tokenCounts struct {
+	Audio  int `json:"audio_tokens"`
+	Cached struct {
+		Text  int `json:"text_tokens"`
+		Audio int `json:"audio_tokens"`
+	} `json:"cached_tokens_details"`
+}
+
+// whole is the usage with sound and text together.
+func (u *realtimeUsage) whole() ai.Usage { return ai.Usage{In: u.InputTokens, Out: u.OutputTokens} }
+
+// spend notes what an event says was used.
+func (s *session) spend(e *realtimeEvent) {
+	part, model, u := ai.TheModel, s.model, &e.Response.Usage
+	switch e.Type {
+	case "response.done":
+	case "conversation.item.input_audio_transcription.completed":
+		part, model, u = ai.TheRecognizer, s.hears, &e.Usage
+	default:
+		return
+	}
+	use := ai.Use{Part: part, Vendor: Code, Model: model,
+		Usage: ai.Usage{In: max(u.InputTokens-u.Input.Audio, 0), Out: max(u.OutputTokens-u.Output.Audio, 0),
+			Cached: u.Input.Cached.Text},
+		AudioIn: u.Input.Audio, AudioCached: u.Input.Cached.Audio, AudioOut: u.Output.Audio,
+		Heard: time.Duration(u.Seconds * float64(time.Second))}
+	if use != (ai.Use{Part: part, Vendor: Code, Model: model}) {
+		s.tally.Spend(use)
+	}
+}
