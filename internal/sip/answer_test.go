@@ -172,14 +172,14 @@ func TestRequestsInCall(t *testing.T) {
 	s, a, w := taker(t, 0)
 	c := w.call(s, "")
 	in := a.next(t)
-	for _, m := range []struct{ method, want string }{{"OPTIONS", "200"}, {"UPDATE", "200"}, {"PRACK", "405"},
+	for _, m := range []struct{ method, want string }{{"OPTIONS", "200"}, {"UPDATE", "200"}, {"PRACK", "481"},
 		{"MESSAGE", "405"}, {"REFER", "405"}, {"NOTIFY", "489"}, {"INFO", "200"}} {
 		if res := c.ask(m.method, ""); !strings.HasPrefix(res, "SIP/2.0 "+m.want) {
 			t.Errorf("%s: want %s, got %s", m.method, m.want, res)
 		}
 	}
-	if res := c.ask("INVITE", sdp(c.rtp.addr()), "Require: 100rel, timer"); !strings.HasPrefix(res,
-		"SIP/2.0 420") || field(res, "Unsupported") != "100rel" {
+	if res := c.ask("INVITE", sdp(c.rtp.addr()), "Require: 100rel, precondition, timer"); !strings.HasPrefix(res,
+		"SIP/2.0 420") || field(res, "Unsupported") != "precondition" {
 		t.Errorf("Require: %s", res)
 	}
 	c.ack("")

@@ -85,7 +85,6 @@ type attempt struct {
 	patience time.Duration // for its first word; 0: as long as it takes
 	invite   *sipgo.Request
 	offer    *ours
-	early    *description // of a provisional answer
 	// the session's interval, and the shortest that the far end accepts
 	every, least time.Duration
 }
@@ -217,9 +216,12 @@ func (a *attempt) wait(ctx context.Context, tx *sipgo.ClientTx, try *sipgo.Reque
 
 // progress takes a provisional answer: ringing, or early media.
 func (a *attempt) progress(res *sipgo.Response) {
-	if text, ok := sdpOf(res); ok && len(text) > 0 {
+	f := a.leg.provisional(res)
+	if text, ok := sdpOf(res); f != nil && ok && len(text) > 0 {
 		if d, err := parseSDP(text); err == nil {
-			a.early = d
+			a.leg.state.Lock()
+			f.description = d
+			a.leg.state.Unlock()
 		}
 	}
 	if res.StatusCode >= 180 && a.ringing != nil {
@@ -231,9 +233,15 @@ func (a *attempt) progress(res *sipgo.Response) {
 // answered makes the dialog from a 2xx, and confirms it.
 func (a *attempt) answered(invite *sipgo.Request, res *sipgo.Response) error {
 	l := a.leg
+	l.invite.Store(invite)
 	l.mu.Lock()
 	l.remote.tag = tagOf(res.To().Params)
 	l.route = recordRoute(res, true)
+	f := l.forks[l.remote.tag]
+	if f != nil {
+		l.theirs, l.heard = f.theirs, f.heard
+	}
+	l.forks = nil
 	if from := addrPort(res.Source()); from.IsValid() {
 		l.hop.addr = from
 	}
@@ -244,14 +252,20 @@ func (a *attempt) answered(invite *sipgo.Request, res *sipgo.Response) error {
 	close(l.acked)
 	text, ok := sdpOf(res)
 	d, err := parseSDP(text)
-	if len(text) == 0 && ok && a.early != nil { // it has said it before
-		d, err = a.early, nil
+	early, updated := f.agreed()
+	if len(text) == 0 && ok && early != nil || updated { // it has said it before
+		d, err = early, nil
 	}
 	if err == nil {
 		c, fits := d.audio(0, a.offer, l.secrecy())
+		if updated {
+			c, fits = f.choice, true
+		}
 		if fits {
 			l.state.Lock()
-			d.streams[c.place].mux = false // we did not offer it
+			if !updated {
+				d.streams[c.place].mux = false // we did not offer it
+			}
 			l.agreeLocked(d, c)
 			l.early = false
 			l.state.Unlock()
@@ -272,19 +286,22 @@ func (a *attempt) answered(invite *sipgo.Request, res *sipgo.Response) error {
 	return err
 }
 
-// sendACK confirms the far end's 2xx, with the same credentials as the INVITE (RFC 3261, section 22.1).
-func (l *leg) sendACK(invite *sipgo.Request) {
-	l.mu.Lock()
-	ack := l.build(sipgo.ACK, invite.CSeq().SeqNo)
-	l.mu.Unlock()
+// sendACK confirms the far end's 2xx.
+func (l *leg) sendACK(invite *sipgo.Request) { l.ack.Store(l.confirm2xx(invite)) }
+
+// confirm2xx sends the ACK, with the same credentials as the INVITE (RFC 3261, section 22.1).
+func (d *dialog) confirm2xx(invite *sipgo.Request) *sipgo.Request {
+	d.mu.Lock()
+	ack := d.build(sipgo.ACK, invite.CSeq().SeqNo)
+	d.mu.Unlock()
 	for _, name := range []string{"Authorization", "Proxy-Authorization"} {
 		if h := invite.GetHeader(name); h != nil {
 			ack.AppendHeader(sipgo.NewHeader(name, h.Value()))
 		}
 	}
-	l.server.address(ack, l.next(l.server.ctx))
-	l.ack.Store(ack)
-	_ = l.server.transport.WriteMsg(ack.Clone()) // a lost one is asked for by repeating the 2xx
+	d.server.address(ack, d.next(d.server.ctx))
+	_ = d.server.transport.WriteMsg(ack.Clone()) // a lost one is asked for by repeating the 2xx
+	return ack
 }
 
 // stray takes answers that belong to no transaction: a 2xx that is retransmitted because our ACK was lost.
@@ -299,7 +316,14 @@ func (s *Server) stray(res *sipgo.Response) {
 	s.mu.Lock()
 	l := s.legs[res.CallID().Value()+" "+tagOf(res.From().Params)]
 	s.mu.Unlock()
-	if l == nil || tagOf(res.To().Params) != l.remoteTag() {
+	if l == nil {
+		return
+	}
+	switch tag := l.remoteTag(); {
+	case tag == "": // not answered yet, as far as we know: it comes again
+		return
+	case tagOf(res.To().Params) != tag:
+		l.lost(res)
 		return
 	}
 	if ack := l.ack.Load(); ack != nil && ack.CSeq().SeqNo == res.CSeq().SeqNo {

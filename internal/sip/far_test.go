@@ -1,6 +1,7 @@
 package sip
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,6 +21,7 @@ type far struct {
 	from   netip.AddrPort
 	invite string
 	rang   chan struct{} // closed when it rings
+	tag    string        // of its answers; "" is far
 }
 
 func newFar(t testing.TB) *far {
@@ -59,7 +61,7 @@ func (f *far) reply(req, status, body string, headers ...string) {
 		switch name {
 		case "To":
 			if !strings.Contains(line, "tag=") && !strings.HasPrefix(status, "100") {
-				line += ";tag=far"
+				line += ";tag=" + cmp.Or(f.tag, "far")
 			}
 			fallthrough
 		case "Via", "From", "Call-ID", "CSeq", "Record-Route":

@@ -3,7 +3,10 @@ package sip
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"net/netip"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -34,12 +37,13 @@ type Invite struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 
-	mu     sync.Mutex
-	final  bool // was answered or refused
-	leg    *leg
-	offer  *description // nil where the caller leaves the offer to us
-	choice choice       // what we take of it
-	timer  terms
+	mu      sync.Mutex
+	final   bool // was answered or refused
+	leg     *leg
+	offer   *description // nil where the caller leaves the offer to us
+	choice  choice       // what we take of it
+	timer   terms
+	insists bool // the caller requires provisional answers to be reliable
 }
 
 func newInvite(s *Server, from netip.Addr, v route) *Invite {
@@ -72,8 +76,51 @@ func (in *Invite) Ring() error {
 	if in.final {
 		return errFinal
 	}
-	return in.respond(respond(in.req, 180))
+	res := respond(in.req, 180)
+	if in.insists {
+		return in.ringReliably(res)
+	}
+	return in.respond(res)
 }
+
+// ringReliably rings where the caller requires that it knows. If it has left the offer to us, this answer must carry it
+// (RFC 3262, section 5).
+func (in *Invite) ringReliably(res *sipgo.Response) error {
+	l := in.leg
+	l.state.Lock()
+	if l.state.reliable != nil {
+		l.state.Unlock()
+		return nil
+	}
+	r := &reliable{rseq: 1 + rand.Uint32N(1<<30), acked: make(chan struct{})}
+	l.state.reliable = r
+	if in.offer == nil {
+		withSDP(res, in.offerLocked(&r.offer))
+	}
+	l.state.Unlock()
+	addHeaders(res, []string{"Require", "100rel", "RSeq", strconv.FormatUint(uint64(r.rseq), 10)})
+	l.add() // PRACK is a request within the call
+	if err := in.respond(res); err != nil {
+		return err
+	}
+	in.server.begin(func() { in.insist(r, res) })
+	return nil
+}
+
+// offerLocked makes the offer that the caller leaves to us. Its choice comes later, but the rate must be known now: both
+// ends have G.711.
+func (in *Invite) offerLocked(offer **ours) []byte {
+	l := in.leg
+	*offer = l.offer(narrowCodecs)
+	l.rate.Store(int32(audio.Narrow))
+	l.state.agreed = rtp.Agreement{Codec: rtp.Codec{Format: audio.PCMU}, Direction: directions["sendrecv"]}
+	if l.secrecy() == srtpRequired { // nothing is said or heard in the clear meanwhile
+		l.state.agreed.Out = (*offer).keys[0].key
+	}
+	return l.offerLocked(*offer, l.state.agreed.Direction)
+}
+
+var errNoPRACK = errors.New("the caller didn't confirm that it knows of the ringing: no PRACK came")
 
 func (in *Invite) respond(res *sipgo.Response) error {
 	if in.ctx.Err() != nil && in.server.ctx.Err() == nil {
@@ -103,6 +150,7 @@ func (in *Invite) Refuse(code int) error {
 // Answer takes the call. It returns as soon as the answer is sent, so that audio can start at the same time; the leg
 // must be Run. If the caller doesn't confirm the answer, the leg ends.
 func (in *Invite) Answer(ctx context.Context) (audio.Leg, error) {
+	in.agree(ctx)
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	switch {
@@ -118,17 +166,12 @@ func (in *Invite) Answer(ctx context.Context) (audio.Leg, error) {
 	var offered *ours
 	res := respond(in.req, 200)
 	l.state.Lock()
-	if in.offer != nil {
+	switch r := l.state.reliable; {
+	case in.offer != nil:
 		withSDP(res, l.answerLocked(in.offer, in.choice))
-	} else {
-		// The far end's choice comes with its ACK, but the rate must be known now: both ends have G.711.
-		l.rate.Store(int32(audio.Narrow))
-		l.state.agreed = rtp.Agreement{Codec: rtp.Codec{Format: audio.PCMU}, Direction: directions["sendrecv"]}
-		offered = l.offer(narrowCodecs)
-		if l.secrecy() == srtpRequired { // nothing is said or heard in the clear meanwhile
-			l.state.agreed.Out = offered.keys[0].key
-		}
-		withSDP(res, l.offerLocked(offered, l.state.agreed.Direction))
+	case r != nil && r.offer != nil: // it was answered by PRACK
+	default:
+		withSDP(res, in.offerLocked(&offered)) // to be answered by ACK
 	}
 	l.early = false
 	l.state.Unlock()
@@ -140,6 +183,27 @@ func (in *Invite) Answer(ctx context.Context) (audio.Leg, error) {
 		return nil, err
 	}
 	return l, nil
+}
+
+// agree waits for the answer to an offer that the ringing carried: before it, the call can't be answered.
+func (in *Invite) agree(ctx context.Context) {
+	in.mu.Lock()
+	l := in.leg
+	in.mu.Unlock()
+	if l == nil {
+		return
+	}
+	l.state.Lock()
+	r := l.state.reliable
+	l.state.Unlock()
+	if r == nil || r.offer == nil {
+		return
+	}
+	select {
+	case <-r.acked:
+	case <-ctx.Done():
+	case <-in.ctx.Done():
+	}
 }
 
 func (in *Invite) confirmed(res *sipgo.Response, offered *ours) error {
@@ -225,7 +289,7 @@ func (in *Invite) take() {
 // describe fills in the dialog.
 func (in *Invite) describe(peer netip.AddrPort) {
 	l, req := in.leg, in.req
-	l.trunk = in.Trunk
+	l.trunk, l.incoming = in.Trunk, in
 	l.callID = req.CallID().Value()
 	l.ladder = in.server.ladders.find(l.callID)
 	l.local = name{*req.To().Address.Clone(), in.tag}
@@ -254,6 +318,7 @@ func (in *Invite) look() (code int, headers []string) {
 	if bad := required(in.req); bad != "" {
 		return 420, []string{"Unsupported", bad}
 	}
+	in.insists = slices.ContainsFunc(valuesOf(in.req, "Require"), func(v string) bool { return strings.EqualFold(v, "100rel") })
 	if in.timer = timerOf(in.req).grant(in.server.config.Session, in.server.least); in.timer.tooShort {
 		return 422, []string{"Min-SE", seconds(in.server.least)}
 	}

@@ -36,6 +36,7 @@ type leg struct {
 		ended    bool
 		running  bool
 		pending  *pending      // a 2xx of ours that waits for its ACK
+		reliable *reliable     // a provisional answer of ours that waits for its PRACK, or has had it
 		offering bool          // an INVITE of ours within the call is not answered yet
 		said     []byte        // our description, as it was sent last
 		as       ours          // what it says, to read an answer by
@@ -49,7 +50,12 @@ type leg struct {
 	left  bool          // the far end told us; likewise
 	acked chan struct{} // closed when the far end has our 2xx, or never will
 
-	ack atomic.Pointer[sipgo.Request] // of the far end's 2xx
+	ack    atomic.Pointer[sipgo.Request] // of the far end's 2xx
+	invite atomic.Pointer[sipgo.Request] // of ours, that was answered
+
+	incoming *Invite                   // of a call that came
+	forks    map[string]*fork          // of one of ours, by the far end's tag; under the dialog's lock
+	losers   map[string]*sipgo.Request // the ACKs of places that were too late, likewise
 
 	ladder *ladder       // nil: nothing is kept
 	gone   chan struct{} // closed when the far end knows that it is over, or never will
@@ -163,6 +169,17 @@ func (l *leg) offer(c codecs) *ours {
 // answerLocked takes an offer and returns our answer. Our key stays in use if theirs does, and is a new one otherwise,
 // for the same reason.
 func (l *leg) answerLocked(d *description, c choice) []byte {
+	c = l.keyed(c)
+	l.agreeLocked(d, c)
+	as := ours{codecs: codecs{c.codec.Format}}
+	if c.ours.key.Suite != "" {
+		as.keys = []sdes{c.ours}
+	}
+	return l.sayLocked(as, l.own.answer(d, c, l.state.agreed.Direction))
+}
+
+// keyed adds our key to what is chosen from an offer. The caller holds the state's lock.
+func (l *leg) keyed(c choice) choice {
 	if c.theirs.key.Suite != "" {
 		was := l.state.agreed
 		c.ours = sdes{c.theirs.tag, was.Out}
@@ -170,12 +187,7 @@ func (l *leg) answerLocked(d *description, c choice) []byte {
 			c.ours.key = rtp.NewKey(c.theirs.key.Suite)
 		}
 	}
-	l.agreeLocked(d, c)
-	as := ours{codecs: codecs{c.codec.Format}}
-	if c.ours.key.Suite != "" {
-		as.keys = []sdes{c.ours}
-	}
-	return l.sayLocked(as, l.own.answer(d, c, l.state.agreed.Direction))
+	return c
 }
 
 // offerLocked describes an offer of ours.

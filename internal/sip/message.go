@@ -14,7 +14,7 @@ import (
 
 const (
 	agent   = "Parley"
-	allowed = "INVITE, ACK, CANCEL, BYE, OPTIONS, INFO, NOTIFY, UPDATE"
+	allowed = "INVITE, ACK, CANCEL, BYE, OPTIONS, INFO, NOTIFY, UPDATE, PRACK"
 )
 
 func init() {
@@ -37,7 +37,7 @@ var phrases = map[int]string{
 	482: "Loop Detected", 484: "Address Incomplete",
 	486: "Busy Here", 487: "Request Terminated", 488: "Not Acceptable Here", 489: "Bad Event",
 	491: "Request Pending", 500: "Server Internal Error",
-	501: "Not Implemented", 503: "Service Unavailable", 505: "Version Not Supported", 600: "Busy Everywhere",
+	501: "Not Implemented", 503: "Service Unavailable", 504: "Server Time-out", 505: "Version Not Supported", 600: "Busy Everywhere",
 	603: "Decline",
 	604: "Does Not Exist Anywhere", 606: "Not Acceptable",
 }

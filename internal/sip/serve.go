@@ -40,6 +40,12 @@ func (s *Server) within(l *leg, req *sipgo.Request, tx *sipgo.ServerTx) {
 	if req.Method != sipgo.INVITE {
 		defer tx.TerminateGracefully()
 	}
+	if l != nil && req.Method != sipgo.INVITE && l.remoteTag() == "" { // a call of ours that nobody has answered yet
+		if f := l.forkOf(tagOf(req.From().Params)); f != nil && f.order(req) {
+			f.handle(req, tx)
+			return
+		}
+	}
 	if l == nil || tagOf(req.From().Params) != l.remoteTag() || req.Method == sipgo.CANCEL {
 		_ = tx.Respond(respond(req, 481))
 		return
@@ -68,9 +74,12 @@ func (l *leg) handle(req *sipgo.Request, tx *sipgo.ServerTx) {
 	case sipgo.BYE:
 		_ = tx.Respond(respond(req, 200))
 		l.state.Lock()
-		handed := l.state.handed
+		handed, early := l.state.handed, l.early
 		l.state.Unlock()
-		if handed {
+		if early && l.incoming != nil { // a caller that gives up in an unusual way (RFC 3261, section 15)
+			_ = l.incoming.Refuse(487)
+			l.incoming.cancel(parley.CustomerHangup)
+		} else if handed {
 			l.end(parley.Transferred, false)
 		} else {
 			l.end(parley.CustomerHangup, false)
@@ -95,6 +104,8 @@ func (l *leg) handle(req *sipgo.Request, tx *sipgo.ServerTx) {
 			l.pressed(key) // before the answer, after which the next one may come
 		}
 		_ = tx.Respond(respond(req, 200))
+	case sipgo.PRACK:
+		l.pracked(req, tx)
 	case sipgo.UPDATE:
 		l.updated(req, tx)
 	case sipgo.NOTIFY:

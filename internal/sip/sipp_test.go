@@ -75,6 +75,9 @@ func TestSippCalls(t *testing.T) {
 			if in.phone.keys != "5#" {
 				t.Errorf("keys %q", in.phone.keys)
 			}
+			_, over = sipp(t, "uac_100rel", transport, "-s", "+15550001111", s.Addr().String())
+			a.next(t).ends(t, parley.CustomerHangup)
+			succeeds(t, over)
 			_, over = sipp(t, "uac_login", transport, "-s", "+15550001112", s.Addr().String())
 			a.next(t).ends(t, parley.CustomerHangup)
 			succeeds(t, over)
@@ -115,7 +118,7 @@ func TestSippAnswers(t *testing.T) {
 		}
 		return run(l, newPhone(440)), over, nil
 	}
-	for _, scenario := range []string{"uas", "uas_login", "uas_hangup"} {
+	for _, scenario := range []string{"uas", "uas_login", "uas_hangup", "uas_100rel"} {
 		t.Run(scenario, func(t *testing.T) {
 			t.Parallel()
 			r, over, err := dial(t, soon(t), scenario, "udp")

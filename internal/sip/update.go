@@ -10,7 +10,7 @@ import (
 )
 
 // supported are the extensions that others may require of us.
-const supported = "timer"
+const supported = "100rel, timer"
 
 // able adds to a message what we can do.
 func able(m sipgo.Message) {
@@ -64,8 +64,12 @@ func (l *leg) updated(req *sipgo.Request, tx *sipgo.ServerTx) {
 	case !ok:
 		_ = tx.Respond(respond(req, 415, "Accept", "application/sdp"))
 		return
-	case len(text) > 0 && (st.offering || st.pending != nil && st.pending.offer != nil): // ours is not answered yet
+	case len(text) > 0 && (st.offering || st.pending != nil && st.pending.offer != nil ||
+		st.reliable != nil && st.reliable.offer != nil && !acked(st.reliable)): // ours is not answered yet
 		_ = tx.Respond(respond(req, 491))
+		return
+	case len(text) > 0 && l.early && (st.reliable == nil || st.reliable.offer == nil): // nor is theirs
+		_ = tx.Respond(respond(req, 500, "Retry-After", "1"))
 		return
 	}
 	res := respond(req, 200, g.headers...)
@@ -80,6 +84,10 @@ func (l *leg) updated(req *sipgo.Request, tx *sipgo.ServerTx) {
 		withSDP(res, l.answerLocked(d, c))
 	}
 	l.learn(req)
+	if l.early { // the answer to the INVITE decides about the timer
+		_ = tx.Respond(res)
+		return
+	}
 	l.session.Store(newSession(g.every, g.least, g.ours, time.Now()))
 	_ = tx.Respond(res)
 }
