@@ -4,6 +4,8 @@ import (
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
+	"sync"
+	"time"
 )
 
 const (
@@ -14,15 +16,16 @@ const (
 
 // slacken has the garbage collector run seldom. The heap is small (tens of MB) and requests allocate much of what
 // they send: that buys a third more requests for some tens of MB. Each live call keeps some 100 KB, so that many of
-// them are not let grow to four times that.
-func slacken(live func() int) {
+// them are not let grow to four times that. It looks after each collection, and each second whether calls have begun:
+// else the first hundred would fill what was meant for requests, and the system gets such memory back late.
+func slacken(live func() int) (stop func()) {
 	kept := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/gc/scan/stack:bytes"},
 		{Name: "/gc/scan/globals:bytes"}}
-	now := 0
-	var adjust func(int)
-	adjust = func(int) {
+	var mu sync.Mutex
+	now, busy, stopped := 0, false, false
+	adjust := func() {
 		percent := slackPercent
-		if live() > 0 {
+		if busy = live() > 0; busy {
 			metrics.Read(kept)
 			sum := uint64(0)
 			for _, s := range kept {
@@ -34,10 +37,38 @@ func slacken(live func() int) {
 			now = percent
 			debug.SetGCPercent(percent)
 		}
-		runtime.AddCleanup(new([64]byte), adjust, 0) // is called after the next collection
 	}
-	adjust(0)
+	var collected func(int)
+	collected = func(int) {
+		mu.Lock()
+		defer mu.Unlock()
+		if !stopped {
+			adjust()
+			runtime.AddCleanup(new([64]byte), collected, 0) // is called after the next collection
+		}
+	}
+	collected(0)
 	runtime.GC() // what was needed to start is garbage by now, and would count as kept until the next one
+	var timer *time.Timer
+	mu.Lock()
+	defer mu.Unlock()
+	timer = time.AfterFunc(time.Second, func() {
+		mu.Lock()
+		defer mu.Unlock()
+		if stopped {
+			return
+		}
+		if !busy && live() > 0 {
+			adjust()
+		}
+		timer.Reset(time.Second)
+	})
+	return func() {
+		mu.Lock()
+		defer mu.Unlock()
+		stopped = true
+		timer.Stop()
+	}
 }
 
 // slackOf is the percentage of garbage while there are calls.

@@ -100,7 +100,7 @@ func (c *serveCmd) Run(s *Settings, t *terminal) (err error) {
 	}
 	h.openFaces()
 	if os.Getenv("GOGC") == "" { // it decides where it is set
-		slacken(func() int { return h.calls.Stats().Live })
+		h.closing(slacken(func() int { return h.calls.Stats().Live }))
 	}
 	return h.serve(t)
 }
