@@ -186,6 +186,20 @@ type follower struct {
 	s      *web.Stream
 	status parley.CallStatus
 	turns  int // sent
+
+	sound bool // wanted
+	told  time.Time
+}
+
+// soundAgain is how often a reader is told how the sound is.
+const soundAgain = time.Second
+
+// hear sends how the sound is, if that is wanted and due.
+func (f *follower) hear(c *parley.Call) {
+	if f.sound && c.Media != nil && time.Since(f.told) >= soundAgain {
+		f.told = time.Now()
+		f.s.Send("media", "", c.Media)
+	}
 }
 
 // catchUp sends how the call stands; it is over when the answer is true.
@@ -194,6 +208,7 @@ func (f *follower) catchUp(c *parley.Call) (over bool) {
 		f.status = c.Status
 		f.s.Send("status", "", map[string]parley.CallStatus{"status": c.Status})
 	}
+	f.hear(c)
 	for ; f.turns < len(c.Turns); f.turns++ {
 		f.s.Send("turn", strconv.Itoa(f.turns+1), c.Turns[f.turns])
 	}
@@ -203,10 +218,15 @@ func (f *follower) catchUp(c *parley.Call) (over bool) {
 	return c.EndedAt != 0
 }
 
+type callEvents struct {
+	ID    int64 `path:"id"`
+	Media bool  `query:"media" doc:"Also send media events: how the sound of a live telephone call is, about once a second, as in media of the call."`
+}
+
 // followCall sends how a call stands, with its turns so far (or those after the one that Last-Event-ID names), and what
 // happens in it until its end. Words that are still being spoken come only from the node that has the call; from
 // another node, whole turns arrive within about a second.
-func (a *API) followCall(ctx context.Context, r *request, in *byID) (*struct{}, error) {
+func (a *API) followCall(ctx context.Context, r *request, in *callEvents) (*struct{}, error) {
 	leave, err := a.Front.Enter(a.Streams, r.Request)
 	if err != nil {
 		return nil, err
@@ -221,7 +241,7 @@ func (a *API) followCall(ctx context.Context, r *request, in *byID) (*struct{}, 
 	if err != nil {
 		return nil, err
 	}
-	f := &follower{s: web.NewStream(r.W)}
+	f := &follower{s: web.NewStream(r.W), sound: in.Media}
 	if last, err := strconv.Atoi(r.Header.Get("Last-Event-ID")); err == nil && last > 0 {
 		f.turns = last
 	}

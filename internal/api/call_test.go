@@ -119,6 +119,13 @@ type nobody struct{ audio.Leg }
 func (nobody) Rate() audio.Rate { return audio.Narrow }
 func (nobody) Hangup()          {}
 
+// audible is a leg that knows how its sound is.
+type audible struct{ nobody }
+
+func (audible) Media() *parley.CallMedia {
+	return &parley.CallMedia{Codec: "G722", Heard: parley.CallSound{Packets: 50, MOS: 4.4}}
+}
+
 func (p *phones) dial(ctx context.Context, r phone.Route, ringing func()) (audio.Leg, error) {
 	if strings.HasSuffix(r.To, "0103") {
 		return nil, parley.LineBusy
@@ -127,6 +134,9 @@ func (p *phones) dial(ctx context.Context, r phone.Route, ringing func()) (audio
 	if strings.HasSuffix(r.To, "0104") {
 		<-ctx.Done()
 		return nil, context.Cause(ctx)
+	}
+	if strings.HasSuffix(r.To, "0105") {
+		return audible{}, nil
 	}
 	return nobody{}, nil
 }
@@ -388,9 +398,9 @@ func TestCallList(t *testing.T) {
 }
 
 // follow listens to a call from behind a turn.
-func (p *phones) follow(id int64, after string) *http.Response {
+func (p *phones) follow(id int64, after string, query ...string) *http.Response {
 	p.Helper()
-	r, err := http.NewRequestWithContext(p.Context(), "GET", p.url+"/api"+callAt(id, "/events"), nil)
+	r, err := http.NewRequestWithContext(p.Context(), "GET", p.url+"/api"+callAt(id, "/events")+strings.Join(query, ""), nil)
 	if err != nil {
 		p.Fatal(err)
 	}
@@ -409,7 +419,7 @@ func (p *phones) follow(id int64, after string) *http.Response {
 
 func TestFollowCall(t *testing.T) {
 	eachPhone(t, func(t *testing.T, p *phones) {
-		n := p.call("+12025550100")
+		n := p.call("+12025550105")
 		k := <-p.talks
 		p.until(n, func(c map[string]any) bool { return c["status"] == "in-progress" })
 		say := func(text string) {
@@ -417,6 +427,14 @@ func TestFollowCall(t *testing.T) {
 		}
 		say("One")
 		p.until(n, func(c map[string]any) bool { return len(c["turns"].([]any)) == 1 })
+		// How the sound is, only who asks is told.
+		if m, _ := p.get(callAt(n), status(200)).json()["media"].(map[string]any); m["codec"] != "G722" {
+			t.Errorf("the sound of a live call is %v", m)
+		}
+		if got := read(t, bufio.NewReader(p.follow(n, "", "?media=true").Body), "media"); !strings.HasPrefix(got[len(got)-1],
+			`media {"codec":"G722","encryption":"","round_trip_ms":null,"heard":{"packets":50,`) {
+			t.Errorf("the sound is told as %q", got)
+		}
 		late := bufio.NewReader(p.follow(n, "").Body)
 		first := read(t, late, "turn")
 		if len(first) != 2 || first[0] != `status {"status":"in-progress"}` ||

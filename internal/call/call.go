@@ -225,6 +225,12 @@ func (d *Center) Here(id int64) *parley.Call {
 		return nil
 	}
 	c := l.snapshot()
+	l.mu.Lock()
+	sound := l.sound
+	l.mu.Unlock()
+	if sound != nil && c.Media == nil {
+		c.Media = sound.Media()
+	}
 	return &c
 }
 

@@ -34,6 +34,7 @@ type live struct {
 	call   parley.Call // as it stands; what is stored follows
 	ending bool        // its row is being ended
 	sip    signalled   // nil: nothing is known
+	sound  measured    // likewise; of an answered call
 }
 
 // begin registers a call whose row exists. It is over when end has returned.
@@ -254,11 +255,14 @@ func (l *live) hand(ctx context.Context, id int64) (voice.Persona, error) {
 // not the session got to run it: nobody is left on a silent line.
 func (l *live) talk(s *voice.Session, leg audio.Leg) error {
 	defer leg.Hangup()
+	l.mu.Lock()
 	if known, ok := leg.(signalled); ok {
-		l.mu.Lock()
 		l.sip = known
-		l.mu.Unlock()
 	}
+	if known, ok := leg.(measured); ok {
+		l.sound = known
+	}
+	l.mu.Unlock()
 	var rec *recording
 	if l.a.Record {
 		if rec = l.record(); rec != nil {

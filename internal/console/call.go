@@ -115,6 +115,9 @@ func (v *callView) parts() (list []part) {
 		}
 		list = append(list, part{"partial", "", partial(v, "")}) // sent once: then as it is heard
 	}
+	if v.Status.Live() {
+		list = append(list, part{"sound", v.soundVersion(), callSound(v)})
+	}
 	return append(list, part{"call-state", v.stateVersion(), callState(v)},
 		part{"facts", v.factsVersion(), callFacts(v)}, part{"sip", strconv.Itoa(len(v.sip)), callSIP(v)}, part{"told", v.toldVersion(), callTold(v)})
 }
@@ -134,6 +137,22 @@ func (v *callView) toldVersion() string {
 		fmt.Fprintf(&b, "%d.%s.%d ", d.ID, d.Status, d.Attempts)
 	}
 	return b.String()
+}
+
+// soundVersion changes when what is shown of the sound does.
+func (v *callView) soundVersion() string {
+	m := v.Media
+	if m == nil {
+		return ""
+	}
+	text := m.Codec + m.Encryption + soundText(m.Heard)
+	if m.Said != nil {
+		text += soundText(*m.Said)
+	}
+	if m.RoundTripMS != nil {
+		text += strconv.FormatInt(*m.RoundTripMS, 10)
+	}
+	return text
 }
 
 // diversionText is who sent a call on, and why.
