@@ -295,7 +295,7 @@ func (d *dialog) confirm2xx(invite *sipgo.Request) *sipgo.Request {
 	ack := d.build(sipgo.ACK, invite.CSeq().SeqNo)
 	d.mu.Unlock()
 	for _, name := range []string{"Authorization", "Proxy-Authorization"} {
-		if h := invite.GetHeader(name); h != nil {
+		for _, h := range invite.GetHeaders(name) {
 			ack.AppendHeader(sipgo.NewHeader(name, h.Value()))
 		}
 	}

@@ -1,6 +1,7 @@
 package sip
 
 import (
+	"bytes"
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
@@ -8,7 +9,9 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"errors"
+	"io"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -69,11 +72,16 @@ func (l *digestAuth) fresh(nonce string, a netip.Addr, now time.Time) bool {
 	return age < nonceTime
 }
 
-// challenge is the value of WWW-Authenticate.
-func (l *digestAuth) challenge(a netip.Addr, stale bool) string {
-	c := digest.Challenge{Realm: realm, Nonce: l.nonce(a, time.Now()), Algorithm: "MD5", QOP: []string{"auth"},
-		Stale: stale}
-	return c.String()
+// challenges are the headers that ask for a password (RFC 8760). Both algorithms have the same nonce. MD5 comes first: many
+// PBXs read only the first header, and give up if they don't know its algorithm; and they take "auth" alone for a qop.
+func (l *digestAuth) challenges(a netip.Addr, stale bool) (headers []string) {
+	nonce := l.nonce(a, time.Now())
+	for _, c := range []digest.Challenge{{Algorithm: "MD5", QOP: []string{"auth"}},
+		{Algorithm: "SHA-256", QOP: []string{"auth", "auth-int"}}} {
+		c.Realm, c.Nonce, c.Stale = realm, nonce, stale
+		headers = append(headers, "WWW-Authenticate", c.String())
+	}
+	return headers
 }
 
 // proof is what a request proves about its sender.
@@ -88,13 +96,8 @@ const (
 
 // check examines a request's credentials. It returns the trunk whose password they prove.
 func (l *digestAuth) check(req *sipgo.Request, a netip.Addr, trunks []*Trunk) (proof, *Trunk) {
-	h := req.GetHeader("Authorization")
-	if h == nil {
-		return noProof, nil
-	}
-	c, err := digest.ParseCredentials(h.Value())
-	if err != nil || c.Realm != realm || c.Algorithm != "" && !strings.EqualFold(c.Algorithm, "MD5") ||
-		c.QOP != "" && c.QOP != "auth" {
+	c := credentialsOf(req)
+	if c == nil {
 		return noProof, nil
 	}
 	now := time.Now()
@@ -110,7 +113,7 @@ func (l *digestAuth) check(req *sipgo.Request, a netip.Addr, trunks []*Trunk) (p
 			chal.QOP = []string{c.QOP}
 		}
 		want, err := digest.Digest(&chal, digest.Options{Method: string(req.Method), URI: c.URI,
-			Username: t.Username, Password: t.Password, Count: c.Nc, Cnonce: c.Cnonce})
+			GetBody: bodyReader(req), Username: t.Username, Password: t.Password, Count: c.Nc, Cnonce: c.Cnonce})
 		if err != nil || subtle.ConstantTimeCompare([]byte(want.Response), []byte(strings.ToLower(c.Response))) != 1 {
 			continue
 		}
@@ -120,6 +123,19 @@ func (l *digestAuth) check(req *sipgo.Request, a netip.Addr, trunks []*Trunk) (p
 		return rightProof, t
 	}
 	return wrongProof, nil
+}
+
+// credentialsOf are the credentials for our realm in a request, nil if there are none: it may bring those of other realms
+// too.
+func credentialsOf(req *sipgo.Request) *digest.Credentials {
+	for _, h := range req.GetHeaders("Authorization") {
+		c, err := digest.ParseCredentials(h.Value())
+		if err == nil && c.Realm == realm && slices.Contains([]string{"", "MD5", "SHA-256"}, strings.ToUpper(c.Algorithm)) &&
+			slices.Contains([]string{"", "auth", "auth-int"}, c.QOP) {
+			return c
+		}
+	}
+	return nil
 }
 
 // use notes a correct answer; it is false if the answer was used before.
@@ -154,8 +170,16 @@ func (l *digestAuth) sweep(now time.Time) {
 // that its nonce was old. So a wrong password is not tried twice, for which some would ban us.
 type login struct {
 	username, password string
-	number             func() uint32  // gives the requests of a dialog their numbers; nil: the next one
-	tried              map[string]int // by header and realm
+	number             func() uint32 // gives the requests of a dialog their numbers; nil: the next one
+	asked              []*asked      // in the order in which they came
+}
+
+// asked is the challenge of one realm, as it came last.
+type asked struct {
+	challenge *digest.Challenge
+	header    string // that it came in
+	times     int    // how often it came
+	count     int    // of the answers to its nonce
 }
 
 // renumber gives a request that is repeated its new sequence number.
@@ -170,44 +194,82 @@ func (l *login) renumber(req *sipgo.Request) {
 var (
 	errPassword = errors.New("the password was refused")
 	errNoLogin  = errors.New("a password is asked for, and the trunk has none")
+	errScheme   = errors.New("a password is asked for in a way that is not known here")
 )
 
-// answer adds credentials to a request that got a 401 or 407.
+// answer adds credentials to a request that got a 401 or 407: for every realm that has asked so far, by which proxies on
+// the way and the server behind them all get theirs.
 func (l *login) answer(req *sipgo.Request, res *sipgo.Response) error {
-	ask, reply := "WWW-Authenticate", "Authorization"
+	header := "WWW-Authenticate"
 	if res.StatusCode == sipgo.StatusProxyAuthRequired {
-		ask, reply = "Proxy-Authenticate", "Proxy-Authorization"
+		header = "Proxy-Authenticate"
 	}
 	if l.username == "" || l.password == "" {
 		return errNoLogin
 	}
-	for _, h := range res.GetHeaders(ask) {
+	if err := l.challenged(header, res); err != nil {
+		return err
+	}
+	for _, name := range []string{"Authorization", "Proxy-Authorization"} {
+		for req.RemoveHeader(name) {
+		}
+	}
+	for _, a := range l.asked {
+		a.count++
+		credentials, err := digest.Digest(a.challenge, digest.Options{Method: string(req.Method),
+			URI: req.Recipient.String(), GetBody: bodyReader(req), Username: l.username, Password: l.password, Count: a.count})
+		if err != nil {
+			return err
+		}
+		name := "Authorization"
+		if a.header == "Proxy-Authenticate" {
+			name = "Proxy-Authorization"
+		}
+		req.AppendHeader(sipgo.NewHeader(name, credentials.String()))
+	}
+	return nil
+}
+
+// challenged notes the challenges of an answer. If a realm offers several, the first that we know is taken: they come in
+// the order of the far end's preference (RFC 8760, section 2.4).
+func (l *login) challenged(header string, res *sipgo.Response) error {
+	var taken []string
+	for _, h := range res.GetHeaders(header) {
 		c, err := digest.ParseChallenge(h.Value())
 		if err != nil {
 			continue
 		}
 		for i, q := range c.QOP {
-			c.QOP[i] = strings.TrimSpace(q)
+			c.QOP[i] = strings.ToLower(strings.TrimSpace(q))
 		}
-		if !digest.CanDigest(c) || len(c.QOP) > 0 && !c.SupportsQOP("auth") {
+		if !digest.CanDigest(c) || slices.Contains(taken, c.Realm) {
 			continue
 		}
-		place := ask + " " + c.Realm
-		if n := l.tried[place]; n > 1 || n == 1 && !c.Stale {
+		taken = append(taken, c.Realm)
+		i := slices.IndexFunc(l.asked, func(a *asked) bool { return a.header == header && a.challenge.Realm == c.Realm })
+		if i < 0 {
+			if len(l.asked) == mostRealms {
+				return errScheme
+			}
+			i = len(l.asked)
+			l.asked = append(l.asked, &asked{header: header})
+		}
+		a := l.asked[i]
+		if a.times > 1 || a.times == 1 && !c.Stale {
 			return errPassword
 		}
-		if l.tried == nil {
-			l.tried = map[string]int{}
-		}
-		l.tried[place]++
-		credentials, err := digest.Digest(c, digest.Options{Method: string(req.Method), URI: req.Recipient.String(),
-			Username: l.username, Password: l.password})
-		if err != nil {
-			return err
-		}
-		req.RemoveHeader(reply)
-		req.AppendHeader(sipgo.NewHeader(reply, credentials.String()))
-		return nil
+		a.challenge, a.times, a.count = c, a.times+1, 0
 	}
-	return errors.New("a password is asked for in a way that is not known here")
+	if taken == nil {
+		return errScheme
+	}
+	return nil
+}
+
+// mostRealms is how many may ask for a password on the way of one request.
+const mostRealms = 4
+
+// bodyReader gives a request's body to those who prove it along with the password (auth-int).
+func bodyReader(req *sipgo.Request) func() (io.ReadCloser, error) {
+	return func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(req.Body())), nil }
 }

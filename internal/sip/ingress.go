@@ -176,7 +176,7 @@ func (g *ingress) invite(x *index) bool {
 		proof, t := g.s.digest.check(g.req, g.from.Addr(), v.try)
 		switch proof {
 		case noProof, staleProof:
-			g.reply(401, "WWW-Authenticate", g.s.digest.challenge(g.from.Addr(), proof == staleProof))
+			g.reply(401, g.s.digest.challenges(g.from.Addr(), proof == staleProof)...)
 			return false
 		case wrongProof:
 			g.s.firewall.failed(g.from.Addr())

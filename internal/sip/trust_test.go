@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/netip"
 	"strings"
@@ -88,12 +89,23 @@ func TestPasswordTriedOnce(t *testing.T) {
 	}
 }
 
+// hashed gives a body to whom it is proved to.
+func hashed(body string) func() (io.ReadCloser, error) {
+	return func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(body)), nil }
+}
+
 // proves checks a request's credentials.
 func proves(t testing.TB, m, header, username, password string) {
 	t.Helper()
-	c, err := digest.ParseCredentials(field(m, header))
+	proved(t, m, field(m, header), username, password)
+}
+
+// proved checks credentials of a request.
+func proved(t testing.TB, m, value, username, password string) *digest.Credentials {
+	t.Helper()
+	c, err := digest.ParseCredentials(value)
 	if err != nil {
-		t.Fatalf("%s: %v\n%s", header, err, m)
+		t.Fatalf("%q: %v\n%s", value, err, m)
 	}
 	method, rest, _ := strings.Cut(m, " ")
 	uri, _, _ := strings.Cut(rest, " ")
@@ -101,11 +113,12 @@ func proves(t testing.TB, m, header, username, password string) {
 	if c.QOP != "" {
 		chal.QOP = []string{c.QOP}
 	}
-	want, err := digest.Digest(&chal, digest.Options{Method: method, URI: uri, Username: username,
+	want, err := digest.Digest(&chal, digest.Options{Method: method, URI: uri, GetBody: hashed(bodyOf(m)), Username: username,
 		Password: password, Count: c.Nc, Cnonce: c.Cnonce})
 	if err != nil || want.Response != c.Response || c.URI != uri || c.Username != username {
-		t.Errorf("%s proves nothing: %s", header, field(m, header))
+		t.Errorf("it proves nothing: %s", value)
 	}
+	return c
 }
 
 // TestReplay overhears a call's credentials and uses them.
