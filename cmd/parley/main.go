@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -33,6 +34,7 @@ type commands struct {
 	Migrate   migrateCmd  `cmd:"" help:"Bring the database's schema up to date."`
 	Backup    backupCmd   `cmd:"" help:"Write a consistent copy of the embedded database to a file."`
 	VersionOf versionCmd  `cmd:"" name:"version" help:"Say which build this is: version, commit, date."`
+	Test      testCmd     `cmd:"" help:"Try assistants with simulated callers: parley test PATH…"`
 	Prices    pricesCmd   `cmd:"" help:"Print the prices and plans file with its defaults, to be changed and named by PARLEY_PRICES."`
 }
 
@@ -43,6 +45,11 @@ type terminal struct {
 	// Kill is closed by a second signal: stop at once.
 	Kill <-chan struct{}
 }
+
+// exitStatus is the error of a command that has said what there is to say.
+type exitStatus int
+
+func (e exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
 
 func main() {
 	// this program again, with limits, for a stranger's file
@@ -75,6 +82,9 @@ func run(args []string, stdout, stderr io.Writer) int {
 	ctx, kill, stop := signals()
 	defer stop()
 	if err := parsed.Run(&c.Settings, &terminal{ctx, stdout, kill}); err != nil {
+		if code, ok := errors.AsType[exitStatus](err); ok { // it has said what there is to say
+			return int(code)
+		}
 		if c.Settings.LogFormat == "json" { // what reads the log reads nothing else
 			slog.Error("parley failed", "error", err)
 		} else {

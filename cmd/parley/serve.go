@@ -37,6 +37,7 @@ import (
 	"parley/internal/number"
 	"parley/internal/provider"
 	"parley/internal/rtc"
+	"parley/internal/stage"
 	"parley/internal/store"
 	"parley/internal/tool"
 	"parley/internal/web"
@@ -141,7 +142,7 @@ func (h *server) openAssistants(t *terminal) (err error) {
 	h.tools, h.hub, h.webhooks = tool.New(h.guard), event.NewHub(), event.NewSender(h.db, h.guard)
 	h.auth = &auth.Authority{DB: h.db, SessionFor: s.SessionFor, Logins: auth.NewLogins(s.RateLogin)}
 	h.assistants = &assistant.Studio{DB: h.db, Catalog: h.catalog, Providers: h.providers, Tools: h.tools,
-		Knowledge: h.documents,
+		Knowledge: h.documents, Stages: stage.New(),
 		Fallback: assistant.Fallback{Models: s.FallbackModels, ModelAfter: s.FallbackModelAfter,
 			Voices: s.FallbackVoices, VoiceAfter: s.FallbackVoiceAfter,
 			Transcribers: s.FallbackTranscribers, TranscriberAfter: s.FallbackTranscriberAfter}}

@@ -113,6 +113,7 @@ func (a *API) register() {
 	a.toolRoutes()
 	a.conversationRoutes()
 	a.callRoutes()
+	a.rehearsalRoutes()
 	a.campaignRoutes()
 	a.leadRoutes()
 	a.blacklistRoutes()

@@ -39,6 +39,7 @@ import (
 	"parley/internal/provider/deepgram"
 	"parley/internal/provider/openai"
 	"parley/internal/search"
+	"parley/internal/stage"
 	"parley/internal/store"
 	"parley/internal/store/storetest"
 	"parley/internal/web"
@@ -126,7 +127,7 @@ func open(t testing.TB, db *store.DB, change func(*api.Config)) *harness {
 	prices := usual()
 	from := sandbox.New(sms.Outbox(db))
 	c := api.Config{DB: db, Auth: h.authority, Catalog: h.cat,
-		Assistants: &assistant.Studio{DB: db, Catalog: h.cat}, Prices: prices, WhatsApp: &whatsapp.Channel{DB: db},
+		Assistants: &assistant.Studio{Stages: stage.New(), DB: db, Catalog: h.cat}, Prices: prices, WhatsApp: &whatsapp.Channel{DB: db},
 		Calls:   phone.New(phone.Config{DB: db}),
 		Numbers: number.New(number.Config{DB: db, Carrier: from, Prices: prices}),
 		SMS:     &sms.Channel{DB: db, Carrier: from, Sandbox: true, Prices: prices}}

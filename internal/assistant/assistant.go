@@ -13,6 +13,7 @@ import (
 	"parley/internal/form"
 	"parley/internal/knowledge"
 	"parley/internal/provider"
+	"parley/internal/stage"
 	"parley/internal/store"
 	"parley/internal/tool"
 )
@@ -25,6 +26,7 @@ type Studio struct {
 	Tools     *tool.Runner
 	Knowledge *knowledge.Library
 	Fallback  Fallback
+	Stages    *stage.Stages // of tests; nil: there are none
 }
 
 // Create makes an assistant from the fields of a request body. The error names every field that fails.

@@ -25,6 +25,14 @@ type Occasion struct {
 	CustomerPhone  string
 	AssistantPhone string
 	Now            time.Time
+	// the token of a test, "" for a real occasion: no tool is really called in one, unless the test says so
+	Test string
+}
+
+// Staged is an occasion as a test sets it: with the time that it shows.
+func (d *Studio) Staged(o Occasion) Occasion {
+	o.Now = d.Stages.Find(o.Test).Clock(o.Now)
+	return o
 }
 
 // Variables are the values of {{name}} on an occasion: the assistant's own, those given, and the built-in ones, which
@@ -70,6 +78,7 @@ func (d *Studio) Ready(a *parley.Assistant, o Occasion) (*Ready, error) {
 	if err != nil {
 		return nil, fmt.Errorf("ready assistant %d: %w", a.ID, err)
 	}
+	o = d.Staged(o)
 	r := &Ready{Variables: Variables(a, o), model: m, builtIn: builtIn}
 	own := o
 	own.Visitor = nil
@@ -77,7 +86,12 @@ func (d *Studio) Ready(a *parley.Assistant, o Occasion) (*Ready, error) {
 	a = a.Rendered(r.Variables)
 	r.Assistant, r.Initial, r.system = a, a.InitialMessage, a.SystemPrompt
 	for i := range a.MidCallTools {
-		r.tools = append(r.tools, d.midCall(&a.MidCallTools[i], values))
+		t := d.midCall(&a.MidCallTools[i], values)
+		if set := d.Stages.Find(o.Test); o.Test != "" && !set.Really(t.Name) {
+			name := t.Name
+			t.Run = func(ctx context.Context, _ json.RawMessage) (string, error) { return set.Answer(ctx, name) }
+		}
+		r.tools = append(r.tools, t)
 	}
 	if a.KnowledgebaseID != nil && d.Knowledge != nil {
 		r.consult(d.Knowledge)

@@ -16,6 +16,7 @@ import (
 	"parley/internal/assistant"
 	"parley/internal/egress"
 	"parley/internal/provider"
+	"parley/internal/stage"
 	"parley/internal/store/storetest"
 	"parley/internal/tool"
 )
@@ -107,6 +108,7 @@ func TestReady(t *testing.T) {
 	if _, err := turn.Tools[0].Run(t.Context(), json.RawMessage(`[1]`)); err == nil {
 		t.Error("arguments that are no object are taken")
 	}
+	testOccasion(t, d, a, &seen)
 	unknown := int64(999)
 	a.LLMModelID = &unknown
 	var e *ai.Error
@@ -116,5 +118,43 @@ func TestReady(t *testing.T) {
 	a.LLMModelID = nil // one whose own model hears and speaks
 	if _, err := d.Ready(a, assistant.Occasion{}); err != nil {
 		t.Error(err)
+	}
+}
+
+// testOccasion tries an occasion that is a test: nothing is asked of a tool's endpoint unless the test says so, whether
+// or not its stage is still there.
+func testOccasion(t *testing.T, d *assistant.Studio, a *parley.Assistant, seen *string) {
+	t.Helper()
+	d.Stages = stage.New()
+	a.SystemPrompt = "It is {{current_date}}."
+	for name, c := range map[string]struct {
+		set    *stage.Set // nil: the token is unknown
+		answer string
+		asked  bool
+		prompt string
+	}{
+		"unknown": {nil, `{"ok":true}`, false, "It is 2026-01-31."},
+		"unsaid":  {&stage.Set{}, `{"ok":true}`, false, "It is 2026-01-31."},
+		"said":    {&stage.Set{Mocks: map[string]stage.Mock{"look_up": {Reply: "lost"}}}, "lost", false, "It is 2026-01-31."},
+		"real":    {&stage.Set{Mocks: map[string]stage.Mock{"look_up": {Real: true}}}, "shipped", true, "It is 2026-01-31."},
+		"pinned":  {&stage.Set{Now: noon.AddDate(0, 0, 1)}, `{"ok":true}`, false, "It is 2026-02-01."},
+	} {
+		*seen = ""
+		token := "test-unknown"
+		if c.set != nil {
+			var err error
+			if token, err = d.Stages.Begin(1, a.ID, *c.set, time.Now()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r, err := d.Ready(a, assistant.Occasion{Now: noon, Test: token})
+		if err != nil {
+			t.Fatal(err)
+		}
+		turn := r.Turn(nil, nil)
+		text, err := turn.Tools[0].Run(t.Context(), json.RawMessage(`{"order":1}`))
+		if err != nil || text != c.answer || (*seen != "") != c.asked || turn.System != c.prompt {
+			t.Errorf("%s: the tool says %q, its endpoint was asked %q, prompt %q: %v", name, text, *seen, turn.System, err)
+		}
 	}
 }

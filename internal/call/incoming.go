@@ -12,6 +12,7 @@ import (
 
 	"parley"
 	"parley/internal/audio"
+	"parley/internal/stage"
 	"parley/internal/store"
 )
 
@@ -87,6 +88,10 @@ func (d *Center) accept(ctx context.Context, in Arrival) (*live, error) {
 	if err != nil {
 		return nil, err
 	}
+	set, err := d.staged(in, a)
+	if err != nil {
+		return nil, err
+	}
 	c := &parley.Call{AssistantID: a.ID, AssistantName: a.Name, Type: parley.CallInbound, Status: parley.CallInitiated,
 		MaxDuration: a.MaxDuration, CarrierRate: d.carrierRate(parley.CallInbound, n, ""),
 		AssistantRate: d.Prices.Calls.Assistant}
@@ -97,10 +102,16 @@ func (d *Center) accept(ctx context.Context, in Arrival) (*live, error) {
 	if n != nil {
 		c.AssistantPhone, c.NumberID, c.CustomerPhone = &n.PhoneNumber, &n.ID, caller(in.From)
 	}
+	if set != nil {
+		c.InputVariables = set.variables
+	}
 	err = d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error { return d.admit(ctx, tx, a.UserID, c) })
 	var reason error
 	switch {
 	case err == nil:
+		if set != nil {
+			set.Took(c.ID)
+		}
 		l := d.begin(c, a)
 		l.house = in.TrunkID != 0
 		return l, nil
@@ -132,7 +143,7 @@ func (d *Center) callee(ctx context.Context, in Arrival) (*parley.Assistant, *pa
 	asleep := parley.Errorf(parley.Unavailable, "No active assistant answers this number.")
 	if in.AssistantID != 0 {
 		a, err := d.DB.AnyAssistant(ctx, in.AssistantID)
-		if err == nil && a.Status != "active" {
+		if err == nil && a.Status != "active" && !stage.Is(in.From) { // an inactive one can be tested
 			err = asleep
 		}
 		return a, nil, missing(err)
@@ -244,10 +255,10 @@ func (l *live) answer(in Arrival) error {
 
 // ask notifies the assistant's endpoint of the call; its response may supply variables.
 func (l *live) ask() {
-	if l.Webhooks == nil || l.a.InboundWebhookURL == nil {
+	o := l.occasion()
+	if l.Webhooks == nil || l.a.InboundWebhookURL == nil || o.Test != "" {
 		return
 	}
-	o := l.occasion()
 	vars := l.Webhooks.Inbound(l.ctx, l.a, o.CustomerPhone, o.AssistantPhone)
 	if len(vars) > 0 {
 		l.change(func(c *parley.Call) {

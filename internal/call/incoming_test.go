@@ -19,6 +19,7 @@ import (
 	"parley/internal/call"
 	"parley/internal/egress"
 	"parley/internal/event"
+	"parley/internal/stage"
 	"parley/internal/store"
 	"parley/internal/voice"
 )
@@ -341,4 +342,48 @@ func TestWeb(t *testing.T) {
 		t.Errorf("who asked while there was room, and came when there was none: %v", err)
 	}
 	late.Drop(parley.Rejected)
+}
+
+// A call in the name of a test plays on its stage, and one in the name of a test that is not known is nobody's: it must
+// not become a real call. Its endpoints are neither asked nor told.
+func TestIncomingTest(t *testing.T) {
+	each(t, func(t *testing.T, h *harness) {
+		var asked sync.Map
+		hook := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { asked.Store(r.URL.Path, true) }))
+		defer hook.Close()
+		h.assistants.Stages = stage.New()
+		asleep := h.assistant(`{"status":"inactive","is_webhook_active":true,"webhook_url":%q,"inbound_webhook_url":%q}`,
+			hook.URL+"/ended", hook.URL+"/inbound")
+		n := h.node()
+		begin := func(user, assistant int64) string {
+			token, err := h.assistants.Stages.Begin(user, assistant, stage.Set{Variables: map[string]string{"who": "Ana"}}, time.Now())
+			if err != nil {
+				t.Fatal(err)
+			}
+			return token
+		}
+		for name, token := range map[string]string{"unknown": "test-unknown", "another assistant's": begin(h.user.ID, asleep.ID+1),
+			"another user's": begin(h.user.ID+1, asleep.ID)} {
+			r := newRinger()
+			<-n.take(call.Arrival{Ringer: r, From: token, AssistantID: asleep.ID})
+			if r.refused != 404 || r.rang || h.newest() != nil {
+				t.Errorf("%s: refused with %d, rang %v", name, r.refused, r.rang)
+			}
+		}
+		token := begin(h.user.ID, asleep.ID)
+		r := newRinger()
+		over := n.take(call.Arrival{Ringer: r, From: token, AssistantID: asleep.ID})
+		r.leg.says(h, parley.SpeakerCustomer, "Hi")
+		r.leg.hangUp(parley.CustomerHangup)
+		<-over
+		got := h.reported(h.newest().ID)
+		if s := h.assistants.Stages.Find(token); s.Call() != got.ID || got.InputVariables["who"] != "Ana" ||
+			got.InputVariables[stage.Variable] != token || got.Status != parley.CallCompleted {
+			t.Errorf("the stage has call %d; %+v", s.Call(), got)
+		}
+		if rows, _, err := h.db.Deliveries(t.Context(), h.user.ID, "", "", store.Page{Number: 1, Size: 100}); err != nil || len(rows) != 0 {
+			t.Errorf("events of a test are on their way: %+v %v", rows, err)
+		}
+		asked.Range(func(path, _ any) bool { t.Errorf("%v was asked", path); return true })
+	})
 }

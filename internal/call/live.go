@@ -219,6 +219,7 @@ func occasion(c *parley.Call) assistant.Occasion {
 	if c.AssistantPhone != nil {
 		o.AssistantPhone = *c.AssistantPhone
 	}
+	o.Test = testOf(c)
 	return o
 }
 

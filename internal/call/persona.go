@@ -31,6 +31,10 @@ func (d *Center) persona(a *parley.Assistant, o assistant.Occasion) (voice.Perso
 		p.Realtime, err = d.Assistants.Hearer(speech, d.Speech.Realtime)
 		return p, ai.TheModel.Of(err)
 	}
+	if s := d.Assistants.Stages.Find(o.Test); s != nil && s.Told {
+		p.Recognizer = s.Recognizer()
+		return p, nil
+	}
 	p.Recognizer, err = d.Assistants.Listener(speech, d.Speech.Recognizer)
 	return p, ai.TheRecognizer.Of(err)
 }

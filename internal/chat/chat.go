@@ -29,6 +29,7 @@ import (
 	"parley/internal/assistant"
 	"parley/internal/billing"
 	"parley/internal/event"
+	"parley/internal/stage"
 	"parley/internal/store"
 )
 
@@ -169,7 +170,7 @@ func (c *Chat) create(ctx context.Context, tx *store.Tx, a *parley.Assistant, co
 		return err
 	}
 	conv.EndsAt = EndsAt(a)
-	first := parley.Render(a.InitialMessage, assistant.Variables(a, occasion(conv)))
+	first := parley.Render(a.InitialMessage, assistant.Variables(a, c.Assistants.Staged(occasion(conv))))
 	if conv.Type == parley.WhatsAppConversation || conv.Type == parley.APIConversation {
 		first = "" // nobody would have heard it: such a conversation begins with the customer's words or a template
 	}
@@ -191,6 +192,9 @@ func occasion(conv *parley.Conversation) assistant.Occasion {
 	o.Variables, o.Visitor = conv.GivenBy()
 	if conv.CustomerPhone != nil {
 		o.CustomerPhone = *conv.CustomerPhone
+	}
+	if conv.Type == parley.TestConversation { // the owner's: nobody else begins one
+		o.Test = conv.Variables[stage.Variable]
 	}
 	return o
 }

@@ -1,6 +1,6 @@
 // Package simulator is people on the telephone who are none. Dial calls the far end of a server without a trunk:
-// somebody who answers, a busy line, a voicemail, in this process. The package phone below it is a telephone for
-// tests, over a real network; nothing of it is in the program.
+// somebody who answers, a busy line, a voicemail, in this process. The package phone below it is a telephone over a
+// real network, for tests of the program and for parley test.
 package simulator
 
 import (

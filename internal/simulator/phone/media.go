@@ -55,6 +55,7 @@ type media struct {
 	conn    *net.UDPConn
 	control *net.UDPConn // RTCP's, at the port after it
 	running sync.WaitGroup
+	post    post
 	stopped chan struct{}
 	once    sync.Once
 	started bool
@@ -72,6 +73,7 @@ type media struct {
 	digits  []byte
 	reports []Report
 	sent    int
+	line    *line
 }
 
 type saying struct {
@@ -132,6 +134,7 @@ func (m *media) begin(theirs description, o Options) string {
 	if !m.started {
 		m.started = true
 		m.tones = audio.NewDigits(m.format.Rate())
+		m.line = newLine(o, m.format.Rate())
 		m.running.Go(m.hear)
 		m.running.Go(m.told)
 		m.running.Go(m.speak)
@@ -147,7 +150,10 @@ func (m *media) stop() {
 	})
 }
 
-func (m *media) wait() { m.running.Wait() }
+func (m *media) wait() {
+	m.running.Wait()
+	m.post.close()
+}
 
 // speak sends a packet every 20 ms, by the program's own clock. The packets are made here, octet by octet: who takes
 // the program's code for it would not see what is wrong with that.
@@ -157,7 +163,6 @@ func (m *media) speak() {
 	n := m.format.Rate().FrameSize()
 	m.mu.Unlock()
 	seq, ts, ssrc, key := uint16(rand.Uint32()), rand.Uint32(), rand.Uint32(), uint32(0)
-	lose := rand.New(rand.NewPCG(1, 2))
 	frame, packet := make([]int16, n), make([]byte, 0, 200)
 	rtp.NewClock(time.Now()).Run(m.stopped, func(_ time.Duration, missed int) {
 		ts += 160 * uint32(missed+1)
@@ -189,9 +194,10 @@ func (m *media) speak() {
 					ended, m.queue = s.said, m.queue[1:]
 				}
 			}
+			m.line.color(frame)
 			packet = encoder.Encode(packet, frame)
 		}
-		to := m.to
+		to, lost, late := m.to, m.line.lost(), m.line.delay()
 		if send {
 			m.sent++
 		}
@@ -201,7 +207,11 @@ func (m *media) speak() {
 			binary.BigEndian.PutUint32(packet[4:], sendAs)
 			binary.BigEndian.PutUint32(packet[8:], ssrc)
 			seq++
-			if m.options.Loss == 0 || lose.Float64() >= m.options.Loss {
+			switch {
+			case lost:
+			case late > 0:
+				m.post.send(late, packet, func(raw []byte) { m.conn.WriteToUDPAddrPort(raw, to) })
+			default:
 				m.conn.WriteToUDPAddrPort(packet, to)
 			}
 		}
@@ -255,6 +265,7 @@ func (m *media) hear() {
 		}
 		if p.Type == format.PayloadType() && !m.options.Forget {
 			m.sound = append(m.sound, pcm...)
+			m.line.heard(pcm)
 		}
 		m.mu.Unlock()
 	}

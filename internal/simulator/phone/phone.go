@@ -1,5 +1,5 @@
-// Package phone is a telephone for tests and benchmarks: a SIP user agent on loopback with real RTP that says what it
-// is given and keeps what it hears. It shares no code of SIP with the program, and makes and reads RTP and RTCP octet
+// Package phone is a telephone for tests, benchmarks and parley test: a SIP user agent on loopback with real RTP that
+// says what it is given and keeps what it hears. It shares no code of SIP with the program, and makes and reads RTP and RTCP octet
 // by octet, so that both are not wrong in the same way; codecs, keys and the clock are the program's.
 package phone
 
@@ -31,10 +31,16 @@ type Phone struct {
 
 // Options are how a phone's calls sound.
 type Options struct {
-	Types    []int   // RTP payload types that are offered: 0, 8, 9; nil is 0 and 8
-	NoEvents bool    // no telephone-event: keys are tones
-	Loss     float64 // of the packets that it sends, 0 to 1; which ones is the same each time
-	Forget   bool    // keeps no sound: a benchmark's
+	Types    []int // RTP payload types that are offered: 0, 8, 9; nil is 0 and 8
+	NoEvents bool  // no telephone-event: keys are tones
+	Forget   bool  // keeps no sound: a benchmark's
+
+	// The line on which the phone speaks. The same seed loses and delays the same packets.
+	Seed   uint64
+	Loss   float64       // of the packets that it sends, 0 to 1
+	Jitter time.Duration // the most that a packet is late
+	Echo   float64       // dB, below 0: how loud what it hears comes back; 0 is not at all
+	Noise  []int16       // behind the voice, again and again; at the call's rate
 }
 
 func (o Options) types() []int {

@@ -1,0 +1,330 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"parley/internal/ai"
+	"parley/internal/audio"
+	"parley/internal/provider/local"
+	"parley/internal/rehearsal"
+)
+
+type testCmd struct {
+	Paths    []string       `arg:"" name:"path" help:"Files of cases, and directories of them."`
+	Server   string         `name:"server" env:"-" help:"Base URL of a running server on this machine; without it one is started for the tests, in a folder that goes with it."`
+	Key      string         `env:"-" help:"API key for --server: the owner's of the assistants."`
+	SIP      netip.AddrPort `name:"sip" env:"-" default:"127.0.0.1:5060" help:"Where --server takes calls."`
+	Parallel int            `env:"-" help:"Cases that are performed at once (four per core)."`
+	Ears     string         `env:"-" enum:"real,told" default:"real" help:"How the server learns what callers say, where a case doesn't decide: real, by the assistant's recognizer, or told."`
+	Vendors  bool           `env:"-" help:"Give the server that is started the settings of this environment too, such as vendors' keys: tests may then cost money and leave this machine."`
+	Only     string         `env:"-" help:"Perform only the case of this title."`
+	Seed     uint64         `env:"-" help:"Seed of all cases in place of their own."`
+	Log      string         `name:"log" env:"-" help:"File for the log of the server that is started."`
+}
+
+// The exit statuses of parley test.
+const (
+	testsFailed    exitStatus = 1
+	testsNotDone   exitStatus = 2
+	serverPorts               = 1000
+	serverPatience            = 30 * time.Second
+)
+
+// Run performs cases and says how they went: 0 all passed, 1 some failed, 2 some could not be performed.
+func (c *testCmd) Run(s *Settings, t *terminal) error {
+	notDone := func(err error) error {
+		fmt.Fprintln(os.Stderr, "parley test:", err)
+		return testsNotDone
+	}
+	cases, err := c.cases()
+	if err != nil {
+		return notDone(err)
+	}
+	server := &rehearsal.Server{URL: strings.TrimSuffix(c.Server, "/"), Key: c.Key, SIP: c.SIP}
+	if c.Server == "" {
+		own, err := c.start(t)
+		if err != nil {
+			return notDone(err)
+		}
+		defer own.stop()
+		server.URL, server.Key, server.SIP = own.url, own.key, own.sip
+	} else if c.Key == "" {
+		return notDone(errors.New("--server needs --key, an API key of the assistants' owner"))
+	}
+	server.HTTP = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 100}}
+	if c.Parallel <= 0 {
+		c.Parallel = 4 * runtime.NumCPU()
+	}
+	run := &rehearsal.Runner{Server: server, Mouth: new(mouths).say, Parallel: c.Parallel, Ears: rehearsal.Ears(c.Ears),
+		Done: func(r *rehearsal.Result, done, all int) {
+			if !r.Passed() {
+				fmt.Fprintf(os.Stderr, "%d of %d: %s did not pass\n", done, all, r.Title())
+			}
+		}}
+	results := run.Run(t, cases)
+	rehearsal.Table(t.Out, results, c.again)
+	switch {
+	case rehearsal.Broken(results):
+		return testsNotDone
+	case !rehearsal.Passed(results):
+		return testsFailed
+	}
+	return nil
+}
+
+// cases reads the cases that are to be performed.
+func (c *testCmd) cases() ([]rehearsal.Case, error) {
+	all, err := rehearsal.Load(c.Paths)
+	if err != nil {
+		return nil, err
+	}
+	cases := all[:0]
+	for _, one := range all {
+		title := (&rehearsal.Result{Case: &rehearsal.Case{Name: one.Name, Values: one.Values}}).Title()
+		if c.Only != "" && title != c.Only {
+			continue
+		}
+		if c.Seed != 0 {
+			one.Seed = c.Seed
+		}
+		cases = append(cases, one)
+	}
+	if len(cases) == 0 {
+		return nil, fmt.Errorf("no case has the title %q", c.Only)
+	}
+	return cases, nil
+}
+
+// again is the command that performs one case again as it was.
+func (c *testCmd) again(r *rehearsal.Result) string {
+	one := rehearsal.Result{Case: &rehearsal.Case{Name: r.Case.Name, Values: r.Case.Values}}
+	line := fmt.Sprintf("parley test %s --only %s --seed %d", quotedArg(r.Case.File), quotedArg(one.Title()), r.Seed())
+	if c.Ears != "real" {
+		line += " --ears " + c.Ears
+	}
+	if c.Server != "" {
+		line += " --server " + c.Server + " --key …"
+	}
+	return line
+}
+
+func quotedArg(s string) string {
+	if strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./=") == "" {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
+// mouths say what callers say with the local voices, each text once.
+type mouths struct {
+	mu   sync.Mutex
+	said map[string][]int16
+}
+
+func (m *mouths) say(ctx context.Context, voice string, pace float64, rate audio.Rate, words string) ([]int16, error) {
+	if voice == "" {
+		voice = "slt"
+	}
+	key := fmt.Sprint(voice, pace, rate, words)
+	m.mu.Lock()
+	pcm := m.said[key]
+	m.mu.Unlock()
+	if pcm != nil {
+		return pcm, nil
+	}
+	var speaker ai.Plain = local.ESpeak{}
+	switch voice {
+	case "rms", "slt", "awb", "kal16", "kal":
+		speaker = local.Flite{}
+	}
+	err := ai.Say(ctx, ai.Streamed(speaker), ai.Speech{Voice: voice, Language: "en", Rate: rate, Speed: pace}, words,
+		func(part []int16) error { pcm = append(pcm, part...); return nil })
+	if err != nil {
+		return nil, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.said == nil {
+		m.said = map[string][]int16{}
+	}
+	m.said[key] = pcm
+	return pcm, nil
+}
+
+// ownServer is the server that is started for the tests.
+type ownServer struct {
+	url, key string
+	sip      netip.AddrPort
+	dir      string
+	cmd      *exec.Cmd
+	reading  sync.WaitGroup
+	log      io.Closer
+}
+
+var introduction = regexp.MustCompile(`(?s)Console +(\S+).*API key +(\S+).*Assistant`)
+
+// start starts this program as a server with an empty database in a folder of its own. It knows no settings of this
+// environment, so that nothing leaves the machine, unless that is asked for.
+func (c *testCmd) start(ctx context.Context) (o *ownServer, err error) {
+	program, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	o = &ownServer{}
+	if o.dir, err = os.MkdirTemp("", "parley-test-"); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			o.stop()
+		}
+	}()
+	prices := filepath.Join(o.dir, "prices.yaml")
+	if err := os.WriteFile(prices, []byte("plans:\n  default: {parallel_calls: 1000}\n"), 0o600); err != nil {
+		return nil, err
+	}
+	first, err := freePorts()
+	if err != nil {
+		return nil, err
+	}
+	o.sip = netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), uint16(first))
+	o.cmd = exec.Command(program, "serve")
+	for _, v := range os.Environ() {
+		if !strings.HasPrefix(v, "PARLEY_") || c.Vendors && !ownSetting(v) {
+			o.cmd.Env = append(o.cmd.Env, v)
+		}
+	}
+	o.cmd.Env = append(o.cmd.Env, "PARLEY_DATA="+o.dir, "PARLEY_LISTEN=127.0.0.1:0", "PARLEY_PRICES="+prices,
+		"PARLEY_SIP_LISTEN="+o.sip.String(), fmt.Sprintf("PARLEY_RTP_PORTS=%d-%d", first+2, first+serverPorts-1),
+		"PARLEY_WEBRTC_LISTEN=off", "PARLEY_RATE_API=off", "PARLEY_RATE_PUBLIC=off")
+	o.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a signal from the keyboard is ours, and we stop it
+	log := &bytes.Buffer{}
+	o.cmd.Stderr = log
+	if c.Log != "" {
+		f, err := os.Create(c.Log)
+		if err != nil {
+			return nil, err
+		}
+		o.cmd.Stderr, o.log = f, f
+	}
+	out, err := o.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := o.cmd.Start(); err != nil {
+		o.cmd = nil
+		return nil, err
+	}
+	said := make(chan []string, 1)
+	o.reading.Go(func() {
+		defer close(said)
+		text, lines := "", bufio.NewScanner(out)
+		for lines.Scan() {
+			text += lines.Text() + "\n"
+			if m := introduction.FindStringSubmatch(text); m != nil {
+				select {
+				case said <- m:
+				default:
+				}
+			}
+		}
+	})
+	select {
+	case m := <-said:
+		if m == nil {
+			err = o.cmd.Wait()
+			o.cmd = nil
+			return nil, fmt.Errorf("the server for the tests did not start: %v\n%s", err, log)
+		}
+		o.url, o.key = m[1], m[2]
+		return o, o.ready(ctx)
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	case <-time.After(serverPatience):
+		return nil, errors.New("the server for the tests did not start in time")
+	}
+}
+
+// ready waits until the server serves.
+func (o *ownServer) ready(ctx context.Context) error {
+	for deadline := time.Now().Add(serverPatience); ; {
+		res, err := http.Get(o.url + "/readyz")
+		if err == nil {
+			res.Body.Close()
+			if res.StatusCode == http.StatusOK {
+				return nil
+			}
+		}
+		if ctx.Err() != nil || time.Now().After(deadline) {
+			return fmt.Errorf("the server for the tests is not ready: %v", err)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// stop ends the server and removes its folder.
+func (o *ownServer) stop() {
+	if o.cmd != nil {
+		o.cmd.Process.Signal(syscall.SIGTERM)
+		kill := time.AfterFunc(serverPatience, func() { o.cmd.Process.Kill() })
+		o.reading.Wait()
+		o.cmd.Wait()
+		kill.Stop()
+	}
+	if o.log != nil {
+		o.log.Close()
+	}
+	os.RemoveAll(o.dir)
+}
+
+// ownSetting says whether a setting is not for the server of tests: where it keeps things, where it listens, whom it
+// calls.
+func ownSetting(v string) bool {
+	name, _, _ := strings.Cut(strings.TrimPrefix(v, "PARLEY_"), "=")
+	for _, own := range []string{"DATA", "DATABASE", "BLOB", "PRICES", "LISTEN", "PUBLIC_", "TLS_", "SIP_", "RTP_",
+		"WEBRTC_", "CARRIER_", "TWILIO_", "WHATSAPP_", "SECRET_KEY", "TRUSTED_", "CONNECTIONS_", "LOG_", "RATE_"} {
+		if strings.HasPrefix(name, own) {
+			return true
+		}
+	}
+	return false
+}
+
+// freePorts is the first of serverPorts UDP ports that nobody seems to have.
+func freePorts() (int, error) {
+	for range 50 {
+		first := 10_000 + serverPorts*rand.IntN(20)
+		free := true
+		for _, port := range []int{first, first + 2, first + 3, first + 4, first + 10} {
+			l, err := net.ListenPacket("udp", "127.0.0.1:"+strconv.Itoa(port))
+			if err != nil {
+				free = false
+				break
+			}
+			l.Close()
+		}
+		if free {
+			return first, nil
+		}
+	}
+	return 0, errors.New("there are no free ports for the telephone of the tests")
+}

@@ -1,0 +1,101 @@
+package api
+
+import (
+	"context"
+	"time"
+
+	"parley"
+	"parley/internal/stage"
+)
+
+func (a *API) rehearsalRoutes() {
+	const tag, missing = "Tests", "Test not found"
+	handle(a, op{Method: "POST", Path: "/user/rehearsals", Name: "beginRehearsal", Tag: tag, Status: 201,
+		Summary: "Prepare a test of an assistant: answers of tools, the time, variables"}, a.beginRehearsal)
+	handle(a, op{Method: "GET", Path: "/user/rehearsals/{id}", Name: "getRehearsal", Tag: tag, NotFound: missing,
+		Summary: "The call that plays a test"}, a.getRehearsal)
+	handle(a, op{Method: "POST", Path: "/user/rehearsals/{id}/words", Name: "tellRehearsal", Tag: tag,
+		NotFound: missing, Summary: "What the caller is about to say, of a test whose words are told"}, a.tellRehearsal)
+	handle(a, op{Method: "DELETE", Path: "/user/rehearsals/{id}", Name: "endRehearsal", Tag: tag, NotFound: missing,
+		Summary: "Forget a test"}, a.endRehearsal)
+}
+
+type rehearsedTool struct {
+	Tool    string `json:"tool" required:"true" maxLength:"255"`
+	Real    bool   `json:"real" default:"false" doc:"Ask the tool's endpoint."`
+	Reply   string `json:"reply" maxLength:"65536" doc:"What the tool answers; {\"ok\":true} when absent."`
+	Fails   string `json:"fails" maxLength:"1000" doc:"The tool fails, and this is why."`
+	AfterMS int64  `json:"after_ms" minimum:"0" maximum:"60000" doc:"How long it takes."`
+}
+
+type newRehearsal struct {
+	Body struct {
+		AssistantID int64             `json:"assistant_id" required:"true" format:"assistant" doc:"An own assistant, which may be inactive."`
+		Now         string            `json:"now" maxLength:"40" doc:"The time that the assistant is told (RFC 3339); absent: the present."`
+		Variables   map[string]string `json:"variables" maxProperties:"200" format:"variables" doc:"Values of {{name}} in the prompt and the initial message."`
+		Tools       []rehearsedTool   `json:"tools" maxItems:"100" doc:"Answers of tools. No tool of a test is really called unless this says so."`
+		Words       string            `json:"words" default:"heard" enum:"heard,told" doc:"told: what the caller says is told and not recognized."`
+	}
+}
+
+type begunRehearsal struct {
+	Message string `json:"message"`
+	Data    struct {
+		Token string `json:"token" doc:"A softphone on the server's machine that calls sip:ASSISTANT_ID in this name plays the test; so does a conversation of type test with the variable parley_test."`
+	} `json:"data"`
+}
+
+func (a *API) beginRehearsal(ctx context.Context, r *request, in *newRehearsal) (*begunRehearsal, error) {
+	b := in.Body
+	s, err := a.DB.Assistant(ctx, r.UserID(), b.AssistantID)
+	if err != nil {
+		return nil, err
+	}
+	set := stage.Set{Variables: b.Variables, Mocks: map[string]stage.Mock{}, Told: b.Words == "told"}
+	if b.Now != "" {
+		if set.Now, err = time.Parse(time.RFC3339, b.Now); err != nil {
+			var wrong parley.Fields
+			wrong.Add("now", "must be a time such as 2026-06-12T09:00:00+02:00.")
+			return nil, wrong.Err()
+		}
+	}
+	for _, m := range b.Tools {
+		set.Mocks[m.Tool] = stage.Mock{Real: m.Real, Reply: m.Reply, Fails: m.Fails,
+			After: time.Duration(m.AfterMS) * time.Millisecond}
+	}
+	out := &begunRehearsal{Message: "Test prepared successfully"}
+	out.Data.Token, err = a.Assistants.Stages.Begin(r.UserID(), s.ID, set, time.Now())
+	return out, err
+}
+
+type rehearsal struct {
+	CallID int64 `json:"call_id" doc:"0 before the call has come."`
+}
+
+func (a *API) getRehearsal(ctx context.Context, r *request, in *byText) (*rehearsal, error) {
+	s, err := a.Assistants.Stages.Own(r.UserID(), in.ID)
+	if err != nil {
+		return nil, err
+	}
+	return &rehearsal{s.Call()}, nil
+}
+
+type toldWords struct {
+	byText
+	Body struct {
+		Words string `json:"words" required:"true" maxLength:"2000"`
+	}
+}
+
+func (a *API) tellRehearsal(ctx context.Context, r *request, in *toldWords) (*notice, error) {
+	s, err := a.Assistants.Stages.Own(r.UserID(), in.ID)
+	if err != nil {
+		return nil, err
+	}
+	s.Tell(in.Body.Words)
+	return &notice{"Told successfully"}, nil
+}
+
+func (a *API) endRehearsal(ctx context.Context, r *request, in *byText) (*notice, error) {
+	return &notice{"Test ended successfully"}, a.Assistants.Stages.End(r.UserID(), in.ID)
+}

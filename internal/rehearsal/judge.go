@@ -1,0 +1,373 @@
+package rehearsal
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Verdict is what became of one expectation.
+type Verdict struct {
+	Line int
+	OK   bool
+	What string // was expected
+	Got  string // instead
+	At   time.Duration
+}
+
+// judge judges a case by what was heard and recorded.
+type judge struct {
+	*Case
+	t   *Timeline
+	r   *Record
+	out []Verdict
+	// calls of tools that expectations have been met by
+	used map[int]bool
+}
+
+// Judge says which expectations of a case were met. It is pure.
+func (c *Case) Judge(t *Timeline, r *Record) []Verdict {
+	j := &judge{Case: c, t: t, r: r, used: map[int]bool{}}
+	for _, i := range t.Missed {
+		j.fail(c.Steps[i].Line, t.Steps[i].From, j.missed(i), "%s", describe(&c.Steps[i]))
+	}
+	last := len(c.Steps)
+	if len(t.Missed) > 0 {
+		last = t.Missed[0]
+	}
+	for i := range last {
+		switch s := &c.Steps[i]; s.Kind {
+		case Hear:
+			j.hear(i)
+		case Interrupt:
+			j.over(i)
+		case Expecting:
+			j.expect(i)
+		}
+	}
+	if r.EndedReason == "provider_failure" && (c.End == nil || c.End.Reason != r.EndedReason) {
+		detail := ""
+		if r.EndedDetail != nil {
+			detail = ": " + *r.EndedDetail
+		}
+		j.fail(c.Line, t.Ended, "it ended with provider_failure"+detail, "a call without a failure")
+	}
+	j.end()
+	j.budget()
+	return j.out
+}
+
+// describe is a step as a sentence.
+func describe(s *Step) string {
+	switch s.Kind {
+	case Hear:
+		if s.Want != nil {
+			return fmt.Sprintf("hear %q", s.Want.Text)
+		}
+		return "hear something"
+	case HangUp, Wait, Expecting:
+		return strings.ReplaceAll(string(s.Kind), "_", " ")
+	}
+	return fmt.Sprintf("%s %q", s.Kind, s.Text)
+}
+
+func (j *judge) missed(i int) string {
+	switch {
+	case j.t.By == "assistant":
+		return "the assistant hung up before that"
+	case len(j.t.Acts) > 0:
+		a := j.t.Acts[len(j.t.Acts)-1]
+		return fmt.Sprintf("no reply came to %q", a.Text)
+	}
+	return "nothing was heard"
+}
+
+func (j *judge) add(ok bool, line int, at time.Duration, got, format string, args ...any) {
+	v := Verdict{Line: line, OK: ok, What: fmt.Sprintf(format, args...), At: at}
+	if !ok {
+		v.Got = got
+	}
+	j.out = append(j.out, v)
+}
+
+func (j *judge) fail(line int, at time.Duration, got, format string, args ...any) {
+	j.add(false, line, at, got, format, args...)
+}
+
+// act is the last thing that the caller did before a step, -1 for nothing.
+func (j *judge) act(step int) int {
+	for i := len(j.t.Acts) - 1; i >= 0; i-- {
+		if j.t.Acts[i].Step < step {
+			return i
+		}
+	}
+	return -1
+}
+
+// window is the time of the reply to an act: until the caller next says something that wants a reply.
+func (j *judge) window(act int) Span {
+	w := Span{To: j.t.Ended + time.Hour}
+	for act > 0 && j.t.Acts[act].Kind == Backchannel { // it listens to the reply to what was said before
+		act--
+	}
+	if act >= 0 {
+		w.From = j.t.Acts[act].From
+	}
+	for _, a := range j.t.Acts[act+1:] {
+		if a.Kind != Backchannel {
+			w.To = a.From
+			break
+		}
+	}
+	return w
+}
+
+func ms(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
+
+// said is what a side said in a window, as the server recorded it or the chat answered.
+func (j *judge) said(speaker string, w Span, act int) string {
+	var all []string
+	if j.Channel == Chat {
+		step := -1
+		if act >= 0 {
+			step = j.t.Acts[act].Step
+		}
+		for _, text := range j.t.Texts {
+			if text.Step == step {
+				all = append(all, text.Text)
+			}
+		}
+		return strings.Join(all, " ")
+	}
+	const slack = 100 * time.Millisecond
+	for _, turn := range j.r.Turns {
+		at := ms(turn.StartedAtMS)
+		from, to := w.From-slack, w.To
+		if speaker == "customer" {
+			from, to = w.From-time.Second, w.To-time.Second
+		}
+		if turn.Speaker == speaker && at >= from && at < to {
+			all = append(all, turn.Text)
+		}
+	}
+	return strings.Join(all, " ")
+}
+
+func quoted(s string) string {
+	if s == "" {
+		return "nothing was said"
+	}
+	return fmt.Sprintf("%q", s)
+}
+
+func (j *judge) hear(i int) {
+	s := &j.Steps[i]
+	act := j.act(i)
+	from, after := time.Duration(0), "of the answer"
+	if act >= 0 {
+		from, after = j.t.Acts[act].To, "of the caller's last word"
+	}
+	if j.Channel == Call && s.Within > 0 {
+		at, ok := j.t.firstAfter(from)
+		j.add(ok && at-from <= s.Within, s.Line, at, "it took "+show(at-from), "%s within %s %s", describe(s), show(s.Within),
+			after)
+	}
+	if s.Want != nil {
+		got := j.said("assistant", j.window(act), act)
+		j.add(s.Want.In(got), s.Line, from, quoted(got), "%s", describe(s))
+	}
+}
+
+// over checks that an interruption was one.
+func (j *judge) over(i int) {
+	for k, a := range j.t.Acts {
+		if a.Step == i && !j.t.yield(k).over {
+			j.fail(j.Steps[i].Line, a.From, "the assistant was not speaking", "%s", describe(&j.Steps[i]))
+		}
+	}
+}
+
+func (j *judge) expect(i int) {
+	e, line, act := &j.Steps[i].Expect, j.Steps[i].Line, j.act(i)
+	w := j.window(act)
+	if act >= 0 {
+		j.timing(e, line, act)
+	}
+	for _, tool := range e.Tools {
+		k := slices.IndexFunc(j.r.FunctionCalls, func(f ToolCall) bool {
+			return tool.Matches(f.Name, f.Arguments) && j.after(f, w, act)
+		})
+		for k >= 0 && j.used[k] {
+			next := slices.IndexFunc(j.r.FunctionCalls[k+1:], func(f ToolCall) bool { return tool.Matches(f.Name, f.Arguments) })
+			if next < 0 {
+				k = -1
+				break
+			}
+			k += 1 + next
+		}
+		if k >= 0 {
+			j.used[k] = true
+		}
+		j.add(k >= 0, line, w.From, j.tools(w, act), "tool %s", tool.Text)
+	}
+	for _, name := range e.NoTools {
+		hit := slices.ContainsFunc(j.r.FunctionCalls, func(f ToolCall) bool {
+			return (name == "*" || f.Name == name) && j.after(f, w, act) && (j.Channel == Chat || ms(f.AtMS) < w.To)
+		})
+		what := "no tool"
+		if name != "*" {
+			what += " " + name
+		}
+		j.add(!hit, line, w.From, j.tools(w, act), "%s", what)
+	}
+	said := j.said("assistant", w, act)
+	for _, words := range e.Says {
+		j.add(words.In(said), line, w.From, quoted(said), "says %q", words.Text)
+	}
+	for _, words := range e.SaysNot {
+		j.add(!words.In(said), line, w.From, quoted(said), "says not %q", words.Text)
+	}
+	for _, words := range e.Heard {
+		got := j.said("customer", w, act)
+		j.add(words.In(got), line, w.From, quoted(got), "understood %q", words.Text)
+	}
+	if e.Keys != nil {
+		j.add(j.t.Keys == *e.Keys, line, w.From, fmt.Sprintf("%q", j.t.Keys), "keys %q", *e.Keys)
+	}
+	if e.Transferred != nil {
+		j.add(strings.Contains(j.t.Sent, *e.Transferred), line, w.From, fmt.Sprintf("sent to %q", j.t.Sent),
+			"transferred to %q", *e.Transferred)
+	}
+}
+
+// after says whether a tool was called after an act had begun.
+func (j *judge) after(f ToolCall, w Span, act int) bool {
+	if j.Channel == Chat {
+		return act >= 0 && f.Step == j.t.Acts[act].Step
+	}
+	return ms(f.AtMS) >= w.From
+}
+
+// tools lists what was called in a window.
+func (j *judge) tools(w Span, act int) string {
+	var all []string
+	for _, f := range j.r.FunctionCalls {
+		if j.after(f, w, act) {
+			all = append(all, f.Name+string(f.Arguments))
+		}
+	}
+	if len(all) == 0 {
+		return "no tool was called"
+	}
+	return "called " + strings.Join(all, ", ")
+}
+
+// timing judges what depends on when sound came.
+func (j *judge) timing(e *Expect, line, act int) {
+	a := j.t.Acts[act]
+	if e.Quiet {
+		cuts := j.t.cutoffs(a)
+		j.add(len(cuts) == 0, line, a.From, "the assistant spoke into it", "no reply during the pause of %q", a.Text)
+	}
+	y := j.t.yield(act)
+	if e.SilentIn != nil {
+		got := "it took " + show(y.silent)
+		if !y.yielded {
+			got = "it went on"
+		}
+		j.add(y.yielded && y.silent <= *e.SilentIn, line, a.From, got, "silent within %s", show(*e.SilentIn))
+	}
+	if e.Stale != nil {
+		j.add(y.stale <= *e.Stale, line, a.From, fmt.Sprintf("%d", y.stale), "at most %d stale packets", *e.Stale)
+	}
+	if e.ResumesIn != nil {
+		ok := y.over && (!y.yielded || y.again && y.resumed <= *e.ResumesIn)
+		got := "it took " + show(y.resumed)
+		switch {
+		case !y.over:
+			got = "the assistant was not speaking"
+		case y.yielded && !y.again:
+			got = "it did not go on"
+		}
+		j.add(ok, line, a.From, got, "resumes within %s", show(*e.ResumesIn))
+	}
+	if e.ReplyIn != nil {
+		for _, r := range j.t.Replies() {
+			if r.Act == act {
+				got := "it took " + show(r.Took)
+				if r.None {
+					got = "there was none"
+				}
+				j.add(!r.None && r.Took <= *e.ReplyIn, line, a.To, got, "reply within %s", show(*e.ReplyIn))
+			}
+		}
+	}
+}
+
+func (j *judge) end() {
+	e := j.End
+	if e == nil {
+		return
+	}
+	if e.Reason != "" && j.Channel == Call {
+		j.add(j.r.EndedReason == e.Reason, e.Line, j.t.Ended, j.r.EndedReason, "ends with %s", e.Reason)
+	}
+	for _, name := range sortedKeys(e.Variables) {
+		want, got := e.Variables[name], j.r.Variables[name]
+		j.add(same(got, want), e.Line, j.t.Ended, fmt.Sprint(got), "%s is %v", name, want)
+	}
+	if e.CostBelow != nil {
+		j.add(j.r.TotalCost < *e.CostBelow, e.Line, j.t.Ended, fmt.Sprintf("%.4f", j.r.TotalCost), "costs less than %g",
+			*e.CostBelow)
+	}
+	if e.Longest != nil {
+		j.add(j.t.Ended <= *e.Longest, e.Line, j.t.Ended, show(j.t.Ended), "lasts at most %s", show(*e.Longest))
+	}
+	if e.exact {
+		ok := len(e.Tools) == len(j.r.FunctionCalls)
+		for i := range e.Tools {
+			ok = ok && e.Tools[i].Matches(j.r.FunctionCalls[i].Name, j.r.FunctionCalls[i].Arguments)
+		}
+		var want []string
+		for _, p := range e.Tools {
+			want = append(want, p.Text)
+		}
+		what := strings.Join(want, ", ")
+		if what == "" {
+			what = "none"
+		}
+		j.add(ok, e.Line, j.t.Ended, j.tools(Span{}, j.lastSay()), "tools called: %s", what)
+	}
+}
+
+func (j *judge) lastSay() int { return len(j.t.Acts) - 1 }
+
+func (j *judge) budget() {
+	b, f := &j.Budget, j.Figures(j.t, j.r)
+	limit := func(most *time.Duration, got time.Duration, what string) {
+		if most != nil {
+			j.add(got <= *most, b.Line, j.t.Ended, show(got), "%s at most %s", what, show(*most))
+		}
+	}
+	limit(b.ReplyP50, quantile(f.Replies, 0.5), "replies' median")
+	limit(b.ReplyP95, quantile(f.Replies, 0.95), "replies' p95")
+	limit(b.ReplyMax, quantile(f.Replies, 1), "every reply")
+	limit(b.DeadAir, f.DeadAir, "silence")
+	limit(b.Greeting, f.Greeting, "greeting after")
+	if b.FalseCutoffs != nil {
+		j.add(f.Cutoffs <= *b.FalseCutoffs, b.Line, j.t.Ended, fmt.Sprint(f.Cutoffs), "at most %d false cut-offs", *b.FalseCutoffs)
+	}
+	if b.Misheard != nil {
+		share := f.misheard()
+		j.add(share <= *b.Misheard, b.Line, j.t.Ended, fmt.Sprintf("%.0f %%", 100*share), "at most %.0f %% of words misheard",
+			100**b.Misheard)
+	}
+}
+
+func show(d time.Duration) string {
+	if d < 10*time.Second {
+		return fmt.Sprintf("%d ms", d.Milliseconds())
+	}
+	return fmt.Sprintf("%.1f s", d.Seconds())
+}

@@ -1,0 +1,206 @@
+package rehearsal
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+// tape makes a timeline of a drawing, 100 ms a letter: A the assistant speaks, B both do, C the caller does, - nobody;
+// c is a caller's pause within what they say. The caller's first act is Say, and those over the assistant are kinds.
+func tape(drawing string, kinds ...Kind) *Timeline {
+	const letter = 100 * time.Millisecond
+	t := &Timeline{Steps: make([]Span, 20)}
+	in := false
+	for i, r := range drawing {
+		at := time.Duration(i) * letter
+		for k := range 5 {
+			level := -100.0
+			if r == 'A' || r == 'B' {
+				level = -20
+			}
+			t.Heard = append(t.Heard, Packet{at + time.Duration(k)*packet, level})
+		}
+		speaks := r == 'B' || r == 'C'
+		if (speaks || r == 'c') && !in {
+			kind := Say
+			if n := len(t.Acts); n < len(kinds) {
+				kind = kinds[n]
+			}
+			t.Acts = append(t.Acts, Act{Step: 2 * len(t.Acts), Kind: kind, Text: "one two three", Span: Span{at, at}})
+		}
+		if speaks {
+			a := &t.Acts[len(t.Acts)-1]
+			if n := len(a.Parts); n == 0 || a.Parts[n-1].To < at {
+				a.Parts = append(a.Parts, Span{at, at})
+			}
+			a.Parts[len(a.Parts)-1].To = at + letter
+			a.To = at + letter
+		}
+		in = speaks || r == 'c' || in && r == 'A' && strings.ContainsRune(drawing[i:], 'c')
+		if !speaks && r != 'c' && r != 'A' {
+			in = false
+		}
+	}
+	t.Ended, t.By = time.Duration(len(drawing))*letter, "caller"
+	return t
+}
+
+func TestYield(t *testing.T) {
+	for name, tt := range map[string]struct {
+		drawing         string
+		over, yielded   bool
+		again           bool
+		silent, resumed time.Duration
+		stale           int
+	}{
+		"falls silent, and answers": {"AAAAABCCCC------AAAA", true, true, true, 100 * time.Millisecond, 600 * time.Millisecond, 0},
+		"falls silent for good":     {"AAAAABBBCC----------", true, true, false, 300 * time.Millisecond, 0, 0},
+		"goes on":                   {"AAAAABBBBBAAAAA-----", true, false, false, 0, 0, 0},
+		"comes back into it":        {"AAAAABCCCBBCC-------", true, true, false, 100 * time.Millisecond, 0, 10},
+		"was silent anyway":         {"AAAA-----CCCC----AAA", false, false, false, 0, 0, 0},
+		"stops and goes on":         {"AAAAABCCC---AAAAAA--", true, true, true, 100 * time.Millisecond, 300 * time.Millisecond, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := tape(tt.drawing, Interrupt).yield(0)
+			if got.over != tt.over || tt.over && (got.yielded != tt.yielded || got.again != tt.again || got.silent != tt.silent ||
+				got.resumed != tt.resumed || got.stale != tt.stale) {
+				t.Errorf("got %+v", got)
+			}
+		})
+	}
+}
+
+func TestFigures(t *testing.T) {
+	c := &Case{Channel: Call}
+	for name, tt := range map[string]struct {
+		drawing string
+		want    string
+	}{
+		"quick reply":       {"AAAA----CCCC----AAAA-------", "replies [400ms] cut-offs 0 missed 0 dead 400ms"},
+		"slow reply":        {"AAAA----CCCC-------------------------AAAA-------", "replies [2.5s] cut-offs 0 missed 0 dead 2.5s"},
+		"no reply":          {"AAAA----CCCC----------------", "replies [] cut-offs 0 missed 1 dead 0s"},
+		"first of two lost": {"AAAA----CCCC--------CCCC----AAAA", "replies [400ms] cut-offs 0 missed 1 dead 800ms"},
+		"cut off":           {"AAAA----CCcAcCC----AAAA-------", "replies [400ms] cut-offs 1 missed 0 dead 400ms"},
+		"pause respected":   {"AAAA----CCcccCC----AAAA-------", "replies [400ms] cut-offs 0 missed 0 dead 400ms"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := c.Figures(tape(tt.drawing), &Record{})
+			got := fmt.Sprintf("replies %v cut-offs %d missed %d dead %v", f.Replies, f.Cutoffs, f.Missed, f.DeadAir)
+			if got != tt.want {
+				t.Errorf("got  %s\nwant %s", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestJudge(t *testing.T) {
+	record := func(fn func(*Record)) *Record {
+		r := &Record{EndedReason: "customer_hangup", TotalCost: 0.02, Variables: map[string]any{"party": 3.0, "name": "Ana"},
+			Turns: []Turn{{Speaker: "assistant", Text: "Hello, this is the bakery."},
+				{Speaker: "customer", Text: "one two tree", StartedAtMS: 820},
+				{Speaker: "assistant", Text: "Your table is booked.", StartedAtMS: 1600}},
+			FunctionCalls: []ToolCall{{Name: "book", Arguments: json.RawMessage(`{"party":2}`), AtMS: 1500}}}
+		if fn != nil {
+			fn(r)
+		}
+		return r
+	}
+	const talk = "AAAA----CCCC----AAAA----------"
+	for name, tt := range map[string]struct {
+		drawing string
+		kinds   []Kind
+		step    string // after the first act
+		more    string
+		record  func(*Record)
+		fails   string // "" passes
+	}{
+		"tool":               {step: `expect: {tool: "book{party: 2}"}`},
+		"other arguments":    {step: `expect: {tool: "book{party: 3}"}`, fails: `tool book{party: 3}; called book{"party":2}`},
+		"other tool":         {step: `expect: {tool: cancel}`, fails: "tool cancel; called book"},
+		"twice":              {step: `expect: {tool: [book, book]}`, fails: "tool book; called book"},
+		"no tool":            {step: `expect: {no_tool: cancel}`},
+		"a tool":             {step: `expect: {no_tool: true}`, fails: "no tool; called book"},
+		"once in all":        {step: `expect: {says: booked}`, more: "end: {tools: [book]}"},
+		"called twice":       {step: `expect: {says: booked}`, more: "end: {tools: [book]}", record: func(r *Record) { r.FunctionCalls = append(r.FunctionCalls, r.FunctionCalls[0]) }, fails: "tools called: book"},
+		"says":               {step: `expect: {says: your table}`},
+		"says something":     {step: `expect: {says: goodbye}`, fails: `says "goodbye"; "Your table is booked."`},
+		"says not":           {step: `expect: {says_not: /gluten/}`},
+		"says it":            {step: `expect: {says_not: booked}`, fails: `says not "booked"`},
+		"understood":         {step: `expect: {heard: one two}`},
+		"misunderstood":      {step: `expect: {heard: three}`, fails: `understood "three"; "one two tree"`},
+		"in time":            {step: `expect: {reply_within: 400ms}`},
+		"late":               {step: `expect: {reply_within: 300ms}`, fails: "reply within 300 ms; it took 400 ms"},
+		"heard in time":      {step: `hear: your table within 400ms`},
+		"heard late":         {step: `hear: your table within 350ms`, fails: `within 350 ms of the caller's last word; it took 400 ms`},
+		"not heard":          {step: `hear: goodbye`, fails: `hear "goodbye"; "Your table is booked."`},
+		"variables":          {step: `hear: reply`, more: `end: {variables: {party: 3, name: ana}}`},
+		"wrong variable":     {step: `hear: reply`, more: `end: {variables: {party: 4}}`, fails: "party is 4; 3"},
+		"missing variable":   {step: `hear: reply`, more: `end: {variables: {phone: /1/}}`, fails: "phone is /1/; <nil>"},
+		"cheap":              {step: `hear: reply`, more: `end: {cost_below: 0.03}`},
+		"dear":               {step: `hear: reply`, more: `end: {cost_below: 0.02}`, fails: "costs less than 0.02; 0.0200"},
+		"reason":             {step: `hear: reply`, more: `end: {reason: customer_hangup}`},
+		"other reason":       {step: `hear: reply`, more: `end: {reason: assistant_hangup}`, fails: "ends with assistant_hangup; customer_hangup"},
+		"broken":             {step: `hear: reply`, record: func(r *Record) { r.EndedReason = "provider_failure" }, fails: "a call without a failure"},
+		"budget":             {step: `hear: reply`, more: `budget: {reply_p95: 400ms, false_cutoffs: 0, dead_air: 1s, greeting: 100ms, misheard: 40%}`},
+		"budget passed":      {step: `hear: reply`, more: `budget: {reply_p95: 399ms}`, fails: "replies' p95 at most 399 ms; 400 ms"},
+		"misheard":           {step: `hear: reply`, more: `budget: {misheard: 30%}`, fails: "at most 30 % of words misheard; 33 %"},
+		"silent":             {drawing: "AAAAAABCCC----AAAA------", kinds: []Kind{Interrupt}, step: `expect: {silent_within: 150ms, stale_packets: 0}`},
+		"silent late":        {drawing: "AAAAAABBBC----AAAA------", kinds: []Kind{Interrupt}, step: `expect: {silent_within: 150ms}`, fails: "silent within 150 ms; it took 300 ms"},
+		"not silent":         {drawing: "AAAAAABBBBAAAAAAA--------", kinds: []Kind{Interrupt}, step: `expect: {silent_within: 150ms}`, fails: "silent within 150 ms; it went on"},
+		"stale":              {drawing: "AAAAAABCCCB---AAAA------", kinds: []Kind{Interrupt}, step: `expect: {stale_packets: 0}`, fails: "at most 0 stale packets; 5"},
+		"resumes":            {drawing: "AAAAAABCC---AAAA------", kinds: []Kind{Backchannel}, step: `expect: {resumes_within: 400ms}`},
+		"never stops":        {drawing: "AAAAAABBBAAAAAAA------", kinds: []Kind{Backchannel}, step: `expect: {resumes_within: 400ms}`},
+		"resumes late":       {drawing: "AAAAAABCC------AAAA------", kinds: []Kind{Backchannel}, step: `expect: {resumes_within: 400ms}`, fails: "resumes within 400 ms; it took 600 ms"},
+		"doesn't resume":     {drawing: "AAAAAABCC----------------", kinds: []Kind{Backchannel}, step: `expect: {resumes_within: 400ms}`, fails: "it did not go on"},
+		"reply in the pause": {drawing: "AAAA----CCcAcCC----AAAA----", step: `expect: {no_reply_during: pause}`, fails: "no reply during the pause"},
+		"quiet in the pause": {drawing: "AAAA----CCcccCC----AAAA----", step: `expect: {no_reply_during: pause}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			list, err := Read("a.yaml", []byte("call: desk\nsteps:\n  - say: one two three\n  - "+tt.step+"\n"+tt.more))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if tt.drawing == "" {
+				tt.drawing = talk
+			}
+			line := tape(tt.drawing, tt.kinds...)
+			var failed []string
+			for _, v := range list[0].Judge(line, record(tt.record)) {
+				if !v.OK {
+					failed = append(failed, v.What+"; "+v.Got)
+				}
+			}
+			got := strings.Join(failed, "\n")
+			if tt.fails == "" && got != "" || !strings.Contains(got, tt.fails) || tt.fails != "" && len(failed) != 1 {
+				t.Errorf("failed %q, want %q", got, tt.fails)
+			}
+		})
+	}
+}
+
+func TestMissed(t *testing.T) {
+	list, err := Read("a.yaml", []byte("call: desk\nsteps:\n  - say: hello\n  - hear: reply\n  - say: goodbye\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	line := tape("AAAA----CCCC----------")
+	line.Missed = []int{1}
+	got := list[0].Judge(line, &Record{EndedReason: "customer_hangup"})
+	if len(got) != 1 || got[0].OK || got[0].Line != 4 || !strings.Contains(got[0].Got, "no reply came to") {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestPassHat(t *testing.T) {
+	for _, tt := range []struct {
+		c, n, k int
+		want    string
+	}{{10, 10, 5, "1.000"}, {9, 10, 1, "0.900"}, {9, 10, 2, "0.800"}, {5, 10, 6, "0.000"}, {0, 3, 1, "0.000"}} {
+		if got := fmt.Sprintf("%.3f", PassHat(tt.c, tt.n, tt.k)); got != tt.want {
+			t.Errorf("%d of %d passed: pass^%d is %s, want %s", tt.c, tt.n, tt.k, got, tt.want)
+		}
+	}
+}

@@ -1,0 +1,489 @@
+package rehearsal
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// read reads a case.
+func (c *Case) read(n *yaml.Node) error {
+	c.Line = n.Line
+	var steps *yaml.Node
+	err := object(n, "a case",
+		parsed("name", &c.Name, text),
+		parsed("call", &c.Assistant, text),
+		parsed("channel", &c.Channel, oneOf(Call, Chat)),
+		parsed("now", &c.Now, parseNow),
+		field{"variables", func(n *yaml.Node) error { return values(n, &c.Variables) }},
+		field{"line", c.Sound.read},
+		field{"caller", c.Caller.read},
+		parsed("ears", &c.Ears, oneOf(Real, Told)),
+		field{"mock", c.readMocks},
+		field{"matrix", c.readMatrix},
+		parsed("seed", &c.Seed, func(s string) (uint64, error) { n, err := count(1 << 30)(s); return uint64(n), err }),
+		parsed("repeat", &c.Repeat, count(1000)),
+		parsed("limit", &c.Limit, parseDuration),
+		field{"steps", func(n *yaml.Node) error { steps = n; return c.readSteps(n) }},
+		field{"end", c.readEnd},
+		field{"budget", c.Budget.read})
+	switch {
+	case err != nil:
+		return err
+	case c.Assistant == "":
+		return mistake(n, `a case needs "call": the name, id or file of an assistant`)
+	case steps == nil:
+		return mistake(n, `a case needs "steps": what is heard and said`)
+	case c.Repeat == 0 || c.Limit == 0:
+		return mistake(n, "repeat and limit must be more than 0")
+	}
+	return c.check()
+}
+
+// check looks at what depends on several fields.
+func (c *Case) check() error {
+	at := func(line int, format string, args ...any) error {
+		return &Mistake{Line: line, Text: fmt.Sprintf(format, args...)}
+	}
+	acted := false
+	for i, s := range c.Steps {
+		sound := s.Kind == Interrupt || s.Kind == Backchannel || s.Kind == Press
+		switch {
+		case c.Channel == Chat && sound:
+			return at(s.Line, "%s needs a call, and this is a chat: allowed are say, hear, expect", s.Kind)
+		case s.Kind == Expecting && i == 0:
+			return at(s.Line, "expect says what comes of the step before it, and this is the first one")
+		case s.Kind == Expecting && s.Expect.needsSpeech() && !acted:
+			return at(s.Line, "silent_within, resumes_within, stale_packets and no_reply_during are judged after something is said")
+		case c.Channel == Chat && s.Kind == Expecting && s.Expect.needsSound():
+			return at(s.Line, "silent_within, resumes_within, stale_packets, no_reply_during, keys and transferred need a call, and this is a chat")
+		case s.Kind == HangUp && i != len(c.Steps)-1 && c.Steps[i+1].Kind != Expecting:
+			return at(c.Steps[i+1].Line, "nothing but expect can follow hang_up")
+		}
+		acted = acted || s.acts()
+	}
+	return nil
+}
+
+// acts says whether the caller does something in a step.
+func (s *Step) acts() bool {
+	return s.Kind == Say || s.Kind == Interrupt || s.Kind == Backchannel || s.Kind == Press
+}
+
+func (e *Expect) needsSpeech() bool {
+	return e.SilentIn != nil || e.ResumesIn != nil || e.Stale != nil || e.Quiet
+}
+
+func (e *Expect) needsSound() bool { return e.needsSpeech() || e.Keys != nil || e.Transferred != nil }
+
+func (s *Sound) read(n *yaml.Node) error {
+	return object(n, "line",
+		parsed("codec", &s.Codec, codec),
+		parsed("loss", &s.Loss, parsePercent),
+		parsed("jitter", &s.Jitter, jitter),
+		parsed("echo", &s.Echo, parseEcho),
+		parsed("noise", &s.Noise, parseNoise))
+}
+
+func codec(s string) (string, error) { return oneOf("pcmu", "pcma", "g722")(s) }
+
+func jitter(s string) (time.Duration, error) {
+	d, err := parseDuration(s)
+	if err == nil && d > time.Second {
+		err = fmt.Errorf("%q is more than a second", s)
+	}
+	return d, err
+}
+
+func parseEcho(s string) (float64, error) {
+	db, err := parseDecibels(s)
+	if err == nil && db >= 0 {
+		err = fmt.Errorf("%q is as loud as the voice: an echo is below it, such as -18dB", s)
+	}
+	return db, err
+}
+
+func (c *Caller) read(n *yaml.Node) error {
+	return object(n, "caller", parsed("voice", &c.Voice, text), parsed("pace", &c.Pace, pace))
+}
+
+// values reads a mapping of texts.
+func values(n *yaml.Node, to *map[string]string) error {
+	if n.Kind != yaml.MappingNode {
+		return mistake(n, "values must be written as name: value")
+	}
+	*to = map[string]string{}
+	for i := 0; i < len(n.Content); i += 2 {
+		s, err := scalar(n.Content[i+1])
+		if err != nil {
+			return err
+		}
+		(*to)[n.Content[i].Value] = s
+	}
+	return nil
+}
+
+func (c *Case) readMocks(n *yaml.Node) error {
+	if n.Kind != yaml.MappingNode {
+		return mistake(n, "mock must be written as tool: {reply: …}")
+	}
+	for i := 0; i < len(n.Content); i += 2 {
+		m := Mock{Tool: n.Content[i].Value}
+		if value := n.Content[i+1]; value.Kind == yaml.ScalarNode {
+			if value.Value != "real" {
+				return mistake(value, "%q: a mock is {reply: …, after: 1.5s, fails: …}, or real, which asks the tool's endpoint", value.Value)
+			}
+			m.Real = true
+		} else if err := object(value, "a mock",
+			field{"reply", func(n *yaml.Node) (err error) { m.Reply, err = reply(n); return err }},
+			parsed("after", &m.After, parseDuration),
+			parsed("fails", &m.Fails, text)); err != nil {
+			return err
+		}
+		c.Mocks = append(c.Mocks, m)
+	}
+	return nil
+}
+
+// reply is what a tool's answer is told as: a text as it is, anything else as JSON.
+func reply(n *yaml.Node) (string, error) {
+	if n.Kind == yaml.ScalarNode && n.Tag == "!!str" {
+		return n.Value, nil
+	}
+	var v any
+	if err := n.Decode(&v); err != nil {
+		return "", err
+	}
+	raw, err := json.Marshal(v)
+	return string(raw), err
+}
+
+func (c *Case) readSteps(n *yaml.Node) error {
+	if n.Kind != yaml.SequenceNode || len(n.Content) == 0 {
+		return mistake(n, "steps must be a list, such as - say: hello")
+	}
+	for _, one := range n.Content {
+		s := Step{Line: one.Line}
+		fields := []field{}
+		for _, kind := range []Kind{Hear, Say, Interrupt, Backchannel, Press, Wait, HangUp, Expecting} {
+			fields = append(fields, field{string(kind), func(n *yaml.Node) error {
+				s.Kind = kind
+				return s.read(n)
+			}})
+		}
+		if one.Kind == yaml.ScalarNode && one.Value == string(HangUp) {
+			c.Steps = append(c.Steps, Step{Line: one.Line, Kind: HangUp})
+			continue
+		}
+		if one.Kind == yaml.MappingNode && len(one.Content) > 2 {
+			return mistake(one.Content[2], "a step is one thing: begin %q with a - of its own", one.Content[2].Value)
+		}
+		if err := object(one, "a step", fields...); err != nil {
+			return err
+		}
+		c.Steps = append(c.Steps, s)
+	}
+	return nil
+}
+
+// read reads a step's value, whose kind is known.
+func (s *Step) read(n *yaml.Node) (err error) {
+	switch s.Kind {
+	case Expecting:
+		return s.Expect.read(n)
+	case Hear:
+		return s.readHear(n)
+	case HangUp:
+		if n.Kind == yaml.ScalarNode && (n.Tag == "!!null" || n.Value == "true") {
+			return nil
+		}
+	case Wait:
+		v, err := scalar(n)
+		if err == nil {
+			s.Wait, err = parseDuration(v)
+		}
+		return err
+	}
+	at := ""
+	if n.Kind == yaml.MappingNode {
+		if err := object(n, string(s.Kind), parsed("say", &s.Text, text), parsed("at", &at, text)); err != nil {
+			return err
+		}
+	} else {
+		if s.Text, err = scalar(n); err != nil {
+			return err
+		}
+		if i := strings.LastIndex(s.Text, " at reply"); i >= 0 && s.Kind != Press {
+			s.Text, at = s.Text[:i], s.Text[i+len(" at "):]
+		} else if s.Kind == HangUp {
+			at, s.Text = strings.TrimPrefix(s.Text, "at "), ""
+		}
+	}
+	s.Text = unquoted(s.Text)
+	if at != "" {
+		s.Timed = true
+		if s.Offset, err = parseAt(at); err != nil {
+			return err
+		}
+	}
+	switch s.Kind {
+	case HangUp:
+		return nil
+	case Press:
+		if s.Text == "" || strings.Trim(s.Text, "0123456789*#ABCD") != "" {
+			return fmt.Errorf("%q are no keys: 0-9, *, # and A-D are", s.Text)
+		}
+		return nil
+	}
+	if (s.Kind == Interrupt || s.Kind == Backchannel) && !s.Timed {
+		return fmt.Errorf("%s needs a moment: %q at reply+600ms", s.Kind, s.Text)
+	}
+	s.Parts, err = parseSpeech(s.Text)
+	return err
+}
+
+// readHear reads "greeting within 400ms", or {text: …, within: …}.
+func (s *Step) readHear(n *yaml.Node) (err error) {
+	what := ""
+	if n.Kind == yaml.MappingNode {
+		if err := object(n, "hear", parsed("text", &what, text), parsed("within", &s.Within, parseDuration)); err != nil {
+			return err
+		}
+	} else {
+		if what, err = scalar(n); err != nil {
+			return err
+		}
+		if i := strings.LastIndex(" "+what, " within "); i >= 0 {
+			if s.Within, err = parseDuration(what[i+len("within "):]); err != nil {
+				return err
+			}
+			what = strings.TrimSpace(what[:max(i-1, 0)])
+		}
+	}
+	s.Text = unquoted(what)
+	if s.Text == "greeting" || s.Text == "reply" || s.Text == "" {
+		return nil
+	}
+	w, err := parseWords(s.Text)
+	s.Want = &w
+	return err
+}
+
+func (e *Expect) read(n *yaml.Node) error {
+	tool := func(s string, n *yaml.Node) error {
+		p, err := parseTool(s)
+		e.Tools = append(e.Tools, p)
+		return err
+	}
+	words := func(to *[]Words) func(*yaml.Node) error {
+		return func(n *yaml.Node) error {
+			return items(n, func(n *yaml.Node) error {
+				s, err := scalar(n)
+				if err != nil {
+					return err
+				}
+				w, err := parseWords(s)
+				*to = append(*to, w)
+				return err
+			})
+		}
+	}
+	return object(n, "expect",
+		field{"tool", func(n *yaml.Node) error {
+			return items(n, func(n *yaml.Node) error {
+				s, err := scalar(n)
+				if err != nil {
+					return err
+				}
+				return tool(s, n)
+			})
+		}},
+		field{"no_tool", func(n *yaml.Node) error {
+			return items(n, func(n *yaml.Node) error {
+				s, err := scalar(n)
+				if s == "true" || s == "any" {
+					s = "*"
+				}
+				e.NoTools = append(e.NoTools, s)
+				return err
+			})
+		}},
+		parsed("no_reply_during", &e.Quiet, func(s string) (bool, error) {
+			_, err := oneOf("pause")(s)
+			return true, err
+		}),
+		optional("silent_within", &e.SilentIn, parseDuration),
+		optional("resumes_within", &e.ResumesIn, parseDuration),
+		optional("reply_within", &e.ReplyIn, parseDuration),
+		optional("stale_packets", &e.Stale, count(1000)),
+		field{"says", words(&e.Says)},
+		field{"says_not", words(&e.SaysNot)},
+		field{"heard", words(&e.Heard)},
+		optional("keys", &e.Keys, text),
+		optional("transferred", &e.Transferred, text))
+}
+
+// parseTool reads book{party: 2}.
+func parseTool(s string) (p ToolPattern, err error) {
+	name, rest, with := strings.Cut(s, "{")
+	p = ToolPattern{Text: s, Name: strings.TrimSpace(name)}
+	if p.Name == "" || strings.ContainsAny(p.Name, " :,}") {
+		return p, fmt.Errorf("%q is no call of a tool such as book{party: 2}", s)
+	}
+	if with {
+		if err := yaml.Unmarshal([]byte("{"+rest), &p.Args); err != nil {
+			return p, fmt.Errorf("%q is no call of a tool such as book{party: 2}", s)
+		}
+	}
+	return p, nil
+}
+
+var reasons = []string{"customer_hangup", "assistant_hangup", "api_hangup", "transferred", "max_duration", "max_silence",
+	"voicemail", "busy", "no_answer", "rejected", "unreachable", "canceled", "insufficient_balance", "provider_failure",
+	"media_timeout"}
+
+func (c *Case) readEnd(n *yaml.Node) error {
+	e := &End{Line: n.Line}
+	c.End = e
+	return object(n, "end",
+		parsed("reason", &e.Reason, oneOf(reasons...)),
+		parsed("within", &e.Within, parseDuration),
+		field{"variables", func(n *yaml.Node) error {
+			if err := n.Decode(&e.Variables); err != nil || n.Kind != yaml.MappingNode {
+				return errors.New("variables must be written as name: value")
+			}
+			return nil
+		}},
+		optional("cost_below", &e.CostBelow, money),
+		field{"tools", func(n *yaml.Node) error {
+			e.exact = true
+			return items(n, func(n *yaml.Node) error {
+				s, err := scalar(n)
+				if err != nil {
+					return err
+				}
+				p, err := parseTool(s)
+				e.Tools = append(e.Tools, p)
+				return err
+			})
+		}},
+		optional("lasts_at_most", &e.Longest, parseDuration))
+}
+
+func (b *Budget) read(n *yaml.Node) error {
+	b.Line = n.Line
+	return object(n, "budget",
+		optional("reply_p50", &b.ReplyP50, parseDuration),
+		optional("reply_p95", &b.ReplyP95, parseDuration),
+		optional("reply_max", &b.ReplyMax, parseDuration),
+		optional("greeting", &b.Greeting, parseDuration),
+		optional("dead_air", &b.DeadAir, parseDuration),
+		optional("false_cutoffs", &b.FalseCutoffs, count(1000)),
+		optional("misheard", &b.Misheard, parsePercent))
+}
+
+// axis is one key of a matrix with its values.
+type axis struct {
+	name   string
+	values []string
+	set    func(c *Case, value string) error
+}
+
+// axes are what a matrix may vary.
+var axes = []axis{
+	{name: "seed", set: func(c *Case, v string) error {
+		n, err := count(1 << 30)(v)
+		c.Seed = uint64(n)
+		return err
+	}},
+	{name: "noise", set: func(c *Case, v string) (err error) { c.Sound.Noise, err = parseNoise(v); return err }},
+	{name: "codec", set: func(c *Case, v string) (err error) { c.Sound.Codec, err = codec(v); return err }},
+	{name: "loss", set: func(c *Case, v string) (err error) { c.Sound.Loss, err = parsePercent(v); return err }},
+	{name: "jitter", set: func(c *Case, v string) (err error) { c.Sound.Jitter, err = jitter(v); return err }},
+	{name: "echo", set: func(c *Case, v string) (err error) { c.Sound.Echo, err = parseEcho(v); return err }},
+	{name: "voice", set: func(c *Case, v string) (err error) { c.Caller.Voice, err = text(v); return err }},
+	{name: "pace", set: func(c *Case, v string) (err error) { c.Caller.Pace, err = pace(v); return err }},
+	{name: "channel", set: func(c *Case, v string) (err error) { c.Channel, err = oneOf(Call, Chat)(v); return err }},
+	{name: "ears", set: func(c *Case, v string) (err error) { c.Ears, err = oneOf(Real, Told)(v); return err }},
+}
+
+func (c *Case) readMatrix(n *yaml.Node) error {
+	var fields []field
+	for _, a := range axes {
+		fields = append(fields, field{a.name, func(n *yaml.Node) error {
+			mine := axis{name: a.name, set: a.set}
+			err := items(n, func(n *yaml.Node) error {
+				s, err := scalar(n)
+				if err != nil {
+					return err
+				}
+				all, err := spread(s)
+				mine.values = append(mine.values, all...)
+				return err
+			})
+			if err == nil && len(mine.values) == 0 {
+				err = errors.New("it has no values")
+			}
+			for _, v := range mine.values {
+				if err == nil {
+					err = a.set(newCase(""), v)
+				}
+			}
+			c.matrix = append(c.matrix, mine)
+			return err
+		}})
+	}
+	return object(n, "matrix", fields...)
+}
+
+// spread makes 1, 2, 3 of 1..3.
+func spread(s string) ([]string, error) {
+	from, to, ok := strings.Cut(s, "..")
+	if !ok {
+		return []string{s}, nil
+	}
+	a, errA := count(1 << 30)(from)
+	b, errB := count(1 << 30)(to)
+	if errA != nil || errB != nil || b < a || b-a >= 1000 {
+		return nil, fmt.Errorf("%q is no range such as 1..20, of at most 1000", s)
+	}
+	var out []string
+	for ; a <= b; a++ {
+		out = append(out, fmt.Sprint(a))
+	}
+	return out, nil
+}
+
+// variants are the cases that a matrix makes of one.
+func (c *Case) variants() ([]Case, error) {
+	list := []Case{*c}
+	for _, a := range c.matrix {
+		if len(list)*len(a.values) > mostCases {
+			return nil, &Mistake{Line: c.Line, Text: fmt.Sprintf("the matrix makes more than %d cases", mostCases)}
+		}
+		var more []Case
+		for _, one := range list {
+			for _, v := range a.values {
+				next := one
+				next.Values = append(slices.Clone(one.Values), a.name+"="+v)
+				if err := a.set(&next, v); err != nil {
+					return nil, &Mistake{Line: c.Line, Text: err.Error()}
+				}
+				more = append(more, next)
+			}
+		}
+		list = more
+	}
+	for i := range list {
+		list[i].matrix = nil
+		if err := list[i].check(); err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
+}

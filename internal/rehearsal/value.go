@@ -1,0 +1,236 @@
+package rehearsal
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+)
+
+// Words is what must be said: words in their order, whatever their case and the punctuation, or a regular expression
+// between slashes.
+type Words struct {
+	Text string
+	re   *regexp.Regexp
+}
+
+func parseWords(s string) (Words, error) {
+	if len(s) > 1 && s[0] == '/' && strings.LastIndexByte(s, '/') > 0 {
+		end := strings.LastIndexByte(s, '/')
+		if flags := s[end+1:]; flags != "" && flags != "i" {
+			return Words{}, fmt.Errorf("%q ends with %q: after the slash only i is allowed", s, flags)
+		}
+		re, err := regexp.Compile("(?i)" + s[1:end])
+		if err != nil {
+			return Words{}, fmt.Errorf("%q is no regular expression: %w", s, errors.Unwrap(err))
+		}
+		return Words{s, re}, nil
+	}
+	if plain(s) == "" {
+		return Words{}, fmt.Errorf("%q has no words", s)
+	}
+	return Words{Text: s}, nil
+}
+
+// In says whether a text has the words.
+func (w Words) In(text string) bool {
+	if w.re != nil {
+		return w.re.MatchString(text)
+	}
+	return strings.Contains(" "+plain(text)+" ", " "+plain(w.Text)+" ")
+}
+
+// plain is a text as it is compared: its words in lower case.
+func plain(s string) string {
+	return strings.Join(strings.FieldsFunc(strings.ToLower(s), func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '\''
+	}), " ")
+}
+
+// ToolPattern is a call of a tool as a case names it: book, or book{party: 2}, where the arguments that are named must
+// be so and others may be there. "book x0" or none of it is said by NoTools.
+type ToolPattern struct {
+	Text string
+	Name string
+	Args map[string]any
+}
+
+// Matches says whether a call is meant.
+func (p ToolPattern) Matches(name string, arguments json.RawMessage) bool {
+	if p.Name != name {
+		return false
+	}
+	var got map[string]any
+	if len(p.Args) > 0 && json.Unmarshal(arguments, &got) != nil {
+		return false
+	}
+	for k, want := range p.Args {
+		if !same(got[k], want) {
+			return false
+		}
+	}
+	return true
+}
+
+// same compares a value of a case's file with one that was recorded. Numbers are the same as text too, and words as
+// they are compared elsewhere; a text between slashes is a regular expression.
+func same(got, want any) bool {
+	if w, ok := want.(string); ok && len(w) > 1 && w[0] == '/' {
+		if p, err := parseWords(w); err == nil && p.re != nil {
+			return p.In(fmt.Sprint(got))
+		}
+	}
+	if want == nil || got == nil {
+		return want == nil && got == nil
+	}
+	switch w := want.(type) {
+	case []any:
+		g, ok := got.([]any)
+		if !ok || len(g) != len(w) {
+			return false
+		}
+		for i := range w {
+			if !same(g[i], w[i]) {
+				return false
+			}
+		}
+		return true
+	case map[string]any:
+		g, ok := got.(map[string]any)
+		for k := range w {
+			if !ok || !same(g[k], w[k]) {
+				return false
+			}
+		}
+		return ok
+	case bool:
+		return got == w
+	}
+	a, errA := strconv.ParseFloat(fmt.Sprint(got), 64)
+	b, errB := strconv.ParseFloat(fmt.Sprint(want), 64)
+	if errA == nil && errB == nil {
+		return a == b
+	}
+	return plain(fmt.Sprint(got)) == plain(fmt.Sprint(want)) && fmt.Sprint(got) != ""
+}
+
+func parseDuration(s string) (time.Duration, error) {
+	d, err := time.ParseDuration(strings.ReplaceAll(s, " ", ""))
+	if err != nil || d < 0 || d > time.Hour {
+		return 0, fmt.Errorf("%q is no time such as 400ms or 1.5s", s)
+	}
+	return d, nil
+}
+
+func parsePercent(s string) (float64, error) {
+	f, err := strconv.ParseFloat(strings.TrimSuffix(s, "%"), 64)
+	if err != nil || !strings.HasSuffix(s, "%") || f < 0 || f > 100 {
+		return 0, fmt.Errorf("%q is no share such as 2%%", s)
+	}
+	return f / 100, nil
+}
+
+func parseDecibels(s string) (float64, error) {
+	f, err := strconv.ParseFloat(strings.TrimSuffix(s, "dB"), 64)
+	if err != nil || !strings.HasSuffix(s, "dB") || f < -100 || f > 100 {
+		return 0, fmt.Errorf("%q is no level such as -18dB", s)
+	}
+	return f, nil
+}
+
+// places are the noises, by what they are called in files and in package audio.
+var places = map[string]string{"street": "city", "city": "city", "cafe": "cafe", "office": "office",
+	"crowd": "crowded_room", "crowded_room": "crowded_room", "forest": "forest", "nature": "nature"}
+
+func parseNoise(s string) (Noise, error) {
+	if s == "none" {
+		return Noise{}, nil
+	}
+	place, level, ok := strings.Cut(s, "@")
+	if !ok || places[place] == "" {
+		return Noise{}, fmt.Errorf("%q is no noise such as street@12dB: there are none, street, cafe, office, crowd, forest, nature", s)
+	}
+	snr, err := parseDecibels(level)
+	return Noise{place, snr}, err
+}
+
+var codecs = map[string]int{"pcmu": 0, "pcma": 8, "g722": 9}
+
+// parseNow reads 2026-06-12T09:00 Europe/Berlin, with or without seconds; without a zone it is UTC.
+func parseNow(s string) (time.Time, error) {
+	text, name, _ := strings.Cut(s, " ")
+	zone, err := time.LoadLocation(strings.TrimSpace(name))
+	if err != nil {
+		return time.Time{}, fmt.Errorf("%q is no time zone such as Europe/Berlin", name)
+	}
+	for _, layout := range []string{"2006-01-02T15:04", "2006-01-02T15:04:05"} {
+		if t, err := time.ParseInLocation(layout, text, zone); err == nil {
+			return t, nil
+		}
+	}
+	if t, err := time.Parse(time.RFC3339, text); err == nil && name == "" {
+		return t, nil
+	}
+	return time.Time{}, fmt.Errorf("%q is no time such as 2026-06-12T09:00 Europe/Berlin", s)
+}
+
+var pausing = regexp.MustCompile(`<\s*pause\s+([^<>]*?)\s*>`)
+
+// parseSpeech takes "I need... <pause 900ms> a table" apart.
+func parseSpeech(s string) ([]Part, error) {
+	var parts []Part
+	rest, pause := s, time.Duration(0)
+	for {
+		at := pausing.FindStringSubmatchIndex(rest)
+		words := rest
+		if at != nil {
+			words = rest[:at[0]]
+		}
+		if words = strings.TrimSpace(words); words != "" {
+			if strings.ContainsAny(words, "<>") {
+				return nil, fmt.Errorf("%q: between < and > only a pause is known, such as <pause 900ms>", s)
+			}
+			parts = append(parts, Part{pause, words})
+			pause = 0
+		}
+		if at == nil {
+			break
+		}
+		d, err := parseDuration(rest[at[2]:at[3]])
+		if err != nil {
+			return nil, err
+		}
+		pause += d
+		rest = rest[at[1]:]
+	}
+	if len(parts) == 0 {
+		return nil, fmt.Errorf("%q has no words", s)
+	}
+	return parts, nil
+}
+
+// parseAt reads reply+600ms.
+func parseAt(s string) (time.Duration, error) {
+	s = strings.ReplaceAll(s, " ", "")
+	rest, ok := strings.CutPrefix(s, "reply")
+	if ok && rest == "" {
+		return 0, nil
+	}
+	if rest, ok = strings.CutPrefix(rest, "+"); !ok || !strings.HasPrefix(s, "reply") {
+		return 0, fmt.Errorf("%q is no moment such as reply+600ms", s)
+	}
+	return parseDuration(rest)
+}
+
+// unquoted takes the quotes from a text that is wholly within them.
+func unquoted(s string) string {
+	s = strings.TrimSpace(s)
+	if len(s) > 1 && (s[0] == '"' || s[0] == '\'') && s[len(s)-1] == s[0] {
+		return s[1 : len(s)-1]
+	}
+	return s
+}
