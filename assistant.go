@@ -42,6 +42,12 @@ type Assistant struct {
 	SynthesizerProviderID *int64 `json:"synthesizer_provider_id" doc:"null: the voice's provider."`
 	TranscriberProviderID *int64 `json:"transcriber_provider_id" doc:"null: the language's default. Pipeline mode only."`
 
+	// What takes over when one of the above fails, in order; the server's own lists count where they are empty.
+	FallbackLLMModelIDs            []int64 `bun:"fallback_llm_model_ids,type:json" json:"fallback_llm_model_ids" maxItems:"3" uniqueItems:"true" doc:"Models that take over when llm_model_id fails, in order; empty: those of the server."`
+	FallbackMultimodalModelIDs     []int64 `bun:"fallback_multimodal_model_ids,type:json" json:"fallback_multimodal_model_ids" maxItems:"3" uniqueItems:"true" doc:"Likewise of multimodal_model_id: of the assistant's mode."`
+	FallbackVoiceIDs               []int64 `bun:"fallback_voice_ids,type:json" json:"fallback_voice_ids" maxItems:"3" uniqueItems:"true" doc:"Likewise of voice_id: in the assistant's language and mode."`
+	FallbackTranscriberProviderIDs []int64 `bun:"fallback_transcriber_provider_ids,type:json" json:"fallback_transcriber_provider_ids" maxItems:"3" uniqueItems:"true" doc:"Likewise of transcriber_provider_id: those that understand the language. Pipeline mode only."`
+
 	KnowledgebaseID   *int64            `json:"knowledgebase_id"`
 	KnowledgebaseMode string            `json:"knowledgebase_mode" default:"function_call" enum:"function_call,prompt" doc:"prompt: in pipeline mode only."`
 	ToolIDs           []int64           `bun:"-" json:"tool_ids" maxItems:"100" uniqueItems:"true" doc:"Own mid-call tools."`
@@ -177,6 +183,7 @@ type AssistantFacts struct {
 	LLM           *Model
 	Multimodal    *Model
 	Transcriber   *Provider      // the provider named by transcriber_provider_id
+	Fallback      FallbackFacts  // those of the lists
 	Number        *Number        // the number named by phone_number_id
 	NumberTaken   bool           // another inbound assistant has that number
 	Knowledgebase bool           // knowledgebase_id is the user's
@@ -184,6 +191,17 @@ type AssistantFacts struct {
 	Assistants    map[int64]bool // those of the assistant_transfer tools that are the user's
 	Numbers       map[int64]bool // those of the warm_call_transfer tools that are the user's
 }
+
+// FallbackFacts is what is known about the ids in an assistant's lists of what takes over; those that are not there are
+// unknown.
+type FallbackFacts struct {
+	LLMs, Multimodals map[int64]*Model
+	Voices            map[int64]*Voice
+	Transcribers      map[int64]bool // those that understand the assistant's language
+}
+
+// MostFallbacks is the maximum length of an assistant's lists of what takes over.
+const MostFallbacks = 3
 
 // Check adds what the fields' own rules can't see: rules across fields, and the ids. Fields that failed already are
 // left alone.
@@ -200,6 +218,7 @@ func (a *Assistant) Check(facts AssistantFacts, f *Fields) {
 		}
 	}
 	a.checkVoice(facts, selected, bad)
+	a.checkFallback(facts.Fallback, selected, bad)
 
 	switch {
 	case pipeline && a.LLMModelID == nil:
@@ -259,13 +278,15 @@ func (a *Assistant) checkVoice(facts AssistantFacts, selected func(string), bad 
 		selected("language_id")
 	}
 	v := facts.Voice
-	switch {
+	switch m := facts.Multimodal; {
 	case v == nil:
 		selected("voice_id")
 	case facts.Language != nil && v.LanguageID != a.LanguageID:
 		bad("voice_id", "must name a voice that speaks the assistant's language.")
 	case a.Mode != "" && !slices.Contains(v.Modes, a.Mode):
 		bad("voice_id", "must name a voice that serves %s mode.", a.Mode)
+	case a.Mode == "multimodal" && m != nil && v.Inside != m.Provider:
+		bad("voice_id", "must name a voice of the multimodal model's provider.")
 	}
 	if p := a.SynthesizerProviderID; p != nil && (v == nil || v.SynthesizerProviderID == nil ||
 		*v.SynthesizerProviderID != *p) {

@@ -2,6 +2,7 @@ package parley_test
 
 import (
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -45,28 +46,52 @@ func TestRendered(t *testing.T) {
 // A change of mode sets what the new mode does not have to its default, and leaves what was sent for it to be judged.
 func TestAdapt(t *testing.T) {
 	id := func(n int64) *int64 { return &n }
+	odd := func(id int64) bool { return id%2 == 1 }
 	old := parley.Assistant{Mode: "pipeline", KnowledgebaseMode: "prompt", TranscriberProviderID: id(3),
-		SynthesizerProviderID: id(4), Fillers: true, AllowInterruptions: false, LLMModelID: id(5)}
+		SynthesizerProviderID: id(4), Fillers: true, AllowInterruptions: false, LLMModelID: id(5),
+		FallbackLLMModelIDs: []int64{6}, FallbackVoiceIDs: []int64{7}, FallbackTranscriberProviderIDs: []int64{8, 9}}
 	a := old
 	a.Mode = "multimodal"
-	a.Adapt(&old)
+	a.Adapt(&old, odd)
 	if a.KnowledgebaseMode != "function_call" || a.TranscriberProviderID != nil || a.SynthesizerProviderID != nil ||
 		bool(a.Fillers) || !a.AllowInterruptions || a.LLMModelID == nil {
 		t.Errorf("%+v", a)
 	}
+	if len(a.FallbackLLMModelIDs) != 1 || len(a.FallbackVoiceIDs)+len(a.FallbackTranscriberProviderIDs) != 0 {
+		t.Errorf("%+v", a)
+	}
 	a = old
 	a.Mode, a.TranscriberProviderID = "dualplex", id(9) // sent with the change
-	if a.Adapt(&old); a.TranscriberProviderID == nil || *a.TranscriberProviderID != 9 {
+	if a.Adapt(&old, odd); a.TranscriberProviderID == nil || *a.TranscriberProviderID != 9 {
 		t.Errorf("what was sent is lost: %+v", a)
 	}
 	back := parley.Assistant{Mode: "multimodal", MultimodalModelID: id(7), AllowInterruptions: true}
 	a = back
 	a.Mode = "pipeline"
-	if a.Adapt(&back); a.MultimodalModelID != nil {
+	if a.Adapt(&back, odd); a.MultimodalModelID != nil {
 		t.Errorf("%+v", a)
 	}
 	a = old
-	if a.Adapt(&old); !reflect.DeepEqual(a, old) {
+	if a.Adapt(&old, odd); !reflect.DeepEqual(a, old) {
 		t.Errorf("without a change of mode: %+v", a)
+	}
+	a = old
+	a.LanguageID = 2
+	if a.Adapt(&old, odd); len(a.FallbackVoiceIDs) != 0 || !slices.Equal(a.FallbackTranscriberProviderIDs, []int64{9}) ||
+		a.TranscriberProviderID == nil || len(a.FallbackLLMModelIDs) != 1 {
+		t.Errorf("in another language: %+v", a)
+	}
+	a = old
+	a.LanguageID, a.FallbackVoiceIDs = 2, []int64{3}
+	if a.Adapt(&old, func(int64) bool { return false }); a.TranscriberProviderID != nil ||
+		len(a.FallbackTranscriberProviderIDs) != 0 || len(a.FallbackVoiceIDs) != 1 {
+		t.Errorf("in a language that nobody understands: %+v", a)
+	}
+	a = back
+	a.FallbackMultimodalModelIDs = []int64{1}
+	was := a
+	a.Mode = "dualplex"
+	if a.Adapt(&was, odd); len(a.FallbackMultimodalModelIDs) != 0 {
+		t.Errorf("models of another mode: %+v", a)
 	}
 }

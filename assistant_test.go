@@ -73,6 +73,30 @@ func TestAssistantCheck(t *testing.T) {
 			_ *parley.AssistantFacts) {
 			a.TranscriberProviderID = ptr(int64(6))
 		}, []string{"transcriber_provider_id"}},
+		{"what takes over", func(a *parley.Assistant, f *parley.AssistantFacts) {
+			a.FallbackLLMModelIDs, a.FallbackMultimodalModelIDs = []int64{1, 2}, []int64{3, 4}
+			a.FallbackVoiceIDs, a.FallbackTranscriberProviderIDs = []int64{5, 6, 7}, []int64{8, 9}
+			f.Fallback = parley.FallbackFacts{LLMs: map[int64]*parley.Model{1: {}}, Multimodals: map[int64]*parley.Model{4: {}},
+				Voices: map[int64]*parley.Voice{5: {LanguageID: 2, Modes: []string{"pipeline"}}, 6: {LanguageID: 3},
+					7: {LanguageID: 2, Modes: []string{"multimodal"}}}, Transcribers: map[int64]bool{9: true}}
+		}, []string{"fallback_llm_model_ids.1", "fallback_multimodal_model_ids.0", "fallback_voice_ids.1",
+			"fallback_voice_ids.2", "fallback_transcriber_provider_ids.0"}},
+		{"what takes over in another mode", func(a *parley.Assistant, f *parley.AssistantFacts) {
+			a.Mode, a.MultimodalModelID, f.Multimodal = "dualplex", ptr(int64(5)), &parley.Model{Kind: parley.Dualplex}
+			a.FallbackMultimodalModelIDs, a.FallbackTranscriberProviderIDs = []int64{3, 4}, []int64{9}
+			f.Fallback = parley.FallbackFacts{Multimodals: map[int64]*parley.Model{3: {Kind: parley.Multimodal},
+				4: {Kind: parley.Dualplex}}, Transcribers: map[int64]bool{9: true}}
+		}, []string{"fallback_multimodal_model_ids.0", "fallback_transcriber_provider_ids"}},
+		{"a voice of another vendor's model", func(a *parley.Assistant, f *parley.AssistantFacts) {
+			a.Mode, a.MultimodalModelID = "multimodal", ptr(int64(5))
+			f.Multimodal = &parley.Model{Kind: parley.Multimodal, Provider: "acme"}
+			f.Voice = &parley.Voice{LanguageID: 2, Inside: "other", Modes: []string{"multimodal"}}
+		}, []string{"voice_id"}},
+		{"a voice of the model's vendor", func(a *parley.Assistant, f *parley.AssistantFacts) {
+			a.Mode, a.MultimodalModelID = "multimodal", ptr(int64(5))
+			f.Multimodal = &parley.Model{Kind: parley.Multimodal, Provider: "acme"}
+			f.Voice = &parley.Voice{LanguageID: 2, Inside: "acme", Modes: []string{"multimodal"}}
+		}, nil},
 		{"unknown number", func(a *parley.Assistant, _ *parley.AssistantFacts) { a.PhoneNumberID = ptr(int64(1)) },
 			[]string{"phone_number_id"}},
 		{"caller id", func(a *parley.Assistant, f *parley.AssistantFacts) {

@@ -71,7 +71,7 @@ func (d *Studio) change(ctx context.Context, tx *store.Tx, userID, id int64, bod
 	a := *old
 	a.Tools = slices.Clone(old.Tools)
 	fields := bind(body, &a, false)
-	a.Adapt(old)
+	a.Adapt(old, func(id int64) bool { return d.Catalog.TranscriberConfigured(id, a.LanguageID) })
 	if err := d.check(ctx, tx.Query, userID, old, &a, fields); err != nil {
 		return err
 	}
@@ -179,9 +179,10 @@ func (d *Studio) check(ctx context.Context, q store.Query, userID int64, old, a 
 	facts.LLM = d.model(a.LLMModelID, old.LLMModelID, parley.LLM)
 	facts.Multimodal = d.model(a.MultimodalModelID, old.MultimodalModelID, parley.Multimodal, parley.Dualplex)
 	if p := a.TranscriberProviderID; p != nil && (d.Catalog.TranscriberConfigured(*p, a.LanguageID) ||
-		same(p, old.TranscriberProviderID)) {
+		same(p, old.TranscriberProviderID) && a.LanguageID == old.LanguageID) {
 		facts.Transcriber = d.Catalog.Transcriber(*p)
 	}
+	facts.Fallback = d.fallbackFacts(old, a)
 	for _, t := range old.Tools {
 		if id := t.AssistantID; id != nil {
 			if facts.Assistants == nil {

@@ -67,7 +67,7 @@ func link[T comparable](f *Fallback, part ai.Part, name, circuit string, do T) f
 
 // mind is an assistant's model, followed by those that take over when it fails. The error is that of the first, if
 // there is no other.
-func (d *Studio) mind(first *parley.Model) (ai.Model, error) {
+func (d *Studio) mind(a *parley.Assistant, first *parley.Model) (ai.Model, error) {
 	f := &d.Fallback
 	m, err := d.Providers.Model(first.Provider, first.Code)
 	list := &failover.Model{Budget: f.ModelAfter}
@@ -77,7 +77,7 @@ func (d *Studio) mind(first *parley.Model) (ai.Model, error) {
 	if add(nameOf(first), m); err != nil {
 		list.Links[0].Do = absent{err}
 	}
-	for _, next := range d.modelsAfter(first) {
+	for _, next := range d.modelsAfter(a.FallbackLLMModelIDs, first) {
 		if m, failed := d.Providers.Model(next.Provider, next.Code); failed == nil {
 			add(nameOf(&next), m)
 		}
@@ -101,16 +101,8 @@ func (d *Studio) Hearer(s Speech, open func(vendor, code string) (ai.RealtimeMod
 		list.Links[0].Do.RealtimeModel = absent{err}
 	}
 	for _, next := range s.hearers {
-		voice := s.Voice
-		if next.Kind == parley.Multimodal {
-			inside := d.Catalog.Inside(s.voice, next.Provider)
-			if inside == nil {
-				continue // it has no voice in the language
-			}
-			voice = inside.Code
-		}
-		if m, failed := open(next.Provider, next.Code); failed == nil {
-			add(nameOf(&next), voice, m)
+		if m, failed := open(next.model.Provider, next.model.Code); failed == nil {
+			add(nameOf(&next.model), next.voice, m)
 		}
 	}
 	if len(list.Links) == 1 {
@@ -119,8 +111,73 @@ func (d *Studio) Hearer(s Speech, open func(vendor, code string) (ai.RealtimeMod
 	return list, nil
 }
 
-// modelsAfter lists those that take over when a model fails: of the same kind.
-func (d *Studio) modelsAfter(first *parley.Model) (list []parley.Model) {
+// hearer is a realtime model that takes over, with the vendor's own name of the voice in which it speaks.
+type hearer struct {
+	model parley.Model
+	voice string
+}
+
+// hearersAfter lists the realtime models that take over when an assistant's fails, except those that have no voice in
+// its language.
+func (d *Studio) hearersAfter(a *parley.Assistant, first *parley.Model, v *parley.Voice) (list []hearer) {
+	for _, m := range d.modelsAfter(a.FallbackMultimodalModelIDs, first) {
+		voice := v
+		if m.Kind == parley.Multimodal && m.Provider != first.Provider {
+			voice = d.Catalog.Inside(v, m.Provider)
+			for _, id := range slices.Backward(a.FallbackVoiceIDs) {
+				if own := d.Catalog.Voice(id); own != nil && own.Inside == m.Provider {
+					voice = own
+				}
+			}
+		}
+		if voice != nil {
+			list = append(list, hearer{m, voice.Code})
+		}
+	}
+	return list
+}
+
+// fallbackFacts is what the catalog knows about the ids in an assistant's lists. What old has may stay.
+func (d *Studio) fallbackFacts(old, a *parley.Assistant) parley.FallbackFacts {
+	f := parley.FallbackFacts{LLMs: map[int64]*parley.Model{}, Multimodals: map[int64]*parley.Model{},
+		Voices: map[int64]*parley.Voice{}, Transcribers: map[int64]bool{}}
+	for _, id := range a.FallbackLLMModelIDs {
+		f.LLMs[id] = d.model(&id, among(id, old.FallbackLLMModelIDs), parley.LLM)
+	}
+	for _, id := range a.FallbackMultimodalModelIDs {
+		f.Multimodals[id] = d.model(&id, among(id, old.FallbackMultimodalModelIDs), parley.Multimodal, parley.Dualplex)
+	}
+	for _, id := range a.FallbackVoiceIDs {
+		if d.Catalog.VoiceConfigured(id) || slices.Contains(old.FallbackVoiceIDs, id) {
+			f.Voices[id] = d.Catalog.Voice(id)
+		}
+	}
+	for _, id := range a.FallbackTranscriberProviderIDs {
+		f.Transcribers[id] = d.Catalog.TranscriberConfigured(id, a.LanguageID) ||
+			a.LanguageID == old.LanguageID && slices.Contains(old.FallbackTranscriberProviderIDs, id)
+	}
+	return f
+}
+
+// among is an id where it is in a list, else nil.
+func among(id int64, list []int64) *int64 {
+	if slices.Contains(list, id) {
+		return &id
+	}
+	return nil
+}
+
+// modelsAfter lists those that take over when a model fails: of the same kind, the assistant's own, or else the
+// server's.
+func (d *Studio) modelsAfter(own []int64, first *parley.Model) (list []parley.Model) {
+	for _, id := range own {
+		if m := d.Catalog.Model(id); m != nil && m.ID != first.ID && m.Kind == first.Kind {
+			list = append(list, *m)
+		}
+	}
+	if len(own) > 0 {
+		return list
+	}
 	for _, name := range d.Fallback.Models {
 		for _, m := range d.Catalog.ModelsOf(first.Kind) {
 			if nameOf(&m) == name && m.ID != first.ID {
@@ -178,22 +235,43 @@ func (d *Studio) Listener(s Speech, open func(code string) (ai.Recognizer, error
 	return list, nil
 }
 
-// standIns are the voices and recognizers that take over when an assistant's fail.
-func (d *Studio) standIns(v *parley.Voice, recognizer string) (voices []*parley.Voice, recognizers []string) {
+// standIns are the voices that take over when an assistant's fails: its own list, or else the server's.
+func (d *Studio) standIns(a *parley.Assistant, v *parley.Voice) (voices []*parley.Voice) {
+	for _, id := range a.FallbackVoiceIDs {
+		if next := d.Catalog.Voice(id); next != nil && next.ID != v.ID && next.SynthesizerProviderID != nil {
+			voices = append(voices, next)
+		}
+	}
+	if len(a.FallbackVoiceIDs) > 0 && v.Inside == "" {
+		return voices
+	}
 	for _, code := range d.Fallback.Voices {
 		if next := d.Catalog.Alike(v, code); next != nil && next.ID != v.ID {
 			voices = append(voices, next)
 		}
 	}
-	for _, p := range d.Catalog.Transcribers(v.LanguageID) {
-		if p.Code != recognizer && slices.Contains(d.Fallback.Transcribers, p.Code) {
-			recognizers = append(recognizers, p.Code)
+	return voices
+}
+
+// listenersAfter are the codes of the recognizers that take over when an assistant's fails, likewise: those that
+// understand the language.
+func (d *Studio) listenersAfter(a *parley.Assistant, recognizer string) (codes []string) {
+	list := d.Fallback.Transcribers
+	if len(a.FallbackTranscriberProviderIDs) > 0 {
+		list = nil
+		for _, id := range a.FallbackTranscriberProviderIDs {
+			if p := d.Catalog.Transcriber(id); p != nil {
+				list = append(list, p.Code)
+			}
 		}
 	}
-	slices.SortFunc(recognizers, func(a, b string) int {
-		return slices.Index(d.Fallback.Transcribers, a) - slices.Index(d.Fallback.Transcribers, b)
-	})
-	return voices, recognizers
+	for _, code := range list {
+		if code != recognizer && slices.ContainsFunc(d.Catalog.Transcribers(a.LanguageID),
+			func(p parley.Provider) bool { return p.Code == code }) {
+			codes = append(codes, code)
+		}
+	}
+	return codes
 }
 
 // absent stands for something that this server doesn't have: another takes over.

@@ -123,7 +123,7 @@ func (d *Studio) thinker(a *parley.Assistant) (thinker ai.Model, builtIn bool, e
 		thinker, err = d.Providers.Model(m.Provider, m.Code)
 		return thinker, true, err
 	}
-	thinker, err = d.mind(m)
+	thinker, err = d.mind(a, m)
 	return thinker, false, err
 }
 

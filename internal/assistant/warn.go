@@ -22,7 +22,7 @@ type Speech struct {
 	// what takes over when these fail, in order
 	voices      []*parley.Voice
 	recognizers []string
-	hearers     []parley.Model
+	hearers     []hearer
 }
 
 // Speech finds what an assistant speaks and hears with. The error tells its owner why a call can't be held.
@@ -50,7 +50,7 @@ func (d *Studio) Speech(a *parley.Assistant) (s Speech, err error) {
 		return missing("Nothing on this server understands %s: choose another language, or ask its operator to configure a transcriber that does.", language.Name)
 	}
 	s.voice = v
-	s.voices, s.recognizers = d.standIns(v, s.Recognizer)
+	s.voices, s.recognizers = d.standIns(a, v), d.listenersAfter(a, s.Recognizer)
 	return s, nil
 }
 
@@ -68,7 +68,7 @@ func (d *Studio) realtime(a *parley.Assistant) (s Speech, err error) {
 	if m == nil {
 		return missing("The model of the assistant's %s mode is no longer there: choose another, or set the mode to pipeline.", a.Mode)
 	}
-	s = Speech{Voice: v.Code, Language: language.ISO2, Provider: m.Provider, Model: m.Code, voice: v, hearers: d.modelsAfter(m)}
+	s = Speech{Voice: v.Code, Language: language.ISO2, Provider: m.Provider, Model: m.Code, voice: v, hearers: d.hearersAfter(a, m, v)}
 	switch {
 	case a.Mode == "multimodal":
 		if alike := d.Catalog.Heard(v.ID); alike != nil && alike.Configured() {
@@ -79,7 +79,7 @@ func (d *Studio) realtime(a *parley.Assistant) (s Speech, err error) {
 	default:
 		s.Synthesizer = d.Catalog.Synthesizer(*v.SynthesizerProviderID).Code
 	}
-	s.voices, _ = d.standIns(v, "")
+	s.voices = d.standIns(a, v)
 	return s, nil
 }
 

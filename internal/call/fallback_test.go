@@ -68,6 +68,42 @@ func TestModelFallsBack(t *testing.T) {
 	})
 }
 
+// An assistant's own lists stand in place of the server's.
+func TestOwnListsGoFirst(t *testing.T) {
+	h := lite(t)
+	h.spare()
+	h.model.Models = []string{"thinker"}
+	h.assistants.Fallback.Voices, h.assistants.Fallback.Transcribers = []string{"espeak"}, []string{"openai"}
+	models := h.assistants.Catalog.ModelsOf(parley.LLM)
+	local, spare := models[len(models)-1].ID, models[1].ID
+	voices := h.assistants.Catalog.Voices("pipeline", h.a.LanguageID)
+	other := voices[len(voices)-1]
+	h.change(h.a, `{"fallback_llm_model_ids":[%d,%d],"fallback_voice_ids":[%d],"fallback_transcriber_provider_ids":[3]}`,
+		local, spare, other.ID)
+	a, err := h.db.Assistant(t.Context(), h.user.ID, h.a.ID)
+	h.must(err)
+	asked := map[string]bool{}
+	s, err := h.assistants.Speech(a)
+	h.must(err)
+	_, err = h.assistants.Speaker(s, func(code string) (ai.Synthesizer, error) { asked[code] = true; return &aitest.Synthesizer{}, nil })
+	h.must(err)
+	_, err = h.assistants.Listener(s, func(code string) (ai.Recognizer, error) { asked[code] = true; return &aitest.Recognizer{}, nil })
+	h.must(err)
+	if code := h.assistants.Catalog.Synthesizer(*other.SynthesizerProviderID).Code; !asked[code] || asked["openai"] ||
+		!asked["pocketsphinx"] {
+		t.Errorf("%s was to speak, and pocketsphinx to listen: %v were opened", code, asked)
+	}
+	h.model.Models = []string{"spare"} // the assistant's own model is gone
+	ready, err := h.assistants.Ready(a, assistant.Occasion{})
+	h.must(err)
+	tally := new(ai.Tally)
+	_, err = ready.Turn([]ai.Message{{Role: ai.User, Text: "hello"}}, nil).Run(ai.Tallied(t.Context(), tally))
+	h.must(err)
+	if who := tally.Acting(ai.TheModel, "openai/thinker"); who != "local/local" {
+		t.Errorf("%s went on", who)
+	}
+}
+
 // A list that names what is not there is refused when the server starts.
 func TestFallbackIsChecked(t *testing.T) {
 	h := lite(t)

@@ -268,6 +268,25 @@ func providerOptions(none string, providers []parley.Provider, find func(int64) 
 	return list
 }
 
+// fallbacks are the choices of a box in a list of what takes over: the same as for what it is for, or nothing.
+func fallbacks(options []option, now string) []option {
+	list := []option{{value: "", label: "None"}}
+	there := now == ""
+	for _, o := range options {
+		if o.value != "" {
+			there = there || o.value == now
+			list = append(list, o)
+		}
+	}
+	if !there {
+		list = append(list, option{value: now, label: "Not available here (" + now + ")"})
+	}
+	return list
+}
+
+// nth says which of a list a box is.
+func nth(i int) string { return []string{"first", "second", "third"}[i] }
+
 // toolRow finds the built-in tool of a type among the tools: its name in the form, and whether it is there. One that
 // is not has a place after all others.
 func (e *editor) toolRow(kind string) (at string, on bool) {

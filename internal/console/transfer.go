@@ -29,7 +29,8 @@ const fileFormat = "parley-assistant-1"
 // notInFiles are fields that stay behind: they belong to a server, or send what callers say to somebody's address.
 var notInFiles = []string{"id", "uuid", "user_id", "phone_number_id", "engine_id", "synthesizer_id",
 	"transcriber_id", "instance_id", "status", "language", "prompt_version",
-	"llm_model_id", "multimodal_model_id", "knowledgebase_id", "tool_ids", "is_webhook_active", "webhook_url",
+	"llm_model_id", "multimodal_model_id", "fallback_llm_model_ids", "fallback_multimodal_model_ids",
+	"fallback_voice_ids", "fallback_transcriber_provider_ids", "knowledgebase_id", "tool_ids", "is_webhook_active", "webhook_url",
 	"inbound_webhook_url",
 	"conversation_ended_webhook_url", "flows_platform_id", "deleted_at", "created_at", "updated_at"}
 
