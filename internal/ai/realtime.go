@@ -37,10 +37,11 @@ type RealtimeSession interface {
 	// Write takes the next audio of the current utterance; the slice may be used until it returns. It never allocates
 	// per frame.
 	Write(pcm []int16)
-	// End says that the utterance is over. One final RealtimeHeard follows for each End, in any order. Utterances are
-	// counted from 0.
+	// End says that the utterance is over. One final RealtimeHeard follows for each End, in any order; another one
+	// corrects it. Utterances are counted from 0.
 	End()
-	// Forget says that an utterance was not one after all: it is removed from the conversation.
+	// Forget says that an utterance was not one after all: it is removed from the conversation, where the vendor can
+	// take sound back. Elsewhere it is heard before what is said next.
 	Forget(utterance int)
 	// Add puts a text of either side into the conversation, or calls with their results.
 	Add(n int, m ...Message)
@@ -52,7 +53,8 @@ type RealtimeSession interface {
 	// Result passes on the result of a call.
 	Result(callID, result string)
 	// Cut says how much of a response, or of an added text, was heard: its audio up to a time, and text of its text.
-	// The model is made to know no more of it. A response that is under way ends, and its calls will not be made.
+	// The model is made to know no more of it; where the vendor can take nothing back, the model is told in a note. A
+	// response that is under way ends, and its calls will not be made.
 	Cut(n int, heard time.Duration, text string)
 	// Events delivers what happens. It must be read until it is closed, which happens when the session closes.
 	Events() <-chan RealtimeEvent
@@ -87,5 +89,7 @@ const (
 	// before the vendor was asked. After a cut it is the only event of that response.
 	RealtimeDone
 	RealtimeExpiring // Remaining: the session is going to end by itself
-	RealtimeLost     // Err: the session has ended, and nobody closed it
+	// Usage: of a response that was over before its vendor had counted it.
+	RealtimeUsed
+	RealtimeLost // Err: the session has ended, and nobody closed it
 )

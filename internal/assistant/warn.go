@@ -70,6 +70,8 @@ func (d *Studio) realtime(a *parley.Assistant) (s Speech, err error) {
 	}
 	s = Speech{Voice: v.Code, Language: language.ISO2, Provider: m.Provider, Model: m.Code, voice: v, hearers: d.hearersAfter(a, m, v)}
 	switch {
+	case a.Mode == "multimodal" && v.Inside != m.Provider:
+		return missing("The voice %s is none of those of the model %s: choose another voice, or another model.", v.Name, m.Name)
 	case a.Mode == "multimodal":
 		if alike := d.Catalog.Heard(v.ID); alike != nil && alike.Configured() {
 			s.Synthesizer = alike.Code

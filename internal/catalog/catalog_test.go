@@ -14,6 +14,7 @@ import (
 	"parley/internal/provider/cartesia"
 	"parley/internal/provider/deepgram"
 	"parley/internal/provider/elevenlabs"
+	"parley/internal/provider/gemini"
 	"parley/internal/provider/local"
 	"parley/internal/provider/openai"
 )
@@ -31,8 +32,16 @@ func server(codes ...string) *Catalog {
 		if code != openai.Code {
 			all := provider.All()
 			v = all[slices.IndexFunc(all, func(v *ai.Vendor) bool { return v.Code == code })]
-			v.Speakers[0].Configured = func() bool { return true }
-			v.Listeners[0].Configured = v.Speakers[0].Configured
+			there := func() bool { return true }
+			for i := range v.Speakers {
+				v.Speakers[i].Configured = there
+			}
+			for i := range v.Listeners {
+				v.Listeners[i].Configured = there
+			}
+			if v.Realtime != nil {
+				v.Realtime.Configured = there
+			}
 		}
 		list = append(list, v)
 	}
@@ -41,7 +50,7 @@ func server(codes ...string) *Catalog {
 
 // everything is a server where all is configured.
 func everything() *Catalog {
-	return server(openai.Code, elevenlabs.Code, deepgram.Code, cartesia.Code)
+	return server(openai.Code, gemini.Code, elevenlabs.Code, deepgram.Code, cartesia.Code)
 }
 
 // TestIDs holds the ids that databases have stored: each pinned row must still be there with its meaning. New rows
@@ -272,8 +281,11 @@ func TestVoices(t *testing.T) {
 			if id != nil && !slices.Contains(c.Synthesizers(v.LanguageID), *c.Synthesizer(*id)) {
 				t.Errorf("%s: voice %d: its provider is not listed for its language", name, v.ID)
 			}
-			if want := fmt.Sprintf("%s/api/voices/%d/preview", strings.TrimSuffix(base, "/"),
-				v.ID); v.PreviewURL != want {
+			want := ""
+			if c.Heard(v.ID) != nil {
+				want = fmt.Sprintf("%s/api/voices/%d/preview", strings.TrimSuffix(base, "/"), v.ID)
+			}
+			if (want == "") != (v.Inside == gemini.Code) || v.PreviewURL != want {
 				t.Errorf("%s: voice %d: preview %q, want %q", name, v.ID, v.PreviewURL, want)
 			}
 		}

@@ -1,7 +1,9 @@
 package aitest
 
 import (
+	"cmp"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -18,13 +20,23 @@ type RealtimeServer interface {
 	Conversations() []RealtimeConversation
 }
 
+// RealtimeManner is how a vendor differs, where the interface lets it. The zero value is OpenAI's.
+type RealtimeManner struct {
+	Voice string // "" is marin
+	// Notes: what was put into the conversation stays there. What was heard of a reply, and the calls that another
+	// session made, are told in notes of the customer's side, in brackets; so is what it takes to have a reply made.
+	Notes bool
+	// Fatal: a failure ends the session.
+	Fatal bool
+}
+
 // ConformRealtime checks that a RealtimeModel keeps the promises of its interface.
-func ConformRealtime(t *testing.T, m ai.RealtimeModel, s RealtimeServer) {
+func ConformRealtime(t *testing.T, m ai.RealtimeModel, s RealtimeServer, manner RealtimeManner) {
 	for _, rate := range []audio.Rate{audio.Narrow, audio.Wide} {
 		for _, writes := range []bool{false, true} {
 			open := func(t *testing.T) *talk {
-				setup := ai.RealtimeSetup{System: "You are a baker.", Voice: "marin", Language: "en", Rate: rate,
-					Writes: writes, Speed: 1, Keywords: []string{"Ciabatta"},
+				setup := ai.RealtimeSetup{System: "You are a baker.", Voice: cmp.Or(manner.Voice, "marin"), Language: "en",
+					Rate: rate, Writes: writes, Speed: 1, Keywords: []string{"Ciabatta"},
 					Tools: []ai.Tool{{Name: "order", Description: "Orders", Schema: json.RawMessage(`{"type":"object","properties":{}}`)}}}
 				if writes {
 					setup.Voice = ""
@@ -35,16 +47,23 @@ func ConformRealtime(t *testing.T, m ai.RealtimeModel, s RealtimeServer) {
 					t.Fatal(err)
 				}
 				t.Cleanup(c.Close)
-				return &talk{T: t, RealtimeSession: c, tally: tally, s: s, rate: rate, texts: map[int]string{}, sounds: map[int]int{}}
+				return &talk{T: t, RealtimeSession: c, tally: tally, s: s, manner: manner, rate: rate,
+					texts: map[int]string{}, sounds: map[int]int{}, heard: map[int]string{}}
 			}
-			name := "speaks"
+			name := fmt.Sprintf("%d Hz, speaks", rate)
 			if writes {
-				name = "writes"
+				name = fmt.Sprintf("%d Hz, writes", rate)
 			}
 			t.Run(name, func(t *testing.T) { conformTalk(open(t), writes) })
 			t.Run(name+" and is cut", func(t *testing.T) { conformCut(open(t), writes) })
 			t.Run(name+" and calls", func(t *testing.T) { conformCalls(open(t)) })
-			t.Run(name+" and fails", func(t *testing.T) { conformFailure(open(t)) })
+			t.Run(name+" and fails", func(t *testing.T) {
+				if manner.Fatal {
+					conformEnd(t, s, open)
+				} else {
+					conformFailure(open(t))
+				}
+			})
 		}
 	}
 }
@@ -55,10 +74,11 @@ type talk struct {
 	ai.RealtimeSession
 	tally  *ai.Tally
 	s      RealtimeServer
+	manner RealtimeManner
 	rate   audio.Rate
 	texts  map[int]string
 	sounds map[int]int
-	heard  string
+	heard  map[int]string // the last texts of utterances
 	calls  []ai.ToolCall
 	failed error
 }
@@ -97,7 +117,7 @@ func (c *talk) until(kind ai.RealtimeKind, n int) ai.RealtimeEvent {
 				c.failed = e.Err
 			case ai.RealtimeHeard:
 				if e.Final {
-					c.heard = e.Text
+					c.heard[e.N] = e.Text
 				}
 			}
 			if e.Kind == kind && e.N == n && (kind != ai.RealtimeHeard || e.Final) {
@@ -109,33 +129,97 @@ func (c *talk) until(kind ai.RealtimeKind, n int) ai.RealtimeEvent {
 	}
 }
 
-// items is what the server holds of the session.
+// understands waits for the last text of an utterance.
+func (c *talk) understands(n int, want string) {
+	c.Helper()
+	if _, ok := c.heard[n]; !ok {
+		c.until(ai.RealtimeHeard, n)
+	}
+	if got := c.heard[n]; got != want {
+		c.Errorf("utterance %d was understood as %q, want %q", n, got, want)
+	}
+}
+
+// items is what the server holds of the session. Notes are told by notes alone.
 func (c *talk) items() (out []string) {
 	list := c.s.Conversations()
 	for _, i := range list[len(list)-1].Items {
-		line := strings.TrimSpace(i.Role + " " + i.Type + " " + i.Text)
-		out = append(out, line)
+		out = append(out, strings.TrimSpace(i.Role+" "+i.Type+" "+i.Text))
 	}
 	return out
 }
 
-// holds waits until the server holds this.
-func (c *talk) holds(want ...string) {
+// isNote reports whether a line is no part of what was said.
+func (c *talk) isNote(line string) bool {
+	text, ok := strings.CutPrefix(line, "user message ")
+	return c.manner.Notes && ok && strings.IndexAny(text, "[(") == 0
+}
+
+// cut is a reply, or a text that was added, of which only a part was heard.
+type cut struct{ whole, heard string }
+
+// holds waits until the server holds this: lines, and replies that were cut.
+func (c *talk) holds(want ...any) {
 	c.Helper()
 	var got []string
 	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-		if got = c.items(); strings.Join(got, "|") == strings.Join(want, "|") {
+		if got = c.items(); c.matches(got, want) {
 			return
 		}
 	}
-	c.Fatalf("the server holds\n  %s\nnot\n  %s", strings.Join(got, "\n  "), strings.Join(want, "\n  "))
+	c.Fatalf("the server holds\n  %s\nnot\n  %v", strings.Join(got, "\n  "), want)
+}
+
+func (c *talk) matches(got []string, want []any) bool {
+	for _, w := range want {
+		reply, isCut := w.(cut)
+		line, _ := w.(string)
+		if isCut && !c.manner.Notes {
+			line = strings.TrimSpace("assistant message " + reply.heard)
+			if isCut = false; reply.heard == "" {
+				continue
+			}
+		}
+		for len(got) > 0 && c.isNote(got[0]) {
+			got = got[1:]
+		}
+		switch {
+		case !isCut && (len(got) == 0 || got[0] != line):
+			return false
+		case !isCut:
+			got = got[1:]
+		case len(got) > 0 && reply.heard != "" && got[0] == "assistant message "+reply.heard: // it was not sent yet
+			got = got[1:]
+		case len(got) < 2:
+			return false
+		default:
+			said, ok := strings.CutPrefix(got[0]+" ", "assistant message ")
+			if !ok || !strings.HasPrefix(reply.whole+"  ", said) || !c.isNote(got[1]) ||
+				!reply.toldBy(got[1]) {
+				return false
+			}
+			got = got[2:]
+		}
+	}
+	for len(got) > 0 && c.isNote(got[0]) {
+		got = got[1:]
+	}
+	return len(got) == 0
+}
+
+// toldBy reports whether a note tells what was heard, and no more.
+func (r cut) toldBy(note string) bool {
+	if r.heard == "" {
+		return !strings.Contains(note, strings.Fields(r.whole)[0]+" ")
+	}
+	more := r.whole[:min(len(r.whole), len(r.heard)+3)]
+	return strings.Contains(note, r.heard) && !strings.Contains(note, more)
 }
 
 func conformTalk(c *talk, writes bool) {
 	c.s.ScriptRealtime(Behaviour{Text: "We open at nine in the morning."})
 	c.Add(1, ai.Message{Role: ai.Assistant, Text: "Hello."})
 	c.says("when do you open")
-	c.until(ai.RealtimeHeard, 0)
 	c.Respond(2, "", false)
 	if e := c.until(ai.RealtimeDone, 2); e.Err != nil || e.Usage.Out == 0 {
 		c.Errorf("%+v", e)
@@ -146,8 +230,9 @@ func conformTalk(c *talk, writes bool) {
 	}) {
 		c.Errorf("it spent %+v", uses)
 	}
-	if c.texts[2] != "We open at nine in the morning." || c.heard != "when do you open" {
-		c.Errorf("it heard %q and said %q", c.heard, c.texts[2])
+	c.understands(0, "when do you open")
+	if c.texts[2] != "We open at nine in the morning." {
+		c.Errorf("it said %q", c.texts[2])
 	}
 	want := int(SpeechTime(c.texts[2], 1) * time.Duration(c.rate) / time.Second)
 	if n := c.sounds[2]; writes && n > 0 || !writes && (n < want*9/10 || n > want*11/10) {
@@ -157,7 +242,7 @@ func conformTalk(c *talk, writes bool) {
 
 	// a noise is forgotten, and an aside is in no conversation
 	c.says("mhm")
-	c.until(ai.RealtimeHeard, 1)
+	c.understands(1, "mhm")
 	c.Forget(1)
 	if !writes {
 		c.Say(3, "One moment please.")
@@ -182,10 +267,7 @@ func conformTalk(c *talk, writes bool) {
 func conformCut(c *talk, writes bool) {
 	const long = "We have bread and rolls and cakes and pies and tarts and buns every single morning."
 	// in the middle of the making
-	gate := make(chan struct{})
-	defer close(gate)
-	b := Behaviour{Text: long, TokenDelay: 20 * time.Millisecond}
-	c.s.ScriptRealtime(b)
+	c.s.ScriptRealtime(Behaviour{Text: long, TokenDelay: 20 * time.Millisecond})
 	c.says("what do you have")
 	c.Respond(1, "", false)
 	c.until(ai.RealtimeText, 1)
@@ -198,14 +280,14 @@ func conformCut(c *talk, writes bool) {
 	}
 	c.Cut(1, 500*time.Millisecond, "We have")
 	c.until(ai.RealtimeDone, 1)
-	c.holds("user message what do you have", "assistant message We have")
+	c.holds("user message what do you have", cut{long, "We have"})
 
 	// after it
 	c.s.ScriptRealtime(Behaviour{Text: long})
 	c.Respond(2, "", false)
 	c.until(ai.RealtimeDone, 2)
 	c.Cut(2, 1100*time.Millisecond, "We have bread and")
-	c.holds("user message what do you have", "assistant message We have", "assistant message We have bread and")
+	c.holds("user message what do you have", cut{long, "We have"}, cut{long, "We have bread and"})
 
 	// before anything of it was heard, and before it was begun
 	c.s.ScriptRealtime(Behaviour{Text: long, TokenDelay: 20 * time.Millisecond}, Behaviour{Text: "Yes."})
@@ -218,8 +300,28 @@ func conformCut(c *talk, writes bool) {
 	c.Cut(5, 0, "What you")
 	c.Respond(6, "", false)
 	c.until(ai.RealtimeDone, 6)
-	c.holds("user message what do you have", "assistant message We have", "assistant message We have bread and",
-		"assistant message What you", "assistant message Yes.")
+	unheard := cut{"What you have not heard.", "What you"}
+	c.holds("user message what do you have", cut{long, "We have"}, cut{long, "We have bread and"}, cut{long, ""},
+		unheard, "assistant message Yes.")
+
+	// while the customer speaks into it
+	c.s.ScriptRealtime(Behaviour{Text: long, TokenDelay: 20 * time.Millisecond}, Behaviour{Text: "Only bread."})
+	c.Respond(7, "", false)
+	c.until(ai.RealtimeText, 7)
+	for range 6 {
+		if writes {
+			c.until(ai.RealtimeText, 7)
+		} else {
+			c.until(ai.RealtimeSound, 7)
+		}
+	}
+	c.says("only bread please")
+	c.Cut(7, 500*time.Millisecond, "We have")
+	c.Respond(8, "", false)
+	c.until(ai.RealtimeDone, 8)
+	c.holds("user message what do you have", cut{long, "We have"}, cut{long, "We have bread and"}, cut{long, ""},
+		unheard, "assistant message Yes.", cut{long, "We have"}, "user message only bread please",
+		"assistant message Only bread.")
 }
 
 func conformCalls(c *talk) {
@@ -244,7 +346,12 @@ func conformCalls(c *talk) {
 	c.s.ScriptRealtime(Behaviour{Text: "Not possible."})
 	c.Respond(4, "", false)
 	c.until(ai.RealtimeDone, 4)
-	if got := c.items(); len(got) != 10 || got[8] != "function_call_output no" {
+	told := func(line string) bool {
+		return line == "function_call_output no" || c.isNote(line) && strings.Contains(line, "order") &&
+			strings.Contains(line, "no]")
+	}
+	if got := c.items(); !slices.Contains(got, "user message again") || !slices.Contains(got, "assistant message Well.") ||
+		!slices.ContainsFunc(got, told) {
 		c.Errorf("%q", got)
 	}
 
@@ -257,6 +364,27 @@ func conformCalls(c *talk) {
 	c.until(ai.RealtimeDone, 5)
 	if len(c.calls) != 1 {
 		c.Errorf("%+v", c.calls)
+	}
+}
+
+// conformEnd checks failures that end the session.
+func conformEnd(t *testing.T, s RealtimeServer, open func(t *testing.T) *talk) {
+	for _, o := range []struct {
+		b    Behaviour
+		want ai.Kind
+	}{
+		{Behaviour{Code: "rate_limit_exceeded"}, ai.RateLimited},
+		{Behaviour{Text: "Yes.", Fault: Failure, After: 1}, ai.Interrupted},
+		{Behaviour{Text: "It breaks off here.", Fault: Reset, After: 1}, ai.Interrupted},
+		{Behaviour{Text: "It breaks off here.", Fault: Garbage, After: 1}, ai.Malformed},
+	} {
+		c := open(t)
+		s.ScriptRealtime(o.b)
+		c.Respond(3, "", false)
+		if e := c.until(ai.RealtimeLost, 0); ai.KindOf(e.Err) != o.want {
+			c.Errorf("%v, want %s", e.Err, o.want)
+		}
+		c.afterwards()
 	}
 }
 
@@ -274,11 +402,17 @@ func conformFailure(c *talk) {
 	if ai.KindOf(e.Err) != ai.Interrupted {
 		c.Errorf("%v", e.Err)
 	}
+	c.afterwards()
+}
+
+// afterwards nothing happens, and nobody minds.
+func (c *talk) afterwards() {
 	if _, ok := <-c.Events(); ok {
 		c.Error("something happened after the end")
 	}
-	c.Write(make([]int16, 160)) // nobody minds
+	c.Write(make([]int16, 160))
 	c.End()
 	c.Respond(9, "", false)
+	c.Say(10, "Hello?")
 	c.Cut(3, 0, "")
 }

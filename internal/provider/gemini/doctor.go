@@ -12,17 +12,28 @@ import (
 func (s *Settings) check(ctx context.Context) []parley.Finding {
 	if !s.configured() {
 		return []parley.Finding{{State: "note", What: Code,
-			Text: "not configured: set PARLEY_GEMINI_API_KEY for assistants that think with Gemini"}}
+			Text: "not configured: set PARLEY_GEMINI_API_KEY for assistants that think, or hear and speak, with Gemini"}}
 	}
 	c, err := Open(Config{BaseURL: s.BaseURL, APIKey: s.APIKey, Stall: s.Stall})
 	if err != nil {
 		return []parley.Finding{{State: "FAIL", What: Code, Text: "PARLEY_GEMINI_BASE_URL: " + err.Error()}}
 	}
 	defer c.Close()
-	var models []string
-	for _, m := range s.models() {
-		models = append(models, strings.TrimPrefix(m, "models/"))
+	named := func(list []string) (models []string) {
+		for _, m := range list {
+			models = append(models, strings.TrimPrefix(m, "models/"))
+		}
+		return models
 	}
-	return []parley.Finding{rest.Doctor{What: Code, Setting: "PARLEY_GEMINI", Path: "/v1beta/models/",
-		Use: "think"}.Check(ctx, c.rest, models)}
+	thinks := rest.Doctor{What: Code, Setting: "PARLEY_GEMINI", Path: "/v1beta/models/", Use: "think"}.Check(ctx, c.rest,
+		named(s.models()))
+	if thinks.State == "FAIL" {
+		return []parley.Finding{thinks}
+	}
+	speaks := rest.Doctor{What: Code + " live", Setting: "PARLEY_GEMINI_LIVE", Path: "/v1beta/models/",
+		Use: "hear and speak"}.Check(ctx, c.rest, named(s.live()))
+	if speaks.State == "FAIL" && len(s.Live) == 0 { // nobody asked for it
+		speaks.State = "note"
+	}
+	return []parley.Finding{thinks, speaks}
 }

@@ -1,4 +1,5 @@
-// Package gemini thinks with Google's Gemini models through the Gemini API's generateContent, streamed.
+// Package gemini thinks with Google's Gemini models through the Gemini API's generateContent, streamed, and hears and
+// speaks with those of its Live API.
 package gemini
 
 import (

@@ -23,7 +23,7 @@ func realtimeOf(t *testing.T, s *aitest.Server, key string) ai.RealtimeModel {
 func TestRealtimeConforms(t *testing.T) {
 	s := aitest.NewServer(t)
 	s.APIKey = "k"
-	aitest.ConformRealtime(t, realtimeOf(t, s, "k"), s)
+	aitest.ConformRealtime(t, realtimeOf(t, s, "k"), s, aitest.RealtimeManner{})
 	if list := s.Complaints(); len(list) > 0 {
 		t.Errorf("the server complained:\n%s", strings.Join(list, "\n"))
 	}

@@ -1,5 +1,5 @@
-// Package geminitest is for tests: a server that speaks the Gemini API's streamGenerateContent on a loopback port. It
-// refuses what the API refuses, answers as aitest.Echo does, and misbehaves on request.
+// Package geminitest is for tests: a server that speaks the Gemini API's streamGenerateContent and its Live API on a
+// loopback port. It refuses what the API refuses, answers as aitest.Echo does, and misbehaves on request.
 package geminitest
 
 import (
@@ -29,9 +29,11 @@ const (
 	Old   = "gemini-test-old"   // as 2.5 Flash: a budget for thinking, no ids, no signatures
 )
 
-// Server is the server. Script and Usually say how it behaves.
+// Server is the server. Script and Usually say how it behaves, ScriptRealtime and ScriptTranscripts how the Live API
+// does.
 type Server struct {
 	*resttest.Server
+	lives
 
 	mu       sync.Mutex
 	requests []Request
@@ -52,7 +54,9 @@ type Request struct {
 // New starts a server that is closed at the end of the test.
 func New(t testing.TB) *Server {
 	t.Helper()
-	s := &Server{Server: resttest.New(t)}
+	s := &Server{Server: resttest.New(t), lives: lives{Voice: &aitest.Synthesizer{}}}
+	t.Cleanup(s.hangUp) // before the server waits for its handlers
+	s.Handle("GET "+livePath, s.converse)
 	s.Handle("POST /v1beta/models/{call}", s.generate)
 	s.Handle("GET /v1beta/models/{model}", s.model)
 	s.Handle("/", func(w http.ResponseWriter, r *http.Request) {
@@ -96,6 +100,9 @@ func (s *Server) model(w http.ResponseWriter, r *http.Request) {
 	id := r.PathValue("model")
 	switch {
 	case !allowed(w, r):
+	case id == Live || id == Writing:
+		resttest.JSON(w, http.StatusOK, map[string]any{"name": "models/" + id,
+			"supportedGenerationMethods": []string{"bidiGenerateContent"}})
 	case !known(id):
 		missing(w, id)
 	default:

@@ -1,0 +1,329 @@
+package gemini
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"parley/internal/ai"
+	"parley/internal/audio"
+	"parley/internal/provider/rest"
+	"parley/internal/provider/wire"
+)
+
+// LiveModel is one of the models of the Live API, which hears and speaks over a WebSocket.
+func (c *Client) LiveModel(code string) ai.RealtimeModel {
+	return &liveModel{client: c, code: strings.TrimPrefix(code, "models/")}
+}
+
+type liveModel struct {
+	client *Client
+	code   string
+	speaks atomic.Bool // it only speaks: it was found to refuse to write
+}
+
+const (
+	livePath    = "/ws/google.ai.generativelanguage.v1beta.GenerativeService.BidiGenerateContent"
+	connectTime = 10 * time.Second
+	pingTime    = 20 * time.Second
+	liveRate    = 24000 // of what it says; what it hears is taken at any rate
+)
+
+// Connect implements ai.RealtimeModel.
+func (m *liveModel) Connect(ctx context.Context, setup ai.RealtimeSetup) (ai.RealtimeSession, error) {
+	s, err := m.connect(ctx, setup, false)
+	if err != nil {
+		return nil, ai.TheModel.Of(err)
+	}
+	return s, nil
+}
+
+// connect opens a session. Google's models all speak, and those that also write are few: one that is to write is asked
+// for text at first, and if it refuses, the transcript of what it says is its text.
+func (m *liveModel) connect(ctx context.Context, setup ai.RealtimeSetup, apart bool) (*live, error) {
+	s := &live{model: m, setup: setup, apart: apart, names: rest.NewNames(setup.Tools), tally: ai.TallyOf(ctx),
+		text: setup.Writes && !m.speaks.Load(), out: make(chan ai.RealtimeEvent, 16), done: make(chan struct{}),
+		answers: map[int]*answer{}, calls: map[string]string{}, told: map[string]string{}}
+	s.writer.init(int(setup.Rate))
+	var err error
+	if s.rateOut, err = audio.NewResampler(liveRate, int(setup.Rate)); err != nil {
+		return nil, &ai.Error{Kind: ai.Config, Err: err}
+	}
+	conn, err := s.open(ctx, "")
+	if err != nil && s.text && ai.KindOf(err) == ai.Config {
+		s.text = false
+		if conn, err = s.open(ctx, ""); err == nil {
+			m.speaks.Store(true)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	s.ctx, s.cancel = context.WithCancel(ctx)
+	s.conn, s.line = conn, conn
+	go s.run(conn)
+	return s, nil
+}
+
+// live is a session. The model answers as soon as it is told that the customer has finished, so it is told only when a
+// response is asked for; until then everything that is said is one activity. What it was told can't be taken back:
+// what the customer heard of a reply that was cut is told in a note.
+type live struct {
+	model   *liveModel
+	setup   ai.RealtimeSetup
+	names   rest.Names
+	tally   *ai.Tally // of the call
+	text    bool      // the model writes
+	apart   bool      // it only reads out, and need not know what was heard
+	ctx     context.Context
+	cancel  context.CancelFunc
+	out     chan ai.RealtimeEvent
+	done    chan struct{}
+	rateOut *audio.Resampler // of who reads
+	writer
+
+	order   sync.Mutex // events are told in the order in which they happened
+	mu      sync.Mutex
+	answers map[int]*answer // by their numbers
+	waiting []*answer       // asked for while another is made
+	active  *answer         // is being made
+	turns   []*answer       // what the server owes, in order: its content has no names
+	begun   bool            // something was put into the conversation
+
+	activity bool // the server was told that the customer speaks, or is going to be
+	uttering bool // an utterance is under way
+	heard    hearing
+
+	pending []*added          // texts that the server has not been told yet
+	owed    []string          // calls whose results the server waits for
+	results []response        // that it has not been told yet
+	calls   map[string]string // names of its calls, by their ids
+	told    map[string]string // names of calls that other sessions made
+
+	reader
+	resumption
+}
+
+// answer is something that the model was asked to say, or a text that was added.
+type answer struct {
+	n           int
+	instruction string
+	words       bool
+	added       []*added // it is a text
+
+	begun    bool // some of it has come
+	made     bool // the server has no more of it
+	madeAt   time.Time
+	told     bool // that it is over
+	cut      bool
+	refused  int  // calls that were refused
+	ghost    bool // goes on after calls, whose turn may be reported complete once more
+	usage    ai.Usage
+	leftover []byte // half a sample
+}
+
+// added is a text on its way to the server; a later cut changes it as long as it is not sent.
+type added struct {
+	content content
+	sent    bool
+}
+
+// The messages of the protocol: exactly one field of each is there.
+type (
+	setupMessage struct {
+		Setup liveSetup `json:"setup"`
+	}
+	liveSetup struct {
+		Model       string         `json:"model"`
+		Config      map[string]any `json:"generationConfig"`
+		System      *content       `json:"systemInstruction,omitempty"`
+		Tools       []any          `json:"tools,omitempty"`
+		Input       map[string]any `json:"realtimeInputConfig"`
+		Hears       any            `json:"inputAudioTranscription,omitempty"`
+		Says        any            `json:"outputAudioTranscription,omitempty"`
+		Resumption  map[string]any `json:"sessionResumption"`
+		Compression map[string]any `json:"contextWindowCompression"`
+	}
+	clientContent struct {
+		Content struct {
+			Turns    []content `json:"turns,omitempty"`
+			Complete bool      `json:"turnComplete"`
+		} `json:"clientContent"`
+	}
+	toolResponse struct {
+		Response struct {
+			Functions []response `json:"functionResponses"`
+		} `json:"toolResponse"`
+	}
+)
+
+// terms are what a connection is set up with; a handle goes on with the session of another one.
+func (s *live) terms(handle string) setupMessage {
+	setup := liveSetup{Model: "models/" + s.model.code, Config: map[string]any{},
+		Input:       map[string]any{"automaticActivityDetection": map[string]any{"disabled": true}},
+		Resumption:  map[string]any{},
+		Compression: map[string]any{"slidingWindow": map[string]any{}}}
+	if handle != "" {
+		setup.Resumption["handle"] = handle
+	}
+	if s.text {
+		setup.Config["responseModalities"] = []string{"TEXT"}
+	} else {
+		setup.Config["responseModalities"] = []string{"AUDIO"}
+		setup.Says = map[string]any{}
+		if s.setup.Voice != "" && !s.setup.Writes { // else it is a synthesizer's
+			setup.Config["speechConfig"] = map[string]any{"voiceConfig": map[string]any{
+				"prebuiltVoiceConfig": map[string]any{"voiceName": s.setup.Voice}}}
+		}
+	}
+	if strings.TrimSpace(s.setup.System) != "" {
+		setup.System = &content{Parts: []part{{Text: s.setup.System}}}
+	}
+	if s.apart {
+		return setupMessage{setup}
+	}
+	hears := map[string]any{}
+	if s.setup.Language != "" {
+		hears["languageCodes"] = []string{s.setup.Language}
+	}
+	if len(s.setup.Keywords) > 0 {
+		hears["customVocabulary"] = s.setup.Keywords
+	}
+	setup.Hears = hears
+	var list []any
+	for _, t := range s.setup.Tools {
+		// One that blocks ends the reply, which goes on when the result is there. Some models would otherwise talk on.
+		list = append(list, struct {
+			function
+			Behavior string `json:"behavior"`
+		}{function{s.names.Wire(t.Name), t.Description, parameters(t.Schema)}, "BLOCKING"})
+	}
+	if len(list) > 0 {
+		setup.Tools = []any{map[string]any{"functionDeclarations": list}}
+	}
+	return setupMessage{setup}
+}
+
+// open opens a connection, and has the server take the session's terms. A server that is silent meanwhile has
+// stalled.
+func (s *live) open(ctx context.Context, handle string) (*wire.Conn, error) {
+	address, err := wire.Address(s.model.client.rest.Base, livePath, nil)
+	if err != nil {
+		return nil, &ai.Error{Kind: ai.Config, Err: err}
+	}
+	header := http.Header{}
+	s.model.client.rest.Sign(header)
+	conn, err := wire.Dial(ctx, address, wire.Options{Header: header, Ping: pingTime})
+	if err != nil {
+		return nil, err
+	}
+	patience, cancel := context.WithTimeout(ctx, connectTime)
+	defer cancel()
+	stop := context.AfterFunc(patience, conn.Close)
+	err = s.accepted(conn, handle)
+	switch stopped := stop(); {
+	case ctx.Err() != nil:
+		err = context.Cause(ctx)
+	case !stopped:
+		err = &ai.Error{Kind: ai.Stalled, Err: errors.New("the session was not accepted in time")}
+	}
+	if err != nil {
+		conn.Close()
+		return nil, err
+	}
+	return conn, nil
+}
+
+func (s *live) accepted(conn *wire.Conn, handle string) error {
+	if err := conn.Send(s.terms(handle)); err != nil {
+		return closed(err, false)
+	}
+	for {
+		raw, _, err := conn.Receive()
+		if err != nil {
+			return closed(err, false)
+		}
+		m, err := parseLive(raw)
+		if err != nil {
+			return err
+		}
+		if m.Accepted != nil {
+			return nil
+		}
+	}
+}
+
+// closed says what the end of a connection means. Google gives its reasons in the close frame's text; the codes are
+// 1007 for an argument or a key, 1008 for a model or a session that it doesn't know, 1011 for most else, a quota too.
+func closed(err error, begun bool) error {
+	code, reason := wire.CloseOf(err)
+	said := strings.ToLower(reason)
+	kind := ai.Kind("")
+	switch {
+	case code == 0:
+		return err
+	case strings.Contains(said, "quota"), strings.Contains(said, "exhausted"), strings.Contains(said, "rate limit"):
+		kind = ai.RateLimited
+	case begun:
+		kind = ai.Interrupted
+	case code == 1007, code == 1008:
+		kind = ai.Config
+	default:
+		kind = ai.Overloaded
+	}
+	return &ai.Error{Kind: kind, Err: fmt.Errorf("closed with %d: %s", code, reason)}
+}
+
+// run holds the session until it ends.
+func (s *live) run(conn *wire.Conn) {
+	defer close(s.done)
+	defer close(s.out)
+	stop := context.AfterFunc(s.ctx, func() {
+		for _, c := range s.conns() {
+			c.Close()
+		}
+	})
+	var wg sync.WaitGroup
+	wg.Go(func() { s.write(s.ctx) })
+	wg.Go(s.watch)
+	var err error
+	for conn != nil {
+		err = s.read(conn)
+		conn.Close()
+		conn = s.moved()
+	}
+	ended := s.ctx.Err() != nil
+	s.cancel()
+	stop()
+	wg.Wait()
+	s.mu.Lock()
+	s.silent = true
+	s.mu.Unlock()
+	s.readers.Wait()
+	if !ended {
+		s.out <- ai.RealtimeEvent{Kind: ai.RealtimeLost, Err: ai.TheModel.Of(closed(err, true))}
+	}
+}
+
+func (s *live) tell(e ai.RealtimeEvent) {
+	select {
+	case s.out <- e:
+	case <-s.ctx.Done():
+	}
+}
+
+// Events implements ai.RealtimeSession.
+func (s *live) Events() <-chan ai.RealtimeEvent { return s.out }
+
+// Close implements ai.RealtimeSession.
+func (s *live) Close() {
+	s.cancel()
+	for range s.out { // nobody reads it any more
+	}
+	<-s.done
+}
