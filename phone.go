@@ -118,6 +118,8 @@ type Number struct {
 	PaidUntil   Time       `json:"-"` // end of the paid period; zero where nothing is rented
 	ReleasedAt  Time       `json:"-"` // given up: goes at PaidUntil
 	CreatedAt   Time       `json:"created_at"`
+
+	Route *NumberRoute `bun:"type:json,nullzero" json:"-"` // nil: its assistant takes every call
 }
 
 // Subscribed says whether the number is rented and the rent is paid.

@@ -96,6 +96,16 @@ func (p *page) buysNumber(s *program) {
 	p.look("market-question")
 	p.click(".ask:popover-open .primary")
 	p.see("#notice", "The number is yours.")
+	p.click("#route [data-add]")
+	p.click("#route [name='hours.0.days'][value=monday]")
+	p.do(chromedp.SetValue(chromedp.CSS("#route [name='hours.0.from']"), "09:00"),
+		chromedp.SetValue(chromedp.CSS("#route [name='hours.0.to']"), "17:30"))
+	p.fill("#f-closed_dates", "2026-12-25")
+	p.click("#route .primary")
+	p.see("#notice", "Saved")
+	p.until("document.querySelector(\"[name='hours.0.to']\").value === '17:30'")
+	p.do(chromedp.Evaluate[chromedp.Void]("document.getElementById('route').scrollIntoView()"))
+	p.look("number-hours")
 }
 
 // writes sends a message, sees it arrive, and has one come in that the assistant answers.

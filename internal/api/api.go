@@ -18,7 +18,6 @@ import (
 	"parley/internal/channel/whatsapp"
 	"parley/internal/chat"
 	"parley/internal/event"
-	"parley/internal/keyring"
 	"parley/internal/knowledge"
 	"parley/internal/number"
 	"parley/internal/preview"
@@ -46,7 +45,6 @@ type Config struct {
 	Previews   *preview.Samples
 	Hub        *event.Hub
 	Tools      *tool.Runner
-	Keys       *keyring.Ring // of vendors
 
 	Front   web.Front // how the server is seen from outside
 	Signup  bool      // POST /register makes accounts
@@ -112,7 +110,6 @@ func (a *API) register() {
 	a.identityRoutes()
 	a.assistantRoutes()
 	a.previewRoutes()
-	a.vendorRoutes()
 	a.toolRoutes()
 	a.conversationRoutes()
 	a.callRoutes()

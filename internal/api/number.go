@@ -25,6 +25,12 @@ func (a *API) numberRoutes() {
 		NotFound: numberMissing, Summary: "Change a number's nickname"}, a.updateNumber)
 	handle(a, op{Method: "DELETE", Path: base + "/{id}", Name: "deleteNumber", Tag: tag, Family: bare,
 		NotFound: numberMissing, Summary: "Give a number up: a rented one when its paid month ends, others at once"}, a.deleteNumber)
+	handle(a, op{Method: "GET", Path: base + "/routes/{id}", Name: "getNumberRoute", Tag: tag, NotFound: numberMissing,
+		Summary: "Read who takes a number's calls outside its hours, and whose calls are turned away"}, a.getRoute)
+	handle(a, op{Method: "PUT", Path: base + "/routes/{id}", Name: "setNumberRoute", Tag: tag, NotFound: numberMissing,
+		Summary: "Set a number's hours, who takes its calls outside them, and whose calls are turned away"}, a.setRoute)
+	handle(a, op{Method: "DELETE", Path: base + "/routes/{id}", Name: "deleteNumberRoute", Tag: tag,
+		NotFound: numberMissing, Summary: "Have a number's assistant take every call again"}, a.deleteRoute)
 	handle(a, op{Method: "POST", Path: base + "/caller-ids", Name: "askCallerID", Tag: tag, Status: 201,
 		Family: bare, Idempotent: true, Failure: "Failed to send the code",
 		Summary: "Have a code sent to a number, to show it on outgoing calls"}, a.askCallerID)
@@ -134,6 +140,28 @@ func (a *API) updateNumber(ctx context.Context, r *request, in *numberChange) (*
 
 func (a *API) deleteNumber(ctx context.Context, r *request, in *byID) (*notice, error) {
 	return &notice{"Phone number deleted successfully"}, a.Numbers.Give(ctx, r.UserID(), in.ID)
+}
+
+func (a *API) getRoute(ctx context.Context, r *request, in *byID) (*data[*parley.NumberRoute], error) {
+	n, err := a.DB.Number(ctx, r.UserID(), in.ID)
+	if err != nil {
+		return nil, err
+	}
+	return &data[*parley.NumberRoute]{n.Route}, nil
+}
+
+type numberRoute struct {
+	byID
+	Body parley.NumberRoute
+}
+
+func (a *API) setRoute(ctx context.Context, r *request, in *numberRoute) (*messageData[*parley.NumberRoute], error) {
+	err := a.Numbers.SetRoute(ctx, r.UserID(), in.ID, &in.Body)
+	return &messageData[*parley.NumberRoute]{"Number route updated successfully", &in.Body}, err
+}
+
+func (a *API) deleteRoute(ctx context.Context, r *request, in *byID) (*notice, error) {
+	return &notice{"Number route deleted successfully"}, a.Numbers.SetRoute(ctx, r.UserID(), in.ID, nil)
 }
 
 type callerIDRequest struct {

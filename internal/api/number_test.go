@@ -333,3 +333,53 @@ func TestTwilioBehindTheAPI(t *testing.T) {
 		}
 	}
 }
+
+// A number's route is set whole, read and taken away by its owner alone.
+func TestNumberRoute(t *testing.T) {
+	h := lite(t, nil)
+	n := h.buy("US", true)
+	path := fmt.Sprintf("/user/phone-numbers/routes/%v", n["id"])
+	if got := h.get(path, status(200)).json(); got["data"] != nil {
+		t.Errorf("at first: %v", got)
+	}
+	night := h.assistant(map[string]any{"type": "inbound"})
+	sent := map[string]any{"timezone": "Europe/Berlin",
+		"hours":           []map[string]any{{"days": []string{"monday"}, "from": "09:00", "to": "17:00"}},
+		"closed_dates":    []string{"2026-12-25"},
+		"otherwise":       "assistant",
+		"blocked_callers": []string{"+49 30 901820", "+1900*"}, "otherwise_assistant_id": night}
+	h.put(path, sent, status(200))
+	got := h.get(path, status(200)).json()["data"].(map[string]any)
+	if got["timezone"] != "Europe/Berlin" || got["otherwise"] != "assistant" || fmt.Sprint(got["otherwise_assistant_id"]) != fmt.Sprint(night) ||
+		fmt.Sprint(got["blocked_callers"]) != "[+4930901820 +1900*]" || fmt.Sprint(got["closed_dates"]) != "[2026-12-25]" ||
+		fmt.Sprint(got["hours"]) != "[map[days:[monday] from:09:00 to:17:00]]" || got["block_anonymous"] != false {
+		t.Errorf("got %v", got)
+	}
+	for field, wrong := range map[string]map[string]any{
+		"timezone":               {"timezone": "Mars/Olympus"},
+		"hours.0.from":           {"hours": []map[string]any{{"from": "9 am"}}},
+		"hours.0.days.0":         {"hours": []map[string]any{{"days": []string{"someday"}}}},
+		"closed_dates":           {"closed_dates": []string{"2026-02-30"}},
+		"otherwise":              {"otherwise": "panic"},
+		"otherwise_assistant_id": {"otherwise": "assistant"},
+		"blocked_callers":        {"blocked_callers": []string{"bob"}},
+	} {
+		if got := h.put(path, wrong, status(422)).json(); got["errors"].(map[string]any)[field] == nil {
+			t.Errorf("%s: %v", field, got)
+		}
+	}
+	outbound := h.assistant(map[string]any{"type": "outbound"})
+	h.put(path, map[string]any{"otherwise": "assistant", "otherwise_assistant_id": outbound}, status(422))
+	other := h.stranger()
+	other.get(path, status(404))
+	other.put(path, sent, status(404))
+	other.delete(path, status(404))
+	h.put(path, map[string]any{}, status(200)) // whatever is not sent is as if it had never been
+	if got := h.get(path, status(200)).json()["data"].(map[string]any); got["timezone"] != "UTC" || got["otherwise"] != "refuse" {
+		t.Errorf("got %v", got)
+	}
+	h.delete(path, status(200))
+	if got := h.get(path, status(200)).json(); got["data"] != nil {
+		t.Errorf("in the end: %v", got)
+	}
+}

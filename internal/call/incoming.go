@@ -44,10 +44,14 @@ const (
 	notNow      = 480
 	busyHere    = 486
 	noService   = 503
+	declined    = 603
 )
 
 // errNobody refuses a call to a number that nobody has here.
 var errNobody = errors.New("nobody has this number")
+
+// errBlocked refuses a caller whom the number's owner does not want to hear from.
+var errBlocked = errors.New("the caller is blocked")
 
 // Incoming takes a call, and returns when it is over.
 func (d *Center) Incoming(ctx context.Context, in Arrival) {
@@ -62,6 +66,8 @@ func (d *Center) Incoming(ctx context.Context, in Arrival) {
 		switch {
 		case errors.Is(err, errNobody):
 			refuse(in, nobodyThere)
+		case errors.Is(err, errBlocked):
+			refuse(in, declined)
 		case errors.Is(err, ErrFull):
 			refuse(in, busyHere)
 		default:
@@ -155,11 +161,44 @@ func (d *Center) callee(ctx context.Context, in Arrival) (*parley.Assistant, *pa
 	if n.Type == parley.NumberNormal && !n.Subscribed(parley.Now()) {
 		return nil, nil, asleep
 	}
-	a, err := d.DB.NumberAssistant(ctx, n.UserID, n.ID)
+	a, err := d.answerer(ctx, n, in.From)
 	if err == nil && a == nil {
 		err = asleep
 	}
 	return a, n, err
+}
+
+// answerer is the assistant that takes a call to a number now, by the number's route; nil where none does.
+func (d *Center) answerer(ctx context.Context, n *parley.Number, from string) (*parley.Assistant, error) {
+	route := n.Route
+	if route == nil {
+		return d.DB.NumberAssistant(ctx, n.UserID, n.ID)
+	}
+	number := ""
+	if c := caller(from); c != nil {
+		number = *c
+	}
+	blocked := route.Blocks(number)
+	if route.BlockBlacklist && number != "" && !blocked {
+		on, err := d.DB.Blacklisted(ctx, n.UserID, []string{number})
+		if err != nil {
+			return nil, err
+		}
+		blocked = on[number]
+	}
+	switch {
+	case blocked:
+		return nil, errBlocked
+	case route.Open(time.Now()):
+		return d.DB.NumberAssistant(ctx, n.UserID, n.ID)
+	case route.Otherwise != parley.RouteAssistant || route.OtherwiseAssistantID == nil:
+		return nil, nil
+	}
+	a, err := d.DB.Assistant(ctx, n.UserID, *route.OtherwiseAssistantID)
+	if store.IsNotFound(err) || err == nil && (a.Type != "inbound" || a.Status != "active") {
+		return nil, nil
+	}
+	return a, err
 }
 
 // called is the number that was called: the trunk's own, or a rented one reached over the carrier.

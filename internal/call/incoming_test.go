@@ -196,6 +196,69 @@ func TestIncomingRefused(t *testing.T) {
 	})
 }
 
+// A number's route decides who takes a call, by the hour and by the caller.
+func TestIncomingRoute(t *testing.T) {
+	each(t, func(t *testing.T, h *harness) {
+		desk := h.assistant(`{"type":"inbound","phone_number_id":%d,"name":"Desk"}`, h.number.ID)
+		night := h.assistant(`{"type":"inbound","name":"Night"}`)
+		n := h.node()
+		h.write(func(ctx context.Context, tx *store.Tx) error {
+			_, err := tx.AddToBlacklist(ctx, h.user.ID, "+12025550166")
+			return err
+		})
+		route := func(r *parley.NumberRoute) {
+			t.Helper()
+			h.write(func(ctx context.Context, tx *store.Tx) error { return tx.SaveRoute(ctx, h.user.ID, h.number.ID, r) })
+		}
+		refused := func(name, from string, code int) {
+			t.Helper()
+			r := newRinger()
+			<-n.take(call.Arrival{Ringer: r, From: from, To: "+12025550100"})
+			if r.refused != code || r.rang {
+				t.Errorf("%s: refused with %d, want %d; rang %v", name, r.refused, code, r.rang)
+			}
+		}
+		taken := func(name, from string, by *parley.Assistant) {
+			t.Helper()
+			r := newRinger()
+			over := n.take(call.Arrival{Ringer: r, From: from, To: "+12025550100"})
+			r.leg.do(h, func(s *voice.Session) {
+				if s.Persona.Assistant.ID != by.ID {
+					t.Errorf("%s: %s answered", name, s.Persona.Assistant.Name)
+				}
+			})
+			r.leg.hangUp(parley.CustomerHangup)
+			<-over
+			if c := h.newest(); *c.AssistantPhone != "+12025550100" || c.AssistantID != by.ID {
+				t.Errorf("%s: %+v", name, c)
+			}
+		}
+		today := time.Now().UTC().Format(time.DateOnly)
+		tomorrow := time.Now().UTC().AddDate(0, 0, 1).Format(time.DateOnly)
+		closed := []string{today, tomorrow} // whenever midnight comes
+		route(&parley.NumberRoute{})
+		taken("open", "+12025550177", desk)
+		taken("the blacklist is for campaigns", "+12025550166", desk)
+		taken("withheld", "anonymous", desk)
+		route(&parley.NumberRoute{ClosedDates: closed})
+		refused("closed", "+12025550177", 480)
+		route(&parley.NumberRoute{ClosedDates: closed, Otherwise: parley.RouteAssistant, OtherwiseAssistantID: &night.ID})
+		taken("at night", "+12025550177", night)
+		h.change(night, `{"status":"inactive"}`)
+		refused("nobody at night", "+12025550177", 480)
+		route(&parley.NumberRoute{BlockedCallers: []string{"+1202555017*"}, BlockAnonymous: true, BlockBlacklist: true})
+		refused("blocked", "+12025550177", 603)
+		refused("on the blacklist", "+12025550166", 603)
+		refused("withheld", "anonymous", 603)
+		taken("anybody else", "+12025550188", desk)
+		stranger := int64(1 << 40)
+		route(&parley.NumberRoute{ClosedDates: closed, Otherwise: parley.RouteAssistant, OtherwiseAssistantID: &stranger})
+		refused("an assistant that is gone", "+12025550188", 480)
+		route(nil)
+		taken("without a route", "+12025550177", desk)
+	})
+}
+
 // Callers who give up, and answers that fail, leave a call that was taken back.
 func TestIncomingGivesUp(t *testing.T) {
 	h := lite(t)

@@ -184,13 +184,11 @@ func (d *Center) uses(before []parley.VendorUse, t *ai.Tally) []parley.VendorUse
 	list := slices.Clone(before)
 	for _, one := range t.Uses() {
 		i := slices.IndexFunc(list, func(o parley.VendorUse) bool {
-			return o.Part == string(one.Part) && o.Vendor == one.Vendor && o.Model == one.Model &&
-				o.OwnKey == one.Own
+			return o.Part == string(one.Part) && o.Vendor == one.Vendor && o.Model == one.Model
 		})
 		if i < 0 {
 			i = len(list)
-			list = append(list, parley.VendorUse{Part: string(one.Part), Vendor: one.Vendor, Model: one.Model,
-				OwnKey: one.Own})
+			list = append(list, parley.VendorUse{Part: string(one.Part), Vendor: one.Vendor, Model: one.Model})
 		}
 		u := &list[i]
 		u.TokensIn += int64(one.In)
@@ -201,9 +199,7 @@ func (d *Center) uses(before []parley.VendorUse, t *ai.Tally) []parley.VendorUse
 		u.AudioTokensOut += int64(one.AudioOut)
 		u.SecondsHeard += one.Heard.Round(10 * time.Millisecond).Seconds()
 		u.CharactersSpoken += int64(one.Spoken)
-		if !u.OwnKey {
-			u.Price(d.Prices.Vendor(u.Vendor, u.Model))
-		}
+		u.Price(d.Prices.Vendor(u.Vendor, u.Model))
 	}
 	return list
 }

@@ -211,6 +211,7 @@ func (c *Console) routes() {
 	c.page("POST /numbers/caller-id/{id}/verify", c.callerIDVerify)
 	c.page("GET /numbers/{id}", c.numberPage)
 	c.page("POST /numbers/{id}", c.numberSave)
+	c.page("POST /numbers/{id}/route", c.routeSave)
 	c.page("POST /numbers/{id}/delete", c.numberDelete)
 
 	c.page("GET /trunks", c.trunkList)
@@ -219,7 +220,6 @@ func (c *Console) routes() {
 	c.page("GET /trunks/{id}", c.trunkEdit)
 	c.page("POST /trunks/{id}", c.trunkSave)
 	c.page("POST /trunks/{id}/check", c.trunkCheck)
-	c.page("POST /trunks/{id}/test-call", c.trunkTry)
 	c.page("POST /trunks/{id}/delete", c.trunkDelete)
 
 	c.page("GET /messages", c.smsList)

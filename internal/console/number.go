@@ -71,6 +71,14 @@ type numberForm struct {
 	assistants []option
 	trunk      int64             // of a SIP number
 	answering  *parley.Assistant // who answers it, as it is stored; nil where nobody does
+	route      *routeForm
+}
+
+// routeForm is who takes a number's calls, and when.
+type routeForm struct {
+	*fields
+	id         int64
+	assistants []option
 }
 
 func (n *numberForm) path(more string) string { return numberPath(n.ID, more) }
@@ -80,6 +88,15 @@ func (c *Console) numberPage(r *request) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
+	f, err := c.numberPageOf(r, n)
+	if err != nil {
+		return nil, err
+	}
+	return show(parley.FormatPhone(n.PhoneNumber), numberPage(f)), nil
+}
+
+// numberPageOf is the page of a number as it stands.
+func (c *Console) numberPageOf(r *request, n *parley.Number) (*numberForm, error) {
 	answered, err := c.DB.AnsweredNumbers(r.Context(), r.UserID())
 	if err != nil {
 		return nil, err
@@ -88,11 +105,7 @@ func (c *Console) numberPage(r *request) (*answer, error) {
 	if id, ok := answered[n.ID]; ok {
 		in.AssistantID = &id
 	}
-	f, err := c.numberForm(r, n, fieldsOf[numberInput](treeOf(in), nil))
-	if err != nil {
-		return nil, err
-	}
-	return show(parley.FormatPhone(n.PhoneNumber), numberPage(f)), nil
+	return c.numberForm(r, n, fieldsOf[numberInput](treeOf(in), nil))
 }
 
 func (c *Console) numberForm(r *request, n *parley.Number, f *fields) (*numberForm, error) {
@@ -120,6 +133,7 @@ func (c *Console) numberForm(r *request, n *parley.Number, f *fields) (*numberFo
 		}
 		out.assistants = append(out.assistants, o)
 	}
+	out.route = &routeForm{routeFields(n.Route, r), n.ID, routeOptions(inbound)}
 	if n.Type == parley.NumberSIP {
 		trunks, err := c.DB.Trunks(r.Context(), r.UserID())
 		if err != nil {
@@ -132,6 +146,54 @@ func (c *Console) numberForm(r *request, n *parley.Number, f *fields) (*numberFo
 		}
 	}
 	return out, nil
+}
+
+// routeFields are a route as it stands; one that was never set is that of a number that is open at all hours.
+func routeFields(route *parley.NumberRoute, r *request) *fields {
+	if route == nil {
+		route = &parley.NumberRoute{Timezone: r.who.User.Timezone, Otherwise: parley.RouteRefuse}
+	}
+	return fieldsOf[parley.NumberRoute](treeOf(*route), nil)
+}
+
+// routeOptions are the assistants that may answer outside the hours.
+func routeOptions(inbound []parley.Assistant) []option {
+	list := []option{{value: "", label: "None"}}
+	for _, a := range inbound {
+		o := option{value: strconv.FormatInt(a.ID, 10), label: a.Name}
+		if a.Status != "active" {
+			o.label += " (inactive)"
+		}
+		list = append(list, o)
+	}
+	return list
+}
+
+func (c *Console) routeSave(r *request) (*answer, error) {
+	tree := decode(r.PostForm, reflect.TypeFor[parley.NumberRoute]())
+	var in parley.NumberRoute
+	wrong := form.Bind(tree, &in, true)
+	n, err := c.DB.Number(r.Context(), r.UserID(), r.id("id"))
+	if err != nil {
+		return nil, err
+	}
+	if len(wrong) == 0 {
+		err := c.Numbers.SetRoute(r.Context(), r.UserID(), n.ID, &in)
+		failed, ok := fieldErrors(err)
+		switch {
+		case err == nil:
+			return see(numberPath(n.ID, ""), "saved"), nil
+		case !ok:
+			return nil, err
+		}
+		wrong = failed
+	}
+	page, err := c.numberPageOf(r, n)
+	if err != nil {
+		return nil, err
+	}
+	page.route.fields = fieldsOf[parley.NumberRoute](tree, wrong)
+	return invalid(parley.FormatPhone(n.PhoneNumber), numberPage(page)), nil
 }
 
 func (c *Console) numberSave(r *request) (*answer, error) {

@@ -289,3 +289,50 @@ func TestNumberOfAnInactiveAssistant(t *testing.T) {
 	}
 	v.get(numberPath(n.PhoneNumberID, "")).says("Front desk (inactive)")
 }
+
+// Hours, who answers outside them, and who is turned away are set on the number's page.
+func TestNumberRoute(t *testing.T) {
+	h := open(t)
+	u := h.user(t)
+	night := h.assistant(t, u, "Night desk")
+	if _, err := h.Assistants.Update(t.Context(), u.ID, night.ID, map[string]any{"type": "inbound"}); err != nil {
+		t.Fatal(err)
+	}
+	n, v := h.buy(t, u), h.signedIn(t, u)
+	page, at := numberPath(n.ID, ""), numberPath(n.ID, "/route")
+	form := v.get(page).is(http.StatusOK).says("Hours and callers").form(at)
+	form.Set("hours", "")
+	form["hours.0.days"] = []string{"monday", "friday"}
+	form.Set("hours.0.from", "09:00")
+	form.Set("hours.0.to", "17:30")
+	form.Set("timezone", "Europe/Berlin")
+	form.Set("closed_dates", "2026-12-25\r\n2026-12-26\r\n")
+	form.Set("otherwise", "assistant")
+	form.Set("blocked_callers", "+1900*\nbob")
+	r := v.post(at, form).is(http.StatusUnprocessableEntity)
+	for _, field := range []string{"otherwise_assistant_id", "blocked_callers"} {
+		if r.doc().Find("#e-"+field).Text() == "" {
+			t.Errorf("no error beside %s", field)
+		}
+	}
+	form.Set("blocked_callers", "+1900*")
+	form.Set("otherwise_assistant_id", id(night.ID))
+	v.post(at, form).moved(page + "?done=saved")
+	doc := v.get(page).doc()
+	if box := doc.Find("[name='hours.0.days'][checked]"); box.Length() != 2 {
+		t.Errorf("%d days are ticked", box.Length())
+	}
+	for name, want := range map[string]string{"hours.0.from": "09:00", "hours.0.to": "17:30", "timezone": "Europe/Berlin"} {
+		if got := doc.Find("[name='"+name+"']").First().AttrOr("value", ""); got != want {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+	stored, err := h.DB.Number(t.Context(), u.ID, n.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := stored.Route; r == nil || *r.OtherwiseAssistantID != night.ID || len(r.ClosedDates) != 2 || r.BlockAnonymous {
+		t.Errorf("stored: %+v", r)
+	}
+	h.signedIn(t, h.user(t)).post(at, form).is(http.StatusNotFound)
+}

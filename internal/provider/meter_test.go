@@ -15,8 +15,7 @@ import (
 func TestCounted(t *testing.T) {
 	tally := new(ai.Tally)
 	ctx := ai.Tallied(t.Context(), tally)
-	acme := &source{vendor: &ai.Vendor{Code: "acme"}}
-	m := countedModel{&aitest.Fake{}, acme, "thinker"}
+	m := countedModel{&aitest.Fake{}, "acme", "thinker"}
 	for range 2 {
 		if _, err := m.Generate(ctx, ai.Request{Messages: []ai.Message{{Role: ai.User, Text: "one two three"}}},
 			func(ai.Delta) error { return nil }); err != nil {
@@ -24,14 +23,14 @@ func TestCounted(t *testing.T) {
 		}
 	}
 	voice := &aitest.Synthesizer{}
-	v := countedVoice{voice, acme, "acme", "loud"}
-	if !reflect.TypeOf(v).Comparable() || v != (countedVoice{voice, acme, "acme", "loud"}) {
+	v := countedVoice{voice, "acme", "loud"}
+	if !reflect.TypeOf(v).Comparable() || v != (countedVoice{voice, "acme", "loud"}) {
 		t.Error("a cache can't know sounds by it")
 	}
 	if err := ai.Say(ctx, v, ai.Speech{Rate: audio.Narrow}, "Schöner Tag.", func([]int16) error { return nil }); err != nil {
 		t.Fatal(err)
 	}
-	e, err := countedEar{&aitest.Recognizer{}, acme, "acme"}.Listen(ctx, ai.Hearing{Rate: audio.Narrow})
+	e, err := countedEar{&aitest.Recognizer{}, "acme"}.Listen(ctx, ai.Hearing{Rate: audio.Narrow})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +51,6 @@ func TestCounted(t *testing.T) {
 }
 
 func TestCountedConform(t *testing.T) {
-	acme := &source{vendor: &ai.Vendor{Code: "acme"}}
-	aitest.ConformSynthesizer(t, countedVoice{&aitest.Synthesizer{Times: true}, acme, "acme", ""}, ai.Speech{})
-	aitest.Conform(t, countedModel{&aitest.Fake{}, acme, ""})
+	aitest.ConformSynthesizer(t, countedVoice{&aitest.Synthesizer{Times: true}, "acme", ""}, ai.Speech{})
+	aitest.Conform(t, countedModel{&aitest.Fake{}, "acme", ""})
 }

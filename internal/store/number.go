@@ -75,6 +75,13 @@ func (tx *Tx) SaveNumber(ctx context.Context, userID int64, n *parley.Number) er
 	return one(res, numberOwned(err, n.PhoneNumber), numberNotFound)
 }
 
+// SaveRoute stores who takes a number's calls; nil: its assistant, all of them.
+func (tx *Tx) SaveRoute(ctx context.Context, userID, id int64, r *parley.NumberRoute) error {
+	res, err := tx.q.NewUpdate().Model(&parley.Number{Route: r}).Column("route").Where("id = ? AND user_id = ?", id,
+		userID).Exec(ctx)
+	return one(res, err, numberNotFound)
+}
+
 func numberOwned(err error, number string) error {
 	if Violates(err, "numbers.phone_number", "numbers_owned") {
 		return alreadyOwned(number)

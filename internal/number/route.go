@@ -1,0 +1,46 @@
+package number
+
+import (
+	"context"
+
+	"parley"
+	"parley/internal/store"
+)
+
+// SetRoute says who takes a number's calls, and whose are turned away; nil: its assistant takes all of them. A caller
+// id takes no calls.
+func (d *Pool) SetRoute(ctx context.Context, userID, id int64, r *parley.NumberRoute) error {
+	if r != nil {
+		wrong := r.Tidy()
+		if err := wrong.Err(); err != nil {
+			return err
+		}
+	}
+	return d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
+		n, err := tx.NumberForUpdate(ctx, userID, id)
+		if err != nil {
+			return err
+		}
+		if n.Type == parley.NumberCallerID && r != nil {
+			return parley.Errorf(parley.Conflict, "A caller ID is only shown on outgoing calls: no calls come to it.")
+		}
+		if r != nil && r.OtherwiseAssistantID != nil {
+			a, err := tx.Assistant(ctx, userID, *r.OtherwiseAssistantID)
+			if store.IsNotFound(err) || err == nil && a.Type != "inbound" {
+				return parley.Fields{{Name: "otherwise_assistant_id",
+					Messages: []string{"Choose one of your inbound assistants."}}}.Err()
+			}
+			if err != nil {
+				return err
+			}
+		}
+		if r != nil && r.Timezone == "" {
+			u, err := tx.User(ctx, userID)
+			if err != nil {
+				return err
+			}
+			r.Timezone = u.Timezone
+		}
+		return tx.SaveRoute(ctx, userID, id, r)
+	})
+}
