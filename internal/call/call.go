@@ -111,6 +111,8 @@ type Route struct {
 	To     string        // E.164
 	// what the call says about itself; nil: nothing but its numbers
 	Signalling *parley.CallSignalling
+	// May says why the call may not be sent on to a number or a sip: address.
+	May func(to string) error
 }
 
 // Center makes and takes calls.

@@ -75,6 +75,7 @@ func (d *Center) Start(ctx context.Context, o Order) (*parley.Call, error) {
 	}
 	l := d.begin(c, a)
 	l.house, route.Signalling = route.Trunk != nil, c.Signalling
+	route.May = l.mayTransfer
 	go l.run(func() error { return l.dial(route) })
 	return c, nil
 }

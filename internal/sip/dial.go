@@ -3,6 +3,7 @@ package sip
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"strings"
 	"sync"
 	"time"
@@ -61,7 +62,7 @@ func (s *Server) dialAt(ctx context.Context, d *Dialling, h hop, patience time.D
 			"This server had no port left for the sound of the call. Try again in a moment.")
 	}
 	l.callID, l.local.tag, l.ladder = id, tag, s.ladders.find(id)
-	a := &attempt{leg: l, ringing: d.Ringing, patience: patience}
+	a := &attempt{leg: l, ringing: d.Ringing, patience: patience, called: d.To, may: d.May, home: h.addr}
 	a.describe(d, h)
 	l.add()
 	if err := a.run(ctx, h); err != nil {
@@ -87,6 +88,11 @@ type attempt struct {
 	offer    *ours
 	// the session's interval, and the shortest that the far end accepts
 	every, least time.Duration
+
+	called string                // who
+	may    func(to string) error // whether the call may be sent on there; nil: nowhere
+	home   netip.AddrPort        // of the trunk
+	onward onward
 }
 
 // describe fills in what is known of the dialog, and writes the INVITE.
@@ -134,34 +140,66 @@ func (a *attempt) run(ctx context.Context, h hop) error {
 	defer context.AfterFunc(l.server.ctx, func() { stop(parley.Shutdown) })()
 	drained := l.socket.Drain() // ringback and announcements
 	defer drained()
+	a.onward.seen = []string{strings.ToLower(a.invite.Recipient.String())}
 	for {
-		try := a.invite.Clone()
-		l.server.address(try, h)
-		tx, err := a.transact(ctx, try, h)
-		if err != nil {
-			return orCause(ctx, err)
-		}
-		res, err := a.wait(ctx, tx, try, h)
-		if err != nil {
-			return err
-		}
-		switch code := res.StatusCode; {
-		case code < 300:
-			tx.Terminate() // repeated answers go to stray
+		try, res, err := a.once(ctx, h)
+		if err == nil && res.IsSuccess() {
 			drained()
 			return a.answered(try, res)
-		case code == 401 || code == 407:
-			if err := l.login.answer(a.invite, res); err != nil {
-				return fmt.Errorf("%w (%w)", &Refused{code, res.Reason}, err)
-			}
+		}
+		again, final := false, ctx.Err() != nil
+		if err == nil {
+			again, err = a.refused(res)
+			final = res.StatusCode >= 600
+		}
+		if again {
 			a.invite.CSeq().SeqNo = l.number()
-		case code == 422 && a.longer(res):
+			continue
+		}
+		next, ok := hop{}, false
+		if !final {
+			next, ok = a.goOn(ctx, h)
+		}
+		if !ok {
+			return err
+		}
+		h = next
+	}
+}
+
+// refused takes a refusal. Either the INVITE was changed and is to be sent there again, or the error says why not.
+func (a *attempt) refused(res *sipgo.Response) (again bool, err error) {
+	err = &Refused{res.StatusCode, res.Reason}
+	switch code := res.StatusCode; code {
+	case 300, 301, 302:
+		return false, a.sentOn(res)
+	case 401, 407:
+		if bad := a.leg.login.answer(a.invite, res); bad != nil {
+			return false, fmt.Errorf("%w (%w)", err, bad)
+		}
+		return true, nil
+	case 422:
+		if a.longer(res) {
 			askTimer(a.invite, a.every, a.least, false)
-			a.invite.CSeq().SeqNo = l.number()
-		default:
-			return &Refused{code, res.Reason}
+			return true, nil
 		}
 	}
+	return false, err
+}
+
+// once sends the INVITE and returns it with its final answer.
+func (a *attempt) once(ctx context.Context, h hop) (*sipgo.Request, *sipgo.Response, error) {
+	try := a.invite.Clone()
+	a.leg.server.address(try, h)
+	tx, err := a.transact(ctx, try, h)
+	if err != nil {
+		return nil, nil, orCause(ctx, err)
+	}
+	res, err := a.wait(ctx, tx, try, h)
+	if err == nil && res.IsSuccess() {
+		tx.Terminate() // repeated answers go to stray
+	}
+	return try, res, err
 }
 
 // longer notes that the far end refuses our session timer as too short, and wants a longer one.
@@ -391,13 +429,9 @@ func (s *Server) cancel(ctx context.Context, invite *sipgo.Request, h hop) {
 	}
 }
 
-// abandon confirms a 2xx that is no longer wanted, and hangs up.
+// abandon confirms a 2xx that is no longer wanted, and hangs up. The call itself may be on its way elsewhere.
 func (l *leg) abandon(ctx context.Context, invite *sipgo.Request, res *sipgo.Response) {
-	l.mu.Lock()
-	l.remote.tag = tagOf(res.To().Params)
-	l.route = recordRoute(res, true)
-	l.mu.Unlock()
-	l.learn(res)
-	l.sendACK(invite)
-	_, _ = l.ask(ctx, l.request(sipgo.BYE))
+	f := l.branch(res)
+	f.confirm2xx(invite)
+	f.ask(ctx, f.request(sipgo.BYE))
 }

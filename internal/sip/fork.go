@@ -1,6 +1,7 @@
 package sip
 
 import (
+	"context"
 	"slices"
 	"strconv"
 	"strings"
@@ -47,8 +48,7 @@ func (f *fork) request(method sipgo.RequestMethod) *sipgo.Request {
 }
 
 // ask sends one.
-func (f *fork) ask(req *sipgo.Request) {
-	ctx := f.server.ctx
+func (f *fork) ask(ctx context.Context, req *sipgo.Request) {
 	l := f.leg.credentials()
 	_, _ = f.server.ask(ctx, req, f.next(ctx), l) // nothing depends on the answer
 }
@@ -90,7 +90,7 @@ func (l *leg) provisional(res *sipgo.Response) *fork {
 	f.rseq = rseq
 	req := f.request(sipgo.PRACK)
 	req.AppendHeader(sipgo.NewHeader("RAck", strconv.FormatUint(uint64(rseq), 10)+" "+res.CSeq().Value()))
-	f.server.begin(func() { f.ask(req) })
+	f.server.begin(func() { f.ask(f.server.ctx, req) })
 	return f
 }
 
@@ -189,7 +189,7 @@ func (l *leg) lost(res *sipgo.Response) {
 		l.mu.Lock()
 		l.losers[tag] = ack
 		l.mu.Unlock()
-		l.server.begin(func() { f.ask(f.request(sipgo.BYE)) })
+		l.server.begin(func() { f.ask(f.server.ctx, f.request(sipgo.BYE)) })
 	}
 }
 

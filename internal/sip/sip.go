@@ -76,6 +76,8 @@ type Dialling struct {
 	Withheld bool              // who calls is not shown to the person called
 	Headers  map[string]string // X- headers that go with the call
 	Ringing  func()            // is told, once, when the far end rings; may be nil
+	// May says why a call may not be sent on (3xx) to an E.164 number or a sip: address. If it is nil, none is.
+	May func(to string) error
 }
 
 // Health is the state of a trunk.
