@@ -65,6 +65,20 @@ func (d *dialog) credentials() *login {
 	return &login{username: d.login.username, password: d.login.password, number: d.number}
 }
 
+// ownContact is where the far end reaches us.
+func (d *dialog) ownContact() *sipgo.ContactHeader {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return &sipgo.ContactHeader{Address: *d.contact.Clone()}
+}
+
+// calls reports whether the dialog's Call-ID is ours.
+func (d *dialog) calls() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.caller
+}
+
 // number is the next one of our requests.
 func (d *dialog) number() uint32 {
 	d.mu.Lock()

@@ -137,7 +137,7 @@ func (f *fork) update(req *sipgo.Request, tx *sipgo.ServerTx) {
 	}
 	res := respond(req, 200)
 	able(res)
-	res.AppendHeader(&sipgo.ContactHeader{Address: *l.contact.Clone()})
+	res.AppendHeader(l.ownContact())
 	if len(text) > 0 {
 		d, c, code := l.read(text)
 		if code != 0 {

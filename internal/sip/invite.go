@@ -261,15 +261,24 @@ func (in *Invite) take() {
 	}
 	in.leg = l
 	in.describe(peer)
-	if code, headers := in.look(); code != 0 {
+	code, headers := in.look()
+	var old *leg
+	if code == 0 {
+		old, code = in.replaced()
+	}
+	switch {
+	case code != 0:
 		_ = in.tx.Respond(respond(in.req, code, headers...))
 		l.end(errFinal, false)
+		return
+	case old != nil:
+		in.takeOver(old)
 		return
 	}
 	if s.config.Answer != nil {
 		s.config.Answer(in.ctx, in)
 	}
-	code := 480
+	code = 480
 	if s.ctx.Err() != nil {
 		code = 503
 	}

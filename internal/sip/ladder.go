@@ -61,6 +61,21 @@ func (a *ladders) find(callID string) *ladder {
 	return a.all[callID]
 }
 
+// join adds the messages of another Call-ID to a call's.
+func (a *ladders) join(callID string, l *ladder) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	from := a.all[callID]
+	if l == nil || from == nil || from == l {
+		return
+	}
+	a.all[callID] = l
+	list := from.messages()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.list = append(l.list, list[:min(len(list), max(0, mostMessages-len(l.list)))]...)
+}
+
 // note records a message if it belongs to a recorded call.
 func (a *ladders) note(data []byte, peer netip.AddrPort, w way, in bool) {
 	l := a.find(callIDOf(data))

@@ -51,9 +51,8 @@ func placesOf(res *sipgo.Response) (list []elsewhere) {
 
 // onward is the places that a call of ours was sent on to.
 type onward struct {
-	list  []sipgo.Uri
-	seen  []string // the call was there, or is to go there
-	moved bool     // it is at another host than the trunk's
+	list []sipgo.Uri
+	seen []string // the call was there, or is to go there
 }
 
 // sentOn notes where a 3xx sends the call, and returns the error for when nobody is reached there.
@@ -125,8 +124,7 @@ func (a *attempt) goOn(ctx context.Context, from hop) (hop, bool) {
 			continue
 		}
 		l := a.leg
-		host, _, _ := hostPort(l.trunk.Address)
-		if a.onward.moved = !strings.EqualFold(uri.Host, host) && h.addr != a.home; a.onward.moved {
+		if host, port, _ := hostPort(l.trunk.Address); h.addr != a.home && (!strings.EqualFold(uri.Host, host) || uri.Port != port) {
 			l.login = login{} // the trunk's password is nobody else's business
 		}
 		l.mu.Lock()

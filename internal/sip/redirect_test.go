@@ -63,6 +63,7 @@ func TestRedirect(t *testing.T) {
 	}
 	three.reply(m3, "401 Unauthorized", "", `WWW-Authenticate: Digest realm="x", nonce="n"`) // it may ask, but is not told
 	three.take("ACK")
+	three.none("INVITE")
 	m2 := two.take("INVITE")
 	if field(m2, "Authorization") != "" || !strings.HasPrefix(m2, "INVITE sip:030765432@") {
 		t.Errorf("sent on:\n%s", m2)

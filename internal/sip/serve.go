@@ -144,7 +144,7 @@ func (l *leg) reinvite(req *sipgo.Request, tx *sipgo.ServerTx) {
 	}
 	res := respond(req, 200, g.headers...)
 	able(res)
-	res.AppendHeader(&sipgo.ContactHeader{Address: *l.contact.Clone()})
+	res.AppendHeader(l.ownContact())
 	var offered *ours
 	if len(text) == 0 {
 		offered = l.offer(allCodecs.ofRate(l.Rate()))

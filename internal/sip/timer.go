@@ -250,7 +250,7 @@ func (l *leg) reoffer(ctx context.Context, with func(*sipgo.Request)) (*sipgo.Re
 				return res, err
 			}
 		}
-		wait := time.NewTimer(glare(sipgo.T1, l.caller, rand.Float64()))
+		wait := time.NewTimer(glare(sipgo.T1, l.calls(), rand.Float64()))
 		select {
 		case <-wait.C:
 		case <-l.done:

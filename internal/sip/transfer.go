@@ -57,7 +57,7 @@ func (l *leg) Transfer(ctx context.Context, to string) error {
 
 	req := l.request(sipgo.REFER)
 	req.AppendHeader(sipgo.NewHeader("Refer-To", "<"+target.String()+">"))
-	req.AppendHeader(sipgo.NewHeader("Referred-By", "<"+l.local.uri.String()+">"))
+	req.AppendHeader(sipgo.NewHeader("Referred-By", "<"+req.From().Address.String()+">"))
 	res, err := l.ask(ctx, req)
 	if err != nil {
 		return fmt.Errorf("transfer to %s: %w", to, err)

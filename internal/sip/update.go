@@ -10,7 +10,7 @@ import (
 )
 
 // supported are the extensions that others may require of us.
-const supported = "100rel, timer"
+const supported = "100rel, replaces, timer"
 
 // able adds to a message what we can do.
 func able(m sipgo.Message) {
@@ -74,7 +74,7 @@ func (l *leg) updated(req *sipgo.Request, tx *sipgo.ServerTx) {
 	}
 	res := respond(req, 200, g.headers...)
 	able(res)
-	res.AppendHeader(&sipgo.ContactHeader{Address: *l.contact.Clone()})
+	res.AppendHeader(l.ownContact())
 	if len(text) > 0 {
 		d, c, code := l.read(text)
 		if code != 0 {
