@@ -313,7 +313,18 @@ type Latency struct {
 	FirstSentenceMS int64 `json:"first_sentence_ms"`
 	FirstAudioMS    int64 `json:"first_audio_ms"`
 	FirstPacketMS   int64 `json:"first_packet_ms" doc:"The first sound of the reply left."`
+	// Ahead says what became of a reply that was begun before the turn was known to be over.
+	Ahead Ahead `json:"ahead,omitempty" enum:"hit,miss" doc:"Whether the reply was begun before the customer's turn was known to be over (hit), or one was that had to be given up, as the customer went on (miss); absent where none was."`
 }
+
+// Ahead is what became of thinking ahead.
+type Ahead string
+
+// The outcomes.
+const (
+	AheadHit  Ahead = "hit"
+	AheadMiss Ahead = "miss"
+)
 
 // CallTranscript is the turns as lines: "AI: ..." and "Customer: ...".
 func CallTranscript(turns []CallTurn) string {

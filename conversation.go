@@ -38,10 +38,13 @@ type Conversation struct {
 	TotalCost          Money          `json:"total_cost"`
 	AIEnabled          bool           `bun:"ai_enabled" json:"ai_enabled"`
 	Extracted          map[string]any `bun:"type:json,nullzero" json:"-"` // by post_call_schema, once ended
-	EndsAt             Time           `json:"-"`                          // when silence ends it; 0 once ended
-	EndedAt            Time           `json:"-"`
-	CreatedAt          DateTime       `json:"created_at"`
-	UpdatedAt          DateTime       `json:"updated_at"`
+	// what its replies used of vendors, and which vendor stood in for which
+	VendorUses     []VendorUse    `bun:"type:json,nullzero" json:"-"`
+	VendorSwitches []VendorSwitch `bun:"type:json,nullzero" json:"-"`
+	EndsAt         Time           `json:"-"` // when silence ends it; 0 once ended
+	EndedAt        Time           `json:"-"`
+	CreatedAt      DateTime       `json:"created_at"`
+	UpdatedAt      DateTime       `json:"updated_at"`
 }
 
 // The channels of messages that came neither by the API nor by the widget.

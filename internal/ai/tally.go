@@ -13,10 +13,14 @@ type Tally struct {
 	// Switched is called with each Switch as it happens; it may be nil. It must not block.
 	Switched func(Switch)
 
-	mu     sync.Mutex
-	acting map[actor]string
-	uses   []Use
+	mu       sync.Mutex
+	acting   map[actor]string
+	uses     []Use
+	switches []Switch
 }
+
+// mostSwitches is how many switches a Tally keeps.
+const mostSwitches = 100
 
 // actor identifies a part of a conversation and the vendor meant for it.
 type actor struct {
@@ -70,17 +74,31 @@ func (t *Tally) Acts(part Part, should, who string, why Kind) bool {
 		t.acting = map[actor]string{}
 	}
 	t.acting[actor{part, should}] = who
+	if who == should {
+		why = ""
+	}
+	s := Switch{time.Now(), part, from, who, why}
+	if from != who && len(t.switches) < mostSwitches {
+		t.switches = append(t.switches, s)
+	}
 	t.mu.Unlock()
 	if from == who {
 		return false
 	}
-	if who == should {
-		why = ""
-	}
 	if t.Switched != nil {
-		t.Switched(Switch{time.Now(), part, from, who, why})
+		t.Switched(s)
 	}
 	return true
+}
+
+// Switches lists the switches so far.
+func (t *Tally) Switches() []Switch {
+	if t == nil {
+		return nil
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Clone(t.switches)
 }
 
 // Acting is who last did a part that was meant for should.

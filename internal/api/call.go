@@ -272,8 +272,8 @@ func (a *API) followCall(ctx context.Context, r *request, in *callEvents) (*stru
 			case call.Partial:
 				f.s.Send("partial", "", map[string]any{"text": e.Data})
 				continue
-			case call.Tool:
-				f.s.Send("tool", "", e.Data)
+			case call.Tool, call.Switch:
+				f.s.Send(e.Kind, "", e.Data)
 				continue
 			case call.Status, call.Turn:
 				if now := a.Calls.Here(in.ID); now != nil {

@@ -396,6 +396,9 @@ type fullConversation struct {
 	ExternalIdentifier *string           `json:"external_identifier"`
 	Customer           *customer         `json:"customer"`
 	EndedAt            parley.DateTime   `json:"ended_at"`
+
+	VendorUses     []parley.VendorUse    `json:"vendor_uses,omitempty" doc:"What its replies used of each vendor; informational."`
+	VendorSwitches []parley.VendorSwitch `json:"vendor_switches,omitempty" doc:"Where a vendor failed, and another went on; at_ms counts from the beginning."`
 }
 
 type customer struct {
@@ -411,7 +414,8 @@ func (a *API) getConversation(ctx context.Context, r *request, in *byText) (*ful
 	list, err := a.DB.Messages(ctx, conv.ID)
 	out := &fullConversation{Conversation: *conv, History: list, Variables: conv.Variables,
 		ExtractedVariables: conv.Extracted,
-		ExternalIdentifier: conv.ExternalIdentifier, EndedAt: parley.DateTime(conv.EndedAt)}
+		ExternalIdentifier: conv.ExternalIdentifier, EndedAt: parley.DateTime(conv.EndedAt),
+		VendorUses: conv.VendorUses, VendorSwitches: conv.VendorSwitches}
 	if out.ExtractedVariables == nil {
 		out.ExtractedVariables = map[string]any{}
 	}

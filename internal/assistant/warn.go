@@ -133,6 +133,31 @@ func (d *Studio) Warnings(a *parley.Assistant) (list []string) {
 	return list
 }
 
+// Limits says, for a person, what fields of an assistant can't do in a mode. It has the same fields for every mode; those
+// without a limit have "".
+func Limits(mode string) map[string]string {
+	list := map[string]string{}
+	say := func(is bool, text string, fields ...string) {
+		for _, field := range fields {
+			if list[field] = ""; is {
+				list[field] = text
+			}
+		}
+	}
+	hears, speaks := mode == "multimodal" || mode == "dualplex", mode == "multimodal"
+	say(hears, "Used in chats only in this mode.", "llm_model_id", "fallback_llm_model_ids", "llm_temperature")
+	say(!hears, "Not used in this mode.", "multimodal_model_id", "fallback_multimodal_model_ids")
+	say(hears, "Not in this mode: the model hears for itself.", "transcriber_provider_id",
+		"fallback_transcriber_provider_ids")
+	say(hears, "Always on in this mode.", "allow_interruptions")
+	say(hears, "Not in this mode.", "fillers")
+	say(hears, "In this mode it can only look things up.", "knowledgebase_mode")
+	say(speaks, "Not in this mode: the voice is the model's own.", "synthesizer_provider_id")
+	say(speaks, "No effect in this mode: the voice is the model's own.", "voice_stability", "voice_similarity")
+	say(speaks, "No effect in this mode: tell the model in the prompt how words are said.", "pronunciations")
+	return list
+}
+
 // unused lists fields that were set but do nothing in the assistant's mode.
 func unused(a *parley.Assistant) (list []string) {
 	warn := func(is bool, field, why string) {

@@ -190,6 +190,7 @@ const (
 	Partial  = "partial" // string: what the customer has said so far
 	Turn     = "turn"    // parley.CallTurn
 	Tool     = "tool"    // parley.CallTool
+	Switch   = "switch"  // parley.VendorSwitch: another vendor goes on
 	End      = "end"     // nil: the row says the rest
 	Reported = "report"  // nil: so does what was read out of the call, some time after the end
 )

@@ -165,43 +165,21 @@ func (l *live) tell(e voice.Event) {
 // mostSwitches is how many vendor switches a call's record keeps.
 const mostSwitches = 100
 
-// switched notes that another vendor has taken over.
+// switched notes that another vendor has taken over, and says so.
 func (l *live) switched(s ai.Switch) {
+	var w parley.VendorSwitch
 	l.change(func(c *parley.Call) {
-		if len(c.VendorSwitches) == mostSwitches {
-			return
+		w = assistant.SwitchOf(s, parley.Time(c.AnsweredAt))
+		if len(c.VendorSwitches) < mostSwitches {
+			c.VendorSwitches = append(c.VendorSwitches, w)
 		}
-		w := parley.VendorSwitch{Part: string(s.Part), From: s.From, To: s.To, Reason: string(s.Why)}
-		if c.Answered() {
-			w.AtMS = max(s.At.Sub(parley.Time(c.AnsweredAt).Time()).Milliseconds(), 0)
-		}
-		c.VendorSwitches = append(c.VendorSwitches, w)
 	})
+	l.Hub.Tell(Topic(l.id), event.Event{Kind: Switch, Data: w})
 }
 
 // uses adds a tally's counts to earlier vendor usage, with its cost.
 func (d *Center) uses(before []parley.VendorUse, t *ai.Tally) []parley.VendorUse {
-	list := slices.Clone(before)
-	for _, one := range t.Uses() {
-		i := slices.IndexFunc(list, func(o parley.VendorUse) bool {
-			return o.Part == string(one.Part) && o.Vendor == one.Vendor && o.Model == one.Model
-		})
-		if i < 0 {
-			i = len(list)
-			list = append(list, parley.VendorUse{Part: string(one.Part), Vendor: one.Vendor, Model: one.Model})
-		}
-		u := &list[i]
-		u.TokensIn += int64(one.In)
-		u.TokensCached += int64(one.Cached)
-		u.TokensOut += int64(one.Out)
-		u.AudioTokensIn += int64(one.AudioIn)
-		u.AudioTokensCached += int64(one.AudioCached)
-		u.AudioTokensOut += int64(one.AudioOut)
-		u.SecondsHeard += one.Heard.Round(10 * time.Millisecond).Seconds()
-		u.CharactersSpoken += int64(one.Spoken)
-		u.Price(d.Prices.Vendor(u.Vendor, u.Model))
-	}
-	return list
+	return assistant.Uses(before, t, d.Prices.Vendor)
 }
 
 func (l *live) occasion() assistant.Occasion {

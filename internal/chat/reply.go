@@ -12,6 +12,7 @@ import (
 	"parley"
 	"parley/internal/agent"
 	"parley/internal/ai"
+	"parley/internal/assistant"
 	"parley/internal/event"
 	"parley/internal/store"
 )
@@ -20,7 +21,7 @@ import (
 // the message waits on, for as many attempts as it has; the model's failure is no such error: it settles the message
 // without a reply.
 func (c *Chat) answer(ctx context.Context, m *parley.Message) error {
-	ctx, cancel := context.WithTimeout(ctx, turnTime)
+	ctx, cancel := context.WithTimeout(ai.Tallied(ctx, new(ai.Tally)), turnTime)
 	defer cancel()
 	thinking, done := c.untilTakenOver(ctx, m.ConversationID)
 	defer done()
@@ -243,6 +244,9 @@ func (c *Chat) store(ctx context.Context, conv *parley.Conversation, a *parley.A
 		if !waited {
 			return errAnswered
 		}
+		if err := c.keepVendors(ctx, tx, now); err != nil {
+			return err
+		}
 		if len(reply.Calls) > 0 {
 			if err := tx.DropMessageCalls(ctx, m.ID); err != nil {
 				return err
@@ -272,6 +276,25 @@ func (c *Chat) store(ctx context.Context, conv *parley.Conversation, a *parley.A
 	return nil
 }
 
+// mostSwitches is how many vendor switches a conversation's record keeps.
+const mostSwitches = 100
+
+// keepVendors adds to a conversation what an attempt at a reply used of vendors, and which stood in for which.
+func (c *Chat) keepVendors(ctx context.Context, tx *store.Tx, now *parley.Conversation) error {
+	tally := ai.TallyOf(ctx)
+	switches := tally.Switches()
+	if len(switches) == 0 && len(tally.Uses()) == 0 {
+		return nil
+	}
+	now.VendorUses = assistant.Uses(now.VendorUses, tally, c.Prices.Vendor)
+	for _, s := range switches {
+		if len(now.VendorSwitches) < mostSwitches {
+			now.VendorSwitches = append(now.VendorSwitches, assistant.SwitchOf(s, parley.Time(now.CreatedAt)))
+		}
+	}
+	return tx.KeepVendors(ctx, now)
+}
+
 var errAnswered = errors.New("the message has its reply already")
 
 // settle says that a message gets no reply: none is wanted, or it failed.
@@ -284,6 +307,15 @@ func (c *Chat) settle(ctx context.Context, conv *parley.Conversation, m *parley.
 	err := c.DB.Write(context.WithoutCancel(ctx), func(ctx context.Context, tx *store.Tx) error {
 		if _, err := tx.SettleMessage(ctx, m.ID, 0, reason); err != nil {
 			return err
+		}
+		if len(ai.TallyOf(ctx).Uses()) > 0 {
+			now, err := tx.ConversationForUpdate(ctx, conv.ID)
+			if err == nil {
+				err = c.keepVendors(ctx, tx, now)
+			}
+			if err != nil && !store.IsNotFound(err) {
+				return err
+			}
 		}
 		return tx.Release(ctx, conv.UserID, reference(m.ID))
 	})

@@ -181,17 +181,18 @@ func soundText(s parley.CallSound) string {
 	return fmt.Sprintf("%.1f of 4.4 (MOS estimate), %.1f %% lost, jitter %.0f ms", s.MOS, s.LossPercent, s.JitterMS)
 }
 
-// scene is a turn of a call, or a tool that was used in it.
+// scene is a turn of a call, a tool that was used in it, or a vendor that went on for another.
 type scene struct {
 	id   string
 	ms   int64 // since the answer
 	turn *parley.CallTurn
 	tool *parley.CallTool
+	next *parley.VendorSwitch
 }
 
 func (s *scene) version() string {
-	if s.tool != nil {
-		return "tool"
+	if s.turn == nil {
+		return "once"
 	}
 	return fmt.Sprintf("%d.%t", len(s.turn.Text), s.turn.Interrupted)
 }
@@ -204,6 +205,9 @@ func (v *callView) scenes() []scene {
 	}
 	for i := range v.FunctionCalls {
 		list = append(list, scene{id: "x-" + strconv.Itoa(i), ms: v.FunctionCalls[i].AtMS, tool: &v.FunctionCalls[i]})
+	}
+	for i := range v.VendorSwitches {
+		list = append(list, scene{id: "v-" + strconv.Itoa(i), ms: v.VendorSwitches[i].AtMS, next: &v.VendorSwitches[i]})
 	}
 	slices.SortStableFunc(list, func(a, b scene) int { return cmp.Compare(a.ms, b.ms) })
 	return list

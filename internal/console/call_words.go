@@ -107,6 +107,7 @@ type timed struct {
 	atMS  int64
 	times []int64
 	total int64
+	ahead parley.Ahead
 }
 
 // waterfall gathers the replies whose making was measured.
@@ -116,7 +117,7 @@ func (v *callView) waterfall() *waterfall {
 		if t.Latency == nil {
 			continue
 		}
-		r := timed{turn: i, atMS: t.StartedAtMS, times: stagesOf(t.Latency)}
+		r := timed{turn: i, atMS: t.StartedAtMS, times: stagesOf(t.Latency), ahead: t.Latency.Ahead}
 		r.total = slices.Max(r.times)
 		w.longest = max(w.longest, r.total)
 		w.replies = append(w.replies, r)
@@ -136,6 +137,24 @@ func (w *waterfall) bars(r timed) (list []bar) {
 		done = ms
 	}
 	return list
+}
+
+// aheadText says how often thinking ahead paid off; "" where nothing was begun early.
+func (w *waterfall) aheadText() string {
+	hits, misses := 0, 0
+	for _, r := range w.replies {
+		switch r.ahead {
+		case parley.AheadHit:
+			hits++
+		case parley.AheadMiss:
+			misses++
+		}
+	}
+	if hits+misses == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" Of %s begun before the customer had finished, %d could be used.",
+		count(hits+misses, "reply", "replies"), hits)
 }
 
 // percentile is the time within which so many of a hundred replies were heard.

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"parley"
+	"parley/internal/assistant"
 	"parley/internal/store"
 )
 
@@ -113,7 +114,7 @@ func (c *Console) editor(r *request, a *parley.Assistant, tree map[string]any, w
 	e.talk.voice = c.Answer != nil
 	mode := e.text("mode")
 	language, _ := strconv.ParseInt(e.text("language_id"), 10, 64)
-	e.modes = c.modes()
+	e.modes, e.limits = c.modes(), assistant.Limits(mode)
 	for _, l := range c.Catalog.Languages() {
 		o := option{value: strconv.FormatInt(l.ID, 10), label: l.Name}
 		if len(c.Catalog.Voices(mode, l.ID)) == 0 {
@@ -135,12 +136,8 @@ func (c *Console) editor(r *request, a *parley.Assistant, tree map[string]any, w
 func (c *Console) modes() []option {
 	list := enum("pipeline=Pipeline", "multimodal=Multimodal", "dualplex=Dualplex")
 	for i := range list {
-		switch kind := parley.ModelKind(list[i].value); {
-		case kind == "pipeline":
-		case len(c.Catalog.ModelsOf(kind)) == 0:
+		if kind := parley.ModelKind(list[i].value); kind != "pipeline" && len(c.Catalog.ModelsOf(kind)) == 0 {
 			list[i].off = "no such model on this server"
-		default:
-			list[i].label += " (not in calls yet)"
 		}
 	}
 	return list
@@ -282,6 +279,15 @@ func fallbacks(options []option, now string) []option {
 		list = append(list, option{value: now, label: "Not available here (" + now + ")"})
 	}
 	return list
+}
+
+// chosen says whether anything in some lists is set, or wrong.
+func (e *editor) chosen(names ...string) bool {
+	return slices.ContainsFunc(names, func(name string) bool {
+		return len(e.rows(name)) > 0 || slices.ContainsFunc(e.errors, func(f parley.Field) bool {
+			return f.Name == name || strings.HasPrefix(f.Name, name+".")
+		})
+	})
 }
 
 // nth says which of a list a box is.

@@ -312,6 +312,13 @@ func TestChoicesFollowLanguageAndMode(t *testing.T) {
 	if got := doc.Find("#models #f-multimodal_model_id").Text(); !strings.Contains(got, "gpt-realtime") {
 		t.Errorf("multimodal models: %q", got)
 	}
+	for name, want := range map[string]string{"fillers": "Not in this mode.", "multimodal_model_id": "",
+		"voice_stability": "No effect in this mode: the voice is the model's own.",
+		"llm_temperature": "Used in chats only in this mode."} {
+		if got := doc.Find("#n-" + name); got.Length() != 1 || got.Text() != want {
+			t.Errorf("beside %s: %q", name, got.Text())
+		}
+	}
 	if got := doc.Find("#f-voice_id optgroup").AttrOr("label", ""); got != "Inside the model" {
 		t.Errorf("multimodal voices: %q", got)
 	}

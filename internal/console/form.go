@@ -183,11 +183,12 @@ type fields struct {
 	errors parley.Fields
 	rules  map[string]rule
 	labels map[string]string // of the boxes shown so far
+	limits map[string]string // what boxes can't do as the form stands
 }
 
 // fieldsOf is a form for struct type T.
 func fieldsOf[T any](tree map[string]any, errors parley.Fields) *fields {
-	return &fields{tree, errors, rulesOf(reflect.TypeFor[T]()), map[string]string{}}
+	return &fields{tree, errors, rulesOf(reflect.TypeFor[T]()), map[string]string{}, nil}
 }
 
 // get finds the value at a dotted name.

@@ -336,5 +336,5 @@ func (t *talk) typingVersion() string { return strconv.FormatBool(t.typing()) }
 func (t *talk) modeVersion() string { return strconv.FormatBool(t.AIEnabled) }
 
 func (t *talk) factsVersion() string {
-	return fmt.Sprintf("%d.%d.%d", t.MessageCount, t.TotalCost, t.EndedAt)
+	return fmt.Sprintf("%d.%d.%d.%d", t.MessageCount, t.TotalCost, t.EndedAt, len(t.VendorSwitches))
 }

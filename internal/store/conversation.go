@@ -38,6 +38,12 @@ func (tx *Tx) ConversationForUpdate(ctx context.Context, id string) (*parley.Con
 	})
 }
 
+// KeepVendors stores what a conversation used of vendors, and which vendors stood in for which.
+func (tx *Tx) KeepVendors(ctx context.Context, c *parley.Conversation) error {
+	_, err := tx.q.NewUpdate().Model(c).Column("vendor_uses", "vendor_switches").Where("id = ?", c.ID).Exec(ctx)
+	return err
+}
+
 // CustomerConversation is the conversation of an assistant with a customer whom the channel calls identifier.
 func (q Query) CustomerConversation(ctx context.Context, assistantID int64, kind parley.ConversationType,
 	identifier string) (*parley.Conversation, error) {

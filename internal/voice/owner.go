@@ -232,6 +232,7 @@ func (r *run) endReply(a turn.Action) {
 	w.cut, w.over = a.Kind == turn.Cut && w.sounded, true
 	w.thought = w.thought || a.Over // then only what was not heard to its end counts as cut off
 	r.out.clear()
+	r.missed = r.missed || w.think != nil && w.think.early
 	r.cast.stop(w)
 	if a.Join && w.anchor >= 0 {
 		r.book.join()

@@ -32,6 +32,9 @@ func (r *run) think(act turn.Action) {
 	}
 	if act.Purpose == turn.Answer {
 		a.anchor = act.Last
+		if r.missed {
+			a.marks.Ahead, r.missed = parley.AheadMiss, false
+		}
 		if !act.Early {
 			a.marks.EndpointMS = since(r.clock.now(), act.Last)
 		}
@@ -56,6 +59,7 @@ func (r *run) think(act turn.Action) {
 func (r *run) commit(id int) {
 	if a := r.reply; a != nil && a.id == id {
 		a.marks.EndpointMS = since(r.clock.now(), a.anchor)
+		a.marks.Ahead = parley.AheadHit
 		r.eager.Used++
 		r.cast.commit(a)
 	}

@@ -121,6 +121,7 @@ type owned struct {
 	answeredBy parley.AnsweredBy
 	usage      ai.Usage
 	eager      Eager
+	missed     bool // a reply that was begun early has been given up since the last answer
 	errs       []error
 	broken     struct{ fatal, thought, heard error } // what failed and has not worked since
 }

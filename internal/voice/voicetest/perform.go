@@ -455,6 +455,16 @@ func (p *play) check(verb string, a *args) {
 		}
 	case "latency":
 		p.latency(a)
+	case "ahead":
+		var got []string
+		for _, t := range p.result.Turns {
+			if t.Latency != nil && t.Latency.Ahead != "" {
+				got = append(got, string(t.Latency.Ahead))
+			}
+		}
+		if want := a.text(); strings.Join(got, " ") != want {
+			p.errorf("thinking ahead was %q, not %q", got, want)
+		}
 	default:
 		p.fatalf("there is no statement that begins with %s", verb)
 	}

@@ -55,6 +55,7 @@ import (
 //	                                        the messages of the model's last request as role: text
 //	model asked N, tool NAME ran N, dialled KEYS, answered by WHO, error "…", failure "…" (as its owner is told; "none"), latency first_packet_ms N (of the last reply)
 //	eager replies N used N                  how many were begun before the turn's end, and used
+//	ahead "hit miss …"                      what became of that, as the turns of the transcript show it
 func Play(t *testing.T, path string) { PlayIn(t, path, "pipeline") }
 
 // PlayIn performs it in another mode: multimodal, where a Mind says everything; alike, where the Voice says what must

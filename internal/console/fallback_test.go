@@ -1,0 +1,41 @@
+package console
+
+import (
+	"net/http"
+	"testing"
+
+	"parley"
+)
+
+// The lists of what takes over are edited in their order, and shut away until one is used.
+func TestEditorOfWhatTakesOver(t *testing.T) {
+	h := open(t)
+	u := h.user(t)
+	a := h.assistant(t, u, "Front desk")
+	v := h.signedIn(t, u)
+	path := "/assistants/" + id(a.ID)
+	page := v.get(path)
+	boxes := page.doc().Find(`details.more [name="fallback_voice_ids"]`)
+	if _, open := boxes.Closest("details").Attr("open"); boxes.Length() != parley.MostFallbacks || open {
+		t.Errorf("%d boxes, open: %v", boxes.Length(), open)
+	}
+	voices := h.Catalog.Voices("pipeline", a.LanguageID)
+	form := page.form(path)
+	form["fallback_voice_ids"] = []string{id(voices[2].ID), "", id(voices[1].ID)}
+	v.post(path, form).moved(path + "?done=saved")
+	got, err := h.Assistants.Get(t.Context(), u.ID, a.ID)
+	if err != nil || len(got.FallbackVoiceIDs) != 2 || got.FallbackVoiceIDs[0] != voices[2].ID ||
+		got.FallbackVoiceIDs[1] != voices[1].ID {
+		t.Fatalf("%v: %v", got.FallbackVoiceIDs, err)
+	}
+	page = v.get(path)
+	doc := page.doc()
+	boxes = doc.Find(`[name="fallback_voice_ids"]`)
+	if _, open := boxes.Closest("details").Attr("open"); !open ||
+		boxes.First().Find("[selected]").AttrOr("value", "") != id(voices[2].ID) {
+		t.Error("what was chosen is not shown")
+	}
+	form = page.form(path)
+	form["fallback_voice_ids"] = []string{"5"}
+	v.post(path, form).is(http.StatusUnprocessableEntity).says("This choice is not available any more.")
+}
