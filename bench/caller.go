@@ -97,6 +97,7 @@ type caller struct {
 	speech   []int16
 	greeted  time.Duration
 	took     []time.Duration // from the last word to the reply
+	replied  []time.Time     // when it came
 	silenced []time.Duration // from the first sound of an interruption to the last of what it interrupted
 	spoke    time.Duration
 	missed   int // interruptions
@@ -150,18 +151,27 @@ func (c *caller) say() *phone.Utterance {
 
 // turns speaks and listens until a time.
 func (c *caller) turns(until time.Time) error {
-	for {
-		if _, err := c.quiet(300 * time.Millisecond); err != nil || time.Now().After(until) {
+	for time.Now().Before(until) {
+		if err := c.turn(); err != nil {
 			return err
 		}
-		said := c.say()
-		<-said.Done()
-		at, err := c.loud(said.To())
-		if err != nil {
-			return err
-		}
-		c.took = append(c.took, at.Sub(said.To()))
 	}
+	return nil
+}
+
+// turn speaks when it is quiet, and waits for the reply.
+func (c *caller) turn() error {
+	if _, err := c.quiet(300 * time.Millisecond); err != nil {
+		return err
+	}
+	said := c.say()
+	<-said.Done()
+	at, err := c.loud(said.To())
+	if err != nil {
+		return err
+	}
+	c.took, c.replied = append(c.took, at.Sub(said.To())), append(c.replied, at)
+	return nil
 }
 
 // interruptions speaks, and speaks again into each reply after a second of it, until a time.

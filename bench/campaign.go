@@ -407,17 +407,23 @@ func (p *program) list(id int64) error {
 
 // ask asks the program's API.
 func (p *program) ask(method, path string, body any) (answer map[string]any, err error) {
+	err = p.askFor(method, path, body, &answer)
+	return answer, err
+}
+
+// askFor asks it for something of a known shape.
+func (p *program) askFor(method, path string, body, out any) error {
 	raw, err := json.Marshal(body)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	req, err := http.NewRequest(method, "http://"+p.addr+"/api"+path, bytes.NewReader(raw))
 	if err != nil {
-		return nil, err
+		return err
 	}
 	req.Header.Set("Authorization", "Bearer "+p.token)
 	req.Header.Set("Content-Type", "application/json")
-	return answer, read(req, &answer)
+	return read(req, out)
 }
 
 func read(req *http.Request, into any) error {

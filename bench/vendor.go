@@ -7,18 +7,24 @@ import (
 	"math"
 	"net"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 )
 
 // vendor is a server that speaks OpenAI's API as cheaply as it can: it hears always the same, thinks what it is told
-// to, and says it as a tone, each after a delay that is known. What a turn takes beyond those delays is Parley's.
+// to, and says it as a tone, each after a delay that is known. What a turn takes beyond those delays is Parley's. In a
+// realtime session (converse.go) the delays are the same.
 type vendor struct {
 	url                 string
 	hears               string // what every utterance means
 	reply               atomic.Pointer[string]
 	hear, think, voiced time.Duration // the delays
 	heard, asked, spoke atomic.Int64  // how often
+	refuses             atomic.Bool   // whoever asks for a thought
+
+	mu      sync.Mutex
+	talkers []*talker // its realtime sessions
 }
 
 // speechTime is how long the vendor takes to say a text: 60 ms a character.
@@ -40,6 +46,7 @@ func (b *bench) vendor(v *vendor) error {
 		w.Header().Set("Content-Type", "application/json")
 		json.NewEncoder(w).Encode(map[string]string{"text": v.hears})
 	})
+	mux.HandleFunc("GET /v1/realtime", v.converse)
 	srv := &http.Server{Handler: mux}
 	go srv.Serve(l)
 	b.undo = append(b.undo, func() { srv.Close() })
@@ -49,6 +56,10 @@ func (b *bench) vendor(v *vendor) error {
 func (v *vendor) chat(w http.ResponseWriter, r *http.Request) {
 	v.asked.Add(1)
 	io.Copy(io.Discard, r.Body)
+	if v.refuses.Load() {
+		http.Error(w, `{"error":{"message":"overloaded","type":"server_error"}}`, http.StatusServiceUnavailable)
+		return
+	}
 	time.Sleep(v.think)
 	text, _ := json.Marshal(*v.reply.Load())
 	w.Header().Set("Content-Type", "text/event-stream")

@@ -318,7 +318,7 @@ func (p *program) waterfalls(n int) (steps [6]int64, err error) {
 }
 
 // telephone runs the program with a telephone line and an assistant that thinks, hears and speaks by the vendor.
-func (b *bench) telephone(v *vendor) (p *program, at netip.AddrPort, assistant int64, err error) {
+func (b *bench) telephone(v *vendor, env ...string) (p *program, at netip.AddrPort, assistant int64, err error) {
 	cat := catalog.New("", provider.All(openai.Declare(&openai.Settings{APIKey: "bench", TTSModel: "bench",
 		STTModel: "bench"})))
 	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
@@ -337,8 +337,8 @@ func (b *bench) telephone(v *vendor) (p *program, at netip.AddrPort, assistant i
 		err := db.Write(ctx, func(ctx context.Context, tx *store.Tx) error { return tx.CreateAssistant(ctx, u.ID, a) })
 		assistant = a.ID
 		return err
-	}, "PARLEY_OPENAI_BASE_URL="+v.url, "PARLEY_OPENAI_CHAT_MODEL=bench", "PARLEY_OPENAI_TTS_MODEL=bench",
-		"PARLEY_OPENAI_STT_MODEL=bench",
-		"PARLEY_SIP_LISTEN="+at.String(), "PARLEY_RTP_PORTS=20000-21999", "PARLEY_DRAIN=1s")
+	}, append([]string{"PARLEY_OPENAI_BASE_URL=" + v.url, "PARLEY_OPENAI_CHAT_MODEL=bench",
+		"PARLEY_OPENAI_TTS_MODEL=bench", "PARLEY_OPENAI_STT_MODEL=bench", "PARLEY_SIP_LISTEN=" + at.String(),
+		"PARLEY_RTP_PORTS=20000-21999", "PARLEY_DRAIN=1s"}, env...)...)
 	return p, at, assistant, err
 }
