@@ -44,6 +44,8 @@ type leg struct {
 		refer    chan frag     // of a transfer under way
 		handed   bool          // the far end has taken a transfer on
 		keys     string        // pressed before anybody listened
+		byInfo   bool          // the far end has pressed keys by INFO
+		telling  string        // keys of ours that are to be sent in the same way
 	}
 	done  chan struct{} // closed when the call is over
 	cause error         // why; set before done is closed
@@ -121,7 +123,8 @@ func (l *leg) Stats() rtp.Stats {
 	return rtp.Stats{}
 }
 
-// Dial sends keys, by RFC 4733 if that was agreed on, otherwise as tones. Audio due meanwhile is not sent.
+// Dial sends keys: by RFC 4733 if that was agreed on, otherwise by INFO if the far end does so too, otherwise as tones.
+// Audio due meanwhile is not sent.
 func (l *leg) Dial(digits string) error {
 	if !audio.ValidKeys(digits) {
 		return fmt.Errorf("dial %q: keys are 0-9, *, # and A-D", digits)
@@ -130,7 +133,9 @@ func (l *leg) Dial(digits string) error {
 	if m == nil {
 		return errors.New("dial keys: the leg isn't running")
 	}
-	m.Dial(digits)
+	if !l.dialByInfo(digits) {
+		m.Dial(digits)
+	}
 	return nil
 }
 
@@ -256,6 +261,7 @@ func (l *leg) Run(ctx context.Context, p audio.Peer) error {
 func (l *leg) pressed(key byte) {
 	l.state.Lock()
 	defer l.state.Unlock()
+	l.state.byInfo = true
 	if m := l.sound.Load(); m != nil && !l.state.ended {
 		m.Press(key)
 	} else if len(l.state.keys) < 64 {
