@@ -11,6 +11,7 @@ import (
 	"parley"
 	"parley/internal/ai"
 	"parley/internal/provider"
+	"parley/internal/provider/assemblyai"
 	"parley/internal/provider/cartesia"
 	"parley/internal/provider/deepgram"
 	"parley/internal/provider/elevenlabs"
@@ -50,7 +51,7 @@ func server(codes ...string) *Catalog {
 
 // everything is a server where all is configured.
 func everything() *Catalog {
-	return server(openai.Code, gemini.Code, elevenlabs.Code, deepgram.Code, cartesia.Code)
+	return server(openai.Code, gemini.Code, elevenlabs.Code, deepgram.Code, cartesia.Code, assemblyai.Code)
 }
 
 // TestIDs holds the ids that databases have stored: each pinned row must still be there with its meaning. New rows

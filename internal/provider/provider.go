@@ -9,6 +9,7 @@ import (
 
 	"parley/internal/ai"
 	"parley/internal/provider/anthropic"
+	"parley/internal/provider/assemblyai"
 	"parley/internal/provider/cartesia"
 	"parley/internal/provider/deepgram"
 	"parley/internal/provider/elevenlabs"
@@ -27,6 +28,7 @@ func All(instead ...*ai.Vendor) []*ai.Vendor {
 		elevenlabs.Declare(&elevenlabs.Settings{}),
 		deepgram.Declare(&deepgram.Settings{}),
 		cartesia.Declare(&cartesia.Settings{}),
+		assemblyai.Declare(&assemblyai.Settings{}),
 		local.Declare(local.Programs{}),
 	}
 	for _, v := range instead {

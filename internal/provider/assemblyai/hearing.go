@@ -1,0 +1,163 @@
+package assemblyai
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"parley/internal/ai"
+	"parley/internal/audio"
+	"parley/internal/provider/wire"
+)
+
+const (
+	path = "/v3/ws"
+	// piece is how much sound is sent at once. Messages must hold 50 to 1000 ms.
+	piece    = 100 * time.Millisecond
+	shortest = 50 * time.Millisecond
+	// signs is how often a socket is asked for a sign of life. The vendor closes none for being idle, unless it is asked.
+	signs = 10 * time.Second
+	// beginTime is how long a session may take to begin: keys and parameters are judged on the open socket.
+	beginTime   = 5 * time.Second
+	maxKeywords = 100
+	maxKeyword  = 50 // characters
+)
+
+// The models that hear by themselves which language is spoken, and where an utterance ends.
+const (
+	english      = "universal-streaming-english"
+	multilingual = "universal-streaming-multilingual"
+)
+
+// modelFor is the model that hears a language: the one that is set, where it is not English alone.
+func modelFor(set, language string) string {
+	switch {
+	case (set == "" || set == english) && language == "en":
+		return english
+	case set == "" || set == english:
+		return multilingual
+	}
+	return set
+}
+
+type recognizer struct{ base, key, model string }
+
+// Listen implements ai.Recognizer.
+func (r *recognizer) Listen(ctx context.Context, h ai.Hearing) (ai.Ear, error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	if h.Rate != audio.Narrow && h.Rate != audio.Wide {
+		return nil, &ai.Error{Kind: ai.Config, Err: fmt.Errorf("hear at %d Hz: calls have 8000 or 16000", h.Rate)}
+	}
+	model := modelFor(r.model, h.Language)
+	address, err := wire.Address(r.base, path, question(model, h))
+	if err != nil {
+		return nil, &ai.Error{Kind: ai.Config, Err: err}
+	}
+	conn, err := wire.Dial(ctx, address, wire.Options{Header: http.Header{"Authorization": {r.key}}, Ping: signs})
+	if err != nil {
+		return nil, err
+	}
+	ends, err := begin(ctx, conn)
+	if err != nil {
+		conn.Close()
+		return nil, err
+	}
+	return wire.NewEar(ctx, conn, wire.EarOptions{Rate: h.Rate, Piece: piece}, func(e *wire.Ear) wire.Protocol {
+		return &turns{conn: conn, ear: e, rate: int(h.Rate), ends: ends, formats: formats(model), open: []*spoken{{}}}
+	}), nil
+}
+
+// formats reports whether a model sends the end of a turn once more, with punctuation: others send it so at once.
+func formats(model string) bool { return strings.HasPrefix(model, "universal-streaming") }
+
+// question is what a session is opened with. Utterances are ended by the session's own voice detector: the model's
+// opinion of that is switched off where it can be, and told to be slow elsewhere.
+func question(model string, h ai.Hearing) url.Values {
+	q := url.Values{"speech_model": {model}, "sample_rate": {strconv.Itoa(int(h.Rate))}, "encoding": {"pcm_s16le"},
+		"max_turn_silence": {"3000"}}
+	if formats(model) {
+		q.Set("format_turns", "true")
+		q.Set("end_of_turn_confidence_threshold", "1")
+	} else {
+		q.Set("min_turn_silence", "1000")
+		if h.Language != "" {
+			q.Set("language_codes", list([]string{h.Language}))
+		}
+	}
+	var words []string
+	for _, w := range h.Keywords {
+		if len([]rune(w)) <= maxKeyword && len(words) < maxKeywords {
+			words = append(words, w)
+		}
+	}
+	if len(words) > 0 {
+		q.Set("keyterms_prompt", list(words))
+	}
+	return q
+}
+
+// list is a list in a query.
+func list(words []string) string {
+	raw, _ := json.Marshal(words) // texts can't fail
+	return string(raw)
+}
+
+// begin waits for the session, and tells when it ends.
+func begin(ctx context.Context, conn *wire.Conn) (ends time.Time, err error) {
+	patience, cancel := context.WithTimeout(ctx, beginTime)
+	defer cancel()
+	stop := context.AfterFunc(patience, conn.Close)
+	var m message
+	raw, _, err := conn.Receive()
+	switch stopped := stop(); {
+	case ctx.Err() != nil:
+		return ends, context.Cause(ctx)
+	case !stopped:
+		return ends, &ai.Error{Kind: ai.Stalled, Err: errors.New("the session did not begin in time")}
+	case err != nil:
+		return ends, closed(err, false)
+	}
+	if err := json.Unmarshal(raw, &m); err != nil {
+		return ends, &ai.Error{Kind: ai.Malformed, Err: err}
+	}
+	switch m.Type {
+	case "Begin":
+		if m.ExpiresAt > 0 {
+			ends = time.Unix(m.ExpiresAt, 0)
+		}
+		return ends, nil
+	case "Error":
+		return ends, m.failure(false)
+	}
+	return ends, &ai.Error{Kind: ai.Malformed, Err: fmt.Errorf("the session began with %.30q", m.Type)}
+}
+
+// kinds says what the vendor's codes mean, in an Error and as those of a close.
+var kinds = map[int]ai.Kind{1008: ai.Config, 3006: ai.Config, 3007: ai.Malformed, 3009: ai.RateLimited,
+	4000: ai.Config, 4001: ai.Config, 4002: ai.Config, 4003: ai.Config, 4029: ai.RateLimited, 4102: ai.RateLimited,
+	3005: ai.Overloaded, 1011: ai.Overloaded, 1013: ai.Overloaded}
+
+func kindOf(code int, begun bool) ai.Kind {
+	k := kinds[code]
+	if k == "" || begun && k == ai.Overloaded {
+		return ai.Interrupted
+	}
+	return k
+}
+
+// closed says what the end of a socket means.
+func closed(err error, begun bool) error {
+	code, reason := wire.CloseOf(err)
+	if code == 0 {
+		return err
+	}
+	return &ai.Error{Kind: kindOf(code, begun), Err: fmt.Errorf("closed with %d: %s", code, reason)}
+}
