@@ -235,7 +235,7 @@ func (p *telephone) Check(ctx context.Context, t *parley.Trunk) (call.Health, er
 	if err == nil && len(to.Allowed) < len(t.AllowedInboundIPs) {
 		err = fmt.Errorf("it answers, but some of its allowed_inbound_ips are too wide to let calls in from: name networks of /%d or more bits (IPv6: /%d)", p.rules.IPv4, p.rules.IPv6)
 	}
-	return call.Health{Registered: h.Registered, OptionsMS: h.OptionsMS}, err
+	return call.Health{Registered: h.Registered, OptionsMS: h.OptionsMS, Findings: h.Findings}, err
 }
 
 // Registered implements call.Line.

@@ -615,7 +615,8 @@ func (l *trunkLine) Check(_ context.Context, t *parley.Trunk) (phone.Health, err
 	if t.SIPAddress == "10.0.0.9" {
 		return phone.Health{}, fmt.Errorf("no answer from %s within 5 s: is the address right?", t.SIPAddress)
 	}
-	return phone.Health{Registered: true, OptionsMS: 12}, nil
+	return phone.Health{Registered: true, OptionsMS: 12,
+		Findings: []parley.TrunkFinding{{Topic: "nat", State: parley.FindingOK, Text: "No NAT."}}}, nil
 }
 func (l *trunkLine) Registered(int64) bool { return true }
 func (l *trunkLine) Refresh()              { l.refreshed++ }
@@ -633,6 +634,9 @@ func TestTrunkCheck(t *testing.T) {
 		t.Errorf("read %v", got)
 	}
 	h.post(at+"/check", nil, status(200)).is(`{"registered":true,"options_ms":12,"error":null}`)
+	h.post(at+"/check?findings=true", nil, status(200)).is(
+		`{"registered":true,"options_ms":12,"error":null,"findings":[{"topic":"nat","state":"ok","text":"No NAT."}]}`)
+	h.post(at+"/test-call", map[string]any{"phone_number": "12"}, status(422)).fails("phone_number")
 	if got := h.put(at, map[string]any{"register": false, "sip_address": "10.0.0.9"},
 		status(200)).json()["data"].(map[string]any); got["registered"] != false {
 		t.Errorf("changed %v", got)

@@ -22,6 +22,7 @@ var schemaNames = map[string]string{
 	"ShownCall":   "Call",
 	"ShownWidget": "Widget", "Spoken": "ConversationMessage", "StatusOnly": "Acknowledgement",
 	"StringListResponse": "WebhookSettingResponse",
+	"Trial":              "TestCallRequest",
 	"TrunkInput":         "Trunk",
 }
 
@@ -36,5 +37,5 @@ var alsoRefuses = map[string][]int{
 	"sendWhatsAppText": {402, 403, 503},
 	"login":            {401}, "register": {403}, "logout": {400}, "createLead": {404}, "deleteCall": {409},
 	"hangUpCall": {409}, "eraseCustomer": {409},
-	"createTrunk": {409}, "updateTrunk": {409}, "retryDocument": {409},
+	"createTrunk": {409}, "updateTrunk": {409}, "tryTrunk": {402, 403, 409}, "retryDocument": {409},
 }

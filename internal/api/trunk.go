@@ -22,7 +22,9 @@ func (a *API) trunkRoutes() {
 	handle(a, op{Method: "DELETE", Path: base + "/{id}", Name: "deleteTrunk", Tag: tag, Family: bare,
 		NotFound: missing, Summary: "Delete a SIP trunk and its number"}, a.deleteTrunk)
 	handle(a, op{Method: "POST", Path: base + "/{id}/check", Name: "checkTrunk", Tag: tag, Family: bare,
-		NotFound: missing, Summary: "Say whether the trunk answers"}, a.checkTrunk)
+		NotFound: missing, Summary: "Say whether the trunk answers, and what else can be told of it"}, a.checkTrunk)
+	handle(a, op{Method: "POST", Path: base + "/{id}/test-call", Name: "tryTrunk", Tag: tag, Family: bare,
+		NotFound: missing, Summary: "Ring a number over the trunk, say a sentence, and report how that went"}, a.tryTrunk)
 }
 
 type dataOf[T any] struct {
@@ -75,15 +77,25 @@ type trunkCheck struct {
 	Registered bool    `json:"registered"`
 	OptionsMS  *int64  `json:"options_ms"` // how long the answer to OPTIONS took
 	Error      *string `json:"error"`
+	// of a trunk that has answered
+	Findings []parley.TrunkFinding `json:"findings,omitempty" doc:"With findings=true: what the answer tells of DNS, TLS, registration, NAT and codecs."`
 }
 
-func (a *API) checkTrunk(ctx context.Context, r *request, in *byID) (*trunkCheck, error) {
+type checkQuery struct {
+	ID       int64 `path:"id"`
+	Findings bool  `query:"findings" doc:"Also answer what else can be told of a trunk that answers."`
+}
+
+func (a *API) checkTrunk(ctx context.Context, r *request, in *checkQuery) (*trunkCheck, error) {
 	t, err := a.DB.Trunk(ctx, r.UserID(), in.ID)
 	if err != nil {
 		return nil, err
 	}
 	health, err := a.Calls.CheckTrunk(ctx, t)
 	out := &trunkCheck{Registered: health.Registered}
+	if in.Findings {
+		out.Findings = health.Findings
+	}
 	if err != nil {
 		reason := err.Error()
 		out.Error = &reason
@@ -91,4 +103,16 @@ func (a *API) checkTrunk(ctx context.Context, r *request, in *byID) (*trunkCheck
 		out.OptionsMS = &health.OptionsMS
 	}
 	return out, nil
+}
+
+type trial struct {
+	ID   int64 `path:"id"`
+	Body struct {
+		PhoneNumber string `json:"phone_number" required:"true" maxLength:"32" format:"phone" doc:"Whom to ring, in international format (E.164)."`
+	}
+}
+
+func (a *API) tryTrunk(ctx context.Context, r *request, in *trial) (*parley.TestCall, error) {
+	to, _ := parley.NormalizePhone(in.Body.PhoneNumber) // its format was judged
+	return a.Calls.Try(ctx, r.UserID(), in.ID, to)
 }

@@ -97,7 +97,9 @@ func TestTrunkLife(t *testing.T) {
 				other.do(method, path, nil, status(404)).is(`{"error":"SIP trunk not found"}`)
 			}
 			other.post(path+"/check", nil, status(404)).is(`{"error":"SIP trunk not found"}`)
+			other.post(path+"/test-call", map[string]any{"phone_number": "+12025550100"}, status(404)).is(`{"error":"SIP trunk not found"}`)
 		}
+		h.post(at+"/test-call", map[string]any{"phone_number": "+12025550100"}, status(403))
 		h.delete(at, status(200)).is(`{"message":"SIP trunk deleted successfully"}`)
 		h.get(at, status(404))
 		if got := h.get(fmt.Sprintf("/user/assistant/%d", a)).json()["phone_number_id"]; got != nil {

@@ -17,7 +17,8 @@ type Line interface {
 // Health is the state of a trunk.
 type Health struct {
 	Registered bool
-	OptionsMS  int64 // how long it took to answer
+	OptionsMS  int64                 // how long it took to answer
+	Findings   []parley.TrunkFinding // of one that has answered
 }
 
 var errNoLine = parley.Errorf(parley.Unavailable, "Telephony is not running on this server, so the trunk was not contacted. The server's log or 'parley doctor' says why.")

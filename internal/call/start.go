@@ -183,15 +183,7 @@ func (d *Center) admit(ctx context.Context, tx *store.Tx, userID int64, c *parle
 	c.Reserved, c.Node = c.Possible(), d.node
 	now := parley.Now()
 	if c.Type == parley.CallOutbound {
-		spent, err := tx.Spend(ctx, userID, now)
-		if err != nil {
-			return err
-		}
-		if d.DailySpend > 0 && spent+c.Reserved > d.DailySpend {
-			return parley.Errorf(parley.Forbidden, "This call may cost up to %s USD, and %s of the %s USD that outgoing calls may cost a day are spent or set aside. The operator sets the limit (PARLEY_CALL_DAILY_SPEND).",
-				c.Reserved, spent, d.DailySpend)
-		}
-		if err := tx.AddSpend(ctx, userID, now, c.Reserved); err != nil {
+		if err := d.spend(ctx, tx, userID, c.Reserved, now); err != nil {
 			return err
 		}
 	}
@@ -210,6 +202,19 @@ func (d *Center) admit(ctx context.Context, tx *store.Tx, userID int64, c *parle
 		reserve = tx.ReservePublic
 	}
 	return reserve(ctx, userID, reference(c.ID), c.Reserved, now.Add(hold))
+}
+
+// spend counts what an outgoing call may cost to what the user's calls may cost that day.
+func (d *Center) spend(ctx context.Context, tx *store.Tx, userID int64, cost parley.Money, now parley.Time) error {
+	spent, err := tx.Spend(ctx, userID, now)
+	if err != nil {
+		return err
+	}
+	if d.DailySpend > 0 && spent+cost > d.DailySpend {
+		return parley.Errorf(parley.Forbidden, "This call may cost up to %s USD, and %s of the %s USD that outgoing calls may cost a day are spent or set aside. The operator sets the limit (PARLEY_CALL_DAILY_SPEND).",
+			cost, spent, d.DailySpend)
+	}
+	return tx.AddSpend(ctx, userID, now, cost)
 }
 
 // dial calls the far end and holds the conversation with whoever answers.

@@ -549,9 +549,12 @@ func TestTrunkCheckShowsItsResult(t *testing.T) {
 	path := "/trunks/" + id(trunk.ID)
 	v.post(path+"/check", nil).is(http.StatusOK).says("Something is wrong").says(
 		"Telephony is not running on this server")
-	w := &wire{health: call.Health{OptionsMS: 12}}
+	w := &wire{health: call.Health{OptionsMS: 12, Findings: []parley.TrunkFinding{{Topic: "codecs", State: parley.FindingNote, Text: "It takes <G729>."}}}}
 	h.Calls.Line, h.Numbers.TrunksChanged = w, w.Refresh
-	v.post(path+"/check", nil).says("It works").says("The trunk answers (12 ms).")
+	v.post(path+"/check", nil).says("It works").says("The trunk answers (12 ms).").says("Codecs").says("It takes <G729>.")
+	v.post(path+"/test-call", url.Values{"phone_number": {"12"}}).is(http.StatusUnprocessableEntity).says("international format")
+	v.post(path+"/test-call", url.Values{"phone_number": {"+4930901821"}}).is(http.StatusUnprocessableEntity).says("not allowed on this server")
+	v.post(path+"/test-call", url.Values{"phone_number": {"+12025550003"}}).says("The test call was not answered").says("The number is busy")
 	v.get("/trunks").is(http.StatusOK)
 	form := v.get(path).form(path)
 	form.Set("register", "1")

@@ -220,6 +220,7 @@ func (c *Console) routes() {
 	c.page("GET /trunks/{id}", c.trunkEdit)
 	c.page("POST /trunks/{id}", c.trunkSave)
 	c.page("POST /trunks/{id}/check", c.trunkCheck)
+	c.page("POST /trunks/{id}/test-call", c.trunkTry)
 	c.page("POST /trunks/{id}/delete", c.trunkDelete)
 
 	c.page("GET /messages", c.smsList)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"strconv"
+	"strings"
 
 	"parley"
 	"parley/internal/form"
@@ -31,6 +32,11 @@ type trunkForm struct {
 	password bool   // it has one
 	checked  string // what came of asking the trunk, "" when it was not asked
 	well     bool   // it answered, and we are registered where we want to be
+	found    []parley.TrunkFinding
+
+	dial    string // whom to ring for a test
+	refused string // why that was not done
+	tried   *parley.TestCall
 }
 
 func (t *trunkForm) path(more string) string {
@@ -129,6 +135,7 @@ func (c *Console) trunkCheck(r *request) (*answer, error) {
 	}
 	f := editTrunk(t, treeOf(t), nil)
 	health, err := c.Calls.CheckTrunk(r.Context(), t)
+	f.found = health.Findings
 	f.well = err == nil && (!t.Register || health.Registered)
 	switch {
 	case err != nil:
@@ -142,6 +149,40 @@ func (c *Console) trunkCheck(r *request) (*answer, error) {
 	}
 	return show(t.Name, trunkEditor(f)), nil
 }
+
+// trunkTry makes a test call over a trunk, as the API does.
+func (c *Console) trunkTry(r *request) (*answer, error) {
+	t, err := c.DB.Trunk(r.Context(), r.UserID(), r.id("id"))
+	if err != nil {
+		return nil, err
+	}
+	f := editTrunk(t, treeOf(t), nil)
+	f.dial = strings.TrimSpace(r.PostFormValue("phone_number"))
+	to, ok := parley.NormalizePhone(f.dial)
+	if !ok {
+		f.refused = "The test call needs a number in international format, such as +14155552671."
+		return invalid(t.Name, trunkEditor(f)), nil
+	}
+	if f.tried, err = c.Calls.Try(r.Context(), r.UserID(), t.ID, to); err != nil {
+		if f.refused = callRefusal(err); f.refused == "" {
+			return nil, err
+		}
+		return invalid(t.Name, trunkEditor(f)), nil
+	}
+	return show(t.Name, trunkEditor(f)), nil
+}
+
+// triedText is how a test call ended, in a few words.
+func triedText(t *parley.TestCall) string {
+	if t.AnsweredMS == nil {
+		return "The test call was not answered"
+	}
+	return "The test call was answered"
+}
+
+// topics are what findings are about, in words.
+var topics = map[string]string{"dns": "Address", "options": "Answer", "tls": "Certificate", "registration": "Registration", "nat": "NAT", "codecs": "Codecs",
+	"encryption": "Encryption", "call": "Call", "sound": "Sound"}
 
 func (c *Console) trunkDelete(r *request) (*answer, error) {
 	if err := c.Numbers.DeleteTrunk(r.Context(), r.UserID(), r.id("id")); err != nil {

@@ -83,7 +83,8 @@ type Dialling struct {
 // Health is the state of a trunk.
 type Health struct {
 	Registered bool
-	OptionsMS  int64 // how long it took to answer OPTIONS
+	OptionsMS  int64                 // how long it took to answer OPTIONS
+	Findings   []parley.TrunkFinding // of one that has answered
 }
 
 // Refused is the far end's refusal of a call or another request.

@@ -1,0 +1,292 @@
+package call
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+
+	"parley"
+	"parley/internal/ai"
+	"parley/internal/audio"
+	"parley/internal/store"
+)
+
+// A test call tries one of a user's trunks: it rings a number, says a sentence, and reports everything that can be told
+// of it. It has no assistant and no row, but its line costs what every call's does.
+
+const (
+	trialRings   = 30 * time.Second // before nobody has answered
+	trialTalk    = 20 * time.Second // after which the test is over, whatever happens
+	trialListens = 2 * time.Second  // after the sentence
+	trialText    = "This is a test call from your telephone server. If you hear this sentence, the sound arrives. Goodbye."
+	trialSeconds = 60 // are paid for: a started minute
+)
+
+var errTrying = parley.Errorf(parley.Conflict, "A test call is under way already: wait until it is over.")
+
+// Try makes a test call over one of the user's trunks.
+func (d *Center) Try(ctx context.Context, userID, trunkID int64, to string) (*parley.TestCall, error) {
+	if d == nil {
+		return nil, errNoLine
+	}
+	t, err := d.DB.Trunk(ctx, userID, trunkID)
+	if err != nil {
+		return nil, err
+	}
+	n, err := d.DB.Number(ctx, userID, t.PhoneNumberID)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.proved(ctx, n); err != nil {
+		return nil, err
+	}
+	if !d.Destinations.Allow(to) {
+		return nil, &Barred{to}
+	}
+	c := &parley.Call{Type: parley.CallOutbound, CarrierRate: d.carrierRate(parley.CallOutbound, n, to), MaxDuration: trialSeconds}
+	if err := d.room(ctx, c, userID); err != nil {
+		return nil, err
+	}
+	if err := d.enter(); err != nil {
+		return nil, err
+	}
+	defer d.wg.Done()
+	if !d.trying(userID) {
+		return nil, errTrying
+	}
+	defer d.tried(userID)
+	if err := d.spendTrial(ctx, userID, c.Possible()); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(d.ctx, func() { cancel(context.Cause(d.ctx)) })()
+	r := Route{Number: *n, Trunk: t, To: to}
+	if t.HideCallerID {
+		r.Signalling = &parley.CallSignalling{Withheld: true}
+	}
+	x := &trial{Center: d, call: c, out: &parley.TestCall{Findings: []parley.TrunkFinding{}, SIP: []parley.SIPMessage{}}}
+	x.run(ctx, r)
+	if c.Answered() {
+		err = d.chargeTrial(userID, t, c)
+	}
+	return x.out, err
+}
+
+// trying notes that a user's test call begins; false if there is one.
+func (d *Center) trying(userID int64) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.trials[userID] {
+		return false
+	}
+	d.trials[userID] = true
+	return true
+}
+
+func (d *Center) tried(userID int64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.trials, userID)
+}
+
+// spendTrial counts a test call to what the user's calls may cost today.
+func (d *Center) spendTrial(ctx context.Context, userID int64, cost parley.Money) error {
+	return d.write(ctx, func(ctx context.Context, tx *store.Tx) error {
+		if err := tx.LockUser(ctx, userID); err != nil {
+			return err
+		}
+		return d.spend(ctx, tx, userID, cost, parley.Now())
+	})
+}
+
+// chargeTrial takes the price of the line.
+func (d *Center) chargeTrial(userID int64, t *parley.Trunk, c *parley.Call) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	err := d.write(ctx, func(ctx context.Context, tx *store.Tx) error {
+		_, err := tx.Post(ctx, userID, &parley.LedgerEntry{Kind: parley.CarrierCharge, Amount: -c.CarrierRate,
+			Reference:   "trunk:" + strconv.FormatInt(t.ID, 10) + ":" + strconv.FormatInt(int64(c.AnsweredAt), 10),
+			Description: "Test call over " + t.Name + ": 1 min over the line"})
+		return err
+	})
+	if errors.Is(err, store.Insufficient) { // it was there when the call began
+		return nil
+	}
+	return err
+}
+
+// trial is a test call.
+type trial struct {
+	*Center
+	call *parley.Call
+	out  *parley.TestCall
+}
+
+func (x *trial) note(topic string, state parley.FindingState, format string, a ...any) {
+	x.out.Findings = append(x.out.Findings, parley.TrunkFinding{Topic: topic, State: state, Text: fmt.Sprintf(format, a...)})
+}
+
+func (x *trial) run(ctx context.Context, r Route) {
+	began := time.Now()
+	since := func() *int64 {
+		ms := time.Since(began).Milliseconds()
+		return &ms
+	}
+	dialling, stop := context.WithTimeoutCause(ctx, trialRings, parley.NoAnswer)
+	rang := make(chan *int64, 1)
+	leg, err := x.Dial(dialling, r, func() { rang <- since() })
+	stop()
+	select {
+	case x.out.RingingMS = <-rang:
+	default:
+	}
+	if err != nil {
+		x.over(err)
+		x.note("call", parley.FindingFail, "%s", x.failure())
+		var known signalled
+		if errors.As(err, &known) {
+			x.out.SIP = append(x.out.SIP, known.Ladder()...)
+		}
+		return
+	}
+	defer leg.Hangup()
+	x.out.AnsweredMS, x.call.AnsweredAt = since(), parley.DateTime(parley.Now())
+	err = x.say(ctx, leg)
+	x.over(err)
+	x.note("call", parley.FindingOK, "Answered after %.1f s.", float64(*x.out.AnsweredMS)/1000)
+	if known, ok := leg.(measured); ok {
+		x.out.Media = known.Media()
+	}
+	x.judge()
+	if known, ok := leg.(signalled); ok {
+		x.out.SIP = append(x.out.SIP, known.Ladder()...)
+	}
+}
+
+// over says how the call ended.
+func (x *trial) over(err error) {
+	if errors.Is(err, errSaid) {
+		err = parley.AssistantHangup
+	}
+	x.call.End(err, parley.Now())
+	x.out.Status, x.out.EndedReason, x.out.EndedDetail = x.call.Status, x.call.EndedReason, x.call.EndedDetail
+}
+
+// failure is why nobody answered.
+func (x *trial) failure() string {
+	switch {
+	case x.out.EndedDetail != nil:
+		return *x.out.EndedDetail
+	case x.out.EndedReason == parley.LineBusy:
+		return "The number is busy: the trunk works as far as that."
+	case x.out.EndedReason == parley.NoAnswer && x.out.RingingMS != nil:
+		return "It rang, and nobody answered: the trunk works as far as that."
+	}
+	return "Nobody answered."
+}
+
+// judge says what the sound was like.
+func (x *trial) judge() {
+	m := x.out.Media
+	switch {
+	case m == nil || m.Heard.Packets == 0:
+		x.note("sound", parley.FindingFail, "No sound came from there. Let UDP to the ports of PARLEY_RTP_PORTS through to this server; behind a NAT, set PARLEY_EXTERNAL_IP.")
+	case m.Heard.LossPercent > 2 || m.Heard.MOS < 3.6:
+		x.note("sound", parley.FindingNote, "Sound came, but not well: %.1f %% lost, jitter %.0f ms, %.1f of 4.4 (MOS estimate). Look at the network in between.", m.Heard.LossPercent, m.Heard.JitterMS, m.Heard.MOS)
+	default:
+		x.note("sound", parley.FindingOK, "Sound came: %d packets, %.1f %% lost, jitter %.0f ms, %.1f of 4.4 (MOS estimate).", m.Heard.Packets, m.Heard.LossPercent, m.Heard.JitterMS, m.Heard.MOS)
+	}
+	if m == nil {
+		return
+	}
+	switch said := m.Said; {
+	case said == nil:
+		x.note("sound", parley.FindingNote, "The sentence was said. The other side reported nothing about it: whoever answered knows whether it was heard.")
+	case said.LossPercent > 2:
+		x.note("sound", parley.FindingNote, "The other side reports that %.1f %% of the sentence was lost.", said.LossPercent)
+	default:
+		x.note("sound", parley.FindingOK, "The other side reports that it heard the sentence: %.1f %% lost, %.1f of 4.4 (MOS estimate).", said.LossPercent, said.MOS)
+	}
+	encrypted := "not encrypted"
+	if m.Encryption != "" {
+		encrypted = "encrypted (" + m.Encryption + ")"
+	}
+	x.note("codecs", parley.FindingOK, "Both sides agreed on %s, %s.", m.Codec, encrypted)
+}
+
+// errSaid ends a test call that is done.
+var errSaid = errors.New("the sentence is said")
+
+// say says the sentence to whoever has answered, and hangs up. The error is why the call is over.
+func (x *trial) say(ctx context.Context, leg audio.Leg) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, trialTalk, errSaid)
+	defer cancel()
+	ctx, hangUp := context.WithCancelCause(ctx)
+	defer hangUp(nil)
+	p := &speaker{pcm: make(chan []int16, 1), over: func() { hangUp(errSaid) }, rest: int(trialListens / audio.FrameTime)}
+	made := make(chan struct{})
+	go func() {
+		defer close(made)
+		p.pcm <- x.sentence(ctx, leg.Rate())
+	}()
+	err := leg.Run(ctx, p)
+	hangUp(nil)
+	<-made
+	return err
+}
+
+// sentence is the sound of the sentence; a tone if no voice can say it.
+func (x *trial) sentence(ctx context.Context, rate audio.Rate) (pcm []int16) {
+	if voices := x.Assistants.Catalog.Voices("pipeline", 1); len(voices) > 0 {
+		if heard := x.Assistants.Catalog.Heard(voices[0].ID); heard != nil {
+			if s, err := x.Speech.Synthesizer(heard.Code); err == nil {
+				err = ai.Say(ctx, s, ai.Speech{Voice: voices[0].Code, Language: "en", Rate: rate}, trialText,
+					func(some []int16) error { pcm = append(pcm, some...); return nil })
+				if err == nil && len(pcm) > 0 {
+					return pcm
+				}
+			}
+		}
+	}
+	pcm = make([]int16, 2*int(rate))
+	for i := range pcm {
+		pcm[i] = int16(8000 * math.Sin(2*math.Pi*440*float64(i)/float64(rate)))
+	}
+	return pcm
+}
+
+// speaker plays one sound to a leg, listens a little longer, and is over.
+type speaker struct {
+	pcm  chan []int16
+	left []int16
+	rest int // frames
+	over func()
+}
+
+func (*speaker) Hear(audio.Frame) {}
+func (*speaker) Digit(byte)       {}
+
+func (p *speaker) Tick(_, out audio.Frame) bool {
+	if p.pcm != nil {
+		select {
+		case p.left = <-p.pcm:
+			p.pcm = nil
+		default:
+			return false
+		}
+	}
+	if len(p.left) == 0 {
+		if p.rest--; p.rest == 0 {
+			p.over()
+		}
+		return false
+	}
+	n := copy(out, p.left)
+	clear(out[n:])
+	p.left = p.left[n:]
+	return true
+}
