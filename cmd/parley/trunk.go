@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"parley"
+	"parley/internal/audio"
 	"parley/internal/sip"
 )
 
@@ -74,6 +75,13 @@ func (p *telephone) trunk(t *parley.Trunk) (sip.Trunk, error) {
 	out := sip.Trunk{ID: t.ID, Number: t.PhoneNumber, Address: t.SIPAddress, Transport: t.Transport,
 		CA: t.TLSCA, SRTP: t.SRTP, Username: t.SIPUsername, Password: password,
 		Register: t.Register, ByIP: t.InboundAuthorizationType == "ip", Allowed: allowed}
+	for _, name := range t.Codecs {
+		for _, f := range []audio.Format{audio.G722, audio.PCMU, audio.PCMA} {
+			if f.String() == name {
+				out.Codecs = append(out.Codecs, f)
+			}
+		}
+	}
 	if t.OutboundProxy != nil {
 		out.Proxy = *t.OutboundProxy
 	}

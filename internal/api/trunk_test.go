@@ -24,7 +24,7 @@ func TestTrunkLife(t *testing.T) {
 		h.get(trunksAt, status(200)).is(`{"data":[]}`)
 		made := h.post(trunksAt, trunkBody(), status(201)).json()
 		trunk := made["data"].(map[string]any)
-		want := []string{"allowed_inbound_ips", "created_at", "hide_caller_id", "id", "inbound_authorization_type", "name",
+		want := []string{"allowed_inbound_ips", "codecs", "created_at", "hide_caller_id", "id", "inbound_authorization_type", "name",
 			"outbound_proxy", "phone_number", "phone_number_id", "register",
 			"registered", "sip_address", "sip_headers", "sip_username", "srtp", "tls_ca", "transport", "updated_at"}
 		if made["message"] != "SIP trunk created successfully" || !slices.Equal(keys(trunk), want) {
@@ -98,6 +98,11 @@ func TestTrunkLife(t *testing.T) {
 			}
 			other.post(path+"/check", nil, status(404)).is(`{"error":"SIP trunk not found"}`)
 			other.post(path+"/test-call", map[string]any{"phone_number": "+12025550100"}, status(404)).is(`{"error":"SIP trunk not found"}`)
+		}
+		h.put(at, map[string]any{"codecs": []string{"PCMA", "OPUS"}}, status(422)).fails("codecs.1")
+		h.put(at, map[string]any{"codecs": []string{"PCMA", "PCMA"}}, status(422)).fails("codecs.1")
+		if got := h.put(at, map[string]any{"codecs": []string{"PCMA", "G722"}}, status(200)).json()["data"].(map[string]any)["codecs"]; fmt.Sprint(got) != "[PCMA G722]" {
+			t.Errorf("codecs %v", got)
 		}
 		h.post(at+"/test-call", map[string]any{"phone_number": "+12025550100"}, status(403))
 		h.delete(at, status(200)).is(`{"message":"SIP trunk deleted successfully"}`)

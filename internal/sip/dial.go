@@ -126,7 +126,7 @@ func (a *attempt) describe(d *Dialling, h hop) {
 	a.every = s.config.Session
 	askTimer(a.invite, a.every, 0, false)
 	d.dress(a.invite, from)
-	a.offer = l.offer(allCodecs)
+	a.offer = l.offer(t.offered())
 	withSDP(a.invite, l.offerLocked(a.offer, directions["sendrecv"]))
 }
 

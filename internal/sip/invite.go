@@ -111,7 +111,7 @@ func (in *Invite) ringReliably(res *sipgo.Response) error {
 // ends have G.711.
 func (in *Invite) offerLocked(offer **ours) []byte {
 	l := in.leg
-	*offer = l.offer(narrowCodecs)
+	*offer = l.offer(l.trunk.narrow())
 	l.rate.Store(int32(audio.Narrow))
 	l.state.agreed = rtp.Agreement{Codec: rtp.Codec{Format: audio.PCMU}, Direction: directions["sendrecv"]}
 	if l.secrecy() == srtpRequired { // nothing is said or heard in the clear meanwhile
@@ -341,6 +341,9 @@ func (in *Invite) look() (code int, headers []string) {
 	d, err := parseSDP(text)
 	if err != nil {
 		return 400, nil
+	}
+	if own := in.Trunk.codecs(); len(own) > 0 {
+		d.prefer(own)
 	}
 	c, ok := d.audio(0, nil, in.leg.secrecy())
 	if !ok {

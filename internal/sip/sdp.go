@@ -45,6 +45,7 @@ type stream struct {
 	control     netip.AddrPort    // a=rtcp (RFC 3605); port 0: none, and the address may be invalid
 	mux         bool              // a=rtcp-mux (RFC 5761)
 	crypto      []sdes            // that we can do
+	order       []string          // of formats, as we prefer them; nil: as the far end does
 }
 
 // description holds the parts of a session description that matter.
@@ -173,7 +174,11 @@ func (m *stream) encoding(pt string) (format audio.Format, event, ok bool) {
 // rate (0 for any). Received packets have the payload types of own, if that is a description of ours that the far end
 // answered.
 func (m *stream) choose(rate audio.Rate, own *codecs) (c rtp.Codec, ok bool) {
-	for _, pt := range m.formats {
+	formats := m.formats
+	if m.order != nil {
+		formats = m.order
+	}
+	for _, pt := range formats {
 		number, err := strconv.ParseUint(pt, 10, 8)
 		if err != nil || number > 127 {
 			continue
@@ -203,6 +208,53 @@ var (
 	allCodecs    = codecs{audio.G722, audio.PCMU, audio.PCMA}
 	narrowCodecs = codecs{audio.PCMU, audio.PCMA}
 )
+
+// prefer has an offer's streams judged by our order of preference: whoever answers an offer decides (RFC 3264, section
+// 6.1). Formats that are not in it are not taken.
+func (d *description) prefer(c codecs) {
+	for i := range d.streams {
+		m := &d.streams[i]
+		var events []string
+		m.order = []string{}
+		for _, want := range c {
+			for _, pt := range m.formats {
+				if f, event, known := m.encoding(pt); known && !event && f == want {
+					m.order = append(m.order, pt)
+				}
+			}
+		}
+		for _, pt := range m.formats {
+			if _, event, known := m.encoding(pt); known && event {
+				events = append(events, pt)
+			}
+		}
+		m.order = append(m.order, events...)
+	}
+}
+
+// codecs are the trunk's formats, the one that is liked most first; nil where it is the far end that decides.
+func (t *Trunk) codecs() codecs {
+	if t == nil {
+		return nil
+	}
+	return t.Codecs
+}
+
+// offered are the formats that we offer to a trunk.
+func (t *Trunk) offered() codecs {
+	if own := t.codecs(); len(own) > 0 {
+		return own
+	}
+	return allCodecs
+}
+
+// narrow are the formats that we offer before the far end has said anything: both ends have G.711.
+func (t *Trunk) narrow() codecs {
+	if own := t.codecs().ofRate(audio.Narrow); len(own) > 0 {
+		return own
+	}
+	return narrowCodecs
+}
 
 // ofRate are those of a rate.
 func (c codecs) ofRate(r audio.Rate) codecs {

@@ -226,3 +226,42 @@ func TestControl(t *testing.T) {
 		}
 	}
 }
+
+// TestPrefer: a trunk's order of codecs decides in what it offers, and leaves out what is not in it.
+func TestPrefer(t *testing.T) {
+	t.Parallel()
+	const offer = "v=0\r\nc=IN IP4 192.0.2.1\r\nm=audio 4000 RTP/AVP 9 0 8 101\r\na=rtpmap:101 telephone-event/8000\r\nm=video 5000 RTP/AVP 31\r\n"
+	for name, c := range map[string]struct {
+		own  codecs
+		want audio.Format
+	}{"as offered": {nil, audio.G722}, "ours": {codecs{audio.PCMA, audio.G722}, audio.PCMA}, "one": {codecs{audio.PCMU}, audio.PCMU}} {
+		d, err := parseSDP([]byte(offer))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.own != nil {
+			d.prefer(c.own)
+		}
+		got, ok := d.audio(0, nil, srtpOff)
+		if !ok || got.codec.Format != c.want || !got.codec.Event {
+			t.Errorf("%s: %+v, %v", name, got.codec, ok)
+		}
+		l := local{addr: netip.MustParseAddrPort("192.0.2.2:4000")}
+		if text := string(l.answer(d, got, directions["sendrecv"])); !strings.Contains(text, "m=video 0 RTP/AVP 31") {
+			t.Errorf("%s: answered with %s", name, text)
+		}
+	}
+	d, err := parseSDP([]byte("v=0\r\nc=IN IP4 192.0.2.1\r\nm=audio 4000 RTP/AVP 0\r\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d.prefer(codecs{audio.PCMA}); true {
+		if got, ok := d.audio(0, nil, srtpOff); ok {
+			t.Errorf("a codec that the trunk does not want is taken: %+v", got)
+		}
+	}
+	own := &Trunk{Codecs: []audio.Format{audio.G722}}
+	if got := own.offered(); len(got) != 1 || len(own.narrow()) != 2 || len((*Trunk)(nil).offered()) != 3 {
+		t.Errorf("offers %v, at first %v", got, own.narrow())
+	}
+}

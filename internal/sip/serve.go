@@ -147,7 +147,7 @@ func (l *leg) reinvite(req *sipgo.Request, tx *sipgo.ServerTx) {
 	res.AppendHeader(l.ownContact())
 	var offered *ours
 	if len(text) == 0 {
-		offered = l.offer(allCodecs.ofRate(l.Rate()))
+		offered = l.offer(l.trunk.offered().ofRate(l.Rate()))
 		withSDP(res, l.offerLocked(offered, directions["sendrecv"]))
 	} else {
 		d, c, code := l.read(text)

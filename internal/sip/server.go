@@ -85,7 +85,7 @@ func New(c Config) *Server {
 		from:    map[netip.Addr]int{}, opened: map[netip.AddrPort]*connection{}, ladders: ladders{all: map[string]*ladder{}},
 		silent: 30 * time.Second, longest: 10 * time.Minute, patient: 2 * time.Second, asking: 5 * time.Second,
 		idling: 15 * time.Minute, alive: keepAlive,
-		passing: 4 * time.Second, least: leastInterval, resolver: net.DefaultResolver}
+		passing: 2 * time.Second, least: leastInterval, resolver: net.DefaultResolver}
 	s.ctx, s.stop = context.WithCancelCause(context.Background())
 	s.index.Store(&index{})
 	return s

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/internal/audio"
 )
 
 // Config is what a server needs. Nothing in it changes afterwards.
@@ -41,13 +42,14 @@ type Config struct {
 
 // Trunk is a route in and out.
 type Trunk struct {
-	ID        int64  // unique; 0 is the carrier's, which has many numbers
-	Number    string // E.164; "" for the carrier's
-	Address   string // host[:port]
-	Transport string // udp, tcp, tls
-	CA        string // PEM: over TLS, the authorities that are believed; "" for the system's
-	SRTP      string // off, optional, required; "" is off
-	Proxy     string // host[:port], "" for none
+	ID        int64          // unique; 0 is the carrier's, which has many numbers
+	Number    string         // E.164; "" for the carrier's
+	Address   string         // host[:port]
+	Transport string         // udp, tcp, tls
+	CA        string         // PEM: over TLS, the authorities that are believed; "" for the system's
+	SRTP      string         // off, optional, required; "" is off
+	Codecs    []audio.Format // of sound, the preferred one first; none: all, as we or the far end prefer
+	Proxy     string         // host[:port], "" for none
 	Username  string
 	Password  string
 	Register  bool

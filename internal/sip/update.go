@@ -98,6 +98,9 @@ func (l *leg) read(text []byte) (d *description, c choice, code int) {
 	if err != nil {
 		return nil, c, 400
 	}
+	if own := l.trunk.codecs(); len(own) > 0 {
+		d.prefer(own)
+	}
 	c, ok := d.audio(l.Rate(), nil, l.secrecy())
 	if !ok {
 		return nil, c, 488

@@ -98,6 +98,9 @@ func (tx *Tx) CreateTrunk(ctx context.Context, userID int64, t *parley.Trunk) er
 	}
 	t.ID, t.UserID, t.PhoneNumberID, t.CreatedAt = 0, userID, n.ID, parley.Now()
 	t.UpdatedAt = t.CreatedAt
+	if t.Codecs == nil {
+		t.Codecs = []string{}
+	}
 	if t.SIPHeaders == nil {
 		t.SIPHeaders = map[string]string{}
 	}
