@@ -35,6 +35,7 @@ type Session struct {
 	events   EventReader
 	detector *audio.DigitDetector // where telephone-event wasn't agreed on
 	keys     keys
+	comfort  comfort
 	pcm      []int16
 	now      time.Duration // when the packet came that is being heard
 
@@ -174,8 +175,10 @@ func (s *Session) take(data []byte, from netip.AddrPort, at time.Duration) {
 		if key := s.events.Read(payload, h.Timestamp, h.Marker, h.SSRC); key != 0 {
 			s.digit(key, byEvent, at)
 		}
-	case decoder == nil || len(payload) == 0 || len(payload) > mostSound || s.held ||
-		s.receiver.Twice(h.SequenceNumber, h.SSRC):
+	case len(payload) == 0 || len(payload) > mostSound || s.held || s.receiver.Twice(h.SequenceNumber, h.SSRC):
+	case decoder == nil: // the far end falls silent, or is
+		s.pcm = s.comfort.fill(s.pcm[:0], s.rate.FrameSize(), payload[0])
+		s.receiver.Put(at, h.SequenceNumber, h.Timestamp, h.SSRC, s.pcm)
 	default:
 		s.pcm = decoder.Decode(s.pcm[:0], payload)
 		s.receiver.Put(at, h.SequenceNumber, h.Timestamp, h.SSRC, s.pcm)

@@ -305,6 +305,10 @@ func (s *Server) port(w way) int {
 	return int(s.addr.Port())
 }
 
+// longDatagram is from how many octets on a request over UDP has its headers' short names (RFC 3261, section 7.3.3):
+// what is longer than a packet may be is sent in fragments, which some firewalls drop.
+const longDatagram = 1300
+
 // address sets a request's destination and transport, and gives it a new top Via (RFC 3261, section 18.1.1; RFC 3581).
 func (s *Server) address(req *sipgo.Request, h hop) {
 	via := &sipgo.ViaHeader{ProtocolName: "SIP", ProtocolVersion: "2.0", Transport: h.transport(),
@@ -316,6 +320,7 @@ func (s *Server) address(req *sipgo.Request, h hop) {
 	req.SetTransport(h.transport())
 	req.SetDestination(h.addr.String())
 	if !h.way.stream() { // from the socket that we listen on, so that answers pass a NAT
+		req.CompactHeaders = len(req.String()) > longDatagram
 		req.Laddr = sipgo.Addr{IP: s.udp.LocalAddr().(*net.UDPAddr).IP, Port: int(s.addr.Port())}
 	}
 }

@@ -77,6 +77,33 @@ func TestExtensionsBounded(t *testing.T) {
 	}
 }
 
+// TestLongInvite: an INVITE that would not fit into a packet has short names.
+func TestLongInvite(t *testing.T) {
+	t.Parallel()
+	f, s := newFar(t), start(t, Config{})
+	for _, long := range []bool{false, true} {
+		d := Dialling{Trunk: f.trunk(), To: "+15550001111", From: "+15550002222", Headers: map[string]string{}}
+		if long {
+			d.Headers["X-Long"] = strings.Repeat("x", 700)
+		}
+		out := make(chan error, 1)
+		go func() { _, err := s.Dial(soon(t), d); out <- err }()
+		m := f.take("INVITE")
+		if req := requestOf(t, m); req.CallID() == nil || req.From() == nil || req.Via() == nil ||
+			(field(m, "i") != "") != long || (field(m, "Call-ID") == "") != long {
+			t.Errorf("long %v:\n%s", long, m)
+		}
+		for short, name := range map[string]string{"v": "Via", "f": "From", "t": "To", "i": "Call-ID"} {
+			m = strings.Replace(m, "\r\n"+short+": ", "\r\n"+name+": ", 1)
+		}
+		f.reply(m, "486 Busy Here", "")
+		if err := get(t, out); codeOf(err) != "486" {
+			t.Error(err)
+		}
+		f.take("ACK")
+	}
+}
+
 // TestDressed: a call that hides who calls says so, names itself to the trunk, and has the headers that it should.
 func TestDressed(t *testing.T) {
 	t.Parallel()
