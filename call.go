@@ -165,6 +165,7 @@ type Call struct {
 	AssistantRate Money `json:"-"` // a minute, charged by the second
 	CarrierCost   Money `json:"carrier_cost"`
 	AssistantCost Money `json:"-"`
+	LegCost       Money `json:"-"` // of those who were called into it
 	Reserved      Money `json:"-"` // set aside for it while it is live
 
 	Recording     string `json:"-"` // its name in blob storage, "" for none
@@ -202,7 +203,7 @@ func (c *Call) Talked(until Time) int64 {
 }
 
 // TotalCost is what the call cost, all fees included.
-func (c *Call) TotalCost() Money { return c.CarrierCost + c.AssistantCost }
+func (c *Call) TotalCost() Money { return c.CarrierCost + c.AssistantCost + c.LegCost }
 
 // Possible is what the call can cost at most.
 func (c *Call) Possible() Money {
@@ -239,12 +240,14 @@ type CallCosts struct {
 	AssistantCost    Money `json:"assistant_cost"`
 	AssistantSeconds int64 `json:"assistant_seconds"`
 	AssistantRate    Money `json:"assistant_rate" doc:"USD a minute, charged by the second."`
+	LegCost          Money `json:"leg_cost,omitempty" doc:"Of those who were called into the call, for a transfer."`
 }
 
 // Costs breaks the costs down.
 func (c *Call) Costs() CallCosts {
 	seconds := min(c.Duration, c.MaxDuration)
-	return CallCosts{c.CarrierCost, (seconds + 59) / 60, c.CarrierRate, c.AssistantCost, seconds, c.AssistantRate}
+	return CallCosts{c.CarrierCost, (seconds + 59) / 60, c.CarrierRate, c.AssistantCost, seconds, c.AssistantRate,
+		c.LegCost}
 }
 
 // Complete puts empty lists and objects where there are none: neither answers nor columns hold null in their place.

@@ -181,7 +181,7 @@ func (s *Settings) sipTLS(c *sip.Config) error {
 // dial takes the way that a number has: its own trunk, the carrier's, or where there is no carrier the far end in
 // this process.
 func (p *telephone) dial(ctx context.Context, r call.Route, ringing func()) (audio.Leg, error) {
-	d := sip.Dialling{To: r.To, From: r.Number.PhoneNumber, Ringing: ringing, May: r.May}
+	d := sip.Dialling{To: r.To, From: cmp.Or(r.From, r.Number.PhoneNumber), Ringing: ringing, May: r.May}
 	if s := r.Signalling; s != nil {
 		d.Withheld, d.Headers = s.Withheld, s.Headers
 	}

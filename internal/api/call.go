@@ -74,6 +74,7 @@ type shownCall struct {
 	CostBreakdown   parley.CallCosts `json:"cost_breakdown"`
 	WebhookResponse any              `json:"webhook_response" doc:"{status, body} of the answer to the post-call event; {} without one."`
 	RecordingURL    string           `json:"recording_url,omitempty" doc:"A signed link that holds for a week; absent without a recording."`
+	Legs            []parley.CallLeg `json:"legs,omitempty" doc:"Who was called into the call, for a warm transfer; in the answer for one call alone."`
 }
 
 func (a *API) show(r *http.Request, c parley.Call, response *parley.WebhookResponse) shownCall {
@@ -157,7 +158,8 @@ func (a *API) getCall(ctx context.Context, r *request, in *byID) (*shownCall, er
 		return nil, err
 	}
 	out := a.show(r.Request, *c, response)
-	return &out, nil
+	out.Legs, err = a.DB.CallLegs(ctx, r.UserID(), c.ID)
+	return &out, err
 }
 
 func (a *API) listCallSIP(ctx context.Context, r *request, in *byID) (*listOf[parley.SIPMessage], error) {
@@ -274,6 +276,9 @@ func (a *API) followCall(ctx context.Context, r *request, in *callEvents) (*stru
 				continue
 			case call.Tool, call.Switch:
 				f.s.Send(e.Kind, "", e.Data)
+				continue
+			case call.Leg:
+				f.s.Send("leg", "", e.Data)
 				continue
 			case call.Status, call.Turn:
 				if now := a.Calls.Here(in.ID); now != nil {

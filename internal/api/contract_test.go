@@ -57,8 +57,6 @@ func TestWarnings(t *testing.T) {
 		"is not configured on this server")
 	at := fmt.Sprintf("/user/assistants/%d", id(made.json()["data"].(map[string]any)))
 	warned(h.put(at, multi, status(200)), "gpt-realtime")
-	warned(h.put(at, map[string]any{"tools": []any{map[string]any{"type": "call_transfer",
-		"phone_number": "+12025550123", "warm_transfer": true}}}, status(200)), "tools.0.warm_transfer")
 	dual := map[string]any{"mode": "dualplex", "voice_id": h.voice("dualplex", 1),
 		"multimodal_model_id": h.model("dualplex")}
 	warned(h.do("PATCH", at, dual, status(200)), "gpt-realtime")

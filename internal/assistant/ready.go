@@ -156,6 +156,15 @@ func (r *Ready) Extract(ctx context.Context, transcript string) (map[string]any,
 	return values, err
 }
 
+// Summarize tells somebody who takes a conversation over what it is about, in a few spoken sentences; "" if there is no
+// language model to do so.
+func (r *Ready) Summarize(ctx context.Context, transcript, instructions, language string) (string, error) {
+	if r.builtIn {
+		return "", nil
+	}
+	return agent.Summarize(ctx, r.model, transcript, instructions, language)
+}
+
 // Evaluate judges a finished call by the assistant's purpose; {} if there is no language model to judge it.
 func (r *Ready) Evaluate(ctx context.Context, transcript string) (map[string]any, error) {
 	if r.builtIn {

@@ -97,15 +97,6 @@ func (d *Studio) Warnings(a *parley.Assistant) (list []string) {
 				fmt.Sprintf("The %s can't be used on this server.", part)))
 		}
 	}
-	for i, t := range a.Tools {
-		field := "warm_transfer"
-		if t.Type == "warm_call_transfer" {
-			field = "type"
-		}
-		if t.Warm() != nil {
-			list = append(list, fmt.Sprintf("tools.%d.%s: calls can't be announced on this server yet. The call is transferred at once, and who takes over hears nothing before.", i, field))
-		}
-	}
 	m, err := d.own(a)
 	if err == nil {
 		_, err = d.Providers.Model(m.Provider, m.Code)

@@ -81,16 +81,21 @@ func NewAmbient(place string, rate Rate, seed uint64) (*Ambient, error) {
 		s.rand.next()
 	}
 	build(s)
+	return s.loop(AmbientLevel), nil
+}
+
+// loop is the scene's sound at a level.
+func (s *scene) loop(dBFS float64) *Ambient {
 	var sum float64
 	for _, v := range s.sound {
 		sum += v * v
 	}
-	k := Gain(AmbientLevel) * (1 << 15) / math.Sqrt(sum/float64(len(s.sound)))
+	k := Gain(dBFS) * (1 << 15) / math.Sqrt(sum/float64(len(s.sound)))
 	a := &Ambient{loop: make([]int16, len(s.sound))}
 	for i, v := range s.sound {
 		a.loop[i] = clip(k * v)
 	}
-	return a, nil
+	return a
 }
 
 // Mix adds the sound to f at a gain, from a position in samples since the beginning, and returns the next one. Calls

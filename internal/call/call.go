@@ -108,7 +108,8 @@ type Describe func(ctx context.Context, tx *store.Tx, c *parley.Call, e *parley.
 type Route struct {
 	Number parley.Number // the own number that it leaves from
 	Trunk  *parley.Trunk // of a number of type sip
-	To     string        // E.164
+	To     string        // E.164; behind a trunk also an extension
+	From   string        // the number that the far end sees; "" for that of Number
 	// what the call says about itself; nil: nothing but its numbers
 	Signalling *parley.CallSignalling
 	// May says why the call may not be sent on to a number or a sip: address.
@@ -192,6 +193,7 @@ const (
 	Turn     = "turn"    // parley.CallTurn
 	Tool     = "tool"    // parley.CallTool
 	Switch   = "switch"  // parley.VendorSwitch: another vendor goes on
+	Leg      = "leg"     // parley.CallLeg: somebody is called into the call
 	End      = "end"     // nil: the row says the rest
 	Reported = "report"  // nil: so does what was read out of the call, some time after the end
 )

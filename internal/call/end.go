@@ -150,9 +150,13 @@ func (d *Center) close(ctx context.Context, tx *store.Tx, id int64, node string,
 		return nil, err
 	}
 	if c.Type == parley.CallOutbound {
-		if err := tx.CorrectSpend(ctx, c.UserID, parley.Time(c.CreatedAt), c.TotalCost()-c.Reserved); err != nil {
+		if err := tx.CorrectSpend(ctx, c.UserID, parley.Time(c.CreatedAt),
+			c.CarrierCost+c.AssistantCost-c.Reserved); err != nil {
 			return nil, err
 		}
+	}
+	if err := d.closeLegs(ctx, tx, c); err != nil {
+		return nil, err
 	}
 	c.ReportDue = parley.Now()
 	if c.RecordingDue {

@@ -1,6 +1,8 @@
 package call
 
 import (
+	"context"
+
 	"parley"
 	"parley/internal/ai"
 	"parley/internal/assistant"
@@ -20,7 +22,10 @@ func (d *Center) persona(a *parley.Assistant, o assistant.Occasion) (voice.Perso
 	a = ready.Assistant
 	p := voice.Persona{Assistant: a, Think: ready.Turn, Initial: ready.Initial, Reengagement: a.ReengagementPrompt,
 		VoicemailMessage: a.VoiceMailMessage,
-		Voice:            speech.Voice, Language: speech.Language}
+		Voice:            speech.Voice, Language: speech.Language,
+		Summarize: func(ctx context.Context, transcript, instructions string) (string, error) {
+			return ready.Summarize(ctx, transcript, instructions, speech.Language)
+		}}
 	if speech.Synthesizer != "" {
 		if p.Synthesizer, err = d.Assistants.Speaker(speech, d.Speech.Synthesizer); err != nil {
 			return voice.Persona{}, ai.TheVoice.Of(err)

@@ -117,11 +117,18 @@ func (d *Center) route(ctx context.Context, a *parley.Assistant, o Order) (Route
 		return Route{}, parley.Errorf(parley.Invalid,
 			"The assistant has no phone number to call from: give it one (phone_number_id).")
 	}
-	n, err := d.DB.Number(ctx, a.UserID, id)
+	r, err := d.line(ctx, a.UserID, id)
+	r.To = o.To
+	return r, err
+}
+
+// line is the way out over one of a user's numbers.
+func (d *Center) line(ctx context.Context, userID, id int64) (Route, error) {
+	n, err := d.DB.Number(ctx, userID, id)
 	if err != nil {
 		return Route{}, err
 	}
-	r := Route{Number: *n, To: o.To}
+	r := Route{Number: *n}
 	switch {
 	case n.Type == parley.NumberNormal && !n.Subscribed(parley.Now()):
 		return r, parley.Errorf(parley.Invalid, "The phone number %s has no active subscription.", n.PhoneNumber)
@@ -129,7 +136,7 @@ func (d *Center) route(ctx context.Context, a *parley.Assistant, o Order) (Route
 		if err := d.proved(ctx, n); err != nil {
 			return r, err
 		}
-		r.Trunk, err = d.DB.NumberTrunk(ctx, a.UserID, n.ID)
+		r.Trunk, err = d.DB.NumberTrunk(ctx, userID, n.ID)
 	}
 	return r, err
 }

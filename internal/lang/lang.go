@@ -27,6 +27,7 @@ type Language struct {
 	Signs      Signs     `json:"signs"`
 	OrdinalDot bool      `json:"ordinal_dot"` // "3." is the third
 	Answering  Answering `json:"answering"`
+	Consent    Consent   `json:"consent"`
 
 	English bool `json:"-"` // its phrases are English, for want of its own where it isn't
 }
@@ -53,6 +54,16 @@ type Phrases struct {
 	StillOn    string `json:"still_on"`    // it is still running
 	Apology    string `json:"apology"`     // the customer was not understood
 	Failure    string `json:"failure"`     // the model failed
+
+	NotConnected string `json:"not_connected"` // a transfer came to nothing: to the customer
+	Announced    string `json:"announced"`     // who is to take the customer over is told so
+	Consent      string `json:"consent"`       // and how to say yes or no
+}
+
+// Consent is how people say yes and no in a word or two.
+type Consent struct {
+	Yes []string `json:"yes"`
+	No  []string `json:"no"`
 }
 
 // Signs are the names of an address's signs.
@@ -185,6 +196,9 @@ func (l *Language) complete(c *common, english *Language) {
 		l.Phrases = english.Phrases
 	}
 	l.English = l.Phrases == english.Phrases
+	if len(l.Consent.Yes) == 0 {
+		l.Consent = english.Consent
+	}
 	if l.Signs == (Signs{}) {
 		l.Signs = english.Signs
 	}

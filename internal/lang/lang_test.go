@@ -17,7 +17,8 @@ import (
 var required = map[string][]string{
 	"words": {"listening", "greetings", "farewells", "answers", "dangling", "numbers", "positive", "negative",
 		"questions"},
-	"phrases":   {"still_there", "moment", "still_on", "apology", "failure"},
+	"phrases":   {"still_there", "moment", "still_on", "apology", "failure", "not_connected", "announced", "consent"},
+	"consent":   {"yes", "no"},
 	"signs":     {"dot", "at", "slash"},
 	"answering": {"machine"},
 }

@@ -211,6 +211,19 @@ func Asks(text string) bool {
 	return strings.HasSuffix(text, "?") || strings.HasSuffix(text, "？") || strings.HasSuffix(text, "؟")
 }
 
+// Consents says whether a text is a short yes or a short no to a question; neither where it is not clear.
+func Consents(text, language string) (yes, no bool) {
+	const most = 5 // words: who says more means more
+	tokens := Tokens(text)
+	if len(tokens) > most || Asks(text) {
+		return false, false
+	}
+	c := &Of(language).Consent
+	said := strings.Join(tokens, " ")
+	yes, no = Says(said, c.Yes), Says(said, c.No)
+	return yes && !no, no && !yes
+}
+
 // Mood is what a filler fits.
 type Mood uint8
 

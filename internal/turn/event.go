@@ -36,13 +36,14 @@ type EventKind uint8
 
 // The events, each with the fields that it uses. From Token on they concern a reply.
 const (
-	Tick  EventKind = iota // time passes
-	Voice                  // a frame was judged: Speech, Voiced
-	Beep                   // a tone that answering machines make
-	Key                    // the customer pressed Key
-	Text                   // the ear understood something: N, Text, Final, Failed
-	Lost                   // utterances before N won't be understood any more
-	End                    // the call is over: Reason
+	Tick      EventKind = iota // time passes
+	Voice                      // a frame was judged: Speech, Voiced
+	Beep                       // a tone that answering machines make
+	Key                        // the customer pressed Key
+	Text                       // the ear understood something: N, Text, Final, Failed
+	Lost                       // utterances before N won't be understood any more
+	End                        // the call is over: Reason
+	TakenOver                  // a person speaks from here on, in place of the assistant
 
 	// What an ear that finds turns says about the customer's. N is the utterance in whose audio it found that, and Text
 	// is that utterance's text, if the ear gives it.

@@ -24,6 +24,7 @@ type Machine struct {
 	out    []Action
 	now    time.Duration
 	over   bool
+	person bool // somebody else talks with the customer: nothing is said or answered here
 
 	open    bool // the ear hears
 	streams bool // it tells what is being said, not only what was said
@@ -165,6 +166,9 @@ func (m *Machine) Step(e Event) []Action {
 		return m.out
 	}
 	m.now = max(m.now, e.At)
+	if m.person && e.Kind != End {
+		e.Kind = Tick
+	}
 	switch e.Kind {
 	case Voice:
 		m.voice(e)
@@ -181,6 +185,8 @@ func (m *Machine) Step(e Event) []Action {
 		m.beep()
 	case End:
 		m.end(e.Reason)
+	case TakenOver:
+		m.giveWay()
 	case Tick:
 	default:
 		m.ofReply(e)
@@ -230,6 +236,9 @@ func (m *Machine) settle() {
 		m.end(parley.MaxDuration)
 		return
 	}
+	if m.person {
+		return
+	}
 	m.hear()
 	m.detect()
 	if m.over {
@@ -250,6 +259,22 @@ func (m *Machine) settle() {
 	if m.reply == nil && !m.over && !m.mailbox.on {
 		m.silence()
 	}
+}
+
+// giveWay leaves the conversation to a person: what the assistant is saying is cut off, and what was not answered yet
+// stands in the transcript. The call's longest duration still counts.
+func (m *Machine) giveWay() {
+	if r := m.reply; r != nil && r.drained() {
+		m.reply = nil
+		m.act(Action{Kind: Finish, Reply: r.id})
+	} else if r != nil {
+		m.stop(false)
+	}
+	if m.open {
+		m.shut()
+	}
+	m.note()
+	m.person, m.amd.active, m.mailbox.on = true, false, false
 }
 
 // end ends the call and cuts off whoever is speaking.

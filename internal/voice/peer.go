@@ -24,9 +24,13 @@ type peer struct {
 	scene  *scene  // the present one
 	at     int     // in its ambient sound
 
-	open  atomic.Bool           // the ear hears
-	plain atomic.Bool           // tones matter no more
-	next  atomic.Pointer[scene] // of who speaks and listens from here on
+	tune   int                    // in the hold music
+	open   atomic.Bool            // the ear hears
+	away   atomic.Bool            // nobody listens here any more
+	music  atomic.Pointer[music]  // the customer waits
+	bridge atomic.Pointer[bridge] // others are in the call
+	plain  atomic.Bool            // tones matter no more
+	next   atomic.Pointer[scene]  // of who speaks and listens from here on
 }
 
 // scene holds the settings of a persona that the audio path uses.
@@ -87,6 +91,9 @@ func (p *peer) enter() {
 // Hear implements audio.Peer.
 func (p *peer) Hear(pcm audio.Frame) {
 	defer p.r.escaped()
+	if p.away.Load() {
+		return
+	}
 	p.enter()
 	speech, voiced := p.detector.Detect(pcm)
 	if voiced && !p.open.Load() && energy(pcm) < p.spoken*echoShare {
@@ -188,6 +195,13 @@ func (p *peer) Tick(in, out audio.Frame) bool {
 		p.at = p.scene.place.Mix(out, p.at, p.scene.gain)
 		sound = true
 	}
+	if m := p.music.Load(); m != nil {
+		p.tune = m.Mix(out, p.tune, m.gain)
+		sound = true
+	}
+	if b := p.bridge.Load(); b != nil {
+		sound = b.exchange(in, out, sound)
+	}
 	if r.recording != nil {
 		r.recording.put(in, out)
 	}
@@ -199,5 +213,10 @@ func (p *peer) Tick(in, out audio.Frame) bool {
 // Digit implements audio.Peer.
 func (p *peer) Digit(key byte) {
 	defer p.r.escaped()
+	if b := p.bridge.Load(); b != nil {
+		for _, l := range b.lines {
+			_ = l.Dial(string(rune(key))) // a line that takes no keys gets none
+		}
+	}
 	p.r.happens(turn.Event{Kind: turn.Key, Key: key})
 }

@@ -115,6 +115,7 @@ type owned struct {
 	drained      chan struct{}   // tells who waits for the present reply to be played
 	collected    chan keys       // and who waits for keys
 	transferring chan struct{}   // closed when a transfer that is under way has come to something
+	bridge       *bridge         // others who are in the call; nil: there are none
 	asides       asides
 
 	reason     parley.EndedReason
@@ -160,6 +161,7 @@ func (r *run) hold(ctx context.Context) Result {
 		}
 		r.finish()
 	})
+	r.part()
 	if r.recording != nil {
 		r.recording.close()
 	}
@@ -237,14 +239,25 @@ func (r *run) endReason(ctx context.Context, legErr error) parley.EndedReason {
 		return reason
 	}
 	if reason, ok := errors.AsType[parley.EndedReason](legErr); ok {
+		if reason == parley.CustomerHangup {
+			return r.hangup()
+		}
 		return reason
 	}
 	switch {
 	case ctx.Err() != nil:
 		return parley.Shutdown
 	case legErr == nil:
-		return parley.CustomerHangup
+		return r.hangup()
 	}
 	r.errs = append(r.errs, fmt.Errorf("the leg: %w", legErr))
 	return parley.MediaTimeout
+}
+
+// hangup is the reason of a call that the customer ended: one who was talking with somebody else had been transferred.
+func (r *run) hangup() parley.EndedReason {
+	if r.bridge != nil {
+		return parley.Transferred
+	}
+	return parley.CustomerHangup
 }

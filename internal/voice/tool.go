@@ -47,16 +47,16 @@ func (r *run) builtIn(a *answer, p *Persona) []agent.Tool {
 		switch t.Type {
 		case "end_call":
 			tool = r.endCall(a)
-		case "call_transfer":
-			if r.Transfer == nil {
+		case "call_transfer", "warm_call_transfer":
+			warm := t.Warm()
+			switch {
+			case warm != nil && r.Warm != nil:
+				tool = r.warmTransfer(a, warm)
+			case warm == nil && r.Transfer != nil:
+				tool = r.callTransfer(a, t)
+			default:
 				continue
 			}
-			tool = r.callTransfer(a, t.PhoneNumber)
-		case "warm_call_transfer":
-			if r.Transfer == nil {
-				continue
-			}
-			tool = r.callTransfer(a, t.SupervisorPhone)
 		case "dtmf_input":
 			tool = r.dtmfInput(a)
 		case "collect_keypad":
@@ -99,9 +99,9 @@ func (r *run) endCall(a *answer) agent.Tool {
 	}
 }
 
-func (r *run) callTransfer(a *answer, to string) agent.Tool {
+func (r *run) callTransfer(a *answer, t *parley.AssistantTool) agent.Tool {
 	return agent.Tool{
-		Tool: ai.Tool{Description: "Transfers the call to " + to +
+		Tool: ai.Tool{Description: "Transfers the call to " + t.PhoneNumber +
 			". Tell the customer first, in the same reply: the call is transferred when it has been heard.",
 			Schema: reasoned},
 		Ends: true,
@@ -110,7 +110,7 @@ func (r *run) callTransfer(a *answer, to string) agent.Tool {
 				return "", err
 			}
 			done := r.beFirm(a)
-			err := r.Transfer(r.ctx, to)
+			err := r.Transfer(r.ctx, t.PhoneNumber)
 			if err == nil {
 				r.happens(turn.Event{Kind: turn.End, Reason: parley.Transferred})
 			}

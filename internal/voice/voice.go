@@ -15,9 +15,9 @@
 //     copied: the vendors' goroutines add to it, the leg takes from it, the owner decides what is in it and reads how
 //     much of it was heard.
 //   - The clock (clock.go) has the time, in the same way.
-//   - A driver (driver.go) hears, thinks and speaks for a persona; the owner calls it. There are two: the pipeline
-//     (pipeline.go) of recognizer, model and synthesizer, and realtime (realtime.go), a single model that hears and
-//     speaks or writes.
+//   - A driver (driver.go) hears, thinks and speaks for a persona; the owner calls it. There are three: the pipeline
+//     (pipeline.go) of recognizer, model and synthesizer; realtime (realtime.go), a single model that hears and
+//     speaks or writes; and person (person.go), of a customer who talks with somebody else.
 //   - Vendors and tools have goroutines of their own, which wait for as long as they must. They post their results to
 //     the owner's inbox (inbox.go), which never waits, or ask the owner and wait for the answer; the owner never waits
 //     for them.
@@ -39,6 +39,10 @@ type Persona struct {
 	// Think makes a turn of thinking; history ends with what is to be answered. The session adds the assistant's
 	// built-in tools and changes the turn as needed, so each call must return a new one.
 	Think func(history []ai.Message, sink agent.Sink) *agent.Turn
+
+	// Summarize tells what a conversation ("AI: …" and "Customer: …", a line each) is about, in a few spoken sentences,
+	// "" where it can't; nil means that nothing can.
+	Summarize func(ctx context.Context, transcript, instructions string) (string, error)
 
 	// Rendered texts; "" means none.
 	Initial, Reengagement, VoicemailMessage string
@@ -72,6 +76,10 @@ type Session struct {
 	Record io.WriteSeeker // where the recording goes, as WAV; nil for none
 	// Transfer asks the far end to go elsewhere; nil if the leg can't.
 	Transfer func(ctx context.Context, to string) error
+	// Warm calls somebody who may take the customer over, tells them what it is about, and returns their line once they
+	// have accepted; nil if nobody can be called. The error is, or wraps, the parley.EndedReason of that call. The line
+	// is the session's: it joins it with the customer, and closes it.
+	Warm func(ctx context.Context, n Announcement) (Line, error)
 	// Hand prepares another assistant to take over the conversation; nil if there is none.
 	Hand func(ctx context.Context, assistantID int64) (Persona, error)
 	// Tell receives events as they happen. It must not block or call the session; it may be nil.

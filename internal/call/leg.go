@@ -1,0 +1,189 @@
+package call
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+
+	"parley"
+	"parley/internal/event"
+	"parley/internal/store"
+)
+
+// Somebody who is called into a live call is a leg with a row of its own. The most that it can cost is set aside in the
+// transaction that makes the row, and its cost is charged in the one that ends it: by its call while that goes on, or
+// together with it. A leg that has ended is not charged again.
+
+func legReference(l *parley.CallLeg) string { return fmt.Sprintf("call:%d:leg:%d", l.CallID, l.ID) }
+
+// target is the way to whoever a transfer names, by the rules that hold for all of the user's calls.
+func (l *live) target(ctx context.Context, t *parley.AssistantTool) (Route, error) {
+	id := t.OutboundPhoneID
+	for _, other := range []*int64{l.call.NumberID, l.a.PhoneNumberID} {
+		if id == nil {
+			id = other
+		}
+	}
+	if id == nil {
+		return Route{}, fmt.Errorf("%w: there is no phone number to call from: set outbound_phone_id",
+			parley.Unreachable)
+	}
+	r, err := l.line(ctx, l.a.UserID, *id)
+	if err != nil {
+		return r, fmt.Errorf("%w: %w", parley.Unreachable, err)
+	}
+	to, number, ok := parley.TransferTarget(t.SupervisorPhone)
+	switch {
+	case !ok:
+		return r, fmt.Errorf("%w: %q is neither a phone number, an extension, nor a sip: address", parley.Unreachable,
+			t.SupervisorPhone)
+	case number != "" && !l.Destinations.Allow(number):
+		return r, fmt.Errorf("%w: calls to %s are not allowed on this server", parley.Unreachable, to)
+	case number != to && r.Trunk == nil:
+		return r, fmt.Errorf("%w: %s is reached over a SIP trunk of one's own, and %s has none", parley.Unreachable, to,
+			r.Number.PhoneNumber)
+	case number != "":
+		r.To = number
+	default:
+		user, host, sip := strings.Cut(strings.TrimPrefix(to, "sip:"), "@")
+		if sip && host != r.Trunk.SIPAddress {
+			return r, fmt.Errorf("%w: %s is not at the trunk's own address", parley.Unreachable, to)
+		}
+		r.To = user
+	}
+	r.From = r.Number.PhoneNumber
+	if t.CallerIDMode == "customer_number" && l.mayShow(r) {
+		r.From = *l.call.CustomerPhone
+	}
+	return r, nil
+}
+
+// mayShow reports whether a leg may show the customer's number. Over a trunk that is its owner's business, unless the
+// operator asks for verified numbers; over the operator's carrier the number must be one that the carrier itself has
+// reached or reported.
+func (l *live) mayShow(r Route) bool {
+	if n := l.call.CustomerPhone; n == nil || !strings.HasPrefix(*n, "+") {
+		return false
+	}
+	if r.Trunk != nil {
+		return !l.Verified
+	}
+	return !l.house
+}
+
+// call stores a leg before it is dialled, or says why it may not be.
+func (l *live) callIn(ctx context.Context, kind parley.LegKind, r Route) (*parley.CallLeg, error) {
+	leg := &parley.CallLeg{CallID: l.id, Kind: kind, Status: parley.LegDialing, PhoneNumber: r.To, CallerID: r.From,
+		MaxDuration: l.a.MaxDuration, Rate: l.carrierRate(parley.CallOutbound, &r.Number, r.To)}
+	leg.Reserved = leg.Possible()
+	err := l.write(ctx, func(ctx context.Context, tx *store.Tx) error {
+		userID := l.a.UserID
+		if err := tx.LockUser(ctx, userID); err != nil {
+			return err
+		}
+		u, err := tx.User(ctx, userID)
+		if err != nil {
+			return err
+		}
+		if u.DisabledAt != 0 {
+			return errDisabled
+		}
+		c, err := tx.CallForUpdate(ctx, l.id)
+		if err != nil {
+			return err
+		}
+		if c.EndedAt != 0 || c.Node != l.node {
+			return parley.Canceled
+		}
+		now := parley.Now()
+		if err := l.spend(ctx, tx, userID, leg.Reserved, now); err != nil {
+			return err
+		}
+		if err := tx.CreateLeg(ctx, userID, leg); err != nil {
+			return err
+		}
+		return tx.Reserve(ctx, userID, legReference(leg), leg.Reserved, now.Add(hold))
+	})
+	switch {
+	case errors.Is(err, store.Insufficient):
+		return nil, fmt.Errorf("%w: %w", parley.InsufficientBalance, err)
+	case err != nil && !isReason(err):
+		return nil, fmt.Errorf("%w: %w", parley.Unreachable, err)
+	case err != nil:
+		return nil, err
+	}
+	l.tellLeg(leg)
+	return leg, nil
+}
+
+// keepLeg stores how far a leg is, and tells those who follow the call.
+func (l *live) keepLeg(leg *parley.CallLeg) {
+	err := l.write(context.WithoutCancel(l.ctx), func(ctx context.Context, tx *store.Tx) error {
+		return tx.KeepLeg(ctx, leg)
+	})
+	if err != nil { // it is stored with its end
+		slog.Error("store how far a leg is", "call", l.id, "leg", leg.ID, "error", err)
+	}
+	l.tellLeg(leg)
+}
+
+func (l *live) tellLeg(leg *parley.CallLeg) {
+	l.Hub.Tell(Topic(l.id), event.Event{Kind: Leg, Data: *leg})
+}
+
+// endLeg ends a leg while its call goes on. What can't be stored now is ended with the call.
+func (l *live) endLeg(leg *parley.CallLeg, reason parley.EndedReason) {
+	err := l.write(context.WithoutCancel(l.ctx), func(ctx context.Context, tx *store.Tx) error {
+		if err := tx.LockUser(ctx, l.a.UserID); err != nil {
+			return err
+		}
+		return l.closeLeg(ctx, tx, leg, l.a.Name, reason, parley.Now())
+	})
+	if err != nil {
+		slog.Error("end a leg", "call", l.id, "leg", leg.ID, "error", err)
+	}
+	l.tellLeg(leg)
+}
+
+// closeLeg ends a leg and charges it, once.
+func (d *Center) closeLeg(ctx context.Context, tx *store.Tx, leg *parley.CallLeg, who string,
+	reason parley.EndedReason, at parley.Time) error {
+	leg.End(reason, at)
+	e := &parley.LedgerEntry{Kind: parley.CarrierCharge, Amount: -leg.Cost, Reference: legReference(leg),
+		Description: fmt.Sprintf("Call of %s: %d min to %s for a transfer", who, leg.Minutes(), leg.PhoneNumber)}
+	if _, err := tx.Post(ctx, leg.UserID, e); errors.Is(err, store.Insufficient) {
+		slog.Error("a leg can't be charged: the balance is gone", "call", leg.CallID, "leg", leg.ID, "amount", leg.Cost)
+		leg.Cost = 0
+	} else if err != nil {
+		return err
+	}
+	ended, err := tx.EndLeg(ctx, leg)
+	if err != nil || !ended {
+		return err
+	}
+	if err := tx.Release(ctx, leg.UserID, legReference(leg)); err != nil {
+		return err
+	}
+	return tx.CorrectSpend(ctx, leg.UserID, parley.Time(leg.CreatedAt), leg.Cost-leg.Reserved)
+}
+
+// closeLegs ends the legs of a call that ends, and adds up what all of them cost.
+func (d *Center) closeLegs(ctx context.Context, tx *store.Tx, c *parley.Call) error {
+	legs, err := tx.CallLegs(ctx, c.UserID, c.ID)
+	if err != nil {
+		return err
+	}
+	c.LegCost = 0
+	for i := range legs {
+		leg := &legs[i]
+		if leg.EndedAt == 0 {
+			if err := d.closeLeg(ctx, tx, leg, c.AssistantName, c.EndedReason, parley.Time(c.EndedAt)); err != nil {
+				return err
+			}
+		}
+		c.LegCost += leg.Cost
+	}
+	return nil
+}

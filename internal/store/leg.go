@@ -1,0 +1,40 @@
+package store
+
+import (
+	"context"
+
+	"parley"
+)
+
+// CreateLeg stores somebody who is called into one of the user's live calls.
+func (tx *Tx) CreateLeg(ctx context.Context, userID int64, l *parley.CallLeg) error {
+	l.ID, l.UserID, l.CreatedAt = 0, userID, parley.DateTime(parley.Now())
+	if l.Turns == nil {
+		l.Turns = []parley.CallTurn{}
+	}
+	_, err := tx.q.NewInsert().Model(l).Exec(ctx)
+	return err
+}
+
+// KeepLeg stores how far an open leg is; of one that has ended, nothing.
+func (tx *Tx) KeepLeg(ctx context.Context, l *parley.CallLeg) error {
+	_, err := tx.q.NewUpdate().Model(l).Column("status", "summary", "answered_at", "joined_at").
+		Where("id = ? AND ended_at = 0", l.ID).Exec(ctx)
+	return err
+}
+
+// EndLeg stores a leg that has ended; false if it had ended before.
+func (tx *Tx) EndLeg(ctx context.Context, l *parley.CallLeg) (bool, error) {
+	if l.Turns == nil {
+		l.Turns = []parley.CallTurn{}
+	}
+	return some(tx.q.NewUpdate().Model(l).Column("status", "ended_reason", "summary", "turns", "cost", "answered_at",
+		"joined_at", "ended_at").Where("id = ? AND ended_at = 0", l.ID).Exec(ctx))
+}
+
+// CallLegs are those who were called into one of the user's calls, in order.
+func (q Query) CallLegs(ctx context.Context, userID, callID int64) ([]parley.CallLeg, error) {
+	list := []parley.CallLeg{}
+	err := q.q.NewSelect().Model(&list).Where("call_id = ? AND user_id = ?", callID, userID).Order("id").Scan(ctx)
+	return list, err
+}

@@ -1,0 +1,382 @@
+package voice_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"parley"
+	"parley/internal/ai"
+	"parley/internal/ai/aitest"
+	"parley/internal/audio"
+	"parley/internal/lang"
+	"parley/internal/voice"
+)
+
+// handset is a telephone on fake time that sends a tone and keeps what it hears. As a Line, its peer can be changed.
+type handset struct {
+	rate audio.Rate
+	hz   float64
+
+	mu      sync.Mutex
+	heard   []int16
+	pressed string
+	peer    audio.Peer
+	closed  int
+
+	once sync.Once
+	done chan struct{}
+}
+
+func newHandset(rate audio.Rate, hz float64) *handset {
+	return &handset{rate: rate, hz: hz, done: make(chan struct{})}
+}
+
+func (h *handset) Rate() audio.Rate      { return h.rate }
+func (h *handset) Hangup()               { h.once.Do(func() { close(h.done) }) }
+func (h *handset) Done() <-chan struct{} { return h.done }
+
+func (h *handset) Dial(digits string) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.pressed += digits
+	return nil
+}
+
+func (h *handset) Connect(p audio.Peer) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.peer = p
+}
+
+func (h *handset) Close() {
+	h.mu.Lock()
+	h.closed++
+	h.mu.Unlock()
+	h.Hangup()
+}
+
+// Run implements audio.Leg.
+func (h *handset) Run(ctx context.Context, p audio.Peer) error {
+	if p != nil {
+		h.Connect(p)
+	}
+	tick := time.NewTicker(audio.FrameTime)
+	defer tick.Stop()
+	in, out := make([]int16, h.rate.FrameSize()), make([]int16, h.rate.FrameSize())
+	for n := 0; ; {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-h.done:
+			return parley.CustomerHangup
+		}
+		for i := range in {
+			in[i] = int16(2000 * math.Sin(2*math.Pi*h.hz*float64(n)/float64(h.rate)))
+			n++
+		}
+		h.mu.Lock()
+		peer := h.peer
+		h.mu.Unlock()
+		if peer == nil {
+			continue
+		}
+		peer.Hear(in)
+		if !peer.Tick(in, out) {
+			clear(out)
+		}
+		h.mu.Lock()
+		h.heard = append(h.heard, out...)
+		h.mu.Unlock()
+	}
+}
+
+// loud is how loud a tone is in a piece of audio: 1 for all that a handset sends.
+func loud(pcm []int16, hz float64, rate audio.Rate) float64 {
+	var re, im float64
+	for i, x := range pcm {
+		sin, cos := math.Sincos(2 * math.Pi * hz * float64(i) / float64(rate))
+		re, im = re+float64(x)*cos, im+float64(x)*sin
+	}
+	return math.Hypot(re, im) * 2 / 2000 / float64(len(pcm))
+}
+
+// story is what a handset heard, in the order of its beginnings: texts, "music", and the names of others' tones.
+func story(h *handset, mouth *aitest.Synthesizer, others map[string]float64) (list []string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	size, tunes := int(h.rate)/5, 0
+	for at := 0; at+size <= len(h.heard); at += size {
+		pcm := h.heard[at : at+size]
+		var now []string
+		for name, hz := range others {
+			if loud(pcm, hz, h.rate) > 0.6 {
+				now = append(now, name)
+			}
+		}
+		switch text := mouth.Find(pcm, h.rate); {
+		case text != "":
+			now = append(now, text)
+		case len(now) == 0 && audio.Level(pcm) > -60:
+			if tunes++; tunes > 2 { // else the seam of two texts
+				now = append(now, "music")
+			}
+		}
+		if len(now) > 0 {
+			tunes = 0
+		}
+		for _, what := range now {
+			if !slices.Contains(list, what) {
+				list = append(list, what)
+			}
+		}
+	}
+	return list
+}
+
+// quietly is a Detector that finds nothing: a handset's tone is no speech.
+type quietly struct{}
+
+func (quietly) Detect(audio.Frame) (bool, bool) { return false, false }
+
+// warm is a session whose model transfers the customer after a second of silence.
+func warm(tool parley.AssistantTool, mouth *aitest.Synthesizer) (*voice.Session, *aitest.Fake) {
+	model := &aitest.Fake{}
+	model.Script(aitest.Step{Text: "One moment.", Calls: []ai.ToolCall{{ID: "1", Name: tool.Type, Arguments: "{}"}}},
+		aitest.Step{Text: "What else can I do?"})
+	p := persona(model, mouth, deaf{})
+	p.Assistant.Tools = []parley.AssistantTool{tool}
+	p.Assistant.MaxSilenceDuration, p.Assistant.ReengagementInterval = 1, 5
+	p.Reengagement = "Go on."
+	return &voice.Session{Persona: p, Detect: func(audio.Rate) voice.Detector { return quietly{} }}, model
+}
+
+const customerHz, targetHz = 3350, 3450
+
+var supervisor = parley.AssistantTool{Type: "warm_call_transfer", SupervisorPhone: "+4930901820",
+	HoldMessage: "Please hold.", ConnectedMessage: "Here you are."}
+
+// The customer hears the message and music, then the one who was called, and the assistant is gone. Both hear the last
+// message, keys reach the other side, and the recording has all of it.
+func TestWarmTransfer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mouth, file := &aitest.Synthesizer{}, &memory{}
+		s, _ := warm(supervisor, mouth)
+		s.Record = file
+		customer, target := newHandset(audio.Narrow, customerHz), newHandset(audio.Wide, targetHz)
+		var far sync.WaitGroup
+		defer far.Wait()
+		s.Warm = func(ctx context.Context, n voice.Announcement) (voice.Line, error) {
+			if n.Tool.SupervisorPhone != supervisor.SupervisorPhone || *n.Tool.HoldMusicVolume != 80 ||
+				n.Persona.Assistant == nil {
+				t.Errorf("%+v", n)
+			}
+			time.Sleep(4 * time.Second)
+			far.Go(func() { target.Run(context.Background(), nil) })
+			return target, nil
+		}
+		go func() {
+			time.Sleep(14 * time.Second)
+			customer.mu.Lock()
+			here := customer.peer
+			customer.mu.Unlock()
+			target.mu.Lock()
+			there := target.peer
+			target.mu.Unlock()
+			if there == nil {
+				t.Error("nobody was joined")
+				customer.Hangup()
+				return
+			}
+			here.Digit('5')
+			there.Digit('7')
+			time.Sleep(26 * time.Second) // longer than any silence that an assistant bears
+			target.Hangup()
+		}()
+		r := s.Run(t.Context(), customer)
+		if r.Reason != parley.Transferred || r.Err != nil {
+			t.Errorf("it ends with %q: %v; %+v %+v", r.Reason, r.Err, r.Turns, r.Calls)
+		}
+		want := []string{"One moment.", "Please hold.", "music", "target", "Here you are."}
+		got := story(customer, mouth, map[string]float64{"target": targetHz})
+		if !slices.Equal(got, want) {
+			t.Errorf("the customer hears %q", got)
+		}
+		got = story(target, mouth, map[string]float64{"customer": customerHz})
+		if want := []string{"customer", "Here you are."}; !slices.Equal(got, want) {
+			t.Errorf("the target hears %q", got)
+		}
+		if customer.pressed != "7" || target.pressed != "5" {
+			t.Errorf("keys: %q and %q", customer.pressed, target.pressed)
+		}
+		if target.closed != 1 {
+			t.Errorf("the target's line is closed %d times", target.closed)
+		}
+		last := r.Turns[len(r.Turns)-1]
+		if last.Interrupted || !strings.HasSuffix(last.Text, "Here you are.") {
+			t.Errorf("%+v", last)
+		}
+		left, right := stereo(t, file)
+		end := len(right) - 2*8000
+		if loud(right[end:end+8000], targetHz, audio.Narrow) < 0.6 || loud(left[end:end+8000], customerHz, audio.Narrow) < 0.6 {
+			t.Error("the recording lacks somebody")
+		}
+	})
+}
+
+// stereo is both sides of a recording.
+func stereo(t *testing.T, file *memory) (left, right []int16) {
+	t.Helper()
+	w, err := audio.NewWAVReader(bytes.NewReader(file.b))
+	if err != nil {
+		t.Fatal(err)
+	}
+	buf := make([]int16, 3200)
+	for {
+		n, err := w.Read(buf)
+		for i := 0; i+1 < n; i += 2 {
+			left, right = append(left, buf[i]), append(right, buf[i+1])
+		}
+		if errors.Is(err, io.EOF) || n == 0 {
+			return left, right
+		}
+	}
+}
+
+// A transfer that comes to nothing leads back to the customer with words, whatever the model does then.
+func TestWarmTransferFails(t *testing.T) {
+	sorry := lang.Of("en").Phrases.NotConnected
+	for reason, told := range map[parley.EndedReason]string{parley.LineBusy: "the line is busy",
+		parley.NoAnswer: "nobody answered", parley.Voicemail: "a voicemail answered",
+		parley.Rejected: "the call was declined", parley.Unreachable: "could not be reached",
+		parley.CustomerHangup: "hung up before"} {
+		synctest.Test(t, func(t *testing.T) {
+			mouth := &aitest.Synthesizer{}
+			tool := supervisor
+			tool.HoldMusic = "none"
+			s, model := warm(tool, mouth)
+			s.Warm = func(ctx context.Context, _ voice.Announcement) (voice.Line, error) {
+				time.Sleep(2 * time.Second)
+				return nil, reason
+			}
+			customer := newHandset(audio.Narrow, customerHz)
+			time.AfterFunc(14*time.Second, customer.Hangup)
+			r := s.Run(t.Context(), customer)
+			if r.Reason != parley.CustomerHangup {
+				t.Errorf("%s: %s", reason, r.Reason)
+			}
+			want := []string{"One moment.", "Please hold.", sorry, "What else can I do?"}
+			if got := story(customer, mouth, nil); len(got) < 4 || !slices.Equal(got[:4], want) {
+				t.Errorf("%s: the customer hears %q", reason, got)
+			}
+			asked := model.Requests()
+			if last := asked[1].Messages; !strings.Contains(last[len(last)-1].Text, told) {
+				t.Errorf("%s: the model is told %q", reason, last[len(last)-1].Text)
+			}
+		})
+	}
+}
+
+// Whoever hangs up at whatever moment, nobody is left on a line, and a customer who stays is spoken to.
+func TestWarmTransferSeeds(t *testing.T) {
+	sorry := lang.Of("en").Phrases.NotConnected
+	reasons := []parley.EndedReason{parley.LineBusy, parley.NoAnswer, parley.Voicemail, parley.Rejected}
+	for seed := range uint64(1000) {
+		synctest.Test(t, func(t *testing.T) {
+			random := rand.New(rand.NewPCG(seed, 15))
+			upTo := func(most time.Duration) time.Duration { return time.Duration(random.Int64N(int64(most))) }
+			mouth := &aitest.Synthesizer{}
+			tool := supervisor
+			if random.IntN(2) == 0 {
+				tool = parley.AssistantTool{Type: "call_transfer", PhoneNumber: "204", WarmTransfer: new(bool)}
+				*tool.WarmTransfer = true
+			}
+			s, _ := warm(tool, mouth)
+			customer, target := newHandset(audio.Narrow, 0), newHandset(audio.Narrow, targetHz)
+			takes, stays, leaves := upTo(3*time.Second), upTo(4*time.Second), upTo(9*time.Second)
+			accepts, fate := random.IntN(2) == 0, reasons[random.IntN(len(reasons))]
+			var far sync.WaitGroup
+			given := false
+			s.Warm = func(ctx context.Context, _ voice.Announcement) (voice.Line, error) {
+				select {
+				case <-time.After(takes):
+				case <-ctx.Done():
+					return nil, context.Cause(ctx)
+				}
+				if !accepts {
+					return nil, fate
+				}
+				given = true
+				far.Go(func() { target.Run(context.Background(), nil) })
+				time.AfterFunc(stays, target.Hangup)
+				return target, nil
+			}
+			began := time.Now()
+			time.AfterFunc(leaves, customer.Hangup)
+			r := s.Run(t.Context(), customer)
+			far.Wait() // for ever, if a target is left
+			text := parley.CallTranscript(r.Turns)
+			switch {
+			case r.Err != nil && accepts:
+				t.Errorf("seed %d: %v", seed, r.Err)
+			case given && target.closed != 1:
+				t.Errorf("seed %d: the target's line is closed %d times", seed, target.closed)
+			case given && r.Reason != parley.Transferred && r.Reason != parley.CustomerHangup,
+				!given && r.Reason != parley.CustomerHangup:
+				t.Errorf("seed %d: it ends with %q", seed, r.Reason)
+			case time.Since(began) > leaves+time.Second:
+				t.Errorf("seed %d: the call goes on for %v", seed, time.Since(began))
+			case !accepts && leaves > takes+5*time.Second && !strings.Contains(text, sorry[:20]):
+				t.Errorf("seed %d: the customer is told nothing: %s", seed, text)
+			}
+		})
+	}
+}
+
+// Joined legs allocate nothing per packet.
+func TestJoinedAllocatesNothing(t *testing.T) {
+	mouth := &aitest.Synthesizer{}
+	s, _ := warm(supervisor, mouth)
+	s.Persona.Assistant.MaxSilenceDuration = 1
+	line := newHandset(audio.Wide, targetHz)
+	s.Warm = func(context.Context, voice.Announcement) (voice.Line, error) { return line, nil }
+	leg := &driven{rate: audio.Narrow, run: func(_ context.Context, peer audio.Peer) error {
+		in, out := make([]int16, 160), make([]int16, 160)
+		there, back := make([]int16, 320), make([]int16, 320)
+		joined := func() audio.Peer { line.mu.Lock(); defer line.mu.Unlock(); return line.peer }
+		for joined() == nil {
+			time.Sleep(time.Millisecond)
+			peer.Hear(in)
+			peer.Tick(in, out)
+			voice.Settle(peer)
+		}
+		other := joined()
+		both := func() {
+			peer.Hear(in)
+			peer.Tick(in, out)
+			other.Hear(there)
+			other.Tick(there, back)
+			voice.Settle(peer)
+		}
+		for range 400 { // the last words are said
+			both()
+		}
+		if n := testing.AllocsPerRun(100, both); n > 0 {
+			t.Errorf("%v allocations per frame of two joined legs", n)
+		}
+		return parley.CustomerHangup
+	}}
+	if r := s.Run(t.Context(), leg); r.Reason != parley.Transferred {
+		t.Error(r.Reason, r.Err)
+	}
+}

@@ -1,0 +1,69 @@
+package parley
+
+import (
+	"time"
+
+	"github.com/uptrace/bun"
+)
+
+// LegKind says what somebody was called into a call for.
+type LegKind string
+
+// The kinds.
+const LegTransfer LegKind = "transfer" // to take the customer over
+
+// LegStatus says how far a leg is.
+type LegStatus string
+
+// The states of a leg, in their order.
+const (
+	LegDialing  LegStatus = "dialing"
+	LegRinging  LegStatus = "ringing"
+	LegBriefing LegStatus = "briefing" // they are told what it is about
+	LegJoined   LegStatus = "joined"   // they talk with the customer
+	LegEnded    LegStatus = "ended"
+)
+
+// CallLeg is somebody who was called into a live call, besides its customer.
+type CallLeg struct {
+	bun.BaseModel `bun:"call_legs" json:"-"`
+
+	ID          int64       `bun:",pk,autoincrement" json:"id"`
+	CallID      int64       `json:"-"`
+	UserID      int64       `json:"-"`
+	Kind        LegKind     `json:"kind"`
+	Status      LegStatus   `json:"status" doc:"dialing, ringing, briefing, joined, ended."`
+	PhoneNumber string      `json:"phone_number" doc:"Who was called."`
+	CallerID    string      `json:"caller_id" doc:"The number that they saw."`
+	EndedReason EndedReason `json:"ended_reason" doc:"Why they were not joined, or how the call ended; empty while the leg is open."`
+	Summary     string      `json:"summary" doc:"What they were told about the conversation."`
+	Turns       []CallTurn  `bun:"type:json" json:"turns" doc:"What was said before they were joined: customer is who was called."`
+
+	MaxDuration int64 `json:"-"` // seconds
+	Rate        Money `json:"-"` // a started minute
+	Cost        Money `json:"cost"`
+	Reserved    Money `json:"-"` // set aside for it while it is open
+
+	CreatedAt  DateTime `json:"created_at"`
+	AnsweredAt DateTime `json:"answered_at"`
+	JoinedAt   DateTime `json:"joined_at"`
+	EndedAt    DateTime `json:"ended_at"`
+}
+
+// Possible is what the leg can cost at most.
+func (l *CallLeg) Possible() Money { return l.Rate * Money((l.MaxDuration+59)/60) }
+
+// Minutes are the started minutes of the leg, which are charged.
+func (l *CallLeg) Minutes() int64 {
+	if l.AnsweredAt == 0 || l.EndedAt <= l.AnsweredAt {
+		return 0
+	}
+	whole := Time(l.EndedAt).Sub(Time(l.AnsweredAt))
+	return min(int64((whole+time.Minute-1)/time.Minute), (l.MaxDuration+59)/60)
+}
+
+// End ends the leg at a time, and counts what it cost until then.
+func (l *CallLeg) End(reason EndedReason, at Time) {
+	l.Status, l.EndedReason, l.EndedAt = LegEnded, reason, DateTime(at)
+	l.Cost = l.Rate * Money(l.Minutes())
+}
