@@ -15,6 +15,8 @@ type User struct {
 	Balance      Money  `json:"total_balance"` // the cached sum of the user's ledger
 	// when the account made itself; 0 once it has had a credit, and for those that the operator made
 	SignedUpAt Time `json:"-"`
+	// may set what all users share, such as the server's keys of vendors
+	Operator bool `json:"-"`
 	// the account's own endpoint: balance.low, public_budget.low, campaign.completed
 	WebhookURL string `json:"-"`
 	CreatedAt  Time   `json:"-"`

@@ -16,6 +16,7 @@ type VendorUse struct {
 	Part              string  `json:"part" enum:"model,voice,recognizer"`
 	Vendor            string  `json:"vendor"`
 	Model             string  `json:"model,omitempty"`
+	OwnKey            bool    `json:"own_key,omitempty" doc:"It was used with the account's own key: it costs the operator nothing."`
 	TokensIn          int64   `json:"tokens_in,omitempty" doc:"With those that the vendor had in its cache."`
 	TokensCached      int64   `json:"tokens_cached,omitempty" doc:"Of tokens_in."`
 	TokensOut         int64   `json:"tokens_out,omitempty"`

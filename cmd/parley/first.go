@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"crypto/rand"
 	"encoding/base32"
 	"fmt"
@@ -15,19 +14,6 @@ import (
 	"parley/internal/store"
 )
 
-// keepModels gives the configured models their rows and tells the catalog all ids.
-func keepModels(ctx context.Context, db *store.DB, cat *catalog.Catalog) error {
-	err := db.Write(ctx, func(ctx context.Context, tx *store.Tx) error { return tx.KeepModels(ctx, cat.Models()) })
-	if err != nil {
-		return fmt.Errorf("keep the models: %w", err)
-	}
-	rows, err := db.Models(ctx)
-	if err != nil {
-		return err
-	}
-	return cat.SetModels(rows)
-}
-
 // firstEmail is the address of the user that a first start makes.
 const firstEmail = "admin@localhost"
 
@@ -35,13 +21,15 @@ const firstEmail = "admin@localhost"
 // how to get in.
 func firstStart(t *terminal, s *Settings, db *store.DB, authority *auth.Authority, assistants *assistant.Studio,
 	phone *telephone, at net.Addr) error {
-	if any, err := db.AnyUser(t); err != nil || any {
+	if any, err := db.AnyUser(t); err != nil {
 		return err
+	} else if any {
+		return authority.FirstOperator(t, firstEmail)
 	}
 	raw := make([]byte, 10)
 	rand.Read(raw)
 	password := strings.ToLower(base32.StdEncoding.EncodeToString(raw)) // 80 bits, easy to type
-	u := &parley.User{Name: "Admin", Email: firstEmail, Timezone: "UTC", Plan: "default"}
+	u := &parley.User{Name: "Admin", Email: firstEmail, Timezone: "UTC", Plan: "default", Operator: true}
 	token, err := authority.First(t, u, password, 100*parley.USD)
 	if err != nil || token == "" { // another node was first: its unique address refused ours, or its user is there
 		if any, check := db.AnyUser(t); check == nil && any {

@@ -26,7 +26,7 @@ type commands struct {
 	Version kong.VersionFlag `env:"-" help:"Say which build this is."`
 
 	Serve     serveCmd    `cmd:"" help:"Run the server."`
-	User      userCmd     `cmd:"" help:"Accounts: create, list, disable, password, plan."`
+	User      userCmd     `cmd:"" help:"Accounts: create, list, disable, password, plan, operator."`
 	Key       keyCmd      `cmd:"" help:"API keys: create."`
 	Credit    creditCmd   `cmd:"" help:"Give an account money (or take it, with a negative amount)."`
 	WhatsApp  whatsAppCmd `cmd:"" name:"whatsapp" help:"WhatsApp senders: assign."`

@@ -21,6 +21,7 @@ type userCmd struct {
 	Disable  userDisable  `cmd:"" help:"Refuse an account's credentials, at once."`
 	Password userPassword `cmd:"" help:"Set a password; the account's sessions end, its API keys stay unless --revoke-keys."`
 	Plan     userPlan     `cmd:"" help:"Set an account's plan."`
+	Operator userOperator `cmd:"" help:"Let an account operate this server: enter its providers' keys."`
 }
 
 // change opens the database and changes one account.
@@ -160,6 +161,17 @@ func (c *userPlan) Run(s *Settings, t *terminal) error {
 	return change(t, s, c.User, func(authority *auth.Authority,
 		u *parley.User) error {
 		return authority.SetPlan(t, u.ID, c.Plan)
+	})
+}
+
+type userOperator struct {
+	User string `required:"" help:"The account's address."`
+	Undo bool   `help:"Take that from the account."`
+}
+
+func (c *userOperator) Run(s *Settings, t *terminal) error {
+	return change(t, s, c.User, func(authority *auth.Authority, u *parley.User) error {
+		return authority.SetOperator(t, u.ID, !c.Undo)
 	})
 }
 

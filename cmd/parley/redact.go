@@ -10,6 +10,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 )
 
 // redact is w without what in these settings is secret: keys, tokens and passwords, and in addresses the user, the
@@ -17,20 +19,60 @@ import (
 // writes through it.
 func (s *Settings) redact(w io.Writer) io.Writer {
 	pairs := s.secrets()
-	if len(pairs) == 0 {
+	if len(pairs) == 0 && s.entered == nil {
 		return w
 	}
-	return redactor{w, strings.NewReplacer(pairs...)}
+	return redactor{w, strings.NewReplacer(pairs...), s.entered}
 }
 
 type redactor struct {
 	io.Writer
 	secrets *strings.Replacer
+	entered *entered
+}
+
+// entered are secrets that were entered while the server runs. A nil one has none.
+type entered struct {
+	mu   sync.Mutex
+	list []string // the last
+	now  atomic.Pointer[strings.Replacer]
+}
+
+// mostEntered are looked for.
+const mostEntered = 2000
+
+// hide has a secret hidden from now on.
+func (e *entered) hide(secret string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if len(secret) < shortest || slices.Contains(e.list, secret) {
+		return
+	}
+	e.list = append(e.list, secret)
+	e.list = e.list[max(len(e.list)-mostEntered, 0):]
+	var pairs []string
+	for _, text := range e.list {
+		for _, form := range []string{text, url.QueryEscape(text), url.PathEscape(text)} {
+			pairs = append(pairs, form, "[secret]")
+		}
+	}
+	e.now.Store(strings.NewReplacer(pairs...))
+}
+
+// redact is a text without them.
+func (e *entered) redact(text string) string {
+	if e == nil {
+		return text
+	}
+	if now := e.now.Load(); now != nil {
+		return now.Replace(text)
+	}
+	return text
 }
 
 // Write takes whole lines: the log writes a record at a time, and so do the commands.
 func (r redactor) Write(p []byte) (int, error) {
-	if _, err := io.WriteString(r.Writer, r.secrets.Replace(string(p))); err != nil {
+	if _, err := io.WriteString(r.Writer, r.entered.redact(r.secrets.Replace(string(p)))); err != nil {
 		return 0, err
 	}
 	return len(p), nil

@@ -45,6 +45,14 @@ func TestRedact(t *testing.T) {
 	if (&Settings{}).redact(&b) != &b {
 		t.Error("there is nothing to hide, and yet something is looked for")
 	}
+	with := &Settings{entered: &entered{}}
+	w := with.redact(&b)
+	with.entered.hide("key-entered+later")
+	fmt.Fprint(w, "key-entered+later, key-entered%2Blater")
+	if got := b.String(); got != "[secret], [secret]" {
+		t.Errorf("what was entered is written as %s", got)
+	}
+	b.Reset()
 	for _, secret := range []string{"s3cr/et+", "AKIAEXAMPLE:s3cr"} {
 		fmt.Fprint(s.redact(&b), s.Blob)
 		if strings.Contains(b.String(), secret) {

@@ -33,6 +33,7 @@ import (
 	"parley/internal/console"
 	"parley/internal/egress"
 	"parley/internal/event"
+	"parley/internal/keyring"
 	"parley/internal/knowledge"
 	"parley/internal/number"
 	"parley/internal/provider"
@@ -54,6 +55,7 @@ type server struct {
 	// What assistants think and know with.
 	db         *store.DB
 	prices     *billing.Prices
+	keys       *keyring.Ring // of vendors: what it opens with them is catalog and providers
 	providers  *provider.Set
 	guard      *egress.Guard // of the way out
 	tools      *tool.Runner
@@ -126,16 +128,13 @@ func (h *server) openAssistants(t *terminal) (err error) {
 		return err
 	}
 	h.closers = append(h.closers, h.db.Close)
-	if h.providers, err = provider.Open(s.vendors); err != nil {
+	if h.keys, err = keyring.Open(t, h.db, s.vendors, s.PublicURL, s.entered.hide); err != nil {
 		return err
 	}
-	h.closing(h.providers.Close)
+	h.closing(h.keys.Close)
+	h.catalog, h.providers = h.keys.Catalog, h.keys.Providers
 	h.guard = egress.New([]netip.Addr{s.ExternalIP}, s.EgressAllow...)
 	h.closing(h.guard.Close)
-	h.catalog = catalog.New(s.PublicURL, s.vendors)
-	if err := keepModels(t, h.db, h.catalog); err != nil {
-		return err
-	}
 	if h.documents, err = s.knowledge(h.db, h.providers, h.guard); err != nil {
 		return err
 	}
@@ -146,7 +145,18 @@ func (h *server) openAssistants(t *terminal) (err error) {
 		Fallback: assistant.Fallback{Models: s.FallbackModels, ModelAfter: s.FallbackModelAfter,
 			Voices: s.FallbackVoices, VoiceAfter: s.FallbackVoiceAfter,
 			Transcribers: s.FallbackTranscribers, TranscriberAfter: s.FallbackTranscriberAfter}}
-	return h.assistants.Fallback.Check(h.catalog)
+	return h.checkFallback()
+}
+
+// checkFallback refuses to start with a fallback that can't be; one that lacks a key alone, which may be entered while
+// the server runs, is left out.
+func (h *server) checkFallback() error {
+	err := h.assistants.Fallback.Check(h.catalog.For(0))
+	if err == nil || h.assistants.Fallback.Check(h.keys.Possible()) != nil {
+		return err
+	}
+	slog.Warn("a fallback is left out until its provider has a key", "error", err)
+	return nil
 }
 
 // openLines opens what assistants talk over: the socket of HTTP, channels, telephone, browsers. The socket is open
@@ -187,7 +197,7 @@ func (h *server) openLines() (err error) {
 	if err != nil {
 		return err
 	}
-	h.calls = call.New(told(h.campaigns, call.Config{DB: h.db, Assistants: h.assistants, Speech: h.providers,
+	h.calls = call.New(told(h.campaigns, call.Config{DB: h.db, Assistants: h.assistants,
 		Prices: h.prices, Hub: h.hub,
 		Webhooks: h.webhooks, Blobs: h.documents.Blobs, Dir: filepath.Join(s.Data, "recordings"),
 		BaseURL: s.urlOf(h.at.Addr()), Secret: secret,
@@ -214,6 +224,7 @@ func (h *server) openFaces() {
 		Calls: h.calls, Campaigns: h.campaigns, Browsers: h.browsers, Numbers: h.numbers, SMS: texts,
 		WhatsApp: messenger, Knowledge: h.documents,
 		Previews: s.previews(h.catalog, h.providers, h.documents.Blobs), Hub: h.hub, Tools: h.tools,
+		Keys:  h.keys,
 		Front: front, Signup: s.Signup == "on", Rates: rates, Streams: streams})
 	look := console.Config{DB: h.db, Auth: h.auth, Catalog: h.catalog, Assistants: h.assistants, Prices: h.prices,
 		Chat:  h.conversations,
@@ -276,6 +287,7 @@ func (h *server) serve(t *terminal) (err error) {
 	}()
 	working, talking, telling, jobs := newLoops(), newLoops(), newLoops(), newLoops()
 	working.run("the sweep", h.sweep)
+	working.run("the providers' keys", h.keys.Run)
 	working.run("conversations", h.conversations.Run)
 	working.run("documents", h.documents.Run)
 	working.run("the removal of old calls", h.forgetCalls)

@@ -93,6 +93,7 @@ type Settings struct {
 
 	Declared kong.Plugins `embed:""` // the settings of vendors and channels
 
+	entered  *entered // secrets beside those of the settings
 	vendors  []*ai.Vendor
 	channels []*channel.Declaration
 
@@ -104,7 +105,7 @@ type Settings struct {
 
 // settingsOf are the settings of a program with these vendors and channels.
 func settingsOf(vendors []*ai.Vendor, channels []*channel.Declaration) Settings {
-	s := Settings{vendors: vendors, channels: channels}
+	s := Settings{entered: &entered{}, vendors: vendors, channels: channels}
 	for _, v := range vendors {
 		if v.Settings != nil {
 			s.Declared = append(s.Declared, v.Settings)

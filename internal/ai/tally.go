@@ -13,6 +13,8 @@ type Tally struct {
 	// Switched is called with each Switch as it happens; it may be nil. It must not block.
 	Switched func(Switch)
 
+	to *Tally // nil: it counts itself; see OwnKey
+
 	mu       sync.Mutex
 	acting   map[actor]string
 	uses     []Use
@@ -40,9 +42,10 @@ type Switch struct {
 type Use struct {
 	Part              Part
 	Vendor, Model     string
-	Usage                 // tokens
-	AudioIn, AudioOut int // tokens of sound, of a model that hears and speaks; they are not among Usage's
-	AudioCached       int // of AudioIn: those that the vendor had in its cache
+	Own               bool // with the user's own key
+	Usage                  // tokens
+	AudioIn, AudioOut int  // tokens of sound, of a model that hears and speaks; they are not among Usage's
+	AudioCached       int  // of AudioIn: those that the vendor had in its cache
 	Heard             time.Duration
 	Spoken            int // characters
 }
@@ -114,15 +117,28 @@ func (t *Tally) Acting(part Part, should string) string {
 	return should
 }
 
+// OwnKey is a tally for a vendor that is asked with a user's own key: what it is told counts as that in this one.
+func (t *Tally) OwnKey() *Tally {
+	if t == nil {
+		return nil
+	}
+	return &Tally{to: t}
+}
+
 // Spend adds vendor usage.
 func (t *Tally) Spend(u Use) {
 	if t == nil {
 		return
 	}
+	if t.to != nil {
+		u.Own = true
+		t.to.Spend(u)
+		return
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	i := slices.IndexFunc(t.uses, func(o Use) bool {
-		return o.Part == u.Part && o.Vendor == u.Vendor && o.Model == u.Model
+		return o.Part == u.Part && o.Vendor == u.Vendor && o.Model == u.Model && o.Own == u.Own
 	})
 	if i < 0 {
 		t.uses = append(t.uses, u)

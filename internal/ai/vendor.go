@@ -15,6 +15,9 @@ const BuiltIn = "local"
 // vendor lacks.
 type Vendor struct {
 	Code string // is stored with models, and never changes
+	Name string // as people call it; "" for one without keys
+	// KeyPage is where people get a key.
+	KeyPage string
 	// Settings points to a struct whose fields are settings of the program. Their tags are read as package kong reads
 	// them: name (settings begin with the vendor's code), help, default. A string whose field name ends with Key,
 	// Token, Secret or Password is never logged.
@@ -26,6 +29,8 @@ type Vendor struct {
 	// Models lists the models that the settings name, the best first: Kind, Code and Name.
 	Models func() []parley.Model
 
+	// With declares the vendor with another key, whatever the settings say; nil if it takes none. See Rekeyed.
+	With func(k Key) *Vendor
 	// Open prepares the vendor without contacting it. It fails if the settings can't be used.
 	Open func() (*Opened, error)
 	// Check contacts the vendor, and reports what is well, what is missing, and how to fix it.
@@ -59,6 +64,8 @@ type Speaker struct {
 	Configured func() bool
 	// Model names the configured model: the same voice sounds different with another. nil if there is no choice.
 	Model func() string
+	// Private says that it speaks with a user's own key alone: nobody else hears a preview of its voices.
+	Private bool
 	// Install is the command that installs the speaking program; "" if there is none.
 	Install string
 }
@@ -90,6 +97,8 @@ type Voice struct {
 	Name        string
 	Gender      string // male or female
 	Accent, Age string // "" where they are not known
+	Private     bool   // it is in a user's own account: it has no preview
+	Gone        bool   // it was in the account: it is still found by its id
 }
 
 // NotConfigured says why a vendor's ability can't be used: what is a synthesizer or a transcriber, mend tells the

@@ -18,6 +18,7 @@ import (
 	"parley/internal/channel/whatsapp"
 	"parley/internal/chat"
 	"parley/internal/event"
+	"parley/internal/keyring"
 	"parley/internal/knowledge"
 	"parley/internal/number"
 	"parley/internal/preview"
@@ -45,6 +46,7 @@ type Config struct {
 	Previews   *preview.Samples
 	Hub        *event.Hub
 	Tools      *tool.Runner
+	Keys       *keyring.Ring // of vendors
 
 	Front   web.Front // how the server is seen from outside
 	Signup  bool      // POST /register makes accounts
@@ -110,6 +112,7 @@ func (a *API) register() {
 	a.identityRoutes()
 	a.assistantRoutes()
 	a.previewRoutes()
+	a.vendorRoutes()
 	a.toolRoutes()
 	a.conversationRoutes()
 	a.callRoutes()

@@ -240,14 +240,14 @@ type byLanguage struct {
 }
 
 func (a *API) listLanguages(ctx context.Context, r *request, _ *none) ([]parley.Language, error) {
-	return a.Catalog.Languages(), nil
+	return a.Catalog.For(r.UserID()).Languages(), nil
 }
 
 func (a *API) listVoices(ctx context.Context, r *request, in *struct {
 	byLanguage
 	Mode string `query:"mode" enum:"pipeline,multimodal,dualplex" doc:"Only voices that serve this mode."`
 }) ([]parley.Voice, error) {
-	return a.playable(r, a.Catalog.Voices(in.Mode, in.LanguageID)), nil
+	return a.playable(r, a.Catalog.For(r.UserID()).Voices(in.Mode, in.LanguageID)), nil
 }
 
 // synthesizer is a provider that speaks, with what can be set of its voices.
@@ -258,20 +258,20 @@ type synthesizer struct {
 
 func (a *API) listSynthesizers(ctx context.Context, r *request, in *byLanguage) ([]synthesizer, error) {
 	out := []synthesizer{}
-	for _, p := range a.Catalog.Synthesizers(in.LanguageID) {
+	for _, p := range a.Catalog.For(r.UserID()).Synthesizers(in.LanguageID) {
 		out = append(out, synthesizer{p, a.Catalog.Tunable(p.Code)})
 	}
 	return out, nil
 }
 
 func (a *API) listTranscribers(ctx context.Context, r *request, in *byLanguage) ([]parley.Provider, error) {
-	return a.Catalog.Transcribers(in.LanguageID), nil
+	return a.Catalog.For(r.UserID()).Transcribers(in.LanguageID), nil
 }
 
 func (a *API) listModels(ctx context.Context, r *request, in *struct {
 	Type string `query:"type" enum:"llm,multimodal,dualplex" doc:"Only models of this type."`
 }) ([]parley.Model, error) {
-	return a.Catalog.ModelsOf(parley.ModelKind(in.Type)), nil
+	return a.Catalog.For(r.UserID()).ModelsOf(parley.ModelKind(in.Type)), nil
 }
 
 // assignable is an owned number as an assistant's editor needs it (2.9).

@@ -33,6 +33,7 @@ import (
 	"parley/internal/channel/sms"
 	"parley/internal/channel/whatsapp"
 	"parley/internal/document"
+	"parley/internal/keyring"
 	"parley/internal/knowledge"
 	"parley/internal/number"
 	"parley/internal/provider"
@@ -136,6 +137,10 @@ func open(t testing.TB, db *store.DB, change func(*api.Config)) *harness {
 		t.Fatal(err)
 	}
 	c.Knowledge = &knowledge.Library{Index: search.Index{DB: db}, Blobs: blobs, Cut: document.Here}
+	if c.Keys, err = keyring.Open(t.Context(), db, provider.All(), "", func(string) {}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Keys.Close)
 	c.Campaigns = campaign.New(campaign.Config{DB: db, Prices: prices})
 	if change != nil {
 		change(&c)

@@ -71,7 +71,7 @@ func (d *Studio) change(ctx context.Context, tx *store.Tx, userID, id int64, bod
 	a := *old
 	a.Tools = slices.Clone(old.Tools)
 	fields := bind(body, &a, false)
-	a.Adapt(old, func(id int64) bool { return d.Catalog.TranscriberConfigured(id, a.LanguageID) })
+	a.Adapt(old, func(id int64) bool { return d.Catalog.For(userID).TranscriberConfigured(id, a.LanguageID) })
 	if err := d.check(ctx, tx.Query, userID, old, &a, fields); err != nil {
 		return err
 	}
@@ -172,17 +172,18 @@ func (d *Studio) check(ctx context.Context, q store.Query, userID int64, old, a 
 	if old == nil {
 		old = &parley.Assistant{}
 	}
-	facts.Language = d.Catalog.Language(a.LanguageID)
-	if d.Catalog.VoiceConfigured(a.VoiceID) || a.VoiceID == old.VoiceID {
-		facts.Voice = d.Catalog.Voice(a.VoiceID)
+	c := d.Catalog.For(userID)
+	facts.Language = c.Language(a.LanguageID)
+	if c.VoiceConfigured(a.VoiceID) || a.VoiceID == old.VoiceID {
+		facts.Voice = c.Voice(a.VoiceID)
 	}
-	facts.LLM = d.model(a.LLMModelID, old.LLMModelID, parley.LLM)
-	facts.Multimodal = d.model(a.MultimodalModelID, old.MultimodalModelID, parley.Multimodal, parley.Dualplex)
-	if p := a.TranscriberProviderID; p != nil && (d.Catalog.TranscriberConfigured(*p, a.LanguageID) ||
+	facts.LLM = model(c, a.LLMModelID, old.LLMModelID, parley.LLM)
+	facts.Multimodal = model(c, a.MultimodalModelID, old.MultimodalModelID, parley.Multimodal, parley.Dualplex)
+	if p := a.TranscriberProviderID; p != nil && (c.TranscriberConfigured(*p, a.LanguageID) ||
 		same(p, old.TranscriberProviderID) && a.LanguageID == old.LanguageID) {
-		facts.Transcriber = d.Catalog.Transcriber(*p)
+		facts.Transcriber = c.Transcriber(*p)
 	}
-	facts.Fallback = d.fallbackFacts(old, a)
+	facts.Fallback = fallbackFacts(c, old, a)
 	for _, t := range old.Tools {
 		if id := t.AssistantID; id != nil {
 			if facts.Assistants == nil {
@@ -196,11 +197,11 @@ func (d *Studio) check(ctx context.Context, q store.Query, userID int64, old, a 
 	return fields.Err()
 }
 
-func (d *Studio) model(id, old *int64, kinds ...parley.ModelKind) *parley.Model {
-	if id == nil || !d.Catalog.ModelConfigured(*id) && !same(id, old) {
+func model(c *catalog.Catalog, id, old *int64, kinds ...parley.ModelKind) *parley.Model {
+	if id == nil || !c.ModelConfigured(*id) && !same(id, old) {
 		return nil
 	}
-	if m := d.Catalog.Model(*id); m != nil && slices.Contains(kinds, m.Kind) {
+	if m := c.Model(*id); m != nil && slices.Contains(kinds, m.Kind) {
 		return m
 	}
 	return nil

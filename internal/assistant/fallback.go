@@ -65,21 +65,32 @@ func link[T comparable](f *Fallback, part ai.Part, name, circuit string, do T) f
 	return failover.Link[T]{Name: name, Circuit: f.circuits.Of(part, circuit), Do: do}
 }
 
+// circuit names what fails together: what has the same key. What a user's own key does to a vendor is nothing to others,
+// and another key begins anew.
+func (d *Studio) circuit(userID int64, part ai.Part, vendor, model, name string) string {
+	if d.Providers == nil {
+		return name
+	}
+	return fmt.Sprintf("%s #%d", name, d.Providers.For(userID).Key(part, vendor, model))
+}
+
 // mind is an assistant's model, followed by those that take over when it fails. The error is that of the first, if
 // there is no other.
 func (d *Studio) mind(a *parley.Assistant, first *parley.Model) (ai.Model, error) {
-	f := &d.Fallback
-	m, err := d.Providers.Model(first.Provider, first.Code)
+	f, providers := &d.Fallback, d.Providers.For(a.UserID)
+	m, err := providers.Model(first.Provider, first.Code)
 	list := &failover.Model{Budget: f.ModelAfter}
-	add := func(name string, m ai.Model) {
-		list.Links = append(list.Links, link(f, ai.TheModel, name, name, m))
+	add := func(of *parley.Model, m ai.Model) {
+		name := nameOf(of)
+		list.Links = append(list.Links, link(f, ai.TheModel, name,
+			d.circuit(a.UserID, ai.TheModel, of.Provider, of.Code, name), m))
 	}
-	if add(nameOf(first), m); err != nil {
+	if add(first, m); err != nil {
 		list.Links[0].Do = absent{err}
 	}
-	for _, next := range d.modelsAfter(a.FallbackLLMModelIDs, first) {
-		if m, failed := d.Providers.Model(next.Provider, next.Code); failed == nil {
-			add(nameOf(&next), m)
+	for _, next := range modelsAfter(d.Catalog.For(a.UserID), f, a.FallbackLLMModelIDs, first) {
+		if m, failed := providers.Model(next.Provider, next.Code); failed == nil {
+			add(&next, m)
 		}
 	}
 	if len(list.Links) == 1 {
@@ -94,15 +105,17 @@ func (d *Studio) Hearer(s Speech, open func(vendor, code string) (ai.RealtimeMod
 	f := &d.Fallback
 	m, err := open(s.Provider, s.Model)
 	list := &failover.Realtime{Budget: f.ModelAfter}
-	add := func(name, voice string, m ai.RealtimeModel) {
-		list.Links = append(list.Links, link(f, ai.TheModel, name, name, failover.Speaking{RealtimeModel: m, Voice: voice}))
+	add := func(vendor, code, voice string, m ai.RealtimeModel) {
+		name := vendor + "/" + code
+		list.Links = append(list.Links, link(f, ai.TheModel, name, d.circuit(s.user, ai.TheModel, vendor, code, name),
+			failover.Speaking{RealtimeModel: m, Voice: voice}))
 	}
-	if add(s.Provider+"/"+s.Model, s.Voice, m); err != nil {
+	if add(s.Provider, s.Model, s.Voice, m); err != nil {
 		list.Links[0].Do.RealtimeModel = absent{err}
 	}
 	for _, next := range s.hearers {
 		if m, failed := open(next.model.Provider, next.model.Code); failed == nil {
-			add(nameOf(&next.model), next.voice, m)
+			add(next.model.Provider, next.model.Code, next.voice, m)
 		}
 	}
 	if len(list.Links) == 1 {
@@ -120,12 +133,13 @@ type hearer struct {
 // hearersAfter lists the realtime models that take over when an assistant's fails, except those that have no voice in
 // its language.
 func (d *Studio) hearersAfter(a *parley.Assistant, first *parley.Model, v *parley.Voice) (list []hearer) {
-	for _, m := range d.modelsAfter(a.FallbackMultimodalModelIDs, first) {
+	c := d.Catalog.For(a.UserID)
+	for _, m := range modelsAfter(c, &d.Fallback, a.FallbackMultimodalModelIDs, first) {
 		voice := v
 		if m.Kind == parley.Multimodal && m.Provider != first.Provider {
-			voice = d.Catalog.Inside(v, m.Provider)
+			voice = c.Inside(v, m.Provider)
 			for _, id := range slices.Backward(a.FallbackVoiceIDs) {
-				if own := d.Catalog.Voice(id); own != nil && own.Inside == m.Provider {
+				if own := c.Voice(id); own != nil && own.Inside == m.Provider {
 					voice = own
 				}
 			}
@@ -138,22 +152,22 @@ func (d *Studio) hearersAfter(a *parley.Assistant, first *parley.Model, v *parle
 }
 
 // fallbackFacts is what the catalog knows about the ids in an assistant's lists. What old has may stay.
-func (d *Studio) fallbackFacts(old, a *parley.Assistant) parley.FallbackFacts {
+func fallbackFacts(c *catalog.Catalog, old, a *parley.Assistant) parley.FallbackFacts {
 	f := parley.FallbackFacts{LLMs: map[int64]*parley.Model{}, Multimodals: map[int64]*parley.Model{},
 		Voices: map[int64]*parley.Voice{}, Transcribers: map[int64]bool{}}
 	for _, id := range a.FallbackLLMModelIDs {
-		f.LLMs[id] = d.model(&id, among(id, old.FallbackLLMModelIDs), parley.LLM)
+		f.LLMs[id] = model(c, &id, among(id, old.FallbackLLMModelIDs), parley.LLM)
 	}
 	for _, id := range a.FallbackMultimodalModelIDs {
-		f.Multimodals[id] = d.model(&id, among(id, old.FallbackMultimodalModelIDs), parley.Multimodal, parley.Dualplex)
+		f.Multimodals[id] = model(c, &id, among(id, old.FallbackMultimodalModelIDs), parley.Multimodal, parley.Dualplex)
 	}
 	for _, id := range a.FallbackVoiceIDs {
-		if d.Catalog.VoiceConfigured(id) || slices.Contains(old.FallbackVoiceIDs, id) {
-			f.Voices[id] = d.Catalog.Voice(id)
+		if c.VoiceConfigured(id) || slices.Contains(old.FallbackVoiceIDs, id) {
+			f.Voices[id] = c.Voice(id)
 		}
 	}
 	for _, id := range a.FallbackTranscriberProviderIDs {
-		f.Transcribers[id] = d.Catalog.TranscriberConfigured(id, a.LanguageID) ||
+		f.Transcribers[id] = c.TranscriberConfigured(id, a.LanguageID) ||
 			a.LanguageID == old.LanguageID && slices.Contains(old.FallbackTranscriberProviderIDs, id)
 	}
 	return f
@@ -169,17 +183,17 @@ func among(id int64, list []int64) *int64 {
 
 // modelsAfter lists those that take over when a model fails: of the same kind, the assistant's own, or else the
 // server's.
-func (d *Studio) modelsAfter(own []int64, first *parley.Model) (list []parley.Model) {
+func modelsAfter(c *catalog.Catalog, f *Fallback, own []int64, first *parley.Model) (list []parley.Model) {
 	for _, id := range own {
-		if m := d.Catalog.Model(id); m != nil && m.ID != first.ID && m.Kind == first.Kind {
+		if m := c.Model(id); m != nil && m.ID != first.ID && m.Kind == first.Kind {
 			list = append(list, *m)
 		}
 	}
 	if len(own) > 0 {
 		return list
 	}
-	for _, name := range d.Fallback.Models {
-		for _, m := range d.Catalog.ModelsOf(first.Kind) {
+	for _, name := range f.Models {
+		for _, m := range c.ModelsOf(first.Kind) {
 			if nameOf(&m) == name && m.ID != first.ID {
 				list = append(list, m)
 			}
@@ -194,8 +208,9 @@ func (d *Studio) Speaker(s Speech, open func(code string) (ai.Synthesizer, error
 	f := &d.Fallback
 	first, err := open(s.Synthesizer)
 	var list []failover.Link[failover.Speaker]
-	add := func(code, voice, name string, s ai.Synthesizer) {
-		list = append(list, link(f, ai.TheVoice, code+"/"+name, code, failover.Speaker{Synthesizer: s, Voice: voice}))
+	add := func(code, voice, name string, do ai.Synthesizer) {
+		list = append(list, link(f, ai.TheVoice, code+"/"+name, d.circuit(s.user, ai.TheVoice, code, "", code),
+			failover.Speaker{Synthesizer: do, Voice: voice}))
 	}
 	if add(s.Synthesizer, s.Voice, s.voice.Name, first); err != nil {
 		list[0].Do.Synthesizer = absent{err}
@@ -219,7 +234,8 @@ func (d *Studio) Listener(s Speech, open func(code string) (ai.Recognizer, error
 	first, err := open(s.Recognizer)
 	list := &failover.Recognizer{Budget: f.TranscriberAfter}
 	add := func(code string, r ai.Recognizer) {
-		list.Links = append(list.Links, link(f, ai.TheRecognizer, code, code, r))
+		list.Links = append(list.Links, link(f, ai.TheRecognizer, code,
+			d.circuit(s.user, ai.TheRecognizer, code, "", code), r))
 	}
 	if add(s.Recognizer, first); err != nil {
 		list.Links[0].Do = absent{err}
@@ -237,8 +253,9 @@ func (d *Studio) Listener(s Speech, open func(code string) (ai.Recognizer, error
 
 // standIns are the voices that take over when an assistant's fails: its own list, or else the server's.
 func (d *Studio) standIns(a *parley.Assistant, v *parley.Voice) (voices []*parley.Voice) {
+	c := d.Catalog.For(a.UserID)
 	for _, id := range a.FallbackVoiceIDs {
-		if next := d.Catalog.Voice(id); next != nil && next.ID != v.ID && next.SynthesizerProviderID != nil {
+		if next := c.Voice(id); next != nil && next.ID != v.ID && next.SynthesizerProviderID != nil && !c.Lost(id) {
 			voices = append(voices, next)
 		}
 	}
@@ -246,7 +263,7 @@ func (d *Studio) standIns(a *parley.Assistant, v *parley.Voice) (voices []*parle
 		return voices
 	}
 	for _, code := range d.Fallback.Voices {
-		if next := d.Catalog.Alike(v, code); next != nil && next.ID != v.ID {
+		if next := c.Alike(v, code); next != nil && next.ID != v.ID {
 			voices = append(voices, next)
 		}
 	}
@@ -266,7 +283,7 @@ func (d *Studio) listenersAfter(a *parley.Assistant, recognizer string) (codes [
 		}
 	}
 	for _, code := range list {
-		if code != recognizer && slices.ContainsFunc(d.Catalog.Transcribers(a.LanguageID),
+		if code != recognizer && slices.ContainsFunc(d.Catalog.For(a.UserID).Transcribers(a.LanguageID),
 			func(p parley.Provider) bool { return p.Code == code }) {
 			codes = append(codes, code)
 		}

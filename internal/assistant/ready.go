@@ -102,10 +102,11 @@ func (d *Studio) Ready(a *parley.Assistant, o Occasion) (*Ready, error) {
 // own is the model that an assistant thinks with in text: its own, or the server's first if its own model hears and
 // speaks.
 func (d *Studio) own(a *parley.Assistant) (*parley.Model, error) {
+	c := d.Catalog.For(a.UserID)
 	if a.LLMModelID == nil {
-		return &d.Catalog.ModelsOf(parley.LLM)[0], nil // there is always the built-in one
+		return &c.ModelsOf(parley.LLM)[0], nil // there is always the built-in one
 	}
-	if m := d.Catalog.Model(*a.LLMModelID); m != nil {
+	if m := c.Model(*a.LLMModelID); m != nil {
 		return m, nil
 	}
 	return nil, &ai.Error{Kind: ai.Config, Err: fmt.Errorf("there is no model %d", *a.LLMModelID),
@@ -120,7 +121,7 @@ func (d *Studio) thinker(a *parley.Assistant) (thinker ai.Model, builtIn bool, e
 		return nil, false, err
 	}
 	if m.Provider == ai.BuiltIn {
-		thinker, err = d.Providers.Model(m.Provider, m.Code)
+		thinker, err = d.Providers.For(a.UserID).Model(m.Provider, m.Code)
 		return thinker, true, err
 	}
 	thinker, err = d.mind(a, m)

@@ -14,11 +14,13 @@ func Uses(before []parley.VendorUse, t *ai.Tally,
 	list := slices.Clone(before)
 	for _, one := range t.Uses() {
 		i := slices.IndexFunc(list, func(o parley.VendorUse) bool {
-			return o.Part == string(one.Part) && o.Vendor == one.Vendor && o.Model == one.Model
+			return o.Part == string(one.Part) && o.Vendor == one.Vendor && o.Model == one.Model &&
+				o.OwnKey == one.Own
 		})
 		if i < 0 {
 			i = len(list)
-			list = append(list, parley.VendorUse{Part: string(one.Part), Vendor: one.Vendor, Model: one.Model})
+			list = append(list, parley.VendorUse{Part: string(one.Part), Vendor: one.Vendor, Model: one.Model,
+				OwnKey: one.Own})
 		}
 		u := &list[i]
 		u.TokensIn += int64(one.In)
@@ -29,7 +31,9 @@ func Uses(before []parley.VendorUse, t *ai.Tally,
 		u.AudioTokensOut += int64(one.AudioOut)
 		u.SecondsHeard += one.Heard.Round(10 * time.Millisecond).Seconds()
 		u.CharactersSpoken += int64(one.Spoken)
-		u.Price(price(u.Vendor, u.Model))
+		if !u.OwnKey {
+			u.Price(price(u.Vendor, u.Model))
+		}
 	}
 	return list
 }

@@ -18,6 +18,7 @@ type Speech struct {
 	// In multimodal and dualplex mode.
 	Provider, Model string
 
+	user  int64 // whose keys are used
 	voice *parley.Voice
 	// what takes over when these fail, in order
 	voices      []*parley.Voice
@@ -31,25 +32,29 @@ func (d *Studio) Speech(a *parley.Assistant) (s Speech, err error) {
 	if a.Mode != "pipeline" {
 		return d.realtime(a)
 	}
-	language, v := d.Catalog.Language(a.LanguageID), d.Catalog.Voice(a.VoiceID)
+	c := d.Catalog.For(a.UserID)
+	language, v := c.Language(a.LanguageID), c.Voice(a.VoiceID)
 	if language == nil || v == nil || v.SynthesizerProviderID == nil {
 		return missing("The assistant's language or voice is no longer there (language %d, voice %d): choose others.", a.LanguageID, a.VoiceID)
 	}
-	speaks := d.Catalog.Synthesizer(*v.SynthesizerProviderID)
+	if c.Lost(v.ID) {
+		return missing("The assistant's voice is in an account of yours, and its provider's key is no longer on the page Providers, or the voice no longer in the account: choose another voice.")
+	}
+	speaks := c.Synthesizer(*v.SynthesizerProviderID)
 	if speaks == nil {
 		return missing("The provider of the assistant's voice is no longer there: choose another voice.")
 	}
 	s = Speech{Voice: v.Code, Language: language.ISO2, Synthesizer: speaks.Code,
 		Recognizer: language.Default.Transcriber}
 	if id := a.TranscriberProviderID; id != nil {
-		if p := d.Catalog.Transcriber(*id); p != nil {
+		if p := c.Transcriber(*id); p != nil {
 			s.Recognizer = p.Code
 		}
 	}
 	if s.Recognizer == "" {
 		return missing("Nothing on this server understands %s: choose another language, or ask its operator to configure a transcriber that does.", language.Name)
 	}
-	s.voice = v
+	s.voice, s.user = v, a.UserID
 	s.voices, s.recognizers = d.standIns(a, v), d.listenersAfter(a, s.Recognizer)
 	return s, nil
 }
@@ -57,29 +62,33 @@ func (d *Studio) Speech(a *parley.Assistant) (s Speech, err error) {
 // realtime finds what an assistant speaks and hears with in multimodal and dualplex mode.
 func (d *Studio) realtime(a *parley.Assistant) (s Speech, err error) {
 	missing := func(format string, args ...any) (Speech, error) { return s, parley.Explain(nil, format, args...) }
-	language, v := d.Catalog.Language(a.LanguageID), d.Catalog.Voice(a.VoiceID)
+	c := d.Catalog.For(a.UserID)
+	language, v := c.Language(a.LanguageID), c.Voice(a.VoiceID)
 	if language == nil || v == nil {
 		return missing("The assistant's language or voice is no longer there (language %d, voice %d): choose others.", a.LanguageID, a.VoiceID)
 	}
 	var m *parley.Model
 	if a.MultimodalModelID != nil {
-		m = d.Catalog.Model(*a.MultimodalModelID)
+		m = c.Model(*a.MultimodalModelID)
 	}
 	if m == nil {
 		return missing("The model of the assistant's %s mode is no longer there: choose another, or set the mode to pipeline.", a.Mode)
 	}
-	s = Speech{Voice: v.Code, Language: language.ISO2, Provider: m.Provider, Model: m.Code, voice: v, hearers: d.hearersAfter(a, m, v)}
+	s = Speech{Voice: v.Code, Language: language.ISO2, Provider: m.Provider, Model: m.Code, voice: v, user: a.UserID,
+		hearers: d.hearersAfter(a, m, v)}
 	switch {
 	case a.Mode == "multimodal" && v.Inside != m.Provider:
 		return missing("The voice %s is none of those of the model %s: choose another voice, or another model.", v.Name, m.Name)
 	case a.Mode == "multimodal":
-		if alike := d.Catalog.Heard(v.ID); alike != nil && alike.Configured() {
+		if alike := c.Heard(v.ID); alike != nil && alike.Configured() {
 			s.Synthesizer = alike.Code
 		}
-	case v.SynthesizerProviderID == nil || d.Catalog.Synthesizer(*v.SynthesizerProviderID) == nil:
+	case c.Lost(v.ID):
+		return missing("The assistant's voice is in an account of yours, and its provider's key is no longer on the page Providers, or the voice no longer in the account: choose another voice.")
+	case v.SynthesizerProviderID == nil || c.Synthesizer(*v.SynthesizerProviderID) == nil:
 		return missing("The provider of the assistant's voice is no longer there: choose another voice.")
 	default:
-		s.Synthesizer = d.Catalog.Synthesizer(*v.SynthesizerProviderID).Code
+		s.Synthesizer = c.Synthesizer(*v.SynthesizerProviderID).Code
 	}
 	s.voices = d.standIns(a, v)
 	return s, nil
@@ -97,9 +106,10 @@ func (d *Studio) Warnings(a *parley.Assistant) (list []string) {
 				fmt.Sprintf("The %s can't be used on this server.", part)))
 		}
 	}
+	providers := d.Providers.For(a.UserID)
 	m, err := d.own(a)
 	if err == nil {
-		_, err = d.Providers.Model(m.Provider, m.Code)
+		_, err = providers.Model(m.Provider, m.Code)
 	}
 	add(ai.TheModel, err)
 	speech, err := d.Speech(a)
@@ -108,15 +118,15 @@ func (d *Studio) Warnings(a *parley.Assistant) (list []string) {
 		return list
 	}
 	if speech.Synthesizer != "" {
-		_, err = d.Providers.Synthesizer(speech.Synthesizer)
+		_, err = providers.Synthesizer(speech.Synthesizer)
 		add(ai.TheVoice, err)
 	}
 	if speech.Model != "" {
-		_, err = d.Providers.Realtime(speech.Provider, speech.Model)
+		_, err = providers.Realtime(speech.Provider, speech.Model)
 		add(ai.TheModel, err)
 		return append(list, unused(a)...)
 	}
-	_, err = d.Providers.Recognizer(speech.Recognizer)
+	_, err = providers.Recognizer(speech.Recognizer)
 	add(ai.TheRecognizer, err)
 	if foreign := d.Catalog.Foreign(speech.Recognizer, speech.Language); foreign != "" {
 		list = append(list, foreign)

@@ -164,6 +164,16 @@ func (d *Authority) Disable(ctx context.Context, userID int64, undo bool) error 
 	})
 }
 
+// SetOperator says whether an account operates this server.
+func (d *Authority) SetOperator(ctx context.Context, userID int64, is bool) error {
+	return d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error { return tx.SetOperator(ctx, userID, is) })
+}
+
+// FirstOperator makes the server's first account, if it has this address, its operator where there is none.
+func (d *Authority) FirstOperator(ctx context.Context, email string) error {
+	return d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error { return tx.FirstOperator(ctx, email) })
+}
+
 // SetPlan gives a user a plan. By doing so the operator vouches for the account.
 func (d *Authority) SetPlan(ctx context.Context, userID int64, plan string) error {
 	return d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {

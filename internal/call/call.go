@@ -50,7 +50,7 @@ import (
 type Config struct {
 	DB         *store.DB
 	Assistants *assistant.Studio
-	Speech     Speech
+	Speech     Speech // nil: the vendors of Assistants, with the keys of an assistant's owner
 	Prices     *billing.Prices
 	Hub        *event.Hub
 	Webhooks   *event.Sender // asks for the variables of incoming calls; nil: nobody is asked

@@ -26,20 +26,24 @@ func (d *Center) persona(a *parley.Assistant, o assistant.Occasion) (voice.Perso
 		Summarize: func(ctx context.Context, transcript, instructions string) (string, error) {
 			return ready.Summarize(ctx, transcript, instructions, speech.Language)
 		}}
+	vendors := d.Speech
+	if vendors == nil {
+		vendors = d.Assistants.Providers.For(a.UserID)
+	}
 	if speech.Synthesizer != "" {
-		if p.Synthesizer, err = d.Assistants.Speaker(speech, d.Speech.Synthesizer); err != nil {
+		if p.Synthesizer, err = d.Assistants.Speaker(speech, vendors.Synthesizer); err != nil {
 			return voice.Persona{}, ai.TheVoice.Of(err)
 		}
 	}
 	if speech.Model != "" {
 		p.Writes = a.Mode == "dualplex"
-		p.Realtime, err = d.Assistants.Hearer(speech, d.Speech.Realtime)
+		p.Realtime, err = d.Assistants.Hearer(speech, vendors.Realtime)
 		return p, ai.TheModel.Of(err)
 	}
 	if s := d.Assistants.Stages.Find(o.Test); s != nil && s.Told {
 		p.Recognizer = s.Recognizer()
 		return p, nil
 	}
-	p.Recognizer, err = d.Assistants.Listener(speech, d.Speech.Recognizer)
+	p.Recognizer, err = d.Assistants.Listener(speech, vendors.Recognizer)
 	return p, ai.TheRecognizer.Of(err)
 }

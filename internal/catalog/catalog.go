@@ -35,6 +35,8 @@ type Catalog struct {
 
 	configuredModels []parley.Model // ids are 0
 	models           atomic.Pointer[models]
+
+	personal func(userID int64) *Catalog
 }
 
 // scope is a filter of the list of voices; the zero value of each field lets all through.
@@ -46,6 +48,7 @@ type scope struct {
 type voice struct {
 	parley.Voice
 	configured bool
+	private    bool        // in a user's own account
 	speaker    *ai.Speaker // by whom it is heard before a call; nil: it can't be
 }
 
@@ -93,6 +96,18 @@ func New(publicURL string, vendors []*ai.Vendor) *Catalog {
 	return c
 }
 
+// Personal has For answer what fn does. It is called before the catalog is used.
+func (c *Catalog) Personal(fn func(userID int64) *Catalog) { c.personal = fn }
+
+// For is what a user can choose from: what the server is configured with now, and what the user has own keys for. 0
+// stands for the server alone.
+func (c *Catalog) For(userID int64) *Catalog {
+	if c.personal == nil {
+		return c
+	}
+	return c.personal(userID)
+}
+
 // addSpeakers fills in the voices, and who speaks which language: every provider that has a voice in it.
 func (c *Catalog) addSpeakers(base string) {
 	for i := range c.speakers {
@@ -103,12 +118,15 @@ func (c *Catalog) addSpeakers(base string) {
 		}
 		for _, v := range s.Voices {
 			for iso := range strings.FieldsSeq(v.Languages) {
-				l, code := c.languageByISO[iso], v.Code
+				l, code, at := c.languageByISO[iso], v.Code, base
+				if s.Private || v.Private {
+					at = ""
+				}
 				if s.Named != nil {
 					code = s.Named(code, iso)
 				}
 				c.addVoice(&voice{parley.Voice{SynthesizerProviderID: &s.ID, Tunable: s.Tunable, Code: code,
-					Modes: []string{"pipeline", "dualplex"}}, configured, s}, v, l, base)
+					Modes: []string{"pipeline", "dualplex"}}, configured && !v.Gone, v.Private, s}, v, l, at)
 				list := c.synthesizersOf[l.ID]
 				if configured && (len(list) == 0 || list[len(list)-1].ID != s.ID) {
 					c.synthesizersOf[l.ID] = append(list, s.Provider)
@@ -122,12 +140,12 @@ func (c *Catalog) addSpeakers(base string) {
 // speaker has them too.
 func (c *Catalog) addRealtime(vendor string, r *ai.Realtime, base string) {
 	configured, alike := r.Configured(), c.speaker(r.Alike)
-	if alike == nil || !alike.Configured() {
+	if alike == nil || !alike.Configured() || alike.Private {
 		base = ""
 	}
 	for _, v := range r.Voices {
 		for iso := range strings.FieldsSeq(v.Languages) {
-			c.addVoice(&voice{parley.Voice{Code: v.Code, Inside: vendor, Modes: []string{"multimodal"}}, configured, alike}, v,
+			c.addVoice(&voice{parley.Voice{Code: v.Code, Inside: vendor, Modes: []string{"multimodal"}}, configured, false, alike}, v,
 				c.languageByISO[iso], base)
 		}
 	}
@@ -199,6 +217,12 @@ func (c *Catalog) Voice(id int64) *parley.Voice {
 func (c *Catalog) VoiceConfigured(id int64) bool {
 	v := c.voices[id]
 	return v != nil && v.configured
+}
+
+// Lost reports whether a voice was in a user's own account and can't be used: it is gone, or their key is.
+func (c *Catalog) Lost(id int64) bool {
+	v := c.voices[id]
+	return v != nil && v.private && !v.configured
 }
 
 // Alike is another provider's voice that can stand in for a voice: of the same language, and of the same gender if

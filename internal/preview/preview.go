@@ -53,15 +53,16 @@ type making struct {
 
 // Open opens the preview of a voice, a WAV file. The error is one that may be shown, unless the storage failed.
 func (d *Samples) Open(ctx context.Context, voiceID int64) (blob.Object, error) {
-	v := d.Catalog.Voice(voiceID)
+	c := d.Catalog.For(0)
+	v := c.Voice(voiceID)
 	if v == nil {
 		return nil, parley.Errorf(parley.NotFound, "Voice not found")
 	}
-	speaker := d.Catalog.Heard(voiceID)
+	speaker := c.Heard(voiceID)
 	if speaker == nil {
 		return nil, parley.Errorf(parley.NotFound, "Voice not found")
 	}
-	language := d.Catalog.Language(v.LanguageID).ISO2
+	language := c.Language(v.LanguageID).ISO2
 	as, text := ai.Speech{Voice: v.Code, Language: language, Rate: rate, Speed: 1, Stability: 0.7, Similarity: 0.5},
 		sentences[language]
 	name := nameOf(speaker, as, text)

@@ -2,6 +2,9 @@ package provider
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -10,34 +13,52 @@ import (
 	"parley/internal/ai"
 )
 
-// What vendors are used for is noted in the ai.Tally of the conversation, by these, which stand before them.
+// What vendors are used for is noted in the ai.Tally of the conversation, by these, which stand before them. They also
+// keep the vendor open as long as they are used, and tell a user whose own key was refused.
+
+// told is an error of a vendor; one about a user's own key says so.
+func (o *source) told(err error) error {
+	e, ok := errors.AsType[*ai.Error](err)
+	if !ok || !o.own || e.Kind != ai.Config || e.Mend != "" {
+		return err
+	}
+	own := *e
+	own.Mend = fmt.Sprintf("%s refuses your own key, or what it is asked for with it: its quota, the model or the voice. Test the key on the console's page Providers.",
+		o.vendor.Name)
+	return &own
+}
 
 // countedModel counts tokens.
 type countedModel struct {
 	ai.Model
-	vendor, code string
+	source *source
+	code   string
 }
 
 // Generate implements ai.Model.
 func (m countedModel) Generate(ctx context.Context, req ai.Request, yield func(ai.Delta) error) (ai.Reply, error) {
 	reply, err := m.Model.Generate(ctx, req, yield)
 	if reply.Usage != (ai.Usage{}) {
-		ai.TallyOf(ctx).Spend(ai.Use{Part: ai.TheModel, Vendor: m.vendor, Model: m.code, Usage: reply.Usage})
+		ai.TallyOf(ctx).Spend(ai.Use{Part: ai.TheModel, Vendor: m.source.vendor.Code, Model: m.code,
+			Own: m.source.own, Usage: reply.Usage})
 	}
-	return reply, err
+	runtime.KeepAlive(m.source)
+	return reply, m.source.told(err)
 }
 
 // countedVoice counts the characters that it is given to say. It is as comparable as what it stands before.
 type countedVoice struct {
 	ai.Synthesizer
+	source        *source
 	vendor, model string
 }
 
 // Speak implements ai.Synthesizer.
 func (v countedVoice) Speak(ctx context.Context, as ai.Speech, texts <-chan string, yield func(ai.Sound) error) error {
+	defer runtime.KeepAlive(v.source)
 	tally := ai.TallyOf(ctx)
 	if tally == nil {
-		return v.Synthesizer.Speak(ctx, as, texts, yield)
+		return v.source.told(v.Synthesizer.Speak(ctx, as, texts, yield))
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	given := make(chan string)
@@ -52,7 +73,7 @@ func (v countedVoice) Speak(ctx context.Context, as ai.Speech, texts <-chan stri
 				}
 				select {
 				case given <- text:
-					tally.Spend(ai.Use{Part: ai.TheVoice, Vendor: v.vendor, Model: v.model,
+					tally.Spend(ai.Use{Part: ai.TheVoice, Vendor: v.vendor, Model: v.model, Own: v.source.own,
 						Spoken: utf8.RuneCountInString(text)})
 				case <-ctx.Done():
 					return
@@ -65,31 +86,36 @@ func (v countedVoice) Speak(ctx context.Context, as ai.Speech, texts <-chan stri
 	err := v.Synthesizer.Speak(ctx, as, given, yield)
 	cancel(nil)
 	passing.Wait()
-	return err
+	return v.source.told(err)
 }
 
 // countedEar counts the sound that it is given to hear.
 type countedEar struct {
 	ai.Recognizer
+	source *source
 	vendor string
 }
 
 // Listen implements ai.Recognizer.
 func (r countedEar) Listen(ctx context.Context, h ai.Hearing) (ai.Ear, error) {
 	e, err := r.Recognizer.Listen(ctx, h)
-	tally := ai.TallyOf(ctx)
-	if err != nil || tally == nil {
-		return e, err
+	if err != nil {
+		return nil, r.source.told(err)
 	}
-	return &listening{Ear: e, spend: func(samples int64) {
-		tally.Spend(ai.Use{Part: ai.TheRecognizer, Vendor: r.vendor,
-			Heard: time.Duration(samples) * time.Second / time.Duration(h.Rate)})
-	}}, nil
+	l := &listening{Ear: e, source: r.source, spend: func(int64) {}}
+	if tally := ai.TallyOf(ctx); tally != nil {
+		l.spend = func(samples int64) {
+			tally.Spend(ai.Use{Part: ai.TheRecognizer, Vendor: r.vendor, Own: r.source.own,
+				Heard: time.Duration(samples) * time.Second / time.Duration(h.Rate)})
+		}
+	}
+	return l, nil
 }
 
 // listening is an ear whose sound is counted until it is closed.
 type listening struct {
 	ai.Ear
+	source  *source
 	samples atomic.Int64
 	spend   func(samples int64)
 }
@@ -103,7 +129,37 @@ func (l *listening) Write(pcm []int16) {
 // Close implements ai.Ear.
 func (l *listening) Close() {
 	l.Ear.Close()
+	runtime.KeepAlive(l.source)
 	if n := l.samples.Swap(0); n > 0 {
 		l.spend(n)
 	}
+}
+
+// heldRealtime keeps its vendor open.
+type heldRealtime struct {
+	ai.RealtimeModel
+	source *source
+}
+
+// Connect implements ai.RealtimeModel.
+func (m heldRealtime) Connect(ctx context.Context, s ai.RealtimeSetup) (ai.RealtimeSession, error) {
+	if tally := ai.TallyOf(ctx); tally != nil && m.source.own { // its vendor counts
+		ctx = ai.Tallied(ctx, tally.OwnKey())
+	}
+	session, err := m.RealtimeModel.Connect(ctx, s)
+	if err != nil {
+		return nil, m.source.told(err)
+	}
+	return heldSession{session, m.source}, nil
+}
+
+type heldSession struct {
+	ai.RealtimeSession
+	source *source
+}
+
+// Close implements ai.RealtimeSession.
+func (s heldSession) Close() {
+	s.RealtimeSession.Close()
+	runtime.KeepAlive(s.source)
 }

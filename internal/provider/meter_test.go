@@ -15,7 +15,8 @@ import (
 func TestCounted(t *testing.T) {
 	tally := new(ai.Tally)
 	ctx := ai.Tallied(t.Context(), tally)
-	m := countedModel{&aitest.Fake{}, "acme", "thinker"}
+	acme := &source{vendor: &ai.Vendor{Code: "acme"}}
+	m := countedModel{&aitest.Fake{}, acme, "thinker"}
 	for range 2 {
 		if _, err := m.Generate(ctx, ai.Request{Messages: []ai.Message{{Role: ai.User, Text: "one two three"}}},
 			func(ai.Delta) error { return nil }); err != nil {
@@ -23,14 +24,14 @@ func TestCounted(t *testing.T) {
 		}
 	}
 	voice := &aitest.Synthesizer{}
-	v := countedVoice{voice, "acme", "loud"}
-	if !reflect.TypeOf(v).Comparable() || v != (countedVoice{voice, "acme", "loud"}) {
+	v := countedVoice{voice, acme, "acme", "loud"}
+	if !reflect.TypeOf(v).Comparable() || v != (countedVoice{voice, acme, "acme", "loud"}) {
 		t.Error("a cache can't know sounds by it")
 	}
 	if err := ai.Say(ctx, v, ai.Speech{Rate: audio.Narrow}, "Schöner Tag.", func([]int16) error { return nil }); err != nil {
 		t.Fatal(err)
 	}
-	e, err := countedEar{&aitest.Recognizer{}, "acme"}.Listen(ctx, ai.Hearing{Rate: audio.Narrow})
+	e, err := countedEar{&aitest.Recognizer{}, acme, "acme"}.Listen(ctx, ai.Hearing{Rate: audio.Narrow})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,6 +52,7 @@ func TestCounted(t *testing.T) {
 }
 
 func TestCountedConform(t *testing.T) {
-	aitest.ConformSynthesizer(t, countedVoice{&aitest.Synthesizer{Times: true}, "acme", ""}, ai.Speech{})
-	aitest.Conform(t, countedModel{&aitest.Fake{}, "acme", ""})
+	acme := &source{vendor: &ai.Vendor{Code: "acme"}}
+	aitest.ConformSynthesizer(t, countedVoice{&aitest.Synthesizer{Times: true}, acme, "acme", ""}, ai.Speech{})
+	aitest.Conform(t, countedModel{&aitest.Fake{}, acme, ""})
 }

@@ -12,10 +12,10 @@ import (
 func (q Query) Credential(ctx context.Context, id int64) (*parley.Key, *parley.User, error) {
 	k, u := new(parley.Key), new(parley.User)
 	err := q.q.NewRaw(`SELECT k.id, k.user_id, k.kind, k.name, k.hash, k.last_used_at, k.expires_at, k.created_at,
-		u.name, u.email, u.timezone, u.plan, u.balance, u.webhook_url, u.created_at, u.disabled_at, u.signed_up_at
+		u.name, u.email, u.timezone, u.plan, u.balance, u.webhook_url, u.created_at, u.disabled_at, u.signed_up_at, u.operator
 		FROM keys k JOIN users u ON u.id = k.user_id WHERE k.id = ?`, id).Scan(ctx,
 		&k.ID, &k.UserID, &k.Kind, &k.Name, &k.Hash, &k.LastUsedAt, &k.ExpiresAt, &k.CreatedAt,
-		&u.Name, &u.Email, &u.Timezone, &u.Plan, &u.Balance, &u.WebhookURL, &u.CreatedAt, &u.DisabledAt, &u.SignedUpAt)
+		&u.Name, &u.Email, &u.Timezone, &u.Plan, &u.Balance, &u.WebhookURL, &u.CreatedAt, &u.DisabledAt, &u.SignedUpAt, &u.Operator)
 	u.ID = k.UserID
 	return k, u, notFound(err, "Unauthenticated.")
 }

@@ -47,11 +47,11 @@ func emailOnce(err error) error {
 	return err
 }
 
-// SaveUser stores what an operator or the user may change: everything but the balance.
+// SaveUser stores what an operator or the user may change: everything but the balance, and who operates the server.
 func (tx *Tx) SaveUser(ctx context.Context, u *parley.User) error {
 	u.UpdatedAt = parley.Now()
 	res, err := tx.q.NewUpdate().Model(u).ExcludeColumn("id", "balance", "created_at",
-		"signed_up_at").WherePK().Exec(ctx)
+		"signed_up_at", "operator").WherePK().Exec(ctx)
 	return one(res, emailOnce(err), "User not found")
 }
 

@@ -20,7 +20,8 @@ type Settings struct {
 
 // Declare declares Anthropic, or the compatible server that the settings name.
 func Declare(s *Settings) *ai.Vendor {
-	return &ai.Vendor{Code: Code, Settings: s, Models: s.list, Open: s.open, Check: s.check}
+	return &ai.Vendor{Code: Code, Name: "Anthropic", KeyPage: "https://console.anthropic.com/settings/keys", Settings: s,
+		Models: s.list, With: ai.Rekeyed(s, Declare), Open: s.open, Check: s.check}
 }
 
 // configured says whether there is a server to ask.

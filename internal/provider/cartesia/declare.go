@@ -25,10 +25,13 @@ func Declare(s *Settings) *ai.Vendor {
 	provider := parley.Provider{ID: 7, Code: Code, Name: "Cartesia"}
 	return &ai.Vendor{
 		Code:     Code,
+		Name:     provider.Name,
+		KeyPage:  "https://play.cartesia.ai/keys",
 		Settings: s,
 		Speakers: []ai.Speaker{{Provider: provider, Rank: 20, Voices: voices, Configured: s.configured,
 			Model: func() string { return s.TTSModel }}},
 		Listeners: []ai.Listener{{Provider: provider, Rank: 40, Languages: languages, Configured: s.configured}},
+		With:      ai.Rekeyed(s, Declare),
 		Open:      s.open,
 		Check:     s.check,
 	}

@@ -27,9 +27,12 @@ func Declare(s *Settings) *ai.Vendor {
 	provider, configured := parley.Provider{ID: 6, Code: Code, Name: "Deepgram"}, func() bool { return s.APIKey != "" }
 	return &ai.Vendor{
 		Code:      Code,
+		Name:      provider.Name,
+		KeyPage:   "https://console.deepgram.com",
 		Settings:  s,
 		Speakers:  []ai.Speaker{{Provider: provider, Rank: 30, Voices: voices, Configured: configured}},
 		Listeners: []ai.Listener{{Provider: provider, Rank: 10, Languages: languages, Configured: configured}},
+		With:      ai.Rekeyed(s, Declare),
 		Open:      s.open,
 		Check:     s.check,
 	}

@@ -25,11 +25,14 @@ func Declare(s *Settings) *ai.Vendor {
 	provider := parley.Provider{ID: 5, Code: Code, Name: "ElevenLabs"}
 	return &ai.Vendor{
 		Code:     Code,
+		Name:     provider.Name,
+		KeyPage:  "https://elevenlabs.io/app/settings/api-keys",
 		Settings: s,
 		Speakers: []ai.Speaker{{Provider: provider, Rank: 10,
 			Tunable: parley.Tunable{Stability: true, Similarity: true}, Voices: voices, Configured: s.configured,
 			Model: func() string { return s.TTSModel }}},
 		Listeners: []ai.Listener{{Provider: provider, Rank: 20, Languages: scribe, Configured: s.configured}},
+		With:      ai.Rekeyed(s, Declare),
 		Open:      s.open,
 		Check:     s.check,
 	}

@@ -22,7 +22,8 @@ type Settings struct {
 
 // Declare declares Gemini, or the compatible server that the settings name.
 func Declare(s *Settings) *ai.Vendor {
-	return &ai.Vendor{Code: Code, Settings: s, Models: s.list, Open: s.open, Check: s.check,
+	return &ai.Vendor{Code: Code, Name: "Google Gemini", KeyPage: "https://aistudio.google.com/apikey", Settings: s,
+		Models: s.list, With: ai.Rekeyed(s, Declare), Open: s.open, Check: s.check,
 		Realtime: &ai.Realtime{Voices: voices, Configured: s.configured}}
 }
 

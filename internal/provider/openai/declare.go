@@ -77,6 +77,8 @@ func Declare(s *Settings) *ai.Vendor {
 	provider := parley.Provider{ID: 4, Code: Code, Name: "OpenAI"}
 	return &ai.Vendor{
 		Code:     Code,
+		Name:     provider.Name,
+		KeyPage:  "https://platform.openai.com/api-keys",
 		Settings: s,
 		Models:   s.models,
 		Speakers: []ai.Speaker{{Provider: provider, Rank: 40, Voices: voices,
@@ -86,9 +88,53 @@ func Declare(s *Settings) *ai.Vendor {
 			Configured: func() bool { return s.stt().there() && s.STTModel != "" }}},
 		Realtime: &ai.Realtime{Voices: realtime, Alike: Code,
 			Configured: func() bool { return s.realtime().there() && len(s.realtimeModels()) > 0 }},
+		With:  s.with,
 		Open:  s.open,
 		Check: s.check,
 	}
+}
+
+// What OpenAI's own server speaks, listens and talks with where its key was entered in the product and no setting
+// names a model.
+const (
+	usualTTS      = "gpt-4o-mini-tts"
+	usualSTT      = "gpt-4o-mini-transcribe"
+	usualRealtime = "gpt-realtime"
+)
+
+// with declares the vendor with another key. It is OpenAI's for all abilities, if its server is; another server has
+// the models that the settings name.
+func (s *Settings) with(k ai.Key) *ai.Vendor {
+	o := *s
+	if o.APIKey = k.Secret; k.BaseURL != "" {
+		o.BaseURL = k.BaseURL
+	}
+	whole := o.general().base == DefaultBaseURL
+	for _, a := range []struct {
+		base, key *string
+		drop      func()
+		usual     func()
+	}{
+		{&o.TTSBaseURL, &o.TTSAPIKey, func() { o.TTSModel = "" }, func() { o.TTSModel = cmp.Or(o.TTSModel, usualTTS) }},
+		{&o.STTBaseURL, &o.STTAPIKey, func() { o.STTModel = "" }, func() { o.STTModel = cmp.Or(o.STTModel, usualSTT) }},
+		{&o.RealtimeBaseURL, &o.RealtimeAPIKey, func() { o.RealtimeModel = nil }, func() {
+			if len(o.realtimeModels()) == 0 {
+				o.RealtimeModel = []string{usualRealtime}
+			}
+		}},
+	} {
+		switch elsewhere := *a.base != "" || *a.key != ""; {
+		case elsewhere && k.Own:
+			*a.base, *a.key = "", ""
+			a.drop()
+		case !elsewhere && whole:
+			a.usual()
+		}
+	}
+	if k.Own { // documents are the server's to embed
+		o.EmbeddingModel = ""
+	}
+	return Declare(&o)
 }
 
 // languages are those of Whisper that we know: of speech and of transcription.
