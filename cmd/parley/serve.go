@@ -229,8 +229,8 @@ func (h *server) openFaces() {
 	look := console.Config{DB: h.db, Auth: h.auth, Catalog: h.catalog, Assistants: h.assistants, Prices: h.prices,
 		Chat:  h.conversations,
 		Calls: h.calls, Campaigns: h.campaigns, Hub: h.hub, Numbers: h.numbers, SMS: texts, WhatsApp: messenger,
-		Knowledge: h.documents,
-		Front:     front, Streams: streams}
+		Knowledge: h.documents, Keys: h.keys,
+		Front: front, Streams: streams}
 	look.Create, look.Message = h.api.Limits()
 	if h.browsers != nil {
 		look.Answer, look.Hangup = h.api.AnswerBrowser, h.browsers.Hangup

@@ -90,7 +90,7 @@ type newAssistant struct {
 }
 
 func (c *Console) assistantNew(r *request) (*answer, error) {
-	return show("New assistant", assistantNew(blank(), c.spoken(), "")), nil
+	return show("New assistant", assistantNew(blank(), c.spoken(r), "")), nil
 }
 
 // blank is the form for a new assistant before anything was chosen.
@@ -99,9 +99,10 @@ func blank() *fields {
 }
 
 // spoken are the languages that somebody speaks on this server.
-func (c *Console) spoken() (list []option) {
-	for _, l := range c.Catalog.Languages() {
-		if len(c.Catalog.Voices("pipeline", l.ID)) > 0 {
+func (c *Console) spoken(r *request) (list []option) {
+	cat := c.Catalog.For(r.UserID())
+	for _, l := range cat.Languages() {
+		if len(cat.Voices("pipeline", l.ID)) > 0 {
 			list = append(list, option{value: strconv.FormatInt(l.ID, 10), label: l.Name})
 		}
 	}
@@ -119,7 +120,7 @@ func (c *Console) assistantCreate(r *request) (*answer, error) {
 	if t == nil && !wrong.Has("template") {
 		wrong.AddText("template", "Choose one of the templates.")
 	}
-	voices := c.Catalog.Voices("pipeline", in.LanguageID)
+	voices := c.Catalog.For(r.UserID()).Voices("pipeline", in.LanguageID)
 	if len(voices) == 0 && !wrong.Has("language_id") {
 		wrong.AddText("language_id", "No voice on this server speaks this language.")
 	}
@@ -134,7 +135,7 @@ func (c *Console) assistantCreate(r *request) (*answer, error) {
 		}
 		wrong = more
 	}
-	return invalid("New assistant", assistantNew(fieldsOf[newAssistant](tree, wrong), c.spoken(), "")), nil
+	return invalid("New assistant", assistantNew(fieldsOf[newAssistant](tree, wrong), c.spoken(r), "")), nil
 }
 
 // fromTemplate is the body that makes an assistant from a template.
@@ -142,7 +143,7 @@ func (c *Console) fromTemplate(t *template, in *newAssistant, u *parley.User, vo
 	body := treeOf(t.body)
 	for name, v := range treeOf(map[string]any{
 		"name": in.Name, "language_id": in.LanguageID, "voice_id": voice.ID, "mode": "pipeline", "timezone": u.Timezone,
-		"llm_model_id": c.Catalog.ModelsOf(parley.LLM)[0].ID,
+		"llm_model_id": c.Catalog.For(u.ID).ModelsOf(parley.LLM)[0].ID,
 	}) {
 		body[name] = v
 	}

@@ -25,6 +25,7 @@ import (
 	"parley/internal/channel/whatsapp"
 	"parley/internal/chat"
 	"parley/internal/event"
+	"parley/internal/keyring"
 	"parley/internal/knowledge"
 	"parley/internal/number"
 	"parley/internal/store"
@@ -46,6 +47,7 @@ type Config struct {
 	SMS        *sms.Channel
 	WhatsApp   *whatsapp.Channel
 	Knowledge  *knowledge.Library
+	Keys       *keyring.Ring // of vendors
 	Calls      *call.Center
 	Campaigns  *campaign.Roster
 
@@ -244,6 +246,11 @@ func (c *Console) routes() {
 	c.page("POST /webhooks/settings/test/{id}", c.webhookTest)
 	c.page("GET /webhooks/{id}", c.deliveryPage)
 	c.page("POST /webhooks/{id}/resend", c.deliveryResend)
+
+	c.page("GET /providers", c.providerList)
+	c.page("POST /providers/own/{code}", c.providerOwn)
+	c.page("POST /providers/server/{code}", c.providerServer)
+	c.page("POST /providers/think", c.providerThink)
 
 	c.page("GET /keys", c.keyList)
 	c.page("POST /keys", c.keyCreate)

@@ -11,6 +11,7 @@ import (
 
 	"parley"
 	"parley/internal/assistant"
+	"parley/internal/catalog"
 	"parley/internal/store"
 )
 
@@ -114,29 +115,30 @@ func (c *Console) editor(r *request, a *parley.Assistant, tree map[string]any, w
 	e.talk.voice = c.Answer != nil
 	mode := e.text("mode")
 	language, _ := strconv.ParseInt(e.text("language_id"), 10, 64)
-	e.modes, e.limits = c.modes(), assistant.Limits(mode)
-	for _, l := range c.Catalog.Languages() {
+	cat := c.Catalog.For(r.UserID())
+	e.modes, e.limits = modes(cat), assistant.Limits(mode)
+	for _, l := range cat.Languages() {
 		o := option{value: strconv.FormatInt(l.ID, 10), label: l.Name}
-		if len(c.Catalog.Voices(mode, l.ID)) == 0 {
+		if len(cat.Voices(mode, l.ID)) == 0 {
 			o.off = "no voice on this server"
 		}
 		e.languages = append(e.languages, o)
 	}
-	e.voices = c.voiceOptions(e.fields, mode, language)
-	e.llms = c.modelOptions(e.text("llm_model_id"), parley.LLM)
-	e.multimodals = c.modelOptions(e.text("multimodal_model_id"), parley.ModelKind(mode))
-	e.synthesizers = providerOptions("The voice's own", c.Catalog.Synthesizers(language), c.Catalog.Synthesizer,
+	e.voices = voiceOptions(cat, e.fields, mode, language)
+	e.llms = modelOptions(cat, e.text("llm_model_id"), parley.LLM)
+	e.multimodals = modelOptions(cat, e.text("multimodal_model_id"), parley.ModelKind(mode))
+	e.synthesizers = providerOptions("The voice's own", cat.Synthesizers(language), cat.Synthesizer,
 		e.text("synthesizer_provider_id"))
-	e.transcribers = providerOptions("The best for the language", c.Catalog.Transcribers(language),
-		c.Catalog.Transcriber, e.text("transcriber_provider_id"))
+	e.transcribers = providerOptions("The best for the language", cat.Transcribers(language),
+		cat.Transcriber, e.text("transcriber_provider_id"))
 	return e, c.ownChoices(r, a, e)
 }
 
 // modes are the ways in which an assistant can talk; those without a model on this server can't be chosen.
-func (c *Console) modes() []option {
+func modes(c *catalog.Catalog) []option {
 	list := enum("pipeline=Pipeline", "multimodal=Multimodal", "dualplex=Dualplex")
 	for i := range list {
-		if kind := parley.ModelKind(list[i].value); kind != "pipeline" && len(c.Catalog.ModelsOf(kind)) == 0 {
+		if kind := parley.ModelKind(list[i].value); kind != "pipeline" && len(c.ModelsOf(kind)) == 0 {
 			list[i].off = "no such model on this server"
 		}
 	}
@@ -204,18 +206,18 @@ const maxOthers = 200
 
 // voiceOptions are the voices of a language and mode by provider. The one that is chosen stays in the list when it is
 // configured no more.
-func (c *Console) voiceOptions(f *fields, mode string, language int64) (list []option) {
+func voiceOptions(c *catalog.Catalog, f *fields, mode string, language int64) (list []option) {
 	now, there := f.text("voice_id"), false
-	for _, v := range c.Catalog.Voices(mode, language) {
+	for _, v := range c.Voices(mode, language) {
 		o := option{value: strconv.FormatInt(v.ID, 10), label: describeVoice(v), group: "Inside the model"}
 		if v.SynthesizerProviderID != nil {
-			o.group = c.Catalog.Synthesizer(*v.SynthesizerProviderID).Name
+			o.group = c.Synthesizer(*v.SynthesizerProviderID).Name
 		}
 		there = there || o.value == now
 		list = append(list, o)
 	}
 	id, _ := strconv.ParseInt(now, 10, 64)
-	if v := c.Catalog.Voice(id); v != nil && !there && v.LanguageID == language {
+	if v := c.Voice(id); v != nil && !there && v.LanguageID == language {
 		list = append(list, option{value: now, label: describeVoice(*v),
 			group: "Not available on this server or in this mode"})
 	}
@@ -235,17 +237,17 @@ func describeVoice(v parley.Voice) string {
 	return fmt.Sprintf("%s (%s)", v.Name, strings.Join(about, ", "))
 }
 
-func (c *Console) modelOptions(now string, kind parley.ModelKind) []option {
+func modelOptions(c *catalog.Catalog, now string, kind parley.ModelKind) []option {
 	list, there := []option{{value: "", label: "None"}}, now == ""
 	if kind != "" && kind != "pipeline" {
-		for _, m := range c.Catalog.ModelsOf(kind) {
+		for _, m := range c.ModelsOf(kind) {
 			o := option{value: strconv.FormatInt(m.ID, 10), label: m.Name}
 			there = there || o.value == now
 			list = append(list, o)
 		}
 	}
 	id, _ := strconv.ParseInt(now, 10, 64)
-	if m := c.Catalog.Model(id); m != nil && !there {
+	if m := c.Model(id); m != nil && !there {
 		list = append(list, option{value: now, label: m.Name + " (not available here)"})
 	}
 	return list

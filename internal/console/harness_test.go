@@ -20,6 +20,7 @@ import (
 	"parley/internal/auth"
 	"parley/internal/billing"
 	"parley/internal/catalog"
+	"parley/internal/keyring"
 	"parley/internal/provider"
 	"parley/internal/provider/openai"
 	"parley/internal/store"
@@ -68,6 +69,10 @@ func openUnder(t *testing.T, rules store.Rules, change ...func(*Config)) *harnes
 	}
 	c := Config{DB: db, Auth: &auth.Authority{DB: db, SessionFor: time.Hour},
 		Assistants: &assistant.Studio{DB: db, Catalog: cat}, Catalog: cat, Prices: prices}
+	if c.Keys, err = keyring.Open(t.Context(), db, provider.All(), "", func(string) {}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Keys.Close)
 	model := think(t, &c)
 	connect(t, &c)
 	for _, f := range change {

@@ -18,6 +18,7 @@ const overviewDays = 14
 
 // overview is what the start page shows.
 type overview struct {
+	builtIn   bool // there is no language model
 	balance   parley.Money
 	live      int
 	visitors  string // what the owner should know of the visitors' budget, "" for nothing
@@ -90,6 +91,7 @@ func (c *Console) overviewPage(r *request) (*answer, error) {
 			o.assistant = &some[0]
 		}
 	}
+	o.builtIn = c.builtIn(r)
 	return show("Overview", overviewPage(o)), nil
 }
 

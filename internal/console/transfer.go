@@ -84,7 +84,7 @@ func (c *Console) modelCode(id *int64) string {
 	if id == nil {
 		return ""
 	}
-	if m := c.Catalog.Model(*id); m != nil {
+	if m := c.Catalog.For(0).Model(*id); m != nil {
 		return m.Code
 	}
 	return ""
@@ -140,7 +140,7 @@ func (c *Console) assistantImport(r *request) (*answer, error) {
 	if !errors.As(err, &e) || e.Kind != parley.Invalid {
 		return nil, err
 	}
-	return invalid("New assistant", assistantNew(blank(), c.spoken(), e.Message)), nil
+	return invalid("New assistant", assistantNew(blank(), c.spoken(r), e.Message)), nil
 }
 
 func (m *imported) make() (*parley.Assistant, error) {
@@ -207,10 +207,11 @@ func (m *imported) id(name string) int64 {
 
 // choose puts models, voices and providers of this server in place of those that it lacks.
 func (m *imported) choose() {
+	cat := m.Catalog.For(m.r.UserID())
 	mode, _ := m.body["mode"].(string)
 	find := func(code string, kinds ...parley.ModelKind) *parley.Model {
 		for _, kind := range kinds {
-			for _, o := range m.Catalog.ModelsOf(kind) {
+			for _, o := range cat.ModelsOf(kind) {
 				if o.Code == code {
 					return &o
 				}
@@ -232,20 +233,20 @@ func (m *imported) choose() {
 	}
 	if o := find(m.file.LLMModel, parley.LLM); o != nil {
 		m.body["llm_model_id"] = json.Number(strconv.FormatInt(o.ID, 10))
-	} else if list := m.Catalog.ModelsOf(parley.LLM); len(list) > 0 {
+	} else if list := cat.ModelsOf(parley.LLM); len(list) > 0 {
 		if m.file.LLMModel != "" {
 			m.leave("The language model %s: it is not available here, so it thinks with %s.", m.file.LLMModel,
 				list[0].Name)
 		}
 		m.body["llm_model_id"] = json.Number(strconv.FormatInt(list[0].ID, 10))
 	}
-	voices, voice, language := m.Catalog.Voices(mode, m.id("language_id")), m.id("voice_id"), m.id("language_id")
+	voices, voice, language := cat.Voices(mode, m.id("language_id")), m.id("voice_id"), m.id("language_id")
 	if len(voices) > 0 && !slices.ContainsFunc(voices, func(v parley.Voice) bool { return v.ID == voice }) {
 		m.leave("The voice: it is not available here, so it speaks as %s.", voices[0].Name)
 		m.body["voice_id"] = json.Number(strconv.FormatInt(voices[0].ID, 10))
 		delete(m.body, "synthesizer_provider_id")
 	}
-	if id := m.id("transcriber_provider_id"); id != 0 && !m.Catalog.TranscriberConfigured(id, language) {
+	if id := m.id("transcriber_provider_id"); id != 0 && !cat.TranscriberConfigured(id, language) {
 		m.leave("The transcription provider: it is not available here, so the best for the language listens.")
 		delete(m.body, "transcriber_provider_id")
 	}

@@ -34,9 +34,12 @@ const languages = "en es fr de it pt"
 func Declare(s *Settings) *ai.Vendor {
 	return &ai.Vendor{
 		Code:     Code,
+		Name:     "AssemblyAI",
+		KeyPage:  "https://www.assemblyai.com/dashboard/api-keys",
 		Settings: s,
 		Listeners: []ai.Listener{{Provider: parley.Provider{ID: 8, Code: Code, Name: "AssemblyAI"}, Rank: 25,
 			Languages: languages, Configured: func() bool { return s.APIKey != "" }}},
+		With:  ai.Rekeyed(s, Declare),
 		Open:  s.open,
 		Check: s.check,
 	}

@@ -1,0 +1,166 @@
+package console
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"parley"
+	"parley/internal/ai"
+	"parley/internal/keyring"
+	"parley/internal/store"
+)
+
+// providers is the page of the vendors' keys.
+type providers struct {
+	own      []keyring.Vendor
+	server   []keyring.Vendor // nil for who doesn't operate the server
+	at       string           // the form that was sent: own/CODE or server/CODE
+	wrong    string           // why it was refused
+	baseURL  string           // what was sent of it
+	builtIn  int              // the user's assistants that have the built-in responder although there is a model
+	model    *parley.Model    // that they could have
+	talkPath string           // where to talk to the first of those that think with it
+}
+
+func (c *Console) providerList(r *request) (*answer, error) {
+	p, err := c.providers(r)
+	return show("Providers", providersPage(p)), err
+}
+
+func (c *Console) providers(r *request) (*providers, error) {
+	p := &providers{own: c.Keys.List(r.UserID())}
+	if r.who.User.Operator {
+		p.server = c.Keys.List(0)
+	}
+	list, err := c.onBuiltIn(r)
+	if err != nil {
+		return nil, err
+	}
+	p.builtIn = len(list)
+	if m := c.Catalog.For(r.UserID()).ModelsOf(parley.LLM); len(m) > 0 && m[0].Provider != ai.BuiltIn {
+		p.model = &m[0]
+	}
+	if p.model != nil && p.builtIn == 0 {
+		some, _, err := c.DB.AssistantPage(r.Context(), r.UserID(), store.Page{Number: 1, Size: 1})
+		if err != nil {
+			return nil, err
+		}
+		if len(some) > 0 {
+			p.talkPath = assistantPath(some[0].ID, "/talk")
+		}
+	}
+	return p, nil
+}
+
+// builtIn reports whether a user has nothing but the built-in responder to think with.
+func (c *Console) builtIn(r *request) bool {
+	list := c.Catalog.For(r.UserID()).ModelsOf(parley.LLM)
+	return len(list) > 0 && list[0].Provider == ai.BuiltIn
+}
+
+// onBuiltIn are the user's assistants that answer with the built-in responder.
+func (c *Console) onBuiltIn(r *request) ([]parley.Assistant, error) {
+	list, err := c.DB.Assistants(r.Context(), r.UserID(), "")
+	cat := c.Catalog.For(r.UserID())
+	return slices.DeleteFunc(list, func(a parley.Assistant) bool {
+		if a.LLMModelID == nil || a.Mode != "pipeline" {
+			return true
+		}
+		m := cat.Model(*a.LLMModelID)
+		return m == nil || m.Provider != ai.BuiltIn
+	}), err
+}
+
+func (c *Console) providerOwn(r *request) (*answer, error) {
+	return c.providerChange(r, r.UserID(), "own")
+}
+
+func (c *Console) providerServer(r *request) (*answer, error) {
+	if !r.who.User.Operator {
+		return nil, parley.Errorf(parley.Forbidden, "Only an operator of this server may do this.")
+	}
+	return c.providerChange(r, 0, "server")
+}
+
+// providerChange saves, tests or removes a key, as the button that was pressed says.
+func (c *Console) providerChange(r *request, userID int64, whose string) (*answer, error) {
+	code := r.PathValue("code")
+	k := ai.Key{Secret: r.PostFormValue("key"), BaseURL: r.PostFormValue("base_url")}
+	var done string
+	var err error
+	switch r.PostFormValue("do") {
+	case "remove":
+		done, err = "removed", c.Keys.Remove(r.Context(), userID, code)
+	case "test":
+		done = "checked"
+		_, err = c.Keys.Test(r.Context(), userID, code, ai.Key{})
+	default:
+		var v *keyring.Vendor
+		if v, err = c.Keys.Set(r.Context(), userID, code, k); err == nil {
+			if done = "connected"; v.Key.State != parley.KeyConnected {
+				done = "entered"
+			}
+		}
+	}
+	if err == nil {
+		return see("/providers", done), nil
+	}
+	var refused *parley.Error
+	if !errors.As(err, &refused) || refused.Kind != parley.Invalid && refused.Kind != parley.Conflict {
+		return nil, err
+	}
+	p, failed := c.providers(r)
+	if failed != nil {
+		return nil, failed
+	}
+	p.at, p.wrong, p.baseURL = whose+"/"+code, refused.Message, k.BaseURL
+	if len(refused.Fields) > 0 {
+		p.wrong = strings.Join(refused.Fields[0].Messages, " ")
+	}
+	return invalid("Providers", providersPage(p)), nil
+}
+
+// providerThink has all assistants that answer with the built-in responder think with the user's first model.
+func (c *Console) providerThink(r *request) (*answer, error) {
+	list, err := c.onBuiltIn(r)
+	if err != nil {
+		return nil, err
+	}
+	m := c.Catalog.For(r.UserID()).ModelsOf(parley.LLM)[0]
+	for _, a := range list {
+		body := treeOf(map[string]any{"llm_model_id": m.ID})
+		if _, err := c.Assistants.Update(r.Context(), r.UserID(), a.ID, body); err != nil {
+			return nil, err
+		}
+	}
+	return see("/providers", "thinking"), nil
+}
+
+// uses is what a vendor can do, in words.
+func uses(v keyring.Vendor) string { return strings.Join(v.UsedFor, ", ") }
+
+// keyState is how a key is, in words, with the look of its tag.
+func keyState(v keyring.Vendor) (text, look string) {
+	switch {
+	case v.Key == nil && v.Source == keyring.Server:
+		return "Uses this server's key", "plain"
+	case v.Key == nil && v.Source == keyring.None:
+		return "Not set", "plain"
+	case v.Key == nil:
+		return "Set", "plain"
+	}
+	switch v.Key.State {
+	case parley.KeyConnected:
+		return "Connected", "warm"
+	case parley.KeyRefused:
+		return "Key refused", "bad"
+	case parley.KeyFailing:
+		return "Not working", "bad"
+	}
+	return "Not tested", "plain"
+}
+
+func keyTag(v keyring.Vendor) string { _, look := keyState(v); return look }
+
+func keyText(v keyring.Vendor) string { text, _ := keyState(v); return text }
