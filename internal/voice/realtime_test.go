@@ -50,14 +50,17 @@ func TestRealtimeDialogues(t *testing.T) {
 	}
 	for _, mode := range []string{"multimodal", "alike", "dualplex"} {
 		for _, f := range files {
+			if mode != "multimodal" && filepath.Base(f) == "expiry-in-reply.dialogue" {
+				continue // a text is there at once, and a greeting that another voice says is over sooner
+			}
 			t.Run(mode+"/"+filepath.Base(f), func(t *testing.T) { voicetest.PlayIn(t, f, mode) })
 		}
 	}
 }
 
-// A thousand interruptions at random moments in each mode.
+// A thousand interruptions at random moments in each mode, on fake time; each call's name is its seed.
 func TestInterruptions(t *testing.T) {
-	for _, mode := range []string{"multimodal", "dualplex"} {
+	for _, mode := range []string{"pipeline", "multimodal", "dualplex"} {
 		for seed := range 50 {
 			t.Run(fmt.Sprint(mode, "/", seed), func(t *testing.T) {
 				t.Parallel()

@@ -221,8 +221,14 @@ func (c *realtimeConn) speak(ctx context.Context, r *realtimeResponse, it *realt
 		}
 		pcm = pcm[n:]
 		c.mu.Lock()
-		it.Sound += time.Duration(n) * time.Second / time.Duration(rate)
+		cut := it.Cut
+		if !cut {
+			it.Sound += time.Duration(n) * time.Second / time.Duration(rate)
+		}
 		c.mu.Unlock()
+		if cut {
+			return false
+		}
 		at("response.output_audio.delta", base64.StdEncoding.EncodeToString(raw))
 		if i == 0 && b.Gate != nil {
 			select {

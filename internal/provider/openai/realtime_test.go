@@ -1,6 +1,9 @@
 package openai
 
 import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -94,6 +97,33 @@ func TestRealtimeExpires(t *testing.T) {
 	}
 }
 
+// What is too short for the server is made as long as it takes, and understood.
+func TestRealtimeShort(t *testing.T) {
+	for _, rate := range []audio.Rate{audio.Narrow, audio.Wide} {
+		s := aitest.NewServer(t)
+		c, err := realtimeOf(t, s, "").Connect(t.Context(), ai.RealtimeSetup{Voice: "marin", Rate: rate})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		for n, text := range []string{"Yes.", "No."} {
+			s.ScriptTranscripts(aitest.Behaviour{Text: text})
+			c.Write(make([]int16, 2*rate.FrameSize()))
+			c.End()
+			var e ai.RealtimeEvent
+			for !e.Final {
+				e = <-c.Events()
+			}
+			if e.N != n || e.Text != text || e.Err != nil {
+				t.Errorf("%d Hz: heard %+v, want %q", rate, e, text)
+			}
+		}
+		if list := s.Complaints(); len(list) > 0 {
+			t.Errorf("the server complained:\n%s", strings.Join(list, "\n"))
+		}
+	}
+}
+
 // Sound that is written costs nothing.
 func TestRealtimeWriteAllocatesNothing(t *testing.T) {
 	for _, rate := range []audio.Rate{audio.Narrow, audio.Wide} {
@@ -120,4 +150,102 @@ func TestRealtimeWriteAllocatesNothing(t *testing.T) {
 			t.Errorf("%d Hz: %v allocations in five frames", rate, n)
 		}
 	}
+}
+
+// Five hundred replies are cut at random moments, while they come or after them: the server is left with what was heard
+// of each, in order. This is in real time, over a socket; what is cut is the test's. What a call has heard when it cuts
+// is tested in package voice.
+func TestRealtimeCutsAtRandom(t *testing.T) {
+	for seed, setup := range []ai.RealtimeSetup{{Voice: "marin", Rate: audio.Narrow}, {Voice: "marin", Rate: audio.Wide},
+		{Writes: true, Rate: audio.Narrow}} {
+		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
+			t.Parallel()
+			s := aitest.NewServer(t)
+			c, err := realtimeOf(t, s, "").Connect(t.Context(), setup)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			random := rand.New(rand.NewPCG(uint64(seed), 1))
+			var want []string
+			for n := range []int{150, 50, 300}[seed] {
+				if left := cutAtRandom(t, s, c, setup, n, random); left != "" {
+					want = append(want, left)
+				}
+			}
+			var got []string
+			for end := time.Now().Add(10 * time.Second); time.Now().Before(end) && !slices.Equal(got, want); {
+				got = nil
+				for _, i := range s.Conversations()[0].Items {
+					if setup.Writes {
+						got = append(got, i.Text)
+					} else { // the text of what is spoken is the server's guess
+						got = append(got, i.Sound.String())
+					}
+				}
+				time.Sleep(5 * time.Millisecond)
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("the server holds\n%q\nwant\n%q", got, want)
+			}
+			if list := s.Complaints(); len(list) > 0 {
+				t.Errorf("the server complained:\n%s", strings.Join(list, "\n"))
+			}
+		})
+	}
+}
+
+// cutAtRandom has a reply made and cut, and returns what the server must be left with of it: sound, or text.
+func cutAtRandom(t *testing.T, s *aitest.Server, c ai.RealtimeSession, setup ai.RealtimeSetup, n int,
+	random *rand.Rand) (left string) {
+	t.Helper()
+	var words []string
+	for i := range 2 + random.IntN(7) {
+		words = append(words, fmt.Sprintf("r%dw%d", n, i))
+	}
+	s.ScriptRealtime(aitest.Behaviour{Text: strings.Join(words, " "),
+		TokenDelay: time.Duration(random.IntN(4)/3) * time.Millisecond})
+	c.Respond(n, "", false)
+	stop, pieces, samples, text, done := random.IntN(25), 0, 0, "", false
+	next := func() {
+		select {
+		case e, open := <-c.Events():
+			switch {
+			case !open || e.Kind == ai.RealtimeLost:
+				t.Fatalf("the session ended in reply %d: %v", n, e.Err)
+			case e.N != n:
+				t.Fatalf("an event about %d in reply %d", e.N, n)
+			case e.Kind == ai.RealtimeSound:
+				pieces, samples = pieces+1, samples+len(e.PCM)
+			case e.Kind == ai.RealtimeText && setup.Writes:
+				pieces, text = pieces+1, text+e.Text
+			case e.Kind == ai.RealtimeDone:
+				done = true
+			}
+		case <-time.After(10 * time.Second):
+			t.Fatalf("nothing comes of reply %d", n)
+		}
+	}
+	for pieces <= stop && !done {
+		next()
+	}
+	heard, read := time.Duration(0), ""
+	if setup.Writes {
+		words = strings.Fields(text)
+		read = strings.Join(words[:random.IntN(len(words)+1)], " ")
+	} else {
+		got := time.Duration(samples) * time.Second / time.Duration(setup.Rate)
+		heard = audio.FrameTime * time.Duration(random.IntN(int(got/audio.FrameTime)+1))
+	}
+	c.Cut(n, heard, read)
+	for !done {
+		next()
+	}
+	switch {
+	case read != "":
+		return read
+	case heard > 0:
+		return heard.String()
+	}
+	return ""
 }

@@ -9,11 +9,18 @@ import (
 	"time"
 
 	"parley"
+	"parley/internal/ai"
 	"parley/internal/audio"
 )
 
 // Interruptions has the customer of one call cut replies off n times at random moments, and compares what they heard
-// with the transcript and with what the model holds: neither may differ by more than a word.
+// with the transcript and with what the model holds: neither may differ by more than a word. What they heard is counted
+// frame by frame at the far end of the line. What the model holds is, in a pipeline, the history of its last request;
+// in the other modes it is the conversation of a Mind after what it was told to cut: by the time of the sound, or by
+// the text where it writes.
+//
+// All of this is on fake time, which is what makes thousands of them possible. That a real session sends the same
+// cuts to its server is tested with the vendor, and calls by real RTP are tested by e2e.
 func Interruptions(t *testing.T, mode string, n int, seed uint64) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -50,7 +57,7 @@ func Interruptions(t *testing.T, mode string, n int, seed uint64) {
 		p.until("the last reply", func(s state) bool { return s.audible })
 		p.until("its end", func(s state) bool { return !s.audible })
 		time.Sleep(3 * time.Second)
-		holds := p.mind.Last().Holds()
+		holds := p.holds()
 		p.leg.hangUp(parley.CustomerHangup)
 		<-p.done
 		p.cancel(context.Canceled)
@@ -84,11 +91,25 @@ func Interruptions(t *testing.T, mode string, n int, seed uint64) {
 			if d := heard[i] - told[i]; d < -1 || d > 1 {
 				p.errorf("seed %d, reply %d: %d words were heard, and %d are in the transcript", seed, i, heard[i], told[i])
 			}
-			if d := heard[i] - held[i]; d < -1 || d > 1 {
+			if d := heard[i] - held[i]; (d < -1 || d > 1) && (i < n || mode != "pipeline") { // which asks no more
 				p.errorf("seed %d, reply %d: %d words were heard, and the model holds %d", seed, i, heard[i], held[i])
 			}
 		}
 	})
+}
+
+// holds is what the model knows of what the assistant has said.
+func (p *play) holds() (texts []string) {
+	if p.mode != "pipeline" {
+		return p.mind.Last().Holds()
+	}
+	asked := p.brain.Asked()
+	for _, m := range asked[len(asked)-1].Messages {
+		if m.Role == ai.Assistant {
+			texts = append(texts, m.Text)
+		}
+	}
+	return texts
 }
 
 // prose is a few sentences made of unique words.

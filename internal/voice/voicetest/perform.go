@@ -371,6 +371,14 @@ func (p *play) asks(a *args) bool {
 		text := a.text()
 		s := p.until(fmt.Sprintf("the beginning of %q", text), func(s state) bool { return len(s.heard) > p.next })
 		p.compare(s, text, a)
+	case a.is("goes", "on", "with"):
+		text := a.text()
+		s := p.until(fmt.Sprintf("the beginning of %q", text), func(s state) bool { return len(s.heard) > p.next })
+		d, _ := a.timeOf("within")
+		if gap := s.heard[p.next].From - s.heard[p.next-1].To - audio.FrameTime; gap > d {
+			p.errorf("%q began %v after what came before it, not within %v", text, gap, d)
+		}
+		p.compare(s, text, a)
 	case a.is("stops"):
 		s := p.until("silence", func(s state) bool { return !s.audible })
 		if d, ok := a.timeOf("within"); ok && s.silent-s.began > d {

@@ -47,6 +47,7 @@ import (
 //
 //	assistant says "…" [within T] [at T]    waits until the customer has heard it to its end; within: its first packet after their last
 //	assistant begins "…" [within T]         waits for the beginning only
+//	assistant goes on with "…" within T     the same, T since the end of what was heard before
 //	assistant stops [within T]              waits for silence; within: after the customer began to speak
 //	assistant is cut off                    what began was not heard to its end
 //	assistant says nothing for T, assistant is silent, assistant is speaking

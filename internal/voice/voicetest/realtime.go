@@ -138,6 +138,9 @@ func (s *MindSession) age() {
 }
 
 func (s *MindSession) tell(e ai.RealtimeEvent) {
+	if s.ctx.Err() != nil { // a socket that is gone says nothing
+		return
+	}
 	select {
 	case s.out <- e:
 	case <-s.ctx.Done():
