@@ -4,9 +4,11 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	crand "crypto/rand"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -24,20 +26,27 @@ import (
 
 	"parley/internal/ai"
 	"parley/internal/audio"
+	"parley/internal/provider"
 	"parley/internal/provider/local"
 	"parley/internal/rehearsal"
 )
 
 type testCmd struct {
-	Paths    []string       `arg:"" name:"path" help:"Files of cases, and directories of them."`
+	Paths    []string       `arg:"" optional:"" name:"path" help:"Files of cases, and directories of them."`
 	Server   string         `name:"server" env:"-" help:"Base URL of a running server on this machine; without it one is started for the tests, in a folder that goes with it."`
 	Key      string         `env:"-" help:"API key for --server: the owner's of the assistants."`
 	SIP      netip.AddrPort `name:"sip" env:"-" default:"127.0.0.1:5060" help:"Where --server takes calls."`
 	Parallel int            `env:"-" help:"Cases that are performed at once (four per core)."`
 	Ears     string         `env:"-" enum:"real,told" default:"real" help:"How the server learns what callers say, where a case doesn't decide: real, by the assistant's recognizer, or told."`
 	Vendors  bool           `env:"-" help:"Give the server that is started the settings of this environment too, such as vendors' keys: tests may then cost money and leave this machine."`
+	Model    string         `env:"-" help:"Model that plays personas and judges, as VENDOR/MODEL, by the vendor's settings of this environment. What is said in such tests leaves this machine, unless the model runs on it."`
 	Only     string         `env:"-" help:"Perform only the case of this title."`
 	Seed     uint64         `env:"-" help:"Seed of all cases in place of their own."`
+	JSON     string         `name:"json" env:"-" help:"File for the results as JSON; - for standard output."`
+	JUnit    string         `name:"junit" env:"-" help:"File for the results as JUnit XML."`
+	Out      string         `env:"-" default:"parley-test" help:"Directory for the sound (WAV) and the picture (SVG) of calls that failed."`
+	Watch    bool           `env:"-" help:"Perform the cases again whenever a file changes, until a signal."`
+	Schema   bool           `env:"-" help:"Print the JSON Schema of cases, for editors, and do nothing else."`
 	Log      string         `name:"log" env:"-" help:"File for the log of the server that is started."`
 }
 
@@ -51,6 +60,10 @@ const (
 
 // Run performs cases and says how they went: 0 all passed, 1 some failed, 2 some could not be performed.
 func (c *testCmd) Run(s *Settings, t *terminal) error {
+	if c.Schema {
+		_, err := t.Out.Write(rehearsal.Schema)
+		return err
+	}
 	notDone := func(err error) error {
 		fmt.Fprintln(os.Stderr, "parley test:", err)
 		return testsNotDone
@@ -59,14 +72,14 @@ func (c *testCmd) Run(s *Settings, t *terminal) error {
 	if err != nil {
 		return notDone(err)
 	}
-	server := &rehearsal.Server{URL: strings.TrimSuffix(c.Server, "/"), Key: c.Key, SIP: c.SIP}
+	server := &rehearsal.Server{Client: rehearsal.Client{URL: strings.TrimSuffix(c.Server, "/"), Key: c.Key}, SIP: c.SIP}
 	if c.Server == "" {
 		own, err := c.start(t)
 		if err != nil {
 			return notDone(err)
 		}
 		defer own.stop()
-		server.URL, server.Key, server.SIP = own.url, own.key, own.sip
+		server.URL, server.Key, server.SIP, server.Account = own.url, own.key, own.sip, own.account
 	} else if c.Key == "" {
 		return notDone(errors.New("--server needs --key, an API key of the assistants' owner"))
 	}
@@ -75,13 +88,22 @@ func (c *testCmd) Run(s *Settings, t *terminal) error {
 		c.Parallel = 4 * runtime.NumCPU()
 	}
 	run := &rehearsal.Runner{Server: server, Mouth: new(mouths).say, Parallel: c.Parallel, Ears: rehearsal.Ears(c.Ears),
-		Done: func(r *rehearsal.Result, done, all int) {
-			if !r.Passed() {
-				fmt.Fprintf(os.Stderr, "%d of %d: %s did not pass\n", done, all, r.Title())
-			}
-		}}
+		Done: progress(os.Stderr)}
+	if c.Model != "" {
+		set, model, err := s.thinker(c.Model)
+		if err != nil {
+			return notDone(err)
+		}
+		defer set.Close()
+		run.Model = model
+	}
+	if c.Watch {
+		return c.watch(t, run)
+	}
 	results := run.Run(t, cases)
-	rehearsal.Table(t.Out, results, c.again)
+	if err := c.tell(t, results); err != nil {
+		return notDone(err)
+	}
 	switch {
 	case rehearsal.Broken(results):
 		return testsNotDone
@@ -91,8 +113,121 @@ func (c *testCmd) Run(s *Settings, t *terminal) error {
 	return nil
 }
 
+// thinker opens a model by its name, VENDOR/MODEL.
+func (s *Settings) thinker(name string) (*provider.Set, ai.Model, error) {
+	vendor, code, ok := strings.Cut(name, "/")
+	if !ok {
+		return nil, nil, fmt.Errorf("--model: %q is no model such as openai/gpt-5-mini", name)
+	}
+	set, err := provider.Open(s.vendors)
+	if err != nil {
+		return nil, nil, err
+	}
+	model, err := set.Model(vendor, code)
+	if err != nil {
+		set.Close()
+		return nil, nil, fmt.Errorf("--model: %w", err)
+	}
+	return set, model, nil
+}
+
+// tell writes the results, and keeps what shows the failures.
+func (c *testCmd) tell(t *terminal, results []rehearsal.Result) error {
+	var err error
+	for i := range results {
+		err = errors.Join(err, results[i].Keep(c.Out))
+	}
+	report := rehearsal.NewReport(results, c.again)
+	if c.JSON == "-" {
+		return errors.Join(err, report.JSON(t.Out))
+	}
+	rehearsal.Table(t.Out, results, c.again)
+	return errors.Join(err, written(c.JSON, report.JSON), written(c.JUnit, report.JUnit))
+}
+
+// written writes a file, unless it has no name.
+func written(name string, write func(io.Writer) error) error {
+	if name == "" {
+		return nil
+	}
+	f, err := os.Create(name)
+	if err != nil {
+		return err
+	}
+	return errors.Join(write(f), f.Close())
+}
+
+// progress keeps a line of a terminal up to date, and writes a line for each failure elsewhere.
+func progress(w *os.File) func(r *rehearsal.Result, done, all int) {
+	info, err := w.Stat()
+	terminal, failed := err == nil && info.Mode()&os.ModeCharDevice != 0, 0
+	return func(r *rehearsal.Result, done, all int) {
+		if !r.Passed() {
+			failed++
+		}
+		switch {
+		case terminal && done == all:
+			fmt.Fprint(w, "\r\x1b[K")
+		case terminal:
+			fmt.Fprintf(w, "\r\x1b[K%d of %d done, %d failed", done, all, failed)
+		case !r.Passed():
+			fmt.Fprintf(w, "%d of %d: %s did not pass\n", done, all, r.Title())
+		}
+	}
+}
+
+// lookAgain is how often files are looked at for changes.
+const lookAgain = 500 * time.Millisecond
+
+// watch performs the cases at once, and again when a file beside them has changed.
+func (c *testCmd) watch(t *terminal, run *rehearsal.Runner) error {
+	seen := ""
+	for t.Err() == nil {
+		if now := c.stamp(); now != seen {
+			seen = now
+			run.Server.Forget() // assistants may have changed
+			cases, err := c.cases()
+			if err == nil {
+				err = c.tell(t, run.Run(t, cases))
+			}
+			if err != nil {
+				fmt.Fprintln(os.Stderr, "parley test:", err)
+			}
+			fmt.Fprintln(t.Out, "waiting for a change; end with Ctrl-C")
+		}
+		select {
+		case <-time.After(lookAgain):
+		case <-t.Done():
+		}
+	}
+	return nil
+}
+
+// stamp changes when a YAML file of the paths, or beside them, does.
+func (c *testCmd) stamp() string {
+	var b strings.Builder
+	for _, path := range c.Paths {
+		if info, err := os.Stat(path); err == nil && !info.IsDir() {
+			path = filepath.Dir(path)
+		}
+		_ = filepath.WalkDir(path, func(name string, e fs.DirEntry, err error) error {
+			if err != nil {
+				return nil // it is looked at again
+			}
+			if info, err := e.Info(); err == nil && !e.IsDir() && (filepath.Ext(name) == ".yaml" || filepath.Ext(name) == ".yml") {
+				fmt.Fprintln(&b, name, info.ModTime().UnixNano(), info.Size())
+			}
+			return nil
+		})
+	}
+	return b.String()
+}
+
 // cases reads the cases that are to be performed.
 func (c *testCmd) cases() ([]rehearsal.Case, error) {
+	if len(c.Paths) == 0 {
+		return nil, errors.New("name the files of cases, or directories of them")
+	}
 	all, err := rehearsal.Load(c.Paths)
 	if err != nil {
 		return nil, err
@@ -120,6 +255,9 @@ func (c *testCmd) again(r *rehearsal.Result) string {
 	line := fmt.Sprintf("parley test %s --only %s --seed %d", quotedArg(r.Case.File), quotedArg(one.Title()), r.Seed())
 	if c.Ears != "real" {
 		line += " --ears " + c.Ears
+	}
+	if c.Model != "" {
+		line += " --model " + c.Model
 	}
 	if c.Server != "" {
 		line += " --server " + c.Server + " --key …"
@@ -178,6 +316,7 @@ type ownServer struct {
 	cmd      *exec.Cmd
 	reading  sync.WaitGroup
 	log      io.Closer
+	accounts int
 }
 
 var introduction = regexp.MustCompile(`(?s)Console +(\S+).*API key +(\S+).*Assistant`)
@@ -189,17 +328,18 @@ func (c *testCmd) start(ctx context.Context) (o *ownServer, err error) {
 	if err != nil {
 		return nil, err
 	}
-	o = &ownServer{}
+	own := &ownServer{}
+	o = own
 	if o.dir, err = os.MkdirTemp("", "parley-test-"); err != nil {
 		return nil, err
 	}
 	defer func() {
 		if err != nil {
-			o.stop()
+			own.stop()
 		}
 	}()
 	prices := filepath.Join(o.dir, "prices.yaml")
-	if err := os.WriteFile(prices, []byte("plans:\n  default: {parallel_calls: 1000}\n"), 0o600); err != nil {
+	if err := os.WriteFile(prices, []byte("plans:\n  default: {parallel_calls: 1000, tools: 10000, assistants: 10000, test_conversations: 100000, test_messages: 1000000}\n"), 0o600); err != nil {
 		return nil, err
 	}
 	first, err := freePorts()
@@ -264,6 +404,31 @@ func (c *testCmd) start(ctx context.Context) (o *ownServer, err error) {
 	}
 }
 
+// account makes an account that has money, and returns an API key of it.
+func (o *ownServer) account(ctx context.Context) (string, error) {
+	o.accounts++
+	email := fmt.Sprintf("owner%d@test.invalid", o.accounts)
+	run := func(args ...string) (string, error) {
+		cmd := exec.CommandContext(ctx, o.cmd.Path, args...)
+		cmd.Env = o.cmd.Env
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			err = fmt.Errorf("make an account: %w: %s", err, out)
+		}
+		return string(out), err
+	}
+	if _, err := run("user", "create", "--email", email, "--password", crand.Text(), "--balance", "1000"); err != nil {
+		return "", err
+	}
+	out, err := run("key", "create", "--user", email, "--name", "test")
+	if key := keyText.FindString(out); err == nil && key != "" {
+		return key, nil
+	}
+	return "", errors.Join(err, errors.New("no key was made"))
+}
+
+var keyText = regexp.MustCompile(`\d+\|\S+`)
+
 // ready waits until the server serves.
 func (o *ownServer) ready(ctx context.Context) error {
 	for deadline := time.Now().Add(serverPatience); ; {
@@ -320,6 +485,11 @@ func freePorts() (int, error) {
 				free = false
 				break
 			}
+			l.Close()
+		}
+		if l, err := net.Listen("tcp", "127.0.0.1:"+strconv.Itoa(first)); err != nil {
+			free = false
+		} else {
 			l.Close()
 		}
 		if free {

@@ -9,7 +9,7 @@ import (
 )
 
 // chat holds the conversation of a case by text. What is said and pressed over the sound of a reply has no place in it.
-func (s *Server) chat(ctx context.Context, c *Case, a *callee, token string) (*Timeline, *Record, error) {
+func (a *callee) chat(ctx context.Context, c *Case, token string) (*Timeline, *Record, error) {
 	type spoken struct {
 		Role, Content string
 		FunctionCalls []ToolCall `json:"function_calls"`
@@ -22,12 +22,12 @@ func (s *Server) chat(ctx context.Context, c *Case, a *callee, token string) (*T
 		ID      string `json:"conversation_id"`
 		History []spoken
 	}
-	if err := s.ask(ctx, "POST", "/conversations", map[string]any{"assistant_id": a.UUID, "type": "test",
+	if err := a.ask(ctx, "POST", "/conversations", map[string]any{"assistant_id": a.UUID, "type": "test",
 		"variables": vars}, &begun); err != nil {
 		return nil, nil, err
 	}
 	// what is left of it would tell the assistant's endpoint of its end
-	defer s.ask(context.WithoutCancel(ctx), "DELETE", "/user/conversations/"+begun.ID, nil, nil)
+	defer a.ask(context.WithoutCancel(ctx), "DELETE", "/user/conversations/"+begun.ID, nil, nil)
 	t, r := &Timeline{Steps: make([]Span, len(c.Steps)), By: "caller"}, &Record{}
 	zero := time.Now()
 	for _, m := range begun.History {
@@ -53,7 +53,7 @@ func (s *Server) chat(ctx context.Context, c *Case, a *callee, token string) (*T
 				FunctionCalls []ToolCall `json:"function_calls"`
 			}
 			began := time.Since(zero)
-			if err := s.ask(ctx, "POST", "/conversations/"+begun.ID+"/messages", map[string]any{"message": said},
+			if err := a.ask(ctx, "POST", "/conversations/"+begun.ID+"/messages", map[string]any{"message": said},
 				&got); err != nil {
 				return nil, nil, err
 			}

@@ -127,7 +127,7 @@ const (
 func newCase(file string) *Case {
 	name := filepath.Base(file)
 	return &Case{File: file, Name: strings.TrimSuffix(name, filepath.Ext(name)), Channel: Call, Repeat: 1, Seed: 1,
-		Limit: defaultLimit, Sound: Sound{Codec: "pcmu"}, Caller: Caller{Pace: 1}}
+		Limit: defaultLimit, Sound: Sound{Codec: "pcmu"}, Caller: Caller{Pace: 1, Turns: usualTurns}}
 }
 
 var yamlLine = regexp.MustCompile(`line (\d+): (.*)`)

@@ -30,11 +30,15 @@ type judge struct {
 func (c *Case) Judge(t *Timeline, r *Record) []Verdict {
 	j := &judge{Case: c, t: t, r: r, used: map[int]bool{}}
 	for _, i := range t.Missed {
+		if i < 0 {
+			j.fail(c.Line, 0, "nothing was heard", "hear something")
+			continue
+		}
 		j.fail(c.Steps[i].Line, t.Steps[i].From, j.missed(i), "%s", describe(&c.Steps[i]))
 	}
 	last := len(c.Steps)
 	if len(t.Missed) > 0 {
-		last = t.Missed[0]
+		last = max(0, t.Missed[0])
 	}
 	for i := range last {
 		switch s := &c.Steps[i]; s.Kind {
@@ -272,11 +276,14 @@ func (j *judge) timing(e *Expect, line, act int) {
 	}
 	y := j.t.yield(act)
 	if e.SilentIn != nil {
-		got := "it took " + show(y.silent)
-		if !y.yielded {
+		got, stopped := "it took "+show(y.silent), y.yielded
+		switch {
+		case !y.yielded:
 			got = "it went on"
+		case a.Kind == Interrupt && !j.cutOff(a.From): // the packets don't tell the old reply from a new one
+			got, stopped = "it fell silent and then went on where it had stopped", false
 		}
-		j.add(y.yielded && y.silent <= *e.SilentIn, line, a.From, got, "silent within %s", show(*e.SilentIn))
+		j.add(stopped && y.silent <= *e.SilentIn, line, a.From, got, "silent within %s", show(*e.SilentIn))
 	}
 	if e.Stale != nil {
 		j.add(y.stale <= *e.Stale, line, a.From, fmt.Sprintf("%d", y.stale), "at most %d stale packets", *e.Stale)
@@ -303,6 +310,16 @@ func (j *judge) timing(e *Expect, line, act int) {
 			}
 		}
 	}
+}
+
+// cutOff says whether what the assistant was saying at a time stands as interrupted.
+func (j *judge) cutOff(at time.Duration) bool {
+	for _, turn := range slices.Backward(j.r.Turns) {
+		if turn.Speaker == "assistant" && ms(turn.StartedAtMS) < at {
+			return turn.Interrupted
+		}
+	}
+	return true // the server knows of none
 }
 
 func (j *judge) end() {

@@ -34,7 +34,10 @@ type performer struct {
 	zero  time.Time
 	tell  func(words string) // nil: the words are not told
 	live  *live
-	sound map[string][]int16 // of each part
+	mind  mind
+	// broken is why the caller can't go on: nothing that the assistant did
+	broken error
+	sound  map[string][]int16 // of each part
 
 	t     Timeline
 	h     hearing
@@ -86,7 +89,9 @@ func loop(a *audio.Ambient, rate audio.Rate, gain float64) []int16 {
 
 // prepare makes all sounds before the call: nobody waits for them in it.
 func (p *performer) prepare() error {
-	p.sound = map[string][]int16{}
+	if p.sound == nil {
+		p.sound = map[string][]int16{}
+	}
 	for _, s := range p.Steps {
 		for _, part := range s.Parts {
 			if p.sound[part.Words] != nil {
@@ -148,6 +153,11 @@ func (p *performer) perform(from, to string, server netip.AddrPort, answered fun
 			break
 		}
 	}
+	if p.Caller.Persona != "" && len(p.t.Missed) == 0 && p.call.Ended() == "" {
+		if err := p.improvise(); errors.Is(err, errSilence) { // it is told as the last step's
+			p.t.Missed = append(p.t.Missed, len(p.Steps)-1)
+		}
+	}
 	p.leave()
 	p.t.Ended = p.now()
 	if p.t.By == "" {
@@ -155,6 +165,9 @@ func (p *performer) perform(from, to string, server netip.AddrPort, answered fun
 	}
 	p.drain()
 	p.t.Keys, p.t.Sent = p.call.Digits(), p.call.Referred()
+	if p.broken != nil {
+		return p.broken
+	}
 	return p.ctx.Err()
 }
 

@@ -31,13 +31,20 @@ func (c *Case) read(n *yaml.Node) error {
 		parsed("limit", &c.Limit, parseDuration),
 		field{"steps", func(n *yaml.Node) error { steps = n; return c.readSteps(n) }},
 		field{"end", c.readEnd},
-		field{"budget", c.Budget.read})
+		field{"budget", c.Budget.read},
+		field{"judge", func(n *yaml.Node) error {
+			return items(n, func(n *yaml.Node) error {
+				s, err := scalar(n)
+				c.Criteria = append(c.Criteria, Criterion{n.Line, s})
+				return err
+			})
+		}})
 	switch {
 	case err != nil:
 		return err
 	case c.Assistant == "":
 		return mistake(n, `a case needs "call": the name, id or file of an assistant`)
-	case steps == nil:
+	case steps == nil && c.Caller.Persona == "":
 		return mistake(n, `a case needs "steps": what is heard and said`)
 	case c.Repeat == 0 || c.Limit == 0:
 		return mistake(n, "repeat and limit must be more than 0")
@@ -49,6 +56,9 @@ func (c *Case) read(n *yaml.Node) error {
 func (c *Case) check() error {
 	at := func(line int, format string, args ...any) error {
 		return &Mistake{Line: line, Text: fmt.Sprintf(format, args...)}
+	}
+	if c.Caller.Persona != "" && c.Channel == Chat {
+		return at(c.Line, "a persona needs a call, and this is a chat")
 	}
 	acted := false
 	for i, s := range c.Steps {
@@ -109,7 +119,8 @@ func parseEcho(s string) (float64, error) {
 }
 
 func (c *Caller) read(n *yaml.Node) error {
-	return object(n, "caller", parsed("voice", &c.Voice, text), parsed("pace", &c.Pace, pace))
+	return object(n, "caller", parsed("voice", &c.Voice, text), parsed("pace", &c.Pace, pace),
+		parsed("persona", &c.Persona, text), parsed("turns", &c.Turns, count(mostTurns)))
 }
 
 // values reads a mapping of texts.

@@ -28,9 +28,10 @@ type Case struct {
 	Seed      uint64
 	Limit     time.Duration // of the whole case
 
-	Steps  []Step
-	End    *End
-	Budget Budget
+	Steps    []Step
+	End      *End
+	Budget   Budget
+	Criteria []Criterion // judged by a model
 
 	matrix []axis
 	Values []string // of the matrix, as key=value; none without one
@@ -73,6 +74,9 @@ type Noise struct {
 type Caller struct {
 	Voice string
 	Pace  float64 // 1 is the voice's own
+	// Persona is who a model plays after the steps, for so many turns at most; "" is nobody.
+	Persona string
+	Turns   int
 }
 
 // Mock is the answer of a tool in place of its endpoint's.

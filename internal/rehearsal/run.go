@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"parley/internal/ai"
 	"parley/internal/audio"
 )
 
@@ -24,6 +25,7 @@ type Result struct {
 	Heard    []int16 // the assistant's sound, in its time
 	Said     []int16 // the caller's
 	Rate     audio.Rate
+	Files    []string // its sound and picture, where they were kept
 }
 
 // Passed says whether all that was expected came.
@@ -62,7 +64,8 @@ type Runner struct {
 	Server   *Server
 	Mouth    Mouth
 	Parallel int
-	Ears     Ears // of cases that name none
+	Ears     Ears     // of cases that name none
+	Model    ai.Model // plays personas and judges; nil: there is none
 	// Done is told of each result as it comes, one at a time; it may be nil
 	Done func(r *Result, done, all int)
 }
@@ -111,18 +114,20 @@ func (n *Runner) perform(ctx context.Context, r *Result) error {
 	c.Seed = r.Seed()
 	ctx, cancel := context.WithTimeoutCause(ctx, c.Limit, errLimit)
 	defer cancel()
-	s := n.Server
-	a, err := s.callee(ctx, &c)
+	if n.Model == nil && (len(c.Criteria) > 0 || c.Caller.Persona != "") {
+		return errMind
+	}
+	a, err := n.Server.callee(ctx, &c)
 	if err != nil {
 		return err
 	}
-	token, err := s.begin(ctx, &c, a)
+	token, err := a.begin(ctx, &c, a.ID)
 	if err != nil {
 		return err
 	}
-	defer s.ask(context.WithoutCancel(ctx), "DELETE", "/user/rehearsals/"+token, nil, nil)
+	defer a.ask(context.WithoutCancel(ctx), "DELETE", "/user/rehearsals/"+token, nil, nil)
 	if c.Channel == Chat {
-		r.Timeline, r.Record, err = s.chat(ctx, &c, a, token)
+		r.Timeline, r.Record, err = a.chat(ctx, &c, token)
 	} else {
 		err = n.dial(ctx, r, &c, a, token)
 	}
@@ -130,13 +135,12 @@ func (n *Runner) perform(ctx context.Context, r *Result) error {
 		return err
 	}
 	r.Verdicts, r.Figures = c.Judge(r.Timeline, r.Record), c.Figures(r.Timeline, r.Record)
-	return nil
+	return mind{n.Model}.review(ctx, &c, r)
 }
 
 // dial performs a case by telephone.
 func (n *Runner) dial(ctx context.Context, r *Result, c *Case, a *callee, token string) error {
-	s := n.Server
-	p := &performer{Case: c, ctx: ctx, mouth: n.Mouth}
+	p := &performer{Case: c, ctx: ctx, mouth: n.Mouth, mind: mind{n.Model}}
 	following, stop := context.WithCancel(ctx)
 	var follower sync.WaitGroup
 	defer follower.Wait()
@@ -144,20 +148,20 @@ func (n *Runner) dial(ctx context.Context, r *Result, c *Case, a *callee, token 
 	if c.Ears == Told {
 		p.tell = func(words string) {
 			// a call that is over has no ears
-			_ = s.ask(ctx, "POST", "/user/rehearsals/"+token+"/words", map[string]any{"words": words}, nil)
+			_ = a.ask(ctx, "POST", "/user/rehearsals/"+token+"/words", map[string]any{"words": words}, nil)
 		}
 	}
 	id := int64(0)
-	err := p.perform(token, fmt.Sprint(a.ID), s.SIP, func() *live {
+	err := p.perform(token, fmt.Sprint(a.ID), n.Server.SIP, func() *live {
 		var now struct {
 			CallID int64 `json:"call_id"`
 		}
-		if s.ask(ctx, "GET", "/user/rehearsals/"+token, nil, &now) != nil || now.CallID == 0 {
+		if a.ask(ctx, "GET", "/user/rehearsals/"+token, nil, &now) != nil || now.CallID == 0 {
 			return nil
 		}
 		id = now.CallID
 		l := &live{}
-		follower.Go(func() { _ = s.follow(following, id, l) }) // what it lacks is in the record
+		follower.Go(func() { _ = a.follow(following, id, l) }) // what it lacks is in the record
 		return l
 	})
 	if err != nil && !errors.Is(err, errLimit) {
@@ -170,7 +174,7 @@ func (n *Runner) dial(ctx context.Context, r *Result, c *Case, a *callee, token 
 	// the record of a case that took too long is read too
 	reading, cancel := context.WithTimeout(context.WithoutCancel(ctx), 20*time.Second)
 	defer cancel()
-	r.Record, err = s.record(reading, id, c.End != nil && len(c.End.Variables) > 0)
+	r.Record, err = a.record(reading, id, c.End != nil && len(c.End.Variables) > 0)
 	r.Heard, r.Said, r.Rate = p.tape()
 	return err
 }

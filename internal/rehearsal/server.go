@@ -22,24 +22,41 @@ import (
 
 // Server is the server whose assistants are tried. It is safe for concurrent use.
 type Server struct {
-	URL  string         // without /api
-	Key  string         // the API key of the assistants' owner
-	SIP  netip.AddrPort // where it takes calls of softphones
-	HTTP *http.Client
+	Client
+	SIP netip.AddrPort // where it takes calls of softphones
+	// Account makes an account and returns its API key: each file of an assistant has one, as names of tools are
+	// an account's. nil: no assistants are made.
+	Account func(ctx context.Context) (key string, err error)
 
 	mu    sync.Mutex
 	known map[string]*callee // by what cases call them
 }
 
+// Client asks a server's API in somebody's name.
+type Client struct {
+	URL  string // without /api
+	Key  string // an API key
+	HTTP *http.Client
+}
+
+// Forget has assistants found again, and those of files made anew.
+func (s *Server) Forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.known = nil
+}
+
 // callee is an assistant that was found or made.
 type callee struct {
+	*Client `json:"-"` // in the name of its owner
+
 	ID   int64  `json:"id"`
 	UUID string `json:"uuid"`
 	Name string `json:"name"`
 }
 
 // ask asks the API. out, where not nil, takes the answer.
-func (s *Server) ask(ctx context.Context, method, path string, body, out any) error {
+func (s *Client) ask(ctx context.Context, method, path string, body, out any) error {
 	var sent io.Reader
 	if body != nil {
 		raw, err := json.Marshal(body)
@@ -97,9 +114,15 @@ func (s *Server) callee(ctx context.Context, c *Case) (*callee, error) {
 	}
 	var a *callee
 	var err error
-	if file != "" {
-		a, err = s.make(ctx, file)
-	} else {
+	switch {
+	case file != "" && s.Account == nil:
+		err = fmt.Errorf("%s: no assistants are made on a server that runs: leave out --server, or name one of its own", file)
+	case file != "":
+		owner := &Client{URL: s.URL, HTTP: s.HTTP}
+		if owner.Key, err = s.Account(ctx); err == nil {
+			a, err = owner.make(ctx, file)
+		}
+	default:
 		a, err = s.find(ctx, c.Assistant)
 	}
 	if err != nil {
@@ -112,7 +135,7 @@ func (s *Server) callee(ctx context.Context, c *Case) (*callee, error) {
 	return a, nil
 }
 
-func (s *Server) find(ctx context.Context, name string) (*callee, error) {
+func (s *Client) find(ctx context.Context, name string) (*callee, error) {
 	var all []callee
 	if err := s.ask(ctx, "GET", "/user/assistants", nil, &all); err != nil {
 		return nil, err
@@ -121,6 +144,7 @@ func (s *Server) find(ctx context.Context, name string) (*callee, error) {
 	var names []string
 	for i := range all {
 		a := &all[i]
+		a.Client = s
 		names = append(names, strconv.Quote(a.Name))
 		if strconv.FormatInt(a.ID, 10) == name || a.UUID == name {
 			return a, nil
@@ -141,7 +165,7 @@ func (s *Server) find(ctx context.Context, name string) (*callee, error) {
 
 // make makes an assistant of a file: the fields of the API, with language, voice and model by their names, and its tools
 // under tools_called.
-func (s *Server) make(ctx context.Context, file string) (*callee, error) {
+func (s *Client) make(ctx context.Context, file string) (*callee, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return nil, err
@@ -190,11 +214,12 @@ func (s *Server) make(ctx context.Context, file string) (*callee, error) {
 	if err := s.ask(ctx, "POST", "/user/assistants", fields, &made); err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
+	made.Data.Client = s
 	return &made.Data, nil
 }
 
 // choose puts ids in place of the names of a language, a voice and a model.
-func (s *Server) choose(ctx context.Context, fields map[string]any) error {
+func (s *Client) choose(ctx context.Context, fields map[string]any) error {
 	type thing struct {
 		ID   int64  `json:"id"`
 		Name string `json:"name"`
@@ -237,12 +262,12 @@ func (s *Server) choose(ctx context.Context, fields map[string]any) error {
 }
 
 // begin sets the stage of a case and returns its token.
-func (s *Server) begin(ctx context.Context, c *Case, a *callee) (string, error) {
+func (s *Client) begin(ctx context.Context, c *Case, assistant int64) (string, error) {
 	type mock struct {
 		Mock
 		AfterMS int64 `json:"after_ms,omitempty"`
 	}
-	body := map[string]any{"assistant_id": a.ID, "variables": c.Variables}
+	body := map[string]any{"assistant_id": assistant, "variables": c.Variables}
 	if c.Variables == nil {
 		delete(body, "variables")
 	}
@@ -265,7 +290,7 @@ func (s *Server) begin(ctx context.Context, c *Case, a *callee) (string, error) 
 }
 
 // record reads a call until it is over, and until what is found out from it is there where it is waited for.
-func (s *Server) record(ctx context.Context, id int64, variables bool) (*Record, error) {
+func (s *Client) record(ctx context.Context, id int64, variables bool) (*Record, error) {
 	for tries := 0; ; tries++ {
 		r := &Record{}
 		if err := s.ask(ctx, "GET", fmt.Sprintf("/user/calls/%d", id), nil, r); err != nil {
@@ -290,7 +315,10 @@ type live struct {
 }
 
 // said says whether the assistant has said something since a time.
-func (l *live) said(since time.Duration, what Words) bool {
+func (l *live) said(since time.Duration, what Words) bool { return what.In(l.words(since)) }
+
+// words are what the assistant has said since a time.
+func (l *live) words(since time.Duration) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var all []string
@@ -299,7 +327,7 @@ func (l *live) said(since time.Duration, what Words) bool {
 			all = append(all, t.Text)
 		}
 	}
-	return what.In(strings.Join(all, " "))
+	return strings.Join(all, " ")
 }
 
 // called says whether a tool was called since a time.
@@ -315,7 +343,7 @@ func (l *live) called(since time.Duration, what ToolPattern) bool {
 }
 
 // follow fills a live record until the call is over or ctx ends.
-func (s *Server) follow(ctx context.Context, id int64, l *live) error {
+func (s *Client) follow(ctx context.Context, id int64, l *live) error {
 	req, err := http.NewRequestWithContext(ctx, "GET", fmt.Sprintf("%s/api/user/calls/%d/events", s.URL, id), nil)
 	if err != nil {
 		return err

@@ -46,7 +46,7 @@ func Table(w io.Writer, results []Result, again func(*Result) string) {
 	for i := range results {
 		r := &results[i]
 		if r.Err != nil {
-			fmt.Fprintf(t, "%s\t%s\n", state(r), r.Title())
+			fmt.Fprintf(t, "%s\t%s%s\n", state(r), r.Title(), strings.Repeat("\t", 13))
 			continue
 		}
 		row(t, state(r), r.Title(), &r.Figures, r.Took)
@@ -114,6 +114,9 @@ func explain(w io.Writer, r *Result, again func(*Result) string) {
 	}
 	if r.Record != nil && r.Record.Transcript != "" {
 		fmt.Fprintf(w, "    %s\n", strings.ReplaceAll(r.Record.Transcript, "\n", "\n    "))
+	}
+	for _, name := range r.Files {
+		fmt.Fprintf(w, "  %s\n", name)
 	}
 	if again != nil {
 		fmt.Fprintf(w, "  again: %s\n", again(r))
