@@ -143,7 +143,7 @@ func providersPage(p *providers) templ.Component {
 			}
 		}
 		if p.server != nil {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 8, "<section aria-labelledby=\"for-all\"><h2 id=\"for-all\">For everybody on this server</h2><p class=\"soft\">You operate this server. Every account uses these keys, unless it has its own.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 8, "<section class=\"providers\" aria-labelledby=\"for-all\"><h2 id=\"for-all\">For everybody on this server</h2><p class=\"soft\">You operate this server. Every account uses these keys, unless it has its own.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -158,7 +158,7 @@ func providersPage(p *providers) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 10, "<section aria-labelledby=\"own\"><h2 id=\"own\">Your own keys</h2><p class=\"soft\">Used for your assistants alone, in place of this server's. The provider bills you for what they use.</p>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 10, "<section class=\"providers\" aria-labelledby=\"own\"><h2 id=\"own\">Your own keys</h2><p class=\"soft\">Used for your assistants alone, in place of this server's. The provider bills you for what they use.</p>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -303,7 +303,7 @@ func providerCard(p *providers, v keyring.Vendor, whose string) templ.Component 
 				return templ_7745c5c3_Err
 			}
 		}
-		if v.Key != nil {
+		if v.Key != nil && v.Key.CheckedAt != 0 {
 			var templ_7745c5c3_Var17 string
 			templ_7745c5c3_Var17, templ_7745c5c3_Err = templ.JoinStringErrs(" · tested ")
 			if templ_7745c5c3_Err != nil {
