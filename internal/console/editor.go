@@ -295,16 +295,25 @@ func (e *editor) chosen(names ...string) bool {
 // nth says which of a list a box is.
 func nth(i int) string { return []string{"first", "second", "third"}[i] }
 
-// toolRow finds the built-in tool of a type among the tools: its name in the form, and whether it is there. One that
-// is not has a place after all others.
-func (e *editor) toolRow(kind string) (at string, on bool) {
+// toolRow is a built-in tool among the tools: its name in the form, and whether it is there.
+type toolRow struct {
+	kind, at string
+	on       bool
+}
+
+// toolRows are the built-in tools of a type that an assistant has: several transfers may have been made by the API. One
+// that it has not has a place after all others.
+func (e *editor) toolRows(kind string) (list []toolRow) {
 	rows := e.rows("tools")
 	for _, row := range rows {
 		if e.text(row+".type") == kind {
-			return row, true
+			list = append(list, toolRow{kind, row, true})
 		}
 	}
-	return "tools." + strconv.Itoa(len(rows)+slices.Index(parley.BuiltinTools, kind)), false
+	if list == nil {
+		list = []toolRow{{kind, "tools." + strconv.Itoa(len(rows)+slices.Index(parley.BuiltinTools, kind)), false}}
+	}
+	return list
 }
 
 // transfers are the rows of the assistants that this one hands over to.
