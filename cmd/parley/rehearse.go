@@ -321,9 +321,25 @@ type ownServer struct {
 
 var introduction = regexp.MustCompile(`(?s)Console +(\S+).*API key +(\S+).*Assistant`)
 
-// start starts this program as a server with an empty database in a folder of its own. It knows no settings of this
-// environment, so that nothing leaves the machine, unless that is asked for.
+// start starts a server for the tests. Another program may take a port between the moment when it was seen free and the
+// server's start: then others are tried.
 func (c *testCmd) start(ctx context.Context) (o *ownServer, err error) {
+	for range 10 {
+		if o, err = c.startOnce(ctx); !errors.Is(err, errPortTaken) {
+			break
+		}
+	}
+	return o, err
+}
+
+// portTaken is what a server says of a port that it can't have (sip.Server).
+const portTaken = "another program has that port"
+
+var errPortTaken = errors.New("the server for the tests did not start")
+
+// startOnce starts this program as a server with an empty database in a folder of its own. It knows no settings of this
+// environment, so that nothing leaves the machine, unless that is asked for.
+func (c *testCmd) startOnce(ctx context.Context) (o *ownServer, err error) {
 	program, err := os.Executable()
 	if err != nil {
 		return nil, err
@@ -393,7 +409,15 @@ func (c *testCmd) start(ctx context.Context) (o *ownServer, err error) {
 		if m == nil {
 			err = o.cmd.Wait()
 			o.cmd = nil
-			return nil, fmt.Errorf("the server for the tests did not start: %v\n%s", err, log)
+			told := log.String()
+			if c.Log != "" {
+				raw, _ := os.ReadFile(c.Log)
+				told = string(raw)
+			}
+			if strings.Contains(told, portTaken) {
+				return nil, fmt.Errorf("%w: %v\n%s", errPortTaken, err, told)
+			}
+			return nil, fmt.Errorf("the server for the tests did not start: %v\n%s", err, told)
 		}
 		o.url, o.key = m[1], m[2]
 		return o, o.ready(ctx)
