@@ -2,7 +2,7 @@
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help build run test race rest plain e2e check static bench
+.PHONY: help build run test race rest plain e2e check static bench stacks
 
 GROUP ?= all
 TIMEOUT ?= 15m
@@ -15,8 +15,9 @@ faces = parley/internal/api parley/internal/console
 # audio is used by several at once is raced by name.
 pure = parley/internal/audio parley/internal/turn parley/internal/document parley/internal/document/pdf
 shared = TestBridge.*|TestPair|TestTape.*
-# Weeks of fake time, beat by beat: the race detector would take minutes for each. What they run is raced in the tests beside them.
-weeks = TestWeeksOfCalls|TestSlowRecording|TestRecordingAcrossRestart
+# Weeks of fake time, beat by beat, and much sound: the race detector would take minutes for each. What they run is raced in the tests
+# beside them.
+weeks = TestWeeksOfCalls|TestSlowRecording|TestRecordingAcrossRestart|TestOverlaps|TestVoicemail
 
 # What the program says of itself; without git, nothing. Stripped, it is 68 MB instead of 94, and panics still name their lines.
 build = $(shell git describe --tags --always --dirty 2>/dev/null)
@@ -45,15 +46,18 @@ race:
 	go test -race -timeout $(TIMEOUT) -skip '^($(weeks))$$' $(filter-out $(faces) $(pure),$(units))
 	go test -race -timeout $(TIMEOUT) -run '^($(shared))$$' parley/internal/audio
 
-# The end-to-end tests mostly wait: what runs without the race detector runs beside them.
+# The end-to-end tests mostly wait: what runs without the race detector runs beside them, when they need no processor.
 rest:
-	@log=$$(mktemp); $(MAKE) --no-print-directory plain >$$log 2>&1 & plain=$$!; \
+	@log=$$(mktemp); nice -n 19 $(MAKE) --no-print-directory plain >$$log 2>&1 & plain=$$!; \
 		$(MAKE) --no-print-directory e2e; e2e=$$?; wait $$plain; plain=$$?; cat $$log; rm -f $$log; \
 		[ $$e2e -eq 0 ] && [ $$plain -eq 0 ]
 
 plain:
 	go test -timeout $(TIMEOUT) $(faces) $(pure)
-	go test -timeout $(TIMEOUT) -run '^($(weeks))$$' ./internal/call
+	go test -timeout $(TIMEOUT) -run '^($(weeks))$$' ./internal/call ./internal/voice
+
+stacks: ## Call the telephone stacks that are installed (docs/telephony.md), be called by them, and print the table
+	go test -tags stacks -run '^TestStack' -parallel 4 -timeout $(TIMEOUT) -v ./internal/sip
 
 e2e:
 	@if [ -z "$$(go list ./e2e/... 2>/dev/null)" ]; then exit 0; fi; echo go test -timeout 30m ./e2e/...; go test -timeout 30m ./e2e/...

@@ -91,6 +91,7 @@ type Assistant struct {
 	SendWebhookOnlyOnCompleted bool            `json:"send_webhook_only_on_completed" default:"true"`
 	IncludeRecordingInWebhook  bool            `json:"include_recording_in_webhook" default:"true"`
 
+	RequireTests                  bool           `json:"require_tests" default:"false" doc:"Refuse to publish a draft before all tests have passed against it."`
 	ConversationInactivityTimeout int64          `json:"conversation_inactivity_timeout" default:"30" minimum:"1" maximum:"1440" doc:"Minutes."`
 	WidgetSettings                WidgetSettings `bun:"type:json" json:"widget_settings"`
 	FlowsPlatformID               *int64         `bun:"-" json:"flows_platform_id" readOnly:"true"`
@@ -398,19 +399,4 @@ func ValidTimezone(name string) bool {
 	}
 	_, err := time.LoadLocation(name)
 	return err == nil
-}
-
-// MostPromptVersions is how many wordings of an assistant are kept, the newest.
-const MostPromptVersions = 200
-
-// PromptVersion is one past or present wording of an assistant.
-type PromptVersion struct {
-	bun.BaseModel `bun:"prompt_versions" json:"-"`
-
-	ID             int64  `bun:",pk,autoincrement" json:"-"`
-	AssistantID    int64  `json:"assistant_id"`
-	Version        int    `json:"version"`
-	SystemPrompt   string `json:"system_prompt"`
-	InitialMessage string `json:"initial_message"`
-	CreatedAt      Time   `json:"created_at"`
 }

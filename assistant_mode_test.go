@@ -43,7 +43,8 @@ func TestRendered(t *testing.T) {
 	}
 }
 
-// A change of mode sets what the new mode does not have to its default, and leaves what was sent for it to be judged.
+// A change of mode resets the fields that the new mode does not have to their defaults, and leaves fields that were
+// sent for Check to judge.
 func TestAdapt(t *testing.T) {
 	id := func(n int64) *int64 { return &n }
 	odd := func(id int64) bool { return id%2 == 1 }

@@ -9,7 +9,7 @@ import (
 
 func ptr[T any](v T) *T { return &v }
 
-// valid is an assistant that Check has nothing against, with what is known about its ids.
+// valid returns an assistant that passes Check, and the facts about its ids.
 func valid() (parley.Assistant, parley.AssistantFacts) {
 	a := parley.Assistant{ID: 7, VoiceID: 1, LanguageID: 2, Type: "inbound", Mode: "pipeline",
 		LLMModelID: ptr(int64(3)), AllowInterruptions: true}
@@ -163,7 +163,7 @@ func TestAssistantCheck(t *testing.T) {
 	}
 }
 
-// What failed by its own rule is not judged again.
+// A field that failed its own rule is not checked again.
 func TestAssistantCheckLeavesFailedFieldsAlone(t *testing.T) {
 	a := parley.Assistant{Mode: "dualplex", IsWebhookActive: true, Fillers: true, ToolIDs: []int64{1},
 		PhoneNumberID: ptr(int64(1)), KnowledgebaseMode: "prompt"}

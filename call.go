@@ -1,6 +1,7 @@
 package parley
 
 import (
+	"cmp"
 	"errors"
 	"strings"
 	"time"
@@ -155,6 +156,7 @@ type Call struct {
 	// known at the start; nil where there is nothing to say
 	Signalling  *CallSignalling `bun:"type:json" json:"signalling,omitempty" doc:"What SIP said about a telephone call, besides its numbers."`
 	AnsweredBy  AnsweredBy      `json:"answered_by"`
+	TakenBy     CallTaker       `json:"taken_by" enum:"assistant,telephone,voicemail,queue,nobody" doc:"Who has the call, or had it in the end: the assistant; a telephone that the number's route names; its voicemail; its queue. nobody: the caller was told that nobody could take it."`
 	Evaluation  map[string]any  `bun:"type:json" json:"evaluation"` // sentiment, outcome, score; {} when off
 	EndedReason EndedReason     `json:"ended_reason"`               // "" while it is live
 	EndedDetail *string         `json:"ended_detail" doc:"Where something failed: which part, why, and how to mend it, in a sentence; null otherwise."`
@@ -172,6 +174,14 @@ type Call struct {
 	RecordingSize int64  `json:"-"` // bytes
 	RecordingDue  bool   `json:"-"` // it is being recorded, or the recording is on its way into blob storage
 
+	// what lists are filtered by, once it is over; see Judge
+	Answerer  string `json:"-"`                  // human, machine, unknown; nobody, telephone, voicemail, queue
+	SlowestMS int64  `bun:"slowest_ms" json:"-"` // its slowest reply
+	Sentiment string `json:"-"`
+	Outcome   string `json:"-"`
+	Counted   int    `json:"-"` // whether analytics have it: 1 its end, 2 its report too
+
+	Test        bool   `json:"test" doc:"A test call: nothing is charged, and it takes no line of the plan's."`
 	Node        string `json:"-"` // the process that has it
 	SeenAt      Time   `json:"-"` // when that process last said that it has it, by the database's clock
 	HangupAt    Time   `json:"-"` // somebody asked for its end, on whatever node
@@ -181,6 +191,7 @@ type Call struct {
 	CreatedAt  DateTime `json:"created_at"`
 	RingingAt  DateTime `json:"ringing_at"`
 	AnsweredAt DateTime `json:"answered_at"`
+	TakenAt    DateTime `json:"-"` // when TakenBy took over a call that had been answered; 0: with the answer
 	EndedAt    DateTime `json:"ended_at"`
 	UpdatedAt  DateTime `json:"updated_at"`
 }
@@ -207,14 +218,33 @@ func (c *Call) TotalCost() Money { return c.CarrierCost + c.AssistantCost + c.Le
 
 // Possible is what the call can cost at most.
 func (c *Call) Possible() Money {
-	carrier, assistant := c.costs(c.MaxDuration)
+	rest := *c
+	rest.TakenBy, rest.TakenAt = TakenByAssistant, 0 // who may take it yet
+	carrier, assistant := rest.costs(c.MaxDuration)
 	return carrier + assistant
 }
 
 // costs are the costs of so many seconds. Time beyond the longest that the call may have lasted is not charged.
 func (c *Call) costs(seconds int64) (carrier, assistant Money) {
-	seconds = min(seconds, c.MaxDuration)
-	return c.CarrierRate * Money((seconds+59)/60), c.AssistantRate.MulRatio(seconds, 60)
+	return c.CarrierRate * Money((min(seconds, c.MaxDuration)+59)/60), c.AssistantRate.MulRatio(c.served(seconds), 60)
+}
+
+// served is how many of so many seconds an assistant, or the voicemail in its voice, had the caller: the others are
+// the line's alone.
+func (c *Call) served(seconds int64) int64 {
+	if c.TakenBy == TakenByTelephone || c.TakenBy == TakenByQueue || c.TakenBy == TakenByNobody {
+		return 0
+	}
+	return max(min(seconds, c.MaxDuration)-int64(c.Waited()/time.Second), 0)
+}
+
+// Waited is how long after the answer whoever has the call took over. What is recorded, and the times of the
+// transcript, begin there.
+func (c *Call) Waited() time.Duration {
+	if c.AnsweredAt == 0 || c.TakenAt <= c.AnsweredAt {
+		return 0
+	}
+	return Time(c.TakenAt).Sub(Time(c.AnsweredAt))
 }
 
 // End ends the call at a time, for a cause, and counts what it cost until then. A conversation that a vendor's
@@ -246,7 +276,7 @@ type CallCosts struct {
 // Costs breaks the costs down.
 func (c *Call) Costs() CallCosts {
 	seconds := min(c.Duration, c.MaxDuration)
-	return CallCosts{c.CarrierCost, (seconds + 59) / 60, c.CarrierRate, c.AssistantCost, seconds, c.AssistantRate,
+	return CallCosts{c.CarrierCost, (seconds + 59) / 60, c.CarrierRate, c.AssistantCost, c.served(seconds), c.AssistantRate,
 		c.LegCost}
 }
 
@@ -269,6 +299,9 @@ func (c *Call) Complete() {
 	}
 	if c.AnsweredBy == "" {
 		c.AnsweredBy = AnsweredUnknown
+	}
+	if c.TakenBy == "" {
+		c.TakenBy = TakenByAssistant
 	}
 }
 
@@ -294,14 +327,17 @@ const (
 
 // Who speaks in a call.
 const (
-	SpeakerCustomer  = "customer"
-	SpeakerAssistant = "assistant"
+	SpeakerCustomer   = "customer"
+	SpeakerAssistant  = "assistant"
+	SpeakerSupervisor = "supervisor"
+	SpeakerGuest      = "guest" // somebody else who was called into the call
 )
 
 // CallTurn is what one side said in one go, as it was heard.
 type CallTurn struct {
-	Speaker     string   `json:"speaker"`
+	Speaker     string   `json:"speaker" doc:"customer, assistant; supervisor or guest, who were called into the call."`
 	Text        string   `json:"text"`
+	Whispered   bool     `json:"whispered,omitempty" doc:"A supervisor's, which only the assistant was told."`
 	StartedAtMS int64    `json:"started_at_ms" doc:"Since the answer."`
 	Interrupted bool     `json:"interrupted" doc:"The other side cut it off; text ends where its sound did."`
 	Latency     *Latency `json:"latency,omitempty" doc:"Of replies."`
@@ -329,18 +365,21 @@ const (
 	AheadMiss Ahead = "miss"
 )
 
-// CallTranscript is the turns as lines: "AI: ..." and "Customer: ...".
+// speakers are how a transcript names who speaks.
+var speakers = map[string]string{SpeakerAssistant: "AI", SpeakerSupervisor: "Supervisor", SpeakerGuest: "Guest"}
+
+// CallTranscript is the turns as lines: "AI: ..." and "Customer: ...", and likewise of those who were called in. What
+// was whispered is left out: it was not said in the conversation.
 func CallTranscript(turns []CallTurn) string {
 	var b strings.Builder
 	for _, t := range turns {
+		if t.Whispered {
+			continue
+		}
 		if b.Len() > 0 {
 			b.WriteByte('\n')
 		}
-		if t.Speaker == SpeakerAssistant {
-			b.WriteString("AI: ")
-		} else {
-			b.WriteString("Customer: ")
-		}
+		b.WriteString(cmp.Or(speakers[t.Speaker], "Customer") + ": ")
 		b.WriteString(strings.Join(strings.Fields(t.Text), " "))
 	}
 	return b.String()

@@ -9,7 +9,7 @@ import (
 	"parley"
 )
 
-// telling is a line's error that says why a call is over.
+// telling is a line's error that explains why a call is over.
 type telling struct{ code int }
 
 func (t telling) Error() string             { return fmt.Sprint(t.code) }
@@ -62,7 +62,7 @@ func TestVerdict(t *testing.T) {
 	}
 }
 
-// What a call costs: started minutes of the line, seconds of the assistant, never more than was set aside.
+// What a call costs: started minutes of the line, seconds of the assistant, and never more than was reserved.
 func TestCallCosts(t *testing.T) {
 	answered := parley.Now()
 	for _, c := range []struct {

@@ -2,6 +2,8 @@ package parley
 
 import (
 	"encoding/json"
+	"strconv"
+	"strings"
 
 	"github.com/uptrace/bun"
 )
@@ -29,6 +31,7 @@ type Conversation struct {
 	AssistantName string `bun:",scanonly" json:"assistant_name"`
 
 	Type      ConversationType  `json:"type"`
+	Draft     bool              `json:"-"` // it is held with the assistant's draft while there is one
 	Variables map[string]string `bun:"type:json" json:"-"`
 	// those of Variables that the visitor or customer wrote, with spaces between; see GivenBy
 	VisitorNames       string         `json:"-"`
@@ -45,6 +48,27 @@ type Conversation struct {
 	EndedAt        Time           `json:"-"`
 	CreatedAt      DateTime       `json:"created_at"`
 	UpdatedAt      DateTime       `json:"updated_at"`
+}
+
+// sharedPrefix begins the identifier of a conversation that a share link began; the link's id follows, and something
+// that sets the conversation apart.
+const sharedPrefix = "share:"
+
+// Share marks the conversation as one that a share link began.
+func (c *Conversation) Share(link int64, apart string) {
+	id := sharedPrefix + strconv.FormatInt(link, 10) + ":" + apart
+	c.ExternalIdentifier = &id
+}
+
+// SharedBy is the share link that began the conversation, 0 where none did.
+func (c *Conversation) SharedBy() int64 {
+	if !c.Draft || c.ExternalIdentifier == nil {
+		return 0
+	}
+	rest, _ := strings.CutPrefix(*c.ExternalIdentifier, sharedPrefix)
+	text, _, _ := strings.Cut(rest, ":")
+	id, _ := strconv.ParseInt(text, 10, 64)
+	return id
 }
 
 // The channels of messages that came neither by the API nor by the widget.

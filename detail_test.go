@@ -9,14 +9,14 @@ import (
 	"parley"
 )
 
-// A call that failed says why to its owner; one that did not, says nothing.
+// A failed call explains the reason to its owner; other calls have no explanation.
 func TestEndedDetail(t *testing.T) {
 	told := parley.Explain(parley.ProviderFailure, "The voice failed.")
 	for _, c := range []struct {
 		cause    error
 		answered bool
 		kind     parley.CallType
-		want     string // what the sentence begins with; "": none
+		want     string // what the sentence begins with; "" for no sentence
 	}{
 		{parley.CustomerHangup, true, parley.CallInbound, ""},
 		{parley.AssistantHangup, true, parley.CallOutbound, ""},
@@ -57,7 +57,7 @@ func TestEndedDetail(t *testing.T) {
 			call.Status == parley.CallFailed && got == "" {
 			t.Errorf("%v (%s): %q, want %q", c.cause, c.kind, got, c.want)
 		}
-		// A vendor's failure is no success: the line alone is paid.
+		// A vendor's failure is no success: only the line is charged.
 		if failed := call.EndedReason == parley.ProviderFailure; (call.AssistantCost == 0) != (failed ||
 			!c.answered) || c.answered && call.CarrierCost != 10_000 {
 			t.Errorf("%v: costs %s and %s", c.cause, call.CarrierCost, call.AssistantCost)

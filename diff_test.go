@@ -7,7 +7,7 @@ import (
 	"parley"
 )
 
-// rebuild gives both texts that a comparison was made of.
+// rebuild returns the two texts that a comparison was made from.
 func rebuild(list []parley.DiffLine) (before, after string) {
 	var a, b []string
 	for _, l := range list {

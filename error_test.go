@@ -22,7 +22,7 @@ func TestFieldsTellTheirErrors(t *testing.T) {
 		case 1:
 			f.Add("links.0.link", "must be at least %d characters.", 3)
 		case 2:
-			f.AddText("name", "The name has already been taken.") // two of one field count as two
+			f.AddText("name", "The name has already been taken.") // two errors of one field count as two
 		case 3:
 			f.Add("a", "must be a string.")
 		}

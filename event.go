@@ -220,10 +220,12 @@ type CallEnded struct {
 	Turns               []CallTurn        `json:"turns"`
 	Evaluation          map[string]any    `json:"evaluation"`
 	AnsweredBy          AnsweredBy        `json:"answered_by"`
+	TakenBy             CallTaker         `json:"taken_by"`
 	EndedReason         EndedReason       `json:"ended_reason"`
 	EndedDetail         *string           `json:"ended_detail"` // what failed, where something did
 	CarrierCost         Money             `json:"carrier_cost"`
 	TotalCost           Money             `json:"total_cost"`
+	Legs                []CallLeg         `json:"legs"` // who else was called into it
 	RecordingURL        string            `json:"recording_url,omitempty"`
 	CreatedAt           Time              `json:"created_at"`
 	FinishedAt          Time              `json:"finished_at"`
@@ -282,6 +284,9 @@ func (e CallEnded) add(list []*Delivery, kind EventKind, url *string) []*Deliver
 	}
 	if e.Turns == nil {
 		e.Turns = []CallTurn{}
+	}
+	if e.Legs == nil {
+		e.Legs = []CallLeg{}
 	}
 	d := NewDelivery(kind, *url, e)
 	d.CustomerPhone = e.CustomerPhone

@@ -20,7 +20,7 @@ func attempt(status int) *parley.DeliveryAttempt {
 }
 
 func TestDeliveryNote(t *testing.T) {
-	const over = parley.Time(1_500_000) // the attempt's end
+	const over = parley.Time(1_500_000) // the end of the attempt
 	for name, c := range map[string]struct {
 		before  parley.Delivery
 		status  int
@@ -109,8 +109,8 @@ func TestCallDeliveries(t *testing.T) {
 			want := []string{"answered_by", "assistant", "assistant_id", "assistant_phone", "carrier_cost",
 				"created_at", "customer_phone", "duration", "ended_detail", "ended_reason", "evaluation", "event",
 				"extracted_variables",
-				"finished_at", "formatted_transcript", "id", "input_variables", "recording_url", "status",
-				"total_cost", "transcript", "turns", "type", "version"}
+				"finished_at", "formatted_transcript", "id", "input_variables", "legs", "recording_url", "status",
+				"taken_by", "total_cost", "transcript", "turns", "type", "version"}
 			if !c.recording {
 				want = slices.DeleteFunc(want, func(k string) bool { return k == "recording_url" })
 			}
@@ -119,7 +119,7 @@ func TestCallDeliveries(t *testing.T) {
 			}
 			if p["event"] != string(d.Event) || *d.CallID != 7 || *d.CustomerPhone != phone ||
 				!strings.Contains(d.Payload, `"formatted_transcript":"AI: Hi <b>"`) ||
-				!strings.Contains(d.Payload, `"turns":[],"evaluation":{}`) {
+				!strings.Contains(d.Payload, `"turns":[],"evaluation":{}`) || !strings.Contains(d.Payload, `"legs":[]`) {
 				t.Errorf("%s: %+v", name, d)
 			}
 		}

@@ -19,28 +19,30 @@ import (
 	"testing"
 )
 
-// room is a package as its files have it. Build tags are not looked at: a file of another system is held to the same
+// room is a package as its files describe it. Build tags are ignored: a file for another system must follow the same
 // rules.
 type room struct {
 	doc      bool
-	imports  []string // of files that are no tests
+	imports  []string // of non-test files
 	testOnly bool
-	outside  []string // modules' packages that any file imports, tests too
+	outside  []string // packages of other modules that any file imports, tests included
 }
 
-// TestHouseRooms holds the table of rooms in docs/ARCHITECTURE.md against the imports.
+// TestHouseRooms checks the imports against the table of rooms in docs/ARCHITECTURE.md.
 func TestHouseRooms(t *testing.T) {
 	for _, wrong := range judgeRooms(table(t, "docs/ARCHITECTURE.md", "Rooms"), rooms(t)) {
 		t.Error(wrong)
 	}
 }
 
-// faces are what users and programs meet of the server. A rule has one owner, and no face is it.
+// faces are the parts of the server that users and programs deal with. Each rule has one owner, and that is never a
+// face.
 var faces = []string{"internal/api", "internal/console", "internal/widget", "cmd/parley/http.go",
 	"cmd/parley/operator.go"}
 
-// TestHouseFaces holds that no face writes to the store: what makes or changes a thing stands in the room that owns
-// the thing's rules, so that the API, the console and the command line do it, and fail, alike.
+// TestHouseFaces checks that no face writes to the store: the code that makes or changes a thing is in the room that
+// owns the thing's rules, so that the API, the console and the command line do it in the same way, and fail in the
+// same way.
 func TestHouseFaces(t *testing.T) {
 	for _, face := range faces {
 		files := []string{face}
@@ -74,7 +76,7 @@ func TestHouseFaces(t *testing.T) {
 	}
 }
 
-// storeWrites are the places of a file that open a transaction, or take one.
+// storeWrites finds the places in a file that open a transaction or take one.
 func storeWrites(t *testing.T, name string, text []byte) (found []string) {
 	set := token.NewFileSet()
 	f, err := parser.ParseFile(set, name, text, parser.SkipObjectResolution)
@@ -106,7 +108,7 @@ func storeWrites(t *testing.T, name string, text []byte) (found []string) {
 	return found
 }
 
-// TestHouseDependencies holds the table of dependencies against what is imported and what go.mod requires directly.
+// TestHouseDependencies checks the table of dependencies against the imports and the direct requirements of go.mod.
 func TestHouseDependencies(t *testing.T) {
 	need := requirements(t)
 	licences := []string{"Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "ISC", "MIT", "MPL-2.0"}
@@ -134,7 +136,7 @@ func TestHouseDependencies(t *testing.T) {
 	}
 }
 
-// TestHouseSettings holds the table of settings in docs/operating.md against the program's settings.
+// TestHouseSettings checks the table of settings in docs/operating.md against the program's settings.
 func TestHouseSettings(t *testing.T) {
 	there := map[string]bool{}
 	vendors, err := filepath.Glob("internal/provider/*/declare.go")
@@ -151,7 +153,7 @@ func TestHouseSettings(t *testing.T) {
 			if s, ok := n.(*ast.TypeSpec); ok && s.Name.Name == "Settings" {
 				for _, field := range s.Type.(*ast.StructType).Fields.List {
 					name := field.Names[0].Name
-					if !ast.IsExported(name) || name == "Declared" { // those of vendors and channels
+					if !ast.IsExported(name) || name == "Declared" { // these belong to vendors and channels
 						continue
 					}
 					name = regexp.MustCompile("[A-Z]").ReplaceAllString(name, "_$0")
@@ -173,7 +175,7 @@ func TestHouseSettings(t *testing.T) {
 	for _, row := range rows {
 		first := ""
 		for _, name := range regexp.MustCompile("[A-Z_]+").FindAllString(row[0], -1) {
-			if strings.HasPrefix(name, "_") { // of the row's first name as far as the two are alike
+			if strings.HasPrefix(name, "_") { // a suffix that replaces the end of the row's first name
 				end := name
 				for name = first + end; !there[name] && len(name) > len(end); {
 					head := strings.TrimSuffix(name, end)
@@ -194,8 +196,8 @@ func TestHouseSettings(t *testing.T) {
 	}
 }
 
-// TestHouseFaults holds the faults that scripts/plant plants against the code: a patch that applies to nothing tests
-// nothing.
+// TestHouseFaults checks that the faults of scripts/plant still apply to the code: a patch that applies to nothing
+// tests nothing.
 func TestHouseFaults(t *testing.T) {
 	files, err := filepath.Glob("scripts/faults/*.patch")
 	if err != nil || len(files) == 0 {
@@ -215,7 +217,7 @@ func TestHouseFaults(t *testing.T) {
 	}
 }
 
-// TestHouseJudge shows that the judge above finds what it is there to find.
+// TestHouseJudge shows that judgeRooms finds what it should find.
 func TestHouseJudge(t *testing.T) {
 	good := [][]string{{"`.`", "words", "-"}, {"`cmd/x`", "main", "anything"}, {"`internal/a`", "a", "b"},
 		{"`internal/b`", "b", "-"}}
@@ -258,8 +260,8 @@ func TestHouseJudge(t *testing.T) {
 	}
 }
 
-// judgeRooms says what is wrong with rooms by the rows `package` | holds | may import. The root package is
-// everybody's; the names in the last column stand for packages below internal/.
+// judgeRooms checks rooms against the rows `package` | holds | may import. Everybody may import the root package; the
+// names in the last column stand for packages below internal/.
 func judgeRooms(rows [][]string, rooms map[string]*room) (wrong []string) {
 	bad := func(format string, a ...any) { wrong = append(wrong, fmt.Sprintf(format, a...)) }
 	may := map[string][]string{}
@@ -357,7 +359,8 @@ func rooms(t *testing.T) map[string]*room {
 	return found
 }
 
-// requirements are the modules that our files import, those of the tools, and those that go.mod calls direct.
+// requirements returns the modules that our files import, the modules of the tools, and the direct requirements of
+// go.mod.
 func requirements(t *testing.T) map[string]bool {
 	raw, err := exec.Command("go", "mod", "edit", "-json").Output()
 	if err != nil {
@@ -405,7 +408,7 @@ func requirements(t *testing.T) map[string]bool {
 
 var cells = regexp.MustCompile(`^\|(.*)\|\s*$`)
 
-// table reads the first table below a heading of a page, without its head.
+// table reads the first table below a heading of a page, without its header.
 func table(t *testing.T, page, heading string) (rows [][]string) {
 	text, err := os.ReadFile(page)
 	if err != nil {
@@ -434,7 +437,7 @@ func table(t *testing.T, page, heading string) (rows [][]string) {
 	return rows[2:]
 }
 
-// TestHouseSQL holds that SQL stands in the store, and in search for the tables that are its own.
+// TestHouseSQL checks that SQL is only in the store, and in search for search's own tables.
 func TestHouseSQL(t *testing.T) {
 	if got := askers(t, "package x\nfunc f(q store.Query) { q.SQL() }"); got != 1 {
 		t.Fatalf("a question past the store is counted %d times", got)
@@ -474,7 +477,8 @@ func askers(t *testing.T, text string) (n int) {
 	return n
 }
 
-// TestHouseWalks holds the three walks of docs/ARCHITECTURE.md against the code: each step's functions are in its files.
+// TestHouseWalks checks the three walks of docs/ARCHITECTURE.md against the code: each step's functions are in its
+// files.
 func TestHouseWalks(t *testing.T) {
 	page, err := os.ReadFile("docs/ARCHITECTURE.md")
 	if err != nil {

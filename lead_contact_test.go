@@ -7,8 +7,8 @@ import (
 	"parley"
 )
 
-// When the attempts at one number are used up the next is tried, at once and with attempts of its own; after the last
-// one the lead is exhausted.
+// When the attempts at one number are used up the next number is tried, at once and with its own attempts; after the
+// last number the lead is exhausted.
 func TestLeadContacts(t *testing.T) {
 	now := parley.Now()
 	c := &parley.Campaign{MaxRetries: 1, RetryInterval: 60}
@@ -45,7 +45,7 @@ func TestLeadContacts(t *testing.T) {
 		l.Contacts[1].Status != parley.LeadExhausted {
 		t.Errorf("%+v", l)
 	}
-	// From the start again, a number on the blacklist is passed over, and a person who answers is the end.
+	// After a reset, a number on the blacklist is skipped, and the lead is done when a person answers.
 	l.Move(parley.LeadReset, now)
 	if phone, _ := l.Target(); phone != "+1" || l.Contacts[0].Status != parley.LeadCreated {
 		t.Errorf("after a reset: %+v", l)
@@ -62,7 +62,7 @@ func TestLeadContacts(t *testing.T) {
 	if (&parley.Lead{PhoneNumber: "+1"}).Reach(map[string]bool{"+1": true}) {
 		t.Error("a number on the blacklist is reached")
 	}
-	// Who is erased is called no more.
+	// A lead whose person was erased is not called any more.
 	l.Move(parley.LeadReset, now)
 	l.NextContact(parley.LeadExhausted)
 	if !l.DropContact("+2", now) || l.DropContact("+2", now) || len(l.Contacts) != 1 || !l.Status.Waiting() {

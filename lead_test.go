@@ -7,7 +7,7 @@ import (
 	"parley"
 )
 
-// What a call's end means for its lead.
+// What the end of a call means for its lead.
 func TestLeadFinish(t *testing.T) {
 	goal := "status"
 	yes, no := map[string]any{"status": true}, map[string]any{"status": false}
@@ -25,8 +25,8 @@ func TestLeadFinish(t *testing.T) {
 	for name, c := range map[string]struct {
 		change   func(*parley.Campaign)
 		call     parley.LeadCall
-		attempts int // with this one
-		serial   int // attempts ever; attempts where 0
+		attempts int // including this one
+		serial   int // attempts ever; 0 for the same as attempts
 		status   parley.LeadStatus
 		outcome  parley.Outcome
 		left     int           // attempts after it
@@ -110,7 +110,7 @@ func TestLeadFinish(t *testing.T) {
 	}
 }
 
-// What a user closes while it is called is not called again, and not from the start before the call is over.
+// If a user closes a lead while it is called, it is not called again, and not reset before the call is over.
 func TestLeadClosedWhileCalled(t *testing.T) {
 	id, now := int64(7), parley.Now()
 	l := &parley.Lead{Status: parley.LeadProcessing, Attempts: 1, Serial: 1, LastCallID: &id, WatchAt: now}
@@ -131,8 +131,8 @@ func TestLeadClosedWhileCalled(t *testing.T) {
 	}
 }
 
-// Five failures in a row pause a campaign, and each that follows pauses it for longer; what is heard in between
-// starts the count anew.
+// Five failures in a row pause a campaign, and each further failure pauses it for longer; a success in between
+// restarts the count.
 func TestCampaignBreak(t *testing.T) {
 	now := parley.Now()
 	down := parley.LeadCall{Status: parley.CallFailed, Reason: parley.Unreachable}
@@ -161,10 +161,10 @@ func TestCampaignBreak(t *testing.T) {
 	for lead := int64(4); lead < 8; lead++ {
 		fail(lead, down, 0)
 	}
-	fail(7, down, 0)  // one lead alone proves nothing
-	fail(12, lost, 0) // nor does a node that dies
+	fail(7, down, 0)  // a single lead proves nothing
+	fail(12, lost, 0) // nor does a node that died
 	fail(8, rang, time.Minute, 4, 5, 6, 7)
-	fail(9, down, time.Minute, 9) // was under way already
+	fail(9, down, time.Minute, 9) // this call was under way already
 	now = now.Add(time.Minute)
 	for _, pause := range []time.Duration{2, 4, 8, 16, 32, 60, 60} {
 		fail(10, down, pause*time.Minute, 10)

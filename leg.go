@@ -1,16 +1,52 @@
 package parley
 
 import (
+	"errors"
 	"time"
 
 	"github.com/uptrace/bun"
 )
 
+// ErrNoRefer says that the far end does not send calls elsewhere: whoever is to be reached must be called from here.
+var ErrNoRefer = errors.New("the far end does not send calls elsewhere")
+
 // LegKind says what somebody was called into a call for.
 type LegKind string
 
 // The kinds.
-const LegTransfer LegKind = "transfer" // to take the customer over
+const (
+	LegTransfer   LegKind = "transfer"   // to take the customer over
+	LegSupervisor LegKind = "supervisor" // somebody of the user's who looks after the assistant
+	LegGuest      LegKind = "guest"      // a third person
+	LegRing       LegKind = "ring"       // a telephone that rings for a call to a number
+)
+
+// LegMode says what somebody who takes part in a call hears and does. All of them hear everybody.
+type LegMode string
+
+// The modes.
+const (
+	LegListen   LegMode = "listen"    // nobody hears them
+	LegWhisper  LegMode = "whisper"   // the assistant is told what they say, and nobody else hears it
+	LegTalk     LegMode = "talk"      // everybody hears them, and the assistant goes on
+	LegTakeOver LegMode = "take_over" // everybody hears them, and the assistant listens and says nothing
+)
+
+// Valid says whether it is one of them.
+func (m LegMode) Valid() bool {
+	return m == LegListen || m == LegWhisper || m.Heard()
+}
+
+// Heard says whether the customer hears them.
+func (m LegMode) Heard() bool { return m == LegTalk || m == LegTakeOver }
+
+// Speaker is what a transcript calls who was called in.
+func (k LegKind) Speaker() string {
+	if k == LegSupervisor {
+		return SpeakerSupervisor
+	}
+	return SpeakerGuest
+}
 
 // LegStatus says how far a leg is.
 type LegStatus string
@@ -32,9 +68,10 @@ type CallLeg struct {
 	CallID      int64       `json:"-"`
 	UserID      int64       `json:"-"`
 	Kind        LegKind     `json:"kind"`
+	Mode        LegMode     `json:"mode,omitempty" enum:"listen,whisper,talk,take_over" doc:"What a supervisor or guest hears and does; absent for a transfer."`
 	Status      LegStatus   `json:"status" doc:"dialing, ringing, briefing, joined, ended."`
-	PhoneNumber string      `json:"phone_number" doc:"Who was called."`
-	CallerID    string      `json:"caller_id" doc:"The number that they saw."`
+	PhoneNumber string      `json:"phone_number" doc:"Who was called; empty for a browser."`
+	CallerID    string      `json:"caller_id" doc:"The number that they saw; empty for a browser."`
 	EndedReason EndedReason `json:"ended_reason" doc:"Why they were not joined, or how the call ended; empty while the leg is open."`
 	Summary     string      `json:"summary" doc:"What they were told about the conversation."`
 	Turns       []CallTurn  `bun:"type:json" json:"turns" doc:"What was said before they were joined: customer is who was called."`

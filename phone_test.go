@@ -20,8 +20,8 @@ func TestFormatPhone(t *testing.T) {
 	}
 }
 
-// Rent is due on the day of the purchase, or on the last day of a month that has no such day; the day comes back
-// afterwards.
+// Rent is due on the day of the purchase, or on the last day of a month that has no such day; later months use the
+// original day again.
 func TestNextRent(t *testing.T) {
 	day := func(s string) parley.Time {
 		d, err := time.Parse("2006-01-02 15:04", s+" 13:45")
@@ -64,8 +64,8 @@ func TestSMSStatusOrder(t *testing.T) {
 	}
 }
 
-// FuzzHostPort: what is taken as an address has a host that is neither empty nor everywhere, and says the same when
-// trimmed of nothing.
+// FuzzHostPort: an accepted address is neither empty nor too long, and has none of the characters that must not be in
+// it.
 func FuzzHostPort(f *testing.F) {
 	for _, s := range []string{"pbx.lan:5060", "[::1]:5061", "10.0.0.1", "a..b", "::", "x:1:2", "[::1]5060"} {
 		f.Add(s)

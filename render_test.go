@@ -29,7 +29,7 @@ func TestRender(t *testing.T) {
 	}
 }
 
-// A text says all that it says itself, however much its variables hold; together they bring no more than the bound.
+// A text keeps all of its own words, however long its variables are; the variables together are limited.
 func TestRenderIsBounded(t *testing.T) {
 	big := strings.Repeat("ü", 400)
 	got := parley.Render(strings.Repeat("{{big}}", 10_000)+"the end {{last}}.",
@@ -38,14 +38,14 @@ func TestRenderIsBounded(t *testing.T) {
 		!strings.HasSuffix(got, "the end .") || !utf8.ValidString(got) {
 		t.Errorf("rendered %d bytes, ending in %q", len(got), got[max(0, len(got)-20):])
 	}
-	// Braces that never close are looked at once each, not each to the end.
+	// Braces that never close are scanned once each, not each to the end of the text.
 	open := strings.Repeat("{{", 2_000_000)
 	if got := parley.Render(open, nil); got != open {
 		t.Errorf("%d bytes became %d", len(open), len(got))
 	}
 }
 
-// What a variable holds is never rendered: a secret that the text does not name can't come out, whatever the customer
+// A variable's value is never rendered: a secret that the text does not name can't come out, whatever the customer
 // says.
 func FuzzRender(f *testing.F) {
 	f.Add("Hi {{x}}.", "{{secret}}")
@@ -55,8 +55,8 @@ func FuzzRender(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text, said string) {
 		const secret = "\x01hidden\x01"
 		got := parley.Render(text, map[string]string{"x": said, "secret": secret})
-		// The text's own mention of secret is the one way to it. With x empty, everything that text itself can name
-		// is there.
+		// Only the text's own mention of secret may bring it out. With x empty, everything that the text itself can
+		// name is there.
 		own := strings.Count(parley.Render(text, map[string]string{"secret": secret}), secret)
 		if strings.Contains(text, secret) || strings.Contains(said, "\x01") || strings.Contains(text, "\x01") {
 			return

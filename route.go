@@ -1,34 +1,158 @@
 package parley
 
 import (
+	"cmp"
+	"encoding/json"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
 
-// NumberRoute says who takes the calls that come to a number, besides the inbound assistant that has it: what happens
-// outside its hours, and which callers are turned away.
+// NumberRoute says what happens to the calls that come to a number, besides that its inbound assistant answers: outside
+// the hours, while all lines are taken, and to callers who are turned away.
 type NumberRoute struct {
 	Timezone    string      `json:"timezone" maxLength:"64" format:"timezone" doc:"IANA time zone of the hours; the account's when absent."`
 	Hours       []OpenHours `json:"hours" maxItems:"50" doc:"When the number's assistant answers. Empty: always."`
 	ClosedDates []string    `json:"closed_dates" maxItems:"366" pattern:"^[0-9]{4}-[0-9]{2}-[0-9]{2}$" must:"be a date such as 2026-12-25" doc:"Days without hours (YYYY-MM-DD, in the time zone)."`
 
-	Otherwise            RouteKind `json:"otherwise" default:"refuse" enum:"refuse,assistant" doc:"What happens outside the hours. refuse: the caller hears that nobody is available (480), and nothing is charged. assistant: otherwise_assistant_id answers."`
-	OtherwiseAssistantID *int64    `json:"otherwise_assistant_id" format:"assistant" doc:"With otherwise=assistant: an inbound assistant of yours. It may answer a number of its own too."`
+	Otherwise            RouteStep `json:"otherwise" default:"refuse" enum:"refuse,assistant,telephone,voicemail" doc:"What happens outside the hours. refuse: the caller hears that nobody is available (480), and nothing is charged. assistant: otherwise_assistant_id answers. telephone: the telephones ring. voicemail: the caller may leave a message."`
+	OtherwiseAssistantID *int64    `json:"otherwise_assistant_id" format:"assistant" doc:"An inbound assistant of yours that has the calls outside the hours. It may answer a number of its own too. Where no assistant is to answer, its voice speaks in place of the number's own."`
+
+	Telephones   []RingTarget `json:"telephones" maxItems:"10" doc:"Who is called where a rule says telephone, over the number that the caller dialled. Whoever answers first talks with the caller; the others stop ringing."`
+	Ring         RingOrder    `json:"ring" default:"together" enum:"together,in_turn" doc:"Whether the telephones ring at once or one after the other."`
+	RingFirst    bool         `json:"ring_first" default:"false" doc:"The telephones ring within the hours too, before the number's assistant answers."`
+	RingCallerID string       `json:"ring_caller_id" default:"outbound_number" enum:"outbound_number,customer_number" doc:"What the telephones show: your number, or the caller's where that is allowed."`
+	RingRecord   bool         `json:"ring_record" default:"false" doc:"Record what the caller and a telephone say to each other."`
+	Unanswered   RouteStep    `json:"unanswered" default:"words" enum:"words,assistant,voicemail" doc:"What happens when no telephone is answered outside the hours. words: the caller is told that nobody can take the call, and the call ends."`
+
+	VoicemailGreeting string `json:"voicemail_greeting" maxLength:"1000" doc:"What the caller hears before the tone. Empty: a sentence in the assistant's language."`
+	VoicemailSeconds  int64  `json:"voicemail_seconds" default:"120" minimum:"5" maximum:"600" doc:"How long a message may be."`
+	VoicemailSilence  int64  `json:"voicemail_silence" default:"5" minimum:"2" maximum:"30" doc:"So many seconds of silence end a message, as # does."`
+
+	WhenFull     RouteStep `json:"when_full" default:"refuse" enum:"refuse,queue,telephone,voicemail" doc:"What happens to a call for an assistant while all lines are taken. refuse: the caller hears a busy tone (486)."`
+	Lines        *int64    `json:"lines" minimum:"1" maximum:"1000" doc:"How many calls of this number the assistants may hold at once. Null: as many as the plan allows."`
+	QueuePlaces  int64     `json:"queue_places" default:"10" minimum:"1" maximum:"100" doc:"How many callers may wait."`
+	QueueSeconds int64     `json:"queue_seconds" default:"300" minimum:"10" maximum:"3600" doc:"How long a caller waits at most."`
+	AfterQueue   RouteStep `json:"after_queue" default:"words" enum:"words,telephone,voicemail" doc:"What happens to a caller who has waited that long."`
 
 	BlockedCallers []string `json:"blocked_callers" maxItems:"1000" maxLength:"32" doc:"Numbers whose calls are turned away (603), in international format; one that ends in * is a prefix."`
 	BlockAnonymous bool     `json:"block_anonymous" default:"false" doc:"Turn away callers who withhold their number."`
 	BlockBlacklist bool     `json:"block_blacklisted" default:"false" doc:"Turn away callers who are on your blacklist, which otherwise concerns campaigns alone."`
 }
 
-// RouteKind is what happens to a call outside the hours.
-type RouteKind string
+// UnmarshalJSON implements json.Unmarshaler: a route that was stored before it had a field has that field's default.
+func (r *NumberRoute) UnmarshalJSON(raw []byte) error {
+	type plain NumberRoute
+	p := plain(*NewRoute(""))
+	if err := json.Unmarshal(raw, &p); err != nil {
+		return err
+	}
+	*r = NumberRoute(p)
+	return nil
+}
 
-// The kinds.
+// NewRoute is the route of a number whose assistant answers at all hours.
+func NewRoute(timezone string) *NumberRoute {
+	return &NumberRoute{Timezone: timezone, Hours: []OpenHours{}, ClosedDates: []string{}, Otherwise: RouteRefuse,
+		Telephones: []RingTarget{}, Ring: RingTogether, RingCallerID: "outbound_number", Unanswered: RouteWords,
+		VoicemailSeconds: 120, VoicemailSilence: 5, WhenFull: RouteRefuse, QueuePlaces: 10, QueueSeconds: 300,
+		AfterQueue: RouteWords, BlockedCallers: []string{}}
+}
+
+// RingTarget is somebody who may take a caller.
+type RingTarget struct {
+	PhoneNumber string `json:"phone_number" required:"true" maxLength:"255" doc:"In international format; where the number that was dialled is a trunk's, also an extension or a sip: address of it."`
+	Seconds     int64  `json:"seconds" default:"20" minimum:"5" maximum:"120" doc:"How long it rings."`
+}
+
+// RingOrder is the order in which telephones ring.
+type RingOrder string
+
+// The orders.
 const (
-	RouteRefuse    RouteKind = "refuse"
-	RouteAssistant RouteKind = "assistant"
+	RingTogether RingOrder = "together"
+	RingInTurn   RingOrder = "in_turn"
 )
+
+// RouteStep is something that may happen to a call.
+type RouteStep string
+
+// The steps.
+const (
+	RouteRefuse    RouteStep = "refuse"
+	RouteAssistant RouteStep = "assistant"
+	RouteTelephone RouteStep = "telephone"
+	RouteVoicemail RouteStep = "voicemail"
+	RouteQueue     RouteStep = "queue"
+	RouteWords     RouteStep = "words" // the caller is told that nobody can take the call
+)
+
+// First is what happens to a call first.
+func (r *NumberRoute) First(open bool) RouteStep {
+	switch {
+	case open && r.RingFirst:
+		return RouteTelephone
+	case open:
+		return RouteAssistant
+	}
+	return cmp.Or(r.Otherwise, RouteRefuse)
+}
+
+// Next is what happens to a call after a step has come to nothing: no telephone was answered, an assistant has no line,
+// nobody was free in time. Nothing is tried twice: then, and where no rule is left, the caller is told so.
+func (r *NumberRoute) Next(open bool, done ...RouteStep) (next RouteStep) {
+	switch done[len(done)-1] {
+	case RouteTelephone:
+		if next = r.Unanswered; open && r.RingFirst && len(done) == 1 {
+			next = RouteAssistant
+		}
+	case RouteAssistant:
+		next = r.WhenFull
+	case RouteQueue:
+		next = r.AfterQueue
+	}
+	if next == "" || slices.Contains(done, next) {
+		return RouteWords
+	}
+	return next
+}
+
+// Longest is how many seconds a call may last by this route whose assistant talks for so many at most.
+func (r *NumberRoute) Longest(talk int64) int64 {
+	if r.needs(RouteVoicemail) || r.Unanswered == RouteVoicemail {
+		talk = max(talk, r.VoicemailSeconds+GreetingSeconds)
+	}
+	if r.WhenFull == RouteQueue {
+		talk += r.QueueSeconds
+	}
+	if r.AfterQueue == RouteTelephone {
+		talk += int64(r.RingTime() / time.Second)
+	}
+	return talk
+}
+
+// GreetingSeconds is how long a voicemail's greeting may take.
+const GreetingSeconds = 120
+
+// RingTime is how long the telephones ring, all in all.
+func (r *NumberRoute) RingTime() (d time.Duration) {
+	for _, t := range r.Telephones {
+		own := time.Duration(t.Seconds) * time.Second
+		if r.Ring == RingInTurn {
+			d += own
+		} else {
+			d = max(d, own)
+		}
+	}
+	return d
+}
+
+// needs reports whether a step can happen by this route.
+func (r *NumberRoute) needs(step RouteStep) bool {
+	return r.Otherwise == step || r.WhenFull == step || r.AfterQueue == step ||
+		step == RouteTelephone && r.RingFirst
+}
 
 // OpenHours are hours of some days.
 type OpenHours struct {
@@ -105,7 +229,19 @@ func (r *NumberRoute) Tidy() (wrong Fields) {
 		}
 		r.BlockedCallers[i] = n
 	}
-	if r.Otherwise == RouteAssistant && r.OtherwiseAssistantID == nil {
+	for i := range r.Telephones {
+		t := &r.Telephones[i]
+		if to, number, ok := TransferTarget(t.PhoneNumber); !ok {
+			wrong.AddText("telephones."+strconv.Itoa(i)+".phone_number",
+				"Enter a phone number in international format, an extension of 2 to 6 digits, or a sip: address.")
+		} else if t.PhoneNumber = to; number != "" {
+			t.PhoneNumber = number
+		}
+	}
+	if r.needs(RouteTelephone) && len(r.Telephones) == 0 {
+		wrong.AddText("telephones", "Add a telephone that is to ring.")
+	}
+	if (r.Otherwise == RouteAssistant || r.Unanswered == RouteAssistant) && r.OtherwiseAssistantID == nil {
 		wrong.AddText("otherwise_assistant_id", "Choose the assistant that answers outside the hours.")
 	}
 	return wrong

@@ -36,12 +36,12 @@ func TestRouteOpen(t *testing.T) {
 		{parley.NumberRoute{Hours: night}, "2026-06-13T05:59:00Z", true},
 		{parley.NumberRoute{Hours: night}, "2026-06-13T06:00:00Z", false},
 		{parley.NumberRoute{Hours: night}, "2026-06-12T03:00:00Z", false},
-		// closed on the day on which the hours begin, and on the one on which they end
+		// closed on the day on which the hours begin, and on the day on which they end
 		{parley.NumberRoute{Hours: night, ClosedDates: []string{"2026-06-12"}}, "2026-06-13T03:00:00Z", false},
 		{parley.NumberRoute{Hours: night, ClosedDates: []string{"2026-06-13"}}, "2026-06-13T03:00:00Z", true},
 		{parley.NumberRoute{Hours: all}, "2026-06-14T23:59:00Z", true},
 		{parley.NumberRoute{Hours: all}, "2026-06-15T00:00:00Z", false},
-		// clocks that go back: half past one comes twice in New York on 2026-11-01, a Sunday, and is Sunday both times
+		// clocks go back: in New York half past one comes twice on 2026-11-01, a Sunday, and it is Sunday both times
 		{parley.NumberRoute{Hours: all, Timezone: "America/New_York"}, "2026-11-01T05:30:00Z", true},
 		{parley.NumberRoute{Hours: all, Timezone: "America/New_York"}, "2026-11-01T06:30:00Z", true},
 		// and a midnight that does not exist: Beirut, 2026-03-29

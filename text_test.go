@@ -16,7 +16,7 @@ func TestCleanText(t *testing.T) {
 		"\x00":                    "",
 		"caf\xe9":                 "caf\uFFFD",
 		"\xff\xfe":                "\uFFFD",
-		"\xe4\x00\xb8\x00\x96":    "世", // what stood apart is one letter without the NULs
+		"\xe4\x00\xb8\x00\x96":    "世", // without the NULs, the separate bytes form one letter
 		"\xed\xa0\x80":            "\uFFFD",
 		`the escape \u0000 stays`: `the escape \u0000 stays`,
 	} {

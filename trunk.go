@@ -26,7 +26,7 @@ type Trunk struct {
 	SIPUsername              string   `bun:"sip_username" json:"sip_username" maxLength:"255" pattern:"^[^\\s\"<>]*$" must:"not contain spaces, quotes or angle brackets" doc:"Required with register. Not somebody else's phone number."`
 	Transport                string   `json:"transport" default:"udp" enum:"udp,tcp,tls" doc:"tls: the trunk proves by its certificate to be the host of sip_address, or of outbound_proxy."`
 	TLSCA                    string   `bun:"tls_ca" json:"tls_ca" maxLength:"65536" doc:"Certificates (PEM) of whom the trunk's own is signed by, or its own; empty: the authorities that the server's system knows."`
-	SRTP                     string   `bun:"srtp" json:"srtp" default:"off" enum:"off,optional,required" doc:"Encrypted sound, by SDES. optional: offered, and taken where it is offered; required: calls without are refused, both ways."`
+	SRTP                     string   `bun:"srtp" json:"srtp" default:"off" enum:"off,optional,required,dtls" doc:"Encrypted sound. optional: SDES is offered, and SDES and DTLS-SRTP are taken where they are offered; required: calls without are refused, both ways; dtls: the same, by DTLS-SRTP alone."`
 	Codecs                   []string `bun:"codecs,type:json" json:"codecs" enum:"G722,PCMU,PCMA" maxItems:"3" uniqueItems:"true" doc:"The codecs that calls over the trunk use, the preferred one first; empty: all, G722 first in calls that go out, and as the trunk prefers in those that come in."`
 	Register                 bool     `json:"register" default:"false" doc:"Register with the trunk, so that its calls find us."`
 	Registered               bool     `bun:"-" json:"registered" readOnly:"true"`

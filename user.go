@@ -54,6 +54,8 @@ const (
 	APIKey  KeyKind = "api"     // made by hand, lives until deleted
 	Session KeyKind = "session" // made by POST /login, expires
 	Console KeyKind = "console" // made by signing in to the console, lives in a cookie, expires
+	// made for a draft, lets somebody without an account talk to it, expires after a day; its name is the assistant's id
+	ShareLink KeyKind = "share"
 )
 
 // Plan is what an account may have at once, and what it may begin in a day.
@@ -61,10 +63,10 @@ type Plan struct {
 	Campaigns, ParallelCalls, Tools, Assistants int
 	Knowledgebases, Documents, DocumentMB       int // DocumentMB: of their files together
 	Numbers                                     int // rented ones and caller ids
-	Trunks, Leads, Blacklist, APIKeys           int
+	Trunks, Leads, Blacklist, APIKeys, Tests    int
 
 	// By the day (UTC).
-	DocumentReadings, Conversations, TestConversations, TestMessages, WebhookTests int
+	DocumentReadings, Conversations, TestConversations, TestMessages, TestCalls, WebhookTests int
 }
 
 // Limits are a plan's limits by their names in the prices file.
@@ -75,7 +77,7 @@ func (p *Plan) Limits() map[string]*int {
 		"numbers": &p.Numbers, "trunks": &p.Trunks,
 		"leads": &p.Leads, "blacklist": &p.Blacklist, "api_keys": &p.APIKeys, "document_readings": &p.DocumentReadings,
 		"conversations": &p.Conversations, "test_conversations": &p.TestConversations, "test_messages": &p.TestMessages,
-		"webhook_tests": &p.WebhookTests}
+		"tests": &p.Tests, "test_calls": &p.TestCalls, "webhook_tests": &p.WebhookTests}
 }
 
 // The plans that every server has.

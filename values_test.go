@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// A constant of a closed set that Values leaves out would be a value that no client expects.
+// A constant of a closed set that Values omits would be a value that no client expects.
 func TestValuesAreAll(t *testing.T) {
 	sets := map[string]interface{ Values() []string }{"CallType": CallType(""), "CallStatus": CallStatus(""),
 		"EndedReason": EndedReason(""),

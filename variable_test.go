@@ -15,7 +15,7 @@ func TestVariableNames(t *testing.T) {
 	}
 }
 
-// What an assistant says is looked through wherever a variable may stand in it.
+// Every text of an assistant that may contain variables is searched for them.
 func TestAssistantTexts(t *testing.T) {
 	a := &parley.Assistant{InitialMessage: "{{a}}", SystemPrompt: "{{b}}", ReengagementPrompt: "{{c}}",
 		VoiceMailMessage: "{{d}}",

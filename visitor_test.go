@@ -8,7 +8,8 @@ import (
 	"parley"
 )
 
-// A visitor answers what is asked, in one line or several as it is asked, and nothing else.
+// A visitor's answers are kept for the questions asked, on one line or several as each question allows, and nothing
+// else is.
 func TestAnswers(t *testing.T) {
 	w := &parley.WidgetSettings{PreChatFields: []parley.PreChatField{{Variable: "who", Type: "text"},
 		{Variable: "about", Type: "textarea"}, {Variable: "mail", Type: "email"}}}

@@ -7,7 +7,7 @@ import (
 	"parley"
 )
 
-// A session's window is 24 hours of the clock, to the microsecond, whatever the day is long.
+// A session's window is exactly 24 hours, to the microsecond, even on days when the clocks change.
 func TestWhatsAppSessionAt(t *testing.T) {
 	berlin, err := time.LoadLocation("Europe/Berlin")
 	if err != nil {
@@ -41,7 +41,7 @@ func TestWhatsAppSessionAt(t *testing.T) {
 	}
 }
 
-// Statuses come in any order, several times; every order ends at the same one.
+// Statuses come in any order, several times; every order leads to the same final status.
 func TestWhatsAppAdvances(t *testing.T) {
 	run := func(list ...string) string {
 		at := parley.WhatsAppSending

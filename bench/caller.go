@@ -100,6 +100,7 @@ type caller struct {
 	replied  []time.Time     // when it came
 	silenced []time.Duration // from the first sound of an interruption to the last of what it interrupted
 	spoke    time.Duration
+	said     []*phone.Utterance
 	missed   int // interruptions
 	late     int // packets of replies that were interrupted
 	seen     int // packets
@@ -146,7 +147,9 @@ func (c *caller) quiet(d time.Duration) (last time.Time, err error) {
 
 func (c *caller) say() *phone.Utterance {
 	c.spoke += time.Duration(len(c.speech)) * time.Second / 8000
-	return c.Say(c.speech)
+	u := c.Say(c.speech)
+	c.said = append(c.said, u)
+	return u
 }
 
 // turns speaks and listens until a time.

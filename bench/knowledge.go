@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/riverqueue/river"
@@ -49,7 +50,7 @@ type library struct {
 	db    *store.DB
 	desk  *knowledge.Library
 	user  *parley.User
-	texts map[string]*document.Text // by the address of the document
+	texts sync.Map // *document.Text by the address of the document; documents are read while others are added
 }
 
 func (b *bench) library(engine string) (*library, error) {
@@ -77,12 +78,12 @@ func (b *bench) library(engine string) (*library, error) {
 	if _, err := db.Migrate(ctx); err != nil {
 		return nil, err
 	}
-	l := &library{db: db, texts: map[string]*document.Text{},
-		user: &parley.User{Name: "Bench", Email: "bench@example.com", PasswordHash: "-", Timezone: "UTC",
-			Plan: "default"}}
+	l := &library{db: db, user: &parley.User{Name: "Bench", Email: "bench@example.com", PasswordHash: "-", Timezone: "UTC",
+		Plan: "default"}}
 	l.desk = &knowledge.Library{Index: search.Index{DB: db}, Cut: document.Here,
 		ReadSite: func(_ context.Context, d *parley.Document, _ func(int, int)) (*document.Text, error) {
-			return l.texts[d.URL], nil
+			t, _ := l.texts.Load(d.URL)
+			return t.(*document.Text), nil
 		}}
 	err = db.Write(ctx, func(ctx context.Context, tx *store.Tx) error { return tx.CreateUser(ctx, l.user) })
 	if err != nil {
@@ -112,7 +113,7 @@ func (l *library) fill(texts []*document.Text) (id int64, err error) {
 	}
 	for i, t := range texts {
 		at := fmt.Sprintf("https://bench.example.com/%d/%d", k.ID, i)
-		l.texts[at] = t
+		l.texts.Store(at, t)
 		name := t.Title
 		if err := l.desk.Add(ctx, l.user.ID, k.ID, &parley.Document{Name: name, Type: parley.Website, URL: at,
 			Links: []string{}}); err != nil {

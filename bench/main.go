@@ -22,6 +22,7 @@ var groups = map[string]func(*bench) error{
 	"event":     benchEvent,
 	"knowledge": benchKnowledge,
 	"quality":   benchQuality,
+	"rehearsal": benchRehearsal,
 	"vendor":    benchVendor,
 	"voice":     benchVoice,
 }

@@ -10,14 +10,15 @@ import (
 )
 
 // benchQuality measures what is no matter of speed: which sounds interrupt a reply, who is taken for an answering
-// machine, what is taken for speech, and what noise suppression does. The samples and their measures are those of the
+// machine, what is taken for speech, and what noise suppression does. With recordings of real people it measures only
+// where PARLEY_RECORDINGS names a directory that has them, and says so otherwise. The samples and their measures are those of the
 // tests, which look at a few of them each time; here it is all of them. Goals: of noises and words of listening over
 // a reply, 95 % resumed where they stopped, and 2 % of interruptions missed; a verdict within 2.5 s of the answer in
 // the median, 1 % of people lost, 90 % of machines caught; speech in noise at 10 dB, 95 % hit and 5 % false; pauses
 // in noise 6 dB quieter, clean speech changed by 1 dB, recognition not worse.
 func benchQuality(*bench) error {
 	for _, group := range []struct{ about, tests, dir string }{
-		{"voice detection and noise suppression", "^(TestVAD|TestDenoiser)$", "./internal/audio"},
+		{"voice detection and noise suppression", "^(TestVAD|TestVADReal|TestDenoiser)$", "./internal/audio"},
 		{"who answered", "^TestWhoAnswered$", "./internal/turn"},
 		{"interruptions, and recognition in noise", "^(TestOverlaps|TestNoiseSuppressionAndRecognition)$",
 			"./internal/voice"},

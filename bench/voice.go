@@ -50,7 +50,10 @@ func benchVoice(b *bench) error {
 			return fmt.Errorf("%d calls: %w", n, err)
 		}
 	}
-	return b.passing(v, speech)
+	if err := b.passing(v, speech); err != nil {
+		return err
+	}
+	return secure()
 }
 
 // passing makes a thousand short calls, 25 at once and at most 20 a second (one trunk may begin 25), and tells what they

@@ -23,7 +23,7 @@ import (
 //go:embed testdata/axe-core/axe.min.js
 var axe string
 
-// page is a tab of a browser of its own.
+// page is a tab in a browser of its own.
 type page struct {
 	t   *testing.T
 	ctx context.Context
@@ -31,12 +31,12 @@ type page struct {
 	mu       sync.Mutex
 	expected []string // parts of console errors that a test causes on purpose
 	problems []string
-	dialogs  []string // what the browser asked; it is always answered with yes
+	dialogs  []string // the dialogs that the browser showed; each is answered with yes
 	dialogue sync.WaitGroup
 }
 
-// browse opens a new browser with an empty profile and further flags, name or name=value. The test fails in the end
-// when a page logged an error.
+// browse opens a new browser with an empty profile and further flags, name or name=value. The test fails at the end if
+// a page logged an error.
 func browse(t *testing.T, flags ...string) *page {
 	t.Helper()
 	path, err := exec.LookPath("chromium")
@@ -83,7 +83,7 @@ func browse(t *testing.T, flags ...string) *page {
 	return p
 }
 
-// event hears what the browser has to say about a page. It must not wait.
+// event handles a browser event of the page. It must not block.
 func (p *page) event(ev any) {
 	text := ""
 	switch ev := ev.(type) {
@@ -125,7 +125,7 @@ func (p *page) expect(part string) {
 	p.expected = append(p.expected, part)
 }
 
-// asked says how many dialogs of a kind the browser has shown.
+// asked counts the dialogs of a kind that the browser has shown.
 func (p *page) asked(kind string) (n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -137,13 +137,13 @@ func (p *page) asked(kind string) (n int) {
 	return n
 }
 
-// do runs actions that give nothing back, or fails the test.
+// do runs actions that return nothing, or fails the test.
 func (p *page) do(actions ...chromedp.Action[chromedp.Void]) {
 	p.t.Helper()
 	get(p, chromedp.Steps(actions...))
 }
 
-// get runs an action for its value, or fails the test.
+// get runs an action and returns its value, or fails the test.
 func get[T any](p *page, action chromedp.Action[T]) T {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.ctx, patience)
@@ -158,7 +158,7 @@ func get[T any](p *page, action chromedp.Action[T]) T {
 	return v
 }
 
-// see waits until the text of what a selector names contains some words.
+// see waits until the text of the element of a selector contains some words.
 func (p *page) see(selector, words string) {
 	p.t.Helper()
 	p.until(fmt.Sprintf("[...document.querySelectorAll(%s)].some(e => e.innerText.includes(%s))", quote(selector),
@@ -175,7 +175,7 @@ func (p *page) until(expression string) {
 		ctx, cancel := context.WithTimeout(p.ctx, patience)
 		yes, err := chromedp.Run(ctx, ask)
 		cancel()
-		if yes && err == nil { // an error says that the page went away under the question
+		if yes && err == nil { // an error means that the page went away during the evaluation
 			return
 		}
 	}
@@ -199,13 +199,13 @@ func (p *page) open(url string) {
 	p.do(chromedp.Navigate(url))
 }
 
-// click clicks what a selector names, as a person would: it must be in sight.
+// click clicks the element of a selector as a person would: it must be visible.
 func (p *page) click(selector string) {
 	p.t.Helper()
 	p.do(chromedp.Click(chromedp.CSS(selector), chromedp.NodeVisible))
 }
 
-// fill replaces what a box holds by typing.
+// fill replaces the content of an input by typing.
 func (p *page) fill(selector, text string) {
 	p.t.Helper()
 	box := chromedp.CSS(selector)
@@ -235,7 +235,7 @@ func (p *page) size(width, height int64) {
 	}))
 }
 
-// shot keeps a picture of what is in the window, or of the whole page.
+// shot saves a picture of the window's content, or of the whole page.
 func (p *page) shot(name string, whole bool) {
 	p.t.Helper()
 	action := chromedp.CaptureScreenshot()
@@ -246,7 +246,7 @@ func (p *page) shot(name string, whole bool) {
 	artifact(p.t, name+".png", png)
 }
 
-// accessible fails the test on serious and critical findings of axe-core on the page as it is.
+// accessible fails the test if axe-core has serious or critical findings on the page in its current state.
 func (p *page) accessible(what string) {
 	p.t.Helper()
 	type result struct {

@@ -24,7 +24,7 @@ import (
 	"parley/internal/store/storetest"
 )
 
-// campaign makes one of the first assistant, which must be outbound.
+// campaign makes a campaign of the first assistant, which must be outbound.
 func (p *program) campaign(t *testing.T, assistant int64, fields map[string]any) int64 {
 	t.Helper()
 	body := map[string]any{"name": "Spring", "assistant_id": assistant}
@@ -90,8 +90,8 @@ func (p *program) campaignStats(t *testing.T, campaign int64) (s parley.Campaign
 	return s
 }
 
-// A campaign on a server without a trunk: somebody answers, is busy, is not there, has a voicemail; the list comes
-// back with what became of each.
+// A campaign on a server without a trunk: one lead answers, one is busy, one does not answer, one has voicemail. The
+// exported list has the result of each.
 func TestCampaignSandbox(t *testing.T) {
 	l := telephone(t)
 	number, _ := l.purchase(t)
@@ -142,7 +142,7 @@ func TestCampaignSandbox(t *testing.T) {
 	}
 }
 
-// export is a campaign's list with what became of it, by column.
+// export reads a campaign's exported list, each row by column.
 func (p *program) export(t *testing.T, campaign int64) (list []map[string]string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), "GET",
@@ -204,19 +204,19 @@ func newCrowd(t *testing.T, port int) *crowd {
 	return c
 }
 
-// called is when each number was called.
+// called returns when each number was called.
 func (c *crowd) called(t *testing.T) map[string][]time.Time {
 	t.Helper()
 	f, err := os.Open(c.log)
 	if err != nil {
-		return nil // nobody was
+		return nil // nobody was called
 	}
 	defer f.Close()
 	list := map[string][]time.Time{}
 	for lines := bufio.NewScanner(f); lines.Scan(); {
 		fields := strings.Fields(lines.Text()) // day, time, seconds since 1970, number
 		if len(fields) != 4 {
-			continue // being written
+			continue // the line is still being written
 		}
 		seconds, err := strconv.ParseFloat(fields[2], 64)
 		if err != nil {
@@ -234,7 +234,7 @@ func (c *crowd) total(t *testing.T) (n int) {
 	return n
 }
 
-// joinLine runs one more node with a telephone line of its own on the database of another.
+// joinLine runs one more node, with its own telephone line, on another node's database.
 func (l *line) joinLine(t *testing.T) *program {
 	t.Helper()
 	first := block(t)
@@ -244,9 +244,9 @@ func (l *line) joinLine(t *testing.T) *program {
 	return own.join(t)
 }
 
-// Three processes on one PostgreSQL run campaigns against far ends that answer, are busy, ring out or play a
-// greeting, and one process is killed in the middle: nobody is rung twice for one attempt, nobody is lost, nobody is
-// called outside of their hours, as the far end's own log tells it.
+// Three processes on one PostgreSQL run campaigns against far ends that answer, are busy, ring out or play a greeting,
+// and one process is killed in the middle. By the far end's own log, nobody is rung twice for one attempt, nobody is
+// lost, and nobody is called outside their hours.
 func TestCampaignNodes(t *testing.T) {
 	const secret, each = "the same on all nodes", 30
 	pg := storetest.Postgres(t)
@@ -281,16 +281,26 @@ func TestCampaignNodes(t *testing.T) {
 		if n, bad := []*program{l.program, two, three}[i].importLeads(t, c, list(100+100*i)); n != each || bad != 0 {
 			t.Fatalf("%d imported, %d skipped", n, bad)
 		}
-		three.campaignDo(t, c, "start") // it is the first to see that, and has most of the calls
+		three.campaignDo(t, c, "start") // the third node sees the start first, and has most of the calls
 	}
 	eventually(t, "the middle", func() bool { return far.total(t) >= each })
 	three.kill(t)
 	killed := time.Now()
+	defer func() { // which leads hang, and in what calls
+		for _, lead := range append(leadsOf(t, l.program, a), leadsOf(t, l.program, b)...) {
+			if t.Failed() && lead.Status != parley.LeadCompleted && lead.Status != parley.LeadRescheduled {
+				var page struct{ Data []talk }
+				l.call(t, "GET", fmt.Sprintf("/user/calls?phone_number=%%2B%s&per_page=100", lead.PhoneNumber[1:]), nil, &page)
+				t.Logf("%+v: %+v", lead, page.Data)
+			}
+		}
+	}()
 	settled := func() bool {
 		sa, sb := l.campaignStats(t, a), l.campaignStats(t, b)
 		return sa.ByStatus["completed"]+sa.ByStatus["rescheduled"]+sb.ByStatus["completed"]+sb.ByStatus["rescheduled"] == 2*each
 	}
-	eventually(t, "every lead's first attempt", settled)
+	// What the node had claimed and not begun is free after 30 s, and is then called.
+	inTime(t, 6*patience, "every lead's first attempt", settled)
 	t.Logf("settled %s after the kill", time.Since(killed).Round(time.Second))
 	lost := judgeCrowd(t, l, far, a, b)
 	if lost == 0 {
@@ -298,7 +308,7 @@ func TestCampaignNodes(t *testing.T) {
 	}
 	t.Logf("%d calls at the far end, %d calls lost with the node", far.total(t), lost)
 
-	// The interval is over: who is waiting for another attempt gets it, and one only.
+	// The interval is over: each lead that waits for another attempt gets exactly one.
 	hastened := hasten(t, pg, secret, l.Email)
 	eventually(t, "the second attempts", func() bool { return attempts(t, l, a, b) >= 2*each+hastened && settled() })
 	judgeCrowd(t, l, far, a, b)
@@ -312,7 +322,7 @@ func TestCampaignNodes(t *testing.T) {
 	}
 }
 
-// leadRow is a lead as the API tells it.
+// leadRow is a lead as the API returns it.
 type leadRow struct {
 	ID          int64
 	PhoneNumber string `json:"phone_number"`
@@ -328,7 +338,7 @@ func leadsOf(t *testing.T, p *program, campaign int64) []leadRow {
 	return page.Data
 }
 
-// attempts is how many calls of campaigns there are.
+// attempts counts the calls of campaigns.
 func attempts(t *testing.T, l *line, campaigns ...int64) (n int) {
 	t.Helper()
 	for _, c := range campaigns {
@@ -337,8 +347,8 @@ func attempts(t *testing.T, l *line, campaigns ...int64) (n int) {
 	return n
 }
 
-// judgeCrowd holds the far end's log against the calls of campaigns: each call came there once, but for those that a
-// node took along. It says how many of those there are.
+// judgeCrowd compares the far end's log with the calls of campaigns: each call reached it once, except the calls that
+// were lost with a node. It returns how many were lost.
 func judgeCrowd(t *testing.T, l *line, far *crowd, campaigns ...int64) (lost int) {
 	t.Helper()
 	called := far.called(t)
@@ -379,7 +389,7 @@ func value(o *parley.Outcome) string {
 	return string(*o)
 }
 
-// hasten has every lead's interval be over, and says how many wait.
+// hasten ends the waiting interval of every lead, and returns how many leads wait.
 func hasten(t *testing.T, postgres, secret, email string) (n int) {
 	t.Helper()
 	key := sha256.Sum256([]byte(secret))

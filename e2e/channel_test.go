@@ -19,8 +19,8 @@ func (p *page) choose(selector, value string) {
 			").dispatchEvent(new Event('change', {bubbles: true}))"))
 }
 
-// Numbers, messages and webhooks in a browser: a number is bought, answered and written from, a message is answered,
-// an event arrives.
+// Numbers, messages and webhooks in a browser: a number is bought and set up, messages are sent and answered, an event
+// arrives.
 func TestConsoleChannels(t *testing.T) {
 	platform := graphtest.New(t)
 	platform.Set([]graphtest.Object{graphtest.Number("111", "+1 631-555-8151", "Acme", "CONNECTED", "GREEN",
@@ -117,7 +117,7 @@ func (p *page) writes(s *program) {
 	p.see("#cost", "1 segment.")
 	p.do(chromedp.SendKeys(chromedp.CSS("#f-body"), strings.Repeat("😀", 3)))
 	p.see("#cost", "2 segments.")
-	p.until("document.activeElement.id === 'f-body'") // the writer goes on writing
+	p.until("document.activeElement.id === 'f-body'") // the writer can go on typing
 	p.click("#save")
 	p.see("#e-to", "Invalid to phone number")
 	p.fill("#f-to", "+14155552671")
@@ -143,7 +143,7 @@ func (p *page) writes(s *program) {
 	p.look("outbox")
 }
 
-// hooks sets endpoints up and sees what they are sent.
+// hooks sets up endpoints and checks the deliveries to them.
 func (p *page) hooks(s *program, hook, own string) {
 	p.t.Helper()
 	if status := s.call(p.t, "PUT", own, map[string]any{"conversation_ended_webhook_url": hook + "/ended"},
@@ -169,7 +169,7 @@ func (p *page) hooks(s *program, hook, own string) {
 	p.look("webhook-settings")
 	p.click("form[action*='/test/'] button")
 	p.see("#notice", "The test is on its way.")
-	p.see("#delivery .tag", "Delivered") // without a click
+	p.see("#delivery .tag", "Delivered") // without a reload
 	p.see("#delivery", "200 OK")
 	p.see("#delivery", "thank you <b>")
 	p.see("#payload", `"event": "conversation.ended"`)
@@ -217,6 +217,6 @@ func (p *page) callerID(s *program) {
 	p.fill("#f-code", code)
 	p.click("form .primary")
 	p.see("#notice", "The number is verified.")
-	// it goes by itself, also without motion
+	// it disappears by itself, also with reduced motion
 	p.until("getComputedStyle(document.querySelector('.notice')).visibility === 'hidden'")
 }

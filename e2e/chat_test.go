@@ -15,7 +15,7 @@ import (
 	"parley/internal/ai/aitest"
 )
 
-// bakery gives the first assistant a prompt, a tool that works and one that fails.
+// bakery gives the first assistant a prompt, a tool that works and a tool that fails.
 func (s *program) bakery(t *testing.T) {
 	t.Helper()
 	shop := http.NewServeMux()
@@ -49,7 +49,7 @@ func calls(name string) []ai.ToolCall {
 	return []ai.ToolCall{{ID: "call_" + name, Name: name, Arguments: `{"number":"4711"}`}}
 }
 
-// A newcomer signs in, opens the assistant, talks with it, and sees the reply form and what its tools did.
+// A new user signs in, opens the assistant, chats with it, and sees the reply being written and what its tools did.
 func TestFirstChatInConsole(t *testing.T) {
 	s, model := thinking(t)
 	s.bakery(t)
@@ -61,7 +61,7 @@ func TestFirstChatInConsole(t *testing.T) {
 	p.fill("#talk [name='variables.0.value']", "Ana <b>&")
 	p.look("chat-begin")
 	p.click("#talk-begin .primary")
-	p.see("#thread", "Hello Ana <b>&, this is Acme Bakery.") // as text
+	p.see("#thread", "Hello Ana <b>&, this is Acme Bakery.") // shown as text, not HTML
 	p.until("document.activeElement.name === 'message'")
 
 	gate := make(chan struct{})
@@ -72,7 +72,7 @@ func TestFirstChatInConsole(t *testing.T) {
 	p.see("#thread .customer", "Where is my order?")
 	p.see("[data-forming]", "order_status")
 	p.see("[data-forming] .failed", "failed")
-	// it forms
+	// the reply is being written
 	p.until("document.querySelector('[data-forming] .words').textContent.length > 0 && !document.querySelector('#thread').innerText.includes('ready today')")
 	p.shot("chat-forming-light", false)
 	close(gate)
@@ -83,33 +83,34 @@ func TestFirstChatInConsole(t *testing.T) {
 	p.see("#thread .tool-call pre", `"status": "baked"`)
 	p.look("chat-talk")
 
-	// Shift+Enter begins a line.
+	// Shift+Enter starts a new line.
 	model.Script(aitest.Behaviour{Text: "Two lines, understood."})
 	p.do(chromedp.Focus(chromedp.CSS(".composer textarea"), chromedp.NodeVisible), chromedp.KeyEvent("one"),
 		chromedp.KeyEvent("\r", chromedp.KeyModifiers(8)), chromedp.KeyEvent("two"), chromedp.KeyEvent("\r"))
 	p.see("#thread", "Two lines, understood.")
 	p.until("[...document.querySelectorAll('#thread .customer .words')].at(-1).textContent === 'one\\ntwo'")
 
-	// A model that fails says so in words; the talk goes on.
+	// When the model fails, the page says so; the chat goes on.
 	model.Script(aitest.Behaviour{Status: 400})
 	p.do(chromedp.KeyEvent("Are you there?"), chromedp.KeyEvent("\r"))
 	p.until("!document.querySelector('.composer [data-refused]').hidden")
-	p.see("#thread .customer:last-child .wrong", "It got no reply")
+	p.see("#thread .customer:last-child .wrong", "There was no reply")
 	p.shot("chat-failed-light", false)
 
-	// What is not saved is not in the talk; what is saved is, and the talk stays.
+	// Unsaved changes do not apply to the chat; saved ones do, and the chat stays.
 	p.until("getComputedStyle(document.querySelector('[data-unsaved]')).display === 'none'")
 	p.fill("#f-initial_message", "Good day, {{title}}. What is it?")
-	p.see("[data-unsaved]", "not in this talk yet")
+	p.see("[data-unsaved]", "uses what is saved")
 	p.click("#save")
-	p.see("#notice", "Saved.")
-	p.see("[data-stale]", "restart for the new first words")
+	p.see("#notice", "The draft is saved.")
+	p.see("[data-talks-draft]", "talking to the draft")
+	p.see("[data-stale]", "Restart to hear the new first words")
 	p.see("#thread", "Two lines, understood.")
 	p.until("getComputedStyle(document.querySelector('[data-unsaved]')).display === 'none'")
 	p.click("[data-restart]")
 	p.see("#talk-begin", "title")
 	p.until("document.activeElement.name === 'variables.0.value'")
-	p.do(chromedp.KeyEvent("\r")) // the form's own Enter
+	p.do(chromedp.KeyEvent("\r")) // Enter submits the form
 	p.see("#thread", "Good day, . What is it?")
 	if before := s.balance(t); before != 100 {
 		t.Errorf("test chats cost: the balance is %v", before)
@@ -211,7 +212,7 @@ func TestInbox(t *testing.T) {
 		"customer_identifier": "+4930901820", "message": "Hello"}, nil)
 	p.until("document.querySelectorAll('#results li').length === 2")
 
-	// A conversation as it happens.
+	// A conversation is followed live.
 	widget := s.follow(t, id)
 	p.open(s.URL + "/conversations/" + id)
 	p.see("#thread .customer", "When are you <b>open</b>?")
@@ -249,7 +250,7 @@ func TestInbox(t *testing.T) {
 	s.say(t, id, "Thank you")
 	p.see("#thread .ai", "I am back.")
 
-	// What it cost stands in the ledger.
+	// Its cost is in the ledger.
 	p.open(s.URL + "/ledger")
 	p.see(".ledger", "−$0.01")
 	p.see(".sums", "$99.92")

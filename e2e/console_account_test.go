@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Somebody changes their name and the address that they sign in with, and signs in with that.
+// A user changes their name and the address that they sign in with, and signs in with the new one.
 func TestConsoleAccount(t *testing.T) {
 	s := start(t)
 	p := browse(t)
@@ -15,7 +15,7 @@ func TestConsoleAccount(t *testing.T) {
 	p.fill("#f-timezone", "Europe/Lisbon")
 	p.click("#save-profile")
 	p.see("#notice", "Saved.")
-	p.see(".who strong", "אנה <b>") // beside the page, too
+	p.see(".who strong", "אנה <b>") // in the sidebar, too
 	p.until("getComputedStyle(document.querySelector('#f-name')).direction === 'rtl' && getComputedStyle(document.querySelector('#f-timezone')).direction === 'ltr'")
 
 	p.expect("422")

@@ -39,11 +39,11 @@ func (s *program) caller(t *testing.T) {
 	}
 }
 
-// Somebody has an assistant call, reads along, hangs up, listens to it, and sees what became of it.
+// A user has an assistant call, reads along, hangs up, listens to the recording, and sees the result.
 func TestConsoleCalls(t *testing.T) {
 	need(t, "flite", "pocketsphinx_batch")
 	s, model := thinking(t, "PARLEY_SIP_LISTEN=off")
-	// nobody hangs up meanwhile
+	// the reply is long, so that nobody hangs up meanwhile
 	model.Usually(aitest.Behaviour{Text: "Your order is ready at four o'clock. " +
 		strings.Repeat("We are at the corner of Market Street and the old town hall. ", 2)})
 	p := browse(t)
@@ -65,7 +65,7 @@ func TestConsoleCalls(t *testing.T) {
 	p.click(".call-form .primary")
 	p.until("/^\\/calls\\/\\d+$/.test(location.pathname)")
 
-	// Live: it rings, is answered, and what is said comes by itself.
+	// Live: it rings, is answered, and the transcript appears by itself.
 	p.see("#call-state", "In progress")
 	p.see(".said.ai .words", "Good morning Ana <b>, this is Acme Bakery.")
 	p.until("document.querySelector('.said.customer:not(.partial) .words')")
@@ -81,7 +81,7 @@ func TestConsoleCalls(t *testing.T) {
 	p.see("#facts", "Ana asked for <b>her order</b>.")
 	p.see("#facts", "min × $")
 
-	// The recording is drawn, and goes with the transcript.
+	// The recording's waveform is drawn, and follows the transcript.
 	p.until("document.querySelector('[data-wave]') && !document.querySelector('[data-wave]').hidden && document.querySelector('audio').readyState > 0")
 	p.until(`(() => { const c = document.querySelector('canvas'); return c.width > 100 && c.getContext('2d').getImageData(0, 0, c.width, c.height).data.some((v) => v > 0) })()`)
 	p.click(".said.customer [data-seek]")
@@ -116,7 +116,7 @@ func TestConsoleCalls(t *testing.T) {
 	p.click("#ask-delete .primary")
 	p.see("#notice", "Deleted.")
 
-	// The overview follows by itself what a program does.
+	// The overview updates itself when the API makes a call.
 	p.open(s.URL + "/")
 	today := "Number(document.querySelectorAll('.sums dd')[2].innerText)"
 	before := eval[int](p, today)

@@ -10,8 +10,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// Somebody makes a campaign, looks at a list before it is imported, starts it, and sees by itself what becomes of the
-// calls.
+// A user makes a campaign, previews a list before it is imported, starts the campaign, and sees the results of the
+// calls without a reload.
 func TestConsoleCampaign(t *testing.T) {
 	s := start(t, "PARLEY_SIP_LISTEN=off")
 	p := browse(t)
@@ -30,10 +30,10 @@ func TestConsoleCampaign(t *testing.T) {
 	p.expect("422")
 	p.fill("#f-max_retries", "9")
 	p.click("#save")
-	p.see(".mistakes", "2 fields need another look")
+	p.see(".mistakes", "check 2 fields")
 	p.fill("#f-name", "Spring <b>")
 	p.fill("#f-max_retries", "1")
-	// Office hours are what the form begins with; this test calls at any time.
+	// The form starts with office hours; this test calls at any time.
 	p.until(`[...document.querySelectorAll("[name=allowed_days]:checked")].map((d) => d.value).join() === "monday,tuesday,wednesday,thursday,friday"`)
 	p.until(`document.querySelector("#f-allowed_hours_start_time").value + document.querySelector("#f-allowed_hours_end_time").value === "09:0018:00"`)
 	p.do(chromedp.Evaluate[chromedp.Void](`document.querySelectorAll("[name=allowed_days][type=checkbox]").forEach((d) => { d.checked = true; });

@@ -12,7 +12,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// librarySite serves a small site: a start page, two pages behind it, one of them with a hostile title.
+// librarySite serves a small site: a start page and two pages behind it, one with a hostile title.
 func librarySite(t *testing.T) string {
 	site := http.NewServeMux()
 	page := func(path, body string) {
@@ -27,19 +27,19 @@ func librarySite(t *testing.T) string {
 	return serveLocal(t, site)
 }
 
-// give puts files into the box of the page, as its dialogue would.
+// give puts files into the page's file input, as its dialog would.
 func (p *page) give(files ...string) {
 	p.t.Helper()
 	p.do(chromedp.SetUploadFiles(chromedp.CSS("#files"), files))
 }
 
-// row waits until the row of a document says some words.
+// row waits until the row of a document contains some words.
 func (p *page) row(name, words string) {
 	p.t.Helper()
 	p.until(fmt.Sprintf("[...document.querySelectorAll('.documents li')].some(r => r.querySelector('.document-name').innerText === %s && r.innerText.includes(%s))", quote(name), quote(words)))
 }
 
-// Documents of every kind come in, are read, and answer; what is wrong with one is said beside it.
+// Documents of every kind are uploaded, read, and used in answers; a document's error is shown beside it.
 func TestConsoleKnowledge(t *testing.T) {
 	site := librarySite(t)
 	s := start(t, "PARLEY_EGRESS_ALLOW=127.0.0.0/8")
@@ -54,7 +54,7 @@ func TestConsoleKnowledge(t *testing.T) {
 	p := browse(t)
 	p.signIn(s)
 	p.open(s.URL + "/knowledge")
-	p.see("h1", "Give your assistants something to know")
+	p.see("h1", "Give your assistants knowledge")
 	p.click(".empty .primary")
 	p.expect("422")
 	p.click(".save button")
@@ -67,7 +67,7 @@ func TestConsoleKnowledge(t *testing.T) {
 	p.shot("knowledge-empty", false)
 	home := eval[string](p, "location.pathname")
 
-	// Several files at once, of which two can't be taken.
+	// Several files at once; two of them can't be accepted.
 	p.give(file("Allergens.pdf", onePage("Allergens", "",
 		"The walnut bread contains hazelnuts and traces of sesame.")),
 		file("Parking.docx", word(t, "Parking", "Customers park their bicycles in the courtyard behind the house.")),
@@ -90,11 +90,11 @@ func TestConsoleKnowledge(t *testing.T) {
 	p.click("[data-uploads] li:first-child [data-dismiss]")
 	p.until("document.querySelector('[data-uploads]').hidden && document.activeElement.id === 'files'")
 
-	// A failed one is tried again, in place.
+	// A failed document is retried, in place.
 	p.click(".documents form[action$='/retry'] button")
 	p.row("Broken", "Failed")
 
-	// A file that is dropped anywhere on the page goes the same way.
+	// A file that is dropped anywhere on the page is uploaded the same way.
 	p.do(chromedp.Evaluate[chromedp.Void](`(() => {
 		const data = new DataTransfer();
 		data.items.add(new File(["Opening hours\n\nOn Sundays the shop stays closed.\n"], "Hours.txt", {type: "text/plain"}));
@@ -102,7 +102,7 @@ func TestConsoleKnowledge(t *testing.T) {
 	})()`))
 	p.row("Hours", "Active")
 
-	// A website: a mistake beside its box, then its pages.
+	// A website: first a mistake beside its input, then its pages.
 	p.fill("#f-url", "bakery")
 	p.click(".site .primary")
 	p.see("#e-url", "must be")
@@ -130,19 +130,22 @@ func TestConsoleKnowledge(t *testing.T) {
 	p.do(chromedp.Evaluate[chromedp.Void]("document.querySelector('#try-t').scrollIntoView()"))
 	p.shot("knowledge-found-low", false)
 
-	// An assistant gets it.
+	// An assistant gets the knowledgebase.
 	p.see("main", "None does yet.")
 	p.open(s.URL + "/assistants/" + strconv.FormatInt(s.Assistant, 10) + "#knowledge")
 	p.see("#f-knowledgebase_id option", "(6 documents)")
 	p.do(chromedp.SetValue(chromedp.CSS("#f-knowledgebase_id"), strings.TrimPrefix(home, "/knowledge/")))
 	p.shot("editor-knowledgebase", false)
 	p.click("#save")
-	p.see("#notice", "Saved.")
+	p.see("#notice", "The draft is saved.")
+	p.open(s.URL + "/assistants/" + strconv.FormatInt(s.Assistant, 10) + "/publish")
+	p.click("#publish")
+	p.see("#notice", "Published")
 	p.open(s.URL + home)
 	p.see("main .list", "Front desk")
 	p.see("main .list", "looks things up")
 
-	// Renaming, and deleting a document, with the keyboard.
+	// A document is renamed and deleted, with the keyboard.
 	p.do(chromedp.Evaluate[chromedp.Void]("[...document.querySelectorAll('a.document-name')].find(a => a.innerText === 'Parking').click()"))
 	p.see("h1", "Name and description")
 	p.look("document")

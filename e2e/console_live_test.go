@@ -12,10 +12,10 @@ import (
 	"parley/internal/ai/aitest"
 )
 
-// tab opens one more tab in the browser's window, in front of the others.
+// tab opens one more tab in the browser's window, in the foreground.
 func (p *page) tab() *page {
 	p.t.Helper()
-	ctx, _ := chromedp.NewContext(p.ctx, chromedp.WithNewWindow(false)) // it goes with the browser
+	ctx, _ := chromedp.NewContext(p.ctx, chromedp.WithNewWindow(false)) // it closes with the browser
 	next := &page{t: p.t, ctx: ctx}
 	if err := chromedp.Do(ctx); err != nil {
 		p.t.Fatalf("open a tab: %v", err)
@@ -24,7 +24,7 @@ func (p *page) tab() *page {
 	return next
 }
 
-// front shows a tab; the others of its window are hidden.
+// front brings a tab to the foreground; the others of its window are hidden.
 func (p *page) front() {
 	p.t.Helper()
 	p.do(chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
@@ -34,8 +34,8 @@ func (p *page) front() {
 	p.until("!document.hidden")
 }
 
-// A browser has six connections for all tabs of a server. Of eight tabs each is served, those behind let go of their
-// streams, and one that is shown again shows what happened meanwhile.
+// A browser opens at most six connections to a server, for all tabs together. With eight tabs, each is served, hidden
+// tabs close their event streams, and a tab that is shown again catches up on what happened meanwhile.
 func TestConsoleManyTabs(t *testing.T) {
 	s, model := thinking(t)
 	conversation := s.converse(t)
@@ -65,8 +65,8 @@ func TestConsoleManyTabs(t *testing.T) {
 	}
 }
 
-// What somebody writes in the test chat stands there at once, and as the server has it before the model has said a
-// word. Taking over ends the reply in the middle.
+// A message in the test chat appears at once, and as the server stored it before the model's first word. Taking over
+// ends the reply in the middle.
 func TestConsoleTestChatAtOnce(t *testing.T) {
 	s, model := thinking(t)
 	p := browse(t)
@@ -101,7 +101,7 @@ func TestConsoleTestChatAtOnce(t *testing.T) {
 	p.see("#mode", "A person replies")
 	close(gate)
 	p.until("document.querySelector('[data-forming]').hidden && !document.querySelector('.composer').dataset.busy")
-	if said := eval[int](p, "document.querySelectorAll('#thread .ai').length"); said != 1 { // the first words
+	if said := eval[int](p, "document.querySelectorAll('#thread .ai').length"); said != 1 { // only the first words
 		t.Errorf("the assistant has said %d things", said)
 	}
 }

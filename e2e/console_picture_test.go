@@ -13,7 +13,7 @@ import (
 	"parley/internal/ai/aitest"
 )
 
-// picture is a page as the project's front page shows it.
+// picture saves a screenshot of a page for the project's front page.
 func (p *page) picture(name string) {
 	p.t.Helper()
 	p.do(chromedp.Evaluate[chromedp.Void]("document.activeElement.blur()"))
@@ -23,7 +23,7 @@ func (p *page) picture(name string) {
 	}
 }
 
-// cake makes the first assistant one that tells people of their orders, with a tool that knows them.
+// cake makes the first assistant one that tells people about their orders, with a tool that looks them up.
 func (s *program) cake(t *testing.T) {
 	t.Helper()
 	s.bakery(t)
@@ -81,8 +81,8 @@ func TestConsolePictures(t *testing.T) {
 	if status != http.StatusOK {
 		t.Fatalf("the assistant is answered %d", status)
 	}
-	// What the sandbox's far end says, by what the model was asked until then. It may be heard in pieces: the first
-	// is all.
+	// The sandbox's far end speaks according to what the model has been asked so far. One sentence may be heard in
+	// pieces: the first piece counts as the whole.
 	think, before := 280*time.Millisecond, model.Count()
 	said := map[int]string{0: "Hello?", 1: "Yes, that's right.", 3: "Could you tell me more?", 4: "Thank you, goodbye."}
 	model.Transcribe = func(aitest.Utterance) string {

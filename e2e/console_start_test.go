@@ -12,7 +12,7 @@ import (
 	"parley/internal/ai/aitest"
 )
 
-// Somebody signs in, is shown what to do next, speaks with the assistant by the browser's microphone, and finds the
+// A user signs in, is shown what to do next, speaks with the assistant through the browser's microphone, and finds the
 // call on the start page.
 func TestConsoleOverviewAndTestCall(t *testing.T) {
 	need(t, "flite", "sox", "pocketsphinx_batch")
@@ -33,7 +33,7 @@ func TestConsoleOverviewAndTestCall(t *testing.T) {
 	p.see("[data-call-words] .customer", "open")
 	p.see("[data-call-words] .ai", "We open at <b>seven</b>.")
 	p.see("[data-call-words] .ai header", " ms")
-	p.until("document.activeElement.matches('[data-call-mute]')") // by the keyboard alone
+	p.until("document.activeElement.matches('[data-call-mute]')") // with the keyboard alone
 	p.do(chromedp.KeyEvent(kb.Enter))
 	p.until("document.querySelector('[data-call-mute]').ariaPressed === 'true'")
 	p.do(chromedp.KeyEvent(kb.Tab))
@@ -55,7 +55,7 @@ func TestConsoleOverviewAndTestCall(t *testing.T) {
 	p.click("[data-call-back]")
 	p.until("document.querySelector('[data-call]').hidden && !document.querySelector('[data-talk-in]').hidden")
 
-	// On a phone the call is in a sheet: closing that hangs up.
+	// On a phone the call is in a sheet: closing the sheet hangs up.
 	p.size(390, 844)
 	p.click("[popovertarget=talk]")
 	p.click("[data-call-start]")
@@ -82,7 +82,8 @@ func TestConsoleOverviewAndTestCall(t *testing.T) {
 	p.until("[...document.querySelectorAll('.sums dd')][2].innerText === '3'")
 }
 
-// A microphone that is denied is said so, with how to mend it; so is a call that the money doesn't cover.
+// When the microphone is denied, the page says so and how to fix it. The same goes for a call that the balance doesn't
+// cover.
 func TestConsoleTestCallThatCantBe(t *testing.T) {
 	s, _ := thinking(t, "PARLEY_WEBRTC_LISTEN=127.0.0.1:0")
 	one := s.URL + "/assistants/" + strconv.FormatInt(s.Assistant, 10)
@@ -94,7 +95,7 @@ func TestConsoleTestCallThatCantBe(t *testing.T) {
 	p.look("test-call-denied")
 }
 
-// What a voice sounds like is heard beside its name, and the widget's line is there to copy.
+// A voice can be previewed beside its name, and the widget's snippet can be copied.
 func TestConsoleVoicePreviewAndSnippet(t *testing.T) {
 	need(t, "flite")
 	s, _ := thinking(t)
@@ -133,7 +134,7 @@ func TestConsoleVoicePreviewAndSnippet(t *testing.T) {
 	p.until("document.querySelector('script[data-assistant-id]')")
 }
 
-// An assistant is carried from one place to another as a file, and what can't come along is said.
+// An assistant is exported to a file and imported elsewhere, and the page says what could not be carried over.
 func TestConsoleExportAndImport(t *testing.T) {
 	s, _ := thinking(t)
 	s.assistant(t, map[string]any{"name": "Front <i>desk</i>", "status": "active"})

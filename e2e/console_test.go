@@ -10,7 +10,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// signIn signs in with what the first start printed.
+// signIn signs in with the credentials that the first start printed.
 func (p *page) signIn(s *program) {
 	p.t.Helper()
 	p.open(s.URL + "/")
@@ -20,7 +20,7 @@ func (p *page) signIn(s *program) {
 	p.see("h1", "Overview")
 }
 
-// A first user finds their way: in, to the assistant, through a mistake, to a key, and out.
+// A new user finds their way: signs in, opens the assistant, makes a mistake, creates a key, and signs out.
 func TestConsole(t *testing.T) {
 	s := start(t)
 	p := browse(t)
@@ -37,7 +37,7 @@ func TestConsole(t *testing.T) {
 	p.do(chromedp.KeyEvent("\r"))
 	p.see("h1", "Front desk") // where they wanted to go
 
-	// The prompt marks its variables, and says which have no value.
+	// The prompt highlights its variables, and the page says which have no value.
 	p.see("[data-vars] li", "company")
 	p.fill("#f-system_prompt", "You are {{role}} of {{company}} & <b>bold</b>.\nToday is {{current_date}}.")
 	p.see("[data-vars] .missing", "role")
@@ -47,7 +47,7 @@ func TestConsole(t *testing.T) {
 	p.do(chromedp.KeyEvent("role"))
 	p.until("!document.querySelector('[data-vars] .missing')")
 
-	// Leaving asks first. The browser only does so for a page that was touched, which it was.
+	// Leaving asks for confirmation. The browser only asks on a page that the user has interacted with, as here.
 	p.open(s.URL + "/keys")
 	if n := p.asked("beforeunload"); n != 1 {
 		t.Errorf("leaving unsaved changes asked %d times", n)
@@ -57,19 +57,20 @@ func TestConsole(t *testing.T) {
 		t.Error("leaving an untouched form asked")
 	}
 
-	// A mistake is said beside its field, and nothing is lost.
+	// A mistake is reported beside its field, and no input is lost.
 	p.expect("422")
 	p.fill("#f-name", "Reception")
 	p.fill("#f-max_duration", "7")
 	p.click(".save button")
-	p.see(".mistakes", "one field needs another look")
+	p.see(".mistakes", "check one field")
 	p.see("[id=e-max_duration]", "must be at least 20")
-	p.until("document.activeElement.classList.contains('mistakes')") // a screen reader is led to it
+	p.until("document.activeElement.classList.contains('mistakes')") // a screen reader is sent there
 	p.click(".mistakes a")
 	p.until("document.activeElement.id === 'f-max_duration' || location.hash === '#f-max_duration'")
 	p.fill("#f-max_duration", "120")
-	p.click(".save button")
-	p.see("#notice", "Saved.")
+	p.click("#save")
+	p.see("#notice", "The draft is saved.")
+	p.publish()
 	p.see("h1", "Reception")
 	p.until("document.title.startsWith('Reception')")
 	var a struct {
@@ -82,12 +83,12 @@ func TestConsole(t *testing.T) {
 		t.Errorf("the API has %+v", a)
 	}
 
-	// Another language brings its voices without losing what was written.
+	// Another language offers its voices without losing the user's input.
 	p.fill("#f-name", "Empfang")
 	p.do(chromedp.SetValue(chromedp.CSS("#f-language_id"), "3"),
 		chromedp.Evaluate[chromedp.Void]("document.querySelector('#f-language_id').dispatchEvent(new Event('change', {bubbles: true}))"))
 	p.until("[...document.querySelectorAll('#f-voice_id option')].every(o => o.value.endsWith('003'))")
-	p.click(".save button")
+	p.publish()
 	p.see("h1", "Empfang")
 	if s.call(t, http.MethodGet, "/user/assistant/"+strconv.FormatInt(s.Assistant, 10), nil, &a); a.LanguageID != 3 {
 		t.Errorf("the API has %+v", a)
@@ -111,7 +112,16 @@ func TestConsole(t *testing.T) {
 	p.until("location.pathname === '/signin'")
 }
 
-// newAssistant makes one from a template, finds it in the list and deletes it, with the keyboard.
+// publish saves the draft in the editor and makes it live.
+func (p *page) publish() {
+	p.t.Helper()
+	p.click("#to-publish")
+	p.see("h1", "Publish the draft")
+	p.click("#publish")
+	p.see("#notice", "Published")
+}
+
+// newAssistant makes an assistant from a template, finds it in the list and deletes it, with the keyboard.
 func (p *page) newAssistant(s *program) {
 	p.t.Helper()
 	p.open(s.URL + "/assistants/new")
@@ -139,7 +149,7 @@ func (p *page) search(s *program) {
 	p.until("location.search.includes('q=nothing')")
 	p.fill("#q", "EMPF")
 	p.see("#results .stretch", "Empfang")
-	p.until("document.activeElement.id === 'q'") // the reader goes on writing
+	p.until("document.activeElement.id === 'q'") // the reader can go on typing
 }
 
 func (p *page) newKey(s *program) {
@@ -165,7 +175,7 @@ func (p *page) newKey(s *program) {
 	}
 }
 
-// A refusal leaves what was written where it is.
+// When the server refuses a form, the input stays in it.
 func TestConsoleRefusalKeepsTheForm(t *testing.T) {
 	s := start(t)
 	p := browse(t)
@@ -182,7 +192,7 @@ func TestConsoleRefusalKeepsTheForm(t *testing.T) {
 	}
 }
 
-// What a script asked for when the session had ended is refused with words, and what was written stays.
+// A script's request after the session has ended is refused with an explanation, and the user's input stays.
 func TestConsoleSessionEndsWhileEditing(t *testing.T) {
 	s := start(t)
 	p := browse(t)
@@ -204,7 +214,7 @@ func TestConsoleSessionEndsWhileEditing(t *testing.T) {
 	}
 }
 
-// Every page in both themes and on a phone: looked at by axe-core, and kept as a picture.
+// Every page, in both themes and on a phone, is checked with axe-core and saved as a picture.
 func TestConsoleLooks(t *testing.T) {
 	s := start(t)
 	p := browse(t)
@@ -220,7 +230,7 @@ func TestConsoleLooks(t *testing.T) {
 		{"search", "/assistants?q=nobody"}, {"new", "/assistants/new"}, {"editor", one},
 		{"versions", one + "/versions"},
 		{"diff", one + "/versions/1"}, {"tools", "/tools"}, {"tool", "/tools/1"}, {"keys", "/keys"},
-		{"account", "/account"}} {
+		{"account", "/account"}, {"do-not-call", "/do-not-call"}} {
 		p.open(s.URL + pg.path)
 		p.look(pg.name)
 	}
@@ -257,7 +267,7 @@ func TestConsoleLooks(t *testing.T) {
 	p.until("location.pathname === '/tools'")
 }
 
-// look examines a page and keeps its pictures.
+// look checks a page and saves its pictures.
 func (p *page) look(name string) {
 	p.t.Helper()
 	for _, scheme := range []string{"light", "dark"} {
@@ -276,7 +286,7 @@ func (p *page) look(name string) {
 	p.size(1280, 900)
 }
 
-// furnish gives the account something of everything.
+// furnish gives the account one of everything.
 func (s *program) furnish(t *testing.T) {
 	t.Helper()
 	made := func(status int) {

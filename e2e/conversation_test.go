@@ -17,7 +17,7 @@ import (
 	"parley/internal/ai/aitest"
 )
 
-// thinking starts the program with a language model of ours.
+// thinking starts the program with a language model of the test's own.
 func thinking(t *testing.T, env ...string) (*program, *aitest.Server) {
 	t.Helper()
 	model := aitest.NewServer(t)
@@ -77,7 +77,7 @@ func (p *program) balance(t *testing.T) float64 {
 	return me.Balance
 }
 
-// What a model server can do to us, and what the customer gets.
+// What a misbehaving model server can do, and what the customer gets.
 func TestModelServersMisbehave(t *testing.T) {
 	p, model := thinking(t, "PARLEY_OPENAI_STALL=2s")
 	id := p.converse(t)
@@ -123,7 +123,7 @@ func TestModelServersMisbehave(t *testing.T) {
 	}
 }
 
-// An assistant calls the user's system and answers from what it says.
+// An assistant calls the user's system and answers from the result.
 func TestToolsInConversation(t *testing.T) {
 	shop := http.NewServeMux()
 	shop.HandleFunc("GET /orders/{n}", func(w http.ResponseWriter, r *http.Request) {
@@ -180,7 +180,7 @@ func TestToolsInConversation(t *testing.T) {
 	}
 }
 
-// A program that is killed in the middle of a reply answers after its restart, once, and charges once.
+// A program that is killed in the middle of a reply answers once after its restart, and charges once.
 func TestKilledInMidReply(t *testing.T) {
 	p, model := thinking(t)
 	gate := make(chan struct{})
@@ -201,7 +201,7 @@ func TestKilledInMidReply(t *testing.T) {
 	}
 	defer res.Body.Close()
 	lines := bufio.NewScanner(res.Body)
-	// comments, which say that it lives
+	// skip the keepalive comments
 	for lines.Scan() && (lines.Text() == "" || strings.HasPrefix(lines.Text(), ":")) {
 	}
 	if line := lines.Text(); line != "event: delta" {
@@ -297,7 +297,7 @@ func resident(t *testing.T, pid int) int64 {
 	return 0
 }
 
-// sendAndForget says something without caring what comes of it.
+// sendAndForget sends a message and ignores the result.
 func (p *program) sendAndForget(conversation, text string) {
 	body, _ := json.Marshal(map[string]any{"message": text})
 	res, err := http.Post(p.URL+"/api/conversations/"+conversation+"/messages", "application/json",

@@ -11,7 +11,8 @@ import (
 	"parley/internal/provider/deepgram/deepgramtest"
 )
 
-// A call that Deepgram hears and speaks, over its sockets: it greets, answers, is interrupted, and answers again.
+// A call with Deepgram's ears and voice over its WebSockets: the assistant greets, answers, is interrupted, and
+// answers again.
 func TestDeepgramTalk(t *testing.T) {
 	t.Parallel()
 	for _, model := range []string{"nova-3", "flux-general-en"} {
@@ -20,7 +21,7 @@ func TestDeepgramTalk(t *testing.T) {
 			d := deepgramtest.NewServer(t)
 			l, v := bakeryLine(t, nil, "PARLEY_DEEPGRAM_API_KEY="+deepgramtest.Key, "PARLEY_DEEPGRAM_BASE_URL="+d.URL,
 				"PARLEY_DEEPGRAM_STT_MODEL="+model)
-			v.Voice = d.Voice // which is heard
+			v.Voice = d.Voice // the voice is recognized by it
 			c := l.greeted(t, l.phone)
 			d.Hears("I would like a table.", "What do you have?", "And what does it cost?")
 			v.Script(aitest.Behaviour{Text: "For how many people?"}, aitest.Behaviour{Text: long},
@@ -67,7 +68,8 @@ func TestDeepgramTalk(t *testing.T) {
 	}
 }
 
-// An ear whose socket is closed in the middle of an utterance is replaced, and the conversation goes on.
+// When the speech recognizer's socket is closed in the middle of an utterance, it is replaced, and the conversation
+// goes on.
 func TestDeepgramEarLost(t *testing.T) {
 	t.Parallel()
 	for model, path := range map[string]string{"nova-3": deepgramtest.ListenPath, "flux-general-en": deepgramtest.FluxPath} {
@@ -76,7 +78,7 @@ func TestDeepgramEarLost(t *testing.T) {
 			d := deepgramtest.NewServer(t)
 			l, v := bakeryLine(t, nil, "PARLEY_DEEPGRAM_API_KEY="+deepgramtest.Key, "PARLEY_DEEPGRAM_BASE_URL="+d.URL,
 				"PARLEY_DEEPGRAM_STT_MODEL="+model)
-			v.Voice = d.Voice // which is heard
+			v.Voice = d.Voice // the voice is recognized by it
 			at := map[string]string{"flux-general-en": "StartOfTurn"}[model]
 			d.Script(path, deepgramtest.Behaviour{Fault: deepgramtest.Close, At: at})
 			c := l.greeted(t, l.phone)

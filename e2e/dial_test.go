@@ -17,7 +17,7 @@ import (
 	"parley/internal/simulator/phone"
 )
 
-// trunk makes a trunk whose far end is on a port of this machine, and an assistant that calls over it.
+// trunk makes a trunk whose far end is a port on this machine, and an assistant that calls over it.
 func (l *line) trunk(t *testing.T, port int, fields map[string]any) {
 	t.Helper()
 	var made struct {
@@ -35,7 +35,7 @@ func (l *line) trunk(t *testing.T, port int, fields map[string]any) {
 	l.outbound(t, made.Data.PhoneNumberID, fields)
 }
 
-// outbound makes an assistant that calls from a number, and has it be the one that the tests change.
+// outbound makes an assistant that calls from a number; from then on it is the one that the tests change.
 func (l *line) outbound(t *testing.T, number int64, fields map[string]any) {
 	t.Helper()
 	var a map[string]any
@@ -90,8 +90,7 @@ func (l *line) hangup(t *testing.T, id int64) {
 	}
 }
 
-// sipp runs a scenario of testdata/sipp on a port. It returns the directory that it runs in; finish waits for its
-// end, which must be good.
+// sipp runs a scenario of testdata/sipp on a port. finish waits for its end, which must be successful.
 func (l *line) sipp(t *testing.T, scenario string, port int, files map[string][]byte, args ...string) (finish func()) {
 	t.Helper()
 	need(t, "sipp")
@@ -138,7 +137,7 @@ func (l *line) sipp(t *testing.T, scenario string, port int, files map[string][]
 	return finish
 }
 
-// What becomes of a call that the assistant makes, by who is at the other end: sipp, over a trunk.
+// How an assistant's call ends, depending on the far end: sipp, over a trunk.
 func TestDial(t *testing.T) {
 	t.Parallel()
 	l := telephone(t)
@@ -205,7 +204,7 @@ func TestDial(t *testing.T) {
 	})
 }
 
-// A person on a telephone takes an assistant's call and hangs up.
+// A person with a telephone answers an assistant's call and hangs up.
 func TestDialPerson(t *testing.T) {
 	t.Parallel()
 	l := telephone(t)
@@ -248,7 +247,7 @@ func TestDialPerson(t *testing.T) {
 	}
 }
 
-// The far end of a server without a trunk: the sandbox's numbers, by the last four digits of who is called.
+// The far end of a server without a trunk: the sandbox's numbers, by the last four digits of the called number.
 func TestDialSandbox(t *testing.T) {
 	t.Parallel()
 	l := telephone(t)

@@ -28,7 +28,7 @@ var binary string
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
 func run(m *testing.M) int {
-	// Tests that are parallel are those of the telephone: they wait for words to be said far more than for a processor.
+	// The parallel tests are those of the telephone: they mostly wait for speech, not for the processor.
 	flag.Parse()
 	if err := flag.Set("test.parallel", "6"); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -64,7 +64,7 @@ type program struct {
 	env     []string
 	cmd     *exec.Cmd
 	log     *logBuffer
-	reading *sync.WaitGroup // of what it prints
+	reading *sync.WaitGroup // waits for the goroutine that reads its output
 }
 
 // start runs the program on an empty data directory until the test ends. env are further settings, NAME=value.
@@ -93,7 +93,7 @@ func start(t *testing.T, env ...string) *program {
 	}
 }
 
-// run starts the process; heard gets all that it has printed, at every line.
+// run starts the process; heard is called at every line with all the output so far.
 func (p *program) run(t *testing.T, heard func(printed string)) {
 	t.Helper()
 	p.cmd = exec.Command(binary, "serve")
@@ -117,7 +117,7 @@ func (p *program) run(t *testing.T, heard func(printed string)) {
 	})
 }
 
-// stop ends the program as an operator does, and expects it to end well.
+// stop ends the program as an operator does, and expects a clean exit.
 func (p *program) stop(t *testing.T) {
 	t.Helper()
 	if p.cmd == nil {
@@ -183,7 +183,7 @@ func (p *program) ready(t *testing.T) {
 	}
 }
 
-// call asks the API with the first key. out, where not nil, takes the JSON answer.
+// call sends a request to the API with the first key. out takes the JSON answer, unless it is nil.
 func (p *program) call(t *testing.T, method, path string, body, out any) int {
 	t.Helper()
 	var sent io.Reader
@@ -219,7 +219,7 @@ func (p *program) call(t *testing.T, method, path string, body, out any) int {
 	return res.StatusCode
 }
 
-// artifact keeps a file for people to look at: in the directory that PARLEY_ARTIFACTS names, else in bin/e2e.
+// artifact saves a file for people to look at: in the directory that PARLEY_ARTIFACTS names, else in bin/e2e.
 func artifact(t *testing.T, name string, content []byte) {
 	t.Helper()
 	dir := cmp.Or(os.Getenv("PARLEY_ARTIFACTS"), "../bin/e2e")
@@ -231,7 +231,7 @@ func artifact(t *testing.T, name string, content []byte) {
 	}
 }
 
-// logBuffer takes a program's log while a test may read it.
+// logBuffer collects a program's log and may be read by a test at any time.
 type logBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -249,7 +249,7 @@ func (l *logBuffer) String() string {
 	return l.b.String()
 }
 
-// serveLocal runs a handler on loopback until the test ends: somebody's system that the program calls.
+// serveLocal runs a handler on loopback until the test ends: an outside system that the program calls.
 func serveLocal(t *testing.T, h http.Handler) (url string) {
 	t.Helper()
 	srv := httptest.NewServer(h)

@@ -13,9 +13,9 @@ import (
 	"parley/internal/simulator/phone"
 )
 
-// A telephone call with ElevenLabs' voice and ears: it greets, answers, and is interrupted. What is said takes more and
-// more time here, so that nobody could guess how far a reply was heard: only who follows the times that ElevenLabs tells
-// knows it, and the transcript and what the model is told have it, to the word.
+// A telephone call with ElevenLabs' voice and ears: the assistant greets, answers, and is interrupted. Words get
+// longer and longer here, so how much of a reply was heard can't be guessed: it is known only from the word times that
+// ElevenLabs sends. The transcript and the model's history have it right to the word.
 func TestElevenLabs(t *testing.T) {
 	t.Parallel()
 	s := elevenlabstest.New(t)
@@ -64,8 +64,8 @@ func TestElevenLabs(t *testing.T) {
 	}
 }
 
-// words is how many words of a text were heard, if the last of them sounded for so much longer. A long text is spoken in
-// parts; the last that was heard was cut.
+// words counts the words of a text that were heard, if the last of them sounded for so much longer. A long text is
+// spoken in parts; the last part that was heard was cut off.
 func (v *vendor) words(c *phone.Call, s *elevenlabstest.Server, text string, more time.Duration) (n int) {
 	for _, part := range s.Said() {
 		if !strings.Contains(text, part) {

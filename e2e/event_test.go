@@ -21,7 +21,7 @@ type hooks struct {
 	mu     sync.Mutex
 	bodies map[string]map[string]bool // by webhook-id: the bodies that came under it
 	count  int
-	hold   chan struct{} // while open, nobody is answered
+	hold   chan struct{} // while it is open, no request is answered
 }
 
 func (h *hooks) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -49,7 +49,13 @@ func (h *hooks) got() (ids, requests int) {
 
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	look, hang := time.NewTicker(10*time.Millisecond), time.After(2*patience)
+	inTime(t, 2*patience, what, ok)
+}
+
+// inTime waits for something that may take long.
+func inTime(t *testing.T, most time.Duration, what string, ok func() bool) {
+	t.Helper()
+	look, hang := time.NewTicker(10*time.Millisecond), time.After(most)
 	defer look.Stop()
 	for !ok() {
 		select {
@@ -60,8 +66,8 @@ func eventually(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-// A program that is killed while deliveries are in flight delivers each of them after its restart, under its id with
-// its body.
+// A program that is killed while deliveries are in flight sends each of them after its restart, with the same id and
+// body.
 func TestEventsKilledInFlight(t *testing.T) {
 	h := &hooks{bodies: map[string]map[string]bool{}, hold: make(chan struct{})}
 	url := serveLocal(t, h)
@@ -111,7 +117,7 @@ func TestEventsKilledInFlight(t *testing.T) {
 	}
 }
 
-// Silence that falls while the program is down is noticed when it is up again, and told.
+// Silence that begins while the program is down is noticed when it is up again, and reported.
 func TestEventsSilenceSurvivesRestart(t *testing.T) {
 	h := &hooks{bodies: map[string]map[string]bool{}, hold: make(chan struct{})}
 	close(h.hold)
@@ -126,7 +132,7 @@ func TestEventsSilenceSurvivesRestart(t *testing.T) {
 		t.Fatalf("message: %d", status)
 	}
 	p.kill(t)
-	// The minutes go by: its last word was said long ago.
+	// Minutes pass: the last message is moved into the past.
 	data := strings.TrimPrefix(p.env[0], "PARLEY_DATA=")
 	db, err := store.Open(t.Context(), store.Options{Path: filepath.Join(data, "parley.db"), Secret: make([]byte, 32)})
 	if err != nil {

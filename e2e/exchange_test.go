@@ -22,7 +22,7 @@ import (
 	"parley/internal/store/storetest"
 )
 
-// goroutines is how many the program has, as /metrics says.
+// goroutines counts the program's goroutines, from /metrics.
 func (p *program) goroutines(t *testing.T) int {
 	t.Helper()
 	res, err := http.Get(p.URL + "/metrics")
@@ -55,7 +55,7 @@ func (l *line) portsFree(t *testing.T) bool {
 	return true
 }
 
-// rich lets the account have so many calls at once.
+// rich gives the account room for so many calls at once.
 func rich(t *testing.T, calls int) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "prices.yaml")
@@ -80,7 +80,7 @@ func TestPhoneMany(t *testing.T) {
 		eventually(t, "all calls to be over", func() bool { return l.total(t, "/user/calls?status=completed") == all })
 		http.DefaultClient.CloseIdleConnections()
 	}
-	quick(20, 20) // what stays for ever is there after these: connections, the queue's workers
+	quick(20, 20) // after these, what stays for good is there: connections, the queue's workers
 	before := l.goroutines(t)
 	quick(calls, 20+calls)
 	now := 0
@@ -94,7 +94,7 @@ func TestPhoneMany(t *testing.T) {
 	}
 }
 
-// A program that is killed in a live call closes it after its restart: one row, one charge, one end, one event.
+// A program that is killed during a live call closes it after its restart: one row, one charge, one end, one event.
 func TestPhoneKilled(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
@@ -110,7 +110,7 @@ func TestPhoneKilled(t *testing.T) {
 	before := l.balance(t)
 	c := l.ring(t, l.phone)
 	hears(t, c, c.Answered)
-	// a node says every five that it lives
+	// a node gives a sign of life every five seconds
 	eventually(t, "seven seconds of the call", func() bool { return time.Since(c.Answered) > 7*time.Second })
 	id := l.talks(t)[0].ID
 	l.kill(t)
@@ -138,7 +138,7 @@ func TestPhoneKilled(t *testing.T) {
 		again.Duration != row.Duration {
 		t.Errorf("after another restart: %+v, before: %+v", again, row)
 	}
-	c = l.ring(t, handset(t, phone.Options{})) // and it takes calls
+	c = l.ring(t, handset(t, phone.Options{})) // it takes calls again
 	hears(t, c, c.Answered)
 	if err := c.Hangup(); err != nil {
 		t.Error(err)
@@ -152,8 +152,8 @@ func TestPhoneKilled(t *testing.T) {
 	}
 }
 
-// A server that is full turns a call away with 503, or with 486 where it is the account that has no more room, and
-// live calls go on.
+// A full server turns a call away with 503, or with 486 when it is the account that has no room left, and live calls
+// go on.
 func TestPhoneFull(t *testing.T) {
 	t.Parallel()
 	l := telephone(t, rich(t, 1))
@@ -175,7 +175,7 @@ func TestPhoneFull(t *testing.T) {
 	})
 }
 
-// A call over a trunk is let in by the trunk's password, and reaches the assistant of its number.
+// A call over a trunk is authenticated by the trunk's password, and reaches the assistant of its number.
 func TestPhoneTrunk(t *testing.T) {
 	t.Parallel()
 	l := telephone(t)
@@ -232,12 +232,12 @@ func TestPhoneTrunk(t *testing.T) {
 	}
 }
 
-// Of two nodes on one database the one that is left closes the calls of the one that was killed.
+// Two nodes share one database; when one is killed, the other closes its calls.
 func TestPhoneNodes(t *testing.T) {
 	t.Parallel()
 	one := telephone(t, "PARLEY_DATABASE="+storetest.Postgres(t), "PARLEY_SECRET_KEY=the same on all nodes")
 	at := block(t)
-	// of the nodes that join
+	// for the nodes that join
 	one.env = append(one.env, fmt.Sprintf("PARLEY_SIP_LISTEN=127.0.0.1:%d", at),
 		fmt.Sprintf("PARLEY_RTP_PORTS=%d-%d", at+2, at+501))
 	two := &line{program: one.join(t), sip: netip.AddrPortFrom(one.sip.Addr(), uint16(at)), phone: one.phone}
@@ -277,7 +277,7 @@ func TestPhoneNodes(t *testing.T) {
 	}
 }
 
-// Thousands of strangers who call at once make no call and harm none that is live.
+// Thousands of strangers who call at once get no call through and disturb no live one.
 func TestPhoneFlood(t *testing.T) {
 	t.Parallel()
 	l := telephone(t)
@@ -293,7 +293,7 @@ func TestPhoneFlood(t *testing.T) {
 	for i := range n {
 		fmt.Fprintf(conn, "INVITE sip:%d@127.0.0.1 SIP/2.0\r\nVia: SIP/2.0/UDP 127.0.0.2:9;branch=z9hG4bK%d\r\nMax-Forwards: 70\r\nFrom: <sip:scan@127.0.0.2>;tag=%d\r\n"+
 			"To: <sip:%d@127.0.0.1>\r\nCall-ID: %d\r\nCSeq: 1 INVITE\r\nContact: <sip:scan@127.0.0.2>\r\nContent-Length: 0\r\n\r\n", i, i, i, i, i)
-		if i%100 == 99 { // what the socket's buffer could not take would prove nothing
+		if i%100 == 99 { // packets that overflow the socket's buffer would prove nothing
 			time.Sleep(time.Until(began.Add(time.Duration(i) * 200 * time.Microsecond)))
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"parley/internal/ai/aitest"
 )
 
-// switched is a call's record of vendors that stood in, without when.
+// switched returns a call's record of vendor failovers, without their times.
 func (l *line) switched(t *testing.T, id int64) (list []parley.VendorSwitch) {
 	t.Helper()
 	var c struct {
@@ -24,7 +24,7 @@ func (l *line) switched(t *testing.T, id int64) (list []parley.VendorSwitch) {
 	return c.List
 }
 
-// The voice's vendor dies in the middle of a sentence: the next one says the rest, and the record says so.
+// The speech vendor dies in the middle of a sentence: the next one speaks the rest, and the record says so.
 func TestTalkVoiceDies(t *testing.T) {
 	t.Parallel()
 	need(t, "flite")
@@ -55,7 +55,7 @@ func TestTalkVoiceDies(t *testing.T) {
 	}
 }
 
-// The vendor of everything is down in the middle of a call: others hear, think and speak.
+// The vendor used for everything goes down in the middle of a call: others hear, think and speak.
 func TestTalkVendorDies(t *testing.T) {
 	t.Parallel()
 	need(t, "flite", "pocketsphinx_batch")

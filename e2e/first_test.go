@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The commands of docs/first-five-minutes.md do what the page says.
+// The commands of docs/first-five-minutes.md do what the page says they do.
 func TestFirstFiveMinutes(t *testing.T) {
 	p := start(t)
 	page, err := os.ReadFile("../docs/first-five-minutes.md")
@@ -22,7 +22,8 @@ func TestFirstFiveMinutes(t *testing.T) {
 		kind, text, _ := strings.Cut(block, "\n")
 		switch kind {
 		case "bash run":
-			// Each block runs with all before it, quietly, for what they set; the page's commands are few.
+			// Each block runs after a silent run of all the earlier ones, for the variables that they set; the page
+			// has few commands.
 			cmd := exec.Command("bash", "-c", shell+"echo ---- >&2\n"+script.Replace(text))
 			var out, errs strings.Builder
 			cmd.Stdout, cmd.Stderr = &out, &errs
@@ -32,7 +33,7 @@ func TestFirstFiveMinutes(t *testing.T) {
 			_, shown, _ := strings.Cut(errs.String(), "----\n")
 			printed = out.String() + shown
 			for line := range strings.Lines(text) {
-				if name, _, ok := strings.Cut(line, "=$("); ok { // keep what it set for the blocks behind it
+				if name, _, ok := strings.Cut(line, "=$("); ok { // keep the variable for the later blocks
 					shell += name + "=" + quoteLast(t, name, printed) + "\n"
 				}
 			}
@@ -49,7 +50,7 @@ func TestFirstFiveMinutes(t *testing.T) {
 	}
 }
 
-// quoteLast finds in an answer what a variable of the page took from it.
+// quoteLast finds in an answer the value that a variable of the page took from it.
 func quoteLast(t *testing.T, name, printed string) string {
 	t.Helper()
 	key := map[string]string{"CONVERSATION": `"conversation_id":"`, "TOOL": `"id":`}[name]

@@ -13,7 +13,7 @@ import (
 	needs "parley/internal/testenv"
 )
 
-// Clients are made of the API reference by generators that people use, with their default settings, and compile in
+// Clients are generated from the API reference by popular generators, with their default settings, and compile in
 // strict mode. scripts/setup installs the generators, pinned, in .cache/generators.
 func TestGeneratedClients(t *testing.T) {
 	tools, err := filepath.Abs("../.cache/generators")
@@ -73,8 +73,8 @@ func TestGeneratedClients(t *testing.T) {
 	})
 }
 
-// useOfTypes is what a client would write: an answer is there without asking whether it is null, closed sets are
-// known, and money is a number.
+// useOfTypes is what a client would write: an answer can be used without a check for null, enums have known values,
+// and money is a number.
 const useOfTypes = `import type { components, paths } from "./api";
 type Call = paths["/user/calls/{id}"]["get"]["responses"][200]["content"]["application/json"];
 type Ended = components["schemas"]["CallEnded"];

@@ -26,7 +26,7 @@ type document struct {
 	Progress    struct{ Done, Total int }
 }
 
-// knowledgebase makes one and gives it to the first assistant.
+// knowledgebase makes a knowledgebase and gives it to the first assistant.
 func (p *program) knowledgebase(t *testing.T, mode string) (path string) {
 	t.Helper()
 	var made struct{ Data struct{ ID int64 } }
@@ -79,7 +79,7 @@ func (p *program) upload(t *testing.T, base, kind, name string, content []byte) 
 	return made.Data
 }
 
-// read waits until a document is as is says.
+// read waits until a document satisfies is.
 func (p *program) read(t *testing.T, base string, id int64, is func(document) bool) document {
 	t.Helper()
 	look, hang := time.NewTicker(20*time.Millisecond), time.After(90*time.Second)
@@ -156,8 +156,8 @@ func word(t *testing.T, paragraphs ...string) []byte {
 	return b.Bytes()
 }
 
-// An assistant answers in a conversation from a PDF, a Word file, a text file and a website, by asking its search
-// tool and with passages in its prompt.
+// An assistant answers in a conversation from a PDF, a Word file, a text file and a website, both with its search tool
+// and with passages in its prompt.
 func TestAssistantAnswersFromDocuments(t *testing.T) {
 	site := http.NewServeMux()
 	site.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) {
@@ -233,7 +233,7 @@ func said(r reply) string {
 	return *r.Message
 }
 
-// A program that is killed while it processes a document finishes it after its restart, with every passage once.
+// A program that is killed while it processes a document finishes it after its restart, with no passage stored twice.
 func TestKilledWhileProcessing(t *testing.T) {
 	p := start(t, "PARLEY_SECRET_KEY="+secretKey)
 	base := p.knowledgebase(t, "function_call")

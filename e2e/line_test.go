@@ -26,14 +26,14 @@ import (
 
 const secretKey = "0123456789abcdef0123456789abcdef"
 
-// twilio are the settings of a program whose carrier is a local server.
+// twilio returns the settings of a program whose carrier is a local server.
 func twilio(s *carriertest.Server) []string {
 	return []string{"PARLEY_TWILIO_ACCOUNT_SID=" + carriertest.AccountSID, "PARLEY_TWILIO_AUTH_TOKEN=" +
 		carriertest.AuthToken, "PARLEY_TWILIO_BASE_URL=" + s.URL,
 		"PARLEY_SECRET_KEY=" + secretKey}
 }
 
-// data is the stopped program's database.
+// data opens the stopped program's database.
 func (p *program) data(t *testing.T, fn func(context.Context, *store.Tx) error) {
 	t.Helper()
 	secret := sha256.Sum256([]byte(secretKey))
@@ -48,7 +48,7 @@ func (p *program) data(t *testing.T, fn func(context.Context, *store.Tx) error) 
 	}
 }
 
-// purchase searches and buys a number.
+// purchase searches for a number and buys it.
 func (p *program) purchase(t *testing.T) (id int64, number string) {
 	t.Helper()
 	var found struct {
@@ -70,7 +70,7 @@ func (p *program) purchase(t *testing.T) (id int64, number string) {
 	return bought.Data.ID, number
 }
 
-// until asks again until want is so.
+// until polls until so returns true.
 func until(t *testing.T, what string, wait time.Duration, so func() bool) {
 	t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
@@ -84,7 +84,7 @@ func until(t *testing.T, what string, wait time.Duration, so func() bool) {
 	}
 }
 
-// total is how many rows a list has.
+// total returns how many rows a list has.
 func (p *program) total(t *testing.T, path string) (n int) {
 	t.Helper()
 	var page struct {
@@ -134,11 +134,11 @@ func TestLineKilled(t *testing.T) {
 		return nil
 	})
 
-	// Half of the messages, and the purchase, reach the carrier and their answers don't come back; the other half is
-	// not taken.
+	// The purchase and half of the messages reach the carrier, but its answers don't come back; the other half of the
+	// messages is not accepted.
 	arrived, release := make(chan string, messages+1), make(chan struct{})
 	answer := sync.OnceFunc(func() { close(release) })
-	defer answer() // else the carrier waits for ever where the test gives up
+	defer answer() // otherwise the carrier hangs for ever if the test gives up
 	hang := func(r *http.Request, key string) {
 		arrived <- key
 		<-release
@@ -197,7 +197,7 @@ func TestLineKilled(t *testing.T) {
 	carrier.Fail, carrier.Cut = nil, nil
 	p.restart(t)
 
-	entries := 1 + 1 + due + messages + 1 // what it started with, the first number, rent, messages, the second number
+	entries := 1 + 1 + due + messages + 1 // the opening balance, the first number, rent, messages, the second number
 	until(t, "everything is finished", 2*time.Minute, func() bool {
 		return p.total(t, "/user/billing/ledger") >= entries && p.total(t, "/user/sms?status=queued") == 0
 	})
@@ -243,8 +243,7 @@ func TestLineKilled(t *testing.T) {
 	}
 }
 
-// A message that comes in through Twilio is answered by the number's assistant, and what becomes of the answer is
-// known.
+// An incoming message through Twilio is answered by the number's assistant, and the answer's delivery status is known.
 func TestTwilioWebhooks(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -285,7 +284,7 @@ func TestTwilioWebhooks(t *testing.T) {
 	forged := carriertest.Signed(public+"/webhooks/twilio/sms", form())
 	forged.Header.Set("X-Twilio-Signature", "Zm9yZ2Vk")
 	tell(forged, 403)
-	for range 3 { // Twilio tells some things twice
+	for range 3 { // Twilio repeats some webhooks
 		tell(carriertest.Signed(public+"/webhooks/twilio/sms", form()), 200)
 	}
 	until(t, "the assistant answers", patience, func() bool { return len(carrier.Messages()) == 1 })
@@ -316,7 +315,7 @@ func TestTwilioWebhooks(t *testing.T) {
 	}
 }
 
-// The doctor asks Twilio for the account, and never prints its secret.
+// The doctor checks the account at Twilio, and never prints its secret.
 func TestDoctorAsksTwilio(t *testing.T) {
 	carrier := carriertest.NewServer(t)
 	doctor := func(env ...string) string {
@@ -324,7 +323,7 @@ func TestDoctorAsksTwilio(t *testing.T) {
 		cmd := exec.CommandContext(t.Context(), binary, "doctor")
 		cmd.Env = append(os.Environ(), append([]string{"PARLEY_DATA=" + t.TempDir(), "PARLEY_LISTEN=127.0.0.1:0"},
 			env...)...)
-		out, _ := cmd.CombinedOutput() // it fails for what else is missing here
+		out, _ := cmd.CombinedOutput() // it fails because other things are missing here
 		for line := range strings.Lines(string(out)) {
 			if strings.Contains(line, " carrier ") {
 				return line

@@ -14,7 +14,7 @@ import (
 	"parley/internal/provider/gemini/geminitest"
 )
 
-// An assistant that thinks with each vendor looks an order up with a tool, and answers from what it found.
+// With each vendor's model, an assistant looks up an order with a tool, and answers from the result.
 func TestMinds(t *testing.T) {
 	claude, gemini := anthropictest.New(t), geminitest.New(t)
 	key := filepath.Join(t.TempDir(), "key")

@@ -13,7 +13,7 @@ import (
 	"parley/internal/simulator/phone"
 )
 
-// modes are the ways in which a call is held; in "multimodal alone" nobody else has the model's voice.
+// modes are the ways to hold a call; in "multimodal alone" no other vendor has the model's voice.
 var modes = []struct {
 	name, mode string
 	env        []string
@@ -23,7 +23,7 @@ var modes = []struct {
 	{"dualplex", "dualplex", nil},
 }
 
-// Everything that a call is made of, in each mode, over real SIP and RTP: one long conversation, and beside it calls
+// Everything that a call consists of, in each mode, over real SIP and RTP: one long conversation, and beside it calls
 // in which the customer says nothing.
 func TestModes(t *testing.T) {
 	t.Parallel()
@@ -55,7 +55,7 @@ func TestModes(t *testing.T) {
 	}
 }
 
-// scene is a conversation of a mode.
+// scene is a conversation in one mode.
 type scene struct {
 	*testing.T
 	l    *line
@@ -86,7 +86,7 @@ func (s *scene) prepare() {
 		map[string]any{"type": "call_transfer", "phone_number": "+4930901829", "description": "to the kitchen"}}})
 }
 
-// besides is a call with another assistant of the mode, in which the customer says nothing.
+// besides starts a call with another assistant of the mode, in which the customer says nothing.
 func (s *scene) besides(fields map[string]any) *scene {
 	s.Helper()
 	var a map[string]any
@@ -110,7 +110,7 @@ func (s *scene) besides(fields map[string]any) *scene {
 	return other
 }
 
-// ring is answered and greeted.
+// ring calls, and waits until the call is answered and the greeting heard.
 func (s *scene) ring() {
 	s.Helper()
 	s.c = s.l.ring(s.T, s.l.phone)
@@ -118,7 +118,7 @@ func (s *scene) ring() {
 	s.whole(welcome)
 }
 
-// thinks says what the model does next.
+// thinks scripts what the model does next.
 func (s *scene) thinks(b ...aitest.Behaviour) {
 	if s.mode == "pipeline" {
 		s.v.Script(b...)
@@ -127,14 +127,14 @@ func (s *scene) thinks(b ...aitest.Behaviour) {
 	}
 }
 
-// asks says something that is understood as text.
+// asks says something that is transcribed as text.
 func (s *scene) asks(text string) *phone.Utterance {
 	s.Helper()
 	s.v.hears(text)
 	return asks(s.T, s.c)
 }
 
-// whole waits until a text was heard to its end, and nothing more is.
+// whole waits until a text was heard to its end, and nothing after it.
 func (s *scene) whole(text string) {
 	s.Helper()
 	want := aitest.SpeechTime(text, 1) - 80*time.Millisecond
@@ -147,7 +147,7 @@ func (s *scene) whole(text string) {
 	})
 }
 
-// holds are the texts that the model knows of a role.
+// holds returns the texts of a role in the model's history.
 func (s *scene) holds(role ai.Role) (texts []string) {
 	if s.mode == "pipeline" {
 		q := s.v.Requests()
@@ -159,7 +159,7 @@ func (s *scene) holds(role ai.Role) (texts []string) {
 		return texts
 	}
 	for _, c := range s.v.Conversations() {
-		if c.Over || len(c.Items) < 3 { // of those who said nothing
+		if c.Over || len(c.Items) < 3 { // a session of a customer who said nothing
 			continue
 		}
 		for _, i := range c.Items {
@@ -171,7 +171,7 @@ func (s *scene) holds(role ai.Role) (texts []string) {
 	return texts
 }
 
-// answers is the plainest thing.
+// answers is the simplest case: a question and its answer.
 func (s *scene) answers() {
 	s.Helper()
 	s.thinks(aitest.Behaviour{Text: "For how many people?"})
@@ -184,7 +184,7 @@ func (s *scene) answers() {
 	}
 }
 
-// tools are used: a quick one, and one that lets the caller wait.
+// tools uses two tools: a quick one, and one that makes the caller wait.
 func (s *scene) tools() {
 	s.Helper()
 	s.thinks(aitest.Behaviour{Text: "Let me see.", Calls: []ai.ToolCall{{ID: "call_1", Name: "table_free", Arguments: "{}"}}},
@@ -204,7 +204,8 @@ func (s *scene) tools() {
 	}
 }
 
-// interrupts lets a listener's "mm-hm" and a cough pass, after which the reply goes on, and then what is said against it.
+// interrupts ignores a listener's "mm-hm" and a cough, after which the reply goes on, and then yields to a real
+// interruption.
 func (s *scene) interrupts() {
 	s.Helper()
 	s.thinks(aitest.Behaviour{Text: long}, aitest.Behaviour{Text: "Bread it is."})
@@ -239,7 +240,7 @@ func (s *scene) interrupts() {
 	}
 }
 
-// next is when the first packet after a time comes that is loud, or that is not.
+// next returns when the next packet after a time comes that is loud, or that is not.
 func (s *scene) next(what string, after time.Time, loud bool) (at time.Time) {
 	s.Helper()
 	eventually(s.T, what, func() bool {
@@ -253,7 +254,7 @@ func (s *scene) next(what string, after time.Time, loud bool) (at time.Time) {
 	return at
 }
 
-// keys are told to the model, and gathered by it.
+// keys are passed to the model, and collected by it.
 func (s *scene) keys() {
 	s.Helper()
 	s.thinks(aitest.Behaviour{Text: "Number twelve, then."})
@@ -273,7 +274,7 @@ func (s *scene) keys() {
 	}
 }
 
-// breaks has a session end in the middle of a reply. The next one goes on, and nobody hears that.
+// breaks ends a session in the middle of a reply. The next session goes on, and the caller does not notice.
 func (s *scene) breaks(f aitest.Fault, question, rest string) {
 	s.Helper()
 	text := "It is a long story, which is told quite slowly, of a house in the " + strings.ToLower(question)
@@ -282,23 +283,25 @@ func (s *scene) breaks(f aitest.Fault, question, rest string) {
 	said := s.asks(question)
 	began := hears(s.T, s.c, said.To())
 	s.whole(rest)
-	var last time.Time
-	gap := time.Duration(0)
-	for _, p := range s.c.Packets() {
-		if p.Loud() && !p.At.Before(began) {
-			if !last.IsZero() {
-				gap = max(gap, p.At.Sub(last))
-			}
-			last = p.At
-		}
-	}
-	s.Logf("a session that was %s left a gap of %v", f, gap.Round(time.Millisecond))
-	if s.v.length(s.c, text) == 0 || gap > 300*time.Millisecond {
-		s.Errorf("%v of the reply sounded, and there was a gap of %v", s.v.length(s.c, text), gap)
+	s.Logf("a session that was %s left a gap of %v", f, gap(s.c, began).Round(time.Millisecond))
+	if s.v.length(s.c, text) == 0 || gap(s.c, began) > 300*time.Millisecond {
+		s.Errorf("%v of the reply sounded, and there was a gap of %v", s.v.length(s.c, text), gap(s.c, began))
 	}
 }
 
-// transfers ends the call by sending the caller elsewhere.
+// gap returns the longest silence that the far end has heard since a time.
+func gap(c *phone.Call, since time.Time) (most time.Duration) {
+	last := since
+	for _, p := range c.Packets() {
+		if p.Loud() && !p.At.Before(since) {
+			most = max(most, p.At.Sub(last))
+			last = p.At
+		}
+	}
+	return most
+}
+
+// transfers ends the call by transferring the caller.
 func (s *scene) transfers() {
 	s.Helper()
 	s.thinks(aitest.Behaviour{Text: "I connect you.", Calls: []ai.ToolCall{{ID: "call_4", Name: "call_transfer",
@@ -326,7 +329,7 @@ func (s *scene) transfers() {
 	}
 }
 
-// hangsUp is a call that the model ends, once its last words were heard.
+// hangsUp is a call that the model ends, after its last words were heard.
 func (s *scene) hangsUp() {
 	s.Helper()
 	s.ring()
@@ -340,7 +343,7 @@ func (s *scene) hangsUp() {
 	s.over(parley.AssistantHangup)
 }
 
-// silence is asked about twice, and then ends the call.
+// silence makes the assistant ask twice whether anyone is there, and then ends the call.
 func (s *scene) silence() {
 	s.Helper()
 	gone(s.T, s.c)
@@ -354,7 +357,7 @@ func (s *scene) silence() {
 	}
 }
 
-// limit is how long the call lasted.
+// limit is a call that ends at its maximum duration.
 func (s *scene) limit() {
 	s.Helper()
 	gone(s.T, s.c)
@@ -363,7 +366,7 @@ func (s *scene) limit() {
 	}
 }
 
-// over reads the call's row when it is over.
+// over reads the call's row after its end.
 func (s *scene) over(reason parley.EndedReason) (row talk) {
 	s.Helper()
 	eventually(s.T, "the call's end", func() bool { row = s.l.talk(s.T, s.id); return !row.Status.Live() })
@@ -371,7 +374,7 @@ func (s *scene) over(reason parley.EndedReason) (row talk) {
 	return row
 }
 
-// A machine answers calls of each mode: it is told from a person, and gets its message after the beep.
+// A machine answers calls in each mode: it is told apart from a person, and gets its message after the beep.
 func TestModesVoicemail(t *testing.T) {
 	t.Parallel()
 	l, _ := inMode(t, "dualplex", nil, rich(t, 9))

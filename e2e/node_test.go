@@ -12,7 +12,7 @@ import (
 	"parley/internal/store/storetest"
 )
 
-// join runs one more node on the database of another until the test ends.
+// join runs one more node on another node's database until the test ends.
 func (p *program) join(t *testing.T) *program {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -31,8 +31,8 @@ func (p *program) join(t *testing.T) *program {
 	return node
 }
 
-// Two processes on one PostgreSQL hold one conversation in order, and when one is killed in the middle of a reply the
-// other gives it.
+// Two processes on one PostgreSQL keep one conversation in order, and when one is killed in the middle of a reply the
+// other one gives the reply.
 func TestTwoNodes(t *testing.T) {
 	one, model := thinking(t, "PARLEY_DATABASE="+storetest.Postgres(t), "PARLEY_SECRET_KEY=the same on all nodes")
 	two := one.join(t)

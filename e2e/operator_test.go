@@ -1,14 +1,18 @@
 package e2e
 
 import (
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
+
+	"parley/internal/simulator/phone"
 )
 
-// operate runs an operator's command on the data of a program, and returns what it printed and whether it succeeded.
+// operate runs an operator's command on a program's data, and returns its output and whether it succeeded.
 func (p *program) operate(t *testing.T, args ...string) (string, bool) {
 	t.Helper()
 	cmd := exec.Command(binary, args...)
@@ -17,7 +21,7 @@ func (p *program) operate(t *testing.T, args ...string) (string, bool) {
 	return strings.TrimSpace(string(out)), err == nil
 }
 
-// The operator's commands work while the server runs on the same data, and are in force at once.
+// The operator's commands work while the server runs on the same data, and take effect at once.
 func TestOperator(t *testing.T) {
 	p := start(t)
 	must := func(args ...string) string {
@@ -107,5 +111,38 @@ func TestOperator(t *testing.T) {
 	}
 	if _, ok := p.operate(t, "backup", file); ok {
 		t.Error("a backup wrote over a file")
+	}
+}
+
+// A trunk is checked while a server runs: the command reports one that answers, and fails for one that doesn't.
+func TestTrunkCheckCommand(t *testing.T) {
+	t.Parallel()
+	l := telephone(t)
+	far := handset(t, phone.Options{})
+	trunk := func(number, at string) string {
+		var made struct{ Data struct{ ID int64 } }
+		if status := l.call(t, "POST", "/user/phone-numbers/sip-trunks", map[string]any{"name": "Desk", "phone_number": number,
+			"sip_address": at, "sip_username": "desk", "sip_password": "a secret", "register": true}, &made); status != http.StatusCreated {
+			t.Fatalf("the trunk is answered %d", status)
+		}
+		return strconv.FormatInt(made.Data.ID, 10)
+	}
+	id := trunk("+4930901820", far.Addr().String())
+	for _, name := range []string{id, "+4930901820", "+49 30 901820", far.Addr().String()} {
+		out, ok := l.operate(t, "trunk", "check", name)
+		for _, want := range []string{"ok    options", "note  registration", "note  nat"} {
+			if !ok || !strings.Contains(out, want) {
+				t.Errorf("%s: no %q in\n%s", name, want, out)
+			}
+		}
+		if strings.Contains(out, "a secret") {
+			t.Error("it tells the password")
+		}
+	}
+	if out, ok := l.operate(t, "trunk", "check", trunk("+4930901821", "127.0.0.1:9")); ok || !strings.HasPrefix(out, "FAIL  trunk           no answer") {
+		t.Errorf("a trunk that is not there: %s", out)
+	}
+	if _, ok := l.operate(t, "trunk", "check", "999"); ok {
+		t.Error("there is a trunk 999")
 	}
 }

@@ -19,8 +19,8 @@ import (
 	"parley/internal/simulator/phone"
 )
 
-// A caller is greeted, asks by flite's voice, is understood by pocketsphinx and answered from the prompt, hangs up;
-// the row, the transcript, the recording, the price and the event say so. No network, no vendor.
+// A caller is greeted, asks with flite's voice, is understood by pocketsphinx, is answered from the prompt, and hangs
+// up; the row, the transcript, the recording, the price and the event have all of it. No network, no vendor.
 func TestPhoneLocal(t *testing.T) {
 	t.Parallel()
 	need(t, "flite", "pocketsphinx_batch")
@@ -71,7 +71,7 @@ func TestPhoneLocal(t *testing.T) {
 	if audio.Peak(left) < -30 || audio.Peak(right) < -30 {
 		t.Errorf("a side of the recording is silent: %.0f and %.0f dBFS", audio.Peak(left), audio.Peak(right))
 	}
-	// The greeting is the assistant's alone.
+	// Only the assistant is heard in the greeting.
 	if opening := left[:rate/2]; audio.Peak(opening) > -40 {
 		t.Errorf("the customer is heard during the greeting: %.0f dBFS", audio.Peak(opening))
 	}
@@ -104,9 +104,9 @@ func TestPhoneBaresip(t *testing.T) {
 	l := telephone(t)
 	l.change(t, map[string]any{"initial_message": "Hello."})
 	dir := t.TempDir()
-	script := make([]int16, 3*8000) // the greeting's time
+	script := make([]int16, 3*8000) // time for the greeting
 	script = append(script, speech(t, "When are you open on Saturday?")...)
-	script = append(script, make([]int16, 12*8000)...) // the answer's, on a busy machine too; then the call ends
+	script = append(script, make([]int16, 12*8000)...) // time for the answer, even on a busy machine; then the call ends
 	files := map[string]string{
 		"accounts": "<sip:visitor@127.0.0.1>;regint=0;audio_codecs=pcmu\n", "contacts": "",
 		"config": "poll_method epoll\nsip_listen 127.0.0.1:0\naudio_source aufile," + dir +
@@ -159,32 +159,8 @@ func TestPhoneBaresip(t *testing.T) {
 	}
 }
 
-// Every codec that is offered is spoken.
-func TestPhoneCodecs(t *testing.T) {
-	t.Parallel()
-	l := telephone(t)
-	for name, types := range map[string][]int{"PCMU": {0}, "PCMA": {8}, "G722": {9}} {
-		t.Run(name, func(t *testing.T) {
-			c := l.ring(t, handset(t, phone.Options{Types: types}))
-			hears(t, c, c.Answered)
-			silent(t, c, 500*time.Millisecond)
-			if err := c.Hangup(); err != nil {
-				t.Error(err)
-			}
-			for i, p := range c.Packets() {
-				if int(p.Type) != types[0] {
-					t.Fatalf("packet %d is of type %d", i, p.Type)
-				}
-			}
-			if level := audio.Peak(c.Sound()); level < -20 || level > -0.5 {
-				t.Errorf("the greeting peaks at %.0f dBFS", level)
-			}
-			l.over(t).expect(t, parley.CallCompleted, parley.CustomerHangup)
-		})
-	}
-}
-
-// Who calls from elsewhere and is no trunk gets no answer at all, so that who scans for telephones finds none.
+// A caller from elsewhere that is no trunk gets no answer at all, so that
+// scanners find no telephone.
 func TestPhoneStranger(t *testing.T) {
 	t.Parallel()
 	l := telephone(t)

@@ -10,9 +10,10 @@ import (
 
 	"parley"
 	"parley/internal/ai/aitest"
+	"parley/internal/provider/gemini/geminitest"
 )
 
-// inMode is a line whose assistant holds its calls in a mode.
+// inMode returns a line whose assistant holds its calls in a mode.
 func inMode(t *testing.T, mode string, fields map[string]any, env ...string) (*line, *vendor) {
 	t.Helper()
 	l, v := speaking(t, append([]string{"PARLEY_OPENAI_REALTIME_MODEL=" + aitest.RealtimeModel,
@@ -25,7 +26,7 @@ func inMode(t *testing.T, mode string, fields map[string]any, env ...string) (*l
 	return l, v
 }
 
-// modeFields are those of an assistant in a mode, with further ones.
+// modeFields returns the fields of an assistant in a mode, with further ones.
 func modeFields(t *testing.T, l *line, mode string, fields map[string]any) map[string]any {
 	t.Helper()
 	all := map[string]any{"mode": mode, "initial_message": welcome, "post_call_evaluation": false, "record": false}
@@ -44,7 +45,8 @@ func modeFields(t *testing.T, l *line, mode string, fields map[string]any) map[s
 	return all
 }
 
-// Where the vendor's speech model has the realtime model's voice, the greeting is its, and heard at once.
+// When the vendor's speech model has the realtime model's voice, the speech model speaks the greeting, and it is heard
+// at once.
 func TestRealtimeGreets(t *testing.T) {
 	t.Parallel()
 	l, v := inMode(t, "multimodal", nil)
@@ -65,7 +67,44 @@ func TestRealtimeGreets(t *testing.T) {
 	}
 }
 
-// A realtime model that breaks off and can't be opened again is followed by the next, which knows what was said. The
+// When no speech model has its voice, the realtime model reads its greeting out while the telephone rings, once for
+// all calls.
+func TestRealtimeGreetsItself(t *testing.T) {
+	t.Parallel()
+	l, v := inMode(t, "multimodal", nil, "PARLEY_OPENAI_TTS_MODEL=")
+	v.SessionDelay = 400 * time.Millisecond
+	for i := range 2 {
+		c := l.ring(t, l.phone)
+		first := hears(t, c, c.Answered)
+		v.awaits(t, c, welcome)
+		silent(t, c, 400*time.Millisecond)
+		took := first.Sub(c.Answered)
+		t.Logf("call %d is greeted %v after it is answered", i+1, took.Round(time.Millisecond))
+		if took > 250*time.Millisecond {
+			t.Errorf("the greeting began after %v", took)
+		}
+		v.hears("I would like a table.")
+		v.ScriptRealtime(aitest.Behaviour{Text: "For how many people?"})
+		asks(t, c)
+		v.awaits(t, c, "For how many people?")
+		if err := c.Hangup(); err != nil {
+			t.Error(err)
+		}
+		row := l.over(t)
+		row.expect(t, parley.CallCompleted, parley.CustomerHangup)
+		if want := "AI: " + welcome + "\nCustomer: I would like a table."; !strings.HasPrefix(row.Transcript, want) {
+			t.Error(row.Transcript)
+		}
+	}
+	if n := len(v.Conversations()); n != 3 { // one that reads the greeting, and one for each call
+		t.Errorf("there were %d sessions", n)
+	}
+	if list := v.Complaints(); len(list) > 0 {
+		t.Errorf("the server complained of %v", list)
+	}
+}
+
+// When a realtime model breaks off and can't be opened again, the next one takes over and knows what was said. The
 // record says so, and what each of them used.
 func TestRealtimeFailsOver(t *testing.T) {
 	t.Parallel()
@@ -120,6 +159,100 @@ func TestRealtimeFailsOver(t *testing.T) {
 			if last.Model != aitest.SpareRealtimeModel || len(last.Items) == 0 || !slices.ContainsFunc(last.Items,
 				func(i aitest.RealtimeItem) bool { return i.Role == "assistant" && i.Text == "How can I help?" }) {
 				t.Errorf("%s knows %+v", last.Model, last.Items)
+			}
+		})
+	}
+}
+
+// Google's model takes over from OpenAI's in the middle of a reply, and later OpenAI's from Google's: each knows what
+// was said with the other, and is heard in its own voice.
+func TestRealtimeChangesVendor(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []string{"multimodal", "dualplex"} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			g := geminitest.New(t)
+			l, v := speaking(t, "PARLEY_OPENAI_REALTIME_MODEL="+aitest.RealtimeModel,
+				"PARLEY_OPENAI_REALTIME_STT_MODEL="+aitest.TranscriptionModel,
+				"PARLEY_GEMINI_API_KEY="+geminitest.Key, "PARLEY_GEMINI_BASE_URL="+g.URL,
+				"PARLEY_GEMINI_LIVE_MODEL="+geminitest.Live, "PARLEY_FALLBACK_MODELS=gemini/"+geminitest.Live)
+			if mode == "multimodal" {
+				v.Voice = g.Voice // both voices are recognized by it
+			}
+			var models, voices []struct {
+				ID   int64
+				Name string
+			}
+			l.call(t, "GET", "/user/assistants/models?type="+mode, nil, &models)
+			l.call(t, "GET", "/user/assistants/voices?language_id=1&mode="+mode, nil, &voices)
+			fields := map[string]any{}
+			for _, m := range models {
+				if m.Name == aitest.RealtimeModel {
+					fields["multimodal_model_id"] = m.ID
+				}
+			}
+			for _, o := range voices {
+				if mode == "multimodal" && !strings.HasSuffix(o.Name, "(Gemini)") {
+					fields["voice_id"] = o.ID
+				}
+			}
+			l.change(t, modeFields(t, l, mode, fields))
+			c := l.greeted(t, l.phone)
+			live := l.listen(t, l.talks(t)[0].ID)
+			v.hears("Good morning.", "What do you have?")
+			g.ScriptTranscripts(aitest.Behaviour{Text: "And what else?"})
+			v.ScriptRealtime(aitest.Behaviour{Text: "How can I help?"}, aitest.Behaviour{Text: long, Fault: aitest.Reset, After: 8},
+				aitest.Behaviour{Status: http.StatusServiceUnavailable})
+			g.ScriptRealtime(aitest.Behaviour{Text: "And so it goes on."})
+			asks(t, c)
+			v.awaits(t, c, "How can I help?")
+			silent(t, c, 300*time.Millisecond)
+			began := hears(t, c, asks(t, c).To())
+			v.awaits(t, c, "And so it goes on.")
+			silent(t, c, 300*time.Millisecond)
+			t.Logf("from one vendor to the other there was a gap of %v", gap(c, began).Round(time.Millisecond))
+
+			g.ScriptRealtime(aitest.Behaviour{Text: long, Fault: aitest.Reset, After: 8},
+				aitest.Behaviour{Status: http.StatusServiceUnavailable})
+			v.ScriptRealtime(aitest.Behaviour{Text: "Back again."})
+			began = hears(t, c, asks(t, c).To())
+			v.awaits(t, c, "Back again.")
+			silent(t, c, 300*time.Millisecond)
+			t.Logf("and back %v", gap(c, began).Round(time.Millisecond))
+			if err := c.Hangup(); err != nil {
+				t.Error(err)
+			}
+			row := l.over(t)
+			row.expect(t, parley.CallCompleted, parley.CustomerHangup)
+			openai, google := "openai/"+aitest.RealtimeModel, "gemini/"+geminitest.Live
+			var switches []string
+			for _, s := range l.switched(t, row.ID) {
+				switches = append(switches, s.Part+" "+s.From+" "+s.To)
+			}
+			if want := []string{"model " + openai + " " + google, "model " + google + " " + openai}; !slices.Equal(switches, want) {
+				t.Errorf("switches %q", switches)
+			}
+			for _, to := range []string{google, openai} { // live, as it happened
+				hear(t, live, "event: switch")
+				hear(t, live, `"to":"`+to+`"`)
+			}
+			for _, text := range []string{"Customer: What do you have?", "And so it goes on.", "Customer: And what else?", "Back again."} {
+				if !strings.Contains(row.Transcript, text) {
+					t.Errorf("%q is missing in the transcript:\n%s", text, row.Transcript)
+				}
+			}
+			knows := func(who string, list []aitest.RealtimeConversation, texts ...string) {
+				last := list[len(list)-1]
+				for _, text := range texts {
+					if !slices.ContainsFunc(last.Items, func(i aitest.RealtimeItem) bool { return strings.Contains(i.Text, text) }) {
+						t.Errorf("%s does not know %q: %+v", who, text, last.Items)
+					}
+				}
+			}
+			knows(google, g.Conversations(), "Good morning.", "How can I help?", "And so it goes on.")
+			knows(openai, v.Conversations(), "How can I help?", "What do you have?", "And so it goes on.", "And what else?")
+			if list := append(v.Complaints(), g.Complaints()...); len(list) > 0 {
+				t.Errorf("the servers complained of %v", list)
 			}
 		})
 	}

@@ -4,10 +4,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -35,11 +37,11 @@ func rehearse(t *testing.T, dir string, args ...string) (printed string, status 
 	return string(out), 0
 }
 
-// The example suite passes.
+// The example suite passes, and so do calls to the recognizer itself.
 func TestRehearsalExamples(t *testing.T) {
 	t.Parallel()
-	need(t, "flite")
-	if printed, status := rehearse(t, "../examples", "tests", "--parallel", "20", "--out", t.TempDir()); status != 0 {
+	need(t, "flite", "pocketsphinx_batch")
+	if printed, status := rehearse(t, "..", "examples/tests", "e2e/testdata/rehearsal", "--parallel", "30", "--out", t.TempDir()); status != 0 {
 		t.Errorf("it ended with %d:\n%s", status, printed)
 	} else {
 		t.Logf("\n%s", printed)
@@ -48,7 +50,7 @@ func TestRehearsalExamples(t *testing.T) {
 
 var fileOf = regexp.MustCompile("(?s)```yaml\n# file: (\\S+)\n(.*?)```")
 
-// What docs/testing.md shows works as it says: the test passes, and a broken assistant fails it.
+// The example in docs/testing.md works as described: the test passes, and fails with a broken assistant.
 func TestRehearsalDocs(t *testing.T) {
 	t.Parallel()
 	need(t, "flite")
@@ -104,36 +106,86 @@ func TestRehearsalDocs(t *testing.T) {
 	}
 }
 
-// A model plays the caller until it hangs up, and judges; the server that is started knows nothing of that model.
+// A model plays the caller until it hangs up, by telephone and in a chat, and judges; the server that is started does
+// not know that model.
 func TestRehearsalPersona(t *testing.T) {
 	t.Parallel()
 	need(t, "flite")
 	v, dir := aitest.NewServer(t), t.TempDir()
 	v.Script(aitest.Behaviour{Text: "When are you open on Saturday?"}, aitest.Behaviour{Text: "Thank you, goodbye. [hang up]"},
-		aitest.Behaviour{Text: `{"why":"It never asks for a name.","met":false}`})
+		aitest.Behaviour{Text: `{"why":"It never asks for a name.","met":false}`},
+		aitest.Behaviour{Text: "What does a croissant cost?"}, aitest.Behaviour{Text: "[hang up]"})
 	if err := os.CopyFS(dir, os.DirFS("../examples/tests")); err != nil {
 		t.Fatal(err)
 	}
 	const persona = "name: hurries\ncall: bakery\nears: told\ncaller: {persona: You are Ana and in a hurry.}\n" +
-		"judge: The assistant asks for a name\nend: {reason: customer_hangup}\n"
+		"judge: The assistant asks for a name\nend: {reason: customer_hangup}\n" +
+		"---\nname: writes\ncall: bakery\nchannel: chat\ncaller: {persona: You are Bo.}\nsteps:\n  - say: Hello there\n" +
+		"  - expect: {says: croissant}\n"
 	if err := os.WriteFile(filepath.Join(dir, "persona.yaml"), []byte(persona), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	printed, status := rehearse(t, dir, "persona.yaml", "--model", "openai/"+aitest.ModelName, "PARLEY_OPENAI_BASE_URL="+v.URL,
+	printed, status := rehearse(t, dir, "persona.yaml", "--parallel", "1", "--model", "openai/"+aitest.ModelName, "PARLEY_OPENAI_BASE_URL="+v.URL,
 		"PARLEY_OPENAI_CHAT_MODEL="+aitest.ModelName)
 	for _, want := range []string{"persona.yaml:5: expected: judge: The assistant asks for a name; It never asks for a name.",
-		"Customer: When are you open on Saturday?\n", "AI: We are open Monday to Saturday from 7 am", "Customer: Thank you, goodbye."} {
+		"Customer: When are you open on Saturday?\n", "AI: We are open Monday to Saturday from 7 am", "Customer: Thank you, goodbye.",
+		"Customer: What does a croissant cost?\n", "AI: A loaf of sourdough costs 6 dollars, a croissant 3 dollars."} {
 		if !strings.Contains(printed, want) {
 			t.Errorf("%q is not in", want)
 		}
 	}
-	if n := v.Count(); status != 1 || n != 3 || strings.Count(printed, "expected:") != 1 {
+	if n := v.Count(); status != 1 || n != 5 || strings.Count(printed, "expected:") != 2 {
 		t.Errorf("it ended with %d, the model was asked %d times:\n%s", status, n, printed)
 	}
 }
 
-// rehearsalFaults are mistakes in the assistant of the example suite: what is put in place of what, and which case of
-// the suite must fail.
+// A server that is not Parley is called by its SIP address and judged by its sound alone.
+func TestRehearsalStranger(t *testing.T) {
+	t.Parallel()
+	need(t, "flite")
+	need(t, "sipp")
+	var ports [2]int
+	for i := range ports {
+		l, err := net.ListenPacket("udp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		ports[i] = l.LocalAddr().(*net.UDPAddr).Port
+		l.Close()
+	}
+	echo := exec.CommandContext(t.Context(), "sipp", "-sn", "uas", "-i", "127.0.0.1", "-p", strconv.Itoa(ports[0]), "-mi", "127.0.0.1",
+		"-mp", strconv.Itoa(ports[1]), "-rtp_echo", "-nostdin")
+	if err := echo.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { echo.Process.Kill(); echo.Wait() }()
+	file := filepath.Join(t.TempDir(), "echo.yaml")
+	text := fmt.Sprintf("call: sip:echo@127.0.0.1:%d\nsteps:\n  - say: Hello there <pause 800ms> are you an echo?\n"+
+		"  - wait: 300ms\n  - hang_up\nbudget: {greeting: 10s, dead_air: 100ms}\n", ports[0])
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	printed, status := rehearse(t, filepath.Dir(file), "echo.yaml", "--json", "echo.json")
+	raw, err := os.ReadFile(filepath.Join(filepath.Dir(file), "echo.json"))
+	var got struct {
+		Cases []struct {
+			Unknown []string
+			Figures struct {
+				GreetingMS int `json:"greeting_ms"`
+				Cutoffs    int `json:"false_cutoffs"`
+			}
+		}
+	}
+	if err != nil || json.Unmarshal(raw, &got) != nil || status != 0 || len(got.Cases) != 1 || len(got.Cases[0].Unknown) == 0 ||
+		got.Cases[0].Figures.GreetingMS < 2500 || got.Cases[0].Figures.Cutoffs != 1 || // an echo speaks while the caller speaks
+		!strings.Contains(printed, "only the sound is known") {
+		t.Errorf("it ended with %d, %v, %+v:\n%s", status, err, got, printed)
+	}
+}
+
+// rehearsalFaults are mistakes in the assistants of the example suite: the old text, the new text in its place, and
+// the case of the suite that must fail. Faults of the program that the suite must catch are
+// scripts/faults/rehearsal-*.patch.
 var rehearsalFaults = []struct{ name, test, old, new string }{
 	{"another opening hour", "opening-hours", "from 7 am", "from 8 am"},
 	{"no opening hours", "opening-hours", "  We are open Monday to Saturday from 7 am to 6 pm, and closed on Sundays.\n", ""},
@@ -149,7 +201,7 @@ var rehearsalFaults = []struct{ name, test, old, new string }{
 	{"speaks slowly", "backchannel", "endpoint_type: ai", "endpoint_type: ai\nspeech_speed: 0.7"},
 	{"no weekday", "weekday", "  Today is {{current_weekday}}.\n", ""},
 	{"wrong variable", "weekday", "{{current_weekday}}", "{{weekday}}"},
-	{"another time zone", "weekday", "timezone: Europe/Berlin", "timezone: Asia/Tokyo"},
+	{"another time zone", "weekday", "timezone: Europe/Berlin", "timezone: America/New_York"},
 	{"another street", "address", "12 Market Street", "12 Mark Street"},
 	{"no tool to book", "chat", "name: book_table", "name: cancel_order"},
 	{"another parameter", "chat", "name: party, type: number, description: How many people, required",
@@ -162,9 +214,16 @@ var rehearsalFaults = []struct{ name, test, old, new string }{
 	{"asks too soon", "thinks", "endpoint_type: ai", "endpoint_type: ai\nmax_silence_duration: 1"},
 	{"says it is busy otherwise", "slow-tool", "endpoint_type: ai",
 		"endpoint_type: ai\nfillers: 1\nfiller_config: {neutral: [Hm.], question: [Hm.], positive: [Hm.], negative: [Hm.]}"},
+	{"yesterday's price", "thinks", "sourdough costs 6 dollars", "sourdough costs 5 dollars"},
+	{"another message for machines", "machine", "bakery. Your cake is ready, and", "bakery. Your bread is ready, and"},
+	{"no message for machines", "machine",
+		"voice_mail_message: This is the bakery. Your cake is ready, and we are open until 6 pm. Goodbye.\n", ""},
+	{"talks to machines", "machine", "ringing_time: 3", "ringing_time: 3\nend_call_on_voicemail: 0"},
+	{"says something else to people", "person", "Your cake is ready. When", "Your cake is not ready. When"},
+	{"presses no keys", "menu", "tools:\n  - type: dtmf_input\n    description: A recorded menu says which key to press\n", "tools: []\n"},
 }
 
-// Each fault in an assistant is caught by the suite.
+// The suite catches each fault in an assistant.
 func TestRehearsalFaults(t *testing.T) {
 	t.Parallel()
 	need(t, "flite")
@@ -175,24 +234,27 @@ func TestRehearsalFaults(t *testing.T) {
 		}
 		return string(text)
 	}
-	assistant, dir := read("bakery.assistant.yaml"), t.TempDir()
+	dir, called := t.TempDir(), regexp.MustCompile("(?m)^call(?:ed_by)?: (.*)$")
 	for i, f := range rehearsalFaults {
 		at := filepath.Join(dir, fmt.Sprintf("%02d", i))
 		if err := os.Mkdir(at, 0o700); err != nil {
 			t.Fatal(err)
 		}
+		test := read(f.test + ".yaml")
+		file := called.FindStringSubmatch(test)[1] + ".assistant.yaml"
+		assistant := read(file)
 		if strings.Count(assistant, f.old) != 1 {
 			t.Errorf("%s: %q is not once in the assistant", f.name, f.old)
 		}
-		for name, text := range map[string]string{"bakery.assistant.yaml": strings.Replace(assistant, f.old, f.new, 1),
-			f.test + ".yaml": regexp.MustCompile("(?m)^name: .*$").ReplaceAllLiteralString(read(f.test+".yaml"), "name: "+f.name)} {
+		for name, text := range map[string]string{file: strings.Replace(assistant, f.old, f.new, 1),
+			f.test + ".yaml": regexp.MustCompile("(?m)^name: .*$").ReplaceAllLiteralString(test, "name: "+f.name)} {
 			if err := os.WriteFile(filepath.Join(at, name), []byte(text), 0o600); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
 	report := filepath.Join(dir, "report.json")
-	printed, status := rehearse(t, dir, ".", "--parallel", "30", "--json", report, "--out", filepath.Join(dir, "out"))
+	printed, status := rehearse(t, dir, ".", "--parallel", "40", "--json", report, "--out", filepath.Join(dir, "out"))
 	var got struct {
 		Cases []struct{ Name, State string }
 	}

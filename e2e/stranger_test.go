@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// dripping opens connections that ask for half of something, on every kind of route.
+// dripping opens connections that send half a request, on every kind of route.
 func dripping(t *testing.T, p *program) {
 	t.Helper()
 	for _, path := range []string{"/api/login", "/api/web-calls/" + p.AssistantUUID, "/webhooks/whatsapp",
@@ -27,11 +27,11 @@ func dripping(t *testing.T, p *program) {
 	}
 }
 
-// A server that stops does not wait for who has asked half of something, whatever its drain is.
+// A server that stops does not wait for clients that have sent half a request, however long its drain is.
 func TestStopDoesNotWaitForHalfARequest(t *testing.T) {
 	p := start(t, "PARLEY_DRAIN=1h")
 	dripping(t, p)
-	p.call(t, "GET", "/user/me", nil, nil) // what was sent before has arrived
+	p.call(t, "GET", "/user/me", nil, nil) // what was sent before has arrived by now
 	began := time.Now()
 	p.stop(t)
 	if took := time.Since(began); took > 15*time.Second {
@@ -39,7 +39,7 @@ func TestStopDoesNotWaitForHalfARequest(t *testing.T) {
 	}
 }
 
-// An address has so many connections; further ones are closed at once, and who has one goes on.
+// An address may have so many connections; further ones are closed at once, and the existing ones go on.
 func TestConnectionsPerAddress(t *testing.T) {
 	p := start(t, "PARLEY_CONNECTIONS_PER_ADDRESS=20")
 	dial := func() net.Conn {

@@ -16,11 +16,11 @@ import (
 
 const (
 	welcome = "Hello, this is the bakery."
-	// long is a reply of six seconds.
+	// long is a reply that lasts six seconds.
 	long = "We have bread and rolls and cakes and pies and tarts and buns, and everything is baked in this house every single morning at four"
 )
 
-// bakeryLine is a line with a vendor, whose assistant greets by welcome.
+// bakeryLine is a line with a vendor, whose assistant greets with welcome.
 func bakeryLine(t *testing.T, fields map[string]any, env ...string) (*line, *vendor) {
 	t.Helper()
 	l, v := speaking(t, env...)
@@ -32,7 +32,7 @@ func bakeryLine(t *testing.T, fields map[string]any, env ...string) (*line, *ven
 	return l, v
 }
 
-// greeted is a call whose greeting was heard to its end.
+// greeted makes a call and waits until its greeting was heard to its end.
 func (l *line) greeted(t *testing.T, p *phone.Phone) *phone.Call {
 	t.Helper()
 	c := l.ring(t, p)
@@ -41,10 +41,10 @@ func (l *line) greeted(t *testing.T, p *phone.Phone) *phone.Call {
 	return c
 }
 
-// asking is what callers say whom a vendor hears: the words are the script's.
+// asking is what callers say to a scripted recognizer: the script decides which words it hears.
 const asking = "A table for two."
 
-// asks says a sentence of a second, and returns when its last word is out.
+// asks says a sentence of one second, and returns after its last word.
 func asks(t *testing.T, c *phone.Call) *phone.Utterance {
 	t.Helper()
 	u := c.Say(speech(t, asking))
@@ -56,8 +56,8 @@ func asks(t *testing.T, c *phone.Call) *phone.Utterance {
 	return u
 }
 
-// A conversation by a vendor: it is heard, thought, a tool is used, it is spoken; events tell it live, and the row
-// afterwards with the waterfall of each turn.
+// A conversation with a vendor: speech is recognized, the model thinks, a tool is used, the reply is spoken. Events
+// report it live, and the row has it afterwards, with the waterfall of each turn.
 func TestTalk(t *testing.T) {
 	t.Parallel()
 	l, v := bakeryLine(t, nil)
@@ -120,7 +120,7 @@ func TestTalk(t *testing.T) {
 	}
 }
 
-// Speech into a reply silences it at once and for good; the transcript has what was heard.
+// Speech during a reply silences it at once and for good; the transcript has what was heard.
 func TestTalkInterrupted(t *testing.T) {
 	t.Parallel()
 	l, v := bakeryLine(t, nil)
@@ -171,7 +171,7 @@ func TestTalkInterrupted(t *testing.T) {
 	}
 }
 
-// A cough into a reply makes it pause, and it goes on where it stopped.
+// A cough during a reply pauses it, and it goes on where it stopped.
 func TestTalkFalseStart(t *testing.T) {
 	t.Parallel()
 	l, v := bakeryLine(t, nil)
@@ -184,7 +184,7 @@ func TestTalkFalseStart(t *testing.T) {
 	<-c.Say(cough).Done()
 	silent(t, c, 1500*time.Millisecond)
 	t.Logf("heard %v", v.on(c))
-	// what lies across a seam is told from neither side
+	// a frame that lies across a seam can't be attributed to either side
 	if got, want := v.length(c, long), aitest.SpeechTime(long, 1); got < want-240*time.Millisecond ||
 		got > want+100*time.Millisecond {
 		t.Errorf("%v of %v of the reply sounded", got, want)
@@ -206,7 +206,7 @@ func TestTalkFalseStart(t *testing.T) {
 	}
 }
 
-// The model sends the caller elsewhere by REFER.
+// The model transfers the caller by REFER.
 func TestTalkTransfer(t *testing.T) {
 	t.Parallel()
 	l, v := bakeryLine(t, map[string]any{"tools": []any{map[string]any{"type": "call_transfer",
@@ -226,7 +226,7 @@ func TestTalkTransfer(t *testing.T) {
 	}
 }
 
-// The model hangs up, once its last words are out.
+// The model hangs up, after its last words.
 func TestTalkEnds(t *testing.T) {
 	t.Parallel()
 	l, v := bakeryLine(t, map[string]any{"tools": []any{map[string]any{"type": "end_call"}}})
@@ -243,7 +243,7 @@ func TestTalkEnds(t *testing.T) {
 	l.over(t).expect(t, parley.CallCompleted, parley.AssistantHangup)
 }
 
-// A caller on hold hears and sends nothing, and goes on afterwards.
+// A caller on hold hears and sends nothing, and the call goes on afterwards.
 func TestTalkHold(t *testing.T) {
 	t.Parallel()
 	l, v := bakeryLine(t, nil)
@@ -284,7 +284,7 @@ func TestTalkHold(t *testing.T) {
 	}
 }
 
-// A menu by keys, in each way that keys come.
+// A keypad menu, with each way to send keys.
 func TestTalkKeys(t *testing.T) {
 	t.Parallel()
 	for name, o := range map[string]phone.Options{"events": {}, "events with loss": {Loss: 0.05},
@@ -325,7 +325,7 @@ func TestTalkKeys(t *testing.T) {
 	}
 }
 
-// One packet of twenty is lost on its way to us: the conversation goes on, and nothing is out of time.
+// One packet in twenty is lost on its way to us: the conversation goes on, and nothing is late.
 func TestTalkLoss(t *testing.T) {
 	t.Parallel()
 	l, v := bakeryLine(t, map[string]any{"record": true})
@@ -339,7 +339,7 @@ func TestTalkLoss(t *testing.T) {
 	v.awaits(t, c, "Your table is ready.")
 	silent(t, c, 500*time.Millisecond)
 	talked := time.Since(c.Answered)
-	// What the network loses is told to who sent it.
+	// Packet loss is reported to the sender.
 	if reports := c.Reports(); len(reports) == 0 {
 		t.Errorf("nothing was reported in %v", talked)
 	} else if r := reports[len(reports)-1]; r.Lost == 0 || r.Lost > c.Sent()/5 || r.Sent == 0 ||
@@ -357,7 +357,7 @@ func TestTalkLoss(t *testing.T) {
 	if recorded < talked-500*time.Millisecond || recorded > talked+500*time.Millisecond {
 		t.Errorf("%v of talk are %v of recording", talked, recorded)
 	}
-	// What is lost is made up from what came before it: at most 60 ms are silent within a word.
+	// Lost sound is concealed with what came before it: at most 60 ms within a word are silent.
 	n := rate / 50
 	gap, longest, loud := 0, 0, false
 	for ; len(left) >= n; left = left[n:] {
@@ -373,7 +373,7 @@ func TestTalkLoss(t *testing.T) {
 	t.Logf("the longest gap within speech: %d ms", 20*longest)
 }
 
-// A caller hangs up in every state, and each call is over at once with nothing left.
+// A caller hangs up in every state, and each call is over at once and leaves nothing behind.
 func TestTalkLeaves(t *testing.T) {
 	t.Parallel()
 	l, v := bakeryLine(t, nil)
@@ -389,7 +389,7 @@ func TestTalkLeaves(t *testing.T) {
 		"method": "GET", "endpoint": tool, "timeout": 30}, &made)
 	l.change(t, map[string]any{"tool_ids": []int64{made.Data.ID}})
 	defer close(gate)
-	c := l.greeted(t, l.phone) // what stays for ever is there after one conversation
+	c := l.greeted(t, l.phone) // after one conversation, everything that stays for good is there
 	v.hears("Well?")
 	v.Script(aitest.Behaviour{Text: long})
 	asks(t, c)
@@ -492,8 +492,8 @@ func TestTalkLeaves(t *testing.T) {
 	eventually(t, "free ports", func() bool { return l.portsFree(t) })
 }
 
-// A vendor that hangs leaves nobody in silence: what is wrong is said in words, and when that does not help the call
-// ends.
+// A vendor that hangs leaves nobody in silence: the assistant says that something is wrong, and when that does not
+// help the call ends.
 func TestTalkVendorHangs(t *testing.T) {
 	t.Parallel()
 	const stall = "PARLEY_OPENAI_STALL=1s"

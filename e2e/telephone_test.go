@@ -35,21 +35,21 @@ type line struct {
 	*program
 	sip   netip.AddrPort
 	phone *phone.Phone
-	ports int // 400 from here on are for other telephones
+	ports int // those from 400 up are for other telephones
 }
 
-// blocks counts the blocks of 1,000 ports that programs under test have for themselves, below those that the system
-// hands out.
+// blocks counts the blocks of 1,000 ports that programs under test have for themselves, below the range from which the
+// system assigns ports.
 var blocks atomic.Int32
 
-// block is the first of 1,000 ports of a test's own.
+// block returns the first of 1,000 ports that only this test uses.
 func block(t *testing.T) int {
 	t.Helper()
 	for {
 		first := 12000 + 1000*int((blocks.Add(1)-1)%20)
 		conn, err := net.ListenPacket("udp", fmt.Sprintf("127.0.0.1:%d", first))
 		if err != nil {
-			continue // somebody else's
+			continue // in use
 		}
 		conn.Close()
 		return first
@@ -68,7 +68,7 @@ func telephone(t *testing.T, env ...string) *line {
 	return l
 }
 
-// handset is a telephone that is put away at the end of the test.
+// handset is a telephone that is closed at the end of the test.
 func handset(t *testing.T, o phone.Options) *phone.Phone {
 	t.Helper()
 	p, err := phone.Listen()
@@ -95,7 +95,7 @@ func (l *line) change(t *testing.T, fields map[string]any) {
 	}
 }
 
-// ring calls the first assistant from a telephone, as a softphone does.
+// ring calls the first assistant from a telephone, as a softphone would.
 func (l *line) ring(t *testing.T, p *phone.Phone) *phone.Call {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -107,7 +107,7 @@ func (l *line) ring(t *testing.T, p *phone.Phone) *phone.Call {
 	return c
 }
 
-// talk is a call as the API tells it.
+// talk is a call as the API returns it.
 type talk struct {
 	ID          int64
 	Type        string
@@ -123,7 +123,7 @@ type talk struct {
 	Customer    string            `json:"client_phone_number"`
 }
 
-// talks are the account's calls, the newest first.
+// talks returns the account's calls, the newest first.
 func (l *line) talks(t *testing.T) []talk {
 	t.Helper()
 	var page struct{ Data []talk }
@@ -156,7 +156,7 @@ func (l *line) over(t *testing.T) (c talk) {
 	return c
 }
 
-// expect compares how a call ended.
+// expect checks how a call ended.
 func (c talk) expect(t *testing.T, status parley.CallStatus, reason parley.EndedReason) {
 	t.Helper()
 	if c.Status != status || c.EndedReason != reason {
@@ -164,7 +164,7 @@ func (c talk) expect(t *testing.T, status parley.CallStatus, reason parley.Ended
 	}
 }
 
-// said is what one side said, turn after turn.
+// said returns the texts of one side, turn by turn.
 func (c talk) said(speaker string) (texts []string) {
 	for _, turn := range c.Turns {
 		if turn.Speaker == speaker {
@@ -223,7 +223,7 @@ func gone(t *testing.T, c *phone.Call) {
 	}
 }
 
-// need says that a test can't be without a Debian program. Where tests must be complete it fails.
+// need skips a test when a Debian program that it needs is missing. Where tests must be complete the test fails.
 func need(t *testing.T, programs ...string) {
 	t.Helper()
 	for _, name := range programs {
@@ -280,7 +280,7 @@ func speech(t *testing.T, text string) []int16 {
 	return pcm
 }
 
-// recording reads the recording of a call: customer, assistant, and the rate.
+// recording reads a call's recording: the customer's channel, the assistant's, and the sample rate.
 func (l *line) recording(t *testing.T, c talk) (left, right []int16, rate int) {
 	t.Helper()
 	eventually(t, "the recording", func() bool { c = l.talk(t, c.ID); return c.Recording != "" })
@@ -313,13 +313,13 @@ func (l *line) recording(t *testing.T, c talk) (left, right []int16, rate int) {
 	}
 }
 
-// keep keeps what a telephone heard for people to listen to.
+// keep saves what a telephone heard, for people to listen to.
 func keep(t *testing.T, c *phone.Call) {
 	t.Helper()
 	artifact(t, strings.ReplaceAll(t.Name(), "/", "-")+".wav", wav(c.Sound(), int(c.Rate())))
 }
 
-// wav is a file of mono sound.
+// wav makes a WAV file of mono sound.
 func wav(pcm []int16, rate int) []byte {
 	file := audio.AppendWAVHeader(nil, rate, 1, int64(2*len(pcm)))
 	for _, s := range pcm {
@@ -333,7 +333,7 @@ func timeout(t *testing.T, d time.Duration) (context.Context, context.CancelFunc
 	return context.WithTimeout(t.Context(), d)
 }
 
-// tone is a tone at 8 kHz, as an answering machine's.
+// tone makes a tone at 8 kHz, such as an answering machine's.
 func tone(hz float64, d time.Duration) []int16 {
 	pcm := make([]int16, int(d*8000/time.Second))
 	for i := range pcm {

@@ -11,8 +11,8 @@ import (
 	"parley/internal/simulator/phone"
 )
 
-// An account that takes what is others' by its trunks gets nothing: not the calls to a number that somebody rents,
-// not the carrier's line.
+// An account that tries to use other people's numbers through its trunks gets nothing: neither the calls to a number
+// that somebody rents, nor the carrier's line.
 func TestPhoneThief(t *testing.T) {
 	t.Parallel()
 	carrier, err := phone.ListenOn(netip.MustParseAddrPort("127.0.0.2:0"))
@@ -33,8 +33,8 @@ func TestPhoneThief(t *testing.T) {
 		}
 	}
 	l.call(t, "GET", "/user/phone-numbers/search", nil, &found)
-	number := found.Data[0].PhoneNumber // it is the first one that purchase takes
-	// a number in Vienna, dialled there as the carrier writes this one without its plus
+	number := found.Data[0].PhoneNumber // the one that purchase takes
+	// a number in Vienna, dialled from there the way the carrier writes the rented number without its plus
 	abroad := "+43" + number[1:]
 	trunk := func(phoneNumber string, change map[string]any) (int, map[string][]string) {
 		t.Helper()
@@ -75,7 +75,7 @@ func TestPhoneThief(t *testing.T) {
 	eventually(t, "the thief's trunk to be known to the line", func() bool {
 		_, err := call(abroad)
 		var r *phone.Refused
-		return errors.As(err, &r) && r.Code == 480 // no assistant answers it
+		return errors.As(err, &r) && r.Code == 480 // no assistant answers the number
 	})
 	for _, to := range []string{number, strings.TrimPrefix(number, "+")} {
 		c, err := call(to)

@@ -15,7 +15,7 @@ import (
 	"parley/internal/simulator/phone"
 )
 
-// A colleague declines a caller by a key, and takes the next attempt: both talk with each other over real RTP, the
+// A colleague declines a caller with a key, and accepts the next attempt: both talk with each other over real RTP, the
 // recording has both, and each leg is charged once.
 func TestTransferWarm(t *testing.T) {
 	t.Parallel()
@@ -102,9 +102,60 @@ func TestTransferWarm(t *testing.T) {
 	}
 }
 
-// has says whether a tone sounds somewhere in a sound, for half a second.
-func has(pcm []int16, hz float64, rate int) bool {
-	for n := rate / 2; len(pcm) >= n; pcm = pcm[n/2:] {
+// When the far end does not accept REFER, the server calls the target itself and joins both legs.
+func TestTransferWithoutRefer(t *testing.T) {
+	t.Parallel()
+	l, v := bakeryLine(t, nil)
+	l.phone.Options.NoRefer = true
+	desk := handset(t, phone.Options{})
+	var trunk struct {
+		Data struct {
+			PhoneNumberID int64 `json:"phone_number_id"`
+		}
+	}
+	if status := l.call(t, "POST", "/user/phone-numbers/sip-trunks", map[string]any{"name": "Desk",
+		"phone_number": "+4930901820", "sip_address": desk.Addr().String(), "inbound_authorization_type": "ip",
+		"allowed_inbound_ips": []string{"127.0.0.1"}}, &trunk); status != http.StatusCreated {
+		t.Fatalf("the trunk is answered %d", status)
+	}
+	l.change(t, map[string]any{"phone_number_id": trunk.Data.PhoneNumberID, "tools": []any{map[string]any{
+		"type": "call_transfer", "phone_number": "+4930901829", "description": "to the kitchen"}}})
+	c := l.greeted(t, l.phone)
+	v.hears("The kitchen, please.")
+	v.Script(aitest.Behaviour{Text: "One moment.", Calls: []ai.ToolCall{{ID: "call_1", Name: "call_transfer",
+		Arguments: `{"reason":"the kitchen"}`}}})
+	asks(t, c)
+	ctx, cancel := timeout(t, patience)
+	defer cancel()
+	in, err := desk.Next(ctx)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, l.log)
+	}
+	d, err := in.Answer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	delay(t, c, d, 1234)
+	delay(t, d, c, 2345)
+	if err := d.Hangup(); err != nil {
+		t.Error(err)
+	}
+	gone(t, c)
+	row := l.over(t)
+	row.expect(t, parley.CallCompleted, parley.Transferred)
+	var seen struct{ Legs []parley.CallLeg }
+	l.call(t, "GET", fmt.Sprintf("/user/calls/%d", row.ID), nil, &seen)
+	if len(seen.Legs) != 1 || seen.Legs[0].EndedReason != parley.Transferred || seen.Legs[0].JoinedAt == 0 || seen.Legs[0].Cost == 0 {
+		t.Errorf("%+v", seen)
+	}
+}
+
+// has reports whether a tone sounds anywhere in the audio for half a second.
+func has(pcm []int16, hz float64, rate int) bool { return hasFor(pcm, hz, rate, rate/2) }
+
+// hasFor reports whether a tone sounds anywhere in the audio for n samples.
+func hasFor(pcm []int16, hz float64, rate, n int) bool {
+	for ; len(pcm) >= n; pcm = pcm[n/2:] {
 		var re, im, all float64
 		for i, x := range pcm[:n] {
 			sin, cos := math.Sincos(2 * math.Pi * hz * float64(i) / float64(rate))

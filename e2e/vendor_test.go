@@ -13,8 +13,8 @@ import (
 	"parley/internal/simulator/phone"
 )
 
-// vendor is an OpenAI-compatible server that thinks, speaks and hears by script. Every text that it speaks is a tone
-// of its own, so that a telephone knows which is heard.
+// vendor is an OpenAI-compatible server that thinks, speaks and hears by script. It speaks every text as a different
+// tone, so that a telephone can tell which text it hears.
 type vendor struct {
 	*aitest.Server
 
@@ -32,13 +32,13 @@ type hearing struct {
 func speaking(t *testing.T, env ...string) (*line, *vendor) {
 	t.Helper()
 	v := &vendor{Server: aitest.NewServer(t), heard: map[*phone.Call]*hearing{}}
-	v.Transcribe = func(aitest.Utterance) string { return "" } // what is not scripted is not understood
+	v.Transcribe = func(aitest.Utterance) string { return "" } // speech that is not scripted is not understood
 	return telephone(t, append([]string{"PARLEY_OPENAI_BASE_URL=" + v.URL, "PARLEY_OPENAI_CHAT_MODEL=" +
 		aitest.ModelName, "PARLEY_OPENAI_TTS_MODEL=" + aitest.SpeechModel,
 		"PARLEY_OPENAI_STT_MODEL=" + aitest.TranscriptionModel}, env...)...), v
 }
 
-// hears says how the next utterances are understood.
+// hears scripts how the next utterances are understood.
 func (v *vendor) hears(texts ...string) {
 	for _, text := range texts {
 		v.ScriptTranscripts(aitest.Behaviour{Text: text})
@@ -51,7 +51,7 @@ type piece struct {
 	long time.Duration
 }
 
-// texts is the text that a telephone heard in each 40 ms. What was looked at before is not looked at again.
+// texts returns the text that a telephone heard in each 40 ms. Audio that was analyzed before is not analyzed again.
 func (v *vendor) texts(c *phone.Call) []string {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -67,10 +67,10 @@ func (v *vendor) texts(c *phone.Call) []string {
 	return h.texts
 }
 
-// frames is how many are looked at together to know the text.
+// frames is how many frames are analyzed together to find the text.
 const frames = 2
 
-// on is what a telephone heard, text after text; "" is silence. What lasts less than 60 ms is not told.
+// on returns what a telephone heard, text by text; "" is silence. Pieces of less than 60 ms are left out.
 func (v *vendor) on(c *phone.Call) (out []piece) {
 	for _, text := range v.texts(c) {
 		if k := len(out) - 1; k >= 0 && out[k].text == text {
@@ -91,7 +91,7 @@ func (v *vendor) on(c *phone.Call) (out []piece) {
 	return merged
 }
 
-// length is how long a text was heard in all. A long one is spoken in parts.
+// length returns how long a text was heard in all. A long text is spoken in parts.
 func (v *vendor) length(c *phone.Call, text string) (d time.Duration) {
 	for _, p := range v.on(c) {
 		if p.text != "" && strings.Contains(text, p.text) {

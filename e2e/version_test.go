@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestVersion: the built program says which it is, by a command and by a flag.
+// TestVersion: the built program prints its version, by a command and by a flag.
 func TestVersion(t *testing.T) {
 	for _, arg := range []string{"version", "--version"} {
 		got, err := exec.Command(binary, arg).Output()

@@ -16,8 +16,8 @@ import (
 	"parley/internal/ai/aitest"
 )
 
-// microphone is what a browser hears in place of one: pauses, in seconds, and sentences spoken by flite, in turn.
-// Chromium begins it when somebody calls.
+// microphone makes the sound of a browser's fake microphone: pauses, in seconds, and sentences spoken by flite, in
+// turn. Chromium starts it when a call begins.
 func microphone(t *testing.T, parts ...any) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -44,7 +44,7 @@ func microphone(t *testing.T, parts ...any) string {
 	return whole
 }
 
-// fakeMicrophone are the flags for it.
+// fakeMicrophone returns Chromium's flags for a fake microphone.
 func fakeMicrophone(file string) []string {
 	return []string{"use-fake-device-for-media-stream", "use-fake-ui-for-media-stream",
 		"use-file-for-fake-audio-capture=" + file + "%noloop", "autoplay-policy=no-user-gesture-required"}
@@ -128,7 +128,7 @@ func TestWebCallFromTheWidget(t *testing.T) {
 		t.Errorf("heard %q", said.Text)
 	}
 
-	// Again, and the page is left: the call ends cleanly.
+	// A second call, and the visitor leaves the page: the call ends cleanly.
 	p.tap("[aria-label=Call]")
 	p.told(".calling", "You can speak now")
 	s.lastCall(t, "in-progress")
@@ -168,7 +168,7 @@ func TestWebCallThatCantBe(t *testing.T) {
 	q.tap(".wide")
 	q.told(".notice", "No microphone was found. Connect one and call again.")
 
-	// A page that isn't secure gets none.
+	// An insecure page has no microphone.
 	q = browse(t, "host-resolver-rules=MAP shop.example.com 127.0.0.1", "use-fake-device-for-media-stream",
 		"use-fake-ui-for-media-stream")
 	q.open(strings.Replace(site, "127.0.0.1", "shop.example.com", 1))
@@ -195,7 +195,7 @@ func TestWebCallThatCantBe(t *testing.T) {
 	q.told(".notice", "Calls are not available at the moment.")
 	credit("100")
 
-	// The network is gone: before a page has loaded the module for calls, and after.
+	// The network is down: before a page has loaded the module for calls, and after.
 	q.open(site)
 	for range 2 {
 		q.offline(true)
@@ -211,12 +211,13 @@ func TestWebCallThatCantBe(t *testing.T) {
 	s.lastCall(t, "completed")
 }
 
-// The network goes away in the middle of a call: the visitor sees that it is looked for, and then that it is gone.
+// The network fails in the middle of a call: the visitor sees that the widget reconnects, and then that the call is
+// lost.
 func TestWebCallIsLost(t *testing.T) {
 	s, _ := thinking(t, "PARLEY_WEBRTC_LISTEN=127.0.0.1:0")
 	s.assistant(t, map[string]any{"initial_message": "Hello.", "widget_settings": map[string]any{"mode": "voice"}})
 	p := browse(t, fakeMicrophone(microphone(t, 60))...)
-	p.expect("ERR_CONNECTION_REFUSED") // its server is told that the call is over
+	p.expect("ERR_CONNECTION_REFUSED") // the browser tries to tell the server that the call is over
 	p.open(website(t, s, ""))
 	p.tap(".launch")
 	p.tap(".wide")
@@ -263,7 +264,7 @@ func TestWebCallKeypad(t *testing.T) {
 	p.accessible("keypad")
 	p.until("window.level < 0.001")
 	p.tap(".keys [aria-label=Hash]")
-	p.until("window.level > 0.01") // the question; its text stands there when the reply is over
+	p.until("window.level > 0.01") // the question; its text appears when the reply is over
 	p.tap(".keys button:nth-of-type(1)")
 	p.do(chromedp.KeyEvent("2"), chromedp.KeyEvent("x"), chromedp.KeyEvent("0"))
 	p.told(".keys p", "#120")
@@ -282,7 +283,7 @@ func TestWebCallKeypad(t *testing.T) {
 	p.accessible("keypad, dark, on a phone")
 	p.shot("widget-keypad-phone-dark", false)
 
-	// Escape closes the keypad, and not the window; what is written then is no key.
+	// Escape closes the keypad, but not the window; after that, typed digits are no keys.
 	p.do(chromedp.KeyEvent("\u001b"))
 	p.until("!" + inside(".keys") + ".checkVisibility() && " + inside(".panel") + ".checkVisibility()")
 	p.focused("[aria-label=Keypad]")
@@ -295,12 +296,12 @@ func TestWebCallKeypad(t *testing.T) {
 	s.lastCall(t, "completed")
 }
 
-// offer is a call that nobody will come for.
+// offer is the SDP offer of a call to which nobody will connect.
 const offer = "v=0\r\no=- 1 2 IN IP4 127.0.0.1\r\ns=-\r\nt=0 0\r\na=group:BUNDLE 0\r\nm=audio 9 UDP/TLS/RTP/SAVPF 111 9\r\nc=IN IP4 0.0.0.0\r\na=ice-ufrag:abcd\r\n" +
 	"a=ice-pwd:abcdefghijklmnopqrstuvwx\r\na=fingerprint:sha-256 00:11:22:33:44:55:66:77:88:99:AA:BB:CC:DD:EE:FF:00:11:22:33:44:55:66:77:88:99:AA:BB:CC:DD:EE:FF\r\na=setup:actpass\r\n" +
 	"a=mid:0\r\na=sendrecv\r\na=rtcp-mux\r\na=rtpmap:111 opus/48000/2\r\na=rtpmap:9 G722/8000\r\n"
 
-// Strangers who ask for calls without end, and hang up what isn't theirs, disturb no call that is under way.
+// Strangers who request calls endlessly, and hang up calls that aren't theirs, disturb no call that is under way.
 func TestWebCallStrangers(t *testing.T) {
 	s, model := thinking(t, "PARLEY_WEBRTC_LISTEN=127.0.0.1:0", "PARLEY_RATE_PUBLIC=on")
 	site := website(t, s, "")
@@ -345,7 +346,7 @@ func TestWebCallStrangers(t *testing.T) {
 		t.Errorf("200 calls at once were answered %v", answered)
 	}
 
-	// Who was there is still heard and answered.
+	// The first caller is still heard and answered.
 	model.Script(aitest.Behaviour{Text: "Still here."})
 	p.tap("[aria-label=Keypad]")
 	p.tap(".keys [aria-label=Hash]")

@@ -17,7 +17,7 @@ import (
 	"parley/internal/channel/whatsapp/graph/graphtest"
 )
 
-// tells sends a webhook as the platform does: again and again until it is answered 200.
+// tells sends a webhook as the platform does: again and again until the answer is 200.
 func (p *program) tells(t *testing.T, body []byte) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); ; {
@@ -54,7 +54,7 @@ func (p *program) command(t *testing.T, args ...string) string {
 	return string(out)
 }
 
-// waits asks until something is so.
+// waits polls until ok returns true.
 func waits(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	tick, hang := time.NewTicker(20*time.Millisecond), time.After(2*patience)
@@ -69,8 +69,8 @@ func waits(t *testing.T, what string, ok func() bool) {
 }
 
 // A program that is killed in the middle of a customer's message answers it once after its restart and charges it
-// once, though the platform tells it again; killed while the reply is on its way, the platform's status keeps it from
-// being sent twice.
+// once, though the platform sends the webhook again. When it is killed while the reply is on its way, the platform's
+// status keeps the reply from being sent twice.
 func TestWhatsAppKilled(t *testing.T) {
 	platform := graphtest.New(t)
 	platform.Set([]graphtest.Object{graphtest.Number("111", "+1 631-555-8151", "Acme", "CONNECTED", "GREEN",
@@ -117,7 +117,7 @@ func TestWhatsAppKilled(t *testing.T) {
 	if !strings.HasPrefix(reply.Text, "You said: Are you open?") || reply.To != "14155552671" {
 		t.Errorf("sent %+v", reply)
 	}
-	p.kill(t) // the platform has it, and its answer is lost
+	p.kill(t) // the platform has the reply, but its answer is lost
 	p.restart(t)
 	p.tells(t, graphtest.Status("111", reply.ID, "delivered", reply.Opaque))
 	p.tells(t, body)
@@ -132,7 +132,7 @@ func TestWhatsAppKilled(t *testing.T) {
 	if len(h.History) != 2 || h.History[1].Content != reply.Text {
 		t.Errorf("history %+v", h)
 	}
-	// What comes next is answered at once, in its turn, and nothing is sent twice.
+	// The next message is answered at once, in its turn, and nothing is sent twice.
 	p.tells(t, graphtest.Text("111", "14155552671", "wamid.2", "Thanks"))
 	waits(t, "the second reply", func() bool { return len(platform.Sent()) == 2 })
 	waits(t, "its charge", func() bool { return before-p.balance(t) > 0.0199 })

@@ -15,8 +15,8 @@ import (
 	"parley/internal/ai/aitest"
 )
 
-// website is somebody else's: another origin, with a policy that lets in nothing but the widget's server, and styles
-// that would spoil a widget that they could reach.
+// website is a customer's website: another origin, with a policy that allows nothing but the widget's server, and
+// styles that would break the widget if they could reach it.
 func website(t *testing.T, s *program, attributes string) string {
 	t.Helper()
 	mux := http.NewServeMux()
@@ -46,18 +46,18 @@ func (s *program) assistant(t *testing.T, change map[string]any) {
 	}
 }
 
-// inside is a JavaScript expression for what a selector names in the widget.
+// inside returns a JavaScript expression for the element of a selector in the widget.
 func inside(selector string) string {
 	return "document.querySelector('parley-widget')?.shadowRoot.querySelector(" + quote(selector) + ")"
 }
 
-// told waits until the last thing that a selector names in the widget has some words.
+// told waits until the last element of a selector in the widget contains some words.
 func (p *page) told(selector, words string) {
 	p.t.Helper()
 	p.until(fmt.Sprintf("[...(document.querySelector('parley-widget')?.shadowRoot.querySelectorAll(%s) || [])].some(e => e.checkVisibility() && e.innerText.includes(%s))", quote(selector), quote(words)))
 }
 
-// focused waits until the keyboard is at what a selector names in the widget.
+// focused waits until the element of a selector in the widget has the focus.
 func (p *page) focused(selector string) {
 	p.t.Helper()
 	p.until("document.querySelector('parley-widget').shadowRoot.activeElement?.matches(" + quote(selector) + ")")
@@ -72,13 +72,13 @@ func (p *page) tap(selector string) {
 	p.do(chromedp.MouseClickXY(at[0], at[1]))
 }
 
-// say writes in the widget's box, which has the keyboard, and sends.
+// say types into the widget's input, which has the focus, and sends.
 func (p *page) say(words string) {
 	p.t.Helper()
 	p.do(chromedp.KeyEvent(words), chromedp.KeyEvent("\r"))
 }
 
-// offline takes the browser's network away, or gives it back.
+// offline cuts the browser's network, or restores it.
 func (p *page) offline(yes bool) {
 	p.t.Helper()
 	p.do(chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
@@ -97,7 +97,7 @@ func TestWidgetOnAForeignWebsite(t *testing.T) {
 	s.assistant(t, map[string]any{"initial_message": "Hello {{customer_name}}, this is Acme.",
 		"system_prompt": "Serve {{customer_name}}.",
 		"widget_settings": map[string]any{"subtitle": "Usually replies at once", "color": "#ffd54a", "theme": "light",
-			// the page answers it
+			// the page fills this in
 			"pre_chat_fields": []any{map[string]any{"variable": "customer_name", "label": "Your name",
 				"required": true}}}})
 	site := website(t, s, `data-variables='{"customer_name":"Ana"}'`)
@@ -105,7 +105,7 @@ func TestWidgetOnAForeignWebsite(t *testing.T) {
 	p.scheme("light")
 	p.open(site)
 
-	// Closed, it is a button; the page's styles don't reach it.
+	// Closed, the widget is a button; the page's styles don't reach it.
 	p.until(inside(".launch") + "?.getAttribute('aria-label') === 'Open chat'")
 	p.until("getComputedStyle(" + inside(".launch") + ").display === 'grid' && getComputedStyle(" +
 		inside(".launch") + ").width === '56px'")
@@ -115,7 +115,7 @@ func TestWidgetOnAForeignWebsite(t *testing.T) {
 	p.focused("textarea")
 	p.until("getComputedStyle(" + inside(".launch") + ").color === 'rgb(0, 0, 0)'") // on yellow
 
-	// A reply forms outside of what is read aloud, and is read once it is whole.
+	// A reply is written outside the live region, and is read aloud once it is whole.
 	gate := make(chan struct{})
 	markdown := "**Yes**, we *do*: `sourdough_loaf` at 6_000_000.\n\n- rye\n- wheat, see [the list](https://shop.example.com/list)\n1. one\n2. two\n\n" +
 		"[bad](javascript:alert(1)) <img src=x onerror=alert(2)> https://shop.example.com/bread.\n```\n<b>code</b>\n```"
@@ -144,13 +144,14 @@ func TestWidgetOnAForeignWebsite(t *testing.T) {
 	p.accessible("widget open")
 	p.shot("widget-light", false)
 
-	// It is the same conversation after another page was opened, open as it was left, without taking the keyboard.
+	// After another page is opened, the conversation is the same, the widget is open as it was left, and it does not
+	// take the focus.
 	p.open(site + "/other")
 	p.told("[role=log] .assistant strong", "Yes")
 	p.until(inside("[role=log]") + ".children.length === 3")
 	p.until("!document.querySelector('parley-widget').shadowRoot.activeElement")
 
-	// A person takes over, live. Closed, it counts what was not read.
+	// A person takes over, live. When closed, the widget counts unread messages.
 	id := eval[string](p, "JSON.parse(localStorage.getItem('parley:"+s.AssistantUUID+"')).conversation")
 	s.call(t, "POST", "/user/conversations/"+id+"/disable-ai", nil, nil)
 	p.told(".notice", "You are now talking with our team.")
@@ -176,7 +177,7 @@ func TestWidgetOnAForeignWebsite(t *testing.T) {
 	p.until("!" + inside(".send, .writer .main") + ".disabled")
 	p.until(inside("[role=log]") + ".children.length === 6")
 
-	// The keyboard goes round in the window.
+	// The Tab key cycles within the window.
 	for range 2 {
 		p.tap(".writer textarea")
 		p.until("(" + inside(".panel") + ".dispatchEvent(new Event('x')), true)")
@@ -188,7 +189,7 @@ func TestWidgetOnAForeignWebsite(t *testing.T) {
 	p.do(chromedp.KeyEvent("\t", chromedp.KeyModifiers(8)))
 	p.focused(".writer .main")
 
-	// Begun anew.
+	// A new conversation begins.
 	s.call(t, "DELETE", "/user/conversations/"+id, nil, nil)
 	p.expect("404")
 	p.tap(".writer textarea")
@@ -267,12 +268,12 @@ func TestWidgetSaysWhatIsWrong(t *testing.T) {
 	}
 	p.expect("ERR_INTERNET_DISCONNECTED")
 
-	// Where it may not stand it is not shown.
+	// On a website that is not allowed, the widget is not shown.
 	s.assistant(t, map[string]any{"widget_settings": map[string]any{
 		"allowed_origins": []string{"https://shop.example.com"}}})
 	p.open(site)
 	p.until("window.ParleyWidgets !== undefined")
-	p.open(s.URL + "/widget-demo?assistant=" + s.AssistantUUID) // our own page may
+	p.open(s.URL + "/widget-demo?assistant=" + s.AssistantUUID) // our own page is allowed
 	p.until(inside(".launch") + "?.checkVisibility()")
 	p.accessible("demo")
 	p.shot("widget-demo", false)
@@ -284,7 +285,7 @@ func TestWidgetSaysWhatIsWrong(t *testing.T) {
 	p.tap(".launch")
 	p.focused(".writer textarea")
 
-	// Offline: the words are kept, and go out when somebody tries again.
+	// Offline: the message is kept, and sent when the visitor tries again.
 	p.offline(true)
 	p.say("Can you hear me?")
 	p.told(".log .user .wrong", "The connection failed. Your message is kept")
@@ -294,7 +295,7 @@ func TestWidgetSaysWhatIsWrong(t *testing.T) {
 	p.told(".log .assistant", "You said: Can you hear me?")
 	p.until("[..." + inside("[role=log]") + ".querySelectorAll('.user')].length === 1")
 
-	// Too long: said before it is sent.
+	// A message that is too long: the widget says so before it is sent.
 	p.do(chromedp.Evaluate[chromedp.Void]("(b => { b.value = 'x'.repeat(2001); b.dispatchEvent(new Event('input')) })(" + inside(".writer textarea") + ")"))
 	p.told(".count", "Too long: 2001 of 2000 characters.")
 	p.focused(".writer textarea")

@@ -17,7 +17,7 @@ import (
 	"parley/internal/store/storetest"
 )
 
-// house is what campaigns are joined to, with a user's assistant.
+// house returns a server that runs campaigns, and an assistant of a user.
 func house(t *testing.T, db *store.DB) (*server, *parley.Assistant) {
 	t.Helper()
 	prices, err := billing.ReadPrices("")
@@ -42,8 +42,7 @@ func write(t *testing.T, db *store.DB, fn func(context.Context, *store.Tx) error
 	}
 }
 
-// What a line says of calls that fail pauses a campaign where it speaks of the line, and not where it speaks of who
-// was called.
+// A failed call pauses its campaign if the cause is the line, and not if the cause is the called number.
 func TestBreaker(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		h, a := house(t, db)
@@ -93,7 +92,7 @@ func TestBreaker(t *testing.T) {
 	})
 }
 
-// A process whose line is full begins no calls of campaigns.
+// A process whose line is full starts no campaign calls.
 func TestRoom(t *testing.T) {
 	db := storetest.SQLite(t)
 	h, a := house(t, db)

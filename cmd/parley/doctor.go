@@ -10,15 +10,13 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
 	"parley"
-	"parley/internal/ai"
 	"parley/internal/blob"
+	"parley/internal/keyring"
 	"parley/internal/store"
 )
 
@@ -36,9 +34,10 @@ type finding struct {
 func (c *doctorCmd) Run(s *Settings, t *terminal) error {
 	ctx, cancel := context.WithTimeout(t, 30*time.Second)
 	defer cancel()
-	found := []finding{checkData(s), checkDatabase(ctx, s), checkBlob(ctx, s), checkSecret(s), checkPrices(s),
+	database, keys := checkDatabase(ctx, s)
+	found := []finding{checkData(s), database, checkBlob(ctx, s), checkSecret(s), checkPrices(s),
 		checkListen(s), checkTLS(s), checkPublicURL(s)}
-	found = append(found, checkVendors(ctx, s.vendors)...)
+	found = append(found, keys...)
 	found = append(found, checkCarrier(ctx, s))
 	for _, c := range s.channels {
 		if c.Check != nil {
@@ -62,23 +61,22 @@ func (c *doctorCmd) Run(s *Settings, t *terminal) error {
 	return nil
 }
 
-// vendorTime is how long a vendor may take to answer the doctor.
-const vendorTime = 20 * time.Second
-
-// checkVendors asks all vendors at once: one that hangs keeps no other from being heard.
-func checkVendors(ctx context.Context, vendors []*ai.Vendor) (found []finding) {
-	ctx, cancel := context.WithTimeout(ctx, vendorTime)
-	defer cancel()
-	said := make([][]parley.Finding, len(vendors))
-	var wg sync.WaitGroup
-	for i, v := range vendors {
-		if v.Check != nil {
-			wg.Go(func() { said[i] = v.Check(ctx) })
-		}
+// checkVendors asks the vendors, with the keys of the settings and those in the database, and says which one was tried.
+func checkVendors(ctx context.Context, s *Settings, db *store.DB) (found []finding) {
+	list, err := keyring.CheckStored(ctx, db, s.vendors, s.entered.hide)
+	if err != nil {
+		found = append(found, finding{parley.DoctorFail, "providers' keys", fmt.Sprintf("those that were entered can't be read: %v", err)})
+		list, _ = keyring.CheckStored(ctx, nil, s.vendors, s.entered.hide)
 	}
-	wg.Wait()
-	for _, f := range slices.Concat(said...) {
-		found = append(found, finding{f.State, f.What, f.Text})
+	for _, v := range list {
+		key := map[string]string{keyring.Environment: " (key from the settings)",
+			keyring.Entered: " (key entered in the console)"}[v.Source]
+		for _, f := range v.Findings {
+			if f.State != parley.DoctorNote { // notes are about what is missing
+				f.Text += key
+			}
+			found = append(found, finding{f.State, f.What, f.Text})
+		}
 	}
 	return found
 }
@@ -133,24 +131,28 @@ func checkBlob(ctx context.Context, s *Settings) finding {
 	return finding{"ok", what, where + " takes and gives"}
 }
 
-func checkDatabase(ctx context.Context, s *Settings) finding {
+// checkDatabase looks at the database, and asks the vendors with the keys that are in it.
+func checkDatabase(ctx context.Context, s *Settings) (f finding, vendors []finding) {
+	fail := func(err error) (finding, []finding) {
+		return finding{parley.DoctorFail, "database", err.Error()}, checkVendors(ctx, s, nil)
+	}
 	o, err := s.dbOptions()
 	if err != nil {
-		return finding{"FAIL", "database", err.Error()}
+		return fail(err)
 	}
 	db, err := store.Open(ctx, o)
 	if err != nil {
-		return finding{"FAIL", "database", err.Error()}
+		return fail(err)
 	}
 	defer db.Close()
 	switch done, err := db.Migrated(ctx); {
 	case err != nil:
-		return finding{"FAIL", "database", err.Error()}
-	case !done:
-		return finding{"note", "database", engine(db) +
-			" answers; its schema is brought up to date by the next start (or 'parley migrate')"}
+		return fail(err)
+	case !done: // a former version's may have no table of keys
+		return finding{parley.DoctorNote, "database", engine(db) +
+			" answers; its schema is brought up to date by the next start (or 'parley migrate')"}, checkVendors(ctx, s, nil)
 	}
-	return finding{"ok", "database", engine(db) + " answers, schema up to date"}
+	return finding{parley.DoctorOK, "database", engine(db) + " answers, schema up to date"}, checkVendors(ctx, s, db)
 }
 
 func checkSecret(s *Settings) finding {

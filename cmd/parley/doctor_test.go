@@ -1,14 +1,9 @@
 package main
 
 import (
-	"context"
 	"path/filepath"
 	"strings"
 	"testing"
-	"testing/synctest"
-
-	"parley"
-	"parley/internal/ai"
 )
 
 func compare(t *testing.T, name string, got []finding, want []string) {
@@ -38,27 +33,4 @@ func TestDoctorOnUploads(t *testing.T) {
 			t.Errorf("it tells a secret: %s", f.text)
 		}
 	}
-}
-
-// A vendor that hangs keeps the doctor from no other, and they are told in their order.
-func TestDoctorAsksAllVendors(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		says := func(state, what string) []parley.Finding {
-			return []parley.Finding{{State: state, What: what, Text: "x"}}
-		}
-		answers := func(what string) *ai.Vendor {
-			return &ai.Vendor{Check: func(ctx context.Context) []parley.Finding {
-				if ctx.Err() != nil {
-					return says("FAIL", what)
-				}
-				return says("ok", what)
-			}}
-		}
-		hangs := &ai.Vendor{Check: func(ctx context.Context) []parley.Finding {
-			<-ctx.Done()
-			return says("FAIL", "b")
-		}}
-		compare(t, "vendors", checkVendors(t.Context(), []*ai.Vendor{answers("a"), hangs, {}, answers("c")}),
-			[]string{"ok|a|", "FAIL|b|", "ok|c|"})
-	})
 }

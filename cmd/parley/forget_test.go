@@ -17,8 +17,8 @@ import (
 
 const day = 24 * time.Hour
 
-// What is kept for so many days is there on the last of them and gone on the next, and nothing else goes with it.
-// Weeks, by a clock of the test's own.
+// What is kept for so many days is there on the last day and gone on the next, and nothing else is deleted with it.
+// The test runs for weeks, on its own clock.
 func TestWhatIsKept(t *testing.T) {
 	for _, engine := range storetest.Engines() {
 		t.Run(engine, func(t *testing.T) {
@@ -44,7 +44,7 @@ func whatIsKept(t *testing.T, db *store.DB) {
 	var talked, live *parley.Call
 	var sent, queued *parley.SMS
 	first, key, session := &store.FirstAnswer{}, &parley.Key{}, &parley.Key{}
-	begin := func() { // all of it today
+	begin := func() { // make all of it today
 		now := parley.Now()
 		conv = &parley.Conversation{UserID: u.ID, AssistantID: a.ID, Type: parley.TestConversation,
 			Variables: map[string]string{}}
@@ -116,7 +116,7 @@ func whatIsKept(t *testing.T, db *store.DB) {
 			t.Errorf("after %v there are %v, want %v", after, got, want)
 		}
 	}
-	again := func() (free bool) { // whether the key of a request may be claimed by another
+	again := func() (free bool) { // whether another request may claim the idempotency key
 		write(func(ctx context.Context, tx *store.Tx) error {
 			old, err := tx.ClaimAnswer(ctx, &store.FirstAnswer{UserID: u.ID, Key: "k", Request: []byte("another"),
 				CreatedAt: parley.Now()})
@@ -143,7 +143,7 @@ func whatIsKept(t *testing.T, db *store.DB) {
 	at(7*day+time.Minute, "conversation", "silent", "call", "recording", "live", "sms", "queued", "key", "delivery")
 	at(14*day-time.Minute, "conversation", "silent", "call", "recording", "live", "sms", "queued", "key", "delivery")
 	at(14*day+time.Minute, "conversation", "silent", "call", "live", "sms", "queued", "key", "delivery")
-	write(func(ctx context.Context, tx *store.Tx) error { // somebody says something
+	write(func(ctx context.Context, tx *store.Tx) error { // a new message comes
 		return tx.AddMessage(ctx, &parley.Message{ConversationID: conv.ID, Role: parley.RoleUser}, 0, 0)
 	})
 	at(21*day-time.Minute, "conversation", "silent", "call", "live", "sms", "queued", "key", "delivery")
@@ -154,7 +154,7 @@ func whatIsKept(t *testing.T, db *store.DB) {
 	at(35*day+2*time.Minute, "call", "live", "queued", "key")
 	at(60*day-time.Minute, "call", "live", "queued", "key")
 	at(60*day+time.Minute, "live", "queued", "key")
-	// Without a number of days all of that stays.
+	// If no number of days is set, all of that stays.
 	start = time.Now()
 	begin()
 	s = &Settings{}
@@ -166,7 +166,7 @@ func claimKey(ctx context.Context, tx *store.Tx, a *store.FirstAnswer) error {
 	return err
 }
 
-// The server looks by itself, and goes on after a failure.
+// The server sweeps by itself, and goes on after a failure.
 func TestSweepComesRound(t *testing.T) {
 	o := storetest.Options(t, "sqlite")
 	synctest.Test(t, func(t *testing.T) {

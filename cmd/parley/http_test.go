@@ -18,8 +18,8 @@ import (
 	"parley/internal/store/storetest"
 )
 
-// TestAccessLog: a line of JSON for each request, with what the answer was and without what is secret; none for those
-// who watch, none unasked.
+// TestAccessLog: each request logs a line of JSON, with the answer's status and without secrets. Health checks are not
+// logged, and nothing is logged unless the setting is on.
 func TestAccessLog(t *testing.T) {
 	var log bytes.Buffer
 	was := slog.Default()
@@ -46,7 +46,7 @@ func TestAccessLog(t *testing.T) {
 	ask("GET", "/api/recordings/7/1700000000/SECRET")
 	var lines []string
 	for line := range strings.Lines(log.String()) {
-		if strings.Contains(line, `"msg":"request",`) { // the recording, without a database, fails too, and says so
+		if strings.Contains(line, `"msg":"request",`) { // the recording fails too, as there is no database, and logs that
 			lines = append(lines, line)
 		}
 	}
@@ -102,7 +102,7 @@ func TestReady(t *testing.T) {
 	}
 }
 
-// Browsers are told to come by HTTPS alone where that is how this server is reached, whatever they ask for.
+// Browsers are told to use HTTPS only if this server is reached by HTTPS, whatever they ask for.
 func TestStrictTransport(t *testing.T) {
 	for _, c := range []struct {
 		settings Settings

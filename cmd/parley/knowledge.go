@@ -3,9 +3,11 @@ package main
 import (
 	"cmp"
 	"context"
+	"log/slog"
 	"path/filepath"
 
 	"parley"
+	"parley/internal/ai"
 	"parley/internal/blob"
 	"parley/internal/document"
 	"parley/internal/egress"
@@ -31,8 +33,15 @@ func (s *Settings) knowledge(db *store.DB, providers *provider.Set, guard *egres
 		c := &knowledge.Crawler{Guard: guard, Reader: extractor, Progress: progress}
 		return c.Crawl(ctx, knowledge.Site{URL: doc.URL, Links: doc.Links, Limit: doc.RelativeLinksLimit})
 	}
-	if d.Embedder, err = providers.Embedder(); err != nil {
-		return nil, err
+	if _, err := providers.For(0).Embedder(); err != nil {
+		slog.Warn("documents are found by their words alone until the embedding model has a key", "error", err)
+	}
+	d.Embedder = func() ai.Embedder {
+		e, err := providers.For(0).Embedder()
+		if err != nil {
+			return nil
+		}
+		return e
 	}
 	return d, nil
 }

@@ -30,6 +30,7 @@ type commands struct {
 	Key       keyCmd      `cmd:"" help:"API keys: create."`
 	Credit    creditCmd   `cmd:"" help:"Give an account money (or take it, with a negative amount)."`
 	WhatsApp  whatsAppCmd `cmd:"" name:"whatsapp" help:"WhatsApp senders: assign."`
+	Trunk     trunkCmd    `cmd:"" help:"SIP trunks: check."`
 	Doctor    doctorCmd   `cmd:"" help:"Say what is configured, reachable and missing, and how to mend it."`
 	Migrate   migrateCmd  `cmd:"" help:"Bring the database's schema up to date."`
 	Backup    backupCmd   `cmd:"" help:"Write a consistent copy of the embedded database to a file."`

@@ -15,7 +15,7 @@ import (
 	"parley/internal/provider/openai"
 )
 
-// Whatever is printed or logged, an address keeps its host and loses what opens it.
+// Whatever is printed or logged, an address keeps its host and loses its credentials.
 func TestRedact(t *testing.T) {
 	vendor := &openai.Settings{BaseURL: "https://team:pa%40ss@ai.example.com/v1?key=topsecretvalue&api-version=2",
 		APIKey: "sk-0123456789"}
@@ -32,7 +32,7 @@ func TestRedact(t *testing.T) {
 		"the key sk-0123456789 is refused":                "the key [secret] is refused",
 		"GET /?k=sixteen-characters":                      "GET /?k=[secret]",
 		s.TwilioBaseURL + " says no":                      "https://[secret]@twilio.example.com says no",
-		// a word that is a password elsewhere stays a word
+		// a word stays even if it is the password elsewhere
 		"parley: the parley database": "parley: the parley database",
 		"/etc/tls/private.key":        "/etc/tls/private.key",
 	} {
@@ -61,7 +61,7 @@ func TestRedact(t *testing.T) {
 	}
 }
 
-// The doctor and the log of a failing vendor: neither tells the password that stands in the vendor's address.
+// Neither the doctor nor the log of a failing vendor shows the password in the vendor's address.
 func TestRedactOfAVendor(t *testing.T) {
 	srv := aitest.NewServer(t)
 	vendor := &openai.Settings{BaseURL: strings.Replace(srv.URL, "://", "://proxy:hunter2secret@", 1),

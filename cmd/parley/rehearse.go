@@ -18,6 +18,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -42,6 +43,7 @@ type testCmd struct {
 	Model    string         `env:"-" help:"Model that plays personas and judges, as VENDOR/MODEL, by the vendor's settings of this environment. What is said in such tests leaves this machine, unless the model runs on it."`
 	Only     string         `env:"-" help:"Perform only the case of this title."`
 	Seed     uint64         `env:"-" help:"Seed of all cases in place of their own."`
+	Repeat   int            `env:"-" help:"Rounds of every case, in place of its own."`
 	JSON     string         `name:"json" env:"-" help:"File for the results as JSON; - for standard output."`
 	JUnit    string         `name:"junit" env:"-" help:"File for the results as JUnit XML."`
 	Out      string         `env:"-" default:"parley-test" help:"Directory for the sound (WAV) and the picture (SVG) of calls that failed."`
@@ -73,14 +75,17 @@ func (c *testCmd) Run(s *Settings, t *terminal) error {
 		return notDone(err)
 	}
 	server := &rehearsal.Server{Client: rehearsal.Client{URL: strings.TrimSuffix(c.Server, "/"), Key: c.Key}, SIP: c.SIP}
-	if c.Server == "" {
+	asks := c.Watch || slices.ContainsFunc(cases, func(one rehearsal.Case) bool { return !one.Stranger() })
+	switch {
+	case !asks: // calls to SIP addresses alone
+	case c.Server == "":
 		own, err := c.start(t)
 		if err != nil {
 			return notDone(err)
 		}
 		defer own.stop()
 		server.URL, server.Key, server.SIP, server.Account = own.url, own.key, own.sip, own.account
-	} else if c.Key == "" {
+	case c.Key == "":
 		return notDone(errors.New("--server needs --key, an API key of the assistants' owner"))
 	}
 	server.HTTP = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 100}}
@@ -89,6 +94,7 @@ func (c *testCmd) Run(s *Settings, t *terminal) error {
 	}
 	run := &rehearsal.Runner{Server: server, Mouth: new(mouths).say, Parallel: c.Parallel, Ears: rehearsal.Ears(c.Ears),
 		Done: progress(os.Stderr)}
+	defer run.Close()
 	if c.Model != "" {
 		set, model, err := s.thinker(c.Model)
 		if err != nil {
@@ -241,6 +247,9 @@ func (c *testCmd) cases() ([]rehearsal.Case, error) {
 		if c.Seed != 0 {
 			one.Seed = c.Seed
 		}
+		if c.Repeat > 0 {
+			one.Repeat = c.Repeat
+		}
 		cases = append(cases, one)
 	}
 	if len(cases) == 0 {
@@ -355,7 +364,7 @@ func (c *testCmd) startOnce(ctx context.Context) (o *ownServer, err error) {
 		}
 	}()
 	prices := filepath.Join(o.dir, "prices.yaml")
-	if err := os.WriteFile(prices, []byte("plans:\n  default: {parallel_calls: 1000, tools: 10000, assistants: 10000, test_conversations: 100000, test_messages: 1000000}\n"), 0o600); err != nil {
+	if err := os.WriteFile(prices, []byte("plans:\n  default: {parallel_calls: 1000, tools: 10000, assistants: 10000, test_conversations: 100000, test_messages: 1000000, test_calls: 1000000}\n"), 0o600); err != nil {
 		return nil, err
 	}
 	first, err := freePorts()
@@ -371,7 +380,8 @@ func (c *testCmd) startOnce(ctx context.Context) (o *ownServer, err error) {
 	}
 	o.cmd.Env = append(o.cmd.Env, "PARLEY_DATA="+o.dir, "PARLEY_LISTEN=127.0.0.1:0", "PARLEY_PRICES="+prices,
 		"PARLEY_SIP_LISTEN="+o.sip.String(), fmt.Sprintf("PARLEY_RTP_PORTS=%d-%d", first+2, first+serverPorts-1),
-		"PARLEY_WEBRTC_LISTEN=off", "PARLEY_RATE_API=off", "PARLEY_RATE_PUBLIC=off")
+		"PARLEY_WEBRTC_LISTEN=off", "PARLEY_RATE_API=off", "PARLEY_RATE_PUBLIC=off",
+		"PARLEY_CALL_PREFIXES=+", "PARLEY_TRUNKS=all", "PARLEY_TRUNK_PRIVATE=on", "PARLEY_TRUNK_CALLER_ID=any")
 	o.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a signal from the keyboard is ours, and we stop it
 	log := &bytes.Buffer{}
 	o.cmd.Stderr = log
@@ -490,7 +500,7 @@ func (o *ownServer) stop() {
 func ownSetting(v string) bool {
 	name, _, _ := strings.Cut(strings.TrimPrefix(v, "PARLEY_"), "=")
 	for _, own := range []string{"DATA", "DATABASE", "BLOB", "PRICES", "LISTEN", "PUBLIC_", "TLS_", "SIP_", "RTP_",
-		"WEBRTC_", "CARRIER_", "TWILIO_", "WHATSAPP_", "SECRET_KEY", "TRUSTED_", "CONNECTIONS_", "LOG_", "RATE_"} {
+		"WEBRTC_", "CARRIER_", "TWILIO_", "WHATSAPP_", "SECRET_KEY", "TRUSTED_", "CONNECTIONS_", "LOG_", "RATE_", "CALL_PREFIXES", "TRUNK"} {
 		if strings.HasPrefix(name, own) {
 			return true
 		}

@@ -71,7 +71,7 @@ func TestSecretFiles(t *testing.T) {
 	}
 }
 
-// What is never written to the log may stand in a file, and the other way round.
+// The secrets that are never logged are the same as those that may be read from a file.
 func TestSecretsAreAlike(t *testing.T) {
 	c := commands{Settings: settingsOf(provider.All(), allChannels())}
 	parser, err := kong.New(&c, kong.Name("parley"), kong.DefaultEnvars("PARLEY"), kong.Vars{"version": ""})

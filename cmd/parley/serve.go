@@ -33,11 +33,13 @@ import (
 	"parley/internal/console"
 	"parley/internal/egress"
 	"parley/internal/event"
+	"parley/internal/exam"
 	"parley/internal/keyring"
 	"parley/internal/knowledge"
 	"parley/internal/number"
 	"parley/internal/provider"
 	"parley/internal/rtc"
+	"parley/internal/setup"
 	"parley/internal/stage"
 	"parley/internal/store"
 	"parley/internal/tool"
@@ -75,6 +77,7 @@ type server struct {
 	campaigns     *campaign.Roster
 	calls         *call.Center
 	numbers       *number.Pool
+	exams         *exam.Desk
 	browsers      *rtc.Server // nil: none can call
 
 	// What users meet.
@@ -217,23 +220,26 @@ func (h *server) openFaces() {
 	if s.RatePublic == "off" {
 		rates.Create, rates.Message = auth.Rate{}, auth.Rate{}
 	}
+	h.exams = exam.New(exam.Config{DB: h.db, Assistants: h.assistants, Hub: h.hub, Line: h.phone.at(s), Mouth: new(mouths).say})
 	front, streams := s.front(), auth.NewSlots(s.StreamsPerAddress)
 	texts, messenger := the[*sms.Channel](h.channels), the[*whatsapp.Channel](h.channels)
+	state := &setup.Setup{Keys: h.keys, Assistants: h.assistants, Server: h.serverChecks()}
 	h.api = api.New(api.Config{DB: h.db, Auth: h.auth, Catalog: h.catalog, Assistants: h.assistants,
 		Prices: h.prices, Chat: h.conversations,
 		Calls: h.calls, Campaigns: h.campaigns, Browsers: h.browsers, Numbers: h.numbers, SMS: texts,
 		WhatsApp: messenger, Knowledge: h.documents,
 		Previews: s.previews(h.catalog, h.providers, h.documents.Blobs), Hub: h.hub, Tools: h.tools,
-		Keys:  h.keys,
+		Keys: h.keys, Setup: state, Exams: h.exams,
 		Front: front, Signup: s.Signup == "on", Rates: rates, Streams: streams})
+	h.exams.Ask = h.api.As
 	look := console.Config{DB: h.db, Auth: h.auth, Catalog: h.catalog, Assistants: h.assistants, Prices: h.prices,
 		Chat:  h.conversations,
 		Calls: h.calls, Campaigns: h.campaigns, Hub: h.hub, Numbers: h.numbers, SMS: texts, WhatsApp: messenger,
-		Knowledge: h.documents, Keys: h.keys,
+		Knowledge: h.documents, Keys: h.keys, Setup: state, Exams: h.exams,
 		Front: front, Streams: streams}
 	look.Create, look.Message = h.api.Limits()
 	if h.browsers != nil {
-		look.Answer, look.Hangup = h.api.AnswerBrowser, h.browsers.Hangup
+		look.Answer, look.Hangup, look.Attend = h.api.AnswerBrowser, h.browsers.Hangup, h.api.Attend
 	}
 	pages := console.New(look)
 	guard := &web.Guard{Handler: s.root(h.db, h.api, pages, h.carrier.webhooks(texts), h.calls, &h.ready)}
@@ -291,6 +297,9 @@ func (h *server) serve(t *terminal) (err error) {
 	working.run("conversations", h.conversations.Run)
 	working.run("documents", h.documents.Run)
 	working.run("the removal of old calls", h.forgetCalls)
+	working.run("tests of assistants", h.exams.Run)
+	working.run("analytics", h.count)
+	working.run("the search in transcripts", h.index)
 	if h.phone.calls() { // else another process calls
 		working.run("campaigns", h.caller().Run)
 	}

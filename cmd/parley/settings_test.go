@@ -16,8 +16,8 @@ import (
 
 var update = flag.Bool("update", false, "write the declared settings into docs/operating.md")
 
-// The page's table of the settings of vendors and channels is what they declare: the meaning is the help, a default
-// in its brackets stands in a column of its own.
+// The docs' table of vendor and channel settings matches their declarations: the description is the help text, and a
+// default in brackets has its own column.
 func TestSettingsPage(t *testing.T) {
 	var rows strings.Builder
 	declared := map[string]any{}

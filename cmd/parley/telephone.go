@@ -111,6 +111,18 @@ func (s *Settings) telephone(db *store.DB, sandbox bool, providers *provider.Set
 	return p, nil
 }
 
+// at is where this machine's softphones call; the zero value where there is no line.
+func (p *telephone) at(s *Settings) netip.AddrPort {
+	if p.line == nil || s.Softphone != "on" {
+		return netip.AddrPort{}
+	}
+	at := p.line.Addr()
+	if at.Addr().IsUnspecified() {
+		return netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), at.Port())
+	}
+	return at
+}
+
 // check is the line as those see it who look after trunks, nil where there is none.
 func (p *telephone) check() call.Line {
 	if p.line == nil {
@@ -181,7 +193,7 @@ func (s *Settings) sipTLS(c *sip.Config) error {
 // dial takes the way that a number has: its own trunk, the carrier's, or where there is no carrier the far end in
 // this process.
 func (p *telephone) dial(ctx context.Context, r call.Route, ringing func()) (audio.Leg, error) {
-	d := sip.Dialling{To: r.To, From: cmp.Or(r.From, r.Number.PhoneNumber), Ringing: ringing, May: r.May}
+	d := sip.Dialling{To: r.To, From: cmp.Or(r.From, r.Number.PhoneNumber), Ringing: ringing, Early: r.Early, May: r.May}
 	if s := r.Signalling; s != nil {
 		d.Withheld, d.Headers = s.Withheld, s.Headers
 	}

@@ -12,8 +12,8 @@ import (
 	"parley/internal/sip"
 )
 
-// What the line says of a call that failed reaches its owner, with the SIP status; of calls that did not fail nothing
-// is said. What is wrong with the carrier is the operator's.
+// The line's explanation of a failed call reaches its owner, with the SIP status; calls that did not fail have none. A
+// problem with the carrier is only for the operator.
 func TestFailedCallsAreExplained(t *testing.T) {
 	refused := func(code int, phrase string) error {
 		return fmt.Errorf("call +12025550199: %w", &sip.Refused{Code: code, Reason: phrase})
@@ -21,7 +21,7 @@ func TestFailedCallsAreExplained(t *testing.T) {
 	for _, c := range []struct {
 		err     error
 		carrier bool
-		want    []string // all in the sentence; none: no sentence
+		want    []string // all parts of the sentence; none for no sentence
 	}{
 		{refused(486, "Busy Here"), false, nil},
 		{refused(480, "Temporarily Unavailable"), false, nil},

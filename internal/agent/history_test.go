@@ -17,7 +17,7 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-// brief writes a history as a word per message: whose it is, its text, the tools that it calls.
+// brief writes a history as one word per message: its role, its text, the tools that it calls.
 func brief(h []ai.Message) string {
 	var out []string
 	for _, m := range h {
@@ -84,7 +84,7 @@ func TestReplay(t *testing.T) {
 	sound(t, got)
 }
 
-// sound checks that each call has its result right behind it and an id of its own.
+// sound checks that the result of each call follows it directly, and that each call has its own id.
 func sound(t *testing.T, h []ai.Message) {
 	t.Helper()
 	ids := map[string]bool{}
@@ -138,7 +138,7 @@ func FuzzTrim(f *testing.F) {
 		if !kept {
 			t.Errorf("the latest message is gone: %s", brief(got))
 		}
-		// What must stay may be more than the budget: the customer's message and the last unit.
+		// What must stay may exceed the budget: the customer's message and the last unit.
 		units := split(h)
 		if len(units) > 0 && budget >= 0 && total > budget+size(units[len(units)-1])+messageTokens+Tokens(last) {
 			t.Errorf("%d tokens of %d", total, budget)

@@ -16,9 +16,9 @@ import (
 	"parley/internal/ai/aitest"
 )
 
-// tape is a Sink that writes down what it is told.
+// tape is a Sink that records its calls.
 type tape struct {
-	busy   sync.Mutex // held while it is told something: never two things at a time
+	busy   sync.Mutex // held during each call: there are never two at a time
 	t      *testing.T
 	text   strings.Builder
 	events []string
@@ -118,7 +118,7 @@ func calls(list []ToolCall) (out []string) {
 	return out
 }
 
-// A tool that ends the turn leaves nothing to be said; one that fails to does.
+// After a tool that ends the turn there is nothing more to say; if it fails to end it, there is.
 func TestTurnEnds(t *testing.T) {
 	for _, fails := range []bool{false, true} {
 		m := &aitest.Fake{}
@@ -138,7 +138,7 @@ func TestTurnEnds(t *testing.T) {
 	}
 }
 
-// What goes wrong in a tool is told to the model, and the turn goes on.
+// The model is told about a tool's failure, and the turn goes on.
 func TestTurnToolFailures(t *testing.T) {
 	big := strings.Repeat("€", 40_000)
 	m := &aitest.Fake{}
@@ -275,7 +275,7 @@ func TestSentence(t *testing.T) {
 	}
 }
 
-// A turn that is cancelled gives what was said and done, and leaves nothing running.
+// A cancelled turn returns what was said and done so far, and leaves nothing running.
 func TestTurnCancelled(t *testing.T) {
 	cause := errors.New("hung up")
 	before := runtime.NumGoroutine()
@@ -323,8 +323,8 @@ func TestTurnCancelled(t *testing.T) {
 	}
 }
 
-// FuzzArguments: whatever the model writes as arguments, the tool gets a JSON object of the right types or the model
-// is told.
+// FuzzArguments: whatever the model writes as arguments, either the tool gets a JSON object of the right types or the
+// model gets an error.
 func FuzzArguments(f *testing.F) {
 	for _, s := range []string{`{"n":1}`, `{"n":"1"}`, `{"n":1,"n":"x"}`, `null`, `[]`, `{"n":1e999}`,
 		"{\"n\":1,\"s\":\"\xff\"}", `{"n":1}{"n":2}`} {

@@ -24,8 +24,8 @@ func served(t *testing.T) (*aitest.Server, ai.Model) {
 	return s, c.Model(aitest.ModelName)
 }
 
-// The whole way: a turn over the wire, with tools at once and one after the other, torn to single bytes, on a server
-// that is busy first.
+// The whole way: a turn over HTTP, with tools called at once and one after the other, split into single bytes, on a
+// server that is busy at first.
 func TestTurnOverTheWire(t *testing.T) {
 	s, m := served(t)
 	s.Usually(aitest.Behaviour{Cut: 1})

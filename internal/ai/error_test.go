@@ -33,7 +33,7 @@ func TestErrorNamesItsPart(t *testing.T) {
 		"model unreachable: no route to host":      TheModel.Of(plain),
 		"voice unreachable: no route to host":      TheVoice.Of(plain),
 		"recognizer unreachable: no route to host": TheRecognizer.Of(plain),
-		"embedder unreachable: no route to host":   TheVoice.Of(TheEmbedder.Of(plain)), // whose it is is known
+		"embedder unreachable: no route to host":   TheVoice.Of(TheEmbedder.Of(plain)), // the error says already which part failed
 		"voice overloaded: no route to host":       &Error{Part: TheVoice, Kind: Overloaded, Err: cause},
 		"no route to host":                         TheVoice.Of(cause),
 		wrapped.Error():                            TheVoice.Of(wrapped),
@@ -61,7 +61,7 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-// What an assistant's owner is told names the part and what can be done, and has nothing of what the vendor said.
+// An assistant's owner is told which part failed and what can be done, and nothing of the vendor's own words.
 func TestErrorExplained(t *testing.T) {
 	for _, k := range []Kind{RateLimited, Overloaded, Unreachable, Interrupted, Stalled, Malformed, Config, TooLong,
 		Refused, "new"} {

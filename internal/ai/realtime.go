@@ -25,6 +25,7 @@ type RealtimeSetup struct {
 	Language string     // ISO 639-1, of what is heard
 	Rate     audio.Rate // of what is heard and what is spoken
 	Keywords []string   // words to be heard better, where the vendor knows how
+	Reads    bool       // it hears nothing, and says only the texts that it is given to Say
 }
 
 // RealtimeSession is a conversation with a model. Its methods are called by one goroutine at a time and never block;
@@ -47,8 +48,7 @@ type RealtimeSession interface {
 	Add(n int, m ...Message)
 	// Respond asks for a response, following the instruction if there is one. With words set it may call no tools.
 	Respond(n int, instruction string, words bool)
-	// Say has a text said verbatim. It enters the conversation only if it is added. A session that writes can't do
-	// this.
+	// Say has a text said verbatim, in a session that Reads.
 	Say(n int, text string)
 	// Result passes on the result of a call.
 	Result(callID, result string)

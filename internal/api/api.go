@@ -18,11 +18,13 @@ import (
 	"parley/internal/channel/whatsapp"
 	"parley/internal/chat"
 	"parley/internal/event"
+	"parley/internal/exam"
 	"parley/internal/keyring"
 	"parley/internal/knowledge"
 	"parley/internal/number"
 	"parley/internal/preview"
 	"parley/internal/rtc"
+	"parley/internal/setup"
 	"parley/internal/store"
 	"parley/internal/tool"
 	"parley/internal/web"
@@ -46,7 +48,9 @@ type Config struct {
 	Previews   *preview.Samples
 	Hub        *event.Hub
 	Tools      *tool.Runner
+	Setup      *setup.Setup
 	Keys       *keyring.Ring // of vendors
+	Exams      *exam.Desk    // tests of assistants
 
 	Front   web.Front // how the server is seen from outside
 	Signup  bool      // POST /register makes accounts
@@ -111,12 +115,15 @@ func (a *API) Stop() { close(a.stopping) }
 func (a *API) register() {
 	a.identityRoutes()
 	a.assistantRoutes()
+	a.draftRoutes()
+	a.shareRoutes()
 	a.previewRoutes()
 	a.vendorRoutes()
 	a.toolRoutes()
 	a.conversationRoutes()
 	a.callRoutes()
 	a.rehearsalRoutes()
+	a.examRoutes()
 	a.campaignRoutes()
 	a.leadRoutes()
 	a.blacklistRoutes()
@@ -129,6 +136,7 @@ func (a *API) register() {
 	a.whatsAppRoutes()
 	a.eventRoutes()
 	a.knowledgeRoutes()
+	a.sheetRoutes()
 }
 
 type (

@@ -17,7 +17,7 @@ var oneOf = map[string]string{"type": "inbound, outbound", "mode": "pipeline, mu
 	"status":             "active, inactive",
 	"knowledgebase_mode": "function_call, prompt", "ambient_sound": "off, office, city, forest, crowded_room, cafe, nature", "endpoint_type": "vad, ai"}
 
-// between are the bounds of numbers (decisions 3), and a step past them.
+// between are the bounds of numbers (decisions 3). The test also tries a step beyond them.
 var between = map[string]struct{ low, high, step float64 }{
 	"llm_temperature": {0, 1, .01}, "voice_stability": {0, 1, .01}, "voice_similarity": {0, 1, .01},
 	"speech_speed":         {.7, 1.2, .01},
@@ -28,7 +28,7 @@ var between = map[string]struct{ low, high, step float64 }{
 	"conversation_inactivity_timeout": {1, 1440, 1},
 }
 
-// longest are the most characters of texts.
+// longest is the most characters that a text may have.
 var longest = map[string]int{"name": 255, "system_prompt": 100_000, "initial_message": 1000,
 	"reengagement_prompt": 1000, "voice_mail_message": 1000}
 
@@ -40,7 +40,7 @@ func TestAssistantBounds(t *testing.T) {
 				h.put(at, map[string]any{field: bad}, status(422)).says(field, "The "+field+
 					" field must be one of: "+values+".")
 			}
-			want := "must be one of: " + values + "." // empty is none of them
+			want := "must be one of: " + values + "." // empty is not one of them
 			if slices.Contains(assistantRequired, field) {
 				want = "is required."
 			}
@@ -145,7 +145,7 @@ func TestAssistantCrossFieldRules(t *testing.T) {
 		for _, c := range []struct {
 			name   string
 			change map[string]any
-			fields string // failing, with spaces between
+			fields string // the fields that fail, separated by spaces
 		}{
 			{"nothing", nil, ""},
 			{"pipeline without its model", map[string]any{"llm_model_id": nil}, "llm_model_id"},
@@ -210,10 +210,11 @@ func TestAssistantCrossFieldRules(t *testing.T) {
 		h.post("/user/assistant", with(h.assistantBody(), map[string]any{"llm_model_id": 999999}),
 			status(422)).says("llm_model_id", "The selected llm_model_id is invalid.")
 		h.post("/user/assistant", nil, status(422)).fails(assistantRequired...)
-		// The merged assistant is judged: a mode can't be left with what it does not allow.
+		// The assistant is validated after the change is merged: its mode can't change while it has settings that the
+		// mode forbids.
 		at := fmt.Sprintf("/user/assistant/%d", h.assistant(map[string]any{"fillers": 1, "allow_interruptions": false}))
 		h.put(at, map[string]any{"mode": "dualplex"}, status(422)).fails("multimodal_model_id")
-		// it is what it was
+		// it is unchanged
 		h.put(at, map[string]any{"mode": "dualplex", "fillers": 1, "allow_interruptions": false},
 			status(422)).fails("multimodal_model_id")
 		h.put(at, map[string]any{"language_id": 4}, status(422)).fails("voice_id")
@@ -279,7 +280,7 @@ func TestAssistantForeignThings(t *testing.T) {
 			t.Errorf("numbers for inbound: %s, want %s", got, want)
 		}
 		h.get("/user/assistants/phone-numbers?type=web", status(422)).fails("type")
-		h.delete(fmt.Sprintf("/user/assistant/%d", first), status(200)) // frees it
+		h.delete(fmt.Sprintf("/user/assistant/%d", first), status(200)) // frees the number
 		h.put(fmt.Sprintf("/user/assistant/%d", out), map[string]any{"type": "inbound"}, status(200))
 		h.write(func(ctx context.Context, tx *store.Tx) error { return tx.DeleteNumber(ctx, h.user.ID, own) })
 		if got := h.get(fmt.Sprintf("/user/assistant/%d", out)).json()["phone_number_id"]; got != nil {
@@ -324,7 +325,7 @@ func TestAssistantBuiltInTools(t *testing.T) {
 		{fmt.Sprintf(`{"type":"assistant_transfer","assistant_id":%d}`, peer), "",
 			fmt.Sprintf(`{"type":"assistant_transfer","assistant_id":%d}`, peer)},
 		{`{"type":"end_call"},{"type":"end_call"}`, "tools.1.type", ""},
-		// The place is the one that was sent, also behind what stands for tool_ids.
+		// The position is the one in the request, also behind an entry that stands for tool_ids.
 		{mid + `{"type":"call_transfer","phone_number":"x"}`, "tools.1.phone_number", ""},
 		{mid + mid + `{"type":"assistant_transfer","assistant_id":99}`, "tools.2.assistant_id", ""},
 	} {

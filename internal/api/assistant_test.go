@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// shown are the fields of contract 2.6 with the value that a new assistant of assistantBody has; "*" is any.
+// shown are the fields of contract 2.6 with their values in a new assistant of assistantBody; "*" is any value.
 var shown = map[string]string{
 	"id": "*", "uuid": "*", "user_id": "*", "phone_number_id": "null", "engine_id": "null",
 	"synthesizer_id": "null", "transcriber_id": "null",
@@ -105,7 +105,7 @@ func TestAssistantLife(t *testing.T) {
 	})
 }
 
-// difference is where two texts part.
+// difference is where two texts start to differ.
 func difference(a, b []byte) string {
 	i := 0
 	for i < min(len(a), len(b)) && a[i] == b[i] {
@@ -115,7 +115,7 @@ func difference(a, b []byte) string {
 	return fmt.Sprintf("%.90q to %.90q", a[from:], b[from:])
 }
 
-// full is an assistant with something in every field that takes something.
+// full is an assistant in which every field is filled in.
 func (h *harness) full(toolID, otherID int64) map[string]any {
 	return with(h.assistantBody(), map[string]any{
 		"name": "Größe 😀 ' ? \\ $1", "status": "active", "type": "inbound",
@@ -153,7 +153,7 @@ func (h *harness) full(toolID, otherID int64) map[string]any {
 	})
 }
 
-// PUT of what GET returned is accepted and changes nothing, whatever the assistant holds.
+// Sending back by PUT what GET returned is accepted and changes nothing, whatever the assistant holds.
 func TestAssistantPutOfGet(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		tool, peer := h.tool(map[string]any{"headers": []any{map[string]any{"name": "X", "value": "y"}}}),
@@ -188,7 +188,7 @@ func TestAssistantPutOfGet(t *testing.T) {
 		if s := fmt.Sprint(got["tools"]); strings.Count(s, "type:mid_call") != 1 || len(got["tools"].([]any)) != 6 {
 			t.Errorf("tools are %s", s)
 		}
-		h.delete(fmt.Sprintf("/user/assistant/%d", peer), status(200)) // whom an assistant_transfer names
+		h.delete(fmt.Sprintf("/user/assistant/%d", peer), status(200)) // an assistant_transfer names it
 		same("after its peer was deleted")
 		h.put(full, map[string]any{"name": "Renamed"}, status(200))
 		h.delete(fmt.Sprintf("/user/tools/%d", tool), status(200))
@@ -207,14 +207,14 @@ func TestAssistantPartialPut(t *testing.T) {
 			h.put(at, nil, raw(body), status(200))
 			return h.get(at).json()
 		}
-		// One field changes nothing else.
+		// Changing one field changes nothing else.
 		after := now(`{"name":"B"}`)
 		for field, v := range before {
 			if fmt.Sprint(v) != fmt.Sprint(after[field]) && field != "name" && field != "updated_at" {
 				t.Errorf("a change of name changed %s to %v", field, after[field])
 			}
 		}
-		// Lists and variables are replaced, objects of settings merged.
+		// Lists and variables are replaced; objects of settings are merged.
 		after = now(`{"variables":{"x":"y"},"keywords":["a","b"],"filler_config":{"neutral":[]},"widget_settings":{"title":"New"},"tools":[{"type":"end_call"}],"tool_ids":[],"post_call_schema":[]}`)
 		for field, want := range map[string]string{"variables": "map[x:y]", "keywords": "[a b]",
 			"tools": "[map[type:end_call]]", "tool_ids": "[]", "post_call_schema": "[]",
@@ -226,7 +226,7 @@ func TestAssistantPartialPut(t *testing.T) {
 		if w := after["widget_settings"].(map[string]any); w["title"] != "New" || w["theme"] != "dark" {
 			t.Errorf("widget_settings %v", w)
 		}
-		// A mid_call entry stands for a tool_id where none are sent.
+		// A mid_call entry stands for a tool_id when no tool_ids are sent.
 		if after = now(fmt.Sprintf(`{"tools":[{"type":"mid_call","id":%d},{"type":"dtmf_input"}]}`,
 			tool)); fmt.Sprint(after["tool_ids"]) != fmt.Sprintf("[%d]", tool) {
 			t.Errorf("tool_ids %v", after["tool_ids"])
@@ -234,7 +234,7 @@ func TestAssistantPartialPut(t *testing.T) {
 		if after = now(`{"tools":[],"tool_ids":[]}`); fmt.Sprint(after["tools"], after["tool_ids"]) != "[] []" {
 			t.Errorf("tools %v", after["tools"])
 		}
-		// null clears: to null, or to the default.
+		// null sets a field to null or to its default.
 		h.put(at, nil, raw(`{"is_webhook_active":false}`), status(200))
 		var clear []string
 		for field := range assistantKinds {
@@ -264,7 +264,7 @@ func TestAssistantPartialPut(t *testing.T) {
 
 var assistantRequired = []string{"name", "voice_id", "language_id", "type", "mode", "timezone", "system_prompt"}
 
-// assistantKinds are the fields that are taken, with their kind (see wrong).
+// assistantKinds are the fields that a request may have, with their kind (see wrong).
 var assistantKinds = map[string]string{
 	"name": "string", "voice_id": "int", "language_id": "int", "type": "string", "mode": "string",
 	"timezone": "string", "system_prompt": "string",
@@ -310,7 +310,7 @@ func TestAssistantWrongTypes(t *testing.T) {
 		if n := len(h.get("/user/assistants").list()); n != 1 {
 			t.Errorf("refused POSTs made %d assistants", n-1)
 		}
-		// All at once.
+		// All of them at once.
 		all, fields := []string{}, []string{}
 		for field, kind := range assistantKinds {
 			all, fields = append(all, `"`+field+`":`+wrong[kind][0]), append(fields, field)
@@ -319,7 +319,7 @@ func TestAssistantWrongTypes(t *testing.T) {
 	})
 }
 
-// Nested fields are named with their place.
+// The error of a nested field names its place.
 func TestAssistantNestedWrongTypes(t *testing.T) {
 	h := lite(t, nil)
 	at := fmt.Sprintf("/user/assistant/%d", h.assistant(nil))

@@ -9,6 +9,7 @@ import (
 	"parley"
 	"parley/internal/auth"
 	"parley/internal/call"
+	"parley/internal/search"
 	"parley/internal/store"
 	"parley/internal/web"
 )
@@ -24,6 +25,15 @@ func (a *API) callRoutes() {
 		Summary: "Delete a call that is over, with its recording"}, a.deleteCall)
 	handle(a, op{Method: "POST", Path: "/user/calls/{id}/hangup", Name: "hangUpCall", Tag: tag, NotFound: missing,
 		Summary: "Hang up"}, a.hangUpCall)
+	handle(a, op{Method: "POST", Path: "/user/calls/{id}/legs", Name: "inviteToCall", Tag: tag, NotFound: missing,
+		Status: 201, Idempotent: true, Summary: "Call a supervisor or a third person into a live call"}, a.inviteToCall)
+	handle(a, op{Method: "POST", Path: "/user/calls/{id}/listen", Name: "listenToCall", Tag: tag, NotFound: missing,
+		Status: 201, Raw: sdpType, Stream: sdpType,
+		Summary: "Take part in a live call from a browser (WHIP, RFC 9725): an SDP offer in, the answer out, Location is the leg"}, a.listenToCall)
+	handle(a, op{Method: "PUT", Path: "/user/calls/{id}/legs/{leg}", Name: "updateCallLeg", Tag: tag,
+		NotFound: "Leg not found", Summary: "Have a supervisor or third person listen, whisper, talk or take over"}, a.updateCallLeg)
+	handle(a, op{Method: "DELETE", Path: "/user/calls/{id}/legs/{leg}", Name: "hangUpCallLeg", Tag: tag,
+		NotFound: "Leg not found", Summary: "Hang up on a supervisor or third person"}, a.hangUpCallLeg)
 	handle(a, op{Method: "GET", Path: "/user/calls/{id}/events", Name: "followCall", Tag: tag, NotFound: missing,
 		Stream: "text/event-stream", Summary: "Follow a call live (server-sent events)"}, a.followCall)
 	handle(a, op{Method: "GET", Path: "/user/calls/{id}/sip", Name: "listCallSIP", Tag: tag, NotFound: missing,
@@ -74,7 +84,8 @@ type shownCall struct {
 	CostBreakdown   parley.CallCosts `json:"cost_breakdown"`
 	WebhookResponse any              `json:"webhook_response" doc:"{status, body} of the answer to the post-call event; {} without one."`
 	RecordingURL    string           `json:"recording_url,omitempty" doc:"A signed link that holds for a week; absent without a recording."`
-	Legs            []parley.CallLeg `json:"legs,omitempty" doc:"Who was called into the call, for a warm transfer; in the answer for one call alone."`
+	Snippet         []search.Piece   `json:"snippet,omitempty" doc:"In lists that search= narrows: where it is said, in pieces."`
+	Legs            []parley.CallLeg `json:"legs,omitempty" doc:"Who was called into the call, for a warm transfer, as a supervisor or as a guest; in the answer for one call alone."`
 }
 
 func (a *API) show(r *http.Request, c parley.Call, response *parley.WebhookResponse) shownCall {
@@ -98,8 +109,16 @@ type callQuery struct {
 	Status      string `query:"status" enum:"initiated,ringing,in-progress,completed,busy,no-answer,failed,canceled"`
 	Type        string `query:"type" enum:"inbound,outbound,web"`
 	PhoneNumber string `query:"phone_number" maxLength:"32" doc:"Only calls with this customer."`
+	Search      string `query:"search" maxLength:"200" doc:"Only calls in whose transcript all of these words are said, in any of their English forms. A call can be found a moment after its end."`
 	AssistantID int64  `query:"assistant_id" format:"assistant"`
 	CampaignID  int64  `query:"campaign_id"`
+	NumberID    int64  `query:"phone_number_id" doc:"Only calls that an own number has a part in."`
+	Reason      string `query:"ended_reason" maxLength:"32" doc:"Only calls that ended for this reason."`
+	AnsweredBy  string `query:"answered_by" enum:"human,machine,unknown,nobody,telephone,voicemail,queue" doc:"Who answered, or had the call in the end."`
+	Sentiment   string `query:"sentiment" enum:"positive,neutral,negative"`
+	Outcome     string `query:"outcome" enum:"success,partial,failure"`
+	SlowerThan  int64  `query:"slower_than_ms" minimum:"1" doc:"Only calls with a reply whose first sound came later than that."`
+	Test        *bool  `query:"test" doc:"true: test calls alone; false: none."`
 }
 
 // asked is a phone number that a list is asked for, as numbers are kept.
@@ -112,23 +131,22 @@ func asked(phone string) string {
 	return phone
 }
 
+// filter is what the store is asked for.
+func (q *callQuery) filter(userID int64) store.CallFilter {
+	from, to := q.bounds()
+	return store.CallFilter{Status: parley.CallStatus(q.Status), Type: parley.CallType(q.Type),
+		Phone: asked(q.PhoneNumber), AssistantID: q.AssistantID,
+		CampaignID: q.CampaignID, NumberID: q.NumberID, Reason: parley.EndedReason(q.Reason), Answerer: q.AnsweredBy,
+		Sentiment: q.Sentiment, Outcome: q.Outcome, SlowerThan: q.SlowerThan, Test: q.Test,
+		Words: search.Query(userID, q.Search), From: from, To: to}
+}
+
 func (a *API) listCalls(ctx context.Context, r *request, in *callQuery) (*Paginated[shownCall], error) {
-	if named(r, "assistant_id") {
-		if _, err := a.DB.Assistant(ctx, r.UserID(), in.AssistantID); err != nil {
-			return nil, err
-		}
+	if err := a.ownFilters(ctx, r, in.AssistantID, in.CampaignID); err != nil {
+		return nil, err
 	}
-	if named(r, "campaign_id") {
-		if _, err := a.DB.Campaign(ctx, r.UserID(), in.CampaignID); err != nil {
-			return nil, err
-		}
-	}
-	from, to := in.bounds()
 	p := in.page(15)
-	f := store.CallFilter{Status: parley.CallStatus(in.Status), Type: parley.CallType(in.Type),
-		Phone: asked(in.PhoneNumber), AssistantID: in.AssistantID,
-		CampaignID: in.CampaignID, From: from, To: to}
-	list, total, err := a.DB.Calls(ctx, r.UserID(), f, p)
+	list, total, err := a.DB.Calls(ctx, r.UserID(), in.filter(r.UserID()), p)
 	if err != nil {
 		return nil, err
 	}
@@ -143,6 +161,7 @@ func (a *API) listCalls(ctx context.Context, r *request, in *callQuery) (*Pagina
 	rows := make([]shownCall, len(list))
 	for i, c := range list {
 		rows[i] = a.show(r.Request, c, responses[c.ID])
+		rows[i].Snippet = search.InCall(search.Query(r.UserID(), in.Search), &c)
 	}
 	e := envelope(a, r.Request, rows, total, p)
 	return &e, nil

@@ -28,8 +28,8 @@ import (
 	"parley/internal/voice"
 )
 
-// phones is a house with a telephone: what is dialled decides what becomes of it, by the sandbox's rule, and who
-// answers says what the test has them say.
+// phones is a house with a telephone. The number that is dialled decides what happens to the call, by the sandbox's
+// rule; the test decides what is said in it.
 type phones struct {
 	*harness
 	calls *phone.Center
@@ -40,7 +40,7 @@ type phones struct {
 	written writes
 }
 
-// talk is a conversation: it tells what it is given, and ends with a reason.
+// talk is a conversation: it reports the events that it is given, and ends with a reason.
 type talk struct {
 	tell   chan voice.Event
 	reason chan parley.EndedReason
@@ -59,7 +59,7 @@ func eachPhone(t *testing.T, test func(t *testing.T, p *phones)) {
 	}
 }
 
-// writes has a token when calls were written since it was last read.
+// writes has a token when calls have been written since it was last read.
 type writes chan struct{}
 
 func (w writes) BeforeQuery(ctx context.Context, _ *bun.QueryEvent) context.Context { return ctx }
@@ -119,7 +119,7 @@ type nobody struct{ audio.Leg }
 func (nobody) Rate() audio.Rate { return audio.Narrow }
 func (nobody) Hangup()          {}
 
-// audible is a leg that knows how its sound is.
+// audible is a leg that reports on its sound.
 type audible struct{ nobody }
 
 func (audible) Media() *parley.CallMedia {
@@ -181,7 +181,7 @@ func callAt(id int64, more ...string) string {
 	return fmt.Sprintf("/user/calls/%d%s", id, strings.Join(more, ""))
 }
 
-// until waits until a call is so: what a call comes to is written, if it isn't only that it lives.
+// until waits until a call is in a state. Every change of a call is written, except that it is still alive.
 func (p *phones) until(id int64, ok func(c map[string]any) bool) map[string]any {
 	p.Helper()
 	for guard := time.After(20 * time.Second); ; {
@@ -190,7 +190,7 @@ func (p *phones) until(id int64, ok func(c map[string]any) bool) map[string]any 
 			return c
 		}
 		select {
-		case <-p.written: // it is committed when the row is ours
+		case <-p.written: // the write is committed once we can lock the row
 			p.write(func(ctx context.Context, tx *store.Tx) error {
 				_, err := tx.CallForUpdate(ctx, id)
 				return err
@@ -291,7 +291,7 @@ func TestCall(t *testing.T) {
 		want := []string{"answered_at", "answered_by", "assistant_id", "assistant_name", "assistant_phone_number",
 			"carrier_cost", "client_phone_number", "cost_breakdown", "created_at",
 			"duration", "ended_at", "ended_detail", "ended_reason", "evaluation", "function_calls", "id",
-			"input_variables", "recording_url", "ringing_at", "status", "total_cost", "transcript", "turns", "type",
+			"input_variables", "recording_url", "ringing_at", "status", "taken_by", "test", "total_cost", "transcript", "turns", "type",
 			"updated_at", "variables", "vendor_uses", "webhook_response"}
 		if !slices.Equal(keys(c), want) {
 			t.Errorf("keys %q", keys(c))
@@ -367,7 +367,7 @@ func TestCallList(t *testing.T) {
 			"phone_number=%2B12025550199": "0", "phone_number=nonsense": "0",
 			fmt.Sprintf("assistant_id=%d&status=busy", p.to): "1", "date_from=" + today: "2", "date_to=" +
 				today: "2", "date_to=2020-01-01": "0",
-			// forms send what was left empty
+			// forms send empty fields too
 			"status=&type=&phone_number=&assistant_id=&campaign_id=&date_from=&date_to=": "2",
 		} {
 			if got := p.get("/user/calls?"+query, status(200)).json()["total"]; got != json.Number(want) {
@@ -387,7 +387,7 @@ func TestCallList(t *testing.T) {
 		if got := p.stranger().get("/user/calls", status(200)).json()["total"]; got != json.Number("0") {
 			t.Errorf("a stranger sees %v", got)
 		}
-		// Erasing the customer takes the call along.
+		// Erasing the customer deletes the call.
 		if got := p.delete("/user/customers/+12025550103", status(200)).json()["calls"]; got != json.Number("1") {
 			t.Errorf("erased %v", got)
 		}
@@ -397,7 +397,7 @@ func TestCallList(t *testing.T) {
 	})
 }
 
-// follow listens to a call from behind a turn.
+// follow listens to a call's events after a turn.
 func (p *phones) follow(id int64, after string, query ...string) *http.Response {
 	p.Helper()
 	r, err := http.NewRequestWithContext(p.Context(), "GET", p.url+"/api"+callAt(id, "/events")+strings.Join(query, ""), nil)
@@ -427,7 +427,7 @@ func TestFollowCall(t *testing.T) {
 		}
 		say("One")
 		p.until(n, func(c map[string]any) bool { return len(c["turns"].([]any)) == 1 })
-		// How the sound is, only who asks is told.
+		// The quality of the sound is told only to clients that ask for it.
 		if m, _ := p.get(callAt(n), status(200)).json()["media"].(map[string]any); m["codec"] != "G722" {
 			t.Errorf("the sound of a live call is %v", m)
 		}
@@ -465,7 +465,7 @@ func TestFollowCall(t *testing.T) {
 		if rest, err := io.ReadAll(late); err != nil || len(bytes.TrimSpace(rest)) != 0 {
 			t.Errorf("after the end %q: %v", rest, err)
 		}
-		// Who comes back behind a turn, or after the end, sees what is missing and is done.
+		// A client that comes back after some turns, or after the end, gets what it missed, and its stream ends.
 		text, _ := io.ReadAll(p.follow(n, "1").Body)
 		if s := string(text); strings.Contains(s, `"One"`) ||
 			!strings.Contains(s, "id: 2\ndata: {\"speaker\":\"customer\",\"text\":\"Two\"") ||
@@ -475,8 +475,8 @@ func TestFollowCall(t *testing.T) {
 	})
 }
 
-// Who follows a call of another node is let go when the server stops, which waits for its own calls alone; those are
-// followed to their end.
+// When the server stops, streams that follow a call of another node end. The server waits only for its own calls; those
+// are followed to their end.
 func TestStopWithFollowers(t *testing.T) {
 	eachPhone(t, func(t *testing.T, p *phones) {
 		mine := p.call("+12025550100")
@@ -574,7 +574,7 @@ func TestRecordingRoutes(t *testing.T) {
 	})
 }
 
-// What a list of calls asks of the database does not grow with it.
+// The number of queries for a list of calls does not grow with the list.
 func TestQueriesOfCalls(t *testing.T) {
 	for _, engine := range storetest.Engines() {
 		t.Run(engine, func(t *testing.T) {
@@ -595,7 +595,7 @@ func TestQueriesOfCalls(t *testing.T) {
 			for path, most := range map[string]int64{"/user/calls?per_page=2": 4, "/user/calls?per_page=60": 4,
 				"/user/calls?page=99": 3, callAt(7): 4} {
 				got := int64(1 << 30)
-				for range 5 { // it looks around meanwhile
+				for range 5 { // the server makes queries in the background
 					c.n.Store(0)
 					p.get(path, status(200))
 					got = min(got, c.n.Load())
@@ -647,7 +647,7 @@ func TestTrunkCheck(t *testing.T) {
 	}
 	h.delete(at, status(200))
 	again := h.post(trunksAt, trunkBody(), status(201)).json()["data"].(map[string]any)
-	// the trunk goes with its number
+	// the trunk is deleted with its number
 	h.delete(fmt.Sprintf("/user/phone-numbers/%v", again["phone_number_id"]), status(200))
 	if l.refreshed != 5 {
 		t.Errorf("the line was told %d times", l.refreshed)

@@ -125,7 +125,7 @@ func TestCampaignRules(t *testing.T) {
 	long := strings.Repeat("é", 256)
 	for _, c := range []struct {
 		change map[string]any
-		field  string // "" where it is good
+		field  string // the failing field; "" if the value is good
 		text   string
 	}{
 		{map[string]any{"name": nil}, "name", "The name field is required."},
@@ -208,12 +208,12 @@ func TestCampaignRules(t *testing.T) {
 		h.post("/user/campaigns", with(good, map[string]any{"assistant_id": none}),
 			status(404)).is(`{"message":"Assistant not found or not outbound"}`)
 	}
-	// Everything that fails is told at once; that the assistant is not there only when nothing else is wrong.
+	// All errors are reported at once; that the assistant does not exist is reported only when nothing else is wrong.
 	h.post("/user/campaigns", map[string]any{"assistant_id": 999999, "max_retries": 9,
 		"phone_number_ids": []any{foreign}}).fails("name", "max_retries", "phone_number_ids.0")
 	h.post("/user/campaigns", nil, raw(`{`), status(422))
 
-	// A change is judged by the same rules, and what is there already may stay.
+	// A change is validated by the same rules, and values that are there already may stay.
 	at := fmt.Sprintf("/user/campaigns/%d", h.campaign(map[string]any{"assistant_id": who,
 		"retry_on_goal_incomplete": true, "goal_completion_variable": "status", "max_calls_in_parallel": 8}))
 	h.put(at, map[string]any{"goal_completion_variable": "summary"}).fails("goal_completion_variable")
@@ -237,8 +237,8 @@ func TestCampaignRules(t *testing.T) {
 	h.put(at, map[string]any{"name": "Its assistant is gone"}, status(200))
 }
 
-// A plan bounds how many campaigns there are, also when they are made together, and how many calls each has at once
-// by default.
+// A plan limits how many campaigns there are, also when several are made at the same time, and how many calls each may
+// have at once by default.
 func TestCampaignPlan(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		h.write(func(ctx context.Context, tx *store.Tx) error {
@@ -303,7 +303,7 @@ func TestCampaignStatus(t *testing.T) {
 		refuse(c, "start", "The campaign has no leads to call.")
 		h.lead(c, "+14155550101")
 		started := fmt.Sprintf(`{"message":"Campaign started successfully","success":true,"data":{"campaign_id":%d,"status":"in-progress"}}`, c)
-		for range 2 { // it calls people: who lost the answer asks again under the same key
+		for range 2 { // starting makes calls: a client that lost the answer asks again under the same key
 			h.post("/user/campaigns/update-status", map[string]any{"campaign_id": c, "action": "start"},
 				header("Idempotency-Key", "start"), status(200)).is(started)
 		}

@@ -8,12 +8,12 @@ import (
 	"parley/internal/store/storetest"
 )
 
-// What public clients of this API family send, and what they read of the answers: nodes for n8n, pieces for
-// Activepieces, an MCP server, a client in Python. They take ids as they got them, numbers and booleans of their
-// users' making, and mostly status 200 alone for success.
+// What public clients of this API family send, and what they read from the answers: nodes for n8n, pieces for
+// Activepieces, an MCP server, a client in Python. They send ids back as they got them, send numbers and booleans as
+// their users typed them, and mostly take status 200 alone for success.
 
-// has wants fields of an object, dotted where one is within another, that are neither missing nor of another kind
-// than a client reads.
+// has wants an object to have these fields, each of the kind that a client reads. A dotted name is a field within
+// another.
 func has(t testing.TB, o map[string]any, kinds map[string]string) {
 	t.Helper()
 	for path, want := range kinds {
@@ -62,7 +62,7 @@ func TestClientCalls(t *testing.T) {
 	}
 }
 
-// TestClientAssistants: lists for a choice, page by page or whole, and webhooks that a trigger puts on and takes off.
+// TestClientAssistants: lists to choose from, by page or whole, and webhooks that a trigger sets and removes.
 func TestClientAssistants(t *testing.T) {
 	h := lite(t, nil)
 	a := h.assistant(nil)
@@ -89,8 +89,8 @@ func TestClientAssistants(t *testing.T) {
 	}
 }
 
-// TestClientCampaigns: a campaign from a form, its leads with a duplicate's flag in the family's spelling, and its
-// switch.
+// TestClientCampaigns: a campaign from a form, its leads with the flag for duplicates as this API family spells it, and
+// starting and stopping the campaign.
 func TestClientCampaigns(t *testing.T) {
 	h := lite(t, nil)
 	made := h.post("/user/campaigns", map[string]any{"name": "Spring",
@@ -127,8 +127,8 @@ func TestClientCampaigns(t *testing.T) {
 	h.delete(fmt.Sprintf("/user/campaign/%v", list[0]["id"]), status(200))
 }
 
-// TestClientConversations: a chat by the assistant's UUID, a reply to a customer by its id, and lists by what the
-// client knows of them.
+// TestClientConversations: a chat by the assistant's UUID, a reply to a customer by its id, and lists filtered by what
+// the client knows.
 func TestClientConversations(t *testing.T) {
 	h, _ := talking(t, storetest.SQLite(t, rules), nil)
 	a, uuid := h.active(nil)
@@ -160,7 +160,7 @@ func TestClientConversations(t *testing.T) {
 	}
 }
 
-// TestClientNumbers: what may be rented, what is, and a text message from a number by its id.
+// TestClientNumbers: the numbers that can be rented, those that are, and a text message from a number by its id.
 func TestClientNumbers(t *testing.T) {
 	h := lite(t, nil)
 	found := h.get("/user/phone-numbers/search?country_code=US&contains=555", status(200)).json()["data"].([]any)

@@ -23,7 +23,7 @@ import (
 	"parley/internal/tool"
 )
 
-// What is saved and can't work here is warned of, in words that say how to mend it; what works is not.
+// When saved settings can't work here, a warning says how to fix them. Settings that work get no warning.
 func TestWarnings(t *testing.T) {
 	none, err := provider.Open(provider.All())
 	if err != nil {
@@ -48,7 +48,7 @@ func TestWarnings(t *testing.T) {
 			t.Errorf("warned of %v", list)
 		}
 	}
-	// The models are listed, and nobody is there to open them.
+	// The models are listed, but nothing can open them.
 	made := h.post("/user/assistant", h.assistantBody(), status(201))
 	warned(made, "gpt-4o", "is not configured on this server")
 	multi := map[string]any{"mode": "multimodal", "voice_id": h.voice("multimodal", 1),
@@ -98,7 +98,7 @@ func TestAssistantAliases(t *testing.T) {
 	})
 }
 
-// A change of mode takes what the new mode does not have back to its defaults.
+// A change of mode resets to the defaults whatever the new mode does not have.
 func TestChangeOfMode(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		at := fmt.Sprintf("/user/assistant/%d", h.assistant(map[string]any{"fillers": 1,
@@ -162,7 +162,7 @@ func TestLeadContactsOverHTTP(t *testing.T) {
 	})
 }
 
-// The list of conversations is narrowed by whom they are with, and over what.
+// The list of conversations can be filtered by the customer and by the channel.
 func TestConversationCustomers(t *testing.T) {
 	eachTalking(t, func(t *testing.T, h *harness, model *aitest.Server) {
 		aid, uuid := h.active(nil)
@@ -173,7 +173,7 @@ func TestConversationCustomers(t *testing.T) {
 				map[string]any{"assistant_id": aid, "customer_identifier": name, "message": "Hi"}, status(200)).json()
 			ids[name] = got["conversation_id"].(string)
 			history := h.get("/user/conversations/"+ids[name], status(200)).json()["history"].([]any)
-			// the initial message reached nobody
+			// the initial message was sent to nobody
 			if len(history) != 2 || history[0].(map[string]any)["content"] != "Hi" {
 				t.Errorf("history %v", history)
 			}
@@ -216,7 +216,7 @@ func TestConversationCustomers(t *testing.T) {
 	})
 }
 
-// A message that the model failed on tells its owner why, and nobody else.
+// When the model fails on a message, its owner is told why, and nobody else.
 func TestFailedMessageIsTold(t *testing.T) {
 	eachTalking(t, func(t *testing.T, h *harness, model *aitest.Server) {
 		_, uuid := h.active(nil)
@@ -236,7 +236,7 @@ func TestFailedMessageIsTold(t *testing.T) {
 	})
 }
 
-// A number that was not searched for is looked up; a number whose assistant is inactive says so.
+// A number that was not searched for is looked up. A number whose assistant is inactive says so.
 func TestNumberWithoutASearch(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		shown := h.get("/user/phone-numbers/search?country_code=GB",
@@ -255,7 +255,7 @@ func TestNumberWithoutASearch(t *testing.T) {
 		if u, err := h.db.User(t.Context(), other.user.ID); err != nil || u.Balance >= 5*parley.USD {
 			t.Errorf("nothing was paid: %v, %v", u.Balance, err)
 		}
-		h.post("/user/phone-numbers/purchase", buy, status(400)) // it is taken now
+		h.post("/user/phone-numbers/purchase", buy, status(400)) // it is taken by now
 		for _, no := range []string{"+14155559876", "+442079460000000", "+4915112345678", "x"} {
 			other.post("/user/phone-numbers/purchase", map[string]any{"phone_number": no}, status(400))
 		}
@@ -275,7 +275,7 @@ func TestNumberWithoutASearch(t *testing.T) {
 	})
 }
 
-// A tool is tried with the variables that a conversation would have.
+// A tool is tested with the variables that a conversation would have.
 func TestToolTestVariables(t *testing.T) {
 	var seen string
 	far := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

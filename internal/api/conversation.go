@@ -16,6 +16,7 @@ import (
 	"parley/internal/auth"
 	"parley/internal/call"
 	"parley/internal/chat"
+	"parley/internal/search"
 	"parley/internal/store"
 	"parley/internal/web"
 )
@@ -86,7 +87,7 @@ func lines(list []parley.Message) []spoken {
 
 type newConversation struct {
 	Body struct {
-		AssistantID string            `json:"assistant_id" required:"true" maxLength:"64" doc:"UUID of the assistant."`
+		AssistantID string            `json:"assistant_id" required:"true" maxLength:"80" doc:"UUID of the assistant, or the token of a share link."`
 		Type        string            `json:"type" default:"widget" enum:"widget,test" doc:"widget is charged; test is free and needs the owner's credential."`
 		Variables   map[string]string `json:"variables" maxProperties:"200" format:"variables" doc:"Values of {{name}} in the prompt and the initial message."`
 	}
@@ -99,6 +100,9 @@ type startedConversation struct {
 }
 
 func (a *API) createConversation(ctx context.Context, r *request, in *newConversation) (*startedConversation, error) {
+	if auth.IsShare(in.Body.AssistantID) {
+		return a.startShared(ctx, r, in)
+	}
 	kind := parley.ConversationType(in.Body.Type)
 	if kind == parley.TestConversation && r.Who == nil {
 		return nil, auth.ErrUnauthenticated
@@ -161,6 +165,9 @@ func (a *API) publicConversation(ctx context.Context, r *request, id string) (*p
 	}
 	if r.owns(conv.UserID) {
 		return conv, nil
+	}
+	if conv.SharedBy() != 0 {
+		return conv, a.sharing(ctx, conv)
 	}
 	missing := parley.Errorf(parley.NotFound, conversationMissing)
 	if conv.Type != parley.WidgetConversation {
@@ -365,26 +372,55 @@ type conversationQuery struct {
 	AssistantID   int64  `query:"assistant_id" format:"assistant"`
 	CustomerPhone string `query:"customer_phone" maxLength:"32" doc:"Only with this customer."`
 	SenderPhone   string `query:"whatsapp_sender_phone" maxLength:"32" doc:"Only over this WhatsApp sender."`
+	Search        string `query:"search" maxLength:"200" doc:"Only conversations in which all of these words are said, in any of their English forms. What is said can be found a moment later."`
 	Identifier    string `query:"external_identifier" maxLength:"255" doc:"Only with whom the channel calls so: the customer_identifier of generate-reply, or a phone number."`
 }
 
-func (a *API) listConversations(ctx context.Context, r *request,
-	in *conversationQuery) (*Paginated[parley.Conversation], error) {
-	if named(r, "assistant_id") {
-		if _, err := a.DB.Assistant(ctx, r.UserID(), in.AssistantID); err != nil {
-			return nil, err
-		}
+// filter is what the store is asked for.
+func (q *conversationQuery) filter(userID int64) store.ConversationFilter {
+	from, to := q.bounds()
+	return store.ConversationFilter{Type: parley.ConversationType(q.Type), AssistantID: q.AssistantID,
+		CustomerPhone: asked(q.CustomerPhone), SenderPhone: asked(q.SenderPhone), Identifier: q.Identifier,
+		Words: search.Query(userID, q.Search), From: from, To: to}
+}
+
+// listedConversation is a conversation in a list.
+type listedConversation struct {
+	parley.Conversation
+	Snippet []search.Piece `json:"snippet,omitempty" doc:"In lists that search= narrows: where it is said, in pieces."`
+}
+
+// foundIn are conversations with the places where it is said what is searched for.
+func (a *API) foundIn(ctx context.Context, r *request, list []parley.Conversation, text string) ([]listedConversation, error) {
+	words, rows, ids := search.Query(r.UserID(), text), make([]listedConversation, len(list)), make([]string, len(list))
+	for i, c := range list {
+		rows[i].Conversation, ids[i] = c, c.ID
 	}
-	from, to := in.bounds()
+	if words == nil {
+		return rows, nil
+	}
+	said, err := a.DB.Said(ctx, r.UserID(), ids)
+	for i := range rows {
+		rows[i].Snippet = search.InMessages(r.UserID(), words, said[rows[i].ID])
+	}
+	return rows, err
+}
+
+func (a *API) listConversations(ctx context.Context, r *request,
+	in *conversationQuery) (*Paginated[listedConversation], error) {
+	if err := a.ownFilters(ctx, r, in.AssistantID, 0); err != nil {
+		return nil, err
+	}
 	p := in.page(15)
-	list, total, err := a.DB.Conversations(ctx, r.UserID(),
-		store.ConversationFilter{Type: parley.ConversationType(in.Type), AssistantID: in.AssistantID,
-			CustomerPhone: asked(in.CustomerPhone), SenderPhone: asked(in.SenderPhone), Identifier: in.Identifier,
-			From: from, To: to}, p)
+	list, total, err := a.DB.Conversations(ctx, r.UserID(), in.filter(r.UserID()), p)
 	if err != nil {
 		return nil, err
 	}
-	e := envelope(a, r.Request, list, total, p)
+	rows, err := a.foundIn(ctx, r, list, in.Search)
+	if err != nil {
+		return nil, err
+	}
+	e := envelope(a, r.Request, rows, total, p)
 	return &e, nil
 }
 

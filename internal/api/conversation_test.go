@@ -24,7 +24,7 @@ import (
 	"parley/internal/tool"
 )
 
-// talking is a house whose assistants think, with a model server of ours, and with these channels.
+// talking is a house whose assistants think with our own model server, and that has these channels.
 func talking(t testing.TB, db *store.DB, change func(*api.Config),
 	channels ...func(*chat.Chat) []chat.Replied) (*harness, *aitest.Server) {
 	t.Helper()
@@ -62,7 +62,7 @@ func eachTalking(t *testing.T, test func(t *testing.T, h *harness, model *aitest
 	})
 }
 
-// active makes an assistant that answers; uuid is how the public routes know it.
+// active makes an assistant that answers. Public routes know it by the uuid.
 func (h *harness) active(change map[string]any) (id int64, uuid string) {
 	h.Helper()
 	id = h.assistant(with(map[string]any{"status": "active", "system_prompt": "Serve {{who}}.",
@@ -122,7 +122,7 @@ func TestConversationRoundTrip(t *testing.T) {
 		if n := other.get("/user/conversations", status(200)).json()["total"]; n != json.Number("0") {
 			t.Errorf("a stranger sees %v conversations", n)
 		}
-		h.delete(fmt.Sprintf("/user/assistant/%d", aid), status(200)) // history stays
+		h.delete(fmt.Sprintf("/user/assistant/%d", aid), status(200)) // the history stays
 		if n := h.get("/user/conversations", status(200)).json()["total"]; n != json.Number("1") {
 			t.Errorf("after its assistant's deletion there are %v conversations", n)
 		}
@@ -167,14 +167,14 @@ func TestConversationRefusals(t *testing.T) {
 		h.post("/conversations", body(fenced, "widget"), anonymous, header("Origin", "https://shop.example.com"),
 			status(200))
 
-		poor := h.stranger() // has nothing
+		poor := h.stranger() // has no money
 		_, broke := poor.active(nil)
 		h.post("/conversations", body(broke, "widget"), anonymous,
 			status(402)).is(`{"status":false,"error":"Insufficient balance"}`)
 
 		id := h.converse(uuid)
 		test := h.post("/conversations", body(uuid, "test"), status(200)).json()["conversation_id"].(string)
-		// not a widget's: its owner's alone
+		// not through a widget: only its owner may
 		for _, path := range []string{"/conversations/" + test, "/conversations/" + test + "/events"} {
 			h.get(path, anonymous, status(404)).is(`{"status":false,"error":"Conversation not found"}`)
 			other.get(path, status(404))
@@ -194,7 +194,7 @@ func TestConversationRefusals(t *testing.T) {
 	})
 }
 
-// read collects the events of a stream until one of a kind.
+// read collects the events of a stream up to one of a kind.
 func read(t testing.TB, r *bufio.Reader, until string) (events []string) {
 	t.Helper()
 	for {
@@ -238,7 +238,7 @@ func TestStreamedReplyAndFollower(t *testing.T) {
 		_, uuid := h.active(nil)
 		id := h.converse(uuid)
 		follower := h.stream("GET", "/conversations/"+id+"/events", "")
-		if _, err := follower.ReadString('\n'); err != nil { // it listens
+		if _, err := follower.ReadString('\n'); err != nil { // it is listening
 			t.Fatal(err)
 		}
 		gate := make(chan struct{})

@@ -14,7 +14,7 @@ import (
 	"parley/internal/store"
 )
 
-// fill stores n assistants of the harness's user, without the API.
+// fill stores n assistants of the harness's user without going through the API.
 func (h *harness) fill(n int) {
 	h.Helper()
 	voice, model := h.voice("pipeline", 1), h.model("llm")
@@ -134,13 +134,13 @@ func TestEnvelope(t *testing.T) {
 			if c.rows > 0 && p.Data[0]["name"] != fmt.Sprintf("A%03d", c.from-1) {
 				t.Errorf("%s begins with %v", c.query, p.Data[0]["name"])
 			}
-			for _, link := range []*string{p.NextPageURL, p.PrevPageURL, &p.LastPageURL} { // links lead somewhere
+			for _, link := range []*string{p.NextPageURL, p.PrevPageURL, &p.LastPageURL} { // no link is a dead end
 				if link != nil {
 					h.get(strings.TrimPrefix(*link, h.url+"/api"), status(200))
 				}
 			}
 		}
-		// Walking the pages meets every row once.
+		// Walking through the pages finds every row once.
 		var seen []json.Number
 		for next := "/user/assistants/get?per_page=7"; next != ""; {
 			var p page
@@ -197,7 +197,7 @@ func TestLinksStartWithThePublicAddress(t *testing.T) {
 	if p := h.get("/user/assistants/get").json(); p["path"] != "https://voice.example.com/api/user/assistants/get" {
 		t.Errorf("path %v", p["path"])
 	}
-	other := lite(t, nil) // whom nobody trusts can't say that he came by https
+	other := lite(t, nil) // a client that is no trusted proxy can't claim that it came by https
 	if p := other.get("/user/assistants/get", header("X-Forwarded-Proto",
 		"https")).json(); !strings.HasPrefix(p["path"].(string), other.url) {
 		t.Errorf("path %v", p["path"])

@@ -83,11 +83,13 @@ func (a *API) updateWebhookEndpoint(ctx context.Context, r *request, in *struct{
 	return &savedEndpoint{notice{"Webhook endpoint updated successfully"}, *now}, err
 }
 
-func (a *API) listDeliveries(ctx context.Context, r *request, in *struct {
+type deliveryQuery struct {
 	pageQuery
 	Event  string `query:"event" enum:"call.completed,call.inbound,call.inbound.completed,conversation.ended,balance.low,public_budget.low,campaign.completed"`
 	Status string `query:"status" enum:"pending,delivered,failed"`
-}) (*Paginated[parley.Delivery], error) {
+}
+
+func (a *API) listDeliveries(ctx context.Context, r *request, in *deliveryQuery) (*Paginated[parley.Delivery], error) {
 	p := in.page(15)
 	list, total, err := a.DB.Deliveries(ctx, r.UserID(), parley.EventKind(in.Event),
 		parley.DeliveryStatus(in.Status), p)

@@ -28,10 +28,10 @@ func (h *harness) enqueue(kind parley.EventKind, url string) *parley.Delivery {
 	return d
 }
 
-// said is some values as text, a space between them.
+// said is some values as text, separated by spaces.
 func said(v ...any) string { return strings.TrimSpace(fmt.Sprintln(v...)) }
 
-// attempt notes an attempt at a delivery, as its sender would.
+// attempt records an attempt at a delivery, as its sender would.
 func (h *harness) attempt(d *parley.Delivery, code int) {
 	h.Helper()
 	a := &parley.DeliveryAttempt{At: parley.Now(), DurationMS: 12, Answer: "the answer"}

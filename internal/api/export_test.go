@@ -5,7 +5,7 @@ import (
 	"net/http"
 )
 
-// What the tests of package api_test declare operations of their own with.
+// The types with which the tests of package api_test declare operations of their own.
 type (
 	Op      = op
 	Request = request
@@ -17,7 +17,7 @@ const (
 	Messages, Bare, Statuses, Success = messages, bare, statuses, successes
 )
 
-// Handle registers an operation as every other is, and writes the reference anew.
+// Handle registers an operation as every other is, and writes the reference again.
 func Handle[In, Out any](a *API, o Op, h func(context.Context, *Request, *In) (Out, error)) {
 	handle(a, o, h)
 	a.reference = a.openAPI()
@@ -29,7 +29,7 @@ type Operation struct {
 	Credential   bool
 }
 
-// Operations are all of them.
+// Operations are all registered operations.
 func (a *API) Operations() (list []Operation) {
 	for _, o := range a.order {
 		list = append(list, Operation{o.Method, o.Path, o.Access == user})
@@ -40,5 +40,5 @@ func (a *API) Operations() (list []Operation) {
 // ParseObject is the body reader without the connection.
 func ParseObject(b []byte) (map[string]any, error) { return parseObject(b) }
 
-// Address is whom a request counts against.
+// Address is the address that a request counts against.
 func (a *API) Address(r *http.Request) string { return a.Front.Client(r) }

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// An assistant's lists of what takes over are kept in order, and judged as the fields that they are for.
+// An assistant's fallback lists keep their order, and their entries are validated like the fields that they stand in
+// for.
 func TestAssistantFallbacks(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		at := fmt.Sprintf("/user/assistant/%d", h.assistant(nil))
@@ -48,9 +49,9 @@ func TestAssistantFallbacks(t *testing.T) {
 		h.put(at, map[string]any{voices: []any{h.voice("multimodal", 1)}}, status(422)).says(voices+".0",
 			"The "+voices+".0 field must name a voice that serves pipeline mode.")
 		h.put(at, map[string]any{listen: []any{3}, "language_id": 4, "voice_id": h.voice("pipeline", 4)},
-			status(422)).fails(listen + ".0") // PocketSphinx understands English alone
+			status(422)).fails(listen + ".0") // PocketSphinx understands only English
 
-		// in German the English voices and PocketSphinx are of no use
+		// for German the English voices and PocketSphinx are no use
 		h.put(at, map[string]any{"transcriber_provider_id": 3}, status(200))
 		got := h.put(at, map[string]any{"language_id": 4, "voice_id": h.voice("pipeline", 4)},
 			status(200)).json()["data"].(map[string]any)

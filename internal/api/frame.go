@@ -15,6 +15,7 @@ import (
 	"unicode/utf8"
 
 	"parley"
+	"parley/internal/assistant"
 	"parley/internal/auth"
 	"parley/internal/form"
 	"parley/internal/web"
@@ -292,6 +293,11 @@ func whoFrom(ctx context.Context) *auth.Who {
 	return w
 }
 
+// known is the context of a request by somebody.
+func known(ctx context.Context, who *auth.Who) context.Context {
+	return assistant.By(context.WithValue(ctx, whoKey{}, who), who.Author())
+}
+
 // authenticate finds out who asks, counts the request against the key's limit, and answers when either fails.
 func (a *API) authenticate(w http.ResponseWriter, r *http.Request, f family) (*http.Request, bool) {
 	who, err := a.Auth.Authenticate(r.Context(), auth.BearerToken(r.Header.Get("Authorization")), parley.APIKey,
@@ -311,7 +317,7 @@ func (a *API) authenticate(w http.ResponseWriter, r *http.Request, f family) (*h
 		a.fail(w, r, f, "", err)
 		return r, false
 	}
-	return r.WithContext(context.WithValue(r.Context(), whoKey{}, who)), true
+	return r.WithContext(known(r.Context(), who)), true
 }
 
 // ServeHTTP answers everything below /api: it names the request, survives its panics, and asks for a credential on

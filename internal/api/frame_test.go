@@ -16,7 +16,7 @@ import (
 
 const unauthenticated = `{"message":"Unauthenticated."}`
 
-// contract lists paths of every family, also those that are built later.
+// contract lists paths of every family, including those that are built later.
 var contract = []string{
 	"GET /user/me", "POST /user/api-keys", "DELETE /user/api-keys/1", "POST /user/knowledgebases",
 	"GET /user/knowledgebases",
@@ -51,7 +51,7 @@ func TestEveryUserPathWantsACredential(t *testing.T) {
 			h.do(o.Method, path, nil, header("Authorization", ""), status(401)).is(unauthenticated)
 		}
 	}
-	// A credential comes before everything else that may be wrong.
+	// A missing credential is reported before anything else that may be wrong.
 	h.do("POST", "/user/tools", nil, header("Authorization", ""), raw(strings.Repeat(" ", 1<<20+1)), status(401))
 	h.get("/user/me?token="+h.token+"&api_key="+h.token, header("Authorization", ""), status(401))
 	h.get("/user/me", header("Authorization", ""), header("Cookie", "token="+h.token+"; session="+h.token), status(401))
@@ -99,7 +99,7 @@ func TestBodies(t *testing.T) {
 	for name, c := range map[string]struct {
 		body   string
 		status int
-		want   string // the whole answer; or "" and fields
+		want   string // the whole answer; or "" and the fields
 		fields []string
 	}{
 		"empty":   {"", 422, "", []string{"name"}},
@@ -180,7 +180,7 @@ func TestContentTypes(t *testing.T) {
 	h.do("GET", "/user/me", nil, raw("not read"), header("Content-Type", "text/plain"), status(200))
 }
 
-// Ids that are none, another user's, and unknown ones are one and the same.
+// An invalid id, another user's id and an unknown one get the same answer.
 var noIDs = []string{"0", "-1", "-0", "007", "+1", "1.0", "1e0", "0x1", "99999999999999999999",
 	"9223372036854775807", "9223372036854775808",
 	"-9223372036854775808", "abc", "%20", "1%20", "%D9%A1", "%EF%BC%91", "null", "1%2F2", "%00", "%ff", "1;2",
@@ -353,13 +353,13 @@ func TestAddressBehindProxies(t *testing.T) {
 	})
 	for _, c := range []struct{ peer, forwarded, want string }{
 		{"203.0.113.7:99", "", "203.0.113.7"},
-		{"203.0.113.7:99", "198.51.100.1", "203.0.113.7"}, // whoever says so himself is not believed
+		{"203.0.113.7:99", "198.51.100.1", "203.0.113.7"}, // a client's own claim is not believed
 		{"10.0.0.1:99", "", "10.0.0.1"},
 		{"10.0.0.1:99", "198.51.100.1", "198.51.100.1"},
 		{"10.0.0.1:99", "1.2.3.4, 198.51.100.1", "198.51.100.1"},
 		{"10.0.0.1:99", "1.2.3.4, 198.51.100.1, 10.9.9.9", "198.51.100.1"},
 		{"10.0.0.1:99", "nonsense, 10.9.9.9", "10.9.9.9"},
-		{"[fd00::1]:99", "2001:db8::7", "2001:db8::/64"}, // a customer of a provider has a /64
+		{"[fd00::1]:99", "2001:db8::7", "2001:db8::/64"}, // a provider gives each customer a /64
 		{"[2001:db8:0:1::1]:99", "1.2.3.4", "2001:db8:0:1::/64"},
 		{"[::ffff:203.0.113.7]:99", "", "203.0.113.7"},
 	} {

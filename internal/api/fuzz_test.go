@@ -12,7 +12,7 @@ import (
 	"parley/internal/form"
 )
 
-// The body reader never panics, reads what a strict reader reads, and what it gives can be bound to anything.
+// The body reader never panics, reads the same as a strict reader, and what it returns can be bound to anything.
 func FuzzBody(f *testing.F) {
 	for _, s := range []string{`{}`, `{"name":"a\ud800b"}`, `{"a":"\ud83d\ude00"}`, `{"\udc00":1}`,
 		`{"a":"\\ud800"}`, `{"a":"\u12`, "\ufeff{}", `[]`, `{"a":1}{}`, "{\"a\":\"\xff\"}",
@@ -43,7 +43,7 @@ func FuzzBody(f *testing.F) {
 			form.Defaults(into)
 			form.Bind(body, into, true)
 		}
-		// No half of a surrogate pair becomes a character that nobody sent.
+		// Half of a surrogate pair does not become a character that nobody sent.
 		if out, _ := json.Marshal(body); strings.ContainsRune(string(out), '\ufffd') &&
 			!strings.ContainsRune(given, '\ufffd') && !strings.Contains(strings.ToLower(given), `\ufffd`) {
 			t.Errorf("%q was read as %s", given, out)

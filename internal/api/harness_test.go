@@ -33,6 +33,8 @@ import (
 	"parley/internal/channel/sms"
 	"parley/internal/channel/whatsapp"
 	"parley/internal/document"
+	"parley/internal/event"
+	"parley/internal/exam"
 	"parley/internal/keyring"
 	"parley/internal/knowledge"
 	"parley/internal/number"
@@ -40,14 +42,15 @@ import (
 	"parley/internal/provider/deepgram"
 	"parley/internal/provider/openai"
 	"parley/internal/search"
+	"parley/internal/setup"
 	"parley/internal/stage"
 	"parley/internal/store"
 	"parley/internal/store/storetest"
 	"parley/internal/web"
 )
 
-// harness is a whole API on a real database, asked over HTTP as a client would ask it. Every answer is held against
-// the reference that the server itself publishes.
+// harness is a whole API on a real database, called over HTTP as a client would call it. Every answer is checked
+// against the reference that the server itself publishes.
 type harness struct {
 	testing.TB
 	api       *api.API
@@ -56,7 +59,7 @@ type harness struct {
 	authority *auth.Authority
 	url       string
 	user      *parley.User
-	token     string // an API key of user's
+	token     string // an API key of the user's
 	knowledge *knowledge.Library
 	texts     *sms.Channel
 	checker   *checker
@@ -64,7 +67,7 @@ type harness struct {
 
 func init() { slog.SetDefault(slog.New(slog.DiscardHandler)) }
 
-// rich is a catalogue with something of everything: voices of several providers, models of every kind.
+// rich is a catalogue with some of everything: voices of several providers, models of every kind.
 func rich() *catalog.Catalog {
 	another := deepgram.Declare(&deepgram.Settings{})
 	another.Speakers[0].Configured = func() bool { return true }
@@ -108,7 +111,7 @@ func each(t *testing.T, test func(t *testing.T, h *harness)) {
 	eachDB(t, func(t *testing.T, db *store.DB) { test(t, open(t, db, nil)) })
 }
 
-// lite is a house on SQLite, for what no database has a part in.
+// lite is a house on SQLite, for tests in which the database does not matter.
 func lite(t testing.TB, change func(*api.Config)) *harness {
 	t.Helper()
 	return open(t, storetest.SQLite(t, rules), change)
@@ -141,10 +144,12 @@ func open(t testing.TB, db *store.DB, change func(*api.Config)) *harness {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Keys.Close)
+	c.Exams = exam.New(exam.Config{DB: db, Assistants: c.Assistants, Hub: event.NewHub()})
 	c.Campaigns = campaign.New(campaign.Config{DB: db, Prices: prices})
 	if change != nil {
 		change(&c)
 	}
+	c.Setup = &setup.Setup{Keys: c.Keys, Assistants: c.Assistants}
 	h.texts, h.knowledge = c.SMS, c.Knowledge
 	h.api = api.New(c)
 	srv := httptest.NewServer(&web.Guard{Handler: h.api})
@@ -163,7 +168,7 @@ func (h *harness) write(fn func(context.Context, *store.Tx) error) {
 	}
 }
 
-// key makes a credential of a user's.
+// key makes a credential for a user.
 func (h *harness) key(u *parley.User, kind parley.KeyKind) (token string) {
 	h.Helper()
 	h.write(func(ctx context.Context, tx *store.Tx) (err error) {
@@ -181,14 +186,14 @@ func (h *harness) stranger() *harness {
 	return &other
 }
 
-// in is the house with a subtest's reporter.
+// in is the house reporting to a subtest.
 func (h *harness) in(t testing.TB) *harness {
 	other := *h
 	other.TB = t
 	return &other
 }
 
-// call is a request before it is sent, and what is expected of its answer.
+// call is a request before it is sent, and what its answer must be.
 type call struct {
 	status int
 	header http.Header
@@ -197,7 +202,7 @@ type call struct {
 
 type option func(*call)
 
-// status is the answer's. Without it any but a 5xx will do.
+// status is the status that the answer must have. Without it any status but a 5xx will do.
 func status(n int) option { return func(c *call) { c.status = n } }
 
 // header sets a request header; an empty value leaves it out.
@@ -231,7 +236,7 @@ func (h *harness) put(path string, body any, o ...option) *answer {
 	return h.do("PUT", path, body, o...)
 }
 
-// do sends a request below /api with the house's credential and holds the answer against the reference.
+// do sends a request below /api with the house's credential and checks the answer against the reference.
 func (h *harness) do(method, path string, body any, opts ...option) *answer {
 	h.Helper()
 	c := &call{header: http.Header{"Authorization": {"Bearer " + h.token}, "Content-Type": {"application/json"}}}
@@ -279,7 +284,7 @@ func (h *harness) do(method, path string, body any, opts ...option) *answer {
 
 var requestID = regexp.MustCompile(`^[0-9a-f]{16}$`)
 
-// json is the answer decoded, its numbers as they were written.
+// json is the decoded answer, with its numbers as they were written.
 func (a *answer) json() map[string]any {
 	a.Helper()
 	var v map[string]any
@@ -311,7 +316,7 @@ func (a *answer) is(want string) {
 	}
 }
 
-// fails wants a 422 for exactly these fields, and a message that is the first of theirs and counts the others.
+// fails wants a 422 for exactly these fields, with a message that is the first field's and counts the others.
 func (a *answer) fails(fields ...string) map[string][]string {
 	a.Helper()
 	var v struct {
@@ -343,7 +348,7 @@ func (a *answer) fails(fields ...string) map[string][]string {
 	return v.Errors
 }
 
-// says wants one message of one field.
+// says wants a field to have exactly this message.
 func (a *answer) says(field, text string) {
 	a.Helper()
 	if got := a.fails(field)[field]; !slices.Equal(got, []string{text}) {
@@ -351,7 +356,7 @@ func (a *answer) says(field, text string) {
 	}
 }
 
-// checker holds answers against an OpenAPI document.
+// checker checks answers against an OpenAPI document.
 type checker struct {
 	mu       sync.Mutex
 	doc      map[string]any
@@ -410,7 +415,7 @@ func (c *checker) operation(method, path string) (template string, op map[string
 	return template, op
 }
 
-// request holds a request's body against its schema.
+// request checks a request's body against its schema.
 func (c *checker) request(method, template, body string) error {
 	v, err := jsonschema.UnmarshalJSON(strings.NewReader(body))
 	if err != nil {
@@ -424,7 +429,8 @@ func (c *checker) request(method, template, body string) error {
 	return s.Validate(v)
 }
 
-// check holds one answer against its schema; what is not documented must at least be an error with a message.
+// check checks one answer against its schema. An answer that is not documented must at least be an error with a
+// message.
 func (c *checker) check(method, path string, a *answer) error {
 	if !strings.HasPrefix(a.header.Get("Content-Type"), "application/json") {
 		if a.status == 307 || strings.HasPrefix(path, "/api/docs") {

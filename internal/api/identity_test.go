@@ -20,7 +20,7 @@ import (
 
 var isoTime = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$`)
 
-// password gives the harness's user one.
+// password gives the harness's user a password.
 func (h *harness) password(text string) {
 	h.Helper()
 	hash, err := auth.HashPassword(text)
@@ -37,7 +37,7 @@ func TestMe(t *testing.T) {
 	})
 }
 
-// An account is changed by its owner: the email with the password only, and to one that nobody else has.
+// Only the owner changes an account. A new email needs the password, and must not be another account's.
 func TestUpdateMe(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		h.password("correct horse")
@@ -67,7 +67,7 @@ func TestUpdateMe(t *testing.T) {
 		}
 		mail := fmt.Sprintf("New-%d@Example.com", h.user.ID)
 		h.do("PUT", "/user/me", map[string]any{"email": mail, "current_password": "correct horse"}, status(200))
-		h.do("PUT", "/user/me", map[string]any{"email": strings.ToLower(mail)}, status(200)) // the same is no change
+		h.do("PUT", "/user/me", map[string]any{"email": strings.ToLower(mail)}, status(200)) // not a change
 		h.post("/login", map[string]any{"email": mail, "password": "correct horse"}, header("Authorization", ""),
 			status(200))
 		h.post("/login", map[string]any{"email": h.user.Email, "password": "correct horse"},
@@ -168,7 +168,7 @@ func TestKeys(t *testing.T) {
 		}
 		at := fmt.Sprintf("/user/api-keys/%d", id(newest))
 		h.stranger().delete(at, status(404)).is(`{"message":"API key not found."}`)
-		h.delete(at, as, status(200)).is(`{"message":"API key deleted successfully."}`) // its own
+		h.delete(at, as, status(200)).is(`{"message":"API key deleted successfully."}`) // a key can delete itself
 		h.get("/user/me", as, status(401)).is(unauthenticated)
 		h.delete(at, status(404)).is(`{"message":"API key not found."}`)
 
@@ -205,10 +205,10 @@ func TestBrokenCredentials(t *testing.T) {
 		} {
 			h.get("/user/me", header("Authorization", v), status(401)).is(unauthenticated)
 		}
-		// the scheme's case and spaces are free
+		// the scheme's case and the number of spaces don't matter
 		h.get("/user/me", header("Authorization", "bearer   "+h.token+" "), status(200))
 		cookie := h.key(h.user, parley.Console)
-		// the console's is for its cookie alone
+		// the console's session token works only in its cookie
 		h.get("/user/me", header("Authorization", "Bearer "+cookie), status(401))
 
 		authority := &auth.Authority{DB: h.db, SessionFor: -time.Second}
@@ -273,7 +273,7 @@ func TestRequestLimit(t *testing.T) {
 		t.Errorf("Retry-After %s, remaining %s", wait, a.header.Get("X-RateLimit-Remaining"))
 	}
 	a.is(`{"message":"Too Many Attempts.","retry_after":` + wait + `}`)
-	other.get("/user/me", status(200)) // each key has its own
+	other.get("/user/me", status(200)) // each key has its own limit
 	h.get("/user/me", header("Authorization", "Bearer "+h.key(h.user, parley.APIKey)), status(200))
 	h.get("/user/me", header("Authorization", ""), status(401))
 
@@ -297,9 +297,9 @@ func TestLoginLimits(t *testing.T) {
 		got["retry_after"] != json.Number(a.header.Get("Retry-After")) {
 		t.Errorf("answered %s", a.body)
 	}
-	for i := range 9 { // 3 attempts were made: an address has 12
+	for i := range 9 { // 3 attempts were made already: an address has 12
 		try(fmt.Sprintf("b%d@example.com", i), 401)
 	}
 	try("c@example.com", 429)
-	h.post("/login", map[string]any{}, none, status(422)) // no attempt
+	h.post("/login", map[string]any{}, none, status(422)) // this is not an attempt
 }

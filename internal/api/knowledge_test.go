@@ -33,7 +33,7 @@ func (h *harness) knowledgebase(change map[string]any) int64 {
 		status(201)).json()["data"].(map[string]any))
 }
 
-// multi is a multipart body: values are texts, or readers of a file.
+// multi is a multipart body: values are texts, or readers for files.
 func multi(fields ...any) (o option) {
 	return func(c *call) {
 		out, in := io.Pipe()
@@ -69,7 +69,7 @@ func (zeros) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// processing works documents' jobs until the test ends; what a file holds is its text.
+// processing runs the jobs of documents until the test ends; the text of a document is the content of its file.
 func (h *harness) processing() {
 	h.Helper()
 	h.knowledge.ReadFile = func(_ context.Context, _ parley.DocumentType, o blob.Object) (*document.Text, error) {
@@ -359,7 +359,7 @@ func TestDocumentRules(t *testing.T) {
 	h.post(docs, nil, multi("name", "x", "type", "website", "relative_links_limit", "many"),
 		status(422)).fails("url", "links", "relative_links_limit")
 	h.post(docs, nil, multi("name", "a\xff", "type", "txt", "file", file(1)), status(422)).fails("name")
-	// What came with a refused form is not kept.
+	// The files of a refused form are not kept.
 	h.post("/user/knowledgebases/999/documents", nil, multi("name", "x", "type", "pdf", "file", file(10)),
 		status(404)).is(`{"error":"Knowledgebase not found."}`)
 	h.post(docs, nil, raw("x"), header("Content-Type", "text/plain"),
@@ -400,7 +400,7 @@ func TestDocumentSizes(t *testing.T) {
 	}
 	h.post(docs, nil, multi(append(named, "file", file(20<<20+1))...), status(422)).says("file",
 		"The file field must not be greater than 20 MB.")
-	// the fields behind it count too
+	// the fields after the file count too
 	h.post(docs, nil, multi("file", file(20<<20+1), "type", "txt"), status(422)).fails("file", "name")
 	h.post(docs, nil, multi("file", file(22<<20), "type", "txt"),
 		status(413)).is(`{"message":"The request body is too large."}`)

@@ -160,17 +160,19 @@ type leadQuery struct {
 	PhoneNumber string `query:"phone_number" maxLength:"32"`
 }
 
+// filter is what the store is asked for.
+func (q *leadQuery) filter() store.LeadFilter {
+	from, to := q.bounds()
+	return store.LeadFilter{Status: parley.LeadStatus(q.Status), CampaignID: q.CampaignID,
+		PhoneNumber: asked(q.PhoneNumber), From: from, To: to}
+}
+
 func (a *API) listLeads(ctx context.Context, r *request, in *leadQuery) (*Paginated[parley.Lead], error) {
-	if named(r, "campaign_id") {
-		if _, err := a.DB.Campaign(ctx, r.UserID(), in.CampaignID); err != nil {
-			return nil, err
-		}
+	if err := a.ownFilters(ctx, r, 0, in.CampaignID); err != nil {
+		return nil, err
 	}
 	p := in.page(15)
-	from, to := in.bounds()
-	f := store.LeadFilter{Status: parley.LeadStatus(in.Status), CampaignID: in.CampaignID,
-		PhoneNumber: asked(in.PhoneNumber), From: from, To: to}
-	list, total, err := a.DB.Leads(ctx, r.UserID(), f, p)
+	list, total, err := a.DB.Leads(ctx, r.UserID(), in.filter(), p)
 	if err != nil {
 		return nil, err
 	}

@@ -72,7 +72,7 @@ func TestLeadLife(t *testing.T) {
 		h.delete(at, status(200)).is(`{"message":"Lead deleted successfully"}`)
 		h.get(at, status(404))
 
-		// With its campaign it is gone at once.
+		// It is gone as soon as its campaign is.
 		h.delete(fmt.Sprintf("/user/campaigns/%d", c), status(200))
 		h.get(fmt.Sprintf("/user/leads/%d", free), status(404))
 		h.put(fmt.Sprintf("/user/leads/%d", free), nil, status(404))
@@ -83,7 +83,7 @@ func TestLeadLife(t *testing.T) {
 	})
 }
 
-// A number comes into a campaign once, whatever races for it.
+// A number is added to a campaign once, however many requests race to add it.
 func TestLeadRace(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		c := h.campaign(nil)
@@ -173,7 +173,7 @@ func TestLeadImport(t *testing.T) {
 			t.Errorf("%v", again)
 		}
 
-		// A list comes in once under its key, whatever divides the parts of the form.
+		// Under one key a list is imported once, whatever boundary separates the parts of the form.
 		key := header("Idempotency-Key", "list")
 		for i := range 3 {
 			list := strings.NewReader("phone_number\n+14155550101\n+14155550102\n")
@@ -212,7 +212,7 @@ func TestLeadImport(t *testing.T) {
 	})
 }
 
-// 100,000 rows come in one upload; those beyond are told; a body that is too large is refused.
+// 100,000 rows can come in one upload; rows beyond that are reported; a body that is too large is refused.
 func TestLeadImportLimits(t *testing.T) {
 	h := lite(t, nil)
 	c := fmt.Sprint(h.campaign(nil))

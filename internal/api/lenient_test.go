@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// What clients of this API family send in other JSON types is taken for what it stands for.
+// Values that clients of this API family send in other JSON types are read as what they stand for.
 func TestWhatClientsSend(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		tool, uuid := h.tool(map[string]any{"timeout": "7",
@@ -44,13 +44,13 @@ func TestWhatClientsSend(t *testing.T) {
 			t.Errorf("[] leaves %v", got["variables"])
 		}
 
-		// An assistant is named by its UUID wherever a body or a filter names one; another user's is as unknown as by
-		// its number.
+		// A body or a filter may name an assistant by its UUID. Another user's assistant is unknown by its UUID as it
+		// is by its number.
 		other := h.stranger()
 		for _, c := range []struct {
 			path string
 			body map[string]any
-			good int // status
+			good int // the status if the assistant is the user's
 		}{
 			{"/user/campaigns", map[string]any{"name": "Spring", "assistant_id": uuid}, 201},
 			{"/user/assistants/enable-webhook", map[string]any{"assistant_id": uuid,

@@ -36,7 +36,7 @@ func TestLookups(t *testing.T) {
 		if len(list) == 0 || len(list) > len(all) {
 			t.Errorf("%d voices serve %s", len(list), mode)
 		}
-		if mode != "dualplex" { // whose are those of pipeline
+		if mode != "dualplex" { // its voices are those of pipeline
 			count += len(list)
 		}
 	}
@@ -150,7 +150,7 @@ func TestPromptVersions(t *testing.T) {
 			data["prompt_version"] != json.Number("4") {
 			t.Errorf("restored %v", data["prompt_version"])
 		}
-		h.post(at+"/prompt-versions/4/restore", nil, status(200)) // the present one: nothing new
+		h.post(at+"/prompt-versions/4/restore", nil, status(200)) // the present version: nothing new
 		if n := h.get(at + "/prompt-versions").json()["total"]; n != json.Number("4") {
 			t.Errorf("%v versions", n)
 		}

@@ -10,7 +10,7 @@ import (
 
 var serial atomic.Int64
 
-// word is a name that no other thing has, of letters and underscores.
+// word is a unique name of letters and underscores.
 func word() string {
 	var b strings.Builder
 	for n := serial.Add(1); n > 0; n /= 26 {
@@ -38,7 +38,7 @@ func toolBody() map[string]any {
 		"endpoint": "https://example.com/orders", "method": "GET"}
 }
 
-// assistantBody is the least that makes an assistant.
+// assistantBody has only the fields that a new assistant must have.
 func (h *harness) assistantBody() map[string]any {
 	return map[string]any{"name": "Desk", "voice_id": h.voice("pipeline", 1), "language_id": 1, "type": "inbound",
 		"mode":     "pipeline",
@@ -64,7 +64,7 @@ func (h *harness) first(path string) int64 {
 	return id(list[0])
 }
 
-// id is a thing's id.
+// id is the id in an object.
 func id(thing map[string]any) int64 {
 	n, err := strconv.ParseInt(string(thing["id"].(json.Number)), 10, 64)
 	if err != nil {
@@ -73,7 +73,7 @@ func id(thing map[string]any) int64 {
 	return n
 }
 
-// tool makes a mid-call tool and assistant an assistant, each with some fields changed.
+// tool makes a mid-call tool and assistant makes an assistant, each with some fields changed.
 func (h *harness) tool(change map[string]any) int64 {
 	h.Helper()
 	return id(h.post("/user/tools", with(toolBody(), change), status(201)).json()["data"].(map[string]any))

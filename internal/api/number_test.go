@@ -32,7 +32,7 @@ func (a *answer) rows() (list []map[string]any) {
 
 func keys(m map[string]any) []string { return slices.Sorted(maps.Keys(m)) }
 
-// buy searches and buys a number of a country, with some digits, that takes text messages or does not.
+// buy searches for a number of a country that can send text messages, or one that can't, and buys it.
 func (h *harness) buy(country string, sms bool) map[string]any {
 	h.Helper()
 	for _, n := range h.get("/user/phone-numbers/search?country_code="+country, status(200)).rows() {
@@ -250,14 +250,14 @@ func TestCallerIDs(t *testing.T) {
 		h.post(verify, map[string]any{"code": code}, status(404))
 		h.post(at, map[string]any{"phone_number": phone},
 			status(400)).is(`{"error":"The phone number +12025550777 is yours already."}`)
-		// A caller id is for outgoing calls alone.
+		// A caller id is for outgoing calls only.
 		h.post("/user/assistant", with(h.assistantBody(), map[string]any{"phone_number_id": id(n)}),
 			status(422)).fails("phone_number_id")
 		h.assistant(map[string]any{"phone_number_id": id(n), "type": "outbound"})
 		if list := h.get("/user/assistants/phone-numbers?type=inbound").list(); len(list) != 0 {
 			t.Errorf("assignable: %v", list)
 		}
-		other := h.stranger() // who has the same telephone
+		other := h.stranger() // has the same telephone
 		other.post(at, map[string]any{"phone_number": phone}, status(402)).is(`{"error":"Insufficient balance"}`)
 		h.write(func(ctx context.Context, tx *store.Tx) error {
 			_, err := tx.Post(ctx, other.user.ID, &parley.LedgerEntry{Kind: parley.Credit, Amount: parley.USD,
@@ -276,7 +276,7 @@ func TestCallerIDs(t *testing.T) {
 		if n := len(h.get("/user/phone-numbers/all").rows()); n != 0 {
 			t.Errorf("%d numbers are left", n)
 		}
-		for range 20 { // so that nobody is pestered
+		for range 20 { // so that nobody is pestered with codes
 			if a := h.post(at, map[string]any{"phone_number": "+12025550778"}); a.status == 429 {
 				return
 			}
@@ -285,7 +285,7 @@ func TestCallerIDs(t *testing.T) {
 	})
 }
 
-// The whole way through Twilio's protocol: search, purchase, messages, refusals, an account that is refused.
+// The whole way through Twilio's protocol: search, purchase, messages, refusals, and an account that Twilio rejects.
 func TestTwilioBehindTheAPI(t *testing.T) {
 	server := carriertest.NewServer(t)
 	prices, err := billing.ReadPrices("")
@@ -334,7 +334,7 @@ func TestTwilioBehindTheAPI(t *testing.T) {
 	}
 }
 
-// A number's route is set whole, read and taken away by its owner alone.
+// Only the owner of a number can set, read or delete its route, which is set as a whole.
 func TestNumberRoute(t *testing.T) {
 	h := lite(t, nil)
 	n := h.buy("US", true)
@@ -347,22 +347,30 @@ func TestNumberRoute(t *testing.T) {
 		"hours":           []map[string]any{{"days": []string{"monday"}, "from": "09:00", "to": "17:00"}},
 		"closed_dates":    []string{"2026-12-25"},
 		"otherwise":       "assistant",
-		"blocked_callers": []string{"+49 30 901820", "+1900*"}, "otherwise_assistant_id": night}
+		"blocked_callers": []string{"+49 30 901820", "+1900*"}, "otherwise_assistant_id": night,
+		"telephones": []map[string]any{{"phone_number": "+49 30 901821"}}, "when_full": "queue"}
 	h.put(path, sent, status(200))
 	got := h.get(path, status(200)).json()["data"].(map[string]any)
 	if got["timezone"] != "Europe/Berlin" || got["otherwise"] != "assistant" || fmt.Sprint(got["otherwise_assistant_id"]) != fmt.Sprint(night) ||
 		fmt.Sprint(got["blocked_callers"]) != "[+4930901820 +1900*]" || fmt.Sprint(got["closed_dates"]) != "[2026-12-25]" ||
-		fmt.Sprint(got["hours"]) != "[map[days:[monday] from:09:00 to:17:00]]" || got["block_anonymous"] != false {
+		fmt.Sprint(got["hours"]) != "[map[days:[monday] from:09:00 to:17:00]]" || got["block_anonymous"] != false ||
+		fmt.Sprint(got["telephones"]) != "[map[phone_number:+4930901821 seconds:20]]" || got["when_full"] != "queue" ||
+		fmt.Sprint(got["queue_seconds"]) != "300" || got["unanswered"] != "words" || got["lines"] != nil {
 		t.Errorf("got %v", got)
 	}
 	for field, wrong := range map[string]map[string]any{
-		"timezone":               {"timezone": "Mars/Olympus"},
-		"hours.0.from":           {"hours": []map[string]any{{"from": "9 am"}}},
-		"hours.0.days.0":         {"hours": []map[string]any{{"days": []string{"someday"}}}},
-		"closed_dates":           {"closed_dates": []string{"2026-02-30"}},
-		"otherwise":              {"otherwise": "panic"},
-		"otherwise_assistant_id": {"otherwise": "assistant"},
-		"blocked_callers":        {"blocked_callers": []string{"bob"}},
+		"timezone":                  {"timezone": "Mars/Olympus"},
+		"hours.0.from":              {"hours": []map[string]any{{"from": "9 am"}}},
+		"hours.0.days.0":            {"hours": []map[string]any{{"days": []string{"someday"}}}},
+		"closed_dates":              {"closed_dates": []string{"2026-02-30"}},
+		"otherwise":                 {"otherwise": "panic"},
+		"otherwise_assistant_id":    {"otherwise": "assistant"},
+		"telephones":                {"after_queue": "telephone"},
+		"telephones.0.phone_number": {"telephones": []map[string]any{{"phone_number": "bob"}}},
+		"voicemail_seconds":         {"voicemail_seconds": 4},
+		"when_full":                 {"when_full": "assistant"},
+		"lines":                     {"lines": 0},
+		"blocked_callers":           {"blocked_callers": []string{"bob"}},
 	} {
 		if got := h.put(path, wrong, status(422)).json(); got["errors"].(map[string]any)[field] == nil {
 			t.Errorf("%s: %v", field, got)
@@ -374,7 +382,7 @@ func TestNumberRoute(t *testing.T) {
 	other.get(path, status(404))
 	other.put(path, sent, status(404))
 	other.delete(path, status(404))
-	h.put(path, map[string]any{}, status(200)) // whatever is not sent is as if it had never been
+	h.put(path, map[string]any{}, status(200)) // a field that is not sent is as if it had never been set
 	if got := h.get(path, status(200)).json()["data"].(map[string]any); got["timezone"] != "UTC" || got["otherwise"] != "refuse" {
 		t.Errorf("got %v", got)
 	}

@@ -23,7 +23,7 @@ type paid struct {
 	}
 }
 
-// paying adds an operation that costs money: it counts how often it ran, and fails or waits as it is told.
+// paying adds an operation that costs money. It counts how often it ran, and fails or waits as the request says.
 func (h *harness) paying(ran *atomic.Int64, wait func()) {
 	work := func(ctx context.Context, r *api.Request, in *paid) (map[string]int64, error) {
 		n := ran.Add(1)
@@ -93,17 +93,17 @@ func TestIdempotency(t *testing.T) {
 		h.post("/user/pay-too", body, key("a"), status(409)).is(conflict)
 		runs(0)
 		h.post("/user/pay", body, key("b"), status(201))
-		h.post("/user/pay", body, key("A"), status(201)) // keys tell case apart
-		h.post("/user/pay", body, status(201))           // none: every request counts
+		h.post("/user/pay", body, key("A"), status(201)) // keys are case-sensitive
+		h.post("/user/pay", body, status(201))           // without a key every request counts
 		h.post("/user/pay", body, status(201))
 		runs(4)
 		h.stranger().post("/user/pay", body, key("a"), status(201))
 		runs(1)
-		h.post("/user/free", body, key("a"), status(200)) // not an operation that honours it
+		h.post("/user/free", body, key("a"), status(200)) // this operation does not honour the key
 		h.post("/user/free", body, key("a"), status(200))
 		runs(2)
 
-		// What failed changed nothing: the key is free again, also for another body.
+		// A request that failed changed nothing: its key is free again, for another body too.
 		for how, code := range map[string]int{"fail": 402, "break": 500, "panic": 500} {
 			for range 2 {
 				h.post("/user/pay", map[string]any{"amount": 5, "how": how}, key(how), status(code))
@@ -112,8 +112,8 @@ func TestIdempotency(t *testing.T) {
 			h.post("/user/pay", body, key(how), status(201))
 			runs(1)
 		}
-		// What failed after something was written is not done again. It is answered as it was, or, where nobody knows
-		// what it came to, with that.
+		// A request that failed after it had written something is not run again. The key gets the same answer, or a 409
+		// where nobody knows what came of the request.
 		for how, codes := range map[string][2]int{"write-fail": {402, 402}, "write-break": {500, 409},
 			"write-panic": {500, 409}, "write-undone": {402, 402}} {
 			again := map[string]any{"amount": 5, "how": how}
@@ -151,7 +151,8 @@ func TestIdempotency(t *testing.T) {
 
 const tookEffect = "A request with this Idempotency-Key took effect, at least in part, and has no answer yet. Look at what it did before you use a new key."
 
-// A request whose commit was done, and its answer lost with the connection, has taken effect: its key is never freed.
+// A request whose commit succeeded has taken effect, even if its answer was lost with the connection: its key is never
+// freed.
 func TestIdempotencyOfALostCommit(t *testing.T) {
 	if len(storetest.Engines()) == 1 {
 		t.Skip("PostgreSQL is left out")
@@ -183,7 +184,7 @@ func TestIdempotencyOfALostCommit(t *testing.T) {
 	}
 }
 
-// A client that gives up waiting, and asks again under its key, gets the answer that it missed.
+// A client that gives up waiting, and sends the request again under its key, gets the answer that it missed.
 func TestIdempotencyOfWhoLeaves(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		var ran atomic.Int64

@@ -23,7 +23,8 @@ var schemaNames = map[string]string{
 	"ShownWidget": "Widget", "Spoken": "ConversationMessage", "StatusOnly": "Acknowledgement",
 	"StringListResponse": "WebhookSettingResponse",
 	"Trial":              "TestCallRequest",
-	"TrunkInput":         "Trunk",
+	"File":               "AssistantFile", "ChangedFields": "FieldChanges", "WholeVersion": "AssistantVersionWhole",
+	"TrunkInput": "Trunk",
 }
 
 // alsoRefuses are the statuses of refusals that an operation's declaration doesn't tell of.
@@ -37,5 +38,5 @@ var alsoRefuses = map[string][]int{
 	"sendWhatsAppText": {402, 403, 503},
 	"login":            {401}, "register": {403}, "logout": {400}, "createLead": {404}, "deleteCall": {409},
 	"hangUpCall": {409}, "eraseCustomer": {409},
-	"createTrunk": {409}, "updateTrunk": {409}, "tryTrunk": {402, 403, 409}, "retryDocument": {409},
+	"publishAssistantDraft": {409}, "importAssistant": {403}, "duplicateAssistant": {403}, "createTrunk": {409}, "updateTrunk": {409}, "tryTrunk": {402, 403, 409}, "retryDocument": {409},
 }

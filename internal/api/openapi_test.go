@@ -10,7 +10,7 @@ import (
 	"parley/internal/api"
 )
 
-// The reference is one that a standard validator accepts, and it names every operation that there is.
+// A standard validator accepts the reference, and it names every operation that there is.
 func TestReferenceIsValid(t *testing.T) {
 	h := lite(t, func(c *api.Config) { c.Signup = true })
 	a := h.get("/openapi.json", header("Authorization", ""), status(200))
@@ -47,7 +47,7 @@ func TestReferenceIsValid(t *testing.T) {
 	}
 }
 
-// What the reference says of bodies is what is taken.
+// The server accepts the bodies that the reference describes, and no others.
 func TestReferenceOfBodies(t *testing.T) {
 	h := lite(t, nil)
 	tool, peer := h.tool(nil), h.assistant(nil)
@@ -66,7 +66,7 @@ func TestReferenceOfBodies(t *testing.T) {
 	}
 }
 
-// The page of the reference is whole in itself.
+// The page of the reference needs no other files.
 func TestDocsPage(t *testing.T) {
 	h := lite(t, nil)
 	a := h.get("/docs", header("Authorization", ""), status(200))

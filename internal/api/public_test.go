@@ -19,12 +19,12 @@ import (
 	"parley/internal/store/storetest"
 )
 
-// behind lets tests speak from any address: they are a proxy that is trusted.
+// behind lets tests send requests from any address: they are a trusted proxy.
 func behind(c *api.Config) { c.Front.Proxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")} }
 
 func from(address string) option { return header("X-Forwarded-For", address) }
 
-// Visitors are limited by where they come from, and together by what they talk to; the owner is not.
+// Visitors are limited by their address, and all together by conversation and by assistant; the owner is not.
 func TestVisitorsAreLimited(t *testing.T) {
 	h, _ := talking(t, storetest.SQLite(t, rules), func(c *api.Config) {
 		behind(c)
@@ -86,7 +86,7 @@ func TestVisitorsAreLimited(t *testing.T) {
 	say(ids[len(ids)-1], "198.51.100.77", 200, header("Authorization", "Bearer "+h.token))
 }
 
-// What is used up of the day's budget is refused to visitors in words, and said to the owner before.
+// When the day's budget is used up, visitors get a refusal that says so; the owner is warned before.
 func TestVisitorsBudget(t *testing.T) {
 	five := store.Rules{Plan: rules.Plan, PublicBudget: parley.USD / 20} // messages
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -105,14 +105,14 @@ func TestVisitorsBudget(t *testing.T) {
 		}
 		free := h.post("/conversations", map[string]any{"assistant_id": uuid, "type": "test"},
 			status(200)).json()["conversation_id"].(string)
-		h.post("/conversations/"+free+"/messages", map[string]any{"message": "Hi"}, status(200)) // no visitor's
+		h.post("/conversations/"+free+"/messages", map[string]any{"message": "Hi"}, status(200)) // not a visitor's
 		h.post("/ai/generate-reply", map[string]any{"assistant_id": uuid, "customer_identifier": "c",
 			"message": "Hi"}, status(200))
 	}, five)
 }
 
-// A disabled account and an inactive assistant are gone from the public at once: new and open chats, also those that
-// a person took over, and whoever listens.
+// A disabled account and an inactive assistant are closed to the public at once: new and open chats, also those that a
+// person took over, and streams.
 func TestWhatIsClosedToThePublic(t *testing.T) {
 	eachTalking(t, func(t *testing.T, h *harness, _ *aitest.Server) {
 		aid, uuid := h.active(nil)
@@ -158,7 +158,7 @@ func TestWhatIsClosedToThePublic(t *testing.T) {
 	})
 }
 
-// A stream that a credential has begun ends with the credential.
+// A stream that was opened with a credential ends when the credential does.
 func TestStreamEndsWithItsCredential(t *testing.T) {
 	h, _ := talking(t, storetest.SQLite(t, rules), nil)
 	_, uuid := h.active(nil)
@@ -184,7 +184,7 @@ func TestStreamEndsWithItsCredential(t *testing.T) {
 	}
 }
 
-// An address has so many live streams; what is left makes room.
+// An address may have only so many live streams; closing one makes room.
 func TestStreamsPerAddress(t *testing.T) {
 	h, _ := talking(t, storetest.SQLite(t, rules), func(c *api.Config) { c.Streams = auth.NewSlots(2) })
 	_, uuid := h.active(nil)
@@ -216,7 +216,7 @@ func TestStreamsPerAddress(t *testing.T) {
 	}
 }
 
-// Origins are compared whole, and the assistant's owner, not any account, needs none.
+// Origins must match exactly. Only the assistant's owner, not just any account, needs none.
 func TestAllowedOrigins(t *testing.T) {
 	h, _ := talking(t, storetest.SQLite(t, rules), nil)
 	_, uuid := h.active(map[string]any{"widget_settings": map[string]any{
@@ -258,7 +258,7 @@ func TestAllKeysAreRevoked(t *testing.T) {
 		other := h.stranger()
 		h.delete("/user/api-keys", status(200)).is(`{"message":"API keys deleted successfully.","revoked":1}`)
 		h.get("/user/me", header("Authorization", "Bearer "+old), status(401))
-		h.get("/user/me", status(200)) // the one that asked
+		h.get("/user/me", status(200)) // the key that made the request
 		other.get("/user/me", status(200))
 		h.delete("/user/api-keys", header("Authorization", "Bearer "+session),
 			status(200)).is(`{"message":"API keys deleted successfully.","revoked":1}`)

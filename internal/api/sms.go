@@ -62,20 +62,20 @@ type smsQuery struct {
 	To            string `query:"to" maxLength:"32" doc:"Only messages to this number."`
 }
 
-func (a *API) listSMS(ctx context.Context, r *request, in *smsQuery) (*Paginated[parley.SMS], error) {
-	from, until := in.bounds()
-	p := in.page(15)
-	f := store.SMSFilter{Status: parley.SMSStatus(in.Status), PhoneNumberID: in.PhoneNumberID, To: in.To,
+// filter is what the store is asked for.
+func (q *smsQuery) filter(r *request) store.SMSFilter {
+	from, until := q.bounds()
+	f := store.SMSFilter{Status: parley.SMSStatus(q.Status), PhoneNumberID: q.PhoneNumberID, To: asked(q.To),
 		From: from, Until: until}
 	if f.PhoneNumberID == 0 && named(r, "phone_number_id") {
 		f.PhoneNumberID = -1 // nobody's
 	}
-	for _, text := range []string{in.To, "+" + in.To} { // a plus that was not escaped arrives as a space
-		if to, ok := parley.NormalizePhone(text); ok {
-			f.To = to
-		}
-	}
-	list, total, err := a.DB.SMSPage(ctx, r.UserID(), f, p)
+	return f
+}
+
+func (a *API) listSMS(ctx context.Context, r *request, in *smsQuery) (*Paginated[parley.SMS], error) {
+	p := in.page(15)
+	list, total, err := a.DB.SMSPage(ctx, r.UserID(), in.filter(r), p)
 	if err != nil {
 		return nil, err
 	}

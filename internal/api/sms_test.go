@@ -57,7 +57,7 @@ func TestSendSMS(t *testing.T) {
 		for _, path := range []string{at, "/user/sms/99999", "/user/sms/x"} {
 			h.stranger().get(path, status(404)).is(`{"message":"SMS not found"}`)
 		}
-		// Price by destination and segments.
+		// The price depends on the destination and the number of segments.
 		for to, want := range map[string]string{"+447400123456": "0.0524 2 0.1048",
 			"+491701234567": "0.112 2 0.224", "+8613912345678": "0.1 2 0.2"} {
 			m := h.post("/user/sms", map[string]any{"from": id(n), "to": to, "body": strings.Repeat("a", 161)},
@@ -66,7 +66,7 @@ func TestSendSMS(t *testing.T) {
 				t.Errorf("%s costs %s, want %s", to, got, want)
 			}
 		}
-		// The carrier's refusal is told at once, and costs nothing.
+		// The carrier's refusal is reported at once, and costs nothing.
 		before := h.balance()
 		fail := map[string]any{"from": id(n), "to": "+12025550001", "body": "x"}
 		h.post("/user/sms", fail, status(500), header("Idempotency-Key",
@@ -82,7 +82,7 @@ func TestSendSMS(t *testing.T) {
 	})
 }
 
-// silent is a carrier that takes messages and never says so.
+// silent is a carrier that takes messages, but whose answers get lost.
 type silent struct {
 	carrier.Carrier
 	sent int
@@ -93,7 +93,7 @@ func (s *silent) Send(context.Context, carrier.SMS) (string, error) {
 	return "", errors.New("connection reset by peer")
 }
 
-// forgetful is a carrier that takes a message; meanwhile somebody erases the customer, with the message's row.
+// forgetful is a carrier that takes a message while somebody erases the customer, and with them the message's row.
 type forgetful struct {
 	carrier.Carrier
 	sent   int
@@ -106,7 +106,7 @@ func (f *forgetful) Send(ctx context.Context, m carrier.SMS) (string, error) {
 	return f.Carrier.Send(ctx, m)
 }
 
-// A message that was sent, and then could not be noted as sent, is not sent again.
+// A message that was sent, but could not be recorded as sent, is not sent again.
 func TestSMSThatCantBeNoted(t *testing.T) {
 	o := storetest.Options(t, "sqlite", rules)
 	db := storetest.Open(t, o)
@@ -120,7 +120,8 @@ func TestSMSThatCantBeNoted(t *testing.T) {
 	}
 }
 
-// A message whose fate is not known is a failure for who sent it, and its key does not send it again.
+// A message whose fate is unknown is reported to the sender as failed, and a request under the same key does not send
+// it again.
 func TestSMSWithoutAnAnswer(t *testing.T) {
 	each(t, func(t *testing.T, base *harness) {
 		s := &silent{Carrier: sandbox.New(sms.Outbox(base.db))}
@@ -141,7 +142,7 @@ func TestSMSWithoutAnAnswer(t *testing.T) {
 	})
 }
 
-// Every precondition, in the order in which they are judged: each case also breaks all that come behind.
+// Every precondition, in the order in which they are checked: each case also breaks all that come after it.
 func TestSMSPreconditions(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		h.credit(20 * parley.USD)
@@ -182,7 +183,7 @@ func TestSMSPreconditions(t *testing.T) {
 			c.who.post("/user/sms", map[string]any{"from": c.from, "to": c.to, "body": "x"},
 				status(400)).is(`{"message":"` + c.text + `"}`)
 		}
-		// STOP is one number's
+		// STOP holds for one number only
 		h.post("/user/sms", map[string]any{"from": id(lapsed), "to": "+12025550666", "body": "x"}, status(201))
 		h.write(func(ctx context.Context, tx *store.Tx) error {
 			all, err := tx.Free(ctx, h.user.ID)
@@ -193,11 +194,11 @@ func TestSMSPreconditions(t *testing.T) {
 				Reference: "all", Description: "x"})
 			return err
 		})
-		for _, from := range []int64{id(good), oldDeaf} { // before what is wrong with the number
+		for _, from := range []int64{id(good), oldDeaf} { // the balance is checked before the number
 			h.post("/user/sms", map[string]any{"from": from, "to": "+12025550666", "body": "x"},
 				status(400)).is(`{"message":"Insufficient balance"}`)
 		}
-		if n := len(h.get("/user/sms").rows()); n != 2 { // with the answer to STOP
+		if n := len(h.get("/user/sms").rows()); n != 2 { // including the answer to STOP
 			t.Errorf("%d messages stand", n)
 		}
 	})
@@ -299,7 +300,7 @@ func TestSandboxInbound(t *testing.T) {
 		h.post(at, with(body, map[string]any{"to": "+12025550199"}), status(404))
 		h.post(at, nil, status(422)).fails("from", "to", "body")
 		h.post(at, map[string]any{"from": "x", "to": "y", "body": "z"}, status(422)).fails("from", "to")
-		// Erasing a person takes the messages, and not the wish to get none.
+		// Erasing a person deletes the messages, but not the opt-out.
 		erased := h.delete("/user/customers/+12025550777", status(200)).json()
 		if fmt.Sprint(erased["messages"]) != "1" {
 			t.Errorf("erased %v", erased)

@@ -44,7 +44,7 @@ func TestToolLife(t *testing.T) {
 		if d := fmt.Sprint(got.json()); d != fmt.Sprint(tool) {
 			t.Errorf("GET answers %s", d)
 		}
-		// What was read can be sent back, and that changes nothing.
+		// A tool can be sent back as it was read, and that changes nothing.
 		put := h.put(at, nil, raw(string(got.body)), status(200)).json()
 		if put["message"] != "Tool updated successfully" {
 			t.Errorf("message %v", put["message"])
@@ -56,7 +56,7 @@ func TestToolLife(t *testing.T) {
 		if again := h.get(at); !bytes.Equal(again.body, got.body) {
 			t.Errorf("an empty PUT changed %s", again.body)
 		}
-		// Only what is sent changes; lists are replaced; null clears what is optional.
+		// Only the fields that are sent change; lists are replaced; null clears an optional field.
 		h.put(at, map[string]any{"timeout": 30, "headers": []any{}}, status(200))
 		now := h.get(at).json()
 		if now["timeout"] != json.Number("30") || len(now["headers"].([]any)) != 0 || now["name"] != "look_up" ||
@@ -80,7 +80,7 @@ func TestToolLife(t *testing.T) {
 		if list := h.get("/user/tools").list(); len(list) != 2 || id(list[0]) != second {
 			t.Errorf("not newest first: %v", list)
 		}
-		// Deleting takes it from its assistants.
+		// Deleting a tool removes it from its assistants.
 		a := h.assistant(map[string]any{"tool_ids": []any{id(tool), second}})
 		h.delete(at, status(200)).is(`{"message":"Tool deleted successfully"}`)
 		h.delete(at, status(404))
@@ -91,7 +91,7 @@ func TestToolLife(t *testing.T) {
 	})
 }
 
-// wrong are values of every JSON type that a field of some kind does not take.
+// wrong are values of every JSON type that a field of a kind does not accept.
 var wrong = map[string][]string{
 	"string": {`5`, `true`, `[]`, `{}`, `["x"]`},
 	"int":    {`"5.0"`, `""`, `"x"`, `true`, `[]`, `{}`, `1.5`, `1e-3`, `1e400`, `99999999999999999999`},
@@ -156,8 +156,8 @@ func TestToolRules(t *testing.T) {
 	for _, c := range []struct {
 		field string
 		value any
-		want  string // the message on the field; "" is accepted
-		at    string // the failing field where it is another
+		want  string // the message on the field; "" if it is accepted
+		at    string // the failing field if it is another
 	}{
 		{"name", "", "The name field is required.", ""},
 		{"name", "  \t", "The name field is required.", ""},
@@ -283,7 +283,7 @@ func TestToolNamesAreUnique(t *testing.T) {
 		second := h.tool(nil)
 		h.put(fmt.Sprintf("/user/tools/%d", second), map[string]any{"name": "look_up"}, status(422)).says("name", taken)
 		h.put(fmt.Sprintf("/user/tools/%d", first), map[string]any{"name": "look_up", "timeout": 4}, status(200))
-		// A rule of the row and a rule of the table are told together.
+		// A rule about the row and a rule about the table are reported together.
 		h.post("/user/tools", with(toolBody(), map[string]any{"name": "look_up", "timeout": 99}),
 			status(422)).fails("name", "timeout")
 		h.put(fmt.Sprintf("/user/tools/%d", second), map[string]any{"name": "look_up", "timeout": 99},

@@ -13,7 +13,7 @@ import (
 	"parley/internal/store"
 )
 
-// A hostile trial tenant: an account that made itself has its tests for nothing up to a bound, and nothing else that
+// A hostile trial tenant: an account that signed up by itself gets free tests up to a limit. It gets nothing else that
 // costs the operator before it has paid.
 func TestTrialAccount(t *testing.T) {
 	eachPlanned(t, func(t *testing.T, db *store.DB, plan func(*billing.Prices)) {
@@ -46,7 +46,7 @@ func TestTrialAccount(t *testing.T) {
 			"3 free messages in test conversations a day") {
 			t.Errorf("a fourth message: %v", text)
 		}
-		eve.delete("/user/conversations/"+conv, status(200)) // deleting gives nothing back
+		eve.delete("/user/conversations/"+conv, status(200)) // deleting does not give a test back
 		begin()
 		if a := begin(); a.status != 403 || !strings.Contains(string(a.body), "2 free test conversations a day") ||
 			!strings.Contains(string(a.body), `"status":false`) {
@@ -60,14 +60,14 @@ func TestTrialAccount(t *testing.T) {
 			status(403)).json(); got["message"] == nil || got["message"] != got["error"] {
 			t.Errorf("a knowledgebase: %v", got)
 		}
-		// Nothing that costs before it has paid.
+		// Nothing that costs the operator before the account has paid.
 		eve.post("/conversations", map[string]any{"assistant_id": uuid}, none, status(402))
 		eve.post("/ai/generate-reply", map[string]any{"assistant_id": id, "customer_identifier": "c",
 			"message": "m"}, status(402))
 		offer := eve.get("/user/phone-numbers/search", status(200)).rows()[0]["phone_number"]
 		eve.post("/user/phone-numbers/purchase", map[string]any{"phone_number": offer}, status(402))
 		eve.post("/user/phone-numbers/caller-ids", map[string]any{"phone_number": "+12025550777"}, status(402))
-		// A credit opens both, and the default plan.
+		// A credit opens both, and gives the account the default plan.
 		u, err := db.UserByEmail(t.Context(), "eve@example.com")
 		if err != nil {
 			t.Fatal(err)
@@ -83,7 +83,7 @@ func TestTrialAccount(t *testing.T) {
 		if me := eve.get("/user/me").json(); me["plan"] != "default" {
 			t.Errorf("it has the plan %v", me["plan"])
 		}
-		// Accounts can't be made without end from one address.
+		// One address can't make accounts without limit.
 		for i := range 9 {
 			eve.post("/register", map[string]any{"name": "Eve", "email": fmt.Sprintf("eve%d@example.com", i),
 				"password": "eight888"}, none, status(201))
@@ -93,7 +93,7 @@ func TestTrialAccount(t *testing.T) {
 	})
 }
 
-// Tests that are paid for are not counted: money bounds them.
+// Tests that are paid for are not counted: the balance limits them.
 func TestPaidTests(t *testing.T) {
 	eachPlanned(t, func(t *testing.T, db *store.DB, plan func(*billing.Prices)) {
 		h, model := talking(t, db, func(c *api.Config) {

@@ -42,7 +42,7 @@ func TestTrunkLife(t *testing.T) {
 		if got := h.get(at, status(200)).json()["data"]; fmt.Sprint(got) != fmt.Sprint(trunk) {
 			t.Errorf("GET answers %v", got)
 		}
-		// Its number is an own number, for inbound assistants too.
+		// Its number is one of the user's own numbers, and can be given to inbound assistants too.
 		row := h.get("/user/phone-numbers/all", status(200)).rows()[0]
 		if row["type"] != "sip" || row["type_label"] != "SIP" || row["country_code"] != "DE" ||
 			row["sms_capable"] != false || fmt.Sprint(row["id"]) != fmt.Sprint(trunk["phone_number_id"]) {
@@ -50,7 +50,7 @@ func TestTrunkLife(t *testing.T) {
 		}
 		h.get("/user/phone-numbers", status(200)).is(`[]`)
 		a := h.assistant(map[string]any{"phone_number_id": id(row)})
-		// The number is this trunk's alone on the whole server.
+		// On the whole server no other trunk can have the number.
 		other := h.stranger()
 		for _, who := range []*harness{h, other} {
 			if got := who.post(trunksAt, trunkBody(),
@@ -67,7 +67,7 @@ func TestTrunkLife(t *testing.T) {
 		if list := h.get(trunksAt, status(200)).rows(); len(list) != 2 || id(list[0]) != id(second) {
 			t.Errorf("not newest first: %v", list)
 		}
-		// PUT changes what is sent; what GET returned changes nothing.
+		// PUT changes the fields that are sent; sending back what GET returned changes nothing.
 		whole := h.get(at).json()["data"]
 		if got := h.put(at, whole, status(200)).json(); got["message"] != "SIP trunk updated successfully" {
 			t.Errorf("message %v", got["message"])
@@ -80,7 +80,7 @@ func TestTrunkLife(t *testing.T) {
 			t.Errorf("changed to %v", changed)
 		}
 		h.post(trunksAt, with(trunkBody(), nil), status(201)) // the old number is free again
-		// Register needs the password, which stays until it is cleared.
+		// Registration needs the password, which stays until it is cleared.
 		h.put(at, nil, raw(`{"sip_password":null}`), status(422)).says("sip_password",
 			"The sip_password field is required when register is true.")
 		h.put(at, nil, raw(`{"sip_password":"","sip_username":""}`), status(422)).fails("sip_password", "sip_username")
@@ -116,7 +116,7 @@ func TestTrunkLife(t *testing.T) {
 	})
 }
 
-// The password is encrypted where it lies and in no answer.
+// The password is stored encrypted and appears in no answer.
 func TestTrunkPassword(t *testing.T) {
 	o := storetest.Options(t, "sqlite", rules)
 	db := storetest.Open(t, o)

@@ -7,6 +7,7 @@ import (
 	"parley/internal/ai"
 	"parley/internal/auth"
 	"parley/internal/keyring"
+	"parley/internal/setup"
 )
 
 // keyRate is how often an address may have keys tried: each time a provider is asked.
@@ -23,6 +24,8 @@ func (a *API) vendorRoutes() {
 		Summary: "Remove your own key of a provider"}, a.deleteVendorKey)
 	handle(a, op{Method: "POST", Path: "/user/vendors/{code}/test", Name: "testVendorKey", Tag: tag, NotFound: missing,
 		Limit: tries, Summary: "Test a key without storing it, or your own stored one; its account's voices are listed again"}, a.testVendorKey)
+	handle(a, op{Method: "GET", Path: "/user/setup", Name: "getSetup", Tag: tag,
+		Summary: "Check what your assistants need: models, voices, speech recognition; for an operator also the server's parts"}, a.getSetup)
 	handle(a, op{Method: "GET", Path: "/server/vendors", Name: "listServerVendors", Tag: tag,
 		Summary: "List the providers with the server's keys (operators only)"}, a.listServerVendors)
 	handle(a, op{Method: "PUT", Path: "/server/vendors/{code}/key", Name: "setServerVendorKey", Tag: tag, NotFound: missing,
@@ -67,6 +70,10 @@ type tested struct {
 
 func (a *API) listVendors(ctx context.Context, r *request, _ *none) ([]keyring.Vendor, error) {
 	return a.Keys.List(r.UserID()), nil
+}
+
+func (a *API) getSetup(ctx context.Context, r *request, _ *none) ([]setup.Part, error) {
+	return a.Setup.Of(ctx, r.Who.User)
 }
 
 func (a *API) setVendorKey(ctx context.Context, r *request, in *struct {

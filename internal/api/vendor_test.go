@@ -14,7 +14,7 @@ import (
 	"parley/internal/store"
 )
 
-// vendorsHouse is a house whose Deepgram is ours.
+// vendorsHouse is a house whose Deepgram is a test server.
 func vendorsHouse(t *testing.T, db *store.DB) *harness {
 	at := deepgramtest.NewServer(t)
 	return open(t, db, func(c *api.Config) {
@@ -28,7 +28,7 @@ func vendorsHouse(t *testing.T, db *store.DB) *harness {
 	})
 }
 
-// deepgramOf is Deepgram in a list of vendors.
+// deepgramOf is the entry for Deepgram in a list of vendors.
 func deepgramOf(a *answer) map[string]any {
 	a.Helper()
 	for _, v := range a.list() {
@@ -40,7 +40,7 @@ func deepgramOf(a *answer) map[string]any {
 	return nil
 }
 
-// auras is how many of Deepgram's voices a user can choose.
+// auras is how many of Deepgram's voices a user can choose from.
 func (h *harness) auras() (n int) {
 	for _, v := range h.get("/user/assistants/voices?language_id=1", status(200)).list() {
 		if id, ok := v["synthesizer_provider_id"].(json.Number); ok && id == "6" {
@@ -50,7 +50,7 @@ func (h *harness) auras() (n int) {
 	return n
 }
 
-// A user's own key is entered, tested, used and removed; nobody else sees anything of it, and nobody the key.
+// A user's own key is entered, tested, used and removed. No other user sees any of that, and nobody sees the key.
 func TestVendorKeys(t *testing.T) {
 	eachDB(t, func(t *testing.T, db *store.DB) {
 		h := vendorsHouse(t, db)
@@ -58,6 +58,10 @@ func TestVendorKeys(t *testing.T) {
 		key := map[string]any{"key": deepgramtest.Key}
 		if v := deepgramOf(h.get("/user/vendors", status(200))); v["source"] != "none" || v["key"] != nil || v["setting"] != nil {
 			t.Errorf("%v", v)
+		}
+		if list := h.get("/user/setup", status(200)).list(); len(list) != 4 || list[0]["code"] != "model" ||
+			list[0]["state"] != "fail" || list[3]["code"] != "assistants" {
+			t.Errorf("%v", list)
 		}
 		h.put("/user/vendors/deepgram/key", map[string]any{"key": "wrong-key-0123456789"}).fails("key")
 		h.put("/user/vendors/deepgram/key", map[string]any{}).fails("key")
@@ -99,7 +103,7 @@ func TestVendorKeys(t *testing.T) {
 	})
 }
 
-// The server's keys are the operator's alone, and count for everybody.
+// Only the operator can change the server's keys, and they serve every user.
 func TestServerVendorKeys(t *testing.T) {
 	eachDB(t, func(t *testing.T, db *store.DB) {
 		h := vendorsHouse(t, db)

@@ -19,7 +19,7 @@ import (
 	"parley/internal/provider/local"
 )
 
-// Each voice that is listed plays at its preview_url, without a credential, whole and in parts.
+// Each voice in the list plays at its preview_url without a credential, in full and by ranges.
 func TestVoicePreviews(t *testing.T) {
 	voice := &aitest.Synthesizer{}
 	h := lite(t, func(c *api.Config) {

@@ -51,8 +51,12 @@ func (a *API) startWebCall(ctx context.Context, r *request, in *byText) (*struct
 	if err != nil {
 		return nil, err
 	}
-	err = a.answerBrowser(r.W, r.Request, s, vars, visitors,
-		func(session string) string { return a.baseURL(r.Request) + "/api/web-calls/" + s.UUID + "/" + session })
+	begin := beginning(a.Calls.Web)
+	if auth.IsShare(in.ID) {
+		begin = a.Calls.WebTest
+	}
+	err = a.answerBrowser(r.W, r.Request, s, begin, vars, visitors,
+		func(session string) string { return a.baseURL(r.Request) + "/api/web-calls/" + in.ID + "/" + session })
 	if err != nil {
 		return nil, err
 	}
@@ -68,35 +72,43 @@ func (a *API) AnswerBrowser(w http.ResponseWriter, r *http.Request, s *parley.As
 	if err != nil {
 		return err
 	}
-	return a.answerBrowser(w, r, s, vars, nil, place)
+	return a.answerBrowser(w, r, s, a.Calls.Web, vars, nil, place)
 }
 
-func (a *API) answerBrowser(w http.ResponseWriter, r *http.Request, s *parley.Assistant, vars map[string]string,
-	visitors []string, place func(session string) string) error {
-	if a.Browsers == nil {
-		return parley.Errorf(parley.Unavailable, "This server takes no calls from browsers.")
-	}
-	offer, err := readOffer(w, r)
+// beginning prepares a call from a browser.
+type beginning func(ctx context.Context, s *parley.Assistant, vars map[string]string, visitors ...string) (*call.WebCall, error)
+
+func (a *API) answerBrowser(w http.ResponseWriter, r *http.Request, s *parley.Assistant, begin beginning,
+	vars map[string]string, visitors []string, place func(session string) string) error {
+	offer, err := a.readOffer(w, r)
 	if err != nil {
 		return err
 	}
-	visit, err := a.Calls.Web(r.Context(), s, vars, visitors...)
+	visit, err := begin(r.Context(), s, vars, visitors...)
 	if err != nil {
 		return noLine(err)
 	}
+	return a.connect(w, r, offer, func(l *rtc.Leg, err error) { a.visit(visit, l, err) }, visit.Drop,
+		func(leg *rtc.Leg) string { return place(leg.ID) })
+}
+
+// connect answers a browser's offer: then is told when sound can flow, or why it won't; drop, where it never gets so
+// far. place is the leg's address.
+func (a *API) connect(w http.ResponseWriter, r *http.Request, offer *rtc.Offer, then func(*rtc.Leg, error),
+	drop func(error), place func(*rtc.Leg) string) error {
 	var leg *rtc.Leg
 	answered := false
 	defer func() { // also when somebody panics
 		switch {
 		case answered:
 		case leg == nil:
-			visit.Drop(parley.Rejected)
+			drop(parley.Rejected)
 		default:
 			leg.Hangup()
 		}
 	}()
 	offer.From = a.Front.Client(r)
-	leg, answer, err := a.Browsers.Answer(r.Context(), offer, func(l *rtc.Leg, err error) { a.visit(visit, l, err) })
+	leg, answer, err := a.Browsers.Answer(r.Context(), offer, then)
 	if errors.Is(err, rtc.ErrMany) {
 		return &auth.LimitError{RetryAfter: int(a.Browsers.Connect / time.Second)}
 	}
@@ -104,7 +116,7 @@ func (a *API) answerBrowser(w http.ResponseWriter, r *http.Request, s *parley.As
 		return err
 	}
 	h := w.Header()
-	h.Set("Location", place(leg.ID))
+	h.Set("Location", place(leg))
 	h.Set("Content-Type", sdpType)
 	h.Set("Cache-Control", "no-store")
 	w.WriteHeader(http.StatusCreated)
@@ -124,7 +136,10 @@ func noLine(err error) error {
 }
 
 // readOffer reads a body that is an SDP offer.
-func readOffer(w http.ResponseWriter, r *http.Request) (*rtc.Offer, error) {
+func (a *API) readOffer(w http.ResponseWriter, r *http.Request) (*rtc.Offer, error) {
+	if a.Browsers == nil {
+		return nil, parley.Errorf(parley.Unavailable, "This server takes no calls from browsers.")
+	}
 	if media, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";"); !strings.EqualFold(strings.TrimSpace(media),
 		sdpType) {
 		return nil, parley.Errorf(parley.Unsupported,
@@ -227,7 +242,7 @@ func tellBrowser(leg *rtc.Leg, e event.Event) {
 	case call.Partial:
 		leg.Tell(map[string]any{"type": "partial", "text": e.Data})
 	case call.Turn:
-		if turn, ok := e.Data.(parley.CallTurn); ok {
+		if turn, ok := e.Data.(parley.CallTurn); ok && !turn.Whispered {
 			leg.Tell(struct {
 				Type string `json:"type"`
 				parley.CallTurn

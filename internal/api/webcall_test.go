@@ -25,7 +25,7 @@ import (
 	"parley/internal/store/storetest"
 )
 
-// mouth is speech that is tones, and an ear that hears nothing.
+// mouth is a voice that speaks in tones, and an ear that hears nothing.
 type mouth struct{}
 
 func (mouth) Synthesizer(string) (ai.Synthesizer, error) { return new(aitest.Synthesizer), nil }
@@ -34,7 +34,7 @@ func (mouth) Realtime(_, model string) (ai.RealtimeModel, error) {
 	return nil, ai.NotConfigured("realtime model", model, "it is not")
 }
 
-// ringing is a house that browsers can call.
+// ringing is a house that takes calls from browsers.
 func ringing(t *testing.T, db *store.DB, change func(*api.Config)) *harness {
 	t.Helper()
 	h, _ := talking(t, db, func(c *api.Config) {
@@ -60,7 +60,7 @@ func ringing(t *testing.T, db *store.DB, change func(*api.Config)) *harness {
 	return h
 }
 
-// caller is a browser's half of a call, with what it was told.
+// caller is a browser's half of a call, with the messages that it got.
 func caller(t *testing.T) (pc *webrtc.PeerConnection, offer string, told chan map[string]any) {
 	t.Helper()
 	var e webrtc.SettingEngine
@@ -149,7 +149,7 @@ func TestWebCall(t *testing.T) {
 				t.Fatal("no call is under way")
 			}
 		}
-		// There is room for one.
+		// There is only one line.
 		_, second, _ := caller(t)
 		if res, body := h.dial(uuid, second); res.StatusCode != 503 || !strings.Contains(body, `"status":false`) {
 			t.Errorf("a second call is answered %d %s", res.StatusCode, body)
@@ -158,7 +158,7 @@ func TestWebCall(t *testing.T) {
 		if vars := live()["input_variables"]; fmt.Sprint(vars) != "map[who:Ana]" {
 			t.Errorf("variables %v", vars)
 		}
-		for patience := time.After(20 * time.Second); ; { // the page is told what is said
+		for patience := time.After(20 * time.Second); ; { // the page gets what is said
 			select {
 			case v := <-told:
 				if v["type"] != "turn" {
@@ -194,8 +194,8 @@ func TestWebCall(t *testing.T) {
 	})
 }
 
-// Offers that nobody takes up hold no line and no money, and leave no calls behind; an address may have so many of
-// them, and no more.
+// Offers that nobody takes up hold no line and no money, and leave no calls behind. An address may have only so many of
+// them.
 func TestOffersThatNobodyTakesUp(t *testing.T) {
 	each(t, func(t *testing.T, base *harness) {
 		h := ringing(t, base.db, func(c *api.Config) {
@@ -256,7 +256,7 @@ func TestOffersThatNobodyTakesUp(t *testing.T) {
 	})
 }
 
-// Who is connected when the last line has gone to somebody else is told so.
+// A caller who connects after somebody else took the last line is told so.
 func TestLastLineIsGone(t *testing.T) {
 	h := ringing(t, storetest.SQLite(t, rules), nil)
 	_, uuid := h.active(nil)
@@ -340,4 +340,62 @@ func TestWebCallRefusals(t *testing.T) {
 			t.Errorf("widgets offer no calls: %v", got)
 		}
 	})
+}
+
+// Through a share link a browser calls the draft of an inactive assistant. This is a test call, which costs nothing.
+func TestSharedWebCall(t *testing.T) {
+	h := ringing(t, storetest.SQLite(t, rules), nil)
+	a := h.assistant(map[string]any{"initial_message": "Live hello."})
+	one := fmt.Sprintf("/user/assistants/%d", a)
+	h.put(one+"/draft", map[string]any{"initial_message": "Draft hello."}, status(200))
+	link := h.post(one+"/share-links", nil, status(201)).json()["data"].(map[string]any)["url"].(string)
+	token := link[strings.LastIndex(link, "/")+1:]
+	pc, offer, told := caller(t)
+	res, answer := h.dial(token, offer)
+	place := res.Header.Get("Location")
+	if res.StatusCode != 201 || !strings.HasPrefix(place, h.url+"/api/web-calls/"+token+"/") {
+		t.Fatalf("%d %v\n%s", res.StatusCode, res.Header, answer)
+	}
+	if err := pc.SetRemoteDescription(webrtc.SessionDescription{Type: webrtc.SDPTypeAnswer, SDP: answer}); err != nil {
+		t.Fatal(err)
+	}
+	for patience := time.After(20 * time.Second); ; {
+		select {
+		case v := <-told:
+			if v["type"] != "turn" {
+				continue
+			}
+			if v["text"] != "Draft hello." {
+				t.Errorf("told %v", v)
+			}
+		case <-patience:
+			t.Fatal("nothing is told")
+		}
+		break
+	}
+	r, _ := http.NewRequestWithContext(t.Context(), "DELETE", place, nil)
+	gone, err := http.DefaultClient.Do(r)
+	if err != nil || gone.StatusCode != 200 {
+		t.Fatalf("hanging up: %v %v", gone, err)
+	}
+	gone.Body.Close()
+	for deadline := time.Now().Add(20 * time.Second); ; {
+		list := h.get("/user/calls?type=web&status=completed", status(200)).json()["data"].([]any)
+		if len(list) == 1 {
+			if c := list[0].(map[string]any); c["test"] != true {
+				t.Errorf("the call is %v", c)
+			}
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("it does not end")
+		}
+	}
+	if me, err := h.db.User(t.Context(), h.user.ID); err != nil || me.Balance != 5*parley.USD {
+		t.Errorf("the balance is %v, %v", me.Balance, err)
+	}
+	h.delete(one+"/share-links", status(200))
+	if res, _ := h.dial(token, offer); res.StatusCode != 404 {
+		t.Errorf("by a revoked link it is answered %d", res.StatusCode)
+	}
 }

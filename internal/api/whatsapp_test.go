@@ -30,7 +30,7 @@ import (
 
 const customer = "+14155552671"
 
-// texting is a talking house with a WhatsApp account of two senders, the first of which is the user's and answered by
+// texting is a talking house with a WhatsApp account of two senders. The first belongs to the user and is answered by
 // an assistant.
 type texting struct {
 	*harness
@@ -103,7 +103,7 @@ func (x *texting) senders(which string) []map[string]any {
 	return x.get("/user/whatsapp/senders?status="+which, status(200)).rows()
 }
 
-// template is the id of a template by its name.
+// template is the id of the template with a name.
 func (x *texting) template(name string) int64 {
 	x.Helper()
 	for _, t := range x.get(fmt.Sprintf("/user/whatsapp/senders/%d/templates?status=all", x.sender),
@@ -139,7 +139,7 @@ func (x *texting) hook(body []byte, signature string) int {
 	return res.StatusCode
 }
 
-// until waits for something that a worker brings about.
+// until waits for something that a worker does.
 func (x *texting) until(what string, ok func() bool) {
 	x.Helper()
 	look, hang := time.NewTicker(2*time.Millisecond), time.After(30*time.Second)
@@ -171,7 +171,7 @@ func (x *texting) history() (lines []string, conversation map[string]any) {
 	return lines, conversation
 }
 
-// row is what is kept of a message that was sent.
+// row is the stored row of a message that was sent.
 func (x *texting) row(wamid string) *parley.WhatsAppMessage {
 	x.Helper()
 	var m *parley.WhatsAppMessage
@@ -234,7 +234,7 @@ func TestWhatsAppSenders(t *testing.T) {
 			t.Errorf("cleared: %v", got)
 		}
 
-		// The platform changes; ids and what is ours stay. What it names no more is offline.
+		// The platform changes a sender: our id and settings stay. A sender that it no longer names is offline.
 		x.put(at, map[string]any{"assistant_id": x.assistant}, status(200))
 		x.graph.Set([]graphtest.Object{graphtest.Number("111", "+1 631-555-8151", "Acme 2", "CONNECTED", "YELLOW",
 			"TIER_10K"), graphtest.Number("333", "+44 20 7946 0958", "New", "CONNECTED", "NA", "")},
@@ -263,7 +263,7 @@ func TestWhatsAppSenders(t *testing.T) {
 		if now := x.senders("offline"); len(now) != 2 {
 			t.Errorf("none named: %v", now)
 		}
-		// A sender that becomes another's keeps no assistant of the first.
+		// A sender that moves to another user does not keep the first user's assistant.
 		if _, err := x.line.Assign(t.Context(), "16315558151", other.user.ID); err != nil {
 			t.Fatal(err)
 		}
@@ -360,7 +360,7 @@ func TestWhatsAppTemplates(t *testing.T) {
 	})
 }
 
-// What the platform refuses is told in the contract's codes, costs nothing, and stands in no history.
+// A refusal by the platform is reported with the contract's codes, costs nothing, and is not in the history.
 func TestWhatsAppRefusals(t *testing.T) {
 	eachTexting(t, func(t *testing.T, x *texting) {
 		x.tell(graphtest.Text("111", "14155552671", "wamid.IN", "Hi"))
@@ -411,7 +411,7 @@ func TestWhatsAppRefusals(t *testing.T) {
 			return err
 		})
 		poor.fails("INSUFFICIENT_BALANCE", 402, "/user/whatsapp/send-freeform", body)
-		// Without money a customer's message is kept, and gets no answer.
+		// Without money a customer's message is kept, but not answered.
 		x.tell(graphtest.Text("111", "14155552671", "wamid.IN2", "Anybody?"))
 		if now, conv := x.history(); now[len(now)-1] != "user: Anybody?" || conv["ai_enabled"] != true {
 			t.Errorf("%q", now)
@@ -435,7 +435,7 @@ func TestWhatsAppSession(t *testing.T) {
 		x.fails("SESSION_EXPIRED", 403, "/user/whatsapp/send-freeform", body)
 		said := time.Now().Add(-time.Hour).Truncate(time.Second)
 		x.tell(graphtest.Inbound("111", "14155552671", "Ana", "wamid.new", said, text))
-		// late, and older: it closes nothing
+		// it arrives late and is older: it does not close the session
 		x.tell(graphtest.Inbound("111", "14155552671", "Ana", "wamid.older", said.Add(-time.Hour), text))
 		x.sent(3)
 		s := x.get(at, status(200)).json()["session_status"].(map[string]any)
@@ -462,7 +462,7 @@ func TestWhatsAppSession(t *testing.T) {
 	})
 }
 
-// A customer's message is answered once and charged once, however often and in whatever order the platform tells
+// A customer's message is answered once and charged once, however often and in whatever order the platform reports
 // things.
 func TestWhatsAppConversation(t *testing.T) {
 	eachTexting(t, func(t *testing.T, x *texting) {
@@ -487,7 +487,7 @@ func TestWhatsAppConversation(t *testing.T) {
 			fmt.Sprint(conv["variables"]) != "map[customer_name:Ana]" {
 			t.Errorf("%q %v balance %s", lines, conv, x.balance())
 		}
-		// A picture is named to the model.
+		// The model is told that there is a picture.
 		x.tell(graphtest.Inbound("111", "14155552671", "Ana", "wamid.2", time.Now(),
 			graphtest.Object{"type": "image", "image": graphtest.Object{"caption": "my cake"}}))
 		if two := x.sent(2)[1]; !strings.Contains(two.Text, "[The customer sent an image] my cake") {
@@ -505,19 +505,19 @@ func TestWhatsAppConversation(t *testing.T) {
 			t.Errorf("%q balance %s", lines, x.balance())
 		}
 		x.post(at+"/enable-ai", nil, status(200))
-		// Nobody answers a sender without an assistant, or with an inactive one; its messages are kept.
+		// Messages to a sender without an assistant, or with an inactive one, are not answered, but kept.
 		x.put(fmt.Sprintf("/user/whatsapp/senders/%d", x.sender), map[string]any{"assistant_id": nil}, status(200))
 		x.tell(graphtest.Text("111", "14155552671", "wamid.4", "Still there?"))
 		if lines, _ := x.history(); len(lines) != 7 || lines[6] != "user: Still there?" || len(x.graph.Sent()) != 3 {
 			t.Errorf("%q %v", lines, x.graph.Sent())
 		}
-		// A number that is nobody's, and one that is not the account's.
+		// A number that is nobody's, and one that does not belong to the account.
 		x.tell(graphtest.Text("999", "14155552671", "wamid.5", "Hi"))
 	})
 }
 
-// The answer to a request gets lost: the first status says that the message went out, and charges it. What then fails
-// is given back.
+// The answer to a send request gets lost: the first status says that the message went out, and it is charged. If it
+// fails after that, the money is given back.
 func TestWhatsAppLostAnswer(t *testing.T) {
 	eachTexting(t, func(t *testing.T, x *texting) {
 		body := map[string]any{"sender_id": x.sender, "template_id": x.template("hello"), "recipient_phone": customer}
@@ -528,7 +528,7 @@ func TestWhatsAppLostAnswer(t *testing.T) {
 			t.Errorf("%v balance %s", got, x.balance())
 		}
 		lost := x.sent(1)[0]
-		// It may have gone out: the key does not send it again.
+		// It may have gone out: a request under the same key does not send it again.
 		if again := x.post("/user/whatsapp/send", body, status(502),
 			key); string(again.body) != string(first.body) || len(x.graph.Sent()) != 1 {
 			t.Errorf("again %s, sent %d", again.body, len(x.graph.Sent()))
@@ -545,7 +545,7 @@ func TestWhatsAppLostAnswer(t *testing.T) {
 		if m := x.row(lost.ID); m == nil || m.Status != parley.WhatsAppDelivered {
 			t.Errorf("%+v", m)
 		}
-		// Taken, charged, and then not delivered, told twice and out of order.
+		// Accepted, charged, and then not delivered, reported twice and out of order.
 		x.post("/user/whatsapp/send", body, status(200))
 		second := x.sent(2)[1]
 		for _, s := range []string{"failed", "sent", "failed"} {
@@ -556,7 +556,7 @@ func TestWhatsAppLostAnswer(t *testing.T) {
 			x.balance() != "4.99" {
 			t.Errorf("%+v balance %s", m, x.balance())
 		}
-		// The status overtakes the answer.
+		// The status arrives before the answer.
 		gate, taken := make(chan struct{}), make(chan graphtest.Sent, 1)
 		x.graph.Script(graphtest.Behaviour{Gate: gate, Taken: taken})
 		done := make(chan *answer)
@@ -568,7 +568,7 @@ func TestWhatsAppLostAnswer(t *testing.T) {
 			x.balance() != "4.98" {
 			t.Errorf("%v balance %s", a, x.balance())
 		}
-		// A status whose name of ours is another message's changes nothing.
+		// A status that carries our id of another message changes nothing.
 		x.tell(graphtest.Status("111", "wamid.elsewhere", "failed", third.Opaque))
 		x.tell(graphtest.Status("111", "wamid.elsewhere", "failed", "parley:notanumber"))
 		if x.balance() != "4.98" {
@@ -596,7 +596,7 @@ func TestWhatsAppReplyIsRetried(t *testing.T) {
 		if !slices.Equal(texts, []string{"first", "second", "third"}) {
 			t.Errorf("sent %q", texts)
 		}
-		// Out of the window a person is refused, and nothing is stored.
+		// Outside the window a person's message is refused, and nothing is stored.
 		x.write(func(ctx context.Context, tx *store.Tx) error {
 			return tx.DeleteConversation(ctx, x.user.ID, conv["id"].(string))
 		})
@@ -681,8 +681,8 @@ func TestWhatsAppLimitAndNone(t *testing.T) {
 	}
 }
 
-// A server dies while the platform is asked: the sweep sends the reply again, unless a status has told that it went
-// out; a message that a user sent is given up when no status comes.
+// A server dies while it waits for the platform: the sweep sends the reply again, unless a status has said that it went
+// out. A message from a user is given up if no status comes.
 func TestWhatsAppStranded(t *testing.T) {
 	eachTexting(t, func(t *testing.T, x *texting) {
 		x.tell(graphtest.Text("111", "14155552671", "wamid.1", "Hi"))
@@ -705,7 +705,7 @@ func TestWhatsAppStranded(t *testing.T) {
 		message := x.row(one.ID).MessageID
 		told, lost, hopeless := strand(message, 0), strand(message, 0), strand(0, 10_000)
 		x.tell(graphtest.Status("111", "wamid.told", "delivered", fmt.Sprint("parley:", told.ID)))
-		for range 2 { // soon, nobody else's work is touched
+		for range 2 { // too early: another node's work is not touched
 			if err := x.line.Sweep(t.Context(), parley.Now()); err != nil {
 				t.Fatal(err)
 			}

@@ -49,6 +49,9 @@ type shownWidget struct {
 // onWebsite is the assistant with a UUID, where may lets the page that asks have it.
 func (a *API) onWebsite(ctx context.Context, r *request, id string,
 	may func(*request, *parley.Assistant) error) (*parley.Assistant, error) {
+	if s, shared, err := a.onOurPage(ctx, r, id, may); shared {
+		return s, err
+	}
 	u, err := uuid.Parse(id)
 	if err != nil {
 		return nil, parley.Errorf(parley.NotFound, assistantMissing)

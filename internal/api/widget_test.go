@@ -34,7 +34,7 @@ func TestWidget(t *testing.T) {
 			t.Errorf("texts %v", texts)
 		}
 		h.get(path, anonymous, header("Origin", "https://evil.example"), status(403))
-		h.get(path, anonymous, status(200)) // as a page of ours asks
+		h.get(path, anonymous, status(200)) // as one of our own pages asks
 		h.get(path, header("Origin", "https://evil.example"), status(200))
 		for _, unknown := range []string{"/widgets/no-uuid", "/widgets/00000000-0000-0000-0000-000000000000",
 			"/widgets/1"} {

@@ -35,6 +35,7 @@ func (d *Studio) Create(ctx context.Context, userID int64, body map[string]any) 
 	form.Defaults(a)
 	fields := bind(body, a, true)
 	err := d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
+		tx.Sign(author(ctx), "")
 		if err := d.check(ctx, tx.Query, userID, nil, a, slices.Clone(fields)); err != nil {
 			return err
 		}
@@ -54,6 +55,7 @@ func (d *Studio) Create(ctx context.Context, userID int64, body map[string]any) 
 // nothing writes nothing.
 func (d *Studio) Update(ctx context.Context, userID, id int64, body map[string]any) (*parley.Assistant, error) {
 	err := d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
+		tx.Sign(author(ctx), "")
 		return d.change(ctx, tx, userID, id, body)
 	})
 	if err != nil {
@@ -208,3 +210,16 @@ func model(c *catalog.Catalog, id, old *int64, kinds ...parley.ModelKind) *parle
 }
 
 func same(a, b *int64) bool { return a != nil && b != nil && *a == *b }
+
+// CheckDraft refuses changes that an assistant can't have.
+func (d *Studio) CheckDraft(a *parley.Assistant, draft *parley.Draft) error {
+	var wrong parley.Fields
+	switch {
+	case draft.Empty() || draft.LLMModelID == nil:
+	case a.LLMModelID == nil:
+		wrong.AddText("draft.llm_model_id", "This assistant's own model hears and speaks: a text model can't take its place.")
+	case model(d.Catalog.For(a.UserID), draft.LLMModelID, a.LLMModelID, parley.LLM) == nil:
+		wrong.Add("draft.llm_model_id", "is not a model that you can use.")
+	}
+	return wrong.Err()
+}

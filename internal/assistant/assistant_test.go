@@ -18,7 +18,7 @@ import (
 	"parley/internal/store/storetest"
 )
 
-// studio is a studio of a server with this configuration, on db.
+// studio returns the studio of a server with this configuration, on db.
 func studio(t *testing.T, db *store.DB, instead ...*ai.Vendor) *assistant.Studio {
 	t.Helper()
 	c := catalog.New("", provider.All(instead...))
@@ -38,7 +38,7 @@ func studio(t *testing.T, db *store.DB, instead ...*ai.Vendor) *assistant.Studio
 	return &assistant.Studio{DB: db, Catalog: c}
 }
 
-// body is the least that makes an assistant, with changes.
+// body returns the fewest fields that make an assistant, with changes.
 func body(d *assistant.Studio, change string, args ...any) map[string]any {
 	text := fmt.Sprintf(`{"name":"Desk","voice_id":%d,"language_id":1,"type":"inbound","mode":"pipeline","timezone":"UTC","system_prompt":"Be kind.","llm_model_id":%d}`,
 		d.Catalog.Voices("pipeline", 1)[0].ID, d.Catalog.ModelsOf(parley.LLM)[0].ID)
@@ -71,7 +71,7 @@ func fails(t *testing.T, err error, fields ...string) {
 	}
 }
 
-// An assistant survives that a provider is taken away: it keeps what it has, and can't be given it anew.
+// An assistant survives the removal of a provider: it keeps what it uses of it, but can't be given it again.
 func TestWhatIsNotConfiguredAnyMore(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		u := storetest.User(t, db, 0)
@@ -128,7 +128,7 @@ func TestCompleteShowsMidCallTools(t *testing.T) {
 	}
 }
 
-// Every failing field is told at once, whoever finds it, and nothing is stored.
+// All failing fields are reported at once, whichever check finds them, and nothing is stored.
 func TestCreateTellsEverything(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		d, u := studio(t, db), storetest.User(t, db, 0)

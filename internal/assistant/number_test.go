@@ -9,7 +9,8 @@ import (
 	"parley/internal/store/storetest"
 )
 
-// A number has one assistant: who takes it over takes it from the other, and who can't leaves it there.
+// A number has one assistant: giving it to another assistant takes it from the first, and if that is refused the first
+// keeps it.
 func TestAnswerNumber(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		u := storetest.User(t, db, 0)

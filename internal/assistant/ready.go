@@ -35,6 +35,20 @@ func (d *Studio) Staged(o Occasion) Occasion {
 	return o
 }
 
+// Cast is an assistant as it is on an occasion: in a test it may have changes that are not saved.
+func (d *Studio) Cast(a *parley.Assistant, o Occasion) *parley.Assistant {
+	return d.Stages.Find(o.Test).Cast(a)
+}
+
+// Mind is the language model of an assistant, which may play others in its tests; nil where it has none.
+func (d *Studio) Mind(a *parley.Assistant) (ai.Model, error) {
+	m, builtIn, err := d.thinker(a)
+	if builtIn || err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
 // Variables are the values of {{name}} on an occasion: the assistant's own, those given, and the built-in ones, which
 // always exist.
 func Variables(a *parley.Assistant, o Occasion) map[string]string {
@@ -74,6 +88,7 @@ type Ready struct {
 
 // Ready prepares one of its owner's assistants. The error is an *ai.Error if its model is no longer configured.
 func (d *Studio) Ready(a *parley.Assistant, o Occasion) (*Ready, error) {
+	a = d.Cast(a, o)
 	m, builtIn, err := d.thinker(a)
 	if err != nil {
 		return nil, fmt.Errorf("ready assistant %d: %w", a.ID, err)

@@ -74,7 +74,7 @@ func TestReady(t *testing.T) {
 		t.Fatal(err)
 	}
 	turn := r.Turn([]ai.Message{}, nil)
-	if r.Initial != "Hello {{assistant_id}}." || turn.System != "You help {{assistant_id}}. " { // rendered once
+	if r.Initial != "Hello {{assistant_id}}." || turn.System != "You help {{assistant_id}}. " { // rendered only once
 		t.Errorf("says %q, thinks %q", r.Initial, turn.System)
 	}
 	if *turn.Temperature != .55 || len(turn.Tools) != 1 || turn.Tools[0].Name != "look_up" {
@@ -84,7 +84,7 @@ func TestReady(t *testing.T) {
 	if err != nil || !strings.Contains(text, "shipped") || seen != "/9007199254740993 {{assistant_id}}" {
 		t.Errorf("the tool was asked %q and says %q: %v", seen, text, err)
 	}
-	// What a visitor wrote is in the prompt and in the path, and in no header.
+	// A visitor's values are in the prompt and in the path, but in no header.
 	a.MidCallTools[0].Endpoint, a.Variables = srv.URL+"/{order}/{{who}}", map[string]string{"who": "own"}
 	for _, c := range []struct {
 		occasion     assistant.Occasion
@@ -115,14 +115,14 @@ func TestReady(t *testing.T) {
 	if _, err := d.Ready(a, assistant.Occasion{}); !errors.As(err, &e) || e.Kind != ai.Config {
 		t.Errorf("without its model: %v", err)
 	}
-	a.LLMModelID = nil // one whose own model hears and speaks
+	a.LLMModelID = nil // an assistant whose own model hears and speaks
 	if _, err := d.Ready(a, assistant.Occasion{}); err != nil {
 		t.Error(err)
 	}
 }
 
-// testOccasion tries an occasion that is a test: nothing is asked of a tool's endpoint unless the test says so, whether
-// or not its stage is still there.
+// testOccasion tries a test's occasion: no tool's endpoint is called unless the test says so, even if its stage no
+// longer exists.
 func testOccasion(t *testing.T, d *assistant.Studio, a *parley.Assistant, seen *string) {
 	t.Helper()
 	d.Stages = stage.New()

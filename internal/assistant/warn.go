@@ -14,7 +14,8 @@ type Speech struct {
 	Voice       string // the provider's own name of it
 	Language    string // ISO 639-1
 	Synthesizer string // "" where the model speaks, and nobody else has its voice
-	Recognizer  string // "" where the model hears
+	// where the model hears the customer, that of others who take part in a call; "" where there is none
+	Recognizer string
 	// In multimodal and dualplex mode.
 	Provider, Model string
 
@@ -74,8 +75,8 @@ func (d *Studio) realtime(a *parley.Assistant) (s Speech, err error) {
 	if m == nil {
 		return missing("The model of the assistant's %s mode is no longer there: choose another, or set the mode to pipeline.", a.Mode)
 	}
-	s = Speech{Voice: v.Code, Language: language.ISO2, Provider: m.Provider, Model: m.Code, voice: v, user: a.UserID,
-		hearers: d.hearersAfter(a, m, v)}
+	s = Speech{Voice: v.Code, Language: language.ISO2, Recognizer: language.Default.Transcriber, Provider: m.Provider,
+		Model: m.Code, voice: v, user: a.UserID, hearers: d.hearersAfter(a, m, v)}
 	switch {
 	case a.Mode == "multimodal" && v.Inside != m.Provider:
 		return missing("The voice %s is none of those of the model %s: choose another voice, or another model.", v.Name, m.Name)
@@ -95,8 +96,27 @@ func (d *Studio) realtime(a *parley.Assistant) (s Speech, err error) {
 }
 
 // Warnings lists what was saved in an assistant but can't work on this server, and how to fix it; it is never nil. It
-// contacts no vendor: it covers what is not configured or not installed.
+// contacts no vendor: it covers what is not configured or not installed, and what is set without an effect.
 func (d *Studio) Warnings(a *parley.Assistant) (list []string) {
+	list = d.Missing(a)
+	if d.Providers == nil {
+		return list
+	}
+	speech, err := d.Speech(a)
+	switch {
+	case err != nil:
+	case speech.Model != "":
+		list = append(list, unused(a)...)
+	default:
+		if foreign := d.Catalog.Foreign(speech.Recognizer, speech.Language); foreign != "" {
+			list = append(list, foreign)
+		}
+	}
+	return list
+}
+
+// Missing lists what an assistant needs and this server, with the keys of the assistant's owner, does not have.
+func (d *Studio) Missing(a *parley.Assistant) (list []string) {
 	if d.Providers == nil {
 		return nil
 	}
@@ -124,13 +144,10 @@ func (d *Studio) Warnings(a *parley.Assistant) (list []string) {
 	if speech.Model != "" {
 		_, err = providers.Realtime(speech.Provider, speech.Model)
 		add(ai.TheModel, err)
-		return append(list, unused(a)...)
+		return list
 	}
 	_, err = providers.Recognizer(speech.Recognizer)
 	add(ai.TheRecognizer, err)
-	if foreign := d.Catalog.Foreign(speech.Recognizer, speech.Language); foreign != "" {
-		list = append(list, foreign)
-	}
 	return list
 }
 

@@ -19,7 +19,7 @@ func TestAmbient(t *testing.T) {
 			if peak := Peak(a.loop); peak > -6 {
 				t.Errorf("%s at %d Hz: peak %.1f dBFS", place, rate, peak)
 			}
-			// The seam is no steeper than the sound is elsewhere, and its neighbourhood as loud as others.
+			// The seam is no steeper than the rest of the sound, and the sound around it is as loud as elsewhere.
 			n := len(a.loop)
 			steepest := 0
 			for i := 1; i < n; i++ {
@@ -28,7 +28,7 @@ func TestAmbient(t *testing.T) {
 			if seam := absInt(int(a.loop[0]) - int(a.loop[n-1])); seam > steepest/2 {
 				t.Errorf("%s at %d Hz: a step of %d at the seam, %d elsewhere", place, rate, seam, steepest)
 			}
-			// Second differences find a kink that a step hides.
+			// Second differences find a kink where there is no step.
 			var kinks []int
 			for i := range n {
 				x, y, z := int(a.loop[i]), int(a.loop[(i+1)%n]), int(a.loop[(i+2)%n])
@@ -45,7 +45,7 @@ func TestAmbient(t *testing.T) {
 			if !slices.Equal(a.loop, again.loop) || slices.Equal(a.loop, other.loop) {
 				t.Errorf("%s: the seed doesn't decide", place)
 			}
-			// Frames across the seam are the loop.
+			// Frames across the seam must match the loop.
 			frame, position := make(Frame, rate.FrameSize()), n-100
 			position = a.Mix(frame, position, 1)
 			if position != rate.FrameSize()-100 || !slices.Equal(frame[:100], Frame(a.loop[n-100:])) ||

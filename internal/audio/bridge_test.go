@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// seat is somebody on a pair or a bridge who says a tone, and keeps what it hears.
+// seat is somebody on a pair or a bridge who sends a tone and keeps what they hear.
 type seat struct {
 	name  string
 	rate  Rate
@@ -36,7 +36,7 @@ func (s *seat) tick() {
 	s.heard = append(s.heard, s.out...)
 }
 
-// loud is the part of what was heard since a frame whose tone is another's: 1 for all of it.
+// loud is how much of what was heard since a frame is another seat's tone: 1 if it is all that was heard.
 func (s *seat) loud(of *seat, since int) float64 {
 	pcm := s.heard[since*s.rate.FrameSize():]
 	var re, im float64
@@ -47,10 +47,10 @@ func (s *seat) loud(of *seat, since int) float64 {
 	return math.Hypot(re, im) * 2 / 3000 / float64(len(pcm))
 }
 
-// hears says whom each hears in the ticks to come, of all.
+// hears checks who hears whom in the ticks to come.
 func hears(t *testing.T, what string, seats []*seat, want map[string]string) {
 	t.Helper()
-	for range 10 { // what is on its way
+	for range 10 { // let earlier sound pass
 		for _, s := range seats {
 			s.tick()
 		}
@@ -118,7 +118,7 @@ func TestPair(t *testing.T) {
 	}
 }
 
-// What is too loud together stops at full scale, and doesn't wrap.
+// When the sum is too loud, it clips at full scale and doesn't wrap.
 func TestBridgeSaturates(t *testing.T) {
 	b := NewBridge()
 	ear, loud, out := b.Join(Narrow), Frame{}, make(Frame, 160)
@@ -154,12 +154,12 @@ func TestBridgeSaturates(t *testing.T) {
 	}
 }
 
-// TestPairDrift joins legs whose clocks differ, or stand still at times: each hears the other's tone nearly all the
-// time, no later than four frames.
+// TestPairDrift joins legs whose clocks differ, or stop at times: each hears the other's tone nearly all the time, with
+// a delay of at most four frames.
 func TestPairDrift(t *testing.T) {
 	for name, c := range map[string]struct {
 		ppm   int
-		stall int // every 5 s one clock stands still for so many frames and makes up for them
+		stall int // every 5 s one clock stops for this many frames and then catches up
 		late  time.Duration
 	}{"none": {}, "fast": {ppm: 1000}, "slow": {ppm: -1000}, "stalls": {stall: 3},
 		"a jittery clock": {late: 15 * time.Millisecond}} {
@@ -187,7 +187,7 @@ func TestPairDrift(t *testing.T) {
 					behind = 0
 				}
 				tb += step
-				if c.late > 0 { // each tick is up to so much late, and none adds up
+				if c.late > 0 { // each tick is at most this late, and the delays don't add up
 					tb = time.Duration(n+1)*step + c.late*time.Duration(n*7%10)/10
 				}
 			}
@@ -218,8 +218,8 @@ func TestPairDrift(t *testing.T) {
 	}
 }
 
-// Who falls silent without a word, as a leg on hold, is heard no more; who comes back is heard again, and not what
-// was said before.
+// A leg that falls silent without notice, as when it is on hold, is not heard any more. When it comes back it is heard
+// again, but not what it said before.
 func TestBridgeHold(t *testing.T) {
 	b := NewBridge()
 	a := &seat{name: "a", rate: Narrow, hz: 400, peer: b.Join(Narrow)}
@@ -235,7 +235,7 @@ func TestBridgeHold(t *testing.T) {
 	if a.tick(); a.any != before || a.out[0] != 0 {
 		t.Error("who is not there is heard")
 	}
-	for i := range 50 { // the other hears up to four frames of what was said meanwhile
+	for i := range 50 { // the other still hears up to four earlier frames
 		c.tick()
 		a.tick()
 		if i == 10 {
@@ -247,7 +247,7 @@ func TestBridgeHold(t *testing.T) {
 	}
 }
 
-// Legs tick at once, while others come and go.
+// Legs tick at the same time, while others come and go.
 func TestBridgeAtOnce(t *testing.T) {
 	b := NewBridge()
 	var wg sync.WaitGroup
@@ -297,7 +297,7 @@ func TestBridgeAllocates(t *testing.T) {
 	quiet(t, "a pair", func() { x.Tick(in[:160], out[:160]); y.Tick(in, out) })
 }
 
-// BenchmarkPair is 20 ms of two legs.
+// BenchmarkPair is 20 ms of a pair of legs.
 func BenchmarkPair(b *testing.B) {
 	for name, r := range map[string][2]Rate{"one rate": {Wide, Wide}, "two": {Narrow, Wide}} {
 		b.Run(name, func(b *testing.B) {

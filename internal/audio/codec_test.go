@@ -12,7 +12,7 @@ func sum(b []byte) string {
 	return hex.EncodeToString(h[:8])
 }
 
-// same says where two strings of octets part.
+// same says where two byte strings differ.
 func same(t *testing.T, what string, got, want []byte) {
 	t.Helper()
 	for i := range min(len(got), len(want)) {
@@ -25,7 +25,8 @@ func same(t *testing.T, what string, got, want []byte) {
 	}
 }
 
-// The sums are those of ffmpeg's output, so that the test holds where ffmpeg isn't; where it is, it is asked.
+// The checksums are those of ffmpeg's output, so that the test works without ffmpeg; where ffmpeg is installed, it is
+// run.
 func TestG711(t *testing.T) {
 	var every []int16
 	var codes []byte
@@ -93,7 +94,7 @@ func TestG722(t *testing.T) {
 	}
 }
 
-// TestG722AnyOctets decodes what no encoder makes, as ffmpeg does.
+// TestG722AnyOctets decodes octets that no encoder makes, as ffmpeg decodes them.
 func TestG722AnyOctets(t *testing.T) {
 	data := octets(whiteNoise(3, 30000, 16000))
 	opened := octets(NewDecoder(G722).Decode(nil, data))

@@ -6,8 +6,9 @@ import "math"
 // bands by the probability that there is speech (Gerkmann and Hendriks, "Unbiased MMSE-based noise power estimation",
 // 2012) below a bound by its minima, and a Wiener gain from the a priori signal-to-noise ratio by the
 // decision-directed method (Ephraim and Malah, 1984), which leaves no musical noise. No band is taken down by more
-// than 14 dB, so that what is left still sounds like the place it comes from, and all of them by 4 dB more in pauses,
-// which a VAD finds: the noise of voices changes too fast to be followed by band.
+// than 14 dB for that, and all of them by 4 dB more in pauses, which a VAD finds. Sounds that change too fast to be
+// followed by band, as voices, keys and music do, are left to the VAD's network, which says how much of the power in
+// each of its bands is speech. Of no band less than a tenth is left, so that it still sounds like the place it comes from.
 //
 // Its latency is 10 ms.
 type Denoiser struct {
@@ -27,8 +28,10 @@ type Denoiser struct {
 	frames int
 
 	vad  *VAD
-	rest int     // steps since the last voiced frame
-	gate float32 // of pauses
+	part [vadBands]float32 // of speech, by the VAD's bands
+	keep []float32         // what these make of each band here
+	rest int               // steps since the last voiced frame
+	gate float32           // of pauses
 }
 
 const (
@@ -36,6 +39,9 @@ const (
 	denoiseQuiet = 0.0316 // a priori ratio when there is speech, inverse: 15 dB
 	denoisePause = 0.6    // the gain of pauses, besides that of their bands: -4 dB
 	denoiseHang  = 12     // steps after a voiced frame that are no pause yet
+	denoiseOther = 0.25   // the least gain of what the network takes for other sounds: -12 dB
+	denoiseMine  = 0.5    // the share of speech from which on a band is left alone
+	denoiseLeast = 0.1    // all of it together: -20 dB
 )
 
 // NewDenoiser begins a stream.
@@ -45,7 +51,7 @@ func NewDenoiser(rate Rate) *Denoiser {
 	d := &Denoiser{fft: newFFT(n), hop: hop, window: make([]float32, 2*hop), input: make([]float32, 2*hop),
 		x: make([]float32, n), overlap: make([]float32, hop),
 		spectrum: make([]complex64, bands), vad: NewVAD(rate), gate: 1, noise: make([]float32, bands),
-		speech: make([]float32, bands), prior: make([]float32, bands), smooth: make([]float32, bands),
+		speech: make([]float32, bands), keep: make([]float32, bands), prior: make([]float32, bands), smooth: make([]float32, bands),
 		least: [2][]float32{make([]float32, bands), make([]float32, bands)}}
 	for i := range d.window { // its square overlaps to 1
 		d.window[i] = float32(math.Sin(math.Pi * (float64(i) + 0.5) / float64(2*hop)))
@@ -58,6 +64,8 @@ func (d *Denoiser) Clean(f Frame) {
 	if _, voiced := d.vad.Detect(f); voiced {
 		d.rest = 0
 	}
+	d.vad.mind.shares(&d.part)
+	d.spread()
 	for ; len(f) >= d.hop; f = f[d.hop:] {
 		if d.rest++; d.rest <= denoiseHang {
 			d.gate += 0.5 * (1 - d.gate)
@@ -65,6 +73,22 @@ func (d *Denoiser) Clean(f Frame) {
 			d.gate += 0.1 * (denoisePause - d.gate)
 		}
 		d.step(f[:d.hop])
+	}
+}
+
+// spread makes of the shares of speech in the VAD's bands, each of which counts at its middle, gains of the bands here.
+func (d *Denoiser) spread() {
+	gain := func(b int) float32 { return min(max(d.part[b]/denoiseMine, denoiseOther), 1) }
+	k, before, was := 0, 0, gain(0)
+	for b := range vadBands {
+		middle, now := (d.vad.edges[b]+d.vad.edges[b+1])/2, gain(b)
+		for ; k < middle; k++ {
+			d.keep[k] = was + (now-was)*float32(k-before)/float32(max(middle-before, 1))
+		}
+		before, was = middle, now
+	}
+	for ; k < len(d.keep); k++ {
+		d.keep[k] = was
 	}
 }
 
@@ -87,7 +111,7 @@ func (d *Denoiser) step(pcm []int16) {
 		if k < 2 { // below 47 Hz there is no voice
 			g = denoiseFloor
 		}
-		d.spectrum[k] = v * complex(g*d.gate, 0)
+		d.spectrum[k] = v * complex(max(g*d.gate*d.keep[k], denoiseLeast), 0)
 	}
 	d.fft.inverse(d.x, d.spectrum)
 	for i := range d.hop {

@@ -15,8 +15,8 @@ func denoised(rate Rate, pcm []int16) []int16 {
 	return out
 }
 
-// TestDenoiser: with noise at 10 dB the pauses get quieter by 6 dB and more after half a second, and speech stays;
-// clean speech is changed by less than a dB.
+// TestDenoiser: with noise at 10 dB the pauses get quieter by at least 6 dB after half a second, and the speech stays;
+// clean speech changes by less than a dB.
 func TestDenoiser(t *testing.T) {
 	least, most := map[string]float64{}, 0.0
 	for _, rate := range []Rate{Narrow, Wide} {
@@ -66,7 +66,7 @@ func TestDenoiser(t *testing.T) {
 				}
 			}
 		}
-		// Its latency, by a click.
+		// Its latency, measured with a click.
 		click := make([]int16, 10*n)
 		click[5*n+3] = 20000
 		out, at := denoised(rate, click), 0

@@ -18,8 +18,8 @@ func detect(rate Rate, pcm []int16) string {
 	return string(keys)
 }
 
-// press is a key of so many milliseconds after silence that lasts offset samples: low and high are the tones' dBFS,
-// off the factor on their frequencies.
+// press is a key pressed for some ms, after a silence of offset samples. low and high are the tones' levels in dBFS;
+// off is a factor on their frequencies.
 func press(rate Rate, key byte, offset int, ms, low, high, off float64) []int16 {
 	i := strings.IndexByte(dtmfKeys, key)
 	n := int(ms * float64(rate) / 1000)
@@ -45,7 +45,7 @@ func TestDigits(t *testing.T) {
 		if got := detect(rate, pcm); got != keys {
 			t.Errorf("at %d Hz: played %s, detected %s", rate, keys, got)
 		}
-		// On the line: through µ-law, 20 dB weaker, with noise 20 dB below it.
+		// As on a line: through µ-law, 20 dB weaker, with noise 20 dB below it.
 		Fade(pcm, 0.1, 0.1)
 		Mix(pcm, whiteNoise(1, Gain(level(pcm)-20)*32768, len(pcm)), 1)
 		pcm = DecodeULaw(nil, EncodeULaw(nil, pcm))
@@ -60,7 +60,7 @@ func TestDigits(t *testing.T) {
 	}
 }
 
-// TestDigitDetector goes through Q.24's limits for every key, at beginnings that fall anywhere into a block.
+// TestDigitDetector tests Q.24's limits for every key, with beginnings anywhere in a block.
 func TestDigitDetector(t *testing.T) {
 	for _, c := range []struct {
 		name               string
@@ -105,7 +105,7 @@ func TestDigitDetector(t *testing.T) {
 	}
 }
 
-// TestDigitDetectorGaps: 10 ms of silence within a key are no second key, 40 ms between two are.
+// TestDigitDetectorGaps: 10 ms of silence within a key don't make a second key; 40 ms do.
 func TestDigitDetectorGaps(t *testing.T) {
 	for offset := range 30 {
 		one := press(Narrow, '5', 0, 60, -10, -10, 1)[:480]
@@ -119,7 +119,7 @@ func TestDigitDetectorGaps(t *testing.T) {
 	}
 }
 
-// TestDigitTalkOff: speech, noise and single tones have no keys in them.
+// TestDigitTalkOff: no keys are found in speech, noise and single tones.
 func TestDigitTalkOff(t *testing.T) {
 	for _, rate := range []Rate{Narrow, Wide} {
 		for _, name := range voices {

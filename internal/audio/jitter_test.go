@@ -12,16 +12,16 @@ import (
 // network is what happens to packets on their way. Times are in milliseconds.
 type network struct {
 	name  string
-	ptime int                                // of a packet, 20 unless set
-	way   func(r *rand.Rand, at int) float64 // how long a packet that is sent at a moment takes, -1: it is lost
-	twice float64                            // share that arrives twice
-	drift float64                            // of the sender's clock, parts per million
-	// where the timestamps jump or the source changes; nil: they count on from near the wrap
+	ptime int                                // packet length, 20 unless set
+	way   func(r *rand.Rand, at int) float64 // delay of a packet sent at a moment; -1: it is lost
+	twice float64                            // share of packets that arrive twice
+	drift float64                            // of the sender's clock, in parts per million
+	// where the timestamps jump or the source changes; nil: they count up, starting near the wrap
 	ts        func(at int) (ts, ssrc uint32)
 	paused    func(at int) bool // no packets are sent: a pause in the speech
-	concealed float64           // share of what was sent that may be made up
-	delay     float64           // the delay at the end, at most
-	least     float64           // and at least
+	concealed float64           // the largest share of the sound that may be made up
+	delay     float64           // the largest delay at the end
+	least     float64           // the smallest delay at the end
 }
 
 func steady(*rand.Rand, int) float64 { return 40 }
@@ -50,7 +50,7 @@ var networks = []network{
 	}, concealed: 0.03, delay: 45},
 	{name: "a sender that is slow", way: steady, drift: -500, concealed: 0.002, delay: 60},
 	{name: "a sender that is fast", way: steady, drift: 500, concealed: 0.002, delay: 60},
-	// every four seconds all wait for the last of them
+	// every four seconds all packets wait for the last of them
 	{name: "stalls of 200 ms", way: func(_ *rand.Rand, at int) float64 {
 		if in := at % 4000; in < 200 && at > 4000 {
 			return float64(240 - in)
@@ -90,8 +90,8 @@ func lossy(share float64) func(*rand.Rand, int) float64 {
 	}
 }
 
-// TestJitter sends 20 seconds of a steady tone through each network. Of what comes out, no more than the stated share
-// is made up, and the delay at the end is what the network makes necessary.
+// TestJitter sends 20 seconds of a steady tone through each network. No more than the stated share of the output is
+// made up, and the delay at the end is no longer than the network requires.
 func TestJitter(t *testing.T) {
 	for _, net := range networks {
 		for _, rate := range []Rate{Narrow, Wide} {
@@ -109,8 +109,8 @@ func TestJitter(t *testing.T) {
 				if len(out) != 1000*rate.FrameSize() {
 					t.Fatalf("%d samples", len(out))
 				}
-				// A tone of 200 Hz and 8000 moves by 1257 a sample at 8 kHz at most; seams are no steeper than half
-				// as much again.
+				// At 8 kHz a tone of 200 Hz and amplitude 8000 changes by at most 1257 a sample; seams are at most one
+				// and a half times as steep.
 				for i, steepest := 1, 1257*1.6*8000/float64(rate); i < len(out); i++ {
 					if step := math.Abs(float64(out[i]) - float64(out[i-1])); step > steepest && net.ts == nil {
 						t.Errorf("%s, %d Hz, seed %d: a click of %.0f at %d ms", net.name, rate, seed, step,
@@ -123,8 +123,8 @@ func TestJitter(t *testing.T) {
 	}
 }
 
-// run gives the buffer at the end, what was heard, how many samples were sent and the delay over the last
-// three seconds in ms.
+// run returns the buffer at the end, what was heard, how many samples were sent, and the delay over the last three
+// seconds in ms.
 func (net network) run(rate Rate, seed uint64) (j *Jitter, out []int16, sent int, delay float64) {
 	type arrival struct {
 		at       float64 // ms
@@ -183,7 +183,7 @@ func (net network) run(rate Rate, seed uint64) (j *Jitter, out []int16, sent int
 	return j, out, sent, delays[len(delays)/2]
 }
 
-// TestJitterExact: without trouble what comes out is what went in.
+// TestJitterExact: on a perfect network the output is the input.
 func TestJitterExact(t *testing.T) {
 	in := speech(t, "slt", Narrow)
 	j, frame := NewJitter(Narrow, 8000), make(Frame, 160)
@@ -196,7 +196,7 @@ func TestJitterExact(t *testing.T) {
 		}
 		out = append(out, frame...)
 	}
-	// 40 ms at first; 20 once the network is known.
+	// 40 ms at first; 20 ms once the network has been measured.
 	if !slices.Equal(out[320:7840], in[:7520]) {
 		t.Error("the beginning is changed")
 	}
@@ -208,13 +208,13 @@ func TestJitterExact(t *testing.T) {
 // shift is how many samples the delay is above MinDelay after n were pulled.
 func (j *Jitter) shift(n int) int { return n - int(j.next) - 160 }
 
-// TestJitterBounds: whatever arrives, the delay ends, and silence comes when nothing arrives.
+// TestJitterBounds: whatever arrives, the delay stays bounded, and there is silence when nothing arrives.
 func TestJitterBounds(t *testing.T) {
 	j, frame := NewJitter(Wide, 8000), make(Frame, 320)
 	if j.Pull(0, frame) {
 		t.Error("sound before the first packet")
 	}
-	for i := range 100 { // two seconds at once
+	for i := range 100 { // two seconds arrive at once
 		j.Put(time.Second, uint16(i), uint32(i*160), 1, whiteNoise(1, 9000, 320))
 	}
 	for tick := range 100 {
@@ -227,7 +227,7 @@ func TestJitterBounds(t *testing.T) {
 	if j.Pull(4*time.Second, frame) || Level(frame) > -99 {
 		t.Error("sound after a second without packets")
 	}
-	j.Put(4*time.Second, 0, 0, 1, make([]int16, 100000)) // longer than it holds
+	j.Put(4*time.Second, 0, 0, 1, make([]int16, 100000)) // longer than the buffer holds
 	j.Put(4*time.Second, 0, 0, 1, nil)
 	pcm := whiteNoise(1, 9000, 320)
 	at := 5 * time.Second
@@ -267,7 +267,7 @@ func FuzzJitter(f *testing.F) {
 				t.Fatalf("%d samples wait in a buffer of %d", j.end-j.next, len(j.ring))
 			}
 		}
-		// Whatever came before, a good stream is heard within two seconds, and with a bounded delay.
+		// Whatever came before, a good stream is heard within two seconds, with a bounded delay.
 		heard := 0
 		for i := range 150 {
 			at, ts = at+FrameTime, ts+160
@@ -285,7 +285,7 @@ func FuzzJitter(f *testing.F) {
 	})
 }
 
-// TestConceal takes 20 ms out of a tone and of speech, and 200 ms.
+// TestConceal removes 20 ms from a tone and from speech, and 200 ms.
 func TestConceal(t *testing.T) {
 	for _, rate := range []Rate{Narrow, Wide} {
 		for _, hz := range []float64{110, 200, 330} {
@@ -346,15 +346,15 @@ func BenchmarkJitter(b *testing.B) {
 	}
 }
 
-// The delays are counted along with the packets, and are what counting all of the last 256 gives.
+// The running counts of delays equal a fresh count of the last 256 packets.
 func TestJitterCounts(t *testing.T) {
 	j := NewJitter(Narrow, 8000)
 	r := rand.New(rand.NewPCG(5, 6))
 	j.restart(0, 0, 0, 1)
 	for n := range 5000 {
-		way := int64(r.ExpFloat64()*200) + int64(n/50) // the sender's clock is slow
+		way := int64(r.ExpFloat64()*200) + int64(n/50) // the sender's clock runs slow
 		if n == 0 {
-			way = 0 // as restart has it
+			way = 0 // as after restart
 		}
 		j.measure(way)
 		known := j.transit[:min(j.count, len(j.transit))]

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Noises of the kinds that calls have, made here; none has anything in common with what Ambient makes. rms is 1.
+// Noises of the kinds that calls have, made here and independently of those that Ambient makes. Their rms is 1.
 
 var noises = map[string]func(t testing.TB, seed uint64, rate Rate, n int) []float64{
 	"white": func(_ testing.TB, seed uint64, _ Rate, n int) []float64 {
@@ -39,7 +39,7 @@ func colour(seed uint64, n int, filter func(float64) float64) []float64 {
 	return unit(x)
 }
 
-// pink is Kellet's sum of three one-pole filters.
+// pink is pink noise: Kellet's sum of three one-pole filters.
 func pink(seed uint64, n int) []float64 {
 	var a, b, c float64
 	return colour(seed, n, func(w float64) float64 {
@@ -48,7 +48,7 @@ func pink(seed uint64, n int) []float64 {
 	})
 }
 
-// babble is eight voices at once, each from another place in the speech, none more than 5 dB louder than another.
+// babble is eight voices at once, each from another position in the speech, none more than 5 dB louder than another.
 func babble(t testing.TB, seed uint64, rate Rate, n int) []float64 {
 	r := rand.New(rand.NewPCG(seed, 78))
 	x := make([]float64, n)
@@ -62,7 +62,7 @@ func babble(t testing.TB, seed uint64, rate Rate, n int) []float64 {
 	return unit(x)
 }
 
-// car is a rumble, the engine's hum and tyres.
+// car is a rumble, the hum of the engine, and tyres.
 func car(_ testing.TB, seed uint64, rate Rate, n int) []float64 {
 	var a, b, phase float64
 	r := rand.New(rand.NewPCG(seed, 79))
@@ -76,7 +76,7 @@ func car(_ testing.TB, seed uint64, rate Rate, n int) []float64 {
 	})
 }
 
-// street is a rumble, and cars that come and go, one every few seconds.
+// street is a rumble, and passing cars, one every few seconds.
 func street(_ testing.TB, seed uint64, rate Rate, n int) []float64 {
 	r := rand.New(rand.NewPCG(seed, 80))
 	base, pass := pink(seed, n), make([]float64, n)
@@ -95,8 +95,8 @@ func street(_ testing.TB, seed uint64, rate Rate, n int) []float64 {
 	return unit(base)
 }
 
-// activeLevel is the rms of the frames that are within 20 dB of the loudest, as a factor of full scale: what speech
-// is compared by.
+// activeLevel is the rms of the frames that are within 20 dB of the loudest, as a factor of full scale: the level by
+// which speech is compared.
 func activeLevel(pcm []int16, rate Rate) float64 {
 	n := rate.FrameSize()
 	loudest := -100.0
@@ -112,7 +112,7 @@ func activeLevel(pcm []int16, rate Rate) float64 {
 	return math.Sqrt(sum / count)
 }
 
-// noisy adds a noise that is snr dB below the active speech.
+// noisy adds noise that is snr dB below the active speech.
 func noisy(clean []int16, noise []float64, rate Rate, snr float64) []int16 {
 	k := activeLevel(clean, rate) * 32768 * Gain(-snr)
 	out := make([]int16, len(clean))

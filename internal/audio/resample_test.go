@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestFFT holds the transform against the sum that defines it.
+// TestFFT compares the transform with the sum that defines it.
 func TestFFT(t *testing.T) {
 	for _, n := range []int{8, 64, 256, 512} {
 		f, r := newFFT(n), rand.New(rand.NewPCG(1, uint64(n)))
@@ -34,8 +34,8 @@ func TestFFT(t *testing.T) {
 	}
 }
 
-// amplitudeAt is the amplitude of one frequency in pcm, by a sum over a Hann window that is long enough to keep out
-// what is beside it.
+// amplitudeAt is the amplitude of one frequency in pcm, by a sum over a Hann window that is long enough to exclude
+// neighbouring frequencies.
 func amplitudeAt(pcm []int16, rate int, hz float64) float64 {
 	var sum complex128
 	n := float64(len(pcm))
@@ -48,8 +48,8 @@ func amplitudeAt(pcm []int16, rate int, hz float64) float64 {
 
 var rates = []int{8000, 16000, 24000, 48000}
 
-// TestResampler sends tones through every pair of rates: below 80 % of the lower half rate they come out as they went
-// in, everywhere else (images, aliases) there is nothing.
+// TestResampler sends tones through every pair of rates. Below 80 % of the lower Nyquist frequency they come out as
+// they went in; everywhere else (images, aliases) there is nothing.
 func TestResampler(t *testing.T) {
 	const amplitude = 20000
 	all := append([]int{22050}, rates...)
@@ -65,13 +65,13 @@ func TestResampler(t *testing.T) {
 				if len(out) != to/2 {
 					t.Fatalf("%d to %d: half a second is %d samples", from, to, len(out))
 				}
-				out = out[to/10:] // past the beginning
+				out = out[to/10:] // after the beginning
 				got := 20 * math.Log10(amplitudeAt(out, to, hz)/amplitude+1e-9)
 				if part <= 0.8 {
 					if math.Abs(got) > 0.05 {
 						t.Errorf("%d to %d: %.0f Hz is changed by %.3f dB", from, to, hz, got)
 					}
-					// What else is there, is rounding and images: take the tone away and look at the rest.
+					// The rest is rounding and images: subtract the tone and look at what remains.
 					if rest := residue(out, to, hz) - level(tone(to, hz, amplitude, to)); rest > -70 {
 						t.Errorf("%d to %d: %.0f Hz leaves %.1f dB of what isn't it", from, to, hz, rest)
 					}
@@ -85,7 +85,7 @@ func TestResampler(t *testing.T) {
 	}
 }
 
-// residue is the level of what remains without the tone at hz, by least squares.
+// residue is the level of what remains when the tone at hz is subtracted by least squares.
 func residue(pcm []int16, rate int, hz float64) float64 {
 	var cc, cs, ss, xc, xs float64
 	for i, v := range pcm {
@@ -103,8 +103,8 @@ func residue(pcm []int16, rate int, hz float64) float64 {
 	return 10 * math.Log10(sum/float64(len(pcm))/(1<<30)+1e-12)
 }
 
-// TestResamplerImages looks for the mirror images in what an upsampler makes: near the edge of the band, where they
-// are strongest.
+// TestResamplerImages looks for mirror images in an upsampler's output near the edge of the band, where they are
+// strongest.
 func TestResamplerImages(t *testing.T) {
 	for _, part := range []float64{0.25, 0.5, 0.8} {
 		hz := part * 4000
@@ -127,7 +127,7 @@ func TestResamplerImages(t *testing.T) {
 	}
 }
 
-// TestResamplerStream: a click comes out ResampleLatency later; how a stream is cut into calls changes nothing;
+// TestResamplerStream: a click comes out ResampleLatency later; how a stream is divided into calls changes nothing;
 // frames allocate nothing.
 func TestResamplerStream(t *testing.T) {
 	for _, from := range rates {

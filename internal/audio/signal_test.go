@@ -17,7 +17,7 @@ func signals(rate Rate, pcm []int16) (all []Signal) {
 	return all
 }
 
-// bursts are tones at once for on ms, then silence for off ms, so many times.
+// bursts are some tones together for on ms, then silence for off ms, repeated.
 func bursts(rate Rate, times int, on, off int, hz ...float64) (pcm []int16) {
 	for range times {
 		b := make([]int16, int(rate)*on/1000)

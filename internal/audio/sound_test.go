@@ -14,8 +14,8 @@ import (
 	"parley/internal/testenv"
 )
 
-// What the tests listen to: sounds made here, and speech from testdata, which was made with flite's voices (as their
-// names say) and is kept as G.722.
+// The sounds for the tests: sounds made here, and speech from testdata. The speech was made with flite's voices (as
+// their names say) and is stored as G.722.
 
 func speech(t testing.TB, name string, rate Rate) []int16 {
 	t.Helper()
@@ -35,10 +35,10 @@ func speech(t testing.TB, name string, rate Rate) []int16 {
 	return slices.Clone(pcm)
 }
 
-// spoken is what speech has decoded so far. No test here is parallel.
+// spoken caches what speech has decoded. No test here is parallel.
 var spoken = map[string][]int16{}
 
-// resampled drops what doesn't fill a frame.
+// resampled drops samples that don't fill a frame.
 func resampled(t testing.TB, pcm []int16, from, to int) []int16 {
 	t.Helper()
 	r, err := NewResampler(from, to)
@@ -69,7 +69,7 @@ func whiteNoise(seed uint64, rms float64, samples int) []int16 {
 	return pcm
 }
 
-// concat joins pieces with so many samples of silence after each.
+// concat joins pieces, with this many samples of silence after each.
 func concat(gap int, pieces ...[]int16) (all []int16) {
 	for _, p := range pieces {
 		all = append(append(all, p...), make([]int16, gap)...)
@@ -79,14 +79,14 @@ func concat(gap int, pieces ...[]int16) (all []int16) {
 
 func log10(x float64) float64 { return math.Log10(x) }
 
-// level is the rms in dBFS.
+// level is the rms level in dBFS.
 func level(pcm []int16) float64 { return Level(pcm) }
 
-// ffmpeg runs it on what is given; nil where it isn't installed.
+// ffmpeg runs ffmpeg on an input; it returns nil where ffmpeg isn't installed.
 func ffmpeg(t *testing.T, input []byte, args ...string) []byte {
 	t.Helper()
 	path, err := exec.LookPath("ffmpeg")
-	if !testenv.Met(t, err) { // held against testdata alone
+	if !testenv.Met(t, err) { // the test then uses testdata alone
 		return nil
 	}
 	cmd := exec.Command(path, append([]string{"-v", "error", "-nostdin"}, args...)...)
@@ -106,7 +106,7 @@ func octets(pcm []int16) []byte {
 	return b
 }
 
-// quiet fails when f allocates. It is what every function that runs once per frame is held to.
+// quiet fails when f allocates. Every function that runs once per frame must pass it.
 func quiet(t *testing.T, name string, f func()) {
 	t.Helper()
 	if n := testing.AllocsPerRun(200, f); n != 0 {
@@ -114,5 +114,5 @@ func quiet(t *testing.T, name string, f func()) {
 	}
 }
 
-// voices are the speech in testdata.
+// voices are the pieces of speech in testdata.
 var voices = []string{"rms", "rms2", "slt", "slt2", "awb", "awb2", "kal", "kal2"}

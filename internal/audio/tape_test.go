@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// Whoever reads in whatever rhythm gets what was written, in order, utterance by utterance; what did not fit is counted.
+// However often and however much is read, it is what was written, in order, utterance by utterance; samples that did
+// not fit are counted.
 func TestTape(t *testing.T) {
 	for seed := range uint64(200) {
 		r := rand.New(rand.NewPCG(seed, 1))
@@ -18,7 +19,7 @@ func TestTape(t *testing.T) {
 		}
 		var wrote, got []utterance
 		var now, read utterance
-		taken, next := 0, int16(0) // how much of now counts against the limit
+		taken, next := 0, int16(0) // how much of the current utterance counts against the limit
 		room := func() int {
 			all := len(now.pcm)
 			for _, u := range wrote {
@@ -75,7 +76,7 @@ func TestTape(t *testing.T) {
 	}
 }
 
-// A reader who keeps up leaves most of the tape untouched: calls share its memory with nobody otherwise.
+// When the reader keeps up, most of the tape's memory stays untouched, so that a call needs little of it.
 func TestTapeStaysSmall(t *testing.T) {
 	tape := NewTape(Narrow, 20*time.Second, 80*time.Millisecond, 0)
 	pcm, buf := make([]int16, 160), make([]int16, 0, 640)

@@ -3,10 +3,15 @@ package audio
 import "math"
 
 // VAD says which frames hold speech. It compares the power in 14 bands with what each falls to (its minima over the
-// last seconds) and with what it usually is, looks how these differences are spread lately, and has a small neural
-// network infer: so it gets less sensitive in noise that is itself restless, as that of other people. The weights
-// (vad_weights.go) are made by `go test -tags train -run VADTrain`, which says on what. Sound that the network takes
-// for speech must soon show a pitch, which breath and rustling paper don't have.
+// last seconds), with what it usually is and with that of the other bands, looks how these differences are spread
+// lately, how clear a pitch the sound has and how suddenly it came, and has a small recurrent neural network infer
+// (vad_net.go): so it hears how a sound goes on, and gets less sensitive in noise that is itself restless, as that of
+// other people. The network learned from recordings of people and of noises, which testdata/real.tsv lists. Sound that
+// it takes for speech must soon show a pitch, which breath and rustling paper don't have. On a line with noise one
+// doubtful frame begins no speech.
+//
+// What may be speech is to be heard from its first frame on, but little of that is certain. The network has a second
+// opinion, of which coughs, doors and dogs were to be kept out at any price: Sure adds it up.
 type VAD struct {
 	fft      *fft
 	window   []float32
@@ -15,35 +20,49 @@ type VAD struct {
 	spectrum []complex64
 	edges    [vadBands + 1]int // of the bands, in values of the spectrum
 
+	now    [vadBands]float64    // power of this frame
 	power  [vadBands]float64    // smoothed
 	usual  [vadBands]float64    // dB, over seconds
 	least  [2][vadBands]float64 // minima of power, of this stretch and of the one before
 	loud   float64              // dB
+	floor  float64              // dB of the minima
 	peak   float64              // dB of the loudest frame lately
 	scores [72]float64          // how often each score was seen lately, in steps of 0.25 dB
 	last   float64              // score
 	frames int
-	inputs [vadInputs]float32
 
-	logit float32   // of the network, smoothed
-	hang  int       // frames until the speech is over
-	bare  int       // frames that the network took for speech since one had a pitch
-	wave  []float32 // for the pitch, at 4 kHz
+	mind mind
+	hang int       // frames until the speech is over
+	run  int       // voiced frames of it
+	hint bool      // the last frame was one, were it certain that there is speech
+	sure float32   // evidence that there is
+	bare int       // frames that the network took for speech since one had a pitch
+	wave []float32 // for the pitch, at 4 kHz
 }
 
 const (
 	vadBands   = 14
-	vadInputs  = 2*vadBands + 7
-	vadHidden  = 24
-	vadHang    = 12 // frames, 240 ms: bridges the pauses within words and between them
-	vadStretch = 60 // frames
+	vadInputs  = 3*vadBands + 14 // the last three are always 0: rows of 96 weights are multiplied fastest
+	vadHang    = 12              // frames, 240 ms: bridges the pauses within words and between them,
+	vadBrief   = 4               // and so many after a single frame
+	vadStretch = 60              // frames
 
 	vadBare    = 10 // frames, 200 ms: so long may speech be without a pitch
 	vadWhisper = 60 // and what goes on for longer than that is a whisper, or on a line that hides the pitch
 	vadPitch   = 0.5
+	vadAlike   = 3*vadBands + 7 // the input that it is compared with
 
-	vadThreshold = 0.15 // logit
-	vadQuiet     = 23   // dB: a frame at -60 dBFS; nothing below is taken for speech
+	vadThreshold = 0.2 // logit
+	vadDoubt     = 1.2 // in the first frames of a stream, when a noise that was always there seems new
+	vadNew       = 8   // frames
+	vadSilent    = -2  // on a line without any noise,
+	vadStill     = 13  // dB: whose silence is below -70 dBFS
+	vadQuiet     = 23  // dB: a frame at -60 dBFS; nothing below is taken for speech
+	vadClear     = 1   // logit above the threshold, of a frame that begins speech alone
+
+	vadSure     = -1  // logit of the second opinion, above which a frame adds to the evidence
+	vadSureMost = 1.4 // a frame adds no more than that,
+	vadSureSum  = 4   // and so much is enough: 60 ms of what can't be anything else
 )
 
 // NewVAD begins a stream.
@@ -70,27 +89,54 @@ func NewVAD(rate Rate) *VAD {
 // speech ended.
 func (v *VAD) Detect(f Frame) (speech, voiced bool) {
 	v.listen(f)
-	v.logit += 0.5 * (v.infer() - v.logit)
-	voiced = v.loud > vadQuiet && v.logit > vadThreshold
+	logit := v.mind.infer()
+	least := float32(vadThreshold)
+	switch {
+	case v.floor < vadStill:
+		least = vadSilent
+	case v.frames < vadNew:
+		least = vadDoubt
+	}
+	voiced = v.loud > vadQuiet && logit > least
 	switch {
 	case !voiced:
 		v.bare = max(v.bare-1, 0)
-	case v.pitched():
-		v.bare = 0
+	case v.mind.x[vadAlike] > vadPitch:
+		v.bare = max(v.bare-5, 0) // one frame may have a pitch by chance
 	default:
 		v.bare = min(v.bare+1, 2*vadWhisper)
 		voiced = v.bare <= vadBare || v.bare > vadWhisper // between: rustling, breath
 	}
-	if voiced {
-		v.hang = vadHang
+	if v.floor >= vadStill && v.hang == 0 && voiced && !v.hint && logit < least+vadClear {
+		voiced, v.hint = false, true
 	} else {
-		v.hang = max(v.hang-1, 0)
+		v.hint = false
 	}
+	v.decide(voiced)
 	return v.hang > 0, voiced
 }
 
-// pitched says whether the sound repeats itself as voices do, 65 to 400 times a second. Only sound below 2 kHz counts.
-func (v *VAD) pitched() bool {
+// decide takes the decision for a frame.
+func (v *VAD) decide(voiced bool) {
+	if voiced {
+		v.run++
+		v.hang = max(v.hang-1, min(vadBrief+2*(v.run-1), vadHang))
+	} else {
+		v.hang = max(v.hang-1, 0)
+	}
+	if v.hang == 0 {
+		v.run, v.sure = 0, 0
+		return
+	}
+	v.sure = max(0, min(v.sure+min(v.mind.value(headSure)-vadSure, vadSureMost), 2*vadSureSum))
+}
+
+// Sure reports whether it is certain, by now, that this is somebody's speech: neither a click nor a cough.
+func (v *VAD) Sure() bool { return v.sure >= vadSureSum }
+
+// pitch says how much the sound repeats itself as voices do, 65 to 400 times a second, and how often it does: from 0 at
+// the lowest to 1. Only sound below 2 kHz counts.
+func (v *VAD) pitch() (most, high float32) {
 	const shortest, longest = 10, 61 // samples at 4 kHz
 	step := len(v.history) / len(v.wave)
 	last, total := float32(0), float32(1)
@@ -110,33 +156,25 @@ func (v *VAD) pitched() bool {
 		if lag < shortest {
 			continue
 		}
-		alike := dot(v.wave[lag:], v.wave[:n]) / float32(math.Sqrt(float64(early*late)))
-		if dipped && alike > vadPitch {
-			return true
+		alike := dot(v.wave[lag:], v.wave[:n]) / float32(math.Sqrt(float64(max(early*late, 1))))
+		if dipped && alike > most {
+			most, high = alike, float32(longest-lag)/(longest-shortest)
 		}
 		dipped = dipped || alike < 0.3
 	}
-	return false
+	return most, high
 }
 
 // listen sets the inputs of the network.
 func (v *VAD) listen(f Frame) {
-	copy(v.history, v.history[len(f):])
-	for i, s := range f {
-		v.history[len(v.history)-len(f)+i] = float32(s)
-	}
-	for i, s := range v.history {
-		v.x[i] = s * v.window[i]
-	}
-	v.fft.forward(v.spectrum, v.x)
+	v.spectral(f)
 	v.frames++
 	slow := 1 / float64(min(v.frames, 150))
-	var score, total float64
+	var score, total, floor, mean float64
+	var shape [vadBands]float64
+	inputs := &v.mind.x
 	for b := range vadBands {
-		p := 0.01
-		for k := v.edges[b]; k < v.edges[b+1]; k++ {
-			p += float64(power(v.spectrum[k]))
-		}
+		p := v.now[b]
 		total += p
 		if v.frames == 1 {
 			v.power[b], v.least[0][b], v.least[1][b] = p, p, p
@@ -145,21 +183,52 @@ func (v *VAD) listen(f Frame) {
 		v.least[0][b] = min(v.least[0][b], v.power[b])
 		db := 10 * math.Log10(v.power[b])
 		v.usual[b] += slow * (db - v.usual[b])
-		above := min(max(db-10*math.Log10(1.5*min(v.least[0][b], v.least[1][b])), 0), 24)
+		least := min(v.least[0][b], v.least[1][b])
+		floor += least
+		above := min(max(db-10*math.Log10(1.5*least), 0), 24)
 		score += min(above, 18) / vadBands
-		v.inputs[b] = float32(above / 12)
-		v.inputs[vadBands+b] = float32(min(max(db-v.usual[b], -12), 12) / 8)
+		inputs[b] = float32(above / 12)
+		inputs[vadBands+b] = float32(min(max(db-v.usual[b], -12), 12) / 8)
+		shape[b], mean = db, mean+db/vadBands
+	}
+	for b, db := range shape {
+		inputs[2*vadBands+b] = float32(min(max(db-mean, -24), 24) / 8)
 	}
 	if v.frames%vadStretch == 0 {
 		v.least[1], v.least[0] = v.least[0], v.power
 	}
-	v.loud = 10 * math.Log10(total)
+	v.loud, v.floor = 10*math.Log10(total), 10*math.Log10(floor)
 	v.peak = max(v.loud, v.peak-0.06) // 3 dB a second
-	rest := v.inputs[2*vadBands:]
+	rest := inputs[3*vadBands : vadInputs]
 	rest[0], rest[1] = float32(score/6), float32((score-v.last)/6)
 	rest[2], rest[3], rest[4] = v.quantiles(score)
 	rest[5], rest[6] = float32(max(v.loud-v.peak, -40)/15), float32(slow*5)
+	rest[7], rest[8] = v.pitch()
+	sudden, sum := float32(0), float32(1)
+	for _, s := range v.history[len(v.history)-len(f):] {
+		sudden, sum = max(sudden, s*s), sum+s*s
+	}
+	rest[9] = float32(math.Log2(float64(1+sudden*float32(len(f))/sum)))/4 - 0.5
+	rest[10] = float32(v.loud/20 - 3)
 	v.last = score
+}
+
+// spectral takes a frame's power in each band.
+func (v *VAD) spectral(f Frame) {
+	copy(v.history, v.history[len(f):])
+	for i, s := range f {
+		v.history[len(v.history)-len(f)+i] = float32(s)
+	}
+	for i, s := range v.history {
+		v.x[i] = s * v.window[i]
+	}
+	v.fft.forward(v.spectrum, v.x)
+	for b := range vadBands {
+		v.now[b] = 0.01
+		for k := v.edges[b]; k < v.edges[b+1]; k++ {
+			v.now[b] += float64(power(v.spectrum[k]))
+		}
+	}
 }
 
 // quantiles are what 20, 50 and 80 % of the last five seconds' scores are below.
@@ -186,15 +255,4 @@ func (v *VAD) quantiles(score float64) (low, middle, high float32) {
 		sum += n
 	}
 	return low, middle, high
-}
-
-// infer is the network: how likely the inputs are speech, as a logit.
-func (v *VAD) infer() float32 {
-	out := vadOut[vadHidden]
-	for h := range vadHidden {
-		w := &vadIn[h]
-		sum := w[vadInputs] + dot(v.inputs[:], w[:vadInputs])
-		out += vadOut[h] * max(sum, 0.1*sum)
-	}
-	return out
 }

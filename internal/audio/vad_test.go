@@ -2,10 +2,12 @@ package audio
 
 import (
 	"math"
+	"slices"
 	"testing"
 )
 
-// hearing is how a detector did: frames of speech and of pauses, and those that it got right or wrong.
+// hearing is the result of a detector: how many frames of speech and of pauses there were, and how many it got right or
+// wrong.
 type hearing struct{ speech, hit, pause, false int }
 
 func (h *hearing) add(o hearing) {
@@ -16,9 +18,9 @@ func (h hearing) rates() (hit, false float64) {
 	return 100 * float64(h.hit) / float64(h.speech), 100 * float64(h.false) / float64(max(h.pause, 1))
 }
 
-// listen runs a detector over speech in noise. Speech are frames within 20 dB of the clean speech's active level;
-// pauses are frames 15 dB below that and more, from 300 ms after the last of them on. What is in between, and the
-// first second, is not counted.
+// listen runs a detector over speech in noise. Frames within 20 dB of the clean speech's active level are speech.
+// Pauses are frames at least 15 dB below that, from 300 ms after the last frame of speech. Frames in between, and the
+// first second, are not counted.
 func listen(clean, mixed []int16, rate Rate) (h hearing) {
 	v, n, since := NewVAD(rate), rate.FrameSize(), 100
 	floor := 20*log10(activeLevel(clean, rate)) - 20
@@ -45,7 +47,7 @@ func listen(clean, mixed []int16, rate Rate) (h hearing) {
 	return h
 }
 
-// conversation is speech with pauses: 3 s, then each of the voices, and 2 s after it.
+// conversation is speech with pauses: 3 s, then each of the voices, with 2 s after it.
 func conversation(t testing.TB, rate Rate, names ...string) []int16 {
 	pieces := [][]int16{make([]int16, int(rate))}
 	for _, name := range names {
@@ -54,8 +56,8 @@ func conversation(t testing.TB, rate Rate, names ...string) []int16 {
 	return concat(2*int(rate), pieces...)
 }
 
-// TestVAD listens to voices that the network didn't learn from, in noises that it doesn't know (of street and car it
-// has seen none; the babble is of these very voices), 10 dB below the speech.
+// TestVAD tests voices that the network was not trained on, in noises that it does not know, 10 dB below the speech.
+// (It was trained on no street or car noise; the babble is made of these very voices.)
 func TestVAD(t *testing.T) {
 	for _, kind := range []string{"white", "pink", "babble", "car", "street"} {
 		var all hearing
@@ -81,8 +83,8 @@ func verdict(met bool) string {
 	return "MISSED"
 }
 
-// TestVADRustle: what has no pitch, as breath and paper, is taken for speech for 0.3 s at a time at most, unless it
-// goes on; what has the pitch of a deep or of a high voice goes on being speech.
+// TestVADRustle: sound without a pitch, such as breath and paper, is taken for speech for at most 0.3 s at a time,
+// unless it goes on. Sound with the pitch of a deep or a high voice still counts as speech.
 func TestVADRustle(t *testing.T) {
 	for _, rate := range []Rate{Narrow, Wide} {
 		n, longest := rate.FrameSize(), 0
@@ -91,7 +93,7 @@ func TestVADRustle(t *testing.T) {
 			k := []float64{0.2, 0.5, 0.9}[seed%3]
 			run := 0
 			for i := 0; i+n <= len(noise); i += n {
-				for j := i; j < i+n; j++ { // it comes after a second and stays for one, in waves
+				for j := i; j < i+n; j++ { // it begins after a second and lasts for one, in waves
 					low += k * (float64(noise[j]) - low)
 					at := float64(j)/float64(rate) - 1
 					noise[j] = int16(low * max(0, min(1, 10*at, 10*(1-at))) * (1.2 + math.Sin(20*at+float64(seed))))
@@ -104,7 +106,7 @@ func TestVADRustle(t *testing.T) {
 				longest = max(longest, run)
 			}
 		}
-		if longest > vadBare+vadBare/2 { // where one frame has a pitch by chance
+		if longest > vadBare+vadBare/2 { // allows for a frame that has a pitch by chance
 			t.Errorf("%d Hz: %d frames of rustling are taken for speech", rate, longest)
 		}
 		whisper, v, voiced := whiteNoise(7, 3000, int(rate)*6), NewVAD(rate), 0
@@ -145,7 +147,7 @@ func TestVADRustle(t *testing.T) {
 	}
 }
 
-// TestVADClean: without noise, loud or quiet; through the telephone's codec, and from the first frame on.
+// TestVADClean: without noise, loud and quiet; through the telephone's codec, and from the first frame on.
 func TestVADClean(t *testing.T) {
 	for _, rate := range []Rate{Narrow, Wide} {
 		for _, gain := range []float64{0, -10, -25} {
@@ -190,7 +192,53 @@ func TestVADClean(t *testing.T) {
 	}
 }
 
-// TestVADTiming: when speech is seen to begin and to end, in noise.
+// TestVADSure: what slams, hisses or rings on a quiet line, as loud as speech, is not certainly speech, and a voice is
+// within a quarter of a second.
+func TestVADSure(t *testing.T) {
+	for _, rate := range []Rate{Narrow, Wide} {
+		n := rate.FrameSize()
+		sure := func(sound []int16) (first int) {
+			v := NewVAD(rate)
+			line := concat(0, whiteNoise(1, 5, 2*int(rate)), sound, whiteNoise(2, 5, int(rate)))
+			for i := 0; i+n <= len(line); i += n {
+				if v.Detect(line[i : i+n]); v.Sure() {
+					return 20 * (i/n - 99)
+				}
+			}
+			return -1
+		}
+		stops := 0
+		for seed := range uint64(12) {
+			sound, decay := whiteNoise(seed, 6000, int(rate)), []float64{0.02, 0.08, 0.3}[seed%3]
+			ring := 600 + 300*float64(seed)
+			for i := range sound {
+				at := float64(i) / float64(rate)
+				x := float64(sound[i])
+				if seed%2 == 0 {
+					x = 9000 * math.Sin(2*math.Pi*ring*at)
+				}
+				sound[i] = int16(x * math.Exp(-at/decay))
+			}
+			if sure(sound) >= 0 {
+				stops++
+			}
+		}
+		var late []int
+		for _, name := range []string{"slt", "awb", "slt2", "awb2"} {
+			pcm := scaled(speech(t, name, rate), rate, -20)
+			for len(pcm) > n && level(pcm[:n]) < -40 {
+				pcm = pcm[n:]
+			}
+			late = append(late, sure(pcm))
+		}
+		t.Logf("%d Hz: %d of 12 sounds are taken for a voice; voices are known after %v ms", rate, stops, late)
+		if stops > 2 || slices.Min(late) < 0 || slices.Max(late) > 250 {
+			t.Errorf("%d Hz: %d of 12 sounds are taken for a voice; voices are known after %v ms", rate, stops, late)
+		}
+	}
+}
+
+// TestVADTiming: when the beginning and the end of speech are detected, in noise.
 func TestVADTiming(t *testing.T) {
 	var late, hang []int
 	for _, name := range []string{"slt", "awb", "slt2", "awb2"} {

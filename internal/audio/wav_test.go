@@ -62,7 +62,7 @@ func TestRecorder(t *testing.T) {
 			}
 		}
 
-		// The process dies here: the header has no sizes, and the end is missing. A torn sample is at its end.
+		// The process dies here: the header has no sizes, and the end is missing. The file ends in half a sample.
 		died, err := os.ReadFile(f.Name())
 		if err != nil {
 			t.Fatal(err)

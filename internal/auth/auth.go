@@ -2,6 +2,7 @@
 package auth
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -36,6 +37,15 @@ type Authority struct {
 type Who struct {
 	User *parley.User
 	Key  *parley.Key
+}
+
+// Author is the caller as the history of what they change names them.
+func (w *Who) Author() string {
+	name := cmp.Or(w.User.Name, w.User.Email)
+	if w.Key.Kind == parley.APIKey {
+		name += ", API key " + w.Key.Name
+	}
+	return name
 }
 
 // argon2id with 19 MiB, 2 passes: the second of OWASP's equivalent choices, about 20 ms here.
@@ -90,7 +100,11 @@ func (d *Authority) NewKey(ctx context.Context, tx *store.Tx, userID int64, kind
 	secret := base64.RawURLEncoding.EncodeToString(raw) // 43 characters
 	sum := sha256.Sum256([]byte(secret))
 	k := &parley.Key{UserID: userID, Kind: kind, Name: name, Hash: sum[:]}
-	if kind != parley.APIKey {
+	switch kind {
+	case parley.APIKey:
+	case parley.ShareLink:
+		k.ExpiresAt = parley.Now().Add(shareFor)
+	default:
 		k.ExpiresAt = parley.Now().Add(d.SessionFor)
 	}
 	if err := tx.CreateKey(ctx, k); err != nil {

@@ -59,7 +59,7 @@ func TestPasswords(t *testing.T) {
 		}
 		for _, c := range [][2]string{{u.Email, "Correct horse"}, {u.Email, ""}, {u.Email, "correct horse "},
 			{"nobody@example.com", "correct horse"},
-			// what an unknown user's password is held against opens nothing
+			// the hash that an unknown user's password is checked against opens nothing
 			{"", ""}, {u.Email + "'", "correct horse"}, {"nobody@example.com", "decoy"}} {
 			_, err := d.Login(t.Context(), "192.0.2.1", c[0], c[1])
 			var e *parley.Error
@@ -76,8 +76,8 @@ func TestPasswords(t *testing.T) {
 	})
 }
 
-// Nobody can tell by waiting whether an address is known: an unknown one takes a place among those that hash, too.
-// With every place taken, both kinds of login wait, and both give up with their caller.
+// Nobody can tell from the waiting time whether an address is known: a login with an unknown one takes a place for
+// hashing, too. When every place is taken, both kinds of login wait, and both give up when their caller does.
 func TestLoginHashesForUnknownUsersToo(t *testing.T) {
 	d, u := authority(t, storetest.SQLite(t))
 	free := auth.Occupy()
@@ -85,7 +85,7 @@ func TestLoginHashesForUnknownUsersToo(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() { _, err := d.Login(ctx, "192.0.2.1", email, "x"); done <- err }()
-		auth.Waiting() // the login stands before the hash
+		auth.Waiting() // the login waits for its hash
 		cancel()
 		if err := <-done; !errors.Is(err, context.Canceled) {
 			t.Errorf("%s did not wait for a place to hash: %v", email, err)
@@ -154,8 +154,8 @@ func TestBearerToken(t *testing.T) {
 	}
 }
 
-// A header that holds a good token is one that a client would write; none makes the parser panic, and none is asked
-// of the database that is not a positive id and a secret of proper length.
+// A header with a good token is one that a client would write. No header makes the parser panic, and the database is
+// asked only for a positive id and a secret of the proper length.
 func FuzzBearer(f *testing.F) {
 	secret := strings.Repeat("s", 43)
 	for _, s := range []string{"Bearer 1|" + secret, "bearer 007|" + secret, "Bearer |" + secret,

@@ -8,10 +8,10 @@ import (
 // ParseToken is parseToken.
 var ParseToken = parseToken
 
-// Decoy is what an unknown user's password is held against.
+// Decoy is the hash that the password of an unknown user is checked against.
 var Decoy = decoy
 
-// Occupy takes every place to hash until it is called back.
+// Occupy takes every place for hashing until its result is called.
 func Occupy() (free func()) {
 	for range cap(hashing) {
 		hashing <- struct{}{}
@@ -23,7 +23,7 @@ func Occupy() (free func()) {
 	}
 }
 
-// Waiting returns once a login waits for a place to hash.
+// Waiting returns once a login is waiting for a place to hash.
 func Waiting() {
 	stacks := make([]byte, 1<<20)
 	for {
@@ -38,27 +38,27 @@ func Waiting() {
 	}
 }
 
-// Cost is a hash's parameters: the algorithm, its memory, passes and lanes.
+// Cost is the parameters of a hash: the algorithm, memory, passes and lanes.
 func Cost(hash string) string {
 	parts := strings.Split(hash, "$")
 	return strings.Join(parts[:min(4, len(parts))], "$")
 }
 
-// Names is how many buckets are kept.
+// Names is the number of buckets.
 func (l *Limiter) Names() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.buckets)
 }
 
-// Names is how many names have a slot.
+// Names is the number of names that have a slot.
 func (s *Slots) Names() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.taken)
 }
 
-// Known is how many addresses are remembered.
+// Known is the number of addresses that are remembered.
 func (l *Logins) Known() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()

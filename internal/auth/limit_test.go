@@ -49,11 +49,11 @@ func TestLimiter(t *testing.T) {
 		if left, err := take("b"); err != nil || left != 9 {
 			t.Errorf("another name has %d: %v", left, err)
 		}
-		time.Sleep(5 * time.Second) // the bubble's clock
+		time.Sleep(5 * time.Second) // by the bubble's clock
 		if _, err = take("a"); !errors.As(err, &e) || e.RetryAfter != 1 {
 			t.Errorf("after 5 s: %+v", err)
 		}
-		time.Sleep(time.Second) // what Retry-After promised
+		time.Sleep(time.Second) // as long as Retry-After said
 		if left, err := take("a"); err != nil || left != 0 {
 			t.Errorf("after 6 s: %d, %v", left, err)
 		}
@@ -79,7 +79,8 @@ func TestLimiterThatIsOff(t *testing.T) {
 	}
 }
 
-// However many ask at once, no more than the burst gets through; and names that are forgotten lose nothing.
+// However many requests come at once, no more than the burst gets through; a name that is forgotten gets no extra
+// requests.
 func TestLimiterTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := auth.NewLimiter(auth.Rate{PerSecond: 1, Burst: 20})

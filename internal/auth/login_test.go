@@ -45,7 +45,7 @@ func TestSlots(t *testing.T) {
 		t.Error("another name is refused")
 	}
 	leave[0]()
-	leave[0]() // twice is once
+	leave[0]() // calling it twice counts once
 	if _, ok := s.Take("a"); !ok {
 		t.Error("what was left is not free")
 	}
@@ -68,7 +68,8 @@ func TestSlots(t *testing.T) {
 	}
 }
 
-// Three weeks of strangers: each is limited while they try, comes back when they should, and is forgotten afterwards.
+// Three weeks of strangers: each is limited while they try, gets attempts back when they should, and is forgotten
+// afterwards.
 func TestLimiterForWeeks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := auth.NewLimiter(auth.Rate{PerSecond: 10. / 60, Burst: 10})
@@ -87,7 +88,7 @@ func TestLimiterForWeeks(t *testing.T) {
 				l.Take(fmt.Sprint(hour, " ", i), time.Now())
 			}
 			most = max(most, l.Names())
-			time.Sleep(30 * time.Second) // half way: five are back, and who asks again keeps what was used
+			time.Sleep(30 * time.Second) // half way: five attempts are back, and trying again doesn't reset the count
 			for want := 4; want >= 0; want-- {
 				if left, err := l.Take("regular", time.Now()); err != nil || left != want {
 					t.Fatalf("hour %d: %d left, want %d: %v", hour, left, want, err)
@@ -104,7 +105,7 @@ func TestLimiterForWeeks(t *testing.T) {
 		if most > 120 {
 			t.Errorf("%d names were kept at once", most)
 		}
-		// Who uses one bucket alone, and makes no new ones, has the others forgotten too.
+		// Using one bucket alone, without making new ones, lets the others be forgotten too.
 		for i := range 1000 {
 			l.Take(fmt.Sprint("flood ", i), time.Now())
 		}
@@ -118,14 +119,14 @@ func TestLimiterForWeeks(t *testing.T) {
 	})
 }
 
-// Who is still limited is not forgotten, however many ask meanwhile.
+// A name that is still limited is not forgotten, however many others come meanwhile.
 func TestLimiterForgetsNobodyEarly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := auth.NewLimiter(auth.Rate{PerSecond: 10. / 600, Burst: 10})
 		for range 10 {
 			l.Take("a", time.Now())
 		}
-		time.Sleep(390 * time.Second) // six and a half are back
+		time.Sleep(390 * time.Second) // six and a half attempts are back
 		l.Take("b", time.Now())
 		if left, err := l.Take("a", time.Now()); err != nil || left != 5 {
 			t.Errorf("%d are left: %v", left, err)
@@ -183,11 +184,11 @@ func TestLoginsLimits(t *testing.T) {
 	})
 }
 
-// Who knows the password is counted as nobody who guesses, and is not held up by those who do.
+// Logins with the right password don't count as guesses, and other people's guesses don't block them.
 func TestLoginsThatSucceed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := auth.NewLogins(auth.Rate{PerSecond: 10. / 60, Burst: 10})
-		for i := range 200 { // many offices of one account
+		for i := range 200 { // many offices share one account
 			good, err := l.Try(fmt.Sprintf("192.0.2.%d", i), "ana@example.com", time.Now())
 			if err != nil {
 				t.Fatalf("%d: %v", i, err)
@@ -197,7 +198,7 @@ func TestLoginsThatSucceed(t *testing.T) {
 		for i := range 100 {
 			l.Try(fmt.Sprintf("198.51.100.%d", i), "ana@example.com", time.Now())
 		}
-		// whoever makes an account becomes known by it to nobody
+		// creating an account does not make an address known for it
 		if err := l.Ask("203.0.113.1", "ana@example.com", time.Now()); err != nil {
 			t.Error(err)
 		}
@@ -207,7 +208,7 @@ func TestLoginsThatSucceed(t *testing.T) {
 		if _, err := l.Try("192.0.2.7", "ana@example.com", time.Now()); err != nil {
 			t.Errorf("an address that is known is held up: %v", err)
 		}
-		// A month later it is a stranger, and forgotten.
+		// A month later the address is a stranger again, and forgotten.
 		time.Sleep(31 * 24 * time.Hour)
 		for i := range 100 {
 			l.Try(fmt.Sprintf("198.51.100.%d", i), "ana@example.com", time.Now())
@@ -227,7 +228,7 @@ func TestLoginsThatSucceed(t *testing.T) {
 	})
 }
 
-// The limit is before the password: the right one does not help who has tried too often.
+// The limit is checked before the password: after too many attempts the right one does not help.
 func TestLoginIsLimited(t *testing.T) {
 	d, u := authority(t, storetest.SQLite(t))
 	d.Logins = auth.NewLogins(auth.Rate{PerSecond: 1e-9, Burst: 2})
@@ -285,7 +286,7 @@ func FuzzWeakPassword(f *testing.F) {
 	})
 }
 
-// Sessions end by themselves, keys do not, and what has ended is gone from the database after the sweep.
+// Sessions expire, keys do not, and after the sweep what has expired is gone from the database.
 func TestCredentialsForWeeks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := storetest.SQLite(t)
@@ -322,7 +323,7 @@ func TestCredentialsForWeeks(t *testing.T) {
 			}); err != nil {
 				t.Fatal(err)
 			}
-			// at day 14 exactly they end; they go after it
+			// they end at day 14 exactly; the sweep comes after that
 			if want := map[bool]int{true: 3, false: 1}[day <= 14]; rows() != want {
 				t.Fatalf("day %d: %d rows, want %d", day, rows(), want)
 			}

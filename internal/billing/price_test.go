@@ -30,7 +30,7 @@ func TestDefaultPrices(t *testing.T) {
 		if [3]int{got.Campaigns, got.ParallelCalls, got.Tools} != want {
 			t.Errorf("plan %q is %+v", name, got)
 		}
-		for limit, n := range got.Limits() { // a limit that the file leaves out would refuse everything
+		for limit, n := range got.Limits() { // a limit that the file omits would refuse everything
 			if *n < 1 {
 				t.Errorf("plan %q has no %s", name, limit)
 			}
@@ -42,7 +42,7 @@ func TestDefaultPrices(t *testing.T) {
 			t.Errorf("a %s message costs %s", kind, got)
 		}
 	}
-	// The file that is printed for a copy is one that can be read.
+	// The file that is printed as a template can be read.
 	if _, err := read(t, string(billing.DefaultFile())); err != nil {
 		t.Error(err)
 	}
@@ -75,7 +75,7 @@ func TestPricesFile(t *testing.T) {
 	for text, says := range map[string]string{
 		"plan: {}":                                          "plan",   // misspelt
 		"plans:\n  default: {tool: 5}":                      "tool",   // misspelt
-		"plans:\n  x: {parallel_calls: 0}":                  "plan x", // nobody could call
+		"plans:\n  x: {parallel_calls: 0}":                  "plan x", // nobody could make calls
 		"plans:\n  x: {parallel_calls: 1, tools: -1}":       "plan x",
 		"plans:\n  x: {parallel_calls: 1, campaigns: many}": "many",
 		"messages:\n  widget: -1":                           "line 2",

@@ -48,7 +48,7 @@ func TestRoundTrip(t *testing.T) {
 		ctx := t.Context()
 		for _, size := range []int{0, 1, 70_000, 5 << 20, 5<<20 + 1, 12 << 20} {
 			want := content(size)
-			// not a type whose size can be asked
+			// a reader whose size can't be asked
 			n, err := s.Put(ctx, "documents/a-b_c.1", io.MultiReader(bytes.NewReader(want)))
 			if err != nil || n != int64(size) {
 				t.Fatalf("put %d bytes: %d %v", size, n, err)
@@ -88,7 +88,7 @@ func TestRoundTrip(t *testing.T) {
 
 var errTorn = errors.New("torn")
 
-// torn gives some bytes and fails.
+// torn is a reader that returns some bytes and then fails.
 type torn struct{ left int }
 
 func (r *torn) Read(p []byte) (int, error) {
@@ -103,7 +103,7 @@ func (r *torn) Read(p []byte) (int, error) {
 func TestTornUploadLeavesWhatWasThere(t *testing.T) {
 	each(t, func(t *testing.T, s blob.Store) {
 		ctx := t.Context()
-		for _, size := range []int{100, 11 << 20} { // within a part, after two
+		for _, size := range []int{100, 11 << 20} { // within one part, and after two parts
 			if _, err := s.Put(ctx, "x", &torn{size}); !errors.Is(err, errTorn) {
 				t.Errorf("a torn upload: %v", err)
 			}
@@ -150,7 +150,7 @@ func TestNamesStayInside(t *testing.T) {
 	})
 }
 
-// endless gives n bytes, and notes the memory in use now and then.
+// endless is a reader of n bytes that measures the memory in use now and then.
 type endless struct {
 	n    int64
 	most *atomic.Uint64

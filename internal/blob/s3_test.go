@@ -23,8 +23,8 @@ import (
 	"time"
 )
 
-// s3 is a server that speaks as much of Amazon's protocol as matters here: signatures of version 4, objects in one
-// piece and in parts, ranges. It keeps objects in files, so that what it holds in memory is not mistaken for ours.
+// s3 is a server that implements as much of Amazon's protocol as matters here: signatures of version 4, objects in one
+// piece and in parts, ranges. It keeps objects in files, so that its memory is not mistaken for ours.
 type s3 struct {
 	testing.TB
 	address string
@@ -137,7 +137,7 @@ func (s *s3) fail(w http.ResponseWriter, status int, code string) {
 	fmt.Fprintf(w, "<Error><Code>%s</Code><Message>no</Message></Error>", code)
 }
 
-// plain is a request's body without the signatures that stand between its chunks.
+// plain returns a request's body without the signatures between its chunks.
 func plain(r *http.Request) io.Reader {
 	if !strings.HasPrefix(r.Header.Get("X-Amz-Content-Sha256"), "STREAMING-") {
 		return r.Body

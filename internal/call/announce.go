@@ -17,6 +17,7 @@ import (
 	"parley/internal/ai"
 	"parley/internal/audio"
 	"parley/internal/lang"
+	"parley/internal/store"
 	"parley/internal/voice"
 )
 
@@ -35,16 +36,49 @@ var errAccepted = errors.New("the call is accepted")
 
 // announce implements voice.Session.Warm.
 func (l *live) announce(ctx context.Context, n voice.Announcement) (voice.Line, error) {
-	r, err := l.target(ctx, n.Tool)
-	if err != nil {
+	return l.transferTo(ctx, n.Tool, func(leg *parley.CallLeg, r Route) (voice.Line, error) {
+		b := &briefing{live: l, leg: leg, n: n, summary: make(chan string, 1)}
+		return b.run(ctx, r)
+	})
+}
+
+// connect implements voice.Session.Reach.
+func (l *live) connect(ctx context.Context, to string, early func(audio.Rate) audio.Peer) (voice.Line, error) {
+	return l.transferTo(ctx, &parley.AssistantTool{SupervisorPhone: to}, func(leg *parley.CallLeg, r Route) (voice.Line, error) {
+		r.Early = early
+		far, err := l.reach(ctx, r, func() {
+			leg.Status = parley.LegRinging
+			l.keepLeg(leg)
+		})
+		if err != nil {
+			return nil, err
+		}
+		line := runPatch(ctx, far)
+		leg.AnsweredAt = parley.DateTime(parley.Now())
+		leg.Status, leg.JoinedAt = parley.LegJoined, leg.AnsweredAt
+		l.keepLeg(leg)
+		return line, nil
+	})
+}
+
+// transferTo calls whoever a transfer names, and has talk make a line of that. The leg of a call that comes to nothing
+// is ended and charged here, any other with its call.
+func (l *live) transferTo(ctx context.Context, t *parley.AssistantTool,
+	talk func(leg *parley.CallLeg, r Route) (voice.Line, error)) (voice.Line, error) {
+	r, err := l.target(ctx, t)
+	var leg *parley.CallLeg
+	if err == nil {
+		leg, err = l.callIn(ctx, parley.LegTransfer, "", r)
+	}
+	switch {
+	case errors.Is(err, store.Insufficient):
+		return nil, fmt.Errorf("%w: %w", parley.InsufficientBalance, err)
+	case err != nil && !isReason(err):
+		return nil, fmt.Errorf("%w: %w", parley.Unreachable, err)
+	case err != nil:
 		return nil, err
 	}
-	leg, err := l.callIn(ctx, parley.LegTransfer, r)
-	if err != nil {
-		return nil, err
-	}
-	b := &briefing{live: l, leg: leg, n: n, summary: make(chan string, 1)}
-	line, err := b.run(ctx, r)
+	line, err := talk(leg, r)
 	if err == nil {
 		return line, nil
 	}
@@ -72,7 +106,7 @@ func (b *briefing) run(ctx context.Context, r Route) (voice.Line, error) {
 	defer stop()
 	thinking.Go(func() { b.summary <- b.summarize(short) })
 
-	far, err := b.reach(ctx, r)
+	far, err := b.reach(ctx, r, func() { b.become(parley.LegRinging) })
 	if err != nil {
 		return nil, err
 	}
@@ -86,23 +120,6 @@ func (b *briefing) run(ctx context.Context, r Route) (voice.Line, error) {
 	b.leg.JoinedAt = parley.DateTime(parley.Now())
 	b.become(parley.LegJoined)
 	return line, nil
-}
-
-// reach dials the target, and lets it ring for as long as the assistant's settings say.
-func (b *briefing) reach(ctx context.Context, r Route) (audio.Leg, error) {
-	ringing, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	rings := time.Duration(b.a.RingingTime) * time.Second
-	patience := time.AfterFunc(rings+connectTime, func() { cancel(parley.NoAnswer) })
-	defer patience.Stop()
-	far, err := b.Dial(ringing, r, func() {
-		patience.Reset(rings)
-		b.become(parley.LegRinging)
-	})
-	if cause := context.Cause(ringing); err != nil && cause != nil && !isReason(err) {
-		return nil, cause
-	}
-	return far, err
 }
 
 func (b *briefing) become(s parley.LegStatus) {

@@ -22,7 +22,7 @@ import (
 	"parley/internal/voice"
 )
 
-// colleague is somebody who is called for a transfer: the test presses keys for them, and hangs up.
+// colleague is a person who is called for a transfer: the test presses keys for them, and hangs up.
 type colleague struct {
 	peer  audio.Peer
 	runs  chan struct{}
@@ -51,7 +51,7 @@ func (c *colleague) Run(ctx context.Context, p audio.Peer) error {
 	}
 }
 
-// presses has them press a key until somebody takes note: before they are asked, nobody does.
+// presses presses a key again and again until it is noticed: before the colleague is asked, keys are ignored.
 func (c *colleague) presses(key byte) {
 	<-c.runs
 	for range 2000 {
@@ -64,13 +64,13 @@ func (c *colleague) presses(key byte) {
 	}
 }
 
-// desk is where transfers go in these tests.
+// desk is the target of transfers in these tests.
 type desk struct {
 	h        *harness
-	err      error // in place of an answer
+	err      error // instead of an answer
 	hangs    bool  // it rings for ever
 	who      *colleague
-	verdict  parley.EndedReason // of the briefing, without a word of theirs
+	verdict  parley.EndedReason // ends the briefing, without a word of the colleague's
 	briefing chan *voice.Session
 	routes   chan call.Route
 }
@@ -116,7 +116,7 @@ func newDesk(h *harness) *desk {
 	return &desk{h: h, who: newColleague(), briefing: make(chan *voice.Session, 1), routes: make(chan call.Route, 1)}
 }
 
-// transfer has a customer's conversation announce them.
+// transfer has a customer's conversation announce the customer to the colleague.
 func transfer(ctx context.Context, s *voice.Session, tool parley.AssistantTool) (voice.Line, error) {
 	return s.Warm(ctx, voice.Announcement{Tool: tool.Warm(), Persona: s.Persona,
 		History: []ai.Message{{Role: ai.Assistant, Text: "Hello."}, {Role: ai.User, Text: "I want a cake."}}})
@@ -131,7 +131,7 @@ func (l *leg) session(h testing.TB) (s *voice.Session) {
 
 var toDesk = parley.AssistantTool{Type: "warm_call_transfer", SupervisorPhone: "+4930901820"}
 
-// Who is asked may accept by a key; both are charged for, each once, when the call ends.
+// The colleague may accept with a key; both legs are charged, each once, when the call ends.
 func TestAnnounceAccepted(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		d := newDesk(h)
@@ -170,6 +170,11 @@ func TestAnnounceAccepted(t *testing.T) {
 		if leg = legs()[0]; leg.Status != parley.LegEnded || leg.EndedReason != parley.Transferred || leg.Cost != leg.Rate {
 			t.Errorf("ended: %+v", leg)
 		}
+		told, _ := h.events()[0]["legs"].([]any)
+		if len(told) != 1 || told[0].(map[string]any)["phone_number"] != toDesk.SupervisorPhone ||
+			told[0].(map[string]any)["ended_reason"] != string(parley.Transferred) {
+			t.Errorf("the event has the legs %v", told)
+		}
 		if c.LegCost != leg.Cost || c.TotalCost() != c.CarrierCost+c.AssistantCost+leg.Cost {
 			t.Errorf("the call costs %s, %s of it the leg", c.TotalCost(), c.LegCost)
 		}
@@ -188,8 +193,8 @@ func TestAnnounceAccepted(t *testing.T) {
 	})
 }
 
-// Whatever keeps somebody from taking the customer over: nobody is left on the line, the leg says why, and costs what
-// was used of it, at once.
+// Whatever keeps the colleague from taking the call: nobody is left on the line, the leg says why, and the part of it
+// that was used is charged at once.
 func TestAnnounceRefused(t *testing.T) {
 	h := lite(t)
 	for name, c := range map[string]struct {
@@ -267,12 +272,12 @@ func TestAnnounceRefused(t *testing.T) {
 	}
 }
 
-// What they say decides where it is plain, and the model everything else. A "yes" on picking up is no answer.
+// What the colleague says decides if it is clear; otherwise the model decides. A "yes" on picking up is no answer.
 func TestAnnounceByVoice(t *testing.T) {
 	h := lite(t)
 	p := lang.Of("en").Phrases
 	for _, c := range []struct {
-		heard  string // of what they were told
+		heard  string // the part of the briefing that was heard
 		said   string
 		reason error
 	}{{"", "Yes, please.", nil}, {"", "No, not now.", parley.Rejected}, {p.Announced, "Yes.", errUndecided},
@@ -317,7 +322,8 @@ func TestAnnounceByVoice(t *testing.T) {
 
 var errUndecided = errors.New("it takes the model")
 
-// If the process dies with two who talk, another one ends the call and its leg, and charges both once.
+// If the process dies while customer and colleague talk, another process ends the call and its leg, and charges both
+// once.
 func TestAnnounceNodeLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := furnish(t, storetest.SQLite(t), "http://127.0.0.1:9")
@@ -346,8 +352,8 @@ func TestAnnounceNodeLost(t *testing.T) {
 	})
 }
 
-// 120 transfers with random ends at random moments: each leg ends, is charged at most once, and keeps nothing set
-// aside.
+// 120 transfers with random ends at random moments: each leg ends, is charged at most once, and leaves nothing
+// reserved.
 func TestAnnounceSeeds(t *testing.T) {
 	slowly(t, func(t *testing.T, h *harness) {
 		h.write(func(ctx context.Context, tx *store.Tx) error {
@@ -411,7 +417,7 @@ func TestAnnounceSeeds(t *testing.T) {
 	})
 }
 
-// What a follower of the call is told of a leg, in order.
+// The events that a follower of the call gets about a leg, in order.
 func TestAnnounceEvents(t *testing.T) {
 	h := lite(t)
 	d := newDesk(h)

@@ -112,6 +112,8 @@ type Route struct {
 	From   string        // the number that the far end sees; "" for that of Number
 	// what the call says about itself; nil: nothing but its numbers
 	Signalling *parley.CallSignalling
+	// Early gives who hears the sound that comes before an answer, at a rate; nil: nobody.
+	Early func(audio.Rate) audio.Peer
 	// May says why the call may not be sent on to a number or a sip: address.
 	May func(to string) error
 }
@@ -135,14 +137,13 @@ type Center struct {
 	live     map[int64]*live
 	over     int // of these: their recordings are on their way into blob storage
 	ended    map[parley.CallStatus]int64
-	trials   map[int64]bool // whose users try a trunk
 }
 
 // New makes a Center. Call Run to run it, and Stop at the end.
 func New(c Config) *Center {
 	c.Beat, c.Lost = cmp.Or(c.Beat, 5*time.Second), cmp.Or(c.Lost, 15*time.Second)
 	d := &Center{Config: c, node: uuid.NewString(), reports: make(chan struct{}, 1), again: reportAgain,
-		live: map[int64]*live{}, ended: map[parley.CallStatus]int64{}, trials: map[int64]bool{}}
+		live: map[int64]*live{}, ended: map[parley.CallStatus]int64{}}
 	if d.Converse == nil {
 		d.Converse = func(ctx context.Context, s *voice.Session, leg audio.Leg) voice.Result { return s.Run(ctx, leg) }
 	}

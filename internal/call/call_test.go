@@ -20,10 +20,10 @@ import (
 	"parley/internal/voice"
 )
 
-// judgement has the model answer both what is extracted and what is evaluated.
+// judgement is the model's answer to both extraction and evaluation.
 const judgement = `{"status":true,"summary":"Ana wants a cake.","sentiment":"positive","outcome":"success","score":9}`
 
-// A call from its beginning to its event: what is stored, what it costs, what is told.
+// A call from its beginning to its event: what is stored, what it costs, what is reported.
 func TestCall(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		h.model.Usually(aitest.Behaviour{Text: judgement})
@@ -95,7 +95,7 @@ func TestCall(t *testing.T) {
 		if err != nil || spent != got.TotalCost() {
 			t.Errorf("the day's spend is %s: %v", spent, err)
 		}
-		// The assistant that judges was told what it is there for.
+		// The judging model was told the assistant's purpose.
 		judged := false
 		for _, r := range h.model.Requests() {
 			judged = judged || strings.Contains(r.System, "Serve Ana.") &&
@@ -107,7 +107,7 @@ func TestCall(t *testing.T) {
 	})
 }
 
-// Everything that refuses a call, in the order in which it is judged.
+// All the reasons to refuse a call, in the order in which they are checked.
 func TestRefusals(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		n := h.node(func(c *call.Config) { c.DailySpend = parley.USD / 2 })
@@ -164,9 +164,9 @@ func storetestUser(h *harness) *parley.User {
 	return u
 }
 
-// The limits hold when calls begin at the same time: the plan's, the day's, the balance.
+// The limits hold when calls start at the same time: the plan's limit, the day's limit, the balance.
 func TestLimitsInARace(t *testing.T) {
-	possible := 2 * parley.Money(14_000+60_000) // of one of these calls
+	possible := 2 * parley.Money(14_000+60_000) // the cost of two of these calls
 	for name, c := range map[string]struct {
 		plan    string
 		balance parley.Money
@@ -214,7 +214,7 @@ func TestLimitsInARace(t *testing.T) {
 				if len(made) != c.want || reserved != parley.Money(c.want)*possible {
 					t.Errorf("%d calls began, want %d; %s are set aside", len(made), c.want, reserved)
 				}
-				// What ends makes room: nothing was spent.
+				// Calls that end make room again: nothing was spent.
 				for _, id := range made {
 					h.must(nodes[0].Hangup(t.Context(), h.user.ID, id))
 				}
@@ -230,13 +230,13 @@ func TestLimitsInARace(t *testing.T) {
 	}
 }
 
-// refusedBy is what a line says of a refusal.
+// refusedBy is a line's error for a refusal.
 type refusedBy int
 
 func (r refusedBy) Error() string             { return fmt.Sprint("refused: ", int(r)) }
 func (r refusedBy) Ended() parley.EndedReason { return parley.ReasonOfSIP(int(r)) }
 
-// Calls that nobody answers: state and reason by why, and they cost nothing.
+// Unanswered calls: the state and the reason for each cause, and they cost nothing.
 func TestUnanswered(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		n := h.node()
@@ -297,7 +297,7 @@ func TestRingingTime(t *testing.T) {
 	}
 }
 
-// A hang-up reaches a call wherever it is and however far.
+// A hang-up reaches a call on any node and in any state.
 func TestHangup(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		near, far := h.node(), h.node()
@@ -338,8 +338,8 @@ func storetestUserOnce(h *harness) *parley.User {
 	return storetestUser(h)
 }
 
-// A call whose process is gone is closed by another: one row, one charge, one end, one event; and the process, should
-// it live after all, hangs up and changes nothing.
+// When a call's process is gone, another process closes the call: one row, one charge, one end, one event. If the
+// first process is alive after all, it hangs up and changes nothing.
 func TestLostNode(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		h.model.Usually(aitest.Behaviour{Text: judgement})
@@ -357,7 +357,7 @@ func TestLostNode(t *testing.T) {
 		seen := h.call(talking.ID)
 
 		h.node(quick)
-		h.node(quick) // both look
+		h.node(quick) // both of them check for lost calls
 		lost, rung := h.reported(talking.ID), h.reported(ringing)
 		if lost.Status != parley.CallFailed || lost.EndedReason != parley.NodeLost ||
 			parley.Time(lost.EndedAt) != max(seen.SeenAt, parley.Time(seen.UpdatedAt)) || lost.Duration < 1 ||
@@ -375,7 +375,7 @@ func TestLostNode(t *testing.T) {
 		go func() { defer close(alive); dead.Run(ctx) }()
 		<-leg.over
 		all, giveUp := context.WithTimeout(context.Background(), patience)
-		dead.Stop(all) // returns when its calls are over
+		dead.Stop(all) // it returns when the calls are over
 		if err := all.Err(); err != nil || dead.Stats().Live != 0 {
 			t.Errorf("%d calls go on: %v", dead.Stats().Live, err)
 		}
@@ -394,7 +394,7 @@ func TestLostNode(t *testing.T) {
 	})
 }
 
-// One attempt at a lead rings once, however often it is begun.
+// One attempt at a lead rings once, however often it is started.
 func TestAttempt(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		n, also := h.node(), 0
@@ -422,7 +422,7 @@ func TestAttempt(t *testing.T) {
 		if _, reserved, _ := h.money(); reserved != first.Reserved+second.Reserved {
 			t.Errorf("%s are set aside", reserved)
 		}
-		// What belongs to the row refuses it.
+		// Order.Also, which runs in the row's transaction, refuses the row.
 		order.Attempt, order.Also = 3, func(context.Context, *store.Tx, *parley.Call) error { return errors.New("no") }
 		if _, err := n.Start(t.Context(), order); err == nil || err.Error() != "no" {
 			t.Errorf("began in spite of it: %v", err)
@@ -430,7 +430,7 @@ func TestAttempt(t *testing.T) {
 	})
 }
 
-// A server that stops waits for its calls, takes no more, and cuts them when it must.
+// A server that stops waits for its calls, accepts no new ones, and cuts them off when it must.
 func TestStop(t *testing.T) {
 	h := lite(t)
 	n := h.node()
@@ -449,7 +449,7 @@ func TestStop(t *testing.T) {
 		if errors.As(err, &e) && e.Kind == parley.Unavailable {
 			break
 		}
-		h.must(err) // it has not begun to stop: one more call
+		h.must(err) // it is not stopping yet: one more call
 		h.answered().hangUp(parley.CustomerHangup)
 	}
 	a.hangUp(parley.CustomerHangup)
@@ -473,13 +473,13 @@ func TestStop(t *testing.T) {
 	if reasons[parley.CustomerHangup] != 1 || reasons[parley.Shutdown] != 1 {
 		t.Errorf("reasons %v", reasons)
 	}
-	n.kill() // what has ended is told before all is over
+	n.kill() // what has ended is reported before everything is over
 	if c := h.call(second.ID); c.ReportDue != 0 {
 		t.Errorf("not reported: %+v", c)
 	}
 }
 
-// What goes wrong in one call is that call's end.
+// A failure in one call ends only that call.
 func TestBrokenConversations(t *testing.T) {
 	h := lite(t)
 	n := h.node()
@@ -493,7 +493,7 @@ func TestBrokenConversations(t *testing.T) {
 		id := n.start().ID
 		leg := h.answered()
 		if c.do == nil {
-			leg.hangUp("") // a session that says no reason
+			leg.hangUp("") // a session that gives no reason
 		} else {
 			leg.does <- c.do
 		}
@@ -501,7 +501,7 @@ func TestBrokenConversations(t *testing.T) {
 			t.Errorf("%s: %s, %s", name, got.Status, got.EndedReason)
 		}
 	}
-	// An assistant that can't speak rings nobody.
+	// An assistant that can't speak calls nobody.
 	dumb := h.node(func(c *call.Config) { c.Speech = &speech{err: errors.New("flite is not installed")} })
 	if got := h.reported(dumb.start().ID); got.EndedReason != parley.ProviderFailure || got.RingingAt != 0 ||
 		got.TotalCost() != 0 {

@@ -26,15 +26,15 @@ func TestDestinations(t *testing.T) {
 		{[]string{"+1"}, []string{"+12025550100", "+14165550100"}, []string{"+19005550100", "+442079460003"}},
 		{[]string{"+49", "!+4930"}, []string{"+498912345678"},
 			[]string{"+493012345678", "+499001234567", "+4918012345678"}},
-		// What is both allowed and refused is refused.
+		// A number that is both allowed and refused is refused.
 		{[]string{"+49", "+4930", "!+4930"}, []string{"+498912345678"}, []string{"+493012345678"}},
 		{[]string{"!+49", "+4930", "DE"}, []string{"+493012345678"}, []string{"+498912345678"}},
-		// Personal numbers never; companies' where a prefix says so.
+		// Personal numbers are never allowed; company numbers are where a prefix says so.
 		{[]string{"GB", "+44"}, []string{"+442079460003", "+447400123004"},
 			[]string{"+447012345678", "+443001234567", "+445512345678"}},
 		{[]string{"GB", "+4470", "+443", "!+4437"}, []string{"+442079460003", "+443001234567"},
 			[]string{"+447012345678", "+443700123456", "+445512345678"}},
-		// Everywhere, but for satellites, international premium services, and those that pay who is called.
+		// Everywhere, except satellite numbers, international premium services, and numbers that pay the called party.
 		{[]string{"+"}, []string{"+12025550100", "+8613812345678", "+2348031234567"},
 			[]string{"+881612345678", "+870773111632", "+979123456789", "+19005550100", "+499001234567"}},
 		{[]string{"+", "!+86"}, []string{"+12025550100"}, []string{"+8613812345678"}},
@@ -61,7 +61,7 @@ func TestDestinations(t *testing.T) {
 	}
 }
 
-// sendable is a leg that notes where it is sent.
+// sendable is a leg that records where it is transferred to.
 type sendable struct {
 	*leg
 	sent []string
@@ -72,7 +72,8 @@ func (l *sendable) Transfer(_ context.Context, to string) error {
 	return nil
 }
 
-// TestTransferDestination: a model that was talked into it can send a call nowhere that a call may not go.
+// TestTransferDestination: a model that a caller has tricked can't transfer a call to a destination that calls may not
+// go to.
 func TestTransferDestination(t *testing.T) {
 	h := lite(t)
 	far := &sendable{leg: newLeg()}
@@ -96,7 +97,7 @@ func TestTransferDestination(t *testing.T) {
 	}
 }
 
-// TestVerifiedCaller: where the operator asks for it, calls over a trunk leave from a number only that its owner has
+// TestVerifiedCaller: if the operator requires it, calls over a trunk may only use a caller number that its owner has
 // verified.
 func TestVerifiedCaller(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {

@@ -10,8 +10,8 @@ import (
 	"parley/internal/call"
 )
 
-// Why a call failed stands in its row and in what is told of it, and a conversation that a vendor broke off costs its
-// line alone.
+// The reason of a failed call is in its row and in its event, and for a conversation that a vendor broke off only the
+// line is charged.
 func TestFailureIsTold(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		missing := &ai.Error{Kind: ai.Config, Err: errors.New("sk-secret"), Mend: "Flite is not installed."}
@@ -64,7 +64,7 @@ func TestFailureIsTold(t *testing.T) {
 	})
 }
 
-// A call that a mode can't be held in says so to its owner.
+// If a call can't be held in its mode, its owner is told so.
 func TestModeIsTold(t *testing.T) {
 	h := lite(t)
 	n := h.node()

@@ -20,8 +20,8 @@ import (
 	"parley/internal/store/storetest"
 )
 
-// A process that is killed right after an answer, before it has given another sign of life, has begun a second and a
-// minute: they are charged.
+// A process is killed right after an answer, before it gave another sign of life: one second of the assistant and one
+// minute of the line have begun, and are charged.
 func TestKilledAtTheAnswer(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		dead := h.node(func(c *call.Config) { c.Beat = time.Hour })
@@ -66,7 +66,7 @@ func (h *harness) lost(n int) (ids []int64) {
 	return ids
 }
 
-// All calls of a process that is gone are closed at once, whatever those say who are told.
+// All calls of a process that is gone are closed at once, even if the functions that are notified fail.
 func TestManyLostCalls(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		ids := h.lost(150)
@@ -94,7 +94,7 @@ func TestManyLostCalls(t *testing.T) {
 	})
 }
 
-// Who asked for it is told of each call that nobody took, in the transaction that ends it, with its cause.
+// Each unanswered call is reported to the code that ordered it, in the transaction that ends it, with its cause.
 func TestUnansweredIsTold(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		type told struct {
@@ -173,7 +173,7 @@ func TestUnansweredIsTold(t *testing.T) {
 	})
 }
 
-// notes are what is logged.
+// notes collects what is logged.
 type notes struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -185,8 +185,8 @@ func (n *notes) Write(b []byte) (int, error) {
 	return n.text.Write(b)
 }
 
-// What is wrong with a line is in the log; that somebody is not there, or there is no such number, is not.
-func TestFailuresAreLogged(t *testing.T) { // not beside others: there is one log
+// A problem with a line is logged; a person who does not answer, or a number that does not exist, is not.
+func TestFailuresAreLogged(t *testing.T) { // not parallel: there is one log
 	var log notes
 	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
 	t.Cleanup(func() { slog.SetDefault(slog.New(slog.DiscardHandler)) })
@@ -212,7 +212,7 @@ func TestFailuresAreLogged(t *testing.T) { // not beside others: there is one lo
 	}
 }
 
-// gated stores when it may.
+// gated stores a blob only when its gate is open.
 type gated struct {
 	blob.Store
 	may <-chan struct{}
@@ -223,7 +223,7 @@ func (s gated) Put(ctx context.Context, name string, r io.Reader) (int64, error)
 	return s.Store.Put(ctx, name, r)
 }
 
-// Who waits for room is told when there is some: a call that is over takes none, wherever its recording is.
+// When a call is over there is room for another, and the waiting code is told, wherever the recording is.
 func TestRoomAfterTheEnd(t *testing.T) {
 	h := lite(t)
 	h.change(h.a, `{"record":true}`)
@@ -265,7 +265,7 @@ type dumbSpeech struct{ speech }
 
 func (*dumbSpeech) Synthesizer(string) (ai.Synthesizer, error) { return dumb{}, nil }
 
-// A panic while a greeting is made ready, or while a call is read, is that call's and nobody else's.
+// A panic while a greeting is prepared, or while a call is read, affects only that call.
 func TestPanicsStay(t *testing.T) {
 	h := lite(t)
 	n := h.node(func(c *call.Config) { c.Speech = &dumbSpeech{} })
@@ -280,7 +280,7 @@ func TestPanicsStay(t *testing.T) {
 		t.Errorf("began as %+v: %v", c, err)
 	}
 	n.Stop(t.Context()) // it waits for none of them
-	// What can't even be looked up is turned away.
+	// A call whose target can't even be looked up is turned away.
 	blind := call.New(call.Config{})
 	in := newRinger()
 	blind.Incoming(t.Context(), call.Arrival{Ringer: in, To: "+12025550100"})

@@ -17,7 +17,7 @@ import (
 	"parley/internal/voice"
 )
 
-// spare adds a model that goes on where the assistant's own fails.
+// spare adds a model that takes over when the assistant's own fails.
 func (h *harness) spare() {
 	h.Helper()
 	cat := catalog.New("", provider.All(openai.Declare(&openai.Settings{APIKey: "k",
@@ -30,7 +30,7 @@ func (h *harness) spare() {
 	h.must(h.assistants.Fallback.Check(cat))
 }
 
-// A model that fails in a call is followed by the next, and the call's record says so.
+// When a model fails in a call the next one takes over, and the call's record says so.
 func TestModelFallsBack(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		h.spare()
@@ -40,7 +40,7 @@ func TestModelFallsBack(t *testing.T) {
 		var reply string
 		n := h.node(func(c *call.Config) {
 			c.Converse = func(ctx context.Context, s *voice.Session, l audio.Leg) voice.Result {
-				for range 2 { // the second time it is known
+				for range 2 { // the second time the failure is known
 					got, err := s.Persona.Think([]ai.Message{{Role: ai.User, Text: "hello"}}, nil).Run(ctx)
 					h.must(err)
 					reply = got.Text
@@ -68,7 +68,7 @@ func TestModelFallsBack(t *testing.T) {
 	})
 }
 
-// An assistant's own lists stand in place of the server's.
+// An assistant's own fallback lists replace the server's.
 func TestOwnListsGoFirst(t *testing.T) {
 	h := lite(t)
 	h.spare()
@@ -104,7 +104,7 @@ func TestOwnListsGoFirst(t *testing.T) {
 	}
 }
 
-// A list that names what is not there is refused when the server starts.
+// A fallback list with an unknown entry is refused when the server starts.
 func TestFallbackIsChecked(t *testing.T) {
 	h := lite(t)
 	f := &assistant.Fallback{Models: []string{"openai/thinker"}}
@@ -115,7 +115,7 @@ func TestFallbackIsChecked(t *testing.T) {
 	}
 }
 
-// A voice that fails in a call is followed by a voice of the next provider, and so is an ear.
+// When a voice fails in a call, a voice of the next provider takes over, and so with speech recognition.
 func TestSpeechFallsBack(t *testing.T) {
 	h := lite(t)
 	f := &h.assistants.Fallback

@@ -36,10 +36,10 @@ import (
 
 func init() { slog.SetDefault(slog.New(slog.DiscardHandler)) }
 
-// patience only guards against a hang.
+// patience bounds every wait: it only guards against a hang.
 const patience = 20 * time.Second
 
-// harness is a database with a user, an outbound assistant with a number, and whoever is called.
+// harness is a database with a user, an outbound assistant with a number, and the far end that is called.
 type harness struct {
 	testing.TB
 	db         *store.DB
@@ -52,7 +52,7 @@ type harness struct {
 	number     *parley.Number
 	a          *parley.Assistant
 	far        *farEnd
-	beats      bool // processes do nothing but beat: weeks of looking for reports would take long
+	beats      bool // processes only give signs of life: looking for reports for weeks would take too long
 }
 
 func each(t *testing.T, test func(t *testing.T, h *harness)) {
@@ -76,8 +76,8 @@ func open(t testing.TB, db *store.DB) *harness {
 	return h
 }
 
-// slowly has a test run on fake time, in which weeks pass in a moment: on SQLite, as nobody may wait for a network,
-// and without a model.
+// slowly runs a test on fake time, in which weeks pass in a moment: on SQLite, as nothing may wait for a network, and
+// without a model.
 func slowly(t *testing.T, test func(t *testing.T, h *harness)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) { test(t, furnish(t, storetest.SQLite(t), "http://127.0.0.1:9")) })
@@ -160,7 +160,7 @@ func tree(h *harness, text string) (v map[string]any) {
 	return v
 }
 
-// node is a process on the database. kill ends it as a power cut would, as far as others see.
+// node is a process on the database. To the others, kill looks like a power cut.
 type node struct {
 	*call.Center
 	h    *harness
@@ -168,7 +168,7 @@ type node struct {
 	done chan struct{}
 }
 
-// speech has every vendor speak and hear.
+// speech gives every vendor a voice and an ear.
 type speech struct {
 	voice aitest.Synthesizer
 	ear   aitest.Recognizer
@@ -227,7 +227,7 @@ func (n *node) start(o ...func(*call.Order)) *parley.Call {
 
 func to(phone string) func(*call.Order) { return func(o *call.Order) { o.To = phone } }
 
-// answered is the leg of the next call that is answered.
+// answered returns the leg of the next call that is answered.
 func (h *harness) answered() *leg {
 	h.Helper()
 	select {
@@ -239,7 +239,7 @@ func (h *harness) answered() *leg {
 	}
 }
 
-// call is a call as it is stored.
+// call reads a stored call.
 func (h *harness) call(id int64) *parley.Call {
 	h.Helper()
 	c, err := h.db.RecordedCall(context.Background(), id)
@@ -247,7 +247,7 @@ func (h *harness) call(id int64) *parley.Call {
 	return c
 }
 
-// until waits for something about a call to be stored.
+// until waits until a stored call satisfies ok.
 func (h *harness) until(id int64, what string, ok func(c *parley.Call) bool) *parley.Call {
 	h.Helper()
 	for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
@@ -272,7 +272,7 @@ func (h *harness) reported(id int64) *parley.Call {
 	return h.until(id, "reported", func(c *parley.Call) bool { return c.EndedAt != 0 && c.ReportDue == 0 })
 }
 
-// money is the user's balance, what of it is set aside, and the ledger without its first entry, oldest first.
+// money returns the user's balance, the reserved part of it, and the ledger without its first entry, oldest first.
 func (h *harness) money() (balance, reserved parley.Money, entries []parley.LedgerEntry) {
 	h.Helper()
 	u, err := h.db.User(context.Background(), h.user.ID)
@@ -287,7 +287,7 @@ func (h *harness) money() (balance, reserved parley.Money, entries []parley.Ledg
 	return u.Balance, u.Balance - free, entries
 }
 
-// events are the payloads of the events for the user's endpoints, oldest first.
+// events returns the payloads of the events for the user's endpoints, oldest first.
 func (h *harness) events() (list []map[string]any) {
 	h.Helper()
 	rows, _, err := h.db.Deliveries(context.Background(), h.user.ID, "", "", store.Page{Number: 1, Size: 100})
@@ -302,13 +302,14 @@ func (h *harness) events() (list []map[string]any) {
 	return list
 }
 
-// farEnd is whoever is called.
+// farEnd is the party that is called.
 type farEnd struct {
 	mu    sync.Mutex
 	route call.Route
-	err   error         // in place of an answer
-	gate  chan struct{} // held back until it is closed, after it rings
+	err   error         // instead of an answer
+	gate  chan struct{} // after ringing, the answer waits until this is closed
 	hangs bool          // never answers
+	forks int           // how many more places ring
 	legs  chan *leg
 }
 
@@ -321,9 +322,11 @@ func (f *farEnd) set(fn func()) {
 func (f *farEnd) dial(ctx context.Context, r call.Route, ringing func()) (audio.Leg, error) {
 	f.mu.Lock()
 	f.route = r
-	err, gate, hangs := f.err, f.gate, f.hangs
+	err, gate, hangs, forks := f.err, f.gate, f.hangs, f.forks
 	f.mu.Unlock()
-	ringing()
+	for range 1 + forks {
+		ringing()
+	}
 	if hangs {
 		gate = make(chan struct{})
 	}
@@ -342,12 +345,12 @@ func (f *farEnd) dial(ctx context.Context, r call.Route, ringing func()) (audio.
 	return l, nil
 }
 
-// leg is a far end that was reached: the test decides what is said and who hangs up.
+// leg is the leg to a far end that was reached: the test decides what is said and who hangs up.
 type leg struct {
 	does   chan func(*voice.Session)
 	reason chan parley.EndedReason
-	breaks chan error    // a vendor's failure that the conversation comes to
-	over   chan struct{} // closed when the conversation is
+	breaks chan error    // a vendor's failure that the conversation runs into
+	over   chan struct{} // closed when the conversation is over
 	down   chan struct{} // closed when we have hung up
 	hang   sync.Once
 }
@@ -362,7 +365,7 @@ func (l *leg) Hangup() { l.hang.Do(func() { close(l.down) }) }
 func (*leg) Rate() audio.Rate  { return audio.Narrow }
 func (*leg) Dial(string) error { return nil }
 
-// Run waits for the far end to hang up; with no reason, it listens to its end first.
+// Run waits until the far end hangs up; without a reason, it first listens to the end.
 func (l *leg) Run(ctx context.Context, p audio.Peer) error {
 	select {
 	case r := <-l.reason:
@@ -390,7 +393,7 @@ func (l *leg) do(h testing.TB, fn func(s *voice.Session)) {
 	}
 }
 
-// says has somebody say something.
+// says has a speaker say something.
 func (l *leg) says(h testing.TB, speaker, text string) {
 	h.Helper()
 	l.do(h, func(s *voice.Session) {
@@ -440,7 +443,7 @@ func converse(ctx context.Context, s *voice.Session, l audio.Leg) (r voice.Resul
 	}
 }
 
-// files are those in the directory of recordings that grow.
+// files lists the recordings in progress in the directory of recordings.
 func (h *harness) files() []string {
 	h.Helper()
 	list, err := filepath.Glob(filepath.Join(h.dir, "*"))

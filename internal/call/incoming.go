@@ -59,8 +59,8 @@ func (d *Center) Incoming(ctx context.Context, in Arrival) {
 		refuse(in, noService)
 		return
 	}
-	var l *live
-	err := survive(func() (err error) { l, err = d.accept(ctx, in); return err })
+	var r *reception
+	err := survive(func() (err error) { r, err = d.accept(ctx, in); return err })
 	if err != nil {
 		d.wg.Done()
 		switch {
@@ -79,7 +79,7 @@ func (d *Center) Incoming(ctx context.Context, in Arrival) {
 		}
 		return
 	}
-	l.run(func() error { return l.answer(in) })
+	r.run(r.receive)
 }
 
 func refuse(in Arrival, code int) {
@@ -88,18 +88,22 @@ func refuse(in Arrival, code int) {
 	}
 }
 
-// accept finds who answers a call and stores its row. A call refused for lack of room or money leaves a row too.
-func (d *Center) accept(ctx context.Context, in Arrival) (*live, error) {
-	a, n, err := d.callee(ctx, in)
+// accept finds out what happens to a call and stores its row. A call refused for lack of room or money leaves a row too.
+func (d *Center) accept(ctx context.Context, in Arrival) (*reception, error) {
+	r, err := d.callee(ctx, in)
 	if err != nil {
 		return nil, err
 	}
+	a, n := r.to, r.number
 	set, err := d.staged(in, a)
 	if err != nil {
 		return nil, err
 	}
+	if set != nil {
+		a = set.Cast(a)
+	}
 	c := &parley.Call{AssistantID: a.ID, AssistantName: a.Name, Type: parley.CallInbound, Status: parley.CallInitiated,
-		MaxDuration: a.MaxDuration, CarrierRate: d.carrierRate(parley.CallInbound, n, ""),
+		CarrierRate:   d.carrierRate(parley.CallInbound, n, ""),
 		AssistantRate: d.Prices.Calls.Assistant}
 	if s := in.Signalling; s != nil {
 		c.Signalling, c.InputVariables = s, s.Given(a.Variables)
@@ -109,26 +113,26 @@ func (d *Center) accept(ctx context.Context, in Arrival) (*live, error) {
 		c.AssistantPhone, c.NumberID, c.CustomerPhone = &n.PhoneNumber, &n.ID, caller(in.From)
 	}
 	if set != nil {
-		c.InputVariables = set.variables
+		c.InputVariables, c.Test = set.variables, true
 	}
-	err = d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error { return d.admit(ctx, tx, a.UserID, c) })
 	var reason error
+	err = r.admit(ctx, d, c)
 	switch {
 	case err == nil:
 		if set != nil {
 			set.Took(c.ID)
 		}
-		l := d.begin(c, a)
-		l.house = in.TrunkID != 0
-		return l, nil
+		r.live = d.begin(c, a)
+		r.house = in.TrunkID != 0
+		return r, nil
 	case errors.Is(err, ErrFull):
-		reason = parley.Explain(parley.LineBusy, "As many calls were live as your plan allows at once: the caller heard a busy tone.")
+		reason = parley.Explain(parley.LineBusy, "As many calls were live as your plan or the number allows at once: the caller heard a busy tone.")
 	case errors.Is(err, store.Insufficient):
 		reason = parley.InsufficientBalance
 	default:
 		return nil, err
 	}
-	c.Reserved = 0
+	c.Reserved, c.TakenBy = 0, parley.TakenByAssistant
 	c.End(reason, parley.Now())
 	c.ReportDue = parley.Now()
 	kept := d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
@@ -138,64 +142,82 @@ func (d *Center) accept(ctx context.Context, in Arrival) (*live, error) {
 	return nil, errors.Join(err, kept)
 }
 
-// callee is the assistant that a call is for, and the number that was called (nil for a softphone).
-func (d *Center) callee(ctx context.Context, in Arrival) (*parley.Assistant, *parley.Number, error) {
+// errAsleep refuses a call that nobody takes now.
+var errAsleep = parley.Errorf(parley.Unavailable, "No active assistant answers this number.")
+
+// callee is what happens to a call: which assistant it is for, and by which route. A softphone's calls have neither
+// number nor route.
+func (d *Center) callee(ctx context.Context, in Arrival) (*reception, error) {
 	missing := func(err error) error {
 		if store.IsNotFound(err) {
 			return errNobody
 		}
 		return err
 	}
-	asleep := parley.Errorf(parley.Unavailable, "No active assistant answers this number.")
+	r := &reception{in: in, open: true}
+	var err error
 	if in.AssistantID != 0 {
-		a, err := d.DB.AnyAssistant(ctx, in.AssistantID)
-		if err == nil && a.Status != "active" && !stage.Is(in.From) { // an inactive one can be tested
-			err = asleep
+		r.to, err = d.DB.AnyAssistant(ctx, in.AssistantID)
+		if err == nil && r.to.Status != "active" && !stage.Is(in.From) { // an inactive one can be tested
+			err = errAsleep
 		}
-		return a, nil, missing(err)
+		return r, missing(err)
 	}
-	n, err := d.called(ctx, in)
-	if err != nil {
-		return nil, nil, missing(err)
+	r.number, err = d.called(ctx, in)
+	switch n := r.number; {
+	case err != nil:
+		return nil, missing(err)
+	case n.Type == parley.NumberNormal && !n.Subscribed(parley.Now()):
+		return nil, errAsleep
+	case n.Route != nil:
+		return r, d.routed(ctx, r, n.Route)
 	}
-	if n.Type == parley.NumberNormal && !n.Subscribed(parley.Now()) {
-		return nil, nil, asleep
+	r.to, err = d.DB.NumberAssistant(ctx, r.number.UserID, r.number.ID)
+	if err == nil && r.to == nil {
+		err = errAsleep
 	}
-	a, err := d.answerer(ctx, n, in.From)
-	if err == nil && a == nil {
-		err = asleep
-	}
-	return a, n, err
+	return r, err
 }
 
-// answerer is the assistant that takes a call to a number now, by the number's route; nil where none does.
-func (d *Center) answerer(ctx context.Context, n *parley.Number, from string) (*parley.Assistant, error) {
-	route := n.Route
-	if route == nil {
-		return d.DB.NumberAssistant(ctx, n.UserID, n.ID)
-	}
-	number := ""
-	if c := caller(from); c != nil {
+// routed is what happens to a call to a number by its route.
+func (d *Center) routed(ctx context.Context, r *reception, route *parley.NumberRoute) error {
+	n, number := r.number, ""
+	if c := caller(r.in.From); c != nil {
 		number = *c
 	}
 	blocked := route.Blocks(number)
 	if route.BlockBlacklist && number != "" && !blocked {
 		on, err := d.DB.Blacklisted(ctx, n.UserID, []string{number})
 		if err != nil {
-			return nil, err
+			return err
 		}
 		blocked = on[number]
 	}
-	switch {
-	case blocked:
-		return nil, errBlocked
-	case route.Open(time.Now()):
-		return d.DB.NumberAssistant(ctx, n.UserID, n.ID)
-	case route.Otherwise != parley.RouteAssistant || route.OtherwiseAssistantID == nil:
-		return nil, nil
+	if blocked {
+		return errBlocked
 	}
-	a, err := d.DB.Assistant(ctx, n.UserID, *route.OtherwiseAssistantID)
-	if store.IsNotFound(err) || err == nil && (a.Type != "inbound" || a.Status != "active") {
+	r.route, r.open = route, route.Open(time.Now())
+	r.step = route.First(r.open)
+	a, err := d.inCharge(ctx, r)
+	switch {
+	case err != nil:
+		return err
+	case a == nil, r.step == parley.RouteRefuse, r.step == parley.RouteAssistant && a.Status != "active":
+		return errAsleep
+	}
+	r.to = a
+	return nil
+}
+
+// inCharge is the assistant that has the calls to a number now, and in whose voice callers are spoken to where it has no
+// part in them; nil if there is none.
+func (d *Center) inCharge(ctx context.Context, r *reception) (*parley.Assistant, error) {
+	userID, id := r.number.UserID, r.route.OtherwiseAssistantID
+	if r.open || id == nil {
+		return d.DB.NumberOwner(ctx, userID, r.number.ID)
+	}
+	a, err := d.DB.Assistant(ctx, userID, *id)
+	if store.IsNotFound(err) || err == nil && a.Type != "inbound" {
 		return nil, nil
 	}
 	return a, err

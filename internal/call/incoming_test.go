@@ -28,7 +28,7 @@ import (
 type ringer struct {
 	leg  *leg
 	gone chan struct{}
-	fail error // of the answer
+	fail error // of Answer
 
 	mu      sync.Mutex
 	rang    bool
@@ -52,7 +52,7 @@ func (r *ringer) Refuse(code int) error {
 }
 func (r *ringer) Done() <-chan struct{} { return r.gone }
 
-// take has a call come in and returns what becomes of it.
+// take lets a call come in; over is closed when the call is over.
 func (n *node) take(in call.Arrival) (over chan struct{}) {
 	over = make(chan struct{})
 	go func() { defer close(over); n.Incoming(context.Background(), in) }()
@@ -98,9 +98,9 @@ func TestIncoming(t *testing.T) {
 				"+12025550100", 8500},
 			"trunk": {call.Arrival{From: "+12025550177", To: "front", TrunkID: trunk.ID}, house,
 				"+12025550177", "+4930123456", 500},
-			"extension": {call.Arrival{From: "200", To: "+4930123456", TrunkID: trunk.ID}, house, "200",
+			"extension": {call.Arrival{From: "200", To: "+12025550199", TrunkID: trunk.ID}, house, "200",
 				"+4930123456", 500},
-			"anonymous": {call.Arrival{From: "anonymous", To: "+4930123456", TrunkID: trunk.ID}, house,
+			"anonymous": {call.Arrival{From: "anonymous", To: "+12025550199", TrunkID: trunk.ID}, house,
 				"", "+4930123456", 500},
 			"softphone": {call.Arrival{From: "ana", To: "7", AssistantID: h.a.ID}, h.a, "", "", 0},
 		} {
@@ -159,7 +159,7 @@ func TestIncomingRefused(t *testing.T) {
 		if c := h.newest(); c != nil {
 			t.Errorf("a row: %+v", c)
 		}
-		// For want of room and of money there is a row.
+		// If room or money is lacking, the call still gets a row.
 		h.user.Plan = "trial"
 		h.write(func(ctx context.Context, tx *store.Tx) error { return tx.SaveUser(ctx, h.user) })
 		first := n.start()
@@ -196,7 +196,7 @@ func TestIncomingRefused(t *testing.T) {
 	})
 }
 
-// A number's route decides who takes a call, by the hour and by the caller.
+// A number's route decides what happens to a call, by the hour and by the caller.
 func TestIncomingRoute(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		desk := h.assistant(`{"type":"inbound","phone_number_id":%d,"name":"Desk"}`, h.number.ID)
@@ -235,7 +235,7 @@ func TestIncomingRoute(t *testing.T) {
 		}
 		today := time.Now().UTC().Format(time.DateOnly)
 		tomorrow := time.Now().UTC().AddDate(0, 0, 1).Format(time.DateOnly)
-		closed := []string{today, tomorrow} // whenever midnight comes
+		closed := []string{today, tomorrow} // both days, in case midnight passes during the test
 		route(&parley.NumberRoute{})
 		taken("open", "+12025550177", desk)
 		taken("the blacklist is for campaigns", "+12025550166", desk)
@@ -259,7 +259,7 @@ func TestIncomingRoute(t *testing.T) {
 	})
 }
 
-// Callers who give up, and answers that fail, leave a call that was taken back.
+// When a caller gives up, or answering fails, the call ends and costs nothing.
 func TestIncomingGivesUp(t *testing.T) {
 	h := lite(t)
 	h.assistant(`{"type":"inbound","phone_number_id":%d,"inbound_webhook_url":"http://127.0.0.1:9/"}`, h.number.ID)
@@ -285,7 +285,7 @@ func TestIncomingGivesUp(t *testing.T) {
 	}
 }
 
-// The inbound webhook brings variables into the prompt, and is told of the end.
+// The inbound webhook adds variables to the prompt, and is notified of the end.
 func TestInboundWebhook(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		var asked map[string]any
@@ -307,7 +307,7 @@ func TestInboundWebhook(t *testing.T) {
 				s.Persona.VoicemailMessage != "+12025550177" {
 				t.Errorf("%+v", s.Persona)
 			}
-			other, err := s.Hand(t.Context(), h.a.ID) // the other one's manners, the same call
+			other, err := s.Hand(t.Context(), h.a.ID) // the other assistant's manners, the same call
 			if err != nil || other.Assistant.ID != h.a.ID || other.Initial != "Hello Ana." {
 				t.Errorf("handed to %+v: %v", other, err)
 			}
@@ -350,7 +350,7 @@ func TestWeb(t *testing.T) {
 	if said := mouth.voice.Said(); len(said) != 1 || said[0].Text != "Hello everybody." {
 		t.Errorf("prepared %+v", said)
 	}
-	// Who only asks holds nothing: no row, no line, no money.
+	// A web call that nobody has joined yet holds nothing: no row, no line, no money.
 	if _, reserved, _ := h.money(); reserved != 0 {
 		t.Errorf("%s are set aside for nobody", reserved)
 	}
@@ -407,8 +407,37 @@ func TestWeb(t *testing.T) {
 	late.Drop(parley.Rejected)
 }
 
-// A call in the name of a test plays on its stage, and one in the name of a test that is not known is nobody's: it must
-// not become a real call. Its endpoints are neither asked nor told.
+// A test call from a browser is marked as one, costs nothing and takes no line.
+func TestWebTest(t *testing.T) {
+	h := lite(t)
+	n := h.node(func(c *call.Config) { c.Speech = &speech{} })
+	h.user.Plan = "trial"
+	h.write(func(ctx context.Context, tx *store.Tx) error { return tx.SaveUser(ctx, h.user) })
+	for range 2 { // all lines are taken
+		v, err := n.Web(t.Context(), h.a, nil)
+		h.must(err)
+		h.must(v.Enter(t.Context()))
+		defer v.Drop(parley.CustomerHangup)
+	}
+	balance, reserved, _ := h.money()
+	v, err := n.WebTest(t.Context(), h.a, nil)
+	h.must(err)
+	h.must(v.Enter(t.Context()))
+	l := newLeg()
+	v.Begin(l)
+	l.hangUp(parley.CustomerHangup)
+	<-v.Done()
+	<-l.down
+	if c := h.reported(v.ID); !c.Test || c.Status != parley.CallCompleted {
+		t.Errorf("%+v", c)
+	}
+	if now, held, _ := h.money(); now != balance || held != reserved {
+		t.Errorf("a test call cost %v, and %v is set aside", balance-now, held-reserved)
+	}
+}
+
+// A call with a test's token plays on the test's stage. A call with an unknown token is refused: it must
+// not become a real call. The endpoints of a test call are neither asked nor notified.
 func TestIncomingTest(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		var asked sync.Map
@@ -437,6 +466,10 @@ func TestIncomingTest(t *testing.T) {
 		r := newRinger()
 		over := n.take(call.Arrival{Ringer: r, From: token, AssistantID: asleep.ID})
 		r.leg.says(h, parley.SpeakerCustomer, "Hi")
+		_, err := n.Invite(t.Context(), h.user.ID, h.newest().ID, call.Invitation{To: "+12025550144"})
+		if refused, ok := errors.AsType[*parley.Error](err); !ok || refused.Kind != parley.Conflict {
+			t.Errorf("a supervisor was called into a test: %v", err)
+		}
 		r.leg.hangUp(parley.CustomerHangup)
 		<-over
 		got := h.reported(h.newest().ID)
@@ -448,5 +481,48 @@ func TestIncomingTest(t *testing.T) {
 			t.Errorf("events of a test are on their way: %+v %v", rows, err)
 		}
 		asked.Range(func(path, _ any) bool { t.Errorf("%v was asked", path); return true })
+	})
+}
+
+// An outgoing call can be a test too: it plays on its stage and no endpoint is notified. With an unknown token, no
+// call is made.
+func TestOutgoingTest(t *testing.T) {
+	each(t, func(t *testing.T, h *harness) {
+		hook := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("an endpoint of a test was told") }))
+		defer hook.Close()
+		h.assistants.Stages = stage.New()
+		a := h.assistant(`{"type":"outbound","phone_number_id":%d,"is_webhook_active":true,"webhook_url":%q}`, h.number.ID, hook.URL)
+		n := h.node()
+		begin := func(user, assistant int64) string {
+			token, err := h.assistants.Stages.Begin(user, assistant, stage.Set{Variables: map[string]string{"who": "Ana", "what": "cake"}},
+				time.Now())
+			if err != nil {
+				t.Fatal(err)
+			}
+			return token
+		}
+		order := func(token string) call.Order {
+			return call.Order{UserID: h.user.ID, AssistantID: a.ID, To: "+12025550199",
+				Variables: map[string]string{stage.Variable: token, "who": "Bo"}}
+		}
+		for name, token := range map[string]string{"unknown": "test-unknown", "another assistant's": begin(h.user.ID, a.ID+1),
+			"another user's": begin(h.user.ID+1, a.ID)} {
+			if _, err := n.Start(t.Context(), order(token)); err == nil || h.newest() != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		token := begin(h.user.ID, a.ID)
+		c, err := n.Start(t.Context(), order(token))
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.answered().hangUp(parley.CustomerHangup)
+		got := h.reported(c.ID)
+		if s := h.assistants.Stages.Find(token); s.Call() != c.ID || got.InputVariables["who"] != "Bo" || got.InputVariables["what"] != "cake" {
+			t.Errorf("the stage has call %d; %+v", s.Call(), got.InputVariables)
+		}
+		if rows, _, err := h.db.Deliveries(t.Context(), h.user.ID, "", "", store.Page{Number: 1, Size: 100}); err != nil || len(rows) != 0 {
+			t.Errorf("events of a test are on their way: %+v %v", rows, err)
+		}
 	})
 }

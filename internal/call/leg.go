@@ -16,6 +16,10 @@ import (
 // transaction that makes the row, and its cost is charged in the one that ends it: by its call while that goes on, or
 // together with it. A leg that has ended is not charged again.
 
+// purposes say in the ledger what somebody was called for.
+var purposes = map[parley.LegKind]string{parley.LegTransfer: "a transfer", parley.LegSupervisor: "a supervisor",
+	parley.LegGuest: "a conference"}
+
 func legReference(l *parley.CallLeg) string { return fmt.Sprintf("call:%d:leg:%d", l.CallID, l.ID) }
 
 // target is the way to whoever a transfer names, by the rules that hold for all of the user's calls.
@@ -27,29 +31,28 @@ func (l *live) target(ctx context.Context, t *parley.AssistantTool) (Route, erro
 		}
 	}
 	if id == nil {
-		return Route{}, fmt.Errorf("%w: there is no phone number to call from: set outbound_phone_id",
-			parley.Unreachable)
+		return Route{}, parley.Errorf(parley.Invalid, "There is no phone number to call from: name one of your own.")
 	}
 	r, err := l.line(ctx, l.a.UserID, *id)
 	if err != nil {
-		return r, fmt.Errorf("%w: %w", parley.Unreachable, err)
+		return r, err
 	}
 	to, number, ok := parley.TransferTarget(t.SupervisorPhone)
 	switch {
 	case !ok:
-		return r, fmt.Errorf("%w: %q is neither a phone number, an extension, nor a sip: address", parley.Unreachable,
+		return r, parley.Errorf(parley.Invalid, "%q is neither a phone number, an extension, nor a sip: address.",
 			t.SupervisorPhone)
 	case number != "" && !l.Destinations.Allow(number):
-		return r, fmt.Errorf("%w: calls to %s are not allowed on this server", parley.Unreachable, to)
+		return r, &Barred{to}
 	case number != to && r.Trunk == nil:
-		return r, fmt.Errorf("%w: %s is reached over a SIP trunk of one's own, and %s has none", parley.Unreachable, to,
+		return r, parley.Errorf(parley.Invalid, "%s is reached over a SIP trunk of one's own, and %s has none.", to,
 			r.Number.PhoneNumber)
 	case number != "":
 		r.To = number
 	default:
 		user, host, sip := strings.Cut(strings.TrimPrefix(to, "sip:"), "@")
 		if sip && host != r.Trunk.SIPAddress {
-			return r, fmt.Errorf("%w: %s is not at the trunk's own address", parley.Unreachable, to)
+			return r, parley.Errorf(parley.Invalid, "%s is not at the trunk's own address.", to)
 		}
 		r.To = user
 	}
@@ -73,10 +76,19 @@ func (l *live) mayShow(r Route) bool {
 	return !l.house
 }
 
-// call stores a leg before it is dialled, or says why it may not be.
-func (l *live) callIn(ctx context.Context, kind parley.LegKind, r Route) (*parley.CallLeg, error) {
-	leg := &parley.CallLeg{CallID: l.id, Kind: kind, Status: parley.LegDialing, PhoneNumber: r.To, CallerID: r.From,
-		MaxDuration: l.a.MaxDuration, Rate: l.carrierRate(parley.CallOutbound, &r.Number, r.To)}
+// callIn stores a leg before it is dialled, or says why it may not be.
+func (l *live) callIn(ctx context.Context, kind parley.LegKind, mode parley.LegMode, r Route) (*parley.CallLeg, error) {
+	if l.call.Test {
+		return nil, fmt.Errorf("%w: %w", parley.Unreachable, errTest)
+	}
+	leg := &parley.CallLeg{Kind: kind, Mode: mode, PhoneNumber: r.To, CallerID: r.From,
+		Rate: l.carrierRate(parley.CallOutbound, &r.Number, r.To)}
+	return leg, l.enroll(ctx, leg)
+}
+
+// enroll stores a leg that begins, and sets aside what it may cost.
+func (l *live) enroll(ctx context.Context, leg *parley.CallLeg) error {
+	leg.CallID, leg.Status, leg.MaxDuration = l.id, parley.LegDialing, l.a.MaxDuration
 	leg.Reserved = leg.Possible()
 	err := l.write(ctx, func(ctx context.Context, tx *store.Tx) error {
 		userID := l.a.UserID
@@ -106,16 +118,10 @@ func (l *live) callIn(ctx context.Context, kind parley.LegKind, r Route) (*parle
 		}
 		return tx.Reserve(ctx, userID, legReference(leg), leg.Reserved, now.Add(hold))
 	})
-	switch {
-	case errors.Is(err, store.Insufficient):
-		return nil, fmt.Errorf("%w: %w", parley.InsufficientBalance, err)
-	case err != nil && !isReason(err):
-		return nil, fmt.Errorf("%w: %w", parley.Unreachable, err)
-	case err != nil:
-		return nil, err
+	if err == nil {
+		l.tellLeg(leg)
 	}
-	l.tellLeg(leg)
-	return leg, nil
+	return err
 }
 
 // keepLeg stores how far a leg is, and tells those who follow the call.
@@ -152,7 +158,8 @@ func (d *Center) closeLeg(ctx context.Context, tx *store.Tx, leg *parley.CallLeg
 	reason parley.EndedReason, at parley.Time) error {
 	leg.End(reason, at)
 	e := &parley.LedgerEntry{Kind: parley.CarrierCharge, Amount: -leg.Cost, Reference: legReference(leg),
-		Description: fmt.Sprintf("Call of %s: %d min to %s for a transfer", who, leg.Minutes(), leg.PhoneNumber)}
+		Description: fmt.Sprintf("Call of %s: %d min to %s for %s", who, leg.Minutes(), leg.PhoneNumber,
+			purposes[leg.Kind])}
 	if _, err := tx.Post(ctx, leg.UserID, e); errors.Is(err, store.Insufficient) {
 		slog.Error("a leg can't be charged: the balance is gone", "call", leg.CallID, "leg", leg.ID, "amount", leg.Cost)
 		leg.Cost = 0

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"maps"
 	"runtime/debug"
@@ -32,14 +33,16 @@ type live struct {
 
 	mu     sync.Mutex
 	call   parley.Call // as it stands; what is stored follows
+	gone   parley.Time // when the conversation was over; 0: there was none
 	ending bool        // its row is being ended
 	sip    signalled   // nil: nothing is known
 	sound  measured    // likewise; of an answered call
+	others others
 }
 
 // begin registers a call whose row exists. It is over when end has returned.
 func (d *Center) begin(c *parley.Call, a *parley.Assistant) *live {
-	l := &live{Center: d, a: a, id: c.ID, news: make(chan struct{}, 1), call: *c}
+	l := &live{Center: d, a: a, id: c.ID, news: make(chan struct{}, 1), call: *c, others: others{at: map[int64]*other{}}}
 	l.ctx, l.cancel = context.WithCancelCause(ai.Tallied(d.ctx, &ai.Tally{Switched: l.switched}))
 	d.mu.Lock()
 	d.live[c.ID] = l
@@ -55,6 +58,7 @@ func (l *live) run(talk func() error) {
 	stop, kept := make(chan struct{}), make(chan struct{})
 	go func() { defer close(kept); l.keep(stop) }()
 	err := survive(talk)
+	l.part()
 	close(stop)
 	<-kept
 	l.end(err)
@@ -149,7 +153,7 @@ func (l *live) tell(e voice.Event) {
 		t := parley.CallTool{FunctionCall: parley.FunctionCall{Name: e.Call.Name, Arguments: e.Call.Arguments,
 			Result: e.Call.Result}}
 		l.change(func(c *parley.Call) {
-			t.AtMS = parley.Now().Sub(parley.Time(c.AnsweredAt)).Milliseconds()
+			t.AtMS = (parley.Now().Sub(parley.Time(c.AnsweredAt)) - c.Waited()).Milliseconds()
 			c.FunctionCalls = append(c.FunctionCalls, t)
 		})
 		out = event.Event{Kind: Tool, Data: t}
@@ -213,7 +217,7 @@ func (l *live) ready() (*voice.Session, error) {
 // session is the conversation of a prepared assistant.
 func (l *live) session(p voice.Persona) *voice.Session {
 	return &voice.Session{Persona: p, Outbound: l.call.Type == parley.CallOutbound, Cache: &l.cache, Tell: l.tell,
-		Hand: l.hand, Warm: l.announce}
+		Hand: l.hand, Warm: l.announce, Reach: l.connect}
 }
 
 // hand prepares another of the same user's assistants to take over. An inactive one takes no call, not even by handoff;
@@ -230,28 +234,9 @@ func (l *live) hand(ctx context.Context, id int64) (voice.Persona, error) {
 	return l.persona(a, l.occasion())
 }
 
-// talk holds the conversation on an answered leg; the error is why it is over. Ending the leg is up to us, whether or
-// not the session got to run it: nobody is left on a silent line.
+// talk holds the conversation on an answered leg; the error is why it is over.
 func (l *live) talk(s *voice.Session, leg audio.Leg) error {
-	defer leg.Hangup()
-	l.mu.Lock()
-	if known, ok := leg.(signalled); ok {
-		l.sip = known
-	}
-	if known, ok := leg.(measured); ok {
-		l.sound = known
-	}
-	l.mu.Unlock()
-	var rec *recording
-	if l.a.Record {
-		if rec = l.record(); rec != nil {
-			s.Record = rec.file
-		}
-	}
-	l.change(func(c *parley.Call) {
-		c.Status, c.AnsweredAt, c.RecordingDue = parley.CallInProgress, parley.DateTime(parley.Now()), rec != nil
-	})
-	if t, ok := leg.(voice.Transferrer); ok {
+	if t, ok := under(leg).(voice.Transferrer); ok {
 		s.Transfer = func(ctx context.Context, to string) error {
 			if err := l.mayTransfer(to); err != nil {
 				return err
@@ -259,11 +244,35 @@ func (l *live) talk(s *voice.Session, leg audio.Leg) error {
 			return t.Transfer(ctx, to)
 		}
 	}
-	// The session measures the limit in audio time, which stands still while the far end has the call on hold.
-	over := time.AfterFunc(time.Duration(l.a.MaxDuration)*time.Second+time.Second/2,
-		func() { l.cancel(parley.MaxDuration) })
-	r := l.Converse(l.ctx, s, leg)
-	over.Stop()
+	return l.hold(leg, l.a.Record, l.a.MaxDuration, func(rec io.WriteSeeker) voice.Result {
+		s.Record = rec
+		l.mu.Lock()
+		l.others.session = s
+		l.mu.Unlock()
+		return l.Converse(l.ctx, s, leg)
+	})
+}
+
+// hold has converse do with an answered leg what a call is for, for so many seconds at most; the error is why it is
+// over. Ending the leg is up to us, whether or not converse got to run it: nobody is left on a silent line.
+func (l *live) hold(leg audio.Leg, record bool, most int64, converse func(rec io.WriteSeeker) voice.Result) error {
+	defer leg.Hangup()
+	l.known(leg)
+	var rec *recording
+	var file io.WriteSeeker
+	if record {
+		if rec = l.record(); rec != nil {
+			file = rec.file
+		}
+	}
+	l.answered(func(c *parley.Call) { c.RecordingDue = rec != nil })
+	// A session measures the limit in audio time, which stands still while the far end has the call on hold.
+	limit := time.AfterFunc(time.Duration(most)*time.Second+time.Second/2, func() { l.cancel(parley.MaxDuration) })
+	r := converse(file)
+	limit.Stop()
+	l.mu.Lock()
+	l.gone = r.Over
+	l.mu.Unlock()
 	if rec != nil {
 		if err := rec.close(); err != nil {
 			slog.Error("write a recording", "call", l.id, "error", err)
@@ -274,7 +283,7 @@ func (l *live) talk(s *voice.Session, leg audio.Leg) error {
 	}
 	l.change(func(c *parley.Call) {
 		c.VendorUses = l.uses(nil, ai.TallyOf(l.ctx))
-		if m, ok := leg.(measured); ok {
+		if m, ok := under(leg).(measured); ok {
 			c.Media = m.Media()
 		}
 		c.Turns = r.Turns // as they were heard in the end
@@ -289,4 +298,35 @@ func (l *live) talk(s *voice.Session, leg audio.Leg) error {
 		return failed(r.Failure)
 	}
 	return r.Reason
+}
+
+// known has the call know its leg.
+func (l *live) known(leg audio.Leg) {
+	leg = under(leg)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if known, ok := leg.(signalled); ok {
+		l.sip = known
+	}
+	if known, ok := leg.(measured); ok {
+		l.sound = known
+	}
+	if known, ok := leg.(referable); ok {
+		known.MayRefer(l.mayTransfer)
+	}
+}
+
+// referable is a leg whose far end may send us elsewhere, to whom a call may be transferred.
+type referable interface {
+	MayRefer(may func(to string) error)
+}
+
+// answered notes that the call is answered, if that is not known yet, and what else there is to note.
+func (l *live) answered(also func(c *parley.Call)) {
+	l.change(func(c *parley.Call) {
+		if c.Status = parley.CallInProgress; c.AnsweredAt == 0 {
+			c.AnsweredAt = parley.DateTime(parley.Now())
+		}
+		also(c)
+	})
 }

@@ -27,8 +27,7 @@ import (
 	"parley/internal/voice"
 )
 
-// A leg that was opened is ended, whatever became of the session: one that can't hear, one that panics, one whose
-// assistant can't be readied.
+// A leg that was opened is ended, even if the session can't hear, if it panics, or if its assistant can't be prepared.
 func TestLegsAreEnded(t *testing.T) {
 	h := lite(t)
 	down := func(what string, n *node) {
@@ -65,7 +64,8 @@ func TestLegsAreEnded(t *testing.T) {
 	}
 }
 
-// A call in which something was said or done that can't be stored ends without that: its money and its line are free.
+// If something that was said or done in a call can't be stored, the call ends without it: its money and its line are
+// free.
 func TestUnstorable(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		n := h.node()
@@ -96,7 +96,7 @@ func TestUnstorable(t *testing.T) {
 	})
 }
 
-// outage is a database that one process can't reach for a while.
+// outage is a database that a process can't reach for a while.
 type outage struct{ atomic.Bool }
 
 func (o *outage) BeforeQuery(ctx context.Context, _ *bun.QueryEvent) context.Context {
@@ -110,7 +110,7 @@ func (o *outage) BeforeQuery(ctx context.Context, _ *bun.QueryEvent) context.Con
 
 func (o *outage) AfterQuery(context.Context, *bun.QueryEvent) {}
 
-// apart are two processes of one database, on fake time, each with its own way to it.
+// apart runs a test with two processes of one database, on fake time, each with its own connection.
 func apart(t *testing.T, beat time.Duration, test func(t *testing.T, h *harness, a, b *node, awayA, awayB *outage)) {
 	synctest.Test(t, func(t *testing.T) {
 		o := storetest.Options(t, "sqlite")
@@ -130,8 +130,8 @@ func apart(t *testing.T, beat time.Duration, test func(t *testing.T, h *harness,
 	})
 }
 
-// When the database was away from everybody, who comes back first takes nobody for gone: the others have the time to
-// come back too.
+// When nobody could reach the database, the process that comes back first does not take the others for gone: they have
+// time to come back too.
 func TestOutage(t *testing.T) {
 	apart(t, 5*time.Second, func(t *testing.T, h *harness, a, b *node, awayA, awayB *outage) {
 		id := b.start().ID
@@ -142,13 +142,13 @@ func TestOutage(t *testing.T) {
 		awayB.Store(true)
 		time.Sleep(2 * time.Minute)
 		awayA.Store(false)
-		time.Sleep(12 * time.Second) // a has been back for longer than it takes to look
+		time.Sleep(12 * time.Second) // a has been back for longer than its check interval
 		awayB.Store(false)
 		time.Sleep(time.Minute)
 		if c := h.call(id); c.EndedAt != 0 {
 			t.Errorf("it was ended by %s", c.EndedReason)
 		}
-		// Who stays away is gone.
+		// A process that stays away is gone.
 		awayB.Store(true)
 		time.Sleep(9 * time.Second)
 		if c := h.call(id); c.EndedAt != 0 {
@@ -167,7 +167,7 @@ func TestOutage(t *testing.T) {
 	})
 }
 
-// A process that begins has not been heard itself: it closes nothing before the others had the time to be heard.
+// A process that has just started closes no calls before the others had time to give signs of life.
 func TestNewcomer(t *testing.T) {
 	slowly(t, func(t *testing.T, h *harness) {
 		ids := h.lost(1)
@@ -183,8 +183,8 @@ func TestNewcomer(t *testing.T) {
 	})
 }
 
-// A call whose row was committed though its process heard that it was not is nobody's: it is closed while that
-// process lives, and costs nothing.
+// If a call's row was committed but its process was told that it was not, the call belongs to nobody: it is closed
+// while that process lives, and costs nothing.
 func TestPhantom(t *testing.T) {
 	slowly(t, func(t *testing.T, h *harness) {
 		n := h.node(func(c *call.Config) { c.Beat, c.Lost = 5*time.Second, 15*time.Second })
@@ -208,8 +208,8 @@ func TestPhantom(t *testing.T) {
 	})
 }
 
-// Calls that last are nobody's to close, whatever the day; those of a process that has gone are closed soon, and
-// charged to its last sign of life.
+// A long call is never closed by another process, whatever the day; the calls of a process that is gone are closed
+// soon, and charged up to its last sign of life.
 func TestWeeksOfCalls(t *testing.T) {
 	apart(t, time.Minute, func(t *testing.T, h *harness, a, _ *node, _, _ *outage) {
 		h.write(func(ctx context.Context, tx *store.Tx) error {
@@ -246,7 +246,7 @@ func TestWeeksOfCalls(t *testing.T) {
 	})
 }
 
-// The event of a call waits for its recording, however long storing that takes, and carries the link.
+// A call's event waits for its recording, however long storing it takes, and has the link.
 func TestSlowRecording(t *testing.T) {
 	slowly(t, func(t *testing.T, h *harness) {
 		h.change(h.a, `{"record":true}`)
@@ -268,8 +268,8 @@ func TestSlowRecording(t *testing.T) {
 	})
 }
 
-// A process that dies while it stores a recording leaves that to the next one with its directory; the event waits for
-// it.
+// If a process dies while it stores a recording, the next process with its directory stores it; the event waits for
+// that.
 func TestRecordingAcrossRestart(t *testing.T) {
 	slowly(t, func(t *testing.T, h *harness) {
 		h.change(h.a, `{"record":true}`)
@@ -293,7 +293,7 @@ func TestRecordingAcrossRestart(t *testing.T) {
 		}
 		n.Stop(t.Context())
 		n.kill()
-		// Where the sound is gone nobody waits for it, and where it can't be stored not for ever.
+		// If the sound is gone nobody waits for it, and if it can't be stored nobody waits for ever.
 		broken = h.node(func(c *call.Config) { c.Blobs = failing{h.blobs} })
 		gone, stuck := broken.start().ID, int64(0)
 		for _, id := range []*int64{&gone, &stuck} {
@@ -319,7 +319,7 @@ func TestRecordingAcrossRestart(t *testing.T) {
 	})
 }
 
-// failing is a storage that takes nothing.
+// failing is a blob store that accepts nothing.
 type failing struct{ blob.Store }
 
 func (failing) Put(context.Context, string, io.Reader) (int64, error) { return 0, errors.New("full") }
@@ -332,7 +332,7 @@ func TestLinksExpire(t *testing.T) {
 		id := n.start().ID
 		h.answered().hangUp(parley.CustomerHangup)
 		c := h.reported(id)
-		n.kill() // nothing of it is needed any more
+		n.kill() // the process is not needed any more
 		for _, later := range []time.Duration{0, time.Minute, 11 * time.Hour, 12*time.Hour + 58*time.Minute,
 			30 * 24 * time.Hour} {
 			time.Sleep(later)
@@ -358,8 +358,8 @@ func TestLinksExpire(t *testing.T) {
 	})
 }
 
-// What a call may be sent to: numbers that may be called, whatever they are called, and a house's own places where
-// the call goes over its trunk.
+// Where a call may be transferred: numbers that may be called, however they are written, and a company's own
+// extensions if the call goes over its trunk.
 func TestTransferTargets(t *testing.T) {
 	h := lite(t)
 	trunk := h.trunk("+4930901820")

@@ -38,6 +38,12 @@ func (d *Center) persona(a *parley.Assistant, o assistant.Occasion) (voice.Perso
 	if speech.Model != "" {
 		p.Writes = a.Mode == "dualplex"
 		p.Realtime, err = d.Assistants.Hearer(speech, vendors.Realtime)
+		if p.Synthesizer == nil {
+			p.Synthesizer = ai.Aloud{Model: p.Realtime}
+		}
+		if speech.Recognizer != "" {
+			p.Recognizer, _ = vendors.Recognizer(speech.Recognizer) // the call is held without it
+		}
 		return p, ai.TheModel.Of(err)
 	}
 	if s := d.Assistants.Stages.Find(o.Test); s != nil && s.Told {

@@ -52,7 +52,7 @@ func TestRecording(t *testing.T) {
 			binary.LittleEndian.Uint32(wav[24:]) != 8000 || len(wav) != 44+640 || len(h.files()) != 0 {
 			t.Errorf("%d bytes % x, files %v, %+v", len(wav), wav[:44], h.files(), got)
 		}
-		// The event's link leads there; no other does.
+		// The event's link leads to the recording; no other link does.
 		link, _ := h.events()[0]["recording_url"].(string)
 		path, ok := strings.CutPrefix(link, "https://voice.example.com/api")
 		parts := strings.Split(path, "/")
@@ -94,7 +94,8 @@ func TestRecording(t *testing.T) {
 	})
 }
 
-// A recording whose process died is mended and stored by the next one; what is no recording, or nobody's, goes.
+// When a process died, the next one repairs and stores its recordings; a file that is no recording, or that belongs to
+// no call, is deleted.
 func TestRecordingOfTheDead(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		h.change(h.a, `{"record":true}`)
@@ -106,7 +107,7 @@ func TestRecordingOfTheDead(t *testing.T) {
 			h.until(c.ID, "recording", func(c *parley.Call) bool { return c.RecordingDue })
 		}
 		dead.kill()
-		// What the dead process left, with a header that says nothing and half a sample at its end.
+		// What the dead process left: a file with an empty header and half a sample at its end.
 		torn := append(audio.AppendWAVHeader(nil, 8000, 2, 0), make([]byte, 4*800+3)...)
 		file := func(id int64) string { return filepath.Join(h.dir, strconv.FormatInt(id, 10)+".wav") }
 		h.must(os.WriteFile(file(whole.ID), torn, 0o600))
@@ -139,7 +140,7 @@ func TestRecordingOfTheDead(t *testing.T) {
 	})
 }
 
-// Deleting takes the recording and the events along; what is live stays.
+// Deleting a call deletes its recording and its events; a live call stays.
 func TestDelete(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		h.change(h.a, `{"record":true}`)

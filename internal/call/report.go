@@ -186,9 +186,13 @@ func (d *Center) tellEnded(ctx context.Context, tx *store.Tx, c *parley.Call, a 
 			AssistantPhone: c.AssistantPhone, Duration: c.Duration,
 			ExtractedVariables: c.Variables, InputVariables: c.InputVariables,
 			Transcript: parley.CallTranscript(c.Turns), Turns: c.Turns, Evaluation: c.Evaluation,
-			AnsweredBy: c.AnsweredBy, EndedReason: c.EndedReason, EndedDetail: c.EndedDetail,
+			AnsweredBy: c.AnsweredBy, TakenBy: c.TakenBy, EndedReason: c.EndedReason, EndedDetail: c.EndedDetail,
 			CarrierCost: c.CarrierCost, TotalCost: c.TotalCost(), CreatedAt: parley.Time(c.CreatedAt),
 			FinishedAt: parley.Time(c.EndedAt)}
+		var err error
+		if e.Legs, err = tx.CallLegs(ctx, c.UserID, c.ID); err != nil {
+			return err
+		}
 		if path := d.RecordingPath(c); path != "" {
 			e.RecordingURL = strings.TrimSuffix(d.BaseURL, "/") + "/api" + path
 		}

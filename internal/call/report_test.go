@@ -23,7 +23,7 @@ func (n *node) said() *parley.Call {
 	return c
 }
 
-// A model that fails is asked again, and in the end the call is told without it.
+// If the model fails it is asked again, and in the end the call is reported without it.
 func TestReportWithoutModel(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		h.change(h.a, `{"post_call_schema":[]}`)
@@ -43,7 +43,7 @@ func TestReportWithoutModel(t *testing.T) {
 	})
 }
 
-// Nobody is asked about a call in which there is nothing to read, and nothing that was not asked for.
+// The model is not asked about a call without a transcript, nor for anything that the assistant does not want.
 func TestReportAsksNoMore(t *testing.T) {
 	h := lite(t)
 	n := h.node()
@@ -65,7 +65,7 @@ func TestReportAsksNoMore(t *testing.T) {
 		len(h.model.Requests()) != 2 {
 		t.Errorf("no schema: %+v, %d requests", c, len(h.model.Requests()))
 	}
-	// Without a language model nothing is judged, and found what rules find.
+	// Without a language model nothing is judged, and rules alone extract values.
 	local := h.assistants.Catalog.ModelsOf(parley.LLM)
 	h.change(h.a, `{"llm_model_id":%d,"post_call_schema":[{"name":"status","type":"bool","description":"Whether the goal was reached"}]}`, local[len(local)-1].ID)
 	c = n.start()
@@ -77,8 +77,8 @@ func TestReportAsksNoMore(t *testing.T) {
 	}
 }
 
-// Who asked to be told is told once, in the transaction that tells everybody; one that fails undoes it, and it is
-// tried again.
+// Finished is called once, in the transaction that stores the report; if it fails, the transaction is undone and tried
+// again.
 func TestFinished(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		h.model.Usually(aitest.Behaviour{Text: judgement})
@@ -108,13 +108,13 @@ func TestFinished(t *testing.T) {
 		if events := h.events(); len(events) != 0 {
 			t.Errorf("told in spite of the failure: %v", events)
 		}
-		// Its time to try again comes: on two nodes at once.
+		// The time to retry comes: on two nodes at once.
 		h.node(finished)
 		h.write(func(ctx context.Context, tx *store.Tx) error {
 			return tx.PutOffReport(ctx, c.ID, h.call(c.ID).ReportDue, 1)
 		})
 		h.reported(c.ID)
-		h.until(c.ID, "told of", func(*parley.Call) bool { return told.Load() > 0 }) // which follows the commit
+		h.until(c.ID, "told of", func(*parley.Call) bool { return told.Load() > 0 }) // it follows the commit
 		if events := h.events(); len(events) != 1 || told.Load() != 1 ||
 			events[0]["campaign"].(map[string]any)["name"] != "Spring" {
 			t.Errorf("told %d times, %v", told.Load(), events)
@@ -122,7 +122,7 @@ func TestFinished(t *testing.T) {
 	})
 }
 
-// Two processes that make the same report, because one was taken for gone, tell once.
+// If two processes make the same report, because one was taken for gone, it is sent once.
 func TestReportTwice(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		gate := make(chan struct{})
@@ -146,7 +146,7 @@ func TestReportTwice(t *testing.T) {
 	})
 }
 
-// The assistant may have been deleted meanwhile: its calls end, and its endpoints are told nothing.
+// If the assistant was deleted meanwhile, its calls end, and its endpoints are not notified.
 func TestReportOfDeletedAssistant(t *testing.T) {
 	h := lite(t)
 	h.model.Usually(aitest.Behaviour{Text: judgement})

@@ -10,7 +10,7 @@ import (
 	"parley/internal/call"
 )
 
-// ticking is a far end that listens for a while, and hangs up.
+// ticking is a far end that listens for some frames, and hangs up.
 type ticking struct{ frames int }
 
 func (*ticking) Rate() audio.Rate  { return audio.Narrow }
@@ -33,7 +33,7 @@ func (l *ticking) Run(ctx context.Context, p audio.Peer) error {
 	return parley.CustomerHangup
 }
 
-// A call with the session that real calls have: the greeting is heard, transcribed and recorded.
+// A call with the session of real calls: the greeting is heard, transcribed and recorded.
 func TestSession(t *testing.T) {
 	h := lite(t)
 	h.change(h.a, `{"record":true,"initial_message":"Hi {{who}}."}`)

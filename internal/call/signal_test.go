@@ -14,7 +14,7 @@ import (
 	"parley/internal/voice"
 )
 
-// Media and Ladder make the tests' leg one of a telephone.
+// Media and Ladder make the test's leg a telephone's.
 func (*leg) Media() *parley.CallMedia {
 	return &parley.CallMedia{Codec: "G722", Heard: parley.CallSound{Packets: 50, MOS: 4.41}}
 }
@@ -23,7 +23,7 @@ func (*leg) Ladder() []parley.SIPMessage {
 	return []parley.SIPMessage{{Direction: "out", Text: "INVITE"}, {Direction: "in", Text: "SIP/2.0 200 OK"}}
 }
 
-// unanswered is an error that knows what was said.
+// unanswered is an error that has the SIP messages of its call.
 type unanswered struct{ error }
 
 func (u unanswered) Unwrap() error { return u.error }
@@ -31,8 +31,8 @@ func (unanswered) Ladder() []parley.SIPMessage {
 	return []parley.SIPMessage{{Direction: "out", Text: "INVITE"}}
 }
 
-// TestCallKeepsSignalling: how the sound was stands in the call, what was said in SIP beside it, of calls that nobody
-// took as well; with the call it is deleted.
+// TestCallKeepsSignalling: a call stores its sound quality, and its SIP messages beside it, also if nobody answered;
+// both are deleted with the call.
 func TestCallKeepsSignalling(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		n := h.node(func(c *call.Config) {
@@ -70,8 +70,8 @@ func TestCallKeepsSignalling(t *testing.T) {
 	})
 }
 
-// TestSignalling: an outgoing call says what its trunk and its order want, with the call's variables in it. What an
-// incoming one says stands in its row, and its headers are variables, but not in place of the owner's.
+// TestSignalling: an outgoing call sends the headers that its trunk and its order want, with the call's variables
+// filled in. The headers of an incoming call are in its row and are variables, but don't replace the owner's.
 func TestSignalling(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		hang := func(ctx context.Context, s *voice.Session, l audio.Leg) voice.Result {

@@ -8,6 +8,7 @@ import (
 	"parley"
 	"parley/internal/assistant"
 	"parley/internal/audio"
+	"parley/internal/stage"
 	"parley/internal/store"
 	"parley/internal/voice"
 )
@@ -39,6 +40,13 @@ func (d *Center) Start(ctx context.Context, o Order) (*parley.Call, error) {
 		return nil, parley.Errorf(parley.Invalid, "The assistant is inbound: only outbound assistants can make calls.")
 	case a.Status != "active":
 		return nil, parley.Errorf(parley.Invalid, "The assistant is inactive: activate it before it makes calls.")
+	}
+	var set *staging
+	if token := o.Variables[stage.Variable]; stage.Is(token) {
+		if set, err = d.staging(token, a, o.Variables); err != nil {
+			return nil, parley.Errorf(parley.Invalid, "The test of this call is not known, or is another assistant's.")
+		}
+		o.Variables, a = set.variables, set.Cast(a)
 	}
 	route, err := d.route(ctx, a, o)
 	if err != nil {
@@ -72,6 +80,9 @@ func (d *Center) Start(ctx context.Context, o Order) (*parley.Call, error) {
 			return d.DB.AttemptCall(ctx, o.UserID, o.LeadID, o.Attempt)
 		}
 		return nil, err
+	}
+	if set != nil {
+		set.Took(c.ID)
 	}
 	l := d.begin(c, a)
 	l.house, route.Signalling = route.Trunk != nil, c.Signalling
@@ -174,8 +185,8 @@ var (
 	errDisabled = parley.Errorf(parley.Forbidden, "The account is disabled.")
 )
 
-// admit lets a call begin or refuses it, by the daily spending limit, the plan's concurrent calls and the balance. The
-// account is locked, so that of two calls that begin together the second sees the first.
+// admit lets a call begin or refuses it, by the daily spending limit, the plan's lines and the balance. The account is
+// locked, so that of two calls that begin together the second sees the first.
 func (d *Center) admit(ctx context.Context, tx *store.Tx, userID int64, c *parley.Call) error {
 	if err := tx.LockUser(ctx, userID); err != nil {
 		return err
@@ -189,26 +200,67 @@ func (d *Center) admit(ctx context.Context, tx *store.Tx, userID int64, c *parle
 	}
 	c.Reserved, c.Node = c.Possible(), d.node
 	now := parley.Now()
+	if c.Test {
+		c.Reserved = 0
+		if err := tx.CountDay(ctx, userID, "test_calls", "test calls", now); err != nil {
+			return err
+		}
+	}
 	if c.Type == parley.CallOutbound {
 		if err := d.spend(ctx, tx, userID, c.Reserved, now); err != nil {
 			return err
 		}
 	}
-	live, err := tx.LiveCalls(ctx, userID)
-	if err != nil {
+	if err := d.hasRoom(ctx, tx.Query, u, c); err != nil {
 		return err
-	}
-	if live >= d.Prices.Plan(u.Plan).ParallelCalls {
-		return ErrFull
 	}
 	if err := tx.CreateCall(ctx, userID, c); err != nil {
 		return err
+	}
+	if c.Test {
+		return nil
 	}
 	reserve := tx.Reserve
 	if c.Type == parley.CallWeb { // anybody may begin it
 		reserve = tx.ReservePublic
 	}
 	return reserve(ctx, userID, reference(c.ID), c.Reserved, now.Add(hold))
+}
+
+// hasRoom reports whether the account has room for a call where it is to be: an assistant's needs a line, and those
+// beside the lines are as many at most as the plan has lines. Those who wait are limited by their number.
+func (d *Center) hasRoom(ctx context.Context, q store.Query, u *parley.User, c *parley.Call) error {
+	lines, err := q.Lines(ctx, u.ID)
+	if err != nil {
+		return err
+	}
+	c.Complete()
+	if c.Test { // a test takes nobody's line
+		return nil
+	}
+	plan, free := d.Prices.Plan(u.Plan).ParallelCalls, true
+	switch c.TakenBy {
+	case parley.TakenByAssistant:
+		w := waiter(c)
+		if c.Type != parley.CallInbound { // a number's own limit is for those who call it
+			w.NumberID = 0
+		}
+		free = lines.Free(plan, w)
+	case parley.TakenByTelephone, parley.TakenByVoicemail:
+		free = lines.Aside < plan
+	}
+	if !free {
+		return ErrFull
+	}
+	return nil
+}
+
+// waiter is a call among those who wait for a line.
+func waiter(c *parley.Call) (w parley.Waiter) {
+	if w.ID = c.ID; c.NumberID != nil {
+		w.NumberID = *c.NumberID
+	}
+	return w
 }
 
 // spend counts what an outgoing call may cost to what the user's calls may cost that day.
@@ -230,26 +282,30 @@ func (l *live) dial(r Route) error {
 	if err != nil {
 		return l.unready(err)
 	}
-	ctx, cancel := context.WithCancelCause(l.ctx)
+	defer prepare(l.ctx, s, audio.Narrow, audio.Wide).stop()
+	leg, err := l.reach(l.ctx, r, l.ringing)
+	if err != nil {
+		return err
+	}
+	return l.talk(s, leg)
+}
+
+// reach calls somebody. Reaching the far end may take a while before it rings; after that it rings for as long as the
+// assistant's settings say.
+func (l *live) reach(ctx context.Context, r Route, ringing func()) (audio.Leg, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	// Reaching the far end may take a while before it rings; after that it rings for as long as the assistant's
-	// settings say.
 	rings := time.Duration(l.a.RingingTime) * time.Second
 	patience := time.AfterFunc(rings+connectTime, func() { cancel(parley.NoAnswer) })
 	defer patience.Stop()
-	defer prepare(l.ctx, s, audio.Narrow, audio.Wide).stop()
 	leg, err := l.Dial(ctx, r, func() {
 		patience.Reset(rings)
-		l.ringing()
+		ringing()
 	})
-	if err != nil {
-		if cause := context.Cause(ctx); cause != nil && !isReason(err) {
-			return cause
-		}
-		return err
+	if cause := context.Cause(ctx); err != nil && cause != nil && !isReason(err) {
+		return nil, cause
 	}
-	patience.Stop()
-	return l.talk(s, leg)
+	return leg, err
 }
 
 // connectTime is how long reaching the far end may take. A dead trunk is detected sooner (RFC 3261: 32 s), so it is not

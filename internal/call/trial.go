@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math"
-	"strconv"
 	"time"
 
 	"parley"
@@ -23,6 +23,7 @@ const (
 	trialListens = 2 * time.Second  // after the sentence
 	trialText    = "This is a test call from your telephone server. If you hear this sentence, the sound arrives. Goodbye."
 	trialSeconds = 60 // are paid for: a started minute
+	trialLasts   = trialRings + trialTalk + 10*time.Second
 )
 
 var errTrying = parley.Errorf(parley.Conflict, "A test call is under way already: wait until it is over.")
@@ -54,13 +55,12 @@ func (d *Center) Try(ctx context.Context, userID, trunkID int64, to string) (*pa
 		return nil, err
 	}
 	defer d.wg.Done()
-	if !d.trying(userID) {
-		return nil, errTrying
-	}
-	defer d.tried(userID)
-	if err := d.spendTrial(ctx, userID, c.Possible()); err != nil {
+	x := &trial{Center: d, userID: userID, trunk: t, call: c,
+		out: &parley.TestCall{Findings: []parley.TrunkFinding{}, SIP: []parley.SIPMessage{}}}
+	if err := x.begin(ctx); err != nil {
 		return nil, err
 	}
+	defer x.end()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(d.ctx, func() { cancel(context.Cause(d.ctx)) })()
@@ -68,69 +68,81 @@ func (d *Center) Try(ctx context.Context, userID, trunkID int64, to string) (*pa
 	if t.HideCallerID {
 		r.Signalling = &parley.CallSignalling{Withheld: true}
 	}
-	x := &trial{Center: d, call: c, out: &parley.TestCall{Findings: []parley.TrunkFinding{}, SIP: []parley.SIPMessage{}}}
-	x.run(ctx, r)
-	if c.Answered() {
-		err = d.chargeTrial(userID, t, c)
-	}
+	err = x.run(ctx, r)
 	return x.out, err
-}
-
-// trying notes that a user's test call begins; false if there is one.
-func (d *Center) trying(userID int64) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.trials[userID] {
-		return false
-	}
-	d.trials[userID] = true
-	return true
-}
-
-func (d *Center) tried(userID int64) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	delete(d.trials, userID)
-}
-
-// spendTrial counts a test call to what the user's calls may cost today.
-func (d *Center) spendTrial(ctx context.Context, userID int64, cost parley.Money) error {
-	return d.write(ctx, func(ctx context.Context, tx *store.Tx) error {
-		if err := tx.LockUser(ctx, userID); err != nil {
-			return err
-		}
-		return d.spend(ctx, tx, userID, cost, parley.Now())
-	})
-}
-
-// chargeTrial takes the price of the line.
-func (d *Center) chargeTrial(userID int64, t *parley.Trunk, c *parley.Call) error {
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-	defer cancel()
-	err := d.write(ctx, func(ctx context.Context, tx *store.Tx) error {
-		_, err := tx.Post(ctx, userID, &parley.LedgerEntry{Kind: parley.CarrierCharge, Amount: -c.CarrierRate,
-			Reference:   "trunk:" + strconv.FormatInt(t.ID, 10) + ":" + strconv.FormatInt(int64(c.AnsweredAt), 10),
-			Description: "Test call over " + t.Name + ": 1 min over the line"})
-		return err
-	})
-	if errors.Is(err, store.Insufficient) { // it was there when the call began
-		return nil
-	}
-	return err
 }
 
 // trial is a test call.
 type trial struct {
 	*Center
-	call *parley.Call
-	out  *parley.TestCall
+	userID int64
+	trunk  *parley.Trunk
+	until  parley.Time // when it is over at the latest; names it among the user's
+	call   *parley.Call
+	out    *parley.TestCall
+}
+
+func (x *trial) reference() string { return fmt.Sprintf("trunk:%d:%d", x.trunk.ID, x.until) }
+
+// begin makes this the user's only test call on all nodes, counts it to what their calls may cost today, and sets its
+// price aside. If this node dies, all that lapses.
+func (x *trial) begin(ctx context.Context) error {
+	return x.write(ctx, func(ctx context.Context, tx *store.Tx) error {
+		if err := tx.LockUser(ctx, x.userID); err != nil {
+			return err
+		}
+		now := parley.Now()
+		x.until = now.Add(trialLasts)
+		free, err := tx.BeginTrial(ctx, x.userID, now, x.until)
+		if err != nil {
+			return err
+		}
+		if !free {
+			return errTrying
+		}
+		if err := x.spend(ctx, tx, x.userID, x.call.Possible(), now); err != nil {
+			return err
+		}
+		return tx.Reserve(ctx, x.userID, x.reference(), x.call.CarrierRate, x.until)
+	})
+}
+
+// charge takes the price of the line as soon as somebody has answered: what happens to this server afterwards doesn't
+// change it.
+func (x *trial) charge() error {
+	return x.settle(func(ctx context.Context, tx *store.Tx) error {
+		_, err := tx.Settle(ctx, x.userID, &parley.LedgerEntry{Kind: parley.CarrierCharge, Amount: -x.call.CarrierRate,
+			Reference: x.reference(), Description: "Test call over " + x.trunk.Name + ": 1 min over the line"})
+		return err
+	})
+}
+
+// end lets the user make the next one.
+func (x *trial) end() {
+	err := x.settle(func(ctx context.Context, tx *store.Tx) error {
+		if err := tx.EndTrial(ctx, x.userID, x.until); err != nil {
+			return err
+		}
+		return tx.Release(ctx, x.userID, x.reference())
+	})
+	if err != nil { // it lapses
+		slog.Warn("a test call's end was not stored", "user", x.userID, "error", err)
+	}
+}
+
+// settle writes what must be written also when the caller of the API has gone.
+func (x *trial) settle(fn func(context.Context, *store.Tx) error) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	return x.write(ctx, fn)
 }
 
 func (x *trial) note(topic string, state parley.FindingState, format string, a ...any) {
 	x.out.Findings = append(x.out.Findings, parley.TrunkFinding{Topic: topic, State: state, Text: fmt.Sprintf(format, a...)})
 }
 
-func (x *trial) run(ctx context.Context, r Route) {
+// run makes the call. The error is this server's own; what became of the call is in the report.
+func (x *trial) run(ctx context.Context, r Route) error {
 	began := time.Now()
 	since := func() *int64 {
 		ms := time.Since(began).Milliseconds()
@@ -138,7 +150,12 @@ func (x *trial) run(ctx context.Context, r Route) {
 	}
 	dialling, stop := context.WithTimeoutCause(ctx, trialRings, parley.NoAnswer)
 	rang := make(chan *int64, 1)
-	leg, err := x.Dial(dialling, r, func() { rang <- since() })
+	leg, err := x.Dial(dialling, r, func() {
+		select {
+		case rang <- since():
+		default: // it rings at another place
+		}
+	})
 	stop()
 	select {
 	case x.out.RingingMS = <-rang:
@@ -151,10 +168,13 @@ func (x *trial) run(ctx context.Context, r Route) {
 		if errors.As(err, &known) {
 			x.out.SIP = append(x.out.SIP, known.Ladder()...)
 		}
-		return
+		return nil
 	}
 	defer leg.Hangup()
 	x.out.AnsweredMS, x.call.AnsweredAt = since(), parley.DateTime(parley.Now())
+	if err := x.charge(); err != nil {
+		return err
+	}
 	err = x.say(ctx, leg)
 	x.over(err)
 	x.note("call", parley.FindingOK, "Answered after %.1f s.", float64(*x.out.AnsweredMS)/1000)
@@ -165,6 +185,7 @@ func (x *trial) run(ctx context.Context, r Route) {
 	if known, ok := leg.(signalled); ok {
 		x.out.SIP = append(x.out.SIP, known.Ladder()...)
 	}
+	return nil
 }
 
 // over says how the call ended.

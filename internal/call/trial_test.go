@@ -5,13 +5,14 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"parley"
 	"parley/internal/call"
 )
 
-// TestTry: a test call says its sentence, reports sound and signalling, and costs its line; one that nobody takes says
-// why and costs nothing. Neither may go where no call may, or two at once.
+// TestTry: a test call says its sentence, reports sound and signalling, and costs its line; an unanswered one says why
+// and costs nothing. It may only go where calls may go, and only one at a time.
 func TestTry(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		trunk := h.trunk("+4930123456")
@@ -30,6 +31,9 @@ func TestTry(t *testing.T) {
 		leg := h.answered()
 		if _, err := n.Try(t.Context(), h.user.ID, trunk.ID, "+12025550123"); err == nil || !strings.Contains(err.Error(), "under way") {
 			t.Errorf("two at once: %v", err)
+		}
+		if _, err := h.node().Try(t.Context(), h.user.ID, trunk.ID, "+12025550123"); err == nil || !strings.Contains(err.Error(), "under way") {
+			t.Errorf("another at another node: %v", err)
 		}
 		leg.hangUp("")
 		got := <-first
@@ -61,6 +65,24 @@ func TestTry(t *testing.T) {
 		}
 		if _, err := n.Try(t.Context(), h.user.ID, trunk.ID, "+33142685300"); !errors.As(err, new(*call.Barred)) {
 			t.Errorf("a barred number: %v", err)
+		}
+		h.far.set(func() { h.far.err, h.far.forks = nil, 2 }) // it rings at two places
+		forked := try("+12025550123")
+		answered := h.answered()
+		// An answered call is charged at once: if this node fails afterwards, the call is not free.
+		for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
+			if now, reserved, _ := h.money(); now == after-500 && reserved == 0 {
+				break
+			} else if time.Now().After(deadline) {
+				t.Fatalf("while it lasts, it has cost %s, and %s are set aside", after-now, reserved)
+			}
+		}
+		answered.hangUp(parley.CustomerHangup)
+		if got := <-forked; got.error != nil || got.RingingMS == nil {
+			t.Errorf("at two places: %+v, %v", got.TestCall, got.error)
+		}
+		if now, _, _ := h.money(); now != after-500 {
+			t.Errorf("in all it cost %s", after-now)
 		}
 		if _, err := n.Try(context.Background(), h.user.ID+1, trunk.ID, "+12025550123"); err == nil {
 			t.Error("another user's trunk")

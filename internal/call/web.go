@@ -24,15 +24,11 @@ func (d *Center) room(ctx context.Context, c *parley.Call, userID int64) error {
 	if u.DisabledAt != 0 {
 		return errDisabled
 	}
-	live, err := d.DB.LiveCalls(ctx, userID)
-	if err != nil {
+	if err := d.hasRoom(ctx, d.DB.Query, u, c); err != nil {
 		return err
 	}
-	if live >= d.Prices.Plan(u.Plan).ParallelCalls {
-		return ErrFull
-	}
 	free, err := d.DB.Free(ctx, userID)
-	if err == nil && free < c.Possible() {
+	if err == nil && !c.Test && free < c.Possible() {
 		err = store.Insufficient
 	}
 	return err
@@ -59,8 +55,19 @@ type WebCall struct {
 // visitor, not from the assistant's owner.
 func (d *Center) Web(ctx context.Context, a *parley.Assistant, vars map[string]string,
 	visitors ...string) (*WebCall, error) {
+	return d.web(ctx, a, false, vars, visitors)
+}
+
+// WebTest is Web for a test call: it costs nothing and takes no line, as many a day as the plan allows.
+func (d *Center) WebTest(ctx context.Context, a *parley.Assistant, vars map[string]string,
+	visitors ...string) (*WebCall, error) {
+	return d.web(ctx, a, true, vars, visitors)
+}
+
+func (d *Center) web(ctx context.Context, a *parley.Assistant, test bool, vars map[string]string,
+	visitors []string) (*WebCall, error) {
 	v := &WebCall{center: d, a: a, call: parley.Call{AssistantID: a.ID, AssistantName: a.Name, Type: parley.CallWeb,
-		Status:         parley.CallInitiated,
+		Status: parley.CallInitiated, Test: test,
 		InputVariables: vars, VisitorNames: visitors, MaxDuration: a.MaxDuration,
 		AssistantRate: d.Prices.Calls.Assistant}}
 	if err := d.room(ctx, &v.call, a.UserID); err != nil {

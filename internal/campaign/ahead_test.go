@@ -11,8 +11,8 @@ import (
 	"parley/internal/store"
 )
 
-// Before a start one can see who would be called, when by their own clocks, what it may cost, and which variables
-// have no value.
+// Before a start the user can see who would be called, when by the leads' own clocks, what it may cost, and which
+// variables have no value.
 func TestAhead(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		caller := h.person(func(a *parley.Assistant) {
@@ -67,7 +67,7 @@ func TestAhead(t *testing.T) {
 			t.Errorf("the places are %+v", a.Places)
 		}
 
-		// Over the carrier a minute costs what the country does.
+		// Over the carrier, a minute has its country's price.
 		rented := &parley.Number{PhoneNumber: "+12025550199", CountryCode: "US", Type: parley.NumberNormal}
 		h.write(func(ctx context.Context, tx *store.Tx) error { return tx.CreateNumber(ctx, h.user.ID, rented) })
 		if _, err := h.Update(t.Context(), h.user, c.ID,

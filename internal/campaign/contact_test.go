@@ -9,8 +9,8 @@ import (
 	"parley/internal/store"
 )
 
-// A lead's second number is really dialled when the attempts at the first are used up; one on the blacklist is passed
-// over.
+// A lead's second number is really dialled when the attempts at the first are used up; a number on the blacklist is
+// skipped.
 func TestSecondNumberIsDialled(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		camp, elsewhere := h.campaign(map[string]any{"max_retries": num(1)}), h.campaign(nil)
@@ -32,7 +32,7 @@ func TestSecondNumberIsDialled(t *testing.T) {
 			if d.To != want || d.Variables["name"] != name {
 				t.Fatalf("%s was called for %v, not %s", d.To, d.Variables, want)
 			}
-			// not while it is called
+			// not while the lead is being called
 			for _, ch := range []LeadChange{{CampaignID: &elsewhere.ID}, {NewContacts: true}} {
 				if _, err := h.ChangeLead(t.Context(), h.user.ID, l.ID, ch); err != error(errBeingCalled) {
 					t.Errorf("changed while it is called: %v", err)
@@ -57,7 +57,7 @@ func TestSecondNumberIsDialled(t *testing.T) {
 			got.Contacts[1].Status != parley.LeadBlacklisted || got.Contacts[2].Status != parley.LeadCompleted {
 			t.Errorf("%+v", got)
 		}
-		// Its owner writes it off, moves it, and gives it other numbers.
+		// The user closes the lead, moves it, and gives it other numbers.
 		off, created := parley.LeadExhausted, parley.LeadCreated
 		if l, err := h.ChangeLead(t.Context(), h.user.ID, l.ID, LeadChange{Status: &off}); err != nil ||
 			l.Status != parley.LeadExhausted {
@@ -82,7 +82,7 @@ func TestSecondNumberIsDialled(t *testing.T) {
 			LeadChange{CampaignID: &nobodys}); !store.IsNotFound(err) {
 			t.Errorf("to an unknown campaign: %v", err)
 		}
-		// A further number's owner is erased: the number goes, the lead stays.
+		// When the person with a further number is erased, the number goes and the lead stays.
 		h.write(func(ctx context.Context, tx *store.Tx) error {
 			_, _, err := tx.EraseCustomer(ctx, h.user.ID, phone(5))
 			return err
@@ -93,8 +93,8 @@ func TestSecondNumberIsDialled(t *testing.T) {
 	})
 }
 
-// A number that is never called from here gives way to the lead's next one, and a lead all of whose numbers are on
-// the blacklist is not called.
+// If a number is one that Parley never calls, the lead's next number is used, and a lead whose numbers are all on the
+// blacklist is not called.
 func TestFurtherNumbersOfNoUse(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		camp := h.campaign(nil)

@@ -24,10 +24,10 @@ const (
 	mostLines     = 50
 )
 
-// sheet reads a CSV file (RFC 4180, and what spreadsheets make of it): commas, semicolons, tabs or bars; UTF-8 or
+// table reads a CSV file (RFC 4180, and what spreadsheets make of it): commas, semicolons, tabs or bars; UTF-8 or
 // UTF-16, with a mark or without. A quote that never closes costs its own line, not those after it. Cells are text,
 // whatever they look like.
-type sheet struct {
+type table struct {
 	lines  *bufio.Reader
 	again  []string // lines that were read ahead
 	comma  byte
@@ -49,7 +49,7 @@ type badSheet string
 func (b badSheet) Error() string { return "the file " + string(b) }
 
 // openSheet reads a file's header.
-func openSheet(r io.Reader) (*sheet, error) {
+func openSheet(r io.Reader) (*table, error) {
 	raw := bufio.NewReaderSize(r, longestLine)
 	head, err := raw.Peek(512)
 	if err != nil && err != io.EOF {
@@ -61,7 +61,7 @@ func openSheet(r io.Reader) (*sheet, error) {
 	case bytes.HasPrefix(head, []byte("\xef\xbb\xbf")):
 		raw.Discard(3)
 	}
-	s := &sheet{lines: raw}
+	s := &table{lines: raw}
 	if order, ok := utf16(head); ok {
 		s.lines = bufio.NewReaderSize(transform.NewReader(raw, unicode.UTF16(order, unicode.UseBOM).NewDecoder()),
 			longestLine)
@@ -140,7 +140,7 @@ func comma(line string) byte {
 const phoneColumn = "phone_number"
 
 // name takes the columns' names; those without one are left out.
-func (s *sheet) name(cells []string) error {
+func (s *table) name(cells []string) error {
 	for _, name := range cells {
 		if !utf8.ValidString(name) || strings.ContainsRune(name, 0) {
 			return badSheet("must be UTF-8 or UTF-16 text.")
@@ -170,7 +170,7 @@ func (s *sheet) name(cells []string) error {
 
 // next is the next row: its cells by the header, at least one of which is not empty. The error is io.EOF at the end,
 // a badRow where it can't be read and the reading goes on.
-func (s *sheet) next() ([]string, error) {
+func (s *table) next() ([]string, error) {
 	for {
 		line, err := s.line()
 		if err == io.EOF {
@@ -195,7 +195,7 @@ func (s *sheet) next() ([]string, error) {
 }
 
 // record takes apart the record that begins with a line.
-func (s *sheet) record(line string) ([]string, error) {
+func (s *table) record(line string) ([]string, error) {
 	p := parser{comma: s.comma}
 	state, size := p.feed(line), len(line)
 	var ahead []string
@@ -222,7 +222,7 @@ func (s *sheet) record(line string) ([]string, error) {
 }
 
 // check looks at the cells of a row.
-func (s *sheet) check(cells []string) error {
+func (s *table) check(cells []string) error {
 	for i, c := range cells {
 		switch {
 		case i >= len(s.header) && c != "":
@@ -237,7 +237,7 @@ func (s *sheet) check(cells []string) error {
 }
 
 // line is the next line without its end, which is LF, CRLF or CR. One that is too long is a badRow.
-func (s *sheet) line() (string, error) {
+func (s *table) line() (string, error) {
 	if len(s.again) > 0 {
 		line := s.again[0]
 		s.again = s.again[1:]

@@ -17,7 +17,7 @@ import (
 	"golang.org/x/text/encoding/unicode"
 )
 
-// readAll reads a file: its rows by number, what is wrong with the others, or with the whole.
+// readAll reads a file: its rows by number, and what is wrong with the other rows or with the whole file.
 func readAll(r io.Reader) (header []string, rows map[int][]string, bad map[int]string, err error) {
 	s, err := openSheet(r)
 	if err != nil {
@@ -159,8 +159,7 @@ type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
-// A list in which every quote stays open is read in time that grows with it, not with its square: minutes would be
-// the square's.
+// A list in which every quote stays open is read in linear, not quadratic, time: quadratic time would be minutes.
 func TestOpenQuotesStayCheap(t *testing.T) {
 	for _, line := range []string{"+1,\"x", "+1,\"" + strings.Repeat(`""`, 150), `x","y`, "+1,\"" +
 		strings.Repeat("x", 300)} {
@@ -173,7 +172,7 @@ func TestOpenQuotesStayCheap(t *testing.T) {
 	}
 }
 
-// What Go's own reader takes is read alike.
+// A file that Go's own reader accepts is read in the same way.
 func FuzzSheet(f *testing.F) {
 	for _, seed := range []string{"phone_number,name\n+1,x\n", "phone_number;a\n\"x\";\"y\"\"z\"\n",
 		"phone_number\t\"a\nb\"\n1\t2\n", "\xff\xfep\x00h\x00o\x00n\x00e\x00\n\x00", "phone,b\n\"a\n\n,\"\n"} {
@@ -201,7 +200,7 @@ func FuzzSheet(f *testing.F) {
 		std.FieldsPerRecord = -1
 		all, err := std.ReadAll()
 		if err != nil {
-			return // what Go refuses we may still read
+			return // our reader may accept what Go's refuses
 		}
 		var want [][]string
 		for _, r := range all[1:] {
@@ -222,8 +221,8 @@ func FuzzSheet(f *testing.F) {
 	})
 }
 
-// isPlain leaves out what our reader and Go's are meant to see differently: rows that are nothing but line breaks in
-// quotes.
+// isPlain excludes what our reader and Go's are meant to read differently: rows that contain nothing but line breaks
+// in quotes.
 func isPlain(file []byte) bool {
 	return !bytes.Contains(file, []byte("\"\n")) || !bytes.Contains(file, []byte("\n\""))
 }

@@ -6,12 +6,12 @@ import (
 	"encoding/json"
 	"io"
 	"maps"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"parley"
+	"parley/internal/sheet"
 )
 
 const (
@@ -35,10 +35,10 @@ func (d *Roster) Export(ctx context.Context, userID, id int64, w func(filename s
 		"outcome", "answered_by", "total_cost", "sentiment",
 		"evaluation", "score"}
 	for _, name := range variables {
-		head = append(head, plain(name))
+		head = append(head, sheet.Plain(name))
 	}
 	for _, name := range found {
-		head = append(head, plain("extracted_"+name))
+		head = append(head, sheet.Plain("extracted_"+name))
 	}
 	out.Write(head) // failures show at the end
 	err = d.everyLead(ctx, c, func(l *parley.Lead) {
@@ -47,7 +47,7 @@ func (d *Roster) Export(ctx context.Context, userID, id int64, w func(filename s
 			value(l.Outcome), value(l.AnsweredBy), l.TotalCost.String(), value(l.Evaluation["sentiment"]),
 			value(l.Evaluation["outcome"]), value(l.Evaluation["score"])}
 		for _, name := range variables {
-			row = append(row, plain(l.Variables[name]))
+			row = append(row, sheet.Plain(l.Variables[name]))
 		}
 		for _, name := range found {
 			row = append(row, value(l.Extracted[name]))
@@ -91,27 +91,13 @@ func (d *Roster) everyLead(ctx context.Context, c *parley.Campaign, fn func(*par
 	}
 }
 
-// plain keeps a spreadsheet from taking a text, or a part of it, for a formula: it would run it. Which character
-// parts the cells of a CSV file depends on the reader's country and settings, so that a formula may also stand behind
-// a semicolon, a tab or a line break; spaces before it and its full-width forms don't keep every program from running
-// it.
-func plain(text string) string {
-	text = formula.ReplaceAllString(text, "$1'$2")
-	if text != "" && strings.ContainsRune("\t\r\n", rune(text[0])) {
-		return "'" + text
-	}
-	return text
-}
-
-var formula = regexp.MustCompile(`((?:^|[;|\t\r\n])[\s\pZ\x00-\x1f"]*?)([=+\-@＝＋－＠])`)
-
 // value is a value as a cell shows it; nothing where there is none.
 func value(v any) string {
 	switch v := v.(type) {
 	case nil:
 		return ""
 	case string:
-		return plain(v)
+		return sheet.Plain(v)
 	case *int64:
 		if v == nil {
 			return ""
@@ -138,7 +124,7 @@ func value(v any) string {
 	if _, ok := v.(float64); ok {
 		return string(b)
 	}
-	return plain(strings.Trim(string(b), `"`))
+	return sheet.Plain(strings.Trim(string(b), `"`))
 }
 
 func datetime(t parley.DateTime) string {

@@ -18,8 +18,8 @@ import (
 
 func init() { slog.SetDefault(slog.New(slog.DiscardHandler)) }
 
-// harness is campaigns on a database with a user, an outbound assistant with a number, and a telephone that the test
-// is the far end of.
+// harness is campaigns on a database with a user, an outbound assistant with a number, and a telephone whose far end
+// is the test.
 type harness struct {
 	testing.TB
 	*Runner
@@ -29,8 +29,8 @@ type harness struct {
 
 	mu     sync.Mutex
 	calls  []*dialled
-	refuse func(call.Order) error // what Start answers, nil to make the call
-	far    func(*dialled)         // is told of each call, in a goroutine of its own
+	refuse func(call.Order) error // returns the error of Start, nil to make the call
+	far    func(*dialled)         // is told about each call, in a new goroutine
 	under  sync.WaitGroup
 }
 
@@ -38,7 +38,7 @@ type harness struct {
 type dialled struct {
 	call.Order
 	id    int64
-	at    time.Time // begun
+	at    time.Time // when it began
 	ended time.Time
 }
 
@@ -62,7 +62,7 @@ func open(t testing.TB, db *store.DB) *harness {
 	return h
 }
 
-// person makes an outbound, active assistant.
+// person makes an active outbound assistant.
 func (h *harness) person(change func(*parley.Assistant)) *parley.Assistant {
 	h.Helper()
 	a := &parley.Assistant{}
@@ -83,7 +83,7 @@ func (h *harness) write(fn func(context.Context, *store.Tx) error) {
 	}
 }
 
-// campaign makes one; body is laid over what it must have.
+// campaign makes a campaign; body overrides the required fields.
 func (h *harness) campaign(body map[string]any) *parley.Campaign {
 	h.Helper()
 	whole := map[string]any{"name": "Spring", "assistant_id": num(h.assistant.ID)}
@@ -97,10 +97,10 @@ func (h *harness) campaign(body map[string]any) *parley.Campaign {
 	return c
 }
 
-// phone is the n-th of many valid numbers.
+// phone returns the n-th of many valid numbers.
 func phone(n int) string { return fmt.Sprintf("+1415%03d%04d", 200+n/10000, n%10000) }
 
-// leads adds n of them to a campaign.
+// leads adds n leads to a campaign.
 func (h *harness) leads(c *parley.Campaign, from, n int) (list []*parley.Lead) {
 	h.Helper()
 	for i := range n {
@@ -159,7 +159,7 @@ func (h *harness) start(ctx context.Context, o call.Order) (*parley.Call, error)
 	return c, nil
 }
 
-// dialled are the calls so far.
+// dialled returns the calls so far.
 func (h *harness) dialled() []*dialled {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -169,15 +169,15 @@ func (h *harness) dialled() []*dialled {
 // answer is how a far end takes a call.
 type answer struct {
 	cause   error
-	nobodys bool // the number
+	nobodys bool // the number does not exist
 	rang    bool
 	talked  time.Duration // 0: not answered
 	machine bool
 	found   map[string]any
-	lasts   time.Duration // from its beginning, the ringing included
+	lasts   time.Duration // from its beginning, including the ringing
 }
 
-// told is what the line says of it.
+// told is the line's error for the call.
 func (a answer) told() error {
 	if a.nobodys {
 		return call.ErrNoSuchNumber
@@ -195,7 +195,7 @@ var (
 	nobodys = answer{cause: parley.Unreachable, nobodys: true}
 )
 
-// end ends a call, and completes its report: the calls do it in two transactions.
+// end ends a call and completes its report, in two transactions as for real calls.
 func (h *harness) end(d *dialled, a answer) {
 	h.Helper()
 	now := parley.Now()

@@ -89,7 +89,7 @@ type importer struct {
 	*Roster
 	Import
 	userID int64
-	sheet  *sheet
+	sheet  *table
 	count  *counted
 	rows   int
 	report *ImportReport

@@ -13,8 +13,8 @@ import (
 	"parley/internal/store"
 )
 
-// Whoever has the campaign's page open sees how far an import is; a sender who leaves in the middle leaves what was
-// imported.
+// The campaign's page shows the progress of an import while it runs; if the sender leaves in the middle, what was
+// imported stays.
 func TestImportIsTold(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		h.Hub = event.NewHub()
@@ -64,12 +64,12 @@ func TestImportIsTold(t *testing.T) {
 	})
 }
 
-// calls is a reader that is empty, and does something when it is read.
+// calls is an empty reader that calls a function when it is read.
 type calls func()
 
 func (c calls) Read([]byte) (int, error) { c(); return 0, io.EOF }
 
-// A dry import adds nothing, and says what an import would.
+// A dry run adds nothing, and says what an import would add.
 func TestDryImport(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		c := h.campaign(nil)

@@ -11,15 +11,15 @@ import (
 	"parley/internal/form"
 )
 
-// A week of 10,000 leads in a second or two: the planner, the rules of leads and the hours as they are, over a store
-// that is a list in memory and a clock that leaps from event to event.
+// A week of 10,000 leads in a second or two: the real planner, lead rules and hours, on a store that is a list in
+// memory and a clock that jumps from event to event.
 func TestWeekOfThousands(t *testing.T) {
 	m := &model{week: week{harness: &harness{TB: t}, leads: 10_000, of: map[int64]*parley.Campaign{}},
 		now: weekStart, live: map[int64]int{}}
 	m.prepare()
 	for m.now.Before(weekStart.Add(7 * 24 * time.Hour)) {
 		next := m.round()
-		for len(m.ends) > 0 && !m.ends[0].at.After(next) { // the ends of one instant, then a round
+		for len(m.ends) > 0 && !m.ends[0].at.After(next) { // all ends at one instant, then a round
 			next = m.ends[0].at
 			m.finish(heap.Pop(&m.ends).(ending))
 		}
@@ -38,8 +38,8 @@ type model struct {
 	week
 	now  time.Time
 	list []*parley.Lead
-	// By campaign: who can be called at some time. Either is in the order in which they are due: the interval is the
-	// same for all.
+	// By campaign: the leads that can be called at some time. Both lists are in the order in which they are due, since
+	// the interval is the same for all.
 	fresh, again map[int64][]*parley.Lead
 	hours        map[int64]Hours
 	live         map[int64]int // by campaign and by user (negative)
@@ -85,7 +85,7 @@ func (m *model) prepare() {
 	}
 }
 
-// modelOf is a campaign of a kind with its defaults.
+// modelOf returns a campaign of a kind with its defaults.
 func modelOf(k int) *parley.Campaign {
 	c := defaults()
 	bindKind(c, kinds[k])
@@ -93,7 +93,7 @@ func modelOf(k int) *parley.Campaign {
 	return c
 }
 
-// round has every campaign do what the planner wants, and says when to look again though no call ends.
+// round has every campaign do what the planner wants, and returns when to look again even if no call ends.
 func (m *model) round() time.Time {
 	next := m.now.Add(time.Hour)
 	var states []State

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// ready is a campaign that could begin as many calls as it may have.
+// ready is a campaign that could start as many calls as it may have.
 func ready(id, user int64, change func(*State)) State {
 	s := State{ID: id, User: user, Hours: hours("UTC", "09:00", "17:00"), Limit: 3, Account: 10,
 		Due: noon.Add(-time.Hour), Left: true, Ends: true}
@@ -65,7 +65,7 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// Where room is short, who has the fewest calls is served first, whoever's list is how long.
+// When room is short, the user with the fewest calls is served first, however long the others' lists are.
 func TestPlanIsFair(t *testing.T) {
 	list := []State{ready(1, 1, func(s *State) { s.Limit, s.Live = 10, 4 }),
 		ready(2, 1, func(s *State) { s.Limit = 10 }), ready(3, 2, func(s *State) { s.Limit = 2 }),
@@ -82,9 +82,9 @@ func TestPlanIsFair(t *testing.T) {
 	}{
 		{0, []int{0, 0, 0, 0}},
 		{1, []int{0, 0, 1, 0}},
-		{4, []int{0, 0, 2, 2}},    // the user with four calls waits
+		{4, []int{0, 0, 2, 2}},    // the user with four calls has to wait
 		{6, []int{0, 0, 2, 4}},    //
-		{9, []int{0, 2, 2, 5}},    // and then has its turn, with the campaign that has fewer
+		{9, []int{0, 2, 2, 5}},    // and then has its turn, starting with the campaign that has fewer calls
 		{100, []int{1, 5, 2, 10}}, // up to the plan's ten
 	} {
 		if got := calls(c.room); !slices.Equal(got, c.want) {
@@ -93,7 +93,7 @@ func TestPlanIsFair(t *testing.T) {
 	}
 }
 
-// Whatever comes together, no bound is broken, and no room is left that somebody could use.
+// In every combination no limit is exceeded, and no usable room is left.
 func TestPlanKeepsBounds(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for range 2000 {

@@ -19,8 +19,8 @@ import (
 // num is a number as a request body has it.
 func num(n int64) json.Number { return json.Number(strconv.FormatInt(n, 10)) }
 
-// A lead goes its way: called, busy, called again after the interval and not before, answered, done; and its campaign
-// with it.
+// A lead's life: called, busy, called again after the interval and not before, answered, done; and its campaign is
+// done with it.
 func TestLeadGoesItsWay(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		c := h.campaign(map[string]any{"retry_interval": num(10)})
@@ -63,7 +63,7 @@ func TestLeadGoesItsWay(t *testing.T) {
 	})
 }
 
-// due has a lead's interval be over.
+// due ends a lead's waiting interval.
 func (h *harness) due(ids ...int64) {
 	h.Helper()
 	h.write(func(ctx context.Context, tx *store.Tx) error {
@@ -83,7 +83,8 @@ func (h *harness) due(ids ...int64) {
 
 var errBroken = errors.New("broken")
 
-// Two nodes that look at the same campaigns at the same time call nobody twice, and never more at once than is allowed.
+// Two nodes that look at the same campaigns at the same time call nobody twice, and never make more calls at once than
+// allowed.
 func TestNodesShareCampaigns(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		c := h.campaign(map[string]any{"max_calls_in_parallel": num(7)})
@@ -119,7 +120,7 @@ func TestNodesShareCampaigns(t *testing.T) {
 	})
 }
 
-// What a node had claimed when it died is taken up once its lease is over, as the same attempt.
+// A claim of a node that died is taken over when its lease expires, as the same attempt.
 func TestClaimLapses(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		c := h.campaign(nil)
@@ -143,7 +144,7 @@ func TestClaimLapses(t *testing.T) {
 		if n := h.round(); n != 1 || h.calls[0].Attempt != 1 {
 			t.Fatalf("%d calls", n)
 		}
-		// The dead one comes back to life, and finds that its claim is gone.
+		// The dead node comes back to life, and finds its claim gone.
 		state := &store.CampaignState{Campaign: *c}
 		dead.Start = h.start
 		if _, err := dead.dial(t.Context(), state, &claimed[0], 0); err != nil || len(h.dialled()) != 1 {
@@ -155,8 +156,8 @@ func TestClaimLapses(t *testing.T) {
 	})
 }
 
-// Between the claim and the call everything may still change its mind: the campaign is stopped, deleted or another
-// assistant's, its hours end, the lead is changed, closed, deleted or blacklisted. Nobody is called then.
+// Everything may still change between the claim and the call: the campaign is stopped, deleted or given another
+// assistant, its hours end, or the lead is changed, closed, deleted or blacklisted. Then nobody is called.
 func TestMindChanges(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		other := h.person(nil)
@@ -229,7 +230,7 @@ func TestMindChanges(t *testing.T) {
 	})
 }
 
-// A number that came on the blacklist between a lead's making and its claim is not called: the claim looks once more.
+// A number that was blacklisted after its lead was made and before the claim is not called: the claim checks again.
 func TestClaimLooksAtBlacklist(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		c := h.campaign(nil)
@@ -241,7 +242,7 @@ func TestClaimLooksAtBlacklist(t *testing.T) {
 		if got := h.lead(l[0].ID); got.Status != parley.LeadBlacklisted {
 			t.Fatalf("%+v", got)
 		}
-		// as if it had been made while the entry was not yet there
+		// as if the lead had been made before the entry
 		h.write(func(ctx context.Context, tx *store.Tx) error {
 			raw := *l[0]
 			raw.Status, raw.DueAt = parley.LeadCreated, 1
@@ -254,7 +255,7 @@ func TestClaimLooksAtBlacklist(t *testing.T) {
 		if got := h.lead(l[0].ID); got.Status != parley.LeadBlacklisted {
 			t.Fatalf("%+v", got)
 		}
-		// One that is on it by the time its call ends is not called again.
+		// A number that is blacklisted by the time its call ends is not called again.
 		if _, err := h.Blacklist(t.Context(), h.user.ID, l[1].PhoneNumber); err != nil {
 			t.Fatal(err)
 		}
@@ -265,7 +266,8 @@ func TestClaimLooksAtBlacklist(t *testing.T) {
 	})
 }
 
-// What Start refuses costs no attempt; what only the user or the operator can mend pauses the campaign and says why.
+// When Start refuses a call, it costs no attempt; if only the user or the operator can fix the cause, the campaign
+// pauses and says why.
 func TestRefusals(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		camp := h.campaign(nil)
@@ -312,7 +314,7 @@ func TestRefusals(t *testing.T) {
 			t.Errorf("what is mended is still told: %v", *now.PauseReason)
 		}
 
-		// A destination that is never allowed is given up, and the campaign goes on.
+		// A destination that is never allowed is given up on, and the campaign goes on.
 		never := h.leads(camp, 9, 2)
 		h.refuse = func(o call.Order) error {
 			if o.To == phone(9) {
@@ -331,7 +333,7 @@ func TestRefusals(t *testing.T) {
 	})
 }
 
-// pauseOver has a campaign's pause be over.
+// pauseOver ends a campaign's pause.
 func (h *harness) pauseOver(c *parley.Campaign) {
 	h.Helper()
 	h.write(func(ctx context.Context, tx *store.Tx) error {
@@ -346,7 +348,8 @@ func (h *harness) pauseOver(c *parley.Campaign) {
 	})
 }
 
-// A trunk that is down pauses the campaign before the list is burnt, and one call tries whether it is up again.
+// A trunk that is down pauses the campaign before the list is used up, and a single call tests whether the trunk is up
+// again.
 func TestLineDown(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		c := h.campaign(map[string]any{"max_retries": num(1), "max_calls_in_parallel": num(5)})
@@ -391,8 +394,8 @@ func TestLineDown(t *testing.T) {
 	})
 }
 
-// A list of numbers that are nobody's is called to its end: the line that says so works. It also ends what a line
-// that was down has begun.
+// A list of numbers that do not exist is called to its end, as the line that reports this works. Such an answer also
+// ends a count of failures that a broken line started.
 func TestBadNumbers(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		c := h.campaign(map[string]any{"max_calls_in_parallel": num(5)})
@@ -432,8 +435,8 @@ func TestBadNumbers(t *testing.T) {
 	})
 }
 
-// Every call counts once for its campaign, also one whose lead was deleted while it rang, and one that was only told
-// in its report.
+// Every call counts once for its campaign, even if its lead was deleted while it rang, or if its end was only learned
+// from its report.
 func TestCallsCountOnce(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		c := h.campaign(nil)
@@ -468,7 +471,7 @@ func TestCallsCountOnce(t *testing.T) {
 	})
 }
 
-// A process that has no room claims nothing, so that others can; what it has room for it begins.
+// A process without room claims nothing, so that others can; it starts as many calls as it has room for.
 func TestFullNode(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		room := 0
@@ -494,7 +497,7 @@ func TestFullNode(t *testing.T) {
 	})
 }
 
-// A call that was deleted before it was reported keeps nobody waiting for ever.
+// A call that was deleted before its report keeps nothing waiting for ever.
 func TestLostCall(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		c := h.campaign(nil)
@@ -539,8 +542,8 @@ func (h *harness) watch(id int64) {
 	})
 }
 
-// A deleted campaign's leads are gone at once for its user, and in small steps from the database; its calls keep its
-// name.
+// For its user, a deleted campaign's leads are gone at once; from the database they go in small steps. Its calls keep
+// its name.
 func TestDeletedCampaign(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		c := h.campaign(nil)
@@ -570,7 +573,7 @@ func TestDeletedCampaign(t *testing.T) {
 	})
 }
 
-// A campaign that has called everybody tells the account's endpoint, once.
+// When a campaign has called everybody, the account's endpoint is notified once.
 func TestCompletionIsTold(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		h.write(func(ctx context.Context, tx *store.Tx) error {
@@ -607,7 +610,7 @@ func TestCompletionIsTold(t *testing.T) {
 			t.Errorf("%s: %v", d.Payload, err)
 		}
 
-		// One that is to go on waits for more.
+		// A campaign that is set to continue waits for more leads.
 		c = h.campaign(map[string]any{"mark_complete_when_no_leads": false})
 		h.leads(c, 10, 1)
 		h.begin(c)
@@ -624,7 +627,7 @@ func TestCompletionIsTold(t *testing.T) {
 	})
 }
 
-// Stop returns, and no call begins any more, whatever was under way.
+// After Stop returns no call starts any more, whatever was under way.
 func TestStopIsStrict(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		c := h.campaign(map[string]any{"max_calls_in_parallel": num(10)})
@@ -662,7 +665,7 @@ func TestStopIsStrict(t *testing.T) {
 	})
 }
 
-// until waits for something that another goroutine brings about.
+// until waits for something that another goroutine does.
 func (h *harness) until(what string, ok func() bool) {
 	h.Helper()
 	look, hang := time.NewTicker(time.Millisecond), time.After(30*time.Second)

@@ -11,7 +11,7 @@ import (
 	"parley"
 )
 
-// The tables of docs/campaigns.md are the program's.
+// The tables of docs/campaigns.md match the program.
 func TestStatesAreDocumented(t *testing.T) {
 	text, err := os.ReadFile("../../docs/campaigns.md")
 	if err != nil {

@@ -17,16 +17,16 @@ import (
 	"parley/internal/store/storetest"
 )
 
-// weekStart is the Monday of a week in whose Sunday Europe sets its clocks.
+// weekStart is the Monday of a week on whose Sunday Europe changes its clocks.
 var weekStart = time.Date(2026, 3, 23, 0, 0, 0, 0, time.UTC)
 
-// A week of four users' campaigns on fake time, through the store: no call outside of its hours, none too soon after
-// the one before, none too many at once or in all, and every lead comes to an end.
+// A week of four users' campaigns on fake time, with the real store: no call is outside its hours or too soon after
+// the one before, there are never too many at once or in all, and every lead is finished.
 func TestWeek(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(weekStart))
 		h := open(t, storetest.SQLite(t))
-		h.Poll = time.Hour // nobody else writes: what ends wakes, and what is due is known
+		h.Poll = time.Hour // nobody else writes: an end wakes the campaigns, and due times are known
 		w := &week{harness: h, leads: 192, of: map[int64]*parley.Campaign{}}
 		w.prepare()
 		ctx, cancel := context.WithCancel(t.Context())
@@ -64,7 +64,7 @@ type week struct {
 	users []*parley.User
 }
 
-// kinds are campaigns of every kind of hours.
+// kinds are campaigns with every kind of hours.
 var kinds = []map[string]any{
 	{"timezone": "Europe/Berlin", "allowed_hours_start_time": "09:00", "allowed_hours_end_time": "17:00",
 		"max_calls_in_parallel": num(10)},
@@ -76,7 +76,7 @@ var kinds = []map[string]any{
 		"retry_on_goal_incomplete": true, "goal_completion_variable": "status"},
 }
 
-// prepare makes the campaigns with their leads, and begins them.
+// prepare makes the campaigns with their leads, and starts them.
 func (w *week) prepare() {
 	w.far = w.takes
 	w.users = []*parley.User{w.user}
@@ -111,7 +111,7 @@ func (w *week) takes(d *dialled) {
 	w.end(d, a)
 }
 
-// fate is what becomes of a call: who is there, and what they do, depends on the number and the attempt alone.
+// fate decides how a call goes: who answers, and what they do, depends only on the number and the attempt.
 func fate(d *dialled) answer {
 	hash := fnv.New32a()
 	hash.Write([]byte(d.To))
@@ -133,7 +133,7 @@ func fate(d *dialled) answer {
 	return a
 }
 
-// judge holds all calls of the week against the campaigns' rules.
+// judge checks all calls of the week against the campaigns' rules.
 func (w *week) judge(calls []*dialled) {
 	perLead := map[int64][]*dialled{}
 	numbers := map[int64]map[int64]int{}
@@ -178,7 +178,7 @@ func (w *week) judge(calls []*dialled) {
 	w.Logf("%d calls", len(calls))
 }
 
-// judgeParallel goes through beginnings and ends in order.
+// judgeParallel goes through the starts and ends of calls in order.
 func (w *week) judgeParallel(calls []*dialled) {
 	type edge struct {
 		at time.Time
@@ -198,7 +198,7 @@ func (w *week) judgeParallel(calls []*dialled) {
 		if n := campaign[e.d.CampaignID]; n > int(w.of[e.d.CampaignID].MaxCallsInParallel) {
 			w.Errorf("campaign %d has %d calls at once", e.d.CampaignID, n)
 		}
-		if n := user[e.d.UserID]; n > 10 { // the plan
+		if n := user[e.d.UserID]; n > 10 { // the plan's limit
 			w.Errorf("user %d has %d calls at once", e.d.UserID, n)
 		}
 	}
@@ -209,7 +209,7 @@ func (w *week) judgeParallel(calls []*dialled) {
 	}
 }
 
-// allowed judges a campaign's hours in words of its own.
+// allowed checks a campaign's hours independently of the code under test.
 func allowed(c *parley.Campaign, t time.Time) bool {
 	z, err := time.LoadLocation(c.Timezone)
 	if err != nil {

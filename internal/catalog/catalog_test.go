@@ -24,7 +24,7 @@ var update = flag.Bool("update", false, "append new rows to testdata/ids.txt")
 
 const base = "https://voice.example.com/"
 
-// server is one where the vendors with these codes are configured, with all that they have.
+// server returns a server on which the vendors with these codes are configured, with all that they offer.
 func server(codes ...string) *Catalog {
 	var list []*ai.Vendor
 	for _, code := range codes {
@@ -49,13 +49,13 @@ func server(codes ...string) *Catalog {
 	return New(base, provider.All(list...))
 }
 
-// everything is a server where all is configured.
+// everything returns a server on which everything is configured.
 func everything() *Catalog {
 	return server(openai.Code, gemini.Code, elevenlabs.Code, deepgram.Code, cartesia.Code, assemblyai.Code)
 }
 
-// TestIDs holds the ids that databases have stored: each pinned row must still be there with its meaning. New rows
-// are appended with -update; a change of an old one has to be edited by hand, knowing what it breaks.
+// TestIDs checks the ids that databases have stored: each pinned row must still exist with its meaning. New rows are
+// appended with -update; a change to an old row has to be edited by hand, knowing what it breaks.
 func TestIDs(t *testing.T) {
 	c := everything()
 	var rows []string
@@ -102,7 +102,7 @@ func TestIDs(t *testing.T) {
 	}
 }
 
-// TestData judges the tables themselves: nothing twice, nothing unknown.
+// TestData checks the tables themselves: no duplicates, no unknown entries.
 func TestData(t *testing.T) {
 	ids, isos := map[int64]bool{}, map[string]bool{}
 	for _, l := range languages {
@@ -160,7 +160,7 @@ func TestData(t *testing.T) {
 	}
 }
 
-// voices are those that are declared, by who has them.
+// voices returns the declared voices, by vendor.
 func voices() map[string][]ai.Voice {
 	m := map[string][]ai.Voice{}
 	for _, v := range provider.All() {
@@ -300,7 +300,7 @@ func TestVoices(t *testing.T) {
 	}
 }
 
-// What speaks inside the realtime model can be heard before a call only where the same voice speaks on its own.
+// A voice inside a realtime model can be previewed before a call only if the same voice is also offered on its own.
 func TestRealtimePreviews(t *testing.T) {
 	for tts, want := range map[string]bool{"": false, "tts": true} {
 		list := New("", provider.All(openai.Declare(&openai.Settings{APIKey: "k", RealtimeModel: []string{"gpt-realtime"},
@@ -316,11 +316,11 @@ func TestRealtimePreviews(t *testing.T) {
 	}
 }
 
-// A voice whose provider is configured no longer is found, so that assistants keep it, but neither listed nor
-// previewed.
+// A voice whose provider is no longer configured is still found, so that assistants keep it, but it is neither listed
+// nor previewed.
 func TestUnconfigured(t *testing.T) {
 	c := server()
-	always := map[int64]bool{} // configured wherever we run
+	always := map[int64]bool{} // configured on every machine
 	for _, vendor := range provider.All() {
 		for _, s := range vendor.Speakers {
 			always[s.Provider.ID] = s.Configured()

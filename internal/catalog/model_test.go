@@ -12,7 +12,7 @@ import (
 	"parley/internal/provider/openai"
 )
 
-// numbered gives the configured models of c ids from 101 on, as a database would.
+// numbered gives the configured models of c ids from 101 up, as a database would.
 func numbered(c *Catalog) []parley.Model {
 	rows := slices.Clone(c.Models())
 	for i := range rows {
@@ -66,7 +66,7 @@ func TestModels(t *testing.T) {
 func TestSetModels(t *testing.T) {
 	c := everything()
 	rows := append(numbered(c),
-		// configured in former times
+		// configured earlier
 		parley.Model{ID: 7, Name: "gpt-4", Code: "gpt-4", Kind: parley.LLM, Provider: openai.Code},
 		parley.Model{ID: 8, Name: "gpt-5", Code: "gpt-5", Kind: parley.Dualplex, Provider: openai.Code},
 	)
@@ -105,7 +105,7 @@ func TestSetModels(t *testing.T) {
 	}
 }
 
-// A configured model without an id would be listed as model 0: refused, and what was known before stays.
+// A configured model without an id would be listed as model 0: it is refused, and the earlier models stay.
 func TestSetModelsMissing(t *testing.T) {
 	c := everything()
 	rows := numbered(c)
@@ -120,7 +120,7 @@ func TestSetModelsMissing(t *testing.T) {
 	}
 }
 
-// Another node may have made models meanwhile: SetModels runs beside requests.
+// Another node may have added models meanwhile: SetModels runs while requests are served.
 func TestSetModelsConcurrently(t *testing.T) {
 	c := everything()
 	rows := numbered(c)

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// issue writes a certificate of a number, and its key; later is how much younger than now the files are made.
+// issue writes a certificate with a serial number, and its key; later is how far in the future the files are dated.
 func issue(t *testing.T, cert, key string, number int64, later time.Duration) {
 	t.Helper()
 	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -17,10 +17,10 @@ type letter struct {
 	user    int64
 	status  string
 	claimed bool
-	moved   []bool // what Save was told of the money
+	moved   []bool // what Save was told about the money
 }
 
-// postbox is that channel, with one letter. fail is what its carrier answers, and what follows from that.
+// postbox is that channel, with one letter. fail is the carrier's error; the other fields decide what follows.
 type postbox struct {
 	m       letter
 	fail    error
@@ -29,7 +29,7 @@ type postbox struct {
 	during  func() // while the carrier has it
 }
 
-// ranks say which way a letter goes: what was delivered did not fail.
+// ranks say in which direction a letter's status moves: a delivered letter can't fail later.
 var ranks = map[string]int{"queued": 0, channel.Sent: 1, channel.Refused: 2, "delivered": 3}
 
 func (b *postbox) Create(_ context.Context, _ *store.Tx, m *letter) error { b.m = *m; return nil }
@@ -82,7 +82,7 @@ func (b *postbox) Save(_ context.Context, _ *store.Tx, m *letter, r channel.Repo
 	return nil
 }
 
-// posted is a letter that is queued, of a user with 5 USD.
+// posted returns a queued letter, of a user with 5 USD.
 func posted(t *testing.T) (db *store.DB, b *postbox, o *channel.Outbox[letter],
 	money func(balance, free parley.Money)) {
 	t.Helper()
@@ -109,7 +109,7 @@ func posted(t *testing.T) (db *store.DB, b *postbox, o *channel.Outbox[letter],
 	}
 }
 
-// What follows when a letter is handed over, and what it costs then.
+// What happens when a letter is handed over, and what it then costs.
 func TestDeliver(t *testing.T) {
 	dead := errors.New("the line went dead")
 	for name, c := range map[string]struct {
@@ -162,7 +162,7 @@ func TestDeliver(t *testing.T) {
 	}
 }
 
-// Told twice and out of order, money moves once each way, and what was there when it should have moved is said.
+// When statuses are repeated or out of order, money moves only once in each direction, and Save is told about it.
 func TestTold(t *testing.T) {
 	for name, c := range map[string]struct {
 		told    []string
@@ -172,7 +172,7 @@ func TestTold(t *testing.T) {
 		"sent, delivered":   {[]string{"sent", "delivered", "sent", "delivered"}, 4, "[true true]"},
 		"delivered at once": {[]string{"delivered", "sent"}, 4, "[true]"},
 		"came back":         {[]string{"sent", "failed", "failed"}, 5, "[true true]"},
-		// what was given back stays so
+		// a refund is final
 		"came back, or did not": {[]string{"sent", "failed", "delivered", "delivered"}, 5, "[true true true]"},
 		"was never sent":        {[]string{"failed", "sent", "failed"}, 5, "[true]"},
 		"was sent after all":    {[]string{"failed", "delivered"}, 4, "[true true]"},
@@ -186,7 +186,7 @@ func TestTold(t *testing.T) {
 		}
 		free := c.balance
 		if len(b.m.moved) == 0 {
-			free-- // still set aside
+			free-- // still reserved
 		}
 		money(c.balance, free)
 		if got := fmt.Sprint(b.m.moved); got != c.moved {
@@ -195,7 +195,7 @@ func TestTold(t *testing.T) {
 	}
 }
 
-// A price that nothing is left for is not taken, and the channel is told so.
+// A price that the balance does not cover is not charged, and the channel is told so.
 func TestTakenForNothing(t *testing.T) {
 	db, b, o, money := posted(t)
 	err := db.Write(t.Context(), func(ctx context.Context, tx *store.Tx) error {

@@ -53,7 +53,7 @@ func (h *harness) order(answer string) *atomic.Int64 {
 
 var orderCake = aitest.Behaviour{Calls: []ai.ToolCall{{ID: "c1", Name: "order", Arguments: `{"what":"cake"}`}}}
 
-// told are the results of tools that the model was told with its n-th request.
+// told are the results of tools in the model's n-th request.
 func (h *harness) told(n int) (results []string) {
 	for _, m := range h.server.Requests()[n].Messages {
 		if m.Role == ai.ToolRole {
@@ -63,7 +63,7 @@ func (h *harness) told(n int) (results []string) {
 	return results
 }
 
-// Whatever a model, a tool or a variable holds, the reply is stored at the first attempt.
+// Whatever a model, a tool or a variable contains, the reply is stored at the first attempt.
 func TestWhateverIsSaidIsStored(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		made := h.order(`{"note":"it's \u0000 and \\u0000"}`)
@@ -97,8 +97,8 @@ func TestWhateverIsSaidIsStored(t *testing.T) {
 	})
 }
 
-// A tool that ran for a message does not run again when its reply can't be stored: the next attempt is told what came
-// of it.
+// A tool that ran for a message does not run again when its reply can't be stored: the model is told the result in the
+// next attempt.
 func TestToolsRunOnce(t *testing.T) {
 	o := storetest.Options(t, "sqlite")
 	h := open(t, storetest.Open(t, o))
@@ -112,7 +112,7 @@ func TestToolsRunOnce(t *testing.T) {
 		t.Fatalf("%q was stored", got)
 	}
 	mend()
-	// a new message has the one before it tried at once
+	// a new message makes it try the one before at once
 	if got, err := h.say(c, conv, "And?"); err != nil || got != "Bye." {
 		t.Fatalf("%q, %v", got, err)
 	}
@@ -134,8 +134,8 @@ func TestToolsRunOnce(t *testing.T) {
 	}
 }
 
-// What ran when the process died is not run again, and neither is what ran for a message whose model failed
-// afterwards: the model knows.
+// A tool that ran before the process died is not run again, nor one that ran for a message whose model failed
+// afterwards: the model knows its result.
 func TestToolsOfTheDead(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		made := h.order("Order 17.")
@@ -145,7 +145,7 @@ func TestToolsOfTheDead(t *testing.T) {
 		h.server.Script(aitest.Behaviour{Text: "I'll see."}, orderCake,
 			aitest.Behaviour{Status: 400, Message: "no"}, aitest.Behaviour{Text: "It is ordered."})
 		call := parley.FunctionCall{Name: "order", Arguments: json.RawMessage(`{"what":"cake"}`), Result: "Order 16."}
-		h.write(func(ctx context.Context, tx *store.Tx) error { // as a node leaves it that dies in its second call
+		h.write(func(ctx context.Context, tx *store.Tx) error { // as a node leaves it when it dies during its second call
 			if err := tx.AddMessage(ctx, m, 0, parley.Now().Add(time.Hour)); err != nil {
 				return err
 			}
@@ -179,7 +179,7 @@ func TestToolsOfTheDead(t *testing.T) {
 	})
 }
 
-// quiet is a house without a network: its assistant thinks with the built-in model, so that time can be the test's.
+// quiet is a house without a network: its assistant thinks with the built-in model, so that the test can use fake time.
 func quiet(t *testing.T, o store.Options) *harness {
 	h := &harness{TB: t, db: storetest.Open(t, o)}
 	providers, err := provider.Open(provider.All())
@@ -209,7 +209,7 @@ func quiet(t *testing.T, o store.Options) *harness {
 	return h
 }
 
-// attempts are when a message was tried, in seconds since the first time, until it waits no longer.
+// attempts are the times at which a message was tried, in seconds since the first, until it waits no longer.
 func attempts(h *harness, conv *parley.Conversation) (at []time.Duration, m parley.Message) {
 	begun := time.Now()
 	for n := 0; ; time.Sleep(100 * time.Millisecond) {
@@ -224,7 +224,7 @@ func attempts(h *harness, conv *parley.Conversation) (at []time.Duration, m parl
 	}
 }
 
-// A reply that can't be stored is tried less and less often, and in the end the message has failed, for nothing.
+// A reply that can't be stored is tried less and less often. In the end the message has failed, and costs nothing.
 func TestAttemptsEnd(t *testing.T) {
 	o := storetest.Options(t, "sqlite")
 	synctest.Test(t, func(t *testing.T) {
@@ -245,7 +245,7 @@ func TestAttemptsEnd(t *testing.T) {
 		if len(at) != len(want) {
 			t.Fatalf("tried at %v", at)
 		}
-		for i, d := range at { // looked at every two seconds
+		for i, d := range at { // there is a look every two seconds
 			if early, late := want[i]*time.Second, want[i]*time.Second+time.Duration(
 				2*i+1)*time.Second; d < early || d > late {
 				t.Errorf("attempt %d after %v", i+1, d)
@@ -261,15 +261,15 @@ func TestAttemptsEnd(t *testing.T) {
 		if free, err := h.db.Free(t.Context(), h.user.ID); err != nil || free != parley.USD {
 			t.Errorf("%v is free: %v", free, err)
 		}
-		time.Sleep(10 * time.Minute) // ten times as long as all the attempts together, at a look every two seconds
+		time.Sleep(10 * time.Minute) // ten times as long as all the attempts together, with a look every two seconds
 		if again := h.history(conv)[0]; again.Attempts != m.Attempts {
 			t.Errorf("tried again: %+v", again)
 		}
 	})
 }
 
-// A conversation whose end can't be stored is left alone for longer and longer, and ends without what was to be found
-// out from it.
+// When a conversation's end can't be stored, the pauses between the attempts grow, and in the end it ends without its
+// extraction.
 func TestEndIsTriedAgain(t *testing.T) {
 	o := storetest.Options(t, "sqlite")
 	synctest.Test(t, func(t *testing.T) {
@@ -301,7 +301,7 @@ func TestEndIsTriedAgain(t *testing.T) {
 	})
 }
 
-// A conversation that a dead node was working on waits for its lease, and no longer.
+// A conversation that a dead node was working on waits for the lease to lapse, and no longer.
 func TestLeaseLapses(t *testing.T) {
 	o := storetest.Options(t, "sqlite")
 	synctest.Test(t, func(t *testing.T) {
@@ -354,7 +354,7 @@ func TestLeaseLapses(t *testing.T) {
 		if waiting() != 0 {
 			t.Error("a rest ended early")
 		}
-		if !lease("third", time.Second) { // asked by somebody, not by itself
+		if !lease("third", time.Second) { // on request, not by itself
 			t.Error("a rest keeps off who has a reason to look")
 		}
 	})

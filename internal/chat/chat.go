@@ -135,9 +135,25 @@ func (c *Chat) Stop(ctx context.Context) {
 // owner, gave the variables that visitors names.
 func (c *Chat) Start(ctx context.Context, a *parley.Assistant, kind parley.ConversationType, vars map[string]string,
 	visitors ...string) (*parley.Conversation, []parley.Message, error) {
-	conv := &parley.Conversation{UserID: a.UserID, AssistantID: a.ID, AssistantUUID: a.UUID, AssistantName: a.Name,
-		Type: kind, Variables: vars,
+	return c.start(ctx, a, &parley.Conversation{Type: kind, Variables: vars, VisitorNames: strings.Join(visitors, " ")})
+}
+
+// StartDraft makes a test conversation with the draft of an assistant; a is the assistant with it. Where the draft is
+// published or discarded meanwhile, the live assistant goes on. share is the link by which a visitor began it, 0 for the
+// assistant's owner.
+func (c *Chat) StartDraft(ctx context.Context, a *parley.Assistant, share int64, vars map[string]string,
+	visitors ...string) (*parley.Conversation, []parley.Message, error) {
+	conv := &parley.Conversation{Type: parley.TestConversation, Draft: true, Variables: vars,
 		VisitorNames: strings.Join(visitors, " ")}
+	if share != 0 {
+		conv.Share(share, uuid.NewString())
+	}
+	return c.start(ctx, a, conv)
+}
+
+func (c *Chat) start(ctx context.Context, a *parley.Assistant, conv *parley.Conversation) (*parley.Conversation,
+	[]parley.Message, error) {
+	conv.UserID, conv.AssistantID, conv.AssistantUUID, conv.AssistantName = a.UserID, a.ID, a.UUID, a.Name
 	err := c.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
 		// The price of a message must be there, though nothing is taken yet.
 		if price := c.price(conv, ""); price > 0 {
@@ -158,6 +174,14 @@ func (c *Chat) Start(ctx context.Context, a *parley.Assistant, kind parley.Conve
 	return conv, history, err
 }
 
+// assistant is whom a conversation is held with, as it is now.
+func (c *Chat) assistant(ctx context.Context, conv *parley.Conversation) (*parley.Assistant, error) {
+	if conv.Draft {
+		return c.Assistants.Drafted(ctx, conv.UserID, conv.AssistantID)
+	}
+	return c.DB.Assistant(ctx, conv.UserID, conv.AssistantID)
+}
+
 func (c *Chat) create(ctx context.Context, tx *store.Tx, a *parley.Assistant, conv *parley.Conversation) error {
 	if conv.Variables == nil {
 		conv.Variables = map[string]string{}
@@ -170,7 +194,8 @@ func (c *Chat) create(ctx context.Context, tx *store.Tx, a *parley.Assistant, co
 		return err
 	}
 	conv.EndsAt = EndsAt(a)
-	first := parley.Render(a.InitialMessage, assistant.Variables(a, c.Assistants.Staged(occasion(conv))))
+	o := c.Assistants.Staged(occasion(conv))
+	first := parley.Render(c.Assistants.Cast(a, o).InitialMessage, assistant.Variables(a, o))
 	if conv.Type == parley.WhatsAppConversation || conv.Type == parley.APIConversation {
 		first = "" // nobody would have heard it: such a conversation begins with the customer's words or a template
 	}
@@ -193,7 +218,7 @@ func occasion(conv *parley.Conversation) assistant.Occasion {
 	if conv.CustomerPhone != nil {
 		o.CustomerPhone = *conv.CustomerPhone
 	}
-	if conv.Type == parley.TestConversation { // the owner's: nobody else begins one
+	if conv.Type == parley.TestConversation && conv.SharedBy() == 0 { // the owner's
 		o.Test = conv.Variables[stage.Variable]
 	}
 	return o
@@ -275,7 +300,7 @@ func (c *Chat) Receive(ctx context.Context, conv *parley.Conversation, channel, 
 }
 
 func (c *Chat) send(ctx context.Context, conv *parley.Conversation, m *parley.Message) (*Waiter, error) {
-	a, err := c.DB.Assistant(ctx, conv.UserID, conv.AssistantID)
+	a, err := c.assistant(ctx, conv)
 	if err != nil {
 		return nil, err
 	}
@@ -300,7 +325,7 @@ func (c *Chat) send(ctx context.Context, conv *parley.Conversation, m *parley.Me
 			}
 		}
 		reserve := tx.Reserve
-		if conv.Type == parley.WidgetConversation { // anybody may write
+		if conv.Type == parley.WidgetConversation || conv.SharedBy() != 0 { // anybody may write
 			reserve = tx.ReservePublic
 		}
 		if err := reserve(ctx, conv.UserID, reference(m.ID), c.price(conv, m.Channel),

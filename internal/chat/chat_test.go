@@ -26,7 +26,7 @@ import (
 	"parley/internal/tool"
 )
 
-// harness is a database with a user, an assistant that thinks with a local server, and nodes that chat.
+// harness is a database with a user, an assistant that thinks with a local server, and nodes that run chats.
 type harness struct {
 	testing.TB
 	db         *store.DB
@@ -88,7 +88,7 @@ func (h *harness) write(fn func(context.Context, *store.Tx) error) {
 	}
 }
 
-// node is one more process on the database, stopped with the test.
+// node is one more process on the database; it stops at the end of the test.
 func (h *harness) node() *chat.Chat {
 	c := chat.New(chat.Config{DB: h.db, Assistants: h.assistants, Prices: h.prices, Hub: event.NewHub(),
 		Lease: time.Second})
@@ -157,7 +157,7 @@ func (h *harness) contents(conv *parley.Conversation) string {
 	return b.String()
 }
 
-// until waits for something that another goroutine brings about.
+// until waits for something that another goroutine does.
 func (h *harness) until(what string, ok func() bool) {
 	h.Helper()
 	look, hang := time.NewTicker(time.Millisecond), time.After(30*time.Second)
@@ -196,8 +196,8 @@ func TestReplyIsStoredAndChargedOnce(t *testing.T) {
 	})
 }
 
-// A reply that the database can't store is no reply of another node's: whoever waits is told, and the message is
-// answered later, once.
+// A reply that the database can't store must not be mistaken for one that another node gives: the waiting request gets
+// an error, and the message is answered later, once.
 func TestReplyThatCantBeStored(t *testing.T) {
 	o := storetest.Options(t, "sqlite")
 	h := open(t, storetest.Open(t, o))
@@ -214,7 +214,7 @@ func TestReplyThatCantBeStored(t *testing.T) {
 	}
 }
 
-// A node that was too slow to keep its lease goes on waiting for the reply, whoever gives it.
+// A node that was too slow to keep its lease goes on waiting for the reply, whichever node gives it.
 func TestLostLease(t *testing.T) {
 	o := storetest.Options(t, "sqlite")
 	h := open(t, storetest.Open(t, o))
@@ -242,7 +242,7 @@ func TestLostLease(t *testing.T) {
 	}
 }
 
-// Messages that arrive at once, at two nodes, are each answered, in order, each knowing the replies before it.
+// Messages that arrive at once, at two nodes, are each answered, in order, and each reply knows those before it.
 func TestOrderOnTwoNodes(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		nodes := []*chat.Chat{h.node(), h.node()}
@@ -267,7 +267,7 @@ func TestOrderOnTwoNodes(t *testing.T) {
 				t.Errorf("%q is followed by %q", list[i].Content, list[i+1].Content)
 			}
 		}
-		// alternating: nobody was asked with a message that was not answered yet
+		// alternating: no request has a second message that is still unanswered
 		for _, r := range h.server.Requests() {
 			for i, m := range r.Messages {
 				if want := []ai.Role{ai.Assistant, ai.User}[i%2]; m.Role != want {
@@ -351,8 +351,8 @@ func TestModelThatFails(t *testing.T) {
 	})
 }
 
-// Where a message came by SMS or WhatsApp there is no HTTP answer that could tell of a failure: the person is told,
-// and pays nothing.
+// A message that came by SMS or WhatsApp has no HTTP answer that could report a failure: the person gets a message that
+// says so, and it costs nothing.
 func TestModelThatFailsBehindAChannel(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		c := h.node()
@@ -380,7 +380,7 @@ func TestModelThatFailsBehindAChannel(t *testing.T) {
 	})
 }
 
-// Nobody answers for a disabled account, in whatever channel; what customers write is kept.
+// A disabled account answers on no channel; the customers' messages are kept.
 func TestDisabledAccountAnswersNobody(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		c := h.node()
@@ -402,7 +402,7 @@ func TestDisabledAccountAnswersNobody(t *testing.T) {
 	})
 }
 
-// A node that dies in the middle of a reply leaves the message to the next one.
+// When a node dies in the middle of a reply, the next one answers the message.
 func TestNodeThatDies(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		dying := chat.New(chat.Config{DB: h.db, Assistants: h.assistants, Prices: h.prices, Hub: event.NewHub(),
@@ -415,7 +415,7 @@ func TestNodeThatDies(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, _, _, err := w.Next(t.Context()); err != nil { // it has begun
+		if _, _, _, err := w.Next(t.Context()); err != nil { // the reply has begun
 			t.Fatal(err)
 		}
 		cut, cancel := context.WithCancel(context.Background())
@@ -427,7 +427,7 @@ func TestNodeThatDies(t *testing.T) {
 		if list := h.history(conv); len(list) != 2 || !list[1].Pending {
 			t.Fatalf("after the death: %+v", list)
 		}
-		h.node() // its Run finds what waits
+		h.node() // its Run finds the waiting message
 		h.until("the reply", func() bool { return len(h.history(conv)) == 3 })
 		if got := h.history(conv)[2].Content; !strings.HasPrefix(got, "You said: Hi") ||
 			h.balance() != parley.USD-10_000 {
@@ -475,8 +475,8 @@ func TestTakingOverAndHandingBack(t *testing.T) {
 	})
 }
 
-// Taking over ends the reply in the middle, on the node that makes it and from another: nothing more of it arrives,
-// none of it is kept, it costs nothing, and the model's stream is let go.
+// Taking over ends the reply in the middle, on the node that makes it and from another one: no more of it arrives, none
+// of it is kept, it costs nothing, and the model's stream is closed.
 func TestTakingOverInMidReply(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		here, there := h.node(), h.node()
@@ -498,7 +498,7 @@ func TestTakingOverInMidReply(t *testing.T) {
 				t.Fatal(err)
 			}
 			if by == here {
-				close(gate) // what the model has ready is not said any more
+				close(gate) // what the model would still say is dropped
 			}
 			pieces, done, answer, err := w.Next(ctx)
 			if len(pieces) != 0 || !done || !answer.AIOff || err != nil {
@@ -529,7 +529,7 @@ func TestTakingOverInMidReply(t *testing.T) {
 	})
 }
 
-// A reply that is whole just after somebody took over, on a node that has not heard of it yet, is not stored and
+// A reply that is complete just after somebody took over, on a node that does not know of it yet, is not stored and
 // costs nothing.
 func TestReplyThatComesAfterTakingOver(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
@@ -583,7 +583,7 @@ func TestNoMoneyNoReply(t *testing.T) {
 func TestSilenceEndsWithExtraction(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		c := h.node()
-		// what is tried is told as what is meant
+		// a test conversation is reported like a real one
 		conv, unheard := h.start(c, parley.TestConversation), h.start(c, parley.WidgetConversation)
 		if _, err := h.say(c, conv, "I want a cake"); err != nil {
 			t.Fatal(err)
@@ -612,7 +612,7 @@ func TestSilenceEndsWithExtraction(t *testing.T) {
 		if len(ended[1].Extracted) != 0 {
 			t.Errorf("extracted from nothing: %v", ended[1].Extracted)
 		}
-		if _, err := h.say(c, conv, "One more thing"); err != nil { // it goes on, and will end again
+		if _, err := h.say(c, conv, "One more thing"); err != nil { // the conversation goes on, and will end again
 			t.Error(err)
 		}
 		if again, err := h.db.PublicConversation(t.Context(), conv.ID); err != nil || again.EndsAt == 0 ||
@@ -647,7 +647,7 @@ func TestOneConversationPerCustomer(t *testing.T) {
 			}
 		}
 		conv, err := h.db.Conversation(t.Context(), h.user.ID, first)
-		// an initial message would have reached nobody
+		// an initial message would have been sent to nobody
 		if err != nil || *conv.CustomerPhone != "+12025550123" || conv.MessageCount != 0 {
 			t.Errorf("%+v %v", conv, err)
 		}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"parley"
+	"parley/internal/ai"
 	"parley/internal/store"
 )
 
@@ -28,6 +29,7 @@ func (c *Chat) endSilent(ctx context.Context, id string) (failures int, err erro
 		return 1, err
 	}
 	var extracted map[string]any
+	ctx = ai.Tallied(ctx, new(ai.Tally))
 	if attempts <= maxEndAttempts {
 		if extracted, err = c.extract(ctx, conv); err != nil {
 			return attempts, err
@@ -38,6 +40,13 @@ func (c *Chat) endSilent(ctx context.Context, id string) (failures int, err erro
 		if err != nil || !ended {
 			return err
 		}
+		now, err := tx.ConversationForUpdate(ctx, id)
+		if err == nil {
+			err = c.keepVendors(ctx, tx, now)
+		}
+		if err != nil {
+			return err
+		}
 		return tellEnded(ctx, tx, conv)
 	})
 	return attempts, err
@@ -45,6 +54,9 @@ func (c *Chat) endSilent(ctx context.Context, id string) (failures int, err erro
 
 // tellEnded has the assistant's endpoint told that a conversation has ended.
 func tellEnded(ctx context.Context, tx *store.Tx, conv *parley.Conversation) error {
+	if conv.Draft { // a draft has nobody's endpoint told
+		return nil
+	}
 	a, err := tx.Assistant(ctx, conv.UserID, conv.AssistantID)
 	if err != nil || a.ConversationEndedURL == nil || occasion(conv).Test != "" {
 		if store.IsNotFound(err) { // nobody is asked for events of a deleted assistant
@@ -79,7 +91,7 @@ func (c *Chat) extract(ctx context.Context, conv *parley.Conversation) (map[stri
 		return nil, err
 	}
 	text, heard := Transcript(list)
-	a, err := c.DB.Assistant(ctx, conv.UserID, conv.AssistantID)
+	a, err := c.assistant(ctx, conv)
 	if store.IsNotFound(err) || err == nil && (!heard || len(a.PostCallSchema) == 0) {
 		return nil, nil
 	}

@@ -13,12 +13,12 @@ import (
 	"parley/internal/store"
 )
 
-// The end of a conversation is told once, in the transaction that ends it, to the assistant's endpoint where it has
+// The end of a conversation is reported once, in the transaction that ends it, to the assistant's endpoint if it has
 // one.
 func TestEndIsTold(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		c, second := h.node(), h.node()
-		_ = second // both see that it has fallen silent
+		_ = second // both nodes see that it has fallen silent
 		url := "https://example.com/ended"
 		fall := func(conv *parley.Conversation) *parley.Conversation {
 			h.write(func(ctx context.Context, tx *store.Tx) error {
@@ -88,7 +88,7 @@ func TestEndIsTold(t *testing.T) {
 			t.Errorf("transcript %q", p["formatted_transcript"])
 		}
 		lines := p["transcript"].([]any)
-		first := lines[0].(map[string]any) // the initial message reached nobody
+		first := lines[0].(map[string]any) // the initial message was sent to nobody
 		if len(lines) != 3 || len(first) != 3 || first["role"] != "user" || first["content"] != "I want a cake" ||
 			!regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$`).MatchString(first["timestamp"].(string)) {
 			t.Errorf("lines %v", lines)

@@ -30,7 +30,7 @@ func (c *Chat) answer(ctx context.Context, m *parley.Message) error {
 		return err
 	}
 	w := c.waiter(m)
-	a, err := c.DB.Assistant(ctx, conv.UserID, conv.AssistantID)
+	a, err := c.assistant(ctx, conv)
 	switch {
 	case store.IsNotFound(err) || err == nil && !conv.AIEnabled:
 		return c.settle(ctx, conv, m, w, Answer{AIOff: true}, nil)
@@ -244,6 +244,7 @@ func (c *Chat) store(ctx context.Context, conv *parley.Conversation, a *parley.A
 		if !waited {
 			return errAnswered
 		}
+		tx.CountMessage(conv, price, failure != nil)
 		if err := c.keepVendors(ctx, tx, now); err != nil {
 			return err
 		}
@@ -279,7 +280,7 @@ func (c *Chat) store(ctx context.Context, conv *parley.Conversation, a *parley.A
 // mostSwitches is how many vendor switches a conversation's record keeps.
 const mostSwitches = 100
 
-// keepVendors adds to a conversation what an attempt at a reply used of vendors, and which stood in for which.
+// keepVendors adds to a conversation what an attempt at a reply, or its reading at the end, used of vendors, and which stood in for which.
 func (c *Chat) keepVendors(ctx context.Context, tx *store.Tx, now *parley.Conversation) error {
 	tally := ai.TallyOf(ctx)
 	switches := tally.Switches()
@@ -305,8 +306,12 @@ func (c *Chat) settle(ctx context.Context, conv *parley.Conversation, m *parley.
 		reason = why(failure)
 	}
 	err := c.DB.Write(context.WithoutCancel(ctx), func(ctx context.Context, tx *store.Tx) error {
-		if _, err := tx.SettleMessage(ctx, m.ID, 0, reason); err != nil {
+		waited, err := tx.SettleMessage(ctx, m.ID, 0, reason)
+		if err != nil {
 			return err
+		}
+		if waited {
+			tx.CountMessage(conv, 0, reason != nil)
 		}
 		if len(ai.TallyOf(ctx).Uses()) > 0 {
 			now, err := tx.ConversationForUpdate(ctx, conv.ID)

@@ -12,7 +12,8 @@ import (
 	"parley/internal/store"
 )
 
-// A conversation keeps what its replies used of vendors, and who stood in for whom, whether or not they came.
+// A conversation records what its replies used of which vendors, and which vendor stood in for another, even for
+// replies that failed.
 func TestConversationKeepsVendors(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		cat := catalog.New("", provider.All(openai.Declare(&openai.Settings{APIKey: "k",
@@ -51,7 +52,7 @@ func TestConversationKeepsVendors(t *testing.T) {
 			uses[1].Cost == nil || *uses[1].Cost != parley.Money(uses[1].TokensOut) {
 			t.Fatalf("uses %+v", uses)
 		}
-		// the next reply is added, and so is one that breaks off with nobody left
+		// the next reply is added, and so is one that breaks off with no vendor left
 		h.server.Script(aitest.Behaviour{Text: "One two three four.", Fault: aitest.Cutoff, After: 2})
 		h.assistants.Fallback.Models = nil
 		h.server.Models = []string{"thinker"}
@@ -59,6 +60,20 @@ func TestConversationKeepsVendors(t *testing.T) {
 		if now, err = h.db.Conversation(t.Context(), h.user.ID, conv.ID); err != nil || len(now.VendorSwitches) != 1 ||
 			now.VendorUses[1] == (parley.VendorUse{}) {
 			t.Errorf("%v %+v", err, now)
+		}
+		// and the usage of the extraction at the end
+		before, asked := now.VendorUses[0].TokensIn, len(h.server.Requests())
+		h.write(func(ctx context.Context, tx *store.Tx) error {
+			return tx.AddMessage(ctx, &parley.Message{ConversationID: conv.ID, Role: parley.RoleAssistant,
+				Author: parley.AuthorHuman, Content: "Bye"}, 0, parley.Now()-1)
+		})
+		h.until("the end", func() bool {
+			now, _ = h.db.Conversation(t.Context(), h.user.ID, conv.ID)
+			return now.EndedAt != 0
+		})
+		if len(now.Extracted) == 0 || len(h.server.Requests()) == asked || now.VendorUses[0].TokensIn <= before {
+			t.Errorf("%v was read by %d requests, and the uses are %+v; before, %d tokens went in", now.Extracted,
+				len(h.server.Requests())-asked, now.VendorUses, before)
 		}
 	})
 }

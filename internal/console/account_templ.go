@@ -278,7 +278,7 @@ func accountPage(u *parley.User, plan parley.Plan, p, f *fields) templ.Component
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = f.password("password", "New password", "At least 8 characters. Several words are better than one clever one.", "new-password").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = f.password("password", "New password", "At least 8 characters. Several words are better than one complicated one.", "new-password").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

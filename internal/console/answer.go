@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"time"
 
 	"github.com/a-h/templ"
 
@@ -26,6 +27,9 @@ type request struct {
 // UserID is the id of the user who is signed in.
 func (r *request) UserID() int64 { return r.who.User.ID }
 
+// zone is the time zone of whoever is signed in.
+func (r *request) zone() *time.Location { return r.who.User.Zone() }
+
 // id is an id in the path: 0, which nothing has, where it can't be one.
 func (r *request) id(name string) int64 {
 	text := r.PathValue(name)
@@ -42,6 +46,7 @@ type answer struct {
 	title  string
 	body   templ.Component
 	to     string // where to go instead
+	part   bool   // a script puts it into another page, whose address stays
 }
 
 // show answers with a page.
@@ -167,7 +172,7 @@ func (c *Console) render(r *request, a *answer) {
 	h := r.w.Header()
 	h.Set("Content-Type", "text/html; charset=utf-8")
 	// where a script arrived is what the browser shows as its address
-	if r.Header.Get("HX-Request") != "" && r.Method == http.MethodGet {
+	if r.Header.Get("HX-Request") != "" && r.Method == http.MethodGet && !a.part {
 		q := r.URL.Query()
 		q.Del("done")
 		h.Set("HX-Replace-Url", (&url.URL{Path: r.URL.Path, RawQuery: q.Encode()}).String())

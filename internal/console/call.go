@@ -20,6 +20,9 @@ type callView struct {
 	*parley.Call
 	told []parley.Delivery // events that tell of it
 	sip  []parley.SIPMessage
+	legs []parley.CallLeg // who was called in
+	// somebody may take part from this browser
+	joinable bool
 }
 
 func (v *callView) path(more string) string {
@@ -40,7 +43,11 @@ func (c *Console) call(ctx context.Context, r *request) (*callView, error) {
 		return nil, err
 	}
 	messages, err := c.DB.CallSIP(ctx, r.UserID(), one.ID)
-	return &callView{one, told, messages}, err
+	if err != nil {
+		return nil, err
+	}
+	legs, err := c.DB.CallLegs(ctx, r.UserID(), one.ID)
+	return &callView{one, told, messages, legs, c.Attend != nil && one.Status == parley.CallInProgress}, err
 }
 
 func (c *Console) callPage(r *request) (*answer, error) {
@@ -104,7 +111,7 @@ func (c *Console) callLive(r *request) (*answer, error) {
 
 // shape changes when the page becomes another: when the call is over, and when its recording is there.
 func (v *callView) shape() string {
-	return fmt.Sprintf("%t.%t.%t", v.Status.Live(), v.Recording != "", v.RecordingDue)
+	return fmt.Sprintf("%t.%t.%t.%t", v.Status.Live(), v.joinable, v.Recording != "", v.RecordingDue)
 }
 
 // parts are the pieces of the page that change by themselves.
@@ -116,7 +123,7 @@ func (v *callView) parts() (list []part) {
 		list = append(list, part{"partial", "", partial(v, "")}) // sent once: then as it is heard
 	}
 	if v.Status.Live() {
-		list = append(list, part{"sound", v.soundVersion(), callSound(v)})
+		list = append(list, part{"sound", v.soundVersion(), callSound(v)}, part{"legs", v.legsVersion(), callLegs(v)})
 	}
 	return append(list, part{"call-state", v.stateVersion(), callState(v)},
 		part{"facts", v.factsVersion(), callFacts(v)}, part{"sip", strconv.Itoa(len(v.sip)), callSIP(v)}, part{"told", v.toldVersion(), callTold(v)})

@@ -125,7 +125,7 @@ func callNewPage(f *callForm) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = f.Tel("phone_number", "Number", "In international format, such as +14155552671. It rings at once.").Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = f.Tel("phone_number", "Number", "In international format, such as +14155552671. The call starts at once.").Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -155,12 +155,12 @@ func callNewPage(f *callForm) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 9, ", and the call is charged as every other.</p>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 9, ", and the call is charged like any other.</p>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 				if f.sandbox {
-					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 10, "<p class=\"help\">This server has no carrier: a made-up far end answers, and nobody is rung. Numbers that end in 0003 are busy, 0004 never answers, 0005 is a voicemail.</p>")
+					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 10, "<p class=\"help\">This server has no carrier: a simulated phone answers, and no real phone rings. Numbers that end in 0003 are busy, 0004 never answers, 0005 is a voicemail.</p>")
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
@@ -281,7 +281,7 @@ func callNewPage(f *callForm) templ.Component {
 							return templ_7745c5c3_Err
 						}
 					}
-					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 21, "<p class=\"help\">What you leave empty is the assistant's own.</p></fieldset>")
+					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 21, "<p class=\"help\">Empty fields use the assistant's default.</p></fieldset>")
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
@@ -417,12 +417,12 @@ func callChoosePage(able []parley.Assistant) templ.Component {
 			ctx = templ.InitializeContext(ctx)
 			return nil
 		})
-		templ_7745c5c3_Err = head("Make a call", "Which assistant is to call?").Render(templ.WithChildren(ctx, templ_7745c5c3_Var21), templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = head("Make a call", "Which assistant should call?").Render(templ.WithChildren(ctx, templ_7745c5c3_Var21), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
 		if len(able) == 0 {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 27, "<div class=\"empty small\"><p>No assistant can call anybody yet: it takes an outbound one that is active.</p><p><a class=\"button primary\" href=\"/assistants/new\">New assistant</a></p></div>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 27, "<div class=\"empty small\"><p>No assistant can make calls yet: that needs an active outbound assistant.</p><p><a class=\"button primary\" href=\"/assistants/new\">New assistant</a></p></div>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -23,7 +23,7 @@ import (
 	"parley/internal/store"
 )
 
-// exchange makes calls: to somebody in this process.
+// exchange makes calls to people who are simulated in this process.
 func exchange(t *testing.T, c *Config) *call.Center {
 	t.Helper()
 	blobs, err := blob.OpenDir(t.TempDir())
@@ -66,7 +66,7 @@ func (h *harness) caller(t *testing.T, u *parley.User, name string) *parley.Assi
 	return a
 }
 
-// called stores a call as it stands.
+// called stores a call in a state.
 func (h *harness) called(t *testing.T, u *parley.User, a *parley.Assistant, change func(c *parley.Call)) *parley.Call {
 	t.Helper()
 	to, from := "+14155552671", "+12025550100"
@@ -90,7 +90,7 @@ func (h *harness) called(t *testing.T, u *parley.User, a *parley.Assistant, chan
 	return c
 }
 
-// over ends a call for a reason.
+// over ends a call with a reason.
 func over(reason parley.EndedReason) func(c *parley.Call) {
 	return func(c *parley.Call) { c.End(reason, parley.Now()) }
 }
@@ -161,7 +161,7 @@ func TestCallList(t *testing.T) {
 		t.Error("an inbound assistant has a button to call")
 	}
 
-	// The list tells when something new is in it.
+	// The list's stream says when there is something new.
 	_, next := v.stream("GET", "/calls/live", nil)
 	first := until(t, next, "list", "")
 	h.called(t, u, a, nil)
@@ -212,7 +212,7 @@ func TestCallPage(t *testing.T) {
 	v.get(path + "/recording").is(http.StatusNotFound)
 	v.get(path + "/peaks").is(http.StatusNotFound)
 
-	// The recording plays, from anywhere, and has a shape.
+	// The recording plays from any position, and has a waveform.
 	h.record(t, c)
 	if src := v.get(path).doc().Find("audio").AttrOr("src", ""); src != path+"/recording" {
 		t.Errorf("the player plays %q", src)
@@ -234,14 +234,14 @@ func TestCallPage(t *testing.T) {
 		t.Errorf("the shape is %+v", p)
 	}
 
-	// A call that is over can't be hung up; it can be deleted, with what tells of it.
+	// A call that is over can't be hung up; it can be deleted, together with its history.
 	v.post(path+"/hangup", nil).is(http.StatusConflict)
 	v.post(path+"/delete", nil).moved("/calls?done=deleted")
 	v.get(path).is(http.StatusNotFound)
 	v.get("/webhooks/" + id(d.ID)).is(http.StatusNotFound)
 }
 
-// Every reason and every state has words.
+// Every reason and every state has a text.
 func TestCallsHaveWords(t *testing.T) {
 	for _, r := range []parley.EndedReason{parley.CustomerHangup, parley.AssistantHangup, parley.APIHangup,
 		parley.Transferred, parley.MaxDuration, parley.MaxSilence, parley.Voicemail, parley.LineBusy,
@@ -262,16 +262,15 @@ func TestCallsHaveWords(t *testing.T) {
 			t.Errorf("the %v th percentile is %d", p, got)
 		}
 	}
-	// What was ready before the step in front of it takes no room; what a reply did without has no bar.
+	// A step that was ready before the one in front of it takes no room; a step that a reply did without has no bar.
 	got := w.bars(timed{times: []int64{150, 100, 0, 0, 0, 300}})
 	if len(got) != 2 || got[0] != (bar{0, 0, 500}) || got[1] != (bar{5, 500, 500}) {
 		t.Errorf("bars %+v", got)
 	}
 }
 
-// A reader of a live call's page sees what is said as it is said, by this node or by another, and what becomes of the
-// call. A call that failed because of a vendor is red, with its reason and how to mend it, in the list and on its
-// page.
+// Someone reading a live call's page sees what is said as it is said, by this node or by another, and how the call
+// ends. A call that failed because of a vendor is red, with its reason and how to fix it, in the list and on its page.
 func TestFailedCallSaysWhy(t *testing.T) {
 	h := open(t)
 	u := h.user(t)
@@ -350,7 +349,7 @@ func TestCallLive(t *testing.T) {
 	})
 	until(t, next, "put", "order_cake")
 
-	// Hanging up asks the node that has it.
+	// A hang-up is sent to the node that has the call.
 	v.post(path+"/hangup", nil).moved(path + "?done=hung-up")
 	ids, err := h.DB.CallsToHangUp(t.Context(), c.Node)
 	if err != nil || len(ids) != 1 || ids[0] != c.ID {
@@ -362,7 +361,7 @@ func TestCallLive(t *testing.T) {
 	h.write(t, func(ctx context.Context, tx *store.Tx) error { return tx.EndCall(ctx, c) })
 	h.Hub.Tell(call.Topic(c.ID), event.Event{Kind: call.End})
 	until(t, next, "put", "It is being read now.")
-	if e := until(t, next, "list", ""); e.data["version"] != "false.false.false" {
+	if e := until(t, next, "list", ""); e.data["version"] != "false.false.false.false" {
 		t.Errorf("the page's version is %v", e.data)
 	}
 	c.Evaluation = map[string]any{"sentiment": "negative"}
@@ -381,7 +380,7 @@ func TestMakeCall(t *testing.T) {
 	v := h.signedIn(t, u)
 	a := h.assistant(t, u, "Front desk")
 	path := "/assistants/" + id(a.ID) + "/call"
-	v.get("/calls/new").says("No assistant can call anybody yet")
+	v.get("/calls/new").says("No assistant can make calls yet")
 	v.get(path).says("Only outbound assistants call people")
 	change := func(body map[string]any) {
 		t.Helper()
@@ -412,7 +411,7 @@ func TestMakeCall(t *testing.T) {
 		r.form(path).Get("phone_number") != "12" {
 		t.Error("the mistake is not beside its box, or what was written is lost")
 	}
-	form.Set("phone_number", "+33142685300") // +1 alone may be called
+	form.Set("phone_number", "+33142685300") // only +1 may be called
 	v.post(path, form).is(http.StatusUnprocessableEntity).says("are not allowed on this server")
 	form.Set("phone_number", "+1 415 555 0003")
 	at := v.post(path, form).is(http.StatusSeeOther).header.Get("Location")
@@ -423,7 +422,7 @@ func TestMakeCall(t *testing.T) {
 	}
 	v.waitFor(at, "Call again")
 
-	// The plan's room and the balance are told on the page.
+	// Refusals because of the plan's limit and the balance are shown on the page.
 	for range h.Prices.Plan(u.Plan).ParallelCalls {
 		h.called(t, u, a, nil)
 	}
@@ -464,7 +463,7 @@ func TestCallsShowHostileTextAsText(t *testing.T) {
 	u := h.user(t)
 	a := h.caller(t, u, evil)
 	hostile := func(c *parley.Call) {
-		phone := evil // SIP callers say who they are as they like
+		phone := evil // SIP callers can claim any number
 		c.CustomerPhone, c.AssistantPhone, c.EndedReason = &phone, &phone, evil
 		c.Turns = []parley.CallTurn{{Speaker: parley.SpeakerCustomer, Text: evil}, {Speaker: evil, Text: evil}}
 		c.FunctionCalls = []parley.CallTool{{FunctionCall: parley.FunctionCall{Name: evil,
@@ -530,7 +529,7 @@ func TestPeaks(t *testing.T) {
 	}
 }
 
-// wire is a telephone line that answers as it is told.
+// wire is a telephone line that answers as the test says.
 type wire struct {
 	health  call.Health
 	err     error
@@ -570,7 +569,7 @@ func TestTrunkCheckShowsItsResult(t *testing.T) {
 	v.post(path+"/check", nil).says("Something is wrong").says("Nobody answers at <10.0.0.5>:5060")
 }
 
-// What a call used of vendors, and where one stood in for another, is on its page.
+// What a call used of which vendors, and which vendor stood in for another, is shown on its page.
 func TestCallVendors(t *testing.T) {
 	h := open(t)
 	u := h.user(t)

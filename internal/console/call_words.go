@@ -20,6 +20,14 @@ var statusLabels = map[parley.CallStatus]string{parley.CallInitiated: "Starting"
 var callTypes = map[parley.CallType]string{parley.CallInbound: "Inbound", parley.CallOutbound: "Outbound",
 	parley.CallWeb: "Browser"}
 
+// typeOf is a call's type in words, and whether it is a test.
+func typeOf(t parley.CallType, test bool) string {
+	if test {
+		return callTypes[t] + ", test"
+	}
+	return callTypes[t]
+}
+
 // reasons say why a call is over, as one would tell somebody.
 var reasons = map[parley.EndedReason]string{
 	parley.CustomerHangup:      "The customer hung up.",
@@ -49,6 +57,60 @@ func reasonText(r parley.EndedReason) string {
 	return string(r)
 }
 
+var legKinds = map[parley.LegKind]string{parley.LegTransfer: "Transfer", parley.LegSupervisor: "Supervisor",
+	parley.LegGuest: "Guest"}
+
+var legModes = map[parley.LegMode]string{"": "joined with the customer", parley.LegListen: "listens",
+	parley.LegWhisper: "whispers to the assistant", parley.LegTalk: "talks with both",
+	parley.LegTakeOver: "speaks in the assistant's place"}
+
+// legText is how far somebody is who was called into a call, or how that ended, and what it cost.
+func legText(l parley.CallLeg) string {
+	text := ""
+	switch l.Status {
+	case parley.LegDialing:
+		text = "is called"
+	case parley.LegRinging:
+		text = "it rings"
+	case parley.LegBriefing:
+		text = "is told about the customer"
+	case parley.LegJoined:
+		text = legModes[l.Mode]
+	case parley.LegEnded:
+		text = "left"
+		if l.JoinedAt == 0 {
+			text = "did not join: " + strings.ReplaceAll(string(l.EndedReason), "_", " ")
+		}
+	}
+	if l.Cost > 0 {
+		text += ", " + dollars(l.Cost)
+	}
+	return text
+}
+
+func (v *callView) legsVersion() string {
+	var b strings.Builder
+	for _, l := range v.legs {
+		fmt.Fprintf(&b, "%d.%s.%s ", l.ID, l.Status, l.Mode)
+	}
+	return b.String()
+}
+
+// speakerText is who says a turn.
+func speakerText(t *parley.CallTurn) string {
+	switch {
+	case t.Whispered:
+		return "Supervisor, to the assistant alone"
+	case t.Speaker == parley.SpeakerAssistant:
+		return "AI"
+	case t.Speaker == parley.SpeakerSupervisor:
+		return "Supervisor"
+	case t.Speaker == parley.SpeakerGuest:
+		return "Guest"
+	}
+	return "Customer"
+}
+
 // failedText is why a call failed: as exactly as it is known.
 func failedText(c *parley.Call) string {
 	if c.EndedDetail != nil {
@@ -59,6 +121,19 @@ func failedText(c *parley.Call) string {
 
 // answeredBy says who took a call.
 func answeredBy(c *parley.Call) string {
+	switch c.TakenBy {
+	case parley.TakenByTelephone:
+		if c.Answered() {
+			return "one of the number's telephones"
+		}
+		return "nobody; telephones rang"
+	case parley.TakenByVoicemail:
+		return "the voicemail"
+	case parley.TakenByQueue:
+		return "nobody; the caller waited for a line"
+	case parley.TakenByNobody:
+		return "nobody; the caller was told so"
+	}
 	switch {
 	case !c.Answered():
 		return "nobody"

@@ -5,10 +5,12 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"time"
 
 	"parley"
 	"parley/internal/call"
 	"parley/internal/form"
+	"parley/internal/search"
 	"parley/internal/store"
 )
 
@@ -18,7 +20,16 @@ type callQuery struct {
 	Status      string `query:"status" enum:"initiated,ringing,in-progress,completed,busy,no-answer,failed,canceled"`
 	Type        string `query:"type" enum:"inbound,outbound,web"`
 	Phone       string `query:"phone_number" maxLength:"32"`
+	Search      string `query:"search" maxLength:"200"`
 	AssistantID int64  `query:"assistant_id" minimum:"1"`
+	CampaignID  int64  `query:"campaign_id" minimum:"1"`
+	NumberID    int64  `query:"phone_number_id" minimum:"1"`
+	Reason      string `query:"ended_reason" maxLength:"32"`
+	Answerer    string `query:"answered_by" enum:"human,machine,unknown,nobody,telephone,voicemail,queue"`
+	Sentiment   string `query:"sentiment" enum:"positive,neutral,negative"`
+	Outcome     string `query:"outcome" enum:"success,partial,failure"`
+	SlowerThan  int64  `query:"slower_than_ms" minimum:"1"`
+	Test        *bool  `query:"test"`
 	Page        int    `query:"page" minimum:"1" maximum:"2147483648"`
 }
 
@@ -28,10 +39,51 @@ func (q callQuery) values() url.Values {
 	set(v, "status", q.Status)
 	set(v, "type", q.Type)
 	set(v, "phone_number", q.Phone)
-	if q.AssistantID != 0 {
-		v.Set("assistant_id", strconv.FormatInt(q.AssistantID, 10))
+	set(v, "search", q.Search)
+	setID(v, "assistant_id", q.AssistantID)
+	setID(v, "campaign_id", q.CampaignID)
+	setID(v, "phone_number_id", q.NumberID)
+	set(v, "ended_reason", q.Reason)
+	set(v, "answered_by", q.Answerer)
+	set(v, "sentiment", q.Sentiment)
+	set(v, "outcome", q.Outcome)
+	setID(v, "slower_than_ms", q.SlowerThan)
+	if q.Test != nil {
+		v.Set("test", strconv.FormatBool(*q.Test))
 	}
 	return v
+}
+
+// more says whether there are filters that are folded away.
+func (q callQuery) more() bool {
+	return q.CampaignID+q.NumberID+q.SlowerThan != 0 || q.Reason+q.Answerer+q.Sentiment+q.Outcome != "" || q.Test != nil
+}
+
+// test is whether tests are asked for, as the choice of a filter.
+func (q callQuery) test() string {
+	if q.Test == nil {
+		return ""
+	}
+	return strconv.FormatBool(*q.Test)
+}
+
+func setID(v url.Values, name string, id int64) {
+	if id != 0 {
+		v.Set(name, strconv.FormatInt(id, 10))
+	}
+}
+
+// filter is what the store is asked for.
+func (q callQuery) filter(userID int64, zone *time.Location) store.CallFilter {
+	from, to := q.bounds(zone)
+	f := store.CallFilter{Status: parley.CallStatus(q.Status), Type: parley.CallType(q.Type), Phone: q.Phone,
+		AssistantID: q.AssistantID, CampaignID: q.CampaignID, NumberID: q.NumberID, Reason: parley.EndedReason(q.Reason),
+		Answerer: q.Answerer, Sentiment: q.Sentiment, Outcome: q.Outcome, SlowerThan: q.SlowerThan, Test: q.Test,
+		Words: search.Query(userID, q.Search), From: from, To: to}
+	if n, ok := parley.NormalizePhone(q.Phone); ok {
+		f.Phone = n
+	}
+	return f
 }
 
 func (q callQuery) at(path string, page int) string { return address(path, q.values(), page) }
@@ -42,6 +94,9 @@ type calls struct {
 	list       []parley.Call
 	total      int
 	assistants []option
+	numbers    []option
+	campaigns  []option
+	words      []string          // that are searched for
 	any        *parley.Assistant // to show how calls begin; nil when there is none
 	base       string            // of the API
 }
@@ -77,13 +132,8 @@ func (c *Console) calls(r *request) (l *calls, ok bool, err error) {
 			return nil, false, err
 		}
 	}
-	from, to := l.bounds()
-	f := store.CallFilter{Status: parley.CallStatus(l.Status), Type: parley.CallType(l.Type), Phone: l.Phone,
-		AssistantID: l.AssistantID, From: from, To: to}
-	if n, ok := parley.NormalizePhone(l.Phone); ok {
-		f.Phone = n
-	}
-	l.list, l.total, err = c.DB.Calls(r.Context(), r.UserID(), f, store.Page{Number: l.Page, Size: pageSize})
+	l.words = search.Query(r.UserID(), l.Search)
+	l.list, l.total, err = c.DB.Calls(r.Context(), r.UserID(), l.filter(r.UserID(), r.zone()), store.Page{Number: l.Page, Size: pageSize})
 	return l, true, err
 }
 
@@ -99,6 +149,12 @@ func (c *Console) callList(r *request) (*answer, error) {
 		return see(l.at("/calls", (l.total+pageSize-1)/pageSize)), nil
 	}
 	if l.assistants, l.any, err = c.assistantFilter(r); err != nil {
+		return nil, err
+	}
+	if l.numbers, err = c.numberFilter(r); err != nil {
+		return nil, err
+	}
+	if l.campaigns, err = c.campaignFilter(r); err != nil {
 		return nil, err
 	}
 	l.base = c.base(r)
@@ -122,4 +178,9 @@ func (c *Console) callListLive(r *request) (*answer, error) {
 		}
 		return l.topics(), nil
 	})
+}
+
+// found is where in a call it is said what is searched for.
+func (l *calls) found(c *parley.Call) []search.Piece {
+	return search.InCall(l.words, c)
 }

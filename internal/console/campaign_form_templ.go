@@ -298,7 +298,7 @@ func campaignEditor(f *campaignForm) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 21, "</legend><p class=\"help\">They take turns. Without any, calls leave from the assistant's own.</p><input type=\"hidden\" name=\"phone_number_ids\" value=\"\"> ")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 21, "</legend><p class=\"help\">They are used in turn. Without any, the assistant's own number is used.</p><input type=\"hidden\" name=\"phone_number_ids\" value=\"\"> ")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -399,7 +399,7 @@ func campaignEditor(f *campaignForm) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = f.Switch("mark_complete_when_no_leads", "Complete by itself", "When no lead is left. Otherwise it waits for more.").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = f.Switch("mark_complete_when_no_leads", "Complete automatically", "When no lead is left. Otherwise it waits for more.").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

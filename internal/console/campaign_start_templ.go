@@ -191,7 +191,7 @@ func campaignAsk(a *campaignAhead) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if a.Opens.IsZero() {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 15, "<span class=\"wrong\">These hours never come: no call would begin.</span>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 15, "<span class=\"wrong\">These hours never occur: no call would start.</span>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -286,7 +286,7 @@ func campaignAsk(a *campaignAhead) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				if u.Leads == a.Leads-a.Barred {
-					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 27, "no lead has a value: is its column missing from your list, or named differently?")
+					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 27, "no lead has a value: is its column missing from your list, or does it have another name?")
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
@@ -310,18 +310,18 @@ func campaignAsk(a *campaignAhead) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 30, "</ul><p>Nothing would be said in its place. Import the list with these columns, or give the assistant a value of its own.</p></section>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 30, "</ul><p>They would be left out of what it says. Import the list with these columns, or give the assistant a default value.</p></section>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		}
 		if len(a.Places) > 0 {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 31, "<section class=\"section\" aria-labelledby=\"places-t\"><header><h2 id=\"places-t\">When their phones ring</h2><p>By the leads' local time, as their numbers tell it.</p></header>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 31, "<section class=\"section\" aria-labelledby=\"places-t\"><header><h2 id=\"places-t\">Local time of the calls</h2><p>In the leads' local time, estimated from their numbers.</p></header>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 			if a.night() {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 32, "<p class=\"wrong-box\">Some leads would be called before 8:00 or after 21:00 where they are. In many countries that is not allowed.</p>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 32, "<p class=\"wrong-box\">Some leads would be called before 8:00 or after 21:00 local time. Many countries don't allow that.</p>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

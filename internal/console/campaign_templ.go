@@ -44,7 +44,7 @@ func campaignList(list []campaignRow, base string) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 2, "<h1>Call a list of people</h1><p>A campaign has an outbound assistant call everybody on a list: within the hours you allow, several at once, again where nobody answers.</p><p><a class=\"button primary\" href=\"/campaigns/new\">New campaign</a></p><p>A program makes one so:</p><pre class=\"code\" tabindex=\"0\">")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 2, "<h1>Call a list of people</h1><p>A campaign has an outbound assistant call everybody on a list: within the hours you allow, several at once, with retries when nobody answers.</p><p><a class=\"button primary\" href=\"/campaigns/new\">New campaign</a></p><p>To create one from code:</p><pre class=\"code\" tabindex=\"0\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -545,7 +545,7 @@ func campaignPage(v *campaignView) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = confirm("ask-delete", "Delete", "Delete "+isolated(v.Name)+"?", "Its leads go with it. Live calls go on, and its calls stay in the list of calls. This can't be undone.", v.path("/delete"), "Delete campaign").Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = confirm("ask-delete", "Delete", "Delete "+isolated(v.Name)+"?", "Its leads are deleted too. Live calls continue, and its calls stay in the list of calls. This can't be undone.", v.path("/delete"), "Delete campaign").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -1082,7 +1082,7 @@ func campaignCalls(v *campaignView) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			for i := range v.calls {
-				templ_7745c5c3_Err = callRow(&v.calls[i]).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = callRow(&v.calls[i], nil).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -69,7 +69,7 @@ func TestCampaignPages(t *testing.T) {
 	form.Set("max_retries", "9")
 	form.Set("timezone", "Mars")
 	form["allowed_days"] = []string{""}
-	v.post("/campaigns/new", form).is(http.StatusUnprocessableEntity).says("4 fields need another look")
+	v.post("/campaigns/new", form).is(http.StatusUnprocessableEntity).says("please check 4 fields")
 	form.Set("name", "Spring <script>")
 	form.Set("max_retries", "2")
 	form.Set("timezone", "Europe/Berlin")
@@ -83,7 +83,7 @@ func TestCampaignPages(t *testing.T) {
 		t.Error("a name became a script")
 	}
 
-	// A list is looked at first, and then imported.
+	// A list is shown first, and then imported.
 	list := "phone_number;name\n+14155550101;Ana <i>\n12;Bo\n+14155550102;\"Cy\n+14155550101;again\n+14155550103;Di\n"
 	checked := v.sendList(at+"/check", list).is(http.StatusOK).doc().Find("#import-report")
 	if text := checked.Text(); !strings.Contains(text, "2 rows can be imported") ||
@@ -151,7 +151,7 @@ func TestCampaignPages(t *testing.T) {
 	v.get(at).is(http.StatusNotFound)
 }
 
-// What a campaign waits for is said: its pause, its hours.
+// The page says what a campaign is waiting for: its pause, its hours.
 func TestCampaignWaits(t *testing.T) {
 	h := open(t, withCampaigns)
 	u := h.user(t)

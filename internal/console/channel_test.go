@@ -109,7 +109,7 @@ func (h *harness) sender(t *testing.T, u *parley.User) int64 {
 	return s.ID
 }
 
-// channels are the pages of numbers, messages and webhooks of a user who has one of everything.
+// channels are the pages of numbers, messages and webhooks, for a user who has one of everything.
 func (h *harness) channels(t *testing.T, u *parley.User, a *parley.Assistant) []string {
 	t.Helper()
 	n := h.buy(t, u)

@@ -11,7 +11,7 @@ import (
 	"parley"
 )
 
-// beginning is the form that begins a test chat with an assistant as it is saved.
+// beginning is the form that begins a test chat with an assistant as it is saved: with its draft.
 type beginning struct {
 	assistant *parley.Assistant
 	variables []chatVariable
@@ -53,16 +53,16 @@ func (v chatVariable) placeholder() string {
 
 // talkPage is the test chat by itself: where there is no script, and where the script finds the form anew.
 func (c *Console) talkPage(r *request) (*answer, error) {
-	a, err := c.DB.Assistant(r.Context(), r.UserID(), r.id("id"))
+	a, err := c.Assistants.Drafted(r.Context(), r.UserID(), r.id("id"))
 	if err != nil {
 		return nil, err
 	}
 	return show("Test "+a.Name, talkPage(begin(a))), nil
 }
 
-// talkStart begins a test chat: free, and also with an assistant that is inactive.
+// talkStart begins a test chat with the draft where there is one: free, and also with an assistant that is inactive.
 func (c *Console) talkStart(r *request) (*answer, error) {
-	a, err := c.DB.Assistant(r.Context(), r.UserID(), r.id("id"))
+	a, err := c.Assistants.Drafted(r.Context(), r.UserID(), r.id("id"))
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +79,7 @@ func (c *Console) talkStart(r *request) (*answer, error) {
 			vars[name] = text
 		}
 	}
-	conv, _, err := c.Chat.Start(r.Context(), a, parley.TestConversation, vars)
+	conv, _, err := c.Chat.StartDraft(r.Context(), a, 0, vars)
 	if err != nil {
 		return nil, err
 	}

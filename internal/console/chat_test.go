@@ -46,7 +46,7 @@ func think(t *testing.T, c *Config) *aitest.Server {
 	return model
 }
 
-// talk begins a conversation.
+// talk starts a conversation.
 func (h *harness) talk(t *testing.T, a *parley.Assistant, kind parley.ConversationType) *parley.Conversation {
 	t.Helper()
 	conv, _, err := h.Chat.Start(t.Context(), a, kind, map[string]string{"company": "Own Bakery"})
@@ -69,7 +69,7 @@ func (h *harness) say(t *testing.T, conv *parley.Conversation, text string) {
 	}
 }
 
-// Without a script the test chat is a form that leads to the conversation, and a box in it.
+// Without scripts the test chat is a form that leads to the conversation, which has a box to write in.
 func TestTestChatWithoutScript(t *testing.T) {
 	h := open(t)
 	u := h.user(t)
@@ -109,21 +109,21 @@ func TestTestChatWithoutScript(t *testing.T) {
 		t.Errorf("a test costs: the balance is %v, %v", u.Balance, err)
 	}
 
-	// A model that fails is said beside the message.
+	// When the model fails, that is shown beside the message.
 	h.model.Script(aitest.Behaviour{Status: 400})
 	v.post(at+"/say", url.Values{"message": {"Hello?"}}).moved(at)
-	v.get(at).says("It got no reply")
+	v.get(at).says("There was no reply")
 
 	for text, want := range map[string]int{"": 422, " \r\n ": 422, strings.Repeat("ü", maxWords+1): 422} {
 		v.post(at+"/say", url.Values{"message": {text}}).is(want)
 		v.post(at+"/reply", url.Values{"message": {text}}).is(want)
 	}
-	// Nobody is the customer of a real conversation.
+	// In a real conversation nobody can speak as the customer.
 	widget := h.talk(t, a, parley.WidgetConversation)
 	v.post("/conversations/"+widget.ID+"/say", url.Values{"message": {"Hi"}}).is(http.StatusForbidden)
 }
 
-// heard is an event of a stream, read.
+// heard is a parsed event of a stream.
 type heard struct {
 	kind string
 	data map[string]string
@@ -172,7 +172,7 @@ func (v *visitor) stream(method, path string, form url.Values) (*http.Response, 
 	}
 }
 
-// until reads events up to one that holds some words.
+// until reads events up to one that contains some words.
 func until(t *testing.T, next func() (heard, bool), kind, words string) heard {
 	t.Helper()
 	for {
@@ -187,7 +187,7 @@ func until(t *testing.T, next func() (heard, bool), kind, words string) heard {
 	}
 }
 
-// A reply comes as it forms: what was said, a tool's call, the text, the whole, the end.
+// A reply appears as it forms: the customer's message, a tool's call, the text, the complete reply, the end.
 func TestSayStreams(t *testing.T) {
 	h := open(t)
 	u := h.user(t)
@@ -230,7 +230,7 @@ func TestSayStreams(t *testing.T) {
 		t.Error("the failed call does not look failed")
 	}
 
-	// What was said comes back before the model has a word. Taking over ends the reply, which is no error.
+	// The customer's message comes back before the model has a word. Taking over ends the reply, which is not an error.
 	h.model.Script(aitest.Behaviour{Fault: aitest.Stall})
 	_, next = v.stream("POST", at+"/say", url.Values{"message": {"Hello?"}})
 	until(t, next, "put", "Hello?")
@@ -244,20 +244,20 @@ func TestSayStreams(t *testing.T) {
 	}
 	v.post(at+"/ai", url.Values{"on": {"1"}}).moved(at)
 
-	// A failing model ends the stream with words, and the message says that it got no reply.
+	// When the model fails, the stream ends with an error text, and the message says that it got no reply.
 	h.model.Script(aitest.Behaviour{Status: 400})
 	_, next = v.stream("POST", at+"/say", url.Values{"message": {"Again"}})
-	until(t, next, "put", "It got no reply")
+	until(t, next, "put", "There was no reply")
 	if e := until(t, next, "error", ""); e.data["message"] == "" {
 		t.Error("a failure without words")
 	}
-	// As does an assistant that is silent.
+	// So does a stream to an assistant that has been silenced.
 	v.post(at+"/ai", url.Values{"on": {"0"}}).moved(at)
 	_, next = v.stream("POST", at+"/say", url.Values{"message": {"Anybody?"}})
 	until(t, next, "error", "a person has taken over")
 }
 
-// A test chat is held to the limits of the API's.
+// A test chat has the same limits as one by the API.
 func TestTestChatIsLimited(t *testing.T) {
 	h := open(t, func(c *Config) {
 		c.Create = auth.NewLimiter(auth.Rate{PerSecond: .001, Burst: 2})

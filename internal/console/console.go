@@ -25,9 +25,11 @@ import (
 	"parley/internal/channel/whatsapp"
 	"parley/internal/chat"
 	"parley/internal/event"
+	"parley/internal/exam"
 	"parley/internal/keyring"
 	"parley/internal/knowledge"
 	"parley/internal/number"
+	"parley/internal/setup"
 	"parley/internal/store"
 	"parley/internal/web"
 )
@@ -48,12 +50,16 @@ type Config struct {
 	WhatsApp   *whatsapp.Channel
 	Knowledge  *knowledge.Library
 	Keys       *keyring.Ring // of vendors
+	Setup      *setup.Setup
+	Exams      *exam.Desk // tests of assistants
 	Calls      *call.Center
 	Campaigns  *campaign.Roster
 
 	// Calls from this browser, as the API takes them from others; nil where the server takes none.
 	Answer func(w http.ResponseWriter, r *http.Request, a *parley.Assistant, place func(session string) string) error
 	Hangup func(session string) bool
+	// somebody takes part in a live call from this browser; nil likewise
+	Attend func(w http.ResponseWriter, r *http.Request, userID, id int64, mode parley.LegMode, place func(leg int64) string) error
 
 	Front   web.Front     // how the server is seen from outside
 	Create  *auth.Limiter // test chats and calls begun per address, the API's too; nil: no limit
@@ -122,24 +128,51 @@ func (c *Console) routes() {
 	c.open("POST /signin", c.signIn)
 	c.open("POST /signout", c.signOut)
 	c.open("POST /theme", c.setTheme)
+	c.open("GET /share/{token}", c.sharedPage)
 	c.open("/", func(r *request) (*answer, error) {
 		return nil, parley.Errorf(parley.NotFound, "There is no such page.")
 	})
 
 	c.page("GET /{$}", c.overviewPage)
 	c.page("GET /live", c.overviewLive)
+	c.page("GET /analytics", c.analyticsPage)
+	c.page("GET /setup", c.setupPage)
 	c.page("GET /assistants", c.assistantList)
 	c.page("GET /assistants/new", c.assistantNew)
 	c.page("POST /assistants/new", c.assistantCreate)
 	c.page("POST /assistants/import", c.assistantImport)
 	c.page("GET /assistants/{id}", c.assistantEdit)
 	c.page("GET /assistants/{id}/export", c.assistantExport)
+	c.page("POST /assistants/{id}/duplicate", c.assistantDuplicate)
 	c.page("POST /assistants/{id}", c.assistantSave)
 	c.page("POST /assistants/{id}/choices", c.assistantChoices)
 	c.page("POST /assistants/{id}/delete", c.assistantDelete)
+	c.page("GET /assistants/{id}/share", c.shareList)
+	c.page("POST /assistants/{id}/share", c.shareMake)
+	c.page("POST /assistants/{id}/share/revoke", c.shareRevoke)
+	c.page("GET /assistants/{id}/publish", c.publishPage)
+	c.page("POST /assistants/{id}/publish", c.publish)
+	c.page("POST /assistants/{id}/discard", c.draftDiscard)
 	c.page("GET /assistants/{id}/versions", c.versionList)
 	c.page("GET /assistants/{id}/versions/{version}", c.versionShow)
 	c.page("POST /assistants/{id}/versions/{version}/restore", c.versionRestore)
+
+	c.page("GET /assistants/{id}/tests", c.examList)
+	c.page("GET /assistants/{id}/tests/live", c.examListLive)
+	c.page("GET /assistants/{id}/tests/new", c.testNew)
+	c.page("POST /assistants/{id}/tests/new", c.testCreate)
+	c.page("GET /assistants/{id}/tests/{test}", c.testEdit)
+	c.page("POST /assistants/{id}/tests/{test}", c.testSave)
+	c.page("POST /assistants/{id}/tests/{test}/delete", c.testDelete)
+	c.page("GET /assistants/{id}/try", c.tryPage)
+	c.page("POST /assistants/{id}/test-runs", c.runStart)
+	c.page("GET /assistants/{id}/test-runs/{run}", c.runPage)
+	c.page("GET /assistants/{id}/test-runs/{run}/live", c.runLive)
+	c.page("POST /assistants/{id}/test-runs/{run}/stop", c.runStop)
+	c.page("GET /assistants/{id}/test-runs/{run}/results/{result}", c.resultPage)
+	c.page("GET /assistants/{id}/test-runs/{run}/results/{result}/picture", c.resultPicture)
+	c.page("POST /calls/{id}/test", c.testMake)
+	c.page("POST /conversations/{id}/test", c.testMake)
 
 	c.page("GET /assistants/{id}/talk", c.talkPage)
 	c.page("POST /assistants/{id}/talk", c.talkStart)
@@ -148,6 +181,16 @@ func (c *Console) routes() {
 
 	c.page("GET /assistants/{id}/call", c.callNew)
 	c.page("POST /assistants/{id}/call", c.callStart)
+	// lists as CSV, with the filters of their pages
+	c.page("GET /calls.csv", c.callSheet)
+	c.page("GET /conversations.csv", c.conversationSheet)
+	c.page("GET /campaigns.csv", c.campaignSheet)
+	c.page("GET /campaigns/{id}/leads.csv", c.campaignExport)
+	c.page("GET /messages.csv", c.smsSheet)
+	c.page("GET /ledger.csv", c.ledgerSheet)
+	c.page("GET /webhooks.csv", c.deliverySheet)
+	c.page("GET /assistants/{id}/test-runs.csv", c.runSheet)
+
 	c.page("GET /calls", c.callList)
 	c.page("GET /calls/live", c.callListLive)
 	c.page("GET /calls/new", c.callChoose)
@@ -156,6 +199,9 @@ func (c *Console) routes() {
 	c.page("GET /calls/{id}/recording", c.callRecording)
 	c.page("GET /calls/{id}/peaks", c.callPeaks)
 	c.page("POST /calls/{id}/hangup", c.callHangup)
+	c.page("POST /calls/{id}/listen", c.callListen)
+	c.page("DELETE /calls/{id}/listen/{leg}", c.callLeave)
+	c.page("POST /calls/{id}/legs/{leg}", c.callLegChange)
 	c.page("POST /calls/{id}/delete", c.callDelete)
 
 	c.page("GET /campaigns", c.campaignList)
@@ -252,6 +298,10 @@ func (c *Console) routes() {
 	c.page("POST /providers/server/{code}", c.providerServer)
 	c.page("POST /providers/think", c.providerThink)
 
+	c.page("GET /do-not-call", c.refuseList)
+	c.page("POST /do-not-call", c.refuseAdd)
+	c.page("POST /do-not-call/{id}/delete", c.refuseDelete)
+	c.page("POST /customers/erase", c.customerErase)
 	c.page("GET /keys", c.keyList)
 	c.page("POST /keys", c.keyCreate)
 	c.page("POST /keys/{id}/delete", c.keyDelete)

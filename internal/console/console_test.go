@@ -107,7 +107,7 @@ func TestCrossOriginRequestsAreRefused(t *testing.T) {
 	} {
 		v.post(path, nil, headers...).is(http.StatusForbidden).says("came from another website")
 	}
-	v.get("/assistants/"+id(a.ID), "Sec-Fetch-Site", "cross-site").is(http.StatusOK) // a link from elsewhere
+	v.get("/assistants/"+id(a.ID), "Sec-Fetch-Site", "cross-site").is(http.StatusOK) // a link from another website
 	v.post("/theme", nil, "Origin", h.url).is(http.StatusSeeOther)
 	v.post("/theme", nil, "Origin", "https://voice.example.com").is(http.StatusSeeOther)
 	v.post(path, nil, "Origin", "https://voice.example.com", "Sec-Fetch-Site",
@@ -326,7 +326,7 @@ func TestTheme(t *testing.T) {
 	}
 }
 
-// Whatever a page links to is there.
+// Every page that a page links to exists.
 func TestLinksLead(t *testing.T) {
 	h := open(t)
 	u := h.user(t)
@@ -355,7 +355,7 @@ func TestAddress(t *testing.T) {
 		peer, forwarded, proto, want string
 		secure                       bool
 	}{
-		{"192.0.2.7:1", "198.51.100.1", "https", "192.0.2.7", false}, // not a proxy of ours: its word counts nothing
+		{"192.0.2.7:1", "198.51.100.1", "https", "192.0.2.7", false}, // not our proxy: its claim is ignored
 		{"10.1.2.3:1", "198.51.100.1", "https", "198.51.100.1", true},
 		{"10.1.2.3:1", "203.0.113.9, 198.51.100.1, 10.9.9.9", "http", "198.51.100.1", false},
 		{"10.1.2.3:1", "junk", "", "10.1.2.3", false},
@@ -371,7 +371,7 @@ func TestAddress(t *testing.T) {
 	}
 }
 
-// Every entry of the navigation leads to a page that knows its place in it, and every drawing is there.
+// Every entry of the navigation leads to a page that marks it as current, and every icon exists.
 func TestNavigationIsComplete(t *testing.T) {
 	h := open(t)
 	v := h.signedIn(t, h.user(t))
@@ -393,7 +393,7 @@ func TestNavigationIsComplete(t *testing.T) {
 	}
 }
 
-// A script that was sent on says in the browser's address where it arrived.
+// When a script's request ends up on another page, the answer gives the browser that page's address.
 func TestScriptsLearnTheAddress(t *testing.T) {
 	h := open(t)
 	v := h.signedIn(t, h.user(t))
@@ -402,6 +402,9 @@ func TestScriptsLearnTheAddress(t *testing.T) {
 		if got := v.get(path, "HX-Request", "true").is(http.StatusOK).header.Get("HX-Replace-Url"); got != want {
 			t.Errorf("%s: %q", path, got)
 		}
+	}
+	if got := v.get("/setup", "HX-Request", "true").is(http.StatusOK).header.Get("HX-Replace-Url"); got != "" {
+		t.Errorf("a part of a page changes its address to %q", got)
 	}
 	if got := v.post("/keys", nil, "HX-Request", "true").header.Get("HX-Replace-Url"); got != "" {
 		t.Errorf("a form's answer changes the address to %q", got)

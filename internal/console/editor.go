@@ -23,8 +23,9 @@ type editor struct {
 	name     string      // as it is stored
 	seen     parley.Time // when what is edited was last changed
 	overtook bool        // it was changed by somebody else meanwhile
-	calls    bool        // it may call people, as it is stored
-	active   bool        // as it is stored
+	draft    *parley.AssistantDraft
+	calls    bool // it may call people, as it is stored
+	active   bool // as it is stored
 	// the number whose calls it does not answer because it is inactive, "" when there is none
 	unanswered string
 	warnings   []string   // what was saved and can't work on this server
@@ -45,64 +46,109 @@ func (e *editor) snippet() string {
 	return `<script src="` + e.base + `/embed.js" data-assistant-id="` + e.uuid + `" async></script>`
 }
 
-func (c *Console) assistantEdit(r *request) (*answer, error) {
-	a, err := c.Assistants.Get(r.Context(), r.UserID(), r.id("id"))
-	if err != nil {
-		return nil, err
-	}
-	e, err := c.editor(r, a, treeOf(a), nil)
-	if err != nil {
-		return nil, err
-	}
-	return show(a.Name, assistantEditor(e)), nil
+// edited is an assistant that is edited: as it is live, and its draft.
+type edited struct {
+	live  *parley.Assistant
+	draft *parley.AssistantDraft // nil where there is none
 }
 
+func (c *Console) edited(r *request) (*edited, error) {
+	live, err := c.Assistants.Get(r.Context(), r.UserID(), r.id("id"))
+	if err != nil {
+		return nil, err
+	}
+	draft, err := c.Assistants.Draft(r.Context(), r.UserID(), live.ID)
+	if store.IsNotFound(err) {
+		return &edited{live, nil}, nil
+	}
+	return &edited{live, draft}, err
+}
+
+// shown is the assistant with its draft.
+func (e *edited) shown() *parley.Assistant {
+	if e.draft != nil {
+		return e.draft.Assistant
+	}
+	return e.live
+}
+
+// seen is when what is edited was last changed.
+func (e *edited) seen() parley.Time {
+	if e.draft != nil {
+		return max(e.draft.UpdatedAt, e.live.UpdatedAt)
+	}
+	return e.live.UpdatedAt
+}
+
+func (c *Console) assistantEdit(r *request) (*answer, error) {
+	of, err := c.edited(r)
+	if err != nil {
+		return nil, err
+	}
+	var wrong parley.Fields
+	if of.draft != nil {
+		wrong = of.draft.Wrong()
+	}
+	e, err := c.editor(r, of, treeOf(of.shown()), wrong)
+	if err != nil {
+		return nil, err
+	}
+	e.kept = true
+	return show(of.live.Name, assistantEditor(e)), nil
+}
+
+// assistantSave saves the draft, and goes on as the button says: to the editor, or to what is to be published.
 func (c *Console) assistantSave(r *request) (*answer, error) {
-	old, err := c.Assistants.Get(r.Context(), r.UserID(), r.id("id"))
+	of, err := c.edited(r)
 	if err != nil {
 		return nil, err
 	}
 	tree := decode(r.PostForm, reflect.TypeFor[parley.Assistant]())
-	if seen := r.PostFormValue("seen"); seen != "" && seen != strconv.FormatInt(int64(old.UpdatedAt), 10) {
-		e, err := c.editor(r, old, tree, nil)
+	if seen := r.PostFormValue("seen"); seen != "" && seen != strconv.FormatInt(int64(of.seen()), 10) {
+		e, err := c.editor(r, of, tree, nil)
 		if err != nil {
 			return nil, err
 		}
 		e.overtook = true
-		a := show(old.Name, assistantEditor(e))
+		a := show(of.live.Name, assistantEditor(e))
 		a.status = http.StatusConflict
 		return a, nil
 	}
-	saved, err := c.Assistants.Update(r.Context(), r.UserID(), old.ID, tree)
+	draft, err := c.Assistants.SaveDraft(r.Context(), r.UserID(), of.live.ID, tree)
 	wrong, ok := fieldErrors(err)
 	switch {
+	case err == nil && r.PostFormValue("then") == "publish":
+		return see(assistantPath(of.live.ID, "/publish")), nil
+	case err == nil && len(draft.Changed) == 0:
+		return see(assistantPath(of.live.ID, ""), "same"), nil
 	case err == nil:
-		return see(assistantPath(saved.ID, ""), "saved"), nil
+		return see(assistantPath(of.live.ID, ""), "drafted"), nil
 	case !ok:
 		return nil, err
 	}
-	e, err := c.editor(r, old, tree, wrong)
+	e, err := c.editor(r, of, tree, wrong)
 	if err != nil {
 		return nil, err
 	}
-	return invalid(old.Name, assistantEditor(e)), nil
+	return invalid(of.live.Name, assistantEditor(e)), nil
 }
 
 // assistantChoices shows the form as it is, unsaved, with the voices and models that suit its language and mode.
 func (c *Console) assistantChoices(r *request) (*answer, error) {
-	a, err := c.Assistants.Get(r.Context(), r.UserID(), r.id("id"))
+	of, err := c.edited(r)
 	if err != nil {
 		return nil, err
 	}
-	e, err := c.editor(r, a, decode(r.PostForm, reflect.TypeFor[parley.Assistant]()), nil)
+	e, err := c.editor(r, of, decode(r.PostForm, reflect.TypeFor[parley.Assistant]()), nil)
 	if err != nil {
 		return nil, err
 	}
-	return show(a.Name, assistantEditor(e)), nil
+	return show(of.live.Name, assistantEditor(e)), nil
 }
 
 // editor readies the form of an assistant, with everything that there is to choose from.
-func (c *Console) editor(r *request, a *parley.Assistant, tree map[string]any, wrong parley.Fields) (*editor, error) {
+func (c *Console) editor(r *request, of *edited, tree map[string]any, wrong parley.Fields) (*editor, error) {
+	a := of.live
 	if list, ok := tree["tools"].([]any); ok { // what answers show of the mid-call tools is edited as tool_ids
 		tree["tools"] = slices.DeleteFunc(list, func(v any) bool {
 			t, _ := v.(map[string]any)
@@ -110,8 +156,8 @@ func (c *Console) editor(r *request, a *parley.Assistant, tree map[string]any, w
 		})
 	}
 	e := &editor{fields: fieldsOf[parley.Assistant](tree, wrong), id: a.ID, uuid: a.UUID, name: a.Name,
-		seen: a.UpdatedAt, talk: begin(a), calls: a.Type == "outbound",
-		active: a.Status == "active", base: c.Front.Base(r.Request), warnings: c.Assistants.Warnings(a)}
+		seen: of.seen(), draft: of.draft, talk: begin(of.shown()), calls: a.Type == "outbound",
+		active: a.Status == "active", base: c.Front.Base(r.Request), warnings: c.Assistants.Warnings(of.shown())}
 	e.talk.voice = c.Answer != nil
 	mode := e.text("mode")
 	language, _ := strconv.ParseInt(e.text("language_id"), 10, 64)
@@ -208,7 +254,12 @@ const maxOthers = 200
 // configured no more.
 func voiceOptions(c *catalog.Catalog, f *fields, mode string, language int64) (list []option) {
 	now, there := f.text("voice_id"), false
+	model, _ := strconv.ParseInt(f.text("multimodal_model_id"), 10, 64)
+	chosen := c.Model(model)
 	for _, v := range c.Voices(mode, language) {
+		if v.Inside != "" && chosen != nil && v.Inside != chosen.Provider { // of another vendor's models
+			continue
+		}
 		o := option{value: strconv.FormatInt(v.ID, 10), label: describeVoice(v), group: "Inside the model"}
 		if v.SynthesizerProviderID != nil {
 			o.group = c.Synthesizer(*v.SynthesizerProviderID).Name

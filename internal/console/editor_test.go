@@ -107,7 +107,7 @@ func TestSavingUnchangedChangesNothing(t *testing.T) {
 	for _, a := range []*parley.Assistant{h.assistant(t, u, "Plain"), rich(t, h, u)} {
 		v := h.signedIn(t, u)
 		path := "/assistants/" + id(a.ID)
-		v.post(path, v.get(path).form(path)).moved(path + "?done=saved")
+		v.post(path, v.get(path).form(path)).moved(path + "?done=same")
 		got, err := h.Assistants.Get(t.Context(), u.ID, a.ID)
 		if err != nil {
 			t.Fatal(err)
@@ -149,7 +149,7 @@ func TestEditorSaves(t *testing.T) {
 			form[name] = []string{"0"} // every built-in tool off: the transfer to an assistant stays
 		}
 	}
-	v.post(path, form).moved(path + "?done=saved")
+	v.publish(path, form)
 	got, err := h.Assistants.Get(t.Context(), u.ID, a.ID)
 	if err != nil {
 		t.Fatal(err)
@@ -169,6 +169,22 @@ func TestEditorSaves(t *testing.T) {
 	if got.PromptVersion != a.PromptVersion {
 		t.Error("an unchanged prompt became a version")
 	}
+}
+
+// mistakes is where the page lists what is wrong with an assistant: beside one field, which is not saved, or for the
+// whole assistant, which is saved and can't be published.
+const mistakes = ".mistakes, form [data-problems]"
+
+// saved is the editor after a form with a mistake has been sent.
+func (v *visitor) saved(path string, form url.Values) *reply {
+	v.t.Helper()
+	form.Set("seen", v.get(path).form(path).Get("seen"))
+	r := v.post(path, form)
+	if r.status == http.StatusUnprocessableEntity {
+		return r
+	}
+	r.moved(path + "?done=drafted")
+	return v.get(path).is(http.StatusOK)
 }
 
 func TestEditorErrorsStandBesideTheirFields(t *testing.T) {
@@ -215,13 +231,12 @@ func TestEditorErrorsStandBesideTheirFields(t *testing.T) {
 			form[k] = values
 		}
 		form.Set(c.field, c.value)
-		r := v.post(path, form).is(http.StatusUnprocessableEntity)
-		doc := r.doc()
+		doc := v.saved(path, form).doc()
 		if wrong := doc.Find(`[id="e-` + c.field + `"]`); wrong.Length() != 1 || strings.TrimSpace(wrong.Text()) == "" {
 			t.Errorf("%s = %.20q: no error beside the field; the list says %s", c.field, c.value,
-				doc.Find(".mistakes").Text())
+				doc.Find(mistakes).Text())
 		}
-		if doc.Find(`.mistakes a[href="#f-`+c.field+`"]`).Length() != 1 ||
+		if doc.Find(mistakes).Find(`a[href="#f-`+c.field+`"]`).Length() != 1 ||
 			doc.Find(`[id="f-`+c.field+`"]`).Length() != 1 {
 			t.Errorf("%s = %.20q: the list of mistakes does not lead to the field", c.field, c.value)
 		}
@@ -243,13 +258,13 @@ func TestEditorErrorsStandBesideTheirFields(t *testing.T) {
 			form[k] = values
 		}
 		form[c.field] = []string{c.value}
-		if text := v.post(path, form).is(http.StatusUnprocessableEntity).doc().Find(
+		if text := v.saved(path, form).doc().Find(
 			".wrong").Text(); !strings.Contains(text, c.says) {
 			t.Errorf("%s = %.20q: %q", c.field, c.value, text)
 		}
 	}
-	// The list of mistakes calls fields what their labels do.
-	for field, label := range map[string]string{"max_duration": "Longest call",
+	// The list of mistakes uses the names on the fields' labels.
+	for field, label := range map[string]string{"max_duration": "Maximum call length",
 		"post_call_schema.0.name": "Values to extract › Name", rows["call_transfer"] +
 			"phone_number": "Built-in tools › Phone number"} {
 		form := url.Values{}
@@ -257,7 +272,7 @@ func TestEditorErrorsStandBesideTheirFields(t *testing.T) {
 			form[k] = values
 		}
 		form.Set(field, "1")
-		if got := v.post(path, form).is(http.StatusUnprocessableEntity).doc().Find(".mistakes a").Text(); got != label {
+		if got := v.saved(path, form).doc().Find(mistakes).Find("a").Text(); got != label {
 			t.Errorf("%s is called %q, want %q", field, got, label)
 		}
 	}
@@ -277,12 +292,18 @@ func TestEditorSeesThatItWasOvertaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	form.Set("name", "By hand")
-	r := v.post(path, form).is(http.StatusConflict).says("changed elsewhere")
+	r := v.post(path, form).is(http.StatusConflict).says("while you were editing it")
 	again := r.form(path)
 	if again.Get("name") != "By hand" {
 		t.Errorf("what was written is lost: %q", again.Get("name"))
 	}
-	v.post(path, again).moved(path + "?done=saved")
+	v.post(path, again).moved(path + "?done=drafted")
+	if _, err := h.Assistants.Update(t.Context(), u.ID, a.ID, map[string]any{"max_duration": numeral("99")}); err != nil {
+		t.Fatal(err)
+	}
+	v.get(path + "/publish").says("Publish on top of these changes")
+	v.post(path+"/publish", nil).is(http.StatusConflict).says("The live assistant was changed")
+	v.post(path+"/publish", url.Values{"overwrite": {"1"}}).moved(path + "?done=published")
 	if got, err := h.Assistants.Get(t.Context(), u.ID, a.ID); err != nil || got.Name != "By hand" {
 		t.Error(got.Name, err)
 	}
@@ -329,7 +350,7 @@ func TestChoicesFollowLanguageAndMode(t *testing.T) {
 	}
 }
 
-// What this server can't do can't be chosen, and says why; what is chosen already stays.
+// An option that this server can't offer is disabled, and says why; one that is chosen already stays.
 func TestImpossibleChoices(t *testing.T) {
 	h := open(t, func(c *Config) {
 		cat := catalog.New("", provider.All(openai.Declare(&openai.Settings{APIKey: "k"}))) // no realtime model
@@ -405,7 +426,7 @@ func squeeze(list []string) (out []string) {
 	return out
 }
 
-// What is saved and can't work on this server stands on the assistant's page, with how to mend it.
+// Settings that are saved and can't work on this server are listed on the assistant's page, with how to fix them.
 func TestEditorWarns(t *testing.T) {
 	h := open(t, func(c *Config) { think(t, c) })
 	u := h.user(t)

@@ -1,13 +1,12 @@
 package console
 
 import (
-	"net/http"
 	"testing"
 
 	"parley"
 )
 
-// The lists of what takes over are edited in their order, and shut away until one is used.
+// The fallback lists are edited in their order, and are folded away until one is used.
 func TestEditorOfWhatTakesOver(t *testing.T) {
 	h := open(t)
 	u := h.user(t)
@@ -22,7 +21,7 @@ func TestEditorOfWhatTakesOver(t *testing.T) {
 	voices := h.Catalog.Voices("pipeline", a.LanguageID)
 	form := page.form(path)
 	form["fallback_voice_ids"] = []string{id(voices[2].ID), "", id(voices[1].ID)}
-	v.post(path, form).moved(path + "?done=saved")
+	v.publish(path, form)
 	got, err := h.Assistants.Get(t.Context(), u.ID, a.ID)
 	if err != nil || len(got.FallbackVoiceIDs) != 2 || got.FallbackVoiceIDs[0] != voices[2].ID ||
 		got.FallbackVoiceIDs[1] != voices[1].ID {
@@ -37,5 +36,5 @@ func TestEditorOfWhatTakesOver(t *testing.T) {
 	}
 	form = page.form(path)
 	form["fallback_voice_ids"] = []string{"5"}
-	v.post(path, form).is(http.StatusUnprocessableEntity).says("This choice is not available any more.")
+	v.saved(path, form).says("This choice is not available any more.")
 }

@@ -184,11 +184,12 @@ type fields struct {
 	rules  map[string]rule
 	labels map[string]string // of the boxes shown so far
 	limits map[string]string // what boxes can't do as the form stands
+	kept   bool              // what is wrong is saved all the same, in a draft
 }
 
 // fieldsOf is a form for struct type T.
 func fieldsOf[T any](tree map[string]any, errors parley.Fields) *fields {
-	return &fields{tree, errors, rulesOf(reflect.TypeFor[T]()), map[string]string{}, nil}
+	return &fields{tree, errors, rulesOf(reflect.TypeFor[T]()), map[string]string{}, nil, false}
 }
 
 // get finds the value at a dotted name.

@@ -83,7 +83,7 @@ func TestRulesComeFromTheType(t *testing.T) {
 	if r := f.rule("name"); !r.required || r.maxLength != "255" {
 		t.Errorf("name: %+v", r)
 	}
-	if r := f.rule("keywords"); r.maxLength != "" { // it is an item's
+	if r := f.rule("keywords"); r.maxLength != "" { // the limit is for each keyword
 		t.Errorf("keywords: %+v", r)
 	}
 	if r := f.rule("speech_speed"); r.min != "0.7" || r.max != "1.2" || r.def != "1.00" {
@@ -106,7 +106,7 @@ func TestFieldsSurviveStrangeTrees(t *testing.T) {
 	}
 }
 
-// Whatever is sent, there is a tree of it that is JSON, and a second reading gives the same.
+// Whatever is sent, the decoder makes a tree that can be JSON, and decoding it again gives the same.
 func FuzzDecode(f *testing.F) {
 	f.Add("name=x&tools.0.type=end_call&tools.0.on=1&variables.0.key=a&widget_settings.color=red")
 	f.Add("post_call_schema.0.name=a&post_call_schema.99999999999999999999.name=b&seen=1")

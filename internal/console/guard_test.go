@@ -1,25 +1,31 @@
 package console
 
 import (
+	"context"
+	"fmt"
 	"net/http"
 	"net/url"
 	"os"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/PuerkitoBio/goquery"
 
 	"parley"
+	"parley/internal/exam"
+	"parley/internal/store"
 )
 
-// route is a line of routes.
+// route is an entry of routes.
 type route struct {
 	method, path string
-	anybody      bool // no session is asked for
+	anybody      bool // no session is needed
 }
 
-// everyRoute is all that routes registers, as it is written there: a new page is held to these rules too.
+// everyRoute is every route that the source of routes registers, so that a new page must keep these rules too.
 func everyRoute(t *testing.T) (list []route) {
 	t.Helper()
 	source, err := os.ReadFile("console.go")
@@ -36,12 +42,13 @@ func everyRoute(t *testing.T) (list []route) {
 	return list
 }
 
-// at is the route's address for some ids, by the route's beginning; fails where a route has an id that is not among
-// them.
+// at is the route's address with its ids filled in, which are found by the beginning of the route. It fails for an id
+// that is not among them.
 func (r route) at(t *testing.T, ids map[string]string) string {
 	t.Helper()
 	path := strings.NewReplacer("{$}", "", "{document}", ids["document"], "{version}", "1", "{session}",
-		"x").Replace(r.path)
+		"x", "{test}", ids["test"], "{run}", ids["run"], "{result}", ids["result"],
+		"{token}", ids["token"]).Replace(r.path)
 	before, rest, found := strings.Cut(path, "{id}")
 	if !found {
 		return path
@@ -52,7 +59,8 @@ func (r route) at(t *testing.T, ids map[string]string) string {
 	return before + ids[before] + rest
 }
 
-// everything is one of everything that has an id, by where its pages are, and called name where it has a name.
+// everything creates one of everything that has an id, and returns the ids by where the pages are. What has a name is
+// called name.
 func (h *harness) everything(t *testing.T, u *parley.User, name string) map[string]string {
 	t.Helper()
 	a := h.caller(t, u, name)
@@ -73,7 +81,17 @@ func (h *harness) everything(t *testing.T, u *parley.User, name string) map[stri
 	if err != nil || len(numbers) == 0 {
 		t.Fatal(numbers, err)
 	}
-	return map[string]string{"/assistants/": id(a.ID), "/calls/": id(c.ID), "/campaigns/": id(camp.ID),
+	listed, err := h.Campaigns.Blacklist(t.Context(), u.ID, "+4930901899")
+	if err != nil {
+		t.Fatal(err)
+	}
+	test, run, result := h.examined(t, u, a, name)
+	_, token, err := h.Auth.Share(t.Context(), u.ID, a.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return map[string]string{"token": token, "test": test, "run": run, "result": result, "/do-not-call/": id(listed.ID),
+		"/assistants/": id(a.ID), "/calls/": id(c.ID), "/campaigns/": id(camp.ID),
 		"/conversations/": h.talk(t, a, parley.TestConversation).ID, "/knowledge/": id(k.ID),
 		"/tools/": id(h.tool(t, u, "secret_plans").ID), "/numbers/": id(numbers[0].ID),
 		"/numbers/caller-id/": id(h.askCallerID(t, u, "+4930901820")),
@@ -82,8 +100,39 @@ func (h *harness) everything(t *testing.T, u *parley.User, name string) map[stri
 		"/keys/": id(h.key(t, u)), "document": id(d.ID)}
 }
 
-// Every route asks for a session, every one that changes something refuses other websites, and every one with an id
-// knows its owner alone.
+// examined is a test of the assistant's with a run that failed.
+func (h *harness) examined(t *testing.T, u *parley.User, a *parley.Assistant, name string) (test, run, result string) {
+	t.Helper()
+	script := "name: " + strconv.Quote(name) + "\nsteps:\n  - say: hello\n"
+	made, err := h.Exams.Create(t.Context(), u.ID, a.ID, script)
+	if err != nil {
+		t.Fatal(err)
+	}
+	began, err := h.Exams.Start(t.Context(), u.ID, a.ID, exam.Order{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := parley.Now()
+	if err := h.DB.Write(t.Context(), func(ctx context.Context, tx *store.Tx) error {
+		list, err := tx.ClaimTests(ctx, "node", true, now, now.Add(time.Minute), 1)
+		if err != nil || len(list) != 1 {
+			return fmt.Errorf("claimed %v: %w", list, err)
+		}
+		r := &list[0]
+		r.State, r.Picture = parley.TestFailed, "<svg/>"
+		r.Verdicts = []parley.TestVerdict{{Line: 3, What: name, Got: name}}
+		r.Turns = []parley.CallTurn{{Speaker: "customer", Text: name}}
+		result = id(r.ID)
+		_, err = tx.FinishTest(ctx, r)
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return id(made.ID), id(began.ID), result
+}
+
+// Every route needs a session, every one that changes something refuses other websites, and every one with an id serves
+// only its owner.
 func TestEveryRouteIsGuarded(t *testing.T) {
 	h := open(t, withCampaigns)
 	owner := h.user(t)
@@ -123,7 +172,7 @@ func TestEveryRouteIsGuarded(t *testing.T) {
 			t.Errorf("%s %s tells a foreign id from an unknown one", r.method, r.path)
 		}
 	}
-	for _, r := range everyRoute(t) { // and nothing of it was done
+	for _, r := range everyRoute(t) { // and none of it was done
 		if r.method == http.MethodGet && !strings.HasSuffix(r.path, "/live") && !strings.HasPrefix(r.path, "/signin") {
 			if got := own.get(r.at(t, theirs)); got.status >= http.StatusBadRequest {
 				t.Errorf("the owner's %s answers %d", r.path, got.status)
@@ -132,7 +181,7 @@ func TestEveryRouteIsGuarded(t *testing.T) {
 	}
 }
 
-// Names are text on every page.
+// Names are shown as text on every page.
 func TestEveryPageShowsNamesAsText(t *testing.T) {
 	const evil = `"><script>alert(1)</script><img src=x onerror=alert(2)>`
 	h := open(t, withCampaigns)
@@ -149,7 +198,7 @@ func TestEveryPageShowsNamesAsText(t *testing.T) {
 			continue
 		}
 		shown += strings.Count(page.doc().Find("main").Text(), evil)
-		if page.doc().Find("script:not([src]), img, [onerror]").Length() > 0 ||
+		if page.doc().Find("script:not([src]), img:not([src^='/assistants/'][src$='/picture']), [onerror]").Length() > 0 ||
 			strings.Contains(page.body, "<script>") {
 			t.Errorf("%s: a name came alive", r.path)
 		}
@@ -159,7 +208,7 @@ func TestEveryPageShowsNamesAsText(t *testing.T) {
 	}
 }
 
-// What people write keeps its direction on every page, and leaves that of the sentence around it alone.
+// What people write keeps its direction on every page, and doesn't change that of the sentence around it.
 func TestEveryPageIsolatesNames(t *testing.T) {
 	const name = "מאפיית האופה"
 	h := open(t, withCampaigns)
@@ -201,7 +250,7 @@ func TestEveryPageIsolatesNames(t *testing.T) {
 	}
 }
 
-// A hidden tab asks of every live page how things stand, and holds no connection for it.
+// A hidden tab asks every live page for its current state, and holds no connection for it.
 func TestEveryLivePageLooksOnce(t *testing.T) {
 	h := open(t, withCampaigns)
 	u := h.user(t)
@@ -213,7 +262,7 @@ func TestEveryLivePageLooksOnce(t *testing.T) {
 			continue
 		}
 		pages++
-		// the answer has an end
+		// the answer ends
 		if got := v.send(r.method, r.at(t, ids), nil, "Parley-Once",
 			"1").is(http.StatusOK); !strings.Contains(got.body, "event: ") {
 			t.Errorf("%s says nothing: %q", r.path, got.body)

@@ -20,9 +20,12 @@ import (
 	"parley/internal/auth"
 	"parley/internal/billing"
 	"parley/internal/catalog"
+	"parley/internal/event"
+	"parley/internal/exam"
 	"parley/internal/keyring"
 	"parley/internal/provider"
 	"parley/internal/provider/openai"
+	"parley/internal/setup"
 	"parley/internal/store"
 	"parley/internal/store/storetest"
 	"parley/internal/web"
@@ -34,8 +37,8 @@ const password = "correct horse"
 type harness struct {
 	*Console
 	url   string
-	model *aitest.Server // that assistants think with
-	guard web.Guard      // before the console
+	model *aitest.Server // the model that assistants think with
+	guard web.Guard      // in front of the console
 }
 
 func open(t *testing.T, change ...func(*Config)) *harness {
@@ -43,7 +46,7 @@ func open(t *testing.T, change ...func(*Config)) *harness {
 	return openUnder(t, store.Rules{}, change...)
 }
 
-// openUnder is open under rules of the operator's, with the usual plans.
+// openUnder is open with the operator's own rules and the usual plans.
 func openUnder(t *testing.T, rules store.Rules, change ...func(*Config)) *harness {
 	t.Helper()
 	prices, err := billing.ReadPrices("")
@@ -73,11 +76,13 @@ func openUnder(t *testing.T, rules store.Rules, change ...func(*Config)) *harnes
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Keys.Close)
+	c.Exams = exam.New(exam.Config{DB: db, Assistants: c.Assistants, Hub: event.NewHub()})
 	model := think(t, &c)
 	connect(t, &c)
 	for _, f := range change {
 		f(&c)
 	}
+	c.Setup = &setup.Setup{Keys: c.Keys, Assistants: c.Assistants}
 	h := &harness{Console: New(c), model: model}
 	h.guard.Handler = h
 	srv := httptest.NewServer(&h.guard)
@@ -104,7 +109,7 @@ func (h *harness) user(t *testing.T) *parley.User {
 	return u
 }
 
-// assistant makes one of the user's from a template.
+// assistant makes an assistant of the user's from a template.
 func (h *harness) assistant(t *testing.T, u *parley.User, name string) *parley.Assistant {
 	t.Helper()
 	body := h.fromTemplate(&templates[0], &newAssistant{Name: name, LanguageID: 1}, u,
@@ -139,7 +144,7 @@ func (h *harness) signedIn(t *testing.T, u *parley.User) *visitor {
 	return v
 }
 
-// reply is an answer, read.
+// reply is an answer whose body has been read.
 type reply struct {
 	t      *testing.T
 	status int
@@ -184,6 +189,13 @@ func (v *visitor) post(path string, form url.Values, headers ...string) *reply {
 	return v.send("POST", path, form, headers...)
 }
 
+// publish saves the form of an assistant's editor and makes it live.
+func (v *visitor) publish(path string, form url.Values) {
+	v.t.Helper()
+	v.post(path, form).moved(path + "?done=drafted")
+	v.post(path+"/publish", nil).moved(path + "?done=published")
+}
+
 func (r *reply) is(status int) *reply {
 	r.t.Helper()
 	if r.status != status {
@@ -218,7 +230,7 @@ func (r *reply) doc() *goquery.Document {
 	return doc
 }
 
-// form is what a browser would send of the form with that action.
+// form is what a browser would send for the form with that action.
 func (r *reply) form(action string) url.Values {
 	r.t.Helper()
 	v := url.Values{}
@@ -234,7 +246,7 @@ func (r *reply) form(action string) url.Values {
 		value := s.AttrOr("value", "")
 		switch goquery.NodeName(s) {
 		case "textarea":
-			value = strings.ReplaceAll(s.Text(), "\n", "\r\n") // browsers send line breaks so
+			value = strings.ReplaceAll(s.Text(), "\n", "\r\n") // browsers send line breaks like this
 		case "select":
 			chosen := s.Find("option[selected]")
 			if chosen.Length() == 0 {
@@ -250,12 +262,12 @@ func (r *reply) form(action string) url.Values {
 	return v
 }
 
-// paths are pages of a user who has one of everything.
+// paths are the pages of a user who has one of everything.
 func (h *harness) paths(t *testing.T, u *parley.User) []string {
 	a, tool := h.assistant(t, u, "Front desk"), h.tool(t, u, "look_up")
 	one := "/assistants/" + id(a.ID)
 	return append(h.channels(t, u, a), "/assistants", "/assistants?q=desk", "/assistants/new", one, one+"/versions",
-		one+"/versions/1", "/tools", "/tools/new", "/tools/"+id(tool.ID),
+		one+"/versions/1", one+"/publish", "/tools", "/tools/new", "/tools/"+id(tool.ID),
 		"/conversations", "/conversations?type=test", "/conversations/"+h.talk(t, a, parley.TestConversation).ID,
 		one+"/talk", "/ledger", "/keys", "/account")
 }

@@ -54,6 +54,7 @@ func icon(name string) templ.Component {
 // icons are outlines, drawn with a round pen.
 var icons = map[string]string{
 	"assistant": "M4 4.5h12v8.5H9.5L6 16v-3H4z M7.5 8.8h.01 M10 8.8h.01 M12.5 8.8h.01",
+	"chart":     "M3.5 16.5h13 M6 13.500V9 M10 13.500V5 M14 13.500v-6",
 	"tool":      "M12.6 3.6a4 4 0 0 0-4.9 5.2L3.6 13a1.8 1.8 0 0 0 0 2.4l1 1a1.8 1.8 0 0 0 2.4 0l4.2-4.1a4 4 0 0 0 5.2-4.9l-2.6 2.5-2.8-.7-.7-2.8z",
 	"key":       "M12.5 11.5a4 4 0 1 0-3.8-2.8L3.5 14v2.5H6V15h1.5v-1.5H9l2-2a4 4 0 0 0 1.5 0z M13.5 6.5h.01",
 	"account":   "M10 10a3.2 3.2 0 1 0 0-6.4A3.2 3.2 0 0 0 10 10z M3.8 16.5c.6-2.8 3-4.2 6.2-4.2s5.6 1.4 6.2 4.2",

@@ -12,22 +12,23 @@ import (
 
 	"parley"
 	"parley/internal/form"
+	"parley/internal/search"
 	"parley/internal/store"
 	"parley/internal/web"
 )
 
-// dates bound a list by day, UTC, both days included, as they do in the API.
+// dates bound a list by day, in the user's time zone, both days included.
 type dates struct {
 	From string `query:"date_from" format:"date"`
 	To   string `query:"date_to" format:"date"`
 }
 
 // bounds are the instants that the days stand for; to is exclusive.
-func (d dates) bounds() (from, to parley.Time) {
-	if t, err := time.Parse(time.DateOnly, d.From); err == nil {
+func (d dates) bounds(zone *time.Location) (from, to parley.Time) {
+	if t, err := time.ParseInLocation(time.DateOnly, d.From, zone); err == nil {
 		from = parley.At(t)
 	}
-	if t, err := time.Parse(time.DateOnly, d.To); err == nil {
+	if t, err := time.ParseInLocation(time.DateOnly, d.To, zone); err == nil {
 		to = parley.At(t.AddDate(0, 0, 1))
 	}
 	return from, to
@@ -52,6 +53,7 @@ type inboxQuery struct {
 	dates
 	Type        string `query:"type" enum:"test,widget,whatsapp,api"`
 	AssistantID int64  `query:"assistant_id" minimum:"1"`
+	Search      string `query:"search" maxLength:"200"`
 	Page        int    `query:"page" minimum:"1" maximum:"2147483648"`
 }
 
@@ -59,10 +61,18 @@ type inboxQuery struct {
 func (q inboxQuery) values() url.Values {
 	v := q.dates.values()
 	set(v, "type", q.Type)
+	set(v, "search", q.Search)
 	if q.AssistantID != 0 {
 		v.Set("assistant_id", strconv.FormatInt(q.AssistantID, 10))
 	}
 	return v
+}
+
+// filter is what the store is asked for.
+func (q inboxQuery) filter(userID int64, zone *time.Location) store.ConversationFilter {
+	from, to := q.bounds(zone)
+	return store.ConversationFilter{Type: parley.ConversationType(q.Type), AssistantID: q.AssistantID,
+		Words: search.Query(userID, q.Search), From: from, To: to}
 }
 
 func (q inboxQuery) filtered() bool { return len(q.values()) > 0 }
@@ -75,6 +85,7 @@ type inbox struct {
 	list       []parley.Conversation
 	total      int
 	last       map[string]parley.Message
+	found      map[string][]search.Piece // where it is said what is searched for
 	assistants []option
 	first      *parley.Assistant // to show how to use the API; nil when there is none
 	base       string            // of the API
@@ -101,10 +112,7 @@ func (c *Console) conversations(r *request) (in *inbox, ok bool, err error) {
 			return nil, false, err
 		}
 	}
-	from, to := in.bounds()
-	filter := store.ConversationFilter{Type: parley.ConversationType(in.Type), AssistantID: in.AssistantID,
-		From: from, To: to}
-	in.list, in.total, err = c.DB.Conversations(r.Context(), r.UserID(), filter,
+	in.list, in.total, err = c.DB.Conversations(r.Context(), r.UserID(), in.filter(r.UserID(), r.zone()),
 		store.Page{Number: in.Page, Size: pageSize})
 	return in, true, err
 }
@@ -127,11 +135,27 @@ func (c *Console) inboxPage(r *request) (*answer, error) {
 	if in.last, err = c.DB.LastMessages(r.Context(), ids); err != nil {
 		return nil, err
 	}
+	if in.found, err = c.found(r, ids, in.Search); err != nil {
+		return nil, err
+	}
 	if in.assistants, in.first, err = c.assistantFilter(r); err != nil {
 		return nil, err
 	}
 	in.base = c.base(r)
 	return show("Conversations", inboxPage(in)), nil
+}
+
+// found are the places of conversations where it is said what is searched for.
+func (c *Console) found(r *request, ids []string, text string) (map[string][]search.Piece, error) {
+	words, found := search.Query(r.UserID(), text), map[string][]search.Piece{}
+	if words == nil {
+		return nil, nil
+	}
+	said, err := c.DB.Said(r.Context(), r.UserID(), ids)
+	for id, list := range said {
+		found[id] = search.InMessages(r.UserID(), words, list)
+	}
+	return found, err
 }
 
 // base is the API's address as a reader would write it.
@@ -168,6 +192,8 @@ func (t *talk) typing() bool {
 // customer is what a conversation's other side is called.
 func customer(c *parley.Conversation) string {
 	switch {
+	case c.SharedBy() != 0:
+		return "Share link"
 	case c.ExternalIdentifier != nil && *c.ExternalIdentifier != "":
 		return *c.ExternalIdentifier
 	case c.CustomerPhone != nil && *c.CustomerPhone != "":

@@ -58,7 +58,7 @@ func TestInbox(t *testing.T) {
 	v.get("/conversations?assistant_id=" + id(foreign[0].ID)).is(http.StatusNotFound)
 	v.get("/conversations/live?assistant_id=" + id(foreign[0].ID)).is(http.StatusNotFound)
 
-	// Pages keep the filters.
+	// The pages keep the filters.
 	for range pageSize {
 		h.talk(t, b, parley.TestConversation)
 	}
@@ -98,7 +98,7 @@ func TestConversationByHand(t *testing.T) {
 	if now, err := h.DB.Conversation(t.Context(), u.ID, conv.ID); err != nil || !now.AIEnabled {
 		t.Errorf("%+v %v", now, err)
 	}
-	// What was found out in the end.
+	// The values that are extracted at the end are shown.
 	err = h.DB.Write(t.Context(), func(ctx context.Context, tx *store.Tx) error {
 		conv.Extracted = map[string]any{"status": true, "summary": "<b>fine</b>", "callback": nil, "stars": 4.5}
 		m := &parley.Message{ConversationID: conv.ID, Role: parley.RoleUser, Author: parley.AuthorCustomer,
@@ -190,7 +190,7 @@ func TestHostileConversationStaysText(t *testing.T) {
 	}
 }
 
-// The list's stream tells at once of what is said in it, and soon of what is new.
+// The list's stream reports new messages in its conversations at once, and new conversations soon.
 func TestInboxIsLive(t *testing.T) {
 	h := open(t)
 	u := h.user(t)
@@ -211,7 +211,7 @@ func TestInboxIsLive(t *testing.T) {
 	}
 }
 
-// A stream ends with its session.
+// A stream ends with the session that opened it.
 func TestLiveEndsWithTheSession(t *testing.T) {
 	h := open(t)
 	h.askWho = 0
@@ -232,7 +232,7 @@ func TestLiveEndsWithTheSession(t *testing.T) {
 	}
 }
 
-// A conversation's stream has all that the page has, and what comes; it ends with the server.
+// A conversation's stream has everything that the page has, and what comes later; it ends when the server stops.
 func TestConversationIsLive(t *testing.T) {
 	h := open(t)
 	u := h.user(t)
@@ -265,7 +265,7 @@ func TestConversationIsLive(t *testing.T) {
 		w.Wait(t.Context())
 		w.Leave()
 	}
-	until(t, next, "put", "It got no reply")
+	until(t, next, "put", "There was no reply")
 	h.Console.Stop()
 	for {
 		if _, ok := next(); !ok {

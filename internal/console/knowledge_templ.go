@@ -43,7 +43,7 @@ func knowledgeList(list []parley.Knowledgebase) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 2, "<h1>Give your assistants something to know</h1><p>A knowledgebase holds documents: PDF, Word and text files, and websites. Assistants that have it look up their answers there, and say when it holds none.</p><p><a class=\"button primary\" href=\"/knowledge/new\">New knowledgebase</a></p></div>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 2, "<h1>Give your assistants knowledge</h1><p>A knowledgebase holds documents: PDF, Word and text files, and websites. Assistants look up their answers in it, and say so when it has none.</p><p><a class=\"button primary\" href=\"/knowledge/new\">New knowledgebase</a></p></div>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -342,7 +342,7 @@ func knowledgeNamed(k *parley.Knowledgebase, f *fields) templ.Component {
 				ctx = templ.InitializeContext(ctx)
 				return nil
 			})
-			templ_7745c5c3_Err = head("New knowledgebase", "Documents that belong together. Files and websites come in the next step.").Render(templ.WithChildren(ctx, templ_7745c5c3_Var12), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = head("New knowledgebase", "Documents that belong together. You add files and websites in the next step.").Render(templ.WithChildren(ctx, templ_7745c5c3_Var12), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

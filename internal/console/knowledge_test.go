@@ -24,7 +24,7 @@ import (
 	"parley/internal/store"
 )
 
-// shelf takes documents in. Their files are read as texts without headings, by who is told to work.
+// shelf is a library that takes documents in. Their files are read as plain texts without headings, once work runs.
 func shelf(t *testing.T, db *store.DB) *knowledge.Library {
 	t.Helper()
 	blobs, err := blob.OpenDir(t.TempDir())
@@ -46,7 +46,7 @@ func shelf(t *testing.T, db *store.DB) *knowledge.Library {
 		}}
 }
 
-// work reads documents until the test ends.
+// work processes documents until the test ends.
 func (h *harness) work(t *testing.T) {
 	t.Helper()
 	workers := river.NewWorkers()
@@ -106,7 +106,7 @@ func TestKnowledgeWithoutScript(t *testing.T) {
 	h := open(t)
 	u := h.user(t)
 	v := h.signedIn(t, u)
-	v.get("/knowledge").says("Give your assistants something to know")
+	v.get("/knowledge").says("Give your assistants knowledge")
 	v.post("/knowledge/new", url.Values{"name": {" "}}).is(http.StatusUnprocessableEntity).says(
 		"This field is required.")
 	path := v.post("/knowledge/new", url.Values{"name": {"Bakery"},
@@ -124,7 +124,7 @@ func TestKnowledgeWithoutScript(t *testing.T) {
 		t.Error("the description is still there")
 	}
 
-	// Files, each by itself: what is refused stops none of the others.
+	// Each file by itself: one that is refused doesn't stop the others.
 	v.upload(path+"/files", file{"Hours.TXT", "Open on Mondays."}, file{"", ""}).moved(path + "?done=uploaded")
 	r := v.upload(path+"/files", file{"virus.exe", "MZ"}, file{"Prices.pdf", "Bread costs two euros."},
 		file{"old.doc", "x"}, file{"big.txt", strings.Repeat("x", parley.MaxDocument+1)}, file{"page.html", "x"})
@@ -187,7 +187,7 @@ func TestKnowledgeWithoutScript(t *testing.T) {
 		t.Errorf("the pages are %+v", d)
 	}
 
-	// An assistant that uses it, deleting.
+	// An assistant that uses it, and deleting it.
 	a := h.assistant(t, u, "Front desk")
 	if _, err := h.Assistants.Update(t.Context(), u.ID, a.ID,
 		map[string]any{"knowledgebase_id": numeral(id(k[0].ID))}); err != nil {
@@ -205,7 +205,7 @@ func TestKnowledgeWithoutScript(t *testing.T) {
 	v.get(path).is(http.StatusNotFound)
 }
 
-// waitFor reads a page until it says some words.
+// waitFor loads a page until it has some words.
 func (v *visitor) waitFor(path, words string) *reply {
 	v.t.Helper()
 	hang, look := time.After(20*time.Second), time.NewTicker(10*time.Millisecond)
@@ -235,13 +235,13 @@ func TestKnowledgeAnswersAndShowsHostileTextAsText(t *testing.T) {
 		file{"b\xff\r\n.txt", "broken"}, file{".txt", "A file without a name."}).is(http.StatusSeeOther)
 	v.post(path+"/site", url.Values{"url": {"https://x.example/"}, "name": {evil}}).is(http.StatusSeeOther)
 
-	// The states come by themselves.
+	// The page updates the states by itself.
 	_, next := v.stream("GET", path+"/live", nil)
 	until(t, next, "put", "Processing")
 	h.work(t)
 	until(t, next, "put", "It is broken &lt;b&gt;: mend it.")
 	page := v.waitFor(path, "4 documents")
-	for v.get("/knowledge").doc().Find(".tag").Text() == "Processing" { // the stream below tells when
+	for v.get("/knowledge").doc().Find(".tag").Text() == "Processing" { // the stream below says when
 		until(t, next, "put", "")
 	}
 	replies := []*reply{page, v.get("/knowledge"), v.get(path + "/edit"), v.get(path),
@@ -265,7 +265,7 @@ func TestKnowledgeAnswersAndShowsHostileTextAsText(t *testing.T) {
 	}
 	v.get(path + "?q=zebra+quagga").says("Nothing was found.")
 
-	// The failed one is tried again in place.
+	// The failed document is tried again, in its row.
 	retry := v.get(path).doc().Find(`.documents form[action$="/retry"]`).First()
 	names := v.get(path).doc().Find(".document-name").Map(textOfNode)
 	if strings.Join(names, "|") != evil+`|.txt|b�|"><img src=x onerror=alert(3)>` {
@@ -340,8 +340,8 @@ func TestManyDocumentsHavePages(t *testing.T) {
 	until(t, events, "list", "27")
 }
 
-// A browser that stops in the middle of a file is told so, and leaves nothing behind; one that is slow but goes on is
-// waited for.
+// A browser that stops in the middle of a file gets an error, and leaves nothing behind; one that is slow but goes on
+// is waited for.
 func TestUploadThatStops(t *testing.T) {
 	h := open(t)
 	h.guard.Pause = 200 * time.Millisecond
@@ -369,7 +369,7 @@ func TestUploadThatStops(t *testing.T) {
 	}
 	going := begin(len(head) + 8 + len(tail))
 	io.WriteString(going, head)
-	tick := time.NewTicker(50 * time.Millisecond) // eight of them are longer than one pause may be
+	tick := time.NewTicker(50 * time.Millisecond) // eight of them are longer than the longest pause allowed
 	defer tick.Stop()
 	for range 8 {
 		<-tick.C

@@ -38,7 +38,7 @@ func (c *Console) ledgerPage(r *request) (*answer, error) {
 	if len(form.Query(r.URL.Query(), l)) > 0 {
 		return see("/ledger"), nil
 	}
-	from, to := l.bounds()
+	from, to := l.bounds(r.zone())
 	var err error
 	if l.entries, l.total, err = c.DB.Ledger(r.Context(), r.UserID(), from, to,
 		store.Page{Number: l.Page, Size: pageSize}); err != nil {

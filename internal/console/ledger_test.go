@@ -60,7 +60,7 @@ func TestLedger(t *testing.T) {
 		t.Errorf("the rows are\n%s", strings.Join(rows, "\n"))
 	}
 	yesterday := time.Now().UTC().AddDate(0, 0, -1).Format(time.DateOnly)
-	v.get("/ledger?date_to=" + yesterday).says("Nothing moved on these days.").says("$13.99")
+	v.get("/ledger?date_to=" + yesterday).says("No entries on these days.").says("$13.99")
 	v.get("/ledger?date_from=" + yesterday).says("teleport")
 	v.get("/ledger?date_from=tomorrow").moved("/ledger")
 	v.get("/ledger?page=9&date_from=" + yesterday).moved("/ledger?date_from=" + yesterday)

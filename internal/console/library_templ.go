@@ -145,7 +145,7 @@ func libraryPage(l *library) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if len(l.documents) == 0 {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 11, "<p class=\"soft\">There are none yet. What you add above is read in the background, and appears here at once.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 11, "<p class=\"soft\">There are none yet. What you add above appears here at once and is read in the background.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -425,7 +425,7 @@ func siteBox(l *library) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = l.site.URL("url", "Address", "Reading begins here and follows the links of the same site. What robots.txt forbids is left out.").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = l.site.URL("url", "Address", "Reading starts here and follows links on the same site. Pages that robots.txt forbids are skipped.").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -447,7 +447,7 @@ func siteBox(l *library) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = l.site.Lines("links", "Exactly these pages", "One address a line, at most 50. With these, no links are followed.").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = l.site.Lines("links", "Exactly these pages", "One address per line, at most 50. No links are followed then.").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -562,7 +562,7 @@ func documentRow(l *library, d *parley.Document) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = confirm("ask-"+strconv.FormatInt(d.ID, 10), "Delete", "Delete "+isolated(d.Name)+"?", "What was read of it is forgotten, at once. This can't be undone.", l.document(d, "/delete"), "Delete document").Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = confirm("ask-"+strconv.FormatInt(d.ID, 10), "Delete", "Delete "+isolated(d.Name)+"?", "Its text is removed at once. This can't be undone.", l.document(d, "/delete"), "Delete document").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -1085,7 +1085,7 @@ func tryBox(l *library) templ.Component {
 			templ_7745c5c3_Var45 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 80, "<section class=\"section\" aria-labelledby=\"try-t\"><header><h2 id=\"try-t\">Try it</h2><p>Ask what a customer would ask, and see which passages an assistant gets.</p></header><form role=\"search\" class=\"asking\" action=\"")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 80, "<section class=\"section\" aria-labelledby=\"try-t\"><header><h2 id=\"try-t\">Try it</h2><p>Ask what a customer would ask, and see which passages the assistant would find.</p></header><form role=\"search\" class=\"asking\" action=\"")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -1155,7 +1155,7 @@ func tryBox(l *library) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		} else if l.asked && len(l.found) == 0 {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 87, "<p class=\"soft\">Nothing was found. The assistant would be told so, and to try other words.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 87, "<p class=\"soft\">Nothing was found. The assistant would be told so, and asked to try other words.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

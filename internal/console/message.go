@@ -70,19 +70,24 @@ func (c *Console) numberOptions(r *request, want func(*parley.Number) bool) (lis
 	return list, err
 }
 
+// filter is what the store is asked for.
+func (q smsQuery) filter(zone *time.Location) store.SMSFilter {
+	from, until := q.bounds(zone)
+	f := store.SMSFilter{Status: parley.SMSStatus(q.Status), PhoneNumberID: q.NumberID, To: q.Recipient, From: from,
+		Until: until}
+	if to, ok := parley.NormalizePhone(q.Recipient); ok {
+		f.To = to
+	}
+	return f
+}
+
 func (c *Console) smsList(r *request) (*answer, error) {
 	m := &messages{smsQuery: smsQuery{Page: 1}, sandbox: c.SMS.Sandbox, base: c.base(r)}
 	if len(form.Query(r.URL.Query(), &m.smsQuery)) > 0 {
 		return see("/messages"), nil
 	}
-	from, until := m.bounds()
-	f := store.SMSFilter{Status: parley.SMSStatus(m.Status), PhoneNumberID: m.NumberID, To: m.Recipient, From: from,
-		Until: until}
-	if to, ok := parley.NormalizePhone(m.Recipient); ok {
-		f.To = to
-	}
 	var err error
-	if m.list, m.total, err = c.DB.SMSPage(r.Context(), r.UserID(), f,
+	if m.list, m.total, err = c.DB.SMSPage(r.Context(), r.UserID(), m.filter(r.zone()),
 		store.Page{Number: m.Page, Size: pageSize}); err != nil {
 		return nil, err
 	}

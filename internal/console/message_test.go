@@ -39,7 +39,7 @@ func TestMessages(t *testing.T) {
 			t.Errorf("%s: no error beside the box", field)
 		}
 	}
-	// What the contract refuses stands beside the field that it is about, and what was written is still there.
+	// The error of a refused message is beside its field, and the text that was written is still there.
 	r := v.post("/messages/new", url.Values{"from": {id(n.ID)}, "to": {"123"},
 		"body": {"Hello"}}).is(http.StatusUnprocessableEntity)
 	if got := r.form("/messages/new").Get("body"); r.doc().Find("#e-to").Text() != "Invalid to phone number" ||
@@ -79,7 +79,7 @@ func TestMessages(t *testing.T) {
 	v.get("/messages?status=x").moved("/messages")
 	v.get("/messages?date_from=x").moved("/messages")
 
-	// The outbox, and a message that comes in.
+	// The list of sent messages, and a message that comes in.
 	v.get("/messages/outbox").says("Hello\nthere")
 	for field, bad := range map[string]string{"from": "1", "to": "+14155550000", "body": ""} {
 		f := url.Values{"from": {"+14155552671"}, "to": {n.PhoneNumber}, "body": {"Hi"}}

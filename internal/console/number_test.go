@@ -24,7 +24,7 @@ func TestNumberLife(t *testing.T) {
 	v := h.signedIn(t, u)
 	v.get("/numbers").says("Get a phone number").says("/user/phone-numbers/search")
 
-	// Search: the API's rules and words.
+	// Search: the same rules and texts as the API.
 	v.get("/numbers/buy").is(http.StatusOK).says("Free to spend: $5").says("United States · $")
 	for path, field := range map[string]string{"country_code=DE": "country_code",
 		"country_code=US&contains=12a": "contains", "country_code=US&contains=12345678901": "contains"} {
@@ -41,7 +41,7 @@ func TestNumberLife(t *testing.T) {
 		t.Fatalf("%d offers", offers.Length())
 	}
 
-	// Buy: the question says what is charged; what is not on offer is refused on the same page.
+	// Buy: the question says what will be charged; a number that is not on offer is refused on the same page.
 	buy := offers.First().Find("form")
 	number := buy.Find("[name=phone_number]").AttrOr("value", "")
 	if text := offers.First().Find("[role=alertdialog]").Text(); !strings.Contains(text, "charged now") {
@@ -82,7 +82,7 @@ func TestNumberLife(t *testing.T) {
 	if form.Get("assistant_id") != id(desk.ID) || form.Get("nickname") != "Shop line" {
 		t.Errorf("the form holds %v", form)
 	}
-	form.Set("assistant_id", id(night.ID)) // it moves
+	form.Set("assistant_id", id(night.ID)) // the number moves
 	v.post(one, form).moved(one + "?done=saved")
 	answered(desk, false)
 	answered(night, true)
@@ -101,7 +101,7 @@ func TestNumberLife(t *testing.T) {
 		t.Errorf("%+v %v", n, err)
 	}
 
-	// Being released, it stays until its month ends, and can't be given up again.
+	// A released number stays until its paid month ends, and can't be released again.
 	v.get(one).says("Until its paid month ends it stays yours")
 	v.post(one+"/delete", nil).moved("/numbers?done=released")
 	if p := v.get(one).says("it is released then"); p.doc().Find("#ask-release").Length() != 0 {
@@ -188,13 +188,13 @@ func TestTrunks(t *testing.T) {
 	v.get("/trunks").says("Office").says("10.0.0.5:5060")
 	v.get("/numbers").says("SIP")
 
-	// A number that is on this server already.
+	// A number that is already on this server.
 	if r := v.post("/trunks/new", form).is(http.StatusUnprocessableEntity); !strings.Contains(
 		r.doc().Find("#e-phone_number").Text(), "is owned already") {
 		t.Error("the number is taken twice")
 	}
 
-	// An empty box keeps the password; the checkbox takes it away.
+	// An empty box keeps the password; the checkbox removes it.
 	form = v.get(one).form(one)
 	form.Set("name", "Headquarters")
 	v.post(one, form).moved(one + "?done=saved")
@@ -256,7 +256,7 @@ func TestCallerIDs(t *testing.T) {
 	t.Error("codes are sent without end")
 }
 
-// A number whose assistant is inactive says so wherever it is shown, and that it is answered again.
+// A number whose assistant is inactive says wherever it is shown that it is not answered.
 func TestNumberOfAnInactiveAssistant(t *testing.T) {
 	h := open(t)
 	u := h.user(t)
@@ -290,7 +290,7 @@ func TestNumberOfAnInactiveAssistant(t *testing.T) {
 	v.get(numberPath(n.PhoneNumberID, "")).says("Front desk (inactive)")
 }
 
-// Hours, who answers outside them, and who is turned away are set on the number's page.
+// The opening hours, who answers outside them, and which callers are rejected are set on the number's page.
 func TestNumberRoute(t *testing.T) {
 	h := open(t)
 	u := h.user(t)
@@ -317,8 +317,22 @@ func TestNumberRoute(t *testing.T) {
 	}
 	form.Set("blocked_callers", "+1900*")
 	form.Set("otherwise_assistant_id", id(night.ID))
+	form.Set("when_full", "queue")
+	form.Set("lines", "2")
+	form.Set("after_queue", "telephone")
+	r = v.post(at, form).is(http.StatusUnprocessableEntity)
+	if r.doc().Find("#e-telephones").Text() == "" {
+		t.Error("nobody is to ring, and nothing says so")
+	}
+	form.Set("telephones", "")
+	form.Set("telephones.0.phone_number", "+49 30 901820")
+	form.Set("telephones.0.seconds", "")
+	form.Set("voicemail_greeting", "Leave {{assistant_name}} a message.")
 	v.post(at, form).moved(page + "?done=saved")
 	doc := v.get(page).doc()
+	if got := doc.Find("[name='telephones.0.phone_number']").AttrOr("value", ""); got != "+4930901820" {
+		t.Errorf("the telephone is %q", got)
+	}
 	if box := doc.Find("[name='hours.0.days'][checked]"); box.Length() != 2 {
 		t.Errorf("%d days are ticked", box.Length())
 	}
@@ -331,7 +345,9 @@ func TestNumberRoute(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r := stored.Route; r == nil || *r.OtherwiseAssistantID != night.ID || len(r.ClosedDates) != 2 || r.BlockAnonymous {
+	if r := stored.Route; r == nil || *r.OtherwiseAssistantID != night.ID || len(r.ClosedDates) != 2 || r.BlockAnonymous ||
+		r.WhenFull != parley.RouteQueue || *r.Lines != 2 || r.Telephones[0].Seconds != 20 || r.QueueSeconds != 300 ||
+		r.VoicemailGreeting != "Leave {{assistant_name}} a message." {
 		t.Errorf("stored: %+v", r)
 	}
 	h.signedIn(t, h.user(t)).post(at, form).is(http.StatusNotFound)

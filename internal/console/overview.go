@@ -19,6 +19,7 @@ const overviewDays = 14
 // overview is what the start page shows.
 type overview struct {
 	builtIn   bool // there is no language model
+	setup     bool // the parts of the setup can be looked at
 	balance   parley.Money
 	live      int
 	visitors  string // what the owner should know of the visitors' budget, "" for nothing
@@ -35,10 +36,7 @@ func (c *Console) overview(r *request, days int) (*overview, error) {
 		return nil, err
 	}
 	o := &overview{balance: u.Balance, voice: c.Answer != nil}
-	zone, err := time.LoadLocation(u.Timezone)
-	if err != nil {
-		zone = time.UTC
-	}
+	zone := u.Zone()
 	year, month, day := time.Now().In(zone).Date()
 	today := time.Date(year, month, day, 0, 0, 0, 0, zone)
 	for n := days - 1; n >= 0; n-- {
@@ -91,7 +89,7 @@ func (c *Console) overviewPage(r *request) (*answer, error) {
 			o.assistant = &some[0]
 		}
 	}
-	o.builtIn = c.builtIn(r)
+	o.builtIn, o.setup = c.builtIn(r), c.Setup != nil
 	return show("Overview", overviewPage(o)), nil
 }
 

@@ -66,20 +66,20 @@ func TestOverview(t *testing.T) {
 		t.Errorf("the failures are %q", got)
 	}
 	if got := v.get("/conversations/" + conv.ID).doc().Find(".said.customer .wrong").Text(); !strings.Contains(got,
-		"It got no reply.") || len(got) < 60 {
-		t.Errorf("the message says %q", got) // with the reason, and how to mend it
+		"There was no reply.") || len(got) < 60 {
+		t.Errorf("the message says %q", got) // with the reason, and how to fix it
 	}
 	if doc.Find(".steps").Length() != 0 || doc.Find(".chart svg[role=img][aria-label]").Length() != 4 {
 		t.Error("the charts are not there")
 	}
-	// Another user's day is theirs.
+	// Another user's numbers are not counted.
 	if got := h.signedIn(t, h.user(t)).get("/").doc().Find(".sums dd").First().Next().Text(); strings.Contains(got,
 		"3") {
 		t.Errorf("a stranger sees %q", got)
 	}
 }
 
-// Who looks at the overview sees by itself that calls begin and end, and what they cost.
+// Someone looking at the overview sees calls begin and end, and what they cost, without reloading.
 func TestOverviewIsLive(t *testing.T) {
 	h := open(t)
 	u := h.user(t)
@@ -126,7 +126,7 @@ func TestPercentile(t *testing.T) {
 	}
 }
 
-// The owner sees why visitors are refused, and before that they will be.
+// The owner sees why visitors are refused, and a warning before that happens.
 func TestVisitorsBudgetOnTheOverview(t *testing.T) {
 	h := openUnder(t, store.Rules{PublicBudget: 2 * parley.USD})
 	u := h.user(t)

@@ -75,7 +75,7 @@ func TestEveryTemplateMakesAnAssistant(t *testing.T) {
 	}
 }
 
-func TestPromptVersions(t *testing.T) {
+func TestVersions(t *testing.T) {
 	h := open(t)
 	u := h.user(t)
 	a := h.assistant(t, u, "Front desk")
@@ -83,10 +83,10 @@ func TestPromptVersions(t *testing.T) {
 	path := "/assistants/" + id(a.ID)
 	form := v.get(path).form(path)
 	form.Set("system_prompt", "You are kind.\r\nYou are brief.")
-	v.post(path, form).moved(path + "?done=saved")
+	v.publish(path, form)
 	form = v.get(path).form(path)
 	form.Set("system_prompt", "You are kind.\r\nYou are very brief.")
-	v.post(path, form).moved(path + "?done=saved")
+	v.publish(path, form)
 
 	if n := v.get(path + "/versions").doc().Find(".list li").Length(); n != 3 {
 		t.Errorf("%d versions", n)
@@ -99,13 +99,116 @@ func TestPromptVersions(t *testing.T) {
 	if d.Find(`form[action="`+path+`/versions/2/restore"]`).Length() != 1 {
 		t.Error("it can't be restored")
 	}
-	v.get(path + "/versions/3").says("This is the present wording.")
+	v.get(path + "/versions/3").says("This is the live version.")
 	v.get(path + "/versions/9").is(http.StatusNotFound)
+	v.get(path + "/versions/x").is(http.StatusNotFound)
+	if d := v.get(path + "/versions/1?to=2").doc(); d.Find(".change ins").Text() != "+You are kind.+You are brief." {
+		t.Errorf("from the first to the second: %q", d.Find(".change").Text())
+	}
 	v.post(path+"/versions/2/restore", nil).moved(path + "?done=restored")
 	if got, err := h.Assistants.Get(t.Context(), u.ID, a.ID); err != nil || got.PromptVersion != 4 ||
 		got.SystemPrompt != "You are kind.\nYou are brief." {
 		t.Errorf("restored: %d %q %v", got.PromptVersion, got.SystemPrompt, err)
 	}
+}
+
+func TestPublishing(t *testing.T) {
+	h := open(t)
+	u := h.user(t)
+	a := h.assistant(t, u, "Front desk")
+	v := h.signedIn(t, u)
+	path := "/assistants/" + id(a.ID)
+	live := func() *parley.Assistant {
+		t.Helper()
+		got, err := h.Assistants.Get(t.Context(), u.ID, a.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
+	v.get(path + "/publish").is(http.StatusOK).says("Nothing to publish")
+	v.post(path+"/publish", nil).is(http.StatusNotFound)
+	form := v.get(path).form(path)
+	form.Set("name", "Reception")
+	form["wait_for_customer"] = []string{"0", "1"}
+	form.Set("then", "publish")
+	v.post(path, form).moved(path + "/publish")
+	if got := live(); got.Name != "Front desk" || got.WaitForCustomer {
+		t.Errorf("a draft is live: %+v", got)
+	}
+	page := v.get(path).says("Draft, not live.").says("Changed: Name, Let the customer speak first.")
+	if page.form(path).Get("name") != "Reception" || page.doc().Find("h1").Text() != "Front desk" {
+		t.Error("the editor does not show the draft")
+	}
+	d := v.get(path + "/publish").is(http.StatusOK).doc()
+	if got := d.Find(".change").Map(textOfNode); len(got) != 2 || !strings.Contains(got[0], "−Front desk +Reception") ||
+		!strings.Contains(got[1], "−off +on") {
+		t.Errorf("what changes: %q", got)
+	}
+	v.post(path+"/publish", url.Values{"note": {" A new name. "}}).moved(path + "?done=published")
+	if got := live(); got.Name != "Reception" || !got.WaitForCustomer {
+		t.Errorf("published %+v", got)
+	}
+	list := v.get(path + "/versions").doc().Find(".list li").First().Text()
+	for _, want := range []string{"Version 2", "A new name.", "Name, Let the customer speak first", "live", u.Name} {
+		if !strings.Contains(list, want) {
+			t.Errorf("the version is listed as %q, without %q", list, want)
+		}
+	}
+	if strings.Contains(v.get(path).body, "Draft, not live.") {
+		t.Error("a published draft is still one")
+	}
+	form = v.get(path).form(path)
+	form.Set("name", "Dropped")
+	v.post(path, form).moved(path + "?done=drafted")
+	v.post(path+"/discard", nil).moved(path + "?done=discarded")
+	if got := v.get(path).form(path).Get("name"); got != "Reception" {
+		t.Errorf("after discarding: %q", got)
+	}
+	// An assistant that can't be published says why, and its button is disabled.
+	form = v.get(path).form(path)
+	form["is_webhook_active"] = []string{"0", "1"}
+	v.post(path, form).moved(path + "?done=drafted")
+	d = v.get(path + "/publish").says("It can't be published yet").doc()
+	if _, off := d.Find("#publish").Attr("disabled"); !off {
+		t.Error("it can be published with problems")
+	}
+	v.post(path+"/publish", nil).is(http.StatusConflict)
+	if live().IsWebhookActive {
+		t.Error("it is live with problems")
+	}
+	stranger := h.signedIn(t, h.user(t))
+	for _, tail := range []string{"/publish", "/versions", "/versions/1"} {
+		stranger.get(path + tail).is(http.StatusNotFound)
+	}
+	stranger.post(path+"/publish", nil).is(http.StatusNotFound)
+	stranger.post(path+"/discard", nil).is(http.StatusNotFound)
+	stranger.post(path+"/versions/1/restore", nil).is(http.StatusNotFound)
+	if v.get(path).form(path).Get("is_webhook_active") == "" || !strings.Contains(v.get(path).body, "Draft, not live.") {
+		t.Error("another user discarded the draft")
+	}
+}
+
+// The test beside the editor talks to the draft, and follows its changes.
+func TestTalkingToTheDraft(t *testing.T) {
+	h := open(t)
+	u := h.user(t)
+	a := h.assistant(t, u, "Front desk")
+	v := h.signedIn(t, u)
+	path := "/assistants/" + id(a.ID)
+	form := v.get(path).form(path)
+	form.Set("initial_message", "Drafted hello.")
+	v.post(path, form).moved(path + "?done=drafted")
+	r := v.post(path+"/talk", url.Values{"variables": {""}}).is(http.StatusSeeOther)
+	v.get(r.header.Get("Location")).says("Drafted hello.")
+	live, _, err := h.Chat.Start(t.Context(), a, parley.WidgetConversation, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if list, err := h.DB.Messages(t.Context(), live.ID); err != nil || len(list) != 1 || list[0].Content == "Drafted hello." {
+		t.Errorf("the draft speaks to customers: %+v, %v", list, err)
+	}
+	v.get(path).says("You are talking to the draft")
 }
 
 func TestToolSecretsStayOnTheServer(t *testing.T) {
@@ -137,7 +240,7 @@ func TestToolSecretsStayOnTheServer(t *testing.T) {
 		t.Errorf("saved as %+v", got)
 	}
 
-	// The first header goes, the second is renamed and keeps its value, a new one comes.
+	// The first header is removed, the second is renamed and keeps its value, and a new one is added.
 	form = v.get(path).form(path)
 	for _, field := range []string{"name", "value", "kept"} {
 		form.Del("headers.0." + field)
@@ -150,7 +253,7 @@ func TestToolSecretsStayOnTheServer(t *testing.T) {
 	if r.doc().Find("#e-method").Length() != 1 {
 		t.Error("the error is not beside its field")
 	}
-	form = r.form(path) // corrected in the page that showed the error
+	form = r.form(path) // the user corrects it in the page that shows the error
 	form.Set("method", "POST")
 	v.post(path, form).moved(path + "?done=saved")
 	if got := stored().Headers; len(got) != 2 || got[0] != (parley.ToolHeader{Name: "X-Sort", Value: "{{kind}}"}) ||
@@ -158,7 +261,7 @@ func TestToolSecretsStayOnTheServer(t *testing.T) {
 		t.Errorf("headers %+v", got)
 	}
 
-	// A new value replaces the stored one; an index out of the list is nobody's value.
+	// A new value replaces the stored one; an index beyond the list keeps no value.
 	form = v.get(path).form(path)
 	form.Set("headers.0.value", "edited")
 	form.Set("headers.1.kept", "7")
@@ -169,7 +272,7 @@ func TestToolSecretsStayOnTheServer(t *testing.T) {
 
 	stale := form
 	stale.Set("seen", "1")
-	hidden(v.post(path, stale).is(http.StatusConflict)).says("changed elsewhere")
+	hidden(v.post(path, stale).is(http.StatusConflict)).says("while you were editing it")
 	v.post(path+"/delete", nil).moved("/tools?done=deleted")
 	v.get("/tools").says("Give your assistants tools")
 }
@@ -248,9 +351,61 @@ func TestKeys(t *testing.T) {
 	if _, err := h.Auth.Authenticate(t.Context(), token, parley.APIKey); err == nil {
 		t.Error("the key outlives its end")
 	}
-	// A session is no key: it can't be ended from here.
+	// A session is not a key: it can't be ended from here.
 	session := v.harness.signedIn(t, u)
 	at, _ := url.Parse(h.url)
 	own, _, _ := strings.Cut(session.client.Jar.Cookies(at)[0].Value, "|")
 	v.post("/keys/"+own+"/delete", nil).is(http.StatusNotFound)
+}
+
+// A share link is shown once, opens a page that needs no sign-in, and can be revoked.
+func TestShareLinks(t *testing.T) {
+	h := open(t)
+	u := h.user(t)
+	a := h.assistant(t, u, "Front desk")
+	v := h.signedIn(t, u)
+	path := "/assistants/" + id(a.ID) + "/share"
+	link := v.post(path, nil).is(http.StatusOK).says("Copy it now").doc().Find("#link").AttrOr("value", "")
+	if strings.Contains(v.get(path).says("Valid links").body, link) {
+		t.Error("the link is shown again")
+	}
+	at, err := url.Parse(link)
+	if err != nil || !strings.HasPrefix(at.Path, "/share/share-") {
+		t.Fatalf("%q, %v", link, err)
+	}
+	page := h.visitor(t).get(at.Path).is(http.StatusOK).says("You were invited to talk to a draft of Front desk")
+	if page.doc().Find(`script[src="/embed.js"]`).AttrOr("data-assistant-id", "") != strings.TrimPrefix(at.Path, "/share/") {
+		t.Error("the widget does not talk by the link")
+	}
+	h.visitor(t).get(at.Path + "x").is(http.StatusNotFound).says("This link is not valid any more")
+	h.visitor(t).get("/share/share-1").is(http.StatusNotFound)
+	v.post(path+"/revoke", nil).moved(path + "?done=unshared")
+	h.visitor(t).get(at.Path).is(http.StatusNotFound)
+}
+
+// The page for publishing shows the results of the draft's tests.
+func TestPublishingShowsTheTests(t *testing.T) {
+	h := open(t)
+	u := h.user(t)
+	a := h.assistant(t, u, "Front desk")
+	v := h.signedIn(t, u)
+	path := "/assistants/" + id(a.ID)
+	if _, err := h.Assistants.Update(t.Context(), u.ID, a.ID, map[string]any{"require_tests": true}); err != nil {
+		t.Fatal(err)
+	}
+	form := v.get(path).form(path)
+	form.Set("name", "Reception")
+	v.post(path, form).moved(path + "?done=drafted")
+	if d := v.get(path + "/publish").says("have not been run against the draft").doc(); d.Find(`[name="skip_tests"]`).Length() != 1 {
+		t.Error("nobody can overrule it")
+	}
+	v.post(path+"/publish", nil).is(http.StatusConflict).says("have not been run")
+	v.post(path+"/publish", url.Values{"skip_tests": {"1"}, "note": {"Now."}}).moved(path + "?done=published")
+	if text := v.get(path + "/versions").doc().Find(".list li").First().Text(); !strings.Contains(text, "Now. (Published without its tests") {
+		t.Errorf("the version is %q", text)
+	}
+	v.post(path+"/duplicate", nil).is(http.StatusSeeOther)
+	if list, err := h.DB.Assistants(t.Context(), u.ID, ""); err != nil || len(list) != 2 || list[1].Name != "Reception (copy)" {
+		t.Errorf("the copy: %+v, %v", list, err)
+	}
 }

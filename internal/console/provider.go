@@ -134,6 +134,9 @@ func (c *Console) providerThink(r *request) (*answer, error) {
 			return nil, err
 		}
 	}
+	if len(list) > 0 { // where it can be tried
+		return see(assistantPath(list[0].ID, "/talk"), "thinking"), nil
+	}
 	return see("/providers", "thinking"), nil
 }
 

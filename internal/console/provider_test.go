@@ -14,7 +14,7 @@ import (
 	"parley/internal/store"
 )
 
-// From a server without a model to assistants that think with one: a key, and two buttons.
+// From a server without a model to assistants that think with one, in one key and two buttons.
 func TestProviders(t *testing.T) {
 	chat := aitest.NewServer(t)
 	chat.APIKey, chat.Models = "sk-console-0123456789", []string{"gpt-4.1-mini"}
@@ -79,7 +79,7 @@ func TestProviders(t *testing.T) {
 	}
 }
 
-// onlyAssistant is the first of a user's.
+// onlyAssistant is a user's first assistant.
 func (h *harness) onlyAssistant(t *testing.T, u *parley.User) *parley.Assistant {
 	t.Helper()
 	list, err := h.DB.Assistants(t.Context(), u.ID, "")

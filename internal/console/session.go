@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/internal/assistant"
 	"parley/internal/auth"
 	"parley/internal/web"
 )
@@ -31,7 +32,9 @@ func (c *Console) identify(r *request) error {
 	if errors.Is(err, auth.ErrUnauthenticated) {
 		return nil
 	}
-	r.who = who
+	if r.who = who; who != nil {
+		r.Request = r.WithContext(assistant.By(r.Context(), who.Author()))
+	}
 	return err
 }
 

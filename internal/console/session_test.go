@@ -33,7 +33,7 @@ func TestSignInGivesAGuardedCookie(t *testing.T) {
 	r := h.visitor(t)
 	req, _ := http.NewRequest("POST", h.url+"/signin", strings.NewReader(form.Encode()))
 	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	req.Host = "voice.example.com" // as a proxy in front of us passes it on
+	req.Host = "voice.example.com" // as a proxy in front of us sends it
 	res, err := r.client.Do(req)
 	if err != nil {
 		t.Fatal(err)
@@ -87,7 +87,7 @@ func TestSessionIsNewAtEverySignIn(t *testing.T) {
 	if _, err := h.Auth.Authenticate(t.Context(), first, parley.Console); first == second || err == nil {
 		t.Error("the older session still lives")
 	}
-	v.get("/signin?return=%2Fkeys").moved("/keys") // who is signed in needs no form
+	v.get("/signin?return=%2Fkeys").moved("/keys") // a visitor who is signed in needs no form
 
 	v.post("/signout", nil).moved("/signin?done=signed-out")
 	if _, err := h.Auth.Authenticate(t.Context(), second, parley.Console); err == nil {
@@ -96,7 +96,7 @@ func TestSessionIsNewAtEverySignIn(t *testing.T) {
 	v.client.Jar.SetCookies(at, []*http.Cookie{{Name: "parley_session", Value: second, Path: "/"}})
 	v.get("/account").moved("/signin?return=%2Faccount")
 	v.get("/signin?done=signed-out").is(http.StatusOK).says("You are signed out.")
-	v.post("/signout", nil).moved("/signin?done=signed-out") // twice does no harm
+	v.post("/signout", nil).moved("/signin?done=signed-out") // signing out twice is fine
 }
 
 func TestSessionEnds(t *testing.T) {
@@ -154,7 +154,7 @@ func TestSignInIsThrottled(t *testing.T) {
 	if r.header.Get("Retry-After") == "" {
 		t.Error("no Retry-After")
 	}
-	// Another address of the same visitor has its own count, but six times as many end the visitor's.
+	// Another email address has a count of its own, but six times as many attempts block the visitor.
 	for n := range 20 {
 		email := "user" + id(int64(n)) + "@elsewhere.example"
 		status := v.post("/signin", url.Values{"email": {email}, "password": {"x"}}).status
@@ -195,7 +195,7 @@ func TestPasswordChange(t *testing.T) {
 	if _, err := h.Auth.Login(t.Context(), "192.0.2.1", u.Email, "new password"); err != nil {
 		t.Errorf("the new password: %v", err)
 	}
-	// Keys stay, unless they are to go too.
+	// The keys stay, unless they are to be deleted too.
 	keys := func() int {
 		list, err := h.DB.Keys(t.Context(), u.ID)
 		if err != nil {
@@ -206,11 +206,11 @@ func TestPasswordChange(t *testing.T) {
 	if keys() != 2 {
 		t.Errorf("%d keys are left", keys())
 	}
-	// Guessing the current password is counted like guessing at sign-in.
+	// Guesses at the current password count like those at sign-in.
 	change("guess", "another password").is(http.StatusUnprocessableEntity).says("Too many attempts.")
 }
 
-// Who fears that somebody knew the password has the keys go with it; and all of them can go at any time.
+// Someone who fears that their password is known can delete all keys when they change it, and at any other time.
 func TestKeysAreRevokedTogether(t *testing.T) {
 	h := open(t)
 	u, other := h.user(t), h.user(t)
@@ -247,7 +247,7 @@ func TestKeysAreRevokedTogether(t *testing.T) {
 func TestSignInsAreCountedOnce(t *testing.T) {
 	h := open(t, func(c *Config) { c.Auth.Logins = auth.NewLogins(auth.Rate{PerSecond: 1e-9, Burst: 2}) })
 	u := h.user(t)
-	for range 2 { // the API's way
+	for range 2 { // through the API
 		if _, err := h.Auth.Login(t.Context(), "127.0.0.1", u.Email, "wrong"); err == nil {
 			t.Fatal("signed in")
 		}
@@ -266,7 +266,7 @@ func TestStreamsPerAddress(t *testing.T) {
 	}
 }
 
-// Name, email address and time zone can be changed; the address, which one signs in with, with the password only.
+// Name, email address and time zone can be changed. The email address, which is used to sign in, needs the password.
 func TestProfile(t *testing.T) {
 	// a sign-in, a wrong guess, two right ones
 	h := open(t, func(c *Config) { c.Auth.Logins = auth.NewLogins(auth.Rate{PerSecond: 1e-9, Burst: 4}) })
@@ -302,7 +302,7 @@ func TestProfile(t *testing.T) {
 		now.PasswordHash != u.PasswordHash || now.Balance != u.Balance {
 		t.Errorf("%+v %v", now, err)
 	}
-	// Guessing the password here is counted like guessing at sign-in.
+	// Guesses at the password here count like those at sign-in.
 	for range 5 {
 		save("Ana", "further@example.com", "UTC", "guess").is(http.StatusUnprocessableEntity)
 	}

@@ -43,7 +43,7 @@ func toolList(list []parley.Tool) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 2, "<h1>Give your assistants tools</h1><p>A tool is an HTTP address of yours that an assistant calls while it talks: to look up an order, book a table, or open a ticket. You say in plain words when to use it; the assistant fills in the parameters.</p><p><a class=\"button primary\" href=\"/tools/new\">New tool</a></p></div>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 2, "<h1>Give your assistants tools</h1><p>A tool is one of your HTTP endpoints, which an assistant calls during a conversation: to look up an order, book a table, or open a ticket. You say in plain words when to use it; the assistant fills in the parameters.</p><p><a class=\"button primary\" href=\"/tools/new\">New tool</a></p></div>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -74,7 +74,7 @@ func toolList(list []parley.Tool) templ.Component {
 				}
 				return nil
 			})
-			templ_7745c5c3_Err = head("Tools", "HTTP addresses of yours that assistants call while they talk.").Render(templ.WithChildren(ctx, templ_7745c5c3_Var2), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = head("Tools", "Your HTTP endpoints, which assistants call during a conversation.").Render(templ.WithChildren(ctx, templ_7745c5c3_Var2), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -202,7 +202,7 @@ func toolEditor(t *toolForm) templ.Component {
 				ctx = templ.InitializeContext(ctx)
 				return nil
 			})
-			templ_7745c5c3_Err = head("New tool", "An HTTP address of yours that assistants call while they talk.").Render(templ.WithChildren(ctx, templ_7745c5c3_Var9), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = head("New tool", "One of your HTTP endpoints, which assistants call during a conversation.").Render(templ.WithChildren(ctx, templ_7745c5c3_Var9), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -260,20 +260,20 @@ func toolEditor(t *toolForm) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if t.overtook {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 15, "<div class=\"mistakes\" role=\"alert\" tabindex=\"-1\" data-focus data-dirty-now><h2>Nothing is saved yet: this tool was changed elsewhere in the meantime.</h2><p>Below is what you wrote. Save again to put it in place of the other change, or <a href=\"")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 15, "<div class=\"mistakes\" role=\"alert\" tabindex=\"-1\" data-focus data-dirty-now><h2>Not saved: somebody changed this tool while you were editing it.</h2><p>Your changes are below. Save again to overwrite the other change, or <a href=\"")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var13 templ.SafeURL
 				templ_7745c5c3_Var13, templ_7745c5c3_Err = templ.JoinURLErrs(templ.SafeURL(t.path("")))
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `tool.templ`, Line: 53, Col: 121}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `tool.templ`, Line: 53, Col: 111}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var13))
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 16, "\">look at the other change</a>.</p></div>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 16, "\">see the other change</a>.</p></div>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -294,7 +294,7 @@ func toolEditor(t *toolForm) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = t.Area("description", "Description", "When to use it and what comes back, in plain words: the model decides by this.", 2).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = t.Area("description", "Description", "When to use it and what it returns, in plain words. The model decides by this text.", 2).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -314,7 +314,7 @@ func toolEditor(t *toolForm) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = t.Rows("schema", "Parameters", "What the assistant has to find out before it calls, and sends along.", "Add a parameter", t.param).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = t.Rows("schema", "Parameters", "What the assistant must find out and send with the request.", "Add a parameter", t.param).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

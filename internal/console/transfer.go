@@ -6,135 +6,37 @@ import (
 	"fmt"
 	"io"
 	"mime"
-	"slices"
-	"strconv"
-	"strings"
 
 	"parley"
+	"parley/internal/assistant"
 )
 
-// assistantFile is an assistant as a file: its own fields, without ids, which would mean nothing on another server.
-// Things that it refers to are named.
-type assistantFile struct {
-	Format          string         `json:"format"` // fileFormat
-	LLMModel        string         `json:"llm_model,omitempty"`
-	MultimodalModel string         `json:"multimodal_model,omitempty"`
-	Knowledgebase   string         `json:"knowledgebase,omitempty"`
-	MidCallTools    []string       `json:"mid_call_tools,omitempty"`
-	Assistant       map[string]any `json:"assistant"`
-}
-
-const fileFormat = "parley-assistant-1"
-
-// notInFiles are fields that stay behind: they belong to a server, or send what callers say to somebody's address.
-var notInFiles = []string{"id", "uuid", "user_id", "phone_number_id", "engine_id", "synthesizer_id",
-	"transcriber_id", "instance_id", "status", "language", "prompt_version",
-	"llm_model_id", "multimodal_model_id", "fallback_llm_model_ids", "fallback_multimodal_model_ids",
-	"fallback_voice_ids", "fallback_transcriber_provider_ids", "knowledgebase_id", "tool_ids", "is_webhook_active", "webhook_url",
-	"inbound_webhook_url",
-	"conversation_ended_webhook_url", "flows_platform_id", "deleted_at", "created_at", "updated_at"}
-
-// transferredTo is the key by which a file names the assistant that a tool hands over to.
-const transferredTo = "assistant"
-
+// assistantExport sends an assistant as a file.
 func (c *Console) assistantExport(r *request) (*answer, error) {
-	a, err := c.DB.Assistant(r.Context(), r.UserID(), r.id("id"))
+	f, err := c.Assistants.Export(r.Context(), r.UserID(), r.id("id"))
 	if err != nil {
-		return nil, err
-	}
-	f := assistantFile{Format: fileFormat, Assistant: treeOf(a)}
-	for _, name := range notInFiles {
-		delete(f.Assistant, name)
-	}
-	f.LLMModel, f.MultimodalModel = c.modelCode(a.LLMModelID), c.modelCode(a.MultimodalModelID)
-	for _, t := range a.MidCallTools {
-		f.MidCallTools = append(f.MidCallTools, t.Name)
-	}
-	if a.KnowledgebaseID != nil {
-		k, err := c.DB.Knowledgebase(r.Context(), r.UserID(), *a.KnowledgebaseID)
-		if err != nil {
-			return nil, err
-		}
-		f.Knowledgebase = k.Name
-	}
-	if err := c.nameTransfers(r, f.Assistant); err != nil {
 		return nil, err
 	}
 	raw, err := json.MarshalIndent(f, "", "  ")
 	if err != nil {
-		return nil, fmt.Errorf("write assistant %d as a file: %w", a.ID, err)
+		return nil, fmt.Errorf("write assistant %d as a file: %w", r.id("id"), err)
 	}
 	h := r.w.Header()
 	h.Set("Content-Type", "application/json")
-	h.Set("Content-Disposition", mime.FormatMediaType("attachment",
-		map[string]string{"filename": strings.Map(fileRune, a.Name) + ".json"}))
+	name, _ := f.Assistant["name"].(string)
+	h.Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": assistant.FileName(name)}))
 	r.w.Write(append(raw, '\n'))
 	return nil, nil
 }
 
-// fileRune is a rune of a name as every file system takes it.
-func fileRune(c rune) rune {
-	if c < ' ' || strings.ContainsRune(`/\:*?"<>|`, c) {
-		return '-'
-	}
-	return c
-}
-
-func (c *Console) modelCode(id *int64) string {
-	if id == nil {
-		return ""
-	}
-	if m := c.Catalog.For(0).Model(*id); m != nil {
-		return m.Code
-	}
-	return ""
-}
-
-// toolsOf are the tools in an assistant's tree.
-func toolsOf(tree map[string]any, keep func(tool map[string]any) bool) {
-	list, ok := tree["tools"].([]any)
-	if !ok {
-		return // whatever else it is, the rules refuse it
-	}
-	tree["tools"] = slices.DeleteFunc(list, func(v any) bool {
-		t, ok := v.(map[string]any)
-		return ok && !keep(t)
-	})
-}
-
-// nameTransfers puts names in place of the assistants that tools hand over to.
-func (c *Console) nameTransfers(r *request, tree map[string]any) error {
-	all, err := c.DB.Assistants(r.Context(), r.UserID(), "")
-	toolsOf(tree, func(t map[string]any) bool {
-		for _, a := range all {
-			if id, _ := t["assistant_id"].(json.Number); id.String() == strconv.FormatInt(a.ID, 10) {
-				t[transferredTo] = a.Name
-			}
-		}
-		delete(t, "assistant_id")
-		return t["type"] != "assistant_transfer" || t[transferredTo] != nil // one that was deleted
-	})
-	return err
-}
-
-// imported makes a body of a file, for this server, and remembers what does not go in.
-type imported struct {
-	*Console
-	r    *request
-	file assistantFile
-	body map[string]any
-	left []string
-}
-
-func (m *imported) leave(format string, args ...any) {
-	m.left = append(m.left, fmt.Sprintf(format, args...))
-}
-
 func (c *Console) assistantImport(r *request) (*answer, error) {
-	m := &imported{Console: c, r: r}
-	a, err := m.make()
+	f, err := readFile(r)
 	if err == nil {
-		return show("Imported", importedPage(a, m.left)), nil
+		a, left, failed := c.Assistants.Import(r.Context(), r.UserID(), f)
+		if failed == nil {
+			return show("Imported", importedPage(a, left)), nil
+		}
+		err = failed
 	}
 	var e *parley.Error
 	if !errors.As(err, &e) || e.Kind != parley.Invalid {
@@ -143,165 +45,27 @@ func (c *Console) assistantImport(r *request) (*answer, error) {
 	return invalid("New assistant", assistantNew(blank(), c.spoken(r), e.Message)), nil
 }
 
-func (m *imported) make() (*parley.Assistant, error) {
-	if err := m.read(); err != nil {
-		return nil, err
-	}
-	m.choose()
-	if err := m.resolve(); err != nil {
-		return nil, err
-	}
-	a, err := m.Assistants.Create(m.r.Context(), m.r.UserID(), m.body)
-	wrong, ok := fieldErrors(err)
-	if !ok {
-		return a, err
-	}
-	for _, w := range wrong { // once more, without what this server refuses
-		name, _, _ := strings.Cut(w.Name, ".")
-		if _, there := m.body[name]; there {
-			delete(m.body, name)
-			m.leave("%s: %s", label(name), strings.Join(w.Messages, " "))
-		}
-	}
-	if a, again := m.Assistants.Create(m.r.Context(), m.r.UserID(), m.body); again == nil {
-		return a, nil
-	}
-	return nil, err
-}
-
-// read reads the file that was sent.
-func (m *imported) read() error {
-	no := parley.Errorf(parley.Invalid, "This is not an assistant file: choose one that was exported from here.")
-	file, _, err := m.r.FormFile("file") // the whole body is bounded, and small enough to be held
+// readFile reads the file that was sent.
+func readFile(r *request) (*assistant.File, error) {
+	file, _, err := r.FormFile("file") // the whole body is bounded, and small enough to be held
 	if err != nil {
-		return parley.Errorf(parley.Invalid, "Choose a file of at most %d MiB.", formLimit>>20)
+		return nil, parley.Errorf(parley.Invalid, "Choose a file of at most %d MiB.", formLimit>>20)
 	}
 	defer file.Close()
 	dec := json.NewDecoder(io.LimitReader(file, formLimit))
 	dec.UseNumber()
-	if dec.Decode(&m.file) != nil || m.file.Format != fileFormat || m.file.Assistant == nil {
-		return no
+	f := new(assistant.File)
+	if dec.Decode(f) != nil {
+		return nil, parley.Errorf(parley.Invalid, "This is not an assistant file: choose one that was exported from here.")
 	}
-	known := treeOf(&parley.Assistant{})
-	m.body = map[string]any{}
-	for name, v := range m.file.Assistant {
-		_, ok := known[name]
-		switch {
-		case !ok:
-			m.leave("%s: this server doesn't know it.", label(name))
-		case slices.Contains(notInFiles, name):
-			m.leave("%s: it belongs to the server that the file came from.", label(name))
-		default:
-			m.body[name] = v
-		}
-	}
-	slices.Sort(m.left)
-	return nil
+	return f, nil
 }
 
-func (m *imported) id(name string) int64 {
-	n, _ := m.body[name].(json.Number)
-	id, _ := n.Int64()
-	return id
-}
-
-// choose puts models, voices and providers of this server in place of those that it lacks.
-func (m *imported) choose() {
-	cat := m.Catalog.For(m.r.UserID())
-	mode, _ := m.body["mode"].(string)
-	find := func(code string, kinds ...parley.ModelKind) *parley.Model {
-		for _, kind := range kinds {
-			for _, o := range cat.ModelsOf(kind) {
-				if o.Code == code {
-					return &o
-				}
-			}
-		}
-		return nil
-	}
-	if o := find(m.file.MultimodalModel, parley.Multimodal, parley.Dualplex); o != nil {
-		m.body["multimodal_model_id"] = json.Number(strconv.FormatInt(o.ID, 10))
-	} else {
-		if m.file.MultimodalModel != "" {
-			m.leave("The multimodal model %s: it is not available here.", m.file.MultimodalModel)
-		}
-		if mode == "multimodal" || mode == "dualplex" {
-			m.leave("The mode %s: it needs such a model, so the mode is pipeline.", mode)
-			mode = "pipeline"
-			m.body["mode"] = mode
-		}
-	}
-	if o := find(m.file.LLMModel, parley.LLM); o != nil {
-		m.body["llm_model_id"] = json.Number(strconv.FormatInt(o.ID, 10))
-	} else if list := cat.ModelsOf(parley.LLM); len(list) > 0 {
-		if m.file.LLMModel != "" {
-			m.leave("The language model %s: it is not available here, so it thinks with %s.", m.file.LLMModel,
-				list[0].Name)
-		}
-		m.body["llm_model_id"] = json.Number(strconv.FormatInt(list[0].ID, 10))
-	}
-	voices, voice, language := cat.Voices(mode, m.id("language_id")), m.id("voice_id"), m.id("language_id")
-	if len(voices) > 0 && !slices.ContainsFunc(voices, func(v parley.Voice) bool { return v.ID == voice }) {
-		m.leave("The voice: it is not available here, so it speaks as %s.", voices[0].Name)
-		m.body["voice_id"] = json.Number(strconv.FormatInt(voices[0].ID, 10))
-		delete(m.body, "synthesizer_provider_id")
-	}
-	if id := m.id("transcriber_provider_id"); id != 0 && !cat.TranscriberConfigured(id, language) {
-		m.leave("The transcription provider: it is not available here, so the best for the language listens.")
-		delete(m.body, "transcriber_provider_id")
-	}
-}
-
-// resolve finds what the file names among the user's own things.
-func (m *imported) resolve() error {
-	ctx, user := m.r.Context(), m.r.UserID()
-	if name := m.file.Knowledgebase; name != "" {
-		bases, err := m.DB.Knowledgebases(ctx, user)
-		if err != nil {
-			return err
-		}
-		if i := slices.IndexFunc(bases, func(k parley.Knowledgebase) bool { return k.Name == name }); i >= 0 {
-			m.body["knowledgebase_id"] = json.Number(strconv.FormatInt(bases[i].ID, 10))
-		} else {
-			m.leave("The knowledgebase “%s”: you have none of this name.", name)
-		}
-	}
-	tools, err := m.DB.Tools(ctx, user)
+// assistantDuplicate makes a copy of an assistant and opens it.
+func (c *Console) assistantDuplicate(r *request) (*answer, error) {
+	a, err := c.Assistants.Duplicate(r.Context(), r.UserID(), r.id("id"))
 	if err != nil {
-		return err
+		return nil, err
 	}
-	ids := []any{}
-	for _, name := range m.file.MidCallTools {
-		if i := slices.IndexFunc(tools, func(t parley.Tool) bool { return t.Name == name }); i >= 0 {
-			ids = append(ids, json.Number(strconv.FormatInt(tools[i].ID, 10)))
-		} else {
-			m.leave("The tool %s: you have none of this name.", name)
-		}
-	}
-	m.body["tool_ids"] = ids
-	all, err := m.DB.Assistants(ctx, user, "")
-	toolsOf(m.body, func(t map[string]any) bool {
-		name, _ := t[transferredTo].(string)
-		delete(t, transferredTo)
-		if t["type"] != "assistant_transfer" {
-			return t["type"] != parley.MidCall
-		}
-		i := slices.IndexFunc(all, func(a parley.Assistant) bool { return a.Name == name })
-		if i < 0 {
-			m.leave("Handing over to “%s”: you have no assistant of this name.", name)
-			return false
-		}
-		t["assistant_id"] = json.Number(strconv.FormatInt(all[i].ID, 10))
-		return true
-	})
-	return err
-}
-
-// label is a field's name in words.
-func label(name string) string {
-	words := strings.ReplaceAll(strings.TrimSuffix(name, "_id"), "_", " ")
-	if words == "" {
-		return "A field without a name"
-	}
-	return strings.ToUpper(words[:1]) + words[1:]
+	return see(assistantPath(a.ID, ""), "copied"), nil
 }

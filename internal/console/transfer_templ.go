@@ -31,7 +31,7 @@ func importForm(wrong string) templ.Component {
 			templ_7745c5c3_Var1 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<section class=\"section\" aria-labelledby=\"import-t\"><header><h2 id=\"import-t\">Or import one</h2><p>A file that was exported here or on another server. It begins inactive, without phone number and webhooks.</p></header><form method=\"post\" action=\"/assistants/import\" enctype=\"multipart/form-data\" class=\"card inline\">")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<section class=\"section\" aria-labelledby=\"import-t\"><header><h2 id=\"import-t\">Or import one</h2><p>A file that was exported here or from another server. The new assistant is inactive and has no phone number or webhooks.</p></header><form method=\"post\" action=\"/assistants/import\" enctype=\"multipart/form-data\" class=\"card inline\">")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -159,12 +159,12 @@ func importedPage(a *parley.Assistant, left []string) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if len(left) == 0 {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 12, "<p>Everything in the file is there.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 12, "<p>Everything in the file was imported.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		} else {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 13, "<h2>What is not as in the file</h2><ul class=\"left-out\">")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 13, "<h2>What differs from the file</h2><ul class=\"left-out\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

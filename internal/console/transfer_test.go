@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"parley"
+	"parley/internal/assistant"
 	"parley/internal/store"
 )
 
@@ -35,7 +36,7 @@ func (v *visitor) sendFile(path string, content []byte) *reply {
 	return &reply{v.t, res.StatusCode, res.Header, string(raw)}
 }
 
-// exported is an assistant that uses everything, as a file of another user's.
+// exported is an assistant that uses everything, as a file exported by another user.
 func exported(t *testing.T, h *harness, u *parley.User) (*parley.Assistant, []byte) {
 	t.Helper()
 	a, night, tool := h.assistant(t, u, "Front/desk “ä”"), h.assistant(t, u, "Night shift"), h.tool(t, u, "look_up")
@@ -87,12 +88,18 @@ func TestAssistantGoesAsAFile(t *testing.T) {
 		})]
 	}
 
-	// Where all that it names is there, it is the same again.
-	h.signedIn(t, u).sendFile("/assistants/import", file).is(http.StatusOK).says("Everything in the file is there.")
+	// Where everything that it names exists, the import is the same again.
+	h.signedIn(t, u).sendFile("/assistants/import", file).is(http.StatusOK).says("Everything in the file was imported.")
 	twin := newest(u)
+	var f assistant.File
+	if err := json.Unmarshal(file, &f); err != nil {
+		t.Fatal(err)
+	}
 	want := treeOf(a)
-	for _, name := range append(slices.Clone(notInFiles), "tools") {
-		delete(want, name)
+	for name := range want {
+		if _, there := f.Assistant[name]; !there || name == "tools" {
+			delete(want, name)
+		}
 	}
 	got := treeOf(twin)
 	for name, v := range want {
@@ -106,7 +113,7 @@ func TestAssistantGoesAsAFile(t *testing.T) {
 		t.Errorf("the twin is %+v", twin)
 	}
 
-	// Where it is not, what was left out is said.
+	// Where it does not, the page says what was left out.
 	r := h.signedIn(t, other).sendFile("/assistants/import", file).is(http.StatusOK)
 	for _, left := range []string{"“Opening hours”: you have none", "The tool look_up: you have none",
 		"Handing over to “Night shift”"} {
@@ -123,14 +130,14 @@ func asJSON(v any) string {
 	return string(raw)
 }
 
-// Files that were written by hand, or come from a richer server.
+// Files that were written by hand, or come from a server with more features.
 func TestAssistantFilesOfOthers(t *testing.T) {
 	h := open(t)
 	u := h.user(t)
 	_, file := exported(t, h, h.user(t))
 	v := h.signedIn(t, u)
-	with := func(change func(f *assistantFile)) []byte {
-		var f assistantFile
+	with := func(change func(f *assistant.File)) []byte {
+		var f assistant.File
 		if err := json.Unmarshal(file, &f); err != nil {
 			t.Fatal(err)
 		}
@@ -139,19 +146,19 @@ func TestAssistantFilesOfOthers(t *testing.T) {
 		return raw
 	}
 	for _, c := range []struct {
-		change func(f *assistantFile)
+		change func(f *assistant.File)
 		says   string
 	}{
-		{func(f *assistantFile) { f.LLMModel = "gpt-99" }, "The language model gpt-99: it is not available here"},
-		{func(f *assistantFile) { f.Assistant["voice_id"] = 424242 }, "The voice: it is not available here"},
-		{func(f *assistantFile) { f.Assistant["transcriber_provider_id"] = 99 },
+		{func(f *assistant.File) { f.LLMModel = "gpt-99" }, "The language model gpt-99: it is not available here"},
+		{func(f *assistant.File) { f.Assistant["voice_id"] = 424242 }, "The voice: it is not available here"},
+		{func(f *assistant.File) { f.Assistant["transcriber_provider_id"] = 99 },
 			"The transcription provider: it is not available here"},
-		{func(f *assistantFile) { f.Assistant["mode"], f.MultimodalModel = "multimodal", "gpt-ear" },
+		{func(f *assistant.File) { f.Assistant["mode"], f.MultimodalModel = "multimodal", "gpt-ear" },
 			"so the mode is pipeline"},
-		{func(f *assistantFile) { f.Assistant["webhook_url"] = "https://evil.example.com" },
+		{func(f *assistant.File) { f.Assistant["webhook_url"] = "https://evil.example.com" },
 			"Webhook url: it belongs to the server"},
-		{func(f *assistantFile) { f.Assistant["telepathy"] = true }, "Telepathy: this server doesn't know it."},
-		{func(f *assistantFile) { f.Assistant["max_duration"] = 7 },
+		{func(f *assistant.File) { f.Assistant["telepathy"] = true }, "Telepathy: this server doesn't know it."},
+		{func(f *assistant.File) { f.Assistant["max_duration"] = 7 },
 			"Max duration: The max_duration field must be at least 20"},
 	} {
 		v.sendFile("/assistants/import", with(c.change)).is(http.StatusOK).says(c.says)
@@ -167,9 +174,9 @@ func TestAssistantFilesOfOthers(t *testing.T) {
 	}
 	for name, raw := range map[string][]byte{"nothing": nil, "no JSON": []byte("<html>"), "a list": []byte("[1]"),
 		"of something else":    []byte(`{"format": "x"}`),
-		"without a name":       with(func(f *assistantFile) { delete(f.Assistant, "name") }),
-		"a language of nobody": with(func(f *assistantFile) { f.Assistant["language_id"] = 999999 }),
-		"wrong types":          with(func(f *assistantFile) { f.Assistant["name"], f.Assistant["tools"] = 7, "x" })} {
+		"without a name":       with(func(f *assistant.File) { delete(f.Assistant, "name") }),
+		"a language of nobody": with(func(f *assistant.File) { f.Assistant["language_id"] = 999999 }),
+		"wrong types":          with(func(f *assistant.File) { f.Assistant["name"], f.Assistant["tools"] = 7, "x" })} {
 		r := v.sendFile("/assistants/import", raw).is(http.StatusUnprocessableEntity)
 		if r.doc().Find("#e-file").Text() == "" {
 			t.Errorf("%s: no word beside the file", name)

@@ -43,7 +43,7 @@ func trunkList(list []parley.Trunk, answers map[int64]parley.Assistant, base str
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 2, "<h1>Connect your own telephone system</h1><p>A SIP trunk joins a PBX or a telephone provider of yours to this server: its calls reach your assistants, and your assistants call through it. Its number becomes one of yours.</p><p><a class=\"button primary\" href=\"/trunks/new\">New SIP trunk</a></p><p>A program lists them so:</p><pre class=\"code\" tabindex=\"0\">")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 2, "<h1>Connect your own telephone system</h1><p>A SIP trunk connects your PBX or telephone provider to this server: its calls reach your assistants, and your assistants call through it. Its number becomes one of yours.</p><p><a class=\"button primary\" href=\"/trunks/new\">New SIP trunk</a></p><p>To list them from code:</p><pre class=\"code\" tabindex=\"0\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -284,7 +284,7 @@ func trunkEditor(t *trunkForm) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = confirm("ask-delete", "Delete", "Delete "+isolated(t.name)+"?", "Its number goes with it, at once, and the assistant that answers it loses it. This can't be undone.", t.path("/delete"), "Delete trunk and number").Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = confirm("ask-delete", "Delete", "Delete "+isolated(t.name)+"?", "Its number is removed too, at once, and its assistant loses it. This can't be undone.", t.path("/delete"), "Delete trunk and number").Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -482,7 +482,7 @@ func trunkEditor(t *trunkForm) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = t.Text("outbound_proxy", "Outbound proxy", "Host and port that requests are sent through instead. Usually empty.").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = t.Text("outbound_proxy", "Outbound proxy", "Host and port that all requests are sent through. Usually empty.").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -490,7 +490,7 @@ func trunkEditor(t *trunkForm) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = t.Select("srtp", "Encrypted audio (SRTP)", "Keys go with the signalling: only TLS hides them on the way.", enum("off=Off", "optional=Optional: where the other side can", "required=Required: no calls without")).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = t.Select("srtp", "Encrypted audio (SRTP)", "The keys are sent in the signalling, so use TLS to keep them secret.", enum("off=Off", "optional=Optional: where the other side can", "required=Required: no calls without", "dtls=DTLS: required, with keys that are not sent in the signalling")).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -646,7 +646,7 @@ func (t *trunkForm) passwordBox(name string) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if t.password {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 50, "<label class=\"help\"><input type=\"checkbox\" name=\"forget_password\" value=\"1\"> Take the password away</label>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 50, "<label class=\"help\"><input type=\"checkbox\" name=\"forget_password\" value=\"1\"> Remove the password</label>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

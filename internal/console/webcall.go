@@ -9,10 +9,14 @@ import (
 	"parley/internal/web"
 )
 
-// webCallStart begins a test call from this browser with the assistant as it is saved, also one that is inactive: an
+// webCallStart begins a test call from this browser with the draft where there is one, also of an inactive assistant: an
 // SDP offer in, the answer out (docs/widget.md). A script asks, so a refusal is told as the API tells it.
 func (c *Console) webCallStart(r *request) (*answer, error) {
-	err := c.webCall(r)
+	return c.toScript(r, c.webCall(r))
+}
+
+// toScript tells a script why what it asked for can't be, as the API tells it.
+func (c *Console) toScript(r *request, err error) (*answer, error) {
 	if err == nil {
 		return nil, nil
 	}
@@ -25,7 +29,7 @@ func (c *Console) webCallStart(r *request) (*answer, error) {
 }
 
 func (c *Console) webCall(r *request) error {
-	a, err := c.DB.Assistant(r.Context(), r.UserID(), r.id("id"))
+	a, err := c.Assistants.Drafted(r.Context(), r.UserID(), r.id("id"))
 	if err != nil {
 		return err
 	}

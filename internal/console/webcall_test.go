@@ -9,10 +9,11 @@ import (
 	"parley"
 )
 
-// A test call is answered by what answers browsers elsewhere, for the user's own assistants only; refusals are told
-// to a script.
+// A test call is answered by the code that answers browsers elsewhere, but only for the user's own assistants. Refusals
+// go to a script.
 func TestWebCall(t *testing.T) {
 	var called []int64
+	var first string // the initial message of the assistant that is called
 	var refuse error
 	h := open(t, func(c *Config) {
 		c.Answer = func(w http.ResponseWriter, r *http.Request, a *parley.Assistant, place func(string) string) error {
@@ -23,7 +24,7 @@ func TestWebCall(t *testing.T) {
 				r.Header.Get("Content-Type") != "application/sdp" {
 				t.Errorf("the offer came as %q, %v", body, err)
 			}
-			called = append(called, a.ID)
+			called, first = append(called, a.ID), a.InitialMessage
 			w.Header().Set("Location", place("secret"))
 			w.WriteHeader(http.StatusCreated)
 			return nil
@@ -81,6 +82,13 @@ func TestWebCall(t *testing.T) {
 	}
 	if len(called) != 1 {
 		t.Errorf("calls were begun: %v", called)
+	}
+	refuse = nil
+	if _, err := h.Assistants.SaveDraft(t.Context(), u.ID, a.ID, map[string]any{"initial_message": "Drafted hello."}); err != nil {
+		t.Fatal(err)
+	}
+	if status, _, _ := send(v, "POST", path); status != http.StatusCreated || first != "Drafted hello." {
+		t.Errorf("with a draft it is answered %d by %q", status, first)
 	}
 
 	none := open(t)

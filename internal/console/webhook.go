@@ -21,11 +21,16 @@ type deliveryQuery struct {
 	Page   int    `query:"page" minimum:"1" maximum:"2147483648"`
 }
 
-func (q deliveryQuery) at(n int) string {
+func (q deliveryQuery) at(n int) string { return address("/webhooks", q.values(), n) }
+
+// sheet is the list as CSV.
+func (q deliveryQuery) sheet() string { return address("/webhooks.csv", q.values(), 0) }
+
+func (q deliveryQuery) values() url.Values {
 	v := url.Values{}
 	set(v, "event", q.Event)
 	set(v, "status", q.Status)
-	return address("/webhooks", v, n)
+	return v
 }
 
 // deliveries is a page of deliveries.

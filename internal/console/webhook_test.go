@@ -17,7 +17,7 @@ func TestDeliveries(t *testing.T) {
 	u := h.user(t)
 	a := h.assistant(t, u, "Front desk")
 	v := h.signedIn(t, u)
-	v.get("/webhooks").says("Have your server told").says("/user/assistants/ID/webhook-test")
+	v.get("/webhooks").says("Notify your server").says("/user/assistants/ID/webhook-test")
 	d := h.delivery(t, u, a)
 	status := 503
 	why := "503 Service Unavailable"
@@ -91,7 +91,7 @@ func TestWebhookSettings(t *testing.T) {
 	const at = "/webhooks/settings"
 	v.get(at).says("No assistant has a webhook yet").says("For 24 hours every webhook carries two signatures")
 
-	// The secret is shown to who asks, and nowhere else.
+	// The secret is shown only when it is asked for.
 	keys, err := event.Keys(t.Context(), h.DB, u.ID, parley.Now())
 	if err != nil {
 		t.Fatal(err)
@@ -130,7 +130,7 @@ func TestWebhookSettings(t *testing.T) {
 		t.Errorf("emptied: %q %v", got.WebhookURL, err)
 	}
 
-	// A test for each endpoint that an assistant has.
+	// A test for each endpoint of an assistant.
 	if _, err := h.Assistants.Update(t.Context(), u.ID, a.ID,
 		map[string]any{"conversation_ended_webhook_url": "https://shop.example.com/ended"}); err != nil {
 		t.Fatal(err)

@@ -6,7 +6,7 @@ import (
 	"parley"
 )
 
-// Amounts are read to the cent, and only below a cent as exact as they are; prices of one of something are exact.
+// Amounts are rounded to the cent, and exact only below a cent; prices per unit are exact.
 func TestDollars(t *testing.T) {
 	for amount, want := range map[parley.Money][2]string{
 		0:                  {"$0.00", "$0.00"},

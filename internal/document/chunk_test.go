@@ -49,7 +49,8 @@ func TestSplit(t *testing.T) {
 	}
 }
 
-// FuzzSplit: nothing is lost, nothing is too long or torn, and the same goes in as comes out.
+// FuzzSplit: nothing is lost, no passage is too long or cut inside a character, and the same input gives the same
+// passages.
 func FuzzSplit(f *testing.F) {
 	f.Add("One sentence. Another one!\n\nA | b\nc | d\n\n- item\n- item", "And on page two. Ü", 20, 5)
 	f.Add("日本語。文字！", "a | b | c\n1 | 2 | 3", 4, 2)
@@ -100,7 +101,7 @@ func FuzzSplit(f *testing.F) {
 
 func abs(n int) int { return max(n, -n) }
 
-// BenchmarkSplit reports pages of 3,000 characters a second.
+// BenchmarkSplit reports pages of 3,000 characters per second.
 func BenchmarkSplit(b *testing.B) {
 	var in []Section
 	for p := range 100 {

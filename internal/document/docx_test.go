@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// packed makes a zip of parts. A name may come twice.
+// packed makes a zip file of parts. A name may occur twice.
 func packed(parts ...string) []byte {
 	var b bytes.Buffer
 	z := zip.NewWriter(&b)
@@ -129,7 +129,7 @@ func TestDocx(t *testing.T) {
 	}
 }
 
-// TestDocxFiles reads what pandoc and LibreOffice wrote of one text.
+// TestDocxFiles reads the files that pandoc and LibreOffice wrote from one text.
 func TestDocxFiles(t *testing.T) {
 	for _, name := range []string{"guide-pandoc.docx", "guide-libreoffice.docx"} {
 		b, err := os.ReadFile(filepath.Join("testdata", name))
@@ -152,7 +152,7 @@ func TestDocxFiles(t *testing.T) {
 	}
 }
 
-// bomb is a document whose body inflates to n bytes out of next to nothing.
+// bomb is a tiny document whose body inflates to n bytes.
 func bomb(n int, says uint64) []byte {
 	var b, body bytes.Buffer
 	z := zip.NewWriter(&b)
@@ -241,7 +241,7 @@ func FuzzDocx(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) { sound(t)(readDocx(b)) })
 }
 
-// FuzzWord is closer to the matter: the body within a sound file.
+// FuzzWord fuzzes only the body, within a valid file.
 func FuzzWord(f *testing.F) {
 	f.Add(p(r("x")) + listed(1, 8, "y") + "<w:tbl>" + row(cell(p(r("z")))) + "</w:tbl>")
 	f.Add("<w:tbl><w:tr><w:tc></w:tr></w:tbl></w:tc>")

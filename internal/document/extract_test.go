@@ -19,7 +19,7 @@ import (
 	"parley/internal/testenv"
 )
 
-// minimal makes a PDF of one page for each content; more are objects from 100 on.
+// minimal makes a PDF with a page for each content; more are objects, numbered from 100.
 func minimal(contents []string, more ...string) []byte {
 	var b bytes.Buffer
 	b.WriteString("%PDF-1.4\n1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj\n3 0 obj<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>endobj\n")
@@ -57,7 +57,7 @@ func testdata(t testing.TB, name string) []byte {
 	return b
 }
 
-// engines are the two ways to read a PDF; poppler's is there where it is installed.
+// engines are the ways to read a PDF: our own, and poppler where it is installed.
 func engines(t testing.TB) []string {
 	t.Helper()
 	if _, err := exec.LookPath("pdftotext"); !testenv.Met(t, err) {
@@ -102,7 +102,7 @@ func TestExtract(t *testing.T) {
 	}
 }
 
-// TestPages: text keeps its page, words that lines part are joined, ligatures taken apart.
+// TestPages: text keeps its page number, words split across lines are joined, and ligatures are resolved.
 func TestPages(t *testing.T) {
 	file := minimal([]string{"BT /F 12 Tf 50 700 Td (The \\256rst page has a hyphen-) Tj 0 -14 Td (ated word.) Tj ET", "", "BT /F 12 Tf 50 700 Td (Third.) Tj ET"})
 	for _, engine := range engines(t) {
@@ -128,7 +128,7 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// TestReasons: what can't be read says why, whichever way it is read.
+// TestReasons: the error for a file that can't be read says why, whichever engine reads it.
 func TestReasons(t *testing.T) {
 	whole := testdata(t, "guide-libreoffice.pdf")
 	loop := minimal([]string{"/X Do BT /F 12 Tf (after the loop) Tj ET"},
@@ -146,7 +146,7 @@ func TestReasons(t *testing.T) {
 	for name, c := range map[string]struct {
 		kind string
 		file []byte
-		want string // "" where it is read
+		want string // "" if it can be read
 	}{
 		"a password": {"pdf", testdata(t, "guide-password.pdf"), "protected by a password"},
 		"AES":        {"pdf", testdata(t, "guide-password256.pdf"), "protected by a password"},
@@ -182,13 +182,13 @@ func TestReasons(t *testing.T) {
 	}
 }
 
-// TestLimits: a file that asks for more than its share costs its child and no more.
+// TestLimits: a file that needs more than its limits costs only its child process.
 func TestLimits(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Log("only Linux has limits that hold")
 		return
 	}
-	// A page of sixty million bytes of text, out of some thousand: each character becomes many times its size.
+	// A page with sixty million bytes of text, from a few thousand: each character expands to many times its size.
 	glutton := minimal([]string{"/X Do"}, strings.Replace(deflated(60, "BT /F 9 Tf "+
 		strings.Repeat("(aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa) Tj 0 1 Td ", 1<<20/47)+" ET "), "<<",
 		"<</Type/XObject/Subtype/Form/BBox[0 0 600 800]/Resources<</Font<</F 3 0 R>>>>", 1))
@@ -196,7 +196,7 @@ func TestLimits(t *testing.T) {
 		t.Run("memory"+engine, func(t *testing.T) {
 			x := Extractor{PDFToText: engine, limits: limits{memory: 48 << 20, cpu: 30 * time.Second,
 				wall: time.Minute}}
-			if engine == "" { // which needs no memory to start
+			if engine == "" { // this one needs no memory to start
 				x.limits.memory = 24 << 20
 			}
 			_, err := x.Extract(t.Context(), "pdf", bytes.NewReader(glutton))

@@ -14,8 +14,8 @@ import (
 	"unsafe"
 )
 
-// work is the processor time that fn takes of this thread: the least of several tries, so that what else the machine
-// does counts little.
+// work is the processor time that fn takes on this thread. It is the least of several tries, so that other work on the
+// machine matters little.
 func work(t *testing.T, fn func()) time.Duration {
 	t.Helper()
 	runtime.LockOSThread()
@@ -37,7 +37,8 @@ func work(t *testing.T, fn func()) time.Duration {
 	return least
 }
 
-// linear fails when a text that is eight times as long takes far more than eight times the work: 64 times is quadratic.
+// linear fails when a text that is eight times as long takes far more than eight times the work: 64 times would be
+// quadratic.
 func linear(t *testing.T, short int, fn func(size int)) {
 	t.Helper()
 	few, many := work(t, func() { fn(short) }), work(t, func() { fn(8 * short) })
@@ -46,8 +47,8 @@ func linear(t *testing.T, short int, fn func(size int)) {
 	}
 }
 
-// hostile are texts that invite to look at the same again and again: what stands there, repeated, before a letter;
-// and how often for a start.
+// hostile are texts that tempt a parser to scan the same part again and again: a part, repeated, followed by a letter,
+// and how often it is repeated to begin with.
 var hostile = map[string]struct {
 	part  string
 	times int
@@ -91,7 +92,7 @@ func TestSplitCovers(t *testing.T) {
 		}, s)
 	}
 	for name, c := range hostile {
-		if strings.Contains(c.part, "|") { // a table's first row is repeated
+		if strings.Contains(c.part, "|") { // the first row of a table is repeated
 			continue
 		}
 		text := strings.Repeat(c.part, c.times) + "a"
@@ -108,15 +109,15 @@ func TestSplitCovers(t *testing.T) {
 	}
 }
 
-// nested is a page of some size whose text stands in that many elements, one within the other, each of which calls
-// for a look at what it holds.
+// nested is a page of some size whose text is nested in this many elements, each of which makes the reader look at its
+// content.
 func nested(open, shut string, deep, size int) []byte {
 	return []byte("<body><p>Before.</p>" + strings.Repeat(open, deep) + "<p>" +
 		strings.Repeat("harbour office ", size/15) + "</p>" + strings.Repeat(shut, deep) + "<p>" +
 		strings.Repeat("ware house ", size/8))
 }
 
-// TestHTMLIsLinear: how deep a page is nested changes little of the work that reading it makes.
+// TestHTMLIsLinear: the nesting of a page has little effect on the work of reading it.
 func TestHTMLIsLinear(t *testing.T) {
 	for open, shut := range map[string]string{`<div class="menu">`: "</div>", `<div id="share">`: "</div>",
 		"<header>": "</header>", "<aside>": "</aside>", "<article><footer>": "</footer></article>",
@@ -151,7 +152,7 @@ func TestHTMLIsLinear(t *testing.T) {
 	})
 }
 
-// TestHostileWhole: the inputs that took an hour and twenty seconds, by the way that every document goes.
+// TestHostileWhole: two inputs that once took an hour and 20 seconds respectively, by the way that every document goes.
 func TestHostileWhole(t *testing.T) {
 	x := &Extractor{}
 	text, err := x.Extract(t.Context(), "txt", strings.NewReader(strings.Repeat("!", 1<<20)+"a"))
@@ -168,7 +169,7 @@ func TestHostileWhole(t *testing.T) {
 	}
 }
 
-// TestCutInAChild: passages are made in a child, which ends with its context and with its limits; reading a page too.
+// TestCutInAChild: passages are made in a child process, which ends with its context and at its limits; so are pages.
 func TestCutInAChild(t *testing.T) {
 	in := []Section{{Heading: []string{"A", "B"}, Page: 2, URL: "u", Text: "One. Two."}}
 	if got, err := (&Extractor{}).Cut(t.Context(), in); err != nil ||
@@ -199,7 +200,7 @@ func TestCutInAChild(t *testing.T) {
 		if err := c.ask(t.Context(), &slow); !errors.Is(err, c.slow) {
 			t.Errorf("%s: %v", name, err)
 		}
-		// the children would end by themselves, each after a minute
+		// the children would end by themselves only after a minute
 		if took := time.Since(began); took > 30*time.Second {
 			t.Fatalf("%s ends after %v", name, took)
 		}

@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// recovered is the share of want's words that got has, in any order. Hyphens don't count: where a line ends in one,
-// either reading may be right.
+// recovered is the share of the words in want that got contains, in any order. Hyphens don't count: where a line ends
+// in one, either reading may be right.
 func recovered(want, got string) (share float64, words int) {
 	have := map[string]int{}
 	split := func(s string) []string {
@@ -34,7 +34,7 @@ func recovered(want, got string) (share float64, words int) {
 	return float64(hit) / float64(max(words, 1)), words
 }
 
-// corpus are the PDF files of small Debian packages, by what made them. `make test` installs the packages.
+// corpus are PDF files from small Debian packages, with the programs that made them. `make test` installs the packages.
 var corpus = []string{
 	"/usr/share/doc/debian/FAQ/debian-faq.en.pdf",                     // debian-faq: xdvipdfmx
 	"/usr/share/doc/maint-guide/maint-guide.en.pdf",                   // maint-guide: xdvipdfmx
@@ -49,7 +49,7 @@ var corpus = []string{
 	"/usr/share/doc/fonts-sil-doulos/documentation/pdf/resources.pdf", // fonts-sil-doulos: WeasyPrint
 }
 
-// unpacked reads a file, through gzip where its name says so.
+// unpacked reads a file, and unzips it if its name ends in .gz.
 func unpacked(t testing.TB, name string) []byte {
 	t.Helper()
 	b, err := os.ReadFile(name)
@@ -65,14 +65,14 @@ func unpacked(t testing.TB, name string) []byte {
 	return b
 }
 
-// TestRecovery holds both readers of PDFs against pdftotext: at least 99 of 100 words of each file. Files of packages
-// that are not installed are passed over; our own are always there.
+// TestRecovery compares both PDF readers with pdftotext: each must find at least 99 of 100 words of each file. Files of
+// packages that are not installed are skipped; our own are always there.
 func TestRecovery(t *testing.T) {
 	files := []string{"testdata/guide-libreoffice.pdf", "testdata/guide-cairo.pdf", "testdata/guide-weasyprint.pdf",
 		"testdata/guide-owner.pdf"}
-	root := os.Getenv("PARLEY_TEST_CORPUS") // a tree of more of them, to measure
+	root := os.Getenv("PARLEY_TEST_CORPUS") // a directory of more files, to measure
 	for _, f := range corpus {
-		for _, f := range []string{f, f + ".gz"} { // Debian packs the larger ones
+		for _, f := range []string{f, f + ".gz"} { // Debian compresses the larger ones
 			if _, err := os.Stat(f); err == nil {
 				files = append(files, f)
 			}
@@ -90,7 +90,7 @@ func TestRecovery(t *testing.T) {
 	}
 	for _, f := range files {
 		b := unpacked(t, f)
-		want := string(testdata(t, "guide.txt")) // pdftotext's, where it is not installed
+		want := string(testdata(t, "guide.txt")) // the output of pdftotext, for where it is not installed
 		if tool, err := exec.LookPath("pdftotext"); err == nil {
 			cmd := exec.Command(tool, "-enc", "UTF-8", "-", "-")
 			cmd.Stdin = bytes.NewReader(b)
@@ -124,8 +124,7 @@ func TestRecovery(t *testing.T) {
 	}
 }
 
-// TestRecoveryHTML holds web pages of Debian's packages against the same documents as their makers wrote them as
-// plain text.
+// TestRecoveryHTML compares web pages from Debian packages with the plain-text versions of the same documents.
 func TestRecoveryHTML(t *testing.T) {
 	const dir = "/usr/share/doc/debian-policy/"
 	for _, name := range []string{"copyright-format-1.0", "debconf_specification"} {

@@ -8,7 +8,7 @@ import (
 	"parley/internal/testenv"
 )
 
-// TestMain lets the tests' own program be the child that reads documents.
+// TestMain lets the test binary be the child process that reads documents.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == ChildCommand {
 		os.Exit(Child(os.Args[2:], os.Stdin, os.Stdout))

@@ -78,7 +78,7 @@ func FuzzText(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) { sound(t)(plain(b)) })
 }
 
-// sound says what every extractor promises of what it gives.
+// sound checks what every extractor promises about its output.
 func sound(t *testing.T) func(*Text, error) {
 	return func(got *Text, err error) {
 		if err != nil {

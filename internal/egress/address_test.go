@@ -43,7 +43,7 @@ func TestCheck(t *testing.T) {
 			}
 		}
 	}
-	// What a translator connects to is what its address holds.
+	// A NAT64 translator connects to the IPv4 address inside its address.
 	for _, s := range []string{"127.0.0.1", "10.0.0.1", "169.254.169.254", "100.64.0.1", "0.0.0.0",
 		"255.255.255.255", "192.168.1.1"} {
 		if New(nil).Check(netip.MustParseAddr("64:ff9b::"+s)) == nil {
@@ -96,7 +96,7 @@ func TestAllow(t *testing.T) {
 	}
 }
 
-// What passes must be public by the standard library's own, coarser measures, in whatever form it is written.
+// An address that passes must also be public by the standard library's coarser methods, in whatever form it is written.
 func FuzzCheck(f *testing.F) {
 	for _, s := range []string{"8.8.8.8", "127.0.0.1", "2606:4700::1", "64:ff9b::10.0.0.1", "64:ff9b::8.8.8.8",
 		"::ffff:192.168.0.1", "2002:a00:1::", "fe80::1"} {
@@ -146,7 +146,7 @@ func FuzzCheck(f *testing.F) {
 	})
 }
 
-// TestOwnAddress: what others reach this machine by is no way into it.
+// TestOwnAddress: the addresses at which others reach this machine don't get past the guard.
 func TestOwnAddress(t *testing.T) {
 	own, outer := netip.MustParseAddr("8.8.4.4"), netip.MustParseAddr("9.9.9.10")
 	g := New([]netip.Addr{outer, {}}, netip.MustParsePrefix("2606:4700::1/128"))

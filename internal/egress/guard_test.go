@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// friend is the only address that the guards of these tests allow; the other servers listen on what they refuse.
+// friend is the only address that the guards in these tests allow; the other servers listen on foe, which is refused.
 const friend, foe = "127.0.0.2", "127.0.0.1"
 
 func guard(t *testing.T) *Guard {
@@ -52,7 +52,7 @@ func serve(t *testing.T, addr string, h http.HandlerFunc) (string, *atomic.Int32
 	return s.URL, conns
 }
 
-// lazy is the only context of a test: it guards against hanging.
+// lazy is a context that only guards a test against hanging.
 func lazy(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	t.Cleanup(cancel)
@@ -124,7 +124,7 @@ func TestRefusedURLs(t *testing.T) {
 	}
 }
 
-// The text of a refusal holds nothing of what the resolver found out.
+// The text of a refusal contains nothing that the resolver found out.
 func TestRefusedText(t *testing.T) {
 	g := guard(t)
 	g.dialer.Resolver = resolver(t, func(string) []string { return []string{"10.11.12.13"} })
@@ -143,7 +143,7 @@ func TestRefusedText(t *testing.T) {
 	}
 }
 
-// The name is harmless when it is looked up for the first time, and is not afterwards.
+// The name is harmless at the first lookup, and not at later ones.
 func TestNameChangesItsMind(t *testing.T) {
 	var now atomic.Value
 	now.Store(friend)
@@ -176,7 +176,7 @@ func TestNameChangesItsMind(t *testing.T) {
 		t.Fatal(err)
 	}
 	now.Store(foe)
-	g.Close() // a kept connection leads to where it led when it was judged
+	g.Close() // a kept connection still goes to the address that was checked
 	_, err = get(t, lazy(t), g.Client(5), "http://rebind.test"+port)
 	mustRefuse(t, err, "loopback")
 
@@ -226,7 +226,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// A request that the server may have heard is not sent again.
+// A request that may have reached the server is not sent again.
 func TestNoRetry(t *testing.T) {
 	var posts atomic.Int32
 	url, _ := serve(t, friend, func(w http.ResponseWriter, r *http.Request) {
@@ -254,7 +254,7 @@ func TestNoRetry(t *testing.T) {
 	}
 }
 
-// resolver answers A queries over a DNS server of its own; what has no addresses does not exist.
+// resolver answers A queries through its own DNS server; a name without addresses does not exist.
 func resolver(t *testing.T, lookup func(name string) []string) *net.Resolver {
 	pc, err := net.ListenPacket("udp", "127.0.0.1:0")
 	if err != nil {

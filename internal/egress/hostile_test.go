@@ -22,8 +22,7 @@ import (
 
 func tlsConfig(pool *x509.CertPool) *tls.Config { return &tls.Config{RootCAs: pool} }
 
-// raw is a server that reads a request's header and answers with bytes of its own making. talk may write as long as
-// it likes.
+// raw is a server that reads a request's header and answers with its own bytes. talk may write as long as it likes.
 func raw(t *testing.T, talk func(c net.Conn)) string {
 	ln, err := net.Listen("tcp", friend+":0")
 	if err != nil {
@@ -82,9 +81,9 @@ func TestRead(t *testing.T) {
 		name string
 		talk func(net.Conn)
 		max  int64
-		n    int // bytes read
+		n    int // how many bytes are read
 		cut  bool
-		err  string // Explain, "" for none
+		err  string // the text of Explain; "" for none
 	}{
 		{"exact", func(c net.Conn) { io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello") }, 5, 5,
 			false, ""},
@@ -142,7 +141,7 @@ func TestRead(t *testing.T) {
 			if err != nil && Explain(err) != c.err {
 				t.Errorf("Explain(%v) = %q, want %q", err, Explain(err), c.err)
 			}
-			resp.Body.Close() // lets go of the servers that never end
+			resp.Body.Close() // ends the servers that would never stop
 		})
 	}
 }
@@ -188,10 +187,10 @@ func TestBadAnswers(t *testing.T) {
 	}
 }
 
-// Whatever it is that a server is slow at, the context ends it.
+// Whatever a server is slow at, the context ends it.
 func TestSlow(t *testing.T) {
 	stop := make(chan struct{})
-	defer close(stop) // before the servers are waited for
+	defer close(stop) // before the test waits for the servers
 	url := map[string]string{
 		"header": raw(t, func(net.Conn) { <-stop }),
 		"half a header": raw(t, func(c net.Conn) {
@@ -224,7 +223,7 @@ func TestSlow(t *testing.T) {
 			}
 		})
 	}
-	// The bounds of a hop end it where the context is patient.
+	// If the context allows more, the limits of each hop end it.
 	for name, c := range map[string]struct {
 		url string
 		set func(*Guard)
@@ -247,7 +246,7 @@ func TestSlow(t *testing.T) {
 	}
 }
 
-// full is the URL of a listener whose backlog is full, so that connecting to it hangs.
+// full is the URL of a listener with a full backlog, so that connecting to it hangs.
 func full(t *testing.T) string {
 	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -347,7 +346,7 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-// byName is a server's URL by the name in the certificate of httptest.
+// byName is a server's URL with the name from the certificate of httptest.
 func byName(url string) string { return strings.Replace(url, friend, "example.com", 1) }
 
 // quiet keeps the servers' complaints about failed handshakes out of the test's output.

@@ -65,7 +65,7 @@ func TestRedirects(t *testing.T) {
 	if hops.Load() != 3 {
 		t.Errorf("%d hops, want 3", hops.Load())
 	}
-	// None are followed: the redirect is the answer.
+	// No redirects are followed: the redirect is the answer.
 	hops.Store(0)
 	if resp, err := get(t, lazy(t), g.Client(0), home+"/?to="+bad); err != nil || resp.StatusCode != 302 ||
 		hops.Load() != 1 {
@@ -78,7 +78,7 @@ func TestRedirects(t *testing.T) {
 	}
 }
 
-// What the request's own headers hold stays with the origin that it was made for.
+// The request's own headers are sent only to the origin that it was made for.
 func TestRedirectHeaders(t *testing.T) {
 	seen := make(chan http.Header, 8)
 	var back atomic.Value // where the other origin redirects to, if anywhere

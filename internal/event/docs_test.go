@@ -19,7 +19,7 @@ import (
 	"parley/internal/store/storetest"
 )
 
-// The three ways to run what docs/webhooks.md shows: each prints true or false for the requests in requests.json.
+// The three ways to run the code in docs/webhooks.md: each prints true or false for the requests in requests.json.
 var runners = []struct {
 	language, file, rest string
 	command              []string
@@ -59,7 +59,7 @@ for (const r of JSON.parse(require("node:fs").readFileSync("requests.json"))) {
 `, []string{"node", "main.js"}},
 }
 
-// What the documentation shows verifies what an endpoint really gets, and refuses what was tampered with.
+// The documented code verifies what an endpoint really gets, and refuses what was tampered with.
 func TestDocumentedVerification(t *testing.T) {
 	text, err := os.ReadFile("../../docs/webhooks.md")
 	if err != nil {
@@ -103,11 +103,11 @@ func TestDocumentedVerification(t *testing.T) {
 	})
 	h.set(h.send(h.user.ID, e.URL).NextAttemptAt)
 	h.round()
-	add("true", func(*request) {}) // the old secret signs along, behind the new one
+	add("true", func(*request) {}) // the old secret's signature follows the new one's
 	if n := strings.Count(list[len(list)-1].Headers["webhook-signature"], "v1,"); n != 2 {
 		t.Errorf("%d signatures", n)
 	}
-	// A request that is recorded and played again later carries a good signature and an old time.
+	// A request that is recorded and replayed later has a good signature and an old time.
 	old := heard{http.Header{}, e.got()[0].body}
 	sign(old.header, first, "msg_1", time.Now().Add(-6*time.Minute), old.body)
 	list, want = append(list, sent(old)), append(want, "false")
@@ -141,7 +141,7 @@ func TestDocumentedVerification(t *testing.T) {
 	}
 }
 
-// What the documentation shows as payloads is JSON with the keys that are sent.
+// The documented payloads are JSON with the keys that are really sent.
 func TestDocumentedPayloads(t *testing.T) {
 	text, err := os.ReadFile("../../docs/webhooks.md")
 	if err != nil {
@@ -166,7 +166,7 @@ func TestDocumentedPayloads(t *testing.T) {
 		}
 		kind, _ := shown["event"].(string)
 		if kind == "" {
-			continue // an answer
+			continue // this is an answer
 		}
 		if err := json.Unmarshal([]byte(want[kind]), &sent); err != nil {
 			t.Fatal(err)

@@ -13,7 +13,7 @@ import (
 	"parley/internal/store/storetest"
 )
 
-// An endpoint that answers 410 is disabled wherever its user has it, and for that user alone.
+// An endpoint that answers 410 is disabled wherever its user has it, but only for that user.
 func TestGone(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		gone, fine := h.endpoint(410), h.endpoint(200)
@@ -33,7 +33,7 @@ func TestGone(t *testing.T) {
 		d := h.send(h.user.ID, gone.URL)
 		h.set(d.NextAttemptAt)
 		later, elsewhere := h.send(h.user.ID, gone.URL), h.send(h.user.ID, fine.URL)
-		h.write(func(ctx context.Context, tx *store.Tx) error { // not due yet, as one that waits for its next attempt
+		h.write(func(ctx context.Context, tx *store.Tx) error { // not due yet, as between attempts
 			list, err := tx.ClaimDeliveries(ctx, later.Lane, 10, later.NextAttemptAt,
 				later.NextAttemptAt.Add(time.Hour))
 			for _, x := range list {
@@ -80,7 +80,7 @@ func TestGone(t *testing.T) {
 	})
 }
 
-// What a process took and died over comes again by itself, as the same event.
+// A delivery that was claimed by a process that died comes again by itself, as the same event.
 func TestDeadProcess(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		e := h.endpoint(200)
@@ -134,7 +134,7 @@ func TestTwoSenders(t *testing.T) {
 	})
 }
 
-// Deliveries go with what they tell of, and in time by themselves.
+// Deliveries are deleted with what they report on, and after some time anyway.
 func TestErasure(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		a := h.assistant(h.user.ID, func(a *parley.Assistant) {
@@ -227,7 +227,7 @@ func TestDeliveriesAreKept(t *testing.T) {
 	})
 }
 
-// An account is told once per fall below the threshold.
+// The event for a low balance is sent once each time the balance falls below the threshold.
 func TestBalanceLow(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		moves := 0
@@ -255,7 +255,7 @@ func TestBalanceLow(t *testing.T) {
 				}
 			}
 		}
-		move(-6 * parley.USD) // 4: nobody wants to know
+		move(-6 * parley.USD) // 4: there is no endpoint
 		told(0, "")
 		move(6 * parley.USD) // 10
 		h.write(func(ctx context.Context, tx *store.Tx) error {

@@ -12,7 +12,7 @@ import (
 	"parley/internal/store/storetest"
 )
 
-// An event is delivered, signed, if and only if its cause was committed, and once where it is taken.
+// An event is delivered, signed, if and only if its cause was committed, and only once when the endpoint accepts it.
 func TestDelivered(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		e := h.endpoint(204)
@@ -60,8 +60,8 @@ func TestDelivered(t *testing.T) {
 	})
 }
 
-// What is not taken is tried after 30 s, 1 min, 2 min, 10 min, 1 h, 6 h and not again, under one id with one body; a
-// tenth is added at most.
+// A delivery that is not accepted is retried after 30 s, 1 min, 2 min, 10 min, 1 h and 6 h, and then no more, with the
+// same id and body. Jitter adds at most a tenth to each pause.
 func TestSchedule(t *testing.T) {
 	want := []time.Duration{30 * time.Second, time.Minute, 2 * time.Minute, 10 * time.Minute, time.Hour, 6 * time.Hour}
 	each(t, func(t *testing.T, h *harness) {
@@ -119,7 +119,7 @@ func TestSchedule(t *testing.T) {
 	})
 }
 
-// A delivery that failed can be sent again, with its whole schedule, under its own id.
+// A failed delivery can be sent again, with its whole schedule, under its own id.
 func TestResend(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		e := h.endpoint(500)
@@ -160,11 +160,11 @@ func TestResend(t *testing.T) {
 	})
 }
 
-// A rotated secret signs along for a day.
+// For a day after a rotation, the old secret signs too.
 func TestRotation(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		e := h.endpoint(200)
-		began := parley.Now().Add(time.Hour) // what is sent below is due
+		began := parley.Now().Add(time.Hour) // the deliveries below are due
 		h.set(began)
 		h.send(h.user.ID, e.URL)
 		h.round()
@@ -189,7 +189,7 @@ func TestRotation(t *testing.T) {
 				t.Errorf("after %v the old secret: %v", c.at, err)
 			}
 		}
-		for range 30 { // however often, the header stays of a size
+		for range 30 { // however often it is rotated, the header doesn't grow
 			h.write(func(ctx context.Context, tx *store.Tx) error {
 				_, err := tx.RotateWebhookSecret(ctx, h.user.ID, parley.At(h.clock))
 				return err
@@ -201,7 +201,7 @@ func TestRotation(t *testing.T) {
 	})
 }
 
-// Two that need the first secret at once get the same one.
+// Two requests that need the first secret at the same time get the same one.
 func TestFirstSecret(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		var wg sync.WaitGroup

@@ -16,7 +16,8 @@ import (
 
 var pageOfOne = store.Page{Number: 1, Size: 1}
 
-// hanging is an endpoint that answers nobody until the test ends; it counts who is waiting and who ever was.
+// hanging is an endpoint that answers no request until the test ends. It counts the requests that are waiting, and all
+// of them.
 type hanging struct {
 	*httptest.Server
 	mu            sync.Mutex
@@ -48,11 +49,12 @@ func (e *hanging) now() (waiting, most int) {
 	return e.waiting, e.most
 }
 
-// An endpoint that hangs, with a backlog, holds up neither other users' events nor its own user's at other endpoints.
+// An endpoint that hangs, with a backlog, delays neither other users' events nor its own user's events for other
+// endpoints.
 func TestHangingEndpointHoldsUpNobody(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
-		h.s.now, h.s.within = time.Now, time.Minute // nobody is given up before the test ends
-		h.run(h.s)                                  // before what hangs, which is to end first
+		h.s.now, h.s.within = time.Now, time.Minute // no request times out before the test ends
+		h.run(h.s)                                  // started first, so that hanging ends first
 		dead, fine := h.hanging(), h.endpoint(200)
 		other := storetest.User(t, h.db, 0)
 		for range 100 {
@@ -74,10 +76,10 @@ func TestHangingEndpointHoldsUpNobody(t *testing.T) {
 	})
 }
 
-// A user with many dead endpoints fills the user's share, and the rest is the others'.
+// A user with many dead endpoints fills only that user's share of the slots, and the others have the rest.
 func TestManyDeadEndpointsOfOneUser(t *testing.T) {
 	h := open(t, storetest.SQLite(t))
-	h.s.now, h.s.within = time.Now, time.Minute // nobody is given up before the test ends
+	h.s.now, h.s.within = time.Now, time.Minute // no request times out before the test ends
 	h.run(h.s)
 	dead, fine := h.hanging(), h.endpoint(200)
 	other := storetest.User(t, h.db, 0)
@@ -94,7 +96,7 @@ func TestManyDeadEndpointsOfOneUser(t *testing.T) {
 	}
 }
 
-// Whatever is under way and due: no bound is ever passed, and a user with nothing under way gets a slot while there
+// Whatever is under way and due: no limit is ever exceeded, and a user with nothing under way gets a slot while there
 // is one.
 func TestRoom(t *testing.T) {
 	lane := func(user, n int64) int64 { return user<<20 | n }
@@ -144,7 +146,7 @@ func TestRoom(t *testing.T) {
 	if err := quick.Check(check, &quick.Config{MaxCount: 300}); err != nil {
 		t.Error(err)
 	}
-	// Past half of the slots a user has one.
+	// Once half of the slots are taken, a user gets only one.
 	s := &Sender{lanes: map[int64]int{}, users: map[int64]int{}}
 	for u := range int64(8) {
 		for l := range int64(4) {
@@ -160,7 +162,7 @@ func TestRoom(t *testing.T) {
 	}
 }
 
-// A hub's listener hears its topic until it stops, and a hub forgets topics that nobody listens to.
+// A hub's listener gets the events of its topic until it stops, and a hub forgets topics without listeners.
 func TestHub(t *testing.T) {
 	h := NewHub()
 	first, stop, ok := h.Listen("a", 1)
@@ -171,7 +173,7 @@ func TestHub(t *testing.T) {
 		t.Error("it is full, and takes another")
 	}
 	h.Tell("b", Event{Kind: "other"})
-	for range backlog + 5 { // a slow listener loses what is beyond its backlog
+	for range backlog + 5 { // a slow listener loses events beyond its backlog
 		h.Tell("a", Event{Kind: "x"})
 	}
 	if len(first) != backlog {
@@ -182,7 +184,7 @@ func TestHub(t *testing.T) {
 		t.Error("a topic without listeners is kept")
 	}
 	second, stopSecond, _ := h.Listen("a", 1)
-	stop() // again: harms nobody
+	stop() // a second stop does no harm
 	h.Tell("a", Event{Kind: "y", Data: 1})
 	if e := <-second; e != (Event{"y", 1}) {
 		t.Errorf("heard %v", e)

@@ -89,7 +89,7 @@ func (h *harness) run(s *Sender) {
 	h.Cleanup(func() { stop(); <-done })
 }
 
-// round makes the attempts that are due by the clock.
+// round makes the attempts that are due at the clock's time.
 func (h *harness) round() {
 	h.Helper()
 	var attempts sync.WaitGroup
@@ -117,7 +117,7 @@ func (h *harness) log(d *parley.Delivery) []parley.DeliveryAttempt {
 	return list
 }
 
-// until waits for something that another goroutine brings about.
+// until waits for something that another goroutine does.
 func (h *harness) until(what string, ok func() bool) {
 	h.Helper()
 	look, hang := time.NewTicker(time.Millisecond), time.After(30*time.Second)
@@ -137,7 +137,7 @@ type heard struct {
 	body   string
 }
 
-// endpoint is a user's endpoint, which remembers what it got and answers with a status.
+// endpoint is a user's endpoint that remembers the requests it got and answers with a status.
 type endpoint struct {
 	*httptest.Server
 	mu     sync.Mutex
@@ -172,7 +172,7 @@ func (e *endpoint) answer(status int) {
 	e.status = status
 }
 
-// verify holds a request against the specification's own library.
+// verify checks a request with the specification's own library.
 func (h *harness) verify(key []byte, got heard) error {
 	h.Helper()
 	w, err := standardwebhooks.NewWebhook(store.WebhookSecretText(key))
@@ -191,7 +191,7 @@ func (h *harness) keys() [][]byte {
 	return keys
 }
 
-// assistant is one of the user's with these endpoints.
+// assistant is one of the user's assistants, with these endpoints.
 func (h *harness) assistant(userID int64, change func(*parley.Assistant)) *parley.Assistant {
 	h.Helper()
 	a := &parley.Assistant{}

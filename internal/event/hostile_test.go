@@ -16,7 +16,7 @@ import (
 	"parley/internal/store/storetest"
 )
 
-// raw is an endpoint that is left alone with each connection once it has read a request's head. It ends with the test.
+// raw is an endpoint that handles each connection itself once a request's header has been read. It ends with the test.
 func (h *harness) raw(speak func(net.Conn, <-chan struct{})) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -72,7 +72,7 @@ func trickle(piece string) func(net.Conn, <-chan struct{}) {
 	}
 }
 
-// Whatever an endpoint does, an attempt ends in time with a status or a reason.
+// Whatever an endpoint does, an attempt ends in time, with a status or a reason.
 func TestHostileEndpoints(t *testing.T) {
 	h := open(t, storetest.SQLite(t))
 	reached := make(chan string, 10)
@@ -97,7 +97,7 @@ func TestHostileEndpoints(t *testing.T) {
 		name, url string
 		status    int // 0: none
 		error     string
-		kept      string // the answer's beginning
+		kept      string // the beginning of the answer
 	}{
 		{"taken", answer(func(w http.ResponseWriter,
 			r *http.Request) {
@@ -181,7 +181,7 @@ func TestHostileEndpoints(t *testing.T) {
 	}
 }
 
-// Loopback is refused where it is not allowed, before anything is said.
+// Loopback is refused where it is not allowed, before anything is sent.
 func TestGuarded(t *testing.T) {
 	h := open(t, storetest.SQLite(t))
 	e := h.endpoint(200)
@@ -197,7 +197,7 @@ func TestGuarded(t *testing.T) {
 	}
 }
 
-// Variables of a call come from whatever JSON an endpoint answers with in time.
+// The variables of a call are read from any JSON that an endpoint answers in time.
 func TestInbound(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		for _, c := range []struct {
@@ -276,7 +276,7 @@ func many(n int) string {
 	return strings.Join(list, ",")
 }
 
-// A caller never waits longer than two seconds for an endpoint.
+// A caller never waits more than two seconds for an endpoint.
 func TestInboundBudget(t *testing.T) {
 	h := open(t, storetest.SQLite(t))
 	url := h.raw(func(_ net.Conn, over <-chan struct{}) { <-over })
@@ -296,7 +296,7 @@ func TestInboundBudget(t *testing.T) {
 	}
 }
 
-// Whatever an endpoint answers, what becomes of it is text that a database keeps, and not too much of it.
+// Whatever an endpoint answers, what is kept of it is valid text for the database, and limited in length.
 func FuzzVariables(f *testing.F) {
 	for _, seed := range []string{`{"a":"b"}`, `{"variables":{"a":1,"b":null}}`, `{"variables":[]}`, `[]`, ``,
 		`{"a":"\ud800","\u0000":"\u0000"}`, "{\"a\":\"\xff\"}", `{"a":{"b":[1, 2]}}`} {

@@ -77,7 +77,7 @@ func sample(a *parley.Assistant, kind parley.EventKind, url string, now time.Tim
 		Turns: []parley.CallTurn{{Speaker: "assistant", Text: "Hello, how can I help you?", StartedAtMS: 120},
 			{Speaker: "customer", Text: "I would like an appointment.", StartedAtMS: 2900}},
 		Evaluation: map[string]any{"sentiment": "positive", "outcome": "success", "score": 9}, AnsweredBy: "human",
-		EndedReason: parley.CustomerHangup,
+		TakenBy: parley.TakenByAssistant, EndedReason: parley.CustomerHangup,
 		CarrierCost: 5000, TotalCost: 75_000, CreatedAt: parley.At(now.Add(-time.Minute)), FinishedAt: parley.At(now)}
 	if kind == parley.EventCallInboundCompleted {
 		call.Type = "inbound"

@@ -13,7 +13,7 @@ import (
 	"parley/internal/form"
 )
 
-// tree is text as the API's body reader gives it.
+// tree returns text as the API's body reader would.
 func tree(t testing.TB, text string) map[string]any {
 	t.Helper()
 	dec := json.NewDecoder(strings.NewReader(text))
@@ -78,7 +78,7 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// Each line: a body that fails, and what it says; fields that are not named are fine.
+// Each line: a body that fails, and its errors; fields that are not named are valid.
 func TestBindRefuses(t *testing.T) {
 	for body, want := range map[string]string{
 		`{}`:                                                "The name field is required.",
@@ -156,7 +156,7 @@ func TestBindRefuses(t *testing.T) {
 	}
 }
 
-// bulk are n further entries of 10,000 bytes.
+// bulk returns n further entries of 10,000 bytes.
 func bulk(n int) string {
 	var b strings.Builder
 	for i := range n {
@@ -195,7 +195,7 @@ func TestBindPartly(t *testing.T) {
 	if f := form.Bind(tree(t, `{"name":5,"age":0,"ids":["x"],"items":[{}],"vars":[],"inner":{"color":"x"},"limit":-1}`), s, false); len(f) != 7 || !reflect.DeepEqual(before, *s) {
 		t.Errorf("what failed changed %+v: %v", s, f)
 	}
-	// Lists and maps are replaced, objects merged, null is the default.
+	// Lists and maps are replaced, objects are merged, null means the default.
 	if f := form.Bind(tree(t, `{"items":[],"vars":{"z":""},"inner":{"tags":[]},"note":" ","limit":null,"kind":null,"heat":null,"flag":null,"ids":null,"any":null,"extra":null}`), s, false); f != nil {
 		t.Fatal(f)
 	}
@@ -211,7 +211,7 @@ func TestBindPartly(t *testing.T) {
 	}
 }
 
-// What clients of this API are used to is taken as what it stands for, and nothing else is.
+// The notations that clients of this API use are accepted with their meaning, and no others.
 func TestBindTakesWhatClientsSend(t *testing.T) {
 	for body, want := range map[string]func(s *sample){
 		`{"age":"12","limit":" 0 ","ids":["3",1]}`: func(s *sample) {
@@ -242,7 +242,7 @@ func TestBindTakesWhatClientsSend(t *testing.T) {
 	}
 }
 
-// Only UUIDs that stand where an assistant is named are replaced.
+// A UUID is only replaced if the field names an assistant.
 func TestAssistants(t *testing.T) {
 	type tool struct {
 		Who *int64 `json:"who" format:"assistant"`

@@ -11,7 +11,7 @@ import (
 	"parley/internal/form"
 )
 
-// Whatever is accepted as an assistant is accepted again as it is written, and changes nothing then.
+// An accepted assistant is accepted again in the form in which it is written, and that changes nothing.
 func FuzzBindAssistant(f *testing.F) {
 	for _, s := range []string{`{}`, `{"name":" a ","variables":{" a":"b","a ":"c"},"tools":[{"type":"end_call","headers":[]}]}`, `{"llm_temperature":"1e-1","fillers":true}`,
 		`{"filler_config":{"neutral":[" x "]},"widget_settings":{"color":"#ABC","pre_chat_fields":[{"variable":"a","label":"b"}]}}`, `{"webhook_url":"http://{a}","speech_speed":1.199}`,
@@ -61,7 +61,7 @@ func decode(text []byte) (map[string]any, bool) {
 	return v, dec.Decode(&v) == nil && v != nil
 }
 
-// Page parameters that are taken are within their bounds, whatever stands in the query.
+// Accepted page parameters are within their limits, whatever the query says.
 func FuzzQuery(f *testing.F) {
 	for _, s := range []string{"page=1&per_page=100", "page=0x1p3", "per_page=%00", "page=1e1", "page=+1",
 		"page=-1&page=2", "per_page=99999999999999999999", "%zz&page=;"} {

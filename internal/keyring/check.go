@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 
 	"parley"
@@ -37,7 +38,7 @@ func check(ctx context.Context, v *ai.Vendor, secret string) verdict {
 	found := verdict{state: parley.KeyConnected, at: parley.Now()}
 	for _, f := range v.Check(ctx) {
 		switch {
-		case f.State != "FAIL":
+		case f.State != parley.DoctorFail:
 			continue
 		case strings.Contains(f.Text, "refuses the key"), strings.Contains(f.Text, "asks for a key"):
 			return verdict{parley.KeyRefused, v.Name + " refuses this key: " + plain(f.Text, secret) +
@@ -71,6 +72,86 @@ func plain(text, secret string) string {
 		}
 	}
 	return strings.TrimSuffix(text, ".")
+}
+
+// Checked is a vendor as it was checked, and what was found.
+type Checked struct {
+	*ai.Vendor
+	Source   string // of the key it was asked with: None, Environment, Entered, Server or Own
+	Findings []parley.Finding
+}
+
+// Check checks every vendor as a user has it, or (0) the server.
+func (r *Ring) Check(ctx context.Context, userID int64) []Checked {
+	var list []Checked
+	for _, v := range r.vendors {
+		one := Checked{Vendor: r.as(userID, v), Source: None}
+		if v.With != nil {
+			one.Source = r.shown(userID, v).Source
+		}
+		list = append(list, one)
+	}
+	ask(ctx, list)
+	return list
+}
+
+// CheckStored checks every vendor as a server would have it that has these settings, and this database with the keys
+// that were entered for it; nil stands for a database that none could be read from.
+func CheckStored(ctx context.Context, db *store.DB, vendors []*ai.Vendor, hide func(secret string)) ([]Checked, error) {
+	keys := map[string]*parley.VendorKey{}
+	if db != nil {
+		rows, err := db.AllVendorKeys(ctx, 0)
+		if err != nil {
+			return nil, err
+		}
+		for i := range rows {
+			if k := &rows[i]; k.UserID == 0 && k.Sealed != nil {
+				keys[k.Vendor] = k
+			}
+		}
+	}
+	var list []Checked
+	for _, v := range vendors {
+		one := Checked{Vendor: v, Source: None}
+		switch k := keys[v.Code]; {
+		case v.Key().Secret != "":
+			one.Source = Environment
+		case k != nil && v.With != nil:
+			entered, err := rekeyed(db, v, k, ai.Key{BaseURL: k.BaseURL}, hide)
+			if err != nil {
+				one.Source, one.Findings = Entered, []parley.Finding{{State: parley.DoctorFail, What: v.Code,
+					Text: "the entered key can't be decrypted: is PARLEY_SECRET_KEY the one that it was entered under? Else enter it again on the page Providers"}}
+				break
+			}
+			one.Vendor, one.Source = entered, Entered
+		}
+		list = append(list, one)
+	}
+	ask(ctx, list)
+	return list, nil
+}
+
+// ask asks all vendors at once that nothing is known of yet: one that hangs keeps no other from being heard.
+func ask(ctx context.Context, list []Checked) {
+	ctx, cancel := context.WithTimeout(ctx, checkTime)
+	defer cancel()
+	var wg sync.WaitGroup
+	for i := range list {
+		v := &list[i]
+		if v.Vendor.Check == nil || v.Findings != nil {
+			continue
+		}
+		wg.Go(func() {
+			v.Findings = v.Vendor.Check(ctx)
+			if v.Source != Entered && v.Source != Own {
+				return
+			}
+			for n := range v.Findings {
+				v.Findings[n].Text = plain(v.Findings[n].Text, v.Key().Secret)
+			}
+		})
+	}
+	wg.Wait()
 }
 
 // Test tests a vendor's key of a user, or (0) of the server: k if it has a secret, and then nothing is stored, else the

@@ -9,6 +9,7 @@ import (
 	"parley/internal/ai"
 	"parley/internal/catalog"
 	"parley/internal/provider"
+	"parley/internal/store"
 )
 
 // mostHouses are kept; those of users who come back are made again.
@@ -109,19 +110,28 @@ func (r *Ring) with(now, former *house, v *ai.Vendor, k *parley.VendorKey, as ai
 		m = former.made[v.Code]
 	}
 	if m.vendor == nil || m.base != v || !bytes.Equal(m.sealed, k.Sealed) {
-		secret, err := r.db.VendorSecret(k)
+		entered, err := rekeyed(r.db, v, k, as, r.hide)
 		if err != nil {
 			slog.Error("a provider's key can't be read", "provider", v.Code, "user", k.UserID, "error", err)
 			return v
 		}
-		r.hide(secret)
-		if as.Secret = secret; v.Key().BaseURL != "" { // that of the settings counts
-			as.BaseURL = ""
-		}
-		m = made{k.Sealed, v, v.With(as)}
+		m = made{k.Sealed, v, entered}
 	}
 	now.made[v.Code] = m
 	return m.vendor
+}
+
+// rekeyed is a vendor with an entered key. The base URL of the settings counts before an entered one.
+func rekeyed(db *store.DB, v *ai.Vendor, k *parley.VendorKey, as ai.Key, hide func(string)) (*ai.Vendor, error) {
+	secret, err := db.VendorSecret(k)
+	if err != nil {
+		return nil, err
+	}
+	hide(secret)
+	if as.Secret = secret; v.Key().BaseURL != "" {
+		as.BaseURL = ""
+	}
+	return v.With(as), nil
 }
 
 // shelves is the catalog of these vendors.

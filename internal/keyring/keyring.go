@@ -158,6 +158,16 @@ func (r *Ring) Run(ctx context.Context) error {
 	}
 }
 
+// Revision changes when the keys do that a user's assistants work with.
+type Revision struct{ server, own int64 }
+
+// Revision is that of a user's keys now.
+func (r *Ring) Revision(userID int64) Revision {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return Revision{r.holders[0].revision, r.holders[userID].revision}
+}
+
 // load learns what has changed.
 func (r *Ring) load(ctx context.Context) error {
 	r.loading.Lock()

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"parley"
@@ -21,6 +22,8 @@ import (
 	"parley/internal/provider"
 	"parley/internal/provider/anthropic"
 	"parley/internal/provider/anthropic/anthropictest"
+	"parley/internal/provider/assemblyai"
+	"parley/internal/provider/assemblyai/assemblyaitest"
 	"parley/internal/provider/cartesia"
 	"parley/internal/provider/cartesia/cartesiatest"
 	"parley/internal/provider/deepgram"
@@ -44,7 +47,7 @@ func open(t *testing.T, db *store.DB, vendors []*ai.Vendor) *keyring.Ring {
 	return r
 }
 
-// within waits for something that another goroutine brings about.
+// within waits for something that another goroutine does.
 func within(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	for end := time.Now().Add(20 * time.Second); !is(); runtime.Gosched() {
@@ -54,7 +57,7 @@ func within(t *testing.T, what string, is func() bool) {
 	}
 }
 
-// running has a node learn of the others' changes.
+// running makes a node notice the others' changes.
 func running(t *testing.T, r *keyring.Ring) {
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)
@@ -62,7 +65,7 @@ func running(t *testing.T, r *keyring.Ring) {
 	t.Cleanup(func() { stop(); <-done })
 }
 
-// one is a vendor of a list.
+// one returns a vendor of a list.
 func one(t *testing.T, list []keyring.Vendor, code string) keyring.Vendor {
 	t.Helper()
 	i := slices.IndexFunc(list, func(v keyring.Vendor) bool { return v.Code == code })
@@ -72,7 +75,7 @@ func one(t *testing.T, list []keyring.Vendor, code string) keyring.Vendor {
 	return list[i]
 }
 
-// house is a list of vendors whose servers are ours, with the keys that these accept.
+// house returns vendors whose servers are the test's own, with the keys that they accept.
 func house(t *testing.T) (vendors []*ai.Vendor, keys map[string]string, voices *elevenlabstest.Server) {
 	chat := aitest.NewServer(t)
 	chat.APIKey, chat.Models = "sk-test-0123456789", []string{"gpt-4.1-mini"}
@@ -85,11 +88,13 @@ func house(t *testing.T) (vendors []*ai.Vendor, keys map[string]string, voices *
 				STTModel: "scribe_v2_realtime"}),
 			deepgram.Declare(&deepgram.Settings{BaseURL: deepgramtest.NewServer(t).URL}),
 			cartesia.Declare(&cartesia.Settings{BaseURL: cartesiatest.New(t).URL, TTSModel: "sonic-3", STTModel: "ink-whisper"}),
+			assemblyai.Declare(&assemblyai.Settings{BaseURL: assemblyaitest.New(t).URL}),
 		), map[string]string{openai.Code: chat.APIKey, anthropic.Code: anthropictest.Key, gemini.Code: geminitest.Key,
-			elevenlabs.Code: elevenlabstest.Key, deepgram.Code: deepgramtest.Key, cartesia.Code: cartesiatest.Key}, voices
+			elevenlabs.Code: elevenlabstest.Key, deepgram.Code: deepgramtest.Key, cartesia.Code: cartesiatest.Key,
+			assemblyai.Code: assemblyaitest.Key}, voices
 }
 
-// Each vendor's key is tested, kept without being shown, used at once, and removed: the server's and a user's.
+// Each vendor's key is tested, stored without being shown, used at once, and removed: both the server's and a user's.
 func TestEveryVendor(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		vendors, keys, _ := house(t)
@@ -97,7 +102,7 @@ func TestEveryVendor(t *testing.T) {
 		u := storetest.User(t, db, 0)
 		for _, v := range r.List(0) {
 			if keys[v.Code] == "" {
-				continue // a vendor without a server of ours here
+				continue // a vendor for which there is no test server here
 			}
 			for _, holder := range []int64{0, u.ID} {
 				var refused *parley.Error
@@ -150,7 +155,7 @@ func TestEveryVendor(t *testing.T) {
 	})
 }
 
-// A user's key is that user's alone: what it opens, which voices are in its account, and what it can't be moved to.
+// A user's key is only that user's: the models that it opens, the voices of its account, and where it can't be moved.
 func TestOwnKeys(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		vendors, keys, account := house(t)
@@ -204,7 +209,7 @@ func TestOwnKeys(t *testing.T) {
 			t.Error(err)
 		}
 
-		// The voice goes and comes back under its number, with the account or with its key.
+		// The voice disappears and returns with the same id, with its account or with its key.
 		account.Voices = nil
 		if _, err := r.Test(t.Context(), ann.ID, elevenlabs.Code, ai.Key{}); err != nil {
 			t.Fatal(err)
@@ -226,7 +231,7 @@ func TestOwnKeys(t *testing.T) {
 			t.Error("a voice whose key is gone")
 		}
 
-		// A sealed key opens nothing in another row.
+		// An encrypted key can't be decrypted in another row.
 		rows, err := db.AllVendorKeys(t.Context(), 0)
 		if err != nil {
 			t.Fatal(err)
@@ -244,7 +249,7 @@ func TestOwnKeys(t *testing.T) {
 	})
 }
 
-// What the environment sets counts first, and can't be changed in the product.
+// The environment's settings have priority, and can't be changed in the product.
 func TestEnvironmentFirst(t *testing.T) {
 	db := storetest.SQLite(t)
 	r := open(t, db, provider.All(deepgram.Declare(&deepgram.Settings{APIKey: "from-the-environment"})))
@@ -271,7 +276,7 @@ func TestEnvironmentFirst(t *testing.T) {
 	}
 }
 
-// acme is a vendor that counts what is open of it.
+// acme is a vendor that counts its open instances.
 type acme struct {
 	APIKey, BaseURL string `name:"acme-api-key"`
 }
@@ -298,8 +303,8 @@ func (a *acme) declare(opened, closed *atomic.Int32) *ai.Vendor {
 	return v
 }
 
-// Another node learns of a key, and of its removal; a conversation under way keeps what it began with, which is closed
-// when it is over.
+// Another node learns about a key, and about its removal; a conversation under way keeps the vendor that it began
+// with, which is closed when the conversation is over.
 func TestNodes(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		var opened, closed [2]atomic.Int32
@@ -334,7 +339,7 @@ func TestNodes(t *testing.T) {
 			t.Fatal(err)
 		}
 		there(rings[0])
-		before := closed[0].Load() // those that were opened to be looked at
+		before := closed[0].Load() // instances that were only opened for a check
 		for range 3 {
 			runtime.GC()
 		}
@@ -360,14 +365,14 @@ func TestNodes(t *testing.T) {
 	})
 }
 
-// quiet is told of a reply and does nothing.
+// quiet is a sink of replies that does nothing.
 type quiet struct{}
 
 func (quiet) Text(string)                 {}
 func (quiet) ToolStarted(agent.ToolCall)  {}
 func (quiet) ToolFinished(agent.ToolCall) {}
 
-// A user's bad key opens no circuit of another's, and a new one of theirs begins anew.
+// A user's bad key opens no circuit breaker of another user's, and their new key starts with a new one.
 func TestCircuitsAreOwn(t *testing.T) {
 	chat := aitest.NewServer(t)
 	chat.APIKey, chat.Models = "sk-good-0123456789", []string{"gpt-4.1-mini"}
@@ -419,4 +424,82 @@ func TestCircuitsAreOwn(t *testing.T) {
 			t.Errorf("asked with %q", h)
 		}
 	}
+}
+
+// The doctor of a server that is not running tests the keys that were entered, but the keys of the settings come
+// first.
+func TestCheckStored(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		vendors, keys, _ := house(t)
+		r := open(t, db, vendors)
+		for _, code := range []string{anthropic.Code, deepgram.Code} {
+			if _, err := r.Set(t.Context(), 0, code, ai.Key{Secret: keys[code]}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		hidden := map[string]bool{}
+		look := func(vendors []*ai.Vendor) map[string]keyring.Checked {
+			list, err := keyring.CheckStored(t.Context(), db, vendors, func(secret string) { hidden[secret] = true })
+			if err != nil {
+				t.Fatal(err)
+			}
+			found := map[string]keyring.Checked{}
+			for _, v := range list {
+				found[v.Code] = v
+				for _, f := range v.Findings {
+					if strings.Contains(f.Text, keys[deepgram.Code]) || strings.Contains(f.Text, "wrong-key") {
+						t.Errorf("a key is told: %s", f.Text)
+					}
+				}
+			}
+			return found
+		}
+		found := look(vendors)
+		for _, code := range []string{anthropic.Code, deepgram.Code} {
+			if v := found[code]; v.Source != keyring.Entered || v.Findings[0].State != parley.DoctorOK || !hidden[keys[code]] {
+				t.Errorf("%+v", v)
+			}
+		}
+		if v := found[cartesia.Code]; v.Source != keyring.None || v.Findings[0].State != parley.DoctorNote {
+			t.Errorf("%+v", v)
+		}
+		i := slices.IndexFunc(vendors, func(v *ai.Vendor) bool { return v.Code == deepgram.Code })
+		vendors[i] = vendors[i].With(ai.Key{Secret: "wrong-key"}) // as a setting has it
+		if v := look(vendors)[deepgram.Code]; v.Source != keyring.Environment || v.Findings[0].State != parley.DoctorFail {
+			t.Errorf("%+v", v)
+		}
+		if v := r.Check(t.Context(), 0); len(v) != len(vendors) {
+			t.Errorf("%d of %d vendors are checked", len(v), len(vendors))
+		}
+	})
+}
+
+// A vendor that hangs does not keep the doctor from checking the others, and the results are reported in order.
+func TestCheckAsksAllVendors(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		says := func(state string) []parley.Finding { return []parley.Finding{{State: state}} }
+		answers := &ai.Vendor{Check: func(ctx context.Context) []parley.Finding {
+			if ctx.Err() != nil {
+				return says(parley.DoctorFail)
+			}
+			return says(parley.DoctorOK)
+		}}
+		hangs := &ai.Vendor{Check: func(ctx context.Context) []parley.Finding {
+			<-ctx.Done()
+			return says(parley.DoctorFail)
+		}}
+		list, err := keyring.CheckStored(t.Context(), nil, []*ai.Vendor{answers, hangs, {}, answers}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var states []string
+		for _, v := range list {
+			for _, f := range v.Findings {
+				states = append(states, f.State)
+			}
+		}
+		if got := strings.Join(states, " "); got != "ok FAIL ok" {
+			t.Error(got)
+		}
+	})
 }

@@ -9,7 +9,8 @@ import (
 	"parley/internal/document"
 )
 
-// TestPageFails: what a child says of a page that it can't read stands among the warnings, and nothing of this machine.
+// TestPageFails: when a child process can't read a page, its reason is among the warnings, without details of this
+// machine.
 func TestPageFails(t *testing.T) {
 	for script, want := range map[string]string{"kill -KILL $$": "it takes too long to read",
 		"echo 'out of memory' >&2; exit 3": "it needs more memory to read than a page may take",

@@ -19,7 +19,7 @@ import (
 	"parley/internal/egress"
 )
 
-// website is a local site that misbehaves where it is told to.
+// website is a local site that misbehaves as it is told.
 type website struct {
 	*httptest.Server
 	mu     sync.Mutex
@@ -45,10 +45,10 @@ func newWebsite(t *testing.T, pages map[string]http.HandlerFunc) *website {
 	return w
 }
 
-// read crawls with no pauses.
+// read crawls without pauses.
 func (w *website) read(t *testing.T, s Site, change ...func(*crawl)) (*document.Text, error) {
 	t.Helper()
-	// each page has a process of its own, slow under the race detector
+	// each page has a process of its own, which is slow under the race detector
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	c := &Crawler{Guard: egress.New(nil, netip.MustParsePrefix("127.0.0.1/32")), Reader: reader,
@@ -84,7 +84,7 @@ func say(body string, links ...string) http.HandlerFunc {
 	}
 }
 
-// paths are where the kept sections are from, in order.
+// paths are the pages that the kept sections come from, in order.
 func (w *website) paths(got *document.Text) (out []string) {
 	for _, s := range got.Sections {
 		if p := strings.TrimPrefix(s.URL, w.URL); !slices.Contains(out, p) {
@@ -221,7 +221,7 @@ func TestCrawlRules(t *testing.T) {
 	}
 }
 
-// TestCrawlHostile: pages that would take memory, time or the network for themselves.
+// TestCrawlHostile: pages that try to take all the memory, time or network.
 func TestCrawlHostile(t *testing.T) {
 	stop := make(chan struct{})
 	w := newWebsite(t, map[string]http.HandlerFunc{
@@ -323,8 +323,8 @@ func TestCrawlHostile(t *testing.T) {
 	}
 }
 
-// TestCrawlNested: a page whose text stands in hundreds of elements, each of which calls for a look at what it holds,
-// is read as others are.
+// TestCrawlNested: a page whose text is nested in hundreds of elements, each of which makes the reader look at its
+// content, is read like any other.
 func TestCrawlNested(t *testing.T) {
 	text := func(word string) string { return "<p>" + strings.Repeat(word, 3<<20/len(word)) + "</p>" }
 	w := newWebsite(t, map[string]http.HandlerFunc{"/robots.txt": http.NotFound,
@@ -335,7 +335,7 @@ func TestCrawlNested(t *testing.T) {
 	}
 }
 
-// TestCrawlTraps: a site without an end, with other text on every page.
+// TestCrawlTraps: a site without an end, with different text on every page.
 func TestCrawlTraps(t *testing.T) {
 	n := 0
 	w := newWebsite(t, map[string]http.HandlerFunc{"/": func(rw http.ResponseWriter, r *http.Request) {
@@ -351,7 +351,7 @@ func TestCrawlTraps(t *testing.T) {
 	if n := len(w.paths(got)); n != 21 || len(w.asked) > 60 {
 		t.Errorf("%d pages, %d requests", n, len(w.asked))
 	}
-	// Pages that all say the same thing are asked for a bounded number of times.
+	// When all pages say the same thing, only a limited number of them is fetched.
 	same := newWebsite(t, map[string]http.HandlerFunc{"/": func(rw http.ResponseWriter, r *http.Request) {
 		n++
 		say("<p>nothing new <a href=/q"+fmt.Sprint(n)+">next</a><a href=/r"+fmt.Sprint(n)+">next</a>")(rw, r)
@@ -401,7 +401,8 @@ func TestCrawlFails(t *testing.T) {
 	}
 }
 
-// TestCrawlStops: the crawl's own time ends it and what was read stays; the caller's end is the caller's.
+// TestCrawlStops: at the crawl's own time limit it ends, and what was read is kept; when the caller cancels, the error
+// is the caller's.
 func TestCrawlStops(t *testing.T) {
 	w := newWebsite(t, map[string]http.HandlerFunc{"/": say("<p>first", "/hang"), "/robots.txt": http.NotFound,
 		"/hang": func(rw http.ResponseWriter, r *http.Request) { <-r.Context().Done() }})

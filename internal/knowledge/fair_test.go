@@ -11,7 +11,7 @@ import (
 	"parley/internal/store/storetest"
 )
 
-// TestSlowSitesOfOne: whose websites are slow waits for them alone, is given all the places that are theirs and no
+// TestSlowSitesOfOne: a user with slow websites delays nobody else, gets all the places in that user's share and no
 // more, and loses no document.
 func TestSlowSitesOfOne(t *testing.T) {
 	each(t, func(t *testing.T, l *library) {
@@ -44,13 +44,13 @@ func TestSlowSitesOfOne(t *testing.T) {
 		other := *l
 		other.user = storetest.User(t, l.DB, 0)
 		other.base = other.knowledgebase(other.user.ID)
-		for range 3 { // also what comes after one that is done
+		for range 3 { // documents that come after a finished one, too
 			if d := other.settled(other.add("Quick", handbook).ID); d.Status != parley.KnowledgeActive {
 				t.Fatalf("%+v", d)
 			}
 		}
 		mu.Lock()
-		// its place is the next one's from the moment it is deleted, a little before its reader ends
+		// its place is free from the moment it is deleted, a little before its reader ends
 		delete(reading, slow[0].ID)
 		mu.Unlock()
 		if err := l.Delete(t.Context(), l.user.ID, l.base, slow[0].ID); err != nil {
@@ -68,7 +68,7 @@ func TestSlowSitesOfOne(t *testing.T) {
 	})
 }
 
-// TestQueueOutlivesProcesses: documents that wait for a place which nobody frees any more are processed all the same.
+// TestQueueOutlivesProcesses: documents are processed even if nobody is left to free the place that they wait for.
 func TestQueueOutlivesProcesses(t *testing.T) {
 	each(t, func(t *testing.T, l *library) {
 		var list []*parley.Document

@@ -82,7 +82,7 @@ func (d *Library) next(ctx context.Context, userID int64) error {
 
 // read makes a leased document answer, or says why it can't.
 func (d *Library) read(ctx context.Context, job *river.Job[ingestArgs], doc *parley.Document) error {
-	p := &processing{Library: d, doc: doc}
+	p := &processing{Library: d, doc: doc, embedder: d.Present()}
 	err := p.run(ctx)
 	failure := (*document.Failure)(nil)
 	switch {
@@ -111,6 +111,7 @@ func hopeless(err error) bool {
 type processing struct {
 	*Library
 	doc         *parley.Document
+	embedder    ai.Embedder // for all of it; nil: none
 	done, total atomic.Int64
 }
 
@@ -206,13 +207,13 @@ func (p *processing) process(ctx context.Context) error {
 	if !pages {
 		p.total.Store(int64(len(cut)))
 	}
-	if p.Embedder != nil {
-		p.doc.Embedder = p.Embedder.Name()
+	if p.doc.Embedder = ""; p.embedder != nil {
+		p.doc.Embedder = p.embedder.Name()
 	}
 	words, title := search.Lexicon{}, titleOf(p.doc, text)
 	step := batch
 	// a batch takes little time and no writer waits for it, and each counts its words anew
-	if !p.DB.SQLite() && p.Embedder == nil {
+	if !p.DB.SQLite() && p.embedder == nil {
 		step = 5 * batch
 	}
 	for from := 0; from < len(cut); from += step {
@@ -263,8 +264,8 @@ func (p *processing) store(ctx context.Context, l search.Lexicon, title string, 
 		chunks[i] = search.Chunk{Position: from + i, Title: title, Heading: c.Heading, Page: c.Page, URL: c.URL,
 			Text: c.Text}
 	}
-	if p.Embedder != nil {
-		if err := p.embed(ctx, chunks); err != nil {
+	if p.embedder != nil {
+		if err := embed(ctx, p.embedder, chunks); err != nil {
 			return err
 		}
 	}
@@ -283,7 +284,8 @@ func (p *processing) store(ctx context.Context, l search.Lexicon, title string, 
 	})
 }
 
-func (p *processing) embed(ctx context.Context, chunks []search.Chunk) error {
+// embed gives passages their vectors.
+func embed(ctx context.Context, embedder ai.Embedder, chunks []search.Chunk) error {
 	for len(chunks) > 0 {
 		part := chunks[:min(embedBatch, len(chunks))]
 		chunks = chunks[len(part):]
@@ -293,7 +295,7 @@ func (p *processing) embed(ctx context.Context, chunks []search.Chunk) error {
 				texts[i] = c.Heading + "\n" + c.Text
 			}
 		}
-		got, err := p.Embedder.Embed(ctx, texts)
+		got, err := embedder.Embed(ctx, texts)
 		if err != nil {
 			return ai.TheEmbedder.Of(err)
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -39,6 +40,9 @@ type Library struct {
 	Lease time.Duration
 
 	storing chan struct{} // see storing
+	// catchUp's alone:
+	caughtUp  string    // the embedder of which all documents have vectors
+	catchUpAt time.Time // when it goes on after a failure
 }
 
 var errUnderWay = parley.Errorf(parley.Conflict, "The document is being processed. Try again when that has ended.")
@@ -132,18 +136,27 @@ func (d *Library) Register(workers *river.Workers) {
 	river.AddWorker(workers, river.WorkFunc(d.stray))
 }
 
-// Run has documents processed whose process died, until ctx ends.
+// Run has documents processed whose process died, and gives vectors to those that lack them, until ctx ends.
 func (d *Library) Run(ctx context.Context) error {
+	var catching sync.WaitGroup
+	catching.Go(func() { d.each(ctx, "give documents their vectors", d.catchUp) })
+	defer catching.Wait()
+	d.each(ctx, "resume the processing of documents", d.resume)
+	return nil
+}
+
+// each does something again and again until ctx ends.
+func (d *Library) each(ctx context.Context, what string, do func(context.Context) error) {
 	tick := time.NewTicker(d.lease() / 3)
 	defer tick.Stop()
 	for {
-		if err := d.resume(ctx); err != nil && ctx.Err() == nil {
-			slog.Error("resume the processing of documents", "error", err)
+		if err := do(ctx); err != nil && ctx.Err() == nil {
+			slog.Error(what, "error", err)
 		}
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return nil
+			return
 		}
 	}
 }

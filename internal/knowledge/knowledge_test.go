@@ -23,8 +23,8 @@ import (
 	"parley/internal/store/storetest"
 )
 
-// library is a Library on a real database. Its files are texts: a line "# x" is a heading, the others are what stands
-// below it.
+// library is a Library on a real database. Its files are texts: a line "# x" is a heading, and the lines below it are
+// its text.
 type library struct {
 	testing.TB
 	*Library
@@ -96,7 +96,7 @@ func (l *library) write(fn func(context.Context, *store.Tx) error) {
 	}
 }
 
-// work works the jobs until stop is called.
+// work runs the jobs until stop is called.
 func (l *library) work() (stop func()) {
 	l.Helper()
 	workers := river.NewWorkers()
@@ -132,7 +132,7 @@ func (l *library) add(name, text string) *parley.Document {
 	return d
 }
 
-// until waits for something to be true of the database.
+// until waits until a condition on the database is true.
 func (l *library) until(what string, is func() bool) {
 	l.Helper()
 	look, hang := time.NewTicker(10*time.Millisecond), time.After(30*time.Second)
@@ -169,7 +169,7 @@ func (l *library) find(query string) []parley.Passage {
 	return list
 }
 
-// counts are how many rows each derived table has.
+// counts is how many rows each derived table has.
 func (l *library) counts() map[string]int {
 	l.Helper()
 	out, err := search.Rows(l.Context(), l.DB.Query)
@@ -236,7 +236,7 @@ func TestSearchStaysInside(t *testing.T) {
 		if got := l.find("delivery drone bread"); len(got) != 1 || got[0].DocumentName != "Ours" {
 			t.Errorf("we found %+v", got)
 		}
-		if got := l.find("quinao"); len(got) != 0 { // a word of theirs, misspelt
+		if got := l.find("quinao"); len(got) != 0 { // one of their words, misspelt
 			t.Errorf("we found %+v", got)
 		}
 		if got := theirs.find("bred delivery"); len(got) != 1 || got[0].DocumentName != "Theirs" {
@@ -316,7 +316,8 @@ func TestFailuresSayWhy(t *testing.T) {
 	})
 }
 
-// A website that is read again replaces what it said; until then, and when that fails, the former text is found.
+// When a website is read again, the new text replaces the old one; until then, and when that fails, the old text is
+// found.
 func TestAgain(t *testing.T) {
 	each(t, func(t *testing.T, l *library) {
 		l.work()
@@ -348,7 +349,7 @@ func TestAgain(t *testing.T) {
 	})
 }
 
-// A database that fails is a failure of ours, not a document that is in processing.
+// When the database fails, Again returns an error of ours, not that the document is being processed.
 func TestAgainFails(t *testing.T) {
 	o := storetest.Options(t, "sqlite")
 	l := newLibrary(t, storetest.Open(t, o))
@@ -384,13 +385,13 @@ func TestUnderWay(t *testing.T) {
 	}
 }
 
-// Nothing is left of what is deleted, also when it is deleted while it is processed.
+// Nothing is left of a deleted document, even if it is deleted while it is processed.
 func TestDeletedWithAllThatWasDerived(t *testing.T) {
 	each(t, func(t *testing.T, l *library) {
-		l.Embedder = &meaning{}
+		l.Embedder = by(&meaning{})
 		l.work()
 		none := l.counts()
-		none["knowledgebases"] = 0 // which goes in the end
+		none["knowledgebases"] = 0 // it is deleted in the end
 		long := strings.Repeat("# Part\nWords of many kinds fill this part of a book about bread and cakes.\n\n# Other\nRye.\n\n", 300)
 		first, second := l.settled(l.add("First", handbook).ID), l.settled(l.add("Second", long).ID)
 		some := l.counts()
@@ -431,12 +432,12 @@ func TestDeletedWithAllThatWasDerived(t *testing.T) {
 	})
 }
 
-// A process that dies in the middle leaves a document that the next one finishes, with each passage once.
+// A process dies in the middle: the next one finishes its document, and each passage is there once.
 func TestResumed(t *testing.T) {
 	each(t, func(t *testing.T, l *library) {
 		long := strings.Repeat("# Part\nRye bread.\n\n# Other\nWheat bread.\n\n", 400)
 		d := l.add("Long", long)
-		// The first process: it takes the lease, stores some passages, and is never heard of again.
+		// The first process takes the lease, stores some passages, and is never heard of again.
 		l.write(func(ctx context.Context, tx *store.Tx) error {
 			doc, err := tx.LeaseDocument(ctx, d.ID, 1, 500*time.Millisecond)
 			if err != nil || doc == nil {
@@ -448,7 +449,7 @@ func TestResumed(t *testing.T) {
 		if len(l.find("rye")) != 0 {
 			t.Error("half a document is found")
 		}
-		l.work() // the job that is there finds the lease taken, until it lapses
+		l.work() // the waiting job finds the lease taken, until it lapses
 		d = l.settled(d.ID)
 		if d.Status != parley.KnowledgeActive || l.counts()["chunks"] != d.ChunksCount {
 			t.Errorf("%+v, %d passages are stored", d, l.counts()["chunks"])
@@ -463,7 +464,7 @@ func TestResumed(t *testing.T) {
 	})
 }
 
-// Two jobs for one document, and a job of a former run, do its work once.
+// Two jobs for one document, and a job from an earlier run, do its work once.
 func TestJobsRunTwice(t *testing.T) {
 	each(t, func(t *testing.T, l *library) {
 		d := l.add("Once", handbook)
@@ -507,7 +508,7 @@ func TestSameContentTwice(t *testing.T) {
 	})
 }
 
-// An upload that no document names is removed, one that a document names is not.
+// An upload that belongs to no document is removed; one that belongs to a document is not.
 func TestStrayFiles(t *testing.T) {
 	l := newLibrary(t, storetest.SQLite(t))
 	name, _, err := l.Upload(t.Context(), bytes.NewReader([]byte("stray")))
@@ -564,17 +565,59 @@ func (m *meaning) Embed(ctx context.Context, texts []string) ([][]float32, error
 	return out, nil
 }
 
+// Documents that were read without an embedder get vectors once there is one, and again when it is replaced by another.
+func TestVectorsCatchUp(t *testing.T) {
+	each(t, func(t *testing.T, l *library) {
+		var now atomic.Pointer[meaning]
+		l.Embedder = func() ai.Embedder {
+			if m := now.Load(); m != nil {
+				return m
+			}
+			return nil
+		}
+		l.work()
+		l.settled(l.add("Handbook", handbook).ID)
+		gone := l.settled(l.add("Gone", "# Gone\nA van that is sold.").ID)
+		if err := l.Delete(t.Context(), l.user.ID, l.base, gone.ID); err != nil {
+			t.Fatal(err)
+		}
+		if got := l.find("bike"); len(got) != 0 {
+			t.Fatalf("without an embedder: %+v", got)
+		}
+		byMeaning := func() bool {
+			got := l.find("bike")
+			return len(got) > 0 && strings.HasPrefix(got[0].Text, "Bread is")
+		}
+		now.Store(&meaning{})
+		l.until("the document is found by its meaning", byMeaning)
+		other := &meaning{name: "2"}
+		now.Store(other)
+		l.until("its vectors are the other embedder's", byMeaning)
+		l.until("nothing is embedded twice", func() bool {
+			lacking, err := l.DB.LackVectors(t.Context(), other.Name())
+			return err == nil && !lacking
+		})
+		if c := l.counts(); c["vectors"] > c["chunks"] {
+			t.Errorf("%v", c)
+		}
+	})
+}
+
+func by(m *meaning) func() ai.Embedder { return func() ai.Embedder { return m } }
+
 func TestMeaning(t *testing.T) {
 	each(t, func(t *testing.T, l *library) {
 		m := &meaning{}
-		l.Embedder = m
+		var now atomic.Pointer[meaning]
+		now.Store(m)
+		l.Embedder = func() ai.Embedder { return now.Load() }
 		l.work()
 		l.settled(l.add("Handbook", handbook).ID)
-		// by a word that stands nowhere
+		// by a word that occurs nowhere
 		if got := l.find("bike"); len(got) == 0 || !strings.HasPrefix(got[0].Text, "Bread is") {
 			t.Errorf("%+v", got)
 		}
-		l.settled(l.add("More", "# Rye\nA dark grain.").ID) // the codes follow
+		l.settled(l.add("More", "# Rye\nA dark grain.").ID) // the codes are made a little later
 		if got := l.find("bread of the dark kind"); len(got) == 0 {
 			t.Error("nothing")
 		}
@@ -595,7 +638,9 @@ func TestMeaning(t *testing.T) {
 			t.Errorf("%+v", d)
 		}
 		m.fail.Store(nil)
-		l.Embedder = &meaning{name: "2"} // vectors of another model can't be compared: words alone are left
+		other := &meaning{name: "2"} // vectors of two models can't be compared: words must do until there are new ones
+		other.fail.Store(&ai.Error{Kind: ai.Overloaded, Err: errors.New("busy")})
+		now.Store(other)
 		if got := l.find("bike"); len(got) != 0 {
 			t.Errorf("%+v", got)
 		}

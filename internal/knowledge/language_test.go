@@ -9,7 +9,7 @@ import (
 	"parley"
 )
 
-// spokenTests are handbooks, and questions with what the passage that answers begins with.
+// spokenTests are handbooks, and questions with the beginning of the passage that answers each.
 var spokenTests = map[string]struct {
 	handbook  string
 	questions map[string]string
@@ -145,8 +145,8 @@ Detrás de la casa hay veinte plazas.`, map[string]string{"¿Cuándo está abier
 		"¿Dónde puedo aparcar?": "Detrás"}},
 }
 
-// TestLanguages: a question in each language finds the passage that answers it first in a knowledgebase of that
-// language, and among the first in one of all, with the same answer on both databases.
+// TestLanguages: a question in each language finds the passage that answers it first in a knowledgebase in that
+// language, and among the first in one with all languages, with the same result on both databases.
 func TestLanguages(t *testing.T) {
 	same := map[string]string{}
 	each(t, func(t *testing.T, l *library) {
@@ -171,7 +171,7 @@ func TestLanguages(t *testing.T) {
 				if len(got) == 0 || !strings.HasPrefix(got[0].Text, want) {
 					t.Errorf("%s: %q found %s", name, question, firsts(got))
 				}
-				all := mixed.find(question) // where another language may have the word too
+				all := mixed.find(question) // there, another language may have the word too
 				if !slices.ContainsFunc(all[:min(3, len(all))],
 					func(p parley.Passage) bool { return strings.HasPrefix(p.Text, want) }) {
 					t.Errorf("among all languages: %q found %s", question, firsts(all))

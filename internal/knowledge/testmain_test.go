@@ -9,10 +9,10 @@ import (
 	"parley/internal/testenv"
 )
 
-// reader reads the pages of these tests' websites.
+// reader reads the pages of the websites in these tests.
 var reader = &document.Extractor{}
 
-// TestMain lets the tests' own program be the child that reads documents.
+// TestMain lets the test binary be the child process that reads documents.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == document.ChildCommand {
 		os.Exit(document.Child(os.Args[2:], os.Stdin, os.Stdout))

@@ -7,7 +7,7 @@ import (
 	"parley/internal/lang"
 )
 
-// What has been said of a text is known to the word, however it is written.
+// How much of a text has been spoken is known to the word, in every script.
 func TestHeard(t *testing.T) {
 	for _, c := range []struct{ text, said, rest, want string }{
 		{"Hello there, how are you?", "Hello there", ", how are you?", "Hello there,"},
@@ -37,7 +37,7 @@ func TestHeard(t *testing.T) {
 	}
 }
 
-// As more is said, more is heard, up to all of it.
+// The more is spoken, the more is heard, up to the whole text.
 func FuzzHeard(f *testing.F) {
 	f.Add("Hello there, see https://example.com/x 🙂 **now**.", "en")
 	f.Add("你好，世界。 3 €", "zh")

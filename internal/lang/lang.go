@@ -28,6 +28,7 @@ type Language struct {
 	OrdinalDot bool      `json:"ordinal_dot"` // "3." is the third
 	Answering  Answering `json:"answering"`
 	Consent    Consent   `json:"consent"`
+	Dictation  Dictation `json:"dictation"`
 
 	English bool `json:"-"` // its phrases are English, for want of its own where it isn't
 }
@@ -58,6 +59,9 @@ type Phrases struct {
 	NotConnected string `json:"not_connected"` // a transfer came to nothing: to the customer
 	Announced    string `json:"announced"`     // who is to take the customer over is told so
 	Consent      string `json:"consent"`       // and how to say yes or no
+
+	LeaveMessage string `json:"leave_message"` // a voicemail's greeting
+	InLine       string `json:"in_line"`       // a caller who waits is told their place: {n}
 }
 
 // Consent is how people say yes and no in a word or two.
@@ -205,6 +209,7 @@ func (l *Language) complete(c *common, english *Language) {
 	if len(l.Fillers) == 0 {
 		l.Fillers = c.Fillers
 	}
+	l.Dictation.index()
 }
 
 func union(a, b Set) Set {

@@ -12,8 +12,8 @@ import (
 	"parley/internal/provider"
 )
 
-// required says which keys a file that has a part must fill in: a language is complete for what it claims. What is
-// not named is optional.
+// required lists the keys that a file must fill in for each part that it has: a language is complete for what it
+// claims. Keys that are not named are optional.
 var required = map[string][]string{
 	"words": {"listening", "greetings", "farewells", "answers", "dangling", "numbers", "positive", "negative",
 		"questions"},
@@ -21,16 +21,18 @@ var required = map[string][]string{
 	"consent":   {"yes", "no"},
 	"signs":     {"dot", "at", "slash"},
 	"answering": {"machine"},
+	"dictation": {"numerals", "digits", "number", "email", "letters", "birth", "sorry"},
 }
 
-// without are keys that a language has no use for: where nothing stands between words, and recognizers write digits.
+// without lists keys that a language does not need: where there is no space between words, or recognizers write
+// digits.
 var without = map[string][]string{"ja": {"dangling", "numbers"}, "zh": {"dangling", "numbers"}}
 
-// borrowing are the languages of the catalog's whose fixed sentences are English, as nobody has written theirs yet.
+// borrowing lists the catalog's languages whose fixed sentences are English, as nobody has written theirs yet.
 var borrowing = []string{"sr", "sl", "fa", "ur", "ta", "th", "et", "lv", "lt", "is"}
 
-// Every language's file is read strictly, and is complete for what it claims; a language of the catalog's has phrases
-// of its own, or is known to borrow them.
+// Every language's file is parsed strictly, and is complete for what it claims; each language of the catalog has its
+// own phrases, or is listed as borrowing them.
 func TestComplete(t *testing.T) {
 	files, err := fs.Sub(data, "data")
 	if err != nil {
@@ -87,7 +89,7 @@ func TestComplete(t *testing.T) {
 	}
 }
 
-// A language that is not known, or only in part, falls back.
+// A language that is unknown, or only partly supported, falls back.
 func TestFallback(t *testing.T) {
 	english, unknown, estonian, swedish := Of("en"), Of("xx"), Of("et"), Of("sv")
 	if unknown.Phrases != english.Phrases || !unknown.English || !english.English ||
@@ -108,7 +110,7 @@ func TestFallback(t *testing.T) {
 	}
 }
 
-// A slip in a file is refused.
+// A mistake in a file is refused.
 func TestStrict(t *testing.T) {
 	for wrong, file := range map[string]string{
 		`unknown field "word"`:      `{"word": {}}`,

@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// sentences splits a text that comes in pieces of n bytes (0: at once).
+// sentences splits a text that comes in pieces of n bytes (0: all at once).
 func sentences(text, language string, n int) []string {
 	s := Splitter{Language: language}
 	var out []string
@@ -58,7 +58,7 @@ func TestSentences(t *testing.T) {
 			}
 		}
 	}
-	// Nothing gets longer than can be said in one breath, also without any mark.
+	// No piece gets longer than can be said in one breath, even without any punctuation.
 	for _, text := range []string{strings.Repeat("word ", 400), strings.Repeat("x", 3000),
 		strings.Repeat("字", 2000), strings.Repeat("word, ", 400)} {
 		for _, s := range sentences(text, "en", 5) {
@@ -69,7 +69,7 @@ func TestSentences(t *testing.T) {
 	}
 }
 
-// FuzzSentences: the pieces are the text, however it comes, and none is beyond measure.
+// FuzzSentences: however the text comes, the pieces add up to it, and none is too long.
 func FuzzSentences(f *testing.F) {
 	f.Add("Hello. How are you? 3.5 e.g. this…\n- a\n- b", 3, "en")
 	f.Add("Am 3. Mai。はい？\xff\xfe", 1, "de")

@@ -6,7 +6,7 @@ import (
 	"parley"
 )
 
-// Sweep ends what was begun before a time and has not ended.
+// Sweep finishes what was started before a time and has not ended.
 func (d *Pool) Sweep(ctx context.Context, before parley.Time) error { return d.sweep(ctx, before) }
 
 // Grace is how long unpaid numbers are kept.

@@ -17,7 +17,7 @@ import (
 
 const (
 	number1, number2, person = "+12025550101", "+12025550102", "+12025550777"
-	cent                     = parley.USD / 100 // a segment in these tests
+	cent                     = parley.USD / 100 // the price of a segment in these tests
 )
 
 // harness is a database with a user who has money, a scripted carrier and a pool.
@@ -56,7 +56,7 @@ func (h *harness) write(fn func(context.Context, *store.Tx) error) {
 	}
 }
 
-// buy searches and buys a number of the stock.
+// buy searches for a number of the stock and buys it.
 func (h *harness) buy(number string) *parley.Number {
 	h.Helper()
 	h.search()
@@ -74,12 +74,12 @@ func (h *harness) search() {
 	}
 }
 
-// sweep ends everything that stands.
+// sweep finishes everything that is stuck.
 func (h *harness) sweep() error {
 	return h.pool.Sweep(h.Context(), parley.Now().Add(time.Minute))
 }
 
-// dies runs something in which the server dies.
+// dies runs a function during which the server dies.
 func (h *harness) dies(fn func()) {
 	h.Helper()
 	defer func() {
@@ -90,7 +90,7 @@ func (h *harness) dies(fn func()) {
 	fn()
 }
 
-// money holds the balance, what is free of it, and that the ledger agrees.
+// money checks the balance, the free part of it, and that the ledger agrees.
 func (h *harness) money(balance parley.Money) {
 	h.Helper()
 	u, err := h.db.User(h.Context(), h.user.ID)
@@ -114,7 +114,7 @@ func (h *harness) money(balance parley.Money) {
 	}
 }
 
-// charges are how many entries of a kind the ledger has.
+// charges counts the ledger's entries of a kind.
 func (h *harness) charges(kind parley.LedgerKind) (n int) {
 	h.Helper()
 	list, _, err := h.db.Ledger(h.Context(), h.user.ID, 0, 0, store.Page{Number: 1, Size: 100})
@@ -138,7 +138,7 @@ func (h *harness) numbers() []parley.Number {
 	return list
 }
 
-// is wants an error of a kind.
+// is expects an error of a kind.
 func (h *harness) is(err error, kind parley.Kind) {
 	h.Helper()
 	var e *parley.Error

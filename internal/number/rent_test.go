@@ -51,8 +51,8 @@ func TestBuy(t *testing.T) {
 	})
 }
 
-// Whatever the carrier says and wherever the server dies: a number is either the user's and paid once, or nobody's
-// and free.
+// Whatever the carrier answers and wherever the server dies, a number is either the user's and charged once, or
+// nobody's and free.
 func TestBuyFailures(t *testing.T) {
 	unknown := errors.New("the line went dead")
 	for name, c := range map[string]struct {
@@ -104,7 +104,7 @@ func TestBuyFailures(t *testing.T) {
 					return
 				}
 				h.money(5 * parley.USD)
-				h.buy(number1) // and it can be bought
+				h.buy(number1) // it can be bought again
 				h.money(4 * parley.USD)
 			})
 		})
@@ -161,7 +161,7 @@ func TestRent(t *testing.T) {
 		h.money(3 * parley.USD)
 		second := n.NextRent(n.PaidUntil)
 		third := n.NextRent(second)
-		collect(third) // the server was away for a month: both are charged
+		collect(third) // the server was away for a month: both months are charged
 		h.money(parley.USD)
 		fourth := n.NextRent(third)
 		collect(fourth)
@@ -169,7 +169,7 @@ func TestRent(t *testing.T) {
 		if got := h.numbers()[0]; got.PaidUntil != n.NextRent(fourth) || h.charges(parley.RentCharge) != 5 {
 			t.Errorf("paid until %v with %d charges", got.PaidUntil, h.charges(parley.RentCharge))
 		}
-		// Then nothing is left. The number stays for a week, unpaid; money brings it back.
+		// Then no money is left. The number stays for a week, unpaid; a payment brings it back.
 		due := h.numbers()[0].PaidUntil
 		a := &parley.Assistant{}
 		form.Defaults(a)

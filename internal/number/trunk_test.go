@@ -17,15 +17,15 @@ func trunkOf(number string) *parley.TrunkInput {
 		Transport: "udp", SRTP: "off", InboundAuthorizationType: "auth", AllowedInboundIPs: []string{}}}
 }
 
-// as lays nothing over a trunk: it is as it should be.
+// as changes nothing: the trunk stays as it is.
 func as(*parley.TrunkInput) (parley.Fields, bool) { return nil, false }
 
-// change is what was sent of a trunk.
+// change is the set of fields sent for a trunk.
 func change(fn func(t *parley.TrunkInput)) number.Lay {
 	return func(t *parley.TrunkInput) (parley.Fields, bool) { fn(t); return nil, false }
 }
 
-// field is the one field that an error names.
+// field returns the only field that an error names.
 func field(t *testing.T, err error) string {
 	t.Helper()
 	var e *parley.Error
@@ -35,8 +35,8 @@ func field(t *testing.T, err error) string {
 	return e.Fields[0].Name
 }
 
-// TestTrunkNumbers: a trunk takes no number from who rents it, before or after, and has no name that is somebody's
-// number.
+// TestTrunkNumbers: a trunk takes no number away from the user who rents it, whether it is made before or after, and
+// its username can't be another user's number.
 func TestTrunkNumbers(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		ctx := t.Context()
@@ -62,7 +62,7 @@ func TestTrunkNumbers(t *testing.T) {
 		if got := field(t, err); got != "sip_username" {
 			t.Errorf("a change of the name: %s is refused", got)
 		}
-		// A number of the carrier's stock that a trunk claims is found and bought all the same.
+		// A number of the carrier's stock that a trunk claims can still be found and bought.
 		squat := trunkOf(number2)
 		if err := h.pool.CreateTrunk(ctx, thief.ID, squat, as); err != nil {
 			t.Fatal(err)
@@ -152,7 +152,7 @@ func TestTrunkRules(t *testing.T) {
 		change(func(t *parley.TrunkInput) { t.SIPAddress = "192.0.2.1" })); field(t, err) != "sip_address" {
 		t.Error(err)
 	}
-	// What was stored before a rule is read, and can be mended.
+	// A trunk that was stored before a rule existed can be read, and corrected.
 	h.pool.Trunks, h.pool.Place = parley.TrunkRules{}, nil
 	h.write(func(ctx context.Context, tx *store.Tx) error {
 		old, err := tx.TrunkForUpdate(ctx, h.user.ID, tr.ID)
@@ -173,7 +173,7 @@ func TestTrunkRules(t *testing.T) {
 	}
 }
 
-// TestCallerIDOfTrunk: the number of one's own trunk can be verified, and what is verified is not asked for again.
+// TestCallerIDOfTrunk: a user can verify the number of their own trunk, and a verified number is not verified again.
 func TestCallerIDOfTrunk(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		ctx := t.Context()

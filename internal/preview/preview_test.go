@@ -60,7 +60,7 @@ func samples(voice ai.Synthesizer, err error) *Samples {
 		Synthesizer: func(string) (ai.Synthesizer, error) { return voice, err }}
 }
 
-// Every language has a sentence of its own, and every voice a preview that plays and says it.
+// Every language has its own sentence, and every voice a preview that plays and says it.
 func TestPreviews(t *testing.T) {
 	voice := &aitest.Synthesizer{}
 	d := samples(voice, nil)
@@ -106,7 +106,7 @@ func is(err error, kind parley.Kind) bool {
 
 const rms = 1001 // Flite's rms in English
 
-// However many ask at once, a voice is synthesized once, also when the first leaves.
+// However many requests come at once, a voice is synthesized once, even if the first requester leaves.
 func TestOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		voice := &aitest.Synthesizer{}
@@ -139,7 +139,7 @@ func TestOnce(t *testing.T) {
 		if n := len(voice.Said()); n != 1 {
 			t.Errorf("said %d times", n)
 		}
-		// Another model sounds otherwise; Flite is the same.
+		// Another model sounds different; Flite is the same.
 		d.Catalog = withModel("other")
 		for _, id := range []int64{rms, 201001, rms, 201001} {
 			if _, err := d.Open(t.Context(), id); err != nil {
@@ -152,7 +152,8 @@ func TestOnce(t *testing.T) {
 	})
 }
 
-// A failure is told by what can be done about it, without what only the log may hold, and is not tried again at once.
+// A failure is reported with what can be done about it, without details that only the log may have, and is not retried
+// at once.
 func TestFailures(t *testing.T) {
 	secret := errors.New("status 401: key sk-s3cret is wrong")
 	for _, c := range []struct {

@@ -135,6 +135,18 @@ func (l *listening) Close() {
 	}
 }
 
+// heldEmbedder keeps its vendor open.
+type heldEmbedder struct {
+	ai.Embedder
+	source *source
+}
+
+// Embed implements ai.Embedder.
+func (e heldEmbedder) Embed(ctx context.Context, texts []string) ([][]float32, error) {
+	defer runtime.KeepAlive(e.source)
+	return e.Embedder.Embed(ctx, texts)
+}
+
 // heldRealtime keeps its vendor open.
 type heldRealtime struct {
 	ai.RealtimeModel

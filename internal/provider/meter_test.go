@@ -11,7 +11,7 @@ import (
 	"parley/internal/audio"
 )
 
-// What is used of vendors is counted, and they are as they were.
+// The usage of vendors is counted, and apart from that they behave as before.
 func TestCounted(t *testing.T) {
 	tally := new(ai.Tally)
 	ctx := ai.Tallied(t.Context(), tally)

@@ -245,8 +245,11 @@ func (s *Set) Embedder() (ai.Embedder, error) {
 		if o.Embedder == nil {
 			continue
 		}
-		if e, err := o.Embedder(); e != nil || err != nil {
-			return e, err
+		switch e, err := o.Embedder(); {
+		case err != nil:
+			return nil, err
+		case e != nil:
+			return heldEmbedder{e, o}, nil
 		}
 	}
 	return nil, nil

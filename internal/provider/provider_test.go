@@ -27,7 +27,7 @@ func TestModel(t *testing.T) {
 	for _, c := range []struct {
 		set             *Set
 		provider, model string
-		want            string // a part of the answer, "" when there is no such model
+		want            string // a part of the answer; "" when there is no such model
 	}{
 		{alone, "local", "local", "The sky is blue."},
 		{alone, "local", "other", ""},
@@ -61,7 +61,8 @@ func TestModel(t *testing.T) {
 	}
 }
 
-// What speaks and listens is found by its code; what is not there says what to do, in an error of kind Config.
+// A voice or recognizer is found by its code. For one that is not there, the error is of kind Config and says what to
+// do.
 func TestSpeech(t *testing.T) {
 	s := aitest.NewServer(t)
 	nowhere := local.Declare(local.Programs{Flite: local.Flite{Path: "/nowhere/flite"},
@@ -82,7 +83,7 @@ func TestSpeech(t *testing.T) {
 	for _, c := range []struct {
 		vendor *ai.Vendor
 		code   string
-		speaks string // a part of the error, "" when it does
+		speaks string // a part of the error; "" when it can
 		hears  string
 	}{
 		{nowhere, local.FliteCode, "apt-get install flite", "not configured"},

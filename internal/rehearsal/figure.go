@@ -16,17 +16,25 @@ type Figures struct {
 	Yields    []time.Duration // from an interruption to silence
 	Kept      int             // interruptions that did not silence the assistant
 	Backed    int             // backchannels
-	Resumed   int             // after which the assistant went on
+	Paused    int             // at which the assistant fell silent
+	Resumed   int             // after which it went on, or had not stopped
 	Missed    int             // turns without a reply
 	DeadAir   time.Duration   // the longest wait
 	Dead      int             // waits of more than 2 s
 	Stale     int             // packets
-	Tools     int
-	Words     int // that the caller said
-	Wrong     int // of which the server understood others, or none
+	Tools     int             // calls of tools
+	Wanted    int             // those that were expected
+	Forgotten int             // and did not come
+	Values    int             // that were to be extracted
+	Right     int             // and were, as expected
+	Words     int             // that the caller said
+	Wrong     int             // of which the server understood others, or none
 	Cost      float64
 	Waterfall []Latency
 }
+
+// unknown is what is not measured in a case that calls a SIP address.
+var unknown = []string{"waterfall", "tools", "values", "misheard", "cost"}
 
 const longWait = 2 * time.Second
 
@@ -68,6 +76,9 @@ func (c *Case) Figures(t *Timeline, r *Record) (f Figures) {
 			f.Kept++
 		case a.Kind == Backchannel && y.over:
 			f.Backed++
+			if y.yielded {
+				f.Paused++
+			}
 			if !y.yielded || y.again {
 				f.Resumed++
 			}
@@ -78,8 +89,28 @@ func (c *Case) Figures(t *Timeline, r *Record) (f Figures) {
 			f.Waterfall = append(f.Waterfall, *turn.Latency)
 		}
 	}
-	f.Words, f.Wrong = misheard(t, r)
+	if !c.Stranger() {
+		f.Words, f.Wrong = misheard(t, r)
+	}
 	return f
+}
+
+// count counts what was expected.
+func (f *Figures) count(verdicts []Verdict) {
+	for _, v := range verdicts {
+		switch {
+		case v.Of == ofTool && !v.OK:
+			f.Forgotten++
+			fallthrough
+		case v.Of == ofTool:
+			f.Wanted++
+		case v.Of == ofValue && v.OK:
+			f.Right++
+			fallthrough
+		case v.Of == ofValue:
+			f.Values++
+		}
+	}
 }
 
 func (f *Figures) misheard() float64 {
@@ -97,15 +128,23 @@ func (f *Figures) add(o Figures) {
 	f.Cutoffs += o.Cutoffs
 	f.Kept += o.Kept
 	f.Backed += o.Backed
+	f.Paused += o.Paused
 	f.Resumed += o.Resumed
 	f.Missed += o.Missed
 	f.Dead += o.Dead
 	f.Stale += o.Stale
 	f.Tools += o.Tools
+	f.Wanted += o.Wanted
+	f.Forgotten += o.Forgotten
+	f.Values += o.Values
+	f.Right += o.Right
 	f.Words += o.Words
 	f.Wrong += o.Wrong
 	f.Cost += o.Cost
 }
+
+// Reply is the reply that such a share of the replies took no longer than.
+func (f *Figures) Reply(share float64) time.Duration { return quantile(f.Replies, share) }
 
 // quantile is the smallest time that a share of all is not above, 0 of none.
 func quantile(all []time.Duration, share float64) time.Duration {

@@ -75,7 +75,10 @@ func filesOf(path string) (files []string, err error) {
 var timed = regexp.MustCompile(`(?m)^(\s*-\s+(?:interrupt|backchannel|say):\s+)("[^"\n]*"\s+at\s+[^\s#]+)(\s*(?:#.*)?)$`)
 
 // Read reads the cases of one file: one, or several with --- between them. A case with a matrix is several.
-func Read(file string, text []byte) (list []Case, err error) {
+func Read(file string, text []byte) ([]Case, error) { return ReadOf("", file, text) }
+
+// ReadOf is Read for cases of an assistant: they need not say whom they call.
+func ReadOf(assistant, file string, text []byte) (list []Case, err error) {
 	defer func() {
 		if m, ok := errors.AsType[*Mistake](err); ok {
 			m.File = file
@@ -99,6 +102,7 @@ func Read(file string, text []byte) (list []Case, err error) {
 			continue
 		}
 		c := newCase(file)
+		c.Assistant = assistant
 		if number > 1 {
 			c.Name += " " + strconv.Itoa(number)
 		}

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// whole is a case with everything in it.
+// whole is a case that uses every key.
 const whole = `# the issue's own example, with more
 name: books a table
 call: front-desk                      # assistant by name, id or file
@@ -79,51 +79,75 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// least is a case with one more line.
+// The called party is a machine, a call screener, or a busy line.
+func TestReadCalled(t *testing.T) {
+	list, err := Read("a.yaml", []byte("called_by: desk\npickup: 2s\nsteps:\n  - say: {say: leave a message, voice: awb}\n  - beep\n"+
+		"  - music: 3s\n  - expect: {no_reply_during: music, keys: \"2\"}\n---\ncalled_by: desk\npickup: busy\n"))
+	if err != nil || len(list) != 2 {
+		t.Fatal(list, err)
+	}
+	c := list[0]
+	if !c.Outbound || c.Assistant != "desk" || c.Pickup.After != 2*time.Second || c.Steps[0].Voice != "awb" || c.Steps[1].Kind != Beep ||
+		c.Steps[2].Wait != 3*time.Second || c.Steps[3].Expect.Quiet != "music" || list[1].Pickup.Refuse != 486 {
+		t.Errorf("read as %+v, %+v", c, list[1])
+	}
+}
+
+// least returns a minimal case with one more line.
 func least(line string) string { return "call: desk\nsteps:\n  - say: hello\n" + line }
 
-// Every mistake names its line, and what would be allowed.
+// Every mistake is reported with its line, and with what would be allowed.
 func TestMistakes(t *testing.T) {
 	for name, tt := range map[string]struct {
 		text string
 		line int
 		says string
 	}{
-		"unknown key":        {least("steps_: 1"), 4, `a case has no "steps_": allowed are name, call, channel`},
-		"twice":              {least("call: other"), 4, `has "call" twice`},
-		"no call":            {"steps:\n  - say: hello", 1, `a case needs "call"`},
-		"no steps":           {"call: desk", 1, `a case needs "steps"`},
-		"steps as text":      {"call: desk\nsteps: hello", 2, "steps must be a list"},
-		"unknown step":       {least("  - sya: hello"), 4, `a step has no "sya": allowed are hear, say, interrupt`},
-		"two in a step":      {"call: desk\nsteps:\n  - say: hello\n    hear: reply", 4, "a step is one thing"},
-		"no time":            {least("  - hear: reply within soon"), 4, `"soon" is no time such as 400ms`},
-		"no moment":          {least("  - interrupt: wait"), 4, "interrupt needs a moment"},
-		"wrong moment":       {least("  - interrupt: {say: wait, at: greeting+1s}"), 4, `"greeting+1s" is no moment such as reply+600ms`},
-		"wrong tag":          {least("  - say: \"a <sigh> b\""), 4, "only a pause is known"},
-		"no keys":            {least("  - press: hello"), 4, `"hello" are no keys`},
-		"unknown expect":     {least("  - expect: {tol: book}"), 4, `expect has no "tol": allowed are tool, no_tool`},
-		"tool":               {least("  - expect: {tool: \"book party\"}"), 4, "is no call of a tool such as book{party: 2}"},
-		"expect first":       {"call: desk\nsteps:\n  - expect: {says: hello}", 3, "this is the first one"},
-		"press in a chat":    {"call: desk\nchannel: chat\nsteps:\n  - press: \"1\"", 4, "press needs a call, and this is a chat"},
-		"after hang_up":      {least("  - hang_up: true\n  - say: hello"), 5, "nothing but expect can follow hang_up"},
-		"codec":              {least("line: {codec: opus}"), 4, `"opus" is not known here: allowed are pcmu pcma g722`},
-		"loss":               {least("line: {loss: 2}"), 4, `"2" is no share such as 2%`},
-		"loud echo":          {least("line: {echo: 3dB}"), 4, "an echo is below it"},
-		"noise":              {least("line: {noise: street}"), 4, `"street" is no noise such as street@12dB`},
-		"reason":             {least("end: {reason: goodbye}"), 4, `"goodbye" is not known here: allowed are customer_hangup`},
-		"range":              {least("matrix: {seed: 3..1}"), 4, `"3..1" is no range such as 1..20`},
-		"axis":               {least("matrix: {prompt: [a]}"), 4, `matrix has no "prompt": allowed are seed, noise`},
-		"value of an axis":   {least("matrix: {codec: [pcmu, opus]}"), 4, `"opus" is not known here`},
-		"matrix to a chat":   {"call: desk\nsteps:\n  - press: \"1\"\nmatrix: {channel: [call, chat]}", 3, "press needs a call"},
-		"zone":               {least("now: 2026-06-12T09:00 Berlin/Europe"), 4, "is no time zone such as Europe/Berlin"},
-		"clock":              {least("now: nine"), 4, `"nine" is no time such as`},
-		"mock":               {least("mock: {book: maybe}"), 4, "a mock is {reply: …"},
-		"regular expression": {least("  - hear: /(/"), 4, "is no regular expression"},
-		"no words":           {least("  - hear: \"!\""), 4, "has no words"},
-		"nothing said":       {least("  - say:"), 4, "one value is needed here"},
-		"yaml":               {"call: desk\nsteps: [", 2, "this is no YAML"},
-		"tab":                {"call: desk\n\tsteps: 1", 2, "this is no YAML"},
-		"nothing":            {"# nothing", 0, "there is no case in it"},
+		"unknown key":         {least("steps_: 1"), 4, `a case has no "steps_": allowed are name, call, called_by`},
+		"twice":               {least("call: other"), 4, `has "call" twice`},
+		"no call":             {"steps:\n  - say: hello", 1, `a case needs "call"`},
+		"call and called_by":  {least("called_by: desk"), 4, "not both"},
+		"pickup of a caller":  {least("pickup: 2s"), 1, "it goes with called_by"},
+		"pickup":              {"called_by: desk\npickup: soon", 2, "is neither a time such as 2s, nor busy, declined or never"},
+		"steps of nobody":     {"called_by: desk\npickup: busy\nsteps:\n  - say: hello", 1, "nobody answers this call"},
+		"called in a chat":    {"called_by: desk\nchannel: chat\nsteps:\n  - say: hello", 1, "called_by needs a call"},
+		"far address":         {"call: sip:a@192.0.2.1:5060\nsteps:\n  - say: hello", 1, "is no SIP address on this machine"},
+		"words of a stranger": {"call: sip:a@127.0.0.1\nsteps:\n  - hear: hello", 3, "only the sound is known"},
+		"a stranger's tool":   {"call: sip:a@127.0.0.1\nsteps:\n  - say: hello\n  - expect: {tool: book}", 4, "only the sound is known"},
+		"a stranger's cost":   {"call: sip:a@127.0.0.1\nsteps:\n  - say: hello\nend: {cost_below: 1}", 4, "only the sound is known"},
+		"loud beep":           {least("  - beep: loud"), 4, "a beep is written alone"},
+		"no steps":            {"call: desk", 1, `a case needs "steps"`},
+		"steps as text":       {"call: desk\nsteps: hello", 2, "steps must be a list"},
+		"unknown step":        {least("  - sya: hello"), 4, `a step has no "sya": allowed are hear, say, interrupt`},
+		"two in a step":       {"call: desk\nsteps:\n  - say: hello\n    hear: reply", 4, "a step is one thing"},
+		"no time":             {least("  - hear: reply within soon"), 4, `"soon" is no time such as 400ms`},
+		"no moment":           {least("  - interrupt: wait"), 4, "interrupt needs a moment"},
+		"wrong moment":        {least("  - interrupt: {say: wait, at: greeting+1s}"), 4, `"greeting+1s" is no moment such as reply+600ms`},
+		"wrong tag":           {least("  - say: \"a <sigh> b\""), 4, "only a pause is known"},
+		"no keys":             {least("  - press: hello"), 4, `"hello" are no keys`},
+		"unknown expect":      {least("  - expect: {tol: book}"), 4, `expect has no "tol": allowed are tool, no_tool`},
+		"tool":                {least("  - expect: {tool: \"book party\"}"), 4, "is no call of a tool such as book{party: 2}"},
+		"expect first":        {"call: desk\nsteps:\n  - expect: {says: hello}", 3, "this is the first one"},
+		"press in a chat":     {"call: desk\nchannel: chat\nsteps:\n  - press: \"1\"", 4, "press needs a call, and this is a chat"},
+		"after hang_up":       {least("  - hang_up: true\n  - say: hello"), 5, "nothing but expect can follow hang_up"},
+		"codec":               {least("line: {codec: opus}"), 4, `"opus" is not known here: allowed are pcmu pcma g722`},
+		"loss":                {least("line: {loss: 2}"), 4, `"2" is no share such as 2%`},
+		"loud echo":           {least("line: {echo: 3dB}"), 4, "an echo is below it"},
+		"noise":               {least("line: {noise: street}"), 4, `"street" is no noise such as street@12dB`},
+		"reason":              {least("end: {reason: goodbye}"), 4, `"goodbye" is not known here: allowed are customer_hangup`},
+		"range":               {least("matrix: {seed: 3..1}"), 4, `"3..1" is no range such as 1..20`},
+		"axis":                {least("matrix: {prompt: [a]}"), 4, `matrix has no "prompt": allowed are seed, noise`},
+		"value of an axis":    {least("matrix: {codec: [pcmu, opus]}"), 4, `"opus" is not known here`},
+		"matrix to a chat":    {"call: desk\nsteps:\n  - press: \"1\"\nmatrix: {channel: [call, chat]}", 3, "press needs a call"},
+		"zone":                {least("now: 2026-06-12T09:00 Berlin/Europe"), 4, "is no time zone such as Europe/Berlin"},
+		"clock":               {least("now: nine"), 4, `"nine" is no time such as`},
+		"mock":                {least("mock: {book: maybe}"), 4, "a mock is {reply: …"},
+		"regular expression":  {least("  - hear: /(/"), 4, "is no regular expression"},
+		"no words":            {least("  - hear: \"!\""), 4, "has no words"},
+		"nothing said":        {least("  - say:"), 4, "one value is needed here"},
+		"yaml":                {"call: desk\nsteps: [", 2, "this is no YAML"},
+		"tab":                 {"call: desk\n\tsteps: 1", 2, "this is no YAML"},
+		"nothing":             {"# nothing", 0, "there is no case in it"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			list, err := Read("dir/a.yaml", []byte(tt.text))
@@ -145,7 +169,7 @@ func TestSeveral(t *testing.T) {
 	}
 }
 
-// Nothing that is read brings the reader down, and every refusal names the file.
+// No input makes the reader crash, and every error names the file.
 func FuzzRead(f *testing.F) {
 	f.Add(whole)
 	f.Add(least("matrix: {seed: 1..3}"))

@@ -14,7 +14,16 @@ type Verdict struct {
 	What string // was expected
 	Got  string // instead
 	At   time.Duration
+	Of   subject
 }
+
+// subject is what an expectation was of, where that is counted.
+type subject int
+
+const (
+	ofTool subject = iota + 1
+	ofValue
+)
 
 // judge judges a case by what was heard and recorded.
 type judge struct {
@@ -70,7 +79,7 @@ func describe(s *Step) string {
 			return fmt.Sprintf("hear %q", s.Want.Text)
 		}
 		return "hear something"
-	case HangUp, Wait, Expecting:
+	case HangUp, Wait, Expecting, Beep, Music:
 		return strings.ReplaceAll(string(s.Kind), "_", " ")
 	}
 	return fmt.Sprintf("%s %q", s.Kind, s.Text)
@@ -94,6 +103,9 @@ func (j *judge) add(ok bool, line int, at time.Duration, got, format string, arg
 	}
 	j.out = append(j.out, v)
 }
+
+// of says what the latest verdict was of.
+func (j *judge) of(s subject) { j.out[len(j.out)-1].Of = s }
 
 func (j *judge) fail(line int, at time.Duration, got, format string, args ...any) {
 	j.add(false, line, at, got, format, args...)
@@ -214,6 +226,7 @@ func (j *judge) expect(i int) {
 			j.used[k] = true
 		}
 		j.add(k >= 0, line, w.From, j.tools(w, act), "tool %s", tool.Text)
+		j.of(ofTool)
 	}
 	for _, name := range e.NoTools {
 		hit := slices.ContainsFunc(j.r.FunctionCalls, func(f ToolCall) bool {
@@ -237,7 +250,8 @@ func (j *judge) expect(i int) {
 		j.add(words.In(got), line, w.From, quoted(got), "understood %q", words.Text)
 	}
 	if e.Keys != nil {
-		j.add(j.t.Keys == *e.Keys, line, w.From, fmt.Sprintf("%q", j.t.Keys), "keys %q", *e.Keys)
+		got := j.t.pressed(w)
+		j.add(got == *e.Keys, line, w.From, fmt.Sprintf("%q", got), "keys %q", *e.Keys)
 	}
 	if e.Transferred != nil {
 		j.add(strings.Contains(j.t.Sent, *e.Transferred), line, w.From, fmt.Sprintf("sent to %q", j.t.Sent),
@@ -270,9 +284,9 @@ func (j *judge) tools(w Span, act int) string {
 // timing judges what depends on when sound came.
 func (j *judge) timing(e *Expect, line, act int) {
 	a := j.t.Acts[act]
-	if e.Quiet {
+	if e.Quiet != "" {
 		cuts := j.t.cutoffs(a)
-		j.add(len(cuts) == 0, line, a.From, "the assistant spoke into it", "no reply during the pause of %q", a.Text)
+		j.add(len(cuts) == 0, line, a.From, "the assistant spoke into it", "no reply during the %s of %s", e.Quiet, describe(&j.Steps[a.Step]))
 	}
 	y := j.t.yield(act)
 	if e.SilentIn != nil {
@@ -333,6 +347,7 @@ func (j *judge) end() {
 	for _, name := range sortedKeys(e.Variables) {
 		want, got := e.Variables[name], j.r.Variables[name]
 		j.add(same(got, want), e.Line, j.t.Ended, fmt.Sprint(got), "%s is %v", name, want)
+		j.of(ofValue)
 	}
 	if e.CostBelow != nil {
 		j.add(j.r.TotalCost < *e.CostBelow, e.Line, j.t.Ended, fmt.Sprintf("%.4f", j.r.TotalCost), "costs less than %g",

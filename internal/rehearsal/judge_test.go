@@ -8,8 +8,9 @@ import (
 	"time"
 )
 
-// tape makes a timeline of a drawing, 100 ms a letter: A the assistant speaks, B both do, C the caller does, - nobody;
-// c is a caller's pause within what they say. The caller's first act is Say, and those over the assistant are kinds.
+// tape makes a timeline from a drawing, 100 ms per letter: A the assistant speaks, B both speak, C the caller speaks,
+// - nobody; c is a pause of the caller's within what they say. The caller's first act is Say, and acts over the
+// assistant's speech are of the given kinds.
 func tape(drawing string, kinds ...Kind) *Timeline {
 	const letter = 100 * time.Millisecond
 	t := &Timeline{Steps: make([]Span, 20)}
@@ -73,6 +74,34 @@ func TestYield(t *testing.T) {
 	}
 }
 
+// Keys are judged by what was said until the next key, words before a beep need no reply, and speech over hold music
+// is noticed.
+func TestCalled(t *testing.T) {
+	list, err := Read("a.yaml", []byte("called_by: desk\nsteps:\n  - say: press 2\n  - expect: {keys: \"2\"}\n  - music: 1s\n"+
+		"  - expect: {no_reply_during: music}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for keys, want := range map[string]string{"2": "", "21": "", "12": `keys "2"`, "": `keys "2"`} {
+		line := tape("----CCCC--------CCCCCCC-----", Say, Music)
+		for i, key := range keys {
+			line.Keys = append(line.Keys, Key{time.Duration(900+800*i) * time.Millisecond, string(key)})
+		}
+		failed := (&Result{Verdicts: list[0].Judge(line, &Record{})}).Failed()
+		if got := fmt.Sprint(failed); (want == "") != (len(failed) == 0) || !strings.Contains(got, want) {
+			t.Errorf("keys %q: %s", keys, got)
+		}
+		if got := line.Replies(); len(got) != 0 {
+			t.Errorf("replies %+v", got)
+		}
+	}
+	line := tape("----CCCC--------CCCBBCC-----", Say, Music)
+	line.Keys = []Key{{900 * time.Millisecond, "2"}}
+	if got := fmt.Sprint((&Result{Verdicts: list[0].Judge(line, &Record{})}).Failed()); !strings.Contains(got, "no reply during the music") {
+		t.Errorf("over the music: %s", got)
+	}
+}
+
 func TestFigures(t *testing.T) {
 	c := &Case{Channel: Call}
 	for name, tt := range map[string]struct {
@@ -115,7 +144,7 @@ func TestJudge(t *testing.T) {
 		step    string // after the first act
 		more    string
 		record  func(*Record)
-		fails   string // "" passes
+		fails   string // "" if it passes
 	}{
 		"tool":               {step: `expect: {tool: "book{party: 2}"}`},
 		"other arguments":    {step: `expect: {tool: "book{party: 3}"}`, fails: `tool book{party: 3}; called book{"party":2}`},

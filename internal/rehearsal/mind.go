@@ -24,7 +24,7 @@ const (
 	mostSpoken  = 500 // characters of what a persona says at once
 	usualTurns  = 8
 	mostTurns   = 50
-	personaText = `You play a caller on the telephone who talks to a company's assistant. This is who you are and what you want:
+	personaText = `You play a customer who talks to a company's assistant. This is who you are and what you want:
 
 %s
 

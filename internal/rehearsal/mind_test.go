@@ -9,7 +9,7 @@ import (
 	"parley/internal/ai"
 )
 
-// scripted says its texts in order, and keeps what it was asked.
+// scripted says its texts in order, and records what it was asked.
 type scripted struct {
 	texts []string
 	asked []ai.Request
@@ -46,7 +46,7 @@ func TestPersona(t *testing.T) {
 	}
 }
 
-// A model's verdict fails a run, and never makes one pass; one that is none is an error.
+// A model's verdict can fail a run, but never makes one pass; an answer that is no verdict is an error.
 func TestReview(t *testing.T) {
 	c := &Case{Criteria: []Criterion{{7, "The assistant is polite"}}}
 	result := func() *Result {

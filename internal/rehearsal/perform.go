@@ -4,10 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
-	"net/netip"
 	"slices"
-	"strings"
 	"time"
 
 	"parley/internal/audio"
@@ -17,6 +14,7 @@ import (
 const (
 	look     = 5 * time.Millisecond   // how often the caller listens up
 	patience = 10 * time.Second       // how long the caller waits for a reply
+	lifting  = 400 * time.Millisecond // from picking up to the first word
 	ending   = 20 * time.Second       // how long they wait for the assistant to hang up
 	telling  = 350 * time.Millisecond // of sound to the words that are told at once
 	ambience = -22.0                  // dBFS of a caller's voice, which noise is measured against
@@ -50,97 +48,30 @@ type performer struct {
 
 var errOver = errors.New("the call is over")
 
-// handset is a telephone on the case's line.
-func (c *Case) handset() (*phone.Phone, error) {
-	p, err := phone.Listen()
-	if err != nil {
-		return nil, err
-	}
-	kind := codecs[c.Sound.Codec]
-	p.Options = phone.Options{Types: []int{kind}, Seed: c.Seed, Loss: c.Sound.Loss, Jitter: c.Sound.Jitter,
-		Echo: c.Sound.Echo}
-	if n := c.Sound.Noise; n.Place != "" {
-		a, err := audio.NewAmbient(places[n.Place], c.rate(), c.Seed)
-		if err != nil {
-			p.Close()
-			return nil, err
-		}
-		p.Options.Noise = loop(a, c.rate(), math.Pow(10, (ambience-n.SNR-audio.AmbientLevel)/20))
-	}
-	return p, nil
-}
-
-func (c *Case) rate() audio.Rate {
-	if c.Sound.Codec == "g722" {
-		return audio.Wide
-	}
-	return audio.Narrow
-}
-
-// loop is an ambient sound at a gain.
-func loop(a *audio.Ambient, rate audio.Rate, gain float64) []int16 {
-	out := make([]int16, 16*int(rate))
-	n := rate.FrameSize()
-	for at := 0; at+n <= len(out); at += n {
-		a.Mix(out[at:at+n], at, gain)
-	}
-	return out
-}
-
-// prepare makes all sounds before the call: nobody waits for them in it.
-func (p *performer) prepare() error {
-	if p.sound == nil {
-		p.sound = map[string][]int16{}
-	}
-	for _, s := range p.Steps {
-		for _, part := range s.Parts {
-			if p.sound[part.Words] != nil {
-				continue
-			}
-			pcm, err := p.mouth(p.ctx, p.Caller.Voice, p.Caller.Pace, p.rate(), part.Words)
-			if err != nil {
-				return fmt.Errorf("the caller can't say %q: %w", part.Words, err)
-			}
-			p.sound[part.Words] = trimmed(pcm)
-		}
-	}
-	return nil
-}
-
-// trimmed is a sound without the silence around it.
-func trimmed(pcm []int16) []int16 {
-	const quiet = 200
-	voiced := func(s int16) bool { return s > quiet || s < -quiet }
-	from := slices.IndexFunc(pcm, voiced)
-	if from < 0 {
-		return pcm
-	}
-	to := len(pcm)
-	for !voiced(pcm[to-1]) {
-		to--
-	}
-	return pcm[from:to]
-}
-
-// perform calls, follows the script and hangs up. What went wrong with the conversation is in the timeline; an error
-// says that it could not be held.
-func (p *performer) perform(from, to string, server netip.AddrPort, answered func() *live) error {
+// perform gets into a call, which may not come about, follows the script and hangs up. What went wrong with the conversation is in the timeline; an
+// error says that it could not be held.
+func (p *performer) perform(connect func(phone.Options) (call *phone.Call, l *live, leave func(), err error)) error {
 	if err := p.prepare(); err != nil {
 		return err
 	}
-	handset, err := p.handset()
+	o, err := p.line()
 	if err != nil {
 		return err
 	}
-	defer handset.Close()
-	ring, cancel := context.WithTimeout(p.ctx, ending)
-	defer cancel()
-	if p.call, err = handset.Call(ring, from, to, server); err != nil {
-		return fmt.Errorf("call assistant %s at %s: %w", to, server, err)
+	var leave func()
+	p.call, p.live, leave, err = connect(o)
+	defer leave()
+	if err != nil {
+		return err
+	}
+	p.t.Steps = make([]Span, len(p.Steps))
+	if p.call == nil {
+		if p.t.By = "assistant"; p.Pickup.answers() {
+			p.t.Missed = []int{min(0, len(p.Steps)-1)}
+		}
+		return nil
 	}
 	p.zero = p.call.Answered
-	p.live = answered()
-	p.t.Steps = make([]Span, len(p.Steps))
 	for i := range p.Steps {
 		p.t.Steps[i].From = p.now()
 		err := p.step(i)
@@ -164,7 +95,7 @@ func (p *performer) perform(from, to string, server netip.AddrPort, answered fun
 		p.t.By = map[string]string{"bye": "assistant", "hangup": "caller"}[p.call.Ended()]
 	}
 	p.drain()
-	p.t.Keys, p.t.Sent = p.call.Digits(), p.call.Referred()
+	p.t.Sent = p.call.Referred()
 	if p.broken != nil {
 		return p.broken
 	}
@@ -188,6 +119,9 @@ func (p *performer) drain() {
 		}
 	}
 	p.read = len(list)
+	for _, key := range p.call.Digits()[len(p.t.Keys):] {
+		p.t.Keys = append(p.t.Keys, Key{p.now(), string(key)})
+	}
 }
 
 // until waits until something is so, for a time at most, and says whether it is. The error says that the call is over.
@@ -229,8 +163,8 @@ func (p *performer) listen(within time.Duration, what *Words) error {
 		return err
 	}
 	said := func() bool { return what == nil || p.live == nil || p.live.said(began, *what) }
-	if _, err = p.until(limit, func() bool { return said() && p.quiet() }); errors.Is(err, errOver) && what == nil {
-		return nil // it has said goodbye
+	if _, err = p.until(limit, func() bool { return said() && p.quiet() }); errors.Is(err, errOver) {
+		return nil // it has said goodbye, and the record has its words
 	}
 	p.acted = false
 	return err
@@ -253,7 +187,10 @@ func (p *performer) settle(i int) error {
 	for j := i + 1; j >= 1 && j < len(p.Steps) && p.Steps[j].Kind == Expecting; j++ {
 		wanted = append(wanted, p.Steps[j].Expect)
 	}
-	if err := p.listen(0, nil); err != nil {
+	keys := slices.ContainsFunc(wanted, func(e Expect) bool { return e.Keys != nil })
+	if keys { // who presses them need not speak
+		p.acted = false
+	} else if err := p.listen(0, nil); err != nil {
 		return err
 	}
 	if p.live == nil || len(wanted) == 0 {
@@ -261,6 +198,9 @@ func (p *performer) settle(i int) error {
 	}
 	_, err := p.until(patience, func() bool {
 		for _, e := range wanted {
+			if e.Keys != nil && p.t.pressed(Span{began, p.now() + 1}) != *e.Keys {
+				return false
+			}
 			for _, tool := range e.Tools {
 				if !p.live.called(began, tool) {
 					return false
@@ -295,6 +235,13 @@ func (p *performer) step(i int) error {
 		return p.act(i)
 	case Interrupt, Backchannel:
 		return p.cutIn(i)
+	case Beep, Music: // at once, unless something is expected first
+		if i > 0 && p.Steps[i-1].Kind == Expecting {
+			if err := p.settle(i - 1); err != nil {
+				return err
+			}
+		}
+		return p.act(i)
 	case HangUp:
 		if s.Timed {
 			if err := p.await(s.Offset); err != nil {
@@ -308,6 +255,10 @@ func (p *performer) step(i int) error {
 
 // before waits until it is the caller's turn.
 func (p *performer) before(i int) error {
+	if p.Outbound && i == 0 { // who is called speaks first, with the telephone at their ear
+		_, err := p.until(lifting, func() bool { return false })
+		return err
+	}
 	if !p.heard && len(p.t.Acts) == 0 { // whoever begins
 		if _, err := p.until(3*time.Second, func() bool { return p.heard }); err != nil {
 			return err
@@ -354,7 +305,7 @@ func (p *performer) act(i int) error {
 	}
 	p.t.Acts = append(p.t.Acts, a)
 	if s.Kind != Backchannel {
-		p.since, p.heard, p.acted = a.To, false, true
+		p.since, p.heard, p.acted = a.To, false, s.Kind != Music
 		for _, h := range p.t.Heard { // what came while we listened to ourselves
 			if h.At >= p.since && h.Level >= loud {
 				p.heard, p.reply = true, h.At
@@ -363,32 +314,6 @@ func (p *performer) act(i int) error {
 		}
 	}
 	return err
-}
-
-// chunk is words that are told when their sound begins.
-type chunk struct {
-	at    time.Duration
-	words string
-}
-
-// speech is the sound of a step, where its parts are, and when its words are told.
-func (p *performer) speech(s *Step) (pcm []int16, parts []Span, chunks []chunk) {
-	rate := int(p.rate())
-	length := func(n int) time.Duration { return time.Duration(n) * time.Second / time.Duration(rate) }
-	for _, part := range s.Parts {
-		pcm = append(pcm, make([]int16, int(part.Pause*time.Duration(rate)/time.Second))...)
-		sound, from := p.sound[part.Words], length(len(pcm))
-		pcm = append(pcm, sound...)
-		to := length(len(pcm))
-		parts = append(parts, Span{from, to})
-		words := strings.Fields(part.Words)
-		pieces := min(len(words), max(1, int((to-from)/telling)))
-		for k := range pieces {
-			chunks = append(chunks, chunk{from + (to-from)*time.Duration(k)/time.Duration(pieces),
-				strings.Join(words[len(words)*k/pieces:len(words)*(k+1)/pieces], " ")})
-		}
-	}
-	return pcm, parts, chunks
 }
 
 func (p *performer) speak(s *Step, a *Act) error {

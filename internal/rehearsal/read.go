@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -18,6 +19,8 @@ func (c *Case) read(n *yaml.Node) error {
 	err := object(n, "a case",
 		parsed("name", &c.Name, text),
 		parsed("call", &c.Assistant, text),
+		field{"called_by", c.readCalledBy},
+		parsed("pickup", &c.Pickup, pickup),
 		parsed("channel", &c.Channel, oneOf(Call, Chat)),
 		parsed("now", &c.Now, parseNow),
 		field{"variables", func(n *yaml.Node) error { return values(n, &c.Variables) }},
@@ -43,8 +46,8 @@ func (c *Case) read(n *yaml.Node) error {
 	case err != nil:
 		return err
 	case c.Assistant == "":
-		return mistake(n, `a case needs "call": the name, id or file of an assistant`)
-	case steps == nil && c.Caller.Persona == "":
+		return mistake(n, `a case needs "call": the name, id or file of an assistant; or "called_by", for one that calls`)
+	case steps == nil && c.Caller.Persona == "" && c.Pickup.answers():
 		return mistake(n, `a case needs "steps": what is heard and said`)
 	case c.Repeat == 0 || c.Limit == 0:
 		return mistake(n, "repeat and limit must be more than 0")
@@ -52,17 +55,59 @@ func (c *Case) read(n *yaml.Node) error {
 	return c.check()
 }
 
+// readCalledBy reads the assistant that calls.
+func (c *Case) readCalledBy(n *yaml.Node) (err error) {
+	if c.Assistant != "" {
+		return errors.New("a case has call, which the caller does, or called_by, where the assistant calls: not both")
+	}
+	c.Outbound = true
+	c.Assistant, err = scalar(n)
+	return err
+}
+
+// pickup reads 2s, or why nobody answers.
+func pickup(s string) (p Pickup, err error) {
+	switch s {
+	case "busy":
+		p.Refuse = 486
+	case "declined":
+		p.Refuse = 603
+	case "never":
+		p.Never = true
+	default:
+		if p.After, err = parseDuration(s); err != nil {
+			err = fmt.Errorf("%q is neither a time such as 2s, nor busy, declined or never", s)
+		}
+	}
+	return p, err
+}
+
+func (p Pickup) answers() bool { return p.Refuse == 0 && !p.Never }
+
 // check looks at what depends on several fields.
 func (c *Case) check() error {
 	at := func(line int, format string, args ...any) error {
 		return &Mistake{Line: line, Text: fmt.Sprintf(format, args...)}
 	}
-	if c.Caller.Persona != "" && c.Channel == Chat {
-		return at(c.Line, "a persona needs a call, and this is a chat")
+	switch {
+	case c.Outbound && c.Channel == Chat:
+		return at(c.Line, "called_by needs a call, and this is a chat")
+	case !c.Outbound && c.Pickup != (Pickup{}):
+		return at(c.Line, "pickup is for who is called: it goes with called_by")
+	case !c.Pickup.answers() && (len(c.Steps) > 0 || c.Caller.Persona != ""):
+		return at(c.Line, "nobody answers this call, so it has no steps and no persona")
+	}
+	if c.Stranger() {
+		if _, _, err := sipAddress(c.Assistant); err != nil {
+			return at(c.Line, "%v", err)
+		}
+		if err := c.checkStranger(); err != nil {
+			return err
+		}
 	}
 	acted := false
 	for i, s := range c.Steps {
-		sound := s.Kind == Interrupt || s.Kind == Backchannel || s.Kind == Press
+		sound := s.Kind == Interrupt || s.Kind == Backchannel || s.Kind == Press || s.Kind == Beep || s.Kind == Music
 		switch {
 		case c.Channel == Chat && sound:
 			return at(s.Line, "%s needs a call, and this is a chat: allowed are say, hear, expect", s.Kind)
@@ -80,13 +125,54 @@ func (c *Case) check() error {
 	return nil
 }
 
+// sipAddress reads sip:echo@127.0.0.1:5070.
+func sipAddress(s string) (user string, at netip.AddrPort, err error) {
+	user, host, ok := strings.Cut(strings.TrimPrefix(s, "sip:"), "@")
+	if !strings.Contains(host, ":") {
+		host += ":5060"
+	}
+	if at, err = netip.ParseAddrPort(host); !ok || err != nil || !at.Addr().IsLoopback() {
+		return "", at, fmt.Errorf("%q is no SIP address on this machine such as sip:echo@127.0.0.1:5070", s)
+	}
+	return user, at, nil
+}
+
+// checkStranger refuses what can't be judged of a call to a SIP address.
+func (c *Case) checkStranger() error {
+	at := func(line int, what string) error {
+		return &Mistake{Line: line, Text: what + " needs an assistant of a Parley server: of a sip: address only the sound is known"}
+	}
+	switch e := c.End; {
+	case c.Outbound || c.Channel == Chat:
+		return at(c.Line, "called_by or a chat")
+	case len(c.Mocks) > 0 || len(c.Variables) > 0 || !c.Now.IsZero():
+		return at(c.Line, "mock, variables or now")
+	case c.Caller.Persona != "" || len(c.Criteria) > 0:
+		return at(c.Line, "a persona or judge")
+	case c.Budget.Misheard != nil:
+		return at(c.Budget.Line, "misheard")
+	case e != nil && (len(e.Variables) > 0 || e.CostBelow != nil || e.exact || e.Reason != ""):
+		return at(e.Line, "reason, variables, cost_below or tools")
+	}
+	for _, s := range c.Steps {
+		e := &s.Expect
+		switch {
+		case s.Kind == Hear && s.Want != nil:
+			return at(s.Line, "hear with words")
+		case len(e.Tools)+len(e.NoTools)+len(e.Says)+len(e.SaysNot)+len(e.Heard) > 0:
+			return at(s.Line, "tool, no_tool, says, says_not or heard")
+		}
+	}
+	return nil
+}
+
 // acts says whether the caller does something in a step.
 func (s *Step) acts() bool {
-	return s.Kind == Say || s.Kind == Interrupt || s.Kind == Backchannel || s.Kind == Press
+	return s.Kind == Say || s.Kind == Interrupt || s.Kind == Backchannel || s.Kind == Press || s.Kind == Beep || s.Kind == Music
 }
 
 func (e *Expect) needsSpeech() bool {
-	return e.SilentIn != nil || e.ResumesIn != nil || e.Stale != nil || e.Quiet
+	return e.SilentIn != nil || e.ResumesIn != nil || e.Stale != nil || e.Quiet != ""
 }
 
 func (e *Expect) needsSound() bool { return e.needsSpeech() || e.Keys != nil || e.Transferred != nil }
@@ -181,14 +267,14 @@ func (c *Case) readSteps(n *yaml.Node) error {
 	for _, one := range n.Content {
 		s := Step{Line: one.Line}
 		fields := []field{}
-		for _, kind := range []Kind{Hear, Say, Interrupt, Backchannel, Press, Wait, HangUp, Expecting} {
+		for _, kind := range []Kind{Hear, Say, Interrupt, Backchannel, Press, Beep, Music, Wait, HangUp, Expecting} {
 			fields = append(fields, field{string(kind), func(n *yaml.Node) error {
 				s.Kind = kind
 				return s.read(n)
 			}})
 		}
-		if one.Kind == yaml.ScalarNode && one.Value == string(HangUp) {
-			c.Steps = append(c.Steps, Step{Line: one.Line, Kind: HangUp})
+		if one.Kind == yaml.ScalarNode && (one.Value == string(HangUp) || one.Value == string(Beep)) {
+			c.Steps = append(c.Steps, Step{Line: one.Line, Kind: Kind(one.Value)})
 			continue
 		}
 		if one.Kind == yaml.MappingNode && len(one.Content) > 2 {
@@ -209,11 +295,14 @@ func (s *Step) read(n *yaml.Node) (err error) {
 		return s.Expect.read(n)
 	case Hear:
 		return s.readHear(n)
-	case HangUp:
+	case HangUp, Beep:
 		if n.Kind == yaml.ScalarNode && (n.Tag == "!!null" || n.Value == "true") {
 			return nil
 		}
-	case Wait:
+		if s.Kind == Beep {
+			return errors.New("a beep is written alone: - beep")
+		}
+	case Wait, Music:
 		v, err := scalar(n)
 		if err == nil {
 			s.Wait, err = parseDuration(v)
@@ -222,7 +311,8 @@ func (s *Step) read(n *yaml.Node) (err error) {
 	}
 	at := ""
 	if n.Kind == yaml.MappingNode {
-		if err := object(n, string(s.Kind), parsed("say", &s.Text, text), parsed("at", &at, text)); err != nil {
+		if err := object(n, string(s.Kind), parsed("say", &s.Text, text), parsed("at", &at, text),
+			parsed("voice", &s.Voice, text)); err != nil {
 			return err
 		}
 	} else {
@@ -324,10 +414,7 @@ func (e *Expect) read(n *yaml.Node) error {
 				return err
 			})
 		}},
-		parsed("no_reply_during", &e.Quiet, func(s string) (bool, error) {
-			_, err := oneOf("pause")(s)
-			return true, err
-		}),
+		parsed("no_reply_during", &e.Quiet, oneOf("pause", "music")),
 		optional("silent_within", &e.SilentIn, parseDuration),
 		optional("resumes_within", &e.ResumesIn, parseDuration),
 		optional("reply_within", &e.ReplyIn, parseDuration),

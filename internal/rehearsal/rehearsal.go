@@ -7,7 +7,10 @@ package rehearsal
 
 import (
 	"fmt"
+	"strings"
 	"time"
+
+	"parley"
 )
 
 // Case is a conversation with an assistant, and what must come of it.
@@ -17,9 +20,13 @@ type Case struct {
 	Name string
 
 	Assistant string // its name, id or file
+	Outbound  bool   // the assistant calls: the case is who is called
+	Pickup    Pickup // of who is called
 	Channel   Channel
 	Now       time.Time // pinned; zero is the present
 	Variables map[string]string
+	Draft     *parley.Draft // what of the assistant is changed; no file says so
+	Run       int64         // the run of an assistant's tests whose draft is performed; likewise
 	Sound     Sound
 	Caller    Caller
 	Ears      Ears
@@ -37,6 +44,9 @@ type Case struct {
 	Values []string // of the matrix, as key=value; none without one
 }
 
+// Stranger reports whether the case calls a SIP address, of which nothing is known but what is heard.
+func (c *Case) Stranger() bool { return strings.HasPrefix(c.Assistant, "sip:") }
+
 // Channel is how the caller reaches the assistant.
 type Channel string
 
@@ -45,6 +55,13 @@ const (
 	Call Channel = "call"
 	Chat Channel = "chat"
 )
+
+// Pickup is what becomes of a call at who is called.
+type Pickup struct {
+	After  time.Duration // of ringing, before it is answered
+	Refuse int           // the SIP status that turns it away instead
+	Never  bool          // it rings until the assistant gives up
+}
 
 // Ears are how the server learns what the caller says.
 type Ears string
@@ -95,11 +112,12 @@ type Step struct {
 	Text string // of say, interrupt, backchannel, press: what; as written
 
 	Parts  []Part        // of speech
+	Voice  string        // of speech; "" is the caller's
 	Offset time.Duration // of interrupt, backchannel and hang_up: after the reply's first sound
 	Timed  bool          // Offset counts
 	Within time.Duration // of hear; 0 is patience
 	Want   *Words        // of hear: what is said; nil is anything
-	Wait   time.Duration // of wait
+	Wait   time.Duration // of wait and music
 	Expect Expect
 }
 
@@ -113,6 +131,8 @@ const (
 	Interrupt   Kind = "interrupt"
 	Backchannel Kind = "backchannel"
 	Press       Kind = "press"
+	Beep        Kind = "beep"  // an answering machine's tone
+	Music       Kind = "music" // of who has the other side wait
 	Wait        Kind = "wait"
 	HangUp      Kind = "hang_up"
 	Expecting   Kind = "expect"
@@ -128,7 +148,7 @@ type Part struct {
 type Expect struct {
 	Tools       []ToolPattern
 	NoTools     []string // * is any
-	Quiet       bool     // no reply during the pauses of what was said
+	Quiet       string   // no reply during this: the pauses of what was said, or the music
 	SilentIn    *time.Duration
 	ResumesIn   *time.Duration
 	ReplyIn     *time.Duration

@@ -25,10 +25,12 @@ type CaseReport struct {
 	State      string          `json:"state"` // pass, fail, error
 	Error      string          `json:"error,omitempty"`
 	TookMS     int64           `json:"took_ms"`
+	LastedMS   int64           `json:"lasted_ms"` // the call, from its answer
 	Again      string          `json:"again"`
 	CallID     int64           `json:"call_id,omitempty"`
 	Verdicts   []VerdictReport `json:"verdicts"`
 	Figures    FigureReport    `json:"figures"`
+	Unknown    []string        `json:"unknown,omitempty"` // figures that nobody has, of a call to a SIP address
 	Transcript string          `json:"transcript,omitempty"`
 	Files      []string        `json:"files,omitempty"` // sound and picture of a failure
 }
@@ -50,12 +52,17 @@ type FigureReport struct {
 	YieldMS     []int64   `json:"yield_ms"`
 	NotYielded  int       `json:"not_yielded"`
 	Backed      int       `json:"backchannels"`
+	Paused      int       `json:"false_yields"`
 	Resumed     int       `json:"resumed"`
 	Missed      int       `json:"missed_turns"`
 	DeadAirMS   int64     `json:"dead_air_ms"`
 	Dead        int       `json:"waits_over_2s"`
 	Stale       int       `json:"stale_packets"`
 	Tools       int       `json:"tools"`
+	Wanted      int       `json:"tools_expected"`
+	Forgotten   int       `json:"tools_missed"`
+	Values      int       `json:"values"`
+	Right       int       `json:"values_right"`
 	Words       int       `json:"words"`
 	Misheard    int       `json:"misheard"`
 	Cost        float64   `json:"cost"`
@@ -71,8 +78,9 @@ func figures(f *Figures) FigureReport {
 		return out
 	}
 	r := FigureReport{ReplyMS: each(f.Replies), GreetingMS: f.Greeting.Milliseconds(), Cutoffs: f.Cutoffs,
-		YieldMS: each(f.Yields), NotYielded: f.Kept, Backed: f.Backed, Resumed: f.Resumed, Missed: f.Missed,
-		DeadAirMS: f.DeadAir.Milliseconds(), Dead: f.Dead, Stale: f.Stale, Tools: f.Tools, Words: f.Words,
+		YieldMS: each(f.Yields), NotYielded: f.Kept, Backed: f.Backed, Paused: f.Paused, Resumed: f.Resumed, Missed: f.Missed,
+		DeadAirMS: f.DeadAir.Milliseconds(), Dead: f.Dead, Stale: f.Stale, Tools: f.Tools, Wanted: f.Wanted, Forgotten: f.Forgotten,
+		Values: f.Values, Right: f.Right, Words: f.Words,
 		Misheard: f.Wrong, Cost: f.Cost, WaterfallMS: f.Waterfall}
 	if r.WaterfallMS == nil {
 		r.WaterfallMS = []Latency{}
@@ -96,6 +104,12 @@ func NewReport(results []Result, again func(*Result) string) *Report {
 			out.Passed++
 		default:
 			out.Failed++
+		}
+		if r.Case.Stranger() {
+			c.Unknown = unknown
+		}
+		if r.Timeline != nil {
+			c.LastedMS = r.Timeline.Ended.Milliseconds()
 		}
 		if r.Record != nil {
 			c.CallID, c.Transcript = r.Record.ID, r.Record.Transcript

@@ -17,7 +17,7 @@ import (
 	"parley/internal/audio"
 )
 
-// failure is a result with a failure in it, and one that could not be performed.
+// failure returns a suite's result with a failed case, and a case that could not be performed.
 func failure(t *testing.T) []Result {
 	t.Helper()
 	list, err := Read("dir/a.yaml", []byte("call: desk\nname: <books> & more\nsteps:\n  - say: one two three\n  - expect: {says: goodbye}\n"))
@@ -80,7 +80,7 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// A failure leaves a sound that players read, with its marks, and a picture that browsers read.
+// A failure leaves an audio file that players can read, with its marks, and a picture that browsers can read.
 func TestKeep(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "out")
 	for _, r := range failure(t) {
@@ -119,8 +119,8 @@ func TestKeep(t *testing.T) {
 	}
 }
 
-// The schema that editors use and the reader agree: on the example with everything in it and the example suite, and on
-// which keys there are.
+// The schema for editors and the reader agree: on the example that uses every key, on the example suite, and on which
+// keys exist.
 func TestSchema(t *testing.T) {
 	raw, err := jsonschema.UnmarshalJSON(bytes.NewReader(Schema))
 	if err != nil {
@@ -202,4 +202,31 @@ func TestSchema(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Expected tools and extracted values are counted, and shown beside what really came.
+func TestExpectedIsCounted(t *testing.T) {
+	list, err := Read("a.yaml", []byte("call: desk\nname: a\nsteps:\n  - say: one two three\n  - expect: {tool: [book, cancel]}\n"+
+		"end: {variables: {party: 3, name: Ana, day: friday}}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := Result{Case: &list[0], Round: 1, Timeline: tape("AAAA----CCCC----AAAA------"), Record: &Record{
+		Variables:     map[string]any{"party": 3.0, "name": "Ana", "day": "monday"},
+		FunctionCalls: []ToolCall{{Name: "book", Arguments: json.RawMessage(`{}`), AtMS: 1500}}}}
+	r.measure(r.Case)
+	if f := r.Figures; f.Tools != 1 || f.Wanted != 2 || f.Forgotten != 1 || f.Values != 3 || f.Right != 2 {
+		t.Errorf("%+v", f)
+	}
+	var b bytes.Buffer
+	Table(&b, []Result{r, r}, again)
+	for line := range strings.Lines(b.String()) {
+		if f := strings.Fields(line); len(f) > 0 && f[0] == "all" {
+			if got := strings.Join(f[len(f)-6:len(f)-3], " "); got != "2 2/4 4/6" {
+				t.Errorf("tools, missed and values are %s", got)
+			}
+			return
+		}
+	}
+	t.Errorf("no sum in\n%s", b.String())
 }

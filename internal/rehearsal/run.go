@@ -4,12 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"parley/internal/ai"
 	"parley/internal/audio"
+	"parley/internal/simulator/phone"
 )
 
 // Result is what became of one performance of a case.
@@ -59,7 +63,7 @@ func (r *Result) Title() string {
 	return title
 }
 
-// Runner performs cases, several at a time.
+// Runner performs cases, several at a time. Close it.
 type Runner struct {
 	Server   *Server
 	Mouth    Mouth
@@ -68,6 +72,30 @@ type Runner struct {
 	Model    ai.Model // plays personas and judges; nil: there is none
 	// Done is told of each result as it comes, one at a time; it may be nil
 	Done func(r *Result, done, all int)
+
+	called   sync.Mutex
+	exchange *exchange // nil before an assistant is to call
+}
+
+// Close hangs up whoever assistants called.
+func (n *Runner) Close() {
+	n.called.Lock()
+	defer n.called.Unlock()
+	if n.exchange != nil {
+		n.exchange.close()
+		n.exchange = nil
+	}
+}
+
+// open is where assistants call.
+func (n *Runner) open() (*exchange, error) {
+	n.called.Lock()
+	defer n.called.Unlock()
+	var err error
+	if n.exchange == nil {
+		n.exchange, err = newExchange()
+	}
+	return n.exchange, err
 }
 
 // Run performs all cases and returns their results in the cases' order.
@@ -105,19 +133,40 @@ func (n *Runner) Run(ctx context.Context, cases []Case) []Result {
 // errLimit ends a case that takes too long.
 var errLimit = errors.New("the case took longer than its limit")
 
+// measure judges what was heard and recorded, and takes its figures.
+func (r *Result) measure(c *Case) {
+	r.Verdicts, r.Figures = c.Judge(r.Timeline, r.Record), c.Figures(r.Timeline, r.Record)
+	r.Figures.count(r.Verdicts)
+}
+
 // perform holds one conversation and judges it.
 func (n *Runner) perform(ctx context.Context, r *Result) error {
 	c := *r.Case // its seed and ears are this performance's
 	if c.Ears == "" {
 		c.Ears = n.Ears
 	}
-	c.Seed = r.Seed()
+	c.Seed, c.Steps = r.Seed(), slices.Clip(c.Steps) // a persona adds its own
 	ctx, cancel := context.WithTimeoutCause(ctx, c.Limit, errLimit)
 	defer cancel()
 	if n.Model == nil && (len(c.Criteria) > 0 || c.Caller.Persona != "") {
 		return errMind
 	}
-	a, err := n.Server.callee(ctx, &c)
+	if c.Stranger() {
+		err := n.stranger(ctx, r, &c)
+		if err == nil {
+			r.measure(&c)
+		}
+		return err
+	}
+	var out netip.AddrPort
+	if c.Outbound {
+		e, err := n.open()
+		if err != nil {
+			return err
+		}
+		out = e.addr()
+	}
+	a, err := n.Server.callee(ctx, &c, out)
 	if err != nil {
 		return err
 	}
@@ -127,19 +176,19 @@ func (n *Runner) perform(ctx context.Context, r *Result) error {
 	}
 	defer a.ask(context.WithoutCancel(ctx), "DELETE", "/user/rehearsals/"+token, nil, nil)
 	if c.Channel == Chat {
-		r.Timeline, r.Record, err = a.chat(ctx, &c, token)
+		r.Timeline, r.Record, err = a.chat(ctx, &c, token, mind{n.Model})
 	} else {
-		err = n.dial(ctx, r, &c, a, token)
+		err = n.telephone(ctx, r, &c, a, token)
 	}
 	if err != nil {
 		return err
 	}
-	r.Verdicts, r.Figures = c.Judge(r.Timeline, r.Record), c.Figures(r.Timeline, r.Record)
+	r.measure(&c)
 	return mind{n.Model}.review(ctx, &c, r)
 }
 
-// dial performs a case by telephone.
-func (n *Runner) dial(ctx context.Context, r *Result, c *Case, a *callee, token string) error {
+// telephone performs a case by telephone.
+func (n *Runner) telephone(ctx context.Context, r *Result, c *Case, a *callee, token string) error {
 	p := &performer{Case: c, ctx: ctx, mouth: n.Mouth, mind: mind{n.Model}}
 	following, stop := context.WithCancel(ctx)
 	var follower sync.WaitGroup
@@ -151,18 +200,18 @@ func (n *Runner) dial(ctx context.Context, r *Result, c *Case, a *callee, token 
 			_ = a.ask(ctx, "POST", "/user/rehearsals/"+token+"/words", map[string]any{"words": words}, nil)
 		}
 	}
+	connect := n.callOut
+	if c.Outbound {
+		connect = n.callIn
+	}
 	id := int64(0)
-	err := p.perform(token, fmt.Sprint(a.ID), n.Server.SIP, func() *live {
-		var now struct {
-			CallID int64 `json:"call_id"`
+	err := p.perform(func(o phone.Options) (call *phone.Call, l *live, hangUp func(), err error) {
+		if call, id, hangUp, err = connect(ctx, c, a, token, o); call == nil || id == 0 {
+			return call, nil, hangUp, err
 		}
-		if a.ask(ctx, "GET", "/user/rehearsals/"+token, nil, &now) != nil || now.CallID == 0 {
-			return nil
-		}
-		id = now.CallID
-		l := &live{}
+		l = &live{}
 		follower.Go(func() { _ = a.follow(following, id, l) }) // what it lacks is in the record
-		return l
+		return call, l, hangUp, err
 	})
 	if err != nil && !errors.Is(err, errLimit) {
 		return err
@@ -177,6 +226,71 @@ func (n *Runner) dial(ctx context.Context, r *Result, c *Case, a *callee, token 
 	r.Record, err = a.record(reading, id, c.End != nil && len(c.End.Variables) > 0)
 	r.Heard, r.Said, r.Rate = p.tape()
 	return err
+}
+
+// stranger performs a case at a SIP address. Nothing is recorded of it.
+func (n *Runner) stranger(ctx context.Context, r *Result, c *Case) error {
+	user, at, err := sipAddress(c.Assistant)
+	if err != nil {
+		return err
+	}
+	p := &performer{Case: c, ctx: ctx, mouth: n.Mouth}
+	err = p.perform(func(o phone.Options) (*phone.Call, *live, func(), error) {
+		call, leave, err := dial(ctx, "parley-test", user, at, o)
+		return call, nil, leave, err
+	})
+	if err != nil && !errors.Is(err, errLimit) {
+		return err
+	}
+	r.Timeline, r.Record = &p.t, &Record{}
+	r.Heard, r.Said, r.Rate = p.tape()
+	return err
+}
+
+// dial calls somebody on a telephone of its own, which leave puts away.
+func dial(ctx context.Context, from, to string, at netip.AddrPort, o phone.Options) (call *phone.Call, leave func(), err error) {
+	handset, err := phone.Listen()
+	if err != nil {
+		return nil, func() {}, err
+	}
+	handset.Options = o
+	ring, cancel := context.WithTimeout(ctx, ending)
+	defer cancel()
+	if call, err = handset.Call(ring, from, to, at); err != nil {
+		err = fmt.Errorf("call %s at %s: %w", to, at, err)
+	}
+	return call, handset.Close, err
+}
+
+// callOut calls an assistant as a softphone does.
+func (n *Runner) callOut(ctx context.Context, c *Case, a *callee, token string, o phone.Options) (*phone.Call, int64, func(),
+	error) {
+	call, leave, err := dial(ctx, token, fmt.Sprint(a.ID), n.Server.SIP, o)
+	if err != nil {
+		return nil, 0, leave, err
+	}
+	var now struct {
+		CallID int64 `json:"call_id"`
+	}
+	err = a.ask(ctx, "GET", "/user/rehearsals/"+token, nil, &now)
+	return call, now.CallID, leave, err
+}
+
+// callIn has an assistant call, and takes the call as the case wants.
+func (n *Runner) callIn(ctx context.Context, c *Case, a *callee, token string, o phone.Options) (*phone.Call, int64, func(),
+	error) {
+	number, calls, leave := n.exchange.number()
+	var made struct {
+		CallID int64 `json:"call_id"`
+	}
+	vars := map[string]string{testVariable: token}
+	maps.Copy(vars, c.Variables)
+	if err := a.ask(ctx, "POST", "/user/make_call", map[string]any{"assistant_id": a.ID, "phone_number": number,
+		"variables": vars}, &made); err != nil {
+		return nil, 0, leave, err
+	}
+	call, err := c.answered(ctx, calls, o)
+	return call, made.CallID, leave, err
 }
 
 // tape is the sound of both sides in its time.

@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"parley"
 )
 
 // Server is the server whose assistants are tried. It is safe for concurrent use.
@@ -27,9 +29,12 @@ type Server struct {
 	// Account makes an account and returns its API key: each file of an assistant has one, as names of tools are
 	// an account's. nil: no assistants are made.
 	Account func(ctx context.Context) (key string, err error)
+	// Only is the one assistant that is tried, whatever cases call; nil: they say whom. No files are looked for then.
+	Only *parley.Assistant
 
 	mu    sync.Mutex
 	known map[string]*callee // by what cases call them
+	lines int                // numbers that assistants call from
 }
 
 // Client asks a server's API in somebody's name.
@@ -93,8 +98,12 @@ func (s *Client) ask(ctx context.Context, method, path string, body, out any) er
 	return nil
 }
 
-// callee finds the assistant of a case: a file beside the case's, an id, or a name.
-func (s *Server) callee(ctx context.Context, c *Case) (*callee, error) {
+// callee finds the assistant of a case: a file beside the case's, an id, or a name. One that calls does so over a trunk to
+// out.
+func (s *Server) callee(ctx context.Context, c *Case, out netip.AddrPort) (*callee, error) {
+	if s.Only != nil {
+		return &callee{Client: &s.Client, ID: s.Only.ID, UUID: s.Only.UUID, Name: s.Only.Name}, nil
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock() // an assistant of a file is made once
 	file := ""
@@ -109,6 +118,9 @@ func (s *Server) callee(ctx context.Context, c *Case) (*callee, error) {
 	if file != "" {
 		key = file
 	}
+	if c.Outbound {
+		key += " calls"
+	}
 	if a := s.known[key]; a != nil {
 		return a, nil
 	}
@@ -119,9 +131,17 @@ func (s *Server) callee(ctx context.Context, c *Case) (*callee, error) {
 		err = fmt.Errorf("%s: no assistants are made on a server that runs: leave out --server, or name one of its own", file)
 	case file != "":
 		owner := &Client{URL: s.URL, HTTP: s.HTTP}
-		if owner.Key, err = s.Account(ctx); err == nil {
-			a, err = owner.make(ctx, file)
+		number := int64(0)
+		if owner.Key, err = s.Account(ctx); err == nil && c.Outbound {
+			s.lines++
+			number, err = owner.trunk(ctx, out, s.lines)
 		}
+		if err == nil {
+			a, err = owner.make(ctx, file, number)
+		}
+	case c.Outbound:
+		err = fmt.Errorf("there is no file %s beside the case: assistants that call are tried on the server that is started for the tests",
+			c.Assistant+assistantFile)
 	default:
 		a, err = s.find(ctx, c.Assistant)
 	}
@@ -164,8 +184,8 @@ func (s *Client) find(ctx context.Context, name string) (*callee, error) {
 }
 
 // make makes an assistant of a file: the fields of the API, with language, voice and model by their names, and its tools
-// under tools_called.
-func (s *Client) make(ctx context.Context, file string) (*callee, error) {
+// under mid_call_tools. With a number it calls, and without one it is called.
+func (s *Client) make(ctx context.Context, file string, number int64) (*callee, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return nil, err
@@ -179,7 +199,11 @@ func (s *Client) make(ctx context.Context, file string) (*callee, error) {
 		return nil, m
 	}
 	name := strings.TrimSuffix(filepath.Base(file), assistantFile)
-	for k, v := range map[string]any{"name": name, "type": "inbound", "mode": "pipeline", "status": "active",
+	kind := "inbound"
+	if number != 0 {
+		kind, fields["phone_number_id"] = "outbound", number
+	}
+	for k, v := range map[string]any{"name": name, "type": kind, "mode": "pipeline", "status": "active",
 		"timezone": "UTC", "post_call_evaluation": false} {
 		if _, ok := fields[k]; !ok {
 			fields[k] = v
@@ -216,6 +240,19 @@ func (s *Client) make(ctx context.Context, file string) (*callee, error) {
 	}
 	made.Data.Client = s
 	return &made.Data, nil
+}
+
+// trunk makes a number that calls leave from, to an address, and returns its id.
+func (s *Client) trunk(ctx context.Context, to netip.AddrPort, line int) (int64, error) {
+	var made struct {
+		Data struct {
+			PhoneNumberID int64 `json:"phone_number_id"`
+		}
+	}
+	err := s.ask(ctx, "POST", "/user/phone-numbers/sip-trunks", map[string]any{"name": "The telephone of the tests",
+		"phone_number": fmt.Sprintf("+1202556%04d", line), "sip_address": to.String(), "inbound_authorization_type": "ip",
+		"allowed_inbound_ips": []string{to.Addr().String()}}, &made)
+	return made.Data.PhoneNumberID, err
 }
 
 // choose puts ids in place of the names of a language, a voice and a model.
@@ -277,6 +314,12 @@ func (s *Client) begin(ctx context.Context, c *Case, assistant int64) (string, e
 	}
 	if len(tools) > 0 {
 		body["tools"] = tools
+	}
+	if c.Run != 0 {
+		body["test_run_id"] = c.Run
+	}
+	if c.Draft != nil {
+		body["draft"] = c.Draft
 	}
 	if !c.Now.IsZero() {
 		body["now"] = c.Now.Format(time.RFC3339)

@@ -3,6 +3,7 @@ package rehearsal
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -41,12 +42,12 @@ func state(r *Result) string {
 // Table writes the results for people.
 func Table(w io.Writer, results []Result, again func(*Result) string) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "\tcase\treply p50\tp95\tmax\tcut-offs\tyield p95\tresumed\tmissed\tdead air\tstale\ttools\tmisheard\tcost\ttook")
+	fmt.Fprintln(t, "\tcase\treply p50\tp95\tp99\tcut-offs\tyield p95\tfalse yields\tresumed\tmissed\tdead air\tstale\ttools\tmissed\tvalues\tmisheard\tcost\ttook")
 	var all Figures
 	for i := range results {
 		r := &results[i]
 		if r.Err != nil {
-			fmt.Fprintf(t, "%s\t%s%s\n", state(r), r.Title(), strings.Repeat("\t", 13))
+			fmt.Fprintf(t, "%s\t%s%s\n", state(r), r.Title(), strings.Repeat("\t", 16))
 			continue
 		}
 		row(t, state(r), r.Title(), &r.Figures, r.Took)
@@ -58,6 +59,9 @@ func Table(w io.Writer, results []Result, again func(*Result) string) {
 	t.Flush()
 	if n := len(all.Waterfall); n > 0 {
 		fmt.Fprintf(w, "\nWhere the time of %d replies went, median after the last word: %s\n", n, waterfall(all.Waterfall))
+	}
+	if slices.ContainsFunc(results, func(r Result) bool { return r.Case.Stranger() }) {
+		fmt.Fprintf(w, "\nOf calls to sip: addresses only the sound is known, and not: %s\n", strings.Join(unknown, ", "))
 	}
 	for i := range results {
 		if !results[i].Passed() {
@@ -80,10 +84,10 @@ func row(w io.Writer, state, title string, f *Figures, took time.Duration) {
 		}
 		return fmt.Sprintf("%d/%d", n, of)
 	}
-	fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\t%d\t%s\t%d\t%d\t%s\t%.4f\t%s\n", state, title,
-		at(quantile(f.Replies, 0.5)), at(quantile(f.Replies, 0.95)), at(quantile(f.Replies, 1)), f.Cutoffs,
-		at(quantile(f.Yields, 0.95)), share(f.Resumed, f.Backed), f.Missed, at(f.DeadAir), f.Stale, f.Tools,
-		share(f.Wrong, f.Words), f.Cost, at(took))
+	fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\t%d\t%s\t%d\t%d\t%s\t%s\t%s\t%.4f\t%s\n", state, title,
+		at(quantile(f.Replies, 0.5)), at(quantile(f.Replies, 0.95)), at(quantile(f.Replies, 0.99)), f.Cutoffs,
+		at(quantile(f.Yields, 0.95)), share(f.Paused, f.Backed), share(f.Resumed, f.Backed), f.Missed, at(f.DeadAir), f.Stale,
+		f.Tools, share(f.Forgotten, f.Wanted), share(f.Right, f.Values), share(f.Wrong, f.Words), f.Cost, at(took))
 }
 
 // waterfall is the median of each step of replies.

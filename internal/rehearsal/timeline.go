@@ -3,6 +3,7 @@ package rehearsal
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -14,7 +15,7 @@ type Timeline struct {
 	Missed []int    // steps that what they waited for never came to
 	Ended  time.Duration
 	By     string // who ended it: assistant, caller, or limit
-	Keys   string // that the assistant pressed
+	Keys   []Key  // that the assistant pressed
 	Sent   string // where the assistant sent the caller
 	Texts  []Text // of a chat: what was answered
 }
@@ -23,6 +24,12 @@ type Timeline struct {
 type Packet struct {
 	At    time.Duration
 	Level float64 // dBFS
+}
+
+// Key is one that the assistant pressed.
+type Key struct {
+	At   time.Duration
+	Name string
 }
 
 // Span is a stretch of time.
@@ -167,10 +174,12 @@ type Reply struct {
 	Early bool // the assistant was still speaking, or spoke before the caller had finished
 }
 
-// Replies are those to what was said: an interruption's too, and not a backchannel's, which asks for none.
+// Replies are those to what was said: an interruption's too, and not a backchannel's, which asks for none, nor that to
+// words with a beep or music after them.
 func (t *Timeline) Replies() (out []Reply) {
 	for i, a := range t.Acts {
-		if a.Kind != Say && a.Kind != Interrupt {
+		goesOn := i+1 < len(t.Acts) && (t.Acts[i+1].Kind == Beep || t.Acts[i+1].Kind == Music)
+		if a.Kind != Say && a.Kind != Interrupt || goesOn {
 			continue
 		}
 		at, ok := t.firstAfter(a.To)
@@ -181,9 +190,12 @@ func (t *Timeline) Replies() (out []Reply) {
 	return out
 }
 
-// cutoffs are the pauses within what the caller said in which the assistant began to speak.
+// cutoffs are the moments in which the assistant began to speak in a pause of what the caller said, or over their music.
 func (t *Timeline) cutoffs(a Act) (out []time.Duration) {
 	for _, u := range t.utterances(breath) {
+		if a.Kind == Music && u.From > a.From && u.From < a.To {
+			out = append(out, u.From)
+		}
 		for i := 1; i < len(a.Parts); i++ {
 			if u.From > a.Parts[i-1].To && u.From < a.Parts[i].To {
 				out = append(out, u.From)
@@ -259,4 +271,15 @@ func (t *Timeline) deadAir() (longest time.Duration) {
 		}
 	}
 	return longest
+}
+
+// pressed are the keys that the assistant pressed in a window.
+func (t *Timeline) pressed(w Span) string {
+	var b strings.Builder
+	for _, k := range t.Keys {
+		if k.At >= w.From && k.At < w.To {
+			b.WriteString(k.Name)
+		}
+	}
+	return b.String()
 }

@@ -144,7 +144,10 @@ func parseDecibels(s string) (float64, error) {
 
 // places are the noises, by what they are called in files and in package audio.
 var places = map[string]string{"street": "city", "city": "city", "cafe": "cafe", "office": "office",
-	"crowd": "crowded_room", "crowded_room": "crowded_room", "forest": "forest", "nature": "nature"}
+	"crowd": "crowded_room", "crowded_room": "crowded_room", "forest": "forest", "nature": "nature", talk: talk}
+
+// talk is other people's voices behind the caller.
+const talk = "talk"
 
 func parseNoise(s string) (Noise, error) {
 	if s == "none" {
@@ -152,7 +155,7 @@ func parseNoise(s string) (Noise, error) {
 	}
 	place, level, ok := strings.Cut(s, "@")
 	if !ok || places[place] == "" {
-		return Noise{}, fmt.Errorf("%q is no noise such as street@12dB: there are none, street, cafe, office, crowd, forest, nature", s)
+		return Noise{}, fmt.Errorf("%q is no noise such as street@12dB: there are none, street, cafe, office, crowd, forest, nature, talk", s)
 	}
 	snr, err := parseDecibels(level)
 	return Noise{place, snr}, err

@@ -19,7 +19,7 @@ import (
 	"parley/internal/audio"
 )
 
-// Strangers who send whatever they like to the port disturb nobody.
+// Strangers who send arbitrary data to the port disturb nobody.
 func TestGarbage(t *testing.T) {
 	s := listening(t, Config{})
 	p := newListener()
@@ -29,7 +29,7 @@ func TestGarbage(t *testing.T) {
 	name := append([]byte{0, 1, 0, 16, 0x21, 0x12, 0xa4, 0x42, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 0, 6, 0, 9},
 		"some:body\x00\x00\x00"...)
 	lying := append([]byte{}, stun...)
-	lying[3] = 200 // longer than it is
+	lying[3] = 200 // it claims to be longer than it is
 	long := make([]byte, 9000)
 	long[0] = 22
 	var strangers []net.Conn
@@ -56,7 +56,7 @@ func TestGarbage(t *testing.T) {
 	}
 }
 
-// A gate lets pass what a call needs, of each address.
+// A gate lets through, from each address, as much as a call needs.
 func TestGate(t *testing.T) {
 	g := &gate{seen: map[netip.AddrPort]int{}}
 	one, other, at := netip.MustParseAddrPort("192.0.2.1:1"), netip.MustParseAddrPort("192.0.2.1:2"), time.Now()
@@ -72,12 +72,12 @@ func TestGate(t *testing.T) {
 	}
 }
 
-// brittle panics over what it hears.
+// brittle panics when it hears something.
 type brittle struct{ *listener }
 
 func (brittle) Hear(audio.Frame) { panic("a test's") }
 
-// A packet that breaks what decodes or hears it breaks one call.
+// A packet that crashes its decoder or its listener ends only one call.
 func TestPanic(t *testing.T) {
 	defer slog.SetDefault(slog.Default())
 	slog.SetDefault(slog.New(slog.DiscardHandler))
@@ -101,7 +101,7 @@ func TestPanic(t *testing.T) {
 	p.goesOn(t)
 }
 
-// Callers who do with their connection what no browser does lose their call at most; another call goes on.
+// Callers who do with their connection what no browser does lose at most their own call; another call goes on.
 func TestHostileCallers(t *testing.T) {
 	s := listening(t, Config{})
 	p := newListener()
@@ -174,7 +174,7 @@ func TestHostileCallers(t *testing.T) {
 	}
 }
 
-// An offer's candidates are nobody that we send anything to: it is the browser that calls.
+// We send nothing to an offer's candidates: it is the browser that connects.
 func TestCandidatesAreNotCalled(t *testing.T) {
 	s := listening(t, Config{Connect: 300 * time.Millisecond})
 	victim, err := net.ListenPacket("udp", "127.0.0.1:0")

@@ -9,7 +9,7 @@ import (
 	"parley/internal/audio"
 )
 
-// wire takes what would be sent.
+// wire collects what would be sent.
 type wire struct{ packets, octets int }
 
 func (w *wire) WriteRTP(_ *rtp.Header, payload []byte) (int, error) {
@@ -26,7 +26,7 @@ func rig() (*media, *listener, *wire) {
 	return newMedia(&voice{writer: w, ssrc: 7, g722: 9, opus: 111}, p), p, w
 }
 
-// packets are those of the speech, 20 ms each.
+// packets returns the packets of the speech, 20 ms each.
 func packets(t testing.TB, change func(i int, h *rtp.Header)) (list [][]byte) {
 	t.Helper()
 	for i, payload := range speech(t) {
@@ -51,7 +51,7 @@ func TestNoAllocationPerFrame(t *testing.T) {
 	step := func() {
 		k := i
 		if i > 1 {
-			k ^= 1 // each pair the wrong way round
+			k ^= 1 // each pair in the wrong order
 		}
 		m.packet(list[k], at)
 		m.tick(at, 0)
@@ -69,7 +69,7 @@ func TestNoAllocationPerFrame(t *testing.T) {
 	}
 }
 
-// What a network does to packets: who listens at once hears as many frames as were spoken, whatever is lost.
+// Whatever the network does to packets, a live listener hears as many frames as were spoken.
 func TestNetwork(t *testing.T) {
 	list := packets(t, nil)
 	const n = 120
@@ -88,8 +88,8 @@ func TestNetwork(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		order func(i int) []int
-		least int     // frames
-		part  float64 // of the energy, at least
+		least int     // frames heard
+		part  float64 // share of the energy, at least
 	}{
 		{"every tenth lost", func(i int) []int {
 			if i%10 == 5 {
@@ -153,7 +153,8 @@ func TestNetwork(t *testing.T) {
 	}
 }
 
-// What was overtaken is used as if it had come in order, and what waits for one that is lost doesn't wait for long.
+// Packets that were reordered are used as if they had come in order, and a packet that waits for a lost one does not
+// wait long.
 func TestOvertaken(t *testing.T) {
 	list := packets(t, nil)
 	hear := func(order ...int) (*media, *listener) {
@@ -195,7 +196,7 @@ func TestOvertaken(t *testing.T) {
 	}
 }
 
-// Nobody speaks, or presses keys, faster than people do: what comes all the same is not listened to.
+// People can't speak, or press keys, faster than in real time: any excess is ignored.
 func TestFloodOfSound(t *testing.T) {
 	list := packets(t, nil)
 	m, p, _ := rig()
@@ -212,7 +213,7 @@ func TestFloodOfSound(t *testing.T) {
 		t.Errorf("%d frames heard at once, not %d", p.frames, most)
 	}
 	send(2000, 2000, time.Second)
-	if p.frames < most+50 || p.frames > most+55 { // and what is made up in place of what was not listened to
+	if p.frames < most+50 || p.frames > most+55 { // plus the frames that conceal what was ignored
 		t.Errorf("%d frames heard after a second, not %d", p.frames, most+50)
 	}
 	for range 1000 {
@@ -229,7 +230,7 @@ func TestFloodOfSound(t *testing.T) {
 	}
 }
 
-// What is no sound says that the browser is there, and no more.
+// A packet that is not sound only shows that the browser is still there.
 func TestOtherPackets(t *testing.T) {
 	m, p, _ := rig()
 	list := packets(t, func(i int, h *rtp.Header) {

@@ -30,7 +30,7 @@ import (
 // patience bounds every wait: it only guards against a hang.
 const patience = 20 * time.Second
 
-// listening is a server on loopback, whose goroutines are gone when the test is over.
+// listening returns a server on loopback, whose goroutines are gone when the test is over.
 func listening(t *testing.T, c Config) *Server {
 	t.Helper()
 	before := runtime.NumGoroutine()
@@ -55,12 +55,12 @@ func listening(t *testing.T, c Config) *Server {
 	return s
 }
 
-// browser is a caller.
+// browser is a caller's end of a call.
 type browser struct {
 	*webrtc.PeerConnection
 	t       *testing.T
 	mic     *webrtc.TrackLocalStaticSample
-	raw     *voice // where a test sends packets of its own making
+	raw     *voice // for packets that a test makes itself
 	channel *webrtc.DataChannel
 	open    chan bool
 	told    chan string
@@ -139,7 +139,7 @@ func (b *browser) offer() string {
 	return o.SDP
 }
 
-// dial calls the server; then is its side.
+// dial calls the server; then gets the server's side.
 func (b *browser) dial(s *Server, then func(*Leg, error)) *Leg {
 	b.t.Helper()
 	o, err := ReadOffer(b.offer())
@@ -170,8 +170,8 @@ func (b *browser) speak(ctx context.Context, packets [][]byte) {
 	}
 }
 
-// speech is the packets of an Opus file: a sentence, spoken by flite and encoded by libopus as browsers do when asked
-// for 16 kHz.
+// speech reads the packets of an Opus file: a sentence, spoken by flite and encoded by libopus as browsers do when
+// asked for 16 kHz.
 func speech(t testing.TB) (packets [][]byte) {
 	t.Helper()
 	data, err := os.ReadFile("testdata/speech.ogg")
@@ -179,7 +179,7 @@ func speech(t testing.TB) (packets [][]byte) {
 		t.Fatal(err)
 	}
 	var packet []byte
-	for len(data) >= 27 { // RFC 3533: pages of segments, of which one below 255 bytes ends a packet
+	for len(data) >= 27 { // RFC 3533: pages of segments; a segment below 255 bytes ends a packet
 		n := int(data[26])
 		table, body := data[27:27+n], data[27+n:]
 		for _, size := range table {
@@ -191,19 +191,19 @@ func speech(t testing.TB) (packets [][]byte) {
 		}
 		data = body
 	}
-	return packets[2:] // behind the headers
+	return packets[2:] // without the headers
 }
 
-// listener is a peer that notes what it hears and speaks a tone.
+// listener is a peer that records what it hears and plays a tone.
 type listener struct {
 	mu     sync.Mutex
 	frames int     // heard
-	energy float64 // of them
+	energy float64 // of all frames
 	ticks  int
-	wanted float64 // of what came in order
+	wanted float64 // of the frames that came in order
 	digits string
 	phase  float64
-	told   chan struct{} // has a token when something came
+	told   chan struct{} // gets a token when something came
 }
 
 func newListener() *listener { return &listener{told: make(chan struct{}, 1)} }
@@ -250,7 +250,7 @@ func (p *listener) Digit(key byte) {
 	p.note()
 }
 
-// until waits for the listener to have got something.
+// until waits until the listener has received something.
 func (p *listener) until(t *testing.T, ok func() bool) {
 	t.Helper()
 	deadline := time.After(patience)
@@ -269,7 +269,7 @@ func (p *listener) until(t *testing.T, ok func() bool) {
 	}
 }
 
-// is waits for a value of a channel.
+// is waits for a value from a channel.
 func is[T comparable](t *testing.T, ch <-chan T, want T) {
 	t.Helper()
 	deadline := time.After(patience)
@@ -389,7 +389,7 @@ func TestCallsEnd(t *testing.T) {
 	}
 }
 
-// cable is a network that can be pulled out.
+// cable is a network that can be unplugged.
 type cable struct {
 	net.PacketConn
 	out atomic.Bool
@@ -456,7 +456,7 @@ func TestCallsThatNeverBegin(t *testing.T) {
 		t.Errorf("run afterwards: %v", err)
 	}
 
-	// A browser that leaves before it was there, and a server that closes.
+	// A browser that leaves before it is connected, and a server that closes.
 	b := call(t)
 	o, _ = ReadOffer(b.offer())
 	for s.legsNow() > 0 {
@@ -477,7 +477,7 @@ func TestCallsThatNeverBegin(t *testing.T) {
 	}
 }
 
-// Offers that nobody follows up take nobody's line, and of one address only so many wait.
+// Offers that are not followed by a connection occupy no line, and only so many of one address may wait.
 func TestJunkOffers(t *testing.T) {
 	s := listening(t, Config{Connect: time.Minute, MaxCalls: 1})
 	offer := func(from string) error {
@@ -502,7 +502,7 @@ func TestJunkOffers(t *testing.T) {
 			t.Errorf("another address: %v", err)
 		}
 	}
-	// Who means it gets the line, and only then is there none.
+	// A caller who really connects gets the line, and only then is none left.
 	p := newListener()
 	l, ended := call(t).talk(s, p)
 	if err := offer("192.0.2.3"); !errors.Is(err, errFull) {
@@ -512,7 +512,7 @@ func TestJunkOffers(t *testing.T) {
 	is(t, ended, error(parley.AssistantHangup))
 }
 
-// Of more offers than are kept the oldest gives way.
+// When there are more offers than are kept, the oldest is dropped.
 func TestOldOffersGiveWay(t *testing.T) {
 	s := New(Config{MaxCalls: 1})
 	legs := make([]*Leg, mostOffers+1)
@@ -545,7 +545,7 @@ func TestOldOffersGiveWay(t *testing.T) {
 	}
 }
 
-// An offer whose answering panics gives its place back, and so does one after whose answer somebody panics.
+// An offer gives its place back if answering it panics, or if something panics after the answer.
 func TestPanicsGiveTheirPlaceBack(t *testing.T) {
 	defer slog.SetDefault(slog.Default())
 	slog.SetDefault(slog.New(slog.DiscardHandler))
@@ -576,7 +576,7 @@ func TestPanicsGiveTheirPlaceBack(t *testing.T) {
 	}
 }
 
-// The certificate of a server that runs for weeks is never one that browsers take for too old.
+// Browsers never reject the certificate of a server that has run for weeks as too old.
 func TestCertificateOfWeeks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := New(Config{})
@@ -619,7 +619,7 @@ func TestExternalAddress(t *testing.T) {
 	}
 }
 
-// talk has a call go on, until the browser's test is over; what the far end hears comes to p.
+// talk keeps a call going until the browser's test is over; p gets what the far end hears.
 func (b *browser) talk(s *Server, p *listener) (leg *Leg, ended chan error) {
 	b.t.Helper()
 	ended = make(chan error, 1)
@@ -641,7 +641,7 @@ func (b *browser) talk(s *Server, p *listener) (leg *Leg, ended chan error) {
 	return leg, ended
 }
 
-// goesOn waits for as much speech as a listener has heard already.
+// goesOn waits until a listener has heard as much speech again as it has heard so far.
 func (p *listener) goesOn(t *testing.T) {
 	t.Helper()
 	p.mu.Lock()
@@ -650,7 +650,7 @@ func (p *listener) goesOn(t *testing.T) {
 	p.until(t, func() bool { return p.frames > before+25 })
 }
 
-// Without an address of its own a server is reached by each of the machine's.
+// A server without a configured address is reached at each of the machine's addresses.
 func TestEveryAddress(t *testing.T) {
 	s := New(Config{Listen: "0.0.0.0:0"})
 	if err := s.Listen(); err != nil {
@@ -672,7 +672,7 @@ func TestEveryAddress(t *testing.T) {
 	}
 }
 
-// sdp is an offer as Chromium makes it, cut to what counts.
+// sdp is an offer as Chromium makes it, reduced to the relevant lines.
 const sdp = "v=0\r\no=- 1 2 IN IP4 127.0.0.1\r\ns=-\r\nt=0 0\r\na=group:BUNDLE 0\r\nm=audio 9 UDP/TLS/RTP/SAVPF 111 9 0\r\nc=IN IP4 0.0.0.0\r\na=ice-ufrag:abcd\r\n" +
 	"a=ice-pwd:abcdefghijklmnopqrstuvwx\r\na=fingerprint:sha-256 00:11:22:33:44:55:66:77:88:99:AA:BB:CC:DD:EE:FF:00:11:22:33:44:55:66:77:88:99:AA:BB:CC:DD:EE:FF\r\na=setup:actpass\r\na=mid:0\r\n" +
 	"a=sendrecv\r\na=rtcp-mux\r\na=rtpmap:111 opus/48000/2\r\na=fmtp:111 minptime=10;useinbandfec=1\r\na=rtpmap:9 G722/8000\r\na=rtpmap:0 PCMU/8000\r\na=ssrc:1 cname:x\r\n"
@@ -711,7 +711,7 @@ func TestOffers(t *testing.T) {
 		}
 		leg.end(parley.CustomerHangup)
 	}
-	// What reads well may still not be answerable; that is the sender's fault.
+	// An offer that parses may still be impossible to answer; that is the sender's fault.
 	for _, text := range []string{strings.Replace(sdp, "a=fingerprint", "a=fingerprants", 1),
 		strings.Replace(sdp, "a=ice-ufrag", "a=ice-afrag", 1), strings.Replace(sdp, "a=mid:0\r\n", "", 1)} {
 		o, err := ReadOffer(text)

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// A clock keeps to the times that it began with, however late each of its frames is taken: up to two are made up for,
+// A clock keeps the pace that it started with, however late its frames are taken: up to two frames are made up for,
 // more are a gap.
 func TestClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -46,7 +46,7 @@ func TestClock(t *testing.T) {
 	})
 }
 
-// Clocks that begin at different times fall on one grid.
+// Clocks that start at different times share one grid.
 func TestClockAlign(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		from := time.Now()

@@ -8,7 +8,7 @@ import (
 	"parley/internal/audio"
 )
 
-// listener keeps what it is to play.
+// listener keeps what it is given to play.
 type listener struct {
 	still
 	in []int16
@@ -16,7 +16,8 @@ type listener struct {
 
 func (l *listener) Tick(in, out audio.Frame) bool { l.in = append(l.in, in...); return false }
 
-// TestComfortNoise: a far end that says that it falls silent is silent at once, and what it does not send is not lost.
+// TestComfortNoise: a far end that announces silence is silent at once, and the packets that it does not send don't
+// count as lost.
 func TestComfortNoise(t *testing.T) {
 	for _, format := range []audio.Format{audio.PCMU, audio.G722} {
 		p := &listener{}
@@ -26,7 +27,7 @@ func TestComfortNoise(t *testing.T) {
 		for i := range tone {
 			tone[i] = int16(9000 * math.Sin(2*math.Pi*400*float64(i)/float64(format.Rate())))
 		}
-		const before, pause, after = 20, 11, 20 // frames; the first of the pause is described
+		const before, pause, after = 20, 11, 20 // frames; the first of the pause is a comfort noise packet
 		seq, sent := uint16(100), 0
 		for i := range before + pause + after + 10 {
 			at := time.Duration(i) * frameTime

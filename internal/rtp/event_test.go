@@ -16,7 +16,7 @@ type eventPacket struct {
 	marker  bool
 }
 
-// eventsOf are the packets of keys whose stream begins at ts.
+// eventsOf returns the packets of keys, whose stream begins at ts.
 func eventsOf(keys string, ts uint32) (all []eventPacket) {
 	var s EventSender
 	s.Dial(keys)
@@ -105,8 +105,8 @@ func TestEventReader(t *testing.T) {
 	}
 }
 
-// FuzzEventReader sends keys through a network that loses, doubles and reorders: every key of which something arrives
-// is told once.
+// FuzzEventReader sends keys through a network that loses, duplicates and reorders packets: every key of which
+// something arrives is reported once.
 func FuzzEventReader(f *testing.F) {
 	f.Add(uint64(1), "1234567890", uint32(0), uint8(30), uint8(3))
 	f.Add(uint64(2), "111111*#AA", uint32(0xFFFFF000), uint8(80), uint8(1))
@@ -139,8 +139,8 @@ func FuzzEventReader(f *testing.F) {
 				}
 			}
 		}
-		// Keys come in order where no more than a key's packets are overtaken; with fewer than all of them arriving,
-		// count each.
+		// Keys come in order if packets are reordered by no more than one key; if not all of them arrive, each is
+		// counted.
 		var want string
 		for i := range keys {
 			if arrives[ts+uint32(i*eventAll*eventStep)] {

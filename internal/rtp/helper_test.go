@@ -14,7 +14,7 @@ import (
 
 const hang = 15 * time.Second
 
-// ear is a peer that says nothing and remembers what it hears.
+// ear is a peer that stays silent and remembers what it hears.
 type ear struct {
 	heard  []int16 // by Hear
 	played []int16 // by Tick
@@ -25,7 +25,7 @@ func (e *ear) Hear(f audio.Frame)            { e.heard = append(e.heard, f...) }
 func (e *ear) Tick(in, out audio.Frame) bool { e.played = append(e.played, in...); return false }
 func (e *ear) Digit(key byte)                { e.keys += string(key) }
 
-// share is how much of a sound's power is at a frequency.
+// share returns how much of a sound's power is at a frequency.
 func share(pcm []int16, hz float64, rate audio.Rate) float64 {
 	var re, im, all float64
 	for i, s := range pcm {
@@ -38,7 +38,7 @@ func share(pcm []int16, hz float64, rate audio.Rate) float64 {
 	return 2 * (re*re + im*im) / float64(len(pcm)) / all
 }
 
-// wire is a telephone's pair of plain UDP sockets, to send what no telephone would.
+// wire is a telephone's pair of plain UDP sockets, which can send what no telephone would.
 type wire struct {
 	*net.UDPConn
 	control *net.UDPConn // RTCP's, at the port after it
@@ -64,7 +64,7 @@ func newWire(t testing.TB, ip string) *wire {
 
 func (w *wire) addr() netip.AddrPort { return w.LocalAddr().(*net.UDPAddr).AddrPort() }
 
-// packet is an RTP packet.
+// packet makes an RTP packet.
 func packet(pt uint8, marker bool, seq uint16, ts, ssrc uint32, payload []byte) []byte {
 	h := pion.Header{Version: 2, PayloadType: pt, Marker: marker, SequenceNumber: seq, Timestamp: ts, SSRC: ssrc}
 	b, err := h.Marshal()

@@ -93,7 +93,7 @@ func TestLatch(t *testing.T) {
 			}
 		})
 	}
-	// A new description: packets from where it was before don't count at once.
+	// After a new description, packets from the old address don't count at once.
 	var l latch
 	at := netip.MustParseAddrPort
 	l.tell(at(told), at(signal).Addr(), 0)
@@ -107,8 +107,8 @@ func TestLatch(t *testing.T) {
 	}
 }
 
-// TestLatchAgain tells the same description again, as a re-INVITE does: the sound may have moved, and goes where it
-// went until that is known.
+// TestLatchAgain repeats the same description, as a re-INVITE does: the sound may have moved, and until that is known
+// it is sent where it was sent before.
 func TestLatchAgain(t *testing.T) {
 	t.Parallel()
 	at := netip.MustParseAddrPort

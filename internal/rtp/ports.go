@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"sync"
 	"time"
 )
@@ -32,7 +33,17 @@ type Socket struct {
 	rtp, rtcp *net.UDPConn
 	ports     *Ports
 	pair      int
+	kept      []kept // of what was drained
 }
+
+// kept is a packet that came too early, and counts all the same: the first words of a handshake, which would be
+// repeated a second later.
+type kept struct {
+	data []byte
+	from netip.AddrPort
+}
+
+const mostKept = 8
 
 var errNoPort = errors.New("no free RTP port: widen PARLEY_RTP_PORTS")
 
@@ -82,7 +93,7 @@ func (s *Socket) Close() {
 	s.ports.free(s.pair)
 }
 
-// Drain throws away what arrives until stop is called, which may be called twice: otherwise what came before a call was
+// Drain throws away the sound that arrives until stop is called, which may be called twice: otherwise what came before a call was
 // answered would be heard all at once afterwards. It also keeps the buffer free for the first word.
 func (s *Socket) Drain() (stop func()) {
 	over := make(chan struct{})
@@ -90,8 +101,12 @@ func (s *Socket) Drain() (stop func()) {
 		defer close(over)
 		var buf [mostPacket]byte
 		for {
-			if _, _, err := s.rtp.ReadFromUDPAddrPort(buf[:]); errors.Is(err, os.ErrDeadlineExceeded) {
+			n, from, err := s.rtp.ReadFromUDPAddrPort(buf[:])
+			if errors.Is(err, os.ErrDeadlineExceeded) {
 				return
+			}
+			if err == nil && isHandshake(buf[:n]) && len(s.kept) < mostKept {
+				s.kept = append(s.kept, kept{slices.Clone(buf[:n]), netip.AddrPortFrom(from.Addr().Unmap(), from.Port())})
 			}
 		}
 	}()

@@ -1,9 +1,11 @@
 package rtp
 
 import (
+	"errors"
 	"net"
 	"net/netip"
 	"slices"
+	"syscall"
 	"testing"
 )
 
@@ -11,7 +13,7 @@ func TestPorts(t *testing.T) {
 	t.Parallel()
 	p := NewPorts(43001, 43010) // 43002 to 43009: four pairs
 	ip := netip.MustParseAddr("127.0.0.1")
-	other, err := net.ListenUDP("udp", &net.UDPAddr{IP: ip.AsSlice(), Port: 43005}) // somebody has one of RTCP's
+	other, err := net.ListenUDP("udp", &net.UDPAddr{IP: ip.AsSlice(), Port: 43005}) // one of the RTCP ports is in use
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,5 +38,41 @@ func TestPorts(t *testing.T) {
 		t.Error(err)
 	} else {
 		s.Close()
+	}
+}
+
+// What sounds before a call is answered is thrown away; the first words of a handshake are not, up to a number of them.
+func TestDrainKeeps(t *testing.T) {
+	sock, err := NewPorts(30000, 39999).Open(netip.MustParseAddr("127.0.0.1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sock.Close()
+	w := newWire(t, "127.0.0.1")
+	to := netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), uint16(sock.Port))
+	for i := range mostKept + 5 {
+		for _, data := range [][]byte{{22, byte(i)}, packet(0, false, uint16(i), 0, 9, make([]byte, 160))} {
+			if _, err := w.WriteToUDPAddrPort(data, to); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	stop := sock.Drain()
+	for empty := false; !empty; { // what has arrived is read before the deadline is
+		var buf [1]byte
+		raw, err := sock.rtp.SyscallConn()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := raw.Control(func(fd uintptr) {
+			_, _, err := syscall.Recvfrom(int(fd), buf[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
+			empty = errors.Is(err, syscall.EAGAIN)
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stop()
+	if len(sock.kept) != mostKept || sock.kept[1].data[1] != 1 || sock.kept[0].from != w.addr() {
+		t.Errorf("kept %v", sock.kept)
 	}
 }

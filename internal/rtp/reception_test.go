@@ -9,7 +9,7 @@ import (
 	"github.com/pion/rtcp"
 )
 
-// TestReception counts what RFC 3550's appendix A.3 counts.
+// TestReception counts as RFC 3550's appendix A.3 does.
 func TestReception(t *testing.T) {
 	t.Parallel()
 	span := func(from, n int) (s []uint16) {
@@ -63,7 +63,7 @@ func TestReception(t *testing.T) {
 			}
 		})
 	}
-	// Another source is counted by itself, and with the first.
+	// Another source has its own counts, and adds to those of the first.
 	var r reception
 	for i := range 10 {
 		r.packet(uint16(2*i), 0, 1, 0, false)
@@ -79,7 +79,7 @@ func TestReception(t *testing.T) {
 	}
 }
 
-// TestJitter holds the estimate against section 6.4.1's, in floating point.
+// TestJitter checks the estimate against that of section 6.4.1, in floating point.
 func TestJitter(t *testing.T) {
 	t.Parallel()
 	for name, late := range map[string]func(i int) float64{ // ms

@@ -162,7 +162,7 @@ func (s *Session) Stats() Stats {
 	return Stats{Sent: int(r.sent), Received: in.before.received, Lost: in.before.lost,
 		Jitter:    inTime(uint32(in.jitter >> 4)),
 		RoundTrip: r.roundTrip, Reports: r.farCount, FarLost: int(int32(r.far.TotalLost<<8) >> 8),
-		FarJitter: inTime(r.far.Jitter), Suite: s.cover.out.Suite, Unreadable: s.cover.unreadable}
+		FarJitter: inTime(r.far.Jitter), Suite: s.cover.suite(), Unreadable: s.cover.unreadable}
 }
 
 func inTime(ticks uint32) time.Duration { return time.Duration(ticks) * time.Second / rtpClock }

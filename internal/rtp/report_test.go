@@ -12,7 +12,7 @@ import (
 	"parley/internal/audio"
 )
 
-// told is a report as it stands in the octets: what reads it shares nothing with what writes it.
+// told is a report as parsed from its octets: this parser shares nothing with the code that writes reports.
 type told struct {
 	kind          byte // 200: a sender's, 201
 	ssrc          uint32
@@ -20,7 +20,7 @@ type told struct {
 	ts            uint32
 	sent, octets  uint32
 	blocks        int
-	of            uint32 // in the first block, whom it is about
+	of            uint32 // in the first block: the source that it is about
 	lost          uint32
 	newest        uint32
 	jitter        uint32
@@ -66,7 +66,7 @@ func readTold(t testing.TB, b []byte) (r told) {
 	return r
 }
 
-// next is the next report that comes to a socket, nil where none is there.
+// next reads the next report from a socket, nil if there is none.
 func next(t testing.TB, c *net.UDPConn, within time.Duration) *told {
 	t.Helper()
 	buf := make([]byte, 2048)
@@ -92,8 +92,8 @@ func marshal(t testing.TB, p ...rtcp.Packet) []byte {
 	return b
 }
 
-// TestReports talks for a minute over a network that loses every tenth packet, to RTCP's own port, another one that
-// was told, and RTP's.
+// TestReports talks for a minute over a network that loses every tenth packet. RTCP goes to its default port, to
+// another one that was announced, and to RTP's own.
 func TestReports(t *testing.T) {
 	for name, set := range map[string]func(a *Agreement, w, other *wire){
 		"own": func(a *Agreement, w, other *wire) {},
@@ -154,7 +154,7 @@ func TestReports(t *testing.T) {
 				if n > 0 && (r.before != 0xAAAA_BBBB || r.since < fraction(at-m.reports.in.sentAt)-1) {
 					t.Errorf("at %v: the report that came before is told as %x, %v ago", at, r.before, r.since)
 				}
-				// They answer a quarter of a second later that they have had it for 200 ms.
+				// A quarter of a second later they answer that they have had the report for 200 ms.
 				answer := marshal(t, &rtcp.SenderReport{SSRC: theirs, NTPTime: 0x1111_AAAA_BBBB_2222,
 					Reports: []rtcp.ReceptionReport{
 						{SSRC: 4}, {SSRC: r.ssrc, TotalLost: 3, Jitter: 80, LastSenderReport: middle(r.ntp),
@@ -176,7 +176,7 @@ func TestReports(t *testing.T) {
 	}
 }
 
-// TestGoodbye ends a session: the far end is told, but not by one who has never sent anything.
+// TestGoodbye ends a session: the far end gets a goodbye, unless we have never sent anything.
 func TestGoodbye(t *testing.T) {
 	t.Parallel()
 	m, w := desk(t, audio.PCMU, true, &still{})
@@ -198,7 +198,7 @@ func TestGoodbye(t *testing.T) {
 	}
 }
 
-// Who is on hold goes on with reports: first as one who sends no more.
+// A session on hold goes on with its reports: one last sender report, then receiver reports.
 func TestReportsOnHold(t *testing.T) {
 	t.Parallel()
 	m, w := desk(t, audio.PCMU, true, &still{})
@@ -220,7 +220,7 @@ func TestReportsOnHold(t *testing.T) {
 	}
 }
 
-// FuzzRTCP: whatever is told, nothing fails, and what is told next is well made.
+// FuzzRTCP: no input makes it fail, and the next report is well formed.
 func FuzzRTCP(f *testing.F) {
 	f.Add(marshal(f, &rtcp.SenderReport{SSRC: 9, NTPTime: 1 << 50,
 		Reports: []rtcp.ReceptionReport{{SSRC: 7, TotalLost: 5, LastSenderReport: 1}}}))

@@ -11,6 +11,7 @@ package rtp
 
 import (
 	"net/netip"
+	"time"
 
 	"parley/internal/audio"
 )
@@ -19,6 +20,7 @@ const (
 	frameTime  = audio.FrameTime
 	frameTicks = 160            // of the RTP clock, which is 8 kHz for all that we send
 	headerSize = 12             // of what we send
+	mostSent   = 3 * frameTicks // octets of sound in a packet of ours: 60 ms
 	mostPacket = 2048           // octets of one that comes
 	noise      = 13             // the payload type of comfort noise at 8 kHz (RFC 3389)
 	mostSound  = 8 * frameTicks // octets in a packet: 160 ms
@@ -39,7 +41,8 @@ type Direction struct{ Send, Receive bool }
 // Agreement is what both ends of a session have agreed on.
 type Agreement struct {
 	Codec     Codec
-	Direction Direction // ours
+	Direction Direction     // ours
+	Packet    time.Duration // how long packets are that the far end wants; 0: as we like
 	// where the far end says that it listens; an unusable address stands for where its signalling is
 	Told    netip.AddrPort
 	Signal  netip.Addr     // where that is
@@ -48,6 +51,7 @@ type Agreement struct {
 	// what the far end encrypts with, and what we do. Where only one is known nothing is taken, or sent, in the other
 	// direction.
 	In, Out Key
+	DTLS    *DTLS // both ends find keys by themselves; nil: no
 }
 
 // control is where RTCP goes, which may be unusable too.

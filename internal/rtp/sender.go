@@ -2,23 +2,27 @@ package rtp
 
 import (
 	"math/rand/v2"
+	"time"
 
 	pion "github.com/pion/rtp"
 
 	"parley/internal/audio"
 )
 
-// Sender makes the packets of outgoing audio: one for each frame, with keys in between. It has no clock: its owner says
-// how time passes.
+// Sender makes the packets of outgoing audio, with keys in between. It has no clock: its owner says how time passes.
 type Sender struct {
-	Header pion.Header // of the packet that Next made
+	Header pion.Header // of the packet that Next or More made
 
 	codec   Codec
 	encoder *audio.Encoder
 	ts      uint32 // of the frame that is due
 	key     uint32 // of the key that is being sent
-	silent  bool   // nothing was said in the last packet
-	packet  [headerSize + audio.FrameBytes]byte
+	silent  bool   // nothing was said in the last frame
+	size    int    // octets of audio in a packet
+	audio   [mostSent + audio.FrameBytes]byte
+	waiting int  // octets of audio that don't fill a packet yet
+	spurt   bool // a talkspurt begins in them
+	packet  [headerSize + mostSent]byte
 	events  EventSender
 	tones   *audio.Digits
 }
@@ -28,23 +32,39 @@ type Sender struct {
 // 3.3.1).
 func NewSender(rate audio.Rate) *Sender {
 	return &Sender{Header: pion.Header{Version: 2, SequenceNumber: uint16(rand.Uint32()) >> 1, SSRC: rand.Uint32()},
-		ts: rand.Uint32(), silent: true,
+		ts: rand.Uint32(), silent: true, size: audio.FrameBytes,
 		tones: audio.NewDigits(rate)}
 }
 
 // Speak sets what is sent from now on.
 func (s *Sender) Speak(c Codec) {
 	if s.encoder == nil || c.Format != s.codec.Format {
-		s.encoder = audio.NewEncoder(c.Format)
+		s.encoder, s.waiting = audio.NewEncoder(c.Format), 0
 	}
 	s.codec = c
 }
 
+// Fill sets how long packets are, as the far end wants them: 10 to 60 ms, otherwise 20.
+func (s *Sender) Fill(length time.Duration) {
+	size := int(length/(10*time.Millisecond)) * audio.FrameBytes / 2
+	if size <= 0 || size > mostSent {
+		size = audio.FrameBytes
+	}
+	if size != s.size {
+		s.size, s.waiting = size, 0
+	}
+}
+
 // Pass lets the time of a frame pass, and of those missed before it: the listener hears a gap, not a burst.
-func (s *Sender) Pass(missed int) { s.ts += uint32(missed+1) * frameTicks }
+func (s *Sender) Pass(missed int) {
+	if missed > 0 {
+		s.waiting = 0 // the next frame does not follow on it
+	}
+	s.ts += uint32(missed+1) * frameTicks
+}
 
 // Pause notes that nothing is sent for the frame that is due: audio after it starts a talkspurt.
-func (s *Sender) Pause() { s.silent = true }
+func (s *Sender) Pause() { s.silent, s.waiting = true, 0 }
 
 // Dial sends keys after those already being sent: by RFC 4733 if that was agreed on, otherwise as tones. Audio due
 // meanwhile is not sent.
@@ -56,33 +76,54 @@ func (s *Sender) Dial(keys string) {
 	}
 }
 
-// Next makes the packet that is due: Header describes it. f is the frame to send, which tones may replace; spoken is
-// false if it is silence. The payload is valid until the next call, and nil if there is nothing to send.
+// Next takes the frame that is due and makes a packet, if one is full: Header describes it. f is the frame to send, which
+// tones may replace; spoken is false if it is silence. The payload is valid until the next call, and nil if there is
+// nothing to send. More makes the other packets, where they are shorter than a frame.
 func (s *Sender) Next(f audio.Frame, spoken bool) (payload []byte) {
-	h := &s.Header
 	if s.events.Active() {
-		s.silent = true
-		e, ok := s.events.Next()
-		if !ok {
-			return nil
-		}
-		if e.Marker { // all packets of a key have the time of its beginning, also when frames were missed since
-			s.key = s.ts - e.Offset
-		}
-		h.SequenceNumber++
-		h.Marker, h.PayloadType, h.Timestamp = e.Marker, s.codec.SendEvent, s.key
-		return s.packet[headerSize : headerSize+copy(s.packet[headerSize:], e.Payload[:])]
+		s.Pause()
+		return s.event()
 	}
 	if s.tones.Fill(f) {
 		spoken = true
 	}
-	h.SequenceNumber++
-	h.Marker, h.PayloadType, h.Timestamp = spoken && s.silent, s.codec.Send, s.ts
+	s.spurt = spoken && s.silent || s.spurt && s.waiting > 0
 	s.silent = !spoken
-	return s.encoder.Encode(s.packet[headerSize:headerSize], f)
+	s.waiting = len(s.encoder.Encode(s.audio[:s.waiting], f))
+	return s.More()
 }
 
-// Packet is the packet whose payload Next returned, as it goes over the wire.
+// More makes another packet of what Next has taken.
+func (s *Sender) More() (payload []byte) {
+	if s.waiting < s.size {
+		return nil
+	}
+	h := &s.Header
+	h.SequenceNumber++
+	// Every codec of ours has as many octets as ticks.
+	h.Marker, h.PayloadType, h.Timestamp = s.spurt, s.codec.Send, s.ts+frameTicks-uint32(s.waiting)
+	payload = s.packet[headerSize : headerSize+copy(s.packet[headerSize:], s.audio[:s.size])]
+	s.waiting = copy(s.audio[:], s.audio[s.size:s.waiting])
+	s.spurt = false
+	return payload
+}
+
+// event makes the packet of a key that is due.
+func (s *Sender) event() (payload []byte) {
+	h := &s.Header
+	e, ok := s.events.Next()
+	if !ok {
+		return nil
+	}
+	if e.Marker { // all packets of a key have the time of its beginning, also when frames were missed since
+		s.key = s.ts - e.Offset
+	}
+	h.SequenceNumber++
+	h.Marker, h.PayloadType, h.Timestamp = e.Marker, s.codec.SendEvent, s.key
+	return s.packet[headerSize : headerSize+copy(s.packet[headerSize:], e.Payload[:])]
+}
+
+// Packet is the packet whose payload Next or More returned, as it goes over the wire.
 func (s *Sender) Packet(payload []byte) []byte {
 	if _, err := s.Header.MarshalTo(s.packet[:headerSize]); err != nil {
 		return nil

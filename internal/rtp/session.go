@@ -44,6 +44,8 @@ type Session struct {
 
 	reports reports
 	cover   cover
+	shaking *handshake     // nil: none
+	shakers sync.WaitGroup // goroutines of these
 
 	dialled struct {
 		sync.Mutex
@@ -86,8 +88,9 @@ func (s *Session) agree(a Agreement, at time.Duration) {
 		s.detector = audio.NewDigitDetector(s.rate)
 	}
 	s.codec = c
-	s.cover.agree(a.In, a.Out)
+	s.secure(&a)
 	s.sender.Speak(c)
+	s.sender.Fill(a.Packet)
 	s.latch.tell(a.Told, a.Signal, at)
 	s.reports.mux = a.Mux
 	s.reports.latch.tell(a.control(), a.Signal, at)
@@ -102,6 +105,13 @@ func (s *Session) agree(a Agreement, at time.Duration) {
 // Run moves audio between the socket and the peer until done is closed; after that the peer is not called any more.
 // watch is called after each frame.
 func (s *Session) Run(done <-chan struct{}, watch func()) {
+	for _, c := range []*net.UDPConn{s.socket.rtp, s.socket.rtcp} {
+		_ = c.SetReadDeadline(time.Time{}) // another session may have run on this socket
+	}
+	for _, k := range s.socket.kept {
+		s.packet(k.data, k.from, s.time())
+	}
+	s.socket.kept = nil
 	var readers sync.WaitGroup
 	readers.Go(func() { s.read(s.socket.rtp, done, s.packet) })
 	readers.Go(func() { s.read(s.socket.rtcp, done, s.control) })
@@ -114,8 +124,10 @@ func (s *Session) Run(done <-chan struct{}, watch func()) {
 	readers.Wait()
 	s.peer.Stop()
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.report(s.time(), true)
+	s.unshake()
+	s.mu.Unlock()
+	s.shakers.Wait()
 }
 
 // read takes packets until done is closed and the socket's deadline is set.
@@ -147,6 +159,10 @@ func (s *Session) take(data []byte, from netip.AddrPort, at time.Duration) {
 		if data = s.readable(data); data != nil && from == s.latch.to() {
 			s.reported(data, at)
 		}
+		return
+	}
+	if isHandshake(data) {
+		s.feed(data, from, at)
 		return
 	}
 	h := &s.header
@@ -274,10 +290,13 @@ func (s *Session) push(out audio.Frame, spoken bool) {
 		clear(out)
 	}
 	s.takeDialled()
-	payload := s.sender.Next(out, spoken)
-	if payload == nil {
-		return
+	for payload := s.sender.Next(out, spoken); payload != nil; payload = s.sender.More() {
+		s.send(payload)
 	}
+}
+
+// send sends the packet with a payload.
+func (s *Session) send(payload []byte) {
 	packet := s.sender.Packet(payload)
 	if s.cover.on() {
 		packet = s.cover.send(packet)

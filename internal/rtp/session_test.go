@@ -22,13 +22,13 @@ func (s *still) Digit(byte)                    {}
 
 var both = Direction{Send: true, Receive: true}
 
-// codecOf is one whose payload types are the usual ones.
+// codecOf returns a codec with the usual payload types.
 func codecOf(f audio.Format, event bool) Codec {
 	return Codec{Format: f, Send: f.PayloadType(), Receive: f.PayloadType(), Event: event, SendEvent: 101,
 		ReceiveEvent: 101}
 }
 
-// desk is a session whose packets go to a wire.
+// desk returns a session whose packets go to a wire.
 func desk(t testing.TB, format audio.Format, event bool, p audio.Peer) (*Session, *wire) {
 	t.Helper()
 	sock, err := NewPorts(30000, 39999).Open(netip.MustParseAddr("127.0.0.1"))
@@ -54,7 +54,7 @@ func TestNoAllocations(t *testing.T) {
 				data[2], data[3] = byte(seq>>8), byte(seq)
 				ts := uint32(seq) * frameTicks
 				data[4], data[5], data[6], data[7] = byte(ts>>24), byte(ts>>16), byte(ts>>8), byte(ts)
-				if seq%10 != 0 { // a lost one is bridged
+				if seq%10 != 0 { // a lost packet is concealed
 					m.packet(data, w.addr(), at)
 				}
 			}
@@ -80,7 +80,7 @@ func TestNoAllocations(t *testing.T) {
 	}
 }
 
-// TestStall stops the clock: what was missed is a gap in the timestamps, not in the sequence, and nothing comes in a
+// TestStall stops the clock: the missed time is a gap in the timestamps, not in the sequence numbers, and there is no
 // burst.
 func TestStall(t *testing.T) {
 	m, w := desk(t, audio.PCMU, true, &still{})
@@ -101,7 +101,7 @@ func TestStall(t *testing.T) {
 	if p, _ := w.listen(20 * time.Millisecond); p != nil {
 		t.Error("a burst")
 	}
-	// A key that lasts over a stall is one key.
+	// A key that is pressed throughout a stall is one key.
 	m.Dial("5")
 	var reader EventReader
 	keys := ""
@@ -118,7 +118,7 @@ func TestStall(t *testing.T) {
 	}
 }
 
-// TestTonesOut dials where RFC 4733 was not agreed on.
+// TestTonesOut sends keys when RFC 4733 was not agreed on.
 func TestTonesOut(t *testing.T) {
 	m, w := desk(t, audio.PCMA, false, &still{})
 	m.Dial("19#")
@@ -138,8 +138,8 @@ func TestTonesOut(t *testing.T) {
 	}
 }
 
-// TestBadNetwork hears a tone through 5 % loss, doubles and packets that change places: continuous to who hears at
-// once, and in order to who records.
+// TestBadNetwork hears a tone through 5 % loss, duplicates and reordered packets: continuous for a live listener, and
+// in order for a recording.
 func TestBadNetwork(t *testing.T) {
 	for _, size := range []int{80, 160, 240, 480} { // 10 to 60 ms a packet
 		r := rand.New(rand.NewPCG(1, uint64(size)))
@@ -193,7 +193,7 @@ func TestBadNetwork(t *testing.T) {
 	}
 }
 
-// TestPayloads sends what isn't sound of the call.
+// TestPayloads sends payloads that aren't the call's sound.
 func TestPayloads(t *testing.T) {
 	p := &still{}
 	m, w := desk(t, audio.PCMU, true, p)
@@ -216,7 +216,7 @@ func TestPayloads(t *testing.T) {
 	}
 }
 
-// TestStranger: who sends to the port of a caller who says nothing hears nothing, however patient, and is not heard.
+// TestStranger: a stranger who sends to the port of a silent caller hears nothing, however patient, and is not heard.
 func TestStranger(t *testing.T) {
 	p := &still{}
 	m, w := desk(t, audio.PCMU, true, p)
@@ -237,10 +237,11 @@ func TestStranger(t *testing.T) {
 	}
 }
 
-// TestPayloadTypes: packets that we send have the payload types that the far end named for them, which need not be
-// those that we named.
+// TestPayloadTypes: our packets have the payload types that the far end chose for them, which may differ from those
+// that we chose.
 func TestPayloadTypes(t *testing.T) {
-	// Their answer to our offer, and their offer: in the first case they receive as they say, and send as we have said.
+	// First their answer to our offer, then their offer. In the first case they receive with their own payload types,
+	// and send with ours.
 	for name, c := range map[string]Codec{
 		"answered": {Format: audio.PCMU, Send: 97, Receive: 0, Event: true, SendEvent: 99, ReceiveEvent: 101},
 		"offered":  {Format: audio.PCMU, Send: 97, Receive: 97, Event: true, SendEvent: 99, ReceiveEvent: 99},
@@ -272,7 +273,7 @@ func TestPayloadTypes(t *testing.T) {
 	}
 }
 
-// FuzzRTP: whatever comes, nothing fails.
+// FuzzRTP: no packet makes it fail.
 func FuzzRTP(f *testing.F) {
 	f.Add(packet(0, true, 1, 160, 9, make([]byte, 160)), uint8(1))
 	f.Add(packet(101, true, 1, 160, 9, []byte{5, 0x8A, 1, 2}), uint8(2))

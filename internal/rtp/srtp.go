@@ -9,8 +9,6 @@ import (
 
 	pion "github.com/pion/rtp"
 	"github.com/pion/srtp/v3"
-
-	"parley/internal/audio"
 )
 
 // Suite is a way to encrypt audio (RFC 3711, RFC 7714), by its name in signalling (RFC 4568).
@@ -107,12 +105,20 @@ func (c *cover) agree(in, out Key) {
 	}
 	c.in, c.out = in, out
 	if c.on() && c.plain == nil {
-		c.plain, c.sealed = make([]byte, mostPacket), make([]byte, headerSize+audio.FrameBytes+mostTag)
+		c.plain, c.sealed = make([]byte, mostPacket), make([]byte, headerSize+mostSent+mostTag)
 	}
 }
 
 // on reports whether audio is encrypted, or must be once the keys are known.
 func (c *cover) on() bool { return c.in.Suite != "" || c.out.Suite != "" }
+
+// suite is how audio is encrypted, "" while it is not.
+func (c *cover) suite() Suite {
+	if c.seal == nil {
+		return ""
+	}
+	return c.out.Suite
+}
 
 // packet decrypts a received packet. The result is valid until the next call, and nil for what is not the far end's.
 func (c *cover) packet(h *pion.Header, data []byte) []byte {

@@ -19,17 +19,17 @@ import (
 
 var allSuites = []Suite{AES80, AES32, AESGCM}
 
-// covered is a session that encrypts, and what the far end seals and opens with.
+// covered returns a session that encrypts, and the far end's contexts to encrypt and decrypt with.
 func covered(t testing.TB, suite Suite, p audio.Peer) (m *Session, w *wire, seal, open *srtp.Context) {
 	t.Helper()
 	m, w = desk(t, audio.PCMU, true, p)
 	in, out := NewKey(suite), NewKey(suite)
 	m.agree(Agreement{Codec: codecOf(audio.PCMU, true), Direction: both, Told: w.addr(), Signal: w.addr().Addr(),
 		In: in, Out: out}, 0)
-	return m, w, context(t, in), context(t, out)
+	return m, w, contextOf(t, in), contextOf(t, out)
 }
 
-func context(t testing.TB, k Key) *srtp.Context {
+func contextOf(t testing.TB, k Key) *srtp.Context {
 	t.Helper()
 	c, err := k.context()
 	if err != nil {
@@ -47,7 +47,7 @@ func sealed(t testing.TB, c *srtp.Context, plain []byte) []byte {
 	return out
 }
 
-// voice is a packet that says something.
+// voice makes a packet with some sound.
 func voice(seq uint16) []byte {
 	return packet(0, false, seq, uint32(seq)*frameTicks, 9, bytes.Repeat([]byte{0x55}, audio.FrameBytes))
 }
@@ -65,18 +65,18 @@ func TestEncrypted(t *testing.T) {
 			if p.heard != 10 {
 				t.Errorf("heard %d frames of 10", p.heard)
 			}
-			m.packet(voice(10), w.addr(), at) // in the clear
+			m.packet(voice(10), w.addr(), at) // unencrypted
 			forged := sealed(t, seal, voice(11))
 			forged[20] ^= 1
 			m.packet(forged, w.addr(), at)
-			m.packet(sealed(t, context(t, NewKey(suite)), voice(12)), w.addr(), at) // by another key
+			m.packet(sealed(t, contextOf(t, NewKey(suite)), voice(12)), w.addr(), at) // encrypted with another key
 			if p.heard != 10 {
 				t.Error("what the far end did not encrypt was heard")
 			}
 			if s := m.Stats(); s.Received != 10 || s.Suite != suite || s.Unreadable != 3 {
 				t.Errorf("counted %+v", s)
 			}
-			// A stranger does not take the call over by a packet that he can't encrypt.
+			// A stranger can't take the call over with a packet that is not encrypted with its key.
 			thief := newWire(t, "127.0.0.1")
 			m.packet(voice(13), thief.addr(), at)
 			m.tick(at, 0)
@@ -98,7 +98,7 @@ func TestEncrypted(t *testing.T) {
 	}
 }
 
-// TestEncryptedReports: RTCP is encrypted both ways, and nothing that is not is believed.
+// TestEncryptedReports: RTCP is encrypted both ways, and unencrypted reports are ignored.
 func TestEncryptedReports(t *testing.T) {
 	for _, suite := range allSuites {
 		m, w, seal, open := covered(t, suite, &still{})
@@ -167,7 +167,7 @@ func TestEncryptedAllocations(t *testing.T) {
 // TestReplay sends packets again, late, out of order, and past the end of the sequence numbers.
 func TestReplay(t *testing.T) {
 	m, w, seal, _ := covered(t, AES80, &still{})
-	n := 70_000 // once round
+	n := 70_000 // the sequence numbers wrap once
 	rng := rand.New(rand.NewPCG(1, 2))
 	got := 0
 	take := func(data []byte) bool {
@@ -206,7 +206,8 @@ func TestReplay(t *testing.T) {
 	}
 }
 
-// TestRekey: with a new key the far end's old packets are heard until its first new one, never after.
+// TestRekey: after a new key, the far end's packets with the old key are heard until its first packet with the new
+// one, and never after.
 func TestRekey(t *testing.T) {
 	p := &still{}
 	m, w, seal, open := covered(t, AES80, p)
@@ -223,7 +224,7 @@ func TestRekey(t *testing.T) {
 		}
 	}
 	hears(sealed(t, seal, voice(1)), true)
-	// Agreed again, with the same keys: both streams go on.
+	// Negotiated again, with the same keys: both streams go on.
 	agree(m.cover.in, m.cover.out)
 	hears(sealed(t, seal, voice(2)), true)
 	m.tick(time.Second, 0)
@@ -235,22 +236,22 @@ func TestRekey(t *testing.T) {
 	}
 	in, out := NewKey(AESGCM), NewKey(AESGCM)
 	agree(in, out)
-	fresh := context(t, in)
+	fresh := contextOf(t, in)
 	hears(sealed(t, seal, voice(3)), true)
 	hears(sealed(t, fresh, voice(4)), true)
 	hears(sealed(t, seal, voice(5)), false)
 	m.tick(time.Second, 0)
 	n, _, _ = w.ReadFromUDPAddrPort(buf)
-	if _, err := context(t, out).DecryptRTP(nil, buf[:n], nil); err != nil {
+	if _, err := contextOf(t, out).DecryptRTP(nil, buf[:n], nil); err != nil {
 		t.Error(err)
 	}
-	// Without encryption nothing of the old keys stays.
+	// Without encryption nothing of the old keys remains.
 	agree(Key{}, Key{})
 	hears(sealed(t, fresh, voice(6)), true) // as if it were plain
 	hears(voice(7), true)
 }
 
-// TestHalfAgreed: where it is not known yet what the far end encrypts with, nothing goes or comes in the clear.
+// TestHalfAgreed: while the far end's key is unknown, nothing is sent or heard unencrypted.
 func TestHalfAgreed(t *testing.T) {
 	p := &still{}
 	m, w, _, open := covered(t, AES80, p)
@@ -302,7 +303,7 @@ func TestKeyIsNotTold(t *testing.T) {
 	}
 }
 
-// FuzzSRTP: whatever comes to a session that encrypts, nothing fails and nothing is heard.
+// FuzzSRTP: no packet makes a session that encrypts fail, and none is heard.
 func FuzzSRTP(f *testing.F) {
 	f.Add([]byte{}, uint8(0))
 	f.Add(voice(1), uint8(0))

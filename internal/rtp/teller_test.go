@@ -9,11 +9,11 @@ import (
 	"parley/internal/audio"
 )
 
-// curious is a peer that asks its session things while it is called.
+// curious is a peer that uses its session while the session calls it.
 type curious struct {
 	ask   func()
-	calls atomic.Int32 // at this moment
-	twice atomic.Bool  // two at once
+	calls atomic.Int32 // calls running at this moment
+	twice atomic.Bool  // whether two ran at once
 	heard []int16      // the first sample of each frame
 	keys  string
 	ticks int
@@ -47,7 +47,7 @@ func within(t *testing.T, fn func()) {
 	}
 }
 
-// TestPeerUnderNoLock has a peer use its session while it is called, by three goroutines at once.
+// TestPeerUnderNoLock has a peer use its session from within a call, with three goroutines at once.
 func TestPeerUnderNoLock(t *testing.T) {
 	p := &curious{}
 	m, w := desk(t, audio.PCMU, true, p)
@@ -78,7 +78,7 @@ func TestPeerUnderNoLock(t *testing.T) {
 	}
 }
 
-// TestTeller holds the order of what a busy peer is told, and what comes of a tick that it is late for.
+// TestTeller checks the order in which a busy peer is called, and what happens to a tick that it is late for.
 func TestTeller(t *testing.T) {
 	var mu sync.Mutex
 	p := &curious{ask: func() {}}
@@ -93,7 +93,7 @@ func TestTeller(t *testing.T) {
 		mu.Lock()
 		hear(1)
 		once := true
-		p.ask = func() { // while the peer is called, from another goroutine
+		p.ask = func() { // from another goroutine, while the peer is being called
 			if !once {
 				return
 			}
@@ -109,8 +109,8 @@ func TestTeller(t *testing.T) {
 				for i := range int16(2 * mostNews) {
 					hear(3 + i)
 				}
-				tell.Digit('6') // a key still finds room
-				tell.Tell()     // leaves it to the one that is in the call
+				tell.Digit('6') // there is still room for a key
+				tell.Tell()     // leaves it to the goroutine that is calling the peer
 			}()
 			<-other
 		}
@@ -124,7 +124,7 @@ func TestTeller(t *testing.T) {
 	}
 }
 
-// TestTellerPanics: who panics over a call has ended it for itself alone.
+// TestTellerPanics: a panic in one call's peer ends only that call.
 func TestTellerPanics(t *testing.T) {
 	var mu sync.Mutex
 	p := &curious{ask: func() { panic("no") }}

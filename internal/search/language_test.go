@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestKin: forms of a word have one stem, other words another.
+// TestKin: forms of one word have the same stem, other words have another.
 func TestKin(t *testing.T) {
 	for l, sets := range map[*language][]string{
 		dutch: {"bezorgen bezorgt bezorging bezorgd", "betalen betaalt betaling betaald", "kost kosten",
@@ -42,8 +42,7 @@ func TestKin(t *testing.T) {
 	}
 }
 
-// TestIndexStays: what is indexed is what earlier versions indexed. Passages that they stored are found by the same
-// tokens.
+// TestIndexStays: indexing gives the same tokens as in earlier versions. Stored passages are found by those tokens.
 func TestIndexStays(t *testing.T) {
 	chunks := []Chunk{{Title: "Winkel", Heading: "Levering",
 		Text: "Wij leveren boeken; de boeken en het boeken. Les horaires d'ouverture. Płatność."}}
@@ -61,8 +60,8 @@ func TestIndexStays(t *testing.T) {
 	}
 }
 
-// TestSpoken: the language is the question's where its words say which, else that of the knowledgebase, whatever
-// words that has borrowed.
+// TestSpoken: the language is the question's if its words show which it is, else the knowledgebase's, whatever words
+// that has borrowed.
 func TestSpoken(t *testing.T) {
 	for _, c := range []struct {
 		question string
@@ -70,7 +69,7 @@ func TestSpoken(t *testing.T) {
 		want     []*language
 		said     bool
 	}{
-		{"How do I open the door?", map[string]int{"wij": 500, "jullie": 500}, nil, true}, // which Dutch has words of
+		{"How do I open the door?", map[string]int{"wij": 500, "jullie": 500}, nil, true}, // some of these words are also Dutch
 		{"Wanneer zijn jullie open?", nil, []*language{dutch}, true},
 		{"Est-ce que vous livrez ?", nil, []*language{french}, true},
 		{"Czy jest parking?", nil, []*language{polish}, true},

@@ -130,6 +130,36 @@ func addVectors(ctx context.Context, tx *store.Tx, list []Chunk) error {
 	return err
 }
 
+// Passages are those of a document's live run beyond a position, at most limit, in order.
+func Passages(ctx context.Context, q store.Query, d *parley.Document, beyond int, limit int64) (list []Chunk, err error) {
+	err = q.SQL().NewSelect().Model(&list).Where("document_id = ? AND run = ? AND position > ?", d.ID, d.Live, beyond).
+		Order("position").Limit(limit).Scan(ctx)
+	return list, err
+}
+
+// Replace stores the vectors of stored passages in the place of those that they have. Passages that were removed
+// meanwhile get none.
+func Replace(ctx context.Context, tx *store.Tx, knowledgebaseID int64, list []Chunk) error {
+	if err := tx.LockKnowledgebase(ctx, knowledgebaseID); err != nil {
+		return err
+	}
+	ids := make([]int64, 0, len(list))
+	for _, c := range list {
+		ids = append(ids, c.ID)
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	var there []int64
+	if err := tx.SQL().NewRaw("SELECT id FROM chunks WHERE id IN (?)", bun.List(ids)).Scan(ctx, &there); err != nil {
+		return err
+	}
+	if _, err := tx.SQL().NewRaw("DELETE FROM vectors WHERE chunk_id IN (?)", bun.List(ids)).Exec(ctx); err != nil {
+		return err
+	}
+	return addVectors(ctx, tx, slices.DeleteFunc(slices.Clone(list), func(c Chunk) bool { return !slices.Contains(there, c.ID) }))
+}
+
 // Drop removes up to limit passages of a document that are of other runs than keep, and uncounts their words, which
 // words tells. It says how many there were.
 func Drop(ctx context.Context, tx *store.Tx, d *parley.Document, keep int64, limit int,

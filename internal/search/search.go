@@ -27,8 +27,10 @@ const (
 
 // Index finds passages. Its fields are set before its first use.
 type Index struct {
-	DB       *store.DB
-	Embedder ai.Embedder // nil: passages are found by words alone
+	DB *store.DB
+	// Embedder is the embedding model that there is now: a key may be entered or removed while the server runs. nil, or
+	// an answer of nil: passages are found by words alone.
+	Embedder func() ai.Embedder
 
 	vectors vectors
 }
@@ -60,6 +62,14 @@ func (x *Index) Search(ctx context.Context, userID, knowledgebaseID int64, query
 		}
 	}
 	return fuse(rankings, chunks, limit), nil
+}
+
+// Present is the embedding model that there is now, nil if there is none.
+func (x *Index) Present() ai.Embedder {
+	if x.Embedder == nil {
+		return nil
+	}
+	return x.Embedder()
 }
 
 // fetch reads the passages among ids that are not in chunks yet.
@@ -455,10 +465,11 @@ func guesses(w string, near []*Word) map[string]float64 {
 
 // near ranks by meaning, where there is an embedder. That it fails is no reason to find nothing.
 func (x *Index) near(ctx context.Context, knowledgebaseID, revision int64, query string) []int64 {
-	if x.Embedder == nil {
+	embedder := x.Present()
+	if embedder == nil {
 		return nil
 	}
-	ids, err := x.vectors.search(ctx, x, knowledgebaseID, revision, query)
+	ids, err := x.vectors.search(ctx, x.DB, embedder, knowledgebaseID, revision, query)
 	if err != nil && ctx.Err() == nil {
 		slog.WarnContext(ctx, "search by meaning failed; searched by words alone", "knowledgebase", knowledgebaseID,
 			"error", err)

@@ -56,7 +56,7 @@ func TestStem(t *testing.T) {
 	}
 }
 
-// A word with one slip shares a token with the word that was meant, whatever its length and the slip.
+// A word with one typo shares a token with the correct word, whatever its length and the typo.
 func TestSlipsAreFound(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	letters := []rune("abcdefghijklmnopqrstuvwxyzäüж")
@@ -91,7 +91,7 @@ func TestSlipsAreFound(t *testing.T) {
 	}
 }
 
-// FuzzSearch asks for anything, of a knowledgebase that holds anything.
+// FuzzSearch searches for anything, in a knowledgebase with any content.
 func FuzzSearch(f *testing.F) {
 	f.Add("Bread is delivered.", "bread")
 	f.Add("'; DROP TABLE chunks; --", "\" OR 1=1")
@@ -134,7 +134,7 @@ func FuzzSearch(f *testing.F) {
 
 var fuzzRuns atomic.Int64
 
-// The nearest by codes are those that differ in the fewest bits, whatever order they come in.
+// The nearest codes are those that differ in the fewest bits, in whatever order they come.
 func TestNearest(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for _, wide := range []int{1, 24} {
@@ -190,10 +190,10 @@ func TestPack(t *testing.T) {
 	if s := similarity(vector, vector[:4]); s != -1 {
 		t.Error(s)
 	}
-	Pack(make([]float32, 3)) // of no length
+	Pack(make([]float32, 3)) // a vector of length zero
 }
 
-// The codes that are kept are bounded; those that were searched last stay.
+// The number of cached codes is limited; those that were searched last stay.
 func TestCodesAreBounded(t *testing.T) {
 	v := &vectors{}
 	for id := range int64(6) {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"parley/internal/ai"
+	"parley/internal/store"
 )
 
 const (
@@ -81,17 +82,17 @@ type docCodes struct {
 }
 
 // search finds the passages whose vectors are nearest to that of a question.
-func (v *vectors) search(ctx context.Context, x *Index, knowledgebaseID, revision int64, query string) ([]int64,
-	error) {
+func (v *vectors) search(ctx context.Context, db *store.DB, embedder ai.Embedder, knowledgebaseID, revision int64,
+	query string) ([]int64, error) {
 	c := v.get(knowledgebaseID)
-	docs, err := c.load(ctx, x, revision)
+	docs, err := c.load(ctx, db, embedder.Name(), revision)
 	if err != nil || len(docs) == 0 {
 		return nil, err
 	}
 	v.keep(c)
 	ctx, cancel := context.WithTimeout(ctx, embedTime)
 	defer cancel()
-	got, err := x.Embedder.Embed(ctx, []string{query})
+	got, err := embedder.Embed(ctx, []string{query})
 	if err != nil {
 		return nil, ai.TheEmbedder.Of(err)
 	}
@@ -100,7 +101,7 @@ func (v *vectors) search(ctx context.Context, x *Index, knowledgebaseID, revisio
 	}
 	code, vector := Pack(got[0])
 	near := nearest(docs, code)
-	whole, err := vectorsOf(ctx, x.DB.Query, near)
+	whole, err := vectorsOf(ctx, db.Query, near)
 	if err != nil {
 		return nil, err
 	}
@@ -195,14 +196,13 @@ func (c *codes) bytes() (n int64) {
 
 // load brings the codes up to a revision: what is loaded of documents that have not changed is kept. The map that it
 // returns is not changed any more.
-func (c *codes) load(ctx context.Context, x *Index, revision int64) (map[int64]*docCodes, error) {
+func (c *codes) load(ctx context.Context, db *store.DB, name string, revision int64) (map[int64]*docCodes, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	name := x.Embedder.Name()
 	if c.revision == revision && c.embedder == name {
 		return c.docs, nil
 	}
-	runs, err := liveRuns(ctx, x.DB.Query, c.knowledgebase, name)
+	runs, err := liveRuns(ctx, db.Query, c.knowledgebase, name)
 	if err != nil {
 		return nil, err
 	}
@@ -218,7 +218,7 @@ func (c *codes) load(ctx context.Context, x *Index, revision int64) (map[int64]*
 	}
 	slices.Sort(lack)
 	for part := range slices.Chunk(lack, loadDocs) {
-		list, err := codesOf(ctx, x.DB.Query, part)
+		list, err := codesOf(ctx, db.Query, part)
 		if err != nil {
 			return nil, fmt.Errorf("load codes of knowledgebase %d: %w", c.knowledgebase, err)
 		}

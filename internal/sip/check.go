@@ -81,14 +81,7 @@ func (x *examination) options(ctx context.Context) (err error) {
 	if x.hops, err = s.hops(ctx, t); err != nil {
 		return err
 	}
-	user := t.Username
-	if user == "" {
-		user = strings.TrimPrefix(t.Number, "+")
-	}
-	req := s.plain(sipgo.OPTIONS, t, user, token(26), 1)
-	req.AppendHeader(&sipgo.ContactHeader{Address: s.contact("parley", x.hops[0])})
-	req.AppendHeader(sipgo.NewHeader("Accept", "application/sdp"))
-	x.res, err = s.ask(ctx, req, x.hops[0], &login{username: t.Username, password: t.Password})
+	x.res, err = s.ask(ctx, s.options(t, x.hops[0]), x.hops[0], &login{username: t.Username, password: t.Password})
 	return err
 }
 
@@ -162,7 +155,7 @@ const expiring = 14 * 24 * time.Hour
 
 func (x *examination) certificate() {
 	if x.t.way() != overTLS {
-		if x.t.SRTP != "" && x.t.SRTP != string(srtpOff) {
+		if s := secrecy(x.t.SRTP); s == srtpOptional || s == srtpRequired {
 			x.note("encryption", parley.FindingNote, "Sound is encrypted, but its keys go over %s, where whoever is on the way can read them: use TLS.", x.t.way())
 		}
 		return

@@ -8,14 +8,14 @@ import (
 	"parley"
 )
 
-// TestFindings: what a trunk's answer to OPTIONS tells, in words; and that one which does not answer is told nothing of.
+// TestFindings: what a trunk's answer to OPTIONS reveals, in words; a trunk that does not answer gets no findings.
 func TestFindings(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		trunk   func(*Trunk)
 		status  string
 		body    string
-		via     string // is added to our Via's parameters
+		via     string // added to the parameters of our Via
 		headers []string
 		want    map[string]string // by topic: a state, and a part of the text
 	}{

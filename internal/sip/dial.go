@@ -62,7 +62,7 @@ func (s *Server) dialAt(ctx context.Context, d *Dialling, h hop, patience time.D
 			"This server had no port left for the sound of the call. Try again in a moment.")
 	}
 	l.callID, l.local.tag, l.ladder = id, tag, s.ladders.find(id)
-	a := &attempt{leg: l, ringing: d.Ringing, patience: patience, called: d.To, may: d.May, home: h.addr}
+	a := &attempt{leg: l, ringing: d.Ringing, early: d.Early, patience: patience, called: d.To, may: d.May, home: h.addr}
 	a.describe(d, h)
 	l.add()
 	if err := a.run(ctx, h); err != nil {
@@ -83,7 +83,10 @@ func orCause(ctx context.Context, err error) error {
 type attempt struct {
 	leg      *leg
 	ringing  func()
-	patience time.Duration // for its first word; 0: as long as it takes
+	early    func(audio.Rate) audio.Peer // as Dialling has it
+	heard    *overture                   // nil: what comes early is thrown away
+	drained  func()                      // ends that
+	patience time.Duration               // for its first word; 0: as long as it takes
 	invite   *sipgo.Request
 	offer    *ours
 	// the session's interval, and the shortest that the far end accepts
@@ -126,7 +129,7 @@ func (a *attempt) describe(d *Dialling, h hop) {
 	a.every = s.config.Session
 	askTimer(a.invite, a.every, 0, false)
 	d.dress(a.invite, from)
-	a.offer = l.offer(t.offered())
+	a.offer = l.offer(d.codecs())
 	withSDP(a.invite, l.offerLocked(a.offer, directions["sendrecv"]))
 }
 
@@ -138,15 +141,17 @@ func (a *attempt) run(ctx context.Context, h hop) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	defer context.AfterFunc(l.server.ctx, func() { stop(parley.Shutdown) })()
-	drained := l.socket.Drain() // ringback and announcements
-	defer drained()
+	a.drained = l.socket.Drain()
+	defer func() { a.hush() }()
 	a.onward.seen = []string{strings.ToLower(a.invite.Recipient.String())}
 	for {
-		try, res, err := a.once(ctx, h)
+		try, res, err := a.send(ctx, h)
 		if err == nil && res.IsSuccess() {
-			drained()
+			a.hush()
 			return a.answered(try, res)
 		}
+		a.hush()
+		a.drained = l.socket.Drain()
 		again, final := false, ctx.Err() != nil
 		if err == nil {
 			again, err = a.refused(res)
@@ -187,15 +192,16 @@ func (a *attempt) refused(res *sipgo.Response) (again bool, err error) {
 	return false, err
 }
 
-// once sends the INVITE and returns it with its final answer.
-func (a *attempt) once(ctx context.Context, h hop) (*sipgo.Request, *sipgo.Response, error) {
+// once sends the INVITE over one hop and returns it with its final answer. Its first word must come within the
+// patience, if there is one.
+func (a *attempt) once(ctx context.Context, h hop, patience time.Duration) (*sipgo.Request, *sipgo.Response, error) {
 	try := a.invite.Clone()
 	a.leg.server.address(try, h)
-	tx, err := a.transact(ctx, try, h)
+	tx, err := a.transact(ctx, try, h, patience)
 	if err != nil {
 		return nil, nil, orCause(ctx, err)
 	}
-	res, err := a.wait(ctx, tx, try, h)
+	res, err := a.wait(ctx, tx, try, h, patience)
 	if err == nil && res.IsSuccess() {
 		tx.Terminate() // repeated answers go to stray
 	}
@@ -209,9 +215,9 @@ func (a *attempt) longer(res *sipgo.Response) (ok bool) {
 }
 
 // transact sends the INVITE.
-func (a *attempt) transact(ctx context.Context, try *sipgo.Request, h hop) (*sipgo.ClientTx, error) {
-	if a.patience > 0 {
-		limited, cancel := context.WithTimeout(ctx, a.patience) // to connect
+func (a *attempt) transact(ctx context.Context, try *sipgo.Request, h hop, patience time.Duration) (*sipgo.ClientTx, error) {
+	if patience > 0 {
+		limited, cancel := context.WithTimeout(ctx, patience) // to connect
 		defer cancel()
 		ctx = limited
 	}
@@ -220,15 +226,16 @@ func (a *attempt) transact(ctx context.Context, try *sipgo.Request, h hop) (*sip
 
 // wait returns the final answer to an INVITE. When ctx or the patience ends, it leaves the call to a goroutine that
 // cancels it.
-func (a *attempt) wait(ctx context.Context, tx *sipgo.ClientTx, try *sipgo.Request, h hop) (*sipgo.Response, error) {
+func (a *attempt) wait(ctx context.Context, tx *sipgo.ClientTx, try *sipgo.Request, h hop,
+	patience time.Duration) (*sipgo.Response, error) {
 	provisional := false
 	takeBack := func() {
 		l := a.leg
 		l.server.begin(func() { l.server.takeBack(l, tx, try, h, provisional) })
 	}
 	var silent <-chan time.Time
-	if a.patience > 0 {
-		t := time.NewTimer(a.patience)
+	if patience > 0 {
+		t := time.NewTimer(patience)
 		defer t.Stop()
 		silent = t.C
 	}
@@ -260,6 +267,7 @@ func (a *attempt) progress(res *sipgo.Response) {
 			a.leg.state.Lock()
 			f.description = d
 			a.leg.state.Unlock()
+			a.listen(d)
 		}
 	}
 	if res.StatusCode >= 180 && a.ringing != nil {
@@ -302,7 +310,7 @@ func (a *attempt) answered(invite *sipgo.Request, res *sipgo.Response) error {
 		if fits {
 			l.state.Lock()
 			if !updated {
-				d.streams[c.place].mux = false // we did not offer it
+				d.streams[c.place].mux = d.streams[c.place].mux && a.offer.dtls // otherwise we did not offer it
 			}
 			l.agreeLocked(d, c)
 			l.early = false
@@ -316,7 +324,10 @@ func (a *attempt) answered(invite *sipgo.Request, res *sipgo.Response) error {
 		err = errNoCodec
 	}
 	says := "The trunk answered with sound that this server does not speak: have it take G.711 or G.722."
-	if l.secrecy() == srtpRequired {
+	switch l.secrecy() {
+	case srtpDTLS:
+		says = "The trunk answered without encryption of the sound by DTLS-SRTP, which its srtp asks for: have it do that, or set srtp to optional."
+	case srtpRequired:
 		says = "The trunk answered without encryption of the sound that this server knows, and its srtp is required: have it encrypt by SRTP with keys in the description (SDES), or set srtp to optional."
 	}
 	err = because(fmt.Errorf("%w: %w", parley.Unreachable, err), "%s", says)

@@ -60,8 +60,17 @@ func (d *dialog) knows(m sipgo.RequestMethod) bool {
 	return slices.Contains(d.allow, string(m))
 }
 
+// lacks reports whether it says which methods it knows, and this is none of them.
+func (d *dialog) lacks(m sipgo.RequestMethod) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.allow != nil && !slices.Contains(d.allow, string(m))
+}
+
 // credentials answer the challenges to one of the dialog's requests.
 func (d *dialog) credentials() *login {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	return &login{username: d.login.username, password: d.login.password, number: d.number}
 }
 

@@ -11,7 +11,7 @@ import (
 	"parley"
 )
 
-// fields are the values of a header that may come several times.
+// fields returns the values of a header that may occur several times.
 func fields(message, name string) (list []string) {
 	for line := range strings.SplitSeq(message, "\r\n") {
 		if k, v, ok := strings.Cut(line, ":"); ok && strings.EqualFold(k, name) {
@@ -21,7 +21,7 @@ func fields(message, name string) (list []string) {
 	return list
 }
 
-// TestChallenges answers what proxies and servers ask for on the way of a call.
+// TestChallenges answers the challenges of proxies and servers on a call's way.
 func TestChallenges(t *testing.T) {
 	t.Parallel()
 	const asks, proxy = "401 Unauthorized", "407 Proxy Authentication Required"
@@ -86,8 +86,8 @@ func sent(t *testing.T, m string) (list []string) {
 	return list
 }
 
-// TestChallengeChain is asked by a proxy, then by the server behind it, then by the proxy for a nonce that is old: each
-// gets an answer of its own, that was not used before.
+// TestChallengeChain is challenged by a proxy, then by the server behind it, then by the proxy because of an old
+// nonce: each gets its own answer, which was not used before.
 func TestChallengeChain(t *testing.T) {
 	t.Parallel()
 	f, s := newFar(t), start(t, Config{})

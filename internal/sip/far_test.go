@@ -14,7 +14,7 @@ import (
 	"parley/internal/audio"
 )
 
-// far is a wire that is called: what it does is told step by step.
+// far is a wire that is called: the test scripts what it does, step by step.
 type far struct {
 	*wire
 	rtp    *wire
@@ -146,7 +146,7 @@ func TestEarlyMedia(t *testing.T) {
 	out := f.dial(soon(t), s, p)
 	m := f.take("INVITE")
 	f.reply(m, "100 Trying", "")
-	for range 15 { // more than the library's own loop bears
+	for range 15 { // more than the library's own loop can handle
 		f.reply(m, "180 Ringing", "")
 	}
 	f.reply(m, "183 Session Progress", sdp(f.rtp.addr()))
@@ -175,7 +175,7 @@ func TestEarlyMedia(t *testing.T) {
 		t.Errorf("only %d of 20 packets were heard", len(p.heard)/160)
 	}
 	p.mu.Unlock()
-	// The ACK was lost: it comes again.
+	// The ACK was lost: it is sent again.
 	f.reply(m, "200 OK", "")
 	f.take("ACK")
 	l.leg.stop(errDone)
@@ -340,7 +340,7 @@ func TestNoACK(t *testing.T) {
 
 func TestRoute(t *testing.T) {
 	t.Parallel()
-	// A proxy before the trunk, and one that stays on the way.
+	// A proxy before the trunk, and one that stays in the route.
 	f, s := newFar(t), start(t, Config{})
 	proxy := newFar(t)
 	trunk := f.trunk()
@@ -462,7 +462,7 @@ func TestTransfer(t *testing.T) {
 	})
 }
 
-// Who opened a call and never came to run it ends it: the far end hears so, and the ports and the room are free.
+// A call that was opened and never run is ended with Hangup: the far end is told, and the ports and the room are free.
 func TestHangupBeforeRun(t *testing.T) {
 	t.Parallel()
 	f, s, rtp := newFar(t), start(t, Config{MaxCalls: 1}), newWire(t, "127.0.0.1")

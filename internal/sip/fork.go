@@ -144,7 +144,7 @@ func (f *fork) update(req *sipgo.Request, tx *sipgo.ServerTx) {
 			_ = tx.Respond(respond(req, code, unfit(code, text)...))
 			return
 		}
-		c = l.keyed(c)
+		c = l.shake(d, l.keyed(c))
 		f.description, f.choice, f.updated = d, c, true
 		withSDP(res, l.own.answer(d, c, d.streams[c.place].mirror()))
 	}

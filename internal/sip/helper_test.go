@@ -20,11 +20,16 @@ import (
 	"parley/internal/audio"
 )
 
-// TestMain makes SIP's clocks almost seven times as fast: what gives up after 32 s does so after 4.8 s.
+// TestMain makes SIP's timers almost seven times as fast: a timeout of 32 s takes 4.8 s.
 func TestMain(m *testing.M) {
 	sipgo.SetTimers(75*time.Millisecond, 600*time.Millisecond, time.Second)
-	os.Exit(m.Run())
+	code := m.Run()
+	afterwards()
+	os.Exit(code)
 }
+
+// afterwards runs after the tests: it prints the table of stacks.
+var afterwards = func() {}
 
 const hang = 15 * time.Second
 
@@ -54,7 +59,7 @@ func prepare(t testing.TB, c Config) *Server {
 	return s
 }
 
-// launch runs a server, and returns what stops it and waits for that.
+// launch runs a server, and returns a function that stops it and waits until it has stopped.
 func launch(t testing.TB, s *Server) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -89,12 +94,12 @@ func launch(t testing.TB, s *Server) (stop func()) {
 	return stop
 }
 
-// fixed gives a server its trunks.
+// fixed returns a server's trunks.
 func fixed(trunks ...Trunk) func(context.Context) ([]Trunk, error) {
 	return func(context.Context) ([]Trunk, error) { return trunks, nil }
 }
 
-// phone is a person on a leg: says a tone, and remembers what it hears.
+// phone is a person on a leg: plays a tone, and remembers what it hears.
 type phone struct {
 	hz float64 // 0 for silence
 
@@ -152,7 +157,7 @@ func (p *phone) changed() {
 	}
 }
 
-// await waits until something is true of the phone.
+// await waits until a condition on the phone is true.
 func (p *phone) await(t testing.TB, what string, is func() bool) {
 	t.Helper()
 	give := time.After(hang)
@@ -184,7 +189,7 @@ func (p *phone) hears(t testing.TB, hz float64) {
 	})
 }
 
-// share is how much of a sound's power is at a frequency.
+// share returns how much of a sound's power is at a frequency.
 func share(pcm []int16, hz float64, rate audio.Rate) float64 {
 	var re, im, all float64
 	for i, s := range pcm {
@@ -197,7 +202,7 @@ func share(pcm []int16, hz float64, rate audio.Rate) float64 {
 	return 2 * (re*re + im*im) / float64(len(pcm)) / all
 }
 
-// running is a leg that runs.
+// running is a leg that is running.
 type running struct {
 	leg   audio.Leg
 	phone *phone
@@ -234,11 +239,11 @@ func (r *running) ends(t testing.TB, want error) {
 	}
 }
 
-// answerer takes every call with a phone of its own.
+// answerer answers every call with a new phone.
 type answerer struct {
 	hz    float64
 	calls chan *taken
-	ring  chan struct{} // rings until it is closed; nil not at all
+	ring  chan struct{} // rings until it is closed; nil for no ringing
 }
 
 type taken struct {
@@ -277,17 +282,17 @@ func (a *answerer) next(t testing.TB) *taken {
 	}
 }
 
-// soon is a context for what mustn't hang.
+// soon returns a context with a timeout, for things that mustn't hang.
 func soon(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), hang)
 	t.Cleanup(cancel)
 	return ctx
 }
 
-// wire is a plain UDP socket, to send what no telephone would.
+// wire is a plain UDP socket that can send what no telephone would.
 type wire struct {
 	*net.UDPConn
-	control *net.UDPConn // at the port after it: where RTCP comes when the wire is for sound
+	control *net.UDPConn // on the next port: for RTCP, if the wire is for sound
 	t       testing.TB
 }
 
@@ -353,7 +358,7 @@ func (w *wire) finalOf(callID string, seq int) string {
 	}
 }
 
-// message writes a request of the wire's, with CRLF line ends.
+// message writes a request from the wire, with CRLF line ends.
 func (w *wire) message(method, uri, to, callID string, seq int, body string, headers ...string) string {
 	branch := "z9hG4bK" + token(16)
 	lines := []string{method + " " + uri + " SIP/2.0", "Via: SIP/2.0/UDP " + w.addr().String() + ";rport;branch=" +
@@ -374,7 +379,7 @@ func sdp(addr netip.AddrPort, rest ...string) string {
 		strings.Join(append(rest, ""), "\r\n")
 }
 
-// caller is a wire that has called a server and was answered.
+// caller is a wire whose call to a server was answered.
 type caller struct {
 	*wire
 	server *Server
@@ -410,7 +415,7 @@ func bodyOf(message string) string {
 	return b
 }
 
-// call calls a number of a server's and confirms the answer.
+// call calls a server's number and confirms the answer.
 func (w *wire) call(s *Server, number string, description ...string) *caller {
 	w.t.Helper()
 	c := &caller{wire: w, server: s, rtp: newWire(w.t, w.addr().Addr().String()), callID: token(20), seq: 1}
@@ -428,7 +433,7 @@ func (w *wire) call(s *Server, number string, description ...string) *caller {
 
 func (c *caller) number() string { return "sip:+15550001111@" + c.server.Addr().String() }
 
-// ask sends a request of the call's and returns the final answer.
+// ask sends a request within the call and returns the final answer.
 func (c *caller) ask(method, body string, headers ...string) string {
 	c.t.Helper()
 	to := c.to
@@ -449,7 +454,7 @@ func (c *caller) ack(body string) {
 	c.send(c.server.Addr(), c.message("ACK", c.number(), c.to, c.callID, c.seq, body))
 }
 
-// media is where the server's sound is.
+// media returns the address of the server's sound.
 func (c *caller) media() netip.AddrPort {
 	d, err := parseSDP([]byte(c.sdp))
 	if err != nil || len(d.streams) == 0 {
@@ -458,7 +463,7 @@ func (c *caller) media() netip.AddrPort {
 	return netip.AddrPortFrom(d.streams[0].addr, uint16(d.streams[0].port))
 }
 
-// packet is an RTP packet.
+// packet makes an RTP packet.
 func packet(pt uint8, marker bool, seq uint16, ts, ssrc uint32, payload []byte) []byte {
 	h := pion.Header{Version: 2, PayloadType: pt, Marker: marker, SequenceNumber: seq, Timestamp: ts, SSRC: ssrc}
 	b, err := h.Marshal()
@@ -479,7 +484,7 @@ func (w *wire) say(to netip.AddrPort, hz float64, first uint16, n int, ssrc uint
 	}
 }
 
-// talk says a tone until it is stopped.
+// talk plays a tone until it is stopped.
 func (w *wire) talk(to netip.AddrPort, hz float64, ssrc uint32) (stop func()) {
 	done, over := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -529,7 +534,7 @@ func (w *wire) listen(within time.Duration) (*pion.Packet, netip.AddrPort) {
 
 type ctxType = context.Context
 
-// codeOf is the status in an error.
+// codeOf returns the status in an error.
 func codeOf(err error) string {
 	var r *Refused
 	if !errors.As(err, &r) {
@@ -538,7 +543,7 @@ func codeOf(err error) string {
 	return fmt.Sprint(r.Code)
 }
 
-// tones are packets' payloads of keys in the band, µ-law.
+// tones returns the µ-law payloads of packets with keys as in-band tones.
 func tones(keys string) (frames [][]byte) {
 	d := audio.NewDigits(audio.Narrow)
 	d.Dial(keys)

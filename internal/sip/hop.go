@@ -67,6 +67,9 @@ func (h hop) transport() string { return string(h.way) }
 func (s *Server) try(ctx context.Context, t *Trunk, do func(h hop, patience time.Duration) error) error {
 	began := time.Now()
 	hops, err := s.hops(ctx, t)
+	if len(hops) > 1 {
+		s.uses(t)
+	}
 	for i, h := range hops {
 		patience := s.passing
 		switch {
@@ -304,10 +307,6 @@ func (s *Server) port(w way) int {
 	}
 	return int(s.addr.Port())
 }
-
-// longDatagram is from how many octets on a request over UDP has its headers' short names (RFC 3261, section 7.3.3):
-// what is longer than a packet may be is sent in fragments, which some firewalls drop.
-const longDatagram = 1300
 
 // address sets a request's destination and transport, and gives it a new top Via (RFC 3261, section 18.1.1; RFC 3581).
 func (s *Server) address(req *sipgo.Request, h hop) {

@@ -35,8 +35,8 @@ func TestJudge(t *testing.T) {
 	toothless := Trunk{ID: 5, Number: "+4930901824"}
 	carrier := Trunk{ID: 0, ByIP: true, Allowed: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}}
 	home := Trunk{ID: 6, Number: "+4930901826", Username: "reg", Password: "x", Register: true}
-	// What a thief would have: the carrier's addresses, a name that is somebody's number, a number that is somebody's
-	// in another country.
+	// A thief's trunk: the carrier's addresses, a username that is another user's number, and a number that is another
+	// user's as dialled in another country.
 	thief := Trunk{ID: 7, Number: "+4312025550101", Username: "+12025550101", Password: "x", ByIP: true,
 		Allowed: carrier.Allowed}
 	asker := Trunk{ID: 8, Number: "+492025550102", Username: "+12025550102", Password: "x"}
@@ -135,15 +135,15 @@ func TestJudge(t *testing.T) {
 			}
 		})
 	}
-	// Another trunk's own address is known, but that alone lets nobody in.
+	// Another trunk's own address is known, but that alone does not let a call in.
 	if x := newIndex(all); x.known(netip.MustParseAddr("203.0.113.1")) ||
 		!x.known(netip.MustParseAddr("10.9.9.9")) || !x.open(netip.MustParseAddr("203.0.113.1")) {
 		t.Error("who is known")
 	}
 }
 
-// TestJudgeCarrierByPassword: of a carrier that proves a password nobody knows the addresses, so that a trunk's may
-// be among them.
+// TestJudgeCarrierByPassword: the addresses of a carrier that authenticates with a password are unknown, so a trunk's
+// addresses may be among them.
 func TestJudgeCarrierByPassword(t *testing.T) {
 	t.Parallel()
 	thief := Trunk{ID: 7, Number: "+4312025550101", ByIP: true,
@@ -180,7 +180,7 @@ func TestDoor(t *testing.T) {
 		t.Errorf("%d of a stranger's 1000 messages were looked at", n)
 	}
 	n = 0
-	for i := range 20000 { // addresses that are made up
+	for i := range 20000 { // forged addresses
 		if d.knock(netip.AddrFrom4([4]byte{198, 18, byte(i >> 8), byte(i)}), false) {
 			n++
 		}
@@ -199,7 +199,7 @@ func TestDoor(t *testing.T) {
 	}
 }
 
-// TestDoorByTrunk: a flood over one trunk leaves room for the calls of another, and for the answers to them.
+// TestDoorByTrunk: a flood over one trunk leaves room for another trunk's calls, and for the answers to them.
 func TestDoorByTrunk(t *testing.T) {
 	t.Parallel()
 	d := newFirewall()
@@ -227,7 +227,8 @@ func TestDoorByTrunk(t *testing.T) {
 	}
 }
 
-// TestDoorNetwork: who has a whole network of addresses guesses no more passwords than who has one.
+// TestDoorNetwork: an attacker with a whole network of addresses can't guess more passwords than one with a single
+// address.
 func TestDoorNetwork(t *testing.T) {
 	t.Parallel()
 	d := newFirewall()

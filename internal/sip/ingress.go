@@ -127,7 +127,7 @@ func (g *ingress) serve(tagged bool) {
 	case method == sipgo.REGISTER && g.local:
 		g.req.SetSource(g.from.String())
 		g.send(registered(g.req))
-	case method == sipgo.REGISTER:
+	case method == sipgo.REGISTER, method == sipgo.REFER:
 		g.reply(403)
 	case method == sipgo.BYE, method == sipgo.INFO, method == sipgo.NOTIFY, method == sipgo.PRACK,
 		method == sipgo.UPDATE:

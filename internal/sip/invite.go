@@ -114,7 +114,10 @@ func (in *Invite) offerLocked(offer **ours) []byte {
 	*offer = l.offer(l.trunk.narrow())
 	l.rate.Store(int32(audio.Narrow))
 	l.state.agreed = rtp.Agreement{Codec: rtp.Codec{Format: audio.PCMU}, Direction: directions["sendrecv"]}
-	if l.secrecy() == srtpRequired { // nothing is said or heard in the clear meanwhile
+	switch l.secrecy() {
+	case srtpDTLS:
+		l.state.agreed.Out = rtp.Key{Suite: rtp.AES80}
+	case srtpRequired: // nothing is said or heard in the clear meanwhile
 		l.state.agreed.Out = (*offer).keys[0].key
 	}
 	return l.offerLocked(*offer, l.state.agreed.Direction)

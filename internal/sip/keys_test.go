@@ -7,8 +7,8 @@ import (
 	"parley/internal/audio"
 )
 
-// TestDialByInfo presses keys in a call without telephone-event: as tones, until the far end presses one by INFO; then by
-// INFO, until the far end refuses that.
+// TestDialByInfo presses keys in a call without telephone-event: as tones, until the far end sends a key by INFO; then
+// by INFO, until the far end refuses that.
 func TestDialByInfo(t *testing.T) {
 	t.Parallel()
 	s, a, w := taker(t, 0)
@@ -47,7 +47,7 @@ func TestDialByInfo(t *testing.T) {
 	seen := ""
 	for _, want := range []string{"7", "*", "2"} {
 		m := c.request("INFO")
-		for field(m, "CSeq") == seen { // it came again, on a slow machine
+		for field(m, "CSeq") == seen { // it was sent again, on a slow machine
 			m = c.request("INFO")
 		}
 		seen = field(m, "CSeq")

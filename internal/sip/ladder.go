@@ -61,6 +61,13 @@ func (a *ladders) find(callID string) *ladder {
 	return a.all[callID]
 }
 
+// share records the messages of another Call-ID with a call's.
+func (a *ladders) share(callID string, l *ladder) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.all[callID] = l
+}
+
 // join adds the messages of another Call-ID to a call's.
 func (a *ladders) join(callID string, l *ladder) {
 	a.mu.Lock()

@@ -9,7 +9,7 @@ import (
 	"parley"
 )
 
-// told are the first lines of messages, with an arrow for who sent.
+// told returns the first lines of messages, each with an arrow for its direction.
 func told(list []parley.SIPMessage) (all []string) {
 	for _, m := range list {
 		line, _, _ := strings.Cut(m.Text, "\r\n")
@@ -23,7 +23,7 @@ func told(list []parley.SIPMessage) (all []string) {
 	return all
 }
 
-// TestLadder: both ends keep what was said, in order and to the end, and neither password nor keys are in it.
+// TestLadder: both ends keep the SIP messages, in order and to the end, without passwords or keys.
 func TestLadder(t *testing.T) {
 	t.Parallel()
 	for _, transport := range []string{"udp", "tcp"} {
@@ -72,7 +72,7 @@ func TestLadder(t *testing.T) {
 	}
 }
 
-// TestLadderOfFailure: a call that nobody took tells by its error what was said; one over the carrier's trunk nothing.
+// TestLadderOfFailure: the error of an unanswered call has its SIP messages; over the carrier's trunk it has none.
 func TestLadderOfFailure(t *testing.T) {
 	t.Parallel()
 	f := newFar(t)
@@ -129,7 +129,7 @@ func TestRedacted(t *testing.T) {
 	}
 }
 
-// FuzzRedacted: whatever comes is kept as text of a bounded length, without its keys.
+// FuzzRedacted: any message is kept as text of limited length, without its keys.
 func FuzzRedacted(f *testing.F) {
 	f.Add([]byte("INVITE sip:x SIP/2.0\r\nCall-ID: 1\r\nAuthorization: Digest\r\n x\r\n\r\na=crypto:1 x inline:abc\r\n"))
 	f.Add([]byte("i : \xff\r\n\r\ninline:\r\n\x00"))

@@ -23,29 +23,33 @@ import (
 type leg struct {
 	dialog
 
-	socket  *rtp.Socket
-	own     local                   // our description
-	early   bool                    // not answered yet
-	session atomic.Pointer[session] // nil: it has no end
-	rate    atomic.Int32            // 0 until the first agreement
-	sound   atomic.Pointer[rtp.Session]
-	last    atomic.Pointer[rtp.Stats] // of a leg that has run
+	socket    *rtp.Socket
+	own       local                   // our description
+	round     int                     // how many far ends the call has had before; under the state's lock
+	early     bool                    // not answered yet
+	session   atomic.Pointer[session] // nil: it has no end
+	rate      atomic.Int32            // 0 until the first agreement
+	sound     atomic.Pointer[rtp.Session]
+	last      atomic.Pointer[rtp.Stats]             // of a leg that has run
+	referable atomic.Pointer[func(to string) error] // where the far end may send us; nil: nowhere
 
 	state struct {
 		sync.Mutex
-		ended    bool
-		running  bool
-		pending  *pending      // a 2xx of ours that waits for its ACK
-		reliable *reliable     // a provisional answer of ours that waits for its PRACK, or has had it
-		offering bool          // an INVITE of ours within the call is not answered yet
-		said     []byte        // our description, as it was sent last
-		as       ours          // what it says, to read an answer by
-		agreed   rtp.Agreement // as it was last; its signalling's address is the dialog's
-		refer    chan frag     // of a transfer under way
-		handed   bool          // the far end has taken a transfer on
-		keys     string        // pressed before anybody listened
-		byInfo   bool          // the far end has pressed keys by INFO
-		telling  string        // keys of ours that are to be sent in the same way
+		ended     bool
+		running   bool
+		pending   *pending      // a 2xx of ours that waits for its ACK
+		reliable  *reliable     // a provisional answer of ours that waits for its PRACK, or has had it
+		offering  bool          // an INVITE of ours within the call is not answered yet
+		said      []byte        // our description, as it was sent last
+		as        ours          // what it says, to read an answer by
+		agreed    rtp.Agreement // as it was last; its signalling's address is the dialog's
+		refer     chan frag     // of a transfer under way
+		handed    bool          // the far end has taken a transfer on
+		going     *referral     // the far end has sent us elsewhere, and we are on our way
+		referrals int           // how many times it has
+		keys      string        // pressed before anybody listened
+		byInfo    bool          // the far end has pressed keys by INFO
+		telling   string        // keys of ours that are to be sent in the same way
 	}
 	done  chan struct{} // closed when the call is over
 	cause error         // why; set before done is closed
@@ -84,7 +88,7 @@ func (s *Server) newLeg(peer netip.AddrPort) (*leg, error) {
 	l := &leg{socket: sock, early: true, done: make(chan struct{}), acked: make(chan struct{}),
 		gone: make(chan struct{})}
 	l.server = s
-	l.own = local{id: uint64(rand.Uint32()), addr: netip.AddrPortFrom(s.shown(peer.Addr()), uint16(sock.Port))}
+	l.own = local{id: uint64(rand.Uint32()), identity: s.identity, addr: netip.AddrPortFrom(s.shown(peer.Addr()), uint16(sock.Port))}
 	return l, nil
 }
 
@@ -98,7 +102,9 @@ func (l *leg) add() {
 func (l *leg) remove() {
 	l.server.mu.Lock()
 	defer l.server.mu.Unlock()
-	delete(l.server.legs, l.key())
+	if l.server.legs[l.key()] == l { // otherwise another one has its place (refer.go)
+		delete(l.server.legs, l.key())
+	}
 	close(l.gone)
 }
 
@@ -141,12 +147,17 @@ func (l *leg) Dial(digits string) error {
 
 // agreeLocked adopts what was chosen from a description.
 func (l *leg) agreeLocked(d *description, c choice) {
-	m := &d.streams[c.place]
 	l.rate.Store(int32(c.codec.Format.Rate()))
-	l.state.agreed = rtp.Agreement{Codec: c.codec, Direction: m.mirror(),
-		Told: netip.AddrPortFrom(m.addr, uint16(m.port)), Control: m.control, Mux: m.mux,
-		In: c.theirs.key, Out: c.ours.key}
+	l.state.agreed = agreement(d, l.shake(d, c))
 	l.apply()
+}
+
+// agreement is what both ends agree on by a choice from a description.
+func agreement(d *description, c choice) rtp.Agreement {
+	m := &d.streams[c.place]
+	return rtp.Agreement{Codec: c.codec, Direction: m.mirror(), Packet: m.packet(),
+		Told: netip.AddrPortFrom(m.addr, uint16(m.port)), Control: m.control, Mux: m.mux,
+		In: c.theirs.key, Out: c.ours.key, DTLS: c.dtls}
 }
 
 // secrecy is the encryption that the call's trunk wants. For a softphone on this machine, encryption is used if it is
@@ -165,7 +176,11 @@ func (l *leg) secrecy() secrecy {
 // doesn't know how far the last ones were used.
 func (l *leg) offer(c codecs) *ours {
 	o := &ours{codecs: c}
-	if l.secrecy() != srtpOff {
+	switch l.secrecy() {
+	case srtpOff:
+	case srtpDTLS:
+		o.dtls = true
+	default:
 		o.keys = newKeys()
 	}
 	return o
@@ -174,12 +189,13 @@ func (l *leg) offer(c codecs) *ours {
 // answerLocked takes an offer and returns our answer. Our key stays in use if theirs does, and is a new one otherwise,
 // for the same reason.
 func (l *leg) answerLocked(d *description, c choice) []byte {
-	c = l.keyed(c)
+	c = l.shake(d, l.keyed(c))
 	l.agreeLocked(d, c)
 	as := ours{codecs: codecs{c.codec.Format}}
 	if c.ours.key.Suite != "" {
 		as.keys = []sdes{c.ours}
 	}
+	as.dtls = c.dtls != nil
 	return l.sayLocked(as, l.own.answer(d, c, l.state.agreed.Direction))
 }
 

@@ -15,7 +15,7 @@ import (
 	"parley"
 )
 
-// calls is how many there are.
+// calls returns the number of calls.
 func (s *Server) calls() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -36,7 +36,7 @@ func settle(t testing.TB, before int) {
 	}
 }
 
-// oneCall hears five frames, or takes the call back while it rings.
+// oneCall hears five frames, or cancels the call while it rings.
 func oneCall(t *testing.T, s *Server, trunk Trunk, takeBack bool) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	defer cancel(nil)
@@ -62,8 +62,8 @@ func oneCall(t *testing.T, s *Server, trunk Trunk, takeBack bool) {
 	}
 }
 
-// TestManyCalls makes 200 calls, twelve at a time, one in four of which is taken back; nothing of them is left while
-// the servers still run.
+// TestManyCalls makes 200 calls, twelve at a time, and cancels one in four; nothing of them is left while the servers
+// still run.
 func TestManyCalls(t *testing.T) {
 	a := newAnswerer(0)
 	a.ring = make(chan struct{})
@@ -77,7 +77,7 @@ func TestManyCalls(t *testing.T) {
 	running := runtime.NumGoroutine()
 	var wg sync.WaitGroup
 	next := make(chan int)
-	for range 12 { // the race detector and G.722 take their time
+	for range 12 { // the race detector and G.722 are slow
 		wg.Go(func() {
 			for i := range next {
 				oneCall(t, caller, Trunk{Address: callee.Addr().String(), Transport: []string{"udp", "tcp"}[i%2]},
@@ -145,7 +145,7 @@ func TestFlood(t *testing.T) {
 		}
 		got := ticks() - first
 		t.Logf("%s: %d INVITEs in %s, %d of 75 ticks, at most %d goroutines", name, sent, time.Since(began), got, most)
-		if got < 40 { // the machine may be busy with other things; a call that is harmed has next to none
+		if got < 40 { // the machine may be busy with other things; a call that is really disturbed has next to no ticks
 			t.Errorf("%s: the live call had only %d ticks of 75", name, got)
 		}
 		in.phone.hears(t, 440)
@@ -199,7 +199,7 @@ func TestFull(t *testing.T) {
 	}
 }
 
-// TestStop stops a server with calls in every state: Run's end is the end of all of it.
+// TestStop stops a server with calls in every state: when Run returns, all of them are over.
 func TestStop(t *testing.T) {
 	t.Parallel()
 	a := newAnswerer(0)
@@ -274,7 +274,8 @@ func TestListen(t *testing.T) {
 	}
 }
 
-// TestWildcard listens on all addresses: each peer is told the one on its way, and those outside the outer one.
+// TestWildcard listens on all addresses: each peer is told the local address that it is reached from, and peers
+// outside are told the external address.
 func TestWildcard(t *testing.T) {
 	t.Parallel()
 	a := newAnswerer(1000)

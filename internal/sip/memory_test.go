@@ -11,8 +11,8 @@ import (
 	"parley/internal/rtp"
 )
 
-// A call that is over lets go of the conversation, while SIP still remembers the call: for repeated messages there
-// are 32 s to come.
+// When a call is over its conversation can be freed, while SIP still remembers the call: repeated messages may come
+// for another 32 s.
 func TestEndedCallLetsGo(t *testing.T) {
 	t.Parallel()
 	type remains struct {

@@ -14,22 +14,21 @@ import (
 
 const (
 	agent   = "Parley"
-	allowed = "INVITE, ACK, CANCEL, BYE, OPTIONS, INFO, NOTIFY, UPDATE, PRACK"
+	allowed = "INVITE, ACK, CANCEL, BYE, OPTIONS, INFO, NOTIFY, UPDATE, PRACK, REFER"
 )
 
 func init() {
 	// We send 100 Trying ourselves, after the To tag is set: the library's timer would read the request while it is
 	// being written.
 	sipgo.Timer_1xx = time.Hour
-	// Messages over 1300 bytes should go over TCP (RFC 3261, section 18.1.1). No telephone does that; they let IP
-	// fragment them, and so do we.
+	// The library would refuse what is longer than a packet may be. Far ends without TCP get it in fragments (long.go).
 	sipgo.UDPMTUSize = 16384
 	sipgo.SetDefaultLogger(quiet)
 }
 
 // phrases are the reason phrases of RFC 3261, section 21.
 var phrases = map[int]string{
-	100: "Trying", 180: "Ringing", 200: "OK", 400: "Bad Request", 401: "Unauthorized", 403: "Forbidden",
+	100: "Trying", 180: "Ringing", 200: "OK", 202: "Accepted", 400: "Bad Request", 401: "Unauthorized", 403: "Forbidden",
 	404: "Not Found",
 	405: "Method Not Allowed", 408: "Request Timeout", 410: "Gone", 415: "Unsupported Media Type",
 	416: "Unsupported URI Scheme",

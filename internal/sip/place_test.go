@@ -17,8 +17,8 @@ import (
 	"parley"
 )
 
-// TestPlace: a user's trunk is not at the operator's carrier, nor at this server, nor, where the operator says so, at
-// an address inside.
+// TestPlace: a user's trunk may not be at the operator's carrier, nor at this server, nor, if the operator forbids it,
+// at an internal address.
 func TestPlace(t *testing.T) {
 	t.Parallel()
 	carrier := newFar(t)
@@ -44,7 +44,7 @@ func TestPlace(t *testing.T) {
 		"the carrier, as a proxy":     {Trunk{Address: "127.0.0.1:9", Proxy: carrier.addr().String()}, "own carrier"},
 		"this server":                 {Trunk{Address: s.Addr().String()}, "own telephone"},
 		"an address inside":           {Trunk{Address: "127.0.0.2:5060"}, "is not public"},
-		"all":                         {Trunk{Address: "224.0.0.1"}, ""}, // which this server can't reach anyway
+		"all":                         {Trunk{Address: "224.0.0.1"}, ""}, // this server can't reach it anyway
 		"another port of the machine": {Trunk{Address: "127.0.0.1:9"}, ""},
 		"a name that is not there":    {Trunk{Address: "nobody.invalid"}, ""},
 	} {
@@ -69,13 +69,13 @@ func TestPlace(t *testing.T) {
 	if m := carrier.receive(100 * time.Millisecond); m != "" {
 		t.Errorf("the carrier got\n%s", m)
 	}
-	// Addresses that the carrier calls from are its own too, whatever it is called by; those of the machine itself
-	// are told apart by their ports.
+	// Addresses that the carrier calls from belong to it too, whatever name it is called by; addresses of the machine
+	// itself are told apart by their ports.
 	if !s.isCarrier(netip.MustParseAddrPort("203.0.113.9:5070")) ||
 		s.isCarrier(netip.MustParseAddrPort("127.0.0.1:9")) {
 		t.Error("whose address is the carrier's")
 	}
-	// What a name inside stands for is not told.
+	// The address of an internal name is not revealed.
 	near = netip.MustParseAddr("192.0.2.1")
 	hidden := Trunk{ID: 7, Number: "+15550003333", Address: "localhost:9"}
 	if err := s.Place(soon(t), hidden); err != nil {
@@ -89,7 +89,8 @@ func TestPlace(t *testing.T) {
 	}
 }
 
-// TestContactElsewhere: the far end of a user's trunk can't have us send messages to where the trunk may not be.
+// TestContactElsewhere: the far end of a user's trunk can't make us send messages to an address where the trunk may
+// not be.
 func TestContactElsewhere(t *testing.T) {
 	t.Parallel()
 	s := start(t, Config{Listen: "0.0.0.0:0", Trunks: fixed(Trunk{Address: "198.51.100.9", ByIP: true,
@@ -117,7 +118,7 @@ func TestContactElsewhere(t *testing.T) {
 	}
 }
 
-// One place gets so many connections and no more, however long those that it has stay.
+// One address may have so many connections and no more, however long they stay open.
 func TestConnectionsOfAPlace(t *testing.T) {
 	t.Parallel()
 	s := start(t, Config{Answer: newAnswerer(0).answer, Trunks: fixed(Trunk{ID: 1, Number: "+15550001111", ByIP: true,
@@ -145,7 +146,7 @@ func TestConnectionsOfAPlace(t *testing.T) {
 	}
 }
 
-// TestConnections: one place gets so many TCP connections, an idle one is closed, one whose call is live is not.
+// TestConnections: one address may have so many TCP connections; an idle one is closed, unless its call is live.
 func TestConnections(t *testing.T) {
 	t.Parallel()
 	a := newAnswerer(0)
@@ -180,7 +181,8 @@ func TestConnections(t *testing.T) {
 		_ = c.SetDeadline(time.Now().Add(hang))
 		return c
 	}
-	// Another place's is taken, and closed when nothing has come for a while after its last message.
+	// A connection from another address is accepted, and closed when nothing has come for a while after its last
+	// message.
 	other := dial("127.0.0.2")
 	w := newWire(t, "127.0.0.2")
 	uri := "sip:+15550001112@" + s.Addr().String()
@@ -192,7 +194,7 @@ func TestConnections(t *testing.T) {
 	if err != nil || !strings.Contains(string(all), "SIP/2.0 486") {
 		t.Errorf("the idle connection brought %q, %v", all, err)
 	}
-	// The call's is as it was.
+	// The connection with the call is still open.
 	in.phone.await(t, "the call has gone on for long", func() bool { return in.phone.ticks > 50 })
 	in.stop(errDone)
 	r.ends(t, parley.CustomerHangup)

@@ -9,14 +9,14 @@ import (
 	"parley"
 )
 
-// named is the far end as another place where the call rings.
+// named returns the far end as another place where the call rings.
 func (f *far) named(tag string) *far {
 	other := *f
 	other.tag = tag
 	return &other
 }
 
-// within writes a request of the far end's in the call that it was invited to.
+// within writes a request of the far end within the call that it was invited to.
 func (f *far) within(method string, seq int, body string, headers ...string) string {
 	m := f.message(method, "sip:parley@"+f.from.String(), field(f.invite, "From"), field(f.invite, "Call-ID"), seq, body, headers...)
 	return strings.Replace(m, "From: <sip:+15550009999@"+f.addr().String()+">;tag=wire", "From: "+field(f.invite, "To")+
@@ -33,7 +33,7 @@ func (f *far) none(method string) {
 	}
 }
 
-// TestPrackOut acknowledges the reliable answers of whoever we call, each once and in their order.
+// TestPrackOut acknowledges the reliable provisional answers of the far end, each once and in order.
 func TestPrackOut(t *testing.T) {
 	t.Parallel()
 	f, s := newFar(t).named("one"), start(t, Config{})
@@ -53,7 +53,7 @@ func TestPrackOut(t *testing.T) {
 		t.Errorf("PRACK:\n%s", prack)
 	}
 	f.reply(prack, "200 OK", "")
-	reliable("7") // again, and one that comes too early
+	reliable("7") // again, and an answer that comes too early
 	reliable("9")
 	f.none("PRACK")
 	reliable("8")
@@ -66,7 +66,7 @@ func TestPrackOut(t *testing.T) {
 	}
 	f.reply(prack, "200 OK", "")
 
-	// What was agreed on is changed before the answer.
+	// The session is changed before the answer.
 	elsewhere := newWire(t, "127.0.0.1")
 	f.send(f.from, f.within("UPDATE", 1, sdp(elsewhere.addr())))
 	if res := f.final(); !strings.HasPrefix(res, "SIP/2.0 200") || !strings.Contains(res, "RTP/AVP 0 101\r\n") {
@@ -90,7 +90,7 @@ func TestPrackOut(t *testing.T) {
 	d.leg.ends(t, errDone)
 }
 
-// TestForks rings at several places: the first that answers gets the call, the others are confirmed and hung up.
+// TestForks rings at several places: the first one to answer gets the call, the others are confirmed and hung up.
 func TestForks(t *testing.T) {
 	t.Parallel()
 	f, s := newFar(t), start(t, Config{})
@@ -105,12 +105,12 @@ func TestForks(t *testing.T) {
 	one.reply(m, "183 Session Progress", sdp(other.addr()), "Require: 100rel", "RSeq: 1")
 	prack := one.take("PRACK")
 	one.reply(prack, "200 OK", "")
-	two.reply(m, "183 Session Progress", sdp(f.rtp.addr()), "Require: 100rel", "RSeq: 1") // each has its own numbers
+	two.reply(m, "183 Session Progress", sdp(f.rtp.addr()), "Require: 100rel", "RSeq: 1") // each place has its own RSeq numbers
 	if prack = two.take("PRACK"); !strings.HasSuffix(field(prack, "To"), ";tag=two") {
 		t.Errorf("PRACK:\n%s", prack)
 	}
 	two.reply(prack, "200 OK", "")
-	// The second one answers, with what it said before, and so does the third one at the same time.
+	// The second place answers with its earlier description, and the third one at the same time.
 	two.reply(m, "200 OK", "")
 	if ack := f.take("ACK"); !strings.HasSuffix(field(ack, "To"), ";tag=two") {
 		t.Errorf("ACK:\n%s", ack)
@@ -148,7 +148,7 @@ func TestForks(t *testing.T) {
 	d.leg.ends(t, errDone)
 }
 
-// ringing is a server that rings until it is told to answer, and a caller.
+// ringing returns a caller, and a server that rings until it is told to answer.
 func ringing(t *testing.T) (*caller, *answerer) {
 	t.Helper()
 	a := newAnswerer(1000)
@@ -159,7 +159,7 @@ func ringing(t *testing.T) (*caller, *answerer) {
 	return &caller{wire: w, server: s, rtp: newWire(t, "127.0.0.1"), callID: token(20), seq: 1}, a
 }
 
-// rings sends the INVITE and returns the ringing.
+// rings sends the INVITE and returns it with the ringing.
 func (c *caller) rings(body string, headers ...string) (invite, ring string) {
 	c.t.Helper()
 	invite = c.message("INVITE", c.number(), "<"+c.number()+">", c.callID, c.seq, body, headers...)
@@ -184,7 +184,7 @@ func TestPrackIn(t *testing.T) {
 	if rseq == "" || field(ring, "Require") != "100rel" || bodyOf(ring) != "" {
 		t.Fatalf("ringing:\n%s", ring)
 	}
-	// it comes again until it is acknowledged
+	// it is repeated until it is acknowledged
 	if again := c.receive(hang); again != ring {
 		t.Fatalf("another answer:\n%s", again)
 	}
@@ -219,7 +219,8 @@ func TestPrackIn(t *testing.T) {
 	in.ends(t, parley.CustomerHangup)
 }
 
-// TestPrackLateOffer leaves the offer to us where ringing must be reliable: the ringing carries it, and PRACK the answer.
+// TestPrackLateOffer leaves the offer to us and requires reliable ringing: the ringing has the offer, and PRACK the
+// answer.
 func TestPrackLateOffer(t *testing.T) {
 	t.Parallel()
 	c, a := ringing(t)

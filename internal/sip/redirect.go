@@ -123,28 +123,35 @@ func (a *attempt) goOn(ctx context.Context, from hop) (hop, bool) {
 		if err != nil {
 			continue
 		}
-		l := a.leg
-		if host, port, _ := hostPort(l.trunk.Address); h.addr != a.home && (!strings.EqualFold(uri.Host, host) || uri.Port != port) {
-			l.login = login{} // the trunk's password is nobody else's business
-		}
-		l.mu.Lock()
-		l.target, l.hop, l.forks = uri, h, nil
-		l.mu.Unlock()
-		l.contact = l.server.contact(l.contact.User, h)
+		a.direct(uri, h)
 		a.patience = 0
 		if len(a.onward.list) > 0 {
-			a.patience = l.server.passing
+			a.patience = a.leg.server.passing
 		}
-		a.invite.Recipient = *uri.Clone()
-		for _, name := range []string{"Authorization", "Proxy-Authorization", "Contact"} {
+		for _, name := range []string{"Authorization", "Proxy-Authorization"} {
 			for a.invite.RemoveHeader(name) {
 			}
 		}
-		a.invite.AppendHeader(&sipgo.ContactHeader{Address: *l.contact.Clone()})
-		a.invite.CSeq().SeqNo = l.number()
+		a.invite.CSeq().SeqNo = a.leg.number()
 		return h, true
 	}
 	return hop{}, false
+}
+
+// direct has the INVITE go to an address.
+func (a *attempt) direct(uri sipgo.Uri, h hop) {
+	l := a.leg
+	if host, port, _ := hostPort(l.trunk.Address); h.addr != a.home && (!strings.EqualFold(uri.Host, host) || uri.Port != port) {
+		l.login = login{} // the trunk's password is nobody else's business
+	}
+	l.login.asked = nil // proofs are for one address: whoever asked before asks again
+	l.mu.Lock()
+	l.target, l.hop, l.forks = uri, h, nil
+	l.mu.Unlock()
+	l.contact = l.server.contact(l.contact.User, h)
+	a.invite.Recipient = *uri.Clone()
+	a.invite.RemoveHeader("Contact")
+	a.invite.AppendHeader(&sipgo.ContactHeader{Address: *l.contact.Clone()})
 }
 
 // hopTo is where an address is reached: by way of the trunk's proxy if it has one, otherwise where a trunk may be. A

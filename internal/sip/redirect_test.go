@@ -10,7 +10,7 @@ import (
 	"parley"
 )
 
-// sentOn is a call that a trunk sends on.
+// sentOn starts a call that a trunk redirects.
 func (f *far) sentOn(t testing.TB, s *Server, trunk Trunk, may func(string) error) <-chan dialled {
 	t.Helper()
 	out := make(chan dialled, 1)
@@ -29,7 +29,7 @@ func (f *far) contact(user string, q string) string {
 	return fmt.Sprintf("Contact: <sip:%s@%s>%s", user, f.addr(), q)
 }
 
-// moved answers an INVITE with places where to try, and none of its own.
+// moved redirects an INVITE to other places.
 func (f *far) moved(req string, contacts ...string) {
 	f.t.Helper()
 	res := "SIP/2.0 302 Moved Temporarily"
@@ -42,7 +42,7 @@ func (f *far) moved(req string, contacts ...string) {
 	f.send(f.from, res+"\r\n"+strings.Join(contacts, "\r\n")+"\r\nContent-Length: 0\r\n\r\n")
 }
 
-// TestRedirect follows where a trunk sends a call, the place that it likes most first, and never twice to one place.
+// TestRedirect follows a trunk's redirects, the most preferred place first, and never twice to the same place.
 func TestRedirect(t *testing.T) {
 	t.Parallel()
 	f, s := newFar(t), start(t, Config{})
@@ -61,14 +61,14 @@ func TestRedirect(t *testing.T) {
 		field(m3, "Call-ID") != field(m, "Call-ID") || field(m3, "CSeq") != "2 INVITE" {
 		t.Errorf("sent on:\n%s", m3)
 	}
-	three.reply(m3, "401 Unauthorized", "", `WWW-Authenticate: Digest realm="x", nonce="n"`) // it may ask, but is not told
+	three.reply(m3, "401 Unauthorized", "", `WWW-Authenticate: Digest realm="x", nonce="n"`) // it may ask, but does not get the password
 	three.take("ACK")
 	three.none("INVITE")
 	m2 := two.take("INVITE")
 	if field(m2, "Authorization") != "" || !strings.HasPrefix(m2, "INVITE sip:030765432@") {
 		t.Errorf("sent on:\n%s", m2)
 	}
-	two.moved(m2, two.contact("030765432", ""), three.contact("+4930222222", "")) // where it was
+	two.moved(m2, two.contact("030765432", ""), three.contact("+4930222222", "")) // back to where the call was before
 	two.take("ACK")
 	m1 := one.take("INVITE")
 	one.reply(m1, "200 OK", sdp(one.rtp.addr()))
@@ -91,7 +91,7 @@ func TestRedirect(t *testing.T) {
 	}
 }
 
-// TestRedirectBarred sends calls on to where they may not go, or round and round.
+// TestRedirectBarred redirects calls to where they may not go, or round and round.
 func TestRedirectBarred(t *testing.T) {
 	t.Parallel()
 	barred := errors.New("calls to premium numbers are not allowed on this server")
@@ -160,4 +160,38 @@ func TestRedirectSameNumber(t *testing.T) {
 	if d := get(t, out); codeOf(d.err) != "603" {
 		t.Errorf("got %v", d.err)
 	}
+}
+
+// TestRedirectAsksAgain: a trunk that asks for a password, and redirects the call to another of its own names, asks
+// for it again. That does not mean that it refused the password.
+func TestRedirectAsksAgain(t *testing.T) {
+	t.Parallel()
+	f, s := newFar(t), start(t, Config{})
+	trunk := f.trunk()
+	trunk.Number, trunk.Username, trunk.Password = "+4930111111", "bob", "right"
+	out := f.sentOn(t, s, trunk, func(string) error { return nil })
+	for i, nonce := range []string{"first", "second"} {
+		m := f.take("INVITE")
+		if field(m, "Proxy-Authorization") != "" {
+			t.Errorf("place %d is shown a proof that is for another one:\n%s", i, m)
+		}
+		f.reply(m, "407 Proxy Authentication Required", "", fmt.Sprintf(`Proxy-Authenticate: Digest realm="x", nonce=%q`, nonce))
+		f.take("ACK")
+		m = f.take("INVITE")
+		if !strings.Contains(field(m, "Proxy-Authorization"), nonce) {
+			t.Errorf("place %d: no proof:\n%s", i, m)
+		}
+		if i == 0 {
+			f.moved(m, f.contact("+4930222222", ""))
+		} else {
+			f.reply(m, "200 OK", sdp(f.rtp.addr()))
+		}
+		f.take("ACK")
+	}
+	got := <-out
+	if got.err != nil {
+		t.Fatal(got.err)
+	}
+	got.leg.hangUp(t)
+	f.reply(f.take("BYE"), "200 OK", "")
 }

@@ -27,11 +27,19 @@ type registration struct {
 
 	// ask asks the registrar to register us for some seconds, 0 to undo it, and returns for how many it does.
 	ask func(ctx context.Context, expires int) (int, error)
+	// probe asks it whether it is there, and returns the address at which it sees us; nil: it isn't asked.
+	probe func(ctx context.Context) (seen string, err error)
 
 	mu    sync.Mutex
 	until time.Time      // we are registered so long, also while it can't be renewed
 	home  netip.AddrPort // the registrar's
 	err   error          // of the last try
+
+	hop     hop        // by which it was reached
+	told    netip.Addr // our address, as it was told
+	seen    string     // and as it saw it
+	answers bool       // it answers probes
+	silent  int        // how many of the last ones it has not answered
 }
 
 const (
@@ -102,6 +110,7 @@ func (s *Server) follow(trunks []Trunk) {
 			wake: make(chan struct{}, 1)}
 		callID, seq := token(26), uint32(0)
 		r.ask = func(ctx context.Context, expires int) (int, error) { return r.register(ctx, callID, &seq, expires) }
+		r.probe = r.options
 		s.regs[id] = r
 		s.work++
 		go func() {
@@ -199,7 +208,7 @@ func (r *registration) rest(ctx context.Context, wait time.Duration) {
 	defer timer.Stop()
 	alive := time.NewTicker(r.server.alive)
 	defer alive.Stop()
-	for {
+	for n := 1; ; n++ {
 		select {
 		case <-ctx.Done():
 			return
@@ -208,16 +217,24 @@ func (r *registration) rest(ctx context.Context, wait time.Duration) {
 		case <-r.wake:
 			return
 		case <-alive.C:
-			r.mu.Lock()
-			home := r.home
-			r.mu.Unlock()
-			switch {
-			case r.trunk.way().stream():
-				r.server.ping(home)
-			case home.IsValid():
-				_, _ = r.server.udp.WriteToUDPAddrPort([]byte("\r\n\r\n"), home)
+			r.stay()
+			if r.moved() || n%probeEvery == 0 && r.lost(ctx) {
+				return
 			}
 		}
+	}
+}
+
+// stay sends a sign of life.
+func (r *registration) stay() {
+	r.mu.Lock()
+	home := r.home
+	r.mu.Unlock()
+	switch {
+	case r.trunk.way().stream():
+		r.server.ping(home)
+	case home.IsValid():
+		_, _ = r.server.udp.WriteToUDPAddrPort([]byte("\r\n\r\n"), home)
 	}
 }
 
@@ -291,7 +308,7 @@ func (r *registration) registerAt(ctx context.Context, h hop, callID string, seq
 		return 0, &Refused{code, res.Reason}
 	}
 	r.mu.Lock()
-	r.home = addrPort(res.Source())
+	r.home, r.hop, r.told, r.seen = addrPort(res.Source()), h, s.shown(h.addr.Addr()), seenAt(res)
 	r.mu.Unlock()
 	return max(granted(res, r.token, expires), 30), nil
 }

@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// registrar is one that a registration asks, on a clock of its own.
+// registrar answers a registration's requests, on its own clock.
 type registrar struct {
 	sync.Mutex
 	asked  []time.Time
 	wanted []int
-	until  time.Time // it knows us so long
-	lapsed int       // times that it had forgotten us when we asked again
+	until  time.Time // until when our registration is valid
+	lapsed int       // how often it had expired before we renewed it
 	answer func(expires int) (int, error)
 }
 
@@ -34,7 +34,7 @@ func (r *registrar) ask(_ context.Context, expires int) (int, error) {
 	return got, err
 }
 
-// becomes has it answer otherwise from now on, and says until when it knows us.
+// becomes changes its answers from now on, and returns until when our registration is valid.
 func (r *registrar) becomes(answer func(expires int) (int, error)) time.Time {
 	r.Lock()
 	defer r.Unlock()
@@ -42,14 +42,14 @@ func (r *registrar) becomes(answer func(expires int) (int, error)) time.Time {
 	return r.until
 }
 
-// late is how many times it had forgotten us, and knows whether it does now.
+// late returns how often our registration has expired, and whether it is valid now.
 func (r *registrar) late() (n int, knows bool) {
 	r.Lock()
 	defer r.Unlock()
 	return r.lapsed, time.Now().Before(r.until)
 }
 
-// since are the tries after a moment.
+// since returns the attempts after a time.
 func (r *registrar) since(at time.Time) (list []time.Time) {
 	r.Lock()
 	defer r.Unlock()
@@ -61,8 +61,7 @@ func (r *registrar) since(at time.Time) (list []time.Time) {
 	return list
 }
 
-// TestRegistrationWeeks lives through four weeks at a registrar, a night without it, one that has another password,
-// and the return.
+// TestRegistrationWeeks lasts four weeks: a working registrar, a night without it, a changed password, and recovery.
 func TestRegistrationWeeks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &registrar{answer: func(expires int) (int, error) { return expires, nil }}
@@ -88,7 +87,7 @@ func TestRegistrationWeeks(t *testing.T) {
 			t.Errorf("asked %d times in four weeks for an hour each, %d times too late", n, lapsed)
 		}
 
-		// Nobody answers: what was granted holds until it lapses, and it is tried again, not too often and not too
+		// Nobody answers: the registration holds until it expires, and it is retried, not too often and not too
 		// seldom.
 		until := r.becomes(func(int) (int, error) { return 0, errSilence })
 		down := time.Now()
@@ -124,7 +123,7 @@ func TestRegistrationWeeks(t *testing.T) {
 			t.Errorf("asked %d times in a week for a minute each, %d times too late", n, again-lapsed)
 		}
 
-		// A wrong password is not tried often: some ban for it.
+		// A wrong password is not retried often: some registrars ban clients for it.
 		r.becomes(func(int) (int, error) { return 0, errPassword })
 		time.Sleep(time.Hour)
 		wrong := time.Now()
@@ -145,7 +144,7 @@ func TestRegistrationWeeks(t *testing.T) {
 	})
 }
 
-// TestRegistrationHostile: a registrar that lies about times has us ask no more often than any other.
+// TestRegistrationHostile: a registrar that lies about times can't make us send more requests than any other.
 func TestRegistrationHostile(t *testing.T) {
 	for name, answer := range map[string]func(expires int) (int, error){
 		"grants for ever":          func(int) (int, error) { return 1 << 62, nil },

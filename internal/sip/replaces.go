@@ -63,7 +63,7 @@ func (in *Invite) replaced() (old *leg, code int) {
 		return nil, 481
 	case r.early:
 		return nil, 486
-	case l.state.offering, l.state.pending != nil, l.state.refer != nil:
+	case l.state.offering, l.state.pending != nil, l.state.refer != nil, l.state.going != nil:
 		return nil, 491
 	}
 	return l, 0
@@ -126,9 +126,10 @@ func (l *leg) become(n *leg) (former *dialog) {
 	former = &dialog{server: s, trunk: l.trunk, callID: l.callID, local: l.local, remote: l.remote, login: l.login,
 		contact: l.contact, caller: l.caller, target: l.target, route: l.route, hop: l.hop, seq: l.seq}
 	delete(s.legs, l.key())
+	l.round++
 	l.callID, l.local, l.remote, l.contact, l.caller = n.callID, n.local, n.remote, n.contact, n.caller
 	l.target, l.route, l.hop, l.seq = n.target, n.route, n.hop, n.seq
-	l.theirs, l.heard, l.allow = n.theirs, n.heard, n.allow
+	l.theirs, l.heard, l.allow, l.login = n.theirs, n.heard, n.allow, n.login
 	s.legs[l.key()] = l
 	return former
 }

@@ -23,7 +23,8 @@ func TestReplacesHeader(t *testing.T) {
 	}
 }
 
-// TestReplaces speaks with the assistant, and then somebody else takes the call over: the conversation goes on.
+// TestReplaces: a caller speaks with the assistant, and then another telephone takes the call over: the conversation
+// goes on.
 func TestReplaces(t *testing.T) {
 	t.Parallel()
 	a := newAnswerer(1000)
@@ -85,7 +86,7 @@ func TestReplaces(t *testing.T) {
 	if len(a.calls) > 0 {
 		t.Error("it is a call of its own, too")
 	}
-	// The new one has the call: its messages are kept with it, and it hangs up.
+	// The new telephone has the call: its messages are kept with it, and it hangs up.
 	found := 0
 	for _, m := range in.leg.(*leg).Ladder() {
 		if strings.HasPrefix(m.Text, "INVITE ") {

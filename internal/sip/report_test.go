@@ -10,7 +10,7 @@ import (
 	"parley"
 )
 
-// TestReports: the far end is told that the sound is over where its description says, and the leg keeps the counts.
+// TestReports: the far end gets the goodbye of the sound where its description says, and the leg keeps the counts.
 func TestReports(t *testing.T) {
 	t.Parallel()
 	for name, attribute := range map[string]func(other *wire) string{

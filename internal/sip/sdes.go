@@ -20,6 +20,7 @@ const (
 	srtpOff      secrecy = "off"
 	srtpOptional secrecy = "optional"
 	srtpRequired secrecy = "required"
+	srtpDTLS     secrecy = "dtls" // required, with keys that both ends find by themselves
 )
 
 // offered are the suites that we offer, beginning with the one that everybody has. From an offer, the far end's first

@@ -65,7 +65,7 @@ func TestCryptoLines(t *testing.T) {
 	}
 }
 
-// TestSecrecy is what a trunk's srtp means of an offer.
+// TestSecrecy: what a trunk's srtp setting means for an offer.
 func TestSecrecy(t *testing.T) {
 	t.Parallel()
 	const plain = "m=audio 4000 RTP/AVP 0\r\n"
@@ -73,7 +73,7 @@ func TestSecrecy(t *testing.T) {
 	strange := "a=crypto:1 AES_256_CM_HMAC_SHA1_80 inline:" + key30 + key30[:24] + "\r\n"
 	saved := strings.Replace(plain, "AVP", "SAVP", 1)
 	dtls := "m=audio 4000 UDP/TLS/RTP/SAVPF 0\r\na=fingerprint:sha-256 AA\r\n"
-	// Of each: what is done where it is off, optional, required: "" for refused, "plain", or the suite's tag.
+	// For each offer, the result with srtp off, optional, and required: "" for refused, "plain", or the suite's tag.
 	for text, want := range map[string][3]string{
 		plain:                            {"plain 0", "plain 0", ""},
 		plain + key:                      {"plain 0", "7 0", "7 0"},
@@ -121,7 +121,7 @@ func TestSecrecy(t *testing.T) {
 	}
 }
 
-// TestEncryptedCalls is what srtp means between two servers, by each setting of either.
+// TestEncryptedCalls: what srtp means between two servers, for each setting of either.
 func TestEncryptedCalls(t *testing.T) {
 	t.Parallel()
 	for _, from := range []secrecy{srtpOff, srtpOptional, srtpRequired} {
@@ -162,7 +162,8 @@ func TestEncryptedCalls(t *testing.T) {
 	}
 }
 
-// TestUnencryptedAnswer: who was offered encryption alone and answers without is hung up on, in words.
+// TestUnencryptedAnswer: a far end that was only offered encryption and answers without it is hung up on, with a
+// reason.
 func TestUnencryptedAnswer(t *testing.T) {
 	t.Parallel()
 	s := start(t, Config{})
@@ -235,8 +236,8 @@ func TestReinviteKeys(t *testing.T) {
 	in.ends(t, parley.CustomerHangup)
 }
 
-// TestEncryptedLateOffer: an INVITE without a description is offered keys where encryption is required, and nothing goes in the
-// clear until the ACK has brought theirs.
+// TestEncryptedLateOffer: if encryption is required, an INVITE without a description is offered keys, and nothing is
+// sent unencrypted until the ACK has brought the caller's keys.
 func TestEncryptedLateOffer(t *testing.T) {
 	t.Parallel()
 	a := newAnswerer(1000)

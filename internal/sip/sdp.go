@@ -1,12 +1,14 @@
 package sip
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"parley/internal/audio"
 	"parley/internal/rtp"
@@ -44,7 +46,10 @@ type stream struct {
 	names       map[string]string // by payload type: NAME/CLOCK
 	control     netip.AddrPort    // a=rtcp (RFC 3605); port 0: none, and the address may be invalid
 	mux         bool              // a=rtcp-mux (RFC 5761)
+	ptime, most int               // how many ms the far end likes in a packet (a=ptime), and at most; 0: it doesn't say
 	crypto      []sdes            // that we can do
+	hash, print string            // a=fingerprint (RFC 8122); "" without one that we can check
+	setup       string            // a=setup (RFC 4145)
 	order       []string          // of formats, as we prefer them; nil: as the far end does
 }
 
@@ -76,6 +81,7 @@ func parseSDP(text []byte) (*description, error) {
 				return nil, fmt.Errorf("%w: line %d", errSDP, i+1)
 			}
 			m.addr, m.dir = session.addr, session.dir
+			m.hash, m.print, m.setup = session.hash, session.print, session.setup
 			d.streams = append(d.streams, m)
 			now = &d.streams[len(d.streams)-1]
 		case 'c':
@@ -113,12 +119,20 @@ func (m *stream) attribute(value string) {
 		return
 	}
 	switch {
+	case name == "fingerprint":
+		m.fingerprint(rest)
+	case name == "setup":
+		m.setup = strings.ToLower(strings.TrimSpace(rest))
 	case m.names == nil: // of the session
 	case name == "rtpmap" && len(m.names) < mostFormats:
 		pt, encoding, _ := strings.Cut(strings.TrimSpace(rest), " ")
 		m.names[pt] = strings.ToUpper(strings.TrimSpace(encoding))
 	case name == "rtcp-mux":
 		m.mux = true
+	case name == "ptime":
+		m.ptime = parseLength(rest)
+	case name == "maxptime":
+		m.most = parseLength(rest)
 	case name == "rtcp":
 		m.control = parseControl(rest)
 	case name == "crypto" && len(m.crypto) < mostCrypto:
@@ -126,6 +140,24 @@ func (m *stream) attribute(value string) {
 			m.crypto = append(m.crypto, c)
 		}
 	}
+}
+
+// parseLength parses the length of a packet in ms; 0 if there is none.
+func parseLength(value string) int {
+	n, err := strconv.ParseFloat(strings.TrimSpace(value), 64) // some write 20.0
+	if err != nil || !(n > 0 && n < 1000) {
+		return 0
+	}
+	return int(n)
+}
+
+// packet is how long the far end wants our packets.
+func (m *stream) packet() time.Duration {
+	n := cmp.Or(m.ptime, 20)
+	if m.most > 0 {
+		n = min(n, m.most)
+	}
+	return time.Duration(min(max(n, 10), 60)) * time.Millisecond
 }
 
 // parseControl parses where RTCP goes: a port, and perhaps an address, "IN IP4 192.0.2.1".
@@ -266,12 +298,14 @@ type choice struct {
 	place        int // of the stream
 	codec        rtp.Codec
 	theirs, ours sdes // without a suite where sound is plain; ours is known where theirs answers it
+	dtls         *rtp.DTLS
 }
 
 // ours is what we said in an offer that a description answers.
 type ours struct {
 	codecs codecs
 	keys   []sdes
+	dtls   bool // in place of keys
 }
 
 // audio finds the first stream that can carry a call: first among the encrypted ones, then among the others, as far as
@@ -283,18 +317,24 @@ func (d *description) audio(rate audio.Rate, own *ours, srtp secrecy) (c choice,
 		list, keys = &own.codecs, append([]sdes{}, own.keys...)
 	}
 	for _, encrypted := range []bool{true, false} {
-		if encrypted && srtp == srtpOff || !encrypted && srtp == srtpRequired {
+		if encrypted && srtp == srtpOff || !encrypted && (srtp == srtpRequired || srtp == srtpDTLS) {
 			continue
 		}
 		for i := range d.streams {
 			m := &d.streams[i]
 			plain := m.proto == "RTP/AVP" || m.proto == "RTP/AVPF"
-			if m.kind != "audio" || m.port == 0 || !plain && (!encrypted || m.proto != "RTP/SAVP" && m.proto != "RTP/SAVPF") {
+			if m.kind != "audio" || m.port == 0 || !plain && (!encrypted || !m.covered()) {
 				continue
 			}
 			c = choice{place: i}
 			if encrypted {
-				if c.theirs, c.ours, ok = m.cryptoFor(keys); !ok {
+				if srtp != srtpDTLS && !m.overDTLS() {
+					c.theirs, c.ours, ok = m.cryptoFor(keys)
+				}
+				if c.theirs.key.Suite == "" && (own == nil || own.dtls) {
+					c.dtls, ok = m.handshake()
+				}
+				if !ok {
 					continue
 				}
 			}
@@ -310,6 +350,7 @@ func (d *description) audio(rate audio.Rate, own *ours, srtp secrecy) (c choice,
 type local struct {
 	id, version uint64
 	addr        netip.AddrPort
+	identity    *rtp.Identity // shown in handshakes
 }
 
 func (l *local) head(b *strings.Builder) {
@@ -328,7 +369,10 @@ func (l *local) offer(o ours, dir rtp.Direction, srtp secrecy) []byte {
 	var b strings.Builder
 	l.head(&b)
 	c, proto := o.codecs, "RTP/AVP"
-	if srtp == srtpRequired {
+	switch {
+	case o.dtls:
+		proto = "UDP/TLS/RTP/SAVP"
+	case srtp == srtpRequired:
 		proto = "RTP/SAVP"
 	}
 	fmt.Fprintf(&b, "m=audio %d %s", l.addr.Port(), proto)
@@ -343,6 +387,10 @@ func (l *local) offer(o ours, dir rtp.Direction, srtp secrecy) []byte {
 		eventType, nameOf(dir))
 	for _, k := range o.keys {
 		b.WriteString(k.line())
+	}
+	if o.dtls {
+		b.WriteString("a=rtcp-mux\r\n")
+		l.shows(&b, "actpass")
 	}
 	return []byte(b.String())
 }
@@ -371,6 +419,9 @@ func (l *local) answer(d *description, taken choice, dir rtp.Direction) []byte {
 		fmt.Fprintf(&b, "a=ptime:20\r\na=%s\r\n", nameOf(dir))
 		if taken.ours.key.Suite != "" {
 			b.WriteString(taken.ours.line())
+		}
+		if taken.dtls != nil {
+			l.shows(&b, roles[taken.dtls.Active])
 		}
 	}
 	return []byte(b.String())

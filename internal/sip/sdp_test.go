@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+	"time"
 
 	"parley/internal/audio"
 	"parley/internal/rtp"
@@ -128,7 +129,7 @@ func TestAnswerText(t *testing.T) {
 	}
 }
 
-// FuzzSDP: whatever comes, nothing fails, and what is answered can be read and agrees.
+// FuzzSDP: no input makes it fail, and the answer can be read and matches.
 func FuzzSDP(f *testing.F) {
 	f.Add([]byte("v=0\r\no=- 1 1 IN IP4 192.0.2.1\r\ns=-\r\nc=IN IP4 192.0.2.1\r\nt=0 0\r\nm=audio 4000 RTP/AVP 0 101\r\na=rtpmap:101 telephone-event/8000\r\na=sendonly\r\n"))
 	f.Add([]byte("v=0\nm=audio 4000 RTP/AVP 96\na=rtpmap:96 G722/8000\nc=IN IP6 ::1\n"))
@@ -136,6 +137,7 @@ func FuzzSDP(f *testing.F) {
 	f.Add([]byte("v=0\r\nm=audio 4 RTP/SAVP 0\r\na=crypto:1 AES_CM_128_HMAC_SHA1_80 inline:WVNfX19zZW1jdGwgKCkgewkyMjA7fQp9CnVubGVz|2^31|1:4 WSH=64\r\n"))
 	f.Add([]byte("v=0\r\nm=audio 4 RTP/AVP 0\r\na=crypto:999999999 aead_aes_128_gcm inline:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA==|1:128\r\n"))
 	f.Add([]byte("v=0\r\nm=\x00 0 \xff 0\r\n"))
+	f.Add([]byte("v=0\r\na=fingerprint:sha-256 " + strings.Repeat("AA:", 31) + "AA\r\na=setup:actpass\r\nm=audio 4 UDP/TLS/RTP/SAVPF 0\r\n"))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		d, err := parseSDP(text)
 		if err != nil {
@@ -148,7 +150,7 @@ func FuzzSDP(f *testing.F) {
 		if c.ours = c.theirs; c.theirs.key.Suite != "" {
 			c.ours.key = rtp.NewKey(c.theirs.key.Suite)
 		}
-		l := local{id: 1, addr: netip.MustParseAddrPort("198.51.100.1:20000")}
+		l := local{id: 1, addr: netip.MustParseAddrPort("198.51.100.1:20000"), identity: &rtp.Identity{Print: strings.Repeat("00:", 31) + "00"}}
 		back, err := parseSDP(l.answer(d, c, d.streams[c.place].mirror()))
 		if err != nil {
 			t.Fatalf("our answer can't be read: %v", err)
@@ -159,6 +161,9 @@ func FuzzSDP(f *testing.F) {
 		srtp := srtpOff
 		if c.ours.key.Suite != "" {
 			srtp = srtpRequired
+		}
+		if c.dtls != nil {
+			srtp = srtpDTLS
 		}
 		again, ok := back.audio(0, nil, srtp)
 		if !ok || again.place != c.place || again.codec.Format != c.codec.Format || again.codec.Send != c.codec.Receive ||
@@ -194,7 +199,7 @@ func TestMultipart(t *testing.T) {
 	}
 }
 
-// Where reports go is as the description says, and muxing is taken where it was offered.
+// Reports go where the description says, and muxing is accepted if it was offered.
 func TestControl(t *testing.T) {
 	t.Parallel()
 	const head = "v=0\r\nc=IN IP4 192.0.2.1\r\na=rtcp:9 IN IP4 192.0.2.9\r\na=rtcp-mux\r\nm=audio 4000 RTP/AVP 0\r\n"
@@ -227,7 +232,7 @@ func TestControl(t *testing.T) {
 	}
 }
 
-// TestPrefer: a trunk's order of codecs decides in what it offers, and leaves out what is not in it.
+// TestPrefer: a trunk's order of codecs decides the order in our offer, and codecs that are not in it are left out.
 func TestPrefer(t *testing.T) {
 	t.Parallel()
 	const offer = "v=0\r\nc=IN IP4 192.0.2.1\r\nm=audio 4000 RTP/AVP 9 0 8 101\r\na=rtpmap:101 telephone-event/8000\r\nm=video 5000 RTP/AVP 31\r\n"
@@ -263,5 +268,18 @@ func TestPrefer(t *testing.T) {
 	own := &Trunk{Codecs: []audio.Format{audio.G722}}
 	if got := own.offered(); len(got) != 1 || len(own.narrow()) != 2 || len((*Trunk)(nil).offered()) != 3 {
 		t.Errorf("offers %v, at first %v", got, own.narrow())
+	}
+}
+
+func TestPacketLength(t *testing.T) {
+	for lines, want := range map[string]time.Duration{"": 20, "a=ptime:40": 40, "a=ptime:5": 10, "a=ptime:200": 60, "a=ptime:x": 20,
+		"a=ptime:20.0": 20, "a=ptime:40\r\na=maxptime:30": 30, "a=maxptime:10": 10, "a=ptime:-20": 20, "a=ptime:NaN": 20} {
+		d, err := parseSDP([]byte("v=0\r\nc=IN IP4 192.0.2.1\r\nm=audio 4000 RTP/AVP 0\r\n" + lines + "\r\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := d.streams[0].packet(); got != want*time.Millisecond {
+			t.Errorf("%q: %s", lines, got)
+		}
 	}
 }

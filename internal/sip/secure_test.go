@@ -13,6 +13,7 @@ import (
 	"net"
 	"net/netip"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -76,7 +77,7 @@ func (a *authority) pair(t testing.TB, until time.Time, names ...string) (cert, 
 		string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret}))
 }
 
-// config shows a certificate for some names.
+// config returns a TLS configuration with a certificate for some names.
 func (a *authority) config(t testing.TB, until time.Time, names ...string) *tls.Config {
 	t.Helper()
 	cert, key := a.pair(t, until, names...)
@@ -95,7 +96,7 @@ func (a *authority) pool() *x509.CertPool {
 
 var tomorrow = time.Now().Add(24 * time.Hour)
 
-// over is where a server listens for TLS.
+// over returns the address where a server listens for TLS.
 func (s *Server) over() string { return s.secure.Addr().String() }
 
 func TestTLS(t *testing.T) {
@@ -137,7 +138,7 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// TestCertificates is which certificates are believed, and what the trunk's owner is told of the others.
+// TestCertificates: which certificates are trusted, and what the trunk's owner is told about the others.
 func TestCertificates(t *testing.T) {
 	t.Parallel()
 	ca, other := newAuthority(t), newAuthority(t)
@@ -179,7 +180,53 @@ func TestCertificates(t *testing.T) {
 	}
 }
 
-// TestSharedPlace: a connection that has proved one name is not used for a trunk that asks for another.
+// TestServerName: the trunk's name is sent with the first message (SNI), so that a host with several names shows the
+// right certificate; an address is not sent. Calls verify the certificate as checks do.
+func TestServerName(t *testing.T) {
+	t.Parallel()
+	ca := newAuthority(t)
+	config := ca.config(t, tomorrow, "localhost", "127.0.0.1")
+	other := ca.config(t, tomorrow, "else.test").GetCertificate
+	expired := ca.config(t, time.Now().Add(-time.Minute), "localhost").GetCertificate
+	show, asked := config.GetCertificate, make(chan string, 9)
+	var now atomic.Pointer[func(*tls.ClientHelloInfo) (*tls.Certificate, error)]
+	now.Store(&show)
+	config.GetCertificate = func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+		asked <- hello.ServerName
+		return (*now.Load())(hello)
+	}
+	a := newAnswerer(0)
+	callee := start(t, Config{Secure: "127.0.0.1:0", TLS: config, Answer: a.answer,
+		Trunks: fixed(Trunk{ID: 1, Number: "+15550001111", ByIP: true, Allowed: loopback})})
+	_, port, _ := net.SplitHostPort(callee.over())
+	for _, c := range []struct {
+		host, name, says string
+		show             func(*tls.ClientHelloInfo) (*tls.Certificate, error)
+	}{{"localhost", "localhost", "", show}, {"127.0.0.1", "", "", show}, {"localhost", "localhost", "another name", other},
+		{"localhost", "localhost", "expired", expired}} {
+		now.Store(&c.show)
+		caller := start(t, Config{})
+		l, err := caller.Dial(soon(t), Dialling{To: "+15550001111", From: "+15550002222", Trunk: Trunk{ID: 7, Number: "+15550002222",
+			Address: net.JoinHostPort(c.host, port), Transport: "tls", CA: ca.pem}})
+		if name := get(t, asked); name != c.name {
+			t.Errorf("%s: it asks for %q", c.host, name)
+		}
+		if c.says != "" {
+			if err == nil || !strings.Contains(parley.Explanation(err), c.says) {
+				t.Errorf("%s: the call ends with %v, want %q", c.host, err, c.says)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, in := run(l, newPhone(0)), a.next(t)
+		out.hangUp(t)
+		in.ends(t, parley.CustomerHangup)
+	}
+}
+
+// TestSharedPlace: a connection that was verified for one name is not used for a trunk that requires another.
 func TestSharedPlace(t *testing.T) {
 	t.Parallel()
 	ca := newAuthority(t)
@@ -203,7 +250,7 @@ func TestSharedPlace(t *testing.T) {
 	}
 }
 
-// TestStrangersTLS is a stranger on the TLS port, and somebody who says nothing of TLS.
+// TestStrangersTLS: a stranger on the TLS port, and a client that does not speak TLS.
 func TestStrangersTLS(t *testing.T) {
 	t.Parallel()
 	ca := newAuthority(t)
@@ -233,7 +280,7 @@ func TestStrangersTLS(t *testing.T) {
 	}
 }
 
-// TestKeepAlive: a registration over a connection keeps it alive, and opens another when it is gone.
+// TestKeepAlive: a registration over a connection keeps it alive, and opens another when it is lost.
 func TestKeepAlive(t *testing.T) {
 	t.Parallel()
 	ca := newAuthority(t)
@@ -272,7 +319,7 @@ func TestKeepAlive(t *testing.T) {
 	}
 }
 
-// reader reads messages without a body off a connection.
+// reader reads messages without a body from a connection.
 type reader struct {
 	c   net.Conn
 	buf []byte

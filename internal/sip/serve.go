@@ -75,6 +75,11 @@ func (l *leg) handle(req *sipgo.Request, tx *sipgo.ServerTx) {
 		_ = tx.Respond(respond(req, 200))
 		l.state.Lock()
 		handed, early := l.state.handed, l.early
+		if going := l.state.going; going != nil { // it is no part of what comes
+			going.deserted = true
+			l.state.Unlock()
+			return
+		}
 		l.state.Unlock()
 		if early && l.incoming != nil { // a caller that gives up in an unusual way (RFC 3261, section 15)
 			_ = l.incoming.Refuse(487)
@@ -108,6 +113,8 @@ func (l *leg) handle(req *sipgo.Request, tx *sipgo.ServerTx) {
 		l.pracked(req, tx)
 	case sipgo.UPDATE:
 		l.updated(req, tx)
+	case sipgo.REFER:
+		l.referred(req, tx)
 	case sipgo.NOTIFY:
 		_ = tx.Respond(respond(req, l.notified(req)))
 	case sipgo.OPTIONS:

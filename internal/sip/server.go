@@ -31,6 +31,7 @@ type Server struct {
 	opened    map[netip.AddrPort]*connection // by us
 	strangers atomic.Int32                   // connections that have brought nothing yet
 	ports     *rtp.Ports
+	identity  *rtp.Identity // of our sound
 
 	mark     string // is in the branch of every request that we send, so that answers are told from forgeries
 	firewall *firewall
@@ -56,20 +57,23 @@ type Server struct {
 	regs     map[int64]*registration
 	dials    map[netip.AddrPort]chan struct{} // TCP connections that are being opened
 	shunned  map[netip.AddrPort]time.Time     // places that failed, and when
+	several  map[int64]inUse                  // trunks with several places, by id
+	deaf     deaf                             // to TCP
 	carrier  carrierPlaces
 	from     map[netip.Addr]int // TCP connections that came, by place
 
 	looking sync.Mutex // for the carrier
 	ladders ladders
 
-	silent  time.Duration // without RTP a call is over
-	longest time.Duration // of a hold
-	patient time.Duration // for those who don't answer when the server stops
-	asking  time.Duration // for a trunk's answer to Check
-	idling  time.Duration // of a TCP connection that came, without a message or a call
-	alive   time.Duration // between two signs of life to a registrar
-	passing time.Duration // for the first word of a place when there is another
-	least   time.Duration // that a session timer may have
+	silent    time.Duration // without RTP a call is over
+	longest   time.Duration // of a hold
+	patient   time.Duration // for those who don't answer when the server stops
+	asking    time.Duration // for a trunk's answer to Check
+	idling    time.Duration // of a TCP connection that came, without a message or a call
+	alive     time.Duration // between two signs of life to a registrar
+	surveying time.Duration // between two questions to places whether they are there
+	passing   time.Duration // for the first word of a place when there is another
+	least     time.Duration // that a session timer may have
 
 	resolver *net.Resolver
 }
@@ -84,7 +88,7 @@ func New(c Config) *Server {
 		carrier: carrierPlaces{seen: map[netip.AddrPort]time.Time{}},
 		from:    map[netip.Addr]int{}, opened: map[netip.AddrPort]*connection{}, ladders: ladders{all: map[string]*ladder{}},
 		silent: 30 * time.Second, longest: 10 * time.Minute, patient: 2 * time.Second, asking: 5 * time.Second,
-		idling: 15 * time.Minute, alive: keepAlive,
+		idling: 15 * time.Minute, alive: keepAlive, surveying: surveyEvery, several: map[int64]inUse{},
 		passing: 2 * time.Second, least: leastInterval, resolver: net.DefaultResolver}
 	s.ctx, s.stop = context.WithCancelCause(context.Background())
 	s.index.Store(&index{})
@@ -97,6 +101,10 @@ func (s *Server) off() bool { return s.config.Listen == "off" }
 func (s *Server) Listen() error {
 	if s.off() {
 		return nil
+	}
+	var err error
+	if s.identity, err = rtp.NewIdentity(); err != nil {
+		return err
 	}
 	if s.ports.Len() == 0 {
 		return errors.New("PARLEY_RTP_PORTS has no pair of ports: give a range such as 10000-19999")
@@ -214,6 +222,11 @@ func (s *Server) Run(ctx context.Context) error {
 func (s *Server) watch(ctx context.Context) {
 	poll := time.NewTicker(5 * time.Second)
 	defer poll.Stop()
+	look := time.NewTicker(s.surveying)
+	defer look.Stop()
+	var looking sync.WaitGroup
+	defer looking.Wait()
+	var busy atomic.Bool
 	for {
 		select {
 		case <-ctx.Done():
@@ -223,6 +236,14 @@ func (s *Server) watch(ctx context.Context) {
 			s.digest.sweep(time.Now())
 			s.forgetLost(5 * time.Second)
 			s.sweepLadders()
+		case <-look.C:
+			if busy.CompareAndSwap(false, true) {
+				looking.Go(func() {
+					defer busy.Store(false)
+					s.survey(ctx)
+				})
+			}
+			continue
 		}
 		s.loadTrunks(ctx)
 	}

@@ -78,8 +78,21 @@ type Dialling struct {
 	Withheld bool              // who calls is not shown to the person called
 	Headers  map[string]string // X- headers that go with the call
 	Ringing  func()            // is told, once, when the far end rings; may be nil
+	// Early gives who hears the sound that comes before an answer, at a rate: ringback or an announcement. It may be
+	// nil, and give nil. What that peer says goes nowhere.
+	Early func(audio.Rate) audio.Peer
 	// May says why a call may not be sent on (3xx) to an E.164 number or a sip: address. If it is nil, none is.
 	May func(to string) error
+
+	rate audio.Rate // of the sound; 0: any
+}
+
+// codecs are the formats that are offered.
+func (d *Dialling) codecs() codecs {
+	if d.rate == 0 {
+		return d.Trunk.offered()
+	}
+	return d.Trunk.offered().ofRate(d.rate)
 }
 
 // Health is the state of a trunk.

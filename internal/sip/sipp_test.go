@@ -15,14 +15,14 @@ import (
 	"parley/internal/testenv"
 )
 
-// sipp runs a scenario, at a port of its own; over is its outcome.
+// sipp runs a scenario on a new port; over receives its outcome.
 func sipp(t *testing.T, scenario, transport string, args ...string) (at netip.AddrPort, over <-chan error) {
 	t.Helper()
 	program := testenv.Program(t, "sipp")
 	w := newWire(t, "127.0.0.1")
 	at = w.addr()
 	w.Close()
-	free, err := rtp.NewPorts(61000, 65000).Open(at.Addr()) // above those that are given out to whoever wants any
+	free, err := rtp.NewPorts(61000, 65000).Open(at.Addr()) // above the ports that the system hands out
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -65,15 +65,15 @@ func zone(t *testing.T, places ...netip.AddrPort) *net.Resolver {
 	}}
 }
 
-// When the first place of a trunk's domain takes no call, the next one does (RFC 3263, section 4.3), and those after
-// it aren't asked.
+// If the first place of a trunk's domain accepts no call, the next one does (RFC 3263, section 4.3), and the places
+// after it aren't asked.
 func TestNextPlace(t *testing.T) {
 	t.Parallel()
 	refused := netip.MustParseAddrPort("127.0.0.1:1")
 	for name, c := range map[string]struct {
 		status, transport string // of the first place's answer, "" for none
 		first             netip.AddrPort
-		code              string // how the call ends where nobody else is asked
+		code              string // how the call ends if no other place is asked
 	}{
 		"it takes none now":  {status: "503 Service Unavailable"},
 		"it is silent":       {},
@@ -145,7 +145,7 @@ func TestNextPlace(t *testing.T) {
 			get(t, rang)
 			second.reply(again, "200 OK", sdp(second.rtp.addr()))
 			second.take("ACK")
-			if c.status == "" { // it wakes up: the call is taken back
+			if c.status == "" { // it recovers: the call is canceled there
 				first.reply(m, "100 Trying", "")
 				cancel := first.take("CANCEL")
 				first.reply(cancel, "200 OK", "")
@@ -163,7 +163,7 @@ func TestNextPlace(t *testing.T) {
 			if len(rang) != 0 {
 				t.Error("it rang again")
 			}
-			// The next call doesn't wait for who failed.
+			// The next call doesn't wait for the place that failed.
 			out = call()
 			second.reply(second.take("INVITE"), "486 Busy Here", "")
 			second.take("ACK")
@@ -177,7 +177,7 @@ func TestNextPlace(t *testing.T) {
 	}
 }
 
-// Where nobody answers, that is known when it would be of one place alone.
+// If no place answers, that takes no longer than with a single place.
 func TestNoPlace(t *testing.T) {
 	t.Parallel()
 	first, second := newFar(t), newFar(t)
@@ -229,7 +229,7 @@ func answerTCP(t *testing.T) netip.AddrPort {
 	return netip.MustParseAddrPort(l.Addr().String())
 }
 
-// Registrations go to the next place likewise.
+// Registrations go to the next place in the same way.
 func TestRegisterNextPlace(t *testing.T) {
 	t.Parallel()
 	for name, status := range map[string]string{"silent": "", "takes none now": "503 Service Unavailable"} {

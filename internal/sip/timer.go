@@ -279,6 +279,9 @@ func (l *leg) inviteAgain(ctx context.Context, said []byte, as ours, with func(*
 	able(req)
 	withSDP(req, said)
 	h := l.next(ctx)
+	if l.server.connected(h.addr, overTCP) { // somebody is there who answers
+		h, _ = l.server.widened(ctx, req, h)
+	}
 	login := l.credentials()
 	for {
 		try := req.Clone()

@@ -89,7 +89,7 @@ func TestGlareTime(t *testing.T) {
 	}
 }
 
-// timing is a server that likes session timers.
+// timing is a server that wants session timers.
 func timing(t *testing.T, own time.Duration) (*Server, *answerer, *wire) {
 	t.Helper()
 	a := newAnswerer(1000)
@@ -109,7 +109,7 @@ func (r *running) passed(d time.Duration) {
 	l.session.Store(&s)
 }
 
-// request returns the next request of the server's of a method; others are skipped.
+// request returns the server's next request of a method; others are skipped.
 func (c *caller) request(method string) string {
 	c.t.Helper()
 	for give := time.Now().Add(hang); time.Now().Before(give); {
@@ -131,7 +131,7 @@ func (c *caller) answer(req, status, body string, headers ...string) {
 func TestSessionTimerAsked(t *testing.T) {
 	t.Parallel()
 	s, a, w := timing(t, 0)
-	// Too short: 422 says how long it must be.
+	// Too short: the 422 says how long it must be.
 	c := &caller{wire: w, server: s, rtp: newWire(t, "127.0.0.1"), callID: token(20), seq: 1}
 	res := c.ask("INVITE", sdp(c.rtp.addr()), "Supported: timer", "Session-Expires: 60")
 	if !strings.HasPrefix(res, "SIP/2.0 422 ") || field(res, "Min-SE") != "90" {
@@ -194,8 +194,8 @@ func TestSessionExpires(t *testing.T) {
 	in.ends(t, parley.MediaTimeout)
 }
 
-// TestSessionRefreshed refreshes by UPDATE where the far end allows that, and otherwise by INVITE, in spite of a
-// password, a 422, and an INVITE of the far end's at the same time. The sound is not harmed.
+// TestSessionRefreshed refreshes by UPDATE if the far end allows that, and otherwise by INVITE, in spite of a
+// password, a 422, and an INVITE from the far end at the same time. The sound is not disturbed.
 func TestSessionRefreshed(t *testing.T) {
 	t.Parallel()
 	for _, method := range []string{"UPDATE", "INVITE"} {
@@ -225,7 +225,7 @@ func TestSessionRefreshed(t *testing.T) {
 				t.Errorf("it changes something:\n%s\nwas:\n%s", m, c.sdp)
 			}
 			seq := field(m, "CSeq")
-			if method == "INVITE" { // and the far end's own meets it
+			if method == "INVITE" { // and it collides with the far end's own
 				if res := c.ask("INVITE", sdp(c.rtp.addr())); !strings.HasPrefix(res, "SIP/2.0 491") {
 					t.Errorf("glare: %s", res)
 				}
@@ -255,7 +255,7 @@ func TestSessionRefreshed(t *testing.T) {
 			}
 			in.phone.await(t, "the refresh is done", renewed)
 			in.phone.hears(t, 440)
-			// Whoever knows nothing of the call any more ends it.
+			// If the far end does not know the call any more, it is ended.
 			in.passed(1000 * time.Second)
 			for next := c.request(method); ; next = c.request(method) {
 				if field(next, "CSeq") != field(m, "CSeq") {
@@ -301,7 +301,7 @@ func TestSessionTimerOut(t *testing.T) {
 	f.reply(bye, "200 OK", "")
 	d.leg.ends(t, errDone)
 
-	// Nobody may ask for more and more for ever.
+	// The far end can't raise the interval for ever.
 	out = f.dial(soon(t), s, newPhone(0))
 	for _, least := range []int{100, 200, 1 << 20} {
 		f.reply(f.take("INVITE"), "422 Session Interval Too Small", "", fmt.Sprint("Min-SE: ", least))
@@ -311,8 +311,8 @@ func TestSessionTimerOut(t *testing.T) {
 	}
 }
 
-// TestUpdate changes the session by UPDATE: hold, another address; and what can't be, as a fax, is refused and changes
-// nothing.
+// TestUpdate changes the session by UPDATE: hold, another address. What is impossible, such as a fax, is refused and
+// changes nothing.
 func TestUpdate(t *testing.T) {
 	t.Parallel()
 	s, a, w := taker(t, 1000)

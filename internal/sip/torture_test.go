@@ -16,7 +16,7 @@ import (
 // escaped is a byte that the files write as \xNN.
 var escaped = regexp.MustCompile(`\\x[0-9a-f]{2}`)
 
-// tortures are messages in the manner of RFC 4475, by name: what they should be answered with, and their text.
+// tortures are messages in the style of RFC 4475, by name: the expected answer, and their text.
 func tortures(t testing.TB) (names []string, expect, text map[string]string) {
 	t.Helper()
 	files, err := filepath.Glob("testdata/torture/*.sip")
@@ -42,8 +42,8 @@ func tortures(t testing.TB) (names []string, expect, text map[string]string) {
 	return names, expect, text
 }
 
-// TestTorture throws them at the port: each is answered as it should be, by UDP, and afterwards an ordinary call
-// works. Over TCP and from strangers nothing fails either.
+// TestTorture sends them to the port: each is answered correctly over UDP, and afterwards an ordinary call works. Over
+// TCP and from strangers nothing fails either.
 func TestTorture(t *testing.T) {
 	t.Parallel()
 	names, expect, text := tortures(t)
@@ -98,7 +98,7 @@ func TestTorture(t *testing.T) {
 	}
 }
 
-// FuzzMessage: whatever comes to the port, from a friend too, nothing fails.
+// FuzzMessage: no message makes the server fail, not even one from a known address.
 func FuzzMessage(f *testing.F) {
 	_, _, text := tortures(f)
 	for _, m := range text {

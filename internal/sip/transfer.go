@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,6 +23,9 @@ type frag struct {
 // transferTime is how long a far end may take to reach the target.
 const transferTime = 2 * time.Minute
 
+// neverRefers are the answers to REFER of who does not take it at all, whoever the target is.
+var neverRefers = []int{403, 405, 501, 603}
+
 // Transfer asks the far end to call somebody else in our place (RFC 3515): an E.164 number at the far end's own host,
 // or a sip: address. It returns nil when somebody has answered there, and a *Refused if not; in that case the call goes
 // on. Afterwards either side hangs up. Only one can be under way at a time.
@@ -32,7 +36,7 @@ func (l *leg) Transfer(ctx context.Context, to string) error {
 	}
 	st := &l.state
 	st.Lock()
-	if st.refer != nil {
+	if st.refer != nil || st.going != nil {
 		st.Unlock()
 		return errors.New("transfer: one is under way already")
 	}
@@ -55,12 +59,18 @@ func (l *leg) Transfer(ctx context.Context, to string) error {
 	defer stop(nil)
 	defer context.AfterFunc(l.server.ctx, func() { stop(parley.Shutdown) })()
 
+	if l.lacks(sipgo.REFER) {
+		return fmt.Errorf("transfer to %s: %w: it does not allow REFER", to, parley.ErrNoRefer)
+	}
 	req := l.request(sipgo.REFER)
 	req.AppendHeader(sipgo.NewHeader("Refer-To", "<"+target.String()+">"))
 	req.AppendHeader(sipgo.NewHeader("Referred-By", "<"+req.From().Address.String()+">"))
 	res, err := l.ask(ctx, req)
 	if err != nil {
 		return fmt.Errorf("transfer to %s: %w", to, err)
+	}
+	if slices.Contains(neverRefers, res.StatusCode) {
+		return fmt.Errorf("transfer to %s: %w: %w", to, parley.ErrNoRefer, &Refused{res.StatusCode, res.Reason})
 	}
 	if !res.IsSuccess() {
 		return fmt.Errorf("transfer to %s: %w", to, &Refused{res.StatusCode, res.Reason})

@@ -58,8 +58,8 @@ func TestPassword(t *testing.T) {
 	}
 }
 
-// TestPasswordTriedOnce asks for a password again and again: it is sent once for each realm, and once more for a
-// nonce that was old.
+// TestPasswordTriedOnce asks for a password again and again: it is sent once for each realm, and once more if the
+// nonce was old.
 func TestPasswordTriedOnce(t *testing.T) {
 	t.Parallel()
 	f, s := newFar(t), start(t, Config{})
@@ -89,7 +89,7 @@ func TestPasswordTriedOnce(t *testing.T) {
 	}
 }
 
-// hashed gives a body to whom it is proved to.
+// hashed returns a function that opens a body to be hashed.
 func hashed(body string) func() (io.ReadCloser, error) {
 	return func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(body)), nil }
 }
@@ -121,7 +121,7 @@ func proved(t testing.TB, m, value, username, password string) *digest.Credentia
 	return c
 }
 
-// TestReplay overhears a call's credentials and uses them.
+// TestReplay eavesdrops a call's credentials and reuses them.
 func TestReplay(t *testing.T) {
 	t.Parallel()
 	own := Trunk{ID: 3, Number: "+15550001111", Username: "bob", Password: "right"}
@@ -170,7 +170,7 @@ func TestReplay(t *testing.T) {
 	if res := invite(w, "four", 1, login(old.String(), 1)); !strings.HasPrefix(res, "SIP/2.0 401") {
 		t.Errorf("an old nonce: %s", res)
 	}
-	// Who guesses isn't listened to for long.
+	// A client that guesses passwords is soon ignored.
 	guesser := newWire(t, "127.0.0.3")
 	for i := range mostFailures {
 		c, err := digest.ParseChallenge(field(invite(guesser, fmt.Sprint("guess", i), 1), "WWW-Authenticate"))
@@ -193,7 +193,7 @@ func TestReplay(t *testing.T) {
 	}
 }
 
-// TestStrangers sends what scanners send: nothing comes back, by UDP or TCP, and no call is made.
+// TestStrangers sends what scanners send: nothing comes back, over UDP or TCP, and no call is made.
 func TestStrangers(t *testing.T) {
 	t.Parallel()
 	for name, trunks := range map[string][]Trunk{
@@ -290,7 +290,7 @@ func TestSoftphone(t *testing.T) {
 		From: "me"}); codeOf(err) != "404" {
 		t.Errorf("no assistant: %v", err)
 	}
-	// Off, it isn't there for anybody.
+	// When it is off, it does not exist for anybody.
 	off := start(t, Config{Answer: a.answer})
 	w.send(off.Addr(), w.message("INVITE", "sip:42@"+off.Addr().String(), "<"+uri+">", "off", 1, sdp(w.addr())))
 	if m := w.receive(200 * time.Millisecond); m != "" {
@@ -298,7 +298,7 @@ func TestSoftphone(t *testing.T) {
 	}
 }
 
-// registrar is a wire that takes registrations.
+// registrar is a wire that accepts registrations.
 func TestRegister(t *testing.T) {
 	t.Parallel()
 	f := newFar(t)
@@ -343,7 +343,7 @@ func TestRegister(t *testing.T) {
 		t.Errorf("%+v, %v", h, err)
 	}
 
-	// A call from the registrar comes over our registration; one from elsewhere must prove the password.
+	// A call from the registrar comes through our registration; a call from elsewhere must prove the password.
 	uri := strings.Trim(contact, "<>")
 	deadline := time.Now().Add(hang)
 	for len(s.index.Load().homes) == 0 && time.Now().Before(deadline) {
@@ -368,7 +368,7 @@ func TestRegister(t *testing.T) {
 	in.stop(errDone)
 	f.reply(f.take("BYE"), "200 OK", "")
 
-	// A change registers anew, after undoing the old one.
+	// After a change we register anew, and remove the old registration first.
 	changed := trunk
 	changed.Password = "other"
 	trunks.Store(&[]Trunk{changed})
@@ -396,7 +396,7 @@ func TestRegister(t *testing.T) {
 	stop()
 }
 
-// answers is an address that answers OPTIONS.
+// answers returns an address that answers OPTIONS.
 func answers(t testing.TB) netip.AddrPort {
 	return start(t, Config{Softphone: true}).Addr()
 }
@@ -440,8 +440,8 @@ func TestCheck(t *testing.T) {
 		!strings.Contains(err.Error(), "no answer from "+silent.addr().String()+" within 1s") {
 		t.Errorf("silent: %v", err)
 	}
-	// A name that isn't there, a closed port, and one on which something else speaks, all look like silence, and take
-	// as long.
+	// An unknown name, a closed port, and a port where another protocol is spoken all look like silence, and take
+	// equally long.
 	other, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -491,7 +491,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestRegisterOverTCP loses the connection that it registered over: without a new one no call would come.
+// TestRegisterOverTCP loses the connection of its registration: without a new one no call would come in.
 func TestRegisterOverTCP(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -539,7 +539,7 @@ func TestNextHop(t *testing.T) {
 		{"sip:x@198.51.100.1:5070", "sip:198.51.100.9:5080;lr", "", "198.51.100.9:5080"},
 		{"sip:x@192.168.1.5:5070", "", "", "203.0.113.5:7777"}, // written behind a NAT
 		{"sip:x@0.0.0.0:5070", "", "", "203.0.113.5:7777"},
-		{"sip:x@192.168.1.5:5070", "", "10.0.0.5:7777", "192.168.1.5:5070"}, // inside with us
+		{"sip:x@192.168.1.5:5070", "", "10.0.0.5:7777", "192.168.1.5:5070"}, // on the same internal network as we are
 	} {
 		d := dialog{server: s, hop: hop{addr: source}}
 		if c.source != "" {

@@ -8,9 +8,13 @@ import (
 	"parley/internal/ai"
 )
 
-// Tell has the ears that listen on the stage understand words: those that the caller is about to say.
+// Tell has the ears that listen on the stage understand words: those that the caller is about to say. The first ear
+// understands what was told before it was there.
 func (s *Stage) Tell(words string) {
 	s.mu.Lock()
+	if s.early != nil && len(s.early) < mostWords { // who is called speaks as soon as they answer
+		s.early = append(s.early, strings.Fields(words)...)
+	}
 	ears := make([]*ear, 0, len(s.ears))
 	for e := range s.ears {
 		ears = append(ears, e)
@@ -33,8 +37,12 @@ func (r recognizer) Listen(ctx context.Context, _ ai.Hearing) (ai.Ear, error) {
 	}
 	e := &ear{stage: r.Stage, out: make(chan ai.Transcript, 64)}
 	r.mu.Lock()
-	r.ears[e] = struct{}{}
+	early := strings.Join(r.early, " ")
+	r.ears[e], r.early = struct{}{}, nil
 	r.mu.Unlock()
+	if early != "" {
+		e.tell(early)
+	}
 	e.stop = context.AfterFunc(ctx, e.close)
 	return e, nil
 }

@@ -29,7 +29,8 @@ const (
 	answered = `{"ok":true}`
 
 	lifetime  = time.Hour
-	most      = 2000 // stages of one user
+	most      = 2000     // stages of one user
+	mostBytes = 64 << 20 // of what one user's stages hold
 	mostWords = 10_000
 	mostAfter = time.Minute
 )
@@ -38,8 +39,10 @@ const (
 type Set struct {
 	Now       time.Time // zero: the present
 	Variables map[string]string
-	Mocks     map[string]Mock // by the tool's name
-	Told      bool            // the caller's words are told
+	Mocks     map[string]Mock   // by the tool's name
+	Told      bool              // the caller's words are told
+	Draft     *parley.Draft     // what of the assistant is changed
+	As        *parley.Assistant // who plays in the assistant's place: the assistant with its draft
 }
 
 // Mock is a tool's answer.
@@ -61,10 +64,13 @@ type Stage struct {
 	Set
 	UserID, AssistantID int64
 	expires             time.Time
+	bytes               int
 
 	mu   sync.Mutex
 	call int64 // the latest that plays on it; 0 before
 	ears map[*ear]struct{}
+	// early are the words that were told before the first ear was there; nil since then
+	early []string
 }
 
 // New makes an empty house.
@@ -76,24 +82,50 @@ var errMany = parley.Errorf(parley.TooMany, "Too many tests are being prepared a
 func (h *Stages) Begin(userID, assistantID int64, set Set, now time.Time) (string, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	own := 0
+	own, held := 0, set.bytes()
 	for token, s := range h.stages {
 		switch {
 		case now.After(s.expires):
 			delete(h.stages, token)
 		case s.UserID == userID:
 			own++
+			held += s.bytes
 		}
 	}
-	if own >= most {
+	if own >= most || held > mostBytes {
 		return "", errMany
 	}
 	var raw [20]byte
 	rand.Read(raw[:])
 	token := prefix + strings.ToLower(base32.StdEncoding.EncodeToString(raw[:]))
 	h.stages[token] = &Stage{Set: set, UserID: userID, AssistantID: assistantID, expires: now.Add(lifetime),
-		ears: map[*ear]struct{}{}}
+		bytes: set.bytes(), ears: map[*ear]struct{}{}, early: []string{}}
 	return token, nil
+}
+
+// bytes is about how much memory the set takes.
+func (s *Set) bytes() int {
+	n := 0
+	for name, value := range s.Variables {
+		n += len(name) + len(value)
+	}
+	for name, m := range s.Mocks {
+		n += len(name) + len(m.Reply) + len(m.Fails)
+	}
+	if s.As != nil {
+		n += len(s.As.SystemPrompt) + len(s.As.InitialMessage)
+		for name, value := range s.As.Variables {
+			n += len(name) + len(value)
+		}
+	}
+	if d := s.Draft; d != nil {
+		for _, text := range []*string{d.SystemPrompt, d.InitialMessage} {
+			if text != nil {
+				n += len(*text)
+			}
+		}
+	}
+	return n
 }
 
 // Is says whether a text names a stage, one that is known or not.
@@ -148,6 +180,17 @@ func (s *Stage) Clock(now time.Time) time.Time {
 		return now
 	}
 	return s.Now
+}
+
+// Cast is an assistant as it plays on the stage: the one that is tested with what is changed of it.
+func (s *Stage) Cast(a *parley.Assistant) *parley.Assistant {
+	if s == nil || s.AssistantID != a.ID {
+		return a
+	}
+	if s.As != nil {
+		a = s.As
+	}
+	return a.With(s.Draft)
 }
 
 // Really says whether a tool's endpoint is asked.

@@ -47,6 +47,28 @@ func TestStages(t *testing.T) {
 	}
 }
 
+// The memory of one user's stages is limited, however many there are.
+func TestStagesBytes(t *testing.T) {
+	h, now := New(), time.Now()
+	big := Set{Mocks: map[string]Mock{"book": {Reply: strings.Repeat("x", mostBytes/2)}}}
+	token, err := h.Begin(1, 7, big, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.Begin(1, 7, big, now); err != errMany {
+		t.Errorf("beyond the limit: %v", err)
+	}
+	if _, err := h.Begin(2, 8, big, now); err != nil {
+		t.Errorf("another user's: %v", err)
+	}
+	if err := h.End(1, token); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.Begin(1, 7, big, now); err != nil {
+		t.Errorf("after one has ended: %v", err)
+	}
+}
+
 func TestAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &Stage{Set: Set{Mocks: map[string]Mock{"book": {Reply: "booked", After: 1500 * time.Millisecond}, "gone": {Fails: "no table"},
@@ -72,7 +94,7 @@ func TestAnswer(t *testing.T) {
 	})
 }
 
-// The ear of a stage understands what is told, utterance by utterance, as it is said.
+// A stage's recognizer understands the told texts, utterance by utterance, as speech comes in.
 func TestEar(t *testing.T) {
 	h := New()
 	token, err := h.Begin(1, 7, Set{Told: true}, time.Now())
@@ -80,11 +102,11 @@ func TestEar(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := h.Find(token)
+	s.Tell("a table") // told before anybody listens
 	ear, err := s.Recognizer().Listen(t.Context(), ai.Hearing{Rate: audio.Narrow})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.Tell("a table")
 	s.Tell("for two")
 	ear.Write(make([]int16, 160))
 	ear.End()

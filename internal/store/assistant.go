@@ -216,7 +216,7 @@ func (q Query) owned(ctx context.Context, table string, userID int64, ids []int6
 	return own, err
 }
 
-// CreateAssistant stores a new assistant with its tools and the first version of its prompt.
+// CreateAssistant stores a new assistant with its tools and its first version.
 func (tx *Tx) CreateAssistant(ctx context.Context, userID int64, a *parley.Assistant) error {
 	if err := tx.room(ctx, userID, assistantLimit, 1); err != nil {
 		return err
@@ -232,14 +232,13 @@ func (tx *Tx) CreateAssistant(ctx context.Context, userID int64, a *parley.Assis
 	if err := tx.addToolIDs(ctx, a); err != nil {
 		return err
 	}
-	return tx.keepPrompt(ctx, a)
+	return tx.keepVersion(ctx, a, nil)
 }
 
-// SaveAssistant stores a changed assistant. A changed prompt becomes a new version.
+// SaveAssistant stores a changed assistant, and a version of it.
 func (tx *Tx) SaveAssistant(ctx context.Context, userID int64, old, a *parley.Assistant) error {
 	a.UpdatedAt = parley.Now()
-	changed := a.SystemPrompt != old.SystemPrompt || a.InitialMessage != old.InitialMessage
-	if changed {
+	if a.SystemPrompt != old.SystemPrompt || a.InitialMessage != old.InitialMessage {
 		a.PromptVersion = old.PromptVersion + 1
 	}
 	if err := tx.sealVariables(a); err != nil {
@@ -258,10 +257,7 @@ func (tx *Tx) SaveAssistant(ctx context.Context, userID int64, old, a *parley.As
 			return err
 		}
 	}
-	if changed {
-		return tx.keepPrompt(ctx, a)
-	}
-	return nil
+	return tx.keepVersion(ctx, a, old)
 }
 
 func numberTaken(err error) error {
@@ -291,18 +287,6 @@ func (tx *Tx) addToolIDs(ctx context.Context, a *parley.Assistant) error {
 	return err
 }
 
-func (tx *Tx) keepPrompt(ctx context.Context, a *parley.Assistant) error {
-	_, err := tx.q.NewDelete().Model((*parley.PromptVersion)(nil)).Where("assistant_id = ? AND version <= ?", a.ID,
-		a.PromptVersion-parley.MostPromptVersions).Exec(ctx)
-	if err != nil {
-		return err
-	}
-	_, err = tx.q.NewInsert().Model(&parley.PromptVersion{AssistantID: a.ID, Version: a.PromptVersion,
-		SystemPrompt:   a.SystemPrompt,
-		InitialMessage: a.InitialMessage, CreatedAt: a.UpdatedAt}).Exec(ctx)
-	return err
-}
-
 // DeleteAssistant hides an assistant: it talks no more and frees its number, and its history stays. One without any
 // is removed.
 func (tx *Tx) DeleteAssistant(ctx context.Context, userID, id int64) error {
@@ -316,27 +300,6 @@ func (tx *Tx) DeleteAssistant(ctx context.Context, userID, id int64) error {
 		parley.Now()).Set("phone_number_id = NULL").
 		Where("id = ? AND user_id = ?", id, userID).Where(alive).Exec(ctx)
 	return one(res, err, assistantNotFound)
-}
-
-// PromptVersions are the wordings that an assistant of the user's has had, newest first.
-func (q Query) PromptVersions(ctx context.Context, userID, assistantID int64, p Page) ([]parley.PromptVersion, int,
-	error) {
-	list := []parley.PromptVersion{}
-	total, err := page(ctx, q.promptVersions(&list, userID, assistantID), p, "version DESC")
-	return list, total, err
-}
-
-// PromptVersion is one wording of an assistant of the user's.
-func (q Query) PromptVersion(ctx context.Context, userID, assistantID int64, version int) (*parley.PromptVersion,
-	error) {
-	v := new(parley.PromptVersion)
-	err := q.promptVersions(v, userID, assistantID).Where("version = ?", version).Scan(ctx)
-	return v, notFound(err, "Prompt version not found")
-}
-
-func (q Query) promptVersions(model any, userID, assistantID int64) *bun.SelectQuery {
-	return q.q.NewSelect().Model(model).Where("assistant_id = ?", assistantID).
-		Where("EXISTS (SELECT 1 FROM assistants WHERE id = ? AND user_id = ? AND deleted_at = 0)", assistantID, userID)
 }
 
 // Models are all the models that settings ever named.
@@ -356,4 +319,21 @@ func (tx *Tx) KeepModels(ctx context.Context, list []parley.Model) error {
 		}
 	}
 	return nil
+}
+
+// AssistantNames are the names of some of the user's assistants, also of deleted ones.
+func (q Query) AssistantNames(ctx context.Context, userID int64, ids []int64) (map[int64]string, error) {
+	names := map[int64]string{}
+	if len(ids) == 0 {
+		return names, nil
+	}
+	var rows []struct {
+		ID   int64
+		Name string
+	}
+	err := q.q.NewRaw("SELECT id, name FROM assistants WHERE user_id = ? AND id IN (?)", userID, bun.List(ids)).Scan(ctx, &rows)
+	for _, r := range rows {
+		names[r.ID] = r.Name
+	}
+	return names, err
 }

@@ -43,7 +43,7 @@ func TestAssistantsNamed(t *testing.T) {
 	})
 }
 
-// A UUID names an assistant of its own user's alone.
+// A UUID names an assistant only for its own user.
 func TestAssistantByUUIDOfItsUser(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		ctx, own, other := t.Context(), storetest.User(t, db, 0), storetest.User(t, db, 0)

@@ -56,19 +56,46 @@ type CallFilter struct {
 	Type                    parley.CallType
 	Phone                   string // the customer's
 	AssistantID, CampaignID int64
+	NumberID                int64 // of ours
+	Reason                  parley.EndedReason
+	Answerer                string // see parley.Call.Judge
+	Sentiment, Outcome      string
+	SlowerThan              int64       // milliseconds, of its slowest reply
+	Test                    *bool       // tests alone, or none
+	Words                   []string    // tokens of its transcript; see search.Query
 	From, To                parley.Time // To is exclusive
+}
+
+// narrow is the filter as conditions.
+func (f *CallFilter) narrow(ids *bun.SelectQuery, userID int64) {
+	only(ids, "status", f.Status)
+	only(ids, "type", f.Type)
+	only(ids, "customer_phone", f.Phone)
+	only(ids, "assistant_id", f.AssistantID)
+	only(ids, "campaign_id", f.CampaignID)
+	only(ids, "number_id", f.NumberID)
+	only(ids, "ended_reason", f.Reason)
+	only(ids, "answerer", f.Answerer)
+	only(ids, "sentiment", f.Sentiment)
+	only(ids, "outcome", f.Outcome)
+	if f.SlowerThan > 0 {
+		ids.Where("slowest_ms > ?", f.SlowerThan)
+	}
+	switch { // few are tests, which an index of their own finds
+	case f.Test != nil && *f.Test:
+		ids.Where("test")
+	case f.Test != nil:
+		ids.Where("id NOT IN (SELECT id FROM calls WHERE user_id = ? AND test)", userID)
+	}
+	between(ids, f.From, f.To)
 }
 
 // Calls is a page of the user's calls, newest first.
 func (q Query) Calls(ctx context.Context, userID int64, f CallFilter, p Page) ([]parley.Call, int, error) {
 	list := []parley.Call{}
 	ids := q.q.NewSelect().TableExpr("calls").Where("user_id = ?", userID)
-	only(ids, "status", f.Status)
-	only(ids, "type", f.Type)
-	only(ids, "customer_phone", f.Phone)
-	only(ids, "assistant_id", f.AssistantID)
-	only(ids, "campaign_id", f.CampaignID)
-	between(ids, f.From, f.To)
+	f.narrow(ids, userID)
+	q.having(ids, "id", "call_tokens", f.Words)
 	total, more, err := pageOf(ctx, ids, p, "id")
 	if err == nil && more {
 		err = q.calls(&list).Where("c.id IN (?)", ids).OrderExpr("c.id DESC").Scan(ctx)
@@ -81,6 +108,9 @@ func (tx *Tx) CreateCall(ctx context.Context, userID int64, c *parley.Call) erro
 	c.ID, c.UserID, c.CreatedAt = 0, userID, parley.DateTime(parley.Now())
 	c.UpdatedAt, c.SeenAt = c.CreatedAt, parley.Time(c.CreatedAt)
 	c.Complete()
+	if c.EndedAt != 0 {
+		tx.countEnd(c)
+	}
 	_, err := tx.q.NewInsert().Model(c).Value("seen_at", "?", tx.clock()).Exec(ctx)
 	return err
 }
@@ -100,10 +130,48 @@ func (q Query) Clock(ctx context.Context) (now parley.Time, err error) {
 	return now, err
 }
 
-// LiveCalls is how many calls of the user's are live.
+// LiveCalls is how many calls of the user's are live. Tests take nobody's line.
 func (q Query) LiveCalls(ctx context.Context, userID int64) (n int, err error) {
-	err = q.q.NewRaw("SELECT count(*) FROM calls WHERE user_id = ? AND ended_at = 0", userID).Scan(ctx, &n)
+	err = q.q.NewRaw("SELECT count(*) FROM calls WHERE user_id = ? AND ended_at = 0 AND NOT test", userID).Scan(ctx, &n)
 	return n, err
+}
+
+// Lines are the user's lines, with the limits of the numbers that have some.
+func (q Query) Lines(ctx context.Context, userID int64) (*parley.Lines, error) {
+	var rows []struct {
+		ID, NumberID int64
+		TakenBy      parley.CallTaker
+	}
+	err := q.q.NewRaw(`SELECT id, coalesce(number_id, 0) AS number_id, taken_by FROM calls WHERE user_id = ? AND ended_at = 0 AND NOT test ORDER BY id`, userID).
+		Scan(ctx, &rows)
+	if err != nil {
+		return nil, err
+	}
+	l := &parley.Lines{Taken: map[int64]int{}, Most: map[int64]int{}}
+	for _, r := range rows {
+		switch r.TakenBy {
+		case parley.TakenByAssistant:
+			l.Taken[r.NumberID]++
+		case parley.TakenByQueue:
+			l.Queue = append(l.Queue, parley.Waiter{ID: r.ID, NumberID: r.NumberID})
+		default:
+			l.Aside++
+		}
+	}
+	var routed []parley.Number
+	err = q.q.NewSelect().Model(&routed).Column("id", "route").Where("user_id = ? AND route IS NOT NULL", userID).Scan(ctx)
+	for _, n := range routed {
+		if n.Route != nil && n.Route.Lines != nil {
+			l.Most[n.ID] = int(*n.Route.Lines)
+		}
+	}
+	return l, err
+}
+
+// TakeCall has somebody else take a live call of a process from a time on; false when it is over, or another's.
+func (tx *Tx) TakeCall(ctx context.Context, c *parley.Call) (bool, error) {
+	return some(tx.q.NewUpdate().Model(c).Column("taken_by", "taken_at").
+		Where("id = ? AND node = ? AND ended_at = 0", c.ID, c.Node).Exec(ctx))
 }
 
 func day(t parley.Time) int64 { return int64(t) / (24 * time.Hour).Microseconds() }
@@ -162,6 +230,7 @@ func (tx *Tx) keepCall(ctx context.Context, c *parley.Call, texts ...string) (bo
 func (tx *Tx) EndCall(ctx context.Context, c *parley.Call) error {
 	c.UpdatedAt = parley.DateTime(parley.Now())
 	c.Complete()
+	tx.countEnd(c)
 	_, err := tx.q.NewUpdate().Model(c).ExcludeColumn("id", "user_id", "assistant_id", "campaign_id", "lead_id",
 		"attempt", "created_at").WherePK().Exec(ctx)
 	return err
@@ -229,8 +298,9 @@ func (tx *Tx) PutOffReport(ctx context.Context, id int64, claimed, due parley.Ti
 func (tx *Tx) SaveReport(ctx context.Context, c *parley.Call) error {
 	c.ReportDue, c.UpdatedAt = 0, parley.DateTime(parley.Now())
 	c.Complete()
+	tx.countReport(c)
 	_, err := tx.q.NewUpdate().Model(c).Column("variables", "evaluation", "vendor_uses", "report_due",
-		"updated_at").WherePK().Exec(ctx)
+		"sentiment", "outcome", "counted", "updated_at").WherePK().Exec(ctx)
 	return err
 }
 

@@ -9,7 +9,7 @@ import (
 	"parley/internal/store/storetest"
 )
 
-// A call's deliveries are its own user's, newest first.
+// Only its own user sees a call's deliveries, newest first.
 func TestCallDeliveries(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		owner, other := storetest.User(t, db, 0), storetest.User(t, db, 0)

@@ -19,7 +19,7 @@ import (
 	"parley/internal/store/storetest"
 )
 
-// spoken stores an assistant of a user's, with nothing that a rule would ask for.
+// spoken stores an assistant of a user's, with only the required fields.
 func spoken(t *testing.T, db *store.DB, userID int64) *parley.Assistant {
 	t.Helper()
 	a := &parley.Assistant{UUID: uuid.NewString(), Name: "Anna", Type: "outbound", Status: "active",
@@ -118,7 +118,7 @@ func TestCallsOfUsers(t *testing.T) {
 		if c, err := db.AttemptCall(t.Context(), u.ID, 7, 2); err != nil || c.ID != ids[3] {
 			t.Errorf("the attempt: %+v, %v", c, err)
 		}
-		// Another user's id, for everything that is by id.
+		// Another user's id, in everything that takes an id.
 		write(t, db, func(ctx context.Context, tx *store.Tx) error {
 			_, read := tx.Call(ctx, other.ID, ids[0])
 			_, attempt := tx.AttemptCall(ctx, other.ID, 7, 2)
@@ -149,7 +149,7 @@ func TestCallsOfUsers(t *testing.T) {
 
 func list7() *int64 { n := int64(7); return &n }
 
-// A process's calls are its own; those of one that is silent are found; a report is claimed once.
+// A process's calls are its own; calls of a silent process are found; a report is claimed once.
 func TestCallLeases(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		u := storetest.User(t, db, 0)
@@ -180,7 +180,7 @@ func TestCallLeases(t *testing.T) {
 		if ids, err := db.CallsToHangUp(t.Context(), "a"); err != nil || !slices.Equal(ids, []int64{mine.ID}) {
 			t.Errorf("to hang up: %v, %v", ids, err)
 		}
-		// What another has ended is not kept.
+		// A call that another process has ended is not overwritten.
 		write(t, db, func(ctx context.Context, tx *store.Tx) error {
 			c, err := tx.CallForUpdate(ctx, mine.ID)
 			if err != nil {
@@ -216,7 +216,7 @@ func TestCallLeases(t *testing.T) {
 		if again := claim(now.Add(2 * time.Minute)); len(again) != 1 || again[0].ReportTries != 2 {
 			t.Errorf("claimed after the lease %+v", again)
 		}
-		write(t, db, func(ctx context.Context, tx *store.Tx) error { // by who has lost it
+		write(t, db, func(ctx context.Context, tx *store.Tx) error { // by the process that has lost the call
 			return tx.PutOffReport(ctx, mine.ID, first[0].ReportDue, 1)
 		})
 		if list := claim(now.Add(150 * time.Second)); len(list) != 0 {
@@ -258,8 +258,8 @@ func TestForgetCalls(t *testing.T) {
 	})
 }
 
-// Processes judge one another by the database's clock, wherever their own clocks stand: what one writes of its calls
-// is never of another clock.
+// Processes measure one another's silence by the database's clock, wherever their own clocks stand: all that a process
+// writes about its calls uses that clock.
 func TestCallsByTheDatabasesClock(t *testing.T) {
 	if !slices.Contains(storetest.Engines(), "postgres") {
 		return
@@ -271,7 +271,7 @@ func TestCallsByTheDatabasesClock(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	// A database whose clock is an hour ahead of ours.
+	// A database whose clock is an hour ahead of the test's.
 	for _, q := range []string{"CREATE SCHEMA ahead",
 		"CREATE FUNCTION ahead.clock_timestamp() RETURNS timestamptz LANGUAGE sql AS $$ SELECT pg_catalog.clock_timestamp() + interval '1 hour' $$"} {
 		if _, err := conn.Exec(q); err != nil {
@@ -305,7 +305,7 @@ func TestCallsByTheDatabasesClock(t *testing.T) {
 	}
 }
 
-// A write that was refused for what it would write, and one that could not be made.
+// A write that was refused for its content, and one that could not be made.
 func TestRefused(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		u := storetest.User(t, db, 0)

@@ -10,8 +10,8 @@ import (
 	"parley/internal/store/storetest"
 )
 
-// Who writes while the database is closed, or afterwards, hears so: a request that outlives a server that failed ends
-// with an error.
+// Writes while the database is being closed, or afterwards, return an error: a request that outlives a server that
+// failed does not hang.
 func TestWriteAfterClose(t *testing.T) {
 	for _, engine := range storetest.Engines() {
 		t.Run(engine, func(t *testing.T) {

@@ -66,6 +66,7 @@ type ConversationFilter struct {
 	CustomerPhone string      // E.164
 	SenderPhone   string      // of the WhatsApp sender that it goes over
 	Identifier    string      // what the channel calls the customer
+	Words         []string    // tokens of what was said; see search.Query
 	From, To      parley.Time // To is exclusive
 }
 
@@ -81,6 +82,7 @@ func (q Query) Conversations(ctx context.Context, userID int64, f ConversationFi
 	if f.SenderPhone != "" {
 		ids.Where("id IN (SELECT m.conversation_id FROM whatsapp_messages AS m JOIN whatsapp_senders AS s ON s.id = m.sender_id WHERE s.user_id = ? AND s.phone_number = ?)", userID, f.SenderPhone)
 	}
+	q.having(ids, "seq", "conversation_tokens", f.Words)
 	between(ids, f.From, f.To)
 	total, more, err := pageOf(ctx, ids, p, "seq")
 	if err == nil && more {
@@ -108,6 +110,7 @@ func (tx *Tx) CreateConversation(ctx context.Context, c *parley.Conversation, fi
 	if first != "" {
 		c.MessageCount = 1
 	}
+	tx.countChat(c, parley.Time(now), parley.Counts{"conversations": 1})
 	_, err := tx.q.NewInsert().Model(c).ExcludeColumn("extracted").Exec(ctx)
 	if err != nil || first == "" {
 		return err
@@ -344,6 +347,10 @@ func (tx *Tx) EraseCustomer(ctx context.Context, userID int64, identifier string
 		"DELETE FROM webhook_deliveries WHERE id IN (SELECT id FROM webhook_deliveries WHERE user_id = ? AND customer_phone = ? LIMIT ?)",
 		// The blacklist keeps the number: it is there for the customer's sake.
 		"DELETE FROM leads WHERE id IN (SELECT id FROM leads WHERE user_id = ? AND phone_number = ? LIMIT ?)",
+		// What is made of their words.
+		"DELETE FROM test_results WHERE test_id IN (SELECT id FROM tests WHERE user_id = ? AND customer = ? ORDER BY id LIMIT ?)",
+		"DELETE FROM tests WHERE id IN (SELECT id FROM tests WHERE user_id = ? AND customer = ? ORDER BY id LIMIT ?)",
+		"DELETE FROM test_runs WHERE id IN (SELECT id FROM test_runs WHERE user_id = ? AND customer = ? ORDER BY id LIMIT ?)",
 	} {
 		n, err := count(tx.q.NewRaw(statement, userID, identifier, Step).Exec(ctx))
 		if err != nil {

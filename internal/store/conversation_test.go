@@ -16,7 +16,7 @@ func TestLastMessages(t *testing.T) {
 		u := storetest.User(t, db, parley.USD)
 		a := assistant(t, db, u.ID, nil)
 		var ids []string
-		// the first words, then the customer's
+		// the initial message, then the customer's
 		for _, said := range [][]string{{"Hello", "One", "Two"}, {"Good day"}, {""}} {
 			c := &parley.Conversation{UserID: u.ID, AssistantID: a.ID, Type: parley.WidgetConversation,
 				Variables: map[string]string{}}
@@ -45,8 +45,8 @@ func TestLastMessages(t *testing.T) {
 	})
 }
 
-// What a customer calls themselves goes over what they said before, and never over what the assistant's owner said;
-// whose a value is stays known.
+// A variable that a customer sets replaces what they set before, but never what the assistant's owner set; each value
+// keeps its source.
 func TestAddVariables(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		u := storetest.User(t, db, parley.USD)

@@ -265,6 +265,45 @@ func (tx *Tx) FinishDocument(ctx context.Context, d *parley.Document, failure st
 	return true, tx.revise(ctx, d.KnowledgebaseID)
 }
 
+// LeaseVectors makes the caller the one who gives a document its vectors of an embedder; nil when every document that is
+// found has them, or somebody sees to it.
+func (tx *Tx) LeaseVectors(ctx context.Context, embedder string, length time.Duration) (*parley.Document, error) {
+	now := parley.Now()
+	var list []parley.Document
+	err := tx.q.NewUpdate().Model(&list).Set("lease_until = ?", now.Add(length)).
+		Where(`id = (SELECT id FROM documents WHERE deleted_at = 0 AND live > 0 AND status <> ? AND embedder <> ? AND lease_until < ?
+			ORDER BY id DESC LIMIT 1) AND lease_until < ?`, parley.KnowledgeProcessing, embedder, now, now).
+		Returning("*").Scan(ctx)
+	if err != nil || len(list) == 0 {
+		return nil, err
+	}
+	return &list[0], nil
+}
+
+// LackVectors says whether a document that is found has no vectors of an embedder.
+func (q Query) LackVectors(ctx context.Context, embedder string) (bool, error) {
+	return q.q.NewSelect().Table("documents").Where("deleted_at = 0 AND live > 0 AND embedder <> ?", embedder).Exists(ctx)
+}
+
+// KeepVectors keeps that lease; false when the document was deleted or is being read again.
+func (tx *Tx) KeepVectors(ctx context.Context, d *parley.Document, length time.Duration) (bool, error) {
+	return some(tx.q.NewRaw("UPDATE documents SET lease_until = ? WHERE id = ? AND live = ? AND status <> ? AND deleted_at = 0",
+		parley.Now().Add(length), d.ID, d.Live, parley.KnowledgeProcessing).Exec(ctx))
+}
+
+// FinishVectors says that all passages of a document have vectors of an embedder: searches use them from now on.
+func (tx *Tx) FinishVectors(ctx context.Context, d *parley.Document, embedder string) error {
+	if err := tx.LockKnowledgebase(ctx, d.KnowledgebaseID); err != nil {
+		return err
+	}
+	done, err := some(tx.q.NewRaw("UPDATE documents SET lease_until = 0, embedder = ? WHERE id = ? AND live = ? AND status <> ? AND deleted_at = 0",
+		embedder, d.ID, d.Live, parley.KnowledgeProcessing).Exec(ctx))
+	if err != nil || !done {
+		return err
+	}
+	return tx.revise(ctx, d.KnowledgebaseID)
+}
+
 // BlobWanted says whether a document that is not deleted names a file in blob storage.
 func (q Query) BlobWanted(ctx context.Context, blob string) (bool, error) {
 	return q.q.NewSelect().Table("documents").Where("blob = ? AND deleted_at = 0", blob).Exists(ctx)

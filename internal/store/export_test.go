@@ -8,17 +8,17 @@ import (
 	"parley"
 )
 
-// MoveLead moves a lead by an event as those are moved that are moved many at once.
+// MoveLead moves a lead by an event, in the way in which many leads are moved at once.
 func MoveLead(ctx context.Context, tx *Tx, id int64, e parley.LeadEvent) error {
 	m := moveOf(e)
 	_, err := tx.q.NewRaw("UPDATE leads SET "+m.set+" WHERE id = ? AND "+m.from, id).Exec(ctx)
 	return err
 }
 
-// Away is an error of a database that does not answer.
+// Away is an error from a database that does not answer.
 var Away = gone
 
-// Show is a setting of PostgreSQL's on a connection of db's.
+// Show is a PostgreSQL setting on a connection of db's.
 func Show(t *testing.T, db *DB, name string) (value string) {
 	t.Helper()
 	if err := db.q.NewRaw("SHOW "+name).Scan(t.Context(), &value); err != nil {
@@ -27,7 +27,7 @@ func Show(t *testing.T, db *DB, name string) (value string) {
 	return value
 }
 
-// AwaitLock waits until somebody waits for a lock.
+// AwaitLock waits until some connection waits for a lock.
 func AwaitLock(t *testing.T, db *DB) {
 	t.Helper()
 	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {

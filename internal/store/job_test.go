@@ -33,7 +33,7 @@ func (w *ringWorker) Work(ctx context.Context, j *river.Job[ringArgs]) error {
 
 func (w *ringWorker) NextRetry(*river.Job[ringArgs]) time.Time { return time.Now() }
 
-// A job is there if and only if its transaction is, whoever works it.
+// A job exists if and only if its transaction was committed, whichever worker runs it.
 func TestJobs(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		boom := errors.New("boom")

@@ -28,6 +28,21 @@ func (q Query) Keys(ctx context.Context, userID int64) ([]parley.Key, error) {
 	return list, err
 }
 
+// KeysNamed are the user's credentials of a kind that have a name and have not expired, newest first.
+func (q Query) KeysNamed(ctx context.Context, userID int64, kind parley.KeyKind, name string, now parley.Time) ([]parley.Key, error) {
+	list := []parley.Key{}
+	err := q.q.NewSelect().Model(&list).Where("user_id = ? AND kind = ? AND name = ? AND expires_at > ?", userID, kind,
+		name, now).Order("id DESC").Scan(ctx)
+	return list, err
+}
+
+// DeleteKeysNamed revokes the user's credentials of a kind that have a name.
+func (tx *Tx) DeleteKeysNamed(ctx context.Context, userID int64, kind parley.KeyKind, name string) error {
+	_, err := tx.q.NewDelete().Model((*parley.Key)(nil)).Where("user_id = ? AND kind = ? AND name = ?", userID, kind,
+		name).Exec(ctx)
+	return err
+}
+
 // mostSessions is how many sessions of a kind a user has at once; the oldest ends for another.
 const mostSessions = 1000
 

@@ -10,8 +10,8 @@ import (
 	"parley/internal/store/storetest"
 )
 
-// From every state, with and without attempts, every event leads in SQL to where the table of moves leads it, and
-// nowhere else.
+// From every state, with and without attempts, every event moves a lead in SQL to the state that the table of moves
+// says, and no other.
 func TestLeadMovesInSQL(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		u := storetest.User(t, db, parley.USD)

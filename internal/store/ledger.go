@@ -54,6 +54,7 @@ func (tx *Tx) Post(ctx context.Context, userID int64, e *parley.LedgerEntry) (po
 	if _, err = tx.q.NewInsert().Model(e).Exec(ctx); err != nil {
 		return false, err
 	}
+	tx.countEntry(e)
 	if e.Kind == parley.Credit && e.Amount > 0 { // who pays is an account like any other
 		if _, err = tx.q.NewRaw("UPDATE users SET signed_up_at = 0, plan = CASE WHEN plan = ? THEN ? ELSE plan END WHERE id = ? AND signed_up_at > 0",
 			parley.TrialPlan, parley.DefaultPlan, userID).Exec(ctx); err != nil {

@@ -18,7 +18,7 @@ func (tx *Tx) CreateLeg(ctx context.Context, userID int64, l *parley.CallLeg) er
 
 // KeepLeg stores how far an open leg is; of one that has ended, nothing.
 func (tx *Tx) KeepLeg(ctx context.Context, l *parley.CallLeg) error {
-	_, err := tx.q.NewUpdate().Model(l).Column("status", "summary", "answered_at", "joined_at").
+	_, err := tx.q.NewUpdate().Model(l).Column("status", "mode", "summary", "answered_at", "joined_at").
 		Where("id = ? AND ended_at = 0", l.ID).Exec(ctx)
 	return err
 }
@@ -28,7 +28,7 @@ func (tx *Tx) EndLeg(ctx context.Context, l *parley.CallLeg) (bool, error) {
 	if l.Turns == nil {
 		l.Turns = []parley.CallTurn{}
 	}
-	return some(tx.q.NewUpdate().Model(l).Column("status", "ended_reason", "summary", "turns", "cost", "answered_at",
+	return some(tx.q.NewUpdate().Model(l).Column("status", "mode", "ended_reason", "summary", "turns", "cost", "answered_at",
 		"joined_at", "ended_at").Where("id = ? AND ended_at = 0", l.ID).Exec(ctx))
 }
 
@@ -37,4 +37,11 @@ func (q Query) CallLegs(ctx context.Context, userID, callID int64) ([]parley.Cal
 	list := []parley.CallLeg{}
 	err := q.q.NewSelect().Model(&list).Where("call_id = ? AND user_id = ?", callID, userID).Order("id").Scan(ctx)
 	return list, err
+}
+
+// CallLeg is one of them.
+func (q Query) CallLeg(ctx context.Context, userID, callID, id int64) (*parley.CallLeg, error) {
+	l := new(parley.CallLeg)
+	err := q.q.NewSelect().Model(l).Where("id = ? AND call_id = ? AND user_id = ?", id, callID, userID).Scan(ctx)
+	return l, notFound(err, "Leg not found")
 }

@@ -14,15 +14,15 @@ import (
 	"parley/internal/store/storetest"
 )
 
-// forbidden says whether err is a plan's refusal that names words.
+// forbidden says whether err is a plan's refusal that contains words.
 func forbidden(err error, words string) bool {
 	var e *parley.Error
 	return errors.As(err, &e) && e.Kind == parley.Forbidden && strings.Contains(e.Message, words) &&
 		strings.Contains(e.Message, "operator")
 }
 
-// Of everything that an account can make, its plan allows so many and no more; another account's don't count, and
-// what is deleted makes room.
+// A plan allows an account only so many of everything that it can make. Another account's don't count, and deleting
+// makes room.
 func TestPlanLimits(t *testing.T) {
 	plan, names := plenty(), map[string]bool{}
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -50,7 +50,7 @@ func TestPlanLimits(t *testing.T) {
 		}
 		for _, c := range []struct {
 			limit, words string
-			has          int // already
+			has          int // how many there are already
 			make         func(ctx context.Context, tx *store.Tx, user int64) error
 		}{
 			{"assistants", "assistants", 1, func(ctx context.Context, tx *store.Tx, user int64) error {
@@ -70,7 +70,7 @@ func TestPlanLimits(t *testing.T) {
 			}},
 			{"documents", "documents", 0, document(kb.ID, 0)},
 			{"document_mb", "MB of documents", 0, document(kb.ID, 1<<20)},
-			{"document_readings", "documents to be read a day", 6, document(kb.ID, 0)}, // those above
+			{"document_readings", "documents to be read a day", 6, document(kb.ID, 0)}, // those from above
 			{"numbers", "phone numbers", 0, func(ctx context.Context, tx *store.Tx, user int64) error {
 				return tx.CreateOrder(ctx, user, &parley.NumberOrder{PhoneNumber: next(), CountryCode: "US"})
 			}},
@@ -119,7 +119,7 @@ func TestPlanLimits(t *testing.T) {
 				}
 				n++
 			}
-			for range 2 { // what was refused is not counted
+			for range 2 { // a refused attempt is not counted
 				if err := one(u.ID); !forbidden(err, fmt.Sprintf("Your plan allows %d %s", c.has+2, c.words)) {
 					t.Errorf("%s: one too many: %v", c.limit, err)
 				}
@@ -129,7 +129,7 @@ func TestPlanLimits(t *testing.T) {
 				t.Errorf("%s: on a larger plan: %v", c.limit, err)
 			}
 			*plan.Limits()[c.limit] = 1
-			// another account can't, or has some
+			// another account can't make one, or has some already
 			if slices.Contains([]string{"leads", "campaigns", "knowledgebases", "document_readings"}, c.limit) {
 				continue
 			}
@@ -144,7 +144,7 @@ func TestPlanLimits(t *testing.T) {
 	}, store.Rules{Plan: func(name string) parley.Plan { names[name] = true; return plan }})
 }
 
-// plenty is a plan that nothing here uses up.
+// plenty is a plan whose limits nothing here reaches.
 func plenty() (plan parley.Plan) {
 	for _, p := range plan.Limits() {
 		*p = 1000
@@ -152,7 +152,8 @@ func plenty() (plan parley.Plan) {
 	return plan
 }
 
-// Weeks of a day's count: each day begins with nothing, and a node whose clock is behind opens no day again.
+// The daily counts over some weeks: each day begins at zero, and a node whose clock is behind does not reopen an old
+// day.
 func TestDayCount(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		u := storetest.User(t, db, 0)
@@ -178,7 +179,7 @@ func TestDayCount(t *testing.T) {
 	}, store.Rules{Plan: func(string) parley.Plan { return parley.Plan{TestMessages: 3} }})
 }
 
-// What is deleted does not count.
+// Deleted rows do not count.
 func TestPlanRoom(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		u := storetest.User(t, db, 0)
@@ -198,7 +199,7 @@ func TestPlanRoom(t *testing.T) {
 	}, store.Rules{Plan: func(string) parley.Plan { return parley.Plan{Assistants: 1} }})
 }
 
-// An account that made itself pays before it costs anything; its first credit makes it an account like any other.
+// An account that signed up by itself must pay before it costs anything; its first credit makes it an ordinary account.
 func TestSignedUp(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		u := &parley.User{Name: "N", Email: "new@example.com", PasswordHash: "-", Timezone: "UTC",
@@ -206,7 +207,7 @@ func TestSignedUp(t *testing.T) {
 		write(t, db, func(ctx context.Context, tx *store.Tx) error { return tx.CreateUser(ctx, u) })
 		order := func() error {
 			return db.Write(t.Context(), func(ctx context.Context, tx *store.Tx) error {
-				// a rent of nothing
+				// the rent is zero
 				return errors.Join(tx.CreateOrder(ctx, u.ID,
 					&parley.NumberOrder{PhoneNumber: "+14155550100", CountryCode: "US"}),
 					tx.AskCallerID(ctx, u.ID, &parley.CallerID{PhoneNumber: "+14155550101", Code: "1"}))
@@ -234,7 +235,7 @@ func TestSignedUp(t *testing.T) {
 		if err := order(); err != nil {
 			t.Errorf("after it paid: %v", err)
 		}
-		// A plan that the operator chose stays.
+		// A plan that the operator chose is kept.
 		u.Plan, u.SignedUpAt = parley.TrialPlan, 0
 		write(t, db, func(ctx context.Context, tx *store.Tx) error { return tx.SaveUser(ctx, u) })
 		if now := credit(parley.USD, "b"); now.Plan != parley.TrialPlan {

@@ -11,7 +11,7 @@ func TestStorable(t *testing.T) {
 	for in, want := range map[string]string{
 		`"a\u0000b"`:                  `"ab"`,
 		`"\u0000"`:                    `""`,
-		`"\\u0000"`:                   `"\\u0000"`, // a text that speaks of the escape
+		`"\\u0000"`:                   `"\\u0000"`, // a text about the escape
 		`"\\\u0000"`:                  `"\\"`,
 		`"\\\\u0000"`:                 `"\\\\u0000"`,
 		`"\"\u0000\""`:                `"\"\""`,

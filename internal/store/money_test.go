@@ -15,8 +15,8 @@ import (
 	"parley/internal/store/storetest"
 )
 
-// Whatever is charged, refunded, reserved, settled, released, retried and torn in the middle, by several at once: the
-// balance is the sum of the ledger and never below zero, and what is free is never below zero by a charge.
+// Money is charged, refunded, reserved, settled, released, retried and interrupted in the middle, all at once. The
+// balance is always the sum of the ledger and never below zero, and no charge takes what is free below zero.
 func TestMoneyHoldsUnderAnyInterleaving(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		const workers, steps = 8, 60
@@ -27,7 +27,7 @@ func TestMoneyHoldsUnderAnyInterleaving(t *testing.T) {
 			wg.Go(func() {
 				r := rand.New(rand.NewPCG(7, uint64(w)))
 				for range steps {
-					ref := fmt.Sprintf("ref %d", r.IntN(120)) // shared: the same movement comes twice, from several
+					ref := fmt.Sprintf("ref %d", r.IntN(120)) // shared: goroutines repeat a movement
 					amount := parley.Money(r.Int64N(int64(2 * parley.USD)))
 					op, torn := r.IntN(5), r.IntN(4) == 0
 					err := db.Write(t.Context(), func(ctx context.Context, tx *store.Tx) (err error) {
@@ -89,7 +89,7 @@ func TestMoneyHoldsUnderAnyInterleaving(t *testing.T) {
 	})
 }
 
-// What is set aside can be spent on nothing else, until its time is over. By a clock of the test's own.
+// Money that is set aside can't be spent on anything else until it expires. The clock is the test's own.
 func TestReservationsLapse(t *testing.T) {
 	for _, engine := range storetest.Engines() {
 		t.Run(engine, func(t *testing.T) {

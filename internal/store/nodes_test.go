@@ -13,7 +13,7 @@ import (
 
 func all(string) bool { return true }
 
-// Nodes that start together wait for an index that one of them builds, and none of them for ever.
+// Nodes that start together wait for an index that one of them builds, and none of them waits for ever.
 func TestNodesBuildAnIndexTogether(t *testing.T) {
 	if len(storetest.Engines()) == 1 {
 		t.Skip("PostgreSQL is left out")
@@ -37,8 +37,8 @@ func TestNodesBuildAnIndexTogether(t *testing.T) {
 	within(t, 60*time.Second, "migrating", func() error { wg.Wait(); return nil })
 }
 
-// A migration that waits for a table in use keeps nobody waiting behind it for more than a moment, and goes on when
-// the table is free.
+// A migration that waits for a table in use blocks others for no more than a moment, and goes on when the table is
+// free.
 func TestMigrationStepsBack(t *testing.T) {
 	if len(storetest.Engines()) == 1 {
 		t.Skip("PostgreSQL is left out")
@@ -51,7 +51,7 @@ func TestMigrationStepsBack(t *testing.T) {
 	reading, read, migrated := make(chan struct{}), make(chan struct{}), make(chan error, 1)
 	var wg sync.WaitGroup
 	defer wg.Wait()
-	wg.Go(func() { // a long report of a node that knows nothing of the migration
+	wg.Go(func() { // a long report on a node that does not know of the migration
 		db.Write(t.Context(), func(ctx context.Context, tx *store.Tx) error {
 			tx.User(ctx, u.ID)
 			close(reading)
@@ -80,7 +80,7 @@ func TestMigrationStepsBack(t *testing.T) {
 	}
 }
 
-// A node of the former version starts again on a database that a newer one has migrated.
+// A node of the former version starts again on a database that a newer version has migrated.
 func TestOlderNodeStarts(t *testing.T) {
 	for _, engine := range storetest.Engines() {
 		o := storetest.Empty(t, engine)

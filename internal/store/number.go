@@ -108,6 +108,17 @@ func (q Query) NumbersDue(ctx context.Context, now parley.Time, after int64, lim
 	return list, err
 }
 
+// NumberOwner is the inbound assistant that has one of the user's numbers, active or not; nil when none has.
+func (q Query) NumberOwner(ctx context.Context, userID, numberID int64) (*parley.Assistant, error) {
+	a, err := q.assistant(ctx, func(s *bun.SelectQuery) *bun.SelectQuery {
+		return s.Where("user_id = ? AND phone_number_id = ? AND type = 'inbound'", userID, numberID)
+	})
+	if IsNotFound(err) {
+		return nil, nil
+	}
+	return a, err
+}
+
 // NumberAssistant is the active inbound assistant that answers one of the user's numbers, nil when none does.
 func (q Query) NumberAssistant(ctx context.Context, userID, numberID int64) (*parley.Assistant, error) {
 	a, err := q.assistant(ctx, func(s *bun.SelectQuery) *bun.SelectQuery {

@@ -35,7 +35,8 @@ func (q Query) Overview(ctx context.Context, userID int64, from parley.Time, day
 	}
 	err := q.q.NewRaw(`SELECT (created_at - ?) / ? AS day, count(*) AS calls,
 		count(CASE WHEN id IN (SELECT id FROM calls WHERE user_id = ? AND status = ?) THEN 1 END) AS failed
-		FROM calls WHERE user_id = ? AND created_at >= ? GROUP BY 1`, from, length, userID, parley.CallFailed, userID, from).Scan(ctx, &calls)
+		FROM calls WHERE user_id = ? AND created_at >= ? AND id NOT IN (SELECT id FROM calls WHERE user_id = ? AND test) GROUP BY 1`,
+		from, length, userID, parley.CallFailed, userID, from, userID).Scan(ctx, &calls)
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +81,7 @@ func (q Query) Overview(ctx context.Context, userID int64, from parley.Time, day
 		if n == days-1 {
 			end = parley.Time(math.MaxInt64)
 		}
-		newest = append(newest, `SELECT * FROM (SELECT id, CAST(? AS BIGINT) AS day FROM calls WHERE user_id = ? AND created_at >= ? AND created_at < ?
+		newest = append(newest, `SELECT * FROM (SELECT id, CAST(? AS BIGINT) AS day FROM calls WHERE user_id = ? AND created_at >= ? AND created_at < ? AND NOT test
 			ORDER BY created_at DESC, id DESC LIMIT ?) AS d`+strconv.Itoa(n))
 		args = append(args, n, userID, begin, end, overviewSample)
 	}

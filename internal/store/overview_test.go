@@ -33,6 +33,10 @@ func TestOverview(t *testing.T) {
 		call(mine, u.ID, parley.CallFailed)
 		call(mine, u.ID, parley.CallNoAnswer, 300)
 		call(theirs, other.ID, parley.CallFailed, 1)
+		write(t, db, func(ctx context.Context, tx *store.Tx) error { // a test call is not counted
+			return tx.CreateCall(ctx, u.ID, &parley.Call{AssistantID: mine.ID, Type: parley.CallWeb, Status: parley.CallFailed,
+				Turns: turns(9), Test: true})
+		})
 		post := func(userID int64, kind parley.LedgerKind, amount parley.Money) {
 			t.Helper()
 			write(t, db, func(ctx context.Context, tx *store.Tx) error {
@@ -71,8 +75,8 @@ func TestOverview(t *testing.T) {
 		fail(theirs, other.ID, &reason)
 
 		for _, c := range []struct {
-			ago  time.Duration // when the first of three days began
-			want int           // the day that all of it belongs to; -1: it was before them
+			ago  time.Duration // how long ago the first of three days began
+			want int           // the day that everything belongs to; -1: it was before them
 		}{{time.Hour, 0}, {25 * time.Hour, 1}, {49 * time.Hour, 2}, {74 * time.Hour, 2}, {-time.Hour, -1}} {
 			list, err := db.Overview(t.Context(), u.ID, parley.Now().Add(-c.ago), 3)
 			if err != nil || len(list) != 3 {
@@ -92,7 +96,7 @@ func TestOverview(t *testing.T) {
 			}
 		}
 
-		// A day's latencies come from its newest calls.
+		// A day's latencies are those of its newest calls.
 		for range 20 {
 			call(mine, u.ID, parley.CallCompleted, 50)
 		}

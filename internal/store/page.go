@@ -2,14 +2,23 @@ package store
 
 import (
 	"context"
+	"math"
+	"strings"
 
 	"github.com/uptrace/bun"
 
 	"parley"
 )
 
-// Page is the part of a list that is asked for: Number from 1, Size rows.
-type Page struct{ Number, Size int }
+// Page is the part of a list that is asked for: Number from 1, Size rows; or, of a list that is newest first and read
+// as a whole, the next rows with a lower key than Below, which are not counted.
+type Page struct {
+	Number, Size int
+	Below        int64
+}
+
+// First is Page.Below for the first rows.
+const First int64 = math.MaxInt64
 
 // only narrows a list to the rows that have a value in a column. The zero value doesn't.
 func only[T comparable](s *bun.SelectQuery, column string, value T) {
@@ -48,6 +57,11 @@ func pageOf(ctx context.Context, s *bun.SelectQuery, p Page, key string) (total 
 
 // of counts a list and narrows its query to the page; more says whether there is anything on it.
 func (p Page) of(ctx context.Context, s *bun.SelectQuery, order string) (total int, more bool, err error) {
+	if p.Below > 0 {
+		key, _, _ := strings.Cut(order, " ")
+		s.Where("? < ?", bun.Ident(key), p.Below).OrderExpr(order).Limit(int64(p.Size))
+		return 0, true, nil
+	}
 	n, err := s.Count(ctx)
 	offset := int64(p.Number-1) * int64(p.Size)
 	s.OrderExpr(order).Limit(int64(p.Size)).Offset(offset)

@@ -26,7 +26,7 @@ func pgProxy(t *testing.T, change func(*store.Options)) (*storetest.Proxy, *stor
 	return p, storetest.Open(t, p.Options)
 }
 
-// within fails the test when fn takes longer than a hang would.
+// within fails the test when fn takes so long that it must be hanging.
 func within(t *testing.T, limit time.Duration, what string, fn func() error) error {
 	t.Helper()
 	done := make(chan error, 1)
@@ -40,8 +40,8 @@ func within(t *testing.T, limit time.Duration, what string, fn func() error) err
 	}
 }
 
-// A host that is gone, without a reset: nothing waits for it for ever, with a deadline or without one, and what comes
-// back works again.
+// A host is gone, without a reset: nothing waits for it for ever, with or without a deadline, and once it is back
+// everything works again.
 func TestHostGone(t *testing.T) {
 	p, db := pgProxy(t, func(o *store.Options) { o.Answer = time.Second })
 	u := storetest.User(t, db, parley.USD)
@@ -59,7 +59,7 @@ func TestHostGone(t *testing.T) {
 		t.Errorf("a write with a deadline of 200 ms took %v: %v", d, err)
 	}
 	var wg sync.WaitGroup
-	for range 20 { // more than there are connections
+	for range 20 { // more often than there are connections
 		wg.Go(func() {
 			if err := save(t.Context()); err == nil {
 				t.Error("a write was done without a database")
@@ -92,7 +92,8 @@ func TestStatementsAreBounded(t *testing.T) {
 	}
 }
 
-// A server that is started together with its database waits for it; what waiting does not mend is told at once.
+// A server that is started together with its database waits for it; an error that waiting does not fix is reported at
+// once.
 func TestWaitsForTheDatabase(t *testing.T) {
 	if len(storetest.Engines()) == 1 {
 		t.Skip("PostgreSQL is left out")
@@ -101,7 +102,7 @@ func TestWaitsForTheDatabase(t *testing.T) {
 	old := slog.Default()
 	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
 	defer slog.SetDefault(old)
-	l, err := net.Listen("tcp", "127.0.0.1:0") // an address at which nobody is, until the proxy is
+	l, err := net.Listen("tcp", "127.0.0.1:0") // nobody listens at this address until the proxy does
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,7 +138,7 @@ func TestWaitsForTheDatabase(t *testing.T) {
 	}
 }
 
-// Whoever can't reach the database says so; all of them together at most once a second.
+// Everyone who can't reach the database gets an error; the log gets at most one line a second for all of them.
 func TestCalm(t *testing.T) {
 	var log lines
 	l := slog.New(store.Calm(slog.NewTextHandler(&log, &slog.HandlerOptions{}))).With("node", 1)
@@ -160,7 +161,7 @@ func TestCalm(t *testing.T) {
 	}
 }
 
-// A commit whose answer is lost is an error, and took place.
+// A commit whose answer is lost returns an error, and took effect.
 func TestCommitWithoutAnswer(t *testing.T) {
 	p, db := pgProxy(t, nil)
 	u := storetest.User(t, db, 0)
@@ -177,7 +178,7 @@ func TestCommitWithoutAnswer(t *testing.T) {
 	}
 }
 
-// lines is a log that can be waited for.
+// lines is a log whose lines can be waited for.
 type lines struct {
 	mu   sync.Mutex
 	text strings.Builder

@@ -15,8 +15,8 @@ import (
 	"parley/internal/store/storetest"
 )
 
-// However many strangers come at once, no more than the budget is set aside; what they do not cost is free again,
-// what they cost is not.
+// However many strangers come at once, no more than the budget is set aside. What they turn out not to cost is free
+// again; what they cost is not.
 func TestPublicBudget(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		u, other := storetest.User(t, db, parley.USD), storetest.User(t, db, parley.USD)
@@ -59,7 +59,7 @@ func TestPublicBudget(t *testing.T) {
 				t.Fatal(free, err)
 			}
 			if err := db.Write(t.Context(), func(ctx context.Context, tx *store.Tx) error {
-				return tx.ReservePublic(ctx, u.ID, reference, 10, parley.Now().Add(time.Hour)) // renewing takes nothing
+				return tx.ReservePublic(ctx, u.ID, reference, 10, parley.Now().Add(time.Hour)) // renewing takes no more
 			}); err == nil {
 				held = append(held, reference)
 			}
@@ -80,9 +80,9 @@ func TestPublicBudget(t *testing.T) {
 		settle(held[1], 10)
 		spent(90)
 		settle(held[2], 4)
-		settle(held[2], 4) // twice is once
+		settle(held[2], 4) // settling twice counts once
 		spent(84)
-		// it is gone
+		// the reservation is gone
 		write(t, db, func(ctx context.Context, tx *store.Tx) error { return tx.Release(ctx, u.ID, held[1]) })
 		spent(84)
 		if err := reserve(u.ID, "message:99", 16); err != nil {
@@ -92,11 +92,11 @@ func TestPublicBudget(t *testing.T) {
 			t.Errorf("past the budget: %v", err)
 		}
 		spent(100)
-		write(t, db, func(ctx context.Context, tx *store.Tx) error { // what is no stranger's does not count
+		write(t, db, func(ctx context.Context, tx *store.Tx) error { // spending that is not a stranger's does not count
 			return tx.Reserve(ctx, u.ID, "call:1", 1000, parley.Now().Add(time.Hour))
 		})
 		spent(100)
-		// Tomorrow there is a new budget, and the counts of former days go.
+		// Tomorrow there is a new budget, and the counts of earlier days are deleted.
 		tomorrow := parley.Now().Add(24 * time.Hour)
 		if got, _, err := db.PublicSpend(t.Context(), u.ID, tomorrow); err != nil || got != 0 {
 			t.Errorf("%d are spent of tomorrow: %v", got, err)
@@ -108,13 +108,13 @@ func TestPublicBudget(t *testing.T) {
 			})
 		}
 		expire(tomorrow)
-		spent(100) // yesterday's may still be corrected
+		spent(100) // yesterday's count may still be corrected
 		expire(tomorrow.Add(48 * time.Hour))
 		spent(0)
 	}, store.Rules{PublicBudget: 100})
 }
 
-// The account is told once a day, before the budget is used up.
+// The account gets one warning a day, before the budget is used up.
 func TestPublicBudgetIsWarnedOf(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		u := storetest.User(t, db, parley.USD)
@@ -124,7 +124,7 @@ func TestPublicBudgetIsWarnedOf(t *testing.T) {
 		for i, want := range []int{0, 0, 0, 1, 1, 1} {
 			reference := fmt.Sprint("message:", i)
 			write(t, db, func(ctx context.Context, tx *store.Tx) error {
-				if i == 4 { // it falls, and comes again
+				if i == 4 { // the spending falls, and rises again
 					if err := tx.Release(ctx, u.ID, "message:3"); err != nil {
 						return err
 					}

@@ -35,8 +35,8 @@ func talk(t *testing.T, db *store.DB, a *parley.Assistant, phone string, n int) 
 	return c
 }
 
-// steps runs a removal step by step and says how many there were, and how many messages of some conversations the
-// largest took.
+// steps runs a removal step by step. It returns how many steps there were, and how many messages of some conversations
+// the largest step took.
 func steps(t *testing.T, db *store.DB, left func() int, step func(context.Context, *store.Tx) (bool, error)) (n,
 	largest int) {
 	t.Helper()
@@ -54,7 +54,7 @@ func steps(t *testing.T, db *store.DB, left func() int, step func(context.Contex
 	return n, largest
 }
 
-// What removes much does it in steps that hold nobody up, and leaves what is not its own.
+// A large removal runs in steps that block nobody, and leaves other rows alone.
 func TestRemovingInSteps(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		u, other := storetest.User(t, db, 0), storetest.User(t, db, 0)
@@ -114,7 +114,7 @@ func TestRemovingInSteps(t *testing.T) {
 	})
 }
 
-// A step that is cut off is no end: the next call goes on.
+// An interrupted step does not end the removal: the next call goes on.
 func TestStepsEnd(t *testing.T) {
 	db := storetest.SQLite(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -137,7 +137,7 @@ func TestStepsEnd(t *testing.T) {
 	}
 }
 
-// Claims and leases end when they are meant to, by a clock of the test's own.
+// Claims and leases end when they should, by the test's own clock.
 func TestClaimsLapse(t *testing.T) {
 	for _, engine := range storetest.Engines() {
 		t.Run(engine, func(t *testing.T) {
@@ -163,7 +163,7 @@ func claimsLapse(t *testing.T, db *store.DB) {
 		}
 		return errors.Join(err, tx.CreateDocument(ctx, u.ID, k.ID, doc))
 	})
-	// Each says whether it got what it claims.
+	// Each call says whether it got the claim.
 	claims := map[string]func(ctx context.Context, tx *store.Tx, now, until parley.Time) (bool, error){
 		"lead": func(ctx context.Context, tx *store.Tx, now, until parley.Time) (bool, error) {
 			list, err := tx.ClaimLeads(ctx, campaign.ID, 5, uuid.NewString(), now, until)

@@ -101,7 +101,7 @@ func TestPromptVersions(t *testing.T) {
 			})
 		}
 		save(func(a *parley.Assistant) { a.SystemPrompt = "Be brief." })
-		save(func(a *parley.Assistant) { a.Name = "Front desk" }) // no new version
+		save(func(a *parley.Assistant) { a.Name = "Front desk" }) // makes no new version
 		list, total, err := db.PromptVersions(ctx, u.ID, a.ID, store.Page{Number: 1, Size: 10})
 		if err != nil || total != 2 || list[0].SystemPrompt != "Be brief." || list[1].Version != 1 {
 			t.Fatalf("%v %d %+v", err, total, list)
@@ -138,7 +138,8 @@ func TestOneInboundAssistantPerNumber(t *testing.T) {
 	})
 }
 
-// Writes that fail, panic or are cancelled leave nothing behind and harm nobody who is committed with them.
+// Writes that fail, panic or are cancelled leave nothing behind, and do no harm to other writes that are committed with
+// them.
 func TestWriteIsolation(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		ctx, boom := t.Context(), errors.New("boom")
@@ -251,7 +252,7 @@ func TestParity(t *testing.T) {
 				t.Fatal(err)
 			}
 			both, _, _ := strings.Cut(string(text), "-- This engine only.")
-			// PostgreSQL builds them beside everybody's writes
+			// PostgreSQL builds these without blocking anybody's writes
 			return column.FindAllString(strings.ReplaceAll(both, " CONCURRENTLY", ""), -1)
 		}
 		if d := cmp.Diff(shape("sqlite"), shape("postgres")); d != "" {
@@ -276,7 +277,7 @@ func TestMigrateTwiceAndTogether(t *testing.T) {
 						t.Error(err)
 					}
 				}
-				if engine == "postgres" { // nodes; a SQLite file is migrated by one process
+				if engine == "postgres" { // several nodes; a SQLite file is migrated by one process
 					wg.Go(migrate)
 				} else {
 					migrate()

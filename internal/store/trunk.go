@@ -151,3 +151,20 @@ func (tx *Tx) DeleteTrunk(ctx context.Context, userID, id int64) error {
 	}
 	return tx.DeleteNumber(ctx, userID, t.PhoneNumberID) // the trunk goes with it
 }
+
+// BeginTrial notes that a user's test call over a trunk begins, which is over at until at the latest. It is false if
+// another one is under way.
+func (tx *Tx) BeginTrial(ctx context.Context, userID int64, now, until parley.Time) (bool, error) {
+	r, err := tx.q.NewRaw("UPDATE users SET trying_until = ? WHERE id = ? AND trying_until <= ?", until, userID, now).Exec(ctx)
+	if err != nil {
+		return false, err
+	}
+	n, err := r.RowsAffected()
+	return n > 0, err
+}
+
+// EndTrial notes that the test call that began with until is over.
+func (tx *Tx) EndTrial(ctx context.Context, userID int64, until parley.Time) error {
+	_, err := tx.q.NewRaw("UPDATE users SET trying_until = 0 WHERE id = ? AND trying_until = ?", userID, until).Exec(ctx)
+	return err
+}

@@ -14,7 +14,7 @@ import (
 	"parley/internal/store/storetest"
 )
 
-// An assistant's variables come back as they were stored, on both engines, also by a list and after a change.
+// An assistant's variables come back as they were stored, on both engines, also in a list and after a change.
 func TestVariables(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		u := storetest.User(t, db, 0)
@@ -48,8 +48,8 @@ func TestVariables(t *testing.T) {
 	})
 }
 
-// The database's files hold no variable in plain text: not of what is made, not of what is changed, and not of what a
-// former version stored once it was looked after.
+// The database's files hold no variable in plain text: neither a new nor a changed one, nor one that a former version
+// stored, once that has been sealed.
 func TestVariablesAtRest(t *testing.T) {
 	o := storetest.Options(t, "sqlite")
 	db := storetest.Open(t, o)
@@ -60,7 +60,7 @@ func TestVariablesAtRest(t *testing.T) {
 	changed.Variables = map[string]string{"api_key": second}
 	write(t, db, func(ctx context.Context, tx *store.Tx) error { return tx.SaveAssistant(ctx, u.ID, a, &changed) })
 	files, err := filepath.Glob(o.Path + "*")
-	if err != nil || len(files) < 2 { // the log too
+	if err != nil || len(files) < 2 { // the write-ahead log too
 		t.Fatalf("files %v: %v", files, err)
 	}
 	for _, name := range files {
@@ -75,7 +75,7 @@ func TestVariablesAtRest(t *testing.T) {
 		}
 	}
 
-	// As a node of a former version has it: what it wrote counts, and is sealed when somebody looks.
+	// As a node of a former version writes it: the value counts, and is sealed when the sealing next runs.
 	storetest.Exec(t, o, fmt.Sprintf(`UPDATE assistants SET variables = '{"api_key":"%s"}' WHERE id = %d`, former,
 		a.ID))
 	read := func() string {
@@ -108,13 +108,13 @@ func TestVariablesAtRest(t *testing.T) {
 	}
 }
 
-// Only so many wordings are kept; an assistant that nothing refers to leaves nothing behind.
+// Only so many wordings are kept; an assistant that nothing refers to leaves nothing behind when it is deleted.
 func TestPromptVersionsAreBounded(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		u := storetest.User(t, db, 0)
 		a := assistant(t, db, u.ID, nil)
 		write(t, db, func(ctx context.Context, tx *store.Tx) error {
-			for i := range parley.MostPromptVersions + 5 {
+			for i := range parley.MostVersions + 5 {
 				old := *a
 				a.SystemPrompt = fmt.Sprint("wording ", i)
 				if err := tx.SaveAssistant(ctx, u.ID, &old, a); err != nil {
@@ -124,7 +124,7 @@ func TestPromptVersionsAreBounded(t *testing.T) {
 			return nil
 		})
 		list, total, err := db.PromptVersions(t.Context(), u.ID, a.ID, store.Page{Number: 1, Size: 1})
-		if err != nil || total != parley.MostPromptVersions || list[0].Version != a.PromptVersion {
+		if err != nil || total != parley.MostVersions || list[0].Version != a.PromptVersion {
 			t.Errorf("%d versions, the newest %+v: %v", total, list, err)
 		}
 		write(t, db, func(ctx context.Context, tx *store.Tx) error { return tx.DeleteAssistant(ctx, u.ID, a.ID) })

@@ -19,6 +19,10 @@ type Tx struct {
 	sql   bun.Tx
 	jobs  *river.Client[*sql.Tx]
 	after []func()
+
+	author, note string // of changes of assistants; see Sign
+
+	counted []counted // activity that is added at the end
 }
 
 func (tx *Tx) use(btx bun.Tx) { tx.sql, tx.q = btx, btx }
@@ -32,7 +36,7 @@ func (tx *Tx) AfterCommit(fn func()) { tx.after = append(tx.after, fn) }
 // of ctx bounds it all the same, and without one PostgreSQL has a minute: a host that is gone answers nothing.
 // Whether a write that ran out of time was committed is not known.
 func (db *DB) Write(ctx context.Context, fn func(context.Context, *Tx) error) error {
-	fn = marked(ctx, fn)
+	fn = counting(marked(ctx, fn))
 	if db.queue != nil {
 		return db.writeSQLite(ctx, fn)
 	}
@@ -47,7 +51,7 @@ func (db *DB) Write(ctx context.Context, fn func(context.Context, *Tx) error) er
 	defer cancel()
 	tx := &Tx{Query: db.Query, jobs: db.jobs}
 	_, err := backoff.Retry(ctx, func() (any, error) {
-		tx.after = nil
+		tx.after, tx.author, tx.note = nil, "", ""
 		err := db.write.RunInTx(bound, nil, func(ctx context.Context, btx bun.Tx) error {
 			tx.use(btx)
 			return fn(ctx, tx)

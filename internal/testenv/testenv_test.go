@@ -9,7 +9,7 @@ import (
 	"parley/internal/testenv"
 )
 
-// said is a test that remembers what is done to it.
+// said is a test that records the calls of its methods.
 type said struct {
 	testing.TB
 	words string

@@ -56,17 +56,17 @@ func TestEndpoint(t *testing.T) {
 		{base + "{id}?i={id}", object{"id": "{{phone}}"}, base + "%7B%7Bphone%7D%7D?i=%7B%7Bphone%7D%7D"},
 		{base + "{id}{other}", object{"id": "{other}", "other": "{id}"}, base + "%7Bother%7D%7Bid%7D"},
 		{base + "{id}id}}", object{"id": "{{"}, base + "%7B%7Bid%7D%7D"},
-		// what is no placeholder stays
+		// text that is no placeholder stays
 		{base + "{none}", object{"none": "x"}, base + "%7Bnone%7D"},
 		{base + "{}/{{}}/{{a b}}/{ id }/}{", object{"id": "x"}, base +
 			"%7B%7D/%7B%7B%7D%7D/%7B%7Ba%20b%7D%7D/%7B%20id%20%7D/%7D%7B"},
 		{base + "{{{id}}}", object{"id": "x"}, base + "%7B%7Bx%7D%7D"},
-		{base + "{{id}}", object{"id": "x"}, base}, // a variable of that name, which there is not
-		// literals that are no good URL do not loosen the values
+		{base + "{{id}}", object{"id": "x"}, base}, // names a variable that does not exist
+		// literals that are not a valid URL do not loosen the rules for values
 		{base + "a b/ü/{id}", object{"id": "x/y"}, base + "a%20b/%C3%BC/x%2Fy"},
 		{base + `a\b%2Fc%zz/{id}?a b="%1`, object{"id": "x/y"}, base + "a%5Cb%2Fc%25zz/x%2Fy?a%20b=%22%251"},
 		{base + "f?filter[name]={id}", object{"id": "x]"}, base + "f?filter[name]=x%5D"},
-		{base + "../x/./{id}", object{"id": "y"}, base + "../x/./y"}, // the template's own dots are its author's
+		{base + "../x/./{id}", object{"id": "y"}, base + "../x/./y"}, // dots in the template itself are its author's choice
 		// a value stays in its segment
 		{base + "u/{id}/x", object{"id": ".."}, ""},
 		{base + "u/{id}/x", object{"id": "."}, ""},
@@ -113,7 +113,7 @@ func TestArguments(t *testing.T) {
 	for _, c := range []struct {
 		typ   string
 		given any
-		want  any // nil: wrong
+		want  any // nil for an error
 	}{
 		{"string", "x", "x"},
 		{"string", "", ""},
@@ -226,7 +226,7 @@ func TestRequest(t *testing.T) {
 			}
 		})
 	}
-	// All by default: no arguments left over, and headers of the tool's own before ours.
+	// With everything set: no arguments left over, and the tool's own headers take priority over ours.
 	r := runner(t).Run(t.Context(), &parley.Tool{
 		Method: "POST", Endpoint: base, Timeout: 30,
 		Headers: []parley.ToolHeader{{Name: "User-Agent", Value: "Own/2"},
@@ -238,7 +238,7 @@ func TestRequest(t *testing.T) {
 	}
 }
 
-// What can't be sent is told and not sent.
+// A request that can't be sent is reported and not sent.
 func TestNotCalled(t *testing.T) {
 	base := serve(t, func(http.ResponseWriter, *http.Request) { t.Error("the tool was called") })
 	for _, c := range []struct {
@@ -288,8 +288,8 @@ func TestSchema(t *testing.T) {
 	}
 }
 
-// Whatever arguments and variables hold, they change neither scheme nor host, nor the number of path segments, nor
-// the names of the query; and a template without parameters is filled in as parley.Render does it.
+// Whatever arguments and variables contain, they change neither the scheme nor the host, nor the number of path
+// segments, nor the names in the query; and a template without parameters is filled in as parley.Render does it.
 func FuzzEndpoint(f *testing.F) {
 	for _, c := range [][4]string{
 		{"users/{id}/x?q={id}&y={{name}}", "7", "Ann", ""},
@@ -326,7 +326,7 @@ func FuzzEndpoint(f *testing.F) {
 		plainTool := *tool
 		blank, _, err := endpoint(&plainTool, map[string]any{"id": "x", "other": "x"}, map[string]string{"name": "x"})
 		if err != nil {
-			return // dots that only this filling makes
+			return // dots that only come from filling in the values
 		}
 		got, want := strings.Split(u.EscapedPath(), "/"), strings.Split(blank.EscapedPath(), "/")
 		if len(got) != len(want) {

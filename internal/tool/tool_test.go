@@ -22,7 +22,7 @@ import (
 	"parley/internal/egress"
 )
 
-// No name exists in these tests: a DNS server of their own says so.
+// No name resolves in these tests: their own DNS server sees to that.
 func TestMain(m *testing.M) {
 	pc, err := net.ListenPacket("udp", "127.0.0.1:0")
 	if err != nil {
@@ -62,7 +62,7 @@ func serve(t *testing.T, h http.HandlerFunc) string {
 	return s.URL
 }
 
-// runner may reach the local servers at 127.0.0.1 and nothing else that is not public.
+// runner may reach the local servers at 127.0.0.1 and no other address that is not public.
 func runner(t *testing.T) *Runner {
 	g := egress.New(nil, netip.MustParsePrefix("127.0.0.1/32"))
 	t.Cleanup(g.Close)
@@ -215,7 +215,7 @@ func TestTooLong(t *testing.T) {
 	}
 }
 
-// Every failure is told in plain words, without the URL, the address, the headers or Go's own words.
+// Every failure is reported in plain words, without the URL, the address, the headers or Go's own words.
 func TestFailures(t *testing.T) {
 	stop := make(chan struct{})
 	defer close(stop)
@@ -296,7 +296,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// Who gives up on the conversation does not wait for the tool, and is not told that the tool was slow.
+// When the conversation is cancelled, it does not wait for the tool, and is not told that the tool was slow.
 func TestCanceled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	url := serve(t, func(_ http.ResponseWriter, r *http.Request) { cancel(); <-r.Context().Done() })

@@ -1,7 +1,7 @@
 package turn
 
-// What is said when a call is taken. The rules were made with the first half, and with the voices rms and kal16; they
-// are judged by the second half, in other voices.
+// What people and machines say when they answer a call. The rules were made with the first half, and with the voices
+// rms and kal16; they are tested with the second half, in other voices.
 
 var people = [2][]string{{
 	"Hello?", "Yes?", "Hello, this is Peter.", "Good morning.", "Hi, who is this?", "Smith speaking.", "Hello, hello?",

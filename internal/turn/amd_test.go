@@ -17,16 +17,16 @@ import (
 	"parley/internal/testenv"
 )
 
-// sample is a way in which a text is said on a line.
+// sample is one way to say a text on a line.
 type sample struct {
 	pcm   []int16
 	text  string
 	seed  uint64
-	begin time.Duration // of the speech, after the answer
+	begin time.Duration // when the speech begins, after the answer
 }
 
-// judged plays a sample to a machine that called, and says what it thought and when. Recognition is imitated: a
-// quarter of the words are not understood, and each is known 300 ms after it was said.
+// judged plays a sample to a detector, and returns its verdict and when it came. Recognition is simulated: a quarter
+// of the words are not understood, and each word is known 300 ms after it was said.
 func judged(s sample) (parley.AnsweredBy, time.Duration) {
 	r := rand.New(rand.NewPCG(s.seed, 7))
 	m := New(Manner{Language: "en", Interruptible: true, Confirm: 300 * time.Millisecond,
@@ -84,8 +84,8 @@ func judged(s sample) (parley.AnsweredBy, time.Duration) {
 	return result, when
 }
 
-// People are told from machines: at most 1 of 100 people is lost, 9 of 10 machines are caught, and the median result
-// comes within 2.5 s of the answer. The voices are synthetic, and recognition is imitated.
+// People are told apart from machines: at most 1 of 100 people is lost, 9 of 10 machines are caught, and the median
+// result comes within 2.5 s of the answer. The voices are synthetic, and recognition is simulated.
 func TestWhoAnswered(t *testing.T) {
 	for _, find := range []func() (string, error){(local.Flite{}).Find, (local.ESpeak{}).Find} {
 		_, err := find()
@@ -100,7 +100,7 @@ func TestWhoAnswered(t *testing.T) {
 	}
 }
 
-// judgement holds the rules against greetings in some voices.
+// judgement tests the rules with greetings in some voices.
 func judgement(t *testing.T, name string, people, machines, voices []string, bound bool) {
 	type line struct {
 		text    string

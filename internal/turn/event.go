@@ -12,6 +12,7 @@ type Event struct {
 	At   time.Duration // since the answer
 
 	Speech, Voiced bool // of a frame, by the detector
+	Sure           bool // and those before it were voiced too: no click
 	Key            byte
 
 	N             int // the number of an utterance: the ear was opened for it with OpenEar
@@ -37,13 +38,17 @@ type EventKind uint8
 // The events, each with the fields that it uses. From Token on they concern a reply.
 const (
 	Tick      EventKind = iota // time passes
-	Voice                      // a frame was judged: Speech, Voiced
+	Voice                      // a frame was judged: Speech, Voiced, Sure
 	Beep                       // a tone that answering machines make
 	Key                        // the customer pressed Key
 	Text                       // the ear understood something: N, Text, Final, Failed
 	Lost                       // utterances before N won't be understood any more
 	End                        // the call is over: Reason
 	TakenOver                  // a person speaks from here on, in place of the assistant
+	Relieved                   // likewise, for a while: the assistant listens and says nothing
+	Returned                   // the assistant goes on
+	Others                     // somebody besides the customer has begun to speak to both
+	Bid                        // and has said something that the assistant may answer
 
 	// What an ear that finds turns says about the customer's. N is the utterance in whose audio it found that, and Text
 	// is that utterance's text, if the ear gives it.
@@ -82,6 +87,7 @@ type Action struct {
 	Over    bool          // the call is over with it
 	Machine bool
 	Said    []Said // where a text may still be found: what Text consists of
+	Digits  string // the number that Text tells, where one was asked for
 	Reason  parley.EndedReason
 }
 
@@ -96,7 +102,7 @@ const (
 	Note                       // what the customer said stands in the transcript, unanswered: Text, From, Said
 	Forget                     // utterance N was none
 
-	// begin a Reply by thinking: Purpose, Text, From and Last (of what is answered, or of the silence that is broken), Early, Said
+	// begin a Reply by thinking: Purpose, Text, From and Last (of what is answered, or of the silence that is broken), Early, Said, Digits
 	Think
 	Commit // the turn that an early Reply answers has ended
 	GiveUp // end the thinking of Reply
@@ -105,7 +111,7 @@ const (
 	Cut    // Reply is cut off: Join, Over
 	Finish // Reply was played to its end
 
-	// speech that begins now silences the reply with the very next packet, before this machine has heard about it
+	// speech that is Sure silences the reply with the very next packet, before this machine has heard about it
 	Arm
 	Disarm    // it doesn't
 	Hold      // be silent from the next packet on
@@ -131,6 +137,8 @@ const (
 	Apology              // the customer was not understood
 	Voicemail            // the message for a machine
 	Entrance             // another assistant goes on
+	Return               // the assistant goes on after a person
+	Invited              // somebody besides the customer has said something
 	Filler               // the reply is slow
 	Moment               // a tool is running
 	StillOn              // it is still running

@@ -89,7 +89,7 @@ func (m *Machine) corrected(n int, text string) {
 // silence since.
 func (m *Machine) isOver(text string, lastly *segment) bool {
 	switch {
-	case lastly.keypad || lastly.ended:
+	case (lastly.keypad || lastly.ended) && !m.lacks(text):
 		return true
 	case m.says != Started && m.says != Resumed:
 		return m.longEnough(text, m.now-lastly.last)
@@ -105,7 +105,7 @@ func (m *Machine) isOver(text string, lastly *segment) bool {
 // our own judgement if that is enabled.
 func (m *Machine) promising(text string) bool {
 	switch {
-	case text == "":
+	case text == "" || m.lacks(text):
 		return false
 	case m.says == Eager:
 		return true

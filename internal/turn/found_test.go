@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// ears plays what an ear that finds turns says: a script of steps with a ";" between them. "v12" are frames of
-// speech, ".5" of silence; a text may follow the others.
+// ears plays the events of a recognizer that detects turns: a script of steps separated by ";". "v12" are frames of
+// speech, ".5" of silence; the other steps may be followed by a text.
 func (w *world) ears(script string) {
 	n := func() int { return w.m.next - 1 }
 	for _, step := range strings.Split(script, ";") {
@@ -29,7 +29,7 @@ func (w *world) ears(script string) {
 			w.send(Event{Kind: Resumed, N: n(), Text: text})
 		case "ended":
 			w.send(Event{Kind: Ended, N: n(), Text: text})
-		case "earlier": // an end that is told when another utterance has begun
+		case "earlier": // an end of turn that is reported after another utterance has begun
 			w.send(Event{Kind: Ended, N: n() - 1, Text: text})
 		case "partial":
 			w.send(Event{Kind: Text, N: n(), Text: text})
@@ -46,7 +46,7 @@ func (w *world) ears(script string) {
 	}
 }
 
-// said is what the machine has said of thinking.
+// said returns what the machine has said about thinking.
 func (w *world) said() []string {
 	var list []string
 	for _, o := range w.log {
@@ -69,7 +69,7 @@ func (w *world) said() []string {
 	return list
 }
 
-// What an ear says of turns moves them on at once, and nothing is answered twice or dropped for it.
+// The recognizer's turn events move a turn on at once, and because of them nothing is answered twice or dropped.
 func TestEarsTurns(t *testing.T) {
 	vad, smart, idle := manners(0), manners(2), manners(0)
 	for _, m := range []*Manner{&vad, &smart, &idle} {

@@ -38,6 +38,16 @@ func (m *Machine) digit(key byte) {
 	}
 }
 
+// Pressed lists the keys that the customer has pressed and no reply answers yet, as texts.
+func (m *Machine) Pressed() (texts []string) {
+	for _, s := range m.turn {
+		if s.keypad {
+			texts = append(texts, s.text)
+		}
+	}
+	return texts
+}
+
 // collect is the state of collecting keys for a tool.
 type collect struct {
 	on    bool

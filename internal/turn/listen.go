@@ -20,15 +20,23 @@ func (m *Machine) voice(e Event) {
 	m.last = m.now
 	if m.open {
 		m.turn[m.latest()].last = m.now
-		return
+	} else {
+		m.openUp()
 	}
+	if s := &m.turn[m.latest()]; e.Sure && !s.sure {
+		s.sure = true
+		if r := m.reply; r != nil && m.holds(r) {
+			m.hold(r)
+		}
+	}
+}
+
+// openUp begins an utterance.
+func (m *Machine) openUp() {
 	m.open = true
 	m.turn = append(m.turn, segment{n: m.next, from: max(m.now-onsetTime, 0), last: m.now, told: m.now})
 	m.act(Action{Kind: OpenEar, N: m.next})
 	m.next++
-	if r := m.reply; r != nil && m.holds(r) {
-		m.hold(r)
-	}
 }
 
 // holds reports whether speech that begins now silences the reply.
@@ -159,11 +167,12 @@ func (m *Machine) hear() {
 		switch {
 		case s.final || m.open && i == m.latest():
 		case s.keypad:
-			s.final = m.now-s.last >= keypadTime
-		case s.text != "" && m.now-s.closed >= patienceTime:
+			s.final = m.now-s.last >= keypadTime ||
+				m.told.of(m.all.of(m.turn, false), false, m.findTold) == lang.ToldWhole
+		case s.text != "" && m.now-max(s.closed, s.told) >= patienceTime: // a slow ear that still tells more is waited for
 			s.final = true
 		case m.now-s.closed >= lostTime:
-			s.final, s.lost = true, true
+			s.final, s.lost = true, s.text == ""
 		}
 	}
 }
@@ -202,7 +211,7 @@ func (m *Machine) listen() {
 	m.missed = 0
 	r := m.begin(Answer, turn)
 	a := Action{Kind: Think, Reply: r.id, Purpose: Answer, Text: text, From: turn[0].from, Last: lastly.last,
-		Said: m.said(turn)}
+		Said: m.said(turn), Digits: m.digits(text)}
 	if m.greeted {
 		r.thinking, r.early, a.Early = true, early, early
 		m.hush(r)
@@ -218,6 +227,18 @@ func (m *Machine) listen() {
 		m.act(a)
 	}
 	m.say(Greeting)
+}
+
+// digits is the number that was told, where one was asked for and the text doesn't have it plainly.
+func (m *Machine) digits(text string) string {
+	if m.asks.Kind != lang.NumberForm || m.lacks(text) {
+		return ""
+	}
+	digits, _ := lang.Digits(text, m.manner.Language)
+	if len(digits) < 3 || digits == text {
+		return ""
+	}
+	return digits
 }
 
 // commit lets an early reply be heard once the turn that it answers has ended.

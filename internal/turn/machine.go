@@ -25,6 +25,9 @@ type Machine struct {
 	now    time.Duration
 	over   bool
 	person bool // somebody else talks with the customer: nothing is said or answered here
+	// likewise, for a while: what the customer says is taken down
+	relieved bool
+	bid      Purpose // the reply that is due although the customer has said nothing; Answer: none is
 
 	open    bool // the ear hears
 	streams bool // it tells what is being said, not only what was said
@@ -52,8 +55,11 @@ type Machine struct {
 	all, fresh joined        // the turn's text; the part of it that is not queued
 	gists      memo[gist]
 	pauses     memo[time.Duration]
+	told       memo[lang.Progress]
 	findGist   func(text string, open bool) gist
 	findPause  func(text string, open bool) time.Duration
+	findTold   func(text string, open bool) lang.Progress
+	asks       lang.Form // what the customer was asked for
 
 	failures int // of the model, in a row
 	missed   int // turns that the recognizer lost, in a row
@@ -66,6 +72,7 @@ type segment struct {
 	nod    string        // what it was taken for meanwhile: words of listening
 	from   time.Duration // first voiced frame
 	last   time.Duration // last voiced frame, or key
+	sure   bool          // it is no click
 	closed time.Duration // when the ear was told that it is over
 	told   time.Duration // when its text changed, or it began
 	final  bool          // the text won't change any more
@@ -97,6 +104,7 @@ type reply struct {
 	played   int
 	silent   time.Duration // when the last part ended
 	question bool          // the last sentence asks something
+	asks     lang.Form     // what it asks for
 	tools    int           // running
 	leave    parley.EndedReason
 	hand     *Manner
@@ -115,18 +123,19 @@ const (
 	wordTime       = 400 * time.Millisecond // about as long as a word
 	judgeTime      = 3 * time.Second        // so long may something that holds a reply go on undecided
 	holdTime       = time.Second            // so long is a text waited for before a held reply goes on
-	patienceTime   = 3 * time.Second        // so long is a final text waited for when there is a partial one
-	lostTime       = 8 * time.Second        // and so long when there is none
+	patienceTime   = 3 * time.Second        // so long is a final text waited for after the newest partial one
+	lostTime       = 8 * time.Second        // and so long in all
 	longest        = 30 * time.Second       // of an utterance
 	// in which a streaming ear reports nothing new about a sound: it is not the customer's
 	droneTime   = 5 * time.Second
-	openingTime = 2 * time.Second        // so soon after the answer people say who they are
-	fillerTime  = 700 * time.Millisecond // a reply is slow
-	coverTime   = 500 * time.Millisecond // a tool is
-	coverAgain  = 8 * time.Second        // and still is
-	lostFloor   = 300 * time.Millisecond // what is shorter and was lost was a noise
-	stallTime   = 20 * time.Second       // a model that does nothing for so long has failed
-	keypadTime  = 2 * time.Second        // a pause that ends keys
+	openingTime = 2 * time.Second         // so soon after the answer people say who they are
+	fillerTime  = 700 * time.Millisecond  // a reply is slow
+	coverTime   = 500 * time.Millisecond  // a tool is
+	coverAgain  = 8 * time.Second         // and still is
+	lostFloor   = 300 * time.Millisecond  // what is shorter and was lost was a noise
+	stallTime   = 20 * time.Second        // a model that does nothing for so long has failed
+	keypadTime  = 2 * time.Second         // a pause that ends keys
+	partTime    = 3500 * time.Millisecond // so long is the rest waited for of a number of which some digits are known
 	frameTime   = 20 * time.Millisecond
 	maxFailures = 2
 	maxAsked    = 2
@@ -144,6 +153,7 @@ func New(m Manner) *Machine {
 	}
 	x.findGist = x.gistOf
 	x.findPause = func(text string, _ bool) time.Duration { return x.manner.pause(text) }
+	x.findTold = func(text string, _ bool) lang.Progress { return x.asks.Told(text, x.manner.Language) }
 	return x
 }
 
@@ -187,6 +197,16 @@ func (m *Machine) Step(e Event) []Action {
 		m.end(e.Reason)
 	case TakenOver:
 		m.giveWay()
+	case Relieved:
+		m.relieve()
+	case Returned:
+		m.back()
+	case Others:
+		m.overrule()
+	case Bid:
+		if !m.relieved {
+			m.bid = Invited
+		}
 	case Tick:
 	default:
 		m.ofReply(e)
@@ -204,7 +224,7 @@ func (m *Machine) Step(e Event) []Action {
 
 // watch sets what to watch for from here on: speech that silences the reply at once, and tones.
 func (m *Machine) watch() {
-	if armed := m.reply != nil && !m.open && m.holds(m.reply); armed != m.armed {
+	if armed := m.reply != nil && (!m.open || !m.turn[m.latest()].sure) && m.holds(m.reply); armed != m.armed {
 		m.armed = armed
 		if armed {
 			m.act(Action{Kind: Arm})
@@ -240,6 +260,10 @@ func (m *Machine) settle() {
 		return
 	}
 	m.hear()
+	if m.relieved {
+		m.takeDown()
+		return
+	}
 	m.detect()
 	if m.over {
 		return
@@ -257,6 +281,9 @@ func (m *Machine) settle() {
 		m.listen()
 	}
 	if m.reply == nil && !m.over && !m.mailbox.on {
+		m.invite()
+	}
+	if m.reply == nil && !m.over && !m.mailbox.on {
 		m.silence()
 	}
 }
@@ -264,17 +291,12 @@ func (m *Machine) settle() {
 // giveWay leaves the conversation to a person: what the assistant is saying is cut off, and what was not answered yet
 // stands in the transcript. The call's longest duration still counts.
 func (m *Machine) giveWay() {
-	if r := m.reply; r != nil && r.drained() {
-		m.reply = nil
-		m.act(Action{Kind: Finish, Reply: r.id})
-	} else if r != nil {
-		m.stop(false)
-	}
+	m.hushed()
 	if m.open {
 		m.shut()
 	}
 	m.note()
-	m.person, m.amd.active, m.mailbox.on = true, false, false
+	m.person = true
 }
 
 // end ends the call and cuts off whoever is speaking.
@@ -363,8 +385,24 @@ func (m *Machine) gistOf(text string, open bool) gist {
 
 // longEnough reports whether the silence after a text ends the turn.
 func (m *Machine) longEnough(text string, quiet time.Duration) bool {
-	if !m.manner.Smart {
+	told := m.told.of(text, false, m.findTold)
+	switch {
+	case told == lang.ToldPart:
+		return quiet >= max(partTime, m.manner.Endpoint)
+	case !m.manner.Smart:
 		return quiet >= m.manner.Endpoint
+	case told == lang.ToldWhole:
+		return quiet >= max(m.manner.Endpoint/2, shortest)
 	}
 	return quiet >= m.pauses.of(text, false, m.findPause)
+}
+
+// lacks reports whether the customer is in the middle of what they were asked for.
+func (m *Machine) lacks(text string) bool { return m.told.of(text, false, m.findTold) == lang.ToldPart }
+
+// awaits sets what the customer has been asked for.
+func (m *Machine) awaits(f lang.Form) {
+	if f != m.asks {
+		m.asks, m.told = f, memo[lang.Progress]{}
+	}
 }

@@ -3,6 +3,7 @@ package turn
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"regexp"
 	"slices"
@@ -13,7 +14,7 @@ import (
 	"parley"
 )
 
-// world is everything around a machine: it does what the machine says, and remembers what must hold.
+// world is everything around a machine: it does what the machine says, and checks what must always hold.
 type world struct {
 	t      testing.TB
 	m      *Machine
@@ -21,11 +22,12 @@ type world struct {
 	live   int // the reply that is being said, 0 for none
 	dead   map[int]bool
 	think  bool
-	parts  int // of the live reply that were not played
+	parts  int // parts of the live reply that have not been played
 	held   bool
 	armed  bool
 	open   bool
-	ear    []int // utterances whose final text is not there yet
+	voiced int   // frames in a row
+	ear    []int // utterances whose final text is still missing
 	texts  int
 	ended  int
 	turns  map[int]string // what each reply answers
@@ -38,7 +40,7 @@ type world struct {
 	spoke  bool
 }
 
-// moment is something that happened, or that the machine said.
+// moment is an event, or something that the machine said.
 type moment struct {
 	at     time.Duration
 	event  Event
@@ -82,17 +84,18 @@ func (w *world) send(e Event) {
 		w.failf("they go on, and reply %d is still thought of", r.id)
 	}
 	w.obey(actions)
-	// Who is silent as soon as speech begins where the machine is armed does what it would have said.
+	// A world that goes silent as soon as speech begins while the machine is armed does what the machine would have
+	// said.
 	has := func(kind ActionKind) bool {
 		return slices.ContainsFunc(actions, func(a Action) bool { return a.Kind == kind })
 	}
-	// A reply that is thought of early is quiet from its beginning: there is nothing to silence.
+	// A reply that is prepared early is quiet from its beginning: there is nothing to silence.
 	if e.Kind == Voice && e.Speech && e.Voiced && has(Hold) && !has(Think) && !armed {
 		w.failf("it is held, and was not armed")
 	}
 }
 
-// obey does what the machine says, and checks that it may say it.
+// obey does what the machine says, and checks that the machine may say it.
 func (w *world) obey(actions []Action) {
 	for _, a := range actions {
 		w.log = append(w.log, moment{w.at, Event{}, a, true})
@@ -167,7 +170,7 @@ func (w *world) obey(actions []Action) {
 	}
 }
 
-// rest is the end of whatever is under way, in a fair world: texts are found, the model answers, sound is played, and
+// rest finishes whatever is under way, in a fair world: texts are recognized, the model answers, sound is played, and
 // nobody says more.
 func (w *world) rest() {
 	for range 4000 {
@@ -207,7 +210,7 @@ func (w *world) play() {
 
 var unique = regexp.MustCompile(`w\d+x`)
 
-// account checks that nothing that was said is answered twice, and no key is lost or doubled.
+// account checks that nothing that was said is answered twice, and that no key is lost or duplicated.
 func (w *world) account() {
 	count := map[string]int{}
 	digits := 0
@@ -235,8 +238,8 @@ func (w *world) account() {
 	}
 }
 
-// An ear that has heard "sure", and then makes another short word of it, has heard somebody who listens; one that
-// hears more has heard more.
+// If the recognizer heard "sure" and then changes it to another short word, the person is only listening; if it hears
+// more words, the person has said more.
 func TestNod(t *testing.T) {
 	for _, c := range []struct {
 		partial, final string
@@ -267,6 +270,67 @@ func TestNod(t *testing.T) {
 	}
 }
 
+// TestSlowEar: a text that is not final is used when nothing was added to it for three seconds, and after eight
+// seconds in any case.
+func TestSlowEar(t *testing.T) {
+	for _, c := range []struct {
+		texts []string // one every two seconds, the first during the speech
+		text  string
+		after time.Duration
+	}{
+		{[]string{"one"}, "one", 3 * time.Second},
+		{[]string{"one", "one two"}, "one two", 5 * time.Second},
+		{[]string{"one", "one two", "one two three", "one two three four", "one two three four five"}, "one two three four", 8 * time.Second},
+	} {
+		w := newWorld(t, manners(0))
+		w.rest()
+		w.turns = map[int]string{}
+		for range 30 {
+			w.op('v')
+		}
+		texts := c.texts
+		began := time.Duration(0)
+		for range 600 {
+			if len(w.turns) > 0 {
+				break
+			}
+			if !w.m.open && began == 0 {
+				began = w.at
+			}
+			if len(texts) > 0 && (len(texts) == len(c.texts) || began > 0 && w.at-began >= time.Duration(len(c.texts)-len(texts))*2*time.Second) {
+				w.send(Event{Kind: Text, N: 0, Text: texts[0]})
+				texts = texts[1:]
+			}
+			w.op('.')
+		}
+		got := strings.Join(slices.Collect(maps.Values(w.turns)), " | ")
+		if took := w.at - began; got != c.text || took < c.after-100*time.Millisecond || took > c.after+100*time.Millisecond {
+			t.Errorf("%q was taken after %v, want %q after %v", got, took, c.text, c.after)
+		}
+	}
+}
+
+// TestClick: a reply is paused by the third frame of speech in a row, and not by the clicks of a keyboard.
+func TestClick(t *testing.T) {
+	w := newWorld(t, manners(0))
+	w.op('S')
+	w.at += time.Second
+	for _, click := range []string{"v", "vv", "v.v.v", "vv.vv."} {
+		for _, op := range click + ".................." {
+			w.op(byte(op))
+			if w.held {
+				t.Fatalf("%q holds the reply", click)
+			}
+		}
+	}
+	for i := range 3 {
+		w.op('v')
+		if w.held != (i == 2) {
+			t.Errorf("held by frame %d of speech: %v", i+1, w.held)
+		}
+	}
+}
+
 func manners(bits byte) Manner {
 	m := Manner{
 		Language: "en", Interruptible: bits&1 == 0, Confirm: 300 * time.Millisecond,
@@ -285,7 +349,7 @@ func manners(bits byte) Manner {
 	return m
 }
 
-// FuzzMachine sends events in any order, true ones and lies, and checks what must hold of every call.
+// FuzzMachine sends events in any order, true and false ones, and checks what must hold for every call.
 func FuzzMachine(f *testing.F) {
 	f.Add(byte(0), []byte("vvvvvvvvvvvvvvvvvvvvv.........................f................................s...p..d......."))
 	f.Add(byte(0), []byte("p.vvvvvvvvvvvvvvvvvvvvvvvvv...............f......................................s..S.vvvvvvvvvvvvvvvvvvvvvvvvvvvvvtvvvvvvvvvvvvv.............f........"))
@@ -306,7 +370,7 @@ func FuzzMachine(f *testing.F) {
 	})
 }
 
-// perform plays a script to its end, and to the call's.
+// perform plays a script to its end, and then the call to its end.
 func perform(t testing.TB, bits byte, script []byte) {
 	w := newWorld(t, manners(bits))
 	for _, op := range script {
@@ -326,10 +390,10 @@ func perform(t testing.TB, bits byte, script []byte) {
 	w.account()
 }
 
-// TestMachineAnyOrder is the same for events that are likely to follow each other.
+// TestMachineAnyOrder does the same with events that are likely to follow each other.
 func TestMachineAnyOrder(t *testing.T) {
 	const runs = 4_000
-	// Runs of speech and silence of all lengths, and between them what a call is made of.
+	// Runs of speech and silence of all lengths, and between them the other events of a call.
 	const usual, rare = "tfhbessSSppdppdffSSppggrnna", "mlxOoWcLFGHBT012#EyzN\x81\x90\xf3\xf0"
 	for seed := range runs {
 		r := rand.New(rand.NewPCG(uint64(seed), 1))
@@ -350,8 +414,8 @@ func TestMachineAnyOrder(t *testing.T) {
 	}
 }
 
-// op is one thing that happens. In capitals and for bytes that mean nothing it may be a lie: about a reply that is
-// over, or a text that nobody waits for.
+// op is one event. Capital letters and bytes without a meaning may make it a false one: about a reply that is over, or
+// a text that nobody waits for.
 func (w *world) op(op byte) {
 	live := w.live
 	if op >= 128 {
@@ -360,9 +424,11 @@ func (w *world) op(op byte) {
 	switch op {
 	case 'v':
 		w.at += 20 * time.Millisecond
-		w.send(Event{Kind: Voice, Speech: true, Voiced: true})
+		w.voiced++
+		w.send(Event{Kind: Voice, Speech: true, Voiced: true, Sure: w.voiced >= 3})
 	case '.':
 		w.at += 20 * time.Millisecond
+		w.voiced = 0
 		w.send(Event{Kind: Voice})
 		w.send(Event{Kind: Tick})
 	case 'T':
@@ -429,7 +495,8 @@ func (w *world) op(op byte) {
 	}
 }
 
-// finds is what an ear that finds turns says of its newest utterance, in any order; N is about the one before.
+// finds is what a recognizer that detects turns says about its newest utterance, in any order; N is about the one
+// before.
 func (w *world) finds(op byte) {
 	e := Event{N: w.m.next - 1}
 	switch op {
@@ -452,7 +519,7 @@ func (w *world) finds(op byte) {
 	w.send(e)
 }
 
-// text is what the ear says of its oldest utterance, or of one that it doesn't know.
+// text is what the recognizer says about its oldest utterance, or about an unknown one.
 func (w *world) text(op byte) {
 	n := 99
 	if len(w.ear) > 0 {
@@ -475,7 +542,7 @@ func (w *world) text(op byte) {
 		e.Text, e.Final, e.Failed = "", true, true
 	}
 	if e.Final && !e.Failed && w.open && len(w.ear) <= 1 {
-		e.Final = false // it has not been told that the utterance is over
+		e.Final = false // the end of the utterance has not been reported
 	}
 	if e.Final && len(w.ear) > 0 && !(w.open && len(w.ear) == 1) {
 		w.ear = w.ear[1:]

@@ -7,7 +7,7 @@ import (
 	"parley/internal/lang"
 )
 
-// The formulas are those that are promised.
+// The formulas are the documented ones.
 func TestSensitivities(t *testing.T) {
 	for s, want := range map[float64]time.Duration{0: 1200, 0.5: 600, 1: 450, 5: 263} {
 		if got := Endpointing(s); got != want*time.Millisecond {

@@ -10,6 +10,9 @@ import (
 // begin creates a reply.
 func (m *Machine) begin(w Purpose, taken []segment) *reply {
 	m.ids++
+	if w == Answer || w == m.bid {
+		m.bid = Answer
+	}
 	for i := range taken {
 		taken[i].queued = false
 	}
@@ -29,7 +32,7 @@ func (m *Machine) greet() {
 	if !m.greeted {
 		m.greeted = true
 		r := m.begin(Greeting, nil)
-		r.question = lang.Asks(m.manner.Initial)
+		m.inquire(r, m.manner.Initial)
 		m.say(Greeting)
 	}
 }
@@ -47,13 +50,13 @@ func (m *Machine) ofReply(e Event) {
 			return
 		}
 		r.spoken++
-		r.question = lang.Asks(e.Text)
+		m.inquire(r, e.Text)
 		m.act(Action{Kind: Speak, Reply: r.id, Text: e.Text})
 	case Spoken:
 		r.spoken++
 	case Thought:
 		if e.Text != "" {
-			r.question = lang.Asks(e.Text)
+			m.inquire(r, e.Text)
 		}
 		m.thought(r, e.Failed)
 	case Sounded:
@@ -78,6 +81,14 @@ func (m *Machine) ofReply(e Event) {
 		}
 	case Handed:
 		r.hand = e.Manner
+	}
+}
+
+// inquire notes what a sentence of a reply asks, and what for.
+func (m *Machine) inquire(r *reply, text string) {
+	r.question = lang.Asks(text)
+	if f := lang.Asked(text, m.manner.Language); f != (lang.Form{}) {
+		r.asks = f
 	}
 }
 
@@ -153,6 +164,9 @@ func (m *Machine) stop(join bool) {
 		m.collected(false)
 	}
 	m.reply = nil
+	if !join {
+		m.awaits(r.asks)
+	}
 	m.act(Action{Kind: Cut, Reply: r.id, Join: join, Over: m.over})
 	if r.preface && !r.sounded {
 		m.greeted = false
@@ -170,6 +184,7 @@ func (m *Machine) finish(r *reply) {
 	if m.collect.on {
 		m.collected(false)
 	}
+	m.awaits(r.asks)
 	m.act(Action{Kind: Finish, Reply: r.id})
 	m.quietAt = m.now
 	switch {

@@ -10,7 +10,7 @@ import (
 	"parley/internal/voice"
 )
 
-// BenchmarkFrame is the cost of 20 ms of a call: both directions, silent and spoken, the owner's part included.
+// BenchmarkFrame is the cost of 20 ms of a call: both directions, silent and speaking, with the owner's share.
 func BenchmarkFrame(b *testing.B) {
 	for _, rate := range []audio.Rate{audio.Narrow, audio.Wide} {
 		for _, clean := range []bool{false, true} {

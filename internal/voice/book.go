@@ -21,9 +21,12 @@ type book struct {
 // entry is something that one side said.
 type entry struct {
 	text   string // the customer's
+	digits string // the number that it tells, where they were asked for one
 	from   time.Duration
 	answer *answer // nil for the customer
-	joined bool    // the customer went on: the next of theirs begins with this text
+	guest  *Guest  // who said it, where neither did
+	mode   parley.LegMode
+	joined bool // the customer went on: the next of theirs begins with this text
 	told   bool
 	said   []turn.Said // what the text consists of, where parts of it may still be found
 }
@@ -58,7 +61,7 @@ type answer struct {
 
 // customer adds what the customer said.
 func (b *book) customer(a turn.Action) {
-	b.entries = append(b.entries, &entry{text: a.Text, from: a.From, said: a.Said})
+	b.entries = append(b.entries, &entry{text: a.Text, digits: a.Digits, from: a.From, said: a.Said})
 }
 
 // understood takes the text of an utterance that is already in the book, and reports whether it is.
@@ -103,13 +106,26 @@ func (b *book) close() {
 	b.settle()
 }
 
+// customers reports whether the customer said it.
+func (e *entry) customers() bool { return e.answer == nil && e.guest == nil }
+
+// after is what the customer or the assistant said after entry i, nil if they said nothing.
+func (b *book) after(i int) *entry {
+	for _, e := range b.entries[i+1:] {
+		if e.guest == nil {
+			return e
+		}
+	}
+	return nil
+}
+
 // assistant adds a reply.
 func (b *book) assistant(a *answer) { b.entries = append(b.entries, &entry{answer: a}) }
 
 // join notes that the customer continued what they said last.
 func (b *book) join() {
 	for i := len(b.entries) - 1; i >= 0; i-- {
-		if e := b.entries[i]; e.answer == nil {
+		if e := b.entries[i]; e.customers() {
 			e.joined = true
 			return
 		}
@@ -125,7 +141,7 @@ func (b *book) settle() {
 		if e.open() {
 			return // what follows is told after it
 		}
-		if e.answer == nil && !b.answered(e) {
+		if e.customers() && !b.answered(e) {
 			continue
 		}
 		e.told = true
@@ -140,8 +156,8 @@ func (b *book) settle() {
 func (b *book) answered(e *entry) bool {
 	for i, other := range b.entries {
 		if other == e {
-			return i+1 >= len(b.entries) || b.entries[i+1].answer == nil || b.entries[i+1].answer.sounded ||
-				b.entries[i+1].answer.over
+			next := b.after(i)
+			return next == nil || next.answer == nil || next.answer.sounded || next.answer.over
 		}
 	}
 	return true
@@ -149,6 +165,10 @@ func (b *book) answered(e *entry) bool {
 
 // turn is an entry as it appears in the transcript. It is false when nothing of it was heard.
 func (b *book) turn(e *entry) (parley.CallTurn, bool) {
+	if e.guest != nil {
+		return parley.CallTurn{Speaker: e.guest.Kind.Speaker(), Text: e.text, StartedAtMS: e.from.Milliseconds(),
+			Whispered: e.mode == parley.LegWhisper}, true
+	}
 	if e.answer == nil {
 		return parley.CallTurn{Speaker: parley.SpeakerCustomer, Text: e.text, StartedAtMS: e.from.Milliseconds()},
 			e.text != "" && !e.joined
@@ -175,6 +195,11 @@ func (b *book) turns() []parley.CallTurn {
 	return out
 }
 
+// heardWords says whether any words of the customer's were.
+func (b *book) heardWords() bool {
+	return slices.ContainsFunc(b.entries, func(e *entry) bool { return e.answer == nil && strings.TrimSpace(e.text) != "" })
+}
+
 // calls lists the tools that were used, in order.
 func (b *book) calls() []agent.ToolCall {
 	var out []agent.ToolCall
@@ -197,13 +222,20 @@ func (b *book) history() []ai.Message {
 			out = append(out, e.answer.messages(b.out)...)
 			continue
 		}
+		if e.guest != nil {
+			out = append(out, e.message())
+			continue
+		}
 		if e.joined {
-			next := b.entries[min(i+1, len(b.entries)-1)]
-			if next.answer == nil || len(next.answer.calls) == 0 {
+			next := b.after(i)
+			if next == nil || next.answer == nil || len(next.answer.calls) == 0 {
 				continue // the turn that follows says it
 			}
 		}
 		if text := strings.TrimSpace(strings.TrimPrefix(e.text, known)); text != "" {
+			if e.digits != "" {
+				text += " [digits: " + e.digits + "]"
+			}
 			out = append(out, ai.Message{Role: ai.User, Text: text})
 		}
 		if known = ""; e.joined {
@@ -283,7 +315,7 @@ func (a *answer) wrote() {
 // asked is what the customer last said.
 func (b *book) asked() string {
 	for i := len(b.entries) - 1; i >= 0; i-- {
-		if e := b.entries[i]; e.answer == nil {
+		if e := b.entries[i]; e.customers() {
 			return e.text
 		}
 	}

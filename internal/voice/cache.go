@@ -29,7 +29,7 @@ const DefaultCacheSize = 64 << 20
 
 // soundKey holds everything that determines how a sentence sounds.
 type soundKey struct {
-	vendor ai.Synthesizer
+	vendor any // the synthesizer, or what is the same for all that sound like it
 	speech ai.Speech
 	text   string
 }
@@ -41,18 +41,88 @@ type sound struct {
 	times
 }
 
-// flight is a sound that is being made.
+// flight is a sound that is being made. It is also a Synthesizer of that one text, for those who don't wait for all of it.
 type flight struct {
 	done chan struct{}
 	made bool // it did not fail
+
+	mu     sync.Mutex
+	pieces []ai.Sound
+	news   chan struct{} // closed when there is another
+	users  int           // who want it; when nobody does any more, it is given up
+	cancel context.CancelCauseFunc
+}
+
+// flying is a sound that is being made, nil if it isn't.
+func (c *Cache) flying(key soundKey) *flight {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.flights[key]
+}
+
+// add keeps a piece for those who listen.
+func (f *flight) add(piece ai.Sound) {
+	piece.PCM, piece.Words = slices.Clone(piece.PCM), slices.Clone(piece.Words)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.pieces = append(f.pieces, piece)
+	close(f.news)
+	f.news = make(chan struct{})
+}
+
+// use notes that so many more want it.
+func (f *flight) use(n int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.users += n; f.users == 0 {
+		f.cancel(nil)
+	}
+}
+
+// Speak implements ai.Synthesizer.
+func (f *flight) Speak(ctx context.Context, _ ai.Speech, texts <-chan string, yield func(ai.Sound) error) error {
+	f.use(1)
+	defer f.use(-1)
+	select {
+	case <-texts:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	for i := 0; ; {
+		f.mu.Lock()
+		pieces, news := f.pieces[i:], f.news
+		f.mu.Unlock()
+		for _, piece := range pieces {
+			i++
+			if err := yield(piece); err != nil || piece.Last {
+				return err
+			}
+		}
+		select {
+		case <-news:
+		case <-f.done:
+			f.mu.Lock()
+			more := i < len(f.pieces)
+			f.mu.Unlock()
+			if !more {
+				return &ai.Error{Part: ai.TheVoice, Kind: ai.Interrupted, Err: errUnfinished}
+			}
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
 }
 
 // keyOf returns the key that a sound is stored under. It is false where the vendor can't be told apart from others.
 func keyOf(vendor ai.Synthesizer, as ai.Speech, text string) (soundKey, bool) {
-	if vendor == nil || !reflect.ValueOf(vendor).Comparable() {
+	same := any(vendor)
+	if v, ok := vendor.(interface{ Same() any }); ok {
+		same = v.Same()
+	}
+	if same == nil || !reflect.ValueOf(same).Comparable() {
 		return soundKey{}, false
 	}
-	return soundKey{vendor, as, text}, true
+	return soundKey{same, as, text}, true
 }
 
 // find returns a cached sound.
@@ -73,8 +143,8 @@ type steady interface {
 }
 
 // keep adds a sound and evicts others to make room. Audio that another voice spoke in the vendor's place is not kept.
-func (c *Cache) keep(ctx context.Context, key soundKey, pcm []int16, t times) {
-	if v, ok := key.vendor.(steady); ok && !v.Steady(ctx) {
+func (c *Cache) keep(ctx context.Context, vendor ai.Synthesizer, key soundKey, pcm []int16, t times) {
+	if v, ok := vendor.(steady); ok && !v.Steady(ctx) {
 		return
 	}
 	limit := c.Size
@@ -99,7 +169,9 @@ func (c *Cache) keep(ctx context.Context, key soundKey, pcm []int16, t times) {
 }
 
 // load makes a missing sound, once however many ask for it, and returns when it is there.
-func (c *Cache) load(ctx context.Context, key soundKey) error {
+func (c *Cache) load(ctx context.Context, vendor ai.Synthesizer, key soundKey) error {
+	own, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer cancel(nil)
 	for {
 		if c.find(key) != nil {
 			return nil
@@ -108,7 +180,7 @@ func (c *Cache) load(ctx context.Context, key soundKey) error {
 		f := c.flights[key]
 		mine := f == nil
 		if mine {
-			f = &flight{done: make(chan struct{})}
+			f = &flight{done: make(chan struct{}), news: make(chan struct{}), users: 1, cancel: cancel}
 			if c.flights == nil {
 				c.flights = map[soundKey]*flight{}
 			}
@@ -116,7 +188,11 @@ func (c *Cache) load(ctx context.Context, key soundKey) error {
 		}
 		c.mu.Unlock()
 		if mine {
-			return c.fly(ctx, key, f)
+			defer context.AfterFunc(ctx, func() { f.use(-1) })()
+			if err := c.fly(own, vendor, key, f); ctx.Err() == nil {
+				return err
+			}
+			return context.Cause(ctx)
 		}
 		select {
 		case <-f.done:
@@ -130,13 +206,13 @@ func (c *Cache) load(ctx context.Context, key soundKey) error {
 	}
 }
 
-func (c *Cache) fly(ctx context.Context, key soundKey, f *flight) (err error) {
+func (c *Cache) fly(ctx context.Context, vendor ai.Synthesizer, key soundKey, f *flight) (err error) {
 	var pcm []int16
 	var t times
 	defer func() {
 		if f.made = err == nil; f.made {
 			t.lead = leadingSilence(pcm[:min(int(leadTrim*time.Duration(key.speech.Rate)/time.Second), len(pcm))])
-			c.keep(ctx, key, slices.Clone(pcm[t.lead:]), t)
+			c.keep(ctx, vendor, key, slices.Clone(pcm[t.lead:]), t)
 		}
 		c.mu.Lock()
 		delete(c.flights, key)
@@ -147,7 +223,8 @@ func (c *Cache) fly(ctx context.Context, key soundKey, f *flight) (err error) {
 	texts := make(chan string, 1)
 	texts <- key.text
 	close(texts)
-	err = key.vendor.Speak(ctx, key.speech, texts, func(piece ai.Sound) error {
+	err = vendor.Speak(ctx, key.speech, texts, func(piece ai.Sound) error {
+		f.add(piece)
 		pcm = append(pcm, piece.PCM...)
 		t.add(key.text, piece.Words)
 		return nil

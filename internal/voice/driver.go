@@ -1,6 +1,9 @@
 package voice
 
-import "parley/internal/turn"
+import (
+	"parley/internal/ai"
+	"parley/internal/turn"
+)
 
 // driver hears, thinks and speaks for one persona of a session. The session keeps what all ways of doing so have in
 // common: turn-taking, playout, the transcript, the recording, tools, keys, silence, transfers and the end of the call.
@@ -36,6 +39,8 @@ type driver interface {
 	giveUp(a *answer)
 	// speak makes a text the reply's next part, and gives it to the playout.
 	speak(a *answer, p *part)
+	// told says that somebody besides the customer has said something, which is in the book.
+	told(m ai.Message)
 	// stop ends whatever is under way for a reply: it is over.
 	stop(a *answer)
 

@@ -20,7 +20,8 @@ import (
 	"parley/internal/voice"
 )
 
-// What customers say over a reply, by language: that they listen, and that they want something.
+// What customers say over a reply, by language: words that show that they are listening, and words that ask for
+// something.
 var listening = map[string][]string{
 	"en": {"[[m'h@m]]", "[[@h'V]]", "uh huh", "yeah", "okay", "right", "I see", "yes", "sure", "got it", "oh okay",
 		"yeah yeah", "all right", "[[m:]]"},
@@ -48,7 +49,7 @@ var wanting = map[string][]string{
 	"pl": {"proszę poczekać", "nie to nieprawda", "ile to kosztuje", "mam pytanie"},
 }
 
-// The voices that the rules were made with, and those that they are judged by.
+// The voices that the rules were developed with, and those that they are tested with.
 var customers = [2]map[string][]string{
 	{"en": {"rms", "kal16", "en-us+m1", "en-us+f2"}, "de": {"de+m1", "de+f2"}, "fr": {"fr+f2"}, "es": {"es+m1"},
 		"it": {"it+f2"}, "nl": {"nl+m1"}, "pl": {"pl+f2"}},
@@ -59,20 +60,20 @@ var customers = [2]map[string][]string{
 // overlap is a call in which something is heard while the assistant speaks.
 type overlap struct {
 	seed           uint64
-	kind           string // of the noise, "listening", or "" for what is an interruption
+	kind           string // of noise; "listening"; or "" for an interruption
 	text, language string
 	clean          bool // noise cancellation is on
 	rate           audio.Rate
 	pcm            []int16       // the customer's line from the answer on
-	from, to       time.Duration // of the sound in it
+	from, to       time.Duration // where the sound is in it
 
-	heard []string      // what the ear told
-	whole bool          // the reply was heard to its end, each of its frames in order
-	late  time.Duration // from the sound's end to the end of a reply that was cut off
+	heard []string      // the ear's transcripts
+	whole bool          // the reply was heard to its end, with all its frames in order
+	late  time.Duration // from the end of the sound to the end of a reply that was cut off
 	more  int           // replies after it
 }
 
-// overlaps draws samples: kinds of noise and of listening, or interruptions. heldOut chooses the voices and the seeds.
+// overlaps draws samples: kinds of noise and of listening, or interruptions. heldOut selects the voices and the seeds.
 func overlaps(t testing.TB, n int, heldOut, wants bool) (list []*overlap) {
 	kinds := slices.Sorted(maps.Keys(clatter))
 	voices := customers[0]
@@ -105,7 +106,7 @@ func overlaps(t testing.TB, n int, heldOut, wants bool) (list []*overlap) {
 			voice, all := who[r.IntN(len(who))], texts[o.language]
 			o.text = all[r.IntN(len(all))]
 			if strings.HasPrefix(o.text, "[[") && !strings.Contains(voice, "+") {
-				voice = who[len(who)-1-r.IntN(2)] // flite knows no phonemes
+				voice = who[len(who)-1-r.IntN(2)] // flite takes no phonemes
 			}
 			x = say(t, voice, o.text)
 		}
@@ -114,7 +115,7 @@ func overlaps(t testing.TB, n int, heldOut, wants bool) (list []*overlap) {
 		o.from = time.Duration(1500+r.IntN(2500)) * time.Millisecond
 		o.to = o.from + time.Duration(len(pcm))*time.Second/wide
 		line := make([]int16, wide*16)
-		hiss := 32768 * audio.Gain(-75+25*r.Float64()*r.Float64()) // of the line: often there is none to speak of
+		hiss := 32768 * audio.Gain(-75+25*r.Float64()*r.Float64()) // the line's noise: often hardly any
 		for j := range line {
 			line[j] = int16(hiss * r.NormFloat64())
 		}
@@ -144,7 +145,7 @@ const (
 	understood  = 150 * time.Millisecond
 )
 
-// perform holds the call. It is called in a bubble.
+// perform plays the call. It must run in a bubble.
 func (o *overlap) perform(t *testing.T, sphinx ai.Recognizer, talk []float64) {
 	ear := ai.Recognizer(&imitation{o: o, start: time.Now()})
 	if o.language == "en" {
@@ -191,7 +192,7 @@ func (o *overlap) perform(t *testing.T, sphinx ai.Recognizer, talk []float64) {
 	s.Run(t.Context(), leg)
 }
 
-// understood says whether the ear told one of the words.
+// understood says whether the ear reported one of the words.
 func (o *overlap) understood() bool {
 	return slices.ContainsFunc(strings.Fields(strings.ToLower(o.text)), func(word string) bool {
 		return slices.ContainsFunc(o.heard, func(text string) bool {
@@ -201,7 +202,7 @@ func (o *overlap) understood() bool {
 	})
 }
 
-// answering is a model that says what f says.
+// answering is a model whose reply is what f returns.
 type answering func() string
 
 func (f answering) Generate(_ context.Context, _ ai.Request, yield func(ai.Delta) error) (ai.Reply, error) {
@@ -209,7 +210,7 @@ func (f answering) Generate(_ context.Context, _ ai.Request, yield func(ai.Delta
 	return ai.Reply{Text: text, Finish: ai.Stop}, yield(ai.Delta{Text: text})
 }
 
-// numbered is a voice whose first reply takes ten seconds, and each frame of which carries its number near its end.
+// numbered is a voice whose first reply takes ten seconds. Each of its frames carries its number near its end.
 type numbered struct {
 	talk []float64
 	rate audio.Rate
@@ -222,7 +223,7 @@ func (v numbered) Say(_ context.Context, as ai.Speech, text string, yield func([
 		for j := range frame {
 			frame[j] = int16(v.talk[(i*n+j)*(wide/int(v.rate))%len(v.talk)])
 		}
-		frame[0], frame[3*n/4] = 3000, 0 // no silence that could be left out
+		frame[0], frame[3*n/4] = 3000, 0 // so that it is not silence that could be left out
 		if strings.Contains(text, "1") {
 			frame[3*n/4] = int16(i + 1)
 		} else if i > 10 {
@@ -235,7 +236,7 @@ func (v numbered) Say(_ context.Context, as ai.Speech, text string, yield func([
 	return nil
 }
 
-// behind is a recognizer that takes its time, which in a bubble none does.
+// behind is a recognizer that takes some time, which in a bubble no recognizer does.
 type behind struct{ ai.Recognizer }
 
 func (b behind) Listen(ctx context.Context, h ai.Hearing) (ai.Ear, error) {
@@ -266,7 +267,8 @@ func (e *behindEar) run(ctx context.Context) {
 	}
 }
 
-// imitation is an ear for languages that nobody here understands: it knows what is said, and loses a word in ten.
+// imitation is an ear for languages that no recognizer here understands: it knows what is said, and misses a word in
+// ten.
 type imitation struct {
 	o     *overlap
 	start time.Time
@@ -288,7 +290,7 @@ type imitationEar struct {
 
 func (e *imitationEar) Write([]int16) {
 	if e.began < 0 {
-		e.began = time.Since(e.m.start) - 340*time.Millisecond // what was heard before goes to it too
+		e.began = time.Since(e.m.start) - 340*time.Millisecond // it also gets the sound from before that
 	}
 }
 
@@ -320,9 +322,9 @@ func (e *imitationEar) Close() {
 	close(e.out)
 }
 
-// Coughs, doors, keyboards, "mm-hm" and "okay" over a reply let it go on where it stopped, in 95 of 100; of
-// interruptions, 2 of 100 are missed. The detector, the session and the English recognizer are the real ones, on fake
-// time, and texts come 150 ms after the sound; in other languages recognition is imitated.
+// When there are coughs, doors, keyboards, "mm-hm" and "okay" over a reply, it goes on where it stopped in 95 of 100
+// cases; of interruptions, 2 of 100 are missed. The detector, the session and the English recognizer are the real ones,
+// on fake time, and texts come 150 ms after the sound. For other languages recognition is imitated.
 func TestOverlaps(t *testing.T) {
 	count := 24
 	halves := []bool{true}
@@ -369,7 +371,7 @@ func TestOverlaps(t *testing.T) {
 			t.Logf("%s: of %d %s, %d resumed", name, kinds[k][0], k, kinds[k][1])
 		}
 		share := func(n int) float64 { return 100 * float64(n) / float64(count) }
-		if !whole(t) && (resumed < count-3 || missed > 2) { // so few can't be held to shares
+		if !whole(t) && (resumed < count-3 || missed > 2) { // there are too few for percentages
 			t.Errorf("of %d, %d resumed; of %d, %d missed", count, resumed, count, missed)
 		}
 		told(t, heldOut && whole(t), share(resumed), 95, true,
@@ -381,9 +383,9 @@ func TestOverlaps(t *testing.T) {
 	}
 }
 
-// together performs samples, on two processors.
+// together performs samples, two at a time.
 func together(t *testing.T, list []*overlap, talk []float64) {
-	ears := [2]*local.Sphinx{recognizer(t), recognizer(t)} // their processes are no part of a bubble
+	ears := [2]*local.Sphinx{recognizer(t), recognizer(t)} // their processes are not part of a bubble
 	t.Run("calls", func(t *testing.T) {
 		for half, sphinx := range ears {
 			t.Run(fmt.Sprint(half), func(t *testing.T) {

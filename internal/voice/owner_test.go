@@ -2,6 +2,7 @@ package voice_test
 
 import (
 	"context"
+	"math/rand/v2"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -16,7 +17,7 @@ import (
 	"parley/internal/voice/voicetest"
 )
 
-// stuck is a Recognizer whose ear holds up whoever writes to it first: one that breaks the contract.
+// stuck is a Recognizer whose ear blocks its first writer, which breaks the contract.
 type stuck struct {
 	deafEar
 	time   time.Duration
@@ -34,8 +35,8 @@ func (s *stuck) Write([]int16) {
 	}
 }
 
-// The sound of a call waits for nobody: while the session is held up its legs go on, who speaks silences the
-// assistant with the very next packet, and what they say is there for the ear afterwards, as far as there is room for
+// The sound of a call waits for nobody. While the session is blocked, its legs go on, a customer who speaks for 60 ms
+// silences the assistant with the very next packet, and what they say is kept for the ear, as far as there is room for
 // it.
 func TestSoundWaitsForNobody(t *testing.T) {
 	for _, late := range []time.Duration{500 * time.Millisecond, 3 * time.Second} {
@@ -47,14 +48,16 @@ func TestSoundWaitsForNobody(t *testing.T) {
 			if err := s.Prepare(t.Context(), audio.Narrow); err != nil {
 				t.Fatal(err)
 			}
-			said := 0
+			said, noise := 0, rand.New(rand.NewPCG(1, 1))
 			leg := &driven{rate: audio.Narrow, run: func(_ context.Context, p audio.Peer) error {
-				speech, silence, out := speechLike(audio.Narrow, 1)[0], make([]int16, 160), make([]int16, 160)
-				speech[0] = 1
+				speech, silence, out := make([]int16, 160), make([]int16, 160), make([]int16, 160)
 				for i := range 250 {
 					time.Sleep(audio.FrameTime)
 					in := silence
 					if i >= 20 && i < 220 {
+						for j := range speech { // nothing like what the assistant says: it is no echo
+							speech[j] = int16(1000 + noise.IntN(4000))
+						}
 						in = speech
 						said++
 					}
@@ -64,8 +67,9 @@ func TestSoundWaitsForNobody(t *testing.T) {
 					if took := time.Since(began); took > 0 {
 						t.Errorf("frame %d took %v", i, took)
 					}
-					// The detector notices the third frame: the packet after it fades away, and the next is silent.
-					if sound := audio.Level(out[80:]) > -60; sound != (i < 22) && i > 1 && i < 40 {
+					// The detector notices the third frame, and the fifth is the third of speech: the packet after it
+					// fades out, and the next one is silent.
+					if sound := audio.Level(out[80:]) > -60; sound != (i < 24) && i > 1 && i < 40 {
 						t.Errorf("held up for %v: there is sound in packet %d: %v", late, i, sound)
 					}
 				}

@@ -14,15 +14,18 @@ import (
 type peer struct {
 	r        *run
 	detector Detector
+	echo     *audio.Echo
 	denoiser *audio.Denoiser // nil while there was no noise
 	floor    floor
 	signals  *audio.SignalDetector // nil when nobody wants to know
 	made     int                   // frames
 	lost     int                   // frames that found no room, as the owner was late
+	voiced   int                   // frames of speech without a break
 
-	spoken float64 // how loud the far end has been spoken to lately, as energy per sample
-	scene  *scene  // the present one
-	at     int     // in its ambient sound
+	heard  [audio.MaxFrame]int16 // the present frame, without its echo
+	spoken float64               // how loud the far end has been spoken to lately, as energy per sample
+	scene  *scene                // the present one
+	at     int                   // in its ambient sound
 
 	tune   int                    // in the hold music
 	open   atomic.Bool            // the ear hears
@@ -44,9 +47,13 @@ type scene struct {
 type frame struct {
 	at             time.Duration
 	speech, voiced bool
+	sure           bool // nor was it a click or a cough
 	beep           bool
 	pcm            []int16
 }
+
+// sureFrames of speech without a break, 60 ms, are the least that silences a reply. The clicks of a keyboard are shorter.
+const sureFrames = 3
 
 // mostFrames is how many may be on their way or remembered. When the owner is later than that, the ear misses what
 // comes.
@@ -54,6 +61,7 @@ const mostFrames = 64
 
 func (p *peer) init(r *run) {
 	p.r = r
+	p.echo = audio.NewEcho(r.rate)
 	if r.Detect != nil {
 		p.detector = r.Detect(r.rate)
 	} else {
@@ -95,9 +103,14 @@ func (p *peer) Hear(pcm audio.Frame) {
 		return
 	}
 	p.enter()
+	pcm = p.heard[:copy(p.heard[:], pcm)]
+	alone, doubt := p.echo.Clean(pcm)
 	speech, voiced := p.detector.Detect(pcm)
-	if voiced && !p.open.Load() && energy(pcm) < p.spoken*echoShare {
+	if alone || !p.open.Load() && energy(pcm) < p.spoken*echoShare {
 		voiced = false // our own voice, coming back
+	}
+	if p.voiced++; !speech || !voiced {
+		p.voiced = 0
 	}
 	signal := audio.NoSignal
 	if p.signals != nil {
@@ -112,6 +125,7 @@ func (p *peer) Hear(pcm audio.Frame) {
 		return
 	}
 	f.at, f.speech, f.voiced, f.beep = p.r.clock.now(), speech, voiced, signal == audio.Beep
+	f.sure = p.voiced >= sureFrames && p.detector.Sure() && !doubt
 	f.pcm = append(f.pcm[:0], pcm...)
 	if noisy {
 		if p.denoiser == nil {
@@ -119,7 +133,7 @@ func (p *peer) Hear(pcm audio.Frame) {
 		}
 		p.denoiser.Clean(f.pcm)
 	}
-	if speech && voiced {
+	if f.sure {
 		p.r.out.flinch()
 	}
 	p.r.frames <- f // there is room: there are no more frames than places
@@ -140,8 +154,8 @@ func (p *peer) blank() *frame {
 }
 
 // echoShare is how much of what the far end hears may come back from its line: 20 dB less. Anything fainter, while the
-// assistant speaks or just after, is not the customer. Even a quiet customer is louder than that; a louder echo needs
-// an echo canceller.
+// assistant speaks or just after, is not the customer. Even a quiet customer is louder than that; a louder echo is taken
+// out before.
 const echoShare = 0.01
 
 // echoFade is how much of it is left after 20 ms: 12 dB in the 300 ms that an echo may take.
@@ -202,6 +216,10 @@ func (p *peer) Tick(in, out audio.Frame) bool {
 	if b := p.bridge.Load(); b != nil {
 		sound = b.exchange(in, out, sound)
 	}
+	if !sound {
+		clear(out)
+	}
+	p.echo.Sent(out)
 	if r.recording != nil {
 		r.recording.put(in, out)
 	}
@@ -214,7 +232,7 @@ func (p *peer) Tick(in, out audio.Frame) bool {
 func (p *peer) Digit(key byte) {
 	defer p.r.escaped()
 	if b := p.bridge.Load(); b != nil {
-		for _, l := range b.lines {
+		for _, l := range b.keys {
 			_ = l.Dial(string(rune(key))) // a line that takes no keys gets none
 		}
 	}

@@ -3,9 +3,11 @@ package voice
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 
 	"parley"
+	"parley/internal/ai"
 	"parley/internal/audio"
 	"parley/internal/turn"
 )
@@ -37,6 +39,7 @@ func (person) think(*answer, bool)  {}
 func (person) commit(*answer)       {}
 func (person) giveUp(*answer)       {}
 func (person) speak(*answer, *part) {}
+func (person) told(ai.Message)      {}
 func (person) stop(*answer)         {}
 func (person) close()               {}
 
@@ -51,12 +54,43 @@ func (p party) Digit(key byte) {
 	_ = p.press(string(rune(key))) // a line that takes no keys gets none
 }
 
-// bridge is the sound that others than the customer and the assistant have in a call.
+// bridge is the sound that others than the customer and the assistant have in a call. The leg's goroutine uses it: when
+// somebody comes or goes, another takes its place.
 type bridge struct {
+	room   *audio.Bridge
 	member *audio.Member // the customer's and the assistant's side
-	lines  []Line
+	keys   []Line        // get what the customer presses
 	said   [audio.MaxFrame]int16
 	heard  [audio.MaxFrame]int16
+}
+
+// seat gives a line its place on the bridge, which is there from the first one on.
+func (r *run) seat(l Line) *audio.Member {
+	room := r.room()
+	r.lines = append(r.lines, l)
+	return room.Join(l.Rate())
+}
+
+func (r *run) room() *audio.Bridge {
+	if r.bridge == nil {
+		room := audio.NewBridge()
+		r.build(&bridge{room: room, member: room.Join(r.rate)})
+	}
+	return r.bridge.room
+}
+
+// pressing has a line get the customer's keys, or not any more.
+func (r *run) pressing(l Line, on bool) {
+	keys := slices.DeleteFunc(slices.Clone(r.bridge.keys), func(o Line) bool { return o == l })
+	if on {
+		keys = append(keys, l)
+	}
+	r.build(&bridge{room: r.bridge.room, member: r.bridge.member, keys: keys})
+}
+
+func (r *run) build(b *bridge) {
+	r.bridge = b
+	r.peer.bridge.Store(b)
 }
 
 // exchange gives the others what the customer and the assistant say, and adds what they say to what the customer hears.
@@ -79,20 +113,18 @@ var errOver = errors.New("the call is over")
 // join joins the customer with somebody who waits on a line. Both hear message, and then the assistant leaves. The call
 // ends when either of them hangs up.
 func (r *run) join(a *answer, line Line, message string) error {
-	room := audio.NewBridge()
-	b := &bridge{member: room.Join(r.rate), lines: []Line{line}}
-	joined := false
+	var member *audio.Member
 	r.inbox.ask(func() {
-		if joined = !r.over; joined {
-			r.bridge = b
-			r.peer.bridge.Store(b)
+		if !r.over {
+			member, r.joined = r.seat(line), true
+			r.pressing(line, true)
 		}
 	})
-	if !joined {
+	if member == nil {
 		line.Close()
 		return errOver
 	}
-	line.Connect(party{room.Join(line.Rate()), r.leg.Dial})
+	line.Connect(party{member, r.leg.Dial})
 	r.safely(func() {
 		select {
 		case <-line.Done():
@@ -122,13 +154,11 @@ func (r *run) leave() {
 	r.enter(&cast{Persona{Assistant: &quiet, Language: r.cast.Language}, person{}})
 }
 
-// part hangs up on those who were joined with the customer.
+// part hangs up on those who were in the call besides the customer.
 func (r *run) part() {
 	var lines []Line
 	r.inbox.ask(func() {
-		if r.bridge != nil {
-			lines, r.bridge.lines = r.bridge.lines, nil
-		}
+		lines, r.lines = r.lines, nil
 	})
 	for _, l := range lines {
 		l.Close()

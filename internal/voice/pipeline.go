@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"slices"
+
+	"parley/internal/ai"
 )
 
 // pipeline is the driver that hears with a recognizer, thinks with a model, and speaks with a synthesizer: hear.go,
@@ -28,10 +30,7 @@ var errIncomplete = errors.New("the persona has no assistant, brain, voice or ea
 
 // complete reports whether a persona has everything that its driver needs.
 func (p *Persona) complete() bool {
-	if p.Realtime != nil {
-		return p.Assistant != nil && p.Think != nil && (p.Synthesizer != nil || !p.Writes)
-	}
-	return p.Assistant != nil && p.Think != nil && p.Synthesizer != nil && p.Recognizer != nil
+	return p.Assistant != nil && p.Think != nil && p.Synthesizer != nil && (p.Realtime != nil || p.Recognizer != nil)
 }
 
 // enter implements driver.
@@ -65,6 +64,9 @@ func (d *pipeline) endUtterance() { d.ear.End() }
 // forget implements driver: the model reads what was said, so it needs no word of this.
 func (*pipeline) forget(int) {}
 
+// told implements driver, likewise.
+func (*pipeline) told(ai.Message) {}
+
 // stop implements driver.
 func (d *pipeline) stop(a *answer) {
 	if a.speech != nil {
@@ -89,7 +91,7 @@ func (d *pipeline) warm() {
 		all := slices.Concat(c.Neutral, c.Question, c.Positive, c.Negative)
 		for _, text := range all[:min(len(all), 16)] {
 			key, ok := d.key(d.spoken(text))
-			if !ok || key.text == "" || d.r.Cache.load(d.r.ctx, key) != nil {
+			if !ok || key.text == "" || d.r.Cache.load(d.r.ctx, d.Synthesizer, key) != nil {
 				return
 			}
 		}

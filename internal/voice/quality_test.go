@@ -15,13 +15,13 @@ import (
 	"parley/internal/testenv"
 )
 
-// The figures that the design names are measured by tests: on a few samples whenever they run, on all of them for
-// `make bench GROUP=quality`, which sets PARLEY_QUALITY and prints the lines that begin with "quality: ".
+// Tests measure the figures that the design promises: on a few samples in every run, and on all of them in `make bench
+// GROUP=quality`, which sets PARLEY_QUALITY and prints the lines that begin with "quality: ".
 
-// whole says whether all samples are wanted.
+// whole says whether to use all samples.
 func whole(t testing.TB) bool { return os.Getenv("PARLEY_QUALITY") == "all" }
 
-// told prints a figure with its goal and the end reason, and fails where a figure that is held to it misses it.
+// told prints a figure with its goal. If held, it fails when the figure misses the goal.
 func told(t *testing.T, held bool, figure, goal float64, least bool, format string, args ...any) {
 	t.Helper()
 	met := figure <= goal
@@ -36,7 +36,7 @@ func told(t *testing.T, held bool, figure, goal float64, least bool, format stri
 	}
 }
 
-// What the recognizer understands of speech in noise: with noise suppression not less than without.
+// How well the recognizer understands speech in noise: with noise suppression no worse than without.
 func TestNoiseSuppressionAndRecognition(t *testing.T) {
 	if !whole(t) {
 		return // it is a measurement, and takes minutes
@@ -85,7 +85,7 @@ func rms(pcm []int16) float64 {
 	return math.Sqrt(sum / float64(len(pcm)))
 }
 
-// add mixes a noise of some rms into a sound.
+// add mixes noise with an rms into a sound.
 func add(t testing.TB, pcm []int16, kind string, seed uint64, level float64) {
 	r := rand.New(rand.NewPCG(seed, 11))
 	noise := make([]int16, len(pcm))
@@ -110,7 +110,7 @@ func add(t testing.TB, pcm []int16, kind string, seed uint64, level float64) {
 	}
 }
 
-// recognizer is the local one.
+// recognizer is the local recognizer.
 func recognizer(t *testing.T) *local.Sphinx {
 	t.Helper()
 	s := local.NewSphinx(local.SphinxConfig{})
@@ -143,7 +143,7 @@ func recognized(t testing.TB, s ai.Recognizer, pcm []int16) string {
 	return ""
 }
 
-// wordErrors is how many words are wrong, missing or too many.
+// wordErrors is how many words are wrong, missing or extra.
 func wordErrors(got, want string) int {
 	a, b := strings.Fields(strings.ToLower(want)), strings.Fields(strings.ToLower(got))
 	row := make([]int, len(b)+1)

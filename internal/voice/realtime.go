@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"parley/internal/ai"
-	"parley/internal/lang"
 	"parley/internal/turn"
 )
 
@@ -22,7 +21,7 @@ type realtime struct {
 	r *run
 	Persona
 	setup ai.RealtimeSetup
-	mouth *mouth // speaks fixed sentences, and all that a model writes; nil: the model speaks those too
+	mouth *mouth // speaks fixed sentences, and all that a model writes
 
 	// Everything below belongs to the owner.
 	link     *link // nil while there is no session
@@ -49,8 +48,9 @@ type sounding struct {
 
 // written is a text that was put into the model's conversation.
 type written struct {
-	n int
-	a *answer
+	n    int
+	a    *answer // that it belongs to; nil: keys that no reply answers yet
+	text string  // of keys
 }
 
 var errGone = errors.New("the realtime session is gone")
@@ -60,10 +60,8 @@ func newRealtime(r *run, p Persona) (*realtime, error) {
 	if !p.complete() {
 		return nil, errIncomplete
 	}
-	d := &realtime{r: r, Persona: p, asked: map[int]*asking{}, texts: map[*part]*written{}}
-	if p.Synthesizer != nil {
-		d.mouth = newMouth(r, p, r.rate)
-	}
+	d := &realtime{r: r, Persona: p, mouth: newMouth(r, p, r.rate), asked: map[int]*asking{},
+		texts: map[*part]*written{}}
 	t := p.Think(nil, nil)
 	d.setup = ai.RealtimeSetup{System: t.System, Writes: p.Writes, Voice: p.Voice,
 		Speed: p.Assistant.SpeechSpeed.Float(), Language: p.Language, Rate: r.rate, Keywords: p.Assistant.Keywords}
@@ -103,6 +101,7 @@ func (d *realtime) utterance(before []*frame) {
 	s := &sounding{n: d.r.utterances - 1}
 	d.speaking = s
 	d.said = append(d.said, s)
+	d.keys(d.r.m.Pressed(), nil)
 	if d.link != nil {
 		d.link.begin(s.n)
 	}
@@ -168,7 +167,7 @@ func (d *realtime) think(a *answer, early bool) {
 	t.ctx, t.cancel = context.WithCancelCause(r.ctx)
 	a.think = t
 	ask := func() {
-		d.keys(a)
+		d.keys(a.keys, a)
 		d.ask(a, instruction(a, d.Reengagement), false)
 	}
 	before := r.busy
@@ -196,14 +195,43 @@ func (d *realtime) think(a *answer, early bool) {
 	})
 }
 
-// keys tells the model about keys pressed: it hears everything else.
-func (d *realtime) keys(a *answer) {
-	for _, text := range a.keys {
+// keys tells the model about keys that were pressed, once, before it hears what was said after them; a is the reply that
+// answers them, nil if none does yet.
+func (d *realtime) keys(texts []string, a *answer) {
+	var told, open []written // open: those that no reply answers yet
+	for _, w := range d.pressed {
+		if w.a == nil {
+			open = append(open, w)
+		} else {
+			told = append(told, w)
+		}
+	}
+	for _, text := range texts {
+		i := slices.IndexFunc(open, func(w written) bool { return w.text == text })
+		if i >= 0 {
+			told = append(told, written{open[i].n, a, text})
+			open = slices.Delete(open, i, i+1)
+			continue
+		}
 		d.n++
-		d.pressed = append(d.pressed, written{d.n, a})
+		told = append(told, written{d.n, a, text})
 		if d.link != nil {
 			d.link.Add(d.n, ai.Message{Role: ai.User, Text: text})
 		}
+	}
+	for _, w := range open { // more keys followed, and they were told together
+		if d.link != nil {
+			d.link.Cut(w.n, 0, "")
+		}
+	}
+	d.pressed = told
+}
+
+// told implements driver. A session that opens later reads it in the book.
+func (d *realtime) told(m ai.Message) {
+	if d.link != nil {
+		d.n++
+		d.link.Add(d.n, m)
 	}
 }
 
@@ -236,34 +264,14 @@ func (d *realtime) giveUp(a *answer) {
 // speak implements driver: it has a text said as it is. The model is told about the text, unless it bridges a wait or
 // is the model's own.
 func (d *realtime) speak(a *answer, p *part) {
-	if d.Writes && !p.keep {
-		d.mouth.speak(a, p)
-		return
-	}
-	if !p.aside && strings.TrimSpace(p.text) != "" {
+	if (!d.Writes || p.keep) && !p.aside && strings.TrimSpace(p.text) != "" {
 		d.n++
-		d.texts[p] = &written{d.n, a}
+		d.texts[p] = &written{n: d.n, a: a}
 		if d.link != nil {
 			d.link.Add(d.n, ai.Message{Role: ai.Assistant, Text: p.text})
 		}
 	}
-	if d.mouth != nil {
-		d.mouth.speak(a, p)
-		return
-	}
-	d.r.out.add(p)
-	text := lang.Speakable(p.text, d.Language, nil)
-	if text == "" {
-		d.r.out.finish(p)
-		return
-	}
-	d.n++
-	q := &asking{n: d.n, a: a, part: p, verbatim: text}
-	a.asked = append(a.asked, q)
-	d.asked[q.n] = q
-	if d.link != nil {
-		d.link.Say(q.n, text)
-	}
+	d.mouth.speak(a, p)
 }
 
 // stop implements driver: it tells the model how much of the reply was heard.
@@ -293,12 +301,12 @@ func (d *realtime) stop(a *answer) {
 		p.told = false
 		delete(d.texts, p)
 	}
-	for _, w := range d.pressed { // of a reply that was not heard they are told again
-		if w.a == a && !a.sounded && d.link != nil {
-			d.link.Cut(w.n, 0, "")
+	d.pressed = slices.DeleteFunc(d.pressed, func(w written) bool { return w.a == a && a.sounded })
+	for i := range d.pressed {
+		if d.pressed[i].a == a { // nobody heard it: the next one answers them
+			d.pressed[i].a = nil
 		}
 	}
-	d.pressed = slices.DeleteFunc(d.pressed, func(w written) bool { return w.a == a })
 	d.drop(func(s *sounding) bool { return s.ended && a.sounded && d.r.book.has(s.n) })
 }
 

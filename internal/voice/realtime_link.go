@@ -142,11 +142,11 @@ func (d *realtime) lost(l *link, err error) {
 	d.connect(pause)
 }
 
-// bye ends the call, as no session can be had any more. A reply that is owed becomes an apology, if somebody else has a
-// voice.
+// bye ends the call, as no session can be had any more. A reply that is owed becomes an apology, if somebody else speaks
+// it.
 func (d *realtime) bye(err error) {
 	r, a := d.r, d.r.reply
-	if a == nil || d.mouth == nil {
+	if a == nil || d.mouth.itself() {
 		r.fail(err)
 		return
 	}

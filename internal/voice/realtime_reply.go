@@ -15,15 +15,14 @@ import (
 	"parley/internal/turn"
 )
 
-// asking is a response requested from the model, or a text that it is to say.
+// asking is a response requested from the model.
 type asking struct {
 	n           int
 	a           *answer
 	instruction string
-	words       bool   // it may call no tools
-	verbatim    string // it says this
-	step        int    // of the answer's; -1: nothing was said yet
-	part        *part  // its sound; nil where there is none
+	words       bool  // it may call no tools
+	step        int   // of the answer's; -1: nothing was said yet
+	part        *part // its sound; nil where there is none
 	split       lang.Splitter
 	text        string
 	calls       []ai.ToolCall
@@ -68,9 +67,6 @@ func (d *realtime) ofReply(q *asking, e ai.RealtimeEvent) {
 
 // begin notes that a response has begun.
 func (d *realtime) begin(q *asking) bool {
-	if q.verbatim != "" {
-		return true
-	}
 	if !d.r.wrote(q.a) {
 		return false
 	}
@@ -109,7 +105,7 @@ func (d *realtime) voiced(q *asking) {
 
 // write adds to a response's text.
 func (d *realtime) write(q *asking, text string) {
-	if text = parley.CleanText(text); q.verbatim != "" || text == "" || !d.begin(q) {
+	if text = parley.CleanText(text); text == "" || !d.begin(q) {
 		return
 	}
 	if q.text == "" && len(q.a.said()) > 0 {
@@ -132,13 +128,6 @@ func (d *realtime) done(q *asking, used ai.Usage, err error) {
 	q.done = true
 	delete(d.asked, q.n)
 	d.finish(q)
-	if q.verbatim != "" {
-		r.usage.Add(used)
-		if err != nil {
-			r.noted(fmt.Errorf("say %q: %w", q.verbatim, err))
-		}
-		return
-	}
 	if d.Writes {
 		r.sentence(a, q.split.Flush())
 	}
@@ -159,9 +148,7 @@ func (d *realtime) thought(a *answer, text string, used ai.Usage, err error) {
 	r.usage.Add(used)
 	err = ai.TheModel.Of(err)
 	a.thought = a.thought || err == nil
-	if d.mouth != nil {
-		d.mouth.allSaid(a)
-	}
+	d.mouth.allSaid(a)
 	if err == nil {
 		r.broken.thought = nil
 	} else {
@@ -294,14 +281,6 @@ func (d *realtime) resume() {
 		q := d.asked[n]
 		if q.over || q.done || q.a.over {
 			delete(d.asked, n)
-			continue
-		}
-		if q.verbatim != "" {
-			if d.r.out.empty(q.part) {
-				l.Say(q.n, q.verbatim)
-			} else {
-				d.done(q, ai.Usage{}, errGone) // half a sentence is heard; it is not begun anew
-			}
 			continue
 		}
 		said := q.text

@@ -10,22 +10,22 @@ import (
 	"parley/internal/voice/voicetest"
 )
 
-// pipelineOnly are dialogues about what the other modes have not.
+// pipelineOnly are dialogues about things that the other modes don't have.
 var pipelineOnly = []string{
-	"speculation.dialogue", "speculation-given-up.dialogue", "speculation-tool.dialogue", // nothing is begun early
-	// the ear and the model are one: testdata/realtime has what becomes of it
-	"ear-drops.dialogue", "ear-drops-now-and-then.dialogue", "ear-keeps-dropping.dialogue", "ear-loses.dialogue", "ear-loses-all.dialogue", "ear-refuses.dialogue",
-	"noise-slow-ear.dialogue",                                   // a sound whose text doesn't come within a second is answered
+	"speculation.dialogue", "speculation-given-up.dialogue", "speculation-tool.dialogue", // nothing is started early
+	// the ear and the model are one; testdata/realtime covers its failures
+	"ear-drops.dialogue", "ear-drops-now-and-then.dialogue", "ear-keeps-dropping.dialogue", "ear-loses.dialogue", "ear-loses-all.dialogue", "ear-loses-first.dialogue", "ear-refuses.dialogue",
+	"noise-slow-ear.dialogue",                                   // a sound is answered without its text after a second
 	"collect-ahead.dialogue", "wait-for-customer-asks.dialogue", // the order in which the model is told
-	"nul.dialogue", // of what is heard nobody cleans the model's own copy
+	"nul.dialogue", // nothing cleans the model's own copy of what it hears
 }
 
-// writtenOnly are those about a synthesizer, or about sentences of which a model has not said a part.
+// writtenOnly are those about a synthesizer, or about sentences that a model has only partly said.
 var writtenOnly = []string{"pronunciations.dialogue", "model-breaks.dialogue", "voice-fails.dialogue",
 	"voice-fails-once.dialogue", "voice-hangs.dialogue", "barge-in.dialogue", "tool-interrupted.dialogue",
 	"transfer-interrupted.dialogue"}
 
-// The dialogues are held in the other modes too: the same people are heard, answered and interrupted.
+// The dialogues are played in the other modes too: the same people are heard, answered and interrupted.
 func TestDialoguesInOtherModes(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.dialogue")
 	if err != nil || len(files) == 0 {
@@ -42,7 +42,7 @@ func TestDialoguesInOtherModes(t *testing.T) {
 	}
 }
 
-// What only the other modes have.
+// Dialogues about things that only the other modes have.
 func TestRealtimeDialogues(t *testing.T) {
 	files, err := filepath.Glob("testdata/realtime/*.dialogue")
 	if err != nil || len(files) == 0 {
@@ -51,14 +51,14 @@ func TestRealtimeDialogues(t *testing.T) {
 	for _, mode := range []string{"multimodal", "alike", "dualplex"} {
 		for _, f := range files {
 			if mode != "multimodal" && filepath.Base(f) == "expiry-in-reply.dialogue" {
-				continue // a text is there at once, and a greeting that another voice says is over sooner
+				continue // text is there at once, and a greeting by another voice is over sooner
 			}
 			t.Run(mode+"/"+filepath.Base(f), func(t *testing.T) { voicetest.PlayIn(t, f, mode) })
 		}
 	}
 }
 
-// A thousand interruptions at random moments in each mode, on fake time; each call's name is its seed.
+// A thousand interruptions at random moments in each mode, on fake time; each call's name is its random seed.
 func TestInterruptions(t *testing.T) {
 	for _, mode := range []string{"pipeline", "multimodal", "dualplex"} {
 		for seed := range 50 {

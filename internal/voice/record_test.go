@@ -13,7 +13,7 @@ import (
 	"parley/internal/voice"
 )
 
-// slowDisk writes the header at once, and nothing more for a while.
+// slowDisk writes the header at once, and then nothing more for a while.
 type slowDisk struct {
 	memory
 	stuck time.Duration
@@ -29,11 +29,11 @@ func (d *slowDisk) Write(p []byte) (int, error) {
 	return d.memory.Write(p)
 }
 
-// What a slow disk has no time for is silence: what was said afterwards is where it was said, and the recording is as
-// long as the call.
+// Sound that a slow disk has no time for becomes silence: later sound is still at its right time, and the recording is
+// as long as the call.
 func TestRecordingOnSlowDisk(t *testing.T) {
 	const frames = 450
-	// it comes back, or doesn't within the call
+	// the disk recovers, or doesn't within the call
 	for _, stuck := range []time.Duration{5 * time.Second, 20 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
 			file := &slowDisk{stuck: stuck}

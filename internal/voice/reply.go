@@ -202,6 +202,9 @@ func instruction(a *answer, reengagement string) string {
 	case turn.Reengagement:
 		return fmt.Sprintf("[The customer has said nothing for %d seconds. %s Say something fitting, in one or two sentences, "+
 			"in the language of the conversation.]", int(a.quiet.Seconds()), reengagement)
+	case turn.Return:
+		return "[Your supervisor has talked with the customer in your place, and hands the conversation back to you. Go on with it where it " +
+			"stands, in one or two sentences.]"
 	case turn.Entrance:
 		return "[You have just taken over this conversation from another assistant. Go on with it: say who you are, and help with what " +
 			"the customer wants.]"

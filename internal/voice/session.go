@@ -31,9 +31,6 @@ func (s *Session) Prepare(ctx context.Context, rate audio.Rate) error {
 	if s.Cache == nil {
 		s.Cache = new(Cache)
 	}
-	if p.Realtime != nil && p.Synthesizer == nil {
-		return nil // the model will say it
-	}
 	if p.Assistant == nil || p.Synthesizer == nil {
 		return fmt.Errorf("prepare a greeting: %w", errNoSound)
 	}
@@ -42,7 +39,7 @@ func (s *Session) Prepare(ctx context.Context, rate audio.Rate) error {
 	if key.text == "" || !ok {
 		return nil
 	}
-	if err := s.Cache.load(ctx, key); err != nil {
+	if err := s.Cache.load(ctx, p.Synthesizer, key); err != nil {
 		return fmt.Errorf("prepare a greeting: %w", err)
 	}
 	return nil
@@ -52,7 +49,7 @@ func (s *Session) Prepare(ctx context.Context, rate audio.Rate) error {
 // that nothing is left running. It starts the leg, and the time since the answer counts from here. A session runs once.
 func (s *Session) Run(ctx context.Context, leg audio.Leg) Result {
 	p := s.Persona
-	if !p.complete() {
+	if s.Line == nil && !p.complete() {
 		return Result{Reason: parley.ProviderFailure, AnsweredBy: parley.AnsweredUnknown,
 			Turns: []parley.CallTurn{}, Err: errIncomplete}
 	}
@@ -115,7 +112,11 @@ type owned struct {
 	drained      chan struct{}   // tells who waits for the present reply to be played
 	collected    chan keys       // and who waits for keys
 	transferring chan struct{}   // closed when a transfer that is under way has come to something
-	bridge       *bridge         // others who are in the call; nil: there are none
+	bridge       *bridge         // others who are in the call; nil: there were none
+	joined       bool            // with somebody who talks with the customer; the assistant has left
+	lines        []Line          // of all others
+	guests       []*Guest        // of these: who take part
+	passing      bool            // the customer is being transferred
 	asides       asides
 
 	reason     parley.EndedReason
@@ -140,7 +141,9 @@ func (r *run) hold(ctx context.Context) Result {
 		}
 	}
 	go r.own()
+	r.held.Store(r)
 	legErr := r.converse(p)
+	over := parley.Now()
 
 	var transfer chan struct{}
 	r.inbox.ask(func() {
@@ -180,6 +183,7 @@ func (r *run) hold(ctx context.Context) Result {
 		Eager:   r.eager,
 		Err:     errors.Join(r.errs...),
 		Failure: r.failure(),
+		Over:    over,
 	}
 }
 
@@ -196,14 +200,14 @@ func (r *run) finish() {
 }
 
 // failure is the vendor failure that ended the call, nil if there was none. A single utterance that was not understood
-// does not break a call.
+// does not break a call, unless nothing ever was.
 func (r *run) failure() error {
 	switch b := &r.broken; {
 	case b.fatal != nil:
 		return b.fatal
 	case b.thought != nil:
 		return b.thought
-	case r.reason == parley.ProviderFailure:
+	case r.reason == parley.ProviderFailure || !r.book.heardWords():
 		return b.heard
 	}
 	return nil
@@ -215,16 +219,20 @@ const transferTime = 2 * time.Second
 // converse opens the ear, begins, and runs the leg until it ends.
 func (r *run) converse(p Persona) (err error) {
 	defer r.escaped()
-	first, err := r.engage(p)
-	if err != nil {
-		r.fail(fmt.Errorf("open an ear: %w", err))
-		return nil
+	if r.Line != nil {
+		r.connect(r.Line)
+	} else {
+		first, err := r.engage(p)
+		if err != nil {
+			r.fail(fmt.Errorf("open an ear: %w", err))
+			return nil
+		}
+		r.inbox.ask(func() {
+			r.enter(first)
+			r.met = append(r.met, p.Assistant.ID)
+			r.do(r.m.Start(r.clock.now()))
+		})
 	}
-	r.inbox.ask(func() {
-		r.enter(first)
-		r.met = append(r.met, p.Assistant.ID)
-		r.do(r.m.Start(r.clock.now()))
-	})
 	// A leg that doesn't tick has no time. The call must end all the same.
 	limit := time.AfterFunc(time.Duration(p.Assistant.MaxDuration)*time.Second+time.Second, func() {
 		r.happens(turn.Event{Kind: turn.End, Reason: parley.MaxDuration})
@@ -256,7 +264,7 @@ func (r *run) endReason(ctx context.Context, legErr error) parley.EndedReason {
 
 // hangup is the reason of a call that the customer ended: one who was talking with somebody else had been transferred.
 func (r *run) hangup() parley.EndedReason {
-	if r.bridge != nil {
+	if r.joined {
 		return parley.Transferred
 	}
 	return parley.CustomerHangup

@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -60,7 +61,7 @@ func (e *deafEar) Continuous() bool                  { return e.all }
 func (e *deafEar) Transcripts() <-chan ai.Transcript { return e.out }
 func (e *deafEar) Close()                            { e.once.Do(func() { close(e.out) }) }
 
-// driven is a leg that a function drives.
+// driven is a leg that is driven by a function.
 type driven struct {
 	rate audio.Rate
 	run  func(ctx context.Context, p audio.Peer) error
@@ -91,8 +92,16 @@ func speechLike(rate audio.Rate, n int) [][]int16 {
 	return frames
 }
 
+// framed is a sound in frames.
+func framed(pcm []int16, rate audio.Rate) (frames [][]int16) {
+	for n := rate.FrameSize(); len(pcm) >= n; pcm = pcm[n:] {
+		frames = append(frames, pcm[:n])
+	}
+	return frames
+}
+
 // Hear and Tick allocate nothing, nor does the owner for them: in silence, while the customer speaks, while the
-// assistant does, and while both do.
+// assistant speaks, and while both do.
 func TestFramesAllocateNothing(t *testing.T) {
 	for _, outbound := range []bool{false, true} {
 		for _, rate := range []audio.Rate{audio.Narrow, audio.Wide} {
@@ -187,29 +196,34 @@ func (m *memory) Seek(off int64, whence int) (int64, error) {
 	return m.at, nil
 }
 
-// A customer whose sound a real detector finds is answered, at both rates, with and without noise cancellation.
+// When a real detector finds the customer's speech, it is answered, at both rates, with and without noise cancellation.
 func TestRealDetector(t *testing.T) {
+	pcm := leveled(say(t, "slt", "I would really love a room in January and are you still going to allow our animal"), -20)
+	pcm = slices.Concat(pcm[wide/5:], pcm, pcm, pcm)
+	spoken := map[audio.Rate][][]int16{audio.Wide: framed(pcm, audio.Wide), audio.Narrow: framed(narrowed(t, pcm), audio.Narrow)}
+	pcm = leveled(say(t, "rms", "Nice to meet you, how are you today? We have a few rooms left."), -20)
+	replies := map[audio.Rate][][]int16{audio.Wide: framed(pcm, audio.Wide), audio.Narrow: framed(narrowed(t, pcm), audio.Narrow)}
 	for _, rate := range []audio.Rate{audio.Narrow, audio.Wide} {
 		for _, clean := range []bool{false, true} {
 			synctest.Test(t, func(t *testing.T) {
-				mouth, ear, model := &aitest.Synthesizer{}, &aitest.Recognizer{}, &aitest.Fake{}
+				mouth, ear, model := ai.Streamed(talker(slices.Concat(replies[rate]...))), &aitest.Recognizer{}, &aitest.Fake{}
 				ear.Say("good evening", "how are you")
 				model.Script(aitest.Step{Text: "Good evening to you."}, aitest.Step{Text: "Fine."})
 				s := voice.Session{Persona: persona(model, mouth, ear)}
 				s.Persona.Assistant.EnableNoiseCancellation = clean
 				var first, silent time.Duration
 				leg := &driven{rate: rate, run: func(ctx context.Context, p audio.Peer) error {
-					speech, quiet, out := speechLike(rate, 400), make([]int16, rate.FrameSize()),
+					speech, quiet, out := spoken[rate], make([]int16, rate.FrameSize()),
 						make([]int16, rate.FrameSize())
 					tick := time.NewTicker(20 * time.Millisecond)
 					defer tick.Stop()
-					for i := range 320 {
+					for i := range 450 {
 						<-tick.C
 						at := time.Duration(i) * 20 * time.Millisecond
 						in := quiet
-						// 1.0 to 2.2 s, and again into the reply, which begins at 2.8 s
+						// 1.0 to 2.2 s, and again during the reply, which begins at 2.8 s
 						if i >= 50 && i < 110 || i >= 160 && i < 220 {
-							in = speech[i]
+							in = speech[i%110-50]
 						}
 						p.Hear(in)
 						if sound := p.Tick(in, out); sound && first == 0 {
@@ -225,7 +239,7 @@ func TestRealDetector(t *testing.T) {
 					first > want+80*time.Millisecond {
 					t.Errorf("%d Hz, cleaned %v: the reply began at %v, want about %v", rate, clean, first, want)
 				}
-				if onset := 3200 * time.Millisecond; silent < onset || silent > onset+120*time.Millisecond {
+				if onset := 3200 * time.Millisecond; silent < onset || silent > onset+160*time.Millisecond {
 					t.Errorf("%d Hz, cleaned %v: the customer spoke at %v, and the assistant was silent at %v",
 						rate, clean, onset, silent)
 				}
@@ -242,7 +256,7 @@ func TestRealDetector(t *testing.T) {
 	}
 }
 
-// The recording has the customer left and the assistant right, for as long as the call.
+// The recording has the customer on the left and the assistant on the right, for the length of the call.
 func TestRecording(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		mouth := &aitest.Synthesizer{}
@@ -288,7 +302,7 @@ func TestRecording(t *testing.T) {
 	})
 }
 
-// The ambient sound is there all the time, also below speech, at its volume.
+// The ambient sound plays all the time, under speech too, at its own volume.
 func TestAmbientSound(t *testing.T) {
 	level := func(place string, volume parley.Decimal) float64 {
 		var all []int16
@@ -320,7 +334,56 @@ func TestAmbientSound(t *testing.T) {
 	}
 }
 
-// A greeting that was prepared is heard with the first packet, however slow the voice is; the vendor is asked once
+// If a call is answered before the greeting is complete, it is heard as it is made, even when the call that had it made
+// is over; the vendor gets one request.
+func TestGreetingUnderWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mouth, cache := &aitest.Synthesizer{}, &voice.Cache{}
+		mouth.Usually(aitest.Saying{Delay: 500 * time.Millisecond, Pace: aitest.PieceTime / 2})
+		session := func() *voice.Session {
+			s := &voice.Session{Persona: persona(&aitest.Fake{}, mouth, deaf{}), Cache: cache}
+			s.Persona.Initial = "Hello there, this is the bakery."
+			return s
+		}
+		s := session()
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			if err := session().Prepare(ctx, audio.Narrow); !errors.Is(err, context.Canceled) {
+				t.Errorf("who gave up was told %v", err)
+			}
+		})
+		time.Sleep(time.Second)
+		synctest.Wait()
+		heard := time.Duration(0)
+		r := s.Run(t.Context(), &driven{rate: audio.Narrow, run: func(_ context.Context, p audio.Peer) error {
+			out := make([]int16, 160)
+			for i := range 200 {
+				time.Sleep(audio.FrameTime)
+				synctest.Wait()
+				if p.Tick(nil, out) {
+					heard += audio.FrameTime
+				} else if i < 10 {
+					t.Errorf("packet %d is silent", i)
+				}
+				if i == 10 {
+					cancel()
+				}
+			}
+			return parley.CustomerHangup
+		}})
+		wg.Wait()
+		want := aitest.SpeechTime(s.Persona.Initial, 1)
+		if heard < want-40*time.Millisecond || heard > want+40*time.Millisecond || r.Err != nil {
+			t.Errorf("heard %v of %v: %v", heard, want, r.Err)
+		}
+		if n := len(mouth.Said()); n != 1 {
+			t.Errorf("the vendor was asked %d times", n)
+		}
+	})
+}
+
+// A greeting that was prepared is heard with the first packet, however slow the voice is; the vendor gets one request
 // for many calls.
 func TestPreparedGreeting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -350,7 +413,7 @@ func TestPreparedGreeting(t *testing.T) {
 	})
 }
 
-// What goes wrong inside a session ends this call alone, with provider_failure, whatever it was doing.
+// When something breaks inside a session, only this call ends, with provider_failure, whatever it was doing.
 func TestPanics(t *testing.T) {
 	usual := slog.Default()
 	slog.SetDefault(slog.New(slog.DiscardHandler))
@@ -390,6 +453,8 @@ type detectFunc func()
 
 func (f detectFunc) Detect(audio.Frame) (bool, bool) { f(); return false, false }
 
+func (f detectFunc) Sure() bool { return false }
+
 // mouthFunc is a synthesizer that calls a function before it says something very short.
 type mouthFunc func()
 
@@ -398,7 +463,7 @@ func (f mouthFunc) Say(_ context.Context, _ ai.Speech, _ string, yield func([]in
 	return yield([]int16{1000, 1000})
 }
 
-// Why a call is over: the cause of its context, what the leg returned, or the session's own end reason.
+// Why a call ends: the cause of its context, the error that the leg returned, or the session's own end reason.
 func TestReasons(t *testing.T) {
 	fault := errors.New("no route to host")
 	for _, c := range []struct {
@@ -431,7 +496,7 @@ func TestReasons(t *testing.T) {
 			}
 		})
 	}
-	// A leg that has no clock ends all the same.
+	// A leg without a clock ends all the same.
 	synctest.Test(t, func(t *testing.T) {
 		s := voice.Session{Persona: persona(&aitest.Fake{}, &aitest.Synthesizer{}, deaf{})}
 		began := time.Now()
@@ -443,14 +508,14 @@ func TestReasons(t *testing.T) {
 			t.Errorf("%s after %v", r.Reason, took)
 		}
 	})
-	// A persona that lacks a part is no reason to panic.
+	// An incomplete persona must not make it panic.
 	if r := (&voice.Session{}).Run(t.Context(), &driven{rate: audio.Narrow}); r.Reason != parley.ProviderFailure ||
 		r.Err == nil {
 		t.Error(r)
 	}
 }
 
-// The vendors are asked as the assistant's fields say.
+// The requests to the vendors follow the assistant's fields.
 func TestVendorSettings(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		mouth, ear := &aitest.Synthesizer{}, &aitest.Recognizer{}
@@ -475,8 +540,8 @@ func TestVendorSettings(t *testing.T) {
 	})
 }
 
-// What the assistant says comes back from the line, weaker: it doesn't interrupt itself. A customer who is as loud as
-// it does.
+// What the assistant says comes back from the line, weaker, and doesn't interrupt it. A customer who is as loud as the
+// assistant does.
 func TestEcho(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -509,7 +574,7 @@ func TestEcho(t *testing.T) {
 	}
 }
 
-// spokenBy is a synthesizer that says everything in the same frames.
+// spokenBy is a synthesizer that says everything with the same frames.
 type spokenBy [][]int16
 
 func (v spokenBy) Say(_ context.Context, _ ai.Speech, _ string, yield func([]int16) error) error {
@@ -521,7 +586,7 @@ func (v spokenBy) Say(_ context.Context, _ ai.Speech, _ string, yield func([]int
 	return nil
 }
 
-// A Cache keeps what was used last, and no more than it may; what failed is made again by whoever asks next.
+// A Cache keeps what was used last, and no more than its limit; a failed sound is made again for the next caller.
 func TestCache(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		mouth, cache := &aitest.Synthesizer{}, &voice.Cache{Size: 100_000}
@@ -546,7 +611,7 @@ func TestCache(t *testing.T) {
 		if asked("first one.") != 1 || asked("second one.") != 1 {
 			t.Error("asked again for what is there")
 		}
-		for i := range 11 { // more than there is room for
+		for i := range 11 { // more than fit
 			if err := prepare(strings.Repeat("x", i+8)); err != nil {
 				t.Fatal(err)
 			}
@@ -579,7 +644,8 @@ func TestCache(t *testing.T) {
 	})
 }
 
-// Silence at the beginning of what a synthesizer sends is not waited for, whether it was made before the answer or now.
+// Nobody waits through the silence at the beginning of a synthesizer's sound, whether it was made before the call or
+// now.
 func TestLeadingSilence(t *testing.T) {
 	for _, prepared := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 	"parley/internal/audio"
 )
 
-// Sounds that lines have and that are no words, made here at 16 kHz. Each draws its shape from r.
+// Noises on lines that are not words, made here at 16 kHz. Each draws its shape from r.
 
 const wide = 16000
 
@@ -136,10 +136,10 @@ var clatter = map[string]func(r *rand.Rand) []float64{
 	},
 }
 
-// swell comes and goes once in n.
+// swell rises and falls once in n samples.
 func swell(i, n int) float64 { return math.Sin(math.Pi * (float64(i) + 0.5) / float64(n)) }
 
-// burst is noise around hz that comes within rise and goes with decay, in seconds.
+// burst is noise around hz that rises and decays in that many seconds.
 func burst(r *rand.Rand, length, rise, decay, hz, q, loud float64) []float64 {
 	x := make([]float64, int(wide*length))
 	f := resonator(hz, q)
@@ -162,7 +162,7 @@ func resonator(hz, q float64) func(float64) float64 {
 	}
 }
 
-// leveled gives the loudest 20 ms of a sound so many dBFS, at 16 kHz.
+// leveled scales a sound, at 16 kHz, so that its loudest 20 ms have some dBFS.
 func leveled(x []float64, db float64) []int16 {
 	n, most := wide/50, 1e-9
 	for i := 0; i < len(x); i += n {
@@ -180,11 +180,11 @@ func leveled(x []float64, db float64) []int16 {
 	return out
 }
 
-// spoken are texts that were said by a program, at 16 kHz; every text is said once.
+// spoken caches texts that a program has said, at 16 kHz; every text is said once.
 var spoken = map[string][]float64{}
 
-// say has flite (a voice of its own name) or espeak-ng (all others) say a text. It is no business of bubbles: it runs
-// programs.
+// say has flite (for its own voices) or espeak-ng (for all others) say a text. It must not be called in a bubble, as it
+// runs programs.
 func say(t testing.TB, voice, text string) []float64 {
 	t.Helper()
 	if x, ok := spoken[voice+"/"+text]; ok {

@@ -28,6 +28,13 @@ func newMouth(r *run, p Persona, rate audio.Rate) *mouth {
 	}}
 }
 
+// itself reports whether the voice is that of the model that holds the conversation, which goes on without a sentence
+// that it can't read out.
+func (m *mouth) itself() bool {
+	_, ok := m.Synthesizer.(ai.Aloud)
+	return ok
+}
+
 // key is what the audio of a text is stored under. It is false where the vendor can't be told apart from others.
 func (m *mouth) key(spoken string) (soundKey, bool) { return keyOf(m.Synthesizer, m.as, spoken) }
 
@@ -134,12 +141,24 @@ func (s *speech) wait(ctx context.Context, forever bool) bool {
 func (s *speech) run() {
 	defer s.cancel(nil)
 	for s.wait(s.ctx, true) {
-		t := &stream{speech: s}
+		t := &stream{speech: s, flight: s.flying()}
 		err := t.run()
 		if s.ctx.Err() != nil || !s.goOn(t.given[t.done:], err) {
 			return
 		}
 	}
+}
+
+// flying is the sound of the next part, if somebody is making it already.
+func (s *speech) flying() *flight {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if p := s.queue[0]; p.keep && !p.again {
+		if key, ok := s.m.key(p.speak); ok {
+			return s.m.r.Cache.flying(key)
+		}
+	}
+	return nil
 }
 
 // goOn handles parts that a synthesizer was given but has not fully spoken. It reports whether the conversation can go
@@ -156,7 +175,7 @@ func (s *speech) goOn(left []*part, err error) bool {
 	case r.out.empty(p) && !p.again: // nothing was heard: once more
 		p.again = true
 		r.note(fmt.Errorf("speak: %w", err))
-	case r.out.empty(p):
+	case r.out.empty(p) && !s.m.itself():
 		r.fail(fmt.Errorf("speak again: %w", err))
 		return false
 	default: // the rest of the sentence is lost
@@ -170,10 +189,11 @@ func (s *speech) goOn(left []*part, err error) bool {
 	return true
 }
 
-// stream is one request to a synthesizer.
+// stream is one request to a synthesizer, or to a sound that is being made already.
 type stream struct {
 	*speech
-	stall *time.Timer // runs while sound is owed
+	flight *flight     // of the first part, which is then the only one
+	stall  *time.Timer // runs while sound is owed
 
 	mu    sync.Mutex
 	given []*part
@@ -195,7 +215,11 @@ func (t *stream) run() error {
 	texts := make(chan string)
 	feeding.Go(func() { t.feed(ctx, texts) })
 	t.begin()
-	err := t.m.Synthesizer.Speak(ctx, t.m.as, texts, func(sound ai.Sound) error { return t.take(ctx, sound) })
+	vendor := t.m.Synthesizer
+	if t.flight != nil {
+		vendor = t.flight
+	}
+	err := vendor.Speak(ctx, t.m.as, texts, func(sound ai.Sound) error { return t.take(ctx, sound) })
 	if errors.Is(context.Cause(ctx), errStalled) {
 		err = &ai.Error{Kind: ai.Stalled, Err: errStalled}
 	}
@@ -217,6 +241,9 @@ func (t *stream) feed(ctx context.Context, texts chan<- string) {
 		case texts <- p.speak:
 		case <-ctx.Done():
 			return
+		}
+		if t.flight != nil {
+			break
 		}
 	}
 	if ctx.Err() == nil {
@@ -267,7 +294,7 @@ func (t *stream) take(ctx context.Context, sound ai.Sound) error {
 	if sound.Last {
 		times := out.finish(p)
 		if key, ok := t.m.key(p.speak); ok && p.keep {
-			t.m.r.Cache.keep(ctx, key, t.kept, times)
+			t.m.r.Cache.keep(ctx, t.m.Synthesizer, key, t.kept, times)
 		}
 		t.begin()
 	}

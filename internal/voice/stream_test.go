@@ -16,8 +16,8 @@ import (
 	"parley/internal/voice"
 )
 
-// halting is a synthesizer whose first words take long, and the others none of that, after a silence that is left out.
-// It tells their times a piece late.
+// halting is a synthesizer whose first text takes long for its first words, after a silence that is left out. It
+// reports the times of words one piece late.
 type halting struct{ words []time.Duration }
 
 func (h *halting) Speak(_ context.Context, as ai.Speech, texts <-chan string, yield func(ai.Sound) error) error {
@@ -51,14 +51,14 @@ func (h *halting) Speak(_ context.Context, as ai.Speech, texts <-chan string, yi
 	return nil
 }
 
-// What was heard is known to the word where the vendor tells the times of words, however unevenly they are said, and
-// although they are written otherwise; of sound out of the cache too.
+// If the vendor reports the times of words, what was heard is known to the word, however unevenly the words are said,
+// and even if they are written differently; sound from the cache too.
 func TestHeardToTheWord(t *testing.T) {
 	const initial = "Call **Nguyen** at the office, now."
 	written := []string{"Call", "Call **Nguyen**", "Call **Nguyen** at", "Call **Nguyen** at the",
 		"Call **Nguyen** at the office,", initial}
 	mouth := &halting{words: []time.Duration{900 * time.Millisecond, 60 * time.Millisecond, 300 * time.Millisecond,
-		40 * time.Millisecond}} // of: Call win at the office, now.
+		40 * time.Millisecond}} // for the words: Call win at the office, now.
 	var ends []time.Duration
 	for i, at := 0, time.Duration(0); i < 6; i++ {
 		at += mouth.words[min(i, len(mouth.words)-1)]
@@ -105,7 +105,7 @@ func TestHeardToTheWord(t *testing.T) {
 	}
 }
 
-// sparing is a synthesizer that counts what is allocated for its pieces.
+// sparing is a synthesizer that counts the allocations for its pieces.
 type sparing struct{ each float64 }
 
 func (s *sparing) Speak(_ context.Context, as ai.Speech, texts <-chan string, yield func(ai.Sound) error) (err error) {
@@ -119,11 +119,11 @@ func (s *sparing) Speak(_ context.Context, as ai.Speech, texts <-chan string, yi
 	return errors.Join(err, yield(ai.Sound{Last: true}))
 }
 
-// A piece of sound on its way to the playout allocates nothing.
+// A piece of sound allocates nothing on its way to the playout.
 func TestPiecesAllocateNothing(t *testing.T) {
 	mouth := &sparing{each: -1}
 	s := voice.Session{Persona: persona(&aitest.Fake{}, mouth, deaf{})}
-	s.Persona.Assistant.MaxSilenceDuration = 1 // then it asks, in a sentence that nobody has kept
+	s.Persona.Assistant.MaxSilenceDuration = 1 // then it asks, in a sentence that is not cached
 	r := s.Run(t.Context(), &driven{rate: audio.Narrow, run: func(_ context.Context, p audio.Peer) error {
 		for range 200 {
 			time.Sleep(audio.FrameTime)
@@ -136,7 +136,7 @@ func TestPiecesAllocateNothing(t *testing.T) {
 	}
 }
 
-// meddler is a synthesizer in whose sound somebody meddles.
+// meddler is a synthesizer that passes each piece of its sound to a function, which may drop it or fail.
 type meddler struct {
 	aitest.Synthesizer
 	requests int
@@ -155,8 +155,8 @@ func (m *meddler) Speak(ctx context.Context, as ai.Speech, texts <-chan string, 
 	})
 }
 
-// A reply is one request to the synthesizer, whatever comes out of the cache meanwhile; what it fails to say is asked
-// for again, once, as far as nothing of it was heard.
+// A reply is one request to the synthesizer, whatever comes from the cache meanwhile. Text that it fails to say is
+// requested again, once, as far as it was not heard.
 func TestReplyIsOneStream(t *testing.T) {
 	lost := &ai.Error{Kind: ai.Interrupted, Err: errors.New("the socket broke")}
 	pieces := 0
@@ -200,7 +200,7 @@ func TestReplyIsOneStream(t *testing.T) {
 				model.Script(aitest.Step{Delay: c.delay, Text: texts["a"] + " " + texts["b"] + " " + texts["c"] + " " +
 					texts["d"]})
 				s := voice.Session{Persona: persona(model, mouth, deaf{})}
-				s.Persona.Initial = texts["c"] // which is in the cache, and can't be heard by whoever waits to speak first
+				s.Persona.Initial = texts["c"] // cached, but not played when the customer must speak first
 				s.Persona.Assistant.WaitForCustomer = true
 				if err := s.Prepare(t.Context(), audio.Narrow); err != nil {
 					t.Fatal(err)

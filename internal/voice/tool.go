@@ -115,6 +115,12 @@ func (r *run) callTransfer(a *answer, t *parley.AssistantTool) agent.Tool {
 				r.happens(turn.Event{Kind: turn.End, Reason: parley.Transferred})
 			}
 			done()
+			if errors.Is(err, parley.ErrNoRefer) && r.Reach != nil {
+				err = r.joinWith(a, t.PhoneNumber)
+			}
+			if cause := context.Cause(r.ctx); err != nil && cause != nil {
+				return "", cause
+			}
 			if err != nil {
 				r.note(fmt.Errorf("transfer the call: %w", err))
 				return "", errors.New("the transfer failed; the customer is still on the line")
@@ -250,12 +256,12 @@ var errInterrupted = errors.New("the customer spoke before it was done, and it w
 func (r *run) beFirm(a *answer) (done func()) {
 	transferring := make(chan struct{})
 	r.inbox.ask(func() {
-		r.transferring = transferring
+		r.transferring, r.passing = transferring, true
 		r.step(turn.Event{Kind: turn.Firm, Reply: a.id, Final: true})
 	})
 	return func() {
 		r.inbox.post(func() {
-			r.transferring = nil
+			r.transferring, r.passing = nil, false
 			close(transferring)
 			r.step(turn.Event{Kind: turn.Firm, Reply: a.id})
 		})

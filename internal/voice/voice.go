@@ -8,9 +8,9 @@
 //     ear and Tell, and holds no lock.
 //   - The leg's goroutine has the audio path (peer.go): it detects speech, cleans frames and passes them to the owner
 //     through a channel with room for all of them, and it pulls the next audio from the playout. It never waits for the
-//     owner. What can't wait for a decision is settled in advance: if the machine has armed the playout, speech that
-//     begins silences it with the very next packet, and the owner, who judges that speech a moment later, may let it
-//     go on.
+//     owner. What can't wait for a decision is settled in advance: if the machine has armed the playout, 60 ms of
+//     speech silence it with the very next packet, and the owner, who judges that speech a moment later, may let it go
+//     on.
 //   - The playout (playout.go) has the audio that has arrived, under a lock of its own that is held only while audio is
 //     copied: the vendors' goroutines add to it, the leg takes from it, the owner decides what is in it and reads how
 //     much of it was heard.
@@ -26,6 +26,7 @@ package voice
 import (
 	"context"
 	"io"
+	"sync/atomic"
 
 	"parley"
 	"parley/internal/agent"
@@ -50,13 +51,13 @@ type Persona struct {
 	// Synthesizer speaks. A Cache keys audio by it, so the same vendor should be the same (comparable) value in all
 	// calls.
 	Synthesizer ai.Synthesizer
-	Voice       string // the vendor's own name of the voice
-	Language    string // ISO 639-1
-	Recognizer  ai.Recognizer
+	Voice       string        // the vendor's own name of the voice
+	Language    string        // ISO 639-1
+	Recognizer  ai.Recognizer // beside Realtime: of others than the customer; nil: nobody understands these
 
-	// Realtime hears in place of the Recognizer, and answers in place of Think's model; it uses the prompt and the
-	// tools of Think. Without Writes it also speaks, as Voice: a Synthesizer is then optional, has the same voice, and
-	// says what must be said word by word. With Writes the Synthesizer says everything.
+	// Realtime hears the customer in place of the Recognizer, and answers in place of Think's model; it uses the
+	// prompt and the tools of Think. Without Writes it also speaks, as Voice: the Synthesizer then has the same voice (or is the model
+	// itself, ai.Aloud), and says what must be said word by word. With Writes the Synthesizer says everything.
 	Realtime ai.RealtimeModel
 	Writes   bool
 }
@@ -76,21 +77,32 @@ type Session struct {
 	Record io.WriteSeeker // where the recording goes, as WAV; nil for none
 	// Transfer asks the far end to go elsewhere; nil if the leg can't.
 	Transfer func(ctx context.Context, to string) error
+	// Reach calls whoever a transfer names, and returns their line once they have answered; nil if nobody can be called.
+	// It is for a far end that does not send the call elsewhere (parley.ErrNoRefer). Errors and line are as Warm's. The
+	// peer that early gives for a rate, if it gives one, hears what sounds before they answer.
+	Reach func(ctx context.Context, to string, early func(audio.Rate) audio.Peer) (Line, error)
 	// Warm calls somebody who may take the customer over, tells them what it is about, and returns their line once they
 	// have accepted; nil if nobody can be called. The error is, or wraps, the parley.EndedReason of that call. The line
 	// is the session's: it joins it with the customer, and closes it.
 	Warm func(ctx context.Context, n Announcement) (Line, error)
+	// Line is somebody who has answered, and has the customer from the first moment: the assistant then has no part in
+	// the call, and Persona needs only its Assistant. It is closed with the session. Nil for a conversation.
+	Line Line
 	// Hand prepares another assistant to take over the conversation; nil if there is none.
 	Hand func(ctx context.Context, assistantID int64) (Persona, error)
 	// Tell receives events as they happen. It must not block or call the session; it may be nil.
 	Tell func(Event)
 	// Detect makes the detector that finds speech in the audio; nil means audio.NewVAD.
 	Detect func(audio.Rate) Detector
+
+	held atomic.Pointer[run] // while it runs
 }
 
 // Detector reports which frames hold speech, as *audio.VAD does.
 type Detector interface {
 	Detect(f audio.Frame) (speech, voiced bool)
+	// Sure reports whether what it has found lately is certainly speech: until then nobody falls silent for it.
+	Sure() bool
 }
 
 // EventKind says what happened.
@@ -126,6 +138,7 @@ type Result struct {
 	Err        error // what went wrong on the way, for the log
 	// the vendor failure behind it: it ended the call, or the assistant's last reply was an apology for it
 	Failure error
+	Over    parley.Time // when the leg was over; what was done after that is no part of the call
 }
 
 // Eager counts the replies begun before the customer's turn had ended, and those of them that were used: the others

@@ -75,9 +75,79 @@ func (r *run) announce(t *parley.AssistantTool) (Line, error) {
 	return r.Warm(r.ctx, n)
 }
 
+// joinWith calls somebody while the customer hears music, and joins both.
+func (r *run) joinWith(a *answer, to string) error {
+	r.firm(a, true)
+	defer r.firm(a, false)
+	r.peer.music.Store(&music{musicOf(r.rate), usualMusic})
+	var e early
+	line, err := r.Reach(r.ctx, to, func(rate audio.Rate) audio.Peer { return e.begin(r, rate) })
+	e.end()
+	r.peer.music.Store(nil)
+	if err != nil {
+		return err
+	}
+	return r.join(a, line, "")
+}
+
+// early has the customer hear what sounds before somebody answers who is called for them: once there is a sound, it takes
+// the place of the music.
+type early struct {
+	r       *run
+	member  *audio.Member // nil: there is nothing to hear
+	sounded bool
+}
+
+// begin gives it its place on the bridge; nil where the call is over.
+func (e *early) begin(r *run, rate audio.Rate) audio.Peer {
+	e.end() // it may ring elsewhere after that
+	r.inbox.ask(func() {
+		if !r.over {
+			e.r, e.member = r, r.room().Join(rate)
+		}
+	})
+	if e.member == nil {
+		return nil
+	}
+	return e
+}
+
+func (e *early) end() {
+	if e.member != nil {
+		e.member.Leave()
+		e.member = nil
+	}
+}
+
+// Hear implements audio.Peer.
+func (*early) Hear(audio.Frame) {}
+
+// Digit implements audio.Peer.
+func (*early) Digit(byte) {}
+
+// Tick implements audio.Peer. What the customer says goes nowhere yet.
+func (e *early) Tick(in, out audio.Frame) bool {
+	if !e.sounded && energy(in) > earlySound {
+		e.sounded = true
+		e.r.peer.music.Store(nil)
+	}
+	e.member.Tick(in, out)
+	clear(out)
+	return false
+}
+
+// earlySound is the energy per sample from which on there is something to hear: -50 dBFS.
+const earlySound = 10_700
+
+// usualMusic is how loud the music is where nobody has said how loud.
+const usualMusic = 0.8
+
 // firm keeps a reply from being cut off, or lets it be.
 func (r *run) firm(a *answer, on bool) {
-	r.inbox.ask(func() { r.step(turn.Event{Kind: turn.Firm, Reply: a.id, Final: on}) })
+	r.inbox.ask(func() {
+		r.passing = on
+		r.step(turn.Event{Kind: turn.Firm, Reply: a.id, Final: on})
+	})
 }
 
 // whyNot tells the model why nobody took the customer over.

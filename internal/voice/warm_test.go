@@ -24,8 +24,9 @@ import (
 
 // handset is a telephone on fake time that sends a tone and keeps what it hears. As a Line, its peer can be changed.
 type handset struct {
-	rate audio.Rate
-	hz   float64
+	rate  audio.Rate
+	hz    float64
+	talks func() bool // whether it sends its tone now; nil: always
 
 	mu      sync.Mutex
 	heard   []int16
@@ -81,7 +82,12 @@ func (h *handset) Run(ctx context.Context, p audio.Peer) error {
 		case <-h.done:
 			return parley.CustomerHangup
 		}
+		talks := h.talks == nil || h.talks()
+		clear(in)
 		for i := range in {
+			if !talks {
+				break
+			}
 			in[i] = int16(2000 * math.Sin(2*math.Pi*h.hz*float64(n)/float64(h.rate)))
 			n++
 		}
@@ -101,7 +107,7 @@ func (h *handset) Run(ctx context.Context, p audio.Peer) error {
 	}
 }
 
-// loud is how loud a tone is in a piece of audio: 1 for all that a handset sends.
+// loud is how loud a tone is in a piece of audio: 1 for a handset's full tone alone.
 func loud(pcm []int16, hz float64, rate audio.Rate) float64 {
 	var re, im float64
 	for i, x := range pcm {
@@ -111,8 +117,8 @@ func loud(pcm []int16, hz float64, rate audio.Rate) float64 {
 	return math.Hypot(re, im) * 2 / 2000 / float64(len(pcm))
 }
 
-// story is what a handset heard, in the order of its beginnings: texts, the names of others' tones, and "music" each time
-// that it begins.
+// story is what a handset heard, in the order in which things began: texts, the names of others' tones, and "music"
+// each time that it begins.
 func story(h *handset, mouth *aitest.Synthesizer, others map[string]float64) (list []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -129,7 +135,7 @@ func story(h *handset, mouth *aitest.Synthesizer, others map[string]float64) (li
 		case text != "":
 			now = append(now, text)
 		case len(now) == 0 && audio.Level(pcm) > -60:
-			if tunes++; tunes > 2 { // else the seam of two texts
+			if tunes++; tunes > 2 { // fewer are the seam of two texts
 				now = append(now, "music")
 			}
 		}
@@ -145,10 +151,12 @@ func story(h *handset, mouth *aitest.Synthesizer, others map[string]float64) (li
 	return list
 }
 
-// quietly is a Detector that finds nothing: a handset's tone is no speech.
+// quietly is a Detector that finds nothing: a handset's tone is not speech.
 type quietly struct{}
 
 func (quietly) Detect(audio.Frame) (bool, bool) { return false, false }
+
+func (quietly) Sure() bool { return false }
 
 // warm is a session whose model transfers the customer after a second of silence.
 func warm(tool parley.AssistantTool, mouth *aitest.Synthesizer) (*voice.Session, *aitest.Fake) {
@@ -167,8 +175,8 @@ const customerHz, targetHz = 3350, 3450
 var supervisor = parley.AssistantTool{Type: "warm_call_transfer", SupervisorPhone: "+4930901820",
 	HoldMessage: "Please hold.", ConnectedMessage: "Here you are."}
 
-// The customer hears the message and music, then the one who was called, and the assistant is gone. Both hear the last
-// message, keys reach the other side, and the recording has all of it.
+// The customer hears the message and music, then the person who was called, and the assistant is gone. Both hear the
+// last message, keys reach the other side, and the recording has all of it.
 func TestWarmTransfer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		mouth, file := &aitest.Synthesizer{}, &memory{}
@@ -201,7 +209,7 @@ func TestWarmTransfer(t *testing.T) {
 			}
 			here.Digit('5')
 			there.Digit('7')
-			time.Sleep(26 * time.Second) // longer than any silence that an assistant bears
+			time.Sleep(26 * time.Second) // longer than any silence that an assistant allows
 			target.Hangup()
 		}()
 		r := s.Run(t.Context(), customer)
@@ -254,7 +262,7 @@ func stereo(t *testing.T, file *memory) (left, right []int16) {
 	}
 }
 
-// A transfer that comes to nothing leads back to the customer with words, whatever the model does then.
+// A failed transfer returns to the customer with a text, whatever the model does then.
 func TestWarmTransferFails(t *testing.T) {
 	sorry := lang.Of("en").Phrases.NotConnected
 	for reason, told := range map[parley.EndedReason]string{parley.LineBusy: "the line is busy",
@@ -279,7 +287,7 @@ func TestWarmTransferFails(t *testing.T) {
 				t.Errorf("%s: %s", reason, r.Reason)
 			}
 			want := []string{"One moment.", "Please hold.", sorry, "What else can I do?"}
-			if music { // until there is something to be said, and not under it or after it
+			if music { // until there is something to say, and not under it or after it
 				want = slices.Insert(want, 2, "music")
 			}
 			if got := story(customer, mouth, nil); !slices.Equal(got[:min(len(want), len(got))], want) ||
@@ -294,7 +302,65 @@ func TestWarmTransferFails(t *testing.T) {
 	}
 }
 
-// Whoever hangs up at whatever moment, nobody is left on a line, and a customer who stays is spoken to.
+// While somebody is called without being told about the customer, the customer hears music, and then the sound from the
+// far end. Whether anybody answers or not, that ends afterwards.
+func TestTransferEarlySound(t *testing.T) {
+	for _, answers := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			mouth := &aitest.Synthesizer{}
+			s, _ := warm(parley.AssistantTool{Type: "call_transfer", PhoneNumber: "204", WarmTransfer: new(bool)}, mouth)
+			customer, target := newHandset(audio.Narrow, customerHz), newHandset(audio.Wide, targetHz)
+			s.Transfer = func(context.Context, string) error { return parley.ErrNoRefer }
+			var far sync.WaitGroup
+			s.Reach = func(ctx context.Context, _ string, early func(audio.Rate) audio.Peer) (voice.Line, error) {
+				began := time.Now()
+				ringback := newHandset(audio.Wide, 1000)
+				ringback.talks = func() bool { return time.Since(began) > time.Second }
+				ringing, stop := context.WithTimeout(ctx, 3*time.Second)
+				defer stop()
+				ringback.Run(ringing, early(audio.Wide))
+				if slices.ContainsFunc(ringback.heard, func(v int16) bool { return v != 0 }) {
+					t.Error("the far end hears the customer before it has answered")
+				}
+				if !answers {
+					return nil, parley.NoAnswer
+				}
+				far.Go(func() { target.Run(context.Background(), nil) })
+				return target, nil
+			}
+			time.AfterFunc(20*time.Second, customer.Hangup)
+			s.Run(t.Context(), customer)
+			far.Wait()
+			want := []string{"One moment.", "music", "ringback", "target"}
+			if !answers {
+				want[3] = "What else can I do?"
+			}
+			got := story(customer, mouth, map[string]float64{"target": targetHz, "ringback": 1000})
+			if len(got) < 4 || !slices.Equal(got[:3], want[:3]) || !slices.Contains(got[3:], want[3]) {
+				t.Errorf("the customer hears %q, want %q", got, want)
+			}
+			if !alone(customer.heard, 1000, customer.rate) {
+				t.Error("there is music under the ringback")
+			}
+		})
+	}
+}
+
+// alone reports whether somewhere a handset's tone is all that is heard.
+func alone(pcm []int16, hz float64, rate audio.Rate) bool {
+	for size := int(rate) / 5; len(pcm) > size; pcm = pcm[size:] {
+		tone, all := loud(pcm[:size], hz, rate)*2000, 0.0
+		for _, v := range pcm[:size] {
+			all += float64(v) * float64(v) / float64(size)
+		}
+		if tone > 1000 && tone*tone/2 > 0.97*all {
+			return true
+		}
+	}
+	return false
+}
+
+// Whoever hangs up, and whenever, nobody is left on a line, and a customer who stays is spoken to.
 func TestWarmTransferSeeds(t *testing.T) {
 	sorry := lang.Of("en").Phrases.NotConnected
 	reasons := []parley.EndedReason{parley.LineBusy, parley.NoAnswer, parley.Voicemail, parley.Rejected}
@@ -304,9 +370,10 @@ func TestWarmTransferSeeds(t *testing.T) {
 			upTo := func(most time.Duration) time.Duration { return time.Duration(random.Int64N(int64(most))) }
 			mouth := &aitest.Synthesizer{}
 			tool := supervisor
-			if random.IntN(2) == 0 {
+			kind := random.IntN(3)
+			if kind > 0 {
 				tool = parley.AssistantTool{Type: "call_transfer", PhoneNumber: "204", WarmTransfer: new(bool)}
-				*tool.WarmTransfer = true
+				*tool.WarmTransfer = kind == 1
 			}
 			s, _ := warm(tool, mouth)
 			customer, target := newHandset(audio.Narrow, 0), newHandset(audio.Narrow, targetHz)
@@ -328,10 +395,14 @@ func TestWarmTransferSeeds(t *testing.T) {
 				time.AfterFunc(stays, target.Hangup)
 				return target, nil
 			}
+			s.Transfer = func(context.Context, string) error { return parley.ErrNoRefer }
+			s.Reach = func(ctx context.Context, _ string, _ func(audio.Rate) audio.Peer) (voice.Line, error) {
+				return s.Warm(ctx, voice.Announcement{})
+			}
 			began := time.Now()
 			time.AfterFunc(leaves, customer.Hangup)
 			r := s.Run(t.Context(), customer)
-			far.Wait() // for ever, if a target is left
+			far.Wait() // this hangs if a target is left on the line
 			text := parley.CallTranscript(r.Turns)
 			switch {
 			case r.Err != nil && accepts:
@@ -343,7 +414,8 @@ func TestWarmTransferSeeds(t *testing.T) {
 				t.Errorf("seed %d: it ends with %q", seed, r.Reason)
 			case time.Since(began) > leaves+time.Second:
 				t.Errorf("seed %d: the call goes on for %v", seed, time.Since(began))
-			case !accepts && leaves > takes+5*time.Second && !strings.Contains(text, sorry[:20]):
+			case !accepts && kind == 2 && leaves > takes+5*time.Second && !strings.Contains(text, "What else"),
+				!accepts && kind < 2 && leaves > takes+5*time.Second && !strings.Contains(text, sorry[:20]):
 				t.Errorf("seed %d: the customer is told nothing: %s", seed, text)
 			}
 		})

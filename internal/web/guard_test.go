@@ -19,7 +19,7 @@ import (
 	"parley/internal/web"
 )
 
-// pipes is a listener whose connections are in memory, so that their deadlines go by the bubble's clock.
+// pipes is a listener whose connections are in memory, so that their deadlines follow the bubble's clock.
 type pipes struct {
 	conns chan net.Conn
 	done  chan struct{}
@@ -37,7 +37,7 @@ func (p pipes) Accept() (net.Conn, error) {
 func (p pipes) Close() error   { p.close(); return nil }
 func (p pipes) Addr() net.Addr { return &net.TCPAddr{} }
 
-// served runs a test against a handler under a guard, on a clock of its own.
+// served runs a test against a guarded handler, on fake time.
 func served(t *testing.T, h http.HandlerFunc, test func(g *web.Guard, srv *http.Server, dial func() net.Conn)) {
 	synctest.Test(t, func(t *testing.T) {
 		done := make(chan struct{})
@@ -57,7 +57,7 @@ func served(t *testing.T, h http.HandlerFunc, test func(g *web.Guard, srv *http.
 	})
 }
 
-// takes reads the whole body and says how that ended.
+// takes reads the whole body and reports how that ended.
 func takes(ended *chan error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if whole, err := time.ParseDuration(r.Header.Get("Patience")); err == nil && whole > 0 {
@@ -68,8 +68,8 @@ func takes(ended *chan error) http.HandlerFunc {
 	}
 }
 
-// A body that comes in drips is cut off when its time is over, and one that stops when the pause is; whatever the
-// handler.
+// A body that drips in is cut off when its time is over, and a body that stops is cut off after the allowed pause,
+// whatever the handler does.
 func TestDrippedBodies(t *testing.T) {
 	for name, c := range map[string]struct {
 		every, patience, want time.Duration
@@ -83,7 +83,7 @@ func TestDrippedBodies(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var ended chan error
 			served(t, takes(&ended), func(_ *web.Guard, _ *http.Server, dial func() net.Conn) {
-				ended = make(chan error, 1) // the bubble's own
+				ended = make(chan error, 1) // made in the bubble
 				conn := dial()
 				defer conn.Close()
 				began := time.Now()
@@ -115,7 +115,7 @@ func TestDrippedBodies(t *testing.T) {
 	}
 }
 
-// A route that never reads its body is held by it no longer than a moment.
+// A route that never reads its body is not delayed by it for more than a moment.
 func TestBodiesThatNobodyReads(t *testing.T) {
 	served(t, func(w http.ResponseWriter, r *http.Request) { http.NotFound(w, r) },
 		func(_ *web.Guard, _ *http.Server, dial func() net.Conn) {
@@ -134,11 +134,11 @@ func TestBodiesThatNobodyReads(t *testing.T) {
 		})
 }
 
-// A handler may take longer than a body or an answer may: no deadline is left over from either.
+// A handler may take longer than a body or an answer may: no deadline of either remains.
 func TestHandlersTakeTheirTime(t *testing.T) {
 	served(t, func(w http.ResponseWriter, r *http.Request) {
 		io.Copy(io.Discard, r.Body)
-		for range 5 { // a model that thinks long between words
+		for range 5 { // a model that thinks for a long time between words
 			select {
 			case <-time.After(10 * time.Minute):
 				io.WriteString(w, "word ")
@@ -153,7 +153,7 @@ func TestHandlersTakeTheirTime(t *testing.T) {
 		conn := dial()
 		defer conn.Close()
 		in := bufio.NewReader(conn)
-		for range 2 { // the second on the same connection
+		for range 2 { // the second request uses the same connection
 			fmt.Fprint(conn, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\nbody")
 			res, err := http.ReadResponse(in, nil)
 			if err != nil {
@@ -166,7 +166,8 @@ func TestHandlersTakeTheirTime(t *testing.T) {
 	})
 }
 
-// A thousand who ask and never read are gone after a pause: plain answers, large ones, and streams.
+// A thousand clients that send requests and never read are disconnected after a pause: plain answers, large ones, and
+// streams.
 func TestUnreadAnswers(t *testing.T) {
 	big := strings.Repeat("x", 1<<20)
 	served(t, func(w http.ResponseWriter, r *http.Request) {
@@ -211,7 +212,7 @@ func TestUnreadAnswers(t *testing.T) {
 	})
 }
 
-// A reader who is slow but goes on gets all of it.
+// A client that reads slowly but steadily gets the whole answer.
 func TestSlowReader(t *testing.T) {
 	const size = 1 << 20
 	served(t, func(w http.ResponseWriter, r *http.Request) { w.Write(make([]byte, size)) },
@@ -237,7 +238,8 @@ func TestSlowReader(t *testing.T) {
 		})
 }
 
-// A server that stops does not wait for who has not finished asking, and does wait for who has.
+// A server that stops does not wait for clients whose requests are incomplete, but does wait for those whose requests
+// are complete.
 func TestStopDoesNotWaitForDrips(t *testing.T) {
 	served(t, func(w http.ResponseWriter, r *http.Request) {
 		web.Patience(r, web.UploadTime)
@@ -278,7 +280,7 @@ func TestStopDoesNotWaitForDrips(t *testing.T) {
 	})
 }
 
-// A body that begins while the server stops has no longer.
+// A body that begins while the server stops gets no extra time.
 func TestBodiesThatBeginLate(t *testing.T) {
 	var ended chan error
 	served(t, takes(&ended), func(g *web.Guard, _ *http.Server, dial func() net.Conn) {
@@ -295,7 +297,7 @@ func TestBodiesThatBeginLate(t *testing.T) {
 	})
 }
 
-// HTTP/2 has streams that stand still in a connection that does not.
+// HTTP/2: a stream may stall in a connection that does not.
 func TestUnreadStreamOfHTTP2(t *testing.T) {
 	failed := make(chan error, 1)
 	g := &web.Guard{Pause: 100 * time.Millisecond, Handler: http.HandlerFunc(func(w http.ResponseWriter,
@@ -335,7 +337,8 @@ func TestUnreadStreamOfHTTP2(t *testing.T) {
 	}
 }
 
-// Connections of one address are limited, those of others and of trusted proxies are not; a closed one makes room.
+// The connections of one address are limited, those of other addresses and of trusted proxies are not; a closed
+// connection makes room.
 func TestConnectionsPerAddress(t *testing.T) {
 	listen := func(front web.Front) (net.Listener, chan net.Conn) {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -396,7 +399,7 @@ func TestConnectionsPerAddress(t *testing.T) {
 	}
 }
 
-// Our side of the connection can be ended alone.
+// Our side of the connection can be closed separately.
 func TestCloseWriteReachesTheConnection(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -71,6 +71,7 @@ export async function call({ url, variables, on, headers }) {
   }
   begun = true;
   return {
+    place,
     hangup: () => end("ended"),
     mute: (yes) => (track.enabled = !yes),
     key: (key) => {

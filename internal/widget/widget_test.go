@@ -15,7 +15,7 @@ import (
 	"parley/internal/web"
 )
 
-// Every visitor of somebody's website loads the script: it stays small.
+// Every visitor of a customer's website loads the script: it must stay small.
 func TestScriptIsSmall(t *testing.T) {
 	for path, most := range map[string]int{"/embed.js": 15 << 10, "/web-call.js": 4 << 10} {
 		r := httptest.NewRequest("GET", path, nil)
@@ -37,7 +37,7 @@ func TestScriptIsSmall(t *testing.T) {
 	}
 }
 
-// What would write HTML, evaluate text or style inline has no place in scripts for other people's pages.
+// Scripts for other people's pages must not write HTML, evaluate text or set inline styles.
 func TestScriptsAreClean(t *testing.T) {
 	bad := regexp.MustCompile(`innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b|new Function|setAttribute\("(style|on)|debugger|console\.log`)
 	for _, name := range []string{"embed.js", "web-call.js"} {
@@ -78,7 +78,7 @@ func TestTexts(t *testing.T) {
 	if !bytes.Equal(Texts("xx"), Texts("en")) || bytes.Equal(Texts("de"), Texts("en")) {
 		t.Error("a language without texts is not English")
 	}
-	// Every text is used, and every one that is used is there.
+	// Every text is used, and every text that is used exists.
 	used := map[string]bool{}
 	for _, m := range regexp.MustCompile(`"([a-z]+)"`).FindAllStringSubmatch(string(read("embed.js")), -1) {
 		used[m[1]] = true

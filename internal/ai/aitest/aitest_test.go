@@ -78,7 +78,7 @@ func post(t *testing.T, s *Server, body string) *http.Response {
 	return res
 }
 
-// The server refuses what OpenAI does, in its shape.
+// The server refuses what OpenAI refuses, in the same format.
 func TestServerRefuses(t *testing.T) {
 	s := NewServer(t)
 	s.Refuses = []string{"logprobs"}
@@ -190,7 +190,7 @@ func TestServerStream(t *testing.T) {
 	}
 }
 
-// Cut tears runes apart on the wire: some chunk of the raw HTTP is no valid UTF-8 by itself.
+// Cut splits runes on the wire: some chunk of the raw HTTP is not valid UTF-8 by itself.
 func TestServerCutsRunes(t *testing.T) {
 	s := NewServer(t)
 	s.Script(Behaviour{Text: "ééé", Cut: 1})
@@ -252,7 +252,7 @@ func TestServerDelays(t *testing.T) {
 	}
 }
 
-// Close ends streams that stall, for whoever waits for them.
+// Close ends stalled streams, so that nobody waits for them.
 func TestServerClose(t *testing.T) {
 	s, err := Serve()
 	if err != nil {

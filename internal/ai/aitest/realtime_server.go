@@ -154,13 +154,16 @@ func (s *Server) converse(w http.ResponseWriter, r *http.Request) {
 	}
 	s.mu.Lock()
 	s.sessions = append(s.sessions, c)
-	life := s.SessionTime
+	life, slow := s.SessionTime, s.SessionDelay
 	s.mu.Unlock()
 	created := map[string]any{"type": "realtime", "id": "sess_1", "object": "realtime.session"}
 	if life > 0 {
 		created["expires_at"] = time.Now().Add(life).Unix()
 		expire := time.AfterFunc(life, c.expire)
 		defer expire.Stop()
+	}
+	if sleepOr(ctx, slow) != nil {
+		return
 	}
 	c.emit("session.created", map[string]any{"session": created})
 	for {

@@ -42,7 +42,8 @@ type Server struct {
 	// (response_format, stream_options) and models that don't take them (temperature, max_tokens).
 	Refuses []string
 	// SessionTime is how long a realtime session lasts; 0 means for ever.
-	SessionTime time.Duration
+	SessionTime  time.Duration
+	SessionDelay time.Duration // before a realtime session is there
 
 	http     *http.Server
 	handlers sync.WaitGroup

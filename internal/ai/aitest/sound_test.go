@@ -14,7 +14,7 @@ import (
 	"parley/internal/audio"
 )
 
-// Heard by tones: what a Synthesizer says, a Recognizer understands.
+// Recognition by tones: a Recognizer understands what a Synthesizer says.
 func tones() (*Synthesizer, *Recognizer, Heard) {
 	voice := &Synthesizer{}
 	return voice, &Recognizer{Hear: func(pcm []int16, h ai.Hearing) string { return voice.Find(pcm, h.Rate) }}, Heard{
@@ -48,7 +48,7 @@ func TestRecognizerConforms(t *testing.T) {
 	ConformRecognizer(t, r, h)
 }
 
-// Each text is its own tone, found in 40 ms, and in no noise.
+// Each text has its own tone, which is found in 40 ms of sound, and never in noise.
 func TestFind(t *testing.T) {
 	s := &Synthesizer{}
 	sound := map[string][]int16{}
@@ -137,7 +137,7 @@ func TestUnderstanding(t *testing.T) {
 		say(25) // half a second of sound: two words' partials
 		say(25)
 		e.Write(make([]int16, 800))
-		e.End() // silence, which takes nothing of the script
+		e.End() // silence, which uses nothing of the script
 		say(1)
 		say(1) // hangs
 		for range 7 {
@@ -162,7 +162,7 @@ func TestUnderstanding(t *testing.T) {
 	})
 }
 
-// The server refuses what OpenAI does, in its shape.
+// The server refuses what OpenAI refuses, in the same format.
 func TestServerRefusesSound(t *testing.T) {
 	s := NewServer(t)
 	s.Refuses = []string{"instructions"}

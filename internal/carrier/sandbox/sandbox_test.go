@@ -40,7 +40,7 @@ func TestConforms(t *testing.T) {
 	carriertest.Conform(t, sandbox.New((&outbox{}).keep), "+12025550777")
 }
 
-// The stock is the same every time, and every number in it is a valid one of its country.
+// The stock is the same every time, and every number in it is valid in its country.
 func TestStock(t *testing.T) {
 	c := sandbox.New(nil)
 	for _, country := range []string{"US", "CA", "GB", "AU", "IL", "PL", "FI", "NL", "DK", "IT"} {

@@ -38,7 +38,7 @@ func TestSearchOtherCountries(t *testing.T) {
 	}
 }
 
-// A number's messages are told to us, and a message's fate under our own reference.
+// A number's messages are reported to us, and so is a message's status, under our own reference.
 func TestTellsWhereWeAre(t *testing.T) {
 	s := carriertest.NewServer(t)
 	c := s.Client(public)
@@ -87,7 +87,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// Being told to slow down is heeded; a failure of Twilio's own is not a refusal, and is not tried blindly again.
+// A request to slow down is obeyed; a failure at Twilio is not a refusal, and is not retried blindly.
 func TestSlowAndBroken(t *testing.T) {
 	s := carriertest.NewServer(t)
 	c := s.Client("")
@@ -153,7 +153,7 @@ func TestSlowAndBroken(t *testing.T) {
 	}
 }
 
-// A message whose answer was lost is found again; one that somebody else sent is not taken for it.
+// A message whose answer was lost is found again; a similar message from another sender is not mistaken for it.
 func TestFindAfterLostAnswer(t *testing.T) {
 	s := carriertest.NewServer(t)
 	c := s.Client("")
@@ -238,7 +238,7 @@ func TestWebhooks(t *testing.T) {
 	got.in, got.reports = nil, nil
 	ask(m.Told("something-new"), 204)
 
-	// What is not Twilio's changes nothing.
+	// A request that is not from Twilio changes nothing.
 	forged := carriertest.Signed(at, form)
 	forged.Header.Set("X-Twilio-Signature", "AAAA")
 	ask(forged, 403)

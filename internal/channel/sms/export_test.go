@@ -7,8 +7,8 @@ import (
 	"parley/internal/channel"
 )
 
-// Sweep ends what was begun before a time and has not ended.
+// Sweep finishes what was started before a time and has not ended.
 func (c *Channel) Sweep(ctx context.Context, before parley.Time) error { return c.sweep(ctx, before) }
 
-// Chunks cuts a text into messages that carriers take.
+// Chunks splits a text into messages that carriers accept.
 func Chunks(text string) []string { return channel.Parts(text, longest) }

@@ -90,7 +90,7 @@ func (h *harness) write(fn func(context.Context, *store.Tx) error) {
 	}
 }
 
-// assistant makes one that answers a number.
+// assistant makes an assistant that answers a number.
 func (h *harness) assistant(n *parley.Number) *parley.Assistant {
 	h.Helper()
 	voice := h.cat.Voices("pipeline", 1)[0]
@@ -106,7 +106,7 @@ func (h *harness) assistant(n *parley.Number) *parley.Assistant {
 	return a
 }
 
-// buy searches and buys a number of the stock.
+// buy searches for a number of the stock and buys it.
 func (h *harness) buy(number string) *parley.Number {
 	h.Helper()
 	h.search()
@@ -124,12 +124,12 @@ func (h *harness) search() {
 	}
 }
 
-// sweep ends every message that stands.
+// sweep finishes every message that is stuck.
 func (h *harness) sweep() error {
 	return h.texts.Sweep(h.Context(), parley.Now().Add(time.Minute))
 }
 
-// dies runs something in which the server dies.
+// dies runs a function during which the server dies.
 func (h *harness) dies(fn func()) {
 	h.Helper()
 	defer func() {
@@ -140,7 +140,7 @@ func (h *harness) dies(fn func()) {
 	fn()
 }
 
-// money holds the balance, what is free of it, and that the ledger agrees.
+// money checks the balance, the free part of it, and that the ledger agrees.
 func (h *harness) money(balance parley.Money) {
 	h.Helper()
 	u, err := h.db.User(h.Context(), h.user.ID)
@@ -164,7 +164,7 @@ func (h *harness) money(balance parley.Money) {
 	}
 }
 
-// charges are how many entries of a kind the ledger has.
+// charges counts the ledger's entries of a kind.
 func (h *harness) charges(kind parley.LedgerKind) (n int) {
 	h.Helper()
 	list, _, err := h.db.Ledger(h.Context(), h.user.ID, 0, 0, store.Page{Number: 1, Size: 100})
@@ -188,7 +188,7 @@ func (h *harness) messages() []parley.SMS {
 	return list
 }
 
-// is wants an error of a kind.
+// is expects an error of a kind.
 func (h *harness) is(err error, kind parley.Kind) {
 	h.Helper()
 	var e *parley.Error

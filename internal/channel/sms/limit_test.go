@@ -10,7 +10,8 @@ import (
 	"parley/internal/store"
 )
 
-// Text messages obey the rules of calls: where they may go, and what they may cost in a day; replies and codes too.
+// Text messages follow the rules for calls: where they may go, and what they may cost in a day. So do replies and
+// codes.
 func TestSMSLimits(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		ctx := t.Context()
@@ -43,7 +44,7 @@ func TestSMSLimits(t *testing.T) {
 			t.Errorf("the carrier has %v", h.carrier.Sent())
 		}
 
-		// Four segments are what a day may cost; calls of the day count too.
+		// The day's limit leaves room for four segments; the day's calls count too.
 		h.texts.Limits.DailySpend = 5 * cent
 		h.offices.Limits = h.texts.Limits
 		h.write(func(ctx context.Context, tx *store.Tx) error {
@@ -61,7 +62,7 @@ func TestSMSLimits(t *testing.T) {
 		_, err := h.texts.Send(ctx, h.user.ID, n.ID, person, strings.Repeat("long ", 60)) // two segments
 		says(err, "PARLEY_CALL_DAILY_SPEND")
 		h.carrier.Before = on("send", &carrier.Error{Message: "no route"}, false)
-		if _, err := h.texts.Send(ctx, h.user.ID, n.ID, person, "Hi"); err == nil { // it costs nothing in the end
+		if _, err := h.texts.Send(ctx, h.user.ID, n.ID, person, "Hi"); err == nil { // it costs nothing, as it fails
 			t.Error("it was sent")
 		}
 		if _, err := h.offices.AskCallerID(ctx, h.user.ID, "+12025550199"); err == nil {

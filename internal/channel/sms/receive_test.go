@@ -14,7 +14,7 @@ import (
 	"parley/internal/store/storetest"
 )
 
-// hears has a message come in and everything done that it causes.
+// hears has a message come in, and waits until everything that it causes is done.
 func (h *harness) hears(sid, from, body string) {
 	h.Helper()
 	if err := h.texts.Receive(h.Context(), carrier.Inbound{SID: sid, From: from, To: number1, Body: body}); err != nil {
@@ -25,7 +25,7 @@ func (h *harness) hears(sid, from, body string) {
 	}
 }
 
-// conversation is the one with a person, once nothing in it waits for the assistant.
+// conversation returns the conversation with a person, once nothing in it waits for the assistant.
 func (h *harness) conversation(a *parley.Assistant, who string) (*parley.Conversation, []parley.Message) {
 	h.Helper()
 	conv, err := h.db.CustomerConversation(h.Context(), a.ID, parley.APIConversation, who)
@@ -53,7 +53,7 @@ func (h *harness) conversation(a *parley.Assistant, who string) (*parley.Convers
 	}
 }
 
-// sent are the words of the messages that the carrier took, and to whom.
+// sent lists the texts that the carrier accepted, and their recipients.
 func (h *harness) sent() (list []string) {
 	for _, m := range h.carrier.Sent() {
 		list = append(list, m.To+": "+m.Body)
@@ -71,7 +71,7 @@ func TestAnswered(t *testing.T) {
 		if len(list) != 2 || list[0].Content != "When are you open?" || !strings.Contains(list[1].Content, "7 am") {
 			t.Fatalf("the conversation holds %+v", list)
 		}
-		h.hears("SMin1", person, "When are you open?") // told again
+		h.hears("SMin1", person, "When are you open?") // the webhook is repeated
 		var wg sync.WaitGroup
 		for range 4 { // and again, to several nodes
 			wg.Go(func() {
@@ -99,9 +99,10 @@ func TestAnswered(t *testing.T) {
 		if got := h.sent()[0]; got != person+": "+list[1].Content || h.carrier.Sent()[0].From != number1 {
 			t.Errorf("sent %q", got)
 		}
-		h.money(4*parley.USD - 2*(3*cent+cent)) // the messages at their own price, the replies by segment
+		h.money(4*parley.USD - 2*(3*cent+cent)) // the messages at their own price, the replies by the segment
 
-		// A person in the assistant's place reaches the phone too, and is told when that can't be paid.
+		// A person who replies in the assistant's place reaches the phone too, and is told if the message can't be
+		// paid for.
 		if _, err := h.texts.Chat.Reply(t.Context(), h.user.ID, conv.ID, "This is Ana."); err != nil {
 			t.Fatal(err)
 		}
@@ -117,7 +118,8 @@ func TestAnswered(t *testing.T) {
 	})
 }
 
-// A server that dies after the conversation has the message and before it is noted gives it to the conversation once.
+// If a server dies after the conversation got the message and before that is recorded, the conversation still gets it
+// only once.
 func TestAnsweredOnce(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		a := h.assistant(h.buy(number1))
@@ -187,7 +189,7 @@ func TestKeywords(t *testing.T) {
 			person); !store.IsNotFound(err) {
 			t.Errorf("the assistant was given keywords: %v", err)
 		}
-		for _, word := range []string{"please stop", "stop it", "yes"} { // these are words for the assistant
+		for _, word := range []string{"please stop", "stop it", "yes"} { // these are for the assistant
 			say(word)
 			if out() {
 				t.Errorf("%q was taken for a keyword", word)
@@ -246,7 +248,7 @@ func TestUnanswerable(t *testing.T) {
 		h.texts.Receive(t.Context(), carrier.Inbound{SID: "SMin4", From: person, To: number2, Body: "Wrong number"})
 		h.texts.Receive(t.Context(), carrier.Inbound{SID: "SMin5", From: person, To: "nobody", Body: "Wrong number"})
 		h.texts.Prices.SMS["US"] = 100 * parley.USD
-		h.hears("SMin6", person, "When are you open?") // the reply can't be paid
+		h.hears("SMin6", person, "When are you open?") // the reply can't be paid for
 		h.conversation(a, person)
 		if err := h.sweep(); err != nil || len(h.sent()) != 0 {
 			t.Errorf("sent %q: %v", h.sent(), err)
@@ -254,7 +256,7 @@ func TestUnanswerable(t *testing.T) {
 		if m := h.messages()[0]; m.Status != parley.SMSFailed || m.Error == nil || *m.Error != "Insufficient balance" {
 			t.Errorf("the reply stands as %+v", m)
 		}
-		// Nothing is left: the message is kept, and gets no answer.
+		// No money is left: the message is kept, and gets no answer.
 		h.write(func(ctx context.Context, tx *store.Tx) error {
 			free, err := tx.Free(ctx, h.user.ID)
 			if err != nil {
@@ -298,11 +300,11 @@ func TestErase(t *testing.T) {
 			t.Errorf("left: %+v", list)
 		}
 		_, err := h.texts.Send(t.Context(), h.user.ID, n.ID, person, "Buy!")
-		h.is(err, parley.Refused) // who said stop is still not written to
+		h.is(err, parley.Refused) // a person who said stop still gets no messages
 	})
 }
 
-// What is older than the operator keeps is forgotten, but for what is still to be sent.
+// Messages older than the operator's limit are deleted, except those that are still to be sent.
 func TestForget(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		n := h.buy(number1)

@@ -10,7 +10,7 @@ import (
 	"parley/internal/channel/sms"
 )
 
-// The alphabet as 3GPP TS 23.038 prints it, by columns: an independent writing of what the code has.
+// The alphabet as 3GPP TS 23.038 prints it, by columns: written independently of the code's table.
 const (
 	basic    = "@Δ 0¡P¿p£_!1AQaq$Φ\"2BRbr¥Γ#3CScsèΛ¤4DTdtéΩ%5EUeuùΠ&6FVfvìΨ'7GWgwòΣ(8HXhxÇΘ)9IYiy\nΞ*:JZjzØ+;KÄkäøÆ,<LÖlö\ræ-=MÑmñÅß.>NÜnüåÉ/?O§oà"
 	extended = "\f^{}\\[~]|€"
@@ -87,7 +87,7 @@ func FuzzSegments(f *testing.F) {
 			switch w := width(p); {
 			case len(parts) > 1 && w > part, len(parts) > 1 && w == 0, !utf8.ValidString(p):
 				t.Fatalf("part %d is %d wide", i, w)
-			case i+1 < len(parts): // the next character would not have fitted: no part is wasted
+			case i+1 < len(parts): // the next character would not have fitted: no space is wasted
 				next, _ := utf8.DecodeRuneInString(parts[i+1])
 				if w+width(string(next)) <= part {
 					t.Fatalf("part %d ends early at %d", i, w)

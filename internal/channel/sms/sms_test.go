@@ -11,7 +11,7 @@ import (
 	"parley/internal/channel/sms"
 )
 
-const cent = parley.USD / 100 // a segment in these tests
+const cent = parley.USD / 100 // the price of a segment in these tests
 
 func TestSend(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
@@ -32,7 +32,8 @@ func TestSend(t *testing.T) {
 	})
 }
 
-// Whatever the carrier says and wherever the server dies: a message is sent and paid once, or not sent and not paid.
+// Whatever the carrier answers and wherever the server dies, a message is either sent and charged once, or not sent
+// and not charged.
 func TestSendFailures(t *testing.T) {
 	unknown := errors.New("the line went dead")
 	for name, c := range map[string]struct {
@@ -53,7 +54,7 @@ func TestSendFailures(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			each(t, func(t *testing.T, h *harness) {
 				n := h.buy(number1)
-				// an earlier message that is alike
+				// an earlier message with the same text
 				if _, err := h.texts.Send(t.Context(), h.user.ID, n.ID, person, "the same words"); err != nil {
 					t.Fatal(err)
 				}
@@ -98,7 +99,7 @@ func TestSendFailures(t *testing.T) {
 	}
 }
 
-// A search at the carrier that fails leaves the fate of a message open: it is neither sent again nor given up.
+// If the search at the carrier fails, the fate of a message stays open: it is neither sent again nor given up.
 func TestUncertainStaysOpen(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		n := h.buy(number1)
@@ -116,7 +117,7 @@ func TestUncertainStaysOpen(t *testing.T) {
 	})
 }
 
-// Two servers that find the same message send it once: one has the lease.
+// Two servers that find the same message send it once: only one gets the lease.
 func TestSweepsTogether(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		n := h.buy(number1)
@@ -147,7 +148,7 @@ func TestSendRace(t *testing.T) {
 		n := h.buy(number1)
 		h.texts.Prices.SMS["US"] = parley.USD
 		var wg sync.WaitGroup
-		for range 12 { // money for four
+		for range 12 { // there is money for four
 			wg.Go(func() {
 				if _, err := h.texts.Send(t.Context(), h.user.ID, n.ID, person, "x"); err != nil {
 					h.is(err, parley.Refused)
@@ -162,7 +163,7 @@ func TestSendRace(t *testing.T) {
 	})
 }
 
-// What a carrier tells twice, out of order or of another's message.
+// A carrier's reports that are repeated, out of order, or about another message.
 func TestReports(t *testing.T) {
 	const s, d, u, f, q = parley.SMSSent, parley.SMSDelivered, parley.SMSUndelivered, parley.SMSFailed, parley.SMSQueued
 	for name, c := range map[string]struct {
@@ -194,7 +195,7 @@ func TestReports(t *testing.T) {
 				for i, status := range c.told {
 					r := carrier.Report{Reference: fmt.Sprintf("sms:%d", m.ID), SID: m.SID, Status: status}
 					if i%2 == 1 {
-						r.Reference = "" // found by the carrier's name
+						r.Reference = "" // found by the carrier's own id
 					}
 					tell(r)
 				}
@@ -210,7 +211,7 @@ func TestReports(t *testing.T) {
 	}
 }
 
-// A report that is faster than our own bookkeeping, also than a server that died.
+// A report may arrive before our own bookkeeping is done, even if the server dies first.
 func TestReportBeforeTheRow(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		n := h.buy(number1)

@@ -65,9 +65,69 @@
       part("mute").focus();
     } catch (err) {
       if (call !== mine) return;
-      const words = known[err.name] || (err.status === 401 ? "Your session has ended. Sign in again." : err.status ? err.message
-        : err.status === 0 ? "The server can't be reached. Call again when the network is back." : "The call could not begin: " + err.message);
-      end(words, true);
+      end(why(err), true);
+    }
+  }
+
+  function why(err) {
+    return known[err.name] || (err.status === 401 ? "Your session has ended. Sign in again." : err.status ? err.message
+      : err.status === 0 ? "The server can't be reached. Call again when the network is back." : "The call could not begin: " + err.message);
+  }
+
+  // Taking part in a live call, on its page.
+  let seat = null; // the line, or what becomes it
+  const join = () => $("[data-join]");
+  const modes = {
+    listen: "You hear both. Nobody hears you.",
+    whisper: "The assistant is told what you say. The customer does not hear you.",
+    talk: "Both hear you, and the assistant goes on.",
+    take_over: "You speak in the assistant's place. It listens, and says nothing.",
+  };
+  function joined(mode, words, mistake) {
+    const box = join();
+    if (!box) return;
+    for (const b of all("[data-join-as]", box)) b.setAttribute("aria-pressed", String(b.dataset.joinAs === mode));
+    $("[data-join-back]", box).hidden = mode !== "take_over";
+    $("[data-join-leave]", box).hidden = !mode;
+    $("[data-join-state]", box).textContent = words;
+    $("[data-join-state]", box).classList.toggle("wrong", Boolean(mistake));
+  }
+  function leave(words, mistake) {
+    const was = seat;
+    seat = null;
+    was?.hangup();
+    joined("", words, mistake);
+  }
+  async function take(mode) {
+    try {
+      if (!seat) {
+        const mine = (seat = { hangup() {} });
+        joined("", "Connecting: your browser may ask for the microphone.");
+        const { call: dial } = await import("/web-call.js");
+        const live = new Promise((resolve) => (mine.live = resolve));
+        const made = await dial({ url: join().dataset.join, headers: { "HX-Request": "true" }, on: (kind) => {
+          if (kind === "live") mine.live();
+          else if (kind === "end" && seat === mine) leave("You are no part of this call any more.");
+        } });
+        if (seat !== mine) return made.hangup();
+        Object.assign(mine, made);
+        await live;
+        if (seat !== mine) return;
+        if (mode === "listen") return joined(mode, modes[mode]);
+      }
+      const mine = seat;
+      if (!mine.place) return; // it is on its way
+      const leg = mine.place.split("/").pop();
+      const res = await fetch(join().dataset.legs + leg + "?mode=" + mode, { method: "POST", headers: { "HX-Request": "true" } })
+        .catch((err) => { throw Object.assign(err, { status: 0 }); });
+      if (!res.ok) throw Object.assign(new Error((await res.json().catch(() => ({}))).message || "status " + res.status), { status: res.status });
+      if (seat === mine) joined(mode, modes[mode]);
+    } catch (err) {
+      if (!seat?.place) leave(why(err), true); // there is no line
+      else {
+        $("[data-join-state]", join()).textContent = why(err);
+        $("[data-join-state]", join()).classList.add("wrong");
+      }
     }
   }
 
@@ -115,19 +175,26 @@
       const off = part("mute").getAttribute("aria-pressed") !== "true";
       part("mute").setAttribute("aria-pressed", String(off));
       call?.mute?.(off);
-    } else if (e.target.closest("[data-preview]")) preview(e.target.closest("[data-preview]"));
+    } else if (e.target.closest("[data-join-as]")) take(e.target.closest("[data-join-as]").dataset.joinAs);
+    else if (e.target.closest("[data-join-back]")) take("listen");
+    else if (e.target.closest("[data-join-leave]")) leave("You left the call.");
+    else if (e.target.closest("[data-preview]")) preview(e.target.closest("[data-preview]"));
   });
   document.addEventListener("htmx:afterSettle", () => { // another page came
     if (call && !place()) {
       call.hangup();
       call = null;
     }
+    if (seat && !join()) leave("");
   });
   // On a phone it all is a sheet: who closes it sees no more that the microphone is on.
   document.addEventListener("toggle", (e) => {
     if (call && e.target.id === "talk" && e.newState === "closed") hangup("The call ended when you closed this.");
   }, true); // these events don't bubble
-  addEventListener("pagehide", () => call && hangup("The call has ended."));
+  addEventListener("pagehide", () => {
+    if (call) hangup("The call has ended.");
+    if (seat) leave("");
+  });
 
   // A voice's sample plays, until it is asked to stop or another is chosen.
   let sample = null;

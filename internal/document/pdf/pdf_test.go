@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// make writes objects 1, 2, …, with a cross-reference table that is right; object 1 is the catalog.
+// make writes objects 1, 2, … with a correct cross-reference table; object 1 is the catalog.
 func build(objects ...string) []byte {
 	var b bytes.Buffer
 	b.WriteString("%PDF-1.7\n")
@@ -36,7 +36,7 @@ func streamOf(dict, data string) string {
 	return fmt.Sprintf("<<%s/Length %d>>stream\n%s\nendstream", dict, len(data), data)
 }
 
-// page makes a file of one page in the font object 4.
+// page makes a file of one page, whose font is object 4.
 func page(content, font string, more ...string) []byte {
 	return build(append([]string{"<</Type/Catalog/Pages 2 0 R>>",
 		"<</Type/Pages/Kids[3 0 R]/Count 1/Resources<</Font<</F 4 0 R>>/XObject<</X 6 0 R>>/Properties<</P 6 0 R>>>>>>",
@@ -112,7 +112,7 @@ c(d)) Tj ET`, helvetica, nil, `a(b)\ ac(d)`},
 	}
 }
 
-// TestFilters: the same content, packed in every way that text is.
+// TestFilters: the same content with each filter that is used for text.
 func TestFilters(t *testing.T) {
 	content := "BT /F 10 Tf (" + strings.Repeat("packed and unpacked ", 400) + ") Tj ET"
 	var flate, a85 bytes.Buffer
@@ -169,14 +169,14 @@ func TestFilters(t *testing.T) {
 			t.Errorf("%s: %v %+v", name, err, doc)
 		}
 	}
-	var gif bytes.Buffer // GIF's LZW is another: it must not do harm
+	var gif bytes.Buffer // GIF's LZW is a different one: reading it must do no harm
 	w := lzw.NewWriter(&gif, lzw.LSB, 8)
 	w.Write([]byte(content))
 	w.Close()
 	unlzw(gif.Bytes(), 1)
 }
 
-// lzwed packs with codes of nine bits only: it clears before they would grow.
+// lzwed compresses with nine-bit codes only: it clears the table before the codes would grow.
 func lzwed(s string) string {
 	var out []byte
 	acc, bits := 0, 0
@@ -199,10 +199,10 @@ func lzwed(s string) string {
 	return string(out)
 }
 
-// TestMended: files whose tables are wrong or missing, and those that loop.
+// TestMended: files whose tables are wrong or missing, and files with loops.
 func TestMended(t *testing.T) {
 	whole := page("BT /F 10 Tf (mended) Tj ET", helvetica)
-	packed := func() []byte { // objects within an object stream, no table
+	packed := func() []byte { // objects in an object stream, without a table
 		return []byte("%PDF-1.5\n7 0 obj" + streamOf("/Type/ObjStm/N 3/First 15",
 			"1 0 2 31 4 81   <</Type/Catalog/Pages 2 0 R>>   <</Type/Pages/Kids[3 0 R]/Count 1>>               "+
 				helvetica) +
@@ -278,7 +278,7 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// FuzzContent is closer to the matter: a page's content and a font's map within a sound file.
+// FuzzContent fuzzes only a page's content and a font's map, within a valid file.
 func FuzzContent(f *testing.F) {
 	f.Add("BT /F 10 Tf [(a)-300(b)] TJ T* (c) ' ET q Q BI ID EI", "1 beginbfrange<00><ff><0041>endbfrange")
 	f.Add("/X Do BT /F -1 Tf 1e38 0 0 1e-38 0 0 Tm (z) Tj (y) \" ET",

@@ -57,10 +57,10 @@ func open(c Config, transport http.RoundTripper) (*Client, error) {
 		}}}, nil
 }
 
-// Close drops idle connections.
+// Close closes idle connections.
 func (c *Client) Close() { c.rest.HTTP.CloseIdleConnections() }
 
-// Model is one of the server's models; whether it exists shows when it is used.
+// Model is one of the server's models. Whether the model exists shows when it is used.
 func (c *Client) Model(code string) ai.Model {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -110,7 +110,7 @@ func (m *model) Generate(ctx context.Context, req ai.Request, yield func(ai.Delt
 	})
 }
 
-// reading is a reply as far as it was read.
+// reading is the part of a reply that was read.
 type reading struct {
 	*rest.Reading
 	open map[int]*rest.Call // by the index of the content block
@@ -148,7 +148,7 @@ type event struct {
 	Usage usage `json:"usage"`
 }
 
-// usage counts what was read anew, read from the cache and stored in it apart.
+// usage counts the tokens that were read anew, read from the cache, and stored in it.
 type usage struct {
 	In     int `json:"input_tokens"`
 	Stored int `json:"cache_creation_input_tokens"`
@@ -156,7 +156,7 @@ type usage struct {
 	Out    int `json:"output_tokens"`
 }
 
-// take reads an event. Kinds that are not known are passed over, as Anthropic asks of its clients; so are pings.
+// take handles an event. Unknown kinds are ignored, as Anthropic asks of its clients; so are pings.
 func (r *reading) take(name string, data []byte) error {
 	if name == "ping" {
 		return nil
@@ -219,7 +219,7 @@ func (r *reading) begin(e event) error {
 	return nil
 }
 
-// count takes the figures of an event. They are those of the whole reply so far; some events have not all of them.
+// count records the usage in an event. The figures are totals for the reply so far. Some events have only some of them.
 func (r *reading) count(u usage) {
 	if in := u.In + u.Stored + u.Cached; in > 0 {
 		r.Usage.In, r.Usage.Stored, r.Usage.Cached = in, u.Stored, u.Cached
@@ -227,7 +227,7 @@ func (r *reading) count(u usage) {
 	r.Usage.Out = max(r.Usage.Out, u.Out)
 }
 
-// broken is the error of an error event, which may come after 200 and after text.
+// broken is the error of an error event, which may come after a 200 and after text.
 func (r *reading) broken(data []byte) error {
 	s := parse(data)
 	kind := s.kind(0)

@@ -89,7 +89,7 @@ func TestFinishes(t *testing.T) {
 	}
 }
 
-// What a model refuses is left out, and not sent again.
+// A field that a model refuses is left out, and not sent again.
 func TestLearns(t *testing.T) {
 	half := 0.5
 	for _, c := range []struct {
@@ -119,7 +119,8 @@ func TestLearns(t *testing.T) {
 	}
 }
 
-// What a model thought before it called goes back with the result, to a model that thinks; what it refuses does not.
+// The thoughts of a model before a tool call are sent back with the result if the model thinks; thoughts that it
+// refuses are not.
 func TestThoughts(t *testing.T) {
 	s := anthropictest.New(t)
 	c := client(t, s, 0)
@@ -157,7 +158,7 @@ func TestThoughts(t *testing.T) {
 	}
 }
 
-// A schema that is too much for the API goes into the prompt, this time alone.
+// A schema that is too complex for the API goes into the prompt, this time only.
 func TestSchemaInWords(t *testing.T) {
 	s := anthropictest.New(t)
 	m := client(t, s, 0).Model(anthropictest.Plain)
@@ -189,7 +190,7 @@ func TestSchemaInWords(t *testing.T) {
 	}
 }
 
-// A conversation of any shape is one that the API takes.
+// The API takes a conversation of any shape.
 func TestMessages(t *testing.T) {
 	call := func(id string) ai.Message {
 		return ai.Message{Role: ai.Assistant, Calls: []ai.ToolCall{{ID: id, Name: "odd name!", Arguments: "not json"}}}
@@ -199,7 +200,7 @@ func TestMessages(t *testing.T) {
 	m := client(t, s, 0).Model(anthropictest.Plain)
 	for i, c := range []struct {
 		list []ai.Message
-		want string // roles and texts as they arrive
+		want string // the roles and texts that arrive
 	}{
 		{[]ai.Message{said(ai.User, "a"), said(ai.User, "b"), said(ai.Assistant, "c"), said(ai.Assistant, "d"),
 			said(ai.User, "e")}, "user ab|assistant cd|user e"},
@@ -229,7 +230,7 @@ func TestMessages(t *testing.T) {
 	}
 }
 
-// What a request has in common with the one before it comes from the cache, and the figures say so.
+// What a request has in common with the one before it comes from the cache, and the usage shows that.
 func TestCache(t *testing.T) {
 	s := anthropictest.New(t)
 	m := client(t, s, 0).Model(anthropictest.Plain)
@@ -317,7 +318,7 @@ func TestDoctor(t *testing.T) {
 	}
 }
 
-// A server that takes connections and says nothing is told of when the doctor's time is over.
+// A server that takes connections and says nothing is reported when the doctor's time is up.
 func TestDoctorOfTheSilent(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -346,7 +347,7 @@ type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// FuzzStream reads whatever a server may send.
+// FuzzStream reads anything that a server may send.
 func FuzzStream(f *testing.F) {
 	f.Add([]byte("event: content_block_start\ndata: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"tool_use\",\"id\":\"a\",\"name\":\"b\",\"input\":{}}}\n\ndata: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"input_json_delta\",\"partial_json\":\"{\"}}\n\ndata: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"tool_use\"},\"usage\":{\"output_tokens\":3}}\n\ndata: {\"type\":\"message_stop\"}\n\n"))
 	f.Add([]byte("event: ping\r\ndata: {}\r\n\r\n: x\ndata: {\"type\":\"content_block_delta\",\ndata: \"delta\":{\"type\":\"text_delta\",\"text\":\"x\"}}\n\n"))

@@ -24,10 +24,10 @@ func Declare(s *Settings) *ai.Vendor {
 		Models: s.list, With: ai.Rekeyed(s, Declare), Open: s.open, Check: s.check}
 }
 
-// configured says whether there is a server to ask.
+// configured reports whether a server is configured.
 func (s *Settings) configured() bool { return s.APIKey != "" || s.BaseURL != "" }
 
-// models are those that the server is asked for; without a setting the quickest first, since people wait.
+// models lists the models that are offered. Without a setting the fastest comes first, because people wait for it.
 func (s *Settings) models() []string {
 	switch {
 	case !s.configured():

@@ -7,7 +7,7 @@ import (
 	"parley/internal/provider/rest"
 )
 
-// check asks for each model, which costs nothing.
+// check requests the description of each model, which costs nothing.
 func (s *Settings) check(ctx context.Context) []parley.Finding {
 	if !s.configured() {
 		return []parley.Finding{{State: "note", What: Code,

@@ -10,12 +10,12 @@ import (
 	"parley/internal/provider/rest"
 )
 
-// badRequest is a 400 with what the server says of it.
+// badRequest is a 400 response with the server's own message.
 type badRequest struct{ message string }
 
 func (b *badRequest) Error() string { return b.message }
 
-// names says whether it complains of one of these.
+// names reports whether the message complains about one of these.
 func (b *badRequest) names(fields ...string) bool {
 	text := strings.ToLower(b.message)
 	for _, f := range fields {
@@ -26,7 +26,7 @@ func (b *badRequest) names(fields ...string) bool {
 	return false
 }
 
-// said is what an error says of itself: {"type":"error","error":{"type":…,"message":…}}.
+// said is Anthropic's error object: {"type":"error","error":{"type":…,"message":…}}.
 type said struct {
 	Type    string `json:"type"`
 	Message string `json:"message"`
@@ -42,7 +42,7 @@ func parse(body []byte) said {
 	return e.Error
 }
 
-// kind judges by what is said and the HTTP status; 0 is an error inside a stream.
+// kind decides by the message and the HTTP status. A status of 0 means an error inside a stream.
 func (s said) kind(status int) ai.Kind {
 	switch s.Type {
 	case "rate_limit_error":
@@ -71,7 +71,7 @@ func (s said) kind(status int) ai.Kind {
 	return ai.Config
 }
 
-// refused says what an answer that is an error means.
+// refused turns an error response into an error.
 func refused(status int, h http.Header, body []byte) error {
 	s := parse(body)
 	e := &ai.Error{Kind: s.kind(status), RetryAfter: rest.RetryAfter(h),

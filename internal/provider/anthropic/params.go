@@ -10,9 +10,9 @@ import (
 )
 
 const (
-	// maxTokens is what a reply may have where nobody says; the API asks for a figure.
+	// maxTokens is the length of a reply when the request has no limit: the API requires one.
 	maxTokens = 4096
-	// thinking is added to a bound where the model thinks, which counts.
+	// thinking is added to the limit if the model thinks, because thoughts count towards it.
 	thinking = 2048
 )
 
@@ -71,14 +71,14 @@ type tool struct {
 	Cache       *kind           `json:"cache_control,omitempty"`
 }
 
-// manner is how one request differs from what the model usually gets.
+// manner is how a request differs from what the model usually gets.
 type manner struct {
 	words    bool // the schema goes into the prompt
 	unsealed bool // thoughts are not sent
 }
 
-// params is the request in Anthropic's words, without what the model refuses: newer ones take no temperature, some
-// can't be told not to think, and these alone can be told to think little.
+// params builds the request, without what the model refuses: newer models accept no temperature, and some can't be told
+// not to think. Only these can be told to think little.
 func (m *model) params(req ai.Request, names rest.Names, how manner, sent *rest.Sent) request {
 	p := request{Model: m.code, MaxTokens: req.MaxTokens, Stream: true}
 	if p.MaxTokens <= 0 {
@@ -122,8 +122,8 @@ func (m *model) params(req ai.Request, names rest.Names, how manner, sent *rest.
 	return p
 }
 
-// cache marks how far the prompt is the same in the next request: the tools, which come first, with the system prompt
-// behind them; and the conversation up to here. The next request finds what lies before its own marks.
+// cache marks how far the prompt will be the same in the next request: the tools, which come first, followed by the
+// system prompt; and the conversation so far. The next request finds what lies before its own marks.
 func (p *request) cache() {
 	mark := &kind{"ephemeral"}
 	if n := len(p.Tools); n > 0 {
@@ -137,14 +137,15 @@ func (p *request) cache() {
 }
 
 const (
-	// opening stands for the customer where the assistant speaks first, and closing where it spoke last: a
-	// conversation begins and ends with the user.
+	// opening stands for the customer if the assistant speaks first, and closing if it spoke last: a conversation must
+	// begin and end with the user.
 	opening = "(The conversation begins.)"
 	closing = "(Go on.)"
 )
 
-// messages is a conversation as Anthropic takes it: what one side said in a row is one message, the results of calls
-// come first in the one that follows them, and nothing is empty. A model that thinks gets its thoughts back with calls.
+// messages converts a conversation to Anthropic's rules: consecutive entries of one side are one message, the results
+// of calls come first in the message after the calls, and nothing is empty. A model that thinks gets its thoughts back
+// with the calls.
 func messages(list []ai.Message, names rest.Names, thoughts bool) (out []message) {
 	add := func(role string, blocks ...block) {
 		if len(out) == 0 && role == "assistant" && len(blocks) > 0 {
@@ -197,7 +198,7 @@ func schema(raw json.RawMessage) json.RawMessage {
 	return raw
 }
 
-// seals says whether a conversation has thoughts of Anthropic's in it.
+// seals reports whether a conversation has thoughts from Anthropic in it.
 func seals(list []ai.Message) bool {
 	return slices.ContainsFunc(list, func(m ai.Message) bool { return len(m.Calls) > 0 && unseal(m.Calls[0]) != nil })
 }

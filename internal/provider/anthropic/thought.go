@@ -6,11 +6,11 @@ import (
 	"parley/internal/ai"
 )
 
-// maxThoughts is how many bytes of thoughts go back with a call; what is more is left out.
+// maxThoughts is how many bytes of thoughts are sent back with a call. The rest is left out.
 const maxThoughts = 256 << 10
 
-// thought is a block of what the model thinks before it calls a tool. It goes back as it came, with the call's result:
-// its text may be left out, its signature holds it.
+// thought is a block of the model's thinking before it calls a tool. It is sent back unchanged with the call's result.
+// Its text may be left out, because the signature contains it.
 type thought struct {
 	Type      string  `json:"type"` // thinking, or redacted_thinking
 	Thinking  *string `json:"thinking,omitempty"`
@@ -18,13 +18,13 @@ type thought struct {
 	Data      string  `json:"data,omitempty"`
 }
 
-// seal is what goes back to Anthropic with the first of the calls that were made at once.
+// seal is what is sent back to Anthropic with the first of several simultaneous calls.
 type seal struct {
 	Vendor   string    `json:"vendor"`
 	Thoughts []thought `json:"thoughts"`
 }
 
-// sealed is the seal of a call that follows these thoughts, "" where there were none.
+// sealed returns the seal of a call that follows these thoughts, "" if there were none.
 func sealed(thoughts []thought) string {
 	if len(thoughts) == 0 {
 		return ""
@@ -36,7 +36,7 @@ func sealed(thoughts []thought) string {
 	return string(raw)
 }
 
-// unseal are the thoughts before a call; another vendor's seal has none.
+// unseal returns the thoughts before a call. Another vendor's seal has none.
 func unseal(c ai.ToolCall) (list []block) {
 	var s seal
 	if json.Unmarshal([]byte(c.Seal), &s) != nil || s.Vendor != Code {
@@ -48,7 +48,7 @@ func unseal(c ai.ToolCall) (list []block) {
 	return list
 }
 
-// think takes a piece of a thought.
+// think adds a piece of a thought.
 func (r *reading) think(e event) {
 	if e.Type == "content_block_start" {
 		t := thought{Type: e.Block.Type, Signature: e.Block.Signature, Data: e.Block.Data}

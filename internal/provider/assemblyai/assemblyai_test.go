@@ -32,7 +32,7 @@ func complains(t *testing.T, s *assemblyaitest.Server) {
 	}
 }
 
-// tone is the sound of a text.
+// tone is the sound that stands for a text.
 func tone(t *testing.T, s *assemblyaitest.Server, text string, rate audio.Rate) (pcm []int16) {
 	t.Helper()
 	if err := ai.Say(t.Context(), s.Voice, ai.Speech{Rate: rate}, text, func(p []int16) error {
@@ -57,7 +57,7 @@ func TestConforms(t *testing.T) {
 	}
 }
 
-// ear is one that is closed at the end.
+// ear is an ear that is closed at the end of the test.
 func ear(t *testing.T, s *assemblyaitest.Server, h ai.Hearing) ai.Ear {
 	t.Helper()
 	h.Rate = audio.Narrow
@@ -69,7 +69,7 @@ func ear(t *testing.T, s *assemblyaitest.Server, h ai.Hearing) ai.Ear {
 	return e
 }
 
-// say lets an ear hear noise, which means what the server is told.
+// say lets an ear hear noise; the test server decides what text it stands for.
 func say(e ai.Ear, d time.Duration) {
 	frame := make([]int16, audio.Narrow.FrameSize())
 	for i := range frame {
@@ -81,7 +81,7 @@ func say(e ai.Ear, d time.Duration) {
 	e.End()
 }
 
-// final waits for the next final transcript; nil when the ear has closed.
+// final waits for the next final transcript; it is nil once the ear has closed.
 func final(t *testing.T, e ai.Ear) *ai.Transcript {
 	t.Helper()
 	guard := time.After(10 * time.Second)
@@ -100,7 +100,7 @@ func final(t *testing.T, e ai.Ear) *ai.Transcript {
 	}
 }
 
-// What a session is refused with says who has to do something about it.
+// The error of a refused session says who has to do something about it.
 func TestRefused(t *testing.T) {
 	for name, o := range map[string]struct {
 		key, model string
@@ -136,7 +136,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// A socket that fails in the middle closes the ear, which answers for what it owes.
+// A socket that fails in the middle closes the ear, which still answers for the utterances that it owes.
 func TestBreaks(t *testing.T) {
 	for name, o := range map[string]struct {
 		h    assemblyaitest.Hearing
@@ -165,7 +165,7 @@ func TestBreaks(t *testing.T) {
 	}
 }
 
-// Short utterances, answers that don't come, ends that the vendor finds by itself, and texts that come without
+// Short utterances, answers that don't come, ends of utterances that the vendor finds by itself, and texts without
 // punctuation.
 func TestEnds(t *testing.T) {
 	t.Parallel()
@@ -175,7 +175,7 @@ func TestEnds(t *testing.T) {
 	s.Script(assemblyaitest.Hearing{Text: "Yes."}, assemblyaitest.Hearing{Never: true},
 		assemblyaitest.Hearing{Text: "Two of them,"}, assemblyaitest.Hearing{Text: "please."},
 		assemblyaitest.Hearing{Text: "Thank you.", Plain: true})
-	say(e, 30*time.Millisecond) // less than a message must have
+	say(e, 30*time.Millisecond) // shorter than a message must be
 	say(e, 200*time.Millisecond)
 	say(e, 900*time.Millisecond)
 	say(e, 200*time.Millisecond)
@@ -197,7 +197,7 @@ func TestEnds(t *testing.T) {
 	complains(t, s)
 }
 
-// A session that is about to end is left in a pause.
+// A session that is about to expire is ended in a pause.
 func TestLapses(t *testing.T) {
 	t.Parallel()
 	s := assemblyaitest.New(t)

@@ -27,7 +27,7 @@ type Settings struct {
 	STTModel string `name:"assemblyai-stt-model" help:"Model of AssemblyAI that listens (universal-streaming-english, and universal-streaming-multilingual for other languages)."`
 }
 
-// languages are those of Universal-Streaming.
+// languages lists the languages of Universal-Streaming.
 const languages = "en es fr de it pt"
 
 // Declare declares AssemblyAI according to the settings.
@@ -60,7 +60,7 @@ func (s *Settings) open() (*ai.Opened, error) {
 	}}, nil
 }
 
-// check asks for a token, which costs nothing.
+// check requests a temporary token, which costs nothing.
 func (s *Settings) check(ctx context.Context) []parley.Finding {
 	found := func(state, format string, a ...any) []parley.Finding {
 		return []parley.Finding{{State: state, What: Code, Text: fmt.Sprintf(format, a...)}}

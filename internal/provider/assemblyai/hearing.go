@@ -18,24 +18,24 @@ import (
 
 const (
 	path = "/v3/ws"
-	// piece is how much sound is sent at once. Messages must hold 50 to 1000 ms.
+	// piece is how much sound is sent in one message. AssemblyAI accepts 50 to 1000 ms.
 	piece    = 100 * time.Millisecond
 	shortest = 50 * time.Millisecond
-	// signs is how often a socket is asked for a sign of life. The vendor closes none for being idle, unless it is asked.
+	// signs is the time between two pings of a socket. AssemblyAI doesn't close idle sockets unless it is asked to.
 	signs = 10 * time.Second
-	// beginTime is how long a session may take to begin: keys and parameters are judged on the open socket.
+	// beginTime is how long a session may take to begin. Keys and parameters are checked after the socket has opened.
 	beginTime   = 5 * time.Second
 	maxKeywords = 100
 	maxKeyword  = 50 // characters
 )
 
-// The models that hear by themselves which language is spoken, and where an utterance ends.
+// The models that detect the language, and the end of an utterance, by themselves.
 const (
 	english      = "universal-streaming-english"
 	multilingual = "universal-streaming-multilingual"
 )
 
-// modelFor is the model that hears a language: the one that is set, where it is not English alone.
+// modelFor returns the model for a language: the configured one, unless it understands English only.
 func modelFor(set, language string) string {
 	switch {
 	case (set == "" || set == english) && language == "en":
@@ -75,11 +75,12 @@ func (r *recognizer) Listen(ctx context.Context, h ai.Hearing) (ai.Ear, error) {
 	}), nil
 }
 
-// formats reports whether a model sends the end of a turn once more, with punctuation: others send it so at once.
+// formats reports whether a model sends the end of a turn a second time, with punctuation. Other models send it with
+// punctuation at once.
 func formats(model string) bool { return strings.HasPrefix(model, "universal-streaming") }
 
-// question is what a session is opened with. Utterances are ended by the session's own voice detector: the model's
-// opinion of that is switched off where it can be, and told to be slow elsewhere.
+// question returns the query with which a session is opened. Our own voice detector ends utterances. The model's own
+// end-of-turn detection is switched off where that is possible, and made slow elsewhere.
 func question(model string, h ai.Hearing) url.Values {
 	q := url.Values{"speech_model": {model}, "sample_rate": {strconv.Itoa(int(h.Rate))}, "encoding": {"pcm_s16le"},
 		"max_turn_silence": {"3000"}}
@@ -110,7 +111,7 @@ func list(words []string) string {
 	return string(raw)
 }
 
-// begin waits for the session, and tells when it ends.
+// begin waits until the session has begun, and reports when it will end.
 func begin(ctx context.Context, conn *wire.Conn) (ends time.Time, err error) {
 	patience, cancel := context.WithTimeout(ctx, beginTime)
 	defer cancel()
@@ -140,7 +141,7 @@ func begin(ctx context.Context, conn *wire.Conn) (ends time.Time, err error) {
 	return ends, &ai.Error{Kind: ai.Malformed, Err: fmt.Errorf("the session began with %.30q", m.Type)}
 }
 
-// kinds says what the vendor's codes mean, in an Error and as those of a close.
+// kinds maps AssemblyAI's codes, in Error messages and of closed sockets, to our kinds of errors.
 var kinds = map[int]ai.Kind{1008: ai.Config, 3006: ai.Config, 3007: ai.Malformed, 3009: ai.RateLimited,
 	4000: ai.Config, 4001: ai.Config, 4002: ai.Config, 4003: ai.Config, 4029: ai.RateLimited, 4102: ai.RateLimited,
 	3005: ai.Overloaded, 1011: ai.Overloaded, 1013: ai.Overloaded}
@@ -153,7 +154,7 @@ func kindOf(code int, begun bool) ai.Kind {
 	return k
 }
 
-// closed says what the end of a socket means.
+// closed returns the error that a closed socket means.
 func closed(err error, begun bool) error {
 	code, reason := wire.CloseOf(err)
 	if code == 0 {

@@ -12,18 +12,18 @@ import (
 )
 
 const (
-	// settled is how long the answer to a ForceEndpoint is waited for where nothing was understood: that there is one
-	// then is not documented.
+	// settled is how long to wait for the response to ForceEndpoint when nothing was understood. It is not documented
+	// whether there is one then.
 	settled = time.Second
-	// unsettled is how long it is waited for otherwise, and neat for its text with punctuation. Then what is known is the
-	// text.
+	// unsettled is how long to wait otherwise, and neat how long to wait for the text with punctuation. After that, the
+	// words known so far are the text.
 	unsettled = 4 * time.Second
 	neat      = 500 * time.Millisecond
-	// lapse is so long before its end that an idle session is left; who uses the ear opens another.
+	// lapse is how long before its end an idle session is left. The user of the ear then opens another one.
 	lapse = 5 * time.Minute
 )
 
-// message is one of the vendor's, as far as it is of use.
+// message is a message from AssemblyAI, with the fields that are used here.
 type message struct {
 	Type string `json:"type"`
 
@@ -50,8 +50,8 @@ func (m *message) failure(begun bool) *ai.Error {
 	return &ai.Error{Kind: kindOf(m.Code, begun), Err: fmt.Errorf("%d: %.300q", m.Code, m.Error)}
 }
 
-// text is what was understood. While a turn lasts the transcript holds only words that will not change, and the words
-// hold the others too.
+// text is what was understood. During a turn, the transcript holds only words that won't change; the list of words
+// holds the others too.
 func (m *message) text() string {
 	if m.End || len(m.Words) == 0 {
 		return strings.TrimSpace(m.Transcript)
@@ -63,8 +63,8 @@ func (m *message) text() string {
 	return strings.Join(all, " ")
 }
 
-// turns speaks the protocol. What is sent is one stream of sound, in which utterances lie one behind the other; each is
-// ended by force. A turn of the vendor's is of one utterance, which may have several.
+// turns speaks the protocol. All utterances are sent as one continuous stream of sound, and each is ended by
+// ForceEndpoint. A turn of AssemblyAI's belongs to one utterance. An utterance may have several turns.
 type turns struct {
 	conn    *wire.Conn
 	ear     *wire.Ear
@@ -79,7 +79,7 @@ type turns struct {
 	done   int // the first turn that belongs to none that was answered
 }
 
-// spoken is an utterance whose text is not final. The last one that is open has not ended.
+// spoken is an utterance whose text is not final. If the last one is open, it has not ended yet.
 type spoken struct {
 	ended    bool
 	from, to int       // of the stream, in ms
@@ -90,7 +90,7 @@ type spoken struct {
 	turns    []turn
 }
 
-// turn is what was understood in one.
+// turn is the text of one of AssemblyAI's turns.
 type turn struct {
 	order int
 	text  string
@@ -152,7 +152,7 @@ func (t *turns) Message(data []byte, _ bool) error {
 	return nil
 }
 
-// understood takes a turn to its utterance.
+// understood adds a turn to its utterance.
 func (t *turns) understood(m *message) {
 	if m.Order < t.done { // of one that was answered for without it
 		return
@@ -177,7 +177,8 @@ func (t *turns) understood(m *message) {
 	}
 }
 
-// of is the utterance that a turn belongs to: the one that has it already, or in whose sound its last word ends.
+// of returns the utterance that a turn belongs to: the one that has the turn already, or the one whose sound contains
+// the end of its last word.
 func (t *turns) of(m *message) int {
 	for i, u := range t.open {
 		if slices.ContainsFunc(u.turns, func(o turn) bool { return o.order == m.Order }) {
@@ -207,7 +208,7 @@ func (u *spoken) text() string {
 	return strings.Join(all, " ")
 }
 
-// patience is for how long an utterance's text is waited for yet.
+// patience is how much longer to wait for an utterance's text.
 func (u *spoken) patience(now time.Time) time.Duration {
 	switch {
 	case u.whole:
@@ -255,5 +256,5 @@ func (t *turns) Tick(now time.Time) (time.Duration, error) {
 // Waits implements wire.Protocol.
 func (t *turns) Waits() (int, bool) { return t.number, t.open[0].ended }
 
-// Bye implements wire.Protocol: a session that is not ended is charged for until it ends by itself.
+// Bye implements wire.Protocol. A session that is not terminated is charged for until it ends by itself.
 func (t *turns) Bye() { _ = t.conn.Send(control{"Terminate"}) }

@@ -18,11 +18,11 @@ import (
 const (
 	// DefaultBaseURL is Cartesia's own.
 	DefaultBaseURL = "https://api.cartesia.ai"
-	// version is that of the API which this package speaks.
+	// version is the version of the API that this package uses.
 	version = "2026-03-01"
 )
 
-// client is Cartesia as one set of settings has it. It is safe for concurrent use.
+// client talks to Cartesia with one group of settings. It is safe for concurrent use.
 type client struct {
 	base     string // without a slash at the end
 	key      string
@@ -52,7 +52,7 @@ func (c *client) header() http.Header {
 	return http.Header{"X-Api-Key": {c.key}, "Cartesia-Version": {version}}
 }
 
-// pingTime is how often a socket is asked for a sign of life.
+// pingTime is the time between two pings of a socket.
 const pingTime = 15 * time.Second
 
 // dial opens a socket.
@@ -68,7 +68,7 @@ func (c *client) dial(ctx context.Context, path string, query url.Values) (*wire
 // askTime is how long a small request may take.
 const askTime = 20 * time.Second
 
-// reach asks for one voice: that shows whether the server is there, and takes the key.
+// reach requests one voice, to see whether the server responds and accepts the key.
 func (c *client) reach(ctx context.Context) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+"/voices?limit=1", nil)
 	if err != nil {
@@ -86,7 +86,7 @@ func (c *client) reach(ctx context.Context) error {
 	return nil
 }
 
-// trouble is an error that Cartesia tells in a message.
+// trouble is an error in a message from Cartesia.
 type trouble struct {
 	Code    string `json:"error_code"`
 	Title   string `json:"title"`
@@ -112,7 +112,7 @@ func (t trouble) kind() ai.Kind {
 	return ""
 }
 
-// kindOf is what a status means in mid-stream.
+// kindOf returns the kind of error that a status in a message means.
 func kindOf(status int) ai.Kind {
 	switch {
 	case status == http.StatusTooManyRequests:
@@ -123,7 +123,7 @@ func kindOf(status int) ai.Kind {
 	return ai.Config
 }
 
-// kinds is what Cartesia's codes mean, where they say more than the status.
+// kinds maps Cartesia's error codes to our kinds, where a code says more than the status.
 var kinds = map[string]ai.Kind{
 	"concurrency_limited": ai.RateLimited, "quota_exceeded": ai.Config, "model_not_found": ai.Config,
 	"voice_not_found": ai.Config, "plan_upgrade_required": ai.Config,

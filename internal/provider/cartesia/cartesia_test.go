@@ -19,7 +19,7 @@ import (
 
 var as = ai.Speech{Voice: cartesiatest.Voice, Language: "en", Rate: audio.Narrow}
 
-// vendor is Cartesia with a server's address, and what changes.
+// vendor is Cartesia at a server's address, with changed settings.
 func vendor(t *testing.T, s *cartesiatest.Server, change ...func(*Settings)) *ai.Opened {
 	t.Helper()
 	set := &Settings{APIKey: cartesiatest.Key, BaseURL: s.URL, TTSModel: "sonic-3", STTModel: "ink-whisper"}
@@ -52,7 +52,7 @@ func earOf(t *testing.T, s *cartesiatest.Server, change ...func(*Settings)) ai.R
 	return r
 }
 
-// sound is a text's, of the server's Speaker.
+// sound is a text's sound, as the server's Speaker makes it.
 func sound(t *testing.T, s *cartesiatest.Server, text string, rate audio.Rate) (pcm []int16) {
 	t.Helper()
 	err := ai.Say(t.Context(), s.Speaker, ai.Speech{Rate: rate}, text, func(p []int16) error {
@@ -87,7 +87,7 @@ func TestVoiceConforms(t *testing.T) {
 	}
 }
 
-// Each text's sound ends with its flush_done; its words are where they were said, from whatever the times count.
+// Each text's sound ends with its flush_done. The times of words are right, whichever point they are counted from.
 func TestTimes(t *testing.T) {
 	texts := []string{"Good morning, all!", "We have bread.", "?!", "And rolls."}
 	for _, relative := range []bool{false, true} {
@@ -127,7 +127,7 @@ func TestTimes(t *testing.T) {
 	}
 }
 
-// A context that has run out expires: the next text has another one. An interruption cancels it.
+// A context that has run out of texts expires: the next text gets another one. An interruption cancels the context.
 func TestContexts(t *testing.T) {
 	s := cartesiatest.New(t)
 	s.Expiry = 500 * time.Millisecond
@@ -176,7 +176,7 @@ func TestContexts(t *testing.T) {
 	}
 }
 
-// What goes wrong is told in what can be done about it, without the key.
+// An error says what can be done about it, and doesn't contain the key.
 func TestVoiceFails(t *testing.T) {
 	for name, c := range map[string]struct {
 		refuse cartesiatest.Refusal
@@ -214,7 +214,7 @@ func TestVoiceFails(t *testing.T) {
 			if c.kick != 0 {
 				go func() {
 					waitFor(t, "the text", func() bool { return s.Speaker.Live() == 1 })
-					time.Sleep(100 * time.Millisecond) // for what comes before
+					time.Sleep(100 * time.Millisecond) // until earlier messages have arrived
 					s.Kick(c.kick, "no")
 				}()
 			}
@@ -288,7 +288,7 @@ func TestEarFails(t *testing.T) {
 	}
 }
 
-// The model that finds turns is given everything that is heard, and says when somebody may have finished, and has.
+// The model that detects turns gets all of the sound, and reports when a speaker may have finished, and when they have.
 func TestTurnsConform(t *testing.T) {
 	s := cartesiatest.New(t)
 	r := earOf(t, s, func(s *Settings) { s.STTModel = "ink-2" })
@@ -296,7 +296,7 @@ func TestTurnsConform(t *testing.T) {
 		Sound: func(t *testing.T, text string, rate audio.Rate) []int16 { return sound(t, s, text, rate) }})
 }
 
-// It has English alone, and takes words to be heard better.
+// It knows only English, and takes keywords.
 func TestEarModels(t *testing.T) {
 	s := cartesiatest.New(t)
 	r := earOf(t, s, func(s *Settings) { s.STTModel = "ink-2" })

@@ -37,7 +37,7 @@ func Declare(s *Settings) *ai.Vendor {
 	}
 }
 
-// need says to the operator what is missing.
+// need tells the operator what is missing.
 const need = "set PARLEY_CARTESIA_API_KEY"
 
 func (s *Settings) open() (*ai.Opened, error) {
@@ -62,10 +62,10 @@ func (s *Settings) open() (*ai.Opened, error) {
 	}, nil
 }
 
-// languages are those of ink-whisper that we know.
+// languages lists the languages of ink-whisper that Parley knows.
 const languages = "en es fr de it pt nl pl sv da no fi cs sk hu ro bg hr sr sl el tr ru uk he ar fa hi ur ta zh ja ko th vi id ms et lv lt ca is"
 
-// voices keep their accent in other languages: the English ones speak English. Numbers from 701.
+// voices lists voices in their own language only: they keep their accent in others. Their numbers begin at 701.
 var voices = []ai.Voice{
 	{Number: 701, Languages: "en", Code: "f786b574-daa5-4673-aa0c-cbe3e8534c02", Name: "Katie", Gender: "female",
 		Accent: "American"},

@@ -13,7 +13,7 @@ import (
 	"parley/internal/provider/wire"
 )
 
-// dialect is Cartesia's transcription that is told when an utterance is over (finalize).
+// dialect is Cartesia's transcription. It is told when an utterance has ended (finalize).
 type dialect struct{ *client }
 
 var listening = speech.Listening{Keep: time.Hour} // pings keep it alive
@@ -39,7 +39,7 @@ func (d dialect) Listen(ctx context.Context, h ai.Hearing) (ai.Ear, error) {
 		func(c *wire.Conn, e *wire.Ear) wire.Protocol { return &turns{conn: c, ear: e} })
 }
 
-// query says what is sent, and to whom.
+// query returns the parameters of the stream.
 func query(model string, h ai.Hearing) url.Values {
 	return url.Values{"model": {model}, "encoding": {"pcm_s16le"}, "sample_rate": {fmt.Sprint(h.Rate)}}
 }
@@ -60,10 +60,10 @@ func (d dialect) Dial(ctx context.Context, h ai.Hearing) (*wire.Conn, error) {
 // Sound implements speech.Dialect.
 func (d dialect) Sound(c *wire.Conn, raw []byte, _ ai.Hearing) error { return c.SendBinary(raw) }
 
-// Ask implements speech.Dialect: commands are plain words.
+// Ask implements speech.Dialect. Commands are plain text messages.
 func (d dialect) Ask(c *wire.Conn, _ ai.Hearing) error { return c.SendText("finalize") }
 
-// Keep implements speech.Dialect: there is no message for it.
+// Keep implements speech.Dialect. The protocol has no message for it.
 func (d dialect) Keep(*wire.Conn, ai.Hearing) error { return nil }
 
 // Bye implements speech.Dialect.

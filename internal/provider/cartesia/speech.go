@@ -15,15 +15,15 @@ import (
 	"parley/internal/provider/wire"
 )
 
-// tongue is Cartesia's speech by contexts on one socket, which says in each message how it is to be spoken. Each text
-// is followed by a flush, whose flush_done tells where its sound ends. A context that has run out of texts expires
-// within a second.
+// tongue is Cartesia's speech with contexts on one socket. Each message says how it is to be spoken. Each text is
+// followed by a flush, whose flush_done marks the end of its audio. A context without further texts expires within a
+// second.
 type tongue struct{ *client }
 
-// Cartesia speaks dozens of contexts on a socket, and closes one that has been idle for five minutes.
+// Cartesia allows dozens of contexts per socket, and closes a socket that has been idle for five minutes.
 var manners = speech.Manners{Contexts: 16, Dones: true, Brief: true, Idle: 4 * time.Minute}
 
-// Line implements speech.Tongue: any voice speaks on any socket.
+// Line implements speech.Tongue. Every voice can use every socket.
 func (t tongue) Line(as ai.Speech) (string, error) {
 	if as.Rate != audio.Narrow && as.Rate != audio.Wide {
 		return "", &ai.Error{Kind: ai.Config, Err: fmt.Errorf("speak at %d Hz: calls have 8000 or 16000", as.Rate)}
@@ -36,7 +36,8 @@ func (t tongue) Dial(ctx context.Context, _ ai.Speech) (*wire.Conn, error) {
 	return t.dial(ctx, "/tts/websocket", url.Values{})
 }
 
-// request is what is sent. All of a context's have the same fields but for transcript, continue and flush.
+// request is any message that is sent. All messages of a context have the same fields, except for transcript, continue
+// and flush.
 type request struct {
 	Model      string           `json:"model_id"`
 	Transcript string           `json:"transcript"`
@@ -72,7 +73,7 @@ func (t tongue) message(id string, as ai.Speech, text string, goesOn, flush bool
 		Continue: goesOn, Flush: flush, Generation: generationConfig{min(max(cmp.Or(as.Speed, 1), 0.6), 1.5)}}
 }
 
-// Open implements speech.Tongue: the first text opens the context.
+// Open implements speech.Tongue. The first text opens the context.
 func (t tongue) Open(string, ai.Speech) []any { return nil }
 
 // Say implements speech.Tongue.
@@ -85,12 +86,12 @@ func (t tongue) Finish(id string, as ai.Speech) []any {
 	return []any{t.message(id, as, "", false, false)}
 }
 
-// Cancel implements speech.Tongue. What is being made still comes: it is thrown away here.
+// Cancel implements speech.Tongue. Audio that is already being made still arrives, and is thrown away here.
 func (t tongue) Cancel(id string, _ bool) []any {
 	return []any{map[string]any{"context_id": id, "cancel": true}}
 }
 
-// Keep implements speech.Tongue: contexts are not kept.
+// Keep implements speech.Tongue. Contexts are not kept open.
 func (t tongue) Keep(string) []any { return nil }
 
 // response is what comes.
@@ -138,5 +139,5 @@ func (t tongue) Read(raw []byte) (speech.Event, error) {
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
-// Closed implements speech.Tongue: the code says it all.
+// Closed implements speech.Tongue. The code says everything.
 func (t tongue) Closed(string) ai.Kind { return "" }

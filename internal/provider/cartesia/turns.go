@@ -12,16 +12,16 @@ import (
 	"parley/internal/provider/wire"
 )
 
-// turnsModel is the model that finds turns by itself. It has English alone.
+// turnsModel is the model that finds turns by itself. It understands English only.
 const turnsModel = "ink-2"
 
-// quiet is how long nothing new must have come since an utterance was over, where Cartesia does not say that its turn
-// is: what is known then is the text.
+// quiet is how long to wait after an utterance if Cartesia doesn't report the end of its turn and nothing new arrives.
+// Then the words known so far are the text.
 const quiet = 300 * time.Millisecond
 
-// turns speaks the protocol of /stt/turns/websocket. Cartesia is sent everything that is heard, and finds turns; the
-// session finds utterances, which end earlier or later. Its messages have all the words of a turn, and no times: those
-// that have come when an utterance is over are the utterance's.
+// turns speaks the protocol of /stt/turns/websocket. Cartesia gets all sound and finds turns by itself. The session
+// finds utterances, which may end earlier or later. A message has all the words of a turn, without times: the words
+// that have arrived when an utterance ends belong to it.
 type turns struct {
 	conn *wire.Conn
 	ear  *wire.Ear
@@ -44,7 +44,7 @@ type end struct {
 // Sound implements wire.Protocol.
 func (t *turns) Sound(raw []byte) error { return t.conn.SendBinary(raw) }
 
-// End implements wire.Protocol. There is no message for it.
+// End implements wire.Protocol. The protocol has no message for it.
 func (t *turns) End(lost error) error {
 	t.ends = append(t.ends, end{time.Now(), lost})
 	return nil
@@ -76,7 +76,7 @@ func (t *turns) Message(data []byte, _ bool) error {
 	return nil
 }
 
-// follow takes what is said of the present turn: "" says its words alone.
+// follow handles what Cartesia reports about the current turn; with "", only its words.
 func (t *turns) follow(state ai.Turn) {
 	began := state != ai.TurnStarted && t.state == "" // whose beginning was not told
 	switch {
@@ -99,12 +99,12 @@ func (t *turns) follow(state ai.Turn) {
 	t.told = text
 }
 
-// text is what was said in the oldest utterance.
+// text is the text of the oldest utterance.
 func (t *turns) text() string {
 	return strings.Join(append(slices.Clone(t.past), t.turn[min(t.taken, len(t.turn)):]...), " ")
 }
 
-// answer tells the final texts of the utterances whose words are there.
+// answer reports the final texts of the utterances whose words have arrived.
 func (t *turns) answer(now time.Time) {
 	for len(t.ends) > 0 {
 		e, text := t.ends[0], t.text()

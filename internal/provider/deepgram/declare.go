@@ -63,7 +63,7 @@ func (s *Settings) open() (*ai.Opened, error) {
 	}, nil
 }
 
-// check asks for the projects that the key is of, which costs nothing.
+// check lists the key's projects, which costs nothing.
 func (s *Settings) check(ctx context.Context) []parley.Finding {
 	found := func(state, format string, a ...any) []parley.Finding {
 		return []parley.Finding{{State: state, What: "deepgram", Text: fmt.Sprintf(format, a...)}}
@@ -92,10 +92,10 @@ func (s *Settings) check(ctx context.Context) []parley.Finding {
 	return found("ok", "%s listens with %s, and speaks", c.base, model)
 }
 
-// languages are those of nova-3 that we know, and Thai, which is nova-2's.
+// languages lists the languages of nova-3 that Parley knows, and Thai, which only nova-2 understands.
 const languages = "en es fr de it pt nl pl sv da no fi cs sk hu ro bg hr sr sl el tr ru uk he fa hi ur ta zh ja ko th vi id ms et lv lt ca"
 
-// voices are those of Aura 2. Numbers from 501.
+// voices lists the Aura 2 voices. Their numbers begin at 501.
 var voices = []ai.Voice{
 	{Number: 501, Languages: "en", Code: "aura-2-thalia-en", Name: "Thalia", Gender: "female", Accent: "American"},
 	{Number: 502, Languages: "en", Code: "aura-2-apollo-en", Name: "Apollo", Gender: "male", Accent: "American"},

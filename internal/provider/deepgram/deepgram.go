@@ -14,7 +14,7 @@ import (
 // DefaultBaseURL is the vendor's own address; it has others for Europe, Australia and India.
 const DefaultBaseURL = "https://api.deepgram.com"
 
-// client is one account of the vendor's.
+// client talks to Deepgram with one key.
 type client struct {
 	base, key string
 }
@@ -27,7 +27,7 @@ func (s *Settings) client() (*client, error) {
 	return c, nil
 }
 
-// dial opens a socket, which is asked for signs of life every so often.
+// dial opens a WebSocket, which is pinged regularly.
 func (c *client) dial(ctx context.Context, path string, query url.Values, ping time.Duration) (*wire.Conn, error) {
 	address, err := wire.Address(c.base, path, query)
 	if err != nil {
@@ -36,7 +36,7 @@ func (c *client) dial(ctx context.Context, path string, query url.Values, ping t
 	return wire.Dial(ctx, address, wire.Options{Header: http.Header{"Authorization": {"Token " + c.key}}, Ping: ping})
 }
 
-// ask asks for a resource, and gives the status of the answer.
+// ask makes a GET request and returns the status of the response.
 func (c *client) ask(ctx context.Context, path string) (int, error) {
 	address, err := wire.Address(c.base, path, nil)
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"parley/internal/provider/wire"
 )
 
-// What Flux is asked for: how sure it must be that a turn may have ended, that it has, and after how much silence, in
-// milliseconds, it has in any case.
+// Flux's thresholds: the confidence for a possible end of turn and for a certain one, and the silence in milliseconds
+// after which a turn ends in any case.
 const (
 	eagerThreshold = "0.4"
 	endThreshold   = "0.7"
@@ -22,14 +22,14 @@ const (
 )
 
 const (
-	// pause is how long no sound may come while the text of what was heard is waited for: then silence is sent, as Flux
-	// hears no further than there is sound.
+	// pause is how long no sound may arrive while a text is still expected. Then silence is sent, because Flux only
+	// makes progress while it receives sound.
 	pause = 120 * time.Millisecond
-	// idle is how often Tick is called at least.
+	// idle is the longest time between two calls of Tick.
 	idle = time.Second
 )
 
-// turnInfo is a message of /v2/listen, as far as it is of use.
+// turnInfo is a message of /v2/listen, with the fields that are used here.
 type turnInfo struct {
 	Type       string     `json:"type"`
 	Event      string     `json:"event"`
@@ -46,8 +46,8 @@ type fluxWord struct {
 	Start *float64 `json:"start"` // documented, but not promised
 }
 
-// flux speaks the protocol of /v2/listen. It hears everything, and finds turns; the session finds utterances, which
-// end earlier or later. A word belongs to the utterance in which it began.
+// flux speaks the protocol of /v2/listen. Flux gets all sound and finds turns by itself. The session finds utterances,
+// which may end earlier or later than Flux's turns. A word belongs to the utterance in which it began.
 type flux struct {
 	conn *wire.Conn
 	ear  *wire.Ear
@@ -71,7 +71,7 @@ type fluxEnd struct {
 	lost  error
 }
 
-// timed is a word, and when it began.
+// timed is a word and the time at which it began.
 type timed struct {
 	word string
 	at   float64
@@ -88,8 +88,8 @@ func (f *flux) Sound(raw []byte) error {
 	return f.conn.SendBinary(raw)
 }
 
-// End implements wire.Protocol. Flux could be made to end its turn here (ForceEndTurn). It isn't: who goes on speaking
-// after a pause would then be in two turns, and Flux knows better than the session whether they are done.
+// End implements wire.Protocol. It does not force the end of Flux's turn (ForceEndTurn): if the caller went on after a
+// pause, one turn would become two, and Flux judges the end of a turn better than the session does.
 func (f *flux) End(lost error) error {
 	f.ends = append(f.ends, fluxEnd{float64(f.sent) / f.rate, time.Now(), lost})
 	return nil
@@ -110,7 +110,7 @@ func (f *flux) Message(data []byte, _ bool) error {
 	return nil
 }
 
-// info takes what is said of the present turn.
+// info handles what Flux reports about the current turn.
 func (f *flux) info(m *turnInfo) {
 	f.words(m)
 	f.heard = max(f.heard, m.WindowEnd)
@@ -138,8 +138,8 @@ func (f *flux) info(m *turnInfo) {
 	f.told = text
 }
 
-// words takes the words of the present turn. Where the vendor doesn't say when one began, it was not before the sound
-// that was heard last.
+// words stores the words of the current turn. If the vendor doesn't say when a word began, it is taken to have begun
+// with the latest sound.
 func (f *flux) words(m *turnInfo) {
 	words := m.Words
 	if len(words) == 0 {
@@ -162,7 +162,7 @@ func (f *flux) words(m *turnInfo) {
 	}
 }
 
-// until is where the oldest utterance ends: what began later is not of it.
+// until is the end of the oldest utterance. Words that began later don't belong to it.
 func (f *flux) until() float64 {
 	if len(f.ends) == 0 {
 		return math.Inf(1)
@@ -170,7 +170,7 @@ func (f *flux) until() float64 {
 	return f.ends[0].at
 }
 
-// text is what was said in the oldest utterance.
+// text is the text of the oldest utterance.
 func (f *flux) text(until float64) string {
 	var words []string
 	for _, w := range append(slices.Clone(f.past), f.turn[min(f.taken, len(f.turn)):]...) {
@@ -181,12 +181,12 @@ func (f *flux) text(until float64) string {
 	return strings.Join(words, " ")
 }
 
-// answer tells the final texts of the utterances that were heard to their end, or need not be.
+// answer reports the final texts of the utterances that are complete, or that Flux will say no more about.
 func (f *flux) answer(now time.Time) {
 	for len(f.ends) > 0 {
 		end := f.ends[0]
 		text := f.text(end.at)
-		// Flux believes that it has heard the end of a turn, and nothing since.
+		// Flux reported the end of the turn, and has heard nothing since.
 		done := text != "" && (f.state == "" || f.state == ai.TurnEager)
 		if f.heard < end.at-slop && !done && now.Sub(end.asked) < unsettled {
 			return

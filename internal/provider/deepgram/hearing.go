@@ -18,16 +18,16 @@ import (
 )
 
 const (
-	// piece is how much sound is sent at once, as the vendor advises for Flux. It adds nothing to the time from an
-	// utterance's end to its text: an End sends what there is.
+	// piece is how much sound is sent in one message, as Deepgram advises for Flux. It doesn't delay the text of an
+	// utterance: End sends what is left.
 	piece = 80 * time.Millisecond
-	// signs is how often an ear's socket is asked for a sign of life.
+	// signs is the time between two pings of a listening socket.
 	signs = 10 * time.Second
-	// maxKeywords is how many are told: the vendor takes 500 tokens.
+	// maxKeywords is the most keywords that are sent. Deepgram accepts 500 tokens.
 	maxKeywords = 50
 )
 
-// The models that we know how to ask.
+// The models whose parameters are known here.
 const (
 	nova3     = "nova-3"
 	nova2     = "nova-2"
@@ -35,13 +35,13 @@ const (
 	fluxMulti = "flux-general-multi"
 )
 
-// fluxLanguages are those of flux-general-multi.
+// fluxLanguages lists the languages of flux-general-multi.
 const fluxLanguages = "en es de fr hi ru pt ja it nl"
 
-// onlyNova2 are the languages that nova-3 does not understand and nova-2 does.
+// onlyNova2 lists the languages that nova-2 understands and nova-3 doesn't.
 const onlyNova2 = "th"
 
-// modelFor is the model that hears a language: the one that is set, where it understands it.
+// modelFor returns the model for a language: the configured one if it understands the language.
 func modelFor(set, language string) string {
 	speaks := func(list string) bool { return slices.Contains(strings.Fields(list), language) }
 	model := cmp.Or(set, nova3)
@@ -65,7 +65,7 @@ type recognizer struct {
 	plain map[string]bool // models and languages that take no keywords, as the server said
 }
 
-// Listen implements ai.Recognizer. It dials, so that a key that is wrong is known before anything is said.
+// Listen implements ai.Recognizer. It connects at once, so that a wrong key is noticed before anybody speaks.
 func (r *recognizer) Listen(ctx context.Context, h ai.Hearing) (ai.Ear, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -86,8 +86,8 @@ func (r *recognizer) Listen(ctx context.Context, h ai.Hearing) (ai.Ear, error) {
 	return wire.NewEar(ctx, conn, o, func(e *wire.Ear) wire.Protocol { return newNova(conn, e, h.Rate) }), nil
 }
 
-// dial opens a socket to listen on. Not every model takes keywords in every language: one that refuses them is asked
-// without, now and from now on.
+// dial opens a socket to listen on. Not every model accepts keywords in every language. If a model refuses them, it is
+// asked again without them, now and from then on.
 func (r *recognizer) dial(ctx context.Context, model string, h ai.Hearing) (*wire.Conn, error) {
 	kind := model + " " + h.Language
 	r.mu.Lock()
@@ -110,7 +110,7 @@ func (r *recognizer) dial(ctx context.Context, model string, h ai.Hearing) (*wir
 	return conn, err
 }
 
-// question is what a model is opened with.
+// question returns the query with which a model is opened.
 func question(model string, h ai.Hearing) (path string, query url.Values) {
 	query = url.Values{"model": {model}, "encoding": {"linear16"}, "sample_rate": {strconv.Itoa(int(h.Rate))}}
 	keywords := h.Keywords[:min(len(h.Keywords), maxKeywords)]
@@ -129,8 +129,8 @@ func question(model string, h ai.Hearing) (path string, query url.Values) {
 	query.Set("interim_results", "true")
 	query.Set("punctuate", "true")
 	query.Set("smart_format", "true")
-	// Where an utterance ends is the session's to say, and Finalize tells. The vendor's own finding of ends would only
-	// tear utterances into more pieces.
+	// The session decides where an utterance ends, and Finalize tells Deepgram. Deepgram's own endpointing would only
+	// cut utterances into more pieces.
 	query.Set("endpointing", "false")
 	if strings.HasPrefix(model, nova3) {
 		query["keyterm"] = keywords

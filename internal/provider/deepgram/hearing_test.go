@@ -15,7 +15,7 @@ import (
 	"parley/internal/provider/deepgram/deepgramtest"
 )
 
-// opened is the vendor, with a server that stands for it.
+// opened is the vendor, with a test server in its place.
 func opened(t *testing.T, change ...func(*deepgram.Settings)) (*ai.Opened, *deepgramtest.Server) {
 	t.Helper()
 	s := deepgramtest.NewServer(t)
@@ -44,7 +44,7 @@ func recognizer(t *testing.T, o *ai.Opened) ai.Recognizer {
 	return r
 }
 
-// listen opens an ear that is closed at the end.
+// listen opens an ear that is closed at the end of the test.
 func listen(t *testing.T, o *ai.Opened, keywords ...string) ai.Ear {
 	t.Helper()
 	e, err := recognizer(t, o).Listen(t.Context(), ai.Hearing{Language: "en", Rate: audio.Narrow, Keywords: keywords})
@@ -55,7 +55,7 @@ func listen(t *testing.T, o *ai.Opened, keywords ...string) ai.Ear {
 	return e
 }
 
-// sound is that of a text.
+// sound is the sound of a text.
 func sound(t *testing.T, s *deepgramtest.Server, text string, rate audio.Rate) (pcm []int16) {
 	t.Helper()
 	if err := ai.Say(t.Context(), s.Voice, ai.Speech{Rate: rate}, text, func(p []int16) error {
@@ -76,7 +76,7 @@ func say(t *testing.T, e ai.Ear, pcm []int16) {
 	}
 }
 
-// final waits for the next final transcript; nil when the ear has closed.
+// final waits for the next final transcript; it is nil once the ear has closed.
 func final(t *testing.T, e ai.Ear) (got *ai.Transcript) {
 	t.Helper()
 	guard := time.After(40 * time.Second)
@@ -117,7 +117,7 @@ func TestRecognizerConforms(t *testing.T) {
 	}
 }
 
-// What is asked for is what the model takes in the language.
+// A request has only the options that the model takes in the language.
 func TestListenAsks(t *testing.T) {
 	for _, c := range []struct {
 		set, language, path, model string
@@ -152,7 +152,7 @@ func TestListenAsks(t *testing.T) {
 	}
 }
 
-// A model that takes no keywords in a language is asked without them, now and from now on.
+// If a model takes no keywords in a language, the request is sent without them, now and from then on.
 func TestListenLearns(t *testing.T) {
 	o, s := opened(t)
 	s.Refuses = []string{"keyterm"}
@@ -164,7 +164,7 @@ func TestListenLearns(t *testing.T) {
 	}
 }
 
-// A handshake that fails says what can be done, and never the key.
+// The error of a failed handshake says what can be done, and never contains the key.
 func TestListenRefused(t *testing.T) {
 	for status, kind := range map[int]ai.Kind{400: ai.Config, 401: ai.Config, 402: ai.Config, 403: ai.Config,
 		429: ai.RateLimited, 500: ai.Overloaded, 503: ai.Overloaded} {
@@ -186,7 +186,7 @@ func TestListenRefused(t *testing.T) {
 	}
 }
 
-// An ear whose socket is lost tells why of the utterance that is waited for, and closes.
+// An ear that loses its socket gives the reason for the utterance that is waited for, and closes.
 func TestEarLost(t *testing.T) {
 	for _, c := range []struct {
 		fault deepgramtest.Fault
@@ -199,7 +199,7 @@ func TestEarLost(t *testing.T) {
 			t.Run(string(c.fault)+" "+model, func(t *testing.T) {
 				t.Parallel()
 				o, s := opened(t, hears(model))
-				ended := make(chan struct{}) // a socket lost before would leave no utterance to answer for
+				ended := make(chan struct{}) // if the socket were lost earlier, no utterance would be waiting
 				b := deepgramtest.Behaviour{Fault: c.fault, After: 1, Hold: ended}
 				s.Script(deepgramtest.ListenPath, b)
 				s.Script(deepgramtest.FluxPath, b)
@@ -219,7 +219,7 @@ func TestEarLost(t *testing.T) {
 	}
 }
 
-// A vendor that does not answer a Finalize is not waited for without end: what is known is the text.
+// If a vendor does not answer a Finalize, the wait has an end, and the text that is known by then is used.
 func TestNovaMute(t *testing.T) {
 	t.Parallel()
 	o, s := opened(t)
@@ -238,7 +238,7 @@ func TestNovaMute(t *testing.T) {
 	}
 }
 
-// While nothing is said the socket is kept alive; a vendor that hears nothing of us closes it.
+// While nobody speaks the socket is kept alive; a vendor that gets nothing from us would close it.
 func TestNovaKeepsAlive(t *testing.T) {
 	t.Parallel()
 	o, s := opened(t)
@@ -255,7 +255,7 @@ func TestNovaKeepsAlive(t *testing.T) {
 	}
 }
 
-// The vendor is told when nobody listens any more.
+// The vendor is told when nobody is listening any more.
 func TestEarTakesLeave(t *testing.T) {
 	for _, model := range []string{"nova-3", "flux-general-en"} {
 		o, s := opened(t, hears(model))
@@ -266,7 +266,7 @@ func TestEarTakesLeave(t *testing.T) {
 		}
 		e.Write(make([]int16, 1600))
 		cancel()
-		for range e.Transcripts() { // ends
+		for range e.Transcripts() { // until the channel closes
 		}
 		e.Close()
 		deadline := time.Now().Add(20 * time.Second)
@@ -279,14 +279,15 @@ func TestEarTakesLeave(t *testing.T) {
 	}
 }
 
-// Flux tells an end that may be one, and takes it back when the caller goes on: one turn, and one utterance.
+// Flux reports that a turn may have ended, and takes it back when the caller goes on: it is one turn, and one
+// utterance.
 func TestFluxEager(t *testing.T) {
 	o, s := opened(t, hears("flux-general-en"))
 	e := listen(t, o)
 	silence := func(ms int) []int16 { return make([]int16, 8*ms) }
 	say(t, e, silence(200))
 	say(t, e, sound(t, s, "my number is", audio.Narrow))
-	say(t, e, silence(360)) // longer than eager, shorter than the end
+	say(t, e, silence(360)) // longer than an eager end of turn takes, shorter than a real one
 	say(t, e, sound(t, s, "five five one", audio.Narrow))
 	say(t, e, silence(800))
 	var turns []string
@@ -314,7 +315,7 @@ func TestFluxEager(t *testing.T) {
 	}
 }
 
-// Who hears never waits and never allocates.
+// Write never waits and never allocates.
 func TestEarWritesForFree(t *testing.T) {
 	for _, model := range []string{"nova-3", "flux-general-en"} {
 		o, _ := opened(t, hears(model))
@@ -323,7 +324,7 @@ func TestEarWritesForFree(t *testing.T) {
 		for i := range frame {
 			frame[i] = int16(5000 * math.Sin(float64(i)))
 		}
-		e.Close() // its own goroutine allocates: without it only who hears is measured
+		e.Close() // its own goroutine allocates: without it only Write is measured
 		if n := testing.AllocsPerRun(2000, func() { e.Write(frame) }); n != 0 {
 			t.Errorf("%s: %v allocations a frame", model, n)
 		}

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// The server takes 20 flushes of a line in 60 s, and its clock is not ours.
+	// The server accepts 20 flushes per line in 60 s. Its clock differs from ours.
 	maxFlushes = 20
 	flushTime  = 64 * time.Second
 
@@ -29,7 +29,7 @@ type kind struct {
 	rate         audio.Rate
 }
 
-// line is an open socket to speak on. It has a goroutine that reads, one message after the other as they are taken.
+// line is an open socket for speaking. One goroutine reads from it, one message at a time.
 type line struct {
 	kind
 	conn   *wire.Conn
@@ -54,7 +54,7 @@ type message struct {
 	err  error
 }
 
-// read hands every message to who has the line, and tells the pool when it is lost.
+// read passes every message to the line's current user, and tells the pool when the connection is lost.
 func (l *line) receive(p *pool) {
 	for {
 		var m message
@@ -77,7 +77,7 @@ func (l *line) receive(p *pool) {
 	}
 }
 
-// take tells that the last message has been dealt with.
+// take reports that the last message has been handled.
 func (l *line) take() {
 	select {
 	case l.taken <- struct{}{}:
@@ -85,13 +85,13 @@ func (l *line) take() {
 	}
 }
 
-// left is how many flushes the server takes yet.
+// left is how many more flushes the server accepts now.
 func (l *line) left(now time.Time) int {
 	l.flushes = slices.DeleteFunc(l.flushes, func(at time.Time) bool { return now.Sub(at) > flushTime })
 	return maxFlushes - len(l.flushes)
 }
 
-// say has a text said.
+// say sends a text to be spoken.
 func (l *line) say(text string) error {
 	if err := l.conn.Send(speak{"Speak", text}); err != nil {
 		return err
@@ -105,7 +105,7 @@ type speak struct {
 	Text string `json:"text"`
 }
 
-// warned is what the server warned of, for errors.
+// warned is the server's latest warning, which is added to errors.
 func (l *line) warned() string {
 	if l == nil || l.warning == "" {
 		return ""
@@ -113,7 +113,7 @@ func (l *line) warned() string {
 	return " (it warned: " + l.warning + ")"
 }
 
-// pool keeps lines between what is said on them.
+// pool keeps open lines between replies.
 type pool struct {
 	client *client
 
@@ -123,7 +123,7 @@ type pool struct {
 	running sync.WaitGroup
 }
 
-// get is a line for a kind of speech: one that was kept, or a new one.
+// get returns a line for a kind of speech: a kept one or a new one.
 func (p *pool) get(ctx context.Context, as ai.Speech, fresh bool) (*line, error) {
 	k := kindOf(as)
 	p.mu.Lock()
@@ -153,7 +153,7 @@ func (p *pool) get(ctx context.Context, as ai.Speech, fresh bool) (*line, error)
 	return l, nil
 }
 
-// put keeps a line that nothing is said on.
+// put keeps an idle line for later.
 func (p *pool) put(l *line) {
 	p.mu.Lock()
 	full := p.closed || time.Since(l.opened) > maxAge
@@ -175,7 +175,7 @@ func (p *pool) put(l *line) {
 	}
 }
 
-// lose drops a line, if it is kept: nobody else will.
+// lose removes a broken line from the pool.
 func (p *pool) lose(l *line) {
 	p.mu.Lock()
 	i := slices.Index(p.kept, l)
@@ -195,7 +195,7 @@ func (p *pool) drop(l *line) {
 	l.conn.Close()
 }
 
-// clear calls off what was sent on a line, so that no more is made of it, and keeps the line.
+// clear cancels the speech that was requested on a line, and keeps the line.
 func (p *pool) clear(l *line, flushes int) {
 	p.mu.Lock()
 	closed := p.closed
@@ -240,7 +240,7 @@ func (l *line) clear() bool {
 	}
 }
 
-// close drops what is kept, and waits for what is left.
+// close closes the idle lines and waits for the others.
 func (p *pool) close() {
 	p.mu.Lock()
 	p.closed = true

@@ -13,19 +13,19 @@ import (
 )
 
 const (
-	// keepAlive is how often a socket is told that it is still wanted while nothing is said: after 10 s without a
-	// message it is closed (1011, NET-0001).
+	// keepAlive is the time between two KeepAlive messages while nobody speaks. Deepgram closes a socket after 10 s
+	// without a message (1011, NET-0001).
 	keepAlive = 4 * time.Second
-	// settled is how long the answer to a Finalize is waited for when all words that are known of are final: the vendor
-	// says that it mostly answers, not that it always does.
+	// settled is how long to wait for the response to Finalize when all known words are final. According to Deepgram
+	// there is usually a response, but not always.
 	settled = time.Second
-	// unsettled is how long it is waited for otherwise. Then what is known is the text.
+	// unsettled is how long to wait otherwise. After that, the words known so far are the text.
 	unsettled = 4 * time.Second
-	// slop is by how much the vendor's clock may differ from ours, in seconds.
+	// slop is how far Deepgram's clock may differ from ours, in seconds.
 	slop = 0.04
 )
 
-// results is a message of /v1/listen, as far as it is of use.
+// results is a message of /v1/listen, with the fields that are used here.
 type results struct {
 	Type string `json:"type"`
 
@@ -49,8 +49,8 @@ type channel struct {
 	} `json:"alternatives"`
 }
 
-// nova speaks the protocol of /v1/listen. What is sent is one stream of sound, in which utterances lie one behind the
-// other; what comes back says which part of the stream it is about.
+// nova speaks the protocol of /v1/listen. All utterances are sent as one continuous stream of sound. Each response says
+// which part of the stream it belongs to.
 type nova struct {
 	conn *wire.Conn
 	ear  *wire.Ear
@@ -64,7 +64,7 @@ type nova struct {
 	told     string // of the oldest, as a transcript that is not final
 }
 
-// spoken is an utterance whose text is not final. The last one that is open has not ended.
+// spoken is an utterance whose text is not final. If the last one is open, it has not ended yet.
 type spoken struct {
 	ended   bool
 	end     float64   // where, in seconds of the stream
@@ -131,8 +131,8 @@ func (n *nova) Message(data []byte, _ bool) error {
 	return nil
 }
 
-// result takes a piece of text to its utterance. It is told by its middle: where a piece begins and ends is as precise
-// as the vendor's frames.
+// result adds a piece of text to its utterance, which is found by the middle of the piece: its ends are only as precise
+// as Deepgram's frames.
 func (n *nova) result(m *results, text string) {
 	end := m.Start + m.Duration
 	middle := m.Start + m.Duration/2
@@ -164,7 +164,7 @@ func (u *spoken) text() string {
 	return strings.Join(append(slices.Clone(u.pieces), u.interim), " ")
 }
 
-// tell tells the text so far.
+// tell reports the text so far.
 func (n *nova) tell(u *spoken) {
 	if text := u.text(); text != n.told && text != "" {
 		n.told = text
@@ -198,7 +198,7 @@ func (n *nova) Tick(now time.Time) (time.Duration, error) {
 	return max(next, time.Millisecond), nil
 }
 
-// patience is for how long an utterance's text is waited for yet.
+// patience is how much longer to wait for an utterance's text.
 func (n *nova) patience(u *spoken, now time.Time) time.Duration {
 	wait := unsettled
 	if u.interim == "" && u.covered > u.end-1 {

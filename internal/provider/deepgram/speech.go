@@ -23,7 +23,7 @@ const (
 	speechStall = 10 * time.Second // for the next message of the server
 )
 
-// synthesizer speaks over sockets that are kept warm. Those of one client are equal.
+// synthesizer speaks over sockets that are kept open. All synthesizers of one client are equal.
 type synthesizer struct{ pool *pool }
 
 // Speak implements ai.Synthesizer.
@@ -60,7 +60,7 @@ type request struct {
 	fresh bool   // kept lines are not to be trusted any more
 }
 
-// chunk is a text, or a part of a long one.
+// chunk is a text, or one part of a long text.
 type chunk struct {
 	text  string
 	index int
@@ -68,7 +68,7 @@ type chunk struct {
 	heard int  // samples
 }
 
-// silent says that there is nothing to be said.
+// silent reports whether there is nothing to speak.
 func (c chunk) silent() bool {
 	return !strings.ContainsFunc(c.text, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) })
 }
@@ -112,7 +112,7 @@ func (r *request) run(texts <-chan string) error {
 	}
 }
 
-// take cuts a text into as much as may be said at once, at spaces.
+// take cuts off as much of a text as may be sent in one message, at a space.
 func (r *request) take(text string) {
 	for utf8.RuneCountInString(text) > maxText {
 		at, n := 0, 0
@@ -134,7 +134,7 @@ func (r *request) take(text string) {
 	r.next++
 }
 
-// send sends what may be sent now.
+// send sends as much as the server accepts now.
 func (r *request) send() error {
 	for len(r.todo) > 0 && len(r.out) < ahead {
 		c := r.todo[0]
@@ -175,7 +175,8 @@ func (r *request) send() error {
 	return nil
 }
 
-// lost is asked when a line is gone. One that was kept may have been dead for long: another is tried then.
+// lost decides what to do when a line is broken. If the line had been kept, it may have been dead for a long time, and
+// another one is tried.
 func (r *request) lost(err error) error {
 	if r.ctx.Err() != nil {
 		return context.Cause(r.ctx)
@@ -193,7 +194,7 @@ func (r *request) lost(err error) error {
 	return nil
 }
 
-// heed takes a message of the server's.
+// heed handles a message from the server.
 func (r *request) heed(m message) error {
 	if m.err != nil {
 		return r.lost(m.err)
@@ -214,7 +215,7 @@ func (r *request) end(c chunk) error {
 	return r.yield(ai.Sound{Text: c.index, Last: true})
 }
 
-// sound yields what has arrived.
+// sound passes on the audio that has arrived.
 func (r *request) sound(raw []byte) error {
 	if len(r.out) == 0 {
 		return nil // of nothing that was asked for
@@ -263,7 +264,7 @@ func (r *request) flushed() error {
 	return r.end(c)
 }
 
-// leave gives the line back. What was sent and not heard is called off.
+// leave returns the line to the pool. Speech that was requested and not played is cancelled.
 func (r *request) leave(err error) {
 	if r.line == nil {
 		return
@@ -278,7 +279,7 @@ func (r *request) leave(err error) {
 	}
 }
 
-// question is what a line is opened with.
+// question returns the query with which a line is opened.
 func (k kind) question() (query map[string][]string) {
 	query = map[string][]string{"model": {k.voice}, "encoding": {"linear16"},
 		"sample_rate": {strconv.Itoa(int(k.rate))}}
@@ -288,17 +289,17 @@ func (k kind) question() (query map[string][]string) {
 	return query
 }
 
-// kindOf is the kind of line that something is said on.
+// kindOf returns the kind of line that a request needs.
 func kindOf(as ai.Speech) kind {
 	k := kind{voice: as.Voice, rate: as.Rate}
-	// Voices of other languages don't change their speed.
+	// Only English voices can change their speed.
 	if (as.Language == "en" || as.Language == "es") && as.Speed != 0 && as.Speed != 1 {
 		k.speed = strconv.FormatFloat(min(max(as.Speed, 0.7), 1.5), 'f', 2, 64)
 	}
 	return k
 }
 
-// notice is a message of text of /v1/speak, as far as it is of use.
+// notice is a text message of /v1/speak, with the fields that are used here.
 type notice struct {
 	Type        string `json:"type"`
 	Code        string `json:"code"`
@@ -319,8 +320,8 @@ func (l *line) read(m message, sound func([]byte) error, flushed func() error) e
 	case "Flushed":
 		return flushed()
 	case "Warning":
-		// The codes are not documented. One that speaks of flushes is told when there were too many, and such a flush is
-		// not answered.
+		// The codes are not documented. A warning that mentions flushes means that there were too many, and such a
+		// flush gets no response.
 		l.warning = n.Code + ": " + n.Description
 		if strings.Contains(strings.ToUpper(n.Code), "FLUSH") {
 			return &ai.Error{Kind: ai.RateLimited, Err: fmt.Errorf("%.300q", l.warning)}

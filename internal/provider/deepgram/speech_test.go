@@ -23,7 +23,7 @@ func synthesizer(t *testing.T, o *ai.Opened) ai.Synthesizer {
 	return s
 }
 
-// said is a text's sound.
+// said is the sound of a text.
 func said(t *testing.T, v ai.Synthesizer, as ai.Speech, text string) (pcm []int16, err error) {
 	t.Helper()
 	err = ai.Say(t.Context(), v, as, text, func(p []int16) error { pcm = append(pcm, p...); return nil })
@@ -42,7 +42,7 @@ func TestSynthesizerConforms(t *testing.T) {
 	}
 }
 
-// Lines are used again, each for one voice, rate and speed, and for no more than 20 flushes in a minute.
+// Connections are reused, each for one voice, rate and speed, and for no more than 20 flushes a minute.
 func TestSpeakKeepsLines(t *testing.T) {
 	o, s := opened(t)
 	v := synthesizer(t, o)
@@ -73,7 +73,7 @@ func TestSpeakKeepsLines(t *testing.T) {
 	}
 	opened(5)
 	german := ai.Speech{Voice: "aura-2-julius-de", Language: "de", Rate: audio.Narrow, Speed: 0.7}
-	ask(german, "Ja.") // a voice that can't be slowed
+	ask(german, "Ja.") // this voice can't be slowed down
 	many := make(chan string, 50)
 	for range 50 {
 		many <- "Again."
@@ -88,13 +88,13 @@ func TestSpeakKeepsLines(t *testing.T) {
 	}); err != nil || lasts != 50 {
 		t.Errorf("of 50 texts %d were said: %v", lasts, err)
 	}
-	opened(8) // 19 of the second line, 20 and 11 of two others
+	opened(8) // 19 on the second connection, 20 and 11 on two others
 	if n := len(s.Said()); n != 21+6+1+50 || s.Got("Clear") != 0 {
 		t.Errorf("%d texts were flushed, and %d times cleared", n, s.Got("Clear"))
 	}
 }
 
-// What is called off is cleared, and the line speaks again, the next text alone.
+// After a cancelled reply the connection is cleared, and then says only the next text.
 func TestSpeakClears(t *testing.T) {
 	for _, stale := range []bool{false, true} {
 		o, s := opened(t)
@@ -103,14 +103,14 @@ func TestSpeakClears(t *testing.T) {
 		long := strings.Repeat("This takes long. ", 40)
 		for i := range 3 {
 			err := ai.Say(t.Context(), v, thalia, long, func([]int16) error { return aitest.ErrYield })
-			if err != aitest.ErrYield { //nolint:errorlint // it comes back as it is
+			if err != aitest.ErrYield { //nolint:errorlint // the very error comes back
 				t.Fatal(err)
 			}
 			deadline := time.Now().Add(20 * time.Second)
 			for s.Got("Clear") <= i && time.Now().Before(deadline) {
 				time.Sleep(time.Millisecond)
 			}
-			time.Sleep(20 * time.Millisecond) // the answer is on its way; without it a line is opened, no more
+			time.Sleep(20 * time.Millisecond) // without the answer a connection is opened, no more
 			pcm, err := said(t, v, thalia, "Good bye.")
 			if err != nil || s.Voice.Find(pcm, audio.Narrow) != "Good bye." ||
 				time.Duration(len(pcm))*time.Second/8000 != aitest.SpeechTime("Good bye.", 1) {
@@ -123,7 +123,7 @@ func TestSpeakClears(t *testing.T) {
 	}
 }
 
-// A long text is said in parts, each of no more than is taken at once, and has one Last.
+// A long text is said in parts that are each within the vendor's limit, and has one Last.
 func TestSpeakLong(t *testing.T) {
 	o, s := opened(t)
 	text := strings.TrimSpace(strings.Repeat("wörter und ", 300))
@@ -186,14 +186,14 @@ func TestSpeakFails(t *testing.T) {
 	}
 }
 
-// A line that was kept and has died meanwhile is replaced, unheard.
+// A connection that was kept, and has died meanwhile, is replaced, and nobody hears it.
 func TestSpeakDeadLine(t *testing.T) {
 	o, s := opened(t)
 	v := synthesizer(t, o)
-	if _, err := said(t, v, thalia, "One."); err != nil { // five messages at least
+	if _, err := said(t, v, thalia, "One."); err != nil { // at least five messages
 		t.Fatal(err)
 	}
-	// Metadata, a second of sound in its pieces, and Flushed are well; the next answer is none.
+	// Metadata, a second of sound in pieces, and Flushed arrive; after them the socket is reset.
 	s.Script(deepgramtest.SpeakPath, deepgramtest.Behaviour{Fault: deepgramtest.Reset, After: s.Answers()})
 	o2, err := deepgram.Declare(&deepgram.Settings{APIKey: deepgramtest.Key, BaseURL: s.URL}).Open()
 	if err != nil {

@@ -38,7 +38,7 @@ func Declare(s *Settings) *ai.Vendor {
 	}
 }
 
-// need says to the operator what is missing.
+// need tells the operator what is missing.
 const need = "set PARLEY_ELEVENLABS_API_KEY"
 
 func (s *Settings) open() (*ai.Opened, error) {
@@ -65,12 +65,12 @@ func (s *Settings) open() (*ai.Opened, error) {
 }
 
 const (
-	// flash are the languages of eleven_flash_v2_5 that we know, scribe those of Scribe.
+	// flash lists the languages of eleven_flash_v2_5 that Parley knows, scribe those of Scribe.
 	flash  = "en es fr de it pt nl pl sv da no fi cs sk hu ro bg hr el tr ru uk ar hi ta zh ja ko vi id ms"
 	scribe = "en es fr de it pt nl pl sv da no fi cs sk hu ro bg hr sr sl el tr ru uk he ar fa hi ur ta zh ja ko th vi id ms et lv lt ca is"
 )
 
-// voices are the premade ones, which every account has. Numbers from 401.
+// voices lists the premade voices, which every account has. Their numbers begin at 401.
 var voices = []ai.Voice{
 	{Number: 401, Languages: flash, Code: "EXAVITQu4vr4xnSDxMaL", Name: "Sarah", Gender: "female",
 		Accent: "American", Age: "young"},

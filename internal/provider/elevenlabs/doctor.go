@@ -11,7 +11,7 @@ import (
 	"parley/internal/ai"
 )
 
-// check asks ElevenLabs for its models, which costs nothing, and says what the key is used for.
+// check lists ElevenLabs' models, which costs nothing, and says what the key is used for.
 func (s *Settings) check(ctx context.Context) []parley.Finding {
 	found := func(state, format string, a ...any) []parley.Finding {
 		return []parley.Finding{{State: state, What: Code, Text: fmt.Sprintf(format, a...)}}

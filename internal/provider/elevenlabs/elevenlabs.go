@@ -20,7 +20,7 @@ import (
 // DefaultBaseURL is ElevenLabs' own.
 const DefaultBaseURL = "https://api.elevenlabs.io"
 
-// client is ElevenLabs as one set of settings has it. It is safe for concurrent use.
+// client talks to ElevenLabs with one group of settings. It is safe for concurrent use.
 type client struct {
 	base     string // without a slash at the end
 	key      string
@@ -46,7 +46,7 @@ func (c *client) close() {
 	c.http.CloseIdleConnections()
 }
 
-// pingTime is how often a socket is asked for a sign of life.
+// pingTime is the time between two pings of a socket.
 const pingTime = 15 * time.Second
 
 // dial opens a socket.
@@ -58,7 +58,7 @@ func (c *client) dial(ctx context.Context, path string, query url.Values) (*wire
 	return wire.Dial(ctx, address, wire.Options{Header: http.Header{"Xi-Api-Key": {c.key}}, Ping: pingTime})
 }
 
-// Of a small request: how long it may take, and its answer be.
+// The longest time and the largest response of a small request.
 const (
 	askTime   = 20 * time.Second
 	maxAnswer = 8 << 20
@@ -92,7 +92,7 @@ func (c *client) ask(ctx context.Context, path, key string, into any) error {
 	return nil
 }
 
-// kinds is what ElevenLabs' codes mean in messages in mid-stream.
+// kinds maps the error codes of messages to our kinds of errors.
 var kinds = map[string]ai.Kind{
 	"quota_exceeded": ai.Config, "invalid_api_key": ai.Config, "auth_error": ai.Config,
 	"missing_permissions": ai.Config, "needs_authorization": ai.Config, "unaccepted_terms": ai.Config,
@@ -102,16 +102,16 @@ var kinds = map[string]ai.Kind{
 	"rate_limit_exceeded": ai.RateLimited, "concurrent_limit_exceeded": ai.RateLimited,
 	"system_busy": ai.Overloaded, "resource_exhausted": ai.Overloaded, "queue_overflow": ai.Overloaded,
 	"transcriber_error": ai.Overloaded, "internal_error": ai.Overloaded,
-	// Another socket has room.
+	// A new socket has room again.
 	"max_active_conversations":     ai.Overloaded,
 	"max_character_limit_exceeded": ai.TooLong, "content_policy_violation": ai.Refused,
 	"input_error": ai.Malformed, "chunk_size_exceeded": ai.Malformed,
-	// A session that ended for want of something to do, or because all do: the next one does.
+	// The session ended because it was idle or reached its maximum length. A new one works.
 	"input_timeout_exceeded": ai.Interrupted, "session_time_limit_exceeded": ai.Interrupted,
 	"insufficient_audio_activity": ai.Interrupted,
 }
 
-// closed says what the reasons mean with which sockets are closed that say no more. They are ElevenLabs' own words.
+// closed maps the reasons of closed sockets, which are ElevenLabs' own words, to our kinds of errors.
 func closed(reason string) ai.Kind {
 	reason = strings.ToLower(reason)
 	for code, kind := range kinds {

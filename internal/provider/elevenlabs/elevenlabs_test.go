@@ -22,7 +22,7 @@ func earOf(t *testing.T, s *elevenlabstest.Server, change ...func(*Settings)) ai
 	return r
 }
 
-// sound is a text's, of the server's Speaker.
+// sound is a text's sound, as the server's Speaker makes it.
 func sound(t *testing.T, s *elevenlabstest.Server, text string, rate audio.Rate) (pcm []int16) {
 	t.Helper()
 	err := ai.Say(t.Context(), s.Speaker, ai.Speech{Rate: rate}, text, func(p []int16) error {
@@ -62,7 +62,7 @@ func finals(t *testing.T, e ai.Ear, n int) (out []ai.Transcript) {
 	return out
 }
 
-// The shortest utterance is understood too: less than ElevenLabs commits is filled with silence.
+// Even the shortest utterance is understood: one that is shorter than ElevenLabs accepts is filled up with silence.
 func TestEarShort(t *testing.T) {
 	s := elevenlabstest.New(t)
 	e, err := earOf(t, s).Listen(t.Context(), ai.Hearing{Language: "de", Rate: audio.Wide, Keywords: []string{"Brezel & Co"}})
@@ -82,7 +82,7 @@ func TestEarShort(t *testing.T) {
 	}
 }
 
-// What goes wrong is told of the utterance that is lost, and the ear closes.
+// An error is reported with the utterance that is lost, and the ear closes.
 func TestEarFails(t *testing.T) {
 	for name, c := range map[string]struct {
 		h    elevenlabstest.Hearing
@@ -131,7 +131,7 @@ func TestEarFails(t *testing.T) {
 	}
 }
 
-// Without a key nothing is asked; what is missing is said.
+// Without a key nothing is sent; the error says what is missing.
 func TestUnconfigured(t *testing.T) {
 	s := elevenlabstest.New(t)
 	o := vendor(t, s, func(s *Settings) { s.APIKey = "" })
@@ -154,7 +154,7 @@ func TestUnconfigured(t *testing.T) {
 	}
 }
 
-// A key's own voices are listed, page by page, with any key.
+// All voices of a key are listed, over several pages. The key need not be the server's.
 func TestVoices(t *testing.T) {
 	s := elevenlabstest.New(t)
 	for i := range 5 {

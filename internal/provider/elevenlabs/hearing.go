@@ -14,13 +14,13 @@ import (
 	"parley/internal/provider/wire"
 )
 
-// dialect is ElevenLabs' realtime transcription (Scribe), whose segments end when they are committed.
+// dialect is ElevenLabs' realtime transcription (Scribe). A segment ends when it is committed.
 type dialect struct{ *client }
 
-// A commit of less than 0.3 s of sound is ignored (commit_throttled).
+// ElevenLabs ignores a commit of less than 0.3 s of sound (commit_throttled).
 var listening = speech.Listening{Shortest: 300 * time.Millisecond, Keep: 10 * time.Second}
 
-// maxKeyterms is how many words may be named to be heard better, at most.
+// maxKeyterms is the most keywords that can be sent.
 const maxKeyterms = 100
 
 // Listen implements ai.Recognizer.
@@ -44,7 +44,7 @@ func (d dialect) Dial(ctx context.Context, h ai.Hearing) (*wire.Conn, error) {
 	return d.dial(ctx, "/v1/speech-to-text/realtime", q)
 }
 
-// chunk is the one message that is sent.
+// chunk is the only kind of message that is sent.
 type chunk struct {
 	Type   string     `json:"message_type"`
 	Audio  []byte     `json:"audio_base_64"`
@@ -59,13 +59,13 @@ func send(c *wire.Conn, raw []byte, commit bool, h ai.Hearing) error {
 // Sound implements speech.Dialect.
 func (d dialect) Sound(c *wire.Conn, raw []byte, h ai.Hearing) error { return send(c, raw, false, h) }
 
-// Ask implements speech.Dialect: a commit goes with a piece of sound, which may be empty.
+// Ask implements speech.Dialect. A commit is sent with a piece of sound, which may be empty.
 func (d dialect) Ask(c *wire.Conn, h ai.Hearing) error { return send(c, []byte{}, true, h) }
 
-// Keep implements speech.Dialect: pings are not enough.
+// Keep implements speech.Dialect. Pings alone don't keep the session open.
 func (d dialect) Keep(c *wire.Conn, h ai.Hearing) error { return send(c, []byte{}, false, h) }
 
-// Bye implements speech.Dialect: there is no message for it.
+// Bye implements speech.Dialect. The protocol has no message for it.
 func (d dialect) Bye(*wire.Conn) {}
 
 // Read implements speech.Dialect.

@@ -17,8 +17,8 @@ import (
 	"parley/internal/provider/wire"
 )
 
-// tongue is ElevenLabs' speech by several contexts on one socket (multi-stream-input). A socket has one voice, format
-// and language, a context its voice settings.
+// tongue is ElevenLabs' speech with several contexts on one socket (multi-stream-input). A socket has one voice, format
+// and language. Each context has its own voice settings.
 type tongue struct{ *client }
 
 const (
@@ -37,7 +37,7 @@ func (t tongue) Line(as ai.Speech) (string, error) {
 	return fmt.Sprintf("%s %d %s", as.Voice, as.Rate, t.language(as)), nil
 }
 
-// language is the code that is sent: a model without the parameter refuses it.
+// language is the language code to send. Models without this parameter refuse it.
 func (t tongue) language(as ai.Speech) string {
 	if strings.HasSuffix(t.tts, "_v2_5") {
 		return as.Language
@@ -60,7 +60,7 @@ func (t tongue) Dial(ctx context.Context, as ai.Speech) (*wire.Conn, error) {
 	return t.dial(ctx, "/v1/text-to-speech/"+url.PathEscape(as.Voice)+"/multi-stream-input", q)
 }
 
-// request is what is sent. Of its fields each message has its own.
+// request is any message that is sent. Each kind uses some of the fields.
 type request struct {
 	Text         *string        `json:"text,omitempty"`
 	Settings     *voiceSettings `json:"voice_settings,omitempty"`
@@ -75,24 +75,24 @@ type voiceSettings struct {
 	Speed      float64 `json:"speed"`
 }
 
-// Open implements speech.Tongue: the first message of a context is one space, with the settings.
+// Open implements speech.Tongue. The first message of a context is a single space with the settings.
 func (t tongue) Open(id string, as ai.Speech) []any {
 	return []any{request{Text: new(" "), Context: id, Settings: &voiceSettings{
 		Stability: min(max(as.Stability, 0), 1), Similarity: min(max(as.Similarity, 0), 1),
 		Speed: min(max(cmp.Or(as.Speed, 1), 0.7), 1.2)}}}
 }
 
-// Say implements speech.Tongue. A text ends with a space, as ElevenLabs asks for.
+// Say implements speech.Tongue. Each text ends with a space, as ElevenLabs requires.
 func (t tongue) Say(id string, _ ai.Speech, text string) []any {
 	return []any{request{Text: new(text + " "), Context: id, Flush: true}}
 }
 
-// Finish implements speech.Tongue: what is flushed is said before the context is over.
+// Finish implements speech.Tongue. Flushed text is spoken before the context closes.
 func (t tongue) Finish(id string, _ ai.Speech) []any {
 	return []any{request{Context: id, CloseContext: true}}
 }
 
-// Cancel implements speech.Tongue. ElevenLabs goes on with what was flushed: the sound is thrown away here.
+// Cancel implements speech.Tongue. ElevenLabs still sends the audio of flushed text, which is thrown away here.
 func (t tongue) Cancel(id string, finished bool) []any {
 	if finished {
 		return nil
@@ -100,10 +100,10 @@ func (t tongue) Cancel(id string, finished bool) []any {
 	return []any{request{Context: id, CloseContext: true}}
 }
 
-// Keep implements speech.Tongue: an empty text starts the clock of the context's inactivity again.
+// Keep implements speech.Tongue. An empty text restarts the context's inactivity timeout.
 func (t tongue) Keep(id string) []any { return []any{request{Text: new(""), Context: id}} }
 
-// response is what comes. ElevenLabs' documents spell some names in two ways, and its servers both.
+// response is a message from ElevenLabs. Its documentation spells some names in two ways, and its servers use both.
 type response struct {
 	Audio      []byte          `json:"audio"`
 	Final      bool            `json:"isFinal"`
@@ -116,7 +116,7 @@ type response struct {
 	Message    string          `json:"message"`
 }
 
-// alignment is when each character is spoken, in ms from the beginning of the sound that it comes with.
+// alignment is the time of each character, in milliseconds from the start of the audio in the same message.
 type alignment struct {
 	Chars      []string  `json:"chars"`
 	Starts     []float64 `json:"charStartTimesMs"`
@@ -169,7 +169,7 @@ func (t tongue) Read(raw []byte) (speech.Event, error) {
 	return e, err
 }
 
-// text is a string, or whatever else stands for one.
+// text is a string. Any other JSON value is accepted in its place.
 func text(raw json.RawMessage) (s string) {
 	if json.Unmarshal(raw, &s) != nil {
 		return string(raw)

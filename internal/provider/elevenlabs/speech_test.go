@@ -20,7 +20,7 @@ import (
 
 var as = ai.Speech{Voice: elevenlabstest.Voice, Language: "en", Rate: audio.Narrow, Stability: 0.7, Similarity: 0.5}
 
-// vendor is ElevenLabs with a server's address, and what changes.
+// vendor is ElevenLabs at a server's address, with changed settings.
 func vendor(t *testing.T, s *elevenlabstest.Server, change ...func(*Settings)) *ai.Opened {
 	t.Helper()
 	set := &Settings{APIKey: elevenlabstest.Key, BaseURL: s.URL, TTSModel: "eleven_flash_v2_5",
@@ -45,7 +45,7 @@ func voiceOf(t *testing.T, s *elevenlabstest.Server) ai.Synthesizer {
 	return v
 }
 
-// The voice keeps what is promised, in every way in which ElevenLabs' documents and servers spell things.
+// The voice keeps the contract, with every spelling that ElevenLabs' documents and servers use.
 func TestVoiceConforms(t *testing.T) {
 	for name, m := range map[string]elevenlabstest.Manner{
 		"as documented": {}, "as in the examples": {Snake: true}, "times of the context": {Absolute: true},
@@ -73,7 +73,7 @@ func waitFor(t *testing.T, what string, so func() bool) {
 	}
 }
 
-// recital is what a voice said of texts.
+// recital is the sound that a voice made of texts.
 type recital struct {
 	pcm   [][]int16
 	words [][]ai.Word
@@ -94,7 +94,7 @@ func recite(ctx context.Context, v ai.Synthesizer, as ai.Speech, texts ...string
 	return out, err
 }
 
-// Where each text's sound ends, and each of its words, is known from the alignment.
+// The alignment gives the end of each text's sound, and the times of each word.
 func TestAlignment(t *testing.T) {
 	texts := []string{"Good morning.", "...", "We have bread, and rolls!", "Zoë paid 4 € — “yes”?", "Bye"}
 	for name, m := range map[string]elevenlabstest.Manner{
@@ -135,8 +135,8 @@ func TestAlignment(t *testing.T) {
 	}
 }
 
-// Many replies share sockets, five on each; one that is cancelled keeps its place until ElevenLabs gives it up, and
-// a socket on which that goes wrong gets no others.
+// Many replies share sockets, five on each. A cancelled reply keeps its place until ElevenLabs gives it up, and a
+// socket on which that goes wrong gets no others.
 func TestContexts(t *testing.T) {
 	s := elevenlabstest.New(t)
 	v := voiceOf(t, s)
@@ -166,7 +166,7 @@ func TestContexts(t *testing.T) {
 	if _, most, _ := s.Contexts(); most > contexts || speech < 3 || speech > 12 {
 		t.Errorf("%d contexts on a socket, %d sockets", most, speech)
 	}
-	for range 30 { // interruptions, as quickly as they can come
+	for range 30 { // interruptions, as fast as they can come
 		one, stop := context.WithCancel(t.Context())
 		feed := make(chan string, 1)
 		feed <- "You will not hear all of this."
@@ -183,7 +183,7 @@ func TestContexts(t *testing.T) {
 	}
 }
 
-// Contexts that are never over use up a socket: then there is another.
+// Contexts that never end use up a socket: then another one is opened.
 func TestZombies(t *testing.T) {
 	s := elevenlabstest.New(t)
 	s.Manner.Zombie = true
@@ -202,7 +202,8 @@ func TestZombies(t *testing.T) {
 	}
 }
 
-// A socket is kept for the next reply; one that has gone meanwhile is replaced unheard, whenever that shows.
+// A socket is kept for the next reply. If it has broken meanwhile, it is replaced before anything is heard, whenever
+// that shows.
 func TestWarm(t *testing.T) {
 	s := elevenlabstest.New(t)
 	v := voiceOf(t, s)
@@ -226,7 +227,7 @@ func TestWarm(t *testing.T) {
 		}
 	}
 	for i := range 5 {
-		s.Speaker.On("Hello again.", aitest.Saying{Hang: true}) // nothing is heard before the socket goes
+		s.Speaker.On("Hello again.", aitest.Saying{Hang: true}) // nothing is heard before the socket breaks
 		done := make(chan struct{})
 		go func() { defer close(done); say() }()
 		waitFor(t, "the text", func() bool { return len(s.Said()) == 3+2*i+1 })
@@ -249,12 +250,12 @@ func TestWarm(t *testing.T) {
 	}
 }
 
-// What goes wrong is told in what can be done about it, without the key.
+// An error says what can be done about it, and doesn't contain the key.
 func TestVoiceFails(t *testing.T) {
 	for name, c := range map[string]struct {
 		refuse elevenlabstest.Refusal
 		change func(*Settings)
-		kick   int // a code with which the socket is closed: before there is sound, or
+		kick   int // the code with which the socket is closed, before there is sound, or
 		late   bool
 		reason string
 		kind   ai.Kind
@@ -342,7 +343,7 @@ func TestStall(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	wg.Wait()
-	// A reply that waits for its texts is not stalled.
+	// A reply that waits for more text has not stalled.
 	feed := make(chan string)
 	go func() {
 		defer close(feed)
@@ -370,7 +371,7 @@ func kick(s *elevenlabstest.Server, code int, reason string) {
 	s.Kick(websocket.StatusCode(code), reason)
 }
 
-// Without an alignment, which ElevenLabs need not send, all is said all the same, and each text has its end.
+// Without an alignment, which ElevenLabs need not send, everything is still said, and each text has its end.
 func TestUnaligned(t *testing.T) {
 	s := elevenlabstest.New(t)
 	s.Manner.Unaligned = true
@@ -383,7 +384,7 @@ func TestUnaligned(t *testing.T) {
 			samples = append(samples, 0)
 		}
 		samples[p.Text] += len(p.PCM)
-		if p.Last && p.Text == 0 { // it is told, though no other text is there
+		if p.Last && p.Text == 0 { // the end is reported, though no other text follows
 			feed <- "Four."
 			close(feed)
 		}

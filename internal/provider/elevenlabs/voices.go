@@ -28,8 +28,8 @@ type page struct {
 	Next string `json:"next_page_token"`
 }
 
-// voicesOf lists the voices of a key's account that ElevenLabs does not give to everybody: its own, cloned, designed
-// and saved ones. They have no numbers.
+// voicesOf lists the voices of an account that not every account has: its own, cloned, designed and saved ones. They
+// have no numbers yet.
 func (c *client) voicesOf(ctx context.Context, key string) ([]ai.Voice, error) {
 	var list []ai.Voice
 	seen := map[string]bool{}
@@ -61,8 +61,8 @@ func (c *client) voicesOf(ctx context.Context, key string) ([]ai.Voice, error) {
 	return list, nil
 }
 
-// spoken are the languages that a voice can be chosen for: every one of the model's. Those that the vendor has
-// verified come first.
+// spoken returns the languages that a voice can be chosen for: all of the model's languages, beginning with those that
+// ElevenLabs has verified for the voice.
 func spoken(verified []string) string {
 	var first []string
 	all := strings.Fields(flash)

@@ -13,7 +13,7 @@ import (
 	"parley/internal/audio"
 )
 
-// mortal is a recognizer whose ears can be torn away.
+// mortal is a recognizer whose ears a test can break.
 type mortal struct {
 	*aitest.Recognizer
 	tear []context.CancelFunc
@@ -25,7 +25,7 @@ func (m *mortal) Listen(ctx context.Context, h ai.Hearing) (ai.Ear, error) {
 	return m.Recognizer.Listen(ctx, h)
 }
 
-// hearers is a list of recognizers named a, b, c, with circuits of their own.
+// hearers is a list of recognizers named a, b and c, each with its own circuit.
 func hearers(all ...ai.Recognizer) *Recognizer {
 	var c Circuits
 	r := &Recognizer{}
@@ -36,14 +36,14 @@ func hearers(all ...ai.Recognizer) *Recognizer {
 	return r
 }
 
-// length is a recognizer that understands how long what it heard is.
+// length is a recognizer whose text is how long the sound was.
 func length() *aitest.Recognizer {
 	return &aitest.Recognizer{Hear: func(pcm []int16, h ai.Hearing) string {
 		return (time.Duration(len(pcm)) * time.Second / time.Duration(h.Rate)).String()
 	}}
 }
 
-// tone is so much loud sound.
+// tone is a loud sound of some length.
 func tone(d time.Duration) []int16 {
 	pcm := make([]int16, int(d*8000/time.Second))
 	for i := range pcm {
@@ -52,7 +52,7 @@ func tone(d time.Duration) []int16 {
 	return pcm
 }
 
-// open opens an ear; what it notes is appended to the list.
+// open opens an ear; what the ear notes is appended to the list.
 func open(t *testing.T, r ai.Recognizer, switches *[]string) ai.Ear {
 	t.Helper()
 	tally := &ai.Tally{Switched: func(w ai.Switch) {
@@ -96,7 +96,7 @@ func TestRecognizerConforms(t *testing.T) {
 	}
 }
 
-// An ear that is lost in the middle of an utterance is followed by the next, which hears all of it.
+// When an ear is lost in the middle of an utterance, the next one hears all of it.
 func TestEarIsLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := &mortal{Recognizer: length()}, length()
@@ -129,7 +129,7 @@ func TestEarIsLost(t *testing.T) {
 	})
 }
 
-// An utterance that is lost, or whose text is late, is heard by the next, with those that came after it.
+// When an utterance is lost, or its text is late, the next ear hears it, and those that came after it.
 func TestEarLosesAnUtterance(t *testing.T) {
 	for name, c := range map[string]struct {
 		u     aitest.Understanding
@@ -160,7 +160,7 @@ func TestEarLosesAnUtterance(t *testing.T) {
 	}
 }
 
-// Where nobody else can hear it an utterance is lost, and a lost ear closes.
+// When no other recognizer can hear it, the utterance is lost, and a lost ear closes.
 func TestEarsFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := &mortal{Recognizer: length()}, &mortal{Recognizer: length()}
@@ -180,7 +180,7 @@ func TestEarsFail(t *testing.T) {
 		}
 		b.tear[0]()
 		e.Write(tone(time.Second))
-		synctest.Wait() // a hears it now
+		synctest.Wait() // a is hearing it now
 		a.tear[1]()
 		if _, open := <-e.Transcripts(); open {
 			t.Error("it hears nothing, and is open")
@@ -191,7 +191,7 @@ func TestEarsFail(t *testing.T) {
 	})
 }
 
-// One that can't be opened is passed over, and the next conversation's ears know who is down.
+// A recognizer that can't be opened is skipped, and the ears of the next conversation know which ones are down.
 func TestEarCanNotBeOpened(t *testing.T) {
 	a, b := length(), length()
 	a.Err = fault(ai.Config)
@@ -214,7 +214,7 @@ func TestEarCanNotBeOpened(t *testing.T) {
 	}
 }
 
-// Of an ear that is given all sound, one that takes utterances hears what is speech.
+// When an ear is given all sound, a recognizer that takes utterances hears only the speech in it.
 func TestGate(t *testing.T) {
 	g, heard := newGate(audio.Narrow), &counter{}
 	g.write(make([]int16, 8000), heard)
@@ -235,7 +235,7 @@ type counter struct {
 
 func (c *counter) Write(pcm []int16) { c.n += len(pcm) }
 
-// The tape keeps the newest of what is too long, and gives back what was written as μ-law has it.
+// When the sound is too long, the tape keeps its newest part. It gives the sound back as μ-law encodes it.
 func TestTape(t *testing.T) {
 	tp := newTape(audio.Narrow)
 	pcm := tone(20 * time.Second)
@@ -260,7 +260,7 @@ func TestTape(t *testing.T) {
 	}
 }
 
-// Nothing is allocated for a packet.
+// A packet allocates nothing.
 func TestEarAllocates(t *testing.T) {
 	e, err := hearers(silentEar{}, silentEar{}).Listen(t.Context(), ai.Hearing{Rate: audio.Narrow})
 	if err != nil {

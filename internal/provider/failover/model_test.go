@@ -13,7 +13,7 @@ import (
 	"parley/internal/ai/aitest"
 )
 
-// mind is a model of which each request goes as the next of its script says; the last goes on for ever.
+// mind is a model whose requests go as its script says, one entry each; the last entry is for all further ones.
 type mind struct {
 	script []thought
 	asked  []ai.Request
@@ -26,7 +26,7 @@ type thought struct {
 	each   time.Duration // between pieces
 	call   *ai.ToolCall
 	err    error
-	forgot bool // it never ends, until it is told to
+	forgot bool // it doesn't end until it is cancelled
 }
 
 func (m *mind) Generate(ctx context.Context, req ai.Request, yield func(ai.Delta) error) (r ai.Reply, err error) {
@@ -71,7 +71,7 @@ func (m *mind) Generate(ctx context.Context, req ai.Request, yield func(ai.Delta
 
 func fault(k ai.Kind) error { return &ai.Error{Kind: k, Err: errors.New("planted")} }
 
-// models is a list of models named a, b, c, with circuits of their own.
+// models is a list of models named a, b and c, each with its own circuit.
 func models(all ...*mind) *Model {
 	var c Circuits
 	m := &Model{}
@@ -82,10 +82,10 @@ func models(all ...*mind) *Model {
 	return m
 }
 
-// said is what a request came to.
+// said is the outcome of a request.
 type said struct {
 	text     string
-	first    time.Duration // to the first word
+	first    time.Duration // until the first word
 	took     time.Duration
 	switches []string
 	err      error
@@ -116,7 +116,7 @@ func TestModelConforms(t *testing.T) {
 		{"b", new(Circuit), &aitest.Fake{}}}})
 }
 
-// A model that fails before its first word is followed by the next, with the same words.
+// When a model fails before its first word, the next one takes over with the same words.
 func TestModelFailsFirst(t *testing.T) {
 	for _, kind := range []ai.Kind{ai.RateLimited, ai.Overloaded, ai.Unreachable, ai.Interrupted, ai.Stalled,
 		ai.Malformed, ai.Config, ai.TooLong} {
@@ -138,7 +138,8 @@ func TestModelFailsFirst(t *testing.T) {
 	}
 }
 
-// What is refused for what it says is not offered to others, and when all fail the first one's error is told.
+// A request that is refused for its content is not offered to other models. When all fail, the first one's error is
+// reported.
 func TestModelErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := &mind{script: []thought{{err: fault(ai.Refused)}}}, &mind{script: []thought{{say: []string{"x"}}}}
@@ -152,8 +153,8 @@ func TestModelErrors(t *testing.T) {
 	})
 }
 
-// A model that is silent beyond the budget gets a rival: the first word comes after the budget and the rival's own
-// time, and who is late is told to stop.
+// A model that is silent beyond the budget gets a rival: the first word takes the budget and the rival's own time, and
+// the late model is cancelled.
 func TestModelLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &mind{script: []thought{{forgot: true}}}
@@ -169,7 +170,7 @@ func TestModelLate(t *testing.T) {
 	})
 }
 
-// Who yields first wins, also when it is the one that was late.
+// The model that yields first wins, even if it is the late one.
 func TestModelRace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &mind{script: []thought{{after: 3 * time.Second, say: []string{"One ", "two."}, each: time.Second}}}
@@ -181,7 +182,7 @@ func TestModelRace(t *testing.T) {
 	})
 }
 
-// A model that breaks in the middle is followed by one that is told what was said, and nothing is said twice.
+// When a model breaks in the middle, the next one is told what was said, and nothing is said twice.
 func TestModelBreaksInTheMiddle(t *testing.T) {
 	for goes, want := range map[string]string{
 		"with that.":                            "I can help you with that.",
@@ -211,7 +212,7 @@ func TestModelBreaksInTheMiddle(t *testing.T) {
 	}
 }
 
-// A model that breaks after it has called a tool has said what it wants.
+// When a model breaks after it has called a tool, its reply counts as complete: no other model is asked.
 func TestModelBreaksAfterACall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &mind{script: []thought{{call: &ai.ToolCall{ID: "1", Name: "book"}, err: fault(ai.Interrupted)}}}
@@ -223,7 +224,7 @@ func TestModelBreaksAfterACall(t *testing.T) {
 	})
 }
 
-// Of a document nothing is given before all of it is there: the next one writes it anew.
+// No part of a document is passed on before it is complete: the next model writes it from the start.
 func TestModelSchema(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &mind{script: []thought{{say: []string{`{"a":`}, err: fault(ai.Interrupted)}}}
@@ -235,7 +236,8 @@ func TestModelSchema(t *testing.T) {
 	})
 }
 
-// One that is down is not waited for: after three failures it is skipped, then tried again, and it comes back.
+// A model that is down is not waited for: after three failures it is skipped, then tried again, and used again once it
+// works.
 func TestModelSkipsWhoIsDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &mind{script: []thought{{forgot: true}, {forgot: true}, {forgot: true}, {err: fault(ai.Overloaded)},
@@ -268,7 +270,7 @@ func TestModelSkipsWhoIsDown(t *testing.T) {
 	})
 }
 
-// A vendor that asks to be left alone for a while is, and one whose settings are wrong for longer.
+// A vendor that asks for a pause gets it, and a vendor whose settings are wrong is skipped for longer.
 func TestModelPauses(t *testing.T) {
 	for err, pause := range map[*ai.Error]time.Duration{
 		{Kind: ai.RateLimited, RetryAfter: 40 * time.Second, Err: errors.New("slow down")}: 40 * time.Second,
@@ -295,7 +297,8 @@ func TestModelPauses(t *testing.T) {
 	}
 }
 
-// Who gives up stops everything, and learns nothing of the vendors. Where all are down somebody is asked all the same.
+// When the caller gives up, everything stops, and nothing is held against the vendors. When all are down, one is asked
+// all the same.
 func TestModelGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := &mind{script: []thought{{forgot: true}}}, &mind{script: []thought{{forgot: true}}}

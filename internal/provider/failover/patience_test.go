@@ -11,10 +11,10 @@ import (
 	"parley/internal/provider/rest"
 )
 
-// away is a vendor whose server answers each request with 503, after a while. It is asked as real ones are.
+// away is a vendor whose server answers each request with 503 after a while. Requests are sent as to real vendors.
 type away struct{ asked int }
 
-const awayTime = 100 * time.Millisecond // to its answer
+const awayTime = 100 * time.Millisecond // until it answers
 
 func (a *away) ask(ctx context.Context) error {
 	return rest.Again(ctx, "vendor", "away", func() bool { return false }, func() error {
@@ -42,7 +42,7 @@ func (a *away) Listen(ctx context.Context, h ai.Hearing) (ai.Ear, error) {
 	return &awayEar{inner, a, ctx, make(chan ai.Transcript, 8), 0}, err
 }
 
-// awayEar asks for one utterance at a time.
+// awayEar sends one utterance at a time.
 type awayEar struct {
 	ai.Ear
 	of  *away
@@ -61,7 +61,7 @@ func (e *awayEar) End() {
 
 func (e *awayEar) Transcripts() <-chan ai.Transcript { return e.out }
 
-// Who has another vendor behind it is asked once: its failure costs the time of its own answer, and no more.
+// A vendor with another one behind it is asked only once: its failure costs the time of that one answer, and no more.
 func TestFailureIsSeenAtOnce(t *testing.T) {
 	t.Run("model", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
@@ -100,7 +100,7 @@ func TestFailureIsSeenAtOnce(t *testing.T) {
 	})
 }
 
-// Who has nobody behind it is asked again as ever: alone, as the last of a list, and where the others are down.
+// A vendor with none behind it is asked again as usual: when it is alone, the last of a list, or the others are down.
 func TestTheLastIsPatient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ask := func(m *Model, want ...int) {
@@ -132,7 +132,7 @@ func TestTheLastIsPatient(t *testing.T) {
 		m := list(2)
 		ask(m, 1, 3)
 		m = list(2)
-		m.Links[1].Circuit.force().failed(fault(ai.Config)) // it is left out
+		m.Links[1].Circuit.force().failed(fault(ai.Config)) // it is skipped
 		ask(m, 3, 0)
 	})
 	synctest.Test(t, func(t *testing.T) {

@@ -64,6 +64,15 @@ func (m *Realtime) Connect(ctx context.Context, s ai.RealtimeSetup) (ai.Realtime
 	}
 }
 
+// Same is the first model, in whose voice everybody is to be greeted.
+func (m *Realtime) Same() any { return m.Links[0].Do }
+
+// Steady reports whether the first model acts, and has not failed recently.
+func (m *Realtime) Steady(ctx context.Context) bool {
+	first := &m.Links[0]
+	return ai.TallyOf(ctx).Acting(ai.TheModel, first.Name) == first.Name && first.Circuit.Steady()
+}
+
 // line is the order in which the models are asked: the one that acts first, but those that have failed last.
 func (m *Realtime) line(ctx context.Context) *queue[Speaking] {
 	q := line(ai.TheModel, m.Links, ai.TallyOf(ctx).Acting(ai.TheModel, m.Links[0].Name))

@@ -12,7 +12,7 @@ import (
 	"parley/internal/ai"
 )
 
-// hearer is a realtime model whose sessions do what its script says, one entry each; the last is for all others.
+// hearer is a realtime model whose sessions follow its script, one entry each; the last entry is for all further ones.
 type hearer struct {
 	name   string
 	script []session
@@ -21,14 +21,14 @@ type hearer struct {
 	live   int
 }
 
-// session is what becomes of a session of a hearer's.
+// session is how one session of a hearer goes.
 type session struct {
-	refused error         // it is not opened
-	opens   time.Duration // until it is
-	after   time.Duration // until the first of a response
-	fails   error         // the response does
-	says    int           // pieces, before it fails or is complete
-	lost    bool          // it breaks off where it would have failed or been complete
+	refused error         // opening it fails with this
+	opens   time.Duration // until it is open
+	after   time.Duration // until the first piece of a response
+	fails   error         // the response fails with this
+	says    int           // how many pieces come before it fails or is complete
+	lost    bool          // it breaks off instead of failing or being complete
 	silent  bool          // nothing comes
 }
 
@@ -70,7 +70,7 @@ func drained(out <-chan ai.RealtimeEvent) chan struct{} {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		for range out { //nolint:revive // to its end
+		for range out { //nolint:revive // read it to its end
 		}
 	}()
 	return done
@@ -115,8 +115,8 @@ func (c *heard) run() {
 	}
 }
 
-// conversation holds one on a list of models: so many responses, opening sessions as they are lost. It notes what
-// happened.
+// conversation has a conversation with a list of models: this many responses, with a new session whenever one is lost.
+// It notes what happened.
 func conversation(t *testing.T, turns int, all ...*hearer) (notes []string) {
 	t.Helper()
 	var circuits Circuits
@@ -180,7 +180,7 @@ func conversation(t *testing.T, turns int, all ...*hearer) (notes []string) {
 	return notes
 }
 
-// However a model fails, the next one goes on, once, and stays.
+// However a model fails, there is one switch to the next, which stays in use.
 func TestRealtimeGoesOn(t *testing.T) {
 	const ms = time.Millisecond
 	good := session{after: 100 * ms, says: 1}
@@ -227,7 +227,7 @@ func TestRealtimeGoesOn(t *testing.T) {
 	}
 }
 
-// A response that was cut off is not waited for, and its end says nothing of the model.
+// A response that was cut off is not waited for, and its end is not counted for or against the model.
 func TestRealtimeCut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := &hearer{name: "a", script: []session{{silent: true}}}, &hearer{name: "b", script: []session{{}}}

@@ -15,7 +15,7 @@ import (
 	"parley/internal/audio"
 )
 
-// voices is a list of voices named a, b, c, with circuits of their own.
+// voices is a list of voices named a, b and c, each with its own circuit.
 func voices(all ...ai.Synthesizer) Synthesizer {
 	var c Circuits
 	var links []Link[Speaker]
@@ -26,17 +26,17 @@ func voices(all ...ai.Synthesizer) Synthesizer {
 	return NewSynthesizer(0, links...)
 }
 
-// spoken is what came of a reply.
+// spoken is the outcome of a reply.
 type spoken struct {
-	first    time.Duration   // to the first sound
-	sound    []time.Duration // of each text
+	first    time.Duration   // until the first sound
+	sound    []time.Duration // the length of each text's sound
 	words    [][]ai.Word
-	whole    int // texts
+	whole    int // how many texts were said whole
 	switches []string
 	err      error
 }
 
-// speak has texts spoken, which come one after the other.
+// speak says texts, which arrive one after the other.
 func speak(t *testing.T, s ai.Synthesizer, tally *ai.Tally, pause time.Duration, texts ...string) (got spoken) {
 	t.Helper()
 	tally.Switched = func(w ai.Switch) { got.switches = append(got.switches, w.From+">"+w.To+" "+string(w.Why)) }
@@ -91,8 +91,8 @@ func TestSynthesizerConforms(t *testing.T) {
 
 const one, two, three = "Good morning to you.", "How can I help you today?", "We are open."
 
-// A voice that fails before its first sound is followed by the next at once, with the same words in its own voice, and
-// who is late within the budget and what the next one takes.
+// When a voice fails before its first sound, the next one takes over at once, with the same words in its own voice. A
+// voice that is late costs no more than the budget and the time that the next voice needs.
 func TestVoiceFailsFirst(t *testing.T) {
 	for name, c := range map[string]struct {
 		how   aitest.Saying
@@ -119,7 +119,7 @@ func TestVoiceFailsFirst(t *testing.T) {
 	}
 }
 
-// Whoever has sound first goes on, also when it was late.
+// The voice that has sound first goes on, even if it was late.
 func TestVoiceRace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := &aitest.Synthesizer{}, &aitest.Synthesizer{}
@@ -132,7 +132,7 @@ func TestVoiceRace(t *testing.T) {
 	})
 }
 
-// A voice that breaks in the middle of a sentence is followed by the next from the word on that was not heard whole.
+// When a voice breaks in the middle of a sentence, the next one goes on from the first word that was not heard whole.
 func TestVoiceBreaksInTheMiddle(t *testing.T) {
 	const text = "one two three four five six seven eight"
 	for name, c := range map[string]struct {
@@ -175,7 +175,7 @@ func TestVoiceBreaksInTheMiddle(t *testing.T) {
 	}
 }
 
-// Between two sentences a voice owes nothing, however long the model thinks.
+// Between two sentences no sound is due from a voice, however long the model thinks.
 func TestVoiceWaitsForText(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := &aitest.Synthesizer{}, &aitest.Synthesizer{}
@@ -186,7 +186,8 @@ func TestVoiceWaitsForText(t *testing.T) {
 	})
 }
 
-// In a call the voice that stood in stays, and a sound of it is not kept; another call begins with the first again.
+// Within a call the voice that stepped in stays, and its sound is not cached; another call begins with the first voice
+// again.
 func TestVoiceStays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := &aitest.Synthesizer{}, &aitest.Synthesizer{}
@@ -214,7 +215,7 @@ func TestVoiceStays(t *testing.T) {
 	})
 }
 
-// The last of a list is waited for, and when all fail the first one's error is told.
+// The last voice of a list is waited for. When all fail, the first one's error is reported.
 func TestVoicesFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := &aitest.Synthesizer{}, &aitest.Synthesizer{}
@@ -230,7 +231,7 @@ func TestVoicesFail(t *testing.T) {
 	})
 }
 
-// A cache knows sounds by the list: lists of the same are equal.
+// A cache uses the list of voices as a key: lists of the same voices are equal.
 func TestVoiceListsAreComparable(t *testing.T) {
 	a, b := &aitest.Synthesizer{}, &aitest.Synthesizer{}
 	var c Circuits

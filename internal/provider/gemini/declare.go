@@ -30,7 +30,8 @@ func Declare(s *Settings) *ai.Vendor {
 // languages are those that Google names for all models of the Live API, of ours. Newer models speak more.
 const languages = "en es fr de it pt nl pl ro tr ru uk ar hi ta ja ko th vi id"
 
-// voices are some of those inside the models of the Live API: the ones whose gender Google tells. Numbers from 601.
+// voices are those inside the models of the Live API. Their genders are told by Google's Text-to-Speech, which has the same
+// voices. Numbers from 601.
 var voices = []ai.Voice{
 	{Number: 601, Languages: languages, Code: "Zephyr", Name: "Zephyr (Gemini)", Gender: "female"},
 	{Number: 602, Languages: languages, Code: "Puck", Name: "Puck (Gemini)", Gender: "male"},
@@ -40,6 +41,28 @@ var voices = []ai.Voice{
 	{Number: 606, Languages: languages, Code: "Leda", Name: "Leda (Gemini)", Gender: "female"},
 	{Number: 607, Languages: languages, Code: "Orus", Name: "Orus (Gemini)", Gender: "male"},
 	{Number: 608, Languages: languages, Code: "Aoede", Name: "Aoede (Gemini)", Gender: "female"},
+	{Number: 609, Languages: languages, Code: "Callirrhoe", Name: "Callirrhoe (Gemini)", Gender: "female"},
+	{Number: 610, Languages: languages, Code: "Autonoe", Name: "Autonoe (Gemini)", Gender: "female"},
+	{Number: 611, Languages: languages, Code: "Enceladus", Name: "Enceladus (Gemini)", Gender: "male"},
+	{Number: 612, Languages: languages, Code: "Iapetus", Name: "Iapetus (Gemini)", Gender: "male"},
+	{Number: 613, Languages: languages, Code: "Umbriel", Name: "Umbriel (Gemini)", Gender: "male"},
+	{Number: 614, Languages: languages, Code: "Algieba", Name: "Algieba (Gemini)", Gender: "male"},
+	{Number: 615, Languages: languages, Code: "Despina", Name: "Despina (Gemini)", Gender: "female"},
+	{Number: 616, Languages: languages, Code: "Erinome", Name: "Erinome (Gemini)", Gender: "female"},
+	{Number: 617, Languages: languages, Code: "Algenib", Name: "Algenib (Gemini)", Gender: "male"},
+	{Number: 618, Languages: languages, Code: "Rasalgethi", Name: "Rasalgethi (Gemini)", Gender: "male"},
+	{Number: 619, Languages: languages, Code: "Laomedeia", Name: "Laomedeia (Gemini)", Gender: "female"},
+	{Number: 620, Languages: languages, Code: "Achernar", Name: "Achernar (Gemini)", Gender: "female"},
+	{Number: 621, Languages: languages, Code: "Alnilam", Name: "Alnilam (Gemini)", Gender: "male"},
+	{Number: 622, Languages: languages, Code: "Schedar", Name: "Schedar (Gemini)", Gender: "male"},
+	{Number: 623, Languages: languages, Code: "Gacrux", Name: "Gacrux (Gemini)", Gender: "female"},
+	{Number: 624, Languages: languages, Code: "Pulcherrima", Name: "Pulcherrima (Gemini)", Gender: "female"},
+	{Number: 625, Languages: languages, Code: "Achird", Name: "Achird (Gemini)", Gender: "male"},
+	{Number: 626, Languages: languages, Code: "Zubenelgenubi", Name: "Zubenelgenubi (Gemini)", Gender: "male"},
+	{Number: 627, Languages: languages, Code: "Vindemiatrix", Name: "Vindemiatrix (Gemini)", Gender: "female"},
+	{Number: 628, Languages: languages, Code: "Sadachbia", Name: "Sadachbia (Gemini)", Gender: "male"},
+	{Number: 629, Languages: languages, Code: "Sadaltager", Name: "Sadaltager (Gemini)", Gender: "male"},
+	{Number: 630, Languages: languages, Code: "Sulafat", Name: "Sulafat (Gemini)", Gender: "female"},
 }
 
 // configured says whether there is a server to ask.

@@ -34,6 +34,7 @@ type Client struct {
 
 	mu     sync.Mutex
 	models map[string]*model
+	speaks sync.Map // live models that were found to refuse to write, by their codes
 }
 
 // Open prepares a client without contacting the server.

@@ -84,7 +84,7 @@ func TestFailuresOfItsOwn(t *testing.T) {
 func TestFinishes(t *testing.T) {
 	s := geminitest.New(t)
 	m := client(t, s, 0).Model(geminitest.Flash)
-	if _, err := m.Generate(t.Context(), ask("x"), resttest.Ignore); err != nil { // it learns how much to think
+	if _, err := m.Generate(t.Context(), ask("x"), resttest.Ignore); err != nil { // it learns how to limit thinking
 		t.Fatal(err)
 	}
 	for _, f := range []ai.Finish{ai.Stop, ai.Length, ai.Filtered} {
@@ -105,7 +105,7 @@ func TestFinishes(t *testing.T) {
 	}
 }
 
-// A model thinks as little as it can be told to, and is asked as it has taught.
+// A model is told to think as little as it can, in the way that its earlier answers have shown to work.
 func TestLearns(t *testing.T) {
 	for _, c := range []struct {
 		model, level string
@@ -128,7 +128,7 @@ func TestLearns(t *testing.T) {
 	}
 }
 
-// Calls go back with the id and the signature that they came with; those of another model with what stands for them.
+// Calls are sent back with the id and the signature that they came with; calls of another model with a placeholder.
 func TestSignatures(t *testing.T) {
 	s := geminitest.New(t)
 	m := client(t, s, 0).Model(geminitest.Flash)
@@ -137,7 +137,7 @@ func TestSignatures(t *testing.T) {
 	turn := func(r ai.Reply) {
 		req.Messages = append(req.Messages, ai.Message{Role: ai.Assistant, Text: r.Text, Calls: slices.Clone(r.Calls)})
 		for i := range r.Calls {
-			id := fmt.Sprint("ours", len(req.Messages), i) // as agent.Trim numbers them
+			id := fmt.Sprint("ours", len(req.Messages), i) // in the form of agent.Trim's ids
 			req.Messages[len(req.Messages)-1-i].Calls[i].ID = id
 			req.Messages = append(req.Messages, ai.Message{Role: ai.ToolRole, CallID: id, Text: `{"n":12}`})
 		}
@@ -169,10 +169,10 @@ func TestSignatures(t *testing.T) {
 	}
 }
 
-// Request is geminitest's, for short.
+// Request is short for geminitest's.
 type Request geminitest.Request
 
-// A conversation of any shape is one that the API takes.
+// The API takes a conversation of any shape.
 func TestContents(t *testing.T) {
 	call := func(ids ...string) (m ai.Message) {
 		m.Role = ai.Assistant
@@ -216,7 +216,7 @@ func TestContents(t *testing.T) {
 	}
 }
 
-// A schema that is too much for the API goes into the prompt, this time alone.
+// A schema that is too complex for the API goes into the prompt, this time only.
 func TestSchemaInWords(t *testing.T) {
 	s := geminitest.New(t)
 	m := client(t, s, 0).Model(geminitest.Lite)
@@ -300,7 +300,7 @@ type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// FuzzStream reads whatever a server may send.
+// FuzzStream reads anything that a server may send.
 func FuzzStream(f *testing.F) {
 	f.Add([]byte(event(`{"candidates":[{"content":{"parts":[{"text":"a"},{"functionCall":{"name":"b","args":{"c":1}}}]},"finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":3}}`)))
 	f.Add([]byte(event(`{"error":{"code":"x"}}`) + "data: {\"candidates\":[{\"content\":{\"parts\":[{\"functionCall\":null}]}}]}\n\n"))

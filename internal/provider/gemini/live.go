@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"parley/internal/ai"
@@ -18,13 +17,12 @@ import (
 
 // LiveModel is one of the models of the Live API, which hears and speaks over a WebSocket.
 func (c *Client) LiveModel(code string) ai.RealtimeModel {
-	return &liveModel{client: c, code: strings.TrimPrefix(code, "models/")}
+	return liveModel{client: c, code: strings.TrimPrefix(code, "models/")}
 }
 
 type liveModel struct {
 	client *Client
 	code   string
-	speaks atomic.Bool // it only speaks: it was found to refuse to write
 }
 
 const (
@@ -35,8 +33,8 @@ const (
 )
 
 // Connect implements ai.RealtimeModel.
-func (m *liveModel) Connect(ctx context.Context, setup ai.RealtimeSetup) (ai.RealtimeSession, error) {
-	s, err := m.connect(ctx, setup, false)
+func (m liveModel) Connect(ctx context.Context, setup ai.RealtimeSetup) (ai.RealtimeSession, error) {
+	s, err := m.connect(ctx, setup)
 	if err != nil {
 		return nil, ai.TheModel.Of(err)
 	}
@@ -45,11 +43,13 @@ func (m *liveModel) Connect(ctx context.Context, setup ai.RealtimeSetup) (ai.Rea
 
 // connect opens a session. Google's models all speak, and those that also write are few: one that is to write is asked
 // for text at first, and if it refuses, the transcript of what it says is its text.
-func (m *liveModel) connect(ctx context.Context, setup ai.RealtimeSetup, apart bool) (*live, error) {
-	s := &live{model: m, setup: setup, apart: apart, names: rest.NewNames(setup.Tools), tally: ai.TallyOf(ctx),
-		text: setup.Writes && !m.speaks.Load(), out: make(chan ai.RealtimeEvent, 16), done: make(chan struct{}),
+func (m liveModel) connect(ctx context.Context, setup ai.RealtimeSetup) (*live, error) {
+	_, speaks := m.client.speaks.Load(m.code)
+	s := &live{model: m, setup: setup, names: rest.NewNames(setup.Tools), tally: ai.TallyOf(ctx),
+		text: setup.Writes && !speaks, out: make(chan ai.RealtimeEvent, 16), done: make(chan struct{}),
 		answers: map[int]*answer{}, calls: map[string]string{}, told: map[string]string{}}
-	s.writer.init(int(setup.Rate))
+	s.box = wire.Outbox{Piece: 2 * int(setup.Rate) / 10, Tail: `"}}}`,
+		Head: fmt.Sprintf(`{"realtimeInput":{"audio":{"mimeType":"audio/pcm;rate=%d","data":"`, setup.Rate)}
 	var err error
 	if s.rateOut, err = audio.NewResampler(liveRate, int(setup.Rate)); err != nil {
 		return nil, &ai.Error{Kind: ai.Config, Err: err}
@@ -58,14 +58,15 @@ func (m *liveModel) connect(ctx context.Context, setup ai.RealtimeSetup, apart b
 	if err != nil && s.text && ai.KindOf(err) == ai.Config {
 		s.text = false
 		if conn, err = s.open(ctx, ""); err == nil {
-			m.speaks.Store(true)
+			m.client.speaks.Store(m.code, true)
 		}
 	}
 	if err != nil {
 		return nil, err
 	}
 	s.ctx, s.cancel = context.WithCancel(ctx)
-	s.conn, s.line = conn, conn
+	s.line = conn
+	s.box.Resume(conn)
 	go s.run(conn)
 	return s, nil
 }
@@ -74,18 +75,19 @@ func (m *liveModel) connect(ctx context.Context, setup ai.RealtimeSetup, apart b
 // response is asked for; until then everything that is said is one activity. What it was told can't be taken back:
 // what the customer heard of a reply that was cut is told in a note.
 type live struct {
-	model   *liveModel
+	model   liveModel
 	setup   ai.RealtimeSetup
 	names   rest.Names
 	tally   *ai.Tally // of the call
 	text    bool      // the model writes
-	apart   bool      // it only reads out, and need not know what was heard
 	ctx     context.Context
 	cancel  context.CancelFunc
 	out     chan ai.RealtimeEvent
 	done    chan struct{}
 	rateOut *audio.Resampler // of who reads
-	writer
+	// While a reply is made it is shut: speech would interrupt the reply, and whether it is to do so is not the vendor's
+	// decision.
+	box wire.Outbox
 
 	order   sync.Mutex // events are told in the order in which they happened
 	mu      sync.Mutex
@@ -105,7 +107,6 @@ type live struct {
 	calls   map[string]string // names of its calls, by their ids
 	told    map[string]string // names of calls that other sessions made
 
-	reader
 	resumption
 }
 
@@ -181,11 +182,12 @@ func (s *live) terms(handle string) setupMessage {
 				"prebuiltVoiceConfig": map[string]any{"voiceName": s.setup.Voice}}}
 		}
 	}
+	if s.setup.Reads {
+		setup.System = &content{Parts: []part{{Text: readOut}}}
+		return setupMessage{setup}
+	}
 	if strings.TrimSpace(s.setup.System) != "" {
 		setup.System = &content{Parts: []part{{Text: s.setup.System}}}
-	}
-	if s.apart {
-		return setupMessage{setup}
 	}
 	hears := map[string]any{}
 	if s.setup.Language != "" {
@@ -289,7 +291,7 @@ func (s *live) run(conn *wire.Conn) {
 		}
 	})
 	var wg sync.WaitGroup
-	wg.Go(func() { s.write(s.ctx) })
+	wg.Go(func() { s.box.Run(s.ctx) })
 	wg.Go(s.watch)
 	var err error
 	for conn != nil {
@@ -301,10 +303,6 @@ func (s *live) run(conn *wire.Conn) {
 	s.cancel()
 	stop()
 	wg.Wait()
-	s.mu.Lock()
-	s.silent = true
-	s.mu.Unlock()
-	s.readers.Wait()
 	if !ended {
 		s.out <- ai.RealtimeEvent{Kind: ai.RealtimeLost, Err: ai.TheModel.Of(closed(err, true))}
 	}

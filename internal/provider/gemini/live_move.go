@@ -45,7 +45,7 @@ func (s *live) leaving(now time.Time, tell func(ai.RealtimeEvent)) (moves bool) 
 	quiet := s.active == nil && len(s.waiting)+len(s.turns)+len(s.owed)+len(s.results)+len(s.pending) == 0 &&
 		!s.activity && len(s.heard.open) == 0
 	switch {
-	case quiet && s.handle != "" && !s.unsent():
+	case quiet && s.handle != "" && !s.box.Unsent():
 		return true
 	case now.After(s.until.Add(-min(tellAhead, s.notice/2))):
 		s.fail(tell)
@@ -61,19 +61,19 @@ func (s *live) fail(tell func(ai.RealtimeEvent)) {
 
 // move takes the session to another connection. Whatever is said meanwhile waits for it.
 func (s *live) move() {
-	s.hold()
+	s.box.Hold()
 	s.mu.Lock()
 	handle, line := s.handle, s.line
 	s.mu.Unlock()
 	if handle == "" { // something was said just now
-		s.resume(line)
+		s.box.Resume(line)
 		return
 	}
 	ctx, cancel := context.WithTimeout(s.ctx, moveTime)
 	defer cancel()
 	conn, err := s.open(ctx, handle)
 	if err != nil {
-		s.resume(line)
+		s.box.Resume(line)
 		_ = s.happen(func(tell func(ai.RealtimeEvent)) error {
 			s.fail(tell)
 			return nil
@@ -90,7 +90,7 @@ func (s *live) move() {
 		conn.Close()
 		return
 	}
-	s.resume(conn)
+	s.box.Resume(conn)
 	line.Close()
 }
 

@@ -237,7 +237,7 @@ func (s *live) refuse(a *answer, list []call, tell func(ai.RealtimeEvent)) {
 		m.Response.Functions = append(m.Response.Functions, r)
 	}
 	s.change()
-	s.hurry(m, true)
+	s.box.Hurry(m, true)
 }
 
 // made notes that no more of a response comes; the next one may be asked for. The lock is held.
@@ -250,7 +250,7 @@ func (s *live) made(a *answer) {
 		return
 	}
 	s.active = nil
-	s.release()
+	s.box.Release()
 	if len(s.waiting) > 0 {
 		s.next()
 	} else {

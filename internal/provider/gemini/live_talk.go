@@ -33,7 +33,7 @@ func (s *live) Write(pcm []int16) {
 		s.begin()
 		s.mu.Unlock()
 	}
-	s.sound(pcm)
+	s.box.Sound(pcm)
 }
 
 // begin begins an utterance. It is the same activity as the one before if nothing was said in between. The lock is held.
@@ -49,7 +49,7 @@ func (s *live) begin() {
 	var m realtime
 	m.Input.Start = &struct{}{}
 	s.change()
-	s.send(m, false)
+	s.box.Send(m)
 }
 
 // End implements ai.RealtimeSession.
@@ -61,7 +61,7 @@ func (s *live) End() {
 	s.uttering = false
 	s.heard.end(time.Now())
 	s.mu.Unlock()
-	s.ring()
+	s.box.Ring()
 }
 
 // Forget implements ai.RealtimeSession. The sound stays where it is: it is heard before what is said next.
@@ -122,7 +122,7 @@ func (s *live) flush() {
 	var m clientContent
 	if m.Content.Turns = s.due(); len(m.Content.Turns) > 0 {
 		s.change()
-		s.send(m, false)
+		s.box.Send(m)
 	}
 }
 
@@ -146,6 +146,13 @@ func (s *live) Respond(n int, instruction string, words bool) {
 	s.waiting = append(s.waiting, a)
 	s.next()
 }
+
+// readOut is what a session that reads is set up with. All that a session says enters its conversation, so the one that
+// holds the call can't read.
+const readOut = "You are a voice that reads texts out. Say each message exactly as it is written, word for word, in its own language: add nothing, leave nothing out, and answer nothing that it asks."
+
+// Say implements ai.RealtimeSession.
+func (s *live) Say(n int, text string) { s.Respond(n, text, false) }
 
 // next asks for the next response, if none is being made. The lock is held.
 func (s *live) next() {
@@ -175,7 +182,7 @@ func (s *live) next() {
 		s.heard.answered(time.Now())
 		var m realtime
 		m.Input.End = &struct{}{}
-		s.send(m, true)
+		s.box.Ask(m)
 		return
 	}
 	var m clientContent
@@ -189,10 +196,10 @@ func (s *live) next() {
 	}
 	s.begun = true
 	if s.activity { // what is being said has to wait
-		s.hurry(m, true)
+		s.box.Hurry(m, true)
 		return
 	}
-	s.send(m, true)
+	s.box.Ask(m)
 }
 
 // answerCalls tells the results of calls, on which the reply goes on. The lock is held.
@@ -211,7 +218,7 @@ func (s *live) answerCalls(a *answer, note string) {
 	// The turn that had the calls goes on, whether or not it was reported complete.
 	a.ghost = slices.ContainsFunc(s.turns, func(t *answer) bool { return t.made })
 	s.turns = slices.DeleteFunc(s.turns, func(t *answer) bool { return t.made })
-	s.send(m, true)
+	s.box.Ask(m)
 }
 
 // Result implements ai.RealtimeSession.
@@ -252,10 +259,7 @@ func (s *live) Cut(n int, heard time.Duration, text string) {
 	defer s.mu.Unlock()
 	a := s.answers[n]
 	switch {
-	case a == nil:
-		s.silence(n)
-		return
-	case a.cut:
+	case a == nil, a.cut:
 		return
 	}
 	a.cut = true
@@ -264,7 +268,8 @@ func (s *live) Cut(n int, heard time.Duration, text string) {
 		s.waiting = slices.DeleteFunc(s.waiting, func(w *answer) bool { return w == a })
 		a.made, a.told = true, true
 		return
-	case s.apart || a.shorten(text):
+	case s.setup.Reads || a.shorten(text):
+	case a.added != nil && a.added[0].content.Role == "user": // what the customer's side did stays
 	case text == "":
 		s.note(heardNothing)
 	default:
@@ -274,14 +279,14 @@ func (s *live) Cut(n int, heard time.Duration, text string) {
 		s.settle()
 		return
 	}
-	if !s.apart {
+	if !s.setup.Reads {
 		var m clientContent
 		m.Content.Turns = s.due()
 		s.change()
-		s.hurry(m, false)
+		s.box.Hurry(m, false)
 	}
 	s.active = nil
-	s.release()
+	s.box.Release()
 	s.next()
 }
 

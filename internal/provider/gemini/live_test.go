@@ -24,7 +24,7 @@ func liveOf(t *testing.T, s *geminitest.Server, model, key string) ai.RealtimeMo
 	return c.LiveModel(model)
 }
 
-// complains fails if the server was asked what it refuses.
+// complains fails if the server got a request that it refuses.
 func complains(t *testing.T, s *geminitest.Server) {
 	t.Helper()
 	if list := s.Complaints(); len(list) > 0 {
@@ -41,7 +41,8 @@ func TestLiveConforms(t *testing.T) {
 	complains(t, s)
 }
 
-// A turn that is reported complete only when it would have been played holds nobody up, and is counted nonetheless.
+// When a turn is reported complete only after its sound would have been played, nothing waits for that, and its usage
+// is still counted.
 func TestLivePlayed(t *testing.T) {
 	t.Parallel()
 	s := geminitest.New(t)
@@ -58,7 +59,7 @@ func TestLivePlayed(t *testing.T) {
 	c.Respond(2, "", false)
 	h.until(t, c, ai.RealtimeText, 2)
 	h.until(t, c, ai.RealtimeSound, 2)
-	says(c) // before it is reported complete: Google says that it was interrupted, too
+	says(c) // before the turn is reported complete: Google then also says that it was interrupted
 	c.Respond(3, "", false)
 	h.until(t, c, ai.RealtimeDone, 2)
 	h.until(t, c, ai.RealtimeDone, 3)
@@ -68,7 +69,7 @@ func TestLivePlayed(t *testing.T) {
 	complains(t, s)
 }
 
-// What a session is refused with says who has to do something about it.
+// The error of a refused session says who has to do something about it.
 func TestLiveRefused(t *testing.T) {
 	for name, o := range map[string]struct {
 		key, model, voice string
@@ -99,7 +100,7 @@ func TestLiveRefused(t *testing.T) {
 	}
 }
 
-// heard is what came of a session.
+// heard is what came out of a session.
 type heard struct {
 	kinds  []ai.RealtimeKind
 	text   string
@@ -107,7 +108,7 @@ type heard struct {
 	finals map[int]string
 }
 
-// until takes a session's events until one is of this kind about n.
+// until reads a session's events until one of this kind about n.
 func (h *heard) until(t *testing.T, c ai.RealtimeSession, kind ai.RealtimeKind, n int) ai.RealtimeEvent {
 	t.Helper()
 	guard := time.After(10 * time.Second)
@@ -140,7 +141,7 @@ func (h *heard) until(t *testing.T, c ai.RealtimeSession, kind ai.RealtimeKind, 
 	}
 }
 
-// says is half a second of speech.
+// says is the customer speaking for half a second.
 func says(c ai.RealtimeSession) {
 	frame := make([]int16, audio.Narrow.FrameSize())
 	for range 25 {
@@ -163,7 +164,7 @@ func connect(t *testing.T, s *geminitest.Server, setup ai.RealtimeSetup) ai.Real
 	return c
 }
 
-// A session outlives its connection: it goes on over another one, and whoever uses it notices nothing.
+// A session outlives its connection: it moves to another one, and its user notices nothing.
 func TestLiveMoves(t *testing.T) {
 	t.Parallel()
 	s := geminitest.New(t)
@@ -203,7 +204,7 @@ func TestLiveMoves(t *testing.T) {
 	complains(t, s)
 }
 
-// What is said while the session moves is not lost.
+// What the customer says while the session moves is not lost.
 func TestLiveMovesWhileSpeaking(t *testing.T) {
 	t.Parallel()
 	s := geminitest.New(t)
@@ -213,7 +214,7 @@ func TestLiveMovesWhileSpeaking(t *testing.T) {
 	s.ScriptRealtime(aitest.Behaviour{Text: "Yes."}, aitest.Behaviour{Text: "Still."})
 	c.Respond(0, "", false)
 	h.until(t, c, ai.RealtimeDone, 0)
-	s.Slow = 500 * time.Millisecond // to take the setup
+	s.Slow = 500 * time.Millisecond // to answer the setup
 	s.Leave(4 * time.Second)
 	for end := time.Now().Add(10 * time.Second); s.Connected() < 2; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
@@ -230,13 +231,13 @@ func TestLiveMovesWhileSpeaking(t *testing.T) {
 	complains(t, s)
 }
 
-// A session that can't be moved says that it ends, early enough for another one.
+// A session that can't be moved says that it will end, early enough to open another one.
 func TestLiveExpires(t *testing.T) {
 	t.Parallel()
 	s := geminitest.New(t)
 	c := connect(t, s, ai.RealtimeSetup{})
 	var h heard
-	says(c) // and does not stop: there is no pause
+	says(c) // without a stop: there is no pause
 	began := time.Now()
 	s.Leave(2 * time.Second)
 	if e := h.until(t, c, ai.RealtimeExpiring, 0); e.Remaining < 500*time.Millisecond || time.Since(began) < 900*time.Millisecond {
@@ -247,7 +248,7 @@ func TestLiveExpires(t *testing.T) {
 	}
 }
 
-// A model that only speaks writes by the transcript of its speech, and is asked for text once.
+// A model that only speaks writes with the transcript of its speech, and is tried for text only once.
 func TestLiveWrites(t *testing.T) {
 	t.Parallel()
 	s := geminitest.New(t)
@@ -271,7 +272,7 @@ func TestLiveWrites(t *testing.T) {
 	}
 }
 
-// A customer who speaks while a tool runs: the model gives the call up, and is told its result nonetheless.
+// A customer speaks while a tool runs: the model gives the call up, and is still told its result.
 func TestLiveCallGivenUp(t *testing.T) {
 	t.Parallel()
 	s := geminitest.New(t)
@@ -296,7 +297,7 @@ func TestLiveCallGivenUp(t *testing.T) {
 	complains(t, s)
 }
 
-// A response in words calls nothing, whatever the model would like.
+// A response that must be words calls no tools, whatever the model would like.
 func TestLiveWords(t *testing.T) {
 	t.Parallel()
 	s := geminitest.New(t)
@@ -318,7 +319,7 @@ func TestLiveWords(t *testing.T) {
 	complains(t, s)
 }
 
-// Texts that come only once the customer has finished, and what comes after an utterance's last text.
+// Texts that come only after the customer has finished, and messages after an utterance's last text.
 func TestLiveHearsLate(t *testing.T) {
 	t.Parallel()
 	s := geminitest.New(t)
@@ -362,24 +363,5 @@ func TestLiveHearsLate(t *testing.T) {
 		`1 "them please" true`, `2 "" true`}
 	if !slices.Equal(got, want) {
 		t.Errorf("got  %v\nwant %v", got, want)
-	}
-}
-
-// Sound that is written costs nothing.
-func TestLiveWriteAllocatesNothing(t *testing.T) {
-	s := new(live)
-	s.init(int(audio.Wide))
-	s.uttering = true
-	frame := make([]int16, audio.Wide.FrameSize())
-	send := func() { // five frames, then what the writer does with them
-		for range 5 {
-			s.Write(frame)
-		}
-		o, _, _ := s.pop()
-		s.free = append(s.free, o.data)
-	}
-	send()
-	if n := testing.AllocsPerRun(100, send); n > 0 {
-		t.Errorf("%v allocations in five frames", n)
 	}
 }

@@ -153,7 +153,7 @@ func look(name string, p property) *regexp.Regexp {
 		return datePattern
 	case n["tim"], n["time"]:
 		return clockPattern
-	case n["number"], n["code"], n["cod"], n["id"], n["referenc"], n["zip"]:
+	case n["number"], n["code"], n["cod"], n["id"], n["digit"], n["referenc"], n["zip"]:
 		return codePattern
 	}
 	return nil

@@ -123,7 +123,7 @@ func installed(p interface {
 func speaks(ctx context.Context, name, voice string, s ai.Plain, find func() (string, error)) parley.Finding {
 	path, err := find()
 	if err != nil {
-		return parley.Finding{State: "note", What: name,
+		return parley.Finding{State: parley.DoctorNote, What: name, Part: string(ai.TheVoice),
 			Text: "not installed: its voices are silent. apt-get install " + name}
 	}
 	began, first := time.Now(), time.Duration(0)
@@ -135,15 +135,15 @@ func speaks(ctx context.Context, name, voice string, s ai.Plain, find func() (st
 			return nil
 		})
 	if err != nil {
-		return parley.Finding{State: "FAIL", What: name, Text: ai.TheVoice.Of(err).Error()}
+		return parley.Finding{State: parley.DoctorFail, What: name, Part: string(ai.TheVoice), Text: ai.TheVoice.Of(err).Error()}
 	}
-	return parley.Finding{State: "ok", What: name, Text: fmt.Sprintf("%s speaks after %d ms", path,
+	return parley.Finding{State: parley.DoctorOK, What: name, Part: string(ai.TheVoice), Text: fmt.Sprintf("%s speaks after %d ms", path,
 		first.Milliseconds())}
 }
 
 func (p Programs) listens(ctx context.Context) parley.Finding {
 	found := func(state, format string, a ...any) parley.Finding {
-		return parley.Finding{State: state, What: "pocketsphinx", Text: fmt.Sprintf(format, a...)}
+		return parley.Finding{State: state, What: "pocketsphinx", Part: string(ai.TheRecognizer), Text: fmt.Sprintf(format, a...)}
 	}
 	sphinx := NewSphinx(p.Sphinx)
 	defer sphinx.Close()

@@ -29,7 +29,7 @@ If the customer is angry, apologise.
 Cakes must be ordered two days ahead.
 ケーキは二日前に注文してください。`
 
-// dialogue runs the customer's lines through the model and gives the last reply.
+// dialogue gives the model the customer's lines and returns the last reply.
 func dialogue(t *testing.T, system string, tools []ai.Tool, lines ...string) ai.Reply {
 	t.Helper()
 	var history []ai.Message
@@ -49,8 +49,8 @@ func dialogue(t *testing.T, system string, tools []ai.Tool, lines ...string) ai.
 
 func TestAnswers(t *testing.T) {
 	for _, c := range []struct {
-		says string // lines are parted by |
-		want string // part of the reply; with ! in front: not in it
+		says string // lines are separated by |
+		want string // a part of the reply; with ! in front: a part that it must not have
 	}{
 		{"Hello!", "How can I help you?"},
 		{"good morning", "How can I help you?"},

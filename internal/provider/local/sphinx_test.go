@@ -15,7 +15,7 @@ import (
 	"parley/internal/testenv"
 )
 
-// hearing is a recognizer that is closed, with all its processes, at the end.
+// hearing is a recognizer that is closed at the end of the test, with all its processes.
 func hearing(t testing.TB, c SphinxConfig) *Sphinx {
 	t.Helper()
 	needFlite(t)
@@ -31,7 +31,7 @@ func hearing(t testing.TB, c SphinxConfig) *Sphinx {
 	return s
 }
 
-// phone is a voice as a telephone carries it.
+// phone is a voice as it sounds over a telephone.
 func phone(t testing.TB, text, voice string, rate audio.Rate) []int16 {
 	pcm := said(t, Flite{}, ai.Speech{Voice: voice, Rate: rate}, text)
 	pcm = append(append(make([]int16, rate/5), pcm...), make([]int16, rate/5)...)
@@ -55,7 +55,7 @@ func TestSphinxConforms(t *testing.T) {
 	}
 }
 
-// wordErrors is how many words are wrong, missing or too many.
+// wordErrors is how many words are wrong, missing or extra.
 func wordErrors(got, want string) int {
 	plain := func(s string) []string {
 		return strings.Fields(strings.ToLower(strings.NewReplacer(".", "", ",", "", "?", "").Replace(s)))
@@ -80,7 +80,7 @@ func wordErrors(got, want string) int {
 	return row[len(b)]
 }
 
-// utterance has an ear hear a sound at once, and gives its final transcript and how many came before.
+// utterance gives an ear a sound at once, and returns its final transcript and how many transcripts came before.
 func utterance(t testing.TB, e ai.Ear, pcm []int16) (last ai.Transcript, partials int) {
 	t.Helper()
 	e.Write(pcm)
@@ -118,8 +118,8 @@ func open(t testing.TB, s *Sphinx, rate audio.Rate) ai.Ear {
 	return e
 }
 
-// Of what the clearest voices say over a telephone, at most one word in five is misunderstood, and there are
-// transcripts before the end.
+// Of what the clearest voices say over a telephone, at most one word in five is misunderstood, and transcripts come
+// before the end.
 func TestSphinxUnderstands(t *testing.T) {
 	s := hearing(t, SphinxConfig{})
 	wrong, words, partials := 0, 0, 0
@@ -144,7 +144,7 @@ func TestSphinxUnderstands(t *testing.T) {
 	}
 }
 
-// A decoder that dies takes one utterance along; so does the process that they are forked from.
+// A decoder that dies loses one utterance; so does the process that decoders are forked from.
 func TestSphinxCrash(t *testing.T) {
 	s := hearing(t, SphinxConfig{})
 	e := open(t, s, audio.Narrow)
@@ -166,7 +166,7 @@ func TestSphinxCrash(t *testing.T) {
 	}
 }
 
-// A decoder that hangs is given up and killed.
+// A decoder that hangs is abandoned and killed.
 func TestSphinxHangs(t *testing.T) {
 	s := hearing(t, SphinxConfig{})
 	s.limits.decode = 3 * time.Second
@@ -192,13 +192,13 @@ func TestSphinxHangs(t *testing.T) {
 	}
 }
 
-// What /proc/PID/stat tells behind the name: state, parent, process group.
+// The fields of /proc/PID/stat after the name: state, parent, process group.
 const (
 	parent = 1
 	group  = 2
 )
 
-// processes are those that live and have a parent or a group.
+// processes are the live processes with a parent or in a group.
 func processes(t testing.TB, field, is int) (list []int) {
 	t.Helper()
 	stats, err := filepath.Glob("/proc/[0-9]*/stat")
@@ -216,8 +216,8 @@ func processes(t testing.TB, field, is int) (list []int) {
 	return list
 }
 
-// When there are fewer decoders than ears, those that are not hearing anything give theirs away; when all are busy,
-// that is told.
+// When there are fewer decoders than ears, an ear that is not hearing anything gives its decoder away. When all are
+// busy, the utterance's error says so.
 func TestSphinxBusy(t *testing.T) {
 	s := hearing(t, SphinxConfig{Decoders: 1})
 	s.limits.wait = 200 * time.Millisecond
@@ -228,7 +228,7 @@ func TestSphinxBusy(t *testing.T) {
 			t.Errorf("in turns: %+v", got)
 		}
 	}
-	a.Write(sound) // goes on speaking
+	a.Write(sound) // it goes on speaking
 	until(t, "the decoder to be busy", func() bool { s.mu.Lock(); defer s.mu.Unlock(); return len(s.idle) == 0 })
 	if got, _ := utterance(t, b, sound); ai.KindOf(got.Err) != ai.Overloaded ||
 		!strings.Contains(got.Err.Error(), "busy") {
@@ -246,7 +246,7 @@ func TestSphinxBusy(t *testing.T) {
 	}
 }
 
-// What doesn't fit while the decoder is behind is lost, and told at the utterance's end.
+// Sound that doesn't fit while the decoder is behind is lost, and the end of the utterance reports that.
 func TestSphinxBehind(t *testing.T) {
 	s := hearing(t, SphinxConfig{})
 	e := open(t, s, audio.Narrow)
@@ -290,7 +290,7 @@ func TestSphinxMissing(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		e, err := s.Listen(t.Context(), ai.Hearing{Language: "en", Rate: audio.Narrow})
-		if err == nil { // what Listen can't see, each utterance tells
+		if err == nil { // each utterance reports what Listen can't see
 			got, _ := utterance(t, e, make([]int16, 8000))
 			err = got.Err
 			e.Close()
@@ -314,17 +314,16 @@ func configured(t *testing.T, c SphinxConfig) *Sphinx {
 	return s
 }
 
-// Writing neither allocates nor waits, also when nobody decodes.
+// Writing neither allocates nor waits, even when nothing decodes.
 func TestSphinxWrite(t *testing.T) {
 	e := newSphinxEar(NewSphinx(SphinxConfig{}), ai.Hearing{Language: "en", Rate: audio.Narrow})
 	frame := make([]int16, 160)
-	if n := testing.AllocsPerRun(2000, func() { e.Write(frame) }); n != 0 { // 40 s, four times what fits
+	if n := testing.AllocsPerRun(2000, func() { e.Write(frame) }); n != 0 { // 40 s, four times as much as fits
 		t.Errorf("%.1f allocations for a frame", n)
 	}
 }
 
-// BenchmarkSphinx measures how much of the time that somebody speaks a decoder takes, and what a customer waits for
-// at the end.
+// BenchmarkSphinx measures what share of the speaking time a decoder needs, and how long a customer waits at the end.
 func BenchmarkSphinx(b *testing.B) {
 	s := hearing(b, SphinxConfig{})
 	e := open(b, s, audio.Narrow)

@@ -139,12 +139,25 @@ func matches(tool ai.Tool, said string, have map[string]bool) (n int, sure bool)
 		}
 	}
 	switch {
+	case name == 0 && rest > 1 && occasion(tool, have) > 1:
+		return rest, false
 	case name == 0 || name+rest < 2 && !all:
 		return 0, false
 	case all && name+rest >= 2:
 		return 100 + 2*name + rest, true
 	}
 	return 2*name + rest, name+rest >= 3
+}
+
+// occasion counts the words that a message shares with what the assistant's owner wrote of when to use a built-in tool.
+func occasion(tool ai.Tool, have map[string]bool) (n int) {
+	_, when, _ := strings.Cut(tool.Description, "Use it when: ")
+	for _, w := range stems(when) {
+		if have[w] {
+			n++
+		}
+	}
+	return n
 }
 
 // order lists the required parameters as the schema does, then the others by name.

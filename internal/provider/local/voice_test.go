@@ -40,7 +40,7 @@ func TestESpeakConforms(t *testing.T) {
 	}
 }
 
-// Each voice of the catalogue's speaks, and begins without the silence that Flite puts before everything.
+// Each voice in the catalogue speaks, without the silence that Flite puts at the beginning of everything.
 func TestVoices(t *testing.T) {
 	needFlite(t)
 	var sounds []string
@@ -100,7 +100,7 @@ func fake(t *testing.T, script string) Flite {
 	return Flite{Path: path, Stall: 300 * time.Millisecond}
 }
 
-// quoted is what printf prints as these octets.
+// quoted is the argument that makes printf print these octets.
 func quoted(b []byte) string {
 	var s strings.Builder
 	for _, c := range b {
@@ -111,7 +111,7 @@ func quoted(b []byte) string {
 
 var rms = ai.Speech{Voice: "rms", Rate: audio.Narrow}
 
-// What a program does wrong is told by its kind.
+// What a program does wrong gets an error of the right kind.
 func TestBrokenPrograms(t *testing.T) {
 	loud := bytes.Repeat([]byte{0, 32, 0, 224}, 2000) // half a second
 	head := func(rate, channels int, size int64) string {
@@ -158,7 +158,7 @@ func TestBrokenPrograms(t *testing.T) {
 	}
 }
 
-// When Speak returns, all that the program has started is gone; and a program never sees the server's settings.
+// When Speak returns, all processes that the program has started are gone. A program never sees the server's settings.
 func TestProgramsEnd(t *testing.T) {
 	t.Setenv("PARLEY_SECRET_KEY", "s3cret")
 	dir := t.TempDir()
@@ -176,7 +176,7 @@ func TestProgramsEnd(t *testing.T) {
 		return err == nil
 	})
 	cancel(cause)
-	if err := <-spoken; err != cause { //nolint:errorlint // as it is
+	if err := <-spoken; err != cause { //nolint:errorlint // the very error
 		t.Errorf("got %v", err)
 	}
 	until(t, "the program's child to be gone", func() bool { return dead(child) })
@@ -186,7 +186,7 @@ func TestProgramsEnd(t *testing.T) {
 	}
 }
 
-// dead says whether a process is gone, or waits for its parent to notice.
+// dead says whether a process is gone, or is a zombie that waits for its parent.
 func dead(pid int) bool {
 	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -196,7 +196,7 @@ func dead(pid int) bool {
 	return bytes.HasPrefix(state, []byte("Z"))
 }
 
-// until waits for something that takes no longer than ten seconds.
+// until waits for a condition, for at most ten seconds.
 func until(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	for end := time.Now().Add(10 * time.Second); !ok(); time.Sleep(2 * time.Millisecond) {
@@ -206,7 +206,7 @@ func until(t testing.TB, what string, ok func() bool) {
 	}
 }
 
-// The text of a call is no option and no shell's business: it arrives as it is, as one argument.
+// The text of a call can't be an option or reach a shell: it arrives unchanged, as one argument.
 func FuzzText(f *testing.F) {
 	for _, text := range []string{"hello", "-o /tmp/x", "--help", "$(id)", "a\nb", "\x00", "it’s", "\xff", "' \" `"} {
 		f.Add(text)
@@ -235,7 +235,7 @@ func FuzzText(f *testing.F) {
 	})
 }
 
-// BenchmarkFirstSample measures what a customer waits for.
+// BenchmarkFirstSample measures how long a customer waits for the first sound.
 func BenchmarkFirstSample(b *testing.B) {
 	needFlite(b)
 	for name, c := range map[string]struct {

@@ -19,7 +19,7 @@ type Settings struct {
 	APIKey           string        `name:"openai-api-key" help:"API key of OpenAI, or of any server with a compatible API."`
 	BaseURL          string        `name:"openai-base-url" help:"Base URL of the API, including /v1 (https://api.openai.com/v1)."`
 	ChatModel        []string      `name:"openai-chat-model" help:"Chat models, comma-separated (gpt-4.1-mini)."`
-	EmbeddingModel   string        `name:"openai-embedding-model" help:"Embedding model: documents are found by meaning too; those read before it was set are after a retry (none)."`
+	EmbeddingModel   string        `name:"openai-embedding-model" help:"Embedding model: documents are found by meaning too; those that were read before get their vectors by themselves (none)."`
 	EmbeddingBaseURL string        `name:"openai-embedding-base-url" help:"Base URL of the server that has it (PARLEY_OPENAI_BASE_URL)."`
 	EmbeddingAPIKey  string        `name:"openai-embedding-api-key" help:"API key of that server (PARLEY_OPENAI_API_KEY at its own server)."`
 	TTSModel         string        `name:"openai-tts-model" help:"Model that speaks (the local programs do)."`
@@ -35,10 +35,10 @@ type Settings struct {
 	Stall            time.Duration `name:"openai-stall" default:"30s" help:"How long the API may send nothing before a request counts as failed."`
 }
 
-// server is where an ability is asked for; the zero value is none.
+// server is the address, key and model of one ability. The zero value means none.
 type server struct{ base, key string }
 
-// general is the server that thinks, and does whatever has no server of its own.
+// general is the server of the language model, and of every ability without a server of its own.
 func (s *Settings) general() server {
 	if s.APIKey == "" && s.BaseURL == "" {
 		return server{}
@@ -46,8 +46,8 @@ func (s *Settings) general() server {
 	return server{normal(cmp.Or(s.BaseURL, DefaultBaseURL)), s.APIKey}
 }
 
-// server is that of an ability with these settings. The general key goes to the general server alone: whoever sets
-// another base URL sets its key too, where it asks for one.
+// server returns the server of an ability with these settings. The general key is sent to the general server only:
+// whoever sets another base URL also sets its key, if it needs one.
 func (s *Settings) server(base, key string) server {
 	g := s.general()
 	if base = normal(base); base != "" && base != g.base {
@@ -69,7 +69,7 @@ func (s *Settings) tts() server       { return s.server(s.TTSBaseURL, s.TTSAPIKe
 func (s *Settings) stt() server       { return s.server(s.STTBaseURL, s.STTAPIKey) }
 func (s *Settings) realtime() server  { return s.server(s.RealtimeBaseURL, s.RealtimeAPIKey) }
 
-// there says whether there is a server to ask.
+// there reports whether a server is configured.
 func (s server) there() bool { return s != server{} }
 
 // Declare declares OpenAI, or the server with a compatible API that the settings name.
@@ -94,16 +94,16 @@ func Declare(s *Settings) *ai.Vendor {
 	}
 }
 
-// What OpenAI's own server speaks, listens and talks with where its key was entered in the product and no setting
-// names a model.
+// The models of OpenAI's own server for speech, transcription and realtime, if its key was entered in the product and
+// no setting names a model.
 const (
 	usualTTS      = "gpt-4o-mini-tts"
 	usualSTT      = "gpt-4o-mini-transcribe"
 	usualRealtime = "gpt-realtime"
 )
 
-// with declares the vendor with another key. It is OpenAI's for all abilities, if its server is; another server has
-// the models that the settings name.
+// with declares the vendor with another key. If the server is OpenAI's, the key is used for all abilities. Another
+// server has the models that the settings name.
 func (s *Settings) with(k ai.Key) *ai.Vendor {
 	o := *s
 	if o.APIKey = k.Secret; k.BaseURL != "" {
@@ -137,10 +137,11 @@ func (s *Settings) with(k ai.Key) *ai.Vendor {
 	return Declare(&o)
 }
 
-// languages are those of Whisper that we know: of speech and of transcription.
+// languages lists the languages of Whisper that Parley knows, for speech and for transcription.
 const languages = "en es fr de it pt nl pl sv da no fi cs sk hu ro bg hr sr sl el tr ru uk he ar fa hi ur ta zh ja ko th vi id ms et lv lt ca is"
 
-// voices are those of the speech models. OpenAI says no genders: these are how the voices are heard. Numbers from 201.
+// voices lists the voices of the speech models. OpenAI states no genders: these are as people hear them. Their numbers
+// begin at 201.
 var voices = []ai.Voice{
 	{Number: 201, Languages: languages, Code: "alloy", Name: "Alloy", Gender: "female"},
 	{Number: 202, Languages: languages, Code: "ash", Name: "Ash", Gender: "male"},
@@ -157,7 +158,7 @@ var voices = []ai.Voice{
 	{Number: 213, Languages: languages, Code: "cedar", Name: "Cedar", Gender: "male"},
 }
 
-// realtime are the voices inside the realtime model. Numbers from 301.
+// realtime lists the voices of the realtime models. Their numbers begin at 301.
 var realtime = []ai.Voice{
 	{Number: 301, Languages: languages, Code: "marin", Name: "Marin", Gender: "female"},
 	{Number: 302, Languages: languages, Code: "cedar", Name: "Cedar", Gender: "male"},
@@ -171,7 +172,7 @@ var realtime = []ai.Voice{
 	{Number: 310, Languages: languages, Code: "verse", Name: "Verse", Gender: "male"},
 }
 
-// chatModels are the chat models that the server is asked for.
+// chatModels returns the chat models that are offered.
 func (s *Settings) chatModels() []string {
 	switch {
 	case !s.general().there():
@@ -195,15 +196,15 @@ func (s *Settings) models() (list []parley.Model) {
 	return list
 }
 
-// realtimeModels are the models that hear. A setting that is set to nothing names none.
+// realtimeModels returns the realtime models that are offered. An empty setting means none.
 func (s *Settings) realtimeModels() []string {
 	return slices.DeleteFunc(slices.Clone(s.RealtimeModel), func(code string) bool { return code == "" })
 }
 
-// with says to the operator what a model that is set needs besides.
+// with tells the operator what else a configured model needs.
 const with = ", with PARLEY_OPENAI_API_KEY or PARLEY_OPENAI_BASE_URL, or a server of its own"
 
-// servers are the clients of the servers that the settings name; abilities on one server share one.
+// servers holds the clients of the configured servers. Abilities on the same server share one.
 type servers map[server]*Client
 
 func (list servers) client(at server, s *Settings) (*Client, error) {

@@ -8,7 +8,7 @@ import (
 	"parley/internal/audio"
 )
 
-// Each ability asks its own server, and the key of one never goes to another.
+// Each ability uses its own server, and one server's key is never sent to another.
 func TestServers(t *testing.T) {
 	const own, general = "http://own/v1", "http://general/v1"
 	for name, c := range map[string]struct {
@@ -32,7 +32,7 @@ func TestServers(t *testing.T) {
 	}
 }
 
-// Four servers, each with its key: each is asked for what it has, and never shown another's key.
+// Four servers, each with its own key: each gets the requests for its ability, and never sees another's key.
 func TestOpensServers(t *testing.T) {
 	list := map[string]*aitest.Server{}
 	for _, key := range []string{"think-key", "embed-key", "speak-key", "hear-key"} {

@@ -14,36 +14,37 @@ import (
 	"parley/internal/ai"
 )
 
-// check asks each server for its models, which costs nothing, and has one word embedded.
+// check lists each server's models, which costs nothing, and requests the vector of one word.
 func (s *Settings) check(ctx context.Context) []parley.Finding {
 	d := &doctor{asked: map[server]answer{}}
-	list := []parley.Finding{d.models(ctx, "language model", "", s.general(), s.chatModels(),
+	list := []parley.Finding{d.models(ctx, "language model", ai.TheModel, "", s.general(), s.chatModels(),
 		"none of this vendor: without another one the built-in responder answers from the prompt and the knowledgebase. Set PARLEY_OPENAI_API_KEY, or PARLEY_OPENAI_BASE_URL and PARLEY_OPENAI_CHAT_MODEL for a server of your own")}
 	for _, a := range []struct {
 		what, name string
+		part       ai.Part
 		at         server
 		models     []string
 		without    string
 	}{
-		{"speech model", "TTS", s.tts(), some(s.TTSModel),
+		{"speech model", "TTS", ai.TheVoice, s.tts(), some(s.TTSModel),
 			"none: voices are those of flite and espeak-ng. Set PARLEY_OPENAI_TTS_MODEL, such as gpt-4o-mini-tts"},
-		{"transcription", "STT", s.stt(), some(s.STTModel),
+		{"transcription", "STT", ai.TheRecognizer, s.stt(), some(s.STTModel),
 			"none: pocketsphinx alone listens, to English. Set PARLEY_OPENAI_STT_MODEL, such as gpt-4o-mini-transcribe"},
-		{"realtime model", "REALTIME", s.realtime(), s.realtimeModels(), ""},
+		{"realtime model", "REALTIME", ai.TheModel, s.realtime(), s.realtimeModels(), ""},
 	} {
 		switch {
 		case len(a.models) > 0:
-			list = append(list, d.models(ctx, a.what, a.name+"_", a.at, a.models,
+			list = append(list, d.models(ctx, a.what, a.part, a.name+"_", a.at, a.models,
 				fmt.Sprintf("%s has no server: set PARLEY_OPENAI_%s_BASE_URL or PARLEY_OPENAI_API_KEY",
 					strings.Join(a.models, ", "), a.name)))
 		case a.at.there() && a.without != "":
-			list = append(list, parley.Finding{State: "note", What: a.what, Text: a.without})
+			list = append(list, parley.Finding{State: parley.DoctorNote, What: a.what, Text: a.without, Part: string(a.part)})
 		}
 	}
 	return append(list, s.checkEmbedder(ctx))
 }
 
-// some is a list of one, or of none.
+// some is a list with one entry, or an empty one.
 func some(model string) []string {
 	if model == "" {
 		return nil
@@ -60,12 +61,12 @@ type answer struct {
 	key    bool // the key was refused
 }
 
-// models says whether a server answers and has the models of an ability, whose settings have name in theirs. Of an
-// ability that could be and has no server it tells why.
-func (d *doctor) models(ctx context.Context, what, name string, at server, models []string,
+// models reports whether a server responds and has the models of an ability, whose settings have name in theirs. If the
+// ability has no server and could have one, it says why.
+func (d *doctor) models(ctx context.Context, what string, part ai.Part, name string, at server, models []string,
 	without string) parley.Finding {
 	found := func(state, format string, a ...any) parley.Finding {
-		return parley.Finding{State: state, What: what, Text: fmt.Sprintf(format, a...)}
+		return parley.Finding{State: state, What: what, Text: fmt.Sprintf(format, a...), Part: string(part)}
 	}
 	if !at.there() {
 		if name == "" {
@@ -95,7 +96,7 @@ func (d *doctor) models(ctx context.Context, what, name string, at server, model
 	return found("ok", "%s answers, with %s", at.base, strings.Join(models, ", "))
 }
 
-// short names a few of many.
+// short names the first few of many.
 func short(list []string) string {
 	const few = 5
 	if len(list) > few {
@@ -104,7 +105,7 @@ func short(list []string) string {
 	return strings.Join(list, ", ")
 }
 
-// list has a server list its models.
+// list requests the list of a server's models.
 func list(ctx context.Context, at server) answer {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at.base+"/models", nil)
 	if err != nil {
@@ -140,7 +141,7 @@ func list(ctx context.Context, at server) answer {
 
 func (s *Settings) checkEmbedder(ctx context.Context) parley.Finding {
 	found := func(state, format string, a ...any) parley.Finding {
-		return parley.Finding{State: state, What: "embedding model", Text: fmt.Sprintf(format, a...)}
+		return parley.Finding{State: state, What: "embedding model", Text: fmt.Sprintf(format, a...), Part: string(ai.TheEmbedder)}
 	}
 	if s.EmbeddingModel == "" {
 		return found("note", "none: documents are found by their words, not by what they mean. Set PARLEY_OPENAI_EMBEDDING_MODEL, such as text-embedding-3-small")

@@ -8,7 +8,7 @@ import (
 	"parley/internal/ai/aitest"
 )
 
-// The doctor says which models the server has, and whether vectors come; it names what is missing.
+// The doctor says which models the server has, and whether it makes vectors; it names what is missing.
 func TestDoctor(t *testing.T) {
 	srv := aitest.NewServer(t)
 	srv.APIKey = "k3y"
@@ -17,7 +17,7 @@ func TestDoctor(t *testing.T) {
 		STTModel: aitest.TranscriptionModel, EmbeddingModel: aitest.EmbeddingModel}
 	for name, c := range map[string]struct {
 		change func(*Settings)
-		want   []string // state, what, and a part of the text
+		want   []string // the state, what it is about, and a part of the text
 	}{
 		"all is well": {func(*Settings) {},
 			[]string{"ok|language model|test-model", "ok|speech model|test-tts", "ok|transcription|test-stt",

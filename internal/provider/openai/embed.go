@@ -15,16 +15,16 @@ import (
 	"parley/internal/provider/rest"
 )
 
-// embedTime bounds one request for vectors.
+// embedTime is the longest time of one request for vectors.
 const embedTime = time.Minute
 
-// maxEmbedding is how many bytes a text has that is embedded: the models take some 8,000 tokens.
+// maxEmbedding is the most bytes of a text that are embedded: the models accept about 8,000 tokens.
 const maxEmbedding = 16 << 10
 
-// maxAnswer is how many bytes an answer with vectors has at most.
+// maxAnswer is the largest response with vectors, in bytes.
 const maxAnswer = 64 << 20
 
-// Embedder is one of the server's embedding models; whether it exists shows when it is used.
+// Embedder is one of the server's embedding models. Whether the model exists shows when it is used.
 func (c *Client) Embedder(model string) ai.Embedder { return &embedder{c, model} }
 
 type embedder struct {
@@ -35,7 +35,7 @@ type embedder struct {
 // Name implements ai.Embedder.
 func (e *embedder) Name() string { return "openai:" + e.model }
 
-// Embed implements ai.Embedder. A failed request is made again where that may go better.
+// Embed implements ai.Embedder. A failed request is tried again if that may help.
 func (e *embedder) Embed(ctx context.Context, texts []string) ([][]float32, error) {
 	if len(texts) == 0 {
 		return nil, nil
@@ -90,7 +90,7 @@ func (e *embedder) attempt(ctx context.Context, texts []string) ([][]float32, er
 	return out, nil
 }
 
-// bounded ends an answer that is larger than one with vectors can be.
+// bounded fails a response that is larger than one with vectors can be.
 func bounded(r *http.Request, next option.MiddlewareNext) (*http.Response, error) {
 	res, err := next(r)
 	if res != nil && res.Body != nil {
@@ -112,7 +112,7 @@ func (b *boundedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// cut shortens a text to what is embedded, between runes.
+// cut shortens a text to the length that is embedded, between runes.
 func cut(s string) string {
 	if len(s) <= maxEmbedding {
 		return s

@@ -14,8 +14,8 @@ import (
 	"parley/internal/provider/openai"
 )
 
-// vectorServer answers requests for vectors as OpenAI does: a text's vector is its length and its number, told in the
-// opposite order.
+// vectorServer answers requests for vectors as OpenAI does. A text's vector is its length and its position, and the
+// vectors come in reverse order.
 func vectorServer(t *testing.T, behave func(n int64, w http.ResponseWriter) (done bool)) (ai.Embedder, *atomic.Int64) {
 	t.Helper()
 	asked := new(atomic.Int64)
@@ -116,7 +116,7 @@ func TestEmbedFailures(t *testing.T) {
 	e, _ := vectorServer(t, nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := e.Embed(ctx, []string{"x"}); err != context.Canceled { //nolint:errorlint // it is the cause itself
+	if _, err := e.Embed(ctx, []string{"x"}); err != context.Canceled { //nolint:errorlint // the very cause comes back
 		t.Errorf("cancelled: %v", err)
 	}
 }

@@ -14,12 +14,12 @@ import (
 	"parley/internal/provider/rest"
 )
 
-// badRequest is a 4xx with what the server says of it.
+// badRequest is a 4xx response with the server's own message.
 type badRequest struct{ param, message string }
 
 func (b *badRequest) Error() string { return b.message }
 
-// failure says what an error of the SDK means. seen tells that a part of the reply has been yielded.
+// failure turns an error of the SDK into ours. seen reports whether part of the reply has been passed on.
 func failure(err error, res *http.Response, seen bool) error {
 	if res != nil && res.StatusCode >= 400 {
 		body, _ := io.ReadAll(res.Body) // from memory: the SDK has put it back, and the guard has bounded it
@@ -36,8 +36,7 @@ func failure(err error, res *http.Response, seen bool) error {
 	return rest.Failure(err, seen)
 }
 
-// said is what OpenAI's error objects hold; other servers leave fields out, send numbers as code, or a plain text as
-// error.
+// said is OpenAI's error object. Other servers leave out fields, send numbers as code, or send plain text as error.
 type said struct{ Message, Type, Param, Code string }
 
 func parse(body []byte) said {
@@ -65,7 +64,7 @@ func parse(body []byte) said {
 	return s
 }
 
-// kind judges by what is said and the HTTP status; 0 is an error inside a stream.
+// kind decides by the message and the HTTP status. A status of 0 means an error inside a stream.
 func (s said) kind(status int) ai.Kind {
 	text := strings.ToLower(s.Message)
 	has := func(parts ...string) bool {
@@ -94,7 +93,7 @@ func (s said) kind(status int) ai.Kind {
 	return ai.Config
 }
 
-// refused says what an answer that is an error means.
+// refused turns an error response into an error.
 func refused(status int, header http.Header, body []byte) error {
 	s := parse(body)
 	e := &ai.Error{Kind: s.kind(status), RetryAfter: rest.RetryAfter(header),

@@ -12,18 +12,18 @@ import (
 )
 
 const (
-	// maxUtterance is how much of an utterance is kept; what is said beyond that is not heard.
+	// maxUtterance is how much of an utterance is kept. The rest is not transcribed.
 	maxUtterance = 60 * time.Second
-	// minUtterance is what servers take at least; of less nothing can be understood.
+	// minUtterance is the shortest sound that servers accept. Nothing could be understood in less.
 	minUtterance = 100 * time.Millisecond
-	// faint is the loudest sample of what is silence: models make words out of it.
+	// faint is the loudest sample that still counts as silence: models invent words for silence.
 	faint = 64
-	// maxWaiting is how many utterances may wait for the server; of a caller who is so far ahead no more is taken.
+	// maxWaiting is how many utterances may wait for the server. Further ones are dropped.
 	maxWaiting = 8
 )
 
-// Recognizer is one of the server's transcription models; whether it exists shows when it is used. Each utterance is
-// sent when it is over, one after the other; there are no transcripts before the model's answer.
+// Recognizer is one of the server's transcription models. Whether the model exists shows when it is used. Each
+// utterance is sent when it has ended, one after the other, so there are no transcripts before the model's response.
 func (c *Client) Recognizer(model string) ai.Recognizer {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -56,7 +56,7 @@ func (r *recognizer) Listen(ctx context.Context, h ai.Hearing) (ai.Ear, error) {
 	return e, nil
 }
 
-// ear collects utterances. While some wait for their transcripts it has a goroutine that asks for them.
+// ear collects utterances. While some of them wait for their transcripts, one goroutine requests them.
 type ear struct {
 	r      *recognizer
 	h      ai.Hearing
@@ -81,7 +81,7 @@ type utterance struct {
 	lost   bool
 }
 
-// Write implements ai.Ear. It allocates only while more is said, on all calls, than before.
+// Write implements ai.Ear. It allocates only when more speech is held, over all calls, than ever before.
 func (e *ear) Write(pcm []int16) { e.sound.add(pcm[:min(len(pcm), e.limit-e.sound.n)]) }
 
 // End implements ai.Ear.
@@ -132,7 +132,7 @@ func (e *ear) finish() {
 	close(e.done)
 }
 
-// ask has what waits transcribed, one utterance after the other.
+// ask transcribes the waiting utterances, one after the other.
 func (e *ear) ask() {
 	for u, ok := e.next(); ok; u, ok = e.next() {
 		t := ai.Transcript{Utterance: u.number, Final: true}
@@ -150,7 +150,7 @@ func (e *ear) ask() {
 	}
 }
 
-// next is the oldest utterance that waits. Without one the goroutine is over.
+// next returns the oldest waiting utterance. If there is none, the goroutine ends.
 func (e *ear) next() (utterance, bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -166,7 +166,7 @@ func (e *ear) next() (utterance, bool) {
 	return u, true
 }
 
-// tell hands on a transcript, unless the ear has closed meanwhile.
+// tell passes on a transcript, unless the ear has been closed.
 func (e *ear) tell(t ai.Transcript) error {
 	if e.ctx.Err() != nil {
 		return context.Cause(e.ctx)

@@ -69,10 +69,10 @@ func open(c Config, transport http.RoundTripper) *Client {
 		chat: sdk.NewChatCompletionService(options...), embed: sdk.NewEmbeddingService(options...)}
 }
 
-// Close drops idle connections.
+// Close closes idle connections.
 func (c *Client) Close() { c.rest.HTTP.CloseIdleConnections() }
 
-// Model is one of the server's models; whether it exists shows when it is used.
+// Model is one of the server's chat models. Whether the model exists shows when it is used.
 func (c *Client) Model(code string) ai.Model {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -89,7 +89,7 @@ type model struct {
 	refused rest.Refused
 }
 
-// Generate implements ai.Model. A failed request is made again as long as nothing of the reply has been seen.
+// Generate implements ai.Model. A failed request is tried again until part of the reply has been passed on.
 func (m *model) Generate(ctx context.Context, req ai.Request, yield func(ai.Delta) error) (ai.Reply, error) {
 	var sent *rest.Sent
 	return rest.Generate(ctx, m.code, yield, func(r *rest.Reading) error {
@@ -103,7 +103,7 @@ func (m *model) Generate(ctx context.Context, req ai.Request, yield func(ai.Delt
 	})
 }
 
-// attempt makes the request once and reads the reply. Its error is an *ai.Error, or what ended it from our side.
+// attempt makes the request once and reads the reply. Its error is an *ai.Error, or the reason why we ended it.
 func (m *model) attempt(ctx context.Context, req ai.Request, r *rest.Reading, sent *rest.Sent) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

@@ -43,7 +43,7 @@ func TestConforms(t *testing.T) {
 }
 
 func TestConformsInPieces(t *testing.T) {
-	for _, cut := range []int{1, 3, 7} { // bytes of a TCP segment: runes and lines are torn apart
+	for _, cut := range []int{1, 3, 7} { // bytes per TCP segment: runes and lines are split
 		t.Run(fmt.Sprint(cut), func(t *testing.T) {
 			s := aitest.NewServer(t)
 			s.APIKey = "sk-test"
@@ -117,7 +117,7 @@ func sse(events ...string) string {
 	return b.String() + "data: [DONE]\n\n"
 }
 
-// Failures that come before anything was seen are tried again where that may help; the others are told at once.
+// Failures before any output are retried where that may help; others are reported at once.
 func TestFailures(t *testing.T) {
 	ok := aitest.Behaviour{Text: "Fine."}
 	for _, c := range []struct {
@@ -207,7 +207,7 @@ func TestUnreachable(t *testing.T) {
 	}
 }
 
-// A server that refuses a field is asked without it, and not with it again.
+// When a server refuses a field, the request is sent without it, and later requests too.
 func TestRefusedFields(t *testing.T) {
 	s := aitest.NewServer(t)
 	s.Refuses = []string{"response_format", "temperature", "max_tokens", "stream_options", "tool_choice"}
@@ -257,7 +257,7 @@ func TestCancelledInTheMiddle(t *testing.T) {
 	settled(t, before)
 }
 
-// settled waits until no more goroutines are there than n.
+// settled waits until there are no more than n goroutines.
 func settled(t *testing.T, n int) {
 	t.Helper()
 	deadline := time.Now().Add(10 * time.Second)
@@ -294,9 +294,9 @@ func TestConnectionsAreUsedAgain(t *testing.T) {
 	}
 }
 
-// A thousand replies in the air at once take little memory each.
+// A thousand replies at the same time take little memory each.
 func TestThousandStreams(t *testing.T) {
-	const streams, most = 1000, 160 << 10 // bytes of heap each, of both sides
+	const streams, most = 1000, 160 << 10 // bytes of heap each, both sides together
 	s := aitest.NewServer(t)
 	gate := make(chan struct{})
 	s.Usually(aitest.Behaviour{Text: "one two three", Gate: gate})
@@ -348,7 +348,7 @@ func TestThousandStreams(t *testing.T) {
 // pipe answers every request with a stream that the test writes, on fake time.
 type pipe struct {
 	mu    sync.Mutex
-	after []time.Duration // before the headers of each request
+	after []time.Duration // how long the headers of each request take
 	write func(w io.Writer)
 	asked []time.Time
 }
@@ -425,13 +425,13 @@ func TestStalls(t *testing.T) {
 				if took := time.Since(start); took != c.after {
 					t.Errorf("took %v, want %v", took, c.after)
 				}
-				time.Sleep(2 * time.Hour) // the far end's writers end
+				time.Sleep(2 * time.Hour) // until the server's goroutines have ended
 			})
 		})
 	}
 }
 
-// The pauses grow, and a server that says how long to wait is obeyed.
+// The pauses grow, and when a server says how long to wait, that is obeyed.
 func TestPauses(t *testing.T) {
 	for _, c := range []struct {
 		retryAfter string
@@ -472,7 +472,7 @@ type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// FuzzStream reads whatever a server may send.
+// FuzzStream reads anything that a server may send.
 func FuzzStream(f *testing.F) {
 	f.Add([]byte(word + "data: [DONE]\n\n"))
 	f.Add([]byte(sse(`{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"x","function":{"name":"a","arguments":"{}"}}]},"finish_reason":"tool_calls"}]}`)))

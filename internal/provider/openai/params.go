@@ -10,7 +10,7 @@ import (
 	"parley/internal/provider/rest"
 )
 
-// params is the request in the SDK's words, without the fields that the model refuses.
+// params builds the request, without the fields that the model refuses.
 func (m *model) params(req ai.Request, names rest.Names, sent *rest.Sent) sdk.ChatCompletionNewParams {
 	p := sdk.ChatCompletionNewParams{Model: m.code}
 	if sent.Send("temperature", req.Temperature != nil) {

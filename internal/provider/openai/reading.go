@@ -7,7 +7,7 @@ import (
 	"parley/internal/provider/rest"
 )
 
-// reading is a reply as far as it was read.
+// reading is the part of a reply that was read.
 type reading struct {
 	*rest.Reading
 	open map[int64]*rest.Call // by the index of the deltas
@@ -33,7 +33,7 @@ func (r *reading) take(chunk sdk.ChatCompletionChunk) error {
 	return r.Say(choice.Delta.Content + choice.Delta.Refusal)
 }
 
-// piece adds a piece of a call. Servers that give every call the same index tell them apart by their ids.
+// piece adds a fragment of a tool call. Some servers give every call the same index: then ids tell them apart.
 func (r *reading) piece(d sdk.ChatCompletionChunkChoiceDeltaToolCall) error {
 	c := r.open[d.Index]
 	if c == nil || d.ID != "" && c.ID != "" && d.ID != c.ID {

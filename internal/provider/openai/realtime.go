@@ -21,7 +21,7 @@ import (
 // RealtimeModel is one of the server's models that hear and speak, over a WebSocket. hears is the model that
 // transcribes what it heard.
 func (c *Client) RealtimeModel(code, hears string) ai.RealtimeModel {
-	return &realtimeModel{c, code, hears}
+	return realtimeModel{c, code, hears}
 }
 
 type realtimeModel struct {
@@ -36,7 +36,7 @@ const (
 )
 
 // Connect implements ai.RealtimeModel.
-func (m *realtimeModel) Connect(ctx context.Context, setup ai.RealtimeSetup) (ai.RealtimeSession, error) {
+func (m realtimeModel) Connect(ctx context.Context, setup ai.RealtimeSetup) (ai.RealtimeSession, error) {
 	address, err := wire.Address(m.client.rest.Base, "/realtime", url.Values{"model": {m.code}})
 	if err != nil {
 		return nil, ai.TheModel.Of(&ai.Error{Kind: ai.Config, Err: err})
@@ -51,7 +51,7 @@ func (m *realtimeModel) Connect(ctx context.Context, setup ai.RealtimeSetup) (ai
 		tally: ai.TallyOf(ctx),
 		out:   make(chan ai.RealtimeEvent, 16), done: make(chan struct{}), responses: map[int]*response{},
 		named: map[string]*response{}, heard: map[string]*hearsay{}, calls: map[string]string{}}
-	s.writer.init()
+	s.box.Resume(conn)
 	if err := s.accepted(ctx); err != nil {
 		conn.Close()
 		return nil, ai.TheModel.Of(err)
@@ -61,7 +61,7 @@ func (m *realtimeModel) Connect(ctx context.Context, setup ai.RealtimeSetup) (ai
 	return s, nil
 }
 
-// accepted has the server take the session's terms. A server that is silent meanwhile has stalled.
+// accepted waits until the server accepts the session's settings. A server that stays silent has stalled.
 func (s *session) accepted(ctx context.Context) error {
 	patience, cancel := context.WithTimeout(ctx, connectTime)
 	defer cancel()
@@ -76,21 +76,22 @@ func (s *session) accepted(ctx context.Context) error {
 	return err
 }
 
-// session is an open conversation. Who uses it writes to the writer, the reader's goroutine takes what the server
-// sends; both know the items under the lock.
+// session is an open conversation. Its user writes to the outbox; the reader's goroutine handles what the server sends.
+// Both use the items under the lock.
 type session struct {
-	conn   *wire.Conn
-	setup  ai.RealtimeSetup
-	names  rest.Names
-	model  string
-	hears  string    // the model that writes down what was heard
-	tally  *ai.Tally // of the call
-	ctx    context.Context
-	cancel context.CancelFunc
-	out    chan ai.RealtimeEvent
-	done   chan struct{}
-	expiry time.Time // zero where the server doesn't say
-	writer
+	conn    *wire.Conn
+	setup   ai.RealtimeSetup
+	names   rest.Names
+	model   string
+	hears   string    // the model that writes down what was heard
+	tally   *ai.Tally // of the call
+	ctx     context.Context
+	cancel  context.CancelFunc
+	out     chan ai.RealtimeEvent
+	done    chan struct{}
+	expiry  time.Time // zero where the server doesn't say
+	box     wire.Outbox
+	written int // samples since the utterance began
 
 	rateIn, rateOut *audio.Resampler // nil where the line's own codec is sent
 	wide            []int16          // scratch of who writes
@@ -122,7 +123,7 @@ type response struct {
 	text   string
 }
 
-// item is one of a response's.
+// item is one item of a response.
 type item struct {
 	id      string
 	call    bool
@@ -130,7 +131,7 @@ type item struct {
 	settled bool // it was made what was heard
 }
 
-// hearsay is something that the customer said.
+// hearsay is an utterance of the customer.
 type hearsay struct {
 	n         int
 	item      string
@@ -139,7 +140,7 @@ type hearsay struct {
 	final     bool
 }
 
-// format is how sound is sent: a telephone's as it is on the line, any other as the one PCM that there is.
+// format is the audio format to ask for: G.711 as it is on the line, and 24 kHz PCM for anything else.
 func (s *session) format() map[string]any {
 	if s.setup.Rate == audio.Narrow {
 		return map[string]any{"type": "audio/pcmu"}
@@ -147,12 +148,15 @@ func (s *session) format() map[string]any {
 	return map[string]any{"type": "audio/pcm", "rate": realtimeRate}
 }
 
-// realtimeRate is that of the PCM of realtime sessions.
+// realtimeRate is the sample rate of realtime sessions' PCM.
 const realtimeRate = 24000
 
-// begin waits for the session, sets it up, and waits until that is accepted.
+// begin waits for the session, configures it, and waits until that is accepted.
 func (s *session) begin() error {
+	s.box.Head, s.box.Tail = `{"type":"input_audio_buffer.append","audio":"`, `"}`
+	s.box.Piece, s.box.Encode = int(audio.Narrow)/10, audio.EncodeULaw
 	if s.setup.Rate != audio.Narrow {
+		s.box.Piece, s.box.Encode = 2*realtimeRate/10, nil
 		var err error
 		if s.rateIn, err = audio.NewResampler(int(s.setup.Rate), realtimeRate); err != nil {
 			return &ai.Error{Kind: ai.Config, Err: err}
@@ -175,7 +179,7 @@ func (s *session) begin() error {
 	return err
 }
 
-// terms are what the session is set up with.
+// terms is the configuration of the session.
 func (s *session) terms() map[string]any {
 	hears := map[string]any{"model": s.hears}
 	if s.setup.Language != "" {
@@ -202,11 +206,11 @@ func (s *session) terms() map[string]any {
 	}
 	return map[string]any{"type": "realtime", "instructions": s.setup.System, "output_modalities": []string{modality},
 		"audio": sound, "tools": tools, "tool_choice": "auto",
-		// what was said long ago is let go in large steps, which keeps the rest in the server's cache
+		// Old turns are dropped in large steps, so that the rest stays in the server's cache.
 		"truncation": map[string]any{"type": "retention_ratio", "retention_ratio": 0.8}}
 }
 
-// expect reads until an event of a kind comes; an error is one that the session was refused with.
+// expect reads until an event of a given kind arrives. Its error is the one with which the session was refused.
 func (s *session) expect(kind string) (realtimeEvent, error) {
 	for {
 		raw, _, err := s.conn.Receive()
@@ -226,13 +230,13 @@ func (s *session) expect(kind string) (realtimeEvent, error) {
 	}
 }
 
-// run holds the session until it ends.
+// run keeps the session going until it ends.
 func (s *session) run() {
 	defer close(s.done)
 	defer close(s.out)
 	stop := context.AfterFunc(s.ctx, s.conn.Close)
 	var wg sync.WaitGroup
-	wg.Go(func() { s.write(s.ctx, s.conn) })
+	wg.Go(func() { s.box.Run(s.ctx) })
 	wg.Go(s.watch)
 	err := s.read()
 	ended := s.ctx.Err() != nil
@@ -246,7 +250,7 @@ func (s *session) run() {
 	}
 }
 
-// watch says when the session is about to end.
+// watch reports when the session is about to expire.
 func (s *session) watch() {
 	if s.expiry.IsZero() {
 		return
@@ -285,10 +289,15 @@ func (s *session) Write(pcm []int16) {
 		s.wide = s.rateIn.Resample(s.wide[:0], pcm)
 		pcm = s.wide
 	}
-	s.sound(pcm, s.rateIn == nil)
+	s.sound(pcm)
 }
 
-// shortest is the least sound that the server takes for an utterance.
+func (s *session) sound(pcm []int16) {
+	s.written += len(pcm)
+	s.box.Sound(pcm)
+}
+
+// shortest is the least sound that the server accepts as an utterance.
 const shortest = 100 * time.Millisecond
 
 // End implements ai.RealtimeSession.
@@ -303,10 +312,10 @@ func (s *session) End() {
 		rate = realtimeRate
 	}
 	if lacks := int(shortest)*rate/int(time.Second) - s.written; lacks > 0 {
-		s.sound(make([]int16, lacks), s.rateIn == nil)
+		s.sound(make([]int16, lacks))
 	}
 	s.written = 0
-	s.send(map[string]any{"type": "input_audio_buffer.commit", "event_id": "commit_" + strconv.Itoa(u.n)})
+	s.box.Send(map[string]any{"type": "input_audio_buffer.commit", "event_id": "commit_" + strconv.Itoa(u.n)})
 }
 
 // Forget implements ai.RealtimeSession.
@@ -323,7 +332,7 @@ func (s *session) Forget(n int) {
 	}
 }
 
-// remove takes an item out of the conversation. The lock is held.
+// remove deletes an item from the conversation. The lock is held.
 func (s *session) remove(id string) {
 	for i, known := range s.items {
 		if known == id {
@@ -331,7 +340,7 @@ func (s *session) remove(id string) {
 			break
 		}
 	}
-	s.send(map[string]any{"type": "conversation.item.delete", "item_id": id})
+	s.box.Send(map[string]any{"type": "conversation.item.delete", "item_id": id})
 }
 
 // Add implements ai.RealtimeSession.
@@ -355,13 +364,13 @@ func (s *session) Add(n int, messages ...ai.Message) {
 			if !json.Valid([]byte(args)) {
 				args = "{}"
 			}
-			s.send(map[string]any{"type": "conversation.item.create", "item": map[string]any{"type": "function_call",
+			s.box.Send(map[string]any{"type": "conversation.item.create", "item": map[string]any{"type": "function_call",
 				"id": fmt.Sprintf("%s_%d", id, j), "call_id": c.ID, "name": s.names.Wire(c.Name), "arguments": args}})
 		}
 	}
 }
 
-// insert puts a text into the conversation, after another item ("": last). The lock is held.
+// insert adds a text to the conversation, after another item ("" for the end). The lock is held.
 func (s *session) insert(id, after string, m ai.Message) {
 	role, kind := "user", "input_text"
 	if m.Role == ai.Assistant {
@@ -372,7 +381,7 @@ func (s *session) insert(id, after string, m ai.Message) {
 	if after != "" {
 		create["previous_item_id"] = after
 	}
-	s.send(create)
+	s.box.Send(create)
 }
 
 func (s *session) result(callID, text string) {
@@ -381,10 +390,10 @@ func (s *session) result(callID, text string) {
 	if after := s.calls[callID]; after != "" {
 		create["previous_item_id"] = after
 	}
-	s.send(create)
+	s.box.Send(create)
 }
 
-// Result implements ai.RealtimeSession: it stands after its call, whatever was said since.
+// Result implements ai.RealtimeSession. The result is placed directly after its call, whatever was said since.
 func (s *session) Result(callID, result string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -403,7 +412,8 @@ func (s *session) Respond(n int, instruction string, words bool) {
 	s.ask(&response{n: n, create: map[string]any{"type": "response.create", "event_id": eventOf(n), "response": terms}})
 }
 
-// Say implements ai.RealtimeSession: a response apart from the conversation, which could tempt the model to say more.
+// Say implements ai.RealtimeSession. It is an out-of-band response: within the conversation, the model might say more
+// than the text.
 func (s *session) Say(n int, text string) {
 	s.ask(&response{n: n, apart: true, create: map[string]any{"type": "response.create", "event_id": eventOf(n),
 		"response": map[string]any{"metadata": map[string]string{"n": strconv.Itoa(n)}, "conversation": "none",
@@ -412,12 +422,12 @@ func (s *session) Say(n int, text string) {
 				"content": []any{map[string]any{"type": "input_text", "text": text}}}}}}})
 }
 
-// verbatim has the model read a text out.
+// verbatim is the instruction to read a text aloud.
 const verbatim = "You are a voice that reads out. Say the text of the message exactly as it is written, word for word, in its own language: add nothing, leave nothing out, and answer nothing that it asks."
 
 func eventOf(n int) string { return "response_" + strconv.Itoa(n) }
 
-// ask sends for a response, or keeps it until none other writes to the conversation.
+// ask requests a response, or keeps the request until no other response is being written to the conversation.
 func (s *session) ask(r *response) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -426,16 +436,16 @@ func (s *session) ask(r *response) {
 	s.next()
 }
 
-// next sends for the responses that need not wait. The lock is held.
+// next requests the responses that need not wait. The lock is held.
 func (s *session) next() {
 	var wait []*response
 	for _, r := range s.waiting {
 		switch {
 		case r.apart:
-			s.send(r.create)
+			s.box.Send(r.create)
 		case s.active == nil:
 			s.active = r
-			s.send(r.create)
+			s.box.Send(r.create)
 		default:
 			wait = append(wait, r)
 		}

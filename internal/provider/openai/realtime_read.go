@@ -15,7 +15,7 @@ import (
 	"parley/internal/audio"
 )
 
-// realtimeEvent is what a realtime server sends: the fields that matter here, of all its events.
+// realtimeEvent is any event from a realtime server, with the fields that are used here.
 type realtimeEvent struct {
 	Type           string `json:"type"`
 	ItemID         string `json:"item_id"`
@@ -56,7 +56,7 @@ type realtimeError struct {
 	EventID string `json:"event_id"`
 }
 
-// failure says what an error means.
+// failure turns an error event into an error.
 func (e *realtimeError) failure() *ai.Error {
 	kind := ai.Overloaded
 	switch {
@@ -73,7 +73,7 @@ func (e *realtimeError) failure() *ai.Error {
 	return &ai.Error{Kind: kind, Err: fmt.Errorf("%s %s: %s", e.Type, e.Code, e.Message)}
 }
 
-// read takes what the server sends until the socket ends; the error says why it did.
+// read handles events until the socket closes. Its error says why it closed.
 func (s *session) read() error {
 	for {
 		raw, _, err := s.conn.Receive()
@@ -90,7 +90,7 @@ func (s *session) read() error {
 	}
 }
 
-// take does what an event says. The error ends the session.
+// take handles one event. An error ends the session.
 func (s *session) take(e *realtimeEvent) error {
 	s.spend(e)
 	var out []ai.RealtimeEvent
@@ -104,7 +104,7 @@ func (s *session) take(e *realtimeEvent) error {
 	return err
 }
 
-// event does so under the lock.
+// event handles one event under the lock.
 func (s *session) event(e *realtimeEvent, tell func(ai.RealtimeEvent)) error {
 	switch e.Type {
 	case "input_audio_buffer.committed":
@@ -147,7 +147,7 @@ func (s *session) event(e *realtimeEvent, tell func(ai.RealtimeEvent)) error {
 	return nil
 }
 
-// commit names the oldest utterance that has no item yet.
+// commit gives an item's id to the oldest utterance without one.
 func (s *session) commit(id string) {
 	if len(s.committed) == 0 {
 		return
@@ -161,7 +161,7 @@ func (s *session) commit(id string) {
 	}
 }
 
-// added notes where an item stands.
+// added records the position of an item.
 func (s *session) added(id, after string) {
 	if slices.Contains(s.items, id) {
 		return
@@ -185,7 +185,7 @@ func (s *session) understood(id, text string, err error, tell func(ai.RealtimeEv
 	tell(ai.RealtimeEvent{Kind: ai.RealtimeHeard, N: u.n, Text: strings.TrimSpace(text), Final: true, Err: err})
 }
 
-// created names a response.
+// created gives a response its id.
 func (s *session) created(e *realtimeEvent) {
 	r := s.active
 	if n, err := strconv.Atoi(e.Response.Metadata["n"]); err == nil {
@@ -202,10 +202,10 @@ func (s *session) created(e *realtimeEvent) {
 }
 
 func (s *session) cancelled(r *response) {
-	s.send(map[string]any{"type": "response.cancel", "response_id": r.id})
+	s.box.Send(map[string]any{"type": "response.cancel", "response_id": r.id})
 }
 
-// spoken is the next sound of a response.
+// spoken handles the next audio of a response.
 func (s *session) spoken(e *realtimeEvent, tell func(ai.RealtimeEvent)) error {
 	r := s.named[e.ResponseID]
 	if r == nil || r.cut {
@@ -234,7 +234,7 @@ func (s *session) spoken(e *realtimeEvent, tell func(ai.RealtimeEvent)) error {
 	return nil
 }
 
-// finish is the end of a response.
+// finish handles the end of a response.
 func (s *session) finish(e *realtimeEvent, tell func(ai.RealtimeEvent)) {
 	r := s.named[e.Response.ID]
 	if r == nil || r.over {
@@ -271,7 +271,7 @@ func (s *session) end(r *response, used ai.Usage, err error, tell func(ai.Realti
 	s.next()
 }
 
-// refused is an error that an event of ours had, or the session itself.
+// refused handles an error about one of our events, or about the session itself.
 func (s *session) refused(e *realtimeEvent, tell func(ai.RealtimeEvent)) error {
 	f := e.Error.failure()
 	kind, number, _ := strings.Cut(e.Error.EventID, "_")
@@ -313,8 +313,8 @@ func (s *session) Cut(n int, heard time.Duration, text string) {
 	s.settle(r)
 }
 
-// settle makes the items of a response that was cut what was heard of it. Texts can't be cut, only replaced. The lock
-// is held.
+// settle shortens the items of an interrupted response to what was heard of it. Texts can't be truncated, only
+// replaced. The lock is held.
 func (s *session) settle(r *response) {
 	if !r.cut || r.apart {
 		return
@@ -332,7 +332,7 @@ func (s *session) settle(r *response) {
 				s.remove(it.id)
 			}
 		case it.samples > 0 && r.at > 0: // milliseconds beyond its end are refused
-			s.send(map[string]any{"type": "conversation.item.truncate", "item_id": it.id, "content_index": 0,
+			s.box.Send(map[string]any{"type": "conversation.item.truncate", "item_id": it.id, "content_index": 0,
 				"audio_end_ms": min(r.at, had).Milliseconds()})
 			r.at = max(r.at-had, 0)
 		default:

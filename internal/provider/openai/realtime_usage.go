@@ -6,8 +6,8 @@ import (
 	"parley/internal/ai"
 )
 
-// realtimeUsage is what the server counts for a response, or for the text of an utterance. A text that is charged by
-// the length of its sound has seconds instead of tokens.
+// realtimeUsage is the usage that the server reports for a response, or for the transcript of an utterance. Transcripts
+// that are charged by duration have seconds instead of tokens.
 type realtimeUsage struct {
 	InputTokens  int         `json:"input_tokens"`
 	OutputTokens int         `json:"output_tokens"`
@@ -16,7 +16,7 @@ type realtimeUsage struct {
 	Output       tokenCounts `json:"output_token_details"`
 }
 
-// tokenCounts says of what kind tokens are. Those that were in the server's cache are among the others.
+// tokenCounts breaks tokens down by kind. Cached tokens are included in the other counts.
 type tokenCounts struct {
 	Audio  int `json:"audio_tokens"`
 	Cached struct {
@@ -25,10 +25,10 @@ type tokenCounts struct {
 	} `json:"cached_tokens_details"`
 }
 
-// whole is the usage with sound and text together.
+// whole is the total usage, audio and text together.
 func (u *realtimeUsage) whole() ai.Usage { return ai.Usage{In: u.InputTokens, Out: u.OutputTokens} }
 
-// spend notes what an event says was used.
+// spend records the usage that an event reports.
 func (s *session) spend(e *realtimeEvent) {
 	part, model, u := ai.TheModel, s.model, &e.Response.Usage
 	switch e.Type {

@@ -21,7 +21,7 @@ import (
 	"parley/internal/provider/openai"
 )
 
-// sounding is a client of a server that speaks and listens.
+// sounding is a client of a server that has voices and recognition.
 func sounding(t *testing.T, stall time.Duration) (*openai.Client, *aitest.Server) {
 	t.Helper()
 	s := aitest.NewServer(t)
@@ -46,7 +46,7 @@ func TestSynthesizerConforms(t *testing.T) {
 	}
 }
 
-// What is said is what comes, however it is torn on the wire, and whether as bare samples or as a WAV file.
+// The sound arrives unchanged, however it is split on the wire, whether as bare samples or as a WAV file.
 func TestSpeak(t *testing.T) {
 	c, s := sounding(t, 0)
 	speaker := c.Synthesizer(aitest.SpeechModel)
@@ -75,7 +75,7 @@ func TestSpeak(t *testing.T) {
 	}
 }
 
-// roughness is the largest second difference: a lost octet makes noise of a tone.
+// roughness is the largest second difference: a lost octet turns a tone into noise.
 func roughness(pcm []int16) float64 {
 	most := 0.0
 	for i := 200; i < len(pcm)-200; i++ {
@@ -92,7 +92,7 @@ func said(t *testing.T, s ai.Synthesizer, as ai.Speech, text string) (pcm []int1
 	return pcm
 }
 
-// Sound is passed on as it arrives: the first piece is heard while the server waits.
+// Sound is passed on as it arrives: the first piece is heard while the server still waits.
 func TestSpeakStreams(t *testing.T) {
 	c, s := sounding(t, 0)
 	gate := make(chan struct{})
@@ -174,7 +174,7 @@ func TestRecognizerConforms(t *testing.T) {
 	}
 }
 
-// ear opens an ear that is closed at the end.
+// ear opens an ear that is closed at the end of the test.
 func ear(t *testing.T, c *openai.Client, keywords ...string) ai.Ear {
 	t.Helper()
 	e, err := c.Recognizer(aitest.TranscriptionModel).Listen(t.Context(),
@@ -186,7 +186,7 @@ func ear(t *testing.T, c *openai.Client, keywords ...string) ai.Ear {
 	return e
 }
 
-// tone is a sound of some seconds.
+// tone is a tone of some seconds.
 func tone(seconds float64) []int16 {
 	pcm := make([]int16, int(8000*seconds))
 	for i := range pcm {
@@ -209,7 +209,8 @@ func next(t *testing.T, e ai.Ear) ai.Transcript {
 	return ai.Transcript{}
 }
 
-// What the server streams comes as it comes; the keywords are its prompt; what is too long is cut.
+// Text that the server streams is passed on as it arrives. The keywords are the prompt; an utterance that is too
+// long is cut.
 func TestTranscribe(t *testing.T) {
 	c, s := sounding(t, 0)
 	e := ear(t, c, "Zoë", "Blue Door", strings.Repeat("x", 1000))
@@ -236,14 +237,14 @@ func TestTranscribe(t *testing.T) {
 		len(us[1].PCM) != 60*16000 {
 		t.Errorf("asked %d times: %q, %d and %d samples", len(us), us[0].Prompt, len(us[0].PCM), len(us[1].PCM))
 	}
-	e.Write(tone(0.05)) // too short to be asked about
+	e.Write(tone(0.05)) // too short to be sent
 	e.End()
 	if got := next(t, e); got != (ai.Transcript{Utterance: 2, Final: true}) || len(s.Utterances()) != 2 {
 		t.Errorf("got %+v", got)
 	}
 }
 
-// A server that refuses a field is asked without it, now and from now on.
+// When a server refuses a field, the request is sent without it, now and from then on.
 func TestTranscribeLearns(t *testing.T) {
 	c, s := sounding(t, 0)
 	s.Refuses = []string{"stream", "prompt"}
@@ -315,7 +316,7 @@ func TestTranscribeFailures(t *testing.T) {
 	}
 }
 
-// Of somebody who is far ahead of the server no more is taken, and that is told.
+// When a speaker gets far ahead of the server, no more sound is taken, and the error says so.
 func TestTranscribeOverload(t *testing.T) {
 	c, s := sounding(t, 0)
 	gate := make(chan struct{})
@@ -344,8 +345,7 @@ func TestTranscribeOverload(t *testing.T) {
 	}
 }
 
-// What is written is what the server hears, in whatever pieces it comes, and again when it didn't listen the first
-// time.
+// What is written is what the server hears, in whatever pieces it comes, and again when the first request failed.
 func TestUtteranceArrives(t *testing.T) {
 	c, s := sounding(t, 0)
 	s.ScriptTranscripts(aitest.Behaviour{Status: 503}, aitest.Behaviour{Text: "yes"})
@@ -372,7 +372,7 @@ func TestUtteranceArrives(t *testing.T) {
 	}
 }
 
-// What is sent of a telephone's sound, at twice its rate, has nothing in it that was not there.
+// Telephone sound, sent at twice its rate, contains nothing that was not there.
 func TestUtteranceDoubled(t *testing.T) {
 	c, s := sounding(t, 0)
 	e := ear(t, c)
@@ -408,7 +408,7 @@ func TestUtteranceDoubled(t *testing.T) {
 	}
 }
 
-// An ear keeps nothing of what it has understood.
+// An ear keeps nothing of an utterance once it is understood.
 func TestQuietEarIsSmall(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
@@ -421,7 +421,7 @@ func TestQuietEarIsSmall(t *testing.T) {
 	}
 	defer c.Close()
 	heap := func() uint64 {
-		for range 3 { // pools let go in two rounds
+		for range 3 { // pools release their memory in two rounds
 			runtime.GC()
 		}
 		var m runtime.MemStats
@@ -442,7 +442,7 @@ func TestQuietEarIsSmall(t *testing.T) {
 	}
 }
 
-// Writing doesn't allocate once the ear has heard an utterance of that length.
+// Writing doesn't allocate once the ear has heard an utterance of the same length.
 func TestWriteAllocates(t *testing.T) {
 	c, s := sounding(t, 0)
 	s.UsuallyTranscripts(aitest.Behaviour{Text: "x"})
@@ -464,7 +464,7 @@ func TestEmbedderConforms(t *testing.T) {
 	aitest.ConformEmbedder(t, c.Embedder(aitest.EmbeddingModel))
 }
 
-// A server that is not there is that, for every sort of request.
+// A server that is not there is reported as unreachable for every sort of request.
 func TestNobodyListens(t *testing.T) {
 	c, err := openai.Open(openai.Config{BaseURL: "http://127.0.0.1:1/v1"})
 	if err != nil {

@@ -24,12 +24,12 @@ import (
 const (
 	speechRate = 24000 // of response_format pcm, Hz
 	maxInput   = 4096  // characters that the server takes
-	// speechPiece is the most that is yielded at once; what has arrived is yielded without waiting for more.
+	// speechPiece is the largest piece that is passed on. Sound that has arrived is passed on without waiting for more.
 	speechPiece = 100 * time.Millisecond
 )
 
-// Synthesizer is one of the server's speech models; whether it exists shows when it is used. Synthesizers of one model
-// are equal, so that caches find what was said before.
+// Synthesizer is one of the server's speech models. Whether the model exists shows when it is used. Synthesizers of one
+// model are equal, so that caches find earlier speech.
 func (c *Client) Synthesizer(model string) ai.Synthesizer { return ai.Streamed(speaker{c, model}) }
 
 type speaker struct {
@@ -46,8 +46,8 @@ type speechRequest struct {
 	Speed  float64 `json:"speed,omitempty"`
 }
 
-// Say implements ai.Plain: the protocol takes whole texts. A failed request is made again as long as nothing has been
-// heard.
+// Say implements ai.Plain: the protocol takes whole texts. A failed request is tried again until some sound has been
+// passed on.
 func (s speaker) Say(ctx context.Context, as ai.Speech, text string, yield func([]int16) error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -86,13 +86,13 @@ func (s speaker) Say(ctx context.Context, as ai.Speech, text string, yield func(
 	})
 }
 
-// maxSound is how many bytes of a text's sound are taken: 20 seconds, and half a second for each character.
+// maxSound is the most bytes of sound that are accepted for a text: 20 seconds, and half a second per character.
 func maxSound(text string) int {
 	return 2 * speechRate * (20 + utf8.RuneCountInString(text)/2)
 }
 
-// speak yields the sound of an answer: bare samples, as they were asked for, or a WAV file, which some servers send
-// whatever is asked.
+// speak passes on the sound of a response: bare samples as requested, or a WAV file, which some servers send in any
+// case.
 func speak(ctx context.Context, res *http.Response, rate audio.Rate, yield func([]int16) error) error {
 	kind := res.Header.Get("Content-Type")
 	for _, other := range []string{"json", "text/", "mpeg", "mp3", "opus", "ogg", "aac", "flac"} {
@@ -130,7 +130,7 @@ func speak(ctx context.Context, res *http.Response, rate audio.Rate, yield func(
 	}
 }
 
-// work is what an answer is read with. It goes round among all that speak.
+// work is the buffers for reading a response. They are pooled.
 type work struct {
 	body    *bufio.Reader
 	in, out []int16
@@ -165,7 +165,7 @@ func speakWAV(ctx context.Context, body io.Reader, rate audio.Rate, yield func([
 	}
 }
 
-// spoken changes the rate of what was said on its way to yield.
+// spoken changes the sample rate on the way to yield.
 type spoken struct {
 	resample *audio.Resampler
 	in, out  []int16
@@ -180,7 +180,7 @@ func newSpoken(from int, to audio.Rate, yield func([]int16) error) (*spoken, err
 	return &spoken{resample: r, yield: yield}, nil
 }
 
-// pass takes samples as they are on the wire: 16-bit little-endian.
+// pass takes samples as they are sent: 16-bit little-endian.
 func (s *spoken) pass(ctx context.Context, raw []byte) error {
 	s.in = s.in[:0]
 	for i := 0; i < len(raw); i += 2 {

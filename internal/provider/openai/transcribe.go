@@ -14,10 +14,10 @@ import (
 	"parley/internal/provider/rest"
 )
 
-// maxPrompt is how many bytes of keywords are sent: models take some 200 tokens.
+// maxPrompt is how many bytes of keywords are sent. Models accept about 200 tokens.
 const maxPrompt = 800
 
-// transcribe asks what was said. Where the server streams its answer, partial gets the text as it grows.
+// transcribe requests the text of an utterance. If the server streams its response, partial gets the text as it grows.
 func (r *recognizer) transcribe(ctx context.Context, h ai.Hearing, said *sound, partial func(string) error) (string,
 	error) {
 	if said.n < int(minUtterance*time.Duration(h.Rate)/time.Second) || said.silent() {
@@ -50,7 +50,7 @@ func (r *recognizer) transcribe(ctx context.Context, h ai.Hearing, said *sound, 
 	}
 }
 
-// prompt names the words that are expected.
+// prompt lists the expected words.
 func prompt(keywords []string) string {
 	var b strings.Builder
 	for _, k := range keywords {
@@ -65,7 +65,7 @@ func prompt(keywords []string) string {
 	return b.String()
 }
 
-// dispensable are the form fields that a transcription can do without.
+// dispensable lists the form fields that a transcription can do without.
 var dispensable = []string{"stream", "prompt", "language", "response_format"}
 
 func (r *recognizer) refuses(field string) bool {
@@ -74,7 +74,7 @@ func (r *recognizer) refuses(field string) bool {
 	return r.refused[field]
 }
 
-// learn says whether the server has refused a field that it was sent and can be asked without.
+// learn reports whether the server refused an optional field, so that it can be asked again without it.
 func (r *recognizer) learn(err error) bool {
 	bad, ok := errors.AsType[*badRequest](err)
 	if !ok {
@@ -92,7 +92,7 @@ func (r *recognizer) learn(err error) bool {
 	return false
 }
 
-// transcript reads an answer: JSON with the text, or events of it as it is found.
+// transcript reads a response: JSON with the text, or a stream of events with its pieces.
 func transcript(res *http.Response, partial func(string) error) (string, error) {
 	if !strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream") {
 		body, err := io.ReadAll(res.Body)
@@ -150,7 +150,8 @@ type addition struct {
 	ended bool
 }
 
-// event reads one event: OpenAI's transcript.text.delta and .done, or vLLM's chunks, which are shaped as a chat's.
+// event reads one event: OpenAI's transcript.text.delta and .done, or vLLM's chunks, which have the shape of chat
+// chunks.
 func event(data []byte) (whole *string, more addition, err error) {
 	var e struct {
 		Type    string          `json:"type"`

@@ -18,10 +18,10 @@ const chunkSize = 2000
 
 type chunk [chunkSize]int16
 
-// Chunks go round among all ears: one that hears nothing has none.
+// Chunks are pooled for all ears. An ear that hears nothing holds none.
 var chunks = sync.Pool{New: func() any { return new(chunk) }}
 
-// sound is that of an utterance as it is collected.
+// sound is the audio of an utterance while it is collected.
 type sound struct {
 	chunks []*chunk
 	n      int // samples
@@ -37,13 +37,13 @@ func (s *sound) add(pcm []int16) {
 	}
 }
 
-// piece is the sound from a sample on, as far as it lies together.
+// piece returns the contiguous sound from a sample on.
 func (s *sound) piece(at int) []int16 {
 	first := at % chunkSize
 	return s.chunks[at/chunkSize][first:min(chunkSize, first+s.n-at)]
 }
 
-// window fills dst with the sound from a sample on; before its beginning and after its end there is silence.
+// window fills dst with the sound from a sample on. Before its beginning and after its end there is silence.
 func (s *sound) window(dst []int16, at int) {
 	clear(dst)
 	if at < 0 {
@@ -55,7 +55,7 @@ func (s *sound) window(dst []int16, at int) {
 	}
 }
 
-// drop gives the sound up.
+// drop releases the sound.
 func (s *sound) drop() {
 	for _, c := range s.chunks {
 		chunks.Put(c)
@@ -64,7 +64,7 @@ func (s *sound) drop() {
 	s.chunks, s.n = s.chunks[:0], 0
 }
 
-// silent says whether there is nothing to be heard.
+// silent reports whether there is nothing to be heard.
 func (s *sound) silent() bool {
 	for at := 0; at < s.n; {
 		p := s.piece(at)
@@ -78,8 +78,8 @@ func (s *sound) silent() bool {
 	return true
 }
 
-// upload is the body of POST /audio/transcriptions: a form with an utterance as a WAV file of one channel at 16 kHz,
-// which is written as it is sent.
+// upload is the body of POST /audio/transcriptions: a form with an utterance as a mono WAV file at 16 kHz. It is
+// written while it is sent.
 type upload struct {
 	kind       string // its content type
 	head, tail []byte
@@ -114,7 +114,7 @@ func (r *recognizer) upload(h ai.Hearing, s *sound) *upload {
 
 func (u *upload) size() int64 { return int64(len(u.head) + u.pcm + len(u.tail)) }
 
-// open reads it from its beginning.
+// open starts a reader at the beginning.
 func (u *upload) open() io.ReadCloser { return &file{upload: u, out: u.head} }
 
 // close ends all reading.
@@ -152,7 +152,7 @@ func (f *file) Read(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// more sees to it that there is something to be read; it is false at the end.
+// more makes sure that there is something to read. It returns false at the end.
 func (f *file) more() bool {
 	for len(f.out) == 0 {
 		switch {
@@ -167,7 +167,7 @@ func (f *file) more() bool {
 	return true
 }
 
-// encode makes the next 20 ms, or less.
+// encode produces the next 20 ms, or less.
 func (f *file) encode() {
 	var line [2*reach - 1 + audio.MaxFrame]int16
 	n := min(f.sound.n-f.at, audio.MaxFrame)

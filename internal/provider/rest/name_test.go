@@ -8,7 +8,7 @@ import (
 	"parley/internal/ai"
 )
 
-// Names that a vendor doesn't take go out in another form and come back as they were.
+// Names that a vendor doesn't accept are sent in another form and come back as they were.
 func TestNames(t *testing.T) {
 	long := strings.Repeat("look_up_", 20)
 	seen := map[string]bool{}

@@ -8,8 +8,8 @@ import (
 	"testing/iotest"
 )
 
-// Events are read whatever their lines end with, whatever stands between them, and however long they are; one that is
-// cut off at the end is none.
+// Events are read whatever their line ends are, whatever stands between them, and however long they are. An event that
+// is cut off at the end is dropped.
 func TestEvents(t *testing.T) {
 	long := strings.Repeat("0123456789", 2000)
 	for name, c := range map[string]struct{ text, want string }{

@@ -9,7 +9,7 @@ import (
 	"parley/internal/ai"
 )
 
-// clean is a text without what is no text: each octet of it is a space then, so that all others stay where they are.
+// clean replaces everything that is not text by spaces, one for each byte, so that positions stay the same.
 func clean(text string) string {
 	b := []byte(text)
 	for i := 0; i < len(b); {
@@ -24,13 +24,13 @@ func clean(text string) string {
 	return string(b)
 }
 
-// sayable says whether there is something to be said in a text.
+// sayable reports whether a text has anything to speak.
 func sayable(text string) bool { return strings.ContainsFunc(text, spoken) }
 
 func spoken(r rune) bool { return unicode.IsLetter(r) || unicode.IsNumber(r) }
 
-// pass goes on in a text by what a vendor says that it has spoken, and returns how far. Vendors leave out punctuation,
-// and write what they expand in their own way: what isn't there is passed over.
+// pass advances in a text by what a vendor says that it has spoken, and returns how far. Vendors leave out punctuation
+// and write expanded numbers in their own way: words that are not in the text are skipped.
 func pass(text string, at int, said string) int {
 	for _, r := range said {
 		if unicode.IsSpace(r) {
@@ -51,7 +51,7 @@ func pass(text string, at int, said string) int {
 	return at
 }
 
-// wordEnd says where a word ends of which text[:at] has been spoken, with its punctuation; false within a word.
+// wordEnd returns the end of the word, with its punctuation, of which text[:at] has been spoken; false within a word.
 func wordEnd(text string, at int) (int, bool) {
 	last, _ := utf8.DecodeLastRuneInString(text[:at])
 	for at < len(text) {
@@ -111,10 +111,10 @@ func (s *speaking) word(words []ai.Word, m Mark) []ai.Word {
 	return append(words, ai.Word{Until: end, At: s.at})
 }
 
-// covered says whether the times of all of texts[cur] were told.
+// covered reports whether the times of all of texts[cur] have arrived.
 func (s *speaking) covered() bool { return strings.TrimSpace(s.texts[s.cur][s.passed:]) == "" }
 
-// follows says whether what was said is the beginning of a text after texts[cur].
+// follows reports whether what was spoken is the beginning of a text after texts[cur].
 func (s *speaking) follows(said string) bool {
 	text := s.texts[s.cur]
 	if sayable(text[s.passed:]) || !sayable(said) || pass(text, s.passed, said) > s.passed {

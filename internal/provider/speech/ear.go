@@ -32,17 +32,17 @@ type Dialect interface {
 // Understood is what a vendor says about the audio that it was sent.
 type Understood struct {
 	Text string
-	// Fixed says that Text is appended to the utterance; otherwise it is a guess of what comes after what is fixed.
+	// Fixed means that Text is appended to the utterance. Otherwise it is a guess about what follows the fixed text.
 	Fixed bool
-	// Answered says that this was all of what it was asked for.
+	// Answered means that this was the whole response to Ask.
 	Answered bool
 }
 
 // Listening says how to listen with a Dialect.
 type Listening struct {
-	// Shortest is how much sound an utterance must have: silence is added to a shorter one.
+	// Shortest is the least sound of an utterance. Silence is added to a shorter one.
 	Shortest time.Duration
-	// Keep is how often an idle session is kept alive.
+	// Keep is how often an idle session gets a sign of life.
 	Keep time.Duration
 }
 
@@ -60,8 +60,8 @@ func Listen(ctx context.Context, d Dialect, l Listening, h ai.Hearing) (ai.Ear, 
 		})
 }
 
-// Open opens an ear with a protocol of its own. It dials at once, so that a wrong key is noticed before anything is
-// said.
+// Open opens an ear with a protocol of its own. It connects at once, so that a wrong key is noticed before anybody
+// speaks.
 func Open(ctx context.Context, h ai.Hearing, o wire.EarOptions, dial func(context.Context) (*wire.Conn, error),
 	protocol func(*wire.Conn, *wire.Ear) wire.Protocol) (ai.Ear, error) {
 	if ctx.Err() != nil {
@@ -78,7 +78,7 @@ func Open(ctx context.Context, h ai.Hearing, o wire.EarOptions, dial func(contex
 	return wire.NewEar(ctx, conn, o, func(e *wire.Ear) wire.Protocol { return protocol(conn, e) }), nil
 }
 
-// asking speaks a Dialect for an ear. What comes back is about the oldest utterance that was sent and is not answered.
+// asking uses a Dialect for an ear. Each response belongs to the oldest utterance that was sent and has no final text.
 type asking struct {
 	d    Dialect
 	l    Listening
@@ -91,7 +91,7 @@ type asking struct {
 	open   []*utterance
 }
 
-// utterance is one whose final text was not told. The last one that is open has not ended.
+// utterance is one without a final text. If the last one is open, it has not ended yet.
 type utterance struct {
 	sent  int // octets
 	ended bool
@@ -151,7 +151,7 @@ func (a *asking) Message(data []byte, _ bool) error {
 	return nil
 }
 
-// settle answers for utterances without any sound.
+// settle finishes utterances without any sound.
 func (a *asking) settle() {
 	for u := a.open[0]; u.ended && u.sent == 0; u = a.open[0] {
 		a.finish("")

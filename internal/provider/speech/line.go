@@ -29,7 +29,7 @@ type pool struct {
 	lines  map[string][]*line // by their sort
 }
 
-// line is an open socket. One goroutine reads it, another sees to it that it is alive, or closes it.
+// line is an open socket. One goroutine reads it; another checks that it is alive, and closes it.
 type line struct {
 	pool *pool
 	sort string
@@ -56,7 +56,7 @@ type channel struct {
 	dropped time.Time // nobody listens since then
 }
 
-// open makes a context on a socket that has room, or on another one. warm says that the socket was there before.
+// open opens a context on a socket that has room, or on a new one. warm reports whether the socket was open before.
 func (p *pool) open(ctx context.Context, as ai.Speech) (c *channel, warm bool, err error) {
 	sort, err := p.voice.tongue.Line(as)
 	if err != nil {
@@ -116,7 +116,8 @@ func (p *pool) close() {
 	p.wg.Wait()
 }
 
-// spoilt reports whether abandoned contexts linger: then there is no telling what the vendor does with the next ones.
+// spoilt reports whether abandoned contexts are still open: then nobody can tell what the vendor does with the next
+// ones.
 func (l *line) spoilt(now time.Time) bool {
 	for _, c := range l.channels {
 		if !c.dropped.IsZero() && now.Sub(c.dropped) > overTime {
@@ -144,7 +145,7 @@ func (l *line) send(messages []any) error {
 	return nil
 }
 
-// failure is why a socket broke, in the vendor's own words where there are any.
+// failure is the reason why a socket broke, in the vendor's own words if there are any.
 func (l *line) failure(err error) error {
 	if _, reason := wire.CloseOf(err); reason != "" {
 		if kind := l.pool.voice.tongue.Closed(reason); kind != "" {
@@ -157,7 +158,7 @@ func (l *line) failure(err error) error {
 	return err
 }
 
-// read gives out what comes.
+// read distributes messages to their contexts.
 func (l *line) read() {
 	for {
 		raw, _, err := l.conn.Receive()
@@ -210,7 +211,7 @@ func (c *channel) notify() {
 	}
 }
 
-// fail closes the socket: its contexts are told why, and no others are opened.
+// fail closes the socket. Its contexts get the reason, and no new ones are opened on it.
 func (l *line) fail(err error) {
 	p := l.pool
 	p.mu.Lock()
@@ -233,7 +234,7 @@ func (l *line) fail(err error) {
 	}
 }
 
-// stalled closes the socket if none of its contexts hears anything.
+// stalled closes the socket if none of its contexts receives anything.
 func (l *line) stalled(err error) {
 	l.pool.mu.Lock()
 	alive := time.Since(l.heard) < l.pool.voice.stall/2

@@ -17,15 +17,15 @@ import (
 type Protocol interface {
 	// Sound sends a piece of sound: samples of 16 bits, the lower octet first.
 	Sound(raw []byte) error
-	// End tells that an utterance is over, with all its sound sent. A vendor that can finish is asked to. lost is not nil
-	// when a part of the utterance could not be sent: its final transcript has this error then.
+	// End is called when an utterance has ended and all its sound was sent. A vendor that can finalize is asked to.
+	// lost is not nil if part of the utterance could not be sent: its final transcript then has this error.
 	End(lost error) error
 	// Message takes a message of the vendor's; it may be used until Message returns.
 	Message(data []byte, text bool) error
-	// Tick is called when nothing else happened for as long as it asked for the last time, and after everything that
-	// happened. It answers for what the vendor did not, and keeps the connection alive.
+	// Tick is called after every event, and when nothing has happened for as long as its last call asked for. It
+	// settles utterances that the vendor doesn't answer, and keeps the connection alive.
 	Tick(now time.Time) (next time.Duration, err error)
-	// Waits names the oldest utterance whose final transcript was not told, and says whether it has ended.
+	// Waits names the oldest utterance without a final transcript, and says whether it has ended.
 	Waits() (utterance int, ok bool)
 	// Bye says goodbye to the vendor.
 	Bye()
@@ -54,13 +54,13 @@ type EarOptions struct {
 }
 
 const (
-	// tapeTime is how far a vendor may lag behind the speaker: what does not fit is lost.
+	// tapeTime is how far the vendor may lag behind the speaker. Sound that doesn't fit is lost.
 	tapeTime = 20 * time.Second
-	// maxUtterance is how much of an utterance is sent; what is said beyond that is not heard.
+	// maxUtterance is how much of an utterance is sent. The rest is not transcribed.
 	maxUtterance = 60 * time.Second
 )
 
-// maxTold is how many transcripts wait for who follows the ear. Of more, those that are not final are left out.
+// maxTold is how many transcripts may wait for the ear's user. When there are more, partial ones are dropped.
 const maxTold = 64
 
 // NewEar makes an Ear, and the Protocol that speaks for it. It closes with ctx.
@@ -114,7 +114,7 @@ func (e *Ear) Tell(t ai.Transcript) {
 	}
 }
 
-// run speaks with the vendor until the ear is closed, or the connection.
+// run talks to the vendor until the ear or the connection is closed.
 func (e *Ear) run() {
 	defer close(e.done)
 	defer close(e.out)
@@ -138,7 +138,7 @@ type message struct {
 	err  error
 }
 
-// receive hands every message to the ear's goroutine, and waits until it has been dealt with.
+// receive passes every message to the ear's goroutine, and waits until it has been handled.
 func (e *Ear) receive(in chan<- message, taken <-chan struct{}) {
 	for {
 		var m message
@@ -196,13 +196,13 @@ func (e *Ear) follow(in <-chan message, taken chan<- struct{}) error {
 	}
 }
 
-// buffer holds the piece that is sent.
+// buffer holds the piece that is being sent.
 type buffer struct {
 	pcm []int16
 	raw []byte
 }
 
-// send sends what there is.
+// send sends the waiting sound.
 func (e *Ear) send(b *buffer) error {
 	for e.ctx.Err() == nil {
 		p, ok := e.tape.Next(b.pcm[:0])

@@ -15,7 +15,7 @@ import (
 	"parley/internal/ai"
 )
 
-// unopened says why a handshake failed. Nothing of the address is in it: it may hold a key.
+// unopened returns the reason why a handshake failed. It contains nothing of the address, which may hold a key.
 func unopened(ctx context.Context, res *http.Response, err error) error {
 	switch {
 	case ctx.Err() != nil:
@@ -56,7 +56,7 @@ type Status struct {
 
 func (s *Status) Error() string { return fmt.Sprintf("status %d: %s", s.Code, s.Body) }
 
-// StatusOf is the HTTP status with which a handshake was refused; 0 if it wasn't.
+// StatusOf returns the HTTP status with which a handshake was refused; 0 if it was not refused.
 func StatusOf(err error) int {
 	if s, ok := errors.AsType[*Status](err); ok {
 		return s.Code
@@ -64,7 +64,7 @@ func StatusOf(err error) int {
 	return 0
 }
 
-// CloseOf is the code and the reason with which the far end closed a Conn; 0 if it didn't.
+// CloseOf returns the code and the reason with which the far end closed a Conn; 0 if it didn't.
 func CloseOf(err error) (code int, reason string) {
 	if e, ok := errors.AsType[websocket.CloseError](err); ok {
 		return int(e.Code), e.Reason
@@ -72,7 +72,7 @@ func CloseOf(err error) (code int, reason string) {
 	return 0, ""
 }
 
-// failure says what a socket's error means.
+// failure turns a socket's error into ours.
 func (c *Conn) failure(err error) error {
 	cause := context.Cause(c.ctx)
 	if e, ok := errors.AsType[*ai.Error](cause); ok {

@@ -43,8 +43,8 @@ type Conn struct {
 // Options are how a Conn is opened.
 type Options struct {
 	Header http.Header
-	// Ping is how often the far end is asked for a sign of life; one that gives none for as long has stalled. Somebody
-	// must be receiving all the time. 0: never.
+	// Ping is the time between two pings. A far end that doesn't answer one for as long has stalled. Somebody must be
+	// receiving all the time. 0 means no pings.
 	Ping time.Duration
 }
 
@@ -141,7 +141,7 @@ func (c *Conn) send(kind websocket.MessageType, raw []byte) error {
 	return nil
 }
 
-// ping asks for signs of life until the Conn is closed.
+// ping sends pings until the Conn is closed.
 func (c *Conn) ping(every time.Duration) {
 	t := time.NewTicker(every)
 	defer t.Stop()

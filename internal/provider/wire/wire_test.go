@@ -28,7 +28,7 @@ func serve(t *testing.T, answer http.HandlerFunc) string {
 	return address
 }
 
-// accepts serves a socket each.
+// accepts serves sockets, each with a function.
 func accepts(t *testing.T, with func(ws *websocket.Conn)) string {
 	return serve(t, func(w http.ResponseWriter, r *http.Request) {
 		ws, err := websocket.Accept(w, r, nil)
@@ -53,7 +53,7 @@ func TestAddress(t *testing.T) {
 	}
 }
 
-// A handshake that fails says what can be done about it, and nothing of the address.
+// The error of a failed handshake says what can be done about it, and doesn't contain the address.
 func TestDialRefused(t *testing.T) {
 	for _, c := range []struct {
 		status int
@@ -96,7 +96,7 @@ func TestDialUnreachable(t *testing.T) {
 	address = serve(t, func(http.ResponseWriter, *http.Request) { close(reached); <-release })
 	t.Cleanup(func() { close(release) })
 	go func() { <-reached; cancel(cause) }()
-	if _, err = wire.Dial(ctx, address, wire.Options{}); err != cause { //nolint:errorlint // it comes back as it is
+	if _, err = wire.Dial(ctx, address, wire.Options{}); err != cause { //nolint:errorlint // the very error comes back
 		t.Errorf("given up: %v", err)
 	}
 	if _, err = wire.Dial(ctx, address, wire.Options{}); err != cause { //nolint:errorlint // likewise
@@ -104,7 +104,8 @@ func TestDialUnreachable(t *testing.T) {
 	}
 }
 
-// A socket that the vendor closes, or that breaks, says so in kinds; before anything came it may be the key's fault.
+// When the vendor closes a socket, or it breaks, the error has a kind. Before any message has come, the key may be at
+// fault.
 func TestReceiveFails(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -146,7 +147,7 @@ func TestReceiveFails(t *testing.T) {
 	}
 }
 
-// What is large arrives whole; what was closed here says so.
+// A large message arrives whole. A socket that was closed on this side says so.
 func TestReceive(t *testing.T) {
 	large := strings.Repeat("x", 1<<20)
 	address := accepts(t, func(ws *websocket.Conn) {
@@ -177,7 +178,7 @@ func TestReceive(t *testing.T) {
 	conn.Close()
 }
 
-// A far end that is only half there, and answers no pings, has stalled.
+// A far end that is connected, but answers no pings, has stalled.
 func TestPing(t *testing.T) {
 	over := make(chan struct{})
 	address := accepts(t, func(*websocket.Conn) { <-over }) // nobody reads

@@ -19,6 +19,7 @@ func (r *Refused) Error() string { return "refused with " + strconv.Itoa(r.Code)
 type Call struct {
 	Invited, Rang, Answered time.Time // of calls that it made: INVITE sent, first 180 or 183, 200
 	phone                   *Phone
+	options                 Options
 	id                      string
 	at                      netip.AddrPort // of the far end's signalling
 	target                  string         // the far end's Contact
@@ -36,12 +37,12 @@ type Call struct {
 	done      chan struct{}
 }
 
-func (p *Phone) newCall(id string, at netip.AddrPort) (*Call, error) {
-	m, err := newMedia(p.Options)
+func (p *Phone) newCall(id string, at netip.AddrPort, o Options) (*Call, error) {
+	m, err := newMedia(o)
 	if err != nil {
 		return nil, err
 	}
-	return &Call{phone: p, id: id, at: at, media: m, responses: make(chan *message, 100),
+	return &Call{phone: p, options: o, id: id, at: at, media: m, responses: make(chan *message, 100),
 		gotACK: make(chan struct{}), done: make(chan struct{})}, nil
 }
 
@@ -50,7 +51,7 @@ func (c *Call) contact() string { return fmt.Sprintf("<sip:phone@%s>", c.phone.A
 // Call calls somebody at a server and returns when they have answered, or with a *Refused. from is who calls. When
 // ctx ends before, the call is taken back.
 func (p *Phone) Call(ctx context.Context, from, to string, server netip.AddrPort) (*Call, error) {
-	c, err := p.newCall(token(), server)
+	c, err := p.newCall(token(), server, p.Options)
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +74,7 @@ func (p *Phone) Call(ctx context.Context, from, to string, server netip.AddrPort
 
 // invite makes an INVITE or a re-INVITE, and confirms what is answered.
 func (c *Call) invite(ctx context.Context, direction string) error {
-	body := offer(c.media.addr(), c.phone.Options.types(), c.phone.Options.events(), direction)
+	body := offer(c.media.addr(), c.options.types(), c.options.events(), direction)
 	c.mu.Lock()
 	c.Invited = time.Now()
 	c.mu.Unlock()
@@ -110,7 +111,7 @@ func (c *Call) invite(ctx context.Context, direction string) error {
 	if err != nil {
 		return err
 	}
-	c.media.begin(theirs, c.phone.Options)
+	c.media.begin(theirs, c.options)
 	c.confirm(m, r)
 	return nil
 }
@@ -260,9 +261,13 @@ func (c *Call) request(m *message, from netip.AddrPort) {
 			return
 		}
 		r := m.respond(200, "").add("contact", c.contact()).add("content-type", "application/sdp")
-		r.body = c.media.begin(theirs, c.phone.Options)
+		r.body = c.media.begin(theirs, c.options)
 		c.phone.answer(m, from, r)
 	case "REFER":
+		if c.phone.Options.NoRefer {
+			c.phone.answer(m, from, m.respond(405, ""))
+			return
+		}
 		c.mu.Lock()
 		c.refer = inBrackets(m.get("refer-to"))
 		c.mu.Unlock()
@@ -313,6 +318,9 @@ func (c *Call) Referred() string {
 	defer c.mu.Unlock()
 	return c.refer
 }
+
+// Addr is where the call's sound is sent from.
+func (c *Call) Addr() netip.AddrPort { return c.media.addr() }
 
 // Confirmed is closed when the far end has sent its ACK, of a call that we took.
 func (c *Call) Confirmed() <-chan struct{} { return c.gotACK }

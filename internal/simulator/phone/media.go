@@ -87,6 +87,7 @@ func newMedia(o Options) (*media, error) {
 		if err != nil {
 			return nil, fmt.Errorf("phone: %w", err)
 		}
+		stamp(conn)
 		m := &media{options: o, conn: conn, stopped: make(chan struct{})}
 		m.control, err = net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1), Port: int(m.addr().Port()) + 1})
 		if err == nil {
@@ -202,6 +203,7 @@ func (m *media) speak() {
 			m.sent++
 		}
 		m.mu.Unlock()
+		now := time.Now() // before it is sent: who receives it may run first
 		if send {
 			binary.BigEndian.PutUint16(packet[2:], seq)
 			binary.BigEndian.PutUint32(packet[4:], sendAs)
@@ -215,7 +217,6 @@ func (m *media) speak() {
 				m.conn.WriteToUDPAddrPort(packet, to)
 			}
 		}
-		now := time.Now()
 		if began != nil {
 			began.mu.Lock()
 			began.from = now
@@ -236,17 +237,17 @@ func (m *media) hear() {
 	decoder, format, events := audio.NewDecoder(m.format), m.format, m.events
 	m.mu.Unlock()
 	var keys rtp.EventReader
-	buf := make([]byte, 2000)
+	buf, control := make([]byte, 2000), make([]byte, stampBytes)
 	pcm := make([]int16, 0, 1000)
 	for {
-		n, _, err := m.conn.ReadFromUDPAddrPort(buf)
+		n, told, _, _, err := m.conn.ReadMsgUDPAddrPort(buf, control)
 		if err != nil {
 			return
 		}
 		if n < 12 || buf[0]>>6 != 2 {
 			continue
 		}
-		p := Packet{At: time.Now(), Seq: binary.BigEndian.Uint16(buf[2:]), TS: binary.BigEndian.Uint32(buf[4:]),
+		p := Packet{At: arrival(control[:told]), Seq: binary.BigEndian.Uint16(buf[2:]), TS: binary.BigEndian.Uint32(buf[4:]),
 			SSRC: binary.BigEndian.Uint32(buf[8:]),
 			Type: buf[1] & 127, Marker: buf[1]&128 != 0, Level: -100}
 		body := buf[12+4*int(buf[0]&15) : n]

@@ -33,6 +33,7 @@ type Phone struct {
 type Options struct {
 	Types    []int // RTP payload types that are offered: 0, 8, 9; nil is 0 and 8
 	NoEvents bool  // no telephone-event: keys are tones
+	NoRefer  bool  // does not send calls elsewhere (405)
 	Forget   bool  // keeps no sound: a benchmark's
 
 	// The line on which the phone speaks. The same seed loses and delays the same packets.
@@ -240,11 +241,14 @@ func (in *Incoming) Refuse(code int) {
 }
 
 // Answer takes the call.
-func (in *Incoming) Answer() (c *Call, err error) {
+func (in *Incoming) Answer() (*Call, error) { return in.AnswerOn(in.phone.Options) }
+
+// AnswerOn takes the call on a line of its own.
+func (in *Incoming) AnswerOn(o Options) (c *Call, err error) {
 	err = fmt.Errorf("the caller from %s gave up", in.From)
 	in.once.Do(func() {
 		p := in.phone
-		if c, err = p.newCall(in.invite.get("call-id"), in.at); err != nil {
+		if c, err = p.newCall(in.invite.get("call-id"), in.at, o); err != nil {
 			return
 		}
 		to := in.invite.get("to") + ";tag=" + in.tag
@@ -254,7 +258,7 @@ func (in *Incoming) Answer() (c *Call, err error) {
 			return
 		}
 		r := in.invite.respond(200, in.tag).add("contact", c.contact()).add("content-type", "application/sdp")
-		r.body = c.media.begin(theirs, p.Options)
+		r.body = c.media.begin(theirs, o)
 		p.mu.Lock()
 		p.calls[c.id] = c
 		delete(p.waiting, c.id)

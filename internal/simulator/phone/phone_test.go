@@ -33,7 +33,7 @@ func tone(rate audio.Rate, hz float64, frames int) []int16 {
 	return pcm
 }
 
-// Two of these phones call each other: the scale is tried before it weighs anything.
+// Two of these phones call each other: the measuring tool itself is tested first.
 func TestPhones(t *testing.T) {
 	for name, o := range map[string]Options{"PCMU": {}, "PCMA": {Types: []int{8}}, "G722": {Types: []int{9}}} {
 		t.Run(name, func(t *testing.T) {

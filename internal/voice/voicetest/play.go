@@ -186,7 +186,7 @@ func (p *play) persona(id int64) voice.Persona {
 		who.Realtime, who.Recognizer, who.Writes = p.mind, nil, p.mode == "dualplex"
 	}
 	if p.mode == "multimodal" {
-		who.Synthesizer = nil
+		who.Synthesizer = ai.Aloud{Model: p.mind}
 	}
 	return who
 }

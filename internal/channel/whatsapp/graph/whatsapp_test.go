@@ -84,7 +84,7 @@ func TestTemplates(t *testing.T) {
 	if got[1].Status != "PENDING" || got[2].BodyText != "Hi {{first_name}}, {{day}}" || got[2].Language != "en_US" {
 		t.Errorf("%+v", got[1:3])
 	}
-	// What is sent, as the platform's reference writes it.
+	// Requests as the platform's reference describes them.
 	c := s.Client(t)
 	send := func(template int, values map[string]string) string {
 		t.Helper()

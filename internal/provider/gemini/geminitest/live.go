@@ -24,7 +24,10 @@ const (
 )
 
 // Voices are those that the server speaks with.
-var Voices = []string{"Zephyr", "Puck", "Charon", "Kore", "Fenrir", "Leda", "Orus", "Aoede"}
+var Voices = []string{"Zephyr", "Puck", "Charon", "Kore", "Fenrir", "Leda", "Orus", "Aoede", "Callirrhoe",
+	"Autonoe", "Enceladus", "Iapetus", "Umbriel", "Algieba", "Despina", "Erinome", "Algenib", "Rasalgethi", "Laomedeia",
+	"Achernar", "Alnilam", "Schedar", "Gacrux", "Pulcherrima", "Achird", "Zubenelgenubi", "Vindemiatrix", "Sadachbia",
+	"Sadaltager", "Sulafat"}
 
 const (
 	livePath = "/ws/google.ai.generativelanguage.v1beta.GenerativeService.BidiGenerateContent"
@@ -85,7 +88,8 @@ type session struct {
 	turn      *turn
 	owed      []string // calls that wait for their results
 	cancelled []string
-	over      bool
+	leaving   bool // the connection has ended
+	over      bool // and so has all that was under way
 }
 
 // turn is what the model is saying.
@@ -146,11 +150,15 @@ func (s *Server) Leave(left time.Duration) {
 	s.lives.mu.Unlock()
 	for _, c := range sessions {
 		c.emit(map[string]any{"goAway": map[string]any{"timeLeft": fmt.Sprintf("%gs", left.Seconds())}})
-		c.wg.Go(func() {
-			if c.sleep(c.ctx, left) {
-				_ = c.ws.Close(websocket.StatusInternalError, "Deadline expired before operation could complete.")
-			}
-		})
+		c.mu.Lock()
+		if !c.leaving {
+			c.wg.Go(func() {
+				if c.sleep(c.ctx, left) {
+					_ = c.ws.Close(websocket.StatusInternalError, "Deadline expired before operation could complete.")
+				}
+			})
+		}
+		c.mu.Unlock()
 	}
 }
 
@@ -223,6 +231,9 @@ func (s *Server) converse(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	cancel()
+	c.mu.Lock()
+	c.leaving = true // nothing more begins
+	c.mu.Unlock()
 	c.wg.Wait()
 	c.mu.Lock()
 	c.over = true

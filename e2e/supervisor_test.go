@@ -1,0 +1,214 @@
+package e2e
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"parley"
+	"parley/internal/ai/aitest"
+	"parley/internal/simulator/phone"
+)
+
+// liveCall returns the id of the account's only live call.
+func (l *line) liveCall(t *testing.T) (id int64) {
+	t.Helper()
+	eventually(t, "a live call", func() bool {
+		var list struct{ Data []struct{ ID int64 } }
+		l.call(t, "GET", "/user/calls?status=in-progress", nil, &list)
+		if len(list.Data) == 1 {
+			id = list.Data[0].ID
+		}
+		return id != 0
+	})
+	return id
+}
+
+// delay returns how long after a tone's first packet another telephone hears it, in its audio stream.
+func delay(t *testing.T, from, to *phone.Call, hz float64) time.Duration {
+	t.Helper()
+	before := len(to.Sound())
+	said := from.Say(tone(hz, time.Second))
+	<-said.Done()
+	step, found := int(to.Rate())/50, -1
+	eventually(t, "a tone", func() bool {
+		pcm := to.Sound()
+		for at := before; at+step*2 <= len(pcm) && found < 0; at += step {
+			if hasFor(pcm[at:at+step*2], hz, int(to.Rate()), step*2) {
+				found = at
+			}
+		}
+		return found >= 0
+	})
+	return time.Duration(found-before) * time.Second / time.Duration(to.Rate())
+}
+
+// A supervisor is called into a call over real RTP. They hear both sides, and nobody hears them; they whisper, and
+// only the model gets it; they take over, which stops a reply at once; they hand back with a key, and hang up, and the
+// call goes on.
+func TestSupervisorByTelephone(t *testing.T) {
+	t.Parallel()
+	l, v := bakeryLine(t, map[string]any{"record": true})
+	desk := handset(t, phone.Options{})
+	var trunk struct {
+		Data struct {
+			PhoneNumberID int64 `json:"phone_number_id"`
+		}
+	}
+	if status := l.call(t, "POST", "/user/phone-numbers/sip-trunks", map[string]any{"name": "Desk",
+		"phone_number": "+4930901820", "sip_address": desk.Addr().String(), "inbound_authorization_type": "ip",
+		"allowed_inbound_ips": []string{"127.0.0.1"}}, &trunk); status != http.StatusCreated {
+		t.Fatalf("the trunk is answered %d", status)
+	}
+	c := l.greeted(t, l.phone)
+	path := fmt.Sprintf("/user/calls/%d/legs", l.liveCall(t))
+	var made struct{ Data parley.CallLeg }
+	if status := l.call(t, "POST", path, map[string]any{"phone_number": "204",
+		"phone_number_id": trunk.Data.PhoneNumberID}, &made); status != http.StatusCreated ||
+		made.Data.Mode != parley.LegListen || made.Data.Status != parley.LegDialing {
+		t.Fatalf("%d %+v", status, made)
+	}
+	ctx, cancel := timeout(t, patience)
+	defer cancel()
+	in, err := desk.Next(ctx)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, l.log)
+	}
+	in.Ring()
+	d, err := in.Answer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	become := func(mode parley.LegMode) {
+		t.Helper()
+		one := fmt.Sprintf("%s/%d", path, made.Data.ID)
+		if status := l.call(t, "PUT", one, map[string]any{"mode": mode}, &made); status != http.StatusOK || made.Data.Mode != mode {
+			t.Fatalf("%d %+v", status, made)
+		}
+	}
+	eventually(t, "the supervisor to be there", func() bool {
+		var seen struct{ Legs []parley.CallLeg }
+		l.call(t, "GET", strings.TrimSuffix(path, "/legs"), nil, &seen)
+		return len(seen.Legs) == 1 && seen.Legs[0].Status == parley.LegJoined
+	})
+
+	v.hears("How much is a cake?")
+	v.Script(aitest.Behaviour{Text: "Ten euros."})
+	asks(t, c)
+	v.awaits(t, c, "Ten euros.")
+	v.awaits(t, d, "Ten euros.")
+	silent(t, c, 400*time.Millisecond)
+	nobody := d.Say(tone(2345, time.Second))
+	<-nobody.Done()
+
+	become(parley.LegWhisper)
+	v.hears("Offer a discount.")
+	asks(t, d)
+	eventually(t, "the whisper to be understood", func() bool {
+		var seen struct{ Turns []parley.CallTurn }
+		l.call(t, "GET", strings.TrimSuffix(path, "/legs"), nil, &seen)
+		last := seen.Turns[len(seen.Turns)-1]
+		return last.Speaker == parley.SpeakerSupervisor && last.Whispered && last.Text == "Offer a discount."
+	})
+	v.hears("That is a lot.")
+	v.Script(aitest.Behaviour{Text: strings.Repeat("Nine euros then, as it is you. ", 12)})
+	asks(t, c)
+	v.awaits(t, c, "Nine euros then, as it is you.")
+	if has(c.Sound(), 2345, int(c.Rate())) {
+		t.Error("the customer hears who listens and whispers")
+	}
+	told := false
+	requests := v.Requests()
+	for _, m := range requests[len(requests)-1].Messages {
+		told = told || strings.Contains(m.Text, `does not hear it: "Offer a discount."`)
+	}
+	if !told {
+		t.Errorf("the model is told %+v", requests[len(requests)-1].Messages)
+	}
+
+	taken := time.Now()
+	become(parley.LegTakeOver)
+	if last := silent(t, c, 500*time.Millisecond); last.Sub(taken) > 300*time.Millisecond {
+		t.Errorf("the assistant speaks for %s after it is taken over", last.Sub(taken))
+	}
+	there, back := delay(t, d, c, 2345), delay(t, c, d, 1234)
+	t.Logf("sound is %s late from the supervisor to the customer, and %s back", there, back)
+	if there > 300*time.Millisecond || back > 300*time.Millisecond {
+		t.Errorf("sound is %s and %s late", there, back)
+	}
+
+	v.Script(aitest.Behaviour{Text: "Here I am again."})
+	d.Press("1")
+	v.awaits(t, c, "Here I am again.")
+	if status := l.call(t, "DELETE", fmt.Sprintf("%s/%d", path, made.Data.ID), nil, nil); status != http.StatusOK {
+		t.Errorf("hanging up is answered %d", status)
+	}
+	gone(t, d)
+	silent(t, c, 400*time.Millisecond)
+	v.hears("I want two of them.") // no word about a listener
+	v.Script(aitest.Behaviour{Text: "Goodbye then."})
+	asks(t, c)
+	v.awaits(t, c, "Goodbye then.")
+	if err := c.Hangup(); err != nil {
+		t.Error(err)
+	}
+	row := l.over(t)
+	row.expect(t, parley.CallCompleted, parley.CustomerHangup)
+	if strings.Contains(row.Transcript, "discount") {
+		t.Error(row.Transcript)
+	}
+	var seen struct {
+		Legs      []parley.CallLeg
+		Breakdown parley.CallCosts `json:"cost_breakdown"`
+	}
+	l.call(t, "GET", fmt.Sprintf("/user/calls/%d", row.ID), nil, &seen)
+	if len(seen.Legs) != 1 || seen.Legs[0].Kind != parley.LegSupervisor || seen.Legs[0].EndedReason != parley.APIHangup ||
+		seen.Legs[0].Cost == 0 || seen.Breakdown.LegCost != seen.Legs[0].Cost {
+		t.Errorf("%+v", seen)
+	}
+	_, right, rate := l.recording(t, row)
+	if !has(right, 2345, rate) {
+		t.Error("the recording lacks who took over")
+	}
+}
+
+// A supervisor joins from the page of a live call: listens, takes over with their own voice, and hands back.
+func TestSupervisorInConsole(t *testing.T) {
+	l, v := bakeryLine(t, nil, "PARLEY_WEBRTC_LISTEN=127.0.0.1:0")
+	p := browse(t, fakeMicrophone(microphone(t, 3, "good morning this is the supervisor of this bakery speaking", 1,
+		"good morning this is the supervisor of this bakery speaking", 60))...)
+	p.signIn(l.program)
+	c := l.greeted(t, l.phone)
+	v.UsuallyTranscripts(aitest.Behaviour{Text: "This is the supervisor."})
+	v.Usually(aitest.Behaviour{Text: "Back again."})
+	p.open(fmt.Sprintf("%s/calls/%d", l.URL, l.liveCall(t)))
+	p.accessible("call that can be joined")
+	p.shot("call-join", false)
+	p.click("[data-join-as=listen]")
+	p.see("[data-join-state]", "You hear both")
+	p.see("#legs", "listens")
+	if at := c.Packets(); at[len(at)-1].Loud() {
+		t.Error("a listener is heard")
+	}
+	taken := time.Now()
+	p.click("[data-join-as=take_over]")
+	p.see("[data-join-state]", "in the assistant's place")
+	hears(t, c, taken)
+	p.see(".said", "Supervisor")
+	p.see("#legs", "in the assistant's place")
+	p.size(390, 844)
+	p.scheme("dark")
+	p.accessible("call that is taken over, dark, on a phone")
+	p.shot("call-taken-over-phone-dark", false)
+	p.click("[data-join-back]")
+	v.awaits(t, c, "Back again.")
+	p.see("[data-join-state]", "Nobody hears you")
+	p.click("[data-join-leave]")
+	p.see("#legs", "left")
+	if err := c.Hangup(); err != nil {
+		t.Error(err)
+	}
+	l.over(t)
+}

@@ -1,0 +1,96 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+
+	"parley"
+	"parley/internal/call"
+	"parley/internal/rtc"
+)
+
+type newLeg struct {
+	ID   int64 `path:"id"`
+	Body struct {
+		PhoneNumber string         `json:"phone_number" required:"true" maxLength:"200" doc:"Whom to call: E.164; over a trunk of one's own also an extension, or a sip: address at the trunk."`
+		Kind        parley.LegKind `json:"kind" enum:"supervisor,guest" default:"supervisor" doc:"Whom the transcript and the assistant take them for. A supervisor changes the mode by keys: 1 listen, 2 whisper, 3 talk, 4 take over."`
+		Mode        parley.LegMode `json:"mode" enum:"listen,whisper,talk,take_over" doc:"What they hear and do from their answer on; listen for a supervisor and talk for a guest, where it is not sent."`
+		NumberID    *int64         `json:"phone_number_id" doc:"The own number that they see; the call's, or else its assistant's, where it is not sent."`
+	}
+}
+
+type byLeg struct {
+	ID  int64 `path:"id"`
+	Leg int64 `path:"leg"`
+}
+
+type legMode struct {
+	byLeg
+	Body struct {
+		Mode parley.LegMode `json:"mode" required:"true" enum:"listen,whisper,talk,take_over" doc:"Any other mode than take_over hands the call back to the assistant."`
+	}
+}
+
+type keptLeg struct {
+	Message string         `json:"message"`
+	Data    parley.CallLeg `json:"data"`
+}
+
+func (a *API) inviteToCall(ctx context.Context, r *request, in *newLeg) (*keptLeg, error) {
+	i := call.Invitation{Kind: in.Body.Kind, Mode: in.Body.Mode, To: in.Body.PhoneNumber, NumberID: in.Body.NumberID}
+	leg, err := a.Calls.Invite(ctx, r.UserID(), in.ID, i)
+	if err != nil {
+		return nil, err
+	}
+	return &keptLeg{"Call initiated successfully", *leg}, nil
+}
+
+func (a *API) updateCallLeg(ctx context.Context, r *request, in *legMode) (*keptLeg, error) {
+	leg, err := a.Calls.ChangeLeg(ctx, r.UserID(), in.ID, in.Leg, in.Body.Mode)
+	if err != nil {
+		return nil, err
+	}
+	return &keptLeg{"Leg updated successfully", *leg}, nil
+}
+
+func (a *API) hangUpCallLeg(ctx context.Context, r *request, in *byLeg) (*notice, error) {
+	return &notice{"Leg hung up successfully"}, a.Calls.HangupLeg(ctx, r.UserID(), in.ID, in.Leg)
+}
+
+type listening struct {
+	ID   int64          `path:"id"`
+	Mode parley.LegMode `query:"mode" enum:"listen,whisper,talk,take_over" doc:"listen, where it is not sent."`
+}
+
+func (a *API) listenToCall(_ context.Context, r *request, in *listening) (*struct{}, error) {
+	err := a.Attend(r.W, r.Request, r.UserID(), in.ID, in.Mode, func(leg int64) string {
+		return a.baseURL(r.Request) + "/api/user/calls/" + strconv.FormatInt(in.ID, 10) + "/legs/" + strconv.FormatInt(leg, 10)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return nil, errAnswered
+}
+
+// Attend has a browser take part in one of the user's live calls, by the offer that a request holds, and answers it;
+// place is the leg's address. An error is the caller's to tell; without one the answer is sent.
+func (a *API) Attend(w http.ResponseWriter, r *http.Request, userID, id int64, mode parley.LegMode,
+	place func(leg int64) string) error {
+	offer, err := a.readOffer(w, r)
+	if err != nil {
+		return err
+	}
+	seat, err := a.Calls.Seat(r.Context(), userID, id, mode)
+	if err != nil {
+		return err
+	}
+	begin := func(l *rtc.Leg, err error) {
+		if err != nil {
+			seat.Drop(err)
+			return
+		}
+		seat.Begin(l)
+	}
+	return a.connect(w, r, offer, begin, seat.Drop, func(*rtc.Leg) string { return place(seat.Leg.ID) })
+}

@@ -1,0 +1,102 @@
+package api
+
+import (
+	"context"
+	"io"
+	"time"
+
+	"parley"
+	"parley/internal/sheet"
+	"parley/internal/web"
+)
+
+// sheetRoutes are the lists as CSV: whole, newest first, with the filters of the lists.
+func (a *API) sheetRoutes() {
+	list := func(path, name, tag, summary string) op {
+		return op{Method: "GET", Path: "/user/" + path, Name: name, Tag: tag, Stream: "text/csv", Summary: summary}
+	}
+	handle(a, list("calls.csv", "exportCalls", "Calls", "All calls that the filters take, as CSV"), a.exportCalls)
+	handle(a, list("conversations.csv", "exportConversations", "Conversations",
+		"All conversations that the filters take, as CSV"), a.exportConversations)
+	handle(a, list("leads.csv", "exportLeads", "Campaigns", "All leads that the filters take, as CSV"), a.exportLeads)
+	handle(a, list("campaigns.csv", "exportCampaigns", "Campaigns", "All campaigns, as CSV"), a.exportCampaigns)
+	handle(a, list("billing/ledger.csv", "exportLedger", "Billing", "Every movement of the balance, as CSV"), a.exportLedger)
+	handle(a, list("sms.csv", "exportSMS", "SMS", "All text messages that the filters take, as CSV"), a.exportSMS)
+	handle(a, list("webhook-deliveries.csv", "exportDeliveries", "Webhooks",
+		"All deliveries that the filters take, as CSV"), a.exportDeliveries)
+	handle(a, list("test-runs.csv", "exportTestRuns", "Tests", "The runs of an assistant's tests, as CSV"), a.exportTestRuns)
+}
+
+// sheet sends a list, with times in the account's time zone.
+func (a *API) sheet(r *request, write func(zone *time.Location, begin sheet.Begin) error) (none, error) {
+	err := web.SendCSV(r.W, r.Request, func(begin func(string) io.Writer) error { return write(r.Who.User.Zone(), begin) })
+	if err == nil {
+		err = errAnswered
+	}
+	return none{}, err
+}
+
+func (a *API) exportCalls(ctx context.Context, r *request, in *callQuery) (none, error) {
+	if err := a.ownFilters(ctx, r, in.AssistantID, in.CampaignID); err != nil {
+		return none{}, err
+	}
+	return a.sheet(r, func(zone *time.Location, begin sheet.Begin) error {
+		return sheet.Calls(ctx, a.DB, r.UserID(), in.filter(r.UserID()), zone, begin)
+	})
+}
+
+func (a *API) exportConversations(ctx context.Context, r *request, in *conversationQuery) (none, error) {
+	if err := a.ownFilters(ctx, r, in.AssistantID, 0); err != nil {
+		return none{}, err
+	}
+	return a.sheet(r, func(zone *time.Location, begin sheet.Begin) error {
+		return sheet.Conversations(ctx, a.DB, r.UserID(), in.filter(r.UserID()), zone, begin)
+	})
+}
+
+func (a *API) exportLeads(ctx context.Context, r *request, in *leadQuery) (none, error) {
+	if err := a.ownFilters(ctx, r, 0, in.CampaignID); err != nil {
+		return none{}, err
+	}
+	return a.sheet(r, func(zone *time.Location, begin sheet.Begin) error {
+		return sheet.Leads(ctx, a.DB, r.UserID(), in.filter(), zone, begin)
+	})
+}
+
+func (a *API) exportCampaigns(ctx context.Context, r *request, _ *none) (none, error) {
+	return a.sheet(r, func(zone *time.Location, begin sheet.Begin) error {
+		return sheet.Campaigns(ctx, a.DB, r.UserID(), zone, begin)
+	})
+}
+
+func (a *API) exportLedger(ctx context.Context, r *request, in *dateQuery) (none, error) {
+	return a.sheet(r, func(zone *time.Location, begin sheet.Begin) error {
+		from, to := in.bounds()
+		return sheet.Ledger(ctx, a.DB, r.UserID(), from, to, zone, begin)
+	})
+}
+
+func (a *API) exportSMS(ctx context.Context, r *request, in *smsQuery) (none, error) {
+	return a.sheet(r, func(zone *time.Location, begin sheet.Begin) error {
+		return sheet.Texts(ctx, a.DB, r.UserID(), in.filter(r), zone, begin)
+	})
+}
+
+func (a *API) exportDeliveries(ctx context.Context, r *request, in *deliveryQuery) (none, error) {
+	return a.sheet(r, func(zone *time.Location, begin sheet.Begin) error {
+		return sheet.Deliveries(ctx, a.DB, r.UserID(), parley.EventKind(in.Event), parley.DeliveryStatus(in.Status), zone, begin)
+	})
+}
+
+type runsOf struct {
+	AssistantID int64 `query:"assistant_id" format:"assistant" doc:"Whose tests; required."`
+}
+
+func (a *API) exportTestRuns(ctx context.Context, r *request, in *runsOf) (none, error) {
+	if _, err := a.DB.Assistant(ctx, r.UserID(), in.AssistantID); err != nil {
+		return none{}, err
+	}
+	return a.sheet(r, func(zone *time.Location, begin sheet.Begin) error {
+		return sheet.TestRuns(ctx, a.DB, r.UserID(), in.AssistantID, zone, begin)
+	})
+}

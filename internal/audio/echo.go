@@ -1,0 +1,412 @@
+package audio
+
+import (
+	"math"
+	"slices"
+	"sync"
+)
+
+// Echo takes the echo of what the far end was sent out of what comes back from it. While there is none it does next to
+// nothing. Sound that comes back while something is being said is compared with what was sent: their cross-correlation
+// with the phase transform (Knapp and Carter, "The generalized correlation method for estimation of time delay", 1976),
+// added up over a few frames, has one sharp peak where there is an echo, and tells its delay, up to half a second. From
+// then on an adaptive filter of 80 ms imitates the echo's way, and what it makes of what was sent is subtracted. The
+// filter works in the frequency domain in partitions (Soo and Pang, "Multidelay block frequency domain adaptive filter",
+// 1990); how far each frame changes it is decided by a Kalman filter for each frequency (Enzner and Vary, 2006; for
+// partitions Kuech, Mabande and Enzner, 2014), so that it learns fast and learns nothing from the far end's own voice.
+// What it expects to remain is faint: a frame with nothing else in it is turned down.
+//
+// Sent and Clean are called by one goroutine.
+type Echo struct {
+	rate  Rate
+	sent  echoTape // what the far end was sent lately
+	heard echoTape // what it has said lately, by the clock of what was sent
+	lag   int      // the least that it was behind of what was sent lately
+	seen  int      // frames since that was looked at
+	said  int      // frames of sound that were sent
+
+	loud   [echoFrames]float32 // energy of the frames that were sent
+	search *echoSearch         // nil: nothing has come back yet
+	filter *echoFilter         // nil: there is no echo
+}
+
+const (
+	echoSaid   = 60  // frames, after which an echo would have been found if there were one
+	echoFrames = 27  // that what was sent may still be heard
+	echoMost   = 500 // ms of delay
+	echoBefore = 8   // ms: a path's strongest sound is not its first
+
+	echoParts   = 2     // partitions of two frames each
+	echoBegin   = 0.3   // how far a filter may be wrong that has learned nothing
+	echoFloor   = 0.4   // so much of an error is never taken for the filter's, as it comes from other frequencies too
+	echoKeep    = 0.999 // of the way that is known, from frame to frame
+	echoLast    = 4     // frames of which an echo must be less when it is found:
+	echoProof   = 0.5   // so much may be left at first of what is an echo
+	echoYoung   = 25    // frames until it must be good for something,
+	echoOld     = 75    // and until that may be a voice that is louder than the echo
+	echoAlone   = 10    // times what is expected to remain of the echo is more than that,
+	echoLeast   = 0.06  // as is so much of the echo
+	echoMasked  = 0.2   // what is left of a frame that is mostly an echo
+	echoGate    = 0.1   // the gain of what is an echo alone,
+	echoHang    = 5     // frames after a voice
+	echoSilence = 3000  // energy of a sample, -55 dBFS: what is fainter isn't looked at
+)
+
+// NewEcho begins a call.
+func NewEcho(rate Rate) *Echo {
+	n := int(rate) / 8000
+	return &Echo{rate: rate, sent: echoTape{codes: make([]byte, n*8192)}, heard: echoTape{codes: make([]byte, n*2048)}}
+}
+
+// Sent takes a frame that the far end is going to hear.
+func (e *Echo) Sent(f Frame) {
+	l := sumOf(f) / float32(len(f))
+	if e.loud[e.sent.end/len(f)%echoFrames] = l; l > echoSilence {
+		e.said++
+	}
+	e.sent.put(f)
+}
+
+// Clean takes what comes back out of a frame that was heard. alone reports that the frame holds nothing else, doubt that
+// it may well be so: only at the beginning of a call, as later it would be known.
+func (e *Echo) Clean(f Frame) (alone, doubt bool) {
+	e.align(len(f))
+	at := e.heard.end
+	e.heard.put(f)
+	if e.filter != nil {
+		alone = e.filter.clean(e, at, f)
+		if e.filter.failed() {
+			e.filter = nil
+		}
+		return alone, false
+	}
+	sent, came := slices.Max(e.loud[:]), sumOf(f)/float32(len(f))
+	if sent < echoSilence || came < echoSilence || came > 2*sent {
+		if e.search != nil {
+			e.search.rest()
+		}
+		return false, false
+	}
+	return e.look(at, f)
+}
+
+// align sees to it that what is heard now is compared with what is sent now. Frames come with the jitter of the
+// network, but none is left out, unless the far end sends nothing while it is silent.
+func (e *Echo) align(n int) {
+	behind := e.sent.end - n - e.heard.end
+	if e.seen == 0 || behind < e.lag {
+		e.lag = behind
+	}
+	if e.seen++; e.heard.end == 0 || e.lag < -5*n || e.seen == 50 && e.lag > 3*n {
+		e.heard.end, e.filter, e.seen = max(e.sent.end-n, 0), nil, 0
+	} else if e.seen == 50 {
+		e.seen = 0
+	}
+}
+
+// look searches for an echo, and takes it out from here on if there is one.
+func (e *Echo) look(at int, f Frame) (alone, doubt bool) {
+	if e.search == nil {
+		e.search = &echoSearch{}
+	}
+	delay, found, doubt := e.search.add(e, at)
+	doubt = doubt && e.said < echoSaid
+	if !found {
+		return false, doubt
+	}
+	n, filter, came, left := len(f), newEchoFilter(e.rate, delay), float32(0), float32(0)
+	for back := min(len(e.heard.codes)/n-1, at/n); back >= 0; back-- { // it learns from what has been heard already
+		e.heard.take(f, at-back*n)
+		alone = filter.clean(e, at-back*n, f)
+		if back < echoLast {
+			came, left = came+filter.came, left+filter.left
+		}
+	}
+	if left > echoProof*came { // it came by chance
+		e.heard.take(f, at)
+		return false, doubt
+	}
+	e.filter, e.search = filter, nil
+	return alone, false
+}
+
+// echoTape keeps the newest samples of a call, as µ-law.
+type echoTape struct {
+	codes []byte
+	end   int // samples so far
+}
+
+func (t *echoTape) put(f Frame) {
+	for i, s := range f {
+		t.codes[(t.end+i)&(len(t.codes)-1)] = ulawCode[(int(s)+1<<15)>>2]
+	}
+	t.end += len(f)
+}
+
+// take gets samples from a time on; what is not there is silence.
+func (t *echoTape) take(to []int16, from int) {
+	for i := range to {
+		to[i] = 0
+		if at := from + i; at >= max(t.end-len(t.codes), 0) && at < t.end {
+			to[i] = ulawPCM[t.codes[at&(len(t.codes)-1)]]
+		}
+	}
+}
+
+func sumOf(f Frame) float32 {
+	sum := float32(0)
+	for _, s := range f {
+		sum += float32(s) * float32(s)
+	}
+	return sum
+}
+
+// echoSearch looks for an echo's delay, at 4 kHz.
+type echoSearch struct {
+	cross  []complex64 // of the spectra of what was sent and heard, over the last frames
+	frames int         // in it
+	tries  int         // in the call
+}
+
+const (
+	searchRate   = 4000
+	searchSize   = 4096
+	searchWindow = 256  // 64 ms of what was heard are compared at a time
+	searchFade   = 0.85 // of what was found, from frame to frame
+	searchSharp  = 11   // times the usual, a peak is an echo's
+	searchVague  = 6    // and above that, it may be one
+	searchFirst  = 2    // frames that tell nothing yet
+	searchLong   = 25   // and so many are given at most
+	searchTries  = 60   // frames that are looked at; from then on, one in ten
+)
+
+// searching is the room that a search takes for the length of a frame.
+type searching struct {
+	fft  *fft
+	x    []float32
+	a, b []complex64
+	wave []int16
+
+	window [searchWindow]float32 // without it, the edges of what is compared would look alike
+}
+
+var searches = sync.Pool{New: func() any {
+	s := &searching{fft: newFFT(searchSize), x: make([]float32, searchSize), wave: make([]int16, searchSize*4),
+		a: make([]complex64, searchSize/2+1), b: make([]complex64, searchSize/2+1)}
+	for i := range s.window {
+		s.window[i] = float32(0.5 - 0.5*math.Cos(2*math.Pi*(float64(i)+0.5)/searchWindow))
+	}
+	return s
+}}
+
+// rest forgets what was compared: nothing more has come for now.
+func (s *echoSearch) rest() {
+	if s.frames > 0 {
+		s.frames = 0
+		clear(s.cross)
+	}
+}
+
+// add compares the frame that was heard at a time, and those before it. delay is in samples of the call.
+func (s *echoSearch) add(e *Echo, at int) (delay int, found, doubt bool) {
+	if s.tries++; s.tries > searchTries && s.tries%10 != 0 {
+		return 0, false, false
+	}
+	if s.cross == nil {
+		s.cross = make([]complex64, searchSize/2+1)
+	}
+	w := searches.Get().(*searching)
+	defer searches.Put(w)
+	step, end := int(e.rate)/searchRate, at+e.rate.FrameSize()
+	const most = echoMost * searchRate / 1000
+	clear(w.x)
+	w.sample(w.x[:searchWindow], &e.heard, end, step)
+	for i, k := range w.window {
+		w.x[i] *= k
+	}
+	w.fft.forward(w.a, w.x)
+	clear(w.x)
+	w.sample(w.x[:most+searchWindow], &e.sent, end, step)
+	w.fft.forward(w.b, w.x)
+	for k := range s.cross {
+		c := w.a[k] * conj(w.b[k])
+		s.cross[k] = s.cross[k]*searchFade + c
+		size := float32(math.Sqrt(float64(power(s.cross[k])))) + 1
+		w.a[k] = s.cross[k] * complex(1/size, 0)
+	}
+	s.frames++
+	w.fft.inverse(w.x, w.a)
+	// What was heard began most samples after what was sent: a delay of d has its peak at d-most.
+	peak, sum := 0, float32(0)
+	value := func(d int) float32 { return abs(w.x[(d-most)&(searchSize-1)]) }
+	for d := range most {
+		sum += value(d)
+		if value(d) > value(peak) {
+			peak = d
+		}
+	}
+	sharp := value(peak) * most / (sum + 1e-9)
+	found = sharp >= searchSharp && s.frames >= searchFirst
+	return peak * step, found, s.frames <= searchFirst || sharp > searchVague && s.frames <= searchLong
+}
+
+// sample takes samples that end at a time, at 4 kHz.
+func (w *searching) sample(to []float32, from *echoTape, end, step int) {
+	wave := w.wave[:len(to)*step]
+	from.take(wave, end-len(wave))
+	for i := range to {
+		for _, s := range wave[i*step : (i+1)*step] {
+			to[i] += float32(s)
+		}
+	}
+}
+
+func abs(x float32) float32 { return float32(math.Abs(float64(x))) }
+
+// echoFilter imitates the way of an echo.
+type echoFilter struct {
+	fft     *fft
+	frame   int
+	delay   int                          // of its first tap, in samples
+	sent    [2*echoParts - 1][]complex64 // spectra of what was sent, the newest first
+	way     [echoParts][]complex64       // the filter
+	unsure  [echoParts][]float32         // how far it may be wrong, as power
+	other   []float32                    // power of what is no echo
+	wave    []int16
+	x, each []float32
+	y, gain []complex64
+	err     []float32
+
+	came, left    float32 // energy of the last frame, and of what is left of it
+	before, after float32 // energy of what came, and of what was left of it, lately
+	frames        int
+	voice         int // frames since there was something else than an echo
+	gate          float64
+}
+
+func newEchoFilter(rate Rate, delay int) *echoFilter {
+	n := int(rate) / 8000 * 512
+	e := &echoFilter{fft: newFFT(n), frame: rate.FrameSize(), delay: max(delay-int(rate)*echoBefore/1000, 0),
+		wave: make([]int16, n), other: make([]float32, n/2+1), x: make([]float32, n), each: make([]float32, n/2+1),
+		y: make([]complex64, n/2+1), gain: make([]complex64, n/2+1), err: make([]float32, rate.FrameSize()),
+		gate: 1, voice: echoHang}
+	for i := range e.sent {
+		e.sent[i] = make([]complex64, n/2+1)
+	}
+	for b := range e.way {
+		e.way[b], e.unsure[b] = make([]complex64, n/2+1), make([]float32, n/2+1)
+		for k := range e.unsure[b] {
+			e.unsure[b][k] = echoBegin
+		}
+	}
+	return e
+}
+
+// clean subtracts the echo from the frame that was heard at a time, and learns from what remains.
+func (e *echoFilter) clean(of *Echo, at int, f Frame) (alone bool) {
+	n := len(e.x)
+	newest := e.sent[len(e.sent)-1]
+	copy(e.sent[1:], e.sent[:])
+	e.sent[0] = newest
+	of.sent.take(e.wave, at+e.frame-e.delay-n)
+	for i, s := range e.wave {
+		e.x[i] = float32(s)
+	}
+	e.fft.forward(newest, e.x)
+
+	clear(e.y)
+	for b, way := range e.way {
+		for k, x := range e.sent[2*b] {
+			e.y[k] += way[k] * x
+		}
+	}
+	e.fft.inverse(e.x, e.y)
+	came, echo, left := sumOf(f), float32(0), float32(0)
+	for i, y := range e.x[n-e.frame:] {
+		e.err[i] = float32(f[i]) - y
+		echo, left = echo+y*y, left+e.err[i]*e.err[i]
+	}
+	e.came, e.left = came, left
+	remains := e.learn()
+	e.frames++
+	if echo > 0.01*came {
+		e.before += 0.1 * (came - e.before)
+		e.after += 0.1 * (left - e.after)
+	}
+	switch {
+	case left < came:
+		for i, v := range e.err {
+			f[i] = clip32(v)
+		}
+	case e.frames > echoYoung:
+		remains = 0 // it knows nothing of this
+	}
+	alone = min(left, came) < max(echoAlone*remains, echoLeast*echo)
+	e.turnDown(f, alone)
+	return alone || left < echoMasked*came // nobody who speaks is so much fainter than the echo of us
+}
+
+// learn changes the filter by the error, and says how much energy of the echo it expected to find in that.
+func (e *echoFilter) learn() (remains float32) {
+	n := len(e.x)
+	share := float32(e.frame) / float32(n) // of the spectrum's samples, so many are known to be wrong
+	clear(e.x[:n-e.frame])
+	copy(e.x[n-e.frame:], e.err)
+	e.fft.forward(e.gain, e.x)
+	for k, err := range e.gain {
+		expected := float32(0)
+		for b := range e.way {
+			expected += e.unsure[b][k] * power(e.sent[2*b][k])
+		}
+		p := power(err)
+		e.other[k] += 0.3 * (max(p-share*expected, echoFloor*p) - e.other[k])
+		e.each[k] = 1 / (expected + e.other[k]/share + 1)
+		e.gain[k] = err * complex(e.each[k], 0)
+		remains += share * expected
+	}
+	for b := range e.way {
+		e.follow(b, share)
+	}
+	return 2 * remains / float32(n)
+}
+
+// follow changes a partition, which has no taps beyond its two frames.
+func (e *echoFilter) follow(b int, share float32) {
+	way, unsure, sent := e.way[b], e.unsure[b], e.sent[2*b]
+	for k, g := range e.gain {
+		e.y[k] = g * conj(sent[k]) * complex(unsure[k], 0)
+	}
+	e.fft.inverse(e.x, e.y)
+	clear(e.x[2*e.frame:])
+	e.fft.forward(e.y, e.x)
+	for k, change := range e.y {
+		way[k] += change
+		known := share * unsure[k] * power(sent[k]) * e.each[k]
+		unsure[k] = echoKeep*(1-known)*unsure[k] + (1-echoKeep)*power(way[k])
+	}
+}
+
+// turnDown makes a frame fainter that holds nothing but what is left of an echo; not just after a voice.
+func (e *echoFilter) turnDown(f Frame, alone bool) {
+	if e.voice++; !alone {
+		e.voice = 0
+	}
+	was := e.gate
+	if e.gate = 1; e.voice > echoHang {
+		e.gate = echoGate
+	}
+	if was == 1 && e.gate == 1 {
+		return
+	}
+	quarter := len(f) / 4
+	Fade(f[:quarter], was, e.gate)
+	Fade(f[quarter:], e.gate, e.gate)
+}
+
+// failed reports whether it does more harm than good: there is no echo any more, or it comes another way.
+func (e *echoFilter) failed() bool {
+	if e.frames < echoOld {
+		return e.frames > echoYoung && e.after > 0.6*e.before
+	}
+	return e.after > e.before
+}

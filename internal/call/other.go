@@ -1,0 +1,350 @@
+package call
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"sync"
+
+	"parley"
+	"parley/internal/audio"
+	"parley/internal/voice"
+)
+
+// A supervisor or a third person takes part in a live call: called by telephone, or from a browser. Each is a leg, with
+// a row like that of a transfer's target, and a line of the conversation (voice.Guest).
+
+// mostOthers is how many may take part in a call at once, besides its customer.
+const mostOthers = 8
+
+// others are who takes part in a live call. Its call's lock guards it.
+type others struct {
+	session *voice.Session   // nil: nobody talks with the customer yet
+	at      map[int64]*other // by the ids of their legs
+	coming  int              // those that have no leg yet
+	closed  bool             // the conversation is over
+	wg      sync.WaitGroup
+}
+
+// other is one of them.
+type other struct {
+	*live
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	keys   chan byte
+	done   chan struct{} // closed when they are no part of the call any more
+
+	mu    sync.Mutex
+	leg   parley.CallLeg
+	guest *voice.Guest // nil: they are not there yet
+}
+
+// Invitation is who is to be called into a call, and for what.
+type Invitation struct {
+	Kind     parley.LegKind
+	Mode     parley.LegMode
+	To       string // as a transfer's target
+	NumberID *int64 // the own number that they see; nil: the call's, or the assistant's
+}
+
+// Invite calls somebody into one of the user's live calls. When it returns, the leg has a row and the money is set
+// aside; dialling continues on its own.
+func (d *Center) Invite(ctx context.Context, userID, id int64, i Invitation) (*parley.CallLeg, error) {
+	l, err := d.held(ctx, userID, id)
+	if err != nil {
+		return nil, err
+	}
+	if l.call.Test {
+		return nil, errTest
+	}
+	i.Kind = cmp.Or(i.Kind, parley.LegSupervisor)
+	if i.Mode == "" && i.Kind == parley.LegGuest {
+		i.Mode = parley.LegTalk
+	}
+	r, err := l.target(ctx, &parley.AssistantTool{SupervisorPhone: i.To, OutboundPhoneID: i.NumberID})
+	if err != nil {
+		return nil, err
+	}
+	o, err := l.enlist(ctx, parley.CallLeg{Kind: i.Kind, Mode: cmp.Or(i.Mode, parley.LegListen), PhoneNumber: r.To, CallerID: r.From,
+		Rate: l.carrierRate(parley.CallOutbound, &r.Number, r.To)})
+	if err != nil {
+		return nil, err
+	}
+	leg := o.state()
+	go o.run(func() (audio.Leg, error) {
+		return l.reach(o.ctx, r, func() { o.change(func(leg *parley.CallLeg) { leg.Status = parley.LegRinging }) })
+	})
+	return &leg, nil
+}
+
+// Seat is a supervisor's browser that is to take part in a call, and is not connected yet. It must be followed by Begin
+// or Drop.
+type Seat struct {
+	Leg parley.CallLeg
+
+	o    *other
+	legs chan audio.Leg
+}
+
+// Seat prepares a browser to take part in one of the user's live calls.
+func (d *Center) Seat(ctx context.Context, userID, id int64, mode parley.LegMode) (*Seat, error) {
+	l, err := d.held(ctx, userID, id)
+	if err != nil {
+		return nil, err
+	}
+	o, err := l.enlist(ctx, parley.CallLeg{Kind: parley.LegSupervisor, Mode: cmp.Or(mode, parley.LegListen)})
+	if err != nil {
+		return nil, err
+	}
+	s := &Seat{Leg: o.state(), o: o, legs: make(chan audio.Leg)}
+	go o.run(func() (audio.Leg, error) {
+		select {
+		case leg := <-s.legs:
+			return leg, nil
+		case <-o.ctx.Done():
+			return nil, context.Cause(o.ctx)
+		}
+	})
+	return s, nil
+}
+
+// Begin has the browser take part, and returns when it is no part of the call any more.
+func (s *Seat) Begin(leg audio.Leg) {
+	select {
+	case s.legs <- leg:
+		<-s.o.done
+	case <-s.o.done:
+		leg.Hangup()
+	}
+}
+
+// Drop gives a seat up that nobody took.
+func (s *Seat) Drop(cause error) { s.o.cancel(cause) }
+
+// ChangeLeg gives a supervisor or guest another mode.
+func (d *Center) ChangeLeg(ctx context.Context, userID, id, legID int64, mode parley.LegMode) (*parley.CallLeg, error) {
+	o, err := d.other(ctx, userID, id, legID)
+	if err == nil && !mode.Valid() {
+		err = parley.Errorf(parley.Invalid, "There is no mode %q: it is listen, whisper, talk or take_over.", mode)
+	}
+	if err == nil {
+		err = o.set(mode)
+	}
+	if err != nil {
+		return nil, err
+	}
+	leg := o.state()
+	return &leg, nil
+}
+
+// HangupLeg hangs up on a supervisor or guest; the call goes on.
+func (d *Center) HangupLeg(ctx context.Context, userID, id, legID int64) error {
+	o, err := d.other(ctx, userID, id, legID)
+	if err != nil {
+		return err
+	}
+	o.cancel(parley.APIHangup)
+	select {
+	case <-o.done:
+	case <-ctx.Done():
+	}
+	return nil
+}
+
+var (
+	errElsewhere = parley.Errorf(parley.Conflict, "This call is on another node of the server.")
+	errCrowded   = parley.Errorf(parley.Conflict, "As many people take part in this call as can: %d, besides the customer.", mostOthers)
+	errTest      = parley.Errorf(parley.Conflict, "This call is a test, in which nobody else is called.")
+	errNoOther   = parley.Errorf(parley.Conflict, "This leg can't be changed: it is over, or that of a transfer.")
+)
+
+// held is one of the user's calls whose conversation is under way on this node.
+func (d *Center) held(ctx context.Context, userID, id int64) (*live, error) {
+	c, err := d.DB.Call(ctx, userID, id)
+	if err != nil {
+		return nil, err
+	}
+	l := d.here(id)
+	switch {
+	case c.EndedAt != 0:
+		return nil, voice.ErrNotHeld
+	case l == nil:
+		return nil, errElsewhere
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.others.session == nil || l.others.closed {
+		return nil, voice.ErrNotHeld
+	}
+	return l, nil
+}
+
+// other is who takes part in one of the user's calls by a leg.
+func (d *Center) other(ctx context.Context, userID, id, legID int64) (*other, error) {
+	leg, err := d.DB.CallLeg(ctx, userID, id, legID)
+	if err != nil {
+		return nil, err
+	}
+	if leg.EndedAt != 0 || leg.Kind == parley.LegTransfer {
+		return nil, errNoOther
+	}
+	l, err := d.held(ctx, userID, id)
+	if err != nil {
+		return nil, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if o := l.others.at[legID]; o != nil {
+		return o, nil
+	}
+	return nil, errNoOther
+}
+
+// enlist stores a leg that begins. It must be run.
+func (l *live) enlist(ctx context.Context, leg parley.CallLeg) (*other, error) {
+	o := &other{live: l, keys: make(chan byte, 8), done: make(chan struct{}), leg: leg}
+	l.mu.Lock()
+	err := error(nil)
+	switch {
+	case l.others.closed:
+		err = voice.ErrNotHeld
+	case len(l.others.at)+l.others.coming >= mostOthers:
+		err = errCrowded
+	default:
+		l.others.coming++
+		l.others.wg.Add(1)
+	}
+	l.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	err = l.enroll(ctx, &o.leg)
+	o.ctx, o.cancel = context.WithCancelCause(l.ctx)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.others.coming--
+	if err != nil {
+		o.cancel(nil)
+		l.others.wg.Done()
+		return nil, err
+	}
+	l.others.at[o.leg.ID] = o
+	if l.others.closed {
+		o.cancel(parley.Canceled)
+	}
+	return o, nil
+}
+
+// part ends the parts that others take in a call which is over; their legs end with its row.
+func (l *live) part() {
+	l.mu.Lock()
+	l.others.closed = true
+	for _, o := range l.others.at {
+		o.cancel(parley.Canceled)
+	}
+	l.mu.Unlock()
+	l.others.wg.Wait()
+}
+
+// run has them take part until they are gone, or the call is over.
+func (o *other) run(reach func() (audio.Leg, error)) {
+	defer o.others.wg.Done()
+	defer close(o.done)
+	defer o.cancel(nil)
+	err := survive(func() error { return o.take(reach) })
+	o.live.mu.Lock()
+	delete(o.others.at, o.leg.ID)
+	over := o.others.closed
+	o.live.mu.Unlock()
+	if over {
+		return
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	_, reason := parley.Disposition(err, o.leg.AnsweredAt != 0)
+	o.endLeg(&o.leg, reason)
+}
+
+// take is their time in the call; the error is why it is over.
+func (o *other) take(reach func() (audio.Leg, error)) error {
+	far, err := reach()
+	if err != nil {
+		return err
+	}
+	line := runPatch(o.ctx, far)
+	defer line.Close()
+	o.change(func(leg *parley.CallLeg) { leg.AnsweredAt = parley.DateTime(parley.Now()) })
+	if err := o.sit(line); err != nil {
+		return err
+	}
+	o.change(func(leg *parley.CallLeg) { leg.Status, leg.JoinedAt = parley.LegJoined, parley.DateTime(parley.Now()) })
+	for {
+		select {
+		case key := <-o.keys:
+			if i := slices.Index(modeKeys, key); i >= 0 {
+				_ = o.set(keyModes[i]) // a key that can't be followed changes nothing
+			}
+		case <-line.done:
+			return line.err
+		}
+	}
+}
+
+// The keys with which a supervisor changes the mode on the telephone.
+var (
+	modeKeys = []byte{'1', '2', '3', '4'}
+	keyModes = []parley.LegMode{parley.LegListen, parley.LegWhisper, parley.LegTalk, parley.LegTakeOver}
+)
+
+// sit gives them their place. Who wanted to take over while the customer is transferred listens.
+func (o *other) sit(line *patch) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	g := &voice.Guest{Line: line, Kind: o.leg.Kind}
+	if o.leg.Kind == parley.LegSupervisor {
+		g.Keys = func(key byte) {
+			select {
+			case o.keys <- key:
+			default: // nobody presses so many
+			}
+		}
+	}
+	err := o.others.session.Admit(g, o.leg.Mode)
+	if errors.Is(err, voice.ErrPassing) {
+		o.leg.Mode = parley.LegListen
+		err = o.others.session.Admit(g, o.leg.Mode)
+	}
+	if err == nil {
+		o.guest = g
+	}
+	return err
+}
+
+// set gives them another mode.
+func (o *other) set(mode parley.LegMode) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.guest != nil {
+		if err := o.guest.Change(mode); err != nil {
+			return err
+		}
+	}
+	o.leg.Mode = mode
+	o.keepLeg(&o.leg)
+	return nil
+}
+
+// change changes their leg, and stores it.
+func (o *other) change(fn func(leg *parley.CallLeg)) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	fn(&o.leg)
+	o.keepLeg(&o.leg)
+}
+
+func (o *other) state() parley.CallLeg {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.leg
+}

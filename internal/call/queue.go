@@ -1,0 +1,81 @@
+package call
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strconv"
+	"strings"
+	"time"
+
+	"parley"
+)
+
+// waitAgain is how often a caller in the queue is told their place, and lineLook how often it is looked for a line.
+const (
+	waitAgain = 30 * time.Second
+	lineLook  = 500 * time.Millisecond
+)
+
+// queue has the caller wait until an assistant has a line.
+func (r *reception) queue() error {
+	ring := r.ring()
+	stop := r.watch()
+	p, err := r.clerk()
+	if err != nil {
+		slog.Warn("a caller waits without words", "call", r.id, "error", err)
+	}
+	ring()
+	stop()
+	if err := r.pickUp(); err != nil {
+		return err
+	}
+	defer r.watch()()
+	r.waiting.Music()
+	over := time.After(time.Duration(r.route.QueueSeconds) * time.Second)
+	look := time.NewTicker(lineLook)
+	defer look.Stop()
+	place, told := 0, time.Time{}
+	for {
+		now, free, err := r.place()
+		switch {
+		case err != nil:
+			slog.Warn("look for a line", "call", r.id, "error", err)
+		case free:
+			if err := r.take(parley.TakenByAssistant); !errors.Is(err, errNext) {
+				if err == nil {
+					r.step = parley.RouteAssistant
+					r.done = append(r.done, r.step)
+					err = r.converse()
+				}
+				return err
+			} else if r.a.Status != "active" {
+				return errNext
+			}
+		case p.Synthesizer != nil && (now != place && place == 0 || now < place || time.Since(told) >= waitAgain):
+			place, told = now, time.Now()
+			r.waiting.Say(r.say(p, strings.ReplaceAll(p.Phrases().InLine, "{n}", strconv.Itoa(now))))
+		}
+		select {
+		case <-look.C:
+		case <-over:
+			return errNext
+		case <-r.ctx.Done():
+			return context.Cause(r.ctx)
+		}
+	}
+}
+
+// place is the caller's place in the queue, and whether there is a line for them.
+func (r *reception) place() (n int, free bool, err error) {
+	u, err := r.DB.User(r.ctx, r.a.UserID)
+	if err != nil {
+		return 0, false, err
+	}
+	lines, err := r.DB.Lines(r.ctx, u.ID)
+	if err != nil {
+		return 0, false, err
+	}
+	w := parley.Waiter{ID: r.id, NumberID: r.number.ID}
+	return lines.Position(w), lines.Free(r.Prices.Plan(u.Plan).ParallelCalls, w), nil
+}

@@ -1,0 +1,98 @@
+package lang
+
+import "testing"
+
+func TestAsked(t *testing.T) {
+	for _, c := range []struct {
+		language, text string
+		want           Form
+	}{
+		{"en", "What is your phone number?", Form{Kind: NumberForm}},
+		{"en", "Please tell me your six-digit code.", Form{NumberForm, 6}},
+		{"en", "Can I have the last 4 digits of your card?", Form{NumberForm, 4}},
+		{"en", "And your e-mail address?", Form{Kind: EmailForm}},
+		{"en", "Could you spell that for me?", Form{Kind: SpelledForm}},
+		{"en", "What is your date of birth?", Form{Kind: BirthForm}},
+		{"en", "What can I do for you?", Form{}},
+		{"de", "Wie lautet Ihre sechsstellige Kundennummer?", Form{NumberForm, 6}},
+		{"de", "Nennen Sie mir bitte die letzten vier Ziffern.", Form{NumberForm, 4}},
+		{"de", "Wie ist Ihre Telefonnummer?", Form{Kind: NumberForm}},
+		{"de", "Können Sie das bitte buchstabieren?", Form{Kind: SpelledForm}},
+		{"de", "Wie lautet Ihre E-Mail-Adresse?", Form{Kind: EmailForm}},
+		{"fr", "Quel est votre code à six chiffres ?", Form{NumberForm, 6}},
+		{"fr", "Quelle est votre date de naissance ?", Form{Kind: BirthForm}},
+		{"es", "Dígame el código de seis dígitos.", Form{NumberForm, 6}},
+		{"es", "¿Cuál es su correo electrónico?", Form{Kind: EmailForm}},
+		{"it", "Mi dica il codice di sei cifre.", Form{NumberForm, 6}},
+		{"pt", "Qual é o código de seis dígitos?", Form{NumberForm, 6}},
+		{"nl", "Wat is uw zescijferige code?", Form{NumberForm, 6}},
+		{"nl", "Wat is uw telefoonnummer?", Form{Kind: NumberForm}},
+		{"pl", "Proszę podać sześciocyfrowy kod.", Form{NumberForm, 6}},
+		{"pl", "Jaki jest pana numer telefonu?", Form{Kind: NumberForm}},
+		{"xx", "What is your phone number?", Form{}},
+	} {
+		if got := Asked(c.text, c.language); got != c.want {
+			t.Errorf("%s %q: %v, want %v", c.language, c.text, got, c.want)
+		}
+	}
+}
+
+func TestDigits(t *testing.T) {
+	for _, c := range []struct {
+		language, text, want string
+		tail                 bool
+	}{
+		{"en", "four seven one five", "4715", true},
+		{"en", "it's 47 15", "4715", true},
+		{"en", "forty-seven fifteen", "4715", true},
+		{"en", "double five oh triple two", "550222", true},
+		{"en", "four seven one, no, seven", "477", true},
+		{"en", "four seven fifteen sorry sixteen", "4716", true},
+		{"en", "five [keypad: 1 2 3]", "5123", true},
+		{"en", "five five please", "55", false},
+		{"en", "no I don't have it", "", false},
+		{"en", "double", "", true},
+		{"de", "vier sieben zwo siebenundzwanzig", "47227", true},
+		{"de", "siebenunddreißig, nein, achtunddreißig", "38", true},
+		{"fr", "soixante-dix-sept quatre-vingt-trois zéro un", "778301", true},
+		{"fr", "septante sept nonante", "7790", true},
+		{"es", "treinta y dos veintiuno cero", "32210", true},
+		{"it", "ventotto trentatré uno", "28331", true},
+		{"pt", "meia três vinte e um", "6321", true},
+		{"nl", "drieëntwintig dubbel vijf nul", "23550", true},
+		{"pl", "dwadzieścia jeden pięć zero", "2150", true},
+		{"xx", "47 15", "4715", true},
+	} {
+		if got, tail := Digits(c.text, c.language); got != c.want || tail != c.tail {
+			t.Errorf("%s %q: %s %v, want %s", c.language, c.text, got, tail, c.want)
+		}
+	}
+}
+
+func TestTold(t *testing.T) {
+	six, number := Form{NumberForm, 6}, Form{Kind: NumberForm}
+	email, spelled, birth := Form{Kind: EmailForm}, Form{Kind: SpelledForm}, Form{Kind: BirthForm}
+	for _, c := range []struct {
+		form Form
+		text string
+		want Progress
+	}{
+		{six, "it's four seven", ToldPart}, {six, "four seven one um", ToldPart},
+		{six, "four seven one five three three", ToldWhole}, {six, "four seven one five 33", ToldWhole},
+		{six, "why do you ask", ToldNothing}, {six, "I don't have one", ToldNothing}, {six, "I only have one problem", ToldNothing},
+		{number, "0171 555", ToldPart}, {number, "I don't have it here", ToldNothing},
+		{email, "john", ToldNothing}, {email, "j o h n", ToldPart}, {email, "john at", ToldPart},
+		{email, "john at example", ToldPart}, {email, "john at example dot", ToldPart},
+		{email, "john at example dot com", ToldWhole}, {email, "john@example", ToldPart},
+		{email, "it's john@example.com", ToldWhole}, {email, "john@example.com.", ToldWhole},
+		{email, "john at example.com", ToldWhole}, {email, "I don't have one", ToldNothing},
+		{spelled, "s m i", ToldPart}, {spelled, "Smith", ToldNothing}, {spelled, "it's S-M-I", ToldPart},
+		{birth, "the 4th of may", ToldNothing}, {birth, "4 may", ToldPart}, {birth, "4 may 1984", ToldWhole},
+		{birth, "four five eighty-four", ToldPart}, {birth, "04 05 84", ToldWhole},
+		{Form{}, "four seven", ToldNothing},
+	} {
+		if got := c.form.Told(c.text, "en"); got != c.want {
+			t.Errorf("%v %q: %v, want %v", c.form, c.text, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,96 @@
+package rtp
+
+import (
+	"net/netip"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"parley/internal/audio"
+)
+
+// talker says a tone of 440 Hz and reports when it hears a second of it.
+type talker struct {
+	n     int
+	loud  int
+	heard chan struct{}
+	once  sync.Once
+}
+
+func (p *talker) Hear(audio.Frame) {}
+func (p *talker) Digit(byte)       {}
+
+func (p *talker) Tick(in, out audio.Frame) bool {
+	if share(in, 500, audio.Narrow) > 0.9 {
+		if p.loud++; p.loud > 25 {
+			p.once.Do(func() { close(p.heard) })
+		}
+	}
+	for i := range out {
+		out[i] = [16]int16{0, 3061, 5657, 7391, 8000, 7391, 5657, 3061, 0, -3061, -5657, -7391, -8000, -7391, -5657, -3061}[p.n%16]
+		p.n++
+	}
+	return true
+}
+
+// TestHandshake: two ends that know each other's fingerprints find keys, and hear each other; with a wrong one, neither
+// hears anything, and nothing is said in the clear.
+func TestHandshake(t *testing.T) {
+	t.Parallel()
+	for name, wrong := range map[string]bool{"right": false, "wrong": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var sessions [2]*Session
+			var peers [2]*talker
+			var own [2]*Identity
+			var sockets [2]*Socket
+			for i := range sessions {
+				sock, err := NewPorts(30000, 39999).Open(netip.MustParseAddr("127.0.0.1"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(sock.Close)
+				if own[i], err = NewIdentity(); err != nil {
+					t.Fatal(err)
+				}
+				peers[i] = &talker{heard: make(chan struct{})}
+				sockets[i], sessions[i] = sock, NewSession(sock, audio.Narrow, false, peers[i])
+			}
+			done := make(chan struct{})
+			var over sync.WaitGroup
+			for i, s := range sessions {
+				print := own[1-i].Print
+				if wrong && i == 0 {
+					print = strings.Repeat("00:", 31) + "00"
+				}
+				to := netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), uint16(sockets[1-i].Port))
+				s.Agree(Agreement{Codec: codecOf(audio.PCMU, true), Direction: both, Told: to, Signal: to.Addr(), Mux: true,
+					DTLS: &DTLS{Active: i == 0, Hash: "sha-256", Print: print, Own: own[i]}})
+				over.Go(func() { s.Run(done, func() {}) })
+			}
+			for _, p := range peers {
+				select {
+				case <-p.heard:
+					if wrong {
+						t.Error("it is heard by somebody who can't know it")
+					}
+				case <-time.After(map[bool]time.Duration{false: hang, true: 700 * time.Millisecond}[wrong]):
+					if !wrong {
+						t.Error("nothing is heard")
+					}
+				}
+			}
+			close(done)
+			over.Wait()
+			for _, s := range sessions {
+				switch stats := s.Stats(); {
+				case wrong && (stats.Suite != "" || stats.Received+stats.Unreadable > 0):
+					t.Errorf("%+v", stats)
+				case !wrong && (stats.Suite.Size() == 0 || stats.Received == 0 || stats.Unreadable > 2):
+					t.Errorf("%+v", stats)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,142 @@
+// Package sheet writes lists as CSV, row by row as they are read, for spreadsheets: UTF-8, times in the account's zone
+// with their offset, and no text that a program would run as a formula.
+package sheet
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"io"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"parley"
+	"parley/internal/store"
+)
+
+// column is one column of a list.
+type column[T any] struct {
+	name string
+	of   func(*T) string
+}
+
+// Begin begins the answer, under the name of a file.
+type Begin func(name string) io.Writer
+
+// write writes a list that walk reads. Nothing is begun before the first row was read: an error until then is an
+// answer of its own.
+func write[T any](begin Begin, name string, columns []column[T], walk func(row func(*T) error) error) error {
+	var out *csv.Writer
+	head := func() {
+		out = csv.NewWriter(begin(name))
+		cells := make([]string, len(columns))
+		for i, c := range columns {
+			cells[i] = c.name
+		}
+		out.Write(cells) // failures show at the end
+	}
+	cells := make([]string, len(columns))
+	err := walk(func(row *T) error {
+		if out == nil {
+			head()
+		}
+		for i, c := range columns {
+			cells[i] = c.of(row)
+		}
+		return out.Write(cells)
+	})
+	if err != nil {
+		return err
+	}
+	if out == nil {
+		head()
+	}
+	out.Flush()
+	return out.Error()
+}
+
+// Plain keeps a spreadsheet from taking a text, or a part of it, for a formula: it would run it. Which character
+// parts the cells of a CSV file depends on the reader's country and settings, so that a formula may also stand behind
+// a semicolon, a tab or a line break; spaces before it and its full-width forms don't keep every program from running
+// it.
+func Plain(text string) string {
+	text = formula.ReplaceAllString(text, "$1'$2")
+	if text != "" && strings.ContainsRune("\t\r\n", rune(text[0])) {
+		return "'" + text
+	}
+	return text
+}
+
+var formula = regexp.MustCompile(`((?:^|[;|\t\r\n])[\s\pZ\x00-\x1f"]*?)([=+\-@＝＋－＠])`)
+
+// phone is a phone number as it is, and anything else without formulas.
+func phone(p *string) string {
+	switch {
+	case p == nil:
+		return ""
+	case number.MatchString(*p):
+		return *p
+	}
+	return Plain(*p)
+}
+
+var number = regexp.MustCompile(`^\+[0-9]+$`)
+
+func text[T ~string](p *T) string {
+	if p == nil {
+		return ""
+	}
+	return Plain(string(*p))
+}
+
+func whole[T ~int | ~int64](n T) string { return strconv.FormatInt(int64(n), 10) }
+
+func some(n *int64) string {
+	if n == nil {
+		return ""
+	}
+	return whole(*n)
+}
+
+// object is values by name as JSON, nothing where there are none.
+func object[V any](m map[string]V) string {
+	if len(m) == 0 {
+		return ""
+	}
+	b, err := json.Marshal(m)
+	if err != nil {
+		return ""
+	}
+	return Plain(string(b))
+}
+
+// clock writes times in a zone, nothing for none.
+type clock struct{ zone *time.Location }
+
+func at[T parley.Time | parley.DateTime](c clock, t T) string {
+	if t == 0 {
+		return ""
+	}
+	return parley.Time(t).Time().In(c.zone).Format("2006-01-02T15:04:05-07:00")
+}
+
+// pages walks through a list from its newest row, a batch at a time.
+func pages[T any](list func(p store.Page) ([]T, int, error), id func(*T) int64, row func(*T) error) error {
+	const size = 200
+	for below := store.First; ; {
+		rows, _, err := list(store.Page{Size: size, Below: below})
+		if err != nil {
+			return err
+		}
+		for i := range rows {
+			if err := row(&rows[i]); err != nil {
+				return err
+			}
+			below = id(&rows[i])
+		}
+		if len(rows) < size {
+			return nil
+		}
+	}
+}

@@ -1,0 +1,583 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"encoding/binary"
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/uptrace/bun"
+
+	"parley"
+)
+
+// Activity is what analytics are made of: counts of what happened, by quarter of an hour, assistant, number, campaign
+// and channel. The counts of six hours of a user's are one row, packed twice: as a whole, and by quarter of an hour for
+// the days that begin within them. A page of 90 days reads 360 rows, however many calls there were. A transaction adds to them when it commits, as its last step, so that two that end calls of one
+// account wait for each other as shortly as can be.
+
+// span is how many quarters of an hour a row has.
+const span = 24
+
+// activity are the counts of one user and span.
+type activity struct {
+	names []string
+	cells []cell
+}
+
+// cell are the counts of one key, by their names' places.
+type cell struct {
+	key    parley.ActivityKey
+	counts []named
+}
+
+type named struct {
+	name int
+	n    int64
+}
+
+func compareKeys(a, b parley.ActivityKey) int {
+	return cmp.Or(cmp.Compare(a.Quarter, b.Quarter), cmp.Compare(a.AssistantID, b.AssistantID),
+		cmp.Compare(a.NumberID, b.NumberID), cmp.Compare(a.CampaignID, b.CampaignID), cmp.Compare(a.Channel, b.Channel))
+}
+
+// place is a name's place; a new one gets its own.
+func (a *activity) place(name string) int {
+	if i := slices.Index(a.names, name); i >= 0 {
+		return i
+	}
+	a.names = append(a.names, name)
+	return len(a.names) - 1
+}
+
+// add adds counts to a key's.
+func (a *activity) add(k parley.ActivityKey, counts parley.Counts) {
+	at, ok := slices.BinarySearchFunc(a.cells, k, func(c cell, k parley.ActivityKey) int { return compareKeys(c.key, k) })
+	if !ok {
+		a.cells = slices.Insert(a.cells, at, cell{key: k})
+	}
+	c := &a.cells[at]
+	for _, name := range slices.Sorted(maps.Keys(counts)) {
+		i := a.place(name)
+		if at := slices.IndexFunc(c.counts, func(n named) bool { return n.name == i }); at >= 0 {
+			c.counts[at].n += counts[name]
+		} else if counts[name] != 0 {
+			c.counts = append(c.counts[:len(c.counts):len(c.counts)], named{i, counts[name]})
+		}
+	}
+}
+
+// packed is the first byte of a row: how the rest is to be read.
+const packed = 1
+
+// pack writes the counts: the names, then each cell with its key and its counts, all numbers as varints.
+func (a *activity) pack() []byte {
+	b := binary.AppendUvarint([]byte{packed}, uint64(len(a.names)))
+	for _, name := range a.names {
+		b = append(binary.AppendUvarint(b, uint64(len(name))), name...)
+	}
+	b = binary.AppendUvarint(b, uint64(len(a.cells)))
+	for _, c := range a.cells {
+		b = append(binary.AppendUvarint(b, uint64(len(c.key.Channel))), c.key.Channel...)
+		for _, n := range []int64{c.key.Quarter, c.key.AssistantID, c.key.NumberID, c.key.CampaignID, int64(len(c.counts))} {
+			b = binary.AppendVarint(b, n)
+		}
+		for _, n := range c.counts {
+			b = binary.AppendVarint(binary.AppendUvarint(b, uint64(n.name)), n.n)
+		}
+	}
+	return b
+}
+
+var errPack = errors.New("activity that can't be read")
+
+// reader reads varints and texts. After an error it reads zeros.
+type reader struct {
+	b   []byte
+	err error
+}
+
+func (r *reader) take(n int) {
+	if n <= 0 {
+		r.b, r.err = nil, errPack
+		return
+	}
+	r.b = r.b[n:]
+}
+
+func (r *reader) uvarint() int {
+	if len(r.b) > 0 && r.b[0] < 0x80 {
+		v := r.b[0]
+		r.b = r.b[1:]
+		return int(v)
+	}
+	v, n := binary.Uvarint(r.b)
+	r.take(n)
+	return int(v)
+}
+
+func (r *reader) varint() int64 {
+	if len(r.b) > 0 && r.b[0] < 0x80 {
+		v := int64(r.b[0])
+		r.b = r.b[1:]
+		return v>>1 ^ -(v & 1)
+	}
+	v, n := binary.Varint(r.b)
+	r.take(n)
+	return v
+}
+
+// text is a text that was written with its length; the same one again takes no new memory.
+func (r *reader) text(before string) string {
+	n := r.uvarint()
+	if n < 0 || n > len(r.b) {
+		r.take(0)
+		return ""
+	}
+	t := r.b[:n]
+	r.b = r.b[n:]
+	if string(t) == before {
+		return before
+	}
+	return string(t)
+}
+
+// openPack reads the beginning of what pack wrote: the names, and how many cells follow.
+func openPack(b []byte) (r *reader, names []string, cells int, err error) {
+	r = &reader{b: b}
+	if len(b) == 0 {
+		return r, nil, 0, nil
+	}
+	if b[0] != packed {
+		return nil, nil, 0, errPack
+	}
+	r.b = b[1:]
+	for n := r.uvarint(); n > 0 && r.err == nil; n-- {
+		names = append(names, r.text(""))
+	}
+	return r, names, r.uvarint(), r.err
+}
+
+// key reads the next cell's key, and how many counts it has.
+func (r *reader) key(k *parley.ActivityKey) (counts int64) {
+	k.Channel = r.text(k.Channel)
+	k.Quarter, k.AssistantID, k.NumberID, k.CampaignID = r.varint(), r.varint(), r.varint(), r.varint()
+	return r.varint()
+}
+
+// unpack reads what pack wrote.
+func unpack(b []byte) (*activity, error) {
+	r, names, cells, err := openPack(b)
+	if err != nil {
+		return nil, err
+	}
+	a := &activity{names: names, cells: make([]cell, 0, max(0, min(cells, len(b))))}
+	arena := make([]named, 0, len(b)/3)
+	for k := (parley.ActivityKey{}); cells > 0 && r.err == nil; cells-- {
+		from := len(arena)
+		for n := r.key(&k); n > 0 && r.err == nil; n-- {
+			count := named{r.uvarint(), r.varint()}
+			if count.name < 0 || count.name >= len(names) {
+				return nil, errPack
+			}
+			arena = append(arena, count)
+		}
+		a.cells = append(a.cells, cell{k, arena[from:len(arena):len(arena)]})
+	}
+	return a, r.err
+}
+
+// counted is activity that a transaction adds when it commits.
+type counted struct {
+	userID int64
+	key    parley.ActivityKey
+	counts parley.Counts
+}
+
+// Count adds to a user's activity.
+func (tx *Tx) Count(userID int64, k parley.ActivityKey, counts parley.Counts) {
+	if len(counts) > 0 {
+		tx.counted = append(tx.counted, counted{userID, k, counts})
+	}
+}
+
+// counting is a write that adds, as its last step, the activity that it counted.
+func counting(fn func(context.Context, *Tx) error) func(context.Context, *Tx) error {
+	return func(ctx context.Context, tx *Tx) error {
+		tx.counted = nil
+		if err := fn(ctx, tx); err != nil || len(tx.counted) == 0 {
+			return err
+		}
+		return tx.addActivity(ctx)
+	}
+}
+
+// addActivity adds to the rows in the order of their keys: two transactions that add to the same ones never wait for
+// each other in a circle.
+func (tx *Tx) addActivity(ctx context.Context) error {
+	type place struct{ userID, span int64 }
+	by := map[place][]counted{}
+	for _, c := range tx.counted {
+		p := place{c.userID, c.key.Quarter / span}
+		by[p] = append(by[p], c)
+	}
+	places := slices.SortedFunc(maps.Keys(by), func(a, b place) int {
+		return cmp.Or(cmp.Compare(a.userID, b.userID), cmp.Compare(a.span, b.span))
+	})
+	for _, p := range places {
+		if err := tx.addSpan(ctx, p.userID, p.span, by[p]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (tx *Tx) addSpan(ctx context.Context, userID, at int64, list []counted) error {
+	read := tx.locked(tx.q.NewSelect().TableExpr("activity").Column("pack", "quarters").Where("user_id = ? AND span = ?", userID, at))
+	var rows []struct{ Pack, Quarters []byte }
+	if err := read.Scan(ctx, &rows); err != nil {
+		return err
+	}
+	if len(rows) == 0 {
+		if _, err := tx.q.NewRaw("INSERT INTO activity (user_id, span, pack, quarters) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
+			userID, at, []byte{}, []byte{}).Exec(ctx); err != nil {
+			return err
+		}
+		if err := read.Scan(ctx, &rows); err != nil {
+			return err
+		}
+	}
+	whole, err := unpack(rows[0].Pack)
+	if err != nil {
+		return err
+	}
+	quarters, err := unpack(rows[0].Quarters)
+	if err != nil {
+		return err
+	}
+	for _, c := range list {
+		quarters.add(c.key, c.counts)
+		c.key.Quarter = at * span
+		whole.add(c.key, c.counts)
+	}
+	_, err = tx.q.NewRaw("UPDATE activity SET pack = ?, quarters = ? WHERE user_id = ? AND span = ?", whole.pack(),
+		quarters.pack(), userID, at).Exec(ctx)
+	return err
+}
+
+// countEnd counts a call that is over.
+func (tx *Tx) countEnd(c *parley.Call) {
+	c.Judge()
+	if c.Counted = 1; c.Test {
+		c.Counted = 2
+		return
+	}
+	tx.Count(c.UserID, c.Key(), c.Counts())
+}
+
+// countReport counts what a call's report says, where its end was counted: else CountLeft does both.
+func (tx *Tx) countReport(c *parley.Call) {
+	c.Judge()
+	if c.Counted == 1 {
+		c.Counted = 2
+		tx.Count(c.UserID, c.Key(), c.ReportCounts())
+	}
+}
+
+// CountMessage counts a customer's message in a conversation, at the time of its answer.
+func (tx *Tx) CountMessage(c *parley.Conversation, cost parley.Money, failed bool) {
+	tx.countChat(c, parley.Now(), messageCounts(cost, failed))
+}
+
+func messageCounts(cost parley.Money, failed bool) parley.Counts {
+	n := parley.Counts{"messages": 1, "cost": int64(cost)}
+	if failed {
+		n["failed_messages"] = 1
+	}
+	return n
+}
+
+func (tx *Tx) countChat(c *parley.Conversation, at parley.Time, counts parley.Counts) {
+	if c.Type != parley.TestConversation {
+		tx.Count(c.UserID, parley.ActivityKey{Quarter: parley.QuarterOf(at), AssistantID: c.AssistantID,
+			Channel: string(c.Type)}, counts)
+	}
+}
+
+// costChannels are the kinds of ledger entries that belong neither to a call nor to a conversation.
+var costChannels = map[parley.LedgerKind]string{parley.RentCharge: parley.ChannelNumbers,
+	parley.SMSCharge: parley.ChannelTexts, parley.WhatsAppCharge: parley.ChannelTemplate, parley.Refund: parley.ChannelTexts}
+
+func (tx *Tx) countEntry(e *parley.LedgerEntry) {
+	if channel := costChannels[e.Kind]; channel != "" {
+		tx.Count(e.UserID, parley.ActivityKey{Quarter: parley.QuarterOf(parley.Time(e.CreatedAt)), Channel: channel},
+			parley.Counts{"cost": -int64(e.Amount)})
+	}
+}
+
+// ActivityFilter narrows analytics; zero values don't.
+type ActivityFilter struct {
+	Days                              []parley.Time // when each day begins, in order
+	To                                parley.Time   // when the last one ends
+	AssistantID, NumberID, CampaignID int64
+	Channel                           string
+}
+
+func (f *ActivityFilter) takes(k *parley.ActivityKey) bool {
+	return (f.AssistantID == 0 || f.AssistantID == k.AssistantID) && (f.NumberID == 0 || f.NumberID == k.NumberID) &&
+		(f.CampaignID == 0 || f.CampaignID == k.CampaignID) && (f.Channel == "" || f.Channel == k.Channel)
+}
+
+// Analytics adds up a user's activity of some days.
+func (q Query) Analytics(ctx context.Context, userID int64, f ActivityFilter) (*parley.Analytics, error) {
+	s := newSummary(&f)
+	from, to := s.begins[0], parley.QuarterOf(f.To)
+	split := []int64{to / span} // six hours within which a day begins, or the last one ends
+	for _, quarter := range s.begins {
+		if quarter%span != 0 {
+			split = append(split, quarter/span)
+		}
+	}
+	var packs [][]byte
+	err := q.q.NewRaw(`SELECT CASE WHEN span IN (?) THEN quarters ELSE pack END AS pack FROM activity
+		WHERE user_id = ? AND span >= ? AND span <= ? ORDER BY span`, bun.List(split), userID, from/span, to/span).Scan(ctx, &packs)
+	if err != nil {
+		return nil, err
+	}
+	for _, b := range packs {
+		if err := s.add(b, from, to); err != nil {
+			return nil, err
+		}
+	}
+	return s.analytics(), nil
+}
+
+// summary is analytics under way.
+type summary struct {
+	f      *ActivityFilter
+	out    *parley.Analytics
+	places map[string]int // of names
+	names  []string
+	totals []int64
+	begins []int64 // quarters with which the days begin
+	day    int     // that of the last cell
+}
+
+func newSummary(f *ActivityFilter) *summary {
+	s := &summary{f: f, places: map[string]int{}, out: &parley.Analytics{Days: make([]parley.Sums, len(f.Days)),
+		Assistants: map[int64]*parley.Sums{}, Channels: map[string]*parley.Sums{}, Counts: parley.Counts{}}}
+	for _, d := range f.Days {
+		s.begins = append(s.begins, parley.QuarterOf(d))
+	}
+	return s
+}
+
+// known is a name's place among all, and the measure that it is.
+type known struct{ place, measure int }
+
+func (s *summary) known(names []string) []known {
+	list := make([]known, len(names))
+	for i, name := range names {
+		at, ok := s.places[name]
+		if !ok {
+			at = len(s.names)
+			s.places[name] = at
+			s.names, s.totals = append(s.names, name), append(s.totals, 0)
+		}
+		list[i] = known{at, parley.Sum(name)}
+	}
+	return list
+}
+
+// sumsOf are the sums under a key.
+func sumsOf[K comparable](m map[K]*parley.Sums, k K) *parley.Sums {
+	s := m[k]
+	if s == nil {
+		s = new(parley.Sums)
+		m[k] = s
+	}
+	return s
+}
+
+// add adds a row, as it is read: there may be hundreds of thousands of counts.
+func (s *summary) add(b []byte, from, to int64) error {
+	r, names, cells, err := openPack(b)
+	if err != nil {
+		return err
+	}
+	known, k, n := s.known(names), parley.ActivityKey{}, int64(0)
+	for ; cells > 0 && r.err == nil; cells-- {
+		n = r.key(&k)
+		if k.Quarter < from || k.Quarter >= to || !s.f.takes(&k) {
+			for ; n > 0 && r.err == nil; n-- {
+				r.uvarint()
+				r.varint()
+			}
+			continue
+		}
+		var sums parley.Sums
+		for ; n > 0 && r.err == nil; n-- {
+			name, v := r.uvarint(), r.varint()
+			if name < 0 || name >= len(known) {
+				return errPack
+			}
+			s.totals[known[name].place] += v
+			if m := known[name].measure; m >= 0 {
+				sums[m] += v
+			}
+		}
+		s.sum(&k, &sums)
+	}
+	return r.err
+}
+
+// sum adds a cell's measures to those of all that it belongs to.
+func (s *summary) sum(k *parley.ActivityKey, sums *parley.Sums) {
+	if s.begins[s.day] > k.Quarter { // the cells come in order
+		s.day = 0
+	}
+	for s.day+1 < len(s.begins) && s.begins[s.day+1] <= k.Quarter {
+		s.day++
+	}
+	for _, to := range [4]*parley.Sums{&s.out.Total, &s.out.Days[s.day], sumsOf(s.out.Assistants, k.AssistantID),
+		sumsOf(s.out.Channels, k.Channel)} {
+		for i, n := range sums {
+			to[i] += n
+		}
+	}
+}
+
+func (s *summary) analytics() *parley.Analytics {
+	for i, name := range s.names {
+		s.out.Counts[name] = s.totals[i]
+	}
+	return s.out
+}
+
+// countStep is how many rows a step of CountLeft counts.
+const countStep = 200
+
+// CountLeft counts, in steps, what no transaction has counted: what was there before there were analytics, and calls
+// that a node of a former version ended.
+func (db *DB) CountLeft(ctx context.Context) error {
+	for _, step := range []func(*Tx, context.Context) (bool, error){(*Tx).countCalls, (*Tx).countMessages,
+		(*Tx).countConversations, (*Tx).countLedger} {
+		if err := db.InSteps(ctx, func(ctx context.Context, tx *Tx) (bool, error) { return step(tx, ctx) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// CallsLeft says whether there is a call that CountLeft would count.
+func (q Query) CallsLeft(ctx context.Context) (left bool, err error) {
+	err = q.q.NewRaw("SELECT EXISTS (SELECT 1 FROM calls WHERE counted < 2 AND ended_at > 0 AND (counted = 0 OR report_due = 0) AND updated_at < ?)",
+		settled()).Scan(ctx, &left)
+	return left, err
+}
+
+// settled is the time before which a call that is over was counted, if anybody was to count it.
+func settled() parley.Time { return parley.Now().Add(-time.Second) }
+
+func (tx *Tx) countCalls(ctx context.Context) (more bool, err error) {
+	var list []parley.Call
+	err = tx.q.NewRaw(`SELECT * FROM calls WHERE counted < 2 AND ended_at > 0 AND (counted = 0 OR report_due = 0) AND updated_at < ? LIMIT ?`+
+		tx.skipLocked(), settled(), countStep).Scan(ctx, &list)
+	for i := range list {
+		c := &list[i]
+		if c.Counted == 0 {
+			tx.countEnd(c)
+		}
+		if c.ReportDue == 0 {
+			tx.countReport(c)
+		}
+		if _, err := tx.q.NewUpdate().Model(c).Column("counted", "answerer", "slowest_ms", "sentiment",
+			"outcome").WherePK().Exec(ctx); err != nil {
+			return false, err
+		}
+	}
+	return len(list) == countStep, err
+}
+
+// uncounted takes the next rows of a table from those that were there before there were analytics: below is the
+// highest id that is left.
+func (tx *Tx) uncounted(ctx context.Context, table string) (below int64, err error) {
+	s := tx.locked(tx.q.NewSelect().TableExpr("activity_left").Column("below").Where("name = ?", table))
+	return below, s.Scan(ctx, &below)
+}
+
+// left says that the rows of a table with lower ids are left.
+func (tx *Tx) left(ctx context.Context, table string, below int64) error {
+	_, err := tx.q.NewRaw("UPDATE activity_left SET below = ? WHERE name = ?", below, table).Exec(ctx)
+	return err
+}
+
+// countOld counts a step of a table's old rows: query reads them, newest first, up to an id; count counts one and
+// gives its id.
+func countOld[T any](ctx context.Context, tx *Tx, table, query string, count func(T) int64) (more bool, err error) {
+	below, err := tx.uncounted(ctx, table)
+	if err != nil || below == 0 {
+		return false, err
+	}
+	var rows []T
+	if err := tx.q.NewRaw(query, below, countStep).Scan(ctx, &rows); err != nil {
+		return false, err
+	}
+	next := int64(0)
+	for _, row := range rows {
+		next = count(row) - 1
+	}
+	if len(rows) < countStep {
+		next = 0
+	}
+	return next > 0, tx.left(ctx, table, next)
+}
+
+func (tx *Tx) countMessages(ctx context.Context) (bool, error) {
+	type row struct {
+		ID, UserID, AssistantID int64
+		Type                    parley.ConversationType
+		Cost                    parley.Money
+		Failed                  bool
+		CreatedAt               parley.Time
+	}
+	return countOld(ctx, tx, "messages", `SELECT m.id, m.cost, m.failed, m.created_at, c.user_id, c.assistant_id, c.type
+		FROM messages AS m JOIN conversations AS c ON c.id = m.conversation_id WHERE m.id <= ? AND m.role = 'user' AND NOT m.pending
+		ORDER BY m.id DESC LIMIT ?`, func(r row) int64 {
+		tx.countChat(&parley.Conversation{UserID: r.UserID, AssistantID: r.AssistantID, Type: r.Type}, r.CreatedAt,
+			messageCounts(r.Cost, r.Failed))
+		return r.ID
+	})
+}
+
+func (tx *Tx) countConversations(ctx context.Context) (bool, error) {
+	return countOld(ctx, tx, "conversations", `SELECT seq, user_id, assistant_id, type, created_at FROM conversations WHERE seq <= ? ORDER BY seq DESC LIMIT ?`,
+		func(c parley.Conversation) int64 {
+			tx.countChat(&c, parley.Time(c.CreatedAt), parley.Counts{"conversations": 1})
+			return c.Seq
+		})
+}
+
+func (tx *Tx) countLedger(ctx context.Context) (bool, error) {
+	return countOld(ctx, tx, "ledger", `SELECT * FROM ledger WHERE id <= ? ORDER BY id DESC LIMIT ?`, func(e parley.LedgerEntry) int64 {
+		tx.countEntry(&e)
+		return e.ID
+	})
+}
+
+// CountAgain forgets all activity and has CountLeft count it from what is stored: what was deleted meanwhile no longer
+// counts.
+func (tx *Tx) CountAgain(ctx context.Context) error {
+	for _, statement := range []string{"DELETE FROM activity", "UPDATE calls SET counted = 0 WHERE ended_at > 0 AND counted > 0",
+		"UPDATE activity_left SET below = coalesce((SELECT max(id) FROM messages), 0) WHERE name = 'messages'",
+		"UPDATE activity_left SET below = coalesce((SELECT max(seq) FROM conversations), 0) WHERE name = 'conversations'",
+		"UPDATE activity_left SET below = coalesce((SELECT max(id) FROM ledger), 0) WHERE name = 'ledger'"} {
+		if _, err := tx.q.NewRaw(statement).Exec(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
