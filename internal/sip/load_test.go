@@ -74,7 +74,7 @@ func TestManyCalls(t *testing.T) {
 	stopCallee := launch(t, callee)
 	caller := prepare(t, Config{Ports: [2]int{41000, 41999}})
 	stopCaller := launch(t, caller)
-	running := runtime.NumGoroutine()
+	oneCall(t, caller, Trunk{Address: callee.Addr().String(), Transport: "tcp"}, false) // opens the one connection
 	var wg sync.WaitGroup
 	next := make(chan int)
 	for range 12 { // the race detector and G.722 are slow
@@ -97,7 +97,7 @@ func TestManyCalls(t *testing.T) {
 				callee.calls(), caller.calls())
 		}
 	}
-	settle(t, running+4) // the connection's readers stay
+	settle(t, base+2*6) // each server's Run, its four listeners and its reader of the connection
 	stopCaller()
 	stopCallee()
 	settle(t, base)
