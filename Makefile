@@ -7,6 +7,11 @@
 GROUP ?= all
 TIMEOUT ?= 15m
 
+# With CI set, as a CI service does, up to two tests that failed are run once more, and the summary names them: a machine that others
+# share stalls now and then, and half an hour is lost by it. A data race or a panic fails at once. A developer's run forgives nothing.
+again := $(if $(CI),--rerun-fails=1 --rerun-fails-max-failures=2 --rerun-fails-run-root-test --rerun-fails-abort-on-data-race)
+gotest = go tool gotestsum --format pkgname --hide-summary skipped $(again) --packages
+
 # Packages that test in their own process; the end-to-end tests build and run the whole program instead.
 units = $(shell go list ./... | grep -v '^parley/e2e')
 # Requests and pages: what they call is raced in its own tests; with the race detector these two would take as long as all others together.
@@ -43,8 +48,8 @@ test: ## Install what the tests need if it is missing, and run all of them
 race plain e2e: export CI := true
 
 race:
-	go test -race -timeout $(TIMEOUT) -skip '^($(weeks))$$' $(filter-out $(faces) $(pure),$(units))
-	go test -race -timeout $(TIMEOUT) -run '^($(shared))$$' parley/internal/audio
+	$(gotest) '$(filter-out $(faces) $(pure),$(units))' -- -race -timeout $(TIMEOUT) -skip '^($(weeks))$$'
+	$(gotest) parley/internal/audio -- -race -timeout $(TIMEOUT) -run '^($(shared))$$'
 
 # The end-to-end tests mostly wait: what runs without the race detector runs beside them, when they need no processor.
 rest:
@@ -53,14 +58,14 @@ rest:
 		[ $$e2e -eq 0 ] && [ $$plain -eq 0 ]
 
 plain:
-	go test -timeout $(TIMEOUT) $(faces) $(pure)
-	go test -timeout $(TIMEOUT) -run '^($(weeks))$$' ./internal/call ./internal/voice
+	$(gotest) '$(faces) $(pure)' -- -timeout $(TIMEOUT)
+	$(gotest) './internal/call ./internal/voice' -- -timeout $(TIMEOUT) -run '^($(weeks))$$'
 
 stacks: ## Call the telephone stacks that are installed (docs/telephony.md), be called by them, and print the table
 	go test -tags stacks -run '^TestStack' -parallel 4 -timeout $(TIMEOUT) -v ./internal/sip
 
 e2e:
-	@if [ -z "$$(go list ./e2e/... 2>/dev/null)" ]; then exit 0; fi; echo go test -timeout 30m ./e2e/...; go test -timeout 30m ./e2e/...
+	@if [ -z "$$(go list ./e2e/... 2>/dev/null)" ]; then exit 0; fi; $(gotest) ./e2e/... -- -timeout 30m
 
 check: static ## Format, vet, staticcheck, structure, unit tests on SQLite: within 90 seconds once the caches are warm
 	PARLEY_TEST_POSTGRES=off go test $(units)

@@ -51,9 +51,7 @@ func TestGarbage(t *testing.T) {
 		}
 	}
 	p.goesOn(t)
-	if n := runtime.NumGoroutine(); n > before {
-		t.Errorf("%d goroutines, %d before", n, before)
-	}
+	gone(t, before)
 }
 
 // A gate lets through, from each address, as much as a call needs.

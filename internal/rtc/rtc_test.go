@@ -43,16 +43,22 @@ func listening(t *testing.T, c Config) *Server {
 		if err := s.Close(); err != nil {
 			t.Errorf("close: %v", err)
 		}
-		deadline := time.Now().Add(patience)
-		for runtime.NumGoroutine() > before && time.Now().Before(deadline) {
-			runtime.Gosched()
-		}
-		if n := runtime.NumGoroutine(); n > before {
-			buf := make([]byte, 1<<20)
-			t.Errorf("%d goroutines, %d before:\n%s", n, before, buf[:runtime.Stack(buf, true)])
-		}
+		gone(t, before)
 	})
 	return s
+}
+
+// gone waits until there are no more goroutines than before.
+func gone(t *testing.T, before int) {
+	t.Helper()
+	deadline := time.Now().Add(patience)
+	for runtime.NumGoroutine() > before && time.Now().Before(deadline) {
+		runtime.Gosched()
+	}
+	if n := runtime.NumGoroutine(); n > before {
+		buf := make([]byte, 1<<20)
+		t.Errorf("%d goroutines, %d before:\n%s", n, before, buf[:runtime.Stack(buf, true)])
+	}
 }
 
 // browser is a caller's end of a call.
