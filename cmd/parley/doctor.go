@@ -17,6 +17,7 @@ import (
 	"parley"
 	"parley/internal/blob"
 	"parley/internal/keyring"
+	"parley/internal/mail"
 	"parley/internal/store"
 )
 
@@ -47,7 +48,7 @@ func (c *doctorCmd) Run(s *Settings, t *terminal) error {
 		}
 	}
 	found = append(found, checkTelephone(s)...)
-	found = append(found, checkBrowsers(s))
+	found = append(found, checkBrowsers(s), checkMail(ctx, s))
 	failed := 0
 	for _, f := range found {
 		if f.state == "FAIL" {
@@ -79,6 +80,16 @@ func checkVendors(ctx context.Context, s *Settings, db *store.DB) (found []findi
 		}
 	}
 	return found
+}
+
+// checkMail signs in to the mail server.
+func checkMail(ctx context.Context, s *Settings) finding {
+	m, err := mail.Open(s.SMTPURL, s.SMTPFrom)
+	if err != nil {
+		return finding{parley.DoctorFail, "e-mail", err.Error()}
+	}
+	f := m.Check(ctx)
+	return finding{f.State, f.What, f.Text}
 }
 
 func checkData(s *Settings) finding {

@@ -36,6 +36,7 @@ import (
 	"parley/internal/exam"
 	"parley/internal/keyring"
 	"parley/internal/knowledge"
+	"parley/internal/mail"
 	"parley/internal/number"
 	"parley/internal/provider"
 	"parley/internal/rtc"
@@ -63,6 +64,7 @@ type server struct {
 	tools      *tool.Runner
 	catalog    *catalog.Catalog
 	auth       *auth.Authority
+	mail       *mail.Sender
 	documents  *knowledge.Library
 	assistants *assistant.Studio
 	webhooks   *event.Sender
@@ -136,6 +138,9 @@ func (h *server) openAssistants(t *terminal) (err error) {
 	}
 	h.closing(h.keys.Close)
 	h.catalog, h.providers = h.keys.Catalog, h.keys.Providers
+	if h.mail, err = mail.Open(s.SMTPURL, s.SMTPFrom); err != nil {
+		return err
+	}
 	h.guard = egress.New([]netip.Addr{s.ExternalIP}, s.EgressAllow...)
 	h.closing(h.guard.Close)
 	if h.documents, err = s.knowledge(h.db, h.providers, h.guard); err != nil {
@@ -353,6 +358,7 @@ func (h *server) work(ctx, soft context.Context) error {
 	h.channels.AddWorkers(jobs)
 	h.documents.Register(jobs)
 	h.calls.AddWorkers(jobs)
+	h.mail.AddWorkers(jobs, h.db)
 	todo := store.Jobs{Workers: jobs, Queues: map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 20},
 		knowledge.Queue: {MaxWorkers: knowledge.Readers}},
 		Periodic: append(number.Periodic(), h.channels.Periodic()...), Started: func() { h.ready.Store(true) }}

@@ -26,6 +26,9 @@ func (h *server) serverChecks() []setup.Check {
 			}
 			return findings(finding{parley.DoctorFail, "jobs", "job workers are not running: documents are not read, messages not sent, numbers not renewed. The server's log says why"})
 		}},
+		{Code: "mail", Name: "E-mail", Ask: func(ctx context.Context) []parley.Finding {
+			return []parley.Finding{h.mail.Check(ctx)}
+		}},
 	}
 }
 

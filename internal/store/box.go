@@ -41,3 +41,9 @@ func (b box) open(what string, sealed []byte) ([]byte, error) {
 	}
 	return plain, nil
 }
+
+// Seal encrypts what is kept in a job; what names the purpose, and must be the same for Unseal.
+func (q Query) Seal(what string, plain []byte) []byte { return q.box.seal(what, plain) }
+
+// Unseal decrypts what Seal made.
+func (q Query) Unseal(what string, sealed []byte) ([]byte, error) { return q.box.open(what, sealed) }
