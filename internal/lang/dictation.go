@@ -1,7 +1,6 @@
 package lang
 
 import (
-	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -202,17 +201,20 @@ func (f Form) Told(text, language string) Progress {
 	letter := spells(tokens)
 	switch f.Kind {
 	case EmailForm:
-		return l.address(text, tail && len(digits) > 1 || letter)
+		return l.address(text, tail && len(digits) > 1 || letter || l.begins(text, tokens))
 	case NumberForm:
 		switch {
 		case f.Length > 0 && len(digits) >= f.Length && tail:
 			return ToldWhole
-		case len(digits) == 1 && (len(tokens) > 4 || l.denies(tokens)): // "I don't have one"
+		case len(digits) == 1 && (len(tokens) > 4 || l.refuses(tokens)): // "I don't have one"
 		case len(digits) > 0 && (tail || letter) || len(digits) > 1 && len(digits) < f.Length:
 			return ToldPart
 		}
 	case SpelledForm:
-		if letter || tail {
+		if spelt(tokens) {
+			return ToldWhole
+		}
+		if letter || tail || l.begins(text, tokens) {
 			return ToldPart
 		}
 	case BirthForm:
@@ -226,9 +228,40 @@ func (f Form) Told(text, language string) Progress {
 	return ToldNothing
 }
 
-// denies says whether there is a word of refusal among these.
-func (l *Language) denies(tokens []string) bool {
-	return slices.ContainsFunc(tokens, func(t string) bool { return l.Words.Negative[t] })
+// refuses says whether there is a word of refusal among these. One that only takes back what was told before it ("six,
+// no, one") is none.
+func (l *Language) refuses(tokens []string) bool {
+	for i := 0; i < len(tokens); i++ {
+		if skip := l.Dictation.corrects(tokens[i:]); skip > 0 && i+skip < len(tokens) {
+			if n, _ := l.Dictation.numeral(tokens[i+skip:]); n > 0 {
+				i += skip - 1
+				continue
+			}
+		}
+		if l.Words.Negative[tokens[i]] {
+			return true
+		}
+	}
+	return false
+}
+
+// begins says whether a text may be the first part of a name or an address: a few words that mean nothing else here.
+// Whoever answers or asks something else says at least one that is known.
+func (l *Language) begins(text string, tokens []string) bool {
+	const most = 4 // words
+	names, last := 0, tokens[len(tokens)-1]
+	for _, t := range tokens {
+		w := &l.Words
+		switch {
+		case w.Dangling[t]: // "it's"
+		case w.Listening[t], w.Greetings[t], w.Farewells[t], w.Answers[t], w.Hollow[t], w.Negative[t], w.Positive[t],
+			w.Questions[t], l.Dictation.corrects([]string{t}) > 0:
+			return false
+		default:
+			names++
+		}
+	}
+	return (names > 0 || l.Words.Dangling[last]) && names <= most && !Asks(text)
 }
 
 func hasYear(tokens []string) bool {
@@ -252,6 +285,17 @@ func spells(tokens []string) bool {
 	return run > 1 || run == 1 && len(tokens) == 1
 }
 
+// spelt says whether words are a name and then all of its letters.
+func spelt(tokens []string) bool {
+	letters := ""
+	for i := len(tokens) - 1; i > 0 && utf8.RuneCountInString(tokens[i]) == 1; i-- {
+		if letters = tokens[i] + letters; tokens[i-1] == letters && len(letters) > 1 {
+			return true
+		}
+	}
+	return false
+}
+
 // address says how much of an e-mail address a text tells: it ends with a dot and what follows that.
 func (l *Language) address(text string, told bool) Progress {
 	tokens := strings.Fields(strings.ToLower(strings.TrimRight(strings.TrimSpace(text), ".,!?")))
@@ -273,9 +317,11 @@ func (l *Language) address(text string, told bool) Progress {
 	}
 	last := len(tokens) - 1
 	switch {
+	case at >= 0 && dot > at && last > dot && (tokens[last] == "co" || tokens[last] == "ac"):
+		return ToldPart // "dot uk"
 	case at >= 0 && dot > at && last > dot && utf8.RuneCountInString(tokens[last]) > 1:
 		return ToldWhole
-	case at >= 0 || dot == last && last >= 0 || told:
+	case at >= 0 || dot >= 0 || told:
 		return ToldPart
 	}
 	return ToldNothing

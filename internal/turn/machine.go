@@ -388,7 +388,9 @@ func (m *Machine) longEnough(text string, quiet time.Duration) bool {
 	told := m.told.of(text, false, m.findTold)
 	switch {
 	case told == lang.ToldPart:
-		return quiet >= max(partTime, m.manner.Endpoint)
+		// What the ear didn't understand may be a part of it, too; but noises don't keep the turn open for ever.
+		wait := max(partTime, m.manner.Endpoint)
+		return quiet >= wait && (m.now-m.last >= wait || quiet >= 2*wait)
 	case !m.manner.Smart:
 		return quiet >= m.manner.Endpoint
 	case told == lang.ToldWhole:
