@@ -54,7 +54,7 @@ func (c *Console) callForm(r *request, tree map[string]any, wrong parley.Fields)
 	if err != nil {
 		return nil, err
 	}
-	f := &callForm{fields: fieldsOf[newCall](tree, wrong), beginning: begin(a), sandbox: c.SMS != nil && c.SMS.Sandbox}
+	f := &callForm{fields: fieldsOf[newCall](tree, wrong), beginning: c.begin(a), sandbox: c.SMS != nil && c.SMS.Sandbox}
 	if a.PhoneNumberID != nil {
 		n, err := c.DB.Number(r.Context(), r.UserID(), *a.PhoneNumberID)
 		if err != nil {

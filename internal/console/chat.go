@@ -16,6 +16,7 @@ type beginning struct {
 	assistant *parley.Assistant
 	variables []chatVariable
 	voice     bool // this server takes calls from browsers
+	cost      string
 }
 
 // chatVariable is a {{name}} that a test chat may give a value of its own.
@@ -24,14 +25,25 @@ type chatVariable struct{ name, value string } // value is the assistant's
 // clockwork are the built-in variables that no conversation can change.
 var clockwork = []string{"assistant_id", "assistant_name", "current_date", "current_time", "current_weekday"}
 
-func begin(a *parley.Assistant) *beginning {
-	b := &beginning{assistant: a}
+func (c *Console) begin(a *parley.Assistant) *beginning {
+	b := &beginning{assistant: a, cost: chatCost(c.Prices.Messages[string(parley.TestConversation)])}
+	if b.voice = c.Answer != nil; b.voice {
+		b.cost += " Speaking costs " + rate(c.Prices.Calls.Assistant) + " a minute, as any call does, and is listed under Calls."
+	}
 	for _, name := range parley.VariableNames(a.InitialMessage, a.SystemPrompt) {
 		if !slices.Contains(clockwork, name) {
 			b.variables = append(b.variables, chatVariable{name, a.Variables[name]})
 		}
 	}
 	return b
+}
+
+// chatCost says what a test chat costs.
+func chatCost(message parley.Money) string {
+	if message == 0 {
+		return "Writing is free."
+	}
+	return "Writing costs " + rate(message) + " a message."
 }
 
 func (b *beginning) path() string {
@@ -57,7 +69,7 @@ func (c *Console) talkPage(r *request) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return show("Test "+a.Name, talkPage(begin(a))), nil
+	return show("Test "+a.Name, talkPage(c.begin(a))), nil
 }
 
 // talkStart begins a test chat with the draft where there is one: free, and also with an assistant that is inactive.

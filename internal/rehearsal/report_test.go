@@ -8,6 +8,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -220,10 +222,16 @@ func TestExpectedIsCounted(t *testing.T) {
 	}
 	var b bytes.Buffer
 	Table(&b, []Result{r, r}, again)
+	head, _, _ := strings.Cut(b.String(), "\n")
+	columns := regexp.MustCompile(` {2,}`).Split(strings.TrimSpace(head), -1)
+	slices.Sort(columns)
+	if n := len(columns); n != 17 || len(slices.Compact(columns)) != n {
+		t.Errorf("%d columns, not all with a name of their own: %s", n, head)
+	}
 	for line := range strings.Lines(b.String()) {
 		if f := strings.Fields(line); len(f) > 0 && f[0] == "all" {
 			if got := strings.Join(f[len(f)-6:len(f)-3], " "); got != "2 2/4 4/6" {
-				t.Errorf("tools, missed and values are %s", got)
+				t.Errorf("tools, not called and values are %s", got)
 			}
 			return
 		}

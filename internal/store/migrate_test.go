@@ -17,6 +17,9 @@ const ruled = "0012"
 // small are tables whose indexes are built in a moment: their rows are made by people, by hand.
 var small = []string{"numbers"}
 
+// unused are tables that no node of the former version reads or writes, so that they may be dropped.
+var unused = []string{"prompt_versions"}
+
 var (
 	// deletes a row's data from a new table; former versions need not know of it
 	trigger   = regexp.MustCompile(`(?s)CREATE TRIGGER \S+ AFTER DELETE ON .*?END;`)
@@ -24,6 +27,7 @@ var (
 	spaces    = regexp.MustCompile(`\s+`)
 	made      = regexp.MustCompile(`^CREATE (?:VIRTUAL )?TABLE (?:IF NOT EXISTS )?(\S+)`)
 	changed   = regexp.MustCompile(`^(?:ALTER TABLE|DROP TABLE|UPDATE|DELETE FROM|INSERT INTO|TRUNCATE) (?:IF EXISTS |ONLY )*(\S+)`)
+	dropped   = regexp.MustCompile(`^DROP TABLE (\S+)$`)
 	indexed   = regexp.MustCompile(`^CREATE (UNIQUE )?INDEX (CONCURRENTLY )?(?:IF NOT EXISTS )?(\S+) ON (\S+)`)
 	unindexed = regexp.MustCompile(`^DROP INDEX (CONCURRENTLY )?(IF EXISTS )?(\S+)$`)
 	added     = regexp.MustCompile(`^ALTER TABLE \S+ ADD COLUMN (IF NOT EXISTS )?\S+ (.*)$`)
@@ -37,7 +41,7 @@ func breaks(engine, sql string) (wrong []string) {
 	if _, down, ok := strings.Cut(sql, "-- +goose Down"); ok && down != "" {
 		wrong = append(wrong, "it has a way back, which nobody tests")
 	}
-	var fresh, dropped []string
+	var fresh, away []string
 	gone := map[string]string{} // indexes dropped under a lock, and the statement
 	for s := range strings.SplitSeq(trigger.ReplaceAllString(comment.ReplaceAllString(sql, ""), ""), ";") {
 		s = strings.TrimSpace(spaces.ReplaceAllString(s, " "))
@@ -55,11 +59,14 @@ func breaks(engine, sql string) (wrong []string) {
 		if m := changed.FindStringSubmatch(s); m != nil && slices.Contains(fresh, m[1]) {
 			continue
 		}
+		if m := dropped.FindStringSubmatch(s); m != nil && slices.Contains(unused, m[1]) && !concurrent {
+			continue
+		}
 		if m := unindexed.FindStringSubmatch(s); m != nil {
 			if engine == "postgres" && (m[1] == "" || m[2] == "") {
 				gone[m[3]] = s
 			}
-			dropped = append(dropped, m[3])
+			away = append(away, m[3])
 			continue
 		}
 		if m := indexed.FindStringSubmatch(s); m != nil {
@@ -69,7 +76,7 @@ func breaks(engine, sql string) (wrong []string) {
 				delete(gone, m[3])
 			case m[2] == "" || !concurrent:
 				no("an index on a table that is there is made CONCURRENTLY, in a file with -- +goose NO TRANSACTION")
-			case !slices.Contains(dropped, m[3]):
+			case !slices.Contains(away, m[3]):
 				no("an index that is made CONCURRENTLY is dropped before, IF EXISTS: a try that was cut off leaves half of it")
 			}
 			continue
@@ -142,6 +149,9 @@ func TestMigrationRules(t *testing.T) {
 		"ALTER TABLE users ALTER COLUMN name TYPE BIGINT;":                                true,
 		"ALTER TABLE users ADD CONSTRAINT c CHECK (balance > 0);":                         true,
 		"DROP TABLE users;":                                    true,
+		"DROP TABLE prompt_versions;":                          false,
+		alone + "DROP TABLE prompt_versions;":                  true,
+		"UPDATE prompt_versions SET version = 1;":              true,
 		"UPDATE users SET name = '';":                          true,
 		"CREATE INDEX u ON users (name);":                      true,
 		"CREATE INDEX CONCURRENTLY u ON users (name);":         true,
