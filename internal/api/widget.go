@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
 	"time"
 
@@ -19,32 +18,6 @@ func (a *API) widgetRoutes() {
 }
 
 const assistantMissing = "Assistant not found"
-
-// widgetLooks is WidgetSettings without what is nobody's business on a website.
-type widgetLooks struct {
-	Theme         string                `json:"theme"`
-	Color         string                `json:"color"`
-	Position      string                `json:"position"`
-	Mode          string                `json:"mode"`
-	Title         string                `json:"title"`
-	Subtitle      string                `json:"subtitle"`
-	Placeholder   string                `json:"placeholder"`
-	AutoOpen      bool                  `json:"auto_open"`
-	AvatarURL     *string               `json:"avatar_url"`
-	PreChatFields []parley.PreChatField `json:"pre_chat_fields"`
-}
-
-type shownWidget struct {
-	Status         bool            `json:"status"`
-	AssistantID    string          `json:"assistant_id"`
-	Name           string          `json:"name"`
-	Language       string          `json:"language" doc:"ISO 639-1."`
-	Direction      string          `json:"direction" doc:"ltr or rtl."`
-	InitialMessage string          `json:"initial_message" doc:"As a conversation begins, with the variables of the header Parley-Variables (JSON, percent-encoded)."`
-	Calls          bool            `json:"calls" doc:"This server takes calls from browsers."`
-	WidgetSettings widgetLooks     `json:"widget_settings"`
-	Texts          json.RawMessage `json:"texts" doc:"The widget's own words in the assistant's language."`
-}
 
 // onWebsite is the assistant with a UUID, where may lets the page that asks have it.
 func (a *API) onWebsite(ctx context.Context, r *request, id string,
@@ -86,7 +59,7 @@ func (a *API) mayUse(r *request, s *parley.Assistant) error {
 	return nil
 }
 
-func (a *API) getWidget(ctx context.Context, r *request, in *byText) (*shownWidget, error) {
+func (a *API) getWidget(ctx context.Context, r *request, in *byText) (*widget.Shown, error) {
 	s, err := a.onWebsite(ctx, r, in.ID, a.mayUse)
 	if err != nil {
 		return nil, err
@@ -99,19 +72,10 @@ func (a *API) getWidget(ctx context.Context, r *request, in *byText) (*shownWidg
 	if err != nil {
 		return nil, err
 	}
-	iso := "en"
+	iso := ""
 	if l := a.Catalog.Language(s.LanguageID); l != nil {
 		iso = l.ISO2
 	}
-	w := s.WidgetSettings
-	out := &shownWidget{Status: true, AssistantID: s.UUID, Name: s.Name, Language: iso, Direction: "ltr",
-		Calls: a.Browsers != nil, Texts: widget.Texts(iso),
-		InitialMessage: parley.Render(s.InitialMessage,
-			assistant.Variables(s, assistant.Occasion{Variables: vars, Now: time.Now()})),
-		WidgetSettings: widgetLooks{w.Theme, w.Color, w.Position, w.Mode, w.Title, w.Subtitle, w.Placeholder,
-			w.AutoOpen, w.AvatarURL, append([]parley.PreChatField{}, w.PreChatFields...)}}
-	if widget.RightToLeft(iso) {
-		out.Direction = "rtl"
-	}
-	return out, nil
+	return widget.Show(s, iso, parley.Render(s.InitialMessage,
+		assistant.Variables(s, assistant.Occasion{Variables: vars, Now: time.Now()})), a.Browsers != nil), nil
 }

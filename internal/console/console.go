@@ -146,6 +146,8 @@ func (c *Console) routes() {
 	c.page("POST /assistants/{id}/duplicate", c.assistantDuplicate)
 	c.page("POST /assistants/{id}", c.assistantSave)
 	c.page("POST /assistants/{id}/choices", c.assistantChoices)
+	c.page("GET /assistants/{id}/widget", c.widgetPreview)
+	c.page("POST /assistants/{id}/widget", c.widgetPreview)
 	c.page("POST /assistants/{id}/delete", c.assistantDelete)
 	c.page("GET /assistants/{id}/share", c.shareList)
 	c.page("POST /assistants/{id}/share", c.shareMake)

@@ -333,15 +333,6 @@ func fallbacks(options []option, now string) []option {
 	return list
 }
 
-// chosen says whether anything in some lists is set, or wrong.
-func (e *editor) chosen(names ...string) bool {
-	return slices.ContainsFunc(names, func(name string) bool {
-		return len(e.rows(name)) > 0 || slices.ContainsFunc(e.errors, func(f parley.Field) bool {
-			return f.Name == name || strings.HasPrefix(f.Name, name+".")
-		})
-	})
-}
-
 // nth says which of a list a box is.
 func nth(i int) string { return []string{"first", "second", "third"}[i] }
 

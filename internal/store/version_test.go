@@ -171,7 +171,13 @@ func TestFormerWordingsAreTakenOver(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, takeOver, _ := strings.Cut(string(migration), "WHERE wording;")
-			for _, statement := range []string{"DELETE FROM assistant_versions",
+			first, err := os.ReadFile("migrations/" + engine + "/0001_house.sql")
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, former, _ := strings.Cut(string(first), "CREATE TABLE prompt_versions") // a later one drops it
+			former, _, _ = strings.Cut(former, ";")
+			for _, statement := range []string{"CREATE TABLE prompt_versions" + former, "DELETE FROM assistant_versions",
 				fmt.Sprintf(`INSERT INTO prompt_versions (assistant_id, version, system_prompt, initial_message, created_at)
 					VALUES (%d, 1, 'Say "no".', '', %d)`, a.ID, a.UpdatedAt), takeOver} {
 				write(t, db, func(ctx context.Context, tx *store.Tx) error {

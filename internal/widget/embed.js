@@ -846,7 +846,18 @@ textarea { resize: none; }
 @media print { .root { display: none; } }
 `;
 
+  // A preview, in the console: the settings stand in the page, and nothing is asked of the server or remembered.
+  function preview() {
+    settings = JSON.parse(tag.dataset.preview);
+    T = settings.texts;
+    memory.open = memory.keep = () => {};
+    build();
+    for (const part of [ui.foot, ui.form, ui.restart]) part.inert = true;
+    open(false);
+  }
+
   async function start() {
+    if (tag.dataset.preview) return preview();
     try {
       for (const [k, v] of Object.entries(JSON.parse(tag.dataset.variables || "{}"))) given[k] = told[k] = String(v);
     } catch (err) {

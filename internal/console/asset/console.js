@@ -99,6 +99,61 @@
     if (el.id && el.id.startsWith("f-widget_settings.color")) paint(el);
     variables();
   });
+  // Ctrl+S saves the form that was touched, else the page's only one.
+  document.addEventListener("keydown", (e) => {
+    if (e.key.toLowerCase() !== "s" || !(e.ctrlKey || e.metaKey) || e.altKey || e.shiftKey) return;
+    const button = $("#save");
+    if (!button) return;
+    e.preventDefault();
+    if (!button.disabled) button.form.requestSubmit(button);
+  });
+
+  // The index says in which section one reads.
+  function section() {
+    const index = $(".index");
+    if (!index) return;
+    const line = index.getBoundingClientRect().bottom + 60;
+    const links = all("a", index);
+    let now = links[0];
+    for (const link of links) {
+      if (document.getElementById(link.hash.slice(1))?.getBoundingClientRect().top <= line) now = link;
+    }
+    if (innerHeight + scrollY >= document.documentElement.scrollHeight - 2) now = links[links.length - 1];
+    if (now.hasAttribute("aria-current")) return;
+    for (const link of links) link.toggleAttribute("aria-current", link === now);
+    now.setAttribute("aria-current", "true");
+    const list = $("ul", index); // on a phone it scrolls sideways
+    list.scrollLeft = now.offsetLeft - list.offsetLeft - 40;
+  }
+  addEventListener("scroll", section, { passive: true });
+  addEventListener("resize", section, { passive: true });
+
+  // The widget's preview follows its settings, saved or not.
+  let soon = 0;
+  function preview(el) {
+    const frame = $("[data-widget-preview] iframe");
+    if (!frame || el.form !== frame.closest("form")) return;
+    clearTimeout(soon);
+    soon = setTimeout(() => {
+      const sent = document.createElement("form");
+      sent.method = "post";
+      sent.action = frame.parentElement.dataset.widgetPreview;
+      sent.target = frame.name;
+      sent.hidden = true;
+      for (const [name, value] of new FormData(el.form)) {
+        const box = document.createElement("textarea");
+        box.name = name;
+        box.value = value;
+        sent.append(box);
+      }
+      document.body.append(sent);
+      sent.submit();
+      sent.remove();
+    }, 300);
+  }
+  const shows = (el) => el.name && (el.name.startsWith("widget_settings.") || ["name", "language_id", "initial_message"].includes(el.name) || el.name.startsWith("variables."));
+  for (const kind of ["input", "change"]) document.addEventListener(kind, (e) => { if (shows(e.target) || e.target.dataset.colour) preview(e.target); });
+
   document.addEventListener("focusin", (e) => { if (e.target.matches("[data-select]")) e.target.select(); });
 
   // A textarea lies in one cell with a copy of its text, so both are as high as the text. The copy marks the variables.
@@ -122,24 +177,33 @@
       if (i % 2 === 0) return document.createTextNode(part);
       const mark = document.createElement("mark");
       mark.textContent = part;
+      mark.classList.toggle("missing", from(part.slice(2, -2).trim()) === "no value yet");
       return mark;
     }));
   }
 
+  // Where a variable has its value from.
+  function from(name) {
+    if (all("[data-key]").some((i) => i.closest("[data-rows=variables]") && i.value.trim() === name)) return "yours";
+    return $("[data-vars]")?.dataset.builtin.split(" ").includes(name) ? "built in" : "no value yet";
+  }
   // The list of the variables that the prompt uses, and which of them have a value.
   function variables() {
     const list = $("[data-vars]");
     if (!list) return;
-    const builtin = list.dataset.builtin.split(" ");
-    const own = all("[data-key]").map((i) => i.value.trim());
+    const known = all("[data-rows=variables] [data-key]").map((i) => i.value.trim()).join("\n");
+    if (list.dataset.known !== known) { // marks show which are missing
+      list.dataset.known = known;
+      all("[data-marked] textarea").forEach(grow);
+    }
     const text = all("[data-marked] textarea").map((t) => t.value).join("\n");
     const names = new Set([...text.matchAll(/\{\{\s*([A-Za-z0-9_.-]{1,255})\s*\}\}/g)].map((m) => m[1]));
     list.replaceChildren(...[...names].map((name) => {
-      const item = document.createElement("li"), code = document.createElement("code"), from = document.createElement("span");
+      const item = document.createElement("li"), code = document.createElement("code"), where = document.createElement("span");
       code.textContent = name;
-      from.textContent = own.includes(name) ? "yours" : builtin.includes(name) ? "built in" : "no value yet";
-      item.classList.toggle("missing", from.textContent === "no value yet");
-      item.append(code, " ", from);
+      where.textContent = from(name);
+      item.classList.toggle("missing", where.textContent === "no value yet");
+      item.append(code, " ", where);
       return item;
     }));
   }
@@ -174,6 +238,15 @@
     });
     const first = $("[data-focus]", root);
     if (first) first.focus();
+    all("[data-widget-preview]", root).forEach((place) => {
+      if ($("iframe", place)) return;
+      const frame = document.createElement("iframe");
+      frame.name = "widget-preview";
+      frame.title = "Preview of the widget";
+      frame.src = place.dataset.widgetPreview;
+      place.append(frame);
+    });
+    section();
     if ($("[data-dirty-now], .mistakes", root)) all("form[data-guard]", root).forEach((f) => $("[data-dirty], .mistakes", f) && changed(f));
   }
   document.addEventListener("htmx:afterSettle", (e) => {
