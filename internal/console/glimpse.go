@@ -48,7 +48,7 @@ func (e *editor) glimpse(name, label string, unit ...string) glimpse {
 			g.set, g.value = e.on(name) != on, map[bool]string{true: "on", false: "off"}[e.on(name)]
 		}
 	}
-	if g.value == "" || g.value == "0" && g.set == false && def == "" {
+	if g.value == "" || g.value == "0" && !g.set && def == "" {
 		g.value = "none"
 	}
 	if len(unit) > 0 && g.value != "none" {
