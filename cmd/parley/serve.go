@@ -233,7 +233,7 @@ func (h *server) openFaces() {
 		Prices: h.prices, Chat: h.conversations,
 		Calls: h.calls, Campaigns: h.campaigns, Browsers: h.browsers, Numbers: h.numbers, SMS: texts,
 		WhatsApp: messenger, Knowledge: h.documents,
-		Previews: s.previews(h.catalog, h.providers, h.documents.Blobs), Hub: h.hub, Tools: h.tools,
+		Previews: s.previews(h.catalog, h.providers, h.documents.Blobs), Hub: h.hub,
 		Keys: h.keys, Setup: state, Exams: h.exams,
 		Front: front, Signup: s.Signup == "on", Rates: rates, Streams: streams})
 	h.exams.Ask = h.api.As

@@ -26,7 +26,6 @@ import (
 	"parley/internal/rtc"
 	"parley/internal/setup"
 	"parley/internal/store"
-	"parley/internal/tool"
 	"parley/internal/web"
 )
 
@@ -47,7 +46,6 @@ type Config struct {
 	Knowledge  *knowledge.Library
 	Previews   *preview.Samples
 	Hub        *event.Hub
-	Tools      *tool.Runner
 	Setup      *setup.Setup
 	Keys       *keyring.Ring // of vendors
 	Exams      *exam.Desk    // tests of assistants

@@ -285,7 +285,7 @@ func TestToolTestVariables(t *testing.T) {
 	t.Cleanup(far.Close)
 	guard := egress.New(nil, netip.MustParsePrefix("127.0.0.0/8"))
 	t.Cleanup(guard.Close)
-	h := lite(t, func(c *api.Config) { c.Tools = tool.New(guard) })
+	h := lite(t, func(c *api.Config) { c.Assistants.Tools = tool.New(guard) })
 	n := h.tool(map[string]any{"name": "look_up", "method": "GET", "schema": []any{},
 		"endpoint": far.URL + "/?d={{current_date}}&w={{current_weekday}}&a={{assistant_name}}&own={{own}}&c={{customer_phone}}"})
 	try := fmt.Sprintf("/user/tools/%d/test", n)

@@ -38,8 +38,8 @@ func talking(t testing.TB, db *store.DB, change func(*api.Config),
 	h := open(t, db, func(c *api.Config) {
 		guard := egress.New(nil)
 		t.Cleanup(guard.Close)
-		c.Tools, c.Hub = tool.New(guard), event.NewHub()
-		c.Assistants = &assistant.Studio{DB: db, Catalog: c.Catalog, Providers: providers, Tools: c.Tools}
+		c.Hub = event.NewHub()
+		c.Assistants = &assistant.Studio{DB: db, Catalog: c.Catalog, Providers: providers, Tools: tool.New(guard)}
 		config := chat.Config{DB: db, Assistants: c.Assistants, Prices: c.Prices, Hub: c.Hub}
 		for _, open := range channels { // one, or none
 			config.Channels = open

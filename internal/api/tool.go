@@ -2,8 +2,6 @@ package api
 
 import (
 	"context"
-	"slices"
-	"time"
 
 	"parley"
 	"parley/internal/assistant"
@@ -59,35 +57,13 @@ type toolTest struct {
 }
 
 func (a *API) testTool(ctx context.Context, r *request, in *toolTest) (*tool.Result, error) {
-	t, err := a.DB.Tool(ctx, r.UserID(), in.ID)
+	trial := assistant.Trial{Arguments: in.Body.Arguments, Variables: in.Body.Variables, Timezone: r.Who.User.Timezone}
+	if r.Body["assistant_id"] != nil {
+		trial.Assistant = &in.Body.Assistant
+	}
+	result, _, err := a.Assistants.Try(ctx, r.UserID(), in.ID, trial)
 	if err != nil {
 		return nil, err
 	}
-	s, err := a.tester(ctx, r, t.ID, in.Body.Assistant)
-	if err != nil {
-		return nil, err
-	}
-	o := assistant.Occasion{Variables: in.Body.Variables, Now: time.Now()}
-	if s.PhoneNumberID != nil {
-		n, err := a.DB.Number(ctx, r.UserID(), *s.PhoneNumberID)
-		if err != nil {
-			return nil, err
-		}
-		o.AssistantPhone = n.PhoneNumber
-	}
-	result := a.Tools.Run(ctx, t, in.Body.Arguments, tool.Owned(assistant.Variables(s, o)))
 	return &result, nil
-}
-
-// tester is the assistant in whose place a tool is tried: the one that is named, else the first that has it, else
-// nobody, in the account's time zone.
-func (a *API) tester(ctx context.Context, r *request, toolID, id int64) (*parley.Assistant, error) {
-	if named := r.Body["assistant_id"]; named != nil {
-		return a.DB.Assistant(ctx, r.UserID(), id)
-	}
-	all, err := a.DB.Assistants(ctx, r.UserID(), "")
-	if i := slices.IndexFunc(all, func(s parley.Assistant) bool { return slices.Contains(s.ToolIDs, toolID) }); i >= 0 {
-		return &all[i], err
-	}
-	return &parley.Assistant{Timezone: r.Who.User.Timezone}, err
 }

@@ -30,8 +30,7 @@ func TestVisitorsVariables(t *testing.T) {
 		h, model := talking(t, db, func(c *api.Config) {
 			guard := egress.New(nil, netip.MustParsePrefix("127.0.0.0/8"))
 			t.Cleanup(guard.Close)
-			c.Tools = tool.New(guard)
-			c.Assistants.Tools = c.Tools
+			c.Assistants.Tools = tool.New(guard)
 		})
 		look := h.tool(map[string]any{"name": "look_up", "endpoint": shop.URL + "/{{who}}", "schema": []any{},
 			"headers": []any{map[string]any{"name": "Authorization", "value": "Bearer {{key}}"},

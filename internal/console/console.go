@@ -250,6 +250,7 @@ func (c *Console) routes() {
 	c.page("POST /tools/new", c.toolCreate)
 	c.page("GET /tools/{id}", c.toolEdit)
 	c.page("POST /tools/{id}", c.toolSave)
+	c.page("POST /tools/{id}/try", c.toolTry)
 	c.page("POST /tools/{id}/delete", c.toolDelete)
 
 	c.page("GET /numbers", c.numberList)

@@ -2,11 +2,14 @@ package console
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"reflect"
 	"strconv"
+	"strings"
 
 	"parley"
+	"parley/internal/assistant"
 	"parley/internal/form"
 	"parley/internal/tool"
 )
@@ -34,6 +37,42 @@ type toolForm struct {
 	name     string
 	seen     parley.Time
 	overtook bool
+
+	params []parley.ToolParam // as they are stored
+	trial  *toolTrial
+}
+
+// toolTrial is what came of trying a tool with arguments that somebody typed.
+type toolTrial struct {
+	arguments map[string]string
+	result    tool.Result
+	sent      *tool.Sent // nil: nothing was sent
+}
+
+// argument is what was typed for a parameter the last time.
+func (t *toolForm) argument(name string) string {
+	if t.trial == nil {
+		return ""
+	}
+	return t.trial.arguments[name]
+}
+
+// request is what was sent, as HTTP writes it.
+func (t *toolTrial) request() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s %s\n", t.sent.Method, t.sent.URL)
+	for _, name := range t.sent.Headers {
+		fmt.Fprintf(&b, "%s: ••••••••\n", name)
+	}
+	if t.sent.Body != "" {
+		b.WriteString("\n" + indented(t.sent.Body))
+	}
+	return b.String()
+}
+
+// statusText is an HTTP status with its name.
+func statusText(code int) string {
+	return strings.TrimSpace(strconv.Itoa(code) + " " + http.StatusText(code))
 }
 
 func (t *toolForm) path(more string) string {
@@ -65,7 +104,29 @@ func (c *Console) toolEdit(r *request) (*answer, error) {
 }
 
 func editTool(t *parley.Tool, tree map[string]any, wrong parley.Fields) *toolForm {
-	return &toolForm{fields: fieldsOf[parley.Tool](tree, wrong), id: t.ID, name: t.Name, seen: t.UpdatedAt}
+	return &toolForm{fields: fieldsOf[parley.Tool](tree, wrong), id: t.ID, name: t.Name, seen: t.UpdatedAt, params: t.Schema}
+}
+
+// toolTry calls a tool as it is saved, with the arguments of the form: an empty box gives none.
+func (c *Console) toolTry(r *request) (*answer, error) {
+	t, err := c.DB.Tool(r.Context(), r.UserID(), r.id("id"))
+	if err != nil {
+		return nil, err
+	}
+	trial, given := &toolTrial{arguments: map[string]string{}}, map[string]any{}
+	for _, p := range t.Schema {
+		if text := r.PostFormValue("argument." + p.Name); text != "" {
+			trial.arguments[p.Name], given[p.Name] = text, text
+		}
+	}
+	trial.result, trial.sent, err = c.Assistants.Try(r.Context(), r.UserID(), t.ID,
+		assistant.Trial{Arguments: given, Timezone: r.who.User.Timezone})
+	if err != nil {
+		return nil, err
+	}
+	f := editTool(t, masked(t), nil)
+	f.trial = trial
+	return show(t.Name, toolEditor(f)), nil
 }
 
 // masked is the tree of a tool without the values of its headers: kept says which stored header each row is.

@@ -7,7 +7,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -80,19 +82,50 @@ func New(g *egress.Guard) *Runner { return &Runner{g.Client(maxRedirects)} }
 // Run calls the tool once and never again, with decoded JSON values as arguments (numbers as float64 or json.Number).
 // It returns within the tool's timeout and always with a result: what goes wrong is told in it.
 func (r *Runner) Run(ctx context.Context, t *parley.Tool, args map[string]any, vars Variables) Result {
-	start := time.Now()
-	result := r.run(ctx, t, args, vars)
-	result.DurationMS = time.Since(start).Milliseconds()
+	result, _ := r.Try(ctx, t, args, vars)
 	return result
 }
 
-func (r *Runner) run(ctx context.Context, t *parley.Tool, args map[string]any, vars Variables) Result {
+// Sent is a request as it went out.
+type Sent struct {
+	Method, URL string
+	Headers     []string // names of the tool's own: their values are secrets
+	Body        string
+}
+
+// Try is Run, and shows the request; nil where none could be made.
+func (r *Runner) Try(ctx context.Context, t *parley.Tool, args map[string]any, vars Variables) (Result, *Sent) {
+	var sent *Sent
+	start := time.Now()
+	result := r.run(ctx, t, args, vars, &sent)
+	result.DurationMS = time.Since(start).Milliseconds()
+	return result, sent
+}
+
+func sentOf(req *http.Request, t *parley.Tool) *Sent {
+	s := &Sent{Method: req.Method, URL: req.URL.String()}
+	for _, h := range t.Headers {
+		if name := http.CanonicalHeaderKey(h.Name); !slices.Contains(ours, name) && !slices.Contains(s.Headers, name) {
+			s.Headers = append(s.Headers, name)
+		}
+	}
+	if req.GetBody != nil {
+		if body, err := req.GetBody(); err == nil { // it is a text in memory
+			raw, _ := io.ReadAll(body)
+			s.Body = string(raw)
+		}
+	}
+	return s
+}
+
+func (r *Runner) run(ctx context.Context, t *parley.Tool, args map[string]any, vars Variables, sent **Sent) Result {
 	own, cancel := context.WithTimeout(ctx, time.Duration(t.Timeout)*time.Second)
 	defer cancel()
 	req, err := request(own, t, args, vars)
 	if err != nil {
 		return Result{Error: "The tool was not called: " + err.Error() + "."}
 	}
+	*sent = sentOf(req, t)
 	result, err := r.exchange(req)
 	switch {
 	case err == nil:

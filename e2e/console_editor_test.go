@@ -1,0 +1,104 @@
+package e2e
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+)
+
+// The editor as a new user meets it: the prompt is there at once, each section is one click away, and a draft is saved
+// without one.
+func TestConsoleEditor(t *testing.T) {
+	s := start(t)
+	p := browse(t)
+	p.signIn(s)
+	one := s.URL + "/assistants/" + strconv.FormatInt(s.Assistant, 10)
+	p.open(one)
+	inSight := func(selector string) string {
+		return fmt.Sprintf("(() => { const r = document.querySelector(%s).getBoundingClientRect(); return r.top >= 0 && r.top < innerHeight - 60; })()",
+			quote(selector))
+	}
+	for _, selector := range []string{"#f-system_prompt", "#f-initial_message", ".index"} {
+		if !eval[bool](p, inSight(selector)) {
+			t.Errorf("%s can't be seen at once", selector)
+		}
+	}
+
+	// One click leads to a section, and the index stays in sight. A second one opens a fold.
+	p.click(".index a[href='#manners']")
+	p.until(inSight("#manners") + " && " + inSight(".index") + " && document.querySelector('.index [aria-current]').hash === '#manners'")
+	const fold = "#manners .fold:has(#f-interrupt_sensitivity)"
+	p.see(fold+" summary", "Interruption sensitivity 0.5")
+	p.until("document.querySelector('#f-interrupt_sensitivity').checkVisibility() === false")
+	p.click(fold + " summary")
+	p.fill("#f-interrupt_sensitivity", "9")
+
+	// The keyboard saves; what is wrong in a fold is shown.
+	p.expect("422")
+	save := func() {
+		p.do(chromedp.Evaluate[chromedp.Void](`document.activeElement.dispatchEvent(new KeyboardEvent("keydown", {key: "s", ctrlKey: true, bubbles: true, cancelable: true}))`))
+	}
+	save()
+	p.until("document.querySelector('.mistakes, [data-problems]') && document.querySelector('#f-interrupt_sensitivity').checkVisibility()")
+	p.fill("#f-interrupt_sensitivity", "0.7")
+	save()
+	p.see("#notice", "The draft is saved.")
+	p.see(fold+" .set", "0.7")
+
+	// A variable without a value is marked where it stands.
+	p.fill("#f-initial_message", "Hello {{company}}, {{nobody}}.")
+	p.until("[...document.querySelectorAll('.copy-of mark.missing')].map(m => m.textContent).join() === '{{nobody}}'")
+
+	// The widget's preview follows what is typed, and asks the server for nothing else.
+	p.click(".index a[href='#widget']")
+	p.fill("[id='f-widget_settings.title']", "Ask the baker")
+	p.until("document.querySelector('[data-widget-preview] iframe').contentDocument?.querySelector('parley-widget')?.shadowRoot.querySelector('h2')?.textContent === 'Ask the baker'")
+	p.until("document.querySelector('[data-widget-preview] iframe').contentDocument?.querySelector('parley-widget')?.shadowRoot.querySelector('.body')?.textContent.startsWith('Hello Acme')")
+	save()
+	p.until("!document.querySelector('form.touched')")
+
+	for _, scheme := range []string{"light", "dark"} {
+		p.scheme(scheme)
+		for _, width := range []int64{1280, 390} {
+			p.size(width, 844)
+			p.open(one)
+			p.accessible(fmt.Sprint("editor ", scheme, " ", width))
+			if over := eval[int](p, "document.documentElement.scrollWidth - innerWidth"); over > 0 {
+				t.Errorf("at %d px the editor is %d px too wide", width, over)
+			}
+		}
+	}
+}
+
+// A tool is tried from its page: open it, type, one click.
+func TestConsoleToolTried(t *testing.T) {
+	far := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprintf(w, `{"ready_at":"4 pm","number":%q}`, r.URL.Query().Get("number"))
+	}))
+	t.Cleanup(far.Close)
+	s := start(t, "PARLEY_EGRESS_ALLOW=127.0.0.0/8")
+	var made struct{ Data struct{ ID int64 } }
+	s.call(t, "POST", "/user/tools", map[string]any{"name": "order_status", "description": "Says when an order is ready.", "method": "GET",
+		"endpoint": far.URL, "headers": []any{map[string]any{"name": "X-Key", "value": "hidden-value"}},
+		"schema": []any{map[string]any{"name": "number", "type": "string", "description": "The order's number"}}}, &made)
+	p := browse(t)
+	p.signIn(s)
+	p.open(fmt.Sprintf("%s/tools/%d", s.URL, made.Data.ID))
+	p.fill("#try-number", "4711")
+	p.click("#try-send")
+	p.see("#tried", "200 OK")
+	p.see("#tried", "X-Key: ••••••••")
+	p.see("#tried [data-told]", `{"ready_at":"4 pm","number":"4711"}`)
+	for _, scheme := range []string{"light", "dark"} {
+		p.scheme(scheme)
+		p.size(1280, 900)
+		p.accessible("tool " + scheme)
+		p.size(390, 844)
+		p.accessible("tool on a phone, " + scheme)
+		p.shot("tool-tried-"+scheme, true)
+	}
+}

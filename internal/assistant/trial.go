@@ -1,0 +1,52 @@
+package assistant
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"parley"
+	"parley/internal/tool"
+)
+
+// Trial is a call of a tool by its owner's hand.
+type Trial struct {
+	Arguments map[string]any
+	Variables map[string]string
+	Assistant *int64 // whose variables there are too; nil: the first that has the tool
+	Timezone  string // of who tries it, where no assistant has the tool
+}
+
+// Try calls a tool as an assistant would, once.
+func (s *Studio) Try(ctx context.Context, userID, toolID int64, in Trial) (tool.Result, *tool.Sent, error) {
+	t, err := s.DB.Tool(ctx, userID, toolID)
+	if err != nil {
+		return tool.Result{}, nil, err
+	}
+	a, err := s.tester(ctx, userID, toolID, in)
+	if err != nil {
+		return tool.Result{}, nil, err
+	}
+	o := Occasion{Variables: in.Variables, Now: time.Now()}
+	if a.PhoneNumberID != nil {
+		n, err := s.DB.Number(ctx, userID, *a.PhoneNumberID)
+		if err != nil {
+			return tool.Result{}, nil, err
+		}
+		o.AssistantPhone = n.PhoneNumber
+	}
+	result, sent := s.Tools.Try(ctx, t, in.Arguments, tool.Owned(Variables(a, o)))
+	return result, sent, nil
+}
+
+// tester is the assistant in whose place a tool is tried; nobody, in the account's time zone, where none has it.
+func (s *Studio) tester(ctx context.Context, userID, toolID int64, in Trial) (*parley.Assistant, error) {
+	if in.Assistant != nil {
+		return s.DB.Assistant(ctx, userID, *in.Assistant)
+	}
+	all, err := s.DB.Assistants(ctx, userID, "")
+	if i := slices.IndexFunc(all, func(a parley.Assistant) bool { return slices.Contains(a.ToolIDs, toolID) }); i >= 0 {
+		return &all[i], err
+	}
+	return &parley.Assistant{Timezone: in.Timezone}, err
+}
