@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -53,6 +54,11 @@ func (b *beginning) path() string {
 // callPath is where a call from the browser begins.
 func (b *beginning) callPath() string {
 	return assistantPath(b.assistant.ID, "/web-call")
+}
+
+// records is the list that calls with the assistant from this browser are in, the last one first.
+func (b *beginning) records() string {
+	return "/calls?assistant_id=" + strconv.FormatInt(b.assistant.ID, 10) + "&type=web"
 }
 
 // placeholder says what a variable stands for when nothing else is written.

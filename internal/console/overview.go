@@ -27,6 +27,31 @@ type overview struct {
 	dates     []time.Time
 	assistant *parley.Assistant // one to try, where there is one
 	voice     bool              // this server takes calls from browsers
+
+	unanswered []unanswered
+}
+
+// unanswered is a number whose calls nobody takes.
+type unanswered struct {
+	number parley.Number
+	by     string // the inactive assistant that would; "" where it has none
+}
+
+// silentNumbers are the numbers that are called in vain.
+func (c *Console) silentNumbers(r *request) (list []unanswered, err error) {
+	numbers, err := c.DB.Numbers(r.Context(), r.UserID())
+	if err != nil {
+		return nil, err
+	}
+	answerers, err := c.DB.Answerers(r.Context(), r.UserID())
+	for _, n := range numbers {
+		a, has := answerers[n.ID]
+		if n.Type == parley.NumberCallerID || n.ReleasedAt != 0 || has && a.Status == "active" {
+			continue
+		}
+		list = append(list, unanswered{n, a.Name})
+	}
+	return list, err
 }
 
 // overview reads the user's last days, the last of which is today.
@@ -88,6 +113,9 @@ func (c *Console) overviewPage(r *request) (*answer, error) {
 		if len(some) > 0 {
 			o.assistant = &some[0]
 		}
+	}
+	if o.unanswered, err = c.silentNumbers(r); err != nil {
+		return nil, err
 	}
 	o.builtIn, o.setup = c.builtIn(r), c.Setup != nil
 	return show("Overview", overviewPage(o)), nil

@@ -4,7 +4,7 @@
 //   c.mute(true); c.key("5"); c.hangup();
 //
 // on is told "live" (one can speak now), "waiting" (the network is away: live again, or the end, follows), what the server tells ("partial"
-// {text}, "turn" {speaker, text, latency, …}, "tool" {name}), and in the end, once, "end" {reason}: "ended", "lost" where the network or the
+// {text}, "turn" {speaker, text, latency, …}, "tool" {name}), "speaking" {yes} when the assistant begins or stops being heard, and in the end, once, "end" {reason}: "ended", "lost" where the network or the
 // microphone went away, or "refused" {status, error} where the last line went to somebody else while this one connected. key is false where the call can't take it yet. Until call returns it throws instead: the microphone's own errors
 // (NotAllowedError, NotFoundError, NotReadableError), one named insecure where the browser gives no microphone to the page, and the server's
 // refusals, with status and wait (seconds).
@@ -19,10 +19,23 @@ export async function call({ url, variables, on, headers }) {
   let over = false;
   let begun = false;
 
+  // Whether the assistant is heard: what came since the last look had energy, and a pause between words is none.
+  let watch = 0, energy = 0, heard = 0, speaks = false;
+  async function look() {
+    for (const one of (await line.getStats()).values()) {
+      if (one.type !== "inbound-rtp" || over) continue;
+      if (one.totalAudioEnergy - energy > 2e-5) heard = Date.now();
+      energy = one.totalAudioEnergy || 0;
+      const now = Date.now() - heard < 600;
+      if (now !== speaks) on("speaking", { yes: (speaks = now) });
+    }
+  }
+
   // The server is told, unless it has told us.
   function end(reason, told, why) {
     if (over) return;
     over = true;
+    clearInterval(watch);
     track.stop();
     speaker.srcObject = null;
     const bye = place && !told ? fetch(place, { method: "DELETE", keepalive: true, credentials: "same-origin", headers }) : Promise.resolve();
@@ -70,6 +83,7 @@ export async function call({ url, variables, on, headers }) {
     throw err;
   }
   begun = true;
+  watch = setInterval(() => look().catch(() => {}), 200);
   return {
     place,
     hangup: () => end("ended"),

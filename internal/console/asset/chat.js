@@ -183,6 +183,9 @@
     content.removeAttribute("data-live");
     $("[data-talk-in]", p).replaceChildren(content);
     $("[data-restart]", p).hidden = !started;
+    const record = $("[data-record]", p);
+    record.hidden = !started;
+    if (started) record.href = new URL($(".composer", content).action).pathname.replace(/\/say$/, "");
     $("[data-stale]", p).hidden = true;
     p.dataset.seen = saved();
     came(content);

@@ -213,6 +213,15 @@
     if (/^#[0-9a-f]{6}$/i.test(box.value)) pick.value = box.value;
   }
 
+  // Times are in the account's zone, unless this browser does not know it.
+  function inZone(at, style) {
+    try {
+      return at.toLocaleString(undefined, { ...style, timeZone: document.documentElement.dataset.zone || undefined });
+    } catch (err) {
+      return at.toLocaleString(undefined, style);
+    }
+  }
+
   // What a piece of the page needs when it comes.
   function ready(root) {
     if (!root || !root.querySelectorAll) return;
@@ -224,9 +233,9 @@
     all("time[datetime]", root).forEach((t) => {
       const at = new Date(t.dateTime);
       if (Number.isNaN(at.getTime())) return;
-      t.title = at.toLocaleString();
+      t.title = inZone(at, { dateStyle: "full", timeStyle: "long" });
       const brief = { month: "short", day: "numeric", hour: "numeric", minute: "2-digit" };
-      t.textContent = at.toLocaleString(undefined, "brief" in t.dataset ? brief : { dateStyle: "medium", timeStyle: "short" });
+      t.textContent = inZone(at, "brief" in t.dataset ? brief : { dateStyle: "medium", timeStyle: "short" });
     });
     all("[data-zones]", root).forEach((list) => {
       if (list.children.length || !Intl.supportedValuesOf) return;

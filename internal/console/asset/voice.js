@@ -44,15 +44,18 @@
       const { call: dial } = await import("/web-call.js");
       const made = await dial({ url: place().dataset.call, variables: Object.fromEntries(keys), headers: { "HX-Request": "true" }, on: (kind, data) => {
         if (call !== mine) return;
-        if (kind === "live") say("You can speak now.");
+        if (kind === "live") say("Listening. You can speak now.");
+        else if (kind === "speaking") say(data.yes ? "Speaking…" : "Listening. You can speak now.");
         else if (kind === "waiting") say("The connection is interrupted: looking for the network…");
         else if (kind === "partial") {
           partial = partial || spoken("customer");
           partial.lastChild.textContent = data.text;
+          say("Listening…");
         } else if (kind === "turn") {
           if (data.speaker === "customer") {
             partial?.remove();
             partial = null;
+            say("Thinking…");
           }
           spoken(data.speaker === "customer" ? "customer" : "ai", data);
         } else if (kind === "tool") spoken("note", { text: `Used ${data.name}` });
