@@ -154,13 +154,15 @@ type Call struct {
 	VendorSwitches []VendorSwitch `bun:"type:json" json:"vendor_switches,omitempty" doc:"Where a vendor failed in the call, and another went on."`
 	Media          *CallMedia     `bun:"type:json" json:"media,omitempty" doc:"How the sound of a telephone call was; so far, while it is live on the node that answers."`
 	// known at the start; nil where there is nothing to say
-	Signalling  *CallSignalling `bun:"type:json" json:"signalling,omitempty" doc:"What SIP said about a telephone call, besides its numbers."`
-	AnsweredBy  AnsweredBy      `json:"answered_by"`
-	TakenBy     CallTaker       `json:"taken_by" enum:"assistant,telephone,voicemail,queue,nobody" doc:"Who has the call, or had it in the end: the assistant; a telephone that the number's route names; its voicemail; its queue. nobody: the caller was told that nobody could take it."`
-	Evaluation  map[string]any  `bun:"type:json" json:"evaluation"` // sentiment, outcome, score; {} when off
-	EndedReason EndedReason     `json:"ended_reason"`               // "" while it is live
-	EndedDetail *string         `json:"ended_detail" doc:"Where something failed: which part, why, and how to mend it, in a sentence; null otherwise."`
-	Duration    int64           `json:"duration"` // seconds since the answer, begun ones counted
+	Signalling *CallSignalling `bun:"type:json" json:"signalling,omitempty" doc:"What SIP said about a telephone call, besides its numbers."`
+	AnsweredBy AnsweredBy      `json:"answered_by"`
+	// in order; nil where nothing was judged
+	Verdicts    []CallVerdict  `bun:"type:json" json:"answer_verdicts,omitempty" doc:"Who or what took an outgoing call, as it was judged: each judgement with its reason, in order."`
+	TakenBy     CallTaker      `json:"taken_by" enum:"assistant,telephone,voicemail,queue,nobody" doc:"Who has the call, or had it in the end: the assistant; a telephone that the number's route names; its voicemail; its queue. nobody: the caller was told that nobody could take it."`
+	Evaluation  map[string]any `bun:"type:json" json:"evaluation"` // sentiment, outcome, score; {} when off
+	EndedReason EndedReason    `json:"ended_reason"`               // "" while it is live
+	EndedDetail *string        `json:"ended_detail" doc:"Where something failed: which part, why, and how to mend it, in a sentence; null otherwise."`
+	Duration    int64          `json:"duration"` // seconds since the answer, begun ones counted
 
 	MaxDuration   int64 `json:"-"` // seconds: it never goes on for longer, and is never charged for more
 	CarrierRate   Money `json:"-"` // a started minute
@@ -324,6 +326,27 @@ const (
 	AnsweredHuman   AnsweredBy = "human"
 	AnsweredMachine AnsweredBy = "machine"
 )
+
+// AnswererKind says who or what took an outgoing call, more closely than AnsweredBy.
+type AnswererKind string
+
+// Who or what answers.
+const (
+	AnswererPerson    AnswererKind = "person"
+	AnswererVoicemail AnswererKind = "voicemail" // or an announcement
+	AnswererScreener  AnswererKind = "screener"  // asks who is calling, and why
+	AnswererMenu      AnswererKind = "menu"      // offers keys
+	AnswererHold      AnswererKind = "hold"      // asks to wait, with music or without
+	AnswererFax       AnswererKind = "fax"
+	AnswererMachine   AnswererKind = "machine" // of a kind that is still open
+)
+
+// CallVerdict is a judgement on who took an outgoing call.
+type CallVerdict struct {
+	Kind   AnswererKind `json:"kind" enum:"person,voicemail,screener,menu,hold,fax,machine"`
+	Reason string       `json:"reason" doc:"What told so, or what was done about it."`
+	AtMS   int64        `json:"at_ms" doc:"Since the answer."`
+}
 
 // Who speaks in a call.
 const (

@@ -288,3 +288,74 @@ func TestDialSandbox(t *testing.T) {
 		})
 	}
 }
+
+// A call screener and a menu take an assistant's calls, as real sound: the screener hears a name and is waited for, the
+// menu gets its key, and who then picks up is greeted.
+func TestDialMachines(t *testing.T) {
+	t.Parallel()
+	l := telephone(t)
+	exchange, err := phone.ListenOn(netip.MustParseAddrPort(fmt.Sprintf("127.0.0.1:%d", l.ports)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer exchange.Close()
+	l.trunk(t, l.ports, map[string]any{"wait_for_customer": true, "end_call_on_voicemail": 1,
+		"tools": []map[string]any{{"type": "dtmf_input", "description": "an operator"}}})
+	answer := func() (*phone.Call, int64) {
+		id := l.dial(t, "+4930901820123")
+		ctx, cancel := timeout(t, patience)
+		defer cancel()
+		in, err := exchange.Next(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := in.Answer()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c, id
+	}
+	kinds := func(id int64) string {
+		var row struct {
+			AnswerVerdicts []parley.CallVerdict `json:"answer_verdicts"`
+		}
+		l.call(t, "GET", fmt.Sprintf("/user/calls/%d", id), nil, &row)
+		var out []string
+		for _, v := range row.AnswerVerdicts {
+			if v.Reason == "" || v.AtMS <= 0 {
+				t.Errorf("%+v", v)
+			}
+			out = append(out, string(v.Kind))
+		}
+		return strings.Join(out, " ")
+	}
+	finish := func(c *phone.Call, id int64, kind string) {
+		before := len(l.talk(t, id).said("assistant"))
+		c.Say(speech(t, "Hello?"))
+		eventually(t, "who picks up is greeted", func() bool {
+			said := l.talk(t, id).said("assistant")
+			return len(said) > before && strings.Contains(strings.Join(said, " "), "bakery")
+		})
+		if err := c.Hangup(); err != nil {
+			t.Error(err)
+		}
+		row := l.over(t)
+		row.expect(t, parley.CallCompleted, parley.CustomerHangup)
+		if got := kinds(id); !strings.Contains(got, kind) || !strings.HasSuffix(got, "person") || row.AnsweredBy != parley.AnsweredHuman {
+			t.Errorf("verdicts %s, answered by %s\n%s", got, row.AnsweredBy, row.Transcript)
+		}
+	}
+
+	c, id := answer()
+	c.Say(speech(t, "Please say your name, and the reason for your call. Please say your name now."))
+	eventually(t, "the screener is told a name", func() bool { return len(l.talk(t, id).said("assistant")) == 1 })
+	finish(c, id, "screener")
+
+	c, id = answer()
+	c.Say(speech(t, "For sales, press one. For an operator, press two."))
+	eventually(t, "the key", func() bool { return c.Digits() == "2" })
+	finish(c, id, "menu")
+	if odd := exchange.Odd(); len(odd) > 0 {
+		t.Error(odd)
+	}
+}

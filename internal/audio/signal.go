@@ -12,6 +12,7 @@ const (
 	// busy or congestion: the same burst twice with a pause as long as it, 0.2 to 0.7 s (ITU-T E.180)
 	Busy
 	Ringback    // it rings: a burst of 0.8 to 2.5 s and a pause of 1.5 to 6 s
+	Fax         // 2100 Hz for two seconds (ITU-T T.30): a fax machine, or a modem; it is told while the tone goes on
 	Information // the special information tones 950, 1400, 1800 Hz: the number can't be reached
 )
 
@@ -85,6 +86,9 @@ func (d *SignalDetector) Detect(f Frame) Signal {
 		if d.on++; d.on <= 3 {
 			d.low = hz // the first frames may hold less than all of it
 		}
+		if d.on == faxFrames && d.single && math.Abs(d.low-2100) < 25 {
+			return Fax
+		}
 	case d.on > 0:
 		signal := d.ended()
 		d.on, d.off = 0, 1
@@ -94,6 +98,9 @@ func (d *SignalDetector) Detect(f Frame) Signal {
 	}
 	return NoSignal
 }
+
+// faxFrames are longer than a beep: two seconds.
+const faxFrames = 103
 
 func (d *SignalDetector) begin(hz float64, single bool) {
 	d.low, d.single, d.on, d.wander = hz, single, 1, 0

@@ -45,6 +45,8 @@ func TestSignals(t *testing.T) {
 			{"beep after a greeting", slices.Concat(talk, bursts(r, 1, 500, 1000, 1400)), []Signal{Beep}},
 			{"beep too short", bursts(r, 1, 50, 100, 1000), nil},
 			{"tone too long", bursts(r, 1, 2500, 100, 1000), nil},
+			{"a fax machine", bursts(r, 1, 3000, 100, 2100), []Signal{Fax}},
+			{"a tone at a fax's pitch, but short", bursts(r, 1, 1900, 100, 2100), []Signal{Beep}},
 			{"tone too low", bursts(r, 1, 400, 100, 300), nil},
 			{"tone too high", bursts(r, 1, 400, 100, 2500), nil},
 			{"busy, North America", bursts(r, 3, 500, 500, 480, 620), []Signal{Busy, Busy}},

@@ -84,6 +84,7 @@ func (l *live) snapshot() parley.Call {
 	c := l.call
 	c.Turns, c.FunctionCalls, c.InputVariables = slices.Clone(c.Turns), slices.Clone(c.FunctionCalls),
 		maps.Clone(c.InputVariables)
+	c.Verdicts = slices.Clone(c.Verdicts)
 	c.VendorSwitches, c.VendorUses = slices.Clone(c.VendorSwitches), slices.Clone(c.VendorUses)
 	c.Complete()
 	return c
@@ -158,7 +159,7 @@ func (l *live) tell(e voice.Event) {
 		})
 		out = event.Event{Kind: Tool, Data: t}
 	case voice.Answerer:
-		l.change(func(c *parley.Call) { c.AnsweredBy = e.AnsweredBy })
+		l.change(func(c *parley.Call) { c.AnsweredBy, c.Verdicts = e.AnsweredBy, append(c.Verdicts, e.Verdict) })
 		return
 	default:
 		return
@@ -287,6 +288,9 @@ func (l *live) hold(leg audio.Leg, record bool, most int64, converse func(rec io
 			c.Media = m.Media()
 		}
 		c.Turns = r.Turns // as they were heard in the end
+		if len(r.Verdicts) > 0 {
+			c.Verdicts = r.Verdicts
+		}
 		if r.AnsweredBy != "" {
 			c.AnsweredBy = r.AnsweredBy
 		}

@@ -138,11 +138,27 @@ func answeredBy(c *parley.Call) string {
 	case !c.Answered():
 		return "nobody"
 	case c.AnsweredBy == parley.AnsweredHuman:
-		return "a person"
+		return "a person" + verdictText(c)
 	case c.AnsweredBy == parley.AnsweredMachine:
-		return "a machine"
+		return "a machine" + verdictText(c)
 	}
 	return "not known"
+}
+
+// verdictText says how who took an outgoing call was judged: each kind once, with what told so.
+func verdictText(c *parley.Call) string {
+	var parts []string
+	var last parley.AnswererKind
+	for _, v := range c.Verdicts {
+		if v.Kind != last && v.Kind != parley.AnswererMachine {
+			parts = append(parts, fmt.Sprintf("%s after %.1f s, by %s", v.Kind, float64(v.AtMS)/1000, v.Reason))
+			last = v.Kind
+		}
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(parts, "; ") + ")"
 }
 
 // stage is a step on the way to a reply's first sound.

@@ -84,6 +84,15 @@ type Answering struct {
 	Opening []string           `json:"opening"`
 	Person  []string           `json:"person"`  // said by people who greet at length
 	Weights map[string]float64 `json:"weights"` // what single words tell: positive for a machine, negative for a person
+
+	Shared   []string `json:"shared"`   // of Machine: screeners say these too
+	Screener []string `json:"screener"` // asks who is calling, and why, before it puts anybody through
+	Naming   []string `json:"naming"`   // of what a screener asks; weaker
+	Menu     []string `json:"menu"`
+	Hold     []string `json:"hold"`  // asks to wait
+	Press    []string `json:"press"` // comes before a key, in a menu
+	Offer    []string `json:"offer"` // comes before what a key is for
+	Operator []string `json:"operator"`
 }
 
 // Set is words or phrases; in a file, a list.

@@ -210,7 +210,7 @@ func (tx *Tx) CorrectSpend(ctx context.Context, userID int64, at parley.Time, by
 
 // KeepCall stores how far a live call of a process is; false when it is over, or another's.
 func (tx *Tx) KeepCall(ctx context.Context, c *parley.Call) (bool, error) {
-	return tx.keepCall(ctx, c, "turns", "function_calls", "input_variables", "vendor_switches")
+	return tx.keepCall(ctx, c, "turns", "function_calls", "input_variables", "vendor_switches", "verdicts")
 }
 
 // KeepCallState is KeepCall without what was said and done.

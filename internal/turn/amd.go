@@ -26,6 +26,11 @@ type amd struct {
 	since   time.Duration // of the result
 	long    bool          // it was a long greeting that was taken for a person's
 	beeped  bool
+
+	kind    Answerer      // what kind of machine it is; Nobody as long as that is open
+	suspect time.Duration // since when it is open
+	hint    hint          // what the words say about it
+	done    int           // utterances before this one have been dealt with
 }
 
 const (
@@ -59,15 +64,17 @@ func (d *amd) voice(now time.Duration, voiced bool) {
 
 // words takes the text of an utterance.
 func (d *amd) words(n int, text, language string) {
-	if !d.active || text == "" || n == d.n && text == d.latest {
+	if !d.active || text == "" || n < d.done || n == d.n && text == d.latest {
 		return
 	}
 	if n != d.n {
-		d.earlier, d.n = strings.TrimSpace(d.earlier+" "+d.latest), n
+		d.earlier, d.n = strings.TrimSpace(d.earlier+"\n"+d.latest), n
 	}
 	d.latest = text
-	tokens := lang.Tokens(d.earlier + " " + d.latest)
+	text = d.earlier + "\n" + d.latest // a line without a pause
+	tokens := lang.Tokens(text)
 	said := strings.Join(tokens, " ")
+	d.hint = hintOf(text, tokens, language)
 	own, english := &lang.Of(language).Answering, &lang.Of("en").Answering
 	d.score, d.strict = weigh(tokens, own.Weights), 0
 	if lang.Says(said, own.Machine) || lang.Says(said, english.Machine) {
@@ -97,32 +104,32 @@ func weigh(tokens []string, weights map[string]float64) float64 {
 	return sum
 }
 
-// rule gives the verdict, "" while there is none.
-func (d *amd) rule(now time.Duration) parley.AnsweredBy {
+// rule says whether it is a person or a machine, and why; "" while it says nothing.
+func (d *amd) rule(now time.Duration) (by parley.AnsweredBy, why string) {
 	stretch, pause := d.last-d.from, now-d.last
 	switch {
 	case d.result == parley.AnsweredHuman:
 		if d.strict >= machineScore || now-d.since <= greetingTime && (d.score >= machineScore || d.long && d.beeped) {
-			return parley.AnsweredMachine
+			return parley.AnsweredMachine, "words of a machine after a greeting"
 		}
-		return ""
+		return "", ""
 	case d.score >= machineScore:
-		return parley.AnsweredMachine
+		return parley.AnsweredMachine, "words of a machine"
 	case d.beeped && d.total >= time.Second:
-		return parley.AnsweredMachine
+		return parley.AnsweredMachine, "a beep after speech"
 	case !d.speaking:
-		return ""
+		return "", ""
 	case d.score <= -machineScore/2:
-		return parley.AnsweredHuman
+		return parley.AnsweredHuman, "words of a person"
 	case pause <= stretchGap && (stretch >= d.enough() || d.score >= tellingScore && d.total >= d.enough()):
-		return parley.AnsweredMachine
+		return parley.AnsweredMachine, "speech without a pause"
 	case pause >= humanPause && stretch <= humanMax:
-		return parley.AnsweredHuman
+		return parley.AnsweredHuman, "a greeting, then silence"
 	case pause >= longPause && d.score < tellingScore/2:
 		d.long = true
-		return parley.AnsweredHuman
+		return parley.AnsweredHuman, "a long greeting, then silence"
 	}
-	return ""
+	return "", ""
 }
 
 // enough is how much speech without a pause points to a machine, given the words in it.
@@ -143,22 +150,46 @@ func (d *amd) enough() time.Duration {
 // detect asks for a verdict and acts on it.
 func (m *Machine) detect() {
 	d := &m.amd
-	if !d.active {
+	if !d.active || m.far.on {
 		return
 	}
-	v := d.rule(m.now)
+	if d.result == parley.AnsweredMachine { // of an open kind
+		if kind, why := d.sort(m.now); kind != Nobody {
+			m.answered(kind, why)
+		}
+		return
+	}
+	if k := d.hint.kind; d.hint.firm && (k == Screener || k == Menu || k == OnHold) && m.now <= judgedWithin+greetingTime {
+		m.answered(k, d.hint.why)
+		return
+	}
+	v, why := d.rule(m.now)
 	if m.now > judgedWithin && (v != parley.AnsweredMachine || d.result != "") {
 		d.active = false
 		return
 	}
-	if v == "" || v == d.result {
+	switch {
+	case v == "" || v == d.result:
+		return
+	case v == parley.AnsweredHuman:
+		d.result, d.since = v, m.now
+		m.act(Action{Kind: AnsweredBy, Who: Person, Text: why})
 		return
 	}
-	d.result, d.since = v, m.now
-	m.act(Action{Kind: AnsweredBy, Machine: v == parley.AnsweredMachine})
-	if v == parley.AnsweredHuman {
+	d.result, d.since, d.suspect = v, m.now, m.now
+	if kind, told := d.sort(m.now); kind != Nobody {
+		if told != "" {
+			why = told
+		}
+		m.answered(kind, why)
 		return
 	}
+	m.act(Action{Kind: AnsweredBy, Machine: true, Who: Nobody, Text: why})
+}
+
+// meet deals with a voicemail, or another machine that nobody can talk with.
+func (m *Machine) meet() {
+	d := &m.amd
 	d.active = false
 	if !m.manner.EndOnMachine {
 		return
@@ -167,6 +198,12 @@ func (m *Machine) detect() {
 		m.end(parley.Voicemail)
 		return
 	}
+	m.breakOff()
+	m.mailbox = mailbox{on: true, since: m.now, beeped: d.beeped}
+}
+
+// breakOff gives up the reply that a machine would hear.
+func (m *Machine) breakOff() {
 	switch r := m.reply; {
 	case r == nil:
 	case r.sounded:
@@ -174,7 +211,6 @@ func (m *Machine) detect() {
 	default:
 		m.rejoin(r)
 	}
-	m.mailbox = mailbox{on: true, since: m.now, beeped: d.beeped}
 }
 
 // mailbox is the state of leaving a message.
@@ -192,7 +228,7 @@ const (
 
 // beep takes a tone.
 func (m *Machine) beep() {
-	m.amd.beeped = true
+	m.amd.beeped, m.far.beeped = true, m.far.on
 	b := &m.mailbox
 	if !b.on {
 		return

@@ -40,6 +40,7 @@ const (
 	Tick      EventKind = iota // time passes
 	Voice                      // a frame was judged: Speech, Voiced, Sure
 	Beep                       // a tone that answering machines make
+	FaxTone                    // one that fax machines make
 	Key                        // the customer pressed Key
 	Text                       // the ear understood something: N, Text, Final, Failed
 	Lost                       // utterances before N won't be understood any more
@@ -86,6 +87,7 @@ type Action struct {
 	Join    bool          // nothing of the reply was heard, and what it answered goes on
 	Over    bool          // the call is over with it
 	Machine bool
+	Who     Answerer
 	Said    []Said // where a text may still be found: what Text consists of
 	Digits  string // the number that Text tells, where one was asked for
 	Reason  parley.EndedReason
@@ -120,7 +122,8 @@ const (
 	Drained   // who waits for Reply to be played may go on
 	Collected // the keys: Reply, Text, Pressed
 
-	AnsweredBy  // who took the call: Machine
+	AnsweredBy  // who took the call: Machine, Who, Text (why); what was done about it: Text
+	Press       // press the keys of Text
 	IgnoreTones // tones matter no more
 	Enter       // another assistant speaks and listens from here on
 	HangUp      // the call is over: Reason
@@ -138,6 +141,8 @@ const (
 	Voicemail            // the message for a machine
 	Entrance             // another assistant goes on
 	Return               // the assistant goes on after a person
+	Screened             // a call screener wants to know who is calling, and why
+	Chosen               // a menu offers keys, and none seems to be the one
 	Invited              // somebody besides the customer has said something
 	Filler               // the reply is slow
 	Moment               // a tool is running

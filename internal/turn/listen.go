@@ -42,7 +42,7 @@ func (m *Machine) openUp() {
 // holds reports whether speech that begins now silences the reply.
 func (m *Machine) holds(r *reply) bool {
 	switch {
-	case r.held || r.deaf || r.firm || m.mailbox.on:
+	case r.held || r.deaf || r.firm || m.mailbox.on || m.far.on:
 		return false
 	case !r.sounded && r.purpose != Greeting:
 		return true // the customer goes on with what it answers

@@ -8,7 +8,7 @@
 //
 // event.go has the events and actions, manner.go turns an assistant's fields into behaviour, listen.go has the
 // customer's side, found.go handles ears that find turns, speak.go has the assistant's side, keys.go the keypad, and
-// amd.go finds out whether a person or a machine took the call.
+// amd.go finds out whether a person or a machine took the call, and answerer.go what kind of machine, and gets past it.
 package turn
 
 import (
@@ -48,6 +48,7 @@ type Machine struct {
 	armed   bool   // speech that begins now silences the reply
 	partial string // what was told last of what the customer is saying
 	mailbox mailbox
+	far     far
 
 	greeted    bool          // the initial message was said, or there is none
 	quietAt    time.Duration // since when nobody has spoken, and nothing was thought
@@ -193,6 +194,10 @@ func (m *Machine) Step(e Event) []Action {
 		m.digit(e.Key)
 	case Beep:
 		m.beep()
+	case FaxTone:
+		if m.amd.active {
+			m.answered(Fax, "the tone of a fax machine")
+		}
 	case End:
 		m.end(e.Reason)
 	case TakenOver:
@@ -271,13 +276,24 @@ func (m *Machine) settle() {
 	if m.mailbox.on {
 		m.leaveMessage()
 	}
-	if m.reply != nil && !m.mailbox.on {
+	if m.far.on {
+		m.attend()
+	} else if m.reply != nil && !m.mailbox.on {
 		m.overlap()
+	}
+	if m.over {
+		return
 	}
 	if m.reply != nil {
 		m.drive()
 	}
-	if m.reply == nil && !m.over && !m.mailbox.on {
+	if m.far.on {
+		if m.reply == nil {
+			m.silence()
+		}
+		return
+	}
+	if m.reply == nil && !m.over && !m.mailbox.on && !m.amd.open() {
 		m.listen()
 	}
 	if m.reply == nil && !m.over && !m.mailbox.on {

@@ -28,7 +28,9 @@ type Manner struct {
 
 	Outbound     bool
 	EndOnMachine bool
-	Message      bool // there is one for a voicemail
+	Message      bool   // there is one for a voicemail
+	Keys         bool   // it may press keys in a menu
+	Goal         string // where to
 }
 
 // Endpointing is how much silence after the last voiced sample ends a turn, given endpoint_sensitivity.

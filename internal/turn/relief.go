@@ -16,7 +16,7 @@ func (m *Machine) hushed() {
 	} else if r != nil {
 		m.stop(false)
 	}
-	m.amd.active, m.mailbox.on = false, false
+	m.amd.active, m.mailbox.on, m.far = false, false, far{}
 }
 
 // relieve leaves the conversation to a person for a while. Who has been spoken to needs no greeting any more.

@@ -46,7 +46,7 @@ func (m *Machine) ofReply(e Event) {
 	r.progress = m.now
 	switch e.Kind {
 	case Sentence:
-		if !r.thinking {
+		if !r.thinking || r.purpose == Chosen { // no menu wants to hear it
 			return
 		}
 		r.spoken++
@@ -104,6 +104,13 @@ func (m *Machine) thought(r *reply, failed bool) {
 	}
 	m.failures++
 	m.act(Action{Kind: GiveUp, Reply: r.id})
+	if r.purpose == Chosen {
+		return // the menu is waited for
+	}
+	if r.purpose == Screened && m.manner.Initial != "" {
+		m.say(Greeting)
+		return
+	}
 	if m.failures >= maxFailures {
 		r.leave = parley.ProviderFailure
 	}

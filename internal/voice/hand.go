@@ -23,6 +23,11 @@ func (r *run) mannerOf(p *Persona) turn.Manner {
 		Outbound:  r.Outbound, EndOnMachine: bool(a.EndCallOnVoicemail),
 		Message: lang.Speakable(p.VoicemailMessage, p.Language, nil) != "",
 	}
+	for i := range a.Tools {
+		if t := &a.Tools[i]; t.Type == "dtmf_input" {
+			m.Keys, m.Goal = true, t.Description
+		}
+	}
 	if lang.Speakable(p.Initial, p.Language, nil) != "" {
 		m.Initial = p.Initial
 	}

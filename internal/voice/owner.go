@@ -62,7 +62,7 @@ func (r *run) hear(f *frame) {
 	if f.sure {
 		r.out.judged()
 	}
-	beep := f.beep
+	beep, fax := f.beep, f.fax
 	r.cast.hear(f.pcm, r.open)
 	if r.open {
 		r.free <- f
@@ -71,6 +71,9 @@ func (r *run) hear(f *frame) {
 	}
 	if beep {
 		r.step(turn.Event{Kind: turn.Beep})
+	}
+	if fax {
+		r.step(turn.Event{Kind: turn.FaxTone})
 	}
 }
 
@@ -206,7 +209,17 @@ func (r *run) act(a turn.Action) {
 		if a.Machine {
 			r.answeredBy = parley.AnsweredMachine
 		}
-		r.told(Event{Kind: Answerer, AnsweredBy: r.answeredBy})
+		v := parley.CallVerdict{Kind: a.Who.Kind(), Reason: a.Text, AtMS: since(r.clock.now(), 0)}
+		if len(r.verdicts) < mostVerdicts {
+			r.verdicts = append(r.verdicts, v)
+		}
+		r.told(Event{Kind: Answerer, AnsweredBy: r.answeredBy, Verdict: v})
+	case turn.Press:
+		r.safely(func() {
+			if err := r.leg.Dial(a.Text); err != nil {
+				r.note(fmt.Errorf("press keys in a menu: %w", err))
+			}
+		})
 	case turn.IgnoreTones:
 		r.peer.plain.Store(true)
 	case turn.Enter:
@@ -221,6 +234,9 @@ func (r *run) act(a turn.Action) {
 		r.cancel(a.Reason)
 	}
 }
+
+// mostVerdicts is how many verdicts a call's record keeps.
+const mostVerdicts = 50
 
 // endReply ends a reply: it was cut off, or played to its end.
 func (r *run) endReply(a turn.Action) {

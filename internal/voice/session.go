@@ -121,6 +121,7 @@ type owned struct {
 
 	reason     parley.EndedReason
 	answeredBy parley.AnsweredBy
+	verdicts   []parley.CallVerdict
 	usage      ai.Usage
 	eager      Eager
 	missed     bool // a reply that was begun early has been given up since the last answer
@@ -179,7 +180,7 @@ func (r *run) hold(ctx context.Context) Result {
 		r.noted(fmt.Errorf("%d frames of the customer's were not listened to: %w", r.peer.lost, errLate))
 	}
 	return Result{
-		Reason: r.reason, Turns: r.book.turns(), Calls: r.book.calls(), AnsweredBy: r.answeredBy, Usage: r.usage,
+		Reason: r.reason, Turns: r.book.turns(), Calls: r.book.calls(), AnsweredBy: r.answeredBy, Verdicts: r.verdicts, Usage: r.usage,
 		Eager:   r.eager,
 		Err:     errors.Join(r.errs...),
 		Failure: r.failure(),

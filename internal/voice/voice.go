@@ -110,10 +110,10 @@ type EventKind string
 
 // The kinds.
 const (
-	PartialHeard EventKind = "partial" // Text: what the customer has said so far
-	TurnEnded    EventKind = "turn"    // Turn
-	ToolUsed     EventKind = "tool"    // Call
-	Answerer     EventKind = "answered_by"
+	PartialHeard EventKind = "partial"     // Text: what the customer has said so far
+	TurnEnded    EventKind = "turn"        // Turn
+	ToolUsed     EventKind = "tool"        // Call
+	Answerer     EventKind = "answered_by" // AnsweredBy, Verdict
 )
 
 // Event is something that happened in the conversation.
@@ -123,6 +123,7 @@ type Event struct {
 	Turn       parley.CallTurn
 	Call       agent.ToolCall
 	AnsweredBy parley.AnsweredBy
+	Verdict    parley.CallVerdict
 }
 
 // Result is the outcome of a conversation.
@@ -133,6 +134,7 @@ type Result struct {
 	Turns      []parley.CallTurn
 	Calls      []agent.ToolCall // the tools that were used, in order
 	AnsweredBy parley.AnsweredBy
+	Verdicts   []parley.CallVerdict
 	Usage      ai.Usage // what the models counted
 	Eager      Eager
 	Err        error // what went wrong on the way, for the log

@@ -274,10 +274,14 @@ func (p *play) customer(a *args, wait bool) {
 		if wait {
 			time.Sleep(d)
 		}
-	case "beeps":
+	case "beeps", "faxes":
 		d, _ := a.timeOf("for")
 		for range d / audio.FrameTime {
-			p.leg.say(tone())
+			if verb == "faxes" {
+				p.leg.say(tone(2100))
+			} else {
+				p.leg.say(tone(1000))
+			}
 		}
 		if wait {
 			time.Sleep(d)
@@ -311,11 +315,11 @@ func (p *play) customer(a *args, wait bool) {
 	}
 }
 
-// tone is a frame of 1 kHz, beginning with 0, so that it is not taken for a marked one.
-func tone() []int16 {
+// tone is a frame of so many Hz, beginning with 0, so that it is not taken for a marked one.
+func tone(hz float64) []int16 {
 	f := make([]int16, Rate.FrameSize())
 	for i := range f {
-		f[i] = int16(8000 * math.Sin(2*math.Pi*1000*float64(i)/float64(Rate)))
+		f[i] = int16(8000 * math.Sin(2*math.Pi*hz*float64(i)/float64(Rate)))
 	}
 	return f
 }
@@ -442,6 +446,17 @@ func (p *play) check(verb string, a *args) {
 		a.word()
 		if who := a.word(); string(p.result.AnsweredBy) != who {
 			p.errorf("answered by %s, not %s", p.result.AnsweredBy, who)
+		}
+	case "verdicts":
+		var kinds []string
+		for _, v := range p.result.Verdicts {
+			if v.Reason == "" {
+				p.errorf("no reason for %v", v)
+			}
+			kinds = append(kinds, string(v.Kind))
+		}
+		if want := a.text(); strings.Join(kinds, " ") != want {
+			p.errorf("verdicts %v, not %q", p.result.Verdicts, want)
 		}
 	case "error":
 		if want := a.text(); p.result.Err == nil || !strings.Contains(p.result.Err.Error(), want) {

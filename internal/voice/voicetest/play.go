@@ -40,7 +40,7 @@ import (
 //	mind connects after T, mind lives T, mind drops|refuses N, mind pauses T       of a model that hears for itself
 //	transfer works|fails [after T], hand ID initial "…", hand ID fails
 //
-//	customer says "…" for T, customer coughs|beeps for T, customer presses KEYS [every T], customer holds for T, customer hangs up
+//	customer says "…" for T, customer coughs|beeps|faxes for T, customer presses KEYS [every T], customer holds for T, customer hangs up
 //	meanwhile customer …                    the same, without waiting until it is said
 //	hang up REASON                          from outside
 //	wait T
@@ -54,7 +54,7 @@ import (
 //	ends REASON [at T]                      waits for the end
 //	transcript, read                        the lines that follow, indented: AI: …, Customer: … (-- at the end: interrupted);
 //	                                        the messages of the model's last request as role: text
-//	model asked N, tool NAME ran N, dialled KEYS, answered by WHO, error "…", failure "…" (as its owner is told; "none"), latency first_packet_ms N (of the last reply)
+//	model asked N, tool NAME ran N, dialled KEYS, answered by WHO, verdicts "KIND…", error "…", failure "…" (as its owner is told; "none"), latency first_packet_ms N (of the last reply)
 //	eager replies N used N                  how many were begun before the turn's end, and used
 //	ahead "hit miss …"                      what became of that, as the turns of the transcript show it
 func Play(t *testing.T, path string) { PlayIn(t, path, "pipeline") }
