@@ -208,7 +208,7 @@ func (p *page) callerID(s *program) {
 	p.open(s.URL + "/numbers/caller-id")
 	p.fill("#f-phone_number", "+4930901825")
 	p.click("form .primary")
-	p.see("h1", "Say the code")
+	p.see("h1", "Enter the code")
 	p.look("caller-id")
 	at := eval[string](p, "location.href")
 	p.open(s.URL + "/messages/outbox")

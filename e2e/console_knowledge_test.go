@@ -147,7 +147,8 @@ func TestConsoleKnowledge(t *testing.T) {
 
 	// A document is renamed and deleted, with the keyboard.
 	p.do(chromedp.Evaluate[chromedp.Void]("[...document.querySelectorAll('a.document-name')].find(a => a.innerText === 'Parking').click()"))
-	p.see("h1", "Name and description")
+	p.see("h1", "Parking")
+	p.see(".passages", "1") // what was read
 	p.look("document")
 	p.fill("#f-name", "Where to park")
 	p.click("#save")

@@ -332,7 +332,7 @@ func assistantNew(f *fields, languages []option, notImported string) templ.Compo
 			ctx = templ.InitializeContext(ctx)
 			return nil
 		})
-		templ_7745c5c3_Err = head("New assistant", "Choose what it is for. A template is a beginning: every word can be changed afterwards.").Render(templ.WithChildren(ctx, templ_7745c5c3_Var15), templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = head("New assistant", "Choose what it is for. A template is a starting point: you can change every word afterwards.").Render(templ.WithChildren(ctx, templ_7745c5c3_Var15), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -442,7 +442,7 @@ func assistantNew(f *fields, languages []option, notImported string) templ.Compo
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = f.Select("language_id", "Language", "What it speaks and understands. It begins with the best voice that is there.", languages).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = f.Select("language_id", "Language", "What it speaks and understands. It starts with the best voice available.", languages).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -867,7 +867,7 @@ func (e *editor) basics() templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = e.Select("phone_number_id", "Phone number", "The number that it answers, or that it shows when it calls.", e.numbers).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = e.Select("phone_number_id", "Phone number", "The number that it answers, or shows when it calls.", e.numbers).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -12,6 +12,7 @@ import (
 	"parley/internal/assistant"
 	"parley/internal/form"
 	"parley/internal/knowledge"
+	"parley/internal/store"
 )
 
 // libraryQuery is what the page of a knowledgebase is asked for: a page of its documents, and a question to try.
@@ -223,8 +224,30 @@ func (c *Console) documentEdit(r *request) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return show(d.Name, documentNamed(d, fieldsOf[knowledge.DocumentName](
+	text, err := c.documentText(r, d)
+	if err != nil {
+		return nil, err
+	}
+	return show(d.Name, documentNamed(d, text, fieldsOf[knowledge.DocumentName](
 		treeOf(knowledge.DocumentName{Name: d.Name, Description: d.Description}), nil))), nil
+}
+
+// documentText is a page of what was read from a document.
+type documentText struct {
+	passages    []parley.Passage
+	page, total int
+	at          func(n int) string
+}
+
+func (c *Console) documentText(r *request, d *parley.Document) (*documentText, error) {
+	q := listQuery{Page: 1}
+	form.Query(r.URL.Query(), &q)
+	t := &documentText{page: max(1, q.Page), total: d.ChunksCount, at: func(n int) string {
+		return address(libraryPath(d.KnowledgebaseID)+"/documents/"+strconv.FormatInt(d.ID, 10), url.Values{}, n)
+	}}
+	var err error
+	t.passages, err = c.Knowledge.Text(r.Context(), r.UserID(), d.KnowledgebaseID, d.ID, store.Page{Number: t.page, Size: pageSize})
+	return t, err
 }
 
 func (c *Console) documentSave(r *request) (*answer, error) {
@@ -237,7 +260,11 @@ func (c *Console) documentSave(r *request) (*answer, error) {
 	case !ok:
 		return nil, err
 	}
-	return invalid(d.Name, documentNamed(d, fieldsOf[knowledge.DocumentName](tree, wrong))), nil
+	text, err := c.documentText(r, d)
+	if err != nil {
+		return nil, err
+	}
+	return invalid(d.Name, documentNamed(d, text, fieldsOf[knowledge.DocumentName](tree, wrong))), nil
 }
 
 func (c *Console) documentRetry(r *request) (*answer, error) {

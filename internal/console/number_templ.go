@@ -89,7 +89,7 @@ func numberList(n *numbers) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 4, "<h1>Get a phone number</h1><p>A number of its own lets an assistant answer calls and text messages. Rent one by the month, connect your own telephone system, or show a number that you have already on outgoing calls.</p><p class=\"actions\"><a class=\"button primary\" href=\"/numbers/buy\">Find a number</a> <a class=\"button\" href=\"/trunks\">SIP trunks</a> <a class=\"button\" href=\"/numbers/caller-id\">Caller id</a></p><p>A program searches for numbers so:</p><pre class=\"code\" tabindex=\"0\">")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 4, "<h1>Get a phone number</h1><p>A number of its own lets an assistant answer calls and text messages. Rent one by the month, connect your own telephone system, or show a number that you already have on outgoing calls.</p><p class=\"actions\"><a class=\"button primary\" href=\"/numbers/buy\">Find a number</a> <a class=\"button\" href=\"/trunks\">SIP trunks</a> <a class=\"button\" href=\"/numbers/caller-id\">Caller id</a></p><p>To search for numbers from code:</p><pre class=\"code\" tabindex=\"0\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -620,7 +620,7 @@ func numberPage(n *numberForm) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = n.Text("nickname", "Nickname", "For you alone: what you use it for.").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = n.Text("nickname", "Nickname", "Only you see it: what you use the number for.").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -680,7 +680,7 @@ func routeSection(f *routeForm) templ.Component {
 			templ_7745c5c3_Var27 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 50, "<section class=\"section\" id=\"route\"><h2>Hours and callers</h2><p class=\"help\">When the assistant above answers, what happens at other times and while all lines are taken, and whose calls are turned away. Text messages are not affected.</p>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 50, "<section class=\"section\" id=\"route\"><h2>Hours and callers</h2><p class=\"help\">When the assistant above answers, what happens at other times and when all lines are taken, and whose calls are rejected. Text messages are not affected.</p>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -712,7 +712,7 @@ func routeSection(f *routeForm) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = f.Lines("closed_dates", "Closed on", "Dates such as 2026-12-25, one a line: holidays, without any hours.").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = f.Lines("closed_dates", "Closed on", "Dates such as 2026-12-25, one per line: holidays without opening hours.").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -720,7 +720,7 @@ func routeSection(f *routeForm) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = f.Select("otherwise_assistant_id", "The other assistant", "One of your inbound assistants. It may answer a number of its own too. Where it doesn't answer itself, callers hear its voice.", f.assistants).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = f.Select("otherwise_assistant_id", "The other assistant", "One of your inbound assistants. It may answer a number of its own too. When it doesn't answer itself, callers still hear its voice.", f.assistants).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -756,7 +756,7 @@ func routeSection(f *routeForm) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = f.Switch("ring_record", "Record these calls", "Callers may have to be told so.").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = f.Switch("ring_record", "Record these calls", "You may have to tell callers.").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -808,7 +808,7 @@ func routeSection(f *routeForm) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = f.Lines("blocked_callers", "Blocked callers", "Numbers in international format, one a line. One that ends in * blocks all that begin so: +1900*").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = f.Lines("blocked_callers", "Blocked callers", "Numbers in international format, one per line. With * at its end, an entry blocks every number that begins like it: +1900*").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -816,11 +816,11 @@ func routeSection(f *routeForm) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = f.Switch("block_anonymous", "Block callers who withhold their number", "").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = f.Switch("block_anonymous", "Block callers who hide their number", "").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = f.Switch("block_blacklisted", "Block callers on the do-not-call list", "The list otherwise concerns campaigns alone.").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = f.Switch("block_blacklisted", "Block callers on the do-not-call list", "Otherwise the list applies only to campaigns.").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1109,7 +1109,7 @@ func numberMarket(m *market) templ.Component {
 			ctx = templ.InitializeContext(ctx)
 			return nil
 		})
-		templ_7745c5c3_Err = head("Find a number", "Free to spend: "+dollars(m.free)+". The first month is charged at once, then every month on the same day.").Render(templ.WithChildren(ctx, templ_7745c5c3_Var40), templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = head("Find a number", "Available balance: "+dollars(m.free)+". The first month is charged at once, then every month on the same day.").Render(templ.WithChildren(ctx, templ_7745c5c3_Var40), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -1125,7 +1125,7 @@ func numberMarket(m *market) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = m.Text("contains", "Digits", "That the number should contain, ten at most.").Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = m.Text("contains", "Digits", "Digits that the number should contain, at most ten.").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -1142,7 +1142,7 @@ func numberMarket(m *market) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if !m.asked {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 82, "<div class=\"empty small\"><p>Choose a country and search. A program does it so:</p><pre class=\"code\" tabindex=\"0\">")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 82, "<div class=\"empty small\"><p>Choose a country and search. To rent a number from code:</p><pre class=\"code\" tabindex=\"0\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1398,7 +1398,7 @@ func callerIDNew(f *fields, why string) templ.Component {
 			ctx = templ.InitializeContext(ctx)
 			return nil
 		})
-		templ_7745c5c3_Err = head("New caller id", "Show a number that you have already on your outgoing calls. A code is sent to it, to see that it is yours.").Render(templ.WithChildren(ctx, templ_7745c5c3_Var53), templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = head("New caller id", "Show a number that you already have on your outgoing calls. A code is sent to it, to check that it is yours.").Render(templ.WithChildren(ctx, templ_7745c5c3_Var53), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -1479,7 +1479,7 @@ func callerIDVerify(f *fields, id *parley.CallerID, sandbox bool) templ.Componen
 			ctx = templ.InitializeContext(ctx)
 			return nil
 		})
-		templ_7745c5c3_Err = head("Say the code", "").Render(templ.WithChildren(ctx, templ_7745c5c3_Var56), templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = head("Enter the code", "").Render(templ.WithChildren(ctx, templ_7745c5c3_Var56), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -1496,7 +1496,7 @@ func callerIDVerify(f *fields, id *parley.CallerID, sandbox bool) templ.Componen
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 106, ". It holds for ten minutes and can be guessed five times. ")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 106, ". It is valid for ten minutes, and you have five tries. ")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -25,7 +25,7 @@ func TestNumberLife(t *testing.T) {
 	v.get("/numbers").says("Get a phone number").says("/user/phone-numbers/search")
 
 	// Search: the same rules and texts as the API.
-	v.get("/numbers/buy").is(http.StatusOK).says("Free to spend: $5").says("United States · $")
+	v.get("/numbers/buy").is(http.StatusOK).says("Available balance: $5").says("United States · $")
 	for path, field := range map[string]string{"country_code=DE": "country_code",
 		"country_code=US&contains=12a": "contains", "country_code=US&contains=12345678901": "contains"} {
 		if r := v.get("/numbers/buy?" + path).is(http.StatusUnprocessableEntity); r.doc().Find("#e-"+

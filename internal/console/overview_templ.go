@@ -611,7 +611,7 @@ func firstSteps(o *overview) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 55, "<h3>Make an assistant</h3><p class=\"soft\">Give it a role in plain words and a voice. A template is a good beginning.</p><a class=\"button primary\" href=\"/assistants/new\">Choose a template</a></li>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 55, "<h3>Make an assistant</h3><p class=\"soft\">Give it a role in plain words and a voice. A template is a good start.</p><a class=\"button primary\" href=\"/assistants/new\">Choose a template</a></li>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

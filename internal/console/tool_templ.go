@@ -294,7 +294,7 @@ func toolEditor(t *toolForm) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = t.Area("description", "Description", "When to use it and what it returns, in plain words. The model decides by this text.", 2).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = t.Area("description", "Description", "When to use it and what it returns, in plain words. The model goes by this text.", 2).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -809,7 +809,7 @@ func (t *toolForm) param(at string) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = t.Text(at+".description", "Description", "What it is, for the model.").Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = t.Text(at+".description", "Description", "Tells the model what to fill in.").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

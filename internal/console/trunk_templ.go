@@ -490,7 +490,7 @@ func trunkEditor(t *trunkForm) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = t.Select("srtp", "Encrypted audio (SRTP)", "The keys are sent in the signalling, so use TLS to keep them secret.", enum("off=Off", "optional=Optional: where the other side can", "required=Required: no calls without", "dtls=DTLS: required, with keys that are not sent in the signalling")).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = t.Select("srtp", "Encrypted audio (SRTP)", "The keys are sent in the signalling, so use TLS to keep them secret.", enum("off=Off", "optional=Optional: if the other side supports it", "required=Required: no calls without it", "dtls=DTLS: required, with keys that are not sent in the signalling")).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -510,7 +510,7 @@ func trunkEditor(t *trunkForm) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = t.Switch("register", "Register", "Tells the trunk where to send calls. Not needed where the trunk has this server's fixed address.").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = t.Switch("register", "Register", "Tells the trunk where to send calls. Not needed if the trunk sends calls to this server's fixed address.").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -546,7 +546,7 @@ func trunkEditor(t *trunkForm) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = t.Pairs("sip_headers", "SIP headers", "Go with every call over this trunk. Names begin with X-; in a value, {{name}} stands for a variable of the call.", "Add a header", "Name", "Value").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = t.Pairs("sip_headers", "SIP headers", "Sent with every call over this trunk. Names begin with X-; in a value, {{name}} stands for a variable of the call.", "Add a header", "Name", "Value").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
