@@ -211,7 +211,7 @@ func (m *Machine) attend() {
 	switch {
 	case h.firm && h.kind == Mailbox, h.kind == Mailbox && f.kind != Screener && quiet >= askedPause:
 		m.answered(Mailbox, h.why)
-	case h.kind == Screener || f.kind == Screener && f.answers == 0:
+	case h.kind == Screener && (h.firm || f.kind == Screener), f.kind == Screener && f.answers == 0: // people ask who calls, too
 		if (quiet >= askedPause && !m.open || f.beeped) && f.answers < mostAnswers {
 			m.introduce(h)
 		}
