@@ -102,3 +102,36 @@ func TestConsoleToolTried(t *testing.T) {
 		p.shot("tool-tried-"+scheme, true)
 	}
 }
+
+// A lead is added by hand in two clicks from the campaign's page, and changed in two.
+func TestConsoleLeadByHand(t *testing.T) {
+	s := start(t)
+	s.assistant(t, map[string]any{"type": "outbound", "variables": map[string]any{"customer_name": ""}})
+	var made struct{ Data struct{ ID int64 } }
+	s.call(t, "POST", "/user/campaigns", map[string]any{"name": "Spring", "assistant_id": s.Assistant}, &made)
+	p := browse(t)
+	p.signIn(s)
+	at := fmt.Sprintf("%s/campaigns/%d", s.URL, made.Data.ID)
+	p.open(at)
+	p.click("a[href$='/leads/new']")
+	p.fill("#f-phone_number", "+14155550123")
+	p.fill("[name='variables.0.value']", "Ana")
+	p.click("#save")
+	p.see("#notice", "Saved.")
+	p.see("main .list", "Ana")
+	p.click("main .list .over")
+	p.see("h1", "Lead")
+	p.fill("[name='variables.0.value']", "Ben")
+	for _, scheme := range []string{"light", "dark"} {
+		p.scheme(scheme)
+		for _, width := range []int64{1280, 390} {
+			p.size(width, 844)
+			p.accessible(fmt.Sprint("lead ", scheme, " ", width))
+		}
+	}
+	p.shot("lead", false)
+	p.click("#save")
+	p.see("main .list", "Ben")
+	p.accessible("campaign with a lead")
+	p.shot("campaign-lead", false)
+}

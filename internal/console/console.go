@@ -218,6 +218,10 @@ func (c *Console) routes() {
 	c.page("POST /campaigns/{id}/start", c.campaignStart)
 	c.page("POST /campaigns/{id}/stop", c.campaignStop)
 	c.page("POST /campaigns/{id}/delete", c.campaignDelete)
+	c.page("GET /campaigns/{id}/leads/new", c.leadPage)
+	c.page("POST /campaigns/{id}/leads/new", c.leadSave)
+	c.page("GET /campaigns/{id}/leads/{lead}", c.leadPage)
+	c.page("POST /campaigns/{id}/leads/{lead}", c.leadSave)
 	c.files("POST /campaigns/{id}/import", c.campaignImport)
 	c.files("POST /campaigns/{id}/check", c.campaignCheck)
 
