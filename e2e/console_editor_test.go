@@ -19,8 +19,8 @@ func TestConsoleEditor(t *testing.T) {
 	one := s.URL + "/assistants/" + strconv.FormatInt(s.Assistant, 10)
 	p.open(one)
 	inSight := func(selector string) string {
-		return fmt.Sprintf("(() => { const r = document.querySelector(%s).getBoundingClientRect(); return r.top >= 0 && r.top < innerHeight - 60; })()",
-			quote(selector))
+		return fmt.Sprintf("(() => { const r = document.querySelector(%s).getBoundingClientRect(); "+
+			"return r.top >= 0 && r.top < innerHeight - 60; })()", quote(selector))
 	}
 	for _, selector := range []string{"#f-system_prompt", "#f-initial_message", ".index"} {
 		if !eval[bool](p, inSight(selector)) {
@@ -40,7 +40,8 @@ func TestConsoleEditor(t *testing.T) {
 	// The keyboard saves; what is wrong in a fold is shown.
 	p.expect("422")
 	save := func() {
-		p.do(chromedp.Evaluate[chromedp.Void](`document.activeElement.dispatchEvent(new KeyboardEvent("keydown", {key: "s", ctrlKey: true, bubbles: true, cancelable: true}))`))
+		p.do(chromedp.Evaluate[chromedp.Void](`document.activeElement.dispatchEvent(
+			new KeyboardEvent("keydown", {key: "s", ctrlKey: true, bubbles: true, cancelable: true}))`))
 	}
 	save()
 	p.until("document.querySelector('.mistakes, [data-problems]') && document.querySelector('#f-interrupt_sensitivity').checkVisibility()")
@@ -56,8 +57,9 @@ func TestConsoleEditor(t *testing.T) {
 	// The widget's preview follows what is typed, and asks the server for nothing else.
 	p.click(".index a[href='#widget']")
 	p.fill("[id='f-widget_settings.title']", "Ask the baker")
-	p.until("document.querySelector('[data-widget-preview] iframe').contentDocument?.querySelector('parley-widget')?.shadowRoot.querySelector('h2')?.textContent === 'Ask the baker'")
-	p.until("document.querySelector('[data-widget-preview] iframe').contentDocument?.querySelector('parley-widget')?.shadowRoot.querySelector('.body')?.textContent.startsWith('Hello Acme')")
+	const preview = "document.querySelector('[data-widget-preview] iframe').contentDocument?.querySelector('parley-widget')?.shadowRoot"
+	p.until(preview + "?.querySelector('h2')?.textContent === 'Ask the baker'")
+	p.until(preview + "?.querySelector('.body')?.textContent.startsWith('Hello Acme')")
 	save()
 	p.until("!document.querySelector('form.touched')")
 

@@ -28,8 +28,9 @@ func TestConsoleOverviewAndTestCall(t *testing.T) {
 	p.see("h1", "Front desk")
 	p.see(".test-cost", "Speaking costs $0.06 a minute")
 	p.fill("#talk-begin input:not([type=hidden])", "Ana")
-	p.do(chromedp.Evaluate[chromedp.Void](`window.states = []; new MutationObserver(() =>
-		states.push(document.querySelector("[data-call-state]").textContent)).observe(document.querySelector("[data-call-state]"), {childList: true})`))
+	p.do(chromedp.Evaluate[chromedp.Void](`window.states = [];
+		new MutationObserver(() => states.push(document.querySelector("[data-call-state]").textContent)).observe(
+			document.querySelector("[data-call-state]"), {childList: true})`))
 	p.click("[data-call-start]")
 	p.see("[data-call-state]", "You can speak now")
 	p.see("[data-call-words] .ai", "Hello Ana.")

@@ -17,14 +17,17 @@ func TestDocumentText(t *testing.T) {
 	k, v := h.handbook(t, u), h.signedIn(t, u)
 	var long strings.Builder
 	for i := range 400 {
-		fmt.Fprintf(&long, "Rule %d of the house says that everybody closes window number %d in the evening, whatever the weather is like.\n\n", i, i)
+		fmt.Fprintf(&long, "Rule %d of the house says that everybody closes window number %d in the evening, "+
+			"whatever the weather is like.\n\n", i, i)
 	}
 	v.upload(libraryPath(k.ID)+"/files", file{"rules.txt", long.String()})
 	h.work(t)
 	list, err := h.DB.Documents(t.Context(), u.ID, k.ID)
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
-	for deadline := time.Now().Add(20 * time.Second); err == nil && list[0].Status == parley.KnowledgeProcessing && time.Now().Before(deadline); <-tick.C {
+	deadline := time.Now().Add(20 * time.Second)
+	for err == nil && list[0].Status == parley.KnowledgeProcessing && time.Now().Before(deadline) {
+		<-tick.C
 		list, err = h.DB.Documents(t.Context(), u.ID, k.ID)
 	}
 	if err != nil || len(list) != 1 || list[0].ChunksCount <= pageSize {

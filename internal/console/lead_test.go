@@ -37,7 +37,8 @@ func TestLeadByHand(t *testing.T) {
 	v.post(at+"/leads/new", form).moved(at + "?done=saved")
 	v.post(at+"/leads/new", form).is(http.StatusUnprocessableEntity) // twice
 	list, _, err := h.DB.Leads(t.Context(), u.ID, store.LeadFilter{CampaignID: c.ID}, store.Page{Number: 1, Size: 10})
-	if err != nil || len(list) != 1 || list[0].PhoneNumber != "+14155550123" || len(list[0].Variables) != 1 || list[0].Variables["customer_name"] != "Ana" {
+	if err != nil || len(list) != 1 || list[0].PhoneNumber != "+14155550123" ||
+		len(list[0].Variables) != 1 || list[0].Variables["customer_name"] != "Ana" {
 		t.Fatalf("%+v %v", list, err)
 	}
 	one := at + "/leads/" + id(list[0].ID)

@@ -86,9 +86,11 @@ func visitorsWords(spent, budget parley.Money) string {
 	case budget == 0 || spent < budget/5*4:
 		return ""
 	case spent < budget:
-		return fmt.Sprintf("Visitors of your websites have cost %s of the %s that they may cost today. When it is used up they are refused until 00:00 UTC.", dollars(spent), dollars(budget))
+		return fmt.Sprintf("Visitors of your websites have cost %s of the %s that they may cost today. "+
+			"When it is used up, they are refused until 00:00 UTC.", dollars(spent), dollars(budget))
 	}
-	return fmt.Sprintf("Visitors of your websites are refused until 00:00 UTC: the %s that they may cost a day are used up or set aside for calls under way. "+
+	return fmt.Sprintf("Visitors of your websites are refused until 00:00 UTC: "+
+		"the %s that they may cost a day are used up or set aside for calls under way. "+
 		"The operator of this server sets the limit (PARLEY_PUBLIC_DAILY_SPEND).", dollars(budget))
 }
 
