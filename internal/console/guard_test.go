@@ -48,7 +48,7 @@ func (r route) at(t *testing.T, ids map[string]string) string {
 	t.Helper()
 	path := strings.NewReplacer("{$}", "", "{document}", ids["document"], "{version}", "1", "{session}",
 		"x", "{test}", ids["test"], "{run}", ids["run"], "{result}", ids["result"],
-		"{token}", ids["token"]).Replace(r.path)
+		"{token}", ids["token"], "{lead}", ids["lead"]).Replace(r.path)
 	before, rest, found := strings.Cut(path, "{id}")
 	if !found {
 		return path
@@ -90,7 +90,11 @@ func (h *harness) everything(t *testing.T, u *parley.User, name string) map[stri
 	if err != nil {
 		t.Fatal(err)
 	}
-	return map[string]string{"token": token, "test": test, "run": run, "result": result, "/do-not-call/": id(listed.ID),
+	lead := &parley.Lead{CampaignID: camp.ID, PhoneNumber: "+4930901897", Variables: map[string]string{"name": name}}
+	if err := h.Campaigns.AddLead(t.Context(), u.ID, lead, false); err != nil {
+		t.Fatal(err)
+	}
+	return map[string]string{"token": token, "lead": id(lead.ID), "test": test, "run": run, "result": result, "/do-not-call/": id(listed.ID),
 		"/assistants/": id(a.ID), "/calls/": id(c.ID), "/campaigns/": id(camp.ID),
 		"/conversations/": h.talk(t, a, parley.TestConversation).ID, "/knowledge/": id(k.ID),
 		"/tools/": id(h.tool(t, u, "secret_plans").ID), "/numbers/": id(numbers[0].ID),
